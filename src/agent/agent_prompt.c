@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static void describe(struct buf *out, const struct verb_row *v)
+static void prompt_describe(struct buf *out, const struct verb_row *v)
 {
 	buf_printf(out, "- %s: %s. args:", v->name, v->help);
 	for (unsigned i = 0; i < VERB_ARGS && v->args[i].name; i++) {
@@ -21,7 +21,7 @@ static void describe(struct buf *out, const struct verb_row *v)
 	buf_putc(out, '\n');
 }
 
-static json_t *rules(const struct agent_prompt *b)
+static json_t *prompt_rules(const struct agent_prompt *b)
 {
 	auto_buf struct buf t = { 0 };
 
@@ -37,7 +37,7 @@ static json_t *rules(const struct agent_prompt *b)
 		"action three times in a row.\n\nTools:\n");
 	for (unsigned i = 0; i < VERB_COUNT; i++)
 		if (b->allowed >> i & 1)
-			describe(&t, &verbs[i]);
+			prompt_describe(&t, &verbs[i]);
 	buf_printf(
 		&t,
 		"\nA command is ended after %llu ms unless timeout_ms says otherwise; nobody answers its "
@@ -49,7 +49,7 @@ static json_t *rules(const struct agent_prompt *b)
 	return json_pack("[s]", buf_str(&t));
 }
 
-static json_t *message(const char *role, const struct buf *text)
+static json_t *prompt_message(const char *role, const struct buf *text)
 {
 	return json_pack("{s:s, s:s}", "role", role, "text", buf_str(text));
 }
@@ -69,7 +69,7 @@ static void add_task(const struct agent_prompt *b, json_t *messages)
 		between = ", ";
 	}
 	buf_printf(&t, "\nResults stand between the lines <<<%s and %s>>>.", b->mark, b->mark);
-	json_array_append_new(messages, message("user", &t));
+	json_array_append_new(messages, prompt_message("user", &t));
 }
 
 /* The mark is not said inside: a model that quotes it would tell it to the box. */
@@ -98,8 +98,8 @@ static int add_turn(const struct agent_prompt *b, unsigned step, const json_t *t
 	buf_printf(&got, "<<<%s\n", b->mark);
 	add_data(&got, result, b->mark);
 	buf_printf(&got, "\n%s>>>\nThat was step %u of %u.", b->mark, step, b->max_steps);
-	json_array_append_new(messages, message("assistant", &said));
-	json_array_append_new(messages, message("user", &got));
+	json_array_append_new(messages, prompt_message("assistant", &said));
+	json_array_append_new(messages, prompt_message("user", &got));
 	return 0;
 }
 
@@ -115,8 +115,8 @@ static void add_complaint(const json_t *malformed, json_t *messages)
 		"That reply was refused: %s. Reply again: exactly one JSON object, {\"tool\", \"args\"} or "
 		"{\"done\": true, \"result\"}, and nothing else.",
 		why ? why : "it is no action");
-	json_array_append_new(messages, message("assistant", &said));
-	json_array_append_new(messages, message("user", &got));
+	json_array_append_new(messages, prompt_message("assistant", &said));
+	json_array_append_new(messages, prompt_message("user", &got));
 }
 
 int agent_prompt_make(const struct agent_prompt *b, const json_t *ask, json_t **out, struct err *e)
@@ -139,7 +139,7 @@ int agent_prompt_make(const struct agent_prompt *b, const json_t *ask, json_t **
 	if (malformed)
 		add_complaint(malformed, messages);
 	if (rc == 0)
-		*out = json_pack("{s:o, s:O}", "system", rules(b), "messages", messages);
+		*out = json_pack("{s:o, s:O}", "system", prompt_rules(b), "messages", messages);
 	json_decref(messages);
 	return rc;
 }

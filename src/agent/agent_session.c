@@ -2,7 +2,7 @@
  *
  *   making -> filling -> flying -> ending -> told
  *
- * There is one way out, conclude(): the first verdict counts, then the box ends, then the owner is told. */
+ * There is one way out, session_conclude(): the first verdict counts, then the box ends, then the owner is told. */
 #include "agent/agent_session.h"
 #include "agent/agent_prompt.h"
 #include "base/id.h"
@@ -83,16 +83,16 @@ struct agent_session {
 /* ---- the end ---- */
 
 /* A message may have been cut in the middle of a character. */
-static json_t *words(const char *message)
+static json_t *session_words(const char *message)
 {
 	return head_tail_string(message, strlen(message), TEXT_LINE);
 }
 
-static json_t *report(const struct agent_session *x)
+static json_t *session_report(const struct agent_session *x)
 {
 	json_t *doc = json_pack(
 		"{s:s, s:s, s:o, s:O?, s:i, s:i, s:o, s:I, s:s, s:b}", "schema", AGENT_SESSION_REPORT,
-		"outcome", outcomes[x->outcome], "why", words(x->why), "result",
+		"outcome", outcomes[x->outcome], "why", session_words(x->why), "result",
 		x->outcome == DONE ? x->result : NULL, "steps", (int)x->steps, "max_steps",
 		(int)x->max_steps, "usage", usage_json(&x->used), "ms",
 		(json_int_t)(loop_now_ms() - x->began_ms), "box", x->box, "kept", x->keep);
@@ -164,9 +164,9 @@ static void box_gone(struct box_wait *w, struct box *b, const struct err *e)
 }
 
 /* The first verdict counts. The owner is told when the box is gone, or is not to be had gone. */
-static void conclude(struct agent_session *x, enum outcome outcome, const char *fmt, ...)
+static void session_conclude(struct agent_session *x, enum outcome outcome, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-static void conclude(struct agent_session *x, enum outcome outcome, const char *fmt, ...)
+static void session_conclude(struct agent_session *x, enum outcome outcome, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -185,10 +185,10 @@ static void conclude(struct agent_session *x, enum outcome outcome, const char *
 	x->making = NULL;
 }
 
-static void tell(struct agent_session *x)
+static void session_tell(struct agent_session *x)
 {
 	struct agent_session_owner *o = x->owner;
-	json_t *doc = report(x);
+	json_t *doc = session_report(x);
 
 	x->phase = TOLD;
 	errand_free(x);
@@ -208,17 +208,17 @@ static void clock_due(struct timer *t)
 	struct agent_session *x = loop_owner(t, struct agent_session, clock);
 
 	if (x->phase >= ENDING)
-		tell(x);
+		session_tell(x);
 	else if (x->phase == LEAVING)
-		conclude(x, FAILED, "the agent did not leave");
+		session_conclude(x, FAILED, "the agent did not leave");
 	else
-		conclude(x, BUDGET, "max_wall_ms: its %llu ms are over",
+		session_conclude(x, BUDGET, "max_wall_ms: its %llu ms are over",
 			 (unsigned long long)x->wall_ms);
 }
 
 /* ---- telling ---- */
 
-static void event(struct agent_session *x, json_t *take_event)
+static void session_event(struct agent_session *x, json_t *take_event)
 {
 	if (x->owner->event(x->owner, take_event) && x->tapped) {
 		x->stopped = 1;
@@ -233,7 +233,7 @@ void agent_session_go_on(struct agent_session *x)
 	x->stopped = 0;
 }
 
-static void say(struct agent_session *x, json_t *take_doc)
+static void session_say(struct agent_session *x, json_t *take_doc)
 {
 	struct box *b = fleet_find(x->fleet, x->box);
 	struct exec *r = b ? exec_lookup(b, x->run) : NULL;
@@ -255,12 +255,12 @@ static void stop_pilot(struct agent_session *x, enum outcome outcome, const char
 	snprintf(x->why, sizeof(x->why), "%s", why);
 	x->phase = LEAVING;
 	timer_set(&x->clock, LEAVE_MS);
-	say(x, json_pack("{s:o}", "stop", words(x->why)));
+	session_say(x, json_pack("{s:o}", "stop", session_words(x->why)));
 }
 
 /* ---- the model ---- */
 
-static uint64_t tokens(const struct usage *u)
+static uint64_t session_tokens(const struct usage *u)
 {
 	return u->in + u->out;
 }
@@ -290,11 +290,11 @@ static void tell_call(struct agent_session *x, const json_t *answer, const struc
 		if (json_object_get(answer, same[i]))
 			json_object_set(doc, same[i], json_object_get(answer, same[i]));
 	if (e)
-		json_object_set_new(doc, "error", words(e->msg));
-	event(x, doc);
+		json_object_set_new(doc, "error", session_words(e->msg));
+	session_event(x, doc);
 }
 
-static void answered(struct agent_session *x, const json_t *answer, const struct err *e)
+static void session_answered(struct agent_session *x, const json_t *answer, const struct err *e)
 {
 	const json_t *text = json_object_get(answer, "text");
 	char why[120];
@@ -308,20 +308,20 @@ static void answered(struct agent_session *x, const json_t *answer, const struct
 		buf_printf(&said, "model: %s", e->msg);
 		stop_pilot(x, FAILED, buf_str(&said));
 	} else if (!json_is_string(text)) {
-		say(x, json_pack("{s:s}", "malformed", "it has no text"));
+		session_say(x, json_pack("{s:s}", "malformed", "it has no text"));
 	} else if (json_string_length(text) > ACTION_BYTES) {
 		snprintf(why, sizeof(why), "it has %zu bytes, and %d are the most",
 			 json_string_length(text), ACTION_BYTES);
-		say(x, json_pack("{s:s}", "malformed", why));
+		session_say(x, json_pack("{s:s}", "malformed", why));
 	} else {
 		note_reply(x, json_string_value(text), json_string_length(text));
-		say(x, json_pack("{s:{s:O}}", "answer", "text", text));
+		session_say(x, json_pack("{s:{s:O}}", "answer", "text", text));
 	}
 }
 
 static void model_done(struct llm_request *a, const json_t *answer, const struct err *e)
 {
-	answered(loop_owner(a, struct agent_session, ask), answer, e);
+	session_answered(loop_owner(a, struct agent_session, ask), answer, e);
 }
 
 /* 0: what is over. */
@@ -333,8 +333,8 @@ static int within_budget(const struct agent_session *x, char why[120])
 	if (m->calls && u->calls >= m->calls)
 		snprintf(why, 120, "max_calls: %lld of %lld are made", (long long)u->calls,
 			 (long long)m->calls);
-	else if (m->in && tokens(u) >= m->in)
-		snprintf(why, 120, "max_tokens: %lld of %lld are used", (long long)tokens(u),
+	else if (m->in && session_tokens(u) >= m->in)
+		snprintf(why, 120, "max_tokens: %lld of %lld are used", (long long)session_tokens(u),
 			 (long long)m->in);
 	else if (m->cost > 0 && u->cost >= m->cost)
 		snprintf(why, 120, "max_cost: %.6g of %.6g is spent", u->cost, m->cost);
@@ -362,8 +362,8 @@ static void add_who(const struct agent_session *x, json_t *request)
 	uint64_t ms = left_ms(x) + LEAVE_MS; /* our own clock is the one that ends it */
 	uint64_t most = AGENT_SESSION_REPLY_TOKENS;
 
-	if (x->most.in && x->most.in - tokens(&x->used) < most)
-		most = x->most.in - tokens(&x->used);
+	if (x->most.in && x->most.in - session_tokens(&x->used) < most)
+		most = x->most.in - session_tokens(&x->used);
 	json_object_set_new(request, "role", json_string(role ? json_string_value(role) : "agent"));
 	json_object_set_new(request, "level", json_integer(0));
 	if (model)
@@ -373,7 +373,7 @@ static void add_who(const struct agent_session *x, json_t *request)
 			    json_integer(ms < ANSWER_MS ? (json_int_t)ms : ANSWER_MS));
 }
 
-static void asked(struct agent_session *x, const json_t *ask)
+static void session_asked(struct agent_session *x, const json_t *ask)
 {
 	const struct agent_prompt b = { .task = json_string_value(json_object_get(x->order, "task")),
 				 .mark = x->mark,
@@ -388,7 +388,7 @@ static void asked(struct agent_session *x, const json_t *ask)
 
 	/* Each step has one question, and perhaps one more: whoever asks for more is no pilot of ours. */
 	if (x->asking || ++x->asks > 2 * x->max_steps || agent_prompt_make(&b, ask, &request, &e) < 0) {
-		conclude(x, FAILED, "the box asked what no agent of ours asks");
+		session_conclude(x, FAILED, "the box asked what no agent of ours asks");
 		return;
 	}
 	if (!within_budget(x, why)) {
@@ -411,7 +411,7 @@ static void asked(struct agent_session *x, const json_t *ask)
 
 /* ---- what the box says ---- */
 
-static void ended(struct agent_session *x, const json_t *end)
+static void session_ended(struct agent_session *x, const json_t *end)
 {
 	const char *outcome = json_string_value(json_object_get(end, "outcome")),
 		   *why = json_string_value(json_object_get(end, "why")),
@@ -433,7 +433,7 @@ static void ended(struct agent_session *x, const json_t *end)
 	timer_set(&x->clock, LEAVE_MS);
 }
 
-static void word(struct agent_session *x, const char *line, size_t n)
+static void session_word(struct agent_session *x, const char *line, size_t n)
 {
 	struct err e;
 	json_t *doc = action_modest(line, n, &e) < 0
@@ -444,29 +444,29 @@ static void word(struct agent_session *x, const char *line, size_t n)
 	if (x->phase != FLYING)
 		; /* it may have asked just before it was told to leave */
 	else if (json_is_object(ask))
-		asked(x, ask);
+		session_asked(x, ask);
 	else if (json_is_object(end))
-		ended(x, end);
+		session_ended(x, end);
 	else
-		conclude(x, FAILED, "the box said what no agent of ours says");
+		session_conclude(x, FAILED, "the box said what no agent of ours says");
 	json_decref(doc);
 }
 
-static void logged(struct agent_session *x, const char *line, size_t n)
+static void session_logged(struct agent_session *x, const char *line, size_t n)
 {
 	struct err e;
 	json_t *doc = action_modest(line, n, &e) < 0
 			      ? NULL
 			      : json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
 
-	event(x, json_is_object(doc) ? json_pack("{s:s, s:O}", "type", "log", "entry", doc)
+	session_event(x, json_is_object(doc) ? json_pack("{s:s, s:O}", "type", "log", "entry", doc)
 				     : json_pack("{s:s, s:o}", "type", "log", "text",
 						 head_tail_string(line, n, TEXT_LINE)));
 	json_decref(doc);
 }
 
 /* Cuts bytes into lines; one that grows beyond most ends the errand. */
-static void lines(struct agent_session *x, struct buf *line, size_t most, const char *bytes, size_t n,
+static void session_lines(struct agent_session *x, struct buf *line, size_t most, const char *bytes, size_t n,
 		  void (*each)(struct agent_session *x, const char *line, size_t n))
 {
 	while (n && x->tapped) {
@@ -474,7 +474,7 @@ static void lines(struct agent_session *x, struct buf *line, size_t most, const 
 		size_t part = end ? (size_t)(end - bytes) : n;
 
 		if (line->len + part > most) {
-			conclude(x, FAILED, "the box said a line of more than %zu bytes", most);
+			session_conclude(x, FAILED, "the box said a line of more than %zu bytes", most);
 			return;
 		}
 		buf_add(line, bytes, part);
@@ -493,19 +493,19 @@ static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, c
 
 	(void)offset;
 	if (stream == 2) {
-		lines(x, &x->word, WORD, bytes, n, word);
+		session_lines(x, &x->word, WORD, bytes, n, session_word);
 		return;
 	}
 	if (stream == 0) {
 		x->log_bytes += n;
 		if (x->log_bytes > LOG_TOTAL)
-			conclude(x, FAILED, "the box said more than %d bytes", LOG_TOTAL);
+			session_conclude(x, FAILED, "the box said more than %d bytes", LOG_TOTAL);
 		else
-			lines(x, &x->log, ENTRY, bytes, n, logged);
+			session_lines(x, &x->log, ENTRY, bytes, n, session_logged);
 		return;
 	}
 	if (x->stderr_bytes < STDERR_TOTAL)
-		event(x, json_pack("{s:s, s:o}", "type", "stderr", "text",
+		session_event(x, json_pack("{s:s, s:o}", "type", "stderr", "text",
 				   head_tail_string(bytes, n, TEXT_LINE)));
 	x->stderr_bytes += n;
 }
@@ -517,8 +517,8 @@ static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
 
 	x->tapped = 0;
 	if (x->log.len)
-		logged(x, buf_str(&x->log), x->log.len);
-	conclude(x, FAILED, "the agent ended without a word%s%.200s", summary || e ? ": " : "",
+		session_logged(x, buf_str(&x->log), x->log.len);
+	session_conclude(x, FAILED, "the agent ended without a word%s%.200s", summary || e ? ": " : "",
 		 e         ? e->msg
 		 : summary ? summary
 			   : "");
@@ -538,7 +538,7 @@ static json_t *tool_names(unsigned allowed)
 	return all;
 }
 
-static json_t *spec(const struct agent_session *x)
+static json_t *session_spec(const struct agent_session *x)
 {
 	const json_t *context = json_object_get(x->order, "context_bytes");
 
@@ -577,20 +577,20 @@ static void take_off(struct agent_session *x)
 	other_pilot(x, argv);
 #endif
 	if (!b) {
-		conclude(x, FAILED, "its box ended");
+		session_conclude(x, FAILED, "its box ended");
 		return;
 	}
 	exec_reader_init(&x->tap, x->fleet, &tap_on);
 	x->tap.streams = WIRE_STREAMS;
 	if (exec_launch(b, &want, &x->tap, &r, &e) < 0) {
-		conclude(x, FAILED, "%s", e.msg);
+		session_conclude(x, FAILED, "%s", e.msg);
 		return;
 	}
 	x->tapped = 1;
 	memcpy(x->run, r->id, sizeof(x->run));
-	event(x, json_pack("{s:s, s:s, s:s, s:i}", "type", "started", "box", x->box, "exec", x->run,
+	session_event(x, json_pack("{s:s, s:s, s:s, s:i}", "type", "started", "box", x->box, "exec", x->run,
 			   "max_steps", (int)x->max_steps));
-	say(x, spec(x));
+	session_say(x, session_spec(x));
 }
 
 /* ---- files ---- */
@@ -626,7 +626,7 @@ static void file_done(struct file_client *k, uint16_t flags)
 
 static void file_failed(struct file_client *k, const struct err *e)
 {
-	conclude(loop_owner(k, struct agent_session, clerk), FAILED, "files: %s", e->msg);
+	session_conclude(loop_owner(k, struct agent_session, clerk), FAILED, "files: %s", e->msg);
 }
 
 static const struct file_client_events clerk_on = { .ready = files_ready,
@@ -641,7 +641,7 @@ static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 
 	x->making = NULL;
 	if (e) {
-		conclude(x, FAILED, "box: %s", e->msg);
+		session_conclude(x, FAILED, "box: %s", e->msg);
 		return;
 	}
 	memcpy(x->box, b->row.id, sizeof(x->box));

@@ -235,7 +235,7 @@ static struct cached *look_up(struct api *a, const uint8_t hash[SHA256_BYTES])
 }
 
 /* A page cannot set headers on a WebSocket; it offers its key as a protocol: "key.e2b_...". */
-static const char *offered(const struct http_req *r, char out[KEY_TEXT + 1])
+static const char *auth_offered(const struct http_req *r, char out[KEY_TEXT + 1])
 {
 	const char *list = r->upgrade ? http_header(r, "sec-websocket-protocol") : NULL;
 	const char *at = list ? strstr(list, "key." KEY_PREFIX) : NULL;
@@ -246,14 +246,14 @@ static const char *offered(const struct http_req *r, char out[KEY_TEXT + 1])
 	return out;
 }
 
-static const char *bearer(const struct http_req *r, char room[KEY_TEXT + 1])
+static const char *auth_bearer(const struct http_req *r, char room[KEY_TEXT + 1])
 {
 	const char *text = http_header(r, "authorization");
 
 	if (text && !strncasecmp(text, "Bearer ", 7))
 		return text + 7;
 	text = http_header(r, "x-api-key");
-	return text ? text : offered(r, room);
+	return text ? text : auth_offered(r, room);
 }
 
 static int peer_is_owner(const struct api *a, const struct http_req *r, struct principal *out)
@@ -332,14 +332,14 @@ int auth_has_key(const struct http_req *r)
 {
 	char room[KEY_TEXT + 1];
 
-	return bearer(r, room) != NULL;
+	return auth_bearer(r, room) != NULL;
 }
 
 int auth_principal(struct api *a, const struct http_req *r, struct principal *out, const char **why)
 {
 	uint8_t hash[SHA256_BYTES];
 	char room[KEY_TEXT + 1];
-	const char *text = bearer(r, room);
+	const char *text = auth_bearer(r, room);
 	struct cached *c;
 
 	*why = "no key: send it as 'Authorization: Bearer e2b_...' or 'X-API-Key: e2b_...'";

@@ -271,7 +271,7 @@ static void no_route(struct call *c, int status)
 		   c->req->path, "all paths: GET /openapi.json");
 }
 
-static int may(struct call *c)
+static int call_may(struct call *c)
 {
 	static const char *const roles[] = { [NEED_VIEWER] = "viewer",
 					     [NEED_EDITOR] = "editor",
@@ -325,7 +325,7 @@ int call_authorize(struct call *c)
 		call_refuse_key(c, status, why);
 		return 0;
 	}
-	return !c->row || (may(c) && quota_request(c));
+	return !c->row || (call_may(c) && quota_request(c));
 }
 
 static void call_admitted(struct http_req *r)

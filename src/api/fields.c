@@ -110,7 +110,7 @@ int fields_is_name(const char *s, size_t most)
 	return 1;
 }
 
-static int bad(struct err *e, const char *path, const char *name, const char *want)
+static int fields_bad(struct err *e, const char *path, const char *name, const char *want)
 {
 	return err_set(e, ERR_INVALID, "%s%s%.60s: %.160s", path, *path ? "." : "", name, want);
 }
@@ -120,16 +120,16 @@ static int check_text(const json_t *v, const struct field *f, const char *path, 
 	char want[80];
 
 	if (!json_is_string(v))
-		return bad(e, path, f->name, "must be a string");
+		return fields_bad(e, path, f->name, "must be a string");
 	if (strlen(json_string_value(v)) != json_string_length(v))
-		return bad(e, path, f->name, "must not hold a NUL character");
+		return fields_bad(e, path, f->name, "must not hold a NUL character");
 	if (f->most && json_string_length(v) > (size_t)f->most) {
 		snprintf(want, sizeof(want), "%zu bytes are too many, at most %lld",
 			 json_string_length(v), (long long)f->most);
-		return bad(e, path, f->name, want);
+		return fields_bad(e, path, f->name, want);
 	}
 	if (f->type == FIELD_NAME && !fields_is_name(json_string_value(v), (size_t)f->most))
-		return bad(e, path, f->name,
+		return fields_bad(e, path, f->name,
 			   "must be a name: letters, digits, '.', '_', '-', beginning with a "
 			   "letter or digit");
 	return 0;
@@ -157,10 +157,10 @@ static int check_int(const json_t *v, const struct field *f, const char *path, s
 	if (json_is_string(v) && units_has_field(f->name)) {
 		if (read_unit(v, f, &n, &unit) < 0) {
 			snprintf(want, sizeof(want), "%.150s", unit.msg);
-			return bad(e, path, f->name, want);
+			return fields_bad(e, path, f->name, want);
 		}
 	} else if (!json_is_integer(v)) {
-		return bad(e, path, f->name,
+		return fields_bad(e, path, f->name,
 			   !units_has_field(f->name)	  ? "must be an integer" :
 			   strstr(f->name, "_ms")	  ? "must be an integer, or a time like \"30s\"" :
 							    "must be an integer, or a size like \"512M\"");
@@ -168,7 +168,7 @@ static int check_int(const json_t *v, const struct field *f, const char *path, s
 	if (n < f->least || n > f->most) {
 		snprintf(want, sizeof(want), "%lld is out of range, from %lld to %lld", n,
 			 (long long)f->least, (long long)f->most);
-		return bad(e, path, f->name, want);
+		return fields_bad(e, path, f->name, want);
 	}
 	return 0;
 }
@@ -184,11 +184,11 @@ static int check_texts(const json_t *v, const struct field *f, const char *path,
 	size_t i;
 
 	if (!json_is_array(v))
-		return bad(e, path, f->name, "must be an array of strings");
-	json_array_foreach(v, i, one) if (!plain_string(one)) return bad(
+		return fields_bad(e, path, f->name, "must be an array of strings");
+	json_array_foreach(v, i, one) if (!plain_string(one)) return fields_bad(
 		e, path, f->name, "must hold strings without NUL only");
 	if (f->most && json_array_size(v) > (size_t)f->most)
-		return bad(e, path, f->name, "holds too many");
+		return fields_bad(e, path, f->name, "holds too many");
 	return 0;
 }
 
@@ -198,11 +198,11 @@ static int check_map(const json_t *v, const struct field *f, const char *path, s
 	json_t *one;
 
 	if (!json_is_object(v))
-		return bad(e, path, f->name, "must be an object of strings");
-	json_object_foreach((json_t *)v, key, one) if (!plain_string(one)) return bad(
+		return fields_bad(e, path, f->name, "must be an object of strings");
+	json_object_foreach((json_t *)v, key, one) if (!plain_string(one)) return fields_bad(
 		e, path, f->name, "must hold strings without NUL only");
 	if (f->most && json_object_size(v) > (size_t)f->most)
-		return bad(e, path, f->name, "holds too many");
+		return fields_bad(e, path, f->name, "holds too many");
 	return 0;
 }
 
@@ -212,7 +212,7 @@ static int fields_check_choice(const json_t *v, const struct field *f, const cha
 	int n = 0;
 
 	if (!json_is_string(v))
-		return bad(e, path, f->name, "must be a string");
+		return fields_bad(e, path, f->name, "must be a string");
 	for (const struct field *one = f->fields; one->name; one++)
 		if (!strcmp(one->name, json_string_value(v)))
 			return 0;
@@ -222,7 +222,7 @@ static int fields_check_choice(const json_t *v, const struct field *f, const cha
 	n = snprintf(want, sizeof(want), "'%s' is not one of", seen);
 	for (const struct field *one = f->fields; one->name && n < (int)sizeof(want); one++)
 		n += snprintf(want + n, sizeof(want) - (size_t)n, "%s %s", one == f->fields ? "" : ",", one->name);
-	return bad(e, path, f->name, want);
+	return fields_bad(e, path, f->name, want);
 }
 
 static int check_value(const json_t *v, const struct field *f, const char *path, struct err *e)
@@ -236,7 +236,7 @@ static int check_value(const json_t *v, const struct field *f, const char *path,
 	case FIELD_INT:
 		return check_int(v, f, path, e);
 	case FIELD_BOOL:
-		return json_is_boolean(v) ? 0 : bad(e, path, f->name, "must be true or false");
+		return json_is_boolean(v) ? 0 : fields_bad(e, path, f->name, "must be true or false");
 	case FIELD_TEXTS:
 		return check_texts(v, f, path, e);
 	case FIELD_MAP:
@@ -245,13 +245,13 @@ static int check_value(const json_t *v, const struct field *f, const char *path,
 		if (json_is_string(v))
 			return check_text(v, f, path, e);
 		if (json_is_array(v) && json_array_size(v) == 0)
-			return bad(e, path, f->name, "must not be empty");
+			return fields_bad(e, path, f->name, "must not be empty");
 		return check_texts(v, f, path, e);
 	case FIELD_CHOICE:
 		return fields_check_choice(v, f, path, e);
 	case FIELD_OBJECT:
 		if (!json_is_object(v))
-			return bad(e, path, f->name, "must be an object");
+			return fields_bad(e, path, f->name, "must be an object");
 		snprintf(below, sizeof(below), "%.40s%s%.50s", path, *path ? "." : "", f->name);
 		return fields_check(v, f->fields, below, e);
 	default:
@@ -259,7 +259,7 @@ static int check_value(const json_t *v, const struct field *f, const char *path,
 	}
 }
 
-static const struct field *find(const struct field *table, const char *name)
+static const struct field *fields_find(const struct field *table, const char *name)
 {
 	for (; table->name; table++)
 		if (!strcmp(table->name, name))
@@ -274,12 +274,12 @@ int fields_check(const json_t *doc, const struct field *table, const char *path,
 
 	json_object_foreach((json_t *)doc, key, v)
 	{
-		const struct field *f = find(table, key);
+		const struct field *f = fields_find(table, key);
 
-		if (!f && find(table, FIELDS_OTHERS))
+		if (!f && fields_find(table, FIELDS_OTHERS))
 			continue;
 		if (!f)
-			return bad(e, path, key, "is no field of this request");
+			return fields_bad(e, path, key, "is no field of this request");
 		/* null is the same as not given: clients send it for what they do not set. */
 		if (!json_is_null(v) && check_value(v, f, path, e) < 0)
 			return -1;
@@ -287,7 +287,7 @@ int fields_check(const json_t *doc, const struct field *table, const char *path,
 	for (; table->name; table++)
 		if (table->required &&
 		    (!(v = json_object_get(doc, table->name)) || json_is_null(v)))
-			return bad(e, path, table->name, "is missing");
+			return fields_bad(e, path, table->name, "is missing");
 	return 0;
 }
 
@@ -329,7 +329,7 @@ int fields_check_query(struct http_req *r, const struct field *table, struct err
 	for (const struct field *f = table; f && f->name && n < 31; f++)
 		names[n++] = f->name;
 	names[n] = NULL;
-	if (http_query_check(r, table && find(table, FIELDS_OTHERS) ? NULL : names, e) < 0)
+	if (http_query_check(r, table && fields_find(table, FIELDS_OTHERS) ? NULL : names, e) < 0)
 		return -1;
 	for (const struct field *f = table; f && f->name; f++) {
 		const char *v = http_query(r, f->name);
@@ -355,7 +355,7 @@ int fields_check_query(struct http_req *r, const struct field *table, struct err
 					       v);
 		} else if (f->type == FIELD_CHOICE) {
 			json_t *value = json_string(v);
-			int rc = value ? fields_check_choice(value, f, "", e) : bad(e, "", f->name, "must be UTF-8");
+			int rc = value ? fields_check_choice(value, f, "", e) : fields_bad(e, "", f->name, "must be UTF-8");
 
 			json_decref(value);
 			if (rc < 0)

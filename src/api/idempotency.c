@@ -68,7 +68,7 @@ static void say_busy(struct call *c, const struct store_idem *was)
 		   was->subject, "ask again in a second");
 }
 
-static void replay(struct call *c, const struct store_idem *was)
+static void idem_replay(struct call *c, const struct store_idem *was)
 {
 	c->audited = 1; /* nothing is done twice */
 	http_set(c->req, "Idempotent-Replayed", "true");
@@ -97,7 +97,7 @@ enum idempotency_result idempotency_begin(struct call *c, struct idem **out, cha
 	}
 	memcpy(made, was.subject, sizeof(was.subject));
 	if (was.state == IDEM_DONE)
-		replay(c, &was);
+		idem_replay(c, &was);
 	/* Nobody else serves it and we do not: whoever began it is no more. */
 	else if (was.state == IDEM_BUSY &&
 		 (under_way(c->api, c->who.team, key) || !c->api->fleet.alone))

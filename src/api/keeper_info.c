@@ -9,14 +9,14 @@ struct asking {
 	void (*then)(struct call *c, const struct wire_about *a);
 };
 
-static void stop(struct call *c)
+static void keeper_info_stop(struct call *c)
 {
 	struct asking *x = c->state;
 
 	keeper_client_cancel(&c->api->fleet.office, x->ask);
 }
 
-static void answered(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void keeper_info_answered(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct call *c = ctx;
 	struct asking *x = c->state;
@@ -49,6 +49,6 @@ void keeper_info_request(struct call *c, void (*then)(struct call *c, const stru
 	x = call_alloc(c, sizeof(*x));
 	x->then = then;
 	c->state = x;
-	c->drop = stop;
-	x->ask = keeper_client_request(&a->fleet.office, &ask, sizeof(ask), WIRE_ABOUT, answered, c);
+	c->drop = keeper_info_stop;
+	x->ask = keeper_client_request(&a->fleet.office, &ask, sizeof(ask), WIRE_ABOUT, keeper_info_answered, c);
 }

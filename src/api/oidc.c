@@ -34,7 +34,7 @@ struct oidc {
 
 /* ---- text ---- */
 
-static int digit(char c)
+static int oidc_digit(char c)
 {
 	if (c >= 'A' && c <= 'Z')
 		return c - 'A';
@@ -47,14 +47,14 @@ static int digit(char c)
 
 /* base64url without padding. One text for one sequence of bytes: bits that are left over must be
  * zero, or two tokens would be the same. */
-static int decode(const char *text, size_t n, struct buf *out)
+static int oidc_decode(const char *text, size_t n, struct buf *out)
 {
 	unsigned bits = 0, have = 0;
 
 	if (n % 4 == 1)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
-		int d = digit(text[i]);
+		int d = oidc_digit(text[i]);
 
 		if (d < 0)
 			return -1;
@@ -68,7 +68,7 @@ static int decode(const char *text, size_t n, struct buf *out)
 	return bits & ((1u << have) - 1) ? -1 : 0;
 }
 
-static json_t *object(const char *text, size_t n)
+static json_t *oidc_object(const char *text, size_t n)
 {
 	json_t *doc = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
 
@@ -90,7 +90,7 @@ static const char *text_of(const json_t *doc, const char *name)
 	return json_string_value(json_object_get(doc, name));
 }
 
-static char *copy(const char *s)
+static char *oidc_copy(const char *s)
 {
 	char *c = strdup(s);
 
@@ -113,7 +113,7 @@ static EVP_PKEY *public_key(const char *kind, OSSL_PARAM *params)
 	return pkey;
 }
 
-static int sound(EVP_PKEY *pkey)
+static int oidc_sound(EVP_PKEY *pkey)
 {
 	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_pkey(NULL, pkey, NULL);
 	int ok = ctx && EVP_PKEY_public_check(ctx) == 1;
@@ -122,12 +122,12 @@ static int sound(EVP_PKEY *pkey)
 	return ok;
 }
 
-static BIGNUM *number(const json_t *jwk, const char *name)
+static BIGNUM *oidc_number(const json_t *jwk, const char *name)
 {
 	auto_buf struct buf bytes = { 0 };
 	const char *text = text_of(jwk, name);
 
-	if (!text || decode(text, strlen(text), &bytes) < 0 || bytes.len > RSA_MOST / 8)
+	if (!text || oidc_decode(text, strlen(text), &bytes) < 0 || bytes.len > RSA_MOST / 8)
 		return NULL;
 	return BN_bin2bn((const unsigned char *)buf_str(&bytes), (int)bytes.len, NULL);
 }
@@ -150,7 +150,7 @@ static EVP_PKEY *rsa_from(const BIGNUM *n, const BIGNUM *e)
 
 static EVP_PKEY *read_rsa(const json_t *jwk, struct err *e)
 {
-	BIGNUM *n = number(jwk, "n"), *exp = number(jwk, "e");
+	BIGNUM *n = oidc_number(jwk, "n"), *exp = oidc_number(jwk, "e");
 	EVP_PKEY *pkey = NULL;
 
 	if (!n || !exp || !BN_is_odd(exp) || BN_is_one(exp) || BN_num_bits(exp) > 64)
@@ -165,12 +165,12 @@ static EVP_PKEY *read_rsa(const json_t *jwk, struct err *e)
 	return pkey;
 }
 
-static int coordinate(const json_t *jwk, const char *name, unsigned char out[EC_BYTES])
+static int oidc_coordinate(const json_t *jwk, const char *name, unsigned char out[EC_BYTES])
 {
 	auto_buf struct buf bytes = { 0 };
 	const char *text = text_of(jwk, name);
 
-	if (!text || decode(text, strlen(text), &bytes) < 0 || bytes.len != EC_BYTES)
+	if (!text || oidc_decode(text, strlen(text), &bytes) < 0 || bytes.len != EC_BYTES)
 		return -1;
 	memcpy(out, bytes.p, EC_BYTES);
 	return 0;
@@ -187,9 +187,9 @@ static EVP_PKEY *read_ec(const json_t *jwk, struct err *e)
 	};
 	EVP_PKEY *pkey = NULL;
 
-	if (coordinate(jwk, "x", point + 1) == 0 && coordinate(jwk, "y", point + 1 + EC_BYTES) == 0)
+	if (oidc_coordinate(jwk, "x", point + 1) == 0 && oidc_coordinate(jwk, "y", point + 1 + EC_BYTES) == 0)
 		pkey = public_key("EC", params);
-	if (pkey && sound(pkey))
+	if (pkey && oidc_sound(pkey))
 		return pkey;
 	EVP_PKEY_free(pkey);
 	err_set(e, ERR_INVALID, "x and y are no point of P-256");
@@ -197,7 +197,7 @@ static EVP_PKEY *read_ec(const json_t *jwk, struct err *e)
 }
 
 /* Is it one that we would use? A set may hold keys for other purposes. */
-static int usable(const json_t *jwk, enum alg *out)
+static int oidc_usable(const json_t *jwk, enum alg *out)
 {
 	const char *kty = text_of(jwk, "kty"), *alg = text_of(jwk, "alg"),
 		   *use = text_of(jwk, "use"), *crv = text_of(jwk, "crv");
@@ -222,7 +222,7 @@ static int add_key(struct oidc *o, const json_t *jwk, struct err *e)
 
 	if (!json_is_object(jwk))
 		return err_set(e, ERR_INVALID, "it is no object");
-	if (!usable(jwk, &alg))
+	if (!oidc_usable(jwk, &alg))
 		return 0;
 	if (o->nkeys == OIDC_KEYS)
 		return err_set(e, ERR_LIMIT, "more than %d keys", OIDC_KEYS);
@@ -235,14 +235,14 @@ static int add_key(struct oidc *o, const json_t *jwk, struct err *e)
 	if (!k->pkey)
 		return -1;
 	k->alg = alg;
-	k->kid = kid ? copy(kid) : NULL;
+	k->kid = kid ? oidc_copy(kid) : NULL;
 	o->nkeys++;
 	return 0;
 }
 
 static int read_keys(struct oidc *o, const char *jwks, size_t n, struct err *e)
 {
-	auto_json json_t *doc = n <= OIDC_JWKS ? object(jwks, n) : NULL;
+	auto_json json_t *doc = n <= OIDC_JWKS ? oidc_object(jwks, n) : NULL;
 	const json_t *keys = json_object_get(doc, "keys"), *jwk;
 	size_t i;
 
@@ -260,10 +260,10 @@ int oidc_new(struct oidc **out, const struct oidc_conf *conf, const char *jwks, 
 
 	if (!o)
 		abort();
-	o->issuer = copy(conf->issuer);
-	o->audience = copy(conf->audience);
-	o->team_claim = copy(conf->team_claim);
-	o->role_claim = copy(conf->role_claim);
+	o->issuer = oidc_copy(conf->issuer);
+	o->audience = oidc_copy(conf->audience);
+	o->team_claim = oidc_copy(conf->team_claim);
+	o->role_claim = oidc_copy(conf->role_claim);
 	if (read_keys(o, jwks, n, e) < 0) {
 		ERR_clear_error();
 		oidc_free(o);
@@ -331,7 +331,7 @@ static int signed_by(const struct key *k, const char *text, size_t n, const stru
 }
 
 /* Without a kid only a set of one key leaves no choice. */
-static const struct key *choose(const struct oidc *o, const char *kid)
+static const struct key *oidc_choose(const struct oidc *o, const char *kid)
 {
 	if (!kid)
 		return o->nkeys == 1 ? &o->keys[0] : NULL;
@@ -343,7 +343,7 @@ static const struct key *choose(const struct oidc *o, const char *kid)
 
 static const struct key *read_head(const struct oidc *o, const struct buf *text, struct err *e)
 {
-	auto_json json_t *head = object(buf_str(text), text->len);
+	auto_json json_t *head = oidc_object(buf_str(text), text->len);
 	const char *alg = text_of(head, "alg"), *typ = text_of(head, "typ");
 	const json_t *kid = json_object_get(head, "kid");
 	const struct key *k = NULL;
@@ -361,7 +361,7 @@ static const struct key *read_head(const struct oidc *o, const struct buf *text,
 		err_set(e, ERR_DENIED, "the token's typ is not JWT");
 	else if (kid && !json_is_string(kid))
 		err_set(e, ERR_DENIED, "the token's kid is not a text");
-	else if (!(k = choose(o, json_string_value(kid))))
+	else if (!(k = oidc_choose(o, json_string_value(kid))))
 		err_set(e, ERR_DENIED, "the token's key (kid '%.40s') is not among the signer's",
 			kid ? json_string_value(kid) : "");
 	else if (strcmp(alg, algs[k->alg].name) != 0) {
@@ -461,7 +461,7 @@ static int read_who(const struct oidc *o, const json_t *doc, struct oidc_who *ou
 int oidc_claims(const struct oidc *o, const char *payload, size_t n, int64_t now_s,
 		struct oidc_who *out, struct err *e)
 {
-	auto_json json_t *doc = object(payload, n);
+	auto_json json_t *doc = oidc_object(payload, n);
 	const char *iss = text_of(doc, "iss");
 	struct oidc_who who = { 0 };
 
@@ -489,9 +489,9 @@ int oidc_check(const struct oidc *o, const char *token, int64_t now_s, struct oi
 		return err_set(e, ERR_DENIED, "the token has more than %d bytes", OIDC_TOKEN);
 	if (!last || strchr(last + 1, '.'))
 		return err_set(e, ERR_DENIED, "not a token: three parts with dots between them");
-	if (decode(token, (size_t)(dot - token), &head) < 0 ||
-	    decode(dot + 1, (size_t)(last - dot) - 1, &payload) < 0 ||
-	    decode(last + 1, strlen(last + 1), &sig) < 0)
+	if (oidc_decode(token, (size_t)(dot - token), &head) < 0 ||
+	    oidc_decode(dot + 1, (size_t)(last - dot) - 1, &payload) < 0 ||
+	    oidc_decode(last + 1, strlen(last + 1), &sig) < 0)
 		return err_set(e, ERR_DENIED, "the token is not base64url");
 	k = read_head(o, &head, e);
 	if (!k)

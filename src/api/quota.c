@@ -33,7 +33,7 @@ struct quota {
 
 static struct team_count *count_of(struct api *a, const char *team);
 
-static uint64_t number(const json_t *data, const char *name)
+static uint64_t quota_number(const json_t *data, const char *name)
 {
 	json_int_t n = json_integer_value(json_object_get(data, name));
 
@@ -41,7 +41,7 @@ static uint64_t number(const json_t *data, const char *name)
 }
 
 /* Output of every program counts, also of one that nobody waited for; CPU time is that of boxes. */
-static void heard(struct fleet_subscriber *x, const struct store_event *ev, const json_t *data)
+static void quota_heard(struct fleet_subscriber *x, const struct store_event *ev, const json_t *data)
 {
 	struct quota *q = loop_owner(x, struct quota, ear);
 	struct team_count *t;
@@ -49,7 +49,7 @@ static void heard(struct fleet_subscriber *x, const struct store_event *ev, cons
 	if (strcmp(ev->type, "run.ended") != 0)
 		return;
 	t = count_of(q->api, ev->team);
-	t->unwritten.output_bytes += number(data, "output_bytes");
+	t->unwritten.output_bytes += quota_number(data, "output_bytes");
 }
 
 int quota_init(struct api *a, struct err *e)
@@ -59,12 +59,12 @@ int quota_init(struct api *a, struct err *e)
 	if (!a->quota)
 		abort();
 	a->quota->api = a;
-	a->quota->ear.heard = heard;
+	a->quota->ear.heard = quota_heard;
 	fleet_subscribe(&a->fleet, &a->quota->ear);
 	return 0;
 }
 
-static uint64_t limit(uint64_t own, uint64_t otherwise)
+static uint64_t quota_limit(uint64_t own, uint64_t otherwise)
 {
 	return own == QUOTA_NONE ? 0 : own ? own : otherwise;
 }
@@ -76,11 +76,11 @@ struct store_team quota_limits(const struct api *a, const struct store_team *own
 								      own->requests_per_second;
 	struct store_team t = *own;
 
-	t.boxes = limit(own->boxes, conf->boxes);
-	t.executions_per_day = limit(own->executions_per_day, conf->executions_per_day);
-	t.compute_ms_per_month = limit(own->compute_ms_per_month, conf->compute_ms_per_month);
-	t.output_bytes_per_day = limit(own->output_bytes_per_day, conf->output_bytes_per_day);
-	t.requests_per_second = (uint32_t)limit(rate, conf->requests_per_second);
+	t.boxes = quota_limit(own->boxes, conf->boxes);
+	t.executions_per_day = quota_limit(own->executions_per_day, conf->executions_per_day);
+	t.compute_ms_per_month = quota_limit(own->compute_ms_per_month, conf->compute_ms_per_month);
+	t.output_bytes_per_day = quota_limit(own->output_bytes_per_day, conf->output_bytes_per_day);
+	t.requests_per_second = (uint32_t)quota_limit(rate, conf->requests_per_second);
 	return t;
 }
 
@@ -94,7 +94,7 @@ static int32_t month_begin(int64_t now_ns)
 	return store_day(now_ns) - (tm.tm_mday - 1);
 }
 
-static void reread(struct api *a, struct team_count *t)
+static void quota_reread(struct api *a, struct team_count *t)
 {
 	int64_t now = fleet_now_ns();
 	struct err e;
@@ -125,15 +125,15 @@ static struct team_count *count_of(struct api *a, const char *team)
 		t->next = a->quota->teams;
 		a->quota->teams = t;
 		t->filled_ms = loop_now_ms();
-		reread(a, t);
+		quota_reread(a, t);
 		t->tokens = t->team.requests_per_second * (double)BURST_S;
 	} else if (loop_now_ms() - t->read_ms > REREAD_MS) {
-		reread(a, t);
+		quota_reread(a, t);
 	}
 	return t;
 }
 
-static int refuse(struct call *c, const char *what, uint64_t limit, int64_t retry_s)
+static int quota_refuse(struct call *c, const char *what, uint64_t limit, int64_t retry_s)
 {
 	char why[120];
 
@@ -162,7 +162,7 @@ int quota_request(struct call *c)
 	t->filled_ms = now;
 	if (t->tokens < 1) {
 		c->audited = 1; /* it must be cheap to say no to this */
-		return refuse(c, "too many requests per second", t->team.requests_per_second, 1);
+		return quota_refuse(c, "too many requests per second", t->team.requests_per_second, 1);
 	}
 	t->tokens -= 1;
 	return 1;
@@ -173,7 +173,7 @@ int quota_box(struct call *c)
 	struct team_count *t = count_of(c->api, c->who.team);
 
 	if (t->team.boxes && fleet_team_boxes(&c->api->fleet, c->who.team) >= t->team.boxes)
-		return refuse(c, "too many boxes at once", t->team.boxes, 1);
+		return quota_refuse(c, "too many boxes at once", t->team.boxes, 1);
 	t->unwritten.boxes_created++;
 	return 1;
 }
@@ -216,7 +216,7 @@ int quota_helper(struct call *c)
 	uint64_t most;
 	const char *what = check_run(c->api, count_of(c->api, c->who.team), &most);
 
-	return what ? refuse(c, what, most, seconds_to_midnight()) : 1;
+	return what ? quota_refuse(c, what, most, seconds_to_midnight()) : 1;
 }
 
 int quota_run(struct call *c)
@@ -224,7 +224,7 @@ int quota_run(struct call *c)
 	uint64_t most;
 	const char *what = count_run(c->api, count_of(c->api, c->who.team), &most);
 
-	return what ? refuse(c, what, most, seconds_to_midnight()) : 1;
+	return what ? quota_refuse(c, what, most, seconds_to_midnight()) : 1;
 }
 
 int quota_item(struct api *a, const char *team, struct err *e)
@@ -271,7 +271,7 @@ void quota_computed(struct api *a, const char *team, uint64_t cpu_us)
 	add_cpu(a->quota, count_of(a, team), cpu_us);
 }
 
-static void add(struct store_usage *to, const struct store_usage *more)
+static void quota_add(struct store_usage *to, const struct store_usage *more)
 {
 	to->executions += more->executions;
 	to->compute_ms += more->compute_ms;
@@ -288,8 +288,8 @@ static void write_out(struct api *a, struct team_count *t)
 		return;
 	if (store_usage_add(a->store, t->team.name, store_day(fleet_now_ns()), &t->unwritten, &e) < 0)
 		return; /* a full disk: it stays counted here, and is tried again */
-	add(&t->today, &t->unwritten);
-	add(&t->month, &t->unwritten);
+	quota_add(&t->today, &t->unwritten);
+	quota_add(&t->month, &t->unwritten);
 	t->unwritten = nothing;
 }
 

@@ -9,7 +9,7 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-static int wrong(const char *text, struct err *e)
+static int time_param_wrong(const char *text, struct err *e)
 {
 	return err_set(
 		e, ERR_INVALID,
@@ -19,7 +19,7 @@ static int wrong(const char *text, struct err *e)
 }
 
 /* ".25" as nanoseconds; digits beyond those are cut. */
-static int64_t fraction(const char **at)
+static int64_t time_param_fraction(const char **at)
 {
 	int64_t ns = 0, unit = SECOND_NS / 10;
 
@@ -31,7 +31,7 @@ static int64_t fraction(const char **at)
 }
 
 /* "Z" or "+01:00", as seconds to take away; -1: neither. */
-static int zone(const char *at, int *out_s)
+static int time_param_zone(const char *at, int *out_s)
 {
 	int h, m, n = 0;
 
@@ -75,8 +75,8 @@ static int parse_date(const char *text, int64_t *out_ns)
 	    tm.tm_sec > 60)
 		return -1;
 	rest = text + 19;
-	ns = fraction(&rest);
-	if (zone(rest, &offset) < 0)
+	ns = time_param_fraction(&rest);
+	if (time_param_zone(rest, &offset) < 0)
 		return -1;
 	tm.tm_year -= 1900;
 	tm.tm_mon--;
@@ -105,11 +105,11 @@ int time_param_parse(const char *text, int64_t now_ns, int64_t *out_ns, struct e
 	struct err ignored;
 
 	if (digits && !text[digits])
-		return parse_number(text, digits, out_ns) < 0 ? wrong(text, e) : 0;
+		return parse_number(text, digits, out_ns) < 0 ? time_param_wrong(text, e) : 0;
 	if (parse_date(text, out_ns) == 0)
 		return 0;
 	if (units_parse_time(text, &ms, &ignored) < 0)
-		return wrong(text, e);
+		return time_param_wrong(text, e);
 	*out_ns = now_ns - (int64_t)ms * 1000000;
 	return 0;
 }

@@ -48,7 +48,7 @@ static size_t api_key(const char *p, size_t n)
 	return len >= 4 + KEY_HEX ? len : 0;
 }
 
-static size_t registered(const char *p, size_t n)
+static size_t log_registered(const char *p, size_t n)
 {
 	for (unsigned i = 0; i < log_state.nsecrets; i++)
 		if (log_state.secrets[i].len <= n &&
@@ -75,7 +75,7 @@ static size_t before_a_credential(const char *p, size_t n)
 	return 0;
 }
 
-static size_t credential(const char *p, size_t n)
+static size_t log_credential(const char *p, size_t n)
 {
 	size_t len = 0;
 
@@ -103,7 +103,7 @@ struct line {
 	int cut; /* something did not fit */
 };
 
-static void put(struct line *l, const char *bytes, size_t n)
+static void log_put(struct line *l, const char *bytes, size_t n)
 {
 	if (n > l->room - l->n) {
 		l->cut = 1;
@@ -116,7 +116,7 @@ static void put(struct line *l, const char *bytes, size_t n)
 
 static void puts_line(struct line *l, const char *s)
 {
-	put(l, s, strlen(s));
+	log_put(l, s, strlen(s));
 }
 
 /* A character of UTF-8 that may be shown, or 0. */
@@ -146,16 +146,16 @@ static size_t put_char(struct line *l, const char *p, size_t n)
 	char text[8];
 
 	if (letter) {
-		put(l, (char[]){ '\\', means[letter - letters] }, 2);
+		log_put(l, (char[]){ '\\', means[letter - letters] }, 2);
 	} else if (c < 0x20 || c == 0x7f) {
 		snprintf(text, sizeof(text), "\\u%04x", c);
 		puts_line(l, text);
 	} else if (c < 0x80) {
-		put(l, p, 1);
+		log_put(l, p, 1);
 	} else {
 		unsigned len = shown_utf8((const unsigned char *)p, n);
 
-		put(l, len ? p : "\xef\xbf\xbd", len ? len : 3);
+		log_put(l, len ? p : "\xef\xbf\xbd", len ? len : 3);
 		return len ? len : 1;
 	}
 	return 1;
@@ -169,7 +169,7 @@ static void put_escaped(struct line *l, const char *text, size_t n)
 	while (i < end) {
 		size_t hide = api_key(text + i, n - i), name;
 
-		hide = hide ? hide : registered(text + i, n - i);
+		hide = hide ? hide : log_registered(text + i, n - i);
 		if (hide) {
 			puts_line(l, "***");
 			i += hide;
@@ -180,7 +180,7 @@ static void put_escaped(struct line *l, const char *text, size_t n)
 			for (size_t k = 0; k < name; k++)
 				put_char(l, text + i + k, 1);
 			i += name;
-			hide = credential(text + i, n - i);
+			hide = log_credential(text + i, n - i);
 			puts_line(l, hide ? "***" : "");
 			i += hide;
 			continue;
@@ -196,7 +196,7 @@ static size_t length_of(const struct log_field *f)
 	return f->len == SIZE_MAX ? strnlen(f->text, LOG_LINE) : f->len;
 }
 
-static int plain(const char *text, size_t n)
+static int log_plain(const char *text, size_t n)
 {
 	static const char bytes[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@+,-";
@@ -213,7 +213,7 @@ static void put_value(struct line *l, enum log_form form, const struct log_field
 
 	if (f->is == LOG_IS_TEXT) {
 		size_t n = length_of(f);
-		int bare = form == LOG_TEXT && plain(f->text, n);
+		int bare = form == LOG_TEXT && log_plain(f->text, n);
 
 		puts_line(l, bare ? "" : "\"");
 		if (names_a_secret(f->key))
@@ -311,7 +311,7 @@ void log_secret(const char *value)
 	size_t len = strlen(value);
 
 	if (len < SHORTEST_SECRET || log_state.nsecrets == MOST_SECRETS ||
-	    registered(value, len) == len)
+	    log_registered(value, len) == len)
 		return;
 	log_state.secrets[log_state.nsecrets].text = strdup(value);
 	if (!log_state.secrets[log_state.nsecrets].text)
@@ -350,7 +350,7 @@ static int can_write(void)
 	return poll(&p, 1, log_lost() ? 0 : PATIENCE_MS) == 1 && p.revents == POLLOUT;
 }
 
-static int emit(enum log_level level, const char *msg, const struct log_field *fields)
+static int log_emit(enum log_level level, const char *msg, const struct log_field *fields)
 {
 	char line[LOG_LINE];
 	ssize_t wrote;
@@ -371,9 +371,9 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
 	uint64_t lost = log_lost();
 	struct log_field told[] = { LOG_U("lost", lost), { 0 } };
 
-	if (lost && emit(LEVEL_WARN, "log lines were lost", told) == 0)
+	if (lost && log_emit(LEVEL_WARN, "log lines were lost", told) == 0)
 		atomic_fetch_sub(&log_state.lost, lost);
-	if (log_lost() || emit(level, msg, fields) < 0) {
+	if (log_lost() || log_emit(level, msg, fields) < 0) {
 		atomic_fetch_add(&log_state.lost, 1);
 		atomic_fetch_add(&log_state.lost_ever, 1);
 	}

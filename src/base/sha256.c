@@ -14,12 +14,12 @@ static const uint32_t k[64] = {
 	0xc67178f2,
 };
 
-static uint32_t turn(uint32_t x, int by)
+static uint32_t sha256_turn(uint32_t x, int by)
 {
 	return x >> by | x << (32 - by);
 }
 
-static void mix(uint32_t state[8], const uint8_t *block)
+static void sha256_mix(uint32_t state[8], const uint8_t *block)
 {
 	uint32_t w[64], v[8];
 	int i;
@@ -30,15 +30,15 @@ static void mix(uint32_t state[8], const uint8_t *block)
 	for (; i < 64; i++) {
 		uint32_t a = w[i - 15], b = w[i - 2];
 
-		w[i] = w[i - 16] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) + w[i - 7] +
-		       (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
+		w[i] = w[i - 16] + (sha256_turn(a, 7) ^ sha256_turn(a, 18) ^ a >> 3) + w[i - 7] +
+		       (sha256_turn(b, 17) ^ sha256_turn(b, 19) ^ b >> 10);
 	}
 	for (i = 0; i < 8; i++)
 		v[i] = state[i];
 	for (i = 0; i < 64; i++) {
-		uint32_t t1 = v[7] + (turn(v[4], 6) ^ turn(v[4], 11) ^ turn(v[4], 25)) +
+		uint32_t t1 = v[7] + (sha256_turn(v[4], 6) ^ sha256_turn(v[4], 11) ^ sha256_turn(v[4], 25)) +
 			      ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
-		uint32_t t2 = (turn(v[0], 2) ^ turn(v[0], 13) ^ turn(v[0], 22)) +
+		uint32_t t2 = (sha256_turn(v[0], 2) ^ sha256_turn(v[0], 13) ^ sha256_turn(v[0], 22)) +
 			      ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
 
 		v[7] = v[6], v[6] = v[5], v[5] = v[4], v[4] = v[3] + t1;
@@ -62,7 +62,7 @@ void sha256_add(struct sha256 *s, const void *bytes, size_t n)
 		size_t have = s->len % 64;
 
 		if (!have && n >= 64) { /* straight from the caller's memory */
-			mix(s->state, p);
+			sha256_mix(s->state, p);
 			s->len += 64;
 			p += 64;
 			n -= 64;
@@ -72,7 +72,7 @@ void sha256_add(struct sha256 *s, const void *bytes, size_t n)
 		s->len++;
 		n--;
 		if (have == 63)
-			mix(s->state, s->block);
+			sha256_mix(s->state, s->block);
 	}
 }
 

@@ -54,7 +54,7 @@ void *toml_alloc(struct toml *t, size_t n)
 	return p;
 }
 
-static void where(const struct toml_scan *s, const char *at, unsigned *line, unsigned *column)
+static void toml_where(const struct toml_scan *s, const char *at, unsigned *line, unsigned *column)
 {
 	*line = *column = 1;
 	for (const char *c = s->text; c < at; c++) {
@@ -76,7 +76,7 @@ int toml_fail(struct toml_scan *s, const char *at, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	where(s, at, &line, &column);
+	toml_where(s, at, &line, &column);
 	return err_set(s->e, ERR_INVALID, "%.120s:%u:%u: %s", s->name, line, column, what);
 }
 
@@ -99,7 +99,7 @@ const char *toml_saw(const char *at, char out[TOML_SAW])
 /* ---- bytes ---- */
 
 /* Length of the UTF-8 sequence at p, 0 if there is none: no long forms, no surrogates. */
-static unsigned utf8(const unsigned char *p, size_t n)
+static unsigned toml_utf8(const unsigned char *p, size_t n)
 {
 	unsigned len = *p < 0x80 ? 1 : *p >> 5 == 6 ? 2 : *p >> 4 == 14 ? 3 : *p >> 3 == 30 ? 4 : 0;
 	uint32_t c = len > 1 ? *p & (0x7fu >> len) : *p;
@@ -122,7 +122,7 @@ static int check_bytes(struct toml_scan *s, size_t len)
 	if (len >= 3 && !memcmp(p, "\xef\xbb\xbf", 3))
 		return toml_fail(s, s->text, "a byte order mark is not part of TOML");
 	while (p < end) {
-		unsigned n = utf8(p, (size_t)(end - p));
+		unsigned n = toml_utf8(p, (size_t)(end - p));
 
 		if (!n)
 			return toml_fail(s, (const char *)p, "byte 0x%02x is not UTF-8", *p);
@@ -167,7 +167,7 @@ static void skip_lines(struct toml_scan *s) /* blanks, comments and newlines, as
 	} while (toml_newline(s));
 }
 
-static int expect(struct toml_scan *s, char c, const char *where_it_belongs)
+static int toml_expect(struct toml_scan *s, char c, const char *where_it_belongs)
 {
 	char saw[TOML_SAW];
 
@@ -192,7 +192,7 @@ static int end_of_statement(struct toml_scan *s, const char *what)
 
 /* ---- keys ---- */
 
-static int bare(char c)
+static int toml_bare(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '_' || c == '-';
@@ -205,7 +205,7 @@ static int key_part(struct toml_scan *s, struct toml_text *out)
 	if (*s->at == '"' || *s->at == '\'')
 		return toml_string(s, 1, out);
 	out->p = s->at;
-	while (bare(*s->at))
+	while (toml_bare(*s->at))
 		s->at++;
 	out->n = (size_t)(s->at - out->p);
 	if (!out->n)
@@ -244,7 +244,7 @@ static int new_node(struct toml_scan *s, enum toml_type type, struct toml_node *
 	return 0;
 }
 
-static void append(struct toml_node *in, struct toml_node *n)
+static void toml_append(struct toml_node *in, struct toml_node *n)
 {
 	if (in->in.last)
 		in->in.last->next = n;
@@ -254,7 +254,7 @@ static void append(struct toml_node *in, struct toml_node *n)
 	in->in.count++;
 }
 
-static struct toml_node *lookup(const struct toml_node *table, struct toml_text key)
+static struct toml_node *toml_lookup(const struct toml_node *table, struct toml_text key)
 {
 	for (struct toml_node *n = table->in.first; n; n = n->next)
 		if (n->key_len == key.n && !memcmp(n->key, key.p, key.n))
@@ -262,7 +262,7 @@ static struct toml_node *lookup(const struct toml_node *table, struct toml_text 
 	return NULL;
 }
 
-static void add(struct toml_scan *s, struct toml_node *table, struct toml_text key,
+static void toml_add(struct toml_scan *s, struct toml_node *table, struct toml_text key,
 		struct toml_node *n)
 {
 	char *copy = toml_alloc(s->doc, key.n + 1);
@@ -270,10 +270,10 @@ static void add(struct toml_scan *s, struct toml_node *table, struct toml_text k
 	memcpy(copy, key.p, key.n);
 	n->key = copy;
 	n->key_len = key.n;
-	append(table, n);
+	toml_append(table, n);
 }
 
-static int taken(struct toml_scan *s, const struct key *k, unsigned i, const struct toml_node *by)
+static int toml_taken(struct toml_scan *s, const struct key *k, unsigned i, const struct toml_node *by)
 {
 	return toml_fail(s, k->at[i], "'%.*s' is already defined, as %s on line %u",
 			 (int)(k->part[i].n > 40 ? 40 : k->part[i].n), k->part[i].p,
@@ -291,19 +291,19 @@ static int make_table(struct toml_scan *s, struct toml_node *in, struct toml_tex
 	if (new_node(s, TOML_TABLE, out) < 0)
 		return -1;
 	(*out)->in.made = made;
-	add(s, in, key, *out);
+	toml_add(s, in, key, *out);
 	return 0;
 }
 
 /* One step of a header: into a table, or into the last one of an array of them. */
-static int enter(struct toml_scan *s, const struct key *k, unsigned i, struct toml_node **table)
+static int toml_enter(struct toml_scan *s, const struct key *k, unsigned i, struct toml_node **table)
 {
-	struct toml_node *n = lookup(*table, k->part[i]);
+	struct toml_node *n = toml_lookup(*table, k->part[i]);
 
 	if (!n)
 		return make_table(s, *table, k->part[i], IMPLIED, table);
 	if (!is_container(n) || n->in.made == WHOLE)
-		return taken(s, k, i, n);
+		return toml_taken(s, k, i, n);
 	*table = n->type == TOML_ARRAY ? n->in.last : n;
 	return 0;
 }
@@ -312,13 +312,13 @@ static int enter(struct toml_scan *s, const struct key *k, unsigned i, struct to
 static int enter_dotted(struct toml_scan *s, const struct key *k, unsigned i, unsigned section,
 			struct toml_node **table)
 {
-	struct toml_node *n = lookup(*table, k->part[i]);
+	struct toml_node *n = toml_lookup(*table, k->part[i]);
 
 	if (!n && make_table(s, *table, k->part[i], IMPLIED, &n) < 0)
 		return -1;
 	if (n->type != TOML_TABLE || n->in.made == HEADER || n->in.made == WHOLE ||
 	    (n->in.made == DOTTED && n->in.section != section))
-		return taken(s, k, i, n);
+		return toml_taken(s, k, i, n);
 	n->in.made = DOTTED;
 	n->in.section = section;
 	*table = n;
@@ -327,9 +327,9 @@ static int enter_dotted(struct toml_scan *s, const struct key *k, unsigned i, un
 
 /* ---- values ---- */
 
-static int value(struct toml_scan *s, unsigned depth, struct toml_node **out);
+static int toml_value(struct toml_scan *s, unsigned depth, struct toml_node **out);
 
-static int array(struct toml_scan *s, unsigned depth, struct toml_node *a)
+static int toml_array(struct toml_scan *s, unsigned depth, struct toml_node *a)
 {
 	const char *open = s->at++;
 	struct toml_node *n = NULL;
@@ -343,9 +343,9 @@ static int array(struct toml_scan *s, unsigned depth, struct toml_node *a)
 			return toml_fail(s, open, "an array that does not end");
 		if (*s->at == ']')
 			break;
-		if (value(s, depth + 1, &n) < 0)
+		if (toml_value(s, depth + 1, &n) < 0)
 			return -1;
-		append(a, n);
+		toml_append(a, n);
 		skip_lines(s);
 		if (*s->at == ',')
 			s->at++;
@@ -357,23 +357,23 @@ static int array(struct toml_scan *s, unsigned depth, struct toml_node *a)
 	return 0;
 }
 
-static int pair(struct toml_scan *s, struct toml_node *table, unsigned depth, unsigned section)
+static int toml_pair(struct toml_scan *s, struct toml_node *table, unsigned depth, unsigned section)
 {
 	struct toml_node *n = NULL, *old;
 	struct key k;
 
-	if (parse_key(s, depth, &k) < 0 || expect(s, '=', "behind a key") < 0)
+	if (parse_key(s, depth, &k) < 0 || toml_expect(s, '=', "behind a key") < 0)
 		return -1;
 	skip_blanks(s);
-	if (value(s, depth + k.n, &n) < 0)
+	if (toml_value(s, depth + k.n, &n) < 0)
 		return -1;
 	for (unsigned i = 0; i + 1 < k.n; i++)
 		if (enter_dotted(s, &k, i, section, &table) < 0)
 			return -1;
-	old = lookup(table, k.part[k.n - 1]);
+	old = toml_lookup(table, k.part[k.n - 1]);
 	if (old)
-		return taken(s, &k, k.n - 1, old);
-	add(s, table, k.part[k.n - 1], n);
+		return toml_taken(s, &k, k.n - 1, old);
+	toml_add(s, table, k.part[k.n - 1], n);
 	return 0;
 }
 
@@ -386,7 +386,7 @@ static int inline_table(struct toml_scan *s, unsigned depth, struct toml_node *t
 	t->type = TOML_TABLE;
 	skip_blanks(s);
 	while (*s->at != '}') {
-		if (pair(s, t, depth, section) < 0)
+		if (toml_pair(s, t, depth, section) < 0)
 			return -1;
 		skip_blanks(s);
 		if (*s->at == '}')
@@ -404,7 +404,7 @@ static int inline_table(struct toml_scan *s, unsigned depth, struct toml_node *t
 	return 0;
 }
 
-static int value(struct toml_scan *s, unsigned depth, struct toml_node **out)
+static int toml_value(struct toml_scan *s, unsigned depth, struct toml_node **out)
 {
 	struct toml_text text = { 0 };
 
@@ -414,7 +414,7 @@ static int value(struct toml_scan *s, unsigned depth, struct toml_node **out)
 	if (new_node(s, TOML_STRING, out) < 0)
 		return -1;
 	if (*s->at == '[')
-		return array(s, depth, *out);
+		return toml_array(s, depth, *out);
 	if (*s->at == '{')
 		return inline_table(s, depth, *out);
 	if (*s->at != '"' && *s->at != '\'')
@@ -432,12 +432,12 @@ static int value(struct toml_scan *s, unsigned depth, struct toml_node **out)
 static int open_table(struct toml_scan *s, const struct key *k, struct toml_node **table)
 {
 	unsigned last = k->n - 1;
-	struct toml_node *n = lookup(*table, k->part[last]);
+	struct toml_node *n = toml_lookup(*table, k->part[last]);
 
 	if (!n)
 		return make_table(s, *table, k->part[last], HEADER, table);
 	if (n->type != TOML_TABLE || n->in.made != IMPLIED)
-		return taken(s, k, last, n);
+		return toml_taken(s, k, last, n);
 	n->in.made = HEADER;
 	n->line = s->line; /* here it is defined; before it was only on the way */
 	*table = n;
@@ -448,25 +448,25 @@ static int open_table(struct toml_scan *s, const struct key *k, struct toml_node
 static int open_repeated(struct toml_scan *s, const struct key *k, struct toml_node **table)
 {
 	unsigned last = k->n - 1;
-	struct toml_node *n = lookup(*table, k->part[last]), *element = NULL;
+	struct toml_node *n = toml_lookup(*table, k->part[last]), *element = NULL;
 
 	if (n && (n->type != TOML_ARRAY || n->in.made != REPEATED))
-		return taken(s, k, last, n);
+		return toml_taken(s, k, last, n);
 	if (!n) {
 		if (new_node(s, TOML_ARRAY, &n) < 0)
 			return -1;
 		n->in.made = REPEATED;
-		add(s, *table, k->part[last], n);
+		toml_add(s, *table, k->part[last], n);
 	}
 	if (new_node(s, TOML_TABLE, &element) < 0)
 		return -1;
 	element->in.made = HEADER;
-	append(n, element);
+	toml_append(n, element);
 	*table = element;
 	return 0;
 }
 
-static int header(struct toml_scan *s, struct toml_node **out_table, unsigned *out_depth)
+static int toml_header(struct toml_scan *s, struct toml_node **out_table, unsigned *out_depth)
 {
 	struct toml_node *table = s->doc->root;
 	int repeated = s->at[1] == '[';
@@ -476,11 +476,11 @@ static int header(struct toml_scan *s, struct toml_node **out_table, unsigned *o
 	if (parse_key(s, 0, &k) < 0)
 		return -1;
 	for (unsigned i = 0; i + 1 < k.n; i++)
-		if (enter(s, &k, i, &table) < 0)
+		if (toml_enter(s, &k, i, &table) < 0)
 			return -1;
 	if ((repeated ? open_repeated(s, &k, &table) : open_table(s, &k, &table)) < 0 ||
-	    expect(s, ']', "behind the name of a table") < 0 ||
-	    (repeated && expect(s, ']', "behind the name of an array of tables") < 0))
+	    toml_expect(s, ']', "behind the name of a table") < 0 ||
+	    (repeated && toml_expect(s, ']', "behind the name of an array of tables") < 0))
 		return -1;
 	s->sections++;
 	*out_table = table;
@@ -488,7 +488,7 @@ static int header(struct toml_scan *s, struct toml_node **out_table, unsigned *o
 	return end_of_statement(s, "a header");
 }
 
-static int statements(struct toml_scan *s)
+static int toml_statements(struct toml_scan *s)
 {
 	struct toml_node *table = s->doc->root;
 	unsigned depth = 0, section = 0;
@@ -498,10 +498,10 @@ static int statements(struct toml_scan *s)
 		if (!*s->at)
 			return 0;
 		if (*s->at == '[') {
-			if (header(s, &table, &depth) < 0)
+			if (toml_header(s, &table, &depth) < 0)
 				return -1;
 			section = s->sections;
-		} else if (pair(s, table, depth, section) < 0 ||
+		} else if (toml_pair(s, table, depth, section) < 0 ||
 			   end_of_statement(s, "a value") < 0) {
 			return -1;
 		}
@@ -523,7 +523,7 @@ int toml_parse(struct toml *out, const char *name, const char *text, size_t len,
 	s.text = s.at = copy;
 	doc.root = toml_alloc(&doc, sizeof(*doc.root));
 	*doc.root = (struct toml_node){ .type = TOML_TABLE, .line = 1, .in.made = HEADER };
-	if (check_bytes(&s, len) < 0 || statements(&s) < 0) {
+	if (check_bytes(&s, len) < 0 || toml_statements(&s) < 0) {
 		toml_fini(&doc);
 		return -1;
 	}
@@ -544,7 +544,7 @@ void toml_fini(struct toml *t)
 
 const struct toml_node *toml_get(const struct toml_node *table, const char *key)
 {
-	return lookup(table, (struct toml_text){ key, strlen(key) });
+	return toml_lookup(table, (struct toml_text){ key, strlen(key) });
 }
 
 const char *toml_type_name(enum toml_type type)

@@ -31,7 +31,7 @@ static void put_utf8(struct buf *b, uint32_t c)
 	buf_putc(b, (char)(0x80 | (c & 0x3f)));
 }
 
-static int hex(char c)
+static int toml_scalar_hex(char c)
 {
 	return c >= '0' && c <= '9'   ? c - '0'
 	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -40,17 +40,17 @@ static int hex(char c)
 }
 
 /* Behind \u or \U. */
-static int unicode(struct toml_scan *s, unsigned digits, struct buf *b)
+static int toml_scalar_unicode(struct toml_scan *s, unsigned digits, struct buf *b)
 {
 	const char *start = s->at - 2;
 	char saw[TOML_SAW];
 	uint32_t c = 0;
 
 	for (unsigned i = 0; i < digits; i++, s->at++) {
-		if (hex(*s->at) < 0)
+		if (toml_scalar_hex(*s->at) < 0)
 			return toml_fail(s, s->at, "\\%c needs %u hex digits, saw %s", start[1],
 					 digits, toml_saw(s->at, saw));
-		c = c << 4 | (uint32_t)hex(*s->at);
+		c = c << 4 | (uint32_t)toml_scalar_hex(*s->at);
 	}
 	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
 		return toml_fail(s, start, "'%.*s' is no character", (int)digits + 2, start);
@@ -72,7 +72,7 @@ static int joins_lines(struct toml_scan *s)
 }
 
 /* Behind a backslash. */
-static int escape(struct toml_scan *s, int multi, struct buf *b)
+static int toml_scalar_escape(struct toml_scan *s, int multi, struct buf *b)
 {
 	static const char letters[] = "btnfr\"\\", means[] = "\b\t\n\f\r\"\\";
 	const char *letter;
@@ -88,18 +88,18 @@ static int escape(struct toml_scan *s, int multi, struct buf *b)
 	}
 	if (*s->at == 'u' || *s->at == 'U') {
 		s->at++;
-		return unicode(s, s->at[-1] == 'u' ? 4 : 8, b);
+		return toml_scalar_unicode(s, s->at[-1] == 'u' ? 4 : 8, b);
 	}
 	return toml_fail(s, s->at - 1, "unknown escape: a backslash and %s", toml_saw(s->at, saw));
 }
 
-static int unterminated(struct toml_scan *s, const char *open, int multi)
+static int toml_scalar_unterminated(struct toml_scan *s, const char *open, int multi)
 {
 	return toml_fail(s, open, "a string that does not end%s",
 			 multi || !*s->at ? "" : " on its line");
 }
 
-static unsigned quotes(const char *at, char quote)
+static unsigned toml_scalar_quotes(const char *at, char quote)
 {
 	unsigned n = 0;
 
@@ -114,13 +114,13 @@ static int one_line_string(struct toml_scan *s, char quote, struct buf *b)
 
 	while (*s->at != quote) {
 		if (!*s->at || *s->at == '\n' || *s->at == '\r')
-			return unterminated(s, open, 0);
+			return toml_scalar_unterminated(s, open, 0);
 		if (*s->at != '\\' || quote == '\'') {
 			buf_putc(b, *s->at++);
 			continue;
 		}
 		s->at++;
-		if (escape(s, 0, b) < 0)
+		if (toml_scalar_escape(s, 0, b) < 0)
 			return -1;
 	}
 	s->at++;
@@ -134,16 +134,16 @@ static int multi_line_string(struct toml_scan *s, char quote, struct buf *b)
 
 	s->at += 3;
 	toml_newline(s); /* the one right behind the quotes is not part of it */
-	while ((n = quotes(s->at, quote)) < 3) {
+	while ((n = toml_scalar_quotes(s->at, quote)) < 3) {
 		if (!*s->at)
-			return unterminated(s, open, 1);
+			return toml_scalar_unterminated(s, open, 1);
 		if (toml_newline(s)) {
 			buf_putc(b, '\n'); /* CRLF, too: text, not bytes */
 		} else if (*s->at != '\\' || quote == '\'') {
 			buf_putc(b, *s->at++);
 		} else {
 			s->at++;
-			if (escape(s, 1, b) < 0)
+			if (toml_scalar_escape(s, 1, b) < 0)
 				return -1;
 		}
 	}
@@ -156,7 +156,7 @@ int toml_string(struct toml_scan *s, int one_line, struct toml_text *out)
 {
 	auto_buf struct buf b = { 0 };
 	char quote = *s->at, *copy;
-	int multi = quotes(s->at, quote) >= 3;
+	int multi = toml_scalar_quotes(s->at, quote) >= 3;
 
 	if (multi && one_line)
 		return toml_fail(s, s->at, "a multi-line string cannot be a key");
@@ -171,16 +171,16 @@ int toml_string(struct toml_scan *s, int one_line, struct toml_text *out)
 /* ---- numbers ---- */
 
 /* Digits with single underscores between them. 0: not that. */
-static int digits(const char **p, unsigned base)
+static int toml_scalar_digits(const char **p, unsigned base)
 {
 	const char *c = *p;
 
-	if (hex(*c) < 0 || (unsigned)hex(*c) >= base)
+	if (toml_scalar_hex(*c) < 0 || (unsigned)toml_scalar_hex(*c) >= base)
 		return 0;
 	for (c++;; c++) {
-		if (*c == '_' && hex(c[1]) >= 0 && (unsigned)hex(c[1]) < base)
+		if (*c == '_' && toml_scalar_hex(c[1]) >= 0 && (unsigned)toml_scalar_hex(c[1]) < base)
 			continue;
-		if (hex(*c) < 0 || (unsigned)hex(*c) >= base)
+		if (toml_scalar_hex(*c) < 0 || (unsigned)toml_scalar_hex(*c) >= base)
 			break;
 	}
 	*p = c;
@@ -240,7 +240,7 @@ static int not_a_value(struct toml_scan *s, const char *word)
 				 : "; text needs quotes");
 }
 
-static int number(struct toml_scan *s, char *word, struct toml_node *out)
+static int toml_scalar_number(struct toml_scan *s, char *word, struct toml_node *out)
 {
 	const char *c = word + (*word == '+' || *word == '-');
 	int is_float = 0;
@@ -251,24 +251,24 @@ static int number(struct toml_scan *s, char *word, struct toml_node *out)
 		int base = word[1] == 'x' ? 16 : word[1] == 'o' ? 8 : 2;
 
 		c = word + 2;
-		return digits(&c, (unsigned)base) && !*c ? to_integer(s, word, word + 2, base, out)
+		return toml_scalar_digits(&c, (unsigned)base) && !*c ? to_integer(s, word, word + 2, base, out)
 							 : not_a_value(s, word);
 	}
 	if (*c == '0')
 		c++;
-	else if (!digits(&c, 10))
+	else if (!toml_scalar_digits(&c, 10))
 		return not_a_value(s, word);
 	if (*c == '.') {
 		is_float = 1;
 		c++;
-		if (!digits(&c, 10))
+		if (!toml_scalar_digits(&c, 10))
 			return not_a_value(s, word);
 	}
 	if (*c == 'e' || *c == 'E') {
 		is_float = 1;
 		c++;
 		c += *c == '+' || *c == '-';
-		if (!digits(&c, 10))
+		if (!toml_scalar_digits(&c, 10))
 			return not_a_value(s, word);
 	}
 	if (*c)
@@ -279,7 +279,7 @@ static int number(struct toml_scan *s, char *word, struct toml_node *out)
 /* ---- dates ---- */
 
 /* n digits as a number, and over them. -1: there are not that many. */
-static int fixed(const char **p, unsigned n)
+static int toml_scalar_fixed(const char **p, unsigned n)
 {
 	int value = 0;
 
@@ -291,38 +291,38 @@ static int fixed(const char **p, unsigned n)
 	return value;
 }
 
-static int between(const char **p, unsigned n, int low, int high)
+static int toml_scalar_between(const char **p, unsigned n, int low, int high)
 {
-	int value = fixed(p, n);
+	int value = toml_scalar_fixed(p, n);
 
 	return value >= low && value <= high;
 }
 
-static int over(const char **p, char c)
+static int toml_scalar_over(const char **p, char c)
 {
 	*p += **p == c;
 	return (*p)[-1] == c;
 }
 
-static int date(const char **p)
+static int toml_scalar_date(const char **p)
 {
 	static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-	int year = fixed(p, 4), month, day, leap;
+	int year = toml_scalar_fixed(p, 4), month, day, leap;
 
-	if (year < 1 || !over(p, '-'))
+	if (year < 1 || !toml_scalar_over(p, '-'))
 		return 0;
-	month = fixed(p, 2);
-	if (month < 1 || month > 12 || !over(p, '-'))
+	month = toml_scalar_fixed(p, 2);
+	if (month < 1 || month > 12 || !toml_scalar_over(p, '-'))
 		return 0;
-	day = fixed(p, 2);
+	day = toml_scalar_fixed(p, 2);
 	leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 	return day >= 1 && day <= days[month - 1] + (month == 2 && leap);
 }
 
 static int clock_time(const char **p)
 {
-	if (!between(p, 2, 0, 23) || !over(p, ':') || !between(p, 2, 0, 59) || !over(p, ':') ||
-	    !between(p, 2, 0, 59))
+	if (!toml_scalar_between(p, 2, 0, 23) || !toml_scalar_over(p, ':') || !toml_scalar_between(p, 2, 0, 59) || !toml_scalar_over(p, ':') ||
+	    !toml_scalar_between(p, 2, 0, 59))
 		return 0;
 	if (**p != '.')
 		return 1;
@@ -333,16 +333,16 @@ static int clock_time(const char **p)
 	return 1;
 }
 
-static int offset(const char **p)
+static int toml_scalar_offset(const char **p)
 {
 	if (**p == 'Z' || **p == 'z')
 		return ++*p, 1;
 	++*p; /* the sign */
-	return between(p, 2, 0, 23) && over(p, ':') && between(p, 2, 0, 59);
+	return toml_scalar_between(p, 2, 0, 23) && toml_scalar_over(p, ':') && toml_scalar_between(p, 2, 0, 59);
 }
 
 /* 0: well-formed, and out has its type. */
-static int when(const char *word, struct toml_node *out)
+static int toml_scalar_when(const char *word, struct toml_node *out)
 {
 	const char *p = word;
 
@@ -351,7 +351,7 @@ static int when(const char *word, struct toml_node *out)
 		return clock_time(&p) && !*p ? 0 : -1;
 	}
 	out->type = TOML_DATE;
-	if (!date(&p))
+	if (!toml_scalar_date(&p))
 		return -1;
 	if (!*p)
 		return 0;
@@ -361,7 +361,7 @@ static int when(const char *word, struct toml_node *out)
 	if (!*p)
 		return 0;
 	out->type = TOML_DATETIME;
-	return strchr("Zz+-", *p) && offset(&p) && !*p ? 0 : -1;
+	return strchr("Zz+-", *p) && toml_scalar_offset(&p) && !*p ? 0 : -1;
 }
 
 static int looks_like_time(const char *w)
@@ -394,14 +394,14 @@ int toml_word(struct toml_scan *s, struct toml_node *out)
 
 	memcpy(word, s->at, n);
 	if (looks_like_time(word)) {
-		if (when(word, out) < 0)
+		if (toml_scalar_when(word, out) < 0)
 			return toml_fail(s, s->at, "'%.40s' is no date or time", word);
 		out->text = word;
 		out->len = n;
 	} else if (!strcmp(word, "true") || !strcmp(word, "false")) {
 		out->type = TOML_BOOLEAN;
 		out->truth = *word == 't';
-	} else if (number(s, word, out) < 0) {
+	} else if (toml_scalar_number(s, word, out) < 0) {
 		return -1;
 	}
 	s->at += n;

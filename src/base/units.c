@@ -36,7 +36,7 @@ static const struct unit time_units[] = {
 static const struct unit cpu_units[] = { { "", 1000 } };
 static const struct unit count_units[] = { { "", 1 } };
 
-static int refuse(struct err *e, const struct measure *m, const char *text, const char *why)
+static int units_refuse(struct err *e, const struct measure *m, const char *text, const char *why)
 {
 	return err_set(e, ERR_INVALID, "%s '%.40s' %s; write it like %s", m->name, text, why,
 		       m->example);
@@ -51,7 +51,7 @@ static const struct unit *find_unit(const struct measure *m, const char *suffix)
 }
 
 /* The digits at *text as a number, and ten to how many they were. -1: too many of them. */
-static int digits(const char **text, uint64_t *out, uint64_t *out_power)
+static int units_digits(const char **text, uint64_t *out, uint64_t *out_power)
 {
 	*out = 0;
 	*out_power = 1;
@@ -63,7 +63,7 @@ static int digits(const char **text, uint64_t *out, uint64_t *out_power)
 	return 0;
 }
 
-static int parse(const struct measure *m, const char *text, uint64_t *out, struct err *e)
+static int units_parse(const struct measure *m, const char *text, uint64_t *out, struct err *e)
 {
 	const char *at = text ? text : "";
 	uint64_t whole, part = 0, power;
@@ -71,28 +71,28 @@ static int parse(const struct measure *m, const char *text, uint64_t *out, struc
 	unsigned __int128 value;
 
 	if (!*at)
-		return refuse(e, m, at, "is empty");
+		return units_refuse(e, m, at, "is empty");
 	if (*at == '-')
-		return refuse(e, m, text, "is negative");
+		return units_refuse(e, m, text, "is negative");
 	if (!isdigit((unsigned char)*at))
-		return refuse(e, m, text, "is not a number");
-	if (digits(&at, &whole, &power) < 0)
-		return refuse(e, m, text, "is too large");
+		return units_refuse(e, m, text, "is not a number");
+	if (units_digits(&at, &whole, &power) < 0)
+		return units_refuse(e, m, text, "is too large");
 	power = 1;
-	if (*at == '.' && (!isdigit((unsigned char)*++at) || digits(&at, &part, &power) < 0))
-		return refuse(e, m, text, "has a fraction that cannot be read");
+	if (*at == '.' && (!isdigit((unsigned char)*++at) || units_digits(&at, &part, &power) < 0))
+		return units_refuse(e, m, text, "has a fraction that cannot be read");
 	unit = find_unit(m, at);
 	if (!unit)
-		return refuse(e, m, text, *at ? "has a unit that is not known" : "has no unit");
+		return units_refuse(e, m, text, *at ? "has a unit that is not known" : "has no unit");
 	if (power > unit->scale && part)
-		return refuse(e, m, text, "is finer than can be kept");
+		return units_refuse(e, m, text, "is finer than can be kept");
 	/* 128 bits hold both products, whatever the digits. */
 	value = (unsigned __int128)whole * unit->scale +
 		(unsigned __int128)part * unit->scale / power;
 	if (value > m->max)
-		return refuse(e, m, text, "is too large");
+		return units_refuse(e, m, text, "is too large");
 	if (value == 0)
-		return refuse(e, m, text, "is zero");
+		return units_refuse(e, m, text, "is zero");
 	*out = (uint64_t)value;
 	return 0;
 }
@@ -102,7 +102,7 @@ int units_parse_size(const char *text, uint64_t *out_bytes, struct err *e)
 	static const struct measure size = { "size", "512M or 1.5G", size_units,
 					     ARRAY_LEN(size_units), INT64_MAX };
 
-	return parse(&size, text, out_bytes, e);
+	return units_parse(&size, text, out_bytes, e);
 }
 
 int units_parse_time(const char *text, uint32_t *out_ms, struct err *e)
@@ -111,7 +111,7 @@ int units_parse_time(const char *text, uint32_t *out_ms, struct err *e)
 					     ARRAY_LEN(time_units), UINT32_MAX };
 	uint64_t ms;
 
-	if (parse(&time, text, &ms, e) < 0)
+	if (units_parse(&time, text, &ms, e) < 0)
 		return -1;
 	*out_ms = (uint32_t)ms;
 	return 0;
@@ -123,7 +123,7 @@ int units_parse_cpus(const char *text, uint32_t *out_milli, struct err *e)
 					     ARRAY_LEN(cpu_units), UINT32_MAX };
 	uint64_t milli;
 
-	if (parse(&cpus, text, &milli, e) < 0)
+	if (units_parse(&cpus, text, &milli, e) < 0)
 		return -1;
 	*out_milli = (uint32_t)milli;
 	return 0;
@@ -134,14 +134,14 @@ int units_parse_count(const char *text, uint32_t max, uint32_t *out_count, struc
 	const struct measure count = { "count", "64", count_units, ARRAY_LEN(count_units), max };
 	uint64_t n;
 
-	if (parse(&count, text, &n, e) < 0)
+	if (units_parse(&count, text, &n, e) < 0)
 		return -1;
 	*out_count = (uint32_t)n;
 	return 0;
 }
 
 /* value in units of scale: "3", or "1.5" where one decimal says more. Cut, never rounded up. */
-static const char *decimal(char out[UNITS_TEXT], uint64_t value, uint64_t scale, const char *unit)
+static const char *units_decimal(char out[UNITS_TEXT], uint64_t value, uint64_t scale, const char *unit)
 {
 	uint64_t whole = value / scale, tenth = value % scale * 10 / scale;
 
@@ -156,14 +156,14 @@ static const char *decimal(char out[UNITS_TEXT], uint64_t value, uint64_t scale,
 const char *units_size(char out[UNITS_TEXT], uint64_t bytes)
 {
 	if (bytes < KIB)
-		return decimal(out, bytes, 1, "B");
+		return units_decimal(out, bytes, 1, "B");
 	if (bytes < MIB)
-		return decimal(out, bytes, KIB, "KiB");
+		return units_decimal(out, bytes, KIB, "KiB");
 	if (bytes < GIB)
-		return decimal(out, bytes, MIB, "MiB");
+		return units_decimal(out, bytes, MIB, "MiB");
 	if (bytes < TIB)
-		return decimal(out, bytes, GIB, "GiB");
-	return decimal(out, bytes, TIB, "TiB");
+		return units_decimal(out, bytes, GIB, "GiB");
+	return units_decimal(out, bytes, TIB, "TiB");
 }
 
 const char *units_time(char out[UNITS_TEXT], uint64_t us)
@@ -171,13 +171,13 @@ const char *units_time(char out[UNITS_TEXT], uint64_t us)
 	uint64_t s = us / 1000000;
 
 	if (us < 1000)
-		return decimal(out, us, 1, "us");
+		return units_decimal(out, us, 1, "us");
 	if (us < 10000)
-		return decimal(out, us, 1000, "ms");
+		return units_decimal(out, us, 1000, "ms");
 	if (s < 1)
-		return decimal(out, us / 1000, 1, "ms");
+		return units_decimal(out, us / 1000, 1, "ms");
 	if (s < 60)
-		return decimal(out, us, 1000000, "s");
+		return units_decimal(out, us, 1000000, "s");
 	if (s < 3600)
 		snprintf(out, UNITS_TEXT, "%u m %u s", (unsigned)(s / 60), (unsigned)(s % 60));
 	else

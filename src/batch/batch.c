@@ -173,7 +173,7 @@ void batch_count(struct batch *b, unsigned verdict, unsigned why)
 }
 
 /* Numbers, and which items are done, as the index tells them. */
-static int recount(struct batch *b, struct err *e)
+static int batch_recount(struct batch *b, struct err *e)
 {
 	struct spool_row rows[256];
 	uint32_t at = 0;
@@ -220,7 +220,7 @@ struct batch *batches_take_up(struct batches *a, struct store_batch *take_row, s
 	struct batch *b = batch_enter(a, take_row);
 
 	read_options(b);
-	if (spool_open(&b->spool, a->folder, b->row.id, e) == 0 && recount(b, e) == 0)
+	if (spool_open(&b->spool, a->folder, b->row.id, e) == 0 && batch_recount(b, e) == 0)
 		return b;
 	a->live -= !batch_has_ended(b);
 	batch_free(b);
@@ -229,7 +229,7 @@ struct batch *batches_take_up(struct batches *a, struct store_batch *take_row, s
 
 /* ---- all of them ---- */
 
-static void purge(struct batches *a)
+static void batch_purge(struct batches *a)
 {
 	struct store_batches rows = { 0 };
 	int64_t before = fleet_now_ns() - (int64_t)a->conf.keep_ms * 1000000;
@@ -266,7 +266,7 @@ static void on_tick(struct timer *t)
 		batch_let_go(b);
 	}
 	if (a->fleet->alone && ++a->ticks % PURGE_TICKS == 0)
-		purge(a);
+		batch_purge(a);
 	batches_pump(a);
 	timer_set(t, TICK_MS);
 }
@@ -283,7 +283,7 @@ static void on_again(struct timer *t)
 }
 
 /* What another front left: it goes on behind the results that are there. */
-static void restore(struct batches *a)
+static void batch_restore(struct batches *a)
 {
 	struct store_batches rows = { 0 };
 	struct err e;
@@ -320,11 +320,11 @@ void batches_alone(struct batches *a)
 {
 	if (!a->fleet->alone)
 		return;
-	restore(a);
+	batch_restore(a);
 	timer_set(&a->again, 0);
 }
 
-static unsigned processors(void)
+static unsigned batch_processors(void)
 {
 	cpu_set_t set;
 
@@ -344,7 +344,7 @@ int batches_new(struct batches **out, struct fleet *f, const struct batch_conf *
 	a->conf = *conf;
 	if (hooks)
 		a->hooks = *hooks;
-	a->jobs = conf->jobs ? conf->jobs : processors() * JOBS_PER_CPU;
+	a->jobs = conf->jobs ? conf->jobs : batch_processors() * JOBS_PER_CPU;
 	a->folder = spool_folder(conf->state, e);
 	if (a->folder < 0) {
 		free(a);

@@ -13,7 +13,7 @@
 
 /* ---- reading fields ---- */
 
-static int wrong(struct err *e, const char *name, const char *must)
+static int item_wrong(struct err *e, const char *name, const char *must)
 {
 	return err_set(e, ERR_INVALID, "%s: must be %s", name, must);
 }
@@ -62,7 +62,7 @@ static int read_limits(const json_t *v, struct wire_limits *l, struct err *e)
 	if (!v || json_is_null(v))
 		return 0;
 	if (!json_is_object(v))
-		return wrong(e, "limits", "an object");
+		return item_wrong(e, "limits", "an object");
 	json_object_foreach((json_t *)v, name, one)
 	{
 		unsigned i = 0;
@@ -104,7 +104,7 @@ static int read_expected(struct batch_item *x, const json_t *v, struct err *e)
 	if (!v || json_is_null(v))
 		return 0;
 	if (!json_is_string(v) && !json_is_object(v))
-		return wrong(e, "expected", "a text, or {stdout, compare, exit_code}");
+		return item_wrong(e, "expected", "a text, or {stdout, compare, exit_code}");
 	json_object_foreach((json_t *)v, name, one)
 	{
 		if (!strcmp(name, "exit_code")) {
@@ -112,7 +112,7 @@ static int read_expected(struct batch_item *x, const json_t *v, struct err *e)
 				return -1;
 		} else if (!strcmp(name, "compare")) {
 			if (!json_is_string(one) || output_compare_parse(json_string_value(one), &x->how) < 0)
-				return wrong(e, "expected.compare", "exact, trimmed or tokens");
+				return item_wrong(e, "expected.compare", "exact, trimmed or tokens");
 		} else if (strcmp(name, "stdout") != 0) {
 			return err_set(e, ERR_INVALID, "expected.%.40s: there is no such field", name);
 		}
@@ -122,7 +122,7 @@ static int read_expected(struct batch_item *x, const json_t *v, struct err *e)
 	if (!text || json_is_null(text))
 		return 0;
 	if (!json_is_string(text))
-		return wrong(e, "expected.stdout", "a text");
+		return item_wrong(e, "expected.stdout", "a text");
 	x->want = json_string_value(text);
 	x->want_len = json_string_length(text);
 	return 0;
@@ -138,7 +138,7 @@ const char *batch_item_path(const char *path, char out[512])
 	return out;
 }
 
-static const char **words(size_t n)
+static const char **item_words(size_t n)
 {
 	const char **w = calloc(n + 1, sizeof(*w));
 
@@ -157,7 +157,7 @@ static int plan_command(struct batch_item *x, const json_t *command, uint32_t ru
 	const char **argv;
 
 	if (json_is_string(command)) {
-		argv = words(3);
+		argv = item_words(3);
 		argv[0] = "/bin/bash";
 		argv[1] = "-c";
 		argv[2] = json_string_value(command);
@@ -165,8 +165,8 @@ static int plan_command(struct batch_item *x, const json_t *command, uint32_t ru
 		return 0;
 	}
 	if (!json_is_array(command) || !json_array_size(command) || !is_texts(command))
-		return wrong(e, "command", "a text for the shell, or a list of texts");
-	argv = words(json_array_size(command));
+		return item_wrong(e, "command", "a text for the shell, or a list of texts");
+	argv = item_words(json_array_size(command));
 	for (size_t i = 0; i < json_array_size(command); i++)
 		argv[i] = json_string_value(json_array_get(command, i));
 	add_step(x, "run", argv, run_ms);
@@ -183,7 +183,7 @@ static const char **row_words(const struct batch_item *x, const char *const *row
 {
 	struct lang_job job = { .source = x->source, .program = x->binary, .sources = x->sources,
 				.unit = x->unit, .memory = x->limits.mem_bytes };
-	auto_free const char **more = words(json_array_size(args));
+	auto_free const char **more = item_words(json_array_size(args));
 
 	if (job.memory == WIRE_DEFAULT)
 		job.memory = 0;
@@ -200,7 +200,7 @@ static void find_sources(struct batch_item *x)
 	char full[512];
 	json_t *v;
 
-	x->sources = words(room);
+	x->sources = item_words(room);
 	if (x->code)
 		x->sources[n++] = x->source;
 	json_object_foreach((json_t *)x->files, path, v)
@@ -236,7 +236,7 @@ static int place_source(struct batch_item *x, const char *entry, struct err *e)
 	char name[LANG_UNIT], full[512];
 
 	if (entry && strlen(entry) > 200)
-		return wrong(e, "entry", "at most 200 bytes");
+		return item_wrong(e, "entry", "at most 200 bytes");
 	lang_file_of(x->lang, text ? text : "", text ? n : 0, name);
 	snprintf(x->source, sizeof(x->source), "%.250s", batch_item_path(entry ? entry : name, full));
 	snprintf(x->binary, sizeof(x->binary), "%.250s.out", x->source);
@@ -275,7 +275,7 @@ static int check_files(const json_t *files, struct err *e)
 	json_t *v;
 
 	if (files && !json_is_object(files))
-		return wrong(e, "files", "an object of paths");
+		return item_wrong(e, "files", "an object of paths");
 	if (json_object_size(files) > ITEM_FILES)
 		return err_set(e, ERR_INVALID, "files: more than %d", ITEM_FILES);
 	json_object_foreach((json_t *)files, path, v)
@@ -307,7 +307,7 @@ static int plan_env(struct batch_item *x, const json_t *env, struct err *e)
 	json_t *v;
 
 	if (env && (!json_is_object(env) || json_object_size(env) > ITEM_WORDS))
-		return wrong(e, "env", "an object of texts");
+		return item_wrong(e, "env", "an object of texts");
 	for (unsigned i = 0; box_default_env[i]; i++) {
 		char key[64];
 
@@ -334,7 +334,7 @@ static int plan_env(struct batch_item *x, const json_t *env, struct err *e)
 		buf_putc(&x->env_text, 0);
 		n++;
 	}
-	x->env = words(n);
+	x->env = item_words(n);
 	for (unsigned i = 0; i < n; at += (unsigned)strlen(x->env_text.p + at) + 1)
 		x->env[i++] = x->env_text.p + at;
 	return 0;
@@ -347,7 +347,7 @@ static int plan_times(const json_t *doc, uint64_t *run_ms, uint64_t *compile_ms,
 	json_t *v;
 
 	if (all && !json_is_object(all))
-		return wrong(e, "timeouts", "{run_ms, compile_ms}");
+		return item_wrong(e, "timeouts", "{run_ms, compile_ms}");
 	json_object_foreach((json_t *)all, name, v)
 	{
 		if (strcmp(name, "run_ms") != 0 && strcmp(name, "compile_ms") != 0)
@@ -382,12 +382,12 @@ static int check_names(const json_t *doc, struct err *e)
 			return err_set(e, ERR_INVALID, "%.40s: there is no such field", name);
 		for (i = 0; i < ARRAY_LEN(texts); i++)
 			if (!strcmp(texts[i], name) && !json_is_string(v))
-				return wrong(e, name, "a text");
+				return item_wrong(e, name, "a text");
 	}
 	return 0;
 }
 
-static int plan(struct batch_item *x, const struct batch_item_defaults *d, struct err *e)
+static int item_plan(struct batch_item *x, const struct batch_item_defaults *d, struct err *e)
 {
 	const json_t *command = json_object_get(x->doc, "command"),
 		     *code = json_object_get(x->doc, "code"), *args = json_object_get(x->doc, "args"),
@@ -402,7 +402,7 @@ static int plan(struct batch_item *x, const struct batch_item_defaults *d, struc
 	if (!command == !coded)
 		return err_set(e, ERR_INVALID, "give either command, or code (or entry) with language");
 	if (args && (!json_is_array(args) || !is_texts(args)))
-		return wrong(e, "args", "a list of texts");
+		return item_wrong(e, "args", "a list of texts");
 	x->files = json_object_get(x->doc, "files");
 	x->cwd = json_string_value(json_object_get(x->doc, "cwd"));
 	x->code = json_string_value(code);
@@ -431,15 +431,15 @@ static int take_doc(struct batch_item *x, const struct batch_item_defaults *d, s
 	x->id = json_object_get(x->doc, "id");
 	if (x->id && !json_is_string(x->id) && !json_is_integer(x->id)) {
 		x->id = NULL;
-		return wrong(e, "id", "a text or a number");
+		return item_wrong(e, "id", "a text or a number");
 	}
 	if (json_string_length(x->id) > 256) {
 		x->id = NULL;
-		return wrong(e, "id", "at most 256 bytes");
+		return item_wrong(e, "id", "at most 256 bytes");
 	}
 	if (check_names(x->doc, e) < 0)
 		return -1;
-	return plan(x, d, e);
+	return item_plan(x, d, e);
 }
 
 int batch_item_make(struct batch_item *x, json_t *doc, const struct batch_item_defaults *d, struct err *e)

@@ -56,7 +56,7 @@ static void close_box(struct batch_job *j)
 	j->open = 0;
 }
 
-static void fail(struct batch_job *j, unsigned why, const struct err *e)
+static void job_fail(struct batch_job *j, unsigned why, const struct err *e)
 {
 	struct batch_job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
 
@@ -144,7 +144,7 @@ static void conclude_with(struct batch_job *j, const struct wire_counted *figure
 	j->done(j, &end);
 }
 
-static void conclude(struct batch_job *j, const struct wire_counted *figures)
+static void job_conclude(struct batch_job *j, const struct wire_counted *figures)
 {
 	conclude_with(j, figures, figures);
 }
@@ -157,7 +157,7 @@ static void on_gone(void *ctx, const struct frame *f, size_t len, int *fd, const
 	(void)fd;
 	(void)e; /* it is gone already */
 	j->asking = NULL;
-	conclude(j, (const struct wire_counted *)f);
+	job_conclude(j, (const struct wire_counted *)f);
 }
 
 /* The end wants explaining: what the kernel says of the whole box, once it is no more. */
@@ -313,7 +313,7 @@ static void start_helper(struct batch_job *j, const char **take_argv, const stru
 	init_conn_remove_call(&j->ear);
 	j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
 	if (init_conn_start(&j->line, &j->ear, init_conn_new_ref(&j->line), on, &cmd, &e) < 0)
-		fail(j, CAUSE_HOST, &e);
+		job_fail(j, CAUSE_HOST, &e);
 }
 
 static void go_on(struct batch_job *j, unsigned step)
@@ -341,10 +341,10 @@ static void helper_refused(struct init_call *x, const struct err *e)
 {
 	struct err why = *e;
 
-	fail(loop_owner(x, struct batch_job, ear), CAUSE_HOST, &why);
+	job_fail(loop_owner(x, struct batch_job, ear), CAUSE_HOST, &why);
 }
 
-static void unpacked(struct init_call *x, const struct wire_exit *exit)
+static void job_unpacked(struct init_call *x, const struct wire_exit *exit)
 {
 	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 
@@ -354,7 +354,7 @@ static void unpacked(struct init_call *x, const struct wire_exit *exit)
 
 static const struct init_call_ops unpack_on = {
 	.output = helper_said,
-	.exited = unpacked,
+	.exited = job_unpacked,
 	.refused = helper_refused,
 };
 
@@ -368,7 +368,7 @@ static void pack_came(struct init_call *x, unsigned stream, uint64_t offset, con
 }
 
 /* What is too large, or cannot be packed, is used all the same. */
-static void packed(struct init_call *x, const struct wire_exit *exit)
+static void job_packed(struct init_call *x, const struct wire_exit *exit)
 {
 	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 
@@ -379,7 +379,7 @@ static void packed(struct init_call *x, const struct wire_exit *exit)
 
 static const struct init_call_ops pack_on = {
 	.output = pack_came,
-	.exited = packed,
+	.exited = job_packed,
 	.refused = helper_refused,
 };
 
@@ -398,7 +398,7 @@ static void room_came(struct init_call *x, uint64_t until)
 		push_input(j, until);
 }
 
-static size_t keeps(const struct batch_job *j, unsigned stream)
+static size_t job_keeps(const struct batch_job *j, unsigned stream)
 {
 	const struct batch_item *x = &j->item;
 	size_t most = x->max_output;
@@ -422,7 +422,7 @@ static void output_came(struct init_call *x, unsigned stream, uint64_t offset, c
 {
 	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 	struct buf *out = &j->out[stream];
-	size_t most = keeps(j, stream), room = out->len < most ? most - out->len : 0;
+	size_t most = job_keeps(j, stream), room = out->len < most ? most - out->len : 0;
 
 	buf_add(out, bytes, n < room ? n : room);
 	if (n > room && j->item.tail)
@@ -456,7 +456,7 @@ static void go_on_after(struct batch_job *j)
 	else if (j->item.nbehind)
 		next_behind(j);
 	else
-		conclude(j, j->counted ? &j->figures : NULL);
+		job_conclude(j, j->counted ? &j->figures : NULL);
 }
 
 /* NULL: nobody could look. */
@@ -493,7 +493,7 @@ static void program_refused(struct init_call *x, const struct err *e)
 {
 	struct err why = *e;
 
-	fail(loop_owner(x, struct batch_job, ear), CAUSE_HOST, &why);
+	job_fail(loop_owner(x, struct batch_job, ear), CAUSE_HOST, &why);
 }
 
 static void file_refused(struct init_call *x, const struct err *e)
@@ -501,7 +501,7 @@ static void file_refused(struct init_call *x, const struct err *e)
 	struct err why = *e;
 
 	err_in(&why, "files");
-	fail(loop_owner(x, struct batch_job, laid), WHY_INVALID, &why);
+	job_fail(loop_owner(x, struct batch_job, laid), WHY_INVALID, &why);
 }
 
 static const struct init_call_ops ear_on = {
@@ -591,7 +591,7 @@ static void start_step(struct batch_job *j)
 	j->began_us = now_us();
 	j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
 	if (init_conn_start(&j->line, &j->ear, init_conn_new_ref(&j->line), &ear_on, &cmd, &e) < 0)
-		fail(j, WHY_INVALID, &e);
+		job_fail(j, WHY_INVALID, &e);
 }
 
 /* ---- the box ---- */
@@ -617,7 +617,7 @@ static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	(void)len;
 	j->asking = NULL;
 	if (!f) {
-		fail(j, e->kind == ERR_INVALID || e->kind == ERR_DENIED ? WHY_INVALID : CAUSE_HOST, e);
+		job_fail(j, e->kind == ERR_INVALID || e->kind == ERR_DENIED ? WHY_INVALID : CAUSE_HOST, e);
 		return;
 	}
 	memcpy(&j->about, f, sizeof(j->about));
@@ -627,7 +627,7 @@ static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	j->line.user = j;
 	if (*fd < 0 || init_conn_open(&j->line, j->fleet->loop, steal_fd(fd), j->about.id, &own) < 0) {
 		err_set(&own, ERR_SYS, "a box without a connection");
-		fail(j, CAUSE_HOST, &own);
+		job_fail(j, CAUSE_HOST, &own);
 		return;
 	}
 	j->open = 1;

@@ -33,7 +33,7 @@ int output_compare_parse(const char *name, enum output_compare *out)
 	return -1;
 }
 
-static int blank(char c)
+static int compare_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
 }
@@ -56,7 +56,7 @@ static struct piece next_trimmed(struct reader *r)
 {
 	struct piece p = next_exact(r);
 
-	while (p.n && blank(p.p[p.n - 1]))
+	while (p.n && compare_blank(p.p[p.n - 1]))
 		p.n--;
 	return p;
 }
@@ -65,24 +65,24 @@ static struct piece next_token(struct reader *r)
 {
 	struct piece p;
 
-	for (; r->at < r->end && blank(*r->at); r->at++)
+	for (; r->at < r->end && compare_blank(*r->at); r->at++)
 		r->line += *r->at == '\n';
 	p = (struct piece){ r->at, 0, r->at < r->end, r->line };
-	for (; r->at < r->end && !blank(*r->at); r->at++)
+	for (; r->at < r->end && !compare_blank(*r->at); r->at++)
 		p.n++;
 	return p;
 }
 
-static struct piece next(enum output_compare how, struct reader *r)
+static struct piece compare_next(enum output_compare how, struct reader *r)
 {
 	return how == JUDGE_EXACT  ? next_exact(r) :
 	       how == JUDGE_TOKENS ? next_token(r) :
 				     next_trimmed(r);
 }
 
-static struct reader begin(enum output_compare how, const char *text, size_t n)
+static struct reader compare_begin(enum output_compare how, const char *text, size_t n)
 {
-	while (how == JUDGE_TRIMMED && n && blank(text[n - 1]))
+	while (how == JUDGE_TRIMMED && n && compare_blank(text[n - 1]))
 		n--;
 	return (struct reader){ text, text + n, 1 };
 }
@@ -90,11 +90,11 @@ static struct reader begin(enum output_compare how, const char *text, size_t n)
 unsigned output_compare_line(enum output_compare how, const char *got, size_t got_len, const char *want,
 		    size_t want_len)
 {
-	struct reader a = begin(how, got ? got : "", got_len),
-		      b = begin(how, want ? want : "", want_len);
+	struct reader a = compare_begin(how, got ? got : "", got_len),
+		      b = compare_begin(how, want ? want : "", want_len);
 
 	for (;;) {
-		struct piece x = next(how, &a), y = next(how, &b);
+		struct piece x = compare_next(how, &a), y = compare_next(how, &b);
 
 		if (!x.is && !y.is)
 			return 0;

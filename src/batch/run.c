@@ -157,7 +157,7 @@ static int is_blank(const char *line, size_t n)
 	return 1;
 }
 
-static void refuse(struct work *w, unsigned why, const struct err *e)
+static void run_refuse(struct work *w, unsigned why, const struct err *e)
 {
 	struct batch_job_end end = { .verdict = VERDICT_ERROR, .why = why, .e = *e };
 
@@ -192,9 +192,9 @@ static int take_item(struct batch *b)
 	a->flying++;
 	b->turn = ++a->turn;
 	if (batch_item_parse(&w->job.item, line, n, &b->options.defaults, &e) < 0)
-		refuse(w, WHY_INVALID, &e);
+		run_refuse(w, WHY_INVALID, &e);
 	else if (a->hooks.may_run && !a->hooks.may_run(a->hooks.ctx, b->row.team, &e))
-		refuse(w, WHY_QUOTA, &e);
+		run_refuse(w, WHY_QUOTA, &e);
 	else
 		batch_job_start(&w->job, a->fleet);
 	return 1;
@@ -232,7 +232,7 @@ static int is_before(const struct batch *x, const struct batch *y)
 	return x->turn < y->turn;
 }
 
-static struct batch *choose(const struct batches *a)
+static struct batch *run_choose(const struct batches *a)
 {
 	struct batch *best = NULL;
 
@@ -247,7 +247,7 @@ void batches_pump(struct batches *a)
 	unsigned lines = 0;
 	struct batch *b;
 
-	while (a->fleet->alone && a->restored && a->flying < a->jobs && (b = choose(a))) {
+	while (a->fleet->alone && a->restored && a->flying < a->jobs && (b = run_choose(a))) {
 		if (!take_item(b)) {
 			batch_check_over(b);
 			batch_let_go(b);

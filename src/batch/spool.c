@@ -74,7 +74,7 @@ void spool_remove(int folder, const char *id)
 /* ---- after a crash ---- */
 
 /* Rows that fit together and to the results; the rest is cut off. */
-static int recover(struct spool *s, uint64_t out_size, uint64_t idx_size, struct err *e)
+static int spool_recover(struct spool *s, uint64_t out_size, uint64_t idx_size, struct err *e)
 {
 	auto_free struct spool_row *rows = calloc(ROWS_AT_ONCE, sizeof(*rows));
 	uint32_t most = (uint32_t)(idx_size / sizeof(*rows));
@@ -112,7 +112,7 @@ int spool_open(struct spool *s, int folder, const char *id, struct err *e)
 		return -1;
 	}
 	s->in_bytes = (uint64_t)in.st_size;
-	if (recover(s, (uint64_t)out.st_size, (uint64_t)idx.st_size, e) < 0) {
+	if (spool_recover(s, (uint64_t)out.st_size, (uint64_t)idx.st_size, e) < 0) {
 		spool_fini(s);
 		return err_in(e, "batch %s", id);
 	}

@@ -32,7 +32,7 @@ int action_modest(const char *text, size_t n, struct err *e)
 }
 
 /* The commonest mistakes have words of their own. */
-static int shape(const char *text, size_t n, struct err *e)
+static int action_shape(const char *text, size_t n, struct err *e)
 {
 	size_t i = 0;
 
@@ -166,7 +166,7 @@ int action_parse(const char *text, size_t n, unsigned allowed, struct action *ou
 	json_error_t why;
 
 	*out = (struct action){ 0 };
-	if (shape(text, n, e) < 0)
+	if (action_shape(text, n, e) < 0)
 		return -1;
 	out->doc = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
 	if (!out->doc)

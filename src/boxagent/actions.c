@@ -37,8 +37,8 @@ void actions_fini(struct actions *h)
 
 /* ---- what is told ---- */
 
-static json_t *said(int ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static json_t *said(int ok, const char *fmt, ...)
+static json_t *actions_said(int ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static json_t *actions_said(int ok, const char *fmt, ...)
 {
 	auto_buf struct buf text = { 0 }, clean = { 0 };
 	va_list ap;
@@ -50,7 +50,7 @@ static json_t *said(int ok, const char *fmt, ...)
 	return json_pack("{s:b, s:s}", "ok", ok, "text", buf_str(&clean));
 }
 
-static json_t *failed(const char *path)
+static json_t *actions_failed(const char *path)
 {
 	const char *why =
 		errno == EXDEV || errno == ELOOP
@@ -58,7 +58,7 @@ static json_t *failed(const char *path)
 			  "that lead out"
 			: strerror(errno);
 
-	return said(0, "error: %.200s: %s", path, why);
+	return actions_said(0, "error: %.200s: %s", path, why);
 }
 
 static const char *text_of(const struct action *r, const char *name, const char *otherwise)
@@ -78,7 +78,7 @@ static int64_t number_of(const struct action *r, const char *name, int64_t other
 /* ---- paths ---- */
 
 /* Relative to the workspace; NULL: it is elsewhere. */
-static const char *below(const struct actions *h, const char *path)
+static const char *actions_below(const struct actions *h, const char *path)
 {
 	size_t n = strlen(h->root);
 
@@ -134,10 +134,10 @@ static int make_folders(const struct actions *h, const char *path)
 /* ---- files ---- */
 
 /* The whole of a regular file; -1 with errno, EFBIG where it is too long. */
-static int slurp(const struct actions *h, const char *path, struct buf *out)
+static int actions_slurp(const struct actions *h, const char *path, struct buf *out)
 {
 	/* Without waiting: it may be a pipe that nobody writes to. */
-	auto_fd int fd = open_below(h, below(h, path), O_RDONLY | O_NONBLOCK, 0);
+	auto_fd int fd = open_below(h, actions_below(h, path), O_RDONLY | O_NONBLOCK, 0);
 	struct stat st;
 	ssize_t n = 1;
 
@@ -157,9 +157,9 @@ static int slurp(const struct actions *h, const char *path, struct buf *out)
 	return n < 0 || out->len > ACTIONS_FILE ? -1 : 0;
 }
 
-static int spill(const struct actions *h, const char *path, const char *bytes, size_t n)
+static int actions_spill(const struct actions *h, const char *path, const char *bytes, size_t n)
 {
-	const char *rest = below(h, path);
+	const char *rest = actions_below(h, path);
 	auto_fd int fd = -1;
 
 	if (!rest || make_folders(h, rest) < 0)
@@ -208,10 +208,10 @@ static json_t *do_read(struct actions *h, const struct action *r)
 	unsigned lines;
 	size_t n;
 
-	if (slurp(h, path, &all) < 0)
-		return failed(path);
+	if (actions_slurp(h, path, &all) < 0)
+		return actions_failed(path);
 	if (memchr(buf_str(&all), 0, all.len))
-		return said(0, "error: %.200s: %zu bytes that are no text", path, all.len);
+		return actions_said(0, "error: %.200s: %zu bytes that are no text", path, all.len);
 	lines = lines_of(&all, number_of(r, "start_line", 1), number_of(r, "end_line", INT64_MAX),
 			 &from, &n);
 	head_tail_add(&c, from, n);
@@ -226,13 +226,13 @@ static json_t *do_write(struct actions *h, const struct action *r)
 	const json_t *content = json_object_get(r->args, "content");
 	const char *path = text_of(r, "path", "");
 
-	if (spill(h, path, json_string_value(content), json_string_length(content)) < 0)
-		return failed(path);
-	return said(1, "wrote %zu bytes to %.200s", json_string_length(content), path);
+	if (actions_spill(h, path, json_string_value(content), json_string_length(content)) < 0)
+		return actions_failed(path);
+	return actions_said(1, "wrote %zu bytes to %.200s", json_string_length(content), path);
 }
 
 /* old, as it is replaced; how many times it was there. */
-static unsigned replace(const struct buf *in, const char *old, const char *new, struct buf *out)
+static unsigned actions_replace(const struct buf *in, const char *old, const char *new, struct buf *out)
 {
 	const char *p = buf_str(in), *end = p + in->len, *hit;
 	size_t n = strlen(old);
@@ -255,21 +255,21 @@ static json_t *do_edit(struct actions *h, const struct action *r)
 	unsigned n;
 
 	if (!*old)
-		return said(0, "error: old_str is empty");
-	if (slurp(h, path, &before) < 0)
-		return failed(path);
-	n = replace(&before, old, text_of(r, "new_str", ""), &after);
+		return actions_said(0, "error: old_str is empty");
+	if (actions_slurp(h, path, &before) < 0)
+		return actions_failed(path);
+	n = actions_replace(&before, old, text_of(r, "new_str", ""), &after);
 	if (!n)
-		return said(0, "error: %.200s: old_str is not in the file; read it again", path);
+		return actions_said(0, "error: %.200s: old_str is not in the file; read it again", path);
 	if (n > 1 && !json_is_true(json_object_get(r->args, "replace_all")))
-		return said(
+		return actions_said(
 			0,
 			"error: %.200s: old_str is there %u times; give more of what is around it, "
 			"or replace_all",
 			path, n);
-	if (spill(h, path, buf_str(&after), after.len) < 0)
-		return failed(path);
-	return said(1, "replaced in %u place%s of %.200s", n, n == 1 ? "" : "s", path);
+	if (actions_spill(h, path, buf_str(&after), after.len) < 0)
+		return actions_failed(path);
+	return actions_said(1, "replaced in %u place%s of %.200s", n, n == 1 ? "" : "s", path);
 }
 
 /* ---- folders ---- */
@@ -341,11 +341,11 @@ static json_t *do_list(struct actions *h, const struct action *r)
 	const char *path = text_of(r, "path", ".");
 	auto_buf struct buf all = { 0 }, text = { 0 };
 	struct listing l = { .out = &all, .left = number_of(r, "limit", LIST_ENTRIES) };
-	int dir = open_below(h, below(h, path), O_RDONLY | O_DIRECTORY, 0);
+	int dir = open_below(h, actions_below(h, path), O_RDONLY | O_DIRECTORY, 0);
 	struct head_tail c = { .most = h->result_bytes };
 
 	if (dir < 0)
-		return failed(path);
+		return actions_failed(path);
 	list_folder(dir, "", number_of(r, "depth", LIST_DEPTH), &l);
 	if (l.more)
 		buf_puts(&all, "[there are more]\n");
@@ -357,7 +357,7 @@ static json_t *do_list(struct actions *h, const struct action *r)
 
 /* ---- commands ---- */
 
-static json_t *ended(struct actions *h, const struct head_tail *c, const struct shell_end *end)
+static json_t *actions_ended(struct actions *h, const struct head_tail *c, const struct shell_end *end)
 {
 	int code = WIFEXITED(end->status) ? WEXITSTATUS(end->status) : 128 + WTERMSIG(end->status);
 	auto_buf struct buf text = { 0 };
@@ -387,17 +387,17 @@ static json_t *do_run(struct actions *h, const struct action *r)
 	json_t *result;
 
 	if (json_string_length(command) > SHELL_COMMAND)
-		return said(
+		return actions_said(
 			0,
 			"error: the command has %zu bytes, and %d are the most; write a file and run that",
 			json_string_length(command), SHELL_COMMAND);
-	dir = open_below(h, below(h, cwd), O_RDONLY | O_DIRECTORY, 0);
+	dir = open_below(h, actions_below(h, cwd), O_RDONLY | O_DIRECTORY, 0);
 	if (dir < 0)
-		return failed(cwd);
+		return actions_failed(cwd);
 	if (shell_run(dir, json_string_value(command), ms, &c, &end, &e) < 0)
-		result = said(0, "error: %s", e.msg);
+		result = actions_said(0, "error: %s", e.msg);
 	else
-		result = ended(h, &c, &end);
+		result = actions_ended(h, &c, &end);
 	head_tail_fini(&c);
 	return result;
 }

@@ -33,7 +33,7 @@ uint64_t head_tail_lost(const struct head_tail *c)
 }
 
 /* Bytes of the character that begins here; 0: none does. */
-static size_t character(const unsigned char *p, size_t n)
+static size_t head_tail_character(const unsigned char *p, size_t n)
 {
 	static const struct {
 		unsigned char mask, lead;
@@ -64,7 +64,7 @@ static size_t character(const unsigned char *p, size_t n)
 void head_tail_clean(const char *bytes, size_t n, struct buf *out)
 {
 	while (n) {
-		size_t good = character((const unsigned char *)bytes, n);
+		size_t good = head_tail_character((const unsigned char *)bytes, n);
 
 		if (good)
 			buf_add(out, bytes, good);
@@ -76,7 +76,7 @@ void head_tail_clean(const char *bytes, size_t n, struct buf *out)
 }
 
 /* How many bytes are left when half a character at the end is not counted. */
-static size_t whole(const char *bytes, size_t n)
+static size_t head_tail_whole(const char *bytes, size_t n)
 {
 	size_t last = n;
 
@@ -84,7 +84,7 @@ static size_t whole(const char *bytes, size_t n)
 		last--;
 	if (!last || (bytes[last - 1] & 0xc0) != 0xc0)
 		return n;
-	return character((const unsigned char *)bytes + last - 1, n - last + 1) ? n : last - 1;
+	return head_tail_character((const unsigned char *)bytes + last - 1, n - last + 1) ? n : last - 1;
 }
 
 void head_tail_text(const struct head_tail *c, struct buf *out)
@@ -94,7 +94,7 @@ void head_tail_text(const struct head_tail *c, struct buf *out)
 
 	while (lost && from < c->tail.len && (c->tail.p[from] & 0xc0) == 0x80)
 		from++;
-	head_tail_clean(buf_str(&c->head), lost ? whole(c->head.p, c->head.len) : c->head.len, out);
+	head_tail_clean(buf_str(&c->head), lost ? head_tail_whole(c->head.p, c->head.len) : c->head.len, out);
 	if (lost)
 		buf_printf(out, "\n[... %llu of %llu bytes left out ...]\n",
 			   (unsigned long long)lost, (unsigned long long)c->total);

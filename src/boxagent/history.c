@@ -28,7 +28,7 @@ static size_t size_of(const struct agent_history *m)
 }
 
 /* An action stays JSON, however short it gets: the model sees its own words as an example. */
-static void fade(json_t *turn)
+static void history_fade(json_t *turn)
 {
 	json_t *action = json_loads(text_of(turn, "reply"), 0, NULL),
 	       *less = head_tail_action(action, FADED);
@@ -52,7 +52,7 @@ void agent_history_add(struct agent_history *m, const json_t *action, const json
 						  "result", json_object_get(result, "text")));
 	/* The last one is left as it is: it is what the next step is about. */
 	for (size_t i = 0; i + 1 < json_array_size(m->turns) && size_of(m) > m->most; i++)
-		fade(json_array_get(m->turns, i));
+		history_fade(json_array_get(m->turns, i));
 	while (json_array_size(m->turns) > 1 && size_of(m) > m->most) {
 		json_array_remove(m->turns, 0);
 		m->dropped++;

@@ -48,7 +48,7 @@ struct pilot {
 	unsigned same;
 };
 
-static int fail(struct pilot *p, const char *why, const char *detail)
+static int boxagent_fail(struct pilot *p, const char *why, const char *detail)
 {
 	snprintf(p->why, sizeof(p->why), "%s", why);
 	snprintf(p->detail, sizeof(p->detail), "%s", detail);
@@ -57,11 +57,11 @@ static int fail(struct pilot *p, const char *why, const char *detail)
 
 static int put_log(struct pilot *p, json_t *take_doc)
 {
-	return ndjson_write(LOG, take_doc, &p->e) < 0 ? fail(p, "log", p->e.msg) : 0;
+	return ndjson_write(LOG, take_doc, &p->e) < 0 ? boxagent_fail(p, "log", p->e.msg) : 0;
 }
 
 /* A text may have been cut in the middle of a character, or be long. */
-static json_t *words(const char *text)
+static json_t *boxagent_words(const char *text)
 {
 	return head_tail_string(text, strlen(text), LOGGED);
 }
@@ -69,34 +69,34 @@ static json_t *words(const char *text)
 /* ---- asking ---- */
 
 /* complaint: NULL, or what was wrong with the reply before. */
-static int ask(struct pilot *p, const char *reply, const char *complaint, json_t **answer)
+static int boxagent_ask(struct pilot *p, const char *reply, const char *complaint, json_t **answer)
 {
 	json_t *ask =
 		json_pack("{s:O, s:i}", "turns", p->turns.turns, "dropped", (int)p->turns.dropped);
 
 	if (complaint)
 		json_object_set_new(ask, "malformed",
-				    json_pack("{s:o, s:o}", "reply", words(reply), "why",
-					      words(complaint)));
+				    json_pack("{s:o, s:o}", "reply", boxagent_words(reply), "why",
+					      boxagent_words(complaint)));
 	if (ndjson_write(HOST, json_pack("{s:o}", "ask", ask), &p->e) < 0 ||
 	    ndjson_read(&p->host, p->answer_ms, answer, &p->e) < 0)
-		return fail(p, p->e.kind == ERR_LIMIT ? "no_answer" : "host", p->e.msg);
+		return boxagent_fail(p, p->e.kind == ERR_LIMIT ? "no_answer" : "host", p->e.msg);
 	return 0;
 }
 
 /* 1: an action. 0: there is none, and complaint says why. -1: it is over. */
-static int heard(struct pilot *p, const json_t *answer, struct action *r, struct err *complaint)
+static int boxagent_heard(struct pilot *p, const json_t *answer, struct action *r, struct err *complaint)
 {
 	const json_t *text = json_object_get(json_object_get(answer, "answer"), "text");
 	const char *too = json_string_value(json_object_get(answer, "malformed")),
 		   *stop = json_string_value(json_object_get(answer, "stop"));
 
 	if (stop)
-		return fail(p, "stopped", stop);
+		return boxagent_fail(p, "stopped", stop);
 	if (too)
 		return err_set(complaint, ERR_INVALID, "%s", too), 0;
 	if (!json_is_string(text))
-		return fail(p, "host", "the host's answer has no text");
+		return boxagent_fail(p, "host", "the host's answer has no text");
 	return action_parse(json_string_value(text), json_string_length(text), p->allowed, r,
 			    complaint) == 0;
 }
@@ -109,9 +109,9 @@ static int ask_again(struct pilot *p, unsigned step, const json_t *first, struct
 	json_t *answer = NULL;
 	int rc = -1;
 
-	if (put_log(p, json_pack("{s:i, s:o}", "step", (int)step, "malformed", words(why->msg))) == 0 &&
-	    ask(p, said ? said : "", why->msg, &answer) == 0)
-		rc = heard(p, answer, r, why);
+	if (put_log(p, json_pack("{s:i, s:o}", "step", (int)step, "malformed", boxagent_words(why->msg))) == 0 &&
+	    boxagent_ask(p, said ? said : "", why->msg, &answer) == 0)
+		rc = boxagent_heard(p, answer, r, why);
 	json_decref(answer);
 	return rc;
 }
@@ -123,11 +123,11 @@ static int next_action(struct pilot *p, unsigned step, struct action *r)
 	struct err why;
 	int rc;
 
-	rc = ask(p, NULL, NULL, &answer) < 0 ? -1 : heard(p, answer, r, &why);
+	rc = boxagent_ask(p, NULL, NULL, &answer) < 0 ? -1 : boxagent_heard(p, answer, r, &why);
 	if (rc == 0)
 		rc = ask_again(p, step, answer, &why, r);
 	json_decref(answer);
-	return rc > 0 ? 0 : rc < 0 ? -1 : fail(p, "malformed_reply", why.msg);
+	return rc > 0 ? 0 : rc < 0 ? -1 : boxagent_fail(p, "malformed_reply", why.msg);
 }
 
 /* ---- doing ---- */
@@ -160,18 +160,18 @@ static int take_step(struct pilot *p, unsigned step, const struct action *r)
 	if (put_log(p, entry) < 0)
 		return -1;
 	if (is_stuck(p, r->doc))
-		return fail(p, "stuck", "the same action three times in a row");
+		return boxagent_fail(p, "stuck", "the same action three times in a row");
 	result = actions_run(&p->hands, r);
 	agent_history_add(&p->turns, r->doc, result);
 	rc = put_log(p, json_pack("{s:i, s:o}", "step", (int)step, "result", log_result(result)));
 	json_decref(result);
 	if (rc == 0 && p->hands.timeouts >= TIMEOUTS_MOST)
-		return fail(p, "timeouts", "three commands in a row took too long");
+		return boxagent_fail(p, "timeouts", "three commands in a row took too long");
 	return rc;
 }
 
 /* 0: done. */
-static int fly(struct pilot *p)
+static int boxagent_fly(struct pilot *p)
 {
 	for (unsigned step = 1; step <= p->max_steps; step++) {
 		struct action r;
@@ -187,12 +187,12 @@ static int fly(struct pilot *p)
 		if (done || rc < 0)
 			return rc;
 	}
-	return fail(p, "max_steps", "all steps are taken, and it is not done");
+	return boxagent_fail(p, "max_steps", "all steps are taken, and it is not done");
 }
 
 /* ---- beginning and end ---- */
 
-static uint64_t number(const json_t *spec, const char *name, uint64_t otherwise)
+static uint64_t boxagent_number(const json_t *spec, const char *name, uint64_t otherwise)
 {
 	const json_t *v = json_object_get(spec, name);
 
@@ -205,29 +205,29 @@ static void read_spec(struct pilot *p, const json_t *spec)
 	const json_t *tool;
 	size_t i;
 
-	p->max_steps = (unsigned)number(spec, "max_steps", 5);
-	p->answer_ms = number(spec, "answer_ms", 120000);
-	p->hands.command_ms = number(spec, "command_ms", 30000);
-	p->hands.result_bytes = number(spec, "result_bytes", 16384);
+	p->max_steps = (unsigned)boxagent_number(spec, "max_steps", 5);
+	p->answer_ms = boxagent_number(spec, "answer_ms", 120000);
+	p->hands.command_ms = boxagent_number(spec, "command_ms", 30000);
+	p->hands.result_bytes = boxagent_number(spec, "result_bytes", 16384);
 	json_array_foreach(json_object_get(spec, "tools"), i, tool)
 	{
 		int verb = json_is_string(tool) ? verb_named(json_string_value(tool)) : -1;
 
 		p->allowed |= verb < 0 ? 0 : 1u << verb;
 	}
-	agent_history_init(&p->turns, number(spec, "context_bytes", 65536));
+	agent_history_init(&p->turns, boxagent_number(spec, "context_bytes", 65536));
 }
 
 static int driver_event_end(struct pilot *p, int failed)
 {
 	json_t *end = failed ? json_pack("{s:s, s:s, s:o}", "outcome", "failed", "why", p->why,
-					 "detail", words(p->detail))
+					 "detail", boxagent_words(p->detail))
 			     : json_pack("{s:s}", "outcome", "done");
 
 	if (failed)
 		(void)!ndjson_write(LOG,
 				    json_pack("{s:s, s:o}", "failed", p->why, "detail",
-					      words(p->detail)),
+					      boxagent_words(p->detail)),
 				    &p->e);
 	return ndjson_write(HOST, json_pack("{s:o}", "end", end), &p->e);
 }
@@ -248,8 +248,8 @@ int main(void)
 	if (ndjson_read(&p.host, SPEC_MS, &first, &p.e) < 0)
 		return 2;
 	read_spec(&p, json_object_get(first, "spec"));
-	rc = actions_init(&p.hands, ACTIONS_WORKSPACE, &p.e) < 0 ? fail(&p, "workspace", p.e.msg)
-							     : fly(&p);
+	rc = actions_init(&p.hands, ACTIONS_WORKSPACE, &p.e) < 0 ? boxagent_fail(&p, "workspace", p.e.msg)
+							     : boxagent_fly(&p);
 	if (driver_event_end(&p, rc < 0) < 0)
 		return 2;
 	json_decref(first);

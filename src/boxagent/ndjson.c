@@ -17,7 +17,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static int more(struct ndjson *in, uint64_t until, struct err *e)
+static int ndjson_more(struct ndjson *in, uint64_t until, struct err *e)
 {
 	struct pollfd p = { .fd = in->fd, .events = POLLIN };
 	uint64_t now = now_ms();
@@ -52,7 +52,7 @@ int ndjson_read(struct ndjson *in, uint64_t timeout_ms, json_t **out, struct err
 	while (!(end = in->bytes.p ? memchr(in->bytes.p + looked, '\n', in->bytes.len - looked)
 				   : NULL)) {
 		looked = in->bytes.len;
-		if (more(in, until, e) < 0)
+		if (ndjson_more(in, until, e) < 0)
 			return -1;
 	}
 	n = (size_t)(end - in->bytes.p);

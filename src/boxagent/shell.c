@@ -35,7 +35,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static _Noreturn void child(int dir, const char *command, int out)
+static _Noreturn void shell_child(int dir, const char *command, int out)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
@@ -62,7 +62,7 @@ static int read_some(int from, struct head_tail *out)
 }
 
 /* Until it has ended and nothing is left to read, or its time is over. 1: it has ended. */
-static int attend(int pidfd, int from, uint64_t timeout_ms, struct head_tail *out)
+static int shell_attend(int pidfd, int from, uint64_t timeout_ms, struct head_tail *out)
 {
 	uint64_t until = now_ms() + timeout_ms;
 	int ended = 0, open = 1;
@@ -97,13 +97,13 @@ int shell_run(int dir, const char *command, uint64_t timeout_ms, struct head_tai
 	from = p[0];
 	pid = fork();
 	if (pid == 0)
-		child(dir, command, p[1]);
+		shell_child(dir, command, p[1]);
 	close(p[1]);
 	if (pid < 0)
 		return err_sys(e, "fork");
 	*end = (struct shell_end){ 0 };
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (pidfd < 0 || !attend(pidfd, from, timeout_ms, out)) {
+	if (pidfd < 0 || !shell_attend(pidfd, from, timeout_ms, out)) {
 		end->timed_out = pidfd >= 0;
 		kill(-pid, SIGKILL);
 		kill(pid, SIGKILL); /* it may not have had a group yet */

@@ -27,14 +27,14 @@ static void let_clerk_go(struct compile_reuse *x)
 }
 
 /* From here on the berth tells when it goes: nobody else would. */
-static void begin(struct compile_reuse *x, struct box *b)
+static void reuse_begin(struct compile_reuse *x, struct box *b)
 {
 	x->berth = b;
 	x->next = b->reuses;
 	b->reuses = x;
 }
 
-static void leave(struct compile_reuse *x)
+static void reuse_leave(struct compile_reuse *x)
 {
 	struct compile_reuse **at;
 
@@ -46,9 +46,9 @@ static void leave(struct compile_reuse *x)
 	x->berth = NULL;
 }
 
-static void finish(struct compile_reuse *x, int found)
+static void reuse_finish(struct compile_reuse *x, int found)
 {
-	leave(x);
+	reuse_leave(x);
 	let_clerk_go(x);
 	init_conn_remove_call(&x->ear);
 	x->done(x, found);
@@ -81,12 +81,12 @@ static int went_well(const struct wire_exit *exit)
 static void helper_refused(struct init_call *l, const struct err *e)
 {
 	(void)e;
-	finish(loop_owner(l, struct compile_reuse, ear), 0);
+	reuse_finish(loop_owner(l, struct compile_reuse, ear), 0);
 }
 
 static void helper_lost(struct init_call *l)
 {
-	finish(loop_owner(l, struct compile_reuse, ear), 0);
+	reuse_finish(loop_owner(l, struct compile_reuse, ear), 0);
 }
 
 /* ---- in ---- */
@@ -98,27 +98,27 @@ static void unpack_said(struct init_call *l, unsigned stream, uint64_t offset, c
 	init_conn_credit(l, stream, offset + n + WINDOW);
 }
 
-static void unpacked(struct init_call *l, const struct wire_exit *exit)
+static void reuse_unpacked(struct init_call *l, const struct wire_exit *exit)
 {
-	finish(loop_owner(l, struct compile_reuse, ear), went_well(exit));
+	reuse_finish(loop_owner(l, struct compile_reuse, ear), went_well(exit));
 }
 
 static const struct init_call_ops unpack_on = {
 	.output = unpack_said,
-	.exited = unpacked,
+	.exited = reuse_unpacked,
 	.refused = helper_refused,
 	.lost = helper_lost,
 };
 
-static void laid(struct compile_reuse *x)
+static void reuse_laid(struct compile_reuse *x)
 {
 	if (x->made.is_file)
-		finish(x, 1);
+		reuse_finish(x, 1);
 	else if (start_helper(x, compile_cache_unpack(x->want.program), &unpack_on) < 0)
-		finish(x, 0);
+		reuse_finish(x, 0);
 }
 
-static void lay(struct compile_reuse *x)
+static void reuse_lay(struct compile_reuse *x)
 {
 	const char *path = x->made.is_file ? x->want.program : COMPILE_CACHE_FILE;
 	struct wire_put put = { .mode = x->made.is_file ? 0755 : 0644 };
@@ -129,7 +129,7 @@ static void lay(struct compile_reuse *x)
 
 /* ---- keys ---- */
 
-static int get(struct compile_reuse *x, const struct compile_cache_key *key)
+static int reuse_get(struct compile_reuse *x, const struct compile_cache_key *key)
 {
 	return compile_cache_get(x->fleet->artefacts, key, &x->kept) &&
 	       compile_cache_read(&x->kept, &x->made) == 0;
@@ -137,7 +137,7 @@ static int get(struct compile_reuse *x, const struct compile_cache_key *key)
 
 /* The box's variables as they are in a key. Its own id, in one that the program does not speak of, is like
  * that of any other: E2B's boxes all have one. NULL: there are none. */
-static char *variables(const struct compile_reuse *x, const struct box *b)
+static char *reuse_variables(const struct compile_reuse *x, const struct box *b)
 {
 	json_t *env = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL, *v;
 	const char *name;
@@ -155,10 +155,10 @@ static char *variables(const struct compile_reuse *x, const struct box *b)
 }
 
 /* state NULL: there is nothing else in the box. */
-static int find(struct compile_reuse *x, const struct box *b, const uint8_t *state)
+static int reuse_find(struct compile_reuse *x, const struct box *b, const uint8_t *state)
 {
 	/* Those of a box that was made for this are the request's, and among its own. */
-	auto_free char *env = x->want.alone ? NULL : variables(x, b);
+	auto_free char *env = x->want.alone ? NULL : reuse_variables(x, b);
 	struct compile_inputs of = x->want.of;
 
 	of.box_env = env;
@@ -170,7 +170,7 @@ static int find(struct compile_reuse *x, const struct box *b, const uint8_t *sta
 	of.state = state;
 	compile_cache_key(&of, &x->own);
 	x->is_keyed = 1;
-	return (x->may_team && get(x, &x->team)) || (!x->want.alone && get(x, &x->own));
+	return (x->may_team && reuse_get(x, &x->team)) || (!x->want.alone && reuse_get(x, &x->own));
 }
 
 /* ---- what else is in the box ---- */
@@ -183,24 +183,24 @@ static void has_looked(struct compile_reuse *x)
 
 	/* What somebody has laid into a compiler's own places could come out of it again. */
 	x->is_ours &= !x->upper.has_loose;
-	if (!b || more < 0 || !find(x, b, more ? state : NULL))
-		finish(x, 0);
+	if (!b || more < 0 || !reuse_find(x, b, more ? state : NULL))
+		reuse_finish(x, 0);
 	else
-		lay(x);
+		reuse_lay(x);
 }
 
-static void ready(struct file_client *k)
+static void reuse_ready(struct file_client *k)
 {
 	struct compile_reuse *x = loop_owner(k, struct compile_reuse, clerk);
 	struct wire_list ask = { .max = 1 };
 
 	if (x->stage == LAYING)
-		lay(x);
+		reuse_lay(x);
 	else /* it is the only place that can be written to and is not of the upper layer */
 		file_client_ask(k, WIRE_LIST, &ask, sizeof(ask), "/dev/shm", strlen("/dev/shm"));
 }
 
-static void entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
+static void reuse_entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct compile_reuse *x = loop_owner(k, struct compile_reuse, clerk);
 
@@ -210,14 +210,14 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 		upper_digest_entry(&x->upper, e, name, strnlen(name, n));
 }
 
-static void done(struct file_client *k, uint16_t flags)
+static void reuse_done(struct file_client *k, uint16_t flags)
 {
 	struct compile_reuse *x = loop_owner(k, struct compile_reuse, clerk);
 	struct wire_changes ask = { .max_entries = UPPER_DIGEST_ENTRIES, .hash_bytes = UPPER_DIGEST_HASHED };
 
 	if (x->stage == LAYING) {
 		let_clerk_go(x);
-		laid(x);
+		reuse_laid(x);
 		return;
 	}
 	if (flags & (WIRE_DONE_TRUNCATED | WIRE_DONE_SKIPPED))
@@ -230,16 +230,16 @@ static void done(struct file_client *k, uint16_t flags)
 	file_client_ask(k, WIRE_CHANGES, &ask, sizeof(ask), NULL, 0);
 }
 
-static void failed(struct file_client *k, const struct err *e)
+static void reuse_failed(struct file_client *k, const struct err *e)
 {
 	(void)e;
-	finish(loop_owner(k, struct compile_reuse, clerk), 0);
+	reuse_finish(loop_owner(k, struct compile_reuse, clerk), 0);
 }
 
 static void open_clerk(struct compile_reuse *x, struct box *b)
 {
 	static const struct file_client_events on = {
-		.ready = ready, .entry = entry, .done = done, .failed = failed
+		.ready = reuse_ready, .entry = reuse_entry, .done = reuse_done, .failed = reuse_failed
 	};
 
 	file_client_open(&x->clerk, &b->line, 0, &on);
@@ -341,26 +341,26 @@ void compile_reuse_lookup(struct compile_reuse *x, struct box *b, const struct c
 	x->want = *want;
 	memcpy(x->box, b->row.id, sizeof(x->box));
 	if (!berth_of(x) || !may_look(x, b)) {
-		finish(x, 0);
+		reuse_finish(x, 0);
 		return;
 	}
 	x->starts = b->starts;
 	x->is_quiet = is_quiet(x, b);
 	x->is_ours = b->is_known && b->starts == want->started;
 	x->stage = want->alone ? LAYING : SHARED;
-	if (want->alone && !find(x, b, NULL)) {
-		finish(x, 0);
+	if (want->alone && !reuse_find(x, b, NULL)) {
+		reuse_finish(x, 0);
 		return;
 	}
 	if (!want->alone)
 		note_places(x);
-	begin(x, b);
+	reuse_begin(x, b);
 	open_clerk(x, b);
 }
 
 /* ---- out ---- */
 
-static void given(struct init_call *l, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void reuse_given(struct init_call *l, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct compile_reuse *x = loop_owner(l, struct compile_reuse, ear);
 
@@ -388,13 +388,13 @@ static void all_given(struct init_call *l, const struct wire_exit *exit)
 		compile_cache_write(&whole, x->said, &x->given);
 		compile_cache_put(x->fleet->artefacts, team ? &x->team : &x->own, whole.p, whole.len);
 	}
-	finish(x, 0);
+	reuse_finish(x, 0);
 }
 
 void compile_reuse_keep(struct compile_reuse *x, const struct buf said[2])
 {
 	static const struct init_call_ops on = {
-		.output = given,
+		.output = reuse_given,
 		.exited = all_given,
 		.refused = helper_refused,
 		.lost = helper_lost,
@@ -403,27 +403,27 @@ void compile_reuse_keep(struct compile_reuse *x, const struct buf said[2])
 	struct box *b = x->is_keyed ? berth_of(x) : NULL;
 
 	if (!b || said[0].len > COMPILE_REUSE_SAID || said[1].len > COMPILE_REUSE_SAID) {
-		finish(x, 0);
+		reuse_finish(x, 0);
 		return;
 	}
-	begin(x, b);
+	reuse_begin(x, b);
 	for (unsigned i = 0; i < 2; i++) {
 		buf_cut(&x->said[i], 0);
 		buf_add(&x->said[i], said[i].p, said[i].len);
 	}
 	if (start_helper(x, compile_cache_give(x->want.program), &on) < 0)
-		finish(x, 0);
+		reuse_finish(x, 0);
 }
 
 static void reuses_fail(struct box *b)
 {
 	while (b->reuses)
-		finish(b->reuses, 0);
+		reuse_finish(b->reuses, 0);
 }
 
 void compile_reuse_fini(struct compile_reuse *x)
 {
-	leave(x);
+	reuse_leave(x);
 	if (x->ear.line) /* who reads what it says? */
 		init_conn_signal(x->ear.line, x->ear.ref, SIGKILL);
 	init_conn_remove_call(&x->ear);

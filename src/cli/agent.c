@@ -66,7 +66,7 @@ static void print_safe(FILE *to, const char *text, unsigned lines)
 }
 
 /* Of an action, what tells most. */
-static const char *gist(const json_t *args)
+static const char *agent_gist(const json_t *args)
 {
 	static const char *const names[] = { "command", "path" };
 
@@ -83,7 +83,7 @@ static void show_entry(const json_t *e)
 
 	if (*tool) {
 		fprintf(stderr, "%lld  %s  ", (long long)api_client_int(e, "step", 0), tool);
-		print_safe(stderr, gist(json_object_get(e, "args")), SHOWN_LINES);
+		print_safe(stderr, agent_gist(json_object_get(e, "args")), SHOWN_LINES);
 		fputc('\n', stderr);
 	} else if (*bad) {
 		fprintf(stderr, "%lld  refused: ", (long long)api_client_int(e, "step", 0));
@@ -129,7 +129,7 @@ static void print_result(const json_t *result)
 	putchar('\n');
 }
 
-static int tell(struct local_run *s)
+static int agent_tell(struct local_run *s)
 {
 	const json_t *u = json_object_get(s->report, "usage");
 	const char *outcome = api_client_text(s->report, "outcome");
@@ -258,7 +258,7 @@ static int read_task(struct api_client *r, const char *word, struct buf *out)
 
 /* ---- those that were ---- */
 
-static void row(struct table *t, json_t *v)
+static void agent_row(struct table *t, json_t *v)
 {
 	char text[24];
 
@@ -268,14 +268,14 @@ static void row(struct table *t, json_t *v)
 	table_cell(t, "%.60s", api_client_text(v, "task"));
 }
 
-static int list(struct api_client *r)
+static int agent_list(struct api_client *r)
 {
 	static const char *const columns[] = { "AGENT", "OUTCOME", ">AGE", "TASK", NULL };
 
-	return list_output_show(r, "/v1/agents", &(struct list_output){ columns, "id", row });
+	return list_output_show(r, "/v1/agents", &(struct list_output){ columns, "id", agent_row });
 }
 
-static int show(struct api_client *r, const char *id)
+static int agent_show(struct api_client *r, const char *id)
 {
 	auto_free char *path = api_client_path("/v1/agents/%s", id);
 	json_t *doc = api_client_json(r, "GET", path, NULL);
@@ -287,7 +287,7 @@ static int show(struct api_client *r, const char *id)
 	return 0;
 }
 
-static int agent(struct api_client *r, const struct args *a)
+static int agent_agent(struct api_client *r, const struct args *a)
 {
 	struct local_run s = { .r = r };
 	auto_buf struct buf task = { 0 };
@@ -295,9 +295,9 @@ static int agent(struct api_client *r, const struct args *a)
 	int status;
 
 	if (a->nwords == 1 && !strcmp(a->words[0], "ls"))
-		return list(r);
+		return agent_list(r);
 	if (a->nwords == 2 && !strcmp(a->words[0], "show"))
-		return show(r, a->words[1]);
+		return agent_show(r, a->words[1]);
 	if (a->nwords != 2 || strcmp(a->words[0], "run") != 0) {
 		api_client_usage(r, "what should the agent do?");
 		cli_error_hint(&r->trouble, "type", "atoll agent run \"the task\" | ls | show ID");
@@ -307,7 +307,7 @@ static int agent(struct api_client *r, const struct args *a)
 		return r->status;
 	status = api_client_lines(r, "POST", "/v1/agents", order, take_line, &s);
 	if (s.report) {
-		status = tell(&s);
+		status = agent_tell(&s);
 	} else if (s.error) {
 		const json_t *error = json_object_get(s.error, "error");
 
@@ -325,7 +325,7 @@ static int agent(struct api_client *r, const struct args *a)
 
 static int run_agent(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, agent);
+	return api_client_verb(cli, a, agent_agent);
 }
 
 static const struct example examples[] = {

@@ -34,7 +34,7 @@ static void path_rows(struct table *t, const char *path, const json_t *methods)
 	}
 }
 
-static int overview(struct api_client *r)
+static int api_cmd_overview(struct api_client *r)
 {
 	static const char *const columns[] = { "METHOD", "PATH", "ROLE", "WHAT", NULL };
 	json_t *doc = api_client_get(r, "/openapi.json"), *methods;
@@ -53,7 +53,7 @@ static int overview(struct api_client *r)
 	return 0;
 }
 
-static int check(struct api_client *r, const struct args *a)
+static int api_cmd_check(struct api_client *r, const struct args *a)
 {
 	const char *method = a->words[0];
 	char shown[SHOWN];
@@ -73,13 +73,13 @@ static int check(struct api_client *r, const struct args *a)
 	return r->status;
 }
 
-static int call(struct api_client *r, const struct args *a)
+static int api_cmd_call(struct api_client *r, const struct args *a)
 {
 	struct api_client_bytes x = { .from = -1, .to = 1 };
 
 	if (!a->nwords)
-		return overview(r);
-	if (check(r, a))
+		return api_cmd_overview(r);
+	if (api_cmd_check(r, a))
 		return r->status;
 	x.method = a->words[0];
 	x.path = a->words[1];
@@ -105,7 +105,7 @@ static int call(struct api_client *r, const struct args *a)
 
 static int run_api(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, call);
+	return api_client_verb(cli, a, api_cmd_call);
 }
 
 static const struct example examples[] = {

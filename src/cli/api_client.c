@@ -19,7 +19,7 @@ enum { HEADERS = 7, ERROR_MAX = 64 * 1024, LINE_MAX_BYTES = 16 << 20, NEAR = 500
 
 /* ---- what went wrong ---- */
 
-static int settle(struct api_client *r, int status)
+static int api_settle(struct api_client *r, int status)
 {
 	r->status = r->runs && status != STATUS_USAGE ? STATUS_OURS : status;
 	return r->status;
@@ -34,7 +34,7 @@ int api_client_usage(struct api_client *r, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	cli_error_what(&r->trouble, "usage", "%s", text);
-	return settle(r, STATUS_USAGE);
+	return api_settle(r, STATUS_USAGE);
 }
 
 /* Nobody was there to take the question; else the answer got lost on its way. */
@@ -55,14 +55,14 @@ static int never_asked(const struct err *e)
 	}
 }
 
-static int unreachable(struct api_client *r, const struct err *e)
+static int api_unreachable(struct api_client *r, const struct err *e)
 {
 	char why[240];
 
 	r->http = 0;
 	if (e->kind == ERR_INVALID) {
 		cli_error_what(&r->trouble, "usage", "%s", e->msg);
-		return settle(r, STATUS_USAGE);
+		return api_settle(r, STATUS_USAGE);
 	}
 
 	snprintf(why, sizeof(why), "%s", e->sys ? strerror(e->sys) : e->msg);
@@ -119,7 +119,7 @@ static void key_hints(struct api_client *r)
 		cli_error_hint(&r->trouble, "who am I", "atoll api GET /v1/info");
 }
 
-static void clean(char *text)
+static void api_clean(char *text)
 {
 	for (; *text; text++)
 		if ((unsigned char)*text < 32 || *text == 127)
@@ -127,7 +127,7 @@ static void clean(char *text)
 }
 
 /* The daemon's error object as ours. */
-static int refused(struct api_client *r, const char *bytes, size_t n)
+static int api_refused(struct api_client *r, const char *bytes, size_t n)
 {
 	json_t *doc = n < ERROR_MAX ? json_loadb(bytes, n, 0, NULL) : NULL;
 	const json_t *error = json_object_get(doc, "error");
@@ -141,21 +141,21 @@ static int refused(struct api_client *r, const char *bytes, size_t n)
 		cli_error_what(&r->trouble, r->code, "the daemon answered %d", r->http);
 	if (*why)
 		cli_error_why(&r->trouble, "%s", why);
-	clean(r->trouble.what);
-	clean(r->trouble.why);
+	api_clean(r->trouble.what);
+	api_clean(r->trouble.why);
 	take_hints(r, json_object_get(error, "hints"));
 	key_hints(r);
-	settle(r, exit_status(r->http));
+	api_settle(r, exit_status(r->http));
 	json_decref(doc);
 	return r->status;
 }
 
-static int garbled(struct api_client *r, const char *what)
+static int api_garbled(struct api_client *r, const char *what)
 {
 	cli_error_what(&r->trouble, "failed", "%s does not answer like an atoll daemon",
 		     r->reach.where);
 	cli_error_why(&r->trouble, "%s", what);
-	return settle(r, STATUS_FAILED);
+	return api_settle(r, STATUS_FAILED);
 }
 
 /* ---- life ---- */
@@ -179,7 +179,7 @@ static int connect_to(struct api_client *r)
 	if (http_client_new(r->reach.where, NULL, &r->client, &e) < 0) {
 		cli_error_what(&r->trouble, "usage", "%s", e.msg);
 		cli_error_hint(&r->trouble, "type", "-H unix:/path   or   -H https://host:7070");
-		return settle(r, STATUS_USAGE);
+		return api_settle(r, STATUS_USAGE);
 	}
 	return 0;
 }
@@ -299,7 +299,7 @@ static unsigned headers_of(struct api_client *r, const char *type, const char *a
 	return n;
 }
 
-static int talk(struct api_client *r, struct http_call *call, const char *type, const char *accept,
+static int api_talk(struct api_client *r, struct http_call *call, const char *type, const char *accept,
 		struct http_answer *out)
 {
 	struct http_header headers[HEADERS];
@@ -313,7 +313,7 @@ static int talk(struct api_client *r, struct http_call *call, const char *type, 
 	r->http = r->lost = r->never = r->status = 0;
 	rc = http_call(r->client, call, out, &e);
 	if (rc < 0)
-		return unreachable(r, &e), -1;
+		return api_unreachable(r, &e), -1;
 	r->http = out->status;
 	etag = http_answer_header(out, "etag");
 	snprintf(r->etag, sizeof(r->etag), "%s", etag ? etag : "");
@@ -321,7 +321,7 @@ static int talk(struct api_client *r, struct http_call *call, const char *type, 
 }
 
 /* What only reads may be asked twice: a daemon that restarts drops those it was answering. */
-static int harmless(const char *method)
+static int api_harmless(const char *method)
 {
 	return !strcmp(method, "GET") || !strcmp(method, "HEAD");
 }
@@ -337,18 +337,18 @@ json_t *api_client_json(struct api_client *r, const char *method, const char *pa
 
 	call.body_len = text ? strlen(text) : 0;
 	json_decref(take_body);
-	rc = talk(r, &call, text ? "application/json" : NULL, "application/json", &a);
-	if (rc < 0 && (once || harmless(method))) {
+	rc = api_talk(r, &call, text ? "application/json" : NULL, "application/json", &a);
+	if (rc < 0 && (once || api_harmless(method))) {
 		http_answer_fini(&a);
 		r->once = once;
-		rc = talk(r, &call, text ? "application/json" : NULL, "application/json", &a);
+		rc = api_talk(r, &call, text ? "application/json" : NULL, "application/json", &a);
 	}
 	if (rc == 0 && a.status >= 400)
-		refused(r, buf_str(&a.body), a.body.len);
+		api_refused(r, buf_str(&a.body), a.body.len);
 	else if (rc == 0 && !a.body.len)
 		doc = json_null();
 	else if (rc == 0 && !(doc = json_loadb(a.body.p, a.body.len, JSON_DECODE_ANY, NULL)))
-		garbled(r, "its answer is no JSON");
+		api_garbled(r, "its answer is no JSON");
 	http_answer_fini(&a);
 	return doc;
 }
@@ -468,12 +468,12 @@ static int ask_lines(struct api_client *r, struct http_call *call, const char *t
 	call->on_head = lines_head;
 	call->on_body = lines_body;
 	call->user = &l;
-	rc = talk(r, call, type, "application/x-ndjson", &a);
+	rc = api_talk(r, call, type, "application/x-ndjson", &a);
 	http_answer_fini(&a);
 	if (l.wrong)
-		rc = garbled(r, l.wrong);
+		rc = api_garbled(r, l.wrong);
 	else if (l.failed && rc == 0)
-		rc = refused(r, buf_str(&l.held), l.held.len);
+		rc = api_refused(r, buf_str(&l.held), l.held.len);
 	else
 		rc = rc < 0 ? r->status : 0;
 	buf_fini(&l.held);
@@ -558,19 +558,19 @@ int api_client_bytes(struct api_client *r, struct api_client_bytes *x)
 				  .on_body = bytes_body,
 				  .user = &b };
 	struct http_answer a = { 0 };
-	int rc = talk(r, &call, x->type, x->accept, &a);
+	int rc = api_talk(r, &call, x->type, x->accept, &a);
 
 	http_answer_fini(&a);
 	if (b.failed && rc >= 0)
-		rc = refused(r, buf_str(&b.error), b.error.len);
+		rc = api_refused(r, buf_str(&b.error), b.error.len);
 	else if (b.sunk.kind)
 		rc = (cli_error_what(&r->trouble, err_kind_name(b.sunk.kind), "%s", b.sunk.msg),
-		      settle(r, STATUS_FAILED));
+		      api_settle(r, STATUS_FAILED));
 	else if (b.broken == EPIPE)
 		rc = r->status = 0; /* the reader has enough; nobody's failure */
 	else if (b.broken)
 		rc = (cli_error_what(&r->trouble, "failed", "write: %s", strerror(b.broken)),
-		      settle(r, STATUS_FAILED));
+		      api_settle(r, STATUS_FAILED));
 	else if (rc < 0)
 		rc = r->status;
 	else if (x->to < 0 && !x->sink && b.error.len)
@@ -588,7 +588,7 @@ struct near {
 	unsigned slips, seen;
 };
 
-static void consider(struct near *n, const char *name, const json_t *box)
+static void api_consider(struct near *n, const char *name, const json_t *box)
 {
 	const char *const names[] = { name, NULL };
 	unsigned slips;
@@ -609,8 +609,8 @@ static int near_each(void *ctx, json_t *box)
 {
 	struct near *n = ctx;
 
-	consider(n, api_client_text(box, "name"), box);
-	consider(n, api_client_text(box, "id"), box);
+	api_consider(n, api_client_text(box, "name"), box);
+	api_consider(n, api_client_text(box, "id"), box);
 	return ++n->seen >= NEAR;
 }
 
@@ -668,7 +668,7 @@ int64_t api_client_when_ms(const char *rfc3339)
 	return (int64_t)timegm(&tm) * 1000 + (*rest == '.' ? strtol(rest + 1, NULL, 10) : 0);
 }
 
-static const char *span(char out[24], int64_t ms)
+static const char *api_span(char out[24], int64_t ms)
 {
 	return units_time(out, ms < 0 ? 0 : (uint64_t)ms * 1000);
 }
@@ -682,14 +682,14 @@ const char *api_client_since(char out[24], const json_t *doc, const char *key)
 {
 	int64_t at = api_client_when_ms(api_client_text(doc, key));
 
-	return at < 0 ? strcpy(out, "-") : span(out, now_ms() - at);
+	return at < 0 ? strcpy(out, "-") : api_span(out, now_ms() - at);
 }
 
 const char *api_client_until(char out[24], const json_t *doc, const char *key)
 {
 	int64_t at = api_client_when_ms(api_client_text(doc, key));
 
-	return at < 0 ? strcpy(out, "-") : span(out, at - now_ms());
+	return at < 0 ? strcpy(out, "-") : api_span(out, at - now_ms());
 }
 
 int api_client_write(int fd, const void *bytes, size_t n)

@@ -24,16 +24,16 @@ _Static_assert(ARRAY_LEN(args_common) == ARG_END - ARG_HELP, "a common flag with
 
 enum { MOST_FLAGS = 64 };
 
-static const struct flag *row(const struct command *v, unsigned flag)
+static const struct flag *args_row(const struct command *v, unsigned flag)
 {
 	return flag >= ARG_HELP ? &args_common[flag - ARG_HELP] : &v->flags[flag];
 }
 
-static int find(const struct command *v, const char *name, size_t len, char letter)
+static int args_find(const struct command *v, const char *name, size_t len, char letter)
 {
 	for (unsigned i = 0; i < v->nflags + args_ncommon; i++) {
 		unsigned flag = i < v->nflags ? i : ARG_HELP + i - v->nflags;
-		const struct flag *f = row(v, flag);
+		const struct flag *f = args_row(v, flag);
 
 		if (letter ? f->letter == letter
 			   : strlen(f->name) == len && !memcmp(f->name, name, len))
@@ -42,7 +42,7 @@ static int find(const struct command *v, const char *name, size_t len, char lett
 	return -1;
 }
 
-static int unknown(const struct command *v, const char *typed, struct cli_error *t)
+static int args_unknown(const struct command *v, const char *typed, struct cli_error *t)
 {
 	const char *names[MOST_FLAGS + ARRAY_LEN(args_common) + 1], *close;
 	char shown[SHOWN], bare[SHOWN];
@@ -121,9 +121,9 @@ static void args_forget(struct args *a, unsigned flag)
 	a->ngiven = kept;
 }
 
-static int take(struct args *a, unsigned flag, const char *text, struct cli_error *t)
+static int args_take(struct args *a, unsigned flag, const char *text, struct cli_error *t)
 {
-	const struct flag *f = row(a->verb, flag);
+	const struct flag *f = args_row(a->verb, flag);
 	struct given *g;
 	struct err e;
 
@@ -159,12 +159,12 @@ static int no_value(const struct command *v, const struct flag *f, struct cli_er
 static int take_long(struct args *a, int argc, char **argv, int *i, struct cli_error *t)
 {
 	const char *name = argv[*i] + 2, *equals = strchr(name, '=');
-	int flag = find(a->verb, name, equals ? (size_t)(equals - name) : strlen(name), 0);
+	int flag = args_find(a->verb, name, equals ? (size_t)(equals - name) : strlen(name), 0);
 	const struct flag *f;
 
 	if (flag < 0)
-		return unknown(a->verb, argv[*i], t);
-	f = row(a->verb, (unsigned)flag);
+		return args_unknown(a->verb, argv[*i], t);
+	f = args_row(a->verb, (unsigned)flag);
 	if (f->type == FLAG_SWITCH && equals) {
 		cli_error_what(t, "usage", "--%s takes no value", f->name);
 		cli_error_hint(t, "list", "atoll %s -h", a->verb->name);
@@ -173,30 +173,30 @@ static int take_long(struct args *a, int argc, char **argv, int *i, struct cli_e
 	if (f->type != FLAG_SWITCH && !equals && *i + 1 >= argc)
 		return no_value(a->verb, f, t);
 	if (f->type == FLAG_SWITCH || equals)
-		return take(a, (unsigned)flag, equals ? equals + 1 : NULL, t);
-	return take(a, (unsigned)flag, argv[++*i], t);
+		return args_take(a, (unsigned)flag, equals ? equals + 1 : NULL, t);
+	return args_take(a, (unsigned)flag, argv[++*i], t);
 }
 
 /* -x, -xy, -xVALUE, -x VALUE. */
 static int take_short(struct args *a, int argc, char **argv, int *i, struct cli_error *t)
 {
 	for (const char *c = argv[*i] + 1; *c; c++) {
-		int flag = find(a->verb, NULL, 0, *c);
+		int flag = args_find(a->verb, NULL, 0, *c);
 		const struct flag *f;
 
 		if (flag < 0)
-			return unknown(a->verb, argv[*i], t);
-		f = row(a->verb, (unsigned)flag);
+			return args_unknown(a->verb, argv[*i], t);
+		f = args_row(a->verb, (unsigned)flag);
 		if (f->type == FLAG_SWITCH) {
-			if (take(a, (unsigned)flag, NULL, t) < 0)
+			if (args_take(a, (unsigned)flag, NULL, t) < 0)
 				return -1;
 			continue;
 		}
 		if (c[1])
-			return take(a, (unsigned)flag, c + 1, t);
+			return args_take(a, (unsigned)flag, c + 1, t);
 		if (*i + 1 >= argc)
 			return no_value(a->verb, f, t);
-		return take(a, (unsigned)flag, argv[++*i], t);
+		return args_take(a, (unsigned)flag, argv[++*i], t);
 	}
 	return 0;
 }
@@ -246,7 +246,7 @@ void args_fini(struct args *a)
 	*a = (struct args){ 0 };
 }
 
-static const struct given *last(const struct args *a, unsigned flag)
+static const struct given *args_last(const struct args *a, unsigned flag)
 {
 	for (unsigned i = a->ngiven; i > 0; i--)
 		if (a->given[i - 1].flag == flag)
@@ -256,19 +256,19 @@ static const struct given *last(const struct args *a, unsigned flag)
 
 int args_has(const struct args *a, unsigned flag)
 {
-	return last(a, flag) != NULL;
+	return args_last(a, flag) != NULL;
 }
 
 const char *args_text(const struct args *a, unsigned flag, const char *otherwise)
 {
-	const struct given *g = last(a, flag);
+	const struct given *g = args_last(a, flag);
 
 	return g ? g->text : otherwise;
 }
 
 uint64_t args_value(const struct args *a, unsigned flag, uint64_t otherwise)
 {
-	const struct given *g = last(a, flag);
+	const struct given *g = args_last(a, flag);
 
 	return g ? g->value : otherwise;
 }

@@ -38,7 +38,7 @@ static int read_from(struct api_client *r, const char *text, uint64_t out[2])
 	return api_client_usage(r, "--from: '%s' is not a byte's number, or two of them", cli_error_shown(text, shown));
 }
 
-static int attach(struct api_client *r, const struct args *a)
+static int attach_attach(struct api_client *r, const struct args *a)
 {
 	uint64_t from[2] = { 0, 0 };
 	const char *at = args_text(a, ATTACH_FROM, NULL);
@@ -84,7 +84,7 @@ static int attach(struct api_client *r, const struct args *a)
 
 static int run_attach(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, attach);
+	return api_client_verb(cli, a, attach_attach);
 }
 
 static const struct example examples[] = {

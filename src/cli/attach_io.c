@@ -17,7 +17,7 @@ void attach_env(json_t *env, const char *name_value)
 	json_object_set_new(env, name, json_string(strchr(name_value, '=') + 1));
 }
 
-static int over(struct exec_follow *f, int status, struct buf output[2])
+static int attach_over(struct exec_follow *f, int status, struct buf output[2])
 {
 	struct api_client *r = f->r;
 
@@ -65,7 +65,7 @@ int attach_run(struct api_client *r, const char *box, json_t *take_body, int ter
 		json_object_set_new(take_body, "pty", exec_follow_size());
 	else if (input)
 		json_object_set_new(take_body, "open_stdin", json_true());
-	status = over(&f, exec_follow_start(&f, take_body), output);
+	status = attach_over(&f, exec_follow_start(&f, take_body), output);
 	exec_follow_fini(&f);
 	out = output[0];
 	err = output[1];
@@ -87,7 +87,7 @@ int attach_join(struct api_client *r, const char *box, const char *exec, const u
 	f.attached = 1;
 	f.next[0] = from[0];
 	f.next[1] = from[1];
-	status = over(&f, exec_follow_exec(&f, exec), output);
+	status = attach_over(&f, exec_follow_exec(&f, exec), output);
 	exec_follow_fini(&f);
 	out = output[0];
 	err = output[1];

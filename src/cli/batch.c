@@ -48,7 +48,7 @@ struct sheet {
 
 /* ---- what comes ---- */
 
-static double seconds(uint64_t since_ns)
+static double batch_seconds(uint64_t since_ns)
 {
 	return (double)(now_ns() - since_ns) / 1e9;
 }
@@ -65,7 +65,7 @@ static void show_progress(struct sheet *s, int last)
 	else
 		fprintf(stderr, "\r\033[K%lld done, %lld passed, %lld failed, %.0f/s", (long long)n,
 			(long long)s->passed, (long long)(s->failed + s->errors),
-			(double)n / seconds(s->began_ns));
+			(double)n / batch_seconds(s->began_ns));
 	fflush(stderr);
 }
 
@@ -166,7 +166,7 @@ static void print_summary(const struct sheet *s)
 		puts("not all items had been sent");
 }
 
-static int conclude(struct sheet *s)
+static int batch_conclude(struct sheet *s)
 {
 	const json_t *error = json_object_get(s->refused, "error");
 	int well = s->end && !api_client_int(s->end, "failed", 0) && !api_client_int(s->end, "errors", 0) &&
@@ -184,7 +184,7 @@ static int conclude(struct sheet *s)
 }
 
 /* Until its end, over as many connections as it takes. */
-static int follow(struct sheet *s)
+static int batch_follow(struct sheet *s)
 {
 	while (!s->end && !s->unread) {
 		auto_free char *path = api_client_path("/v1/batch/%s/results?after=%u", s->id,
@@ -253,10 +253,10 @@ static int send_items(struct sheet *s, const struct args *a)
 	if (s->end || s->refused || s->unread)
 		return 0;
 	/* It has begun: whatever broke, the daemon goes on, and so do we. */
-	return s->id[0] ? follow(s) : status ? status : (s->r->status = STATUS_OURS);
+	return s->id[0] ? batch_follow(s) : status ? status : (s->r->status = STATUS_OURS);
 }
 
-static int list(struct api_client *r)
+static int batch_do_list(struct api_client *r)
 {
 	json_t *doc = api_client_get(r, "/v1/batch"), *one;
 	size_t i;
@@ -276,7 +276,7 @@ static int list(struct api_client *r)
 	return 0;
 }
 
-static int cancel(struct sheet *s, const char *id)
+static int batch_do_cancel(struct sheet *s, const char *id)
 {
 	auto_free char *path = api_client_path("/v1/batch/%s", id);
 
@@ -290,7 +290,7 @@ static int cancel(struct sheet *s, const char *id)
 	return 0;
 }
 
-static int check(struct api_client *r, const struct args *a)
+static int batch_check(struct api_client *r, const struct args *a)
 {
 	int others = args_has(a, BATCH_RESUME) + args_has(a, BATCH_CANCEL) + args_has(a, BATCH_LIST);
 
@@ -302,7 +302,7 @@ static int check(struct api_client *r, const struct args *a)
 	return r->status;
 }
 
-static int batch(struct api_client *r, const struct args *a)
+static int batch_batch(struct api_client *r, const struct args *a)
 {
 	struct sheet s = { .r = r,
 			   .began_ns = now_ns(),
@@ -311,17 +311,17 @@ static int batch(struct api_client *r, const struct args *a)
 			   .shows = isatty(2) && !r->cli->quiet && !r->cli->json };
 	int status;
 
-	if (check(r, a))
+	if (batch_check(r, a))
 		return r->status;
 	if (args_has(a, BATCH_LIST))
-		return list(r);
+		return batch_do_list(r);
 	snprintf(s.id, sizeof(s.id), "%s", args_text(a, BATCH_RESUME, ""));
 	if (args_has(a, BATCH_CANCEL)) {
-		status = cancel(&s, args_text(a, BATCH_CANCEL, ""));
+		status = batch_do_cancel(&s, args_text(a, BATCH_CANCEL, ""));
 	} else {
-		status = args_has(a, BATCH_RESUME) ? follow(&s) : send_items(&s, a);
+		status = args_has(a, BATCH_RESUME) ? batch_follow(&s) : send_items(&s, a);
 		if (!status && !s.unread)
-			status = conclude(&s);
+			status = batch_conclude(&s);
 	}
 	json_decref(s.end);
 	json_decref(s.refused);
@@ -330,7 +330,7 @@ static int batch(struct api_client *r, const struct args *a)
 
 static int run_batch(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, batch);
+	return api_client_verb(cli, a, batch_batch);
 }
 
 static const struct example examples[] = {

@@ -118,7 +118,7 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int measure(struct bench *b, unsigned rounds, uint64_t *took[NSUBJECTS], struct err *e)
+static int bench_measure(struct bench *b, unsigned rounds, uint64_t *took[NSUBJECTS], struct err *e)
 {
 	for (unsigned r = 0; r < rounds; r++) {
 		for (unsigned s = 0; s < NSUBJECTS; s++) {
@@ -132,7 +132,7 @@ static int measure(struct bench *b, unsigned rounds, uint64_t *took[NSUBJECTS], 
 	return 0;
 }
 
-static void print(const struct cli *cli, unsigned rounds, uint64_t *took[NSUBJECTS])
+static void bench_print(const struct cli *cli, unsigned rounds, uint64_t *took[NSUBJECTS])
 {
 	json_t *doc = json_object();
 
@@ -170,7 +170,7 @@ static int open_bench(struct bench *b, struct err *e)
 	return boxh_kill_on_close(&b->living, e);
 }
 
-static int bench(const struct cli *cli, const struct args *a)
+static int bench_bench(const struct cli *cli, const struct args *a)
 {
 	unsigned rounds = (unsigned)args_value(a, BENCH_COUNT, USUAL);
 	auto_free uint64_t *all = NULL;
@@ -185,9 +185,9 @@ static int bench(const struct cli *cli, const struct args *a)
 		abort();
 	for (unsigned s = 0; s < NSUBJECTS; s++)
 		took[s] = all + (size_t)s * rounds;
-	bad = open_bench(&b, &e) < 0 || measure(&b, rounds, took, &e) < 0;
+	bad = open_bench(&b, &e) < 0 || bench_measure(&b, rounds, took, &e) < 0;
 	if (!bad)
-		print(cli, rounds, took);
+		bench_print(cli, rounds, took);
 	boxh_close(&b.living);
 	keeper_sync_close(&b.keeper);
 	return bad ? local_run_failed(cli, &e) : 0;
@@ -207,5 +207,5 @@ const struct command verb_bench = {
 	.flags = flags,
 	.nflags = BENCH_NFLAGS,
 	.examples = examples,
-	.run = bench,
+	.run = bench_bench,
 };

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int print(struct api_client *r, const struct args *a)
+static int cat_print(struct api_client *r, const struct args *a)
 {
 	struct api_client_bytes x = { .method = "GET", .from = -1, .to = 1 };
 	auto_free char *path = NULL;
@@ -23,7 +23,7 @@ static int print(struct api_client *r, const struct args *a)
 
 static int run_cat(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, print);
+	return api_client_verb(cli, a, cat_print);
 }
 
 static const struct example examples[] = {

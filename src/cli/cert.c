@@ -85,7 +85,7 @@ static int write_all(int dir, const struct ca_files *made, int force, struct err
 
 /* ---- the verb ---- */
 
-static int refused(const struct cli *cli, const char *domain, const struct err *e)
+static int cert_refused(const struct cli *cli, const char *domain, const struct err *e)
 {
 	struct cli_error t;
 
@@ -109,7 +109,7 @@ static void cert_port(const struct cli *cli, char out[16])
 		snprintf(out, 16, ":%u", port);
 }
 
-static void tell(const struct cli *cli, const char *domain, const char *where, const struct ca_files *made)
+static void cert_tell(const struct cli *cli, const char *domain, const char *where, const struct ca_files *made)
 {
 	char until[32], port[16];
 	time_t at = made->until_s;
@@ -145,7 +145,7 @@ static void tell_json(const char *domain, const char *where, const struct ca_fil
 	json_decref(doc);
 }
 
-static int make(const struct cli *cli, const struct args *a, const char *domain, struct err *e)
+static int cert_make(const struct cli *cli, const struct args *a, const char *domain, struct err *e)
 {
 	const char *path = args_text(a, CERT_DIR, ".");
 	char where[PATH_MAX];
@@ -166,12 +166,12 @@ static int make(const struct cli *cli, const struct args *a, const char *domain,
 	if (rc == 0 && cli->json)
 		tell_json(domain, where, &made);
 	else if (rc == 0 && !cli->quiet)
-		tell(cli, domain, where, &made);
+		cert_tell(cli, domain, where, &made);
 	ca_fini(&made);
 	return rc;
 }
 
-static int cert(const struct cli *cli, const struct args *a)
+static int cert_cert(const struct cli *cli, const struct args *a)
 {
 	char domain[256];
 	struct cli_error t;
@@ -185,7 +185,7 @@ static int cert(const struct cli *cli, const struct args *a)
 	snprintf(domain, sizeof(domain), "%s", a->words[0]);
 	for (char *p = domain; *p; p++)
 		*p = (char)tolower((unsigned char)*p);
-	return make(cli, a, domain, &e) < 0 ? refused(cli, domain, &e) : 0;
+	return cert_make(cli, a, domain, &e) < 0 ? cert_refused(cli, domain, &e) : 0;
 }
 
 static const struct example examples[] = {
@@ -205,5 +205,5 @@ const struct command verb_cert = {
 	.nflags = CERT_FLAGS,
 	.max_words = 1,
 	.examples = examples,
-	.run = cert,
+	.run = cert_cert,
 };

@@ -55,7 +55,7 @@ const char *cli_error_shown(const char *foreign, char out[SHOWN])
 }
 
 /* Foreign bytes that are no UTF-8 would make jansson refuse the whole. */
-static json_t *text(const char *s)
+static json_t *error_text(const char *s)
 {
 	json_t *j = json_string(s);
 
@@ -69,10 +69,10 @@ static void say_json(const struct cli_error *t)
 
 	for (unsigned i = 0; i < t->nhints; i++)
 		json_array_append_new(hints,
-				      json_pack("{s:o, s:o}", "label", text(t->hints[i].label),
-						"command", text(t->hints[i].text)));
-	doc = json_pack("{s:{s:o, s:o, s:o, s:o}}", "error", "code", text(t->code), "message",
-			text(t->what), "why", text(t->why), "hints", hints);
+				      json_pack("{s:o, s:o}", "label", error_text(t->hints[i].label),
+						"command", error_text(t->hints[i].text)));
+	doc = json_pack("{s:{s:o, s:o, s:o, s:o}}", "error", "code", error_text(t->code), "message",
+			error_text(t->what), "why", error_text(t->why), "hints", hints);
 	json_dumpf(doc, stderr, JSON_COMPACT);
 	fputc('\n', stderr);
 	json_decref(doc);

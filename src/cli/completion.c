@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int shown(const struct command *v)
+static int completion_shown(const struct command *v)
 {
 	return v->group != NULL;
 }
@@ -27,7 +27,7 @@ static const struct flag *flag_at(const struct command *v, unsigned i)
 }
 
 /* A shell's single-quoted text; fish knows \' inside, the others leave and come back. */
-static void quoted(const char *text, const char *quote)
+static void completion_quoted(const char *text, const char *quote)
 {
 	putchar('\'');
 	for (; *text; text++) {
@@ -64,7 +64,7 @@ static void bash_verb(const struct command *v)
 	printf("'\n\t\twords='%s' ;;\n", v->words ? v->words : "");
 }
 
-static void bash(const struct command *const *verbs)
+static void completion_bash(const struct command *const *verbs)
 {
 	puts("# bash completion for atoll: source <(atoll completion bash)\n"
 	     "_atoll() {\n"
@@ -73,7 +73,7 @@ static void bash(const struct command *const *verbs)
 	     "\tCOMPREPLY=()");
 	printf("\tlocal verbs='");
 	for (const struct command *const *v = verbs; *v; v++)
-		if (shown(*v))
+		if (completion_shown(*v))
 			printf("%s%s", v == verbs ? "" : " ", (*v)->name);
 	puts("'\n"
 	     "\tif [ \"$COMP_CWORD\" -le 1 ]; then\n"
@@ -82,7 +82,7 @@ static void bash(const struct command *const *verbs)
 	     "\tfi\n"
 	     "\tcase $verb in");
 	for (; *verbs; verbs++)
-		if (shown(*verbs))
+		if (completion_shown(*verbs))
 			bash_verb(*verbs);
 	puts("\tesac\n"
 	     "\t[ \"$verb\" = help ] && words=$verbs\n"
@@ -153,14 +153,14 @@ static void zsh_verb(const struct command *v)
 	puts(" ;;");
 }
 
-static void zsh(const struct command *const *verbs)
+static void completion_zsh(const struct command *const *verbs)
 {
 	puts("#compdef atoll\n"
 	     "# zsh completion for atoll: atoll completion zsh > \"${fpath[1]}/_atoll\"\n"
 	     "_atoll_verbs() {\n"
 	     "\tlocal -a verbs=(");
 	for (const struct command *const *v = verbs; *v; v++) {
-		if (!shown(*v))
+		if (!completion_shown(*v))
 			continue;
 		printf("\t\t'%s:", (*v)->name);
 		zsh_text((*v)->summary);
@@ -179,7 +179,7 @@ static void zsh(const struct command *const *verbs)
 	     "\t(( CURRENT-- ))\n"
 	     "\tcase $verb in");
 	for (; *verbs; verbs++)
-		if (shown(*verbs))
+		if (completion_shown(*verbs))
 			zsh_verb(*verbs);
 	puts("\tesac\n"
 	     "}\n"
@@ -191,7 +191,7 @@ static void zsh(const struct command *const *verbs)
 static void fish_verb(const struct command *v)
 {
 	printf("complete -c atoll -f -n __fish_use_subcommand -a %s -d ", v->name);
-	quoted(v->summary, "\\'");
+	completion_quoted(v->summary, "\\'");
 	putchar('\n');
 	for (unsigned i = 0; i < count_flags(v); i++) {
 		const struct flag *f = flag_at(v, i);
@@ -201,7 +201,7 @@ static void fish_verb(const struct command *v)
 		if (f->letter)
 			printf(" -s %c", f->letter);
 		printf("%s -d ", takes_value(f) ? " -r" : "");
-		quoted(f->help, "\\'");
+		completion_quoted(f->help, "\\'");
 		putchar('\n');
 	}
 	if (v->words)
@@ -209,20 +209,20 @@ static void fish_verb(const struct command *v)
 		       v->name, v->words);
 }
 
-static void fish(const struct command *const *verbs)
+static void completion_fish(const struct command *const *verbs)
 {
 	puts("# fish completion for atoll: atoll completion fish | source");
 	for (; *verbs; verbs++)
-		if (shown(*verbs))
+		if (completion_shown(*verbs))
 			fish_verb(*verbs);
 }
 
 static const struct shell {
 	const char *name;
 	void (*print)(const struct command *const *verbs);
-} shells[] = { { "bash", bash }, { "zsh", zsh }, { "fish", fish } };
+} shells[] = { { "bash", completion_bash }, { "zsh", completion_zsh }, { "fish", completion_fish } };
 
-static int completion(const struct cli *cli, const struct args *a)
+static int completion_completion(const struct cli *cli, const struct args *a)
 {
 	char seen[SHOWN];
 	struct cli_error t;
@@ -256,5 +256,5 @@ const struct command verb_completion = {
 	.words = "bash zsh fish",
 	.max_words = 1,
 	.examples = examples,
-	.run = completion,
+	.run = completion_completion,
 };

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int ours(struct api_client *r, const char *what, const char *path)
+static int cp_ours(struct api_client *r, const char *what, const char *path)
 {
 	int status = errno == ENOENT ? STATUS_NOT_FOUND : STATUS_FAILED;
 	char shown[SHOWN];
@@ -22,7 +22,7 @@ static int ours(struct api_client *r, const char *what, const char *path)
 	return r->status = status;
 }
 
-static int told(struct api_client *r, const char *box, const json_t *answer)
+static int cp_told(struct api_client *r, const char *box, const json_t *answer)
 {
 	if (r->status)
 		api_client_explain_box(r, box);
@@ -32,7 +32,7 @@ static int told(struct api_client *r, const char *box, const json_t *answer)
 }
 
 /* Where a copy of `from` goes: into `to` if that is a folder, else it is `to`. */
-static char *target(const char *to, int is_folder, const char *from)
+static char *cp_target(const char *to, int is_folder, const char *from)
 {
 	struct buf path = { 0 };
 	char last[256];
@@ -59,7 +59,7 @@ static int put_archive(struct api_client *r, const char *box, const char *path, 
 				  .to = -1 };
 
 	r->status = api_client_bytes(r, &x);
-	told(r, box, x.answer);
+	cp_told(r, box, x.answer);
 	json_decref(x.answer);
 	return r->status;
 }
@@ -75,7 +75,7 @@ static int put_file(struct api_client *r, const char *box, const char *path, int
 	buf_printf(&url, "%s&mode=%04o", begin, (unsigned)mode & 0777);
 	x.path = buf_str(&url);
 	r->status = api_client_bytes(r, &x);
-	told(r, box, x.answer);
+	cp_told(r, box, x.answer);
 	json_decref(x.answer);
 	return r->status;
 }
@@ -87,7 +87,7 @@ static int put_folder(struct api_client *r, const char *folder, const char *box,
 	int how = 0, status;
 
 	if (pid < 0)
-		return ours(r, "start tar for", folder);
+		return cp_ours(r, "start tar for", folder);
 	status = put_archive(r, box, path, fd);
 	own_close_fd(&fd);
 	waitpid(pid, &how, 0);
@@ -109,21 +109,21 @@ static int copy_in(struct api_client *r, const char *from, const struct box_path
 		return put_archive(r, to->box, to->path, 0);
 	fd = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return ours(r, "read", from);
+		return cp_ours(r, "read", from);
 	there = box_path_look(r, to->box, to->path, NULL);
 	if (there < 0)
 		return r->status;
-	path = target(to->path, there == BOX_PATH_FOLDER, from);
+	path = cp_target(to->path, there == BOX_PATH_FOLDER, from);
 	if (S_ISDIR(st.st_mode)) {
 		if (there == BOX_PATH_NOTHING) { /* then it becomes the copy itself */
 			free(path);
-			path = target(to->path, 0, "");
+			path = cp_target(to->path, 0, "");
 		}
 		return put_folder(r, from, to->box, path);
 	}
 	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode)) {
 		errno = EINVAL;
-		return ours(r, "read", from);
+		return cp_ours(r, "read", from);
 	}
 	(void)!fcntl(fd, F_SETFL, 0);
 	return put_file(r, to->box, path, fd, S_ISREG(st.st_mode) ? st.st_mode : 0644);
@@ -144,11 +144,11 @@ static int get_file(struct api_client *r, const struct box_path *from, const cha
 	buf_printf(&hidden, "%s.XXXXXX", to);
 	fd = mkostemp(hidden.p, O_CLOEXEC);
 	if (fd < 0)
-		return ours(r, "write", to);
+		return cp_ours(r, "write", to);
 	x.to = fd;
 	r->status = api_client_bytes(r, &x);
 	if (!r->status && (fchmod(fd, mode & 0777 & ~mask) < 0 || rename(hidden.p, to) < 0))
-		ours(r, "write", to);
+		cp_ours(r, "write", to);
 	else if (!r->status && r->cli->json) {
 		json_t *doc = json_pack("{s:o, s:I}", "path", json_string(to), "size",
 					(json_int_t)x.written);
@@ -158,10 +158,10 @@ static int get_file(struct api_client *r, const struct box_path *from, const cha
 	}
 	if (r->status)
 		unlink(hidden.p);
-	return told(r, from->box, NULL);
+	return cp_told(r, from->box, NULL);
 }
 
-static int sink(void *ctx, const char *bytes, size_t n, struct err *e)
+static int cp_sink(void *ctx, const char *bytes, size_t n, struct err *e)
 {
 	return untar_take(ctx, bytes, n, e);
 }
@@ -171,17 +171,17 @@ static int get_folder(struct api_client *r, const struct box_path *from, const c
 	auto_free char *url = api_client_path("/v1/boxes/%s/files/archive?path=%s", from->box,
 					  *from->path ? from->path : ".");
 	struct api_client_bytes x = {
-		.method = "GET", .path = url, .from = -1, .to = -1, .sink = sink
+		.method = "GET", .path = url, .from = -1, .to = -1, .sink = cp_sink
 	};
 	auto_fd int root = -1;
 	struct untar u;
 	struct err e;
 
 	if (mkdir(to, 0777) < 0 && errno != EEXIST)
-		return ours(r, "make the folder", to);
+		return cp_ours(r, "make the folder", to);
 	root = open(to, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
-		return ours(r, "open the folder", to);
+		return cp_ours(r, "open the folder", to);
 	untar_init(&u, root);
 	x.ctx = &u;
 	r->status = api_client_bytes(r, &x);
@@ -201,7 +201,7 @@ static int get_folder(struct api_client *r, const struct box_path *from, const c
 		json_decref(doc);
 	}
 	untar_fini(&u);
-	return told(r, from->box, NULL);
+	return cp_told(r, from->box, NULL);
 }
 
 static int get_archive(struct api_client *r, const struct box_path *from)
@@ -216,7 +216,7 @@ static int get_archive(struct api_client *r, const struct box_path *from)
 		return r->status;
 	}
 	r->status = api_client_bytes(r, &x);
-	return told(r, from->box, NULL);
+	return cp_told(r, from->box, NULL);
 }
 
 static int copy_out(struct api_client *r, const struct box_path *from, const char *to)
@@ -238,13 +238,13 @@ static int copy_out(struct api_client *r, const struct box_path *from, const cha
 		return r->status = STATUS_NOT_FOUND;
 	}
 	/* A folder that is not there yet becomes the copy itself. */
-	path = target(to, is_folder, there == BOX_PATH_FOLDER && !is_folder ? "" : from->path);
+	path = cp_target(to, is_folder, there == BOX_PATH_FOLDER && !is_folder ? "" : from->path);
 	return there == BOX_PATH_FOLDER ? get_folder(r, from, path) : get_file(r, from, path, mode);
 }
 
 /* ---- which way ---- */
 
-static int copy(struct api_client *r, const struct args *a)
+static int cp_copy(struct api_client *r, const struct args *a)
 {
 	struct box_path from, to;
 
@@ -268,7 +268,7 @@ static int copy(struct api_client *r, const struct args *a)
 
 static int run_cp(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, copy);
+	return api_client_verb(cli, a, cp_copy);
 }
 
 static const struct example examples[] = {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void print(const struct cli *cli, const json_t *items)
+static void diff_print(const struct cli *cli, const json_t *items)
 {
 	static const char *const columns[] = { "", ">SIZE", "PATH", NULL };
 	struct table t;
@@ -33,7 +33,7 @@ static void print(const struct cli *cli, const json_t *items)
 	table_print(&t, 0);
 }
 
-static int diff(struct api_client *r, const struct args *a)
+static int diff_diff(struct api_client *r, const struct args *a)
 {
 	json_t *doc;
 
@@ -50,7 +50,7 @@ static int diff(struct api_client *r, const struct args *a)
 	if (r->cli->json)
 		api_client_print(doc);
 	else
-		print(r->cli, json_object_get(doc, "items"));
+		diff_print(r->cli, json_object_get(doc, "items"));
 	if (json_is_true(json_object_get(doc, "truncated")) && !r->cli->json)
 		fputs("atoll: there are more\n", stderr);
 	json_decref(doc);
@@ -59,7 +59,7 @@ static int diff(struct api_client *r, const struct args *a)
 
 static int run_diff(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, diff);
+	return api_client_verb(cli, a, diff_diff);
 }
 
 static const struct example examples[] = {

@@ -24,7 +24,7 @@ struct watch {
 	int unread;
 };
 
-static int print(void *ctx, json_t *ev)
+static int events_print(void *ctx, json_t *ev)
 {
 	struct watch *w = ctx;
 	const json_t *data = json_object_get(ev, "data");
@@ -64,7 +64,7 @@ static void path_of(struct buf *path, const struct args *a, const struct watch *
 }
 
 /* Pages are asked for by number. */
-static int list(struct api_client *r, const struct args *a, struct watch *w)
+static int events_do_list(struct api_client *r, const struct args *a, struct watch *w)
 {
 	size_t n = 1;
 
@@ -82,21 +82,21 @@ static int list(struct api_client *r, const struct args *a, struct watch *w)
 			    0 :
 			    json_array_size(json_object_get(doc, "items"));
 		json_array_foreach(json_object_get(doc, "items"), i, v)
-			if (print(w, v))
+			if (events_print(w, v))
 				n = 0;
 		json_decref(doc);
 	}
 	return 0;
 }
 
-static int follow(struct api_client *r, const struct args *a, struct watch *w)
+static int events_follow(struct api_client *r, const struct args *a, struct watch *w)
 {
 	for (;;) {
 		auto_buf struct buf path = { 0 };
 		int status;
 
 		path_of(&path, a, w, 1);
-		status = api_client_lines(r, "GET", buf_str(&path), NULL, print, w);
+		status = api_client_lines(r, "GET", buf_str(&path), NULL, events_print, w);
 		if (w->unread)
 			return 0;
 		if (status && (!r->lost || r->never) && w->last < 0)
@@ -109,14 +109,14 @@ static int follow(struct api_client *r, const struct args *a, struct watch *w)
 	}
 }
 
-static int events(struct api_client *r, const struct args *a)
+static int events_events(struct api_client *r, const struct args *a)
 {
 	struct watch w = { .cli = r->cli, .last = -1, .heard_ns = now_ns() };
 	int status;
 
 	if (args_has(a, EVENTS_AFTER))
 		w.last = (int64_t)args_value(a, EVENTS_AFTER, 0);
-	status = args_has(a, EVENTS_FOLLOW) ? follow(r, a, &w) : list(r, a, &w);
+	status = args_has(a, EVENTS_FOLLOW) ? events_follow(r, a, &w) : events_do_list(r, a, &w);
 	if (status && args_has(a, EVENTS_BOX))
 		api_client_explain_box(r, args_text(a, EVENTS_BOX, ""));
 	return status;
@@ -124,7 +124,7 @@ static int events(struct api_client *r, const struct args *a)
 
 static int run_events(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, events);
+	return api_client_verb(cli, a, events_events);
 }
 
 static const struct example examples[] = {

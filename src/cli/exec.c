@@ -66,7 +66,7 @@ static json_t *body_of(const struct args *a, int terminal)
 	return doc;
 }
 
-static int detached(struct api_client *r, const char *box, json_t *take_body)
+static int exec_detached(struct api_client *r, const char *box, json_t *take_body)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s/execs", box);
 	json_t *doc;
@@ -103,7 +103,7 @@ static int exec_in(struct api_client *r, const struct args *a)
 	if (!body)
 		return api_client_usage(r, "an argument is not UTF-8; put it into a file");
 	if (args_has(a, EXEC_DETACH))
-		return detached(r, a->words[0], body);
+		return exec_detached(r, a->words[0], body);
 	return attach_run(r, a->words[0], body, terminal, 1,
 			  terminal || !isatty(0) || args_has(a, EXEC_INTERACTIVE));
 }

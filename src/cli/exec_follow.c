@@ -64,7 +64,7 @@ static void wait_ms(int ms)
 
 /* ---- signals ---- */
 
-static void post(struct exec_follow *f, struct api_client *r, const char *what, json_t *take_body)
+static void follow_post(struct exec_follow *f, struct api_client *r, const char *what, json_t *take_body)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s/execs/%s/", f->box, f->exec);
 	auto_buf struct buf full = { 0 };
@@ -93,7 +93,7 @@ static int is_known(struct exec_follow *f)
 }
 
 /* Nothing runs yet that could take it: it is ours. */
-static _Noreturn void leave(int signo)
+static _Noreturn void follow_leave(int signo)
 {
 	term_restore();
 	exit(128 + signo);
@@ -110,13 +110,13 @@ static void pass_on(struct control *c, int signo)
 {
 	if (!is_known(c->f)) {
 		if (signo != SIGWINCH && signo != SIGCONT)
-			leave(signo);
+			follow_leave(signo);
 		return;
 	}
 	if (signo == SIGWINCH && !c->f->terminal)
 		return;
 	if (signo == SIGWINCH) {
-		post(c->f, &c->r, "resize", exec_follow_size());
+		follow_post(c->f, &c->r, "resize", exec_follow_size());
 		return;
 	}
 	if (signo == SIGINT) {
@@ -126,7 +126,7 @@ static void pass_on(struct control *c, int signo)
 			signo = SIGKILL;
 		c->last_int_ns = now;
 	}
-	post(c->f, &c->r, "signal", json_pack("{s:i}", "signal", signo));
+	follow_post(c->f, &c->r, "signal", json_pack("{s:i}", "signal", signo));
 }
 
 static void *control_thread(void *arg)
@@ -139,7 +139,7 @@ static void *control_thread(void *arg)
 	return NULL;
 }
 
-static void begin(void *(*run)(void *), void *arg)
+static void follow_begin(void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -166,13 +166,13 @@ static int begin_control(struct exec_follow *f)
 	c.fd = signalfd(-1, &set, SFD_CLOEXEC);
 	if (c.fd < 0)
 		abort();
-	begin(control_thread, &c);
+	follow_begin(control_thread, &c);
 	return 0;
 }
 
 /* ---- output ---- */
 
-static void unread(struct exec_follow *f, unsigned s)
+static void follow_unread(struct exec_follow *f, unsigned s)
 {
 	struct api_client r;
 
@@ -181,7 +181,7 @@ static void unread(struct exec_follow *f, unsigned s)
 		return;
 	/* As a pipe would do it. What the program still writes goes nowhere. */
 	if (f->signals && f->known && api_client_again(&r, f->r) == 0) {
-		post(f, &r, "signal", json_pack("{s:s}", "signal", "PIPE"));
+		follow_post(f, &r, "signal", json_pack("{s:s}", "signal", "PIPE"));
 		api_client_close(&r);
 	}
 }
@@ -195,10 +195,10 @@ static void put_out(struct exec_follow *f, unsigned s, const char *bytes, size_t
 		f->dropped[s] += n < room ? 0 : n - room;
 	}
 	if (f->out[s] >= 0 && !f->lines && api_client_write(f->out[s], bytes, n) < 0)
-		unread(f, s);
+		follow_unread(f, s);
 }
 
-static void missing(struct exec_follow *f, unsigned s, uint64_t from)
+static void follow_missing(struct exec_follow *f, unsigned s, uint64_t from)
 {
 	f->dropped[s] += from - f->next[s];
 	if (!f->quiet)
@@ -208,10 +208,10 @@ static void missing(struct exec_follow *f, unsigned s, uint64_t from)
 }
 
 /* Each byte once, in order, whatever comes. */
-static void output(struct exec_follow *f, unsigned s, uint64_t offset, const char *bytes, size_t n)
+static void follow_output(struct exec_follow *f, unsigned s, uint64_t offset, const char *bytes, size_t n)
 {
 	if (offset > f->next[s])
-		missing(f, s, offset);
+		follow_missing(f, s, offset);
 	if (offset + n <= f->next[s])
 		return;
 	bytes += f->next[s] - offset;
@@ -228,11 +228,11 @@ static void take_output(struct exec_follow *f, unsigned s, const json_t *line)
 	auto_buf struct buf bytes = { 0 };
 
 	if (text) {
-		output(f, s, offset, json_string_value(text), json_string_length(text));
+		follow_output(f, s, offset, json_string_value(text), json_string_length(text));
 		return;
 	}
 	if (base64_decode(&bytes, json_string_value(coded), json_string_length(coded)) == 0)
-		output(f, s, offset, buf_str(&bytes), bytes.len);
+		follow_output(f, s, offset, buf_str(&bytes), bytes.len);
 }
 
 static void take_started(struct exec_follow *f, const json_t *line)
@@ -267,7 +267,7 @@ static int take_line(void *ctx, json_t *line)
 		unsigned s = !strcmp(api_client_text(line, "stream"), "stderr");
 
 		if ((uint64_t)api_client_int(line, "from", 0) > f->next[s])
-			missing(f, s, (uint64_t)api_client_int(line, "from", 0));
+			follow_missing(f, s, (uint64_t)api_client_int(line, "from", 0));
 		f->tip[s] = (uint64_t)api_client_int(line, "tip", 0);
 		f->tips |= 1u << s;
 	} else if (!strcmp(type, "exit")) {
@@ -351,7 +351,7 @@ static int say_gone(struct exec_follow *f)
 }
 
 /* status: of the first try. */
-static int persist(struct exec_follow *f, int status, const json_t *body)
+static int follow_persist(struct exec_follow *f, int status, const json_t *body)
 {
 	uint64_t good_ns = now_ns();
 	int pause = FIRST_WAIT_MS;
@@ -384,7 +384,7 @@ static int persist(struct exec_follow *f, int status, const json_t *body)
 	return 0;
 }
 
-static int prepare(struct exec_follow *f)
+static int follow_prepare(struct exec_follow *f)
 {
 	struct err e;
 
@@ -396,7 +396,7 @@ static int prepare(struct exec_follow *f)
 	}
 	f->mould = *f->r;
 	if (f->input)
-		begin(stdin_forward_thread, f);
+		follow_begin(stdin_forward_thread, f);
 	return 0;
 }
 
@@ -415,11 +415,11 @@ int exec_follow_start(struct exec_follow *f, json_t *take_body)
 		json_object_set_new(body, "tag", json_string(f->tag));
 	else
 		snprintf(f->tag, sizeof(f->tag), "%s", api_client_text(body, "tag"));
-	status = prepare(f);
+	status = follow_prepare(f);
 	if (!status) {
 		status = api_client_lines(f->r, "POST", path, json_deep_copy(body), take_line, f);
 		if (!is_over(f) && !f->r->never)
-			status = persist(f, status, body);
+			status = follow_persist(f, status, body);
 		else if (f->wrong)
 			status = f->r->status = STATUS_OURS;
 	}
@@ -434,11 +434,11 @@ int exec_follow_exec(struct exec_follow *f, const char *exec)
 
 	snprintf(f->exec, sizeof(f->exec), "%s", exec);
 	f->known = 1;
-	status = prepare(f);
+	status = follow_prepare(f);
 	if (!status) {
 		status = read_on(f);
 		if (!is_over(f) && !f->r->never)
-			status = persist(f, status, NULL);
+			status = follow_persist(f, status, NULL);
 		else if (f->wrong)
 			status = f->r->status = STATUS_OURS;
 	}

@@ -107,7 +107,7 @@ void help_verb(const struct command *v, int whole)
 		printf("  %-50s %s\n", x->line, x->what);
 }
 
-static int help(const struct cli *cli, const struct args *a)
+static int help_help(const struct cli *cli, const struct args *a)
 {
 	const struct command *v;
 
@@ -128,5 +128,5 @@ const struct command verb_help = {
 	.usage = "[VERB]",
 	.summary = "what there is, or how a verb is used",
 	.max_words = 1,
-	.run = help,
+	.run = help_help,
 };

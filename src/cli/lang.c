@@ -30,7 +30,7 @@ static void say_json(json_t *take_doc)
 	json_decref(take_doc);
 }
 
-static void words(struct buf *out, const char *const *all)
+static void lang_do_words(struct buf *out, const char *const *all)
 {
 	for (; *all; all++)
 		buf_printf(out, "%s%s", out->len ? " " : "", *all);
@@ -38,12 +38,12 @@ static void words(struct buf *out, const char *const *all)
 
 /* ---- all of them ---- */
 
-static void row(struct table *t, const struct lang *l, const char *version)
+static void lang_row(struct table *t, const struct lang *l, const char *version)
 {
 	auto_buf struct buf names = { 0 }, endings = { 0 }, more = { 0 };
 
-	words(&names, l->aliases);
-	words(&endings, l->endings);
+	lang_do_words(&names, l->aliases);
+	lang_do_words(&endings, l->endings);
 	for (const struct lang_extra *x = l->extras; x->name; x++)
 		if (access(x->file, F_OK) == 0)
 			buf_printf(&more, "%s%s", more.len ? " " : "", x->name);
@@ -78,7 +78,7 @@ static void list_kernels(void)
 	json_decref(all);
 }
 
-static int list(const struct cli *cli)
+static int lang_do_list(const struct cli *cli)
 {
 	static const char *const names[] = { "LANGUAGE", "VERSION", "FILES", "ALSO", "WITH", NULL };
 	auto_buf struct buf install = { 0 };
@@ -93,7 +93,7 @@ static int list(const struct cli *cli)
 	table_init(&t, names);
 	for (unsigned i = 0; i < lang_count(); i++)
 		if (!cli->quiet)
-			row(&t, lang_at(i), v.text[i]);
+			lang_row(&t, lang_at(i), v.text[i]);
 		else if (lang_present(lang_at(i)))
 			puts(lang_at(i)->name);
 	table_print(&t, 1);
@@ -112,16 +112,16 @@ static int list(const struct cli *cli)
 
 /* ---- one ---- */
 
-static void line(const char *what, const char *const *all)
+static void lang_line(const char *what, const char *const *all)
 {
 	auto_buf struct buf text = { 0 };
 
-	words(&text, all);
+	lang_do_words(&text, all);
 	if (text.len)
 		printf("%-10s %s\n", what, buf_str(&text));
 }
 
-static int show(const struct cli *cli, const struct lang *l)
+static int lang_show(const struct cli *cli, const struct lang *l)
 {
 	auto_buf struct buf install = { 0 };
 	struct versions v;
@@ -137,8 +137,8 @@ static int show(const struct cli *cli, const struct lang *l)
 		printf("%-10s %s\n", "version", versions_of(&v, l));
 	else
 		printf("%-10s %s\n", "not here", buf_str(&install));
-	line("also", l->aliases);
-	line("files", l->endings);
+	lang_line("also", l->aliases);
+	lang_line("files", l->endings);
 	for (const struct lang_list *c = l->compilers; c->key; c++)
 		printf("%-10s %s%s\n", "compiler", c->key,
 		       access(c->values[0], X_OK) == 0 ? "" : " (not here)");
@@ -153,7 +153,7 @@ static int show(const struct cli *cli, const struct lang *l)
 	return 0;
 }
 
-static int lang(const struct cli *cli, const struct args *a)
+static int lang_lang(const struct cli *cli, const struct args *a)
 {
 	const struct lang *l = a->nwords ? lang_named(a->words[0]) : NULL;
 	struct cli_error t;
@@ -169,7 +169,7 @@ static int lang(const struct cli *cli, const struct args *a)
 		fputs(args_has(a, LANG_HELLO) ? l->hello : l->selftest, stdout);
 		return 0;
 	}
-	return l ? show(cli, l) : list(cli);
+	return l ? lang_show(cli, l) : lang_do_list(cli);
 }
 
 static const struct example examples[] = {
@@ -188,5 +188,5 @@ const struct command verb_lang = {
 	.nflags = LANG_NFLAGS,
 	.max_words = 1,
 	.examples = examples,
-	.run = lang,
+	.run = lang_lang,
 };

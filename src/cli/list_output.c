@@ -11,7 +11,7 @@ struct showing {
 	json_t *items;
 };
 
-static int each(void *ctx, json_t *item)
+static int list_each(void *ctx, json_t *item)
 {
 	struct showing *s = ctx;
 
@@ -30,7 +30,7 @@ int list_output_show(struct api_client *r, const char *path, const struct list_o
 	int status;
 
 	table_init(&s.table, l->columns);
-	status = api_client_list(r, path, each, &s);
+	status = api_client_list(r, path, list_each, &s);
 	if (!status && r->cli->json) {
 		json_t *doc = json_pack("{s:O, s:n}", "items", s.items, "next");
 

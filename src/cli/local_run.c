@@ -135,7 +135,7 @@ static uint32_t wall_ms(const struct local_run *s)
 	return s->compiling ? s->lang->times.compile : s->opt->wall_ms;
 }
 
-static struct box_command command(const struct local_run *s, const char *const *argv, int terminal)
+static struct box_command local_command(const struct local_run *s, const char *const *argv, int terminal)
 {
 	struct winsize w = { 0 };
 	struct box_command cmd = {
@@ -157,7 +157,7 @@ static struct box_command command(const struct local_run *s, const char *const *
 }
 
 /* Kernel evidence is asked for only when the end needs explaining or will be written down. */
-static void gather(struct local_run *s, struct exit_info *x)
+static void local_gather(struct local_run *s, struct exit_info *x)
 {
 	int plain = x->exited && x->exit.why == WIRE_WHY_EXIT && x->exit.status == 0;
 	const char *id = s->box.about.id;
@@ -183,7 +183,7 @@ static int run_streams(struct local_run *s, struct exec_pump *st, const char *co
 
 	if (st->terminal && term_raw(0, e) < 0)
 		return -1;
-	cmd = command(s, argv, st->terminal);
+	cmd = local_command(s, argv, st->terminal);
 	rc = exec_pump_run(st, &cmd, e);
 	term_restore();
 	return rc;
@@ -224,7 +224,7 @@ int local_run_exec(struct local_run *s, const char *const *argv, struct exit_inf
 	exec_pump_fini(&st);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (rc == 0)
-		gather(s, out);
+		local_gather(s, out);
 	return rc;
 }
 

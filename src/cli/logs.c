@@ -25,7 +25,7 @@ static int print_log(struct api_client *r, const char *box, const char *exec, in
 	return status;
 }
 
-static int logs(struct api_client *r, const struct args *a)
+static int logs_logs(struct api_client *r, const struct args *a)
 {
 	char exec[64] = "";
 	int status;
@@ -49,7 +49,7 @@ static int logs(struct api_client *r, const struct args *a)
 
 static int run_logs(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, logs);
+	return api_client_verb(cli, a, logs_logs);
 }
 
 static const struct example examples[] = {

@@ -17,13 +17,13 @@ static const struct flag flags[LS_NFLAGS] = {
 	[LS_NAME] = { "name", 0, FLAG_TEXT, "TEXT", "only those whose name begins so" },
 };
 
-static void add(struct buf *path, const char *key, const char *value)
+static void ls_add(struct buf *path, const char *key, const char *value)
 {
 	buf_printf(path, "%c%s=", strchr(buf_str(path), '?') ? '&' : '?', key);
 	api_client_escape(path, value);
 }
 
-static void filter(struct buf *path, const struct args *a)
+static void ls_filter(struct buf *path, const struct args *a)
 {
 	auto_buf struct buf meta = { 0 };
 
@@ -32,16 +32,16 @@ static void filter(struct buf *path, const struct args *a)
 		if (a->given[i].flag == LS_META)
 			buf_printf(&meta, "%s%s", meta.len ? "&" : "", a->given[i].text);
 	if (args_has(a, LS_ALL) || args_has(a, LS_STATE))
-		add(path, "state", args_text(a, LS_STATE, "all"));
+		ls_add(path, "state", args_text(a, LS_STATE, "all"));
 	if (args_has(a, LS_TEMPLATE))
-		add(path, "template", args_text(a, LS_TEMPLATE, ""));
+		ls_add(path, "template", args_text(a, LS_TEMPLATE, ""));
 	if (args_has(a, LS_NAME))
-		add(path, "name", args_text(a, LS_NAME, ""));
+		ls_add(path, "name", args_text(a, LS_NAME, ""));
 	if (meta.len)
-		add(path, "metadata", buf_str(&meta));
+		ls_add(path, "metadata", buf_str(&meta));
 }
 
-static void row(struct table *t, json_t *box)
+static void ls_row(struct table *t, json_t *box)
 {
 	char text[24];
 
@@ -59,19 +59,19 @@ static void row(struct table *t, json_t *box)
 		table_cell(t, "%s", api_client_until(text, box, "ends"));
 }
 
-static int list(struct api_client *r, const struct args *a)
+static int ls_list(struct api_client *r, const struct args *a)
 {
 	static const char *const columns[] = { "BOX",	  "NAME",     "STATE", "TEMPLATE",
 					       ">PROGRAMS", ">AGE", ">ENDS IN", NULL };
 	auto_buf struct buf path = { 0 };
 
-	filter(&path, a);
-	return list_output_show(r, buf_str(&path), &(struct list_output){ columns, "id", row });
+	ls_filter(&path, a);
+	return list_output_show(r, buf_str(&path), &(struct list_output){ columns, "id", ls_row });
 }
 
 static int run_ls(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, list);
+	return api_client_verb(cli, a, ls_list);
 }
 
 static const struct example examples[] = {

@@ -56,7 +56,7 @@ struct trip {
 	struct buf body;
 };
 
-static void pass(struct trip *t, char kind, const char *text, size_t n)
+static void mcp_pass(struct trip *t, char kind, const char *text, size_t n)
 {
 	auto_buf struct buf line = { 0 };
 
@@ -81,7 +81,7 @@ static int head_came(void *user, const struct http_answer *a)
 	t->events = type && !strncmp(type, "text/event-stream", 17);
 	if (session && strlen(session) < SESSION) {
 		snprintf(t->session, sizeof(t->session), "%s", session);
-		pass(t, 'S', session, strlen(session));
+		mcp_pass(t, 'S', session, strlen(session));
 	}
 	return 0;
 }
@@ -94,7 +94,7 @@ static void pass_events(struct trip *t)
 
 	while (at && (nl = memchr(at, '\n', t->body.len - (size_t)(at - t->body.p)))) {
 		if (!strncmp(at, "data: ", 6))
-			pass(t, 'M', at + 6, (size_t)(nl - at - 6));
+			mcp_pass(t, 'M', at + 6, (size_t)(nl - at - 6));
 		at = nl + 1;
 	}
 	left = at ? t->body.len - (size_t)(at - t->body.p) : 0;
@@ -176,7 +176,7 @@ static int is_method(const json_t *message, const char *name)
 }
 
 /* One POST; -1: there was no answer. */
-static int go(struct trip *t, const json_t *message, const char *session, struct err *e)
+static int mcp_go(struct trip *t, const json_t *message, const char *session, struct err *e)
 {
 	auto_free char *text = json_dumps(message, JSON_COMPACT);
 	struct http_header headers[HEADERS];
@@ -210,21 +210,21 @@ static int go(struct trip *t, const json_t *message, const char *session, struct
 }
 
 /* A session that was unused for too long is gone; a client on stdin cannot be told to begin anew. */
-static int again(struct trip *t, struct err *e)
+static int mcp_again(struct trip *t, struct err *e)
 {
 	char session[SESSION];
 
 	if (t->status != 404 || !t->g->hello || is_modern(t->message) || !*t->g->session)
 		return 0;
-	if (go(t, t->g->hello, "", e) < 0)
+	if (mcp_go(t, t->g->hello, "", e) < 0)
 		return -1;
 	if (t->status != 200)
 		return err_set(e, ERR_SYS, "a session cannot begin: status %d", t->status);
 	snprintf(session, sizeof(session), "%s", t->session);
-	return go(t, t->message, session, e);
+	return mcp_go(t, t->message, session, e);
 }
 
-static void fail(struct trip *t, const char *why, const char *hint)
+static void mcp_fail(struct trip *t, const char *why, const char *hint)
 {
 	json_t *id = json_object_get(t->message, "id"),
 	       *doc = json_pack("{s:s, s:O*, s:{s:i, s:o}}", "jsonrpc", "2.0", "id", id, "error",
@@ -234,7 +234,7 @@ static void fail(struct trip *t, const char *why, const char *hint)
 	auto_free char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
 
 	if (id && text)
-		pass(t, 'M', text, strlen(text));
+		mcp_pass(t, 'M', text, strlen(text));
 	json_decref(doc);
 }
 
@@ -253,14 +253,14 @@ static void pass_answer(struct trip *t)
 		char why[60];
 
 		snprintf(why, sizeof(why), "its status is %d", t->status);
-		fail(t, why, "");
+		mcp_fail(t, why, "");
 		json_decref(doc);
 		return;
 	}
 	if (!json_object_get(doc, "id"))
 		json_object_set(doc, "id", id);
 	text = json_dumps(doc, JSON_COMPACT);
-	pass(t, 'M', text, strlen(text));
+	mcp_pass(t, 'M', text, strlen(text));
 	json_decref(doc);
 }
 
@@ -271,22 +271,22 @@ static int never_connected(const struct err *e)
 
 /* A server that is killed takes its connections with it, and the next one serves at once. What a second
  * time cannot change is sent a second time; a tool may have begun, and its caller decides. */
-static void carry(const struct gateway *g, const json_t *message, int out)
+static void mcp_carry(const struct gateway *g, const json_t *message, int out)
 {
 	struct trip t = { .g = g, .message = message, .out = out };
 	int is_call = is_method(message, "tools/call");
 	struct err e;
-	int rc = go(&t, message, g->session, &e);
+	int rc = mcp_go(&t, message, g->session, &e);
 
 	if (rc < 0 && !t.status && !is_call)
-		rc = go(&t, message, g->session, &e);
+		rc = mcp_go(&t, message, g->session, &e);
 	if (rc == 0)
-		rc = again(&t, &e);
+		rc = mcp_again(&t, &e);
 	if (rc < 0)
-		fail(&t, e.msg,
+		mcp_fail(&t, e.msg,
 		     is_call && !never_connected(&e) ? "; the tool may have run: look before you call it again" : "");
 	else if (rc > 0)
-		fail(&t, "its answer is too long", "");
+		mcp_fail(&t, "its answer is too long", "");
 	else if (!t.events)
 		pass_answer(&t);
 	_exit(0);
@@ -294,7 +294,7 @@ static void carry(const struct gateway *g, const json_t *message, int out)
 
 /* ---- the gateway ---- */
 
-static int say(struct gateway *g, const char *text, size_t n)
+static int mcp_say(struct gateway *g, const char *text, size_t n)
 {
 	if (!g->broken && api_client_write(1, text, n) < 0)
 		g->broken = 1;
@@ -308,7 +308,7 @@ static void refuse_line(struct gateway *g, int code, const char *why)
 			 "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":%d,\"message\":\"%s\"}}\n",
 			 code, why);
 
-	say(g, text, (size_t)n);
+	mcp_say(g, text, (size_t)n);
 }
 
 static struct carrier *free_carrier(struct gateway *g)
@@ -346,7 +346,7 @@ static int send_off(struct gateway *g, const json_t *message)
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pipes[0]);
-		carry(g, message, pipes[1]);
+		mcp_carry(g, message, pipes[1]);
 	}
 	close(pipes[1]);
 	*c = (struct carrier){ .pid = pid,
@@ -357,7 +357,7 @@ static int send_off(struct gateway *g, const json_t *message)
 }
 
 /* In the modern era leaving is cancelling; in the old one the daemon is told, by the message itself. */
-static int cancels(struct gateway *g, const json_t *message)
+static int mcp_cancels(struct gateway *g, const json_t *message)
 {
 	const json_t *id = json_object_get(json_object_get(message, "params"), "requestId");
 
@@ -390,7 +390,7 @@ static void take_line(struct gateway *g, const char *text, size_t n)
 		g->hello = json_incref(message);
 		g->session[0] = 0;
 	}
-	if (!cancels(g, message) && send_off(g, message) < 0)
+	if (!mcp_cancels(g, message) && send_off(g, message) < 0)
 		refuse_line(g, -32603, "there is no process to be had");
 	json_decref(message);
 }
@@ -446,12 +446,12 @@ static void read_in(struct gateway *g)
 		g->eof = 1;
 }
 
-static void told(struct gateway *g, const char *line, size_t n)
+static void mcp_told(struct gateway *g, const char *line, size_t n)
 {
 	if (line[0] == 'S' && n < SESSION)
 		snprintf(g->session, sizeof(g->session), "%.*s", (int)n - 1, line + 1);
-	else if (line[0] == 'M' && say(g, line + 1, n - 1) == 0)
-		say(g, "\n", 1);
+	else if (line[0] == 'M' && mcp_say(g, line + 1, n - 1) == 0)
+		mcp_say(g, "\n", 1);
 }
 
 static void read_carrier(struct gateway *g, struct carrier *c)
@@ -467,14 +467,14 @@ static void read_carrier(struct gateway *g, struct carrier *c)
 	}
 	buf_grew(&c->line, (size_t)n);
 	while (c->line.len > from && (nl = memchr(c->line.p + from, '\n', c->line.len - from))) {
-		told(g, c->line.p + from, (size_t)(nl - c->line.p) - from);
+		mcp_told(g, c->line.p + from, (size_t)(nl - c->line.p) - from);
 		from = (size_t)(nl - c->line.p) + 1;
 	}
 	memmove(c->line.p, c->line.p + from, c->line.len - from);
 	buf_cut(&c->line, c->line.len - from);
 }
 
-static unsigned busy(const struct gateway *g)
+static unsigned mcp_busy(const struct gateway *g)
 {
 	unsigned n = 0;
 
@@ -484,7 +484,7 @@ static unsigned busy(const struct gateway *g)
 }
 
 /* 0: nothing came for too long after the end of the input. */
-static int turn(struct gateway *g)
+static int mcp_turn(struct gateway *g)
 {
 	struct pollfd fds[CARRIERS + 1];
 	int n;
@@ -524,15 +524,15 @@ static void end_session(struct gateway *g)
 	http_answer_fini(&answer);
 }
 
-static int run(struct api_client *r, const struct args *a)
+static int mcp_do_run(struct api_client *r, const struct args *a)
 {
 	struct gateway g = { .remote = r };
 
 	(void)a;
 	signal(SIGPIPE, SIG_IGN);
-	while (!g.broken && (!g.eof || busy(&g) || has_line(&g))) {
+	while (!g.broken && (!g.eof || mcp_busy(&g) || has_line(&g))) {
 		take_lines(&g);
-		if ((!g.eof || busy(&g)) && !turn(&g))
+		if ((!g.eof || mcp_busy(&g)) && !mcp_turn(&g))
 			break;
 	}
 	for (unsigned i = 0; i < CARRIERS; i++)
@@ -544,9 +544,9 @@ static int run(struct api_client *r, const struct args *a)
 	return 0;
 }
 
-static int verb(const struct cli *cli, const struct args *a)
+static int mcp_verb(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, run);
+	return api_client_verb(cli, a, mcp_do_run);
 }
 
 static const struct example examples[] = {
@@ -563,5 +563,5 @@ const struct command verb_mcp = {
 	.notes = "A message of the Model Context Protocol per line, both ways, carried to /mcp of the daemon. "
 		 "Ends when its input does.",
 	.examples = examples,
-	.run = verb,
+	.run = mcp_verb,
 };

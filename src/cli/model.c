@@ -31,7 +31,7 @@ static void roles_of(const json_t *doc, const char *model, struct buf *out)
 				buf_printf(out, i ? "%s%s:%zu" : "%s%s", out->len ? " " : "", role, i + 1);
 }
 
-static int list(struct api_client *r)
+static int model_list(struct api_client *r)
 {
 	static const char *const columns[] = { "MODEL", "NAME", "PROVIDER", "DIALECT", ">IN", ">OUT", "ROLES", NULL };
 	json_t *doc = api_client_get(r, "/v1/models"), *m;
@@ -89,7 +89,7 @@ static void say_usage(const json_t *doc)
 		json_number_value(json_object_get(u, "cost")));
 }
 
-static int ask(struct api_client *r, const struct args *a)
+static int model_ask(struct api_client *r, const struct args *a)
 {
 	auto_buf struct buf text = { 0 };
 	json_t *doc;
@@ -121,14 +121,14 @@ static int ask(struct api_client *r, const struct args *a)
 	return 0;
 }
 
-static int model(struct api_client *r, const struct args *a)
+static int model_command(struct api_client *r, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
 
 	if (!strcmp(what, "ls") && a->nwords < 2)
-		return list(r);
+		return model_list(r);
 	if (!strcmp(what, "ask") && a->nwords == 2)
-		return ask(r, a);
+		return model_ask(r, a);
 	api_client_usage(r, "what about models?");
 	cli_error_hint(&r->trouble, "type", "atoll model ls | ask TEXT");
 	return r->status;
@@ -136,7 +136,7 @@ static int model(struct api_client *r, const struct args *a)
 
 static int run_model(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, model);
+	return api_client_verb(cli, a, model_command);
 }
 
 static const struct example examples[] = {

@@ -98,7 +98,7 @@ static json_t *limits_of(const struct args *a)
 	return l;
 }
 
-static int describe(struct api_client *r, json_t *doc, const struct args *a)
+static int new_describe(struct api_client *r, json_t *doc, const struct args *a)
 {
 	if (fields_on_timeout(r, doc, a, NEW_ON_TIMEOUT))
 		return r->status;
@@ -120,7 +120,7 @@ static int describe(struct api_client *r, json_t *doc, const struct args *a)
 	return fields_keep(r, doc, a, NEW_KEEP, NEW_ON_TIMEOUT);
 }
 
-static void say(const struct cli *cli, const json_t *box)
+static void new_say(const struct cli *cli, const json_t *box)
 {
 	const char *name = api_client_text(box, "name"), *id = api_client_text(box, "id");
 	char ends[24];
@@ -135,13 +135,13 @@ static void say(const struct cli *cli, const json_t *box)
 			api_client_until(ends, box, "ends"));
 }
 
-static int make(struct api_client *r, const struct args *a)
+static int new_make(struct api_client *r, const struct args *a)
 {
 	json_t *doc = json_object();
 	char once[ID_LEN + 1];
 	struct err e;
 
-	if (describe(r, doc, a)) {
+	if (new_describe(r, doc, a)) {
 		json_decref(doc);
 		return r->status;
 	}
@@ -151,14 +151,14 @@ static int make(struct api_client *r, const struct args *a)
 	doc = api_client_json(r, "POST", "/v1/boxes", doc);
 	if (!doc)
 		return r->status;
-	say(r->cli, doc);
+	new_say(r->cli, doc);
 	json_decref(doc);
 	return 0;
 }
 
 static int run_new(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, make);
+	return api_client_verb(cli, a, new_make);
 }
 
 static const struct example examples[] = {

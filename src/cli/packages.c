@@ -92,7 +92,7 @@ static int each_line(void *ctx, json_t *line)
 	return 1;
 }
 
-static void warn(const struct api_client *r, const json_t *done)
+static void packages_warn(const struct api_client *r, const json_t *done)
 {
 	const json_t *v;
 	size_t i;
@@ -102,7 +102,7 @@ static void warn(const struct api_client *r, const json_t *done)
 }
 
 /* 0 with a->done, or the status. */
-static int install(struct adding *a, json_t *take_packages)
+static int packages_install(struct adding *a, json_t *take_packages)
 {
 	struct api_client *r = a->r;
 	int status = api_client_lines(r, "POST", "/v1/packages",
@@ -115,7 +115,7 @@ static int install(struct adding *a, json_t *take_packages)
 		return status;
 	if (!a->done)
 		return r->status ? r->status : (r->status = STATUS_OURS);
-	warn(r, a->done);
+	packages_warn(r, a->done);
 	return 0;
 }
 
@@ -148,7 +148,7 @@ int packages_for(struct options *o, const struct cli *cli, const struct args *a,
 	status = api_client_open(&r, cli);
 	r.runs = 1;
 	if (!status)
-		status = install(&x, packages);
+		status = packages_install(&x, packages);
 	else
 		json_decref(packages);
 	if (!status && take_layers(o, x.done) < 0)
@@ -162,7 +162,7 @@ int packages_for(struct options *o, const struct cli *cli, const struct args *a,
 
 /* ---- the verb ---- */
 
-static void row(struct table *t, json_t *v)
+static void packages_row(struct table *t, json_t *v)
 {
 	char text[UNITS_TEXT];
 
@@ -174,15 +174,15 @@ static void row(struct table *t, json_t *v)
 	table_cell(t, "%s", api_client_text(v, "packages"));
 }
 
-static int list(struct api_client *r)
+static int packages_do_list(struct api_client *r)
 {
 	static const char *const columns[] = { "SET",   "MANAGER",  ">USES", ">SIZE",
 					       ">USED", "PACKAGES", NULL };
 
-	return list_output_show(r, "/v1/packages", &(struct list_output){ columns, "set", row });
+	return list_output_show(r, "/v1/packages", &(struct list_output){ columns, "set", packages_row });
 }
 
-static int add(struct api_client *r, const struct args *a)
+static int packages_do_add(struct api_client *r, const struct args *a)
 {
 	struct adding x = { .r = r };
 	json_t *all = json_object(), *set;
@@ -191,7 +191,7 @@ static int add(struct api_client *r, const struct args *a)
 
 	for (unsigned w = 1; w < a->nwords; w++)
 		add_word(all, a->words[w], "pip");
-	status = install(&x, all);
+	status = packages_install(&x, all);
 	if (!status && r->cli->json)
 		api_client_print(x.done);
 	else if (!status)
@@ -208,7 +208,7 @@ struct seeking {
 	int several;
 };
 
-static int seek(void *ctx, json_t *v)
+static int packages_seek(void *ctx, json_t *v)
 {
 	struct seeking *s = ctx;
 	const char *set = api_client_text(v, "set");
@@ -226,7 +226,7 @@ static int each_named(struct api_client *r, const struct args *a,
 	for (unsigned i = 1; i < a->nwords; i++) {
 		struct seeking s = { .want = a->words[i] };
 		char shown[SHOWN];
-		int status = api_client_list(r, "/v1/packages", seek, &s);
+		int status = api_client_list(r, "/v1/packages", packages_seek, &s);
 
 		if (status)
 			return status;
@@ -244,7 +244,7 @@ static int each_named(struct api_client *r, const struct args *a,
 	return 0;
 }
 
-static int drop(struct api_client *r, const char *set)
+static int packages_drop(struct api_client *r, const char *set)
 {
 	auto_free char *path = api_client_path("/v1/packages/%s", set);
 	json_t *doc = api_client_json(r, "DELETE", path, NULL);
@@ -253,7 +253,7 @@ static int drop(struct api_client *r, const char *set)
 	return doc ? 0 : r->status;
 }
 
-static int check(struct api_client *r, const char *set)
+static int packages_do_check(struct api_client *r, const char *set)
 {
 	auto_free char *path = api_client_path("/v1/packages/%s/check", set);
 	json_t *doc = api_client_json(r, "POST", path, NULL);
@@ -264,18 +264,18 @@ static int check(struct api_client *r, const char *set)
 	return doc ? 0 : r->status;
 }
 
-static int packages(struct api_client *r, const struct args *a)
+static int packages_command(struct api_client *r, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
 
 	if (!strcmp(what, "ls") && a->nwords < 2)
-		return list(r);
+		return packages_do_list(r);
 	if (!strcmp(what, "add") && a->nwords > 1)
-		return add(r, a);
+		return packages_do_add(r, a);
 	if (!strcmp(what, "rm") && a->nwords > 1)
-		return each_named(r, a, drop);
+		return each_named(r, a, packages_drop);
 	if (!strcmp(what, "check") && a->nwords > 1)
-		return each_named(r, a, check);
+		return each_named(r, a, packages_do_check);
 	api_client_usage(r, "what about packages?");
 	cli_error_hint(&r->trouble, "type",
 		     "atoll packages ls | add NAME... | rm SET... | check SET...");
@@ -284,7 +284,7 @@ static int packages(struct api_client *r, const struct args *a)
 
 static int run_packages(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, packages);
+	return api_client_verb(cli, a, packages_command);
 }
 
 static const struct example examples[] = {

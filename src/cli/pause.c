@@ -11,7 +11,7 @@ static const struct flag flags[PAUSE_NFLAGS] = {
 	[PAUSE_FILES] = { "files-only", 0, FLAG_SWITCH, NULL, "end its programs, keep its files" },
 };
 
-static int ask(struct api_client *r, const char *name, const char *what, json_t *take_body)
+static int pause_ask(struct api_client *r, const char *name, const char *what, json_t *take_body)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s/%s", name, what);
 	json_t *box = api_client_json(r, "POST", path, take_body);
@@ -31,7 +31,7 @@ static int pause_each(struct api_client *r, const struct args *a)
 	if (!a->nwords)
 		return api_client_usage(r, "pause which box?");
 	for (unsigned i = 0; i < a->nwords; i++)
-		if (ask(r, a->words[i], "pause",
+		if (pause_ask(r, a->words[i], "pause",
 			json_pack("{s:b}", "memory", !args_has(a, PAUSE_FILES))))
 			return r->status;
 	return 0;
@@ -42,7 +42,7 @@ static int resume_each(struct api_client *r, const struct args *a)
 	if (!a->nwords)
 		return api_client_usage(r, "resume which box?");
 	for (unsigned i = 0; i < a->nwords; i++)
-		if (ask(r, a->words[i], "resume", NULL))
+		if (pause_ask(r, a->words[i], "resume", NULL))
 			return r->status;
 	return 0;
 }

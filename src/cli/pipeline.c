@@ -144,7 +144,7 @@ static int take_event(void *ctx, json_t *event)
 }
 
 /* Until its end or a question, over as many connections as it takes. */
-static int follow(struct story *s)
+static int pipeline_follow(struct story *s)
 {
 	while (!s->report && !s->question) {
 		auto_free char *path = api_client_path("/v1/pipelines/%s/events?follow=true&after=%u",
@@ -251,12 +251,12 @@ static int ask_here(struct story *s)
 	return doc != NULL;
 }
 
-static int conclude(struct story *s)
+static int pipeline_conclude(struct story *s)
 {
 	int status = 0;
 
 	while (!status && s->question && !s->report && ask_here(s))
-		status = follow(s);
+		status = pipeline_follow(s);
 	if (status)
 		return status;
 	if (s->report) {
@@ -363,7 +363,7 @@ static int is_call(const char *text, size_t n)
 }
 
 /* \n in a word of a shell. */
-static json_t *unescaped(const char *text, size_t n)
+static json_t *pipeline_unescaped(const char *text, size_t n)
 {
 	auto_buf struct buf out = { 0 };
 
@@ -395,15 +395,15 @@ static int add_example(struct api_client *r, json_t *task, const char *word)
 	arrow += 2;
 	arrow += *arrow == ' ';
 	json_array_append_new(all, json_pack("{s:o, s:o}", is_call(word, n) ? "call" : "input",
-					     unescaped(word, n), "expected",
-					     unescaped(arrow, strlen(arrow))));
+					     pipeline_unescaped(word, n), "expected",
+					     pipeline_unescaped(arrow, strlen(arrow))));
 	return 0;
 }
 
 static int add_package(struct api_client *r, json_t *task, const char *word)
 {
 	const char *colon = strchr(word, ':');
-	json_t *all = json_object_get(task, "packages"), *list;
+	json_t *all = json_object_get(task, "packages"), *pipeline_list;
 	char manager[32];
 
 	if (!colon || colon - word > 20)
@@ -413,12 +413,12 @@ static int add_package(struct api_client *r, json_t *task, const char *word)
 		all = json_object();
 		json_object_set_new(task, "packages", all);
 	}
-	list = json_object_get(all, manager);
-	if (!list) {
-		list = json_array();
-		json_object_set_new(all, manager, list);
+	pipeline_list = json_object_get(all, manager);
+	if (!pipeline_list) {
+		pipeline_list = json_array();
+		json_object_set_new(all, manager, pipeline_list);
 	}
-	json_array_append_new(list, json_string(colon + 1));
+	json_array_append_new(pipeline_list, json_string(colon + 1));
 	return 0;
 }
 
@@ -491,7 +491,7 @@ static void story_fini(struct story *s)
 	json_decref(s->question);
 }
 
-static int begin(struct api_client *r, const struct args *a)
+static int pipeline_begin(struct api_client *r, const struct args *a)
 {
 	struct story s = new_story(r, a);
 	json_t *task = task_of(r, a), *doc;
@@ -511,14 +511,14 @@ static int begin(struct api_client *r, const struct args *a)
 	json_decref(doc);
 	if (s.shows)
 		fprintf(stderr, "· pipeline %s\n", s.id);
-	status = follow(&s);
+	status = pipeline_follow(&s);
 	if (!status)
-		status = conclude(&s);
+		status = pipeline_conclude(&s);
 	story_fini(&s);
 	return status;
 }
 
-static void row(struct table *t, json_t *v)
+static void pipeline_row(struct table *t, json_t *v)
 {
 	char text[24];
 
@@ -532,13 +532,13 @@ static void row(struct table *t, json_t *v)
 	table_cell(t, "%.60s", api_client_text(v, "task"));
 }
 
-static int list(struct api_client *r, const struct args *a)
+static int pipeline_list(struct api_client *r, const struct args *a)
 {
 	static const char *const columns[] = { "PIPELINE", "OUTCOME", ">TRIES", ">TOOK",
 					       ">AGE",     "TASK",    NULL };
 
 	(void)a;
-	return list_output_show(r, "/v1/pipelines", &(struct list_output){ columns, "id", row });
+	return list_output_show(r, "/v1/pipelines", &(struct list_output){ columns, "id", pipeline_row });
 }
 
 static void print_document(const json_t *one)
@@ -570,7 +570,7 @@ static void print_document(const json_t *one)
 	putchar('\n');
 }
 
-static int show(struct api_client *r, const struct args *a)
+static int pipeline_show(struct api_client *r, const struct args *a)
 {
 	struct story s = new_story(r, a);
 	const json_t *one, *last;
@@ -579,10 +579,10 @@ static int show(struct api_client *r, const struct args *a)
 
 	snprintf(s.id, sizeof(s.id), "%.30s", a->words[1]);
 	if (args_has(a, PIPELINE_FOLLOW)) {
-		int status = follow(&s);
+		int status = pipeline_follow(&s);
 
 		if (!status)
-			status = conclude(&s);
+			status = pipeline_conclude(&s);
 		story_fini(&s);
 		return status;
 	}
@@ -606,7 +606,7 @@ static int show(struct api_client *r, const struct args *a)
 	return 0;
 }
 
-static int replay(struct api_client *r, const struct args *a)
+static int pipeline_replay(struct api_client *r, const struct args *a)
 {
 	auto_free char *path = api_client_path("/v1/pipelines/%s/replay", a->words[1]);
 	json_t *body = json_object(), *doc;
@@ -628,7 +628,7 @@ static int replay(struct api_client *r, const struct args *a)
 	return same ? 0 : STATUS_FAILED;
 }
 
-static int change(struct api_client *r, const char *method, const char *fmt, const char *id,
+static int pipeline_change(struct api_client *r, const char *method, const char *fmt, const char *id,
 		  json_t *take_body)
 {
 	auto_free char *path = api_client_path(fmt, id);
@@ -642,26 +642,26 @@ static int change(struct api_client *r, const char *method, const char *fmt, con
 	return 0;
 }
 
-static int cancel(struct api_client *r, const struct args *a)
+static int pipeline_do_cancel(struct api_client *r, const struct args *a)
 {
-	return change(r, "POST", "/v1/pipelines/%s/cancel", a->words[1], NULL);
+	return pipeline_change(r, "POST", "/v1/pipelines/%s/cancel", a->words[1], NULL);
 }
 
-static int answer(struct api_client *r, const struct args *a)
+static int pipeline_do_answer(struct api_client *r, const struct args *a)
 {
 	json_t *body = json_pack("{s:s}", "text", a->words[2]);
 
-	return body ? change(r, "POST", "/v1/pipelines/%s/answer", a->words[1], body)
+	return body ? pipeline_change(r, "POST", "/v1/pipelines/%s/answer", a->words[1], body)
 		    : api_client_usage(r, "the answer is no text");
 }
 
-static int drop(struct api_client *r, const struct args *a)
+static int pipeline_drop(struct api_client *r, const struct args *a)
 {
-	return change(r, "DELETE", "/v1/pipelines/%s", a->words[1], NULL);
+	return pipeline_change(r, "DELETE", "/v1/pipelines/%s", a->words[1], NULL);
 }
 
 /* What the team wants; with a flag it is changed first. */
-static int policy(struct api_client *r, const struct args *a)
+static int pipeline_policy(struct api_client *r, const struct args *a)
 {
 	const char *scan = args_text(a, PIPELINE_SCAN, NULL), *memory = args_text(a, PIPELINE_MEMORY, NULL);
 	json_t *body = json_object(), *doc;
@@ -696,12 +696,12 @@ static const struct {
 	unsigned words; /* with itself */
 	int (*run)(struct api_client *r, const struct args *a);
 } words[] = {
-	{ "run", 2, begin },     { "ls", 1, list },       { "show", 2, show },
-	{ "replay", 2, replay }, { "cancel", 2, cancel }, { "answer", 3, answer },
-	{ "rm", 2, drop },       { "policy", 1, policy },
+	{ "run", 2, pipeline_begin },     { "ls", 1, pipeline_list },       { "show", 2, pipeline_show },
+	{ "replay", 2, pipeline_replay }, { "cancel", 2, pipeline_do_cancel }, { "answer", 3, pipeline_do_answer },
+	{ "rm", 2, pipeline_drop },       { "policy", 1, pipeline_policy },
 };
 
-static int pipeline(struct api_client *r, const struct args *a)
+static int pipeline_pipeline(struct api_client *r, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
 
@@ -717,7 +717,7 @@ static int pipeline(struct api_client *r, const struct args *a)
 
 static int run_pipeline(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, pipeline);
+	return api_client_verb(cli, a, pipeline_pipeline);
 }
 
 static const struct example examples[] = {

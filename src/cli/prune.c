@@ -14,13 +14,13 @@ static const struct flag flags[PRUNE_NFLAGS] = {
 	[PRUNE_NO_INPUT] = { "no-input", 0, FLAG_SWITCH, NULL, "never ask; without --yes refuse" },
 };
 
-static int collect(void *ctx, json_t *box)
+static int prune_collect(void *ctx, json_t *box)
 {
 	json_array_append(ctx, box);
 	return 0;
 }
 
-static int agreed(size_t n)
+static int prune_agreed(size_t n)
 {
 	char answer[16] = "";
 
@@ -63,7 +63,7 @@ static int prune_boxes(struct api_client *r, const struct args *a, const json_t 
 		cli_error_hint(&r->trouble, "look", "atoll ls --state kept");
 		cli_error_hint(&r->trouble, "do it", "atoll prune --yes");
 		status = r->status;
-	} else if (n && !args_has(a, PRUNE_YES) && !agreed(n)) {
+	} else if (n && !args_has(a, PRUNE_YES) && !prune_agreed(n)) {
 		status = STATUS_FAILED;
 	} else {
 		status = delete_each(r, boxes, gone);
@@ -78,10 +78,10 @@ static int prune_boxes(struct api_client *r, const struct args *a, const json_t 
 	return status;
 }
 
-static int prune(struct api_client *r, const struct args *a)
+static int prune_prune(struct api_client *r, const struct args *a)
 {
 	json_t *boxes = json_array();
-	int status = api_client_list(r, "/v1/boxes?state=kept", collect, boxes);
+	int status = api_client_list(r, "/v1/boxes?state=kept", prune_collect, boxes);
 
 	if (!status)
 		status = prune_boxes(r, a, boxes);
@@ -91,7 +91,7 @@ static int prune(struct api_client *r, const struct args *a)
 
 static int run_prune(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, prune);
+	return api_client_verb(cli, a, prune_prune);
 }
 
 static const struct example examples[] = {

@@ -53,7 +53,7 @@ static json_t *json_row(struct keeper_sync *k, const struct wire_box *b)
 			 "cpu_us", (json_int_t)n.cpu_us, "pid", b->init_pid);
 }
 
-static int list(const struct cli *cli, struct keeper_sync *k, json_t *rows, struct err *e)
+static int ps_list(const struct cli *cli, struct keeper_sync *k, json_t *rows, struct err *e)
 {
 	struct wire_box page[PAGE];
 	char after[WIRE_ID] = "";
@@ -76,7 +76,7 @@ static int list(const struct cli *cli, struct keeper_sync *k, json_t *rows, stru
 	return n;
 }
 
-static int local(const struct cli *cli)
+static int ps_local(const struct cli *cli)
 {
 	struct keeper_sync k;
 	json_t *rows = json_array();
@@ -87,7 +87,7 @@ static int local(const struct cli *cli)
 	if (bad && (e.sys == ENOENT || e.sys == ECONNREFUSED))
 		bad = 0; /* no keeper, no boxes */
 	else if (!bad)
-		bad = list(cli, &k, rows, &e) < 0;
+		bad = ps_list(cli, &k, rows, &e) < 0;
 	if (!bad && cli->json) {
 		json_dumpf(rows, stdout, JSON_COMPACT);
 		putchar('\n');
@@ -116,7 +116,7 @@ static void command_cell(struct table *t, const json_t *words)
 	table_cell(t, "%.60s", buf_str(&line));
 }
 
-static int each(void *ctx, json_t *run)
+static int ps_each(void *ctx, json_t *run)
 {
 	struct list_output *l = ctx;
 	struct table *t = &l->table;
@@ -143,7 +143,7 @@ static int each(void *ctx, json_t *run)
 	return 0;
 }
 
-static int programs(struct api_client *r, const struct args *a)
+static int ps_programs(struct api_client *r, const struct args *a)
 {
 	static const char *const columns[] = { "EXEC", "BOX", "STATE", ">AGE", "COMMAND", NULL };
 	struct list_output l = { .cli = r->cli, .items = json_array() };
@@ -158,7 +158,7 @@ static int programs(struct api_client *r, const struct args *a)
 		buf_puts(&path, "/execs");
 	}
 	buf_puts(&path, query);
-	status = api_client_list(r, buf_str(&path), each, &l);
+	status = api_client_list(r, buf_str(&path), ps_each, &l);
 	if (!status && r->cli->json)
 		api_client_print(l.items);
 	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
@@ -168,20 +168,20 @@ static int programs(struct api_client *r, const struct args *a)
 	return status;
 }
 
-static int ps(const struct cli *cli, const struct args *a)
+static int ps_ps(const struct cli *cli, const struct args *a)
 {
 	struct api_client r;
 	int status;
 
 	if (args_has(a, PS_LOCAL) && !a->nwords)
-		return local(cli);
+		return ps_local(cli);
 	status = api_client_open(&r, cli);
 	if (!status)
-		status = programs(&r, a);
+		status = ps_programs(&r, a);
 	api_client_close(&r);
 	/* Nobody named a daemon, and there is none: then the keeper's boxes are all there is. */
 	if (status && r.never && !r.reach.chosen && !a->nwords)
-		return local(cli);
+		return ps_local(cli);
 	return status ? cli_error_print(&r.trouble, cli->json, status) : 0;
 }
 
@@ -203,5 +203,5 @@ const struct command verb_ps = {
 	.nflags = PS_NFLAGS,
 	.max_words = 1,
 	.examples = examples,
-	.run = ps,
+	.run = ps_ps,
 };

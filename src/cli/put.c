@@ -14,7 +14,7 @@ static const struct flag flags[PUT_NFLAGS] = {
 	[PUT_NEW] = { "new", 0, FLAG_SWITCH, NULL, "fail if there is something of that name" },
 };
 
-static int put(struct api_client *r, const struct args *a)
+static int put_put(struct api_client *r, const struct args *a)
 {
 	struct api_client_bytes x = {
 		.method = "PUT", .type = "application/octet-stream", .from = 0, .to = -1
@@ -48,7 +48,7 @@ static int put(struct api_client *r, const struct args *a)
 
 static int run_put(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, put);
+	return api_client_verb(cli, a, put_put);
 }
 
 static const struct example examples[] = {

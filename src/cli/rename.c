@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-static int change(struct api_client *r, const struct args *a)
+static int rename_change(struct api_client *r, const struct args *a)
 {
 	auto_free char *path = NULL;
 	json_t *box;
@@ -29,7 +29,7 @@ static int change(struct api_client *r, const struct args *a)
 
 static int run_rename(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, change);
+	return api_client_verb(cli, a, rename_change);
 }
 
 static const struct example examples[] = {

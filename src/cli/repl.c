@@ -102,7 +102,7 @@ static void clean_up(struct api_client *r)
 }
 
 /* Not about the cell: on the other connection, which two threads use. */
-static int tell(const char *what, json_t *take_body)
+static int repl_tell(const char *what, json_t *take_body)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s/contexts/%s/", repl.box, repl.context);
 	auto_buf struct buf full = { 0 };
@@ -118,7 +118,7 @@ static int tell(const char *what, json_t *take_body)
 
 /* ---- signals ---- */
 
-static _Noreturn void leave(int signo)
+static _Noreturn void repl_leave(int signo)
 {
 	pthread_mutex_lock(&repl.lock);
 	clean_up(&repl.other);
@@ -132,13 +132,13 @@ static void on_interrupt(void)
 	repl.last_int_ns = now;
 	if (repl.running) {
 		if (!repl.terminal && last && now - last < TWICE_MS * UINT64_C(1000000))
-			leave(SIGINT);
-		tell("interrupt", NULL);
+			repl_leave(SIGINT);
+		repl_tell("interrupt", NULL);
 	} else if (repl.terminal) {
 		repl.cleared = 1;
 		(void)!write(1, "\n>>> ", 5);
 	} else {
-		leave(SIGINT);
+		repl_leave(SIGINT);
 	}
 }
 
@@ -151,7 +151,7 @@ static void *control_thread(void *arg)
 		if (si.ssi_signo == SIGINT)
 			on_interrupt();
 		else
-			leave((int)si.ssi_signo);
+			repl_leave((int)si.ssi_signo);
 	return NULL;
 }
 
@@ -244,7 +244,7 @@ static void give_input(const json_t *ev)
 				    strlen(api_client_text(ev, "prompt")));
 		line = read_answer(json_is_true(json_object_get(ev, "password")));
 	}
-	tell("input", line && json_string(line) ? json_pack("{s:s}", "text", line)
+	repl_tell("input", line && json_string(line) ? json_pack("{s:s}", "text", line)
 						: json_pack("{s:b}", "end", 1));
 }
 
@@ -273,7 +273,7 @@ static void print_event(const char *type, const json_t *ev)
 		put_end(ev);
 }
 
-static int heard(void *ctx, json_t *ev)
+static int repl_heard(void *ctx, json_t *ev)
 {
 	const char *type = api_client_text(ev, "type");
 
@@ -309,7 +309,7 @@ static int come_back(struct api_client *r, int status)
 				    repl.context, (uint64_t)repl.number, repl.at);
 
 		poll(NULL, 0, AGAIN_MS);
-		status = api_client_lines(r, "GET", path, NULL, heard, NULL);
+		status = api_client_lines(r, "GET", path, NULL, repl_heard, NULL);
 	}
 	return status;
 }
@@ -342,9 +342,9 @@ static int run_cell(struct api_client *r, const char *code, size_t n, int *wrong
 	repl.number = 0;
 	repl.heard_ns = now_ns();
 	repl.running = 1;
-	status = api_client_lines(r, "POST", path, json_incref(body), heard, NULL);
+	status = api_client_lines(r, "POST", path, json_incref(body), repl_heard, NULL);
 	if (status && r->never) /* a connection that was too long without a word */
-		status = api_client_lines(r, "POST", path, json_incref(body), heard, NULL);
+		status = api_client_lines(r, "POST", path, json_incref(body), repl_heard, NULL);
 	json_decref(body);
 	status = come_back(r, status);
 	repl.running = 0;
@@ -427,7 +427,7 @@ static int type_cell(struct buf *cell)
 	return cell->len != 0;
 }
 
-static int converse(struct api_client *r)
+static int repl_converse(struct api_client *r)
 {
 	auto_buf struct buf cell = { 0 };
 	int status = 0, wrong = 0;
@@ -463,7 +463,7 @@ static int in_box(struct api_client *r)
 	if (!status)
 		status = make_context(r);
 	if (!status)
-		status = repl.terminal ? converse(r) : exec_stdin(r);
+		status = repl.terminal ? repl_converse(r) : exec_stdin(r);
 	clean_up(&repl.other);
 	return status;
 }

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-static int drop(struct api_client *r, const char *box)
+static int rm_drop(struct api_client *r, const char *box)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s", box);
 	json_t *doc = api_client_json(r, "DELETE", path, NULL);
@@ -37,7 +37,7 @@ static int drop_all(struct api_client *r, const struct args *a)
 	}
 	/* One that is not there does not save the others. */
 	for (unsigned i = 0; i < a->nwords; i++) {
-		int one = drop(r, a->words[i]);
+		int one = rm_drop(r, a->words[i]);
 
 		if (one)
 			cli_error_print(&r->trouble, r->cli->json, status = one);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* A row of the language's table, and the program's arguments behind it. The caller frees it. */
-static const char **words(uint64_t memory, const struct run_inputs *in, const char *const *row, int with_args)
+static const char **run_do_words(uint64_t memory, const struct run_inputs *in, const char *const *row, int with_args)
 {
 	static const char *const as_it_is[] = { "{source}", NULL };
 	struct lang_job job = { .source = in->source,
@@ -48,9 +48,9 @@ static int run_compiler(struct local_run *s, const struct run_inputs *in, const 
 	return 0;
 }
 
-static int compile(struct local_run *s, const struct run_inputs *in, int *out_status, struct err *e)
+static int run_compile(struct local_run *s, const struct run_inputs *in, int *out_status, struct err *e)
 {
-	auto_free const char **argv = words(s->box.about.limits.mem_bytes, in, in->compile, 0);
+	auto_free const char **argv = run_do_words(s->box.about.limits.mem_bytes, in, in->compile, 0);
 	struct compiled cache;
 	int rc;
 
@@ -71,7 +71,7 @@ static int in_box(struct local_run *s, const struct run_inputs *in, const char *
 	const char *const *argv = command;
 	struct exit_info end;
 
-	if (run_inputs_put(in, s, e) < 0 || (compiled && compile(s, in, out_status, e) < 0))
+	if (run_inputs_put(in, s, e) < 0 || (compiled && run_compile(s, in, out_status, e) < 0))
 		return -1;
 	if (*out_status)
 		return 0;
@@ -80,7 +80,7 @@ static int in_box(struct local_run *s, const struct run_inputs *in, const char *
 	    changes_before(&s->changes, &s->box, e) < 0)
 		return -1;
 	if (!command)
-		argv = planned = words(s->box.about.limits.mem_bytes, in, in->lang ? in->lang->run : NULL, 1);
+		argv = planned = run_do_words(s->box.about.limits.mem_bytes, in, in->lang ? in->lang->run : NULL, 1);
 	s->seeded = !command;
 	s->last = !s->cli->json && !s->opt->report && !s->opt->out; /* a record tells which files have changed */
 	if (local_run_exec(s, argv, &end, e) < 0)
@@ -135,9 +135,9 @@ static int run_away(const struct cli *cli, const struct args *a, const struct op
 {
 	uint64_t memory = opt->limits.mem_bytes == WIRE_DEFAULT ? 0 : opt->limits.mem_bytes;
 	auto_free const char **planned =
-		command ? NULL : words(memory, in, in->lang ? in->lang->run : NULL, 1);
+		command ? NULL : run_do_words(memory, in, in->lang ? in->lang->run : NULL, 1);
 	auto_free const char **compiler =
-		in->lang && in->compile[0] ? words(memory, in, in->compile, 0) : NULL;
+		in->lang && in->compile[0] ? run_do_words(memory, in, in->compile, 0) : NULL;
 
 	return run_remote(cli, a, opt, in, command ? command : planned, compiler);
 }
@@ -250,7 +250,7 @@ static int run_watched(const struct cli *cli, const struct args *a)
 	return status < 0 ? local_run_failed(cli, &e) : status;
 }
 
-static int run(const struct cli *cli, const struct args *a)
+static int run_run(const struct cli *cli, const struct args *a)
 {
 	int named = args_has(a, OPT_TEMPLATE) || args_has(a, OPT_LANG);
 	struct once once = { cli, a };
@@ -308,5 +308,5 @@ const struct command verb_run = {
 	.nflags = OPT_COUNT,
 	.own_words = 1,
 	.examples = examples,
-	.run = run,
+	.run = run_run,
 };

@@ -14,8 +14,8 @@
 
 enum { HEAD = 64 * 1024, SOURCES_MAX = 4096 };
 
-static char *text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static char *text(const char *fmt, ...)
+static char *inputs_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static char *inputs_text(const char *fmt, ...)
 {
 	struct buf b = { 0 };
 	va_list ap;
@@ -33,7 +33,7 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static int fail(struct run_inputs *in, int status)
+static int inputs_fail(struct run_inputs *in, int status)
 {
 	in->status = status;
 	return -1;
@@ -49,7 +49,7 @@ static char *below_root(const struct run_inputs *in, const char *path)
 
 	if (!real || strncmp(real, in->root, n) != 0 || real[n] != '/')
 		return NULL;
-	return text("%s", real + n + 1);
+	return inputs_text("%s", real + n + 1);
 }
 
 /* A plain relative path keeps its shape; one that leads elsewhere keeps its last part. */
@@ -85,8 +85,8 @@ static int plan_file(struct run_inputs *in, const char *path, char **out_place, 
 		*out_place = steal(&place);
 		return 0; /* the folder brings it */
 	}
-	place = text("%s", stays_below(path) ? path : last_part(path));
-	to = text("%s/%s", BOX_HOME, place);
+	place = inputs_text("%s", stays_below(path) ? path : last_part(path));
+	to = inputs_text("%s/%s", BOX_HOME, place);
 	for (unsigned i = 0; i < in->nfiles; i++) {
 		if (strcmp(in->files[i].to, to) != 0)
 			continue;
@@ -94,7 +94,7 @@ static int plan_file(struct run_inputs *in, const char *path, char **out_place, 
 			cli_error_what(t, "usage", "two files would both become '%s'",
 				     cli_error_shown(place, shown));
 			cli_error_hint(t, "instead", "atoll run -w DIR ... copies a folder as it is");
-			return fail(in, STATUS_USAGE);
+			return inputs_fail(in, STATUS_USAGE);
 		}
 		*out_place = steal(&place);
 		return 0;
@@ -105,7 +105,7 @@ static int plan_file(struct run_inputs *in, const char *path, char **out_place, 
 			abort();
 	}
 	in->files[in->nfiles++] =
-		(struct run_inputs_file){ .from = text("%s", path), .to = steal(&to) };
+		(struct run_inputs_file){ .from = inputs_text("%s", path), .to = steal(&to) };
 	*out_place = steal(&place);
 	return 0;
 }
@@ -126,20 +126,20 @@ int run_inputs_folder(struct run_inputs *in, const struct options *opt, struct c
 			     cli_error_shown(opt->workdir, shown));
 		cli_error_why(t, "%s", strerror(errno));
 		cli_error_hint(t, "type", "atoll run -w . -- CMD   for the folder you are in");
-		return fail(in, STATUS_USAGE);
+		return inputs_fail(in, STATUS_USAGE);
 	}
 	return 0;
 }
 
 /* ---- the program ---- */
 
-static int choose(struct run_inputs *in, const char *wanted, const char *file, const char *head,
+static int inputs_choose(struct run_inputs *in, const char *wanted, const char *file, const char *head,
 		  size_t n, struct cli_error *t)
 {
 	int status = runtime_choose(&in->lang, wanted, file, head, n, t);
 
 	in->template = in->lang ? in->lang->name : "base";
-	return status ? fail(in, status) : 0;
+	return status ? inputs_fail(in, status) : 0;
 }
 
 static int choose_compiler(struct run_inputs *in, const char *wanted, struct cli_error *t)
@@ -152,12 +152,12 @@ static int choose_compiler(struct run_inputs *in, const char *wanted, struct cli
 		cli_error_what(t, "usage", "%s has no compiler named '%s'", in->template,
 			     cli_error_shown(wanted, shown));
 		cli_error_hint(t, "list", "atoll lang %s", in->lang ? in->lang->name : "");
-		return fail(in, STATUS_USAGE);
+		return inputs_fail(in, STATUS_USAGE);
 	}
 	if (in->compile[0] && in->compile[0][0] == '/' && access(in->compile[0], X_OK) < 0) {
 		cli_error_what(t, "not_found", "no %s on this machine", in->compile[0]);
 		cli_error_hint(t, "list", "atoll lang %s", in->lang->name);
-		return fail(in, STATUS_NO_PROGRAM);
+		return inputs_fail(in, STATUS_NO_PROGRAM);
 	}
 	return 0;
 }
@@ -175,7 +175,7 @@ static int cannot_read(struct run_inputs *in, const char *path, struct cli_error
 	else
 		cli_error_hint(t, "command", "atoll run -- %s ...   runs a program of the box",
 			     shown);
-	return fail(in, missing ? STATUS_NO_PROGRAM : STATUS_CANNOT_RUN);
+	return inputs_fail(in, missing ? STATUS_NO_PROGRAM : STATUS_CANNOT_RUN);
 }
 
 /* The first bytes of a file that must be a regular one. */
@@ -194,7 +194,7 @@ static ssize_t read_head(struct run_inputs *in, const char *path, char *head, st
 			    S_ISDIR(st.st_mode) ? "it is a folder"
 						: "it is a device, a pipe or a socket");
 		cli_error_hint(t, "folder", "atoll run -w %s -- CMD", shown);
-		return fail(in, STATUS_CANNOT_RUN);
+		return inputs_fail(in, STATUS_CANNOT_RUN);
 	}
 	n = read(fd, head, HEAD);
 	return n < 0 ? cannot_read(in, path, t) : n;
@@ -204,9 +204,9 @@ static void place_source(struct run_inputs *in, const char *place)
 {
 	const char *name = last_part(place), *dot = strrchr(name, '.');
 
-	in->source = text("%s/%s", BOX_HOME, place);
+	in->source = inputs_text("%s/%s", BOX_HOME, place);
 	in->binary =
-		text("/tmp/%.*s.out", dot && dot != name ? (int)(dot - name) : (int)strlen(name), name);
+		inputs_text("/tmp/%.*s.out", dot && dot != name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
 static void find_unit(struct run_inputs *in, const char *file, const char *code, size_t n)
@@ -216,7 +216,7 @@ static void find_unit(struct run_inputs *in, const char *file, const char *code,
 	if (!in->lang)
 		return;
 	lang_unit_of(in->lang, file, code, n, unit);
-	in->unit = text("%s", unit);
+	in->unit = inputs_text("%s", unit);
 	in->seed = lang_seed(in->lang, code, n);
 }
 
@@ -235,7 +235,7 @@ static void add_source(struct run_inputs *in, unsigned *n, char *take_path)
 static void find_sources(struct run_inputs *in, const char *place)
 {
 	const char *slash = strrchr(place, '/');
-	auto_free char *folder = text("%.*s", slash ? (int)(slash - place) : 1, slash ? place : ".");
+	auto_free char *folder = inputs_text("%.*s", slash ? (int)(slash - place) : 1, slash ? place : ".");
 	int fd = openat(in->workdir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
@@ -245,9 +245,9 @@ static void find_sources(struct run_inputs *in, const char *place)
 		own_close_fd(&fd);
 		return;
 	}
-	add_source(in, &n, text("%s", in->source));
+	add_source(in, &n, inputs_text("%s", in->source));
 	while (n < SOURCES_MAX && (e = readdir(d)) != NULL) {
-		auto_free char *path = text("%s/%.*s%s", BOX_HOME, slash ? (int)(slash + 1 - place) : 0,
+		auto_free char *path = inputs_text("%s/%.*s%s", BOX_HOME, slash ? (int)(slash + 1 - place) : 0,
 					    place, e->d_name);
 
 		if (lang_has_ending(in->lang, e->d_name) && strcmp(path, in->source) != 0)
@@ -262,7 +262,7 @@ static int plan_file_program(struct run_inputs *in, const char *wanted, const ch
 	auto_free char *place = NULL, *head = malloc(HEAD);
 	ssize_t n = head ? read_head(in, path, head, t) : -1;
 
-	if (n < 0 || choose(in, wanted, path, head, (size_t)n, t) < 0 ||
+	if (n < 0 || inputs_choose(in, wanted, path, head, (size_t)n, t) < 0 ||
 	    plan_file(in, path, &place, t) < 0)
 		return -1;
 	place_source(in, place);
@@ -286,13 +286,13 @@ static int plan_stdin_program(struct run_inputs *in, const char *wanted, struct 
 		if (n < 0) {
 			cli_error_what(t, "system", "cannot read the program from stdin");
 			cli_error_why(t, "%s", strerror(errno));
-			return fail(in, STATUS_CANNOT_RUN);
+			return inputs_fail(in, STATUS_CANNOT_RUN);
 		}
 		buf_grew(&in->code, (size_t)n);
 		if (in->code.len > RUN_INPUTS_FILE_MAX) {
 			cli_error_what(t, "limit", "the program on stdin is longer than 64 MiB");
 			cli_error_hint(t, "instead", "atoll run FILE < data");
-			return fail(in, STATUS_CANNOT_RUN);
+			return inputs_fail(in, STATUS_CANNOT_RUN);
 		}
 	} while (n > 0);
 	if (!wanted && !lang_is_program(buf_str(&in->code), in->code.len)) {
@@ -300,9 +300,9 @@ static int plan_stdin_program(struct run_inputs *in, const char *wanted, struct 
 		cli_error_why(t, "it has no #! line that would say what runs it");
 		cli_error_hint(t, "type", "... | atoll run -t python -");
 		runtime_list(t);
-		return fail(in, STATUS_USAGE);
+		return inputs_fail(in, STATUS_USAGE);
 	}
-	if (choose(in, wanted, "-", buf_str(&in->code), in->code.len, t) < 0)
+	if (inputs_choose(in, wanted, "-", buf_str(&in->code), in->code.len, t) < 0)
 		return -1;
 	if (in->lang)
 		lang_file_of(in->lang, buf_str(&in->code), in->code.len, name);
@@ -328,7 +328,7 @@ static int plan_argument(struct run_inputs *in, const char *arg, char **out, str
 	struct stat st;
 
 	if (*arg == '-' || stat(arg, &st) < 0 || !S_ISREG(st.st_mode) || is_in_every_box(arg)) {
-		*out = text("%s", arg);
+		*out = inputs_text("%s", arg);
 		return 0;
 	}
 	if (access(arg, R_OK) < 0)
@@ -338,7 +338,7 @@ static int plan_argument(struct run_inputs *in, const char *arg, char **out, str
 			     cli_error_shown(arg, shown));
 		cli_error_why(t, "%s, at most 64 MiB", units_size(size, (uint64_t)st.st_size));
 		cli_error_hint(t, "instead", "atoll run -w DIR ... copies a folder of any size");
-		return fail(in, STATUS_USAGE);
+		return inputs_fail(in, STATUS_USAGE);
 	}
 	return plan_file(in, arg, out, t);
 }

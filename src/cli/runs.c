@@ -34,7 +34,7 @@ static void command_text(struct buf *out, const json_t *words)
 		buf_printf(out, "%s%s", i ? " " : "", json_string_value(word));
 }
 
-static const char *took(char out[UNITS_TEXT], const json_t *run)
+static const char *runs_took(char out[UNITS_TEXT], const json_t *run)
 {
 	int64_t from = api_client_when_ms(api_client_text(run, "started")),
 		to = api_client_when_ms(api_client_text(run, "ended"));
@@ -43,7 +43,7 @@ static const char *took(char out[UNITS_TEXT], const json_t *run)
 				       units_time(out, (uint64_t)(to - from) * 1000);
 }
 
-static int each(void *ctx, json_t *run)
+static int runs_each(void *ctx, json_t *run)
 {
 	struct list_output *l = ctx;
 	struct table *t = &l->table;
@@ -64,13 +64,13 @@ static int each(void *ctx, json_t *run)
 		else
 			table_cell(t, "-");
 		table_cell(t, "%s", api_client_since(text, run, "started"));
-		table_cell(t, "%s", took(text, run));
+		table_cell(t, "%s", runs_took(text, run));
 		table_cell(t, "%.60s", buf_str(&line));
 	}
 	return --l->left == 0;
 }
 
-static void filter(struct buf *path, const struct args *a)
+static void runs_filter(struct buf *path, const struct args *a)
 {
 	uint64_t n = args_value(a, RUNS_COUNT, 100);
 
@@ -87,7 +87,7 @@ static void filter(struct buf *path, const struct args *a)
 		buf_puts(path, "&running=true");
 }
 
-static int list(struct api_client *r, const struct args *a)
+static int runs_do_list(struct api_client *r, const struct args *a)
 {
 	static const char *const columns[] = { "RUN",	"BOX",	 "CAUSE",   ">STATUS",
 					       ">AGO", ">TOOK", "COMMAND", NULL };
@@ -98,8 +98,8 @@ static int list(struct api_client *r, const struct args *a)
 	int status;
 
 	table_init(&l.table, columns);
-	filter(&path, a);
-	status = api_client_list(r, buf_str(&path), each, &l);
+	runs_filter(&path, a);
+	status = api_client_list(r, buf_str(&path), runs_each, &l);
 	if (!status && r->cli->json)
 		api_client_print(l.items);
 	table_print(&l.table, !status && !r->cli->json && !r->cli->quiet && isatty(1));
@@ -125,7 +125,7 @@ static void print_record(const json_t *run)
 		printf("%-12s %s, exit %lld\n", "cause", api_client_text(run, "cause"),
 		       (long long)api_client_int(run, "status", 0));
 	printf("%-12s %s\n", "started", api_client_text(run, "started"));
-	printf("%-12s %s\n", "took", took(text, run));
+	printf("%-12s %s\n", "took", runs_took(text, run));
 	if (json_is_number(cpu))
 		printf("%-12s %s\n", "cpu", units_time(text, (uint64_t)(json_number_value(cpu) * 1e6)));
 	if (json_is_integer(mem))
@@ -134,7 +134,7 @@ static void print_record(const json_t *run)
 		printf("%-12s %s\n", "hint", api_client_text(run, "hint"));
 }
 
-static int show(struct api_client *r, const char *id)
+static int runs_do_show(struct api_client *r, const char *id)
 {
 	json_t *run = api_client_get(r, "/v1/runs/%s", id);
 	char shown[SHOWN];
@@ -153,12 +153,12 @@ static int show(struct api_client *r, const char *id)
 	return 0;
 }
 
-static int runs(struct api_client *r, const struct args *a)
+static int runs_runs(struct api_client *r, const struct args *a)
 {
 	if (!a->nwords || (a->nwords == 1 && !strcmp(a->words[0], "ls")))
-		return list(r, a);
+		return runs_do_list(r, a);
 	if (a->nwords == 2 && !strcmp(a->words[0], "show"))
-		return show(r, a->words[1]);
+		return runs_do_show(r, a->words[1]);
 	api_client_usage(r, "what about runs?");
 	cli_error_hint(&r->trouble, "type", "atoll runs | atoll runs show ID");
 	return r->status;
@@ -166,7 +166,7 @@ static int runs(struct api_client *r, const struct args *a)
 
 static int run_runs(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, runs);
+	return api_client_verb(cli, a, runs_runs);
 }
 
 static const struct example examples[] = {

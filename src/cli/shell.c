@@ -20,7 +20,7 @@ static int in_box(struct local_run *s, const struct run_inputs *in, int *out_sta
 	return 0;
 }
 
-static int fresh(const struct cli *cli, const struct args *a)
+static int shell_fresh(const struct cli *cli, const struct args *a)
 {
 	struct options opt = { 0 };
 	struct run_inputs in = { .workdir = -1 };
@@ -49,7 +49,7 @@ static int fresh(const struct cli *cli, const struct args *a)
 /* ---- in a box that is there ---- */
 
 /* The box has its limits already. */
-static int fits(struct api_client *r, const struct args *a)
+static int shell_fits(struct api_client *r, const struct args *a)
 {
 	for (unsigned i = 0; i < a->ngiven; i++) {
 		unsigned flag = a->given[i].flag;
@@ -71,7 +71,7 @@ static int in_daemon(struct api_client *r, const struct args *a)
 	json_t *env, *body;
 
 	r->runs = 1;
-	if (fits(r, a))
+	if (shell_fits(r, a))
 		return r->status;
 	env = json_object();
 	attach_env(env, options_terminal());
@@ -88,9 +88,9 @@ static int in_daemon(struct api_client *r, const struct args *a)
 			  terminal || !isatty(0) || args_has(a, OPT_INTERACTIVE));
 }
 
-static int shell(const struct cli *cli, const struct args *a)
+static int shell_shell(const struct cli *cli, const struct args *a)
 {
-	return a->nwords ? api_client_verb(cli, a, in_daemon) : fresh(cli, a);
+	return a->nwords ? api_client_verb(cli, a, in_daemon) : shell_fresh(cli, a);
 }
 
 static const struct example examples[] = {
@@ -112,5 +112,5 @@ const struct command verb_shell = {
 	.nflags = OPT_SHARED,
 	.max_words = 1,
 	.examples = examples,
-	.run = shell,
+	.run = shell_shell,
 };

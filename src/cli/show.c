@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void row(const char *name, const char *value)
+static void show_row(const char *name, const char *value)
 {
 	char clean[400];
 	size_t n = 0;
@@ -23,7 +23,7 @@ static void size_row(const char *name, const json_t *limits, const char *key)
 	char text[UNITS_TEXT];
 
 	if (api_client_int(limits, key, 0))
-		row(name, units_size(text, (uint64_t)api_client_int(limits, key, 0)));
+		show_row(name, units_size(text, (uint64_t)api_client_int(limits, key, 0)));
 }
 
 static void number_row(const char *name, const json_t *doc, const char *key, double by)
@@ -33,7 +33,7 @@ static void number_row(const char *name, const json_t *doc, const char *key, dou
 	if (!json_is_number(json_object_get(doc, key)))
 		return;
 	snprintf(text, sizeof(text), "%g", json_number_value(json_object_get(doc, key)) / by);
-	row(name, text);
+	show_row(name, text);
 }
 
 static void pair_rows(const char *name, const json_t *map)
@@ -45,7 +45,7 @@ static void pair_rows(const char *name, const json_t *map)
 	json_object_foreach((json_t *)map, key, v)
 	{
 		snprintf(text, sizeof(text), "%s=%s", key, json_string_value(v));
-		row(name, text);
+		show_row(name, text);
 	}
 }
 
@@ -63,25 +63,25 @@ static void print_box(const json_t *box)
 {
 	char text[24];
 
-	row("id", api_client_text(box, "id"));
-	row("name", api_client_text(box, "name"));
-	row("session", api_client_text(box, "session"));
-	row("state", api_client_text(box, "state"));
-	row("cause", api_client_text(box, "cause"));
-	row("template", api_client_text(box, "template"));
+	show_row("id", api_client_text(box, "id"));
+	show_row("name", api_client_text(box, "name"));
+	show_row("session", api_client_text(box, "session"));
+	show_row("state", api_client_text(box, "state"));
+	show_row("cause", api_client_text(box, "cause"));
+	show_row("template", api_client_text(box, "template"));
 	number_row("programs", box, "running", 1);
-	row("age", api_client_since(text, box, "created"));
+	show_row("age", api_client_since(text, box, "created"));
 	if (json_is_string(json_object_get(box, "ends")) && !json_object_get(box, "ended"))
-		row("ends in", api_client_until(text, box, "ends"));
+		show_row("ends in", api_client_until(text, box, "ends"));
 	if (json_is_string(json_object_get(box, "kept_until")))
-		row("kept for", api_client_until(text, box, "kept_until"));
-	row("on timeout", api_client_text(box, "on_timeout"));
+		show_row("kept for", api_client_until(text, box, "kept_until"));
+	show_row("on timeout", api_client_text(box, "on_timeout"));
 	limit_rows(json_object_get(box, "limits"));
 	pair_rows("metadata", json_object_get(box, "metadata"));
 	pair_rows("env", json_object_get(box, "env"));
 }
 
-static int show(struct api_client *r, const struct args *a)
+static int show_show(struct api_client *r, const struct args *a)
 {
 	json_t *box;
 
@@ -107,7 +107,7 @@ static int show(struct api_client *r, const struct args *a)
 
 static int run_show(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, show);
+	return api_client_verb(cli, a, show_show);
 }
 
 static const struct example examples[] = {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void row(struct table *t, json_t *v)
+static void snapshot_row(struct table *t, json_t *v)
 {
 	const char *tag = api_client_text(v, "tag");
 	char text[UNITS_TEXT];
@@ -20,14 +20,14 @@ static void row(struct table *t, json_t *v)
 	table_cell(t, "%s", api_client_since(text, v, "created"));
 }
 
-static int list(struct api_client *r)
+static int snapshot_list(struct api_client *r)
 {
 	static const char *const columns[] = { "SNAPSHOT", "NAME", "BOX", ">SIZE", ">AGE", NULL };
 
-	return list_output_show(r, "/v1/snapshots", &(struct list_output){ columns, "id", row });
+	return list_output_show(r, "/v1/snapshots", &(struct list_output){ columns, "id", snapshot_row });
 }
 
-static int take(struct api_client *r, const struct args *a)
+static int snapshot_do_take(struct api_client *r, const struct args *a)
 {
 	json_t *doc = json_pack("{s:o}", "box", json_string(a->words[1]));
 
@@ -46,7 +46,7 @@ static int take(struct api_client *r, const struct args *a)
 	return 0;
 }
 
-static int drop(struct api_client *r, const struct args *a)
+static int snapshot_drop(struct api_client *r, const struct args *a)
 {
 	auto_free char *path = api_client_path("/v1/snapshots/%s", a->words[1]);
 	json_t *doc = api_client_json(r, "DELETE", path, NULL);
@@ -55,16 +55,16 @@ static int drop(struct api_client *r, const struct args *a)
 	return doc ? 0 : r->status;
 }
 
-static int snapshot(struct api_client *r, const struct args *a)
+static int snapshot_snapshot(struct api_client *r, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
 
 	if (!strcmp(what, "ls") && a->nwords < 2)
-		return list(r);
+		return snapshot_list(r);
 	if (!strcmp(what, "new") && a->nwords >= 2)
-		return take(r, a);
+		return snapshot_do_take(r, a);
 	if (!strcmp(what, "rm") && a->nwords == 2)
-		return drop(r, a);
+		return snapshot_drop(r, a);
 	api_client_usage(r, "what about snapshots?");
 	cli_error_hint(&r->trouble, "type", "atoll snapshot new BOX [NAME] | ls | rm SNAPSHOT");
 	return r->status;
@@ -72,7 +72,7 @@ static int snapshot(struct api_client *r, const struct args *a)
 
 static int run_snapshot(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, snapshot);
+	return api_client_verb(cli, a, snapshot_snapshot);
 }
 
 static const struct example examples[] = {

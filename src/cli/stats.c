@@ -16,7 +16,7 @@ static const struct flag flags[STATS_NFLAGS] = {
 	[STATS_SINCE] = { "since", 0, FLAG_TEXT, "WHEN", "history: 15m, or a moment" },
 };
 
-static void amount(const char *name, const json_t *doc, const char *used, const char *most, int bytes)
+static void stats_amount(const char *name, const json_t *doc, const char *used, const char *most, int bytes)
 {
 	char now[UNITS_TEXT] = "-", limit[UNITS_TEXT] = "-";
 	int64_t n = api_client_int(doc, used, -1), m = api_client_int(doc, most, -1);
@@ -37,11 +37,11 @@ static void print_now(const json_t *s)
 	int64_t us = api_client_int(json_object_get(s, "cpu"), "us", -1);
 	char text[UNITS_TEXT] = "-";
 
-	amount("memory", json_object_get(s, "memory"), "now", "limit", 1);
-	amount("peak", json_object_get(s, "memory"), "peak", "limit", 1);
-	amount("processes", json_object_get(s, "pids"), "now", "limit", 0);
-	amount("disk", json_object_get(s, "disk"), "used", "limit", 1);
-	amount("files", json_object_get(s, "disk"), "files", "files_limit", 0);
+	stats_amount("memory", json_object_get(s, "memory"), "now", "limit", 1);
+	stats_amount("peak", json_object_get(s, "memory"), "peak", "limit", 1);
+	stats_amount("processes", json_object_get(s, "pids"), "now", "limit", 0);
+	stats_amount("disk", json_object_get(s, "disk"), "used", "limit", 1);
+	stats_amount("files", json_object_get(s, "disk"), "files", "files_limit", 0);
 	printf("%-10s %12s\n", "cpu", us < 0 ? text : units_time(text, (uint64_t)us));
 	printf("%-10s %12lld\n", "programs", (long long)api_client_int(s, "running", 0));
 }
@@ -64,14 +64,14 @@ static int each_second(void *ctx, json_t *line)
 	return fflush(stdout) != 0;
 }
 
-static int follow(struct api_client *r, const char *box)
+static int stats_follow(struct api_client *r, const char *box)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s/stats?follow=true", box);
 
 	return api_client_lines(r, "GET", path, NULL, each_second, (void *)r->cli);
 }
 
-static int show(struct api_client *r, const char *box, const char *since)
+static int stats_do_show(struct api_client *r, const char *box, const char *since)
 {
 	json_t *doc = since ? api_client_get(r, "/v1/boxes/%s/stats/history?since=%s", box, since) :
 			      api_client_get(r, "/v1/boxes/%s/stats", box);
@@ -91,7 +91,7 @@ static int show(struct api_client *r, const char *box, const char *since)
 	return 0;
 }
 
-static int stats(struct api_client *r, const struct args *a)
+static int stats_stats(struct api_client *r, const struct args *a)
 {
 	int status;
 
@@ -101,8 +101,8 @@ static int stats(struct api_client *r, const struct args *a)
 		cli_error_hint(&r->trouble, "all", "atoll top");
 		return r->status;
 	}
-	status = args_has(a, STATS_FOLLOW) ? follow(r, a->words[0]) :
-					     show(r, a->words[0], args_text(a, STATS_SINCE, NULL));
+	status = args_has(a, STATS_FOLLOW) ? stats_follow(r, a->words[0]) :
+					     stats_do_show(r, a->words[0], args_text(a, STATS_SINCE, NULL));
 	if (status)
 		api_client_explain_box(r, a->words[0]);
 	return status;
@@ -110,7 +110,7 @@ static int stats(struct api_client *r, const struct args *a)
 
 static int run_stats(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, stats);
+	return api_client_verb(cli, a, stats_stats);
 }
 
 static const struct example examples[] = {

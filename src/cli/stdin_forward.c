@@ -28,7 +28,7 @@ struct pump {
 	uint64_t last_int_ns;
 };
 
-static uint64_t total(const struct pump *p)
+static uint64_t forward_total(const struct pump *p)
 {
 	return p->base + p->kept.len;
 }
@@ -90,7 +90,7 @@ static int push_once(struct pump *p)
 				  .path = path,
 				  .type = "application/octet-stream",
 				  .body = p->kept.p + (p->sent - p->base),
-				  .len = (size_t)(total(p) - p->sent),
+				  .len = (size_t)(forward_total(p) - p->sent),
 				  .from = -1,
 				  .to = -1 };
 	int status;
@@ -99,7 +99,7 @@ static int push_once(struct pump *p)
 		x.body = "";
 	status = api_client_bytes(&p->r, &x);
 	if (status == 0) {
-		p->sent = total(p);
+		p->sent = forward_total(p);
 		let_go_below(p, (uint64_t)api_client_int(x.answer, "delivered", 0));
 	}
 	json_decref(x.answer);
@@ -107,14 +107,14 @@ static int push_once(struct pump *p)
 }
 
 /* 0: taken; -1: it reads no more. */
-static int push(struct pump *p)
+static int forward_push(struct pump *p)
 {
 	while (push_once(p) != 0) {
 		if (!p->r.lost && p->r.http < 500 && strcmp(p->r.code, "gap") != 0)
 			return -1;
 		if (find_place(p) < 0)
 			return -1;
-		if (p->sent > total(p)) { /* somebody else writes, too */
+		if (p->sent > forward_total(p)) { /* somebody else writes, too */
 			if (is_alone(p))
 				return -1;
 			buf_cut(&p->kept, 0);
@@ -123,19 +123,19 @@ static int push(struct pump *p)
 		}
 	}
 	if (p->kept.len > KEPT_MAX)
-		let_go_below(p, total(p) - KEPT_MAX / 2);
+		let_go_below(p, forward_total(p) - KEPT_MAX / 2);
 	return 0;
 }
 
 /* ---- a person ---- */
 
-static _Noreturn void detach(struct pump *p)
+static _Noreturn void forward_detach(struct pump *p)
 {
 	struct exec_follow *f = p->f;
 
 	/* What was typed before it belongs to the program. */
-	if (total(p) > p->sent)
-		(void)!push(p);
+	if (forward_total(p) > p->sent)
+		(void)!forward_push(p);
 	term_restore();
 	if (!f->quiet)
 		fprintf(stderr, "\natoll: detached; it goes on. Back: atoll attach %s %s --from %llu\n",
@@ -156,7 +156,7 @@ static void killed_twice(struct pump *p)
 }
 
 /* "~." at the start of a line leaves, "~~" is a tilde. */
-static void typed(struct pump *p, const char *bytes, size_t n)
+static void forward_typed(struct pump *p, const char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		char c = bytes[i];
@@ -164,7 +164,7 @@ static void typed(struct pump *p, const char *bytes, size_t n)
 		if (p->tilde) {
 			p->tilde = 0;
 			if (c == '.')
-				detach(p);
+				forward_detach(p);
 			buf_putc(&p->kept, '~');
 			if (c == '~')
 				continue;
@@ -190,7 +190,7 @@ static void wait_known(struct exec_follow *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
-static unsigned generation(struct exec_follow *f)
+static unsigned forward_generation(struct exec_follow *f)
 {
 	unsigned now;
 
@@ -201,7 +201,7 @@ static unsigned generation(struct exec_follow *f)
 }
 
 /* Everything was handed over; a daemon that dies now may not have passed it on. */
-static void watch(struct pump *p)
+static void forward_watch(struct pump *p)
 {
 	struct exec_follow *f = p->f;
 	unsigned seen = p->generation;
@@ -212,12 +212,12 @@ static void watch(struct pump *p)
 			pthread_cond_wait(&f->moved, &f->lock);
 		seen = f->generation;
 		pthread_mutex_unlock(&f->lock);
-		if (find_place(p) == 0 && push(p) < 0)
+		if (find_place(p) == 0 && forward_push(p) < 0)
 			return;
 	}
 }
 
-static void run(struct pump *p)
+static void forward_run(struct pump *p)
 {
 	char piece[PIECE];
 
@@ -231,15 +231,15 @@ static void run(struct pump *p)
 			continue;
 		}
 		if (n > 0 && p->f->terminal)
-			typed(p, piece, (size_t)n);
+			forward_typed(p, piece, (size_t)n);
 		else if (n > 0)
 			buf_add(&p->kept, piece, (size_t)n);
 		p->ended = n <= 0;
-		p->generation = generation(p->f);
-		if ((p->ended || total(p) > p->sent) && push(p) < 0)
+		p->generation = forward_generation(p->f);
+		if ((p->ended || forward_total(p) > p->sent) && forward_push(p) < 0)
 			return;
 	}
-	watch(p);
+	forward_watch(p);
 }
 
 void *stdin_forward_thread(void *follow)
@@ -250,7 +250,7 @@ void *stdin_forward_thread(void *follow)
 	if (api_client_again(&p.r, &p.f->mould) == 0 && (!p.f->attached || find_place(&p) == 0)) {
 		if (p.f->attached)
 			p.base = p.sent; /* what others have sent is not ours to repeat */
-		run(&p);
+		forward_run(&p);
 	}
 	api_client_close(&p.r);
 	buf_fini(&p.kept);

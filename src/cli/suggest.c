@@ -5,7 +5,7 @@
 
 enum { LONGEST = 40, SLIPS = 2 };
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned suggest_least(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
@@ -24,11 +24,11 @@ unsigned suggest_distance(const char *a, const char *b)
 	for (unsigned i = 1; i <= la; i++) {
 		for (unsigned j = 1; j <= lb; j++) {
 			unsigned differ = a[i - 1] != b[j - 1];
-			unsigned c = least(least(cost[i - 1][j], cost[i][j - 1]) + 1,
+			unsigned c = suggest_least(suggest_least(cost[i - 1][j], cost[i][j - 1]) + 1,
 					   cost[i - 1][j - 1] + differ);
 
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				c = least(c, cost[i - 2][j - 2] + 1);
+				c = suggest_least(c, cost[i - 2][j - 2] + 1);
 			cost[i][j] = c;
 		}
 	}

@@ -18,7 +18,7 @@ static unsigned width_of(const char *text)
 	return n;
 }
 
-static const char *plain(const char *name)
+static const char *table_plain(const char *name)
 {
 	return name + (*name == '>');
 }
@@ -27,7 +27,7 @@ void table_init(struct table *t, const char *const *names)
 {
 	*t = (struct table){ .names = names };
 	for (; names[t->ncolumns]; t->ncolumns++)
-		t->width[t->ncolumns] = width_of(plain(names[t->ncolumns]));
+		t->width[t->ncolumns] = width_of(table_plain(names[t->ncolumns]));
 }
 
 void table_cell(struct table *t, const char *fmt, ...)
@@ -65,7 +65,7 @@ void table_print(struct table *t, int header)
 	const char *at = buf_str(&t->cells);
 
 	for (unsigned i = 0; header && i < t->ncolumns; i++)
-		print_cell(t, i, plain(t->names[i]));
+		print_cell(t, i, table_plain(t->names[i]));
 	for (unsigned i = 0; i < t->ncells; i++, at += strlen(at) + 1)
 		print_cell(t, i % t->ncolumns, at);
 	buf_fini(&t->cells);

@@ -32,7 +32,7 @@ struct top {
 	unsigned nbefore;
 };
 
-static int collect(void *ctx, json_t *box)
+static int top_collect(void *ctx, json_t *box)
 {
 	struct top *t = ctx;
 
@@ -96,7 +96,7 @@ static void add_row(struct top *t, struct table *table, json_t *box, json_t *row
 	json_decref(stats);
 }
 
-static int tick(struct top *t, int live)
+static int top_tick(struct top *t, int live)
 {
 	static const char *const columns[] = { "BOX",	  "NAME",	 "STATE",  ">CPU", ">MEMORY",
 					       ">PROCESSES", ">DISK", ">ENDS IN", NULL };
@@ -107,7 +107,7 @@ static int tick(struct top *t, int live)
 
 	t->boxes = json_array();
 	table_init(&table, columns);
-	status = api_client_list(t->r, "/v1/boxes", collect, t);
+	status = api_client_list(t->r, "/v1/boxes", top_collect, t);
 	json_array_foreach(t->boxes, i, box)
 		if (!status)
 			add_row(t, &table, box, rows);
@@ -127,7 +127,7 @@ static int tick(struct top *t, int live)
 	return status;
 }
 
-static int top(struct api_client *r, const struct args *a)
+static int top_top(struct api_client *r, const struct args *a)
 {
 	int live = isatty(1) && !r->cli->json && !args_has(a, TOP_COUNT);
 	uint64_t left = args_value(a, TOP_COUNT, live ? UINT64_MAX : 1);
@@ -135,7 +135,7 @@ static int top(struct api_client *r, const struct args *a)
 	int status;
 
 	for (;;) {
-		status = tick(&t, live);
+		status = top_tick(&t, live);
 		/* A daemon that restarts is no reason to stop looking. */
 		if (status && !(live && r->lost && !r->never))
 			return status;
@@ -147,7 +147,7 @@ static int top(struct api_client *r, const struct args *a)
 
 static int run_top(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, top);
+	return api_client_verb(cli, a, top_top);
 }
 
 static const struct example examples[] = {

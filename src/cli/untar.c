@@ -26,7 +26,7 @@ void untar_fini(struct untar *u)
 
 /* ---- entries ---- */
 
-static int fail(const struct untar *u, const char *what, struct err *e)
+static int untar_fail(const struct untar *u, const char *what, struct err *e)
 {
 	return err_sys(e, "%s %.120s", what, buf_str(&u->name));
 }
@@ -35,7 +35,7 @@ static int make_file(struct untar *u, mode_t mode, struct err *e)
 {
 	u->fd = below_create(u->root, u->name.p, mode);
 	if (u->fd < 0)
-		return fail(u, "write", e);
+		return untar_fail(u, "write", e);
 	u->kind = 'f';
 	u->files++;
 	return 0;
@@ -47,11 +47,11 @@ static int make_folder(struct untar *u, mode_t mode, struct err *e)
 	auto_fd int dir = below_folder_of(u->root, u->name.p, &last), there = -1;
 
 	if (dir < 0)
-		return fail(u, "make the folder", e);
+		return untar_fail(u, "make the folder", e);
 	if (mkdirat(dir, last, (mode & 0777) | 0700) == 0)
 		return 0;
 	there = errno == EEXIST ? below_open(dir, last, O_PATH | O_DIRECTORY, 0) : -1;
-	return there < 0 ? fail(u, "make the folder", e) : 0;
+	return there < 0 ? untar_fail(u, "make the folder", e) : 0;
 }
 
 static int make_link(struct untar *u, struct err *e)
@@ -61,7 +61,7 @@ static int make_link(struct untar *u, struct err *e)
 
 	if (dir < 0 || (unlinkat(dir, last, 0) < 0 && errno != ENOENT) ||
 	    symlinkat(buf_str(&u->link), dir, last) < 0)
-		return fail(u, "make the link", e);
+		return untar_fail(u, "make the link", e);
 	u->files++;
 	return 0;
 }
@@ -87,15 +87,15 @@ static int make_copy(struct untar *u, struct err *e)
 		return -1;
 	while ((n = read(from, piece, sizeof(piece))) > 0)
 		if (write(u->fd, piece, (size_t)n) != n)
-			return fail(u, "write", e);
+			return untar_fail(u, "write", e);
 	own_close_fd(&u->fd);
 	u->kind = 0;
-	return n < 0 ? fail(u, "read", e) : 0;
+	return n < 0 ? untar_fail(u, "read", e) : 0;
 }
 
 /* ---- headers ---- */
 
-static int octal(const unsigned char *field, unsigned n, uint64_t *out)
+static int untar_octal(const unsigned char *field, unsigned n, uint64_t *out)
 {
 	unsigned i = 0;
 
@@ -123,7 +123,7 @@ static int sum_fits(const unsigned char *b)
 
 	for (unsigned i = 0; i < BLOCK; i++)
 		sum += i >= 148 && i < 156 ? ' ' : b[i];
-	return octal(b + 148, 8, &said) == 0 && said == sum;
+	return untar_octal(b + 148, 8, &said) == 0 && said == sum;
 }
 
 static void take_name(struct untar *u, const unsigned char *b)
@@ -135,7 +135,7 @@ static void take_name(struct untar *u, const unsigned char *b)
 	buf_printf(&u->name, "%.100s", (const char *)b);
 }
 
-static int make(struct untar *u, char type, mode_t mode, struct err *e)
+static int untar_make(struct untar *u, char type, mode_t mode, struct err *e)
 {
 	if (!strcmp(buf_str(&u->name), "./") || !strcmp(buf_str(&u->name), "."))
 		return 0; /* the folder itself */
@@ -176,7 +176,7 @@ static int take_header(struct untar *u, struct err *e)
 			u->zeros++;
 			return 0;
 		}
-	if (!sum_fits(b) || octal(b + 124, 12, &size) < 0 || octal(b + 100, 8, &mode) < 0)
+	if (!sum_fits(b) || untar_octal(b + 124, 12, &size) < 0 || untar_octal(b + 100, 8, &mode) < 0)
 		return err_set(e, ERR_INVALID, "what the box sent is no tar archive");
 	u->left = size;
 	u->pad = (BLOCK - size % BLOCK) % BLOCK;
@@ -195,7 +195,7 @@ static int take_header(struct untar *u, struct err *e)
 	take_name(u, b);
 	if (!u->link.len)
 		buf_printf(&u->link, "%.100s", (const char *)b + 157);
-	rc = make(u, type, (mode_t)mode, e);
+	rc = untar_make(u, type, (mode_t)mode, e);
 	/* Only files have content, whatever the header says. */
 	if (type == '1' || type == '2' || type == '5')
 		u->left = u->pad = 0;

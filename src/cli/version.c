@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-static int version(const struct cli *cli, const struct args *a)
+static int version_version(const struct cli *cli, const struct args *a)
 {
 	(void)a;
 	printf(cli->json ? "{\"version\":\"%s\"}\n" : "atoll %s\n", ATOLL_VERSION);
@@ -15,5 +15,5 @@ const struct command verb_version = {
 	.group = "Machine",
 	.usage = "",
 	.summary = "which atoll this is",
-	.run = version,
+	.run = version_version,
 };

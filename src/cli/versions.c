@@ -22,7 +22,7 @@ struct asked {
 };
 
 /* Its output and its errors come to us; it has no input. */
-static int start(struct asked *x, const char *const *argv)
+static int versions_start(struct asked *x, const char *const *argv)
 {
 	static char *const env[] = { "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/nonexistent",
 				     NULL };
@@ -47,7 +47,7 @@ static int start(struct asked *x, const char *const *argv)
 }
 
 /* What is too long is read and forgotten: it must not block on us. */
-static void hear(struct asked *x)
+static void versions_hear(struct asked *x)
 {
 	char rest[SAID];
 	size_t room = sizeof(x->said) - x->n;
@@ -79,7 +79,7 @@ static void hear_all(struct asked *all, unsigned n)
 			return;
 		for (unsigned i = 0; i < n; i++)
 			if (p[i].fd >= 0 && p[i].revents)
-				hear(&all[i]);
+				versions_hear(&all[i]);
 	}
 }
 
@@ -91,7 +91,7 @@ void versions_ask(struct versions *v, const struct lang *only)
 	memset(v, 0, sizeof(*v));
 	for (unsigned i = 0; i < n && i < ARRAY_LEN(all); i++)
 		if ((!only || only == lang_at(i)) && lang_present(lang_at(i)))
-			(void)!start(&all[i], lang_at(i)->version);
+			(void)!versions_start(&all[i], lang_at(i)->version);
 	hear_all(all, n);
 	for (unsigned i = 0; i < n; i++) {
 		if (!all[i].pid)

@@ -15,7 +15,7 @@ static const struct flag flags[VOLUME_NFLAGS] = {
 	[VOLUME_YES] = { "yes", 'y', FLAG_SWITCH, NULL, "rm: do not ask" },
 };
 
-static void row(struct table *t, json_t *v)
+static void volume_row(struct table *t, json_t *v)
 {
 	char text[UNITS_TEXT];
 
@@ -26,14 +26,14 @@ static void row(struct table *t, json_t *v)
 	table_cell(t, "%s", api_client_since(text, v, "created"));
 }
 
-static int list(struct api_client *r)
+static int volume_list(struct api_client *r)
 {
 	static const char *const columns[] = { "VOLUME", ">SIZE", "WRITER", ">READERS", ">AGE", NULL };
 
-	return list_output_show(r, "/v1/volumes", &(struct list_output){ columns, "name", row });
+	return list_output_show(r, "/v1/volumes", &(struct list_output){ columns, "name", volume_row });
 }
 
-static int make(struct api_client *r, const struct args *a)
+static int volume_make(struct api_client *r, const struct args *a)
 {
 	json_t *doc = json_pack("{s:o}", "name", json_string(a->words[1]));
 
@@ -52,7 +52,7 @@ static int make(struct api_client *r, const struct args *a)
 }
 
 /* What is in it is gone for good: that is asked for twice. */
-static int agreed(struct api_client *r, const char *name)
+static int volume_agreed(struct api_client *r, const char *name)
 {
 	char answer[16] = "";
 
@@ -67,29 +67,29 @@ static int agreed(struct api_client *r, const char *name)
 	       (!strcmp(answer, "y\n") || !strcmp(answer, "yes\n"));
 }
 
-static int drop(struct api_client *r, const struct args *a)
+static int volume_drop(struct api_client *r, const struct args *a)
 {
 	auto_free char *path = api_client_path("/v1/volumes/%s", a->words[1]);
 	char shown[SHOWN];
 	json_t *doc;
 
-	if (!args_has(a, VOLUME_YES) && !agreed(r, cli_error_shown(a->words[1], shown)))
+	if (!args_has(a, VOLUME_YES) && !volume_agreed(r, cli_error_shown(a->words[1], shown)))
 		return r->status;
 	doc = api_client_json(r, "DELETE", path, NULL);
 	json_decref(doc);
 	return doc ? 0 : r->status;
 }
 
-static int volume(struct api_client *r, const struct args *a)
+static int volume_volume(struct api_client *r, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
 
 	if (!strcmp(what, "ls") && a->nwords < 2)
-		return list(r);
+		return volume_list(r);
 	if (!strcmp(what, "new") && a->nwords == 2)
-		return make(r, a);
+		return volume_make(r, a);
 	if (!strcmp(what, "rm") && a->nwords == 2)
-		return drop(r, a);
+		return volume_drop(r, a);
 	api_client_usage(r, "what about volumes?");
 	cli_error_hint(&r->trouble, "type", "atoll volume new NAME | ls | rm NAME");
 	return r->status;
@@ -97,7 +97,7 @@ static int volume(struct api_client *r, const struct args *a)
 
 static int run_volume(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, volume);
+	return api_client_verb(cli, a, volume_volume);
 }
 
 static const struct example examples[] = {

@@ -20,7 +20,7 @@ static uint64_t ms_since(uint64_t then_ns)
 	return (now_ns() - then_ns) / 1000000;
 }
 
-static int late(struct api_client *r, const char *exec)
+static int wait_late(struct api_client *r, const char *exec)
 {
 	cli_error_what(&r->trouble, "timeout", "%s still runs", exec);
 	return r->status = 124;
@@ -36,7 +36,7 @@ static int wait_for(struct api_client *r, const char *box, const char *exec, uin
 		int status;
 
 		if (limit_ms && ms_since(began) >= limit_ms)
-			return late(r, exec);
+			return wait_late(r, exec);
 		doc = api_client_get(r, "/v1/boxes/%s/execs/%s/wait?timeout_ms=%u", box, exec,
 				 left < PIECE_MS ? left : PIECE_MS);
 		if (!doc && r->lost && !r->never && ms_since(heard) < GIVE_UP_MS) {

@@ -114,7 +114,7 @@ static int add_tree(struct watcher *w, const char *path, int depth, struct err *
 
 /* ---- changes ---- */
 
-static int counts(const struct watcher *w, const struct box_path *p, const char *name)
+static int watch_counts(const struct watcher *w, const struct box_path *p, const char *name)
 {
 	if (w->what->ignore && !strcmp(name_of(w->what->ignore), name))
 		return 0;
@@ -126,14 +126,14 @@ static int counts(const struct watcher *w, const struct box_path *p, const char 
 	return 0;
 }
 
-static int heed(struct watcher *w, const struct inotify_event *ev)
+static int watch_heed(struct watcher *w, const struct inotify_event *ev)
 {
 	struct err ignored;
 
 	for (unsigned i = 0; i < w->nplaces && ev->len; i++) {
 		const struct box_path *p = &w->places[i];
 
-		if (p->wd != ev->wd || !counts(w, p, ev->name))
+		if (p->wd != ev->wd || !watch_counts(w, p, ev->name))
 			continue;
 		if (p->all && (ev->mask & IN_ISDIR) && (ev->mask & (IN_CREATE | IN_MOVED_TO))) {
 			auto_buf struct buf below = { 0 };
@@ -159,7 +159,7 @@ static int read_changes(struct watcher *w)
 	for (const char *at = bytes; n > 0 && at < bytes + n;) {
 		const struct inotify_event *ev = (const struct inotify_event *)at;
 
-		some |= heed(w, ev);
+		some |= watch_heed(w, ev);
 		at += sizeof(*ev) + ev->len;
 	}
 	return some;
@@ -211,7 +211,7 @@ static int end_child(struct watcher *w, pid_t pid, int fd, int signo)
 	return status_of(pid);
 }
 
-static pid_t start(struct watcher *w, const sigset_t *before, int (*once)(void *), void *ctx)
+static pid_t watch_start(struct watcher *w, const sigset_t *before, int (*once)(void *), void *ctx)
 {
 	pid_t pid = fork();
 
@@ -228,7 +228,7 @@ static pid_t start(struct watcher *w, const sigset_t *before, int (*once)(void *
 static int run_once(struct watcher *w, const sigset_t *before, int (*once)(void *), void *ctx,
 		    int *out_changed, struct err *e)
 {
-	pid_t pid = start(w, before, once, ctx);
+	pid_t pid = watch_start(w, before, once, ctx);
 	auto_fd int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	int what;
 
@@ -241,7 +241,7 @@ static int run_once(struct watcher *w, const sigset_t *before, int (*once)(void 
 	return end_child(w, pid, fd, w->stop ? w->stop : SIGTERM);
 }
 
-static void settle(struct watcher *w)
+static void watch_settle(struct watcher *w)
 {
 	while (!w->stop && wait_for(w, -1, QUIET_MS) == 1)
 		;
@@ -263,7 +263,7 @@ static int again_and_again(struct watcher *w, const sigset_t *before, int (*once
 				fprintf(stderr, "atoll: waiting for changes, Ctrl-C ends\n");
 			changed = wait_for(w, -1, -1);
 		}
-		settle(w);
+		watch_settle(w);
 		if (w->stop)
 			return status;
 		if (!quiet)

@@ -26,7 +26,7 @@ struct wire_limits box_default_limits(void)
 }
 
 /* b->about holds the BOX frame; its descriptor becomes ours. */
-static int arrived(struct box_handle *b, int take_init, struct err *e)
+static int boxh_arrived(struct box_handle *b, int take_init, struct err *e)
 {
 	/* Init always reads; one that does not for ten seconds is broken or hostile, and an
 	 * unbounded send would make Ctrl-C useless. */
@@ -56,7 +56,7 @@ int boxh_create(struct keeper_sync *k, struct box_handle *b, const struct wire_c
 	ask.head.type = WIRE_CREATE;
 	if (link_ask(k, &ask, sizeof(ask), &a, e) < 0)
 		return err_in(e, "create a box");
-	return arrived(b, a.fd, e);
+	return boxh_arrived(b, a.fd, e);
 }
 
 static struct wire_id about_box(uint8_t type, const char *id)
@@ -77,7 +77,7 @@ int boxh_open(struct keeper_sync *k, struct box_handle *b, const char *id, struc
 	b->init = -1;
 	if (link_ask(k, &ask, sizeof(ask), &a, e) < 0)
 		return -1;
-	return arrived(b, a.fd, e);
+	return boxh_arrived(b, a.fd, e);
 }
 
 int boxh_counters(struct keeper_sync *k, const char *id, struct wire_counted *out, struct err *e)
@@ -126,7 +126,7 @@ void boxh_close(struct box_handle *b)
 	own_close_fd(&b->init);
 }
 
-static int tell(struct box_handle *b, const void *frame, size_t len, const void *tail, size_t tail_len,
+static int boxh_tell(struct box_handle *b, const void *frame, size_t len, const void *tail, size_t tail_len,
 		struct err *e)
 {
 	if (sock_send(b->init, frame, len, tail, tail_len, NULL, 0, e) < 0)
@@ -138,39 +138,39 @@ int boxh_kill_on_close(struct box_handle *b, struct err *e)
 {
 	struct frame f = sock_head(WIRE_LEASH, 0);
 
-	return tell(b, &f, sizeof(f), NULL, 0, e);
+	return boxh_tell(b, &f, sizeof(f), NULL, 0, e);
 }
 
 int boxh_signal(struct box_handle *b, uint32_t ref, int signo, struct err *e)
 {
 	struct wire_signal f = { .head = sock_head(WIRE_SIGNAL, ref), .signo = signo };
 
-	return tell(b, &f, sizeof(f), NULL, 0, e);
+	return boxh_tell(b, &f, sizeof(f), NULL, 0, e);
 }
 
 int boxh_resize(struct box_handle *b, uint32_t ref, uint16_t rows, uint16_t cols, struct err *e)
 {
 	struct wire_resize f = { .head = sock_head(WIRE_RESIZE, ref), .rows = rows, .cols = cols };
 
-	return tell(b, &f, sizeof(f), NULL, 0, e);
+	return boxh_tell(b, &f, sizeof(f), NULL, 0, e);
 }
 
 int boxh_credit(struct box_handle *b, uint32_t ref, uint32_t stream, uint64_t until, struct err *e)
 {
 	struct wire_credit f = { sock_head(WIRE_CREDIT, ref), .stream = stream, .until = until };
 
-	return tell(b, &f, sizeof(f), NULL, 0, e);
+	return boxh_tell(b, &f, sizeof(f), NULL, 0, e);
 }
 
 int boxh_stdin(struct box_handle *b, uint32_t ref, const void *bytes, size_t n, struct err *e)
 {
 	struct frame f = sock_head(WIRE_STDIN, ref);
 
-	return tell(b, &f, sizeof(f), bytes, n, e);
+	return boxh_tell(b, &f, sizeof(f), bytes, n, e);
 }
 
 /* The next frame about `ref`; an ERROR becomes e. fd may be NULL. */
-static int hear(struct box_handle *b, uint32_t ref, char buf[WIRE_MAX], int *fd, struct err *e)
+static int boxh_hear(struct box_handle *b, uint32_t ref, char buf[WIRE_MAX], int *fd, struct err *e)
 {
 	const struct frame *f = (const struct frame *)buf;
 
@@ -197,7 +197,7 @@ static int hear_exit(struct box_handle *b, uint32_t ref, struct wire_exit *out, 
 	char buf[WIRE_MAX];
 
 	do {
-		if (hear(b, ref, buf, NULL, e) < 0)
+		if (boxh_hear(b, ref, buf, NULL, e) < 0)
 			return -1;
 	} while (((const struct frame *)buf)->type != WIRE_EXIT);
 	memcpy(out, buf, sizeof(*out));
@@ -300,7 +300,7 @@ static int ask_fd(struct box_handle *b, const void *ask, size_t len, uint32_t re
 	char buf[WIRE_MAX];
 	auto_fd int fd = -1;
 
-	if (tell(b, ask, len, NULL, 0, e) < 0 || hear(b, ref, buf, &fd, e) < 0)
+	if (boxh_tell(b, ask, len, NULL, 0, e) < 0 || boxh_hear(b, ref, buf, &fd, e) < 0)
 		return -1;
 	if (((const struct frame *)buf)->type != WIRE_FD || fd < 0)
 		return err_set(e, ERR_INVALID, "box %s: no descriptor came", b->about.id);

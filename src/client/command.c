@@ -23,7 +23,7 @@ const char *const box_default_env[] = {
 	NULL,
 };
 
-static int measure(const char *const *strings, const char *what, uint32_t *count, size_t *total,
+static int command_measure(const char *const *strings, const char *what, uint32_t *count, size_t *total,
 		   struct err *e)
 {
 	for (*count = 0; strings[*count]; ++*count) {
@@ -47,7 +47,7 @@ static int measure(const char *const *strings, const char *what, uint32_t *count
 	return 0;
 }
 
-static char *append(char *to, const char *const *strings, uint32_t count)
+static char *command_append(char *to, const char *const *strings, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		to = stpcpy(to, strings[i]) + 1;
@@ -55,12 +55,12 @@ static char *append(char *to, const char *const *strings, uint32_t count)
 }
 
 /* Writes cwd, argv, env into `tail`, which has room for all of them. */
-static void fill(char *tail, const char *cwd, const struct box_command *cmd, const char *const *env,
+static void command_fill(char *tail, const char *cwd, const struct box_command *cmd, const char *const *env,
 		 const struct wire_start *start)
 {
-	tail = append(tail, &cwd, 1);
-	tail = append(tail, cmd->argv, start->argc);
-	append(tail, env, start->envc);
+	tail = command_append(tail, &cwd, 1);
+	tail = command_append(tail, cmd->argv, start->argc);
+	command_append(tail, env, start->envc);
 }
 
 static int sealed_copy(const char *bytes, size_t n, struct err *e)
@@ -109,15 +109,15 @@ int command_make(struct command *c, const struct box_command *cmd, uint32_t ref,
 		.without = cmd->without,
 	};
 	c->start.head.flags = cmd->flags;
-	if (measure(cmd->argv, "argument", &c->start.argc, &total, e) < 0 ||
-	    measure(env, "environment variable", &c->start.envc, &total, e) < 0)
+	if (command_measure(cmd->argv, "argument", &c->start.argc, &total, e) < 0 ||
+	    command_measure(env, "environment variable", &c->start.envc, &total, e) < 0)
 		return -1;
 	c->start.tail_bytes = (uint32_t)total;
 	c->tail_len = total;
 	c->tail = malloc(total);
 	if (!c->tail)
 		abort();
-	fill(c->tail, cwd, cmd, env, &c->start);
+	command_fill(c->tail, cwd, cmd, env, &c->start);
 	return total > TAIL_INLINE ? to_memfd(c, e) : 0;
 }
 

@@ -44,7 +44,7 @@ void exec_pump_fini(struct exec_pump *s)
 }
 
 /* From now on the exec has STREAM_STOP_MS to be over. The first reason stays. */
-static int stop(struct exec_pump *s, int signo, enum stream_end end, struct err *e)
+static int pump_stop(struct exec_pump *s, int signo, enum stream_end end, struct err *e)
 {
 	if (s->exited)
 		return 0;
@@ -87,7 +87,7 @@ static void keep_some(struct output_sink *o, const char *bytes, size_t n)
 	o->dropped += n - take;
 }
 
-static void hold(struct output_sink *o, const char *bytes, size_t n)
+static void pump_hold(struct output_sink *o, const char *bytes, size_t n)
 {
 	if (!o->held) {
 		o->held = malloc(STREAM_WINDOW);
@@ -110,12 +110,12 @@ static int lost_reader(struct exec_pump *s, int i, struct err *e)
 	s->out[i].fd = -1;
 	s->out[i].len = 0;
 	if (s->terminal)
-		return stop(s, SIGHUP, STREAM_HUNG_UP, e);
-	return stop(s, SIGPIPE, STREAM_UNREAD, e);
+		return pump_stop(s, SIGHUP, STREAM_HUNG_UP, e);
+	return pump_stop(s, SIGPIPE, STREAM_UNREAD, e);
 }
 
 /* Half a window at a time, so that an acknowledgement is rare and never late. */
-static int grant(struct exec_pump *s, int i, struct err *e)
+static int pump_grant(struct exec_pump *s, int i, struct err *e)
 {
 	struct output_sink *o = &s->out[i];
 
@@ -125,7 +125,7 @@ static int grant(struct exec_pump *s, int i, struct err *e)
 	return boxh_credit(s->box, s->ref, (uint32_t)i, o->granted, e);
 }
 
-static int drain(struct exec_pump *s, int i, struct err *e)
+static int pump_drain(struct exec_pump *s, int i, struct err *e)
 {
 	struct output_sink *o = &s->out[i];
 	ssize_t n = write_some(o, o->held + o->start, o->len);
@@ -135,7 +135,7 @@ static int drain(struct exec_pump *s, int i, struct err *e)
 	o->start += (size_t)n;
 	o->len -= (size_t)n;
 	o->passed += (size_t)n;
-	return grant(s, i, e);
+	return pump_grant(s, i, e);
 }
 
 static int on_output(struct exec_pump *s, const struct wire_output *f, size_t n, struct err *e)
@@ -163,9 +163,9 @@ static int on_output(struct exec_pump *s, const struct wire_output *f, size_t n,
 			return lost_reader(s, i, e);
 		o->passed += (size_t)done;
 		if ((size_t)done < n)
-			hold(o, bytes + done, n - (size_t)done);
+			pump_hold(o, bytes + done, n - (size_t)done);
 	}
-	return s->end == STREAM_UNREAD ? 0 : grant(s, i, e);
+	return s->end == STREAM_UNREAD ? 0 : pump_grant(s, i, e);
 }
 
 static int on_init(struct exec_pump *s, struct err *e)
@@ -211,7 +211,7 @@ static int on_interrupt(struct exec_pump *s, struct err *e)
 
 	s->last_int_ns = now;
 	if (s->twice && last && now - last < TWICE_S * SECOND_NS)
-		return stop(s, SIGKILL, STREAM_KILLED, e);
+		return pump_stop(s, SIGKILL, STREAM_KILLED, e);
 	return 0;
 }
 
@@ -225,7 +225,7 @@ static int on_stdin(struct exec_pump *s, struct err *e)
 		return 0;
 	if (n <= 0 && s->terminal) {
 		s->in = -1;
-		return stop(s, SIGHUP, STREAM_HUNG_UP, e);
+		return pump_stop(s, SIGHUP, STREAM_HUNG_UP, e);
 	}
 	if (n < 0)
 		return err_sys(e, "read stdin");
@@ -237,7 +237,7 @@ static int on_stdin(struct exec_pump *s, struct err *e)
 	return boxh_stdin(s->box, s->ref, bytes, (size_t)n, e);
 }
 
-static int resize(struct exec_pump *s, struct err *e)
+static int pump_resize(struct exec_pump *s, struct err *e)
 {
 	struct winsize w;
 
@@ -260,9 +260,9 @@ static int on_signal(struct exec_pump *s, struct err *e)
 		return 0;
 	}
 	if (signo == SIGWINCH)
-		return resize(s, e);
+		return pump_resize(s, e);
 	if (signo == SIGHUP && s->terminal)
-		return stop(s, SIGHUP, STREAM_HUNG_UP, e);
+		return pump_stop(s, SIGHUP, STREAM_HUNG_UP, e);
 	if (signo == SIGINT && on_interrupt(s, e) < 0)
 		return -1;
 	return boxh_signal(s->box, s->ref, signo, e);
@@ -271,7 +271,7 @@ static int on_signal(struct exec_pump *s, struct err *e)
 enum { P_INIT, P_SIGNALS, P_IN, P_OUT, P_ERR, P_COUNT };
 
 /* What we wait for is a function of what we hold. */
-static void wants(const struct exec_pump *s, struct pollfd p[P_COUNT])
+static void pump_wants(const struct exec_pump *s, struct pollfd p[P_COUNT])
 {
 	int takes_in = s->in >= 0 && !s->exited && !s->gone && s->room > s->sent;
 
@@ -284,15 +284,15 @@ static void wants(const struct exec_pump *s, struct pollfd p[P_COUNT])
 						.events = POLLOUT };
 }
 
-static int turn(struct exec_pump *s, int timeout_ms, struct err *e)
+static int pump_turn(struct exec_pump *s, int timeout_ms, struct err *e)
 {
 	struct pollfd p[P_COUNT];
 
-	wants(s, p);
+	pump_wants(s, p);
 	if (poll(p, P_COUNT, timeout_ms) < 0)
 		return errno == EINTR ? 0 : err_sys(e, "poll");
 	if ((p[P_SIGNALS].revents && on_signal(s, e) < 0) ||
-	    (p[P_OUT].revents && drain(s, 0, e) < 0) || (p[P_ERR].revents && drain(s, 1, e) < 0) ||
+	    (p[P_OUT].revents && pump_drain(s, 0, e) < 0) || (p[P_ERR].revents && pump_drain(s, 1, e) < 0) ||
 	    (p[P_INIT].revents && on_init(s, e) < 0) || (p[P_IN].revents && on_stdin(s, e) < 0))
 		return -1;
 	return 0;
@@ -326,7 +326,7 @@ int exec_pump_run(struct exec_pump *s, const struct box_command *cmd, struct err
 				break;
 			timeout_ms = (int)((s->deadline_ns - now) / 1000000) + 1;
 		}
-		if (turn(s, timeout_ms, e) < 0) {
+		if (pump_turn(s, timeout_ms, e) < 0) {
 			if (e->sys != EPIPE)
 				return -1;
 			/* Init is gone, but what it said before is still to be read, EXIT perhaps. */

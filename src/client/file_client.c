@@ -8,7 +8,7 @@
 
 enum { PIECE = 48 * 1024, PIPE_BYTES = 1024 * 1024 };
 
-static void fail(struct file_client *c, const struct err *e)
+static void files_fail(struct file_client *c, const struct err *e)
 {
 	if (c->on->failed)
 		c->on->failed(c, e);
@@ -38,7 +38,7 @@ static void on_frame(struct frame_conn *p, const struct frame *f, size_t len, in
 		break;
 	case WIRE_ERROR:
 		wire_error_read((const struct wire_error *)f, &e);
-		fail(c, &e);
+		files_fail(c, &e);
 		break;
 	default:
 		if (c->on->other)
@@ -52,12 +52,12 @@ static void on_gone(struct frame_conn *p, const struct err *why)
 
 	(void)why;
 	err_set(&e, ERR_NOT_FOUND, "the box ended while its files were being looked at");
-	fail(loop_owner(p, struct file_client, post), &e);
+	files_fail(loop_owner(p, struct file_client, post), &e);
 }
 
 /* ---- beginning ---- */
 
-static void hired(struct init_call *x, const struct frame *f, size_t len, int *fd)
+static void files_hired(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	struct file_client *c = loop_owner(x, struct file_client, hello);
 	struct err e;
@@ -66,7 +66,7 @@ static void hired(struct init_call *x, const struct frame *f, size_t len, int *f
 	if (f->type != WIRE_FD || *fd < 0) {
 		err_set(&e, ERR_INVALID, "box %s: no file worker in its answer", x->line->box);
 		init_conn_remove_call(x);
-		fail(c, &e);
+		files_fail(c, &e);
 		return;
 	}
 	frame_conn_init(&c->post, x->line->post.watch.loop, steal_fd(fd));
@@ -76,24 +76,24 @@ static void hired(struct init_call *x, const struct frame *f, size_t len, int *f
 	c->on->ready(c);
 }
 
-static void refused(struct init_call *x, const struct err *e)
+static void files_refused(struct init_call *x, const struct err *e)
 {
 	init_conn_remove_call(x);
-	fail(loop_owner(x, struct file_client, hello), e);
+	files_fail(loop_owner(x, struct file_client, hello), e);
 }
 
-static void lost(struct init_call *x)
+static void files_lost(struct init_call *x)
 {
 	struct err e;
 
 	err_set(&e, ERR_NOT_FOUND, "the box ended");
-	fail(loop_owner(x, struct file_client, hello), &e);
+	files_fail(loop_owner(x, struct file_client, hello), &e);
 }
 
 void file_client_open(struct file_client *c, struct init_conn *l, uint16_t flags, const struct file_client_events *on)
 {
 	static const struct init_call_ops hello = {
-		.answer = hired, .refused = refused, .lost = lost
+		.answer = files_hired, .refused = files_refused, .lost = files_lost
 	};
 
 	*c = (struct file_client){ .post.fd = -1, .on = on };
@@ -108,7 +108,7 @@ void file_client_close(struct file_client *c)
 
 /* ---- asking ---- */
 
-static void ask(struct file_client *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n,
+static void files_ask(struct file_client *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n,
 		int take_fd)
 {
 	struct frame *head = body;
@@ -121,7 +121,7 @@ static void ask(struct file_client *c, uint8_t type, void *body, size_t n, const
 
 void file_client_ask(struct file_client *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n)
 {
-	ask(c, type, body, n, tail, tail_n, -1);
+	files_ask(c, type, body, n, tail, tail_n, -1);
 }
 
 int file_client_ask_pipe(struct file_client *c, uint8_t type, void *body, size_t n, const char *path, int *out_fd,
@@ -136,7 +136,7 @@ int file_client_ask_pipe(struct file_client *c, uint8_t type, void *body, size_t
 	 * where that is used up, a small one does the same. */
 	(void)!fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
 	head->flags |= WIRE_PIPE;
-	ask(c, type, body, n, path, strlen(path), ends[!writes]);
+	files_ask(c, type, body, n, path, strlen(path), ends[!writes]);
 	*out_fd = ends[writes];
 	return 0;
 }

@@ -35,7 +35,7 @@ void files_close(struct files *f)
 }
 
 /* One frame, which must be of type `want`; an ERROR becomes e, DONE is 0. */
-static int receive(struct files *f, uint8_t want, char *buf, struct err *e)
+static int files_receive(struct files *f, uint8_t want, char *buf, struct err *e)
 {
 	const struct frame *head = (const struct frame *)buf;
 	unsigned nfds = 0;
@@ -54,39 +54,39 @@ static int receive(struct files *f, uint8_t want, char *buf, struct err *e)
 }
 
 /* Takes the answers that have come already, so that a copy into a full box ends early. */
-static int collect(struct files *f, struct err *e)
+static int files_collect(struct files *f, struct err *e)
 {
 	struct pollfd p = { .fd = f->fd, .events = POLLIN };
 	char buf[WIRE_MAX];
 
 	for (; f->waiting && poll(&p, 1, 0) > 0; f->waiting--)
-		if (receive(f, WIRE_DONE, buf, e) < 0)
+		if (files_receive(f, WIRE_DONE, buf, e) < 0)
 			return -1;
 	return 0;
 }
 
 /* Waits until no more than `most` requests are without an answer. */
-static int settle(struct files *f, unsigned most, struct err *e)
+static int files_settle(struct files *f, unsigned most, struct err *e)
 {
 	char buf[WIRE_MAX];
 
 	for (; f->waiting > most; f->waiting--)
-		if (receive(f, WIRE_DONE, buf, e) < 0)
+		if (files_receive(f, WIRE_DONE, buf, e) < 0)
 			return -1;
 	return 0;
 }
 
-static int ask(struct files *f, const void *body, size_t len, const void *tail, size_t tail_len,
+static int files_ask(struct files *f, const void *body, size_t len, const void *tail, size_t tail_len,
 	       struct err *e)
 {
-	if (settle(f, PIPELINE - 1, e) < 0)
+	if (files_settle(f, PIPELINE - 1, e) < 0)
 		return -1;
 	f->waiting++;
 	if (sock_send(f->fd, body, len, tail, tail_len, NULL, 0, e) < 0) {
 		struct err said;
 
 		/* It may have told us why before it left. */
-		if (settle(f, 0, &said) < 0)
+		if (files_settle(f, 0, &said) < 0)
 			*e = said;
 		return -1;
 	}
@@ -108,7 +108,7 @@ static int begin_put(struct files *f, const char *path, mode_t mode, uint32_t fl
 				.flags = flags };
 
 	*out_ref = put.head.ref;
-	return ask(f, &put, sizeof(put), path, strlen(path), e);
+	return files_ask(f, &put, sizeof(put), path, strlen(path), e);
 }
 
 /* Kept out of the functions that recurse: with its buffer they would need 60 KiB of stack a level. */
@@ -131,30 +131,30 @@ OUT_OF_LINE static int send_file(struct files *f, int src_fd, const char *path, 
 		if (send_data(f, ref, bytes, (size_t)n, e) < 0)
 			return err_in(e, "put %.80s", path);
 		*out_bytes += (uint64_t)n;
-		if (collect(f, e) < 0)
+		if (files_collect(f, e) < 0)
 			return -1;
 	} while (n > 0);
 	return 0;
 }
 
-static int put(struct files *f, int src_fd, const char *path, mode_t mode, uint32_t flags,
+static int files_do_put(struct files *f, int src_fd, const char *path, mode_t mode, uint32_t flags,
 	       struct err *e)
 {
 	uint64_t bytes = 0;
 
 	if (send_file(f, src_fd, path, mode, flags, &bytes, e) < 0)
 		return -1;
-	return settle(f, 0, e);
+	return files_settle(f, 0, e);
 }
 
 int files_put(struct files *f, int src_fd, const char *path, mode_t mode, struct err *e)
 {
-	return put(f, src_fd, path, mode, 0, e);
+	return files_do_put(f, src_fd, path, mode, 0, e);
 }
 
 int files_put_new(struct files *f, int src_fd, const char *path, mode_t mode, struct err *e)
 {
-	return put(f, src_fd, path, mode, WIRE_PUT_NEW, e);
+	return files_do_put(f, src_fd, path, mode, WIRE_PUT_NEW, e);
 }
 
 int files_put_bytes(struct files *f, const void *bytes, size_t n, const char *path, mode_t mode,
@@ -173,7 +173,7 @@ int files_put_bytes(struct files *f, const void *bytes, size_t n, const char *pa
 	}
 	if (send_data(f, ref, NULL, 0, e) < 0)
 		return err_in(e, "put %.80s", path);
-	return settle(f, 0, e);
+	return files_settle(f, 0, e);
 }
 
 /* ---- trees ---- */
@@ -201,7 +201,7 @@ static int walk_into(struct walk *w, int dir_fd, const char *name, mode_t mode, 
 		return err_set(e, ERR_LIMIT, "folders deeper than %d levels: %.60s...",
 			       FILES_DEPTH_MAX, w->path);
 	w->tally->folders++;
-	if (ask(w->f, &mk, sizeof(mk), w->path, w->len, e) < 0)
+	if (files_ask(w->f, &mk, sizeof(mk), w->path, w->len, e) < 0)
 		return -1;
 	w->depth++;
 	rc = walk_folder(w, fd, e);
@@ -220,7 +220,7 @@ OUT_OF_LINE static int walk_link(struct walk *w, int dir_fd, const char *name, s
 	tail[n] = 0;
 	memcpy(tail + n + 1, w->path, w->len);
 	w->tally->links++;
-	return ask(w->f, &head, sizeof(head), tail, (size_t)n + 1 + w->len, e);
+	return files_ask(w->f, &head, sizeof(head), tail, (size_t)n + 1 + w->len, e);
 }
 
 static int walk_file(struct walk *w, int dir_fd, const char *name, struct err *e)
@@ -298,7 +298,7 @@ int files_put_tree(struct files *f, int dir_fd, const char *to, struct files_tal
 	w.len = (size_t)snprintf(w.path, sizeof(w.path), "%s", to);
 	if (walk_folder(&w, dir_fd, e) < 0)
 		return -1;
-	return settle(f, 0, e);
+	return files_settle(f, 0, e);
 }
 
 /* ---- out of the box ---- */
@@ -327,10 +327,10 @@ int files_get(struct files *f, const char *path, int to_fd, uint64_t max, uint64
 
 	*out_bytes = 0;
 	if (sock_send(f->fd, &get, sizeof(get), path, strlen(path), NULL, 0, e) < 0 ||
-	    receive(f, WIRE_ENTRY, buf, e) < 0)
+	    files_receive(f, WIRE_ENTRY, buf, e) < 0)
 		return err_in(e, "get %.80s", path);
 	do {
-		n = receive(f, WIRE_DATA, buf, e);
+		n = files_receive(f, WIRE_DATA, buf, e);
 		if (n < 0)
 			return err_in(e, "get %.80s", path);
 		n -= (int)sizeof(struct frame);
@@ -356,7 +356,7 @@ int files_changes(struct files *f, const struct files_changes *want, struct err 
 
 	if (sock_send(f->fd, &head, sizeof(head), NULL, 0, NULL, 0, e) < 0)
 		return err_in(e, "changes");
-	while ((n = receive(f, WIRE_ENTRY, buf, e)) > 0) {
+	while ((n = files_receive(f, WIRE_ENTRY, buf, e)) > 0) {
 		buf[n] = 0;
 		want->each(want->ctx, (const struct wire_entry *)buf,
 			   buf + sizeof(struct wire_entry));

@@ -18,7 +18,7 @@ struct frame_conn_item {
 /* The one whose frames are being handled: a handler may close it, and free what it lives in. */
 static struct frame_conn *reading;
 
-static void arm(struct frame_conn *p)
+static void frame_arm(struct frame_conn *p)
 {
 	watch_want(&p->watch, (p->paused ? 0 : LOOP_READ) | (p->first ? LOOP_WRITE : 0));
 }
@@ -47,7 +47,7 @@ void frame_conn_fini(struct frame_conn *p)
 	own_close_fd(&p->fd);
 }
 
-static void gone(struct frame_conn *p, const struct err *why)
+static void frame_gone(struct frame_conn *p, const struct err *why)
 {
 	frame_conn_fini(p);
 	p->on_gone(p, why);
@@ -55,7 +55,7 @@ static void gone(struct frame_conn *p, const struct err *why)
 
 /* ---- out ---- */
 
-static void enqueue(struct frame_conn *p, const void *body, size_t n, const void *tail, size_t tail_n,
+static void frame_enqueue(struct frame_conn *p, const void *body, size_t n, const void *tail, size_t tail_n,
 		    int take_fd)
 {
 	struct frame_conn_item *i = malloc(sizeof(*i) + n + tail_n);
@@ -72,7 +72,7 @@ static void enqueue(struct frame_conn *p, const void *body, size_t n, const void
 		p->first = i;
 	p->last = i;
 	p->queued += i->len;
-	arm(p);
+	frame_arm(p);
 }
 
 static int is_full(const struct err *e)
@@ -97,11 +97,11 @@ int frame_conn_send(struct frame_conn *p, const void *body, size_t n, const void
 	if (p->queued + n + tail_n > FRAME_CONN_QUEUE)
 		shutdown(p->fd, SHUT_RDWR); /* it does not listen: end of file, told from the loop */
 	else
-		enqueue(p, body, n, tail, tail_n, steal_fd(&fd));
+		frame_enqueue(p, body, n, tail, tail_n, steal_fd(&fd));
 	return 0;
 }
 
-static void flush(struct frame_conn *p)
+static void frame_flush(struct frame_conn *p)
 {
 	struct err e;
 
@@ -117,7 +117,7 @@ static void flush(struct frame_conn *p)
 		free(i);
 	}
 	p->last = NULL;
-	arm(p);
+	frame_arm(p);
 }
 
 /* ---- in ---- */
@@ -136,7 +136,7 @@ static int take_one(struct frame_conn *p)
 	if (n <= 0) {
 		if (n == 0)
 			err_set(&e, ERR_NOT_FOUND, "the other side has left");
-		gone(p, &e);
+		frame_gone(p, &e);
 		return 0;
 	}
 	buf[n] = 0;
@@ -145,13 +145,13 @@ static int take_one(struct frame_conn *p)
 	return 1;
 }
 
-static void ready(struct watch *w, unsigned what)
+static void frame_ready(struct watch *w, unsigned what)
 {
 	struct frame_conn *p = loop_owner(w, struct frame_conn, watch);
 	struct loop *l = w->loop;
 
 	if (what == LOOP_WRITE) {
-		flush(p);
+		frame_flush(p);
 		return;
 	}
 	reading = p;
@@ -166,13 +166,13 @@ void frame_conn_pause(struct frame_conn *p, int paused)
 	if (p->fd < 0 || p->paused == paused)
 		return;
 	p->paused = paused;
-	arm(p);
+	frame_arm(p);
 }
 
 void frame_conn_init(struct frame_conn *p, struct loop *l, int take_fd)
 {
 	*p = (struct frame_conn){ .fd = take_fd };
 	fcntl(take_fd, F_SETFL, fcntl(take_fd, F_GETFL) | O_NONBLOCK);
-	watch_init(&p->watch, l, take_fd, ready);
-	arm(p);
+	watch_init(&p->watch, l, take_fd, frame_ready);
+	frame_arm(p);
 }

@@ -33,7 +33,7 @@ void init_conn_remove_call(struct init_call *x)
 	x->next = NULL;
 }
 
-static struct init_call *find(const struct init_conn *l, uint32_t ref)
+static struct init_call *conn_find(const struct init_conn *l, uint32_t ref)
 {
 	struct init_call *x = l->listeners;
 
@@ -44,7 +44,7 @@ static struct init_call *find(const struct init_conn *l, uint32_t ref)
 
 uint32_t init_conn_new_ref(struct init_conn *l)
 {
-	while (find(l, l->next_ref))
+	while (conn_find(l, l->next_ref))
 		l->next_ref++;
 	return l->next_ref++;
 }
@@ -60,7 +60,7 @@ static void tell_lost(struct init_conn *l)
 	}
 }
 
-static void lose(struct init_conn *l, const struct err *why)
+static void conn_lose(struct init_conn *l, const struct err *why)
 {
 	tell_lost(l);
 	l->on_gone(l, why);
@@ -69,7 +69,7 @@ static void lose(struct init_conn *l, const struct err *why)
 /* ---- in ---- */
 
 /* What a box says is not believed: only bytes that were asked for, each once, in order. */
-static int output(struct init_call *x, const struct wire_output *f, size_t n)
+static int conn_output(struct init_call *x, const struct wire_output *f, size_t n)
 {
 	unsigned s = f->stream;
 
@@ -82,7 +82,7 @@ static int output(struct init_call *x, const struct wire_output *f, size_t n)
 	return 0;
 }
 
-static int reading(struct init_call *x, const struct wire_reading *f)
+static int conn_reading(struct init_call *x, const struct wire_reading *f)
 {
 	if (f->stream == WIRE_NO_STREAM)
 		return 0;
@@ -94,7 +94,7 @@ static int reading(struct init_call *x, const struct wire_reading *f)
 	return 0;
 }
 
-static void exited(struct init_call *x, const struct frame *f)
+static void conn_exited(struct init_call *x, const struct frame *f)
 {
 	struct wire_exit end;
 
@@ -113,7 +113,7 @@ static void told_room(struct init_call *x, const struct wire_room *f)
 		x->on->room(x, f->until);
 }
 
-static void refused(struct init_call *x, const struct frame *f)
+static void conn_refused(struct init_call *x, const struct frame *f)
 {
 	struct err e;
 
@@ -122,13 +122,13 @@ static void refused(struct init_call *x, const struct frame *f)
 		x->on->refused(x, &e);
 }
 
-static int hear(struct init_call *x, const struct frame *f, size_t len, int *fd)
+static int conn_hear(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	switch (f->type) {
 	case WIRE_OUTPUT:
-		return output(x, (const struct wire_output *)f, len - sizeof(struct wire_output));
+		return conn_output(x, (const struct wire_output *)f, len - sizeof(struct wire_output));
 	case WIRE_READING:
-		return reading(x, (const struct wire_reading *)f);
+		return conn_reading(x, (const struct wire_reading *)f);
 	case WIRE_STARTED:
 		if (x->on->started)
 			x->on->started(x, ((const struct wire_started *)f)->pid);
@@ -137,10 +137,10 @@ static int hear(struct init_call *x, const struct frame *f, size_t len, int *fd)
 		told_room(x, (const struct wire_room *)f);
 		return 0;
 	case WIRE_EXIT:
-		exited(x, f);
+		conn_exited(x, f);
 		return 0;
 	case WIRE_ERROR:
-		refused(x, f);
+		conn_refused(x, f);
 		return 0;
 	default:
 		if (x->on->answer)
@@ -153,19 +153,19 @@ static void on_frame(struct frame_conn *p, const struct frame *f, size_t len, in
 {
 	struct init_conn *l = loop_owner(p, struct init_conn, post);
 	/* An EXEC names its exec, not the question. */
-	struct init_call *x = f->type == WIRE_EXEC ? l->lister : find(l, f->ref);
+	struct init_call *x = f->type == WIRE_EXEC ? l->lister : conn_find(l, f->ref);
 	struct err e;
 
-	if (!x || hear(x, f, len, fd) == 0)
+	if (!x || conn_hear(x, f, len, fd) == 0)
 		return;
 	err_set(&e, ERR_INVALID, "box %s: output that was not asked for", l->box);
 	frame_conn_fini(&l->post);
-	lose(l, &e);
+	conn_lose(l, &e);
 }
 
 static void on_gone(struct frame_conn *p, const struct err *why)
 {
-	lose(loop_owner(p, struct init_conn, post), why);
+	conn_lose(loop_owner(p, struct init_conn, post), why);
 }
 
 /* ---- life ---- */

@@ -17,7 +17,7 @@ struct keeper_call {
 	char bytes[]; /* the question, to be asked again of the next keeper */
 };
 
-static struct keeper_call *take(struct keeper_client *o, uint32_t ref)
+static struct keeper_call *keeper_take(struct keeper_client *o, uint32_t ref)
 {
 	for (struct keeper_call **at = &o->asks; *at; at = &(*at)->next) {
 		struct keeper_call *a = *at;
@@ -33,7 +33,7 @@ static struct keeper_call *take(struct keeper_client *o, uint32_t ref)
 	return NULL;
 }
 
-static void answer(struct keeper_call *a, const struct frame *f, size_t len, int *fd)
+static void keeper_answer(struct keeper_call *a, const struct frame *f, size_t len, int *fd)
 {
 	struct err e;
 
@@ -53,11 +53,11 @@ static void answer(struct keeper_call *a, const struct frame *f, size_t len, int
 static void on_frame(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
 	struct keeper_client *o = loop_owner(p, struct keeper_client, post);
-	struct keeper_call *a = take(o, f->ref);
+	struct keeper_call *a = keeper_take(o, f->ref);
 
 	if (!a)
 		return;
-	answer(a, f, len, fd);
+	keeper_answer(a, f, len, fd);
 	free(a);
 }
 

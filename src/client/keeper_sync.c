@@ -12,7 +12,7 @@
 
 enum { ASK_AGAIN = 5, ASK_PAUSE_US = 20000 };
 
-static int reopen(struct keeper_sync *k, struct err *e)
+static int keeper_reopen(struct keeper_sync *k, struct err *e)
 {
 	char dir[256], path[300];
 	int fd;
@@ -37,7 +37,7 @@ static int reopen(struct keeper_sync *k, struct err *e)
 int keeper_sync_open(struct keeper_sync *k, int start, struct err *e)
 {
 	*k = (struct keeper_sync){ .fd = -1, .next_ref = 1, .start = start };
-	return reopen(k, e);
+	return keeper_reopen(k, e);
 }
 
 void keeper_sync_close(struct keeper_sync *k)
@@ -61,7 +61,7 @@ int wire_error_read(const struct wire_error *said, struct err *e)
 }
 
 /* One frame; the first descriptor of it, the rest closed. */
-static int receive(struct keeper_sync *k, void *buf, int *out_fd, struct err *e)
+static int keeper_receive(struct keeper_sync *k, void *buf, int *out_fd, struct err *e)
 {
 	int fds[WIRE_FDS], n;
 	unsigned nfds = WIRE_FDS;
@@ -105,7 +105,7 @@ int link_hear(struct keeper_sync *k, uint32_t ref, struct answer *a, struct err 
 
 	for (;;) {
 		auto_fd int fd = -1;
-		int n = receive(k, buf, &fd, e);
+		int n = keeper_receive(k, buf, &fd, e);
 
 		if (n < 0)
 			return -1;
@@ -137,7 +137,7 @@ int link_ask(struct keeper_sync *k, void *ask, size_t ask_len, struct answer *a,
 			return -1;
 		if (tries > 0)
 			usleep(ASK_PAUSE_US);
-		if (reopen(k, e) < 0)
+		if (keeper_reopen(k, e) < 0)
 			return -1;
 	}
 	return 0;

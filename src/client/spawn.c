@@ -113,7 +113,7 @@ static int fork_keeper(const char *run_dir, int log, int ready, pid_t *out_keepe
 }
 
 /* It speaks once: "R", or "E" and a text. End of file without either means it died. */
-static int hear(int ready, const char *run_dir, struct err *e)
+static int spawn_hear(int ready, const char *run_dir, struct err *e)
 {
 	struct pollfd p = { .fd = ready, .events = POLLIN };
 	char said[sizeof(e->msg)];
@@ -184,7 +184,7 @@ int spawn_keeper(const char *run_dir, const char *sock_path, struct err *e)
 	if (fork_keeper(run_dir, log, say_fd, &keeper, e) < 0)
 		return -1;
 	own_close_fd(&say_fd); /* or we would never see the end of file */
-	if (hear(hear_fd, run_dir, e) == 0)
+	if (spawn_hear(hear_fd, run_dir, e) == 0)
 		return 0;
 	kill(keeper, SIGKILL); /* one that does not come to an end would be there for ever */
 	return -1;

@@ -12,7 +12,7 @@
 enum { FIRST = 3 };
 
 /* A number from the environment. -1: not set, -2: not a number. */
-static long number(const char *name)
+static long activation_number(const char *name)
 {
 	const char *text = getenv(name);
 	char *end;
@@ -25,14 +25,14 @@ static long number(const char *name)
 	return errno || *end || n < 0 || *text < '0' || *text > '9' ? -2 : n;
 }
 
-static void forget(void)
+static void activation_forget(void)
 {
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
 }
 
-static int check(int fd, struct err *e)
+static int activation_check(int fd, struct err *e)
 {
 	int flags = fcntl(fd, F_GETFL), listening = 0, type = 0;
 
@@ -51,9 +51,9 @@ static int check(int fd, struct err *e)
 
 int activation_take(int out_fds[ACTIVATION_MOST], struct err *e)
 {
-	long pid = number("LISTEN_PID"), count = number("LISTEN_FDS");
+	long pid = activation_number("LISTEN_PID"), count = activation_number("LISTEN_FDS");
 
-	forget();
+	activation_forget();
 	if (pid == -2 || count == -2)
 		return err_set(e, ERR_INVALID, "LISTEN_PID or LISTEN_FDS is not a number");
 	if (pid != getpid() || count <= 0)
@@ -62,7 +62,7 @@ int activation_take(int out_fds[ACTIVATION_MOST], struct err *e)
 		return err_set(e, ERR_LIMIT, "LISTEN_FDS is %ld; at most %d are taken", count,
 			       ACTIVATION_MOST);
 	for (int i = 0; i < count; i++)
-		if (check(FIRST + i, e) < 0)
+		if (activation_check(FIRST + i, e) < 0)
 			return -1;
 	for (int i = 0; i < count; i++)
 		out_fds[i] = FIRST + i;

@@ -17,7 +17,7 @@
 
 /* ---- text ---- */
 
-static int refuse(struct err *e, const char *text, const char *why)
+static int addr_refuse(struct err *e, const char *text, const char *why)
 {
 	return err_set(e, ERR_INVALID, "address '%.60s' %s; " EXAMPLES, text, why);
 }
@@ -25,7 +25,7 @@ static int refuse(struct err *e, const char *text, const char *why)
 static int parse_unix(struct addr *a, const char *text, const char *path, struct err *e)
 {
 	if (*path != '/')
-		return refuse(e, text, "has no absolute path");
+		return addr_refuse(e, text, "has no absolute path");
 	if (strlen(path) >= sizeof(a->local.sun_path))
 		return err_set(e, ERR_INVALID,
 			       "address '%.60s...' has %zu bytes of path; at most %zu fit", text,
@@ -78,7 +78,7 @@ static int parse_v4(struct addr *a, const char *host)
 }
 
 /* The part before the port, without brackets. -1: there is no such part. */
-static int split(const char *text, char host[64], const char **port, int *bracketed)
+static int addr_split(const char *text, char host[64], const char **port, int *bracketed)
 {
 	const char *colon = strrchr(text, ':'), *end = colon;
 
@@ -106,19 +106,19 @@ static int parse_tcp(struct addr *a, const char *text, struct err *e)
 	char host[64];
 	uint16_t port;
 
-	if (split(text, host, &port_text, &bracketed) < 0)
-		return refuse(e, text, "has no port, or nothing to split it from");
+	if (addr_split(text, host, &port_text, &bracketed) < 0)
+		return addr_refuse(e, text, "has no port, or nothing to split it from");
 	if (parse_port(port_text, &port) < 0)
-		return refuse(e, text, "has a port that is not 0 to 65535");
+		return addr_refuse(e, text, "has a port that is not 0 to 65535");
 	if (!*host && !bracketed) {
 		a->everywhere = 1;
 		strcpy(host, "::");
 		bracketed = 1;
 	}
 	if (!bracketed && strchr(host, ':'))
-		return refuse(e, text, "has an IPv6 address without brackets");
+		return addr_refuse(e, text, "has an IPv6 address without brackets");
 	if ((bracketed ? parse_v6(a, host) : parse_v4(a, host)) < 0)
-		return refuse(e, text,
+		return addr_refuse(e, text,
 			      isalpha((unsigned char)*host) && !bracketed
 				      ? "has a name; only localhost is known without a resolver"
 				      : "has no address of IPv4 or IPv6");
@@ -157,7 +157,7 @@ int addr_parse(struct addr *out, const char *text, struct err *e)
 
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 127)
-			return refuse(e, "", "has a blank or a control character in it");
+			return addr_refuse(e, "", "has a blank or a control character in it");
 	if ((strncmp(text, "unix:", 5) == 0 ? parse_unix(&a, text, text + 5, e)
 					    : parse_tcp(&a, text, e)) < 0)
 		return -1;
@@ -194,7 +194,7 @@ static unsigned port_of(const struct addr *a)
 }
 
 /* The inode of a socket that listens on the port, from /proc/net/tcp or tcp6. 0: none seen. */
-static unsigned long listener(const char *table, unsigned port)
+static unsigned long addr_listener(const char *table, unsigned port)
 {
 	unsigned long inode, found = 0;
 	unsigned at, state;
@@ -212,7 +212,7 @@ static unsigned long listener(const char *table, unsigned port)
 	return found;
 }
 
-static int holds(int fds, const char *link)
+static int addr_holds(int fds, const char *link)
 {
 	auto_fd int again = openat(fds, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = again < 0 ? NULL : fdopendir(again);
@@ -255,13 +255,13 @@ static void name_process(const char *pid, char *out, size_t size)
 /* " by nginx (pid 412)", or nothing if /proc does not tell. */
 static void find_owner(unsigned port, char *out, size_t size)
 {
-	unsigned long inode = listener("/proc/net/tcp", port);
+	unsigned long inode = addr_listener("/proc/net/tcp", port);
 	struct dirent *entry;
 	char link[64];
 	DIR *proc;
 
 	*out = 0;
-	inode = inode ? inode : listener("/proc/net/tcp6", port);
+	inode = inode ? inode : addr_listener("/proc/net/tcp6", port);
 	proc = inode ? opendir("/proc") : NULL;
 	if (!proc)
 		return;
@@ -274,7 +274,7 @@ static void find_owner(unsigned port, char *out, size_t size)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%s/fd", entry->d_name);
 		fds = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fds >= 0 && holds(fds, link))
+		if (fds >= 0 && addr_holds(fds, link))
 			name_process(entry->d_name, out, size);
 	}
 	closedir(proc);

@@ -11,7 +11,7 @@
 
 enum { AGAIN_MS = 500 };
 
-static _Noreturn void become(int link, const char *name, void (*be)(void *ctx), void *ctx)
+static _Noreturn void child_do_become(int link, const char *name, void (*be)(void *ctx), void *ctx)
 {
 	sigset_t none;
 
@@ -38,7 +38,7 @@ int child_start(struct child *a, const char *name, void (*be)(void *ctx), void *
 	fflush(NULL);
 	a->pid = fork();
 	if (a->pid == 0)
-		become(pair[1], name, be, ctx);
+		child_do_become(pair[1], name, be, ctx);
 	close(pair[1]);
 	a->link = pair[0];
 	if (a->pid > 0)

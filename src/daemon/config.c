@@ -18,7 +18,7 @@
 
 enum { MOST_ITEMS = 64, LONGEST_TEXT = 4096, LONGEST_NAME = 64 };
 
-static char *copy(const char *text)
+static char *config_copy(const char *text)
 {
 	char *p = strdup(text);
 
@@ -66,7 +66,7 @@ static int check_text(const struct config_row *r, const char *text, struct err *
 }
 
 /* A range as it would be written. */
-static const char *said(const struct config_row *r, uint64_t n, char out[UNITS_TEXT])
+static const char *config_said(const struct config_row *r, uint64_t n, char out[UNITS_TEXT])
 {
 	if (r->type == CONFIG_SIZE)
 		return units_size(out, n);
@@ -99,7 +99,7 @@ static int read_number(const struct config_row *r, const char *text, uint64_t *o
 	*out = r->type == CONFIG_SIZE ? *out : small;
 	if (*out < r->lowest || *out > r->highest)
 		return err_set(e, ERR_INVALID, "'%.40s' is out of range: %s to %s", text,
-			       said(r, r->lowest, low), said(r, r->highest, high));
+			       config_said(r, r->lowest, low), config_said(r, r->highest, high));
 	return 0;
 }
 
@@ -150,7 +150,7 @@ static int read_list(const struct config_row *r, const char *text, struct config
 static int read_text(const struct config_row *r, const char *text, struct config_value *v,
 		     struct err *e)
 {
-	v->text = copy(text);
+	v->text = config_copy(text);
 	switch (r->type) {
 	case CONFIG_TEXT:
 	case CONFIG_PATH:
@@ -168,11 +168,11 @@ static int read_text(const struct config_row *r, const char *text, struct config
 }
 
 /* The setting gets this value, or the error names its place. */
-static int set(struct config *c, enum config_key key, const char *text, enum config_from from,
+static int config_set(struct config *c, enum config_key key, const char *text, enum config_from from,
 	       const char *where, struct err *e)
 {
 	const struct config_row *r = &config_rows[key];
-	struct config_value v = { .from = from, .where = copy(where) };
+	struct config_value v = { .from = from, .where = config_copy(where) };
 
 	if (text && read_text(r, text, &v, e) < 0) {
 		value_fini(&v);
@@ -259,7 +259,7 @@ struct file {
 	struct err *e;
 };
 
-static int unknown(const struct file *f, const struct toml_node *n, const char *name)
+static int config_unknown(const struct file *f, const struct toml_node *n, const char *name)
 {
 	const char *close = n->type == TOML_TABLE ? nearest_section(name) : config_nearest(name);
 	char shown[SHOWN];
@@ -347,7 +347,7 @@ static int take_node(const struct file *f, const struct toml_node *n, enum confi
 		return wrong_type(f, n, r);
 	buf_printf(&where, "%s:%u", f->path, n->line);
 	/* An empty list says: none. */
-	return set(f->c, key, n->type == TOML_ARRAY && !n->in.count ? NULL : buf_str(&text),
+	return config_set(f->c, key, n->type == TOML_ARRAY && !n->in.count ? NULL : buf_str(&text),
 		   FROM_FILE, buf_str(&where), f->e);
 }
 
@@ -365,7 +365,7 @@ static int take_table(const struct file *f, const struct toml_node *table, const
 		int key, rc;
 
 		if (!is_name(n) || strlen(prefix) + n->key_len + 1 >= sizeof(name))
-			return unknown(f, n, n->key);
+			return config_unknown(f, n, n->key);
 		snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "." : "", n->key);
 		key = config_find(name);
 		if (key >= 0)
@@ -373,7 +373,7 @@ static int take_table(const struct file *f, const struct toml_node *table, const
 		else if (n->type == TOML_TABLE && is_section(name))
 			rc = take_table(f, n, name);
 		else
-			rc = unknown(f, n, name);
+			rc = config_unknown(f, n, name);
 		if (rc < 0)
 			return -1;
 	}
@@ -422,7 +422,7 @@ static int take_file(struct config *c, const char *path, int fd, int project, st
 		return -1;
 	}
 	assert(c->nfiles < ARRAY_LEN(c->files));
-	c->files[c->nfiles++] = copy(path);
+	c->files[c->nfiles++] = config_copy(path);
 	rc = take_table(&f, doc.root, "");
 	toml_fini(&doc);
 	return rc;
@@ -507,7 +507,7 @@ static int load_env(struct config *c, struct err *e)
 
 		/* Empty is how a shell says: not set. */
 		if (text && *text &&
-		    set(c, (enum config_key)i, text, FROM_ENV, config_rows[i].env, e) < 0)
+		    config_set(c, (enum config_key)i, text, FROM_ENV, config_rows[i].env, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -541,7 +541,7 @@ static int load_given(struct config *c, const struct config_source *src, struct 
 			return err_in(e, "--%s", config_rows[key].flag);
 		buf_puts(&text, src->given[i].text);
 		snprintf(where, sizeof(where), "--%s", config_rows[key].flag);
-		if (set(c, key, buf_str(&text), FROM_FLAG, where, e) < 0)
+		if (config_set(c, key, buf_str(&text), FROM_FLAG, where, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -552,7 +552,7 @@ static int load_defaults(struct config *c, struct err *e)
 	for (unsigned i = 0; i < CONFIG_NKEYS; i++) {
 		const char *text = config_rows[i].otherwise;
 
-		if (set(c, (enum config_key)i, text && *text != '$' ? text : NULL, FROM_DEFAULT,
+		if (config_set(c, (enum config_key)i, text && *text != '$' ? text : NULL, FROM_DEFAULT,
 			"default", e) < 0)
 			return -1;
 	}
@@ -560,7 +560,7 @@ static int load_defaults(struct config *c, struct err *e)
 }
 
 /* Where this user keeps such things; NULL: nowhere. */
-static const char *folder(const char *system, const char *var, const char *below_home, char *out,
+static const char *config_folder(const char *system, const char *var, const char *below_home, char *out,
 			  size_t size)
 {
 	const char *user = folder_var(var), *home = below_home ? folder_var("HOME") : NULL;
@@ -584,23 +584,23 @@ static int fill_folders(struct config *c, struct err *e)
 
 	if (!c->values[CONFIG_RUN].text &&
 	    (run_dir_find(dir, sizeof(dir), e) < 0 ||
-	     set(c, CONFIG_RUN, dir, FROM_DEFAULT, "default", e) < 0))
+	     config_set(c, CONFIG_RUN, dir, FROM_DEFAULT, "default", e) < 0))
 		return -1;
 	if (!c->values[CONFIG_STATE].text &&
-	    set(c, CONFIG_STATE,
-		folder("/var/lib/atoll", "XDG_STATE_HOME", ".local/state", dir, sizeof(dir)),
+	    config_set(c, CONFIG_STATE,
+		config_folder("/var/lib/atoll", "XDG_STATE_HOME", ".local/state", dir, sizeof(dir)),
 		FROM_DEFAULT, "default", e) < 0)
 		return -1;
 	if (c->values[CONFIG_SOCKET].text || !c->values[CONFIG_RUN].text ||
 	    snprintf(dir, sizeof(dir), "%s/atoll.sock", c->values[CONFIG_RUN].text) >=
 		    (int)sizeof(dir))
 		return 0;
-	return set(c, CONFIG_SOCKET, dir, FROM_DEFAULT, "default", e);
+	return config_set(c, CONFIG_SOCKET, dir, FROM_DEFAULT, "default", e);
 }
 
 /* ---- what must hold between settings ---- */
 
-static int clash(const struct config *c, enum config_key a, enum config_key b, const char *why,
+static int config_clash(const struct config *c, enum config_key a, enum config_key b, const char *why,
 		 struct err *e)
 {
 	return err_set(e, ERR_INVALID, "%s (%.70s) and %s (%.70s): %s", config_rows[a].name,
@@ -610,20 +610,20 @@ static int clash(const struct config *c, enum config_key a, enum config_key b, c
 static int check_together(const struct config *c, struct err *e)
 {
 	if (!config_text(c, CONFIG_TLS_CERT) != !config_text(c, CONFIG_TLS_KEY))
-		return clash(c, CONFIG_TLS_CERT, CONFIG_TLS_KEY,
+		return config_clash(c, CONFIG_TLS_CERT, CONFIG_TLS_KEY,
 			     "one does not work without the other", e);
 	if (config_number(c, CONFIG_DEFAULT_LIFETIME) > config_number(c, CONFIG_MAX_LIFETIME))
-		return clash(c, CONFIG_DEFAULT_LIFETIME, CONFIG_MAX_LIFETIME,
+		return config_clash(c, CONFIG_DEFAULT_LIFETIME, CONFIG_MAX_LIFETIME,
 			     "the default is above the maximum", e);
 	/* A signature alone proves little: a token for somebody else must not open this door. */
 	if (config_text(c, CONFIG_OIDC_ISSUER) && !config_text(c, CONFIG_OIDC_JWKS))
-		return clash(c, CONFIG_OIDC_ISSUER, CONFIG_OIDC_JWKS,
+		return config_clash(c, CONFIG_OIDC_ISSUER, CONFIG_OIDC_JWKS,
 			     "tokens need the signer's keys", e);
 	if (config_text(c, CONFIG_OIDC_JWKS) && !config_text(c, CONFIG_OIDC_ISSUER))
-		return clash(c, CONFIG_OIDC_JWKS, CONFIG_OIDC_ISSUER,
+		return config_clash(c, CONFIG_OIDC_JWKS, CONFIG_OIDC_ISSUER,
 			     "keys sign for many, whose tokens count must be said", e);
 	if (config_text(c, CONFIG_OIDC_ISSUER) && !config_text(c, CONFIG_OIDC_AUDIENCE))
-		return clash(c, CONFIG_OIDC_ISSUER, CONFIG_OIDC_AUDIENCE,
+		return config_clash(c, CONFIG_OIDC_ISSUER, CONFIG_OIDC_AUDIENCE,
 			     "tokens for somebody else must not count", e);
 	return 0;
 }

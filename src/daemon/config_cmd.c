@@ -82,7 +82,7 @@ static void show_json(const struct config *c)
 	json_decref(doc);
 }
 
-static int widest(const struct config *c, int names)
+static int config_widest(const struct config *c, int names)
 {
 	char shown[CONFIG_SHOWN];
 	size_t width = 0;
@@ -98,7 +98,7 @@ static int widest(const struct config *c, int names)
 
 static void show_lines(const struct config *c, int origin)
 {
-	int name = widest(c, 1), value = widest(c, 0);
+	int name = config_widest(c, 1), value = config_widest(c, 0);
 	char shown[CONFIG_SHOWN];
 
 	for (unsigned i = 0; i < CONFIG_NKEYS; i++) {
@@ -113,7 +113,7 @@ static void show_lines(const struct config *c, int origin)
 	}
 }
 
-static int show(const struct cli *cli, const struct args *a, const struct config *c)
+static int config_show(const struct cli *cli, const struct args *a, const struct config *c)
 {
 	if (cli->json)
 		show_json(c);
@@ -137,7 +137,7 @@ static int no_such_setting(const struct cli *cli, const char *name)
 	return cli_error_print(&t, cli->json, STATUS_NOT_FOUND);
 }
 
-static int get(const struct cli *cli, const struct args *a, const struct config *c)
+static int config_get(const struct cli *cli, const struct args *a, const struct config *c)
 {
 	int found = config_find(a->words[1]);
 	enum config_key key = (enum config_key)found;
@@ -167,7 +167,7 @@ static int get(const struct cli *cli, const struct args *a, const struct config 
 
 /* ---- check ---- */
 
-static int check(const struct cli *cli, const struct args *a, const struct config *c)
+static int config_check(const struct cli *cli, const struct args *a, const struct config *c)
 {
 	unsigned set = 0;
 
@@ -196,9 +196,9 @@ static const struct part {
 	unsigned least, most; /* words behind it */
 	int (*run)(const struct cli *cli, const struct args *a, const struct config *c);
 } parts[] = {
-	{ "show", 0, 0, show },
-	{ "get", 1, 1, get },
-	{ "check", 0, 1, check },
+	{ "show", 0, 0, config_show },
+	{ "get", 1, 1, config_get },
+	{ "check", 0, 1, config_check },
 };
 
 static const struct part *find_part(const struct args *a)
@@ -210,7 +210,7 @@ static const struct part *find_part(const struct args *a)
 	return NULL;
 }
 
-static int config(const struct cli *cli, const struct args *a)
+static int config_config(const struct cli *cli, const struct args *a)
 {
 	struct config_source src = { .file = args_text(a, SETTINGS_FILE, NULL), .client = 1 };
 	const struct part *part = find_part(a);
@@ -224,7 +224,7 @@ static int config(const struct cli *cli, const struct args *a)
 		cli_error_hint(&t, "list", "atoll config show");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
-	if (part->run == check && a->nwords > 1) {
+	if (part->run == config_check && a->nwords > 1) {
 		src.file = a->words[1];
 		src.no_env = 1; /* the file by itself: it may be for another machine */
 	}
@@ -255,5 +255,5 @@ const struct command verb_config = {
 	.words = "show get check",
 	.max_words = 2,
 	.examples = examples,
-	.run = config,
+	.run = config_config,
 };

@@ -89,7 +89,7 @@ static int allow_sockets(scmp_filter_ctx ctx, int nr)
 	return rc;
 }
 
-static int allow(scmp_filter_ctx ctx, const char *name)
+static int confine_allow(scmp_filter_ctx ctx, const char *name)
 {
 	int nr = seccomp_syscall_resolve_name(name), rc;
 
@@ -115,7 +115,7 @@ static int load_filter(const struct confine_step *rows, unsigned nrows, struct e
 
 		snprintf(calls, sizeof(calls), "%s", rows[i].calls);
 		for (char *c = strtok_r(calls, " ", &rest); c && rc == 0; c = strtok_r(NULL, " ", &rest))
-			rc = allow(ctx, c);
+			rc = confine_allow(ctx, c);
 	}
 	/* glibc falls back to clone, whose flags a filter can see. */
 	if (rc == 0)
@@ -130,7 +130,7 @@ static int load_filter(const struct confine_step *rows, unsigned nrows, struct e
 	return 0;
 }
 
-static int drop(uid_t uid, gid_t gid, struct err *e)
+static int confine_drop(uid_t uid, gid_t gid, struct err *e)
 {
 	uid_t r, ef, s;
 
@@ -146,7 +146,7 @@ static int drop(uid_t uid, gid_t gid, struct err *e)
 
 int confine_enter(uid_t uid, gid_t gid, const char *folder, struct err *e)
 {
-	if (drop(uid, gid, e) < 0)
+	if (confine_drop(uid, gid, e) < 0)
 		return -1;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(e, "no new privileges");
@@ -162,7 +162,7 @@ int confine_enter(uid_t uid, gid_t gid, const char *folder, struct err *e)
 /* No file at all. */
 static int enter_bare(uid_t uid, gid_t gid, const struct confine_step *rows, unsigned nrows, struct err *e)
 {
-	if (drop(uid, gid, e) < 0)
+	if (confine_drop(uid, gid, e) < 0)
 		return -1;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(e, "no new privileges");

@@ -33,9 +33,9 @@ struct finding {
 	char fix[240];
 };
 
-static void say(struct finding *f, enum verdict v, const char *fmt, ...)
+static void doctor_say(struct finding *f, enum verdict v, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-static void say(struct finding *f, enum verdict v, const char *fmt, ...)
+static void doctor_say(struct finding *f, enum verdict v, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -45,7 +45,7 @@ static void say(struct finding *f, enum verdict v, const char *fmt, ...)
 	va_end(ap);
 }
 
-static void fix(struct finding *f, const char *text)
+static void doctor_fix(struct finding *f, const char *text)
 {
 	snprintf(f->fix, sizeof(f->fix), "%s", text);
 }
@@ -69,28 +69,28 @@ static int file_says(const char *path, char first)
 
 /* ---- questions ---- */
 
-static void kernel(const struct patient *p, struct finding *f)
+static void doctor_kernel(const struct patient *p, struct finding *f)
 {
 	int number = p->host.kernel_major * 1000 + p->host.kernel_minor;
 	struct utsname u;
 
 	uname(&u);
-	say(f, number < 5010 ? BAD : GOOD, "%.60s %.20s", u.release, u.machine);
+	doctor_say(f, number < 5010 ? BAD : GOOD, "%.60s %.20s", u.release, u.machine);
 	if (number < 5010)
-		fix(f, "Linux 5.10 or newer is needed");
+		doctor_fix(f, "Linux 5.10 or newer is needed");
 }
 
 static void user_namespaces(const struct patient *p, struct finding *f)
 {
-	say(f, p->host.userns ? GOOD : BAD, p->host.userns ? "can be made" : "switched off");
+	doctor_say(f, p->host.userns ? GOOD : BAD, p->host.userns ? "can be made" : "switched off");
 	if (p->host.userns)
 		return;
 	if (file_says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
-		fix(f, "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or be root");
+		doctor_fix(f, "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or be root");
 	else if (file_says("/proc/sys/kernel/unprivileged_userns_clone", '0'))
-		fix(f, "sudo sysctl kernel.unprivileged_userns_clone=1, or be root");
+		doctor_fix(f, "sudo sysctl kernel.unprivileged_userns_clone=1, or be root");
 	else
-		fix(f, "sudo sysctl user.max_user_namespaces=65536; a container may forbid it too");
+		doctor_fix(f, "sudo sysctl user.max_user_namespaces=65536; a container may forbid it too");
 }
 
 /* v2 names its controllers in one file; on v1 each is a mount. */
@@ -113,7 +113,7 @@ static void add_word(char *list, size_t size, const char *word)
 }
 
 /* The keeper knows which it may use; without one we only see which there are. */
-static void cgroups(const struct patient *p, struct finding *f)
+static void doctor_cgroups(const struct patient *p, struct finding *f)
 {
 	static const struct {
 		const char *controller;
@@ -127,9 +127,9 @@ static void cgroups(const struct patient *p, struct finding *f)
 
 		add_word(usable ? have : lack, sizeof(have), wanted[i].controller);
 	}
-	say(f, *lack ? POOR : GOOD, "%s%s%s", have, *lack ? "not usable: " : "", lack);
+	doctor_say(f, *lack ? POOR : GOOD, "%s%s%s", have, *lack ? "not usable: " : "", lack);
 	if (*lack)
-		fix(f,
+		doctor_fix(f,
 		    "those limits cannot be enforced; as root, or with Delegate=yes on v2, they can");
 	if (p->has_keeper && p->keeper.cgroup_version)
 		add_word(f->value, sizeof(f->value),
@@ -142,31 +142,31 @@ static void cpu_time(const struct patient *p, struct finding *f)
 	int can = p->has_keeper && ((p->keeper.cgroup_version == 2 && p->keeper.layers & FEATURE_BIT(LAYER_CPU)) ||
 				    (p->keeper.cgroup_version == 1 && has_controller("cpuacct")));
 
-	say(f, can ? GOOD : POOR, can ? "all processes of a box are counted" : "only processes that were waited for");
+	doctor_say(f, can ? GOOD : POOR, can ? "all processes of a box are counted" : "only processes that were waited for");
 	if (!can)
-		fix(f, "CPU time in records and quotas leaves out background children; mount the cgroup controller "
+		doctor_fix(f, "CPU time in records and quotas leaves out background children; mount the cgroup controller "
 		       "'cpuacct' (v1) or 'cpu' (v2), or be root");
 }
 
 /* v2 freezes any cgroup; on v1 it is a controller like others. */
-static void pausing(const struct patient *p, struct finding *f)
+static void doctor_pausing(const struct patient *p, struct finding *f)
 {
 	int can = p->has_keeper && (p->keeper.cgroup_version == 2 ||
 				    (p->keeper.cgroup_version == 1 && has_controller("freezer")));
 
-	say(f, can ? GOOD : POOR, can ? "boxes can stand still" : "no freezer");
+	doctor_say(f, can ? GOOD : POOR, can ? "boxes can stand still" : "no freezer");
 	if (!can)
-		fix(f, "atoll pause is refused; mount the cgroup controller 'freezer', or be root");
+		doctor_fix(f, "atoll pause is refused; mount the cgroup controller 'freezer', or be root");
 }
 
-static void landlock(const struct patient *p, struct finding *f)
+static void doctor_landlock(const struct patient *p, struct finding *f)
 {
 	if (p->host.landlock_abi) {
-		say(f, GOOD, "ABI %d", p->host.landlock_abi);
+		doctor_say(f, GOOD, "ABI %d", p->host.landlock_abi);
 		return;
 	}
-	say(f, POOR, "none");
-	fix(f, "one wall fewer; add lsm=landlock,... to the kernel's command line");
+	doctor_say(f, POOR, "none");
+	doctor_fix(f, "one wall fewer; add lsm=landlock,... to the kernel's command line");
 }
 
 /* The keeper's own, which its boxes inherit; without a keeper the one that it would be started with. */
@@ -198,17 +198,17 @@ static void core_pattern(const struct patient *p, struct finding *f)
 
 	read_text("/proc/sys/kernel/core_pattern", text, sizeof(text));
 	what = text[0] == '@' ? "connects to a socket of the host" : "starts a program as root";
-	say(f, p->host.core_piped && !one ? BAD : p->host.core_piped || !one ? POOR : GOOD, "%.100s%s", text,
+	doctor_say(f, p->host.core_piped && !one ? BAD : p->host.core_piped || !one ? POOR : GOOD, "%.100s%s", text,
 	    one ? "" : "; RLIMIT_CORE of boxes is 0, not 1");
 	if (p->host.core_piped && !one)
 		snprintf(f->fix, sizeof(f->fix), "a crash %s, so no box is made: %s", what, remedy);
 	else if (p->host.core_piped)
 		snprintf(f->fix, sizeof(f->fix), "a crash %s: %s", what, remedy);
 	else if (!one)
-		fix(f, "no box starts once core_pattern names a handler; start the keeper with: prlimit --core=unlimited");
+		doctor_fix(f, "no box starts once core_pattern names a handler; start the keeper with: prlimit --core=unlimited");
 }
 
-static void descriptors(const struct patient *p, struct finding *f)
+static void doctor_descriptors(const struct patient *p, struct finding *f)
 {
 	char pids[24];
 	struct rlimit r;
@@ -218,39 +218,39 @@ static void descriptors(const struct patient *p, struct finding *f)
 	getrlimit(RLIMIT_NOFILE, &r);
 	read_text("/proc/sys/kernel/pid_max", pids, sizeof(pids));
 	few = r.rlim_max < 4096 || strtoul(pids, NULL, 10) < 32768;
-	say(f, few ? POOR : GOOD, "%llu descriptors, %s pids", (unsigned long long)r.rlim_max,
+	doctor_say(f, few ? POOR : GOOD, "%llu descriptors, %s pids", (unsigned long long)r.rlim_max,
 	    pids);
 	if (few)
-		fix(f, "ulimit -Hn 65536; sudo sysctl kernel.pid_max=4194304");
+		doctor_fix(f, "ulimit -Hn 65536; sudo sysctl kernel.pid_max=4194304");
 }
 
-static void runtimes(const struct patient *p, struct finding *f)
+static void doctor_runtimes(const struct patient *p, struct finding *f)
 {
 	char have[120] = "", lack[120] = "";
 
 	(void)p;
 	for (unsigned i = 0; i < lang_count(); i++)
 		add_word(lang_present(lang_at(i)) ? have : lack, sizeof(have), lang_at(i)->name);
-	say(f, *have ? GOOD : POOR, "%s%s%s", *have ? have : "none", *lack ? "; not here: " : "",
+	doctor_say(f, *have ? GOOD : POOR, "%s%s%s", *have ? have : "none", *lack ? "; not here: " : "",
 	    lack);
 	if (!*have)
-		fix(f, "sudo apt-get install python3 nodejs gcc libc6-dev");
+		doctor_fix(f, "sudo apt-get install python3 nodejs gcc libc6-dev");
 }
 
-static void keeper(const struct patient *p, struct finding *f)
+static void doctor_keeper(const struct patient *p, struct finding *f)
 {
 	const struct wire_about *k = &p->keeper;
 
 	if (p->has_keeper) {
-		say(f, GOOD, "pid %u, %u boxes, %u warm ones (keeper.pool = %u of each kind)", k->pid,
+		doctor_say(f, GOOD, "pid %u, %u boxes, %u warm ones (keeper.pool = %u of each kind)", k->pid,
 		    k->boxes, k->pooled, k->pool_depth);
 		return;
 	}
-	say(f, BAD, "%s", p->keeper_err.msg);
-	fix(f, "other rows may say why; its log is keeper.log in the run folder");
+	doctor_say(f, BAD, "%s", p->keeper_err.msg);
+	doctor_fix(f, "other rows may say why; its log is keeper.log in the run folder");
 }
 
-static void walls(const struct patient *p, struct finding *f)
+static void doctor_walls(const struct patient *p, struct finding *f)
 {
 	const struct feature_row *gap = NULL;
 	unsigned have = 0;
@@ -261,19 +261,19 @@ static void walls(const struct patient *p, struct finding *f)
 		else if (!gap || jail_layers[i].mandatory > gap->mandatory)
 			gap = &jail_layers[i];
 	}
-	say(f, !gap ? GOOD : gap->mandatory ? BAD : POOR, "%u of %u in force", have, LAYER_COUNT);
+	doctor_say(f, !gap ? GOOD : gap->mandatory ? BAD : POOR, "%u of %u in force", have, LAYER_COUNT);
 	if (gap)
 		snprintf(f->fix, sizeof(f->fix), "%s: %s", gap->name, gap->missing);
 }
 
-static void disk(const struct patient *p, struct finding *f)
+static void doctor_disk(const struct patient *p, struct finding *f)
 {
 	if (p->has_keeper && p->keeper.layers & FEATURE_BIT(LAYER_DISK)) {
-		say(f, GOOD, "bytes and files of a box are bounded");
+		doctor_say(f, GOOD, "bytes and files of a box are bounded");
 		return;
 	}
-	say(f, BAD, "cannot be enforced");
-	fix(f, "one box could fill the host's disk, so none is made");
+	doctor_say(f, BAD, "cannot be enforced");
+	doctor_fix(f, "one box could fill the host's disk, so none is made");
 }
 
 static const struct question {
@@ -283,7 +283,7 @@ static const struct question {
 	enum verdict otherwise;
 	const char *yes, *no, *fix;
 } questions[] = {
-	{ .name = "kernel", .ask = kernel },
+	{ .name = "kernel", .ask = doctor_kernel },
 	{ .name = "identity",
 	  .fact = offsetof(struct probe, is_root),
 	  .otherwise = POOR,
@@ -291,9 +291,9 @@ static const struct question {
 	  .no = "not root",
 	  .fix = "boxes share your uid, and limits need delegation; sudo atoll has all walls" },
 	{ .name = "user namespaces", .ask = user_namespaces },
-	{ .name = "cgroups", .ask = cgroups },
+	{ .name = "cgroups", .ask = doctor_cgroups },
 	{ .name = "cpu time", .ask = cpu_time },
-	{ .name = "pausing", .ask = pausing },
+	{ .name = "pausing", .ask = doctor_pausing },
 	{ .name = "overlayfs",
 	  .fact = offsetof(struct probe, overlay_userns),
 	  .otherwise = POOR,
@@ -312,7 +312,7 @@ static const struct question {
 	  .yes = "filters load",
 	  .no = "not here",
 	  .fix = "a kernel with CONFIG_SECCOMP_FILTER; untrusted code is refused without it" },
-	{ .name = "landlock", .ask = landlock },
+	{ .name = "landlock", .ask = doctor_landlock },
 	{ .name = "core pattern", .ask = core_pattern },
 	{ .name = "merged /usr",
 	  .fact = offsetof(struct probe, merged_usr),
@@ -320,24 +320,24 @@ static const struct question {
 	  .yes = "/bin is in /usr",
 	  .no = "/bin is not in /usr",
 	  .fix = "sudo apt-get install usrmerge; a box shows /usr only" },
-	{ .name = "disk limit", .ask = disk },
-	{ .name = "descriptors, pids", .ask = descriptors },
-	{ .name = "runtimes", .ask = runtimes },
-	{ .name = "keeper", .ask = keeper },
-	{ .name = "walls", .ask = walls },
+	{ .name = "disk limit", .ask = doctor_disk },
+	{ .name = "descriptors, pids", .ask = doctor_descriptors },
+	{ .name = "runtimes", .ask = doctor_runtimes },
+	{ .name = "keeper", .ask = doctor_keeper },
+	{ .name = "walls", .ask = doctor_walls },
 };
 
-static void answer(const struct question *q, const struct patient *p, struct finding *f)
+static void doctor_answer(const struct question *q, const struct patient *p, struct finding *f)
 {
 	const int *fact = (const int *)((const char *)&p->host + q->fact);
 
 	if (q->ask) {
 		q->ask(p, f);
 	} else if (*fact) {
-		say(f, GOOD, "%s", q->yes);
+		doctor_say(f, GOOD, "%s", q->yes);
 	} else {
-		say(f, q->otherwise, "%s", q->no);
-		fix(f, q->fix);
+		doctor_say(f, q->otherwise, "%s", q->no);
+		doctor_fix(f, q->fix);
 	}
 }
 
@@ -351,7 +351,7 @@ static const struct {
 	[BAD] = { "✗", "\033[31m", "fail" },
 };
 
-static void print(const struct cli *cli, const char *name, const struct finding *f)
+static void doctor_print(const struct cli *cli, const char *name, const struct finding *f)
 {
 	if (cli->quiet && f->verdict == GOOD)
 		return;
@@ -366,7 +366,7 @@ static json_t *as_json(const char *name, const struct finding *f)
 			 "value", f->value, "fix", f->fix);
 }
 
-static void examine(struct patient *p)
+static void doctor_examine(struct patient *p)
 {
 	struct keeper_sync k;
 
@@ -376,23 +376,23 @@ static void examine(struct patient *p)
 	keeper_sync_close(&k);
 }
 
-static int doctor(const struct cli *cli, const struct args *a)
+static int doctor_doctor(const struct cli *cli, const struct args *a)
 {
 	struct patient p = { 0 };
 	json_t *rows = json_array();
 	int status = 0;
 
 	(void)a;
-	examine(&p);
+	doctor_examine(&p);
 	for (unsigned i = 0; i < ARRAY_LEN(questions); i++) {
 		struct finding f = { 0 };
 
-		answer(&questions[i], &p, &f);
+		doctor_answer(&questions[i], &p, &f);
 		status |= f.verdict == BAD;
 		if (cli->json)
 			json_array_append_new(rows, as_json(questions[i].name, &f));
 		else
-			print(cli, questions[i].name, &f);
+			doctor_print(cli, questions[i].name, &f);
 	}
 	if (cli->json) {
 		json_dumpf(rows, stdout, JSON_COMPACT);
@@ -415,5 +415,5 @@ const struct command verb_doctor = {
 	.summary = "can this machine hold boxes, and how well",
 	.notes = "Exit status 1 if something is missing without which no box can be made.",
 	.examples = examples,
-	.run = doctor,
+	.run = doctor_doctor,
 };

@@ -13,7 +13,7 @@ enum { EGRESS_UID = 64171 };
 
 /* ---- what is permitted ---- */
 
-static int add(struct egress_child_rules *out, const struct allow_rule *r, struct err *e)
+static int egress_add(struct egress_child_rules *out, const struct allow_rule *r, struct err *e)
 {
 	for (unsigned i = 0; i < out->n; i++)
 		if (memcmp(&out->v[i], r, sizeof(*r)) == 0)
@@ -33,7 +33,7 @@ static int add_list(struct egress_child_rules *out, const struct config *c, enum
 		if (rule_parse(&r, *text, e) < 0)
 			return -1;
 		r.internal = (uint8_t)internal;
-		if (add(out, &r, e) < 0)
+		if (egress_add(out, &r, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -45,7 +45,7 @@ static int add_url(struct egress_child_rules *out, const char *url, struct err *
 
 	if (!url)
 		return 0;
-	return rule_of_url(&r, url, e) < 0 ? -1 : add(out, &r, e);
+	return rule_of_url(&r, url, e) < 0 ? -1 : egress_add(out, &r, e);
 }
 
 int egress_child_rules(const struct config *c, struct egress_child_rules *out, struct err *e)
@@ -70,7 +70,7 @@ int egress_child_rules(const struct config *c, struct egress_child_rules *out, s
 
 /* ---- the process ---- */
 
-static int walls(void *ctx, struct err *e)
+static int egress_walls(void *ctx, struct err *e)
 {
 	const struct egress_child *o = ctx;
 	uid_t uid = o->root ? EGRESS_UID : (uid_t)-1;
@@ -97,7 +97,7 @@ static void be_egress(void *ctx)
 
 	confine_clear_environment();
 	many_files();
-	_exit(egress_main(&conf, 3, walls, o));
+	_exit(egress_main(&conf, 3, egress_walls, o));
 }
 
 void egress_child_init(struct egress_child *o, int root)

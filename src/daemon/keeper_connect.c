@@ -32,7 +32,7 @@ static int is_alive(pid_t pid)
 	return pid > 1 && kill(pid, 0) == 0;
 }
 
-static void patience(int fd, long ms)
+static void connect_patience(int fd, long ms)
 {
 	struct timeval t = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
 
@@ -44,16 +44,16 @@ enum verdict { GOOD, GONE, FOREIGN };
 /* Not through link_ask(), which would patiently replace a keeper that hangs up on us. One that was
  * killed can still be connected to, as long as a child of it has not noticed: then nobody answers,
  * and its pid tells. */
-static enum verdict greet(int fd)
+static enum verdict connect_greet(int fd)
 {
 	struct keeper_sync k = { .fd = fd, .next_ref = 1 };
 	struct wire_about about;
 	struct err e = { 0 };
 
 	for (long waited = 0; waited < ANSWER_MS; waited += GLANCE_MS) {
-		patience(fd, GLANCE_MS);
+		connect_patience(fd, GLANCE_MS);
 		if (keeper_sync_greet(&k, &about, &e) == 0) {
-			patience(fd, 0);
+			connect_patience(fd, 0);
 			return GOOD;
 		}
 		if (!is_alive(peer_of(fd)))
@@ -81,7 +81,7 @@ int keeper_connect(struct err *e)
 
 		if (keeper_sync_open(&k, 1, e) < 0)
 			return -1;
-		v = greet(k.fd);
+		v = connect_greet(k.fd);
 		if (v == GOOD)
 			return k.fd;
 		if (v == FOREIGN)

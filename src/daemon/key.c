@@ -27,7 +27,7 @@ static const struct flag flags[KEY_FLAGS] = {
 	[KEY_CONFIG] = { "config", 0, FLAG_TEXT, "FILE", "the daemon's configuration" },
 };
 
-static int failed(const struct cli *cli, const struct err *e)
+static int key_failed(const struct cli *cli, const struct err *e)
 {
 	struct cli_error t;
 
@@ -56,7 +56,7 @@ static int open_store(const struct args *a, struct store **out, struct err *e)
 	return rc < 0 ? -1 : store_open(out, h.folder, e);
 }
 
-static void note(struct store *s, const struct store_key *k, const char *action)
+static void key_note(struct store *s, const struct store_key *k, const char *action)
 {
 	struct store_audit row = { .at_ns = (int64_t)clock_ns(CLOCK_REALTIME), .result = "ok" };
 	struct err e;
@@ -89,7 +89,7 @@ static void print_json(json_t *take_doc)
 	json_decref(take_doc);
 }
 
-static int make(struct store *s, const struct cli *cli, const struct args *a, struct err *e)
+static int key_make(struct store *s, const struct cli *cli, const struct args *a, struct err *e)
 {
 	const char *role = args_text(a, KEY_ROLE, "owner");
 	uint64_t expires = args_value(a, KEY_EXPIRES, 0);
@@ -107,7 +107,7 @@ static int make(struct store *s, const struct cli *cli, const struct args *a, st
 		k.expires_ns = k.created_ns + (int64_t)expires * 1000000;
 	if (store_key_make(text, &k, e) < 0 || store_key_add(s, &k, e) < 0)
 		return -1;
-	note(s, &k, "key.create");
+	key_note(s, &k, "key.create");
 	if (cli->json) {
 		json_t *doc = key_json(&k);
 
@@ -123,7 +123,7 @@ static int make(struct store *s, const struct cli *cli, const struct args *a, st
 	return 0;
 }
 
-static int list(struct store *s, const struct cli *cli, const struct args *a, struct err *e)
+static int key_list(struct store *s, const struct cli *cli, const struct args *a, struct err *e)
 {
 	struct store_keys keys = { 0 };
 	json_t *all = json_array();
@@ -152,7 +152,7 @@ static int list(struct store *s, const struct cli *cli, const struct args *a, st
 	return 0;
 }
 
-static int drop(struct store *s, const struct args *a, struct err *e)
+static int key_drop(struct store *s, const struct args *a, struct err *e)
 {
 	struct store_key k = { 0 };
 
@@ -160,7 +160,7 @@ static int drop(struct store *s, const struct args *a, struct err *e)
 	snprintf(k.name, sizeof(k.name), "%.*s", STORE_NAME, a->words[1]);
 	if (store_key_remove(s, k.team, a->words[1], e) < 0)
 		return -1;
-	note(s, &k, "key.delete");
+	key_note(s, &k, "key.delete");
 	return 0;
 }
 
@@ -266,16 +266,16 @@ static int run_key(const struct cli *cli, const struct args *a)
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
 	if (names_daemon(cli, a, &named, &e) < 0)
-		return failed(cli, &e);
+		return key_failed(cli, &e);
 	if (named)
 		return api_client_verb(cli, a, remote_key);
 	if (open_store(a, &s, &e) < 0)
-		return failed(cli, &e);
-	rc = !strcmp(what, "new") ? make(s, cli, a, &e) :
-	     !strcmp(what, "rm")  ? drop(s, a, &e) :
-				    list(s, cli, a, &e);
+		return key_failed(cli, &e);
+	rc = !strcmp(what, "new") ? key_make(s, cli, a, &e) :
+	     !strcmp(what, "rm")  ? key_drop(s, a, &e) :
+				    key_list(s, cli, a, &e);
 	store_close(s);
-	return rc < 0 ? failed(cli, &e) : 0;
+	return rc < 0 ? key_failed(cli, &e) : 0;
 }
 
 static const struct example examples[] = {

@@ -18,7 +18,7 @@ enum { MODEL_UID = 64172, FILES = 1024 };
 
 /* ---- which file ---- */
 
-static int beside(const char *settings, char out[512])
+static int llm_beside(const char *settings, char out[512])
 {
 	const char *slash = strrchr(settings, '/');
 
@@ -35,9 +35,9 @@ void llm_child_path(const struct config *c, char out[512])
 		return;
 	}
 	for (unsigned i = c->nfiles; i-- > 0;)
-		if (beside(c->files[i], out))
+		if (llm_beside(c->files[i], out))
 			return;
-	if (geteuid() != 0 || !beside("/etc/atoll/config.toml", out))
+	if (geteuid() != 0 || !llm_beside("/etc/atoll/config.toml", out))
 		out[0] = 0;
 }
 
@@ -46,7 +46,7 @@ struct verdict {
 	uint8_t digest[LLM_CHILD_DIGEST];
 };
 
-static _Noreturn void judge(const char *path, int to)
+static _Noreturn void llm_judge(const char *path, int to)
 {
 	struct verdict v = { 0 };
 	struct models_config b;
@@ -60,7 +60,7 @@ static _Noreturn void judge(const char *path, int to)
 }
 
 /* A child looks: what it read is gone with it. */
-static int look(const char *path, struct verdict *out, struct err *e)
+static int llm_look(const char *path, struct verdict *out, struct err *e)
 {
 	int pair[2], status;
 	ssize_t n;
@@ -71,7 +71,7 @@ static int look(const char *path, struct verdict *out, struct err *e)
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
-		judge(path, pair[1]);
+		llm_judge(path, pair[1]);
 	close(pair[1]);
 	n = pid < 0 ? -1 : read(pair[0], out, sizeof(*out));
 	close(pair[0]);
@@ -81,13 +81,13 @@ static int look(const char *path, struct verdict *out, struct err *e)
 	return n == sizeof(*out) ? 0 : err_set(e, ERR_SYS, "nobody could look into %.200s", path);
 }
 
-static int judged(const struct config *c, char path[512], struct verdict *v, struct err *e)
+static int llm_judged(const struct config *c, char path[512], struct verdict *v, struct err *e)
 {
 	memset(v, 0, sizeof(*v));
 	llm_child_path(c, path);
 	if (!path[0])
 		return 0;
-	if (look(path, v, e) < 0)
+	if (llm_look(path, v, e) < 0)
 		return -1;
 	if (v->err.kind != ERR_NONE) {
 		*e = v->err;
@@ -101,12 +101,12 @@ int llm_child_check(const struct config *c, struct err *e)
 	struct verdict v;
 	char path[512];
 
-	return judged(c, path, &v, e);
+	return llm_judged(c, path, &v, e);
 }
 
 /* ---- the process ---- */
 
-static int walls(void *ctx, struct err *e)
+static int llm_walls(void *ctx, struct err *e)
 {
 	const struct llm_child *o = ctx;
 	uid_t uid = o->root ? MODEL_UID : (uid_t)-1;
@@ -121,7 +121,7 @@ static void be_model(void *ctx)
 	struct llm_child *o = ctx;
 
 	(void)!setrlimit(RLIMIT_NOFILE, &files);
-	_exit(llm_main(o->path, 3, walls, o));
+	_exit(llm_main(o->path, 3, llm_walls, o));
 }
 
 void llm_child_init(struct llm_child *o, int root)
@@ -135,7 +135,7 @@ void llm_child_apply(struct llm_child *o, const struct config *c)
 	char path[512];
 	struct err e;
 
-	if (judged(c, path, &v, &e) < 0) { /* was checked before */
+	if (llm_judged(c, path, &v, &e) < 0) { /* was checked before */
 		log_error("models", LOG_E(&e));
 		return;
 	}

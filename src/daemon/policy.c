@@ -26,20 +26,20 @@ struct page { /* where rows go: a first look for the width of columns, then line
 	json_t *objects;
 };
 
-static void widen(int *width, const char *text)
+static void policy_widen(int *width, const char *text)
 {
 	int n = (int)strlen(text);
 
 	*width = n > *width ? n : *width;
 }
 
-static void row(struct page *p, const char *name, const char *what, const char *why)
+static void policy_row(struct page *p, const char *name, const char *what, const char *why)
 {
 	what = what ? what : "";
 	why = why ? why : "";
 	if (p->as == MEASURE) {
-		widen(&p->name_width, name);
-		widen(&p->what_width, what);
+		policy_widen(&p->name_width, name);
+		policy_widen(&p->what_width, what);
 	} else if (p->as == OBJECTS) {
 		json_array_append_new(p->objects, json_pack("{s:s, s:s, s:s}", "name", name, "what",
 							    what, "why", why));
@@ -50,28 +50,28 @@ static void row(struct page *p, const char *name, const char *what, const char *
 	}
 }
 
-static void layers(struct page *p)
+static void policy_layers(struct page *p)
 {
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		row(p, jail_layers[i].name, jail_layers[i].mandatory ? "mandatory" : "",
+		policy_row(p, jail_layers[i].name, jail_layers[i].mandatory ? "mandatory" : "",
 		    jail_layers[i].why);
 }
 
-static void steps(struct page *p)
+static void policy_steps(struct page *p)
 {
 	for (unsigned i = 0; i < jail_nsteps; i++)
-		row(p, jail_step_rows[i].name, NULL, jail_step_rows[i].why);
+		policy_row(p, jail_step_rows[i].name, NULL, jail_step_rows[i].why);
 }
 
 static void exec_steps(struct page *p)
 {
 	for (unsigned i = 0; i < NROWS; i++)
-		row(p, inside_names[i], NULL, NULL);
+		policy_row(p, inside_names[i], NULL, NULL);
 }
 
 static void seal_steps(struct page *p)
 {
-#define ROW(id, name, why) row(p, name, NULL, why);
+#define ROW(id, name, why) policy_row(p, name, NULL, why);
 	SEAL_ROWS(ROW)
 #undef ROW
 }
@@ -79,10 +79,10 @@ static void seal_steps(struct page *p)
 static void mount_rows(struct page *p, const struct mnt_row *rows, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		row(p, rows[i].path, rows[i].what, rows[i].why);
+		policy_row(p, rows[i].path, rows[i].what, rows[i].why);
 }
 
-static void mounts(struct page *p)
+static void policy_mounts(struct page *p)
 {
 	mount_rows(p, mnt_rows, mnt_nrows);
 }
@@ -93,26 +93,26 @@ static void policy_print_masks(struct page *p)
 
 	for (unsigned i = 0; i < mnt_nmasks; i++) {
 		snprintf(path, sizeof(path), "/proc/%s", mnt_masks[i].path);
-		row(p, path, "hidden", mnt_masks[i].why);
+		policy_row(p, path, "hidden", mnt_masks[i].why);
 	}
-	row(p, "/proc", "read-only", "sysctls and the settings of processes, oom_score_adj among them");
+	policy_row(p, "/proc", "read-only", "sysctls and the settings of processes, oom_score_adj among them");
 }
 
-static void counters(struct page *p)
+static void policy_counters(struct page *p)
 {
 	mount_rows(p, mnt_ns_rows, mnt_n_ns_rows);
 }
 
-static void etc(struct page *p)
+static void policy_etc(struct page *p)
 {
 	for (unsigned i = 0; i < template_netc; i++)
-		row(p, template_etc[i].path, NULL, template_etc[i].why);
+		policy_row(p, template_etc[i].path, NULL, template_etc[i].why);
 }
 
-static void capabilities(struct page *p)
+static void policy_capabilities(struct page *p)
 {
 	for (unsigned i = 0; i < caps_nkept; i++)
-		row(p, caps_kept[i].name, "root only", caps_kept[i].why);
+		policy_row(p, caps_kept[i].name, "root only", caps_kept[i].why);
 }
 
 static void limit_text(char out[24], unsigned long long n)
@@ -120,7 +120,7 @@ static void limit_text(char out[24], unsigned long long n)
 	snprintf(out, 24, n == ~0ull ? "no limit" : "%llu", n);
 }
 
-static void limits(struct page *p)
+static void policy_limits(struct page *p)
 {
 	char soft[24], hard[24], both[56];
 
@@ -128,29 +128,29 @@ static void limits(struct page *p)
 		limit_text(soft, limits_rows[i].soft);
 		limit_text(hard, limits_rows[i].hard);
 		snprintf(both, sizeof(both), "%s / %s", soft, hard);
-		row(p, limits_rows[i].name, both, limits_rows[i].why);
+		policy_row(p, limits_rows[i].name, both, limits_rows[i].why);
 	}
 }
 
-static void devices(struct page *p)
+static void policy_devices(struct page *p)
 {
 	char numbers[32];
 
 	for (unsigned i = 0; i < device_nrows; i++) {
 		snprintf(numbers, sizeof(numbers), device_rows[i].minor < 0 ? "%d:*" : "%d:%d",
 			 device_rows[i].major, device_rows[i].minor);
-		row(p, numbers, device_rows[i].what, NULL);
+		policy_row(p, numbers, device_rows[i].what, NULL);
 	}
 }
 
-static void landlock(struct page *p)
+static void policy_landlock(struct page *p)
 {
 	for (unsigned i = 0; i < landlock_nrows; i++)
-		row(p, landlock_rows[i].path ? landlock_rows[i].path : "(scope)",
+		policy_row(p, landlock_rows[i].path ? landlock_rows[i].path : "(scope)",
 		    landlock_rows[i].rights, landlock_rows[i].why);
 }
 
-static void seccomp(struct page *p)
+static void policy_seccomp(struct page *p)
 {
 	static const char *const verdicts[] = {
 		[SECCOMP_ALLOWED] = "allowed",   [SECCOMP_BY_ARGUMENT] = "by argument",
@@ -159,7 +159,7 @@ static void seccomp(struct page *p)
 	};
 
 	for (unsigned i = 0; i < seccomp_nrows; i++)
-		row(p, seccomp_rows[i].call, verdicts[seccomp_rows[i].verdict],
+		policy_row(p, seccomp_rows[i].call, verdicts[seccomp_rows[i].verdict],
 		    seccomp_rows[i].why);
 }
 
@@ -167,22 +167,22 @@ static const struct section {
 	const char *name, *title;
 	void (*rows)(struct page *p);
 } sections[] = {
-	{ "layers", "the walls; without a mandatory one no box is made", layers },
-	{ "steps", "what the launcher does in the box before its init runs, in this order", steps },
+	{ "layers", "the walls; without a mandatory one no box is made", policy_layers },
+	{ "steps", "what the launcher does in the box before its init runs, in this order", policy_steps },
 	{ "exec", "what init does in a child before the program runs, in this order", exec_steps },
 	{ "seal", "what an interpreter does that was forked into the box, before it is told anything", seal_steps },
-	{ "mounts", "what a box finds mounted", mounts },
+	{ "mounts", "what a box finds mounted", policy_mounts },
 	{ "masks", "what of /proc is hidden or read-only", policy_print_masks },
-	{ "namespaces", "counters of the user namespace, set once", counters },
-	{ "etc", "what of the host's /etc is copied into the template", etc },
-	{ "capabilities", "what the box's root may keep; its user has none", capabilities },
-	{ "limits", "resource limits of every process, soft / hard", limits },
-	{ "devices", "devices that may be opened", devices },
-	{ "landlock", "the second wall behind the mounts", landlock },
-	{ "seccomp", "system calls; what is not listed is refused", seccomp },
+	{ "namespaces", "counters of the user namespace, set once", policy_counters },
+	{ "etc", "what of the host's /etc is copied into the template", policy_etc },
+	{ "capabilities", "what the box's root may keep; its user has none", policy_capabilities },
+	{ "limits", "resource limits of every process, soft / hard", policy_limits },
+	{ "devices", "devices that may be opened", policy_devices },
+	{ "landlock", "the second wall behind the mounts", policy_landlock },
+	{ "seccomp", "system calls; what is not listed is refused", policy_seccomp },
 };
 
-static const struct section *find(const char *name)
+static const struct section *policy_find(const char *name)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(sections); i++)
 		if (!strcmp(sections[i].name, name))
@@ -190,7 +190,7 @@ static const struct section *find(const char *name)
 	return NULL;
 }
 
-static int unknown(const struct cli *cli, const char *typed)
+static int policy_unknown(const struct cli *cli, const char *typed)
 {
 	const char *names[ARRAY_LEN(sections) + 1] = { 0 }, *close;
 	auto_buf struct buf all = { 0 };
@@ -209,7 +209,7 @@ static int unknown(const struct cli *cli, const char *typed)
 	return cli_error_print(&t, cli->json, STATUS_USAGE);
 }
 
-static void print(const struct section *s, json_t *doc)
+static void policy_print(const struct section *s, json_t *doc)
 {
 	struct page p = { .as = MEASURE };
 
@@ -223,7 +223,7 @@ static void print(const struct section *s, json_t *doc)
 		json_object_set_new(doc, s->name, p.objects);
 }
 
-static int policy(const struct cli *cli, const struct args *a)
+static int policy_policy(const struct cli *cli, const struct args *a)
 {
 	json_t *doc = cli->json ? json_object() : NULL;
 	int status = 0;
@@ -231,13 +231,13 @@ static int policy(const struct cli *cli, const struct args *a)
 	for (unsigned i = 0; !a->nwords && i < ARRAY_LEN(sections); i++) {
 		if (i && !doc)
 			putchar('\n');
-		print(&sections[i], doc);
+		policy_print(&sections[i], doc);
 	}
 	for (unsigned i = 0; i < a->nwords && !status; i++) {
-		if (find(a->words[i]))
-			print(find(a->words[i]), doc);
+		if (policy_find(a->words[i]))
+			policy_print(policy_find(a->words[i]), doc);
 		else
-			status = unknown(cli, a->words[i]);
+			status = policy_unknown(cli, a->words[i]);
 	}
 	if (doc && !status) {
 		json_dumpf(doc, stdout, JSON_COMPACT);
@@ -285,5 +285,5 @@ const struct command verb_policy = {
 		 "landlock seccomp",
 	.max_words = ARRAY_LEN(sections),
 	.examples = examples,
-	.run = policy,
+	.run = policy_policy,
 };

@@ -258,7 +258,7 @@ static const char *install_hosts(const struct config *c, const char *url, const 
 }
 
 /* One word each; NULL: none. */
-static const char *joined(const char *const *list)
+static const char *server_joined(const char *const *list)
 {
 	auto_buf struct buf all = { 0 };
 
@@ -276,7 +276,7 @@ static struct packages_conf packages_settings(const struct config *c)
 				    [PM_GEM] = config_text(c, CONFIG_GEM_SOURCE),
 				    [PM_CARGO] = config_text(c, CONFIG_CARGO_INDEX),
 				    [PM_GO] = config_text(c, CONFIG_GO_PROXY),
-				    [PM_APT] = joined(config_list(c, CONFIG_APT_MIRRORS)) },
+				    [PM_APT] = server_joined(config_list(c, CONFIG_APT_MIRRORS)) },
 		.install.mirror = config_text(c, CONFIG_PACKAGES_MIRROR),
 		.cache_bytes = config_number(c, CONFIG_PACKAGES_CACHE),
 		.timeout_ms = config_number(c, CONFIG_PACKAGES_TIMEOUT),
@@ -522,7 +522,7 @@ int server_check(const struct config *c, struct err *e)
 	return 0;
 }
 
-static int begin(struct server *x, struct err *e)
+static int server_begin(struct server *x, struct err *e)
 {
 	const struct server_start *s = x->start;
 	static const struct box_hooks *const hooks[] = { &notebook_hooks, &compile_reuse_hooks,
@@ -583,7 +583,7 @@ int server_main(const struct server_start *s)
 	struct err e;
 
 	x.start = s;
-	if (begin(&x, &e) < 0) {
+	if (server_begin(&x, &e) < 0) {
 		log_error("the front cannot start", LOG_E(&e));
 		return 1;
 	}

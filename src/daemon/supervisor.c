@@ -85,7 +85,7 @@ struct supervisor {
 
 /* ---- settings ---- */
 
-static int load(struct supervisor *w, struct config *out, struct err *e)
+static int supervisor_load(struct supervisor *w, struct config *out, struct err *e)
 {
 	struct config_given given[CONFIG_NFLAGS];
 	struct config_source src = { .file = args_text(w->args, CONFIG_FLAG_FILE, NULL),
@@ -113,7 +113,7 @@ static int add_listener(struct supervisor *w, int take_fd, struct err *e)
 	return 0;
 }
 
-static int keep(int fd, struct err *e)
+static int supervisor_keep(int fd, struct err *e)
 {
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return err_sys(e, "descriptor %d of before", fd);
@@ -121,14 +121,14 @@ static int keep(int fd, struct err *e)
 }
 
 /* From before an upgrade. */
-static int inherit(struct supervisor *w, struct err *e)
+static int supervisor_inherit(struct supervisor *w, struct err *e)
 {
 	char *text = getenv(FDS_VAR), *fronts = getenv(FRONTS_VAR), *rest = NULL;
 
 	for (char *p = text ? strtok_r(text, ",", &rest) : NULL; p; p = strtok_r(NULL, ",", &rest)) {
 		int fd = atoi(p);
 
-		if (keep(fd, e) < 0)
+		if (supervisor_keep(fd, e) < 0)
 			return -1;
 		w->upgraded = 1;
 		if (w->seat < 0)
@@ -140,13 +140,13 @@ static int inherit(struct supervisor *w, struct err *e)
 	     p = strtok_r(NULL, ",", &rest)) {
 		struct front_process f = { .link = -1 };
 
-		if (sscanf(p, "%d:%d", &f.pid, &f.link) != 2 || keep(f.link, e) < 0)
+		if (sscanf(p, "%d:%d", &f.pid, &f.link) != 2 || supervisor_keep(f.link, e) < 0)
 			return -1;
 		w->fronts[w->nfronts++] = f;
 	}
 	if (getenv(STATE_VAR)) {
 		w->state = atoi(getenv(STATE_VAR));
-		if (keep(w->state, e) < 0)
+		if (supervisor_keep(w->state, e) < 0)
 			return -1;
 	}
 	unsetenv(FDS_VAR);
@@ -226,7 +226,7 @@ static _Noreturn void be_front(struct supervisor *w, int link)
 	exit(server_main(&s));
 }
 
-static struct front_process *newest(struct supervisor *w)
+static struct front_process *supervisor_newest(struct supervisor *w)
 {
 	return w->nfronts ? &w->fronts[w->nfronts - 1] : NULL;
 }
@@ -315,7 +315,7 @@ static void say_where(const struct supervisor *w)
 static void note_seat(struct supervisor *w)
 {
 	struct pidfile_record note = { .warden = getpid(),
-				  .front = w->ready ? newest(w)->pid : 0,
+				  .front = w->ready ? supervisor_newest(w)->pid : 0,
 				  .failed_upgrades = w->failed_upgrades,
 				  .upgrade_errno = w->upgrade_errno };
 	struct err e;
@@ -360,7 +360,7 @@ static void front_says(struct supervisor *w, struct front_process *f)
 		f->wants_way = 1;
 	else if (said->type == WIRE_MODEL)
 		f->wants_model = 1;
-	else if (said->type == WIRE_DONE && f == newest(w))
+	else if (said->type == WIRE_DONE && f == supervisor_newest(w))
 		say_ready(w);
 }
 
@@ -406,7 +406,7 @@ static void take_over(struct supervisor *w)
 	struct config fresh = { 0 };
 	struct err e;
 
-	if (load(w, &fresh, &e) < 0 || server_check(&fresh, &e) < 0 || llm_child_check(&fresh, &e) < 0) {
+	if (supervisor_load(w, &fresh, &e) < 0 || server_check(&fresh, &e) < 0 || llm_child_check(&fresh, &e) < 0) {
 		log_error("reload refused, everything stays as it was", LOG_E(&e));
 		config_fini(&fresh);
 		return;
@@ -428,7 +428,7 @@ static void front_ended(struct supervisor *w, unsigned i)
 
 	own_close_fd(&w->fronts[i].link);
 	memmove(&w->fronts[i], &w->fronts[i + 1], (--w->nfronts - i) * sizeof(w->fronts[0]));
-	last = newest(w);
+	last = supervisor_newest(w);
 	if (w->nfronts == 1 && last->link >= 0 &&
 	    sock_send(last->link, &alone, sizeof(alone), NULL, 0, NULL, 0, &e) < 0)
 		log_warn("the front did not hear that it is alone", LOG_E(&e));
@@ -438,7 +438,7 @@ static void front_ended(struct supervisor *w, unsigned i)
 static void replace_front(struct supervisor *w, int status)
 {
 	struct timespec a_while = { .tv_nsec = AGAIN_MS * 1000000 };
-	struct front_process *last = newest(w);
+	struct front_process *last = supervisor_newest(w);
 	struct err e;
 
 	if (!w->ready && last && !last->told && last->link >= 0) {
@@ -460,7 +460,7 @@ static void replace_front(struct supervisor *w, int status)
 		log_error("no front", LOG_E(&e));
 }
 
-static void reap(struct supervisor *w)
+static void supervisor_reap(struct supervisor *w)
 {
 	int status;
 	pid_t pid;
@@ -489,7 +489,7 @@ static void on_signal(struct supervisor *w)
 		return;
 	switch (si.ssi_signo) {
 	case SIGCHLD:
-		reap(w);
+		supervisor_reap(w);
 		break;
 	case SIGHUP:
 		take_over(w);
@@ -562,7 +562,7 @@ static int hand_models(struct supervisor *w)
 	return waiting;
 }
 
-static void watch(struct supervisor *w)
+static void supervisor_watch(struct supervisor *w)
 {
 	while (!w->leaving || w->nfronts) {
 		struct pollfd p[FRONTS + 1] = { { .fd = w->signals, .events = POLLIN } };
@@ -625,14 +625,14 @@ static int remember_exe(struct supervisor *w, struct err *e)
 	return 0;
 }
 
-static int begin(struct supervisor *w, struct err *e)
+static int supervisor_begin(struct supervisor *w, struct err *e)
 {
-	if (load(w, &w->config, e) < 0 || server_check(&w->config, e) < 0 ||
+	if (supervisor_load(w, &w->config, e) < 0 || server_check(&w->config, e) < 0 ||
 	    llm_child_check(&w->config, e) < 0)
 		return -1;
 	set_up_log(&w->config);
 	if (run_dir_find(w->run, sizeof(w->run), e) < 0 || state_dir_make(w->run, 0711, e) < 0 ||
-	    state_dir_open(&w->home, &w->config, e) < 0 || remember_exe(w, e) < 0 || inherit(w, e) < 0)
+	    state_dir_open(&w->home, &w->config, e) < 0 || remember_exe(w, e) < 0 || supervisor_inherit(w, e) < 0)
 		return -1;
 	/* Before the sockets: whoever is leaving still has them. */
 	if (w->seat < 0)
@@ -661,7 +661,7 @@ static int run_serve(const struct cli *cli, const struct args *a)
 	w.argv = cli->argv;
 	egress_child_init(&w.sluice, geteuid() == 0);
 	llm_child_init(&w.envoy, geteuid() == 0);
-	if (begin(&w, &e) < 0) {
+	if (supervisor_begin(&w, &e) < 0) {
 		cli_error_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		if (e.kind == ERR_CONFLICT && strstr(e.msg, " is in use"))
 			cli_error_hint(&t, "another port", "atoll serve --listen 127.0.0.1:7071");
@@ -672,7 +672,7 @@ static int run_serve(const struct cli *cli, const struct args *a)
 		config_fini(&w.config);
 		return cli_error_print(&t, cli->json, STATUS_FAILED);
 	}
-	watch(&w);
+	supervisor_watch(&w);
 	remove_sockets(&w);
 	pidfile_leave(w.run, w.seat);
 	config_fini(&w.config);

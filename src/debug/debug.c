@@ -89,17 +89,17 @@ static void take_group(const char *line, const regmatch_t *m, char out[FAILURE_T
 		snprintf(out, FAILURE_TEXT, "%.*s", (int)(m->rm_eo - m->rm_so), line + m->rm_so);
 }
 
-static const char *group(const struct failure_case *s, unsigned n)
+static const char *debug_group(const struct failure_case *s, unsigned n)
 {
 	return n && n < RULE_GROUPS ? s->group[n] : "";
 }
 
 /* The rule's why, with {1} and the like filled in. */
-static void explain(struct failure_case *s, const char *why)
+static void debug_explain(struct failure_case *s, const char *why)
 {
 	for (; *why; why++) {
 		if (why[0] == '{' && isdigit((unsigned char)why[1]) && why[2] == '}') {
-			buf_puts(&s->why, group(s, (unsigned)(why[1] - '0')));
+			buf_puts(&s->why, debug_group(s, (unsigned)(why[1] - '0')));
 			why += 2;
 		} else {
 			buf_putc(&s->why, *why);
@@ -119,15 +119,15 @@ static int rule_holds(struct failure_case *s, const struct rule *r, const char *
 	s->category = r->category;
 	s->name = r->name;
 	s->confidence = r->confidence;
-	snprintf(s->subject, sizeof(s->subject), "%s", group(s, r->subject));
-	snprintf(s->meant, sizeof(s->meant), "%s", group(s, r->meant));
+	snprintf(s->subject, sizeof(s->subject), "%s", debug_group(s, r->subject));
+	snprintf(s->meant, sizeof(s->meant), "%s", debug_group(s, r->meant));
 	if (r->file)
-		snprintf(s->file, sizeof(s->file), "%s", group(s, r->file));
+		snprintf(s->file, sizeof(s->file), "%s", debug_group(s, r->file));
 	if (r->line)
-		s->line = strtol(group(s, r->line), NULL, 10);
+		s->line = strtol(debug_group(s, r->line), NULL, 10);
 	if (r->column)
-		s->column = strtol(group(s, r->column), NULL, 10);
-	explain(s, r->why);
+		s->column = strtol(debug_group(s, r->column), NULL, 10);
+	debug_explain(s, r->why);
 	return 1;
 }
 
@@ -303,7 +303,7 @@ static void drop_child(struct failure_case *s)
 	buf_cut(&s->detail, 0);
 }
 
-static int try(struct failure_case *s, const struct fix *m)
+static int debug_try(struct failure_case *s, const struct fix *m)
 {
 	if (!m || !m->run(s))
 		return 0;
@@ -318,7 +318,7 @@ static int has_some(const json_t *doc, const char *name)
 	return json_array_size(json_object_get(doc, name)) > 0;
 }
 
-static void otherwise(struct failure_case *s)
+static void debug_otherwise(struct failure_case *s)
 {
 	const struct debug_category *c = &debug_categories[debug_category(s->category)];
 
@@ -342,22 +342,22 @@ static void otherwise(struct failure_case *s)
 	buf_printf(&s->detail, "nothing to try: %s", buf_str(&s->why));
 }
 
-static void treat(struct failure_case *s, const char *const *facts_fixes)
+static void debug_treat(struct failure_case *s, const char *const *facts_fixes)
 {
 	for (unsigned i = 0; s->rule && s->rule->fixes[i]; i++)
-		if (try(s, s->rule->fixes[i]))
+		if (debug_try(s, s->rule->fixes[i]))
 			return;
 	for (; facts_fixes && *facts_fixes; facts_fixes++)
-		if (try(s, fix_named(*facts_fixes)))
+		if (debug_try(s, fix_named(*facts_fixes)))
 			return;
-	otherwise(s);
+	debug_otherwise(s);
 }
 
 /* ---- the document ---- */
 
 /* Category, place and words; numbers are of addresses and times, too, and say nothing. But where the output is what is
  * wrong, another output is another fault. */
-static void novelty(const struct failure_case *s, char out[65])
+static void debug_novelty(const struct failure_case *s, char out[65])
 {
 	const char *said = doc_text(json_array_get(s->evidence, 0), "text");
 	int by_output = !strcmp(s->category, "wrong_output") || !strcmp(s->category, "assertion");
@@ -375,7 +375,7 @@ static void novelty(const struct failure_case *s, char out[65])
 	json_decref(words);
 }
 
-static json_t *location(const struct failure_case *s)
+static json_t *debug_location(const struct failure_case *s)
 {
 	json_t *at;
 
@@ -389,7 +389,7 @@ static json_t *location(const struct failure_case *s)
 	return at;
 }
 
-static const char *fixable(const struct failure_case *s)
+static const char *debug_fixable(const struct failure_case *s)
 {
 	if (s->child)
 		return "auto";
@@ -400,15 +400,15 @@ static const char *fixable(const struct failure_case *s)
 	return debug_categories[debug_category(s->category)].fixable;
 }
 
-static json_t *document(struct failure_case *s)
+static json_t *debug_document(struct failure_case *s)
 {
 	json_t *doc = json_pack("{s:s, s:s, s:s, s:f, s:o, s:s}", "schema", AGENT_DIAGNOSIS, "category",
 				s->category, "subcategory", s->name, "confidence", s->confidence,
-				"root_cause", json_text(buf_str(&s->why)), "fixable", fixable(s));
-	json_t *at = location(s);
+				"root_cause", json_text(buf_str(&s->why)), "fixable", debug_fixable(s));
+	json_t *at = debug_location(s);
 	char hash[65];
 
-	novelty(s, hash);
+	debug_novelty(s, hash);
 	json_object_set(doc, "evidence", s->evidence);
 	if (at)
 		json_object_set_new(doc, "location", at);
@@ -429,7 +429,7 @@ static void stop_if_seen(struct failure_case *s)
 {
 	char hash[65];
 
-	novelty(s, hash);
+	debug_novelty(s, hash);
 	if (!in_before(s->before, "novelty", hash))
 		return;
 	drop_child(s);
@@ -471,9 +471,9 @@ json_t *debug_make(const json_t *plan, const json_t *artifact, const json_t *res
 		failure_seen(&s, "result", 0, buf_str(&s.why));
 	path = failure_file(&s, s.file);
 	snprintf(s.path, sizeof(s.path), "%s", path ? path : "");
-	treat(&s, fixes);
+	debug_treat(&s, fixes);
 	stop_if_seen(&s);
-	doc = document(&s);
+	doc = debug_document(&s);
 	sick_fini(&s);
 	return doc;
 }

@@ -29,7 +29,7 @@ const json_t *facts_phase(const json_t *result)
 	return named ? named : phase_named(result, "");
 }
 
-static const char *const *found(struct failure_case *s, const char *category, const char *name,
+static const char *const *facts_found(struct failure_case *s, const char *category, const char *name,
 				const char *source, const char *why, const char *const *fixes)
 {
 	s->category = category;
@@ -55,9 +55,9 @@ static const char *const *by_scan(struct failure_case *s)
 		buf_printf(&why, "refused before it ran: %.200s", doc_text(one, "why"));
 		s->line = (long)json_integer_value(json_object_get(one, "line"));
 		snprintf(s->file, sizeof(s->file), "%s", doc_text(one, "file"));
-		return found(s, "policy", "scan", "scan", buf_str(&why), NULL);
+		return facts_found(s, "policy", "scan", "scan", buf_str(&why), NULL);
 	}
-	return found(s, "policy", "scan", "scan", "refused before it ran", NULL);
+	return facts_found(s, "policy", "scan", "scan", "refused before it ran", NULL);
 }
 
 /* What a manager's complaints mean here. */
@@ -109,7 +109,7 @@ static const char *const *by_install(struct failure_case *s)
 	if (!strcmp(doc_text(s->phase, "cause"), "policy") && d.fault == INSTALL_UNKNOWN) {
 		buf_printf(&why, "no package can be installed: %.200s", doc_text(s->phase, "stderr"));
 		snprintf(s->subject, sizeof(s->subject), "%s", doc_text(first, "name"));
-		return found(s, faults[INSTALL_NOT_CONFIGURED].category, install_fault_name(INSTALL_NOT_CONFIGURED),
+		return facts_found(s, faults[INSTALL_NOT_CONFIGURED].category, install_fault_name(INSTALL_NOT_CONFIGURED),
 			     "install", buf_str(&why), NULL);
 	}
 	snprintf(s->subject, sizeof(s->subject), "%s", d.package);
@@ -118,7 +118,7 @@ static const char *const *by_install(struct failure_case *s)
 		failure_seen(s, "install", 0, d.line);
 	if (*d.versions)
 		failure_seen(s, "install", 0, d.versions);
-	return found(s, faults[d.fault].category, install_fault_name(d.fault), "install",
+	return facts_found(s, faults[d.fault].category, install_fault_name(d.fault), "install",
 		     buf_str(&why), faults[d.fault].fixes);
 }
 
@@ -203,12 +203,12 @@ static const char *const *by_clock(struct failure_case *s)
 	double cpu = json_number_value(json_object_get(s->phase, "cpu_ms"));
 
 	if (2 * cpu >= ms && cpu > 0)
-		return found(s, "timeout_cpu", "wall", "kernel", "the time limit was over, and it was computing",
+		return facts_found(s, "timeout_cpu", "wall", "kernel", "the time limit was over, and it was computing",
 			     raise_time);
 	if (has_threads(s) && !*doc_text(s->phase, "stdout"))
-		return found(s, "deadlock", "wall", "kernel",
+		return facts_found(s, "deadlock", "wall", "kernel",
 			     "the time limit was over, and its threads were waiting for each other", NULL);
-	return found(s, "timeout_wall", "wall", "kernel", "the time limit was over, and it was waiting",
+	return facts_found(s, "timeout_wall", "wall", "kernel", "the time limit was over, and it was waiting",
 		     raise_time);
 }
 
@@ -230,7 +230,7 @@ static const char *const *by_signal(struct failure_case *s)
 
 	for (unsigned i = 0; i < ARRAY_LEN(signals); i++)
 		if (signo == signals[i].number)
-			return found(s, signals[i].category, signals[i].name, "kernel", signals[i].why,
+			return facts_found(s, signals[i].category, signals[i].name, "kernel", signals[i].why,
 				     strcmp(signals[i].category, "crash") != 0 ? NULL : locate);
 	return NULL;
 }
@@ -263,11 +263,11 @@ const char *const *facts_kernel(struct failure_case *s)
 	if (!strcmp(phase, "install"))
 		return by_install(s);
 	if (is_flaky(s->result))
-		return found(s, "flaky", "flaky", "result", "it failed once and passed once, unchanged",
+		return facts_found(s, "flaky", "flaky", "result", "it failed once and passed once, unchanged",
 			     NULL);
 	for (unsigned i = 0; i < ARRAY_LEN(causes); i++)
 		if (!strcmp(cause, causes[i].cause))
-			return found(s, causes[i].category, cause, "kernel", causes[i].why,
+			return facts_found(s, causes[i].category, cause, "kernel", causes[i].why,
 				     causes[i].fixes);
 	if (!strcmp(cause, "wall"))
 		return by_clock(s);
@@ -292,7 +292,7 @@ static const char *const *by_examples(struct failure_case *s)
 		buf_printf(&why, "example %lld: expected '%.120s', got '%.120s'",
 			   (long long)json_integer_value(json_object_get(one, "n")),
 			   doc_text(one, "expected"), doc_text(one, "got"));
-		return found(s, "wrong_output", "example", "check", buf_str(&why), call_main);
+		return facts_found(s, "wrong_output", "example", "check", buf_str(&why), call_main);
 	}
 	return NULL;
 }
@@ -313,7 +313,7 @@ static const char *const *by_checks(struct failure_case *s)
 		if (json_is_true(json_object_get(one, "pass")))
 			continue;
 		buf_printf(&why, "%.40s: %.700s", doc_text(one, "kind"), doc_text(one, "detail"));
-		return found(s, is_test(doc_text(one, "kind")) ? "assertion" : "wrong_output",
+		return facts_found(s, is_test(doc_text(one, "kind")) ? "assertion" : "wrong_output",
 			     "check", "check", buf_str(&why), call_main);
 	}
 	return NULL;

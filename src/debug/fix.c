@@ -38,7 +38,7 @@ const char *failure_main(const struct failure_case *s)
 }
 
 /* "/home/user/a/main.py", "./main.py" and "main.py" are all main.py; the longest such name wins. */
-static int means(const char *said, const char *path)
+static int fix_means(const char *said, const char *path)
 {
 	size_t n = strlen(said), m = strlen(path);
 
@@ -53,7 +53,7 @@ const char *failure_file(const struct failure_case *s, const char *said)
 	if (!*said)
 		return NULL;
 	json_object_foreach((json_t *)json_object_get(s->artifact, "files"), path, text)
-		if (means(said, path) && (!best || strlen(path) > strlen(best)))
+		if (fix_means(said, path) && (!best || strlen(path) > strlen(best)))
 			best = path;
 	return best;
 }
@@ -74,7 +74,7 @@ __attribute__((format(printf, 2, 0))) static void vdetail(struct failure_case *s
 	buf_vprintf(&s->detail, fmt, ap);
 }
 
-static int finish(struct failure_case *s, const char *kind, json_t *take_child)
+static int fix_finish(struct failure_case *s, const char *kind, json_t *take_child)
 {
 	json_object_set_new(take_child, "changed_because", json_text(buf_str(&s->detail)));
 	json_object_del(take_child, "run_id");
@@ -98,7 +98,7 @@ int failure_done(struct failure_case *s, const char *kind, json_t *take_child, c
 	va_start(ap, fmt);
 	vdetail(s, fmt, ap);
 	va_end(ap);
-	return finish(s, kind, take_child);
+	return fix_finish(s, kind, take_child);
 }
 
 int failure_edit(struct failure_case *s, const char *path, const struct buf *text, const char *fmt, ...)
@@ -110,7 +110,7 @@ int failure_edit(struct failure_case *s, const char *path, const struct buf *tex
 	va_start(ap, fmt);
 	vdetail(s, fmt, ap);
 	va_end(ap);
-	return finish(s, "edit", child);
+	return fix_finish(s, "edit", child);
 }
 
 int failure_ask(struct failure_case *s, const char *name, const char *fmt, ...)

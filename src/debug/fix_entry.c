@@ -41,7 +41,7 @@ static void functions_of(const struct lang *l, const char *text, struct function
 }
 
 /* How often it stands there with a bracket behind it; the definition is one of them. */
-static unsigned calls(const char *text, const char *name)
+static unsigned fix_entry_calls(const char *text, const char *name)
 {
 	unsigned n = 0;
 
@@ -57,7 +57,7 @@ static const char *to_call(const char *text, const struct functions *f)
 	unsigned uncalled = 0;
 
 	for (unsigned i = 0; i < f->n; i++) {
-		if (calls(text, f->name[i]) > 1)
+		if (fix_entry_calls(text, f->name[i]) > 1)
 			continue;
 		if (!strcasecmp(f->name[i], "main"))
 			return f->name[i];
@@ -67,7 +67,7 @@ static const char *to_call(const char *text, const struct functions *f)
 	return uncalled == 1 ? alone : NULL;
 }
 
-static void fill(struct buf *out, const char *pattern, const char *name)
+static void fix_entry_fill(struct buf *out, const char *pattern, const char *name)
 {
 	const char *hole;
 
@@ -85,7 +85,7 @@ static int append_call(struct failure_case *s, const char *path, const char *tex
 	auto_buf struct buf out = { 0 };
 
 	buf_printf(&out, "%s%s\n", text, *text && text[strlen(text) - 1] == '\n' ? "" : "\n");
-	fill(&out, pattern, name);
+	fix_entry_fill(&out, pattern, name);
 	return failure_edit(s, path, &out, "%s is called: nothing else was", name);
 }
 
@@ -200,7 +200,7 @@ int fix_main_inside(struct failure_case *s)
 	name = to_call(text, &f);
 	if (!name)
 		return 0;
-	fill(&with, pattern, name);
+	fix_entry_fill(&with, pattern, name);
 	text_splice(&out, text, (size_t)(last - text), 0, buf_str(&with));
 	return failure_edit(s, path, &out, "main is there and calls %s", name);
 }

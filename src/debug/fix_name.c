@@ -73,14 +73,14 @@ static const char *next_name(const char *at, char out[NAME + 1])
 }
 
 /* How far a name may be away: a letter in short ones, two in long ones. */
-static unsigned slips(const char *name)
+static unsigned fix_name_slips(const char *name)
 {
 	size_t n = strlen(name);
 
 	return n < 3 ? 0 : n < 6 ? 1 : 2;
 }
 
-static void nearer(const char *wanted, const char *have, char best[NAME + 1], unsigned *least)
+static void fix_name_nearer(const char *wanted, const char *have, char best[NAME + 1], unsigned *least)
 {
 	unsigned far = package_distance(wanted, have);
 
@@ -95,15 +95,15 @@ static int near_name(const struct failure_case *s, const char *text, const char 
 {
 	const struct toml_node *words = rules_table(s->lang, "words");
 	const struct toml_node *list = words ? toml_get(words, table) : NULL;
-	unsigned least = slips(s->subject) + 1;
+	unsigned least = fix_name_slips(s->subject) + 1;
 	char name[NAME + 1];
 
 	best[0] = 0;
 	for (unsigned i = 0; (text = next_name(text, name)) && i < NEAR_MOST; i++)
 		if (strcmp(name, s->subject) != 0)
-			nearer(s->subject, name, best, &least);
+			fix_name_nearer(s->subject, name, best, &least);
 	for (const struct toml_node *w = list ? list->in.first : NULL; w; w = w->next)
-		nearer(s->subject, w->text, best, &least);
+		fix_name_nearer(s->subject, w->text, best, &least);
 	/* Only its letters' case differs: True, NULL, Length. */
 	for (const struct toml_node *w = list ? list->in.first : NULL; w; w = w->next)
 		if (!strcasecmp(w->text, s->subject) && strcmp(w->text, s->subject) != 0)
@@ -227,13 +227,13 @@ int fix_near_import(struct failure_case *s)
 {
 	const struct toml_node *imports = rules_table(s->lang, "imports");
 	const char *path = failure_main(s), *text = failure_message(s, path);
-	unsigned least = slips(s->subject) + 1;
+	unsigned least = fix_name_slips(s->subject) + 1;
 	char best[NAME + 1] = "", from[FAILURE_TEXT + 16];
 
 	snprintf(from, sizeof(from), "from %s import ", s->group[2]);
 	for (const struct toml_node *k = imports ? imports->in.first : NULL; k; k = k->next)
 		if (!strncmp(k->text, from, strlen(from)))
-			nearer(s->subject, k->key, best, &least);
+			fix_name_nearer(s->subject, k->key, best, &least);
 	if (!text || !*best || !rename_to(s, path, text, best))
 		return 0;
 	s->category = "name_error";

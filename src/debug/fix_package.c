@@ -279,7 +279,7 @@ static const char *project_file(const struct failure_case *s, const char *stem, 
 }
 
 /* From the folder of one file to another: "../lib/x.py". */
-static void relative(const char *from, const char *to, char out[FAILURE_TEXT])
+static void fix_package_relative(const char *from, const char *to, char out[FAILURE_TEXT])
 {
 	size_t same = 0, n = 0;
 
@@ -330,7 +330,7 @@ static int path_by_words(struct failure_case *s, const char *me, const char *fil
 	auto_buf struct buf text = { 0 };
 	char way[FAILURE_TEXT];
 
-	relative(me, file, way);
+	fix_package_relative(me, file, way);
 	if (*rules_word(s->lang, "path", "literal"))
 		return path_in_quotes(s, me, file, way);
 	if (!*insert)

@@ -178,7 +178,7 @@ static int raised_before(const struct failure_case *s)
 
 /* Twice as much, once, and no more than the most; `usual` is what counts where the artifact says nothing.
  * limits.fixed: who asked wants no other ones. */
-static int raise(struct failure_case *s, const char *name, json_int_t usual, json_int_t most, unsigned times)
+static int fix_place_raise(struct failure_case *s, const char *name, json_int_t usual, json_int_t most, unsigned times)
 {
 	const json_t *limits = json_object_get(s->artifact, "limits");
 	json_int_t now = json_integer_value(json_object_get(limits, name));
@@ -201,18 +201,18 @@ static int raise(struct failure_case *s, const char *name, json_int_t usual, jso
 int fix_raise_time(struct failure_case *s)
 {
 	return *doc_text(s->phase, "stdout") &&
-	       raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
+	       fix_place_raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
 }
 
 /* A server that is slow to start has said nothing, too. */
 int fix_raise_wait(struct failure_case *s)
 {
-	return raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
+	return fix_place_raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
 }
 
 int fix_raise_memory(struct failure_case *s)
 {
-	return raise(s, "memory",
+	return fix_place_raise(s, "memory",
 		     s->lang && s->lang->limits.memory ? (json_int_t)s->lang->limits.memory :
 							 (json_int_t)512 << 20,
 		     memory_most, 2);
@@ -220,7 +220,7 @@ int fix_raise_memory(struct failure_case *s)
 
 int fix_raise_install(struct failure_case *s)
 {
-	return raise(s, "install_ms", s->lang && s->lang->times.install ? s->lang->times.install : 120000,
+	return fix_place_raise(s, "install_ms", s->lang && s->lang->times.install ? s->lang->times.install : 120000,
 		     install_ms_most, 2);
 }
 

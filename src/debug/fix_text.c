@@ -81,7 +81,7 @@ int fix_quotes(struct failure_case *s)
 /* ---- blanks ---- */
 
 /* Blanks for the tabs in front of each line. */
-static void untab(const char *text, unsigned tab, struct buf *out)
+static void fix_text_untab(const char *text, unsigned tab, struct buf *out)
 {
 	while (*text) {
 		size_t blanks = strspn(text, " \t"), len = strcspn(text, "\n"), width = 0;
@@ -128,7 +128,7 @@ int fix_tabs(struct failure_case *s)
 	for (unsigned i = 0; text && strchr(text, '\t') && i < ARRAY_LEN(widths); i++) {
 		auto_buf struct buf out = { 0 };
 
-		untab(text, widths[i], &out);
+		fix_text_untab(text, widths[i], &out);
 		if (indents_fit(buf_str(&out)))
 			return failure_edit(s, path, &out, "a tab at the beginning of a line is %u blanks",
 					 widths[i]);
@@ -137,7 +137,7 @@ int fix_tabs(struct failure_case *s)
 }
 
 /* What every line that is not empty begins with. */
-static size_t margin(const char *text)
+static size_t fix_text_margin(const char *text)
 {
 	size_t least = SIZE_MAX;
 
@@ -172,7 +172,7 @@ int fix_dedent(struct failure_case *s)
 {
 	const char *path = failure_main(s), *text = failure_message(s, path);
 	auto_buf struct buf out = { 0 };
-	size_t least = text ? margin(text) : 0;
+	size_t least = text ? fix_text_margin(text) : 0;
 
 	if (!text)
 		return 0;
@@ -200,7 +200,7 @@ struct brackets {
 	int within; /* a string or a comment when it ended */
 };
 
-static int begins(const char *at, const char *with)
+static int fix_text_begins(const char *at, const char *with)
 {
 	return *with && !strncmp(at, with, strlen(with));
 }
@@ -257,9 +257,9 @@ static void brackets_of(const struct lang *l, const char *text, struct brackets 
 
 	*b = (struct brackets){ 0 };
 	while (*at && !b->lost) {
-		if (begins(at, line)) {
+		if (fix_text_begins(at, line)) {
 			at += strcspn(at, "\n");
-		} else if (begins(at, block)) {
+		} else if (fix_text_begins(at, block)) {
 			const char *end = strstr(at + 2, rules_word(l, "text", "block_end"));
 
 			b->within = !end;
@@ -296,7 +296,7 @@ static int is_cut(struct failure_case *s)
 	return failure_ask(s, failure_main(s), "%s is not complete. What is its whole text?", failure_main(s));
 }
 
-static char closer(char open)
+static char fix_text_closer(char open)
 {
 	return open == '(' ? ')' : open == '[' ? ']' : '}';
 }
@@ -307,7 +307,7 @@ static int close_in_line(struct failure_case *s, const char *path, const char *t
 	size_t at = b->at[b->n - 1] + strcspn(text + b->at[b->n - 1], "\n");
 	size_t from = b->at[b->n - 1];
 	auto_buf struct buf out = { 0 };
-	char with[2] = { closer(b->open[b->n - 1]), 0 };
+	char with[2] = { fix_text_closer(b->open[b->n - 1]), 0 };
 
 	while (from && text[from - 1] != '\n')
 		from--;
@@ -345,7 +345,7 @@ int fix_close(struct failure_case *s)
 	if (out.len && out.p[out.len - 1] == '\n' && b.open[b.n - 1] != '{')
 		buf_cut(&out, out.len - 1);
 	while (b.n--) {
-		buf_putc(&out, closer(b.open[b.n]));
+		buf_putc(&out, fix_text_closer(b.open[b.n]));
 		if (b.open[b.n] == '{' || !b.n)
 			buf_putc(&out, '\n');
 	}

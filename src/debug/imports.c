@@ -29,7 +29,7 @@ const struct toml_node *import_table(const struct lang *l)
 /* ---- names ---- */
 
 /* Where names have parts, from the most to the fewest: "google.cloud.storage", "google.cloud", ... */
-static int shorten(char *name, const char *separator)
+static int imports_shorten(char *name, const char *separator)
 {
 	char *last = NULL;
 
@@ -63,7 +63,7 @@ static int is_known(const struct toml_node *t, enum package_manager m, const cha
 }
 
 /* Of two letters anything is one letter away. */
-static const char *mistyped(const struct toml_node *t, const char *name)
+static const char *imports_mistyped(const struct toml_node *t, const char *name)
 {
 	const struct toml_node *builtin = toml_get(t, "builtin");
 	size_t n = strlen(name);
@@ -94,7 +94,7 @@ static const char *near_known(const struct toml_node *t, enum package_manager m,
 
 /* ---- one name ---- */
 
-static void answer(struct import *out, enum import_kind kind, const char *package, const char *meant)
+static void imports_answer(struct import *out, enum import_kind kind, const char *package, const char *meant)
 {
 	out->kind = kind;
 	snprintf(out->package, sizeof(out->package), "%s", package);
@@ -109,13 +109,13 @@ static int look_up(const struct lang *l, const struct toml_node *t, const char *
 	const char *today = image_text(toml_get(t, "replaced"), name);
 
 	if (image_has(toml_get(t, "builtin"), name))
-		answer(out, IMPORT_BUILTIN, "", "");
+		imports_answer(out, IMPORT_BUILTIN, "", "");
 	else if (*row || *mine)
-		answer(out, IMPORT_KNOWN, *mine ? mine : row, "");
+		imports_answer(out, IMPORT_KNOWN, *mine ? mine : row, "");
 	else if (*today)
-		answer(out, IMPORT_REPLACED, "", today);
+		imports_answer(out, IMPORT_REPLACED, "", today);
 	else if (is_known(t, out->manager, name))
-		answer(out, IMPORT_KNOWN, name, "");
+		imports_answer(out, IMPORT_KNOWN, name, "");
 	else
 		return 0;
 	snprintf(out->top, sizeof(out->top), "%s", name);
@@ -153,18 +153,18 @@ static int is_package(enum package_manager m, const char *name)
 	return ok;
 }
 
-static void guess(const struct toml_node *t, const char *top, struct import *out)
+static void imports_guess(const struct toml_node *t, const char *top, struct import *out)
 {
-	const char *builtin = mistyped(t, top), *common;
+	const char *builtin = imports_mistyped(t, top), *common;
 
 	by_pattern(image_text(t, "pattern"), top, out->package);
 	common = near_known(t, out->manager, out->package);
 	if (builtin)
-		answer(out, IMPORT_MISTYPED, "", builtin);
+		imports_answer(out, IMPORT_MISTYPED, "", builtin);
 	else if (common)
-		answer(out, IMPORT_SUSPECT, "", common);
+		imports_answer(out, IMPORT_SUSPECT, "", common);
 	else if (!strcmp(image_text(t, "guess"), "never") || !is_package(out->manager, out->package))
-		answer(out, IMPORT_NONE, "", "");
+		imports_answer(out, IMPORT_NONE, "", "");
 	else
 		out->kind = IMPORT_GUESSED;
 }
@@ -194,7 +194,7 @@ void import_find(const struct lang *l, const char *name, struct import *out)
 		return;
 	out->manager = (enum package_manager)m;
 	if (m == PM_NPM && !strncmp(name, "node:", 5)) {
-		answer(out, IMPORT_BUILTIN, "", "");
+		imports_answer(out, IMPORT_BUILTIN, "", "");
 		snprintf(out->top, sizeof(out->top), "%s", name);
 		return;
 	}
@@ -202,17 +202,17 @@ void import_find(const struct lang *l, const char *name, struct import *out)
 	do {
 		if (look_up(l, t, part, out))
 			return;
-	} while (shorten(part, image_text(t, "separator")));
+	} while (imports_shorten(part, image_text(t, "separator")));
 	top_of(t, name, out->top);
 	/* The standard library has no host in front. */
 	if (m == PM_GO && !memchr(name, '.', strcspn(name, "/"))) {
-		const char *meant = mistyped(t, name);
+		const char *meant = imports_mistyped(t, name);
 
-		answer(out, meant ? IMPORT_MISTYPED : IMPORT_NONE, "", meant ? meant : "");
+		imports_answer(out, meant ? IMPORT_MISTYPED : IMPORT_NONE, "", meant ? meant : "");
 		snprintf(out->top, sizeof(out->top), "%s", name);
 		return;
 	}
-	guess(t, out->top, out);
+	imports_guess(t, out->top, out);
 }
 
 const char *import_link(const struct lang *l, const char *name)

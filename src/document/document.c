@@ -117,7 +117,7 @@ static const struct member task_members[] = {
 	{ 0 },
 };
 
-static int wrong(struct err *e, const char *path, const char *must)
+static int document_wrong(struct err *e, const char *path, const char *must)
 {
 	return err_set(e, ERR_INVALID, "%.100s: must be %s", path, must);
 }
@@ -127,9 +127,9 @@ static int check_text(const json_t *v, const struct member *m, const char *path,
 	size_t n = json_string_length(v);
 
 	if (!json_is_string(v))
-		return wrong(e, path, "a text");
+		return document_wrong(e, path, "a text");
 	if (strlen(json_string_value(v)) != n)
-		return wrong(e, path, "a text without NUL");
+		return document_wrong(e, path, "a text without NUL");
 	if ((int64_t)n < m->least || (int64_t)n > m->most)
 		return err_set(e, ERR_INVALID, "%.100s: must have %lld to %lld bytes", path,
 			       (long long)m->least, (long long)m->most);
@@ -141,7 +141,7 @@ static int check_number(const json_t *v, const struct member *m, const char *pat
 	double n = json_number_value(v);
 
 	if (m->type == IS_WHOLE ? !json_is_integer(v) : !json_is_number(v))
-		return wrong(e, path, m->type == IS_WHOLE ? "a whole number" : "a number");
+		return document_wrong(e, path, m->type == IS_WHOLE ? "a whole number" : "a number");
 	if (!(n >= (double)m->least && n <= (double)m->most))
 		return err_set(e, ERR_INVALID, "%.100s: must be from %lld to %lld", path,
 			       (long long)m->least, (long long)m->most);
@@ -159,14 +159,14 @@ static int check_texts(const json_t *v, const struct member *m, const char *path
 	char at[160];
 
 	if (!json_is_object(v))
-		return wrong(e, path, "an object of texts");
+		return document_wrong(e, path, "an object of texts");
 	if ((int64_t)json_object_size(v) > m->most)
 		return err_set(e, ERR_INVALID, "%s: at most %lld", path, (long long)m->most);
 	json_object_foreach((json_t *)v, name, one)
 	{
 		snprintf(at, sizeof(at), "%.40s.%.80s", path, name);
 		if (!*name || strlen(name) > 400)
-			return wrong(e, at, "named with 1 to 400 bytes");
+			return document_wrong(e, at, "named with 1 to 400 bytes");
 		if (check_text(one, &text, at, e) < 0)
 			return -1;
 		all += json_string_length(one);
@@ -183,7 +183,7 @@ static int check_list(const json_t *v, const struct member *m, const char *path,
 	size_t i;
 
 	if (!json_is_array(v))
-		return wrong(e, path, "a list");
+		return document_wrong(e, path, "a list");
 	if ((int64_t)json_array_size(v) > m->most)
 		return err_set(e, ERR_INVALID, "%s: at most %lld", path, (long long)m->most);
 	json_array_foreach(v, i, one)
@@ -204,7 +204,7 @@ static int check_member(const json_t *v, const struct member *m, const char *pat
 	case IS_NUMBER:
 		return check_number(v, m, path, e);
 	case IS_BOOL:
-		return json_is_boolean(v) ? 0 : wrong(e, path, "true or false");
+		return json_is_boolean(v) ? 0 : document_wrong(e, path, "true or false");
 	case IS_TEXTS_BY_NAME:
 		return check_texts(v, m, path, e);
 	case IS_LIST:
@@ -213,7 +213,7 @@ static int check_member(const json_t *v, const struct member *m, const char *pat
 		break;
 	}
 	if (!json_is_object(v))
-		return wrong(e, path, "an object");
+		return document_wrong(e, path, "an object");
 	return m->of ? check_members(v, m->of, path, e) : 0;
 }
 
@@ -224,7 +224,7 @@ static int check_members(const json_t *doc, const struct member *of, const char 
 	json_t *v;
 
 	if (!json_is_object(doc))
-		return wrong(e, path, "an object");
+		return document_wrong(e, path, "an object");
 	json_object_foreach((json_t *)doc, name, v)
 	{
 		const struct member *m = of;
@@ -252,12 +252,12 @@ static int check_packages(const json_t *packages, struct err *e)
 	{
 		snprintf(at, sizeof(at), "packages.%.40s", manager);
 		if (!json_is_array(list) || json_array_size(list) > 200)
-			return wrong(e, at, "a list of at most 200 names");
+			return document_wrong(e, at, "a list of at most 200 names");
 		json_array_foreach(list, i, one)
 		{
 			if (!json_is_string(one) || !json_string_length(one) ||
 			    json_string_length(one) > 200)
-				return wrong(e, at, "a list of names");
+				return document_wrong(e, at, "a list of names");
 		}
 	}
 	return 0;
@@ -328,7 +328,7 @@ int task_check(const json_t *task, struct err *e)
 	while (i < ARRAY_LEN(modes) && strcmp(modes[i], mode) != 0)
 		i++;
 	if (i == ARRAY_LEN(modes))
-		return wrong(e, "mode", "auto, heuristic or llm");
+		return document_wrong(e, "mode", "auto, heuristic or llm");
 	if (check_packages(json_object_get(task, "packages"), e) < 0 || check_paths(task, e) < 0)
 		return -1;
 	return check_examples(json_object_get(task, "examples"), e);

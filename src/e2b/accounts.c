@@ -38,7 +38,7 @@ static int is_own(struct call *c)
 	return 0;
 }
 
-static unsigned running(const struct call *c)
+static unsigned accounts_running(const struct call *c)
 {
 	const struct fleet *f = &c->api->fleet;
 	unsigned n = 0;
@@ -60,7 +60,7 @@ static double start_rate(const struct call *c)
 	return n / 60.0;
 }
 
-static json_t *stamped(void)
+static json_t *accounts_stamped(void)
 {
 	int64_t now = fleet_now_ns();
 
@@ -75,8 +75,8 @@ void accounts_metrics(struct call *c)
 
 	if (!is_own(c))
 		return;
-	doc = stamped();
-	json_object_set_new(doc, "concurrentSandboxes", json_integer(running(c)));
+	doc = accounts_stamped();
+	json_object_set_new(doc, "concurrentSandboxes", json_integer(accounts_running(c)));
 	json_object_set_new(doc, "sandboxStartRate", json_real(start_rate(c)));
 	call_json(c, 200, json_pack("[o]", doc));
 }
@@ -94,14 +94,14 @@ void accounts_metrics_max(struct call *c)
 			   metric, NULL);
 		return;
 	}
-	doc = stamped();
-	json_object_set_new(doc, "value", json_real(concurrent ? running(c) : start_rate(c)));
+	doc = accounts_stamped();
+	json_object_set_new(doc, "value", json_real(concurrent ? accounts_running(c) : start_rate(c)));
 	call_json(c, 200, doc);
 }
 
 /* ---- keys ---- */
 
-static json_t *moment(int64_t ns)
+static json_t *accounts_moment(int64_t ns)
 {
 	return ns ? json_time((uint64_t)ns) : json_null();
 }
@@ -115,7 +115,7 @@ static json_t *key_json(const struct store_key *k)
 			 k->name, "mask", "prefix", KEY_PREFIX, "valueLength",
 			 KEY_TEXT - (int)strlen(KEY_PREFIX), "maskedValuePrefix",
 			 k->shown[0] ? shown : "", "maskedValueSuffix", "", "createdAt",
-			 moment(k->created_ns), "createdBy", "lastUsed", moment(k->used_ns));
+			 accounts_moment(k->created_ns), "createdBy", "lastUsed", accounts_moment(k->used_ns));
 }
 
 void accounts_keys(struct call *c)

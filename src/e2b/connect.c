@@ -38,7 +38,7 @@ static const struct {
 /* ---- answers ---- */
 
 /* In one piece: each write is a chunk of its own. */
-static int put(struct http_req *r, uint8_t flags, const char *text, size_t n)
+static int connect_put(struct http_req *r, uint8_t flags, const char *text, size_t n)
 {
 	auto_buf struct buf all = { 0 };
 	uint8_t head[ENVELOPE];
@@ -50,7 +50,7 @@ static int put(struct http_req *r, uint8_t flags, const char *text, size_t n)
 	return http_write(r, all.p, all.len);
 }
 
-static void answer(struct call *c, int status, json_t *take_doc)
+static void connect_answer(struct call *c, int status, json_t *take_doc)
 {
 	auto_free char *text = json_dumps(take_doc, JSON_COMPACT);
 
@@ -62,7 +62,7 @@ static void answer(struct call *c, int status, json_t *take_doc)
 
 void connect_reply(struct call *c, json_t *take_doc)
 {
-	answer(c, 200, take_doc);
+	connect_answer(c, 200, take_doc);
 }
 
 __attribute__((format(printf, 2, 0))) static json_t *error_json(enum connect_code code,
@@ -89,7 +89,7 @@ static void end_with(struct http_req *r, json_t *take_error)
 	json_decref(doc);
 	if (!text)
 		abort();
-	put(r, ENVELOPE_END, text, strlen(text));
+	connect_put(r, ENVELOPE_END, text, strlen(text));
 	http_end(r);
 }
 
@@ -102,7 +102,7 @@ static void fail_with(struct call *c, enum connect_code code, json_t *take_error
 		http_stream(c->req, 200, "application/connect+json", UINT64_MAX);
 		end_with(c->req, take_error);
 	} else {
-		answer(c, codes[code].status, take_error);
+		connect_answer(c, codes[code].status, take_error);
 	}
 }
 
@@ -174,7 +174,7 @@ static void ask_read(struct call *c, json_t *take_doc, const struct err *why)
 		connect_fail(c, CONNECT_INVALID, "%s", why->msg);
 }
 
-static void asked(struct http_req *r)
+static void connect_asked(struct http_req *r)
 {
 	struct call *c = r->user;
 	struct ask *a = c->state;
@@ -211,7 +211,7 @@ void connect_ask(struct call *c, int stream, void (*run)(struct call *c, json_t 
 	*a = (struct ask){ stream, run };
 	c->state = a;
 	http_want_body(c->req, HTTP_BODY_WHOLE, ASK_MAX);
-	c->req->on_body_end = asked;
+	c->req->on_body_end = connect_asked;
 }
 
 uint64_t connect_timeout_ms(const struct call *c)
@@ -247,7 +247,7 @@ void connect_open(struct connect_stream *s, struct call *c, const char *keepaliv
 int connect_send_text(struct connect_stream *s, const char *json, size_t n)
 {
 	timer_set(&s->idle, s->idle_ms);
-	return put(s->call->req, 0, json, n);
+	return connect_put(s->call->req, 0, json, n);
 }
 
 int connect_send_bytes(struct connect_stream *s, const char *before, const void *bytes, size_t n,
@@ -280,7 +280,7 @@ int connect_send(struct connect_stream *s, json_t *take_doc)
 void connect_stream_reply(struct call *c, const char *json)
 {
 	http_stream(c->req, 200, "application/connect+json", UINT64_MAX);
-	put(c->req, 0, json, strlen(json));
+	connect_put(c->req, 0, json, strlen(json));
 	end_with(c->req, NULL);
 }
 

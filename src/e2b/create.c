@@ -209,7 +209,7 @@ static int read_want(struct call *c, struct making *m, int secure, int64_t other
 /* ---- making it ---- */
 
 /* Its id is among its variables, and is known only now; it is not in the store yet. */
-static int named(struct box_wait *w, const char *id, struct err *e)
+static int create_named(struct box_wait *w, const char *id, struct err *e)
 {
 	struct making *m = loop_owner(w, struct making, wait);
 	struct store_box *row = &w->berth->row;
@@ -225,7 +225,7 @@ static int named(struct box_wait *w, const char *id, struct err *e)
 	return 0;
 }
 
-static void answer(struct call *c, struct box *b, const struct err *e)
+static void create_answer(struct call *c, struct box *b, const struct err *e)
 {
 	if (e) {
 		c->audited = 0; /* if it was, that has been taken back */
@@ -244,7 +244,7 @@ static void answer(struct call *c, struct box *b, const struct err *e)
 	call_json(c, 201, sandbox_json_created(c, b));
 }
 
-static void made(struct box_wait *w, struct box *b, const struct err *e)
+static void create_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct making *m = loop_owner(w, struct making, wait);
 	struct call *c = m->call;
@@ -261,17 +261,17 @@ static void made(struct box_wait *w, struct box *b, const struct err *e)
 	}
 	c->drop = NULL;
 	if (e || !snapshot[0])
-		answer(c, b, e);
+		create_answer(c, b, e);
 	else
-		snapshots_fill(c, b, snapshot, answer);
+		snapshots_fill(c, b, snapshot, create_answer);
 }
 
-static void left(struct call *c)
+static void create_left(struct call *c)
 {
 	((struct making *)c->state)->call = NULL;
 }
 
-static void ask(struct making *m)
+static void create_ask(struct making *m)
 {
 	struct call *c = m->call;
 	struct box *b;
@@ -291,19 +291,19 @@ static void has_left(struct box_wait *w, struct box *b, const struct err *e)
 	(void)b;
 	(void)e;
 	if (m->call)
-		ask(m);
+		create_ask(m);
 	else
 		making_free(m);
 }
 
-static void create(struct call *c, int secure, int64_t otherwise_s)
+static void create_create(struct call *c, int secure, int64_t otherwise_s)
 {
 	struct making *m = calloc(1, sizeof(*m));
 	struct err e;
 
 	if (!m)
 		abort();
-	*m = (struct making){ .wait = { .done = made, .named = named },
+	*m = (struct making){ .wait = { .done = create_made, .named = create_named },
 			      .leaving.done = has_left,
 			      .call = c };
 	if (read_want(c, m, secure, otherwise_s, &m->want, &e) < 0) {
@@ -316,9 +316,9 @@ static void create(struct call *c, int secure, int64_t otherwise_s)
 		return;
 	}
 	c->state = m;
-	c->drop = left;
+	c->drop = create_left;
 	if (!volume_box_released(c->api, m->want.mounts, m->want.nmounts, &m->leaving))
-		ask(m);
+		create_ask(m);
 }
 
 void create_v1(struct call *c)
@@ -326,10 +326,10 @@ void create_v1(struct call *c)
 	/* A sandbox without a token is open to every client that knows its id, and the id is part of
 	 * every preview address. E2B's SDKs send the token of the answer whether they asked for one
 	 * or not. */
-	create(c, !c->api->conf.e2b_insecure || call_flag(c, "secure", 0), V1_S);
+	create_create(c, !c->api->conf.e2b_insecure || call_flag(c, "secure", 0), V1_S);
 }
 
 void create_v2(struct call *c)
 {
-	create(c, 1, V2_S);
+	create_create(c, 1, V2_S);
 }

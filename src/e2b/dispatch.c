@@ -150,9 +150,9 @@ static int is_ours(const struct box *b)
 	return x.ours && !b->nobodys;
 }
 
-static void enter(struct call *c, struct traffic *t);
+static void dispatch_enter(struct call *c, struct traffic *t);
 
-static void resumed(struct box_wait *w, struct box *b, const struct err *e)
+static void dispatch_resumed(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct traffic *t = loop_owner(w, struct traffic, fetching);
 	struct call *c = t->call;
@@ -161,7 +161,7 @@ static void resumed(struct box_wait *w, struct box *b, const struct err *e)
 	(void)e;
 	c->drop = NULL;
 	http_resume(c->req); /* first: who comes next may want it to wait again */
-	enter(c, t);
+	dispatch_enter(c, t);
 }
 
 static void stop_fetching(struct call *c)
@@ -170,7 +170,7 @@ static void stop_fetching(struct call *c)
 }
 
 /* 1: it is paused and wakes for whoever comes; the request waits for that, once. */
-static int wakes(struct call *c, struct traffic *t, struct box *b)
+static int dispatch_wakes(struct call *c, struct traffic *t, struct box *b)
 {
 	struct e2b_box x;
 	struct err e;
@@ -179,7 +179,7 @@ static int wakes(struct call *c, struct traffic *t, struct box *b)
 	if (b->state != BOX_PAUSED || !x.auto_resume || t->woken)
 		return 0;
 	t->woken = 1;
-	t->fetching.done = resumed;
+	t->fetching.done = dispatch_resumed;
 	if (box_resume(b, 0, &t->fetching, &e) < 0)
 		return 0;
 	c->drop = stop_fetching;
@@ -188,7 +188,7 @@ static int wakes(struct call *c, struct traffic *t, struct box *b)
 	return 1;
 }
 
-static void enter(struct call *c, struct traffic *t)
+static void dispatch_enter(struct call *c, struct traffic *t)
 {
 	struct box *b = fleet_find(&c->api->fleet, t->to.id);
 
@@ -196,7 +196,7 @@ static void enter(struct call *c, struct traffic *t)
 		b = NULL;
 	if (b && b->state == BOX_PAUSED && !may_pass(c, b, t->to.port))
 		return;
-	if (b && wakes(c, t, b))
+	if (b && dispatch_wakes(c, t, b))
 		return;
 	if (!b || b->state != BOX_RUNNING) {
 		e2b_no_box(c, 502, t->to.id, 0, "The sandbox was not found");
@@ -216,7 +216,7 @@ static void enter(struct call *c, struct traffic *t)
 }
 
 /* 1: another front made this box, and it is on its way to us; the body waits, too. */
-static int fetch(struct call *c, struct traffic *t)
+static int dispatch_fetch(struct call *c, struct traffic *t)
 {
 	struct store_box row = { 0 };
 	struct err e;
@@ -228,7 +228,7 @@ static int fetch(struct call *c, struct traffic *t)
 		store_box_fini(&row);
 		return 0;
 	}
-	t->fetching.done = resumed;
+	t->fetching.done = dispatch_resumed;
 	c->drop = stop_fetching;
 	http_want_body(c->req, HTTP_BODY_STREAM, 0);
 	http_pause(c->req);
@@ -266,7 +266,7 @@ static int asks_for(const struct http_req *r, const char *name)
 	return 0;
 }
 
-static int take(struct call *c)
+static int dispatch_take(struct call *c)
 {
 	struct traffic *t = call_alloc(c, sizeof(*t));
 	struct err e;
@@ -280,15 +280,15 @@ static int take(struct call *c)
 	}
 	if (named) {
 		c->door = t;
-		if (!fetch(c, t))
-			enter(c, t);
+		if (!dispatch_fetch(c, t))
+			dispatch_enter(c, t);
 		return 1;
 	}
 	/* Where all boxes have one address, a header names the box, and a browser asks before it sends one. */
 	if (strcmp(c->req->method, "OPTIONS") == 0 && asks_for(c->req, "e2b-sandbox-id") && e2b_cors(c))
 		return 1;
 	if (by_signature(c, t)) {
-		enter(c, t);
+		dispatch_enter(c, t);
 		return 1;
 	}
 	/* It had a signature, and of no box here. */
@@ -300,10 +300,10 @@ static int take(struct call *c)
 	return e2b_control_take(c);
 }
 
-const struct api_surface e2b_door = { take, NULL, 0, NULL };
+const struct api_surface e2b_door = { dispatch_take, NULL, 0, NULL };
 
 /* What is open to a box that stands still is cut: nobody may wait for an answer from there. */
-static void cut(struct fleet *f, struct box *b)
+static void dispatch_cut(struct fleet *f, struct box *b)
 {
 	struct api *a = loop_owner(f, struct api, fleet);
 
@@ -317,7 +317,7 @@ static void cut(struct fleet *f, struct box *b)
 int e2b_init(struct api *a, struct err *e)
 {
 	(void)e;
-	a->fleet.on_pause = cut;
+	a->fleet.on_pause = dispatch_cut;
 	a->e2b = calloc(1, sizeof(*a->e2b));
 	if (!a->e2b)
 		abort();

@@ -20,7 +20,7 @@ static void drop_last(struct buf *b)
 
 /* "//" and "/./" say nothing, nor does a slash at the end. In an absolute path ".." stays: what it
  * means depends on the links before it, and those only the box knows. A relative one is a text yet. */
-static void tidy(const char *path, int lexical, struct buf *out)
+static void entry_tidy(const char *path, int lexical, struct buf *out)
 {
 	while (*path) {
 		size_t n;
@@ -55,7 +55,7 @@ int entry_path(const char *given, int root, struct buf *out, struct err *e)
 	if (!absolute)
 		buf_printf(&full, "%s/", home);
 	buf_puts(&full, given);
-	tidy(buf_str(&full), !absolute, out);
+	entry_tidy(buf_str(&full), !absolute, out);
 	return 0;
 }
 
@@ -105,7 +105,7 @@ struct parts { /* of the tail */
 	const char *name, *real, *owner, *group, *attributes, *end;
 };
 
-static const char *next(const char **at, const char *end)
+static const char *entry_next(const char **at, const char *end)
 {
 	const char *text = *at;
 	size_t n = strnlen(text, (size_t)(end - text));
@@ -116,25 +116,25 @@ static const char *next(const char **at, const char *end)
 	return text;
 }
 
-static int split(const char *tail, size_t n, struct parts *out)
+static int entry_split(const char *tail, size_t n, struct parts *out)
 {
 	const char *at = tail;
 
 	out->end = tail + n;
-	out->name = next(&at, out->end);
-	out->real = out->name ? next(&at, out->end) : NULL;
-	out->owner = out->real ? next(&at, out->end) : NULL;
-	out->group = out->owner ? next(&at, out->end) : NULL;
+	out->name = entry_next(&at, out->end);
+	out->real = out->name ? entry_next(&at, out->end) : NULL;
+	out->owner = out->real ? entry_next(&at, out->end) : NULL;
+	out->group = out->owner ? entry_next(&at, out->end) : NULL;
 	out->attributes = at;
 	return out->group && *out->name;
 }
 
-static json_t *attributes(const struct parts *p)
+static json_t *entry_attributes(const struct parts *p)
 {
 	json_t *doc = json_object();
 	const char *at = p->attributes, *key, *value;
 
-	while ((key = next(&at, p->end)) && (value = next(&at, p->end)))
+	while ((key = entry_next(&at, p->end)) && (value = entry_next(&at, p->end)))
 		json_object_set_new(doc, key,
 				    json_string(value)); /* what is no UTF-8 is left out */
 	return doc;
@@ -144,10 +144,10 @@ json_t *entry_metadata(const char *tail, size_t n)
 {
 	struct parts p;
 
-	return split(tail, n, &p) ? attributes(&p) : json_object();
+	return entry_split(tail, n, &p) ? entry_attributes(&p) : json_object();
 }
 
-static json_t *when(uint64_t ns)
+static json_t *entry_when(uint64_t ns)
 {
 	time_t s = (time_t)(ns / 1000000000);
 	char text[64];
@@ -166,7 +166,7 @@ static void add_details(json_t *doc, const struct wire_entry *e, const struct pa
 {
 	char size[24], letters[ENTRY_PERMISSIONS];
 	int link = S_ISLNK(e->mode);
-	json_t *metadata = attributes(p);
+	json_t *metadata = entry_attributes(p);
 
 	snprintf(size, sizeof(size), "%llu", (unsigned long long)e->size);
 	entry_permissions(e->mode, letters);
@@ -175,7 +175,7 @@ static void add_details(json_t *doc, const struct wire_entry *e, const struct pa
 	json_object_set_new(doc, "permissions", json_string(letters));
 	json_object_set_new(doc, "owner", json_text(p->owner));
 	json_object_set_new(doc, "group", json_text(p->group));
-	json_object_set_new(doc, "modifiedTime", when(e->mtime_ns));
+	json_object_set_new(doc, "modifiedTime", entry_when(e->mtime_ns));
 	if (link) /* one that leads nowhere leads to itself */
 		json_object_set_new(doc, "symlinkTarget", json_text(*p->real ? p->real : path));
 	if (json_object_size(metadata))
@@ -190,7 +190,7 @@ json_t *entry_json(const struct entry_shape *s, const struct wire_entry *e, cons
 	struct parts p;
 	json_t *doc;
 
-	if (!split(tail, n, &p) || e->size > INT64_MAX)
+	if (!entry_split(tail, n, &p) || e->size > INT64_MAX)
 		return NULL;
 	if (s->below && strcmp(s->below, "/") != 0)
 		buf_puts(&path, s->below);

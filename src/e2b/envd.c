@@ -6,7 +6,7 @@
 #include "e2b/files.h"
 #include "e2b/process.h"
 
-static void health(struct call *c)
+static void envd_health(struct call *c)
 {
 	http_set(c->req, "Cache-Control", "no-store");
 	call_empty(c, 204);
@@ -14,7 +14,7 @@ static void health(struct call *c)
 
 static const struct api_route rows[] = {
 	/* clang-format off */
-	{ "GET", "/health", NEED_NOTHING, health, "is it up?", .query = e2b_any_query },
+	{ "GET", "/health", NEED_NOTHING, envd_health, "is it up?", .query = e2b_any_query },
 	{ "GET", "/metrics", NEED_VIEWER, envd_metrics, "what the box uses", .query = e2b_any_query },
 	{ "GET", "/envs", NEED_VIEWER, envd_envs, "the box's variables", .query = e2b_any_query },
 
@@ -46,7 +46,7 @@ static const struct api_route rows[] = {
 };
 
 /* Rows that need nothing look for themselves: a signature will do for a file. */
-static int admit(struct call *c)
+static int envd_admit(struct call *c)
 {
 	const char *has = http_header(c->req, "x-access-token");
 	struct e2b_box x;
@@ -64,5 +64,5 @@ static int admit(struct call *c)
 	return 0;
 }
 
-static const struct api_format manner = { .error = e2b_manner_error, .admit = admit };
+static const struct api_format manner = { .error = e2b_manner_error, .admit = envd_admit };
 struct api_table e2b_envd = { .rows = rows, .n = ARRAY_LEN(rows), .manner = &manner };

@@ -12,14 +12,14 @@ void envelope_head(uint8_t out[ENVELOPE], uint8_t flags, size_t n)
 	out[4] = (uint8_t)n;
 }
 
-static size_t length(const struct envelope *v)
+static size_t envelope_length(const struct envelope *v)
 {
 	const uint8_t *p = v->head;
 
 	return (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
 }
 
-static int refuse(const char **why, const char *text)
+static int envelope_refuse(const char **why, const char *text)
 {
 	*why = text;
 	return -1;
@@ -28,15 +28,15 @@ static int refuse(const char **why, const char *text)
 static int check_head(const struct envelope *v, size_t most, const char **why)
 {
 	if (v->head[0] == ENVELOPE_COMPRESSED)
-		return refuse(why, "compressed envelopes are not taken");
+		return envelope_refuse(why, "compressed envelopes are not taken");
 	if (v->head[0])
-		return refuse(why, "the envelope has flags that are not known");
-	if (length(v) > most)
-		return refuse(why, "the envelope is too large");
+		return envelope_refuse(why, "the envelope has flags that are not known");
+	if (envelope_length(v) > most)
+		return envelope_refuse(why, "the envelope is too large");
 	return 0;
 }
 
-static void move(const char **bytes, size_t *n, size_t taken)
+static void envelope_move(const char **bytes, size_t *n, size_t taken)
 {
 	*bytes += taken;
 	*n -= taken;
@@ -52,7 +52,7 @@ static int take_head(struct envelope *v, const char **bytes, size_t *n, size_t m
 		return 1;
 	memcpy(v->head + v->have, *bytes, got);
 	v->have += (unsigned)got;
-	move(bytes, n, got);
+	envelope_move(bytes, n, got);
 	if (v->have < ENVELOPE)
 		return 0;
 	return check_head(v, most, why) < 0 ? -1 : 1;
@@ -73,10 +73,10 @@ int envelope_take(struct envelope *v, const char **bytes, size_t *n, size_t most
 	rc = take_head(v, bytes, n, most, why);
 	if (rc <= 0)
 		return rc;
-	want = length(v) - v->body.len;
+	want = envelope_length(v) - v->body.len;
 	got = want < *n ? want : *n;
 	buf_add(&v->body, *bytes, got);
-	move(bytes, n, got);
+	envelope_move(bytes, n, got);
 	v->whole = got == want;
 	return v->whole;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-static void answer(struct call *c, int status, const char *message)
+static void errors_answer(struct call *c, int status, const char *message)
 {
 	call_json(c, status,
 		  json_pack("{s:i, s:o}", "code", status, "message", json_text(message)));
@@ -22,7 +22,7 @@ void e2b_error(struct call *c, int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	answer(c, status, text);
+	errors_answer(c, status, text);
 }
 
 /* Their clients show one line: what, and the value seen. */
@@ -34,18 +34,18 @@ void e2b_manner_error(struct call *c, int status, const char *code, const char *
 	(void)code;
 	(void)hint;
 	snprintf(text, sizeof(text), "%s%s%s", message, why && *why ? ": " : "", why ? why : "");
-	answer(c, status, text);
+	errors_answer(c, status, text);
 }
 
 /* Old clients put a "-" and more behind the id of a box. Cut before anybody looks for it. */
-static int admit(struct call *c)
+static int errors_admit(struct call *c)
 {
 	if (c->row && c->row->scope == SCOPE_BOX && c->match.nparams)
 		c->match.params[0][strcspn(c->match.params[0], "-")] = 0;
 	return call_authorize(c);
 }
 
-const struct api_format e2b_manner = { .error = e2b_manner_error, .admit = admit };
+const struct api_format e2b_manner = { .error = e2b_manner_error, .admit = errors_admit };
 
 void e2b_refuse(struct call *c)
 {

@@ -66,7 +66,7 @@ static const char *field_of(const char *mime)
 }
 
 /* The text of a string is the string: one pair of quotes goes. */
-static json_t *unquoted(json_t *text)
+static json_t *events_unquoted(json_t *text)
 {
 	const char *s = json_string_value(text);
 	size_t n = json_string_length(text);
@@ -91,7 +91,7 @@ static json_t *result_line(const json_t *event)
 		if (!field)
 			json_object_set(more, mime, v);
 		else if (!strcmp(field, "text"))
-			json_object_set_new(line, field, unquoted(v));
+			json_object_set_new(line, field, events_unquoted(v));
 		else
 			json_object_set(line, field, v);
 	}

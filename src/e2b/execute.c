@@ -45,7 +45,7 @@ struct execution {
 
 /* ---- what is told ---- */
 
-static void tell(struct execution *x, json_t *take_line)
+static void execute_tell(struct execution *x, json_t *take_line)
 {
 	/* All ASCII: their reader decodes pieces of a connection one by one. */
 	auto_free char *text = json_dumps(take_line, JSON_COMPACT | JSON_ENSURE_ASCII);
@@ -66,7 +66,7 @@ static void silence_due(struct timer *t)
 	if (x->full)
 		timer_set(t, SILENCE_MS); /* it has enough to read */
 	else
-		tell(x, json_pack("{s:s}", "type", "keepalive"));
+		execute_tell(x, json_pack("{s:s}", "type", "keepalive"));
 }
 
 static struct context *context_of(const struct execution *x)
@@ -83,7 +83,7 @@ static void tell_number(struct execution *x)
 
 	x->begun = 1;
 	if (number)
-		tell(x, json_pack("{s:s, s:I}", "type", "number_of_executions", "execution_count",
+		execute_tell(x, json_pack("{s:s, s:I}", "type", "number_of_executions", "execution_count",
 				  (json_int_t)(number > born ? number - born : number)));
 }
 
@@ -104,7 +104,7 @@ static void tell_event(struct execution *x, const struct cell_piece *p)
 
 	x->failed |= type && !strcmp(type, "error");
 	if (line)
-		tell(x, line);
+		execute_tell(x, line);
 }
 
 /* Leaves the beginning of a line out of p, for PARTIAL_MS at most. 0: there is nothing else in p. */
@@ -142,7 +142,7 @@ static int tell_one(struct execution *x)
 		line = exec_events_output(&p);
 		if (!line)
 			return 0;
-		tell(x, line);
+		execute_tell(x, line);
 		break;
 	case CELL_EVENT:
 		tell_event(x, &p);
@@ -154,7 +154,7 @@ static int tell_one(struct execution *x)
 
 /* ---- its end ---- */
 
-static void stop(struct execution *x)
+static void execute_stop(struct execution *x)
 {
 	cell_unread(&x->reader);
 	timer_fini(&x->silence);
@@ -163,7 +163,7 @@ static void stop(struct execution *x)
 }
 
 /* The names of their own ends; "": its driver ended it, as it should. */
-static const char *unnatural(const char *status, const char *cause)
+static const char *execute_unnatural(const char *status, const char *cause)
 {
 	if (!strcmp(status, "ok") || !strcmp(status, "error") || !strcmp(status, "interrupted"))
 		return "";
@@ -191,7 +191,7 @@ static void tell_dropped_output(struct execution *x)
 	};
 
 	p.n = strlen(p.bytes);
-	tell(x, exec_events_output(&p));
+	execute_tell(x, exec_events_output(&p));
 }
 
 static const char *text_in(const json_t *doc, const char *name)
@@ -209,27 +209,27 @@ static int box_is_gone(const struct execution *x)
 	return !b || b->state != BOX_RUNNING;
 }
 
-static void finish(struct execution *x)
+static void execute_finish(struct execution *x)
 {
 	const json_t *end = x->reader.cell->end;
 	const char *status = text_in(end, "status"),
-		   *name = unnatural(status, text_in(end, "cause"));
+		   *name = execute_unnatural(status, text_in(end, "cause"));
 	struct http_req *req = x->call->req;
 
 	if (*name && box_is_gone(x)) {
-		stop(x);
+		execute_stop(x);
 		http_abort(req);
 		return;
 	}
 	if (json_is_true(json_object_get(end, "truncated")))
 		tell_dropped_output(x);
 	if (*name)
-		tell(x, exec_events_error(name, why_it_ended(x, status, text_in(end, "message"))));
+		execute_tell(x, exec_events_error(name, why_it_ended(x, status, text_in(end, "message"))));
 	else if (!x->failed && strcmp(status, "ok") != 0)
-		tell(x, exec_events_error(!strcmp(status, "interrupted") ? "KeyboardInterrupt" : "Error",
+		execute_tell(x, exec_events_error(!strcmp(status, "interrupted") ? "KeyboardInterrupt" : "Error",
 				    ""));
-	tell(x, json_pack("{s:s}", "type", "end_of_execution"));
-	stop(x);
+	execute_tell(x, json_pack("{s:s}", "type", "end_of_execution"));
+	execute_stop(x);
 	http_end(req);
 }
 
@@ -245,7 +245,7 @@ static void tell_more(struct cell_reader *reader)
 	while (!x->full && tell_one(x))
 		;
 	if (!x->full && cell->state == CELL_OVER)
-		finish(x);
+		execute_finish(x);
 	else
 		refuse_input(x);
 }
@@ -276,7 +276,7 @@ static void client_may_have_left(struct http_req *req)
 
 	if (!x->reader.cell)
 		return;
-	tell(x, json_pack("{s:s}", "type", "keepalive"));
+	execute_tell(x, json_pack("{s:s}", "type", "keepalive"));
 	timer_set(&x->silence, LEFT_MS);
 }
 
@@ -286,7 +286,7 @@ static void client_left(struct call *c)
 	struct context *ctx = context_of(x);
 	struct cell *cell = cell_ref(x->reader.cell);
 
-	stop(x);
+	execute_stop(x);
 	if (ctx && cell->state != CELL_OVER)
 		context_cell_cancel(ctx, cell);
 	cell_unref(cell);
@@ -294,7 +294,7 @@ static void client_left(struct call *c)
 
 /* ---- the beginning ---- */
 
-static void follow(struct call *c, const struct context *ctx, struct cell *cell)
+static void execute_follow(struct call *c, const struct context *ctx, struct cell *cell)
 {
 	struct execution *x = call_alloc(c, sizeof(*x));
 
@@ -315,7 +315,7 @@ static void follow(struct call *c, const struct context *ctx, struct cell *cell)
 }
 
 /* The context it names, or that of its language. 1: its language has none, and runs each by itself. */
-static int choose(struct call *c, struct context **out)
+static int execute_choose(struct call *c, struct context **out)
 {
 	const char *id = call_text(c, "context_id", ""), *language = call_text(c, "language", "");
 
@@ -349,7 +349,7 @@ void execute(struct call *c)
 	struct cell *cell;
 
 	box_wake(e2b_find_box(c));
-	if (choose(c, &ctx)) {
+	if (execute_choose(c, &ctx)) {
 		oneshot_exec(c, interpreter_language(c, call_text(c, "language", "")));
 		return;
 	}
@@ -358,6 +358,6 @@ void execute(struct call *c)
 	cell = cells_give(c, ctx, &want);
 	if (!cell)
 		return;
-	follow(c, ctx, cell);
+	execute_follow(c, ctx, cell);
 	cell_unref(cell);
 }

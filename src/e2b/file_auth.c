@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-static void sign(struct call *c, const char *token, char out[SIGNATURE])
+static void auth_sign(struct call *c, const char *token, char out[SIGNATURE])
 {
 	const char *path = call_query(c, "path"), *user = call_query(c, "username");
 	struct signature_of s = {
@@ -113,7 +113,7 @@ static const char *why_not(struct call *c)
 			       : "access token present in header but does not match";
 	if (!given)
 		return "missing signature query parameter";
-	sign(c, x.token, expected);
+	auth_sign(c, x.token, expected);
 	if (!e2b_same(given, expected) || (until && !is_number(until)))
 		return "invalid signature";
 	if (until && is_expired(until))

@@ -66,7 +66,7 @@ struct upload {
 	enum { WAITING, OPEN, SKIPPING, CLOSING, BETWEEN } phase;
 };
 
-static void dropped(struct call *c)
+static void files_dropped(struct call *c)
 {
 	struct upload *u = c->state;
 
@@ -86,7 +86,7 @@ static void dropped(struct call *c)
 	u->plain = NULL;
 }
 
-static void refuse(struct upload *u, int status, const char *why)
+static void files_refuse(struct upload *u, int status, const char *why)
 {
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
@@ -120,11 +120,11 @@ static int begin_file(struct upload *u, const char *path)
 			 "you cannot upload multiple files to the same path '%.400s' in one upload "
 			 "request, only the first specified file was uploaded",
 			 path);
-		refuse(u, 400, why);
+		files_refuse(u, 400, why);
 		return -1;
 	}
 	if (u->n == PARTS_MOST || u->names.len + strlen(path) > NAMES_MOST) {
-		refuse(u, 400, "too many files in one request");
+		files_refuse(u, 400, "too many files in one request");
 		return -1;
 	}
 	u->desk.path = path;
@@ -150,7 +150,7 @@ static void end_file(struct upload *u)
 }
 
 /* As much as the pipe takes. A worker that has closed it is about to say why. */
-static size_t push(struct upload *u, const char *bytes, size_t n)
+static size_t files_push(struct upload *u, const char *bytes, size_t n)
 {
 	size_t done = 0;
 
@@ -166,9 +166,9 @@ static size_t push(struct upload *u, const char *bytes, size_t n)
 	return done;
 }
 
-static void sink(struct upload *u, const char *bytes, size_t n)
+static void files_sink(struct upload *u, const char *bytes, size_t n)
 {
-	size_t done = push(u, bytes, n);
+	size_t done = files_push(u, bytes, n);
 
 	if (done == n)
 		return;
@@ -198,7 +198,7 @@ static int begin_part(struct upload *u)
 		return 0;
 	}
 	if (!path && (!filename || !*filename)) {
-		refuse(u, 400, "error getting multipart custom part file name: filename not found");
+		files_refuse(u, 400, "error getting multipart custom part file name: filename not found");
 		return -1;
 	}
 	if (!path && !(path = file_auth_path(u->desk.call, filename, u->root))) {
@@ -213,7 +213,7 @@ static int begin_part(struct upload *u)
 }
 
 /* One event of the form. -1: refused, and answered; 0: it wants more. */
-static int cut(struct upload *u)
+static int files_cut(struct upload *u)
 {
 	struct multipart_view bytes;
 	struct err e;
@@ -225,7 +225,7 @@ static int cut(struct upload *u)
 		return begin_part(u) < 0 ? -1 : 1;
 	case MULTIPART_DATA:
 		if (u->phase == OPEN)
-			sink(u, bytes.p, bytes.n);
+			files_sink(u, bytes.p, bytes.n);
 		return 1;
 	case MULTIPART_PART_END:
 		if (u->phase == OPEN)
@@ -234,13 +234,13 @@ static int cut(struct upload *u)
 			u->phase = BETWEEN;
 		return 1;
 	default:
-		refuse(u, 400, e.msg);
+		files_refuse(u, 400, e.msg);
 		return -1;
 	}
 }
 
 /* Some of what came becomes what is looked at. -1: refused, and answered; 0: nothing is there. */
-static int refill(struct upload *u)
+static int files_refill(struct upload *u)
 {
 	const char *in = u->in.p + u->in_at;
 	size_t n = u->in.len - u->in_at;
@@ -258,19 +258,19 @@ static int refill(struct upload *u)
 		char why[300];
 
 		snprintf(why, sizeof(why), "error decompressing request body: %s", e.msg);
-		refuse(u, 400, why);
+		files_refuse(u, 400, why);
 		return -1;
 	}
 	u->left = (struct multipart_view){ u->plain, (size_t)got };
 	return got > 0;
 }
 
-static void finish(struct upload *u)
+static void files_finish(struct upload *u)
 {
 	if (u->gunzip && !gunzip_ended(u->gunzip)) {
-		refuse(u, 400, "error decompressing request body: unexpected EOF");
+		files_refuse(u, 400, "error decompressing request body: unexpected EOF");
 	} else if (u->parts && !multipart_ended(&u->form)) {
-		refuse(u, 400, "error reading form: unexpected EOF");
+		files_refuse(u, 400, "error reading form: unexpected EOF");
 	} else if (!u->parts && u->phase == OPEN) {
 		end_file(u);
 	} else {
@@ -282,23 +282,23 @@ static void finish(struct upload *u)
 }
 
 /* Goes on until something has to be waited for. */
-static void pump(struct upload *u)
+static void files_pump(struct upload *u)
 {
 	struct http_req *r = u->desk.call->req;
 	int rc = 1;
 
 	while (!is_blocked(u) && rc > 0) {
-		if (u->left.n == 0 && (rc = refill(u)) <= 0)
+		if (u->left.n == 0 && (rc = files_refill(u)) <= 0)
 			break;
 		if (u->parts) {
-			rc = cut(u);
+			rc = files_cut(u);
 			if (rc == 0)
 				rc = 1; /* of this piece; is there another one? */
 		} else {
 			struct multipart_view bytes = u->left;
 
 			u->left.n = 0;
-			sink(u, bytes.p, bytes.n);
+			files_sink(u, bytes.p, bytes.n);
 		}
 	}
 	if (rc < 0 || !u->desk.open)
@@ -310,7 +310,7 @@ static void pump(struct upload *u)
 	buf_cut(&u->in, 0);
 	u->in_at = 0;
 	if (u->ended)
-		finish(u);
+		files_finish(u);
 	else
 		http_resume(r);
 }
@@ -320,12 +320,12 @@ static void take_room(struct watch *w, unsigned what)
 	struct upload *u = loop_owner(w, struct upload, room);
 
 	(void)what;
-	u->spill_at += push(u, u->spill.p + u->spill_at, u->spill.len - u->spill_at);
+	u->spill_at += files_push(u, u->spill.p + u->spill_at, u->spill.len - u->spill_at);
 	if (u->spill_at < u->spill.len)
 		return;
 	watch_want(w, 0);
 	file_request_stalls(&u->desk, 0);
-	pump(u);
+	files_pump(u);
 }
 
 /* What is looked at may lie in the same memory, which moves when it grows. */
@@ -347,7 +347,7 @@ static void body_came(struct http_req *r, const char *bytes, size_t n)
 		return;
 	add_input(u, bytes, n);
 	if (!is_blocked(u))
-		pump(u);
+		files_pump(u);
 	else
 		http_pause(r);
 }
@@ -361,7 +361,7 @@ static void body_ended(struct http_req *r)
 		return;
 	u->ended = 1;
 	if (!is_blocked(u))
-		pump(u);
+		files_pump(u);
 }
 
 /* A plain body: it went by itself. */
@@ -386,7 +386,7 @@ static void plain_full(struct http_req *r, int full)
 
 /* ---- the worker ---- */
 
-static void ready(struct file_client *k)
+static void files_ready(struct file_client *k)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 	struct call *c = u->desk.call;
@@ -407,7 +407,7 @@ static void ready(struct file_client *k)
 	}
 	http_want_body(c->req, HTTP_BODY_STREAM, c->api->conf.upload_max);
 	http_body_rate(c->req, HTTP_BODY_RATE);
-	pump(u);
+	files_pump(u);
 }
 
 static void add_written(struct upload *u, json_t *take_metadata)
@@ -420,11 +420,11 @@ static void add_written(struct upload *u, json_t *take_metadata)
 	json_decref(take_metadata);
 	json_array_append_new(u->written, doc);
 	u->phase = BETWEEN;
-	pump(u);
+	files_pump(u);
 }
 
 /* The name is given. Which attributes the disk has taken, it says itself. */
-static void done(struct file_client *k, uint16_t flags)
+static void files_done(struct file_client *k, uint16_t flags)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -438,7 +438,7 @@ static void done(struct file_client *k, uint16_t flags)
 		add_written(u, NULL);
 }
 
-static void entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void files_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -447,7 +447,7 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 		add_written(u, entry_metadata(tail, n));
 }
 
-static void failed(struct file_client *k, const struct err *e)
+static void files_failed(struct file_client *k, const struct err *e)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -553,7 +553,7 @@ static int read_kind(struct upload *u, struct call *c)
 void files_http_post(struct call *c)
 {
 	static const struct file_client_events on = {
-		.ready = ready, .entry = entry, .done = done, .failed = failed
+		.ready = files_ready, .entry = files_entry, .done = files_done, .failed = files_failed
 	};
 	struct upload *u = call_alloc(c, sizeof(*u));
 	const char *path = call_query(c, "path");
@@ -564,13 +564,13 @@ void files_http_post(struct call *c)
 	if (path && !(u->path = file_auth_path(c, path, u->root)))
 		return;
 	c->state = u;
-	c->drop = dropped;
+	c->drop = files_dropped;
 	if (read_kind(u, c) < 0 || read_metadata(c, &u->meta) < 0)
 		return;
 	u->written = json_array();
 	u->desk.path = u->path ? u->path : "";
 	file_request_open_in(&u->desk, c, e2b_find_box(c), FILES_WORKER, &on);
-	c->drop = dropped;
+	c->drop = files_dropped;
 	/* It is asked for when there is somebody to take it; unless it waits already, because the box
 	 * had to be woken. */
 	c->req->on_body = body_came;

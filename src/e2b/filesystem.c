@@ -22,7 +22,7 @@ struct deed {
 	int there;             /* MKDIR found something */
 };
 
-static void look(struct deed *x)
+static void filesystem_look(struct deed *x)
 {
 	file_request_ask(&x->desk, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, x->at, strlen(x->at));
 }
@@ -37,14 +37,14 @@ static void deed_ready(struct file_client *k)
 	if (x->at)
 		buf_puts(&tail, x->at);
 	if (!x->type)
-		look(x);
+		filesystem_look(x);
 	else if (x->type == WIRE_MKDIR)
 		file_client_ask(k, x->type, &x->put, sizeof(x->put), tail.p, tail.len);
 	else
 		file_request_ask(&x->desk, x->type, x->flags, tail.p, tail.len);
 }
 
-static void reply(struct deed *x, json_t *take_doc)
+static void filesystem_reply(struct deed *x, json_t *take_doc)
 {
 	file_request_close(&x->desk);
 	connect_reply(x->desk.call, take_doc);
@@ -56,9 +56,9 @@ static void deed_done(struct file_client *k, uint16_t flags)
 
 	(void)flags;
 	if (x->at)
-		look(x);
+		filesystem_look(x);
 	else
-		reply(x, json_object());
+		filesystem_reply(x, json_object());
 }
 
 static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
@@ -80,7 +80,7 @@ static void deed_entry(struct file_client *k, const struct wire_entry *e, const 
 	}
 	entry = entry_json(&shape, e, tail, n);
 	if (entry) {
-		reply(x, json_pack("{s:o}", "entry", entry));
+		filesystem_reply(x, json_pack("{s:o}", "entry", entry));
 		return;
 	}
 	file_request_close(&x->desk);
@@ -94,9 +94,9 @@ static void deed_failed(struct file_client *k, const struct err *e)
 
 	if (x->type == WIRE_MKDIR && e->sys == EEXIST && !x->there) {
 		x->there = 1;
-		look(x);
+		filesystem_look(x);
 	} else if (x->type == WIRE_REMOVE && e->sys == ENOENT) {
-		reply(x, json_object()); /* as was wanted */
+		filesystem_reply(x, json_object()); /* as was wanted */
 	} else if (!x->type && (e->sys == ENOENT || e->sys == ENOTDIR)) {
 		file_request_close(&x->desk);
 		connect_fail(c, CONNECT_NOT_FOUND, "file not found: %s", x->at);

@@ -152,18 +152,18 @@ static const struct field create_fields[] = {
 	{ 0 },
 };
 
-static void show(struct call *c, const struct context *x)
+static void interpreter_show(struct call *c, const struct context *x)
 {
 	call_json(c, 200, json_of(x));
 }
 
-static void done(struct call *c, const struct context *x)
+static void interpreter_done(struct call *c, const struct context *x)
 {
 	(void)x;
 	http_reply(c->req, 200, "application/json", "null", 4);
 }
 
-static void create(struct call *c)
+static void interpreter_create(struct call *c)
 {
 	const char *cwd = call_text(c, "cwd", "");
 	struct context_want want = { .language = interpreter_language(c, call_text(c, "language",
@@ -183,11 +183,11 @@ static void create(struct call *c)
 		return;
 	}
 	call_audit(c, "context.create", x->row.id, "ok");
-	answer_when_ready(c, x, show);
+	answer_when_ready(c, x, interpreter_show);
 }
 
 /* Those that everybody expects first, then the others, oldest first. */
-static void list(struct call *c)
+static void interpreter_list(struct call *c)
 {
 	const struct box *b = e2b_find_box(c);
 	json_t *all = json_array();
@@ -219,17 +219,17 @@ static void remove_one(struct call *c)
 		call_audit(c, "context.delete", x->row.id, "ok");
 		context_end(x);
 	}
-	done(c, NULL);
+	interpreter_done(c, NULL);
 }
 
-static void restart(struct call *c)
+static void interpreter_restart(struct call *c)
 {
 	const char *language;
 	struct context *x = interpreter_find(c, call_param(c, 0), &language);
 	struct err e;
 
 	if (!x && *language)
-		done(c, NULL); /* it has no state yet */
+		interpreter_done(c, NULL); /* it has no state yet */
 	if (!x || !quota_run(c))
 		return;
 	box_wake(x->berth);
@@ -238,37 +238,37 @@ static void restart(struct call *c)
 		return;
 	}
 	call_audit(c, "context.restart", x->row.id, "ok");
-	answer_when_ready(c, x, done);
+	answer_when_ready(c, x, interpreter_done);
 }
 
 /* ---- the table ---- */
 
-static void health(struct call *c)
+static void interpreter_health(struct call *c)
 {
 	http_reply(c->req, 200, "application/json", "\"OK\"", 4);
 }
 
 static const struct api_route rows[] = {
 	/* clang-format off */
-	{ "GET", "/health", NEED_NOTHING, health, "is it up?", .query = e2b_any_query },
+	{ "GET", "/health", NEED_NOTHING, interpreter_health, "is it up?", .query = e2b_any_query },
 	{ "POST", "/execute", NEED_NOTHING, execute, "run code", execute_fields, .query = e2b_any_query },
-	{ "POST", "/contexts", NEED_NOTHING, create, "another interpreter", create_fields, .query = e2b_any_query },
-	{ "GET", "/contexts", NEED_NOTHING, list, "all of them", .query = e2b_any_query },
+	{ "POST", "/contexts", NEED_NOTHING, interpreter_create, "another interpreter", create_fields, .query = e2b_any_query },
+	{ "GET", "/contexts", NEED_NOTHING, interpreter_list, "all of them", .query = e2b_any_query },
 	{ "DELETE", "/contexts/{context}", NEED_NOTHING, remove_one, "end one", .query = e2b_any_query },
-	{ "POST", "/contexts/{context}/restart", NEED_NOTHING, restart, "begin anew", .query = e2b_any_query },
+	{ "POST", "/contexts/{context}/restart", NEED_NOTHING, interpreter_restart, "begin anew", .query = e2b_any_query },
 	/* clang-format on */
 };
 
 /* E2B's SDKs send the traffic token with every request to this port, if the sandbox has one, and
  * the access token with /execute. Either is enough. */
-static int admit(struct call *c)
+static int interpreter_admit(struct call *c)
 {
 	const char *access = http_header(c->req, "x-access-token"),
 		   *traffic = http_header(c->req, "e2b-traffic-access-token");
 	struct e2b_box x;
 
 	e2b_box_read(e2b_find_box(c), &x);
-	if (c->api->conf.e2b_insecure || (!x.token[0] && !x.traffic[0]) || (c->row && c->row->run == health))
+	if (c->api->conf.e2b_insecure || (!x.token[0] && !x.traffic[0]) || (c->row && c->row->run == interpreter_health))
 		return 1;
 	if ((access && e2b_same(access, x.token)) || (traffic && e2b_same(traffic, x.traffic)))
 		return 1;
@@ -286,7 +286,7 @@ static int admit(struct call *c)
 }
 
 /* Plain text: what is shown is the body. */
-static void say(struct call *c, int status, const char *code, const char *message, const char *why,
+static void interpreter_say(struct call *c, int status, const char *code, const char *message, const char *why,
 		const char *hint)
 {
 	auto_buf struct buf text = { 0 };
@@ -299,5 +299,5 @@ static void say(struct call *c, int status, const char *code, const char *messag
 	http_reply(c->req, status, "text/plain; charset=utf-8", text.p, text.len);
 }
 
-static const struct api_format manner = { .error = say, .admit = admit };
+static const struct api_format manner = { .error = interpreter_say, .admit = interpreter_admit };
 struct api_table e2b_interpreter = { .rows = rows, .n = ARRAY_LEN(rows), .manner = &manner };

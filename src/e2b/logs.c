@@ -62,7 +62,7 @@ static int kind_of(const struct store_event *ev)
 /* ---- which sandbox ---- */
 
 /* Also one that is gone; 0: answered. */
-static int known(struct call *c, const char **out_id)
+static int logs_known(struct call *c, const char **out_id)
 {
 	const char *id = call_param(c, 0);
 	struct store_box row = { 0 };
@@ -85,7 +85,7 @@ struct log_line {
 	json_t *fields; /* of strings */
 };
 
-static void field(struct log_line *l, const char *name, const json_t *value)
+static void logs_field(struct log_line *l, const char *name, const json_t *value)
 {
 	char text[32];
 
@@ -147,7 +147,7 @@ static struct log_line line_of(struct call *c, const struct store_event *ev)
 			 kind >= 0 ? kinds[kind].message : ev->type);
 	json_object_set_new(out.fields, "event", json_string(ev->type));
 	json_object_foreach(data, name, value)
-		field(&out, name, value);
+		logs_field(&out, name, value);
 	json_decref(data);
 	return out;
 }
@@ -177,7 +177,7 @@ static void add_line(struct call *c, const struct asked *q, const struct store_e
 }
 
 /* One page of events is looked at; who wants more begins where it ended. */
-static json_t *lines(struct call *c, const struct asked *q, struct store_event_filter *f)
+static json_t *logs_lines(struct call *c, const struct asked *q, struct store_event_filter *f)
 {
 	struct store_events rows = { 0 };
 	json_t *out = json_array();
@@ -217,10 +217,10 @@ void logs_v1(struct call *c)
 	json_t *entries, *plain, *one;
 	size_t i;
 
-	if (!known(c, &f.box))
+	if (!logs_known(c, &f.box))
 		return;
 	f.since_ns = call_query_int(c, "start", 0) * 1000000;
-	entries = lines(c, &q, &f);
+	entries = logs_lines(c, &q, &f);
 	if (!entries)
 		return;
 	plain = json_array();
@@ -259,12 +259,12 @@ void logs_v2(struct call *c)
 		call_fail(c, &e);
 		return;
 	}
-	if (!known(c, &f.box))
+	if (!logs_known(c, &f.box))
 		return;
 	f.oldest_first = !backward;
 	f.since_ns = backward ? 0 : cursor;
 	f.until_ns = backward ? cursor : 0;
-	out = lines(c, &q, &f);
+	out = logs_lines(c, &q, &f);
 	if (out)
 		call_json(c, 200, json_pack("{s:o}", "logs", out));
 }
@@ -362,6 +362,6 @@ void logs_events_box(struct call *c)
 {
 	const char *id;
 
-	if (known(c, &id))
+	if (logs_known(c, &id))
 		send_events(c, id);
 }

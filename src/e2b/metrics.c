@@ -47,7 +47,7 @@ static struct series series_of(const struct box *b)
 }
 
 /* Of all its processors together, as theirs is. */
-static double share(const struct series *s, const struct point *p)
+static double metrics_share(const struct series *s, const struct point *p)
 {
 	double us = (double)(p->at_ns - s->last.at_ns) / 1000 * sandbox_json_cpus(&s->berth->row.limits);
 	double pct;
@@ -64,7 +64,7 @@ static json_t *point_json(struct series *s, const struct point *p)
 	json_t *doc = json_pack("{s:o, s:I, s:i, s:f, s:I, s:I, s:i, s:I, s:I}", "timestamp",
 				json_time((uint64_t)p->at_ns), "timestampUnix",
 				(json_int_t)(p->at_ns / 1000000000), "cpuCount", (int)sandbox_json_cpus(l),
-				"cpuUsedPct", share(s, p), "memUsed", (json_int_t)p->mem,
+				"cpuUsedPct", metrics_share(s, p), "memUsed", (json_int_t)p->mem,
 				"memTotal", (json_int_t)sandbox_json_memory(l), "memCache", 0, "diskUsed",
 				(json_int_t)p->disk, "diskTotal", (json_int_t)s->disk_total);
 
@@ -88,7 +88,7 @@ struct looking {
 	char box[ID_LEN + 1];
 };
 
-static void add(struct series *s, const struct point *p)
+static void metrics_add(struct series *s, const struct point *p)
 {
 	int64_t at_s = p->at_ns / 1000000000;
 	json_t *doc;
@@ -102,14 +102,14 @@ static void add(struct series *s, const struct point *p)
 		json_decref(doc);
 }
 
-static void each(void *ctx, const struct usage_sample *g)
+static void metrics_each(void *ctx, const struct usage_sample *g)
 {
 	struct point p = point_of(g);
 
-	add(ctx, &p);
+	metrics_add(ctx, &p);
 }
 
-static void send(struct call *c, const struct box *b, const struct usage_now *now)
+static void metrics_send(struct call *c, const struct box *b, const struct usage_now *now)
 {
 	struct series s = series_of(b);
 	struct point p;
@@ -123,19 +123,19 @@ static void send(struct call *c, const struct box *b, const struct usage_now *no
 	       now->inside.disk_size <= INT64_MAX;
 	if (told)
 		s.disk_total = now->inside.disk_size;
-	usage_history(c->api->gauges, b->row.id, USAGE_STEP_S, 0, each, &s);
+	usage_history(c->api->gauges, b->row.id, USAGE_STEP_S, 0, metrics_each, &s);
 	if (now && now->counted) {
 		p = (struct point){ .at_ns = now->at_ns,
 				    .cpu_us = now->kernel.cpu_us,
 				    .mem = now->kernel.mem_now == UINT64_MAX ? 0
 									     : now->kernel.mem_now,
 				    .disk = told ? s.disk_total - now->inside.disk_free : 0 };
-		add(&s, &p);
+		metrics_add(&s, &p);
 	}
 	call_json(c, 200, s.out);
 }
 
-static void looked(struct usage_watch *w, const struct usage_now *now)
+static void metrics_looked(struct usage_watch *w, const struct usage_now *now)
 {
 	struct looking *l = loop_owner(w, struct looking, watch);
 	struct call *c = l->call;
@@ -144,12 +144,12 @@ static void looked(struct usage_watch *w, const struct usage_now *now)
 	usage_unwatch(w);
 	c->drop = NULL;
 	if (b)
-		send(c, b, now);
+		metrics_send(c, b, now);
 	else
 		call_error(c, 404, "not_found", "the sandbox has ended", l->box, NULL);
 }
 
-static void stop(struct call *c)
+static void metrics_stop(struct call *c)
 {
 	usage_unwatch(&((struct looking *)c->state)->watch);
 }
@@ -162,14 +162,14 @@ void metrics_one(struct call *c)
 	if (!b)
 		return;
 	if (sandboxes_paused(b)) { /* nothing is asked of one that sleeps */
-		send(c, b, NULL);
+		metrics_send(c, b, NULL);
 		return;
 	}
 	l = call_alloc(c, sizeof(*l));
-	*l = (struct looking){ .watch.told = looked, .call = c };
+	*l = (struct looking){ .watch.told = metrics_looked, .call = c };
 	snprintf(l->box, sizeof(l->box), "%s", b->row.id);
 	c->state = l;
-	c->drop = stop;
+	c->drop = metrics_stop;
 	usage_watch(c->api->gauges, b, &l->watch, 1);
 }
 

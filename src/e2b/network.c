@@ -102,7 +102,7 @@ static int is_everything(const struct target *x)
 	return x->range && x->bits == 0;
 }
 
-static int holds(const struct target *range, const char *host)
+static int network_holds(const struct target *range, const char *host)
 {
 	uint8_t addr[16];
 	unsigned whole = range->bits / 8, rest = range->bits % 8;
@@ -113,13 +113,13 @@ static int holds(const struct target *range, const char *host)
 }
 
 /* What of the operator's rule an entry asks for; their entries are for all ports. 0: nothing. */
-static int meet(const struct target *x, const struct allow_rule *permitted, struct allow_rule *out)
+static int network_meet(const struct target *x, const struct allow_rule *permitted, struct allow_rule *out)
 {
 	struct allow_rule wide = *permitted;
 
 	*out = *permitted;
 	if (x->range)
-		return is_everything(x) || holds(x, permitted->host);
+		return is_everything(x) || network_holds(x, permitted->host);
 	wide.port = 0;
 	if (rule_covers(&x->name, &wide))
 		return 1;
@@ -159,7 +159,7 @@ static int read_targets(const json_t *from, const char *field, int names, struct
 	return 0;
 }
 
-static int add(json_t *hosts, const struct allow_rule *r, struct err *e)
+static int network_add(json_t *hosts, const struct allow_rule *r, struct err *e)
 {
 	char text[RULE_TEXT];
 	const json_t *has;
@@ -180,12 +180,12 @@ static int is_denied(const struct targets *deny, const struct allow_rule *r)
 	if (!rule_is_literal(r->host))
 		return deny->n > 0;
 	for (unsigned i = 0; i < deny->n; i++)
-		if (holds(&deny->v[i], r->host))
+		if (network_holds(&deny->v[i], r->host))
 			return 1;
 	return 0;
 }
 
-static int fill(const struct api_conf *conf, int internet, const struct targets *allow,
+static int network_fill(const struct api_conf *conf, int internet, const struct targets *allow,
 		const struct targets *deny, json_t *hosts, struct err *e)
 {
 	struct allow_rule met;
@@ -193,10 +193,10 @@ static int fill(const struct api_conf *conf, int internet, const struct targets 
 	for (unsigned i = 0; i < conf->nrules; i++) {
 		const struct allow_rule *r = &conf->rules[i];
 
-		if (internet && !deny->everything && !is_denied(deny, r) && add(hosts, r, e) < 0)
+		if (internet && !deny->everything && !is_denied(deny, r) && network_add(hosts, r, e) < 0)
 			return -1;
 		for (unsigned k = 0; k < allow->n; k++)
-			if (meet(&allow->v[k], r, &met) && add(hosts, &met, e) < 0)
+			if (network_meet(&allow->v[k], r, &met) && network_add(hosts, &met, e) < 0)
 				return -1;
 	}
 	return 0;
@@ -223,7 +223,7 @@ static int refuse_others(const json_t *from, struct err *e)
 	return 0;
 }
 
-static json_t *said(const json_t *from)
+static json_t *network_said(const json_t *from)
 {
 	static const char *const told[] = { "allowOut", "denyOut", "allowPublicTraffic",
 					    "maskRequestHost" };
@@ -249,7 +249,7 @@ int network_read(const struct api *a, const json_t *from, int internet, struct n
 			"allowOut: names of hosts need \"0.0.0.0/0\" in denyOut, or nothing would be denied");
 		ok = 0;
 	}
-	ok = ok && fill(&a->conf, internet < 0 ? a->conf.e2b_internet : internet, &allow, &deny,
+	ok = ok && network_fill(&a->conf, internet < 0 ? a->conf.e2b_internet : internet, &allow, &deny,
 			hosts, e) == 0;
 	free(allow.v);
 	free(deny.v);
@@ -257,7 +257,7 @@ int network_read(const struct api *a, const json_t *from, int internet, struct n
 		json_decref(hosts);
 		return -1;
 	}
-	*out = (struct network){ .hosts = hosts, .said = said(from) };
+	*out = (struct network){ .hosts = hosts, .said = network_said(from) };
 	return 0;
 }
 
@@ -274,7 +274,7 @@ static void keep_ports(const struct box *b, json_t *now)
 	json_decref(before);
 }
 
-static int take(struct box *b, struct network *n, int internet, struct err *e)
+static int network_take(struct box *b, struct network *n, int internet, struct err *e)
 {
 	char *door = b->row.door, *network = b->row.network, *next;
 
@@ -311,7 +311,7 @@ void network_put(struct call *c)
 		call_error(c, 409, "conflict", "this sandbox is paused", b->row.id, NULL);
 		return;
 	}
-	if (network_read(c->api, c->body, internet, &n, &e) < 0 || take(b, &n, internet, &e) < 0) {
+	if (network_read(c->api, c->body, internet, &n, &e) < 0 || network_take(b, &n, internet, &e) < 0) {
 		call_fail(c, &e);
 	} else {
 		egress_client_change(b);

@@ -33,7 +33,7 @@ static const char *text_in(const json_t *doc, const char *name)
 	return json_string_value(json_object_get(doc, name));
 }
 
-static void over(struct call *c, json_t *take_record)
+static void oneshot_over(struct call *c, json_t *take_record)
 {
 	const char *cause = text_in(take_record, "cause");
 	auto_buf struct buf out = { 0 };
@@ -52,7 +52,7 @@ static void over(struct call *c, json_t *take_record)
 
 void oneshot_exec(struct call *c, const char *language)
 {
-	static const struct run_callbacks door = { .over = over };
+	static const struct run_callbacks door = { .over = oneshot_over };
 	json_t *env = call_get(c, "env_vars"),
 	       *body = json_pack("{s:s, s:O, s:O*}", "language", language, "code",
 				 call_get(c, "code"), "env", env);

@@ -13,7 +13,7 @@ int pausing_is_paused(const struct box *b)
 	return b->state == BOX_PAUSED || b->state == BOX_KEPT;
 }
 
-static void paused(struct call *c, struct box *b, const struct err *e)
+static void pause_paused(struct call *c, struct box *b, const struct err *e)
 {
 	(void)b;
 	if (e)
@@ -31,7 +31,7 @@ void pausing_pause(struct call *c)
 	if (pausing_is_paused(b))
 		e2b_error(c, 409, "Sandbox %s is already paused", b->row.id);
 	else
-		pause_begin(c, b, call_flag(c, "memory", 1), paused);
+		pause_begin(c, b, call_flag(c, "memory", 1), pause_paused);
 }
 
 void pausing_want(struct store_box *row, const struct e2b_box *x)

@@ -27,7 +27,7 @@ struct follow {
 	const char *cmd, *cwd;
 };
 
-static void leave(struct call *c)
+static void process_leave(struct call *c)
 {
 	struct follow *f = c->state;
 
@@ -38,7 +38,7 @@ static void leave(struct call *c)
 	connect_drop(&f->stream);
 }
 
-static void drained(struct http_req *r)
+static void process_drained(struct http_req *r)
 {
 	struct follow *f = ((struct call *)r->user)->state;
 
@@ -58,8 +58,8 @@ static struct follow *follow_new(struct call *c)
 
 	*f = (struct follow){ .call = c };
 	c->state = f;
-	c->drop = leave;
-	c->req->on_drain = drained;
+	c->drop = process_leave;
+	c->req->on_drain = process_drained;
 	c->req->on_eof = hung_up;
 	return f;
 }
@@ -190,7 +190,7 @@ static void driver_event_end(struct follow *f, const json_t *record)
 
 /* ---- what it says ---- */
 
-static void heard(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void process_heard(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	static const char *const names[] = { "{\"event\":{\"data\":{\"stdout\":\"",
 					     "{\"event\":{\"data\":{\"stderr\":\"",
@@ -204,7 +204,7 @@ static void heard(struct exec_reader *t, unsigned stream, uint64_t offset, const
 		exec_reader_stop(t, 1);
 }
 
-static void over(struct exec_reader *t, json_t *record, const struct err *e)
+static void process_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct follow *f = loop_owner(t, struct follow, tap);
 
@@ -219,13 +219,13 @@ static void over(struct exec_reader *t, json_t *record, const struct err *e)
 		connect_fail_err(f->call, e);
 }
 
-static void started(struct exec_reader *t, int pid)
+static void process_started(struct exec_reader *t, int pid)
 {
 	say_start(loop_owner(t, struct follow, tap), pid);
 }
 
 /* Of Connect: nothing that is written from now on is missed, and only now it says so. */
-static void attached(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
+static void process_attached(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
 	struct follow *f = loop_owner(t, struct follow, tap);
 
@@ -236,7 +236,7 @@ static void attached(struct exec_reader *t, unsigned stream, uint64_t from, uint
 }
 
 static const struct exec_reader_events following = {
-	.reading = attached, .output = heard, .over = over, .started = started
+	.reading = process_attached, .output = process_heard, .over = process_over, .started = process_started
 };
 
 /* ---- Start ---- */
@@ -249,7 +249,7 @@ static void note_start(const struct exec *r, void *user)
 	run_request_audit(f->call->api, f->call, &f->call->who, r, "run");
 }
 
-static int start(struct follow *f, struct box *b, const struct process_spec *p, struct err *e)
+static int process_do_start(struct follow *f, struct box *b, const struct process_spec *p, struct err *e)
 {
 	auto_buf struct buf pool = { 0 };
 	auto_free const char **env = process_spec_env(p, &pool);
@@ -302,7 +302,7 @@ static void asked_to_start(struct call *c, json_t *ask)
 	if (!b || b->state != BOX_RUNNING)
 		http_abort(c->req); /* it ended while we read the question */
 	else if (process_spec_read(&p, ask, &e) < 0 || quota_item(c->api, c->who.team, &e) < 0 ||
-		 start(f, b, &p, &e) < 0)
+		 process_do_start(f, b, &p, &e) < 0)
 		connect_fail_err(c, &e);
 	process_spec_fini(&p);
 }

@@ -65,7 +65,7 @@ struct waiting {
 	void (*again)(struct call *c);
 };
 
-static void told(struct exec_input_wait *w, int closed)
+static void processes_told(struct exec_input_wait *w, int closed)
 {
 	struct waiting *x = loop_owner(w, struct waiting, told);
 	struct call *c = x->call;
@@ -92,7 +92,7 @@ int process_wait(struct call *c, const struct process_name *name, void (*again)(
 	if (!r || !name->pid)
 		return 0;
 	w = call_alloc(c, sizeof(*w));
-	*w = (struct waiting){ .told.low = told, .call = c, .again = again };
+	*w = (struct waiting){ .told.low = processes_told, .call = c, .again = again };
 	c->state = w;
 	c->drop = stop_waiting;
 	exec_input_await(r, &w->told);
@@ -135,7 +135,7 @@ static json_t *process_json(const struct exec *r)
 	return doc;
 }
 
-static void list(struct call *c, json_t *ask)
+static void processes_list(struct call *c, json_t *ask)
 {
 	struct box *b = fleet_find(&c->api->fleet, c->held);
 	json_t *all = json_array();
@@ -150,7 +150,7 @@ static void list(struct call *c, json_t *ask)
 
 void process_list(struct call *c)
 {
-	connect_ask(c, 0, list);
+	connect_ask(c, 0, processes_list);
 }
 
 /* ---- things done to one ---- */
@@ -200,7 +200,7 @@ static void killing_fini(struct killing *k)
 	k->call->drop = NULL;
 }
 
-static void killed(struct exec_wait *w, json_t *record)
+static void processes_killed(struct exec_wait *w, json_t *record)
 {
 	struct killing *k = loop_owner(w, struct killing, wait);
 
@@ -226,7 +226,7 @@ static void await_end(struct call *c, struct exec *r)
 {
 	struct killing *k = call_alloc(c, sizeof(*k));
 
-	*k = (struct killing){ .wait = { .done = killed }, .call = c };
+	*k = (struct killing){ .wait = { .done = processes_killed }, .call = c };
 	c->state = k;
 	c->drop = leave_kill;
 	timer_init(&k->limit, c->api->loop, kill_late);
@@ -255,7 +255,7 @@ static void signal_again(struct call *c)
 	with_run(c, send_signal, signal_again);
 }
 
-static int side(const json_t *size, const char *name)
+static int processes_side(const json_t *size, const char *name)
 {
 	const json_t *v = json_object_get(size, name);
 
@@ -264,10 +264,10 @@ static int side(const json_t *size, const char *name)
 		       : -1;
 }
 
-static void update(struct call *c, struct exec *r)
+static void processes_update(struct call *c, struct exec *r)
 {
 	const json_t *pty = json_object_get(c->body, "pty"), *size = json_object_get(pty, "size");
-	int rows = side(size, "rows"), cols = side(size, "cols");
+	int rows = processes_side(size, "rows"), cols = processes_side(size, "cols");
 
 	if (!json_is_object(pty)) { /* there is nothing else to change */
 		connect_reply(c, json_object());
@@ -289,7 +289,7 @@ static void update(struct call *c, struct exec *r)
 
 static void update_again(struct call *c)
 {
-	with_run(c, update, update_again);
+	with_run(c, processes_update, update_again);
 }
 
 static void asked_to_signal(struct call *c, json_t *ask)

@@ -34,7 +34,7 @@ static int read_input(const json_t *input, const struct exec *r, struct buf *out
 	return 0;
 }
 
-static size_t waits(const struct exec *r)
+static size_t stdin_waits(const struct exec *r)
 {
 	return r->input.len - r->input_taken;
 }
@@ -58,7 +58,7 @@ static void drop_sending(struct call *c)
 }
 
 /* Not more at once than one call's: who sends many gets in one after the other. */
-static void give(struct sending *s)
+static void stdin_give(struct sending *s)
 {
 	struct box *b = box_of(s->call);
 	struct exec *r = b ? exec_lookup(b, s->run) : NULL;
@@ -68,7 +68,7 @@ static void give(struct sending *s)
 			     "error writing to stdin: the process reads no more");
 		return;
 	}
-	if (!s->given && (r->input_unknown || waits(r) > EXEC_INPUT)) {
+	if (!s->given && (r->input_unknown || stdin_waits(r) > EXEC_INPUT)) {
 		exec_input_await(r, &s->low);
 		return;
 	}
@@ -89,7 +89,7 @@ static void room_again(struct exec_input_wait *w, int closed)
 		connect_fail(s->call, CONNECT_INTERNAL,
 			     "error writing to stdin: the process reads no more");
 	else
-		give(s);
+		stdin_give(s);
 }
 
 static void send_input(struct call *c)
@@ -119,7 +119,7 @@ static void send_input(struct call *c)
 		return;
 	}
 	exec_input_check(r);
-	give(s);
+	stdin_give(s);
 }
 
 static void asked_to_send(struct call *c, json_t *ask)
@@ -151,7 +151,7 @@ static void drop_streaming(struct call *c)
 	envelope_fini(&s->in);
 }
 
-static void refuse(struct streaming *s, enum connect_code code, const char *why)
+static void stdin_refuse(struct streaming *s, enum connect_code code, const char *why)
 {
 	s->failed = 1;
 	connect_fail(s->call, code, "%s", why);
@@ -172,7 +172,7 @@ static void stream_start(struct streaming *s, const json_t *start)
 	struct exec *r;
 
 	if (s->run[0]) {
-		refuse(s, CONNECT_INVALID, "start: came twice");
+		stdin_refuse(s, CONNECT_INVALID, "start: came twice");
 		return;
 	}
 	s->failed = process_named(s->call, start, &name) < 0;
@@ -197,11 +197,11 @@ static void stream_data(struct streaming *s, const json_t *data)
 	struct err e;
 
 	if (!s->run[0])
-		refuse(s, CONNECT_INVALID, "data: came before start");
+		stdin_refuse(s, CONNECT_INVALID, "data: came before start");
 	else if (!r || r->over)
-		refuse(s, CONNECT_NOT_FOUND, "the process is over");
+		stdin_refuse(s, CONNECT_NOT_FOUND, "the process is over");
 	else if (read_input(json_object_get(data, "input"), r, &bytes, &code, &e) < 0)
-		refuse(s, code, e.msg);
+		stdin_refuse(s, code, e.msg);
 	else if ((exec_stdin(r, bytes.p, bytes.len) || r->input_unknown) && !s->low.run) {
 		http_pause(s->call->req);
 		exec_input_await(r, &s->low);
@@ -220,7 +220,7 @@ static void stream_event(struct streaming *s)
 	else if (data)
 		stream_data(s, data);
 	else if (!json_object_get(doc, "keepalive"))
-		refuse(s, CONNECT_INVALID, "an event is start, data or keepalive");
+		stdin_refuse(s, CONNECT_INVALID, "an event is start, data or keepalive");
 	json_decref(doc);
 }
 
@@ -233,7 +233,7 @@ static void stream_bytes(struct http_req *req, const char *bytes, size_t n)
 	while (!s->failed && rc > 0) {
 		rc = envelope_take(&s->in, &bytes, &n, PIECE_MAX, &why);
 		if (rc < 0)
-			refuse(s, CONNECT_INVALID, why);
+			stdin_refuse(s, CONNECT_INVALID, why);
 		else if (rc > 0)
 			stream_event(s);
 	}

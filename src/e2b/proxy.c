@@ -24,7 +24,7 @@ struct passage {
 	const char *host; /* for the server in the box; NULL: as the client said */
 };
 
-static struct passage *of(const struct http_req *r)
+static struct passage *proxy_of(const struct http_req *r)
 {
 	return ((struct call *)r->user)->state;
 }
@@ -45,7 +45,7 @@ static int holds_key(const char *text)
 	return 0;
 }
 
-static int passes(void *user, const struct http_header *h)
+static int proxy_passes(void *user, const struct http_header *h)
 {
 	(void)user;
 	if (strncmp(h->name, "e2b-", 4) == 0)
@@ -103,7 +103,7 @@ static const char *proxy_filter_header(void *user, const struct http_header *h)
 }
 
 /* What its maker wants every server in it to be called; "${PORT}" is the port. */
-static const char *masked(struct call *c, const struct box *b, uint16_t port)
+static const char *proxy_masked(struct call *c, const struct box *b, uint16_t port)
 {
 	static const char place[] = "${PORT}";
 	struct e2b_box x;
@@ -126,7 +126,7 @@ static const char *masked(struct call *c, const struct box *b, uint16_t port)
 /* ---- what the box says ---- */
 
 /* When a box ends, its servers hang up as if they had said everything. */
-static int believes(void *user)
+static int proxy_believes(void *user)
 {
 	const struct passage *p = user;
 	const struct box *b = fleet_find(&p->call->api->fleet, p->box);
@@ -134,12 +134,12 @@ static int believes(void *user)
 	return b && b->state == BOX_RUNNING && init_conn_is_open(&b->line);
 }
 
-static void failed(void *user, const char *why)
+static void proxy_failed(void *user, const char *why)
 {
 	struct passage *p = user;
 	char text[160];
 
-	if (!believes(p)) {
+	if (!proxy_believes(p)) {
 		e2b_no_box(p->call, 502, p->box, 0, NOT_FOUND);
 		return;
 	}
@@ -149,7 +149,7 @@ static void failed(void *user, const char *why)
 	e2b_no_box(p->call, 502, p->box, p->port, text);
 }
 
-static void switched(void *user)
+static void proxy_switched(void *user)
 {
 	struct call *c = ((struct passage *)user)->call;
 
@@ -157,15 +157,15 @@ static void switched(void *user)
 	c->req->on_eof = NULL; /* an end in one direction, and nothing else: on_body_end() tells */
 }
 
-static void entered(struct port_conn *x, int take_fd, const struct err *e)
+static void proxy_entered(struct port_conn *x, int take_fd, const struct err *e)
 {
 	struct passage *p = loop_owner(x, struct passage, inlet);
 	const struct relay_rules rules = { .host = p->host,
-					   .passes = passes,
+					   .passes = proxy_passes,
 					   .returns = proxy_filter_header,
-					   .failed = failed,
-					   .believes = believes,
-					   .switched = switched,
+					   .failed = proxy_failed,
+					   .believes = proxy_believes,
+					   .switched = proxy_switched,
 					   .user = p,
 					   .head_ms = HEAD_MS };
 	struct call *c = p->call;
@@ -186,20 +186,20 @@ static void entered(struct port_conn *x, int take_fd, const struct err *e)
 
 static void on_body(struct http_req *r, const char *bytes, size_t n)
 {
-	if (of(r)->relay)
-		relay_body(of(r)->relay, bytes, n);
+	if (proxy_of(r)->relay)
+		relay_body(proxy_of(r)->relay, bytes, n);
 }
 
 static void on_body_end(struct http_req *r)
 {
-	if (of(r)->relay)
-		relay_body_end(of(r)->relay);
+	if (proxy_of(r)->relay)
+		relay_body_end(proxy_of(r)->relay);
 }
 
 static void on_drain(struct http_req *r)
 {
-	if (of(r)->relay)
-		relay_drain(of(r)->relay);
+	if (proxy_of(r)->relay)
+		relay_drain(proxy_of(r)->relay);
 }
 
 /* Who hangs up does not want the answer any more; the server in the box shall know. */
@@ -208,7 +208,7 @@ static void on_eof(struct http_req *r)
 	http_abort(r);
 }
 
-static void drop(struct call *c)
+static void proxy_drop(struct call *c)
 {
 	struct passage *p = c->state;
 
@@ -223,11 +223,11 @@ void e2b_proxy(struct call *c, struct box *b, uint16_t port)
 	struct http_req *r = c->req;
 	struct err e;
 
-	*p = (struct passage){ .call = c, .port = port, .inlet = { .done = entered } };
+	*p = (struct passage){ .call = c, .port = port, .inlet = { .done = proxy_entered } };
 	memcpy(p->box, b->row.id, sizeof(p->box));
-	p->host = masked(c, b, port);
+	p->host = proxy_masked(c, b, port);
 	c->state = p;
-	c->drop = drop;
+	c->drop = proxy_drop;
 	r->on_body = on_body;
 	r->on_body_end = on_body_end;
 	r->on_drain = on_drain;
@@ -235,5 +235,5 @@ void e2b_proxy(struct call *c, struct box *b, uint16_t port)
 	http_want_body(r, HTTP_BODY_STREAM, 0);
 	http_pause(r); /* until there is somebody to give it to */
 	if (port_conn_open(&p->inlet, b, port, &e) < 0)
-		entered(&p->inlet, -1, &e);
+		proxy_entered(&p->inlet, -1, &e);
 }

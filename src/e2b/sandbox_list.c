@@ -44,7 +44,7 @@ struct filter {
 
 /* ---- metadata ---- */
 
-static int digit(char c)
+static int listing_digit(char c)
 {
 	return c >= '0' && c <= '9'   ? c - '0'
 	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -53,13 +53,13 @@ static int digit(char c)
 }
 
 /* In place. What is no code stays as it is: their clients encode, and people type. */
-static void decode(char *text, int form)
+static void listing_decode(char *text, int form)
 {
 	char *out = text;
 
 	for (; *text; text++) {
-		int high = *text == '%' ? digit(text[1]) : -1;
-		int low = high >= 0 ? digit(text[2]) : -1;
+		int high = *text == '%' ? listing_digit(text[1]) : -1;
+		int low = high >= 0 ? listing_digit(text[2]) : -1;
 
 		if (low >= 0 && (high | low)) {
 			*out++ = (char)(high << 4 | low);
@@ -87,8 +87,8 @@ static int read_metadata(struct call *c, struct filter *f, struct err *e)
 			return err_set(e, ERR_INVALID, "metadata: '%.40s' is not key=value", p);
 		*value++ = 0;
 		for (int form = 1; form >= 0; form--) {
-			decode(p, form);
-			decode(value, form);
+			listing_decode(p, form);
+			listing_decode(value, form);
 		}
 		f->pairs[f->npairs++] = (struct pair){ p, value };
 	}
@@ -186,7 +186,7 @@ static int is_seen(const struct call *c, const struct box *b)
 	       !(b->row.metadata && strstr(b->row.metadata, "\"" BOX_EPHEMERAL "\":"));
 }
 
-static int fits(const struct box *b, const struct filter *f)
+static int listing_fits(const struct box *b, const struct filter *f)
 {
 	struct e2b_box x;
 
@@ -217,7 +217,7 @@ struct found {
 	unsigned n, running; /* running: of the team, whatever the filter */
 };
 
-static struct found find(struct call *c, const struct filter *f)
+static struct found listing_find(struct call *c, const struct filter *f)
 {
 	const struct fleet *all = &c->api->fleet;
 	struct found out = { .v = calloc(all->count + 1, sizeof(struct box *)) };
@@ -228,7 +228,7 @@ static struct found find(struct call *c, const struct filter *f)
 		if (!is_seen(c, b))
 			continue;
 		out.running += !sandboxes_paused(b);
-		if (out.n < all->count && fits(b, f))
+		if (out.n < all->count && listing_fits(b, f))
 			out.v[out.n++] = b;
 	}
 	qsort(out.v, out.n, sizeof(*out.v), by_start);
@@ -245,9 +245,9 @@ static void say_next(struct call *c, const struct filter *f, const struct box *l
 	http_set(c->req, "X-Next-Token", "%c%s", f->ascending ? 'a' : 'd', text);
 }
 
-static void send(struct call *c, const struct filter *f, unsigned limit)
+static void listing_send(struct call *c, const struct filter *f, unsigned limit)
 {
-	struct found all = find(c, f);
+	struct found all = listing_find(c, f);
 	json_t *items = json_array();
 	unsigned n = all.n < limit ? all.n : limit;
 
@@ -268,7 +268,7 @@ void sandbox_list_v2(struct call *c)
 	if (read_filter(c, &f, &e) < 0)
 		call_fail(c, &e);
 	else
-		send(c, &f, (unsigned)call_query_int(c, "limit", PAGE));
+		listing_send(c, &f, (unsigned)call_query_int(c, "limit", PAGE));
 }
 
 void sandbox_list_v1(struct call *c)
@@ -279,5 +279,5 @@ void sandbox_list_v1(struct call *c)
 	if (read_metadata(c, &f, &e) < 0)
 		call_fail(c, &e);
 	else
-		send(c, &f, UINT32_MAX);
+		listing_send(c, &f, UINT32_MAX);
 }

@@ -122,7 +122,7 @@ static int set_end(struct box *b, uint64_t ms, struct err *e)
 }
 
 /* What is further away, or never, stays as it is, to the nanosecond. */
-static int extend(struct box *b, uint64_t ms, struct err *e)
+static int sandboxes_extend(struct box *b, uint64_t ms, struct err *e)
 {
 	if (!b->row.ends_ns || b->row.ends_ns >= fleet_now_ns() + (int64_t)ms * 1000000)
 		return 0;
@@ -154,7 +154,7 @@ void sandboxes_refresh(struct call *c)
 
 	if (!b)
 		return;
-	if (sandboxes_timeout_ms(c, "duration", REFRESH_S, &ms, &e) < 0 || extend(b, ms, &e) < 0)
+	if (sandboxes_timeout_ms(c, "duration", REFRESH_S, &ms, &e) < 0 || sandboxes_extend(b, ms, &e) < 0)
 		call_fail(c, &e);
 	else
 		call_empty(c, 204);
@@ -193,7 +193,7 @@ static int set_door(struct box *b, const struct e2b_box *x, struct err *e)
 }
 
 /* A box from another door gets what this one needs when it is first asked for here. */
-static int adopt(struct box *b, struct err *e)
+static int sandboxes_adopt(struct box *b, struct err *e)
 {
 	struct e2b_box x;
 
@@ -222,7 +222,7 @@ struct waiting {
 	struct call *call;
 };
 
-static void leave(struct call *c)
+static void sandboxes_leave(struct call *c)
 {
 	box_wait_cancel(&((struct waiting *)c->state)->wait);
 }
@@ -235,11 +235,11 @@ static struct box_wait *wait_with(struct call *c,
 
 	*w = (struct waiting){ .wait = { .done = done }, .call = c };
 	c->state = w;
-	c->drop = leave;
+	c->drop = sandboxes_leave;
 	return &w->wait;
 }
 
-static void awake(struct box_wait *w, struct box *b, const struct err *e)
+static void sandboxes_awake(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct call *c = loop_owner(w, struct waiting, wait)->call;
 
@@ -251,7 +251,7 @@ static void awake(struct box_wait *w, struct box *b, const struct err *e)
 }
 
 /* Its time begins again, with what is asked for now. */
-static void wake(struct call *c, struct box *b, int64_t otherwise_s)
+static void sandboxes_wake(struct call *c, struct box *b, int64_t otherwise_s)
 {
 	uint64_t before = b->row.lifetime_ms, ms;
 	struct err e;
@@ -264,7 +264,7 @@ static void wake(struct call *c, struct box *b, int64_t otherwise_s)
 	if (b->state == BOX_KEPT) {
 		box_wake(b);
 		call_json(c, 201, sandbox_json_created(c, b));
-	} else if (box_resume(b, !call_flag(c, "memory", 1), wait_with(c, awake), &e) < 0) {
+	} else if (box_resume(b, !call_flag(c, "memory", 1), wait_with(c, sandboxes_awake), &e) < 0) {
 		b->row.lifetime_ms = before;
 		c->drop = NULL;
 		call_fail(c, &e);
@@ -280,12 +280,12 @@ void sandboxes_connect(struct call *c)
 	if (!b)
 		return;
 	call_hold(c, b);
-	if (adopt(b, &e) < 0) {
+	if (sandboxes_adopt(b, &e) < 0) {
 		call_fail(c, &e);
 	} else if (sandboxes_paused(b)) {
-		wake(c, b, CONNECT_S);
+		sandboxes_wake(c, b, CONNECT_S);
 	} else if (sandboxes_timeout_ms(c, "timeout", CONNECT_S, &ms, &e) < 0 ||
-		   extend(b, ms, &e) < 0) {
+		   sandboxes_extend(b, ms, &e) < 0) {
 		call_fail(c, &e);
 	} else {
 		call_json(c, 200, sandbox_json_created(c, b));
@@ -302,16 +302,16 @@ void sandboxes_resume(struct call *c)
 	call_hold(c, b);
 	if (!sandboxes_paused(b)) {
 		call_error(c, 409, "conflict", "this sandbox is running already", b->row.id, NULL);
-	} else if (adopt(b, &e) < 0 || set_auto_pause(c, b, &e) < 0) {
+	} else if (sandboxes_adopt(b, &e) < 0 || set_auto_pause(c, b, &e) < 0) {
 		call_fail(c, &e);
 	} else {
-		wake(c, b, RESUME_S);
+		sandboxes_wake(c, b, RESUME_S);
 	}
 }
 
 /* ---- ending it ---- */
 
-static void ended(struct box_wait *w, struct box *b, const struct err *e)
+static void sandboxes_ended(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct call *c = loop_owner(w, struct waiting, wait)->call;
 
@@ -345,7 +345,7 @@ void sandboxes_delete(struct call *c)
 		return;
 	write_end(c, b);
 	if (c->api->fleet.ending >= AT_ONCE) {
-		box_end(b, CAUSE_OPERATOR, wait_with(c, ended));
+		box_end(b, CAUSE_OPERATOR, wait_with(c, sandboxes_ended));
 	} else {
 		call_empty(c, 204);
 		box_end(b, CAUSE_OPERATOR, NULL);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add(struct sha256 *h, const char *text)
+static void signature_add(struct sha256 *h, const char *text)
 {
 	sha256_add(h, text, strlen(text));
 }
@@ -15,21 +15,21 @@ static void add(struct sha256 *h, const char *text)
 static void signature_hash_common(struct sha256 *h, const struct signature_of *s)
 {
 	sha256_init(h);
-	add(h, s->path);
-	add(h, ":");
-	add(h, s->operation);
-	add(h, ":");
-	add(h, s->user);
-	add(h, ":");
+	signature_add(h, s->path);
+	signature_add(h, ":");
+	signature_add(h, s->operation);
+	signature_add(h, ":");
+	signature_add(h, s->user);
+	signature_add(h, ":");
 }
 
 static void signature_hash_token(struct sha256 *h, const char *token, const char *expiration,
 				 uint8_t out[SHA256_BYTES])
 {
-	add(h, token);
+	signature_add(h, token);
 	if (expiration) {
-		add(h, ":");
-		add(h, expiration);
+		signature_add(h, ":");
+		signature_add(h, expiration);
 	}
 	sha256_end(h, out);
 }

@@ -44,7 +44,7 @@ static json_t *snapshot_json(const struct store_snapshot *x)
 	return json_pack("{s:s, s:o}", "snapshotID", id, "names", names);
 }
 
-static void taken(struct call *c, const struct store_snapshot *row, const struct err *e)
+static void snapshots_taken(struct call *c, const struct store_snapshot *row, const struct err *e)
 {
 	if (e)
 		call_fail(c, e);
@@ -53,7 +53,7 @@ static void taken(struct call *c, const struct store_snapshot *row, const struct
 }
 
 /* The box whose files are wanted: it must run, or at least be woken. */
-static struct box *source(struct call *c)
+static struct box *snapshots_source(struct call *c)
 {
 	struct box *b = call_box_peek(c, 0);
 
@@ -70,7 +70,7 @@ void e2b_snapshot_create(struct call *c)
 {
 	struct store_snapshot want = { 0 };
 	const char *name = call_text(c, "name", "");
-	struct box *b = source(c);
+	struct box *b = snapshots_source(c);
 	struct err e;
 
 	if (!b)
@@ -80,7 +80,7 @@ void e2b_snapshot_create(struct call *c)
 		return;
 	}
 	snprintf(want.team, sizeof(want.team), "%s", c->who.team);
-	snapshots_take(c, b, &want, 0, taken);
+	snapshots_take(c, b, &want, 0, snapshots_taken);
 }
 
 void e2b_snapshot_list(struct call *c)
@@ -313,7 +313,7 @@ static void begin_forks(struct forking *f)
 		all_over(f);
 }
 
-static void forkable(struct call *c, const struct store_snapshot *row, const struct err *e)
+static void snapshots_forkable(struct call *c, const struct store_snapshot *row, const struct err *e)
 {
 	struct forking *f = c->door;
 
@@ -343,7 +343,7 @@ static struct wire_limits limits_of(const struct store_limits *l)
 }
 
 /* Volumes are not forked: one box may write to one. */
-static void describe(struct forking *f, const struct box *b, uint64_t lifetime_ms)
+static void snapshots_describe(struct forking *f, const struct box *b, uint64_t lifetime_ms)
 {
 	struct call *c = f->call;
 
@@ -366,7 +366,7 @@ void e2b_fork(struct call *c)
 	struct store_snapshot want = { 0 };
 	int64_t seconds = call_int(c, "timeout", FORK_S);
 	uint64_t lifetime_ms = (uint64_t)(seconds ? seconds : FORK_S) * 1000;
-	struct box *b = source(c);
+	struct box *b = snapshots_source(c);
 
 	if (!b)
 		return;
@@ -378,8 +378,8 @@ void e2b_fork(struct call *c)
 	*f = (struct forking){ .call = c, .count = (unsigned)call_int(c, "count", 1) };
 	f->v = call_alloc(c, f->count * sizeof(*f->v));
 	memset(f->v, 0, f->count * sizeof(*f->v));
-	describe(f, b, lifetime_ms);
+	snapshots_describe(f, b, lifetime_ms);
 	snprintf(want.team, sizeof(want.team), "%s", c->who.team);
 	c->door = f;
-	snapshots_take(c, b, &want, 1, forkable);
+	snapshots_take(c, b, &want, 1, snapshots_forkable);
 }

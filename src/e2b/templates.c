@@ -18,7 +18,7 @@ static struct spawns {
 	int64_t last_ns;
 } spawns[BOX_TEMPLATES];
 
-static const struct box_template *find(const char *reference)
+static const struct box_template *templates_find(const char *reference)
 {
 	size_t n = strcspn(reference, ":");
 
@@ -32,14 +32,14 @@ static const struct box_template *find(const char *reference)
 
 const char *templates_known(const char *reference)
 {
-	const struct box_template *t = find(reference);
+	const struct box_template *t = templates_find(reference);
 
 	return t ? t->name : NULL;
 }
 
 void templates_spawned(const char *id)
 {
-	const struct box_template *t = find(id);
+	const struct box_template *t = templates_find(id);
 
 	if (t)
 		spawns[t - box_templates] = (struct spawns){ spawns[t - box_templates].count + 1, fleet_now_ns() };
@@ -53,12 +53,12 @@ const char *templates_of(const struct e2b_box *x)
 /* ---- as JSON ---- */
 
 /* The template is this machine: it is as old as the daemon. */
-static json_t *since(const struct call *c)
+static json_t *templates_since(const struct call *c)
 {
 	return json_time((uint64_t)c->api->started_ns);
 }
 
-static struct store_limits limits(const struct call *c)
+static struct store_limits templates_limits(const struct call *c)
 {
 	const struct wire_limits *l = &c->api->fleet.conf.limits;
 
@@ -74,7 +74,7 @@ static struct store_limits limits(const struct call *c)
 
 static void set_size(const struct call *c, json_t *doc)
 {
-	struct store_limits l = limits(c);
+	struct store_limits l = templates_limits(c);
 
 	json_object_set_new(doc, "cpuCount", json_integer(sandbox_json_cpus(&l)));
 	json_object_set_new(doc, "memoryMB", json_integer((json_int_t)(sandbox_json_memory(&l) >> 20)));
@@ -82,19 +82,19 @@ static void set_size(const struct call *c, json_t *doc)
 	json_object_set_new(doc, "envdVersion", json_string(E2B_ENVD_VERSION));
 }
 
-static json_t *common(const struct call *c, const struct box_template *t)
+static json_t *templates_common(const struct call *c, const struct box_template *t)
 {
 	const struct spawns *n = &spawns[t - box_templates];
 
 	return json_pack("{s:s, s:b, s:[s], s:[s], s:o, s:o, s:o, s:I}", "templateID", t->name,
-			 "public", 1, "aliases", t->name, "names", t->name, "createdAt", since(c),
-			 "updatedAt", since(c), "lastSpawnedAt", n->last_ns ? json_time((uint64_t)n->last_ns) : json_null(),
+			 "public", 1, "aliases", t->name, "names", t->name, "createdAt", templates_since(c),
+			 "updatedAt", templates_since(c), "lastSpawnedAt", n->last_ns ? json_time((uint64_t)n->last_ns) : json_null(),
 			 "spawnCount", (json_int_t)n->count);
 }
 
-static json_t *listed(const struct call *c, const struct box_template *t)
+static json_t *templates_listed(const struct call *c, const struct box_template *t)
 {
-	json_t *doc = common(c, t);
+	json_t *doc = templates_common(c, t);
 
 	json_object_set_new(doc, "buildID", json_string(t->build));
 	json_object_set_new(doc, "buildStatus", json_string("ready"));
@@ -110,15 +110,15 @@ void templates_list(struct call *c)
 
 	for (unsigned i = 0; i < BOX_TEMPLATES; i++)
 		if (box_templates[i].build)
-			json_array_append_new(all, listed(c, &box_templates[i]));
+			json_array_append_new(all, templates_listed(c, &box_templates[i]));
 	call_json(c, 200, all);
 }
 
 /* ---- one ---- */
 
-static const struct box_template *asked(struct call *c)
+static const struct box_template *templates_asked(struct call *c)
 {
-	const struct box_template *t = find(call_param(c, 0));
+	const struct box_template *t = templates_find(call_param(c, 0));
 	auto_buf struct buf names = { 0 };
 
 	if (!t) {
@@ -130,22 +130,22 @@ static const struct box_template *asked(struct call *c)
 
 void templates_show(struct call *c)
 {
-	const struct box_template *t = asked(c);
+	const struct box_template *t = templates_asked(c);
 	json_t *doc, *build;
 
 	if (!t)
 		return;
 	build = json_pack("{s:s, s:s, s:o, s:o, s:o}", "buildID", t->build, "status", "ready",
-			  "createdAt", since(c), "updatedAt", since(c), "finishedAt", since(c));
+			  "createdAt", templates_since(c), "updatedAt", templates_since(c), "finishedAt", templates_since(c));
 	set_size(c, build);
-	doc = common(c, t);
+	doc = templates_common(c, t);
 	json_object_set_new(doc, "builds", json_pack("[o]", build));
 	call_json(c, 200, doc);
 }
 
 void templates_alias(struct call *c)
 {
-	const struct box_template *t = asked(c);
+	const struct box_template *t = templates_asked(c);
 
 	if (t)
 		call_json(c, 200, json_pack("{s:s, s:b}", "templateID", t->name, "public", 1));
@@ -153,21 +153,21 @@ void templates_alias(struct call *c)
 
 void templates_tags(struct call *c)
 {
-	const struct box_template *t = asked(c);
+	const struct box_template *t = templates_asked(c);
 
 	if (t)
 		call_json(c, 200,
 			  json_pack("[{s:s, s:s, s:o}]", "tag", DEFAULT_TAG, "buildID", t->build,
-				    "createdAt", since(c)));
+				    "createdAt", templates_since(c)));
 }
 
 void templates_delete(struct call *c)
 {
 	const struct box_template *t;
 
-	if (!find(call_param(c, 0)) && e2b_snapshot_delete(c, call_param(c, 0)))
+	if (!templates_find(call_param(c, 0)) && e2b_snapshot_delete(c, call_param(c, 0)))
 		return;
-	t = asked(c);
+	t = templates_asked(c);
 	if (t)
 		call_error(c, 403, "denied", "this template is part of the server", t->name, NULL);
 }

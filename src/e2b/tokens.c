@@ -54,7 +54,7 @@ int e2b_box_token(const struct box *b, char out[E2B_TOKEN + 1])
 	return 1;
 }
 
-static json_t *known(const struct e2b_box *x)
+static json_t *tokens_known(const struct e2b_box *x)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b}", "token", x->token, "traffic",
 			 x->traffic, "template", x->template, "mask", x->mask, "public_ports",
@@ -63,7 +63,7 @@ static json_t *known(const struct e2b_box *x)
 			 x->auto_resume);
 }
 
-static char *merged(const char *door, json_t *take_more)
+static char *tokens_merged(const char *door, json_t *take_more)
 {
 	json_t *doc = door ? json_loads(door, 0, NULL) : NULL, *o;
 	char *text;
@@ -88,17 +88,17 @@ static char *merged(const char *door, json_t *take_more)
 
 char *e2b_box_text(const struct e2b_box *x)
 {
-	return merged(NULL, known(x));
+	return tokens_merged(NULL, tokens_known(x));
 }
 
 char *e2b_box_text_on(const char *door, const struct e2b_box *x)
 {
-	return merged(door, known(x));
+	return tokens_merged(door, tokens_known(x));
 }
 
 char *e2b_box_text_with(const char *door, const char *name, json_t *take_value)
 {
-	return merged(door, json_pack("{s:o}", name, take_value));
+	return tokens_merged(door, json_pack("{s:o}", name, take_value));
 }
 
 json_t *e2b_box_more(const struct box *b, const char *name)

@@ -25,7 +25,7 @@ static int is_depot(const struct box *b)
 
 /* ---- who has it? ---- */
 
-static struct box *making(const struct fleet *f, const char *volume)
+static struct box *volume_box_making(const struct fleet *f, const char *volume)
 {
 	for (struct box *b = f->making; b; b = b->next)
 		for (unsigned i = 0; i < b->nmounts; i++)
@@ -34,7 +34,7 @@ static struct box *making(const struct fleet *f, const char *volume)
 	return NULL;
 }
 
-static struct box *holder(struct api *a, const char *volume, char root[WIRE_PATH])
+static struct box *volume_box_holder(struct api *a, const char *volume, char root[WIRE_PATH])
 {
 	struct store_attachments all = { 0 };
 	struct box *b = NULL;
@@ -52,10 +52,10 @@ static struct box *holder(struct api *a, const char *volume, char root[WIRE_PATH
 
 /* ---- coming and going ---- */
 
-static void bring(struct volume_box *d);
+static void volume_box_bring(struct volume_box *d);
 
 /* The last one out ends it: nobody else can have the volume while this box does. */
-static void over(struct http_req *r)
+static void volume_box_over(struct http_req *r)
 {
 	struct call *c = r->user;
 	struct api *a = c->api;
@@ -73,31 +73,31 @@ static void over(struct http_req *r)
 		box_end(b, CAUSE_OPERATOR, NULL);
 }
 
-static void use(struct volume_box *d, struct box *b)
+static void volume_box_use(struct volume_box *d, struct box *b)
 {
 	snprintf(d->box, sizeof(d->box), "%s", b->row.id);
 	call_hold(d->call, b);
 	d->ready(d->call, d, b);
 }
 
-static void again(struct box_wait *w, struct box *b, const struct err *e)
+static void volume_box_again(struct box_wait *w, struct box *b, const struct err *e)
 {
 	(void)b;
 	(void)e; /* whether it is there is looked at anew */
-	bring(loop_owner(w, struct volume_box, wait));
+	volume_box_bring(loop_owner(w, struct volume_box, wait));
 }
 
-static void made(struct box_wait *w, struct box *b, const struct err *e)
+static void volume_box_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct volume_box *d = loop_owner(w, struct volume_box, wait);
 
 	if (e)
 		call_fail(d->call, e);
 	else
-		use(d, b);
+		volume_box_use(d, b);
 }
 
-static void make(struct volume_box *d)
+static void volume_box_make(struct volume_box *d)
 {
 	struct call *c = d->call;
 	struct box_spec want = { .limits = c->api->fleet.conf.limits, .nmounts = 1 };
@@ -113,17 +113,17 @@ static void make(struct volume_box *d)
 	snprintf(want.row.template, sizeof(want.row.template), "base");
 	want.row.metadata = PURPOSE;
 	want.row.lifetime_ms = LIFETIME_MS;
-	d->wait.done = made;
+	d->wait.done = volume_box_made;
 	if (box_create(&c->api->fleet, &want, &d->wait, &b, &e) < 0)
 		call_fail(c, &e);
 }
 
-static void bring(struct volume_box *d)
+static void volume_box_bring(struct volume_box *d)
 {
 	struct call *c = d->call;
-	struct box *b = making(&c->api->fleet, d->volume);
+	struct box *b = volume_box_making(&c->api->fleet, d->volume);
 
-	d->wait = (struct box_wait){ .done = again };
+	d->wait = (struct box_wait){ .done = volume_box_again };
 	if (d->tries++ == TRIES) {
 		http_set(c->req, "Retry-After", "1");
 		call_error(c, 503, "busy", "others are using this volume", d->volume, NULL);
@@ -133,11 +133,11 @@ static void bring(struct volume_box *d)
 		box_await(b, &d->wait);
 		return;
 	}
-	b = holder(c->api, d->volume, d->root);
+	b = volume_box_holder(c->api, d->volume, d->root);
 	if (!b)
-		make(d);
+		volume_box_make(d);
 	else if (b->state == BOX_RUNNING || b->state == BOX_KEPT)
-		use(d, b);
+		volume_box_use(d, b);
 	else if (b->state == BOX_ENDING)
 		box_end(b, CAUSE_OPERATOR, &d->wait);
 	else
@@ -155,8 +155,8 @@ void volume_box_open(struct call *c, struct volume_box *d,
 	*d = (struct volume_box){ .call = c, .ready = ready, .over = c->req->on_over };
 	snprintf(d->volume, sizeof(d->volume), "%s", v.id);
 	c->door = d;
-	c->req->on_over = over;
-	bring(d);
+	c->req->on_over = volume_box_over;
+	volume_box_bring(d);
 }
 
 int volume_box_released(struct api *a, const struct wire_mount *m, unsigned n, struct box_wait *w)
@@ -164,7 +164,7 @@ int volume_box_released(struct api *a, const struct wire_mount *m, unsigned n, s
 	char root[WIRE_PATH];
 
 	for (unsigned i = 0; i < n; i++) {
-		struct box *b = holder(a, m[i].id, root);
+		struct box *b = volume_box_holder(a, m[i].id, root);
 
 		if (b && b->state == BOX_ENDING) {
 			box_end(b, CAUSE_OPERATOR, w);

@@ -67,7 +67,7 @@ struct shelf {
 
 /* ---- paths ---- */
 
-static int climbs(const char *path)
+static int volume_climbs(const char *path)
 {
 	for (const char *p = path; (p = strstr(p, "..")); p += 2)
 		if ((p == path || p[-1] == '/') && (!p[2] || p[2] == '/'))
@@ -81,7 +81,7 @@ static const char *read_path(struct call *c)
 	const char *given = call_query(c, "path");
 	char *full = call_alloc(c, strlen(given) + 2);
 
-	if (!*given || climbs(given)) {
+	if (!*given || volume_climbs(given)) {
 		call_error(c, 400, "invalid", "path: must be one in the volume, without ..", given, NULL);
 		return NULL;
 	}
@@ -131,7 +131,7 @@ static json_t *stat_json(const struct wire_entry *e, const struct file_request_e
 
 /* ---- the worker ---- */
 
-static void finish(struct shelf *x, int status, json_t *take_doc)
+static void volume_finish(struct shelf *x, int status, json_t *take_doc)
 {
 	file_request_close(&x->desk);
 	if (take_doc)
@@ -140,7 +140,7 @@ static void finish(struct shelf *x, int status, json_t *take_doc)
 		call_empty(x->desk.call, status);
 }
 
-static void look(struct shelf *x)
+static void volume_look(struct shelf *x)
 {
 	x->looking = 1;
 	file_request_look(&x->desk, x->desk.path);
@@ -159,7 +159,7 @@ static void shelf_next(struct shelf *x)
 		x->put = (struct wire_put){ .mode = x->put.mode }; /* without the flags of the PUT */
 		file_client_ask(&x->desk.clerk, WIRE_CHMOD, &x->put, sizeof(x->put), path, strlen(path));
 	} else {
-		look(x);
+		volume_look(x);
 	}
 }
 
@@ -178,7 +178,7 @@ static void begin_put(struct shelf *x)
 	http_body_rate(c->req, HTTP_BODY_RATE);
 }
 
-static void ready(struct file_client *k)
+static void volume_ready(struct file_client *k)
 {
 	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
 	struct wire_list list = { .max = ENTRIES_MAX,
@@ -188,7 +188,7 @@ static void ready(struct file_client *k)
 
 	x->asked = 1;
 	if (x->deed == STAT)
-		look(x);
+		volume_look(x);
 	else if (x->deed == LIST)
 		file_client_ask(k, WIRE_LIST, &list, sizeof(list), path, n);
 	else if (x->deed == MKDIR)
@@ -201,7 +201,7 @@ static void ready(struct file_client *k)
 		begin_put(x);
 }
 
-static void entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void volume_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
 	struct file_request_entry parts;
@@ -213,11 +213,11 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 	if (x->deed == LIST && json_array_size(x->items) < ENTRIES_MAX)
 		json_array_append_new(x->items, stat_json(e, &parts, NULL, x->path));
 	else if (x->looking)
-		finish(x, x->deed == MKDIR || x->deed == PUT ? 201 : 200,
+		volume_finish(x, x->deed == MKDIR || x->deed == PUT ? 201 : 200,
 		       stat_json(e, &parts, x->path, NULL));
 }
 
-static void done(struct file_client *k, uint16_t flags)
+static void volume_done(struct file_client *k, uint16_t flags)
 {
 	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
 
@@ -225,14 +225,14 @@ static void done(struct file_client *k, uint16_t flags)
 	if (x->looking)
 		return;
 	if (x->deed == LIST)
-		finish(x, 200, json_incref(x->items));
+		volume_finish(x, 200, json_incref(x->items));
 	else if (x->deed == REMOVE)
-		finish(x, 204, NULL);
+		volume_finish(x, 204, NULL);
 	else
 		shelf_next(x);
 }
 
-static void failed(struct file_client *k, const struct err *e)
+static void volume_failed(struct file_client *k, const struct err *e)
 {
 	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
 
@@ -241,7 +241,7 @@ static void failed(struct file_client *k, const struct err *e)
 
 /* ---- the client ---- */
 
-static void left(struct call *c)
+static void volume_left(struct call *c)
 {
 	struct shelf *x = c->state;
 
@@ -271,10 +271,10 @@ static void get_failed(struct file_request *d, const struct err *e)
 	file_request_fail(d, e);
 }
 
-static void there(struct call *c, struct volume_box *d, struct box *b)
+static void volume_there(struct call *c, struct volume_box *d, struct box *b)
 {
 	static const struct file_client_events on = {
-		.ready = ready, .entry = entry, .done = done, .failed = failed
+		.ready = volume_ready, .entry = volume_entry, .done = volume_done, .failed = volume_failed
 	};
 	struct shelf *x = loop_owner(d, struct shelf, depot);
 	struct download_want want = { .path = in_box(c, d, x->path),
@@ -289,11 +289,11 @@ static void there(struct call *c, struct volume_box *d, struct box *b)
 	x->items = x->deed == LIST ? json_array() : NULL;
 	x->desk.path = want.path;
 	file_request_open_in(&x->desk, c, b, FILES_WORKER, &on);
-	c->drop = left;
+	c->drop = volume_left;
 }
 
 /* Numbers of a query or of a body. */
-static int64_t number(struct call *c, enum deed deed, const char *name, int64_t otherwise)
+static int64_t volume_number(struct call *c, enum deed deed, const char *name, int64_t otherwise)
 {
 	return deed == PATCH ? call_int(c, name, otherwise) : call_query_int(c, name, otherwise);
 }
@@ -302,12 +302,12 @@ static int64_t number(struct call *c, enum deed deed, const char *name, int64_t 
 static void shelf_want_owner(struct shelf *x, struct call *c, uint32_t mode)
 {
 	int patch = x->deed == PATCH;
-	int64_t uid = number(c, x->deed, "uid", patch ? (int64_t)WIRE_CHOWN_KEEP : USER);
-	int64_t gid = number(c, x->deed, "gid", patch ? (int64_t)WIRE_CHOWN_KEEP : uid);
+	int64_t uid = volume_number(c, x->deed, "uid", patch ? (int64_t)WIRE_CHOWN_KEEP : USER);
+	int64_t gid = volume_number(c, x->deed, "gid", patch ? (int64_t)WIRE_CHOWN_KEEP : uid);
 
 	x->owner.uid = (uint32_t)uid;
 	x->owner.gid = (uint32_t)gid;
-	x->put.mode = (uint32_t)number(c, x->deed, "mode", mode);
+	x->put.mode = (uint32_t)volume_number(c, x->deed, "mode", mode);
 	if (patch) {
 		x->set_owner = call_get(c, "uid") || call_get(c, "gid");
 		x->set_mode = !!call_get(c, "mode");
@@ -318,7 +318,7 @@ static void shelf_want_owner(struct shelf *x, struct call *c, uint32_t mode)
 	}
 }
 
-static void begin(struct call *c, enum deed deed, uint32_t mode)
+static void volume_begin(struct call *c, enum deed deed, uint32_t mode)
 {
 	struct shelf *x = call_alloc(c, sizeof(*x));
 
@@ -337,40 +337,40 @@ static void begin(struct call *c, enum deed deed, uint32_t mode)
 		c->req->on_body_end = body_ended;
 		c->req->on_full = pipe_full;
 	}
-	volume_box_open(c, &x->depot, there);
+	volume_box_open(c, &x->depot, volume_there);
 }
 
 void volume_files_stat(struct call *c)
 {
-	begin(c, STAT, 0);
+	volume_begin(c, STAT, 0);
 }
 
 void volume_files_list(struct call *c)
 {
-	begin(c, LIST, 0);
+	volume_begin(c, LIST, 0);
 }
 
 void volume_files_mkdir(struct call *c)
 {
-	begin(c, MKDIR, 0755);
+	volume_begin(c, MKDIR, 0755);
 }
 
 void volume_files_patch(struct call *c)
 {
-	begin(c, PATCH, 0);
+	volume_begin(c, PATCH, 0);
 }
 
 void volume_files_remove(struct call *c)
 {
-	begin(c, REMOVE, 0);
+	volume_begin(c, REMOVE, 0);
 }
 
 void volume_files_get(struct call *c)
 {
-	begin(c, GET, 0);
+	volume_begin(c, GET, 0);
 }
 
 void volume_files_put(struct call *c)
 {
-	begin(c, PUT, 0644);
+	volume_begin(c, PUT, 0644);
 }

@@ -40,7 +40,7 @@ static json_t *with_token(const struct call *c, const struct store_volume *v)
 	return doc;
 }
 
-static void made(struct call *c, const struct store_volume *v)
+static void volumes_do_made(struct call *c, const struct store_volume *v)
 {
 	call_json(c, 201, with_token(c, v));
 }
@@ -53,7 +53,7 @@ void e2b_volumes_create(struct call *c)
 		return;
 	}
 	json_object_del(c->body, "bytes"); /* no field of theirs */
-	volumes_make(c, made);
+	volumes_make(c, volumes_do_made);
 }
 
 /* By id; by name, too, for those who have only that. */

@@ -64,7 +64,7 @@ static void wish_fini(struct wish *w)
 	w->entry = NULL;
 }
 
-static void refuse(struct call *c, const struct wish *w, const struct err *e)
+static void watchers_refuse(struct call *c, const struct wish *w, const struct err *e)
 {
 	if (e->sys == ENOENT)
 		connect_fail(c, CONNECT_NOT_FOUND, "path %s not found", w->path);
@@ -209,7 +209,7 @@ static void watch_failed(struct file_client *k, const struct err *e)
 	if (w->begun)
 		connect_cut(&w->out);
 	else
-		refuse(w->desk.call, &w->wish, e);
+		watchers_refuse(w->desk.call, &w->wish, e);
 }
 
 static void watch_drained(struct http_req *r)
@@ -221,7 +221,7 @@ static void watch_drained(struct http_req *r)
 		file_client_pause(&w->desk.clerk, 0);
 }
 
-static void left(struct http_req *r)
+static void watchers_left(struct http_req *r)
 {
 	http_abort(r);
 }
@@ -244,7 +244,7 @@ static void watch_asked(struct call *c, json_t *ask)
 	c->endless = 1;
 	c->drop = watch_dropped;
 	c->req->on_drain = watch_drained;
-	c->req->on_eof = left;
+	c->req->on_eof = watchers_left;
 }
 
 void filesystem_watch(struct call *c)
@@ -298,7 +298,7 @@ static void watcher_free(struct watcher *w)
 }
 
 /* The call has its answer, or is about to. */
-static struct call *release(struct watcher *w)
+static struct call *watchers_release(struct watcher *w)
 {
 	struct call *c = w->call;
 
@@ -313,13 +313,13 @@ static struct call *release(struct watcher *w)
 void watchers_free(struct watchers *w)
 {
 	while (w && w->first) {
-		release(w->first);
+		watchers_release(w->first);
 		watcher_free(w->first);
 	}
 	free(w);
 }
 
-static struct watcher *find(struct watchers *all, const char *box, const char *id)
+static struct watcher *watchers_find(struct watchers *all, const char *box, const char *id)
 {
 	for (struct watcher *w = all->first; w; w = w->next)
 		if (!strcmp(w->box, box) && !strcmp(w->id, id))
@@ -339,7 +339,7 @@ static void forget_dead(struct watchers *all, struct api *a)
 	}
 }
 
-static unsigned count(const struct watchers *all, const char *box)
+static unsigned watchers_count(const struct watchers *all, const char *box)
 {
 	unsigned n = 0;
 
@@ -348,7 +348,7 @@ static unsigned count(const struct watchers *all, const char *box)
 	return n;
 }
 
-static void rest(struct watcher *w)
+static void watchers_rest(struct watcher *w)
 {
 	w->state = IDLE;
 	file_client_pause(&w->clerk, 1);
@@ -363,10 +363,10 @@ static void kept_done(struct file_client *k, uint16_t flags)
 {
 	struct watcher *w = loop_owner(k, struct watcher, clerk);
 	enum watcher_state was = w->state;
-	struct call *c = release(w);
+	struct call *c = watchers_release(w);
 
 	(void)flags;
-	rest(w);
+	watchers_rest(w);
 	if (!c)
 		return;
 	if (was == ARMING)
@@ -403,10 +403,10 @@ static void kept_failed(struct file_client *k, const struct err *e)
 {
 	struct watcher *w = loop_owner(k, struct watcher, clerk);
 	enum watcher_state was = w->state;
-	struct call *c = release(w);
+	struct call *c = watchers_release(w);
 
 	if (c && was == ARMING)
-		refuse(c, &w->wish, e);
+		watchers_refuse(c, &w->wish, e);
 	else if (c && w->events.begun)
 		files_array_end(&w->events);
 	else if (c)
@@ -454,7 +454,7 @@ static void create_asked(struct call *c, json_t *ask)
 	if (wish_read(&wish, c, ask) < 0)
 		return;
 	forget_dead(all, c->api);
-	if (all->n >= WATCHERS_MOST || count(all, b->row.id) >= WATCHERS_A_BOX) {
+	if (all->n >= WATCHERS_MOST || watchers_count(all, b->row.id) >= WATCHERS_A_BOX) {
 		connect_fail(c, CONNECT_EXHAUSTED, "there are too many watchers; remove some");
 		return;
 	}
@@ -488,7 +488,7 @@ void filesystem_watcher_new(struct call *c)
 static struct watcher *asked_for(struct call *c, const json_t *ask)
 {
 	const char *id = json_string_value(json_object_get(ask, "watcherId"));
-	struct watcher *w = find(e2b_watchers(c->api), e2b_find_box(c)->row.id, id ? id : "");
+	struct watcher *w = watchers_find(e2b_watchers(c->api), e2b_find_box(c)->row.id, id ? id : "");
 
 	if (!w || w->state == ARMING) {
 		connect_fail(c, CONNECT_NOT_FOUND, "watcher with id %.40s not found", id ? id : "");

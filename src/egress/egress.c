@@ -30,7 +30,7 @@ struct egress_report {
 	char tail[TEXT + RULE_HOST + RULE_TEXT];
 };
 
-static void *must(void *p)
+static void *egress_must(void *p)
 {
 	if (!p)
 		abort();
@@ -80,7 +80,7 @@ static size_t add_text(char *out, size_t at, const char *text, size_t most)
 void egress_report(struct egress_endpoint *w, const struct proxy_end *end)
 {
 	struct egress *x = w->egress;
-	struct egress_report *r = must(calloc(1, sizeof(*r)));
+	struct egress_report *r = egress_must(calloc(1, sizeof(*r)));
 
 	r->body = (struct wire_way_report){ .head = sock_head(WIRE_WAY_REPORT, 0),
 					    .began_ns = end->began_ns,
@@ -179,7 +179,7 @@ void proxy_gone(struct egress_endpoint *w)
 	way_wants(w);
 }
 
-static struct egress_endpoint **find(struct egress *x, const char *id)
+static struct egress_endpoint **egress_find(struct egress *x, const char *id)
 {
 	struct egress_endpoint **at = &x->ways;
 
@@ -202,7 +202,7 @@ static void way_free(struct egress_endpoint *w)
 
 static int read_rules(struct egress_endpoint *w, const char *hosts, size_t n, struct err *e)
 {
-	w->rules = must(calloc(RULES_MAX, sizeof(*w->rules)));
+	w->rules = egress_must(calloc(RULES_MAX, sizeof(*w->rules)));
 	while (n) {
 		const char *end = memchr(hosts, '\n', n);
 		size_t len = end ? (size_t)(end - hosts) : n;
@@ -246,11 +246,11 @@ int egress_open(struct egress *x, const struct wire_way_open *ask, const char *h
 		return err_set(e, ERR_INVALID, "a way of no box");
 	if (x->nways == EGRESS_WAYS)
 		return err_set(e, ERR_LIMIT, "%d boxes have a way out", EGRESS_WAYS);
-	if (*find(x, ask->id))
+	if (*egress_find(x, ask->id))
 		return err_set(e, ERR_CONFLICT, "box %.16s has a way out", ask->id);
 	if (fd >= 0 && check_listener(fd, e) < 0)
 		return -1;
-	w = must(calloc(1, sizeof(*w)));
+	w = egress_must(calloc(1, sizeof(*w)));
 	w->egress = x;
 	w->fd = -1;
 	memcpy(w->id, ask->id, sizeof(w->id));
@@ -274,7 +274,7 @@ int egress_open(struct egress *x, const struct wire_way_open *ask, const char *h
 
 int egress_change(struct egress *x, const char *id, const char *hosts, size_t n, struct err *e)
 {
-	struct egress_endpoint *w = *find(x, id), next = { 0 };
+	struct egress_endpoint *w = *egress_find(x, id), next = { 0 };
 
 	if (!w)
 		return err_set(e, ERR_NOT_FOUND, "box %.16s has no way out", id);
@@ -290,7 +290,7 @@ int egress_change(struct egress *x, const char *id, const char *hosts, size_t n,
 
 void egress_close(struct egress *x, const char *id)
 {
-	struct egress_endpoint **at = find(x, id), *w = *at;
+	struct egress_endpoint **at = egress_find(x, id), *w = *at;
 
 	if (!w)
 		return;
@@ -314,7 +314,7 @@ static void link_gone(struct egress_link *l)
 	free(l);
 }
 
-static void answer(struct egress_link *l, uint32_t ref, const struct err *failed)
+static void egress_answer(struct egress_link *l, uint32_t ref, const struct err *failed)
 {
 	struct frame done = sock_head(WIRE_DONE, ref);
 	struct wire_error error = { .head = sock_head(WIRE_ERROR, ref) };
@@ -344,7 +344,7 @@ static void front_opens(struct egress_link *l, const struct frame *f, size_t len
 		done = err_set(&e, ERR_INVALID, "a way of no box");
 	else
 		done = egress_change(l->egress, ask->id, hosts, n, &e);
-	answer(l, f->ref, done < 0 ? &e : NULL);
+	egress_answer(l, f->ref, done < 0 ? &e : NULL);
 }
 
 static void front_says(struct egress_link *l)
@@ -397,13 +397,13 @@ static int tell_held(struct egress_link *l)
 		if (sock_send(l->fd, &held, sizeof(held), NULL, 0, NULL, 0, &e) < 0)
 			return -1;
 	}
-	answer(l, 0, NULL);
+	egress_answer(l, 0, NULL);
 	return 0;
 }
 
 void egress_add_server(struct egress *x, int take_fd)
 {
-	struct egress_link *l = must(calloc(1, sizeof(*l)));
+	struct egress_link *l = egress_must(calloc(1, sizeof(*l)));
 
 	l->egress = x;
 	l->fd = take_fd;

@@ -141,7 +141,7 @@ static int lines_are_plain(const char *head, size_t len)
 	return 1;
 }
 
-static const char *cut(const char *from, const char *end)
+static const char *message_cut(const char *from, const char *end)
 {
 	while (end > from && (end[-1] == ' ' || end[-1] == '\t'))
 		end--;
@@ -159,12 +159,12 @@ static void cut_headers(struct message *m)
 		for (char *p = (char *)h->name; p < m->spans[i * 2]; p++)
 			if (*p >= 'A' && *p <= 'Z')
 				*p |= 0x20;
-		h->name = cut(h->name, m->spans[i * 2]);
-		h->value = cut(h->value, m->spans[i * 2 + 1]);
+		h->name = message_cut(h->name, m->spans[i * 2]);
+		h->value = message_cut(h->value, m->spans[i * 2 + 1]);
 	}
 }
 
-static const char *find(const struct message *m, const char *name, unsigned *count)
+static const char *message_find(const struct message *m, const char *name, unsigned *count)
 {
 	const char *value = NULL;
 
@@ -204,9 +204,9 @@ static int is_hop(const struct message *m, const char *name)
 static const char *take_framing(struct message *m)
 {
 	unsigned lengths, encodings;
-	const char *encoding = find(m, "transfer-encoding", &encodings);
+	const char *encoding = message_find(m, "transfer-encoding", &encodings);
 
-	find(m, "content-length", &lengths);
+	message_find(m, "content-length", &lengths);
 	if (encodings > 1 || (encodings && (lengths || m->http10)))
 		return "Transfer-Encoding is not acceptable here";
 	if (encodings && strcasecmp(encoding, "chunked") != 0)
@@ -305,7 +305,7 @@ static const char *check_host(const struct message *m)
 	char host[RULE_HOST];
 	unsigned count;
 	uint16_t port;
-	const char *value = find(m, "host", &count);
+	const char *value = message_find(m, "host", &count);
 
 	if (count > 1 || (count == 0 && !m->http10))
 		return "exactly one Host header is needed";
@@ -328,7 +328,7 @@ static const char *check_request(struct message *m)
 	m->chunk_out = m->framing == MESSAGE_CHUNKED;
 	if (m->connect && m->framing != MESSAGE_EMPTY)
 		return "CONNECT has no body";
-	expect = find(m, "expect", &count);
+	expect = message_find(m, "expect", &count);
 	if (count && (count > 1 || strcasecmp(expect, "100-continue") != 0))
 		return "the only expectation known here is 100-continue";
 	m->continues = count && !m->http10 && !m->done;

@@ -75,7 +75,7 @@ const char *proxy_verdict_name(enum verdict v)
 
 /* ---- the end ---- */
 
-static void tell(struct proxy *p)
+static void proxy_tell(struct proxy *p)
 {
 	if (p->told++)
 		return;
@@ -86,11 +86,11 @@ static void tell(struct proxy *p)
 	egress_report(p->way, &p->end);
 }
 
-static void destroy(struct proxy *p)
+static void proxy_destroy(struct proxy *p)
 {
 	struct egress_endpoint *w = p->way;
 
-	tell(p);
+	proxy_tell(p);
 	*p->at = p->next;
 	if (p->next)
 		p->next->at = p->at;
@@ -108,7 +108,7 @@ static void destroy(struct proxy *p)
 	proxy_gone(w);
 }
 
-static void verdict(struct proxy *p, enum verdict v, const char *why)
+static void proxy_verdict(struct proxy *p, enum verdict v, const char *why)
 {
 	if (p->end.verdict != VERDICT_OK)
 		return; /* the first one is the cause of the others */
@@ -117,18 +117,18 @@ static void verdict(struct proxy *p, enum verdict v, const char *why)
 }
 
 /* Nobody shall take what came so far for all of it: a reset, not an end. */
-static void cut(struct proxy *p, enum verdict v, const char *why)
+static void proxy_cut(struct proxy *p, enum verdict v, const char *why)
 {
 	struct linger now = { .l_onoff = 1 };
 
-	verdict(p, v, why);
+	proxy_verdict(p, v, why);
 	setsockopt(bufferevent_getfd(p->near), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-	destroy(p);
+	proxy_destroy(p);
 }
 
 void proxy_free(struct proxy *p)
 {
-	cut(p, VERDICT_CUT, "the way out was closed");
+	proxy_cut(p, VERDICT_CUT, "the way out was closed");
 }
 
 static struct evbuffer *in_of(struct bufferevent *b)
@@ -144,13 +144,13 @@ static struct evbuffer *out_of(struct bufferevent *b)
 /* Told before the box sees the end: its program may be over the moment it does. */
 static void last_word_is_out(struct proxy *p)
 {
-	tell(p);
+	proxy_tell(p);
 	shutdown(bufferevent_getfd(p->near), SHUT_WR);
 	timer_set(&p->clock, LEAVE_MS);
 }
 
 /* Our last words are on their way; then the box's are awaited, so that ours arrive. */
-static void leave(struct proxy *p)
+static void proxy_leave(struct proxy *p)
 {
 	p->stage = LEAVING;
 	resolver_cancel(p->names);
@@ -166,7 +166,7 @@ static void leave(struct proxy *p)
 		timer_set(&p->clock, p->way->egress->conf.limits.idle_ms);
 }
 
-static const char *reason(int status)
+static const char *proxy_reason(int status)
 {
 	return status == 400   ? "Bad Request"
 	       : status == 403 ? "Forbidden"
@@ -187,15 +187,15 @@ __attribute__((format(printf, 4, 5))) static void refuse(struct proxy *p, int st
 	va_start(ap, fmt);
 	buf_vprintf(&text, fmt, ap);
 	va_end(ap);
-	verdict(p, v, buf_str(&text) + 7);
+	proxy_verdict(p, v, buf_str(&text) + 7);
 	buf_putc(&text, '\n');
 	evbuffer_add_printf(out_of(p->near),
 			    "HTTP/1.1 %d %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
 			    "content-length: %zu\r\nconnection: close\r\n\r\n",
-			    status, reason(status), text.len);
+			    status, proxy_reason(status), text.len);
 	if (!p->has_ask || strcmp(p->ask.method, "HEAD") != 0)
 		evbuffer_add(out_of(p->near), text.p, text.len);
-	leave(p);
+	proxy_leave(p);
 }
 
 /* ---- bytes ---- */
@@ -208,14 +208,14 @@ static int over_budget(const struct proxy *p)
 	       (m->bytes_out && p->way->bytes_out > m->bytes_out);
 }
 
-static void count(struct proxy *p, int into_box, size_t n)
+static void proxy_count(struct proxy *p, int into_box, size_t n)
 {
 	p->active_ms = loop_now_ms();
 	*(into_box ? &p->end.bytes_in : &p->end.bytes_out) += n;
 	*(into_box ? &p->way->bytes_in : &p->way->bytes_out) += n;
 }
 
-static size_t room(struct bufferevent *to)
+static size_t proxy_room(struct bufferevent *to)
 {
 	size_t waits = evbuffer_get_length(out_of(to));
 
@@ -224,19 +224,19 @@ static size_t room(struct bufferevent *to)
 
 static void pass_plain(struct proxy *p, struct bufferevent *from, struct bufferevent *to)
 {
-	size_t n = evbuffer_get_length(in_of(from)), most = room(to);
+	size_t n = evbuffer_get_length(in_of(from)), most = proxy_room(to);
 
 	n = n < most ? n : most;
 	evbuffer_remove_buffer(in_of(from), out_of(to), n);
 	if (n)
-		count(p, to == p->near, n);
+		proxy_count(p, to == p->near, n);
 }
 
 /* 0, or -1: it is not what its head said. */
 static int pass_body(struct proxy *p, struct message *m, struct bufferevent *from,
 		     struct bufferevent *to, const char **why)
 {
-	while (!m->done && evbuffer_get_length(in_of(from)) && room(to)) {
+	while (!m->done && evbuffer_get_length(in_of(from)) && proxy_room(to)) {
 		size_t n = evbuffer_get_contiguous_space(in_of(from));
 		long used;
 
@@ -246,7 +246,7 @@ static int pass_body(struct proxy *p, struct message *m, struct bufferevent *fro
 		if (used < 0)
 			return -1;
 		evbuffer_drain(in_of(from), (size_t)used);
-		count(p, to == p->near, (size_t)used);
+		proxy_count(p, to == p->near, (size_t)used);
 		if (used == 0)
 			break;
 	}
@@ -258,7 +258,7 @@ static int pass_body(struct proxy *p, struct message *m, struct bufferevent *fro
 static void bad_answer(struct proxy *p, const char *why)
 {
 	if (p->answered)
-		cut(p, VERDICT_BAD, why);
+		proxy_cut(p, VERDICT_BAD, why);
 	else
 		refuse(p, 502, VERDICT_BAD, "%s did not answer with HTTP: %s", p->ask.host, why);
 }
@@ -284,7 +284,7 @@ static int take_answer(struct proxy *p)
 		return 0;
 	}
 	evbuffer_drain(in_of(p->far), n);
-	count(p, 1, n);
+	proxy_count(p, 1, n);
 	if (p->answer.status >= 200) {
 		message_write_response(&p->answer, out_of(p->near), p->ask.http10);
 		p->answered = 1;
@@ -310,17 +310,17 @@ static int pass_answer(struct proxy *p)
 			return 0;
 		}
 	if (pass_body(p, &p->answer, p->far, p->near, &why) < 0) {
-		cut(p, VERDICT_BAD, why);
+		proxy_cut(p, VERDICT_BAD, why);
 		return 0;
 	}
 	if (!p->answer.done && p->far_eof && evbuffer_get_length(in_of(p->far)) == 0 &&
 	    (p->far_broken || message_end(&p->answer) < 0)) {
-		cut(p, VERDICT_CUT, "the host hung up in the middle");
+		proxy_cut(p, VERDICT_CUT, "the host hung up in the middle");
 		return 0;
 	}
 	if (!p->answer.done)
 		return 1;
-	leave(p);
+	proxy_leave(p);
 	return 0;
 }
 
@@ -329,11 +329,11 @@ static int pass_request(struct proxy *p)
 	const char *why = "";
 
 	if (pass_body(p, &p->ask, p->near, p->far, &why) < 0) {
-		cut(p, VERDICT_BAD, why);
+		proxy_cut(p, VERDICT_BAD, why);
 		return 0;
 	}
 	if (!p->ask.done && p->near_eof && evbuffer_get_length(in_of(p->near)) == 0) {
-		cut(p, VERDICT_CUT, "the box hung up in its request");
+		proxy_cut(p, VERDICT_CUT, "the box hung up in its request");
 		return 0;
 	}
 	return 1;
@@ -358,7 +358,7 @@ static int pass_tunnel(struct proxy *p)
 	shut_when_sent(p->far, p->far_eof, p->near, &p->near_shut);
 	if (!p->near_shut || !p->far_shut)
 		return 1;
-	destroy(p);
+	proxy_destroy(p);
 	return 0;
 }
 
@@ -370,11 +370,11 @@ static void want_read(struct bufferevent *b, int want)
 		bufferevent_disable(b, EV_READ);
 }
 
-static void pass(struct proxy *p)
+static void proxy_pass(struct proxy *p)
 {
 	if (over_budget(p)) {
 		if (p->ask.connect || p->answered)
-			cut(p, VERDICT_BUDGET, "the box has used what it may send or receive");
+			proxy_cut(p, VERDICT_BUDGET, "the box has used what it may send or receive");
 		else
 			refuse(p, 403, VERDICT_BUDGET,
 			       "this box has used what it may send or receive (egress.bytes_in, "
@@ -413,7 +413,7 @@ static void try_next(struct proxy *p)
 	refuse(p, 502, VERDICT_UNREACHABLE, "%s:%u cannot be reached", p->ask.host, p->ask.port);
 }
 
-static void connected(struct proxy *p)
+static void proxy_connected(struct proxy *p)
 {
 	int on = 1;
 
@@ -429,10 +429,10 @@ static void connected(struct proxy *p)
 		if (p->ask.continues)
 			evbuffer_add_printf(out_of(p->near), "HTTP/1.1 100 Continue\r\n\r\n");
 		message_write_request(&p->ask, out_of(p->far));
-		count(p, 0, evbuffer_get_length(out_of(p->far)) - before);
+		proxy_count(p, 0, evbuffer_get_length(out_of(p->far)) - before);
 	}
 	bufferevent_enable(p->far, EV_READ | EV_WRITE);
-	pass(p);
+	proxy_pass(p);
 }
 
 static void far_said(struct bufferevent *b, void *ctx)
@@ -440,7 +440,7 @@ static void far_said(struct bufferevent *b, void *ctx)
 	struct proxy *p = ctx;
 
 	if (b == p->far && p->stage == PASSING)
-		pass(p);
+		proxy_pass(p);
 }
 
 static void far_happened(struct bufferevent *b, short what, void *ctx)
@@ -451,7 +451,7 @@ static void far_happened(struct bufferevent *b, short what, void *ctx)
 		return;
 	if (p->stage == CONNECTING) {
 		if (what & BEV_EVENT_CONNECTED)
-			connected(p);
+			proxy_connected(p);
 		else
 			try_next(p);
 		return;
@@ -461,9 +461,9 @@ static void far_happened(struct bufferevent *b, short what, void *ctx)
 	p->far_eof = 1;
 	p->far_broken = !!(what & BEV_EVENT_ERROR);
 	if (what & BEV_EVENT_ERROR && p->ask.connect)
-		cut(p, VERDICT_CUT, "the host hung up");
+		proxy_cut(p, VERDICT_CUT, "the host hung up");
 	else
-		pass(p);
+		proxy_pass(p);
 }
 
 /* ---- may it? ---- */
@@ -504,7 +504,7 @@ static const struct allow_rule *operators_rule(const struct proxy *p, int intern
 	return NULL;
 }
 
-static void resolved(void *ctx, const struct name_address *v, unsigned n, const char *why)
+static void proxy_resolved(void *ctx, const struct name_address *v, unsigned n, const char *why)
 {
 	struct proxy *p = ctx;
 
@@ -521,7 +521,7 @@ static void resolved(void *ctx, const struct name_address *v, unsigned n, const 
 	try_next(p);
 }
 
-static void judge(struct proxy *p)
+static void proxy_judge(struct proxy *p)
 {
 	struct egress_endpoint *w = p->way;
 	const struct allow_rule *r = rule_find(w->rules, w->nrules, p->ask.host, p->ask.port);
@@ -548,7 +548,7 @@ static void judge(struct proxy *p)
 	}
 	p->stage = RESOLVING;
 	timer_set(&p->clock, w->egress->conf.limits.connect_ms);
-	p->names = resolver_request(&w->egress->names, w->egress->loop, p->ask.host, p->ask.port, resolved,
+	p->names = resolver_request(&w->egress->names, w->egress->loop, p->ask.host, p->ask.port, proxy_resolved,
 			     p);
 }
 
@@ -576,7 +576,7 @@ static void read_request(struct proxy *p)
 	}
 	p->has_ask = 1;
 	evbuffer_drain(in_of(p->near), n);
-	judge(p);
+	proxy_judge(p);
 }
 
 static void near_said(struct bufferevent *b, void *ctx)
@@ -586,7 +586,7 @@ static void near_said(struct bufferevent *b, void *ctx)
 	if (p->stage == ASKING)
 		read_request(p);
 	else if (p->stage == PASSING)
-		pass(p);
+		proxy_pass(p);
 	else if (p->stage == LEAVING)
 		evbuffer_drain(in_of(b), evbuffer_get_length(in_of(b)));
 	else
@@ -598,7 +598,7 @@ static void near_wrote(struct bufferevent *b, void *ctx)
 	struct proxy *p = ctx;
 
 	if (p->stage == PASSING)
-		pass(p);
+		proxy_pass(p);
 	else if (p->stage == LEAVING && evbuffer_get_length(out_of(b)) == 0)
 		last_word_is_out(p);
 }
@@ -611,11 +611,11 @@ static void near_happened(struct bufferevent *b, short what, void *ctx)
 	p->near_eof = 1;
 	if (p->stage == LEAVING) {
 		if (what & BEV_EVENT_ERROR || evbuffer_get_length(out_of(p->near)) == 0)
-			destroy(p);
+			proxy_destroy(p);
 	} else if (what & BEV_EVENT_ERROR || p->stage == ASKING) {
-		cut(p, VERDICT_CUT, "the box hung up");
+		proxy_cut(p, VERDICT_CUT, "the box hung up");
 	} else if (p->stage == PASSING) { /* it may only have finished asking */
-		pass(p);
+		proxy_pass(p);
 	}
 }
 
@@ -637,15 +637,15 @@ static void clock_due(struct timer *t)
 		if (since < idle)
 			timer_set(t, idle - since);
 		else if (p->ask.connect || p->answered)
-			cut(p, VERDICT_TIMEOUT, "no byte either way for too long");
+			proxy_cut(p, VERDICT_TIMEOUT, "no byte either way for too long");
 		else
 			refuse(p, 504, VERDICT_TIMEOUT, "%s did not answer in time", p->ask.host);
 		break;
 	case LEAVING:
 		if (evbuffer_get_length(out_of(p->near)))
-			cut(p, VERDICT_TIMEOUT, "the box does not read");
+			proxy_cut(p, VERDICT_TIMEOUT, "the box does not read");
 		else
-			destroy(p);
+			proxy_destroy(p);
 	}
 }
 

@@ -55,22 +55,22 @@ int resolver_init(struct resolver *n, struct loop *l, const char *const *servers
 	return 0;
 }
 
-static void drop(struct resolver_request *a)
+static void resolver_drop(struct resolver_request *a)
 {
 	timer_fini(&a->later);
 	free(a);
 }
 
-static void tell(struct timer *t)
+static void resolver_tell(struct timer *t)
 {
 	struct resolver_request *a = loop_owner(t, struct resolver_request, later);
 
 	if (!a->forgotten)
 		a->told(a->ctx, a->found, a->nfound, a->why);
-	drop(a);
+	resolver_drop(a);
 }
 
-static void take(struct resolver_request *a, const struct evutil_addrinfo *list)
+static void resolver_take(struct resolver_request *a, const struct evutil_addrinfo *list)
 {
 	for (; list && a->nfound < RESOLVER_ADDRESSES; list = list->ai_next) {
 		struct name_address *to = &a->found[a->nfound];
@@ -83,23 +83,23 @@ static void take(struct resolver_request *a, const struct evutil_addrinfo *list)
 	}
 }
 
-static void answered(int err, struct evutil_addrinfo *list, void *arg)
+static void resolver_answered(int err, struct evutil_addrinfo *list, void *arg)
 {
 	struct resolver_request *a = arg;
 
 	a->request = NULL;
 	if (err == 0)
-		take(a, list);
+		resolver_take(a, list);
 	if (list)
 		evutil_freeaddrinfo(list);
 	a->why = a->nfound ? NULL : err ? evutil_gai_strerror(err) : "it has no address";
 	if (a->forgotten && !a->asking)
-		drop(a);
+		resolver_drop(a);
 	else /* maybe from within resolver_request() */
 		timer_set(&a->later, 0);
 }
 
-static int literal(struct resolver_request *a, const char *host, uint16_t port)
+static int resolver_literal(struct resolver_request *a, const char *host, uint16_t port)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
@@ -133,14 +133,14 @@ struct resolver_request *resolver_request(struct resolver *n, struct loop *l, co
 		abort();
 	a->told = told;
 	a->ctx = ctx;
-	timer_init(&a->later, l, tell);
-	if (literal(a, host, port)) {
+	timer_init(&a->later, l, resolver_tell);
+	if (resolver_literal(a, host, port)) {
 		timer_set(&a->later, 0);
 		return a;
 	}
 	snprintf(service, sizeof(service), "%u", port);
 	a->asking = 1;
-	a->request = evdns_getaddrinfo(n->dns, host, service, &hints, answered, a);
+	a->request = evdns_getaddrinfo(n->dns, host, service, &hints, resolver_answered, a);
 	a->asking = 0;
 	return a;
 }
@@ -151,9 +151,9 @@ void resolver_cancel(struct resolver_request *a)
 		return;
 	a->forgotten = 1;
 	if (a->request)
-		evdns_getaddrinfo_cancel(a->request); /* answered() follows, from the loop */
+		evdns_getaddrinfo_cancel(a->request); /* resolver_answered() follows, from the loop */
 	else
-		drop(a);
+		resolver_drop(a);
 }
 
 void resolver_fini(struct resolver *n)

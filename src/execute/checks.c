@@ -39,7 +39,7 @@ static int is_harmless(const char *pattern)
 	return 1;
 }
 
-static int matches(const char *pattern, const char *text, json_t *row)
+static int checks_matches(const char *pattern, const char *text, json_t *row)
 {
 	regex_t r;
 	int found;
@@ -73,7 +73,7 @@ static json_t *line_of(const char *text, size_t n, unsigned nth)
 	return execute_text(text, n < LINE_SHOWN ? n : LINE_SHOWN, "", 0, n < LINE_SHOWN ? n : LINE_SHOWN);
 }
 
-static void differs(json_t *row, const char *out, size_t n, const char *want)
+static void checks_differs(json_t *row, const char *out, size_t n, const char *want)
 {
 	unsigned line = output_compare_line(JUDGE_TRIMMED, out, n, want, strlen(want));
 	json_t *expected = line_of(want, strlen(want), line), *seen = line_of(out, n, line);
@@ -116,7 +116,7 @@ static void say_cut(json_t *row, size_t n, uint64_t all)
 }
 
 /* -1: that is not for us to say. */
-static int passes(const char *kind, const json_t *arg, int exit_code, const char *out, size_t n,
+static int checks_passes(const char *kind, const json_t *arg, int exit_code, const char *out, size_t n,
 		  json_t *row)
 {
 	const char *text = json_string_value(arg) ? json_string_value(arg) : "";
@@ -130,14 +130,14 @@ static int passes(const char *kind, const json_t *arg, int exit_code, const char
 	if (!strcmp(kind, "stdout_equals")) {
 		same = output_compare_same(JUDGE_TRIMMED, out, n, text, strlen(text));
 		if (!same)
-			differs(row, out, n, text);
+			checks_differs(row, out, n, text);
 		return same;
 	}
 	copy = strndup(n ? out : "", n);
 	if (!copy)
 		abort();
 	if (!strcmp(kind, "stdout_regex")) {
-		same = matches(text, copy, row);
+		same = checks_matches(text, copy, row);
 		if (!same)
 			checks_add_mismatch(row, "match", text, out, n);
 		return same;
@@ -162,7 +162,7 @@ json_t *execute_checks(const json_t *checks, int exit_code, const char *out, siz
 		const char *kind = doc_text(one, "kind");
 		json_t *row =
 			json_pack("{s:s, s:O?}", "kind", kind, "arg", json_object_get(one, "arg"));
-		int pass = passes(kind, json_object_get(one, "arg"), exit_code, out, n, row);
+		int pass = checks_passes(kind, json_object_get(one, "arg"), exit_code, out, n, row);
 
 		if (pass < 0) {
 			json_decref(row);

@@ -115,7 +115,7 @@ void execution_cancel(struct execution *x)
 }
 
 /* Nothing of ours is touched behind this. */
-static void finish(struct execution *x, int success, const char *phase)
+static void execute_finish(struct execution *x, int success, const char *phase)
 {
 	struct execution_owner *o = x->owner;
 	json_t *result = json_incref(x->result);
@@ -134,7 +134,7 @@ static void add_phase(struct execution *x, json_t *take_phase)
 static void give_up(struct execution *x, const char *phase, const char *cause, const struct err *e)
 {
 	add_phase(x, phase_plain(phase, cause, 0, e->msg));
-	finish(x, 0, phase);
+	execute_finish(x, 0, phase);
 }
 
 static void note_limit(struct execution *x, unsigned why)
@@ -169,7 +169,7 @@ static int all_pass(const json_t *rows)
 }
 
 /* The program first; of examples and tests the first that failed is told in full. */
-static void conclude(struct execution *x)
+static void execute_conclude(struct execution *x)
 {
 	json_t *checks = json_object_get(x->result, "checks"),
 	       *examples = json_object_get(x->result, "examples");
@@ -202,12 +202,12 @@ static void conclude(struct execution *x)
 			phase = "check";
 		good = 0;
 	}
-	finish(x, good, phase);
+	execute_finish(x, good, phase);
 }
 
 /* ---- one box ---- */
 
-static void pump(struct execution *x);
+static void execute_pump(struct execution *x);
 
 static int is_lost_layer(const struct batch_job_end *end)
 {
@@ -244,7 +244,7 @@ static void unit_done(struct batch_job *j, const struct batch_job_end *end)
 	x->late |= end->why == CAUSE_WALL || end->why == CAUSE_CPU;
 	execution_unit_judge(u, end, json_object_get(x->result, "checks"));
 	batch_job_fini(j);
-	pump(x);
+	execute_pump(x);
 }
 
 static void unit_said(struct batch_job *j, const char *step, unsigned stream, const char *bytes, size_t n)
@@ -256,7 +256,7 @@ static void unit_said(struct batch_job *j, const char *step, unsigned stream, co
 
 /* ---- the boxes ---- */
 
-static unsigned cpus(void)
+static unsigned execute_cpus(void)
 {
 	static unsigned n;
 	cpu_set_t set;
@@ -273,7 +273,7 @@ static int may_begin(const struct execution *x)
 
 	for (const struct execution *y = x->fleet->executions; y; y = y->next)
 		all += y->flying;
-	return all < cpus() * BOXES_PER_CPU &&
+	return all < execute_cpus() * BOXES_PER_CPU &&
 	       (!a->may_have || team_flies(x->fleet, x->team) < a->may_have(a->ctx, x->team));
 }
 
@@ -310,7 +310,7 @@ static int is_settled(const struct execution *x)
 	return x->late || (first->over && !first->pass && (first->kind == UNIT_MAIN || !first->ran));
 }
 
-static void pump(struct execution *x)
+static void execute_pump(struct execution *x)
 {
 	unsigned over = 0;
 
@@ -334,7 +334,7 @@ static void pump(struct execution *x)
 	for (unsigned i = 0; i < x->nunits; i++)
 		over += x->units[i].over;
 	if (over == x->nunits || (is_settled(x) && !x->flying))
-		conclude(x);
+		execute_conclude(x);
 }
 
 static int has_inputs(const json_t *examples)
@@ -378,7 +378,7 @@ static void make_units(struct execution *x)
 
 /* ---- packages ---- */
 
-static void installed(struct execution *x, uint64_t ms)
+static void execute_installed(struct execution *x, uint64_t ms)
 {
 	json_t *all = json_object_get(x->result, "installed");
 
@@ -389,7 +389,7 @@ static void installed(struct execution *x, uint64_t ms)
 	x->stage = 2;
 	if (!x->nunits)
 		make_units(x);
-	pump(x);
+	execute_pump(x);
 }
 
 static void install_said(struct artifact_packages *n, unsigned stream, const char *bytes, size_t len)
@@ -405,13 +405,13 @@ static void install_done(struct artifact_packages *n, uint64_t ms, const struct 
 	struct execution *x = loop_owner(n, struct execution, needs);
 
 	if (!f) {
-		installed(x, ms ? ms : 1);
+		execute_installed(x, ms ? ms : 1);
 		return;
 	}
 	if (f->d.fault == INSTALL_TIMEOUT)
 		note_limit(x, CAUSE_WALL);
 	add_phase(x, phase_install(f, loop_now_ms() - x->install_began));
-	finish(x, 0, "install");
+	execute_finish(x, 0, "install");
 }
 
 static void install_late(struct timer *t)
@@ -425,7 +425,7 @@ static void install_late(struct timer *t)
 	give_up(x, "install", "wall", &e);
 }
 
-static void begin(struct execution *x)
+static void execute_begin(struct execution *x)
 {
 	struct err e;
 	int there;
@@ -436,14 +436,14 @@ static void begin(struct execution *x)
 	if (there < 0)
 		give_up(x, "install", e.kind == ERR_DENIED ? "policy" : "invalid", &e);
 	else if (there)
-		installed(x, 0);
+		execute_installed(x, 0);
 	else
 		timer_set(&x->install, artifact_limit(x->artifact, "install_ms", INSTALL_MS));
 }
 
 /* ---- the whole ---- */
 
-static int scan(struct execution *x)
+static int execute_scan(struct execution *x)
 {
 	json_t *found = scan_files(doc_text(x->artifact, "language"),
 				   json_object_get(x->artifact, "files"));
@@ -466,17 +466,17 @@ static void go_on(struct timer *t)
 	struct err e;
 
 	if (x->stage == 2) {
-		pump(x);
-	} else if (x->stage == 0 && !x->renewed && scan(x)) {
+		execute_pump(x);
+	} else if (x->stage == 0 && !x->renewed && execute_scan(x)) {
 		err_set(&e, ERR_DENIED, "the program was not run: %.150s",
 			doc_text(json_array_get(json_object_get(x->result, "scan"), 0), "why"));
 		give_up(x, "scan", "policy", &e);
 	} else if (x->stage == 0) {
-		begin(x);
+		execute_begin(x);
 	}
 }
 
-static void look(struct timer *t)
+static void execute_look(struct timer *t)
 {
 	struct execution *x = loop_owner(t, struct execution, tick);
 	uint64_t now = loop_now_ms();
@@ -512,7 +512,7 @@ struct execution *execution_start(struct fleet *f, const char *team, const json_
 			      "installed", "scan");
 	x->needs = (struct artifact_packages){ .fleet = f, .said = install_said, .done = install_done };
 	timer_init(&x->go, f->loop, go_on);
-	timer_init(&x->tick, f->loop, look);
+	timer_init(&x->tick, f->loop, execute_look);
 	timer_init(&x->install, f->loop, install_late);
 	timer_set(&x->go, 0);
 	timer_set(&x->tick, TICK_MS);

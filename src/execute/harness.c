@@ -121,7 +121,7 @@ int harness_can(const char *language)
 }
 
 /* Within Python's three quotes. */
-static void quote(struct buf *out, const char *text)
+static void harness_quote(struct buf *out, const char *text)
 {
 	for (; *text; text++) {
 		if (*text == '\'' || *text == '\\')
@@ -151,7 +151,7 @@ static void put_aside(json_t *files, const char *entry, const char *language)
 	}
 }
 
-static void fill(struct buf *out, const char *from, const json_t *artifact, const char *call,
+static void harness_fill(struct buf *out, const char *from, const json_t *artifact, const char *call,
 		 const char *mark)
 {
 	const char *entry = doc_text(artifact, "entry");
@@ -165,7 +165,7 @@ static void fill(struct buf *out, const char *from, const json_t *artifact, cons
 		      { "{call}", call },
 		      { "{mark}", mark },
 		      { "{entry}", entry },
-		      { "{quoted}", (quote(&quoted, call), buf_str(&quoted)) } };
+		      { "{quoted}", (harness_quote(&quoted, call), buf_str(&quoted)) } };
 
 	while (*from) {
 		unsigned i = 0;
@@ -265,7 +265,7 @@ int harness_call(const json_t *artifact, const char *call, const char *mark, jso
 	if (!strcmp(w->language, "java"))
 		within_class(json_object_get(copy, "files"), entry);
 	put_aside(json_object_get(copy, "files"), entry, w->language);
-	fill(&text, w->text, copy, call, mark);
+	harness_fill(&text, w->text, copy, call, mark);
 	*out_files = json_incref(json_object_get(copy, "files"));
 	*out_entry = w->file ? w->file : entry;
 	json_decref(copy);

@@ -35,7 +35,7 @@ const char *phase_limit(unsigned why)
 	}
 }
 
-static double tenths(uint64_t us)
+static double phase_tenths(uint64_t us)
 {
 	return round((double)us / 100) / 10;
 }
@@ -74,7 +74,7 @@ json_t *phase_of(const struct batch_job *j, const struct batch_job_end *end)
 	json_t *phase = json_pack(
 		"{s:s, s:s, s:f, s:f, s:I, s:b}", "name", end->step, "cause",
 		why_name(end->why == WHY_STDOUT || end->why == WHY_COMPILE ? CAUSE_EXIT : end->why),
-		"ms", tenths(end->end.run_us), "cpu_ms", tenths(cpu == UINT64_MAX ? 0 : cpu),
+		"ms", phase_tenths(end->end.run_us), "cpu_ms", phase_tenths(cpu == UINT64_MAX ? 0 : cpu),
 		"peak_bytes", (json_int_t)peak, "truncated", 0);
 	auto_buf struct buf text = { 0 };
 

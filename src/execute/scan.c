@@ -85,7 +85,7 @@ struct file {
 	const struct lang *lang;
 };
 
-static const char *find(const struct file *f, size_t from, const char *word)
+static const char *scan_find(const struct file *f, size_t from, const char *word)
 {
 	return memmem(f->small + from, f->n - from, word, strlen(word));
 }
@@ -96,7 +96,7 @@ static int has_all(const struct file *f, const struct toml_node *groups)
 		int found = 0;
 
 		for (const struct toml_node *w = g->in.first; w && !found; w = w->next)
-			found = find(f, 0, w->text) != NULL;
+			found = scan_find(f, 0, w->text) != NULL;
 		if (!found)
 			return 0;
 	}
@@ -104,7 +104,7 @@ static int has_all(const struct file *f, const struct toml_node *groups)
 }
 
 /* The line around a place, and `lines` behind it. */
-static void look(const struct file *f, size_t at, unsigned lines, char out[WINDOW + 1])
+static void scan_look(const struct file *f, size_t at, unsigned lines, char out[WINDOW + 1])
 {
 	size_t from = at, to = at;
 
@@ -118,20 +118,20 @@ static void look(const struct file *f, size_t at, unsigned lines, char out[WINDO
 }
 
 /* Where the rule holds; f->n: nowhere. Sets *tired where there was too much to look at. */
-static size_t place(const struct scan *s, const struct file *f, int *tired)
+static size_t scan_place(const struct scan *s, const struct file *f, int *tired)
 {
 	char window[WINDOW + 1];
 	unsigned tries = 0;
 
 	for (const struct toml_node *w = s->has->in.first; w; w = w->next)
-		for (const char *at = f->small; (at = find(f, (size_t)(at - f->small), w->text)); at++) {
+		for (const char *at = f->small; (at = scan_find(f, (size_t)(at - f->small), w->text)); at++) {
 			if (!s->matches)
 				return (size_t)(at - f->small);
 			if (++tries > TRIES) {
 				*tired = 1;
 				return f->n;
 			}
-			look(f, (size_t)(at - f->small), s->lines, window);
+			scan_look(f, (size_t)(at - f->small), s->lines, window);
 			if (regexec(&s->re, window, 0, NULL, 0) == 0)
 				return (size_t)(at - f->small);
 		}
@@ -147,7 +147,7 @@ static long line_of(const struct file *f, size_t at)
 	return line;
 }
 
-static void found(json_t *all, const char *rule, const char *file, long line, const char *why,
+static void scan_found(json_t *all, const char *rule, const char *file, long line, const char *why,
 		  const char *action)
 {
 	if (json_array_size(all) < FINDINGS)
@@ -169,12 +169,12 @@ static void scan_file(const struct file *f, json_t *all)
 
 		if (!speaks_of(&scans[i], f->lang) || !has_all(f, scans[i].all))
 			continue;
-		at = place(&scans[i], f, &tired);
+		at = scan_place(&scans[i], f, &tired);
 		if (at < f->n)
-			found(all, scans[i].name, f->path, line_of(f, at), scans[i].why, scans[i].action);
+			scan_found(all, scans[i].name, f->path, line_of(f, at), scans[i].why, scans[i].action);
 	}
 	if (tired)
-		found(all, "too-much", f->path, 1, "too many suspicious words to look at each", "warn");
+		scan_found(all, "too-much", f->path, 1, "too many suspicious words to look at each", "warn");
 }
 
 static void scan_text(const struct lang *l, const char *path, const json_t *text, json_t *all)
@@ -190,7 +190,7 @@ static void scan_text(const struct lang *l, const char *path, const json_t *text
 	/* What is too large is looked at as far as that, and said. */
 	if (f.n > FILE_MOST) {
 		f.n = FILE_MOST;
-		found(all, "too-large", path, 1, "too large to look at all of it", "warn");
+		scan_found(all, "too-large", path, 1, "too large to look at all of it", "warn");
 	}
 	f.lang = own ? own : l;
 	f.small = small = malloc(f.n + 1);

@@ -64,7 +64,7 @@ void box_claim(struct box *b)
 }
 
 /* Which volumes it has is told by the store after a restart, too. */
-static int attach(const struct box *b, struct err *e)
+static int create_attach(const struct box *b, struct err *e)
 {
 	struct store_attachment a[WIRE_MOUNTS] = { 0 };
 
@@ -84,7 +84,7 @@ static int write_rows(struct box *b, struct err *e)
 	for (struct box_wait *w = b->made; w; w = w->next)
 		if (w->named && w->named(w, b->row.id, e) < 0)
 			return -1;
-	return store_box_insert(s, &b->row, e) < 0 ? -1 : attach(b, e);
+	return store_box_insert(s, &b->row, e) < 0 ? -1 : create_attach(b, e);
 }
 
 /* The row, what whoever asked for the box wants to have written with it, and the news of it: one
@@ -108,7 +108,7 @@ static int write_row(struct box *b, struct err *e)
 	return 0;
 }
 
-static int settle(struct box *b, const struct wire_box *box, int take_fd, struct err *e)
+static int create_settle(struct box *b, const struct wire_box *box, int take_fd, struct err *e)
 {
 	auto_fd int fd = take_fd;
 
@@ -153,7 +153,7 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 		never_made(b, &own);
 		return;
 	}
-	if (settle(b, (const struct wire_box *)f, steal_fd(fd), &own) < 0) {
+	if (create_settle(b, (const struct wire_box *)f, steal_fd(fd), &own) < 0) {
 		never_made(b, &own);
 		return;
 	}
@@ -177,7 +177,7 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 	box_notify(&b->made, b, NULL);
 }
 
-static char *copy(const char *s)
+static char *create_copy(const char *s)
 {
 	char *c = s ? strdup(s) : NULL;
 
@@ -204,14 +204,14 @@ static void *copy_of(const void *v, size_t n)
 }
 
 /* What of the wish is needed when the answer is there. */
-static void remember(struct box *b, const struct box_spec *want)
+static void create_remember(struct box *b, const struct box_spec *want)
 {
 	b->row = want->row;
-	b->row.metadata = copy(want->row.metadata);
-	b->row.env = copy(want->row.env);
-	b->row.volumes = copy(want->row.volumes);
-	b->row.network = copy(want->row.network);
-	b->row.door = copy(want->row.door);
+	b->row.metadata = create_copy(want->row.metadata);
+	b->row.env = create_copy(want->row.env);
+	b->row.volumes = create_copy(want->row.volumes);
+	b->row.network = create_copy(want->row.network);
+	b->row.door = create_copy(want->row.door);
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", b->fleet->boot);
 	b->nobodys = box_is_marked(&b->row, BOX_INSTALL);
 	b->nmounts = want->nmounts;
@@ -261,7 +261,7 @@ int box_create(struct fleet *f, const struct box_spec *want, struct box_wait *w,
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already",
 			       want->row.name);
 	b = box_new(f);
-	remember(b, want);
+	create_remember(b, want);
 	b->next = f->making;
 	f->making = b;
 	box_wait_for(b, &b->made, w);

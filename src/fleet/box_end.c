@@ -46,7 +46,7 @@ static int is_buried(struct box *b)
 	int gone;
 
 	if (b->because != CAUSE_EXIT)
-		return 0; /* we know why, and bury() finds out the rest */
+		return 0; /* we know why, and end_bury() finds out the rest */
 	if (store_box_get(b->fleet->store, b->row.id, &row, &e) < 0)
 		return 0;
 	box_take_cause(b, row.cause);
@@ -87,7 +87,7 @@ static int write_end(struct box *b, enum cause cause, struct fleet_event *news)
 	return 0;
 }
 
-static void bury(struct box *b, enum cause cause)
+static void end_bury(struct box *b, enum cause cause)
 {
 	struct fleet *f = b->fleet;
 	struct fleet_event news;
@@ -126,7 +126,7 @@ void box_finish(struct box *b, const struct wire_counted *figures)
 		exec_box_gone(r, figures);
 	}
 	if (!buried)
-		bury(b, b->because == CAUSE_EXIT && missed ? own_end(b, figures) : b->because);
+		end_bury(b, b->because == CAUSE_EXIT && missed ? own_end(b, figures) : b->because);
 	box_leave(b);
 	box_notify(&b->ended, b, NULL);
 	box_free(b);

@@ -15,7 +15,7 @@
 
 /* ---- its files alone ---- */
 
-static void kept(struct init_call *x, const struct frame *f, size_t len, int *fd)
+static void pause_kept(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	struct box *b = loop_owner(x, struct box, look);
 
@@ -38,9 +38,9 @@ static void store_for(struct box *b, enum store_box_state as)
 				       fleet_now_ns() + (int64_t)b->row.retention_ms * 1000000;
 }
 
-static void keep(struct box *b, enum cause because)
+static void pause_keep(struct box *b, enum cause because)
 {
-	static const struct init_call_ops on = { .answer = kept };
+	static const struct init_call_ops on = { .answer = pause_kept };
 	struct err e;
 
 	box_set_state(b, BOX_KEPT);
@@ -105,7 +105,7 @@ static void not_frozen(struct box *b, const struct err *e)
 	if (because != CAUSE_EXIT) {
 		box_notify(&b->made, b, e);
 		box_notify(&b->risen, b, e);
-		keep(b, because);
+		pause_keep(b, because);
 		return;
 	}
 	(void)!box_changed(b, &own);
@@ -114,7 +114,7 @@ static void not_frozen(struct box *b, const struct err *e)
 }
 
 /* Somebody came while it was being paused. */
-static void rise(struct box *b)
+static void pause_rise(struct box *b)
 {
 	struct box_wait *w;
 	struct err e;
@@ -148,10 +148,10 @@ static void on_frozen(void *ctx, const struct frame *f, size_t len, int *fd, con
 	fleet_emit(b->fleet, b->row.team, b->row.id, "box.paused",
 		   b->because == CAUSE_EXIT ? NULL : json_pack("{s:s}", "cause", cause_name(b->because)));
 	box_notify(&b->made, b, NULL);
-	rise(b);
+	pause_rise(b);
 }
 
-static int freeze(struct box *b, enum cause because, struct err *e)
+static int pause_freeze(struct box *b, enum cause because, struct err *e)
 {
 	store_for(b, STORE_BOX_PAUSED);
 	b->row.idle_since_ns = fleet_now_ns();
@@ -176,12 +176,12 @@ int box_pause(struct box *b, int memory, struct box_wait *w, struct err *e)
 		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id, box_state_name(b->state));
 	if (!b->row.retention_ms)
 		b->row.retention_ms = STORE_FOREVER; /* who pauses means to come back */
-	if (memory && freeze(b, CAUSE_EXIT, e) < 0)
+	if (memory && pause_freeze(b, CAUSE_EXIT, e) < 0)
 		return -1;
 	if (w)
 		box_wait_for(b, &b->made, w);
 	if (!memory)
-		keep(b, CAUSE_IDLE);
+		pause_keep(b, CAUSE_IDLE);
 	return 0;
 }
 
@@ -189,7 +189,7 @@ int box_pause(struct box *b, int memory, struct box_wait *w, struct err *e)
 void box_start_pending(struct box *b)
 {
 	if (b->rebooting)
-		keep(b, CAUSE_IDLE); /* kept() goes on */
+		pause_keep(b, CAUSE_IDLE); /* pause_kept() goes on */
 	else
 		box_notify(&b->made, b, NULL);
 }
@@ -262,12 +262,12 @@ void box_on_timeout(struct box *b, enum cause because, uint64_t ms)
 	if (b->state != BOX_RUNNING)
 		return;
 	b->because_ms = ms;
-	if (b->row.on_timeout == STORE_TIMEOUT_PAUSE && freeze(b, because, &e) == 0)
+	if (b->row.on_timeout == STORE_TIMEOUT_PAUSE && pause_freeze(b, because, &e) == 0)
 		return;
 	if (b->row.on_timeout == STORE_TIMEOUT_KILL)
 		box_end(b, because, NULL);
 	else
-		keep(b, because);
+		pause_keep(b, because);
 }
 
 void box_wake(struct box *b)

@@ -21,7 +21,7 @@ void box_restored(struct box *b)
 	fleet_restored(b->fleet);
 }
 
-static void tallied(struct init_call *x, const struct frame *f, size_t len, int *fd)
+static void restore_tallied(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	struct box *b = loop_owner(x, struct box, tally);
 
@@ -44,7 +44,7 @@ static void tallied(struct init_call *x, const struct frame *f, size_t len, int 
 
 void box_request_counters(struct box *b)
 {
-	static const struct init_call_ops on = { .answer = tallied };
+	static const struct init_call_ops on = { .answer = restore_tallied };
 
 	/* One list at a time is told; that of look_inside() is soon over. */
 	if (b->tally.line)
@@ -79,7 +79,7 @@ static void set_active(struct box *b)
 	b->active_ms = idle < now ? now - idle : 0;
 }
 
-static void reached(struct box *b, const struct wire_box *box)
+static void restore_reached(struct box *b, const struct wire_box *box)
 {
 	b->late = 0;
 	box_take_box(b, box);
@@ -134,7 +134,7 @@ static void on_opened(void *ctx, const struct frame *f, size_t len, int *fd, con
 	(void)len;
 	b->asking = NULL;
 	if (f && *fd >= 0 && box_open_conn(b, steal_fd(fd), &own) == 0)
-		reached(b, (const struct wire_box *)f);
+		restore_reached(b, (const struct wire_box *)f);
 	else if (e && box_is_lost(e))
 		not_there(b, e);
 	else

@@ -14,7 +14,7 @@ enum {
 	TELL_MS = 1000, /* a box that ends before has its deadline here alone */
 };
 
-static uint64_t until(int64_t deadline_ns)
+static uint64_t timers_until(int64_t deadline_ns)
 {
 	int64_t left = deadline_ns - fleet_now_ns();
 
@@ -23,7 +23,7 @@ static uint64_t until(int64_t deadline_ns)
 
 uint64_t box_left_ms(const struct box *b)
 {
-	return b->row.ends_ns ? until(b->row.ends_ns) : UINT64_MAX;
+	return b->row.ends_ns ? timers_until(b->row.ends_ns) : UINT64_MAX;
 }
 
 int box_renews(const struct store_box *row)
@@ -51,7 +51,7 @@ int box_renew(struct box *b)
 	int64_t ends_ns = box_ends_ns(b);
 	struct err e;
 
-	if (ends_ns <= b->row.ends_ns || !until(ends_ns))
+	if (ends_ns <= b->row.ends_ns || !timers_until(ends_ns))
 		return 0;
 	b->row.ends_ns = ends_ns;
 	/* Unwritten, the next front finds a lifetime that is over, and renews it: it does not know the last use. */
@@ -92,7 +92,7 @@ static void mark_idle(struct box *b, int64_t since_ns)
 
 static uint64_t kept_left_ms(const struct box *b)
 {
-	return b->row.kept_until_ns ? until(b->row.kept_until_ns) : UINT64_MAX;
+	return b->row.kept_until_ns ? timers_until(b->row.kept_until_ns) : UINT64_MAX;
 }
 
 /* Its own time stands still; only that for which it is stored goes on. */
@@ -196,7 +196,7 @@ void box_release(struct box *b)
 }
 
 /* Output that nobody reads is activity, too: the ends of the logs tell. */
-static void looked(struct box *b)
+static void timers_looked(struct box *b)
 {
 	init_conn_remove_call(&b->look);
 	if (b->look_tip != b->output_tip || b->busy) {
@@ -218,7 +218,7 @@ static void look_each(struct init_call *x, const struct frame *f, size_t len, in
 	if (f->type == WIRE_EXEC)
 		b->look_tip += exec->tip[0] + exec->tip[1];
 	else if (f->type == WIRE_DONE)
-		looked(b);
+		timers_looked(b);
 }
 
 static void look_inside(struct box *b)

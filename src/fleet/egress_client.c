@@ -85,7 +85,7 @@ static void all_held(struct egress_client *g)
 	egress_client_sweep(g);
 }
 
-static void refused(struct egress_client *g, const struct wire_error *f)
+static void egress_refused(struct egress_client *g, const struct wire_error *f)
 {
 	struct fleet *fl = g->fleet;
 	struct err e;
@@ -113,7 +113,7 @@ static void egress_says(struct frame_conn *p, const struct frame *f, size_t len,
 	else if (f->type == WIRE_DONE && !g->told)
 		all_held(g);
 	else if (f->type == WIRE_ERROR)
-		refused(g, (const struct wire_error *)f);
+		egress_refused(g, (const struct wire_error *)f);
 }
 
 /* It died, and every way with it: the next one is told of all of them. */
@@ -213,7 +213,7 @@ static void hosts_text(const struct box *b, struct buf *out)
 	json_decref(all);
 }
 
-static void listens(struct init_call *x, const struct frame *f, size_t len, int *fd)
+static void egress_listens(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	struct box *b = loop_owner(x, struct box, way.ask);
 	struct egress_client *g = &b->fleet->gate;
@@ -270,7 +270,7 @@ static int was_held(struct egress_client *g, struct box *b)
 
 void egress_client_open(struct box *b)
 {
-	static const struct init_call_ops on = { .answer = listens,
+	static const struct init_call_ops on = { .answer = egress_listens,
 						 .refused = listens_not,
 						 .lost = line_is_lost };
 	struct egress_client *g = &b->fleet->gate;

@@ -48,7 +48,7 @@ void exec_begin(struct exec *r)
 	}
 }
 
-static void started(struct init_call *x, int pid)
+static void exec_started(struct init_call *x, int pid)
 {
 	struct exec *r = loop_owner(x, struct exec, ear);
 
@@ -58,7 +58,7 @@ static void started(struct init_call *x, int pid)
 		r->tap->on->started(r->tap, pid);
 }
 
-static void output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
+static void exec_output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 		   size_t n)
 {
 	struct exec *r = loop_owner(x, struct exec, ear);
@@ -68,7 +68,7 @@ static void output(struct init_call *x, unsigned stream, uint64_t offset, const 
 		exec_reader_output(r->tap, stream, offset, bytes, n);
 }
 
-static void room(struct init_call *x, uint64_t until)
+static void exec_room(struct init_call *x, uint64_t until)
 {
 	struct exec *r = loop_owner(x, struct exec, ear);
 
@@ -88,7 +88,7 @@ static void ask_again(struct timer *t);
 
 /* START was refused, or a restored run is not known there. The front that wrote its row may have died
  * before it sent START; or init has not come to read that yet, and gets a moment. */
-static void refused(struct init_call *x, const struct err *e)
+static void exec_refused(struct init_call *x, const struct err *e)
 {
 	struct exec *r = loop_owner(x, struct exec, ear);
 	struct exec_reader *t = r->tap;
@@ -112,8 +112,8 @@ static void refused(struct init_call *x, const struct err *e)
 }
 
 const struct init_call_ops exec_ear_events = {
-	.started = started, .output = output, .room = room, .channel_room = channel_room,
-	.exited = exec_exited, .refused = refused,
+	.started = exec_started, .output = exec_output, .room = exec_room, .channel_room = channel_room,
+	.exited = exec_exited, .refused = exec_refused,
 	/* lost: box_end.c asks the keeper why, and tells by exec_box_gone() */
 };
 

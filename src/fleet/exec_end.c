@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t grown(uint64_t now, uint64_t before)
+static uint64_t exit_grown(uint64_t now, uint64_t before)
 {
 	return now == UINT64_MAX || before == UINT64_MAX || now < before ? 0 : now - before;
 }
 
-static void since(uint64_t *now, uint64_t before)
+static void exit_since(uint64_t *now, uint64_t before)
 {
 	if (*now != UINT64_MAX && *now >= before)
 		*now -= before;
@@ -28,20 +28,20 @@ static struct wire_counted own_share(struct exec *r, const struct wire_counted *
 	struct box *b = r->berth;
 	struct wire_counted own = *now;
 
-	b->unclaimed_kills += grown(now->oom_kills, b->seen.oom_kills);
+	b->unclaimed_kills += exit_grown(now->oom_kills, b->seen.oom_kills);
 	b->seen = *now;
 	b->seen_ms = loop_now_ms();
-	since(&own.oom_kills, r->seen.oom_kills);
-	since(&own.mem_hits, r->seen.mem_hits);
-	since(&own.pids_hits, r->seen.pids_hits);
-	since(&own.throttled_us, r->seen.throttled_us);
+	exit_since(&own.oom_kills, r->seen.oom_kills);
+	exit_since(&own.mem_hits, r->seen.mem_hits);
+	exit_since(&own.pids_hits, r->seen.pids_hits);
+	exit_since(&own.throttled_us, r->seen.throttled_us);
 	if (!b->unclaimed_kills && own.oom_kills != UINT64_MAX)
 		own.oom_kills = 0;
 	/* Among several, init knows better who computed. */
 	if (!r->has_base || (r->is_shared && r->kind != STORE_RUN_ONCE))
 		own.cpu_us = UINT64_MAX;
 	else
-		since(&own.cpu_us, r->seen.cpu_us);
+		exit_since(&own.cpu_us, r->seen.cpu_us);
 	return own;
 }
 
@@ -116,7 +116,7 @@ static void driver_event_end(struct exec *r)
 	}
 }
 
-static void conclude(struct exec *r, const struct wire_counted *figures)
+static void exit_conclude(struct exec *r, const struct wire_counted *figures)
 {
 	struct box *b = r->berth;
 	auto_free const char **words = command_words(r->command);
@@ -162,7 +162,7 @@ static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, co
 	(void)fd;
 	(void)e;
 	r->asking = NULL;
-	conclude(r, (const struct wire_counted *)f); /* NULL: nobody could look */
+	exit_conclude(r, (const struct wire_counted *)f); /* NULL: nobody could look */
 }
 
 static void on_base(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
@@ -213,7 +213,7 @@ void exec_box_gone(struct exec *r, const struct wire_counted *figures)
 	keeper_client_cancel(&r->berth->fleet->office, r->asking_base);
 	r->asking = r->asking_base = NULL;
 	r->over = 1;
-	conclude(r, figures);
+	exit_conclude(r, figures);
 }
 
 void exec_never_started(struct exec *r, int sys, const char *why)
@@ -221,5 +221,5 @@ void exec_never_started(struct exec *r, int sys, const char *why)
 	r->over = r->exited = 1;
 	r->exit = (struct wire_exit){ .why = WIRE_WHY_EXEC, .status = sys ? sys : EAGAIN };
 	snprintf(r->exit.step, sizeof(r->exit.step), "%.20s", why);
-	conclude(r, NULL);
+	exit_conclude(r, NULL);
 }

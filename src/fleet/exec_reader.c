@@ -56,7 +56,7 @@ void exec_reader_output(struct exec_reader *t, unsigned stream, uint64_t offset,
 	}
 	if (n)
 		t->on->output(t, stream, offset, bytes, n);
-	/* output() may have closed us; then we are on no ear any more. */
+	/* reader_output() may have closed us; then we are on no ear any more. */
 	if (!t->ended && ear)
 		exec_reader_grant(t, ear, stream);
 }
@@ -122,13 +122,13 @@ void exec_reader_close(struct exec_reader *t)
 	hang_up(t);
 }
 
-static void recorded(struct exec_wait *w, json_t *record)
+static void reader_recorded(struct exec_wait *w, json_t *record)
 {
 	exec_reader_over(loop_owner(w, struct exec_reader, wait), record, NULL);
 }
 
 /* All output was seen, or there is none to be had: the record is what is left. */
-static void conclude(struct exec_reader *t)
+static void reader_conclude(struct exec_reader *t)
 {
 	struct box *b = fleet_find(t->fleet, t->box);
 	struct exec *r = b ? exec_lookup(b, t->run_id) : NULL;
@@ -138,7 +138,7 @@ static void conclude(struct exec_reader *t)
 
 	hang_up(t);
 	if (r) {
-		t->wait.done = recorded;
+		t->wait.done = reader_recorded;
 		exec_await(r, &t->wait);
 		return;
 	}
@@ -155,7 +155,7 @@ static void conclude(struct exec_reader *t)
 
 /* ---- a line of its own ---- */
 
-static void reading(struct init_call *x, unsigned stream, uint64_t from, uint64_t tip)
+static void reader_reading(struct init_call *x, unsigned stream, uint64_t from, uint64_t tip)
 {
 	struct exec_reader *t = loop_owner(x, struct exec_reader, ear);
 
@@ -167,23 +167,23 @@ static void reading(struct init_call *x, unsigned stream, uint64_t from, uint64_
 		exec_reader_grant(t, x, stream);
 }
 
-static void output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
+static void reader_output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 		   size_t n)
 {
 	exec_reader_output(loop_owner(x, struct exec_reader, ear), stream, offset, bytes, n);
 }
 
-static void exited(struct init_call *x, const struct wire_exit *end)
+static void reader_exited(struct init_call *x, const struct wire_exit *end)
 {
 	(void)end;
-	conclude(loop_owner(x, struct exec_reader, ear));
+	reader_conclude(loop_owner(x, struct exec_reader, ear));
 }
 
-static void refused(struct init_call *x, const struct err *e)
+static void reader_refused(struct init_call *x, const struct err *e)
 {
 	(void)e; /* init has forgotten it; the record is still there */
 	init_conn_remove_call(x);
-	conclude(loop_owner(x, struct exec_reader, ear));
+	reader_conclude(loop_owner(x, struct exec_reader, ear));
 }
 
 static void open_line(struct exec_reader *t);
@@ -202,7 +202,7 @@ static void lost_line(struct exec_reader *t, const struct err *why)
 
 	t->has_own = 0;
 	if (!b || b->state >= BOX_ENDING) {
-		conclude(t);
+		reader_conclude(t);
 		return;
 	}
 	if (t->tries++ == OPEN_TRIES) {
@@ -228,13 +228,13 @@ static void line_gone(struct init_conn *l, const struct err *why)
 }
 
 static const struct init_call_ops ear_events = {
-	.reading = reading,
-	.output = output,
-	.exited = exited,
-	.refused = refused,
+	.reading = reader_reading,
+	.output = reader_output,
+	.exited = reader_exited,
+	.refused = reader_refused,
 };
 
-static void opened(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void reader_opened(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct exec_reader *t = ctx;
 	struct box *b = fleet_find(t->fleet, t->box);
@@ -271,17 +271,17 @@ static void opened(void *ctx, const struct frame *f, size_t len, int *fd, const 
 
 static void open_line(struct exec_reader *t)
 {
-	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, opened, t);
+	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, reader_opened, t);
 }
 
 void exec_reader_begin(struct exec_reader *t)
 {
 	t->early = NULL;
-	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, opened, t);
+	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, reader_opened, t);
 }
 
 /* START and this READ go over two connections, and init might look at this one first. */
-static void attach(struct exec_reader *t, struct fleet *f, const char *box, const char *run_id,
+static void reader_attach(struct exec_reader *t, struct fleet *f, const char *box, const char *run_id,
 		   uint32_t ref, unsigned streams, const uint64_t *from,
 		   const struct exec_reader_events *on)
 {
@@ -306,11 +306,11 @@ static void attach(struct exec_reader *t, struct fleet *f, const char *box, cons
 void exec_reader_open(struct exec_reader *t, struct fleet *f, const char *box, const char *run_id, uint32_t ref,
 	      const uint64_t from[2], const struct exec_reader_events *on)
 {
-	attach(t, f, box, run_id, ref, 2, from, on);
+	reader_attach(t, f, box, run_id, ref, 2, from, on);
 }
 
 void exec_reader_open_channel(struct exec_reader *t, struct fleet *f, const char *box, const char *run_id,
 		      uint32_t ref, const uint64_t from[WIRE_STREAMS], const struct exec_reader_events *on)
 {
-	attach(t, f, box, run_id, ref, WIRE_STREAMS, from, on);
+	reader_attach(t, f, box, run_id, ref, WIRE_STREAMS, from, on);
 }

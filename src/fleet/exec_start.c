@@ -96,7 +96,7 @@ static struct exec *new_run(struct box *b, const char *id, uint32_t ref)
 	return r;
 }
 
-static void unmake(struct exec *r)
+static void start_unmake(struct exec *r)
 {
 	struct box *b = r->berth;
 
@@ -137,7 +137,7 @@ static struct box_command box_words(const struct box *b, const struct exec_spec 
 	};
 }
 
-static unsigned running(const struct box *b)
+static unsigned start_running(const struct box *b)
 {
 	unsigned n = 0;
 
@@ -161,7 +161,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	/* Runs with this tag are in no list and in no usage count. */
 	if (!want->helper && want->tag && !strcmp(want->tag, STORE_RUN_HELPER))
 		return err_set(e, ERR_INVALID, "tag: '%s' is used by the daemon; choose another one", want->tag);
-	if (running(b) >= EXECS_PER_BOX)
+	if (start_running(b) >= EXECS_PER_BOX)
 		return err_set(e, ERR_LIMIT, "box %s runs %d programs already, and no more at once",
 			       b->row.id, EXECS_PER_BOX);
 	if (id_new(id, e) < 0)
@@ -192,7 +192,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 		memcpy(row.id, r->id, sizeof(row.id));
 		snprintf(row.cause, sizeof(row.cause), "%s", cause_name(CAUSE_HOST));
 		(void)!store_run_end(b->fleet->store, &row, &ignored);
-		unmake(r);
+		start_unmake(r);
 		return -1;
 	}
 	b->fleet->figures.runs_started += !want->helper;

@@ -19,7 +19,7 @@ void port_conns_init(struct port_conns *all)
 	*all = (struct port_conns){ .end = &all->first };
 }
 
-static void append(struct port_conns *all, struct port_conn *x)
+static void port_append(struct port_conns *all, struct port_conn *x)
 {
 	x->next = NULL;
 	x->at = all->end;
@@ -48,44 +48,44 @@ static void stop_asking(struct port_conn *x)
 	x->state = PORT_CONN_WAITS;
 }
 
-static void leave(struct port_conn *x)
+static void port_leave(struct port_conn *x)
 {
 	stop_asking(x);
 	take_out(&x->berth->inlets, x);
 	timer_fini(&x->clock);
 }
 
-static void finish(struct port_conn *x, int take_fd, const struct err *e)
+static void port_finish(struct port_conn *x, int take_fd, const struct err *e)
 {
 	struct box *b = x->berth;
 
-	leave(x);
+	port_leave(x);
 	next_one(b);
 	x->done(x, take_fd, e);
 }
 
-static void fail(struct port_conn *x, enum err_kind kind, const char *why)
+static void port_fail(struct port_conn *x, enum err_kind kind, const char *why)
 {
 	struct err e;
 
 	err_set(&e, kind, "%s", why);
-	finish(x, -1, &e);
+	port_finish(x, -1, &e);
 }
 
 /* ---- init says ---- */
 
-static void connected(struct init_call *l, const struct frame *f, size_t len, int *fd)
+static void port_connected(struct init_call *l, const struct frame *f, size_t len, int *fd)
 {
 	struct port_conn *x = loop_owner(l, struct port_conn, ask);
 
 	(void)len;
 	if (f->type == WIRE_FD && *fd >= 0)
-		finish(x, steal_fd(fd), NULL);
+		port_finish(x, steal_fd(fd), NULL);
 	else
-		fail(x, ERR_INVALID, "the box answered something else");
+		port_fail(x, ERR_INVALID, "the box answered something else");
 }
 
-static void refused(struct init_call *l, const struct err *e)
+static void port_refused(struct init_call *l, const struct err *e)
 {
 	struct port_conn *x = loop_owner(l, struct port_conn, ask);
 	struct box *b = x->berth;
@@ -93,7 +93,7 @@ static void refused(struct init_call *l, const struct err *e)
 	int busy = e->kind == ERR_LIMIT;
 
 	if ((e->sys != ECONNREFUSED && !busy) || (!busy && x->tries + 1 >= PORT_CONN_TRIES)) {
-		finish(x, -1, e);
+		port_finish(x, -1, e);
 		return;
 	}
 	stop_asking(x);
@@ -102,18 +102,18 @@ static void refused(struct init_call *l, const struct err *e)
 	next_one(b);
 }
 
-static void lost(struct init_call *l)
+static void port_lost(struct init_call *l)
 {
-	fail(loop_owner(l, struct port_conn, ask), ERR_NOT_FOUND, "the box has ended");
+	port_fail(loop_owner(l, struct port_conn, ask), ERR_NOT_FOUND, "the box has ended");
 }
 
 /* ---- one after the other ---- */
 
-static void ask(struct port_conn *x)
+static void port_ask(struct port_conn *x)
 {
-	static const struct init_call_ops on = { .answer = connected,
-						 .refused = refused,
-						 .lost = lost };
+	static const struct init_call_ops on = { .answer = port_connected,
+						 .refused = port_refused,
+						 .lost = port_lost };
 
 	x->state = PORT_CONN_ASKS;
 	x->berth->inlets.asking++;
@@ -127,24 +127,24 @@ static void next_one(struct box *b)
 
 	for (struct port_conn *x = all->first; x && all->asking < PORT_CONN_ASKING; x = x->next)
 		if (x->state == PORT_CONN_WAITS && init_conn_is_open(&b->line))
-			ask(x);
+			port_ask(x);
 }
 
-static void due(struct timer *t)
+static void port_due(struct timer *t)
 {
 	struct port_conn *x = loop_owner(t, struct port_conn, clock);
 	struct box *b = x->berth;
 
 	if (b->state != BOX_RUNNING || !init_conn_is_open(&b->line)) {
-		fail(x, ERR_NOT_FOUND, "the box has ended");
+		port_fail(x, ERR_NOT_FOUND, "the box has ended");
 	} else if (x->state == PORT_CONN_RESTS) {
 		take_out(&b->inlets, x);
-		append(&b->inlets, x);
+		port_append(&b->inlets, x);
 		x->state = PORT_CONN_WAITS;
 		timer_set(&x->clock, ANSWER_MS);
 		next_one(b);
 	} else {
-		fail(x, ERR_LIMIT, "the box does not answer");
+		port_fail(x, ERR_LIMIT, "the box does not answer");
 	}
 }
 
@@ -156,9 +156,9 @@ int port_conn_open(struct port_conn *x, struct box *b, uint16_t port, struct err
 	if (!init_conn_is_open(&b->line))
 		return err_set(e, ERR_NOT_FOUND, "the box cannot be reached");
 	*x = (struct port_conn){ .berth = b, .port = port, .done = x->done };
-	timer_init(&x->clock, b->fleet->loop, due);
+	timer_init(&x->clock, b->fleet->loop, port_due);
 	timer_set(&x->clock, ANSWER_MS);
-	append(&b->inlets, x);
+	port_append(&b->inlets, x);
 	next_one(b);
 	return 0;
 }
@@ -169,12 +169,12 @@ void port_conn_cancel(struct port_conn *x)
 
 	if (!x->at)
 		return;
-	leave(x);
+	port_leave(x);
 	next_one(b);
 }
 
 void port_conns_fail(struct box *b)
 {
 	while (b->inlets.first)
-		fail(b->inlets.first, ERR_NOT_FOUND, "the box has ended");
+		port_fail(b->inlets.first, ERR_NOT_FOUND, "the box has ended");
 }

@@ -86,7 +86,7 @@ int snapshot_remove(struct fleet *f, const char *id, struct err *e)
 	return store_snapshot_remove(f->store, id, e);
 }
 
-static void sweep(struct fleet *f)
+static void snapshot_sweep(struct fleet *f)
 {
 	int64_t before = fleet_now_ns() - (int64_t)STALE_S * 1000000000;
 	char id[ID_LEN + 1];
@@ -110,7 +110,7 @@ static void snap_free(struct snapshot *s)
 	free(s);
 }
 
-static void undo(struct snapshot *s)
+static void snapshot_undo(struct snapshot *s)
 {
 	struct err ignored;
 
@@ -122,7 +122,7 @@ void snapshot_cancel(struct snapshot *s)
 {
 	if (!s)
 		return;
-	undo(s);
+	snapshot_undo(s);
 	snap_free(s);
 }
 
@@ -161,7 +161,7 @@ static int keep_file(struct snapshot *s, struct err *e)
 	return s->hidden ? 0 : store_snapshot_finish(s->fleet->store, s->row.id, s->bytes, e);
 }
 
-static void finish(struct snapshot *s, const struct err *e)
+static void snapshot_finish(struct snapshot *s, const struct err *e)
 {
 	struct store_snapshot row = s->row;
 	char box[ID_LEN + 1];
@@ -171,12 +171,12 @@ static void finish(struct snapshot *s, const struct err *e)
 
 	memcpy(box, s->box, sizeof(box));
 	if (e)
-		undo(s);
+		snapshot_undo(s);
 	snap_free(s);
 	done(ctx, &row, box, e ? &own : NULL);
 }
 
-static void over(struct exec_reader *t, json_t *record, const struct err *e)
+static void snapshot_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct snapshot *s = loop_owner(t, struct snapshot, tap);
 	struct err own = s->trouble;
@@ -189,7 +189,7 @@ static void over(struct exec_reader *t, json_t *record, const struct err *e)
 		err_set(&own, ERR_SYS, "snapshot of %s: nothing came", s->box);
 	if (!own.kind && s->taking && keep_file(s, &own) == 0)
 		own.kind = ERR_NONE;
-	finish(s, own.kind ? &own : NULL);
+	snapshot_finish(s, own.kind ? &own : NULL);
 }
 
 /* It is told when the program has ended. */
@@ -201,7 +201,7 @@ static void give_up(struct snapshot *s)
 
 /* ---- out of a box ---- */
 
-static void hear(struct snapshot *s, const char *bytes, size_t n)
+static void snapshot_hear(struct snapshot *s, const char *bytes, size_t n)
 {
 	size_t room = SAID_MAX - s->said.len;
 
@@ -236,12 +236,12 @@ static void write_piece(struct snapshot *s, const char *bytes, size_t n)
 	}
 }
 
-static void output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void snapshot_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct snapshot *s = loop_owner(t, struct snapshot, tap);
 
 	if (stream == 1) {
-		hear(s, bytes, n);
+		snapshot_hear(s, bytes, n);
 	} else if (s->taking && offset != s->bytes && !s->trouble.kind) {
 		err_set(&s->trouble, ERR_SYS, "snapshot of %s: bytes were lost", s->box);
 		give_up(s);
@@ -252,7 +252,7 @@ static void output(struct exec_reader *t, unsigned stream, uint64_t offset, cons
 
 /* ---- into a box ---- */
 
-static void feed(struct snapshot *s)
+static void snapshot_feed(struct snapshot *s)
 {
 	char piece[PIECE];
 	ssize_t n = 0;
@@ -271,12 +271,12 @@ static void feed(struct snapshot *s)
 	}
 }
 
-static void low(struct exec_input_wait *w, int closed)
+static void snapshot_low(struct exec_input_wait *w, int closed)
 {
 	struct snapshot *s = loop_owner(w, struct snapshot, low);
 
 	if (!closed)
-		feed(s);
+		snapshot_feed(s);
 }
 
 /* Its first bytes say what packed it. */
@@ -294,12 +294,12 @@ static const char *packer_of(int fd)
 
 /* ---- the beginning ---- */
 
-static int start(struct snapshot *s, struct box *b, const char *packer, struct err *e)
+static int snapshot_start(struct snapshot *s, struct box *b, const char *packer, struct err *e)
 {
 	/* The box's own variables must not change what these programs do. */
 	static const char *const env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8",
 					   "TAR_OPTIONS=", "GZIP=", NULL };
-	static const struct exec_reader_events on = { .output = output, .over = over };
+	static const struct exec_reader_events on = { .output = snapshot_output, .over = snapshot_over };
 	const char *argv[] = { "/bin/sh",  "-c",   packer ? unpack_script : pack_script,
 			       "snapshot", packer, NULL };
 	struct exec_spec want = { .argv = argv,
@@ -322,7 +322,7 @@ static struct snapshot *snap_new(struct fleet *f, const struct box *b, snapshot_
 
 	if (!s)
 		abort();
-	*s = (struct snapshot){ .fleet = f, .low.low = low, .fd = -1, .done = done, .ctx = ctx };
+	*s = (struct snapshot){ .fleet = f, .low.low = snapshot_low, .fd = -1, .done = done, .ctx = ctx };
 	exec_reader_init(&s->tap, f, NULL);
 	memcpy(s->box, b->row.id, sizeof(s->box));
 	return s;
@@ -358,7 +358,7 @@ int snapshot_take(struct fleet *f, struct box *b, const struct store_snapshot *w
 {
 	struct snapshot *s;
 
-	sweep(f);
+	snapshot_sweep(f);
 	if (is_awake(b, e) < 0)
 		return -1;
 	s = snap_new(f, b, done, ctx);
@@ -369,7 +369,7 @@ int snapshot_take(struct fleet *f, struct box *b, const struct store_snapshot *w
 	s->hidden = hidden;
 	memcpy(s->row.box, b->row.id, sizeof(s->row.box));
 	memcpy(s->row.template, b->row.template, sizeof(s->row.template));
-	if (id_new(s->row.id, e) < 0 || begin_file(s, e) < 0 || start(s, b, NULL, e) < 0) {
+	if (id_new(s->row.id, e) < 0 || begin_file(s, e) < 0 || snapshot_start(s, b, NULL, e) < 0) {
 		snapshot_cancel(s);
 		return -1;
 	}
@@ -392,11 +392,11 @@ int snapshot_fill(struct fleet *f, struct box *b, const char *id, snapshot_done 
 	packer = s->fd < 0 ? NULL : packer_of(s->fd);
 	if (s->fd >= 0 && !packer)
 		err_set(e, ERR_SYS, "snapshot %s is damaged", id);
-	if (!packer || start(s, b, packer, e) < 0) {
+	if (!packer || snapshot_start(s, b, packer, e) < 0) {
 		snap_free(s);
 		return -1;
 	}
 	*out = s;
-	feed(s);
+	snapshot_feed(s);
 	return 0;
 }

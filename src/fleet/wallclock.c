@@ -10,7 +10,7 @@
 static int64_t offset_ns; /* wall clock less time since boot; 0: nobody has looked yet */
 
 /* Once more if somebody else had the processor in between: that would look like a small jump. */
-static int64_t measure(void)
+static int64_t wallclock_measure(void)
 {
 	uint64_t before, wall, after;
 	int tries = 3;
@@ -26,11 +26,11 @@ static int64_t measure(void)
 int64_t fleet_now_ns(void)
 {
 	if (!offset_ns)
-		offset_ns = measure();
+		offset_ns = wallclock_measure();
 	return (int64_t)clock_ns(CLOCK_BOOTTIME) + offset_ns;
 }
 
-static void move(struct box *b, int64_t by_ns)
+static void wallclock_move(struct box *b, int64_t by_ns)
 {
 	int64_t *const times[] = { &b->row.ends_ns, &b->row.idle_since_ns, &b->row.kept_until_ns };
 
@@ -42,7 +42,7 @@ static void move(struct box *b, int64_t by_ns)
 
 void fleet_check_clock(struct fleet *f)
 {
-	int64_t now = measure(), by_ns = offset_ns ? now - offset_ns : 0, stored = 0;
+	int64_t now = wallclock_measure(), by_ns = offset_ns ? now - offset_ns : 0, stored = 0;
 	int first = !f->looked_at_clock, jumped = by_ns >= LEAST_NS || by_ns <= -LEAST_NS;
 	struct err e;
 
@@ -51,9 +51,9 @@ void fleet_check_clock(struct fleet *f)
 	f->looked_at_clock = 1;
 	offset_ns = now;
 	for (struct box *b = fleet_next(f, NULL); b && jumped; b = fleet_next(f, b))
-		move(b, by_ns);
+		wallclock_move(b, by_ns);
 	for (struct box *b = f->making; b && jumped; b = b->next)
-		move(b, by_ns);
+		wallclock_move(b, by_ns);
 	if (store_clocks(f->store, f->boot, now, &stored, &e) < 0)
 		log_error("the clock was set, and deadlines could not be moved", LOG_S("error", e.msg));
 	else if (jumped || stored)

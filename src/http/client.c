@@ -227,7 +227,7 @@ static int is_repeatable(const struct http_call *call)
 	       strcmp(call->method, "PATCH") != 0;
 }
 
-static int ask(struct http_client *c, const struct http_call *call, struct http_answer *out,
+static int client_ask(struct http_client *c, const struct http_call *call, struct http_answer *out,
 	       int *heard, struct err *e)
 {
 	int sent, got;
@@ -273,14 +273,14 @@ int http_call(struct http_client *c, const struct http_call *call, struct http_a
 	kept = c->dial.fd >= 0;
 	if (!kept && open_dial(c, e) < 0)
 		return -1;
-	got = ask(c, call, out, &heard, e);
+	got = client_ask(c, call, out, &heard, e);
 	/* A kept connection may end in the moment that we use it. Nothing was done, nothing was said. */
 	if (got < 0 && kept && !heard && is_repeatable(call)) {
 		client_conn_close(&c->dial);
 		http_answer_fini(out);
 		if (open_dial(c, e) < 0)
 			return -1;
-		got = ask(c, call, out, &heard, e);
+		got = client_ask(c, call, out, &heard, e);
 	}
 	if (got != 0 || !c->answer.keep_alive)
 		client_conn_close(&c->dial);

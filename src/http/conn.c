@@ -39,14 +39,14 @@ struct evbuffer *conn_input(const struct http_conn *c)
 	return bufferevent_get_input(c->bev);
 }
 
-static struct evbuffer *output(const struct http_conn *c)
+static struct evbuffer *conn_output(const struct http_conn *c)
 {
 	return bufferevent_get_output(c->bev);
 }
 
 size_t conn_waiting(const struct http_conn *c)
 {
-	return evbuffer_get_length(output(c));
+	return evbuffer_get_length(conn_output(c));
 }
 
 /* ---- out ---- */
@@ -68,14 +68,14 @@ static size_t iov_bytes(const struct iovec *iov, unsigned n)
 }
 
 /* All but the first `skip` bytes, behind what waits already. */
-static void append(struct http_conn *c, const struct iovec *iov, unsigned n, size_t skip)
+static void conn_append(struct http_conn *c, const struct iovec *iov, unsigned n, size_t skip)
 {
 	for (unsigned i = 0; i < n; i++) {
 		size_t gone = skip < iov[i].iov_len ? skip : iov[i].iov_len;
 
 		skip -= gone;
 		if (gone < iov[i].iov_len &&
-		    evbuffer_add(output(c), (const char *)iov[i].iov_base + gone,
+		    evbuffer_add(conn_output(c), (const char *)iov[i].iov_base + gone,
 				 iov[i].iov_len - gone) < 0)
 			abort();
 	}
@@ -93,7 +93,7 @@ void conn_put(struct http_conn *c, const struct iovec *iov, unsigned n)
 	if (c->cut)
 		return;
 	conn_account(c, iov_bytes(iov, n));
-	append(c, iov, n, 0);
+	conn_append(c, iov, n, 0);
 	conn_schedule(c);
 }
 
@@ -117,14 +117,14 @@ void conn_send(struct http_conn *c, const struct iovec *iov, unsigned n)
 		sent = sent < 0 ? 0 : sent;
 	}
 	if ((size_t)sent < total) {
-		append(c, iov, n, (size_t)sent);
+		conn_append(c, iov, n, (size_t)sent);
 		conn_flush(c);
 	}
 }
 
 void conn_flush(struct http_conn *c)
 {
-	struct evbuffer *out = output(c);
+	struct evbuffer *out = conn_output(c);
 	int n;
 
 	if (c->tls || c->armed || c->cut || evbuffer_get_length(out) == 0)
@@ -202,7 +202,7 @@ void conn_close(struct http_conn *c)
 	shutdown(c->fd, SHUT_WR);
 }
 
-static void finish(struct http_conn *c)
+static void conn_finish(struct http_conn *c)
 {
 	if (!c->req.keep_alive || c->eof || c->req.server->draining) {
 		conn_close(c);
@@ -316,7 +316,7 @@ static int busy_step(struct http_conn *c)
 		tell_over(c);
 		if (c->discard && !c->body_done && !c->eof)
 			return body_step(c);
-		finish(c);
+		conn_finish(c);
 		return 1;
 	}
 	if (c->eof && !c->eof_told) {
@@ -338,7 +338,7 @@ static int linger_step(struct http_conn *c)
 	return 0;
 }
 
-static int step(struct http_conn *c)
+static int conn_step(struct http_conn *c)
 {
 	switch (c->state) {
 	case CONN_IDLE:
@@ -390,7 +390,7 @@ void conn_advance(struct http_conn *c)
 	if (c->cut && c->state != CONN_BUSY && c->state != CONN_WS)
 		c->state = CONN_DEAD;
 	do
-		more = step(c);
+		more = conn_step(c);
 	while (more && has_turn(c, ++steps));
 	c->running = 0;
 	if (c->state != CONN_DEAD && (more || c->then))

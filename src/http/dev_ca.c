@@ -64,7 +64,7 @@ static void free_cert(X509 **c)
 #define auto_key __attribute__((cleanup(free_key)))
 #define auto_cert __attribute__((cleanup(free_cert)))
 
-static int failed(struct err *e, const char *what)
+static int dev_ca_failed(struct err *e, const char *what)
 {
 	return err_set(e, ERR_SYS, "%s: %s", what, tls_why());
 }
@@ -104,7 +104,7 @@ struct extension {
 	const char *value;
 };
 
-static int extend(X509 *c, X509 *issuer, const struct extension *x, unsigned n)
+static int dev_ca_extend(X509 *c, X509 *issuer, const struct extension *x, unsigned n)
 {
 	X509V3_CTX ctx;
 
@@ -121,7 +121,7 @@ static int extend(X509 *c, X509 *issuer, const struct extension *x, unsigned n)
 	return 1;
 }
 
-static X509 *begin(EVP_PKEY *key, const char *common, time_t now)
+static X509 *dev_ca_begin(EVP_PKEY *key, const char *common, time_t now)
 {
 	X509 *c = X509_new();
 
@@ -146,9 +146,9 @@ static X509 *make_ca(EVP_PKEY *key, const char *domain, time_t now)
 
 	snprintf(name, sizeof(name), "Atoll CA for %.45s", domain); /* 64 is a name's limit */
 	snprintf(only, sizeof(only), "critical,permitted;DNS:%s", domain);
-	c = begin(key, name, now);
+	c = dev_ca_begin(key, name, now);
 	if (c && X509_set_issuer_name(c, X509_get_subject_name(c)) &&
-	    extend(c, c, x, ARRAY_LEN(x)) && X509_sign(c, key, EVP_sha256()))
+	    dev_ca_extend(c, c, x, ARRAY_LEN(x)) && X509_sign(c, key, EVP_sha256()))
 		return c;
 	X509_free(c);
 	return NULL;
@@ -165,11 +165,11 @@ static X509 *make_leaf(EVP_PKEY *key, X509 *ca, EVP_PKEY *ca_key, const char *do
 		{ NID_subject_key_identifier, "hash" },
 		{ NID_authority_key_identifier, "keyid:always" },
 	};
-	X509 *c = begin(key, "Atoll", now);
+	X509 *c = dev_ca_begin(key, "Atoll", now);
 
 	snprintf(names, sizeof(names), "DNS:%s,DNS:*.%s", domain, domain);
 	if (c && X509_set_issuer_name(c, X509_get_subject_name(ca)) &&
-	    extend(c, ca, x, ARRAY_LEN(x)) && X509_sign(c, ca_key, EVP_sha256()))
+	    dev_ca_extend(c, ca, x, ARRAY_LEN(x)) && X509_sign(c, ca_key, EVP_sha256()))
 		return c;
 	X509_free(c);
 	return NULL;
@@ -202,7 +202,7 @@ static int key_text(EVP_PKEY *k, struct buf *out)
 	return b && take_text(b, PEM_write_bio_PKCS8PrivateKey(b, k, NULL, NULL, 0, NULL, NULL), out);
 }
 
-static int fingerprint(X509 *c, char out[96])
+static int dev_ca_fingerprint(X509 *c, char out[96])
 {
 	unsigned char hash[EVP_MAX_MD_SIZE];
 	unsigned n = 0;
@@ -228,15 +228,15 @@ int ca_make(const char *domain, struct ca_files *out, struct err *e)
 	ca_key = EVP_EC_gen("P-256");
 	key = EVP_EC_gen("P-256");
 	if (!ca_key || !key)
-		return failed(e, "make a key");
+		return dev_ca_failed(e, "make a key");
 	ca = make_ca(ca_key, domain, now);
 	cert = ca ? make_leaf(key, ca, ca_key, domain, now) : NULL;
 	if (!cert)
-		return failed(e, "make a certificate");
+		return dev_ca_failed(e, "make a certificate");
 	if (!cert_text(ca, &out->ca) || !cert_text(cert, &out->cert) || !key_text(key, &out->key) ||
-	    !fingerprint(ca, out->fingerprint)) {
+	    !dev_ca_fingerprint(ca, out->fingerprint)) {
 		ca_fini(out);
-		return failed(e, "write a certificate");
+		return dev_ca_failed(e, "write a certificate");
 	}
 	return 0;
 }

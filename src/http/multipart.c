@@ -64,7 +64,7 @@ char *multipart_parameter(const char *header, const char *name)
 	return NULL;
 }
 
-static int hex(char c)
+static int multipart_hex(char c)
 {
 	return c >= '0' && c <= '9'                 ? c - '0'
 	       : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
@@ -72,7 +72,7 @@ static int hex(char c)
 }
 
 /* RFC 8187: UTF-8''a%20b */
-static char *extended(char *take_value)
+static char *multipart_extended(char *take_value)
 {
 	const char *p = take_value && !strncasecmp(take_value, "utf-8'", 6)
 				? strchr(take_value + 6, '\'')
@@ -83,7 +83,7 @@ static char *extended(char *take_value)
 	if (!p)
 		return NULL;
 	for (p++; *p; p++) {
-		int high = *p == '%' ? hex(p[1]) : -1, low = high >= 0 ? hex(p[2]) : -1;
+		int high = *p == '%' ? multipart_hex(p[1]) : -1, low = high >= 0 ? multipart_hex(p[2]) : -1;
 
 		buf_putc(&out, low >= 0 ? (char)(high << 4 | low) : *p);
 		p += low >= 0 ? 2 : 0;
@@ -144,7 +144,7 @@ const char *multipart_filename(const struct multipart *m)
 	return m->filename;
 }
 
-static void take(struct multipart_view *in, size_t n)
+static void multipart_take(struct multipart_view *in, size_t n)
 {
 	in->p += n;
 	in->n -= n;
@@ -152,7 +152,7 @@ static void take(struct multipart_view *in, size_t n)
 
 /* Content up to what may be a delimiter. 1: there is some in out. m->matched == m->length afterwards:
  * the delimiter is complete. */
-static int scan(struct multipart *m, struct multipart_view *in, struct multipart_view *out)
+static int multipart_scan(struct multipart *m, struct multipart_view *in, struct multipart_view *out)
 {
 	if (m->matched == 0) {
 		const char *cr = memchr(in->p, '\r', in->n);
@@ -160,13 +160,13 @@ static int scan(struct multipart *m, struct multipart_view *in, struct multipart
 
 		if (n) {
 			*out = (struct multipart_view){ in->p, n };
-			take(in, n);
+			multipart_take(in, n);
 			return 1;
 		}
 	}
 	while (in->n && m->matched < m->length && *in->p == m->delimiter[m->matched]) {
 		m->matched++;
-		take(in, 1);
+		multipart_take(in, 1);
 	}
 	if (in->n == 0 || m->matched == m->length)
 		return 0;
@@ -176,12 +176,12 @@ static int scan(struct multipart *m, struct multipart_view *in, struct multipart
 }
 
 /* What stands behind a delimiter on its line: "--", or spaces and the line's end. */
-static int behind(struct multipart *m, struct multipart_view *in, struct err *e)
+static int multipart_behind(struct multipart *m, struct multipart_view *in, struct err *e)
 {
 	while (in->n) {
 		char c = *in->p;
 
-		take(in, 1);
+		multipart_take(in, 1);
 		if (m->ntail == 0 && (c == ' ' || c == '\t'))
 			continue;
 		m->tail[m->ntail++] = c;
@@ -207,7 +207,7 @@ static void read_disposition(struct multipart *m, const char *value)
 	m->name = multipart_parameter(value, "name");
 	m->filename = multipart_parameter(value, "filename");
 	if (!m->filename)
-		m->filename = extended(multipart_parameter(value, "filename*"));
+		m->filename = multipart_extended(multipart_parameter(value, "filename*"));
 }
 
 static void read_head(struct multipart *m)
@@ -234,7 +234,7 @@ static int gather_head(struct multipart *m, struct multipart_view *in, struct er
 	while (in->n) {
 		char c = *in->p;
 
-		take(in, 1);
+		multipart_take(in, 1);
 		if (!c)
 			return err_set(e, ERR_INVALID, "the head of a part has a NUL in it");
 		if (m->head.len >= MULTIPART_HEAD)
@@ -265,7 +265,7 @@ enum multipart_event multipart_next(struct multipart *m, struct multipart_view *
 		switch (was) {
 		case PREAMBLE:
 		case CONTENT:
-			rc = scan(m, in, out);
+			rc = multipart_scan(m, in, out);
 			if (rc && was == CONTENT)
 				return MULTIPART_DATA;
 			if (m->matched < m->length)
@@ -277,7 +277,7 @@ enum multipart_event multipart_next(struct multipart *m, struct multipart_view *
 				return MULTIPART_PART_END;
 			break;
 		case BEHIND:
-			if (behind(m, in, e) < 0)
+			if (multipart_behind(m, in, e) < 0)
 				return MULTIPART_BAD;
 			break;
 		case HEAD:
@@ -290,7 +290,7 @@ enum multipart_event multipart_next(struct multipart *m, struct multipart_view *
 			}
 			break;
 		default: /* what follows the form is nobody's */
-			take(in, in->n);
+			multipart_take(in, in->n);
 		}
 	}
 	return MULTIPART_MORE;

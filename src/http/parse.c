@@ -172,14 +172,14 @@ void parse_begin(struct http_conn *c)
 	c->expect = c->full = c->chunked = c->bodyless = c->http10 = c->eof_told = c->raw = 0;
 }
 
-static int refuse(struct http_conn *c, int status, const char *why)
+static int parse_refuse(struct http_conn *c, int status, const char *why)
 {
 	c->req.server->bad_requests++;
 	reply_error(c, status, why);
 	return 1;
 }
 
-static const char *reason(const struct http_conn *c)
+static const char *parse_reason(const struct http_conn *c)
 {
 	const char *why = llhttp_get_error_reason(&c->parser);
 
@@ -189,11 +189,11 @@ static const char *reason(const struct http_conn *c)
 static int refuse_head(struct http_conn *c, llhttp_errno_t err)
 {
 	if (err == HPE_USER)
-		return refuse(c, 431, "too many headers");
+		return parse_refuse(c, 431, "too many headers");
 	if (err == HPE_PAUSED_H2_UPGRADE ||
 	    (err == HPE_INVALID_VERSION && (c->parser.http_major != 1 || c->parser.http_minor > 1)))
-		return refuse(c, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
-	return refuse(c, 400, reason(c));
+		return parse_refuse(c, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+	return parse_refuse(c, 400, parse_reason(c));
 }
 
 static void head_grow(struct http_conn *c, size_t n)
@@ -241,7 +241,7 @@ static int request_line_is_plain(const struct http_conn *c, const char *method)
 	return memcmp(c->head + c->target_end, " HTTP/1.", 8) == 0;
 }
 
-static char *trimmed(char *head, uint32_t begin, uint32_t end)
+static char *parse_trimmed(char *head, uint32_t begin, uint32_t end)
 {
 	while (end > begin && (head[end - 1] == ' ' || head[end - 1] == '\t'))
 		end--;
@@ -263,7 +263,7 @@ static void make_headers(struct http_conn *c)
 				*p |= 0x20;
 		c->head[s->name_end] = 0;
 		h[i].name = c->head + s->name;
-		h[i].value = trimmed(c->head, s->value, s->value_end);
+		h[i].value = parse_trimmed(c->head, s->value, s->value_end);
 	}
 	c->req.headers = h;
 	c->req.nheaders = c->nspans;
@@ -431,19 +431,19 @@ static int take_head(struct http_conn *c)
 	int status;
 
 	if (c->parser.http_major != 1)
-		return refuse(c, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+		return parse_refuse(c, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
 	r->method = llhttp_method_name(c->parser.method);
 	if (!lines_are_plain(c->head, c->head_len))
-		return refuse(c, 400, "every line of the head ends in CRLF, and none is folded");
+		return parse_refuse(c, 400, "every line of the head ends in CRLF, and none is folded");
 	if (!request_line_is_plain(c, r->method))
-		return refuse(c, 400, "the request line is not METHOD SP TARGET SP HTTP/1.1");
+		return parse_refuse(c, 400, "the request line is not METHOD SP TARGET SP HTTP/1.1");
 	make_headers(c);
 	v = find_vital(r);
 	wrong = check_head(c, &v, &status);
 	if (wrong)
-		return refuse(c, status, wrong);
+		return parse_refuse(c, status, wrong);
 	if (make_target(c, v.host) < 0)
-		return refuse(c, 400, "the target is neither a path nor this host's");
+		return parse_refuse(c, 400, "the target is neither a path nor this host's");
 	c->expect = v.expect && !c->http10 && !c->body_done;
 	c->bodyless = strcmp(r->method, "HEAD") == 0;
 	r->upgrade = http_header(r, "upgrade") && wants_ws(c);
@@ -483,11 +483,11 @@ int parse_head(struct http_conn *c)
 		return 0;
 	}
 	if (left == 0)
-		return c->nspans ? refuse(c, 431, "the head is larger than allowed")
-				 : refuse(c, 414, "the target is longer than allowed");
+		return c->nspans ? parse_refuse(c, 431, "the head is larger than allowed")
+				 : parse_refuse(c, 414, "the target is longer than allowed");
 	if (skip_empty_line(c))
 		return ++c->empty_lines <= EMPTY_LINES ? 1
-						       : refuse(c, 400, "too many empty lines before the request");
+						       : parse_refuse(c, 400, "too many empty lines before the request");
 	n = n < HEAD_PIECE ? n : HEAD_PIECE;
 	n = n < left ? n : left;
 	head_grow(c, n);
@@ -518,7 +518,7 @@ static int refuse_body(struct http_conn *c)
 	if (c->body_error)
 		reply_error(c, c->body_error, "the body is larger than this request may have");
 	else
-		refuse(c, 400, reason(c));
+		parse_refuse(c, 400, parse_reason(c));
 	return 1;
 }
 
@@ -546,7 +546,7 @@ int parse_body(struct http_conn *c)
 			return parse_on(c);
 		if (!c->eof)
 			return 0;
-		return refuse(c, 400, "the body ended before its announced end");
+		return parse_refuse(c, 400, "the body ended before its announced end");
 	}
 	if (v.iov_len > BODY_PIECE)
 		v.iov_len = BODY_PIECE;
@@ -568,8 +568,8 @@ int parse_body(struct http_conn *c)
 	c->req.server->bytes_in += used;
 	/* llhttp 8 takes a bare LF for the last empty line. */
 	if (c->body_done && c->req.length == UINT64_MAX && c->body_tail != 0x0d0a0d0a)
-		return refuse(c, 400, "every line of a chunked body ends in CRLF");
+		return parse_refuse(c, 400, "every line of a chunked body ends in CRLF");
 	if (c->overhead > c->req.server->limits.head_bytes + BODY_PIECE)
-		return refuse(c, 400, "chunks with nothing in them but words");
+		return parse_refuse(c, 400, "chunks with nothing in them but words");
 	return 1;
 }

@@ -32,7 +32,7 @@ static const char *const asked[] = {
 /* ... and the answer. */
 static const char *const answered[] = { "content-length", "date" };
 
-static int among(const char *name, const char *const *list, unsigned n)
+static int relay_among(const char *name, const char *const *list, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (strcmp(name, list[i]) == 0)
@@ -57,7 +57,7 @@ static int list_names(const char *list, const char *name)
 /* Connection may name more of its kind. */
 static int of_one_hop(const struct http_header *all, unsigned n, const char *name)
 {
-	if (among(name, hop, ARRAY_LEN(hop)))
+	if (relay_among(name, hop, ARRAY_LEN(hop)))
 		return 1;
 	for (unsigned i = 0; i < n; i++)
 		if (strcmp(all[i].name, "connection") == 0 && list_names(all[i].value, name))
@@ -67,7 +67,7 @@ static int of_one_hop(const struct http_header *all, unsigned n, const char *nam
 
 /* ---- the question ---- */
 
-static void line(struct buf *out, const char *name, const char *value)
+static void relay_line(struct buf *out, const char *name, const char *value)
 {
 	buf_puts(out, name);
 	buf_puts(out, ": ");
@@ -99,23 +99,23 @@ static void forwarded_for(struct buf *out, const struct http_req *r)
 	size_t n = *r->peer == '[' ? strcspn(at, "]") : strcspn(at, ":");
 
 	if (r->unix_peer && said)
-		line(out, "X-Forwarded-For", said);
+		relay_line(out, "X-Forwarded-For", said);
 	else if (!r->unix_peer)
 		buf_printf(out, "X-Forwarded-For: %s%s%.*s\r\n", said ? said : "", said ? ", " : "",
 			   (int)n, at);
 }
 
-static void forwarded(struct buf *out, const struct http_req *r, const char *host)
+static void relay_forwarded(struct buf *out, const struct http_req *r, const char *host)
 {
 	const char *proto = is_near(r) ? http_header(r, "x-forwarded-proto") : NULL;
 	const char *name = is_near(r) ? http_header(r, "x-forwarded-host") : NULL;
 
 	forwarded_for(out, r);
-	line(out, "X-Forwarded-Proto", proto ? proto : http_secure(r) ? "https" : "http");
-	line(out, "X-Forwarded-Host", name ? name : host);
+	relay_line(out, "X-Forwarded-Proto", proto ? proto : http_secure(r) ? "https" : "http");
+	relay_line(out, "X-Forwarded-Host", name ? name : host);
 }
 
-static void framing(struct buf *out, const struct http_req *r)
+static void relay_framing(struct buf *out, const struct http_req *r)
 {
 	if (r->length == UINT64_MAX)
 		buf_puts(out, "Transfer-Encoding: chunked\r\n");
@@ -130,21 +130,21 @@ static void make_question(struct buf *out, const struct http_req *r, const struc
 	const char *said = http_header(r, "host"), *host = said ? said : "localhost";
 
 	request_line(out, r);
-	line(out, "Host", rules->host ? rules->host : host);
+	relay_line(out, "Host", rules->host ? rules->host : host);
 	for (unsigned i = 0; i < r->nheaders; i++) {
 		const struct http_header *h = &r->headers[i];
 
-		if (!among(h->name, asked, ARRAY_LEN(asked)) &&
+		if (!relay_among(h->name, asked, ARRAY_LEN(asked)) &&
 		    !of_one_hop(r->headers, r->nheaders, h->name) &&
 		    (!rules->passes || rules->passes(rules->user, h)))
-			line(out, h->name, h->value);
+			relay_line(out, h->name, h->value);
 	}
-	forwarded(out, r, host);
-	framing(out, r);
+	relay_forwarded(out, r, host);
+	relay_framing(out, r);
 	buf_puts(out, "\r\n");
 }
 
-static void ask(struct relay *x)
+static void relay_ask(struct relay *x)
 {
 	struct http_req *r = x->req;
 	auto_buf struct buf head = { 0 };
@@ -180,7 +180,7 @@ static const char *answer_head(struct upstream *u, const struct http_answer *a)
 		const struct http_header *h = &a->headers[i];
 		const char *value;
 
-		if (among(h->name, answered, ARRAY_LEN(answered)) ||
+		if (relay_among(h->name, answered, ARRAY_LEN(answered)) ||
 		    of_one_hop(a->headers, a->nheaders, h->name))
 			continue;
 		value = x->rules.returns ? x->rules.returns(x->rules.user, h) : h->value;
@@ -260,7 +260,7 @@ struct relay *relay_new(struct http_req *r, struct loop *l, int take_fd,
 	x->req = r;
 	x->rules = *rules;
 	upstream_init(&x->up, l, take_fd, rules->head_ms, &on);
-	ask(x);
+	relay_ask(x);
 	return x;
 }
 

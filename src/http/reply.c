@@ -79,7 +79,7 @@ const char *http_reason(int status)
 
 /* ---- the head of a reply ---- */
 
-static char *put(char *p, const char *s)
+static char *reply_put(char *p, const char *s)
 {
 	size_t n = strlen(s);
 
@@ -105,36 +105,36 @@ static size_t make_head(struct http_conn *c, char out[HEAD_ROOM], int status, co
 			uint64_t length)
 {
 	struct http_req *r = &c->req;
-	char *p = put(out, "HTTP/1.1 ");
+	char *p = reply_put(out, "HTTP/1.1 ");
 
 	p = put_number(p, (uint64_t)status);
 	*p++ = ' ';
-	p = put(p, http_reason(status));
-	p = put(p, "\r\nDate: ");
-	p = put(p, server_date(r->server));
+	p = reply_put(p, http_reason(status));
+	p = reply_put(p, "\r\nDate: ");
+	p = reply_put(p, server_date(r->server));
 	if (type) {
 		size_t n = strnlen(type, TYPE_MAX);
 
-		p = put(p, "\r\nContent-Type: ");
+		p = reply_put(p, "\r\nContent-Type: ");
 		memcpy(p, type, n);
 		p += n;
 	}
 	if (c->chunked) {
-		p = put(p, "\r\nTransfer-Encoding: chunked");
+		p = reply_put(p, "\r\nTransfer-Encoding: chunked");
 	} else if (length != UINT64_MAX && status >= 200 && status != 204 && status != 304) {
-		p = put(p, "\r\nContent-Length: ");
+		p = reply_put(p, "\r\nContent-Length: ");
 		p = put_number(p, length);
 	}
 	if (status == 426)
-		p = put(p, "\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13");
+		p = reply_put(p, "\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13");
 	if (status == 101)
-		p = put(p, "\r\nConnection: Upgrade");
+		p = reply_put(p, "\r\nConnection: Upgrade");
 	else if (!r->keep_alive)
-		p = put(p, "\r\nConnection: close");
+		p = reply_put(p, "\r\nConnection: close");
 	else if (c->http10)
-		p = put(p, "\r\nConnection: keep-alive");
-	p = put(p, "\r\n");
-	p = put(p, r->always);
+		p = reply_put(p, "\r\nConnection: keep-alive");
+	p = reply_put(p, "\r\n");
+	p = reply_put(p, r->always);
 	return (size_t)(p - out);
 }
 
@@ -160,7 +160,7 @@ static void begin_reply(struct http_conn *c, int status)
 		c->bodyless = 1;
 }
 
-static void done(struct http_conn *c)
+static void reply_done(struct http_conn *c)
 {
 	splice_close(c);
 	c->reply = REPLY_DONE;
@@ -228,7 +228,7 @@ void http_reply(struct http_req *r, int status, const char *type, const void *bo
 	out[2] = (struct iovec){ "\r\n", 2 };
 	out[3] = (struct iovec){ (void *)body, n };
 	conn_send(c, out, c->bodyless || n == 0 ? 3 : 4);
-	done(c);
+	reply_done(c);
 }
 
 void reply_switch(struct http_conn *c)
@@ -316,7 +316,7 @@ void http_end(struct http_req *r)
 	}
 	if (c->chunked && !c->bodyless)
 		conn_put(c, &(struct iovec){ "0\r\n\r\n", 5 }, 1);
-	done(c);
+	reply_done(c);
 }
 
 int http_peer_ended(const struct http_req *r)

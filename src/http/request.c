@@ -27,7 +27,7 @@ char *http_strdup(struct http_req *r, const char *s, size_t n)
 
 /* ---- the query ---- */
 
-static int hex(char c)
+static int request_hex(char c)
 {
 	return c >= '0' && c <= '9'   ? c - '0'
 	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -36,7 +36,7 @@ static int hex(char c)
 }
 
 /* NULL where it is not valid, or would hold a NUL. */
-static char *decoded(struct http_req *r, const char *s, size_t n)
+static char *request_decoded(struct http_req *r, const char *s, size_t n)
 {
 	char *out = http_alloc(r, n + 1), *p = out;
 
@@ -44,9 +44,9 @@ static char *decoded(struct http_req *r, const char *s, size_t n)
 		int byte = s[i] == '+' ? ' ' : s[i];
 
 		if (s[i] == '%') {
-			if (n - i < 3 || hex(s[i + 1]) < 0 || hex(s[i + 2]) < 0)
+			if (n - i < 3 || request_hex(s[i + 1]) < 0 || request_hex(s[i + 2]) < 0)
 				return NULL;
-			byte = hex(s[i + 1]) << 4 | hex(s[i + 2]);
+			byte = request_hex(s[i + 1]) << 4 | request_hex(s[i + 2]);
 			i += 2;
 		}
 		if (byte == 0)
@@ -92,11 +92,11 @@ const char *http_query(struct http_req *r, const char *name)
 
 		/* Plain names, nearly always: then there is nothing to decode or to keep. */
 		if (memchr(p.name, '%', p.name_len) || memchr(p.name, '+', p.name_len)) {
-			key = decoded(r, p.name, p.name_len);
+			key = request_decoded(r, p.name, p.name_len);
 			if (key && strcmp(key, name) == 0)
-				return decoded(r, p.value, p.value_len);
+				return request_decoded(r, p.value, p.value_len);
 		} else if (strlen(name) == p.name_len && memcmp(key, name, p.name_len) == 0) {
-			return decoded(r, p.value, p.value_len);
+			return request_decoded(r, p.value, p.value_len);
 		}
 	}
 	return NULL;
@@ -116,7 +116,7 @@ static int appears_before(struct http_req *r, const char *name, const char *end)
 	struct param p;
 
 	while (next_param(&rest, &p) && p.name < end) {
-		const char *key = decoded(r, p.name, p.name_len);
+		const char *key = request_decoded(r, p.name, p.name_len);
 
 		if (key && strcmp(key, name) == 0)
 			return 1;
@@ -132,7 +132,7 @@ int http_query_check(struct http_req *r, const char *const *allowed, struct err 
 	struct param p;
 
 	while (next_param(&rest, &p)) {
-		const char *name = decoded(r, p.name, p.name_len);
+		const char *name = request_decoded(r, p.name, p.name_len);
 
 		if (++count > PARAMS_MAX)
 			return err_set(e, ERR_INVALID, "more than %d query parameters", PARAMS_MAX);
@@ -145,7 +145,7 @@ int http_query_check(struct http_req *r, const char *const *allowed, struct err 
 				       name);
 		if (appears_before(r, name, p.name))
 			return err_set(e, ERR_INVALID, "query: '%.40s' is given twice", name);
-		if (!decoded(r, p.value, p.value_len))
+		if (!request_decoded(r, p.value, p.value_len))
 			return err_set(e, ERR_INVALID,
 				       "query: the value of '%.40s' is not valid percent-encoding",
 				       name);

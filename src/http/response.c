@@ -8,12 +8,12 @@
 enum { HEAD_MAX = 64 << 10 };
 #define TOKEN "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~" /* in lower case */
 
-static struct response *of(llhttp_t *p)
+static struct response *response_of(llhttp_t *p)
 {
 	return p->data;
 }
 
-static int add(struct response *a, const char *at, size_t n)
+static int response_add(struct response *a, const char *at, size_t n)
 {
 	if (a->text.len + n > HEAD_MAX) {
 		a->why = "its head is too long";
@@ -25,15 +25,15 @@ static int add(struct response *a, const char *at, size_t n)
 
 static int saw_name(llhttp_t *p, const char *at, size_t n)
 {
-	struct response *a = of(p);
+	struct response *a = response_of(p);
 
-	return a->head_done ? 0 : add(a, at, n);
+	return a->head_done ? 0 : response_add(a, at, n);
 }
 
 /* The text so far is the name; the value begins behind its NUL. */
 static int saw_name_end(llhttp_t *p)
 {
-	struct response *a = of(p);
+	struct response *a = response_of(p);
 	unsigned i = a->out->nheaders;
 
 	if (a->head_done)
@@ -50,7 +50,7 @@ static int saw_name_end(llhttp_t *p)
 
 static int saw_value_end(llhttp_t *p)
 {
-	struct response *a = of(p);
+	struct response *a = response_of(p);
 	unsigned i = a->out->nheaders;
 
 	if (a->head_done)
@@ -64,7 +64,7 @@ static int saw_value_end(llhttp_t *p)
 }
 
 /* How long the body is must have one answer, whoever reads it. llhttp lets some pass that have two. */
-static const char *framing(const struct response *a, const llhttp_t *p)
+static const char *response_framing(const struct response *a, const llhttp_t *p)
 {
 	unsigned lengths = 0, encodings = 0;
 
@@ -89,7 +89,7 @@ static const char *framing(const struct response *a, const llhttp_t *p)
 
 static int saw_head_end(llhttp_t *p)
 {
-	struct response *a = of(p);
+	struct response *a = response_of(p);
 	struct http_answer *out = a->out;
 
 	out->status = p->status_code;
@@ -110,7 +110,7 @@ static int saw_head_end(llhttp_t *p)
 		a->headers[i] = (struct http_header){ name, a->text.p + a->at[i].value };
 	}
 	out->headers = a->headers;
-	a->why = framing(a, p);
+	a->why = response_framing(a, p);
 	if (a->why)
 		return -1;
 	out->length = p->flags & F_CONTENT_LENGTH ? p->content_length : UINT64_MAX;
@@ -124,7 +124,7 @@ static int saw_head_end(llhttp_t *p)
 
 static int saw_body(llhttp_t *p, const char *at, size_t n)
 {
-	struct response *a = of(p);
+	struct response *a = response_of(p);
 
 	if (a->on_body) {
 		a->ended = a->on_body(a->user, at, n) != 0;
@@ -140,7 +140,7 @@ static int saw_body(llhttp_t *p, const char *at, size_t n)
 
 static int saw_end(llhttp_t *p)
 {
-	struct response *a = of(p);
+	struct response *a = response_of(p);
 
 	a->done = a->head_done;
 	if (!a->done) {

@@ -17,7 +17,7 @@ struct path {
 	char text[PATH_MAX_BYTES + 1]; /* decoded */
 };
 
-static int hex(char c)
+static int route_hex(char c)
 {
 	return c >= '0' && c <= '9'   ? c - '0'
 	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -26,7 +26,7 @@ static int hex(char c)
 }
 
 /* Decodes [from, end) to out. The bytes written, or -1. */
-static int decode(const char *from, const char *end, char *out)
+static int route_decode(const char *from, const char *end, char *out)
 {
 	char *p = out;
 
@@ -34,9 +34,9 @@ static int decode(const char *from, const char *end, char *out)
 		int byte = (unsigned char)*from;
 
 		if (byte == '%') {
-			if (end - from < 3 || hex(from[1]) < 0 || hex(from[2]) < 0)
+			if (end - from < 3 || route_hex(from[1]) < 0 || route_hex(from[2]) < 0)
 				return -1;
-			byte = hex(from[1]) << 4 | hex(from[2]);
+			byte = route_hex(from[1]) << 4 | route_hex(from[2]);
 			from += 2;
 		}
 		if (byte == 0)
@@ -52,7 +52,7 @@ static int is_name(const char *p, int n)
 }
 
 /* 0, 400 or 414. More segments than any pattern has are counted, not kept. */
-static int cut(const char *path, struct path *out)
+static int route_cut(const char *path, struct path *out)
 {
 	char *text = out->text;
 
@@ -69,7 +69,7 @@ static int cut(const char *path, struct path *out)
 
 		if (path[1] == 0) /* one slash at the end: the same place */
 			return 0;
-		n = decode(path + 1, end, text);
+		n = route_decode(path + 1, end, text);
 
 		if (!is_name(text, n))
 			return 400;
@@ -83,7 +83,7 @@ static int cut(const char *path, struct path *out)
 }
 
 /* The pattern behind the segment, or NULL where they differ. By hand: most rows differ at once. */
-static const char *same(const char *pattern, const struct segment *s)
+static const char *route_same(const char *pattern, const struct segment *s)
 {
 	for (unsigned i = 0; i < s->n; i++)
 		/* The pattern's end is a NUL, which no segment has; a slash in a segment was encoded, and
@@ -95,7 +95,7 @@ static const char *same(const char *pattern, const struct segment *s)
 }
 
 /* Does the pattern match? Then *params has a bit for every segment that is a parameter. */
-static int matches(const char *pattern, const struct path *path, unsigned *params)
+static int route_matches(const char *pattern, const struct path *path, unsigned *params)
 {
 	unsigned i = 0;
 
@@ -110,7 +110,7 @@ static int matches(const char *pattern, const struct path *path, unsigned *param
 			while (*pattern++ != '}')
 				;
 		} else {
-			pattern = same(pattern + 1, &path->segments[i]);
+			pattern = route_same(pattern + 1, &path->segments[i]);
 			if (!pattern)
 				return 0;
 		}
@@ -128,13 +128,13 @@ static int is_closer(unsigned params, unsigned than)
 }
 
 /* HEAD is answered by whoever answers GET. */
-static int serves(const struct route *r, const char *method)
+static int route_serves(const struct route *r, const char *method)
 {
 	return strcmp(r->method, method) == 0 ||
 	       (strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
 }
 
-static void allow(struct route_match *m, const char *method)
+static void route_allow(struct route_match *m, const char *method)
 {
 	size_t len = strlen(m->allow_text), n = strlen(method);
 
@@ -145,7 +145,7 @@ static void allow(struct route_match *m, const char *method)
 		snprintf(m->allow_text + len, sizeof(m->allow_text) - len, "%s%s", len ? ", " : "",
 			 method);
 	if (strcmp(method, "GET") == 0)
-		allow(m, "HEAD");
+		route_allow(m, "HEAD");
 }
 
 static int take_params(const struct path *path, unsigned params, struct route_match *out)
@@ -170,7 +170,7 @@ int route_find(const struct route *table, unsigned count, const char *method, co
 {
 	unsigned params, best = 0;
 	struct path p;
-	int status = cut(path, &p);
+	int status = route_cut(path, &p);
 
 	out->route = NULL;
 	out->nparams = 0;
@@ -181,7 +181,7 @@ int route_find(const struct route *table, unsigned count, const char *method, co
 	if (p.count > SEGMENTS)
 		return 404;
 	for (unsigned i = 0; i < count; i++) {
-		if (!serves(&table[i], method) || !matches(table[i].pattern, &p, &params))
+		if (!route_serves(&table[i], method) || !route_matches(table[i].pattern, &p, &params))
 			continue;
 		if (!out->route || is_closer(params, best)) {
 			out->route = &table[i];
@@ -191,8 +191,8 @@ int route_find(const struct route *table, unsigned count, const char *method, co
 	if (out->route)
 		return take_params(&p, best, out);
 	for (unsigned i = 0; i < count; i++)
-		if (matches(table[i].pattern, &p, &params))
-			allow(out, table[i].method);
+		if (route_matches(table[i].pattern, &p, &params))
+			route_allow(out, table[i].method);
 	if (!out->allow_text[0])
 		return 404;
 	out->allow = out->allow_text;

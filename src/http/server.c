@@ -72,7 +72,7 @@ static uint64_t sweep_ms(const struct http_limits *l)
 	return least / 4 + 1;
 }
 
-static void sweep(struct timer *t)
+static void server_sweep(struct timer *t)
 {
 	struct http_core *core = loop_owner(t, struct http_core, sweep);
 	struct http_server *s = core->server;
@@ -289,7 +289,7 @@ void http_server_init(struct http_server *s, struct loop *l)
 	s->core = core;
 	core->server = s;
 	shares_init(&core->shares);
-	timer_init(&core->sweep, l, sweep);
+	timer_init(&core->sweep, l, server_sweep);
 	kicks_init(core, l);
 	/* A peer that is gone is an error of the write, and libevent's writes cannot say so. */
 	signal(SIGPIPE, SIG_IGN);

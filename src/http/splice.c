@@ -53,7 +53,7 @@ static int pipe_is_ready(const struct tube *t)
 	return poll(&p, 1, 0) == 1;
 }
 
-static size_t part(uint64_t left, size_t most)
+static size_t splice_part(uint64_t left, size_t most)
 {
 	return left < most ? (size_t)left : most;
 }
@@ -116,7 +116,7 @@ static int in_failed(struct tube *t, int err)
 int splice_read(struct http_conn *c)
 {
 	struct tube *t = c->tube;
-	ssize_t n = splice(c->fd, NULL, t->pipe.fd, NULL, part(c->req.length - c->body_got, PART),
+	ssize_t n = splice(c->fd, NULL, t->pipe.fd, NULL, splice_part(c->req.length - c->body_got, PART),
 			   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
 	if (n < 0)
@@ -140,7 +140,7 @@ int splice_holds(const struct http_conn *c)
 }
 
 /* How many the pipe took. */
-static size_t give(struct tube *t, const char *bytes, size_t n)
+static size_t splice_give(struct tube *t, const char *bytes, size_t n)
 {
 	ssize_t w = write(t->pipe.fd, bytes, n);
 
@@ -152,7 +152,7 @@ static size_t give(struct tube *t, const char *bytes, size_t n)
 void splice_take(struct http_conn *c, const char *bytes, size_t n)
 {
 	struct tube *t = c->tube;
-	size_t taken = t->broken || splice_holds(c) ? 0 : give(t, bytes, n);
+	size_t taken = t->broken || splice_holds(c) ? 0 : splice_give(t, bytes, n);
 
 	if (taken == n || t->broken)
 		return;
@@ -162,7 +162,7 @@ void splice_take(struct http_conn *c, const char *bytes, size_t n)
 
 static void flush_rest(struct tube *t)
 {
-	t->rest_at += give(t, t->rest.p + t->rest_at, t->rest.len - t->rest_at);
+	t->rest_at += splice_give(t, t->rest.p + t->rest_at, t->rest.len - t->rest_at);
 	if (t->rest_at < t->rest.len)
 		return;
 	t->rest_at = 0;
@@ -225,8 +225,8 @@ int splice_write(struct http_conn *c)
 		wait_for(t, 0, 0);
 		return 0;
 	}
-	n = t->copies ? copy_out(t, part(c->reply_left, COPY))
-		      : splice_out(t, part(c->reply_left, PART));
+	n = t->copies ? copy_out(t, splice_part(c->reply_left, COPY))
+		      : splice_out(t, splice_part(c->reply_left, PART));
 	if (n < 0)
 		return out_failed(t, errno);
 	if (n == 0) {

@@ -17,7 +17,7 @@ const char *tls_why(void)
 	return text ? text : "OpenSSL does not say why";
 }
 
-static SSL_CTX *context(const SSL_METHOD *method)
+static SSL_CTX *tls_context(const SSL_METHOD *method)
 {
 	SSL_CTX *ctx = SSL_CTX_new(method);
 
@@ -42,7 +42,7 @@ static int no_passphrase(char *buf, int size, int writing, void *user)
 }
 
 /* Who asks for several protocols gets the one we speak; who asks for another, what it deserves. */
-static int choose(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+static int tls_choose(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 		  const unsigned char *in, unsigned in_len, void *arg)
 {
 	static const unsigned char ours[] = "\x08http/1.1";
@@ -55,7 +55,7 @@ static int choose(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 	return SSL_TLSEXT_ERR_OK;
 }
 
-static int load(SSL_CTX *ctx, const char *cert_file, const char *key_file, struct err *e)
+static int tls_load(SSL_CTX *ctx, const char *cert_file, const char *key_file, struct err *e)
 {
 	/* OpenSSL's words for a missing file are not ours. */
 	if (access(cert_file, R_OK) < 0)
@@ -78,12 +78,12 @@ int tls_server(const char *cert_file, const char *key_file, struct ssl_ctx_st **
 	SSL_CTX *ctx;
 
 	ERR_clear_error();
-	ctx = context(TLS_server_method());
+	ctx = tls_context(TLS_server_method());
 	if (!ctx)
 		return err_set(e, ERR_SYS, "make a TLS context: %s", tls_why());
 	SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
-	SSL_CTX_set_alpn_select_cb(ctx, choose, NULL);
-	if (load(ctx, cert_file, key_file, e) < 0) {
+	SSL_CTX_set_alpn_select_cb(ctx, tls_choose, NULL);
+	if (tls_load(ctx, cert_file, key_file, e) < 0) {
 		SSL_CTX_free(ctx);
 		return -1;
 	}
@@ -99,7 +99,7 @@ int tls_client(const char *ca_file, struct ssl_ctx_st **out_ctx, struct err *e)
 	ERR_clear_error();
 	if (ca_file && access(ca_file, R_OK) < 0)
 		return err_sys(e, "certificates %.120s", ca_file);
-	ctx = context(TLS_client_method());
+	ctx = tls_context(TLS_client_method());
 	if (!ctx)
 		return err_set(e, ERR_SYS, "make a TLS context: %s", tls_why());
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);

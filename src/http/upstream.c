@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static size_t waiting(const struct upstream *u)
+static size_t upstream_waiting(const struct upstream *u)
 {
 	return u->out.len - u->out_at;
 }
@@ -16,7 +16,7 @@ static void set_wants(struct upstream *u)
 {
 	if (u->fd >= 0)
 		watch_want(&u->watch, (u->paused ? 0 : LOOP_READ) |
-					      (waiting(u) && !u->deaf ? LOOP_WRITE : 0));
+					      (upstream_waiting(u) && !u->deaf ? LOOP_WRITE : 0));
 }
 
 static void hang_up(struct upstream *u)
@@ -31,7 +31,7 @@ static void hang_up(struct upstream *u)
 	u->out_at = 0;
 }
 
-static void finish(struct upstream *u, const char *why)
+static void upstream_finish(struct upstream *u, const char *why)
 {
 	hang_up(u);
 	u->on->over(u, why);
@@ -62,52 +62,52 @@ static size_t try_send(struct upstream *u, const struct iovec *iov, unsigned n)
 
 static void shut_if_done(struct upstream *u)
 {
-	if (u->shut && waiting(u) == 0 && u->fd >= 0)
+	if (u->shut && upstream_waiting(u) == 0 && u->fd >= 0)
 		(void)shutdown(u->fd, SHUT_WR); /* fails only where it is too late anyway */
 }
 
-static int put(struct upstream *u, const struct iovec *iov, unsigned n)
+static int upstream_put(struct upstream *u, const struct iovec *iov, unsigned n)
 {
 	size_t skip;
 
 	if (u->fd < 0 || u->deaf || u->shut)
 		return 0;
-	skip = waiting(u) ? 0 : try_send(u, iov, n);
+	skip = upstream_waiting(u) ? 0 : try_send(u, iov, n);
 	for (unsigned i = 0; i < n && !u->deaf; i++) {
 		size_t gone = skip < iov[i].iov_len ? skip : iov[i].iov_len;
 
 		skip -= gone;
 		buf_add(&u->out, (const char *)iov[i].iov_base + gone, iov[i].iov_len - gone);
 	}
-	u->full |= waiting(u) > UPSTREAM_HIGH; /* until drain() */
+	u->full |= upstream_waiting(u) > UPSTREAM_HIGH; /* until drain() */
 	set_wants(u);
 	return u->full;
 }
 
 /* What is left moves to the front only when that is the smaller part. */
-static void took(struct upstream *u, size_t n)
+static void upstream_took(struct upstream *u, size_t n)
 {
 	u->out_at += n;
-	if (waiting(u) == 0) {
+	if (upstream_waiting(u) == 0) {
 		buf_fini(&u->out);
 		u->out_at = 0;
 	} else if (u->out_at > u->out.len / 2) {
-		memmove(u->out.p, u->out.p + u->out_at, waiting(u));
-		buf_cut(&u->out, waiting(u));
+		memmove(u->out.p, u->out.p + u->out_at, upstream_waiting(u));
+		buf_cut(&u->out, upstream_waiting(u));
 		u->out_at = 0;
 	}
 }
 
-static void writable(struct upstream *u)
+static void upstream_writable(struct upstream *u)
 {
-	struct iovec rest = { u->out.p + u->out_at, waiting(u) };
+	struct iovec rest = { u->out.p + u->out_at, upstream_waiting(u) };
 	size_t sent = rest.iov_len ? try_send(u, &rest, 1) : 0;
 
 	if (!u->deaf)
-		took(u, sent);
+		upstream_took(u, sent);
 	shut_if_done(u);
 	set_wants(u);
-	if (u->full && !u->deaf && waiting(u) <= UPSTREAM_HIGH / 2) {
+	if (u->full && !u->deaf && upstream_waiting(u) <= UPSTREAM_HIGH / 2) {
 		u->full = 0;
 		u->on->drain(u);
 	}
@@ -118,7 +118,7 @@ void upstream_ask(struct upstream *u, const struct upstream_question *q)
 	u->chunked = q->chunked != 0;
 	u->upgrade = q->upgrade != 0;
 	u->answer.head_only = q->no_body;
-	put(u, &(struct iovec){ (void *)q->head, q->len }, 1);
+	upstream_put(u, &(struct iovec){ (void *)q->head, q->len }, 1);
 }
 
 int upstream_body(struct upstream *u, const char *bytes, size_t n)
@@ -129,15 +129,15 @@ int upstream_body(struct upstream *u, const char *bytes, size_t n)
 	if (n == 0) /* an empty chunk would be the last one */
 		return u->full;
 	if (!u->chunked || u->raw)
-		return put(u, out + 1, 1);
+		return upstream_put(u, out + 1, 1);
 	out[0].iov_len = (size_t)snprintf(size, sizeof(size), "%zx\r\n", n);
-	return put(u, out, 3);
+	return upstream_put(u, out, 3);
 }
 
 void upstream_body_end(struct upstream *u)
 {
 	if (u->chunked && !u->raw)
-		put(u, &(struct iovec){ "0\r\n\r\n", 5 }, 1);
+		upstream_put(u, &(struct iovec){ "0\r\n\r\n", 5 }, 1);
 }
 
 void upstream_shut(struct upstream *u)
@@ -172,12 +172,12 @@ static const char *why_not(const struct upstream *u)
 	return u->not_taken ? u->not_taken : u->answer.why ? u->answer.why : "it is no answer";
 }
 
-static void feed(struct upstream *u, const char *bytes, size_t n)
+static void upstream_feed(struct upstream *u, const char *bytes, size_t n)
 {
 	ssize_t used = response_feed(&u->answer, bytes, n);
 
 	if (used < 0) {
-		finish(u, why_not(u));
+		upstream_finish(u, why_not(u));
 		return;
 	}
 	if (u->answer.head_done && u->answer.text.p)
@@ -185,7 +185,7 @@ static void feed(struct upstream *u, const char *bytes, size_t n)
 	if (!u->answer.done)
 		return;
 	if (u->got.status != 101) {
-		finish(u, NULL);
+		upstream_finish(u, NULL);
 		return;
 	}
 	u->raw = 1;
@@ -193,19 +193,19 @@ static void feed(struct upstream *u, const char *bytes, size_t n)
 		u->on->body(u, bytes + used, n - (size_t)used);
 }
 
-static void ended(struct upstream *u)
+static void upstream_ended(struct upstream *u)
 {
 	if (u->raw) {
-		finish(u, NULL);
+		upstream_finish(u, NULL);
 	} else if (response_end(&u->answer) < 0) {
-		finish(u, why_not(u));
+		upstream_finish(u, why_not(u));
 	} else {
 		u->until_close = 1;
-		finish(u, NULL);
+		upstream_finish(u, NULL);
 	}
 }
 
-static void readable(struct upstream *u)
+static void upstream_readable(struct upstream *u)
 {
 	static char piece[UPSTREAM_PIECE]; /* everybody's: what is read is passed on at once */
 	ssize_t n = recv(u->fd, piece, sizeof(piece), MSG_DONTWAIT);
@@ -213,27 +213,27 @@ static void readable(struct upstream *u)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0)
-		finish(u, "the connection broke");
+		upstream_finish(u, "the connection broke");
 	else if (n == 0)
-		ended(u);
+		upstream_ended(u);
 	else if (u->raw)
 		u->on->body(u, piece, (size_t)n);
 	else
-		feed(u, piece, (size_t)n);
+		upstream_feed(u, piece, (size_t)n);
 }
 
-static void ready(struct watch *w, unsigned what)
+static void upstream_ready(struct watch *w, unsigned what)
 {
 	struct upstream *u = loop_owner(w, struct upstream, watch);
 
 	if (what == LOOP_READ)
-		readable(u);
+		upstream_readable(u);
 	else
-		writable(u);
+		upstream_writable(u);
 }
 
 /* A server that says its head byte by byte has no more time for it than one that says nothing. */
-static void look(struct timer *t)
+static void upstream_look(struct timer *t)
 {
 	struct upstream *u = loop_owner(t, struct upstream, clock);
 	uint64_t now = loop_now_ms(), end = u->moved_ms + u->head_ms;
@@ -241,7 +241,7 @@ static void look(struct timer *t)
 	if (u->answer.head_done)
 		return;
 	if (now >= end)
-		finish(u, "it did not answer in time");
+		upstream_finish(u, "it did not answer in time");
 	else
 		timer_set(&u->clock, end - now);
 }
@@ -260,8 +260,8 @@ void upstream_init(struct upstream *u, struct loop *l, int take_fd, uint32_t hea
 	u->answer.on_head = saw_head;
 	u->answer.on_body = saw_body;
 	u->answer.user = u;
-	watch_init(&u->watch, l, take_fd, ready);
-	timer_init(&u->clock, l, look);
+	watch_init(&u->watch, l, take_fd, upstream_ready);
+	timer_init(&u->clock, l, upstream_look);
 	timer_set(&u->clock, head_ms);
 	set_wants(u);
 }

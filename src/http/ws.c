@@ -20,7 +20,7 @@ struct ws {
 
 /* ---- between the conversation and the connection ---- */
 
-static size_t take(void *user, void *out, size_t n)
+static size_t ws_take(void *user, void *out, size_t n)
 {
 	struct ws *w = user;
 	int got = evbuffer_remove(conn_input(w->conn), out, n);
@@ -32,14 +32,14 @@ static size_t take(void *user, void *out, size_t n)
 	return (size_t)got;
 }
 
-static void put(void *user, const struct iovec *iov, unsigned n)
+static void ws_put(void *user, const struct iovec *iov, unsigned n)
 {
 	struct ws *w = user;
 
 	conn_put(w->conn, iov, n);
 }
 
-static void message(void *user, int opcode, const char *bytes, size_t n)
+static void ws_message(void *user, int opcode, const char *bytes, size_t n)
 {
 	struct ws *w = user;
 
@@ -51,7 +51,7 @@ static void message(void *user, int opcode, const char *bytes, size_t n)
 		w->on.on_binary(w, bytes, n);
 }
 
-static const struct ws_codec_owner owner = { .take = take, .put = put, .on_message = message };
+static const struct ws_codec_owner owner = { .take = ws_take, .put = ws_put, .on_message = ws_message };
 
 /* ---- the handshake ---- */
 

@@ -10,7 +10,7 @@
 
 enum { KEEP_MAX = 64 << 10 }; /* memory of a message that the next one may have */
 
-static ssize_t feed(uint8_t *out, size_t n, int flags, void *arg)
+static ssize_t ws_codec_feed(uint8_t *out, size_t n, int flags, void *arg)
 {
 	struct ws_codec *m = arg;
 	size_t got = m->owner->take(m->user, out, n);
@@ -22,7 +22,7 @@ static ssize_t feed(uint8_t *out, size_t n, int flags, void *arg)
 void ws_codec_init(struct ws_codec *m, int is_client, size_t message_max, const struct ws_codec_owner *owner,
 		void *user)
 {
-	struct wslay_frame_callbacks callbacks = { .recv_callback = feed };
+	struct wslay_frame_callbacks callbacks = { .recv_callback = ws_codec_feed };
 
 	*m = (struct ws_codec){
 		.owner = owner,
@@ -169,7 +169,7 @@ int ws_codec_over(const struct ws_codec *m)
 }
 
 /* The peer broke a rule. It is told which kind, and not listened to any more. */
-static int fail(struct ws_codec *m, uint16_t code)
+static int ws_codec_fail(struct ws_codec *m, uint16_t code)
 {
 	ws_codec_close(m, code, NULL);
 	m->close_got = 1;
@@ -186,7 +186,7 @@ static int begin_frame(struct ws_codec *m, const struct wslay_frame_iocb *f)
 {
 	if (f->rsv || f->mask == m->is_client || f->opcode > WS_PONG ||
 	    (f->opcode > WS_BINARY && f->opcode < WS_CLOSE))
-		return fail(m, 1002);
+		return ws_codec_fail(m, 1002);
 	m->left = f->payload_length;
 	m->in_frame = 1;
 	if (is_control(f->opcode)) {
@@ -195,13 +195,13 @@ static int begin_frame(struct ws_codec *m, const struct wslay_frame_iocb *f)
 	}
 	/* Only a message that has begun can be continued, and no other may begin before its end. */
 	if ((f->opcode == 0) != (m->opcode != 0))
-		return fail(m, 1002);
+		return ws_codec_fail(m, 1002);
 	if (f->opcode) {
 		m->opcode = f->opcode;
 		m->utf8 = (struct utf8){ 0 };
 	}
 	if (f->payload_length > m->message_max - m->message.len)
-		return fail(m, 1009);
+		return ws_codec_fail(m, 1009);
 	return 1;
 }
 
@@ -217,9 +217,9 @@ static int got_close(struct ws_codec *m)
 	unsigned code = m->control_len >= 2 ? (unsigned)m->control[0] << 8 | m->control[1] : 0;
 
 	if (m->control_len == 1 || (code && !is_close_code(code)) || (m->control_len >= 2 && !code))
-		return fail(m, 1002);
+		return ws_codec_fail(m, 1002);
 	if (m->control_len > 2 && (!utf8_feed(&u, m->control + 2, m->control_len - 2) || u.need))
-		return fail(m, 1007);
+		return ws_codec_fail(m, 1007);
 	m->close_got = 1;
 	m->close_code = code ? (uint16_t)code : 1005;
 	ws_codec_close(m, (uint16_t)code, NULL);
@@ -242,7 +242,7 @@ static int end_message(struct ws_codec *m)
 	int opcode = m->opcode;
 
 	if (opcode == WS_TEXT && m->utf8.need)
-		return fail(m, 1007);
+		return ws_codec_fail(m, 1007);
 	m->opcode = 0;
 	m->owner->on_message(m->user, opcode, buf_str(&m->message), m->message.len);
 	if (m->message.room > KEEP_MAX)
@@ -263,7 +263,7 @@ int ws_codec_read(struct ws_codec *m)
 	if (n == WSLAY_ERR_WANT_READ)
 		return 0;
 	if (n < 0) /* a control frame in pieces, a length not in its shortest form */
-		return fail(m, 1002);
+		return ws_codec_fail(m, 1002);
 	if (!m->in_frame && !begin_frame(m, &f))
 		return 0;
 	if (is_control(f.opcode)) {
@@ -271,7 +271,7 @@ int ws_codec_read(struct ws_codec *m)
 		m->control_len += (unsigned)f.data_length;
 	} else {
 		if (m->opcode == WS_TEXT && !utf8_feed(&m->utf8, f.data, f.data_length))
-			return fail(m, 1007);
+			return ws_codec_fail(m, 1007);
 		buf_add(&m->message, f.data, f.data_length);
 	}
 	m->left -= f.data_length;

@@ -25,7 +25,7 @@ struct wsclient {
 
 /* ---- between the conversation and the connection ---- */
 
-static size_t take(void *user, void *out, size_t n)
+static size_t wsclient_do_take(void *user, void *out, size_t n)
 {
 	struct wsclient *w = user;
 	size_t left = w->early.len - w->early_at;
@@ -45,7 +45,7 @@ static size_t take(void *user, void *out, size_t n)
 	return got > 0 ? (size_t)got : 0;
 }
 
-static void put(void *user, const struct iovec *iov, unsigned n)
+static void wsclient_put(void *user, const struct iovec *iov, unsigned n)
 {
 	struct wsclient *w = user;
 
@@ -53,7 +53,7 @@ static void put(void *user, const struct iovec *iov, unsigned n)
 		w->failed = client_conn_write(&w->dial, iov[i].iov_base, iov[i].iov_len, &w->why) < 0;
 }
 
-static void message(void *user, int opcode, const char *bytes, size_t n)
+static void wsclient_message(void *user, int opcode, const char *bytes, size_t n)
 {
 	struct wsclient *w = user;
 
@@ -63,11 +63,11 @@ static void message(void *user, int opcode, const char *bytes, size_t n)
 		w->on.on_binary(w->user, bytes, n);
 }
 
-static const struct ws_codec_owner owner = { .take = take, .put = put, .on_message = message };
+static const struct ws_codec_owner owner = { .take = wsclient_do_take, .put = wsclient_put, .on_message = wsclient_message };
 
 /* ---- the handshake ---- */
 
-static int ask(struct wsclient *w, const char *target, const struct http_header *headers,
+static int wsclient_ask(struct wsclient *w, const char *target, const struct http_header *headers,
 	       unsigned nheaders, const char *protocol, char key[25], struct err *e)
 {
 	auto_buf struct buf head = { 0 };
@@ -93,7 +93,7 @@ static int ask(struct wsclient *w, const char *target, const struct http_header 
 }
 
 /* The answer, whole if it is a refusal. What follows a 101 is the first frame. */
-static int hear(struct wsclient *w, struct response *a, struct err *e)
+static int wsclient_hear(struct wsclient *w, struct response *a, struct err *e)
 {
 	char bytes[4096];
 
@@ -114,7 +114,7 @@ static int hear(struct wsclient *w, struct response *a, struct err *e)
 	return 0;
 }
 
-static int check(const struct http_answer *a, const char *key, const char *protocol, struct err *e)
+static int wsclient_check(const struct http_answer *a, const char *key, const char *protocol, struct err *e)
 {
 	const char *accept = http_answer_header(a, "sec-websocket-accept");
 	const char *chosen = http_answer_header(a, "sec-websocket-protocol");
@@ -128,7 +128,7 @@ static int check(const struct http_answer *a, const char *key, const char *proto
 	return 0;
 }
 
-static int handshake(struct wsclient *w, const char *target, const struct http_header *headers,
+static int wsclient_handshake(struct wsclient *w, const char *target, const struct http_header *headers,
 		     unsigned nheaders, const char *protocol, int *out_status, struct buf *body,
 		     struct err *e)
 {
@@ -139,11 +139,11 @@ static int handshake(struct wsclient *w, const char *target, const struct http_h
 
 	response_init(&a, &said);
 	a.body_max = 1 << 20;
-	failed = ask(w, target, headers, nheaders, protocol, key, e) < 0 || hear(w, &a, e) < 0;
+	failed = wsclient_ask(w, target, headers, nheaders, protocol, key, e) < 0 || wsclient_hear(w, &a, e) < 0;
 	if (!failed) {
 		*out_status = said.status;
 		if (said.status == 101) {
-			failed = check(&said, key, protocol, e) < 0;
+			failed = wsclient_check(&said, key, protocol, e) < 0;
 		} else {
 			*body = said.body;
 			said.body = (struct buf){ 0 };
@@ -187,7 +187,7 @@ int wsclient_open(const char *base, const struct http_client_options *o, const c
 	w->user = user;
 	*out_status = 0;
 	if (dial_for(w, base, o, e) < 0 ||
-	    handshake(w, target, headers, nheaders, protocol, out_status, body, e) < 0) {
+	    wsclient_handshake(w, target, headers, nheaders, protocol, out_status, body, e) < 0) {
 		ws_free(w);
 		return -1;
 	}

@@ -8,7 +8,7 @@ enum { FEW = 128 }; /* pointers that need no mapping: nearly every exec */
 /* In one page with the first exec's slot, which is linked right behind. */
 static LAZY char *few[FEW] __attribute__((aligned(4096)));
 
-static int load(int memfd, char *to, size_t n)
+static int args_load(int memfd, char *to, size_t n)
 {
 	size_t done = 0;
 
@@ -23,7 +23,7 @@ static int load(int memfd, char *to, size_t n)
 }
 
 /* The next n strings before `end` into v, then NULL. Returns where they stop, NULL if too few. */
-static char *cut(char **v, uint32_t n, char *at, const char *end)
+static char *args_cut(char **v, uint32_t n, char *at, const char *end)
 {
 	for (; n; n--) {
 		if (at == end)
@@ -42,9 +42,9 @@ static int cut_all(struct args *a, const struct wire_start *st, char *at)
 	if (end[-1] != '\0') /* so that strlen() stops before `end`, always */
 		return -EINVAL;
 	a->cwd = at;
-	at = cut(a->argv, st->argc, at + strlen(at) + 1, end);
+	at = args_cut(a->argv, st->argc, at + strlen(at) + 1, end);
 	if (at)
-		at = cut(a->env, st->envc, at, end);
+		at = args_cut(a->env, st->envc, at, end);
 	return at == end ? 0 : -EINVAL;
 }
 
@@ -72,7 +72,7 @@ int args_init(struct args *a, const struct wire_start *st, char *tail, size_t ta
 	a->env = a->argv + st->argc + 1;
 	if (memfd >= 0) {
 		tail = a->map;
-		if (load(memfd, tail, st->tail_bytes) < 0)
+		if (args_load(memfd, tail, st->tail_bytes) < 0)
 			return -EINVAL;
 	}
 	return cut_all(a, st, tail);

@@ -39,7 +39,7 @@ struct attachment *attachment_add(struct exec *x, struct conn *c)
 	return v;
 }
 
-static void detach(struct exec *x, struct attachment *v)
+static void attachment_detach(struct exec *x, struct attachment *v)
 {
 	struct attachment **link = &x->views;
 
@@ -54,7 +54,7 @@ static void detach(struct exec *x, struct attachment *v)
 void attachment_detach_all(struct exec *x)
 {
 	while (x->views)
-		detach(x, x->views);
+		attachment_detach(x, x->views);
 }
 
 void attachment_detach_conn(const struct conn *c)
@@ -65,7 +65,7 @@ void attachment_detach_conn(const struct conn *c)
 	for (x = exec_next(NULL); x; x = exec_next(x)) {
 		v = attachment_find(x, c);
 		if (v)
-			detach(x, v);
+			attachment_detach(x, v);
 	}
 }
 
@@ -121,7 +121,7 @@ void attachment_will_report(struct exec *x, struct attachment *v)
 	x->tell_ns = loop_now_ns + (x->lone ? TELL_LONE_NS : TELL_NS);
 }
 
-static int tell(struct exec *x, struct attachment *v)
+static int attachment_tell(struct exec *x, struct attachment *v)
 {
 	struct wire_started s = { .head = conn_head(WIRE_STARTED, x->ref), .pid = x->group };
 
@@ -141,7 +141,7 @@ void attachment_offer(struct exec *x, int stream, const char *bytes, size_t n)
 		return;
 	if (v->next || !(v->streams >> stream & 1) || v->cursor[stream] != tip ||
 	    v->until[stream] < tip + n || !conn_idle(v->conn) ||
-	    (stream == CHANNEL && owes_other(x, v)) || (v->untold && !tell(x, v)) ||
+	    (stream == CHANNEL && owes_other(x, v)) || (v->untold && !attachment_tell(x, v)) ||
 	    !send_output(x, v, stream, bytes, n))
 		exec_due(x);
 }
@@ -208,7 +208,7 @@ static int pump_one(struct exec *x, struct attachment *v)
 {
 	int i;
 
-	if (!conn_idle(v->conn) || (v->untold && is_time_to_tell(x, v) && !tell(x, v)) ||
+	if (!conn_idle(v->conn) || (v->untold && is_time_to_tell(x, v) && !attachment_tell(x, v)) ||
 	    !pump_room(x, v))
 		return 0;
 	for (i = 0; i < WIRE_STREAMS; i++) {
@@ -221,7 +221,7 @@ static int pump_one(struct exec *x, struct attachment *v)
 	    conn_send(v->conn, &x->end, sizeof(x->end), NULL, 0, -1)) {
 		if (x->last == v->conn)
 			conn_end(v->conn);
-		detach(x, v);
+		attachment_detach(x, v);
 	}
 	return 0;
 }

@@ -18,7 +18,7 @@ struct look {
 	size_t path_len;
 };
 
-static const uint8_t *hash(struct look *l, int dir, const char *name, struct stat *st)
+static const uint8_t *changes_hash(struct look *l, int dir, const char *name, struct stat *st)
 {
 	static uint8_t sum[SHA256_BYTES];
 	struct sha256 s;
@@ -65,7 +65,7 @@ static int tell_change(struct look *l, int dir, const struct dirent64 *d)
 	/* Overlay's mark for "deleted". */
 	if (S_ISCHR(st.st_mode) && !st.st_rdev)
 		st = (struct stat){ .st_mtime = st.st_mtime, .st_mtime_nsec = st.st_mtime_nsec };
-	sum = hash(l, dir, d->d_name, &st);
+	sum = changes_hash(l, dir, d->d_name, &st);
 	say_entry(l->ref, &st, sum, long_path, l->path_len + 1 + n);
 	l->entries_left--;
 	if (!S_ISDIR(st.st_mode))
@@ -74,7 +74,7 @@ static int tell_change(struct look *l, int dir, const struct dirent64 *d)
 	return 1;
 }
 
-static void shorten(struct look *l)
+static void changes_shorten(struct look *l)
 {
 	while (long_path[--l->path_len] != '/')
 		;
@@ -91,14 +91,14 @@ static int look_around(struct look *l, struct tree *t)
 		}
 		if (d && tell_change(l, t->dir, d) && tree_enter(t, d->d_name) < 0) {
 			l->truncated = 1; /* not ours to read, or gone */
-			shorten(l);
+			changes_shorten(l);
 		}
 		if (d)
 			continue;
 		l->truncated |= t->err < 0;
 		if (!t->depth)
 			return 0;
-		shorten(l);
+		changes_shorten(l);
 		if (tree_leave(t) < 0) {
 			l->truncated = 1; /* moved under our feet: what is above is lost */
 			return 0;

@@ -219,7 +219,7 @@ static const struct step {
 	[ROW_DESCRIPTORS] = { close_descriptors },
 };
 
-static int skipped(const struct child *c, int row)
+static int child_skipped(const struct child *c, int row)
 {
 #ifdef ATOLL_TEST
 	return (int)(c->without >> row & 1);
@@ -236,7 +236,7 @@ static int run_rows(struct child *c, int first, int last)
 	int row;
 
 	for (row = first; row <= last; row++) {
-		int err = skipped(c, row) ? 0 : inside[row].run(c);
+		int err = child_skipped(c, row) ? 0 : inside[row].run(c);
 
 		if (err < 0) {
 			c->failed = inside_names[row];
@@ -272,7 +272,7 @@ static const char *search_path(char *const *env)
 
 /* execvp's rules: keep looking while a place has nothing that could be meant, and if all failed,
  * "permission denied" says more than "not found". No shell steps in for ENOEXEC. */
-static int execute(char *const *argv, char *const *env)
+static int child_execute(char *const *argv, char *const *env)
 {
 	const char *name = argv[0], *dirs = search_path(env);
 	int err = -ENOENT;
@@ -305,7 +305,7 @@ static void child_main(void *arg)
 	struct child *c = arg;
 
 	if (!run_rows(c, 0, NROWS - 1)) {
-		c->err = -execute(c->argv, c->env);
+		c->err = -child_execute(c->argv, c->env);
 		c->failed = "program";
 	}
 	sys_exit(127);

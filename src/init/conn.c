@@ -34,14 +34,14 @@ struct frame conn_head(uint8_t type, uint32_t ref)
 /* ---- out ---- */
 
 /* What we ask of the kernel is a function of what we hold. */
-static void arm(struct conn *c)
+static void conn_arm(struct conn *c)
 {
 	uint32_t in = c->answer_len || c->listing ? 0 : EPOLLIN;
 
 	loop_want(&c->src, in | (c->blocked ? EPOLLOUT : 0));
 }
 
-static void die(struct conn *c)
+static void conn_die(struct conn *c)
 {
 	c->dead = 1;
 	dead |= (uint64_t)1 << (c - conns);
@@ -75,9 +75,9 @@ int conn_send(struct conn *c, const void *body, size_t n, const void *tail, size
 		return 1;
 	if (err == -EAGAIN || err == -ENOBUFS || err == -ENOMEM) {
 		c->blocked = 1;
-		arm(c);
+		conn_arm(c);
 	} else {
-		die(c);
+		conn_die(c);
 	}
 	return 0;
 }
@@ -93,7 +93,7 @@ int conn_answer(struct conn *c, const void *body, size_t n, int take_fd)
 	memcpy(&answers[c - conns], body, n);
 	c->answer_len = (uint32_t)n;
 	c->answer_fd = take_fd;
-	arm(c);
+	conn_arm(c);
 	return 1;
 }
 
@@ -157,7 +157,7 @@ void conn_list(struct conn *c, uint32_t ref)
 	go_on_listing(c);
 }
 
-static void writable(struct conn *c)
+static void conn_writable(struct conn *c)
 {
 	c->blocked = 0;
 	if (c->answer_len &&
@@ -180,7 +180,7 @@ struct packet {
 	int cut; /* descriptors or bytes were lost on the way */
 };
 
-static void receive(struct conn *c, struct packet *p)
+static void conn_receive(struct conn *c, struct packet *p)
 {
 	struct {
 		struct cmsghdr head;
@@ -206,19 +206,19 @@ static void receive(struct conn *c, struct packet *p)
 }
 
 /* One frame a wake: the next client gets its turn, and a single request needs no second call. */
-static void readable(struct conn *c)
+static void conn_readable(struct conn *c)
 {
 	struct packet p = { 0 };
 	unsigned i;
 
-	receive(c, &p);
+	conn_receive(c, &p);
 	/* A peer that died with frames of ours unread is told as ECONNRESET once, before the frames that it
 	 * had sent; these, KEEP among them, count. The end of file follows them. */
 	if (p.len == -EAGAIN || p.len == -EINTR || p.len == -ECONNRESET)
 		return;
 	if (p.len <= 0 || p.cut || frame_check(scratch, (uint32_t)p.len) < 0 ||
 	    verb_run(c, (struct frame *)(void *)scratch, (uint32_t)p.len, p.fds, p.nfds) < 0)
-		die(c);
+		conn_die(c);
 	for (i = 0; i < p.nfds; i++)
 		sys_close(p.fds[i]);
 }
@@ -230,15 +230,15 @@ static void conn_ready(struct source *s, uint32_t events)
 	if (c->dead)
 		return;
 	if (c->blocked && events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
-		writable(c);
+		conn_writable(c);
 	if (s->armed & EPOLLIN && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		readable(c);
-	arm(c);
+		conn_readable(c);
+	conn_arm(c);
 }
 
 /* ---- life ---- */
 
-static struct conn *adopt(int take_fd)
+static struct conn *conn_adopt(int take_fd)
 {
 	int i;
 
@@ -250,7 +250,7 @@ static struct conn *adopt(int take_fd)
 		memset(c, 0, sizeof(*c));
 		c->src = (struct source){ .fd = take_fd, .ready = conn_ready };
 		c->answer_fd = -1;
-		arm(c);
+		conn_arm(c);
 		return c;
 	}
 	sys_close(take_fd);
@@ -265,24 +265,24 @@ void conn_end(struct conn *c)
 
 	sys_shutdown(c->src.fd, SHUT_READ);
 	do
-		receive(c, &p);
+		conn_receive(c, &p);
 	while (p.len > 0);
 	sys_exit(0);
 }
 
-static void knock(struct source *s, uint32_t events)
+static void conn_knock(struct source *s, uint32_t events)
 {
 	int fd = (int)sys_accept(s->fd, SOCK_CLOEXEC);
 
 	(void)events;
 	if (fd >= 0)
-		adopt(fd);
+		conn_adopt(fd);
 }
 
 void conn_init(int take_birth, int take_listener)
 {
-	adopt(take_birth)->birth = 1;
-	listener = (struct source){ .fd = take_listener, .ready = knock };
+	conn_adopt(take_birth)->birth = 1;
+	listener = (struct source){ .fd = take_listener, .ready = conn_knock };
 	loop_want(&listener, EPOLLIN);
 }
 

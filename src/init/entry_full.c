@@ -37,7 +37,7 @@ static void read_table(const char *path)
 }
 
 /* Past the next c of this line; NULL: there is none. */
-static char *after(char *at, char c)
+static char *entry_after(char *at, char c)
 {
 	while (*at && *at != '\n' && *at != c)
 		at++;
@@ -47,12 +47,12 @@ static char *after(char *at, char c)
 /* "name:x:id:..." */
 static int is_line_of(char *line, uint32_t id, struct known *out)
 {
-	char *password = after(line, ':'), *number = password ? after(password, ':') : NULL, *end;
+	char *password = entry_after(line, ':'), *number = password ? entry_after(password, ':') : NULL, *end;
 	size_t n = password ? (size_t)(password - 1 - line) : 0;
 	int64_t found;
 	char digits[12];
 
-	end = number ? after(number, ':') : NULL;
+	end = number ? entry_after(number, ':') : NULL;
 	if (!end || !n || n >= NAME_MOST || (size_t)(end - number) > sizeof(digits))
 		return 0;
 	memcpy(digits, number, (size_t)(end - 1 - number));
@@ -74,7 +74,7 @@ static const char *name_of(struct known *k, uint32_t id, const char *path)
 		return k->name;
 	*k = (struct known){ .valid = 1, .id = id };
 	read_table(path);
-	for (line = table; line && *line; line = after(line, '\n'))
+	for (line = table; line && *line; line = entry_after(line, '\n'))
 		if (is_line_of(line, id, k))
 			return k->name;
 	text_add_number(&t, id);
@@ -107,7 +107,7 @@ int real_path(int fd, char to[], size_t n)
 
 /* ---- the tail ---- */
 
-static size_t add(size_t at, const char *s)
+static size_t entry_add(size_t at, const char *s)
 {
 	size_t n = strlen(s) + 1;
 
@@ -120,7 +120,7 @@ static size_t add(size_t at, const char *s)
 /* One that has no room any more, or is no text, is left out. */
 static size_t add_attribute(size_t at, const char *path, const char *name)
 {
-	size_t key = add(at, name + strlen(ATTRIBUTE));
+	size_t key = entry_add(at, name + strlen(ATTRIBUTE));
 	long n = key > at && key < TAIL_MOST
 			 ? sys_getxattr(path, name, tail + key, TAIL_MOST - key - 1)
 			 : -1;
@@ -158,18 +158,18 @@ static size_t add_real(size_t at, int fd, struct wire_entry *e)
 		if (at + PATH_MAX < TAIL_MOST)
 			n = real_path(fd, tail + at, PATH_MAX);
 	}
-	return n > 0 ? at + (size_t)n + 1 : add(at, "");
+	return n > 0 ? at + (size_t)n + 1 : entry_add(at, "");
 }
 
 void say_full(uint32_t ref, const struct stat *st, int dir, const char *at, const char *name)
 {
 	struct wire_entry e = entry_from(ref, st);
 	int fd = (int)sys_openat(dir, at, O_PATH | O_CLOEXEC, 0);
-	size_t n = add(0, name);
+	size_t n = entry_add(0, name);
 
 	n = add_real(n, fd, &e);
-	n = add(n, name_of(&owner, st->st_uid, "/etc/passwd"));
-	n = add(n, name_of(&group, st->st_gid, "/etc/group"));
+	n = entry_add(n, name_of(&owner, st->st_uid, "/etc/passwd"));
+	n = entry_add(n, name_of(&group, st->st_gid, "/etc/group"));
 	if (fd >= 0)
 		n = add_attributes(n, fd);
 	sys_close(fd);

@@ -294,7 +294,7 @@ static void close_theirs(const struct child *c)
 		sys_close(c->channel);
 }
 
-static void resume(struct exec *x)
+static void exec_resume(struct exec *x)
 {
 	int i;
 
@@ -302,13 +302,13 @@ static void resume(struct exec *x)
 		stream_resume(&x->out[i]);
 }
 
-static void begin(struct exec *x, const struct wire_start *st)
+static void exec_do_begin(struct exec *x, const struct wire_start *st)
 {
 	x->grace_ms = st->grace_ms;
 	x->lone = !!(st->head.flags & WIRE_START_LONE);
 	x->deadline_ns = st->wall_ms ? x->born_ns + st->wall_ms * 1000000ull : 0;
 	set_add(&running, x);
-	resume(x);
+	exec_resume(x);
 }
 
 void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
@@ -328,7 +328,7 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
 
 	x->born_ns = loop_now_ns;
 	if (st->head.flags & WIRE_START_SEED && seed_start(x, st, a)) {
-		begin(x, st);
+		exec_do_begin(x, st);
 		return;
 	}
 	err = c.tty ? open_terminal(x, st, c.stdio) : open_pipes(x, st, c.stdio);
@@ -346,12 +346,12 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
 		return;
 	}
 	x->pid = x->group = pid;
-	begin(x, st);
+	exec_do_begin(x, st);
 }
 
 /* ---- end ---- */
 
-static void finish(struct exec *x)
+static void exec_finish(struct exec *x)
 {
 	struct disk d;
 	int i;
@@ -382,14 +382,14 @@ void exec_fail(struct exec *x, const char *step, int err)
 	x->end.why = WIRE_WHY_EXEC;
 	x->end.status = err;
 	text_add(&t, step);
-	finish(x);
+	exec_finish(x);
 }
 
 void exec_check(struct exec *x)
 {
 	if (!x->over && !x->pid && x->out[0].src.fd < 0 && x->out[1].src.fd < 0 &&
 	    x->out[2].src.fd < 0)
-		finish(x);
+		exec_finish(x);
 }
 
 void exec_was_cut(struct exec *x, int stream)
@@ -397,7 +397,7 @@ void exec_was_cut(struct exec *x, int stream)
 	x->end.cut |= 1u << stream;
 }
 
-static uint64_t micros(long sec, long usec)
+static uint64_t exec_micros(long sec, long usec)
 {
 	return (uint64_t)sec * 1000000u + (uint64_t)usec;
 }
@@ -411,8 +411,8 @@ static void leader_ended(struct exec *x, int status, const struct rusage *ru)
 	e->why = !signo ? WIRE_WHY_EXIT : x->walled ? WIRE_WHY_WALL : WIRE_WHY_SIGNAL;
 	e->status = signo ? signo : status >> 8 & 0xff;
 	e->wall_us = (loop_now_ns - x->born_ns) / 1000;
-	e->user_us = micros(ru->ru_utime.tv_sec, ru->ru_utime.tv_usec);
-	e->system_us = micros(ru->ru_stime.tv_sec, ru->ru_stime.tv_usec);
+	e->user_us = exec_micros(ru->ru_utime.tv_sec, ru->ru_utime.tv_usec);
+	e->system_us = exec_micros(ru->ru_stime.tv_sec, ru->ru_stime.tv_usec);
 	e->max_rss_kib = (uint64_t)ru->ru_maxrss;
 	e->reads = (uint64_t)ru->ru_inblock;
 	e->writes = (uint64_t)ru->ru_oublock;
@@ -433,7 +433,7 @@ static struct exec *led_by(int pid)
 }
 
 /* Everything that ends in the box ends here: leaders, and the orphans they leave. */
-static void reap(void)
+static void exec_reap(void)
 {
 	struct rusage ru;
 	int i, status;
@@ -462,7 +462,7 @@ static void child_signal(struct source *s, uint32_t events)
 	(void)events;
 	/* Read before waiting: a child that ends in between then wakes us again. */
 	sys_read(s->fd, &info, sizeof(info));
-	reap();
+	exec_reap();
 }
 
 void exec_init(void)
@@ -484,7 +484,7 @@ int exec_kill_all(void)
 		return -EPERM;
 	sys_kill(-1, SIGKILL);
 	childless = 0;
-	reap();
+	exec_reap();
 	return 0;
 }
 
@@ -522,7 +522,7 @@ void exec_resize(struct exec *x, uint16_t rows, uint16_t cols)
 
 /* Grace is over: nothing more is awaited from whoever holds the pipes. A stream that waits for
  * its readers is not cut; what the program wrote is theirs. */
-static void cut(struct exec *x)
+static void exec_cut(struct exec *x)
 {
 	int i;
 
@@ -536,19 +536,19 @@ static void cut(struct exec *x)
 }
 
 /* The leader has ended, and others hold what it wrote to. */
-static void outlived(struct exec *x)
+static void exec_outlived(struct exec *x)
 {
 	if (x->lone && !x->walled && !x->put_down) { /* it is their time, too */
 		x->end.why = WIRE_WHY_WALL;
 		x->end.status = SIGKILL;
 	}
-	cut(x);
+	exec_cut(x);
 }
 
-static void deadline(struct exec *x)
+static void exec_deadline(struct exec *x)
 {
 	if (!x->pid) {
-		outlived(x);
+		exec_outlived(x);
 		return;
 	}
 	x->walled = 1;
@@ -563,10 +563,10 @@ void exec_timers(void)
 	struct exec *x;
 
 	if (zombies_left)
-		reap();
+		exec_reap();
 	for (x = set_next(&running, NULL); x; x = set_next(&running, x)) {
 		if (x->deadline_ns && x->deadline_ns <= loop_now_ns)
-			deadline(x);
+			exec_deadline(x);
 		if (x->tell_ns && x->tell_ns <= loop_now_ns) {
 			x->tell_ns = 0;
 			exec_due(x);
@@ -595,13 +595,13 @@ int exec_timeout_ms(void)
 	return first < 1 << 30 ? (int)first : 1 << 30;
 }
 
-static void pump(struct exec *x)
+static void exec_do_pump(struct exec *x)
 {
 	if (attachment_pump(x))
 		exec_due(x);
-	resume(x);
+	exec_resume(x);
 	if (x->overdue && !x->over)
-		cut(x);
+		exec_cut(x);
 }
 
 void exec_pump(void)
@@ -611,5 +611,5 @@ void exec_pump(void)
 
 	due = (struct set){ 0 };
 	for (x = set_next(&now, NULL); x; x = set_next(&now, x))
-		pump(x);
+		exec_do_pump(x);
 }

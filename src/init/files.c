@@ -162,7 +162,7 @@ static int is_made_up(uint32_t magic)
 	return magic == PROC_SUPER_MAGIC || magic == SYSFS_MAGIC || magic == CGROUP2_SUPER_MAGIC;
 }
 
-static int get(const struct job *j)
+static int files_do_get(const struct job *j)
 {
 	struct wire_get g = *j->get; /* scratch is about to hold the file */
 	uint64_t left = g.bytes ? g.bytes : ~0ull;
@@ -241,7 +241,7 @@ static int remove_path(const struct job *j)
 			 j->head->flags & WIRE_REMOVE_ONE ? REMOVE_ONE : REMOVE_TREE);
 }
 
-static int move(const struct job *j)
+static int files_move(const struct job *j)
 {
 	unsigned how = j->head->flags & WIRE_MOVE_NEW ? RENAME_NOREPLACE : 0;
 	struct stat st;
@@ -302,10 +302,10 @@ static const struct verb {
 	uint16_t flags;      /* that it knows */
 } verbs[] = {
 	[WIRE_PUT] = { put, "put", 1, 1, WIRE_PIPE },
-	[WIRE_GET] = { get, "get", 1, 1, WIRE_PIPE | WIRE_GET_END },
+	[WIRE_GET] = { files_do_get, "get", 1, 1, WIRE_PIPE | WIRE_GET_END },
 	[WIRE_MKDIR] = { make_directory, "mkdir", 1, 1, 0 },
 	[WIRE_REMOVE] = { remove_path, "remove", 1, 1, WIRE_REMOVE_ONE },
-	[WIRE_MOVE] = { move, "move", 2, 2, WIRE_MOVE_NEW | WIRE_MOVE_USER },
+	[WIRE_MOVE] = { files_move, "move", 2, 2, WIRE_MOVE_NEW | WIRE_MOVE_USER },
 	[WIRE_LINK] = { make_link, "link", 2, 2, 0 },
 	[WIRE_ENTRY_OF] = { entry_of, "look at", 1, 1, WIRE_ENTRY_FULL },
 	[WIRE_LIST] = { list, "list", 1, 2, WIRE_ENTRY_FULL },
@@ -357,7 +357,7 @@ static int check_pipe(const struct job *j)
 	return speaks == (j->pipe >= 0) ? 0 : -EINVAL;
 }
 
-static void serve(const struct frame *f, uint32_t len, int pipe)
+static void files_serve(const struct frame *f, uint32_t len, int pipe)
 {
 	const struct verb *v = f->type < ARRAY_LEN(verbs) ? &verbs[f->type] : NULL;
 	struct job j = { .head = f, .path = scratch + frame_body(f->type), .pipe = pipe };
@@ -384,7 +384,7 @@ static void serve(const struct frame *f, uint32_t len, int pipe)
 }
 
 /* A frame into scratch, and the one descriptor that may ride on it or -1. */
-static long receive(int *out_fd)
+static long files_receive(int *out_fd)
 {
 	struct {
 		struct cmsghdr head;
@@ -401,7 +401,7 @@ static long receive(int *out_fd)
 	return n;
 }
 
-static _Noreturn void worker(int sock, int root)
+static _Noreturn void files_worker(int sock, int root)
 {
 	int fd;
 	long n;
@@ -418,12 +418,12 @@ static _Noreturn void worker(int sock, int root)
 	if (sys_chdir(HOME) < 0)
 		sys_chdir("/");
 	for (;;) {
-		n = receive(&fd);
+		n = files_receive(&fd);
 		if (n == -EINTR)
 			continue;
 		if (n <= 0 || frame_check(scratch, (uint32_t)n) < 0)
 			break;
-		serve((const struct frame *)(void *)scratch, (uint32_t)n, fd);
+		files_serve((const struct frame *)(void *)scratch, (uint32_t)n, fd);
 		sys_close(fd);
 	}
 	put_close();
@@ -440,7 +440,7 @@ int files_start(int root)
 	boot_due();
 	pid = sys_fork();
 	if (!pid)
-		worker(pair[1], root);
+		files_worker(pair[1], root);
 	sys_close(pair[1]);
 	if (pid < 0) {
 		sys_close(pair[0]);

@@ -41,12 +41,12 @@ static LAZY char path[DEPTH_MOST * NAME];
 
 /* ---- the lowest names ---- */
 
-static int above(const struct folder *l, uint32_t a, uint32_t b)
+static int list_above(const struct folder *l, uint32_t a, uint32_t b)
 {
 	return text_compare(l->names[l->order[a]], l->names[l->order[b]]) > 0;
 }
 
-static void swap(struct folder *l, uint32_t a, uint32_t b)
+static void list_swap(struct folder *l, uint32_t a, uint32_t b)
 {
 	uint32_t was = l->order[a];
 
@@ -56,8 +56,8 @@ static void swap(struct folder *l, uint32_t a, uint32_t b)
 
 static void sift_up(struct folder *l, uint32_t at)
 {
-	for (; at && above(l, at, (at - 1) / 2); at = (at - 1) / 2)
-		swap(l, at, (at - 1) / 2);
+	for (; at && list_above(l, at, (at - 1) / 2); at = (at - 1) / 2)
+		list_swap(l, at, (at - 1) / 2);
 }
 
 static void sift_down(struct folder *l, uint32_t at, uint32_t n)
@@ -65,11 +65,11 @@ static void sift_down(struct folder *l, uint32_t at, uint32_t n)
 	uint32_t child;
 
 	for (; (child = 2 * at + 1) < n; at = child) {
-		if (child + 1 < n && above(l, child + 1, child))
+		if (child + 1 < n && list_above(l, child + 1, child))
 			child++;
-		if (!above(l, child, at))
+		if (!list_above(l, child, at))
 			return;
-		swap(l, child, at);
+		list_swap(l, child, at);
 	}
 }
 
@@ -79,7 +79,7 @@ static void set_name(struct folder *l, uint32_t slot, const char *name)
 }
 
 /* The highest of those kept is on top of the heap, and gives way. */
-static void keep(struct folder *l, const char *name)
+static void list_keep(struct folder *l, const char *name)
 {
 	if (l->count < l->room) {
 		l->order[l->count] = l->count;
@@ -94,18 +94,18 @@ static void keep(struct folder *l, const char *name)
 	sift_down(l, 0, l->count);
 }
 
-static void sort(struct folder *l)
+static void list_sort(struct folder *l)
 {
 	uint32_t n;
 
 	for (n = l->count; n > 1; n--) {
-		swap(l, 0, n - 1);
+		list_swap(l, 0, n - 1);
 		sift_down(l, 0, n - 1);
 	}
 }
 
 /* The next names that are not below the floor; the floor itself only if asked for. */
-static int gather(struct folder *l, const char *floor, int with_floor)
+static int list_gather(struct folder *l, const char *floor, int with_floor)
 {
 	int err = (int)sys_openat(l->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	const struct dirent64 *d;
@@ -120,10 +120,10 @@ static int gather(struct folder *l, const char *floor, int with_floor)
 		int order = text_compare(d->d_name, floor);
 
 		if (strlen(d->d_name) < NAME && (order > 0 || (with_floor && !order)))
-			keep(l, d->d_name);
+			list_keep(l, d->d_name);
 	}
 	tree_fini(&t);
-	sort(l);
+	list_sort(l);
 	return err < 0 ? err : t.err;
 }
 
@@ -151,7 +151,7 @@ static size_t bytes_of(uint32_t room)
 	return room * (NAME + sizeof(uint32_t));
 }
 
-static int enter(struct walk *w, int take_dir, uint32_t path_len)
+static int list_enter(struct walk *w, int take_dir, uint32_t path_len)
 {
 	struct folder *l = &stack[w->depth];
 	uint32_t room = PAGE_FIRST >> w->depth;
@@ -164,10 +164,10 @@ static int enter(struct walk *w, int take_dir, uint32_t path_len)
 	if (!l->names)
 		return -ENOMEM;
 	l->order = (uint32_t *)(void *)(l->names + room);
-	return err < 0 ? err : gather(l, w->floor, 1);
+	return err < 0 ? err : list_gather(l, w->floor, 1);
 }
 
-static void leave(struct walk *w)
+static void list_leave(struct walk *w)
 {
 	struct folder *l = &stack[--w->depth];
 
@@ -187,7 +187,7 @@ static int was_told(struct walk *w, const char *name)
 }
 
 /* One entry, and down into it if it is a folder. 1: no more may be told. */
-static int visit(struct walk *w, struct folder *l, const char *name)
+static int list_visit(struct walk *w, struct folder *l, const char *name)
 {
 	uint32_t end = l->path_len + (uint32_t)strlen(name);
 	int told = was_told(w, name), dir;
@@ -210,26 +210,26 @@ static int visit(struct walk *w, struct folder *l, const char *name)
 	path[end] = '/';
 	if (dir < 0)
 		w->after = NULL; /* it leads no further */
-	if (dir < 0 ? dir != -ENOTDIR : enter(w, dir, end + 1) < 0)
+	if (dir < 0 ? dir != -ENOTDIR : list_enter(w, dir, end + 1) < 0)
 		w->flags |= WIRE_DONE_SKIPPED; /* the names it has given are told all the same */
 	return 0;
 }
 
-static void walk(struct walk *w)
+static void list_walk(struct walk *w)
 {
 	while (w->depth) {
 		struct folder *l = &stack[w->depth - 1];
 
 		if (l->next < l->count) {
-			if (visit(w, l, l->names[l->order[l->next++]]))
+			if (list_visit(w, l, l->names[l->order[l->next++]]))
 				return;
 		} else if (!l->more) {
-			leave(w);
+			list_leave(w);
 		} else {
 			char last[NAME];
 
 			memcpy(last, l->names[l->order[l->count - 1]], NAME);
-			if (gather(l, last, 0) < 0)
+			if (list_gather(l, last, 0) < 0)
 				w->flags |= WIRE_DONE_SKIPPED;
 		}
 	}
@@ -247,11 +247,11 @@ int list(const struct job *j)
 	w.full = j->head->flags & WIRE_ENTRY_FULL;
 	err = (int)sys_openat(AT_FDCWD, j->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (err >= 0)
-		err = enter(&w, err, 0);
+		err = list_enter(&w, err, 0);
 	if (err >= 0)
-		walk(&w);
+		list_walk(&w);
 	while (w.depth)
-		leave(&w);
+		list_leave(&w);
 	if (err < 0)
 		return err;
 	say_head(WIRE_DONE, w.ref, w.flags);

@@ -45,7 +45,7 @@ static void learn_self(long argc, char **argv)
 }
 
 /* What children inherit is settled here once, instead of in every child. */
-static void settle(void)
+static void init_settle(void)
 {
 	int i;
 
@@ -61,14 +61,14 @@ static void settle(void)
 	sys_fcntl(LISTEN_FD, F_SETFL, O_RDWR | O_NONBLOCK);
 }
 
-static int sooner(int a_ms, int b_ms)
+static int init_sooner(int a_ms, int b_ms)
 {
 	return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
 }
 
 _Noreturn void init_main(long *stack)
 {
-	settle();
+	init_settle();
 	learn_self(stack[0], (char **)(stack + 1));
 	slim_down(stack);
 	boot_init(BOOT_FD);
@@ -87,6 +87,6 @@ _Noreturn void init_main(long *stack)
 		exec_pump();
 		if (!exec_running())
 			scratch_idle();
-		loop_turn(sooner(exec_timeout_ms(), dial_timeout_ms()));
+		loop_turn(init_sooner(exec_timeout_ms(), dial_timeout_ms()));
 	}
 }

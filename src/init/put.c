@@ -92,7 +92,7 @@ static void put_from(int pipe)
 }
 
 /* The path of what is there, where a link leads to it; 0, or -errno: it cannot be written to. */
-static int follow(char *path)
+static int put_follow(char *path)
 {
 	int err, fd = (int)sys_openat(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0);
 	struct stat st, link;
@@ -144,7 +144,7 @@ static long give_name(void)
 
 int put(const struct job *j)
 {
-	int err = j->put->flags & WIRE_PUT_FOLLOW ? follow(j->path) : 0;
+	int err = j->put->flags & WIRE_PUT_FOLLOW ? put_follow(j->path) : 0;
 
 	if (err < 0)
 		return err;

@@ -47,7 +47,7 @@ enum {
 /* Somebody has had us run something: from then on what lies in the box may be a trap. */
 static int used;
 
-static int refuse(const struct request *r, enum err_kind kind, const char *why)
+static int requests_refuse(const struct request *r, enum err_kind kind, const char *why)
 {
 	conn_error(r->conn, r->head->ref, kind, 0, why);
 	return 0;
@@ -55,7 +55,7 @@ static int refuse(const struct request *r, enum err_kind kind, const char *why)
 
 /* ---- from the keeper ---- */
 
-static int keep(const struct request *r)
+static int requests_keep(const struct request *r)
 {
 	if (!r->conn->birth)
 		return -1;
@@ -63,7 +63,7 @@ static int keep(const struct request *r)
 	return 0;
 }
 
-static int adopt(const struct request *r)
+static int requests_adopt(const struct request *r)
 {
 	unsigned i;
 
@@ -77,7 +77,7 @@ static int adopt(const struct request *r)
 
 /* An interpreter that is here already, or the words to start one with. A box that was promised one
  * must not pass for a whole one without it. */
-static int plant(const struct request *r)
+static int requests_plant(const struct request *r)
 {
 	enum { WORDS = 8 };
 	char *argv[WORDS + 1], *at = r->tail, *end = r->tail + r->tail_len;
@@ -111,21 +111,21 @@ static int start_allowed(const struct request *r)
 	const struct wire_start *st = r->start;
 
 	if (st->head.flags & ~START_FLAGS)
-		return refuse(r, ERR_INVALID, "unknown flags");
+		return requests_refuse(r, ERR_INVALID, "unknown flags");
 	if (st->head.flags & WIRE_START_PTY && st->head.flags & WIRE_START_CHANNEL)
-		return refuse(r, ERR_INVALID, "a terminal has no channel");
+		return requests_refuse(r, ERR_INVALID, "a terminal has no channel");
 	if (st->head.flags & WIRE_START_LAST && st->head.flags & WIRE_START_APART)
-		return refuse(r, ERR_INVALID, "the last of a box has to be read");
+		return requests_refuse(r, ERR_INVALID, "the last of a box has to be read");
 	if (st->head.flags & WIRE_START_ROOT && !self.root_allowed)
-		return refuse(r, ERR_DENIED, "this box does not allow root");
+		return requests_refuse(r, ERR_DENIED, "this box does not allow root");
 #ifndef ATOLL_TEST
 	if (st->without)
-		return refuse(r, ERR_INVALID, "only a test build can leave out rows");
+		return requests_refuse(r, ERR_INVALID, "only a test build can leave out rows");
 #endif
 	if (stop_busy())
-		return refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
+		return requests_refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
 	if (exec_find(st->head.ref))
-		return refuse(r, ERR_CONFLICT, "an exec has this ref already");
+		return requests_refuse(r, ERR_CONFLICT, "an exec has this ref already");
 	return 1;
 }
 
@@ -156,7 +156,7 @@ static struct exec *new_exec(const struct request *r)
 	return x;
 }
 
-static int start(const struct request *r)
+static int requests_start(const struct request *r)
 {
 	int err, in_memfd = !!(r->head->flags & WIRE_START_MEMFD);
 	struct exec *x;
@@ -169,9 +169,9 @@ static int start(const struct request *r)
 	used = 1;
 	err = args_init(&a, r->start, r->tail, r->tail_len, in_memfd ? r->fds[0] : -1);
 	if (err == -EINVAL) {
-		refuse(r, ERR_INVALID, "the strings are not what the counts say");
+		requests_refuse(r, ERR_INVALID, "the strings are not what the counts say");
 	} else if (!(x = new_exec(r))) {
-		refuse(r, ERR_LIMIT, "all execs are running");
+		requests_refuse(r, ERR_LIMIT, "all execs are running");
 	} else if (err < 0) {
 		exec_fail(x, "arguments", -err);
 	} else {
@@ -189,14 +189,14 @@ static int signal_group(const struct request *r)
 	struct exec *x = exec_find(r->head->ref);
 
 	if (r->signal->signo < 1 || r->signal->signo > 64)
-		return refuse(r, ERR_INVALID, "no such signal");
+		return requests_refuse(r, ERR_INVALID, "no such signal");
 	if (!x)
-		return refuse(r, ERR_NOT_FOUND, "no such exec");
+		return requests_refuse(r, ERR_NOT_FOUND, "no such exec");
 	exec_signal(x, r->signal->signo);
 	return 0;
 }
 
-static int resize(const struct request *r)
+static int requests_resize(const struct request *r)
 {
 	struct exec *x = exec_find(r->head->ref);
 
@@ -221,7 +221,7 @@ static int feed_stdin(const struct request *r)
 	return 0;
 }
 
-static int credit(const struct request *r)
+static int requests_credit(const struct request *r)
 {
 	const struct wire_credit *cr = r->credit;
 	struct exec *x = exec_find(r->head->ref);
@@ -260,10 +260,10 @@ static int read_from(const struct request *r)
 	if (cr->stream > WIRE_NO_STREAM)
 		return -1;
 	if (!x)
-		return refuse(r, ERR_NOT_FOUND, "no such exec");
+		return requests_refuse(r, ERR_NOT_FOUND, "no such exec");
 	v = attachment_add(x, r->conn);
 	if (!v)
-		return refuse(r, ERR_LIMIT, "too many readers");
+		return requests_refuse(r, ERR_LIMIT, "too many readers");
 	if (cr->stream != WIRE_NO_STREAM)
 		move_cursor(x, v, cr, &a);
 	v->hold = !!(r->head->flags & WIRE_READ_MORE);
@@ -272,7 +272,7 @@ static int read_from(const struct request *r)
 	return 0;
 }
 
-static int leave(const struct request *r)
+static int requests_leave(const struct request *r)
 {
 	struct exec *x = exec_find(r->head->ref);
 	struct attachment *v = x ? attachment_find(x, r->conn) : NULL;
@@ -285,12 +285,12 @@ static int leave(const struct request *r)
 	return 0;
 }
 
-static int forget(const struct request *r)
+static int requests_forget(const struct request *r)
 {
 	struct exec *x = exec_find(r->head->ref);
 
 	if (x && !x->over)
-		return refuse(r, ERR_CONFLICT, "this exec is still running");
+		return requests_refuse(r, ERR_CONFLICT, "this exec is still running");
 	if (x)
 		exec_forget(x);
 	/* Warmed up by the keeper for the pool, where it may wait for hours among thousands: back to small,
@@ -311,7 +311,7 @@ static int list_execs(const struct request *r)
 
 /* ---- the box ---- */
 
-static int leash(const struct request *r)
+static int requests_leash(const struct request *r)
 {
 	r->conn->leash = 1;
 	return 0;
@@ -338,17 +338,17 @@ static int stat_box(const struct request *r)
 	return 0;
 }
 
-static int files(const struct request *r)
+static int requests_files(const struct request *r)
 {
 	struct frame f = conn_head(WIRE_FD, r->head->ref);
 	int fd, root = r->head->flags & WIRE_FILES_ROOT;
 
 	if (root && !self.root_allowed)
-		return refuse(r, ERR_DENIED, "this box does not allow root");
+		return requests_refuse(r, ERR_DENIED, "this box does not allow root");
 	if (stop_busy())
-		return refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
+		return requests_refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
 	if (r->head->flags & WIRE_FILES_ALONE && exec_kill_all() < 0)
-		return refuse(r, ERR_DENIED, "this init is not PID 1");
+		return requests_refuse(r, ERR_DENIED, "this init is not PID 1");
 	used |= conn_kept();
 	fd = files_start(root || (r->head->flags & WIRE_FILES_ROOT_IF && self.root_allowed));
 	if (fd < 0)
@@ -359,7 +359,7 @@ static int files(const struct request *r)
 }
 
 /* Silent when it succeeds: START may follow in the same breath. */
-static int lay(const struct request *r)
+static int requests_lay(const struct request *r)
 {
 	uint32_t n = 0;
 	int err;
@@ -369,28 +369,28 @@ static int lay(const struct request *r)
 	if (n == r->tail_len)
 		return -1;
 	if (used)
-		return refuse(r, ERR_CONFLICT, "something was started in this box already");
+		return requests_refuse(r, ERR_CONFLICT, "something was started in this box already");
 	err = lay_file(r->tail, r->put, r->tail + n + 1, r->tail_len - n - 1);
 	if (err < 0)
 		conn_error(r->conn, r->head->ref, ERR_NONE, -err, "lay a file");
 	return 0;
 }
 
-static int stop(const struct request *r)
+static int requests_stop(const struct request *r)
 {
 	int err = stop_start(r->conn, r->head->ref);
 
 	if (err == -EPERM)
-		return refuse(r, ERR_DENIED, "this init is not PID 1");
-	return err < 0 ? refuse(r, ERR_LIMIT, "too many wait for the programs to end") : 0;
+		return requests_refuse(r, ERR_DENIED, "this init is not PID 1");
+	return err < 0 ? requests_refuse(r, ERR_LIMIT, "too many wait for the programs to end") : 0;
 }
 
 static int connect_port(const struct request *r)
 {
 	if (r->connect->port < 1 || r->connect->port > 65535)
-		return refuse(r, ERR_INVALID, "no such port");
+		return requests_refuse(r, ERR_INVALID, "no such port");
 	if (dial_start(r->conn, r->head->ref, (uint16_t)r->connect->port) < 0)
-		return refuse(r, ERR_LIMIT, "too many connections are being made");
+		return requests_refuse(r, ERR_LIMIT, "too many connections are being made");
 	return 0;
 }
 
@@ -401,7 +401,7 @@ static int listen_port(const struct request *r)
 	int fd;
 
 	if (r->connect->port < 1024 || r->connect->port > 65535)
-		return refuse(r, ERR_INVALID, "no such port");
+		return requests_refuse(r, ERR_INVALID, "no such port");
 	fd = dial_listen((uint16_t)r->connect->port);
 	if (fd < 0)
 		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "listen inside the box");
@@ -415,25 +415,25 @@ static const struct verb {
 	uint8_t takes_fds;
 } verbs[] = {
 	/* clang-format off */
-	[WIRE_KEEP] = { keep, 0 },
-	[WIRE_ADOPT] = { adopt, 1 },
-	[WIRE_SEED] = { plant, 1 },
-	[WIRE_START] = { start, 1 },
+	[WIRE_KEEP] = { requests_keep, 0 },
+	[WIRE_ADOPT] = { requests_adopt, 1 },
+	[WIRE_SEED] = { requests_plant, 1 },
+	[WIRE_START] = { requests_start, 1 },
 	[WIRE_SIGNAL] = { signal_group, 0 },
-	[WIRE_RESIZE] = { resize, 0 },
+	[WIRE_RESIZE] = { requests_resize, 0 },
 	[WIRE_STDIN] = { feed_stdin, 0 },
-	[WIRE_CREDIT] = { credit, 0 },
+	[WIRE_CREDIT] = { requests_credit, 0 },
 	[WIRE_READ] = { read_from, 0 },
-	[WIRE_LEAVE] = { leave, 0 },
-	[WIRE_FORGET] = { forget, 0 },
+	[WIRE_LEAVE] = { requests_leave, 0 },
+	[WIRE_FORGET] = { requests_forget, 0 },
 	[WIRE_EXECS] = { list_execs, 0 },
-	[WIRE_FILES] = { files, 0 },
+	[WIRE_FILES] = { requests_files, 0 },
 	[WIRE_CONNECT] = { connect_port, 0 },
 	[WIRE_LISTEN] = { listen_port, 0 },
-	[WIRE_LEASH] = { leash, 0 },
+	[WIRE_LEASH] = { requests_leash, 0 },
 	[WIRE_STAT] = { stat_box, 0 },
-	[WIRE_STOP] = { stop, 0 },
-	[WIRE_LAY] = { lay, 0 },
+	[WIRE_STOP] = { requests_stop, 0 },
+	[WIRE_LAY] = { requests_lay, 0 },
 	/* clang-format on */
 };
 
@@ -444,7 +444,7 @@ int verb_run(struct conn *c, struct frame *f, uint32_t len, int *fds, unsigned n
 
 	if (!v || !v->run || (nfds && !v->takes_fds))
 		return -1;
-	if (v->run != keep && conn_kept())
+	if (v->run != requests_keep && conn_kept())
 		conn_claim();
 	r.tail = (char *)f + frame_body(f->type);
 	r.tail_len = len - frame_body(f->type);

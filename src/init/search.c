@@ -32,18 +32,18 @@ static LAZY char piece[PIECE];
 
 /* ---- matching ---- */
 
-static char folded(char c)
+static char search_folded(char c)
 {
 	return s.fold && c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
 /* Where the text is in these bytes, or n. */
-static size_t find(const char *at, size_t n, const char *text, size_t len)
+static size_t search_find(const char *at, size_t n, const char *text, size_t len)
 {
 	size_t i, k;
 
 	for (i = 0; i + len <= n; i++) {
-		for (k = 0; k < len && folded(at[i + k]) == text[k]; k++)
+		for (k = 0; k < len && search_folded(at[i + k]) == text[k]; k++)
 			;
 		if (k == len)
 			return i;
@@ -73,7 +73,7 @@ static int in_set(const char **p, char c)
 }
 
 /* One step of the pattern against one character; 0: it does not fit. */
-static int fits(const char **p, char c)
+static int search_fits(const char **p, char c)
 {
 	int set;
 
@@ -90,7 +90,7 @@ static int fits(const char **p, char c)
 }
 
 /* Without recursion: after a mismatch only the last star may take one more. */
-static int glob(const char *p, const char *name)
+static int search_glob(const char *p, const char *name)
 {
 	const char *star = NULL, *resume = NULL;
 
@@ -98,7 +98,7 @@ static int glob(const char *p, const char *name)
 		if (*p == '*') {
 			star = ++p;
 			resume = name;
-		} else if (*p && fits(&p, folded(*name))) {
+		} else if (*p && search_fits(&p, search_folded(*name))) {
 			name++;
 		} else if (star) {
 			p = star;
@@ -126,7 +126,7 @@ static int name_fits(const char *name)
 
 	if (!*s.name)
 		return 1;
-	return is_glob(s.name) ? glob(s.name, name) : find(name, n, s.name, strlen(s.name)) < n;
+	return is_glob(s.name) ? search_glob(s.name, name) : search_find(name, n, s.name, strlen(s.name)) < n;
 }
 
 /* ---- telling ---- */
@@ -141,7 +141,7 @@ static void look_for_client(void)
 }
 
 /* 0: that was one too many. */
-static int tell(const struct stat *st, uint32_t line, const char *text, size_t n, size_t at)
+static int search_tell(const struct stat *st, uint32_t line, const char *text, size_t n, size_t at)
 {
 	struct wire_hit h = { .head = conn_head(WIRE_HIT, s.ref),
 			      .mode = st->st_mode,
@@ -195,8 +195,8 @@ static long search_piece(struct lines *l, const struct stat *st, size_t n, int l
 
 		if (!whole && at)
 			break; /* more of it must be read, and there is room for that */
-		hit = l->told ? len : find(piece + at, len, s.text, s.text_len);
-		if (hit < len && !tell(st, l->line, piece + at, len, hit))
+		hit = l->told ? len : search_find(piece + at, len, s.text, s.text_len);
+		if (hit < len && !search_tell(st, l->line, piece + at, len, hit))
 			return -1;
 		if (hit < len)
 			l->told = 1;
@@ -270,7 +270,7 @@ static int search_file(int dir, const char *name, struct stat *st)
 /* ---- the tree ---- */
 
 /* 1: a folder to enter, the path ends with its name then; 0; -1: no more hits are wanted. */
-static int visit(int dir, const struct dirent64 *d)
+static int search_visit(int dir, const struct dirent64 *d)
 {
 	size_t was = s.path_len, n = strlen(d->d_name);
 	struct stat st;
@@ -285,26 +285,26 @@ static int visit(int dir, const struct dirent64 *d)
 	memcpy(s.path + s.path_len, d->d_name, n + 1);
 	s.path_len += n;
 	if (name_fits(d->d_name))
-		more = s.text_len ? search_file(dir, d->d_name, &st) : tell(&st, 0, NULL, 0, 0);
+		more = s.text_len ? search_file(dir, d->d_name, &st) : search_tell(&st, 0, NULL, 0, 0);
 	if (more && S_ISDIR(st.st_mode))
 		return 1;
 	s.path_len = was;
 	return more ? 0 : -1;
 }
 
-static void shorten(void)
+static void search_shorten(void)
 {
 	while (s.path_len && s.path[--s.path_len] != '/')
 		;
 }
 
-static void walk(struct tree *t)
+static void search_walk(struct tree *t)
 {
 	unsigned seen = 0;
 
 	for (;;) {
 		const struct dirent64 *d = tree_next(t);
-		int entered = d ? visit(t->dir, d) : 0;
+		int entered = d ? search_visit(t->dir, d) : 0;
 
 		if (!(++seen % 64))
 			look_for_client();
@@ -312,7 +312,7 @@ static void walk(struct tree *t)
 			return;
 		if (entered && tree_enter(t, d->d_name) < 0) {
 			s.flags |= WIRE_DONE_SKIPPED;
-			shorten();
+			search_shorten();
 		}
 		if (d)
 			continue;
@@ -320,7 +320,7 @@ static void walk(struct tree *t)
 			s.flags |= WIRE_DONE_SKIPPED;
 		if (!t->depth)
 			return;
-		shorten();
+		search_shorten();
 		if (tree_leave(t) < 0) {
 			s.flags |= WIRE_DONE_SKIPPED;
 			return;
@@ -331,7 +331,7 @@ static void walk(struct tree *t)
 static void fold_into(char *to, const char *from)
 {
 	do
-		*to++ = folded(*from);
+		*to++ = search_folded(*from);
 	while (*from++);
 }
 
@@ -359,7 +359,7 @@ int search(const struct job *j)
 	err = tree_init(&t, err);
 	t.cross = 1;
 	if (!err)
-		walk(&t);
+		search_walk(&t);
 	tree_fini(&t);
 	if (err < 0)
 		return err;

@@ -23,7 +23,7 @@ enum { NO_GUARD = 70 };
 static unsigned long page; /* bytes; 4096 nearly everywhere, up to 65536 on aarch64 */
 
 /* A word of the auxiliary vector, which lies behind arguments and environment. 0: there is none. */
-static unsigned long aux(const long *given, unsigned long type)
+static unsigned long shrink_aux(const long *given, unsigned long type)
 {
 	const unsigned long *at = (const unsigned long *)given + 1 + given[0] + 1;
 
@@ -35,7 +35,7 @@ static unsigned long aux(const long *given, unsigned long type)
 	return 0;
 }
 
-static unsigned long up(unsigned long at)
+static unsigned long shrink_up(unsigned long at)
 {
 	return (at + page - 1) & -page;
 }
@@ -56,8 +56,8 @@ static unsigned long vdso_end(unsigned long at)
 /* Data that comes to lie below the stack would be what an overflow writes to. */
 static int stack_is_lowest(const long *given)
 {
-	const Elf64_Phdr *part = (const Elf64_Phdr *)aux(given, AT_PHDR);
-	unsigned long i, n = aux(given, AT_PHNUM);
+	const Elf64_Phdr *part = (const Elf64_Phdr *)shrink_aux(given, AT_PHDR);
+	unsigned long i, n = shrink_aux(given, AT_PHNUM);
 
 	for (i = 0; i < n; i++)
 		if (part[i].p_type == PT_LOAD && part[i].p_flags & PF_W &&
@@ -68,10 +68,10 @@ static int stack_is_lowest(const long *given)
 
 void slim_down(const long *given)
 {
-	unsigned long name = aux(given, AT_EXECFN), vdso = aux(given, AT_SYSINFO_EHDR);
+	unsigned long name = shrink_aux(given, AT_EXECFN), vdso = shrink_aux(given, AT_SYSINFO_EHDR);
 	unsigned long from, end;
 
-	page = aux(given, AT_PAGESZ);
+	page = shrink_aux(given, AT_PAGESZ);
 	if (!stack_is_lowest(given))
 		sys_exit(NO_GUARD);
 	if (!page || !name)
@@ -81,8 +81,8 @@ void slim_down(const long *given)
 	end = name + strlen((const char *)name) + 1;
 	if (vdso && vdso_end(vdso) > end)
 		end = vdso_end(vdso);
-	from = up((unsigned long)_end);
-	end = up(end);
+	from = shrink_up((unsigned long)_end);
+	end = shrink_up(end);
 	/* Where the kernel has sealed the vdso (an option since Linux 6.15) this fails, and all stays as it
 	 * was: that costs memory and nothing else, so the box may live. */
 	sys_unmap((void *)from, end - from);
@@ -91,7 +91,7 @@ void slim_down(const long *given)
 /* The kernel would round up what it is told, and take a neighbour's bytes along. */
 void slim_forget(void *p, size_t n)
 {
-	unsigned long from = up((unsigned long)p), end = ((unsigned long)p + n) & -page;
+	unsigned long from = shrink_up((unsigned long)p), end = ((unsigned long)p + n) & -page;
 
 	if (page && from < end)
 		sys_madvise((void *)from, end - from, MADV_DONTNEED);

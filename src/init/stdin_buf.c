@@ -56,7 +56,7 @@ static size_t hand_over(struct feed *f, const char *bytes, size_t n)
 	return n;
 }
 
-static void store(struct feed *f, const char *bytes, size_t n)
+static void stdin_store(struct feed *f, const char *bytes, size_t n)
 {
 	if (!f->ring)
 		f->ring = sys_map(RING);
@@ -67,12 +67,12 @@ static void store(struct feed *f, const char *bytes, size_t n)
 	loop_want(&f->src, EPOLLOUT);
 }
 
-static void put(struct feed *f, const char *bytes, size_t n)
+static void stdin_put(struct feed *f, const char *bytes, size_t n)
 {
 	size_t done = f->len ? 0 : hand_over(f, bytes, n);
 
 	if (done < n)
-		store(f, bytes + done, n - done);
+		stdin_store(f, bytes + done, n - done);
 }
 
 int feed_push(struct feed *f, const char *bytes, size_t n)
@@ -81,7 +81,7 @@ int feed_push(struct feed *f, const char *bytes, size_t n)
 		return -1;
 	f->accepted += n;
 	if (!f->ending)
-		put(f, bytes, n);
+		stdin_put(f, bytes, n);
 	renew_room(f);
 	return 0;
 }
@@ -94,7 +94,7 @@ void event_stream_end(struct feed *f)
 
 		if (sys_ioctl(f->src.fd, TCGETS, &t) >= 0)
 			eof = (char)t.c_cc[VEOF];
-		put(f, &eof, 1);
+		stdin_put(f, &eof, 1);
 		return;
 	}
 	f->ending = 1;

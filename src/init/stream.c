@@ -31,7 +31,7 @@ void exec_pump_fini(struct stream *s)
 }
 
 /* What fits before somebody attached would lose a byte. With nobody attached: always all. */
-static uint64_t room(const struct stream *s)
+static uint64_t stream_room(const struct stream *s)
 {
 	uint64_t unread = s->log.tip - attachment_slowest(s->exec, s->index);
 
@@ -44,16 +44,16 @@ static int others_wait(const struct stream *s)
 {
 	const struct stream *all = s->exec->out;
 
-	return s->index == CHANNEL && ((all[0].src.fd >= 0 && !room(&all[0])) ||
-				       (all[1].src.fd >= 0 && !room(&all[1])));
+	return s->index == CHANNEL && ((all[0].src.fd >= 0 && !stream_room(&all[0])) ||
+				       (all[1].src.fd >= 0 && !stream_room(&all[1])));
 }
 
 void stream_resume(struct stream *s)
 {
-	loop_want(&s->src, room(s) && !others_wait(s) ? EPOLLIN : 0);
+	loop_want(&s->src, stream_room(s) && !others_wait(s) ? EPOLLIN : 0);
 }
 
-static void shut(struct stream *s)
+static void stream_shut(struct stream *s)
 {
 	/* Nobody reads the other way any more either; and while that number is open, epoll would go
 	 * on telling us of this one. */
@@ -64,14 +64,14 @@ static void shut(struct stream *s)
 
 static void at_end(struct stream *s)
 {
-	shut(s);
+	stream_shut(s);
 	exec_check(s->exec);
 }
 
 /* One read, of so many at most. 1: more may come; 0: nothing there now, or no room; -1: the end. */
-static int take(struct stream *s, uint64_t most)
+static int stream_take(struct stream *s, uint64_t most)
 {
-	uint64_t want = room(s) < most ? room(s) : most;
+	uint64_t want = stream_room(s) < most ? stream_room(s) : most;
 	long n;
 
 	if (!want) {
@@ -94,20 +94,20 @@ static int take(struct stream *s, uint64_t most)
 }
 
 /* All that was in it when we were called. 0: readers must catch up first. */
-static int drain(struct stream *s)
+static int stream_drain(struct stream *s)
 {
 	uint64_t until = s->log.tip + CUT_MOST;
 	int more = 1;
 
 	while (s->src.fd >= 0 && more > 0 && s->log.tip < until)
-		more = take(s, STREAM_CHUNK);
+		more = stream_take(s, STREAM_CHUNK);
 	if (more < 0)
 		at_end(s);
-	return s->src.fd < 0 || more > 0 || room(s);
+	return s->src.fd < 0 || more > 0 || stream_room(s);
 }
 
 /* Bytes that wait in it now; -1: it is at its end. */
-static int waiting(const struct stream *s)
+static int stream_waiting(const struct stream *s)
 {
 	int n = 0;
 	char byte;
@@ -123,14 +123,14 @@ static int waiting(const struct stream *s)
  * line that is not drained. */
 static void channel_ready(struct stream *s)
 {
-	int n = waiting(s);
+	int n = stream_waiting(s);
 
 	if (!n)
 		return;
 	/* Room may be gone without a word of the pipe's: then it is not known to be empty. */
-	if (!drain(&s->exec->out[0]) || !drain(&s->exec->out[1]))
+	if (!stream_drain(&s->exec->out[0]) || !stream_drain(&s->exec->out[1]))
 		stream_resume(s);
-	else if (n < 0 || take(s, (uint64_t)n) < 0)
+	else if (n < 0 || stream_take(s, (uint64_t)n) < 0)
 		at_end(s);
 }
 
@@ -143,7 +143,7 @@ static void stream_ready(struct source *src, uint32_t events)
 		return;
 	}
 	/* A pipe that is hung up and not readable is empty for good: that spares the read. */
-	if ((!s->tty && (events & (EPOLLIN | EPOLLHUP)) == EPOLLHUP) || take(s, STREAM_CHUNK) < 0)
+	if ((!s->tty && (events & (EPOLLIN | EPOLLHUP)) == EPOLLHUP) || stream_take(s, STREAM_CHUNK) < 0)
 		at_end(s);
 }
 
@@ -153,11 +153,11 @@ int stream_cut(struct stream *s)
 	int more = 1;
 
 	while (more > 0 && s->log.tip < until)
-		more = take(s, STREAM_CHUNK);
-	if (!more && !room(s))
+		more = stream_take(s, STREAM_CHUNK);
+	if (!more && !stream_room(s))
 		return 0;
 	if (more >= 0)
 		exec_was_cut(s->exec, s->index);
-	shut(s);
+	stream_shut(s);
 	return 1;
 }

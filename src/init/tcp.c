@@ -71,7 +71,7 @@ int dial_listen(uint16_t port)
 }
 
 /* Tells the client, if it can take it now. */
-static void tell(struct dial *d)
+static void tcp_tell(struct dial *d)
 {
 	struct frame f = conn_head(WIRE_FD, d->ref);
 	int told;
@@ -86,7 +86,7 @@ static void tell(struct dial *d)
 	busy &= ~(1u << (d - dials));
 }
 
-static void decided(struct dial *d, int err)
+static void tcp_decided(struct dial *d, int err)
 {
 	if (err == -EINPROGRESS) {
 		loop_want(&d->src, EPOLLOUT);
@@ -98,13 +98,13 @@ static void decided(struct dial *d, int err)
 		int v6 = try_v6(d);
 
 		/* Where there is no ::1, what 127.0.0.1 said is the better reason. */
-		decided(d, v6 < 0 && v6 != -EINPROGRESS ? err : v6);
+		tcp_decided(d, v6 < 0 && v6 != -EINPROGRESS ? err : v6);
 		return;
 	}
 	loop_want(&d->src, 0);
 	d->err = -err;
 	d->done = 1;
-	tell(d);
+	tcp_tell(d);
 }
 
 int dial_start(struct conn *c, uint32_t ref, uint16_t port)
@@ -118,7 +118,7 @@ int dial_start(struct conn *c, uint32_t ref, uint16_t port)
 	d->port = port;
 	d->deadline_ns = loop_now_ns + PATIENCE_NS;
 	busy |= 1u << i;
-	decided(d, try_v4(d));
+	tcp_decided(d, try_v4(d));
 	return 0;
 }
 
@@ -131,7 +131,7 @@ static void dial_ready(struct source *s, uint32_t events)
 	(void)events;
 	if (!d->conn || d->done || sys_getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
 		return;
-	decided(d, -err);
+	tcp_decided(d, -err);
 }
 
 void dial_drop(const struct conn *c)
@@ -162,10 +162,10 @@ void dial_timers(void)
 		struct dial *d = &dials[__builtin_ctz(rest)];
 
 		if (d->done) {
-			tell(d);
+			tcp_tell(d);
 		} else if (d->deadline_ns <= loop_now_ns) {
 			d->tried_v6 = 1;
-			decided(d, -ETIMEDOUT);
+			tcp_decided(d, -ETIMEDOUT);
 		}
 	}
 }

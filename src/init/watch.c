@@ -116,7 +116,7 @@ static void tell_entry(const char *path)
 		say_full(w.ref, &st, AT_FDCWD, path, path);
 }
 
-static void tell(uint32_t kind, int is_dir, const char *path, const char *now)
+static void watch_tell(uint32_t kind, int is_dir, const char *path, const char *now)
 {
 	struct wire_event e = { .head = conn_head(WIRE_EVENT, w.ref), .kind = kind };
 
@@ -138,7 +138,7 @@ static void settle_writes(void)
 	w.owed = 0;
 	w.written_ns = sys_now_ns();
 	if (path)
-		tell(WIRE_EVENT_WRITE, 0, path, NULL);
+		watch_tell(WIRE_EVENT_WRITE, 0, path, NULL);
 }
 
 static void tell_of(uint32_t kind, int is_dir, int folder, const char *name)
@@ -149,7 +149,7 @@ static void tell_of(uint32_t kind, int is_dir, int folder, const char *name)
 	w.written_name[0] = '\0';
 	path = path_of(one, folder, name);
 	if (path)
-		tell(kind, is_dir, path, NULL);
+		watch_tell(kind, is_dir, path, NULL);
 }
 
 static void tell_write(int folder, const char *name)
@@ -169,7 +169,7 @@ static void tell_write(int folder, const char *name)
 
 /* Its slot; -ENFILE: all are taken; or -errno. A folder that is watched already, and was moved, is
  * known by its number. */
-static int add(int above, const char *name)
+static int watch_add(int above, const char *name)
 {
 	const char *path = path_of(two, above, name);
 	int slot = 0, wd;
@@ -195,7 +195,7 @@ static int add(int above, const char *name)
 
 static int add_below(int above, const char *name, int aloud)
 {
-	int slot = add(above, name);
+	int slot = watch_add(above, name);
 
 	if (slot == -ENFILE && aloud) {
 		tell_of(WIRE_EVENT_LIMIT, 1, above, name);
@@ -245,7 +245,7 @@ static int scan_tree(struct tree *t, int slot, int aloud)
 	}
 }
 
-static int scan(int slot, int aloud)
+static int watch_scan(int slot, int aloud)
 {
 	const char *path = path_of(two, slot, "");
 	struct tree t;
@@ -269,7 +269,7 @@ static void new_folder(int above, const char *name, int aloud)
 	int slot = w.deep ? add_below(above, name, 1) : NOWHERE;
 
 	if (slot >= 0)
-		scan(slot, aloud);
+		watch_scan(slot, aloud);
 }
 
 /* Counted: a folder's slot may have been given to one far below it. */
@@ -298,7 +298,7 @@ static void forget_below(int top)
 }
 
 /* All anew: at the start, and when folders may have come, gone and moved unseen. */
-static int begin(void)
+static int watch_begin(void)
 {
 	int err;
 
@@ -307,9 +307,9 @@ static int begin(void)
 	w.fd = (int)sys_inotify_init(O_NONBLOCK | O_CLOEXEC);
 	if (w.fd < 0)
 		return w.fd;
-	err = add(ROOT, "");
+	err = watch_add(ROOT, "");
 	w.parent = (int)sys_inotify_add_watch(w.fd, "..", IN_DELETE | IN_ONLYDIR | IN_MASK_ADD);
-	return err < 0 ? err : scan(ROOT, 0);
+	return err < 0 ? err : watch_scan(ROOT, 0);
 }
 
 /* ---- renames ---- */
@@ -341,14 +341,14 @@ static void moved_from(int folder, const struct inotify_event *ev)
 	set_name(w.half.name, ev->name);
 }
 
-static void renamed(int folder, const char *name)
+static void watch_renamed(int folder, const char *name)
 {
 	const char *was = path_of(one, w.half.folder, w.half.name),
 		   *now = path_of(two, folder, name);
 	int slot = w.half.is_dir ? find_name(w.half.folder, w.half.name) : NOWHERE;
 
 	if (was && now)
-		tell(WIRE_EVENT_RENAME, w.half.is_dir, was, now);
+		watch_tell(WIRE_EVENT_RENAME, w.half.is_dir, was, now);
 	if (slot != NOWHERE) {
 		folders[slot].above = folder;
 		set_name(folders[slot].name, name);
@@ -357,7 +357,7 @@ static void renamed(int folder, const char *name)
 	}
 }
 
-static void appeared(int folder, const char *name, int is_dir, int whole)
+static void watch_appeared(int folder, const char *name, int is_dir, int whole)
 {
 	tell_of(WIRE_EVENT_CREATE, is_dir, folder, name);
 	if (is_dir)
@@ -376,9 +376,9 @@ static void moved_to(int folder, const struct inotify_event *ev)
 	w.written_name[0] = '\0';
 	/* Our own uploads come under a hidden name, and what they replace may leave under one. */
 	if (ours && !w.half.hidden && !hidden)
-		renamed(folder, ev->name);
+		watch_renamed(folder, ev->name);
 	else if (!hidden)
-		appeared(folder, ev->name, !!(ev->mask & IN_ISDIR), 1);
+		watch_appeared(folder, ev->name, !!(ev->mask & IN_ISDIR), 1);
 	if (ours)
 		w.half.cookie = 0;
 }
@@ -416,15 +416,15 @@ static void plain_to(int folder, const struct inotify_event *ev)
 
 /* ---- events ---- */
 
-static void overflow(void)
+static void watch_overflow(void)
 {
 	w.half.cookie = 0;
 	w.owed = 0;
 	w.written_name[0] = '\0';
-	if (begin() < 0)
+	if (watch_begin() < 0)
 		sys_exit(0); /* the client sees the end */
 	/* After it: what the client looks at now, it will hear of if it changes. */
-	tell(WIRE_EVENT_OVERFLOW, 0, "", NULL);
+	watch_tell(WIRE_EVENT_OVERFLOW, 0, "", NULL);
 }
 
 /* Of a file that has no name (O_TMPFILE), as our uploads until they are whole: the kernel calls it "#" and its
@@ -437,7 +437,7 @@ static int is_nameless(int folder, const char *name)
 	return path && sys_fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == -ENOENT;
 }
 
-static void inside(int folder, const struct inotify_event *ev)
+static void watch_inside(int folder, const struct inotify_event *ev)
 {
 	int is_dir = !!(ev->mask & IN_ISDIR);
 
@@ -452,7 +452,7 @@ static void inside(int folder, const struct inotify_event *ev)
 	else if (text_starts(ev->name, TEMPORARY) || (ev->mask & IN_ATTRIB && is_nameless(folder, ev->name)))
 		return;
 	else if (ev->mask & IN_CREATE)
-		appeared(folder, ev->name, is_dir, 0);
+		watch_appeared(folder, ev->name, is_dir, 0);
 	else if (ev->mask & IN_MODIFY)
 		tell_write(folder, ev->name);
 	else if (ev->mask & IN_ATTRIB)
@@ -461,11 +461,11 @@ static void inside(int folder, const struct inotify_event *ev)
 		tell_of(WIRE_EVENT_REMOVE, is_dir, folder, ev->name);
 }
 
-static _Noreturn void gone(void)
+static _Noreturn void watch_gone(void)
 {
 	give_up_half();
 	settle_writes();
-	tell(WIRE_EVENT_GONE, 1, "", NULL);
+	watch_tell(WIRE_EVENT_GONE, 1, "", NULL);
 	sys_exit(0);
 }
 
@@ -474,16 +474,16 @@ static _Noreturn void gone(void)
 static void look_whether_gone(void)
 {
 	if (sys_getcwd(one, sizeof(one)) == -ENOENT)
-		gone();
+		watch_gone();
 }
 
 /* -1: everything was begun anew. */
-static int happened(const struct inotify_event *ev)
+static int watch_happened(const struct inotify_event *ev)
 {
 	int folder = find_wd(ev->wd);
 
 	if (ev->mask & IN_Q_OVERFLOW) {
-		overflow();
+		watch_overflow();
 		return -1;
 	}
 	if (ev->wd == w.parent && ev->mask & IN_ISDIR)
@@ -491,11 +491,11 @@ static int happened(const struct inotify_event *ev)
 	if (folder == NOWHERE)
 		return 0; /* of a watch that we have given up */
 	if (folder == ROOT && ev->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT)) {
-		gone();
+		watch_gone();
 	} else if (ev->mask & IN_IGNORED) {
 		wds[folder] = 0;
 	} else if (ev->len) {
-		inside(folder, ev);
+		watch_inside(folder, ev);
 	}
 	return 0;
 }
@@ -507,7 +507,7 @@ static long take_events(void)
 
 	while (at < n) {
 		const struct inotify_event *ev = (const void *)(events + at);
-		if (happened(ev) < 0)
+		if (watch_happened(ev) < 0)
 			return 0; /* the rest is of watches that are no more */
 		at += (long)(sizeof(*ev) + ev->len);
 	}
@@ -529,7 +529,7 @@ static void catch_up(uint32_t ref)
 	say_head(WIRE_DONE, ref, 0);
 }
 
-static void hear(void)
+static void watch_hear(void)
 {
 	struct frame f;
 	long n = sys_read(SOCK, &f, sizeof(f));
@@ -552,7 +552,7 @@ static _Noreturn void watch_on(void)
 
 		sys_ppoll(wait, 2, patience_ns());
 		if (wait[0].revents)
-			hear();
+			watch_hear();
 		if (wait[1].revents)
 			take_events();
 		if (w.owed && sys_now_ns() - w.written_ns >= WRITES_NS)
@@ -595,7 +595,7 @@ int watch(const struct job *j)
 	w.plain = j->head->flags & WIRE_WATCH_PLAIN;
 	w.entries = j->head->flags & WIRE_WATCH_ENTRY;
 	if (err >= 0)
-		err = begin();
+		err = watch_begin();
 	if (err == -ENFILE) {
 		say_refusal(w.ref, ERR_LIMIT, "watch", j->path, "more than 4096 folders");
 		sys_exit(0); /* the watches and the working folder go with us */

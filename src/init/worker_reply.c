@@ -8,7 +8,7 @@ enum { NAME_SHOWN = 80 }; /* of a path in a message, so that the reason is not p
 
 static LAZY char target[PATH_MAX + 1]; /* NUL and what a link holds */
 
-static void send(struct iovec *iov, size_t n)
+static void reply_send(struct iovec *iov, size_t n)
 {
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
 
@@ -20,7 +20,7 @@ void say(const void *body, size_t n, const void *tail, size_t tail_n)
 {
 	struct iovec iov[2] = { { (void *)body, n }, { (void *)tail, tail_n } };
 
-	send(iov, 2);
+	reply_send(iov, 2);
 }
 
 void say_two(const void *body, size_t n, const char *a, const char *b)
@@ -29,7 +29,7 @@ void say_two(const void *body, size_t n, const char *a, const char *b)
 				{ (void *)a, strlen(a) + 1 },
 				{ (void *)b, strlen(b) } };
 
-	send(iov, 3);
+	reply_send(iov, 3);
 }
 
 void say_head(uint8_t type, uint32_t ref, uint16_t flags)
@@ -41,7 +41,7 @@ void say_head(uint8_t type, uint32_t ref, uint16_t flags)
 }
 
 /* "verb path: why" */
-static void refuse(struct wire_error e, const char *verb, const char *path, const char *why)
+static void reply_refuse(struct wire_error e, const char *verb, const char *path, const char *why)
 {
 	struct text t = { .to = e.msg, .room = sizeof(e.msg) };
 
@@ -57,7 +57,7 @@ static void refuse(struct wire_error e, const char *verb, const char *path, cons
 
 void say_refusal(uint32_t ref, uint32_t kind, const char *verb, const char *path, const char *why)
 {
-	refuse((struct wire_error){ .head = conn_head(WIRE_ERROR, ref), .kind = kind }, verb, path,
+	reply_refuse((struct wire_error){ .head = conn_head(WIRE_ERROR, ref), .kind = kind }, verb, path,
 	       why);
 }
 
@@ -66,7 +66,7 @@ void say_error(uint32_t ref, const char *verb, const char *path, int err)
 	struct wire_error e = { .head = conn_head(WIRE_ERROR, ref), .sys = err };
 	const char *why = text_errno(err, &e.kind);
 
-	refuse(e, verb, path, why);
+	reply_refuse(e, verb, path, why);
 }
 
 uint64_t mtime_ns(const struct stat *st)
@@ -112,5 +112,5 @@ void say_link(uint32_t ref, const struct stat *st, int dir, const char *at, cons
 		n = sys_readlinkat(dir, at, target + 1, sizeof(target) - 1);
 		iov[2].iov_len = n > 0 ? 1 + (size_t)n : 0;
 	}
-	send(iov, 3);
+	reply_send(iov, 3);
 }

@@ -33,7 +33,7 @@ static long send_stdio(const int theirs[3])
 	return sys_sendmsg(seed.sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static void drop(void)
+static void zygote_drop(void)
 {
 	int i;
 
@@ -59,18 +59,18 @@ static int open_stdio(int theirs[3])
 	return err;
 }
 
-static int settle(long err, const int theirs[3])
+static int zygote_settle(long err, const int theirs[3])
 {
 	int i;
 
 	for (i = 0; i < 3; i++)
 		sys_close(theirs[i]);
 	if (err < 0)
-		drop();
+		zygote_drop();
 	return err < 0 ? (int)err : 0;
 }
 
-static void learn(const struct wire_seed *w)
+static void zygote_learn(const struct wire_seed *w)
 {
 	memcpy(seed.program, w->program, sizeof(seed.program));
 	seed.program[sizeof(seed.program) - 1] = '\0';
@@ -82,13 +82,13 @@ int seed_take(const struct wire_seed *w, int take_fd)
 	long err;
 
 	boot_due();
-	learn(w);
+	zygote_learn(w);
 	seed.pid = w->pid;
 	seed.sock = take_fd;
 	err = open_stdio(theirs);
 	if (err >= 0)
 		err = send_stdio(theirs);
-	return settle(err, theirs);
+	return zygote_settle(err, theirs);
 }
 
 int seed_run(const struct wire_seed *w, char **argv)
@@ -100,7 +100,7 @@ int seed_run(const struct wire_seed *w, char **argv)
 	int pair[2] = { -1, -1 };
 	long err = sys_socketpair(SOCK_STREAM | SOCK_CLOEXEC, pair);
 
-	learn(w);
+	zygote_learn(w);
 	seed.sock = pair[0];
 	c.channel = pair[1];
 	if (err >= 0)
@@ -111,7 +111,7 @@ int seed_run(const struct wire_seed *w, char **argv)
 		err = -c.err;
 	seed.pid = (int)err;
 	sys_close(pair[1]);
-	return settle(err, c.stdio);
+	return zygote_settle(err, c.stdio);
 }
 
 /* ---- starting ---- */
@@ -128,7 +128,7 @@ static int is_meant(const char *name)
 }
 
 /* A seed is the user's, has pipes, and was made without a limit to its files. */
-static int suits(const struct wire_start *st, const struct args *a)
+static int zygote_suits(const struct wire_start *st, const struct args *a)
 {
 	return seed.pid && is_meant(a->argv[0]) && !(st->head.flags & (WIRE_START_PTY | WIRE_START_ROOT)) &&
 	       !st->fsize_bytes && !st->without && st->tail_bytes < SEED_WORDS - 64 &&
@@ -177,16 +177,16 @@ int seed_start(struct exec *x, const struct wire_start *st, const struct args *a
 {
 	int pid = seed.pid;
 
-	if (!suits(st, a))
+	if (!zygote_suits(st, a))
 		return 0;
 	if (!send_words(st, a)) {
 		sys_kill(pid, SIGKILL); /* it may have had a part of it */
-		drop();
+		zygote_drop();
 		return 0;
 	}
 	if (hand_over(x, st) < 0)
 		sys_kill(pid, SIGKILL); /* then that is how it ends */
-	drop();
+	zygote_drop();
 	x->pid = x->group = pid;
 	return 1;
 }
@@ -195,6 +195,6 @@ int seed_reaped(int pid)
 {
 	if (!seed.pid || pid != seed.pid)
 		return 0;
-	drop();
+	zygote_drop();
 	return 1;
 }

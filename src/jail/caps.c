@@ -48,7 +48,7 @@ int caps_bound(uint64_t keep, struct err *e)
 }
 
 /* The kernel's interface is two halves of 32 bits each. */
-static int get(struct __user_cap_data_struct half[2], struct err *e)
+static int caps_get(struct __user_cap_data_struct half[2], struct err *e)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 
@@ -57,7 +57,7 @@ static int get(struct __user_cap_data_struct half[2], struct err *e)
 	return 0;
 }
 
-static uint64_t join(uint32_t low, uint32_t high)
+static uint64_t caps_join(uint32_t low, uint32_t high)
 {
 	return (uint64_t)high << 32 | low;
 }
@@ -66,15 +66,15 @@ int caps_read(uint64_t *permitted, uint64_t *effective, struct err *e)
 {
 	struct __user_cap_data_struct half[2];
 
-	if (get(half, e) < 0)
+	if (caps_get(half, e) < 0)
 		return -1;
-	*permitted = join(half[0].permitted, half[1].permitted);
-	*effective = join(half[0].effective, half[1].effective);
+	*permitted = caps_join(half[0].permitted, half[1].permitted);
+	*effective = caps_join(half[0].effective, half[1].effective);
 	return 0;
 }
 
 /* Sets all three and reads them back: a drop not verified is a hope. */
-static int set(uint64_t keep, uint64_t inheritable, struct err *e)
+static int caps_set(uint64_t keep, uint64_t inheritable, struct err *e)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const uint32_t low = (uint32_t)keep, high = (uint32_t)(keep >> 32);
@@ -85,13 +85,13 @@ static int set(uint64_t keep, uint64_t inheritable, struct err *e)
 
 	if (syscall(SYS_capset, &head, half) < 0)
 		return err_sys(e, "capset to %#llx", (unsigned long long)keep);
-	if (get(half, e) < 0)
+	if (caps_get(half, e) < 0)
 		return -1;
-	if (join(half[0].permitted, half[1].permitted) != keep ||
-	    join(half[0].effective, half[1].effective) != keep ||
-	    join(half[0].inheritable, half[1].inheritable) != inheritable)
+	if (caps_join(half[0].permitted, half[1].permitted) != keep ||
+	    caps_join(half[0].effective, half[1].effective) != keep ||
+	    caps_join(half[0].inheritable, half[1].inheritable) != inheritable)
 		return err_set(e, ERR_SYS, "capabilities read back as %#llx, wanted %#llx",
-			       (unsigned long long)join(half[0].permitted, half[1].permitted),
+			       (unsigned long long)caps_join(half[0].permitted, half[1].permitted),
 			       (unsigned long long)keep);
 	return 0;
 }
@@ -100,7 +100,7 @@ int caps_only(uint64_t keep, struct err *e)
 {
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return err_sys(e, "clear ambient capabilities");
-	return set(keep, 0, e);
+	return caps_set(keep, 0, e);
 }
 
 int caps_inherit(uint64_t also, struct err *e)
@@ -108,7 +108,7 @@ int caps_inherit(uint64_t also, struct err *e)
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct half[2];
 
-	if (get(half, e) < 0)
+	if (caps_get(half, e) < 0)
 		return -1;
 	half[0].inheritable |= (uint32_t)also;
 	half[1].inheritable |= (uint32_t)(also >> 32);
@@ -119,7 +119,7 @@ int caps_inherit(uint64_t also, struct err *e)
 
 int caps_over_exec(uint64_t keep, struct err *e)
 {
-	if (set(keep, keep, e) < 0)
+	if (caps_set(keep, keep, e) < 0)
 		return -1;
 	for (int cap = 0; cap < 64; cap++)
 		if (keep >> cap & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)

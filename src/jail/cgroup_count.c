@@ -89,7 +89,7 @@ static int has_figure(const struct cgroups *cs, unsigned i)
 	return (!figures[i].version || figures[i].version == cs->version) && cs->dir[figures[i].ctl] >= 0;
 }
 
-static void note(unsigned i, uint64_t value, struct cgroup_counts *out)
+static void cgroup_count_note(unsigned i, uint64_t value, struct cgroup_counts *out)
 {
 	/* Upwards: what is not nothing must not look like it. */
 	if (value != UINT64_MAX)
@@ -102,7 +102,7 @@ void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts
 	memset(out, 0xff, sizeof(*out));
 	for (unsigned i = 0; i < ARRAY_LEN(figures); i++)
 		if (has_figure(cs, i))
-			note(i, cgroup_number(cs->dir[figures[i].ctl], id, figures[i].file, figures[i].key), out);
+			cgroup_count_note(i, cgroup_number(cs->dir[figures[i].ctl], id, figures[i].file, figures[i].key), out);
 }
 
 int cgroup_open(const struct cgroups *cs, const char *id, struct cgroup_files *out, struct err *e)
@@ -136,7 +136,7 @@ void cgroup_count_open(const struct cgroup_files *f, struct cgroup_counts *out)
 	memset(out, 0xff, sizeof(*out));
 	for (unsigned i = 0; i < ARRAY_LEN(figures); i++)
 		if (f->figures[i] >= 0)
-			note(i, number_again(f->figures[i], figures[i].key), out);
+			cgroup_count_note(i, number_again(f->figures[i], figures[i].key), out);
 }
 
 uint64_t cgroup_memory_now(const struct cgroup_files *f)

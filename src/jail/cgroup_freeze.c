@@ -89,7 +89,7 @@ static int count_one(int pid, void *arg)
 }
 
 /* A hierarchy in which every process of a box is listed. */
-static int lister(const struct cgroups *cs)
+static int cgroup_freeze_lister(const struct cgroups *cs)
 {
 	return cs->dir[CG_PIDS] >= 0 ? cs->dir[CG_PIDS] :
 	       cs->dir[CG_MEMORY] >= 0 ? cs->dir[CG_MEMORY] : cs->dir[CG_CPU];
@@ -98,7 +98,7 @@ static int lister(const struct cgroups *cs)
 /* v1: who is written into a frozen group freezes on the spot; children of the others are born outside.
  * So we go on until those inside are all there are: none of them can fork any more. Several rounds at once,
  * to be faster than who forks; then a rest, for who is ending cannot be moved and needs the processor for it. */
-static int gather(const struct cgroups *cs, const char *id, struct err *e)
+static int cgroup_freeze_gather(const struct cgroups *cs, const char *id, struct err *e)
 {
 	char path[64];
 	auto_fd int procs = -1;
@@ -108,11 +108,11 @@ static int gather(const struct cgroups *cs, const char *id, struct err *e)
 	if (procs < 0)
 		return err_sys(e, "open %s of freezer", path);
 	for (unsigned i = 1; i <= FREEZE_TRIES * GATHER_ROUNDS; i++) {
-		int all = each_listed(lister(cs), id, count_one, NULL);
+		int all = each_listed(cgroup_freeze_lister(cs), id, count_one, NULL);
 
 		if (each_listed(cs->dir[CG_FREEZER], id, count_one, NULL) >= all)
 			return 0;
-		each_listed(lister(cs), id, move_one, &procs);
+		each_listed(cgroup_freeze_lister(cs), id, move_one, &procs);
 		if (i % GATHER_ROUNDS == 0)
 			usleep(FREEZE_PAUSE_US);
 	}
@@ -126,7 +126,7 @@ static int freeze_v1(const struct cgroups *cs, const char *id, struct err *e)
 	if (mkdirat(cs->dir[CG_FREEZER], id, 0755) < 0 && errno != EEXIST)
 		return err_sys(e, "make cgroup %s in freezer", id);
 	snprintf(path, sizeof(path), "%s/freezer.state", id);
-	if (cgroup_put(cs->dir[CG_FREEZER], path, "FROZEN", e) < 0 || gather(cs, id, e) < 0)
+	if (cgroup_put(cs->dir[CG_FREEZER], path, "FROZEN", e) < 0 || cgroup_freeze_gather(cs, id, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
 		/* To read it is what makes the kernel look. To write it again is for those who were told while

@@ -52,7 +52,7 @@ static void knob_text(const struct knob *k, const struct box_limits *lim, char *
 	}
 }
 
-static int turn(const struct cgroups *cs, const struct knob *k, const char *id,
+static int cgroup_limit_turn(const struct cgroups *cs, const struct knob *k, const char *id,
 		const struct box_limits *lim, struct err *e)
 {
 	char path[96], value[48];
@@ -74,12 +74,12 @@ static int limit_memory_v1(const struct cgroups *cs, const char *id, const struc
 
 	if (cs->dir[CG_MEMORY] < 0 || cs->version != 1)
 		return 0;
-	if (turn(cs, &plain, id, lim, e) < 0) {
-		if (e->sys != EINVAL || turn(cs, &swap, id, lim, e) < 0)
+	if (cgroup_limit_turn(cs, &plain, id, lim, e) < 0) {
+		if (e->sys != EINVAL || cgroup_limit_turn(cs, &swap, id, lim, e) < 0)
 			return -1;
-		return turn(cs, &plain, id, lim, e);
+		return cgroup_limit_turn(cs, &plain, id, lim, e);
 	}
-	return turn(cs, &swap, id, lim, e);
+	return cgroup_limit_turn(cs, &swap, id, lim, e);
 }
 
 int cgroup_limit(const struct cgroups *cs, const char *id, const struct box_limits *lim, struct err *e)
@@ -88,7 +88,7 @@ int cgroup_limit(const struct cgroups *cs, const char *id, const struct box_limi
 		return err_in(e, "cgroup %s", id);
 	for (unsigned i = 0; i < ARRAY_LEN(knobs); i++)
 		if (knobs[i].version == cs->version && cs->dir[knobs[i].ctl] >= 0 &&
-		    turn(cs, &knobs[i], id, lim, e) < 0)
+		    cgroup_limit_turn(cs, &knobs[i], id, lim, e) < 0)
 			return err_in(e, "cgroup %s", id);
 	return 0;
 }
@@ -164,7 +164,7 @@ static int change_all(const struct cgroups *cs, const char *id, const struct box
 		return -1;
 	for (unsigned i = 0; i < ARRAY_LEN(knobs); i++)
 		if (knobs[i].version == cs->version && cs->dir[knobs[i].ctl] >= 0 &&
-		    knobs[i].ctl != CG_MEMORY && turn(cs, &knobs[i], id, want, e) < 0)
+		    knobs[i].ctl != CG_MEMORY && cgroup_limit_turn(cs, &knobs[i], id, want, e) < 0)
 			return -1;
 	return 0;
 }

@@ -14,13 +14,13 @@ const struct device_row device_rows[] = {
 };
 const unsigned device_nrows = ARRAY_LEN(device_rows);
 
-static long bpf(int cmd, union bpf_attr *attr)
+static long device_bpf(int cmd, union bpf_attr *attr)
 {
 	return syscall(SYS_bpf, cmd, attr, sizeof(*attr));
 }
 
 /* r2 major, r3 minor: jump over a row when one differs, return 1 when both fit, 0 at the end. */
-static unsigned assemble(struct bpf_insn *out)
+static unsigned device_assemble(struct bpf_insn *out)
 {
 	const short major = offsetof(struct bpf_cgroup_dev_ctx, major);
 	const short minor = offsetof(struct bpf_cgroup_dev_ctx, minor);
@@ -59,14 +59,14 @@ int device_attach(int cgroup_dir, struct err *e)
 	union bpf_attr attach;
 	auto_fd int prog = -1;
 
-	load.insn_cnt = assemble(code);
-	prog = (int)bpf(BPF_PROG_LOAD, &load);
+	load.insn_cnt = device_assemble(code);
+	prog = (int)device_bpf(BPF_PROG_LOAD, &load);
 	if (prog < 0)
 		return err_sys(e, "load the device program");
 	attach = (union bpf_attr){ .target_fd = (uint32_t)cgroup_dir,
 				   .attach_bpf_fd = (uint32_t)prog,
 				   .attach_type = BPF_CGROUP_DEVICE };
-	if (bpf(BPF_PROG_ATTACH, &attach) < 0)
+	if (device_bpf(BPF_PROG_ATTACH, &attach) < 0)
 		return err_sys(e, "attach the device program");
 	return 0;
 }

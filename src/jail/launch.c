@@ -69,7 +69,7 @@ struct launch {
 	char stack_child[STACK] __attribute__((aligned(16)));
 };
 
-static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+static long launch_futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
 {
 	return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
@@ -175,7 +175,7 @@ static int resource_limits(struct birth *b, struct err *e)
 
 #define INIT_CAPS (caps_kept_mask() | UINT64_C(1) << CAP_SETPCAP)
 
-static int bounds(struct birth *b, struct err *e)
+static int launch_bounds(struct birth *b, struct err *e)
 {
 	(void)b;
 	/* SETPCAP stays outside the bounds: init alone has it, to empty the bounds of those it starts,
@@ -183,7 +183,7 @@ static int bounds(struct birth *b, struct err *e)
 	return caps_inherit(INIT_CAPS, e) < 0 ? -1 : caps_bound(caps_kept_mask(), e);
 }
 
-static int capabilities(struct birth *b, struct err *e)
+static int launch_capabilities(struct birth *b, struct err *e)
 {
 	(void)b;
 	return caps_over_exec(INIT_CAPS, e);
@@ -209,7 +209,7 @@ static int out_of_the_way(int fd)
 	return fd > IMAGE_FD ? fd : fcntl(fd, F_DUPFD_CLOEXEC, IMAGE_FD + 1);
 }
 
-static int descriptors(struct birth *b, struct err *e)
+static int launch_descriptors(struct birth *b, struct err *e)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int from[] = { null, null, null, b->sp->birth, b->sp->listener, b->upper,
@@ -291,17 +291,17 @@ static const struct step {
 	{ ROW("no terminal", "nobody's keyboard to type into"), no_terminal, 0 },
 	{ ROW("resource limits", "descriptors, cores, locked memory, queues"), resource_limits, 0 },
 	/* Needs CAP_SETPCAP, which the rows after it give up. */
-	{ ROW("capability bounds", "what no process of the box can ever hold"), bounds, 0 },
+	{ ROW("capability bounds", "what no process of the box can ever hold"), launch_bounds, 0 },
 	/* Groups, gid, uid, then read back: a drop not verified is a hope. */
 	{ ROW("identity", "init's own id, no supplementary groups"), user_become_init,
 	  FEATURE_BIT(LAYER_UIDRANGE) },
-	{ ROW("capabilities", "init keeps what starting programs takes"), capabilities, 0 },
+	{ ROW("capabilities", "init keeps what starting programs takes"), launch_capabilities, 0 },
 	/* After the ids have changed: the kernel clears it with them. */
 	{ ROW("death signal", "die with the keeper until it has recorded us"), death_signal, 0 },
 	/* Without it, a process this weak may not load a filter at all. */
 	{ ROW("no new privileges", "no setuid program can undo any of this"), no_new_privs, 0 },
 	{ ROW("landlock", "a second wall behind the mounts"), second_wall, FEATURE_BIT(LAYER_LANDLOCK) },
-	{ ROW("descriptors", "nothing open but null, two sockets, the box's layer and its boot id"), descriptors, 0 },
+	{ ROW("descriptors", "nothing open but null, two sockets, the box's layer and its boot id"), launch_descriptors, 0 },
 	{ ROW("signals", "nothing blocked or ignored"), own_signals, 0 },
 	/* Last: the filter binds us too, and the rows above need what it forbids. */
 	{ ROW("system calls", "the allowlist; everything after inherits it"), load_filter, 0 },
@@ -375,7 +375,7 @@ static int child_main(void *arg)
 	if (keeper_is_gone(l))
 		return 1;
 	while (l->go == 0)
-		if (futex(&l->go, FUTEX_WAIT_PRIVATE, 0, &patience) < 0 && errno == ETIMEDOUT)
+		if (launch_futex(&l->go, FUTEX_WAIT_PRIVATE, 0, &patience) < 0 && errno == ETIMEDOUT)
 			return 1;
 	if (l->go != 1 || run_rows(&l->birth) < 0)
 		return 1;
@@ -478,7 +478,7 @@ static int clone_box(struct launch *l, struct err *e)
 	return cloned;
 }
 
-static int reap(pid_t pid)
+static int launch_reap(pid_t pid)
 {
 	int status = 0;
 
@@ -557,7 +557,7 @@ static int make_proc_from_inside(struct launch *l, struct err *e)
 		errno = (int)-pid;
 		return err_sys(e, "clone into the box's pid namespace");
 	}
-	reap((pid_t)pid);
+	launch_reap((pid_t)pid);
 	if (l->birth.proc < 0)
 		*e = l->birth.err;
 	return l->birth.proc < 0 ? -1 : 0;
@@ -608,7 +608,7 @@ static int await_exec(struct launch *l, struct err *e)
 	uint32_t tid;
 
 	while ((tid = l->tid) != 0)
-		if (futex(&l->tid, FUTEX_WAIT, tid, &patience) < 0 && errno == ETIMEDOUT)
+		if (launch_futex(&l->tid, FUTEX_WAIT, tid, &patience) < 0 && errno == ETIMEDOUT)
 			return err_set(e, ERR_SYS, "start took more than %d s", START_TIMEOUT_S);
 	if (l->execing)
 		return 0;
@@ -616,15 +616,15 @@ static int await_exec(struct launch *l, struct err *e)
 	return e->kind ? -1 : err_set(e, ERR_SYS, "the box died in set-up");
 }
 
-static void abandon(struct launch *l)
+static void launch_abandon(struct launch *l)
 {
 	syscall(SYS_pidfd_send_signal, l->box.pidfd, SIGKILL, NULL, 0);
-	reap(l->box.pid);
+	launch_reap(l->box.pid);
 	own_close_fd(&l->box.pidfd);
 	own_close_fd(&l->box.mounts);
 }
 
-static int launch(struct launch *l, struct err *e)
+static int launch_launch(struct launch *l, struct err *e)
 {
 	int ready;
 
@@ -632,11 +632,11 @@ static int launch(struct launch *l, struct err *e)
 		return -1;
 	ready = prepare_child(l, e);
 	l->go = ready == 0 ? 1 : 2;
-	futex(&l->go, FUTEX_WAKE_PRIVATE, 1, NULL);
+	launch_futex(&l->go, FUTEX_WAKE_PRIVATE, 1, NULL);
 	if (ready == 0)
 		ready = await_exec(l, e);
 	if (ready < 0)
-		abandon(l);
+		launch_abandon(l);
 	return ready;
 }
 
@@ -662,7 +662,7 @@ int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 	l->box = (struct jailed){ .pid = 0, .pidfd = -1, .mounts = -1 };
 	l->go = l->tid = 0;
 	l->execing = 0;
-	done = launch(l, e);
+	done = launch_launch(l, e);
 	own_close_fd(&l->birth.layer_root);
 	own_close_fd(&l->birth.proc);
 	if (done < 0)

@@ -76,7 +76,7 @@ const unsigned mnt_n_ns_rows = ARRAY_LEN(mnt_ns_rows);
 
 /* A place is named by its last part, or below a mount of ours: no link leads there, and one that
  * stands there itself is not followed. */
-static int attach(const struct birth *b, int mountfd, const char *path, struct err *e)
+static int mnt_attach(const struct birth *b, int mountfd, const char *path, struct err *e)
 {
 	if (move_mount(mountfd, "", b->root, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return err_sys(e, "mount onto /%s", path);
@@ -90,7 +90,7 @@ static int attach_clone(const struct birth *b, const char *from, const char *pat
 
 	if (fd < 0)
 		return err_sys(e, "clone %s", from);
-	return attach(b, fd, path, e);
+	return mnt_attach(b, fd, path, e);
 }
 
 struct option {
@@ -98,7 +98,7 @@ struct option {
 	int fd;
 };
 
-static int configure(int fs, const struct option *o)
+static int mnt_configure(int fs, const struct option *o)
 {
 	if (o->value)
 		return fsconfig(fs, FSCONFIG_SET_STRING, o->key, o->value, 0);
@@ -116,7 +116,7 @@ static int new_fs(const char *type, const struct option *opts, unsigned n, unsig
 	if (fs < 0)
 		return err_sys(e, "open filesystem %s", type);
 	for (unsigned i = 0; i < n; i++)
-		if (configure(fs, &opts[i]) < 0)
+		if (mnt_configure(fs, &opts[i]) < 0)
 			return err_sys(e, "%s: option %s", type, opts[i].key);
 	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return err_sys(e, "create %s", type);
@@ -198,7 +198,7 @@ static int open_home(const struct birth *b, struct err *e)
 	return 0;
 }
 
-static int overlay(struct birth *b, struct err *e)
+static int mnt_overlay(struct birth *b, struct err *e)
 {
 	char lowers[64], options[192];
 
@@ -270,7 +270,7 @@ static int plain_root(const struct birth *b, struct err *e)
 
 int mnt_root(struct birth *b, struct err *e)
 {
-	int made = b->sp->layers & FEATURE_BIT(LAYER_OVERLAY) ? overlay(b, e) : plain_root(b, e);
+	int made = b->sp->layers & FEATURE_BIT(LAYER_OVERLAY) ? mnt_overlay(b, e) : plain_root(b, e);
 
 	if (made < 0)
 		return -1;
@@ -344,7 +344,7 @@ static int layered_usr(const struct birth *b, struct err *e)
 	lower_names(b, "u", 1, lowers);
 	fd = new_fs("overlay", opts, ARRAY_LEN(opts),
 		    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
-	return fd < 0 ? -1 : attach(b, fd, "usr", e);
+	return fd < 0 ? -1 : mnt_attach(b, fd, "usr", e);
 }
 
 int mnt_usr(struct birth *b, struct err *e)
@@ -391,7 +391,7 @@ int mnt_proc(struct birth *b, struct err *e)
 	auto_fd int own = b->proc < 0 ? mnt_new_proc(-1, e) : -1;
 	int proc = b->proc < 0 ? own : b->proc;
 
-	if (proc < 0 || attach(b, proc, "proc", e) < 0)
+	if (proc < 0 || mnt_attach(b, proc, "proc", e) < 0)
 		return -1;
 	/* The rows below work relative to it: a procfs of our own, whatever the template holds. */
 	if (fchdir(proc) < 0)

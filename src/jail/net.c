@@ -76,7 +76,7 @@ static void go_home(int home)
 		abort(); /* what this thread opens next would be in a box's network */
 }
 
-static int furnish(int proc, struct err *e)
+static int net_furnish(int proc, struct err *e)
 {
 	auto_fd int ports =
 		openat(proc, "sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
@@ -99,7 +99,7 @@ int net_make(int proc, struct err *e)
 		return -1;
 	if (unshare(CLONE_NEWNET) < 0)
 		return err_sys(e, "new network namespace");
-	ns = furnish(proc, e);
+	ns = net_furnish(proc, e);
 	go_home(home);
 	return ns;
 }

@@ -20,7 +20,7 @@
 
 enum { OVERLAY_OK = 1 << 0, USERNS_OK = 1 << 1 };
 
-static void note(struct probe *p, const char *what)
+static void probe_note(struct probe *p, const char *what)
 {
 	if (!p->why_not[0])
 		snprintf(p->why_not, sizeof(p->why_not), "%s: %s", what, strerror(errno));
@@ -48,7 +48,7 @@ static int try_overlay(void)
 }
 
 /* In a child: make the namespaces, say so, wait until ids are mapped, try an overlay. */
-static int child(int say, int hear)
+static int probe_child(int say, int hear)
 {
 	int done = 0;
 	char c = 'u';
@@ -94,7 +94,7 @@ static void probe_namespaces(struct probe *p)
 	pid_t pid;
 
 	if (pipe2(up, O_CLOEXEC) < 0 || pipe2(down, O_CLOEXEC) < 0) {
-		note(p, "pipe");
+		probe_note(p, "pipe");
 		return;
 	}
 	pid = fork();
@@ -102,7 +102,7 @@ static void probe_namespaces(struct probe *p)
 		/* If the caller is killed meanwhile, we hear its end and not wait for ourselves. */
 		close(up[0]);
 		close(down[1]);
-		_exit(child(up[1], down[0]));
+		_exit(probe_child(up[1], down[0]));
 	}
 	close(up[1]);
 	close(down[0]);
@@ -111,7 +111,7 @@ static void probe_namespaces(struct probe *p)
 		    put_map(pid, "uid_map", 100000) == 0)
 			p->idmap = try_idmap(pid);
 		if (write(down[1], "g", 1) != 1)
-			note(p, "pipe");
+			probe_note(p, "pipe");
 	}
 	close(up[0]);
 	close(down[1]);

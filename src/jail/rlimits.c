@@ -23,7 +23,7 @@ const struct limit_row limits_rows[] = {
 };
 const unsigned limits_nrows = ARRAY_LEN(limits_rows);
 
-static rlim_t lower(rlim_t a, rlim_t b)
+static rlim_t rlimits_lower(rlim_t a, rlim_t b)
 {
 	return a < b ? a : b;
 }
@@ -35,8 +35,8 @@ static int apply_lower(const struct limit_row *row)
 
 	if (getrlimit(row->resource, &now) < 0)
 		return -1;
-	want.rlim_max = lower(row->hard, now.rlim_max);
-	want.rlim_cur = lower(row->soft, want.rlim_max);
+	want.rlim_max = rlimits_lower(row->hard, now.rlim_max);
+	want.rlim_cur = rlimits_lower(row->soft, want.rlim_max);
 	return setrlimit(row->resource, &want);
 }
 
@@ -65,7 +65,7 @@ static int check_core(struct err *e)
 		       (unsigned long long)now.rlim_cur);
 }
 
-static int apply(const struct limit_row *row, struct err *e)
+static int rlimits_apply(const struct limit_row *row, struct err *e)
 {
 	const struct rlimit want = { .rlim_cur = row->soft, .rlim_max = row->hard };
 
@@ -79,7 +79,7 @@ static int apply(const struct limit_row *row, struct err *e)
 int limits_apply(struct err *e)
 {
 	for (unsigned i = 0; i < limits_nrows; i++)
-		if (apply(&limits_rows[i], e) < 0)
+		if (rlimits_apply(&limits_rows[i], e) < 0)
 			return -1;
 	return 0;
 }

@@ -83,17 +83,17 @@ struct program {
 	int overflow;
 };
 
-static unsigned append(struct program *p, struct step s)
+static unsigned seccomp_append(struct program *p, struct step s)
 {
 	if (p->len == ROOM) {
-		p->overflow = 1; /* finish() tells; until then any place will do */
+		p->overflow = 1; /* seccomp_finish() tells; until then any place will do */
 		return 0;
 	}
 	p->steps[p->len] = s;
 	return p->len++;
 }
 
-static int find(const struct program *p, struct step s, unsigned *out_place)
+static int seccomp_find(const struct program *p, struct step s, unsigned *out_place)
 {
 	for (unsigned i = p->len; i > 0 && p->len - i < REACH; i--) {
 		const struct step *t = &p->steps[i - 1];
@@ -110,11 +110,11 @@ static unsigned find_or_append(struct program *p, struct step s)
 {
 	unsigned place;
 
-	return find(p, s, &place) ? place : append(p, s);
+	return seccomp_find(p, s, &place) ? place : seccomp_append(p, s);
 }
 
 /* What stands in for the step at `to` where that is too far away to be named. */
-static struct step hop(const struct program *p, unsigned to)
+static struct step seccomp_hop(const struct program *p, unsigned to)
 {
 	if (BPF_CLASS(p->steps[to].code) == BPF_RET)
 		return p->steps[to];
@@ -123,15 +123,15 @@ static struct step hop(const struct program *p, unsigned to)
 
 static unsigned within_reach(struct program *p, unsigned to)
 {
-	return p->len - to <= REACH ? to : find_or_append(p, hop(p, to));
+	return p->len - to <= REACH ? to : find_or_append(p, seccomp_hop(p, to));
 }
 
-static unsigned answer(struct program *p, uint32_t action)
+static unsigned seccomp_answer(struct program *p, uint32_t action)
 {
 	return find_or_append(p, (struct step){ BPF_RET | BPF_K, action, 0, 0 });
 }
 
-static unsigned branch(struct program *p, uint16_t test, uint32_t k, unsigned yes, unsigned no)
+static unsigned seccomp_branch(struct program *p, uint16_t test, uint32_t k, unsigned yes, unsigned no)
 {
 	yes = within_reach(p, yes);
 	no = within_reach(p, no);
@@ -139,34 +139,34 @@ static unsigned branch(struct program *p, uint16_t test, uint32_t k, unsigned ye
 }
 
 /* Loads and masks cannot jump: they fall into the step written just before them. */
-static unsigned fall(struct program *p, uint16_t code, uint32_t k, unsigned next)
+static unsigned seccomp_fall(struct program *p, uint16_t code, uint32_t k, unsigned next)
 {
 	unsigned place;
 
-	if (find(p, (struct step){ code, k, next, 0 }, &place))
+	if (seccomp_find(p, (struct step){ code, k, next, 0 }, &place))
 		return place;
 	if (next + 1 != p->len)
-		next = append(p, hop(p, next));
-	return append(p, (struct step){ code, k, next, 0 });
+		next = seccomp_append(p, seccomp_hop(p, next));
+	return seccomp_append(p, (struct step){ code, k, next, 0 });
 }
 
-static unsigned load(struct program *p, uint32_t where, unsigned next)
+static unsigned bpf_load(struct program *p, uint32_t where, unsigned next)
 {
-	return fall(p, BPF_LD | BPF_W | BPF_ABS, where, next);
+	return seccomp_fall(p, BPF_LD | BPF_W | BPF_ABS, where, next);
 }
 
 static unsigned keep_bits(struct program *p, uint32_t mask, unsigned next)
 {
-	return fall(p, BPF_ALU | BPF_AND | BPF_K, mask, next);
+	return seccomp_fall(p, BPF_ALU | BPF_AND | BPF_K, mask, next);
 }
 
-static uint8_t skip(unsigned from, unsigned to)
+static uint8_t seccomp_skip(unsigned from, unsigned to)
 {
 	assert(to < from && from - 1 - to <= UINT8_MAX);
 	return (uint8_t)(from - 1 - to);
 }
 
-static int finish(const struct program *p, struct seccomp *sc, struct err *e)
+static int seccomp_finish(const struct program *p, struct seccomp *sc, struct err *e)
 {
 	if (p->overflow)
 		return err_set(e, ERR_LIMIT, "the filter is larger than %d instructions", ROOM);
@@ -182,8 +182,8 @@ static int finish(const struct program *p, struct seccomp *sc, struct err *e)
 		if (s->code == (BPF_JMP | BPF_JA)) {
 			to->k = i - 1 - s->yes;
 		} else if (BPF_CLASS(s->code) == BPF_JMP) {
-			to->jt = skip(i, s->yes);
-			to->jf = skip(i, s->no);
+			to->jt = seccomp_skip(i, s->yes);
+			to->jf = seccomp_skip(i, s->no);
 		}
 	}
 	return 0;
@@ -214,7 +214,7 @@ static unsigned add_values(struct program *p, const struct argument_rule *r, uns
 		same++;
 	no = add_values(p, r + same, n - same, depth, otherwise);
 	yes = add_rules(p, r, same, depth + 1, otherwise);
-	return branch(p, BPF_JEQ, r->is[depth].value, yes, no);
+	return seccomp_branch(p, BPF_JEQ, r->is[depth].value, yes, no);
 }
 
 /* The rules agree up to condition `depth`. Those that go on to read the same share the reading. */
@@ -226,7 +226,7 @@ static unsigned add_rules(struct program *p, const struct argument_rule *r, unsi
 	if (n == 0)
 		return otherwise;
 	if (depth == ARRAY_LEN(r->is) || !r->is[depth].mask)
-		return answer(p, actions[r->then]); /* nothing left to ask, nor for rules below */
+		return seccomp_answer(p, actions[r->then]); /* nothing left to ask, nor for rules below */
 	while (same < n && r[same].is[depth].where == r->is[depth].where &&
 	       r[same].is[depth].mask == r->is[depth].mask)
 		same++;
@@ -234,7 +234,7 @@ static unsigned add_rules(struct program *p, const struct argument_rule *r, unsi
 	place = add_values(p, r, same, depth, otherwise);
 	if (r->is[depth].mask != UINT32_MAX)
 		place = keep_bits(p, r->is[depth].mask, place);
-	return load(p, r->is[depth].where, place);
+	return bpf_load(p, r->is[depth].where, place);
 }
 
 /* Where a call with this row goes. */
@@ -244,14 +244,14 @@ static unsigned add_row(struct program *p, const struct seccomp_row *row, unsign
 	unsigned n = 0;
 
 	if (row->dropped_if_strict && flags & SECCOMP_STRICT)
-		return answer(p, actions[SECCOMP_REFUSED]);
+		return seccomp_answer(p, actions[SECCOMP_REFUSED]);
 	while (r < end && strcmp(r->call, row->call) != 0)
 		r++;
 	while (r + n < end && !strcmp(r[n].call, row->call))
 		n++;
 	if (n == 0 || (r->only_if & flags) != r->only_if)
-		return answer(p, actions[row->verdict]);
-	return add_rules(p, r, n, 0, answer(p, actions[SECCOMP_REFUSED]));
+		return seccomp_answer(p, actions[row->verdict]);
+	return add_rules(p, r, n, 0, seccomp_answer(p, actions[SECCOMP_REFUSED]));
 }
 
 /* ---- the number ---- */
@@ -277,8 +277,8 @@ static void add_range(struct ranges *rs, uint32_t first, unsigned place)
 
 static int add_numbers(struct program *p, struct ranges *rs, unsigned flags, struct err *e)
 {
-	unsigned no_such_call = answer(p, actions[SECCOMP_ENOSYS]);
-	unsigned refused = answer(p, actions[SECCOMP_REFUSED]);
+	unsigned no_such_call = seccomp_answer(p, actions[SECCOMP_ENOSYS]);
+	unsigned refused = seccomp_answer(p, actions[SECCOMP_REFUSED]);
 	unsigned places[NUMBERS];
 	int newest = 0;
 
@@ -302,7 +302,7 @@ static int add_numbers(struct program *p, struct ranges *rs, unsigned flags, str
 #ifdef __x86_64__
 	/* x32 hides behind the same arch, with bit 30 set. -1 is not a call: a tracer writes it to
 	 * have one skipped. */
-	add_range(rs, 0x40000000, answer(p, SECCOMP_RET_KILL_PROCESS));
+	add_range(rs, 0x40000000, seccomp_answer(p, SECCOMP_RET_KILL_PROCESS));
 	add_range(rs, 0xffffffff, no_such_call);
 #endif
 	return 0;
@@ -323,13 +323,13 @@ static unsigned add_tree(struct program *p, const struct range *r, unsigned n, u
 	if (n == 1)
 		return r->place;
 	if (below == n)
-		return branch(p, BPF_JEQ, r[1].first, r[1].place, r->place);
+		return seccomp_branch(p, BPF_JEQ, r[1].first, r[1].place, r->place);
 	while ((more += with_single(r + more, n - more)) < n &&
 	       r[below].first + r[more].first <= r->first + end)
 		below = more;
 	yes = add_tree(p, r + below, n - below, end);
 	no = add_tree(p, r, below, r[below].first);
-	return branch(p, BPF_JGE, r[below].first, yes, no);
+	return seccomp_branch(p, BPF_JGE, r[below].first, yes, no);
 }
 
 /* ---- the whole ---- */
@@ -343,12 +343,12 @@ int seccomp_compile(struct seccomp *sc, unsigned flags, struct err *e)
 	if (add_numbers(&p, &rs, flags, e) < 0)
 		return -1;
 	place = add_tree(&p, rs.at, rs.n, rs.end);
-	place = load(&p, offsetof(struct seccomp_data, nr), place);
+	place = bpf_load(&p, offsetof(struct seccomp_data, nr), place);
 	/* Before the number, or it would be read by the wrong table: i386's socketcall has the
 	 * number of our getuid. */
-	place = branch(&p, BPF_JEQ, NATIVE, place, answer(&p, SECCOMP_RET_KILL_PROCESS));
-	load(&p, offsetof(struct seccomp_data, arch), place);
-	return finish(&p, sc, e);
+	place = seccomp_branch(&p, BPF_JEQ, NATIVE, place, seccomp_answer(&p, SECCOMP_RET_KILL_PROCESS));
+	bpf_load(&p, offsetof(struct seccomp_data, arch), place);
+	return seccomp_finish(&p, sc, e);
 }
 
 void seccomp_fini(struct seccomp *sc)

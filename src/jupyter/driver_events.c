@@ -92,12 +92,12 @@ static int put_value(struct buf *out, const json_t *v, unsigned depth, unsigned 
 
 /* ---- the beginning and the end of a line ---- */
 
-static void begin(struct buf *out, const char *ev, const char *cell)
+static void event_begin(struct buf *out, const char *ev, const char *cell)
 {
 	buf_printf(out, "{\"ev\":\"%s\",\"id\":\"%s\"", ev, cell);
 }
 
-static void end(struct buf *out)
+static void event_end(struct buf *out)
 {
 	buf_puts(out, "}\n");
 }
@@ -108,14 +108,14 @@ void driver_event_ready(struct buf *out, const char *language, const char *versi
 	put_text(out, language, strlen(language));
 	buf_puts(out, ",\"version\":");
 	put_text(out, version, cut_at(version, strlen(version), 60));
-	end(out);
+	event_end(out);
 }
 
 void driver_event_end(struct buf *out, const char *cell, const char *status, int64_t count)
 {
-	begin(out, "end", cell);
+	event_begin(out, "end", cell);
 	buf_printf(out, ",\"status\":\"%s\",\"count\":%" PRId64, status, count);
-	end(out);
+	event_end(out);
 }
 
 static const json_t *text_in(const json_t *content, const char *name)
@@ -130,12 +130,12 @@ void driver_event_input(struct buf *out, const char *cell, const json_t *content
 	const json_t *prompt = text_in(content, "prompt");
 	const char *text = prompt ? json_string_value(prompt) : "";
 
-	begin(out, "input", cell);
+	event_begin(out, "input", cell);
 	buf_puts(out, ",\"prompt\":");
 	put_text(out, text, cut_at(text, prompt ? json_string_length(prompt) : 0, TELL_TEXT));
 	buf_printf(out, ",\"password\":%s",
 		   json_is_true(json_object_get(content, "password")) ? "true" : "false");
-	end(out);
+	event_end(out);
 }
 
 /* ---- errors ---- */
@@ -164,14 +164,14 @@ static void put_plain(struct buf *out, const struct buf *text, size_t most)
 static void put_error(struct buf *out, const char *cell, const struct buf *name,
 		      const struct buf *value, const struct buf *text)
 {
-	begin(out, "error", cell);
+	event_begin(out, "error", cell);
 	buf_puts(out, ",\"name\":");
 	put_plain(out, name, TELL_NAME);
 	buf_puts(out, ",\"value\":");
 	put_plain(out, value, TELL_VALUE);
 	buf_puts(out, ",\"frames\":[],\"text\":");
 	put_plain(out, text, TELL_TEXT);
-	end(out);
+	event_end(out);
 }
 
 static void plain_of(struct buf *out, const json_t *v)
@@ -231,9 +231,9 @@ static int is_base64_kind(const char *kind)
 static void put_base64(struct buf *out, const json_t *v)
 {
 	auto_buf struct buf whole = { 0 };
-	const char *text = json_string_value(v), *end = text + json_string_length(v);
+	const char *text = json_string_value(v), *event_end = text + json_string_length(v);
 
-	while (text < end) {
+	while (text < event_end) {
 		size_t n = strcspn(text, " \r\n\t"); /* up to a NUL, if somebody put one there */
 
 		buf_add(&whole, text, n);
@@ -316,7 +316,7 @@ int driver_event_result(struct buf *out, const char *cell, int is_main, int is_u
 	auto_buf struct buf line = { 0 }, cut = { 0 };
 	unsigned n;
 
-	begin(&line, "result", cell);
+	event_begin(&line, "result", cell);
 	buf_printf(&line, ",\"main\":%s,\"data\":{", is_main ? "true" : "false");
 	n = put_data(&line, json_object_get(content, "data"), &cut);
 	buf_putc(&line, '}');
@@ -325,7 +325,7 @@ int driver_event_result(struct buf *out, const char *cell, int is_main, int is_u
 	put_extra(&line, content, is_update);
 	if (cut.len)
 		buf_printf(&line, ",\"truncated\":[%s]", buf_str(&cut));
-	end(&line);
+	event_end(&line);
 	buf_add(out, line.p, line.len);
 	return 0;
 }

@@ -167,7 +167,7 @@ static _Noreturn void become_kernel(const struct launch *l, const struct spec *s
 	_exit(127);
 }
 
-static _Noreturn void watch(const struct launch *l, int lives)
+static _Noreturn void launch_watch(const struct launch *l, int lives)
 {
 	sigset_t all;
 	char none;
@@ -196,7 +196,7 @@ static int start_watcher(const struct launch *l, struct err *e)
 	pid = fork();
 	if (pid == 0) {
 		close(ends[1]);
-		watch(l, ends[0]);
+		launch_watch(l, ends[0]);
 	}
 	close(ends[0]);
 	return pid < 0 ? err_sys(e, "start the kernel's watcher") : 0;

@@ -115,7 +115,7 @@ static void pass_all_on(struct driver *d)
 }
 
 /* What was printed goes first: a line on the channel is told behind it. */
-static void say(struct driver *d, struct said *s)
+static void jupyter_say(struct driver *d, struct said *s)
 {
 	if (s->channel.len)
 		pass_all_on(d);
@@ -125,7 +125,7 @@ static void say(struct driver *d, struct said *s)
 	said_fini(s);
 }
 
-static void complain(struct driver *d, const struct err *e)
+static void jupyter_complain(struct driver *d, const struct err *e)
 {
 	if (!d->complained)
 		dprintf(2, "jupyter: a message was passed over: %s\n", e->msg);
@@ -134,13 +134,13 @@ static void complain(struct driver *d, const struct err *e)
 
 /* ---- what the front says ---- */
 
-static void refuse(struct driver *d, const char *id, const char *name, const char *why)
+static void jupyter_refuse(struct driver *d, const char *id, const char *name, const char *why)
 {
 	struct said s = { 0 };
 
 	driver_event_trouble(&s.channel, id, name, why);
 	driver_event_end(&s.channel, id, "error", d->cell.count);
-	say(d, &s);
+	jupyter_say(d, &s);
 }
 
 static void run_cell(struct driver *d, const char *id, json_t *code)
@@ -197,7 +197,7 @@ static void on_line(struct driver *d, const char *line, size_t n)
 	else if (!strcmp(op, "run") && (!json_is_string(code) || cell_runs(&d->cell)))
 		dprintf(2, "jupyter: a cell that cannot be run now was passed over\n");
 	else if (!strcmp(op, "run") && json_object_size(json_object_get(doc, "env")))
-		refuse(d, id, "Unsupported",
+		jupyter_refuse(d, id, "Unsupported",
 		       "a Jupyter kernel takes no variables for one cell: give them to its context");
 	else if (!strcmp(op, "run"))
 		run_cell(d, id, code);
@@ -210,7 +210,7 @@ static void on_long_line(struct driver *d)
 	char id[24] = "";
 
 	if (sscanf(buf_str(&d->line), "{\"op\":\"run\",\"id\":\"%19[0-9]\"", id) == 1)
-		refuse(d, id, "CellTooLarge", "a cell has at most 16 MiB");
+		jupyter_refuse(d, id, "CellTooLarge", "a cell has at most 16 MiB");
 }
 
 static void take_lines(struct driver *d)
@@ -255,7 +255,7 @@ static int may_interrupt(const struct driver *d, uint64_t now)
 	return d->begun_ns ? now - d->begun_ns >= YOUNG_MS * MS : now - d->sent_ns >= BEGIN_MS * MS;
 }
 
-static void interrupt(struct driver *d, uint64_t now)
+static void jupyter_interrupt(struct driver *d, uint64_t now)
 {
 	struct err e;
 
@@ -281,7 +281,7 @@ static void on_info(struct driver *d, const json_t *content)
 	d->info = json_incref((json_t *)content);
 }
 
-static void hear(struct driver *d, int port, const struct jupyter_msg *m, struct said *to)
+static void jupyter_hear(struct driver *d, int port, const struct jupyter_msg *m, struct said *to)
 {
 	int ours = kernel_is_ours(&d->kernel, m->parent_id);
 
@@ -313,12 +313,12 @@ static unsigned listen_to(struct driver *d, int port)
 
 		rc = kernel_take(&d->kernel, port, &m, &e);
 		if (rc < 0)
-			complain(d, &e);
+			jupyter_complain(d, &e);
 		if (rc <= 0)
 			continue;
-		hear(d, port, &m, &s);
+		jupyter_hear(d, port, &m, &s);
 		jupyter_msg_fini(&m);
-		say(d, &s);
+		jupyter_say(d, &s);
 	}
 	return n;
 }
@@ -344,7 +344,7 @@ static void ask_info(struct driver *d, uint64_t now)
 	if (d->info && d->heard) {
 		d->ready = 1;
 		driver_event_ready(&s.channel, d->language, version_in(d->info));
-		say(d, &s);
+		jupyter_say(d, &s);
 	} else if (!d->asked_ns || (d->info && now - d->asked_ns > INFO_MS * MS)) {
 		d->asked_ns = now;
 		if (kernel_send(&d->kernel, PORT_SHELL, "kernel_info_request", NULL, json_object(),
@@ -404,7 +404,7 @@ static uint64_t half_ms(const struct driver *d)
 	return d->cell.interrupted ? CUT_MS : HALF_MS;
 }
 
-static void due(struct driver *d)
+static void jupyter_due(struct driver *d)
 {
 	uint64_t now = now_ns();
 	struct said s = { 0 };
@@ -412,9 +412,9 @@ static void due(struct driver *d)
 	ask_info(d, now);
 	if (!cell_runs(&d->cell))
 		return;
-	interrupt(d, now);
+	jupyter_interrupt(d, now);
 	cell_finish(&d->cell, d->half_ns && now - d->half_ns > half_ms(d) * MS, &s);
-	say(d, &s);
+	jupyter_say(d, &s);
 }
 
 static long patience_ms(const struct driver *d)
@@ -426,7 +426,7 @@ static long patience_ms(const struct driver *d)
 	return d->stop ? 20 : d->half_ns ? (long)half_ms(d) / 10 : -1;
 }
 
-static _Noreturn void drive(struct driver *d)
+static _Noreturn void jupyter_drive(struct driver *d)
 {
 	static const int ports[] = { PORT_IOPUB, PORT_SHELL, PORT_STDIN, PORT_CONTROL };
 	enum { FDS = 4 };
@@ -442,7 +442,7 @@ static _Noreturn void drive(struct driver *d)
 		for (unsigned i = 0; i < ARRAY_LEN(ports); i++)
 			items[FDS + i] = (struct zmq_item){ .socket = d->kernel.socket[ports[i]],
 							    .events = ZMQ_POLLIN };
-		due(d);
+		jupyter_due(d);
 		if (d->kernel.zmq.poll(items, ARRAY_LEN(items), patience_ms(d)) < 0 &&
 		    errno != EINTR)
 			exit(1);
@@ -460,7 +460,7 @@ static _Noreturn void drive(struct driver *d)
 	}
 }
 
-static int begin(struct driver *d, const char *name, struct err *e)
+static int jupyter_begin(struct driver *d, const char *name, struct err *e)
 {
 	struct spec_places places;
 	sigset_t ours;
@@ -490,7 +490,7 @@ static int begin(struct driver *d, const char *name, struct err *e)
 	return 0;
 }
 
-static int list(void)
+static int jupyter_list(void)
 {
 	struct spec_places places;
 	json_t *all;
@@ -513,8 +513,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (!strcmp(argv[1], "--list"))
-		return list();
-	if (begin(&d, argv[1], &e) < 0)
+		return jupyter_list();
+	if (jupyter_begin(&d, argv[1], &e) < 0)
 		give_up(&e);
-	drive(&d);
+	jupyter_drive(&d);
 }

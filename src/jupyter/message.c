@@ -12,7 +12,7 @@ enum { BLOCK = 64 };
 /* ---- signatures ---- */
 
 /* RFC 2104. A key longer than a block would have to be hashed first; ours never is. */
-static void pad(uint8_t out[BLOCK], const char *key, uint8_t with)
+static void message_pad(uint8_t out[BLOCK], const char *key, uint8_t with)
 {
 	size_t n = strlen(key);
 
@@ -21,19 +21,19 @@ static void pad(uint8_t out[BLOCK], const char *key, uint8_t with)
 		out[i] ^= (uint8_t)key[i];
 }
 
-static void hmac(uint8_t out[SHA256_BYTES], const char *key, const struct frame *parts, unsigned n)
+static void message_hmac(uint8_t out[SHA256_BYTES], const char *key, const struct frame *parts, unsigned n)
 {
 	uint8_t block[BLOCK];
 	struct sha256 s;
 
 	sha256_init(&s);
-	pad(block, key, 0x36);
+	message_pad(block, key, 0x36);
 	sha256_add(&s, block, sizeof(block));
 	for (unsigned i = 0; i < n; i++)
 		sha256_add(&s, parts[i].p, parts[i].n);
 	sha256_end(&s, out);
 	sha256_init(&s);
-	pad(block, key, 0x5c);
+	message_pad(block, key, 0x5c);
 	sha256_add(&s, block, sizeof(block));
 	sha256_add(&s, out, SHA256_BYTES);
 	sha256_end(&s, out);
@@ -43,7 +43,7 @@ void jupyter_msg_sign(char out[MAIL_SIGNATURE + 1], const char *key, const struc
 {
 	uint8_t raw[SHA256_BYTES];
 
-	hmac(raw, key, parts, MAIL_PARTS);
+	message_hmac(raw, key, parts, MAIL_PARTS);
 	for (unsigned i = 0; i < SHA256_BYTES; i++)
 		snprintf(out + 2 * i, 3, "%02x", raw[i]);
 }
@@ -137,7 +137,7 @@ static size_t fix_word(struct buf *out, const char *p, size_t n)
 	return 1;
 }
 
-static void mend(struct buf *out, const char *text, size_t n)
+static void message_mend(struct buf *out, const char *text, size_t n)
 {
 	int in_text = 0;
 
@@ -166,7 +166,7 @@ json_t *jupyter_msg_json(const char *text, size_t n)
 
 	if (doc)
 		return doc;
-	mend(&better, text, n);
+	message_mend(&better, text, n);
 	return json_loadb(buf_str(&better), better.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL,
 			  NULL);
 }
@@ -180,7 +180,7 @@ static const char *word_of(const json_t *header, const char *name)
 	return json_is_string(v) && json_string_length(v) <= MAIL_ID ? json_string_value(v) : NULL;
 }
 
-static int fill(struct jupyter_msg *m, struct err *e)
+static int message_fill(struct jupyter_msg *m, struct err *e)
 {
 	const char *parent_id;
 
@@ -213,7 +213,7 @@ int jupyter_msg_parse(struct jupyter_msg *out, const struct frame *frames, unsig
 	m.header = jupyter_msg_json(frames[at + 2].p, frames[at + 2].n);
 	m.parent = jupyter_msg_json(frames[at + 3].p, frames[at + 3].n);
 	m.content = jupyter_msg_json(frames[at + 5].p, frames[at + 5].n);
-	if (fill(&m, e) < 0) {
+	if (message_fill(&m, e) < 0) {
 		jupyter_msg_fini(&m);
 		return -1;
 	}
@@ -231,7 +231,7 @@ void jupyter_msg_fini(struct jupyter_msg *m)
 
 /* ---- writing one ---- */
 
-static void put(struct buf *out, const json_t *doc)
+static void message_put(struct buf *out, const json_t *doc)
 {
 	auto_free char *text = json_dumps(doc, JSON_COMPACT | JSON_ENSURE_ASCII);
 
@@ -261,13 +261,13 @@ void jupyter_out_write(struct jupyter_out *out, const char *key, const char *typ
 	struct frame parts[MAIL_PARTS];
 
 	*out = (struct jupyter_out){ 0 };
-	put(&out->part[0], header);
+	message_put(&out->part[0], header);
 	if (parent)
-		put(&out->part[1], parent);
+		message_put(&out->part[1], parent);
 	else
 		buf_puts(&out->part[1], "{}");
 	buf_puts(&out->part[2], "{}");
-	put(&out->part[3], take_content);
+	message_put(&out->part[3], take_content);
 	json_decref(header);
 	json_decref(take_content);
 	for (unsigned i = 0; i < MAIL_PARTS; i++)

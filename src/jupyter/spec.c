@@ -103,7 +103,7 @@ static int text_of(const json_t *doc, const char *name, const char **out, struct
 	return 0;
 }
 
-static int check(struct spec *s, struct err *e)
+static int spec_check(struct spec *s, struct err *e)
 {
 	const char *mode;
 
@@ -133,7 +133,7 @@ int spec_parse(struct spec *out, const char *text, size_t len, struct err *e)
 	s.doc = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
 	if (!s.doc)
 		return err_set(e, ERR_INVALID, "line %d: %.100s", why.line, why.text);
-	if (check(&s, e) < 0) {
+	if (spec_check(&s, e) < 0) {
 		json_decref(s.doc);
 		return -1;
 	}
@@ -164,7 +164,7 @@ static int read_file(int dir, struct buf *out, struct err *e)
 	return 0;
 }
 
-static int load(struct spec *out, const char *place, const char *name, struct err *e)
+static int spec_load(struct spec *out, const char *place, const char *name, struct err *e)
 {
 	auto_buf struct buf text = { 0 }, folder = { 0 };
 	auto_fd int dir = -1;
@@ -238,7 +238,7 @@ int spec_find(struct spec *out, const struct spec_places *places, const char *na
 	for (unsigned p = 0; places->path[p]; p++)
 		for (int i = 0, n = names_in(places->path[p], names); i < n; i++)
 			if (!strcasecmp(names[i], name))
-				return load(out, places->path[p], names[i], e);
+				return spec_load(out, places->path[p], names[i], e);
 	return not_here(places, name, e);
 }
 
@@ -254,7 +254,7 @@ static int is_hidden(const struct spec_places *places, unsigned place, const cha
 	return 0;
 }
 
-static void note(json_t *list, const struct spec *s)
+static void spec_note(json_t *list, const struct spec *s)
 {
 	char name[SPEC_NAME + sizeof(SPEC_PREFIX)];
 
@@ -275,9 +275,9 @@ json_t *spec_json(const struct spec_places *places)
 
 			if (json_array_size(list) == SPEC_LISTED ||
 			    is_hidden(places, p, names[i]) ||
-			    load(&s, places->path[p], names[i], &e) < 0)
+			    spec_load(&s, places->path[p], names[i], &e) < 0)
 				continue;
-			note(list, &s);
+			spec_note(list, &s);
 			spec_fini(&s);
 		}
 	return list;

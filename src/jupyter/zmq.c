@@ -52,7 +52,7 @@ int zmq_load(struct zmq *out, struct err *e)
 	return out->context ? 0 : err_set(e, ERR_SYS, "libzmq does not start");
 }
 
-static int set(const struct zmq *z, void *s, int option, int value)
+static int zmq_set(const struct zmq *z, void *s, int option, int value)
 {
 	return z->setsockopt(s, option, &value, sizeof(value));
 }
@@ -64,8 +64,8 @@ int zmq_open(const struct zmq *z, int type, const char *path, const char *identi
 	char address[160];
 
 	snprintf(address, sizeof(address), "ipc://%s", path);
-	if (!s || set(z, s, ZMQ_LINGER, 0) < 0 || set(z, s, ZMQ_RECONNECT_IVL, AGAIN_MS) < 0 ||
-	    set(z, s, ZMQ_RCVHWM, QUEUE_MOST) < 0 ||
+	if (!s || zmq_set(z, s, ZMQ_LINGER, 0) < 0 || zmq_set(z, s, ZMQ_RECONNECT_IVL, AGAIN_MS) < 0 ||
+	    zmq_set(z, s, ZMQ_RCVHWM, QUEUE_MOST) < 0 ||
 	    (identity && z->setsockopt(s, ZMQ_ROUTING_ID, identity, strlen(identity)) < 0) ||
 	    (type == ZMQ_SUB && z->setsockopt(s, ZMQ_SUBSCRIBE, "", 0) < 0) ||
 	    z->connect(s, address) < 0)

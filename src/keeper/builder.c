@@ -54,14 +54,14 @@ static void queue_init(struct queue *q)
 	q->end = &q->first;
 }
 
-static void push(struct queue *q, struct build_job *j)
+static void builder_push(struct queue *q, struct build_job *j)
 {
 	j->next = NULL;
 	*q->end = j;
 	q->end = &j->next;
 }
 
-static struct build_job *pop(struct queue *q)
+static struct build_job *builder_pop(struct queue *q)
 {
 	struct build_job *j = q->first;
 
@@ -161,7 +161,7 @@ static int start_waits(struct keeper_box *b, int to_init, struct err *e)
 	return keeper_box_start(b, to_init, e);
 }
 
-static int launch(const struct host_state *h, struct keeper_box *b, struct spec *sp, struct err *e)
+static int builder_launch(const struct host_state *h, struct keeper_box *b, struct spec *sp, struct err *e)
 {
 	int pair[2] = { -1, -1 };
 	struct jailed out = { 0, -1, -1 };
@@ -288,7 +288,7 @@ static int lower_tasks(struct build_job *j, struct spec *sp, struct err *e)
 	return 0;
 }
 
-static int make(const struct host_state *h, struct build_job *j, struct err *e)
+static int builder_make(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	struct keeper_box *b = j->box;
 	struct spec sp = {
@@ -336,7 +336,7 @@ static int make(const struct host_state *h, struct build_job *j, struct err *e)
 		made = sp.net < 0 ? -1 : 0;
 	}
 	if (made == 0)
-		made = launch(h, b, &sp, e);
+		made = builder_launch(h, b, &sp, e);
 	if (made == 0 && j->warm && !j->lane)
 		made = warm_up(b, e);
 	if (made == 0 && (j->orders >= 0 || j->starts)) {
@@ -359,7 +359,7 @@ static int make(const struct host_state *h, struct build_job *j, struct err *e)
 static void do_job(const struct host_state *h, struct build_job *j)
 {
 	j->began_ns = now_ns();
-	if ((j->work ? j->work : make)(h, j, &j->err) == 0)
+	if ((j->work ? j->work : builder_make)(h, j, &j->err) == 0)
 		j->err.kind = ERR_NONE;
 	end_late(j->cgroup);
 	own_close_fd(&j->orders);
@@ -367,7 +367,7 @@ static void do_job(const struct host_state *h, struct build_job *j)
 		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
 }
 
-static void *work(void *arg)
+static void *builder_work(void *arg)
 {
 	struct maker *m = arg;
 	struct err e = { 0 };
@@ -387,7 +387,7 @@ static void *work(void *arg)
 		pthread_mutex_lock(&m->lock);
 		while (!m->todo.first && !m->later.first && !m->stop)
 			pthread_cond_wait(&m->work, &m->lock);
-		j = pop(m->todo.first ? &m->todo : &m->later);
+		j = builder_pop(m->todo.first ? &m->todo : &m->later);
 		pthread_mutex_unlock(&m->lock);
 		if (!j)
 			return NULL;
@@ -395,7 +395,7 @@ static void *work(void *arg)
 		do_job(m->host, j);
 
 		pthread_mutex_lock(&m->lock);
-		push(&m->done, j);
+		builder_push(&m->done, j);
 		pthread_mutex_unlock(&m->lock);
 		while (write(m->back, &one, sizeof(one)) < 0 && errno == EINTR)
 			;
@@ -418,7 +418,7 @@ int builder_start(struct maker **out, const struct host_state *h, unsigned threa
 	if (m->back < 0)
 		return err_sys(e, "eventfd");
 	for (; m->nthreads < threads && m->nthreads < MAKERS_MAX; m->nthreads++)
-		if (pthread_create(&m->thread[m->nthreads], NULL, work, m) != 0)
+		if (pthread_create(&m->thread[m->nthreads], NULL, builder_work, m) != 0)
 			return err_set(e, ERR_SYS, "cannot start maker thread %u", m->nthreads);
 	*out = m;
 	return 0;
@@ -490,7 +490,7 @@ void builder_submit(struct maker *m, struct build_job *take_job)
 	m->busy++;
 	m->waiting += !take_job->for_pool;
 	pthread_mutex_lock(&m->lock);
-	push(take_job->for_pool ? &m->later : &m->todo, take_job);
+	builder_push(take_job->for_pool ? &m->later : &m->todo, take_job);
 	pthread_mutex_unlock(&m->lock);
 	pthread_cond_signal(&m->work); /* now: whoever wakes up would only wait for the lock */
 	/* From here on the job is the maker's; it waits for this before it goes on. */
@@ -503,7 +503,7 @@ struct build_job *builder_collect(struct maker *m)
 	struct build_job *j;
 
 	pthread_mutex_lock(&m->lock);
-	j = pop(&m->done);
+	j = builder_pop(&m->done);
 	pthread_mutex_unlock(&m->lock);
 	if (j) {
 		m->busy--;

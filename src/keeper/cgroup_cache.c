@@ -43,7 +43,7 @@ static const uint64_t least_peak[SPARE_KINDS] = {
 	[SPARE_SEEDED] = 3, /* init, the seed, and who brought it (src/zygote/fork_server.c) */
 };
 
-static struct box_limits common(const struct keeper *k)
+static struct box_limits cache_common(const struct keeper *k)
 {
 	const struct keeper_box like = { .meta.about.limits = k->common };
 
@@ -62,7 +62,7 @@ static struct spare *spare_new(const char *name)
 }
 
 /* A descriptor that cannot be moved stays where it is. */
-static void lift(int *fd)
+static void cache_lift(int *fd)
 {
 	struct err e;
 
@@ -77,9 +77,9 @@ static int open_files(const struct keeper *k, struct spare *s, struct err *e)
 	if (cgroup_open(&k->host.cgroups, s->name, &s->files, e) < 0)
 		return -1;
 	for (int i = 0; i < s->files.ntasks; i++)
-		lift(&s->files.tasks[i]);
+		cache_lift(&s->files.tasks[i]);
 	for (unsigned i = 0; i < CG_FIGURES; i++)
-		lift(&s->files.figures[i]);
+		cache_lift(&s->files.figures[i]);
 	s->open = 1;
 	return 0;
 }
@@ -91,7 +91,7 @@ static void close_files(struct spare *s)
 	s->open = 0;
 }
 
-static void drop(struct keeper *k, struct spare *take_s)
+static void cache_drop(struct keeper *k, struct spare *take_s)
 {
 	struct err e;
 
@@ -101,9 +101,9 @@ static void drop(struct keeper *k, struct spare *take_s)
 	free(take_s);
 }
 
-static struct spare *make(struct keeper *k, struct err *e)
+static struct spare *cache_make(struct keeper *k, struct err *e)
 {
-	struct box_limits lim = common(k);
+	struct box_limits lim = cache_common(k);
 	char id[ID_LEN + 1];
 	struct spare *s;
 
@@ -112,18 +112,18 @@ static struct spare *make(struct keeper *k, struct err *e)
 	s = spare_new(id);
 	if (open_files(k, s, e) == 0)
 		return s;
-	drop(k, s);
+	cache_drop(k, s);
 	return NULL;
 }
 
-static void push(struct cgroup_cache *of, struct spare *s)
+static void cache_push(struct cgroup_cache *of, struct spare *s)
 {
 	s->next = of->first;
 	of->first = s;
 	of->n++;
 }
 
-static struct spare *pop(struct cgroup_cache *of)
+static struct spare *cache_pop(struct cgroup_cache *of)
 {
 	struct spare *s = of->first;
 
@@ -137,9 +137,9 @@ static struct spare *pop(struct cgroup_cache *of)
 /* Of its own kind first, for the others may be anybody's. */
 static struct spare *pop_for(struct keeper *k, enum cgroup_cache_kind kind)
 {
-	struct spare *s = pop(&k->spares[kind]);
+	struct spare *s = cache_pop(&k->spares[kind]);
 
-	return s || kind == SPARE_ANY ? s : pop(&k->spares[SPARE_ANY]);
+	return s || kind == SPARE_ANY ? s : cache_pop(&k->spares[SPARE_ANY]);
 }
 
 /* One that a box may have now; what it was charged with when it came back is gone meanwhile. */
@@ -150,13 +150,13 @@ static struct spare *pop_fresh(struct keeper *k, enum cgroup_cache_kind kind)
 
 	if (s && s->used && cgroup_reset(&s->files, &e) < 0) {
 		pool_log(k, "spare cgroup", &e);
-		drop(k, s);
+		cache_drop(k, s);
 		return NULL;
 	}
 	return s;
 }
 
-static void give(struct keeper *k, struct keeper_box *b, struct spare *take_s)
+static void cache_give(struct keeper *k, struct keeper_box *b, struct spare *take_s)
 {
 	memcpy(b->meta.cgroup, take_s->name, sizeof(take_s->name));
 	take_s->counted = 0;
@@ -186,12 +186,12 @@ static int take_fresh(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCT
 
 int cgroup_cache_take(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCTL], struct err *e)
 {
-	struct box_limits want = keeper_box_limits(b), have = common(k);
+	struct box_limits want = keeper_box_limits(b), have = cache_common(k);
 	struct spare *s = pop_fresh(k, SPARE_ANY);
 
 	if (!s)
 		return take_fresh(k, b, out_fds, e);
-	give(k, b, s);
+	cache_give(k, b, s);
 	memcpy(out_fds, s->files.tasks, sizeof(s->files.tasks));
 	if (memcmp(&want, &have, sizeof(want)) != 0 &&
 	    cgroup_limit(&k->host.cgroups, s->name, &want, e) < 0)
@@ -201,13 +201,13 @@ int cgroup_cache_take(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCT
 
 void cgroup_cache_take_for_job(struct keeper *k, struct build_job *j)
 {
-	struct box_limits want = keeper_box_limits(j->box), have = common(k);
+	struct box_limits want = keeper_box_limits(j->box), have = cache_common(k);
 	enum cgroup_cache_kind kind = j->orders >= 0 ? SPARE_SEEDED : SPARE_ANY;
 	struct spare *s = memcmp(&want, &have, sizeof(want)) == 0 ? pop_fresh(k, kind) : NULL;
 
 	if (!s)
 		return;
-	give(k, j->box, s);
+	cache_give(k, j->box, s);
 	memcpy(j->tasks, s->files.tasks, sizeof(s->files.tasks));
 	j->ntasks = s->files.ntasks;
 }
@@ -248,7 +248,7 @@ void cgroup_cache_count(const struct keeper *k, const struct keeper_box *b, stru
 
 int cgroup_cache_may_keep(struct keeper *k, const struct keeper_box *b)
 {
-	struct box_limits its = keeper_box_limits(b), want = common(k);
+	struct box_limits its = keeper_box_limits(b), want = cache_common(k);
 
 	return k->host.cgroups.version == 1 && !k->stopping && b->meta.cgroup[0] && !b->changed &&
 	       !b->meta.about.frozen && memcmp(&its, &want, sizeof(its)) == 0 &&
@@ -302,9 +302,9 @@ void cgroup_cache_inspect(struct keeper *k)
 		struct cgroup_cache *place = place_for(k, s);
 
 		if (place)
-			push(place, s);
+			cache_push(place, s);
 		else
-			drop(k, s);
+			cache_drop(k, s);
 	}
 }
 
@@ -317,13 +317,13 @@ void cgroup_cache_refill(struct keeper *k)
 	if (k->host.cgroups.version != 1 || k->stopping)
 		return;
 	while (k->spares[SPARE_ANY].n < want) {
-		struct spare *s = make(k, &e);
+		struct spare *s = cache_make(k, &e);
 
 		if (!s) {
 			pool_log(k, "spare cgroup", &e);
 			return;
 		}
-		push(&k->spares[SPARE_ANY], s);
+		cache_push(&k->spares[SPARE_ANY], s);
 	}
 }
 
@@ -331,6 +331,6 @@ void cgroup_cache_drop_all(struct keeper *k)
 {
 	cgroup_cache_inspect(k);
 	for (unsigned i = 0; i < SPARE_KINDS; i++)
-		for (struct spare *s = pop(&k->spares[i]); s; s = pop(&k->spares[i]))
-			drop(k, s);
+		for (struct spare *s = cache_pop(&k->spares[i]); s; s = cache_pop(&k->spares[i]))
+			cache_drop(k, s);
 }

@@ -283,7 +283,7 @@ static int needs_recovery(int volumes, const char *id)
 }
 
 /* While somebody writes to it the flag is set, too: then the lock says so. */
-static int recover(int volumes, const char *id, struct err *e)
+static int image_recover(int volumes, const char *id, struct err *e)
 {
 	auto_fd int mount = -1;
 
@@ -302,7 +302,7 @@ int image_volume_mount(const char *dir, const char *id, int read_only, struct er
 		return -1;
 	if (!read_only)
 		return mount_to_write(volumes, id, e);
-	if (recover(volumes, id, e) < 0)
+	if (image_recover(volumes, id, e) < 0)
 		return -1;
 	img = open_locked(volumes, id, LOCK_SH, e);
 	dev = img < 0 ? -1 : attach_loop(img, 1, device, sizeof(device), e);

@@ -26,7 +26,7 @@ struct order {
 /* ---- in the disk process ---- */
 
 /* A mount, or -1 where there is none to hand over; e says if that is a failure. */
-static int fulfil(const char *dir, const struct order *o, struct err *e)
+static int disk_fulfil(const char *dir, const struct order *o, struct err *e)
 {
 	switch (o->what) {
 	case BOX_DISK:
@@ -76,7 +76,7 @@ static _Noreturn void disk_process(int sock, const char *dir)
 	signal(SIGINT, SIG_IGN);
 	while (recv(sock, &o, sizeof(o), 0) == (ssize_t)sizeof(o)) {
 		struct err e = { 0 };
-		auto_fd int fd = fulfil(dir, &o, &e);
+		auto_fd int fd = disk_fulfil(dir, &o, &e);
 
 		if (send_answer(sock, &e, fd) < 0)
 			break;

@@ -9,12 +9,12 @@
 
 #include <string.h>
 
-static int work(const struct host_state *h, struct build_job *j, struct err *e)
+static int freeze_work(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	return (j->freeze.on ? cgroup_freeze : cgroup_thaw)(&h->cgroups, j->freeze.cgroup, e);
 }
 
-static void back(struct keeper *k, struct build_job *take_job)
+static void freeze_back(struct keeper *k, struct build_job *take_job)
 {
 	auto_free struct build_job *j = take_job;
 	struct keeper_box *b = keeper_box_find(&k->boxes, j->freeze.id);
@@ -46,7 +46,7 @@ static void back(struct keeper *k, struct build_job *take_job)
 		client_send(k, j->client, &done, sizeof(done), -1);
 }
 
-static int possible(struct keeper *k, struct keeper_box *b, int on, struct err *e)
+static int freeze_possible(struct keeper *k, struct keeper_box *b, int on, struct err *e)
 {
 	if (b->meta.about.state != WIRE_BOX_TAKEN)
 		return err_set(e, ERR_NOT_FOUND, "box %s is ending", b->meta.about.id);
@@ -67,8 +67,8 @@ static void freeze_begin_request(struct keeper *k, struct keeper_box *b, int on,
 {
 	struct build_job *j = build_job_new();
 
-	j->work = work;
-	j->back = back;
+	j->work = freeze_work;
+	j->back = freeze_back;
 	j->client = client;
 	j->ref = ref;
 	j->freeze.on = on;
@@ -82,7 +82,7 @@ int freeze_box(struct keeper *k, struct keeper_box *b)
 {
 	struct err e;
 
-	if (possible(k, b, 1, &e) < 0)
+	if (freeze_possible(k, b, 1, &e) < 0)
 		return -1;
 	freeze_begin_request(k, b, 1, 0, 0);
 	return 0;
@@ -96,7 +96,7 @@ void freeze_request(struct keeper *k, struct client *c, const struct frame *f)
 
 	if (!b || request_too_many(k, c, f))
 		return;
-	if (possible(k, b, on, &e) < 0)
+	if (freeze_possible(k, b, on, &e) < 0)
 		client_error(k, c->number, f->ref, &e);
 	else
 		freeze_begin_request(k, b, on, c->number, f->ref);

@@ -37,7 +37,7 @@ enum { LOCK_TRIES = 200, LOCK_WAIT_US = 5000, OPEN_MOST = 256, FILES_RESERVED = 
 
 extern const char init_image[], init_image_end[]; /* init_image.S */
 
-static void harden(int rootless)
+static void host_harden(int rootless)
 {
 	struct rlimit files;
 
@@ -187,7 +187,7 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 	*h = (struct host_state){ .run = -1, .records = -1, .proc = -1, .init_exe = -1, .disks = -1, .lock = -1,
 			     .stock = -1, .layers_dir = -1 };
 	h->rootless = geteuid() != 0;
-	harden(h->rootless);
+	host_harden(h->rootless);
 	h->open_most = open_most();
 	if (h->rootless && user_own_namespace(e) < 0)
 		return -1;

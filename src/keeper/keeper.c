@@ -176,7 +176,7 @@ void keeper_wake_in(struct keeper *k, unsigned ms)
 	timerfd_settime(k->timer, 0, &in, NULL);
 }
 
-static int tend(const struct host_state *h, struct build_job *j, struct err *e)
+static int keeper_tend(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	(void)j;
 	(void)e;
@@ -184,7 +184,7 @@ static int tend(const struct host_state *h, struct build_job *j, struct err *e)
 	return 0;
 }
 
-static void tended(struct keeper *k, struct build_job *take_job)
+static void keeper_tended(struct keeper *k, struct build_job *take_job)
 {
 	k->tending = 0;
 	free(take_job);
@@ -201,8 +201,8 @@ void keeper_tend_nets(struct keeper *k)
 	if (due != 0)
 		return;
 	j = build_job_new();
-	j->work = tend;
-	j->back = tended;
+	j->work = keeper_tend;
+	j->back = keeper_tended;
 	j->for_pool = 1; /* behind everybody who waits */
 	k->tending = 1;
 	builder_submit(k->maker, j);
@@ -256,7 +256,7 @@ static void leave_if_idle(struct keeper *k)
 		keeper_wake_in(k, 1000);
 }
 
-static void dispatch(struct keeper *k, struct source *s)
+static void keeper_dispatch(struct keeper *k, struct source *s)
 {
 	struct signalfd_siginfo si;
 
@@ -289,14 +289,14 @@ static void dispatch(struct keeper *k, struct source *s)
 	}
 }
 
-static void loop(struct keeper *k)
+static void keeper_loop(struct keeper *k)
 {
 	struct epoll_event ev;
 
 	while (!k->stopping) {
 		/* One at a time: a handler may end any other source of a batch. */
 		if (epoll_wait(k->epoll, &ev, 1, -1) > 0)
-			dispatch(k, ev.data.ptr);
+			keeper_dispatch(k, ev.data.ptr);
 		leave_if_idle(k);
 	}
 }
@@ -311,7 +311,7 @@ static int any_dying(struct keeper *k)
 }
 
 /* Taken boxes live on for the next keeper; the pool was only ours. */
-static void drain(struct keeper *k)
+static void keeper_drain(struct keeper *k)
 {
 	struct epoll_event ev;
 	struct keeper_box *b;
@@ -324,7 +324,7 @@ static void drain(struct keeper *k)
 		if (!builder_busy(k->maker) && !any_dying(k))
 			return;
 		if (epoll_wait(k->epoll, &ev, 1, 1000) > 0)
-			dispatch(k, ev.data.ptr);
+			keeper_dispatch(k, ev.data.ptr);
 	}
 }
 
@@ -351,7 +351,7 @@ static void keeper_default_state_dir(char *out, size_t size)
 		snprintf(out, size, "%s/.local/state/atoll", home);
 }
 
-static int parse(int argc, char **argv, struct options *o, struct err *e)
+static int keeper_parse(int argc, char **argv, struct options *o, struct err *e)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -383,7 +383,7 @@ static int watch_new(struct keeper *k, struct source *s, struct err *e)
 	return s->fd < 0 ? err_sys(e, "a source of the loop") : keeper_watch(k, s, e);
 }
 
-static int start(struct keeper *k, const struct options *o, struct err *e)
+static int keeper_start(struct keeper *k, const struct options *o, struct err *e)
 {
 	static struct source listener = { SRC_LISTENER, -1 }, made = { SRC_MADE, -1 },
 			     timer = { SRC_TIMER, -1 }, signals = { SRC_SIGNAL, -1 };
@@ -427,7 +427,7 @@ static int start(struct keeper *k, const struct options *o, struct err *e)
 }
 
 /* Whoever started us waits for one of these. */
-static void tell(int ready_fd, const struct err *e)
+static void keeper_tell(int ready_fd, const struct err *e)
 {
 	if (e)
 		fprintf(stderr, "atoll: keeper: %s\n", e->msg);
@@ -447,14 +447,14 @@ int keeper_main(int argc, char **argv)
 	struct err e;
 
 	prctl(PR_SET_NAME, "atoll-keeper"); /* executed by /proc/self/exe it would be "exe" */
-	if (parse(argc, argv, &o, &e) < 0 || start(&k, &o, &e) < 0) {
-		tell(o.ready_fd, &e);
+	if (keeper_parse(argc, argv, &o, &e) < 0 || keeper_start(&k, &o, &e) < 0) {
+		keeper_tell(o.ready_fd, &e);
 		return 125;
 	}
-	tell(o.ready_fd, NULL);
-	loop(&k);
+	keeper_tell(o.ready_fd, NULL);
+	keeper_loop(&k);
 	unlinkat(k.host.run, "keeper.sock", 0);
-	drain(&k);
+	keeper_drain(&k);
 	cgroup_cache_drop_all(&k);
 	builder_stop(k.maker);
 	mount_reaper_stop(k.linger);

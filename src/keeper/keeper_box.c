@@ -12,14 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct keeper_box **slot(struct kboxes *t, const char *id)
+static struct keeper_box **box_slot(struct kboxes *t, const char *id)
 {
 	return &t->bucket[id_hash(id) % KEEPER_BOX_BUCKETS];
 }
 
 struct keeper_box *keeper_box_new(struct kboxes *t, const char *id)
 {
-	struct keeper_box *b = calloc(1, sizeof(*b)), **s = slot(t, id);
+	struct keeper_box *b = calloc(1, sizeof(*b)), **s = box_slot(t, id);
 
 	if (!b)
 		abort();
@@ -34,7 +34,7 @@ struct keeper_box *keeper_box_new(struct kboxes *t, const char *id)
 
 struct keeper_box *keeper_box_find(struct kboxes *t, const char *id)
 {
-	struct keeper_box *b = *slot(t, id);
+	struct keeper_box *b = *box_slot(t, id);
 
 	while (b && strcmp(b->meta.about.id, id) != 0)
 		b = b->chain;
@@ -51,7 +51,7 @@ struct keeper_box *keeper_box_after(struct kboxes *t, const char *id)
 		if (b && b->chain)
 			return b->chain;
 		/* If it has gone, its neighbours may not have been told yet: rather twice than never. */
-		s = slot(t, id) + !!b;
+		s = box_slot(t, id) + !!b;
 	}
 	for (; s < t->bucket + KEEPER_BOX_BUCKETS; s++)
 		if (*s)
@@ -71,7 +71,7 @@ uint64_t keeper_box_disks(const struct kboxes *t)
 
 void keeper_box_free(struct kboxes *t, struct keeper_box *b)
 {
-	struct keeper_box **s = slot(t, b->meta.about.id);
+	struct keeper_box **s = box_slot(t, b->meta.about.id);
 
 	while (*s != b)
 		s = &(*s)->chain;

@@ -70,7 +70,7 @@ static const char *user_of(struct keeper *k, const char *id)
 
 /* ---- orders ---- */
 
-static int jobs(const struct keeper *k)
+static int layer_do_jobs(const struct keeper *k)
 {
 	int n = 0;
 
@@ -79,13 +79,13 @@ static int jobs(const struct keeper *k)
 	return n;
 }
 
-static int order(struct keeper *k, struct client *c, const struct frame *f,
+static int layer_order(struct keeper *k, struct client *c, const struct frame *f,
 		 const struct layer_store_request *o, int conn, struct err *e)
 {
 	struct layer_job *j;
 	int sock;
 
-	if (jobs(k) >= JOBS_MOST)
+	if (layer_do_jobs(k) >= JOBS_MOST)
 		return err_set(e, ERR_LIMIT, "%d layers are being made or removed already",
 			       JOBS_MOST);
 	sock = layer_store_ask(k->host.stock, o, conn, e);
@@ -123,7 +123,7 @@ static int text_ok(const char *text)
 	return strnlen(text, WIRE_PATH) < WIRE_PATH;
 }
 
-static int make(struct keeper *k, struct client *c, const struct wire_layer_make *w, struct err *e)
+static int layer_make(struct keeper *k, struct client *c, const struct wire_layer_make *w, struct err *e)
 {
 	struct layer_store_request o = { .what = STOCK_MAKE,
 				 .uid = writers_id(k),
@@ -148,11 +148,11 @@ static int make(struct keeper *k, struct client *c, const struct wire_layer_make
 	snprintf(o.place, sizeof(o.place), "%s", w->place);
 	keeper_box_socket(b, path);
 	conn = sock_connect_now(path, e);
-	return conn < 0 ? -1 : order(k, c, &w->head, &o, conn, e);
+	return conn < 0 ? -1 : layer_order(k, c, &w->head, &o, conn, e);
 }
 
 /* Its name goes at once: who asks for it from now on hears that there is none. */
-static int drop(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
+static int layer_drop(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
 {
 	struct layer_store_request o = { .what = STOCK_REMOVE };
 	const char *box = user_of(k, w->id);
@@ -163,15 +163,15 @@ static int drop(struct keeper *k, struct client *c, const struct wire_layer *w, 
 	if (renameat(k->host.layers_dir, w->id, k->host.layers_dir, o.id) < 0)
 		return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", w->id)
 				       : err_sys(e, "layer %.12s", w->id);
-	return order(k, c, &w->head, &o, -1, e);
+	return layer_order(k, c, &w->head, &o, -1, e);
 }
 
-static int check(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
+static int layer_do_check(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
 {
 	struct layer_store_request o = { .what = STOCK_CHECK };
 
 	memcpy(o.id, w->id, TREE_ID);
-	return order(k, c, &w->head, &o, -1, e);
+	return layer_order(k, c, &w->head, &o, -1, e);
 }
 
 void layer_request(struct keeper *k, struct client *c, const struct frame *f)
@@ -183,11 +183,11 @@ void layer_request(struct keeper *k, struct client *c, const struct frame *f)
 	if (can_have_layers(k, &e) < 0)
 		done = -1;
 	else if (f->type == WIRE_LAYER_MAKE)
-		done = make(k, c, (const struct wire_layer_make *)f, &e);
+		done = layer_make(k, c, (const struct wire_layer_make *)f, &e);
 	else if (!layer_tree_id_ok(w->id))
 		done = err_set(&e, ERR_INVALID, "a layer's id has 64 hexadecimal digits");
 	else
-		done = f->type == WIRE_LAYER_DROP ? drop(k, c, w, &e) : check(k, c, w, &e);
+		done = f->type == WIRE_LAYER_DROP ? layer_drop(k, c, w, &e) : layer_do_check(k, c, w, &e);
 	if (done < 0)
 		client_error(k, c->number, f->ref, &e);
 }

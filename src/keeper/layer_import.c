@@ -67,7 +67,7 @@ static int next_frame(struct fetch *f, const struct frame **out, struct err *e)
 	return n;
 }
 
-static int unexpected(const struct frame *got, struct err *e)
+static int import_unexpected(const struct frame *got, struct err *e)
 {
 	return err_set(e, ERR_INVALID, "file worker: a frame of type %u where none belongs",
 		       got->type);
@@ -115,7 +115,7 @@ static int keep_entry(struct fetch *f, const struct wire_entry *entry, size_t le
 	return 0;
 }
 
-static int list(struct fetch *f, struct err *e)
+static int import_list(struct fetch *f, struct err *e)
 {
 	struct wire_list ask = { .head = sock_head(WIRE_LIST, 1), .depth = TREE_DEPTH };
 	const struct frame *got;
@@ -133,7 +133,7 @@ static int list(struct fetch *f, struct err *e)
 		if (got->type == WIRE_DONE)
 			return 0;
 		if (got->type != WIRE_ENTRY)
-			return unexpected(got, e);
+			return import_unexpected(got, e);
 		if (keep_entry(f, (const struct wire_entry *)got, (size_t)n, e) < 0)
 			return -1;
 	}
@@ -174,7 +174,7 @@ static int take_file(struct fetch *f, size_t i, const char *path, struct err *e)
 	if (n < 0)
 		return -1;
 	if (got->type != WIRE_ENTRY)
-		return unexpected(got, e);
+		return import_unexpected(got, e);
 	if (layer_tree_file(f->tree, path, f->v[i].mode & 0111, &fd, e) < 0)
 		return -1;
 	for (;;) {
@@ -182,7 +182,7 @@ static int take_file(struct fetch *f, size_t i, const char *path, struct err *e)
 		if (n < 0)
 			return -1;
 		if (got->type != WIRE_DATA || got->ref != (uint32_t)i)
-			return unexpected(got, e);
+			return import_unexpected(got, e);
 		if ((size_t)n == sizeof(*got))
 			return 0;
 		if (layer_tree_bytes(f->tree, fd, got + 1, (size_t)n - sizeof(*got), e) < 0)
@@ -190,7 +190,7 @@ static int take_file(struct fetch *f, size_t i, const char *path, struct err *e)
 	}
 }
 
-static int take(struct fetch *f, size_t i, struct err *e)
+static int import_take(struct fetch *f, size_t i, struct err *e)
 {
 	const struct item *item = &f->v[i];
 	char path[2 * TREE_PATH];
@@ -231,10 +231,10 @@ int layer_import_from_worker(int worker, const char *path, const char *place, st
 	f->path = path;
 	f->place = place;
 	f->tree = t;
-	if (list(f, e) < 0 || make_place(t, place, e) < 0)
+	if (import_list(f, e) < 0 || make_place(t, place, e) < 0)
 		return -1;
 	for (size_t i = 0; i < f->n; i++) {
-		if (ask_ahead(f, &next, &under_way, e) < 0 || take(f, i, e) < 0)
+		if (ask_ahead(f, &next, &under_way, e) < 0 || import_take(f, i, e) < 0)
 			return -1;
 		under_way -= S_ISREG(f->v[i].mode);
 	}
@@ -243,7 +243,7 @@ int layer_import_from_worker(int worker, const char *path, const char *place, st
 
 /* ---- from init to the worker ---- */
 
-static void patience(int fd)
+static void import_patience(int fd)
 {
 	const struct timeval t = { .tv_sec = QUIET_S };
 
@@ -261,7 +261,7 @@ int layer_import_tree(int conn, const char *path, const char *place, struct laye
 	int n;
 
 	ask.flags = WIRE_FILES_ALONE;
-	patience(conn);
+	import_patience(conn);
 	if (sock_send(conn, &ask, sizeof(ask), NULL, 0, NULL, 0, e) < 0)
 		return -1;
 	n = sock_recv(conn, bytes, &worker, &nfds, e);
@@ -269,6 +269,6 @@ int layer_import_tree(int conn, const char *path, const char *place, struct laye
 		return -1;
 	if (n == 0 || got->type != WIRE_FD || nfds != 1)
 		return err_set(e, ERR_SYS, "the box has no file worker for us");
-	patience(worker);
+	import_patience(worker);
 	return layer_import_from_worker(worker, path, place, t, e);
 }

@@ -122,7 +122,7 @@ static int only_these(int dir, int conn, int tell, struct err *e)
 	return close_range(WRITER_TELL + 1, ~0U, 0) < 0 ? err_sys(e, "close the rest") : 0;
 }
 
-static _Noreturn void writer(const struct layer_store_request *o, int dir, int conn, int tell)
+static _Noreturn void store_writer(const struct layer_store_request *o, int dir, int conn, int tell)
 {
 	struct layer_tree t = { .bytes_most = o->bytes_most, .files_most = o->files_most };
 	struct err e = { 0 };
@@ -154,7 +154,7 @@ static int run_writer(const struct layer_store_request *o, int dir, int conn, st
 	signal(SIGCHLD, SIG_DFL);
 	pid = fork();
 	if (pid == 0)
-		writer(o, dir, conn, pair[1]);
+		store_writer(o, dir, conn, pair[1]);
 	close(pair[1]);
 	n = pid < 0 ? -1 : read(pair[0], &told, sizeof(told));
 	close(pair[0]);
@@ -196,7 +196,7 @@ static int give_name(int layers, int fd, const char *name, const char *id, struc
 	return fsync(layers) < 0 ? err_sys(e, "name the layer") : 0;
 }
 
-static int make(int layers, const struct layer_store_request *o, int conn, struct layer_tree_sum *out,
+static int store_make(int layers, const struct layer_store_request *o, int conn, struct layer_tree_sum *out,
 		struct err *e)
 {
 	char name[32];
@@ -228,7 +228,7 @@ static int mount_layer(int layers, const char *id, struct err *e)
 	return steal_fd(&fd);
 }
 
-static int check(int layers, const char *id, struct layer_tree_sum *out, struct err *e)
+static int store_do_check(int layers, const char *id, struct layer_tree_sum *out, struct err *e)
 {
 	auto_fd int fd = openat(layers, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -243,15 +243,15 @@ static int check(int layers, const char *id, struct layer_tree_sum *out, struct 
 }
 
 /* In a process of its own. */
-static _Noreturn void serve(int layers, const struct layer_store_request *o, int answer_to, int conn)
+static _Noreturn void store_serve(int layers, const struct layer_store_request *o, int answer_to, int conn)
 {
 	struct layer_store_reply a = { 0 };
 	int done = -1;
 
 	if (o->what == STOCK_MAKE)
-		done = make(layers, o, conn, &a.sum, &a.err);
+		done = store_make(layers, o, conn, &a.sum, &a.err);
 	else if (o->what == STOCK_CHECK)
-		done = check(layers, o->id, &a.sum, &a.err);
+		done = store_do_check(layers, o->id, &a.sum, &a.err);
 	else
 		done = layer_tree_remove(layers, o->id, &a.err);
 	if (done == 0)
@@ -273,7 +273,7 @@ static void take_order(int layers, const struct layer_store_request *o, int answ
 	switch (fork()) {
 	case 0:
 		close(STOCK_FD); /* the keeper's end must be the only other one */
-		serve(layers, o, answer_to, conn);
+		store_serve(layers, o, answer_to, conn);
 	case -1:
 		err_sys(&a.err, "start a process for a layer");
 		(void)!send_with(answer_to, &a, sizeof(a), NULL, 0);
@@ -281,7 +281,7 @@ static void take_order(int layers, const struct layer_store_request *o, int answ
 }
 
 /* What a crash left, unless somebody is still at it. */
-static void sweep(int layers)
+static void store_sweep(int layers)
 {
 	int fd = openat(layers, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -315,7 +315,7 @@ static _Noreturn void stock_process(int sock, int layers)
 	signal(SIGTERM, SIG_IGN); /* we end with the keeper's end of the socket */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGCHLD, SIG_IGN);
-	sweep(LAYERS_FD);
+	store_sweep(LAYERS_FD);
 	while (receive_with(STOCK_FD, &o, sizeof(o), fds) == (ssize_t)sizeof(o)) {
 		take_order(LAYERS_FD, &o, fds[0], fds[1]);
 		own_close_fd(&fds[0]);

@@ -55,7 +55,7 @@ int layer_tree_id_ok(const char *id)
 
 /* ---- the writer ---- */
 
-static int count(struct layer_tree *t, uint64_t bytes, uint64_t files, struct err *e)
+static int tree_count(struct layer_tree *t, uint64_t bytes, uint64_t files, struct err *e)
 {
 	if (files > t->files_most - t->files)
 		return err_set(e, ERR_LIMIT, "more than %llu files",
@@ -80,7 +80,7 @@ static int open_parent(struct layer_tree *t, const char *path, const char **out_
 
 	if (!layer_tree_path_ok(path))
 		return err_set(e, ERR_INVALID, "'%.80s' has no place in a layer", path);
-	if (count(t, 0, 1, e) < 0)
+	if (tree_count(t, 0, 1, e) < 0)
 		return -1;
 	slash = strrchr(path, '/');
 	*out_name = slash ? slash + 1 : path;
@@ -134,7 +134,7 @@ int layer_tree_bytes(struct layer_tree *t, int fd, const void *bytes, size_t n, 
 {
 	const char *p = bytes;
 
-	if (count(t, n, 0, e) < 0)
+	if (tree_count(t, n, 0, e) < 0)
 		return -1;
 	while (n > 0) {
 		ssize_t done = write(fd, p, n);
@@ -210,7 +210,7 @@ struct walk {
 	struct err *e;
 };
 
-static void note(struct walk *w, char kind, const char *path)
+static void tree_note(struct walk *w, char kind, const char *path)
 {
 	sha256_add(&w->sum, &kind, 1);
 	sha256_add(&w->sum, path, strlen(path) + 1);
@@ -226,7 +226,7 @@ static int is_ours(struct walk *w, const struct stat *st, unsigned mode)
 }
 
 /* fd: open for reading; of a file or a folder. */
-static int own(struct walk *w, int fd, const struct stat *st, unsigned mode)
+static int tree_own(struct walk *w, int fd, const struct stat *st, unsigned mode)
 {
 	const struct timespec times[2] = { { TREE_TIME, 0 }, { TREE_TIME, 0 } };
 
@@ -238,7 +238,7 @@ static int own(struct walk *w, int fd, const struct stat *st, unsigned mode)
 	return 0;
 }
 
-static int content(struct walk *w, int fd)
+static int tree_content(struct walk *w, int fd)
 {
 	uint8_t digest[SHA256_BYTES];
 	static char block[1 << 16];
@@ -270,8 +270,8 @@ static int visit_file(struct walk *w, int dir, const char *name)
 	if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
 		return err_set(w->e, ERR_CONFLICT, "'%.120s' is no plain file of its own", w->path);
 	executable = !!(st.st_mode & 0100);
-	note(w, executable ? 'x' : 'f', w->path);
-	return content(w, fd) < 0 ? -1 : own(w, fd, &st, executable ? 0755 : 0644);
+	tree_note(w, executable ? 'x' : 'f', w->path);
+	return tree_content(w, fd) < 0 ? -1 : tree_own(w, fd, &st, executable ? 0755 : 0644);
 }
 
 static int visit_link(struct walk *w, int dir, const char *name)
@@ -283,7 +283,7 @@ static int visit_link(struct walk *w, int dir, const char *name)
 	if (n <= 0)
 		return err_sys(w->e, "link '%.120s'", w->path);
 	target[n] = 0;
-	note(w, 'l', w->path);
+	tree_note(w, 'l', w->path);
 	sha256_add(&w->sum, target, (size_t)n + 1);
 	if (w->own && (fchownat(dir, name, geteuid(), getegid(), AT_SYMLINK_NOFOLLOW) < 0 ||
 		       utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0))
@@ -300,14 +300,14 @@ static int visit_dir(struct walk *w, int dir, const char *name, size_t len)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(w->e, "open '%.120s'", w->path);
-	note(w, 'd', w->path);
+	tree_note(w, 'd', w->path);
 	if (visit_all(w, fd, len) < 0)
 		return -1;
 	w->path[len] = 0;
-	return own(w, fd, &st, 0755);
+	return tree_own(w, fd, &st, 0755);
 }
 
-static int visit(struct walk *w, int dir, const char *name, size_t above)
+static int tree_visit(struct walk *w, int dir, const char *name, size_t above)
 {
 	int len =
 		snprintf(w->path + above, sizeof(w->path) - above, "%s%s", above ? "/" : "", name);
@@ -331,7 +331,7 @@ static int visit_all(struct walk *w, int dir, size_t above)
 	if (names_read(&l, dir, w->e) < 0)
 		return -1;
 	for (size_t i = 0; i < l.n; i++)
-		if (visit(w, dir, l.v[i], above) < 0)
+		if (tree_visit(w, dir, l.v[i], above) < 0)
 			return -1;
 	return 0;
 }
@@ -356,7 +356,7 @@ static int walk_root(int root, int own_it, struct layer_tree_sum *out, struct er
 	w->path[0] = 0;
 	if (done == 0)
 		done = fstat(root, &st) < 0 ? err_sys(e, "look at a layer")
-					    : own(w, root, &st, 0755);
+					    : tree_own(w, root, &st, 0755);
 	sha256_end(&w->sum, digest);
 	for (unsigned i = 0; i < SHA256_BYTES; i++)
 		snprintf(out->id + 2 * i, 3, "%02x", digest[i]);
@@ -376,7 +376,7 @@ int layer_tree_check(int root, struct layer_tree_sum *out, struct err *e)
 
 /* ---- the end of one ---- */
 
-static int empty(int dir, struct err *e)
+static int tree_empty(int dir, struct err *e)
 {
 	auto_names struct names l = { 0 };
 
@@ -399,7 +399,7 @@ int layer_tree_remove(int dir, const char *name, struct err *e)
 
 	if (fd < 0)
 		return err_sys(e, "open '%.80s'", name);
-	if (empty(fd, e) < 0)
+	if (tree_empty(fd, e) < 0)
 		return -1;
 	return unlinkat(dir, name, AT_REMOVEDIR) < 0 ? err_sys(e, "remove '%.80s'", name) : 0;
 }

@@ -9,21 +9,21 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct box_limits of(const struct wire_limits *l)
+static struct box_limits limit_of(const struct wire_limits *l)
 {
 	const struct keeper_box like = { .meta.about.limits = *l };
 
 	return keeper_box_limits(&like);
 }
 
-static int work(const struct host_state *h, struct build_job *j, struct err *e)
+static int limit_work(const struct host_state *h, struct build_job *j, struct err *e)
 {
-	struct box_limits was = of(&j->limit.was), want = of(&j->limit.want);
+	struct box_limits was = limit_of(&j->limit.was), want = limit_of(&j->limit.want);
 
 	return cgroup_change(&h->cgroups, j->limit.cgroup, &was, &want, e);
 }
 
-static void back(struct keeper *k, struct build_job *take_job)
+static void limit_back(struct keeper *k, struct build_job *take_job)
 {
 	auto_free struct build_job *j = take_job;
 	struct keeper_box *b = keeper_box_find(&k->boxes, j->limit.id);
@@ -49,7 +49,7 @@ static void back(struct keeper *k, struct build_job *take_job)
 }
 
 /* What nobody asked to change stays as it is. */
-static struct wire_limits resolve(const struct wire_limits *now, const struct wire_limits *want)
+static struct wire_limits limit_resolve(const struct wire_limits *now, const struct wire_limits *want)
 {
 	struct wire_limits l = *want;
 
@@ -62,7 +62,7 @@ static struct wire_limits resolve(const struct wire_limits *now, const struct wi
 	return l;
 }
 
-static int possible(const struct keeper *k, const struct keeper_box *b, const struct wire_limits *want,
+static int limit_possible(const struct keeper *k, const struct keeper_box *b, const struct wire_limits *want,
 		    struct err *e)
 {
 	const struct wire_limits *now = &b->meta.about.limits;
@@ -104,14 +104,14 @@ void limit_request(struct keeper *k, struct client *c, const struct frame *f)
 
 	if (!b || request_too_many(k, c, f))
 		return;
-	want = resolve(&b->meta.about.limits, &w->limits);
-	if (possible(k, b, &want, &e) < 0) {
+	want = limit_resolve(&b->meta.about.limits, &w->limits);
+	if (limit_possible(k, b, &want, &e) < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
 	j = build_job_new();
-	j->work = work;
-	j->back = back;
+	j->work = limit_work;
+	j->back = limit_back;
 	j->client = c->number;
 	j->ref = f->ref;
 	j->limit.was = b->meta.about.limits;

@@ -40,7 +40,7 @@ struct nets {
 };
 
 /* Where launches do not look; low numbers are few. */
-static int lift(int *fd, struct err *e)
+static int netns_lift(int *fd, struct err *e)
 {
 	int high = fcntl(*fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
 
@@ -51,12 +51,12 @@ static int lift(int *fd, struct err *e)
 	return high < 0 ? -1 : 0;
 }
 
-static struct net *make(struct nets *n, struct err *e)
+static struct net *netns_make(struct nets *n, struct err *e)
 {
 	int ns = net_make(n->proc, e);
 	struct net *t;
 
-	if (ns < 0 || lift(&ns, e) < 0)
+	if (ns < 0 || netns_lift(&ns, e) < 0)
 		return NULL;
 	t = calloc(1, sizeof(*t));
 	if (!t)
@@ -83,7 +83,7 @@ static int open_files(struct net *t, struct err *e)
 	t->open = 1;
 	t->of->nopen++;
 	for (unsigned i = 0; i < NET_ROWS; i++)
-		if (lift(&t->files.fd[i], e) < 0) {
+		if (netns_lift(&t->files.fd[i], e) < 0) {
 			close_files(t);
 			return -1;
 		}
@@ -121,7 +121,7 @@ struct nets *netns_pool_new(int proc, unsigned open_most)
 	n->proc = proc;
 	n->open_most = open_most;
 	pthread_mutex_init(&n->lock, NULL);
-	t = make(n, &e);
+	t = netns_make(n, &e);
 	if (!t || net_read(proc, t->ns, &n->as_new, &e) < 0) {
 		/* A host without IPv6, or without one of the files: no way to see what was left. */
 		fprintf(stderr, "atoll: keeper: networks are made anew for each box: %s\n", e.msg);
@@ -221,7 +221,7 @@ struct net *netns_pool_take(struct nets *n, int unchecked, int *out_as_new, stru
 	*out_as_new = !t || t->as_new;
 	if (!t)
 		t = take_rested(n);
-	return t ? t : make(n, e);
+	return t ? t : netns_make(n, e);
 }
 
 void netns_pool_put(struct nets *n, struct net *take_t, int unchecked)
@@ -248,7 +248,7 @@ static int too_many(const struct nets *n, uint64_t now)
 	return n->nready > KEPT && now - n->taken_ns > RUSH_NS;
 }
 
-static void keep(struct nets *n, struct net *take_t)
+static void netns_keep(struct nets *n, struct net *take_t)
 {
 	auto_net struct net *t = take_t;
 
@@ -267,7 +267,7 @@ static struct net *pop_surplus(struct nets *n)
 	return t;
 }
 
-static int lacks(struct nets *n)
+static int netns_lacks(struct nets *n)
 {
 	int more;
 
@@ -283,14 +283,14 @@ void netns_pool_maintain(struct nets *n)
 	struct err e;
 
 	while ((t = take_rested(n)) != NULL)
-		keep(n, t);
+		netns_keep(n, t);
 	while ((t = pop_surplus(n)) != NULL)
 		netns_free(t);
-	while (lacks(n)) {
-		t = make(n, &e);
+	while (netns_lacks(n)) {
+		t = netns_make(n, &e);
 		if (!t)
 			return; /* whoever needs one will be told */
-		keep(n, t);
+		netns_keep(n, t);
 	}
 }
 

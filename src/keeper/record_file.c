@@ -160,7 +160,7 @@ static int is_whole(struct place *p)
 	return box_record_may_be(&p->meta);
 }
 
-static void mark(struct record_file *r, uint32_t place)
+static void records_mark(struct record_file *r, uint32_t place)
 {
 	r->taken[place / 64] |= 1ull << place % 64;
 }
@@ -177,7 +177,7 @@ int record_file_each(struct record_file *r, record_file_found *each, void *arg, 
 			break;
 		if (!p.sum)
 			continue;
-		mark(r, i);
+		records_mark(r, i);
 		if (is_whole(&p))
 			each(i, &p.meta, arg);
 		else if (r->old_boot)
@@ -194,7 +194,7 @@ int record_file_take(struct record_file *r, uint32_t *out_place, struct err *e)
 		if (r->taken[i] == ~0ull)
 			continue;
 		*out_place = i * 64 + (uint32_t)__builtin_ctzll(~r->taken[i]);
-		mark(r, *out_place);
+		records_mark(r, *out_place);
 		r->free_from = *out_place + 1;
 		return 0;
 	}

@@ -17,7 +17,7 @@
 #define DISK_IMAGE_MIN (16ull << 20)
 #define DISK_MAX (1ull << 40)
 
-static void refuse(struct keeper *k, struct client *c, const struct frame *f, enum err_kind kind,
+static void request_refuse(struct keeper *k, struct client *c, const struct frame *f, enum err_kind kind,
 		   const char *what)
 {
 	struct err e;
@@ -76,7 +76,7 @@ static int hand_over(struct keeper *k, struct keeper_box *b, const struct wire_l
 	return sent;
 }
 
-static void give(struct keeper *k, struct keeper_box *b, uint64_t client, uint32_t ref)
+static void request_give(struct keeper *k, struct keeper_box *b, uint64_t client, uint32_t ref)
 {
 	struct wire_box out = b->meta.about;
 
@@ -97,7 +97,7 @@ static void give_up(struct keeper *k, struct keeper_box *b, uint64_t client, uin
 }
 
 /* Fills in what nobody asked for. A small memory means a small disk, which then stays in it. */
-static struct wire_limits resolve(const struct keeper *k, const struct wire_limits *want)
+static struct wire_limits request_resolve(const struct keeper *k, const struct wire_limits *want)
 {
 	struct wire_limits l = *want, d = k->common;
 
@@ -112,7 +112,7 @@ static struct wire_limits resolve(const struct keeper *k, const struct wire_limi
 }
 
 /* A limit is enforced or refused; and where it can be enforced, it must be there. */
-static int enforceable(const struct keeper *k, enum jail_feature layer, const char *what, uint64_t value,
+static int request_enforceable(const struct keeper *k, enum jail_feature layer, const char *what, uint64_t value,
 		       struct err *e)
 {
 	int can = !!(k->host.layers & FEATURE_BIT(layer));
@@ -136,9 +136,9 @@ static int in_range(const char *what, uint64_t value, uint64_t least, uint64_t m
 
 int request_limits_sane(const struct keeper *k, const struct wire_limits *l, struct err *e)
 {
-	if (enforceable(k, LAYER_MEM, "memory", l->mem_bytes, e) < 0 ||
-	    enforceable(k, LAYER_TASKS, "process", l->pids, e) < 0 ||
-	    enforceable(k, LAYER_CPU, "cpu", l->cpu_milli, e) < 0)
+	if (request_enforceable(k, LAYER_MEM, "memory", l->mem_bytes, e) < 0 ||
+	    request_enforceable(k, LAYER_TASKS, "process", l->pids, e) < 0 ||
+	    request_enforceable(k, LAYER_CPU, "cpu", l->cpu_milli, e) < 0)
 		return -1;
 	if (l->cpu_ms && !cgroups_can_count_cpu(&k->host.cgroups))
 		return err_set(e, ERR_DENIED, "a cpu time limit cannot be enforced on this host: %.120s",
@@ -170,7 +170,7 @@ int request_too_many(struct keeper *k, struct client *c, const struct frame *f)
 {
 	if (builder_waiting(k->maker) < WAITING_MOST)
 		return 0;
-	refuse(k, c, f, ERR_LIMIT, "1024 requests wait for the keeper already; try again");
+	request_refuse(k, c, f, ERR_LIMIT, "1024 requests wait for the keeper already; try again");
 	return 1;
 }
 
@@ -197,7 +197,7 @@ static int came_along(const struct client *c, const struct wire_create *w, struc
 	return 0;
 }
 
-static void awaits(struct keeper_box *b, uint16_t create_flags)
+static void request_awaits(struct keeper_box *b, uint16_t create_flags)
 {
 	b->awaited = !!(create_flags & WIRE_CREATE_AWAIT);
 	b->unread = b->awaited && !(create_flags & WIRE_CREATE_FIGURES);
@@ -245,7 +245,7 @@ static void create_plain(struct keeper *k, const struct build_job *j)
 static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 {
 	const struct wire_create *w = (const struct wire_create *)f;
-	struct wire_limits limits = resolve(k, &w->limits);
+	struct wire_limits limits = request_resolve(k, &w->limits);
 	struct waiter who = { c->number, f->ref };
 	unsigned lane;
 	int idle = !!(f->flags & WIRE_CREATE_IDLE);
@@ -255,7 +255,7 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 
 	if (strnlen(w->template, sizeof(w->template)) == sizeof(w->template) ||
 	    strcmp(w->template, "base") != 0) {
-		refuse(k, c, f, ERR_NOT_FOUND, "no such template; there is: base");
+		request_refuse(k, c, f, ERR_NOT_FOUND, "no such template; there is: base");
 		return;
 	}
 	if (limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0 ||
@@ -282,11 +282,11 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 	k->hits++;
 	b->start = along.start;
 	b->start_len = along.len;
-	awaits(b, f->flags);
+	request_awaits(b, f->flags);
 	if (hand_over(k, b, &limits, idle, &e) < 0)
 		give_up(k, b, c->number, f->ref, &e);
 	else
-		give(k, b, c->number, f->ref);
+		request_give(k, b, c->number, f->ref);
 	pool_refill(k);
 }
 
@@ -304,7 +304,7 @@ void request_made(struct keeper *k, struct build_job *take_job)
 		k->lanes[j->lane].making--;
 		k->pool_making--;
 	}
-	awaits(b, j->flags);
+	request_awaits(b, j->flags);
 	if (j->lane && !e.kind)
 		warm_pool_worked(k, j);
 	if (!e.kind && keeper_watch(k, &b->death, &e) == 0) {
@@ -316,7 +316,7 @@ void request_made(struct keeper *k, struct build_job *take_job)
 			} else if (hand_over(k, b, &b->meta.about.limits, !b->meta.cgroup[0], &e) < 0) {
 				give_up(k, b, j->client, j->ref, &e);
 			} else {
-				give(k, b, j->client, j->ref);
+				request_give(k, b, j->client, j->ref);
 			}
 			free(j);
 			return;
@@ -345,7 +345,7 @@ struct keeper_box *request_named(struct keeper *k, struct client *c, const struc
 		b = keeper_box_find(&k->boxes, w->id);
 	if (b && (b->meta.about.state == WIRE_BOX_TAKEN || b->meta.about.state == WIRE_BOX_DYING))
 		return b;
-	refuse(k, c, f, ERR_NOT_FOUND, "no such box");
+	request_refuse(k, c, f, ERR_NOT_FOUND, "no such box");
 	return NULL;
 }
 
@@ -399,7 +399,7 @@ static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
 	if (!b)
 		return;
 	if (b->nwaiters == KEEPER_BOX_WAITERS) {
-		refuse(k, c, f, ERR_LIMIT, "too many already wait for this box to end");
+		request_refuse(k, c, f, ERR_LIMIT, "too many already wait for this box to end");
 		return;
 	}
 	b->waiters[b->nwaiters++] = (struct waiter){ c->number, f->ref };
@@ -435,7 +435,7 @@ static void on_boxes(struct keeper *k, struct client *c, const struct frame *f)
 	struct keeper_box *b;
 
 	if (strnlen(w->id, sizeof(w->id)) == sizeof(w->id)) {
-		refuse(k, c, f, ERR_INVALID, "not an id");
+		request_refuse(k, c, f, ERR_INVALID, "not an id");
 		return;
 	}
 	for (b = keeper_box_after(&k->boxes, w->id); b && n < PER_FRAME;
@@ -484,7 +484,7 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f)
 	};
 
 	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {
-		refuse(k, c, f, ERR_INVALID, "not a request to a keeper");
+		request_refuse(k, c, f, ERR_INVALID, "not a request to a keeper");
 		return;
 	}
 	handlers[f->type](k, c, f);

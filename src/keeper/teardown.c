@@ -76,7 +76,7 @@ static void leave_behind(struct keeper *k, struct keeper_box *b)
 	}
 }
 
-static void bury(struct keeper *k, struct keeper_box *b)
+static void teardown_bury(struct keeper *k, struct keeper_box *b)
 {
 	char path[KEEPER_BOX_SOCKET];
 
@@ -137,7 +137,7 @@ void teardown_seen(struct keeper *k, struct keeper_box *b)
 		keeper_wake_in(k, RETRY_MS);
 		return;
 	}
-	bury(k, b);
+	teardown_bury(k, b);
 }
 
 void teardown_discard(struct keeper *k, struct keeper_box *b)
@@ -165,7 +165,7 @@ void teardown_retry(struct keeper *k)
 
 		todo = b->next;
 		if (remove_leftovers(k, b) == 0) {
-			bury(k, b);
+			teardown_bury(k, b);
 			continue;
 		}
 		b->next = k->dying;

@@ -164,13 +164,13 @@ int uid_range_claim(struct uid_ranges *r, const char *run_dir, struct err *e)
 	return 0;
 }
 
-static uint64_t *word(struct uid_ranges *r, uint32_t n, uint64_t *out_bit)
+static uint64_t *range_word(struct uid_ranges *r, uint32_t n, uint64_t *out_bit)
 {
 	*out_bit = UINT64_C(1) << (n % 64);
 	return &r->taken[n / 64];
 }
 
-static uint32_t number(uint32_t uid_base)
+static uint32_t range_number(uint32_t uid_base)
 {
 	uint32_t n = (uid_base - RANGE_FIRST_UID) / RANGE_STRIDE;
 
@@ -182,7 +182,7 @@ int uid_range_take(struct uid_ranges *r, uint32_t *out_uid_base, struct err *e)
 {
 	for (uint32_t i = 0; i < RANGE_PER_SHARE; i++) {
 		uint32_t n = r->first + (r->next - r->first + i) % RANGE_PER_SHARE;
-		uint64_t bit, *w = word(r, n, &bit);
+		uint64_t bit, *w = range_word(r, n, &bit);
 
 		if (*w & bit)
 			continue;
@@ -196,14 +196,14 @@ int uid_range_take(struct uid_ranges *r, uint32_t *out_uid_base, struct err *e)
 
 void uid_range_mark(struct uid_ranges *r, uint32_t uid_base)
 {
-	uint64_t bit, *w = word(r, number(uid_base), &bit);
+	uint64_t bit, *w = range_word(r, range_number(uid_base), &bit);
 
 	*w |= bit;
 }
 
 void uid_range_free(struct uid_ranges *r, uint32_t uid_base)
 {
-	uint64_t bit, *w = word(r, number(uid_base), &bit);
+	uint64_t bit, *w = range_word(r, range_number(uid_base), &bit);
 
 	assert(*w & bit);
 	*w &= ~bit;

@@ -91,7 +91,7 @@ int volume_mounts_sane(const struct wire_mount *m, uint32_t n, struct err *e)
 /* ---- who has it ---- */
 
 /* 0: nobody; 1: readers; 2: a writer. */
-static int users(struct keeper *k, const char *id, const char **out_box)
+static int volume_users(struct keeper *k, const char *id, const char **out_box)
 {
 	int most = 0;
 
@@ -129,7 +129,7 @@ int volume_check(struct keeper *k, const struct wire_create *w, struct err *e)
 		return -1;
 	for (uint32_t i = 0; i < w->nmounts; i++) {
 		int reads = !!(w->mounts[i].flags & WIRE_MOUNT_RO);
-		int use = users(k, w->mounts[i].id, &box);
+		int use = volume_users(k, w->mounts[i].id, &box);
 
 		if (use == 2 || (use == 1 && !reads))
 			return err_set(e, ERR_CONFLICT, "volume %s: box %s %s it", w->mounts[i].id,
@@ -140,14 +140,14 @@ int volume_check(struct keeper *k, const struct wire_create *w, struct err *e)
 
 /* ---- making and dropping ---- */
 
-static int work(const struct host_state *h, struct build_job *j, struct err *e)
+static int volume_work(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	if (j->volume.bytes)
 		return disk_volume_make(h->disks, j->volume.id, j->volume.bytes, e);
 	return disk_volume_drop(h->disks, j->volume.id, e);
 }
 
-static void back(struct keeper *k, struct build_job *take_job)
+static void volume_back(struct keeper *k, struct build_job *take_job)
 {
 	auto_free struct build_job *j = take_job;
 	struct frame done = sock_head(WIRE_DONE, j->ref);
@@ -158,7 +158,7 @@ static void back(struct keeper *k, struct build_job *take_job)
 		client_send(k, j->client, &done, sizeof(done), -1);
 }
 
-static int possible(struct keeper *k, const struct wire_volume *w, struct err *e)
+static int volume_possible(struct keeper *k, const struct wire_volume *w, struct err *e)
 {
 	int make = w->head.type == WIRE_VOLUME_MAKE;
 	const char *box = "";
@@ -170,7 +170,7 @@ static int possible(struct keeper *k, const struct wire_volume *w, struct err *e
 	if (make && (w->bytes < VOLUME_MIN || w->bytes > VOLUME_MAX))
 		return err_set(e, ERR_INVALID, "volume of %llu bytes: from %llu to %llu",
 			       (unsigned long long)w->bytes, VOLUME_MIN, VOLUME_MAX);
-	if (!make && users(k, w->id, &box))
+	if (!make && volume_users(k, w->id, &box))
 		return err_set(e, ERR_CONFLICT, "volume %s: box %s has it mounted", w->id, box);
 	return 0;
 }
@@ -183,13 +183,13 @@ void volume_request(struct keeper *k, struct client *c, const struct frame *f)
 
 	if (request_too_many(k, c, f))
 		return;
-	if (possible(k, w, &e) < 0) {
+	if (volume_possible(k, w, &e) < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
 	j = build_job_new();
-	j->work = work;
-	j->back = back;
+	j->work = volume_work;
+	j->back = volume_back;
 	j->client = c->number;
 	j->ref = f->ref;
 	j->volume.bytes = f->type == WIRE_VOLUME_MAKE ? w->bytes : 0;

@@ -134,7 +134,7 @@ static int filter_file(const struct host_state *h, struct err *e)
 	return steal_fd(&fd);
 }
 
-static int launch(const struct host_state *h, struct start *s, struct zygote_birth *out, struct err *e)
+static int zygote_launch(const struct host_state *h, struct start *s, struct zygote_birth *out, struct err *e)
 {
 	/* Kept: what a sanitizer has noted about it must not be found by whoever is mapped there next. */
 	static _Thread_local _Alignas(16) char stack[STACK];
@@ -180,7 +180,7 @@ int zygote_start(const struct host_state *h, const struct keeper_box *home, cons
 		if (pipe2(s.in, O_CLOEXEC) < 0 || pipe2(s.out, O_CLOEXEC) < 0)
 			err_sys(e, "pipes for a zygote");
 		else
-			done = launch(h, &s, out, e);
+			done = zygote_launch(h, &s, out, e);
 	}
 	own_close_fd(&s.filter);
 	own_close_fd(&pair[1]);
@@ -225,7 +225,7 @@ static int await_report(int report, struct seed_report *r, struct err *e)
 	return r->err.kind ? -1 : 0;
 }
 
-static int order(const struct zygote_fork_args *p, int childs, int report, struct err *e)
+static int zygote_order(const struct zygote_fork_args *p, int childs, int report, struct err *e)
 {
 	const struct spec *sp = p->spec;
 	struct seed_order o = { .layers = p->box->meta.about.layers, .without = p->without,
@@ -252,7 +252,7 @@ int zygote_fork(const struct zygote_fork_args *p, struct err *e)
 	else if (pipe2(news, O_CLOEXEC) < 0) /* of sockets on their way the kernel looks for circles */
 		err_sys(e, "pipe for a seed's report");
 	else
-		done = order(p, talk[1], news[1], e);
+		done = zygote_order(p, talk[1], news[1], e);
 	own_close_fd(&talk[1]);
 	own_close_fd(&news[1]);
 	if (done == 0)

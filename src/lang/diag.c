@@ -24,7 +24,7 @@ static const char *init_conn_box_ended(const char *at, const char *end)
 	return nl ? nl : end;
 }
 
-static void look(struct window *w, const char *at, const char *end, unsigned lines)
+static void diag_look(struct window *w, const char *at, const char *end, unsigned lines)
 {
 	char *to = w->text;
 
@@ -47,7 +47,7 @@ static void look(struct window *w, const char *at, const char *end, unsigned lin
 		*p = *p ? *p : ' ';
 }
 
-static int matches(const regex_t *re, struct window *w)
+static int diag_matches(const regex_t *re, struct window *w)
 {
 	return regexec(re, w->text, GROUPS, w->group, 0) == 0;
 }
@@ -93,7 +93,7 @@ static json_t *group_file(struct window *w, uint32_t group)
 
 /* ---- compilers ---- */
 
-static json_t *severity(struct window *w, uint32_t group)
+static json_t *diag_severity(struct window *w, uint32_t group)
 {
 	json_t *said = group_text(w, group);
 	const char *text = json_string_value(said);
@@ -105,7 +105,7 @@ static json_t *severity(struct window *w, uint32_t group)
 	return json_is_null(said) ? json_string("error") : said;
 }
 
-static json_t *column(struct window *w, const struct lang_pattern *p)
+static json_t *diag_column(struct window *w, const struct lang_pattern *p)
 {
 	const regmatch_t *m = &w->group[p->caret];
 
@@ -120,15 +120,15 @@ static json_t *error_of(struct window *w, const struct lang_pattern *p)
 
 	json_object_set_new(doc, "file", group_file(w, p->file));
 	json_object_set_new(doc, "line", group_number(w, p->line));
-	json_object_set_new(doc, "column", column(w, p));
-	json_object_set_new(doc, "severity", severity(w, p->severity));
+	json_object_set_new(doc, "column", diag_column(w, p));
+	json_object_set_new(doc, "severity", diag_severity(w, p->severity));
 	json_object_set_new(doc, "message", group_text(w, p->message));
 	return doc;
 }
 
 enum { PATTERNS = 8 };
 
-static unsigned compile(const struct lang_pattern *p, regex_t out[PATTERNS])
+static unsigned diag_compile(const struct lang_pattern *p, regex_t out[PATTERNS])
 {
 	unsigned n = 0;
 
@@ -143,13 +143,13 @@ json_t *diag_errors(const struct lang *l, const char *text, size_t len)
 	const char *at = text, *end = text + (len < DIAG_BYTES ? len : DIAG_BYTES);
 	json_t *all = json_array();
 	regex_t re[PATTERNS];
-	unsigned n = compile(l->errors, re);
+	unsigned n = diag_compile(l->errors, re);
 	struct window w;
 
 	for (unsigned line = 0; n && at < end && line < LINES_MAX; line++) {
 		for (unsigned i = 0; i < n && json_array_size(all) < RESULTS; i++) {
-			look(&w, at, end, l->errors[i].lines);
-			if (!matches(&re[i], &w))
+			diag_look(&w, at, end, l->errors[i].lines);
+			if (!diag_matches(&re[i], &w))
 				continue;
 			json_array_append_new(all, error_of(&w, &l->errors[i]));
 			break;
@@ -180,7 +180,7 @@ static int is_library(const struct window *w, uint32_t group)
 
 /* The last window that matches, or the first one; 0: none does. file: the group that names a file, or 0; a
  * window with one of the user's goes before all others. */
-static int find(struct window *w, const char *pattern, unsigned lines, int last, uint32_t file, const char *text,
+static int diag_find(struct window *w, const char *pattern, unsigned lines, int last, uint32_t file, const char *text,
 		const char *end)
 {
 	const char *found = NULL, *at = text, *other = NULL;
@@ -189,17 +189,17 @@ static int find(struct window *w, const char *pattern, unsigned lines, int last,
 	if (regcomp(&re, pattern, REG_EXTENDED | REG_NEWLINE) != 0)
 		return 0;
 	for (unsigned line = 0; at < end && line < LINES_MAX && (last || !found); line++) {
-		look(w, at, end, lines);
-		if (matches(&re, w) && is_library(w, file))
+		diag_look(w, at, end, lines);
+		if (diag_matches(&re, w) && is_library(w, file))
 			other = last || !other ? at : other;
-		else if (matches(&re, w))
+		else if (diag_matches(&re, w))
 			found = at;
 		at = init_conn_box_ended(at, end) + 1;
 	}
 	found = found ? found : other;
 	if (found) {
-		look(w, found, end, lines);
-		(void)matches(&re, w);
+		diag_look(w, found, end, lines);
+		(void)diag_matches(&re, w);
 	}
 	regfree(&re);
 	return found != NULL;
@@ -211,8 +211,8 @@ static json_t *fault_of(const struct lang_pattern *p, const char *text, const ch
 	json_t *doc;
 
 	/* Where a place belongs to it, words alone are not enough: anybody may write "x: y". */
-	if (!find(&w, p->match, p->lines, 1, 0, text, end) ||
-	    (p->at && !find(&place, p->at, 1, (int)p->at_last, p->at_file, text, end)))
+	if (!diag_find(&w, p->match, p->lines, 1, 0, text, end) ||
+	    (p->at && !diag_find(&place, p->at, 1, (int)p->at_last, p->at_file, text, end)))
 		return NULL;
 	doc = json_object();
 	json_object_set_new(doc, "type", group_text(&w, p->type));

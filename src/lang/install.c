@@ -186,7 +186,7 @@ const char *const *install_box_env(enum package_manager m)
 }
 
 /* %s: the source; %r: the runtime up to its first space. */
-static const char *fill(struct install_plan *out, unsigned *ntexts, const char *word,
+static const char *install_fill(struct install_plan *out, unsigned *ntexts, const char *word,
 			const char *source, const char *runtime)
 {
 	const char *at = strlen(word) < sizeof(out->text[0]) ? strstr(word, "%s") : NULL, *with = source;
@@ -214,7 +214,7 @@ static void add_step(struct install_plan *out, unsigned *ntexts, const char *con
 
 	for (unsigned i = 0; i < nwords && words[i]; i++) {
 		if (strcmp(words[i], "*") != 0) {
-			argv[n++] = fill(out, ntexts, words[i], source, runtime);
+			argv[n++] = install_fill(out, ntexts, words[i], source, runtime);
 			continue;
 		}
 		for (unsigned k = 0; k < p->n; k++)

@@ -399,7 +399,7 @@ static int is_word(char c)
 }
 
 /* Does this line import one of them? "import a.b, c as d" and "from a import b" do. */
-static int imports(const char *line, const char *end, const char *const *names)
+static int lang_imports(const char *line, const char *end, const char *const *names)
 {
 	int from;
 
@@ -437,7 +437,7 @@ const char *lang_seed(const struct lang *l, const char *source, size_t len)
 			const char *stop = memchr(at, '\n', (size_t)(end - at));
 
 			stop = stop ? stop : end;
-			if (imports(at, stop, s->values))
+			if (lang_imports(at, stop, s->values))
 				return s->key;
 			at = stop + 1;
 		}

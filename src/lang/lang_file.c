@@ -16,7 +16,7 @@ struct runtime_store {
 	} * chunks;
 };
 
-static void *room(struct runtime_store *s, size_t n, size_t size)
+static void *lang_file_room(struct runtime_store *s, size_t n, size_t size)
 {
 	struct chunk *c = calloc(1, sizeof(*c) + n * size);
 
@@ -149,7 +149,7 @@ struct reader {
 	struct err *e;
 };
 
-static int bad(struct reader *r, const struct toml_node *n, const char *what)
+static int lang_file_bad(struct reader *r, const struct toml_node *n, const char *what)
 {
 	return err_set(r->e, ERR_INVALID, "%.40s:%u: %.60s: %s", r->name, n->line,
 		       n->key ? n->key : "a value", what);
@@ -168,7 +168,7 @@ static int read_text(struct reader *r, const struct toml_node *n, const char **o
 	if (is_a(r, n, TOML_STRING) < 0)
 		return -1;
 	if (strlen(n->text) != n->len)
-		return bad(r, n, "has a NUL in it");
+		return lang_file_bad(r, n, "has a NUL in it");
 	*out = n->text;
 	return 0;
 }
@@ -189,7 +189,7 @@ static int check_places(struct reader *r, const struct toml_node *n)
 		for (unsigned i = 0; i < ARRAY_LEN(places); i++)
 			known |= strlen(places[i]) == len && !memcmp(places[i], at, len);
 		if (!known)
-			return bad(r, n, "has a {place} that there is not");
+			return lang_file_bad(r, n, "has a {place} that there is not");
 	}
 	return 0;
 }
@@ -202,7 +202,7 @@ static int read_texts(struct reader *r, const struct toml_node *n, int places,
 
 	if (is_a(r, n, TOML_ARRAY) < 0)
 		return -1;
-	all = room(r->store, n->in.count + 1, sizeof(*all));
+	all = lang_file_room(r->store, n->in.count + 1, sizeof(*all));
 	for (const struct toml_node *c = n->in.first; c; c = c->next)
 		if (read_text(r, c, &all[i++]) < 0 || (places && check_places(r, c) < 0))
 			return -1;
@@ -215,7 +215,7 @@ static int read_number(struct reader *r, const struct toml_node *n, uint64_t max
 	if (is_a(r, n, TOML_INTEGER) < 0)
 		return -1;
 	if (n->integer < 1 || (uint64_t)n->integer > max)
-		return bad(r, n, "is out of range");
+		return lang_file_bad(r, n, "is out of range");
 	*out = (uint64_t)n->integer;
 	return 0;
 }
@@ -227,7 +227,7 @@ static int read_pairs(struct reader *r, const struct toml_node *n, const struct 
 
 	if (is_a(r, n, TOML_TABLE) < 0)
 		return -1;
-	all = room(r->store, n->in.count + 1, sizeof(*all));
+	all = lang_file_room(r->store, n->in.count + 1, sizeof(*all));
 	for (const struct toml_node *c = n->in.first; c; c = c->next, i++) {
 		all[i].key = c->key;
 		if (read_text(r, c, &all[i].value) < 0)
@@ -245,7 +245,7 @@ static int read_lists(struct reader *r, const struct toml_node *n, int places,
 
 	if (is_a(r, n, TOML_TABLE) < 0)
 		return -1;
-	all = room(r->store, n->in.count + 1, sizeof(*all));
+	all = lang_file_room(r->store, n->in.count + 1, sizeof(*all));
 	for (const struct toml_node *c = n->in.first; c; c = c->next, i++) {
 		all[i].key = c->key;
 		if (read_texts(r, c, places, &all[i].values) < 0)
@@ -266,7 +266,7 @@ static int read_tables(struct reader *r, const struct toml_node *n, const struct
 
 	if (is_a(r, n, TOML_ARRAY) < 0)
 		return -1;
-	all = room(r->store, n->in.count + 1, of->size);
+	all = lang_file_room(r->store, n->in.count + 1, of->size);
 	for (const struct toml_node *c = n->in.first; c; c = c->next)
 		if (read_table(r, c, of, all + of->size * i++) < 0)
 			return -1;
@@ -315,7 +315,7 @@ static int read_table(struct reader *r, const struct toml_node *n, const struct 
 		while (k < end && strcmp(k->name, c->key) != 0)
 			k++;
 		if (k == end)
-			return bad(r, c, "is not known");
+			return lang_file_bad(r, c, "is not known");
 		if (read_value(r, c, k, (char *)out + k->at) < 0)
 			return -1;
 	}
@@ -324,7 +324,7 @@ static int read_table(struct reader *r, const struct toml_node *n, const struct 
 
 /* ---- a row that can be used without asking ---- */
 
-static void fill(struct lang *l)
+static void lang_file_fill(struct lang *l)
 {
 	static const char *const none[] = { NULL };
 	static const struct lang_times usual = { 30000, 60000, 30000 };
@@ -353,31 +353,31 @@ static void fill(struct lang *l)
 	l->times.run = l->times.run ? l->times.run : usual.run;
 }
 
-static int lacks(const char *name, const char *what, struct err *e)
+static int lang_file_lacks(const char *name, const char *what, struct err *e)
 {
 	return err_set(e, ERR_INVALID, "%.40s: %s is missing", name, what);
 }
 
-static int check(const struct lang *l, const char *name, struct err *e)
+static int lang_file_check(const struct lang *l, const char *name, struct err *e)
 {
 	if (!l->name || !l->title)
-		return lacks(name, "name or title", e);
+		return lang_file_lacks(name, "name or title", e);
 	if (strlen(l->name) > LANG_NAME)
 		return err_set(e, ERR_INVALID, "%.40s: the name is too long", name);
 	if (!l->file || !l->endings[0])
-		return lacks(name, "file or endings", e);
+		return lang_file_lacks(name, "file or endings", e);
 	if (!l->run[0] || !l->version[0])
-		return lacks(name, "run or version", e);
+		return lang_file_lacks(name, "run or version", e);
 	if (!l->apt[0] && !l->how)
-		return lacks(name, "apt or how", e);
+		return lang_file_lacks(name, "apt or how", e);
 	if (!l->hello || !l->selftest)
-		return lacks(name, "hello or selftest", e);
+		return lang_file_lacks(name, "hello or selftest", e);
 	for (const struct lang_pattern *p = l->errors; p->match; p++)
 		if (!p->message)
-			return lacks(name, "the message of an error's pattern", e);
+			return lang_file_lacks(name, "the message of an error's pattern", e);
 	for (const struct lang_pattern *p = l->faults; p->match; p++)
 		if (!p->message && !p->type)
-			return lacks(name, "what a fault's pattern tells", e);
+			return lang_file_lacks(name, "what a fault's pattern tells", e);
 	return 0;
 }
 
@@ -397,8 +397,8 @@ int runtime_read(struct lang *out, const char *name, const char *text, size_t le
 		runtime_fini(&l);
 		return -1;
 	}
-	fill(&l);
-	if (check(&l, name, e) < 0) {
+	lang_file_fill(&l);
+	if (lang_file_check(&l, name, e) < 0) {
 		runtime_fini(&l);
 		return -1;
 	}
@@ -406,7 +406,7 @@ int runtime_read(struct lang *out, const char *name, const char *text, size_t le
 	return 0;
 }
 
-static int compiles(const struct lang *l, const char *text, struct err *e)
+static int lang_file_compiles(const struct lang *l, const char *text, struct err *e)
 {
 	char why[100];
 	regex_t re;
@@ -424,7 +424,7 @@ static int compiles(const struct lang *l, const char *text, struct err *e)
 static int all_compile(const struct lang *l, const struct lang_pattern *p, struct err *e)
 {
 	for (; p->match; p++)
-		if (compiles(l, p->match, e) < 0 || compiles(l, p->at, e) < 0)
+		if (lang_file_compiles(l, p->match, e) < 0 || lang_file_compiles(l, p->at, e) < 0)
 			return -1;
 	return 0;
 }
@@ -434,8 +434,8 @@ int runtime_check(const struct lang *l, struct err *e)
 	const struct lang_unit *u = &l->unit;
 
 	if (all_compile(l, l->errors, e) < 0 || all_compile(l, l->faults, e) < 0 ||
-	    compiles(l, u->outer, e) < 0 || compiles(l, u->name, e) < 0 ||
-	    compiles(l, u->begin, e) < 0 || compiles(l, u->forced, e) < 0)
+	    lang_file_compiles(l, u->outer, e) < 0 || lang_file_compiles(l, u->name, e) < 0 ||
+	    lang_file_compiles(l, u->begin, e) < 0 || lang_file_compiles(l, u->forced, e) < 0)
 		return -1;
 	return 0;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static json_t *texts(const char *const *all)
+static json_t *lang_texts(const char *const *all)
 {
 	json_t *list = json_array();
 
@@ -15,7 +15,7 @@ static json_t *texts(const char *const *all)
 	return list;
 }
 
-static json_t *extras(const struct lang *l)
+static json_t *lang_extras(const struct lang *l)
 {
 	json_t *list = json_array();
 
@@ -25,7 +25,7 @@ static json_t *extras(const struct lang *l)
 	return list;
 }
 
-static json_t *compilers(const struct lang *l)
+static json_t *lang_compilers(const struct lang *l)
 {
 	json_t *list = json_array();
 
@@ -56,12 +56,12 @@ json_t *lang_json_lang(const struct lang *l, const char *version)
 	json_object_set_new(doc, "here", json_boolean(lang_present(l)));
 	json_object_set_new(doc, "version", text_or_null(version));
 	json_object_set_new(doc, "tested_since", text_or_null(l->minimum));
-	json_object_set_new(doc, "aliases", texts(l->aliases));
-	json_object_set_new(doc, "endings", texts(l->endings));
+	json_object_set_new(doc, "aliases", lang_texts(l->aliases));
+	json_object_set_new(doc, "endings", lang_texts(l->endings));
 	json_object_set_new(doc, "compiled", json_boolean(l->compile[0] != NULL));
-	json_object_set_new(doc, "compilers", compilers(l));
-	json_object_set_new(doc, "test", texts(l->test));
-	json_object_set_new(doc, "extras", extras(l));
+	json_object_set_new(doc, "compilers", lang_compilers(l));
+	json_object_set_new(doc, "test", lang_texts(l->test));
+	json_object_set_new(doc, "extras", lang_extras(l));
 	json_object_set_new(doc, "packages", text_or_null(l->packages.manager));
 	json_object_set_new(doc, "limits",
 			    json_pack("{s:o, s:o, s:o}", "mem", number_or_null(l->limits.memory),

@@ -65,7 +65,7 @@ int package_manager_of(const char *language)
 	return -1;
 }
 
-static int refuse(enum package_manager m, const char *text, const char *why, struct err *e)
+static int package_refuse(enum package_manager m, const char *text, const char *why, struct err *e)
 {
 	char shown[64];
 	size_t n = 0;
@@ -211,13 +211,13 @@ static int pip_canonical(const char *text, struct buf *out, struct err *e)
 	const char *at = text, *why;
 
 	if (pip_name(&at, out) < 0)
-		return refuse(PM_PIP, text, "is no name of a package", e);
+		return package_refuse(PM_PIP, text, "is no name of a package", e);
 	skip_spaces(&at);
 	why = pip_extras(&at, out);
 	skip_spaces(&at);
 	if (!why)
 		why = pip_versions(&at, out);
-	return why ? refuse(PM_PIP, text, why, e) : 0;
+	return why ? package_refuse(PM_PIP, text, why, e) : 0;
 }
 
 /* ---- the others: a name, perhaps a version ---- */
@@ -255,7 +255,7 @@ static int plain_canonical(const char *text, struct buf *out, struct err *e, enu
 	const char *version;
 
 	if (n == 0 || (m == PM_GO && !go_name_ok(text, n)) || strstr(text, ".."))
-		return refuse(m, text, "is no name of a package", e);
+		return package_refuse(m, text, "is no name of a package", e);
 	buf_add(out, text, n);
 	if (!text[n])
 		return 0;
@@ -263,7 +263,7 @@ static int plain_canonical(const char *text, struct buf *out, struct err *e, enu
 	v = strspn(version, g->version);
 	if (!strchr(g->between, text[n]) || v == 0 || version[v] ||
 	    !strchr(g->version_first, version[0]))
-		return refuse(m, text, "has something behind its name that is no version", e);
+		return package_refuse(m, text, "has something behind its name that is no version", e);
 	buf_printf(out, "%c%s", g->between[0], version);
 	return 0;
 }
@@ -280,7 +280,7 @@ void packages_fini(struct packages *p)
 }
 
 /* Keeps the order; what is there already is there once. */
-static void insert(struct packages *p, char *take_text)
+static void package_insert(struct packages *p, char *take_text)
 {
 	unsigned at = 0;
 
@@ -305,14 +305,14 @@ int packages_add(struct packages *p, const char *text, struct err *e)
 	int done;
 
 	if (why)
-		return refuse(p->manager, text, why, e);
+		return package_refuse(p->manager, text, why, e);
 	if (p->n == PACKAGES_MOST)
 		return err_set(e, ERR_LIMIT, "packages: more than %d", PACKAGES_MOST);
 	done = p->manager == PM_PIP ? pip_canonical(text, &out, e)
 				    : plain_canonical(text, &out, e, p->manager);
 	if (done < 0)
 		return -1;
-	insert(p, buf_steal(&out));
+	package_insert(p, buf_steal(&out));
 	return 0;
 }
 

@@ -48,7 +48,7 @@ struct completion {
 	uint64_t began_ms, ends_ms;
 };
 
-static void *must(void *p)
+static void *completion_must(void *p)
 {
 	if (!p)
 		abort();
@@ -118,7 +118,7 @@ static struct breaker *breaker_of(struct completion *a)
 	return &a->asker->breakers[a->model->provider - a->asker->book->providers];
 }
 
-static int rests(struct completion *a)
+static int completion_rests(struct completion *a)
 {
 	const struct breaker *b = breaker_of(a);
 	uint64_t ms = breaker_rests(b);
@@ -194,7 +194,7 @@ static void say_retry(struct completion *a, uint64_t wait_ms)
 						   "wait_ms", (json_int_t)wait_ms));
 }
 
-static uint64_t backoff(struct completion *a)
+static uint64_t completion_backoff(struct completion *a)
 {
 	uint64_t ms = (uint64_t)BACKOFF_MS << (a->tries - 1);
 	struct asker *x = a->asker;
@@ -216,7 +216,7 @@ static void tell_later(struct completion *a)
 
 static void try_failed(struct completion *a)
 {
-	uint64_t wait = backoff(a), now = loop_now_ms();
+	uint64_t wait = completion_backoff(a), now = loop_now_ms();
 	int same;
 
 	if (!a->failure.again && a->failure.status) /* it answers, and we are at fault */
@@ -236,7 +236,7 @@ static void try_failed(struct completion *a)
 	timer_set(&a->next, wait);
 }
 
-static void tried(void *owner, int rc)
+static void completion_tried(void *owner, int rc)
 {
 	struct completion *a = owner;
 	int status = (int)status_of(a);
@@ -267,12 +267,12 @@ static void tried(void *owner, int rc)
 	try_failed(a);
 }
 
-static void silent(struct timer *t)
+static void completion_silent(struct timer *t)
 {
 	struct completion *a = loop_owner(t, struct completion, silence);
 
 	if (a->reply.complete) { /* all was said, they only do not hang up */
-		tried(a, CURLE_OK);
+		completion_tried(a, CURLE_OK);
 		return;
 	}
 	end_try(a);
@@ -315,7 +315,7 @@ static void set_trust(struct completion *a)
 }
 
 /* From here on it is their turn. */
-static int connected(void *user, char *to, char *from, int to_port, int from_port)
+static int completion_connected(void *user, char *to, char *from, int to_port, int from_port)
 {
 	struct completion *a = user;
 
@@ -345,7 +345,7 @@ static void set_request(struct completion *a)
 	OPT(WRITEDATA, a);
 	OPT(HEADERFUNCTION, header_came);
 	OPT(HEADERDATA, a);
-	OPT(PREREQFUNCTION, connected);
+	OPT(PREREQFUNCTION, completion_connected);
 	OPT(PREREQDATA, a);
 	OPT(PRIVATE, a);
 }
@@ -386,7 +386,7 @@ static void addresses_of(struct completion *a, const struct name_address *v, uns
 		if (inet_ntop(v[i].to.ss_family, at, ip, sizeof(ip)))
 			buf_printf(&line, "%s%s%s%s", i ? "," : "", six ? "[" : "", ip, six ? "]" : "");
 	}
-	a->addresses = must(curl.slist_append(NULL, buf_str(&line)));
+	a->addresses = completion_must(curl.slist_append(NULL, buf_str(&line)));
 }
 
 static void name_told(void *ctx, const struct name_address *v, unsigned n, const char *why)
@@ -401,7 +401,7 @@ static void name_told(void *ctx, const struct name_address *v, unsigned n, const
 		return;
 	}
 	addresses_of(a, v, n);
-	a->easy = must(curl.easy_init());
+	a->easy = completion_must(curl.easy_init());
 	set_request(a);
 	set_trust(a);
 	timer_set(&a->silence, (uint64_t)a->model->provider->connect_ms + a->model->provider->silence_ms);
@@ -413,7 +413,7 @@ static void try_now(struct completion *a)
 {
 	const struct models_config_provider *p = a->model->provider;
 
-	if (rests(a)) {
+	if (completion_rests(a)) {
 		tell_later(a);
 		return;
 	}
@@ -439,7 +439,7 @@ static void unwrap_schema(struct completion *a, json_t *answer)
 		json_object_set_new(answer, "stop", json_string(stop_name(STOP_END)));
 }
 
-static json_t *common(const struct completion *a)
+static json_t *completion_common(const struct completion *a)
 {
 	return json_pack("{s:s, s:s, s:s, s:o, s:i, s:I, s:s}", "model", a->model->id, "name", a->model->name,
 			 "provider", a->model->provider->name, "usage", usage_json(&a->usage), "tries",
@@ -451,7 +451,7 @@ static json_t *good_answer(struct completion *a)
 {
 	json_t *j = json_pack("{s:o, s:o, s:s}", "text", json_stringn(buf_str(&a->reply.text), a->reply.text.len),
 			      "calls", reply_calls(&a->reply), "stop", stop_name(a->reply.stop)),
-	       *more = common(a);
+	       *more = completion_common(a);
 
 	unwrap_schema(a, j);
 	json_object_update(j, more);
@@ -461,7 +461,7 @@ static json_t *good_answer(struct completion *a)
 
 static json_t *bad_answer(const struct completion *a)
 {
-	json_t *j = common(a),
+	json_t *j = completion_common(a),
 	       *error = json_pack("{s:s, s:s, s:b}", "category", a->failure.category, "message", a->failure.err.msg,
 				  "retriable", a->failure.again);
 
@@ -521,7 +521,7 @@ static void add_header(struct completion *a, const char *fmt, const char *value)
 	buf_printf(&line, "%.*s", (int)strcspn(fmt, "%"), fmt);
 	if (strchr(fmt, '%'))
 		buf_puts(&line, value);
-	a->headers = must(curl.slist_append(a->headers, buf_str(&line)));
+	a->headers = completion_must(curl.slist_append(a->headers, buf_str(&line)));
 	if (line.p)
 		explicit_bzero(line.p, line.room);
 }
@@ -593,14 +593,14 @@ struct completion *completion_start(struct asker *x, json_t *take_request, struc
 		json_decref(take_request);
 		return NULL;
 	}
-	a = must(calloc(1, sizeof(*a)));
+	a = completion_must(calloc(1, sizeof(*a)));
 	*a = (struct completion){ .asker = x, .owner = o, .request = take_request, .model = m, .began_ms = loop_now_ms() };
-	a->body = must(dialect_body(take_request, m));
+	a->body = completion_must(dialect_body(take_request, m));
 	a->url = url_of(m->provider);
 	a->ends_ms = a->began_ms + deadline_of(a);
 	set_headers(a);
 	say_route(a);
-	timer_init(&a->silence, x->loop, silent);
+	timer_init(&a->silence, x->loop, completion_silent);
 	timer_init(&a->deadline, x->loop, too_late);
 	timer_init(&a->next, x->loop, next_due);
 	timer_set(&a->deadline, deadline_of(a));
@@ -652,7 +652,7 @@ int asker_init(struct asker *x, struct loop *l, const struct models_config *b, s
 	if (curl_load(e) < 0 || resolver_init(&x->names, l, NULL, e) < 0 || id_random(&x->seed, sizeof(x->seed), e) < 0)
 		return -1;
 	read_ca(x);
-	curl_loop_init(&x->multi, l, tried);
+	curl_loop_init(&x->multi, l, completion_tried);
 	return 0;
 }
 

@@ -25,7 +25,7 @@ static void take_finished(struct curl_loop *m)
 	}
 }
 
-static void act(struct curl_loop *m, curl_socket_t fd, int what)
+static void curl_act(struct curl_loop *m, curl_socket_t fd, int what)
 {
 	int running;
 
@@ -37,7 +37,7 @@ static void pipe_ready(struct watch *w, unsigned what)
 {
 	struct pipe_end *p = loop_owner(w, struct pipe_end, watch);
 
-	act(p->multi, w->fd, what == LOOP_READ ? CURL_CSELECT_IN : CURL_CSELECT_OUT);
+	curl_act(p->multi, w->fd, what == LOOP_READ ? CURL_CSELECT_IN : CURL_CSELECT_OUT);
 }
 
 static int pipe_wants(CURL *easy, curl_socket_t fd, int what, void *user, void *mine)
@@ -80,7 +80,7 @@ static int timer_wants(CURLM *handle, long ms, void *user)
 
 static void timer_due(struct timer *t)
 {
-	act(loop_owner(t, struct curl_loop, timer), CURL_SOCKET_TIMEOUT, 0);
+	curl_act(loop_owner(t, struct curl_loop, timer), CURL_SOCKET_TIMEOUT, 0);
 }
 
 void curl_loop_init(struct curl_loop *m, struct loop *l, void (*done)(void *owner, int rc))

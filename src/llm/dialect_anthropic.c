@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static json_t *cached(json_t *take_block)
+static json_t *anthropic_cached(json_t *take_block)
 {
 	json_object_set_new(take_block, "cache_control", json_pack("{s:s}", "type", "ephemeral"));
 	return take_block;
@@ -33,7 +33,7 @@ static json_t *messages_system(const json_t *request)
 	json_array_foreach(list, i, one)
 		json_array_append_new(all, json_pack("{s:s, s:O}", "type", "text", "text", one));
 	/* All before this mark is the same for everybody: tools, then these texts. */
-	cached(json_array_get(all, json_array_size(all) - 1));
+	anthropic_cached(json_array_get(all, json_array_size(all) - 1));
 	return all;
 }
 
@@ -73,7 +73,7 @@ static json_t *messages_messages(const json_t *request)
 	}
 	/* A talk that goes on is read again up to here by the next request of it. */
 	if (json_array_size(all) > 1 && json_array_size(blocks))
-		cached(json_array_get(blocks, json_array_size(blocks) - 1));
+		anthropic_cached(json_array_get(blocks, json_array_size(blocks) - 1));
 	return all;
 }
 
@@ -84,7 +84,7 @@ json_t *messages_body(const json_t *request, const struct models_config_model *m
 	       *tools = say_tools(request, m, messages_tool), *system = messages_system(request);
 
 	if (tools && !system)
-		cached(json_array_get(tools, json_array_size(tools) - 1));
+		anthropic_cached(json_array_get(tools, json_array_size(tools) - 1));
 	say_new(b, "tools", tools);
 	if (forced)
 		json_object_set_new(b, "tool_choice",

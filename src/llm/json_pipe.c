@@ -10,7 +10,7 @@
 
 enum { HEAD = 4, A_TURN = 256 << 10 };
 
-static void breaks(struct json_pipe *p)
+static void pipe_breaks(struct json_pipe *p)
 {
 	if (p->broken)
 		return;
@@ -34,7 +34,7 @@ static void write_some(struct json_pipe *p)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno != EAGAIN)
-			breaks(p);
+			pipe_breaks(p);
 		if (n < 0)
 			break;
 		p->out_at += (size_t)n;
@@ -55,7 +55,7 @@ void json_pipe_send(struct json_pipe *p, json_t *take_message)
 
 	json_decref(take_message);
 	if (!text || n > PIPE_MESSAGE || p->out.len - p->out_at > PIPE_WAITING) {
-		breaks(p);
+		pipe_breaks(p);
 	} else if (!p->broken) {
 		buf_add(&p->out, head, sizeof(head));
 		buf_add(&p->out, text, n);
@@ -81,7 +81,7 @@ static size_t take_messages(struct json_pipe *p)
 		json_t *m;
 
 		if (n > PIPE_MESSAGE) {
-			breaks(p);
+			pipe_breaks(p);
 			break;
 		}
 		if (p->in.len - at - HEAD < n)
@@ -91,7 +91,7 @@ static size_t take_messages(struct json_pipe *p)
 		if (json_is_object(m))
 			p->message(p, m);
 		else
-			breaks(p);
+			pipe_breaks(p);
 		json_decref(m);
 	}
 	return at;
@@ -105,7 +105,7 @@ static void read_some(struct json_pipe *p)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		breaks(p);
+		pipe_breaks(p);
 		return;
 	}
 	buf_grew(&p->in, (size_t)n);

@@ -32,7 +32,7 @@ static void add_int(json_t *to, const char *name, json_int_t more)
 	json_object_set_new(to, name, json_integer(now + (more > 0 ? more : 0)));
 }
 
-static void count(struct llm_client *x, const json_t *answer, int failed)
+static void llm_client_count(struct llm_client *x, const json_t *answer, int failed)
 {
 	static const char *const counters[] = { "calls", "in", "out", "cache_read", "cache_write" };
 	const char *model = json_string_value(json_object_get(answer, "model"));
@@ -56,7 +56,7 @@ static void count(struct llm_client *x, const json_t *answer, int failed)
 
 /* ---- answers ---- */
 
-static struct llm_request *find(struct llm_client *x, uint64_t number)
+static struct llm_request *llm_client_find(struct llm_client *x, uint64_t number)
 {
 	struct llm_request *a = x->asks;
 
@@ -65,7 +65,7 @@ static struct llm_request *find(struct llm_client *x, uint64_t number)
 	return a;
 }
 
-static void forget(struct llm_request *a)
+static void llm_client_forget(struct llm_request *a)
 {
 	struct llm_client *x = a->line;
 	struct llm_request **at = &x->asks;
@@ -79,18 +79,18 @@ static void forget(struct llm_request *a)
 	a->request = NULL;
 }
 
-static void answered(struct llm_client *x, const json_t *m)
+static void llm_client_answered(struct llm_client *x, const json_t *m)
 {
-	struct llm_request *a = find(x, (uint64_t)json_integer_value(json_object_get(m, "done")));
+	struct llm_request *a = llm_client_find(x, (uint64_t)json_integer_value(json_object_get(m, "done")));
 	const json_t *answer = json_object_get(m, "answer");
 	json_int_t kind = json_integer_value(json_object_get(m, "kind"));
 	struct err e = { .kind = kind > ERR_NONE && kind <= ERR_SYS ? (enum err_kind)kind : ERR_SYS };
 
 	snprintf(e.msg, sizeof(e.msg), "%s", json_string_value(json_object_get(m, "message")) ?: "");
-	count(x, answer, kind != ERR_NONE);
+	llm_client_count(x, answer, kind != ERR_NONE);
 	if (!a) /* cancelled */
 		return;
-	forget(a);
+	llm_client_forget(a);
 	a->done(a, answer, kind ? &e : NULL);
 }
 
@@ -101,13 +101,13 @@ static void process_says(struct json_pipe *p, const json_t *m)
 	struct llm_request *a;
 
 	if (json_object_get(m, "done")) {
-		answered(x, m);
+		llm_client_answered(x, m);
 	} else if (json_object_get(m, "said")) {
-		a = find(x, (uint64_t)json_integer_value(json_object_get(m, "said")));
+		a = llm_client_find(x, (uint64_t)json_integer_value(json_object_get(m, "said")));
 		if (a && a->said)
 			a->said(a, json_object_get(m, "event"));
 	} else if (json_object_get(m, "taken")) {
-		a = find(x, (uint64_t)json_integer_value(json_object_get(m, "taken")));
+		a = llm_client_find(x, (uint64_t)json_integer_value(json_object_get(m, "taken")));
 		if (a) {
 			json_decref(a->request);
 			a->request = NULL;
@@ -119,7 +119,7 @@ static void process_says(struct json_pipe *p, const json_t *m)
 }
 
 /* A question that will have no answer: nobody knows what it cost. */
-static void fail(struct llm_request *a, const char *why)
+static void llm_client_fail(struct llm_request *a, const char *why)
 {
 	struct err e = { .kind = ERR_SYS };
 	json_t *answer = json_pack("{s:{s:i, s:i, s:i, s:i, s:i, s:f}, s:i, s:{s:s, s:s, s:b}}", "usage", "calls", 0,
@@ -127,7 +127,7 @@ static void fail(struct llm_request *a, const char *why)
 				   "error", "category", "unavailable", "message", why, "retriable", 1);
 
 	snprintf(e.msg, sizeof(e.msg), "%s", why);
-	forget(a);
+	llm_client_forget(a);
 	a->done(a, answer, &e);
 	json_decref(answer);
 }
@@ -152,7 +152,7 @@ static void process_gone(struct json_pipe *p)
 	log_warn("the line to models broke", LOG_U("questions", x->nasks));
 	timer_set(&x->need, AGAIN_MS);
 	while ((a = sent_before(x, last)))
-		fail(a, "the process that asks models ended");
+		llm_client_fail(a, "the process that asks models ended");
 }
 
 /* ---- the line ---- */
@@ -162,14 +162,14 @@ static void send_ask(struct llm_client *x, struct llm_request *a)
 	json_pipe_send(&x->pipe, json_pack("{s:I, s:o}", "ask", (json_int_t)a->number, "request", json_incref(a->request)));
 }
 
-static void need(struct timer *t)
+static void llm_client_need(struct timer *t)
 {
 	struct llm_client *x = loop_owner(t, struct llm_client, need);
 
 	x->need_line(x->user);
 }
 
-static void look(struct timer *t)
+static void llm_client_look(struct timer *t)
 {
 	struct llm_client *x = loop_owner(t, struct llm_client, look);
 	uint64_t now = loop_now_ms(), last = x->numbers;
@@ -180,7 +180,7 @@ static void look(struct timer *t)
 		while (a && (!a->request || a->number > last || now - a->since_ms < LLM_WAIT_MS))
 			a = a->next;
 		if (a)
-			fail(a, "nobody answers for models: the process that asks them does not start");
+			llm_client_fail(a, "nobody answers for models: the process that asks them does not start");
 	} while (a);
 	if (x->nasks && !x->connected)
 		timer_set(&x->look, LOOK_MS);
@@ -194,8 +194,8 @@ int llm_client_new(struct llm_client **out, struct loop *l, void (*need_line)(vo
 		return err_sys(e, "a line to models");
 	*x = (struct llm_client){ .loop = l, .pipe.fd = -1, .need_line = need_line, .user = user,
 				  .figures = json_object() };
-	timer_init(&x->need, l, need);
-	timer_init(&x->look, l, look);
+	timer_init(&x->need, l, llm_client_need);
+	timer_init(&x->look, l, llm_client_look);
 	timer_set(&x->need, 0);
 	*out = x;
 	return 0;
@@ -206,7 +206,7 @@ void llm_client_free(struct llm_client *x)
 	if (!x)
 		return;
 	while (x->asks)
-		forget(x->asks);
+		llm_client_forget(x->asks);
 	if (x->connected)
 		json_pipe_fini(&x->pipe);
 	timer_fini(&x->need);
@@ -290,7 +290,7 @@ void llm_cancel(struct llm_request *a)
 
 	if (!x)
 		return;
-	forget(a);
+	llm_client_forget(a);
 	if (x->connected) /* also if it was never taken: then nobody minds */
 		json_pipe_send(&x->pipe, json_pack("{s:I}", "cancel", (json_int_t)number));
 }

@@ -22,12 +22,12 @@ struct reader {
 	const char *file;
 };
 
-static int wrong(const struct reader *r, const struct toml_node *n, struct err *e, const char *what)
+static int models_wrong(const struct reader *r, const struct toml_node *n, struct err *e, const char *what)
 {
 	return err_set(e, ERR_INVALID, "%.80s:%u: %s", r->file, n->line, what);
 }
 
-static char *copy(const char *text, size_t len)
+static char *models_copy(const char *text, size_t len)
 {
 	char *p = malloc(len + 1);
 
@@ -38,7 +38,7 @@ static char *copy(const char *text, size_t len)
 	return p;
 }
 
-static void wipe(char **text)
+static void models_wipe(char **text)
 {
 	if (*text)
 		explicit_bzero(*text, strlen(*text));
@@ -52,19 +52,19 @@ static void wipe(char **text)
 static int take_text(const struct reader *r, const struct toml_node *n, char **out, struct err *e)
 {
 	if (n->type != TOML_STRING || !n->len)
-		return wrong(r, n, e, "a text is expected");
+		return models_wrong(r, n, e, "a text is expected");
 	for (size_t i = 0; i < n->len; i++)
 		if ((unsigned char)n->text[i] <= ' ' || n->text[i] == 127)
-			return wrong(r, n, e, "no blanks and no control characters, please");
+			return models_wrong(r, n, e, "no blanks and no control characters, please");
 	free(*out);
-	*out = copy(n->text, n->len);
+	*out = models_copy(n->text, n->len);
 	return 0;
 }
 
 static int take_time(const struct reader *r, const struct toml_node *n, uint32_t *out, struct err *e)
 {
 	if (n->type != TOML_STRING)
-		return wrong(r, n, e, "a time is expected, like \"30s\"");
+		return models_wrong(r, n, e, "a time is expected, like \"30s\"");
 	return units_parse_time(n->text, out, e) < 0 ? err_in(e, "%.80s:%u", r->file, n->line) : 0;
 }
 
@@ -124,7 +124,7 @@ static int split_base(struct models_config_provider *p)
 	if (number == 0 || number > 65535 || (*port == ':' && !isdigit((unsigned char)port[1])) ||
 	    (*rest && *rest != '/') || strpbrk(rest, "?#"))
 		return -1;
-	p->host = copy(host, (size_t)(end - host));
+	p->host = models_copy(host, (size_t)(end - host));
 	p->port = (uint16_t)number;
 	return 0;
 }
@@ -137,29 +137,29 @@ static int take_base(const struct reader *r, const struct toml_node *n, struct m
 	for (size_t len = strlen(p->base); len && p->base[len - 1] == '/'; len--)
 		p->base[len - 1] = 0;
 	return split_base(p) == 0 ? 0 :
-				    wrong(r, n, e, "write it like \"https://api.example.org/v1\"");
+				    models_wrong(r, n, e, "write it like \"https://api.example.org/v1\"");
 }
 
 static int take_dialect(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
 			struct err *e)
 {
 	p->dialect = n->type == TOML_STRING ? dialect_find(n->text) : NULL;
-	return p->dialect ? 0 : wrong(r, n, e, "it is one of \"chat\", \"responses\", \"messages\", \"ollama\"");
+	return p->dialect ? 0 : models_wrong(r, n, e, "it is one of \"chat\", \"responses\", \"messages\", \"ollama\"");
 }
 
 static int have_key(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
 		    const char *text, size_t len, struct err *e)
 {
 	if (p->key)
-		return wrong(r, n, e, "one of key, key_file, key_env is enough");
+		return models_wrong(r, n, e, "one of key, key_file, key_env is enough");
 	while (len && isspace((unsigned char)text[len - 1]))
 		len--;
 	if (!len || len > MODELS_CONFIG_KEY)
-		return wrong(r, n, e, "there is no key, or one that is too long");
+		return models_wrong(r, n, e, "there is no key, or one that is too long");
 	for (size_t i = 0; i < len; i++) /* it becomes a header; and is not shown here */
 		if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 127)
-			return wrong(r, n, e, "the key has a blank or a byte that no header may have");
-	p->key = copy(text, len);
+			return models_wrong(r, n, e, "the key has a blank or a byte that no header may have");
+	p->key = models_copy(text, len);
 	log_secret(p->key);
 	return 0;
 }
@@ -172,7 +172,7 @@ static int take_key(const struct reader *r, const struct toml_node *n, struct mo
 	int rc;
 
 	if (n->type != TOML_STRING || !n->len)
-		return wrong(r, n, e, "a text is expected");
+		return models_wrong(r, n, e, "a text is expected");
 	if (strcmp(n->key, "key") == 0)
 		return have_key(r, n, p, n->text, n->len, e);
 	if (strcmp(n->key, "key_env") == 0) {
@@ -195,7 +195,7 @@ static int take_ca(const struct reader *r, const struct toml_node *n, struct mod
 
 	if (n->type != TOML_STRING || read_file(n->text, CA_MOST, &pem, e) < 0) {
 		buf_fini(&pem);
-		return n->type != TOML_STRING ? wrong(r, n, e, "a file is expected") :
+		return n->type != TOML_STRING ? models_wrong(r, n, e, "a file is expected") :
 						err_in(e, "%.80s:%u", r->file, n->line);
 	}
 	free(p->ca);
@@ -214,7 +214,7 @@ static int take_schema(const struct reader *r, const struct toml_node *n, struct
 			p->schema = (enum models_config_schema)i;
 			return 0;
 		}
-	return wrong(r, n, e, "it is one of \"native\", \"tool\", \"none\"");
+	return models_wrong(r, n, e, "it is one of \"native\", \"tool\", \"none\"");
 }
 
 static int take_connect(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e)
@@ -245,7 +245,7 @@ static int take_retries(const struct reader *r, const struct toml_node *n, struc
 static int take_old(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e)
 {
 	if (n->type != TOML_BOOLEAN)
-		return wrong(r, n, e, "true or false is expected");
+		return models_wrong(r, n, e, "true or false is expected");
 	p->old_limit = n->truth;
 	return 0;
 }
@@ -274,11 +274,11 @@ static int read_provider(const struct reader *r, const struct toml_node *t, stru
 	struct models_config_provider *p = &r->book->providers[r->book->nproviders];
 
 	if (t->type != TOML_TABLE)
-		return wrong(r, t, e, "a provider is a table: [provider.name]");
+		return models_wrong(r, t, e, "a provider is a table: [provider.name]");
 	if (r->book->nproviders == MODELS_CONFIG_PROVIDERS)
-		return wrong(r, t, e, "too many providers");
+		return models_wrong(r, t, e, "too many providers");
 	r->book->nproviders++; /* from here on it is freed with the rest */
-	*p = (struct models_config_provider){ .name = copy(t->key, t->key_len),
+	*p = (struct models_config_provider){ .name = models_copy(t->key, t->key_len),
 				     .connect_ms = CONNECT_MS,
 				     .silence_ms = SILENCE_MS,
 				     .deadline_ms = DEADLINE_MS,
@@ -287,7 +287,7 @@ static int read_provider(const struct reader *r, const struct toml_node *t, stru
 		if (provider_member(r, n, p, e) < 0)
 			return -1;
 	if (!p->dialect || !p->base)
-		return wrong(r, t, e, "a provider needs dialect and base");
+		return models_wrong(r, t, e, "a provider needs dialect and base");
 	return 0;
 }
 
@@ -303,7 +303,7 @@ static int take_price(const struct reader *r, const struct toml_node *t, struct 
 	int has_read = 0, has_write = 0;
 
 	if (t->type != TOML_TABLE)
-		return wrong(r, t, e, "a price is a table: { in = 0.25, out = 2.0 }");
+		return models_wrong(r, t, e, "a price is a table: { in = 0.25, out = 2.0 }");
 	for (const struct toml_node *n = t->in.first; n; n = n->next) {
 		double value = n->type == TOML_FLOAT ? n->real :
 			       n->type == TOML_INTEGER ? (double)n->integer : -1;
@@ -312,7 +312,7 @@ static int take_price(const struct reader *r, const struct toml_node *t, struct 
 		while (i < ARRAY_LEN(rows) && strcmp(n->key, rows[i].key) != 0)
 			i++;
 		if (i == ARRAY_LEN(rows) || !isfinite(value) || value < 0 || value > 1e6)
-			return wrong(r, n, e, "a price has in, out, cache_read, cache_write: per million tokens");
+			return models_wrong(r, n, e, "a price has in, out, cache_read, cache_write: per million tokens");
 		*rows[i].to = value;
 		has_read |= i == 2;
 		has_write |= i == 3;
@@ -350,7 +350,7 @@ static int model_member(const struct reader *r, const struct toml_node *n, struc
 	}
 	if (strcmp(n->key, "provider") == 0) {
 		m->provider = n->type == TOML_STRING ? provider_of(r->book, n->text) : NULL;
-		return m->provider ? 0 : wrong(r, n, e, "there is no such [provider.NAME]");
+		return m->provider ? 0 : models_wrong(r, n, e, "there is no such [provider.NAME]");
 	}
 	return err_set(e, ERR_INVALID, "%.80s:%u: a model has no '%.40s'", r->file, n->line, n->key);
 }
@@ -360,16 +360,16 @@ static int read_model(const struct reader *r, const struct toml_node *t, struct 
 	struct models_config_model *m = &r->book->models[r->book->nmodels];
 
 	if (t->type != TOML_TABLE)
-		return wrong(r, t, e, "a model is a table: [model.name]");
+		return models_wrong(r, t, e, "a model is a table: [model.name]");
 	if (r->book->nmodels == MODELS_CONFIG_MODELS)
-		return wrong(r, t, e, "too many models");
+		return models_wrong(r, t, e, "too many models");
 	r->book->nmodels++;
-	*m = (struct models_config_model){ .id = copy(t->key, t->key_len) };
+	*m = (struct models_config_model){ .id = models_copy(t->key, t->key_len) };
 	for (const struct toml_node *n = t->in.first; n; n = n->next)
 		if (model_member(r, n, m, e) < 0)
 			return -1;
 	if (!m->provider || !m->name)
-		return wrong(r, t, e, "a model needs provider and name");
+		return models_wrong(r, t, e, "a model needs provider and name");
 	return 0;
 }
 
@@ -386,16 +386,16 @@ static int read_role(const struct reader *r, const struct toml_node *t, struct e
 	struct models_config_role *role = &r->book->roles[r->book->nroles];
 
 	if (t->type != TOML_ARRAY || !t->in.count || t->in.count > MODELS_CONFIG_LEVELS)
-		return wrong(r, t, e, "a role is a list of one to four models: [\"small\", \"large\"]");
+		return models_wrong(r, t, e, "a role is a list of one to four models: [\"small\", \"large\"]");
 	if (r->book->nroles == MODELS_CONFIG_ROLES)
-		return wrong(r, t, e, "too many roles");
+		return models_wrong(r, t, e, "too many roles");
 	r->book->nroles++;
-	*role = (struct models_config_role){ .name = copy(t->key, t->key_len) };
+	*role = (struct models_config_role){ .name = models_copy(t->key, t->key_len) };
 	for (const struct toml_node *n = t->in.first; n; n = n->next) {
 		const struct models_config_model *m = n->type == TOML_STRING ? model_of(r->book, n->text) : NULL;
 
 		if (!m)
-			return wrong(r, n, e, "there is no such [model.NAME]");
+			return models_wrong(r, n, e, "there is no such [model.NAME]");
 		role->levels[role->n++] = m;
 	}
 	return 0;
@@ -419,7 +419,7 @@ static int check_name(const struct reader *r, const struct toml_node *n, struct 
 	while (i < n->key_len && (isalnum((unsigned char)n->key[i]) || strchr("-_.", n->key[i])))
 		i++;
 	if (!n->key_len || n->key_len > NAME_MOST || i < n->key_len || !isalnum((unsigned char)n->key[0]))
-		return wrong(r, n, e, "a name is letters, digits, '-', '_', '.'");
+		return models_wrong(r, n, e, "a name is letters, digits, '-', '_', '.'");
 	return 0;
 }
 
@@ -430,7 +430,7 @@ static int read_section(const struct reader *r, const struct toml_node *root, un
 	if (!t)
 		return 0;
 	if (t->type != TOML_TABLE)
-		return wrong(r, t, e, "a table is expected");
+		return models_wrong(r, t, e, "a table is expected");
 	for (const struct toml_node *n = t->in.first; n; n = n->next)
 		if (check_name(r, n, e) < 0 || sections[i].read(r, n, e) < 0)
 			return -1;
@@ -499,7 +499,7 @@ void models_config_fini(struct models_config *b)
 	for (unsigned i = 0; i < b->nproviders; i++) {
 		struct models_config_provider *p = &b->providers[i];
 
-		wipe(&p->key);
+		models_wipe(&p->key);
 		free(p->name);
 		free(p->base);
 		free(p->host);
@@ -559,7 +559,7 @@ json_t *models_config_public(const struct models_config *b)
 	return json_pack("{s:o, s:o}", "models", models, "roles", roles);
 }
 
-static void mix(struct sha256 *h, const void *bytes, size_t n)
+static void models_mix(struct sha256 *h, const void *bytes, size_t n)
 {
 	uint64_t len = n;
 
@@ -570,7 +570,7 @@ static void mix(struct sha256 *h, const void *bytes, size_t n)
 
 static void mix_text(struct sha256 *h, const char *text)
 {
-	mix(h, text, text ? strlen(text) : 0);
+	models_mix(h, text, text ? strlen(text) : 0);
 }
 
 void models_config_digest(const struct models_config *b, uint8_t out[32])
@@ -589,11 +589,11 @@ void models_config_digest(const struct models_config *b, uint8_t out[32])
 		mix_text(&h, p->name);
 		mix_text(&h, p->base);
 		mix_text(&h, p->key);
-		mix(&h, p->ca, p->ca_len);
-		mix(&h, numbers, sizeof(numbers));
+		models_mix(&h, p->ca, p->ca_len);
+		models_mix(&h, numbers, sizeof(numbers));
 	}
 	for (unsigned i = 0; i < b->nmodels; i++)
-		mix(&h, &b->models[i].max_tokens, sizeof(b->models[i].max_tokens));
+		models_mix(&h, &b->models[i].max_tokens, sizeof(b->models[i].max_tokens));
 	sha256_end(&h, out);
 	free(text);
 	json_decref(open);

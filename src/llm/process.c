@@ -35,7 +35,7 @@ struct question {
 	json_int_t number;
 };
 
-static void *must(void *p)
+static void *process_must(void *p)
 {
 	if (!p)
 		abort();
@@ -50,7 +50,7 @@ static void leave_if_done(struct process *x)
 
 /* ---- questions ---- */
 
-static void tell(struct link *l, json_int_t number, json_t *take_answer, const struct err *e)
+static void process_tell(struct link *l, json_int_t number, json_t *take_answer, const struct err *e)
 {
 	json_t *m = json_pack("{s:I, s:o}", "done", number, "answer", take_answer);
 
@@ -61,7 +61,7 @@ static void tell(struct link *l, json_int_t number, json_t *take_answer, const s
 	json_pipe_send(&l->pipe, m);
 }
 
-static void drop(struct question *q)
+static void process_drop(struct question *q)
 {
 	struct question **at = &q->link->questions;
 
@@ -71,24 +71,24 @@ static void drop(struct question *q)
 	free(q);
 }
 
-static void said(struct completion_owner *o, json_t *take_event)
+static void process_said(struct completion_owner *o, json_t *take_event)
 {
 	struct question *q = loop_owner(o, struct question, owner);
 
 	json_pipe_send(&q->link->pipe, json_pack("{s:I, s:o}", "said", q->number, "event", take_event));
 }
 
-static void done(struct completion_owner *o, json_t *take_answer, const struct err *e)
+static void process_done(struct completion_owner *o, json_t *take_answer, const struct err *e)
 {
 	struct question *q = loop_owner(o, struct question, owner);
 	struct process *x = q->link->process;
 
-	tell(q->link, q->number, take_answer, e);
-	drop(q);
+	process_tell(q->link, q->number, take_answer, e);
+	process_drop(q);
 	leave_if_done(x);
 }
 
-static json_t *refusal(const struct err *e)
+static json_t *process_refusal(const struct err *e)
 {
 	static const struct usage none;
 
@@ -97,32 +97,32 @@ static json_t *refusal(const struct err *e)
 			 e->kind == ERR_LIMIT);
 }
 
-static void asks(struct link *l, json_int_t number, json_t *request)
+static void process_asks(struct link *l, json_int_t number, json_t *request)
 {
-	struct question *q = must(calloc(1, sizeof(*q)));
+	struct question *q = process_must(calloc(1, sizeof(*q)));
 	struct err e;
 
 	/* What we leave without having taken, the front asks the next one. */
 	json_pipe_send(&l->pipe, json_pack("{s:I}", "taken", number));
-	*q = (struct question){ .link = l, .owner = { .said = said, .done = done }, .number = number };
+	*q = (struct question){ .link = l, .owner = { .said = process_said, .done = process_done }, .number = number };
 	q->ask = completion_start(&l->process->asker, json_incref(request), &q->owner, &e);
 	if (!q->ask) {
 		free(q);
-		tell(l, number, refusal(&e), &e);
+		process_tell(l, number, process_refusal(&e), &e);
 		return;
 	}
 	q->next = l->questions;
 	l->questions = q;
 }
 
-static void cancels(struct link *l, json_int_t number)
+static void process_cancels(struct link *l, json_int_t number)
 {
 	struct err e = { .kind = ERR_CONFLICT, .msg = "cancelled" };
 
 	for (struct question *q = l->questions; q; q = q->next)
 		if (q->number == number) {
-			tell(l, number, completion_cancel(q->ask), &e); /* what was paid is counted */
-			drop(q);
+			process_tell(l, number, completion_cancel(q->ask), &e); /* what was paid is counted */
+			process_drop(q);
 			leave_if_done(l->process);
 			return;
 		}
@@ -137,9 +137,9 @@ static void front_says(struct json_pipe *p, const json_t *m)
 	json_t *request = json_object_get(m, "request");
 
 	if (json_is_integer(ask) && request)
-		asks(l, json_integer_value(ask), request);
+		process_asks(l, json_integer_value(ask), request);
 	else if (json_is_integer(cancel))
-		cancels(l, json_integer_value(cancel));
+		process_cancels(l, json_integer_value(cancel));
 }
 
 static void front_gone(struct json_pipe *p)
@@ -149,7 +149,7 @@ static void front_gone(struct json_pipe *p)
 
 	while (l->questions) {
 		json_decref(completion_cancel(l->questions->ask));
-		drop(l->questions);
+		process_drop(l->questions);
 	}
 	while (*at != l)
 		at = &(*at)->next;
@@ -161,7 +161,7 @@ static void front_gone(struct json_pipe *p)
 
 static void front_comes(struct process *x, int take_fd)
 {
-	struct link *l = must(calloc(1, sizeof(*l)));
+	struct link *l = process_must(calloc(1, sizeof(*l)));
 
 	l->process = x;
 	l->pipe.message = front_says;

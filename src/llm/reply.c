@@ -40,7 +40,7 @@ json_t *usage_json(const struct usage *u)
 	return j;
 }
 
-static uint64_t member(const json_t *u, const char *name)
+static uint64_t reply_member(const json_t *u, const char *name)
 {
 	json_int_t n = json_integer_value(json_object_get(u, name));
 
@@ -49,15 +49,15 @@ static uint64_t member(const json_t *u, const char *name)
 
 void usage_add_json(struct usage *to, const json_t *u)
 {
-	to->calls += json_is_integer(json_object_get(u, "calls")) ? member(u, "calls") : 1;
-	to->in += member(u, "in");
-	to->out += member(u, "out");
-	to->cache_read += member(u, "cache_read");
-	to->cache_write += member(u, "cache_write");
+	to->calls += json_is_integer(json_object_get(u, "calls")) ? reply_member(u, "calls") : 1;
+	to->in += reply_member(u, "in");
+	to->out += reply_member(u, "out");
+	to->cache_read += reply_member(u, "cache_read");
+	to->cache_write += reply_member(u, "cache_write");
 	to->cost += json_number_value(json_object_get(u, "cost"));
 }
 
-static int count(struct reply *r, size_t n, struct err *e)
+static int reply_count(struct reply *r, size_t n, struct err *e)
 {
 	size_t most = r->most ? r->most : REPLY_MOST;
 
@@ -71,7 +71,7 @@ int reply_text(struct reply *r, const char *text, size_t n, struct err *e)
 {
 	if (!n)
 		return 0;
-	if (count(r, n, e) < 0)
+	if (reply_count(r, n, e) < 0)
 		return -1;
 	buf_add(&r->text, text, n);
 	if (r->said)
@@ -95,7 +95,7 @@ static void say_call(struct reply *r, const struct reply_call *c, const char *id
 	r->said(r->ctx, event);
 }
 
-static void learn(char **to, const char *text)
+static void reply_learn(char **to, const char *text)
 {
 	if (*to || !text || !*text)
 		return;
@@ -121,8 +121,8 @@ struct reply_call *reply_call(struct reply *r, int64_t slot, const char *id, con
 	} else if ((!id || !*id || c->id) && (!name || !*name || c->name)) {
 		return c;
 	}
-	learn(&c->id, id);
-	learn(&c->name, name);
+	reply_learn(&c->id, id);
+	reply_learn(&c->name, name);
 	say_call(r, c, c->id, c->name, "", 0);
 	return c;
 }
@@ -135,7 +135,7 @@ int reply_arguments(struct reply *r, struct reply_call *c, const char *piece, si
 		buf_cut(&c->arguments, 0);
 		c->whole = 0;
 	}
-	if (count(r, n, e) < 0)
+	if (reply_count(r, n, e) < 0)
 		return -1;
 	buf_add(&c->arguments, piece, n);
 	say_call(r, c, NULL, NULL, piece, n);
@@ -143,7 +143,7 @@ int reply_arguments(struct reply *r, struct reply_call *c, const char *piece, si
 }
 
 /* Text of a stranger, for a message: one line, printable. */
-static void plain(char *out, size_t room, const char *text)
+static void reply_plain(char *out, size_t room, const char *text)
 {
 	size_t n = 0;
 
@@ -164,8 +164,8 @@ static void plain(char *out, size_t room, const char *text)
 void reply_fail(struct reply *r, const char *type, const char *msg, int status)
 {
 	r->failed = 1;
-	plain(r->error.type, sizeof(r->error.type), type ? type : "");
-	plain(r->error.msg, sizeof(r->error.msg), msg ? msg : "");
+	reply_plain(r->error.type, sizeof(r->error.type), type ? type : "");
+	reply_plain(r->error.msg, sizeof(r->error.msg), msg ? msg : "");
 	r->error.status = status >= 400 && status < 600 ? status : 0;
 }
 

@@ -23,7 +23,7 @@ static int is_texts(const json_t *j)
 	return json_is_array(j);
 }
 
-static int fits(const json_t *j, enum kind k)
+static int request_fits(const json_t *j, enum kind k)
 {
 	switch (k) {
 	case TEXT: return json_is_string(j);
@@ -53,7 +53,7 @@ static int check_members(const json_t *in, const struct member *rows, unsigned n
 			i++;
 		if (i == n)
 			return err_set(e, ERR_INVALID, "'%.40s' is not known", name);
-		if (!fits(value, rows[i].kind))
+		if (!request_fits(value, rows[i].kind))
 			return err_set(e, ERR_INVALID, "%s: %s is expected", name, words[rows[i].kind]);
 	}
 	for (unsigned i = 0; i < n; i++)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int dispatch(struct sse *s, struct err *e)
+static int sse_dispatch(struct sse *s, struct err *e)
 {
 	int rc = 0;
 
@@ -19,7 +19,7 @@ static int dispatch(struct sse *s, struct err *e)
 	return rc;
 }
 
-static void field(struct sse *s, const char *line, size_t n)
+static void sse_field(struct sse *s, const char *line, size_t n)
 {
 	const char *colon = memchr(line, ':', n);
 	size_t name = colon ? (size_t)(colon - line) : n;
@@ -45,16 +45,16 @@ static int end_line(struct sse *s, struct err *e)
 	if (s->lines && s->line.len)
 		rc = s->event(s->ctx, "", buf_str(&s->line), s->line.len, e);
 	else if (!s->lines && !s->line.len)
-		rc = dispatch(s, e);
+		rc = sse_dispatch(s, e);
 	else if (s->data.len + s->line.len > most)
 		return err_set(e, ERR_LIMIT, "an event of more than %zu bytes", most);
 	else
-		field(s, buf_str(&s->line), s->line.len);
+		sse_field(s, buf_str(&s->line), s->line.len);
 	buf_cut(&s->line, 0);
 	return rc;
 }
 
-static int add(struct sse *s, const char *bytes, size_t n, struct err *e)
+static int sse_add(struct sse *s, const char *bytes, size_t n, struct err *e)
 {
 	size_t most = s->most ? s->most : SSE_MOST;
 
@@ -87,7 +87,7 @@ int sse_feed(struct sse *s, const char *bytes, size_t n, struct err *e)
 		s->after_cr = 0;
 		while (stop < end && *stop != '\n' && *stop != '\r')
 			stop++;
-		if (stop > at && add(s, at, (size_t)(stop - at), e) < 0)
+		if (stop > at && sse_add(s, at, (size_t)(stop - at), e) < 0)
 			return -1;
 		if (stop == end)
 			return 0;

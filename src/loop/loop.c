@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* A loop without memory for its next event cannot even say so. */
-static struct event *must(struct event *ev)
+static struct event *loop_must(struct event *ev)
 {
 	if (!ev)
 		abort();
@@ -205,7 +205,7 @@ static void want_one(struct watch *w, struct event **ev, unsigned bit, unsigned 
 		return;
 	}
 	if (!*ev)
-		*ev = must(event_new(w->loop->base, w->fd,
+		*ev = loop_must(event_new(w->loop->base, w->fd,
 				     (bit == LOOP_READ ? EV_READ : EV_WRITE) | EV_PERSIST,
 				     bit == LOOP_READ ? can_read : can_write, w));
 	if (event_add(*ev, NULL) < 0)
@@ -243,7 +243,7 @@ static void is_due(evutil_socket_t fd, short what, void *arg)
 void timer_init(struct timer *t, struct loop *l, void (*due)(struct timer *))
 {
 	t->due = due;
-	t->ev = must(event_new(l->base, -1, 0, is_due, t));
+	t->ev = loop_must(event_new(l->base, -1, 0, is_due, t));
 }
 
 void timer_init_late(struct timer *t, struct loop *l, void (*due)(struct timer *))
@@ -292,7 +292,7 @@ void on_signal_init(struct on_signal *s, struct loop *l, int signo,
 		    void (*came)(struct on_signal *, int))
 {
 	s->came = came;
-	s->ev = must(evsignal_new(l->base, signo, has_come, s));
+	s->ev = loop_must(evsignal_new(l->base, signo, has_come, s));
 	if (event_add(s->ev, NULL) < 0)
 		abort();
 }

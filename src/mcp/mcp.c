@@ -18,7 +18,7 @@ static json_t *server_info(void)
 	return json_pack("{s:s, s:s}", "name", "atoll", "version", ATOLL_VERSION);
 }
 
-static json_t *envelope(const struct mcp_call *m, const char *what, json_t *take)
+static json_t *mcp_envelope(const struct mcp_call *m, const char *what, json_t *take)
 {
 	return json_pack("{s:s, s:O*, s:o}", "jsonrpc", "2.0", "id", m->id, what, take);
 }
@@ -38,7 +38,7 @@ int mcp_send(struct mcp_call *m, json_t *take_doc)
 	return http_write(m->call->req, event.p, event.len);
 }
 
-static void finish(struct mcp_call *m, int status, json_t *take_doc)
+static void mcp_finish(struct mcp_call *m, int status, json_t *take_doc)
 {
 	if (m->gone) {
 		json_decref(take_doc);
@@ -61,7 +61,7 @@ static void finish_result(struct mcp_call *m, const char *type, json_t *take_res
 		json_object_set_new(take_result, "resultType", json_string(type));
 		json_object_set_new(take_result, "_meta", meta);
 	}
-	finish(m, 200, envelope(m, "result", take_result));
+	mcp_finish(m, 200, mcp_envelope(m, "result", take_result));
 }
 
 void mcp_result(struct mcp_call *m, json_t *take_result)
@@ -92,7 +92,7 @@ static void send_error(struct mcp_call *m, int http, int code, json_t *take_data
 	error = json_pack("{s:i, s:s#}", "code", code, "message", buf_str(&clean), (int)clean.len);
 	if (take_data)
 		json_object_set_new(error, "data", take_data);
-	finish(m, http, envelope(m, "error", error));
+	mcp_finish(m, http, mcp_envelope(m, "error", error));
 }
 
 void mcp_error(struct mcp_call *m, int http, int code, json_t *take_data, const char *fmt, ...)
@@ -107,7 +107,7 @@ void mcp_error(struct mcp_call *m, int http, int code, json_t *take_data, const 
 }
 
 /* Before a method has anything to say: no key, no such path, too large. */
-static void refuse(struct call *c, int status, const char *code, const char *message, const char *why,
+static void mcp_refuse(struct call *c, int status, const char *code, const char *message, const char *why,
 		   const char *hint)
 {
 	struct mcp_call *m = c->door;
@@ -127,7 +127,7 @@ int mcp_notify(struct mcp_call *m, const char *method, json_t *take_params)
 	return mcp_send(m, doc);
 }
 
-static void ticks(struct timer *t)
+static void mcp_ticks(struct timer *t)
 {
 	struct mcp_call *m = loop_owner(t, struct mcp_call, tick);
 
@@ -335,7 +335,7 @@ static int speaks_modern(const struct mcp_call *m)
 }
 
 /* 0: it may not go on, and was told. */
-static int enter(struct mcp_call *m)
+static int mcp_enter(struct mcp_call *m)
 {
 	const json_t *level = meta_of(m, MCP_META "logLevel");
 
@@ -382,7 +382,7 @@ static int read_message(struct mcp_call *m)
 	return 1;
 }
 
-static void cancel(struct mcp_call *x)
+static void mcp_cancel(struct mcp_call *x)
 {
 	if (x->base.job)
 		x->base.job->leash = 1;
@@ -395,7 +395,7 @@ static void cancel(struct mcp_call *x)
 }
 
 /* In the old era a call is ended by a message of its own. */
-static void cancelled(struct mcp_call *m)
+static void mcp_cancelled(struct mcp_call *m)
 {
 	const json_t *which = json_object_get(m->params, "requestId");
 
@@ -403,18 +403,18 @@ static void cancelled(struct mcp_call *m)
 		if (x != m && x->id && !x->gone && !x->call->req->status == !x->streaming &&
 		    !strcmp(x->session_id, m->session_id) && m->session_id[0] &&
 		    json_equal(x->id, which)) {
-			cancel(x);
+			mcp_cancel(x);
 			return;
 		}
 }
 
 /* A notification, or the answer to something that we asked. */
-static void hear(struct mcp_call *m)
+static void mcp_hear(struct mcp_call *m)
 {
 	if (!m->method)
 		mcp_answered(m);
 	else if (!strcmp(m->method, "notifications/cancelled"))
-		cancelled(m);
+		mcp_cancelled(m);
 	http_reply(m->call->req, 202, NULL, NULL, 0);
 }
 
@@ -437,7 +437,7 @@ static void message_read(struct call *c, json_t *take_doc, const struct err *why
 		mcp_error(m, call_status(why), RPC_PARSE, NULL, "%s", why->msg);
 		return;
 	}
-	if (!read_message(m) || !enter(m))
+	if (!read_message(m) || !mcp_enter(m))
 		return;
 	if (!m->method && (m->modern || (!json_object_get(m->message, "result") &&
 					 !json_object_get(m->message, "error")))) {
@@ -445,7 +445,7 @@ static void message_read(struct call *c, json_t *take_doc, const struct err *why
 		return;
 	}
 	if (!m->method || !m->id) {
-		hear(m);
+		mcp_hear(m);
 		return;
 	}
 	if (m->modern && json_object_get(m->params, "inputResponses") &&
@@ -474,7 +474,7 @@ static void body_ended(struct http_req *r)
 		call_read_json(c, &r->body, message_read);
 }
 
-static void post(struct call *c)
+static void mcp_post(struct call *c)
 {
 	http_want_body(c->req, HTTP_BODY_WHOLE, c->api->conf.json_max);
 	c->req->on_body_end = body_ended;
@@ -483,7 +483,7 @@ static void post(struct call *c)
 /* ---- the door ---- */
 
 /* As call_authorize(), but a key for one box may come: it has that one. */
-static int admit(struct call *c)
+static int mcp_admit(struct call *c)
 {
 	const char *why;
 	int status = auth_principal(c->api, c->req, &c->who, &why);
@@ -496,15 +496,15 @@ static int admit(struct call *c)
 }
 
 static const struct api_format manner = { .error = tool_told_error,
-					  .admit = admit,
+					  .admit = mcp_admit,
 					  .json = tool_told_json };
 static const struct api_route rows[] = {
-	{ "POST", "/mcp", NEED_VIEWER, post, "a message of MCP", .group = "tools" },
+	{ "POST", "/mcp", NEED_VIEWER, mcp_post, "a message of MCP", .group = "tools" },
 	{ "DELETE", "/mcp", NEED_VIEWER, end_session, "end a session of MCP", .group = "tools" },
 };
 static struct api_table table = { rows, ARRAY_LEN(rows), &manner, NULL };
 
-static void left(struct call *c)
+static void mcp_left(struct call *c)
 {
 	struct mcp_call *m = c->door;
 
@@ -540,7 +540,7 @@ void mcp_fini(struct api *a)
 	a->mcp = NULL;
 }
 
-static int take(struct call *c)
+static int mcp_take(struct call *c)
 {
 	struct mcp_call *m;
 	const char *why;
@@ -550,13 +550,13 @@ static int take(struct call *c)
 		return 0;
 	m = call_alloc(c, sizeof(*m));
 	*m = (struct mcp_call){ .call = c, .mcp = mcp_of(c->api), .level = -1,
-				.base = { .refuse = refuse, .left = left } };
+				.base = { .refuse = mcp_refuse, .left = mcp_left } };
 	m->next = m->mcp->calls;
 	m->at = &m->mcp->calls;
 	if (m->next)
 		m->next->at = &m->next;
 	m->mcp->calls = m;
-	timer_init(&m->tick, c->api->loop, ticks);
+	timer_init(&m->tick, c->api->loop, mcp_ticks);
 	tool_enter(c, &m->base);
 	c->manner = &manner;
 	status = auth_origin(c->api, c->req, &why);
@@ -567,4 +567,4 @@ static int take(struct call *c)
 	return 1;
 }
 
-const struct api_surface mcp_door = { take, rows, ARRAY_LEN(rows), NULL };
+const struct api_surface mcp_door = { mcp_take, rows, ARRAY_LEN(rows), NULL };

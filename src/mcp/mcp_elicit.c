@@ -47,7 +47,7 @@ const json_t *mcp_answer(const struct mcp_call *m, const char *key)
 
 /* ---- what we must remember, kept by the client ---- */
 
-static int seal(const struct mcp *x, const char *text, size_t n, uint8_t out[SEAL])
+static int elicit_seal(const struct mcp *x, const char *text, size_t n, uint8_t out[SEAL])
 {
 	unsigned len = SEAL;
 
@@ -55,7 +55,7 @@ static int seal(const struct mcp *x, const char *text, size_t n, uint8_t out[SEA
 }
 
 /* It is of one call of one key, and for a while. */
-static json_t *bound(const struct mcp_call *m, json_t *take_state, uint64_t until_ms)
+static json_t *elicit_bound(const struct mcp_call *m, json_t *take_state, uint64_t until_ms)
 {
 	return json_pack("{s:o, s:s, s:s, s:s, s:O*, s:O*, s:I}", "state", take_state, "key",
 			 m->call->who.id, "team", m->call->who.team, "method", m->method, "name",
@@ -64,15 +64,15 @@ static json_t *bound(const struct mcp_call *m, json_t *take_state, uint64_t unti
 }
 
 /* base64(document).base64(seal) */
-static json_t *sealed(const struct mcp_call *m, json_t *take_state)
+static json_t *elicit_sealed(const struct mcp_call *m, json_t *take_state)
 {
-	json_t *doc = bound(m, take_state, now_ns() / 1000000 + STATE_MS);
+	json_t *doc = elicit_bound(m, take_state, now_ns() / 1000000 + STATE_MS);
 	auto_free char *text = json_dumps(doc, JSON_COMPACT | JSON_SORT_KEYS);
 	auto_buf struct buf out = { 0 };
 	uint8_t sum[SEAL];
 
 	json_decref(doc);
-	if (!text || seal(m->mcp, text, strlen(text), sum) < 0)
+	if (!text || elicit_seal(m->mcp, text, strlen(text), sum) < 0)
 		abort();
 	base64_encode(&out, text, strlen(text));
 	buf_putc(&out, '.');
@@ -81,7 +81,7 @@ static json_t *sealed(const struct mcp_call *m, json_t *take_state)
 }
 
 /* The document whose seal is ours, or NULL. */
-static json_t *unsealed(const struct mcp *x, const char *text)
+static json_t *elicit_unsealed(const struct mcp *x, const char *text)
 {
 	auto_buf struct buf doc = { 0 }, said = { 0 };
 	const char *dot = strchr(text, '.');
@@ -90,17 +90,17 @@ static json_t *unsealed(const struct mcp *x, const char *text)
 	if (!dot || strlen(text) > STATE_BYTES ||
 	    base64_decode(&doc, text, (size_t)(dot - text)) < 0 ||
 	    base64_decode(&said, dot + 1, strlen(dot + 1)) < 0 || said.len != SEAL ||
-	    seal(x, buf_str(&doc), doc.len, sum) < 0 || CRYPTO_memcmp(said.p, sum, SEAL) != 0)
+	    elicit_seal(x, buf_str(&doc), doc.len, sum) < 0 || CRYPTO_memcmp(said.p, sum, SEAL) != 0)
 		return NULL;
 	return json_loadb(doc.p, doc.len, 0, NULL);
 }
 
 /* Of this call, too, and not too old? Takes the document, gives back the state in it. */
-static json_t *fitting(const struct mcp_call *m, json_t *take_doc)
+static json_t *elicit_fitting(const struct mcp_call *m, json_t *take_doc)
 {
 	json_t *state = json_incref(json_object_get(take_doc, "state"));
 	json_int_t until = json_integer_value(json_object_get(take_doc, "until"));
-	json_t *want = bound(m, json_incref(state), (uint64_t)until);
+	json_t *want = elicit_bound(m, json_incref(state), (uint64_t)until);
 	int fits = json_equal(want, take_doc) && (uint64_t)until > now_ns() / 1000000;
 
 	json_decref(want);
@@ -121,8 +121,8 @@ int mcp_state(struct mcp_call *m, json_t **out)
 		*out = json_incref(m->state);
 		return 0;
 	}
-	doc = json_is_string(text) ? unsealed(m->mcp, json_string_value(text)) : NULL;
-	*out = doc ? fitting(m, doc) : NULL;
+	doc = json_is_string(text) ? elicit_unsealed(m->mcp, json_string_value(text)) : NULL;
+	*out = doc ? elicit_fitting(m, doc) : NULL;
 	if (*out)
 		return 0;
 	mcp_error(m, 200, RPC_PARAMS, NULL,
@@ -166,7 +166,7 @@ void mcp_need(struct mcp_call *m, json_t *take_requests, json_t *take_state)
 		json_t *result = json_pack("{s:O}", "inputRequests", take_requests);
 
 		if (take_state)
-			json_object_set_new(result, "requestState", sealed(m, take_state));
+			json_object_set_new(result, "requestState", elicit_sealed(m, take_state));
 		mcp_input_required(m, result);
 	} else {
 		json_decref(m->state);
@@ -219,7 +219,7 @@ int mcp_waits_too_long(const struct mcp_call *m)
 
 /* ---- may it? ---- */
 
-static int listed(const char *const *list, const char *name)
+static int elicit_listed(const char *const *list, const char *name)
 {
 	for (; list && *list; list++)
 		if (!strcmp(*list, name))
@@ -256,7 +256,7 @@ int mcp_may(struct mcp_call *m, const struct tool *t)
 	json_t *state;
 	int asked;
 
-	if (!listed(m->call->api->conf.approve, t->name))
+	if (!elicit_listed(m->call->api->conf.approve, t->name))
 		return 1;
 	if (mcp_state(m, &state) < 0)
 		return 0;

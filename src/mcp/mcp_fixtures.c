@@ -33,7 +33,7 @@ struct fixture {
 	int keeps;           /* which round it is, in a sealed state */
 };
 
-static void progresses(struct mcp_call *m)
+static void fixture_progresses(struct mcp_call *m)
 {
 	mcp_stream(m);
 	for (int at = 0; m->token && m->streaming && at <= 100; at += 50)
@@ -42,7 +42,7 @@ static void progresses(struct mcp_call *m)
 				     "total", 100));
 }
 
-static void logs(struct mcp_call *m)
+static void fixture_logs(struct mcp_call *m)
 {
 	static const char *const said[] = { "Tool execution started", "Tool processing data",
 					    "Tool execution completed" };
@@ -54,7 +54,7 @@ static void logs(struct mcp_call *m)
 }
 
 /* A parameter that a header repeats. */
-static void mirrored(struct mcp_call *m)
+static void fixture_mirrored(struct mcp_call *m)
 {
 	const json_t *args = json_object_get(m->params, "arguments");
 
@@ -77,9 +77,9 @@ static const struct fixture fixtures[] = {
 	{ "tools/call", "test_error_handling",
 	  "{\"isError\":true,\"content\":[{\"type\":\"text\",\"text\":"
 	  "\"This tool intentionally returns an error for testing\"}]}", NULL, { NULL }, 0 },
-	{ "tools/call", "test_tool_with_progress", TEXT("done"), progresses, { NULL }, 0 },
-	{ "tools/call", "test_tool_with_logging", TEXT("done"), logs, { NULL }, 0 },
-	{ "tools/call", "test_logging_tool", TEXT("done"), logs, { NULL }, 0 },
+	{ "tools/call", "test_tool_with_progress", TEXT("done"), fixture_progresses, { NULL }, 0 },
+	{ "tools/call", "test_tool_with_logging", TEXT("done"), fixture_logs, { NULL }, 0 },
+	{ "tools/call", "test_logging_tool", TEXT("done"), fixture_logs, { NULL }, 0 },
 	{ "tools/call", "test_streaming_elicitation", TEXT("nothing is asked"), mcp_stream, { NULL }, 0 },
 	{ "tools/call", "test_missing_capability", TEXT("it was declared"), NULL, { NULL }, 0 },
 	{ "tools/call", "test_sampling", TEXT("LLM response: it came"), NULL,
@@ -112,7 +112,7 @@ static const struct fixture fixtures[] = {
 	{ "tools/call", "test_input_required_result_capabilities", TEXT("it came"), NULL,
 	  { "{" NAME "," ASK("greeting", "sampling/createMessage", SAMPLE("Generate a greeting")) "}" }, 0 },
 	{ "tools/call", "json_schema_2020_12_tool", TEXT("done"), NULL, { NULL }, 0 },
-	{ "tools/call", "test_custom_headers", TEXT("done"), mirrored, { NULL }, 0 },
+	{ "tools/call", "test_custom_headers", TEXT("done"), fixture_mirrored, { NULL }, 0 },
 	{ "prompts/get", "test_input_required_result_prompt",
 	  "{\"messages\":[" MESSAGE("{\"type\":\"text\",\"text\":\"Use this context.\"}") "]}", NULL,
 	  { "{" ASK("user_context", "elicitation/create", FORM("What context should the prompt use?", IS("context", "string"), "\"context\"")) "}" }, 0 },
@@ -139,7 +139,7 @@ static const struct fixture fixtures[] = {
 };
 
 /* "$name" is where an argument goes. */
-static json_t *filled(const char *text, const json_t *args)
+static json_t *fixture_filled(const char *text, const json_t *args)
 {
 	auto_buf struct buf out = { 0 };
 
@@ -174,9 +174,9 @@ static int lacks_capability(struct mcp_call *m, const char *name)
 }
 
 /* What of it the client can be asked, and has not been answered. */
-static json_t *unanswered(const struct mcp_call *m, const char *asks)
+static json_t *fixture_unanswered(const struct mcp_call *m, const char *asks)
 {
-	json_t *all = filled(asks, json_object_get(m->params, "arguments")), *one;
+	json_t *all = fixture_filled(asks, json_object_get(m->params, "arguments")), *one;
 	const char *key;
 	void *next;
 
@@ -187,7 +187,7 @@ static json_t *unanswered(const struct mcp_call *m, const char *asks)
 }
 
 /* 1: something is missing, and is being asked for. */
-static int asks(struct mcp_call *m, const struct fixture *f)
+static int fixture_asks(struct mcp_call *m, const struct fixture *f)
 {
 	json_t *state, *need;
 	unsigned round;
@@ -196,10 +196,10 @@ static int asks(struct mcp_call *m, const struct fixture *f)
 		return 1;
 	round = (unsigned)json_integer_value(state);
 	json_decref(state);
-	need = unanswered(m, f->asks[round < 2 ? round : 0]);
+	need = fixture_unanswered(m, f->asks[round < 2 ? round : 0]);
 	if (!json_object_size(need) && round < 1 && f->asks[1]) {
 		json_decref(need);
-		need = unanswered(m, f->asks[++round]);
+		need = fixture_unanswered(m, f->asks[++round]);
 	}
 	if (json_object_size(need)) {
 		mcp_need(m, need, f->keeps ? json_integer(round) : NULL);
@@ -221,16 +221,16 @@ int mcp_fixture(struct mcp_call *m)
 			continue;
 		if (lacks_capability(m, name))
 			return 1;
-		if (f->asks[0] && asks(m, f))
+		if (f->asks[0] && fixture_asks(m, f))
 			return 1;
 		if (f->before)
 			f->before(m);
 		if (m->call->req->status && !m->streaming) /* it was refused there */
 			return 1;
 		if (!strcmp(m->method, "resources/read"))
-			mcp_cached(m, filled(f->result, NULL), 0);
+			mcp_cached(m, fixture_filled(f->result, NULL), 0);
 		else
-			mcp_result(m, filled(f->result, json_object_get(m->params, "arguments")));
+			mcp_result(m, fixture_filled(f->result, json_object_get(m->params, "arguments")));
 		return 1;
 	}
 	return 0;

@@ -32,7 +32,7 @@ int mcp_level(const char *name)
 	return -1;
 }
 
-static json_t *capabilities(void)
+static json_t *mcp_do_capabilities(void)
 {
 	json_t *all = json_pack("{s:{s:b}, s:{s:b, s:b}, s:{s:b}, s:{}}", "tools", "listChanged", 0,
 				"resources", "listChanged", 0, "subscribe", 0, "prompts",
@@ -44,7 +44,7 @@ static json_t *capabilities(void)
 
 /* ---- the handshake ---- */
 
-static void initialize(struct mcp_call *m)
+static void mcp_initialize(struct mcp_call *m)
 {
 	const char *asked = json_string_value(json_object_get(m->params, "protocolVersion"));
 	const char *version = asked ? mcp_old_version(asked) : NULL;
@@ -60,19 +60,19 @@ static void initialize(struct mcp_call *m)
 	}
 	http_set(m->call->req, "Mcp-Session-Id", "%s", m->session_id);
 	mcp_result(m, json_pack("{s:s, s:o, s:{s:s, s:s, s:s}, s:s}", "protocolVersion",
-				version ? version : MCP_NEWEST_OLD, "capabilities", capabilities(), "serverInfo", "name",
+				version ? version : MCP_NEWEST_OLD, "capabilities", mcp_do_capabilities(), "serverInfo", "name",
 				"atoll", "title", "Atoll", "version", ATOLL_VERSION, "instructions", instructions));
 }
 
-static void discover(struct mcp_call *m)
+static void mcp_discover(struct mcp_call *m)
 {
 	mcp_cached(m,
 		   json_pack("{s:[s], s:o, s:s}", "supportedVersions", MCP_MODERN, "capabilities",
-			     capabilities(), "instructions", instructions),
+			     mcp_do_capabilities(), "instructions", instructions),
 		   LIST_TTL_MS);
 }
 
-static void ping(struct mcp_call *m)
+static void mcp_ping(struct mcp_call *m)
 {
 	mcp_result(m, json_object());
 }
@@ -124,10 +124,10 @@ static const struct {
 	int eras;
 	void (*run)(struct mcp_call *m);
 } methods[] = {
-	{ "initialize", OLD, initialize },
-	{ "ping", OLD, ping },
+	{ "initialize", OLD, mcp_initialize },
+	{ "ping", OLD, mcp_ping },
 	{ "logging/setLevel", OLD, set_level },
-	{ "server/discover", MODERN, discover },
+	{ "server/discover", MODERN, mcp_discover },
 	{ "tools/list", BOTH, tools_list },
 	{ "tools/call", BOTH, mcp_tools_call },
 	{ "resources/list", BOTH, mcp_resources_list },

@@ -27,7 +27,7 @@ static void put_uri(struct buf *out, const char *box, const char *path)
 	}
 }
 
-static int hex(char c)
+static int resources_hex(char c)
 {
 	return c >= '0' && c <= '9' ? c - '0' :
 	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
@@ -54,9 +54,9 @@ static int read_uri(const char *uri, char box[ROUTE_TEXT], struct buf *path)
 			buf_putc(path, *rest);
 			continue;
 		}
-		if (hex(rest[1]) < 0 || hex(rest[2]) < 0 || (rest[1] == '0' && rest[2] == '0'))
+		if (resources_hex(rest[1]) < 0 || resources_hex(rest[2]) < 0 || (rest[1] == '0' && rest[2] == '0'))
 			return -1;
-		buf_putc(path, (char)(hex(rest[1]) << 4 | hex(rest[2])));
+		buf_putc(path, (char)(resources_hex(rest[1]) << 4 | resources_hex(rest[2])));
 		rest += 2;
 	}
 	return path->len <= FILE_REQUEST_PATH ? 0 : -1;
@@ -64,7 +64,7 @@ static int read_uri(const char *uri, char box[ROUTE_TEXT], struct buf *path)
 
 /* ---- resources/list: the files in the key's own box ---- */
 
-static void listed(struct call *c, int status, json_t *take_doc)
+static void resources_listed(struct call *c, int status, json_t *take_doc)
 {
 	struct mcp_call *m = c->door;
 	json_t *all = json_array(), *one;
@@ -128,7 +128,7 @@ void mcp_resources_list(struct mcp_call *m)
 	snprintf(c->match.params[0], sizeof(c->match.params[0]), "%s", b->row.id);
 	c->match.nparams = 1;
 	c->args = m->args;
-	m->base.answered = listed;
+	m->base.answered = resources_listed;
 	m->base.refuse = not_listed;
 	boxfiles_list(c);
 }
@@ -301,7 +301,7 @@ static const struct argument *argument_named(const struct prompt *p, const char 
 	return NULL;
 }
 
-static void fill(const struct prompt *p, const json_t *args, struct buf *out)
+static void resources_fill(const struct prompt *p, const json_t *args, struct buf *out)
 {
 	for (const char *at = p->text; *at; at++) {
 		size_t n = *at == '{' ? strcspn(at + 1, "}") : 0;
@@ -351,7 +351,7 @@ void mcp_prompts_get(struct mcp_call *m)
 			  wrong);
 		return;
 	}
-	fill(p, args, &text);
+	resources_fill(p, args, &text);
 	mcp_result(m, json_pack("{s:s, s:[{s:s, s:{s:s, s:s}}]}", "description", p->help, "messages",
 				"role", "user", "content", "type", "text", "text", buf_str(&text)));
 }

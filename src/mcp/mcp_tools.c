@@ -32,7 +32,7 @@ void mcp_tick(struct mcp_call *m)
 	tell_progress(m);
 }
 
-static int said(struct tool_job *j, unsigned stream, const char *bytes, size_t n)
+static int mcp_said(struct tool_job *j, unsigned stream, const char *bytes, size_t n)
 {
 	struct mcp_call *m = j->call->door;
 	size_t skip = n > 2 * PROGRESS_TEXT ? n - 2 * PROGRESS_TEXT : 0;
@@ -62,7 +62,7 @@ static void tell_log(struct mcp_call *m, const char *what)
 
 /* ---- the result ---- */
 
-static void over(struct tool_job *j, const struct tool_result *r)
+static void mcp_over(struct tool_job *j, const struct tool_result *r)
 {
 	struct mcp_call *m = j->call->door;
 
@@ -74,7 +74,7 @@ static void over(struct tool_job *j, const struct tool_result *r)
 				"isError", r->failed));
 }
 
-static const struct tool_surface on = { said, over };
+static const struct tool_surface on = { mcp_said, mcp_over };
 
 /* ---- its box ---- */
 
@@ -86,7 +86,7 @@ void mcp_own_session(const struct call *c, char out[STORE_SESSION + 1])
 static void no_box(struct call *c, int status, const char *code, const char *message,
 		   const char *why, const char *hint);
 
-static void begin(struct mcp_call *m)
+static void mcp_begin(struct mcp_call *m)
 {
 	tool_begin(m->call, m->tool, m->args, m->surface);
 	if (m->modern && m->base.job)
@@ -102,7 +102,7 @@ static void has_own_box(struct call *c, int status, json_t *take_doc)
 	snprintf(c->match.params[0], sizeof(c->match.params[0]), "%s", id ? id : "");
 	c->match.nparams = 1;
 	json_decref(take_doc);
-	begin(m);
+	mcp_begin(m);
 }
 
 /* Also when a box has come to us that another front made. */
@@ -113,7 +113,7 @@ static void find_box(struct call *c)
 
 	if (c->match.nparams) {
 		if (!call_needs_adopt(c))
-			begin(m);
+			mcp_begin(m);
 		return;
 	}
 	if ((int)c->who.role < (int)NEED_EDITOR - 1) {
@@ -163,7 +163,7 @@ void mcp_run(struct mcp_call *m, const struct tool *t, json_t *take_args, const 
 	snprintf(c->match.params[0], sizeof(c->match.params[0]), "%s", box ? box : "");
 	c->row = &in_box;
 	if (t->marks & TOOL_BOXES)
-		begin(m);
+		mcp_begin(m);
 	else
 		find_box(c);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Finished ones are kept for a while, small ones longer than large ones. */
-static void keep(struct context *c, struct cell *take_cell)
+static void context_cell_keep(struct context *c, struct cell *take_cell)
 {
 	size_t bytes = 0;
 	unsigned n = 0;
@@ -147,7 +147,7 @@ void context_end_cell(struct context *c, json_t *take_end)
 	c->killing = NULL;
 	cell_over(x, take_end);
 	cell_ref(x);
-	keep(c, x);
+	context_cell_keep(c, x);
 	cell_tell(x);
 	cell_unref(x);
 	box_release(c->berth);

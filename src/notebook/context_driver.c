@@ -100,7 +100,7 @@ void context_kill_driver(struct context *c)
 		exec_send_signal(r, SIGKILL);
 }
 
-static char *copy(const char *s)
+static char *driver_copy(const char *s)
 {
 	char *c = s ? strdup(s) : NULL;
 
@@ -114,8 +114,8 @@ static void set_end(struct context *c, const char *cause, const char *why, const
 	snprintf(c->end.cause, sizeof(c->end.cause), "%s", cause ? cause : "");
 	free(c->end.why);
 	free(c->end.hint);
-	c->end.why = copy(why);
-	c->end.hint = copy(hint);
+	c->end.why = driver_copy(why);
+	c->end.hint = driver_copy(hint);
 }
 
 static json_t *end_json(const struct context *c, const char *status)
@@ -195,7 +195,7 @@ int context_new(struct box *b, const struct context_want *want, struct context *
 	snprintf(c->row.language, sizeof(c->row.language), "%s", want->language);
 	c->row.standing = want->standing;
 	c->row.created_ns = fleet_now_ns();
-	c->row.cwd = copy(want->cwd ? want->cwd : "");
+	c->row.cwd = driver_copy(want->cwd ? want->cwd : "");
 	c->row.env = want->env ? json_dumps(want->env, JSON_COMPACT) : NULL;
 	if (start_driver(c, e) < 0 || store_context_insert(b->fleet->store, &c->row, e) < 0) {
 		context_kill_driver(c);

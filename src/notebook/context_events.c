@@ -29,7 +29,7 @@ static void adopt_cell(struct context *c, uint64_t number)
 	box_hold(c->berth);
 }
 
-static void ready(struct context *c, struct driver_msg_event *ev)
+static void context_ready(struct context *c, struct driver_msg_event *ev)
 {
 	const char *version = json_string_value(json_object_get(ev->doc, "version"));
 
@@ -44,7 +44,7 @@ static void ready(struct context *c, struct driver_msg_event *ev)
 	context_next_cell(c);
 }
 
-static void ended(struct context *c, struct driver_msg_event *ev)
+static void context_ended(struct context *c, struct driver_msg_event *ev)
 {
 	json_t *end = json_incref(ev->doc), *count = json_object_get(end, "count");
 
@@ -68,10 +68,10 @@ static void refuse_input(struct context *c)
 }
 
 /* end: of its line in the channel. */
-static void heard(struct context *c, struct driver_msg_event *ev, uint64_t end)
+static void context_heard(struct context *c, struct driver_msg_event *ev, uint64_t end)
 {
 	if (ev->kind == DRIVER_MSG_READY) {
-		ready(c, ev);
+		context_ready(c, ev);
 		return;
 	}
 	/* The other server's cell came to the driver before ours. */
@@ -86,7 +86,7 @@ static void heard(struct context *c, struct driver_msg_event *ev, uint64_t end)
 	if (!c->current || ev->cell < c->current->number)
 		return; /* some thread of a cell that is over */
 	if (ev->kind == DRIVER_MSG_END) {
-		ended(c, ev);
+		context_ended(c, ev);
 		return;
 	}
 	c->current->asked += ev->kind == DRIVER_MSG_INPUT;
@@ -109,7 +109,7 @@ static void listen_to(struct context *c, uint64_t offset, const char *bytes, siz
 		if (rc < 0) {
 			broke_rules(c, e.msg);
 		} else if (rc) {
-			heard(c, &ev, offset);
+			context_heard(c, &ev, offset);
 			json_decref(ev.doc);
 		}
 	}

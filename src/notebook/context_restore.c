@@ -64,7 +64,7 @@ static void restore_cell(struct context *c)
 	box_hold(c->berth);
 }
 
-static void restore(struct box *b, struct store_context *take_row)
+static void context_do_restore(struct box *b, struct store_context *take_row)
 {
 	struct context *c = context_add(b);
 	struct exec *r;
@@ -95,7 +95,7 @@ void contexts_restore(struct box *b)
 		return;
 	for (unsigned i = 0; i < rows.n; i++)
 		if (driver_of(rows.v[i].language) && !context_find(b, rows.v[i].id))
-			restore(b, &rows.v[i]);
+			context_do_restore(b, &rows.v[i]);
 	store_contexts_fini(&rows);
 }
 

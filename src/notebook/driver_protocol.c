@@ -44,7 +44,7 @@ static const char *const statuses[] = {
 };
 
 /* Some of a stranger's line, for the message. */
-static int wrong(struct err *e, const char *why, const char *line, size_t n)
+static int driver_msg_wrong(struct err *e, const char *why, const char *line, size_t n)
 {
 	char some[41];
 	size_t i;
@@ -114,7 +114,7 @@ static json_t *copy_known(const struct says *s, const json_t *doc)
 	return event;
 }
 
-static int judge(const json_t *doc, struct driver_msg_event *out, const char **why)
+static int driver_msg_judge(const json_t *doc, struct driver_msg_event *out, const char **why)
 {
 	const char *ev = json_string_value(json_object_get(doc, "ev"));
 	const struct says *s = NULL;
@@ -143,13 +143,13 @@ static int read_line(const char *line, size_t n, struct driver_msg_event *out, s
 	int rc;
 
 	if (too_many(line, n))
-		return wrong(e, why, line, n);
+		return driver_msg_wrong(e, why, line, n);
 	doc = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	if (!doc)
-		return wrong(e, "not JSON", line, n);
-	rc = judge(doc, out, &why);
+		return driver_msg_wrong(e, "not JSON", line, n);
+	rc = driver_msg_judge(doc, out, &why);
 	json_decref(doc);
-	return rc < 0 ? wrong(e, why, line, n) : 1;
+	return rc < 0 ? driver_msg_wrong(e, why, line, n) : 1;
 }
 
 int driver_msg_take(struct driver_msg *t, const char **bytes, size_t *n, struct driver_msg_event *out, struct err *e)
@@ -165,7 +165,7 @@ int driver_msg_take(struct driver_msg *t, const char **bytes, size_t *n, struct 
 		return 0;
 	}
 	if (t->line.len + take > DRIVER_MSG_LINE)
-		return wrong(e, "a line without an end", t->line.len ? t->line.p : from,
+		return driver_msg_wrong(e, "a line without an end", t->line.len ? t->line.p : from,
 			     t->line.len ? t->line.len : take);
 	if (!end || t->line.len) {
 		buf_add(&t->line, from, take);
@@ -195,7 +195,7 @@ void driver_msg_fini(struct driver_msg *t)
 
 /* ---- to the driver ---- */
 
-static void send(struct buf *out, json_t *take_doc)
+static void driver_msg_send(struct buf *out, json_t *take_doc)
 {
 	auto_free char *text = json_dumps(take_doc, JSON_COMPACT | JSON_ENSURE_ASCII);
 
@@ -217,7 +217,7 @@ void driver_msg_run(struct buf *out, uint64_t cell, const char *code, size_t n, 
 	char id[24];
 
 	id_text(cell, id);
-	send(out, json_pack("{s:s, s:s, s:s%, s:o}", "op", "run", "id", id, "code", code, n, "env",
+	driver_msg_send(out, json_pack("{s:s, s:s, s:s%, s:o}", "op", "run", "id", id, "code", code, n, "env",
 			    vars));
 }
 
@@ -227,5 +227,5 @@ void driver_msg_input(struct buf *out, uint64_t cell, const char *text, size_t n
 	char id[24];
 
 	id_text(cell, id);
-	send(out, json_pack("{s:s, s:s, s:o}", "op", "input", "id", id, "text", line));
+	driver_msg_send(out, json_pack("{s:s, s:s, s:o}", "op", "input", "id", id, "text", line));
 }

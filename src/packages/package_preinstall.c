@@ -53,7 +53,7 @@ static void go_on(struct package_preinstall *p)
 	}
 }
 
-static void prepared(struct packages_wait *w, const char *layer, uint64_t ms,
+static void preinstall_prepared(struct packages_wait *w, const char *layer, uint64_t ms,
 		     const struct packages_failure *f)
 {
 	struct package_preinstall *p = loop_owner(w, struct package_preinstall, wait);
@@ -67,7 +67,7 @@ static void prepared(struct packages_wait *w, const char *layer, uint64_t ms,
 
 /* ---- the list ---- */
 
-static void take(struct package_preinstall *p, const char *text)
+static void preinstall_take(struct package_preinstall *p, const char *text)
 {
 	struct err e;
 
@@ -97,7 +97,7 @@ static void take_demand(struct package_preinstall *p)
 		    !strcmp(s->runtime, conf->runtime[m]))
 			continue;
 		buf_printf(&text, "%s %s", s->manager, s->packages);
-		take(p, buf_str(&text));
+		preinstall_take(p, buf_str(&text));
 	}
 	store_sets_fini(&rows);
 }
@@ -106,9 +106,9 @@ void package_preinstall_begin(struct package_preinstall *p, struct fleet *f)
 {
 	const char *const *text = f->conf.packages.preinstall;
 
-	*p = (struct package_preinstall){ .fleet = f, .wait.done = prepared };
+	*p = (struct package_preinstall){ .fleet = f, .wait.done = preinstall_prepared };
 	for (; text && *text; text++)
-		take(p, *text);
+		preinstall_take(p, *text);
 	take_demand(p);
 	go_on(p);
 	packages_collect(f);

@@ -68,7 +68,7 @@ static void install_free(struct install *in)
 	free(in);
 }
 
-static void tell(struct install *in, const char *layer, const struct packages_failure *f)
+static void packages_tell(struct install *in, const char *layer, const struct packages_failure *f)
 {
 	uint64_t ms = loop_now_ms() - in->began_ms;
 
@@ -81,7 +81,7 @@ static void tell(struct install *in, const char *layer, const struct packages_fa
 	}
 }
 
-static json_t *event(const struct install *in)
+static json_t *packages_event(const struct install *in)
 {
 	auto_buf struct buf text = { 0 };
 
@@ -91,16 +91,16 @@ static json_t *event(const struct install *in)
 			 (json_int_t)(loop_now_ms() - in->began_ms));
 }
 
-static void fail(struct install *in, struct packages_failure *f)
+static void packages_fail(struct install *in, struct packages_failure *f)
 {
-	json_t *doc = event(in);
+	json_t *doc = packages_event(in);
 
 	f->said = buf_str(&in->said);
 	if (f->d.fault == INSTALL_NO_PACKAGE && f->d.package[0])
 		f->nnear = package_near(in->set.manager, f->d.package, f->near, ARRAY_LEN(f->near));
 	json_object_set_new(doc, "category", json_string(install_fault_name(f->d.fault)));
 	fleet_emit(in->fleet, TEAM_DEFAULT, in->box, "packages.failed", doc);
-	tell(in, NULL, f);
+	packages_tell(in, NULL, f);
 	install_free(in);
 }
 
@@ -111,7 +111,7 @@ static void fail_err(struct install *in, const struct err *e)
 								      : INSTALL_UNKNOWN };
 
 	snprintf(f.message, sizeof(f.message), "%s", e->msg);
-	fail(in, &f);
+	packages_fail(in, &f);
 }
 
 /* ---- from a folder to a layer ---- */
@@ -137,7 +137,7 @@ static int write_row(struct install *in, const struct wire_layer *l, struct err 
 	return done;
 }
 
-static void layered(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void packages_layered(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct install *in = ctx;
 	struct fleet *fl = in->fleet;
@@ -157,12 +157,12 @@ static void layered(void *ctx, const struct frame *f, size_t len, int *fd, const
 		return;
 	}
 	snprintf(layer, sizeof(layer), "%.64s", ((const struct wire_layer *)f)->id);
-	doc = event(in);
+	doc = packages_event(in);
 	json_object_set_new(doc, "layer", json_string(layer));
 	json_object_set_new(doc, "bytes",
 			    json_integer((json_int_t)((const struct wire_layer *)f)->bytes));
 	fleet_emit(fl, TEAM_DEFAULT, in->box, "packages.installed", doc);
-	tell(in, layer, NULL);
+	packages_tell(in, layer, NULL);
 	install_free(in);
 	packages_collect(fl);
 }
@@ -176,7 +176,7 @@ static void carry_out(struct install *in)
 	snprintf(ask.box, sizeof(ask.box), "%s", in->box);
 	snprintf(ask.path, sizeof(ask.path), "%s", in->plan.from);
 	snprintf(ask.place, sizeof(ask.place), "%s", in->plan.place);
-	in->asking = keeper_client_request(&in->fleet->office, &ask, sizeof(ask), WIRE_LAYER, layered, in);
+	in->asking = keeper_client_request(&in->fleet->office, &ask, sizeof(ask), WIRE_LAYER, packages_layered, in);
 }
 
 /* ---- the manager ---- */
@@ -192,7 +192,7 @@ static void keep_said(struct install *in, const char *bytes, size_t n)
 	}
 }
 
-static void output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void packages_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct install *in = loop_owner(t, struct install, tap);
 
@@ -232,7 +232,7 @@ static int was_cut_off(const struct install *in, char *why, size_t size)
 	return cut;
 }
 
-static void explain(struct install *in, const json_t *record, struct packages_failure *f)
+static void packages_explain(struct install *in, const json_t *record, struct packages_failure *f)
 {
 	const char *cause = json_string_value(json_object_get(record, "cause")),
 		   *summary = json_string_value(json_object_get(record, "summary")),
@@ -267,7 +267,7 @@ static void explain(struct install *in, const json_t *record, struct packages_fa
 	}
 }
 
-static void over(struct exec_reader *t, json_t *record, const struct err *e)
+static void packages_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct install *in = loop_owner(t, struct install, tap);
 	const char *cause = json_string_value(json_object_get(record, "cause"));
@@ -283,13 +283,13 @@ static void over(struct exec_reader *t, json_t *record, const struct err *e)
 		else
 			carry_out(in);
 	} else {
-		explain(in, record, &f);
-		fail(in, &f);
+		packages_explain(in, record, &f);
+		packages_fail(in, &f);
 	}
 }
 
 /* What the manager finds in its environment, besides the proxy that every box with a way out has. */
-static const char *const *environment(struct install *in)
+static const char *const *packages_environment(struct install *in)
 {
 	static const char *const always[] = { "HOME=/home/user",
 					      "LC_ALL=C.UTF-8",
@@ -313,10 +313,10 @@ static const char *const *environment(struct install *in)
 
 static void next_step(struct install *in)
 {
-	static const struct exec_reader_events on = { .output = output, .over = over };
+	static const struct exec_reader_events on = { .output = packages_output, .over = packages_over };
 	struct box *b = fleet_find(in->fleet, in->box);
 	struct exec_spec want = { .argv = in->plan.steps[in->at].argv,
-				 .env = environment(in),
+				 .env = packages_environment(in),
 				 .kind = STORE_RUN_EXEC,
 				 .wall_ms = (uint32_t)in->fleet->conf.packages.timeout_ms };
 	struct exec *r;
@@ -416,7 +416,7 @@ static void copy_set(struct packages *to, const struct packages *from)
 	}
 }
 
-static struct install *begin(struct fleet *f, const struct packages *set, const char *key,
+static struct install *packages_do_begin(struct fleet *f, const struct packages *set, const char *key,
 			     const char *team, struct err *e)
 {
 	struct install *in = calloc(1, sizeof(*in));
@@ -497,7 +497,7 @@ int packages_get(struct fleet *f, const struct packages *set, const char *team,
 			       "%d sets of packages are being installed already; try again",
 			       INSTALLS_MOST);
 	if (!in)
-		in = begin(f, set, key, team, e);
+		in = packages_do_begin(f, set, key, team, e);
 	if (!in)
 		return -1;
 	w->install = in;
@@ -527,7 +527,7 @@ void packages_forget(struct fleet *f, const char *layer)
 
 /* ---- too much of it ---- */
 
-static void dropped(void *ctx, const struct frame *fr, size_t len, int *fd, const struct err *e)
+static void packages_dropped(void *ctx, const struct frame *fr, size_t len, int *fd, const struct err *e)
 {
 	struct fleet *f = ctx;
 
@@ -561,7 +561,7 @@ void packages_collect(struct fleet *f)
 		return;
 	}
 	snprintf(ask.id, sizeof(ask.id), "%s", f->dropped);
-	f->dropping = keeper_client_request(&f->office, &ask, sizeof(ask), WIRE_DONE, dropped, f);
+	f->dropping = keeper_client_request(&f->office, &ask, sizeof(ask), WIRE_DONE, packages_dropped, f);
 }
 
 static void packages_fini_all(struct fleet *f)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static json_t *when(int64_t ns)
+static json_t *journal_when(int64_t ns)
 {
 	return json_time((uint64_t)ns);
 }
@@ -17,7 +17,7 @@ static int write_event(struct pipeline *p, const char *type, json_t *event, stru
 	auto_free char *text = NULL;
 
 	json_object_set_new(event, "seq", json_integer(p->event + 1));
-	json_object_set_new(event, "at", when(fleet_now_ns()));
+	json_object_set_new(event, "at", journal_when(fleet_now_ns()));
 	json_object_set_new(event, "type", json_string(type));
 	json_object_set_new(event, "attempt", json_integer(p->attempt));
 	if (p->stage)
@@ -46,7 +46,7 @@ static int write_doc(struct pipeline *p, const char *kind, json_t *doc, struct e
 
 	json_object_set_new(doc, "run_id", json_string(p->row.id));
 	json_object_set_new(doc, "seq", json_integer(row.seq));
-	json_object_set_new(doc, "created_at", when(row.created_ns));
+	json_object_set_new(doc, "created_at", journal_when(row.created_ns));
 	row.json = text = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
 	if (!text)
 		return err_set(e, ERR_INVALID, "a %s that is no JSON", kind);
@@ -113,7 +113,7 @@ static int write_events(struct pipeline *p, const char *kind, const json_t *doc,
 	return done;
 }
 
-static void count(struct pipeline *p, int stage, const char *kind)
+static void journal_count(struct pipeline *p, int stage, const char *kind)
 {
 	struct pipelines_figures *f = &p->all->figures;
 	uint64_t us = now_ns() / 1000 - p->stage_began_us;
@@ -144,7 +144,7 @@ int journal_add(struct pipeline *p, const char *kind, json_t *doc, const char *o
 		struct store_pipeline was = p->row;
 
 		p->seq++;
-		count(p, pipeline_apply(p, kind, doc), kind);
+		journal_count(p, pipeline_apply(p, kind, doc), kind);
 		if (write_events(p, kind, doc, outcome, e) < 0 ||
 		    store_pipeline_update(s, &p->row, e) < 0)
 			store_rollback(s);

@@ -70,7 +70,7 @@ void pipeline_unwatch(struct pipeline_watch *w)
 static void come_due(struct timer *t);
 static void wall_due(struct timer *t);
 
-static struct pipeline *enter(struct pipelines *a, const struct store_pipeline *row)
+static struct pipeline *pipeline_enter(struct pipelines *a, const struct store_pipeline *row)
 {
 	struct pipeline *p = calloc(1, sizeof(*p));
 
@@ -89,7 +89,7 @@ static struct pipeline *enter(struct pipelines *a, const struct store_pipeline *
 	return p;
 }
 
-static void leave(struct pipeline *p)
+static void pipeline_leave(struct pipeline *p)
 {
 	struct pipeline **at = &p->all->first;
 	json_t *docs[] = { p->task,      p->plan,     p->artifact, p->result,
@@ -107,7 +107,7 @@ static void leave(struct pipeline *p)
 	free(p);
 }
 
-static struct pipeline *find(const struct pipelines *a, const char *id)
+static struct pipeline *pipeline_find(const struct pipelines *a, const char *id)
 {
 	struct pipeline *p = a->first;
 
@@ -129,7 +129,7 @@ void pipeline_log(const struct pipeline *p, const char *outcome)
 }
 
 /* What was thought of it is thought again from what is stored. */
-static void reload(struct pipeline *p);
+static void pipeline_reload(struct pipeline *p);
 
 static void try_store(struct pipeline *p)
 {
@@ -142,11 +142,11 @@ static void try_store(struct pipeline *p)
 		    e.kind == ERR_NOT_FOUND) { /* another one drives it, or nobody */
 			log_warn("a pipeline is no longer ours", LOG_S("pipeline", p->row.id),
 				 LOG_E(&e));
-			leave(p);
+			pipeline_leave(p);
 			return;
 		}
 		log_error("a pipeline cannot be written", LOG_S("pipeline", p->row.id), LOG_E(&e));
-		reload(p);
+		pipeline_reload(p);
 		timer_set(&p->go, WRITE_AGAIN_MS);
 		return;
 	}
@@ -191,7 +191,7 @@ int pipeline_stops(struct pipeline *p, const char *point)
 
 /* ---- money ---- */
 
-static uint64_t member(const json_t *usage, const char *name)
+static uint64_t pipeline_member(const json_t *usage, const char *name)
 {
 	json_int_t n = json_integer_value(json_object_get(usage, name));
 
@@ -202,10 +202,10 @@ void pipeline_add_usage(struct pipeline *p, const json_t *usage)
 {
 	double cost = json_number_value(json_object_get(usage, "cost"));
 
-	p->row.calls += member(usage, "calls");
-	p->row.tokens_in += member(usage, "in");
-	p->row.tokens_out += member(usage, "out");
-	p->row.cache_read += member(usage, "cache_read");
+	p->row.calls += pipeline_member(usage, "calls");
+	p->row.tokens_in += pipeline_member(usage, "in");
+	p->row.tokens_out += pipeline_member(usage, "out");
+	p->row.cache_read += pipeline_member(usage, "cache_read");
 	p->row.cost_micro += cost > 0 ? (uint64_t)(cost * 1e6) : 0;
 }
 
@@ -238,7 +238,7 @@ static void come_due(struct timer *t)
 		return;
 	}
 	if (p->step == NEXT_WAIT || p->step == NEXT_OVER) {
-		leave(p); /* whoever wants something of it finds it in the store */
+		pipeline_leave(p); /* whoever wants something of it finds it in the store */
 		return;
 	}
 	if (!p->all->serving || !p->all->fleet->alone)
@@ -276,13 +276,13 @@ static void read_docs(struct pipeline *p, const struct store_docs *docs)
 static struct pipeline *take_up(struct pipelines *a, const struct store_pipeline *row,
 				struct err *e)
 {
-	struct pipeline *p = enter(a, row);
+	struct pipeline *p = pipeline_enter(a, row);
 	struct store_docs docs;
 
 	p->resumed = 1;
 	if (store_pipeline_event_last(a->fleet->store, row->id, &p->event, e) < 0 ||
 	    store_doc_list(a->fleet->store, row->id, &docs, e) < 0) {
-		leave(p);
+		pipeline_leave(p);
 		return NULL;
 	}
 	read_docs(p, &docs);
@@ -291,7 +291,7 @@ static struct pipeline *take_up(struct pipelines *a, const struct store_pipeline
 	return p;
 }
 
-static void reload(struct pipeline *p)
+static void pipeline_reload(struct pipeline *p)
 {
 	struct store_docs docs;
 	struct store_pipeline row = p->row;
@@ -315,7 +315,7 @@ static void take_all_up(struct pipelines *a)
 		return;
 	}
 	for (unsigned i = 0; i < rows.n; i++) {
-		struct pipeline *p = find(a, rows.v[i].id);
+		struct pipeline *p = pipeline_find(a, rows.v[i].id);
 
 		if (rows.v[i].state != STORE_PIPELINE_RUNNING)
 			continue;
@@ -342,7 +342,7 @@ void pipelines_alone(struct pipelines *a)
 	/* Whoever comes behind us goes on with what is stored. */
 	for (struct pipeline *p = a->first, *next; p; p = next) {
 		next = p->next;
-		leave(p);
+		pipeline_leave(p);
 	}
 }
 
@@ -355,7 +355,7 @@ static void remove_all(struct pipelines *a, struct store_pipelines *rows)
 	store_pipelines_fini(rows);
 }
 
-static void purge(struct timer *t)
+static void pipeline_purge(struct timer *t)
 {
 	struct pipelines *a = loop_owner(t, struct pipelines, tick);
 	int64_t before = fleet_now_ns() - (int64_t)(a->conf.keep_ms * 1000000);
@@ -383,7 +383,7 @@ int pipelines_new(struct pipelines **out, struct fleet *f, const struct pipeline
 		abort();
 	a->fleet = f;
 	a->conf = *conf;
-	timer_init(&a->tick, f->loop, purge);
+	timer_init(&a->tick, f->loop, pipeline_purge);
 	timer_set(&a->tick, TICK_MS);
 	*out = a;
 	return 0;
@@ -394,7 +394,7 @@ void pipelines_free(struct pipelines *a)
 	if (!a)
 		return;
 	while (a->first)
-		leave(a->first);
+		pipeline_leave(a->first);
 	while (a->watches)
 		pipeline_unwatch(a->watches);
 	timer_fini(&a->tick);
@@ -452,7 +452,7 @@ int pipeline_start(struct pipelines *a, const char *team, const char *who, const
 	snprintf(row.team, sizeof(row.team), "%s", team);
 	snprintf(row.who, sizeof(row.who), "%s", who);
 	set_title(&row, doc_text(task, "task"));
-	p = enter(a, &row);
+	p = pipeline_enter(a, &row);
 	p->began_ns = row.created_ns;
 	doc = json_copy((json_t *)task);
 	json_object_set_new(doc, "schema", json_string(AGENT_TASK));
@@ -463,14 +463,14 @@ int pipeline_start(struct pipelines *a, const char *team, const char *who, const
 		memcpy(out_id, row.id, sizeof(row.id));
 		timer_set(&p->go, 0);
 	} else {
-		leave(p);
+		pipeline_leave(p);
 	}
 	json_decref(doc);
 	return done;
 }
 
 /* Of this team: from memory, else from the store, for this question only. */
-static struct pipeline *bring(struct pipelines *a, const char *team, const char *id, int *brought,
+static struct pipeline *pipeline_bring(struct pipelines *a, const char *team, const char *id, int *brought,
 			      struct err *e)
 {
 	struct store_pipeline row;
@@ -482,15 +482,15 @@ static struct pipeline *bring(struct pipelines *a, const char *team, const char 
 		err_set(e, ERR_NOT_FOUND, "there is no pipeline '%.20s'", id);
 		return NULL;
 	}
-	p = find(a, id);
+	p = pipeline_find(a, id);
 	*brought = !p;
 	return p ? p : take_up(a, &row, e);
 }
 
-static int refuse(struct pipeline *p, int brought, struct err *e, const char *why)
+static int pipeline_refuse(struct pipeline *p, int brought, struct err *e, const char *why)
 {
 	if (brought)
-		leave(p);
+		pipeline_leave(p);
 	return err_set(e, ERR_CONFLICT, "%s", why);
 }
 
@@ -498,7 +498,7 @@ int pipeline_answer(struct pipelines *a, const char *team, const char *id, const
 		    const char *text, struct err *e)
 {
 	int brought;
-	struct pipeline *p = bring(a, team, id, &brought, e);
+	struct pipeline *p = pipeline_bring(a, team, id, &brought, e);
 	const char *asked;
 	char why[200];
 
@@ -506,10 +506,10 @@ int pipeline_answer(struct pipelines *a, const char *team, const char *id, const
 		return -1;
 	asked = doc_text(p->question, "name");
 	if (p->step != NEXT_WAIT || p->unwritten)
-		return refuse(p, brought, e, "the pipeline waits for no answer");
+		return pipeline_refuse(p, brought, e, "the pipeline waits for no answer");
 	if (*name && strcmp(name, asked) != 0) {
 		snprintf(why, sizeof(why), "it waits for '%.60s', not for '%.60s'", asked, name);
-		return refuse(p, brought, e, why);
+		return pipeline_refuse(p, brought, e, why);
 	}
 	p->stage = "orchestrator";
 	p->stage_began_us = now_us();
@@ -522,13 +522,13 @@ int pipeline_answer(struct pipelines *a, const char *team, const char *id, const
 int pipeline_cancel(struct pipelines *a, const char *team, const char *id, struct err *e)
 {
 	int brought;
-	struct pipeline *p = bring(a, team, id, &brought, e);
+	struct pipeline *p = pipeline_bring(a, team, id, &brought, e);
 
 	if (!p)
 		return -1;
 	if (p->step == NEXT_OVER) {
 		if (brought)
-			leave(p);
+			pipeline_leave(p);
 		return 0;
 	}
 	p->stopped = 0;
@@ -540,12 +540,12 @@ int pipeline_cancel(struct pipelines *a, const char *team, const char *id, struc
 int pipeline_forget(struct pipelines *a, const char *team, const char *id, struct err *e)
 {
 	int brought;
-	struct pipeline *p = bring(a, team, id, &brought, e);
+	struct pipeline *p = pipeline_bring(a, team, id, &brought, e);
 
 	if (!p)
 		return -1;
 	if (p->step != NEXT_OVER || p->unwritten)
-		return refuse(p, brought, e, "the pipeline runs; cancel it first");
-	leave(p);
+		return pipeline_refuse(p, brought, e, "the pipeline runs; cancel it first");
+	pipeline_leave(p);
 	return store_pipeline_remove(a->fleet->store, id, e);
 }

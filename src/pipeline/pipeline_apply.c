@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static void keep(json_t **where, const json_t *doc)
+static void apply_keep(json_t **where, const json_t *doc)
 {
 	json_decref(*where);
 	*where = json_incref((json_t *)doc);
 }
 
-static void forget(json_t **where)
+static void apply_forget(json_t **where)
 {
 	json_decref(*where);
 	*where = NULL;
@@ -28,7 +28,7 @@ static unsigned most_attempts(const json_t *task)
 
 static void apply_task(struct pipeline *p, const json_t *doc)
 {
-	keep(&p->task, doc);
+	apply_keep(&p->task, doc);
 	p->most = most_attempts(doc);
 	p->step = NEXT_PLAN;
 }
@@ -39,7 +39,7 @@ static void apply_plan(struct pipeline *p, const json_t *doc)
 {
 	size_t n = json_array_size(json_object_get(doc, "examples"));
 
-	keep(&p->plan, doc);
+	apply_keep(&p->plan, doc);
 	p->held = n >= 3 ? (long)n - 1 : -1;
 	p->step = json_is_object(json_object_get(doc, "not_understood"))   ? NEXT_REPORT
 		  : json_array_size(json_object_get(doc, "inputs_needed")) ? NEXT_DECIDE
@@ -54,9 +54,9 @@ static void apply_artifact(struct pipeline *p, const json_t *doc)
 
 	if (attempt != p->attempt) {
 		json_array_clear(p->candidates);
-		forget(&p->result);
-		forget(&p->diagnosis);
-		forget(&p->repaired);
+		apply_forget(&p->result);
+		apply_forget(&p->diagnosis);
+		apply_forget(&p->repaired);
 		p->asked = 0;
 		p->outputs = 0;
 	}
@@ -69,7 +69,7 @@ static void apply_artifact(struct pipeline *p, const json_t *doc)
 	{
 		json_object_set_new(p->seen, doc_text(one, "hash"), json_integer(attempt));
 	}
-	keep(&p->artifact, json_array_get(p->candidates, 0));
+	apply_keep(&p->artifact, json_array_get(p->candidates, 0));
 	p->step = NEXT_EXECUTE;
 }
 
@@ -82,7 +82,7 @@ static void show_held(struct pipeline *p)
 	p->held = (p->held + 1) % (long)json_array_size(all);
 	json_array_remove(all, (size_t)p->held);
 	json_object_set_new(artifact, "examples", all);
-	keep(&p->artifact, artifact);
+	apply_keep(&p->artifact, artifact);
 	json_decref(artifact);
 }
 
@@ -94,9 +94,9 @@ static void apply_result(struct pipeline *p, const json_t *doc)
 	json_array_foreach(p->candidates, i, one)
 	{
 		if (!strcmp(doc_text(one, "hash"), doc_text(doc, "artifact_hash")))
-			keep(&p->artifact, one);
+			apply_keep(&p->artifact, one);
 	}
-	keep(&p->result, doc);
+	apply_keep(&p->result, doc);
 	if (held && !json_is_true(json_object_get(held, "pass"))) {
 		p->row.overfit++;
 		show_held(p);
@@ -106,7 +106,7 @@ static void apply_result(struct pipeline *p, const json_t *doc)
 
 static void apply_diagnosis(struct pipeline *p, const json_t *doc)
 {
-	keep(&p->diagnosis, doc);
+	apply_keep(&p->diagnosis, doc);
 	json_array_append(p->before, (json_t *)doc);
 	p->asked |= !strncmp(doc_text(doc, "source"), "llm", 3);
 	p->step = NEXT_DECIDE;
@@ -114,13 +114,13 @@ static void apply_diagnosis(struct pipeline *p, const json_t *doc)
 
 static void apply_repair(struct pipeline *p, const json_t *doc)
 {
-	keep(&p->repaired, doc);
+	apply_keep(&p->repaired, doc);
 	p->step = NEXT_DECIDE;
 }
 
 static void apply_question(struct pipeline *p, const json_t *doc)
 {
-	keep(&p->question, doc);
+	apply_keep(&p->question, doc);
 	p->questions++;
 	p->row.state = STORE_PIPELINE_WAITING;
 	p->step = NEXT_WAIT;
@@ -153,10 +153,10 @@ static void apply_answer(struct pipeline *p, const json_t *doc)
 		json_object_set(member_object(task, "files"), name, text);
 	else
 		json_object_set(member_object(task, "answers"), name, text);
-	keep(&p->task, task);
+	apply_keep(&p->task, task);
 	json_decref(task);
-	forget(&p->question);
-	forget(&p->diagnosis);
+	apply_forget(&p->question);
+	apply_forget(&p->diagnosis);
 	p->row.state = STORE_PIPELINE_RUNNING;
 	p->most = p->attempt + most_attempts(p->task);
 	p->step = NEXT_PLAN;
@@ -201,8 +201,8 @@ void pipeline_reset(struct pipeline *p)
 	json_array_clear(p->before);
 	json_array_clear(p->candidates);
 	json_object_clear(p->seen);
-	forget(&p->result);
-	forget(&p->diagnosis);
-	forget(&p->repaired);
+	apply_forget(&p->result);
+	apply_forget(&p->diagnosis);
+	apply_forget(&p->repaired);
 	p->attempt = p->questions = 0;
 }

@@ -27,17 +27,17 @@ static int is_mode(const struct pipeline *p, const char *mode)
 	return !strcmp(doc_text(p->task, "mode"), mode);
 }
 
-static double budget(const struct pipeline *p, const char *name)
+static double stages_budget(const struct pipeline *p, const char *name)
 {
 	return json_number_value(json_object_get(json_object_get(p->task, "budget"), name));
 }
 
 /* NULL: there is some left. */
-static const char *spent(const struct pipeline *p)
+static const char *stages_spent(const struct pipeline *p)
 {
 	const struct store_pipeline *row = &p->row;
-	double calls = budget(p, "max_calls"), tokens = budget(p, "max_tokens"),
-	       cost = budget(p, "max_cost");
+	double calls = stages_budget(p, "max_calls"), tokens = stages_budget(p, "max_tokens"),
+	       cost = stages_budget(p, "max_cost");
 
 	if (json_object_get(json_object_get(p->task, "budget"), "max_calls") &&
 	    (double)row->calls >= calls)
@@ -51,13 +51,13 @@ static const char *spent(const struct pipeline *p)
 
 static int may_ask(const struct pipeline *p, const char *role)
 {
-	return !is_mode(p, "heuristic") && !spent(p) && roles_has(p->all->conf.line, role);
+	return !is_mode(p, "heuristic") && !stages_spent(p) && roles_has(p->all->conf.line, role);
 }
 
 /* What keeps a model from being asked: a budget that ran out; NULL: that is not the reason. */
 static const char *kept_by_budget(const struct pipeline *p, const char *role)
 {
-	return !is_mode(p, "heuristic") && roles_has(p->all->conf.line, role) ? spent(p) : NULL;
+	return !is_mode(p, "heuristic") && roles_has(p->all->conf.line, role) ? stages_spent(p) : NULL;
 }
 
 /* What would let a model be asked where none was; NULL: one was, or could have been. */
@@ -88,7 +88,7 @@ static struct asker *new_asker(struct pipeline *p, void (*done)(struct roles_own
 }
 
 /* How many are still being waited for. */
-static unsigned answered(struct asker *k, json_t *take_doc, const json_t *usage,
+static unsigned stages_answered(struct asker *k, json_t *take_doc, const json_t *usage,
 			 const struct err *e)
 {
 	struct pipeline *p = k->p;
@@ -117,7 +117,7 @@ static void forget_askers(struct pipeline *p)
 
 /* ---- its end ---- */
 
-static void report(struct pipeline *p, enum pipelines_outcome outcome, const char *why,
+static void stages_report(struct pipeline *p, enum pipelines_outcome outcome, const char *why,
 		   const char *category)
 {
 	json_t *doc = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:f}", "schema", AGENT_REPORT,
@@ -154,38 +154,38 @@ static void report_end(struct pipeline *p)
 	const char *why, *label;
 
 	if (*doc_text(lost, "model")) { /* it was never a question of understanding */
-		report(p, OUTCOME_FAILED, doc_text(lost, "model"), "model");
+		stages_report(p, OUTCOME_FAILED, doc_text(lost, "model"), "model");
 		return;
 	}
 	if (*doc_text(lost, "budget")) {
-		report(p, OUTCOME_FAILED, doc_text(lost, "budget"), "budget");
+		stages_report(p, OUTCOME_FAILED, doc_text(lost, "budget"), "budget");
 		return;
 	}
 	if (json_is_object(lost)) {
 		why = doc_text(lost, "why");
-		report(p, OUTCOME_NOT_UNDERSTOOD, *why ? why : "no task of the library is like it",
+		stages_report(p, OUTCOME_NOT_UNDERSTOOD, *why ? why : "no task of the library is like it",
 		       NULL);
 		return;
 	}
 	label = report_label(p->plan, p->artifact, p->result, &why);
 	if (!strcmp(label, "verified")) {
 		lessons_add(p);
-		report(p, OUTCOME_VERIFIED, why, NULL);
+		stages_report(p, OUTCOME_VERIFIED, why, NULL);
 	} else {
-		report(p, !strcmp(label, "examples_pass") ? OUTCOME_EXAMPLES_PASS : OUTCOME_PLAUSIBLE, why, NULL);
+		stages_report(p, !strcmp(label, "examples_pass") ? OUTCOME_EXAMPLES_PASS : OUTCOME_PLAUSIBLE, why, NULL);
 	}
 }
 
 void stage_late(struct pipeline *p, const char *why)
 {
-	report(p, OUTCOME_FAILED, why, "budget");
+	stages_report(p, OUTCOME_FAILED, why, "budget");
 }
 
 void stage_cancel(struct pipeline *p)
 {
 	json_decref(p->unwritten);
 	p->unwritten = NULL;
-	report(p, OUTCOME_CANCELLED, "somebody cancelled it", NULL);
+	stages_report(p, OUTCOME_CANCELLED, "somebody cancelled it", NULL);
 }
 
 /* ---- planner ---- */
@@ -214,7 +214,7 @@ static void model_planned(struct roles_owner *o, json_t *take_doc, const json_t 
 	struct pipeline *p = k->p;
 	json_t *plan = take_doc;
 
-	answered(k, NULL, usage, e);
+	stages_answered(k, NULL, usage, e);
 	p->naskers = 0;
 	if (!plan && !is_mode(p, "llm"))
 		plan = plan_make(p->task); /* no better than it was, and no worse */
@@ -263,7 +263,7 @@ static json_t *shown_plan(const struct pipeline *p)
 	return plan;
 }
 
-static void ready(json_t *artifact, unsigned attempt)
+static void stages_ready(json_t *artifact, unsigned attempt)
 {
 	if (!json_object_get(artifact, "schema"))
 		json_object_set_new(artifact, "schema", json_string(AGENT_ARTIFACT));
@@ -276,7 +276,7 @@ static int is_new(const struct pipeline *p, json_t *artifact)
 {
 	if (!artifact)
 		return 0;
-	ready(artifact, p->attempt + 1);
+	stages_ready(artifact, p->attempt + 1);
 	return !json_object_get(p->seen, doc_text(artifact, "hash"));
 }
 
@@ -314,7 +314,7 @@ static void models_coded(struct roles_owner *o, json_t *take_doc, const json_t *
 	json_t *list;
 	char why[240];
 
-	if (answered(k, take_doc, usage, e))
+	if (stages_answered(k, take_doc, usage, e))
 		return;
 	list = json_array();
 	snprintf(why, sizeof(why), "%s", p->askers[0].e.msg);
@@ -323,7 +323,7 @@ static void models_coded(struct roles_owner *o, json_t *take_doc, const json_t *
 
 		if (!one)
 			continue;
-		ready(one, p->attempt + 1);
+		stages_ready(one, p->attempt + 1);
 		if (!has_hash(list, doc_text(one, "hash")))
 			json_array_append(list, one);
 	}
@@ -333,7 +333,7 @@ static void models_coded(struct roles_owner *o, json_t *take_doc, const json_t *
 		return;
 	}
 	json_decref(list);
-	report(p, OUTCOME_FAILED, why, "no_code");
+	stages_report(p, OUTCOME_FAILED, why, "no_code");
 }
 
 static unsigned race_of(const struct pipeline *p)
@@ -351,7 +351,7 @@ static void code_stage(struct pipeline *p)
 	artifact = code_make(plan, &e);
 	if (artifact && !is_new(p, artifact)) { /* an answer that changed nothing */
 		json_decref(artifact);
-		report(p, OUTCOME_FAILED, "it would be the same program again", "no_progress");
+		stages_report(p, OUTCOME_FAILED, "it would be the same program again", "no_progress");
 	} else if (artifact) {
 		json_t *list = json_array();
 
@@ -366,9 +366,9 @@ static void code_stage(struct pipeline *p)
 			k->ask = roles_code(p->all->conf.line, plan, &k->owner);
 		}
 	} else if (kept_by_budget(p, "coder")) {
-		report(p, OUTCOME_FAILED, kept_by_budget(p, "coder"), "budget");
+		stages_report(p, OUTCOME_FAILED, kept_by_budget(p, "coder"), "budget");
 	} else {
-		report(p, OUTCOME_FAILED, e.msg[0] ? e.msg : "no model is configured that could write it",
+		stages_report(p, OUTCOME_FAILED, e.msg[0] ? e.msg : "no model is configured that could write it",
 		       "no_code");
 	}
 	json_decref(plan);
@@ -377,7 +377,7 @@ static void code_stage(struct pipeline *p)
 /* ---- debugger ---- */
 
 /* What helped with the same kind of mistake is worth a look, by whoever reads it. */
-static void recall(const struct pipeline *p, json_t *diagnosis)
+static void stages_recall(const struct pipeline *p, json_t *diagnosis)
 {
 	const char *category = doc_text(diagnosis, "category");
 	json_t *found = lessons_like(p, category), *one;
@@ -404,7 +404,7 @@ static void debug_stage(struct pipeline *p)
 			      "root_cause", "nothing that is known", "fixable", "llm", "action",
 			      "kind", "stop", "detail", "", "novelty",
 			      doc_text(p->artifact, "hash"));
-	recall(p, d);
+	stages_recall(p, d);
 	json_object_set_new(d, "attempt", json_integer(p->attempt));
 	pipeline_store(p, "diagnosis", d, "diagnosed");
 }
@@ -435,7 +435,7 @@ static void models_debugged(struct roles_owner *o, json_t *take_doc, const json_
 	struct pipeline *p = k->p;
 	json_t *doc;
 
-	if (answered(k, take_doc, usage, e))
+	if (stages_answered(k, take_doc, usage, e))
 		return;
 	doc = best_diagnosis(p);
 	if (!doc) { /* the one there is stays the last word */
@@ -469,7 +469,7 @@ static void ask_debuggers(struct pipeline *p)
 
 /* ---- repair ---- */
 
-static void repaired(struct repair_owner *o, json_t *take_artifact, json_t *take_found)
+static void stages_repaired(struct repair_owner *o, json_t *take_artifact, json_t *take_found)
 {
 	struct pipeline *p = loop_owner(o, struct pipeline, repair_owner);
 	json_t *doc = json_pack("{s:o, s:I}", "found", take_found ? take_found : json_object(),
@@ -487,20 +487,20 @@ static void begin_repair(struct pipeline *p)
 	pipeline_event(p, "stage_started", json_object());
 	if (pipeline_stops(p, "before"))
 		return;
-	p->repair_owner.done = repaired;
+	p->repair_owner.done = stages_repaired;
 	p->repair = repair_start(p->all->fleet, p->row.team, p->artifact, race_held_example(p), REPAIR_BOXES,
 				 &p->repair_owner);
 }
 
 /* ---- orchestrator ---- */
 
-static void ask(struct pipeline *p, const json_t *question)
+static void stages_ask(struct pipeline *p, const json_t *question)
 {
 	json_t *doc = json_deep_copy(question);
 
 	if (p->questions >= PIPELINE_QUESTIONS) {
 		json_decref(doc);
-		report(p, OUTCOME_FAILED, "it has asked too often", "needs_input");
+		stages_report(p, OUTCOME_FAILED, "it has asked too often", "needs_input");
 		return;
 	}
 	pipeline_store(p, "question", doc, "needs input");
@@ -534,7 +534,7 @@ static int is_stuck(const struct pipeline *p)
 	return 0;
 }
 
-static void retry(struct pipeline *p, json_t *take_list)
+static void stages_retry(struct pipeline *p, json_t *take_list)
 {
 	const json_t *first = json_array_get(take_list, 0);
 
@@ -553,7 +553,7 @@ static int wants_rival(const struct pipeline *p)
 }
 
 /* What could be tried next, the likeliest first. */
-static json_t *candidates(const struct pipeline *p)
+static json_t *stages_candidates(const struct pipeline *p)
 {
 	json_t *list = json_array();
 	const json_t *one;
@@ -584,10 +584,10 @@ static void report_stop(struct pipeline *p)
 		snprintf(why, sizeof(why), "%.700s; %.300s", cause, detail);
 	else
 		snprintf(why, sizeof(why), "%.1100s", *cause ? cause : "no rule says what to do about it");
-	report(p, OUTCOME_FAILED, why, doc_text(p->diagnosis, "category"));
+	stages_report(p, OUTCOME_FAILED, why, doc_text(p->diagnosis, "category"));
 }
 
-static void decide(struct pipeline *p)
+static void stages_decide(struct pipeline *p)
 {
 	const json_t *needed = json_array_get(json_object_get(p->plan, "inputs_needed"), 0),
 		     *d = p->diagnosis, *question = json_object_get(d, "question");
@@ -596,29 +596,29 @@ static void decide(struct pipeline *p)
 	json_t *list;
 
 	if (!d && needed) {
-		ask(p, needed);
+		stages_ask(p, needed);
 		return;
 	}
 	if (is_stuck(p)) {
-		report(p, OUTCOME_FAILED, "the same fault again: what was changed did not help",
+		stages_report(p, OUTCOME_FAILED, "the same fault again: what was changed did not help",
 		       category);
 		return;
 	}
 	if (!strcmp(kind, "ask") && json_is_object(question)) {
-		ask(p, question);
+		stages_ask(p, question);
 		return;
 	}
 	if (p->attempt >= p->most) {
-		report(p, OUTCOME_FAILED, "no attempt is left", category);
+		stages_report(p, OUTCOME_FAILED, "no attempt is left", category);
 		return;
 	}
 	if (race_of(p) > 1 && wants_rival(p)) {
 		begin_repair(p);
 		return;
 	}
-	list = candidates(p);
+	list = stages_candidates(p);
 	if (json_array_size(list)) {
-		retry(p, list);
+		stages_retry(p, list);
 		return;
 	}
 	json_decref(list);
@@ -628,7 +628,7 @@ static void decide(struct pipeline *p)
 	else if (!p->asked && may_ask(p, "debugger"))
 		ask_debuggers(p);
 	else if (!p->asked && kept_by_budget(p, "debugger"))
-		report(p, OUTCOME_FAILED, kept_by_budget(p, "debugger"), "budget");
+		stages_report(p, OUTCOME_FAILED, kept_by_budget(p, "debugger"), "budget");
 	else
 		report_stop(p);
 }
@@ -643,7 +643,7 @@ static const struct {
 	[NEXT_CODE] = { "coder", code_stage },
 	[NEXT_EXECUTE] = { "executor", race_begin },
 	[NEXT_DEBUG] = { "debugger", debug_stage },
-	[NEXT_DECIDE] = { "orchestrator", decide },
+	[NEXT_DECIDE] = { "orchestrator", stages_decide },
 	[NEXT_REPORT] = { "orchestrator", report_end },
 };
 

@@ -134,7 +134,7 @@ json_t *prompt_system(enum reply_schema f)
 /* ---- data ---- */
 
 /* No text can know the mark that ends it: it is a hash of that text. */
-static void data(struct buf *out, const char *name, const char *text, size_t most)
+static void prompt_data(struct buf *out, const char *name, const char *text, size_t most)
 {
 	size_t n = strlen(text);
 	json_t *j = json_string(text);
@@ -157,7 +157,7 @@ static void json_data(struct buf *out, const char *name, const json_t *doc)
 {
 	auto_free char *text = json_dumps(doc, JSON_COMPACT | JSON_ENCODE_ANY);
 
-	data(out, name, text ? text : "null", TEXT_MOST);
+	prompt_data(out, name, text ? text : "null", TEXT_MOST);
 }
 
 static size_t lines_end(const char *text, unsigned lines)
@@ -172,16 +172,16 @@ static size_t lines_end(const char *text, unsigned lines)
 }
 
 /* The name of a file is a stranger's as well. */
-static void named(struct buf *out, const char *kind, const char *path, const char *text, size_t most)
+static void prompt_named(struct buf *out, const char *kind, const char *path, const char *text, size_t most)
 {
 	auto_buf struct buf with = { 0 };
 
 	buf_printf(&with, "%.200s\n", path);
 	buf_puts(&with, text);
-	data(out, kind, buf_str(&with), most);
+	prompt_data(out, kind, buf_str(&with), most);
 }
 
-static void glances(struct buf *out, const json_t *files)
+static void prompt_glances(struct buf *out, const json_t *files)
 {
 	const char *path;
 	json_t *text;
@@ -193,7 +193,7 @@ static void glances(struct buf *out, const json_t *files)
 
 		buf_add(&head, s, n < 4000 ? n : 4000);
 		buf_printf(out, "A file of %zu bytes, its name and first lines:\n", json_string_length(text));
-		named(out, "file", path, buf_str(&head), 4300);
+		prompt_named(out, "file", path, buf_str(&head), 4300);
 	}
 }
 
@@ -205,10 +205,10 @@ static void whole_files(struct buf *out, const json_t *files)
 
 	json_object_foreach((json_t *)files, path, text)
 		if (out->len - begin < FILES_MOST)
-			named(out, "file", path, json_string_value(text) ?: "", FILE_MOST);
+			prompt_named(out, "file", path, json_string_value(text) ?: "", FILE_MOST);
 }
 
-static json_t *message(struct buf *b)
+static json_t *prompt_message(struct buf *b)
 {
 	/* Cut in the middle of a character it would be no text. */
 	json_t *m = json_pack("{s:s, s:o*}", "role", "user", "text", json_stringn(buf_str(b), b->len));
@@ -228,7 +228,7 @@ static void member_data(struct buf *out, const json_t *doc, const char *name)
 }
 
 /* Examples, not orders: they are about other tasks, and their words are those of a stranger. */
-static void lessons(struct buf *b, const json_t *doc)
+static void prompt_lessons(struct buf *b, const json_t *doc)
 {
 	if (json_array_size(json_object_get(doc, "lessons")))
 		buf_puts(b, "What was wrong in tasks like this one before, and what helped:\n");
@@ -241,13 +241,13 @@ json_t *prompt_plan(const json_t *task)
 	auto_buf struct buf b = { 0 };
 
 	buf_puts(&b, "The wish:\n");
-	data(&b, "wish", doc_text(task, "task"), TEXT_MOST);
+	prompt_data(&b, "wish", doc_text(task, "task"), TEXT_MOST);
 	for (unsigned i = 0; i < ARRAY_LEN(members); i++)
 		member_data(&b, task, members[i]);
-	glances(&b, json_object_get(task, "files"));
-	lessons(&b, task);
+	prompt_glances(&b, json_object_get(task, "files"));
+	prompt_lessons(&b, task);
 	buf_puts(&b, "Give the plan.\n");
-	return message(&b);
+	return prompt_message(&b);
 }
 
 static void plan_data(struct buf *b, const json_t *plan)
@@ -255,7 +255,7 @@ static void plan_data(struct buf *b, const json_t *plan)
 	static const char *const members[] = { "language", "steps", "packages", "entry", "stdin", "examples", "tests", "checks", "limits", "network", "assumptions" };
 
 	buf_puts(b, "The plan:\n");
-	data(b, "task", doc_text(plan, "task"), TEXT_MOST);
+	prompt_data(b, "task", doc_text(plan, "task"), TEXT_MOST);
 	for (unsigned i = 0; i < ARRAY_LEN(members); i++)
 		member_data(b, plan, members[i]);
 }
@@ -267,7 +267,7 @@ json_t *prompt_code(const json_t *plan)
 	plan_data(&b, plan);
 	whole_files(&b, json_object_get(plan, "files"));
 	buf_puts(&b, "Write the program.\n");
-	return message(&b);
+	return prompt_message(&b);
 }
 
 /* The first lines tell where it began, the last ones what it came to. */
@@ -282,16 +282,16 @@ static void ends_of(struct buf *out, const char *name, const char *text)
 	if (last > first)
 		last++;
 	if (last <= first + 1) {
-		data(out, name, text, TEXT_MOST / 2);
+		prompt_data(out, name, text, TEXT_MOST / 2);
 		return;
 	}
 	buf_add(&cut, text, first < 8000 ? first : 8000);
 	buf_printf(&cut, "[%zu bytes left out]\n", last - first);
 	buf_puts(&cut, n - last > 24000 ? text + n - 24000 : text + last);
-	data(out, name, buf_str(&cut), TEXT_MOST / 2);
+	prompt_data(out, name, buf_str(&cut), TEXT_MOST / 2);
 }
 
-static void phases(struct buf *b, const json_t *result)
+static void prompt_phases(struct buf *b, const json_t *result)
 {
 	json_t *p;
 	size_t i;
@@ -330,7 +330,7 @@ json_t *prompt_debug(const json_t *plan, const json_t *artifact, const json_t *r
 	buf_printf(&b, "The program, its entry is %.200s:\n", doc_text(artifact, "entry"));
 	whole_files(&b, json_object_get(artifact, "files"));
 	member_data(&b, artifact, "packages");
-	phases(&b, result);
+	prompt_phases(&b, result);
 	member_data(&b, result, "limits_hit");
 	failed_ones(&b, result, "checks");
 	failed_ones(&b, result, "examples");
@@ -340,12 +340,12 @@ json_t *prompt_debug(const json_t *plan, const json_t *artifact, const json_t *r
 
 			buf_printf(&line, "%.40s: %.300s Tried: %.40s %.300s", doc_text(d, "category"), doc_text(d, "root_cause"),
 				   doc_text(json_object_get(d, "action"), "kind"), doc_text(json_object_get(d, "action"), "detail"));
-			data(&b, "tried before, without success", buf_str(&line), 1000);
+			prompt_data(&b, "tried before, without success", buf_str(&line), 1000);
 		}
-	lessons(&b, plan);
+	prompt_lessons(&b, plan);
 	buf_puts(&b, "Say what is wrong, and change it. The new program must differ from the one above, and from what was "
 		     "tried before.\n");
-	return message(&b);
+	return prompt_message(&b);
 }
 
 json_t *prompt_again(const char *wrong, int too_long)
@@ -357,5 +357,5 @@ json_t *prompt_again(const char *wrong, int too_long)
 	else
 		buf_printf(&b, "That answer was not accepted. %s. Answer again, the whole answer, in the form given, with that put right.\n",
 			   wrong);
-	return message(&b);
+	return prompt_message(&b);
 }

@@ -17,7 +17,7 @@ void race_stop(struct pipeline *p)
 	p->nrunners = 0;
 }
 
-static void said(struct execution_owner *o, const char *phase, unsigned stream, const char *bytes,
+static void race_said(struct execution_owner *o, const char *phase, unsigned stream, const char *bytes,
 		 size_t n)
 {
 	struct runner *r = loop_owner(o, struct runner, owner);
@@ -103,7 +103,7 @@ static void add_held(struct runner *r, const json_t *held)
 	json_object_set(r->result, "limits_hit", json_object_get(held, "limits_hit"));
 }
 
-static void ran(struct execution_owner *o, json_t *take_result)
+static void race_ran(struct execution_owner *o, json_t *take_result)
 {
 	struct runner *r = loop_owner(o, struct runner, owner);
 	struct pipeline *p = r->p;
@@ -131,7 +131,7 @@ static void run_one(struct pipeline *p, const json_t *artifact)
 	struct runner *r = &p->runners[p->nrunners++];
 
 	*r = (struct runner){ .p = p,
-			      .owner = { .said = p->nrunners == 1 ? said : NULL, .done = ran },
+			      .owner = { .said = p->nrunners == 1 ? race_said : NULL, .done = race_ran },
 			      .artifact = json_incref((json_t *)artifact) };
 	r->x = execution_start(p->all->fleet, p->row.team, artifact, &r->owner);
 }

@@ -13,17 +13,17 @@ enum { DEPTH = 16 };
 
 /* ---- pieces of schemas ---- */
 
-static json_t *type(const char *name, const char *says)
+static json_t *reply_schema_type(const char *name, const char *says)
 {
 	return json_pack("{s:s, s:s}", "type", name, "description", says);
 }
 
-static json_t *maybe(const char *name, const char *says)
+static json_t *reply_schema_maybe(const char *name, const char *says)
 {
 	return json_pack("{s:[s,s], s:s}", "type", name, "null", "description", says);
 }
 
-static json_t *list(json_t *take_items, const char *says)
+static json_t *reply_schema_list(json_t *take_items, const char *says)
 {
 	return json_pack("{s:s, s:s, s:o}", "type", "array", "description", says, "items", take_items);
 }
@@ -33,7 +33,7 @@ static json_t *one_of(json_t *take_words, const char *says)
 	return json_pack("{s:s, s:s, s:o}", "type", "string", "description", says, "enum", take_words);
 }
 
-static json_t *words(const char *const *list_of)
+static json_t *reply_schema_words(const char *const *list_of)
 {
 	json_t *all = json_array();
 
@@ -43,7 +43,7 @@ static json_t *words(const char *const *list_of)
 }
 
 /* All are required; in the order given, which is the order in which a model thinks. */
-static json_t *object(json_t *take_properties)
+static json_t *reply_schema_object(json_t *take_properties)
 {
 	json_t *required = json_array();
 	const char *name;
@@ -55,7 +55,7 @@ static json_t *object(json_t *take_properties)
 			 "additionalProperties", 0);
 }
 
-static json_t *languages(void)
+static json_t *reply_schema_languages(void)
 {
 	json_t *all = json_array();
 
@@ -68,7 +68,7 @@ static json_t *languages(void)
 	return all;
 }
 
-static json_t *managers(void)
+static json_t *reply_schema_managers(void)
 {
 	json_t *all = json_array();
 
@@ -77,7 +77,7 @@ static json_t *managers(void)
 	return all;
 }
 
-static json_t *categories(void)
+static json_t *reply_schema_categories(void)
 {
 	json_t *all = json_array();
 
@@ -86,11 +86,11 @@ static json_t *categories(void)
 	return all;
 }
 
-static json_t *packages(void)
+static json_t *reply_schema_packages(void)
 {
-	return list(object(json_pack("{s:o, s:o, s:o, s:o}", "manager", one_of(managers(), "who installs it"), "name",
-				     type("string", "as the manager calls it"), "version",
-				     maybe("string", "exact, or null"), "reason", type("string", "what it is for"))),
+	return reply_schema_list(reply_schema_object(json_pack("{s:o, s:o, s:o, s:o}", "manager", one_of(reply_schema_managers(), "who installs it"), "name",
+				     reply_schema_type("string", "as the manager calls it"), "version",
+				     reply_schema_maybe("string", "exact, or null"), "reason", reply_schema_type("string", "what it is for"))),
 		    "beyond the standard library; [] where that is enough");
 }
 
@@ -98,50 +98,50 @@ static json_t *plan_form(void)
 {
 	static const char *const kinds[] = { "exit", "stdout_equals", "stdout_regex", "stdout_contains", "file_exists", NULL };
 
-	return object(json_pack(
+	return reply_schema_object(json_pack(
 		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasoning",
-		type("string", "what is asked for, briefly; first of all"), "language", one_of(languages(), "of the program"),
-		"steps", list(type("string", "one step"), "in the order in which the program does them"), "packages", packages(),
-		"entry", type("string", "the file that is run, relative to the workspace"), "checks",
-		list(object(json_pack("{s:o, s:o}", "kind", one_of(words(kinds), "what is looked at"), "arg",
-				      type("string", "exit: a status; stdout_*: text or a POSIX extended expression; file_exists: a path"))),
+		reply_schema_type("string", "what is asked for, briefly; first of all"), "language", one_of(reply_schema_languages(), "of the program"),
+		"steps", reply_schema_list(reply_schema_type("string", "one step"), "in the order in which the program does them"), "packages", reply_schema_packages(),
+		"entry", reply_schema_type("string", "the file that is run, relative to the workspace"), "checks",
+		reply_schema_list(reply_schema_object(json_pack("{s:o, s:o}", "kind", one_of(reply_schema_words(kinds), "what is looked at"), "arg",
+				      reply_schema_type("string", "exit: a status; stdout_*: text or a POSIX extended expression; file_exists: a path"))),
 		     "what must be true of any right program; [] where nothing is certain"),
 		"inputs_needed",
-		list(object(json_pack("{s:o, s:o}", "name", type("string", "one word"), "question", type("string", "for a person"))),
+		reply_schema_list(reply_schema_object(json_pack("{s:o, s:o}", "name", reply_schema_type("string", "one word"), "question", reply_schema_type("string", "for a person"))),
 		     "what only a person can tell; [] to go on"),
-		"assumptions", list(type("string", "one assumption"), "what was decided without being said"), "confidence",
-		type("number", "0 to 1: how sure this is what was asked for")));
+		"assumptions", reply_schema_list(reply_schema_type("string", "one assumption"), "what was decided without being said"), "confidence",
+		reply_schema_type("number", "0 to 1: how sure this is what was asked for")));
 }
 
 static json_t *file_form(void)
 {
-	return object(json_pack("{s:o, s:o}", "path", type("string", "relative to the workspace"), "content",
-				type("string", "the whole file, as it is written")));
+	return reply_schema_object(json_pack("{s:o, s:o}", "path", reply_schema_type("string", "relative to the workspace"), "content",
+				reply_schema_type("string", "the whole file, as it is written")));
 }
 
 static json_t *code_form(void)
 {
-	return object(json_pack("{s:o, s:o, s:o, s:o, s:o}", "reasoning", type("string", "how it will work, briefly; first of all"),
-				"files", list(file_form(), "every file that is new or differs"), "entry",
-				type("string", "the file that is run"), "packages", packages(), "stdin",
-				maybe("string", "what the program is given on its standard input, or null")));
+	return reply_schema_object(json_pack("{s:o, s:o, s:o, s:o, s:o}", "reasoning", reply_schema_type("string", "how it will work, briefly; first of all"),
+				"files", reply_schema_list(file_form(), "every file that is new or differs"), "entry",
+				reply_schema_type("string", "the file that is run"), "packages", reply_schema_packages(), "stdin",
+				reply_schema_maybe("string", "what the program is given on its standard input, or null")));
 }
 
 static json_t *diagnosis_form(void)
 {
 	static const char *const kinds[] = { "edit", "install", "ask", "stop", NULL };
-	json_t *edit = object(json_pack("{s:o, s:o, s:o}", "path", type("string", "of the file"), "old",
-					type("string", "text that is in it exactly once; \"\" for a whole new file"), "new",
-					type("string", "what comes in its place")));
+	json_t *edit = reply_schema_object(json_pack("{s:o, s:o, s:o}", "path", reply_schema_type("string", "of the file"), "old",
+					reply_schema_type("string", "text that is in it exactly once; \"\" for a whole new file"), "new",
+					reply_schema_type("string", "what comes in its place")));
 
-	return object(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasoning",
-				type("string", "what the output shows, briefly; first of all"), "category",
-				one_of(categories(), "what kind of failure"), "root_cause",
-				type("string", "one sentence: why it failed"), "file", maybe("string", "where, or null"), "line",
-				maybe("integer", "which line, or null"), "action", one_of(words(kinds), "what is to be done"),
-				"detail", type("string", "one sentence: what is changed and how the program differs now"), "edits",
-				list(edit, "edit: the changes; else []"), "packages", packages(), "question",
-				maybe("string", "ask: for a person; else null"), "confidence", type("number", "0 to 1")));
+	return reply_schema_object(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasoning",
+				reply_schema_type("string", "what the output shows, briefly; first of all"), "category",
+				one_of(reply_schema_categories(), "what kind of failure"), "root_cause",
+				reply_schema_type("string", "one sentence: why it failed"), "file", reply_schema_maybe("string", "where, or null"), "line",
+				reply_schema_maybe("integer", "which line, or null"), "action", one_of(reply_schema_words(kinds), "what is to be done"),
+				"detail", reply_schema_type("string", "one sentence: what is changed and how the program differs now"), "edits",
+				reply_schema_list(edit, "edit: the changes; else []"), "packages", reply_schema_packages(), "question",
+				reply_schema_maybe("string", "ask: for a person; else null"), "confidence", reply_schema_type("number", "0 to 1")));
 }
 
 static const struct {
@@ -188,7 +188,7 @@ static size_t write_place(const struct place *p, char *out, size_t room)
 	return n < room ? n : room - 1;
 }
 
-static int wrong(const struct place *p, struct err *e, const char *what, const char *more)
+static int reply_schema_wrong(const struct place *p, struct err *e, const char *what, const char *more)
 {
 	char place[160] = "";
 
@@ -228,7 +228,7 @@ static int fits_type(const json_t *schema, const json_t *v)
 	return 0;
 }
 
-static int check(const json_t *schema, const json_t *v, const struct place *p, unsigned depth, struct err *e);
+static int reply_schema_do_check(const json_t *schema, const json_t *v, const struct place *p, unsigned depth, struct err *e);
 
 static int check_object(const json_t *schema, const json_t *v, const struct place *p, unsigned depth, struct err *e)
 {
@@ -239,41 +239,41 @@ static int check_object(const json_t *schema, const json_t *v, const struct plac
 
 	json_array_foreach(json_object_get(schema, "required"), i, one)
 		if (!json_object_get(v, json_string_value(one)))
-			return wrong(p, e, "this member is missing: ", json_string_value(one));
+			return reply_schema_wrong(p, e, "this member is missing: ", json_string_value(one));
 	json_object_foreach((json_t *)v, name, one) {
 		struct place in = { .up = p, .name = name };
 
 		if (!json_object_get(properties, name))
-			return wrong(&in, e, "there is no such member", "");
-		if (check(json_object_get(properties, name), one, &in, depth, e) < 0)
+			return reply_schema_wrong(&in, e, "there is no such member", "");
+		if (reply_schema_do_check(json_object_get(properties, name), one, &in, depth, e) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int check(const json_t *schema, const json_t *v, const struct place *p, unsigned depth, struct err *e)
+static int reply_schema_do_check(const json_t *schema, const json_t *v, const struct place *p, unsigned depth, struct err *e)
 {
 	const json_t *words_of = json_object_get(schema, "enum");
 	json_t *one;
 	size_t i;
 
 	if (depth > DEPTH)
-		return wrong(p, e, "too deep", "");
+		return reply_schema_wrong(p, e, "too deep", "");
 	if (!fits_type(schema, v))
-		return wrong(p, e, "it has another type than the schema says", "");
+		return reply_schema_wrong(p, e, "it has another type than the schema says", "");
 	if (words_of && json_is_string(v)) {
 		json_array_foreach(words_of, i, one)
 			if (json_equal(one, v))
 				break;
 		if (i == json_array_size(words_of))
-			return wrong(p, e, "none of the words that the schema has: ", json_string_value(v));
+			return reply_schema_wrong(p, e, "none of the words that the schema has: ", json_string_value(v));
 	}
 	if (json_is_object(v))
 		return check_object(schema, v, p, depth + 1, e);
 	json_array_foreach(v, i, one) {
 		struct place in = { .up = p, .index = i };
 
-		if (check(json_object_get(schema, "items"), one, &in, depth + 1, e) < 0)
+		if (reply_schema_do_check(json_object_get(schema, "items"), one, &in, depth + 1, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -283,7 +283,7 @@ int reply_schema_check(const json_t *schema, const json_t *value, struct err *e)
 {
 	struct place top = { 0 };
 
-	return check(schema, value, &top, 0, e);
+	return reply_schema_do_check(schema, value, &top, 0, e);
 }
 
 json_t *reply_schema_parse(enum reply_schema f, const char *text, size_t n, struct err *e)

@@ -74,7 +74,7 @@ static const char *comment_in(const char *line)
 	return c && (!hash || c < hash) ? c + 2 : hash ? hash + 1 : strstr(line, "/*") ? strstr(line, "/*") + 2 : NULL;
 }
 
-static int elides(const char *line)
+static int validate_elides(const char *line)
 {
 	const char *comment = behind_comment(line, strlen(line));
 	const char *said = comment ? comment : comment_in(line);
@@ -115,7 +115,7 @@ int reply_validate_whole(const char *path, const char *text, const char *was, st
 		char line[300];
 
 		snprintf(line, sizeof(line), "%.*s", (int)(n < 299 ? n : 299), at);
-		if (elides(line) && !(was && has_line(was, line)))
+		if (validate_elides(line) && !(was && has_line(was, line)))
 			return err_set(e, ERR_INVALID, "%.60s: line %u stands for code that is not there: '%.60s'", path, number, line);
 		at += n + (at[n] == '\n');
 	}
@@ -124,7 +124,7 @@ int reply_validate_whole(const char *path, const char *text, const char *was, st
 
 /* ---- lists ---- */
 
-static int few(const json_t *answer, const char *name, size_t most, struct err *e)
+static int validate_few(const json_t *answer, const char *name, size_t most, struct err *e)
 {
 	if (json_array_size(json_object_get(answer, name)) > most)
 		return err_set(e, ERR_LIMIT, "%s: more than %zu", name, most);
@@ -155,7 +155,7 @@ static json_t *packages_of(const json_t *answer, const json_t *before, const cha
 	json_t *all = json_is_array(before) ? json_deep_copy(before) : json_array(), *p, *old;
 	size_t i, k;
 
-	if (few(answer, "packages", LIST, e) < 0) {
+	if (validate_few(answer, "packages", LIST, e) < 0) {
 		json_decref(all);
 		return NULL;
 	}
@@ -182,14 +182,14 @@ static json_t *packages_of(const json_t *answer, const json_t *before, const cha
 	return all;
 }
 
-static void carry(json_t *to, const json_t *from, const char *const *names)
+static void validate_carry(json_t *to, const json_t *from, const char *const *names)
 {
 	for (; *names; names++)
 		if (json_object_get(from, *names))
 			json_object_set(to, *names, json_object_get(from, *names));
 }
 
-static double share(const json_t *answer)
+static double validate_share(const json_t *answer)
 {
 	double n = json_number_value(json_object_get(answer, "confidence"));
 
@@ -235,7 +235,7 @@ static int plan_fits(const json_t *answer, struct err *e)
 	size_t i;
 
 	for (unsigned k = 0; lists[k]; k++)
-		if (few(answer, lists[k], LIST, e) < 0)
+		if (validate_few(answer, lists[k], LIST, e) < 0)
 			return -1;
 	if (reply_validate_path(doc_text(answer, "entry"), e) < 0)
 		return err_in(e, "entry");
@@ -265,7 +265,7 @@ json_t *reply_validate_plan(const json_t *answer, const json_t *task, const char
 	if (!packages)
 		return NULL;
 	plan = json_pack("{s:s, s:s, s:n, s:{}, s:o, s:o, s:f, s:o}", "schema", AGENT_PLAN, "task", doc_text(task, "task"),
-			 "template", "slots", "steps", steps_of(answer), "packages", packages, "confidence", share(answer),
+			 "template", "slots", "steps", steps_of(answer), "packages", packages, "confidence", validate_share(answer),
 			 "source", json_sprintf("llm:%s", model));
 	json_object_set_new(plan, "files", json_object());
 	json_object_set_new(plan, "stdin", json_string(""));
@@ -273,8 +273,8 @@ json_t *reply_validate_plan(const json_t *answer, const json_t *task, const char
 	json_object_set_new(plan, "tests", json_array());
 	json_object_set_new(plan, "limits", json_object());
 	json_object_set_new(plan, "network", json_false());
-	carry(plan, task, told);
-	carry(plan, answer, said);
+	validate_carry(plan, task, told);
+	validate_carry(plan, answer, said);
 	return plan;
 }
 
@@ -346,7 +346,7 @@ json_t *reply_validate_code(const json_t *answer, const json_t *plan, const char
 		      json_object_get(answer, "entry"), "packages", packages, "stdin",
 		      json_is_string(input) ? json_string_value(input) : "", "env", "provenance",
 		      json_sprintf("llm:%s", model), "parent", "changed_because");
-	carry(a, plan, told);
+	validate_carry(a, plan, told);
 	artifact_set_hash(a);
 	return a;
 }
@@ -379,10 +379,10 @@ static int apply_edit(json_t *files, const json_t *x, struct err *e)
 	return 0;
 }
 
-static json_t *edited(const json_t *answer, const json_t *artifact, const char *model, struct err *e)
+static json_t *validate_edited(const json_t *answer, const json_t *artifact, const char *model, struct err *e)
 {
 	json_t *files = files_before(artifact), *child, *x, *packages = NULL;
-	int fits = few(answer, "edits", LIST, e);
+	int fits = validate_few(answer, "edits", LIST, e);
 	char from[80];
 	size_t i;
 
@@ -428,7 +428,7 @@ static const char *last_words(const json_t *result, char out[200])
 	return out;
 }
 
-static void novelty(const json_t *answer, const json_t *result, char out[65])
+static void validate_novelty(const json_t *answer, const json_t *result, char out[65])
 {
 	char words[200];
 	json_t *what = json_pack("[O, s, s]", json_object_get(answer, "category"), doc_text(answer, "file"),
@@ -454,11 +454,11 @@ json_t *reply_validate_diagnosis(const json_t *answer, const json_t *artifact, c
 		err_set(e, ERR_INVALID, "question: the action is \"ask\", and nothing is asked");
 		return NULL;
 	}
-	if (changes && !(child = edited(answer, artifact, model, e)))
+	if (changes && !(child = validate_edited(answer, artifact, model, e)))
 		return NULL;
-	novelty(answer, result, hash);
+	validate_novelty(answer, result, hash);
 	d = json_pack("{s:s, s:O, s:f, s:[], s:O, s:s, s:{s:s, s:O}, s:s, s:s}", "schema", AGENT_DIAGNOSIS, "category",
-		      json_object_get(answer, "category"), "confidence", share(answer), "evidence", "root_cause",
+		      json_object_get(answer, "category"), "confidence", validate_share(answer), "evidence", "root_cause",
 		      json_object_get(answer, "root_cause"), "fixable", changes ? "auto" : asks ? "human" : "no", "action", "kind",
 		      kind, "detail", json_object_get(answer, "detail"), "novelty", hash, "model", model);
 	if (*doc_text(answer, "file")) {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static unsigned passed(const json_t *rows, const char *kind)
+static unsigned report_passed(const json_t *rows, const char *kind)
 {
 	unsigned n = 0;
 	const json_t *one;
@@ -64,8 +64,8 @@ const char *report_label(const json_t *plan, const json_t *artifact, const json_
 	const json_t *held = json_object_get(result, "held_out"),
 		     *repair = json_object_get(artifact, "repair"),
 		     *rows = json_object_get(result, "checks");
-	unsigned examples = passed(json_object_get(result, "examples"), NULL),
-		 tests = passed(rows, "test"), checks = passed(rows, NULL) - passed(rows, "exit");
+	unsigned examples = report_passed(json_object_get(result, "examples"), NULL),
+		 tests = report_passed(rows, "test"), checks = report_passed(rows, NULL) - report_passed(rows, "exit");
 
 	if (repair && !strncmp(doc_text(artifact, "provenance"), "repair:", 7))
 		return repair_label(repair, json_is_true(json_object_get(held, "pass")), out_why);
@@ -156,7 +156,7 @@ json_t *report_evidence(const json_t *plan, const json_t *artifact, const json_t
 	say_checks(all, json_object_get(result, "checks"));
 	if (json_array_size(examples))
 		json_array_append_new(all, json_sprintf("%u of %zu examples passed",
-							passed(examples, NULL),
+							report_passed(examples, NULL),
 							json_array_size(examples)));
 	if (held)
 		json_array_append_new(all, json_sprintf("an example that was held back: %s",

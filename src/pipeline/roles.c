@@ -76,7 +76,7 @@ static void free_ask(struct roles_ask *x)
 	free(x);
 }
 
-static void tell(struct roles_ask *x)
+static void roles_tell(struct roles_ask *x)
 {
 	struct roles_owner *o = x->owner;
 	json_t *doc = steal(&x->doc), *usage = steal(&x->usage);
@@ -91,13 +91,13 @@ static void tell(struct roles_ask *x)
 
 static void tell_soon(struct timer *t)
 {
-	tell(loop_owner(t, struct roles_ask, soon));
+	roles_tell(loop_owner(t, struct roles_ask, soon));
 }
 
 /* ---- an answer ---- */
 
 /* -1: err says what is wrong with it. Else doc is set. */
-static int understand(struct roles_ask *x, const json_t *answer)
+static int roles_understand(struct roles_ask *x, const json_t *answer)
 {
 	const char *stop = doc_text(answer, "stop"), *model = doc_text(answer, "model");
 	json_t *text = json_object_get(answer, "text"), *form;
@@ -153,7 +153,7 @@ static int ask_again(struct roles_ask *x, const json_t *answer, struct err *e)
 	return ask_now(x, e);
 }
 
-static void answered(struct llm_request *m, const json_t *answer, const struct err *e)
+static void roles_answered(struct llm_request *m, const json_t *answer, const struct err *e)
 {
 	struct roles_ask *x = loop_owner(m, struct roles_ask, ask);
 	struct err failed = { 0 };
@@ -163,13 +163,13 @@ static void answered(struct llm_request *m, const json_t *answer, const struct e
 	if (e) {
 		x->err = *e;
 		tell_call(x, answer, e->msg);
-		tell(x);
+		roles_tell(x);
 		return;
 	}
-	if (understand(x, answer) == 0) {
+	if (roles_understand(x, answer) == 0) {
 		buf_printf(&x->why, "; %s", doc_text(answer, "why"));
 		tell_call(x, answer, "accepted");
-		tell(x);
+		roles_tell(x);
 		return;
 	}
 	snprintf(outcome, sizeof(outcome), "not accepted: %s", x->err.msg);
@@ -179,7 +179,7 @@ static void answered(struct llm_request *m, const json_t *answer, const struct e
 	/* Who refuses is not talked into it. */
 	if (x->asked > 1 || x->err.kind == ERR_DENIED || ask_again(x, answer, &failed) < 0) {
 		err_in(&x->err, "%s", x->role->name);
-		tell(x);
+		roles_tell(x);
 	}
 }
 
@@ -193,11 +193,11 @@ static int ask_now(struct roles_ask *x, struct err *e)
 				    (json_int_t)x->max_tokens, "deadline_ms", (json_int_t)x->role->deadline_ms);
 
 	x->asked++;
-	x->ask = (struct llm_request){ .done = answered };
+	x->ask = (struct llm_request){ .done = roles_answered };
 	return llm_start(x->line, &x->ask, request, e);
 }
 
-static struct roles_ask *begin(struct llm_client *line, enum reply_schema form, unsigned level, json_t *take_message, const json_t *a,
+static struct roles_ask *roles_begin(struct llm_client *line, enum reply_schema form, unsigned level, json_t *take_message, const json_t *a,
 			       const json_t *b, struct roles_owner *o)
 {
 	struct roles_ask *x = calloc(1, sizeof(*x));
@@ -222,18 +222,18 @@ int roles_has(const struct llm_client *line, const char *role)
 
 struct roles_ask *roles_plan(struct llm_client *line, const json_t *task, struct roles_owner *o)
 {
-	return begin(line, FORM_PLAN, 0, prompt_plan(task), task, NULL, o);
+	return roles_begin(line, FORM_PLAN, 0, prompt_plan(task), task, NULL, o);
 }
 
 struct roles_ask *roles_code(struct llm_client *line, const json_t *plan, struct roles_owner *o)
 {
-	return begin(line, FORM_CODE, 0, prompt_code(plan), plan, NULL, o);
+	return roles_begin(line, FORM_CODE, 0, prompt_code(plan), plan, NULL, o);
 }
 
 struct roles_ask *roles_debug(struct llm_client *line, const json_t *plan, const json_t *artifact, const json_t *result,
 			      const json_t *before, unsigned level, struct roles_owner *o)
 {
-	return begin(line, FORM_DIAGNOSIS, level, prompt_debug(plan, artifact, result, before), artifact, result, o);
+	return roles_begin(line, FORM_DIAGNOSIS, level, prompt_debug(plan, artifact, result, before), artifact, result, o);
 }
 
 void roles_cancel(struct roles_ask *x)

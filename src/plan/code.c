@@ -104,7 +104,7 @@ static int add_hole(struct buf *out, const struct library_task *t, const struct 
 	return 0;
 }
 
-static int fill(struct buf *out, const struct library_task *t, const struct lang *l,
+static int code_fill(struct buf *out, const struct library_task *t, const struct lang *l,
 		const char *text, const json_t *slots, struct err *e)
 {
 	struct hole h;
@@ -194,7 +194,7 @@ static json_t *program_of(const json_t *what, const struct lang *l, struct err *
 			l ? l->name : "no language");
 		return NULL;
 	}
-	if (fill(&text, t, l, from, slots, e) < 0)
+	if (code_fill(&text, t, l, from, slots, e) < 0)
 		return NULL;
 	out = json_stringn(buf_str(&text), text.len);
 	if (!out)

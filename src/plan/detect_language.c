@@ -84,7 +84,7 @@ static int before_program(const struct words *w, unsigned i)
 	return is_one_of(w, i + 1, after);
 }
 
-static int counts(const struct words *w, unsigned i, enum how how)
+static int detect_counts(const struct words *w, unsigned i, enum how how)
 {
 	const struct word *one = &w->all[i];
 
@@ -108,7 +108,7 @@ static const struct lang *by_name(const struct words *w, unsigned char *spoken)
 		for (unsigned k = 0; k < ARRAY_LEN(names); k++) {
 			int rank;
 
-			if (!word_is(&w->all[i], names[k].word) || !counts(w, i, names[k].how))
+			if (!word_is(&w->all[i], names[k].word) || !detect_counts(w, i, names[k].how))
 				continue;
 			spoken[i] = 1;
 			rank = behind_in(w, i) ? 3 : before_program(w, i) ? 2 : 1;

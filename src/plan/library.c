@@ -54,7 +54,7 @@ unsigned library_spread(unsigned word)
 	return known[word].spread;
 }
 
-static unsigned learn(const char *stem, const void *task)
+static unsigned library_learn(const char *stem, const void *task)
 {
 	unsigned at = place_of(stem);
 
@@ -79,7 +79,7 @@ struct reader {
 	struct err *e;
 };
 
-static void *space(size_t n, size_t size)
+static void *library_space(size_t n, size_t size)
 {
 	void *p = calloc(n ? n : 1, size);
 
@@ -88,7 +88,7 @@ static void *space(size_t n, size_t size)
 	return p;
 }
 
-static int bad(const struct reader *r, const struct toml_node *n, const char *what)
+static int library_bad(const struct reader *r, const struct toml_node *n, const char *what)
 {
 	return err_set(r->e, ERR_INVALID, "%.60s.toml:%u: %.60s: %s", r->id, n->line,
 		       n->key ? n->key : "a value", what);
@@ -108,7 +108,7 @@ static int read_text(const struct reader *r, const struct toml_node *n, const ch
 	if (is_a(r, n, TOML_STRING) < 0)
 		return -1;
 	if (strlen(n->text) != n->len)
-		return bad(r, n, "has a NUL in it");
+		return library_bad(r, n, "has a NUL in it");
 	*out = n->text;
 	return 0;
 }
@@ -153,11 +153,11 @@ static int read_phrase(const struct reader *r, const struct toml_node *n, struct
 		if (!*stem)
 			continue;
 		if (out->n == PHRASE_WORDS)
-			return bad(r, n, "has too many words");
-		out->ids[out->n++] = learn(stem, r->task);
+			return library_bad(r, n, "has too many words");
+		out->ids[out->n++] = library_learn(stem, r->task);
 	}
 	if (!out->n)
-		return bad(r, n, "has no word in it");
+		return library_bad(r, n, "has no word in it");
 	return 0;
 }
 
@@ -165,7 +165,7 @@ static int read_phrases(const struct reader *r, const struct toml_node *n, struc
 {
 	if (is_a(r, n, TOML_ARRAY) < 0)
 		return -1;
-	out->all = space(n->in.count, sizeof(*out->all));
+	out->all = library_space(n->in.count, sizeof(*out->all));
 	for (const struct toml_node *c = n->in.first; c; c = c->next)
 		if (read_phrase(r, c, &out->all[out->n++]) < 0)
 			return -1;
@@ -178,11 +178,11 @@ static void read_said(const struct reader *r, const char *text, struct phrases *
 	auto_words struct words w = { 0 };
 
 	words_read(&w, text, strlen(text));
-	out->all = space(w.n, sizeof(*out->all));
+	out->all = library_space(w.n, sizeof(*out->all));
 	for (unsigned i = 0; i < w.n; i++)
 		if (*w.all[i].stem)
 			out->all[out->n++] = (struct phrase){
-				.n = 1, .ids = { learn(w.all[i].stem, r->task) }, .text = text
+				.n = 1, .ids = { library_learn(w.all[i].stem, r->task) }, .text = text
 			};
 }
 
@@ -225,7 +225,7 @@ static int is_string(const json_t *v)
 	return json_is_string(v);
 }
 
-static int fits(enum slot_type type, const json_t *v)
+static int library_fits(enum slot_type type, const json_t *v)
 {
 	switch (type) {
 	case SLOT_NUMBER:
@@ -266,7 +266,7 @@ static int read_slot(const struct reader *r, const struct toml_node *n, struct l
 		else if (!strcmp(c->key, "default"))
 			out->otherwise = as_json(c);
 		else
-			rc = bad(r, c, "is not known here");
+			rc = library_bad(r, c, "is not known here");
 		if (rc < 0)
 			return -1;
 	}
@@ -274,12 +274,12 @@ static int read_slot(const struct reader *r, const struct toml_node *n, struct l
 		if (!strcmp(type, type_names[i]))
 			break;
 	if (!type || i == SLOT_NTYPES)
-		return bad(r, n, "has no type that is known");
+		return library_bad(r, n, "has no type that is known");
 	out->type = i;
-	if (out->otherwise && !fits(out->type, out->otherwise))
-		return bad(r, n, "its default is of another type");
+	if (out->otherwise && !library_fits(out->type, out->otherwise))
+		return library_bad(r, n, "its default is of another type");
 	if (!out->otherwise && !out->question)
-		return bad(r, n, "has neither a default nor a question");
+		return library_bad(r, n, "has neither a default nor a question");
 	return 0;
 }
 
@@ -290,7 +290,7 @@ static int read_program(const struct reader *r, const struct toml_node *n,
 		return -1;
 	out->lang = lang_named(n->key);
 	if (!out->lang)
-		return bad(r, n, "is no language");
+		return library_bad(r, n, "is no language");
 	out->file = out->lang->file;
 	for (const struct toml_node *c = n->in.first; c; c = c->next) {
 		int rc = 0;
@@ -306,14 +306,14 @@ static int read_program(const struct reader *r, const struct toml_node *n,
 		else if (!strcmp(c->key, "packages") && !is_a(r, c, TOML_ARRAY))
 			out->packages = as_json(c);
 		else
-			rc = bad(r, c, "is not known here");
+			rc = library_bad(r, c, "is not known here");
 		if (rc < 0)
 			return -1;
 	}
 	if (!out->text && !out->function)
-		return bad(r, n, "has no text");
+		return library_bad(r, n, "has no text");
 	if (out->packages && !all_are(out->packages, is_string))
-		return bad(r, n, "its packages are no texts");
+		return library_bad(r, n, "its packages are no texts");
 	return 0;
 }
 
@@ -342,13 +342,13 @@ static int read_example(const struct reader *r, const struct toml_node *n,
 		else if (!strcmp(c->key, "returns"))
 			out->returns = as_json(c);
 		else
-			rc = bad(r, c, "is not known here");
+			rc = library_bad(r, c, "is not known here");
 		if (rc < 0)
 			return -1;
 	}
 	out->lang = language ? lang_named(language) : NULL;
 	if (!out->task || !out->lang)
-		return bad(r, n, "an example has a task and a language");
+		return library_bad(r, n, "an example has a task and a language");
 	return 0;
 }
 
@@ -356,7 +356,7 @@ static int read_needs(const struct reader *r, const struct toml_node *n, struct 
 {
 	if (is_a(r, n, TOML_ARRAY) < 0)
 		return -1;
-	t->needs = space(n->in.count, sizeof(*t->needs));
+	t->needs = library_space(n->in.count, sizeof(*t->needs));
 	for (const struct toml_node *c = n->in.first; c; c = c->next)
 		if (read_phrases(r, c, &t->needs[t->nneeds++]) < 0)
 			return -1;
@@ -373,7 +373,7 @@ static int read_slots(const struct reader *r, const struct toml_node *n, struct 
 {
 	if (is_a(r, n, TOML_TABLE) < 0)
 		return -1;
-	t->slots = space(n->in.count, sizeof(*t->slots));
+	t->slots = library_space(n->in.count, sizeof(*t->slots));
 	for (const struct toml_node *c = n->in.first; c; c = c->next)
 		if (read_slot(r, c, &t->slots[t->nslots++]) < 0)
 			return -1;
@@ -393,7 +393,7 @@ static int read_programs(const struct reader *r, const struct toml_node *n, stru
 {
 	if (is_a(r, n, TOML_TABLE) < 0)
 		return -1;
-	t->programs = space(n->in.count, sizeof(*t->programs));
+	t->programs = library_space(n->in.count, sizeof(*t->programs));
 	for (const struct toml_node *c = n->in.first; c; c = c->next)
 		if (read_program(r, c, &t->programs[t->nprograms++]) < 0)
 			return -1;
@@ -404,7 +404,7 @@ static int read_examples(const struct reader *r, const struct toml_node *n, stru
 {
 	if (is_a(r, n, TOML_ARRAY) < 0)
 		return -1;
-	t->examples = space(n->in.count, sizeof(*t->examples));
+	t->examples = library_space(n->in.count, sizeof(*t->examples));
 	for (const struct toml_node *c = n->in.first; c; c = c->next)
 		if (read_example(r, c, &t->examples[t->nexamples++]) < 0)
 			return -1;
@@ -420,7 +420,7 @@ static int read_output(const struct reader *r, const struct toml_node *n, struct
 
 	if (read_text(r, n, &p) < 0)
 		return -1;
-	t->output = to = space(n->len + 1, 1);
+	t->output = to = library_space(n->len + 1, 1);
 	for (; *p; p++) {
 		if (*p == '\\' && (p[1] == 'n' || p[1] == 't'))
 			*to++ = *++p == 'n' ? '\n' : '\t';
@@ -430,7 +430,7 @@ static int read_output(const struct reader *r, const struct toml_node *n, struct
 			*to++ = *p;
 	}
 	if (regcomp(&re, t->output, REG_EXTENDED | REG_NOSUB) != 0)
-		return bad(r, n, "is no regular expression");
+		return library_bad(r, n, "is no regular expression");
 	regfree(&re);
 	return 0;
 }
@@ -440,7 +440,7 @@ static int read_version(const struct reader *r, const struct toml_node *n, struc
 	if (is_a(r, n, TOML_INTEGER) < 0)
 		return -1;
 	if (n->integer < 1 || n->integer > 1000000)
-		return bad(r, n, "is out of range");
+		return library_bad(r, n, "is out of range");
 	t->version = (unsigned)n->integer;
 	return 0;
 }
@@ -477,7 +477,7 @@ static int read_member(const struct reader *r, const struct toml_node *c, struct
 		t->reads = c->truth;
 		return 0;
 	}
-	return bad(r, c, "is not known here");
+	return library_bad(r, c, "is not known here");
 }
 
 static int read_task(struct library_task *out, struct reader *r)
@@ -557,7 +557,7 @@ static void read_all(void)
 
 	while (task_images[n].text)
 		n++;
-	tasks = space(n, sizeof(*tasks));
+	tasks = library_space(n, sizeof(*tasks));
 	for (const struct image *i = task_images; i->text; i++)
 		if (library_read(&tasks[ntasks], id_of(i), i->text, (size_t)(i->end - i->text), &e) == 0)
 			ntasks++;

@@ -195,7 +195,7 @@ static const struct style *style_of(const struct lang *l)
 /* ---- texts ---- */
 
 /* One character: its code, and how many bytes it has. What is no UTF-8 is one byte of U+FFFD. */
-static unsigned character(const unsigned char *p, size_t n, uint32_t *out)
+static unsigned literal_character(const unsigned char *p, size_t n, uint32_t *out)
 {
 	unsigned more = *p < 0x80 ? 0 : *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : *p >= 0xc2 ? 1 : 9;
 	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
@@ -216,7 +216,7 @@ static unsigned character(const unsigned char *p, size_t n, uint32_t *out)
 }
 
 /* What a reader does not see, or sees elsewhere: controls, directions, joiners, separators. */
-static int hides(uint32_t c)
+static int literal_hides(uint32_t c)
 {
 	return (c >= 0x80 && c < 0xa0) || (c >= 0x200b && c <= 0x200f) ||
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
@@ -265,11 +265,11 @@ static int add_text(struct buf *out, const struct style *s, const char *text, si
 		return err_set(e, ERR_INVALID, "a text of %s cannot have a NUL in it", s->lang);
 	buf_puts(out, s->open);
 	while (n) {
-		unsigned took = character(p, n, &c);
+		unsigned took = literal_character(p, n, &c);
 
 		if (c < 0x80)
 			add_ascii(out, s, (unsigned char)c);
-		else if (s->hidden && (hides(c) || s->ascii) && (c <= 0xffff || s->hidden_far))
+		else if (s->hidden && (literal_hides(c) || s->ascii) && (c <= 0xffff || s->hidden_far))
 			add_escaped(out, c <= 0xffff ? s->hidden : s->hidden_far, c);
 		else if (c == 0xfffd)
 			buf_puts(out, "\xef\xbf\xbd");

@@ -50,7 +50,7 @@ static void add_part(json_t *out, const struct words *w, const char *text, unsig
 	json_array_append_new(out, json_stringn(text + at, end - at));
 }
 
-static json_t *split(const char *text, size_t len)
+static json_t *multi_step_split(const char *text, size_t len)
 {
 	auto_words struct words w = { 0 };
 	json_t *out = json_array();
@@ -148,7 +148,7 @@ json_t *multi_step_make(const json_t *task, const char *language, json_t *(*one)
 {
 	const json_t *text = json_object_get(task, "task");
 	const struct lang *l = lang_named(language);
-	json_t *parts = split(json_string_value(text), json_string_length(text)), *plan = NULL,
+	json_t *parts = multi_step_split(json_string_value(text), json_string_length(text)), *plan = NULL,
 	       *part;
 	size_t i, n = json_array_size(parts);
 

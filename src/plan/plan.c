@@ -19,7 +19,7 @@ static const double APART = 0.04; /* two tasks closer than this are one question
 
 /* ---- a plan, member by member ---- */
 
-static void ask(json_t *plan, const char *name, const char *question, const char *type)
+static void plan_ask(json_t *plan, const char *name, const char *question, const char *type)
 {
 	json_array_append_new(json_object_get(plan, "inputs_needed"),
 			      json_pack("{s:s, s:s, s:s}", "name", name, "question", question,
@@ -38,7 +38,7 @@ __attribute__((format(printf, 2, 3))) static void assume(json_t *plan, const cha
 			      json_stringn(buf_str(&text), text.len));
 }
 
-static void check(json_t *plan, const char *kind, const char *arg)
+static void plan_check(json_t *plan, const char *kind, const char *arg)
 {
 	json_array_append_new(json_object_get(plan, "checks"),
 			      json_pack("{s:s, s:s}", "kind", kind, "arg", arg));
@@ -64,7 +64,7 @@ static void take_packages(json_t *plan, const json_t *task)
 					     "the task says so");
 }
 
-static void carry(json_t *plan, const json_t *task, const char *name, json_t *take_otherwise)
+static void plan_carry(json_t *plan, const json_t *task, const char *name, json_t *take_otherwise)
 {
 	json_t *v = json_object_get(task, name);
 
@@ -73,7 +73,7 @@ static void carry(json_t *plan, const json_t *task, const char *name, json_t *ta
 }
 
 /* What every plan has, whoever makes it. */
-static json_t *begin(const struct task_text *k, const struct lang *l, const char *source)
+static json_t *plan_begin(const struct task_text *k, const struct lang *l, const char *source)
 {
 	json_t *plan = json_object(), *text = json_object_get(k->task, "task");
 
@@ -84,14 +84,14 @@ static json_t *begin(const struct task_text *k, const struct lang *l, const char
 	json_object_set_new(plan, "slots", json_object());
 	json_object_set_new(plan, "steps", json_array());
 	json_object_set_new(plan, "packages", json_array());
-	carry(plan, k->task, "files", json_object());
+	plan_carry(plan, k->task, "files", json_object());
 	json_object_set_new(plan, "entry", json_string(l->file));
-	carry(plan, k->task, "stdin", json_string(""));
+	plan_carry(plan, k->task, "stdin", json_string(""));
 	json_object_set_new(plan, "examples", json_deep_copy(k->examples));
-	carry(plan, k->task, "tests", json_array());
+	plan_carry(plan, k->task, "tests", json_array());
 	json_object_set_new(plan, "checks", json_array());
-	carry(plan, k->task, "limits", json_object());
-	carry(plan, k->task, "network", json_false());
+	plan_carry(plan, k->task, "limits", json_object());
+	plan_carry(plan, k->task, "network", json_false());
 	json_object_set_new(plan, "inputs_needed", json_array());
 	json_object_set_new(plan, "assumptions", json_array());
 	json_object_set_new(plan, "confidence", json_real(0));
@@ -136,7 +136,7 @@ static void fill_slot(json_t *plan, const struct template_match *f, const struct
 	if (value)
 		json_object_set_new(slots, s->name, value);
 	else
-		ask(plan, s->name, s->question ? s->question : s->name, slot_type_name(s->type));
+		plan_ask(plan, s->name, s->question ? s->question : s->name, slot_type_name(s->type));
 }
 
 static void add_program_packages(json_t *plan, const struct library_program *p)
@@ -207,7 +207,7 @@ static json_t *not_shown(const struct task_text *k, const struct template_match 
 static json_t *by_library(const struct task_text *k, const struct template_match *f, double confidence)
 {
 	const struct library_task *t = f->task;
-	json_t *plan = begin(k, f->program->lang, "library"), *template;
+	json_t *plan = plan_begin(k, f->program->lang, "library"), *template;
 
 	template = json_sprintf("%s@%u", t->id, t->version);
 	json_object_set_new(plan, "template", template);
@@ -225,9 +225,9 @@ static json_t *by_library(const struct task_text *k, const struct template_match
 	add_files(plan, t);
 	if (t->network && !json_object_get(k->task, "network"))
 		json_object_set_new(plan, "network", json_true());
-	check(plan, "exit", "0");
+	plan_check(plan, "exit", "0");
 	if (t->output && !*k->callee)
-		check(plan, "stdout_regex", t->output);
+		plan_check(plan, "stdout_regex", t->output);
 	set_confidence(plan, confidence);
 	return plan;
 }
@@ -286,7 +286,7 @@ static void say_strange(const struct task_text *k, const struct template_match *
 static json_t *not_understood(const struct task_text *k, const struct template_match *best, unsigned n)
 {
 	const struct lang *l = k->lang ? k->lang : lang_named("python");
-	json_t *plan = begin(k, l, "library"), *nearest = json_array();
+	json_t *plan = plan_begin(k, l, "library"), *nearest = json_array();
 	auto_buf struct buf why = { 0 };
 
 	if (k->unknown)
@@ -317,7 +317,7 @@ static json_t *which_one(const struct task_text *k, const struct template_match 
 
 	question = json_sprintf("Is it %s (%s), or %s (%s)?", a->task->says, a->task->id,
 				b->task->says, b->task->id);
-	ask(plan, "task", json_string_value(question), "choice");
+	plan_ask(plan, "task", json_string_value(question), "choice");
 	json_object_set_new(
 		json_array_get(json_object_get(plan, "inputs_needed"),
 			       json_array_size(json_object_get(plan, "inputs_needed")) - 1),
@@ -397,11 +397,11 @@ static const char *entry_of(const json_t *files, const struct lang *wanted)
 
 static json_t *as_given(const struct task_text *k, const struct lang *l, const char *entry)
 {
-	json_t *plan = begin(k, l, "given");
+	json_t *plan = plan_begin(k, l, "given");
 
 	json_object_set_new(plan, "entry", json_string(entry));
 	add_step(plan, "run what was given");
-	check(plan, "exit", "0");
+	plan_check(plan, "exit", "0");
 	set_confidence(plan, 1);
 	return plan;
 }

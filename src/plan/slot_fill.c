@@ -85,14 +85,14 @@ static json_t *range_values(const struct word *from, const struct word *to)
 	}
 }
 
-static char closing(char open)
+static char slot_fill_closing(char open)
 {
 	return open == '[' ? ']' : open == '(' ? ')' : open == '{' ? '}' : 0;
 }
 
 static int opens_list(const struct words *w, unsigned i)
 {
-	return w->all[i].kind == WORD_MARK && closing(*w->all[i].p) &&
+	return w->all[i].kind == WORD_MARK && slot_fill_closing(*w->all[i].p) &&
 	       !(w->all[i].glued && i && w->all[i - 1].kind == WORD_PLAIN);
 }
 
@@ -117,14 +117,14 @@ static int value_at(const struct words *w, unsigned i, enum list_of of, json_t *
 }
 
 /* "[3, 1, 2]", "['a', 'b']". Brackets within are left out: "[[1, 2], [3, 4]]" are four numbers. */
-static unsigned bracketed(const struct words *w, unsigned i, enum list_of of, json_t *out)
+static unsigned slot_fill_bracketed(const struct words *w, unsigned i, enum list_of of, json_t *out)
 {
 	unsigned depth = 0;
 
 	for (; i < w->n; i++) {
 		const struct word *one = &w->all[i];
 
-		if (one->kind == WORD_MARK && closing(*one->p)) {
+		if (one->kind == WORD_MARK && slot_fill_closing(*one->p)) {
 			depth++;
 		} else if (one->kind == WORD_MARK && strchr("])}", *one->p)) {
 			if (!--depth)
@@ -138,18 +138,18 @@ static unsigned bracketed(const struct words *w, unsigned i, enum list_of of, js
 }
 
 /* "(1, 2), (3, 4) and (5, 6)": six numbers. */
-static unsigned brackets(const struct words *w, unsigned i, enum list_of of, json_t *out)
+static unsigned slot_fill_brackets(const struct words *w, unsigned i, enum list_of of, json_t *out)
 {
-	unsigned to = bracketed(w, i, of, out), next = to;
+	unsigned to = slot_fill_bracketed(w, i, of, out), next = to;
 
 	while (to && (next = over_separator(w, to)) && next < w->n && opens_list(w, next) &&
-	       (next = bracketed(w, next, of, out)))
+	       (next = slot_fill_bracketed(w, next, of, out)))
 		to = next;
 	return to;
 }
 
 /* "3, 1 and 2", "3 1 2". Of those with blanks only there must be three: two may be anything. */
-static unsigned enumerated(const struct words *w, unsigned i, enum list_of of, json_t *out)
+static unsigned slot_fill_enumerated(const struct words *w, unsigned i, enum list_of of, json_t *out)
 {
 	unsigned next, separated = 0;
 
@@ -194,9 +194,9 @@ static int list_place(const struct words *w, unsigned i, enum list_of of, int jo
 		list = range_values(&w->all[i], &w->all[to]);
 		to++;
 	} else if (opens_list(w, i)) {
-		to = join ? brackets(w, i, of, list) : bracketed(w, i, of, list);
+		to = join ? slot_fill_brackets(w, i, of, list) : slot_fill_bracketed(w, i, of, list);
 	} else {
-		to = enumerated(w, i, of, list);
+		to = slot_fill_enumerated(w, i, of, list);
 	}
 	if (!to || !json_array_size(list)) {
 		json_decref(list);
@@ -324,7 +324,7 @@ static json_t *text_json(const struct word *one)
 	return out;
 }
 
-static int single(struct place *out, unsigned i, json_t *value, int distance)
+static int slot_fill_single(struct place *out, unsigned i, json_t *value, int distance)
 {
 	*out = (struct place){ .from = i, .to = i + 1, .value = value, .distance = distance };
 	return value != NULL;
@@ -357,7 +357,7 @@ static int number_place(const struct words *w, unsigned i, int whole, struct pla
 	if (!one->whole && one->kind == WORD_NUMBER && !memchr(one->p, '.', one->n) &&
 	    !memchr(one->p, 'e', one->n) && !memchr(one->p, 'E', one->n))
 		return 0; /* whole, and too big: what we had would be another number */
-	return single(out, i, number_json(one), one->spelled ? SPELLED : 0);
+	return slot_fill_single(out, i, number_json(one), one->spelled ? SPELLED : 0);
 }
 
 /* hint: how far the nearest hint is before it, NO_HINT if there is none. */
@@ -386,22 +386,22 @@ static int place_at(const struct library_slot *s, const struct words *w, unsigne
 			plain_list(w, i, out));
 	case SLOT_TEXT:
 		if (one->kind == WORD_TEXT)
-			return single(out, i, text_json(one), 0);
+			return slot_fill_single(out, i, text_json(one), 0);
 		return rest_place(w, i, out) ||
-		       (hint == 0 && is_foreign(one) && single(out, i, text_json(one), BARE));
+		       (hint == 0 && is_foreign(one) && slot_fill_single(out, i, text_json(one), BARE));
 	case SLOT_WORD:
 		if (one->kind == WORD_TEXT && is_identifier(one->p, one->n))
-			return single(out, i, text_json(one), 0);
+			return slot_fill_single(out, i, text_json(one), 0);
 		return hint == 0 && is_foreign(one) && is_identifier(one->p, one->n) &&
-		       single(out, i, text_json(one), BARE);
+		       slot_fill_single(out, i, text_json(one), BARE);
 	case SLOT_FILE:
-		return one->kind == WORD_FILE && single(out, i, text_json(one), 0);
+		return one->kind == WORD_FILE && slot_fill_single(out, i, text_json(one), 0);
 	case SLOT_URL:
-		return one->kind == WORD_URL && single(out, i, text_json(one), 0);
+		return one->kind == WORD_URL && slot_fill_single(out, i, text_json(one), 0);
 	case SLOT_DATE:
-		return one->kind == WORD_DATE && single(out, i, text_json(one), 0);
+		return one->kind == WORD_DATE && slot_fill_single(out, i, text_json(one), 0);
 	case SLOT_SIZE:
-		return one->kind == WORD_SIZE && single(out, i, json_integer(one->integer), 0);
+		return one->kind == WORD_SIZE && slot_fill_single(out, i, json_integer(one->integer), 0);
 	case SLOT_COLUMNS:
 		return columns_place(w, i, hinted, out);
 	case SLOT_NTYPES:
@@ -450,7 +450,7 @@ static int is_free(const unsigned char *used, const struct place *p)
 }
 
 /* The nearest place for a slot that is not taken yet. */
-static int nearest(const struct library_slot *s, const struct words *w, const unsigned char *used,
+static int slot_fill_nearest(const struct library_slot *s, const struct words *w, const unsigned char *used,
 		   struct place *out)
 {
 	struct place here;
@@ -459,7 +459,7 @@ static int nearest(const struct library_slot *s, const struct words *w, const un
 	for (unsigned i = 0; i < w->n; i++) {
 		int hint;
 
-		if (used[i] || (w->all[i].kind == WORD_MARK && !closing(*w->all[i].p)))
+		if (used[i] || (w->all[i].kind == WORD_MARK && !slot_fill_closing(*w->all[i].p)))
 			continue;
 		hint = s->hint.n ? hint_before(s, w, i) : NO_HINT;
 		if (!place_at(s, w, i, hint, &here))
@@ -486,7 +486,7 @@ static int settle_one(const struct library_task *t, const struct words *w, int l
 		const struct library_slot *s = &t->slots[i];
 
 		if (is_list(s->type) != lists || json_object_get(values, s->name) ||
-		    !nearest(s, w, used, &p))
+		    !slot_fill_nearest(s, w, used, &p))
 			continue;
 		if (p.distance < best.distance) {
 			json_decref(best.value);
@@ -530,7 +530,7 @@ static json_t *all_numbers(const struct words *w, int whole)
 }
 
 /* By commas; quotes around a part are no part of it. */
-static json_t *parts(const char *text, size_t len)
+static json_t *slot_fill_parts(const char *text, size_t len)
 {
 	json_t *list = json_array();
 	const char *end = text + len;
@@ -605,7 +605,7 @@ json_t *slot_answer(const struct library_slot *s, const char *text, size_t len)
 		return all_numbers(&w, s->type == SLOT_INTEGERS);
 	case SLOT_TEXTS:
 	case SLOT_COLUMNS:
-		return parts(text, len);
+		return slot_fill_parts(text, len);
 	case SLOT_DATE:
 		return first_of(&w, WORD_DATE, 0);
 	case SLOT_SIZE:

@@ -9,7 +9,7 @@
 
 enum { LONGEST_CALL = 2048 }; /* or a text of brackets would be read again from each of them */
 
-static void blank(char *from, const char *to)
+static void task_examples_blank(char *from, const char *to)
 {
 	for (; from < to; from++)
 		if (*from != '\n')
@@ -32,7 +32,7 @@ static int is_name(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-static char *skip(char *p)
+static char *task_examples_skip(char *p)
 {
 	return p + strspn(p, " \t");
 }
@@ -51,7 +51,7 @@ size_t task_examples_callee(const char *call)
 }
 
 /* Over brackets and quotes, up to where the outermost one closes; NULL: it does not, in this line. */
-static char *balanced(char *p)
+static char *task_examples_balanced(char *p)
 {
 	const char *far = p + LONGEST_CALL;
 	int depth = 0;
@@ -99,7 +99,7 @@ static char *value_end(char *p)
 	if (!begins_value(p))
 		return NULL;
 	if (strchr("([{\"'", *p))
-		return balanced(p);
+		return task_examples_balanced(p);
 	to = p + strcspn(p, " \t\n,;)");
 	if (to > p && to[-1] == '.')
 		to--;
@@ -138,19 +138,19 @@ int task_examples_takes(const char *call, const char *types)
 	if (!copy)
 		abort();
 	p = copy + task_examples_callee(copy);
-	end = balanced(p);
-	p = skip(p + 1);
+	end = task_examples_balanced(p);
+	p = task_examples_skip(p + 1);
 	while (fits && end && p < end - 1) {
 		size_t n = strcspn(types, " ");
 
 		fits = n && is_kind(p, types, n);
 		types += n + strspn(types + n, " ");
 		while (p < end - 1 && *p != ',') { /* over this argument */
-			char *over = strchr("([{\"'", *p) ? balanced(p) : p + 1;
+			char *over = strchr("([{\"'", *p) ? task_examples_balanced(p) : p + 1;
 
 			p = over ? over : end;
 		}
-		p = skip(p + (p < end - 1));
+		p = task_examples_skip(p + (p < end - 1));
 	}
 	fits = fits && end && !*types;
 	free(copy);
@@ -181,17 +181,17 @@ static char *behind_arrow(char *p)
 					      "should be", "returns", "gives",
 					      "prints",    "yields" };
 
-	p = skip(p);
+	p = task_examples_skip(p);
 	for (unsigned i = 0; i < ARRAY_LEN(arrows); i++) {
 		size_t n = strlen(arrows[i]);
 
 		if (!strncasecmp(p, arrows[i], n) && !(is_name(arrows[i][0]) && is_name(p[n])))
-			return skip(p + n);
+			return task_examples_skip(p + n);
 	}
 	return NULL;
 }
 
-static void trim(const char *from, size_t *n)
+static void task_examples_trim(const char *from, size_t *n)
 {
 	while (*n && isspace((unsigned char)from[*n - 1]))
 		--*n;
@@ -200,21 +200,21 @@ static void trim(const char *from, size_t *n)
 /* assert f(2) == 4, "why" */
 static int take_assert(struct task_examples *out, char *line)
 {
-	char *p = skip(line), *call, *end, *value, *to;
+	char *p = task_examples_skip(line), *call, *end, *value, *to;
 
 	if (strncmp(p, "assert ", 7) != 0)
 		return 0;
-	call = skip(p + 7);
-	if (!task_examples_callee(call) || !(end = balanced(call + task_examples_callee(call))))
+	call = task_examples_skip(p + 7);
+	if (!task_examples_callee(call) || !(end = task_examples_balanced(call + task_examples_callee(call))))
 		return 0;
-	value = skip(end);
+	value = task_examples_skip(end);
 	if (strncmp(value, "==", 2) != 0)
 		return 0;
-	value = skip(value + 2);
+	value = task_examples_skip(value + 2);
 	to = value;
 	while (*to && *to != '\n' &&
 	       *to != ',') { /* a comma outside of brackets is the message's */
-		char *over = strchr("([{\"'", *to) ? balanced(to) : to + 1;
+		char *over = strchr("([{\"'", *to) ? task_examples_balanced(to) : to + 1;
 
 		if (!over)
 			return 0;
@@ -223,30 +223,30 @@ static int take_assert(struct task_examples *out, char *line)
 	if (to == value)
 		return 0;
 	size_t n = (size_t)(to - value);
-	trim(value, &n);
+	task_examples_trim(value, &n);
 	add_example(out, "call", call, (size_t)(end - call), value, n, "");
-	blank(line, init_conn_box_ended(line));
+	task_examples_blank(line, init_conn_box_ended(line));
 	return 1;
 }
 
 /* >>> f(2), and below it 4 */
 static int take_doctest(struct task_examples *out, char *line)
 {
-	char *p = skip(line), *end, *value;
+	char *p = task_examples_skip(line), *end, *value;
 	size_t n;
 
 	if (strncmp(p, ">>>", 3) != 0)
 		return 0;
-	p = skip(p + 3);
-	value = skip(next_line(p));
+	p = task_examples_skip(p + 3);
+	value = task_examples_skip(next_line(p));
 	n = strcspn(value, "\n");
-	trim(value, &n);
-	if (task_examples_callee(p) && (end = balanced(p + task_examples_callee(p))) && n &&
+	task_examples_trim(value, &n);
+	if (task_examples_callee(p) && (end = task_examples_balanced(p + task_examples_callee(p))) && n &&
 	    strncmp(value, ">>>", 3) != 0) {
 		add_example(out, "call", p, (size_t)(end - p), value, n, "");
-		blank(value, value + n);
+		task_examples_blank(value, value + n);
 	}
-	blank(line, init_conn_box_ended(line));
+	task_examples_blank(line, init_conn_box_ended(line));
 	return 1;
 }
 
@@ -260,20 +260,20 @@ static void take_arrows(struct task_examples *out, char *line)
 
 		if ((p > line && (is_name(p[-1]) || p[-1] == '.')) || !task_examples_callee(p))
 			continue;
-		call_end = balanced(p + task_examples_callee(p));
+		call_end = task_examples_balanced(p + task_examples_callee(p));
 		value = call_end ? behind_arrow(call_end) : NULL;
 		to = value ? value_end(value) : NULL;
 		if (!to)
 			continue;
 		add_example(out, "call", p, (size_t)(call_end - p), value, (size_t)(to - value),
 			    "");
-		blank(p, to);
+		task_examples_blank(p, to);
 		p = to - 1;
 	}
 }
 
 /* "input:" and its kin at p: how long it is. */
-static size_t label(const char *p, const char *name)
+static size_t task_examples_label(const char *p, const char *name)
 {
 	size_t n = strlen(name), more;
 
@@ -286,7 +286,7 @@ static size_t label(const char *p, const char *name)
 static char *find_label(char *from, const char *to, const char *name)
 {
 	for (char *p = from; p < to; p++)
-		if ((p == from || !is_name(p[-1])) && label(p, name))
+		if ((p == from || !is_name(p[-1])) && task_examples_label(p, name))
 			return p;
 	return NULL;
 }
@@ -298,14 +298,14 @@ static void take_inputs(struct task_examples *out)
 
 	while (json_array_size(out->examples) < TASK_EXAMPLES_MOST &&
 	       (p = find_label(p, end, "input")) != NULL) {
-		char *from = p + label(p, "input"), *mid = find_label(from, end, "output"), *to,
+		char *from = p + task_examples_label(p, "input"), *mid = find_label(from, end, "output"), *to,
 		     *value;
 		char *next = find_label(from, end, "input");
 		size_t n, m;
 
 		if (!mid || (next && next < mid))
 			return;
-		value = mid + label(mid, "output");
+		value = mid + task_examples_label(mid, "output");
 		to = next ? next : end;
 		value += strspn(value, " \t\n");
 		if (value < to && strstr(value, "\n\n") && strstr(value, "\n\n") < to)
@@ -314,11 +314,11 @@ static void take_inputs(struct task_examples *out)
 			return;
 		from += strspn(from, " \t\n");
 		n = mid > from ? (size_t)(mid - from) : 0;
-		trim(from, &n);
+		task_examples_trim(from, &n);
 		while (n && strchr(",;", from[n - 1]))
 			n--;
 		m = (size_t)(to - value);
-		trim(value, &m);
+		task_examples_trim(value, &m);
 		if (n && m) {
 			char *given = strndup(from, n);
 
@@ -331,7 +331,7 @@ static void take_inputs(struct task_examples *out)
 			add_example(out, "input", given, n + 1, value, m, "\n");
 			free(given);
 		}
-		blank(p, to);
+		task_examples_blank(p, to);
 		p = to;
 	}
 }
@@ -358,18 +358,18 @@ static int only_examples(const char *from, const char *to)
 static void take_fences(struct task_examples *out)
 {
 	for (char *p = out->rest; *p; p = next_line(p)) {
-		char *tag = skip(p), *from, *to;
+		char *tag = task_examples_skip(p), *from, *to;
 		size_t n;
 
 		if (strncmp(tag, "```", 3) != 0)
 			continue;
 		tag += 3;
 		from = next_line(tag);
-		for (to = from; *to && strncmp(skip(to), "```", 3) != 0; to = next_line(to))
+		for (to = from; *to && strncmp(task_examples_skip(to), "```", 3) != 0; to = next_line(to))
 			;
 		if (only_examples(from, to)) {
-			blank(p, from);
-			blank(to, init_conn_box_ended(to));
+			task_examples_blank(p, from);
+			task_examples_blank(to, init_conn_box_ended(to));
 			continue;
 		}
 		n = strcspn(tag, " \t\n{");
@@ -378,7 +378,7 @@ static void take_fences(struct task_examples *out)
 			out->tag[n] = 0;
 			out->code = strndup(from, (size_t)(to - from));
 		}
-		blank(p, init_conn_box_ended(to));
+		task_examples_blank(p, init_conn_box_ended(to));
 		p = to;
 	}
 }

@@ -72,7 +72,7 @@ static int is_of(struct manner *m, const char *stem)
 
 /* ---- the text, looked at once ---- */
 
-static void *zeroed(size_t n, size_t size)
+static void *match_zeroed(size_t n, size_t size)
 {
 	void *p = calloc(n ? n : 1, size);
 
@@ -109,14 +109,14 @@ static void look_at_examples(struct task_text *k)
 	}
 }
 
-static double weight(const struct task_text *k, unsigned i)
+static double match_weight(const struct task_text *k, unsigned i)
 {
 	unsigned id = k->words.all[i].id, spread = id ? library_spread(id) : 0;
 
 	return spread ? 1.0 + 2.0 / spread : STRANGE;
 }
 
-static double strangeness(const struct task_text *k, unsigned i)
+static double match_strangeness(const struct task_text *k, unsigned i)
 {
 	const struct word *w = &k->words.all[i];
 
@@ -128,7 +128,7 @@ static double strangeness(const struct task_text *k, unsigned i)
 	return k->prose[i]               ? 0
 	       : is_of(&turns, w->stem)  ? TURN
 	       : is_of(&things, w->stem) ? THING
-					 : weight(k, i);
+					 : match_weight(k, i);
 }
 
 static void number_words(struct task_text *k)
@@ -139,7 +139,7 @@ static void number_words(struct task_text *k)
 
 		w->id = library_word(w);
 		k->prose[i] = w->kind == WORD_PLAIN && is_of(&prose, w->stem);
-		k->strange[i] = strangeness(k, i);
+		k->strange[i] = match_strangeness(k, i);
 		if (w->kind != WORD_MARK)
 			k->row[k->nrow++] = i;
 	}
@@ -153,10 +153,10 @@ void task_text_read(struct task_text *k, const json_t *task)
 	task_examples_read(&k->shown, json_is_string(text) ? json_string_value(text) : "",
 		   json_string_length(text));
 	words_read(&k->words, k->shown.rest, k->shown.len);
-	k->spoken = zeroed(k->words.n, 1);
-	k->prose = zeroed(k->words.n, 1);
-	k->strange = zeroed(k->words.n, sizeof(*k->strange));
-	k->row = zeroed(k->words.n, sizeof(*k->row));
+	k->spoken = match_zeroed(k->words.n, 1);
+	k->prose = match_zeroed(k->words.n, 1);
+	k->strange = match_zeroed(k->words.n, sizeof(*k->strange));
+	k->row = match_zeroed(k->words.n, sizeof(*k->row));
 	number_words(k);
 	k->lang = detect_language(&k->words, k->spoken);
 	if (*doc_text(task, "language")) {
@@ -221,7 +221,7 @@ unsigned task_text_has_any(const struct task_text *k, const struct phrases *all,
 enum { SEEN = 1, SEEN_NEEDED = 2 };
 
 /* Of two tasks that explain as much the one is meant that has to guess less. */
-static double guesses(const struct template_match *f, const json_t *answers)
+static double match_guesses(const struct template_match *f, const json_t *answers)
 {
 	double sum = 0;
 
@@ -240,15 +240,15 @@ int template_match_complete(const struct template_match *f)
 }
 
 /* Words of values count a little: they are what the slots are there for. */
-static void weigh(const struct task_text *k, struct template_match *f)
+static void match_weigh(const struct task_text *k, struct template_match *f)
 {
-	unsigned char *used = zeroed(k->words.n, 1);
+	unsigned char *used = match_zeroed(k->words.n, 1);
 
 	memcpy(used, k->spoken, k->words.n); /* "in JavaScript" is nobody's value */
 	f->slots = template_match_complete(f) ? slot_fill_find(f->task, &k->words, used) : json_object();
 	for (unsigned i = 0; i < k->words.n; i++) {
 		const struct word *w = &k->words.all[i];
-		double heavy = weight(k, i);
+		double heavy = match_weight(k, i);
 
 		if (k->spoken[i] || w->kind == WORD_MARK)
 			continue;
@@ -266,7 +266,7 @@ static void weigh(const struct task_text *k, struct template_match *f)
 
 void template_match_make(const struct task_text *k, const struct library_task *t, struct template_match *f)
 {
-	*f = (struct template_match){ .task = t, .seen = zeroed(k->words.n, 1) };
+	*f = (struct template_match){ .task = t, .seen = match_zeroed(k->words.n, 1) };
 	for (unsigned i = 0; i < t->nneeds; i++)
 		f->groups += task_text_has_any(k, &t->needs[i], f->seen, SEEN_NEEDED) > 0;
 	f->never = task_text_has_any(k, &t->never, NULL, 0);
@@ -276,9 +276,9 @@ void template_match_make(const struct task_text *k, const struct library_task *t
 	task_text_has_any(k, &t->said, f->seen, SEEN);
 	for (unsigned i = 0; i < t->nslots; i++)
 		task_text_has_any(k, &t->slots[i].hint, f->seen, SEEN);
-	weigh(k, f);
+	match_weigh(k, f);
 	f->score =
-		f->explained - 0.5 * f->strange - guesses(f, json_object_get(k->task, "answers"));
+		f->explained - 0.5 * f->strange - match_guesses(f, json_object_get(k->task, "answers"));
 	f->program =
 		k->lang ? library_program(t, k->lang) : library_program(t, lang_named("python"));
 	if (!k->lang && !f->program)

@@ -20,14 +20,14 @@ static int is_letter(char c)
 	return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
 }
 
-static int among(char c, const char *set)
+static int words_among(char c, const char *set)
 {
 	return c && strchr(set, c);
 }
 
 /* ---- families of words ---- */
 
-static int ends(const char *p, size_t n, const char *with)
+static int words_ends(const char *p, size_t n, const char *with)
 {
 	size_t len = strlen(with);
 
@@ -41,17 +41,17 @@ void words_stem(const char *p, size_t n, char out[WORD_STEM])
 		n = WORD_STEM - 1;
 	for (size_t i = 0; i < n; i++)
 		out[i] = (char)tolower((unsigned char)p[i]);
-	if (n > 4 && ends(out, n, "'s"))
+	if (n > 4 && words_ends(out, n, "'s"))
 		n -= 2;
-	if (n > 4 && ends(out, n, "ies"))
+	if (n > 4 && words_ends(out, n, "ies"))
 		n -= 2;
-	else if (n > 3 && out[n - 1] == 's' && !among(out[n - 2], "sui"))
+	else if (n > 3 && out[n - 1] == 's' && !words_among(out[n - 2], "sui"))
 		n--;
-	if (n > 5 && ends(out, n, "ing"))
+	if (n > 5 && words_ends(out, n, "ing"))
 		n -= 3;
-	else if (n > 4 && ends(out, n, "ed"))
+	else if (n > 4 && words_ends(out, n, "ed"))
 		n -= 2;
-	else if (n > 7 && ends(out, n, "tion"))
+	else if (n > 7 && words_ends(out, n, "tion"))
 		n -= 3;
 	if (n > 3 && out[n - 1] == 'e')
 		n--;
@@ -74,7 +74,7 @@ int word_is_mark(const struct word *w, char mark)
 
 /* ---- one word ---- */
 
-static struct word *add(struct reader *r, enum word_kind kind, const char *p, size_t n)
+static struct word *words_add(struct reader *r, enum word_kind kind, const char *p, size_t n)
 {
 	struct words *out = r->out;
 	struct word *w = &out->all[out->n++];
@@ -91,16 +91,16 @@ static int take_url(struct reader *r)
 	if (!(left > 8 && !strncasecmp(r->at, "https://", 8)) &&
 	    !(left > 7 && !strncasecmp(r->at, "http://", 7)))
 		return 0;
-	while (n < left && !isspace((unsigned char)r->at[n]) && !among(r->at[n], "\"'`<>"))
+	while (n < left && !isspace((unsigned char)r->at[n]) && !words_among(r->at[n], "\"'`<>"))
 		n++;
-	while (n && among(r->at[n - 1], ".,;:!?)"))
+	while (n && words_among(r->at[n - 1], ".,;:!?)"))
 		n--;
-	add(r, WORD_URL, r->at, n);
+	words_add(r, WORD_URL, r->at, n);
 	r->at += n;
 	return 1;
 }
 
-static const char *find(const char *from, const char *end, const char *what)
+static const char *words_find(const char *from, const char *end, const char *what)
 {
 	return memmem(from, (size_t)(end - from), what, strlen(what));
 }
@@ -122,7 +122,7 @@ static int take_quoted(struct reader *r)
 		if (*r->at == '\'' && r->at > r->text && is_letter(r->at[-1]))
 			continue;
 		for (;;) {
-			to = find(to, r->end, quotes[i].close);
+			to = words_find(to, r->end, quotes[i].close);
 			if (!to || to - from > LONGEST_QUOTE)
 				break;
 			if (to > from && to[-1] == '\\' && close == 1)
@@ -134,14 +134,14 @@ static int take_quoted(struct reader *r)
 		}
 		if (!to || to - from > LONGEST_QUOTE)
 			continue;
-		add(r, WORD_TEXT, from, (size_t)(to - from));
+		words_add(r, WORD_TEXT, from, (size_t)(to - from));
 		r->at = to + close;
 		return 1;
 	}
 	return 0;
 }
 
-static size_t digits(const char *p, const char *end)
+static size_t words_digits(const char *p, const char *end)
 {
 	size_t n = 0;
 
@@ -152,16 +152,16 @@ static size_t digits(const char *p, const char *end)
 
 static size_t date_len(const char *p, const char *end)
 {
-	size_t a = digits(p, end), b, c;
+	size_t a = words_digits(p, end), b, c;
 	char sep;
 
-	if ((a != 4 && a != 2 && a != 1) || p + a >= end || !among(p[a], "-/."))
+	if ((a != 4 && a != 2 && a != 1) || p + a >= end || !words_among(p[a], "-/."))
 		return 0;
 	sep = p[a];
-	b = digits(p + a + 1, end);
+	b = words_digits(p + a + 1, end);
 	if (b < 1 || b > 2 || p + a + 1 + b >= end || p[a + 1 + b] != sep)
 		return 0;
-	c = digits(p + a + b + 2, end);
+	c = words_digits(p + a + b + 2, end);
 	if ((a == 4 && (c < 1 || c > 2)) || (a != 4 && c != 4))
 		return 0;
 	return a + b + c + 2;
@@ -170,11 +170,11 @@ static size_t date_len(const char *p, const char *end)
 /* "1,000,000" is one number, "1,2,3" are three: only the former has groups of three with a zero in front. */
 static size_t grouped_len(const char *p, const char *end)
 {
-	size_t n = digits(p, end), zero = 0;
+	size_t n = words_digits(p, end), zero = 0;
 
 	if (n < 1 || n > 3 || p[0] == '0')
 		return 0;
-	while (p + n + 3 < end && p[n] == ',' && digits(p + n + 1, end) == 3) {
+	while (p + n + 3 < end && p[n] == ',' && words_digits(p + n + 1, end) == 3) {
 		zero |= p[n + 1] == '0';
 		n += 4;
 	}
@@ -186,14 +186,14 @@ static size_t number_len(const char *p, const char *end)
 	size_t n = grouped_len(p, end), more;
 
 	if (!n)
-		for (n = digits(p, end); p + n + 1 < end && p[n] == '_' && digits(p + n + 1, end);)
-			n += 1 + digits(p + n + 1, end);
-	if (n && p + n + 1 < end && p[n] == '.' && (more = digits(p + n + 1, end)) > 0)
+		for (n = words_digits(p, end); p + n + 1 < end && p[n] == '_' && words_digits(p + n + 1, end);)
+			n += 1 + words_digits(p + n + 1, end);
+	if (n && p + n + 1 < end && p[n] == '.' && (more = words_digits(p + n + 1, end)) > 0)
 		n += 1 + more;
 	if (n && p + n + 1 < end && (p[n] == 'e' || p[n] == 'E')) {
 		size_t sign = p[n + 1] == '-' || p[n + 1] == '+';
 
-		more = digits(p + n + 1 + sign, end);
+		more = words_digits(p + n + 1 + sign, end);
 		if (more && (p + n + 1 + sign + more >= end || !is_letter(p[n + 1 + sign + more])))
 			n += 1 + sign + more;
 	}
@@ -242,14 +242,14 @@ static size_t size_unit(const char *p, const char *end, uint64_t *out_times)
 static int take_number(struct reader *r)
 {
 	int sign = (*r->at == '-' || *r->at == '+') &&
-		   (r->at == r->text || (!is_letter(r->at[-1]) && !among(r->at[-1], ")]}")));
+		   (r->at == r->text || (!is_letter(r->at[-1]) && !words_among(r->at[-1], ")]}")));
 	const char *p = r->at + sign;
 	size_t n = p < r->end ? date_len(p, r->end) : 0, rest;
 	uint64_t times;
 	struct word *w;
 
 	if (!sign && n && (p + n >= r->end || !is_letter(p[n]))) {
-		add(r, WORD_DATE, p, n);
+		words_add(r, WORD_DATE, p, n);
 		r->at += n;
 		return 1;
 	}
@@ -261,7 +261,7 @@ static int take_number(struct reader *r)
 		rest = 2;
 	if (p + n + rest < r->end && is_letter(p[n + rest]))
 		rest = 0;
-	w = add(r, WORD_NUMBER, r->at, n + (size_t)sign);
+	w = words_add(r, WORD_NUMBER, r->at, n + (size_t)sign);
 	value_of(w);
 	r->at += n + (size_t)sign + rest;
 	if (rest)
@@ -323,9 +323,9 @@ static int take_file(struct reader *r)
 	size_t n = 0, left = (size_t)(r->end - r->at);
 	struct word *w;
 
-	while (n < left && (is_letter(p[n]) || among(p[n], "./~-*")))
+	while (n < left && (is_letter(p[n]) || words_among(p[n], "./~-*")))
 		n++;
-	while (n && among(p[n - 1], ".-"))
+	while (n && words_among(p[n - 1], ".-"))
 		n--;
 	for (size_t i = 0; i < n; i++)
 		if (p[i] == '.')
@@ -337,14 +337,14 @@ static int take_file(struct reader *r)
 	if (!(dot && dot > p && is_file_ending(dot + 1, (size_t)(p + n - dot - 1))) &&
 	    !is_path(r, p, n))
 		return 0;
-	w = add(r, WORD_FILE, p, n);
+	w = words_add(r, WORD_FILE, p, n);
 	if (dot)
 		words_stem(dot + 1, (size_t)(p + n - dot - 1), w->stem);
 	r->at += n;
 	return 1;
 }
 
-static void spell(struct word *w)
+static void words_spell(struct word *w)
 {
 	static const struct {
 		const char *name;
@@ -375,15 +375,15 @@ static int take_plain(struct reader *r)
 	while (n < left &&
 	       (is_letter(p[n]) || (p[n] == '\'' && n + 1 < left && is_letter(p[n + 1]))))
 		n++;
-	if (n == 1 && among(*p, "cC") && n < left && p[1] == '+' && left > 2 && p[2] == '+')
+	if (n == 1 && words_among(*p, "cC") && n < left && p[1] == '+' && left > 2 && p[2] == '+')
 		n = 3;
-	else if (n == 1 && among(*p, "cCfF") && n < left && p[1] == '#')
+	else if (n == 1 && words_among(*p, "cCfF") && n < left && p[1] == '#')
 		n = 2;
 	else if (n + 3 <= left && is_product(p, n + 3))
 		n += 3;
-	w = add(r, WORD_PLAIN, p, n);
+	w = words_add(r, WORD_PLAIN, p, n);
 	words_stem(p, n, w->stem);
-	spell(w);
+	words_spell(w);
 	r->at += n;
 	return 1;
 }
@@ -410,7 +410,7 @@ void words_read(struct words *out, const char *text, size_t len)
 		if (take_url(&r) || take_quoted(&r) || take_file(&r) || take_number(&r) ||
 		    take_plain(&r))
 			continue;
-		add(&r, WORD_MARK, r.at, 1);
+		words_add(&r, WORD_MARK, r.at, 1);
 		r.at++;
 	}
 }

@@ -50,7 +50,7 @@ uint64_t cause_cpu_us(const struct exit_info *x)
 
 /* ---- evidence ---- */
 
-static int some(const struct exit_info *x, uint64_t value)
+static int cause_some(const struct exit_info *x, uint64_t value)
 {
 	return x->evidence && value != UNKNOWN && value > 0;
 }
@@ -98,7 +98,7 @@ static int by_operator(const struct exit_info *x)
 	return ended_with_box(x, CAUSE_OPERATOR) || we_killed(x);
 }
 
-static int unread(const struct exit_info *x)
+static int cause_unread(const struct exit_info *x)
 {
 	return x->end == STREAM_UNREAD && (!x->exited || x->exit.why == WIRE_WHY_SIGNAL);
 }
@@ -110,11 +110,11 @@ static int over_cpu(const struct exit_info *x)
 
 static int over_memory(const struct exit_info *x)
 {
-	return some(x, x->figures.oom_kills) &&
+	return cause_some(x, x->figures.oom_kills) &&
 	       (!x->exited || by_signal(x, SIGKILL) || exited_badly(x));
 }
 
-static int vanished(const struct exit_info *x)
+static int cause_vanished(const struct exit_info *x)
 {
 	return !x->exited;
 }
@@ -149,7 +149,7 @@ static int refused_call(const struct exit_info *x)
 
 static int over_processes(const struct exit_info *x)
 {
-	return exited_badly(x) && some(x, x->figures.pids_hits);
+	return exited_badly(x) && cause_some(x, x->figures.pids_hits);
 }
 
 static int over_disk(const struct exit_info *x)
@@ -171,13 +171,13 @@ static const struct rule {
 	{ over_lifetime, CAUSE_LIFETIME },
 	{ over_idle, CAUSE_IDLE },
 	{ by_operator, CAUSE_OPERATOR },
-	{ unread, CAUSE_SIGNAL },
+	{ cause_unread, CAUSE_SIGNAL },
 	{ over_wall, CAUSE_WALL },
 	{ over_cpu, CAUSE_CPU },
 	{ refused_call, CAUSE_POLICY },
 	/* Before processes and disk: the kernel killed somebody, they only refused something. */
 	{ over_memory, CAUSE_MEMORY },
-	{ vanished, CAUSE_HOST },
+	{ cause_vanished, CAUSE_HOST },
 	{ start_failed, CAUSE_HOST },
 	{ over_processes, CAUSE_PROCESSES },
 	{ over_disk, CAUSE_DISK },
@@ -197,9 +197,9 @@ enum cause cause_of(const struct exit_info *x)
 int cause_signal(const struct exit_info *x)
 {
 	if (x->exited && (x->exit.why == WIRE_WHY_SIGNAL || x->exit.why == WIRE_WHY_WALL) &&
-	    !unread(x))
+	    !cause_unread(x))
 		return x->exit.status;
-	if (unread(x))
+	if (cause_unread(x))
 		return SIGPIPE;
 	if (x->end == STREAM_HUNG_UP)
 		return SIGHUP;
@@ -387,7 +387,7 @@ static void way_memory(const struct exit_info *x, struct buf *out)
 	char peak[UNITS_TEXT];
 
 	raise_bytes(x, out, "mem", x->limits.mem_bytes);
-	if (some(x, x->figures.mem_peak))
+	if (cause_some(x, x->figures.mem_peak))
 		buf_printf(out, "   (peak was %s)", units_size(peak, x->figures.mem_peak));
 }
 

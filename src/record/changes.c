@@ -40,7 +40,7 @@ static void note_before(void *ctx, const struct wire_entry *entry, const char *p
 	c->before[c->nbefore++] = seen;
 }
 
-static int look(struct files *f, const struct files_changes *want, struct err *e)
+static int changes_look(struct files *f, const struct files_changes *want, struct err *e)
 {
 	int rc = files_changes(f, want, e);
 
@@ -53,7 +53,7 @@ int changes_before(struct changes *c, struct box_handle *b, struct err *e)
 	struct files_changes want = { .max_entries = CHANGES_SEEN, .each = note_before, .ctx = c };
 	struct files f;
 
-	if (files_open(&f, b, e) < 0 || look(&f, &want, e) < 0)
+	if (files_open(&f, b, e) < 0 || changes_look(&f, &want, e) < 0)
 		return -1;
 	if (c->nbefore)
 		qsort(c->before, c->nbefore, sizeof(*c->before), by_path);
@@ -125,7 +125,7 @@ static json_t *hash_of(const struct wire_entry *entry)
 }
 
 /* entry NULL: it is gone. */
-static void list(struct changes *c, const char *path, const char *kind,
+static void changes_do_list(struct changes *c, const char *path, const char *kind,
 		 const struct wire_entry *entry)
 {
 	json_t *row;
@@ -161,7 +161,7 @@ static void note_after(void *ctx, const struct wire_entry *entry, const char *pa
 		return;
 	if (!entry->mode) {
 		if (!was) /* else it is said at the end */
-			list(c, path, "deleted", NULL);
+			changes_do_list(c, path, "deleted", NULL);
 		return;
 	}
 	if (was)
@@ -170,7 +170,7 @@ static void note_after(void *ctx, const struct wire_entry *entry, const char *pa
 		return;
 	if (c->each)
 		c->each(c->ctx, entry, path);
-	list(c, path, was ? "modified" : "added", entry);
+	changes_do_list(c, path, was ? "modified" : "added", entry);
 }
 
 int changes_after(struct changes *c, struct box_handle *b, struct err *e)
@@ -187,14 +187,14 @@ int changes_after(struct changes *c, struct box_handle *b, struct err *e)
 	c->list = json_array();
 	if (files_open_alone(&f, b, e) < 0)
 		return -1;
-	rc = look(&f, &want, e);
+	rc = changes_look(&f, &want, e);
 	if (rc < 0)
 		return -1;
 	c->truncated |= rc;
 	/* What was not told may still be there. */
 	for (unsigned i = 0; i < c->nbefore && !rc; i++)
 		if (!c->before[i].still_there)
-			list(c, c->before[i].path, "deleted", NULL);
+			changes_do_list(c, c->before[i].path, "deleted", NULL);
 	return 0;
 }
 

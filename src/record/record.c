@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
-static json_t *number(uint64_t n)
+static json_t *record_number(uint64_t n)
 {
 	return n == UINT64_MAX ? json_null() : json_integer((json_int_t)n);
 }
@@ -22,7 +22,7 @@ json_t *json_time(uint64_t ns)
 	return json_string(all);
 }
 
-static json_t *texts(const char *const *strings)
+static json_t *record_texts(const char *const *strings)
 {
 	json_t *all = json_array();
 
@@ -31,7 +31,7 @@ static json_t *texts(const char *const *strings)
 	return all;
 }
 
-static json_t *layers(const struct record *r)
+static json_t *record_layers(const struct record *r)
 {
 	json_t *all = json_array();
 
@@ -81,7 +81,7 @@ static uint64_t peak_memory(const struct exit_info *x)
 	return x->exited ? x->exit.max_rss_kib * 1024 : UINT64_MAX;
 }
 
-static uint64_t processes(const struct exit_info *x)
+static uint64_t record_processes(const struct exit_info *x)
 {
 	if (x->evidence && x->figures.pids_peak != UINT64_MAX)
 		return x->figures.pids_peak;
@@ -91,27 +91,27 @@ static uint64_t processes(const struct exit_info *x)
 /* What only init can tell, null if it did not live to do so. */
 static json_t *from_init(const struct exit_info *x, uint64_t n)
 {
-	return x->exited ? number(n) : json_null();
+	return x->exited ? record_number(n) : json_null();
 }
 
-static json_t *evidence(const struct exit_info *x)
+static json_t *record_evidence(const struct exit_info *x)
 {
 	const struct wire_counted *f = &x->figures;
 	json_t *all = json_pack("{s:o}", "cpu_scope", cpu_scope(x));
 
 	if (x->evidence) {
-		json_object_set_new(all, "oom_kills", number(f->oom_kills));
-		json_object_set_new(all, "mem_hits", number(f->mem_hits));
-		json_object_set_new(all, "pids_hits", number(f->pids_hits));
-		json_object_set_new(all, "pids_peak", number(f->pids_peak));
-		json_object_set_new(all, "throttled_us", number(f->throttled_us));
+		json_object_set_new(all, "oom_kills", record_number(f->oom_kills));
+		json_object_set_new(all, "mem_hits", record_number(f->mem_hits));
+		json_object_set_new(all, "pids_hits", record_number(f->pids_hits));
+		json_object_set_new(all, "pids_peak", record_number(f->pids_peak));
+		json_object_set_new(all, "throttled_us", record_number(f->throttled_us));
 		json_object_set_new(all, "over_cpu", json_boolean(f->over_cpu == 1));
 	}
 	if (x->exited) {
-		json_object_set_new(all, "disk_free", number(x->exit.disk_free));
-		json_object_set_new(all, "disk_size", number(x->exit.disk_size));
-		json_object_set_new(all, "files_free", number(x->exit.files_free));
-		json_object_set_new(all, "files_size", number(x->exit.files_size));
+		json_object_set_new(all, "disk_free", record_number(x->exit.disk_free));
+		json_object_set_new(all, "disk_size", record_number(x->exit.disk_size));
+		json_object_set_new(all, "files_free", record_number(x->exit.files_free));
+		json_object_set_new(all, "files_size", record_number(x->exit.files_size));
 		json_object_set_new(all, "streams_cut", json_integer(x->exit.cut));
 	}
 	if (x->exited && x->exit.why == WIRE_WHY_EXEC) {
@@ -121,22 +121,22 @@ static json_t *evidence(const struct exit_info *x)
 	return all;
 }
 
-static json_t *limit(uint64_t n)
+static json_t *record_limit(uint64_t n)
 {
-	return n ? number(n) : json_null();
+	return n ? record_number(n) : json_null();
 }
 
-static json_t *limits(const struct exit_info *x)
+static json_t *record_limits(const struct exit_info *x)
 {
 	const struct wire_limits *l = &x->limits;
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mem", limit(l->mem_bytes), "disk",
-			 limit(l->disk_bytes), "files", limit(l->disk_files), "cpu_milli",
-			 limit(l->cpu_milli), "pids", limit(l->pids), "cpu_ms", limit(l->cpu_ms),
-			 "wall_ms", limit(x->wall_ms));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mem", record_limit(l->mem_bytes), "disk",
+			 record_limit(l->disk_bytes), "files", record_limit(l->disk_files), "cpu_milli",
+			 record_limit(l->cpu_milli), "pids", record_limit(l->pids), "cpu_ms", record_limit(l->cpu_ms),
+			 "wall_ms", record_limit(x->wall_ms));
 }
 
-static json_t *words(const struct exit_info *x, void (*say)(const struct exit_info *x, struct buf *out))
+static json_t *record_words(const struct exit_info *x, void (*say)(const struct exit_info *x, struct buf *out))
 {
 	auto_buf struct buf text = { 0 };
 
@@ -182,19 +182,19 @@ json_t *record_json(const struct record *r)
 	json_object_set_new(doc, "box", json_string(r->box));
 	json_object_set_new(doc, "template", json_string(r->template));
 	json_object_set_new(doc, "tier", json_string("container"));
-	json_object_set_new(doc, "layers", layers(r));
-	json_object_set_new(doc, "command", texts(r->command));
+	json_object_set_new(doc, "layers", record_layers(r));
+	json_object_set_new(doc, "command", record_texts(r->command));
 	json_object_set_new(doc, "started", json_time(r->started_ns));
 	json_object_set_new(doc, "ended", json_time(r->ended_ns));
 	json_object_set_new(doc, "cause", json_string(cause_name(cause_of(x))));
-	json_object_set_new(doc, "summary", words(x, cause_sentence));
-	json_object_set_new(doc, "hint", words(x, cause_hint));
+	json_object_set_new(doc, "summary", record_words(x, cause_sentence));
+	json_object_set_new(doc, "hint", record_words(x, cause_hint));
 	json_object_set_new(doc, "status", json_integer(cause_status(x)));
 	json_object_set_new(doc, "exit_code", exit_code(x));
 	json_object_set_new(doc, "signal", signal_text(x));
 	json_object_set_new(doc, "cpu_s", cpu_seconds(x));
-	json_object_set_new(doc, "mem_peak", number(peak_memory(x)));
-	json_object_set_new(doc, "processes", number(processes(x)));
+	json_object_set_new(doc, "mem_peak", record_number(peak_memory(x)));
+	json_object_set_new(doc, "processes", record_number(record_processes(x)));
 	json_object_set_new(doc, "io",
 			    json_pack("{s:o, s:o}", "reads", from_init(x, x->exit.reads), "writes",
 				      from_init(x, x->exit.writes)));
@@ -202,11 +202,11 @@ json_t *record_json(const struct record *r)
 	json_object_set_new(doc, "stderr_bytes", from_init(x, x->exit.bytes[1]));
 	json_object_set_new(doc, "truncated", json_boolean(lost > 0));
 	set_changes(doc, r);
-	json_object_set_new(doc, "evidence", evidence(x));
-	json_object_set_new(doc, "limits", limits(x));
+	json_object_set_new(doc, "evidence", record_evidence(x));
+	json_object_set_new(doc, "limits", record_limits(x));
 	json_object_set_new(doc, "timings",
-			    json_pack("{s:o, s:o}", "create_us", number(r->create_us), "run_us",
-				      number(x->run_us)));
+			    json_pack("{s:o, s:o}", "create_us", record_number(r->create_us), "run_us",
+				      record_number(x->run_us)));
 	if (r->output[0])
 		record_set_output(doc, "stdout", r->output[0]);
 	if (r->output[1])

@@ -33,7 +33,7 @@ static int is_unknown(const struct candidate_search *s, struct search_msg *x)
 	return 1;
 }
 
-static void hear(struct candidate_search *s, const char *line, size_t n)
+static void candidate_hear(struct candidate_search *s, const char *line, size_t n)
 {
 	const struct candidate_search_spec *what = s->what;
 	struct search_msg x;
@@ -58,7 +58,7 @@ static void hear(struct candidate_search *s, const char *line, size_t n)
 	}
 }
 
-static void said(struct batch_job *j, const char *what, unsigned stream, const char *bytes, size_t n)
+static void candidate_said(struct batch_job *j, const char *what, unsigned stream, const char *bytes, size_t n)
 {
 	struct candidate_search *s = loop_owner(j, struct candidate_search, job);
 	size_t from = 0;
@@ -69,7 +69,7 @@ static void said(struct batch_job *j, const char *what, unsigned stream, const c
 		return;
 	buf_add(&s->line, bytes, n);
 	while (!s->mute && (end = memchr(s->line.p + from, '\n', s->line.len - from))) {
-		hear(s, s->line.p + from, (size_t)(end - s->line.p) - from);
+		candidate_hear(s, s->line.p + from, (size_t)(end - s->line.p) - from);
 		from = (size_t)(end - s->line.p) + 1;
 	}
 	memmove(s->line.p, s->line.p + from, s->line.len - from);
@@ -79,7 +79,7 @@ static void said(struct batch_job *j, const char *what, unsigned stream, const c
 	s->what->heard(s);
 }
 
-static void done(struct batch_job *j, const struct batch_job_end *end)
+static void candidate_done(struct batch_job *j, const struct batch_job_end *end)
 {
 	struct candidate_search *s = loop_owner(j, struct candidate_search, job);
 	char why[160] = "";
@@ -140,7 +140,7 @@ int candidate_search_start(struct candidate_search *s, const struct candidate_se
 	json_t *item = candidate_search_item(what->stall, what->shown, SEARCH_MS, ask_of(what, shard));
 
 	*s = (struct candidate_search){ .what = what,
-			      .job = { .done = done, .said = said, .fleet = what->stall->fleet } };
+			      .job = { .done = candidate_done, .said = candidate_said, .fleet = what->stall->fleet } };
 	s->flying = candidate_box_start(what->stall, &s->job, item, 0, e) == 0;
 	return s->flying ? 0 : -1;
 }

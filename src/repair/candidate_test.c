@@ -142,9 +142,9 @@ static json_t *command_item(const struct candidate_test *t, const json_t *exampl
 
 /* ---- one box after another ---- */
 
-static void step(struct candidate_test *t);
+static void test_run_step(struct candidate_test *t);
 
-static void finish(struct candidate_test *t, int lost)
+static void test_run_finish(struct candidate_test *t, int lost)
 {
 	free(steal(&t->source));
 	t->done(t, t->passed, lost);
@@ -179,12 +179,12 @@ static void job_done(struct batch_job *j, const struct batch_job_end *end)
 	candidate_box_ended(t->stall, j, end);
 	batch_job_fini(j);
 	if (lost || (t->hurried && asked & ~t->passed))
-		finish(t, lost);
+		test_run_finish(t, lost);
 	else
-		step(t);
+		test_run_step(t);
 }
 
-static int fly(struct candidate_test *t, json_t *take_item)
+static int test_run_fly(struct candidate_test *t, json_t *take_item)
 {
 	struct err e;
 
@@ -194,7 +194,7 @@ static int fly(struct candidate_test *t, json_t *take_item)
 }
 
 /* The next example that has no answer yet. What cannot be run does not pass. */
-static void step(struct candidate_test *t)
+static void test_run_step(struct candidate_test *t)
 {
 	size_t n = json_array_size(t->examples);
 
@@ -211,12 +211,12 @@ static void step(struct candidate_test *t)
 			item = harness_item(t, x);
 		else
 			item = is_command(x) ? command_item(t, x) : input_item(t, x);
-		if (fly(t, item) == 0 || t->hurried)
+		if (test_run_fly(t, item) == 0 || t->hurried)
 			break;
 	}
 	if (t->flying)
 		return;
-	finish(t, 0);
+	test_run_finish(t, 0);
 }
 
 void candidate_test_start(struct candidate_test *t, const struct candidate_box *stall, const json_t *examples,
@@ -233,9 +233,9 @@ void candidate_test_start(struct candidate_test *t, const struct candidate_box *
 	for (size_t i = 0; program_judge(doc_text(stall->artifact, "language")) && i < n && i < CANDIDATE_TEST_EXAMPLES; i++)
 		t->calls |= (uint64_t)is_call(json_array_get(examples, i)) << i;
 	if (id_new(t->word, &e) < 0)
-		finish(t, 1); /* without a word that nobody can guess no answer is worth anything */
+		test_run_finish(t, 1); /* without a word that nobody can guess no answer is worth anything */
 	else
-		step(t);
+		test_run_step(t);
 }
 
 void candidate_test_check(struct candidate_test *t, uint64_t now_ms)

@@ -88,7 +88,7 @@ unsigned edit_line(const struct edit *x, const char *source)
 }
 
 /* Lines [a, b) of text, whole ones, with a sign in front of each. */
-static void show(struct buf *out, char sign, const char *text, size_t a, size_t b)
+static void edit_do_show(struct buf *out, char sign, const char *text, size_t a, size_t b)
 {
 	while (a < b) {
 		const char *end = memchr(text + a, '\n', b - a);
@@ -111,8 +111,8 @@ void edit_show(const struct edit *x, const char *source, size_t n, struct buf *o
 		a--;
 	while (b < n && source[b] != '\n')
 		b++;
-	show(out, '-', source, a, b);
-	show(out, '+', after.p, a, b - x->cut + x->len);
+	edit_do_show(out, '-', source, a, b);
+	edit_do_show(out, '+', after.p, a, b - x->cut + x->len);
 }
 
 void edit_fini(struct edit *x)

@@ -196,12 +196,12 @@ struct maker {
 	unsigned n;
 };
 
-static int is(const struct token *t, const char *word)
+static int mutate_is(const struct token *t, const char *word)
 {
 	return t->n == strlen(word) && memcmp(t->p, word, t->n) == 0;
 }
 
-static int same(const struct token *a, const struct token *b)
+static int mutate_same(const struct token *a, const struct token *b)
 {
 	return a->n == b->n && memcmp(a->p, b->p, a->n) == 0;
 }
@@ -219,7 +219,7 @@ static int is_among(const struct token *t, const char *words)
 	return 0;
 }
 
-static void put(struct maker *k, const char *rule, unsigned likely, const char *from, const char *to,
+static void mutate_put(struct maker *k, const char *rule, unsigned likely, const char *from, const char *to,
 		const char *text, size_t len)
 {
 	struct guess *g = &k->v[k->n];
@@ -239,7 +239,7 @@ static void put(struct maker *k, const char *rule, unsigned likely, const char *
 static void put_token(struct maker *k, const char *rule, unsigned likely, const struct token *t,
 		      const char *text, size_t len)
 {
-	put(k, rule, likely, t->p, t->p + t->n, text, len);
+	mutate_put(k, rule, likely, t->p, t->p + t->n, text, len);
 }
 
 static void __attribute__((format(printf, 6, 7))) put_text(struct maker *k, const char *rule,
@@ -254,7 +254,7 @@ static void __attribute__((format(printf, 6, 7))) put_text(struct maker *k, cons
 	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (n >= 0 && n <= EDIT_NEW)
-		put(k, rule, likely, from, to, text, (size_t)n);
+		mutate_put(k, rule, likely, from, to, text, (size_t)n);
 }
 
 /* Words of a row instead of this token, the first the likeliest. */
@@ -332,7 +332,7 @@ static const char keywords[] =
 
 static int is_operand(const struct token *t)
 {
-	return t->kind == TOKEN_NUMBER || t->kind == TOKEN_TEXT || is(t, ")") || is(t, "]") ||
+	return t->kind == TOKEN_NUMBER || t->kind == TOKEN_TEXT || mutate_is(t, ")") || mutate_is(t, "]") ||
 	       (t->kind == TOKEN_NAME && !is_among(t, "return case in of typeof"));
 }
 
@@ -352,7 +352,7 @@ static int is_binary(const struct maker *k, unsigned i)
 	if (i == 0 || !is_operand(&k->t[i - 1]))
 		return 0;
 	if (is_among(t, "* & <<") || (k->manner->generics && is_among(t, "< > >>")))
-		return is_spaced(k, t) || (is(t, "*") && k->manner->slashes);
+		return is_spaced(k, t) || (mutate_is(t, "*") && k->manner->slashes);
 	return 1;
 }
 
@@ -360,12 +360,12 @@ static void on_operator(struct maker *k, unsigned i)
 {
 	const struct token *t = &k->t[i];
 
-	if (is(t, "!") && !is_operand(&k->t[i ? i - 1 : 0]))
+	if (mutate_is(t, "!") && !is_operand(&k->t[i ? i - 1 : 0]))
 		put_token(k, "unwrap", 75, t, "", 0);
 	if (!is_binary(k, i))
 		return;
 	for (unsigned s = 0; s < ARRAY_LEN(swaps); s++)
-		if (is(t, swaps[s].op))
+		if (mutate_is(t, swaps[s].op))
 			put_words(k, swaps[s].rule, swaps[s].likely, t, swaps[s].to);
 }
 
@@ -390,7 +390,7 @@ static void on_number(struct maker *k, unsigned i)
 
 static int is_call(const struct maker *k, unsigned i)
 {
-	return i + 1 < k->nt && is(&k->t[i + 1], "(");
+	return i + 1 < k->nt && mutate_is(&k->t[i + 1], "(");
 }
 
 /* A variable, by the look of it. */
@@ -421,9 +421,9 @@ static void on_variable(struct maker *k, unsigned i)
 
 			if (at < 0 || at >= (long)k->nt || !is_variable(k, (unsigned)at))
 				continue;
-			while (j < n && !same(near[j], &k->t[at]))
+			while (j < n && !mutate_same(near[j], &k->t[at]))
 				j++;
-			if (j == n && !same(&k->t[at], &k->t[i]))
+			if (j == n && !mutate_same(&k->t[at], &k->t[i]))
 				near[n++] = &k->t[at];
 		}
 	for (unsigned j = 0; j < n; j++)
@@ -431,8 +431,8 @@ static void on_variable(struct maker *k, unsigned i)
 	if (i + 1 < k->nt && is_among(&k->t[i + 1], ") ] ; ,")) {
 		const char *end = k->t[i].p + k->t[i].n;
 
-		put(k, "constant", 68, end, end, " + 1", 4);
-		put(k, "constant", 68, end, end, " - 1", 4);
+		mutate_put(k, "constant", 68, end, end, " + 1", 4);
+		mutate_put(k, "constant", 68, end, end, " - 1", 4);
 	}
 }
 
@@ -440,13 +440,13 @@ static void on_name(struct maker *k, unsigned i)
 {
 	const struct token *t = &k->t[i];
 
-	if (is(t, "true"))
+	if (mutate_is(t, "true"))
 		put_token(k, "constant", 92, t, "false", 5);
-	else if (is(t, "false"))
+	else if (mutate_is(t, "false"))
 		put_token(k, "constant", 92, t, "true", 4);
-	else if (is(t, "break"))
+	else if (mutate_is(t, "break"))
 		put_token(k, "jump", 60, t, "continue", 8);
-	else if (is(t, "continue"))
+	else if (mutate_is(t, "continue"))
 		put_token(k, "jump", 60, t, "break", 5);
 	for (unsigned s = 0; is_call(k, i) && s < ARRAY_LEN(siblings); s++)
 		if (is_among(t, siblings[s]))
@@ -458,7 +458,7 @@ static void on_name(struct maker *k, unsigned i)
 /* ---- conditions, statements ---- */
 
 /* The token that closes the bracket at i; nt: none does. */
-static unsigned closing(const struct maker *k, unsigned i)
+static unsigned mutate_closing(const struct maker *k, unsigned i)
 {
 	unsigned depth = 0;
 
@@ -471,7 +471,7 @@ static unsigned closing(const struct maker *k, unsigned i)
 	return k->nt;
 }
 
-static void negate(struct maker *k, const char *from, const char *to)
+static void mutate_negate(struct maker *k, const char *from, const char *to)
 {
 	if (to > from && to - from <= EDIT_NEW - 3)
 		put_text(k, "negate", 80, from, to, "!(%.*s)", (int)(to - from), from);
@@ -483,15 +483,15 @@ static void on_condition(struct maker *k, unsigned i)
 
 	if (!is_among(&k->t[i], "if while") || open >= k->nt)
 		return;
-	if (is(&k->t[open], "(") && !k->manner->bare_if) {
-		end = closing(k, open);
+	if (mutate_is(&k->t[open], "(") && !k->manner->bare_if) {
+		end = mutate_closing(k, open);
 		if (end < k->nt)
-			negate(k, k->t[open].p + 1, k->t[end].p);
+			mutate_negate(k, k->t[open].p + 1, k->t[end].p);
 	} else if (k->manner->bare_if) {
 		for (end = open; end < k->nt && !is_among(&k->t[end], "{ ;"); end++)
 			;
-		if (end < k->nt && end > open && is(&k->t[end], "{") && !is(&k->t[open], "let"))
-			negate(k, k->t[open].p, k->t[end - 1].p + k->t[end - 1].n);
+		if (end < k->nt && end > open && mutate_is(&k->t[end], "{") && !mutate_is(&k->t[open], "let"))
+			mutate_negate(k, k->t[open].p, k->t[end - 1].p + k->t[end - 1].n);
 	}
 }
 
@@ -505,8 +505,8 @@ static void on_statement(struct maker *k, unsigned i)
 		return;
 	while (end < k->nt && !is_among(&k->t[end], "; { }"))
 		end++;
-	if (end < k->nt && is(&k->t[end], ";") && end > i)
-		put(k, "delete", 62, k->t[i].p, k->t[end].p, "", 0);
+	if (end < k->nt && mutate_is(&k->t[end], ";") && end > i)
+		mutate_put(k, "delete", 62, k->t[i].p, k->t[end].p, "", 0);
 }
 
 /* What is returned, with something around it. */
@@ -515,10 +515,10 @@ static void on_return(struct maker *k, unsigned i)
 	const char *from, *to;
 	unsigned end = i + 1;
 
-	if (!is(&k->t[i], "return"))
+	if (!mutate_is(&k->t[i], "return"))
 		return;
 	while (end < k->nt && !is_among(&k->t[end], "; }"))
-		end = is_among(&k->t[end], "( [ {") ? closing(k, end) + 1 : end + 1;
+		end = is_among(&k->t[end], "( [ {") ? mutate_closing(k, end) + 1 : end + 1;
 	if (end >= k->nt || end == i + 1)
 		return;
 	from = k->t[i + 1].p;
@@ -546,7 +546,7 @@ static unsigned skip_header(const struct maker *k, unsigned i)
 
 	if (!is_among(&k->t[i], "import package use using export") ||
 	    !at_line_start(k->source, (size_t)(k->t[i].p - k->source)) ||
-	    (is(&k->t[i], "export") && !(i + 1 < k->nt && is(&k->t[i + 1], "{"))))
+	    (mutate_is(&k->t[i], "export") && !(i + 1 < k->nt && mutate_is(&k->t[i + 1], "{"))))
 		return i;
 	line = init_conn_box_ended(k->source, k->len, (size_t)(k->t[i].p - k->source));
 	while (i < k->nt && k->t[i].p < k->source + line)

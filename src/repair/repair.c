@@ -317,7 +317,7 @@ static json_t *artifact_of(const struct repair *r)
 	return child;
 }
 
-static void finish(struct repair *r)
+static void repair_finish(struct repair *r)
 {
 	struct repair_owner *o = r->owner;
 	json_t *artifact, *found;
@@ -332,7 +332,7 @@ static void finish(struct repair *r)
 /* ---- what searches say ---- */
 
 /* By rank; of two with the same the first one that came. */
-static void enqueue(struct repair *r, unsigned rank, const char *acts, struct edit *take_edit)
+static void repair_enqueue(struct repair *r, unsigned rank, const char *acts, struct edit *take_edit)
 {
 	struct candidate **at = &r->queue, *c;
 
@@ -361,7 +361,7 @@ static void enqueue_given(struct repair *r, unsigned rank, const char *acts)
 	copy.text = strndup(copy.text, copy.len);
 	if (!copy.text)
 		abort();
-	enqueue(r, rank, acts, &copy);
+	repair_enqueue(r, rank, acts, &copy);
 }
 
 static struct repair *repair_of(const struct candidate_search *s)
@@ -369,20 +369,20 @@ static struct repair *repair_of(const struct candidate_search *s)
 	return loop_owner((struct candidate_search_spec *)s->what, struct repair, wanted);
 }
 
-static void found(struct candidate_search *s, unsigned rank, const char *acts, struct edit *take_edit)
+static void repair_found(struct candidate_search *s, unsigned rank, const char *acts, struct edit *take_edit)
 {
 	if (take_edit)
-		enqueue(repair_of(s), rank, acts, take_edit);
+		repair_enqueue(repair_of(s), rank, acts, take_edit);
 	else
 		enqueue_given(repair_of(s), rank, acts);
 }
 
-static void lied(struct candidate_search *s)
+static void repair_lied(struct candidate_search *s)
 {
 	repair_of(s)->nlies++;
 }
 
-static void heard(struct candidate_search *s)
+static void repair_heard(struct candidate_search *s)
 {
 	timer_set(&repair_of(s)->turn, 0);
 }
@@ -433,7 +433,7 @@ static void begin_attempt(struct repair *r, struct attempt *a, struct candidate 
 	candidate_test_start(&a->trial, &r->stall, examples, buf_steal(&text));
 }
 
-static uint64_t everything(const struct repair *r)
+static uint64_t repair_everything(const struct repair *r)
 {
 	return ~0ull >> (64 - json_array_size(r->examples));
 }
@@ -473,9 +473,9 @@ static void begin_search(struct repair *r)
 					 .source_len = r->source_len,
 					 .given = &r->given,
 					 .shards = r->boxes,
-					 .found = found,
-					 .lied = lied,
-					 .heard = heard,
+					 .found = repair_found,
+					 .lied = repair_lied,
+					 .heard = repair_heard,
 					 .ended = search_ended };
 	for (unsigned i = 0; searched && i < r->boxes; i++)
 		start_search(r, i);
@@ -489,7 +489,7 @@ static void after_before(struct repair *r, const struct attempt *a)
 	r->over = 1;
 	if (a->lost) {
 		snprintf(r->why, sizeof(r->why), "no box could be had");
-	} else if (a->passed == everything(r) || (r->unseen && (a->passed & everything(r) >> 1) == everything(r) >> 1)) {
+	} else if (a->passed == repair_everything(r) || (r->unseen && (a->passed & repair_everything(r) >> 1) == repair_everything(r) >> 1)) {
 		snprintf(r->why, sizeof(r->why), "all examples pass: there is nothing to repair");
 	} else {
 		r->over = 0;
@@ -500,7 +500,7 @@ static void after_before(struct repair *r, const struct attempt *a)
 
 static void after_candidate(struct repair *r, const struct attempt *a, struct candidate *c)
 {
-	uint64_t shown = everything(r) >> (r->held != HELD_NONE);
+	uint64_t shown = repair_everything(r) >> (r->held != HELD_NONE);
 	const char *language = doc_text(r->artifact, "language");
 	int told = program_search(language) != NULL;
 	/* A search without types finds what a compiler refuses: that is no lie. */
@@ -508,7 +508,7 @@ static void after_candidate(struct repair *r, const struct attempt *a, struct ca
 
 	r->built += !told;
 	r->nlost += a->lost;
-	if (a->passed == everything(r)) {
+	if (a->passed == repair_everything(r)) {
 		if (!r->npassed++) {
 			r->first_ms = loop_now_ms();
 			r->first_tried = tried_so_far(r);
@@ -616,7 +616,7 @@ static void doubt_done(struct overfit_check *d, const char *why)
 }
 
 /* Nothing more is searched. Either somebody looks for doubts now, or there are some already. */
-static void conclude(struct repair *r)
+static void repair_conclude(struct repair *r)
 {
 	int complete = is_complete(r);
 
@@ -641,7 +641,7 @@ static void conclude(struct repair *r)
 		overfit_check_start(&r->doubt, &r->stall, r->shown_first, &r->best->edit, r->source, r->source_len);
 		return;
 	}
-	finish(r);
+	repair_finish(r);
 }
 
 static void on_turn(struct timer *timer)
@@ -652,7 +652,7 @@ static void on_turn(struct timer *timer)
 		if (r->over && !r->pinned && !r->doubted[0])
 			snprintf(r->doubted, sizeof(r->doubted), "there was no time to look for others");
 		if (r->over)
-			finish(r);
+			repair_finish(r);
 		return;
 	}
 	take_answers(r);
@@ -663,13 +663,13 @@ static void on_turn(struct timer *timer)
 		try_more(r);
 	if (r->over) {
 		snprintf(r->doubted, sizeof(r->doubted), "there was no time to look for others");
-		finish(r);
+		repair_finish(r);
 	} else if (!is_trying(r) && is_enough(r)) {
-		conclude(r);
+		repair_conclude(r);
 	} else if (!is_trying(r) && !r->queue && !is_searching(r)) {
 		if (!*r->why)
 			snprintf(r->why, sizeof(r->why), "no change in one place makes all examples pass");
-		finish(r);
+		repair_finish(r);
 	}
 }
 

@@ -96,7 +96,7 @@ int store_agent_running(struct store *s, struct store_agents *out, struct err *e
 	return 0;
 }
 
-static int lose(struct store *s, int64_t lost_ns, struct err *e)
+static int agents_lose(struct store *s, int64_t lost_ns, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "UPDATE errands SET ended_ns = created_ns, outcome = 'lost'"
 				       " WHERE ended_ns = 0 AND created_ns < ?");
@@ -119,7 +119,7 @@ static int drop_surplus(struct store *s, unsigned keep, struct err *e)
 
 int store_agent_purge(struct store *s, int64_t before_ns, int64_t lost_ns, unsigned keep, struct err *e)
 {
-	if (lose(s, lost_ns, e) < 0 || drop_surplus(s, keep, e) < 0)
+	if (agents_lose(s, lost_ns, e) < 0 || drop_surplus(s, keep, e) < 0)
 		return -1;
 	auto_sql struct sql q = sql(s, "DELETE FROM errands WHERE ended_ns > 0 AND ended_ns < ?");
 	sql_i64(&q, before_ns);

@@ -165,7 +165,7 @@ static void bind_changing(struct sql *q, const struct store_box *b)
 }
 
 /* SQLite names the columns that clash. */
-static int taken(const struct store_box *b, struct err *e)
+static int boxes_taken(const struct store_box *b, struct err *e)
 {
 	if (e->kind != ERR_CONFLICT)
 		return -1;
@@ -191,7 +191,7 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 	sql_i64(&q, b->created_ns);
 	bind_changing(&q, b);
 	if (sql_run(&q, e) < 0)
-		return taken(b, e);
+		return boxes_taken(b, e);
 	s->history_bytes += (b->metadata ? strlen(b->metadata) : 0) + (b->env ? strlen(b->env) : 0);
 	return 0;
 }
@@ -206,7 +206,7 @@ int store_box_update(struct store *s, const struct store_box *b, struct err *e)
 
 	bind_changing(&q, b);
 	sql_text(&q, b->id);
-	return sql_run_one(&q, "box", b->id, e) == 0 ? 0 : taken(b, e);
+	return sql_run_one(&q, "box", b->id, e) == 0 ? 0 : boxes_taken(b, e);
 }
 
 int store_box_set_state(struct store *s, const char *id, enum store_box_state state,
@@ -334,7 +334,7 @@ int store_box_count(struct store *s, const char *team, uint64_t *out_live, struc
 	return 0;
 }
 
-static int list(struct sql *q, unsigned limit, struct store_boxes *out, struct err *e)
+static int boxes_do_list(struct sql *q, unsigned limit, struct store_boxes *out, struct err *e)
 {
 	struct sql_rows rows;
 
@@ -349,7 +349,7 @@ int store_box_live(struct store *s, struct store_boxes *out, struct err *e)
 	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM boxes WHERE state <> 'gone'"
 				       " ORDER BY created_ns, id");
 
-	return list(&q, SQL_ALL, out, e);
+	return boxes_do_list(&q, SQL_ALL, out, e);
 }
 
 static void where_states(struct sql_where *w, unsigned bits)
@@ -397,7 +397,7 @@ int store_box_list(struct store *s, const struct store_box_filter *f, struct sto
 	sql_where_after(&w, "created_ns", &f->after);
 	auto_sql struct sql q = sql_filtered(s, &w, "ORDER BY created_ns DESC, id DESC LIMIT ?");
 	sql_i64(&q, limit + 1);
-	return list(&q, limit, out, e);
+	return boxes_do_list(&q, limit, out, e);
 }
 
 struct store_cursor store_box_cursor(const struct store_box *b)

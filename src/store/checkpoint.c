@@ -24,7 +24,7 @@ enum {
 	FLOOD_WAIT_MS = 100, /* for readers; the next time will do as well */
 };
 
-static unsigned waiting(const struct checkpoint *c)
+static unsigned checkpoint_waiting(const struct checkpoint *c)
 {
 	return c->pages < c->done ? c->pages : c->pages - c->done;
 }
@@ -38,7 +38,7 @@ static int after_commit(void *user, sqlite3 *db, const char *name, int pages)
 	pthread_mutex_lock(&c->lock);
 	c->pages = (unsigned)pages;
 	/* Asleep for good, or for a while: only these two moments need a wake-up. */
-	if (!c->dirty || waiting(c) >= MANY)
+	if (!c->dirty || checkpoint_waiting(c) >= MANY)
 		pthread_cond_signal(&c->wake);
 	c->dirty = 1;
 	pthread_mutex_unlock(&c->lock);
@@ -54,7 +54,7 @@ static int sleep_well(struct checkpoint *c)
 		pthread_cond_wait(&c->wake, &c->lock);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += CALM_S;
-	while (!c->stopping && waiting(c) < MANY)
+	while (!c->stopping && checkpoint_waiting(c) < MANY)
 		if (pthread_cond_timedwait(&c->wake, &c->lock, &until) == ETIMEDOUT)
 			return 1;
 	return 0;
@@ -74,7 +74,7 @@ static int is_large(const struct checkpoint *c)
 	return stat(c->wal, &st) == 0 && st.st_size > LARGE;
 }
 
-static int copy(sqlite3 *db, unsigned *out_done)
+static int checkpoint_copy(sqlite3 *db, unsigned *out_done)
 {
 	int log = 0, done = 0;
 	int rc = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, &log, &done);
@@ -85,7 +85,7 @@ static int copy(sqlite3 *db, unsigned *out_done)
 	return rc == SQLITE_OK && done >= log;
 }
 
-static void *work(void *user)
+static void *checkpoint_work(void *user)
 {
 	struct checkpoint *c = user;
 
@@ -99,7 +99,7 @@ static void *work(void *user)
 			break;
 		c->dirty = 0;
 		pthread_mutex_unlock(&c->lock);
-		all = copy(c->db, &done);
+		all = checkpoint_copy(c->db, &done);
 		large = is_large(c);
 		if (all && calm && large)
 			checkpoint_truncate_wal(c);
@@ -108,7 +108,7 @@ static void *work(void *user)
 		/* A full disk, a reader in the way: nobody has to hear of it, the rows are safe in
 		 * the WAL. */
 		c->dirty |= !all || (large && !calm); /* then it is cut after some quiet seconds */
-		if (!all && waiting(c) >= MANY)
+		if (!all && checkpoint_waiting(c) >= MANY)
 			c->done = c->pages; /* not at once again */
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -126,7 +126,7 @@ static int start_thread(struct checkpoint *c)
 	/* Signals are for the loop. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&c->thread, &attr, work, c);
+	rc = pthread_create(&c->thread, &attr, checkpoint_work, c);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	return rc;

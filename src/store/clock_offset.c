@@ -56,7 +56,7 @@ static int move_all(struct store *s, int64_t shift_ns, struct err *e)
 	return 0;
 }
 
-static int look(struct store *s, const char *boot, int64_t offset_ns, int64_t *shift_ns, struct err *e)
+static int clock_offset_look(struct store *s, const char *boot, int64_t offset_ns, int64_t *shift_ns, struct err *e)
 {
 	int64_t last = offset_ns;
 	char then[BOOT + 1];
@@ -78,7 +78,7 @@ int store_clocks(struct store *s, const char *boot, int64_t offset_ns, int64_t *
 
 	if (store_begin(s, e) < 0)
 		return err_in(e, "clock");
-	if (look(s, boot, offset_ns, &shift_ns, e) < 0) {
+	if (clock_offset_look(s, boot, offset_ns, &shift_ns, e) < 0) {
 		(void)store_rollback(s);
 		return err_in(e, "clock");
 	}

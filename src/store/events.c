@@ -5,7 +5,7 @@
 
 enum { BATCH = 1024 }; /* between two looks at what is too old */
 
-static int trim(struct store *s, int64_t newest, struct err *e)
+static int events_trim(struct store *s, int64_t newest, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "DELETE FROM events WHERE seq <= ?");
 
@@ -28,7 +28,7 @@ int store_event_add(struct store *s, struct store_event *ev, struct err *e)
 		return -1;
 	ev->seq = sqlite3_last_insert_rowid(s->db);
 	if (ev->seq % BATCH == 0)
-		(void)!trim(s, ev->seq,
+		(void)!events_trim(s, ev->seq,
 			    &later); /* the event is there; the next batch tries again */
 	return 0;
 }

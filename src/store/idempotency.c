@@ -12,7 +12,7 @@ void store_idem_fini(struct store_idem *i)
 	i->len = 0;
 }
 
-static int insert(struct store *s, const char *team, const char *key,
+static int idem_insert(struct store *s, const char *team, const char *key,
 		  const uint8_t hash[SHA256_BYTES], int64_t at_ns, int *out_new, struct err *e)
 {
 	/* One that is too old counts as not there, whether or not it was purged. */
@@ -64,7 +64,7 @@ int store_idem_begin(struct store *s, const char *team, const char *key,
 
 	if (!*key || strlen(key) > IDEM_KEY)
 		return err_set(e, ERR_INVALID, "an idempotency key has 1 to %d bytes", IDEM_KEY);
-	if (insert(s, team, key, hash, at_ns, &is_new, e) < 0)
+	if (idem_insert(s, team, key, hash, at_ns, &is_new, e) < 0)
 		return -1;
 	if (!is_new)
 		return read_idem(s, team, key, hash, out, e);

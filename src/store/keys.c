@@ -58,7 +58,7 @@ int store_key_hash(const char *text, uint8_t out[SHA256_BYTES])
 	return 0;
 }
 
-static int same(const uint8_t *a, const uint8_t *b)
+static int keys_same(const uint8_t *a, const uint8_t *b)
 {
 	unsigned differ = 0;
 
@@ -135,7 +135,7 @@ int store_key_find(struct store *s, const uint8_t hash[SHA256_BYTES], struct sto
 	read_key(&q, &k);
 	/* How far the index walked tells something about a hash, which tells nothing about a key.
 	 * That it is the right one is said here, without haste. */
-	if (!same(k.hash, hash))
+	if (!keys_same(k.hash, hash))
 		return err_set(e, ERR_NOT_FOUND, "no key 'of that hash'");
 	*out = k;
 	return 0;

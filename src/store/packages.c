@@ -14,7 +14,7 @@ void store_set_fini(struct store_set *s)
 	s->packages = NULL;
 }
 
-static void fini(void *row)
+static void packages_do_fini(void *row)
 {
 	store_set_fini(row);
 }
@@ -96,7 +96,7 @@ int store_set_list(struct store *s, unsigned limit, struct store_sets *out, stru
 
 	limit = sql_limit(limit);
 	sql_i64(&q, (int64_t)limit + 1);
-	if (sql_list(&q, limit, sizeof(*out->v), read_set, fini, &rows, e) < 0)
+	if (sql_list(&q, limit, sizeof(*out->v), read_set, packages_do_fini, &rows, e) < 0)
 		return -1;
 	*out = (struct store_sets){ .v = rows.v, .n = rows.n, .more = rows.more };
 	return 0;

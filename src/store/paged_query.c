@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void where(struct sql_where *w, const char *condition, struct sql_value v)
+static void paged_query_where(struct sql_where *w, const char *condition, struct sql_value v)
 {
 	assert(w->n < ARRAY_LEN(w->v));
 	buf_printf(&w->text, " AND %s", condition);
@@ -17,12 +17,12 @@ static void where(struct sql_where *w, const char *condition, struct sql_value v
 void sql_where_text(struct sql_where *w, const char *condition, const char *value)
 {
 	if (value)
-		where(w, condition, (struct sql_value){ .text = value });
+		paged_query_where(w, condition, (struct sql_value){ .text = value });
 }
 
 void sql_where_i64(struct sql_where *w, const char *condition, int64_t value)
 {
-	where(w, condition, (struct sql_value){ .n = value });
+	paged_query_where(w, condition, (struct sql_value){ .n = value });
 }
 
 /* Behind the cursor in a list newest first. Of one nanosecond, the greater id came first. */
@@ -62,7 +62,7 @@ unsigned sql_limit(unsigned asked)
 	return !asked ? STORE_PAGE : asked > STORE_PAGE_MAX ? STORE_PAGE_MAX : asked;
 }
 
-static void *push(struct sql_rows *l, unsigned *room, size_t size)
+static void *paged_query_push(struct sql_rows *l, unsigned *room, size_t size)
 {
 	char *row;
 
@@ -102,7 +102,7 @@ int sql_list(struct sql *q, unsigned limit, size_t size, void (*read)(struct sql
 			break;
 		}
 		bytes += sql_row_bytes(q);
-		read(q, push(&l, &room, size));
+		read(q, paged_query_push(&l, &room, size));
 	}
 	if (rc < 0) {
 		for (unsigned i = 0; fini && i < l.n; i++)

@@ -148,7 +148,7 @@ int store_run_get(struct store *s, const char *id, struct store_run *out, struct
 	return 0;
 }
 
-static int list(struct sql *q, unsigned limit, int brief, struct store_runs *out, struct err *e)
+static int runs_do_list(struct sql *q, unsigned limit, int brief, struct store_runs *out, struct err *e)
 {
 	struct sql_rows rows;
 
@@ -199,7 +199,7 @@ int store_run_list(struct store *s, const struct store_run_filter *f, struct sto
 	ask_of(&w, f->brief ? BRIEF : LISTED, f->running);
 	auto_sql struct sql q = sql_filtered(s, &w, "ORDER BY started_ns DESC, id DESC LIMIT ?");
 	sql_i64(&q, limit + 1);
-	return list(&q, limit, f->brief, out, e);
+	return runs_do_list(&q, limit, f->brief, out, e);
 }
 
 struct store_cursor store_run_cursor(const struct store_run *r)
@@ -217,5 +217,5 @@ int store_run_running(struct store *s, const char *box, struct store_runs *out, 
 	sql_where_text(&w, "box = ?", box);
 	ask_of(&w, COLUMNS, 1);
 	auto_sql struct sql q = sql_filtered(s, &w, "ORDER BY started_ns, id");
-	return list(&q, SQL_ALL, 0, out, e);
+	return runs_do_list(&q, SQL_ALL, 0, out, e);
 }

@@ -508,14 +508,14 @@ int schema_number(sqlite3 *db, const char *query, int *out, struct err *e)
 	return rc == SQLITE_ROW ? 0 : -1;
 }
 
-static int execute(sqlite3 *db, const char *text, struct err *e)
+static int schema_execute(sqlite3 *db, const char *text, struct err *e)
 {
 	int rc = sqlite3_exec(db, text, NULL, NULL, NULL);
 
 	return rc == SQLITE_OK ? 0 : sql_fail(db, rc, e);
 }
 
-static int judge(sqlite3 *db, int newest, struct err *e)
+static int schema_judge(sqlite3 *db, int newest, struct err *e)
 {
 	int application, version, tables;
 
@@ -539,15 +539,15 @@ int schema_accept(sqlite3 *db, int newest, struct err *e)
 	int rc;
 
 	/* One look: between two, another process may have made the tables. */
-	if (execute(db, "SAVEPOINT look", e) < 0)
+	if (schema_execute(db, "SAVEPOINT look", e) < 0)
 		return -1;
-	rc = judge(db, newest, e);
+	rc = schema_judge(db, newest, e);
 	sqlite3_exec(db, "RELEASE look", NULL, NULL, NULL);
 	return rc;
 }
 
 /* In a transaction. 1: it did something. */
-static int step(sqlite3 *db, const char *const *steps, int newest, struct err *e)
+static int schema_step(sqlite3 *db, const char *const *steps, int newest, struct err *e)
 {
 	char stamp[96];
 	int version;
@@ -560,7 +560,7 @@ static int step(sqlite3 *db, const char *const *steps, int newest, struct err *e
 		return 0;
 	snprintf(stamp, sizeof(stamp), "PRAGMA application_id = %d; PRAGMA user_version = %d",
 		 APPLICATION, version + 1);
-	if (execute(db, steps[version], e) < 0 || execute(db, stamp, e) < 0)
+	if (schema_execute(db, steps[version], e) < 0 || schema_execute(db, stamp, e) < 0)
 		return err_in(e, "from schema %d to %d", version, version + 1);
 	return 1;
 }
@@ -573,10 +573,10 @@ int schema_migrate(sqlite3 *db, const char *const *steps, int newest, struct err
 		return -1;
 	/* Up to date is the rule, and then a full disk is no reason not to open it. */
 	while (version < newest) {
-		if (execute(db, "BEGIN IMMEDIATE", e) < 0)
+		if (schema_execute(db, "BEGIN IMMEDIATE", e) < 0)
 			return -1;
-		did = step(db, steps, newest, e);
-		if (did < 0 || execute(db, "COMMIT", e) < 0) {
+		did = schema_step(db, steps, newest, e);
+		if (did < 0 || schema_execute(db, "COMMIT", e) < 0) {
 			if (!sqlite3_get_autocommit(db))
 				sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 			return -1;

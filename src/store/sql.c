@@ -8,7 +8,7 @@
 
 /* Statements ---- */
 
-static sqlite3_stmt *prepare(struct store *s, const char *text, unsigned flags, int *rc)
+static sqlite3_stmt *sql_prepare(struct store *s, const char *text, unsigned flags, int *rc)
 {
 	sqlite3_stmt *stmt = NULL;
 
@@ -18,7 +18,7 @@ static sqlite3_stmt *prepare(struct store *s, const char *text, unsigned flags, 
 
 /* Where it is, or could be. NULL: the neighbourhood is full, and nobody may be thrown out, for it
  * may be in use. */
-static sqlite3_stmt **slot(struct store *s, const char *text)
+static sqlite3_stmt **sql_slot(struct store *s, const char *text)
 {
 	uint32_t hash = id_hash(text);
 
@@ -34,14 +34,14 @@ static sqlite3_stmt **slot(struct store *s, const char *text)
 struct sql sql(struct store *s, const char *text)
 {
 	struct sql q = { .store = s };
-	sqlite3_stmt **at = slot(s, text);
+	sqlite3_stmt **at = sql_slot(s, text);
 
 	if (!at) {
-		q.stmt = prepare(s, text, 0, &q.rc);
+		q.stmt = sql_prepare(s, text, 0, &q.rc);
 		return q;
 	}
 	if (!*at)
-		*at = prepare(s, text, SQLITE_PREPARE_PERSISTENT, &q.rc);
+		*at = sql_prepare(s, text, SQLITE_PREPARE_PERSISTENT, &q.rc);
 	q.stmt = *at;
 	q.cached = 1;
 	return q;
@@ -60,7 +60,7 @@ void sql_fini(struct sql *q)
 
 /* Values ---- */
 
-static size_t sequence(const unsigned char *p) /* bytes of the character at p; 0: none of UTF-8 */
+static size_t sql_sequence(const unsigned char *p) /* bytes of the character at p; 0: none of UTF-8 */
 {
 	unsigned lead = p[0];
 	size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
@@ -82,7 +82,7 @@ static int is_utf8(const char *text)
 	const unsigned char *p = (const unsigned char *)text;
 
 	while (*p) {
-		size_t n = sequence(p);
+		size_t n = sql_sequence(p);
 
 		if (!n)
 			return 0;
@@ -91,7 +91,7 @@ static int is_utf8(const char *text)
 	return 1;
 }
 
-static void bound(struct sql *q, int rc)
+static void sql_bound(struct sql *q, int rc)
 {
 	if (rc != SQLITE_OK && q->rc == SQLITE_OK)
 		q->rc = rc;
@@ -105,7 +105,7 @@ void sql_text(struct sql *q, const char *text)
 	if (!is_utf8(text))
 		q->bad = "text that is not UTF-8";
 	else if (q->stmt)
-		bound(q, sqlite3_bind_text(q->stmt, q->bound + 1, text, -1, SQLITE_STATIC));
+		sql_bound(q, sqlite3_bind_text(q->stmt, q->bound + 1, text, -1, SQLITE_STATIC));
 	q->bound++;
 }
 
@@ -117,7 +117,7 @@ void sql_json(struct sql *q, const char *text, const char *if_null)
 void sql_i64(struct sql *q, int64_t n)
 {
 	if (q->stmt)
-		bound(q, sqlite3_bind_int64(q->stmt, q->bound + 1, n));
+		sql_bound(q, sqlite3_bind_int64(q->stmt, q->bound + 1, n));
 	q->bound++;
 }
 
@@ -129,7 +129,7 @@ void sql_u64(struct sql *q, uint64_t n)
 void sql_blob(struct sql *q, const void *bytes, size_t n)
 {
 	if (q->stmt) /* NULL bytes would be NULL, not the empty blob */
-		bound(q,
+		sql_bound(q,
 		      sqlite3_bind_blob64(q->stmt, q->bound + 1, n ? bytes : "", n, SQLITE_STATIC));
 	q->bound++;
 }
@@ -283,7 +283,7 @@ unsigned sql_changes(const struct sql *q)
 	return (unsigned)sqlite3_changes(q->store->db);
 }
 
-static int none(const char *what, const char *which, struct err *e)
+static int sql_none(const char *what, const char *which, struct err *e)
 {
 	return err_set(e, ERR_NOT_FOUND, "no %s '%.64s'", what, which);
 }
@@ -292,12 +292,12 @@ int sql_run_one(struct sql *q, const char *what, const char *which, struct err *
 {
 	if (sql_run(q, e) < 0)
 		return -1;
-	return sql_changes(q) ? 0 : none(what, which, e);
+	return sql_changes(q) ? 0 : sql_none(what, which, e);
 }
 
 int sql_one(struct sql *q, const char *what, const char *which, struct err *e)
 {
 	int rc = sql_row(q, e);
 
-	return rc < 0 ? -1 : rc ? 0 : none(what, which, e);
+	return rc < 0 ? -1 : rc ? 0 : sql_none(what, which, e);
 }

@@ -84,7 +84,7 @@ static int use_wal(struct store *s, struct err *e)
 	return 0;
 }
 
-static int configure(sqlite3 *db, struct err *e)
+static int store_configure(sqlite3 *db, struct err *e)
 {
 	/* A text in double quotes is a name, and nobody writes into the schema by the back door. */
 	sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
@@ -139,7 +139,7 @@ static int open_file(struct store *s, const char *path, struct err *e)
 	}
 	/* Looked at before anything of it is changed. */
 	if (schema_accept(s->db, schema_newest, e) < 0 || use_wal(s, e) < 0 ||
-	    configure(s->db, e) < 0 || schema_migrate(s->db, schema_steps, schema_newest, e) < 0 ||
+	    store_configure(s->db, e) < 0 || schema_migrate(s->db, schema_steps, schema_newest, e) < 0 ||
 	    track_pages(s->db, e) < 0)
 		return -1;
 	s->schema = schema_newest;
@@ -210,7 +210,7 @@ int store_check(struct store *s, struct err *e)
 
 /* Groups ---- */
 
-static int say(struct store *s, const char *text, struct err *e)
+static int store_say(struct store *s, const char *text, struct err *e)
 {
 	auto_sql struct sql q = sql(s, text);
 
@@ -225,7 +225,7 @@ int store_begin(struct store *s, struct err *e)
 	}
 	/* Immediate: a group that began by reading could find, at its first write, that somebody
 	 * else has written since, and that cannot be waited for. */
-	if (say(s, s->depth ? "SAVEPOINT inner_one" : "BEGIN IMMEDIATE", e) < 0)
+	if (store_say(s, s->depth ? "SAVEPOINT inner_one" : "BEGIN IMMEDIATE", e) < 0)
 		return -1;
 	s->depth++;
 	return 0;
@@ -241,9 +241,9 @@ int store_rollback(struct store *s)
 	if (sqlite3_get_autocommit(s->db)) /* SQLite was faster: the disk is full */
 		;
 	else if (s->depth == 0)
-		(void)!say(s, "ROLLBACK", &e); /* in memory; there is nothing to fail, nor to do */
-	else if (say(s, "ROLLBACK TO inner_one", &e) == 0)
-		(void)!say(s, "RELEASE inner_one", &e);
+		(void)!store_say(s, "ROLLBACK", &e); /* in memory; there is nothing to fail, nor to do */
+	else if (store_say(s, "ROLLBACK TO inner_one", &e) == 0)
+		(void)!store_say(s, "RELEASE inner_one", &e);
 	if (s->depth == 0)
 		s->doom = (struct err){ 0 };
 	return -1;
@@ -255,7 +255,7 @@ int store_commit(struct store *s, struct err *e)
 		*e = s->doom;
 		return store_rollback(s);
 	}
-	if (say(s, s->depth > 1 ? "RELEASE inner_one" : "COMMIT", e) < 0)
+	if (store_say(s, s->depth > 1 ? "RELEASE inner_one" : "COMMIT", e) < 0)
 		return store_rollback(s); /* a COMMIT that failed leaves the transaction open */
 	s->depth--;
 	return 0;

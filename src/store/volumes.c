@@ -132,7 +132,7 @@ static int writer_of(struct store *s, const char *volume, char out[ID_LEN + 1], 
 	return 0;
 }
 
-static int clash(struct store *s, const struct store_attachment *a, int rc, struct err *e)
+static int volumes_clash(struct store *s, const struct store_attachment *a, int rc, struct err *e)
 {
 	char writer[ID_LEN + 1] = "";
 	struct err ignored; /* of a row that was there a moment ago */
@@ -161,7 +161,7 @@ static int attach_one(struct store *s, const struct store_attachment *a, struct 
 	sql_text(&q, a->box);
 	sql_text(&q, a->path);
 	sql_i64(&q, a->writable != 0);
-	return sql_run(&q, e) == 0 ? 0 : clash(s, a, q.rc, e);
+	return sql_run(&q, e) == 0 ? 0 : volumes_clash(s, a, q.rc, e);
 }
 
 int store_volume_attach(struct store *s, const struct store_attachment *a, unsigned n,

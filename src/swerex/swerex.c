@@ -27,7 +27,7 @@ static const struct api_route rows[] = {
 };
 static struct api_table table = { rows, ARRAY_LEN(rows), &rex_manner, NULL };
 
-static int take(struct call *c)
+static int swerex_take(struct call *c)
 {
 	const char *why;
 	int status;
@@ -43,4 +43,4 @@ static int take(struct call *c)
 	return 1;
 }
 
-const struct api_surface rex_door = { take, rows, ARRAY_LEN(rows), NULL };
+const struct api_surface rex_door = { swerex_take, rows, ARRAY_LEN(rows), NULL };

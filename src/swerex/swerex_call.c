@@ -45,7 +45,7 @@ void rex_raise(struct call *c, const char *class, const char *fmt, ...)
 	rex_exception(c, class, &text, NULL);
 }
 
-static void refuse(struct call *c, int status, const char *code, const char *message,
+static void swerex_call_refuse(struct call *c, int status, const char *code, const char *message,
 		   const char *why, const char *hint)
 {
 	auto_buf struct buf text = { 0 }, clean = { 0 };
@@ -64,19 +64,19 @@ static void refuse(struct call *c, int status, const char *code, const char *mes
 static void told_error(struct call *c, int status, const char *code, const char *message,
 		       const char *why, const char *hint)
 {
-	(c->door ? tool_told_error : refuse)(c, status, code, message, why, hint);
+	(c->door ? tool_told_error : swerex_call_refuse)(c, status, code, message, why, hint);
 }
 
 const struct api_format rex_manner = { .error = told_error, .json = tool_told_json };
 
 void rex_invalid(struct call *c, const char *what)
 {
-	refuse(c, 400, "invalid", what, NULL, NULL);
+	swerex_call_refuse(c, 400, "invalid", what, NULL, NULL);
 }
 
 /* ---- its box ---- */
 
-static void left(struct call *c)
+static void swerex_call_left(struct call *c)
 {
 	struct rex *x = c->door;
 
@@ -107,7 +107,7 @@ static void make_own_box(struct call *c, struct rex *x)
 	char session[STORE_SESSION + 1];
 
 	if ((int)c->who.role < (int)NEED_EDITOR - 1) {
-		refuse(c, 403, "denied", "this key may not make a box of its own",
+		swerex_call_refuse(c, 403, "denied", "this key may not make a box of its own",
 		       "its role is viewer; name a box", NULL);
 		return;
 	}
@@ -134,7 +134,7 @@ struct rex *rex_new(struct call *c, const struct tool *t, const struct tool_surf
 {
 	struct rex *x = call_alloc(c, sizeof(*x));
 
-	*x = (struct rex){ .base = { .refuse = refuse, .left = left }, .tool = t, .on = on };
+	*x = (struct rex){ .base = { .refuse = swerex_call_refuse, .left = swerex_call_left }, .tool = t, .on = on };
 	tool_enter(c, &x->base);
 	return x;
 }
@@ -158,11 +158,11 @@ static int is_first(struct call *c, struct rex *x)
 		http_reply(c->req, status, "application/json", text, n);
 		return 0;
 	case AGAIN_BUSY:
-		refuse(c, 409, "conflict", "the first request with this id is still being served",
+		swerex_call_refuse(c, 409, "conflict", "the first request with this id is still being served",
 		       NULL, NULL);
 		return 0;
 	case AGAIN_LOST:
-		refuse(c, 409, "conflict",
+		swerex_call_refuse(c, 409, "conflict",
 		       "the first request with this id was begun, and its answer is lost", NULL,
 		       NULL);
 		return 0;

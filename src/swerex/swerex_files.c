@@ -174,7 +174,7 @@ static int is_yes(const struct buf *b)
 	       !strcasecmp(v, "yes");
 }
 
-static void unpack(struct file_ops *x)
+static void swerex_files_unpack(struct file_ops *x)
 {
 	struct tool_job *j = x->job;
 	auto_buf struct buf script = { 0 };
@@ -196,7 +196,7 @@ static void put_content(struct file_ops *x)
 	struct rex *rex = x->job->call->door;
 
 	file_ops_stream(x, x->desk.path, buf_str(&rex->form->file), rex->form->file.len,
-		     tool_flag(x->job, "unzip") ? unpack : has_put);
+		     tool_flag(x->job, "unzip") ? swerex_files_unpack : has_put);
 }
 
 /* An archive is put aside first, under a name that nobody else has. */
@@ -214,7 +214,7 @@ static void upload_it(struct tool_job *j)
 	(void)!file_ops_open(x, j, put_content);
 }
 
-static void uploaded(struct tool_job *j, const struct tool_result *r)
+static void swerex_files_uploaded(struct tool_job *j, const struct tool_result *r)
 {
 	size_t before;
 
@@ -235,7 +235,7 @@ static void uploaded(struct tool_job *j, const struct tool_result *r)
 }
 
 static const struct tool upload_row = { .name = "upload", .fields = rex_any, .run = upload_it };
-static const struct tool_surface upload_on = { NULL, uploaded };
+static const struct tool_surface upload_on = { NULL, swerex_files_uploaded };
 
 static void form_arrived(struct http_req *r)
 {

@@ -32,21 +32,21 @@ static struct rex_memory *memory_of(struct api *a)
 	return a->rex;
 }
 
-static void clear(struct again *x)
+static void swerex_retry_clear(struct again *x)
 {
 	free(x->key);
 	free(x->text);
 	*x = (struct again){ .state = FREE };
 }
 
-static void evict(struct rex_memory *m, struct again *x)
+static void swerex_retry_evict(struct rex_memory *m, struct again *x)
 {
 	m->bytes -= x->n;
-	clear(x);
+	swerex_retry_clear(x);
 }
 
 /* The oldest that may go, or NULL. */
-static struct again *oldest(struct rex_memory *m)
+static struct again *swerex_retry_oldest(struct rex_memory *m)
 {
 	struct again *found = NULL;
 
@@ -60,16 +60,16 @@ static struct again *oldest(struct rex_memory *m)
 	return found;
 }
 
-static struct again *room(struct rex_memory *m)
+static struct again *swerex_retry_room(struct rex_memory *m)
 {
 	struct again *x;
 
 	for (unsigned i = 0; i < REQUESTS; i++)
 		if (m->v[i].state == FREE)
 			return &m->v[i];
-	x = oldest(m);
+	x = swerex_retry_oldest(m);
 	if (x)
-		evict(m, x);
+		swerex_retry_evict(m, x);
 	return x;
 }
 
@@ -81,11 +81,11 @@ static void forget_old(struct rex_memory *m)
 		struct again *x = &m->v[i];
 
 		if (x->state != FREE && x->state != BUSY && now - x->since_ms > KEPT_MS)
-			evict(m, x);
+			swerex_retry_evict(m, x);
 	}
 }
 
-static struct again *find(struct rex_memory *m, const char *key)
+static struct again *swerex_retry_find(struct rex_memory *m, const char *key)
 {
 	for (unsigned i = 0; i < REQUESTS; i++)
 		if (m->v[i].state != FREE && !strcmp(m->v[i].key, key))
@@ -103,7 +103,7 @@ enum swerex_retry swerex_idempotency_begin(struct call *c, const char *id, struc
 	*out = NULL;
 	forget_old(m);
 	buf_printf(&key, "%s\n%s\n%s", c->who.id, c->req->path, id);
-	x = find(m, key.p);
+	x = swerex_retry_find(m, key.p);
 	if (x && x->state == ANSWERED) {
 		*status = x->status;
 		*text = x->text;
@@ -112,7 +112,7 @@ enum swerex_retry swerex_idempotency_begin(struct call *c, const char *id, struc
 	}
 	if (x)
 		return x->state == BUSY ? AGAIN_BUSY : AGAIN_LOST;
-	x = room(m); /* none: so many are under way that this one is not remembered */
+	x = swerex_retry_room(m); /* none: so many are under way that this one is not remembered */
 	if (x)
 		*x = (struct again){ .state = BUSY,
 				     .key = buf_steal(&key),
@@ -132,8 +132,8 @@ void swerex_idempotency_answer(struct api *a, struct again *x, int status, const
 	if (!x->text)
 		abort();
 	x->n = strlen(x->text);
-	while (m->bytes + x->n > KEPT_BYTES && (old = oldest(m)))
-		evict(m, old);
+	while (m->bytes + x->n > KEPT_BYTES && (old = swerex_retry_oldest(m)))
+		swerex_retry_evict(m, old);
 	m->bytes += x->n;
 	x->status = status;
 	x->state = ANSWERED;
@@ -143,7 +143,7 @@ void swerex_idempotency_answer(struct api *a, struct again *x, int status, const
 void swerex_idempotency_forget(struct again *x)
 {
 	if (x)
-		clear(x);
+		swerex_retry_clear(x);
 }
 
 void swerex_idempotency_leave(struct again *x)
@@ -157,7 +157,7 @@ void swerex_idempotency_leave(struct again *x)
 void rex_fini(struct api *a)
 {
 	for (unsigned i = 0; a->rex && i < REQUESTS; i++)
-		clear(&a->rex->v[i]);
+		swerex_retry_clear(&a->rex->v[i]);
 	free(a->rex);
 	a->rex = NULL;
 }

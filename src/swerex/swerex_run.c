@@ -22,7 +22,7 @@ enum {
 /* ---- numbers ---- */
 
 /* Seconds, as the field has them; *ms stays as it is when they are not given. 0: refused. */
-static int seconds(struct call *c, const char *name, uint32_t *ms)
+static int swerex_run_seconds(struct call *c, const char *name, uint32_t *ms)
 {
 	const json_t *v = json_object_get(c->body, name);
 	double s = json_number_value(v);
@@ -115,7 +115,7 @@ static int never_ran(const struct tool_result *r)
 	       (status_of(r) == 126 || status_of(r) == 127);
 }
 
-static const char *failure(const struct tool_result *r)
+static const char *swerex_run_failure(const struct tool_result *r)
 {
 	const char *cause = rex_said(r, "cause");
 
@@ -199,7 +199,7 @@ static json_t *plain_output(const struct tool_result *r)
 	return json_stringn(buf_str(&plain), plain.len);
 }
 
-static void start(struct tool_job *j)
+static void swerex_run_start(struct tool_job *j)
 {
 	auto_buf struct buf script = { 0 };
 
@@ -207,7 +207,7 @@ static void start(struct tool_job *j)
 	rex_run_script(j, &script, "", to_ms(j, "startup_timeout", START_MS));
 }
 
-static void started(struct tool_job *j, const struct tool_result *r)
+static void swerex_run_started(struct tool_job *j, const struct tool_result *r)
 {
 	if (rex_script_failed(j, r))
 		return;
@@ -221,8 +221,8 @@ static void started(struct tool_job *j, const struct tool_result *r)
 				     "bash"));
 }
 
-static const struct tool start_row = { .name = "create_session", .fields = rex_any, .run = start };
-static const struct tool_surface start_on = { NULL, started };
+static const struct tool start_row = { .name = "create_session", .fields = rex_any, .run = swerex_run_start };
+static const struct tool_surface start_on = { NULL, swerex_run_started };
 
 const struct field rex_start_fields[] = {
 	{ "session", FIELD_NAME, 0, 0, SESSION, "default", NULL },
@@ -250,13 +250,13 @@ void rex_create_session(struct call *c)
 {
 	uint32_t ms;
 
-	if (is_bash(c) && seconds(c, "startup_timeout", &ms) && sources_fit(c))
+	if (is_bash(c) && swerex_run_seconds(c, "startup_timeout", &ms) && sources_fit(c))
 		rex_begin(c, &start_row, &start_on);
 }
 
 /* ---- commands of a session ---- */
 
-static void command(struct tool_job *j)
+static void swerex_run_command(struct tool_job *j)
 {
 	auto_buf struct buf script = { 0 };
 
@@ -288,7 +288,7 @@ static int non_zero(struct tool_job *j, json_int_t code, const char *output)
 	return 1;
 }
 
-static void commanded(struct tool_job *j, const struct tool_result *r)
+static void swerex_run_commanded(struct tool_job *j, const struct tool_result *r)
 {
 	const char *check = tool_text(j, "check", "raise"), *mark;
 	json_t *output;
@@ -313,22 +313,22 @@ static void commanded(struct tool_job *j, const struct tool_result *r)
 			   json_pack("{s:O, s:o, s:s, s:s, s:s}", "output", output, "exit_code",
 				     strcmp(check, "ignore") ? json_integer(status_of(r))
 							     : json_null(),
-				     "failure_reason", failure(r), "expect_string", "",
+				     "failure_reason", swerex_run_failure(r), "expect_string", "",
 				     "session_type", "bash"));
 	json_decref(output);
 }
 
 static const struct tool command_row = { .name = "run_in_session",
 					 .fields = rex_any,
-					 .run = command };
-static const struct tool_surface command_on = { NULL, commanded };
+					 .run = swerex_run_command };
+static const struct tool_surface command_on = { NULL, swerex_run_commanded };
 
 static unsigned tries_of(const struct tool_job *j)
 {
 	return (unsigned)tool_int(j, "n_retry", TRIES);
 }
 
-static void interrupt(struct tool_job *j)
+static void swerex_run_interrupt(struct tool_job *j)
 {
 	uint32_t ms = to_ms(j, "timeout", PAUSE_MS);
 	auto_buf struct buf script = { 0 };
@@ -338,7 +338,7 @@ static void interrupt(struct tool_job *j)
 	rex_run_script(j, &script, "", 0);
 }
 
-static void interrupted(struct tool_job *j, const struct tool_result *r)
+static void swerex_run_interrupted(struct tool_job *j, const struct tool_result *r)
 {
 	if (!rex_script_failed(j, r))
 		rex_answer(j->call, 200,
@@ -349,8 +349,8 @@ static void interrupted(struct tool_job *j, const struct tool_result *r)
 
 static const struct tool interrupt_row = { .name = "bash_interrupt",
 					   .fields = rex_any,
-					   .run = interrupt };
-static const struct tool_surface interrupt_on = { NULL, interrupted };
+					   .run = swerex_run_interrupt };
+static const struct tool_surface interrupt_on = { NULL, swerex_run_interrupted };
 
 const struct field rex_run_fields[] = {
 	{ "action_type", FIELD_TEXT, 0, 0, 16, "bash; bash_interrupt ends the command that runs",
@@ -375,7 +375,7 @@ void rex_run_in_session(struct call *c)
 
 	if (!one_of(c, "action_type", (const char *const[]){ "bash", "bash_interrupt", NULL }) ||
 	    !one_of(c, "check", (const char *const[]){ "raise", "silent", "ignore", NULL }) ||
-	    !is_bash(c) || !seconds(c, "timeout", &ms))
+	    !is_bash(c) || !swerex_run_seconds(c, "timeout", &ms))
 		return;
 	if (!stops && !json_object_get(c->body, "command"))
 		rex_invalid(c, "command: is missing");
@@ -501,7 +501,7 @@ static json_int_t return_code(const struct tool_result *r)
 		       : 128 - status;
 }
 
-static void executed(struct tool_job *j, const struct tool_result *r)
+static void swerex_run_executed(struct tool_job *j, const struct tool_result *r)
 {
 	auto_buf struct buf both = { 0 };
 
@@ -526,7 +526,7 @@ static void executed(struct tool_job *j, const struct tool_result *r)
 }
 
 static const struct tool execute_row = { .name = "execute", .fields = rex_any, .run = execute_it };
-static const struct tool_surface execute_on = { NULL, executed };
+static const struct tool_surface execute_on = { NULL, swerex_run_executed };
 
 const struct field rex_execute_fields[] = {
 	{ "command", FIELD_COMMAND, 1, 0, COMMAND_MAX,
@@ -545,6 +545,6 @@ void rex_execute(struct call *c)
 {
 	uint32_t ms;
 
-	if (seconds(c, "timeout", &ms))
+	if (swerex_run_seconds(c, "timeout", &ms))
 		rex_begin(c, &execute_row, &execute_on);
 }

@@ -33,7 +33,7 @@
 	" || rm -f %1$s/busy; sleep 0.05; done\n"                                                  \
 	"rm -f %1$s/me.$$\n"
 
-static void quote(struct buf *out, const char *word)
+static void swerex_text_quote(struct buf *out, const char *word)
 {
 	buf_putc(out, '\'');
 	for (; *word; word++)
@@ -70,7 +70,7 @@ void rex_script_create(struct buf *out, const char *name, const json_t *sources)
 		int home = !strncmp(path, "~/", 2);
 
 		buf_puts(out, home ? "source ~/" : "source ");
-		quote(out, home ? path + 2 : path);
+		swerex_text_quote(out, home ? path + 2 : path);
 		buf_putc(out, '\n');
 	}
 	buf_puts(out, ":\n");
@@ -209,7 +209,7 @@ struct named {
 	int is;
 };
 
-static int find(const struct named *rows, size_t n, const char *name)
+static int swerex_text_find(const struct named *rows, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!strcasecmp(rows[i].name, name))
@@ -225,7 +225,7 @@ int rex_codec(const char *name)
 		{ "latin1", REX_LATIN1 }, { "iso-8859-1", REX_LATIN1 },
 	};
 
-	return find(rows, ARRAY_LEN(rows), name);
+	return swerex_text_find(rows, ARRAY_LEN(rows), name);
 }
 
 int rex_errors(const char *name)
@@ -235,7 +235,7 @@ int rex_errors(const char *name)
 					     { "ignore", REX_IGNORE },
 					     { "backslashreplace", REX_BACKSLASH } };
 
-	return find(rows, ARRAY_LEN(rows), name);
+	return swerex_text_find(rows, ARRAY_LEN(rows), name);
 }
 
 static void put_latin1(struct buf *out, unsigned char c)
@@ -246,7 +246,7 @@ static void put_latin1(struct buf *out, unsigned char c)
 }
 
 /* How many bytes at p are one character; 0: none. */
-static size_t character(const char *p, size_t n, enum rex_codec c)
+static size_t swerex_text_character(const char *p, size_t n, enum rex_codec c)
 {
 	int bad;
 
@@ -265,7 +265,7 @@ int rex_decode(const struct buf *bytes, enum rex_codec c, enum rex_errors how, s
 {
 	for (size_t i = 0; i < bytes->len;) {
 		const char *p = bytes->p + i;
-		size_t n = character(p, bytes->len - i, c);
+		size_t n = swerex_text_character(p, bytes->len - i, c);
 
 		if (n && c == REX_LATIN1) {
 			put_latin1(out, (unsigned char)*p);

@@ -27,7 +27,7 @@ static struct patching *patching_of(struct file_ops *x)
 
 /* ---- the end ---- */
 
-static void tell(struct patching *p)
+static void patcher_tell(struct patching *p)
 {
 	static const char *const verbs[] = {
 		[PATCH_ADD] = "A", [PATCH_UPDATE] = "M", [PATCH_DELETE] = "D"
@@ -53,17 +53,17 @@ static void tell(struct patching *p)
 
 static void write_next(struct file_ops *x);
 
-static void written(struct file_ops *x)
+static void patcher_written(struct file_ops *x)
 {
 	patching_of(x)->at++;
 	write_next(x);
 }
 
-static void moved(struct file_ops *x)
+static void patcher_moved(struct file_ops *x)
 {
 	struct patching *p = patching_of(x);
 
-	file_ops_remove(x, p->changes[p->at].path, written);
+	file_ops_remove(x, p->changes[p->at].path, patcher_written);
 }
 
 static void write_next(struct file_ops *x)
@@ -72,30 +72,30 @@ static void write_next(struct file_ops *x)
 	struct change *c = &p->changes[p->at];
 
 	if (p->at == p->n) {
-		tell(p);
+		patcher_tell(p);
 		return;
 	}
 	x->about = c->about;
 	if (c->kind == PATCH_DELETE)
-		file_ops_remove(x, c->path, written);
+		file_ops_remove(x, c->path, patcher_written);
 	else if (c->kind == PATCH_ADD)
-		file_ops_put(x, c->path, c->after.p, c->after.len, CONTENT_NEW, written);
+		file_ops_put(x, c->path, c->after.p, c->after.len, CONTENT_NEW, patcher_written);
 	else if (c->to)
-		file_ops_put(x, c->to, c->after.p, c->after.len, CONTENT_ANY, moved);
+		file_ops_put(x, c->to, c->after.p, c->after.len, CONTENT_ANY, patcher_moved);
 	else
-		file_ops_put(x, c->path, c->after.p, c->after.len, CONTENT_SAME, written);
+		file_ops_put(x, c->path, c->after.p, c->after.len, CONTENT_SAME, patcher_written);
 }
 
 /* ---- reading ---- */
 
 static void read_next(struct file_ops *x);
 
-static void refuse(struct patching *p, const char *code, const char *message)
+static void patcher_refuse(struct patching *p, const char *code, const char *message)
 {
 	file_request_error(&p->content.desk, 409, code, message, p->changes[p->at].path, NULL);
 }
 
-static void looked(struct file_ops *x)
+static void patcher_looked(struct file_ops *x)
 {
 	struct patching *p = patching_of(x);
 	struct change *c = &p->changes[p->at];
@@ -103,16 +103,16 @@ static void looked(struct file_ops *x)
 
 	c->about = x->about;
 	if (c->kind == PATCH_ADD && (x->there || x->folder)) {
-		refuse(p, "exists", "the file is there already");
+		patcher_refuse(p, "exists", "the file is there already");
 		return;
 	}
 	if (c->kind != PATCH_ADD && (!x->there || x->folder)) {
-		refuse(p, "not_found", x->folder ? "it is a folder" : "there is no such file");
+		patcher_refuse(p, "not_found", x->folder ? "it is a folder" : "there is no such file");
 		return;
 	}
 	if (c->kind == PATCH_UPDATE && patch_apply(p->files[p->at].body, buf_str(&x->bytes),
 						   x->bytes.len, &c->after, &e) < 0) {
-		refuse(p, "no_match", e.msg);
+		patcher_refuse(p, "no_match", e.msg);
 		return;
 	}
 	p->at++;
@@ -130,9 +130,9 @@ static void read_next(struct file_ops *x)
 	}
 	x->may_miss = 1;
 	if (p->changes[p->at].kind == PATCH_UPDATE)
-		file_ops_get(x, p->changes[p->at].path, looked);
+		file_ops_get(x, p->changes[p->at].path, patcher_looked);
 	else
-		file_ops_stat(x, p->changes[p->at].path, looked);
+		file_ops_stat(x, p->changes[p->at].path, patcher_looked);
 }
 
 /* ---- the beginning ---- */
@@ -146,7 +146,7 @@ static const char *path_of(struct tool_job *j, struct patch_text t)
 	return file_request_path(j->call, text);
 }
 
-static int known(const struct patching *p, const char *path)
+static int patcher_known(const struct patching *p, const char *path)
 {
 	for (unsigned i = 0; i < p->n; i++)
 		if (!strcmp(p->changes[i].path, path))
@@ -155,7 +155,7 @@ static int known(const struct patching *p, const char *path)
 }
 
 /* 0: refused, and told. */
-static int plan(struct patching *p, struct tool_job *j, const struct patch_file *f)
+static int patcher_plan(struct patching *p, struct tool_job *j, const struct patch_file *f)
 {
 	struct change *c = &p->changes[p->n];
 	struct err e;
@@ -164,7 +164,7 @@ static int plan(struct patching *p, struct tool_job *j, const struct patch_file 
 	c->path = path_of(j, f->path);
 	if (!c->path)
 		return 0;
-	if (known(p, c->path)) {
+	if (patcher_known(p, c->path)) {
 		tool_fail(j, "invalid", "the patch has this file twice", c->path, NULL);
 		return 0;
 	}
@@ -178,7 +178,7 @@ static int plan(struct patching *p, struct tool_job *j, const struct patch_file 
 	return 1;
 }
 
-static void drop(struct tool_job *j)
+static void patcher_drop(struct tool_job *j)
 {
 	struct patching *p = j->state;
 
@@ -201,11 +201,11 @@ void tool_patch(struct tool_job *j)
 		return;
 	}
 	j->state = p;
-	j->drop = drop;
+	j->drop = patcher_drop;
 	for (int i = 0; i < n; i++)
-		if (!plan(p, j, &p->files[i]))
+		if (!patcher_plan(p, j, &p->files[i]))
 			return;
 	p->content.desk.path = p->changes[0].path;
 	file_ops_open(&p->content, j, read_next);
-	j->drop = drop;
+	j->drop = patcher_drop;
 }

@@ -31,7 +31,7 @@ static const char *text_of(const json_t *doc, const char *name)
 }
 
 /* Those variables are not for a model to read again. */
-static json_t *brief(json_t *box)
+static json_t *boxes_brief(json_t *box)
 {
 	static const char *const told[] = { "id", "name", "state", "created", "ends", "running" };
 	json_t *doc = json_object();
@@ -42,9 +42,9 @@ static json_t *brief(json_t *box)
 	return doc;
 }
 
-static void made(struct tool_job *j, int status, json_t *take_doc)
+static void boxes_made(struct tool_job *j, int status, json_t *take_doc)
 {
-	json_t *doc = brief(take_doc);
+	json_t *doc = boxes_brief(take_doc);
 
 	(void)status;
 	json_decref(take_doc);
@@ -53,11 +53,11 @@ static void made(struct tool_job *j, int status, json_t *take_doc)
 
 void tool_new_box(struct tool_job *j)
 {
-	j->answered = made;
+	j->answered = boxes_made;
 	boxes_create(j->call);
 }
 
-static void listed(struct tool_job *j, int status, json_t *take_doc)
+static void boxes_listed(struct tool_job *j, int status, json_t *take_doc)
 {
 	json_t *items = json_array(), *one;
 	auto_buf struct buf text = { 0 };
@@ -65,7 +65,7 @@ static void listed(struct tool_job *j, int status, json_t *take_doc)
 
 	(void)status;
 	json_array_foreach(json_object_get(take_doc, "items"), i, one) {
-		json_array_append_new(items, brief(one));
+		json_array_append_new(items, boxes_brief(one));
 		buf_printf(&text, "%s %s %s\n", text_of(one, "id"), text_of(one, "state"),
 			   text_of(one, "name"));
 	}
@@ -77,11 +77,11 @@ static void listed(struct tool_job *j, int status, json_t *take_doc)
 
 void tool_boxes(struct tool_job *j)
 {
-	j->answered = listed;
+	j->answered = boxes_listed;
 	boxes_list(j->call);
 }
 
-static void ended(struct tool_job *j, int status, json_t *take_doc)
+static void boxes_ended(struct tool_job *j, int status, json_t *take_doc)
 {
 	(void)status;
 	json_decref(take_doc);
@@ -94,6 +94,6 @@ void tool_end_box(struct tool_job *j)
 
 	snprintf(c->match.params[0], sizeof(c->match.params[0]), "%s", tool_text(j, "box", ""));
 	c->match.nparams = 1;
-	j->answered = ended;
+	j->answered = boxes_ended;
 	boxes_delete(c);
 }

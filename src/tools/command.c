@@ -17,7 +17,7 @@ static struct tool_job *job_of(const struct call *c)
 
 /* ---- while it runs ---- */
 
-static void started(struct call *c, const struct exec *r, const char *step)
+static void command_started(struct call *c, const struct exec *r, const char *step)
 {
 	struct tool_job *j = job_of(c);
 
@@ -25,7 +25,7 @@ static void started(struct call *c, const struct exec *r, const char *step)
 	memcpy(j->exec, r->id, sizeof(j->exec));
 }
 
-static int keep(struct tool_job *j, unsigned stream, const struct buf *text)
+static int command_keep(struct tool_job *j, unsigned stream, const struct buf *text)
 {
 	if (!text->len)
 		return 0;
@@ -33,23 +33,23 @@ static int keep(struct tool_job *j, unsigned stream, const struct buf *text)
 	return j->on->said ? j->on->said(j, stream, text->p, text->len) : 0;
 }
 
-static int said(struct call *c, unsigned stream, const char *bytes, size_t n)
+static int command_said(struct call *c, unsigned stream, const char *bytes, size_t n)
 {
 	struct tool_job *j = job_of(c);
 	auto_buf struct buf plain = { 0 };
 
 	stream = stream ? 1 : 0;
 	redact_pass(&j->cloak, stream, bytes, n, &plain);
-	return keep(j, stream, &plain);
+	return command_keep(j, stream, &plain);
 }
 
-static void flush(struct tool_job *j)
+static void command_flush(struct tool_job *j)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		auto_buf struct buf plain = { 0 };
 
 		redact_flush(&j->cloak, i, &plain);
-		keep(j, i, &plain);
+		command_keep(j, i, &plain);
 	}
 }
 
@@ -71,7 +71,7 @@ static void end_line(struct buf *b)
 }
 
 /* What a model reads: output first, then how it ended. */
-static void tell(struct buf *text, const struct buf out[2], const json_t *record)
+static void command_tell(struct buf *text, const struct buf out[2], const json_t *record)
 {
 	const json_t *code = json_object_get(record, "exit_code");
 	const char *cause = json_string_value(json_object_get(record, "cause")),
@@ -98,7 +98,7 @@ static void tell(struct buf *text, const struct buf out[2], const json_t *record
 	buf_puts(text, "]");
 }
 
-static void copy(json_t *to, const json_t *from, const char *name)
+static void command_copy(json_t *to, const json_t *from, const char *name)
 {
 	json_t *v = json_object_get(from, name);
 
@@ -106,7 +106,7 @@ static void copy(json_t *to, const json_t *from, const char *name)
 		json_object_set(to, name, v);
 }
 
-static void over(struct call *c, json_t *take_record)
+static void command_over(struct call *c, json_t *take_record)
 {
 	static const char *const told[] = { "exit_code", "status", "signal", "cause",	  "summary",
 					    "hint",	 "step",   "timings",	  "cpu_s",
@@ -119,29 +119,29 @@ static void over(struct call *c, json_t *take_record)
 	const char *cause = json_string_value(json_object_get(take_record, "cause"));
 	int failed = json_integer_value(json_object_get(take_record, "status")) != 0;
 
-	flush(j);
+	command_flush(j);
 	stream_text(j, 0, &out);
 	stream_text(j, 1, &err);
 	json_object_set_new(data, "exec", json_string(j->exec));
 	for (unsigned i = 0; i < ARRAY_LEN(told); i++)
-		copy(data, take_record, told[i]);
+		command_copy(data, take_record, told[i]);
 	json_object_set_new(data, "timed_out", json_boolean(cause && !strcmp(cause, "wall")));
 	json_object_set_new(data, "stdout", json_stringn(buf_str(&out), out.len));
 	json_object_set_new(data, "stderr", json_stringn(buf_str(&err), err.len));
 	json_object_set_new(data, "truncated",
 			    json_boolean(truncate_lost(&j->out[0]) || truncate_lost(&j->out[1])));
-	tell(&text, (const struct buf[2]){ out, err }, take_record);
+	command_tell(&text, (const struct buf[2]){ out, err }, take_record);
 	json_decref(take_record);
 	tool_result(j, failed, data, text.p, text.len);
 }
 
-static void running(struct call *c, const struct exec *r)
+static void command_running(struct call *c, const struct exec *r)
 {
 	tool_say(job_of(c), json_pack("{s:s, s:b}", "exec", r->id, "running", 1),
 		 "[runs in the background as exec %s]", r->id);
 }
 
-static const struct run_callbacks door = { over, running, started, said };
+static const struct run_callbacks door = { command_over, command_running, command_started, command_said };
 
 void tool_program(struct tool_job *j, json_t *take_body)
 {

@@ -66,7 +66,7 @@ static void number_lines(const struct buf *b, int64_t first, int64_t last, struc
 	}
 }
 
-static void seen(struct file_ops *x)
+static void editor_seen(struct file_ops *x)
 {
 	struct tool_job *j = x->job;
 	auto_buf struct buf text = { 0 };
@@ -96,12 +96,12 @@ static void seen(struct file_ops *x)
 static void to_view(struct file_ops *x)
 {
 	x->may_miss = 1;
-	file_ops_get(x, x->desk.path, seen);
+	file_ops_get(x, x->desk.path, editor_seen);
 }
 
 /* ---- insert ---- */
 
-static void inserted(struct file_ops *x)
+static void editor_inserted(struct file_ops *x)
 {
 	file_ops_close(x);
 	call_audit(x->job->call, "file.write", x->desk.path, "ok");
@@ -133,7 +133,7 @@ static void to_insert(struct file_ops *x)
 	if (*text && text[strlen(text) - 1] != '\n')
 		buf_putc(&after, '\n');
 	buf_add(&after, p, (size_t)(end - p));
-	file_ops_put(x, x->desk.path, after.p, after.len, CONTENT_SAME, inserted);
+	file_ops_put(x, x->desk.path, after.p, after.len, CONTENT_SAME, editor_inserted);
 }
 
 static void to_read_and_insert(struct file_ops *x)
@@ -152,7 +152,7 @@ static void with_file(struct tool_job *j, void (*next)(struct file_ops *x))
 		file_ops_open(x, j, next);
 }
 
-static void view(struct tool_job *j)
+static void editor_view(struct tool_job *j)
 {
 	int64_t first, last;
 
@@ -160,7 +160,7 @@ static void view(struct tool_job *j)
 		with_file(j, to_view);
 }
 
-static void create(struct tool_job *j)
+static void editor_create(struct tool_job *j)
 {
 	json_object_set(j->args, "content", json_object_get(j->args, "file_text"));
 	tool_write(j);
@@ -173,7 +173,7 @@ static void str_replace(struct tool_job *j)
 	tool_edit(j);
 }
 
-static void insert(struct tool_job *j)
+static void editor_insert(struct tool_job *j)
 {
 	with_file(j, to_read_and_insert);
 }
@@ -182,10 +182,10 @@ static const struct {
 	const char *name, *needs;
 	void (*run)(struct tool_job *j);
 } commands[] = {
-	{ "view", "path", view },
-	{ "create", "file_text", create },
+	{ "view", "path", editor_view },
+	{ "create", "file_text", editor_create },
 	{ "str_replace", "old_str", str_replace },
-	{ "insert", "insert_line", insert },
+	{ "insert", "insert_line", editor_insert },
 };
 
 void tool_editor(struct tool_job *j)

@@ -18,14 +18,14 @@ static struct file_ops *content_of(struct file_client *k)
 	return loop_owner(k, struct file_ops, desk.clerk);
 }
 
-static void ready(struct file_client *k)
+static void ops_ready(struct file_client *k)
 {
 	struct file_ops *x = content_of(k);
 
 	x->next(x);
 }
 
-static void entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
+static void ops_entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct file_ops *x = content_of(k);
 
@@ -45,7 +45,7 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 			   x->desk.path, "run_command with head, tail or sed shows parts of it");
 }
 
-static void data(struct file_client *k, const char *bytes, size_t n)
+static void ops_data(struct file_client *k, const char *bytes, size_t n)
 {
 	struct file_ops *x = content_of(k);
 
@@ -62,7 +62,7 @@ static void data(struct file_client *k, const char *bytes, size_t n)
 	}
 }
 
-static void done(struct file_client *k, uint16_t flags)
+static void ops_done(struct file_client *k, uint16_t flags)
 {
 	struct file_ops *x = content_of(k);
 
@@ -79,7 +79,7 @@ static void stop_pouring(struct file_ops *x)
 	own_close_fd(&x->pipe);
 }
 
-static void failed(struct file_client *k, const struct err *e)
+static void ops_failed(struct file_client *k, const struct err *e)
 {
 	struct file_ops *x = content_of(k);
 	int was_reading = x->reading || x->looking;
@@ -98,7 +98,7 @@ static void failed(struct file_client *k, const struct err *e)
 	}
 }
 
-static void drop(struct tool_job *j)
+static void ops_drop(struct tool_job *j)
 {
 	struct file_ops *x = j->state;
 
@@ -109,13 +109,13 @@ static void drop(struct tool_job *j)
 int file_ops_open(struct file_ops *x, struct tool_job *j, void (*next)(struct file_ops *x))
 {
 	static const struct file_client_events on = {
-		.ready = ready, .entry = entry, .data = data, .done = done, .failed = failed
+		.ready = ops_ready, .entry = ops_entry, .data = ops_data, .done = ops_done, .failed = ops_failed
 	};
 
 	x->job = j;
 	x->next = next;
 	j->state = x;
-	j->drop = drop;
+	j->drop = ops_drop;
 	return file_request_open(&x->desk, j->call, &on);
 }
 
@@ -158,7 +158,7 @@ void file_ops_put(struct file_ops *x, const char *path, const void *bytes, size_
 }
 
 /* As much as the pipe takes. A worker that has closed it is about to say why. */
-static void pour(struct watch *w, unsigned what)
+static void ops_pour(struct watch *w, unsigned what)
 {
 	struct file_ops *x = loop_owner(w, struct file_ops, room);
 
@@ -202,8 +202,8 @@ void file_ops_stream(struct file_ops *x, const char *path, const char *bytes, si
 	x->rest = bytes;
 	x->nrest = n;
 	(void)!fcntl(x->pipe, F_SETFL, fcntl(x->pipe, F_GETFL) | O_NONBLOCK);
-	watch_init(&x->room, x->job->call->api->loop, x->pipe, pour);
-	pour(&x->room, LOOP_WRITE);
+	watch_init(&x->room, x->job->call->api->loop, x->pipe, ops_pour);
+	ops_pour(&x->room, LOOP_WRITE);
 }
 
 void file_ops_remove(struct file_ops *x, const char *path, void (*next)(struct file_ops *x))
@@ -356,7 +356,7 @@ struct edit {
 	unsigned count;
 };
 
-static struct edit find(const struct buf *b, const char *old, size_t n)
+static struct edit ops_find(const struct buf *b, const char *old, size_t n)
 {
 	struct edit found = { 0 };
 	const char *p = b->p, *end = p + b->len;
@@ -369,7 +369,7 @@ static struct edit find(const struct buf *b, const char *old, size_t n)
 	return found;
 }
 
-static void replace(const struct buf *b, const json_t *old, const json_t *new, struct buf *out)
+static void ops_replace(const struct buf *b, const json_t *old, const json_t *new, struct buf *out)
 {
 	const char *p = b->p, *end = p + b->len, *hit;
 	size_t n = json_string_length(old);
@@ -410,7 +410,7 @@ static void to_edit(struct file_ops *x)
 	auto_buf struct buf after = { 0 };
 	char why[80];
 
-	*d = find(&x->bytes, json_string_value(old), json_string_length(old));
+	*d = ops_find(&x->bytes, json_string_value(old), json_string_length(old));
 	if (d->count == 0) {
 		file_request_error(&x->desk, 409, "no_match", "old_str is not in the file", x->desk.path,
 			   "it must match exactly, blanks and all");
@@ -422,7 +422,7 @@ static void to_edit(struct file_ops *x)
 			   why, "add lines around it, or set replace_all");
 		return;
 	}
-	replace(&x->bytes, old, new, &after);
+	ops_replace(&x->bytes, old, new, &after);
 	d->at = line_at(&x->bytes, d->at);
 	x->user = d;
 	file_ops_put(x, x->desk.path, after.p, after.len, CONTENT_SAME, has_edited);

@@ -58,7 +58,7 @@ static void job_free(struct tool_job *j)
 	truncate_fini(&j->out[1]);
 }
 
-static void left(struct call *c)
+static void job_left(struct call *c)
 {
 	struct tool_call *t = c->door;
 
@@ -72,7 +72,7 @@ static void left(struct call *c)
 void tool_enter(struct call *c, struct tool_call *t)
 {
 	c->door = t;
-	c->leave = left;
+	c->leave = job_left;
 }
 
 struct box *tool_box(struct tool_job *j)
@@ -80,7 +80,7 @@ struct box *tool_box(struct tool_job *j)
 	return call_box(j->call, 0);
 }
 
-static int may(const struct tool_job *j)
+static int job_may(const struct tool_job *j)
 {
 	enum api_need need = j->tool->marks & TOOL_READS ? NEED_VIEWER : NEED_EDITOR;
 
@@ -112,7 +112,7 @@ void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct
 		tool_fail(j, "denied", "this key is for one box only", c->who.box, NULL);
 		return;
 	}
-	if (!may(j)) {
+	if (!job_may(j)) {
 		tool_fail(j, "denied", "this needs another role", "the key's role is viewer", "editor");
 		return;
 	}
@@ -133,7 +133,7 @@ void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct
 
 /* ---- the end ---- */
 
-static void settle(struct tool_job *j, struct tool_result *r)
+static void job_settle(struct tool_job *j, struct tool_result *r)
 {
 	if (j->over)
 		abort(); /* a row that tells two ends */
@@ -173,7 +173,7 @@ void tool_result(struct tool_job *j, int failed, json_t *take_data, const char *
 		cloak_doc(j, r.data);
 	redact_text(&j->cloak, text, n, &plain);
 	truncate_clean(buf_str(&plain), plain.len, &r.text);
-	settle(j, &r);
+	job_settle(j, &r);
 }
 
 void tool_done(struct tool_job *j, json_t *take_data, const char *text, size_t n)

@@ -12,7 +12,7 @@ static const char *text_of(const json_t *doc, const char *name)
 	return v ? v : "";
 }
 
-static void listed(struct tool_job *j, int status, json_t *take_doc)
+static void list_listed(struct tool_job *j, int status, json_t *take_doc)
 {
 	json_t *items = json_object_get(take_doc, "items"), *one;
 	auto_buf struct buf text = { 0 };
@@ -39,11 +39,11 @@ static void listed(struct tool_job *j, int status, json_t *take_doc)
 
 void tool_list(struct tool_job *j)
 {
-	j->answered = listed;
+	j->answered = list_listed;
 	boxfiles_list(j->call);
 }
 
-static void searched(struct tool_job *j, int status, json_t *take_doc)
+static void list_searched(struct tool_job *j, int status, json_t *take_doc)
 {
 	json_t *items = json_object_get(take_doc, "items"), *one;
 	auto_buf struct buf text = { 0 };
@@ -67,6 +67,6 @@ static void searched(struct tool_job *j, int status, json_t *take_doc)
 
 void tool_search(struct tool_job *j)
 {
-	j->answered = searched;
+	j->answered = list_searched;
 	boxfiles_search(j->call);
 }

@@ -8,7 +8,7 @@
 
 enum { COMMANDS = 32 };
 
-static void left(struct call *c)
+static void shape_left(struct call *c)
 {
 	struct llm_shape *p = c->door;
 
@@ -21,7 +21,7 @@ struct llm_shape *llm_shape_new(struct call *c, void (*over)(struct llm_shape *p
 {
 	struct llm_shape *p = call_alloc(c, sizeof(*p));
 
-	*p = (struct llm_shape){ .asked = json_incref(c->body), .over = over, .call.left = left };
+	*p = (struct llm_shape){ .asked = json_incref(c->body), .over = over, .call.left = shape_left };
 	tool_enter(c, &p->call);
 	return p;
 }
@@ -124,7 +124,7 @@ static void use_function(struct call *c)
 static void next_command(struct llm_shape *p, struct call *c);
 
 /* The middle goes, as everywhere; a length in bytes is near enough. */
-static json_t *shortened(const json_t *text, int64_t most)
+static json_t *shape_shortened(const json_t *text, int64_t most)
 {
 	size_t n = json_string_length(text), half = (size_t)most / 2;
 	auto_buf struct buf out = { 0 };
@@ -152,8 +152,8 @@ static void shell_over(struct llm_shape *p, struct call *c, const struct tool_re
 
 	json_array_append_new(p->output,
 			      json_pack("{s:o, s:o, s:o}", "stdout",
-					out ? shortened(out, most) : json_string(""), "stderr",
-					err ? shortened(err, most) : llm_shape_text(r), "outcome",
+					out ? shape_shortened(out, most) : json_string(""), "stderr",
+					err ? shape_shortened(err, most) : llm_shape_text(r), "outcome",
 					outcome));
 	p->at++;
 	next_command(p, c);

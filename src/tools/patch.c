@@ -41,19 +41,19 @@ static int next_line(struct reader *r, struct line *out)
 	return 1;
 }
 
-static int begins(struct line l, const char *mark)
+static int patch_begins(struct line l, const char *mark)
 {
 	return l.n >= strlen(mark) && !memcmp(l.p, mark, strlen(mark));
 }
 
-static int is(struct line l, const char *mark)
+static int patch_is(struct line l, const char *mark)
 {
 	while (l.n && (l.p[l.n - 1] == ' ' || l.p[l.n - 1] == '\t'))
 		l.n--;
-	return l.n == strlen(mark) && begins(l, mark);
+	return l.n == strlen(mark) && patch_begins(l, mark);
 }
 
-static struct patch_text behind(struct line l, const char *mark)
+static struct patch_text patch_behind(struct line l, const char *mark)
 {
 	struct patch_text t = { l.p + strlen(mark), l.n - strlen(mark) };
 
@@ -73,15 +73,15 @@ static const struct {
 static int read_head(struct line l, struct patch_file *out)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(heads); i++)
-		if (begins(l, heads[i].mark)) {
+		if (patch_begins(l, heads[i].mark)) {
 			*out = (struct patch_file){ .kind = heads[i].kind,
-						    .path = behind(l, heads[i].mark) };
+						    .path = patch_behind(l, heads[i].mark) };
 			return 1;
 		}
 	return 0;
 }
 
-static int bad(struct err *e, unsigned number, const char *what)
+static int patch_bad(struct err *e, unsigned number, const char *what)
 {
 	return err_set(e, ERR_INVALID, "line %u of the patch: %s", number, what);
 }
@@ -94,13 +94,13 @@ static int add_file(struct patch_file *out, int *count, struct line l, struct re
 	struct patch_file f;
 
 	if (!read_head(l, &f))
-		return bad(e, r->number, "is neither the head of a file nor a part of one");
+		return patch_bad(e, r->number, "is neither the head of a file nor a part of one");
 	if (*count == PATCH_FILES)
-		return bad(e, r->number, "there are too many files in it, at most 64");
+		return patch_bad(e, r->number, "there are too many files in it, at most 64");
 	if (!f.path.n || memchr(f.path.p, 0, f.path.n))
-		return bad(e, r->number, "names no file");
-	if (f.kind == PATCH_UPDATE && next_line(&peek, &move) && begins(move, MOVE)) {
-		f.move = behind(move, MOVE);
+		return patch_bad(e, r->number, "names no file");
+	if (f.kind == PATCH_UPDATE && next_line(&peek, &move) && patch_begins(move, MOVE)) {
+		f.move = patch_behind(move, MOVE);
 		*r = peek;
 	}
 	f.body = (struct patch_text){ r->at, 0 };
@@ -116,19 +116,19 @@ int patch_parse(const char *text, size_t n, struct patch_file out[PATCH_FILES], 
 
 	while (next_line(&r, &l) && l.n == 0)
 		;
-	if (!is(l, BEGIN))
-		return bad(e, r.number, "must be '" BEGIN "'");
+	if (!patch_is(l, BEGIN))
+		return patch_bad(e, r.number, "must be '" BEGIN "'");
 	while (next_line(&r, &l)) {
-		if (is(l, END))
-			return count ? count : bad(e, r.number, "the patch changes nothing");
-		if (count && (!begins(l, "*** ") || is(l, END_OF_FILE))) {
+		if (patch_is(l, END))
+			return count ? count : patch_bad(e, r.number, "the patch changes nothing");
+		if (count && (!patch_begins(l, "*** ") || patch_is(l, END_OF_FILE))) {
 			out[count - 1].body.n = (size_t)(r.at - out[count - 1].body.p);
 			continue;
 		}
 		if (add_file(out, &count, l, &r, e) < 0)
 			return -1;
 	}
-	return bad(e, r.number, "'" END "' is missing");
+	return patch_bad(e, r.number, "'" END "' is missing");
 }
 
 int patch_content(struct patch_text body, struct buf *out, struct err *e)
@@ -174,7 +174,7 @@ static void lines_fini(struct lines *a)
 }
 #define auto_lines __attribute__((cleanup(lines_fini)))
 
-static struct line trimmed(struct line l, int level)
+static struct line patch_trimmed(struct line l, int level)
 {
 	while (level > 0 && l.n && strchr(" \t\r", l.p[l.n - 1]) && l.p[l.n - 1])
 		l.n--;
@@ -185,32 +185,32 @@ static struct line trimmed(struct line l, int level)
 	return l;
 }
 
-static int same(struct line a, struct line b, int level)
+static int patch_same(struct line a, struct line b, int level)
 {
-	a = trimmed(a, level);
-	b = trimmed(b, level);
+	a = patch_trimmed(a, level);
+	b = patch_trimmed(b, level);
 	return a.n == b.n && (a.n == 0 || !memcmp(a.p, b.p, a.n));
 }
 
-static int fits(struct lines *file, size_t at, const struct lines *what, int level)
+static int patch_fits(struct lines *file, size_t at, const struct lines *what, int level)
 {
 	if (at + what->n > file->n)
 		return 0;
 	for (size_t i = 0; i < what->n; i++)
-		if (file->work++ > WORK || !same(file->v[at + i], what->v[i], level))
+		if (file->work++ > WORK || !patch_same(file->v[at + i], what->v[i], level))
 			return 0;
 	return 1;
 }
 
 /* -1: nowhere from there on. */
-static long find(struct lines *file, size_t from, const struct lines *what, int at_end)
+static long patch_find(struct lines *file, size_t from, const struct lines *what, int at_end)
 {
 	for (int level = 0; level < 3; level++) {
 		if (at_end && file->n >= what->n + from &&
-		    fits(file, file->n - what->n, what, level))
+		    patch_fits(file, file->n - what->n, what, level))
 			return (long)(file->n - what->n);
 		for (size_t at = from; at + what->n <= file->n && file->work <= WORK; at++)
-			if (fits(file, at, what, level))
+			if (patch_fits(file, at, what, level))
 				return (long)at;
 	}
 	return -1;
@@ -257,7 +257,7 @@ static int not_found(const struct hunk *h, struct err *e)
 {
 	struct line l = h->old.v[0];
 
-	for (size_t i = 0; i < h->old.n && trimmed(l, 2).n == 0; i++)
+	for (size_t i = 0; i < h->old.n && patch_trimmed(l, 2).n == 0; i++)
 		l = h->old.v[i];
 	return err_set(e, ERR_CONFLICT, "these lines are not in the file: '%.*s' and %zu more",
 		       (int)(l.n < 120 ? l.n : 120), l.p, h->old.n - 1);
@@ -276,7 +276,7 @@ static int apply_hunk(struct hunk *h, struct lines *file, size_t *from, struct b
 	if (!h->new.n)
 		return 0;
 	/* Nothing but new lines: at the end, or behind the place that @@ named. */
-	at = h->old.n ? find(file, *from, &h->old, h->at_end)
+	at = h->old.n ? patch_find(file, *from, &h->old, h->at_end)
 		      : (long)(h->at_end || !*from ? file->n : *from);
 	if (at < 0)
 		return not_found(h, e);
@@ -288,11 +288,11 @@ static int apply_hunk(struct hunk *h, struct lines *file, size_t *from, struct b
 }
 
 /* "@@ class Foo": the hunk is behind this line. */
-static int seek(struct lines *file, size_t *from, struct line context, struct buf *out,
+static int patch_seek(struct lines *file, size_t *from, struct line context, struct buf *out,
 		struct err *e)
 {
 	struct lines one = { &context, 1, 1, 0 };
-	long at = find(file, *from, &one, 0);
+	long at = patch_find(file, *from, &one, 0);
 
 	if (at < 0)
 		return err_set(e, ERR_CONFLICT, "this line is not in the file: '%.*s'",
@@ -328,21 +328,21 @@ static struct line context_of(struct line l)
 	/* "@@ -1,4 +1,6 @@" of other patches says nothing that we need. */
 	if (c.n > 2 && (*c.p == '-' || *c.p == '+') && !memcmp(c.p + c.n - 2, "@@", 2))
 		c.n = 0;
-	return trimmed(c, 1);
+	return patch_trimmed(c, 1);
 }
 
-static int apply(struct reader *r, struct lines *file, struct hunk *h, struct buf *out,
+static int patch_do_apply(struct reader *r, struct lines *file, struct hunk *h, struct buf *out,
 		 struct err *e)
 {
 	size_t from = 0;
 	struct line l;
 
 	while (next_line(r, &l)) {
-		if (is(l, END_OF_FILE)) {
+		if (patch_is(l, END_OF_FILE)) {
 			h->at_end = 1;
 			continue;
 		}
-		if (!begins(l, "@@")) {
+		if (!patch_begins(l, "@@")) {
 			if (read_mark(h, l, r->number, e) < 0)
 				return -1;
 			continue;
@@ -352,7 +352,7 @@ static int apply(struct reader *r, struct lines *file, struct hunk *h, struct bu
 		hunk_fini(h);
 		*h = (struct hunk){ 0 };
 		l = context_of(l);
-		if (l.n && seek(file, &from, l, out, e) < 0)
+		if (l.n && patch_seek(file, &from, l, out, e) < 0)
 			return -1;
 	}
 	if (apply_hunk(h, file, &from, out, e) < 0)
@@ -376,7 +376,7 @@ int patch_apply(struct patch_text body, const char *old, size_t n, struct buf *o
 			l.n++;
 		lines_add(&file, l);
 	}
-	rc = apply(&r, &file, &h, out, e);
+	rc = patch_do_apply(&r, &file, &h, out, e);
 	hunk_fini(&h);
 	/* A file without a newline at its end is left so, unless its last lines were changed. */
 	if (rc == 0 && n && old[n - 1] != '\n' && file.n && out->len > file.v[file.n - 1].n) {

@@ -23,7 +23,7 @@ static void url_of(const struct tool_job *j, const struct box *b, char *out, siz
 		 b->row.id, named ? (int)n : 9, named ? host : "localhost", port);
 }
 
-static void told(struct asking *a, int listens)
+static void port_told(struct asking *a, int listens)
 {
 	struct tool_job *j = a->job;
 	struct box *b = tool_box(j);
@@ -53,36 +53,36 @@ static struct asking *asking_of(struct init_call *x)
 	return a;
 }
 
-static void answer(struct init_call *x, const struct frame *f, size_t len, int *fd)
+static void port_answer(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	(void)f;
 	(void)len;
 	(void)fd; /* whoever brought it closes it */
-	told(asking_of(x), 1);
+	port_told(asking_of(x), 1);
 }
 
-static void refused(struct init_call *x, const struct err *e)
+static void port_refused(struct init_call *x, const struct err *e)
 {
 	(void)e;
-	told(asking_of(x), 0);
+	port_told(asking_of(x), 0);
 }
 
-static void lost(struct init_call *x)
+static void port_lost(struct init_call *x)
 {
 	tool_fail(loop_owner(x, struct asking, ear)->job, "box_ended", "the box has ended", NULL,
 		  NULL);
 }
 
-static void drop(struct tool_job *j)
+static void port_drop(struct tool_job *j)
 {
 	init_conn_remove_call(&((struct asking *)j->state)->ear);
 }
 
 void tool_port(struct tool_job *j)
 {
-	static const struct init_call_ops on = { .answer = answer,
-						 .refused = refused,
-						 .lost = lost };
+	static const struct init_call_ops on = { .answer = port_answer,
+						 .refused = port_refused,
+						 .lost = port_lost };
 	struct box *b = tool_box(j);
 	struct asking *a;
 
@@ -91,6 +91,6 @@ void tool_port(struct tool_job *j)
 	a = call_alloc(j->call, sizeof(*a));
 	*a = (struct asking){ .job = j };
 	j->state = a;
-	j->drop = drop;
+	j->drop = port_drop;
 	init_conn_request_port(&b->line, &a->ear, &on, WIRE_CONNECT, (uint16_t)tool_int(j, "port", 0));
 }

@@ -20,7 +20,7 @@ struct reading {
 	int open;
 };
 
-static void drop(struct tool_job *j)
+static void output_drop(struct tool_job *j)
 {
 	struct reading *r = j->state;
 
@@ -30,7 +30,7 @@ static void drop(struct tool_job *j)
 	buf_fini(&r->bytes);
 }
 
-static void finish(struct timer *t)
+static void output_finish(struct timer *t)
 {
 	struct reading *r = loop_owner(t, struct reading, end);
 	struct tool_job *j = r->job;
@@ -50,7 +50,7 @@ static void finish(struct timer *t)
 		  buf_str(&text), text.len);
 }
 
-static void reading(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
+static void output_reading(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
 	struct reading *r = loop_owner(t, struct reading, tap);
 
@@ -62,7 +62,7 @@ static void reading(struct exec_reader *t, unsigned stream, uint64_t from, uint6
 		timer_set(&r->end, 0);
 }
 
-static void output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void output_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct reading *r = loop_owner(t, struct reading, tap);
 	size_t room = r->most - r->bytes.len;
@@ -75,7 +75,7 @@ static void output(struct exec_reader *t, unsigned stream, uint64_t offset, cons
 		timer_set(&r->end, 0);
 }
 
-static void over(struct exec_reader *t, json_t *record, const struct err *e)
+static void output_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct reading *r = loop_owner(t, struct reading, tap);
 
@@ -90,7 +90,7 @@ static void over(struct exec_reader *t, json_t *record, const struct err *e)
 
 void tool_output(struct tool_job *j)
 {
-	static const struct exec_reader_events on = { .reading = reading, .output = output, .over = over };
+	static const struct exec_reader_events on = { .reading = output_reading, .output = output_output, .over = output_over };
 	const char *stream = tool_text(j, "stream", "stdout");
 	struct box *b = tool_box(j);
 	struct call *c = j->call;
@@ -121,8 +121,8 @@ void tool_output(struct tool_job *j)
 			       .most = (size_t)tool_int(j, "limit", PART),
 			       .open = 1 };
 	from[r->stream] = (uint64_t)tool_int(j, "offset", 0);
-	timer_init(&r->end, c->api->loop, finish);
+	timer_init(&r->end, c->api->loop, output_finish);
 	j->state = r;
-	j->drop = drop;
+	j->drop = output_drop;
 	exec_reader_open(&r->tap, &c->api->fleet, b->row.id, id, ref, from, &on);
 }

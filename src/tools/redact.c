@@ -16,7 +16,7 @@ int redact_suspects(const char *name)
 }
 
 /* The longest first: one may be the beginning of another. */
-static void take(struct redact *k, const char *name, const char *value, size_t n)
+static void redact_take(struct redact *k, const char *name, const char *value, size_t n)
 {
 	unsigned at = k->n;
 
@@ -43,7 +43,7 @@ void redact_init(struct redact *k, const char *env_json)
 	*k = (struct redact){ 0 };
 	json_object_foreach(env, name, v)
 		if (json_string_length(v) >= REDACT_SHORTEST && redact_suspects(name))
-			take(k, name, json_string_value(v), json_string_length(v));
+			redact_take(k, name, json_string_value(v), json_string_length(v));
 	json_decref(env);
 }
 
@@ -59,7 +59,7 @@ void redact_fini(struct redact *k)
 }
 
 /* 1: the secret number *which is here. -1: what is here may become one. */
-static int meets(const struct redact *k, const char *at, size_t n, int whole, unsigned *which)
+static int redact_meets(const struct redact *k, const char *at, size_t n, int whole, unsigned *which)
 {
 	for (unsigned i = 0; i < k->n; i++) {
 		size_t same = n < k->v[i].n ? n : k->v[i].n;
@@ -73,13 +73,13 @@ static int meets(const struct redact *k, const char *at, size_t n, int whole, un
 }
 
 /* Returns how many bytes are dealt with. */
-static size_t replace(const struct redact *k, const char *text, size_t n, int whole, struct buf *out)
+static size_t redact_replace(const struct redact *k, const char *text, size_t n, int whole, struct buf *out)
 {
 	size_t i = 0;
 
 	while (i < n) {
 		unsigned which;
-		int met = meets(k, text + i, n - i, whole, &which);
+		int met = redact_meets(k, text + i, n - i, whole, &which);
 
 		if (met < 0)
 			return i;
@@ -103,7 +103,7 @@ void redact_pass(struct redact *k, unsigned stream, const char *bytes, size_t n,
 		return;
 	}
 	buf_add(rest, bytes, n);
-	done = replace(k, rest->p, rest->len, 0, out);
+	done = redact_replace(k, rest->p, rest->len, 0, out);
 	buf_add(&left, rest->p + done, rest->len - done);
 	buf_fini(rest);
 	*rest = left;
@@ -114,7 +114,7 @@ void redact_flush(struct redact *k, unsigned stream, struct buf *out)
 	struct buf *rest = &k->rest[stream];
 
 	if (rest->len)
-		replace(k, rest->p, rest->len, 1, out);
+		redact_replace(k, rest->p, rest->len, 1, out);
 	buf_fini(rest);
 }
 
@@ -123,5 +123,5 @@ void redact_text(const struct redact *k, const char *text, size_t n, struct buf 
 	if (k->n == 0)
 		buf_add(out, text, n);
 	else
-		replace(k, text, n, 1, out);
+		redact_replace(k, text, n, 1, out);
 }

@@ -17,7 +17,7 @@ static const struct field list_query[] = {
 	{ 0 },
 };
 
-static void list(struct call *c)
+static void routes_list(struct call *c)
 {
 	const char *name = call_query(c, "format");
 	int f = name ? tools_format(name) : TOOLS_ATOLL;
@@ -71,7 +71,7 @@ static int plain_said(struct tool_job *j, unsigned stream, const char *bytes, si
 
 static const struct tool_surface plain_on = { plain_said, plain_over };
 
-static void use(struct call *c)
+static void routes_use(struct call *c)
 {
 	const struct tool *t = tool_named(call_param(c, 1));
 	struct plain *p = call_alloc(c, sizeof(*p));
@@ -101,10 +101,10 @@ static void use(struct call *c)
 static const struct field any[] = { { FIELDS_OTHERS, FIELD_ANY, 0, 0, 0, NULL, NULL }, { 0 } };
 
 static const struct api_route rows[] = {
-	{ "GET", "/v1/tools", NEED_VIEWER, list, "the tools, as somebody's `tools`", .query = list_query, .group = "tools" },
+	{ "GET", "/v1/tools", NEED_VIEWER, routes_list, "the tools, as somebody's `tools`", .query = list_query, .group = "tools" },
 	{ "POST", "/v1/boxes/{box}/tools/openai", NEED_VIEWER, openai_use, "a call of OpenAI's", any, .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/v1/boxes/{box}/tools/anthropic", NEED_VIEWER, anthropic_use, "a call of Anthropic's", any, .group = "tools", .scope = SCOPE_BOX },
-	{ "POST", "/v1/boxes/{box}/tools/{tool}", NEED_VIEWER, use, "call a tool", any, .group = "tools", .scope = SCOPE_BOX },
+	{ "POST", "/v1/boxes/{box}/tools/{tool}", NEED_VIEWER, routes_use, "call a tool", any, .group = "tools", .scope = SCOPE_BOX },
 };
 static struct api_table table = { rows, ARRAY_LEN(rows), &tool_manner, NULL };
 
@@ -122,7 +122,7 @@ static int is_ours(const char *path)
 	return rest && !strncmp(rest, "/tools/", 7);
 }
 
-static int take(struct call *c)
+static int routes_take(struct call *c)
 {
 	const char *why;
 	int status;
@@ -144,7 +144,7 @@ static void tool_document(json_t *paths)
 
 	for (unsigned i = 0; i < ntools; i++) {
 		const struct tool *t = &tools[i];
-		struct api_route r = { "POST", path, NEED_VIEWER, use, t->help, t->fields, .group = "tools" };
+		struct api_route r = { "POST", path, NEED_VIEWER, routes_use, t->help, t->fields, .group = "tools" };
 
 		if (t->marks & TOOL_BOXES)
 			continue;
@@ -153,4 +153,4 @@ static void tool_document(json_t *paths)
 	}
 }
 
-const struct api_surface tool_door = { take, rows, ARRAY_LEN(rows), tool_document };
+const struct api_surface tool_door = { routes_take, rows, ARRAY_LEN(rows), tool_document };

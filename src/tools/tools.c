@@ -158,7 +158,7 @@ const struct tool *tool_named(const char *name)
 /* ---- shapes ---- */
 
 /* Limits stay with us: models need none, and OpenAI's strict mode takes none. */
-static void strip(json_t *schema)
+static void tools_strip(json_t *schema)
 {
 	static const char *const limits[] = { "minimum", "maximum", "maxLength" };
 	json_t *one;
@@ -169,7 +169,7 @@ static void strip(json_t *schema)
 			json_object_del(one, limits[i]);
 }
 
-static void nullable(json_t *property)
+static void tools_nullable(json_t *property)
 {
 	json_t *type = json_object_get(property, "type");
 
@@ -178,12 +178,12 @@ static void nullable(json_t *property)
 }
 
 /* All of them required, those that need not be there may be null; a map cannot be said at all. */
-static json_t *strict(const struct field *f)
+static json_t *tools_strict(const struct field *f)
 {
 	json_t *schema = fields_schema(f), *all = json_array(),
 	       *properties = json_object_get(schema, "properties");
 
-	strip(schema);
+	tools_strip(schema);
 	for (; f->name; f++) {
 		if (f->type == FIELD_MAP) {
 			json_object_del(properties, f->name);
@@ -191,17 +191,17 @@ static json_t *strict(const struct field *f)
 		}
 		json_array_append_new(all, json_string(f->name));
 		if (!f->required)
-			nullable(json_object_get(properties, f->name));
+			tools_nullable(json_object_get(properties, f->name));
 	}
 	json_object_set_new(schema, "required", all);
 	return schema;
 }
 
-static json_t *plain(const struct field *f)
+static json_t *tools_plain(const struct field *f)
 {
 	json_t *schema = fields_schema(f);
 
-	strip(schema);
+	tools_strip(schema);
 	return schema;
 }
 
@@ -237,20 +237,20 @@ static json_t *as_atoll(const struct tool *t)
 static json_t *as_openai(const struct tool *t)
 {
 	return json_pack("{s:s, s:{s:s, s:s, s:o, s:b}}", "type", "function", "function", "name",
-			 t->name, "description", t->help, "parameters", strict(t->fields), "strict",
+			 t->name, "description", t->help, "parameters", tools_strict(t->fields), "strict",
 			 1);
 }
 
 static json_t *as_responses(const struct tool *t)
 {
 	return json_pack("{s:s, s:s, s:s, s:o, s:b}", "type", "function", "name", t->name,
-			 "description", t->help, "parameters", strict(t->fields), "strict", 1);
+			 "description", t->help, "parameters", tools_strict(t->fields), "strict", 1);
 }
 
 static json_t *as_anthropic(const struct tool *t)
 {
 	return json_pack("{s:s, s:s, s:o}", "name", t->name, "description", t->help, "input_schema",
-			 plain(t->fields));
+			 tools_plain(t->fields));
 }
 
 static const struct {

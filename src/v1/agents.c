@@ -143,7 +143,7 @@ static void session_over(struct session *s)
 
 /* ---- telling ---- */
 
-static int told(struct agent_session_owner *o, json_t *take_event)
+static int agents_told(struct agent_session_owner *o, json_t *take_event)
 {
 	struct session *s = loop_owner(o, struct session, owner);
 
@@ -155,7 +155,7 @@ static int told(struct agent_session_owner *o, json_t *take_event)
 	return 0;
 }
 
-static void done(struct agent_session_owner *o, json_t *take_report)
+static void agents_done(struct agent_session_owner *o, json_t *take_report)
 {
 	struct session *s = loop_owner(o, struct session, owner);
 	struct call *c = s->call;
@@ -181,7 +181,7 @@ static void done(struct agent_session_owner *o, json_t *take_report)
 	}
 }
 
-static void fail(struct session *s, int status, json_t *take_error)
+static void agents_fail(struct session *s, int status, json_t *take_error)
 {
 	end_row(s, "refused", NULL);
 	session_over(s);
@@ -196,12 +196,12 @@ static void fail(struct session *s, int status, json_t *take_error)
 
 static void fail_err(struct session *s, const struct err *e)
 {
-	fail(s, call_status(e), call_error_json(s->call, err_kind_name(e->kind), e->msg, NULL, NULL));
+	agents_fail(s, call_status(e), call_error_json(s->call, err_kind_name(e->kind), e->msg, NULL, NULL));
 }
 
 /* ---- the client ---- */
 
-static void left(struct call *c)
+static void agents_left(struct call *c)
 {
 	struct session *s = c->state;
 
@@ -214,7 +214,7 @@ static void left(struct call *c)
 	}
 }
 
-static void drains(struct http_req *r)
+static void agents_drains(struct http_req *r)
 {
 	struct call *c = r->user;
 	struct session *s = c->state;
@@ -251,7 +251,7 @@ static void may_have_left(struct http_req *r)
 
 /* ---- beginning ---- */
 
-static void begin(struct session *s)
+static void agents_begin(struct session *s)
 {
 	struct call *c = s->call;
 	struct box_spec box;
@@ -269,14 +269,14 @@ static void begin(struct session *s)
 		fail_err(s, &e);
 }
 
-static void installed(struct package_job *j, const struct packages_failure *f)
+static void agents_installed(struct package_job *j, const struct packages_failure *f)
 {
 	struct session *s = j->user;
 
 	if (f)
-		fail(s, 422, packages_failure_json(f));
+		agents_fail(s, 422, packages_failure_json(f));
 	else
-		begin(s);
+		agents_begin(s);
 }
 
 static void install_said(struct package_job *j, const char *manager, unsigned stream,
@@ -303,7 +303,7 @@ static int check_files(const json_t *files, struct err *e)
 	return 0;
 }
 
-static int check(struct call *c, struct err *e)
+static int agents_check(struct call *c, struct err *e)
 {
 	const json_t *cost = json_object_get(call_get(c, "budget"), "max_cost");
 	unsigned tools;
@@ -347,7 +347,7 @@ void agents_run(struct call *c)
 	struct err e;
 	int there;
 
-	if (check(c, &e) < 0) {
+	if (agents_check(c, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
@@ -355,13 +355,13 @@ void agents_run(struct call *c)
 		return;
 	s = call_alloc(c, sizeof(*s));
 	*s = (struct session){ .call = c,
-			       .owner = { .event = told, .done = done },
+			       .owner = { .event = agents_told, .done = agents_done },
 			       .packages = {
-				       .api = c->api, .done = installed, .said = install_said } };
+				       .api = c->api, .done = agents_installed, .said = install_said } };
 	s->packages.user = s;
 	c->state = s;
-	c->drop = left;
-	c->req->on_drain = drains;
+	c->drop = agents_left;
+	c->req->on_drain = agents_drains;
 	c->req->on_eof = may_have_left;
 	timer_init(&s->silence, c->api->loop, silence_due);
 	if (insert_row(s, &e) < 0) {
@@ -375,7 +375,7 @@ void agents_run(struct call *c)
 		json_t *refusal = packages_refusal_json(&e);
 
 		if (refusal)
-			fail(s, 422, refusal);
+			agents_fail(s, 422, refusal);
 		else
 			fail_err(s, &e);
 		return;
@@ -386,7 +386,7 @@ void agents_run(struct call *c)
 		timer_set(&s->silence, SILENCE_MS);
 	}
 	if (there)
-		begin(s);
+		agents_begin(s);
 }
 
 /* ---- those that were ---- */

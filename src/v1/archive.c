@@ -105,7 +105,7 @@ static const char unpack_script[] =
 
 /* ---- the end ---- */
 
-static void dropped(struct call *c)
+static void archive_dropped(struct call *c)
 {
 	struct archive *a = c->state;
 
@@ -129,7 +129,7 @@ static int64_t status_of(const json_t *record)
 					    : -1;
 }
 
-static void refuse(struct archive *a, int64_t status, const json_t *record)
+static void archive_refuse(struct archive *a, int64_t status, const json_t *record)
 {
 	const char *why = buf_str(&a->said);
 
@@ -152,7 +152,7 @@ static void refuse(struct archive *a, int64_t status, const json_t *record)
 			   a->into ? "is it of that ?format=, and whole?" : NULL);
 }
 
-static void begin(struct archive *a)
+static void archive_begin(struct archive *a)
 {
 	struct http_req *r = a->call->req;
 
@@ -163,7 +163,7 @@ static void begin(struct archive *a)
 	http_stream(r, 200, a->format->type, UINT64_MAX);
 }
 
-static void over(struct exec_reader *t, json_t *record, const struct err *e)
+static void archive_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct archive *a = loop_owner(t, struct archive, tap);
 	int64_t status = record ? status_of(record) : -1;
@@ -172,11 +172,11 @@ static void over(struct exec_reader *t, json_t *record, const struct err *e)
 	if (status != 0 && a->streaming) {
 		http_abort(a->call->req);
 	} else if (status != 0) {
-		refuse(a, status, record);
+		archive_refuse(a, status, record);
 	} else if (a->into) {
 		call_json(a->call, 200, json_pack("{s:I}", "entries", (json_int_t)a->lines));
 	} else {
-		begin(a);
+		archive_begin(a);
 		http_end(a->call->req);
 	}
 }
@@ -190,7 +190,7 @@ static void count_lines(struct archive *a, const char *bytes, size_t n)
 		a->lines++;
 }
 
-static void output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void archive_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct archive *a = loop_owner(t, struct archive, tap);
 
@@ -202,17 +202,17 @@ static void output(struct exec_reader *t, unsigned stream, uint64_t offset, cons
 		count_lines(a, bytes, n);
 	} else if (offset !=
 		   a->next) { /* a hole: never, as long as init keeps what we have not read */
-		begin(a);
+		archive_begin(a);
 		http_abort(a->call->req);
 	} else {
 		a->next += n;
-		begin(a);
+		archive_begin(a);
 		if (http_write(a->call->req, bytes, n))
 			exec_reader_stop(t, 1);
 	}
 }
 
-static void drained(struct http_req *r)
+static void archive_drained(struct http_req *r)
 {
 	struct call *c = r->user;
 	struct archive *a = c->state;
@@ -222,7 +222,7 @@ static void drained(struct http_req *r)
 
 /* ---- input ---- */
 
-static void low(struct exec_input_wait *w, int closed)
+static void archive_low(struct exec_input_wait *w, int closed)
 {
 	(void)closed; /* what still comes is thrown away; the program's end is the answer */
 	http_resume(loop_owner(w, struct archive, low)->call->req);
@@ -251,7 +251,7 @@ static void body_ended(struct http_req *r)
 /* ---- the beginning ---- */
 
 /* Nothing may be written for long, so this is how we notice. */
-static void left(struct http_req *r)
+static void archive_left(struct http_req *r)
 {
 	http_abort(r);
 }
@@ -280,7 +280,7 @@ static int is_awake(struct call *c, struct box *b)
 	return 1;
 }
 
-static int start(struct archive *a, struct box *b)
+static int archive_start(struct archive *a, struct box *b)
 {
 	/* The box's own variables must not change what these programs do. */
 	static const char *const env[] = { "PATH=/usr/local/bin:/usr/bin:/bin",
@@ -289,7 +289,7 @@ static int start(struct archive *a, struct box *b)
 					   "GZIP=",
 					   "PYTHONPATH=",
 					   NULL };
-	static const struct exec_reader_events on = { .output = output, .over = over };
+	static const struct exec_reader_events on = { .output = archive_output, .over = archive_over };
 	const char *argv[] = {
 		"/bin/sh", "-c", a->into ? unpack_script : pack_script, "archive", a->format->name,
 		a->path,   NULL
@@ -313,29 +313,29 @@ static struct archive *archive_new(struct call *c, int into)
 	struct archive *a = call_alloc(c, sizeof(*a));
 	struct box *b;
 
-	*a = (struct archive){ .call = c, .into = into, .low.low = low };
+	*a = (struct archive){ .call = c, .into = into, .low.low = archive_low };
 	a->format = format_of(c);
 	a->path = a->format ? file_request_path(c, path ? path : BOX_HOME) : NULL;
 	b = a->path ? call_box(c, 0) : NULL;
 	if (!b)
 		return NULL;
 	if (!strcmp(c->req->method, "HEAD")) {
-		begin(a);
+		archive_begin(a);
 		http_end(c->req);
 		return NULL;
 	}
-	if (!is_awake(c, b) || !quota_helper(c) || !start(a, b))
+	if (!is_awake(c, b) || !quota_helper(c) || !archive_start(a, b))
 		return NULL;
 	c->state = a;
-	c->drop = dropped;
-	c->req->on_eof = left;
+	c->drop = archive_dropped;
+	c->req->on_eof = archive_left;
 	return a;
 }
 
 void boxfiles_pack(struct call *c)
 {
 	if (archive_new(c, 0))
-		c->req->on_drain = drained;
+		c->req->on_drain = archive_drained;
 }
 
 void boxfiles_unpack(struct call *c)

@@ -110,7 +110,7 @@ static int send_piece(struct reader *r)
 	return n > 0;
 }
 
-static void stop(struct reader *r)
+static void batch_stop(struct reader *r)
 {
 	batch_unwatch(&r->watch);
 	timer_fini(&r->ping);
@@ -145,10 +145,10 @@ static void send_more(struct reader *r)
 	else if (!r->once)
 		return;
 	event_stream_end(&r->feed);
-	stop(r);
+	batch_stop(r);
 }
 
-static void news(struct batch_watch *w)
+static void batch_news(struct batch_watch *w)
 {
 	struct reader *r = loop_owner(w, struct reader, watch);
 
@@ -183,7 +183,7 @@ static void ping_due(struct timer *t)
 	set_ping(r);
 }
 
-static void begin(struct reader *r)
+static void batch_begin(struct reader *r)
 {
 	struct call *c = r->call;
 
@@ -197,7 +197,7 @@ static void begin(struct reader *r)
 }
 
 /* The client has left, or the front is about to. */
-static void left(struct call *c)
+static void batch_left(struct call *c)
 {
 	struct reader *r = c->state;
 	struct batch *b = r->watch.batch;
@@ -206,38 +206,38 @@ static void left(struct call *c)
 		batch_cancel(b);
 	else if (r->sends)
 		batch_received(b, 0);
-	stop(r);
+	batch_stop(r);
 }
 
 static struct reader *new_reader(struct call *c)
 {
 	struct reader *r = call_alloc(c, sizeof(*r));
 
-	*r = (struct reader){ .watch.news = news, .call = c };
+	*r = (struct reader){ .watch.news = batch_news, .call = c };
 	timer_init(&r->ping, c->api->loop, ping_due);
 	return r;
 }
 
-static void attach(struct reader *r)
+static void batch_attach(struct reader *r)
 {
 	struct call *c = r->call;
 
 	c->state = r;
-	c->drop = left;
+	c->drop = batch_left;
 	c->req->on_drain = has_room;
 }
 
 /* ---- items ---- */
 
 /* Told as an event: the answer has begun. What was received is not run. */
-static void refuse(struct reader *r, const struct err *e)
+static void batch_refuse(struct reader *r, const struct err *e)
 {
 	json_t *doc = call_error_json(r->call, e->sys == E2BIG  ? "too_large" :
 				      e->sys == ENOSPC ? "no_space" :
 							 err_kind_name(e->kind),
 				      e->msg, NULL, NULL);
 
-	begin(r);
+	batch_begin(r);
 	json_object_set_new(doc, "type", json_string("error"));
 	event_stream_event(&r->feed, doc);
 	batch_cancel(r->watch.batch); /* tells us, too: that was the end */
@@ -251,9 +251,9 @@ static void bytes_came(struct http_req *q, const char *bytes, size_t n)
 
 	if (!r)
 		return; /* refused, or cancelled; the rest of the body is nobody's */
-	begin(r);
+	batch_begin(r);
 	if (batch_add(r->watch.batch, bytes, n, &e) < 0)
-		refuse(r, &e);
+		batch_refuse(r, &e);
 }
 
 static void body_ended(struct http_req *q)
@@ -263,7 +263,7 @@ static void body_ended(struct http_req *q)
 
 	if (!r)
 		return;
-	begin(r);
+	batch_begin(r);
 	r->sends = 0;
 	c->endless = 1; /* a drain may end it: its results are for the next front to tell */
 	batch_received(r->watch.batch, 1);
@@ -290,7 +290,7 @@ static void read_options(struct call *c, struct batch_options *o)
 }
 
 /* NULL: refused, and answered. */
-static struct reader *receive(struct call *c)
+static struct reader *batch_receive(struct call *c)
 {
 	struct reader *r = new_reader(c);
 	struct batch_options o;
@@ -306,7 +306,7 @@ static struct reader *receive(struct call *c)
 	}
 	r->attached = o.attached;
 	r->sends = 1;
-	attach(r);
+	batch_attach(r);
 	call_audit(c, "batch.create", batch_row(r->watch.batch)->id, "ok");
 	return r;
 }
@@ -318,7 +318,7 @@ static void add_items(struct call *c, struct reader *r)
 	const json_t *items = json_object_get(c->body, "items");
 	struct err e;
 
-	begin(r);
+	batch_begin(r);
 	for (size_t i = 0; i < json_array_size(items) && c->state; i++) {
 		char *text = json_dumps(json_array_get(items, i), JSON_COMPACT | JSON_ENCODE_ANY);
 		size_t n = text ? strlen(text) : 0;
@@ -327,7 +327,7 @@ static void add_items(struct call *c, struct reader *r)
 			abort();
 		text[n] = '\n'; /* in place of its NUL */
 		if (batch_add(r->watch.batch, text, n + 1, &e) < 0)
-			refuse(r, &e);
+			batch_refuse(r, &e);
 		free(text);
 	}
 }
@@ -350,7 +350,7 @@ static void json_arrived(struct http_req *q)
 		return;
 	}
 	fields_prune(c->body, body_fields);
-	r = receive(c);
+	r = batch_receive(c);
 	if (!r)
 		return;
 	add_items(c, r);
@@ -372,7 +372,7 @@ void batch_post(struct call *c)
 			   "split it; the limit is batch.max_bytes in config.toml");
 		return;
 	}
-	if (!receive(c))
+	if (!batch_receive(c))
 		return;
 	c->req->on_body = bytes_came;
 	c->req->on_body_end = body_ended;
@@ -399,9 +399,9 @@ void batch_results_get(struct call *c)
 		return;
 	}
 	r->once = call_query(c, "follow") && !call_query_flag(c, "follow");
-	attach(r);
+	batch_attach(r);
 	c->endless = 1;
-	begin(r);
+	batch_begin(r);
 	send_more(r);
 }
 
@@ -429,7 +429,7 @@ void batch_show(struct call *c)
 	batch_unwatch(&w);
 }
 
-static void nobody(struct batch_watch *w)
+static void batch_nobody(struct batch_watch *w)
 {
 	(void)w;
 }
@@ -441,7 +441,7 @@ void batch_delete(struct call *c)
 
 	if (!task_text_read(c, &w))
 		return;
-	w.news = nobody;
+	w.news = batch_nobody;
 	batch_cancel(w.batch);
 	doc = batch_json(w.batch);
 	if (call_query_flag(c, "forget"))
@@ -483,7 +483,7 @@ static unsigned may_have(void *ctx, const char *team)
 	return quota_boxes_left(ctx, team);
 }
 
-static void used(void *ctx, const char *team, uint64_t cpu_us, uint64_t output_bytes)
+static void batch_used(void *ctx, const char *team, uint64_t cpu_us, uint64_t output_bytes)
 {
 	quota_used(ctx, team, cpu_us, output_bytes);
 }
@@ -501,7 +501,7 @@ int batch_routes_init(struct api *a, struct err *e)
 				   .team_bytes = a->conf.batch_team_bytes,
 				   .keep_ms = a->conf.batch_keep_ms };
 	struct batch_hooks hooks = {
-		.ctx = a, .may_run = may_run, .may_have = may_have, .used = used
+		.ctx = a, .may_run = may_run, .may_have = may_have, .used = batch_used
 	};
 
 	/* Pipelines count as these do. */
@@ -509,7 +509,7 @@ int batch_routes_init(struct api *a, struct err *e)
 		.ctx = a,
 		.may_run = may_run,
 		.may_have = may_have,
-		.used = used,
+		.used = batch_used,
 		.computed = batch_charge_compute,
 	};
 	return batches_new(&a->batches, &a->fleet, &conf, &hooks, e);

@@ -20,12 +20,12 @@ const struct field box_list_query[] = {
 
 /* ---- as JSON ---- */
 
-static json_t *ms(uint64_t n)
+static json_t *boxes_ms(uint64_t n)
 {
 	return n == STORE_FOREVER ? json_integer(-1) : n ? json_integer((json_int_t)n) : json_null();
 }
 
-static json_t *moment(int64_t ns)
+static json_t *boxes_moment(int64_t ns)
 {
 	return ns ? json_time((uint64_t)ns) : json_null();
 }
@@ -37,7 +37,7 @@ static json_t *text_json(const char *text, int array)
 	return v ? v : array ? json_array() : json_object();
 }
 
-static json_t *limit(uint64_t n)
+static json_t *boxes_limit(uint64_t n)
 {
 	return n ? json_integer((json_int_t)n) : json_null();
 }
@@ -50,25 +50,25 @@ json_t *box_row_json(const struct store_box *row)
 		row->session, "template", row->template, "state", store_box_state_name(row->state),
 		"metadata", text_json(row->metadata, 0), "env", text_json(row->env, 0));
 
-	json_object_set_new(doc, "created", moment(row->created_ns));
-	json_object_set_new(doc, "ends", moment(row->ends_ns));
-	json_object_set_new(doc, "lifetime_ms", ms(row->lifetime_ms));
+	json_object_set_new(doc, "created", boxes_moment(row->created_ns));
+	json_object_set_new(doc, "ends", boxes_moment(row->ends_ns));
+	json_object_set_new(doc, "lifetime_ms", boxes_ms(row->lifetime_ms));
 	json_object_set_new(doc, "lifetime_from", json_string(box_renews(row) ? "use" : "creation"));
-	json_object_set_new(doc, "idle_ms", ms(row->idle_ms));
+	json_object_set_new(doc, "idle_ms", boxes_ms(row->idle_ms));
 	json_object_set_new(doc, "on_timeout",
 			    json_string(store_on_timeout_name(row->on_timeout)));
-	json_object_set_new(doc, "retention_ms", ms(row->retention_ms));
-	json_object_set_new(doc, "kept_until", moment(row->kept_until_ns));
+	json_object_set_new(doc, "retention_ms", boxes_ms(row->retention_ms));
+	json_object_set_new(doc, "kept_until", boxes_moment(row->kept_until_ns));
 	json_object_set_new(doc, "limits",
-			    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "mem", limit(l->mem_bytes),
-				      "disk", limit(l->disk_bytes), "files", limit(l->disk_files),
-				      "cpu_milli", limit(l->cpu_milli), "pids", limit(l->pids),
-				      "cpu_ms", limit(l->cpu_ms)));
+			    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "mem", boxes_limit(l->mem_bytes),
+				      "disk", boxes_limit(l->disk_bytes), "files", boxes_limit(l->disk_files),
+				      "cpu_milli", boxes_limit(l->cpu_milli), "pids", boxes_limit(l->pids),
+				      "cpu_ms", boxes_limit(l->cpu_ms)));
 	json_object_set_new(doc, "volumes", text_json(row->volumes, 1));
 	json_object_set_new(doc, "network",
 			    json_pack("{s:o}", "allow", text_json(row->network, 1)));
 	if (row->state == STORE_BOX_GONE) {
-		json_object_set_new(doc, "ended", moment(row->ended_ns));
+		json_object_set_new(doc, "ended", boxes_moment(row->ended_ns));
 		json_object_set_new(doc, "cause", json_string(row->cause));
 	}
 	return doc;
@@ -90,7 +90,7 @@ json_t *box_json(const struct box *b)
 	json_t *doc = box_row_json(&b->row);
 
 	json_object_set_new(doc, "state", json_string(box_state_name(b->state)));
-	json_object_set_new(doc, "ends", moment(box_ends_ns(b)));
+	json_object_set_new(doc, "ends", boxes_moment(box_ends_ns(b)));
 	json_object_set_new(doc, "tier", json_string("container"));
 	json_object_set_new(doc, "layers", layers_json(b));
 	json_object_set_new(doc, "running", json_integer(b->nruns));
@@ -289,7 +289,7 @@ static void finish_patch(struct call *c, struct box *b)
 	call_json(c, 200, box_json(b));
 }
 
-static void limited(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void boxes_limited(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct limiting *m = ctx;
 	struct call *c = m->call;
@@ -341,7 +341,7 @@ static void ask_limits(struct call *c, struct box *b)
 	}
 	c->state = m;
 	c->drop = limiting_dropped;
-	m->ask = keeper_client_request(&c->api->fleet.office, &ask, sizeof(ask), WIRE_BOX, limited, m);
+	m->ask = keeper_client_request(&c->api->fleet.office, &ask, sizeof(ask), WIRE_BOX, boxes_limited, m);
 }
 
 void boxes_patch(struct call *c)
@@ -371,7 +371,7 @@ static void gave_up(struct call *c)
 	box_wait_cancel(&((struct leaving *)c->state)->wait);
 }
 
-static void ended(struct box_wait *w, struct box *b, const struct err *e)
+static void boxes_ended(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct call *c = loop_owner(w, struct leaving, wait)->call;
 
@@ -399,7 +399,7 @@ void boxes_delete(struct call *c)
 	if (!b)
 		return;
 	m = call_alloc(c, sizeof(*m));
-	*m = (struct leaving){ .wait.done = ended, .call = c };
+	*m = (struct leaving){ .wait.done = boxes_ended, .call = c };
 	c->state = m;
 	c->drop = gave_up;
 	box_end(b, CAUSE_OPERATOR, &m->wait);

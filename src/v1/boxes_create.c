@@ -57,7 +57,7 @@ static void forget_lost(const struct making *m, const struct err *e)
 				json_string_value(json_object_get(set, "layer")));
 }
 
-static void told(struct making *m, struct box *b, const struct err *e)
+static void boxes_told(struct making *m, struct box *b, const struct err *e)
 {
 	struct call *c = m->call;
 	json_t *doc = NULL;
@@ -89,7 +89,7 @@ static void told(struct making *m, struct box *b, const struct err *e)
 }
 
 /* A box without the files it was to have is none. */
-static void filled(void *ctx, const struct store_snapshot *row, const char *box, const struct err *e)
+static void boxes_filled(void *ctx, const struct store_snapshot *row, const char *box, const struct err *e)
 {
 	struct making *m = ctx;
 	struct box *b = fleet_find(&m->api->fleet, box);
@@ -102,19 +102,19 @@ static void filled(void *ctx, const struct store_snapshot *row, const char *box,
 	}
 	if (e && b)
 		box_end(b, CAUSE_OPERATOR, NULL);
-	told(m, b, e);
+	boxes_told(m, b, e);
 }
 
-static void made(struct box_wait *w, struct box *b, const struct err *e)
+static void boxes_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct making *m = loop_owner(w, struct making, wait);
 	struct snapshot *snap; /* goes on without the client, as the making does */
 	struct err own;
 
 	if (e || !m->snapshot[0])
-		told(m, b, e);
-	else if (snapshot_fill(&m->api->fleet, b, m->snapshot, filled, m, &snap, &own) < 0)
-		filled(m, NULL, b->row.id, &own);
+		boxes_told(m, b, e);
+	else if (snapshot_fill(&m->api->fleet, b, m->snapshot, boxes_filled, m, &snap, &own) < 0)
+		boxes_filled(m, NULL, b->row.id, &own);
 }
 
 static void maker_left(struct call *c)
@@ -122,7 +122,7 @@ static void maker_left(struct call *c)
 	((struct making *)c->state)->call = NULL;
 }
 
-static void make(struct call *c, const struct box_spec *want, struct idem *take_idem,
+static void boxes_make(struct call *c, const struct box_spec *want, struct idem *take_idem,
 		 json_t *take_packages)
 {
 	const char *snapshot = call_text(c, "snapshot", NULL);
@@ -133,7 +133,7 @@ static void make(struct call *c, const struct box_spec *want, struct idem *take_
 
 	if (!m)
 		abort();
-	*m = (struct making){ .wait = { .done = made, .named = will_be },
+	*m = (struct making){ .wait = { .done = boxes_made, .named = will_be },
 			      .api = c->api,
 			      .who = c->who,
 			      .call = c,
@@ -142,7 +142,7 @@ static void make(struct call *c, const struct box_spec *want, struct idem *take_
 	c->state = m;
 	c->drop = maker_left;
 	if (snapshot && snapshots_find(c->api, c->who.team, snapshot, &files, &e) < 0) {
-		told(m, NULL, &e);
+		boxes_told(m, NULL, &e);
 		return;
 	}
 	memcpy(m->snapshot, files.id, sizeof(m->snapshot));
@@ -164,7 +164,7 @@ struct furnishing {
 	struct idem *idem;
 };
 
-static void furnished(struct package_job *j, const struct packages_failure *f)
+static void boxes_furnished(struct package_job *j, const struct packages_failure *f)
 {
 	struct furnishing *u = j->user;
 	struct call *c = u->call;
@@ -182,7 +182,7 @@ static void furnished(struct package_job *j, const struct packages_failure *f)
 	packages_want(j, c->req, &u->want);
 	report = packages_report(j);
 	packages_job_fini(j);
-	make(c, &u->want, u->idem, report);
+	boxes_make(c, &u->want, u->idem, report);
 }
 
 /* The install goes on; the box is not made. */
@@ -194,21 +194,21 @@ static void furnisher_left(struct call *c)
 	idempotency_drop(u->idem);
 }
 
-static void furnish(struct call *c, const struct box_spec *want, struct idem *take_idem)
+static void boxes_furnish(struct call *c, const struct box_spec *want, struct idem *take_idem)
 {
 	struct furnishing *u = call_alloc(c, sizeof(*u));
 	struct err e;
 	int there;
 
 	*u = (struct furnishing){ .call = c, .want = *want, .idem = take_idem,
-				  .job = { .api = c->api, .done = furnished } };
+				  .job = { .api = c->api, .done = boxes_furnished } };
 	u->job.user = u;
 	if (packages_read(&u->job, call_get(c, "packages"), NULL, &e) < 0)
 		there = -1;
 	else
 		there = packages_begin(&u->job, c->api, c->who.team, &e);
 	if (there > 0) {
-		furnished(&u->job, NULL);
+		boxes_furnished(&u->job, NULL);
 	} else if (there < 0) {
 		json_t *refusal = packages_refusal_json(&e);
 
@@ -236,7 +236,7 @@ struct joining {
 	struct call *call;
 };
 
-static void joined(struct box_wait *w, struct box *b, const struct err *e)
+static void boxes_joined(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct call *c = loop_owner(w, struct joining, wait)->call;
 
@@ -253,11 +253,11 @@ static void joiner_left(struct call *c)
 }
 
 /* Somebody else has just asked for it. */
-static void join(struct call *c, struct box *b)
+static void boxes_join(struct call *c, struct box *b)
 {
 	struct joining *j = call_alloc(c, sizeof(*j));
 
-	*j = (struct joining){ .wait.done = joined, .call = c };
+	*j = (struct joining){ .wait.done = boxes_joined, .call = c };
 	c->state = j;
 	c->drop = joiner_left;
 	box_await(b, &j->wait);
@@ -279,7 +279,7 @@ static int of_session(struct call *c, const char *session, const char *template)
 		return 1;
 	}
 	if (b && b->state == BOX_MAKING && !b->late) {
-		join(c, b);
+		boxes_join(c, b);
 		return 1;
 	}
 	return store_box_by_session(c->api->store, c->who.team, session, template, &row, &e) == 0 &&
@@ -330,6 +330,6 @@ void boxes_create(struct call *c)
 	} else if (!quota_box(c)) {
 		idempotency_drop(idem);
 	} else {
-		furnish(c, &want, idem);
+		boxes_furnish(c, &want, idem);
 	}
 }

@@ -189,7 +189,7 @@ static void stop_reading(struct call *c)
 	cell_unread(&r->reader);
 }
 
-static void finish(struct reading *r)
+static void cells_finish(struct reading *r)
 {
 	struct call *c = r->call;
 
@@ -210,7 +210,7 @@ static void tell_more(struct cell_reader *reader)
 	while (!r->full && tell_one(r))
 		;
 	if (!r->full && x->state == CELL_OVER)
-		finish(r);
+		cells_finish(r);
 }
 
 static void client_drains(struct http_req *req)
@@ -248,7 +248,7 @@ static void set_events(json_t *doc, const struct cell *x)
 }
 
 /* call_json() rounds, as figures of ours may be; numbers in a result may not. */
-static void answer(struct call *c, json_t *take_doc)
+static void cells_answer(struct call *c, json_t *take_doc)
 {
 	auto_free char *text = json_dumps(take_doc, JSON_COMPACT);
 
@@ -274,7 +274,7 @@ static void tell_whole(struct cell_reader *reader)
 	set_events(doc, x);
 	cell_unread(reader);
 	c->drop = NULL;
-	answer(c, doc);
+	cells_answer(c, doc);
 }
 
 /* ---- asking ---- */
@@ -302,7 +302,7 @@ static void read_cell(struct reading *r, struct cell *x)
 }
 
 /* Who ran what: the beginning of it. */
-static void audit(struct call *c, const struct context *ctx, const char *code, size_t n)
+static void cells_audit(struct call *c, const struct context *ctx, const char *code, size_t n)
 {
 	int bad;
 
@@ -328,7 +328,7 @@ struct cell *cells_give(struct call *c, struct context *ctx, const struct cell_w
 			   ctx->state == CONTEXT_DEAD ? "POST .../restart" : NULL);
 		return NULL;
 	}
-	audit(c, ctx, want->code, want->code_len); /* while it runs */
+	cells_audit(c, ctx, want->code, want->code_len); /* while it runs */
 	return x;
 }
 

@@ -70,7 +70,7 @@ static void tell_events(struct call *c, const json_t *record, enum event_stream_
 	event_stream_end(&f);
 }
 
-static void over(struct call *c, json_t *take_record)
+static void oneshot_over(struct call *c, json_t *take_record)
 {
 	static const char *const as_they_are[] = { "stdout", "stdout_encoding", "stderr",
 						   "stderr_encoding" };
@@ -98,7 +98,7 @@ static void over(struct call *c, json_t *take_record)
 
 void oneshot_run(struct call *c, struct box *b)
 {
-	static const struct run_callbacks door = { .over = over };
+	static const struct run_callbacks door = { .over = oneshot_over };
 
 	run_request_in(c, b, &(struct run_request_spec){ .body = c->body, .door = &door });
 }

@@ -25,7 +25,7 @@ struct changes_call {
 	int truncated;
 };
 
-static void ready(struct file_client *k)
+static void changes_ready(struct file_client *k)
 {
 	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
 	struct wire_changes ask = { .max_entries = CHANGES_SEEN };
@@ -55,7 +55,7 @@ static const char *changes_kind(const struct wire_entry *e, const char *path)
 	return !strncmp(path, "/etc/", 5) || !strncmp(path, "/opt/atoll/", 11) ? "modified" : "added";
 }
 
-static void entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
+static void changes_entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
 	struct file_request_entry parts;
@@ -80,7 +80,7 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 	json_array_append_new(x->items, doc);
 }
 
-static void done(struct file_client *k, uint16_t flags)
+static void changes_done(struct file_client *k, uint16_t flags)
 {
 	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
 
@@ -89,12 +89,12 @@ static void done(struct file_client *k, uint16_t flags)
 			    x->truncated || (flags & WIRE_DONE_TRUNCATED)));
 }
 
-static void failed(struct file_client *k, const struct err *e)
+static void changes_failed(struct file_client *k, const struct err *e)
 {
 	file_request_fail(&loop_owner(k, struct changes_call, desk.clerk)->desk, e);
 }
 
-static void dropped(struct call *c)
+static void changes_dropped(struct call *c)
 {
 	struct changes_call *x = c->state;
 
@@ -105,7 +105,7 @@ static void dropped(struct call *c)
 void changes_list(struct call *c)
 {
 	static const struct file_client_events on = {
-		.ready = ready, .entry = entry, .done = done, .failed = failed
+		.ready = changes_ready, .entry = changes_entry, .done = changes_done, .failed = changes_failed
 	};
 	struct changes_call *x = call_alloc(c, sizeof(*x));
 
@@ -114,5 +114,5 @@ void changes_list(struct call *c)
 	if (!file_request_open(&x->desk, c, &on))
 		return;
 	x->items = json_array();
-	c->drop = dropped;
+	c->drop = changes_dropped;
 }

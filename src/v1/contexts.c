@@ -56,7 +56,7 @@ static void stop_waiting(struct call *c)
 	context_wait_cancel(&m->wait);
 }
 
-static void made(struct context_wait *w, struct context *x)
+static void contexts_made(struct context_wait *w, struct context *x)
 {
 	struct call *c = loop_owner(w, struct making, wait)->call;
 
@@ -71,7 +71,7 @@ static void answer_when_ready(struct call *c, struct context *x)
 {
 	struct making *m = call_alloc(c, sizeof(*m));
 
-	*m = (struct making){ .wait.done = made, .call = c };
+	*m = (struct making){ .wait.done = contexts_made, .call = c };
 	c->state = m;
 	c->drop = stop_waiting;
 	context_await(x, &m->wait);

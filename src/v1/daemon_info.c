@@ -52,7 +52,7 @@ void info_health(struct call *c)
 }
 
 /* Looked up once: a language that is installed later is found by the next front. */
-static json_t *languages(void)
+static json_t *info_languages(void)
 {
 	static json_t *all;
 
@@ -81,7 +81,7 @@ void info_daemon(struct call *c)
 		  json_pack("{s:s, s:s, s:s, s:s, s:[s], s:o, s:{s:I, s:I, s:I, s:I}, s:o, s:o}",
 			    "version", ATOLL_VERSION, "who", c->who.id, "team", c->who.team, "role",
 			    store_role_name(c->who.role), "templates", "base", "languages",
-			    languages(), "limits", "lifetime_ms", (json_int_t)conf->lifetime_ms,
+			    info_languages(), "limits", "lifetime_ms", (json_int_t)conf->lifetime_ms,
 			    "max_lifetime_ms", (json_int_t)conf->lifetime_max_ms, "json_bytes",
 			    (json_int_t)c->api->conf.json_max, "upload_bytes",
 			    (json_int_t)c->api->conf.upload_max, "usage",
@@ -91,31 +91,31 @@ void info_daemon(struct call *c)
 
 /* ---- Prometheus ---- */
 
-static void say(struct buf *b, const char *name, const char *kind, const char *help)
+static void info_say(struct buf *b, const char *name, const char *kind, const char *help)
 {
 	buf_printf(b, "# HELP atoll_%s %s\n# TYPE atoll_%s %s\n", name, help, name, kind);
 }
 
-static void one(struct buf *b, const char *name, const char *kind, const char *help, uint64_t value)
+static void info_one(struct buf *b, const char *name, const char *kind, const char *help, uint64_t value)
 {
-	say(b, name, kind, help);
+	info_say(b, name, kind, help);
 	buf_printf(b, "atoll_%s %llu\n", name, (unsigned long long)value);
 }
 
-static void causes(struct buf *b, const char *name, const char *help, const uint64_t n[CAUSE_COUNT])
+static void info_causes(struct buf *b, const char *name, const char *help, const uint64_t n[CAUSE_COUNT])
 {
-	say(b, name, "counter", help);
+	info_say(b, name, "counter", help);
 	for (unsigned i = 0; i < CAUSE_COUNT; i++)
 		buf_printf(b, "atoll_%s{cause=\"%s\"} %llu\n", name, cause_name((enum cause)i),
 			   (unsigned long long)n[i]);
 }
 
-static void histogram(struct buf *b, const char *name, const char *help,
+static void info_histogram(struct buf *b, const char *name, const char *help,
 		      const struct fleet_histogram *h)
 {
 	uint64_t sum = 0;
 
-	say(b, name, "histogram", help);
+	info_say(b, name, "histogram", help);
 	for (unsigned i = 0; i < FLEET_BUCKETS; i++) {
 		sum += h->bucket[i];
 		buf_printf(b, "atoll_%s_bucket{le=\"%g\"} %llu\n", name, fleet_bounds[i],
@@ -130,7 +130,7 @@ static void byte_histogram(struct buf *b, const char *name, const char *help, co
 {
 	uint64_t sum = 0;
 
-	say(b, name, "histogram", help);
+	info_say(b, name, "histogram", help);
 	for (unsigned i = 0; i < FLEET_BUCKETS; i++) {
 		sum += h->bucket[i];
 		buf_printf(b, "atoll_%s_bucket{le=\"%llu\"} %llu\n", name, (unsigned long long)fleet_byte_bounds[i],
@@ -147,10 +147,10 @@ static void of_exits(struct buf *b, const struct fleet_figures *f)
 	static const char *const results[] = { "failed", "ok" };
 	unsigned n = lang_count() < FLEET_LANGS - 1 ? lang_count() : FLEET_LANGS - 1;
 
-	say(b, "runs_exit_total", "counter", "Programs that ended by themselves, by exit status.");
+	info_say(b, "runs_exit_total", "counter", "Programs that ended by themselves, by exit status.");
 	for (unsigned i = 0; i < EXITS_COUNT; i++)
 		buf_printf(b, "atoll_runs_exit_total{code=\"%s\"} %llu\n", codes[i], (unsigned long long)f->exits[i]);
-	say(b, "runs_language_total", "counter", "Programs that ended, by language and whether they exited with 0.");
+	info_say(b, "runs_language_total", "counter", "Programs that ended, by language and whether they exited with 0.");
 	for (unsigned i = 0; i <= n; i++)
 		for (unsigned well = 0; well < 2; well++)
 			buf_printf(b, "atoll_runs_language_total{language=\"%s\",result=\"%s\"} %llu\n",
@@ -161,7 +161,7 @@ static void of_exits(struct buf *b, const struct fleet_figures *f)
 /* One row for "base" from the start, so that a rate has something to begin with. */
 static void by_template(struct buf *b, const struct fleet_figures *f)
 {
-	say(b, "template_boxes_created_total", "counter", "Boxes made, by template.");
+	info_say(b, "template_boxes_created_total", "counter", "Boxes made, by template.");
 	if (!f->templates[0].name[0])
 		buf_puts(b, "atoll_template_boxes_created_total{template=\"base\"} 0\n");
 	for (unsigned i = 0; i < FLEET_TEMPLATES && f->templates[i].name[0]; i++)
@@ -169,20 +169,20 @@ static void by_template(struct buf *b, const struct fleet_figures *f)
 			   f->templates[i].name, (unsigned long long)f->templates[i].created);
 }
 
-static void keeper(struct buf *b, const struct wire_about *a)
+static void info_keeper(struct buf *b, const struct wire_about *a)
 {
-	one(b, "keeper_up", "gauge", "1: there is a keeper.", a != NULL);
+	info_one(b, "keeper_up", "gauge", "1: there is a keeper.", a != NULL);
 	if (!a)
 		return;
-	one(b, "pool_hits_total", "counter", "Boxes that were taken from the pool.", a->hits);
-	one(b, "pool_misses_total", "counter", "Boxes that had to be made.", a->misses);
-	one(b, "pool_boxes", "gauge", "Boxes that wait in the pool.", a->pooled);
-	one(b, "pool_depth", "gauge", "Boxes that should.", a->pool_depth);
-	one(b, "keeper_making", "gauge", "Boxes that the keeper is making.", a->making);
-	one(b, "keeper_boxes", "gauge", "Boxes that it keeps, those of others included.", a->boxes);
+	info_one(b, "pool_hits_total", "counter", "Boxes that were taken from the pool.", a->hits);
+	info_one(b, "pool_misses_total", "counter", "Boxes that had to be made.", a->misses);
+	info_one(b, "pool_boxes", "gauge", "Boxes that wait in the pool.", a->pooled);
+	info_one(b, "pool_depth", "gauge", "Boxes that should.", a->pool_depth);
+	info_one(b, "keeper_making", "gauge", "Boxes that the keeper is making.", a->making);
+	info_one(b, "keeper_boxes", "gauge", "Boxes that it keeps, those of others included.", a->boxes);
 }
 
-static uint64_t resident(int statm)
+static uint64_t info_resident(int statm)
 {
 	char text[128];
 	ssize_t n = statm < 0 ? -1 : pread(statm, text, sizeof(text) - 1, 0);
@@ -195,21 +195,21 @@ static uint64_t resident(int statm)
 							       0;
 }
 
-static void process(struct buf *b, const struct api *a)
+static void info_process(struct buf *b, const struct api *a)
 {
-	one(b, "front_resident_bytes", "gauge", "Memory of the process that serves.",
-	    resident(a->conf.statm));
-	one(b, "store_errors_total", "counter", "Times that the store could not read or write.",
+	info_one(b, "front_resident_bytes", "gauge", "Memory of the process that serves.",
+	    info_resident(a->conf.statm));
+	info_one(b, "store_errors_total", "counter", "Times that the store could not read or write.",
 	    store_errors());
-	one(b, "log_lines_lost_total", "counter", "Lines of the log that nobody took.",
+	info_one(b, "log_lines_lost_total", "counter", "Lines of the log that nobody took.",
 	    log_lost_ever());
 }
 
 static void of_batches(struct buf *b, struct batch_figures f)
 {
-	one(b, "batches", "gauge", "Batches that have not ended.", f.live);
-	one(b, "batch_flying", "gauge", "Programs of batches in flight.", f.flying);
-	say(b, "batch_results_total", "counter", "Programs of batches, by verdict.");
+	info_one(b, "batches", "gauge", "Batches that have not ended.", f.live);
+	info_one(b, "batch_flying", "gauge", "Programs of batches in flight.", f.flying);
+	info_say(b, "batch_results_total", "counter", "Programs of batches, by verdict.");
 	for (unsigned i = 0; i < VERDICT_COUNT; i++)
 		buf_printf(b, "atoll_batch_results_total{verdict=\"%s\"} %llu\n",
 			   verdict_name((enum verdict)i), (unsigned long long)f.verdicts[i]);
@@ -220,72 +220,72 @@ static void of_pipelines(struct buf *b, const struct pipelines_figures *f)
 	static const char *const stages[STORE_STAGES] = { "planner", "coder", "executor", "debugger" };
 	char name[64];
 
-	one(b, "pipelines", "gauge", "Pipelines that are driven.", f->live);
-	say(b, "pipeline_runs_total", "counter", "Pipelines that ended, by outcome.");
+	info_one(b, "pipelines", "gauge", "Pipelines that are driven.", f->live);
+	info_say(b, "pipeline_runs_total", "counter", "Pipelines that ended, by outcome.");
 	for (unsigned i = 0; i < OUTCOME_COUNT; i++)
 		buf_printf(b, "atoll_pipeline_runs_total{outcome=\"%s\"} %llu\n",
 			   pipeline_outcome_name((enum pipelines_outcome)i),
 			   (unsigned long long)f->outcomes[i]);
-	one(b, "pipeline_attempts_total", "counter", "Artifacts that were run.", f->attempts);
-	one(b, "pipeline_retries_total", "counter", "Attempts behind the first.", f->retries);
-	one(b, "pipeline_overfit_total", "counter",
+	info_one(b, "pipeline_attempts_total", "counter", "Artifacts that were run.", f->attempts);
+	info_one(b, "pipeline_retries_total", "counter", "Attempts behind the first.", f->retries);
+	info_one(b, "pipeline_overfit_total", "counter",
 	    "Pipelines with a program that passed only what it was shown.", f->overfit);
-	histogram(b, "pipeline_seconds", "From a task to its report.", &f->whole);
+	info_histogram(b, "pipeline_seconds", "From a task to its report.", &f->whole);
 	for (unsigned i = 0; i < STORE_STAGES; i++) {
 		snprintf(name, sizeof(name), "pipeline_%s_seconds", stages[i]);
-		histogram(b, name, "Time of this stage.", &f->stages[i]);
+		info_histogram(b, name, "Time of this stage.", &f->stages[i]);
 	}
 }
 
-static void metrics(struct call *c, const struct wire_about *about)
+static void info_do_metrics(struct call *c, const struct wire_about *about)
 {
 	const struct api *a = c->api;
 	const struct fleet_figures *f = &a->fleet.figures;
 	auto_buf struct buf b = { 0 };
 
 	by_template(&b, f);
-	keeper(&b, about);
-	process(&b, a);
-	one(&b, "boxes", "gauge", "Boxes there are.", a->fleet.count);
-	one(&b, "boxes_created_total", "counter", "Boxes made.", f->created);
-	one(&b, "box_create_failures_total", "counter", "Boxes that could not be made.",
+	info_keeper(&b, about);
+	info_process(&b, a);
+	info_one(&b, "boxes", "gauge", "Boxes there are.", a->fleet.count);
+	info_one(&b, "boxes_created_total", "counter", "Boxes made.", f->created);
+	info_one(&b, "box_create_failures_total", "counter", "Boxes that could not be made.",
 	    f->create_failed);
-	causes(&b, "boxes_ended_total", "Boxes that ended, by cause.", f->boxes_ended);
-	one(&b, "runs_started_total", "counter", "Programs started.", f->runs_started);
-	causes(&b, "runs_ended_total", "Programs that ended, by cause.", f->ended);
+	info_causes(&b, "boxes_ended_total", "Boxes that ended, by cause.", f->boxes_ended);
+	info_one(&b, "runs_started_total", "counter", "Programs started.", f->runs_started);
+	info_causes(&b, "runs_ended_total", "Programs that ended, by cause.", f->ended);
 	of_exits(&b, f);
-	say(&b, "cpu_seconds_total", "counter", "CPU time of all boxes.");
+	info_say(&b, "cpu_seconds_total", "counter", "CPU time of all boxes.");
 	buf_printf(&b, "atoll_cpu_seconds_total %.6f\n", (double)quota_cpu_us(a) / 1e6);
-	histogram(&b, "box_create_seconds", "From the request for a box to the box.", &f->create);
-	histogram(&b, "run_seconds", "Wall time of programs.", &f->run);
-	histogram(&b, "run_cpu_seconds", "CPU time of programs.", &f->run_cpu);
+	info_histogram(&b, "box_create_seconds", "From the request for a box to the box.", &f->create);
+	info_histogram(&b, "run_seconds", "Wall time of programs.", &f->run);
+	info_histogram(&b, "run_cpu_seconds", "CPU time of programs.", &f->run_cpu);
 	byte_histogram(&b, "run_memory_bytes", "Most memory of a program's box.", &f->run_memory);
-	histogram(&b, "request_seconds", "From the first byte of a request to the end of its answer.",
+	info_histogram(&b, "request_seconds", "From the first byte of a request to the end of its answer.",
 		  &a->latency);
-	one(&b, "output_bytes_total", "counter", "Written by programs.", f->output_bytes);
-	one(&b, "stdin_bytes_total", "counter", "Sent to programs.", f->stdin_bytes);
-	one(&b, "keeper_reconnects_total", "counter", "Times the keeper was lost.", f->keeper_lost);
-	one(&b, "history_removed_total", "counter",
+	info_one(&b, "output_bytes_total", "counter", "Written by programs.", f->output_bytes);
+	info_one(&b, "stdin_bytes_total", "counter", "Sent to programs.", f->stdin_bytes);
+	info_one(&b, "keeper_reconnects_total", "counter", "Times the keeper was lost.", f->keeper_lost);
+	info_one(&b, "history_removed_total", "counter",
 	    "Rows of runs, boxes, idempotency keys and the audit log that were too old or too many.",
 	    f->history_rows);
-	one(&b, "keeper_queue", "gauge", "Questions to the keeper without an answer yet.",
+	info_one(&b, "keeper_queue", "gauge", "Questions to the keeper without an answer yet.",
 	    a->fleet.office.waiting);
 	of_batches(&b, batches_figures(a->batches));
 	models_metrics(a, &b);
 	of_pipelines(&b, pipelines_figures(a->pipelines));
-	one(&b, "http_connections", "gauge", "Open connections.", a->http.open);
-	one(&b, "http_accepted_total", "counter", "Connections accepted.", a->http.accepted);
-	one(&b, "auth_failures_total", "counter", "Wrong keys, tokens and signatures.",
+	info_one(&b, "http_connections", "gauge", "Open connections.", a->http.open);
+	info_one(&b, "http_accepted_total", "counter", "Connections accepted.", a->http.accepted);
+	info_one(&b, "auth_failures_total", "counter", "Wrong keys, tokens and signatures.",
 	    a->auth_failures);
-	one(&b, "auth_slowed_total", "counter",
+	info_one(&b, "auth_slowed_total", "counter",
 	    "Of these, answered 429 since the address had too many.", a->auth_slowed);
-	one(&b, "http_evicted_total", "counter",
+	info_one(&b, "http_evicted_total", "counter",
 	    "Idle connections closed to make room for new ones.", a->http.evicted);
-	one(&b, "http_bad_requests_total", "counter", "Requests that were not HTTP.",
+	info_one(&b, "http_bad_requests_total", "counter", "Requests that were not HTTP.",
 	    a->http.bad_requests);
-	one(&b, "http_received_bytes_total", "counter", "Bytes received.", a->http.bytes_in);
-	one(&b, "http_sent_bytes_total", "counter", "Bytes sent.", a->http.bytes_out);
-	say(&b, "http_responses_total", "counter", "Answers, by class of status.");
+	info_one(&b, "http_received_bytes_total", "counter", "Bytes received.", a->http.bytes_in);
+	info_one(&b, "http_sent_bytes_total", "counter", "Bytes sent.", a->http.bytes_out);
+	info_say(&b, "http_responses_total", "counter", "Answers, by class of status.");
 	for (unsigned i = 1; i < 6; i++)
 		buf_printf(&b, "atoll_http_responses_total{class=\"%uxx\"} %llu\n", i,
 			   (unsigned long long)a->by_status[i]);
@@ -299,5 +299,5 @@ void info_metrics(struct call *c)
 		call_error(c, 403, "denied", "these are the figures of the whole machine, for keys of team " TEAM_DEFAULT,
 			   c->who.team, "those of your team: GET /v1/usage");
 	else
-		keeper_info_request(c, metrics);
+		keeper_info_request(c, info_do_metrics);
 }

@@ -78,7 +78,7 @@ static const char *type_of(const char *path)
 	return "application/octet-stream";
 }
 
-static void when(uint64_t ns, char out[40])
+static void download_when(uint64_t ns, char out[40])
 {
 	time_t s = (time_t)(ns / 1000000000);
 	struct tm tm;
@@ -120,7 +120,7 @@ static int is_fresh(const struct http_req *r, const char *etag, const char *modi
 enum part { PART_ALL, PART_SOME, PART_NONE };
 
 /* Digits, or none; -1: too many of them. */
-static int number(const char **p, uint64_t *out)
+static int download_number(const char **p, uint64_t *out)
 {
 	const char *at = *p;
 
@@ -142,11 +142,11 @@ static enum part parse_range(const char *text, uint64_t size, uint64_t *from, ui
 	if (strncmp(text, "bytes=", 6) != 0)
 		return PART_ALL;
 	mark = at;
-	if (number(&at, &first) < 0 || *at != '-')
+	if (download_number(&at, &first) < 0 || *at != '-')
 		return PART_ALL;
 	if (at == mark) { /* the last so many */
 		mark = ++at;
-		if (number(&at, &last) < 0 || at == mark || *at)
+		if (download_number(&at, &last) < 0 || at == mark || *at)
 			return PART_ALL;
 		if (last == 0 || size == 0)
 			return PART_NONE;
@@ -155,7 +155,7 @@ static enum part parse_range(const char *text, uint64_t size, uint64_t *from, ui
 		return PART_SOME;
 	}
 	mark = ++at;
-	if (number(&at, &last) < 0 || *at)
+	if (download_number(&at, &last) < 0 || *at)
 		return PART_ALL;
 	if (at == mark)
 		last = UINT64_MAX;
@@ -183,7 +183,7 @@ static enum part part_of(const struct http_req *r, const struct wire_entry *e, c
 
 /* ---- along ---- */
 
-static void ask(struct download *d, uint64_t from, uint64_t bytes)
+static void download_ask(struct download *d, uint64_t from, uint64_t bytes)
 {
 	struct wire_get get = { .from = from, .bytes = bytes };
 	struct err e;
@@ -205,12 +205,12 @@ static int is_head(const struct download *d)
 	return !strcmp(d->desk.call->req->method, "HEAD");
 }
 
-static void ready(struct file_client *k)
+static void download_ready(struct file_client *k)
 {
 	struct download *d = loop_owner(k, struct download, desk.clerk);
 	int look_first = is_head(d) || http_header(d->desk.call->req, "range");
 
-	ask(d, look_first ? UINT64_MAX : 0, 0);
+	download_ask(d, look_first ? UINT64_MAX : 0, 0);
 }
 
 static void set_head(struct download *d)
@@ -218,7 +218,7 @@ static void set_head(struct download *d)
 	set_disposition(d->desk.call->req, d->want.shown ? "inline" : "attachment", d->desk.path);
 }
 
-static void begin(struct download *d, const struct wire_entry *e, enum part part, uint64_t from,
+static void download_do_begin(struct download *d, const struct wire_entry *e, enum part part, uint64_t from,
 		  uint64_t bytes)
 {
 	struct http_req *r = d->desk.call->req;
@@ -237,7 +237,7 @@ static void begin(struct download *d, const struct wire_entry *e, enum part part
 	http_end(r);
 }
 
-static void entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
+static void download_entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
 {
 	struct download *d = loop_owner(k, struct download, desk.clerk);
 	struct http_req *r = d->desk.call->req;
@@ -250,7 +250,7 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 	if (d->streaming || d->to_end || e->size > INT64_MAX)
 		return;
 	file_request_etag(e, etag);
-	when(e->mtime_ns, modified);
+	download_when(e->mtime_ns, modified);
 	part = part_of(r, e, etag, modified, &from, &bytes);
 	/* Not what was asked for, because nobody knew the size then. Without a reader of its pipe
 	 * the worker is soon through with this one. */
@@ -277,7 +277,7 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 		d->from = d->bytes = 0;
 		own_close_fd(&d->pipe);
 	} else {
-		begin(d, e, part, from, bytes);
+		download_do_begin(d, e, part, from, bytes);
 	}
 }
 
@@ -309,7 +309,7 @@ static void data_to_end(struct download *d, const char *bytes, size_t n)
 	}
 }
 
-static void drained(struct http_req *r)
+static void download_drained(struct http_req *r)
 {
 	struct call *c = r->user;
 	struct download *d = c->state;
@@ -319,7 +319,7 @@ static void drained(struct http_req *r)
 }
 
 /* n 0: the worker is through. */
-static void data(struct file_client *k, const char *bytes, size_t n)
+static void download_data(struct file_client *k, const char *bytes, size_t n)
 {
 	struct download *d = loop_owner(k, struct download, desk.clerk);
 
@@ -333,14 +333,14 @@ static void data(struct file_client *k, const char *bytes, size_t n)
 		file_request_close(&d->desk); /* all there is, is in the pipe */
 	} else if (d->again && ++d->tries < TRIES) {
 		d->again = 0;
-		ask(d, d->from, d->bytes);
+		download_ask(d, d->from, d->bytes);
 	} else {
 		file_request_error(&d->desk, 409, "busy", "the file changes faster than it can be read",
 			   d->desk.path, "ask again, without a range");
 	}
 }
 
-static void failed(struct file_client *k, const struct err *e)
+static void download_failed(struct file_client *k, const struct err *e)
 {
 	struct download *d = loop_owner(k, struct download, desk.clerk);
 
@@ -357,7 +357,7 @@ static void failed(struct file_client *k, const struct err *e)
 	}
 }
 
-static void dropped(struct call *c)
+static void download_dropped(struct call *c)
 {
 	struct download *d = c->state;
 
@@ -369,14 +369,14 @@ static void dropped(struct call *c)
 void download_begin(struct call *c, const struct download_want *want)
 {
 	static const struct file_client_events on = {
-		.ready = ready, .entry = entry, .data = data, .failed = failed
+		.ready = download_ready, .entry = download_entry, .data = download_data, .failed = download_failed
 	};
 	struct download *d = call_alloc(c, sizeof(*d));
 
 	*d = (struct download){ .desk.path = want->path, .pipe = -1, .want = *want };
 	file_request_open_in(&d->desk, c, want->berth, want->worker, &on);
-	c->req->on_drain = drained;
-	c->drop = dropped;
+	c->req->on_drain = download_drained;
+	c->drop = download_dropped;
 }
 
 void boxfiles_get(struct call *c)

@@ -102,7 +102,7 @@ static void catch_up(struct following *f)
 		http_abort(c->req); /* it comes back to where it was */
 }
 
-static void heard(struct fleet_subscriber *x, const struct store_event *ev, const json_t *data)
+static void events_heard(struct fleet_subscriber *x, const struct store_event *ev, const json_t *data)
 {
 	struct following *f = loop_owner(x, struct following, ear);
 
@@ -138,7 +138,7 @@ static void has_room(struct http_req *r)
 	catch_up(c->state);
 }
 
-static void stop(struct call *c)
+static void events_stop(struct call *c)
 {
 	struct following *f = c->state;
 
@@ -146,16 +146,16 @@ static void stop(struct call *c)
 	timer_fini(&f->look);
 }
 
-static void follow(struct call *c, const char *box, int64_t after, int missed)
+static void events_follow(struct call *c, const char *box, int64_t after, int missed)
 {
 	struct following *f = call_alloc(c, sizeof(*f));
 	enum event_stream_kind kind = event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON;
 
-	*f = (struct following){ .ear.heard = heard, .call = c, .after = after };
+	*f = (struct following){ .ear.heard = events_heard, .call = c, .after = after };
 	snprintf(f->box, sizeof(f->box), "%s", box);
 	timer_init(&f->look, c->api->loop, look_due);
 	c->state = f;
-	c->drop = stop;
+	c->drop = events_stop;
 	c->endless = 1;
 	c->req->on_drain = has_room;
 	fleet_subscribe(&c->api->fleet, &f->ear);
@@ -212,7 +212,7 @@ static int begin_at(struct call *c, int64_t *out, int *out_given)
 	return 0;
 }
 
-static void tell(struct call *c, const char *box)
+static void events_tell(struct call *c, const char *box)
 {
 	int stream = call_query_flag(c, "follow") || event_stream_wanted(c) == EVENT_STREAM_SSE, given, missed;
 	int64_t after, first, last;
@@ -229,7 +229,7 @@ static void tell(struct call *c, const char *box)
 	if (!stream)
 		send_page(c, box, after, missed);
 	else
-		follow(c, box, given ? after : last, missed);
+		events_follow(c, box, given ? after : last, missed);
 }
 
 void events_list(struct call *c)
@@ -242,7 +242,7 @@ void events_list(struct call *c)
 			   "one that is gone is known by its id");
 		return;
 	}
-	tell(c, b ? b->row.id : box ? box : "");
+	events_tell(c, b ? b->row.id : box ? box : "");
 }
 
 void events_box(struct call *c)
@@ -250,5 +250,5 @@ void events_box(struct call *c)
 	const struct box *b = call_box_peek(c, 0);
 
 	if (b)
-		tell(c, b->row.id);
+		events_tell(c, b->row.id);
 }

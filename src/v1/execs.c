@@ -61,7 +61,7 @@ static void no_exec(struct call *c)
 		   "list them: GET /v1/boxes/ID/execs");
 }
 
-static struct exec *living(struct box *b, const char *name)
+static struct exec *execs_living(struct box *b, const char *name)
 {
 	struct exec *r = exec_lookup(b, name);
 
@@ -90,7 +90,7 @@ static int recorded_tag(struct call *c, const struct box *b, struct store_run *o
 }
 
 /* The row of one that is over, by its id or its tag; 0: none of this box. */
-static int recorded(struct call *c, const struct box *b, struct store_run *out)
+static int execs_recorded(struct call *c, const struct box *b, struct store_run *out)
 {
 	struct err e;
 
@@ -104,15 +104,15 @@ static int recorded(struct call *c, const struct box *b, struct store_run *out)
 }
 
 /* Those that still run; answers what it is when it does not. */
-static struct exec *running(struct call *c)
+static struct exec *execs_running(struct call *c)
 {
 	struct box *b = call_box(c, 0);
-	struct exec *r = b ? living(b, call_param(c, 1)) : NULL;
+	struct exec *r = b ? execs_living(b, call_param(c, 1)) : NULL;
 	struct store_run row = { 0 };
 
 	if (!b || r)
 		return r;
-	if (!recorded(c, b, &row)) {
+	if (!execs_recorded(c, b, &row)) {
 		no_exec(c);
 		return NULL;
 	}
@@ -335,7 +335,7 @@ void runs_show(struct call *c)
 void execs_show(struct call *c)
 {
 	struct box *b = call_box(c, 0);
-	struct exec *r = b ? living(b, call_param(c, 1)) : NULL;
+	struct exec *r = b ? execs_living(b, call_param(c, 1)) : NULL;
 	struct store_run row = { 0 };
 
 	if (!b)
@@ -343,7 +343,7 @@ void execs_show(struct call *c)
 	if (r) {
 		exec_input_check(r);
 		call_json(c, 200, exec_json(r));
-	} else if (recorded(c, b, &row)) {
+	} else if (execs_recorded(c, b, &row)) {
 		call_json(c, 200, exec_row_json(&row));
 		store_run_fini(&row);
 	} else {
@@ -367,7 +367,7 @@ static void stop_waiting(struct call *c)
 	timer_fini(&w->timer);
 }
 
-static void waited(struct exec_wait *x, json_t *record)
+static void execs_waited(struct exec_wait *x, json_t *record)
 {
 	struct waiting *w = loop_owner(x, struct waiting, wait);
 
@@ -384,7 +384,7 @@ static void waited_enough(struct timer *t)
 void execs_wait(struct call *c)
 {
 	struct box *b = call_box(c, 0);
-	struct exec *r = b ? living(b, call_param(c, 1)) : NULL;
+	struct exec *r = b ? execs_living(b, call_param(c, 1)) : NULL;
 	int64_t ms = call_query_int(c, "timeout_ms", 0);
 	struct waiting *w;
 
@@ -393,7 +393,7 @@ void execs_wait(struct call *c)
 	if (!r) { /* over: that is what was waited for */
 		struct store_run row = { 0 };
 
-		if (recorded(c, b, &row)) {
+		if (execs_recorded(c, b, &row)) {
 			call_json(c, 200, exec_row_json(&row));
 			store_run_fini(&row);
 		} else {
@@ -402,7 +402,7 @@ void execs_wait(struct call *c)
 		return;
 	}
 	w = call_alloc(c, sizeof(*w));
-	*w = (struct waiting){ .call = c, .wait.done = waited };
+	*w = (struct waiting){ .call = c, .wait.done = execs_waited };
 	timer_init(&w->timer, c->api->loop, waited_enough);
 	c->state = w;
 	c->drop = stop_waiting;
@@ -487,7 +487,7 @@ static void reading_drains(struct http_req *req)
 
 int execs_ref(struct call *c, struct box *b, char id[ID_LEN + 1], uint32_t *ref)
 {
-	struct exec *r = living(b, call_param(c, 1));
+	struct exec *r = execs_living(b, call_param(c, 1));
 	struct store_run row = { 0 };
 
 	if (r) {
@@ -495,7 +495,7 @@ int execs_ref(struct call *c, struct box *b, char id[ID_LEN + 1], uint32_t *ref)
 		*ref = r->ref;
 		return 1;
 	}
-	if (!recorded(c, b, &row))
+	if (!execs_recorded(c, b, &row))
 		return 0;
 	memcpy(id, row.id, sizeof(row.id));
 	*ref = row.ref;
@@ -587,7 +587,7 @@ static void feeding_bytes(struct http_req *req, const char *bytes, size_t n)
 	struct call *c = req->user;
 	struct feeding *f = c->state;
 	struct box *b = fleet_find(&c->api->fleet, c->held);
-	struct exec *r = b ? living(b, call_param(c, 1)) : NULL;
+	struct exec *r = b ? execs_living(b, call_param(c, 1)) : NULL;
 
 	if (!r || f->over || !r->stdin_open) {
 		f->over = 1;
@@ -606,7 +606,7 @@ static void feeding_end(struct http_req *req)
 	struct call *c = req->user;
 	struct feeding *f = c->state;
 	struct box *b = fleet_find(&c->api->fleet, c->held);
-	struct exec *r = b ? living(b, call_param(c, 1)) : NULL;
+	struct exec *r = b ? execs_living(b, call_param(c, 1)) : NULL;
 
 	if (f->over || !r) {
 		call_error(c, 409, "conflict", "the program reads no more input", NULL, NULL);
@@ -636,7 +636,7 @@ static void feeding_dropped(struct call *c)
 
 void execs_stdin(struct call *c)
 {
-	struct exec *r = running(c);
+	struct exec *r = execs_running(c);
 	struct feeding *f;
 
 	if (!r)
@@ -691,7 +691,7 @@ void execs_signal(struct call *c)
 			   "INT, TERM, KILL, ...");
 		return;
 	}
-	r = running(c);
+	r = execs_running(c);
 	if (!r)
 		return;
 	exec_send_signal(r, signo);
@@ -701,7 +701,7 @@ void execs_signal(struct call *c)
 
 void execs_resize(struct call *c)
 {
-	struct exec *r = running(c);
+	struct exec *r = execs_running(c);
 
 	if (!r)
 		return;
@@ -714,7 +714,7 @@ void execs_resize(struct call *c)
 	call_empty(c, 204);
 }
 
-static void killed(struct exec_wait *x, json_t *record)
+static void execs_killed(struct exec_wait *x, json_t *record)
 {
 	struct waiting *w = loop_owner(x, struct waiting, wait);
 
@@ -723,13 +723,13 @@ static void killed(struct exec_wait *x, json_t *record)
 
 void execs_kill(struct call *c)
 {
-	struct exec *r = running(c);
+	struct exec *r = execs_running(c);
 	struct waiting *w;
 
 	if (!r)
 		return;
 	w = call_alloc(c, sizeof(*w));
-	*w = (struct waiting){ .call = c, .wait.done = killed };
+	*w = (struct waiting){ .call = c, .wait.done = execs_killed };
 	timer_init(&w->timer, c->api->loop, waited_enough);
 	c->state = w;
 	c->drop = stop_waiting;

@@ -15,7 +15,7 @@ enum { PATIENCE_MS = 60000 };
 
 /* "//" and "/./" say nothing, nor does a slash at the end. ".." stays: what it means depends on the
  * links before it, and those only the box knows. */
-static void tidy(char *path)
+static void file_tidy(char *path)
 {
 	char *to = path;
 
@@ -55,13 +55,13 @@ const char *file_request_path(struct call *c, const char *given)
 	full = call_alloc(c, home + n + 1);
 	memcpy(full, BOX_HOME "/", home);
 	memcpy(full + home, given, n + 1);
-	tidy(full);
+	file_tidy(full);
 	return full;
 }
 
 /* ---- the worker ---- */
 
-static void dropped(struct call *c)
+static void file_dropped(struct call *c)
 {
 	file_request_close(c->state);
 }
@@ -116,7 +116,7 @@ void file_request_open_in(struct file_request *d, struct call *c, struct box *b,
 	d->call = c;
 	d->open = 1;
 	c->state = d;
-	c->drop = dropped;
+	c->drop = file_dropped;
 	c->req->on_eof = peer_ended;
 	timer_init(&d->patience, c->api->loop, out_of_patience);
 	file_client_open(&d->clerk, &b->line, flags, on);

@@ -45,7 +45,7 @@ const struct field boxfiles_chmod_fields[] = {
 
 /* ---- one entry ---- */
 
-static void show(struct file_request *d, int status, const struct wire_entry *e, const char *tail, size_t n)
+static void files_show(struct file_request *d, int status, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct file_request_entry parts;
 
@@ -64,10 +64,10 @@ static void stat_ready(struct file_client *k)
 
 static void stat_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
-	show(loop_owner(k, struct file_request, clerk), 200, e, tail, n);
+	files_show(loop_owner(k, struct file_request, clerk), 200, e, tail, n);
 }
 
-static void failed(struct file_client *k, const struct err *e)
+static void files_failed(struct file_client *k, const struct err *e)
 {
 	file_request_fail(loop_owner(k, struct file_request, clerk), e);
 }
@@ -76,7 +76,7 @@ void boxfiles_stat(struct call *c)
 {
 	static const struct file_client_events on = { .ready = stat_ready,
 						.entry = stat_entry,
-						.failed = failed };
+						.failed = files_failed };
 	struct file_request *d = call_alloc(c, sizeof(*d));
 
 	*d = (struct file_request){ .path = file_request_path(c, call_query(c, "path")) };
@@ -173,7 +173,7 @@ static void list_dropped(struct call *c)
 void boxfiles_list(struct call *c)
 {
 	static const struct file_client_events on = {
-		.ready = list_ready, .entry = list_entry, .done = list_done, .failed = failed
+		.ready = list_ready, .entry = list_entry, .done = list_done, .failed = files_failed
 	};
 	struct listing *l = call_alloc(c, sizeof(*l));
 	const char *after = call_query(c, "after"), *path = call_query(c, "path");
@@ -246,7 +246,7 @@ static void deed_entry(struct file_client *k, const struct wire_entry *e, const 
 	}
 	if (x->done & WIRE_DONE_SKIPPED)
 		http_set(x->desk.call->req, "X-Skipped", "1");
-	show(&x->desk, x->there ? 200 : x->status, e, tail, n);
+	files_show(&x->desk, x->there ? 200 : x->status, e, tail, n);
 }
 
 /* A folder that is there already is what was wanted. */

@@ -67,52 +67,52 @@ struct work {
 	struct err *e;
 };
 
-static int bad(struct work *w, const char *field, const char *want)
+static int fragment_bad(struct work *w, const char *field, const char *want)
 {
 	return err_set(w->e, ERR_INVALID, "%s%s%s: %s", w->path, *w->path ? "." : "", field, want);
 }
 
-static const json_t *given(const json_t *doc, const char *name)
+static const json_t *fragment_given(const json_t *doc, const char *name)
 {
 	const json_t *v = json_object_get(doc, name);
 
 	return json_is_null(v) ? NULL : v;
 }
 
-static const char *text(const json_t *doc, const char *name)
+static const char *fragment_text(const json_t *doc, const char *name)
 {
-	const char *s = json_string_value(given(doc, name));
+	const char *s = json_string_value(fragment_given(doc, name));
 
 	return s && *s ? s : NULL;
 }
 
 /* Front ends put some fields beside the fragment, and some into it. */
-static const char *tag(const struct work *w, const char *name)
+static const char *fragment_tag(const struct work *w, const char *name)
 {
-	const char *s = text(w->doc, name);
+	const char *s = fragment_text(w->doc, name);
 
-	return s ? s : text(w->outer, name);
+	return s ? s : fragment_text(w->outer, name);
 }
 
 /* ---- files ---- */
 
-static int plain(const json_t *v)
+static int fragment_plain(const json_t *v)
 {
 	return json_is_string(v) && strlen(json_string_value(v)) == json_string_length(v);
 }
 
 static int good_path(const json_t *v)
 {
-	return plain(v) && json_string_length(v) > 0 && json_string_length(v) <= 400;
+	return fragment_plain(v) && json_string_length(v) > 0 && json_string_length(v) <= 400;
 }
 
 static const json_t *first_of(const json_t *item, const char *const *names, const char **out_name)
 {
 	*out_name = names[0];
 	for (; *names; names++)
-		if (given(item, *names)) {
+		if (fragment_given(item, *names)) {
 			*out_name = *names;
-			return given(item, *names);
+			return fragment_given(item, *names);
 		}
 	return NULL;
 }
@@ -128,15 +128,15 @@ static int add_item(struct work *w, const char *field, size_t i, const json_t *i
 
 	if (!json_is_object(item)) {
 		snprintf(at, sizeof(at), "%s[%zu]", field, i);
-		return bad(w, at, "must be an object with file_path and file_content");
+		return fragment_bad(w, at, "must be an object with file_path and file_content");
 	}
 	if (!good_path(path)) {
 		snprintf(at, sizeof(at), "%s[%zu].%s", field, i, path_name);
-		return bad(w, at, "must be a path of 1 to 400 bytes");
+		return fragment_bad(w, at, "must be a path of 1 to 400 bytes");
 	}
 	if (!json_is_string(content)) {
 		snprintf(at, sizeof(at), "%s[%zu].%s", field, i, content_name);
-		return bad(w, at, "must be a string");
+		return fragment_bad(w, at, "must be a string");
 	}
 	json_object_set(w->files, json_string_value(path), (json_t *)content);
 	if (!w->entry)
@@ -154,9 +154,9 @@ static int add_map(struct work *w, const char *field, const json_t *map)
 	{
 		snprintf(at, sizeof(at), "%s.%.60s", field, path);
 		if (!*path || strlen(path) > 400)
-			return bad(w, at, "must be a path of 1 to 400 bytes");
+			return fragment_bad(w, at, "must be a path of 1 to 400 bytes");
 		if (!json_is_string(content))
-			return bad(w, at, "must be a string");
+			return fragment_bad(w, at, "must be a string");
 		json_object_set(w->files, path, content);
 		if (!w->entry)
 			w->entry = path;
@@ -166,16 +166,16 @@ static int add_map(struct work *w, const char *field, const json_t *map)
 
 static int add_files(struct work *w, const char *field)
 {
-	const json_t *all = given(w->doc, field);
+	const json_t *all = fragment_given(w->doc, field);
 
 	if (!all)
 		return 0;
 	if (json_object_size(all) > FILES_MAX || json_array_size(all) > FILES_MAX)
-		return bad(w, field, "holds too many, at most 1000");
+		return fragment_bad(w, field, "holds too many, at most 1000");
 	if (json_is_object(all))
 		return add_map(w, field, all);
 	if (!json_is_array(all))
-		return bad(w, field, "must be an array of files, or an object of texts");
+		return fragment_bad(w, field, "must be an array of files, or an object of texts");
 	for (size_t i = 0; i < json_array_size(all); i++)
 		if (add_item(w, field, i, json_array_get(all, i)) < 0)
 			return -1;
@@ -185,21 +185,21 @@ static int add_files(struct work *w, const char *field)
 /* Text goes into its file; without one, flow.c chooses the file. */
 static int add_code(struct work *w)
 {
-	const json_t *code = given(w->doc, "code");
-	const char *path = text(w->doc, "file_path");
+	const json_t *code = fragment_given(w->doc, "code");
+	const char *path = fragment_text(w->doc, "file_path");
 
 	if (json_is_array(code))
 		return add_files(w, "code");
 	if (!code)
 		return 0;
-	if (!plain(code))
-		return bad(w, "code", "must be a string without NUL, or an array of files");
+	if (!fragment_plain(code))
+		return fragment_bad(w, "code", "must be a string without NUL, or an array of files");
 	if (path)
 		json_object_set(w->files, path, (json_t *)code);
 	else if (!w->entry)
 		json_object_set(w->out, "code", (json_t *)code);
 	else
-		return bad(w, "file_path", "is missing: where does the code go?");
+		return fragment_bad(w, "file_path", "is missing: where does the code go?");
 	return 0;
 }
 
@@ -207,7 +207,7 @@ static int add_code(struct work *w)
 
 static int plan_server(struct work *w, const json_t *port)
 {
-	const char *start = text(w->doc, "start_command");
+	const char *start = fragment_text(w->doc, "start_command");
 	char number[8];
 
 	snprintf(number, sizeof(number), "%u", (unsigned)json_integer_value(port));
@@ -225,7 +225,7 @@ static int plan_server(struct work *w, const json_t *port)
 	}
 	if (json_object_get(w->out, "code")) {
 		json_object_del(w->out, "code");
-		return bad(w, "file_path", "is missing: where does the code go?");
+		return fragment_bad(w, "file_path", "is missing: where does the code go?");
 	}
 	return 0;
 }
@@ -237,7 +237,7 @@ static int plan_program(struct work *w)
 	if (w->entry)
 		json_object_set_new(w->out, "entry", json_string(w->entry));
 	else if (!json_object_get(w->out, "code"))
-		return bad(w, "code", "is missing, and there are no files");
+		return fragment_bad(w, "code", "is missing, and there are no files");
 	if (!w->entry || !lang_of(w->entry, "", 0))
 		json_object_set_new(w->out, "language", json_string(w->template->language));
 	return 0;
@@ -246,8 +246,8 @@ static int plan_program(struct work *w)
 /* Code of an interpreter template is a cell, where its language has an interpreter; files lie beside it. */
 static int plan_cell(struct work *w)
 {
-	const json_t *code = given(w->doc, "code");
-	const char *path = text(w->doc, "file_path");
+	const json_t *code = fragment_given(w->doc, "code");
+	const char *path = fragment_text(w->doc, "file_path");
 	const struct lang *l = path ? lang_of(path, "", 0) : NULL;
 	const char *language = l ? l->name : w->template->language;
 
@@ -261,9 +261,9 @@ static int plan_cell(struct work *w)
 
 static void plan_install(struct work *w)
 {
-	const char *install = text(w->doc, "install_dependencies_command");
+	const char *install = fragment_text(w->doc, "install_dependencies_command");
 
-	if (install && !json_is_false(given(w->doc, "has_additional_dependencies")))
+	if (install && !json_is_false(fragment_given(w->doc, "has_additional_dependencies")))
 		json_object_set_new(w->out, "install", json_string(install));
 }
 
@@ -271,18 +271,18 @@ static void plan_install(struct work *w)
 
 static int fragment_find_template(struct work *w)
 {
-	const char *name = text(w->doc, "template");
+	const char *name = fragment_text(w->doc, "template");
 	auto_buf struct buf names = { 0 };
 
 	for (unsigned i = 0; name && i < BOX_TEMPLATES; i++)
 		if (!strcmp(box_templates[i].name, name))
 			w->template = &box_templates[i];
 	if (!name)
-		return bad(w, "template", "is missing");
+		return fragment_bad(w, "template", "is missing");
 	if (!w->template) {
 		buf_puts(&names, "there is no such one; there are ");
 		box_template_names(&names, 0);
-		return bad(w, "template", buf_str(&names));
+		return fragment_bad(w, "template", buf_str(&names));
 	}
 	return 0;
 }
@@ -296,10 +296,10 @@ static void set_owner(struct work *w)
 	char key[STORE_SESSION + 1];
 
 	for (unsigned i = 0; i < ARRAY_LEN(names) && !session; i++)
-		session = tag(w, names[i]);
+		session = fragment_tag(w, names[i]);
 	for (unsigned i = 0; i < ARRAY_LEN(tags); i++)
-		if (tag(w, tags[i]))
-			json_object_set_new(metadata, tags[i], json_string(tag(w, tags[i])));
+		if (fragment_tag(w, tags[i]))
+			json_object_set_new(metadata, tags[i], json_string(fragment_tag(w, tags[i])));
 	json_object_set_new(w->out, "metadata", metadata);
 	/* All these boxes are of one template of ours, and a session has one of each of theirs. */
 	if (session) {
@@ -308,14 +308,14 @@ static void set_owner(struct work *w)
 	}
 }
 
-static int fill(struct work *w)
+static int fragment_fill(struct work *w)
 {
-	const json_t *port = given(w->doc, "port"), *timeout = given(w->doc, "timeout_ms");
+	const json_t *port = fragment_given(w->doc, "port"), *timeout = fragment_given(w->doc, "timeout_ms");
 
 	if (fragment_find_template(w) < 0 || add_files(w, "files") < 0 || add_code(w) < 0)
 		return -1;
-	if (text(w->doc, "file_path"))
-		w->entry = text(w->doc, "file_path");
+	if (fragment_text(w->doc, "file_path"))
+		w->entry = fragment_text(w->doc, "file_path");
 	if (timeout) /* of a server: to begin listening; it has no end of its own */
 		json_object_set(w->out, port ? "ready_ms" : "timeout_ms", (json_t *)timeout);
 	set_owner(w);
@@ -329,16 +329,16 @@ json_t *fragment_translate(const json_t *body, struct err *e)
 {
 	struct work w = { .doc = body, .outer = body, .path = "", .e = e };
 
-	if (given(body, "fragment"))
+	if (fragment_given(body, "fragment"))
 		w.path = "fragment";
-	else if (given(body, "config"))
+	else if (fragment_given(body, "config"))
 		w.path = "config";
 	if (*w.path)
-		w.doc = given(body, w.path);
+		w.doc = fragment_given(body, w.path);
 	w.out = json_object();
 	w.files = json_object();
 	json_object_set_new(w.out, "files", w.files);
-	if (fill(&w) == 0)
+	if (fragment_fill(&w) == 0)
 		return w.out;
 	json_decref(w.out);
 	return NULL;

@@ -182,7 +182,7 @@ static void plant_cell(struct call *c, struct box *b)
 	json_decref(body);
 }
 
-static void plant(struct seeding *s)
+static void fragments_plant(struct seeding *s)
 {
 	static const struct run_callbacks door = { .over = tell_results, .running = fragment_server_await };
 	struct call *c = s->call;
@@ -205,11 +205,11 @@ static void plant(struct seeding *s)
 static void old_is_over(struct exec_wait *w, json_t *record)
 {
 	(void)record;
-	plant(loop_owner(w, struct seeding, old));
+	fragments_plant(loop_owner(w, struct seeding, old));
 }
 
 /* Two servers cannot have one port: the one before goes first. */
-static void settle(struct seeding *s, struct box *b)
+static void fragments_settle(struct seeding *s, struct box *b)
 {
 	struct exec *old =
 		json_object_get(s->call->body, "port") ? exec_by_tag(b, FRAGMENT_APP) : NULL;
@@ -217,7 +217,7 @@ static void settle(struct seeding *s, struct box *b)
 	call_hold(s->call, b);
 	snprintf(s->box, sizeof(s->box), "%s", b->row.id);
 	if (!old) {
-		plant(s);
+		fragments_plant(s);
 		return;
 	}
 	s->old.done = old_is_over;
@@ -235,11 +235,11 @@ static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 		return;
 	}
 	call_audit(s->call, "box.create", b->row.id, "ok");
-	settle(s, b);
+	fragments_settle(s, b);
 }
 
 /* From now, each time: a session that is used goes on. */
-static void renew(struct box *b)
+static void fragments_renew(struct box *b)
 {
 	struct err e;
 
@@ -250,7 +250,7 @@ static void renew(struct box *b)
 	(void)!box_changed(b, &e); /* a full disk: after a restart the old end counts */
 }
 
-static int translate(struct call *c, struct box_spec *out, struct err *e)
+static int fragments_translate(struct call *c, struct box_spec *out, struct err *e)
 {
 	uint64_t max = c->api->fleet.conf.lifetime_max_ms;
 	json_t *native = fragment_translate(c->body, e);
@@ -272,7 +272,7 @@ void fragments_run(struct call *c)
 	struct box *b;
 	struct err e;
 
-	if (translate(c, &want, &e) < 0) {
+	if (fragments_translate(c, &want, &e) < 0) {
 		call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
 		return;
 	}
@@ -288,8 +288,8 @@ void fragments_run(struct call *c)
 		return;
 	}
 	if (b) {
-		renew(b);
-		settle(s, b);
+		fragments_renew(b);
+		fragments_settle(s, b);
 		return;
 	}
 	if (!quota_box(c))

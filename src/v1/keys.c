@@ -39,7 +39,7 @@ const struct field keys_one_query[] = {
 	{ 0 },
 };
 
-static json_t *moment(int64_t ns)
+static json_t *keys_moment(int64_t ns)
 {
 	return ns ? json_time((uint64_t)ns) : json_null();
 }
@@ -48,8 +48,8 @@ json_t *keys_json(const struct store_key *k)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o}", "id", k->id, "name",
 			 k->name, "team", k->team, "role", store_role_name(k->role), "box", k->box,
-			 "shown", k->shown, "revoked", k->revoked, "created", moment(k->created_ns),
-			 "used", moment(k->used_ns), "expires", moment(k->expires_ns));
+			 "shown", k->shown, "revoked", k->revoked, "created", keys_moment(k->created_ns),
+			 "used", keys_moment(k->used_ns), "expires", keys_moment(k->expires_ns));
 }
 
 /* The team that is meant; NULL: not the caller's business, and answered. */
@@ -165,7 +165,7 @@ void keys_list(struct call *c)
 }
 
 /* By id or by name; 0: answered. An operator needs no team to name an id. */
-static int find(struct call *c, struct store_key *out)
+static int keys_find(struct call *c, struct store_key *out)
 {
 	const char *name = call_param(c, 0), *team = team_meant(c, call_query(c, "team"));
 	struct err e;
@@ -188,7 +188,7 @@ void keys_show(struct call *c)
 {
 	struct store_key k;
 
-	if (find(c, &k))
+	if (keys_find(c, &k))
 		call_json(c, 200, keys_json(&k));
 }
 
@@ -199,7 +199,7 @@ void keys_delete(struct call *c)
 	struct store_key k;
 	struct err e;
 
-	if (!find(c, &k))
+	if (!keys_find(c, &k))
 		return;
 	if (store_key_remove(c->api->store, k.team, k.id, &e) < 0) {
 		call_fail(c, &e);

@@ -72,7 +72,7 @@ static json_t *kernels_of(const struct survey *s)
 	return json_array();
 }
 
-static void tell(struct survey *s, const struct err *e)
+static void languages_tell(struct survey *s, const struct err *e)
 {
 	struct waiting *all = s->waiting;
 
@@ -101,7 +101,7 @@ static void end_box(struct survey *s)
 
 /* ---- asking ---- */
 
-static void said(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void languages_said(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
 	struct survey *s = loop_owner(t, struct survey, tap);
 
@@ -119,13 +119,13 @@ static void is_over(struct exec_reader *t, json_t *record, const struct err *e)
 	if (!e)
 		s->answer = lang_json_all(version_of, s, kernels_of(s));
 	end_box(s);
-	tell(s, e);
+	languages_tell(s, e);
 }
 
-static const struct exec_reader_events tap_on = { .output = said, .over = is_over };
+static const struct exec_reader_events tap_on = { .output = languages_said, .over = is_over };
 
 /* Words of the rows have no quotes in them; a unit test reads them all. */
-static void script(struct buf *out)
+static void languages_script(struct buf *out)
 {
 	for (unsigned i = 0; i < lang_count(); i++) {
 		const struct lang *l = lang_at(i);
@@ -141,7 +141,7 @@ static void script(struct buf *out)
 	buf_puts(out, "printf 'kernels\\t'; /opt/atoll/bin/jupyter --list\n");
 }
 
-static void ask(struct survey *s, struct box *b)
+static void languages_ask(struct survey *s, struct box *b)
 {
 	auto_buf struct buf text = { 0 };
 	const char *argv[] = { "/bin/sh", "-c", NULL, NULL };
@@ -151,13 +151,13 @@ static void ask(struct survey *s, struct box *b)
 	struct exec *r;
 	struct err e;
 
-	script(&text);
+	languages_script(&text);
 	argv[2] = buf_str(&text);
 	buf_cut(&s->said, 0);
 	exec_reader_init(&s->tap, &s->api->fleet, &tap_on);
 	if (exec_launch(b, &want, &s->tap, &r, &e) < 0) {
 		end_box(s);
-		tell(s, &e);
+		languages_tell(s, &e);
 		return;
 	}
 	s->tapped = 1;
@@ -168,14 +168,14 @@ static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 	struct survey *s = loop_owner(w, struct survey, made);
 
 	if (e) {
-		tell(s, e);
+		languages_tell(s, e);
 		return;
 	}
 	snprintf(s->box, sizeof(s->box), "%s", b->row.id);
-	ask(s, b);
+	languages_ask(s, b);
 }
 
-static void begin(struct survey *s)
+static void languages_begin(struct survey *s)
 {
 	struct fleet *f = &s->api->fleet;
 	struct box_spec want = { .limits = f->conf.limits,
@@ -191,7 +191,7 @@ static void begin(struct survey *s)
 	s->asking = 1;
 	s->made.done = box_made;
 	if (box_create(f, &want, &s->made, &b, &e) < 0)
-		tell(s, &e);
+		languages_tell(s, &e);
 }
 
 /* ---- the door ---- */
@@ -223,7 +223,7 @@ void languages_list(struct call *c)
 	s->waiting = w;
 	c->drop = client_left;
 	if (!s->asking)
-		begin(s);
+		languages_begin(s);
 }
 
 void languages_fini(struct api *a)

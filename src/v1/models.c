@@ -62,7 +62,7 @@ static int status_of(const json_t *error)
 	return 502;
 }
 
-static void answered(struct llm_request *m, const json_t *answer, const struct err *e)
+static void models_answered(struct llm_request *m, const json_t *answer, const struct err *e)
 {
 	struct call *c = loop_owner(m, struct asking, ask)->call;
 	const json_t *error = json_object_get(answer, "error");
@@ -77,7 +77,7 @@ static void answered(struct llm_request *m, const json_t *answer, const struct e
 	call_send(c, e->kind == ERR_NOT_FOUND ? 404 : status_of(error), doc);
 }
 
-static void left(struct call *c)
+static void models_left(struct call *c)
 {
 	llm_cancel(&((struct asking *)c->state)->ask);
 }
@@ -89,7 +89,7 @@ static void hung_up(struct http_req *r)
 
 	if (!((struct asking *)c->state)->ask.line) /* it is answered */
 		return;
-	left(c);
+	models_left(c);
 	call_error(c, 400, "cancelled", "the client ended its side before the answer was there", NULL, NULL);
 }
 
@@ -115,9 +115,9 @@ void models_ask(struct call *c)
 		no_models(c);
 		return;
 	}
-	*x = (struct asking){ .call = c, .ask.done = answered };
+	*x = (struct asking){ .call = c, .ask.done = models_answered };
 	c->state = x;
-	c->drop = left;
+	c->drop = models_left;
 	if (llm_start(c->api->model, &x->ask, request_of(c), &e) < 0)
 		call_fail(c, &e);
 	else

@@ -442,7 +442,7 @@ static json_t *set_json(const struct store_set *s)
 
 /* ---- /v1/packages ---- */
 
-static int operates(struct call *c)
+static int packages_operates(struct call *c)
 {
 	if (principal_is_operator(&c->who))
 		return 1;
@@ -457,7 +457,7 @@ void packages_list(struct call *c)
 	json_t *items = json_array();
 	struct err e;
 
-	if (!operates(c)) {
+	if (!packages_operates(c)) {
 		json_decref(items);
 		return;
 	}
@@ -479,7 +479,7 @@ struct adding {
 	int streaming;
 };
 
-static void added(struct package_job *j, const struct packages_failure *f)
+static void packages_added(struct package_job *j, const struct packages_failure *f)
 {
 	struct adding *a = j->user;
 	struct call *c = a->call;
@@ -516,7 +516,7 @@ void packages_add_set(struct call *c)
 	int known;
 
 	*a = (struct adding){ .call = c,
-			      .job = { .api = c->api, .done = added, .said = adding_said } };
+			      .job = { .api = c->api, .done = packages_added, .said = adding_said } };
 	a->job.user = a;
 	c->state = a;
 	c->drop = adding_dropped;
@@ -541,14 +541,14 @@ void packages_add_set(struct call *c)
 		a->streaming = 1;
 	}
 	if (known)
-		added(&a->job, NULL);
+		packages_added(&a->job, NULL);
 }
 
-static int find(struct call *c, struct store_set *out)
+static int packages_find(struct call *c, struct store_set *out)
 {
 	struct err e;
 
-	if (!operates(c))
+	if (!packages_operates(c))
 		return 0;
 	if (store_set_get(c->api->store, call_param(c, 0), out, &e) == 0)
 		return 1;
@@ -561,7 +561,7 @@ void packages_show(struct call *c)
 {
 	struct store_set s;
 
-	if (!find(c, &s))
+	if (!packages_find(c, &s))
 		return;
 	call_json(c, 200, set_json(&s));
 	store_set_fini(&s);
@@ -579,7 +579,7 @@ static void asker_left(struct call *c)
 	((struct asking *)c->state)->call = NULL;
 }
 
-static void answered(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void packages_answered(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct asking *a = ctx;
 	struct call *c = a->call;
@@ -607,13 +607,13 @@ static void answered(void *ctx, const struct frame *f, size_t len, int *fd, cons
 	free(a);
 }
 
-static void ask(struct call *c, uint8_t type, uint8_t want)
+static void packages_ask(struct call *c, uint8_t type, uint8_t want)
 {
 	struct wire_layer f = { .head.type = type };
 	struct asking *a;
 	struct store_set s;
 
-	if (!find(c, &s))
+	if (!packages_find(c, &s))
 		return;
 	a = calloc(1, sizeof(*a));
 	if (!a)
@@ -624,15 +624,15 @@ static void ask(struct call *c, uint8_t type, uint8_t want)
 	store_set_fini(&s);
 	c->state = a;
 	c->drop = asker_left;
-	keeper_client_request(&c->api->fleet.office, &f, sizeof(f), want, answered, a);
+	keeper_client_request(&c->api->fleet.office, &f, sizeof(f), want, packages_answered, a);
 }
 
 void packages_delete(struct call *c)
 {
-	ask(c, WIRE_LAYER_DROP, WIRE_DONE);
+	packages_ask(c, WIRE_LAYER_DROP, WIRE_DONE);
 }
 
 void packages_check(struct call *c)
 {
-	ask(c, WIRE_LAYER_CHECK, WIRE_LAYER);
+	packages_ask(c, WIRE_LAYER_CHECK, WIRE_LAYER);
 }

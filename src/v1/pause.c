@@ -14,7 +14,7 @@ const struct field pause_fields[] = {
 	{ 0 },
 };
 
-static void happened(struct box_wait *w, struct box *b, const struct err *e)
+static void pause_happened(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct pausing *p = loop_owner(w, struct pausing, wait);
 
@@ -23,22 +23,22 @@ static void happened(struct box_wait *w, struct box *b, const struct err *e)
 }
 
 /* What was begun goes on without who asked for it. */
-static void left(struct call *c)
+static void pause_left(struct call *c)
 {
 	box_wait_cancel(&((struct pausing *)c->state)->wait);
 }
 
-static struct pausing *begin(struct call *c, pause_done *done)
+static struct pausing *pause_do_begin(struct call *c, pause_done *done)
 {
 	struct pausing *p = call_alloc(c, sizeof(*p));
 
-	*p = (struct pausing){ .wait.done = happened, .call = c, .done = done };
+	*p = (struct pausing){ .wait.done = pause_happened, .call = c, .done = done };
 	c->state = p;
-	c->drop = left;
+	c->drop = pause_left;
 	return p;
 }
 
-static void refused(struct call *c, struct box *b, pause_done *done, const struct err *e)
+static void pause_refused(struct call *c, struct box *b, pause_done *done, const struct err *e)
 {
 	c->drop = NULL;
 	done(c, b, e);
@@ -46,25 +46,25 @@ static void refused(struct call *c, struct box *b, pause_done *done, const struc
 
 void pause_begin(struct call *c, struct box *b, int memory, pause_done *done)
 {
-	struct pausing *p = begin(c, done);
+	struct pausing *p = pause_do_begin(c, done);
 	struct err e;
 
 	if (box_pause(b, memory, &p->wait, &e) < 0)
-		refused(c, b, done, &e);
+		pause_refused(c, b, done, &e);
 }
 
 void pause_end(struct call *c, struct box *b, int reboot, pause_done *done)
 {
-	struct pausing *p = begin(c, done);
+	struct pausing *p = pause_do_begin(c, done);
 	struct err e;
 
 	if (box_resume(b, reboot, &p->wait, &e) < 0)
-		refused(c, b, done, &e);
+		pause_refused(c, b, done, &e);
 }
 
 /* ---- /v1 ---- */
 
-static void answer(struct call *c, struct box *b, const struct err *e)
+static void pause_answer(struct call *c, struct box *b, const struct err *e)
 {
 	if (e)
 		call_fail(c, e);
@@ -80,9 +80,9 @@ void pause_box(struct call *c)
 	if (!b)
 		return;
 	if (b->state == (memory ? BOX_PAUSED : BOX_KEPT) && !b->moving)
-		answer(c, b, NULL); /* as wanted */
+		pause_answer(c, b, NULL); /* as wanted */
 	else
-		pause_begin(c, b, memory, answer);
+		pause_begin(c, b, memory, pause_answer);
 }
 
 void pause_resume(struct call *c)
@@ -92,7 +92,7 @@ void pause_resume(struct call *c)
 	if (!b)
 		return;
 	if (b->state == BOX_RUNNING)
-		answer(c, b, NULL);
+		pause_answer(c, b, NULL);
 	else
-		pause_end(c, b, 0, answer);
+		pause_end(c, b, 0, pause_answer);
 }

@@ -415,7 +415,7 @@ void pipelines_set_policy(struct call *c)
 
 /* ---- figures ---- */
 
-static json_t *ratio(uint64_t a, uint64_t b)
+static json_t *pipelines_ratio(uint64_t a, uint64_t b)
 {
 	return b ? json_real((double)a / (double)b) : json_null();
 }
@@ -446,14 +446,14 @@ void pipelines_metrics(struct call *c)
 		json_pack(
 			"{s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:{s:I, s:I, "
 			"s:I, s:I, s:f}}",
-			"runs", (json_int_t)s.runs, "success_rate", ratio(s.success, s.runs),
-			"attempts_per_success", ratio(s.success_attempts, s.success), "outcomes",
+			"runs", (json_int_t)s.runs, "success_rate", pipelines_ratio(s.success, s.runs),
+			"attempts_per_success", pipelines_ratio(s.success_attempts, s.success), "outcomes",
 			tally_json(c, "outcome"), "categories", tally_json(c, "category"),
-			"stage_ms", "planner", ratio(s.us[0], s.runs * 1000), "coder",
-			ratio(s.us[1], s.runs * 1000), "executor", ratio(s.us[2], s.runs * 1000),
-			"debugger", ratio(s.us[3], s.runs * 1000), "cost_per_success",
-			ratio(s.success_cost_micro, s.success * 1000000), "cache_hit_ratio",
-			ratio(s.cache_read, s.tokens_in), "overfit_rate", ratio(s.overfit, s.runs),
+			"stage_ms", "planner", pipelines_ratio(s.us[0], s.runs * 1000), "coder",
+			pipelines_ratio(s.us[1], s.runs * 1000), "executor", pipelines_ratio(s.us[2], s.runs * 1000),
+			"debugger", pipelines_ratio(s.us[3], s.runs * 1000), "cost_per_success",
+			pipelines_ratio(s.success_cost_micro, s.success * 1000000), "cache_hit_ratio",
+			pipelines_ratio(s.cache_read, s.tokens_in), "overfit_rate", pipelines_ratio(s.overfit, s.runs),
 			"usage", "calls", (json_int_t)s.calls, "in", (json_int_t)s.tokens_in, "out",
 			(json_int_t)s.tokens_out, "cache_read", (json_int_t)s.cache_read, "cost",
 			(double)s.cost_micro / 1e6));

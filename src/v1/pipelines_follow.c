@@ -19,7 +19,7 @@ struct reader {
 	int streams, once, until_asked, full;
 };
 
-static void stop(struct reader *r)
+static void follow_stop(struct reader *r)
 {
 	pipeline_unwatch(&r->watch);
 	timer_fini(&r->look);
@@ -28,9 +28,9 @@ static void stop(struct reader *r)
 	r->call->req->on_drain = NULL;
 }
 
-static void left(struct call *c)
+static void follow_left(struct call *c)
 {
-	stop(c->state);
+	follow_stop(c->state);
 }
 
 /* 1: the stream is over. */
@@ -71,7 +71,7 @@ static void send_events(struct reader *r)
 	}
 	if (over || (r->once && !more && !r->full)) {
 		event_stream_end(&r->feed);
-		stop(r);
+		follow_stop(r);
 	}
 }
 
@@ -123,12 +123,12 @@ static void look_again(struct reader *r)
 	memcpy(id, r->watch.id, sizeof(id));
 	c->drop = NULL;
 	if (send_report(c, id))
-		stop(r);
+		follow_stop(r);
 	else
-		c->drop = left;
+		c->drop = follow_left;
 }
 
-static void news(struct pipeline_watch *w)
+static void follow_news(struct pipeline_watch *w)
 {
 	look_again(loop_owner(w, struct reader, watch));
 }
@@ -161,12 +161,12 @@ static struct reader *read_along(struct call *c, const char *id)
 {
 	struct reader *r = call_alloc(c, sizeof(*r));
 
-	*r = (struct reader){ .watch.news = news, .call = c, .wrote_ms = loop_now_ms() };
+	*r = (struct reader){ .watch.news = follow_news, .call = c, .wrote_ms = loop_now_ms() };
 	timer_init(&r->look, c->api->loop, look_due);
 	timer_set(&r->look, LOOK_MS);
 	pipeline_watch(c->api->pipelines, id, &r->watch);
 	c->state = r;
-	c->drop = left;
+	c->drop = follow_left;
 	return r;
 }
 

@@ -20,7 +20,7 @@ static json_t *door_of(const struct box *b)
 	return json_object();
 }
 
-static size_t find(const json_t *ports, uint16_t port)
+static size_t ports_find(const json_t *ports, uint16_t port)
 {
 	size_t i;
 	json_t *one;
@@ -35,7 +35,7 @@ int ports_is_open(const struct box *b, uint16_t port)
 {
 	json_t *door = door_of(b);
 	const json_t *ports = json_object_get(door, "ports");
-	int found = find(ports, port) < json_array_size(ports);
+	int found = ports_find(ports, port) < json_array_size(ports);
 
 	json_decref(door);
 	return found;
@@ -58,7 +58,7 @@ static int change_door(struct box *b, const json_t *door, struct err *e)
 	return 0;
 }
 
-static int add(struct box *b, json_t *door, uint16_t port, struct err *e)
+static int ports_add(struct box *b, json_t *door, uint16_t port, struct err *e)
 {
 	json_t *ports = json_object_get(door, "ports");
 
@@ -66,7 +66,7 @@ static int add(struct box *b, json_t *door, uint16_t port, struct err *e)
 		json_object_set_new(door, "ports", json_array());
 		ports = json_object_get(door, "ports");
 	}
-	if (find(ports, port) < json_array_size(ports))
+	if (ports_find(ports, port) < json_array_size(ports))
 		return 0;
 	if (json_array_size(ports) >= PORTS_MOST)
 		return err_set(e, ERR_LIMIT, "a box has at most %d open ports", PORTS_MOST);
@@ -77,7 +77,7 @@ static int add(struct box *b, json_t *door, uint16_t port, struct err *e)
 int ports_publish(struct box *b, uint16_t port, struct err *e)
 {
 	json_t *door = door_of(b);
-	int rc = add(b, door, port, e);
+	int rc = ports_add(b, door, port, e);
 
 	json_decref(door);
 	return rc;
@@ -86,7 +86,7 @@ int ports_publish(struct box *b, uint16_t port, struct err *e)
 static int close_port(struct box *b, uint16_t port, struct err *e)
 {
 	json_t *door = door_of(b), *ports = json_object_get(door, "ports");
-	size_t i = find(ports, port);
+	size_t i = ports_find(ports, port);
 	int rc = 0;
 
 	if (i < json_array_size(ports)) {

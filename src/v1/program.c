@@ -17,7 +17,7 @@ const char *program_in_home(const char *path, char out[512])
 	return out;
 }
 
-static const char *text(const json_t *body, const char *name)
+static const char *program_text(const json_t *body, const char *name)
 {
 	return json_string_value(json_object_get(body, name));
 }
@@ -31,7 +31,7 @@ int program_in(const json_t *body)
 
 /* ---- its language ---- */
 
-static int unknown(const char *name, struct err *e)
+static int program_unknown(const char *name, struct err *e)
 {
 	return err_set(e, ERR_INVALID, "language: '%.40s' is not one of those in GET /v1/languages",
 		       name);
@@ -39,8 +39,8 @@ static int unknown(const char *name, struct err *e)
 
 static int find_language(struct program *p, const json_t *body, struct err *e)
 {
-	const char *wanted = text(body, "language"), *entry = text(body, "entry"),
-		   *with = text(body, "compiler");
+	const char *wanted = program_text(body, "language"), *entry = program_text(body, "entry"),
+		   *with = program_text(body, "compiler");
 	const json_t *file = entry ? json_object_get(json_object_get(body, "files"), entry) : NULL;
 	char name[LANG_NAME + 1];
 
@@ -51,7 +51,7 @@ static int find_language(struct program *p, const json_t *body, struct err *e)
 		p->lang = lang_of(entry, json_is_string(file) ? json_string_value(file) : "",
 				  json_string_length(file));
 	if (!p->lang)
-		return unknown(wanted ? name : entry ? entry : "", e);
+		return program_unknown(wanted ? name : entry ? entry : "", e);
 	if (!lang_present(p->lang) && !p->layered) {
 		auto_buf struct buf how = { 0 };
 
@@ -147,7 +147,7 @@ int program_read(struct program *p, const json_t *body, struct err *e)
 {
 	json_t *files = json_object_get(body, "files");
 	const json_t *code = json_object_get(body, "code");
-	const char *entry = text(body, "entry");
+	const char *entry = program_text(body, "entry");
 
 	*p = (struct program){ .pin = "", .layered = p->layered };
 	if (find_language(p, body, e) < 0)

@@ -30,7 +30,7 @@ static json_t *limits_of(const struct store_limits *l)
 }
 
 /* The box's variables under the program's own. */
-static json_t *variables(const json_t *body, const struct box *box)
+static json_t *replay_variables(const json_t *body, const struct box *box)
 {
 	json_t *all = box->row.env ? json_loads(box->row.env, 0, NULL) : NULL;
 
@@ -43,7 +43,7 @@ static json_t *variables(const json_t *body, const struct box *box)
 	return all;
 }
 
-static int count(const char *bytes, size_t n, void *left)
+static int replay_count(const char *bytes, size_t n, void *left)
 {
 	(void)bytes;
 	*(size_t *)left -= n <= *(size_t *)left ? n : *(size_t *)left;
@@ -51,11 +51,11 @@ static int count(const char *bytes, size_t n, void *left)
 			       : -1; /* a large one is not written to its end to find that out */
 }
 
-static int fits(const json_t *request)
+static int replay_fits(const json_t *request)
 {
 	size_t left = REPLAY_BYTES;
 
-	return json_dump_callback(request, count, &left, JSON_COMPACT) == 0;
+	return json_dump_callback(request, replay_count, &left, JSON_COMPACT) == 0;
 }
 
 json_t *replay_request(const json_t *body, const struct box *box)
@@ -73,9 +73,9 @@ json_t *replay_request(const json_t *body, const struct box *box)
 	if (box) {
 		json_object_set_new(request, "template", json_string(box->row.template));
 		json_object_set_new(request, "limits", limits_of(&box->row.limits));
-		json_object_set_new(request, "env", variables(body, box));
+		json_object_set_new(request, "env", replay_variables(body, box));
 	}
-	if (fits(request))
+	if (replay_fits(request))
 		return request;
 	json_decref(request);
 	return NULL;

@@ -164,7 +164,7 @@ static void files_are_there(struct run_request_files *x, const struct err *e)
 		run_request_next(w);
 }
 
-static void begin(struct run_request *w)
+static void request_begin(struct run_request *w)
 {
 	struct box *b = fleet_find(&w->api->fleet, w->box);
 
@@ -269,7 +269,7 @@ void run_request_in(struct call *c, struct box *b, const struct run_request_spec
 	snprintf(w->box, sizeof(w->box), "%s", b->row.id);
 	w->request = replay_request(w->body, b);
 	box_wake(b);
-	begin(w);
+	request_begin(w);
 }
 
 void run_request_exec(struct call *c, struct box *b)
@@ -289,7 +289,7 @@ static void box_made(struct box_wait *x, struct box *b, const struct err *e)
 		return;
 	}
 	snprintf(w->box, sizeof(w->box), "%s", b->row.id);
-	begin(w);
+	request_begin(w);
 }
 
 static void make_box(struct run_request *w)
@@ -330,7 +330,7 @@ static void install_failed(struct run_request *w, json_t *take_error)
 	run_request_free(w);
 }
 
-static void installed(struct package_job *j, const struct packages_failure *f)
+static void request_installed(struct package_job *j, const struct packages_failure *f)
 {
 	struct run_request *w = j->user;
 
@@ -365,7 +365,7 @@ static int wanted_packages(struct run_request *w, struct err *e)
 
 	w->packages.api = w->api;
 	w->packages.user = w;
-	w->packages.done = installed;
+	w->packages.done = request_installed;
 	w->packages.said = install_said;
 	if (packages_read(&w->packages, field, language_of(w), e) < 0)
 		return -1;

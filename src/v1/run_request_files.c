@@ -18,7 +18,7 @@ static void put_text(struct run_request_files *x, const char *path, const json_t
 	put_one(x, path, json_string_value(text), json_string_length(text));
 }
 
-static void ready(struct file_client *k)
+static void request_files_ready(struct file_client *k)
 {
 	struct run_request_files *x = loop_owner(k, struct run_request_files, clerk);
 	const json_t *code = json_object_get(x->plan->body, "code");
@@ -54,7 +54,7 @@ static void one_done(struct file_client *k, uint16_t flags)
 	x->done(x, NULL);
 }
 
-static void failed(struct file_client *k, const struct err *e)
+static void request_files_failed(struct file_client *k, const struct err *e)
 {
 	struct run_request_files *x = loop_owner(k, struct run_request_files, clerk);
 
@@ -63,9 +63,9 @@ static void failed(struct file_client *k, const struct err *e)
 
 int run_request_files_put(struct run_request_files *x, const struct run_request_plan *p, struct init_conn *box)
 {
-	static const struct file_client_events on = { .ready = ready,
+	static const struct file_client_events on = { .ready = request_files_ready,
 						.done = one_done,
-						.failed = failed };
+						.failed = request_files_failed };
 
 	if (!json_object_size(json_object_get(p->body, "files")) &&
 	    !json_object_get(p->body, "code") &&

@@ -159,14 +159,14 @@ static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
 
 static const struct exec_reader_events tap_on = { .output = tap_reads, .over = tap_ends };
 
-static void waited(struct exec_wait *x, json_t *record)
+static void request_step_waited(struct exec_wait *x, json_t *record)
 {
 	step_over(loop_owner(x, struct run_request, wait), record);
 }
 
 void run_request_await(struct run_request *w, struct exec *r)
 {
-	w->wait.done = waited;
+	w->wait.done = request_step_waited;
 	exec_await(r, &w->wait);
 }
 

@@ -30,7 +30,7 @@ struct search {
 	size_t bytes;
 };
 
-static void ready(struct file_client *k)
+static void search_ready(struct file_client *k)
 {
 	struct search *s = loop_owner(k, struct search, desk.clerk);
 	const char *name = call_query(s->desk.call, "name"),
@@ -46,14 +46,14 @@ static void ready(struct file_client *k)
 	file_client_ask(k, WIRE_SEARCH, &ask, sizeof(ask), tail.p, tail.len);
 }
 
-static void begin(struct search *s)
+static void search_begin(struct search *s)
 {
 	if (s->kind != EVENT_STREAM_NONE && !s->begun)
 		event_stream_begin(&s->feed, s->desk.call->req, s->kind);
 	s->begun = 1;
 }
 
-static void done(struct file_client *k, uint16_t flags)
+static void search_done(struct file_client *k, uint16_t flags)
 {
 	struct search *s = loop_owner(k, struct search, desk.clerk);
 	int truncated = (flags & WIRE_DONE_TRUNCATED) != 0,
@@ -65,7 +65,7 @@ static void done(struct file_client *k, uint16_t flags)
 				    "skipped", skipped));
 		return;
 	}
-	begin(s);
+	search_begin(s);
 	file_request_close(&s->desk);
 	event_stream_event(&s->feed,
 		   json_pack("{s:s, s:I, s:b, s:b}", "type", "done", "hits", (json_int_t)s->count,
@@ -95,7 +95,7 @@ static json_t *hit_json(const struct search *s, const struct wire_hit *h, const 
 	return doc;
 }
 
-static void hit(struct search *s, const struct wire_hit *h, const char *tail, size_t n)
+static void search_hit(struct search *s, const struct wire_hit *h, const char *tail, size_t n)
 {
 	size_t path = strnlen(tail, n);
 	json_t *doc;
@@ -113,23 +113,23 @@ static void hit(struct search *s, const struct wire_hit *h, const char *tail, si
 		json_array_append_new(s->items, doc);
 		s->bytes += n;
 		if (s->bytes > DOCUMENT_BYTES)
-			done(&s->desk.clerk, WIRE_DONE_TRUNCATED);
+			search_done(&s->desk.clerk, WIRE_DONE_TRUNCATED);
 		return;
 	}
-	begin(s);
+	search_begin(s);
 	json_object_set_new(doc, "type", json_string("hit"));
 	if (event_stream_event(&s->feed, doc))
 		file_client_pause(&s->desk.clerk, 1);
 }
 
-static void other(struct file_client *k, const struct frame *f, size_t len)
+static void search_other(struct file_client *k, const struct frame *f, size_t len)
 {
 	if (f->type == WIRE_HIT)
-		hit(loop_owner(k, struct search, desk.clerk), (const struct wire_hit *)f,
+		search_hit(loop_owner(k, struct search, desk.clerk), (const struct wire_hit *)f,
 		    (const char *)f + sizeof(struct wire_hit), len - sizeof(struct wire_hit));
 }
 
-static void failed(struct file_client *k, const struct err *e)
+static void search_failed(struct file_client *k, const struct err *e)
 {
 	struct search *s = loop_owner(k, struct search, desk.clerk);
 
@@ -142,7 +142,7 @@ static void failed(struct file_client *k, const struct err *e)
 	event_stream_end(&s->feed);
 }
 
-static void drained(struct http_req *r)
+static void search_drained(struct http_req *r)
 {
 	struct call *c = r->user;
 	struct search *s = c->state;
@@ -151,12 +151,12 @@ static void drained(struct http_req *r)
 		file_client_pause(&s->desk.clerk, 0);
 }
 
-static void left(struct http_req *r)
+static void search_left(struct http_req *r)
 {
 	http_abort(r);
 }
 
-static void dropped(struct call *c)
+static void search_dropped(struct call *c)
 {
 	struct search *s = c->state;
 
@@ -179,7 +179,7 @@ static enum event_stream_kind kind_of(const struct call *c)
 void boxfiles_search(struct call *c)
 {
 	static const struct file_client_events on = {
-		.ready = ready, .other = other, .done = done, .failed = failed
+		.ready = search_ready, .other = search_other, .done = search_done, .failed = search_failed
 	};
 	const char *name = call_query(c, "name"), *content = call_query(c, "content"),
 		   *path = call_query(c, "path");
@@ -196,7 +196,7 @@ void boxfiles_search(struct call *c)
 	if (!s->desk.path || !file_request_open(&s->desk, c, &on))
 		return;
 	s->items = s->kind == EVENT_STREAM_NONE ? json_array() : NULL;
-	c->drop = dropped;
-	c->req->on_drain = drained;
-	c->req->on_eof = left;
+	c->drop = search_dropped;
+	c->req->on_drain = search_drained;
+	c->req->on_eof = search_left;
 }

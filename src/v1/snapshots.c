@@ -82,7 +82,7 @@ struct taking {
 	void (*filled)(struct call *c, struct box *b, const struct err *e);
 };
 
-static void took(void *ctx, const struct store_snapshot *row, const char *box, const struct err *e)
+static void snapshots_took(void *ctx, const struct store_snapshot *row, const char *box, const struct err *e)
 {
 	struct taking *t = ctx;
 
@@ -103,7 +103,7 @@ void snapshots_take(struct call *c, struct box *b, const struct store_snapshot *
 	struct err e;
 
 	*t = (struct taking){ .call = c, .taken = done };
-	if (snapshot_take(&c->api->fleet, b, want, hidden, took, t, &t->snap, &e) < 0) {
+	if (snapshot_take(&c->api->fleet, b, want, hidden, snapshots_took, t, &t->snap, &e) < 0) {
 		done(c, want, &e);
 		return;
 	}
@@ -119,7 +119,7 @@ static void end_box(struct api *a, const char *id)
 		box_end(b, CAUSE_OPERATOR, NULL);
 }
 
-static void filled(void *ctx, const struct store_snapshot *row, const char *box,
+static void snapshots_filled(void *ctx, const struct store_snapshot *row, const char *box,
 		   const struct err *e)
 {
 	struct taking *t = ctx;
@@ -153,7 +153,7 @@ void snapshots_fill(struct call *c, struct box *b, const char *id,
 
 	*t = (struct taking){ .call = c, .filled = done };
 	memcpy(t->box, b->row.id, sizeof(t->box));
-	if (snapshot_fill(&c->api->fleet, b, id, filled, t, &t->snap, &e) < 0) {
+	if (snapshot_fill(&c->api->fleet, b, id, snapshots_filled, t, &t->snap, &e) < 0) {
 		end_box(c->api, t->box);
 		done(c, NULL, &e);
 		return;
@@ -171,7 +171,7 @@ static json_t *snapshot_json(const struct store_snapshot *x)
 			 (json_int_t)x->bytes, "created", json_time((uint64_t)x->created_ns));
 }
 
-static void created(struct call *c, const struct store_snapshot *row, const struct err *e)
+static void snapshots_created(struct call *c, const struct store_snapshot *row, const struct err *e)
 {
 	if (e) {
 		call_fail(c, e);
@@ -205,7 +205,7 @@ void snapshots_create(struct call *c)
 	}
 	snprintf(want.team, sizeof(want.team), "%s", c->who.team);
 	call_hold(c, b);
-	snapshots_take(c, b, &want, 0, created);
+	snapshots_take(c, b, &want, 0, snapshots_created);
 }
 
 void snapshots_list(struct call *c)

@@ -75,7 +75,7 @@ void channel_say(struct channel *c, const char *op, json_t *take_rest)
 	send_json(c->socket, doc);
 }
 
-static void flow(struct socket *s, int full)
+static void socket_flow(struct socket *s, int full)
 {
 	s->full = full;
 	for (struct channel *c = s->channels; c; c = c->next)
@@ -93,11 +93,11 @@ int channel_bytes(struct channel *c, unsigned stream, uint64_t offset, const cha
 	struct iovec parts[2] = { { &head, HEAD_OUT }, { (void *)bytes, n } };
 
 	if (ws_binaryv(c->socket->ws, parts, 2) && !c->socket->full)
-		flow(c->socket, 1);
+		socket_flow(c->socket, 1);
 	return c->socket->full;
 }
 
-static void drop(struct channel *c)
+static void socket_drop(struct channel *c)
 {
 	struct channel **at = &c->socket->channels;
 
@@ -117,12 +117,12 @@ static json_t *error_json(const struct err *e)
 void channel_end(struct channel *c, const struct err *e)
 {
 	channel_say(c, e ? "error" : "closed", e ? error_json(e) : NULL);
-	drop(c);
+	socket_drop(c);
 }
 
 /* ---- messages ---- */
 
-static struct channel *find(struct socket *s, uint32_t number)
+static struct channel *socket_find(struct socket *s, uint32_t number)
 {
 	struct channel *c = s->channels;
 
@@ -131,7 +131,7 @@ static struct channel *find(struct socket *s, uint32_t number)
 	return c;
 }
 
-static void complain(struct socket *s, int64_t number, const struct err *e)
+static void socket_complain(struct socket *s, int64_t number, const struct err *e)
 {
 	json_t *doc = error_json(e);
 
@@ -159,7 +159,7 @@ static int open_channel(struct socket *s, uint32_t number, const json_t *msg, st
 
 	if (!kind)
 		return -1;
-	if (find(s, number))
+	if (socket_find(s, number))
 		return err_set(e, ERR_CONFLICT, "channel %u is open already", number);
 	if (s->count == CHANNELS)
 		return err_set(e, ERR_LIMIT, "more than %d channels on one socket", CHANNELS);
@@ -182,7 +182,7 @@ static int open_channel(struct socket *s, uint32_t number, const json_t *msg, st
 static int about_channel(struct socket *s, uint32_t number, const char *op, const json_t *msg,
 			 struct err *e)
 {
-	struct channel *c = find(s, number);
+	struct channel *c = socket_find(s, number);
 
 	if (!c)
 		return err_set(e, ERR_NOT_FOUND, "channel %u is not open", number);
@@ -196,7 +196,7 @@ static int about_channel(struct socket *s, uint32_t number, const char *op, cons
 	return c->kind->message(c, op, msg, e);
 }
 
-static int handle(struct socket *s, const json_t *msg, struct err *e)
+static int socket_handle(struct socket *s, const json_t *msg, struct err *e)
 {
 	const char *op = json_string_value(json_object_get(msg, "op"));
 	const json_t *number = json_object_get(msg, "ch");
@@ -224,8 +224,8 @@ static void on_text(struct ws *w, const char *text, size_t n)
 
 	if (!json_is_object(msg))
 		err_set(&e, ERR_INVALID, "not a JSON object: %.100s", msg ? "" : why.text);
-	if (!json_is_object(msg) || handle(s, msg, &e) < 0)
-		complain(s, json_is_integer(json_object_get(msg, "ch")) ?
+	if (!json_is_object(msg) || socket_handle(s, msg, &e) < 0)
+		socket_complain(s, json_is_integer(json_object_get(msg, "ch")) ?
 				    json_integer_value(json_object_get(msg, "ch")) :
 				    -1,
 			 &e);
@@ -242,7 +242,7 @@ static void on_binary(struct ws *w, const void *bytes, size_t n)
 	if (n >= HEAD_IN)
 		memcpy(&number, bytes, sizeof(number));
 	number = ntohl(number);
-	c = n >= HEAD_IN ? find(s, number) : NULL;
+	c = n >= HEAD_IN ? socket_find(s, number) : NULL;
 	if (c && c->kind->bytes && s->who.role >= ROLE_EDITOR) {
 		c->kind->bytes(c, (const char *)bytes + HEAD_IN, n - HEAD_IN);
 		return;
@@ -250,12 +250,12 @@ static void on_binary(struct ws *w, const void *bytes, size_t n)
 	err_set(&e, c ? ERR_DENIED : ERR_NOT_FOUND,
 		c ? "channel %u takes no bytes from you" : "bytes for channel %u, which is not open",
 		number);
-	complain(s, number, &e);
+	socket_complain(s, number, &e);
 }
 
 static void on_drain(struct ws *w)
 {
-	flow(ws_user(w), 0);
+	socket_flow(ws_user(w), 0);
 }
 
 static void on_close(struct ws *w)
@@ -263,7 +263,7 @@ static void on_close(struct ws *w)
 	struct socket *s = ws_user(w);
 
 	while (s->channels)
-		drop(s->channels);
+		socket_drop(s->channels);
 	timer_fini(&s->still);
 	free(s);
 }

@@ -341,7 +341,7 @@ struct stats_channel {
 	char box[ID_LEN + 1];
 };
 
-static json_t *figure(uint64_t n)
+static json_t *channel_figure(uint64_t n)
 {
 	return n == UINT64_MAX ? json_null() : json_integer((json_int_t)n);
 }
@@ -359,10 +359,10 @@ static void stats_counted(void *ctx, const struct frame *f, size_t len, int *fd,
 		return;
 	}
 	channel_say(&x->base, "stats",
-		    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mem", figure(n->mem_now),
-			      "mem_peak", figure(n->mem_peak), "cpu_us", figure(n->cpu_us), "pids",
-			      figure(n->pids_now), "oom_kills", figure(n->oom_kills), "pids_hits",
-			      figure(n->pids_hits), "throttled_us", figure(n->throttled_us)));
+		    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mem", channel_figure(n->mem_now),
+			      "mem_peak", channel_figure(n->mem_peak), "cpu_us", channel_figure(n->cpu_us), "pids",
+			      channel_figure(n->pids_now), "oom_kills", channel_figure(n->oom_kills), "pids_hits",
+			      channel_figure(n->pids_hits), "throttled_us", channel_figure(n->throttled_us)));
 	timer_set(&x->timer, 1000);
 }
 

@@ -24,13 +24,13 @@ const struct field stats_history_query[] = {
 
 /* ---- as JSON ---- */
 
-static json_t *figure(int there, uint64_t n)
+static json_t *stats_figure(int there, uint64_t n)
 {
 	return !there || n == UINT64_MAX || n > INT64_MAX ? json_null()
 							  : json_integer((json_int_t)n);
 }
 
-static json_t *limit(uint64_t n)
+static json_t *stats_limit(uint64_t n)
 {
 	return n ? json_integer((json_int_t)n) : json_null();
 }
@@ -46,23 +46,23 @@ static json_t *now_json(const struct box *b, const struct usage_now *now)
 				json_time((uint64_t)now->at_ns), "running", (int)now->running);
 
 	json_object_set_new(doc, "memory",
-			    json_pack("{s:o, s:o, s:o}", "now", figure(c, k->mem_now), "peak",
-				      figure(c, k->mem_peak), "limit", limit(l->mem_bytes)));
+			    json_pack("{s:o, s:o, s:o}", "now", stats_figure(c, k->mem_now), "peak",
+				      stats_figure(c, k->mem_peak), "limit", stats_limit(l->mem_bytes)));
 	json_object_set_new(doc, "cpu",
-			    json_pack("{s:o, s:o, s:o}", "us", figure(c, k->cpu_us), "throttled_us",
-				      figure(c, k->throttled_us), "limit_milli",
-				      limit(l->cpu_milli)));
+			    json_pack("{s:o, s:o, s:o}", "us", stats_figure(c, k->cpu_us), "throttled_us",
+				      stats_figure(c, k->throttled_us), "limit_milli",
+				      stats_limit(l->cpu_milli)));
 	json_object_set_new(doc, "pids",
-			    json_pack("{s:o, s:o, s:o, s:o}", "now", figure(c, k->pids_now), "peak",
-				      figure(c, k->pids_peak), "limit", limit(l->pids), "refused",
-				      figure(c, k->pids_hits)));
+			    json_pack("{s:o, s:o, s:o, s:o}", "now", stats_figure(c, k->pids_now), "peak",
+				      stats_figure(c, k->pids_peak), "limit", stats_limit(l->pids), "refused",
+				      stats_figure(c, k->pids_hits)));
 	json_object_set_new(doc, "disk",
 			    json_pack("{s:o, s:o, s:o, s:o}", "used",
-				      figure(t, s->disk_size - s->disk_free), "limit",
-				      figure(t, s->disk_size), "files",
-				      figure(t, s->files_size - s->files_free), "files_limit",
-				      figure(t, s->files_size)));
-	json_object_set_new(doc, "oom_kills", figure(c, k->oom_kills));
+				      stats_figure(t, s->disk_size - s->disk_free), "limit",
+				      stats_figure(t, s->disk_size), "files",
+				      stats_figure(t, s->files_size - s->files_free), "files_limit",
+				      stats_figure(t, s->files_size)));
+	json_object_set_new(doc, "oom_kills", stats_figure(c, k->oom_kills));
 	return doc;
 }
 
@@ -76,7 +76,7 @@ struct looking {
 	int full; /* it has not taken the last one yet */
 };
 
-static void stop(struct call *c)
+static void stats_stop(struct call *c)
 {
 	struct looking *l = c->state;
 
@@ -105,7 +105,7 @@ static void box_ended(struct looking *l)
 	event_stream_end(&l->feed);
 }
 
-static void looked(struct usage_watch *w, const struct usage_now *now)
+static void stats_looked(struct usage_watch *w, const struct usage_now *now)
 {
 	struct looking *l = loop_owner(w, struct looking, watch);
 	struct call *c = l->call;
@@ -136,10 +136,10 @@ void stats_show(struct call *c)
 	if (!b)
 		return;
 	l = call_alloc(c, sizeof(*l));
-	*l = (struct looking){ .watch.told = looked, .call = c };
+	*l = (struct looking){ .watch.told = stats_looked, .call = c };
 	snprintf(l->box, sizeof(l->box), "%s", b->row.id);
 	c->state = l;
-	c->drop = stop;
+	c->drop = stats_stop;
 	c->endless = stream;
 	if (stream) {
 		c->req->on_drain = has_room;
@@ -156,7 +156,7 @@ static void one_sample(void *ctx, const struct usage_sample *s)
 			      json_pack("{s:o, s:I, s:o, s:i, s:I, s:i}", "at",
 					json_time((uint64_t)s->at_s * 1000000000), "memory",
 					(json_int_t)s->mem_kib << 10, "cpu_us",
-					figure(1, s->cpu_us), "pids", (int)s->pids, "disk",
+					stats_figure(1, s->cpu_us), "pids", (int)s->pids, "disk",
 					(json_int_t)s->disk_kib << 10, "running", (int)s->running));
 }
 
@@ -188,7 +188,7 @@ void stats_history(struct call *c)
 
 /* ---- the machine ---- */
 
-static unsigned running(const struct fleet *f)
+static unsigned stats_running(const struct fleet *f)
 {
 	unsigned n = 0;
 
@@ -202,7 +202,7 @@ static void host_known(struct call *c, const struct wire_about *a)
 	struct sysinfo s = { .mem_unit = 1 };
 	double load = 1.0 / (1 << SI_LOAD_SHIFT);
 	json_t *doc = json_pack("{s:i, s:i}", "boxes", (int)c->api->fleet.count, "running",
-				(int)running(&c->api->fleet));
+				(int)stats_running(&c->api->fleet));
 
 	if (sysinfo(&s) == 0) {
 		json_object_set_new(doc, "load",

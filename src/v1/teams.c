@@ -117,7 +117,7 @@ void teams_list(struct call *c)
 }
 
 /* 0: answered. */
-static int find(struct call *c, const char *name, struct store_team *out)
+static int teams_find(struct call *c, const char *name, struct store_team *out)
 {
 	struct err e;
 
@@ -138,7 +138,7 @@ void teams_show(struct call *c)
 	struct store_team t;
 	json_t *doc;
 
-	if (!find(c, call_param(c, 0), &t))
+	if (!teams_find(c, call_param(c, 0), &t))
 		return;
 	doc = team_json(c->api, &t);
 	json_object_set_new(doc, "usage", quota_json(c->api, t.name));
@@ -147,7 +147,7 @@ void teams_show(struct call *c)
 
 /* ---- change ---- */
 
-static int operates(struct call *c)
+static int teams_operates(struct call *c)
 {
 	if (principal_is_operator(&c->who))
 		return 1;
@@ -179,7 +179,7 @@ void teams_put(struct call *c)
 	int made = 0;
 	struct err e;
 
-	if (!operates(c))
+	if (!teams_operates(c))
 		return;
 	if (!fields_is_name(call_param(c, 0), STORE_NAME)) {
 		call_error(c, 400, "invalid", "that cannot be a team's name", call_param(c, 0),
@@ -209,7 +209,7 @@ void teams_delete(struct call *c)
 {
 	struct err e;
 
-	if (!operates(c))
+	if (!teams_operates(c))
 		return;
 	if (store_team_remove(c->api->store, call_param(c, 0), &e) < 0) {
 		call_fail(c, &e);
@@ -243,7 +243,7 @@ void usage_show(struct call *c)
 	json_t *items, *doc;
 	struct store_team t;
 
-	if (!find(c, team ? team : c->who.team, &t))
+	if (!teams_find(c, team ? team : c->who.team, &t))
 		return;
 	quota_second(c->api); /* what was counted since is in the store now, too */
 	items = json_array();

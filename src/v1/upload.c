@@ -29,7 +29,7 @@ struct upload {
 	int existed;
 };
 
-static void ready(struct file_client *k)
+static void upload_ready(struct file_client *k)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -38,7 +38,7 @@ static void ready(struct file_client *k)
 
 /* ---- may it? ---- */
 
-static void changed(struct upload *u, const char *why)
+static void upload_changed(struct upload *u, const char *why)
 {
 	file_request_error(&u->desk, 412, "changed", "it is not what you expect", why,
 		   "read it again and decide anew");
@@ -65,7 +65,7 @@ static int may_go(struct upload *u, const struct wire_entry *e)
 	}
 	if ((match && (!e || !file_request_etag_among(match, etag))) ||
 	    (none && e && file_request_etag_among(none, etag))) {
-		changed(u, e ? etag : "there is no such file");
+		upload_changed(u, e ? etag : "there is no such file");
 		return 0;
 	}
 	if (!e && (none || call_query_flag(u->desk.call, "new")))
@@ -95,7 +95,7 @@ static void send_it(struct upload *u)
 
 /* ---- the worker ---- */
 
-static void entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void upload_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 	struct file_request_entry parts;
@@ -119,7 +119,7 @@ static void entry(struct file_client *k, const struct wire_entry *e, const char 
 	file_request_json(&u->desk, u->existed ? 200 : 201, file_request_entry_json(e, &parts, NULL));
 }
 
-static void done(struct file_client *k, uint16_t flags)
+static void upload_done(struct file_client *k, uint16_t flags)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -130,7 +130,7 @@ static void done(struct file_client *k, uint16_t flags)
 	file_request_look(&u->desk, u->desk.path);
 }
 
-static void failed(struct file_client *k, const struct err *e)
+static void upload_failed(struct file_client *k, const struct err *e)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -139,7 +139,7 @@ static void failed(struct file_client *k, const struct err *e)
 			send_it(u);
 	} else if (e->sys == ESTALE ||
 		   (e->sys == EEXIST && http_header(u->desk.call->req, "if-none-match"))) {
-		changed(u, e->msg);
+		upload_changed(u, e->msg);
 	} else {
 		file_request_fail(&u->desk, e);
 	}
@@ -167,7 +167,7 @@ static void body_ended(struct http_req *r)
 }
 
 /* Not one byte of what can never fit. */
-static int fits(struct call *c, const struct box *b)
+static int upload_fits(struct call *c, const struct box *b)
 {
 	uint64_t most = b->about.limits.disk_bytes;
 
@@ -180,7 +180,7 @@ static int fits(struct call *c, const struct box *b)
 void boxfiles_put(struct call *c)
 {
 	static const struct file_client_events on = {
-		.ready = ready, .entry = entry, .done = done, .failed = failed
+		.ready = upload_ready, .entry = upload_entry, .done = upload_done, .failed = upload_failed
 	};
 	struct upload *u = call_alloc(c, sizeof(*u));
 	const char *text = call_query(c, "mode"), *path = call_query(c, "path");
@@ -199,7 +199,7 @@ void boxfiles_put(struct call *c)
 	}
 	*u = (struct upload){ .desk.path = file_request_path(c, path), .put.mode = (uint32_t)mode };
 	b = u->desk.path ? call_box(c, 0) : NULL;
-	if (!b || !fits(c, b) || !file_request_open(&u->desk, c, &on))
+	if (!b || !upload_fits(c, b) || !file_request_open(&u->desk, c, &on))
 		return;
 	c->req->on_full = pipe_full;
 	c->req->on_body_end = body_ended;

@@ -43,7 +43,7 @@ struct usage_sampler *usage_sampler_new(struct fleet *f)
 
 /* ---- rings ---- */
 
-static void grow(struct usage_sampler *g, struct ring *r)
+static void sampler_grow(struct usage_sampler *g, struct ring *r)
 {
 	uint32_t room = r->room ? r->room * 2 : RING_LEAST;
 	struct usage_sample *v;
@@ -63,10 +63,10 @@ static void grow(struct usage_sampler *g, struct ring *r)
 	r->first = 0;
 }
 
-static void add(struct usage_sampler *g, struct ring *r, const struct usage_sample *s)
+static void sampler_add(struct usage_sampler *g, struct ring *r, const struct usage_sample *s)
 {
 	if (r->n == r->room && r->room < r->most)
-		grow(g, r);
+		sampler_grow(g, r);
 	if (!r->room)
 		return;
 	if (r->n == r->room) {
@@ -82,14 +82,14 @@ static void ring_fini(struct usage_sampler *g, struct ring *r)
 	free(r->v);
 }
 
-static uint32_t kib(uint64_t bytes)
+static uint32_t sampler_kib(uint64_t bytes)
 {
 	return bytes == UINT64_MAX        ? 0
 	       : bytes >> 10 > UINT32_MAX ? UINT32_MAX
 					  : (uint32_t)(bytes >> 10);
 }
 
-static uint16_t small(uint64_t n)
+static uint16_t sampler_small(uint64_t n)
 {
 	return n == UINT64_MAX ? 0 : n > UINT16_MAX ? UINT16_MAX : (uint16_t)n;
 }
@@ -99,27 +99,27 @@ static uint64_t disk_used(const struct wire_status *s)
 	return s->disk_free < s->disk_size ? s->disk_size - s->disk_free : 0;
 }
 
-static void keep(struct gauge_box *x)
+static void sampler_keep(struct gauge_box *x)
 {
 	const struct usage_now *now = &x->now;
 	struct usage_sample s = {
 		.cpu_us = now->kernel.cpu_us,
 		.at_s = (uint32_t)(now->at_ns / 1000000000),
-		.mem_kib = kib(now->kernel.mem_now),
-		.disk_kib = now->told ? kib(disk_used(&now->inside)) : 0,
-		.pids = small(now->kernel.pids_now),
-		.running = small(now->running),
+		.mem_kib = sampler_kib(now->kernel.mem_now),
+		.disk_kib = now->told ? sampler_kib(disk_used(&now->inside)) : 0,
+		.pids = sampler_small(now->kernel.pids_now),
+		.running = sampler_small(now->running),
 	};
 	uint64_t ms = loop_now_ms();
 
 	if (!now->counted)
 		return;
 	if (x->watches)
-		add(x->all, &x->seconds, &s);
+		sampler_add(x->all, &x->seconds, &s);
 	if (ms < x->tens_ms)
 		return;
 	x->tens_ms = ms + USAGE_STEP_S * 1000 - 500; /* the tick is not exact */
-	add(x->all, &x->tens, &s);
+	sampler_add(x->all, &x->tens, &s);
 }
 
 void usage_history(const struct usage_sampler *g, const char *box, int step_s, uint32_t since_s,
@@ -143,7 +143,7 @@ void usage_history(const struct usage_sampler *g, const char *box, int step_s, u
 
 /* ---- asking ---- */
 
-static void tell(struct gauge_box *x, const struct usage_now *now)
+static void sampler_tell(struct gauge_box *x, const struct usage_now *now)
 {
 	for (struct usage_watch *w = x->watches, *next; w; w = next) {
 		next = w->next;
@@ -153,7 +153,7 @@ static void tell(struct gauge_box *x, const struct usage_now *now)
 	}
 }
 
-static void conclude(struct gauge_box *x)
+static void sampler_conclude(struct gauge_box *x)
 {
 	const struct box *b = fleet_find(x->all->fleet, x->id);
 
@@ -163,17 +163,17 @@ static void conclude(struct gauge_box *x)
 	x->asking = 0;
 	x->now.at_ns = fleet_now_ns();
 	x->now.running = b ? b->nruns : 0;
-	keep(x);
-	tell(x, &x->now);
+	sampler_keep(x);
+	sampler_tell(x, &x->now);
 }
 
 static void is_complete(struct gauge_box *x)
 {
 	if (!x->ask && !x->ear.line)
-		conclude(x);
+		sampler_conclude(x);
 }
 
-static void counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void sampler_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct gauge_box *x = ctx;
 	struct box *b = fleet_find(x->all->fleet, x->id);
@@ -191,7 +191,7 @@ static void counted(void *ctx, const struct frame *f, size_t len, int *fd, const
 	is_complete(x);
 }
 
-static void answered(struct init_call *l, const struct frame *f, size_t len, int *fd)
+static void sampler_answered(struct init_call *l, const struct frame *f, size_t len, int *fd)
 {
 	struct gauge_box *x = loop_owner(l, struct gauge_box, ear);
 
@@ -204,27 +204,27 @@ static void answered(struct init_call *l, const struct frame *f, size_t len, int
 	is_complete(x);
 }
 
-static void refused(struct init_call *l, const struct err *e)
+static void sampler_refused(struct init_call *l, const struct err *e)
 {
 	(void)e;
 	init_conn_remove_call(l);
 	is_complete(loop_owner(l, struct gauge_box, ear));
 }
 
-static void lost(struct init_call *l)
+static void sampler_lost(struct init_call *l)
 {
 	is_complete(loop_owner(l, struct gauge_box, ear));
 }
 
-static const struct init_call_ops ear_on = { .answer = answered, .refused = refused, .lost = lost };
+static const struct init_call_ops ear_on = { .answer = sampler_answered, .refused = sampler_refused, .lost = sampler_lost };
 
-static void ask(struct gauge_box *x, struct box *b)
+static void sampler_ask(struct gauge_box *x, struct box *b)
 {
 	x->now.counted = x->now.told = 0;
 	x->asking = 1;
 	x->asked_ms = loop_now_ms();
 	x->ask = keeper_client_request_box(&x->all->fleet->office, WIRE_COUNTERS, 0, x->id, WIRE_COUNTED,
-				counted, x);
+				sampler_counted, x);
 	if (init_conn_is_open(&b->line) && b->state != BOX_PAUSED) /* such a one answers nothing */
 		init_conn_request(&b->line, &x->ear, &ear_on, WIRE_STAT, 0);
 }
@@ -261,17 +261,17 @@ static void sampled_box_free(struct gauge_box *x)
 }
 
 /* Those that are gone, and questions that nobody answers: the keeper may be away. */
-static void sweep(struct usage_sampler *g, uint64_t now)
+static void sampler_sweep(struct usage_sampler *g, uint64_t now)
 {
 	for (unsigned i = 0; i < SLOTS; i++)
 		for (struct gauge_box **at = &g->slots[i], *x; (x = *at);) {
 			if (x->asking && now - x->asked_ms > PATIENCE_MS)
-				conclude(x);
+				sampler_conclude(x);
 			if (fleet_find(g->fleet, x->id)) {
 				at = &x->next;
 				continue;
 			}
-			tell(x, NULL);
+			sampler_tell(x, NULL);
 			*at = x->next;
 			sampled_box_free(x);
 		}
@@ -282,7 +282,7 @@ void usage_sampler_tick(struct usage_sampler *g)
 	uint64_t now = loop_now_ms();
 	unsigned asks = 0;
 
-	sweep(g, now);
+	sampler_sweep(g, now);
 	for (unsigned i = 0; i < FLEET_SLOTS; i++) {
 		unsigned slot = (g->turn + i) % FLEET_SLOTS;
 
@@ -295,7 +295,7 @@ void usage_sampler_tick(struct usage_sampler *g)
 			x = box_of(g, b->row.id);
 			if (x->asking || (!x->watches && now < x->tens_ms))
 				continue;
-			ask(x, b);
+			sampler_ask(x, b);
 			asks++;
 		}
 		if (asks >= USAGE_REQUESTS) {
@@ -326,7 +326,7 @@ void usage_watch(struct usage_sampler *g, const struct box *b, struct usage_watc
 	w->next = x->watches;
 	x->watches = w;
 	if (!x->asking)
-		ask(x, (struct box *)b);
+		sampler_ask(x, (struct box *)b);
 }
 
 void usage_unwatch(struct usage_watch *w)

@@ -92,7 +92,7 @@ static void client_left(struct call *c)
 	((struct doing *)c->state)->call = NULL;
 }
 
-static void ask(struct call *c, uint8_t type, const struct store_volume *v, volumes_made *answer,
+static void volumes_ask(struct call *c, uint8_t type, const struct store_volume *v, volumes_made *answer,
 		office_done *done)
 {
 	struct wire_volume f = { .head.type = type, .bytes = v->quota_bytes };
@@ -108,7 +108,7 @@ static void ask(struct call *c, uint8_t type, const struct store_volume *v, volu
 	keeper_client_request(&c->api->fleet.office, &f, sizeof(f), WIRE_DONE, done, d);
 }
 
-static struct call *finished(struct doing *d)
+static struct call *volumes_finished(struct doing *d)
 {
 	struct call *c = d->call;
 
@@ -119,10 +119,10 @@ static struct call *finished(struct doing *d)
 	return c;
 }
 
-static void made(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void volumes_do_made(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct doing *d = ctx;
-	struct call *c = finished(d);
+	struct call *c = volumes_finished(d);
 	struct err ignored;
 
 	(void)f;
@@ -163,13 +163,13 @@ void volumes_make(struct call *c, volumes_made *answer)
 	if (id_new(v.id, &e) < 0 || store_volume_insert(c->api->store, &v, &e) < 0)
 		call_fail(c, &e);
 	else
-		ask(c, WIRE_VOLUME_MAKE, &v, answer, made);
+		volumes_ask(c, WIRE_VOLUME_MAKE, &v, answer, volumes_do_made);
 }
 
-static void dropped(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void volumes_dropped(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct doing *d = ctx;
-	struct call *c = finished(d);
+	struct call *c = volumes_finished(d);
 	struct err own;
 
 	(void)f;
@@ -189,7 +189,7 @@ static void dropped(void *ctx, const struct frame *f, size_t len, int *fd, const
 	free(d);
 }
 
-static int find(struct call *c, struct store_volume *out)
+static int volumes_find(struct call *c, struct store_volume *out)
 {
 	struct err e;
 
@@ -204,7 +204,7 @@ void volumes_delete(struct call *c)
 {
 	struct store_volume v;
 
-	if (find(c, &v))
+	if (volumes_find(c, &v))
 		volumes_drop(c, &v);
 }
 
@@ -218,7 +218,7 @@ void volumes_drop(struct call *c, const struct store_volume *v)
 		call_error(c, 409, "conflict", "a box has this volume", why, "end the box first");
 		return;
 	}
-	ask(c, WIRE_VOLUME_DROP, v, NULL, dropped);
+	volumes_ask(c, WIRE_VOLUME_DROP, v, NULL, volumes_dropped);
 }
 
 /* ---- list, show ---- */
@@ -227,7 +227,7 @@ void volumes_show(struct call *c)
 {
 	struct store_volume v;
 
-	if (find(c, &v))
+	if (volumes_find(c, &v))
 		call_json(c, 200, volume_json(&v));
 }
 

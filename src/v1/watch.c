@@ -20,7 +20,7 @@ struct watching {
 	int begun;
 };
 
-static void ready(struct file_client *k)
+static void watch_ready(struct file_client *k)
 {
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
 
@@ -29,20 +29,20 @@ static void ready(struct file_client *k)
 		 strlen(w->desk.path));
 }
 
-static void say(struct watching *w, json_t *take_event)
+static void watch_say(struct watching *w, json_t *take_event)
 {
 	if (event_stream_event(&w->feed, take_event))
 		file_client_pause(&w->desk.clerk, 1);
 }
 
-static void finish(struct watching *w, json_t *take_last)
+static void watch_finish(struct watching *w, json_t *take_last)
 {
 	file_request_close(&w->desk);
 	event_stream_event(&w->feed, take_last);
 	event_stream_end(&w->feed);
 }
 
-static void done(struct file_client *k, uint16_t flags)
+static void watch_done(struct file_client *k, uint16_t flags)
 {
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
 	enum event_stream_kind kind = event_stream_wanted(w->desk.call);
@@ -55,7 +55,7 @@ static void done(struct file_client *k, uint16_t flags)
 	first = json_pack("{s:s, s:b}", "type", "watching", "skipped",
 			  (flags & WIRE_DONE_SKIPPED) != 0);
 	file_request_set_text(first, "path", w->desk.path);
-	say(w, first);
+	watch_say(w, first);
 }
 
 static void set_below(json_t *doc, const char *key, const struct watching *w, const char *name)
@@ -69,7 +69,7 @@ static void set_below(json_t *doc, const char *key, const struct watching *w, co
 	file_request_set_text(doc, key, buf_str(&full));
 }
 
-static void event(struct watching *w, const struct wire_event *ev, const char *tail, size_t n)
+static void watch_event(struct watching *w, const struct wire_event *ev, const char *tail, size_t n)
 {
 	static const char *const types[] = {
 		[WIRE_EVENT_CREATE] = "create", [WIRE_EVENT_WRITE] = "write",
@@ -84,7 +84,7 @@ static void event(struct watching *w, const struct wire_event *ev, const char *t
 		return;
 	doc = json_pack("{s:s}", "type", types[ev->kind]);
 	if (ev->kind == WIRE_EVENT_GONE) {
-		finish(w, doc);
+		watch_finish(w, doc);
 		return;
 	}
 	if (ev->kind == WIRE_EVENT_RENAME) {
@@ -95,27 +95,27 @@ static void event(struct watching *w, const struct wire_event *ev, const char *t
 	}
 	if (ev->kind != WIRE_EVENT_OVERFLOW)
 		json_object_set_new(doc, "folder", json_boolean(ev->is_dir));
-	say(w, doc);
+	watch_say(w, doc);
 }
 
-static void other(struct file_client *k, const struct frame *f, size_t len)
+static void watch_other(struct file_client *k, const struct frame *f, size_t len)
 {
 	if (f->type == WIRE_EVENT)
-		event(loop_owner(k, struct watching, desk.clerk), (const struct wire_event *)f,
+		watch_event(loop_owner(k, struct watching, desk.clerk), (const struct wire_event *)f,
 		      (const char *)f + sizeof(struct wire_event), len - sizeof(struct wire_event));
 }
 
-static void failed(struct file_client *k, const struct err *e)
+static void watch_failed(struct file_client *k, const struct err *e)
 {
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
 
 	if (w->begun)
-		finish(w, file_request_fail_json(e));
+		watch_finish(w, file_request_fail_json(e));
 	else
 		file_request_fail(&w->desk, e);
 }
 
-static void drained(struct http_req *r)
+static void watch_drained(struct http_req *r)
 {
 	struct call *c = r->user;
 	struct watching *w = c->state;
@@ -125,7 +125,7 @@ static void drained(struct http_req *r)
 }
 
 /* It may have only finished asking; but a watch that nobody reads would keep the box awake for ever. */
-static void left(struct http_req *r)
+static void watch_left(struct http_req *r)
 {
 	http_abort(r);
 }
@@ -133,7 +133,7 @@ static void left(struct http_req *r)
 void boxfiles_watch(struct call *c)
 {
 	static const struct file_client_events on = {
-		.ready = ready, .other = other, .done = done, .failed = failed
+		.ready = watch_ready, .other = watch_other, .done = watch_done, .failed = watch_failed
 	};
 	struct watching *w = call_alloc(c, sizeof(*w));
 	const char *path = call_query(c, "path");
@@ -141,6 +141,6 @@ void boxfiles_watch(struct call *c)
 	*w = (struct watching){ .desk.path = file_request_path(c, path ? path : BOX_HOME) };
 	if (!w->desk.path || !file_request_open(&w->desk, c, &on))
 		return;
-	c->req->on_drain = drained;
-	c->req->on_eof = left;
+	c->req->on_drain = watch_drained;
+	c->req->on_eof = watch_left;
 }

@@ -107,7 +107,7 @@ int sock_pair(int out_pair[2], struct err *e)
 	return 0;
 }
 
-static int address(struct sockaddr_un *out, const char *path, struct err *e)
+static int sock_address(struct sockaddr_un *out, const char *path, struct err *e)
 {
 	*out = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	if (!*path || strlen(path) >= sizeof(out->sun_path))
@@ -129,7 +129,7 @@ static int connect_with(const char *path, int flags, struct err *e)
 	auto_fd int fd = -1;
 	struct sockaddr_un addr;
 
-	if (address(&addr, path, e) < 0 || (fd = new_socket(e)) < 0)
+	if (sock_address(&addr, path, e) < 0 || (fd = new_socket(e)) < 0)
 		return -1;
 	if (fcntl(fd, F_SETFL, O_RDWR | flags) < 0 ||
 	    connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || fcntl(fd, F_SETFL, O_RDWR) < 0)
@@ -183,7 +183,7 @@ int sock_listen_new(const char *path, int backlog, struct err *e)
 	auto_fd int fd = -1;
 	struct sockaddr_un addr;
 
-	if (address(&addr, path, e) < 0 || (fd = new_socket(e)) < 0)
+	if (sock_address(&addr, path, e) < 0 || (fd = new_socket(e)) < 0)
 		return -1;
 	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return err_sys(e, "bind to %.100s", path);

@@ -100,7 +100,7 @@ int fast_path_start(const char *words, uint32_t len)
 
 /* ---- the end ---- */
 
-static long number(object *function)
+static long fast_number(object *function)
 {
 	object *said = py.PyObject_CallObject(function, NULL);
 	long n = said ? py.PyLong_AsLong(said) : -1;
@@ -113,7 +113,7 @@ static long number(object *function)
 }
 
 /* -1 for what is no list. */
-static ssize_t length(object *list)
+static ssize_t fast_length(object *list)
 {
 	ssize_t n = list == o.none ? -1 : py.PyList_Size(list);
 
@@ -124,12 +124,12 @@ static ssize_t length(object *list)
 
 int fast_path_end(void)
 {
-	return length(o.thread_exits) == 0 && length(o.exits) == 0 &&
-	       length(o.open_handlers) == o.handlers && number(o.threads) == 0 && number(o.exit_count) == 0;
+	return fast_length(o.thread_exits) == 0 && fast_length(o.exits) == 0 &&
+	       fast_length(o.open_handlers) == o.handlers && fast_number(o.threads) == 0 && fast_number(o.exit_count) == 0;
 }
 
 /* The exception that is set, to stderr. */
-static void complain(const char *how, object *about)
+static void fast_complain(const char *how, object *about)
 {
 	object *type, *value, *trace, *said;
 
@@ -158,7 +158,7 @@ static int flush_open(object *stream)
 	return done ? 0 : -1;
 }
 
-static int flush(const char *name)
+static int fast_flush(const char *name)
 {
 	object *stream = py.PySys_GetObject(name);
 	int done;
@@ -168,7 +168,7 @@ static int flush(const char *name)
 	py.Py_IncRef(stream); /* it may be of the program's making, and have itself replaced */
 	done = flush_open(stream);
 	if (done < 0)
-		complain("complain_of", stream);
+		fast_complain("complain_of", stream);
 	py.Py_DecRef(stream);
 	return done;
 }
@@ -184,7 +184,7 @@ static int clear_rest(object *ref)
 	if (done)
 		py.Py_DecRef(done);
 	else
-		complain("complain", o.collect);
+		fast_complain("complain", o.collect);
 	py.Py_DecRef(left);
 	return 1;
 }
@@ -198,12 +198,12 @@ static void drop_main(void)
 
 	py.PyErr_Clear(); /* not all can be referred to that can be put there */
 	if (py.PyDict_SetItem(o.modules, o.main, o.none) < 0)
-		complain("complain", o.modules);
-	found = number(o.collect) != 0;
+		fast_complain("complain", o.modules);
+	found = fast_number(o.collect) != 0;
 	if (ref && clear_rest(ref))
 		found = 1;
 	if (found) /* there may be more now */
-		number(o.collect);
+		fast_number(o.collect);
 }
 
 static void drop_all(void)
@@ -213,19 +213,19 @@ static void drop_all(void)
 	if (done)
 		py.Py_DecRef(done);
 	else
-		complain("complain", o.drop_modules);
+		fast_complain("complain", o.drop_modules);
 }
 
 int fast_path_leave(int status)
 {
-	if (flush("stdout") < 0)
+	if (fast_flush("stdout") < 0)
 		status = 120;
-	flush("stderr");
+	fast_flush("stderr");
 	if (py.PyDict_Size(o.modules) > o.before)
 		drop_all();
 	else
 		drop_main();
-	flush("__stdout__"); /* what destructors have said; and the first ones */
-	flush("__stderr__");
+	fast_flush("__stdout__"); /* what destructors have said; and the first ones */
+	fast_flush("__stderr__");
 	return status;
 }

@@ -71,7 +71,7 @@ static int receive_fds(int sock, void *body, size_t len, int *fds, unsigned *nfd
 	return (int)n;
 }
 
-static void report(int fd, const struct err *e)
+static void server_report(int fd, const struct err *e)
 {
 	struct seed_report r = { .err = *e, .pid = (int32_t)getpid() };
 
@@ -134,11 +134,11 @@ static int become_child(const struct fork_server_hooks *hooks)
 	struct err e = { 0 };
 
 	if (seal(&s, &e) < 0) {
-		report(s.report, &e);
+		server_report(s.report, &e);
 		_exit(70);
 	}
 	e.kind = ERR_NONE;
-	report(s.report, &e);
+	server_report(s.report, &e);
 	close(s.report);
 	close(s.box);
 	hooks->in_child(); /* meanwhile others go on */
@@ -183,7 +183,7 @@ int fork_server_run(const struct fork_server_hooks *hooks, int *out_waits)
 			return become_child(hooks);
 		}
 		if (run_a() < 0)
-			report(now.fds[REPORT], &now.err);
+			server_report(now.fds[REPORT], &now.err);
 		for (unsigned i = 0; i < now.nfds; i++)
 			close(now.fds[i]);
 	}

@@ -20,7 +20,7 @@ enum { HEAP_REST = 512 * 1024 };     /* for most programs enough */
 
 static uintptr_t small_mark, small_top, heap_mark;
 
-static void *must(void *at)
+static void *compact_must(void *at)
 {
 	if (!at)
 		_exit(72);
@@ -31,7 +31,7 @@ static void close_small(const struct heap_compact_small *small)
 {
 	for (size_t size = SMALL_STEP; size <= SMALL_MOST; size += SMALL_STEP)
 		for (unsigned i = 0; i < TRIES; i++) {
-			void *at = must(small->take(size));
+			void *at = compact_must(small->take(size));
 
 			if ((uintptr_t)at >= small_mark) {
 				small_top = (uintptr_t)at > small_top ? (uintptr_t)at : small_top;
@@ -46,7 +46,7 @@ static void close_heap(void)
 {
 	for (size_t size = HEAP_MOST; size >= HEAP_LEAST; size -= HEAP_STEP)
 		for (unsigned i = 0; i < TRIES; i++) {
-			void *at = must(malloc(size));
+			void *at = compact_must(malloc(size));
 
 			if ((uintptr_t)at < heap_mark)
 				continue;
@@ -62,7 +62,7 @@ static void new_arena(const struct heap_compact_small *small, const struct heap_
 	const char *last = newest->at;
 
 	for (unsigned i = 0; i < TRIES && newest->at == last; i++)
-		must(small->take(SMALL_MOST));
+		compact_must(small->take(SMALL_MOST));
 	small_mark = (uintptr_t)newest->at;
 }
 
@@ -85,7 +85,7 @@ static struct heap_compact_rest leave_small(const struct heap_compact_small *sma
 	uintptr_t at = 0, end;
 
 	for (unsigned i = 0; i < TRIES && at <= small_top; i++)
-		at = (uintptr_t)must(small->take(SMALL_MOST));
+		at = (uintptr_t)compact_must(small->take(SMALL_MOST));
 	end = (uintptr_t)newest->at + newest->size;
 	at = (at / POOL + 1) * POOL;
 	return (struct heap_compact_rest){ (char *)(at < end ? at : end), (char *)end };
@@ -93,7 +93,7 @@ static struct heap_compact_rest leave_small(const struct heap_compact_small *sma
 
 static struct heap_compact_rest leave_heap(void)
 {
-	void *volatile room = must(malloc(HEAP_REST)); /* or the compiler would spare itself both */
+	void *volatile room = compact_must(malloc(HEAP_REST)); /* or the compiler would spare itself both */
 
 	free(room);
 	return (struct heap_compact_rest){ (char *)heap_rest() + CHUNK, sbrk(0) };

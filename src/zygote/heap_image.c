@@ -101,7 +101,7 @@ static int is_busy(const struct pieces *of)
 	return 0;
 }
 
-static uintptr_t span(const struct pieces *of)
+static uintptr_t image_span(const struct pieces *of)
 {
 	return of->n ? of->v[of->n - 1].to - of->v[0].from : 0;
 }
@@ -124,7 +124,7 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *ctx)
 			to->v[to->n++] = (struct piece){ page_down(from),
 							 page_down(from + h->p_memsz + page - 1), 0, 0 };
 	}
-	if (may_execute && (is_busy(&fixed) || span(&fixed) <= SMALL))
+	if (may_execute && (is_busy(&fixed) || image_span(&fixed) <= SMALL))
 		for (unsigned i = 0; i < fixed.n && code.n < PIECES; i++)
 			code.v[code.n++] = fixed.v[i];
 	return 0;
@@ -209,7 +209,7 @@ static int open_proc(const char *name, struct err *e)
 	return fd < 0 ? err_sys(e, "%s", name) : fd;
 }
 
-static int look(struct err *e)
+static int image_look(struct err *e)
 {
 	auto_fd int fd = open_proc("self/maps", e);
 	char text[4096 + LINE];
@@ -241,7 +241,7 @@ static int look(struct err *e)
 
 /* Where each piece is in the file. A large page of it can be mapped as one where address and place are
  * the same below its size. */
-static size_t arrange(void)
+static size_t image_arrange(void)
 {
 	uintptr_t next = 0;
 
@@ -284,7 +284,7 @@ static void make_large(int file, size_t size)
 
 static int copy_out(int file, struct err *e)
 {
-	size_t size = arrange();
+	size_t size = image_arrange();
 
 	if (ftruncate(file, (off_t)size) < 0)
 		return err_sys(e, "room for %zu bytes", size);
@@ -338,7 +338,7 @@ int heap_image_take(struct err *e)
 	if (file < 0)
 		return err_sys(e, "bake: a file in memory");
 	may_execute = can_execute(file);
-	if (look(e) < 0 || copy_out(file, e) < 0)
+	if (image_look(e) < 0 || copy_out(file, e) < 0)
 		return err_in(e, "bake");
 	lay_back(file);
 	drop_spare();
@@ -351,7 +351,7 @@ int heap_image_take(struct err *e)
 #define PAGEMAP_FILE (UINT64_C(1) << 61)
 #define PAGEMAP_PRESENT (UINT64_C(1) << 63)
 
-static void add(struct pieces *to, uintptr_t at)
+static void image_add(struct pieces *to, uintptr_t at)
 {
 	struct piece *last = to->n ? &to->v[to->n - 1] : NULL;
 
@@ -374,7 +374,7 @@ static int note_piece(int pagemap, const struct piece *p, struct pieces *to, str
 			return err_sys(e, "pagemap");
 		for (ssize_t k = 0; k < n / 8; k++, at += page)
 			if (entry[k] & PAGEMAP_PRESENT && !(entry[k] & PAGEMAP_FILE))
-				add(to, at);
+				image_add(to, at);
 	}
 	return 0;
 }
@@ -406,7 +406,7 @@ static int live_apart(void (*live)(unsigned which), unsigned which, struct piece
 	return 0;
 }
 
-static int holds(const struct pieces *in, uintptr_t at)
+static int image_holds(const struct pieces *in, uintptr_t at)
 {
 	for (unsigned i = 0; i < in->n; i++)
 		if (at >= in->v[i].from && at < in->v[i].to)
@@ -436,9 +436,9 @@ static void choose_hot(const struct pieces *told)
 		unsigned lives = 0;
 
 		for (unsigned k = 0; k < BAKE_LIVES; k++)
-			lives += (unsigned)holds(&told[k], at);
+			lives += (unsigned)image_holds(&told[k], at);
 		if (lives * 2 >= BAKE_LIVES)
-			add(&hot, at);
+			image_add(&hot, at);
 	}
 }
 

@@ -32,7 +32,7 @@ static char *title, *variables; /* what /proc/self/cmdline and /proc/self/enviro
 static size_t title_room, variables_room;
 static object *seed; /* the dictionary of python.py */
 
-static object *function(const char *name)
+static object *python_function(const char *name)
 {
 	return py_member(seed, name);
 }
@@ -88,16 +88,16 @@ static void leave_rest(const struct heap_compact_small *small)
 		heap_image_spare(rest[i].from, rest[i].to);
 }
 
-static void load(const char *kind)
+static void python_load(const char *kind)
 {
 	const struct heap_compact_small small = { py.PyObject_Malloc, py.PyObject_Free };
 
 	run_text();
-	if (py_number(py.PyObject_CallFunction(function("load"), "s", kind)) != 0)
+	if (py_number(py.PyObject_CallFunction(python_function("load"), "s", kind)) != 0)
 		_exit(73); /* nothing of what this seed is for is installed */
 	heap_compact_close(&small, &newest);
 	run_text();
-	if (py_number(py.PyObject_CallFunction(function("settle"), NULL)) != 0)
+	if (py_number(py.PyObject_CallFunction(python_function("settle"), NULL)) != 0)
 		_exit(72);
 	fast_path_learn(seed);
 	leave_rest(&small);
@@ -147,11 +147,11 @@ static void in_child(void)
 }
 
 /* What Py_FinalizeEx() would do for the program, and not what it would do to the interpreter. */
-static int leave(int status)
+static int python_leave(int status)
 {
 	if (fast_path_end())
 		return fast_path_leave(status);
-	return py_number(py.PyObject_CallFunction(function("leave"), "i", status));
+	return py_number(py.PyObject_CallFunction(python_function("leave"), "i", status));
 }
 
 static object *main_scope(void)
@@ -173,7 +173,7 @@ static void live_once(unsigned which)
 	scope = main_scope();
 	if (!py.PyRun_FileExFlags(f, "<trial>", FILE_INPUT, scope, scope, 1, NULL))
 		_exit(72);
-	leave(0);
+	python_leave(0);
 }
 
 static void lay_out(const char *kind)
@@ -222,7 +222,7 @@ static const char *skip_words(const char *word, const char *end, unsigned n)
 /* An end by SIGINT, if that is what ended it, for whoever waits. */
 static void die_of_interrupt(void)
 {
-	leave(130);
+	python_leave(130);
 	signal(SIGINT, SIG_DFL);
 	kill(getpid(), SIGINT);
 	_exit(130);
@@ -235,7 +235,7 @@ static int asked_for(void)
 
 	py.PyErr_Fetch(&type, &value, &trace);
 	py.PyErr_NormalizeException(&type, &value, &trace);
-	return py_number(py.PyObject_CallFunction(function("asked_for"), "O", value));
+	return py_number(py.PyObject_CallFunction(python_function("asked_for"), "O", value));
 }
 
 static int end_of(object *done)
@@ -279,7 +279,7 @@ static const char *word_after(const char *word)
 
 /* While nobody has asked for anything there is time to go the way that a program goes: what lies
  * along it is mapped then, and near. It leaves nothing behind that a program could see. */
-static void practise(void)
+static void python_practise(void)
 {
 	static const char words[] = "1\0/usr/bin/python3";
 	char *copy = malloc(sizeof(words)), *argv;
@@ -290,15 +290,15 @@ static void practise(void)
 	memcpy(copy, words, sizeof(words));
 	rename_process(copy + 2, sizeof(words) - 2, (unsigned)strtoul(copy, &argv, 10));
 	free(copy);
-	py_number(py.PyObject_CallFunction(function("practise"), NULL));
+	py_number(py.PyObject_CallFunction(python_function("practise"), NULL));
 	if (f)
 		py.PyRun_FileExFlags(f, "<nothing>", FILE_INPUT, seed, seed, 1, NULL);
 	py.PyRun_StringFlags("print(1, file=sink)\nprint('', end='')", FILE_INPUT, seed, seed, NULL);
-	py_number(py.PyObject_CallFunction(function("practised"), NULL));
+	py_number(py.PyObject_CallFunction(python_function("practised"), NULL));
 }
 
 /* cwd NUL argc NUL argv... env..., as init wrote it. */
-static int live(int sock)
+static int python_live(int sock)
 {
 	uint32_t len;
 	char *words = fork_server_start_msg(sock, &len), *count = words + strlen(words) + 1, *argv;
@@ -310,10 +310,10 @@ static int live(int sock)
 	show_variables(skip_words(argv, words + len, argc), words + len);
 	what = fast_path_start(words, len)
 		       ? RUN_FILE
-		       : py_number(py.PyObject_CallFunction(function("become_other"), "N",
+		       : py_number(py.PyObject_CallFunction(python_function("become_other"), "N",
 							    py.PyBytes_FromStringAndSize(words, (ssize_t)len)));
 	if (what == RUN_DRIVER) {
-		if (!py.PyObject_CallFunction(function("drive"), "i", sock))
+		if (!py.PyObject_CallFunction(python_function("drive"), "i", sock))
 			py.PyErr_Print();
 		return 1;
 	}
@@ -346,16 +346,16 @@ static int seed_main(int argc, char **argv, char **env)
 	setlocale(LC_CTYPE, "");
 	choose_arenas();
 	py.Py_InitializeEx(1);
-	load(kind);
+	python_load(kind);
 	show_variables(NULL, NULL); /* those of the zygote: the interpreter has its own copies */
 	lay_out(kind);
 	sock = fork_server_run(&hooks, &waits);
 	guard_renew(); /* this function does not return from here on */
 	fork_server_stdio(sock);
 	if (waits && !fork_server_told(sock))
-		practise();
-	status = live(sock);
-	status = leave(status);
+		python_practise();
+	status = python_live(sock);
+	status = python_leave(status);
 	/* What libraries do at an exit is tidying up, and that, too, would copy what it tidies. */
 	fflush(NULL);
 	_exit(status);
