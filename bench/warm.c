@@ -17,11 +17,17 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { ROUNDS_MOST = 1000, SETTLE_US = 120000, LOAD_TRIES = 200, LOAD_WAIT_US = 50000, CROWD = 200 };
+enum {
+	ROUNDS_MOST = 1000,
+	SETTLE_US = 120000,
+	LOAD_TRIES = 200,
+	LOAD_WAIT_US = 50000,
+	CROWD = 200
+};
 
 struct subject {
 	const char *seed, *program, *flag, *code;
-	const char *file; /* the code goes there; NULL: it is an argument */
+	const char *file;              /* the code goes there; NULL: it is an argument */
 	double pool_goal, demand_goal; /* 0: none */
 };
 static const struct subject subjects[] = {
@@ -74,7 +80,9 @@ static int first_output(struct box_handle *b, struct err *e)
 
 static int create(const struct subject *s, uint16_t flags, struct box_handle *b, struct err *e)
 {
-	struct wire_create want = { .head.flags = flags, .template = "base", .limits = box_default_limits() };
+	struct wire_create want = { .head.flags = flags,
+				    .template = "base",
+				    .limits = box_default_limits() };
 
 	snprintf(want.seed, sizeof(want.seed), "%s", s->seed);
 	return boxh_create(&keeper, b, &want, e);
@@ -97,9 +105,11 @@ static int put(const struct subject *s, struct box_handle *b, struct err *e)
 /* As on_host(). -2: the box was made, but without a seed. */
 static double in_box(const struct subject *s, uint16_t flags, struct err *e)
 {
-	const char *const by_word[] = { s->program, s->flag, s->code, NULL },
-			  *const by_file[] = { s->program, s->file, NULL };
-	struct box_command cmd = { .argv = s->file ? by_file : by_word, .flags = WIRE_START_SEED,
+	const char *const by_word[] = { s->program, s->flag, s->code, NULL }, *const by_file[] = {
+		s->program, s->file, NULL
+	};
+	struct box_command cmd = { .argv = s->file ? by_file : by_word,
+				   .flags = WIRE_START_SEED,
 				   .credit = 65536 };
 	uint64_t began = now_ns();
 	double us = -1;
@@ -110,7 +120,8 @@ static double in_box(const struct subject *s, uint16_t flags, struct err *e)
 		return -1;
 	if (!b.about.seeded)
 		us = -2;
-	else if (put(s, &b, e) == 0 && boxh_start(&b, &cmd, &ref, e) == 0 && first_output(&b, e) == 0)
+	else if (put(s, &b, e) == 0 && boxh_start(&b, &cmd, &ref, e) == 0 &&
+		 first_output(&b, e) == 0)
 		us = (double)(now_ns() - began) / 1000;
 	(void)!boxh_kill(&keeper, b.about.id, NULL, e);
 	boxh_close(&b);
@@ -156,8 +167,8 @@ static int measure(const struct subject *s, unsigned rounds, struct err *e)
 	p = median(pooled, rounds);
 	d = median(demand, rounds);
 	printf("%-12s host %7.2f ms | pool %6.2f ms, x host %.4f (goal %.3f) %s | demand %6.2f ms, x host %.4f (goal %.3f) %s\n",
-	       s->seed, h / 1000, p / 1000, p / h, s->pool_goal, verdict(p / h, s->pool_goal), d / 1000,
-	       d / h, s->demand_goal, verdict(d / h, s->demand_goal));
+	       s->seed, h / 1000, p / 1000, p / h, s->pool_goal, verdict(p / h, s->pool_goal),
+	       d / 1000, d / h, s->demand_goal, verdict(d / h, s->demand_goal));
 	return 0;
 }
 

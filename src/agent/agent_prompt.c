@@ -85,8 +85,8 @@ static void add_data(struct buf *out, const char *text, const char *mark)
 	buf_puts(out, text);
 }
 
-static int add_turn(const struct agent_prompt *b, unsigned step, const json_t *turn, json_t *messages,
-		    struct err *e)
+static int add_turn(const struct agent_prompt *b, unsigned step, const json_t *turn,
+		    json_t *messages, struct err *e)
 {
 	const char *reply = json_string_value(json_object_get(turn, "reply")),
 		   *result = json_string_value(json_object_get(turn, "result"));

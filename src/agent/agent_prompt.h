@@ -6,7 +6,7 @@
 
 enum { AGENT_PROMPT_MARK = 12, AGENT_PROMPT_TURNS = 256 };
 
-struct agent_prompt {                       /* borrowed */
+struct agent_prompt {                /* borrowed */
 	const char *task, *mark;     /* mark: a word that the box cannot know */
 	const json_t *files;         /* NULL, or an object whose names are told */
 	unsigned allowed, max_steps; /* allowed: a bit for each verb */
@@ -15,4 +15,5 @@ struct agent_prompt {                       /* borrowed */
 
 /* The texts and messages of a request, {system, messages}. ask: what the box wants to know; a stranger's,
  * -1 when it is no question. */
-must_check int agent_prompt_make(const struct agent_prompt *b, const json_t *ask, json_t **out, struct err *e);
+must_check int agent_prompt_make(const struct agent_prompt *b, const json_t *ask, json_t **out,
+				 struct err *e);

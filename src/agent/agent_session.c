@@ -24,9 +24,9 @@ enum {
 	LOG_TOTAL = 16 << 20, /* of the whole log */
 	TEXT_LINE = 4096,     /* of a line that is none of ours */
 	STDERR_TOTAL = 64 << 10,
-	ANSWER_MS = 180000, /* of one question, retries and all */
-	LEAVE_MS = 2000,    /* from the pilot's last word to its end */
-	GONE_MS = 15000,    /* from there to the end of its box */
+	ANSWER_MS = 180000,   /* of one question, retries and all */
+	LEAVE_MS = 2000,      /* from the pilot's last word to its end */
+	GONE_MS = 15000,      /* from there to the end of its box */
 	LIFE_MORE_MS = 60000, /* of its box beyond the wall time: this ends it if nobody does */
 	RESULT = 16 * 1024,
 };
@@ -90,12 +90,13 @@ static json_t *session_words(const char *message)
 
 static json_t *session_report(const struct agent_session *x)
 {
-	json_t *doc = json_pack(
-		"{s:s, s:s, s:o, s:O?, s:i, s:i, s:o, s:I, s:s, s:b}", "schema", AGENT_SESSION_REPORT,
-		"outcome", outcomes[x->outcome], "why", session_words(x->why), "result",
-		x->outcome == DONE ? x->result : NULL, "steps", (int)x->steps, "max_steps",
-		(int)x->max_steps, "usage", usage_json(&x->used), "ms",
-		(json_int_t)(loop_now_ms() - x->began_ms), "box", x->box, "kept", x->keep);
+	json_t *doc =
+		json_pack("{s:s, s:s, s:o, s:O?, s:i, s:i, s:o, s:I, s:s, s:b}", "schema",
+			  AGENT_SESSION_REPORT, "outcome", outcomes[x->outcome], "why",
+			  session_words(x->why), "result", x->outcome == DONE ? x->result : NULL,
+			  "steps", (int)x->steps, "max_steps", (int)x->max_steps, "usage",
+			  usage_json(&x->used), "ms", (json_int_t)(loop_now_ms() - x->began_ms),
+			  "box", x->box, "kept", x->keep);
 
 	if (!json_object_get(doc, "result"))
 		json_object_set_new(doc, "result", json_null());
@@ -213,7 +214,7 @@ static void clock_due(struct timer *t)
 		session_conclude(x, FAILED, "the agent did not leave");
 	else
 		session_conclude(x, BUDGET, "max_wall_ms: its %llu ms are over",
-			 (unsigned long long)x->wall_ms);
+				 (unsigned long long)x->wall_ms);
 }
 
 /* ---- telling ---- */
@@ -334,8 +335,8 @@ static int within_budget(const struct agent_session *x, char why[120])
 		snprintf(why, 120, "max_calls: %lld of %lld are made", (long long)u->calls,
 			 (long long)m->calls);
 	else if (m->in && session_tokens(u) >= m->in)
-		snprintf(why, 120, "max_tokens: %lld of %lld are used", (long long)session_tokens(u),
-			 (long long)m->in);
+		snprintf(why, 120, "max_tokens: %lld of %lld are used",
+			 (long long)session_tokens(u), (long long)m->in);
 	else if (m->cost > 0 && u->cost >= m->cost)
 		snprintf(why, 120, "max_cost: %.6g of %.6g is spent", u->cost, m->cost);
 	return !*why;
@@ -375,19 +376,21 @@ static void add_who(const struct agent_session *x, json_t *request)
 
 static void session_asked(struct agent_session *x, const json_t *ask)
 {
-	const struct agent_prompt b = { .task = json_string_value(json_object_get(x->order, "task")),
-				 .mark = x->mark,
-				 .files = json_object_get(x->order, "files"),
-				 .allowed = x->allowed,
-				 .max_steps = x->max_steps,
-				 .command_ms = command_ms(x) };
+	const struct agent_prompt b = { .task = json_string_value(
+						json_object_get(x->order, "task")),
+					.mark = x->mark,
+					.files = json_object_get(x->order, "files"),
+					.allowed = x->allowed,
+					.max_steps = x->max_steps,
+					.command_ms = command_ms(x) };
 	json_t *request = NULL;
 	char why[120];
 	struct err e;
 	int rc;
 
 	/* Each step has one question, and perhaps one more: whoever asks for more is no pilot of ours. */
-	if (x->asking || ++x->asks > 2 * x->max_steps || agent_prompt_make(&b, ask, &request, &e) < 0) {
+	if (x->asking || ++x->asks > 2 * x->max_steps ||
+	    agent_prompt_make(&b, ask, &request, &e) < 0) {
 		session_conclude(x, FAILED, "the box asked what no agent of ours asks");
 		return;
 	}
@@ -460,21 +463,23 @@ static void session_logged(struct agent_session *x, const char *line, size_t n)
 			      : json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
 
 	session_event(x, json_is_object(doc) ? json_pack("{s:s, s:O}", "type", "log", "entry", doc)
-				     : json_pack("{s:s, s:o}", "type", "log", "text",
-						 head_tail_string(line, n, TEXT_LINE)));
+					     : json_pack("{s:s, s:o}", "type", "log", "text",
+							 head_tail_string(line, n, TEXT_LINE)));
 	json_decref(doc);
 }
 
 /* Cuts bytes into lines; one that grows beyond most ends the errand. */
-static void session_lines(struct agent_session *x, struct buf *line, size_t most, const char *bytes, size_t n,
-		  void (*each)(struct agent_session *x, const char *line, size_t n))
+static void session_lines(struct agent_session *x, struct buf *line, size_t most, const char *bytes,
+			  size_t n,
+			  void (*each)(struct agent_session *x, const char *line, size_t n))
 {
 	while (n && x->tapped) {
 		const char *end = memchr(bytes, '\n', n);
 		size_t part = end ? (size_t)(end - bytes) : n;
 
 		if (line->len + part > most) {
-			session_conclude(x, FAILED, "the box said a line of more than %zu bytes", most);
+			session_conclude(x, FAILED, "the box said a line of more than %zu bytes",
+					 most);
 			return;
 		}
 		buf_add(line, bytes, part);
@@ -487,7 +492,8 @@ static void session_lines(struct agent_session *x, struct buf *line, size_t most
 	}
 }
 
-static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
+		      size_t n)
 {
 	struct agent_session *x = loop_owner(t, struct agent_session, tap);
 
@@ -506,7 +512,7 @@ static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, c
 	}
 	if (x->stderr_bytes < STDERR_TOTAL)
 		session_event(x, json_pack("{s:s, s:o}", "type", "stderr", "text",
-				   head_tail_string(bytes, n, TEXT_LINE)));
+					   head_tail_string(bytes, n, TEXT_LINE)));
 	x->stderr_bytes += n;
 }
 
@@ -518,10 +524,11 @@ static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
 	x->tapped = 0;
 	if (x->log.len)
 		session_logged(x, buf_str(&x->log), x->log.len);
-	session_conclude(x, FAILED, "the agent ended without a word%s%.200s", summary || e ? ": " : "",
-		 e         ? e->msg
-		 : summary ? summary
-			   : "");
+	session_conclude(x, FAILED, "the agent ended without a word%s%.200s",
+			 summary || e ? ": " : "",
+			 e         ? e->msg
+			 : summary ? summary
+				   : "");
 }
 
 static const struct exec_reader_events tap_on = { .output = tap_reads, .over = tap_ends };
@@ -566,10 +573,10 @@ static void take_off(struct agent_session *x)
 	const char *argv[4] = { PILOT };
 	struct box *b = fleet_find(x->fleet, x->box);
 	struct exec_spec want = { .argv = argv,
-				 .tag = "agent",
-				 .kind = x->keep ? STORE_RUN_EXEC : STORE_RUN_ONCE,
-				 .wall_ms = (uint32_t)left_ms(x) + LEAVE_MS,
-				 .channel = 1 };
+				  .tag = "agent",
+				  .kind = x->keep ? STORE_RUN_EXEC : STORE_RUN_ONCE,
+				  .wall_ms = (uint32_t)left_ms(x) + LEAVE_MS,
+				  .channel = 1 };
 	struct exec *r;
 	struct err e;
 
@@ -588,8 +595,8 @@ static void take_off(struct agent_session *x)
 	}
 	x->tapped = 1;
 	memcpy(x->run, r->id, sizeof(x->run));
-	session_event(x, json_pack("{s:s, s:s, s:s, s:i}", "type", "started", "box", x->box, "exec", x->run,
-			   "max_steps", (int)x->max_steps));
+	session_event(x, json_pack("{s:s, s:s, s:s, s:i}", "type", "started", "box", x->box, "exec",
+				   x->run, "max_steps", (int)x->max_steps));
 	session_say(x, session_spec(x));
 }
 
@@ -630,8 +637,8 @@ static void file_failed(struct file_client *k, const struct err *e)
 }
 
 static const struct file_client_events clerk_on = { .ready = files_ready,
-					      .done = file_done,
-					      .failed = file_failed };
+						    .done = file_done,
+						    .failed = file_failed };
 
 /* ---- its box ---- */
 
@@ -713,8 +720,9 @@ int agent_session_tools(const json_t *names, unsigned *out, struct err *e)
 	return 0;
 }
 
-int agent_session_start(struct fleet *f, struct llm_client *models, const struct agent_session_want *want,
-		 struct agent_session_owner *o, struct agent_session **out, struct err *e)
+int agent_session_start(struct fleet *f, struct llm_client *models,
+			const struct agent_session_want *want, struct agent_session_owner *o,
+			struct agent_session **out, struct err *e)
 {
 	struct agent_session *x = calloc(1, sizeof(*x));
 

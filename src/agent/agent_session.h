@@ -29,7 +29,8 @@ struct agent_session;
 struct agent_session_owner {
 	/* {type: "started"|"log"|"model_call"|"stderr", ...}. 1: no more until agent_session_go_on(). */
 	int (*event)(struct agent_session_owner *o, json_t *take_event);
-	void (*done)(struct agent_session_owner *o, json_t *take_report); /* once, never from within */
+	void (*done)(struct agent_session_owner *o,
+		     json_t *take_report); /* once, never from within */
 };
 
 struct agent_session_want { /* borrowed for the call */
@@ -39,8 +40,9 @@ struct agent_session_want { /* borrowed for the call */
 	int keep;
 };
 must_check int agent_session_start(struct fleet *f, struct llm_client *models,
-			    const struct agent_session_want *want, struct agent_session_owner *o,
-			    struct agent_session **out, struct err *e);
+				   const struct agent_session_want *want,
+				   struct agent_session_owner *o, struct agent_session **out,
+				   struct err *e);
 void agent_session_go_on(struct agent_session *x);
 void agent_session_cancel(struct agent_session *x); /* done is not called; the box ends */
 

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 struct api_conf {
+	/* clang-format off */
 	uint64_t json_max, upload_max; /* bytes of a body */
 	const char *const *hosts;      /* names this daemon answers to, besides loopback's; NULL-terminated */
 	const char *const *origins;    /* of pages that may call it; NULL-terminated */
@@ -32,18 +33,21 @@ struct api_conf {
 	uint16_t port; /* of the first TCP listener, and whether it speaks TLS; 0: there is none */
 	int tls;
 	uint32_t own_uid; /* of who started the daemon: owner on the unix socket, as root is */
+	/* clang-format on */
 };
 
 /* Header lines of every answer: no page of another site reads or embeds one, and no browser takes its
  * content for another type than it says. */
-#define API_ALWAYS "X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n"
+#define API_ALWAYS                                                                                 \
+	"X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n"
 /* The same where pages of other sites may read: their token or signature decides, not their site. */
-#define API_ALWAYS_SHARED \
+#define API_ALWAYS_SHARED                                                                          \
 	"X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: cross-origin\r\n"
 
 struct auth;
 struct quota;
 struct api {
+	/* clang-format off */
 	struct loop *loop;
 	struct store *store;
 	struct fleet fleet;
@@ -75,6 +79,7 @@ struct api {
 	uint64_t by_status[6]; /* answers, by their first digit */
 	struct fleet_histogram latency;
 	char text[16384]; /* of an answer, while it is made */
+	/* clang-format on */
 };
 must_check int api_init(struct api *a, struct err *e); /* loop, store, fleet and conf are set */
 void api_fini(struct api *a);
@@ -86,7 +91,7 @@ struct principal {
 	enum store_role role;
 	char box[ID_LEN + 1]; /* may touch only this one; "" any */
 	uint8_t hash[SHA256_BYTES];
-	int has_hash; /* a key that may be revoked */
+	int has_hash;     /* a key that may be revoked */
 	int64_t until_ns; /* a token that ends by itself; 0: none */
 };
 
@@ -105,9 +110,9 @@ enum api_route_flags {
 
 /* ---- what may come in a body or a query: one table for checking and for /openapi.json ---- */
 enum field_type {
-	FIELD_TEXT,    /* string of up to `most` bytes */
-	FIELD_NAME,    /* letters, digits, '.', '_', '-'; begins with a letter or digit */
-	FIELD_INT,     /* least..most */
+	FIELD_TEXT, /* string of up to `most` bytes */
+	FIELD_NAME, /* letters, digits, '.', '_', '-'; begins with a letter or digit */
+	FIELD_INT,  /* least..most */
 	FIELD_BOOL,
 	FIELD_TEXTS,   /* array of strings */
 	FIELD_MAP,     /* object of strings */
@@ -116,7 +121,10 @@ enum field_type {
 	FIELD_CHOICE,  /* one of the names in `fields` */
 	FIELD_ANY,
 };
-#define FIELD_VALUE(name) { name, FIELD_TEXT, 0, 0, 0, NULL, NULL } /* a row of FIELD_CHOICE's `fields` */
+#define FIELD_VALUE(name)                                                                          \
+	{                                                                                          \
+		name, FIELD_TEXT, 0, 0, 0, NULL, NULL                                              \
+	} /* a row of FIELD_CHOICE's `fields` */
 struct field {
 	const char *name;
 	enum field_type type;
@@ -132,11 +140,11 @@ struct api_route {
 	enum api_need need;
 	void (*run)(struct call *c);
 	const char *summary;
-	const struct field *body;   /* NULL: none is read as JSON */
-	const struct field *query;  /* NULL: no query is taken */
-	enum http_body how;         /* HTTP_BODY_WHOLE when body is set */
-	const char *group;          /* for the documents */
-	const char *action;         /* NULL: it changes nothing. Else each answer is a row of the audit */
+	const struct field *body;  /* NULL: none is read as JSON */
+	const struct field *query; /* NULL: no query is taken */
+	enum http_body how;        /* HTTP_BODY_WHOLE when body is set */
+	const char *group;         /* for the documents */
+	const char *action; /* NULL: it changes nothing. Else each answer is a row of the audit */
 	enum api_scope scope;
 	unsigned flags; /* enum api_route_flags */
 };
@@ -177,17 +185,17 @@ struct call {
 	const struct api_format *manner; /* NULL: that of /v1 */
 	struct route_match match;
 	struct principal who;
-	json_t *body; /* checked against the row; an empty object when there is none */
+	json_t *body;          /* checked against the row; an empty object when there is none */
 	char held[ID_LEN + 1]; /* this box is not idle while the call lasts */
 	char id[ID_LEN + 1];
-	int audited; /* the row's action is in the audit log */
-	int endless; /* a stream that only its client ends; a drain ends it, too */
+	int audited;               /* the row's action is in the audit log */
+	int endless;               /* a stream that only its client ends; a drain ends it, too */
 	struct box_wait *fetching; /* a box that another front made is being looked up */
 	int fetched;
-	void *door; /* what the door that took it knows of it */
+	void *door;                    /* what the door that took it knows of it */
 	void (*leave)(struct call *c); /* the door's: called once, behind drop */
 	json_t *args; /* stands for the query where a door runs a handler of /v1; borrowed, or NULL */
-	int no_route; /* the status that says why there is no row; 0: there is one */
+	int no_route;             /* the status that says why there is no row; 0: there is one */
 	struct json_job *reading; /* a body that is being parsed; NULL: none */
 	struct call_document *parsed; /* one that was, until its handler takes it */
 	void (*read)(struct call *c, json_t *take_doc, const struct err *why);
@@ -218,7 +226,8 @@ struct box *call_box_peek(struct call *c, unsigned param);
 /* Answers 404: there is no such box, or when and why it ended if it was one of the caller's team. */
 void call_no_box(struct call *c, const char *box);
 /* 1: it has ended; *out says when and why, *out_when (NULL: not wanted; the caller's) has ended_at and cause. */
-int call_ended(const struct api *a, const struct principal *who, const char *box, struct err *out, json_t **out_when);
+int call_ended(const struct api *a, const struct principal *who, const char *box, struct err *out,
+	       json_t **out_when);
 /* A row of a living box that is in no berth: another front made it. Looks after it from now on, and
  * runs the handler again then. 0: it is not to be had, go on without it. Takes the row's texts. */
 int call_adopt(struct call *c, struct store_box *take_row);
@@ -235,14 +244,15 @@ int call_authorize(struct call *c);
 void call_json(struct call *c, int status, json_t *take_doc);
 void call_empty(struct call *c, int status);
 void call_send(struct call *c, int status, json_t *take_doc); /* call_json(), whatever the manner */
-void call_send_text(struct call *c, int status, const char *text, size_t n); /* the same: JSON, as it is */
+void call_send_text(struct call *c, int status, const char *text,
+		    size_t n); /* the same: JSON, as it is */
 void call_error(struct call *c, int status, const char *code, const char *message, const char *why,
 		const char *hint);
 void call_fail(struct call *c, const struct err *e); /* by its kind */
 int call_status(const struct err *e);
 /* c: for the page that explains it; NULL: none in particular. */
-json_t *call_error_json(const struct call *c, const char *code, const char *message, const char *why,
-			const char *hint);
+json_t *call_error_json(const struct call *c, const char *code, const char *message,
+			const char *why, const char *hint);
 /* A page: {items, next}; next NULL: the last one. */
 void call_list(struct call *c, json_t *take_items, const char *next);
 /* Sets ETag; 1: the client's If-None-Match has it already and 304 was sent. */

@@ -74,7 +74,8 @@ static int same_host(const char *host, size_t n, const char *name)
 	if (n == len)
 		return 1;
 	label = strcspn(host, ".");
-	return label > 0 && label + 1 == n - len && name[0] != '[' && (name[0] < '0' || name[0] > '9');
+	return label > 0 && label + 1 == n - len && name[0] != '[' &&
+	       (name[0] < '0' || name[0] > '9');
 }
 
 /* Without its port; an IPv6 address keeps its brackets. */
@@ -191,7 +192,7 @@ static struct failures *failures_of(struct api *a, const struct http_req *r)
 		*f = (struct failures){ hash, FAILURES_BURST * 1000, now };
 	more = (now - f->at_ms) * FAILURES_PER_S;
 	f->left = more > FAILURES_BURST * 1000 - f->left ? FAILURES_BURST * 1000
-							  : f->left + (uint32_t)more;
+							 : f->left + (uint32_t)more;
 	f->at_ms = now;
 	return f;
 }
@@ -292,11 +293,13 @@ static int read_token(struct api *a, const char *text, struct principal *out, st
 	struct oidc_who who;
 
 	if (!a->oidc)
-		return err_set(e, ERR_DENIED, "tokens are not taken here: auth.oidc_jwks is not set");
+		return err_set(e, ERR_DENIED,
+			       "tokens are not taken here: auth.oidc_jwks is not set");
 	if (oidc_check(a->oidc, text, fleet_now_ns() / 1000000000, &who, e) < 0)
 		return -1;
 	if (store_team_get(a->store, who.team, &team, e) < 0)
-		return err_set(e, ERR_DENIED, "the token's team '%.64s' is not known here", who.team);
+		return err_set(e, ERR_DENIED, "the token's team '%.64s' is not known here",
+			       who.team);
 	*out = (struct principal){ .role = who.role, .until_ns = who.until_s * 1000000000 };
 	memcpy(out->id, who.id, sizeof(out->id));
 	memcpy(out->team, who.team, sizeof(out->team));

@@ -6,10 +6,11 @@ struct buf;
 
 struct box_template {
 	const char *name;
-	const char *build;    /* its only build, as E2B's API names it; NULL: only /api/sandbox has this template */
+	const char *
+		build; /* its only build, as E2B's API names it; NULL: only /api/sandbox has this template */
 	const char *language; /* /api/sandbox: of code whose file name does not tell */
 	const char *start;    /* /api/sandbox: serves the port; NULL: the program itself does */
-	int cells;            /* /api/sandbox: code is a cell, whose state, results and plots are kept */
+	int cells; /* /api/sandbox: code is a cell, whose state, results and plots are kept */
 };
 
 enum { BOX_TEMPLATES = 9 };

@@ -54,8 +54,8 @@ int call_flag(const struct call *c, const char *name, int otherwise)
 
 const char *call_query(const struct call *c, const char *name)
 {
-	return c->args ? json_string_value(json_object_get(c->args, name)) :
-			 http_query(c->req, name);
+	return c->args ? json_string_value(json_object_get(c->args, name))
+		       : http_query(c->req, name);
 }
 
 int64_t call_query_int(const struct call *c, const char *name, int64_t otherwise)
@@ -63,9 +63,9 @@ int64_t call_query_int(const struct call *c, const char *name, int64_t otherwise
 	const json_t *arg = json_object_get(c->args, name);
 	const char *v = c->args ? NULL : http_query(c->req, name);
 
-	return v		   ? strtoll(v, NULL, 10) :
-	       json_is_integer(arg) ? json_integer_value(arg) :
-				      otherwise;
+	return v                      ? strtoll(v, NULL, 10)
+	       : json_is_integer(arg) ? json_integer_value(arg)
+				      : otherwise;
 }
 
 int call_query_flag(const struct call *c, const char *name)
@@ -249,7 +249,8 @@ static int find_row(struct call *c, struct api_table *t)
 		if (!t->routes)
 			abort();
 		for (unsigned i = 0; i < t->n; i++) {
-			assert((t->rows[i].scope == SCOPE_BOX) == !!strstr(t->rows[i].pattern, "/{box}"));
+			assert((t->rows[i].scope == SCOPE_BOX) ==
+			       !!strstr(t->rows[i].pattern, "/{box}"));
 			t->routes[i] = (struct route){ t->rows[i].method, t->rows[i].pattern,
 						       &t->rows[i] };
 		}
@@ -264,18 +265,21 @@ static void no_route(struct call *c, int status)
 {
 	if (status == 405)
 		http_set(c->req, "Allow", "%s", c->match.allow);
-	call_error(c, status, status == 405 ? "method" : status == 404 ? "not_found" : "invalid",
-		   status == 405 ? "this path does not take that method" :
-		   status == 404 ? "there is nothing at this path" :
-				   "this path is malformed",
+	call_error(c, status,
+		   status == 405   ? "method"
+		   : status == 404 ? "not_found"
+				   : "invalid",
+		   status == 405   ? "this path does not take that method"
+		   : status == 404 ? "there is nothing at this path"
+				   : "this path is malformed",
 		   c->req->path, "all paths: GET /openapi.json");
 }
 
 static int call_may(struct call *c)
 {
-	static const char *const roles[] = { [NEED_VIEWER] = "viewer",
-					     [NEED_EDITOR] = "editor",
-					     [NEED_OWNER] = "owner" };
+	static const char *const roles[] = {
+		[NEED_VIEWER] = "viewer", [NEED_EDITOR] = "editor", [NEED_OWNER] = "owner"
+	};
 	int enough = (int)c->who.role >= (int)c->row->need - 1;
 	/* A key that is bound to a box may use only routes of a box. */
 	int bound = c->who.box[0] && c->row->scope != SCOPE_BOX;
@@ -285,8 +289,9 @@ static int call_may(struct call *c)
 		return 1;
 	snprintf(why, sizeof(why), bound ? "the key is bound to box %s" : "the key's role is %s",
 		 bound ? c->who.box : store_role_name(c->who.role));
-	call_error(c, 403, "denied", bound ? "this key is for one box only" : "this needs another role",
-		   why, bound ? NULL : roles[c->row->need]);
+	call_error(c, 403, "denied",
+		   bound ? "this key is for one box only" : "this needs another role", why,
+		   bound ? NULL : roles[c->row->need]);
 	return 0;
 }
 
@@ -308,8 +313,9 @@ void call_refuse_key(struct call *c, int status, const char *why)
 		return;
 	}
 	http_set(c->req, "WWW-Authenticate", "Bearer realm=\"atoll\"");
-	call_error(c, status, "unauthorized", "missing or invalid API key", why,
-		   "send 'X-API-Key: KEY' or 'Authorization: Bearer KEY'; make a key: atoll key new NAME");
+	call_error(
+		c, status, "unauthorized", "missing or invalid API key", why,
+		"send 'X-API-Key: KEY' or 'Authorization: Bearer KEY'; make a key: atoll key new NAME");
 }
 
 int call_authorize(struct call *c)
@@ -346,7 +352,8 @@ static void call_admitted(struct http_req *r)
 	if (c->row->body && !media_type_check(c))
 		return;
 	if (c->row->body) {
-		http_want_body(r, HTTP_BODY_WHOLE, fields_most(c->row->body, c->api->conf.json_max));
+		http_want_body(r, HTTP_BODY_WHOLE,
+			       fields_most(c->row->body, c->api->conf.json_max));
 		r->on_body_end = body_arrived;
 		return;
 	}

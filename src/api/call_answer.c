@@ -18,9 +18,9 @@ static const char *call_doc(const struct call *c)
 	static const struct {
 		const char *group, *page;
 	} pages[] = {
-		{ "agents", "/docs/agents.md" },     { "models", "/docs/agents.md" },
-		{ "tools", "/docs/agents.md" },      { "batch", "/docs/batch.md" },
-		{ "cells", "/docs/languages.md" },   { "packages", "/docs/packages.md" },
+		{ "agents", "/docs/agents.md" },      { "models", "/docs/agents.md" },
+		{ "tools", "/docs/agents.md" },       { "batch", "/docs/batch.md" },
+		{ "cells", "/docs/languages.md" },    { "packages", "/docs/packages.md" },
 		{ "pipelines", "/docs/pipeline.md" }, { "streams", "/docs/socket.md" },
 	};
 	const char *group = c && c->row ? c->row->group : NULL;
@@ -33,16 +33,15 @@ static const char *call_doc(const struct call *c)
 	return "/docs/daemon.md";
 }
 
-json_t *call_error_json(const struct call *c, const char *code, const char *message, const char *why,
-			const char *hint)
+json_t *call_error_json(const struct call *c, const char *code, const char *message,
+			const char *why, const char *hint)
 {
 	json_t *hints = json_array(), *text = json_text(message);
 
 	if (hint && *hint)
 		json_array_append_new(hints, json_string(hint));
 	return json_pack("{s:{s:s, s:o, s:o, s:o, s:s}}", "error", "code", code, "message", text,
-			 "why", json_text(why ? why : ""), "hints", hints, "doc",
-			 call_doc(c));
+			 "why", json_text(why ? why : ""), "hints", hints, "doc", call_doc(c));
 }
 
 void call_account(struct call *c, const char *result)
@@ -117,9 +116,7 @@ int call_status(const struct err *e)
 	case ERR_DENIED:
 		return 403;
 	default:
-		return e->sys == ENOSPC || e->sys == EDQUOT ? 507 :
-		       e->sys == EBUSY			    ? 503 :
-							      500;
+		return e->sys == ENOSPC || e->sys == EDQUOT ? 507 : e->sys == EBUSY ? 503 : 500;
 	}
 }
 
@@ -136,7 +133,8 @@ void call_fail(struct call *c, const struct err *e)
 void call_list(struct call *c, json_t *take_items, const char *next)
 {
 	call_json(c, 200,
-		  json_pack("{s:o, s:s?}", "items", take_items, "next", next && *next ? next : NULL));
+		  json_pack("{s:o, s:s?}", "items", take_items, "next",
+			    next && *next ? next : NULL));
 }
 
 /* ---- versions ---- */

@@ -63,7 +63,8 @@ static const char *box_end_sentence(const struct store_box *row, char out[80])
 		int idle = *row->cause == 'i';
 
 		units_time(time, 1000 * (idle ? row->idle_ms : row->lifetime_ms));
-		snprintf(out, 80, idle ? "it was not used for %s" : "its lifetime of %s was over", time);
+		snprintf(out, 80, idle ? "it was not used for %s" : "its lifetime of %s was over",
+			 time);
 		return out;
 	}
 	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -72,7 +73,8 @@ static const char *box_end_sentence(const struct store_box *row, char out[80])
 	return row->cause;
 }
 
-int call_ended(const struct api *a, const struct principal *who, const char *box, struct err *out, json_t **out_when)
+int call_ended(const struct api *a, const struct principal *who, const char *box, struct err *out,
+	       json_t **out_when)
 {
 	struct store_box row = { 0 };
 	char why[80];
@@ -86,7 +88,8 @@ int call_ended(const struct api *a, const struct principal *who, const char *box
 		return 0;
 	}
 	when = json_time((uint64_t)row.ended_ns);
-	err_set(out, ERR_NOT_FOUND, "box %s ended at %s: %s", box, json_string_value(when), box_end_sentence(&row, why));
+	err_set(out, ERR_NOT_FOUND, "box %s ended at %s: %s", box, json_string_value(when),
+		box_end_sentence(&row, why));
 	if (out_when)
 		*out_when = json_pack("{s:O, s:s}", "ended_at", when, "cause", row.cause);
 	json_decref(when);
@@ -101,7 +104,8 @@ void call_no_box(struct call *c, const char *box)
 	struct err e;
 
 	if (!call_ended(c->api, &c->who, box, &e, &when)) {
-		call_error(c, 404, "not_found", "there is no such box", box, "list them: GET /v1/boxes");
+		call_error(c, 404, "not_found", "there is no such box", box,
+			   "list them: GET /v1/boxes");
 		return;
 	}
 	cause = json_string_value(json_object_get(when, "cause"));

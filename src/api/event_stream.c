@@ -12,7 +12,8 @@ enum event_stream_kind event_stream_wanted(const struct call *c)
 
 	if (accept && strstr(accept, "text/event-stream"))
 		return EVENT_STREAM_SSE;
-	if (accept && (strstr(accept, "application/x-ndjson") || strstr(accept, "application/jsonl")))
+	if (accept &&
+	    (strstr(accept, "application/x-ndjson") || strstr(accept, "application/jsonl")))
 		return EVENT_STREAM_NDJSON;
 	return EVENT_STREAM_NONE;
 }
@@ -23,8 +24,8 @@ void event_stream_begin(struct event_stream *f, struct http_req *r, enum event_s
 	http_set(r, "Cache-Control", "no-store");
 	http_set(r, "X-Accel-Buffering", "no");
 	http_stream(r, 200,
-		    kind == EVENT_STREAM_SSE ? "text/event-stream; charset=utf-8" :
-				       "application/x-ndjson; charset=utf-8",
+		    kind == EVENT_STREAM_SSE ? "text/event-stream; charset=utf-8"
+					     : "application/x-ndjson; charset=utf-8",
 		    UINT64_MAX);
 }
 
@@ -109,8 +110,8 @@ size_t event_stream_utf8(const char *bytes, size_t n, int *bad)
 
 /* What follows the backslash; 0: the byte stands for itself, 'u': its number does. */
 static const char escapes[256] = {
-	[0 ... 8] = 'u', ['\t'] = 't', ['\n'] = 'n', [11 ... 12] = 'u', ['\r'] = 'r', [14 ... 31] = 'u',
-	['"'] = '"', ['\\'] = '\\',
+	[0 ... 8] = 'u', ['\t'] = 't',      ['\n'] = 'n', [11 ... 12] = 'u',
+	['\r'] = 'r',    [14 ... 31] = 'u', ['"'] = '"',  ['\\'] = '\\',
 };
 
 void event_stream_quote(struct buf *out, const char *text, size_t n)
@@ -170,8 +171,8 @@ static int flush_one(struct event_stream *f, const char *type, unsigned s)
 	return n ? write_piece(f, type, f->rest[s].offset, f->rest[s].bytes, n, 0) : 0;
 }
 
-int event_stream_output(struct event_stream *f, const char *type, unsigned s, uint64_t offset, const char *bytes,
-		size_t n)
+int event_stream_output(struct event_stream *f, const char *type, unsigned s, uint64_t offset,
+			const char *bytes, size_t n)
 {
 	auto_buf struct buf joined = { 0 };
 	size_t whole;

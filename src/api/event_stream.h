@@ -23,10 +23,12 @@ int event_stream_event(struct event_stream *f, json_t *take_event);
 int event_stream_event_at(struct event_stream *f, int64_t id, json_t *take_event);
 /* {"type":"stdout","offset":N,"data":"..."}; what is not UTF-8, or has a NUL, goes as "base64". */
 int event_stream_output(struct event_stream *f, const char *type, unsigned stream, uint64_t offset,
-		const char *bytes, size_t n);
-void event_stream_flush(struct event_stream *f, const char *const types[2]); /* what was held back */
+			const char *bytes, size_t n);
+void event_stream_flush(struct event_stream *f,
+			const char *const types[2]); /* what was held back */
 void event_stream_end(struct event_stream *f);
 
 /* How many of n bytes are whole UTF-8 characters; *bad: there is one that never can be. */
 size_t event_stream_utf8(const char *bytes, size_t n, int *bad);
-void event_stream_quote(struct buf *out, const char *text, size_t n); /* as a JSON string, quotes and all */
+void event_stream_quote(struct buf *out, const char *text,
+			size_t n); /* as a JSON string, quotes and all */

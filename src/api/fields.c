@@ -47,9 +47,9 @@ int fields_scan(const char *text, size_t n, struct err *e)
 		}
 		if (members > FIELDS_MEMBERS || depth > FIELDS_DEPTH) {
 			err_set(e, ERR_LIMIT,
-				members > FIELDS_MEMBERS ?
-					"the body has more than %d members; send many files as an archive" :
-					"the body is nested deeper than %d levels",
+				members > FIELDS_MEMBERS
+					? "the body has more than %d members; send many files as an archive"
+					: "the body is nested deeper than %d levels",
 				members > FIELDS_MEMBERS ? FIELDS_MEMBERS : FIELDS_DEPTH);
 			e->sys = E2BIG;
 			return -1;
@@ -60,7 +60,8 @@ int fields_scan(const char *text, size_t n, struct err *e)
 
 uint64_t fields_most(const struct field *table, uint64_t most)
 {
-	static const char *const texts[] = { "files", "code", "content", "items", "messages", "documents" };
+	static const char *const texts[] = { "files", "code",     "content",
+					     "items", "messages", "documents" };
 
 	if (table && table->name && !strcmp(table->name, FIELDS_OTHERS))
 		return most; /* it names none: a tool has a table of its own */
@@ -71,7 +72,8 @@ uint64_t fields_most(const struct field *table, uint64_t most)
 		    (f->most == 0 || f->most > FIELDS_SMALL / 2))
 			return most;
 		for (unsigned i = 0; i < ARRAY_LEN(texts); i++)
-			if ((f->type == FIELD_ANY || f->type == FIELD_MAP) && !strcmp(f->name, texts[i]))
+			if ((f->type == FIELD_ANY || f->type == FIELD_MAP) &&
+			    !strcmp(f->name, texts[i]))
 				return most;
 	}
 	return most < FIELDS_SMALL ? most : FIELDS_SMALL;
@@ -129,9 +131,10 @@ static int check_text(const json_t *v, const struct field *f, const char *path, 
 		return fields_bad(e, path, f->name, want);
 	}
 	if (f->type == FIELD_NAME && !fields_is_name(json_string_value(v), (size_t)f->most))
-		return fields_bad(e, path, f->name,
-			   "must be a name: letters, digits, '.', '_', '-', beginning with a "
-			   "letter or digit");
+		return fields_bad(
+			e, path, f->name,
+			"must be a name: letters, digits, '.', '_', '-', beginning with a "
+			"letter or digit");
 	return 0;
 }
 
@@ -161,9 +164,10 @@ static int check_int(const json_t *v, const struct field *f, const char *path, s
 		}
 	} else if (!json_is_integer(v)) {
 		return fields_bad(e, path, f->name,
-			   !units_has_field(f->name)	  ? "must be an integer" :
-			   strstr(f->name, "_ms")	  ? "must be an integer, or a time like \"30s\"" :
-							    "must be an integer, or a size like \"512M\"");
+				  !units_has_field(f->name) ? "must be an integer"
+				  : strstr(f->name, "_ms")
+					  ? "must be an integer, or a time like \"30s\""
+					  : "must be an integer, or a size like \"512M\"");
 	}
 	if (n < f->least || n > f->most) {
 		snprintf(want, sizeof(want), "%lld is out of range, from %lld to %lld", n,
@@ -206,7 +210,8 @@ static int check_map(const json_t *v, const struct field *f, const char *path, s
 	return 0;
 }
 
-static int fields_check_choice(const json_t *v, const struct field *f, const char *path, struct err *e)
+static int fields_check_choice(const json_t *v, const struct field *f, const char *path,
+			       struct err *e)
 {
 	char want[160], seen[32];
 	int n = 0;
@@ -221,7 +226,8 @@ static int fields_check_choice(const json_t *v, const struct field *f, const cha
 		*c = isprint((unsigned char)*c) ? *c : '?';
 	n = snprintf(want, sizeof(want), "'%s' is not one of", seen);
 	for (const struct field *one = f->fields; one->name && n < (int)sizeof(want); one++)
-		n += snprintf(want + n, sizeof(want) - (size_t)n, "%s %s", one == f->fields ? "" : ",", one->name);
+		n += snprintf(want + n, sizeof(want) - (size_t)n, "%s %s",
+			      one == f->fields ? "" : ",", one->name);
 	return fields_bad(e, path, f->name, want);
 }
 
@@ -236,7 +242,8 @@ static int check_value(const json_t *v, const struct field *f, const char *path,
 	case FIELD_INT:
 		return check_int(v, f, path, e);
 	case FIELD_BOOL:
-		return json_is_boolean(v) ? 0 : fields_bad(e, path, f->name, "must be true or false");
+		return json_is_boolean(v) ? 0
+					  : fields_bad(e, path, f->name, "must be true or false");
 	case FIELD_TEXTS:
 		return check_texts(v, f, path, e);
 	case FIELD_MAP:
@@ -297,9 +304,11 @@ const char *fields_hint(const json_t *doc, const struct field *table)
 	const char *key;
 	json_t *v;
 
-	if (table->type != FIELD_MAP || table[1].name || strcmp(table->name, "env") != 0 || !json_object_size(doc))
+	if (table->type != FIELD_MAP || table[1].name || strcmp(table->name, "env") != 0 ||
+	    !json_object_size(doc))
 		return "the fields are in /openapi.json";
-	json_object_foreach((json_t *)doc, key, v) if (!json_is_string(v)) return "the fields are in /openapi.json";
+	json_object_foreach((json_t *)doc, key,
+			    v) if (!json_is_string(v)) return "the fields are in /openapi.json";
 	return "variables are in the field env: {\"env\": {\"NAME\": \"value\"}}";
 }
 
@@ -313,8 +322,8 @@ void fields_prune(json_t *doc, const struct field *table)
 
 		if (json_is_null(v))
 			json_object_del(doc, table->name);
-		else if (table->type == FIELD_INT && json_is_string(v) && units_has_field(table->name) &&
-			 read_unit(v, table, &n, &ignored) == 0)
+		else if (table->type == FIELD_INT && json_is_string(v) &&
+			 units_has_field(table->name) && read_unit(v, table, &n, &ignored) == 0)
 			json_object_set_new(doc, table->name, json_integer(n));
 		else if (table->type == FIELD_OBJECT)
 			fields_prune(v, table->fields);
@@ -355,7 +364,8 @@ int fields_check_query(struct http_req *r, const struct field *table, struct err
 					       v);
 		} else if (f->type == FIELD_CHOICE) {
 			json_t *value = json_string(v);
-			int rc = value ? fields_check_choice(value, f, "", e) : fields_bad(e, "", f->name, "must be UTF-8");
+			int rc = value ? fields_check_choice(value, f, "", e)
+				       : fields_bad(e, "", f->name, "must be UTF-8");
 
 			json_decref(value);
 			if (rc < 0)

@@ -87,7 +87,8 @@ enum idempotency_result idempotency_begin(struct call *c, struct idem **out, cha
 	if (!key)
 		return IDEM_GO;
 	if (!*key || strlen(key) > IDEM_KEY) {
-		call_error(c, 400, "invalid", "Idempotency-Key must have 1 to 255 bytes", NULL, NULL);
+		call_error(c, 400, "invalid", "Idempotency-Key must have 1 to 255 bytes", NULL,
+			   NULL);
 		return IDEM_ANSWERED;
 	}
 	hash_request(c, hash);

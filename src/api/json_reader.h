@@ -34,4 +34,5 @@ void json_reader_free(struct json_reader *x); /* waits for the job in progress; 
 must_check int json_reader_read(struct json_reader *x, struct buf *take_text,
 				void (*done)(struct json_job *, json_t *, const struct err *),
 				void *user, struct json_job **out);
-void json_job_cancel(struct json_job *j); /* it is not parsed, or the document is dropped when it is there */
+void json_job_cancel(
+	struct json_job *j); /* it is not parsed, or the document is dropped when it is there */

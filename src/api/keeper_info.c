@@ -16,7 +16,8 @@ static void keeper_info_stop(struct call *c)
 	keeper_client_cancel(&c->api->fleet.office, x->ask);
 }
 
-static void keeper_info_answered(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void keeper_info_answered(void *ctx, const struct frame *f, size_t len, int *fd,
+				 const struct err *e)
 {
 	struct call *c = ctx;
 	struct asking *x = c->state;
@@ -50,5 +51,6 @@ void keeper_info_request(struct call *c, void (*then)(struct call *c, const stru
 	x->then = then;
 	c->state = x;
 	c->drop = keeper_info_stop;
-	x->ask = keeper_client_request(&a->fleet.office, &ask, sizeof(ask), WIRE_ABOUT, keeper_info_answered, c);
+	x->ask = keeper_client_request(&a->fleet.office, &ask, sizeof(ask), WIRE_ABOUT,
+				       keeper_info_answered, c);
 }

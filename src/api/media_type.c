@@ -17,7 +17,8 @@ static int type_is_json(const char *type)
 	size_t n = strcspn(type, "; \t");
 
 	return type_matches(type, "application/json") || type_matches(type, "text/json") ||
-	       (n > 17 && !strncasecmp(type, "application/", 12) && !strncasecmp(type + n - 5, "+json", 5));
+	       (n > 17 && !strncasecmp(type, "application/", 12) &&
+		!strncasecmp(type + n - 5, "+json", 5));
 }
 
 /* A page of another site can make a browser send a body without a preflight if its type is text/plain,
@@ -29,7 +30,8 @@ static int sender_is_no_page(const struct http_req *r)
 {
 	const char *site = http_header(r, "sec-fetch-site");
 
-	if (http_header(r, "origin") || (site && strcasecmp(site, "none") && strcasecmp(site, "same-origin")))
+	if (http_header(r, "origin") ||
+	    (site && strcasecmp(site, "none") && strcasecmp(site, "same-origin")))
 		return 0;
 	return r->unix_peer || http_header(r, "authorization") || http_header(r, "x-api-key") ||
 	       http_header(r, "x-access-token") || http_header(r, "e2b-traffic-access-token");
@@ -38,7 +40,8 @@ static int sender_is_no_page(const struct http_req *r)
 int media_type_check(struct call *c)
 {
 	const struct http_req *r = c->req;
-	const char *type = http_header(r, "content-type"), *coding = http_header(r, "content-encoding");
+	const char *type = http_header(r, "content-type"),
+		   *coding = http_header(r, "content-encoding");
 	char why[160];
 
 	if (r->length == 0)
@@ -53,7 +56,8 @@ int media_type_check(struct call *c)
 		return 1;
 	if (type && type_matches(type, "application/x-www-form-urlencoded") && sender_is_no_page(r))
 		return 1;
-	snprintf(why, sizeof(why), type ? "Content-Type: %.100s" : "no Content-Type%.0s", type ? type : "");
+	snprintf(why, sizeof(why), type ? "Content-Type: %.100s" : "no Content-Type%.0s",
+		 type ? type : "");
 	http_set(c->req, "Accept-Post", "application/json");
 	call_error(c, 415, "media_type", "the body must be JSON", why,
 		   "-H 'Content-Type: application/json'");

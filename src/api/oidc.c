@@ -187,7 +187,8 @@ static EVP_PKEY *read_ec(const json_t *jwk, struct err *e)
 	};
 	EVP_PKEY *pkey = NULL;
 
-	if (oidc_coordinate(jwk, "x", point + 1) == 0 && oidc_coordinate(jwk, "y", point + 1 + EC_BYTES) == 0)
+	if (oidc_coordinate(jwk, "x", point + 1) == 0 &&
+	    oidc_coordinate(jwk, "y", point + 1 + EC_BYTES) == 0)
 		pkey = public_key("EC", params);
 	if (pkey && oidc_sound(pkey))
 		return pkey;

@@ -14,9 +14,9 @@ enum { REREAD_MS = 5000, BURST_S = 2 };
 
 struct team_count {
 	struct team_count *next;
-	struct store_team team;          /* with the limits in force */
-	uint64_t read_ms;                /* when the quotas were read */
-	double tokens;                   /* requests that may come now */
+	struct store_team team; /* with the limits in force */
+	uint64_t read_ms;       /* when the quotas were read */
+	double tokens;          /* requests that may come now */
 	uint64_t filled_ms;
 	int32_t day;
 	struct store_usage today, month; /* as the store has it, and since */
@@ -41,7 +41,8 @@ static uint64_t quota_number(const json_t *data, const char *name)
 }
 
 /* Output of every program counts, also of one that nobody waited for; CPU time is that of boxes. */
-static void quota_heard(struct fleet_subscriber *x, const struct store_event *ev, const json_t *data)
+static void quota_heard(struct fleet_subscriber *x, const struct store_event *ev,
+			const json_t *data)
 {
 	struct quota *q = loop_owner(x, struct quota, ear);
 	struct team_count *t;
@@ -72,8 +73,8 @@ static uint64_t quota_limit(uint64_t own, uint64_t otherwise)
 struct store_team quota_limits(const struct api *a, const struct store_team *own)
 {
 	const struct store_team *conf = &a->conf.quota;
-	uint64_t rate = own->requests_per_second == QUOTA_NONE_RATE ? QUOTA_NONE :
-								      own->requests_per_second;
+	uint64_t rate =
+		own->requests_per_second == QUOTA_NONE_RATE ? QUOTA_NONE : own->requests_per_second;
 	struct store_team t = *own;
 
 	t.boxes = quota_limit(own->boxes, conf->boxes);
@@ -139,7 +140,8 @@ static int quota_refuse(struct call *c, const char *what, uint64_t limit, int64_
 
 	snprintf(why, sizeof(why), "team %s may have %llu", c->who.team, (unsigned long long)limit);
 	http_set(c->req, "Retry-After", "%lld", (long long)(retry_s < 1 ? 1 : retry_s));
-	call_error(c, 429, "quota", what, why, "an owner of team default can raise it: PUT /v1/teams/NAME");
+	call_error(c, 429, "quota", what, why,
+		   "an owner of team default can raise it: PUT /v1/teams/NAME");
 	return 0;
 }
 
@@ -162,7 +164,8 @@ int quota_request(struct call *c)
 	t->filled_ms = now;
 	if (t->tokens < 1) {
 		c->audited = 1; /* it must be cheap to say no to this */
-		return quota_refuse(c, "too many requests per second", t->team.requests_per_second, 1);
+		return quota_refuse(c, "too many requests per second", t->team.requests_per_second,
+				    1);
 	}
 	t->tokens -= 1;
 	return 1;
@@ -286,7 +289,8 @@ static void write_out(struct api *a, struct team_count *t)
 
 	if (!memcmp(&t->unwritten, &nothing, sizeof(nothing)))
 		return;
-	if (store_usage_add(a->store, t->team.name, store_day(fleet_now_ns()), &t->unwritten, &e) < 0)
+	if (store_usage_add(a->store, t->team.name, store_day(fleet_now_ns()), &t->unwritten, &e) <
+	    0)
 		return; /* a full disk: it stays counted here, and is tried again */
 	quota_add(&t->today, &t->unwritten);
 	quota_add(&t->month, &t->unwritten);

@@ -22,7 +22,9 @@ int quota_run(struct call *c);
 int quota_item(struct api *a, const char *team, struct err *e);
 unsigned quota_boxes_left(struct api *a, const char *team);
 void quota_used(struct api *a, const char *team, uint64_t cpu_us, uint64_t output_bytes);
-int quota_helper(struct call *c); /* the same as quota_run() for a program of our own: it does not count as one */
+int quota_helper(
+	struct call *
+		c); /* the same as quota_run() for a program of our own: it does not count as one */
 uint64_t quota_cpu_us(const struct api *a); /* of all teams, since the start */
 void quota_computed(struct api *a, const char *team, uint64_t cpu_us); /* boxes of this team */
 json_t *quota_json(struct api *a, const char *team);

@@ -52,8 +52,9 @@ int err_in(struct err *e, const char *fmt, ...)
 const char *err_kind_name(enum err_kind kind)
 {
 	static const char *const names[] = {
-		[ERR_NONE] = "none",         [ERR_INVALID] = "invalid", [ERR_NOT_FOUND] = "not_found",
-		[ERR_CONFLICT] = "conflict", [ERR_LIMIT] = "limit",     [ERR_DENIED] = "denied",
+		[ERR_NONE] = "none",           [ERR_INVALID] = "invalid",
+		[ERR_NOT_FOUND] = "not_found", [ERR_CONFLICT] = "conflict",
+		[ERR_LIMIT] = "limit",         [ERR_DENIED] = "denied",
 		[ERR_SYS] = "system",
 	};
 

@@ -3,7 +3,15 @@
  * memory is a result, not an err; only our own failures are. */
 #pragma once
 
-enum err_kind { ERR_NONE, ERR_INVALID, ERR_NOT_FOUND, ERR_CONFLICT, ERR_LIMIT, ERR_DENIED, ERR_SYS };
+enum err_kind {
+	ERR_NONE,
+	ERR_INVALID,
+	ERR_NOT_FOUND,
+	ERR_CONFLICT,
+	ERR_LIMIT,
+	ERR_DENIED,
+	ERR_SYS
+};
 
 struct err {
 	enum err_kind kind;

@@ -61,14 +61,16 @@ int glob_compile(struct glob *g, const char *pattern, struct err *e)
 
 	memset(g, 0, sizeof(*g));
 	if (!*p || strlen(p) > GLOB_BYTES)
-		return err_set(e, ERR_INVALID, "a pattern of %zu bytes, from 1 to %d", strlen(p), GLOB_BYTES);
+		return err_set(e, ERR_INVALID, "a pattern of %zu bytes, from 1 to %d", strlen(p),
+			       GLOB_BYTES);
 	while (*p) {
 		if (*p == '*') {
 			p = glob_compile_stars(g, pattern, p);
 		} else if (*p == '[') {
 			p = glob_compile_set(g, p + 1);
 			if (!p)
-				return err_set(e, ERR_INVALID, "'%.60s' has a [ without its ]", pattern);
+				return err_set(e, ERR_INVALID, "'%.60s' has a [ without its ]",
+					       pattern);
 		} else if (*p == '?') {
 			glob_take_all(g, BIT(g->n), 0);
 			p++;

@@ -23,11 +23,12 @@ static int run_dir_in_tmp(char *out, size_t size, struct err *e)
 	if (mkdir(out, 0700) < 0 && errno != EEXIST)
 		return err_sys(e, "create the run folder %s; set ATOLL_RUN to another one", out);
 	if (!run_dir_is_own(out, &st))
-		return err_set(e, ERR_DENIED, "%s is not a folder of uid %u (owner %u); set ATOLL_RUN",
-			       out, (unsigned)geteuid(), (unsigned)st.st_uid);
+		return err_set(e, ERR_DENIED,
+			       "%s is not a folder of uid %u (owner %u); set ATOLL_RUN", out,
+			       (unsigned)geteuid(), (unsigned)st.st_uid);
 	if (st.st_mode & 077)
-		return err_set(e, ERR_DENIED, "%s has mode %o: others may use it; chmod 700 %s", out,
-			       (unsigned)st.st_mode & 0777, out);
+		return err_set(e, ERR_DENIED, "%s has mode %o: others may use it; chmod 700 %s",
+			       out, (unsigned)st.st_mode & 0777, out);
 	return 0;
 }
 
@@ -56,8 +57,9 @@ int run_dir_find(char *out, size_t size, struct err *e)
 	if (n < 0)
 		return -1;
 	if (n >= (int)size || n > LONGEST || *out != '/')
-		return err_set(e, ERR_INVALID,
-			       "run folder '%.40s' must be absolute and have at most %d bytes; set ATOLL_RUN",
-			       out, LONGEST);
+		return err_set(
+			e, ERR_INVALID,
+			"run folder '%.40s' must be absolute and have at most %d bytes; set ATOLL_RUN",
+			out, LONGEST);
 	return 0;
 }

@@ -36,10 +36,13 @@ static void sha256_mix(uint32_t state[8], const uint8_t *block)
 	for (i = 0; i < 8; i++)
 		v[i] = state[i];
 	for (i = 0; i < 64; i++) {
-		uint32_t t1 = v[7] + (sha256_turn(v[4], 6) ^ sha256_turn(v[4], 11) ^ sha256_turn(v[4], 25)) +
-			      ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
-		uint32_t t2 = (sha256_turn(v[0], 2) ^ sha256_turn(v[0], 13) ^ sha256_turn(v[0], 22)) +
-			      ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
+		uint32_t t1 =
+			v[7] +
+			(sha256_turn(v[4], 6) ^ sha256_turn(v[4], 11) ^ sha256_turn(v[4], 25)) +
+			((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
+		uint32_t t2 =
+			(sha256_turn(v[0], 2) ^ sha256_turn(v[0], 13) ^ sha256_turn(v[0], 22)) +
+			((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
 
 		v[7] = v[6], v[6] = v[5], v[5] = v[4], v[4] = v[3] + t1;
 		v[3] = v[2], v[2] = v[1], v[1] = v[0], v[0] = t1 + t2;

@@ -263,7 +263,7 @@ static struct toml_node *toml_lookup(const struct toml_node *table, struct toml_
 }
 
 static void toml_add(struct toml_scan *s, struct toml_node *table, struct toml_text key,
-		struct toml_node *n)
+		     struct toml_node *n)
 {
 	char *copy = toml_alloc(s->doc, key.n + 1);
 
@@ -273,7 +273,8 @@ static void toml_add(struct toml_scan *s, struct toml_node *table, struct toml_t
 	toml_append(table, n);
 }
 
-static int toml_taken(struct toml_scan *s, const struct key *k, unsigned i, const struct toml_node *by)
+static int toml_taken(struct toml_scan *s, const struct key *k, unsigned i,
+		      const struct toml_node *by)
 {
 	return toml_fail(s, k->at[i], "'%.*s' is already defined, as %s on line %u",
 			 (int)(k->part[i].n > 40 ? 40 : k->part[i].n), k->part[i].p,
@@ -296,7 +297,8 @@ static int make_table(struct toml_scan *s, struct toml_node *in, struct toml_tex
 }
 
 /* One step of a header: into a table, or into the last one of an array of them. */
-static int toml_enter(struct toml_scan *s, const struct key *k, unsigned i, struct toml_node **table)
+static int toml_enter(struct toml_scan *s, const struct key *k, unsigned i,
+		      struct toml_node **table)
 {
 	struct toml_node *n = toml_lookup(*table, k->part[i]);
 

@@ -178,7 +178,8 @@ static int toml_scalar_digits(const char **p, unsigned base)
 	if (toml_scalar_hex(*c) < 0 || (unsigned)toml_scalar_hex(*c) >= base)
 		return 0;
 	for (c++;; c++) {
-		if (*c == '_' && toml_scalar_hex(c[1]) >= 0 && (unsigned)toml_scalar_hex(c[1]) < base)
+		if (*c == '_' && toml_scalar_hex(c[1]) >= 0 &&
+		    (unsigned)toml_scalar_hex(c[1]) < base)
 			continue;
 		if (toml_scalar_hex(*c) < 0 || (unsigned)toml_scalar_hex(*c) >= base)
 			break;
@@ -251,8 +252,9 @@ static int toml_scalar_number(struct toml_scan *s, char *word, struct toml_node 
 		int base = word[1] == 'x' ? 16 : word[1] == 'o' ? 8 : 2;
 
 		c = word + 2;
-		return toml_scalar_digits(&c, (unsigned)base) && !*c ? to_integer(s, word, word + 2, base, out)
-							 : not_a_value(s, word);
+		return toml_scalar_digits(&c, (unsigned)base) && !*c
+			       ? to_integer(s, word, word + 2, base, out)
+			       : not_a_value(s, word);
 	}
 	if (*c == '0')
 		c++;
@@ -321,7 +323,8 @@ static int toml_scalar_date(const char **p)
 
 static int clock_time(const char **p)
 {
-	if (!toml_scalar_between(p, 2, 0, 23) || !toml_scalar_over(p, ':') || !toml_scalar_between(p, 2, 0, 59) || !toml_scalar_over(p, ':') ||
+	if (!toml_scalar_between(p, 2, 0, 23) || !toml_scalar_over(p, ':') ||
+	    !toml_scalar_between(p, 2, 0, 59) || !toml_scalar_over(p, ':') ||
 	    !toml_scalar_between(p, 2, 0, 59))
 		return 0;
 	if (**p != '.')
@@ -338,7 +341,8 @@ static int toml_scalar_offset(const char **p)
 	if (**p == 'Z' || **p == 'z')
 		return ++*p, 1;
 	++*p; /* the sign */
-	return toml_scalar_between(p, 2, 0, 23) && toml_scalar_over(p, ':') && toml_scalar_between(p, 2, 0, 59);
+	return toml_scalar_between(p, 2, 0, 23) && toml_scalar_over(p, ':') &&
+	       toml_scalar_between(p, 2, 0, 59);
 }
 
 /* 0: well-formed, and out has its type. */

@@ -25,13 +25,14 @@ struct measure { /* one kind of number */
 #define TIB (UINT64_C(1) << 40)
 
 static const struct unit size_units[] = {
-	{ "", 1 },      { "b", 1 },      { "k", KIB },  { "kb", KIB },  { "ki", KIB },
-	{ "kib", KIB }, { "m", MIB },    { "mb", MIB }, { "mi", MIB },  { "mib", MIB },
-	{ "g", GIB },   { "gb", GIB },   { "gi", GIB }, { "gib", GIB }, { "t", TIB },
-	{ "tb", TIB },  { "ti", TIB },   { "tib", TIB },
+	{ "", 1 },     { "b", 1 },     { "k", KIB },  { "kb", KIB },  { "ki", KIB }, { "kib", KIB },
+	{ "m", MIB },  { "mb", MIB },  { "mi", MIB }, { "mib", MIB }, { "g", GIB },  { "gb", GIB },
+	{ "gi", GIB }, { "gib", GIB }, { "t", TIB },  { "tb", TIB },  { "ti", TIB }, { "tib", TIB },
 };
 static const struct unit time_units[] = {
+	/* clang-format off */
 	{ "ms", 1 }, { "s", 1000 }, { "m", 60 * 1000 }, { "h", 3600 * 1000 },
+	/* clang-format on */
 };
 static const struct unit cpu_units[] = { { "", 1000 } };
 static const struct unit count_units[] = { { "", 1 } };
@@ -83,7 +84,8 @@ static int units_parse(const struct measure *m, const char *text, uint64_t *out,
 		return units_refuse(e, m, text, "has a fraction that cannot be read");
 	unit = find_unit(m, at);
 	if (!unit)
-		return units_refuse(e, m, text, *at ? "has a unit that is not known" : "has no unit");
+		return units_refuse(e, m, text,
+				    *at ? "has a unit that is not known" : "has no unit");
 	if (power > unit->scale && part)
 		return units_refuse(e, m, text, "is finer than can be kept");
 	/* 128 bits hold both products, whatever the digits. */
@@ -141,7 +143,8 @@ int units_parse_count(const char *text, uint32_t max, uint32_t *out_count, struc
 }
 
 /* value in units of scale: "3", or "1.5" where one decimal says more. Cut, never rounded up. */
-static const char *units_decimal(char out[UNITS_TEXT], uint64_t value, uint64_t scale, const char *unit)
+static const char *units_decimal(char out[UNITS_TEXT], uint64_t value, uint64_t scale,
+				 const char *unit)
 {
 	uint64_t whole = value / scale, tenth = value % scale * 10 / scale;
 

@@ -191,7 +191,8 @@ static int batch_recount(struct batch *b, struct err *e)
 		for (int i = 0; i < n; i++) {
 			batch_count(b, rows[i].verdict, rows[i].cause);
 			if (rows[i].item < b->ndone)
-				b->done[rows[i].item / 8] |= (unsigned char)(1u << rows[i].item % 8);
+				b->done[rows[i].item / 8] |=
+					(unsigned char)(1u << rows[i].item % 8);
 		}
 		at += (uint32_t)n;
 	}

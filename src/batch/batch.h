@@ -14,15 +14,15 @@
 
 enum {
 	BATCH_ITEMS = 1000000,
-	BATCH_LIVE = 1000,	  /* batches at once */
+	BATCH_LIVE = 1000,    /* batches at once */
 	BATCH_LEAD = 8 << 20, /* bytes of results that a client who reads may be behind */
 };
 
 struct batch_conf {
-	const char *state; /* the folder above theirs */
-	unsigned jobs;	   /* programs at once; 0: by the machine */
+	const char *state;              /* the folder above theirs */
+	unsigned jobs;                  /* programs at once; 0: by the machine */
 	uint64_t max_bytes, team_bytes; /* of one upload; of all files of a team */
-	uint64_t keep_ms;  /* of files and row behind the end */
+	uint64_t keep_ms;               /* of files and row behind the end */
 };
 
 /* Who keeps the accounts. May be NULL. */

@@ -34,10 +34,10 @@ struct batch {
 	size_t line_len; /* of the line that is coming */
 	uint32_t lines;
 	/* reading */
-	struct buf text;   /* read, and not looked at before text_at */
+	struct buf text; /* read, and not looked at before text_at */
 	size_t text_at;
 	uint64_t read_to; /* offset in the items behind text */
-	int more;	  /* there may be another line */
+	int more;         /* there may be another line */
 	unsigned line;
 	uint32_t next_item;
 	unsigned char *done; /* after a restart: items that have a result, a bit each */
@@ -85,4 +85,5 @@ void batch_write_again(struct batch *b); /* results that the disk did not take *
 
 /* batch_result.c */
 json_t *batch_result(struct work *w, const struct batch_job_end *end);
-void batch_record(struct work *w, const struct batch_job_end *end); /* a row like that of any other run */
+void batch_record(struct work *w,
+		  const struct batch_job_end *end); /* a row like that of any other run */

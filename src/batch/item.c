@@ -23,14 +23,15 @@ static int is_texts(const json_t *v)
 	for (size_t i = 0; i < json_array_size(v); i++) {
 		const json_t *one = json_array_get(v, i);
 
-		if (!json_is_string(one) || strlen(json_string_value(one)) != json_string_length(one))
+		if (!json_is_string(one) ||
+		    strlen(json_string_value(one)) != json_string_length(one))
 			return 0;
 	}
 	return json_array_size(v) <= ITEM_WORDS;
 }
 
-static int read_number(const json_t *v, const char *name, int64_t least, int64_t most, uint64_t *out,
-		       struct err *e)
+static int read_number(const json_t *v, const char *name, int64_t least, int64_t most,
+		       uint64_t *out, struct err *e)
 {
 	json_int_t n = json_integer_value(v);
 	int is_number = json_is_integer(v);
@@ -53,9 +54,11 @@ static int read_number(const json_t *v, const char *name, int64_t least, int64_t
 
 static int read_limits(const json_t *v, struct wire_limits *l, struct err *e)
 {
-	static const char *const names[] = { "mem", "disk", "files", "cpu_milli", "pids", "cpu_ms" };
+	static const char *const names[] = {
+		"mem", "disk", "files", "cpu_milli", "pids", "cpu_ms"
+	};
 	uint64_t n[ARRAY_LEN(names)] = { l->mem_bytes, l->disk_bytes, l->disk_files,
-					 l->cpu_milli, l->pids,	      l->cpu_ms };
+					 l->cpu_milli, l->pids,       l->cpu_ms };
 	const char *name;
 	json_t *one;
 
@@ -70,7 +73,8 @@ static int read_limits(const json_t *v, struct wire_limits *l, struct err *e)
 		while (i < ARRAY_LEN(names) && strcmp(names[i], name) != 0)
 			i++;
 		if (i == ARRAY_LEN(names))
-			return err_set(e, ERR_INVALID, "limits.%.40s: there is no such limit", name);
+			return err_set(e, ERR_INVALID, "limits.%.40s: there is no such limit",
+				       name);
 		if (read_number(one, name, 1, i == 3 || i == 4 ? UINT32_MAX - 1 : INT64_MAX, &n[i],
 				e) < 0)
 			return err_in(e, "limits");
@@ -111,10 +115,13 @@ static int read_expected(struct batch_item *x, const json_t *v, struct err *e)
 			if (read_code(x, one, e) < 0)
 				return -1;
 		} else if (!strcmp(name, "compare")) {
-			if (!json_is_string(one) || output_compare_parse(json_string_value(one), &x->how) < 0)
-				return item_wrong(e, "expected.compare", "exact, trimmed or tokens");
+			if (!json_is_string(one) ||
+			    output_compare_parse(json_string_value(one), &x->how) < 0)
+				return item_wrong(e, "expected.compare",
+						  "exact, trimmed or tokens");
 		} else if (strcmp(name, "stdout") != 0) {
-			return err_set(e, ERR_INVALID, "expected.%.40s: there is no such field", name);
+			return err_set(e, ERR_INVALID, "expected.%.40s: there is no such field",
+				       name);
 		}
 	}
 	if (json_is_object(v))
@@ -147,7 +154,8 @@ static const char **item_words(size_t n)
 	return w;
 }
 
-static void add_step(struct batch_item *x, const char *what, const char **take_argv, uint32_t wall_ms)
+static void add_step(struct batch_item *x, const char *what, const char **take_argv,
+		     uint32_t wall_ms)
 {
 	x->steps[x->nsteps++] = (struct batch_item_step){ what, take_argv, wall_ms };
 }
@@ -179,10 +187,14 @@ static const struct lang *language_of(const char *name, const char *entry)
 	return name ? lang_named(name) : entry ? lang_of(entry, "", 0) : NULL;
 }
 
-static const char **row_words(const struct batch_item *x, const char *const *row, const json_t *args)
+static const char **row_words(const struct batch_item *x, const char *const *row,
+			      const json_t *args)
 {
-	struct lang_job job = { .source = x->source, .program = x->binary, .sources = x->sources,
-				.unit = x->unit, .memory = x->limits.mem_bytes };
+	struct lang_job job = { .source = x->source,
+				.program = x->binary,
+				.sources = x->sources,
+				.unit = x->unit,
+				.memory = x->limits.mem_bytes };
 	auto_free const char **more = item_words(json_array_size(args));
 
 	if (job.memory == WIRE_DEFAULT)
@@ -210,7 +222,8 @@ static void find_sources(struct batch_item *x)
 		buf_printf(&x->source_text, "%s", batch_item_path(path, full));
 		buf_putc(&x->source_text, 0);
 	}
-	for (size_t at = 0; n < room && at < x->source_text.len; at += strlen(x->source_text.p + at) + 1)
+	for (size_t at = 0; n < room && at < x->source_text.len;
+	     at += strlen(x->source_text.p + at) + 1)
 		x->sources[n++] = x->source_text.p + at;
 	x->sources[n] = NULL;
 }
@@ -238,25 +251,28 @@ static int place_source(struct batch_item *x, const char *entry, struct err *e)
 	if (entry && strlen(entry) > 200)
 		return item_wrong(e, "entry", "at most 200 bytes");
 	lang_file_of(x->lang, text ? text : "", text ? n : 0, name);
-	snprintf(x->source, sizeof(x->source), "%.250s", batch_item_path(entry ? entry : name, full));
+	snprintf(x->source, sizeof(x->source), "%.250s",
+		 batch_item_path(entry ? entry : name, full));
 	snprintf(x->binary, sizeof(x->binary), "%.250s.out", x->source);
 	lang_unit_of(x->lang, x->source, text ? text : "", text ? n : 0, x->unit);
 	x->seed = lang_seed(x->lang, text ? text : "", text ? n : 0);
 	return 0;
 }
 
-static int plan_language(struct batch_item *x, const char *name, const struct wire_limits *most, uint32_t run_ms,
-			 uint32_t compile_ms, struct err *e)
+static int plan_language(struct batch_item *x, const char *name, const struct wire_limits *most,
+			 uint32_t run_ms, uint32_t compile_ms, struct err *e)
 {
 	const char *entry = json_string_value(json_object_get(x->doc, "entry"));
 	const json_t *args = json_object_get(x->doc, "args");
 	const struct lang *l = language_of(name, entry);
 
 	if (!l)
-		return err_set(e, ERR_INVALID, "language: '%.40s' is not one of those in GET /v1/languages",
+		return err_set(e, ERR_INVALID,
+			       "language: '%.40s' is not one of those in GET /v1/languages",
 			       name ? name : "");
 	if (!lang_present(l))
-		return err_set(e, ERR_INVALID, "language: %s is not installed on this host", l->name);
+		return err_set(e, ERR_INVALID, "language: %s is not installed on this host",
+			       l->name);
 	x->lang = l;
 	want_limits(x, most);
 	if (place_source(x, entry, e) < 0)
@@ -287,7 +303,8 @@ static int check_files(const json_t *files, struct err *e)
 			return err_set(e, ERR_INVALID, "files: '%.60s' is no path of a file", path);
 		if (strncmp(batch_item_path(path, full), BOX_HOME "/", sizeof(BOX_HOME)) != 0 ||
 		    strstr(path, ".."))
-			return err_set(e, ERR_INVALID, "files: '%.60s' is not below " BOX_HOME, path);
+			return err_set(e, ERR_INVALID, "files: '%.60s' is not below " BOX_HOME,
+				       path);
 		buf_cut(&bytes, 0);
 		if (!json_is_string(v) &&
 		    (!json_is_string(coded) || base64_decode(&bytes, json_string_value(coded),
@@ -351,10 +368,13 @@ static int plan_times(const json_t *doc, uint64_t *run_ms, uint64_t *compile_ms,
 	json_object_foreach((json_t *)all, name, v)
 	{
 		if (strcmp(name, "run_ms") != 0 && strcmp(name, "compile_ms") != 0)
-			return err_set(e, ERR_INVALID, "timeouts.%.40s: there is no such time", name);
+			return err_set(e, ERR_INVALID, "timeouts.%.40s: there is no such time",
+				       name);
 	}
-	if (read_number(json_object_get(doc, "timeout_ms"), "timeout_ms", 1, 3600000, run_ms, e) < 0 ||
-	    read_number(json_object_get(all, "run_ms"), "timeouts.run_ms", 1, 3600000, run_ms, e) < 0)
+	if (read_number(json_object_get(doc, "timeout_ms"), "timeout_ms", 1, 3600000, run_ms, e) <
+		    0 ||
+	    read_number(json_object_get(all, "run_ms"), "timeouts.run_ms", 1, 3600000, run_ms, e) <
+		    0)
 		return -1;
 	return read_number(json_object_get(all, "compile_ms"), "timeouts.compile_ms", 1, 3600000,
 			   compile_ms, e);
@@ -365,8 +385,9 @@ static int plan_times(const json_t *doc, uint64_t *run_ms, uint64_t *compile_ms,
 static int check_names(const json_t *doc, struct err *e)
 {
 	static const char *const known[] = {
-		"id",	 "language", "command",	 "code",       "files",	   "entry",  "args",	   "env",
-		"stdin", "expected", "limits",	 "timeout_ms", "timeouts", "cwd",    "max_output",
+		"id",     "language",   "command",  "code",  "files",
+		"entry",  "args",       "env",      "stdin", "expected",
+		"limits", "timeout_ms", "timeouts", "cwd",   "max_output",
 	};
 	static const char *const texts[] = { "language", "code", "entry", "stdin", "cwd" };
 	const char *name;
@@ -390,7 +411,8 @@ static int check_names(const json_t *doc, struct err *e)
 static int item_plan(struct batch_item *x, const struct batch_item_defaults *d, struct err *e)
 {
 	const json_t *command = json_object_get(x->doc, "command"),
-		     *code = json_object_get(x->doc, "code"), *args = json_object_get(x->doc, "args"),
+		     *code = json_object_get(x->doc, "code"),
+		     *args = json_object_get(x->doc, "args"),
 		     *input = json_object_get(x->doc, "stdin");
 	const char *language = json_string_value(json_object_get(x->doc, "language"));
 	uint64_t run_ms = d->run_ms ? d->run_ms : ITEM_RUN_MS, compile_ms = ITEM_COMPILE_MS,
@@ -400,7 +422,8 @@ static int item_plan(struct batch_item *x, const struct batch_item_defaults *d, 
 	if (!language && !command && d->language[0])
 		language = d->language;
 	if (!command == !coded)
-		return err_set(e, ERR_INVALID, "give either command, or code (or entry) with language");
+		return err_set(e, ERR_INVALID,
+			       "give either command, or code (or entry) with language");
 	if (args && (!json_is_array(args) || !is_texts(args)))
 		return item_wrong(e, "args", "a list of texts");
 	x->files = json_object_get(x->doc, "files");
@@ -418,8 +441,8 @@ static int item_plan(struct batch_item *x, const struct batch_item_defaults *d, 
 			&most, e) < 0)
 		return -1;
 	x->max_output = (uint32_t)most;
-	if ((coded ? plan_language(x, language, &d->most, (uint32_t)run_ms, (uint32_t)compile_ms, e) :
-		     plan_command(x, command, (uint32_t)run_ms, e)) < 0)
+	if ((coded ? plan_language(x, language, &d->most, (uint32_t)run_ms, (uint32_t)compile_ms, e)
+		   : plan_command(x, command, (uint32_t)run_ms, e)) < 0)
 		return -1;
 	return plan_env(x, json_object_get(x->doc, "env"), e);
 }
@@ -442,14 +465,15 @@ static int take_doc(struct batch_item *x, const struct batch_item_defaults *d, s
 	return item_plan(x, d, e);
 }
 
-int batch_item_make(struct batch_item *x, json_t *doc, const struct batch_item_defaults *d, struct err *e)
+int batch_item_make(struct batch_item *x, json_t *doc, const struct batch_item_defaults *d,
+		    struct err *e)
 {
 	*x = (struct batch_item){ .how = JUDGE_TRIMMED, .doc = doc };
 	return take_doc(x, d, e);
 }
 
-int batch_item_parse(struct batch_item *x, const char *line, size_t n, const struct batch_item_defaults *d,
-	       struct err *e)
+int batch_item_parse(struct batch_item *x, const char *line, size_t n,
+		     const struct batch_item_defaults *d, struct err *e)
 {
 	json_error_t where;
 

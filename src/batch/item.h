@@ -13,10 +13,10 @@
 
 enum {
 	ITEM_BYTES = 1024 * 1024, /* of its line */
-	ITEM_STEPS = 2,		  /* compile, run */
+	ITEM_STEPS = 2,           /* compile, run */
 	ITEM_DEPTH = 16,
 	ITEM_FILES = 1000,
-	ITEM_WORDS = 1000, /* arguments; variables */
+	ITEM_WORDS = 1000,       /* arguments; variables */
 	ITEM_OUTPUT = 16 * 1024, /* bytes of each stream that are told, unless asked for more */
 	ITEM_OUTPUT_MAX = 1024 * 1024,
 	ITEM_RUN_MS = 30000,
@@ -66,18 +66,19 @@ struct batch_item {
 	/* What no line says; set behind batch_item_make() by who knows. */
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below the box's root, the first on top */
 	unsigned nlayers;
-	uint32_t tail;	/* bytes of each stream's end that are kept besides its beginning */
+	uint32_t tail;  /* bytes of each stream's end that are kept besides its beginning */
 	uint64_t flood; /* bytes of a stream, then it is ended; 0: no end */
-	const char *behind[ITEM_BEHIND]; /* for the shell, once the program has ended well; borrowed */
+	const char
+		*behind[ITEM_BEHIND]; /* for the shell, once the program has ended well; borrowed */
 	unsigned nbehind;
 };
 
 /* -1: this is no item, and e says why; x->id may be known all the same. batch_item_fini() in any case. */
-must_check int batch_item_parse(struct batch_item *x, const char *line, size_t n, const struct batch_item_defaults *d,
-			  struct err *e);
+must_check int batch_item_parse(struct batch_item *x, const char *line, size_t n,
+				const struct batch_item_defaults *d, struct err *e);
 /* The same of a document, of any size: from one who has bounded it. */
-must_check int batch_item_make(struct batch_item *x, json_t *take_doc, const struct batch_item_defaults *d,
-			 struct err *e);
+must_check int batch_item_make(struct batch_item *x, json_t *take_doc,
+			       const struct batch_item_defaults *d, struct err *e);
 void batch_item_fini(struct batch_item *x); /* fine on a zeroed one */
 /* As it is in the box. */
 const char *batch_item_path(const char *path, char out[512]);

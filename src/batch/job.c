@@ -10,11 +10,11 @@
 #include <string.h>
 
 enum {
-	WINDOW = 256 * 1024,	/* bytes of output that may be on their way */
-	LOG = 128 * 1024,	/* kept by init until we have read them */
-	SLACK = 64 * 1024,	/* more than expected, and still looked at: blanks, say */
+	WINDOW = 256 * 1024, /* bytes of output that may be on their way */
+	LOG = 128 * 1024,    /* kept by init until we have read them */
+	SLACK = 64 * 1024,   /* more than expected, and still looked at: blanks, say */
 	STDIN_PIECE = 32 * 1024,
-	STUCK_MS = 5000, /* behind its time limit */
+	STUCK_MS = 5000,    /* behind its time limit */
 	BEHIND_SAID = 4096, /* bytes of a command behind the program */
 	PACK_MS = 20000,
 };
@@ -82,7 +82,8 @@ static struct exit_info ending_of(const struct batch_job *j, const struct wire_c
 	if (figures)
 		end.figures = *figures;
 	if (figures && end.figures.cpu_us != UINT64_MAX)
-		end.figures.cpu_us -= end.figures.cpu_us < j->cpu_before_us ? end.figures.cpu_us : j->cpu_before_us;
+		end.figures.cpu_us -= end.figures.cpu_us < j->cpu_before_us ? end.figures.cpu_us
+									    : j->cpu_before_us;
 	if (j->overdue && !j->exited) { /* what init did not do, we did */
 		end.exited = 1;
 		end.exit = (struct wire_exit){ .why = WIRE_WHY_WALL, .status = 9 };
@@ -103,12 +104,14 @@ static int says_it(const struct batch_job *j, struct batch_job_end *end)
 
 	if (!x->want)
 		return 1;
-	end->differs_line = output_compare_line(x->how, j->out[0].p, j->out[0].len, x->want, x->want_len);
+	end->differs_line =
+		output_compare_line(x->how, j->out[0].p, j->out[0].len, x->want, x->want_len);
 	return end->differs_line == 0;
 }
 
 /* Of the whole box, where the kernel tells; else of this step. */
-static uint64_t cpu_of(const struct batch_job *j, const struct exit_info *end, const struct wire_counted *last)
+static uint64_t cpu_of(const struct batch_job *j, const struct exit_info *end,
+		       const struct wire_counted *last)
 {
 	uint64_t us = cause_cpu_us(end);
 
@@ -118,9 +121,11 @@ static uint64_t cpu_of(const struct batch_job *j, const struct exit_info *end, c
 }
 
 /* figures: when the program had ended; last: when all was over. Either may be NULL. */
-static void conclude_with(struct batch_job *j, const struct wire_counted *figures, const struct wire_counted *last)
+static void conclude_with(struct batch_job *j, const struct wire_counted *figures,
+			  const struct wire_counted *last)
 {
-	struct batch_job_end end = { .end = ending_of(j, figures), .step = j->item.steps[j->step].what };
+	struct batch_job_end end = { .end = ending_of(j, figures),
+				     .step = j->item.steps[j->step].what };
 	enum cause cause = cause_of(&end.end);
 	int compiling = j->step + 1 < j->item.nsteps;
 
@@ -166,8 +171,8 @@ static void look_back(struct batch_job *j)
 	if (j->asking)
 		return;
 	init_conn_remove_call(&j->ear);
-	j->asking = keeper_client_request_box(&j->fleet->office, WIRE_KILL, WIRE_KILL_FIGURES, j->about.id,
-				   WIRE_GONE, on_gone, j);
+	j->asking = keeper_client_request_box(&j->fleet->office, WIRE_KILL, WIRE_KILL_FIGURES,
+					      j->about.id, WIRE_GONE, on_gone, j);
 }
 
 /* ---- input ---- */
@@ -196,11 +201,13 @@ static void next_behind(struct batch_job *j);
 
 static void ask_figures(struct batch_job *j, office_done *done)
 {
-	j->asking = keeper_client_request_box(&j->fleet->office, WIRE_COUNTERS, 0, j->about.id, WIRE_COUNTED, done, j);
+	j->asking = keeper_client_request_box(&j->fleet->office, WIRE_COUNTERS, 0, j->about.id,
+					      WIRE_COUNTED, done, j);
 }
 
 /* Commands after the program are computed for its team, too, and are not the program's. */
-static void on_all_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void on_all_counted(void *ctx, const struct frame *f, size_t len, int *fd,
+			   const struct err *e)
 {
 	struct batch_job *j = ctx;
 
@@ -226,7 +233,9 @@ static void behind_ended(struct init_call *x, const struct wire_exit *exit)
 {
 	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 	struct batch_job_post *b = &j->behind[j->nbehind - 1];
-	struct exit_info end = { .program = "/bin/bash", .end = STREAM_EXITED, .exited = 1, .exit = *exit };
+	struct exit_info end = {
+		.program = "/bin/bash", .end = STREAM_EXITED, .exited = 1, .exit = *exit
+	};
 
 	b->ran = 1;
 	b->cause = cause_of(&end);
@@ -264,7 +273,8 @@ static void next_behind(struct batch_job *j)
 	while (j->nbehind < j->item.nbehind) {
 		argv[2] = j->item.behind[j->nbehind++];
 		j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
-		if (init_conn_start(&j->line, &j->ear, init_conn_new_ref(&j->line), &behind_on, &cmd, &e) == 0)
+		if (init_conn_start(&j->line, &j->ear, init_conn_new_ref(&j->line), &behind_on,
+				    &cmd, &e) == 0)
 			return;
 	}
 	ask_figures(j, on_all_counted);
@@ -278,17 +288,17 @@ static void find_made(struct batch_job *j)
 {
 	const struct batch_item *x = &j->item;
 	struct compile_inputs of = { .door = "job",
-				  .team = j->team,
-				  .argv = x->steps[0].argv,
-				  .env = x->env,
-				  .cwd = x->cwd,
-				  .source = x->source,
-				  .code = x->code,
-				  .code_len = x->code_len,
-				  .files = x->files,
-				  .support = x->lang ? x->lang->support : NULL,
-				  .layers = (const char(*)[WIRE_LAYER_ID])x->layers,
-				  .nlayers = x->nlayers };
+				     .team = j->team,
+				     .argv = x->steps[0].argv,
+				     .env = x->env,
+				     .cwd = x->cwd,
+				     .source = x->source,
+				     .code = x->code,
+				     .code_len = x->code_len,
+				     .files = x->files,
+				     .support = x->lang ? x->lang->support : NULL,
+				     .layers = (const char(*)[WIRE_LAYER_ID])x->layers,
+				     .nlayers = x->nlayers };
 
 	if (!j->team || !j->fleet->artefacts || x->nsteps != 2 || !x->lang ||
 	    compile_cache_tells_time(&of))
@@ -299,7 +309,8 @@ static void find_made(struct batch_job *j)
 	j->found = compile_cache_get(j->fleet->artefacts, &j->key, &j->made);
 }
 
-static void start_helper(struct batch_job *j, const char **take_argv, const struct init_call_ops *on)
+static void start_helper(struct batch_job *j, const char **take_argv,
+			 const struct init_call_ops *on)
 {
 	struct box_command cmd = { .argv = take_argv,
 				   .env = j->item.env,
@@ -358,7 +369,8 @@ static const struct init_call_ops unpack_on = {
 	.refused = helper_refused,
 };
 
-static void pack_came(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void pack_came(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
+		      size_t n)
 {
 	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 
@@ -527,7 +539,8 @@ static void lay_files(struct batch_job *j)
 		const char *at = batch_item_path(path, full);
 
 		if (json_is_string(v)) {
-			init_conn_put_early(&j->line, ref, at, json_string_value(v), json_string_length(v));
+			init_conn_put_early(&j->line, ref, at, json_string_value(v),
+					    json_string_length(v));
 			continue;
 		}
 		v = json_object_get(v, "base64");
@@ -617,7 +630,9 @@ static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	(void)len;
 	j->asking = NULL;
 	if (!f) {
-		job_fail(j, e->kind == ERR_INVALID || e->kind == ERR_DENIED ? WHY_INVALID : CAUSE_HOST, e);
+		job_fail(j,
+			 e->kind == ERR_INVALID || e->kind == ERR_DENIED ? WHY_INVALID : CAUSE_HOST,
+			 e);
 		return;
 	}
 	memcpy(&j->about, f, sizeof(j->about));
@@ -625,7 +640,8 @@ static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	j->create_us = now_us() - j->asked_us;
 	j->line.on_gone = line_gone;
 	j->line.user = j;
-	if (*fd < 0 || init_conn_open(&j->line, j->fleet->loop, steal_fd(fd), j->about.id, &own) < 0) {
+	if (*fd < 0 ||
+	    init_conn_open(&j->line, j->fleet->loop, steal_fd(fd), j->about.id, &own) < 0) {
 		err_set(&own, ERR_SYS, "a box without a connection");
 		job_fail(j, CAUSE_HOST, &own);
 		return;

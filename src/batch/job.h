@@ -32,7 +32,7 @@ struct batch_job;
 struct batch_job_end {
 	enum verdict verdict;
 	unsigned why;
-	struct exit_info end;     /* valid unless verdict is ERROR */
+	struct exit_info end;  /* valid unless verdict is ERROR */
 	const char *step;      /* "compile", "run" */
 	struct err e;          /* ERROR: what went wrong with us, or with the item */
 	unsigned differs_line; /* WHY_STDOUT: where */
@@ -42,11 +42,12 @@ struct batch_job_end {
 struct batch_job_post { /* a command that was run behind the program, in its box */
 	int ran;
 	unsigned cause;
-	int status; /* as a shell would see it */
+	int status;      /* as a shell would see it */
 	struct buf said; /* both streams, the beginning */
 };
 
 struct batch_job {
+	/* clang-format off */
 	struct fleet *fleet;
 	struct batch_item item;
 	const char *team; /* NULL, or: what it compiles is kept for this one; borrowed */
@@ -82,9 +83,10 @@ struct batch_job {
 	struct buf made; /* that, packed: on its way out, or in */
 	const char **helper; /* the command that packs */
 	uint64_t deadline_ms; /* init should have ended it by then; 0: it waits for its box */
+	/* clang-format on */
 };
 
 /* item is parsed and stays the job's. done is never called from within. */
 void batch_job_start(struct batch_job *j, struct fleet *f);
 void batch_job_check(struct batch_job *j, uint64_t now_ms); /* now and then: init may be stuck */
-void batch_job_fini(struct batch_job *j);                   /* at any time: the box ends, done is not called */
+void batch_job_fini(struct batch_job *j); /* at any time: the box ends, done is not called */

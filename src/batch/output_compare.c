@@ -75,9 +75,9 @@ static struct piece next_token(struct reader *r)
 
 static struct piece compare_next(enum output_compare how, struct reader *r)
 {
-	return how == JUDGE_EXACT  ? next_exact(r) :
-	       how == JUDGE_TOKENS ? next_token(r) :
-				     next_trimmed(r);
+	return how == JUDGE_EXACT    ? next_exact(r)
+	       : how == JUDGE_TOKENS ? next_token(r)
+				     : next_trimmed(r);
 }
 
 static struct reader compare_begin(enum output_compare how, const char *text, size_t n)
@@ -87,8 +87,8 @@ static struct reader compare_begin(enum output_compare how, const char *text, si
 	return (struct reader){ text, text + n, 1 };
 }
 
-unsigned output_compare_line(enum output_compare how, const char *got, size_t got_len, const char *want,
-		    size_t want_len)
+unsigned output_compare_line(enum output_compare how, const char *got, size_t got_len,
+			     const char *want, size_t want_len)
 {
 	struct reader a = compare_begin(how, got ? got : "", got_len),
 		      b = compare_begin(how, want ? want : "", want_len);
@@ -103,7 +103,8 @@ unsigned output_compare_line(enum output_compare how, const char *got, size_t go
 	}
 }
 
-int output_compare_same(enum output_compare how, const char *got, size_t got_len, const char *want, size_t want_len)
+int output_compare_same(enum output_compare how, const char *got, size_t got_len, const char *want,
+			size_t want_len)
 {
 	return output_compare_line(how, got, got_len, want, want_len) == 0;
 }

@@ -8,7 +8,8 @@
 enum output_compare { JUDGE_TRIMMED, JUDGE_EXACT, JUDGE_TOKENS, JUDGE_COUNT };
 
 int output_compare_parse(const char *name, enum output_compare *out); /* -1: no such way */
-int output_compare_same(enum output_compare how, const char *got, size_t got_len, const char *want, size_t want_len);
+int output_compare_same(enum output_compare how, const char *got, size_t got_len, const char *want,
+			size_t want_len);
 /* The line, from 1, in which they first differ; for a message. */
-unsigned output_compare_line(enum output_compare how, const char *got, size_t got_len, const char *want,
-		    size_t want_len);
+unsigned output_compare_line(enum output_compare how, const char *got, size_t got_len,
+			     const char *want, size_t want_len);

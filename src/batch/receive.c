@@ -18,15 +18,16 @@ int batch_new(struct batches *a, const char *team, const char *who, const struct
 	if (store_batch_bytes(a->fleet->store, team, &used, e) < 0)
 		return -1;
 	if (a->conf.team_bytes && used >= a->conf.team_bytes)
-		return err_set(e, ERR_LIMIT, "the batches of team %.64s have %llu bytes already", team,
-			       (unsigned long long)used);
+		return err_set(e, ERR_LIMIT, "the batches of team %.64s have %llu bytes already",
+			       team, (unsigned long long)used);
 	if (id_new(row.id, e) < 0)
 		return -1;
 	snprintf(row.team, sizeof(row.team), "%s", team);
 	snprintf(row.who, sizeof(row.who), "%s", who);
-	doc = json_pack("{s:s, s:i, s:i, s:i, s:b, s:b}", "language", o->defaults.language, "timeout_ms",
-			(int)o->defaults.run_ms, "max_output", (int)o->defaults.max_output, "jobs",
-			(int)o->jobs, "record", o->record, "attached", o->attached);
+	doc = json_pack("{s:s, s:i, s:i, s:i, s:b, s:b}", "language", o->defaults.language,
+			"timeout_ms", (int)o->defaults.run_ms, "max_output",
+			(int)o->defaults.max_output, "jobs", (int)o->jobs, "record", o->record,
+			"attached", o->attached);
 	row.options = json_dumps(doc, JSON_COMPACT);
 	json_decref(doc);
 	b = batch_enter(a, &row);

@@ -35,9 +35,9 @@ static void set_ending(json_t *doc, const struct batch_job_end *end)
 	uint64_t cpu = cause_cpu_us(&end->end);
 
 	json_object_set_new(doc, "exit_code",
-			    end->end.exited && exit->why == WIRE_WHY_EXIT ?
-				    json_integer(exit->status) :
-				    json_null());
+			    end->end.exited && exit->why == WIRE_WHY_EXIT
+				    ? json_integer(exit->status)
+				    : json_null());
 	if (cause_signal(&end->end)) {
 		char name[24];
 
@@ -46,7 +46,8 @@ static void set_ending(json_t *doc, const struct batch_job_end *end)
 	}
 	json_object_set_new(doc, "ms", json_real(round((double)end->end.run_us / 100) / 10));
 	json_object_set_new(doc, "cpu_ms",
-			    cpu == UINT64_MAX ? json_null() : json_real(round((double)cpu / 100) / 10));
+			    cpu == UINT64_MAX ? json_null()
+					      : json_real(round((double)cpu / 100) / 10));
 	if (end->verdict == VERDICT_PASSED)
 		return;
 	if (strcmp(end->step, "run") != 0)
@@ -113,7 +114,8 @@ json_t *batch_result(struct work *w, const struct batch_job_end *end)
 
 /* ---- records, for who wants them ---- */
 
-static json_t *record_of(const struct batch_job *j, const struct batch_job_end *end, struct store_run *row)
+static json_t *record_of(const struct batch_job *j, const struct batch_job_end *end,
+			 struct store_run *row)
 {
 	struct record rec = {
 		.box = j->about.id,

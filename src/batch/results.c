@@ -82,18 +82,18 @@ static json_t *row_json(const struct store_batch *row)
 	json_t *doc = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:b}", "id", row->id, "state",
 				store_batch_state_name(row->state), "results",
 				(json_int_t)(row->passed + row->failed + row->errors), "passed",
-				(json_int_t)row->passed, "failed", (json_int_t)row->failed, "errors",
-				(json_int_t)row->errors, "whole", row->whole);
+				(json_int_t)row->passed, "failed", (json_int_t)row->failed,
+				"errors", (json_int_t)row->errors, "whole", row->whole);
 
 	json_object_set_new(doc, "items",
-			    row->items || row->ended_ns ? json_integer((json_int_t)row->items) :
-							  json_null());
+			    row->items || row->ended_ns ? json_integer((json_int_t)row->items)
+							: json_null());
 	json_object_set_new(doc, "created", json_time((uint64_t)row->created_ns));
 	if (row->ended_ns) {
 		json_object_set_new(doc, "ended", json_time((uint64_t)row->ended_ns));
-		json_object_set_new(doc, "seconds",
-				    json_real((double)((row->ended_ns - row->created_ns) / 1000000) /
-					      1000));
+		json_object_set_new(
+			doc, "seconds",
+			json_real((double)((row->ended_ns - row->created_ns) / 1000000) / 1000));
 	}
 	return doc;
 }
@@ -105,8 +105,8 @@ json_t *batch_json(const struct batch *b)
 	for (unsigned v = VERDICT_FAILED; v < VERDICT_COUNT; v++)
 		for (unsigned i = 0; i < WHY_COUNT; i++) {
 			json_int_t n = (json_int_t)b->counts[v][i];
-			json_int_t before = json_integer_value(
-				json_object_get(causes, why_name(i)));
+			json_int_t before =
+				json_integer_value(json_object_get(causes, why_name(i)));
 
 			if (n)
 				json_object_set_new(causes, why_name(i), json_integer(n + before));

@@ -9,7 +9,7 @@
 enum {
 	CHUNK = 64 * 1024,
 	LINES_A_TURN = 512, /* of items that need no box: then others have their turn */
-	TRIES = 3, /* of an item whose box was lost through no fault of its own */
+	TRIES = 3,          /* of an item whose box was lost through no fault of its own */
 };
 
 /* ---- results ---- */
@@ -49,7 +49,8 @@ static void finish_work(struct work *w, const struct batch_job_end *end)
 				     .cause = (uint16_t)end->why };
 	if (write_result(b, doc, w->row, &e) < 0) {
 		if (!b->full)
-			log_error("a batch cannot be written", LOG_S("batch", b->row.id), LOG_E(&e));
+			log_error("a batch cannot be written", LOG_S("batch", b->row.id),
+				  LOG_E(&e));
 		b->full = 1;
 		w->result = doc;
 		return;
@@ -219,8 +220,7 @@ static int is_ready(const struct batch *b)
 	if (!b->more || b->full || batch_has_ended(b) || too_far_ahead(b) ||
 	    (b->options.jobs && b->flying >= b->options.jobs))
 		return 0;
-	return !a->hooks.may_have ||
-	       b->team->flying < a->hooks.may_have(a->hooks.ctx, b->row.team);
+	return !a->hooks.may_have || b->team->flying < a->hooks.may_have(a->hooks.ctx, b->row.team);
 }
 
 static int is_before(const struct batch *x, const struct batch *y)

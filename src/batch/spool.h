@@ -36,8 +36,8 @@ must_check int spool_add(struct spool *s, const void *bytes, size_t n, struct er
 must_check int spool_result(struct spool *s, const char *line, size_t n, struct spool_row row,
 			    struct err *e);
 /* The rows from `first` on, up to max; how many. */
-must_check int spool_rows(const struct spool *s, uint32_t first, struct spool_row *out, unsigned max,
-			  struct err *e);
+must_check int spool_rows(const struct spool *s, uint32_t first, struct spool_row *out,
+			  unsigned max, struct err *e);
 /* Where the result with this number begins, from 1; that behind the last: the end. */
 must_check int spool_offset(const struct spool *s, uint32_t seq, uint64_t *out, struct err *e);
 /* Up to n bytes of results, or of items; how many. */

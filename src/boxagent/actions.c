@@ -232,7 +232,8 @@ static json_t *do_write(struct actions *h, const struct action *r)
 }
 
 /* old, as it is replaced; how many times it was there. */
-static unsigned actions_replace(const struct buf *in, const char *old, const char *new, struct buf *out)
+static unsigned actions_replace(const struct buf *in, const char *old, const char *new,
+				struct buf *out)
 {
 	const char *p = buf_str(in), *end = p + in->len, *hit;
 	size_t n = strlen(old);
@@ -260,7 +261,8 @@ static json_t *do_edit(struct actions *h, const struct action *r)
 		return actions_failed(path);
 	n = actions_replace(&before, old, text_of(r, "new_str", ""), &after);
 	if (!n)
-		return actions_said(0, "error: %.200s: old_str is not in the file; read it again", path);
+		return actions_said(0, "error: %.200s: old_str is not in the file; read it again",
+				    path);
 	if (n > 1 && !json_is_true(json_object_get(r->args, "replace_all")))
 		return actions_said(
 			0,
@@ -357,7 +359,8 @@ static json_t *do_list(struct actions *h, const struct action *r)
 
 /* ---- commands ---- */
 
-static json_t *actions_ended(struct actions *h, const struct head_tail *c, const struct shell_end *end)
+static json_t *actions_ended(struct actions *h, const struct head_tail *c,
+			     const struct shell_end *end)
 {
 	int code = WIFEXITED(end->status) ? WEXITSTATUS(end->status) : 128 + WTERMSIG(end->status);
 	auto_buf struct buf text = { 0 };

@@ -84,7 +84,9 @@ static size_t head_tail_whole(const char *bytes, size_t n)
 		last--;
 	if (!last || (bytes[last - 1] & 0xc0) != 0xc0)
 		return n;
-	return head_tail_character((const unsigned char *)bytes + last - 1, n - last + 1) ? n : last - 1;
+	return head_tail_character((const unsigned char *)bytes + last - 1, n - last + 1)
+		       ? n
+		       : last - 1;
 }
 
 void head_tail_text(const struct head_tail *c, struct buf *out)
@@ -94,7 +96,8 @@ void head_tail_text(const struct head_tail *c, struct buf *out)
 
 	while (lost && from < c->tail.len && (c->tail.p[from] & 0xc0) == 0x80)
 		from++;
-	head_tail_clean(buf_str(&c->head), lost ? head_tail_whole(c->head.p, c->head.len) : c->head.len, out);
+	head_tail_clean(buf_str(&c->head),
+			lost ? head_tail_whole(c->head.p, c->head.len) : c->head.len, out);
 	if (lost)
 		buf_printf(out, "\n[... %llu of %llu bytes left out ...]\n",
 			   (unsigned long long)lost, (unsigned long long)c->total);
@@ -127,6 +130,7 @@ json_t *head_tail_action(const json_t *action, size_t most)
 	json_object_foreach_safe(args, tmp, name,
 				 v) if (json_is_string(v) && json_string_length(v) > most)
 		json_object_set_new(args, name,
-				    head_tail_string(json_string_value(v), json_string_length(v), most));
+				    head_tail_string(json_string_value(v), json_string_length(v),
+						     most));
 	return copy;
 }

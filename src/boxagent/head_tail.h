@@ -12,7 +12,8 @@ struct head_tail {
 };
 void head_tail_add(struct head_tail *c, const char *bytes, size_t n);
 uint64_t head_tail_lost(const struct head_tail *c);
-void head_tail_text(const struct head_tail *c, struct buf *out); /* UTF-8, with the count in its middle */
+void head_tail_text(const struct head_tail *c,
+		    struct buf *out); /* UTF-8, with the count in its middle */
 void head_tail_fini(struct head_tail *c);
 
 /* Any bytes as UTF-8 without NUL: what never can be becomes U+FFFD. */

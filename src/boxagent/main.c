@@ -85,7 +85,8 @@ static int boxagent_ask(struct pilot *p, const char *reply, const char *complain
 }
 
 /* 1: an action. 0: there is none, and complaint says why. -1: it is over. */
-static int boxagent_heard(struct pilot *p, const json_t *answer, struct action *r, struct err *complaint)
+static int boxagent_heard(struct pilot *p, const json_t *answer, struct action *r,
+			  struct err *complaint)
 {
 	const json_t *text = json_object_get(json_object_get(answer, "answer"), "text");
 	const char *too = json_string_value(json_object_get(answer, "malformed")),
@@ -109,7 +110,8 @@ static int ask_again(struct pilot *p, unsigned step, const json_t *first, struct
 	json_t *answer = NULL;
 	int rc = -1;
 
-	if (put_log(p, json_pack("{s:i, s:o}", "step", (int)step, "malformed", boxagent_words(why->msg))) == 0 &&
+	if (put_log(p, json_pack("{s:i, s:o}", "step", (int)step, "malformed",
+				 boxagent_words(why->msg))) == 0 &&
 	    boxagent_ask(p, said ? said : "", why->msg, &answer) == 0)
 		rc = boxagent_heard(p, answer, r, why);
 	json_decref(answer);
@@ -145,7 +147,8 @@ static json_t *log_result(const json_t *result)
 	json_t *less = json_copy((json_t *)result), *text = json_object_get(less, "text");
 
 	json_object_set_new(less, "text",
-			    head_tail_string(json_string_value(text), json_string_length(text), LOGGED));
+			    head_tail_string(json_string_value(text), json_string_length(text),
+					     LOGGED));
 	return less;
 }
 
@@ -248,8 +251,9 @@ int main(void)
 	if (ndjson_read(&p.host, SPEC_MS, &first, &p.e) < 0)
 		return 2;
 	read_spec(&p, json_object_get(first, "spec"));
-	rc = actions_init(&p.hands, ACTIONS_WORKSPACE, &p.e) < 0 ? boxagent_fail(&p, "workspace", p.e.msg)
-							     : boxagent_fly(&p);
+	rc = actions_init(&p.hands, ACTIONS_WORKSPACE, &p.e) < 0
+		     ? boxagent_fail(&p, "workspace", p.e.msg)
+		     : boxagent_fly(&p);
 	if (driver_event_end(&p, rc < 0) < 0)
 		return 2;
 	json_decref(first);

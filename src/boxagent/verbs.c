@@ -6,6 +6,7 @@
 enum { LINES = INT32_MAX, MS_MOST = 600000 };
 
 const struct verb_row verbs[VERB_COUNT] = {
+	/* clang-format off */
 	[VERB_READ] = { "read_file", "ReadFile", "read a text file, or some lines of it",
 		{ { "path", ARG_TEXT, 1, 0, 0, "below the workspace" },
 		  { "start_line", ARG_INT, 0, 1, LINES, "first line; 1" },
@@ -26,6 +27,7 @@ const struct verb_row verbs[VERB_COUNT] = {
 		{ { "command", ARG_TEXT, 1, 0, 0, "at most 64 KiB; each has a new shell" },
 		  { "cwd", ARG_TEXT, 0, 0, 0, "folder below the workspace" },
 		  { "timeout_ms", ARG_INT, 0, 1, MS_MOST, "it is ended then" } } },
+	/* clang-format on */
 };
 
 int verb_named(const char *name)

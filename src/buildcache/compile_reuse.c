@@ -56,7 +56,8 @@ static void reuse_finish(struct compile_reuse *x, int found)
 
 /* ---- a command in the box ---- */
 
-static int start_helper(struct compile_reuse *x, const char **take_argv, const struct init_call_ops *on)
+static int start_helper(struct compile_reuse *x, const char **take_argv,
+			const struct init_call_ops *on)
 {
 	struct box *b = berth_of(x);
 	/* Not the program's variables: this is none of its business. */
@@ -70,7 +71,8 @@ static int start_helper(struct compile_reuse *x, const char **take_argv, const s
 
 	free(x->helper);
 	x->helper = take_argv;
-	return b ? init_conn_start(&b->line, &x->ear, init_conn_new_ref(&b->line), on, &cmd, &e) : -1;
+	return b ? init_conn_start(&b->line, &x->ear, init_conn_new_ref(&b->line), on, &cmd, &e)
+		 : -1;
 }
 
 static int went_well(const struct wire_exit *exit)
@@ -144,10 +146,10 @@ static char *reuse_variables(const struct compile_reuse *x, const struct box *b)
 	char *text = NULL;
 	void *safe;
 
-	json_object_foreach_safe(env, safe, name, v)
-		if (json_is_string(v) && !strcmp(json_string_value(v), b->row.id) &&
-		    !compile_cache_mentions(&x->want.of, name))
-			json_object_set_new(env, name, json_true());
+	json_object_foreach_safe(env, safe, name, v) if (json_is_string(v) &&
+							 !strcmp(json_string_value(v), b->row.id) &&
+							 !compile_cache_mentions(&x->want.of, name))
+		json_object_set_new(env, name, json_true());
 	if (json_object_size(env))
 		text = json_dumps(env, JSON_COMPACT | JSON_SORT_KEYS);
 	json_decref(env);
@@ -200,7 +202,8 @@ static void reuse_ready(struct file_client *k)
 		file_client_ask(k, WIRE_LIST, &ask, sizeof(ask), "/dev/shm", strlen("/dev/shm"));
 }
 
-static void reuse_entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
+static void reuse_entry(struct file_client *k, const struct wire_entry *e, const char *name,
+			size_t n)
 {
 	struct compile_reuse *x = loop_owner(k, struct compile_reuse, clerk);
 
@@ -213,7 +216,8 @@ static void reuse_entry(struct file_client *k, const struct wire_entry *e, const
 static void reuse_done(struct file_client *k, uint16_t flags)
 {
 	struct compile_reuse *x = loop_owner(k, struct compile_reuse, clerk);
-	struct wire_changes ask = { .max_entries = UPPER_DIGEST_ENTRIES, .hash_bytes = UPPER_DIGEST_HASHED };
+	struct wire_changes ask = { .max_entries = UPPER_DIGEST_ENTRIES,
+				    .hash_bytes = UPPER_DIGEST_HASHED };
 
 	if (x->stage == LAYING) {
 		let_clerk_go(x);
@@ -238,9 +242,10 @@ static void reuse_failed(struct file_client *k, const struct err *e)
 
 static void open_clerk(struct compile_reuse *x, struct box *b)
 {
-	static const struct file_client_events on = {
-		.ready = reuse_ready, .entry = reuse_entry, .done = reuse_done, .failed = reuse_failed
-	};
+	static const struct file_client_events on = { .ready = reuse_ready,
+						      .entry = reuse_entry,
+						      .done = reuse_done,
+						      .failed = reuse_failed };
 
 	file_client_open(&x->clerk, &b->line, 0, &on);
 	x->file_client_open = 1;
@@ -251,7 +256,7 @@ static void open_clerk(struct compile_reuse *x, struct box *b)
 struct places {
 	const char **v;
 	size_t n, bytes; /* of the texts */
-	char *text;	 /* NULL: they are only counted */
+	char *text;      /* NULL: they are only counted */
 };
 
 static void add_place(struct places *p, const char *path)
@@ -272,8 +277,7 @@ static void add_own(struct places *p, const struct compile_reuse_spec *want)
 	json_t *v;
 
 	add_place(p, want->of.source);
-	json_object_foreach((json_t *)want->of.files, path, v)
-		add_place(p, path);
+	json_object_foreach((json_t *)want->of.files, path, v) add_place(p, path);
 	for (const struct lang_pair *f = want->lang->support; f->key; f++)
 		add_place(p, f->key);
 	p->n++; /* NULL */
@@ -335,7 +339,8 @@ static int is_quiet(const struct compile_reuse *x, const struct box *b)
 	return x->fleet->alone && b->busy == us && b->holds == x->want.holds;
 }
 
-void compile_reuse_lookup(struct compile_reuse *x, struct box *b, const struct compile_reuse_spec *want)
+void compile_reuse_lookup(struct compile_reuse *x, struct box *b,
+			  const struct compile_reuse_spec *want)
 {
 	x->fleet = b->fleet;
 	x->want = *want;
@@ -360,7 +365,8 @@ void compile_reuse_lookup(struct compile_reuse *x, struct box *b, const struct c
 
 /* ---- out ---- */
 
-static void reuse_given(struct init_call *l, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void reuse_given(struct init_call *l, unsigned stream, uint64_t offset, const char *bytes,
+			size_t n)
 {
 	struct compile_reuse *x = loop_owner(l, struct compile_reuse, ear);
 
@@ -374,8 +380,8 @@ static int is_whole(const struct compile_reuse *x, const struct wire_exit *exit)
 {
 	const struct box *b = berth_of(x);
 
-	return b && x->is_quiet && is_quiet(x, b) && b->starts == x->starts + 1 && went_well(exit) &&
-	       x->given.len <= COMPILE_CACHE_MOST && x->fleet->artefacts;
+	return b && x->is_quiet && is_quiet(x, b) && b->starts == x->starts + 1 &&
+	       went_well(exit) && x->given.len <= COMPILE_CACHE_MOST && x->fleet->artefacts;
 }
 
 static void all_given(struct init_call *l, const struct wire_exit *exit)
@@ -386,7 +392,8 @@ static void all_given(struct init_call *l, const struct wire_exit *exit)
 
 	if (is_whole(x, exit) && (team || !x->want.alone)) {
 		compile_cache_write(&whole, x->said, &x->given);
-		compile_cache_put(x->fleet->artefacts, team ? &x->team : &x->own, whole.p, whole.len);
+		compile_cache_put(x->fleet->artefacts, team ? &x->team : &x->own, whole.p,
+				  whole.len);
 	}
 	reuse_finish(x, 0);
 }

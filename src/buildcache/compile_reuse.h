@@ -22,9 +22,11 @@ struct box;
 struct lang;
 struct fleet;
 
-enum { COMPILE_REUSE_SAID = 32 * 1024 }; /* bytes of each stream of a compiler that are kept with its work */
+enum {
+	COMPILE_REUSE_SAID = 32 * 1024
+}; /* bytes of each stream of a compiler that are kept with its work */
 
-struct compile_reuse_spec { /* texts: borrowed until compile_reuse_fini() */
+struct compile_reuse_spec {       /* texts: borrowed until compile_reuse_fini() */
 	struct compile_inputs of; /* without what is the box's */
 	const struct lang *lang;
 	const char *program; /* what the compiler makes, in the box */
@@ -34,6 +36,7 @@ struct compile_reuse_spec { /* texts: borrowed until compile_reuse_fini() */
 };
 
 struct compile_reuse {
+	/* clang-format off */
 	void (*done)(struct compile_reuse *x, int found); /* once for each call of the two; perhaps from within */
 	struct compile_reuse *next;
 	struct box *berth; /* whose list that is; NULL: it is idle */
@@ -57,9 +60,11 @@ struct compile_reuse {
 	struct buf kept, given;
 	struct compile_output made; /* in kept */
 	struct buf said[2];        /* by the compiler whose work is being kept */
+	/* clang-format on */
 };
 
-void compile_reuse_lookup(struct compile_reuse *x, struct box *b, const struct compile_reuse_spec *want);
+void compile_reuse_lookup(struct compile_reuse *x, struct box *b,
+			  const struct compile_reuse_spec *want);
 /* Behind a compiler that ran because of done(0), and ended well. said: all of its words. */
 void compile_reuse_keep(struct compile_reuse *x, const struct buf said[2]);
 /* Fails the lookups of a box that ends: fleet_conf.hooks has it. */

@@ -39,7 +39,8 @@ static int is_loose(const struct upper_digest *u, const char *path, size_t len)
 }
 
 /* Nothing that has to be in the digest. */
-static int is_passed(struct upper_digest *u, const struct wire_entry *e, const char *path, size_t len)
+static int is_passed(struct upper_digest *u, const struct wire_entry *e, const char *path,
+		     size_t len)
 {
 	if (S_ISDIR(e->mode) && (leads_to(u->own, path, len) || leads_to(u->loose, path, len)))
 		return 1;
@@ -70,7 +71,8 @@ static void digest_of(const struct wire_entry *e, const char *path, size_t len, 
 	sha256_end(&s, out);
 }
 
-void upper_digest_entry(struct upper_digest *u, const struct wire_entry *e, const char *path, size_t len)
+void upper_digest_entry(struct upper_digest *u, const struct wire_entry *e, const char *path,
+			size_t len)
 {
 	if (u->broken || is_passed(u, e, path, len))
 		return;

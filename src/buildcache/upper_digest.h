@@ -23,7 +23,8 @@ struct upper_digest {
 	int broken;
 };
 
-void upper_digest_entry(struct upper_digest *u, const struct wire_entry *e, const char *path, size_t len);
+void upper_digest_entry(struct upper_digest *u, const struct wire_entry *e, const char *path,
+			size_t len);
 void upper_digest_missing(struct upper_digest *u); /* there is more, and nobody knows what */
 /* 1: there is something else, and this is it; 0: nothing; -1: that cannot be said. */
 int upper_digest_end(struct upper_digest *u, uint8_t out[SHA256_BYTES]);

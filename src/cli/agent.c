@@ -27,6 +27,7 @@ enum {
 enum { TASK = 64 * 1024, FILE_MOST = 4 << 20, SHOWN_LINES = 3 };
 
 static const struct flag flags[AGENT_NFLAGS] = {
+	/* clang-format off */
 	[AGENT_FILE] = { "file", 'f', FLAG_WORDS, "FILE", "is in its workspace; may be repeated" },
 	[AGENT_STEPS] = { "max-steps", 0, FLAG_COUNT, "N", "actions, the last one included (5)" },
 	[AGENT_ROLE] = { "role", 0, FLAG_TEXT, "ROLE", "whose model flies it (agent)" },
@@ -37,6 +38,7 @@ static const struct flag flags[AGENT_NFLAGS] = {
 	[AGENT_TOKENS] = { "max-tokens", 0, FLAG_COUNT, "N", "in and out together (200000)" },
 	[AGENT_ALLOW] = { "allow", 0, FLAG_WORDS, "HOST", "its box may reach this one; may be repeated" },
 	[AGENT_KEEP] = { "keep", 0, FLAG_SWITCH, NULL, "its box lives on" },
+	/* clang-format on */
 };
 
 struct local_run {
@@ -263,7 +265,9 @@ static void agent_row(struct table *t, json_t *v)
 	char text[24];
 
 	table_cell(t, "%s", api_client_text(v, "id"));
-	table_cell(t, "%s", *api_client_text(v, "outcome") ? api_client_text(v, "outcome") : api_client_text(v, "state"));
+	table_cell(t, "%s",
+		   *api_client_text(v, "outcome") ? api_client_text(v, "outcome")
+						  : api_client_text(v, "state"));
 	table_cell(t, "%s", api_client_since(text, v, "created_at"));
 	table_cell(t, "%.60s", api_client_text(v, "task"));
 }

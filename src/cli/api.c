@@ -13,7 +13,8 @@ enum { API_TYPE, API_ACCEPT, API_NFLAGS };
 
 static const struct flag flags[API_NFLAGS] = {
 	[API_TYPE] = { "type", 0, FLAG_TEXT, "MIME", "of the body (application/json)" },
-	[API_ACCEPT] = { "accept", 0, FLAG_TEXT, "MIME", "of the answer: application/x-ndjson streams" },
+	[API_ACCEPT] = { "accept", 0, FLAG_TEXT, "MIME",
+			 "of the answer: application/x-ndjson streams" },
 };
 
 static void path_rows(struct table *t, const char *path, const json_t *methods)
@@ -64,7 +65,7 @@ static int api_cmd_check(struct api_client *r, const struct args *a)
 		api_client_usage(r, "api: '%s' is no method", cli_error_shown(method, shown));
 	} else if (a->words[1][0] != '/') {
 		api_client_usage(r, "api: '%s' is no path; it begins with /",
-			     cli_error_shown(a->words[1], shown));
+				 cli_error_shown(a->words[1], shown));
 	} else {
 		return 0;
 	}
@@ -91,7 +92,8 @@ static int api_cmd_call(struct api_client *r, const struct args *a)
 	}
 	if (a->nwords > 2 && !strcmp(a->words[2], "-")) {
 		if (isatty(0) && !r->cli->quiet)
-			fputs("atoll: reading the body from the terminal; Ctrl-D ends it\n", stderr);
+			fputs("atoll: reading the body from the terminal; Ctrl-D ends it\n",
+			      stderr);
 		x.body = NULL;
 		x.len = 0;
 		x.from = 0;

@@ -70,7 +70,8 @@ static int api_unreachable(struct api_client *r, const struct err *e)
 	cli_error_what(&r->trouble, "unreachable", "cannot reach the daemon at %s", r->reach.where);
 	cli_error_why(&r->trouble, "%s", why);
 	cli_error_hint(&r->trouble, "start one", "atoll serve");
-	cli_error_hint(&r->trouble, "elsewhere", "atoll -H https://host:7070 ...   or set ATOLL_HOST");
+	cli_error_hint(&r->trouble, "elsewhere",
+		       "atoll -H https://host:7070 ...   or set ATOLL_HOST");
 	r->lost = 1;
 	r->never = never_asked(e);
 	return r->status = STATUS_OURS;
@@ -90,8 +91,8 @@ static int exit_status(int http)
 /* Hints of the API tell which path to ask; here that would be the wrong language. */
 static int for_people(const char *hint)
 {
-	static const char *const methods[] = { "GET ", "POST ", "PUT ", "PATCH ", "DELETE ",
-					       "openapi", "docs/", " ?" };
+	static const char *const methods[] = { "GET ",    "POST ",   "PUT ",  "PATCH ",
+					       "DELETE ", "openapi", "docs/", " ?" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(methods); i++)
 		if (strstr(hint, methods[i]))
@@ -104,9 +105,8 @@ static void take_hints(struct api_client *r, const json_t *hints)
 	size_t i;
 	json_t *v;
 
-	json_array_foreach(hints, i, v)
-		if (json_is_string(v) && for_people(json_string_value(v)))
-			cli_error_hint(&r->trouble, "hint", "%s", json_string_value(v));
+	json_array_foreach(hints, i, v) if (json_is_string(v) && for_people(json_string_value(v)))
+		cli_error_hint(&r->trouble, "hint", "%s", json_string_value(v));
 }
 
 static void key_hints(struct api_client *r)
@@ -114,7 +114,8 @@ static void key_hints(struct api_client *r)
 	if (r->http == 401 && !r->reach.key[0])
 		cli_error_hint(&r->trouble, "key", "set ATOLL_KEY, or key_file in config.toml");
 	if (r->http == 401)
-		cli_error_hint(&r->trouble, "make one", "atoll key new NAME   (where the daemon runs)");
+		cli_error_hint(&r->trouble, "make one",
+			       "atoll key new NAME   (where the daemon runs)");
 	if (r->http == 403)
 		cli_error_hint(&r->trouble, "who am I", "atoll api GET /v1/info");
 }
@@ -131,7 +132,8 @@ static int api_refused(struct api_client *r, const char *bytes, size_t n)
 {
 	json_t *doc = n < ERROR_MAX ? json_loadb(bytes, n, 0, NULL) : NULL;
 	const json_t *error = json_object_get(doc, "error");
-	const char *message = api_client_text(error, "message"), *why = api_client_text(error, "why");
+	const char *message = api_client_text(error, "message"),
+		   *why = api_client_text(error, "why");
 
 	snprintf(r->code, sizeof(r->code), "%s",
 		 *api_client_text(error, "code") ? api_client_text(error, "code") : "failed");
@@ -153,7 +155,7 @@ static int api_refused(struct api_client *r, const char *bytes, size_t n)
 static int api_garbled(struct api_client *r, const char *what)
 {
 	cli_error_what(&r->trouble, "failed", "%s does not answer like an atoll daemon",
-		     r->reach.where);
+		       r->reach.where);
 	cli_error_why(&r->trouble, "%s", what);
 	return api_settle(r, STATUS_FAILED);
 }
@@ -222,7 +224,7 @@ void api_client_close(struct api_client *r)
 }
 
 int api_client_verb(const struct cli *cli, const struct args *a,
-		int (*run)(struct api_client *r, const struct args *a))
+		    int (*run)(struct api_client *r, const struct args *a))
 {
 	struct api_client r;
 	int status = api_client_open(&r, cli);
@@ -277,8 +279,8 @@ char *api_client_path(const char *fmt, ...)
 	return path;
 }
 
-static unsigned headers_of(struct api_client *r, const char *type, const char *accept, char bearer[80],
-			   struct http_header out[HEADERS])
+static unsigned headers_of(struct api_client *r, const char *type, const char *accept,
+			   char bearer[80], struct http_header out[HEADERS])
 {
 	unsigned n = 0;
 
@@ -299,8 +301,8 @@ static unsigned headers_of(struct api_client *r, const char *type, const char *a
 	return n;
 }
 
-static int api_talk(struct api_client *r, struct http_call *call, const char *type, const char *accept,
-		struct http_answer *out)
+static int api_talk(struct api_client *r, struct http_call *call, const char *type,
+		    const char *accept, struct http_answer *out)
 {
 	struct http_header headers[HEADERS];
 	const char *etag;
@@ -326,7 +328,8 @@ static int api_harmless(const char *method)
 	return !strcmp(method, "GET") || !strcmp(method, "HEAD");
 }
 
-json_t *api_client_json(struct api_client *r, const char *method, const char *path, json_t *take_body)
+json_t *api_client_json(struct api_client *r, const char *method, const char *path,
+			json_t *take_body)
 {
 	auto_free char *text = take_body ? json_dumps(take_body, JSON_COMPACT) : NULL;
 	struct http_call call = { .method = method, .target = path, .body = text };
@@ -364,7 +367,8 @@ json_t *api_client_get(struct api_client *r, const char *fmt, ...)
 	return api_client_json(r, "GET", path, NULL);
 }
 
-int api_client_list(struct api_client *r, const char *path, int (*each)(void *ctx, json_t *item), void *ctx)
+int api_client_list(struct api_client *r, const char *path, int (*each)(void *ctx, json_t *item),
+		    void *ctx)
 {
 	auto_buf struct buf after = { 0 };
 	int stop = 0;
@@ -381,9 +385,8 @@ int api_client_list(struct api_client *r, const char *path, int (*each)(void *ct
 		doc = api_client_json(r, "GET", buf_str(&page), NULL);
 		if (!doc)
 			return r->status;
-		json_array_foreach(json_object_get(doc, "items"), i, item)
-			if (!stop)
-				stop = each(ctx, item);
+		json_array_foreach(json_object_get(doc, "items"), i, item) if (!stop) stop =
+			each(ctx, item);
 		buf_cut(&after, 0);
 		api_client_escape(&after, api_client_text(doc, "next"));
 		stop |= !after.len;
@@ -481,20 +484,19 @@ static int ask_lines(struct api_client *r, struct http_call *call, const char *t
 }
 
 int api_client_lines(struct api_client *r, const char *method, const char *path, json_t *take_body,
-		 int (*each)(void *ctx, json_t *line), void *ctx)
+		     int (*each)(void *ctx, json_t *line), void *ctx)
 {
 	auto_free char *text = take_body ? json_dumps(take_body, JSON_COMPACT) : NULL;
-	struct http_call call = { .method = method,
-				  .target = path,
-				  .body = text,
-				  .body_len = text ? strlen(text) : 0 };
+	struct http_call call = {
+		.method = method, .target = path, .body = text, .body_len = text ? strlen(text) : 0
+	};
 
 	json_decref(take_body);
 	return ask_lines(r, &call, text ? "application/json" : NULL, each, ctx);
 }
 
 int api_client_lines_of(struct api_client *r, const char *path, int from, const char *type,
-		    int (*each)(void *ctx, json_t *line), void *ctx)
+			int (*each)(void *ctx, json_t *line), void *ctx)
 {
 	struct http_call call = { .method = "POST", .target = path, .body_fd = &from };
 
@@ -630,7 +632,8 @@ void api_client_explain_box(struct api_client *r, const char *box)
 		r->trouble = before;
 		return;
 	}
-	cli_error_what(&r->trouble, "not_found", "no box named \"%s\"", cli_error_shown(box, shown));
+	cli_error_what(&r->trouble, "not_found", "no box named \"%s\"",
+		       cli_error_shown(box, shown));
 	if (*n.best)
 		cli_error_hint(&r->trouble, "close", "%s", n.about);
 	cli_error_hint(&r->trouble, "list", "atoll ls -a");

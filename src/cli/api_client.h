@@ -25,15 +25,15 @@ struct api_client {
 	struct endpoint reach;
 	struct http_client *client;
 	struct cli_error trouble;
-	char code[32]; /* of the trouble, when it came from the daemon */
-	int status;    /* the exit status that goes with it */
-	int http;      /* status of the last answer; 0: there was none */
-	int lost;      /* the last failure was the connection's: another try may succeed */
-	int never;     /* and nobody has seen the question */
-	int runs;      /* the verb runs a program: failures of ours are 125 */
-	char etag[80];    /* of the last answer; "": it had none */
+	char code[32];     /* of the trouble, when it came from the daemon */
+	int status;        /* the exit status that goes with it */
+	int http;          /* status of the last answer; 0: there was none */
+	int lost;          /* the last failure was the connection's: another try may succeed */
+	int never;         /* and nobody has seen the question */
+	int runs;          /* the verb runs a program: failures of ours are 125 */
+	char etag[80];     /* of the last answer; "": it had none */
 	const char *match; /* the next call's If-Match, or NULL */
-	const char *once; /* the next call's Idempotency-Key, or NULL */
+	const char *once;  /* the next call's Idempotency-Key, or NULL */
 };
 
 /* Each returns 0, or the exit status that goes with r->trouble. */
@@ -41,11 +41,12 @@ must_check int api_client_open(struct api_client *r, const struct cli *cli);
 /* For a verb that reads stdin before it opens a connection: the small client hands the command line
  * over to atolld now, if the daemon's address needs that. */
 void api_client_prepare(const struct cli *cli);
-must_check int api_client_again(struct api_client *r, const struct api_client *other); /* same daemon */
+must_check int api_client_again(struct api_client *r,
+				const struct api_client *other); /* same daemon */
 void api_client_close(struct api_client *r);
 /* Opens, runs, says what is wrong, closes. */
 int api_client_verb(const struct cli *cli, const struct args *a,
-		int (*run)(struct api_client *r, const struct args *a));
+		    int (*run)(struct api_client *r, const struct args *a));
 /* For a verb of its own wording: "usage" and r->status 2. */
 int api_client_usage(struct api_client *r, const char *fmt, ...) CLI_ERROR_FORMAT(2, 3);
 
@@ -54,25 +55,27 @@ char *api_client_path(const char *fmt, ...);
 void api_client_escape(struct buf *out, const char *text);
 
 /* NULL: r->status. An answer without a body is null. */
-json_t *api_client_json(struct api_client *r, const char *method, const char *path, json_t *take_body);
+json_t *api_client_json(struct api_client *r, const char *method, const char *path,
+			json_t *take_body);
 json_t *api_client_get(struct api_client *r, const char *fmt, ...); /* as api_client_path() */
 /* Every item of a list, page by page; each() not 0 ends it. path may have a query. */
 must_check int api_client_list(struct api_client *r, const char *path,
-			   int (*each)(void *ctx, json_t *item), void *ctx);
+			       int (*each)(void *ctx, json_t *item), void *ctx);
 
 /* An answer that comes as lines of JSON. Not 0 from each() ends it, and is returned as 0. */
 must_check int api_client_lines(struct api_client *r, const char *method, const char *path,
-			    json_t *take_body, int (*each)(void *ctx, json_t *line), void *ctx);
+				json_t *take_body, int (*each)(void *ctx, json_t *line), void *ctx);
 /* The same for a POST whose body is read from a descriptor to its end. */
-must_check int api_client_lines_of(struct api_client *r, const char *path, int from, const char *type,
-			       int (*each)(void *ctx, json_t *line), void *ctx);
+must_check int api_client_lines_of(struct api_client *r, const char *path, int from,
+				   const char *type, int (*each)(void *ctx, json_t *line),
+				   void *ctx);
 /* Bytes there and back. A descriptor of -1: none. */
 struct api_client_bytes {
 	const char *method, *path, *type, *accept;
 	const void *body; /* or: */
 	size_t len;
-	int from; /* read to its end and sent */
-	int to;   /* the answer is written there */
+	int from;             /* read to its end and sent */
+	int to;               /* the answer is written there */
 	const uint64_t *most; /* bytes that may be written; NULL: any number */
 	int (*sink)(void *ctx, const char *bytes, size_t n, struct err *e); /* or goes here */
 	void *ctx;
@@ -87,7 +90,7 @@ must_check int api_client_bytes(struct api_client *r, struct api_client_bytes *x
 void api_client_explain_box(struct api_client *r, const char *box);
 
 /* ---- for people ---- */
-void api_client_print(const json_t *doc);                     /* one line */
+void api_client_print(const json_t *doc);                        /* one line */
 const char *api_client_text(const json_t *doc, const char *key); /* never NULL */
 int64_t api_client_int(const json_t *doc, const char *key, int64_t otherwise);
 int64_t api_client_when_ms(const char *rfc3339); /* -1: is none */

@@ -206,12 +206,13 @@ static int too_many(const struct args *a, struct cli_error *t)
 	char shown[SHOWN];
 
 	cli_error_what(t, "usage", "%s: one word too many: '%s'", a->verb->name,
-		     cli_error_shown(a->words[a->verb->max_words], shown));
+		       cli_error_shown(a->words[a->verb->max_words], shown));
 	cli_error_hint(t, "usage", "atoll %s %s", a->verb->name, a->verb->usage);
 	return -1;
 }
 
-int args_parse(struct args *a, const struct command *verb, int argc, char **argv, struct cli_error *t)
+int args_parse(struct args *a, const struct command *verb, int argc, char **argv,
+	       struct cli_error *t)
 {
 	*a = (struct args){ .verb = verb };
 	a->words = calloc((size_t)argc + 1, sizeof(*a->words));

@@ -8,13 +8,13 @@
 enum flag_type {
 	FLAG_SWITCH,
 	FLAG_TEXT,
-	FLAG_SIZE,  /* bytes */
+	FLAG_SIZE,         /* bytes */
 	FLAG_SIZE_OR_NONE, /* the same; `none`: as if the flag was not given, as in the settings */
-	FLAG_TIME,  /* milliseconds */
-	FLAG_CPUS,  /* thousandths */
-	FLAG_COUNT, /* 1 to 2^31 */
-	FLAG_ENV,   /* NAME=VALUE; may be repeated */
-	FLAG_WORDS, /* text that may be repeated */
+	FLAG_TIME,         /* milliseconds */
+	FLAG_CPUS,         /* thousandths */
+	FLAG_COUNT,        /* 1 to 2^31 */
+	FLAG_ENV,          /* NAME=VALUE; may be repeated */
+	FLAG_WORDS,        /* text that may be repeated */
 };
 
 struct flag {
@@ -94,7 +94,7 @@ struct endpoint {
 /* What main() hands to every verb. */
 struct cli {
 	const struct command *const *verbs; /* NULL-terminated */
-	const char *const *layers;       /* names by bit, NULL-terminated */
+	const char *const *layers;          /* names by bit, NULL-terminated */
 	/* Test builds: bits of the row to leave out, in the launcher's table or in init's. */
 	int (*without)(const char *row, uint64_t *launch, uint64_t *init);
 	/* Looked up only by verbs that need it: reading files takes time, and they may be wrong. */

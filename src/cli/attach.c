@@ -35,7 +35,8 @@ static int read_from(struct api_client *r, const char *text, uint64_t out[2])
 		if (*end == ',')
 			end++;
 	}
-	return api_client_usage(r, "--from: '%s' is not a byte's number, or two of them", cli_error_shown(text, shown));
+	return api_client_usage(r, "--from: '%s' is not a byte's number, or two of them",
+				cli_error_shown(text, shown));
 }
 
 static int attach_attach(struct api_client *r, const struct args *a)
@@ -98,8 +99,9 @@ const struct command verb_attach = {
 	.group = "Run",
 	.usage = "[FLAGS] BOX [EXEC]",
 	.summary = "go back to a program that runs",
-	.notes = "Without EXEC it is the newest one that runs. First comes what it has written and is still\n"
-		 "kept, or what follows the byte given with --from. ~. at the start of a line leaves again.",
+	.notes =
+		"Without EXEC it is the newest one that runs. First comes what it has written and is still\n"
+		"kept, or what follows the byte given with --from. ~. at the start of a line leaves again.",
 	.flags = flags,
 	.nflags = ATTACH_NFLAGS,
 	.max_words = 2,

@@ -34,11 +34,12 @@ static int attach_over(struct exec_follow *f, int status, struct buf output[2])
 		api_client_print(f->record);
 	r->trouble.what[0] = 0;
 	/* A reader that left is told nothing: it would be told of a broken pipe it broke. */
-	return f->unread ? (int)api_client_int(f->record, "status", STATUS_OURS) :
-			   exec_follow_report(r->cli, f->record);
+	return f->unread ? (int)api_client_int(f->record, "status", STATUS_OURS)
+			 : exec_follow_report(r->cli, f->record);
 }
 
-static void set_up(struct exec_follow *f, struct api_client *r, const char *box, struct buf output[2])
+static void set_up(struct exec_follow *f, struct api_client *r, const char *box,
+		   struct buf output[2])
 {
 	exec_follow_init(f, r, box);
 	f->signals = 1;
@@ -49,7 +50,8 @@ static void set_up(struct exec_follow *f, struct api_client *r, const char *box,
 	}
 }
 
-int attach_run(struct api_client *r, const char *box, json_t *take_body, int terminal, int twice, int input)
+int attach_run(struct api_client *r, const char *box, json_t *take_body, int terminal, int twice,
+	       int input)
 {
 	auto_buf struct buf out = { 0 }, err = { 0 };
 	struct buf output[2] = { out, err };
@@ -102,9 +104,9 @@ static int take_first(void *ctx, json_t *item)
 
 int attach_newest(struct api_client *r, const char *box, int running, char out[64])
 {
-	auto_free char *path = api_client_path(running ? "/v1/boxes/%s/execs?limit=1&running=true" :
-						     "/v1/boxes/%s/execs?limit=1",
-					   box);
+	auto_free char *path = api_client_path(running ? "/v1/boxes/%s/execs?limit=1&running=true"
+						       : "/v1/boxes/%s/execs?limit=1",
+					       box);
 	int status;
 
 	out[0] = 0;

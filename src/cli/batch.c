@@ -30,7 +30,8 @@ static const struct flag flags[BATCH_NFLAGS] = {
 	[BATCH_LANG] = { "lang", 'l', FLAG_TEXT, "NAME", "of items that name none" },
 	[BATCH_TIME] = { "time", 't', FLAG_TIME, "TIME", "of items that name none (30s)" },
 	[BATCH_OUTPUT] = { "max-output", 0, FLAG_SIZE, "SIZE", "told of each stream (16K)" },
-	[BATCH_RESUME] = { "resume", 0, FLAG_TEXT, "ID", "results of a batch that was sent before" },
+	[BATCH_RESUME] = { "resume", 0, FLAG_TEXT, "ID",
+			   "results of a batch that was sent before" },
 	[BATCH_AFTER] = { "after", 0, FLAG_COUNT, "N", "of those only what comes behind this one" },
 	[BATCH_CANCEL] = { "cancel", 0, FLAG_TEXT, "ID", "end one, and tell how far it came" },
 	[BATCH_LIST] = { "list", 0, FLAG_SWITCH, NULL, "those there are, newest first" },
@@ -86,7 +87,9 @@ static void print_failure(struct sheet *s, const json_t *line)
 		end = (from = err) + strcspn(err, "\n");
 	show_progress(s, 1);
 	printf("%s  %s", api_client_text(line, "verdict"),
-	       json_is_string(id) ? cli_error_shown(json_string_value(id), shown) : name ? name : "");
+	       json_is_string(id) ? cli_error_shown(json_string_value(id), shown)
+	       : name             ? name
+				  : "");
 	if (!id)
 		printf("#%lld", (long long)api_client_int(line, "item", 0));
 	printf("  %s", api_client_text(line, "cause"));
@@ -152,7 +155,8 @@ static void print_summary(const struct sheet *s)
 	json_t *n;
 
 	printf("%lld passed, %lld failed", (long long)api_client_int(s->end, "passed", 0),
-	       (long long)(api_client_int(s->end, "failed", 0) + api_client_int(s->end, "errors", 0)));
+	       (long long)(api_client_int(s->end, "failed", 0) +
+			   api_client_int(s->end, "errors", 0)));
 	json_object_foreach((json_t *)causes, cause, n)
 	{
 		printf("%s%s %lld", between, cause, (long long)json_integer_value(n));
@@ -169,7 +173,8 @@ static void print_summary(const struct sheet *s)
 static int batch_conclude(struct sheet *s)
 {
 	const json_t *error = json_object_get(s->refused, "error");
-	int well = s->end && !api_client_int(s->end, "failed", 0) && !api_client_int(s->end, "errors", 0) &&
+	int well = s->end && !api_client_int(s->end, "failed", 0) &&
+		   !api_client_int(s->end, "errors", 0) &&
 		   !strcmp(api_client_text(s->end, "state"), "over") &&
 		   json_is_true(json_object_get(s->end, "whole"));
 
@@ -187,8 +192,8 @@ static int batch_conclude(struct sheet *s)
 static int batch_follow(struct sheet *s)
 {
 	while (!s->end && !s->unread) {
-		auto_free char *path = api_client_path("/v1/batch/%s/results?after=%u", s->id,
-						   (uint64_t)s->last);
+		auto_free char *path =
+			api_client_path("/v1/batch/%s/results?after=%u", s->id, (uint64_t)s->last);
 		int status = api_client_lines(s->r, "GET", path, NULL, take_line, s);
 
 		if (s->end || s->unread)
@@ -197,9 +202,11 @@ static int batch_follow(struct sheet *s)
 			return status;
 		if (now_ns() - s->heard_ns > GIVE_UP_MS * UINT64_C(1000000)) {
 			if (!status)
-				cli_error_what(&s->r->trouble, "lost", "the daemon says nothing more");
-			cli_error_hint(&s->r->trouble, "later", "atoll batch --resume %s --after %lld",
-				     s->id, (long long)s->last);
+				cli_error_what(&s->r->trouble, "lost",
+					       "the daemon says nothing more");
+			cli_error_hint(&s->r->trouble, "later",
+				       "atoll batch --resume %s --after %lld", s->id,
+				       (long long)s->last);
 			return s->r->status = STATUS_OURS;
 		}
 		poll(NULL, 0, AGAIN_MS);
@@ -234,7 +241,7 @@ static int open_items(struct api_client *r, const char *name)
 	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
 		cli_error_what(&r->trouble, "not_found", "%s: %s", cli_error_shown(name, shown),
-			     strerror(errno));
+			       strerror(errno));
 		r->status = STATUS_NOT_FOUND;
 	}
 	return fd;
@@ -249,7 +256,8 @@ static int send_items(struct sheet *s, const struct args *a)
 	if (fd < 0)
 		return s->r->status;
 	query_of(&path, a);
-	status = api_client_lines_of(s->r, buf_str(&path), fd, "application/x-ndjson", take_line, s);
+	status =
+		api_client_lines_of(s->r, buf_str(&path), fd, "application/x-ndjson", take_line, s);
 	if (s->end || s->refused || s->unread)
 		return 0;
 	/* It has begun: whatever broke, the daemon goes on, and so do we. */
@@ -292,13 +300,17 @@ static int batch_do_cancel(struct sheet *s, const char *id)
 
 static int batch_check(struct api_client *r, const struct args *a)
 {
-	int others = args_has(a, BATCH_RESUME) + args_has(a, BATCH_CANCEL) + args_has(a, BATCH_LIST);
+	int others =
+		args_has(a, BATCH_RESUME) + args_has(a, BATCH_CANCEL) + args_has(a, BATCH_LIST);
 
 	if (others + (a->nwords > 0) == 1)
 		return 0;
-	api_client_usage(r, others || a->nwords ? "batch: one thing at a time" : "batch: which file?");
+	api_client_usage(r,
+			 others || a->nwords ? "batch: one thing at a time" : "batch: which file?");
 	cli_error_hint(&r->trouble, "type", "atoll batch items.jsonl");
-	cli_error_hint(&r->trouble, "an item", "{\"id\":1,\"language\":\"python\",\"code\":\"print(1)\",\"expected\":\"1\"}");
+	cli_error_hint(
+		&r->trouble, "an item",
+		"{\"id\":1,\"language\":\"python\",\"code\":\"print(1)\",\"expected\":\"1\"}");
 	return r->status;
 }
 
@@ -341,6 +353,7 @@ static const struct example examples[] = {
 };
 
 const struct command verb_batch = {
+	/* clang-format off */
 	.name = "batch",
 	.group = "Run",
 	.usage = "[FLAGS] FILE | -",
@@ -353,4 +366,5 @@ const struct command verb_batch = {
 	.max_words = 1,
 	.examples = examples,
 	.run = run_batch,
+	/* clang-format on */
 };

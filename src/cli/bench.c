@@ -165,7 +165,8 @@ static int open_bench(struct bench *b, struct err *e)
 	struct wire_create want = { .template = "base", .limits = box_default_limits() };
 
 	*b = (struct bench){ .keeper.fd = -1, .living.init = -1 };
-	if (keeper_sync_open(&b->keeper, 1, e) < 0 || boxh_create(&b->keeper, &b->living, &want, e) < 0)
+	if (keeper_sync_open(&b->keeper, 1, e) < 0 ||
+	    boxh_create(&b->keeper, &b->living, &want, e) < 0)
 		return -1;
 	return boxh_kill_on_close(&b->living, e);
 }

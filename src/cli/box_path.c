@@ -51,9 +51,9 @@ int box_path_look(struct api_client *r, const char *box, const char *path, unsig
 	type = api_client_text(doc, "type");
 	if (!strcmp(type, "link"))
 		type = api_client_text(doc, "target_type");
-	found = !strcmp(type, "folder") ? BOX_PATH_FOLDER :
-		!strcmp(type, "file")   ? BOX_PATH_FILE :
-					  BOX_PATH_OTHER;
+	found = !strcmp(type, "folder") ? BOX_PATH_FOLDER
+		: !strcmp(type, "file") ? BOX_PATH_FILE
+					: BOX_PATH_OTHER;
 	if (mode)
 		*mode = (unsigned)strtoul(api_client_text(doc, "mode"), NULL, 8) & 0777;
 	json_decref(doc);

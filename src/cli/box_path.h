@@ -18,4 +18,5 @@ enum box_path_type { BOX_PATH_NOTHING, BOX_PATH_FILE, BOX_PATH_FOLDER, BOX_PATH_
 int box_path_look(struct api_client *r, const char *box, const char *path, unsigned *mode);
 /* tar of what is in the folder, to be read from *out_fd; -1: errno. */
 pid_t box_path_start_tar(const char *folder, int *out_fd);
-const char *box_path_last(const char *path, char out[256]); /* its last part; "" of "/", "." and ".." */
+const char *box_path_last(const char *path,
+			  char out[256]); /* its last part; "" of "/", "." and ".." */

@@ -56,8 +56,8 @@ static int write_one(int dir, unsigned which, const struct buf *text, struct err
 	auto_fd int fd = -1;
 
 	(void)!unlinkat(dir, files[which].new_name, 0); /* of one that was interrupted */
-	fd = openat(dir, files[which].new_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		    files[which].mode);
+	fd = openat(dir, files[which].new_name,
+		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, files[which].mode);
 	if (fd < 0 || fchmod(fd, files[which].mode) < 0 ||
 	    write(fd, text->p, text->len) != (ssize_t)text->len || fsync(fd) < 0)
 		return err_sys(e, "write %s", files[which].name);
@@ -67,9 +67,9 @@ static int write_one(int dir, unsigned which, const struct buf *text, struct err
 /* All of them, or none is changed: an old key with a new certificate is worse than nothing. */
 static int write_all(int dir, const struct ca_files *made, int force, struct err *e)
 {
-	const struct buf *texts[FILES] = { [FILE_CA] = &made->ca,
-					   [FILE_CERT] = &made->cert,
-					   [FILE_KEY] = &made->key };
+	const struct buf *texts[FILES] = {
+		[FILE_CA] = &made->ca, [FILE_CERT] = &made->cert, [FILE_KEY] = &made->key
+	};
 	unsigned replace = force ? 0 : RENAME_NOREPLACE, i;
 	int rc = force ? 0 : any_there(dir, e);
 
@@ -94,7 +94,8 @@ static int cert_refused(const struct cli *cli, const char *domain, const struct 
 		cli_error_hint(&t, "replace", "atoll cert %.100s --force", domain);
 	if (e->kind == ERR_INVALID)
 		cli_error_hint(&t, "type", "atoll cert box.localhost");
-	return cli_error_print(&t, cli->json, e->kind == ERR_INVALID ? STATUS_USAGE : STATUS_FAILED);
+	return cli_error_print(&t, cli->json,
+			       e->kind == ERR_INVALID ? STATUS_USAGE : STATUS_FAILED);
 }
 
 /* ":7070"; "" for the port that https has by itself; ":PORT" where the settings name none. */
@@ -109,7 +110,8 @@ static void cert_port(const struct cli *cli, char out[16])
 		snprintf(out, 16, ":%u", port);
 }
 
-static void cert_tell(const struct cli *cli, const char *domain, const char *where, const struct ca_files *made)
+static void cert_tell(const struct cli *cli, const char *domain, const char *where,
+		      const struct ca_files *made)
 {
 	char until[32], port[16];
 	time_t at = made->until_s;
@@ -129,15 +131,18 @@ static void cert_tell(const struct cli *cli, const char *domain, const char *whe
 
 static void tell_json(const char *domain, const char *where, const struct ca_files *made)
 {
-	json_t *doc = json_pack("{s:s, s:o, s:s, s:o}", "domain", domain, "until",
-				json_time((uint64_t)made->until_s * 1000000000u), "fingerprint",
-				made->fingerprint, "names",
-				json_pack("[s, s+]", domain, "*.", domain));
+	json_t *doc =
+		json_pack("{s:s, s:o, s:s, s:o}", "domain", domain, "until",
+			  json_time((uint64_t)made->until_s * 1000000000u), "fingerprint",
+			  made->fingerprint, "names", json_pack("[s, s+]", domain, "*.", domain));
 	char path[PATH_MAX + 16];
 
 	for (unsigned i = 0; i < FILES; i++) {
 		snprintf(path, sizeof(path), "%s/%s", where, files[i].name);
-		json_object_set_new(doc, i == FILE_CA ? "ca" : i == FILE_CERT ? "cert" : "key",
+		json_object_set_new(doc,
+				    i == FILE_CA     ? "ca"
+				    : i == FILE_CERT ? "cert"
+						     : "key",
 				    json_string(path));
 	}
 	json_dumpf(doc, stdout, JSON_COMPACT);
@@ -199,8 +204,9 @@ const struct command verb_cert = {
 	.group = "Machine",
 	.usage = "DOMAIN",
 	.summary = "a certificate for a domain of boxes, for development",
-	.notes = "Makes an authority of its own, whose key is thrown away and which is good for this domain\n"
-		 "alone, and a certificate for DOMAIN and *.DOMAIN signed by it.",
+	.notes =
+		"Makes an authority of its own, whose key is thrown away and which is good for this domain\n"
+		"alone, and a certificate for DOMAIN and *.DOMAIN signed by it.",
 	.flags = flags,
 	.nflags = CERT_FLAGS,
 	.max_words = 1,

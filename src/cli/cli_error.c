@@ -68,9 +68,9 @@ static void say_json(const struct cli_error *t)
 	json_t *doc;
 
 	for (unsigned i = 0; i < t->nhints; i++)
-		json_array_append_new(hints,
-				      json_pack("{s:o, s:o}", "label", error_text(t->hints[i].label),
-						"command", error_text(t->hints[i].text)));
+		json_array_append_new(hints, json_pack("{s:o, s:o}", "label",
+						       error_text(t->hints[i].label), "command",
+						       error_text(t->hints[i].text)));
 	doc = json_pack("{s:{s:o, s:o, s:o, s:o}}", "error", "code", error_text(t->code), "message",
 			error_text(t->what), "why", error_text(t->why), "hints", hints);
 	json_dumpf(doc, stderr, JSON_COMPACT);

@@ -32,7 +32,8 @@ struct cli_error {
 struct cli_error *cli_error_what(struct cli_error *t, const char *code, const char *fmt, ...)
 	CLI_ERROR_FORMAT(3, 4);
 void cli_error_why(struct cli_error *t, const char *fmt, ...) CLI_ERROR_FORMAT(2, 3);
-void cli_error_hint(struct cli_error *t, const char *label, const char *fmt, ...) CLI_ERROR_FORMAT(3, 4);
+void cli_error_hint(struct cli_error *t, const char *label, const char *fmt, ...)
+	CLI_ERROR_FORMAT(3, 4);
 
 int cli_error_print(const struct cli_error *t, int json, int status); /* returns status */
 

@@ -55,12 +55,12 @@ void compiled_init(struct compiled *c, const struct local_run *s, const struct r
 	const struct options *o = s->opt;
 	auto_buf struct buf source = { 0 };
 	struct compile_inputs of = { .door = "run",
-				  .argv = argv,
-				  .env = o->env,
-				  .cwd = BOX_HOME,
-				  .source = in->source,
-				  .support = in->lang->support,
-				  .program = argv[0] };
+				     .argv = argv,
+				     .env = o->env,
+				     .cwd = BOX_HOME,
+				     .source = in->source,
+				     .support = in->lang->support,
+				     .program = argv[0] };
 	char folder[4096];
 	struct err e;
 
@@ -78,7 +78,8 @@ void compiled_init(struct compiled *c, const struct local_run *s, const struct r
 	compile_cache_key(&of, &c->key);
 }
 
-int compiled_take(struct compiled *c, struct local_run *s, const struct run_inputs *in, struct err *e)
+int compiled_take(struct compiled *c, struct local_run *s, const struct run_inputs *in,
+		  struct err *e)
 {
 	auto_buf struct buf program = { 0 };
 

@@ -218,6 +218,7 @@ static void completion_fish(const struct command *const *verbs)
 }
 
 static const struct shell {
+	/* clang-format off */
 	const char *name;
 	void (*print)(const struct command *const *verbs);
 } shells[] = { { "bash", completion_bash }, { "zsh", completion_zsh }, { "fish", completion_fish } };
@@ -246,6 +247,7 @@ static const struct example examples[] = {
 	{ "source <(atoll completion bash)", "in this shell, or in ~/.bashrc" },
 	{ "atoll completion fish | source", "in fish" },
 	{ 0 },
+	/* clang-format on */
 };
 
 const struct command verb_completion = {

@@ -17,8 +17,8 @@ static int cp_ours(struct api_client *r, const char *what, const char *path)
 	int status = errno == ENOENT ? STATUS_NOT_FOUND : STATUS_FAILED;
 	char shown[SHOWN];
 
-	cli_error_what(&r->trouble, status == STATUS_FAILED ? "failed" : "not_found", "%s %s: %s", what,
-		     cli_error_shown(path, shown), strerror(errno));
+	cli_error_what(&r->trouble, status == STATUS_FAILED ? "failed" : "not_found", "%s %s: %s",
+		       what, cli_error_shown(path, shown), strerror(errno));
 	return r->status = status;
 }
 
@@ -50,13 +50,11 @@ static char *cp_target(const char *to, int is_folder, const char *from)
 
 static int put_archive(struct api_client *r, const char *box, const char *path, int from)
 {
-	auto_free char *url = api_client_path("/v1/boxes/%s/files/archive?path=%s", box,
-					  *path ? path : ".");
-	struct api_client_bytes x = { .method = "PUT",
-				  .path = url,
-				  .type = "application/x-tar",
-				  .from = from,
-				  .to = -1 };
+	auto_free char *url =
+		api_client_path("/v1/boxes/%s/files/archive?path=%s", box, *path ? path : ".");
+	struct api_client_bytes x = {
+		.method = "PUT", .path = url, .type = "application/x-tar", .from = from, .to = -1
+	};
 
 	r->status = api_client_bytes(r, &x);
 	cp_told(r, box, x.answer);
@@ -132,7 +130,8 @@ static int copy_in(struct api_client *r, const char *from, const struct box_path
 /* ---- out ---- */
 
 /* It appears whole, or not at all. */
-static int get_file(struct api_client *r, const struct box_path *from, const char *to, unsigned mode)
+static int get_file(struct api_client *r, const struct box_path *from, const char *to,
+		    unsigned mode)
 {
 	auto_free char *url = api_client_path("/v1/boxes/%s/files?path=%s", from->box, from->path);
 	auto_buf struct buf hidden = { 0 };
@@ -169,7 +168,7 @@ static int cp_sink(void *ctx, const char *bytes, size_t n, struct err *e)
 static int get_folder(struct api_client *r, const struct box_path *from, const char *to)
 {
 	auto_free char *url = api_client_path("/v1/boxes/%s/files/archive?path=%s", from->box,
-					  *from->path ? from->path : ".");
+					      *from->path ? from->path : ".");
 	struct api_client_bytes x = {
 		.method = "GET", .path = url, .from = -1, .to = -1, .sink = cp_sink
 	};
@@ -190,8 +189,9 @@ static int get_folder(struct api_client *r, const struct box_path *from, const c
 		r->status = STATUS_FAILED;
 	}
 	if (!r->status && u.skipped && !r->cli->quiet)
-		fprintf(stderr, "atoll: %llu entries were left out: no files, folders or links, or not "
-				"below the folder\n",
+		fprintf(stderr,
+			"atoll: %llu entries were left out: no files, folders or links, or not "
+			"below the folder\n",
 			(unsigned long long)u.skipped);
 	if (!r->status && r->cli->json) {
 		json_t *doc = json_pack("{s:o, s:I, s:I}", "path", json_string(to), "files",
@@ -207,12 +207,13 @@ static int get_folder(struct api_client *r, const struct box_path *from, const c
 static int get_archive(struct api_client *r, const struct box_path *from)
 {
 	auto_free char *url = api_client_path("/v1/boxes/%s/files/archive?path=%s", from->box,
-					  *from->path ? from->path : ".");
+					      *from->path ? from->path : ".");
 	struct api_client_bytes x = { .method = "GET", .path = url, .from = -1, .to = 1 };
 
 	if (isatty(1)) {
 		api_client_usage(r, "an archive is nothing for a terminal");
-		cli_error_hint(&r->trouble, "type", "atoll cp %s:%s - | tar t", from->box, from->path);
+		cli_error_hint(&r->trouble, "type", "atoll cp %s:%s - | tar t", from->box,
+			       from->path);
 		return r->status;
 	}
 	r->status = api_client_bytes(r, &x);
@@ -234,7 +235,7 @@ static int copy_out(struct api_client *r, const struct box_path *from, const cha
 		return r->status;
 	if (there == BOX_PATH_NOTHING) {
 		cli_error_what(&r->trouble, "not_found", "there is no %s in %s",
-			     cli_error_shown(from->path, shown), from->box);
+			       cli_error_shown(from->path, shown), from->box);
 		return r->status = STATUS_NOT_FOUND;
 	}
 	/* A folder that is not there yet becomes the copy itself. */
@@ -255,8 +256,8 @@ static int cp_copy(struct api_client *r, const struct args *a)
 			return copy_in(r, a->words[0], &to);
 		if (from.box[0] && !to.box[0])
 			return copy_out(r, &from, a->words[1]);
-		api_client_usage(r, from.box[0] ? "one of the two must be here" :
-					      "one of the two must be in a box");
+		api_client_usage(r, from.box[0] ? "one of the two must be here"
+						: "one of the two must be in a box");
 	} else {
 		api_client_usage(r, "copy what, and where to?");
 	}
@@ -284,10 +285,11 @@ const struct command verb_cp = {
 	.group = "Files",
 	.usage = "FILE BOX:PATH | BOX:PATH FILE",
 	.summary = "copy files and folders into a box, or out of it",
-	.notes = "As cp -r does it: into a folder that is there, else the copy gets that name; DIR/. is what is\n"
-		 "in it. Relative paths of a box are below /home/user. A local name with a colon is written\n"
-		 "./a:b. - is a tar archive on stdin or stdout. What comes out of a box is made below the\n"
-		 "folder given and never through a link; devices and the like are left out.",
+	.notes =
+		"As cp -r does it: into a folder that is there, else the copy gets that name; DIR/. is what is\n"
+		"in it. Relative paths of a box are below /home/user. A local name with a colon is written\n"
+		"./a:b. - is a tar archive on stdin or stdout. What comes out of a box is made below the\n"
+		"folder given and never through a link; devices and the like are left out.",
 	.max_words = 2,
 	.examples = examples,
 	.run = run_cp,

@@ -27,7 +27,8 @@ static void diff_print(const struct cli *cli, const json_t *items)
 			continue;
 		}
 		table_cell(&t, "%s", gone ? "D" : !strcmp(kind, "added") ? "A" : "M");
-		table_cell(&t, "%s", gone ? "-" : units_size(size, (uint64_t)api_client_int(v, "size", 0)));
+		table_cell(&t, "%s",
+			   gone ? "-" : units_size(size, (uint64_t)api_client_int(v, "size", 0)));
 		table_cell(&t, "%s", api_client_text(v, "path"));
 	}
 	table_print(&t, 0);

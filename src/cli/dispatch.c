@@ -54,7 +54,7 @@ static int dispatch_command(struct cli *cli, const struct args *a)
 	}
 	if (!color_known(when)) {
 		cli_error_what(&t, "usage", "--color: '%s' is not one of always, never, auto",
-			     cli_error_shown(when, shown));
+			       cli_error_shown(when, shown));
 		cli_error_hint(&t, "type", "--color never");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}

@@ -34,9 +34,9 @@ static int env_check(struct api_client *r, const struct args *a)
 
 	for (unsigned i = 1; i < a->nwords; i++)
 		if (env_name(a->words[i], name) < 0) {
-			api_client_usage(r,
-				     "'%s' is not NAME=VALUE with a name of letters, digits and _",
-				     cli_error_shown(a->words[i], shown));
+			api_client_usage(
+				r, "'%s' is not NAME=VALUE with a name of letters, digits and _",
+				cli_error_shown(a->words[i], shown));
 			cli_error_hint(&r->trouble, "remove one", "atoll env BOX --unset NAME");
 			return r->status;
 		}

@@ -39,7 +39,8 @@ static int events_print(void *ctx, json_t *ev)
 		api_client_print(ev);
 		return w->unread = fflush(stdout) != 0;
 	}
-	printf("%s  %s  %s", api_client_text(ev, "at"), api_client_text(ev, "box"), api_client_text(ev, "type"));
+	printf("%s  %s  %s", api_client_text(ev, "at"), api_client_text(ev, "box"),
+	       api_client_text(ev, "type"));
 	json_object_foreach((json_t *)data, key, v)
 	{
 		auto_free char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
@@ -78,12 +79,11 @@ static int events_do_list(struct api_client *r, const struct args *a, struct wat
 		doc = api_client_json(r, "GET", buf_str(&path), NULL);
 		if (!doc)
 			return r->status;
-		n = json_is_null(json_object_get(doc, "next")) ?
-			    0 :
-			    json_array_size(json_object_get(doc, "items"));
-		json_array_foreach(json_object_get(doc, "items"), i, v)
-			if (events_print(w, v))
-				n = 0;
+		n = json_is_null(json_object_get(doc, "next"))
+			    ? 0
+			    : json_array_size(json_object_get(doc, "items"));
+		json_array_foreach(json_object_get(doc, "items"), i, v) if (events_print(w, v)) n =
+			0;
 		json_decref(doc);
 	}
 	return 0;

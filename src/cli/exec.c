@@ -9,8 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXEC_DETACH, EXEC_TIME, EXEC_CWD, EXEC_ENV, EXEC_TAG, EXEC_ROOT, EXEC_NO_TTY, EXEC_INTERACTIVE,
-       EXEC_NFLAGS };
+enum {
+	EXEC_DETACH,
+	EXEC_TIME,
+	EXEC_CWD,
+	EXEC_ENV,
+	EXEC_TAG,
+	EXEC_ROOT,
+	EXEC_NO_TTY,
+	EXEC_INTERACTIVE,
+	EXEC_NFLAGS
+};
 
 static const struct flag flags[EXEC_NFLAGS] = {
 	[EXEC_DETACH] = { "detach", 'd', FLAG_SWITCH, NULL, "in the background; prints its id" },
@@ -94,7 +103,7 @@ static int exec_in(struct api_client *r, const struct args *a)
 	r->runs = 1;
 	if (a->nwords < 2) {
 		api_client_usage(r, a->nwords ? "exec what in %s?" : "exec what, and in which box?",
-			     a->nwords ? a->words[0] : "");
+				 a->nwords ? a->words[0] : "");
 		cli_error_hint(&r->trouble, "type", "atoll exec BOX -- CMD [ARGS...]");
 		cli_error_hint(&r->trouble, "list", "atoll ls");
 		return r->status;

@@ -22,7 +22,13 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 
-enum { GIVE_UP_MS = 60000, FIRST_WAIT_MS = 20, LONGEST_WAIT_MS = 1000, TWICE_MS = 2000, TRIES = 20 };
+enum {
+	GIVE_UP_MS = 60000,
+	FIRST_WAIT_MS = 20,
+	LONGEST_WAIT_MS = 1000,
+	TWICE_MS = 2000,
+	TRIES = 20
+};
 
 static const int passed_on[] = { SIGINT,  SIGTERM, SIGHUP,   SIGQUIT,
 				 SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
@@ -64,7 +70,8 @@ static void wait_ms(int ms)
 
 /* ---- signals ---- */
 
-static void follow_post(struct exec_follow *f, struct api_client *r, const char *what, json_t *take_body)
+static void follow_post(struct exec_follow *f, struct api_client *r, const char *what,
+			json_t *take_body)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s/execs/%s/", f->box, f->exec);
 	auto_buf struct buf full = { 0 };
@@ -208,7 +215,8 @@ static void follow_missing(struct exec_follow *f, unsigned s, uint64_t from)
 }
 
 /* Each byte once, in order, whatever comes. */
-static void follow_output(struct exec_follow *f, unsigned s, uint64_t offset, const char *bytes, size_t n)
+static void follow_output(struct exec_follow *f, unsigned s, uint64_t offset, const char *bytes,
+			  size_t n)
 {
 	if (offset > f->next[s])
 		follow_missing(f, s, offset);
@@ -312,8 +320,8 @@ static int find_record(struct exec_follow *f)
 
 static int read_on(struct exec_follow *f)
 {
-	auto_free char *path = api_client_path("/v1/boxes/%s/execs/%s/output?stdout=%u&stderr=%u", f->box,
-					   f->exec, f->next[0], f->next[1]);
+	auto_free char *path = api_client_path("/v1/boxes/%s/execs/%s/output?stdout=%u&stderr=%u",
+					       f->box, f->exec, f->next[0], f->next[1]);
 
 	return api_client_lines(f->r, "GET", path, NULL, take_line, f);
 }
@@ -344,9 +352,9 @@ static int may_come_back(const struct api_client *r)
 static int say_gone(struct exec_follow *f)
 {
 	if (f->exec[0])
-		cli_error_hint(&f->r->trouble, "go on", "atoll attach %s %s --from %llu,%llu", f->box,
-			     f->exec, (unsigned long long)f->next[0],
-			     (unsigned long long)f->next[1]);
+		cli_error_hint(&f->r->trouble, "go on", "atoll attach %s %s --from %llu,%llu",
+			       f->box, f->exec, (unsigned long long)f->next[0],
+			       (unsigned long long)f->next[1]);
 	return f->r->status = STATUS_OURS;
 }
 
@@ -450,7 +458,8 @@ int exec_follow_exec(struct exec_follow *f, const char *exec)
 
 int exec_follow_report(const struct cli *cli, const json_t *record)
 {
-	const char *summary = api_client_text(record, "summary"), *hint = api_client_text(record, "hint");
+	const char *summary = api_client_text(record, "summary"),
+		   *hint = api_client_text(record, "hint");
 	int status = (int)api_client_int(record, "status", STATUS_OURS);
 
 	if (cli->quiet || cli->json)

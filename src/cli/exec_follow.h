@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 struct exec_follow {
+	/* clang-format off */
 	struct api_client *r;
 	struct api_client mould; /* for the threads' own: where the daemon is, and nothing that ends */
 	const char *box;
@@ -38,6 +39,7 @@ struct exec_follow {
 	pthread_cond_t moved;
 	int known;           /* exec is set; under lock */
 	unsigned generation; /* how often the connection was made anew; under lock */
+	/* clang-format on */
 };
 
 void exec_follow_init(struct exec_follow *f, struct api_client *r, const char *box);

@@ -35,7 +35,8 @@ int fields_pairs(struct api_client *r, json_t *doc, const struct args *a, unsign
 		    json_object_set_new(map, name, json_string(eq + 1)) < 0) {
 			json_decref(map);
 			return api_client_usage(r, "--%s: '%s' is not KEY=VALUE, as text",
-					    a->verb->flags[flag].name, cli_error_shown(text, shown));
+						a->verb->flags[flag].name,
+						cli_error_shown(text, shown));
 		}
 	}
 	if (json_object_size(map))
@@ -51,7 +52,7 @@ int fields_on_timeout(struct api_client *r, json_t *doc, const struct args *a, u
 
 	if (strcmp(then, "kill") && strcmp(then, "keep") && strcmp(then, "pause"))
 		return api_client_usage(r, "--on-timeout: '%s' is not kill, keep or pause",
-				    cli_error_shown(then, shown));
+					cli_error_shown(then, shown));
 	fields_text(doc, a, flag, "on_timeout");
 	return 0;
 }

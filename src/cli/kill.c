@@ -16,7 +16,8 @@ enum { PAGE = 200 };
 
 static const struct flag flags[KILL_NFLAGS] = {
 	[KILL_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "every box of this keeper" },
-	[KILL_SIGNAL] = { "signal", 's', FLAG_TEXT, "NAME", "send this to EXEC instead: INT, TERM, 10" },
+	[KILL_SIGNAL] = { "signal", 's', FLAG_TEXT, "NAME",
+			  "send this to EXEC instead: INT, TERM, 10" },
 	[KILL_LOCAL] = { "local", 0, FLAG_SWITCH, NULL, "ask the keeper, not the daemon" },
 };
 
@@ -112,11 +113,11 @@ static json_t *signal_json(const char *text)
 static int kill_exec(struct api_client *r, const struct args *a)
 {
 	const char *signal = args_text(a, KILL_SIGNAL, NULL);
-	auto_free char *path = api_client_path(signal ? "/v1/boxes/%s/execs/%s/signal" :
-						    "/v1/boxes/%s/execs/%s",
-					   a->words[0], a->words[1]);
-	json_t *doc = signal ? api_client_json(r, "POST", path, signal_json(signal)) :
-			       api_client_json(r, "DELETE", path, NULL);
+	auto_free char *path =
+		api_client_path(signal ? "/v1/boxes/%s/execs/%s/signal" : "/v1/boxes/%s/execs/%s",
+				a->words[0], a->words[1]);
+	json_t *doc = signal ? api_client_json(r, "POST", path, signal_json(signal))
+			     : api_client_json(r, "DELETE", path, NULL);
 
 	if (!doc) {
 		api_client_explain_box(r, a->words[0]);
@@ -205,7 +206,8 @@ static int kill_boxes(const struct cli *cli, const struct args *a)
 	api_client_close(&r);
 	if (status && r.never && !r.reach.chosen && !args_has(a, KILL_SIGNAL))
 		return kill_local(cli, a);
-	return status && r.trouble.what[0] ? cli_error_print(&r.trouble, cli->json, status) : status;
+	return status && r.trouble.what[0] ? cli_error_print(&r.trouble, cli->json, status)
+					   : status;
 }
 
 static const struct example examples[] = {

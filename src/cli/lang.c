@@ -159,7 +159,8 @@ static int lang_lang(const struct cli *cli, const struct args *a)
 	struct cli_error t;
 
 	if (a->nwords && !l)
-		return runtime_unknown(a->words[0], &t), cli_error_print(&t, cli->json, STATUS_USAGE);
+		return runtime_unknown(a->words[0], &t),
+		       cli_error_print(&t, cli->json, STATUS_USAGE);
 	if (!l && (args_has(a, LANG_HELLO) || args_has(a, LANG_SELFTEST))) {
 		cli_error_what(&t, "usage", "of which language?");
 		cli_error_hint(&t, "type", "atoll lang python --hello");

@@ -22,7 +22,7 @@ static int wants_record(const struct local_run *s)
 }
 
 int local_run_open(struct local_run *s, const struct cli *cli, const struct options *opt,
-		 const char *seed, struct err *e)
+		   const char *seed, struct err *e)
 {
 	struct wire_create want = {
 		.head.flags = opt->create_flags,
@@ -135,7 +135,8 @@ static uint32_t wall_ms(const struct local_run *s)
 	return s->compiling ? s->lang->times.compile : s->opt->wall_ms;
 }
 
-static struct box_command local_command(const struct local_run *s, const char *const *argv, int terminal)
+static struct box_command local_command(const struct local_run *s, const char *const *argv,
+					int terminal)
 {
 	struct winsize w = { 0 };
 	struct box_command cmd = {
@@ -176,7 +177,8 @@ static void local_gather(struct local_run *s, struct exit_info *x)
 		fprintf(stderr, "atoll: no kernel evidence: %s\n", e.msg);
 }
 
-static int run_streams(struct local_run *s, struct exec_pump *st, const char *const *argv, struct err *e)
+static int run_streams(struct local_run *s, struct exec_pump *st, const char *const *argv,
+		       struct err *e)
 {
 	struct box_command cmd;
 	int rc;
@@ -189,7 +191,8 @@ static int run_streams(struct local_run *s, struct exec_pump *st, const char *co
 	return rc;
 }
 
-int local_run_exec(struct local_run *s, const char *const *argv, struct exit_info *out, struct err *e)
+int local_run_exec(struct local_run *s, const char *const *argv, struct exit_info *out,
+		   struct err *e)
 {
 	sigset_t before;
 	auto_fd int signals = catch_signals(&before, e);
@@ -318,15 +321,16 @@ static int bring_out(struct local_run *s, struct err *e)
 	if (bring_fetch(&s->bring, &s->box, e) < 0)
 		return -1;
 	if (!s->cli->quiet && !s->cli->json)
-		fprintf(stderr, "atoll: %llu files, %s, in %s\n", (unsigned long long)s->bring.files,
-			units_size(size, s->bring.bytes), s->opt->out);
+		fprintf(stderr, "atoll: %llu files, %s, in %s\n",
+			(unsigned long long)s->bring.files, units_size(size, s->bring.bytes),
+			s->opt->out);
 	if (s->bring.skipped && !s->cli->quiet)
 		fprintf(stderr, "atoll: %u left out, no regular files\n", s->bring.skipped);
 	return 0;
 }
 
 int local_run_report(struct local_run *s, const char *template, const char *const *argv,
-		   const struct exit_info *x)
+		     const struct exit_info *x)
 {
 	json_t *doc = wants_record(s) ? make_record(s, template, argv, x) : NULL;
 	int status = cause_status(x);

@@ -12,6 +12,7 @@
 #include "lang/lang.h"
 
 struct local_run {
+	/* clang-format off */
 	const struct cli *cli;
 	const struct options *opt;
 	struct keeper_sync keeper;
@@ -32,18 +33,19 @@ struct local_run {
 	uint64_t printed;        /* bytes of the last command, on both streams */
 	int compiling;           /* it is the compiler that runs */
 	struct buf said;         /* by it, for that */
+	/* clang-format on */
 };
 
 /* seed: the interpreter that should wait in the box, or "". */
 must_check int local_run_open(struct local_run *s, const struct cli *cli, const struct options *opt,
-			    const char *seed, struct err *e);
+			      const char *seed, struct err *e);
 must_check int local_run_files(struct local_run *s, struct err *e); /* makes s->files usable */
 /* Runs one command to its end. */
 must_check int local_run_exec(struct local_run *s, const char *const *argv, struct exit_info *out,
-			   struct err *e);
+			      struct err *e);
 /* Says what has to be said, writes the record, returns the exit status. */
 int local_run_report(struct local_run *s, const char *template, const char *const *argv,
-		   const struct exit_info *end);
+		     const struct exit_info *end);
 void local_run_close(struct local_run *s);
 
 /* Our own failure, with the hint that fits its kind. Returns the exit status. */

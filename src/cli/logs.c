@@ -63,8 +63,9 @@ const struct command verb_logs = {
 	.group = "Observe",
 	.usage = "[-f] BOX [EXEC]",
 	.summary = "what a program has written",
-	.notes = "Its stdout comes on stdout, its stderr on stderr. Without EXEC it is the newest one. The\n"
-		 "box keeps the newest megabyte of each; what is missing at the front is counted.",
+	.notes =
+		"Its stdout comes on stdout, its stderr on stderr. Without EXEC it is the newest one. The\n"
+		"box keeps the newest megabyte of each; what is missing at the front is counted.",
 	.flags = flags,
 	.nflags = LOGS_NFLAGS,
 	.max_words = 2,

@@ -61,7 +61,7 @@ static void ls_row(struct table *t, json_t *box)
 
 static int ls_list(struct api_client *r, const struct args *a)
 {
-	static const char *const columns[] = { "BOX",	  "NAME",     "STATE", "TEMPLATE",
+	static const char *const columns[] = { "BOX",       "NAME", "STATE",    "TEMPLATE",
 					       ">PROGRAMS", ">AGE", ">ENDS IN", NULL };
 	auto_buf struct buf path = { 0 };
 

@@ -162,9 +162,8 @@ static int is_modern(const json_t *message)
 	const char *name;
 	json_t *v;
 
-	json_object_foreach((json_t *)meta, name, v)
-		if (!strncmp(name, META, strlen(META)))
-			return 1;
+	json_object_foreach((json_t *)meta, name,
+			    v) if (!strncmp(name, META, strlen(META))) return 1;
 	return 0;
 }
 
@@ -180,9 +179,14 @@ static int mcp_go(struct trip *t, const json_t *message, const char *session, st
 {
 	auto_free char *text = json_dumps(message, JSON_COMPACT);
 	struct http_header headers[HEADERS];
-	struct http_call call = { .method = "POST", .target = "/mcp", .headers = headers,
-				  .body = text, .body_len = strlen(text), .on_head = head_came,
-				  .on_body = body_came, .user = t };
+	struct http_call call = { .method = "POST",
+				  .target = "/mcp",
+				  .headers = headers,
+				  .body = text,
+				  .body_len = strlen(text),
+				  .on_head = head_came,
+				  .on_body = body_came,
+				  .user = t };
 	struct http_answer answer = { 0 };
 	struct http_client *client;
 	char bearer[80];
@@ -266,7 +270,8 @@ static void pass_answer(struct trip *t)
 
 static int never_connected(const struct err *e)
 {
-	return e->sys == ECONNREFUSED || e->sys == ENOENT || e->sys == EHOSTUNREACH || e->sys == ENETUNREACH;
+	return e->sys == ECONNREFUSED || e->sys == ENOENT || e->sys == EHOSTUNREACH ||
+	       e->sys == ENETUNREACH;
 }
 
 /* A server that is killed takes its connections with it, and the next one serves at once. What a second
@@ -284,7 +289,9 @@ static void mcp_carry(const struct gateway *g, const json_t *message, int out)
 		rc = mcp_again(&t, &e);
 	if (rc < 0)
 		mcp_fail(&t, e.msg,
-		     is_call && !never_connected(&e) ? "; the tool may have run: look before you call it again" : "");
+			 is_call && !never_connected(&e)
+				 ? "; the tool may have run: look before you call it again"
+				 : "");
 	else if (rc > 0)
 		mcp_fail(&t, "its answer is too long", "");
 	else if (!t.events)
@@ -304,9 +311,10 @@ static int mcp_say(struct gateway *g, const char *text, size_t n)
 static void refuse_line(struct gateway *g, int code, const char *why)
 {
 	char text[300];
-	int n = snprintf(text, sizeof(text),
-			 "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":%d,\"message\":\"%s\"}}\n",
-			 code, why);
+	int n = snprintf(
+		text, sizeof(text),
+		"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":%d,\"message\":\"%s\"}}\n",
+		code, why);
 
 	mcp_say(g, text, (size_t)n);
 }
@@ -507,9 +515,11 @@ static int mcp_turn(struct gateway *g)
 
 static void end_session(struct gateway *g)
 {
-	struct http_header headers[] = { { "mcp-session-id", g->session }, { "authorization", NULL } };
-	struct http_call call = { .method = "DELETE", .target = "/mcp", .headers = headers,
-				  .nheaders = 1 };
+	struct http_header headers[] = { { "mcp-session-id", g->session },
+					 { "authorization", NULL } };
+	struct http_call call = {
+		.method = "DELETE", .target = "/mcp", .headers = headers, .nheaders = 1
+	};
 	struct http_answer answer = { 0 };
 	char bearer[80];
 	struct err e;
@@ -560,8 +570,9 @@ const struct command verb_mcp = {
 	.group = "Machine",
 	.usage = "",
 	.summary = "speak MCP on stdin and stdout, for agents",
-	.notes = "A message of the Model Context Protocol per line, both ways, carried to /mcp of the daemon. "
-		 "Ends when its input does.",
+	.notes =
+		"A message of the Model Context Protocol per line, both ways, carried to /mcp of the daemon. "
+		"Ends when its input does.",
 	.examples = examples,
 	.run = mcp_verb,
 };

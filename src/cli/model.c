@@ -15,7 +15,8 @@ static const struct flag flags[MODEL_NFLAGS] = {
 	[MODEL_ROLE] = { "role", 0, FLAG_TEXT, "ROLE", "ask: whose model; agent" },
 	[MODEL_NAME] = { "model", 0, FLAG_TEXT, "MODEL", "ask: a model by its name" },
 	[MODEL_LEVEL] = { "level", 0, FLAG_COUNT, "N", "ask: the Nth model of the role" },
-	[MODEL_SYSTEM] = { "system", 0, FLAG_TEXT, "TEXT", "ask: what it is told before the question" },
+	[MODEL_SYSTEM] = { "system", 0, FLAG_TEXT, "TEXT",
+			   "ask: what it is told before the question" },
 	[MODEL_TOKENS] = { "max-tokens", 0, FLAG_COUNT, "N", "ask: the longest answer" },
 };
 
@@ -26,14 +27,15 @@ static void roles_of(const json_t *doc, const char *model, struct buf *out)
 	size_t i;
 
 	json_object_foreach(json_object_get(doc, "roles"), role, levels)
-		json_array_foreach(levels, i, id)
-			if (strcmp(json_string_value(id) ?: "", model) == 0)
-				buf_printf(out, i ? "%s%s:%zu" : "%s%s", out->len ? " " : "", role, i + 1);
+		json_array_foreach(levels, i,
+				   id) if (strcmp(json_string_value(id) ?: "", model) == 0)
+			buf_printf(out, i ? "%s%s:%zu" : "%s%s", out->len ? " " : "", role, i + 1);
 }
 
 static int model_list(struct api_client *r)
 {
-	static const char *const columns[] = { "MODEL", "NAME", "PROVIDER", "DIALECT", ">IN", ">OUT", "ROLES", NULL };
+	static const char *const columns[] = { "MODEL", "NAME", "PROVIDER", "DIALECT",
+					       ">IN",   ">OUT", "ROLES",    NULL };
 	json_t *doc = api_client_get(r, "/v1/models"), *m;
 	struct table t;
 	size_t i;
@@ -46,7 +48,8 @@ static int model_list(struct api_client *r)
 		return 0;
 	}
 	table_init(&t, columns);
-	json_array_foreach(json_object_get(doc, "items"), i, m) {
+	json_array_foreach(json_object_get(doc, "items"), i, m)
+	{
 		const json_t *price = json_object_get(m, "price");
 		auto_buf struct buf roles = { 0 };
 
@@ -82,10 +85,14 @@ static void say_usage(const json_t *doc)
 {
 	const json_t *u = json_object_get(doc, "usage");
 
-	fprintf(stderr, "atoll: %s, %lld ms, %lld tries, tokens %lld in (%lld cached) %lld out, cost %.6f\n",
-		api_client_text(doc, "why"), (long long)api_client_int(doc, "ms", 0), (long long)api_client_int(doc, "tries", 0),
-		(long long)(api_client_int(u, "in", 0) + api_client_int(u, "cache_read", 0) + api_client_int(u, "cache_write", 0)),
-		(long long)api_client_int(u, "cache_read", 0), (long long)api_client_int(u, "out", 0),
+	fprintf(stderr,
+		"atoll: %s, %lld ms, %lld tries, tokens %lld in (%lld cached) %lld out, cost %.6f\n",
+		api_client_text(doc, "why"), (long long)api_client_int(doc, "ms", 0),
+		(long long)api_client_int(doc, "tries", 0),
+		(long long)(api_client_int(u, "in", 0) + api_client_int(u, "cache_read", 0) +
+			    api_client_int(u, "cache_write", 0)),
+		(long long)api_client_int(u, "cache_read", 0),
+		(long long)api_client_int(u, "out", 0),
 		json_number_value(json_object_get(u, "cost")));
 }
 
@@ -102,11 +109,14 @@ static int model_ask(struct api_client *r, const struct args *a)
 	if (args_has(a, MODEL_NAME))
 		json_object_set_new(doc, "model", json_string(args_text(a, MODEL_NAME, "")));
 	if (args_has(a, MODEL_LEVEL))
-		json_object_set_new(doc, "level", json_integer((json_int_t)args_value(a, MODEL_LEVEL, 1) - 1));
+		json_object_set_new(doc, "level",
+				    json_integer((json_int_t)args_value(a, MODEL_LEVEL, 1) - 1));
 	if (args_has(a, MODEL_SYSTEM))
-		json_object_set_new(doc, "system", json_pack("[s]", args_text(a, MODEL_SYSTEM, "")));
+		json_object_set_new(doc, "system",
+				    json_pack("[s]", args_text(a, MODEL_SYSTEM, "")));
 	if (args_has(a, MODEL_TOKENS))
-		json_object_set_new(doc, "max_tokens", json_integer((json_int_t)args_value(a, MODEL_TOKENS, 0)));
+		json_object_set_new(doc, "max_tokens",
+				    json_integer((json_int_t)args_value(a, MODEL_TOKENS, 0)));
 	doc = api_client_json(r, "POST", "/v1/models/ask", doc);
 	if (!doc)
 		return r->status;
@@ -151,7 +161,8 @@ const struct command verb_model = {
 	.group = "Machine",
 	.usage = "ls | ask TEXT",
 	.summary = "language models: which there are, and a question to one",
-	.notes = "The daemon's file of models (serve.models) names them; their keys never leave the process that asks.",
+	.notes =
+		"The daemon's file of models (serve.models) names them; their keys never leave the process that asks.",
 	.words = "ls ask",
 	.flags = flags,
 	.nflags = MODEL_NFLAGS,

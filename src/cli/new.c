@@ -75,8 +75,9 @@ static int put_volumes(struct api_client *r, json_t *doc, const struct args *a)
 							 (size_t)(end - colon - 1), "read_only",
 							 *end != 0)) < 0) {
 			json_decref(all);
-			return api_client_usage(r, "--volume: '%s' is not NAME:/PATH or NAME:/PATH:ro",
-					    cli_error_shown(text, shown));
+			return api_client_usage(r,
+						"--volume: '%s' is not NAME:/PATH or NAME:/PATH:ro",
+						cli_error_shown(text, shown));
 		}
 	}
 	if (json_array_size(all))
@@ -114,8 +115,8 @@ static int new_describe(struct api_client *r, json_t *doc, const struct args *a)
 		json_object_set_new(doc, "packages", packages_json(a, NEW_PACKAGE, "pip"));
 	if (args_has(a, NEW_COLD))
 		json_object_set_new(doc, "cold", json_true());
-	if (fields_pairs(r, doc, a, NEW_ENV, "env") || fields_pairs(r, doc, a, NEW_META, "metadata") ||
-	    put_volumes(r, doc, a))
+	if (fields_pairs(r, doc, a, NEW_ENV, "env") ||
+	    fields_pairs(r, doc, a, NEW_META, "metadata") || put_volumes(r, doc, a))
 		return r->status;
 	return fields_keep(r, doc, a, NEW_KEEP, NEW_ON_TIMEOUT);
 }
@@ -163,7 +164,8 @@ static int run_new(const struct cli *cli, const struct args *a)
 
 static const struct example examples[] = {
 	{ "atoll new demo", "a box named demo" },
-	{ "atoll new demo --keep 2h && atoll shell demo", "its files outlive its time by two hours" },
+	{ "atoll new demo --keep 2h && atoll shell demo",
+	  "its files outlive its time by two hours" },
 	{ "atoll new --mem 1G --cpu 2 --lifetime 1h -q", "larger, for an hour; prints its id" },
 	{ "atoll new demo --volume data:/data", "with a disk of its own: see atoll volume" },
 	{ "atoll new --session alice", "the box of a session: the same one every time" },
@@ -171,6 +173,7 @@ static const struct example examples[] = {
 };
 
 const struct command verb_new = {
+	/* clang-format off */
 	.name = "new",
 	.group = "Boxes",
 	.usage = "[FLAGS] [NAME]",
@@ -183,4 +186,5 @@ const struct command verb_new = {
 	.max_words = 1,
 	.examples = examples,
 	.run = run_new,
+	/* clang-format on */
 };

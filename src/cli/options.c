@@ -36,7 +36,8 @@ const struct flag options_flags[OPT_COUNT] = {
 	[OPT_LANG] = { "lang", 'l', FLAG_TEXT, "NAME", "the same as --template" },
 	[OPT_COMPILER] = { "compiler", 0, FLAG_TEXT, "NAME",
 			   "where the language has a choice: gcc, clang" },
-	[OPT_OUT] = { "out", 'o', FLAG_TEXT, "DIR", "bring files that the program made or changed here" },
+	[OPT_OUT] = { "out", 'o', FLAG_TEXT, "DIR",
+		      "bring files that the program made or changed here" },
 	[OPT_WATCH] = { "watch", 0, FLAG_SWITCH, NULL, "run again when the files change" },
 };
 
@@ -101,7 +102,7 @@ static int read_without(struct options *o, const struct cli *cli, const struct a
 		    cli->without(a->given[i].text, &o->without_launch, &o->without_init) == 0)
 			continue;
 		cli_error_what(t, "usage", "--without: no row named '%s'",
-			     cli_error_shown(a->given[i].text, shown));
+			       cli_error_shown(a->given[i].text, shown));
 		cli_error_hint(t, "list", "atoll policy steps");
 		return -1;
 	}
@@ -111,7 +112,8 @@ static int read_without(struct options *o, const struct cli *cli, const struct a
 	return 0;
 }
 
-int options_read(struct options *o, const struct cli *cli, const struct args *a, struct cli_error *t)
+int options_read(struct options *o, const struct cli *cli, const struct args *a,
+		 struct cli_error *t)
 {
 	struct wire_limits l = box_default_limits();
 	const char *net = args_text(a, OPT_NET, "off");
@@ -139,7 +141,7 @@ int options_read(struct options *o, const struct cli *cli, const struct args *a,
 	};
 	if (strcmp(net, "off") != 0) {
 		cli_error_what(t, "usage", "--net: '%s' is not possible here",
-			     cli_error_shown(net, shown));
+			       cli_error_shown(net, shown));
 		cli_error_why(t, "only a box of the daemon can have hosts to reach: network.allow");
 		cli_error_hint(t, "type", "--net off, or leave it out");
 		return -1;

@@ -35,24 +35,52 @@ enum {
 extern const struct flag options_flags[OPT_COUNT];
 
 /* Rows that other verbs have, too. */
-#define OPTION_MEM { "mem", 'm', FLAG_SIZE, "SIZE", "memory of all processes together (512M)" }
-#define OPTION_CPU { "cpu", 0, FLAG_CPUS, "N", "processors, also parts of one (1)" }
+#define OPTION_MEM                                                                                 \
+	{                                                                                          \
+		"mem", 'm', FLAG_SIZE, "SIZE", "memory of all processes together (512M)"           \
+	}
+#define OPTION_CPU                                                                                 \
+	{                                                                                          \
+		"cpu", 0, FLAG_CPUS, "N", "processors, also parts of one (1)"                      \
+	}
 #define OPTION_CPU_TIME                                                                            \
-	{ "cpu-time", 0, FLAG_TIME, "TIME", "CPU time of all processes together (no limit)" }
-#define OPTION_DISK                                                                                \
-	{ "disk", 0, FLAG_SIZE_OR_NONE, "SIZE",                                                    \
-	  "what it may write to files; none: half of the memory, at most 256M (none)" }
-#define OPTION_FILES { "files", 0, FLAG_COUNT, "N", "how many files it may make (65536)" }
-#define OPTION_PIDS { "pids", 0, FLAG_COUNT, "N", "processes and threads at once (512)" }
+	{                                                                                          \
+		"cpu-time", 0, FLAG_TIME, "TIME", "CPU time of all processes together (no limit)"  \
+	}
+#define OPTION_DISK                                                                                 \
+	{                                                                                           \
+		"disk", 0, FLAG_SIZE_OR_NONE, "SIZE",                                               \
+			"what it may write to files; none: half of the memory, at most 256M (none)" \
+	}
+#define OPTION_FILES                                                                               \
+	{                                                                                          \
+		"files", 0, FLAG_COUNT, "N", "how many files it may make (65536)"                  \
+	}
+#define OPTION_PIDS                                                                                \
+	{                                                                                          \
+		"pids", 0, FLAG_COUNT, "N", "processes and threads at once (512)"                  \
+	}
 #define OPTION_ENV                                                                                 \
-	{ "env", 'e', FLAG_ENV, "NAME=VALUE", "an environment variable; may be repeated" }
+	{                                                                                          \
+		"env", 'e', FLAG_ENV, "NAME=VALUE", "an environment variable; may be repeated"     \
+	}
 #define OPTION_NO_TTY                                                                              \
-	{ "no-tty", 'T', FLAG_SWITCH, NULL, "no terminal inside, even if there is one here" }
+	{                                                                                          \
+		"no-tty", 'T', FLAG_SWITCH, NULL, "no terminal inside, even if there is one here"  \
+	}
 #define OPTION_INTERACTIVE                                                                         \
-	{ "interactive", 'i', FLAG_SWITCH, NULL, "pass stdin on, even from a terminal" }
+	{                                                                                          \
+		"interactive", 'i', FLAG_SWITCH, NULL, "pass stdin on, even from a terminal"       \
+	}
 #define OPTION_ROOT                                                                                \
-	{ "root", 0, FLAG_SWITCH, NULL, "as the box's root, with the few capabilities it may have" }
-#define OPTION_COLD { "cold", 0, FLAG_SWITCH, NULL, "a box made now, not a waiting one" }
+	{                                                                                          \
+		"root", 0, FLAG_SWITCH, NULL,                                                      \
+			"as the box's root, with the few capabilities it may have"                 \
+	}
+#define OPTION_COLD                                                                                \
+	{                                                                                          \
+		"cold", 0, FLAG_SWITCH, NULL, "a box made now, not a waiting one"                  \
+	}
 
 struct options {
 	const char *template; /* NULL: to be found out */
@@ -60,7 +88,7 @@ struct options {
 	uint32_t wall_ms;
 	const char **env; /* NULL-terminated, complete; the array is ours */
 	const char *workdir, *report;
-	const char *out; /* where changed files go, or NULL */
+	const char *out;      /* where changed files go, or NULL */
 	const char *compiler; /* NULL: the usual one */
 	int no_tty, interactive, root;
 	uint16_t create_flags;

@@ -64,7 +64,7 @@ static void say_failure(struct api_client *r, const json_t *error)
 	if (*api_client_text(error, "why"))
 		cli_error_why(&r->trouble, "%.300s", api_client_text(error, "why"));
 	json_array_foreach(near, i, v) cli_error_hint(&r->trouble, "close", "%s",
-						    cli_error_shown(json_string_value(v), shown));
+						      cli_error_shown(json_string_value(v), shown));
 	if (json_array_size(json_object_get(error, "versions"))) {
 		auto_free char *text = json_dumps(json_object_get(error, "versions"), JSON_COMPACT);
 
@@ -106,11 +106,11 @@ static int packages_install(struct adding *a, json_t *take_packages)
 {
 	struct api_client *r = a->r;
 	int status = api_client_lines(r, "POST", "/v1/packages",
-				  json_pack("{s:o}", "packages", take_packages), each_line, a);
+				      json_pack("{s:o}", "packages", take_packages), each_line, a);
 
 	if (status && r->lost)
 		cli_error_hint(&r->trouble, "start",
-			     "atoll serve: it is the daemon that installs packages");
+			       "atoll serve: it is the daemon that installs packages");
 	if (status)
 		return status;
 	if (!a->done)
@@ -128,7 +128,8 @@ static int take_layers(struct options *o, const json_t *done)
 	{
 		if (o->nlayers == WIRE_LAYERS)
 			return -1;
-		snprintf(o->layers[o->nlayers++], WIRE_LAYER_ID, "%s", api_client_text(set, "layer"));
+		snprintf(o->layers[o->nlayers++], WIRE_LAYER_ID, "%s",
+			 api_client_text(set, "layer"));
 	}
 	return 0;
 }
@@ -179,7 +180,8 @@ static int packages_do_list(struct api_client *r)
 	static const char *const columns[] = { "SET",   "MANAGER",  ">USES", ">SIZE",
 					       ">USED", "PACKAGES", NULL };
 
-	return list_output_show(r, "/v1/packages", &(struct list_output){ columns, "set", packages_row });
+	return list_output_show(r, "/v1/packages",
+				&(struct list_output){ columns, "set", packages_row });
 }
 
 static int packages_do_add(struct api_client *r, const struct args *a)
@@ -232,8 +234,8 @@ static int each_named(struct api_client *r, const struct args *a,
 			return status;
 		if (!s.found[0] || s.several) {
 			cli_error_what(&r->trouble, "not_found", "%s set of packages named '%s'",
-				     s.several ? "more than one" : "no",
-				     cli_error_shown(a->words[i], shown));
+				       s.several ? "more than one" : "no",
+				       cli_error_shown(a->words[i], shown));
 			cli_error_hint(&r->trouble, "list", "atoll packages ls");
 			return r->status = STATUS_NOT_FOUND;
 		}
@@ -278,7 +280,7 @@ static int packages_command(struct api_client *r, const struct args *a)
 		return each_named(r, a, packages_do_check);
 	api_client_usage(r, "what about packages?");
 	cli_error_hint(&r->trouble, "type",
-		     "atoll packages ls | add NAME... | rm SET... | check SET...");
+		       "atoll packages ls | add NAME... | rm SET... | check SET...");
 	return r->status;
 }
 

@@ -4,7 +4,10 @@
 #include "cli/api_client.h"
 
 #define OPTION_PACKAGE                                                                             \
-	{ "package", 'p', FLAG_WORDS, "NAME", "a package it has, e.g. numpy==1.26 or npm:left-pad; may be repeated" }
+	{                                                                                          \
+		"package", 'p', FLAG_WORDS, "NAME",                                                \
+			"a package it has, e.g. numpy==1.26 or npm:left-pad; may be repeated"      \
+	}
 
 /* {"pip": [...]} of all -p; a word without a manager is `otherwise`'s. NULL: there are none. */
 json_t *packages_json(const struct args *a, unsigned flag, const char *otherwise);

@@ -32,7 +32,7 @@ static int pause_each(struct api_client *r, const struct args *a)
 		return api_client_usage(r, "pause which box?");
 	for (unsigned i = 0; i < a->nwords; i++)
 		if (pause_ask(r, a->words[i], "pause",
-			json_pack("{s:b}", "memory", !args_has(a, PAUSE_FILES))))
+			      json_pack("{s:b}", "memory", !args_has(a, PAUSE_FILES))))
 			return r->status;
 	return 0;
 }

@@ -101,7 +101,8 @@ static void print_stage(const json_t *event)
 	long long attempt = (long long)api_client_int(event, "attempt", 0);
 
 	fprintf(stderr, "%s %-12s %lld  %s", went_well(event) ? "✓" : "✗",
-		api_client_text(event, "stage"), attempt ? attempt : 1, api_client_text(event, "outcome"));
+		api_client_text(event, "stage"), attempt ? attempt : 1,
+		api_client_text(event, "outcome"));
 	if (*detail) {
 		fputs(": ", stderr);
 		put_clean(stderr, detail, 0);
@@ -147,8 +148,8 @@ static int take_event(void *ctx, json_t *event)
 static int pipeline_follow(struct story *s)
 {
 	while (!s->report && !s->question) {
-		auto_free char *path = api_client_path("/v1/pipelines/%s/events?follow=true&after=%u",
-						   s->id, (uint64_t)s->last);
+		auto_free char *path = api_client_path(
+			"/v1/pipelines/%s/events?follow=true&after=%u", s->id, (uint64_t)s->last);
 		int status = api_client_lines(s->r, "GET", path, NULL, take_event, s);
 
 		if (s->report || s->question)
@@ -158,7 +159,7 @@ static int pipeline_follow(struct story *s)
 		if (now_ns() - s->heard_ns > GIVE_UP_MS * UINT64_C(1000000)) {
 			if (!status)
 				cli_error_what(&s->r->trouble, "lost",
-					     "the daemon says nothing more");
+					       "the daemon says nothing more");
 			cli_error_hint(&s->r->trouble, "later", "atoll pipeline show %s", s->id);
 			return s->r->status = STATUS_OURS;
 		}
@@ -225,7 +226,8 @@ static int is_good(const json_t *report)
 {
 	const char *outcome = api_client_text(report, "outcome");
 
-	return !strcmp(outcome, "verified") || !strcmp(outcome, "examples_pass") || !strcmp(outcome, "plausible");
+	return !strcmp(outcome, "verified") || !strcmp(outcome, "examples_pass") ||
+	       !strcmp(outcome, "plausible");
 }
 
 /* 1: there was somebody to ask, and the answer was sent. */
@@ -243,8 +245,8 @@ static int ask_here(struct story *s)
 		return 0;
 	line[strcspn(line, "\n")] = 0;
 	doc = api_client_json(s->r, "POST", path,
-			  json_pack("{s:s, s:s}", "name", api_client_text(s->question, "name"), "text",
-				    line));
+			      json_pack("{s:s, s:s}", "name", api_client_text(s->question, "name"),
+					"text", line));
 	json_decref(doc);
 	json_decref(s->question);
 	s->question = NULL;
@@ -276,7 +278,8 @@ static int pipeline_conclude(struct story *s)
 		json_decref(doc);
 		return STATUS_FAILED;
 	}
-	cli_error_what(&s->r->trouble, "needs_input", "%s", api_client_text(s->question, "question"));
+	cli_error_what(&s->r->trouble, "needs_input", "%s",
+		       api_client_text(s->question, "question"));
 	cli_error_hint(&s->r->trouble, "type", "atoll pipeline answer %s TEXT", s->id);
 	return s->r->status = STATUS_FAILED;
 }
@@ -293,7 +296,7 @@ static int read_file(struct api_client *r, const char *name, struct buf *out)
 		buf_grew(out, (size_t)n);
 	if (fd < 0 || n < 0) {
 		cli_error_what(&r->trouble, "not_found", "%s: %s", cli_error_shown(name, shown),
-			     strerror(errno));
+			       strerror(errno));
 		return r->status = STATUS_NOT_FOUND;
 	}
 	if (out->len > FILE_MOST)
@@ -525,7 +528,7 @@ static void pipeline_row(struct table *t, json_t *v)
 	table_cell(t, "%s", api_client_text(v, "id"));
 	table_cell(t, "%s",
 		   *api_client_text(v, "outcome") ? api_client_text(v, "outcome")
-					      : api_client_text(v, "state"));
+						  : api_client_text(v, "state"));
 	table_cell(t, "%lld", (long long)api_client_int(v, "attempts", 0));
 	table_cell(t, "%.0f ms", json_number_value(json_object_get(v, "ms")));
 	table_cell(t, "%s", api_client_since(text, v, "created_at"));
@@ -538,7 +541,8 @@ static int pipeline_list(struct api_client *r, const struct args *a)
 					       ">AGE",     "TASK",    NULL };
 
 	(void)a;
-	return list_output_show(r, "/v1/pipelines", &(struct list_output){ columns, "id", pipeline_row });
+	return list_output_show(r, "/v1/pipelines",
+				&(struct list_output){ columns, "id", pipeline_row });
 }
 
 static void print_document(const json_t *one)
@@ -551,10 +555,11 @@ static void print_document(const json_t *one)
 	if (!strcmp(kind, "task"))
 		put_clean(stdout, api_client_text(doc, "task"), 0);
 	else if (!strcmp(kind, "plan"))
-		printf("%s %s (%s)", api_client_text(doc, "language"), api_client_text(doc, "template"),
-		       api_client_text(doc, "source"));
+		printf("%s %s (%s)", api_client_text(doc, "language"),
+		       api_client_text(doc, "template"), api_client_text(doc, "source"));
 	else if (!strcmp(kind, "artifact"))
-		printf("%s %.12s", api_client_text(doc, "provenance"), api_client_text(doc, "hash"));
+		printf("%s %.12s", api_client_text(doc, "provenance"),
+		       api_client_text(doc, "hash"));
 	else if (!strcmp(kind, "result"))
 		printf("%s, %s",
 		       json_is_true(json_object_get(doc, "success")) ? "passed" : "failed",
@@ -623,13 +628,14 @@ static int pipeline_replay(struct api_client *r, const struct args *a)
 		api_client_print(doc);
 	else
 		printf("attempt %lld: %s%s\n", (long long)api_client_int(doc, "attempt", 0),
-		       same ? "the same" : "differs in ", same ? "" : api_client_text(doc, "differs"));
+		       same ? "the same" : "differs in ",
+		       same ? "" : api_client_text(doc, "differs"));
 	json_decref(doc);
 	return same ? 0 : STATUS_FAILED;
 }
 
-static int pipeline_change(struct api_client *r, const char *method, const char *fmt, const char *id,
-		  json_t *take_body)
+static int pipeline_change(struct api_client *r, const char *method, const char *fmt,
+			   const char *id, json_t *take_body)
 {
 	auto_free char *path = api_client_path(fmt, id);
 	json_t *doc = api_client_json(r, method, path, take_body);
@@ -663,7 +669,8 @@ static int pipeline_drop(struct api_client *r, const struct args *a)
 /* What the team wants; with a flag it is changed first. */
 static int pipeline_policy(struct api_client *r, const struct args *a)
 {
-	const char *scan = args_text(a, PIPELINE_SCAN, NULL), *memory = args_text(a, PIPELINE_MEMORY, NULL);
+	const char *scan = args_text(a, PIPELINE_SCAN, NULL),
+		   *memory = args_text(a, PIPELINE_MEMORY, NULL);
 	json_t *body = json_object(), *doc;
 
 	if (memory && strcmp(memory, "on") != 0 && strcmp(memory, "off") != 0) {
@@ -696,9 +703,10 @@ static const struct {
 	unsigned words; /* with itself */
 	int (*run)(struct api_client *r, const struct args *a);
 } words[] = {
-	{ "run", 2, pipeline_begin },     { "ls", 1, pipeline_list },       { "show", 2, pipeline_show },
-	{ "replay", 2, pipeline_replay }, { "cancel", 2, pipeline_do_cancel }, { "answer", 3, pipeline_do_answer },
-	{ "rm", 2, pipeline_drop },       { "policy", 1, pipeline_policy },
+	{ "run", 2, pipeline_begin },        { "ls", 1, pipeline_list },
+	{ "show", 2, pipeline_show },        { "replay", 2, pipeline_replay },
+	{ "cancel", 2, pipeline_do_cancel }, { "answer", 3, pipeline_do_answer },
+	{ "rm", 2, pipeline_drop },          { "policy", 1, pipeline_policy },
 };
 
 static int pipeline_pipeline(struct api_client *r, const struct args *a)
@@ -730,6 +738,7 @@ static const struct example examples[] = {
 };
 
 const struct command verb_pipeline = {
+	/* clang-format off */
 	.name = "pipeline",
 	.group = "Run",
 	.usage = "run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID | policy",
@@ -743,4 +752,5 @@ const struct command verb_pipeline = {
 	.max_words = 3,
 	.examples = examples,
 	.run = run_pipeline,
+	/* clang-format on */
 };

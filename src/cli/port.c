@@ -41,7 +41,7 @@ static int port_listens(struct api_client *r, const char *box, uint32_t port)
 
 	if (doc && !listens && strcmp(api_client_text(error, "code"), "not_open") != 0) {
 		cli_error_what(&r->trouble, "failed", "port %u: %.200s", port,
-			     api_client_text(error, "message"));
+			       api_client_text(error, "message"));
 		r->status = STATUS_FAILED;
 		listens = -1;
 	}
@@ -110,7 +110,7 @@ static int port_of_box(struct api_client *r, const struct args *a)
 		char shown[SHOWN];
 
 		api_client_usage(r, "'%s' is not a port: 1 to 65535",
-			     cli_error_shown(a->words[1], shown));
+				 cli_error_shown(a->words[1], shown));
 		return r->status;
 	}
 	if (port_show(r, a, port)) {

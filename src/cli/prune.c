@@ -57,9 +57,10 @@ static int prune_boxes(struct api_client *r, const struct args *a, const json_t 
 	json_t *gone = json_array();
 	int status = 0;
 
-	if (n && !args_has(a, PRUNE_YES) && (args_has(a, PRUNE_NO_INPUT) || !isatty(0) || !isatty(2))) {
+	if (n && !args_has(a, PRUNE_YES) &&
+	    (args_has(a, PRUNE_NO_INPUT) || !isatty(0) || !isatty(2))) {
 		api_client_usage(r, "%zu kept box%s would be deleted with all files", n,
-			     n == 1 ? "" : "es");
+				 n == 1 ? "" : "es");
 		cli_error_hint(&r->trouble, "look", "atoll ls --state kept");
 		cli_error_hint(&r->trouble, "do it", "atoll prune --yes");
 		status = r->status;

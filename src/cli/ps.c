@@ -20,7 +20,8 @@ enum { PAGE = 200 };
 
 static const struct flag flags[PS_NFLAGS] = {
 	[PS_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "programs that are over, too" },
-	[PS_LOCAL] = { "local", 0, FLAG_SWITCH, NULL, "this machine's boxes, asked of their keeper" },
+	[PS_LOCAL] = { "local", 0, FLAG_SWITCH, NULL,
+		       "this machine's boxes, asked of their keeper" },
 };
 
 /* ---- the keeper's boxes ---- */
@@ -197,8 +198,9 @@ const struct command verb_ps = {
 	.group = "Run",
 	.usage = "[-a] [BOX] | --local",
 	.summary = "list the programs that run",
-	.notes = "Without a daemon, or with --local, it lists the boxes of this machine's keeper: those of\n"
-		 "`atoll run` and `atoll shell`, too.",
+	.notes =
+		"Without a daemon, or with --local, it lists the boxes of this machine's keeper: those of\n"
+		"`atoll run` and `atoll shell`, too.",
 	.flags = flags,
 	.nflags = PS_NFLAGS,
 	.max_words = 1,

@@ -10,7 +10,8 @@
 enum { PUT_MODE, PUT_NEW, PUT_NFLAGS };
 
 static const struct flag flags[PUT_NFLAGS] = {
-	[PUT_MODE] = { "mode", 0, FLAG_TEXT, "OCTAL", "permissions (what it has already, or 0644)" },
+	[PUT_MODE] = { "mode", 0, FLAG_TEXT, "OCTAL",
+		       "permissions (what it has already, or 0644)" },
 	[PUT_NEW] = { "new", 0, FLAG_SWITCH, NULL, "fail if there is something of that name" },
 };
 

@@ -16,7 +16,8 @@ static int rename_change(struct api_client *r, const struct args *a)
 		return r->status;
 	}
 	path = api_client_path("/v1/boxes/%s", a->words[0]);
-	box = api_client_json(r, "PATCH", path, json_pack("{s:o}", "name", json_string(a->words[1])));
+	box = api_client_json(r, "PATCH", path,
+			      json_pack("{s:o}", "name", json_string(a->words[1])));
 	if (!box) {
 		api_client_explain_box(r, a->words[0]);
 		return r->status;

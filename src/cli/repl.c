@@ -57,7 +57,8 @@ static struct repl { /* one in a process */
 static int make_box(struct api_client *r)
 {
 	const struct lang *l = lang_named(repl.language);
-	json_t *want = json_pack("{s:i, s:i}", "lifetime_ms", 24 * 3600 * 1000, "idle_ms", 3600 * 1000),
+	json_t *want = json_pack("{s:i, s:i}", "lifetime_ms", 24 * 3600 * 1000, "idle_ms",
+				 3600 * 1000),
 	       *doc;
 
 	if (l && l->seed)
@@ -199,9 +200,9 @@ static void put_result(const json_t *ev)
 	json_t *v;
 
 	if (json_is_string(text)) {
-		repl.unread |=
-			api_client_write(1, json_string_value(text), json_string_length(text)) < 0 ||
-			api_client_write(1, "\n", 1) < 0;
+		repl.unread |= api_client_write(1, json_string_value(text),
+						json_string_length(text)) < 0 ||
+			       api_client_write(1, "\n", 1) < 0;
 		return;
 	}
 	json_object_foreach(data, kind, v) dprintf(1, "<%s>\n", kind);
@@ -241,11 +242,11 @@ static void give_input(const json_t *ev)
 
 	if (repl.terminal) {
 		(void)!api_client_write(1, api_client_text(ev, "prompt"),
-				    strlen(api_client_text(ev, "prompt")));
+					strlen(api_client_text(ev, "prompt")));
 		line = read_answer(json_is_true(json_object_get(ev, "password")));
 	}
 	repl_tell("input", line && json_string(line) ? json_pack("{s:s}", "text", line)
-						: json_pack("{s:b}", "end", 1));
+						     : json_pack("{s:b}", "end", 1));
 }
 
 static void put_end(const json_t *ev)
@@ -305,8 +306,8 @@ static int come_back(struct api_client *r, int status)
 	while (!repl.over && !repl.unread && r->lost && repl.number &&
 	       now_ns() - repl.heard_ns < GIVE_UP_MS * UINT64_C(1000000)) {
 		auto_free char *path =
-			api_client_path("/v1/boxes/%s/contexts/%s/cells/%u/events?after=%s", repl.box,
-				    repl.context, (uint64_t)repl.number, repl.at);
+			api_client_path("/v1/boxes/%s/contexts/%s/cells/%u/events?after=%s",
+					repl.box, repl.context, (uint64_t)repl.number, repl.at);
 
 		poll(NULL, 0, AGAIN_MS);
 		status = api_client_lines(r, "GET", path, NULL, repl_heard, NULL);
@@ -388,7 +389,8 @@ static int is_block(const struct buf *cell)
 	while (line && strchr(" \t\r", first[line - 1]))
 		line--;
 	/* Which language a kernel speaks is not known here; few but Python end a line like that. */
-	return line && (!strcmp(repl.language, "python") || !strncmp(repl.language, "jupyter:", 8)) &&
+	return line &&
+	       (!strcmp(repl.language, "python") || !strncmp(repl.language, "jupyter:", 8)) &&
 	       (first[line - 1] == ':' || *first == '@');
 }
 

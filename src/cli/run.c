@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 /* A row of the language's table, and the program's arguments behind it. The caller frees it. */
-static const char **run_do_words(uint64_t memory, const struct run_inputs *in, const char *const *row, int with_args)
+static const char **run_do_words(uint64_t memory, const struct run_inputs *in,
+				 const char *const *row, int with_args)
 {
 	static const char *const as_it_is[] = { "{source}", NULL };
 	struct lang_job job = { .source = in->source,
@@ -48,9 +49,11 @@ static int run_compiler(struct local_run *s, const struct run_inputs *in, const 
 	return 0;
 }
 
-static int run_compile(struct local_run *s, const struct run_inputs *in, int *out_status, struct err *e)
+static int run_compile(struct local_run *s, const struct run_inputs *in, int *out_status,
+		       struct err *e)
 {
-	auto_free const char **argv = run_do_words(s->box.about.limits.mem_bytes, in, in->compile, 0);
+	auto_free const char **argv =
+		run_do_words(s->box.about.limits.mem_bytes, in, in->compile, 0);
 	struct compiled cache;
 	int rc;
 
@@ -80,9 +83,11 @@ static int in_box(struct local_run *s, const struct run_inputs *in, const char *
 	    changes_before(&s->changes, &s->box, e) < 0)
 		return -1;
 	if (!command)
-		argv = planned = run_do_words(s->box.about.limits.mem_bytes, in, in->lang ? in->lang->run : NULL, 1);
+		argv = planned = run_do_words(s->box.about.limits.mem_bytes, in,
+					      in->lang ? in->lang->run : NULL, 1);
 	s->seeded = !command;
-	s->last = !s->cli->json && !s->opt->report && !s->opt->out; /* a record tells which files have changed */
+	s->last = !s->cli->json && !s->opt->report &&
+		  !s->opt->out; /* a record tells which files have changed */
 	if (local_run_exec(s, argv, &end, e) < 0)
 		return -1;
 	*out_status = local_run_report(s, in->template, argv, &end);
@@ -187,8 +192,9 @@ static int run_words(const struct cli *cli, struct options *opt, const struct ar
 	int status;
 
 	if (a->dashes && a->nwords) {
-		status = run_inputs_folder(&in, opt, &t) < 0 ? cli_error_print(&t, cli->json, in.status)
-							 : packages_for(opt, cli, a, OPT_PACKAGE, NULL);
+		status = run_inputs_folder(&in, opt, &t) < 0
+				 ? cli_error_print(&t, cli->json, in.status)
+				 : packages_for(opt, cli, a, OPT_PACKAGE, NULL);
 		if (!status)
 			status = run_planned(cli, a, opt, &in, (const char *const *)a->words);
 	} else if (run_inputs_program(&in, opt, words, a->nwords ? a->nwords : 1, &t) < 0) {
@@ -280,7 +286,8 @@ static const struct example examples[] = {
 	{ "atoll run --mem 256M --cpu 0.5 --time 30s main.c", "compile and run, with limits" },
 	{ "echo 'print(6*7)' | atoll run -t python -", "code from stdin" },
 	{ "atoll run --watch -w src src/main.rs", "again whenever a file of the folder changes" },
-	{ "atoll run -p numpy -p pandas==1.5 x.py", "with packages; the daemon installs them once" },
+	{ "atoll run -p numpy -p pandas==1.5 x.py",
+	  "with packages; the daemon installs them once" },
 	{ "atoll run -w . -- make test", "copy this folder in, run a command" },
 	{ "atoll run --out plots draw.py", "copy the files that it makes to the folder plots" },
 	{ "atoll -H https://box.example.org run x.py", "in a box of another machine's daemon" },

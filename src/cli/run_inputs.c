@@ -92,8 +92,9 @@ static int plan_file(struct run_inputs *in, const char *path, char **out_place, 
 			continue;
 		if (!same_file(in->files[i].from, path)) {
 			cli_error_what(t, "usage", "two files would both become '%s'",
-				     cli_error_shown(place, shown));
-			cli_error_hint(t, "instead", "atoll run -w DIR ... copies a folder as it is");
+				       cli_error_shown(place, shown));
+			cli_error_hint(t, "instead",
+				       "atoll run -w DIR ... copies a folder as it is");
 			return inputs_fail(in, STATUS_USAGE);
 		}
 		*out_place = steal(&place);
@@ -123,7 +124,7 @@ int run_inputs_folder(struct run_inputs *in, const struct options *opt, struct c
 	in->root = realpath(opt->workdir, NULL);
 	if (in->workdir < 0 || !in->root) {
 		cli_error_what(t, "not_found", "cannot open the folder '%s'",
-			     cli_error_shown(opt->workdir, shown));
+			       cli_error_shown(opt->workdir, shown));
 		cli_error_why(t, "%s", strerror(errno));
 		cli_error_hint(t, "type", "atoll run -w . -- CMD   for the folder you are in");
 		return inputs_fail(in, STATUS_USAGE);
@@ -133,8 +134,8 @@ int run_inputs_folder(struct run_inputs *in, const struct options *opt, struct c
 
 /* ---- the program ---- */
 
-static int inputs_choose(struct run_inputs *in, const char *wanted, const char *file, const char *head,
-		  size_t n, struct cli_error *t)
+static int inputs_choose(struct run_inputs *in, const char *wanted, const char *file,
+			 const char *head, size_t n, struct cli_error *t)
 {
 	int status = runtime_choose(&in->lang, wanted, file, head, n, t);
 
@@ -150,7 +151,7 @@ static int choose_compiler(struct run_inputs *in, const char *wanted, struct cli
 	in->compile = in->lang ? lang_compiler(in->lang, wanted) : wanted ? NULL : none;
 	if (!in->compile) {
 		cli_error_what(t, "usage", "%s has no compiler named '%s'", in->template,
-			     cli_error_shown(wanted, shown));
+			       cli_error_shown(wanted, shown));
 		cli_error_hint(t, "list", "atoll lang %s", in->lang ? in->lang->name : "");
 		return inputs_fail(in, STATUS_USAGE);
 	}
@@ -168,13 +169,13 @@ static int cannot_read(struct run_inputs *in, const char *path, struct cli_error
 	int missing = errno == ENOENT || errno == ENOTDIR;
 
 	cli_error_what(t, missing ? "not_found" : "denied",
-		     missing ? "no file named '%s'" : "cannot read '%s'",
-		     cli_error_shown(path, shown));
+		       missing ? "no file named '%s'" : "cannot read '%s'",
+		       cli_error_shown(path, shown));
 	if (!missing)
 		cli_error_why(t, "%s", strerror(errno));
 	else
 		cli_error_hint(t, "command", "atoll run -- %s ...   runs a program of the box",
-			     shown);
+			       shown);
 	return inputs_fail(in, missing ? STATUS_NO_PROGRAM : STATUS_CANNOT_RUN);
 }
 
@@ -191,8 +192,8 @@ static ssize_t read_head(struct run_inputs *in, const char *path, char *head, st
 	if (!S_ISREG(st.st_mode)) {
 		cli_error_what(t, "usage", "'%s' is not a file", cli_error_shown(path, shown));
 		cli_error_why(t, "%s",
-			    S_ISDIR(st.st_mode) ? "it is a folder"
-						: "it is a device, a pipe or a socket");
+			      S_ISDIR(st.st_mode) ? "it is a folder"
+						  : "it is a device, a pipe or a socket");
 		cli_error_hint(t, "folder", "atoll run -w %s -- CMD", shown);
 		return inputs_fail(in, STATUS_CANNOT_RUN);
 	}
@@ -205,8 +206,8 @@ static void place_source(struct run_inputs *in, const char *place)
 	const char *name = last_part(place), *dot = strrchr(name, '.');
 
 	in->source = inputs_text("%s/%s", BOX_HOME, place);
-	in->binary =
-		inputs_text("/tmp/%.*s.out", dot && dot != name ? (int)(dot - name) : (int)strlen(name), name);
+	in->binary = inputs_text("/tmp/%.*s.out",
+				 dot && dot != name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
 static void find_unit(struct run_inputs *in, const char *file, const char *code, size_t n)
@@ -235,7 +236,8 @@ static void add_source(struct run_inputs *in, unsigned *n, char *take_path)
 static void find_sources(struct run_inputs *in, const char *place)
 {
 	const char *slash = strrchr(place, '/');
-	auto_free char *folder = inputs_text("%.*s", slash ? (int)(slash - place) : 1, slash ? place : ".");
+	auto_free char *folder =
+		inputs_text("%.*s", slash ? (int)(slash - place) : 1, slash ? place : ".");
 	int fd = openat(in->workdir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
@@ -247,8 +249,9 @@ static void find_sources(struct run_inputs *in, const char *place)
 	}
 	add_source(in, &n, inputs_text("%s", in->source));
 	while (n < SOURCES_MAX && (e = readdir(d)) != NULL) {
-		auto_free char *path = inputs_text("%s/%.*s%s", BOX_HOME, slash ? (int)(slash + 1 - place) : 0,
-					    place, e->d_name);
+		auto_free char *path =
+			inputs_text("%s/%.*s%s", BOX_HOME, slash ? (int)(slash + 1 - place) : 0,
+				    place, e->d_name);
 
 		if (lang_has_ending(in->lang, e->d_name) && strcmp(path, in->source) != 0)
 			add_source(in, &n, steal(&path));
@@ -335,7 +338,7 @@ static int plan_argument(struct run_inputs *in, const char *arg, char **out, str
 		return cannot_read(in, arg, t);
 	if ((uint64_t)st.st_size > RUN_INPUTS_FILE_MAX) {
 		cli_error_what(t, "limit", "'%s' is too large to be copied in as an argument",
-			     cli_error_shown(arg, shown));
+			       cli_error_shown(arg, shown));
 		cli_error_why(t, "%s, at most 64 MiB", units_size(size, (uint64_t)st.st_size));
 		cli_error_hint(t, "instead", "atoll run -w DIR ... copies a folder of any size");
 		return inputs_fail(in, STATUS_USAGE);
@@ -344,7 +347,7 @@ static int plan_argument(struct run_inputs *in, const char *arg, char **out, str
 }
 
 int run_inputs_program(struct run_inputs *in, const struct options *opt, char *const *words,
-		   unsigned nwords, struct cli_error *t)
+		       unsigned nwords, struct cli_error *t)
 {
 	int bad;
 
@@ -413,8 +416,8 @@ int run_inputs_put(const struct run_inputs *in, struct local_run *s, struct err 
 	    files_put_bytes(&s->files, buf_str(&in->code), in->code.len, in->source, 0700, e) < 0)
 		return err_in(e, "copy the program in");
 	for (; support && support->key; support++)
-		if (files_put_bytes(&s->files, support->value, strlen(support->value),
-				    support->key, 0600, e) < 0)
+		if (files_put_bytes(&s->files, support->value, strlen(support->value), support->key,
+				    0600, e) < 0)
 			return err_in(e, "write %.60s", support->key);
 	return 0;
 }

@@ -17,14 +17,14 @@ struct run_inputs_file {
 struct run_inputs {
 	struct run_inputs_file *files;
 	unsigned nfiles;
-	int workdir;             /* O_DIRECTORY, or -1 */
-	char *root;              /* its real path, to see what lies below it */
-	const struct lang *lang; /* NULL: run the program as it is */
+	int workdir;                /* O_DIRECTORY, or -1 */
+	char *root;                 /* its real path, to see what lies below it */
+	const struct lang *lang;    /* NULL: run the program as it is */
 	const char *const *compile; /* the row of the compiler that was asked for; empty: none */
-	char *unit;              /* lang_unit_of() */
-	const char *seed;        /* lang_seed(), or NULL */
-	const char **sources;    /* of its project, in the box; NULL: it is alone */
-	const char *template;    /* its name, for the record */
+	char *unit;                 /* lang_unit_of() */
+	const char *seed;           /* lang_seed(), or NULL */
+	const char **sources;       /* of its project, in the box; NULL: it is alone */
+	const char *template;       /* its name, for the record */
 	int from_stdin;
 	struct buf code;       /* with from_stdin */
 	char *source, *binary; /* inside the box */
@@ -34,10 +34,11 @@ struct run_inputs {
 };
 
 /* For `run FILE ARGS`; words[0] may be "-". */
-must_check int run_inputs_program(struct run_inputs *in, const struct options *opt, char *const *words,
-			      unsigned nwords, struct cli_error *t);
+must_check int run_inputs_program(struct run_inputs *in, const struct options *opt,
+				  char *const *words, unsigned nwords, struct cli_error *t);
 /* For a command of its own: only the folder. */
-must_check int run_inputs_folder(struct run_inputs *in, const struct options *opt, struct cli_error *t);
+must_check int run_inputs_folder(struct run_inputs *in, const struct options *opt,
+				 struct cli_error *t);
 /* Carries it out. */
 must_check int run_inputs_put(const struct run_inputs *in, struct local_run *s, struct err *e);
 void run_inputs_fini(struct run_inputs *in);

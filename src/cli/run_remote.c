@@ -23,7 +23,9 @@
 #include <sys/wait.h>
 
 enum { MARGIN_MS = 60000 }; /* of the box's lifetime, beyond the program's time */
-#define OUT_MOST (1ull << 30) /* bytes that --out fetches if the daemon does not tell the size of the box's disk */
+#define OUT_MOST                                                                                   \
+	(1ull                                                                                      \
+	 << 30) /* bytes that --out fetches if the daemon does not tell the size of the box's disk */
 
 int run_remote_wanted(const struct cli *cli)
 {
@@ -37,7 +39,7 @@ static int remote_fail_path(struct api_client *r, const char *what, const char *
 	char shown[SHOWN];
 
 	cli_error_what(&r->trouble, "failed", "%s %s: %s", what, cli_error_shown(path, shown),
-		     strerror(errno));
+		       strerror(errno));
 	return r->status = STATUS_OURS;
 }
 
@@ -175,8 +177,8 @@ static json_t *env_of(const struct options *o, int terminal)
 	return env;
 }
 
-static json_t *remote_describe_run(struct api_client *r, const struct options *o, const char *const *argv,
-				   uint32_t ms, int terminal)
+static json_t *remote_describe_run(struct api_client *r, const struct options *o,
+				   const char *const *argv, uint32_t ms, int terminal)
 {
 	json_t *words = json_array(), *doc;
 
@@ -256,8 +258,8 @@ static json_t *index_changes(const json_t *doc)
 }
 
 /* max: what a box can hold. A file with holes may be larger than that, and names and sizes are the program's. */
-static int fetch_one(struct api_client *r, const char *box, int folder, const char *path, uint64_t max,
-		     uint64_t *bytes)
+static int fetch_one(struct api_client *r, const char *box, int folder, const char *path,
+		     uint64_t max, uint64_t *bytes)
 {
 	auto_free char *to = strdup(path + strlen(BOX_HOME) + 1),
 		       *url = api_client_path("/v1/boxes/%s/files?path=%s", box, path);
@@ -281,8 +283,9 @@ static int fetch_one(struct api_client *r, const char *box, int folder, const ch
 	status = api_client_bytes(r, &x);
 	*bytes += x.written;
 	if (status && r->http < 400 && !strcmp(r->trouble.code, "limit"))
-		cli_error_what(&r->trouble, "limit", "--out: %s: files of more than %s, the size of the box's disk",
-			     cli_error_shown(to, shown), units_size(size, max));
+		cli_error_what(&r->trouble, "limit",
+			       "--out: %s: files of more than %s, the size of the box's disk",
+			       cli_error_shown(to, shown), units_size(size, max));
 	return status;
 }
 
@@ -317,7 +320,7 @@ static int fetch_all(struct api_client *r, const json_t *box, const struct optio
 	}
 	if (!status && json_is_true(json_object_get(after, "truncated"))) {
 		cli_error_what(&r->trouble, "limit",
-			     "--out: more than 10000 files have changed; some are missing");
+			       "--out: more than 10000 files have changed; some are missing");
 		status = r->status = STATUS_OURS;
 	}
 	if (!status && !r->cli->quiet && !r->cli->json)
@@ -377,7 +380,8 @@ int run_remote(const struct cli *cli, const struct args *a, const struct options
 			folder = open(opt->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		status = folder < 0 ? remote_fail_path(&r, "--out: open the folder", opt->out) : 0;
 	}
-	if (!status && !(box = api_client_json(&r, "POST", "/v1/boxes", remote_describe_box(opt, a, in))))
+	if (!status &&
+	    !(box = api_client_json(&r, "POST", "/v1/boxes", remote_describe_box(opt, a, in))))
 		status = r.status;
 	if (!status) {
 		status = in_box(&r, box, opt, in, argv, compiler, folder);

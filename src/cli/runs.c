@@ -13,7 +13,8 @@ enum { RUNS_BOX, RUNS_CAUSE, RUNS_RUNNING, RUNS_COUNT, RUNS_NFLAGS };
 
 static const struct flag flags[RUNS_NFLAGS] = {
 	[RUNS_BOX] = { "box", 'b', FLAG_TEXT, "BOX", "only of this one" },
-	[RUNS_CAUSE] = { "cause", 0, FLAG_TEXT, "CAUSE", "only with this end: exit, memory, wall, ..." },
+	[RUNS_CAUSE] = { "cause", 0, FLAG_TEXT, "CAUSE",
+			 "only with this end: exit, memory, wall, ..." },
 	[RUNS_RUNNING] = { "running", 'r', FLAG_SWITCH, NULL, "only those that run" },
 	[RUNS_COUNT] = { "count", 'n', FLAG_COUNT, "N", "at most so many, the newest (100)" },
 };
@@ -39,8 +40,8 @@ static const char *runs_took(char out[UNITS_TEXT], const json_t *run)
 	int64_t from = api_client_when_ms(api_client_text(run, "started")),
 		to = api_client_when_ms(api_client_text(run, "ended"));
 
-	return from < 0 || to < from ? strcpy(out, "-") :
-				       units_time(out, (uint64_t)(to - from) * 1000);
+	return from < 0 || to < from ? strcpy(out, "-")
+				     : units_time(out, (uint64_t)(to - from) * 1000);
 }
 
 static int runs_each(void *ctx, json_t *run)
@@ -58,7 +59,9 @@ static int runs_each(void *ctx, json_t *run)
 		command_text(&line, json_object_get(run, "command"));
 		table_cell(t, "%s", api_client_text(run, "id"));
 		table_cell(t, "%s", api_client_text(run, "box"));
-		table_cell(t, "%s", *api_client_text(run, "cause") ? api_client_text(run, "cause") : "running");
+		table_cell(t, "%s",
+			   *api_client_text(run, "cause") ? api_client_text(run, "cause")
+							  : "running");
 		if (json_is_integer(json_object_get(run, "status")))
 			table_cell(t, "%lld", (long long)api_client_int(run, "status", 0));
 		else
@@ -89,11 +92,11 @@ static void runs_filter(struct buf *path, const struct args *a)
 
 static int runs_do_list(struct api_client *r, const struct args *a)
 {
-	static const char *const columns[] = { "RUN",	"BOX",	 "CAUSE",   ">STATUS",
+	static const char *const columns[] = { "RUN",  "BOX",   "CAUSE",   ">STATUS",
 					       ">AGO", ">TOOK", "COMMAND", NULL };
 	struct list_output l = { .cli = r->cli,
-			     .items = json_array(),
-			     .left = args_value(a, RUNS_COUNT, 100) };
+				 .items = json_array(),
+				 .left = args_value(a, RUNS_COUNT, 100) };
 	auto_buf struct buf path = { 0 };
 	int status;
 
@@ -117,9 +120,9 @@ static void print_record(const json_t *run)
 
 	command_text(&line, json_object_get(run, "command"));
 	printf("%s in %s: %s\n", api_client_text(run, "id"), api_client_text(run, "box"),
-	       *summary				   ? summary :
-	       !strcmp(api_client_text(run, "state"), "over") ? "ended by itself" :
-							    "running");
+	       *summary                                         ? summary
+	       : !strcmp(api_client_text(run, "state"), "over") ? "ended by itself"
+								: "running");
 	printf("%-12s %s\n", "command", cli_error_shown(buf_str(&line), shown));
 	if (*api_client_text(run, "cause"))
 		printf("%-12s %s, exit %lld\n", "cause", api_client_text(run, "cause"),
@@ -127,7 +130,8 @@ static void print_record(const json_t *run)
 	printf("%-12s %s\n", "started", api_client_text(run, "started"));
 	printf("%-12s %s\n", "took", runs_took(text, run));
 	if (json_is_number(cpu))
-		printf("%-12s %s\n", "cpu", units_time(text, (uint64_t)(json_number_value(cpu) * 1e6)));
+		printf("%-12s %s\n", "cpu",
+		       units_time(text, (uint64_t)(json_number_value(cpu) * 1e6)));
 	if (json_is_integer(mem))
 		printf("%-12s %s\n", "memory", units_size(text, (uint64_t)json_integer_value(mem)));
 	if (*api_client_text(run, "hint"))
@@ -140,7 +144,8 @@ static int runs_do_show(struct api_client *r, const char *id)
 	char shown[SHOWN];
 
 	if (!run && r->http == 404) {
-		cli_error_what(&r->trouble, "not_found", "no run \"%s\"", cli_error_shown(id, shown));
+		cli_error_what(&r->trouble, "not_found", "no run \"%s\"",
+			       cli_error_shown(id, shown));
 		cli_error_hint(&r->trouble, "list", "atoll runs");
 	}
 	if (!run)

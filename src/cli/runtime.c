@@ -60,7 +60,8 @@ static int check_pin(const struct lang *l, const char *pin, struct cli_error *t)
 	versions_ask(&v, l);
 	if (lang_pin_fits(pin, versions_of(&v, l)))
 		return 0;
-	cli_error_what(t, "not_found", "%s %s is not on this machine", l->name, cli_error_shown(pin, shown));
+	cli_error_what(t, "not_found", "%s %s is not on this machine", l->name,
+		       cli_error_shown(pin, shown));
 	cli_error_why(t, "there is %s", versions_of(&v, l));
 	cli_error_hint(t, "list", "atoll lang");
 	return STATUS_NO_PROGRAM;

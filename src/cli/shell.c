@@ -58,8 +58,9 @@ static int shell_fits(struct api_client *r, const struct args *a)
 		    flag == OPT_INTERACTIVE || flag == OPT_ROOT)
 			continue;
 		api_client_usage(r, "--%s is for a fresh box, and %s is there already",
-			     options_flags[flag].name, a->words[0]);
-		cli_error_hint(&r->trouble, "instead", "atoll new --%s ...", options_flags[flag].name);
+				 options_flags[flag].name, a->words[0]);
+		cli_error_hint(&r->trouble, "instead", "atoll new --%s ...",
+			       options_flags[flag].name);
 		return r->status;
 	}
 	return 0;
@@ -101,6 +102,7 @@ static const struct example examples[] = {
 };
 
 const struct command verb_shell = {
+	/* clang-format off */
 	.name = "shell",
 	.group = "Run",
 	.usage = "[FLAGS] [BOX]",
@@ -113,4 +115,5 @@ const struct command verb_shell = {
 	.max_words = 1,
 	.examples = examples,
 	.run = shell_shell,
+	/* clang-format on */
 };

@@ -24,7 +24,8 @@ static int snapshot_list(struct api_client *r)
 {
 	static const char *const columns[] = { "SNAPSHOT", "NAME", "BOX", ">SIZE", ">AGE", NULL };
 
-	return list_output_show(r, "/v1/snapshots", &(struct list_output){ columns, "id", snapshot_row });
+	return list_output_show(r, "/v1/snapshots",
+				&(struct list_output){ columns, "id", snapshot_row });
 }
 
 static int snapshot_do_take(struct api_client *r, const struct args *a)

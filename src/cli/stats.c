@@ -16,7 +16,8 @@ static const struct flag flags[STATS_NFLAGS] = {
 	[STATS_SINCE] = { "since", 0, FLAG_TEXT, "WHEN", "history: 15m, or a moment" },
 };
 
-static void stats_amount(const char *name, const json_t *doc, const char *used, const char *most, int bytes)
+static void stats_amount(const char *name, const json_t *doc, const char *used, const char *most,
+			 int bytes)
 {
 	char now[UNITS_TEXT] = "-", limit[UNITS_TEXT] = "-";
 	int64_t n = api_client_int(doc, used, -1), m = api_client_int(doc, most, -1);
@@ -73,8 +74,8 @@ static int stats_follow(struct api_client *r, const char *box)
 
 static int stats_do_show(struct api_client *r, const char *box, const char *since)
 {
-	json_t *doc = since ? api_client_get(r, "/v1/boxes/%s/stats/history?since=%s", box, since) :
-			      api_client_get(r, "/v1/boxes/%s/stats", box);
+	json_t *doc = since ? api_client_get(r, "/v1/boxes/%s/stats/history?since=%s", box, since)
+			    : api_client_get(r, "/v1/boxes/%s/stats", box);
 	size_t i;
 	json_t *v;
 
@@ -85,8 +86,7 @@ static int stats_do_show(struct api_client *r, const char *box, const char *sinc
 	else if (!since)
 		print_now(doc);
 	else
-		json_array_foreach(json_object_get(doc, "items"), i, v)
-			api_client_print(v);
+		json_array_foreach(json_object_get(doc, "items"), i, v) api_client_print(v);
 	json_decref(doc);
 	return 0;
 }
@@ -101,8 +101,9 @@ static int stats_stats(struct api_client *r, const struct args *a)
 		cli_error_hint(&r->trouble, "all", "atoll top");
 		return r->status;
 	}
-	status = args_has(a, STATS_FOLLOW) ? stats_follow(r, a->words[0]) :
-					     stats_do_show(r, a->words[0], args_text(a, STATS_SINCE, NULL));
+	status = args_has(a, STATS_FOLLOW)
+			 ? stats_follow(r, a->words[0])
+			 : stats_do_show(r, a->words[0], args_text(a, STATS_SINCE, NULL));
 	if (status)
 		api_client_explain_box(r, a->words[0]);
 	return status;

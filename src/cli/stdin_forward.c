@@ -19,9 +19,9 @@ enum { PIECE = 64 * 1024, KEPT_MAX = 1 << 20, AGAIN_MS = 50, TRIES = 1200, TWICE
 struct pump {
 	struct exec_follow *f;
 	struct api_client r;
-	struct buf kept;  /* from byte `base` of the input on */
+	struct buf kept; /* from byte `base` of the input on */
 	uint64_t base, sent;
-	int ended;        /* stdin has ended */
+	int ended; /* stdin has ended */
 	unsigned generation;
 	/* at a terminal: what a line may begin with */
 	int init_conn_start, tilde;
@@ -79,20 +79,21 @@ static char *push_path(const struct pump *p)
 
 	if (is_alone(p))
 		return api_client_path("/v1/boxes/%s/execs/%s/stdin?close=%s&offset=%u", p->f->box,
-				   p->f->exec, close, p->sent);
-	return api_client_path("/v1/boxes/%s/execs/%s/stdin?close=%s", p->f->box, p->f->exec, close);
+				       p->f->exec, close, p->sent);
+	return api_client_path("/v1/boxes/%s/execs/%s/stdin?close=%s", p->f->box, p->f->exec,
+			       close);
 }
 
 static int push_once(struct pump *p)
 {
 	auto_free char *path = push_path(p);
 	struct api_client_bytes x = { .method = "POST",
-				  .path = path,
-				  .type = "application/octet-stream",
-				  .body = p->kept.p + (p->sent - p->base),
-				  .len = (size_t)(forward_total(p) - p->sent),
-				  .from = -1,
-				  .to = -1 };
+				      .path = path,
+				      .type = "application/octet-stream",
+				      .body = p->kept.p + (p->sent - p->base),
+				      .len = (size_t)(forward_total(p) - p->sent),
+				      .from = -1,
+				      .to = -1 };
 	int status;
 
 	if (!x.len)
@@ -138,7 +139,8 @@ static _Noreturn void forward_detach(struct pump *p)
 		(void)!forward_push(p);
 	term_restore();
 	if (!f->quiet)
-		fprintf(stderr, "\natoll: detached; it goes on. Back: atoll attach %s %s --from %llu\n",
+		fprintf(stderr,
+			"\natoll: detached; it goes on. Back: atoll attach %s %s --from %llu\n",
 			f->box, f->exec, (unsigned long long)f->next[0]);
 	exit(0);
 }
@@ -150,7 +152,8 @@ static void killed_twice(struct pump *p)
 
 	if (p->last_int_ns && now - p->last_int_ns < TWICE_MS * UINT64_C(1000000)) {
 		path = api_client_path("/v1/boxes/%s/execs/%s/signal", p->f->box, p->f->exec);
-		json_decref(api_client_json(&p->r, "POST", path, json_pack("{s:s}", "signal", "KILL")));
+		json_decref(
+			api_client_json(&p->r, "POST", path, json_pack("{s:s}", "signal", "KILL")));
 	}
 	p->last_int_ns = now;
 }

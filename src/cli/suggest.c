@@ -24,8 +24,9 @@ unsigned suggest_distance(const char *a, const char *b)
 	for (unsigned i = 1; i <= la; i++) {
 		for (unsigned j = 1; j <= lb; j++) {
 			unsigned differ = a[i - 1] != b[j - 1];
-			unsigned c = suggest_least(suggest_least(cost[i - 1][j], cost[i][j - 1]) + 1,
-					   cost[i - 1][j - 1] + differ);
+			unsigned c =
+				suggest_least(suggest_least(cost[i - 1][j], cost[i][j - 1]) + 1,
+					      cost[i - 1][j - 1] + differ);
 
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
 				c = suggest_least(c, cost[i - 2][j - 2] + 1);

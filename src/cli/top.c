@@ -16,7 +16,8 @@ enum { TOP_COUNT, TOP_NFLAGS };
 enum { TICK_MS = 1000, MOST = 200 };
 
 static const struct flag flags[TOP_NFLAGS] = {
-	[TOP_COUNT] = { "count", 'n', FLAG_COUNT, "N", "so many times, then stop (on a terminal: no end)" },
+	[TOP_COUNT] = { "count", 'n', FLAG_COUNT, "N",
+			"so many times, then stop (on a terminal: no end)" },
 };
 
 struct seen { /* of the tick before */
@@ -89,16 +90,18 @@ static void add_row(struct top *t, struct table *table, json_t *box, json_t *row
 		table_cell(table, "%.0f %%", load);
 	table_cell(table, "%s / %s", units_size(used, (uint64_t)api_client_int(memory, "now", 0)),
 		   units_size(limit, (uint64_t)api_client_int(memory, "limit", 0)));
-	table_cell(table, "%lld", (long long)api_client_int(json_object_get(stats, "pids"), "now", 0));
+	table_cell(table, "%lld",
+		   (long long)api_client_int(json_object_get(stats, "pids"), "now", 0));
 	table_cell(table, "%s",
-		   units_size(used, (uint64_t)api_client_int(json_object_get(stats, "disk"), "used", 0)));
+		   units_size(used,
+			      (uint64_t)api_client_int(json_object_get(stats, "disk"), "used", 0)));
 	table_cell(table, "%s", api_client_until(ends, box, "ends"));
 	json_decref(stats);
 }
 
 static int top_tick(struct top *t, int live)
 {
-	static const char *const columns[] = { "BOX",	  "NAME",	 "STATE",  ">CPU", ">MEMORY",
+	static const char *const columns[] = { "BOX",        "NAME",  "STATE",    ">CPU", ">MEMORY",
 					       ">PROCESSES", ">DISK", ">ENDS IN", NULL };
 	json_t *rows = t->r->cli->json ? json_array() : NULL, *box;
 	struct table table;
@@ -108,9 +111,7 @@ static int top_tick(struct top *t, int live)
 	t->boxes = json_array();
 	table_init(&table, columns);
 	status = api_client_list(t->r, "/v1/boxes", top_collect, t);
-	json_array_foreach(t->boxes, i, box)
-		if (!status)
-			add_row(t, &table, box, rows);
+	json_array_foreach(t->boxes, i, box) if (!status) add_row(t, &table, box, rows);
 	json_decref(t->boxes);
 	if (!status && rows) {
 		json_t *doc = json_pack("{s:O}", "items", rows);

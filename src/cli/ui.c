@@ -25,21 +25,25 @@ static void ui_print(const struct api_client *r, const json_t *link)
 	else
 		printf("%s\n", api_client_text(link, "url"));
 	if (!r->cli->quiet)
-		fputs("atoll: open it in a browser; it is good once, and for five minutes\n", stderr);
+		fputs("atoll: open it in a browser; it is good once, and for five minutes\n",
+		      stderr);
 }
 
 static int ui_make_link(struct api_client *r, const struct args *a)
 {
 	json_t *want = json_pack("{s:o}", "role", json_string(args_text(a, UI_ROLE, "owner")));
 	json_t *link = api_client_json(r, "POST", "/v1/ui/links", want);
-	int reachable = link && (json_is_string(json_object_get(link, "url")) || !strncmp(r->reach.where, "http", 4));
+	int reachable = link && (json_is_string(json_object_get(link, "url")) ||
+				 !strncmp(r->reach.where, "http", 4));
 
 	if (link && r->cli->json) {
 		api_client_print(link);
 	} else if (reachable) {
 		ui_print(r, link);
 	} else if (link) {
-		cli_error_what(&r->trouble, "not_found", "this daemon listens on a unix socket only, which no browser reaches");
+		cli_error_what(
+			&r->trouble, "not_found",
+			"this daemon listens on a unix socket only, which no browser reaches");
 		cli_error_hint(&r->trouble, "serve", "atoll serve --listen 127.0.0.1:7070");
 		r->status = STATUS_FAILED;
 	}
@@ -59,6 +63,7 @@ static const struct example examples[] = {
 };
 
 const struct command verb_ui = {
+	/* clang-format off */
 	.name = "ui",
 	.group = "Machine",
 	.usage = "[--role ROLE]",
@@ -71,4 +76,5 @@ const struct command verb_ui = {
 	.max_words = 0,
 	.examples = examples,
 	.run = run_ui,
+	/* clang-format on */
 };

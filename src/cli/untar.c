@@ -176,7 +176,8 @@ static int take_header(struct untar *u, struct err *e)
 			u->zeros++;
 			return 0;
 		}
-	if (!sum_fits(b) || untar_octal(b + 124, 12, &size) < 0 || untar_octal(b + 100, 8, &mode) < 0)
+	if (!sum_fits(b) || untar_octal(b + 124, 12, &size) < 0 ||
+	    untar_octal(b + 100, 8, &mode) < 0)
 		return err_set(e, ERR_INVALID, "what the box sent is no tar archive");
 	u->left = size;
 	u->pad = (BLOCK - size % BLOCK) % BLOCK;

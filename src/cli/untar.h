@@ -9,14 +9,14 @@
 struct untar {
 	int root; /* the folder; the caller's */
 	unsigned char block[512];
-	unsigned have;   /* bytes of the block */
-	uint64_t left;   /* of the entry's content */
-	uint64_t pad;    /* to the next block */
+	unsigned have;               /* bytes of the block */
+	uint64_t left;               /* of the entry's content */
+	uint64_t pad;                /* to the next block */
 	struct buf name, link, text; /* of the entry to come; the header that describes it */
-	int kind;        /* of the content: 0 none, 'x' a header, 'f' a file, 's' skipped */
-	char head;       /* 'x', 'L', 'K' */
+	int kind;  /* of the content: 0 none, 'x' a header, 'f' a file, 's' skipped */
+	char head; /* 'x', 'L', 'K' */
 	int fd;
-	unsigned zeros;  /* blocks of them */
+	unsigned zeros; /* blocks of them */
 	uint64_t files, skipped;
 };
 

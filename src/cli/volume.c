@@ -28,9 +28,12 @@ static void volume_row(struct table *t, json_t *v)
 
 static int volume_list(struct api_client *r)
 {
-	static const char *const columns[] = { "VOLUME", ">SIZE", "WRITER", ">READERS", ">AGE", NULL };
+	static const char *const columns[] = {
+		"VOLUME", ">SIZE", "WRITER", ">READERS", ">AGE", NULL
+	};
 
-	return list_output_show(r, "/v1/volumes", &(struct list_output){ columns, "name", volume_row });
+	return list_output_show(r, "/v1/volumes",
+				&(struct list_output){ columns, "name", volume_row });
 }
 
 static int volume_make(struct api_client *r, const struct args *a)

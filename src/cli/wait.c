@@ -38,7 +38,7 @@ static int wait_for(struct api_client *r, const char *box, const char *exec, uin
 		if (limit_ms && ms_since(began) >= limit_ms)
 			return wait_late(r, exec);
 		doc = api_client_get(r, "/v1/boxes/%s/execs/%s/wait?timeout_ms=%u", box, exec,
-				 left < PIECE_MS ? left : PIECE_MS);
+				     left < PIECE_MS ? left : PIECE_MS);
 		if (!doc && r->lost && !r->never && ms_since(heard) < GIVE_UP_MS) {
 			poll(NULL, 0, AGAIN_MS);
 			continue;

@@ -45,7 +45,8 @@ static int boxh_arrived(struct box_handle *b, int take_init, struct err *e)
 	return 0;
 }
 
-int boxh_create(struct keeper_sync *k, struct box_handle *b, const struct wire_create *want, struct err *e)
+int boxh_create(struct keeper_sync *k, struct box_handle *b, const struct wire_create *want,
+		struct err *e)
 {
 	struct answer a = {
 		.want = WIRE_BOX, .to = &b->about, .room = sizeof(b->about), .wants_fd = 1
@@ -126,8 +127,8 @@ void boxh_close(struct box_handle *b)
 	own_close_fd(&b->init);
 }
 
-static int boxh_tell(struct box_handle *b, const void *frame, size_t len, const void *tail, size_t tail_len,
-		struct err *e)
+static int boxh_tell(struct box_handle *b, const void *frame, size_t len, const void *tail,
+		     size_t tail_len, struct err *e)
 {
 	if (sock_send(b->init, frame, len, tail, tail_len, NULL, 0, e) < 0)
 		return err_in(e, "box %s", b->about.id);
@@ -204,7 +205,8 @@ static int hear_exit(struct box_handle *b, uint32_t ref, struct wire_exit *out, 
 	return 0;
 }
 
-int boxh_run(struct box_handle *b, const struct box_command *cmd, struct wire_exit *out, struct err *e)
+int boxh_run(struct box_handle *b, const struct box_command *cmd, struct wire_exit *out,
+	     struct err *e)
 {
 	struct box_command unread = *cmd;
 	uint32_t ref;
@@ -252,8 +254,12 @@ static int all_at_once(struct keeper_sync *k, char *ask, size_t len, struct wire
 {
 	struct box_handle b = { .init = -1 };
 	struct wire_counted gone;
-	struct answer box = { .want = WIRE_BOX, .to = &b.about, .room = sizeof(b.about), .wants_fd = 1 };
-	struct answer end = { .want = WIRE_GONE, .to = out_gone ? out_gone : &gone, .room = sizeof(gone) };
+	struct answer box = {
+		.want = WIRE_BOX, .to = &b.about, .room = sizeof(b.about), .wants_fd = 1
+	};
+	struct answer end = { .want = WIRE_GONE,
+			      .to = out_gone ? out_gone : &gone,
+			      .room = sizeof(gone) };
 	struct err second;
 	int ran;
 
@@ -269,7 +275,7 @@ static int all_at_once(struct keeper_sync *k, char *ask, size_t len, struct wire
 }
 
 int boxh_once(struct keeper_sync *k, const struct wire_create *want, const struct box_command *cmd,
-	     struct wire_exit *out, struct wire_counted *out_gone, struct err *e)
+	      struct wire_exit *out, struct wire_counted *out_gone, struct err *e)
 {
 	struct box_command last = *cmd;
 	struct wire_create create = *want;
@@ -288,8 +294,8 @@ int boxh_once(struct keeper_sync *k, const struct wire_create *want, const struc
 	command_fini(&c);
 	if (made < 0)
 		return -1;
-	return ask ? all_at_once(k, ask, len, out, out_gone, e) :
-		     one_by_one(k, want, cmd, out, out_gone, e);
+	return ask ? all_at_once(k, ask, len, out, out_gone, e)
+		   : one_by_one(k, want, cmd, out, out_gone, e);
 }
 
 /* FILES and CONNECT: the answer is a descriptor made inside. Frames of running execs that come in

@@ -22,10 +22,10 @@ void keeper_sync_close(struct keeper_sync *k);
 must_check int keeper_sync_greet(struct keeper_sync *k, struct wire_about *out, struct err *e);
 must_check int keeper_sync_info(struct keeper_sync *k, struct wire_about *out, struct err *e);
 must_check int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_about *out,
-			   struct err *e);
+				    struct err *e);
 /* Up to max boxes after the given id ("" for the first); returns how many, -1 on error. */
 must_check int keeper_sync_boxes(struct keeper_sync *k, const char *after, struct wire_box *out,
-			    unsigned max, struct err *e);
+				 unsigned max, struct err *e);
 
 struct box_handle {
 	struct wire_box about;
@@ -34,15 +34,16 @@ struct box_handle {
 };
 struct wire_limits box_default_limits(void); /* the keeper fills in numbers; box.about has them */
 /* A keeper that goes away while it makes the box is replaced once. */
-must_check int boxh_create(struct keeper_sync *k, struct box_handle *b, const struct wire_create *want,
-			  struct err *e);
-must_check int boxh_open(struct keeper_sync *k, struct box_handle *b, const char *id, struct err *e);
+must_check int boxh_create(struct keeper_sync *k, struct box_handle *b,
+			   const struct wire_create *want, struct err *e);
+must_check int boxh_open(struct keeper_sync *k, struct box_handle *b, const char *id,
+			 struct err *e);
 must_check int boxh_kill_on_close(struct box_handle *b, struct err *e);
 must_check int boxh_counters(struct keeper_sync *k, const char *id, struct wire_counted *out,
-			    struct err *e);
+			     struct err *e);
 /* Returns when nothing of it is left; out may be NULL. ERR_NOT_FOUND if it is gone already. */
 must_check int boxh_kill(struct keeper_sync *k, const char *id, struct wire_counted *out,
-			struct err *e);
+			 struct err *e);
 /* Asks for the same and does not wait. */
 must_check int boxh_drop(struct keeper_sync *k, const char *id, struct err *e);
 /* The same, as somebody who is not its client: that one is told "operator". */
@@ -72,24 +73,27 @@ enum {
 /* Sends START; *out_ref names the exec from then on. Arguments that no execve would take are
  * refused here with ERR_LIMIT and E2BIG. */
 must_check int boxh_start(struct box_handle *b, const struct box_command *cmd, uint32_t *out_ref,
-			 struct err *e);
+			  struct err *e);
 /* START, discard output, wait for EXIT: the shortest path, as the benchmark measures it. */
 must_check int boxh_run(struct box_handle *b, const struct box_command *cmd, struct wire_exit *out,
-		       struct err *e);
+			struct err *e);
 /* A box for one program: create, START, EXIT, and nothing of it left, asked for
  * in one message. What it prints is not read; out_gone may be NULL. */
 must_check int boxh_once(struct keeper_sync *k, const struct wire_create *want,
-			const struct box_command *cmd, struct wire_exit *out,
-			struct wire_counted *out_gone, struct err *e);
+			 const struct box_command *cmd, struct wire_exit *out,
+			 struct wire_counted *out_gone, struct err *e);
 must_check int boxh_signal(struct box_handle *b, uint32_t ref, int signo, struct err *e);
-must_check int boxh_resize(struct box_handle *b, uint32_t ref, uint16_t rows, uint16_t cols, struct err *e);
+must_check int boxh_resize(struct box_handle *b, uint32_t ref, uint16_t rows, uint16_t cols,
+			   struct err *e);
 must_check int boxh_credit(struct box_handle *b, uint32_t ref, uint32_t stream, uint64_t until,
-			  struct err *e);
+			   struct err *e);
 /* n == 0 closes the program's stdin. Never more than ROOM allows. */
-must_check int boxh_stdin(struct box_handle *b, uint32_t ref, const void *bytes, size_t n, struct err *e);
+must_check int boxh_stdin(struct box_handle *b, uint32_t ref, const void *bytes, size_t n,
+			  struct err *e);
 
 /* A connection to a file worker inside. */
-must_check int boxh_files(struct box_handle *b, uint16_t flags, int *out_fd, struct err *e); /* WIRE_FILES_* */
+must_check int boxh_files(struct box_handle *b, uint16_t flags, int *out_fd,
+			  struct err *e); /* WIRE_FILES_* */
 must_check int box_connect(struct box_handle *b, uint16_t port, int *out_fd, struct err *e);
 
 /* What an ERROR frame says, as an err. The text is foreign: control characters become '?'. */

@@ -23,8 +23,8 @@ const char *const box_default_env[] = {
 	NULL,
 };
 
-static int command_measure(const char *const *strings, const char *what, uint32_t *count, size_t *total,
-		   struct err *e)
+static int command_measure(const char *const *strings, const char *what, uint32_t *count,
+			   size_t *total, struct err *e)
 {
 	for (*count = 0; strings[*count]; ++*count) {
 		size_t n = strlen(strings[*count]) + 1;
@@ -55,8 +55,8 @@ static char *command_append(char *to, const char *const *strings, uint32_t count
 }
 
 /* Writes cwd, argv, env into `tail`, which has room for all of them. */
-static void command_fill(char *tail, const char *cwd, const struct box_command *cmd, const char *const *env,
-		 const struct wire_start *start)
+static void command_fill(char *tail, const char *cwd, const struct box_command *cmd,
+			 const char *const *env, const struct wire_start *start)
 {
 	tail = command_append(tail, &cwd, 1);
 	tail = command_append(tail, cmd->argv, start->argc);
@@ -127,7 +127,8 @@ void command_fini(struct command *c)
 	own_close_fd(&c->memfd);
 }
 
-int boxh_start(struct box_handle *b, const struct box_command *cmd, uint32_t *out_ref, struct err *e)
+int boxh_start(struct box_handle *b, const struct box_command *cmd, uint32_t *out_ref,
+	       struct err *e)
 {
 	struct command c;
 	int rc;

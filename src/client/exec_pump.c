@@ -292,7 +292,8 @@ static int pump_turn(struct exec_pump *s, int timeout_ms, struct err *e)
 	if (poll(p, P_COUNT, timeout_ms) < 0)
 		return errno == EINTR ? 0 : err_sys(e, "poll");
 	if ((p[P_SIGNALS].revents && on_signal(s, e) < 0) ||
-	    (p[P_OUT].revents && pump_drain(s, 0, e) < 0) || (p[P_ERR].revents && pump_drain(s, 1, e) < 0) ||
+	    (p[P_OUT].revents && pump_drain(s, 0, e) < 0) ||
+	    (p[P_ERR].revents && pump_drain(s, 1, e) < 0) ||
 	    (p[P_INIT].revents && on_init(s, e) < 0) || (p[P_IN].revents && on_stdin(s, e) < 0))
 		return -1;
 	return 0;

@@ -24,10 +24,11 @@ struct output_sink {
 	int fd;           /* -1: into keep */
 	struct buf *keep; /* NULL: discarded */
 	size_t keep_max;
-	void (*note)(struct buf *noted, const char *bytes, size_t n); /* NULL, or who listens in ... */
-	struct buf *noted;					      /* ... and where to */
-	int bounded; /* a write may block: ask poll first and write little */
-	char *held;  /* STREAM_WINDOW bytes, once something had to wait */
+	void (*note)(struct buf *noted, const char *bytes,
+		     size_t n); /* NULL, or who listens in ... */
+	struct buf *noted;      /* ... and where to */
+	int bounded;            /* a write may block: ask poll first and write little */
+	char *held;             /* STREAM_WINDOW bytes, once something had to wait */
 	size_t start, len;
 	uint64_t next, passed, granted; /* offsets: expected, handed on, promised to init */
 	uint64_t dropped;               /* never reached us, or did not fit keep */

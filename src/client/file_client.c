@@ -90,11 +90,12 @@ static void files_lost(struct init_call *x)
 	files_fail(loop_owner(x, struct file_client, hello), &e);
 }
 
-void file_client_open(struct file_client *c, struct init_conn *l, uint16_t flags, const struct file_client_events *on)
+void file_client_open(struct file_client *c, struct init_conn *l, uint16_t flags,
+		      const struct file_client_events *on)
 {
-	static const struct init_call_ops hello = {
-		.answer = files_hired, .refused = files_refused, .lost = files_lost
-	};
+	static const struct init_call_ops hello = { .answer = files_hired,
+						    .refused = files_refused,
+						    .lost = files_lost };
 
 	*c = (struct file_client){ .post.fd = -1, .on = on };
 	init_conn_request(l, &c->hello, &hello, WIRE_FILES, flags);
@@ -108,8 +109,8 @@ void file_client_close(struct file_client *c)
 
 /* ---- asking ---- */
 
-static void files_ask(struct file_client *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n,
-		int take_fd)
+static void files_ask(struct file_client *c, uint8_t type, void *body, size_t n, const void *tail,
+		      size_t tail_n, int take_fd)
 {
 	struct frame *head = body;
 
@@ -119,13 +120,14 @@ static void files_ask(struct file_client *c, uint8_t type, void *body, size_t n,
 	frame_conn_send(&c->post, body, n, tail, tail_n, take_fd);
 }
 
-void file_client_ask(struct file_client *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n)
+void file_client_ask(struct file_client *c, uint8_t type, void *body, size_t n, const void *tail,
+		     size_t tail_n)
 {
 	files_ask(c, type, body, n, tail, tail_n, -1);
 }
 
-int file_client_ask_pipe(struct file_client *c, uint8_t type, void *body, size_t n, const char *path, int *out_fd,
-		   struct err *e)
+int file_client_ask_pipe(struct file_client *c, uint8_t type, void *body, size_t n,
+			 const char *path, int *out_fd, struct err *e)
 {
 	struct frame *head = body;
 	int ends[2], writes = type == WIRE_PUT;
@@ -154,7 +156,8 @@ void file_client_data(struct file_client *c, const void *bytes, size_t n)
 	} while (done < n);
 }
 
-void file_client_put(struct file_client *c, struct wire_put *put, const char *path, const void *bytes, size_t n)
+void file_client_put(struct file_client *c, struct wire_put *put, const char *path,
+		     const void *bytes, size_t n)
 {
 	file_client_ask(c, WIRE_PUT, put, sizeof(*put), path, strlen(path));
 	if (n)

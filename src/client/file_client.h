@@ -8,6 +8,7 @@
 struct file_client;
 
 struct file_client_events {
+	/* clang-format off */
 	void (*ready)(struct file_client *c); /* there is a worker: ask */
 	void (*entry)(struct file_client *c, const struct wire_entry *e, const char *name, size_t n);
 	void (*data)(struct file_client *c, const char *bytes, size_t n); /* n 0: the end of the file */
@@ -15,6 +16,7 @@ struct file_client_events {
 	void (*other)(struct file_client *c, const struct frame *f, size_t len);
 	/* ERROR, or worker or box are gone. No more events unless another request is made. */
 	void (*failed)(struct file_client *c, const struct err *e);
+	/* clang-format on */
 };
 
 struct file_client {
@@ -25,19 +27,24 @@ struct file_client {
 };
 
 /* Asks the line's init for a worker; flags: WIRE_FILES_*. */
-void file_client_open(struct file_client *c, struct init_conn *l, uint16_t flags, const struct file_client_events *on);
-void file_client_close(struct file_client *c); /* tells nobody; fine at any time after file_client_open() */
+void file_client_open(struct file_client *c, struct init_conn *l, uint16_t flags,
+		      const struct file_client_events *on);
+void file_client_close(
+	struct file_client *c); /* tells nobody; fine at any time after file_client_open() */
 
 /* body: a frame of the worker's language, head filled in; tail: usually the path. */
-void file_client_ask(struct file_client *c, uint8_t type, void *body, size_t n, const void *tail, size_t tail_n);
-void file_client_data(struct file_client *c, const void *bytes, size_t n); /* of a PUT; n 0: its end */
+void file_client_ask(struct file_client *c, uint8_t type, void *body, size_t n, const void *tail,
+		     size_t tail_n);
+void file_client_data(struct file_client *c, const void *bytes,
+		      size_t n); /* of a PUT; n 0: its end */
 /* A PUT whose bytes are all here, and bounded: the socket's queue takes what it must. */
-void file_client_put(struct file_client *c, struct wire_put *put, const char *path, const void *bytes, size_t n);
+void file_client_put(struct file_client *c, struct wire_put *put, const char *path,
+		     const void *bytes, size_t n);
 /* PUT and GET with WIRE_PIPE: the bytes go through a pipe whose other end is *out_fd, the writing one of
  * a PUT. They never pass through whoever asks: it can splice them to where they belong. */
 /* head.flags may hold others. */
-must_check int file_client_ask_pipe(struct file_client *c, uint8_t type, void *body, size_t n, const char *path,
-			      int *out_fd, struct err *e);
+must_check int file_client_ask_pipe(struct file_client *c, uint8_t type, void *body, size_t n,
+				    const char *path, int *out_fd, struct err *e);
 /* More about the PUT under way, before its end: META, APPEND. */
 void file_client_more(struct file_client *c, uint8_t type, const void *tail, size_t n);
 void file_client_pause(struct file_client *c, int paused);

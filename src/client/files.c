@@ -76,8 +76,8 @@ static int files_settle(struct files *f, unsigned most, struct err *e)
 	return 0;
 }
 
-static int files_ask(struct files *f, const void *body, size_t len, const void *tail, size_t tail_len,
-	       struct err *e)
+static int files_ask(struct files *f, const void *body, size_t len, const void *tail,
+		     size_t tail_len, struct err *e)
 {
 	if (files_settle(f, PIPELINE - 1, e) < 0)
 		return -1;
@@ -138,7 +138,7 @@ OUT_OF_LINE static int send_file(struct files *f, int src_fd, const char *path, 
 }
 
 static int files_do_put(struct files *f, int src_fd, const char *path, mode_t mode, uint32_t flags,
-	       struct err *e)
+			struct err *e)
 {
 	uint64_t bytes = 0;
 

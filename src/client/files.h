@@ -38,8 +38,8 @@ must_check int files_put_tree(struct files *f, int dir_fd, const char *to, struc
 			      struct err *e);
 
 /* At most max bytes: what a box sends may have no end. */
-must_check int files_get(struct files *f, const char *path, int to_fd, uint64_t max, uint64_t *out_bytes,
-			 struct err *e);
+must_check int files_get(struct files *f, const char *path, int to_fd, uint64_t max,
+			 uint64_t *out_bytes, struct err *e);
 
 /* What the box has changed. Paths are foreign bytes. */
 struct files_changes {

@@ -55,8 +55,8 @@ static void frame_gone(struct frame_conn *p, const struct err *why)
 
 /* ---- out ---- */
 
-static void frame_enqueue(struct frame_conn *p, const void *body, size_t n, const void *tail, size_t tail_n,
-		    int take_fd)
+static void frame_enqueue(struct frame_conn *p, const void *body, size_t n, const void *tail,
+			  size_t tail_n, int take_fd)
 {
 	struct frame_conn_item *i = malloc(sizeof(*i) + n + tail_n);
 
@@ -80,8 +80,8 @@ static int is_full(const struct err *e)
 	return e->sys == EAGAIN || e->sys == ENOBUFS;
 }
 
-int frame_conn_send(struct frame_conn *p, const void *body, size_t n, const void *tail, size_t tail_n,
-	      int take_fd)
+int frame_conn_send(struct frame_conn *p, const void *body, size_t n, const void *tail,
+		    size_t tail_n, int take_fd)
 {
 	auto_fd int fd = take_fd;
 	struct err e;
@@ -95,7 +95,8 @@ int frame_conn_send(struct frame_conn *p, const void *body, size_t n, const void
 			return 0;
 	}
 	if (p->queued + n + tail_n > FRAME_CONN_QUEUE)
-		shutdown(p->fd, SHUT_RDWR); /* it does not listen: end of file, told from the loop */
+		shutdown(p->fd,
+			 SHUT_RDWR); /* it does not listen: end of file, told from the loop */
 	else
 		frame_enqueue(p, body, n, tail, tail_n, steal_fd(&fd));
 	return 0;

@@ -27,7 +27,7 @@ struct frame_conn {
 void frame_conn_init(struct frame_conn *p, struct loop *l, int take_fd);
 /* -1 only when it is closed already; a failure to send is told by on_gone(). take_fd: -1 or one
  * that rides along. */
-int frame_conn_send(struct frame_conn *p, const void *body, size_t n, const void *tail, size_t tail_n,
-	      int take_fd);
+int frame_conn_send(struct frame_conn *p, const void *body, size_t n, const void *tail,
+		    size_t tail_n, int take_fd);
 void frame_conn_pause(struct frame_conn *p, int paused);
 void frame_conn_fini(struct frame_conn *p); /* closes, tells nobody; fine on a closed one */

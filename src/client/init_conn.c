@@ -12,7 +12,8 @@ enum { LAY_PIECE = 48 * 1024 };
 
 /* ---- listeners ---- */
 
-void init_conn_add_call(struct init_conn *l, struct init_call *x, uint32_t ref, const struct init_call_ops *on)
+void init_conn_add_call(struct init_conn *l, struct init_call *x, uint32_t ref,
+			const struct init_call_ops *on)
 {
 	*x = (struct init_call){ .line = l, .next = l->listeners, .ref = ref, .on = on };
 	l->listeners = x;
@@ -126,7 +127,8 @@ static int conn_hear(struct init_call *x, const struct frame *f, size_t len, int
 {
 	switch (f->type) {
 	case WIRE_OUTPUT:
-		return conn_output(x, (const struct wire_output *)f, len - sizeof(struct wire_output));
+		return conn_output(x, (const struct wire_output *)f,
+				   len - sizeof(struct wire_output));
 	case WIRE_READING:
 		return conn_reading(x, (const struct wire_reading *)f);
 	case WIRE_STARTED:
@@ -170,7 +172,8 @@ static void on_gone(struct frame_conn *p, const struct err *why)
 
 /* ---- life ---- */
 
-int init_conn_open(struct init_conn *l, struct loop *loop, int take_fd, const char *box, struct err *e)
+int init_conn_open(struct init_conn *l, struct loop *loop, int take_fd, const char *box,
+		   struct err *e)
 {
 	*l = (struct init_conn){ .on_gone = l->on_gone, .user = l->user };
 	snprintf(l->box, sizeof(l->box), "%s", box);
@@ -201,8 +204,8 @@ void init_conn_box_ended(struct init_conn *l)
 
 /* ---- out ---- */
 
-int init_conn_start(struct init_conn *l, struct init_call *x, uint32_t ref, const struct init_call_ops *on,
-	       const struct box_command *cmd, struct err *e)
+int init_conn_start(struct init_conn *l, struct init_call *x, uint32_t ref,
+		    const struct init_call_ops *on, const struct box_command *cmd, struct err *e)
 {
 	struct command c;
 
@@ -211,13 +214,15 @@ int init_conn_start(struct init_conn *l, struct init_call *x, uint32_t ref, cons
 	init_conn_add_call(l, x, ref, on);
 	for (unsigned s = 0; s < WIRE_STREAMS; s++)
 		x->granted[s] = cmd->credit;
-	frame_conn_send(&l->post, &c.start, sizeof(c.start), c.tail, c.tail_len, steal_fd(&c.memfd));
+	frame_conn_send(&l->post, &c.start, sizeof(c.start), c.tail, c.tail_len,
+			steal_fd(&c.memfd));
 	command_fini(&c);
 	return 0;
 }
 
-void init_conn_attach(struct init_conn *l, struct init_call *x, uint32_t ref, const struct init_call_ops *on,
-	       unsigned n, const uint64_t *from, const uint64_t *until)
+void init_conn_attach(struct init_conn *l, struct init_call *x, uint32_t ref,
+		      const struct init_call_ops *on, unsigned n, const uint64_t *from,
+		      const uint64_t *until)
 {
 	struct wire_credit f = { .head = sock_head(WIRE_READ, ref), .stream = WIRE_NO_STREAM };
 
@@ -247,8 +252,8 @@ void init_conn_credit(struct init_call *x, unsigned stream, uint64_t until)
 	frame_conn_send(&x->line->post, &f, sizeof(f), NULL, 0, -1);
 }
 
-static void send_head(struct init_conn *l, uint8_t type, uint32_t ref, uint16_t flags, const void *tail,
-		      size_t n)
+static void send_head(struct init_conn *l, uint8_t type, uint32_t ref, uint16_t flags,
+		      const void *tail, size_t n)
 {
 	struct frame f = sock_head(type, ref);
 
@@ -286,14 +291,16 @@ void init_conn_channel(struct init_conn *l, uint32_t ref, const void *bytes, siz
 	send_head(l, WIRE_STDIN, ref, WIRE_STDIN_CHANNEL, bytes, n);
 }
 
-void init_conn_put_early(struct init_conn *l, uint32_t ref, const char *path, const void *bytes, size_t n)
+void init_conn_put_early(struct init_conn *l, uint32_t ref, const char *path, const void *bytes,
+			 size_t n)
 {
 	struct wire_put put = { .head = sock_head(WIRE_LAY, ref) };
 	size_t name = strlen(path) + 1, done = 0;
 	char tail[LAY_PIECE];
 
 	if (name > sizeof(tail) / 2)
-		name = sizeof(tail) / 2; /* no file system has such a name: it will be refused there */
+		name = sizeof(tail) /
+		       2; /* no file system has such a name: it will be refused there */
 	memcpy(tail, path, name);
 	tail[name - 1] = 0;
 	do {
@@ -312,8 +319,8 @@ void init_conn_kill_on_close(struct init_conn *l)
 	send_head(l, WIRE_LEASH, 0, 0, NULL, 0);
 }
 
-void init_conn_request(struct init_conn *l, struct init_call *x, const struct init_call_ops *on, uint8_t type,
-	      uint16_t flags)
+void init_conn_request(struct init_conn *l, struct init_call *x, const struct init_call_ops *on,
+		       uint8_t type, uint16_t flags)
 {
 	init_conn_add_call(l, x, init_conn_new_ref(l), on);
 	if (type == WIRE_EXECS)
@@ -321,8 +328,8 @@ void init_conn_request(struct init_conn *l, struct init_call *x, const struct in
 	send_head(l, type, x->ref, flags, NULL, 0);
 }
 
-void init_conn_request_port(struct init_conn *l, struct init_call *x, const struct init_call_ops *on, uint8_t type,
-		   uint16_t port)
+void init_conn_request_port(struct init_conn *l, struct init_call *x,
+			    const struct init_call_ops *on, uint8_t type, uint16_t port)
 {
 	struct wire_connect f = { .port = port };
 

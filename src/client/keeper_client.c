@@ -69,7 +69,8 @@ static void on_gone(struct frame_conn *p, const struct err *why)
 	o->on_lost(o);
 }
 
-void keeper_client_init(struct keeper_client *o, struct loop *l, void (*on_lost)(struct keeper_client *))
+void keeper_client_init(struct keeper_client *o, struct loop *l,
+			void (*on_lost)(struct keeper_client *))
 {
 	*o = (struct keeper_client){ .loop = l, .post.fd = -1, .next_ref = 1, .on_lost = on_lost };
 	o->last = &o->asks;
@@ -102,8 +103,8 @@ void keeper_client_fini(struct keeper_client *o)
 	o->last = &o->asks;
 }
 
-struct keeper_call *keeper_client_request(struct keeper_client *o, const void *ask, size_t len, uint8_t want,
-			      office_done *done, void *ctx)
+struct keeper_call *keeper_client_request(struct keeper_client *o, const void *ask, size_t len,
+					  uint8_t want, office_done *done, void *ctx)
 {
 	struct keeper_call *a = calloc(1, sizeof(*a) + len);
 	struct frame *head;
@@ -132,8 +133,9 @@ void keeper_client_cancel(struct keeper_client *o, struct keeper_call *a)
 		a->done = NULL;
 }
 
-struct keeper_call *keeper_client_request_box(struct keeper_client *o, uint8_t type, uint16_t flags, const char *id,
-				  uint8_t want, office_done *done, void *ctx)
+struct keeper_call *keeper_client_request_box(struct keeper_client *o, uint8_t type, uint16_t flags,
+					      const char *id, uint8_t want, office_done *done,
+					      void *ctx)
 {
 	struct wire_id ask = { .head = sock_head(type, 0) };
 

@@ -159,7 +159,8 @@ int keeper_sync_info(struct keeper_sync *k, struct wire_about *out, struct err *
 	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
-int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_about *out, struct err *e)
+int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_about *out,
+			 struct err *e)
 {
 	struct wire_fill ask = { .head = sock_head(WIRE_FILL, 0), .depth = depth };
 	struct answer a = { .want = WIRE_ABOUT, .to = out, .room = sizeof(*out) };
@@ -168,7 +169,7 @@ int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_abou
 }
 
 int keeper_sync_boxes(struct keeper_sync *k, const char *after, struct wire_box *out, unsigned max,
-		 struct err *e)
+		      struct err *e)
 {
 	struct wire_id ask = { .head = sock_head(WIRE_BOXES, 0) };
 	char buf[WIRE_MAX];

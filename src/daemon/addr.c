@@ -118,10 +118,11 @@ static int parse_tcp(struct addr *a, const char *text, struct err *e)
 	if (!bracketed && strchr(host, ':'))
 		return addr_refuse(e, text, "has an IPv6 address without brackets");
 	if ((bracketed ? parse_v6(a, host) : parse_v4(a, host)) < 0)
-		return addr_refuse(e, text,
-			      isalpha((unsigned char)*host) && !bracketed
-				      ? "has a name; only localhost is known without a resolver"
-				      : "has no address of IPv4 or IPv6");
+		return addr_refuse(
+			e, text,
+			isalpha((unsigned char)*host) && !bracketed
+				? "has a name; only localhost is known without a resolver"
+				: "has no address of IPv4 or IPv6");
 	if (a->any.sa_family == AF_INET6)
 		((struct sockaddr_in6 *)&a->room)->sin6_port = htons(port);
 	else

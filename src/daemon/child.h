@@ -13,7 +13,7 @@ struct child {
 
 /* be(ctx) is the process: its link is descriptor 3, nothing else of ours is open, signals for us are not for it. */
 must_check int child_start(struct child *a, const char *name, void (*be)(void *ctx), void *ctx,
-			  struct err *e);
+			   struct err *e);
 void child_stop(struct child *a); /* it leaves when it has read that; reaped as nobody's */
 /* 1: it was tried a moment ago, and not in a circle. */
 int child_rests(const struct child *a);

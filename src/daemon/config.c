@@ -168,8 +168,8 @@ static int read_text(const struct config_row *r, const char *text, struct config
 }
 
 /* The setting gets this value, or the error names its place. */
-static int config_set(struct config *c, enum config_key key, const char *text, enum config_from from,
-	       const char *where, struct err *e)
+static int config_set(struct config *c, enum config_key key, const char *text,
+		      enum config_from from, const char *where, struct err *e)
 {
 	const struct config_row *r = &config_rows[key];
 	struct config_value v = { .from = from, .where = config_copy(where) };
@@ -348,7 +348,7 @@ static int take_node(const struct file *f, const struct toml_node *n, enum confi
 	buf_printf(&where, "%s:%u", f->path, n->line);
 	/* An empty list says: none. */
 	return config_set(f->c, key, n->type == TOML_ARRAY && !n->in.count ? NULL : buf_str(&text),
-		   FROM_FILE, buf_str(&where), f->e);
+			  FROM_FILE, buf_str(&where), f->e);
 }
 
 /* A quoted key may hold anything, a dot as well: then it is none of ours. */
@@ -521,7 +521,9 @@ static int add_folder(struct buf *out, const char *path, struct err *e)
 	if (!*path || *path == '/')
 		return 0;
 	if (!getcwd(here, sizeof(here)))
-		return err_sys(e, "'%.40s' is not an absolute path, and the working folder cannot be read", path);
+		return err_sys(
+			e, "'%.40s' is not an absolute path, and the working folder cannot be read",
+			path);
 	buf_printf(out, "%s/", strcmp(here, "/") == 0 ? "" : here);
 	return 0;
 }
@@ -537,7 +539,8 @@ static int load_given(struct config *c, const struct config_source *src, struct 
 
 		if (config_rows[key].type == CONFIG_LIST && old->from == FROM_FLAG)
 			buf_printf(&text, "%s,", old->text);
-		if (config_rows[key].type == CONFIG_PATH && add_folder(&text, src->given[i].text, e) < 0)
+		if (config_rows[key].type == CONFIG_PATH &&
+		    add_folder(&text, src->given[i].text, e) < 0)
 			return err_in(e, "--%s", config_rows[key].flag);
 		buf_puts(&text, src->given[i].text);
 		snprintf(where, sizeof(where), "--%s", config_rows[key].flag);
@@ -552,16 +555,16 @@ static int load_defaults(struct config *c, struct err *e)
 	for (unsigned i = 0; i < CONFIG_NKEYS; i++) {
 		const char *text = config_rows[i].otherwise;
 
-		if (config_set(c, (enum config_key)i, text && *text != '$' ? text : NULL, FROM_DEFAULT,
-			"default", e) < 0)
+		if (config_set(c, (enum config_key)i, text && *text != '$' ? text : NULL,
+			       FROM_DEFAULT, "default", e) < 0)
 			return -1;
 	}
 	return 0;
 }
 
 /* Where this user keeps such things; NULL: nowhere. */
-static const char *config_folder(const char *system, const char *var, const char *below_home, char *out,
-			  size_t size)
+static const char *config_folder(const char *system, const char *var, const char *below_home,
+				 char *out, size_t size)
 {
 	const char *user = folder_var(var), *home = below_home ? folder_var("HOME") : NULL;
 	int n;
@@ -588,8 +591,9 @@ static int fill_folders(struct config *c, struct err *e)
 		return -1;
 	if (!c->values[CONFIG_STATE].text &&
 	    config_set(c, CONFIG_STATE,
-		config_folder("/var/lib/atoll", "XDG_STATE_HOME", ".local/state", dir, sizeof(dir)),
-		FROM_DEFAULT, "default", e) < 0)
+		       config_folder("/var/lib/atoll", "XDG_STATE_HOME", ".local/state", dir,
+				     sizeof(dir)),
+		       FROM_DEFAULT, "default", e) < 0)
 		return -1;
 	if (c->values[CONFIG_SOCKET].text || !c->values[CONFIG_RUN].text ||
 	    snprintf(dir, sizeof(dir), "%s/atoll.sock", c->values[CONFIG_RUN].text) >=
@@ -600,8 +604,8 @@ static int fill_folders(struct config *c, struct err *e)
 
 /* ---- what must hold between settings ---- */
 
-static int config_clash(const struct config *c, enum config_key a, enum config_key b, const char *why,
-		 struct err *e)
+static int config_clash(const struct config *c, enum config_key a, enum config_key b,
+			const char *why, struct err *e)
 {
 	return err_set(e, ERR_INVALID, "%s (%.70s) and %s (%.70s): %s", config_rows[a].name,
 		       c->values[a].where, config_rows[b].name, c->values[b].where, why);
@@ -611,20 +615,20 @@ static int check_together(const struct config *c, struct err *e)
 {
 	if (!config_text(c, CONFIG_TLS_CERT) != !config_text(c, CONFIG_TLS_KEY))
 		return config_clash(c, CONFIG_TLS_CERT, CONFIG_TLS_KEY,
-			     "one does not work without the other", e);
+				    "one does not work without the other", e);
 	if (config_number(c, CONFIG_DEFAULT_LIFETIME) > config_number(c, CONFIG_MAX_LIFETIME))
 		return config_clash(c, CONFIG_DEFAULT_LIFETIME, CONFIG_MAX_LIFETIME,
-			     "the default is above the maximum", e);
+				    "the default is above the maximum", e);
 	/* A signature alone proves little: a token for somebody else must not open this door. */
 	if (config_text(c, CONFIG_OIDC_ISSUER) && !config_text(c, CONFIG_OIDC_JWKS))
 		return config_clash(c, CONFIG_OIDC_ISSUER, CONFIG_OIDC_JWKS,
-			     "tokens need the signer's keys", e);
+				    "tokens need the signer's keys", e);
 	if (config_text(c, CONFIG_OIDC_JWKS) && !config_text(c, CONFIG_OIDC_ISSUER))
 		return config_clash(c, CONFIG_OIDC_JWKS, CONFIG_OIDC_ISSUER,
-			     "keys sign for many, whose tokens count must be said", e);
+				    "keys sign for many, whose tokens count must be said", e);
 	if (config_text(c, CONFIG_OIDC_ISSUER) && !config_text(c, CONFIG_OIDC_AUDIENCE))
 		return config_clash(c, CONFIG_OIDC_ISSUER, CONFIG_OIDC_AUDIENCE,
-			     "tokens for somebody else must not count", e);
+				    "tokens for somebody else must not count", e);
 	return 0;
 }
 

@@ -49,8 +49,10 @@ static int check_domain(const char *text, struct err *e)
 		if (*c == '.' && (c == text || c[1] == '.' || !c[1]))
 			break;
 	if (*c || c == text || strlen(text) > 253)
-		return err_set(e, ERR_INVALID,
-			       "'%.40s' is no host name; write it like box.example.org or *.example.org", text);
+		return err_set(
+			e, ERR_INVALID,
+			"'%.40s' is no host name; write it like box.example.org or *.example.org",
+			text);
 	return 0;
 }
 
@@ -60,13 +62,15 @@ static int config_check_not_loopback(const struct allow_rule *r, const char *tex
 	static const char suffix[] = ".localhost";
 	size_t n = strlen(r->host);
 
-	if (strcmp(r->host, "localhost") != 0 && strcmp(r->host, "127.0.0.1") != 0 && strcmp(r->host, "::1") != 0 &&
+	if (strcmp(r->host, "localhost") != 0 && strcmp(r->host, "127.0.0.1") != 0 &&
+	    strcmp(r->host, "::1") != 0 &&
 	    (n < sizeof(suffix) || strcmp(r->host + n - (sizeof(suffix) - 1), suffix) != 0))
 		return 0;
-	return err_set(e, ERR_INVALID,
-		       "'%.60s' names the box itself inside a box; for a server of this machine write 127.0.0.2 or an "
-		       "address of its network",
-		       text);
+	return err_set(
+		e, ERR_INVALID,
+		"'%.60s' names the box itself inside a box; for a server of this machine write 127.0.0.2 or an "
+		"address of its network",
+		text);
 }
 
 static int check_rule(const char *text, struct err *e)
@@ -89,8 +93,8 @@ static int check_dns(const char *text, struct err *e)
 
 	if (rule_parse(&r, text, e) == 0 && !r.below && rule_is_literal(r.host))
 		return 0;
-	return err_set(e, ERR_INVALID, "'%.40s' is no server; write it like 192.0.2.53 or [2001:db8::53]:53",
-		       text);
+	return err_set(e, ERR_INVALID,
+		       "'%.40s' is no server; write it like 192.0.2.53 or [2001:db8::53]:53", text);
 }
 
 static int check_origin(const char *text, struct err *e)
@@ -99,9 +103,10 @@ static int check_origin(const char *text, struct err *e)
 
 	if ((strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0) || !host[3] ||
 	    strpbrk(host + 3, "/?#@ "))
-		return err_set(e, ERR_INVALID,
-			       "'%.40s' is no origin; write it like https://app.example.org, without a path",
-			       text);
+		return err_set(
+			e, ERR_INVALID,
+			"'%.40s' is no origin; write it like https://app.example.org, without a path",
+			text);
 	return 0;
 }
 
@@ -109,15 +114,18 @@ static int check_host(const char *text, struct err *e)
 {
 	if (strncmp(text, "unix:/", 6) != 0 && strncmp(text, "http://", 7) != 0 &&
 	    strncmp(text, "https://", 8) != 0)
-		return err_set(e, ERR_INVALID,
-			       "'%.40s' is no daemon; write it like http://127.0.0.1:7070 or unix:/path", text);
+		return err_set(
+			e, ERR_INVALID,
+			"'%.40s' is no daemon; write it like http://127.0.0.1:7070 or unix:/path",
+			text);
 	return 0;
 }
 
 static int check_issuer(const char *text, struct err *e)
 {
 	if (strncmp(text, "https://", 8) != 0 && strncmp(text, "http://", 7) != 0)
-		return err_set(e, ERR_INVALID, "'%.40s' is no URL; write it like https://id.example.org", text);
+		return err_set(e, ERR_INVALID,
+			       "'%.40s' is no URL; write it like https://id.example.org", text);
 	return 0;
 }
 
@@ -127,7 +135,8 @@ static int check_key(const char *text, struct err *e)
 
 	/* Whatever it is, it must not be quoted back. */
 	if (n != 44 || strncmp(text, "e2b_", 4) != 0 || strspn(text + 4, "0123456789abcdef") != 40)
-		return err_set(e, ERR_INVALID, "a key is e2b_ and 40 hex digits; this one has %zu characters", n);
+		return err_set(e, ERR_INVALID,
+			       "a key is e2b_ and 40 hex digits; this one has %zu characters", n);
 	return 0;
 }
 
@@ -137,6 +146,7 @@ static const char *const networks[] = { "off", NULL };
 
 /* "$run" and "$state" in a default are the folders of this user. */
 const struct config_row config_rows[CONFIG_NKEYS] = {
+	/* clang-format off */
 	[CONFIG_LISTEN] = { "serve.listen", CONFIG_LIST, "127.0.0.1:7070", "ATOLL_LISTEN",
 		.flag = "listen", .metavar = "ADDR:PORT", .check = check_addr,
 		.help = "where to listen: addresses, or unix:PATH" },
@@ -369,6 +379,7 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.help = "the key for it" },
 	[CONFIG_KEY_FILE] = { "key_file", CONFIG_PATH, NULL, "ATOLL_KEY_FILE",
 		.help = "a file with the key" },
+	/* clang-format on */
 };
 
 struct flag config_flags[CONFIG_FLAGS];
@@ -380,6 +391,6 @@ void config_init_flags(void)
 						 .type = FLAG_WORDS,
 						 .metavar = config_rows[i].metavar,
 						 .help = config_rows[i].help };
-	config_flags[CONFIG_FLAG_FILE] = (struct flag){ "config", 0, FLAG_TEXT, "FILE",
-							"read this file and no other" };
+	config_flags[CONFIG_FLAG_FILE] =
+		(struct flag){ "config", 0, FLAG_TEXT, "FILE", "read this file and no other" };
 }

@@ -55,7 +55,8 @@ const struct confine_step confine_egress_steps[] = {
 	{ "fcntl ioctl futex getpid gettid tgkill exit exit_group restart_syscall rt_sigaction "
 	  "rt_sigprocmask rt_sigreturn sigaltstack",
 	  "descriptors that do not wait, its end" },
-	{ "clock_gettime clock_nanosleep gettimeofday nanosleep time getrandom", "time, randomness" },
+	{ "clock_gettime clock_nanosleep gettimeofday nanosleep time getrandom",
+	  "time, randomness" },
 };
 const unsigned confine_negress_steps = ARRAY_LEN(confine_egress_steps);
 
@@ -73,7 +74,8 @@ const struct confine_step confine_llm_steps[] = {
 	{ "fcntl ioctl futex getpid gettid getuid geteuid getgid getegid tgkill exit exit_group "
 	  "restart_syscall rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack",
 	  "descriptors that do not wait, its end" },
-	{ "clock_gettime clock_nanosleep clock_getres gettimeofday nanosleep time getrandom", "time, randomness" },
+	{ "clock_gettime clock_nanosleep clock_getres gettimeofday nanosleep time getrandom",
+	  "time, randomness" },
 };
 const unsigned confine_nllm_steps = ARRAY_LEN(confine_llm_steps);
 
@@ -114,7 +116,8 @@ static int load_filter(const struct confine_step *rows, unsigned nrows, struct e
 		char calls[512], *rest = NULL;
 
 		snprintf(calls, sizeof(calls), "%s", rows[i].calls);
-		for (char *c = strtok_r(calls, " ", &rest); c && rc == 0; c = strtok_r(NULL, " ", &rest))
+		for (char *c = strtok_r(calls, " ", &rest); c && rc == 0;
+		     c = strtok_r(NULL, " ", &rest))
 			rc = confine_allow(ctx, c);
 	}
 	/* glibc falls back to clone, whose flags a filter can see. */
@@ -140,7 +143,8 @@ static int confine_drop(uid_t uid, gid_t gid, struct err *e)
 		return err_sys(e, "become uid %u", (unsigned)uid);
 	/* A drop not verified is a hope. */
 	if (getresuid(&r, &ef, &s) < 0 || r != uid || ef != uid || s != uid || setuid(0) == 0)
-		return err_set(e, ERR_SYS, "still somebody else after becoming uid %u", (unsigned)uid);
+		return err_set(e, ERR_SYS, "still somebody else after becoming uid %u",
+			       (unsigned)uid);
 	return 0;
 }
 
@@ -152,7 +156,10 @@ int confine_enter(uid_t uid, gid_t gid, const char *folder, struct err *e)
 		return err_sys(e, "no new privileges");
 	if (access(folder, W_OK) < 0) {
 		err_sys(e, "uid %u cannot use %.100s", (unsigned)getuid(), folder);
-		return e->sys == EACCES ? err_in(e, "every folder above it must let others through (chmod o+x)") : -1;
+		return e->sys == EACCES
+			       ? err_in(e,
+					"every folder above it must let others through (chmod o+x)")
+			       : -1;
 	}
 	if (landlock_confine(folder, e) < 0)
 		return err_in(e, "front");
@@ -160,7 +167,8 @@ int confine_enter(uid_t uid, gid_t gid, const char *folder, struct err *e)
 }
 
 /* No file at all. */
-static int enter_bare(uid_t uid, gid_t gid, const struct confine_step *rows, unsigned nrows, struct err *e)
+static int enter_bare(uid_t uid, gid_t gid, const struct confine_step *rows, unsigned nrows,
+		      struct err *e)
 {
 	if (confine_drop(uid, gid, e) < 0)
 		return -1;
@@ -171,12 +179,16 @@ static int enter_bare(uid_t uid, gid_t gid, const struct confine_step *rows, uns
 
 int confine_enter_egress(uid_t uid, gid_t gid, struct err *e)
 {
-	return enter_bare(uid, gid, confine_egress_steps, confine_negress_steps, e) < 0 ? err_in(e, "egress") : 0;
+	return enter_bare(uid, gid, confine_egress_steps, confine_negress_steps, e) < 0
+		       ? err_in(e, "egress")
+		       : 0;
 }
 
 int confine_enter_llm(uid_t uid, gid_t gid, struct err *e)
 {
-	return enter_bare(uid, gid, confine_llm_steps, confine_nllm_steps, e) < 0 ? err_in(e, "model") : 0;
+	return enter_bare(uid, gid, confine_llm_steps, confine_nllm_steps, e) < 0
+		       ? err_in(e, "model")
+		       : 0;
 }
 
 void confine_clear_environment(void)

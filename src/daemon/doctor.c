@@ -86,11 +86,15 @@ static void user_namespaces(const struct patient *p, struct finding *f)
 	if (p->host.userns)
 		return;
 	if (file_says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
-		doctor_fix(f, "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or be root");
+		doctor_fix(
+			f,
+			"sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or be root");
 	else if (file_says("/proc/sys/kernel/unprivileged_userns_clone", '0'))
 		doctor_fix(f, "sudo sysctl kernel.unprivileged_userns_clone=1, or be root");
 	else
-		doctor_fix(f, "sudo sysctl user.max_user_namespaces=65536; a container may forbid it too");
+		doctor_fix(
+			f,
+			"sudo sysctl user.max_user_namespaces=65536; a container may forbid it too");
 }
 
 /* v2 names its controllers in one file; on v1 each is a mount. */
@@ -129,8 +133,9 @@ static void doctor_cgroups(const struct patient *p, struct finding *f)
 	}
 	doctor_say(f, *lack ? POOR : GOOD, "%s%s%s", have, *lack ? "not usable: " : "", lack);
 	if (*lack)
-		doctor_fix(f,
-		    "those limits cannot be enforced; as root, or with Delegate=yes on v2, they can");
+		doctor_fix(
+			f,
+			"those limits cannot be enforced; as root, or with Delegate=yes on v2, they can");
 	if (p->has_keeper && p->keeper.cgroup_version)
 		add_word(f->value, sizeof(f->value),
 			 p->keeper.cgroup_version == 2 ? "(v2)" : "(v1)");
@@ -139,13 +144,18 @@ static void doctor_cgroups(const struct patient *p, struct finding *f)
 /* What records, quotas and `atoll stats` tell of CPU time. */
 static void cpu_time(const struct patient *p, struct finding *f)
 {
-	int can = p->has_keeper && ((p->keeper.cgroup_version == 2 && p->keeper.layers & FEATURE_BIT(LAYER_CPU)) ||
-				    (p->keeper.cgroup_version == 1 && has_controller("cpuacct")));
+	int can = p->has_keeper &&
+		  ((p->keeper.cgroup_version == 2 && p->keeper.layers & FEATURE_BIT(LAYER_CPU)) ||
+		   (p->keeper.cgroup_version == 1 && has_controller("cpuacct")));
 
-	doctor_say(f, can ? GOOD : POOR, can ? "all processes of a box are counted" : "only processes that were waited for");
+	doctor_say(f, can ? GOOD : POOR,
+		   can ? "all processes of a box are counted"
+		       : "only processes that were waited for");
 	if (!can)
-		doctor_fix(f, "CPU time in records and quotas leaves out background children; mount the cgroup controller "
-		       "'cpuacct' (v1) or 'cpu' (v2), or be root");
+		doctor_fix(
+			f,
+			"CPU time in records and quotas leaves out background children; mount the cgroup controller "
+			"'cpuacct' (v1) or 'cpu' (v2), or be root");
 }
 
 /* v2 freezes any cgroup; on v1 it is a controller like others. */
@@ -156,7 +166,9 @@ static void doctor_pausing(const struct patient *p, struct finding *f)
 
 	doctor_say(f, can ? GOOD : POOR, can ? "boxes can stand still" : "no freezer");
 	if (!can)
-		doctor_fix(f, "atoll pause is refused; mount the cgroup controller 'freezer', or be root");
+		doctor_fix(
+			f,
+			"atoll pause is refused; mount the cgroup controller 'freezer', or be root");
 }
 
 static void doctor_landlock(const struct patient *p, struct finding *f)
@@ -198,14 +210,19 @@ static void core_pattern(const struct patient *p, struct finding *f)
 
 	read_text("/proc/sys/kernel/core_pattern", text, sizeof(text));
 	what = text[0] == '@' ? "connects to a socket of the host" : "starts a program as root";
-	doctor_say(f, p->host.core_piped && !one ? BAD : p->host.core_piped || !one ? POOR : GOOD, "%.100s%s", text,
-	    one ? "" : "; RLIMIT_CORE of boxes is 0, not 1");
+	doctor_say(f,
+		   p->host.core_piped && !one   ? BAD
+		   : p->host.core_piped || !one ? POOR
+						: GOOD,
+		   "%.100s%s", text, one ? "" : "; RLIMIT_CORE of boxes is 0, not 1");
 	if (p->host.core_piped && !one)
 		snprintf(f->fix, sizeof(f->fix), "a crash %s, so no box is made: %s", what, remedy);
 	else if (p->host.core_piped)
 		snprintf(f->fix, sizeof(f->fix), "a crash %s: %s", what, remedy);
 	else if (!one)
-		doctor_fix(f, "no box starts once core_pattern names a handler; start the keeper with: prlimit --core=unlimited");
+		doctor_fix(
+			f,
+			"no box starts once core_pattern names a handler; start the keeper with: prlimit --core=unlimited");
 }
 
 static void doctor_descriptors(const struct patient *p, struct finding *f)
@@ -218,8 +235,8 @@ static void doctor_descriptors(const struct patient *p, struct finding *f)
 	getrlimit(RLIMIT_NOFILE, &r);
 	read_text("/proc/sys/kernel/pid_max", pids, sizeof(pids));
 	few = r.rlim_max < 4096 || strtoul(pids, NULL, 10) < 32768;
-	doctor_say(f, few ? POOR : GOOD, "%llu descriptors, %s pids", (unsigned long long)r.rlim_max,
-	    pids);
+	doctor_say(f, few ? POOR : GOOD, "%llu descriptors, %s pids",
+		   (unsigned long long)r.rlim_max, pids);
 	if (few)
 		doctor_fix(f, "ulimit -Hn 65536; sudo sysctl kernel.pid_max=4194304");
 }
@@ -231,8 +248,8 @@ static void doctor_runtimes(const struct patient *p, struct finding *f)
 	(void)p;
 	for (unsigned i = 0; i < lang_count(); i++)
 		add_word(lang_present(lang_at(i)) ? have : lack, sizeof(have), lang_at(i)->name);
-	doctor_say(f, *have ? GOOD : POOR, "%s%s%s", *have ? have : "none", *lack ? "; not here: " : "",
-	    lack);
+	doctor_say(f, *have ? GOOD : POOR, "%s%s%s", *have ? have : "none",
+		   *lack ? "; not here: " : "", lack);
 	if (!*have)
 		doctor_fix(f, "sudo apt-get install python3 nodejs gcc libc6-dev");
 }
@@ -242,8 +259,9 @@ static void doctor_keeper(const struct patient *p, struct finding *f)
 	const struct wire_about *k = &p->keeper;
 
 	if (p->has_keeper) {
-		doctor_say(f, GOOD, "pid %u, %u boxes, %u warm ones (keeper.pool = %u of each kind)", k->pid,
-		    k->boxes, k->pooled, k->pool_depth);
+		doctor_say(f, GOOD,
+			   "pid %u, %u boxes, %u warm ones (keeper.pool = %u of each kind)", k->pid,
+			   k->boxes, k->pooled, k->pool_depth);
 		return;
 	}
 	doctor_say(f, BAD, "%s", p->keeper_err.msg);
@@ -261,7 +279,11 @@ static void doctor_walls(const struct patient *p, struct finding *f)
 		else if (!gap || jail_layers[i].mandatory > gap->mandatory)
 			gap = &jail_layers[i];
 	}
-	doctor_say(f, !gap ? GOOD : gap->mandatory ? BAD : POOR, "%u of %u in force", have, LAYER_COUNT);
+	doctor_say(f,
+		   !gap             ? GOOD
+		   : gap->mandatory ? BAD
+				    : POOR,
+		   "%u of %u in force", have, LAYER_COUNT);
 	if (gap)
 		snprintf(f->fix, sizeof(f->fix), "%s: %s", gap->name, gap->missing);
 }

@@ -19,7 +19,8 @@ static int egress_add(struct egress_child_rules *out, const struct allow_rule *r
 		if (memcmp(&out->v[i], r, sizeof(*r)) == 0)
 			return 0;
 	if (out->n == EGRESS_CHILD_RULES)
-		return err_set(e, ERR_LIMIT, "egress.allow: more than %d hosts", EGRESS_CHILD_RULES);
+		return err_set(e, ERR_LIMIT, "egress.allow: more than %d hosts",
+			       EGRESS_CHILD_RULES);
 	out->v[out->n++] = *r;
 	return 0;
 }

@@ -13,7 +13,8 @@ struct egress_child_rules {
 	struct allow_rule v[EGRESS_CHILD_RULES];
 	unsigned n;
 };
-must_check int egress_child_rules(const struct config *c, struct egress_child_rules *out, struct err *e);
+must_check int egress_child_rules(const struct config *c, struct egress_child_rules *out,
+				  struct err *e);
 
 struct egress_child {
 	struct child aide;

@@ -70,8 +70,9 @@ static int64_t endpoint_listener_uid(unsigned port)
 		while (f && fgets(line, sizeof(line), f)) {
 			int rank;
 
-			if (sscanf(line, " %*d: %32[0-9A-F]:%x %*[0-9A-F]:%*x %x %*s %*s %*s %u", address, &local,
-				   &state, &owner) != 4 || local != port || state != TCP_LISTEN)
+			if (sscanf(line, " %*d: %32[0-9A-F]:%x %*[0-9A-F]:%*x %x %*s %*s %*s %u",
+				   address, &local, &state, &owner) != 4 ||
+			    local != port || state != TCP_LISTEN)
 				continue;
 			rank = endpoint_rank(address);
 			if (rank > best || (rank && rank == best && owner))
@@ -90,9 +91,11 @@ static int endpoint_use_port(struct endpoint *out, struct err *e)
 	int64_t uid = endpoint_listener_uid(MACHINE_PORT);
 
 	if (uid > 0 && uid != geteuid())
-		return err_set(e, ERR_DENIED,
-			       "port %d of this machine is served by uid %lld, not by root, and is not sent the key; set "
-			       "ATOLL_HOST=http://127.0.0.1:%d if that is the daemon", MACHINE_PORT, (long long)uid, MACHINE_PORT);
+		return err_set(
+			e, ERR_DENIED,
+			"port %d of this machine is served by uid %lld, not by root, and is not sent the key; set "
+			"ATOLL_HOST=http://127.0.0.1:%d if that is the daemon",
+			MACHINE_PORT, (long long)uid, MACHINE_PORT);
 	snprintf(out->where, sizeof(out->where), "http://127.0.0.1:%d", MACHINE_PORT);
 	return 0;
 }
@@ -120,14 +123,16 @@ static int find_host(const struct config *c, struct endpoint *out, struct err *e
 	out->chosen = host != NULL;
 	if (host) {
 		if (strlen(host) >= sizeof(out->where))
-			return err_set(e, ERR_INVALID, "host: an address of %zu bytes", strlen(host));
+			return err_set(e, ERR_INVALID, "host: an address of %zu bytes",
+				       strlen(host));
 		snprintf(out->where, sizeof(out->where), "%s", host);
 		return 0;
 	}
 	if (!socket)
 		return err_set(e, ERR_NOT_FOUND, "no address of a daemon; set ATOLL_HOST");
 	snprintf(out->where, sizeof(out->where), "unix:%.280s", socket);
-	if (c->values[CONFIG_SOCKET].from == FROM_DEFAULT && c->values[CONFIG_RUN].from == FROM_DEFAULT)
+	if (c->values[CONFIG_SOCKET].from == FROM_DEFAULT &&
+	    c->values[CONFIG_RUN].from == FROM_DEFAULT)
 		return reach_guess_host(out, e);
 	return 0;
 }

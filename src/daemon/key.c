@@ -34,9 +34,9 @@ static int key_failed(const struct cli *cli, const struct err *e)
 	cli_error_what(&t, err_kind_name(e->kind), "%s", e->msg);
 	cli_error_hint(&t, "list", "atoll key ls");
 	return cli_error_print(&t, cli->json,
-			   e->kind == ERR_NOT_FOUND ? STATUS_NOT_FOUND :
-			   e->kind == ERR_DENIED    ? STATUS_NOT_ALLOWED :
-						      STATUS_FAILED);
+			       e->kind == ERR_NOT_FOUND ? STATUS_NOT_FOUND
+			       : e->kind == ERR_DENIED  ? STATUS_NOT_ALLOWED
+							: STATUS_FAILED);
 }
 
 static int open_store(const struct args *a, struct store **out, struct err *e)
@@ -76,7 +76,8 @@ static json_t *key_json(const struct store_key *k)
 				"shown", k->shown, "revoked", k->revoked);
 
 	json_object_set_new(doc, "created", json_time((uint64_t)k->created_ns));
-	json_object_set_new(doc, "used", k->used_ns ? json_time((uint64_t)k->used_ns) : json_null());
+	json_object_set_new(doc, "used",
+			    k->used_ns ? json_time((uint64_t)k->used_ns) : json_null());
 	json_object_set_new(doc, "expires",
 			    k->expires_ns ? json_time((uint64_t)k->expires_ns) : json_null());
 	return doc;
@@ -97,7 +98,8 @@ static int key_make(struct store *s, const struct cli *cli, const struct args *a
 	char text[KEY_TEXT + 1];
 
 	if (store_role_parse(role, &k.role) < 0)
-		return err_set(e, ERR_INVALID, "--role: '%.20s' is not viewer, editor or owner", role);
+		return err_set(e, ERR_INVALID, "--role: '%.20s' is not viewer, editor or owner",
+			       role);
 	if (strlen(a->words[1]) > STORE_NAME)
 		return err_set(e, ERR_INVALID, "a name has at most %d bytes", STORE_NAME);
 	snprintf(k.name, sizeof(k.name), "%s", a->words[1]);
@@ -174,8 +176,9 @@ static int names_daemon(const struct cli *cli, const struct args *a, int *out_na
 
 	*out_named = cli->host != NULL;
 	if (*out_named && (args_has(a, KEY_STATE) || args_has(a, KEY_CONFIG)))
-		return err_set(e, ERR_INVALID,
-			       "-H names a daemon and --state or --config another one; give one of them");
+		return err_set(
+			e, ERR_INVALID,
+			"-H names a daemon and --state or --config another one; give one of them");
 	if (*out_named || args_has(a, KEY_STATE) || args_has(a, KEY_CONFIG))
 		return 0;
 	if (endpoint_find(&reach, e) < 0)
@@ -206,7 +209,8 @@ static int remote_make(struct api_client *r, const struct args *a)
 	if (args_has(a, KEY_BOX))
 		json_object_set_new(want, "box", json_string(args_text(a, KEY_BOX, "")));
 	if (args_has(a, KEY_EXPIRES))
-		json_object_set_new(want, "expires_ms", json_integer((json_int_t)args_value(a, KEY_EXPIRES, 0)));
+		json_object_set_new(want, "expires_ms",
+				    json_integer((json_int_t)args_value(a, KEY_EXPIRES, 0)));
 	doc = api_client_json(r, "POST", "/v1/keys", want);
 	if (!doc)
 		return r->status;
@@ -215,9 +219,10 @@ static int remote_make(struct api_client *r, const struct args *a)
 	} else {
 		puts(api_client_text(doc, "key"));
 		if (!r->cli->quiet)
-			fprintf(stderr, "atoll: key '%s' (%s of team %s) of the daemon at %s; it is not shown again\n",
-				api_client_text(doc, "name"), api_client_text(doc, "role"), api_client_text(doc, "team"),
-				r->reach.where);
+			fprintf(stderr,
+				"atoll: key '%s' (%s of team %s) of the daemon at %s; it is not shown again\n",
+				api_client_text(doc, "name"), api_client_text(doc, "role"),
+				api_client_text(doc, "team"), r->reach.where);
 	}
 	json_decref(doc);
 	return 0;
@@ -254,7 +259,9 @@ static int remote_key(struct api_client *r, const struct args *a)
 static int run_key(const struct cli *cli, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
-	unsigned wants = !strcmp(what, "ls") ? 1 : !strcmp(what, "new") || !strcmp(what, "rm") ? 2 : 0;
+	unsigned wants = !strcmp(what, "ls")                           ? 1
+			 : !strcmp(what, "new") || !strcmp(what, "rm") ? 2
+								       : 0;
 	struct store *s = NULL;
 	struct cli_error t;
 	struct err e;
@@ -271,9 +278,9 @@ static int run_key(const struct cli *cli, const struct args *a)
 		return api_client_verb(cli, a, remote_key);
 	if (open_store(a, &s, &e) < 0)
 		return key_failed(cli, &e);
-	rc = !strcmp(what, "new") ? key_make(s, cli, a, &e) :
-	     !strcmp(what, "rm")  ? key_drop(s, a, &e) :
-				    key_list(s, cli, a, &e);
+	rc = !strcmp(what, "new")  ? key_make(s, cli, a, &e)
+	     : !strcmp(what, "rm") ? key_drop(s, a, &e)
+				   : key_list(s, cli, a, &e);
 	store_close(s);
 	return rc < 0 ? key_failed(cli, &e) : 0;
 }
@@ -287,6 +294,7 @@ static const struct example examples[] = {
 };
 
 const struct command verb_key = {
+	/* clang-format off */
 	.name = "key",
 	.group = "Access",
 	.usage = "new NAME | ls | rm NAME",
@@ -299,4 +307,5 @@ const struct command verb_key = {
 	.max_words = 2,
 	.examples = examples,
 	.run = run_key,
+	/* clang-format on */
 };

@@ -22,7 +22,8 @@ static int llm_beside(const char *settings, char out[512])
 {
 	const char *slash = strrchr(settings, '/');
 
-	return slash && snprintf(out, 512, "%.*s/models.toml", (int)(slash - settings), settings) < 512 &&
+	return slash &&
+	       snprintf(out, 512, "%.*s/models.toml", (int)(slash - settings), settings) < 512 &&
 	       access(out, F_OK) == 0;
 }
 
@@ -175,7 +176,8 @@ int llm_child_hand(struct llm_child *o, int front_link)
 {
 	int pair[2];
 
-	if (!o->aide.pid || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+	if (!o->aide.pid ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -1;
 	return child_hand(&o->aide, WIRE_MODEL, pair, front_link);
 }

@@ -14,7 +14,7 @@ struct llm_child {
 	struct child aide;
 	char path[512];
 	uint8_t digest[LLM_CHILD_DIGEST]; /* of what it was started with */
-	int root;                     /* it becomes somebody else */
+	int root;                         /* it becomes somebody else */
 };
 
 /* The file of models: serve.models, or models.toml beside a file of settings; "": there is none. */

@@ -76,9 +76,11 @@ int pidfile_lock_state(const char *state_dir, struct err *e)
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return err_sys(e, "lock the state folder %.150s", state_dir);
 		if (waited >= WAIT_MS)
-			return err_set(e, ERR_CONFLICT,
-				       "another daemon, with another run folder, has the state folder %.120s: give this "
-				       "one its own with --state", state_dir);
+			return err_set(
+				e, ERR_CONFLICT,
+				"another daemon, with another run folder, has the state folder %.120s: give this "
+				"one its own with --state",
+				state_dir);
 		usleep(STEP_MS * 1000);
 	}
 	return steal_fd(&fd);
@@ -87,8 +89,9 @@ int pidfile_lock_state(const char *state_dir, struct err *e)
 int pidfile_write(int fd, const struct pidfile_record *note, struct err *e)
 {
 	char text[128];
-	int n = snprintf(text, sizeof(text), "%d %.39s %d %d %d\n", (int)note->warden, note->version,
-			 (int)note->front, note->failed_upgrades, note->upgrade_errno);
+	int n = snprintf(text, sizeof(text), "%d %.39s %d %d %d\n", (int)note->warden,
+			 note->version, (int)note->front, note->failed_upgrades,
+			 note->upgrade_errno);
 
 	/* One write over the old text, then the rest of that: a reader never sees an empty file. */
 	if (pwrite(fd, text, (size_t)n, 0) != n || ftruncate(fd, n) < 0)
@@ -128,7 +131,8 @@ static int seat_is_daemon(pid_t pid)
 	return 0;
 }
 
-int pidfile_find_process(const char *run_dir, struct pidfile_record *out, int *out_pidfd, struct err *e)
+int pidfile_find_process(const char *run_dir, struct pidfile_record *out, int *out_pidfd,
+			 struct err *e)
 {
 	auto_fd int pidfd = -1;
 
@@ -137,7 +141,8 @@ int pidfile_find_process(const char *run_dir, struct pidfile_record *out, int *o
 	pidfd = (int)syscall(SYS_pidfd_open, out->warden, 0);
 	/* Checked while the descriptor is held: a signal sent through it reaches the process checked here. */
 	if (pidfd < 0 || !seat_is_daemon(out->warden))
-		return err_set(e, ERR_NOT_FOUND, "process %d does not serve any more", (int)out->warden);
+		return err_set(e, ERR_NOT_FOUND, "process %d does not serve any more",
+			       (int)out->warden);
 	*out_pidfd = steal_fd(&pidfd);
 	return 0;
 }

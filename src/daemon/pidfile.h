@@ -25,5 +25,6 @@ must_check int pidfile_write(int fd, const struct pidfile_record *note, struct e
 /* Of the one that serves there; ERR_NOT_FOUND: nobody does. */
 must_check int pidfile_read(const char *run_dir, struct pidfile_record *out, struct err *e);
 /* The same, with a pidfd of its supervisor, for signals. */
-must_check int pidfile_find_process(const char *run_dir, struct pidfile_record *out, int *out_pidfd, struct err *e);
+must_check int pidfile_find_process(const char *run_dir, struct pidfile_record *out, int *out_pidfd,
+				    struct err *e);
 void pidfile_leave(const char *run_dir, int fd); /* for good: the file goes, too */

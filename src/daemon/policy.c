@@ -54,7 +54,7 @@ static void policy_layers(struct page *p)
 {
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
 		policy_row(p, jail_layers[i].name, jail_layers[i].mandatory ? "mandatory" : "",
-		    jail_layers[i].why);
+			   jail_layers[i].why);
 }
 
 static void policy_steps(struct page *p)
@@ -95,7 +95,8 @@ static void policy_print_masks(struct page *p)
 		snprintf(path, sizeof(path), "/proc/%s", mnt_masks[i].path);
 		policy_row(p, path, "hidden", mnt_masks[i].why);
 	}
-	policy_row(p, "/proc", "read-only", "sysctls and the settings of processes, oom_score_adj among them");
+	policy_row(p, "/proc", "read-only",
+		   "sysctls and the settings of processes, oom_score_adj among them");
 }
 
 static void policy_counters(struct page *p)
@@ -147,7 +148,7 @@ static void policy_landlock(struct page *p)
 {
 	for (unsigned i = 0; i < landlock_nrows; i++)
 		policy_row(p, landlock_rows[i].path ? landlock_rows[i].path : "(scope)",
-		    landlock_rows[i].rights, landlock_rows[i].why);
+			   landlock_rows[i].rights, landlock_rows[i].why);
 }
 
 static void policy_seccomp(struct page *p)
@@ -160,10 +161,11 @@ static void policy_seccomp(struct page *p)
 
 	for (unsigned i = 0; i < seccomp_nrows; i++)
 		policy_row(p, seccomp_rows[i].call, verdicts[seccomp_rows[i].verdict],
-		    seccomp_rows[i].why);
+			   seccomp_rows[i].why);
 }
 
 static const struct section {
+	/* clang-format off */
 	const char *name, *title;
 	void (*rows)(struct page *p);
 } sections[] = {
@@ -180,6 +182,7 @@ static const struct section {
 	{ "devices", "devices that may be opened", policy_devices },
 	{ "landlock", "the second wall behind the mounts", policy_landlock },
 	{ "seccomp", "system calls; what is not listed is refused", policy_seccomp },
+	/* clang-format on */
 };
 
 static const struct section *policy_find(const char *name)
@@ -279,8 +282,9 @@ const struct command verb_policy = {
 	.group = "Machine",
 	.usage = "[SECTION...]",
 	.summary = "print the walls of a box and the reason for each",
-	.notes = "Sections: layers steps exec seal mounts masks namespaces etc capabilities limits\n"
-		 "devices landlock seccomp.",
+	.notes =
+		"Sections: layers steps exec seal mounts masks namespaces etc capabilities limits\n"
+		"devices landlock seccomp.",
 	.words = "layers steps exec seal mounts masks namespaces etc capabilities limits devices "
 		 "landlock seccomp",
 	.max_words = ARRAY_LEN(sections),

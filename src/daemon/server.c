@@ -93,7 +93,8 @@ static void keeper_came(struct server *x, int take_fd)
 	struct fleet *f = &x->api.fleet;
 
 	fleet_keeper(f, take_fd);
-	frame_conn_send(&f->office.post, &fill, sizeof(fill), NULL, 0, -1); /* nobody waits for its answer */
+	frame_conn_send(&f->office.post, &fill, sizeof(fill), NULL, 0,
+			-1); /* nobody waits for its answer */
 }
 
 static void warden_says(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
@@ -172,8 +173,8 @@ static uint16_t port_of(int fd)
 
 	if (getsockname(fd, (struct sockaddr *)&at, &len) < 0 || at.ss_family == AF_UNIX)
 		return 0;
-	return ntohs(at.ss_family == AF_INET ? ((struct sockaddr_in *)&at)->sin_port :
-					       ((struct sockaddr_in6 *)&at)->sin6_port);
+	return ntohs(at.ss_family == AF_INET ? ((struct sockaddr_in *)&at)->sin_port
+					     : ((struct sockaddr_in6 *)&at)->sin6_port);
 }
 
 static uint16_t first_port(const struct server_start *s)
@@ -211,12 +212,11 @@ static void all_restored(struct fleet *f)
  * that is replaced has packages of its own. Before we enter our cell, where it cannot be seen. */
 static const char *host_runtime(enum package_manager m, char out[64])
 {
-	static const char *const programs[PM_COUNT] = { [PM_PIP] = "/usr/bin/python3",
-							[PM_NPM] = "/usr/bin/node",
-							[PM_GEM] = "/usr/bin/ruby",
-							[PM_CARGO] = "/usr/bin/cargo",
-							[PM_GO] = "/usr/bin/go",
-							[PM_APT] = "/usr/bin/apt-get" };
+	static const char *const programs[PM_COUNT] = {
+		[PM_PIP] = "/usr/bin/python3", [PM_NPM] = "/usr/bin/node",
+		[PM_GEM] = "/usr/bin/ruby",    [PM_CARGO] = "/usr/bin/cargo",
+		[PM_GO] = "/usr/bin/go",       [PM_APT] = "/usr/bin/apt-get"
+	};
 	char real[PATH_MAX];
 	const char *name;
 	struct stat st;
@@ -226,7 +226,8 @@ static const char *host_runtime(enum package_manager m, char out[64])
 		return out;
 	name = strrchr(real, '/') + 1;
 	if (m == PM_GEM) /* gems live below the version of the language: ruby3.1 is 3.1.0 */
-		snprintf(out, 64, "%.20s.0 %lld", name + strspn(name, "ruby"), (long long)st.st_size);
+		snprintf(out, 64, "%.20s.0 %lld", name + strspn(name, "ruby"),
+			 (long long)st.st_size);
 	else
 		snprintf(out, 64, "%.30s %lld", name, (long long)st.st_size);
 	return out;
@@ -287,8 +288,8 @@ static struct packages_conf packages_settings(const struct config *c)
 		conf.install.runtime[m] = host_runtime((enum package_manager)m, runtimes[m]);
 	for (int m = 0; m < PM_COUNT; m++)
 		if (conf.install.source[m])
-			conf.install.hosts[m] = install_hosts(c, conf.install.source[m],
-							      &conf.install.trusted[m]);
+			conf.install.hosts[m] =
+				install_hosts(c, conf.install.source[m], &conf.install.trusted[m]);
 	return conf;
 }
 
@@ -297,7 +298,8 @@ static uint64_t or_default(uint64_t n)
 	return n ? n : WIRE_DEFAULT;
 }
 
-static const char *const proxy_names[] = { "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy" };
+static const char *const proxy_names[] = { "HTTP_PROXY", "HTTPS_PROXY", "http_proxy",
+					   "https_proxy" };
 static const struct {
 	enum config_key key;
 	const char *name;
@@ -310,7 +312,8 @@ static const char *way_env[ARRAY_LEN(proxy_names) + 2 + ARRAY_LEN(way_sources) +
 
 static uint64_t memory_half(void)
 {
-	uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2, least = 512ull << 20;
+	uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2,
+		 least = 512ull << 20;
 
 	return half > least ? half : least;
 }
@@ -320,7 +323,8 @@ static uint64_t pid_quarter(void)
 {
 	auto_fd int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
 	char text[24] = "";
-	unsigned long n = fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? strtoul(text, NULL, 10) : 0;
+	unsigned long n =
+		fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? strtoul(text, NULL, 10) : 0;
 
 	return n / 4 > 1024 ? n / 4 : 1024;
 }
@@ -346,9 +350,11 @@ static struct wire_limits bounds_settings(const struct config *c)
 {
 	return (struct wire_limits){
 		.mem_bytes = or_else(config_number(c, CONFIG_MAX_MEM), memory_half()),
-		.disk_bytes = or_else(config_number(c, CONFIG_MAX_DISK), disk_half(config_text(c, CONFIG_STATE))),
+		.disk_bytes = or_else(config_number(c, CONFIG_MAX_DISK),
+				      disk_half(config_text(c, CONFIG_STATE))),
 		.disk_files = config_number(c, CONFIG_MAX_FILES),
-		.cpu_milli = (uint32_t)or_else(config_number(c, CONFIG_MAX_CPU), (uint64_t)get_nprocs() * 1000),
+		.cpu_milli = (uint32_t)or_else(config_number(c, CONFIG_MAX_CPU),
+					       (uint64_t)get_nprocs() * 1000),
 		.pids = (uint32_t)or_else(config_number(c, CONFIG_MAX_PIDS), pid_quarter()),
 	};
 }
@@ -361,9 +367,9 @@ static struct fleet_conf fleet_settings(const struct server_start *s)
 		.lifetime_ms = config_number(c, CONFIG_DEFAULT_LIFETIME),
 		.lifetime_max_ms = config_number(c, CONFIG_MAX_LIFETIME),
 		.idle_ms = config_number(c, CONFIG_DEFAULT_IDLE),
-		.retention_ms = config_number(c, CONFIG_RETENTION) ?
-					config_number(c, CONFIG_RETENTION) :
-					STORE_FOREVER,
+		.retention_ms = config_number(c, CONFIG_RETENTION)
+					? config_number(c, CONFIG_RETENTION)
+					: STORE_FOREVER,
 		.run_wall_ms = config_number(c, CONFIG_RUN_TIME),
 		.cell_ms = config_number(c, CONFIG_CELL_TIME),
 		.history_ms = config_number(c, CONFIG_HISTORY),
@@ -388,7 +394,8 @@ static void set_way_env(const struct config *c)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < ARRAY_LEN(proxy_names); i++, n++) {
-		snprintf(proxy[i], sizeof(proxy[i]), "%s=http://127.0.0.1:%d", proxy_names[i], EGRESS_CLIENT_PORT);
+		snprintf(proxy[i], sizeof(proxy[i]), "%s=http://127.0.0.1:%d", proxy_names[i],
+			 EGRESS_CLIENT_PORT);
 		way_env[n] = proxy[i];
 	}
 	way_env[n++] = "NO_PROXY=localhost,127.0.0.1,::1";
@@ -424,7 +431,8 @@ static struct api_conf api_settings(const struct server_start *s)
 			   .executions_per_day = config_number(c, CONFIG_QUOTA_EXECUTIONS),
 			   .compute_ms_per_month = config_number(c, CONFIG_QUOTA_COMPUTE) * 1000,
 			   .output_bytes_per_day = config_number(c, CONFIG_QUOTA_OUTPUT),
-			   .requests_per_second = (uint32_t)config_number(c, CONFIG_QUOTA_REQUESTS) },
+			   .requests_per_second =
+				   (uint32_t)config_number(c, CONFIG_QUOTA_REQUESTS) },
 		.statm = -1,
 		.state = s->folder,
 		.batch_jobs = (unsigned)config_number(c, CONFIG_BATCH_JOBS),
@@ -484,8 +492,9 @@ static int read_whole(const char *path, struct buf *out, size_t most, struct err
 		buf_grew(out, (size_t)n);
 	if (n < 0)
 		return err_sys(e, "read %.200s", path);
-	return out->len <= most ? 0 :
-				  err_set(e, ERR_LIMIT, "%.200s has more than %zu bytes", path, most);
+	return out->len <= most
+		       ? 0
+		       : err_set(e, ERR_LIMIT, "%.200s has more than %zu bytes", path, most);
 }
 
 /* NULL: tokens are not wanted. */
@@ -529,8 +538,10 @@ static int server_begin(struct server *x, struct err *e)
 							 &packages_hooks, NULL };
 	struct fleet_conf conf = fleet_settings(s);
 	static struct egress_child_rules rules;
-	int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
-	static const struct api_surface *const doors[] = { &e2b_door, &tool_door, &mcp_door, &rex_door, &ui_door, NULL };
+	int statm =
+		open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
+	static const struct api_surface *const doors[] = { &e2b_door, &tool_door, &mcp_door,
+							   &rex_door, &ui_door,   NULL };
 	char boot[64];
 
 	conf.hooks = hooks;
@@ -550,7 +561,8 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.conf.statm = statm;
 	http_server_init(&x->api.http, &x->loop);
 	x->api.http.limits.connections = (uint32_t)config_number(s->config, CONFIG_MAX_CONNECTIONS);
-	x->api.http.limits.per_address = (uint32_t)config_number(s->config, CONFIG_ADDRESS_CONNECTIONS);
+	x->api.http.limits.per_address =
+		(uint32_t)config_number(s->config, CONFIG_ADDRESS_CONNECTIONS);
 	fleet_init(&x->api.fleet, &x->loop, x->api.store, &conf, boot);
 	x->api.fleet.user = x;
 	x->api.fleet.alone = s->alone;

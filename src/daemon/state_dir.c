@@ -25,7 +25,9 @@ static int find_user(struct state_dir *h, const struct config *c, struct err *e)
 	if (pw) {
 		h->uid = pw->pw_uid;
 		h->gid = pw->pw_gid;
-		return pw->pw_uid ? 0 : err_set(e, ERR_INVALID, "serve.user: the front must not be root");
+		return pw->pw_uid
+			       ? 0
+			       : err_set(e, ERR_INVALID, "serve.user: the front must not be root");
 	}
 	h->uid = h->gid = name ? (uid_t)strtoul(name, &end, 10) : FRONT_UID;
 	if (name && (*end || h->uid == 0))

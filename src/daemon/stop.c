@@ -87,7 +87,8 @@ static int stop_wait(int pidfd, struct err *e)
 	syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0);
 	if (poll(&p, 1, KILL_MS) > 0)
 		return 0;
-	return err_set(e, ERR_SYS, "it did not exit within %d s of SIGTERM", (DRAIN_MS + KILL_MS) / 1000);
+	return err_set(e, ERR_SYS, "it did not exit within %d s of SIGTERM",
+		       (DRAIN_MS + KILL_MS) / 1000);
 }
 
 static int stop_daemon(const char *run, struct stop_result *r, struct err *e)
@@ -119,13 +120,16 @@ static int stop_keeper(struct stop_result *r, struct err *e)
 	r->keeper = (pid_t)about.pid;
 	pidfd = (int)syscall(SYS_pidfd_open, r->keeper, 0);
 	if (pidfd < 0 || syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0)
-		return errno == ESRCH ? 0 : err_sys(e, "signal the keeper (pid %d)", (int)r->keeper);
+		return errno == ESRCH ? 0
+				      : err_sys(e, "signal the keeper (pid %d)", (int)r->keeper);
 	return stop_wait(pidfd, e) < 0 ? err_in(e, "keeper (pid %d)", (int)r->keeper) : 0;
 }
 
-static int stop_run(const struct cli *cli, int all, struct stop_result *r, char run[256], struct err *e)
+static int stop_run(const struct cli *cli, int all, struct stop_result *r, char run[256],
+		    struct err *e)
 {
-	if (local_daemon_find(cli, "stop", run, e) < 0 || (all && stop_boxes(1, r, e) < 0) || stop_daemon(run, r, e) < 0)
+	if (local_daemon_find(cli, "stop", run, e) < 0 || (all && stop_boxes(1, r, e) < 0) ||
+	    stop_daemon(run, r, e) < 0)
 		return -1;
 	/* Again, for what was created while the daemon still served. */
 	if (stop_boxes(all, r, e) < 0)
@@ -133,11 +137,12 @@ static int stop_run(const struct cli *cli, int all, struct stop_result *r, char 
 	return all ? stop_keeper(r, e) : 0;
 }
 
-static void stop_report(const struct cli *cli, const struct stop_result *r, int all, const char *run)
+static void stop_report(const struct cli *cli, const struct stop_result *r, int all,
+			const char *run)
 {
 	if (cli->json) {
-		printf("{\"daemon\":%d,\"keeper\":%d,\"boxes_%s\":%u}\n", (int)r->daemon, (int)r->keeper,
-		       all ? "ended" : "running", r->boxes);
+		printf("{\"daemon\":%d,\"keeper\":%d,\"boxes_%s\":%u}\n", (int)r->daemon,
+		       (int)r->keeper, all ? "ended" : "running", r->boxes);
 		return;
 	}
 	if (cli->quiet)
@@ -182,7 +187,8 @@ const struct command verb_stop = {
 	.group = "Machine",
 	.usage = "[--all]",
 	.summary = "stop the daemon of this machine",
-	.notes = "Requests in progress are finished, for a minute at most. Exit status 0 also where no daemon runs.",
+	.notes =
+		"Requests in progress are finished, for a minute at most. Exit status 0 also where no daemon runs.",
 	.flags = flags,
 	.nflags = STOP_NFLAGS,
 	.max_words = 0,

@@ -46,11 +46,11 @@ enum { AGAIN_MS = 200, BACKLOG = 4096, FRONTS = 8, KEEPER_TRIES = 10, LOG_AGAIN_
 
 struct front_process {
 	pid_t pid;
-	int link;        /* -1: it is ending */
-	int told;        /* to drain */
-	int wants_keeper; /* asked for one, and has none yet */
-	int wants_way;    /* asked for egress, and has none yet */
-	int wants_model;  /* asked for a line to models, and has none yet */
+	int link;          /* -1: it is ending */
+	int told;          /* to drain */
+	int wants_keeper;  /* asked for one, and has none yet */
+	int wants_way;     /* asked for egress, and has none yet */
+	int wants_model;   /* asked for a line to models, and has none yet */
 	uint64_t tried_ns; /* when one was last looked for */
 };
 
@@ -64,7 +64,7 @@ struct supervisor {
 	unsigned nlisteners;
 	int signals;
 	int seat;
-	int state; /* holds the lock on the state folder; its servers inherit it */
+	int state;        /* holds the lock on the state folder; its servers inherit it */
 	int keeper_tries; /* that have failed, since the last that has not */
 	uint64_t keeper_logged_ns;
 	char keeper_error[sizeof(((struct err *)0)->msg)];
@@ -78,7 +78,8 @@ struct supervisor {
 	int activated; /* the sockets are a service manager's */
 	int announced; /* where it serves was said */
 	int failed;
-	int failed_upgrades, upgrade_errno; /* for `atoll upgrade`, which reads them from serve.pid */
+	int failed_upgrades,
+		upgrade_errno; /* for `atoll upgrade`, which reads them from serve.pid */
 	char **argv;
 	char exe[1024]; /* by its name, which an upgrade gives to another file */
 };
@@ -107,7 +108,8 @@ static int add_listener(struct supervisor *w, int take_fd, struct err *e)
 {
 	if (w->nlisteners == SERVER_LISTENERS) {
 		close(take_fd);
-		return err_set(e, ERR_LIMIT, "more than %d addresses to listen on", SERVER_LISTENERS);
+		return err_set(e, ERR_LIMIT, "more than %d addresses to listen on",
+			       SERVER_LISTENERS);
 	}
 	w->listeners[w->nlisteners++] = take_fd;
 	return 0;
@@ -125,7 +127,8 @@ static int supervisor_inherit(struct supervisor *w, struct err *e)
 {
 	char *text = getenv(FDS_VAR), *fronts = getenv(FRONTS_VAR), *rest = NULL;
 
-	for (char *p = text ? strtok_r(text, ",", &rest) : NULL; p; p = strtok_r(NULL, ",", &rest)) {
+	for (char *p = text ? strtok_r(text, ",", &rest) : NULL; p;
+	     p = strtok_r(NULL, ",", &rest)) {
 		int fd = atoi(p);
 
 		if (supervisor_keep(fd, e) < 0)
@@ -197,15 +200,15 @@ static int open_sockets(struct supervisor *w, struct err *e)
 static _Noreturn void be_front(struct supervisor *w, int link)
 {
 	struct server_start s = { .config = &w->config,
-				 .layer_names = layer_names(),
-				 .warden = link,
-				 .nlisteners = w->nlisteners,
-				 .alone = w->nfronts == 0,
-				 .uid = w->home.uid,
-				 .gid = w->home.gid,
-				 .own_uid = getuid(),
-				 .folder = w->home.folder,
-				 .models = w->envoy.path[0] != 0 };
+				  .layer_names = layer_names(),
+				  .warden = link,
+				  .nlisteners = w->nlisteners,
+				  .alone = w->nfronts == 0,
+				  .uid = w->home.uid,
+				  .gid = w->home.gid,
+				  .own_uid = getuid(),
+				  .folder = w->home.folder,
+				  .models = w->envoy.path[0] != 0 };
 	sigset_t none;
 
 	for (unsigned i = 0; i < w->nlisteners; i++)
@@ -315,9 +318,9 @@ static void say_where(const struct supervisor *w)
 static void note_seat(struct supervisor *w)
 {
 	struct pidfile_record note = { .warden = getpid(),
-				  .front = w->ready ? supervisor_newest(w)->pid : 0,
-				  .failed_upgrades = w->failed_upgrades,
-				  .upgrade_errno = w->upgrade_errno };
+				       .front = w->ready ? supervisor_newest(w)->pid : 0,
+				       .failed_upgrades = w->failed_upgrades,
+				       .upgrade_errno = w->upgrade_errno };
 	struct err e;
 
 	snprintf(note.version, sizeof(note.version), "%s", ATOLL_VERSION);
@@ -406,7 +409,8 @@ static void take_over(struct supervisor *w)
 	struct config fresh = { 0 };
 	struct err e;
 
-	if (supervisor_load(w, &fresh, &e) < 0 || server_check(&fresh, &e) < 0 || llm_child_check(&fresh, &e) < 0) {
+	if (supervisor_load(w, &fresh, &e) < 0 || server_check(&fresh, &e) < 0 ||
+	    llm_child_check(&fresh, &e) < 0) {
 		log_error("reload refused, everything stays as it was", LOG_E(&e));
 		config_fini(&fresh);
 		return;
@@ -571,7 +575,8 @@ static void supervisor_watch(struct supervisor *w)
 
 		for (unsigned i = 0; i < n; i++)
 			p[i + 1] = (struct pollfd){ .fd = w->fronts[i].link, .events = POLLIN };
-		rc = poll(p, n + 1, hand_keepers(w) | hand_ways(w) | hand_models(w) ? AGAIN_MS / 4 : -1);
+		rc = poll(p, n + 1,
+			  hand_keepers(w) | hand_ways(w) | hand_models(w) ? AGAIN_MS / 4 : -1);
 		if (rc < 0 && errno != EINTR)
 			return;
 		if (rc <= 0)
@@ -632,7 +637,8 @@ static int supervisor_begin(struct supervisor *w, struct err *e)
 		return -1;
 	set_up_log(&w->config);
 	if (run_dir_find(w->run, sizeof(w->run), e) < 0 || state_dir_make(w->run, 0711, e) < 0 ||
-	    state_dir_open(&w->home, &w->config, e) < 0 || remember_exe(w, e) < 0 || supervisor_inherit(w, e) < 0)
+	    state_dir_open(&w->home, &w->config, e) < 0 || remember_exe(w, e) < 0 ||
+	    supervisor_inherit(w, e) < 0)
 		return -1;
 	/* Before the sockets: whoever is leaving still has them. */
 	if (w->seat < 0)
@@ -690,8 +696,9 @@ const struct command verb_serve = {
 	.group = "Machine",
 	.usage = "",
 	.summary = "serve the API on one port",
-	.notes = "SIGHUP reads the configuration again, SIGTERM drains and leaves, `atoll upgrade` executes\n"
-		 "the binary anew. Boxes live on in all cases, and when any of its processes is killed.",
+	.notes =
+		"SIGHUP reads the configuration again, SIGTERM drains and leaves, `atoll upgrade` executes\n"
+		"the binary anew. Boxes live on in all cases, and when any of its processes is killed.",
 	.flags = config_flags,
 	.nflags = CONFIG_FLAGS,
 	.max_words = 0,

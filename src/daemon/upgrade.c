@@ -94,14 +94,16 @@ static int await_front(const char *run, const struct pidfile_record *before, int
 		if (pidfile_read(run, after, e) < 0)
 			continue;
 		if (after->failed_upgrades != before->failed_upgrades)
-			return err_set(e, ERR_SYS,
-				       "the daemon (pid %d) cannot execute the file it was started from: %s; "
-				       "it goes on as before",
-				       (int)before->warden, strerror(after->upgrade_errno));
+			return err_set(
+				e, ERR_SYS,
+				"the daemon (pid %d) cannot execute the file it was started from: %s; "
+				"it goes on as before",
+				(int)before->warden, strerror(after->upgrade_errno));
 		if (after->front && after->front != before->front)
 			return 0;
 	}
-	return err_set(e, ERR_SYS, "no new front serves after %d s; the log of the daemon tells why",
+	return err_set(e, ERR_SYS,
+		       "no new front serves after %d s; the log of the daemon tells why",
 		       WAIT_MS / 1000);
 }
 
@@ -111,7 +113,8 @@ static int upgrade_replace_front(const struct cli *cli, struct pidfile_record *b
 	char run[256], exe[1024], version[PIDFILE_VERSION];
 	auto_fd int pidfd = -1;
 
-	if (local_daemon_find(cli, "upgrade", run, e) < 0 || pidfile_find_process(run, before, &pidfd, e) < 0)
+	if (local_daemon_find(cli, "upgrade", run, e) < 0 ||
+	    pidfile_find_process(run, before, &pidfd, e) < 0)
 		return -1;
 	if (exe_of(before->warden, exe, sizeof(exe), e) < 0 || version_of(exe, version, e) < 0)
 		return err_in(e, "not upgraded");
@@ -132,9 +135,10 @@ static int run_upgrade(const struct cli *cli, const struct args *a)
 		if (e.kind == ERR_NOT_FOUND)
 			cli_error_hint(&t, "start it", "atoll serve");
 		else if (e.kind != ERR_INVALID)
-			cli_error_hint(&t, "replace it", "atoll stop, then atoll serve (boxes live on)");
+			cli_error_hint(&t, "replace it",
+				       "atoll stop, then atoll serve (boxes live on)");
 		return cli_error_print(&t, cli->json,
-				   e.kind == ERR_NOT_FOUND ? STATUS_NOT_FOUND : STATUS_FAILED);
+				       e.kind == ERR_NOT_FOUND ? STATUS_NOT_FOUND : STATUS_FAILED);
 	}
 	if (cli->json)
 		printf("{\"pid\":%d,\"from\":\"%s\",\"to\":\"%s\"}\n", (int)after.warden,
@@ -155,9 +159,10 @@ const struct command verb_upgrade = {
 	.group = "Machine",
 	.usage = "",
 	.summary = "let the daemon go on as the new binary",
-	.notes = "The daemon executes the file that it was started from. Its sockets stay open, boxes and\n"
-		 "programs live on, requests in progress are finished. With -H unix:PATH or ATOLL_HOST it is the\n"
-		 "daemon that listens there; a daemon that was named by a URL is upgraded on its own machine.",
+	.notes =
+		"The daemon executes the file that it was started from. Its sockets stay open, boxes and\n"
+		"programs live on, requests in progress are finished. With -H unix:PATH or ATOLL_HOST it is the\n"
+		"daemon that listens there; a daemon that was named by a URL is upgraded on its own machine.",
 	.max_words = 0,
 	.examples = examples,
 	.run = run_upgrade,

@@ -16,7 +16,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 32 * 1024, LINE_BYTES = 1000, LINES_MOST = 400, FIRST_LINES = 40, LAST_LINES = 40 };
+enum {
+	TEXT_BYTES = 32 * 1024,
+	LINE_BYTES = 1000,
+	LINES_MOST = 400,
+	FIRST_LINES = 40,
+	LAST_LINES = 40
+};
 
 /* What it said, line by line: the end of it, last line first, and behind that its beginning: who calls
  * himself a thousand times says why in the first line. */
@@ -178,7 +184,8 @@ static int by_compiler(struct failure_case *s, int weak, const struct said *said
 	size_t i;
 	int found = 0;
 
-	json_array_foreach(all, i, one) {
+	json_array_foreach(all, i, one)
+	{
 		const char *severity = doc_text(one, "severity");
 
 		if (!strcmp(severity, "warning") || !strcmp(severity, "note") ||
@@ -201,11 +208,13 @@ static void place_by_path(struct failure_case *s, const struct said *said)
 	const char *path, *first = NULL;
 	const json_t *text;
 
-	json_object_foreach((json_t *)json_object_get(s->artifact, "files"), path, text) {
+	json_object_foreach((json_t *)json_object_get(s->artifact, "files"), path, text)
+	{
 		size_t n = strlen(path);
 
 		for (const char *at = said->text; n && (at = strstr(at, path)); at += n) {
-			if (at[n] != ':' || !isdigit((unsigned char)at[n + 1]) || (first && at >= first))
+			if (at[n] != ':' || !isdigit((unsigned char)at[n + 1]) ||
+			    (first && at >= first))
 				continue;
 			first = at;
 			snprintf(s->file, sizeof(s->file), "%s", path);
@@ -242,8 +251,8 @@ static int by_rules(struct failure_case *s)
 				struct said said;
 
 				said_read(&said, streams[i], doc_text(s->phase, streams[i]));
-				if (on == ON_ERRORS ? !by_compiler(s, weak, &said) :
-						      !by_lines(s, on, weak, &said))
+				if (on == ON_ERRORS ? !by_compiler(s, weak, &said)
+						    : !by_lines(s, on, weak, &said))
 					continue;
 				place_fault(s, &said);
 				return 1;
@@ -278,10 +287,10 @@ static int in_before(const json_t *before, const char *member, const char *hash)
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(before, i, one)
-		if (!strcmp(doc_text(one, member), hash) ||
-		    !strcmp(doc_text(json_object_get(one, "new_artifact"), member), hash))
-			return 1;
+	json_array_foreach(before, i,
+			   one) if (!strcmp(doc_text(one, member), hash) ||
+				    !strcmp(doc_text(json_object_get(one, "new_artifact"), member),
+					    hash)) return 1;
 	return 0;
 }
 
@@ -326,10 +335,11 @@ static void debug_otherwise(struct failure_case *s)
 
 	if (c->search && shown && !repair_knows(doc_text(s->artifact, "language"))) {
 		s->kind = "stop";
-		buf_printf(&s->detail,
-			   "there is no search for another program in %.40s (only in Python, JavaScript, TypeScript, C, C++, Go, "
-			   "Java and Rust): a model or a person has to change it",
-			   s->lang ? s->lang->title : doc_text(s->artifact, "language"));
+		buf_printf(
+			&s->detail,
+			"there is no search for another program in %.40s (only in Python, JavaScript, TypeScript, C, C++, Go, "
+			"Java and Rust): a model or a person has to change it",
+			s->lang ? s->lang->title : doc_text(s->artifact, "language"));
 		return;
 	}
 	if (c->search && shown) {
@@ -402,9 +412,10 @@ static const char *debug_fixable(const struct failure_case *s)
 
 static json_t *debug_document(struct failure_case *s)
 {
-	json_t *doc = json_pack("{s:s, s:s, s:s, s:f, s:o, s:s}", "schema", AGENT_DIAGNOSIS, "category",
-				s->category, "subcategory", s->name, "confidence", s->confidence,
-				"root_cause", json_text(buf_str(&s->why)), "fixable", debug_fixable(s));
+	json_t *doc =
+		json_pack("{s:s, s:s, s:s, s:f, s:o, s:s}", "schema", AGENT_DIAGNOSIS, "category",
+			  s->category, "subcategory", s->name, "confidence", s->confidence,
+			  "root_cause", json_text(buf_str(&s->why)), "fixable", debug_fixable(s));
 	json_t *at = debug_location(s);
 	char hash[65];
 
@@ -413,7 +424,8 @@ static json_t *debug_document(struct failure_case *s)
 	if (at)
 		json_object_set_new(doc, "location", at);
 	json_object_set_new(doc, "action",
-			    json_pack("{s:s, s:o}", "kind", s->kind, "detail", json_text(buf_str(&s->detail))));
+			    json_pack("{s:s, s:o}", "kind", s->kind, "detail",
+				      json_text(buf_str(&s->detail))));
 	if (s->child)
 		json_object_set(doc, "new_artifact", s->child);
 	if (s->question.len)
@@ -452,11 +464,11 @@ json_t *debug_make(const json_t *plan, const json_t *artifact, const json_t *res
 		   const json_t *before)
 {
 	struct failure_case s = { .plan = plan,
-			  .artifact = artifact,
-			  .result = result,
-			  .before = before,
-			  .lang = lang_named(doc_text(artifact, "language")),
-			  .evidence = json_array() };
+				  .artifact = artifact,
+				  .result = result,
+				  .before = before,
+				  .lang = lang_named(doc_text(artifact, "language")),
+				  .evidence = json_array() };
 	const char *const *fixes;
 	const char *path;
 	json_t *doc;

@@ -12,8 +12,8 @@ struct debug_category {
 	const char *name;
 	const char *evidence; /* how it is known */
 	const char *done;     /* what is done about it */
-	const char *fixable;  /* by whom, where nothing of that was possible: "llm", "human", "no" */
-	int search;           /* tests or examples can tell a better program: repair */
+	const char *fixable; /* by whom, where nothing of that was possible: "llm", "human", "no" */
+	int search;          /* tests or examples can tell a better program: repair */
 };
 extern const struct debug_category debug_categories[]; /* ends with a name that is NULL */
 int debug_category(const char *name);                  /* its index; -1: there is none */

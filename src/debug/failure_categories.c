@@ -4,6 +4,7 @@
 #include <string.h>
 
 const struct debug_category debug_categories[] = {
+	/* clang-format off */
 	{ "dependency_missing", "an import, header, gem, crate or module that is not there",
 	  "a file of the project: its path is put right; a name of the standard library, mistyped: renamed; else the package is added",
 	  "human", 0 },
@@ -58,6 +59,7 @@ const struct debug_category debug_categories[] = {
 	{ "policy", "a scan's rule, a system call that is not allowed", "said; not tried again", "no", 0 },
 	{ "unknown", "none of these", "stop, with its last 40 lines", "llm", 1 },
 	{ NULL, NULL, NULL, NULL, 0 },
+	/* clang-format on */
 };
 
 int debug_category(const char *name)

@@ -29,8 +29,9 @@ const json_t *facts_phase(const json_t *result)
 	return named ? named : phase_named(result, "");
 }
 
-static const char *const *facts_found(struct failure_case *s, const char *category, const char *name,
-				const char *source, const char *why, const char *const *fixes)
+static const char *const *facts_found(struct failure_case *s, const char *category,
+				      const char *name, const char *source, const char *why,
+				      const char *const *fixes)
 {
 	s->category = category;
 	s->name = name;
@@ -47,7 +48,8 @@ static const char *const *by_scan(struct failure_case *s)
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(json_object_get(s->result, "scan"), i, one) {
+	json_array_foreach(json_object_get(s->result, "scan"), i, one)
+	{
 		auto_buf struct buf why = { 0 };
 
 		if (strcmp(doc_text(one, "action"), "block") != 0)
@@ -62,6 +64,7 @@ static const char *const *by_scan(struct failure_case *s)
 
 /* What a manager's complaints mean here. */
 static const struct {
+	/* clang-format off */
 	const char *category, *why;
 	const char *const *fixes;
 } faults[INSTALL_FAULTS] = {
@@ -76,6 +79,7 @@ static const struct {
 	[INSTALL_TIMEOUT] = { "timeout_wall", "installing took too long",
 			      (const char *const[]){ "raise_install", NULL } },
 	[INSTALL_TOO_LARGE] = { "disk_full", "what was to be installed is too large", NULL },
+	/* clang-format on */
 };
 
 /* Who installed has mostly understood it already. */
@@ -100,17 +104,20 @@ static const char *const *by_install(struct failure_case *s)
 
 	/* Who installs is the last one that said something; all of them may be asked. */
 	buf_printf(&said, "%s\n%s", doc_text(s->phase, "stdout"), doc_text(s->phase, "stderr"));
-	for (int i = 0; !fault_said(s->phase, &d) && i < PM_COUNT && d.fault == INSTALL_UNKNOWN; i++)
-		install_diagnose((enum package_manager)((m + PM_COUNT + i) % PM_COUNT), buf_str(&said),
-				 said.len, &d);
+	for (int i = 0; !fault_said(s->phase, &d) && i < PM_COUNT && d.fault == INSTALL_UNKNOWN;
+	     i++)
+		install_diagnose((enum package_manager)((m + PM_COUNT + i) % PM_COUNT),
+				 buf_str(&said), said.len, &d);
 	if (!strcmp(doc_text(s->phase, "cause"), "wall"))
 		d.fault = INSTALL_TIMEOUT;
 	/* The operator's settings do not let it be installed, and the refusal names the one that would. */
 	if (!strcmp(doc_text(s->phase, "cause"), "policy") && d.fault == INSTALL_UNKNOWN) {
-		buf_printf(&why, "no package can be installed: %.200s", doc_text(s->phase, "stderr"));
+		buf_printf(&why, "no package can be installed: %.200s",
+			   doc_text(s->phase, "stderr"));
 		snprintf(s->subject, sizeof(s->subject), "%s", doc_text(first, "name"));
-		return facts_found(s, faults[INSTALL_NOT_CONFIGURED].category, install_fault_name(INSTALL_NOT_CONFIGURED),
-			     "install", buf_str(&why), NULL);
+		return facts_found(s, faults[INSTALL_NOT_CONFIGURED].category,
+				   install_fault_name(INSTALL_NOT_CONFIGURED), "install",
+				   buf_str(&why), NULL);
 	}
 	snprintf(s->subject, sizeof(s->subject), "%s", d.package);
 	buf_printf(&why, "%s%s%s", faults[d.fault].why, *d.package ? ": " : "", d.package);
@@ -119,7 +126,7 @@ static const char *const *by_install(struct failure_case *s)
 	if (*d.versions)
 		failure_seen(s, "install", 0, d.versions);
 	return facts_found(s, faults[d.fault].category, install_fault_name(d.fault), "install",
-		     buf_str(&why), faults[d.fault].fixes);
+			   buf_str(&why), faults[d.fault].fixes);
 }
 
 /* ---- the kernel ---- */
@@ -129,6 +136,7 @@ static const char *const raise_memory[] = { "raise_memory", NULL };
 static const char *const locate[] = { "locate", NULL };
 
 static const struct {
+	/* clang-format off */
 	const char *cause, *category, *why;
 	const char *const *fixes;
 } causes[] = {
@@ -142,12 +150,15 @@ static const struct {
 	{ "idle", "timeout_wall", "the box was idle for too long", NULL },
 	{ "host", "unknown", "the host failed, not the program", NULL },
 	{ "operator", "unknown", "it was ended from outside", NULL },
+	/* clang-format on */
 };
 
 static const struct {
+	/* clang-format off */
 	const char *limit, *cause;
 } limits[] = {
 	{ "memory", "memory" }, { "time", "wall" }, { "pids", "processes" }, { "disk", "disk" },
+	/* clang-format on */
 };
 
 static const struct {
@@ -156,7 +167,8 @@ static const struct {
 } signals[] = {
 	{ SIGSEGV, "SIGSEGV", "crash", "it used memory that it does not have (SIGSEGV)" },
 	{ SIGBUS, "SIGBUS", "crash", "it used memory that it does not have (SIGBUS)" },
-	{ SIGFPE, "SIGFPE", "zero_division", "a division by zero or an overflow ended it (SIGFPE)" },
+	{ SIGFPE, "SIGFPE", "zero_division",
+	  "a division by zero or an overflow ended it (SIGFPE)" },
 	{ SIGILL, "SIGILL", "crash", "it came to an instruction that is none (SIGILL)" },
 	{ SIGABRT, "SIGABRT", "crash", "it gave up (SIGABRT)" },
 	{ SIGTRAP, "SIGTRAP", "crash", "it stopped itself (SIGTRAP)" },
@@ -185,15 +197,17 @@ static const char *cause_said(const struct failure_case *s)
 /* What a program with threads looks like; good enough to tell a lock from a long wait. */
 static int has_threads(const struct failure_case *s)
 {
-	static const char *const words[] = { "thread", "Thread", "mutex", "Mutex", "Lock", "chan ",
-					     "await", "Queue", "Semaphore", "sync.", "fork" };
+	static const char *const words[] = { "thread",    "Thread", "mutex", "Mutex",
+					     "Lock",      "chan ",  "await", "Queue",
+					     "Semaphore", "sync.",  "fork" };
 	const char *path;
 	const json_t *text;
 
-	json_object_foreach((json_t *)json_object_get(s->artifact, "files"), path, text)
-		for (unsigned i = 0; i < ARRAY_LEN(words); i++)
-			if (strstr(json_string_value(text) ? json_string_value(text) : "", words[i]))
-				return 1;
+	json_object_foreach(
+		(json_t *)json_object_get(s->artifact, "files"), path,
+		text) for (unsigned i = 0; i < ARRAY_LEN(words);
+			   i++) if (strstr(json_string_value(text) ? json_string_value(text) : "",
+					   words[i])) return 1;
 	return 0;
 }
 
@@ -203,13 +217,15 @@ static const char *const *by_clock(struct failure_case *s)
 	double cpu = json_number_value(json_object_get(s->phase, "cpu_ms"));
 
 	if (2 * cpu >= ms && cpu > 0)
-		return facts_found(s, "timeout_cpu", "wall", "kernel", "the time limit was over, and it was computing",
-			     raise_time);
+		return facts_found(s, "timeout_cpu", "wall", "kernel",
+				   "the time limit was over, and it was computing", raise_time);
 	if (has_threads(s) && !*doc_text(s->phase, "stdout"))
-		return facts_found(s, "deadlock", "wall", "kernel",
-			     "the time limit was over, and its threads were waiting for each other", NULL);
-	return facts_found(s, "timeout_wall", "wall", "kernel", "the time limit was over, and it was waiting",
-		     raise_time);
+		return facts_found(
+			s, "deadlock", "wall", "kernel",
+			"the time limit was over, and its threads were waiting for each other",
+			NULL);
+	return facts_found(s, "timeout_wall", "wall", "kernel",
+			   "the time limit was over, and it was waiting", raise_time);
 }
 
 static int signal_of(const struct failure_case *s)
@@ -230,8 +246,9 @@ static const char *const *by_signal(struct failure_case *s)
 
 	for (unsigned i = 0; i < ARRAY_LEN(signals); i++)
 		if (signo == signals[i].number)
-			return facts_found(s, signals[i].category, signals[i].name, "kernel", signals[i].why,
-				     strcmp(signals[i].category, "crash") != 0 ? NULL : locate);
+			return facts_found(
+				s, signals[i].category, signals[i].name, "kernel", signals[i].why,
+				strcmp(signals[i].category, "crash") != 0 ? NULL : locate);
 	return NULL;
 }
 
@@ -241,16 +258,16 @@ static int is_flaky(const json_t *result)
 	const json_t *all = json_object_get(result, "examples"), *one;
 	size_t i;
 
-	json_array_foreach(all, i, one)
-		for (size_t j = 0; j < i; j++) {
-			const json_t *other = json_array_get(all, j);
+	json_array_foreach(all, i, one) for (size_t j = 0; j < i; j++)
+	{
+		const json_t *other = json_array_get(all, j);
 
-			if (json_object_get(one, "n") &&
-			    json_equal(json_object_get(one, "n"), json_object_get(other, "n")) &&
-			    json_is_true(json_object_get(one, "pass")) !=
-				    json_is_true(json_object_get(other, "pass")))
-				return 1;
-		}
+		if (json_object_get(one, "n") &&
+		    json_equal(json_object_get(one, "n"), json_object_get(other, "n")) &&
+		    json_is_true(json_object_get(one, "pass")) !=
+			    json_is_true(json_object_get(other, "pass")))
+			return 1;
+	}
 	return 0;
 }
 
@@ -263,12 +280,12 @@ const char *const *facts_kernel(struct failure_case *s)
 	if (!strcmp(phase, "install"))
 		return by_install(s);
 	if (is_flaky(s->result))
-		return facts_found(s, "flaky", "flaky", "result", "it failed once and passed once, unchanged",
-			     NULL);
+		return facts_found(s, "flaky", "flaky", "result",
+				   "it failed once and passed once, unchanged", NULL);
 	for (unsigned i = 0; i < ARRAY_LEN(causes); i++)
 		if (!strcmp(cause, causes[i].cause))
 			return facts_found(s, causes[i].category, cause, "kernel", causes[i].why,
-				     causes[i].fixes);
+					   causes[i].fixes);
 	if (!strcmp(cause, "wall"))
 		return by_clock(s);
 	/* Who aborts has said why: that comes first. */
@@ -284,7 +301,8 @@ static const char *const *by_examples(struct failure_case *s)
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(json_object_get(s->result, "examples"), i, one) {
+	json_array_foreach(json_object_get(s->result, "examples"), i, one)
+	{
 		auto_buf struct buf why = { 0 };
 
 		if (json_is_true(json_object_get(one, "pass")))
@@ -307,14 +325,15 @@ static const char *const *by_checks(struct failure_case *s)
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(json_object_get(s->result, "checks"), i, one) {
+	json_array_foreach(json_object_get(s->result, "checks"), i, one)
+	{
 		auto_buf struct buf why = { 0 };
 
 		if (json_is_true(json_object_get(one, "pass")))
 			continue;
 		buf_printf(&why, "%.40s: %.700s", doc_text(one, "kind"), doc_text(one, "detail"));
 		return facts_found(s, is_test(doc_text(one, "kind")) ? "assertion" : "wrong_output",
-			     "check", "check", buf_str(&why), call_main);
+				   "check", "check", buf_str(&why), call_main);
 	}
 	return NULL;
 }
@@ -324,7 +343,8 @@ int facts_went_well(const json_t *phase)
 	const json_t *status = json_object_get(phase, "exit_code");
 	const char *cause = doc_text(phase, "cause");
 
-	return json_is_integer(status) && !json_integer_value(status) && (!*cause || !strcmp(cause, "exit"));
+	return json_is_integer(status) && !json_integer_value(status) &&
+	       (!*cause || !strcmp(cause, "exit"));
 }
 
 const char *const *facts_checks(struct failure_case *s)

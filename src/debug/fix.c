@@ -52,9 +52,9 @@ const char *failure_file(const struct failure_case *s, const char *said)
 
 	if (!*said)
 		return NULL;
-	json_object_foreach((json_t *)json_object_get(s->artifact, "files"), path, text)
-		if (fix_means(said, path) && (!best || strlen(path) > strlen(best)))
-			best = path;
+	json_object_foreach((json_t *)json_object_get(s->artifact, "files"), path,
+			    text) if (fix_means(said, path) &&
+				      (!best || strlen(path) > strlen(best))) best = path;
 	return best;
 }
 
@@ -68,7 +68,8 @@ json_t *failure_child(struct failure_case *s)
 	return artifact_child(s->artifact, by, "");
 }
 
-__attribute__((format(printf, 2, 0))) static void vdetail(struct failure_case *s, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void vdetail(struct failure_case *s, const char *fmt,
+							  va_list ap)
 {
 	buf_cut(&s->detail, 0);
 	buf_vprintf(&s->detail, fmt, ap);
@@ -101,7 +102,8 @@ int failure_done(struct failure_case *s, const char *kind, json_t *take_child, c
 	return fix_finish(s, kind, take_child);
 }
 
-int failure_edit(struct failure_case *s, const char *path, const struct buf *text, const char *fmt, ...)
+int failure_edit(struct failure_case *s, const char *path, const struct buf *text, const char *fmt,
+		 ...)
 {
 	json_t *child = failure_child(s);
 	va_list ap;

@@ -10,7 +10,7 @@ enum { FAILURE_TEXT = 256, FAILURE_FILE_BYTES = 1 << 20 };
 /* A failed run under examination. */
 struct failure_case {
 	const json_t *plan, *artifact, *result, *before;
-	const json_t *phase; /* of the result: where it failed; NULL: it has none */
+	const json_t *phase;     /* of the result: where it failed; NULL: it has none */
 	const struct lang *lang; /* NULL: a language that we do not know */
 
 	/* What was found. */
@@ -21,7 +21,7 @@ struct failure_case {
 	char subject[FAILURE_TEXT], meant[FAILURE_TEXT];
 	char path[FAILURE_TEXT]; /* the file of the artifact that it is about, or "" */
 	char file[FAILURE_TEXT]; /* as it was said */
-	long line, column;    /* 0: unknown */
+	long line, column;       /* 0: unknown */
 	json_t *evidence;
 	struct buf why;
 
@@ -42,8 +42,10 @@ const struct fix *fix_named(const char *name); /* NULL: there is none */
 
 /* ---- for the steps ---- */
 
-const char *failure_message(const struct failure_case *s, const char *path); /* of a file; NULL: there is none */
-const char *failure_main(const struct failure_case *s); /* the file to change: where it happened, else the entry */
+const char *failure_message(const struct failure_case *s,
+			    const char *path); /* of a file; NULL: there is none */
+const char *failure_main(
+	const struct failure_case *s); /* the file to change: where it happened, else the entry */
 /* The artifact's file that this path means, whichever folder it was run in; NULL: none. */
 const char *failure_file(const struct failure_case *s, const char *said);
 
@@ -53,8 +55,8 @@ void failure_seen(struct failure_case *s, const char *source, long line, const c
 json_t *failure_child(struct failure_case *s);
 int failure_done(struct failure_case *s, const char *kind, json_t *take_child, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5))); /* 0: it does not differ; child is gone */
-int failure_edit(struct failure_case *s, const char *path, const struct buf *text, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+int failure_edit(struct failure_case *s, const char *path, const struct buf *text, const char *fmt,
+		 ...) __attribute__((format(printf, 4, 5)));
 int failure_ask(struct failure_case *s, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 int failure_stop(struct failure_case *s, const char *fixable, const char *fmt, ...)

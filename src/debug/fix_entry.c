@@ -101,7 +101,8 @@ int fix_main_wrapper(struct failure_case *s)
 		return 0;
 	functions_of(s->lang, text, &f);
 	for (unsigned i = 0; i < f.n; i++)
-		if (!strcasecmp(f.name[i], "main") || !strcmp(f.name[i], "mian") || !strcmp(f.name[i], "mani")) {
+		if (!strcasecmp(f.name[i], "main") || !strcmp(f.name[i], "mian") ||
+		    !strcmp(f.name[i], "mani")) {
 			text_rename(&out, text, f.name[i], "main");
 			return failure_edit(s, path, &out, "%s is main, mistyped", f.name[i]);
 		}
@@ -154,7 +155,8 @@ int fix_rename_file(struct failure_case *s)
 
 	if (!text || !dot || !*s->subject)
 		return 0;
-	snprintf(name, sizeof(name), "%.*s%s%s", slash ? (int)(slash + 1 - path) : 0, path, s->subject, dot);
+	snprintf(name, sizeof(name), "%.*s%s%s", slash ? (int)(slash + 1 - path) : 0, path,
+		 s->subject, dot);
 	if (json_object_get(json_object_get(s->artifact, "files"), name))
 		return 0;
 	child = failure_child(s);
@@ -175,8 +177,8 @@ int fix_entry_file(struct failure_case *s)
 		const char *path = failure_path(s, i);
 		json_t *child;
 
-		if (!strcmp(path, entry) || !lang_has_ending(s->lang, path) || !failure_message(s, path) ||
-		    !strstr(failure_message(s, path), has))
+		if (!strcmp(path, entry) || !lang_has_ending(s->lang, path) ||
+		    !failure_message(s, path) || !strstr(failure_message(s, path), has))
 			continue;
 		child = failure_child(s);
 		json_object_set_new(child, "entry", json_string(path));

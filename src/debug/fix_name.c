@@ -52,7 +52,8 @@ static int add_import(struct failure_case *s, const char *path, const char *name
 /* A well-known name: [imports] has the line that brings it. */
 int fix_import(struct failure_case *s)
 {
-	return add_import(s, failure_main(s), s->subject, rules_word(s->lang, "imports", s->subject));
+	return add_import(s, failure_main(s), s->subject,
+			  rules_word(s->lang, "imports", s->subject));
 }
 
 /* ---- names that are nearly right ---- */
@@ -80,7 +81,8 @@ static unsigned fix_name_slips(const char *name)
 	return n < 3 ? 0 : n < 6 ? 1 : 2;
 }
 
-static void fix_name_nearer(const char *wanted, const char *have, char best[NAME + 1], unsigned *least)
+static void fix_name_nearer(const char *wanted, const char *have, char best[NAME + 1],
+			    unsigned *least)
 {
 	unsigned far = package_distance(wanted, have);
 
@@ -91,7 +93,8 @@ static void fix_name_nearer(const char *wanted, const char *have, char best[NAME
 }
 
 /* Of the program's own names and the language's ([text] words), the nearest. */
-static int near_name(const struct failure_case *s, const char *text, const char *table, char best[NAME + 1])
+static int near_name(const struct failure_case *s, const char *text, const char *table,
+		     char best[NAME + 1])
 {
 	const struct toml_node *words = rules_table(s->lang, "words");
 	const struct toml_node *list = words ? toml_get(words, table) : NULL;
@@ -185,7 +188,8 @@ int fix_use_it(struct failure_case *s)
 		return 0;
 	buf_printf(&with, "\n%.*s_ = %s", (int)strspn(line, " \t"), line, s->subject);
 	text_splice(&out, text, (size_t)(line - text) + n, 0, buf_str(&with));
-	return failure_edit(s, path, &out, "%s is not used; that is said to the compiler", s->subject);
+	return failure_edit(s, path, &out, "%s is not used; that is said to the compiler",
+			    s->subject);
 }
 
 /* let x = ... that is changed later. */
@@ -260,7 +264,8 @@ int fix_shadow(struct failure_case *s)
 	json_object_del(files, file);
 	if (!strcmp(entry, file))
 		json_object_set_new(child, "entry", json_string(to));
-	return failure_done(s, "rename", child, "%s hid the module of that name; it is %s now", file, to);
+	return failure_done(s, "rename", child, "%s hid the module of that name; it is %s now",
+			    file, to);
 }
 
 /* The last version that had it: [pins] "module.name" = "package version". */
@@ -279,14 +284,15 @@ int fix_pin(struct failure_case *s)
 	snprintf(name, sizeof(name), "%.*s", (int)(version - pin), pin);
 	child = failure_child(s);
 	list = json_object_get(child, "packages");
-	json_array_foreach(list, i, one)
-		if (!strcmp(doc_text(one, "name"), name)) {
-			json_array_remove(list, i);
-			break;
-		}
-	json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "manager", manager, "name", name, "version",
-					      version + 1));
-	return failure_done(s, "install", child, "%s is in %s up to %s only", s->subject, name, version + 1);
+	json_array_foreach(list, i, one) if (!strcmp(doc_text(one, "name"), name))
+	{
+		json_array_remove(list, i);
+		break;
+	}
+	json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "manager", manager, "name", name,
+					      "version", version + 1));
+	return failure_done(s, "install", child, "%s is in %s up to %s only", s->subject, name,
+			    version + 1);
 }
 
 /* ---- C++ and Java ---- */
@@ -321,8 +327,10 @@ int fix_throws(struct failure_case *s)
 			return 0;
 		if (n > 2 && at[n - 1] == '{' && memmem(at, n, ") {", 3) && memmem(at, n, "(", 1) &&
 		    at[strspn(at, " \t")] != 'i' && at[strspn(at, " \t")] != 'f' &&
-		    at[strspn(at, " \t")] != 'w' && at[strspn(at, " \t")] != 't' && !memmem(at, n, "throws", 6)) {
-			text_splice(&out, text, (size_t)(at - text) + n - 1, 0, "throws Exception ");
+		    at[strspn(at, " \t")] != 'w' && at[strspn(at, " \t")] != 't' &&
+		    !memmem(at, n, "throws", 6)) {
+			text_splice(&out, text, (size_t)(at - text) + n - 1, 0,
+				    "throws Exception ");
 			return failure_edit(s, path, &out, "the method declares what it may throw");
 		}
 	}

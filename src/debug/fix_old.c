@@ -37,7 +37,8 @@ static int new_print(struct buf *out, const char *line, size_t n)
 	int comma;
 
 	if (n < from || strncmp(line + blanks, "print", 5) != 0 ||
-	    (n > from && line[from] != ' ' && line[from] != '"' && line[from] != '\'' && line[from] != '#'))
+	    (n > from && line[from] != ' ' && line[from] != '"' && line[from] != '\'' &&
+	     line[from] != '#'))
 		return 0;
 	from += strspn(line + from, " ");
 	if (from < end && line[from] == '(' && line[end - 1] == ')')
@@ -52,10 +53,12 @@ static int new_print(struct buf *out, const char *line, size_t n)
 	from = from < end ? from : end;
 	comma = end > from && line[end - 1] == ',';
 	buf_add(out, line, blanks);
-	buf_printf(out, "print(%.*s%s%s%.*s)", (int)(end > from + (size_t)comma ? end - from - (size_t)comma : 0),
-		   line + from, comma ? ", end=\" \"" : "", file ? ", file=" : "", (int)file_n,
+	buf_printf(out, "print(%.*s%s%s%.*s)",
+		   (int)(end > from + (size_t)comma ? end - from - (size_t)comma : 0), line + from,
+		   comma ? ", end=\" \"" : "", file ? ", file=" : "", (int)file_n,
 		   file ? file : "");
-	buf_add(out, line + (end > blanks + 5 ? end : blanks + 5), n - (end > blanks + 5 ? end : blanks + 5));
+	buf_add(out, line + (end > blanks + 5 ? end : blanks + 5),
+		n - (end > blanks + 5 ? end : blanks + 5));
 	return 1;
 }
 
@@ -91,14 +94,15 @@ int fix_python2(struct failure_case *s)
 		if (*text)
 			buf_putc(&out, *text++);
 	}
-	return changed && failure_edit(s, path, &out, "print and except are written as in Python 3");
+	return changed &&
+	       failure_edit(s, path, &out, "print and except are written as in Python 3");
 }
 
 /* ---- JavaScript's two kinds of modules, and TypeScript ---- */
 
 /* The entry gets another ending; what imports it is not looked for: nothing imports an entry. */
-static int new_ending(struct failure_case *s, const char *kind, const char *ending, const char *language,
-		      const char *why)
+static int new_ending(struct failure_case *s, const char *kind, const char *ending,
+		      const char *language, const char *why)
 {
 	const char *entry = doc_text(s->artifact, "entry"), *dot = strrchr(entry, '.');
 	const json_t *text = json_object_get(json_object_get(s->artifact, "files"), entry);
@@ -194,7 +198,8 @@ int fix_renamed(struct failure_case *s)
 			continue;
 		buf_cut(&out, 0);
 		if (text_rename(&out, text, k->key, k->text))
-			return failure_edit(s, path, &out, "%s is called %s today", k->key, k->text);
+			return failure_edit(s, path, &out, "%s is called %s today", k->key,
+					    k->text);
 	}
 	return 0;
 }

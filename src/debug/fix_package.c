@@ -14,9 +14,8 @@ const char *failure_path(const struct failure_case *s, size_t i)
 	const char *path;
 	const json_t *text;
 
-	json_object_foreach((json_t *)json_object_get(s->artifact, "files"), path, text)
-		if (!i--)
-			return path;
+	json_object_foreach((json_t *)json_object_get(s->artifact, "files"), path,
+			    text) if (!i--) return path;
 	return NULL;
 }
 
@@ -52,9 +51,8 @@ static json_t *package_in(const json_t *artifact, const char *manager, const cha
 	json_t *list = json_object_get(artifact, "packages"), *one;
 	size_t i;
 
-	json_array_foreach(list, i, one)
-		if (!strcmp(doc_text(one, "name"), name) && !strcmp(doc_text(one, "manager"), manager))
-			return one;
+	json_array_foreach(list, i, one) if (!strcmp(doc_text(one, "name"), name) &&
+					     !strcmp(doc_text(one, "manager"), manager)) return one;
 	return NULL;
 }
 
@@ -81,15 +79,16 @@ static int add_package(struct failure_case *s, const struct import *i)
 
 	if (package_in(s->artifact, manager, i->package))
 		return failure_stop(s, "llm", "%s %s is installed and does not bring %s", manager,
-				 i->package, s->subject);
+				    i->package, s->subject);
 	if (i->kind == IMPORT_GUESSED && !may_guess(s))
-		return failure_ask(s, i->package, "May %s %s be installed? It is in no list of known packages.",
-				manager, i->package);
+		return failure_ask(s, i->package,
+				   "May %s %s be installed? It is in no list of known packages.",
+				   manager, i->package);
 	child = failure_child(s);
 	child_package(child, manager, i->package);
 	return failure_done(s, "install", child, "%s %s is installed for %s%s", manager, i->package,
-			 s->subject,
-			 i->kind == IMPORT_GUESSED ? "; no list of known packages has it" : "");
+			    s->subject,
+			    i->kind == IMPORT_GUESSED ? "; no list of known packages has it" : "");
 }
 
 /* A word of the program becomes another one, in the file where it failed, else in any. */
@@ -121,13 +120,17 @@ int fix_install(struct failure_case *s)
 	case IMPORT_REPLACED:
 		return rename_import(s, i.top, i.meant, "its name today");
 	case IMPORT_SUSPECT:
-		return rename_import(s, i.top, i.meant,
-				     "a very common package, one letter away; what is not it is not installed") ||
-		       failure_stop(s, "human", "%s is not installed: it is one letter away from %s", i.top,
-				 i.meant);
+		return rename_import(
+			       s, i.top, i.meant,
+			       "a very common package, one letter away; what is not it is not installed") ||
+		       failure_stop(s, "human",
+				    "%s is not installed: it is one letter away from %s", i.top,
+				    i.meant);
 	case IMPORT_BUILTIN:
-		return failure_stop(s, "human", "%s comes with the language and is never installed; this runtime does not have it",
-				 i.top);
+		return failure_stop(
+			s, "human",
+			"%s comes with the language and is never installed; this runtime does not have it",
+			i.top);
 	case IMPORT_NONE:
 		break;
 	}
@@ -177,14 +180,16 @@ int fix_header(struct failure_case *s)
 
 	import_find(s->lang, s->subject, &i);
 	if (i.kind == IMPORT_MISTYPED)
-		return rename_import(s, i.top, i.meant, "a header of the standard library, mistyped");
+		return rename_import(s, i.top, i.meant,
+				     "a header of the standard library, mistyped");
 	if (i.kind != IMPORT_KNOWN || package_in(s->artifact, "apt", i.package))
 		return 0;
 	child = failure_child(s);
 	child_package(child, "apt", i.package);
 	if (*import_link(s->lang, s->subject))
 		add_link(s, child, import_link(s->lang, s->subject));
-	return failure_done(s, "install", child, "apt %s is installed for <%s>", i.package, s->subject);
+	return failure_done(s, "install", child, "apt %s is installed for <%s>", i.package,
+			    s->subject);
 }
 
 int fix_link(struct failure_case *s)
@@ -196,7 +201,8 @@ int fix_link(struct failure_case *s)
 		json_decref(child);
 		return 0;
 	}
-	return failure_done(s, "edit", child, "linked with -l%s, which has %s", library, s->subject);
+	return failure_done(s, "edit", child, "linked with -l%s, which has %s", library,
+			    s->subject);
 }
 
 /* ---- packages that are too much ---- */
@@ -206,15 +212,17 @@ static int drop_member(struct failure_case *s, int version_only)
 	json_t *child = failure_child(s), *list = json_object_get(child, "packages"), *one;
 	size_t i;
 
-	json_array_foreach(list, i, one) {
+	json_array_foreach(list, i, one)
+	{
 		if (*s->subject && strcmp(doc_text(one, "name"), s->subject) != 0)
 			continue;
 		if (version_only && json_object_del(one, "version") == 0)
 			return failure_done(s, "install", child, "any version of %s", s->subject);
 		if (!version_only && *s->subject) {
 			json_array_remove(list, i);
-			return failure_done(s, "edit", child, "%s is not installed: there is no such package",
-					 s->subject);
+			return failure_done(s, "edit", child,
+					    "%s is not installed: there is no such package",
+					    s->subject);
 		}
 	}
 	json_decref(child);
@@ -257,7 +265,8 @@ static int is_source(const struct failure_case *s, const char *path)
 }
 
 /* The file of the project that a name may mean: by its stem, as it is or nearly. */
-static const char *project_file(const struct failure_case *s, const char *stem, const char *not_this)
+static const char *project_file(const struct failure_case *s, const char *stem,
+				const char *not_this)
 {
 	const char *near = NULL;
 
@@ -345,8 +354,8 @@ static int path_by_words(struct failure_case *s, const char *me, const char *fil
 		}
 	}
 	buf_printf(&text, "\n%s", failure_message(s, me));
-	return failure_edit(s, me, &text, "%s is the project's own %s: its folder is looked into", s->subject,
-			 file);
+	return failure_edit(s, me, &text, "%s is the project's own %s: its folder is looked into",
+			    s->subject, file);
 }
 
 /* The last part of what was imported: "helpers" of "app.helpers", "x" of "./lib/x.js" and of "A::x". */

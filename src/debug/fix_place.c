@@ -25,8 +25,9 @@ static int replace_quoted(struct failure_case *s, const char *from, const char *
 		const char *text = failure_message(s, path), *at = text ? strstr(text, from) : NULL;
 		auto_buf struct buf out = { 0 };
 
-		while (at && (at == text || !strchr("'\"` =/", at[-1]) ||
-			      (isalnum((unsigned char)at[strlen(from)]) || at[strlen(from)] == '.')))
+		while (at &&
+		       (at == text || !strchr("'\"` =/", at[-1]) ||
+			(isalnum((unsigned char)at[strlen(from)]) || at[strlen(from)] == '.')))
 			at = strstr(at + 1, from);
 		if (!at)
 			continue;
@@ -74,7 +75,8 @@ int fix_file_ask(struct failure_case *s)
 	/* What belongs to the machine nobody can bring. */
 	if (!*s->subject || (s->subject[0] == '/' && strncmp(s->subject, "/home/user/", 11) != 0))
 		return 0;
-	return failure_ask(s, base_of(s->subject), "The program reads %s. What is in it?", base_of(s->subject));
+	return failure_ask(s, base_of(s->subject), "The program reads %s. What is in it?",
+			   base_of(s->subject));
 }
 
 /* The runtime names no file: it is the text in quotes of the line where it failed. */
@@ -86,7 +88,8 @@ int fix_quoted_file(struct failure_case *s)
 	line = text && s->line > 0 ? text_line(text, s->line, &n) : NULL;
 	from = line ? memchr(line, '"', n) : NULL;
 	end = from ? memchr(from + 1, '"', n - (size_t)(from + 1 - line)) : NULL;
-	if (!end || end - from < 3 || end - from > FAILURE_TEXT - 1 || memchr(from, ' ', (size_t)(end - from)))
+	if (!end || end - from < 3 || end - from > FAILURE_TEXT - 1 ||
+	    memchr(from, ' ', (size_t)(end - from)))
 		return 0;
 	snprintf(s->subject, sizeof(s->subject), "%.*s", (int)(end - from - 1), from + 1);
 	return fix_file_path(s) || fix_file_ask(s);
@@ -115,7 +118,8 @@ int fix_port(struct failure_case *s)
 		auto_buf struct buf out = { 0 };
 
 		if (text && text_rename(&out, text, s->subject, other))
-			return failure_edit(s, path, &out, "port %s is taken; it is %s", s->subject, other);
+			return failure_edit(s, path, &out, "port %s is taken; it is %s", s->subject,
+					    other);
 	}
 	return 0;
 }
@@ -140,9 +144,8 @@ static const char *example_input(const struct failure_case *s)
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(json_object_get(s->artifact, "examples"), i, one)
-		if (*doc_text(one, "input"))
-			return doc_text(one, "input");
+	json_array_foreach(json_object_get(s->artifact, "examples"), i,
+			   one) if (*doc_text(one, "input")) return doc_text(one, "input");
 	return doc_text(s->plan, "stdin");
 }
 
@@ -152,9 +155,12 @@ int fix_input(struct failure_case *s)
 	json_t *child;
 
 	if (*doc_text(s->artifact, "stdin"))
-		return failure_ask(s, "stdin", "The program reads more than its input has. What should it read?");
+		return failure_ask(
+			s, "stdin",
+			"The program reads more than its input has. What should it read?");
 	if (!*input)
-		return failure_ask(s, "stdin", "The program reads from its input. What should it read?");
+		return failure_ask(s, "stdin",
+				   "The program reads from its input. What should it read?");
 	child = failure_child(s);
 	json_object_set_new(child, "stdin", json_string(input));
 	return failure_done(s, "supply_input", child, "it reads the first example's input");
@@ -170,15 +176,16 @@ static int raised_before(const struct failure_case *s)
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(s->before, i, one)
-		if (!strcmp(doc_text(json_object_get(one, "action"), "kind"), "raise_limit"))
-			return 1;
+	json_array_foreach(s->before, i,
+			   one) if (!strcmp(doc_text(json_object_get(one, "action"), "kind"),
+					    "raise_limit")) return 1;
 	return 0;
 }
 
 /* Twice as much, once, and no more than the most; `usual` is what counts where the artifact says nothing.
  * limits.fixed: who asked wants no other ones. */
-static int fix_place_raise(struct failure_case *s, const char *name, json_int_t usual, json_int_t most, unsigned times)
+static int fix_place_raise(struct failure_case *s, const char *name, json_int_t usual,
+			   json_int_t most, unsigned times)
 {
 	const json_t *limits = json_object_get(s->artifact, "limits");
 	json_int_t now = json_integer_value(json_object_get(limits, name));
@@ -193,35 +200,41 @@ static int fix_place_raise(struct failure_case *s, const char *name, json_int_t 
 	if (!json_is_object(json_object_get(child, "limits")))
 		json_object_set_new(child, "limits", json_object());
 	json_object_set_new(json_object_get(child, "limits"), name, json_integer(then));
-	return failure_done(s, "raise_limit", child, "%s is %lld instead of %lld, once", name, (long long)then,
-			 (long long)now);
+	return failure_done(s, "raise_limit", child, "%s is %lld instead of %lld, once", name,
+			    (long long)then, (long long)now);
 }
 
 /* Who has said nothing so far would say nothing later. */
 int fix_raise_time(struct failure_case *s)
 {
 	return *doc_text(s->phase, "stdout") &&
-	       fix_place_raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
+	       fix_place_raise(s, "run_ms",
+			       s->lang && s->lang->times.run ? s->lang->times.run : 10000,
+			       run_ms_most, 3);
 }
 
 /* A server that is slow to start has said nothing, too. */
 int fix_raise_wait(struct failure_case *s)
 {
-	return fix_place_raise(s, "run_ms", s->lang && s->lang->times.run ? s->lang->times.run : 10000, run_ms_most, 3);
+	return fix_place_raise(s, "run_ms",
+			       s->lang && s->lang->times.run ? s->lang->times.run : 10000,
+			       run_ms_most, 3);
 }
 
 int fix_raise_memory(struct failure_case *s)
 {
 	return fix_place_raise(s, "memory",
-		     s->lang && s->lang->limits.memory ? (json_int_t)s->lang->limits.memory :
-							 (json_int_t)512 << 20,
-		     memory_most, 2);
+			       s->lang && s->lang->limits.memory
+				       ? (json_int_t)s->lang->limits.memory
+				       : (json_int_t)512 << 20,
+			       memory_most, 2);
 }
 
 int fix_raise_install(struct failure_case *s)
 {
-	return fix_place_raise(s, "install_ms", s->lang && s->lang->times.install ? s->lang->times.install : 120000,
-		     install_ms_most, 2);
+	return fix_place_raise(s, "install_ms",
+			       s->lang && s->lang->times.install ? s->lang->times.install : 120000,
+			       install_ms_most, 2);
 }
 
 /* ---- where it crashed ---- */
@@ -245,7 +258,8 @@ int fix_locate(struct failure_case *s)
 
 int fix_cut(struct failure_case *s)
 {
-	return failure_ask(s, failure_main(s), "%s is not complete. What is its whole text?", failure_main(s));
+	return failure_ask(s, failure_main(s), "%s is not complete. What is its whole text?",
+			   failure_main(s));
 }
 
 /* A #! of another machine, a command that is not there: the language's own way is without. */
@@ -282,7 +296,8 @@ int fix_port_of_line(struct failure_case *s)
 		char *end;
 		long n;
 
-		if (!isdigit((unsigned char)*at) || (at > text && (isalnum((unsigned char)at[-1]) || strchr("._", at[-1]))))
+		if (!isdigit((unsigned char)*at) ||
+		    (at > text && (isalnum((unsigned char)at[-1]) || strchr("._", at[-1]))))
 			continue;
 		n = strtol(at, &end, 10);
 		at = end - 1;

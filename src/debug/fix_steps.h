@@ -2,6 +2,7 @@
 #pragma once
 #include "debug/fix.h"
 
+/* clang-format off */
 #define FIXES                                                                                      \
 	/* steps_package.c */                                                                      \
 	FIX(install) FIX(module_path) FIX(header) FIX(link) FIX(package_drop) FIX(unpin)     \
@@ -24,6 +25,7 @@
 	FIX(raise_time) FIX(raise_memory) FIX(raise_install) FIX(locate) FIX(cut)             \
 	FIX(own_runtime) FIX(quoted_file) FIX(command_missing) FIX(port_of_line)               \
 	FIX(raise_wait)                                                                           \
+/* clang-format on */
 
 #define FIX(name) int fix_##name(struct failure_case *s);
 FIXES

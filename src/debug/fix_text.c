@@ -23,7 +23,8 @@ int fix_fences(struct failure_case *s)
 	size_t longest = 0;
 	auto_buf struct buf out = { 0 };
 
-	for (const char *at = text; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
+	for (const char *at = text; at && *at;
+	     at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
 		if (!is_fence(at))
 			continue;
 		if (from && (size_t)(at - from) > longest) {
@@ -46,6 +47,7 @@ int fix_fences(struct failure_case *s)
 /* ---- letters that look like others ---- */
 
 static const struct {
+	/* clang-format off */
 	const char *from, *to;
 } letters[] = {
 	{ "\xe2\x80\x9c", "\"" }, { "\xe2\x80\x9d", "\"" }, { "\xe2\x80\x9e", "\"" }, /* double quotes */
@@ -54,6 +56,7 @@ static const struct {
 	{ "\xe2\x80\x93", "-" },  { "\xe2\x80\x94", "-" },  { "\xe2\x88\x92", "-" },  /* dashes, a minus */
 	{ "\xef\xbc\x88", "(" },  { "\xef\xbc\x89", ")" },  { "\xef\xbc\x8c", "," },  /* wide ones */
 	{ "\xef\xbc\x9a", ":" },  { "\xef\xbc\x9b", ";" },  { "\xe2\x80\xa8", "\n" },
+	/* clang-format on */
 };
 
 int fix_quotes(struct failure_case *s)
@@ -65,7 +68,8 @@ int fix_quotes(struct failure_case *s)
 	while (text && *text) {
 		unsigned i = 0;
 
-		while (i < ARRAY_LEN(letters) && strncmp(text, letters[i].from, strlen(letters[i].from)) != 0)
+		while (i < ARRAY_LEN(letters) &&
+		       strncmp(text, letters[i].from, strlen(letters[i].from)) != 0)
 			i++;
 		if (i == ARRAY_LEN(letters)) {
 			buf_putc(&out, *text++);
@@ -75,7 +79,8 @@ int fix_quotes(struct failure_case *s)
 		text += strlen(letters[i].from);
 		n++;
 	}
-	return n && failure_edit(s, path, &out, "typographic quotes, dashes and blanks are plain ones");
+	return n &&
+	       failure_edit(s, path, &out, "typographic quotes, dashes and blanks are plain ones");
 }
 
 /* ---- blanks ---- */
@@ -130,8 +135,9 @@ int fix_tabs(struct failure_case *s)
 
 		fix_text_untab(text, widths[i], &out);
 		if (indents_fit(buf_str(&out)))
-			return failure_edit(s, path, &out, "a tab at the beginning of a line is %u blanks",
-					 widths[i]);
+			return failure_edit(s, path, &out,
+					    "a tab at the beginning of a line is %u blanks",
+					    widths[i]);
 	}
 	return 0;
 }
@@ -236,7 +242,8 @@ static int is_string(const struct lang *l, const char *at)
 
 	if (!strchr(quotes, *at))
 		return 0;
-	return *at != '\'' || strcmp(l->name, "rust") != 0 || at[1] == '\\' || (at[1] && at[2] == '\'');
+	return *at != '\'' || strcmp(l->name, "rust") != 0 || at[1] == '\\' ||
+	       (at[1] && at[2] == '\'');
 }
 
 static void close_one(struct brackets *b, char c)
@@ -252,7 +259,8 @@ static void close_one(struct brackets *b, char c)
 
 static void brackets_of(const struct lang *l, const char *text, struct brackets *b)
 {
-	const char *line = rules_word(l, "text", "comment"), *block = rules_word(l, "text", "block");
+	const char *line = rules_word(l, "text", "comment"),
+		   *block = rules_word(l, "text", "block");
 	const char *at = text;
 
 	*b = (struct brackets){ 0 };
@@ -287,13 +295,15 @@ static int looks_cut(const char *text)
 
 	while (n && isspace((unsigned char)text[n - 1]))
 		n--;
-	return n && (strchr(",=+-*/&|(.<[\\", text[n - 1]) || (n > 2 && !strncmp(text + n - 3, "...", 3)));
+	return n && (strchr(",=+-*/&|(.<[\\", text[n - 1]) ||
+		     (n > 2 && !strncmp(text + n - 3, "...", 3)));
 }
 
 static int is_cut(struct failure_case *s)
 {
 	s->category = "truncated_code";
-	return failure_ask(s, failure_main(s), "%s is not complete. What is its whole text?", failure_main(s));
+	return failure_ask(s, failure_main(s), "%s is not complete. What is its whole text?",
+			   failure_main(s));
 }
 
 static char fix_text_closer(char open)
@@ -302,7 +312,8 @@ static char fix_text_closer(char open)
 }
 
 /* In a language of lines a bracket left open ends with its line, where the next one begins a statement. */
-static int close_in_line(struct failure_case *s, const char *path, const char *text, const struct brackets *b)
+static int close_in_line(struct failure_case *s, const char *path, const char *text,
+			 const struct brackets *b)
 {
 	size_t at = b->at[b->n - 1] + strcspn(text + b->at[b->n - 1], "\n");
 	size_t from = b->at[b->n - 1];
@@ -321,7 +332,7 @@ static int close_in_line(struct failure_case *s, const char *path, const char *t
 		at--;
 	text_splice(&out, text, at, 0, with);
 	return failure_edit(s, path, &out, "the %c left open is closed at the end of its line",
-			 b->open[b->n - 1]);
+			    b->open[b->n - 1]);
 }
 
 int fix_close(struct failure_case *s)
@@ -411,7 +422,8 @@ static size_t code_end(const char *line, size_t n)
 {
 	const char *comment = memchr(line, '#', n);
 
-	n = comment && !memchr(line, '"', n) && !memchr(line, '\'', n) ? (size_t)(comment - line) : n;
+	n = comment && !memchr(line, '"', n) && !memchr(line, '\'', n) ? (size_t)(comment - line)
+								       : n;
 	while (n && isspace((unsigned char)line[n - 1]))
 		n--;
 	return n;
@@ -480,9 +492,11 @@ static const char *open_block(const char *text)
 			text += strcspn(text, "\n");
 		len = strcspn(text, " \t\n;");
 		for (unsigned i = 0; i < ARRAY_LEN(blocks); i++) {
-			if (len == strlen(blocks[i].open) && !strncmp(text, blocks[i].open, len) && n < DEPTH)
+			if (len == strlen(blocks[i].open) && !strncmp(text, blocks[i].open, len) &&
+			    n < DEPTH)
 				stack[n++] = blocks[i].close;
-			if (len == strlen(blocks[i].close) && !strncmp(text, blocks[i].close, len) && n)
+			if (len == strlen(blocks[i].close) &&
+			    !strncmp(text, blocks[i].close, len) && n)
 				n--;
 		}
 		if (!len)
@@ -494,7 +508,8 @@ static const char *open_block(const char *text)
 
 int fix_shell_end(struct failure_case *s)
 {
-	const char *text = failure_message(s, failure_main(s)), *word = text ? open_block(text) : NULL;
+	const char *text = failure_message(s, failure_main(s)),
+		   *word = text ? open_block(text) : NULL;
 
 	if (!word)
 		return 0;

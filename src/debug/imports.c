@@ -94,7 +94,8 @@ static const char *near_known(const struct toml_node *t, enum package_manager m,
 
 /* ---- one name ---- */
 
-static void imports_answer(struct import *out, enum import_kind kind, const char *package, const char *meant)
+static void imports_answer(struct import *out, enum import_kind kind, const char *package,
+			   const char *meant)
 {
 	out->kind = kind;
 	snprintf(out->package, sizeof(out->package), "%s", package);
@@ -163,7 +164,8 @@ static void imports_guess(const struct toml_node *t, const char *top, struct imp
 		imports_answer(out, IMPORT_MISTYPED, "", builtin);
 	else if (common)
 		imports_answer(out, IMPORT_SUSPECT, "", common);
-	else if (!strcmp(image_text(t, "guess"), "never") || !is_package(out->manager, out->package))
+	else if (!strcmp(image_text(t, "guess"), "never") ||
+		 !is_package(out->manager, out->package))
 		imports_answer(out, IMPORT_NONE, "", "");
 	else
 		out->kind = IMPORT_GUESSED;
@@ -180,7 +182,8 @@ static void top_of(const struct toml_node *t, const char *name, char out[PACKAGE
 		parts = image_number(t, "parts");
 	while (end && --parts)
 		end = strstr(end + 1, separator);
-	snprintf(out, PACKAGE_TEXT + 1, "%.*s", (int)(end ? (size_t)(end - name) : strlen(name)), name);
+	snprintf(out, PACKAGE_TEXT + 1, "%.*s", (int)(end ? (size_t)(end - name) : strlen(name)),
+		 name);
 }
 
 void import_find(const struct lang *l, const char *name, struct import *out)

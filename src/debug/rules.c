@@ -14,7 +14,9 @@ static unsigned nsets;
 static const char *without;
 
 static const char *const places[ON_COUNT] = {
+	/* clang-format off */
 	[ON_EXIT] = "exit", [ON_FAULT] = "fault", [ON_ERRORS] = "errors", [ON_TEXT] = "text",
+	/* clang-format on */
 };
 
 static enum rule_on place_of(const char *file, const struct toml_node *n)

@@ -68,7 +68,8 @@ struct member {
 	const char *name;
 	enum member_type type;
 	int64_t least, most; /* bytes of a text, values of a number, how many of the others */
-	const struct member *of; /* of an object; of each object of a list. Ends with a row without a name */
+	const struct member
+		*of; /* of an object; of each object of a list. Ends with a row without a name */
 };
 
 static const struct member example_members[] = {
@@ -148,7 +149,8 @@ static int check_number(const json_t *v, const struct member *m, const char *pat
 	return 0;
 }
 
-static int check_members(const json_t *doc, const struct member *of, const char *path, struct err *e);
+static int check_members(const json_t *doc, const struct member *of, const char *path,
+			 struct err *e);
 
 static int check_texts(const json_t *v, const struct member *m, const char *path, struct err *e)
 {
@@ -172,7 +174,8 @@ static int check_texts(const json_t *v, const struct member *m, const char *path
 		all += json_string_length(one);
 	}
 	if (all > AGENT_FILES_BYTES)
-		return err_set(e, ERR_LIMIT, "%s: more than %d bytes together", path, AGENT_FILES_BYTES);
+		return err_set(e, ERR_LIMIT, "%s: more than %d bytes together", path,
+			       AGENT_FILES_BYTES);
 	return 0;
 }
 
@@ -217,7 +220,8 @@ static int check_member(const json_t *v, const struct member *m, const char *pat
 	return m->of ? check_members(v, m->of, path, e) : 0;
 }
 
-static int check_members(const json_t *doc, const struct member *of, const char *path, struct err *e)
+static int check_members(const json_t *doc, const struct member *of, const char *path,
+			 struct err *e)
 {
 	const char *name;
 	char at[160];
@@ -266,7 +270,8 @@ static int check_packages(const json_t *packages, struct err *e)
 static int check_path(const char *path, const char *at, struct err *e)
 {
 	if (path[0] == '/' || strstr(path, "..") || path[strlen(path) - 1] == '/')
-		return err_set(e, ERR_INVALID, "%s: '%.60s' is no path below the program's folder", at, path);
+		return err_set(e, ERR_INVALID, "%s: '%.60s' is no path below the program's folder",
+			       at, path);
 	return 0;
 }
 
@@ -308,7 +313,8 @@ static int check_examples(const json_t *examples, struct err *e)
 		if (!json_is_string(json_object_get(one, "expected")))
 			return err_set(e, ERR_INVALID, "examples[%zu].expected: is missing", i);
 		if (input == call)
-			return err_set(e, ERR_INVALID, "examples[%zu]: give either input or call", i);
+			return err_set(e, ERR_INVALID, "examples[%zu]: give either input or call",
+				       i);
 	}
 	return 0;
 }

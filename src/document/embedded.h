@@ -6,7 +6,8 @@
 struct image {
 	const char *text, *end, *name;
 };
-extern const struct image task_images[], rule_images[], import_images[], scan_images[]; /* each ends with zeros */
+extern const struct image task_images[], rule_images[], import_images[],
+	scan_images[]; /* each ends with zeros */
 
 /* The file as a tree. They are our own and in a test: one that cannot be read ends the process. */
 void image_read(const struct image *i, struct toml *out);

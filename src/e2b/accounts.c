@@ -95,7 +95,8 @@ void accounts_metrics_max(struct call *c)
 		return;
 	}
 	doc = accounts_stamped();
-	json_object_set_new(doc, "value", json_real(concurrent ? accounts_running(c) : start_rate(c)));
+	json_object_set_new(doc, "value",
+			    json_real(concurrent ? accounts_running(c) : start_rate(c)));
 	call_json(c, 200, doc);
 }
 
@@ -115,7 +116,8 @@ static json_t *key_json(const struct store_key *k)
 			 k->name, "mask", "prefix", KEY_PREFIX, "valueLength",
 			 KEY_TEXT - (int)strlen(KEY_PREFIX), "maskedValuePrefix",
 			 k->shown[0] ? shown : "", "maskedValueSuffix", "", "createdAt",
-			 accounts_moment(k->created_ns), "createdBy", "lastUsed", accounts_moment(k->used_ns));
+			 accounts_moment(k->created_ns), "createdBy", "lastUsed",
+			 accounts_moment(k->used_ns));
 }
 
 void accounts_keys(struct call *c)

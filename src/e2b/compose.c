@@ -48,8 +48,8 @@ static void compose_next(struct composing *x)
 		return;
 	}
 	file_request_json(&x->desk, 200,
-		  json_pack("{s:o, s:o, s:s}", "path", json_text(x->desk.path), "name",
-			    json_text(entry_name(x->desk.path)), "type", "file"));
+			  json_pack("{s:o, s:o, s:s}", "path", json_text(x->desk.path), "name",
+				    json_text(entry_name(x->desk.path)), "type", "file"));
 }
 
 static void compose_done(struct file_client *k, uint16_t flags)
@@ -79,8 +79,8 @@ static void compose_failed(struct file_client *k, const struct err *e)
 void files_http_compose(struct call *c)
 {
 	static const struct file_client_events on = { .ready = compose_ready,
-						.done = compose_done,
-						.failed = compose_failed };
+						      .done = compose_done,
+						      .failed = compose_failed };
 	struct composing *x = call_alloc(c, sizeof(*x));
 	const char *user = call_text(c, "username", "user");
 	json_t *sources = call_get(c, "source_paths"), *source;

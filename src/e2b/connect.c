@@ -66,7 +66,7 @@ void connect_reply(struct call *c, json_t *take_doc)
 }
 
 __attribute__((format(printf, 2, 0))) static json_t *error_json(enum connect_code code,
-							    const char *fmt, va_list ap)
+								const char *fmt, va_list ap)
 {
 	char text[600];
 

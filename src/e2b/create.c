@@ -58,7 +58,7 @@ struct making {
 	struct network network;
 	json_t *mounts, *env;
 	char *door, *metadata, *hosts, *volumes; /* of the row that is asked for */
-	char snapshot[ID_LEN + 1]; /* it begins with these files; "": none */
+	char snapshot[ID_LEN + 1];               /* it begins with these files; "": none */
 };
 
 static void making_free(struct making *m)
@@ -88,7 +88,8 @@ static int read_template(struct call *c, struct making *m, struct err *e)
 		auto_buf struct buf names = { 0 };
 
 		box_template_names(&names, 1);
-		return err_set(e, ERR_NOT_FOUND, "there is no template '%.60s'; there are %.160s", asked, buf_str(&names));
+		return err_set(e, ERR_NOT_FOUND, "there is no template '%.60s'; there are %.160s",
+			       asked, buf_str(&names));
 	}
 	snprintf(m->box.template, sizeof(m->box.template), "%s", id);
 	return 0;
@@ -109,11 +110,13 @@ static int read_metadata(struct call *c, struct making *m, struct err *e)
 static int read_tokens(struct call *c, struct making *m, int secure, struct err *e)
 {
 	const json_t *public = json_object_get(call_get(c, "network"), "allowPublicTraffic");
-	const char *mask = json_string_value(json_object_get(call_get(c, "network"), "maskRequestHost"));
+	const char *mask =
+		json_string_value(json_object_get(call_get(c, "network"), "maskRequestHost"));
 
 	if (json_is_false(public) && !secure)
-		return err_set(e, ERR_INVALID,
-			       "network.allowPublicTraffic: false needs a sandbox with \"secure\": true");
+		return err_set(
+			e, ERR_INVALID,
+			"network.allowPublicTraffic: false needs a sandbox with \"secure\": true");
 	if (mask && strspn(mask, HOST_CHARS) != strlen(mask))
 		return err_set(e, ERR_INVALID, "network.maskRequestHost: that cannot be a Host");
 	snprintf(m->box.mask, sizeof(m->box.mask), "%s", mask ? mask : "");
@@ -145,7 +148,8 @@ static int read_lifecycle(struct call *c, struct making *m, struct err *e)
 	if (!m->box.pause_memory && !m->box.auto_pause)
 		return err_set(e, ERR_INVALID, "autoPauseMemory: false is for \"autoPause\": true");
 	if (!m->box.pause_memory && m->box.auto_resume)
-		return err_set(e, ERR_INVALID, "autoPauseMemory: false does not go with autoResume");
+		return err_set(e, ERR_INVALID,
+			       "autoPauseMemory: false does not go with autoResume");
 	if (json_object_size(call_get(c, "iam")))
 		return err_set(e, ERR_INVALID, "iam: this server issues no tokens for others");
 	return 0;
@@ -159,13 +163,13 @@ static int read_mounts(struct call *c, struct making *m, struct box_spec *want, 
 	m->mounts = json_array();
 	if (list && !json_is_array(list))
 		return err_set(e, ERR_INVALID, "volumeMounts: must be an array");
-	json_array_foreach(list, i, one)
-		json_array_append_new(m->mounts,
-				      json_pack("{s:O*, s:O*}", "name", json_object_get(one, "name"),
-						"path", json_object_get(one, "path")));
+	json_array_foreach(list, i, one) json_array_append_new(
+		m->mounts, json_pack("{s:O*, s:O*}", "name", json_object_get(one, "name"), "path",
+				     json_object_get(one, "path")));
 	if (volumes_want(c, m->mounts, want, e) < 0) {
 		if (e->kind == ERR_NOT_FOUND)
-			e->kind = ERR_INVALID; /* it is the request that is wrong, not the template */
+			e->kind =
+				ERR_INVALID; /* it is the request that is wrong, not the template */
 		return -1;
 	}
 	m->volumes = json_array_size(m->mounts) ? json_dumps(m->mounts, JSON_COMPACT) : NULL;
@@ -229,7 +233,8 @@ static void create_answer(struct call *c, struct box *b, const struct err *e)
 {
 	if (e) {
 		c->audited = 0; /* if it was, that has been taken back */
-		if (call_status(e) == 429) /* the machine has enough to do: their clients come again */
+		if (call_status(e) ==
+		    429) /* the machine has enough to do: their clients come again */
 			http_set(c->req, "Retry-After", "1");
 		call_fail(c, e);
 		return;

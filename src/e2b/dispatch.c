@@ -40,7 +40,8 @@ static void read_id(const char *text, size_t n, char out[ID_LEN + 1])
 	size_t len = dash ? (size_t)(dash - text) : n, more = dash ? n - len - 1 : 0;
 
 	out[0] = 0;
-	if (len > ID_LEN || (dash && (more != strlen(E2B_CLIENT) || memcmp(dash + 1, E2B_CLIENT, more))))
+	if (len > ID_LEN ||
+	    (dash && (more != strlen(E2B_CLIENT) || memcmp(dash + 1, E2B_CLIENT, more))))
 		return;
 	memcpy(out, text, len);
 	out[len] = 0;
@@ -48,7 +49,8 @@ static void read_id(const char *text, size_t n, char out[ID_LEN + 1])
 
 static int by_headers(const struct http_req *r, struct e2b_target *out, struct err *e)
 {
-	const char *id = http_header(r, "e2b-sandbox-id"), *port = http_header(r, "e2b-sandbox-port");
+	const char *id = http_header(r, "e2b-sandbox-id"),
+		   *port = http_header(r, "e2b-sandbox-port");
 
 	if (!id && !port)
 		return 0;
@@ -133,11 +135,12 @@ static int may_pass(struct call *c, const struct box *b, uint16_t port)
 		return 0;
 	}
 	/* The interpreter's table reads the token itself: it answers /health without one. */
-	if (port == E2B_ENVD || !x.traffic[0] || x.public_ports || (has && e2b_same(has, x.traffic)))
+	if (port == E2B_ENVD || !x.traffic[0] || x.public_ports ||
+	    (has && e2b_same(has, x.traffic)))
 		return 1;
 	e2b_no_box(c, 403, b->row.id, 0,
-		   has ? "The traffic access token is not valid" :
-			 "This sandbox needs a traffic access token");
+		   has ? "The traffic access token is not valid"
+		       : "This sandbox needs a traffic access token");
 	return 0;
 }
 
@@ -285,7 +288,8 @@ static int dispatch_take(struct call *c)
 		return 1;
 	}
 	/* Where all boxes have one address, a header names the box, and a browser asks before it sends one. */
-	if (strcmp(c->req->method, "OPTIONS") == 0 && asks_for(c->req, "e2b-sandbox-id") && e2b_cors(c))
+	if (strcmp(c->req->method, "OPTIONS") == 0 && asks_for(c->req, "e2b-sandbox-id") &&
+	    e2b_cors(c))
 		return 1;
 	if (by_signature(c, t)) {
 		dispatch_enter(c, t);

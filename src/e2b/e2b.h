@@ -12,15 +12,15 @@
 #include "fleet/box.h"
 
 enum { E2B_ENVD = 49983, E2B_INTERPRETER = 49999 };
-#define E2B_CLIENT "atoll" /* clientID of every answer */
+#define E2B_CLIENT "atoll"        /* clientID of every answer */
 #define E2B_ENVD_VERSION "0.6.13" /* what clients compare to know what is there */
 
 struct e2b;
 must_check int e2b_init(struct api *a, struct err *e);
 void e2b_fini(struct api *a);
 extern const struct api_surface e2b_door;
-int e2b_control_take(struct call *c);          /* as a door's take(): paths of the control plane */
-extern const struct field e2b_any_query[];     /* their clients send parameters of many kinds */
+int e2b_control_take(struct call *c);      /* as a door's take(): paths of the control plane */
+extern const struct field e2b_any_query[]; /* their clients send parameters of many kinds */
 
 /* The tables, one file each: routes.c, envd.c, interpreter.c. */
 extern struct api_table e2b_control, e2b_envd, e2b_interpreter;
@@ -28,16 +28,17 @@ extern struct api_table e2b_control, e2b_envd, e2b_interpreter;
 /* ---- what this door remembers of a box: row.door, under "e2b" ---- */
 enum { E2B_TOKEN = 40 };
 struct e2b_box {
-	int ours;                    /* it was made through this door, or given what follows later */
-	char token[E2B_TOKEN + 1];   /* of envd; "": it needs none */
+	int ours;                  /* it was made through this door, or given what follows later */
+	char token[E2B_TOKEN + 1]; /* of envd; "": it needs none */
 	char traffic[E2B_TOKEN + 1]; /* of all other ports; "": they need none */
 	int public_ports;            /* only the interpreter's port needs the traffic token */
 	char template[64];           /* as it was asked for: "base" */
-	char mask[256];              /* Host of what reaches its ports, "${PORT}" in it; "": as it came */
+	char mask[256]; /* Host of what reaches its ports, "${PORT}" in it; "": as it came */
 	int auto_pause, pause_memory, auto_resume;
 };
 void e2b_box_read(const struct box *b, struct e2b_box *out);
-int e2b_box_token(const struct box *b, char out[E2B_TOKEN + 1]); /* its token alone, soon; 0: it has none */
+int e2b_box_token(const struct box *b,
+		  char out[E2B_TOKEN + 1]); /* its token alone, soon; 0: it has none */
 /* As row.door wants it; the caller's. */
 char *e2b_box_text(const struct e2b_box *x);
 /* The same on top of a door that has more in it already; NULL: it has nothing. */
@@ -68,7 +69,8 @@ void e2b_proxy(struct call *c, struct box *b, uint16_t port);
 
 /* ---- answers ---- */
 /* {"code": status, "message": ...}: the control plane's and envd's REST. */
-void e2b_error(struct call *c, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void e2b_error(struct call *c, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* What E2B's proxy says when there is no such box, or nobody listens: 502 and their kind. */
 void e2b_no_box(struct call *c, int status, const char *id, unsigned port, const char *message);
 void e2b_manner_error(struct call *c, int status, const char *code, const char *message,

@@ -17,9 +17,11 @@ struct entry_shape {
 	int brief;         /* name, type and path only: old clients take no other fields */
 };
 /* EntryInfo of an ENTRY with WIRE_ENTRY_FULL; NULL: that was never one. */
-json_t *entry_json(const struct entry_shape *s, const struct wire_entry *e, const char *tail, size_t n);
+json_t *entry_json(const struct entry_shape *s, const struct wire_entry *e, const char *tail,
+		   size_t n);
 /* The same of the attributes alone; an empty object without any. */
 json_t *entry_metadata(const char *tail, size_t n);
 
 enum { ENTRY_PERMISSIONS = 20 };
-void entry_permissions(uint32_t mode, char out[ENTRY_PERMISSIONS]); /* as Go writes them: "drwxr-xr-x" */
+void entry_permissions(uint32_t mode,
+		       char out[ENTRY_PERMISSIONS]); /* as Go writes them: "drwxr-xr-x" */

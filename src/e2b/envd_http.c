@@ -24,7 +24,8 @@ static void keep_last(void *ctx, const struct usage_sample *s)
 }
 
 /* Of one CPU, since the last sample or since the box was made; 100 is one of them, busy. */
-static double envd_http_busy(const struct usage_sampler *g, const struct box *b, const struct usage_now *now)
+static double envd_http_busy(const struct usage_sampler *g, const struct box *b,
+			     const struct usage_now *now)
 {
 	struct before from = { 0, (uint32_t)(b->about.created_ns / 1000000000) };
 	double seconds;
@@ -50,10 +51,10 @@ static json_t *metrics_json(const struct usage_sampler *g, const struct box *b,
 	return json_pack("{s:I, s:i, s:f, s:I, s:I, s:i, s:I, s:I, s:I, s:I}", "ts",
 			 (json_int_t)(now->at_ns / 1000000000), "cpu_count",
 			 (int)(l->cpu_milli ? (l->cpu_milli + 999) / 1000 : 1), "cpu_used_pct",
-			 envd_http_busy(g, b, now), "mem_total", total, "mem_used", used, "mem_cache", 0,
-			 "mem_total_mib", total >> 20, "mem_used_mib", used >> 20, "disk_used",
-			 told ? (json_int_t)(s->disk_size - s->disk_free) : 0, "disk_total",
-			 told ? (json_int_t)s->disk_size : (json_int_t)l->disk_bytes);
+			 envd_http_busy(g, b, now), "mem_total", total, "mem_used", used,
+			 "mem_cache", 0, "mem_total_mib", total >> 20, "mem_used_mib", used >> 20,
+			 "disk_used", told ? (json_int_t)(s->disk_size - s->disk_free) : 0,
+			 "disk_total", told ? (json_int_t)s->disk_size : (json_int_t)l->disk_bytes);
 }
 
 static void envd_http_looked(struct usage_watch *w, const struct usage_now *now)

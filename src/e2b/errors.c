@@ -104,7 +104,8 @@ static void put_escaped(struct buf *out, const char *text)
 }
 
 /* The same for people. Nothing on the page moves, loads or runs. */
-static void no_box_page(struct call *c, int status, const char *id, unsigned port, const char *message)
+static void no_box_page(struct call *c, int status, const char *id, unsigned port,
+			const char *message)
 {
 	auto_buf struct buf page = { 0 };
 

@@ -83,8 +83,9 @@ static void tell_number(struct execution *x)
 
 	x->begun = 1;
 	if (number)
-		execute_tell(x, json_pack("{s:s, s:I}", "type", "number_of_executions", "execution_count",
-				  (json_int_t)(number > born ? number - born : number)));
+		execute_tell(x, json_pack("{s:s, s:I}", "type", "number_of_executions",
+					  "execution_count",
+					  (json_int_t)(number > born ? number - born : number)));
 }
 
 /* Nobody is asked by their clients: there is no more to be read. */
@@ -224,10 +225,13 @@ static void execute_finish(struct execution *x)
 	if (json_is_true(json_object_get(end, "truncated")))
 		tell_dropped_output(x);
 	if (*name)
-		execute_tell(x, exec_events_error(name, why_it_ended(x, status, text_in(end, "message"))));
+		execute_tell(x, exec_events_error(name, why_it_ended(x, status,
+								     text_in(end, "message"))));
 	else if (!x->failed && strcmp(status, "ok") != 0)
-		execute_tell(x, exec_events_error(!strcmp(status, "interrupted") ? "KeyboardInterrupt" : "Error",
-				    ""));
+		execute_tell(x,
+			     exec_events_error(!strcmp(status, "interrupted") ? "KeyboardInterrupt"
+									      : "Error",
+					       ""));
 	execute_tell(x, json_pack("{s:s}", "type", "end_of_execution"));
 	execute_stop(x);
 	http_end(req);

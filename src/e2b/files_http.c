@@ -28,9 +28,10 @@ enum { META_KEY = 246, META_MOST = 4096, META_PREFIX = 9 /* "user.e2b." */ };
 
 void files_http_get(struct call *c)
 {
-	struct download_want want = {
-		.berth = e2b_find_box(c), .worker = FILES_WORKER, .shown = 1, .fail = files_rest_fail
-	};
+	struct download_want want = { .berth = e2b_find_box(c),
+				      .worker = FILES_WORKER,
+				      .shown = 1,
+				      .fail = files_rest_fail };
 	const char *path = call_query(c, "path");
 	int root;
 
@@ -44,7 +45,7 @@ void files_http_get(struct call *c)
 
 struct upload {
 	struct file_request desk; /* its path: of the file that is being written */
-	const char *path; /* ?path=, resolved; NULL: each part has its own */
+	const char *path;         /* ?path=, resolved; NULL: each part has its own */
 	int root, parts;
 	struct buf meta;  /* attributes, as META wants them */
 	struct buf names; /* paths written so far, each with its NUL */
@@ -130,7 +131,8 @@ static int begin_file(struct upload *u, const char *path)
 	u->desk.path = path;
 	buf_add(&u->names, path, strlen(path) + 1);
 	u->n++;
-	if (file_client_ask_pipe(&u->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &pipe, &e) < 0) {
+	if (file_client_ask_pipe(&u->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &pipe, &e) <
+	    0) {
 		files_rest_fail(&u->desk, &e);
 		return -1;
 	}
@@ -198,7 +200,8 @@ static int begin_part(struct upload *u)
 		return 0;
 	}
 	if (!path && (!filename || !*filename)) {
-		files_refuse(u, 400, "error getting multipart custom part file name: filename not found");
+		files_refuse(u, 400,
+			     "error getting multipart custom part file name: filename not found");
 		return -1;
 	}
 	if (!path && !(path = file_auth_path(u->desk.call, filename, u->root))) {
@@ -433,12 +436,13 @@ static void files_done(struct file_client *k, uint16_t flags)
 		return;
 	if (u->meta.len)
 		file_request_ask(&u->desk, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, u->desk.path,
-			 strlen(u->desk.path));
+				 strlen(u->desk.path));
 	else
 		add_written(u, NULL);
 }
 
-static void files_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void files_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
+			size_t n)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 
@@ -552,9 +556,10 @@ static int read_kind(struct upload *u, struct call *c)
 
 void files_http_post(struct call *c)
 {
-	static const struct file_client_events on = {
-		.ready = files_ready, .entry = files_entry, .done = files_done, .failed = files_failed
-	};
+	static const struct file_client_events on = { .ready = files_ready,
+						      .entry = files_entry,
+						      .done = files_done,
+						      .failed = files_failed };
 	struct upload *u = call_alloc(c, sizeof(*u));
 	const char *path = call_query(c, "path");
 

@@ -61,7 +61,8 @@ static void deed_done(struct file_client *k, uint16_t flags)
 		filesystem_reply(x, json_object());
 }
 
-static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
+		       size_t n)
 {
 	struct deed *x = loop_owner(k, struct deed, desk.clerk);
 	struct entry_shape shape = { .brief = files_is_old(x->desk.call) };
@@ -194,7 +195,8 @@ static void list_ready(struct file_client *k)
 	file_client_ask(k, WIRE_LIST, &l->ask, sizeof(l->ask), l->desk.path, strlen(l->desk.path));
 }
 
-static void list_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void list_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
+		       size_t n)
 {
 	struct listing *l = loop_owner(k, struct listing, desk.clerk);
 	json_t *entry = entry_json(&l->shape, e, tail, n);

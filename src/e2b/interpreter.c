@@ -268,7 +268,8 @@ static int interpreter_admit(struct call *c)
 	struct e2b_box x;
 
 	e2b_box_read(e2b_find_box(c), &x);
-	if (c->api->conf.e2b_insecure || (!x.token[0] && !x.traffic[0]) || (c->row && c->row->run == interpreter_health))
+	if (c->api->conf.e2b_insecure || (!x.token[0] && !x.traffic[0]) ||
+	    (c->row && c->row->run == interpreter_health))
 		return 1;
 	if ((access && e2b_same(access, x.token)) || (traffic && e2b_same(traffic, x.traffic)))
 		return 1;
@@ -281,13 +282,14 @@ static int interpreter_admit(struct call *c)
 	}
 	call_error(c, 401, "unauthorized", "missing or invalid access token of the sandbox",
 		   "send envdAccessToken as X-Access-Token, or trafficAccessToken as "
-		   "E2B-Traffic-Access-Token", NULL);
+		   "E2B-Traffic-Access-Token",
+		   NULL);
 	return 0;
 }
 
 /* Plain text: what is shown is the body. */
-static void interpreter_say(struct call *c, int status, const char *code, const char *message, const char *why,
-		const char *hint)
+static void interpreter_say(struct call *c, int status, const char *code, const char *message,
+			    const char *why, const char *hint)
 {
 	auto_buf struct buf text = { 0 };
 

@@ -27,5 +27,6 @@ void execute(struct call *c);
 struct cell_piece;
 json_t *exec_events_output(
 	struct cell_piece *p); /* may leave the last bytes for later; NULL: all of them */
-json_t *exec_events_result(const char *text, size_t n); /* NULL: it is of a kind that they do not know */
+json_t *exec_events_result(const char *text,
+			   size_t n); /* NULL: it is of a kind that they do not know */
 json_t *exec_events_error(const char *name, const char *value);

@@ -109,7 +109,8 @@ static void command_text(struct store *s, const char *run, char *out, size_t siz
 	if (store_run_get(s, run, &row, &e) < 0)
 		return;
 	words = row.command ? json_loads(row.command, 0, NULL) : NULL;
-	json_array_foreach(words, i, word) {
+	json_array_foreach(words, i, word)
+	{
 		const char *text = json_string_value(word);
 
 		n += (size_t)snprintf(out + n, size - n, "%s%s", i ? " " : "", text ? text : "");
@@ -146,8 +147,7 @@ static struct log_line line_of(struct call *c, const struct store_event *ev)
 		snprintf(out.message, sizeof(out.message), "%s",
 			 kind >= 0 ? kinds[kind].message : ev->type);
 	json_object_set_new(out.fields, "event", json_string(ev->type));
-	json_object_foreach(data, name, value)
-		logs_field(&out, name, value);
+	json_object_foreach(data, name, value) logs_field(&out, name, value);
 	json_decref(data);
 	return out;
 }
@@ -207,7 +207,8 @@ static json_t *plain_line(json_t *entry)
 	text = json_dumps(doc, JSON_COMPACT | JSON_SORT_KEYS);
 	json_decref(doc);
 	line = text ? json_string(text) : json_null();
-	return json_pack("{s:O, s:o}", "timestamp", json_object_get(entry, "timestamp"), "line", line);
+	return json_pack("{s:O, s:o}", "timestamp", json_object_get(entry, "timestamp"), "line",
+			 line);
 }
 
 void logs_v1(struct call *c)
@@ -224,8 +225,7 @@ void logs_v1(struct call *c)
 	if (!entries)
 		return;
 	plain = json_array();
-	json_array_foreach(entries, i, one)
-		json_array_append_new(plain, plain_line(one));
+	json_array_foreach(entries, i, one) json_array_append_new(plain, plain_line(one));
 	call_json(c, 200, json_pack("{s:o, s:o}", "logs", plain, "logEntries", entries));
 }
 
@@ -242,7 +242,8 @@ static int read_asked(struct call *c, struct asked *q, int *out_backward, struct
 	while (level && q->level < (int)ARRAY_LEN(levels) && strcmp(level, levels[q->level]) != 0)
 		q->level++;
 	if (q->level == ARRAY_LEN(levels))
-		return err_set(e, ERR_INVALID, "level: '%.16s' is not debug, info, warn or error", level);
+		return err_set(e, ERR_INVALID, "level: '%.16s' is not debug, info, warn or error",
+			       level);
 	return 0;
 }
 
@@ -298,8 +299,8 @@ static json_t *event_json(struct call *c, const struct store_event *ev)
 	json_t *data = ev->data ? json_loads(ev->data, 0, NULL) : NULL;
 	struct e2b_box x;
 
-	return json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:o}", "version", "v2", "id",
-			 event_id(ev->seq), "type", kinds[kind_of(ev)].theirs, "eventData",
+	return json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:o}", "version", "v2",
+			 "id", event_id(ev->seq), "type", kinds[kind_of(ev)].theirs, "eventData",
 			 data ? data : json_null(), "sandboxBuildId", "", "sandboxExecutionId",
 			 ev->box, "sandboxId", ev->box, "sandboxTeamId", ev->team,
 			 "sandboxTemplateId", template_of(c, ev->box, &x), "timestamp",

@@ -49,7 +49,8 @@ static struct series series_of(const struct box *b)
 /* Of all its processors together, as theirs is. */
 static double metrics_share(const struct series *s, const struct point *p)
 {
-	double us = (double)(p->at_ns - s->last.at_ns) / 1000 * sandbox_json_cpus(&s->berth->row.limits);
+	double us = (double)(p->at_ns - s->last.at_ns) / 1000 *
+		    sandbox_json_cpus(&s->berth->row.limits);
 	double pct;
 
 	if (p->cpu_us == UINT64_MAX || p->cpu_us < s->last.cpu_us || us <= 0)
@@ -63,9 +64,10 @@ static json_t *point_json(struct series *s, const struct point *p)
 	const struct store_limits *l = &s->berth->row.limits;
 	json_t *doc = json_pack("{s:o, s:I, s:i, s:f, s:I, s:I, s:i, s:I, s:I}", "timestamp",
 				json_time((uint64_t)p->at_ns), "timestampUnix",
-				(json_int_t)(p->at_ns / 1000000000), "cpuCount", (int)sandbox_json_cpus(l),
-				"cpuUsedPct", metrics_share(s, p), "memUsed", (json_int_t)p->mem,
-				"memTotal", (json_int_t)sandbox_json_memory(l), "memCache", 0, "diskUsed",
+				(json_int_t)(p->at_ns / 1000000000), "cpuCount",
+				(int)sandbox_json_cpus(l), "cpuUsedPct", metrics_share(s, p),
+				"memUsed", (json_int_t)p->mem, "memTotal",
+				(json_int_t)sandbox_json_memory(l), "memCache", 0, "diskUsed",
 				(json_int_t)p->disk, "diskTotal", (json_int_t)s->disk_total);
 
 	s->last = *p;

@@ -17,9 +17,11 @@ enum { ENTRIES_MAX = 256 };
 
 #define EGRESS_FIELDS                                                                              \
 	{ "allowOut", FIELD_TEXTS, 0, 0, ENTRIES_MAX, "CIDR, address, name or *.name", NULL },     \
-	{ "denyOut", FIELD_TEXTS, 0, 0, ENTRIES_MAX, "CIDR or address", NULL },                    \
-	{ "rules", FIELD_ANY, 0, 0, 0, "not done here", NULL },                                    \
-	{ "egressProxy", FIELD_ANY, 0, 0, 0, "not done here", NULL }
+		{ "denyOut", FIELD_TEXTS, 0, 0, ENTRIES_MAX, "CIDR or address", NULL },            \
+		{ "rules", FIELD_ANY, 0, 0, 0, "not done here", NULL },                            \
+	{                                                                                          \
+		"egressProxy", FIELD_ANY, 0, 0, 0, "not done here", NULL                           \
+	}
 
 const struct field network_fields[] = {
 	EGRESS_FIELDS,
@@ -90,10 +92,12 @@ static int read_target(const char *text, int names, struct target *out, struct e
 		return 0;
 	out->range = 0;
 	if (!names)
-		return err_set(e, ERR_INVALID, "'%.60s' is no address and no CIDR, and names cannot be denied",
+		return err_set(e, ERR_INVALID,
+			       "'%.60s' is no address and no CIDR, and names cannot be denied",
 			       text);
 	if (strchr(text, ':') || rule_parse(&out->name, text, e) < 0)
-		return err_set(e, ERR_INVALID, "'%.60s' is no address, no CIDR and no name of a host", text);
+		return err_set(e, ERR_INVALID,
+			       "'%.60s' is no address, no CIDR and no name of a host", text);
 	return 0;
 }
 
@@ -113,7 +117,8 @@ static int network_holds(const struct target *range, const char *host)
 }
 
 /* What of the operator's rule an entry asks for; their entries are for all ports. 0: nothing. */
-static int network_meet(const struct target *x, const struct allow_rule *permitted, struct allow_rule *out)
+static int network_meet(const struct target *x, const struct allow_rule *permitted,
+			struct allow_rule *out)
 {
 	struct allow_rule wide = *permitted;
 
@@ -147,7 +152,8 @@ static int read_targets(const json_t *from, const char *field, int names, struct
 	*out = (struct targets){ .v = calloc(json_array_size(list) + 1, sizeof(*out->v)) };
 	if (!out->v)
 		abort();
-	json_array_foreach(list, i, one) {
+	json_array_foreach(list, i, one)
+	{
 		struct target *x = &out->v[out->n];
 
 		if (read_target(json_string_value(one), names, x, e) < 0)
@@ -166,9 +172,7 @@ static int network_add(json_t *hosts, const struct allow_rule *r, struct err *e)
 	size_t i;
 
 	rule_text(r, text);
-	json_array_foreach(hosts, i, has)
-		if (!strcmp(json_string_value(has), text))
-			return 0;
+	json_array_foreach(hosts, i, has) if (!strcmp(json_string_value(has), text)) return 0;
 	if (json_array_size(hosts) == RULES_MAX)
 		return err_set(e, ERR_INVALID, "more than %d hosts", RULES_MAX);
 	json_array_append_new(hosts, json_string(text));
@@ -186,14 +190,15 @@ static int is_denied(const struct targets *deny, const struct allow_rule *r)
 }
 
 static int network_fill(const struct api_conf *conf, int internet, const struct targets *allow,
-		const struct targets *deny, json_t *hosts, struct err *e)
+			const struct targets *deny, json_t *hosts, struct err *e)
 {
 	struct allow_rule met;
 
 	for (unsigned i = 0; i < conf->nrules; i++) {
 		const struct allow_rule *r = &conf->rules[i];
 
-		if (internet && !deny->everything && !is_denied(deny, r) && network_add(hosts, r, e) < 0)
+		if (internet && !deny->everything && !is_denied(deny, r) &&
+		    network_add(hosts, r, e) < 0)
 			return -1;
 		for (unsigned k = 0; k < allow->n; k++)
 			if (network_meet(&allow->v[k], r, &met) && network_add(hosts, &met, e) < 0)
@@ -249,8 +254,8 @@ int network_read(const struct api *a, const json_t *from, int internet, struct n
 			"allowOut: names of hosts need \"0.0.0.0/0\" in denyOut, or nothing would be denied");
 		ok = 0;
 	}
-	ok = ok && network_fill(&a->conf, internet < 0 ? a->conf.e2b_internet : internet, &allow, &deny,
-			hosts, e) == 0;
+	ok = ok && network_fill(&a->conf, internet < 0 ? a->conf.e2b_internet : internet, &allow,
+				&deny, hosts, e) == 0;
 	free(allow.v);
 	free(deny.v);
 	if (!ok) {
@@ -299,9 +304,9 @@ static int network_take(struct box *b, struct network *n, int internet, struct e
 void network_put(struct call *c)
 {
 	struct box *b = sandboxes_find(c);
-	int internet = call_get(c, "allow_internet_access") ?
-			       call_flag(c, "allow_internet_access", 0) :
-			       -1;
+	int internet = call_get(c, "allow_internet_access")
+			       ? call_flag(c, "allow_internet_access", 0)
+			       : -1;
 	struct network n = { 0 };
 	struct err e;
 
@@ -311,7 +316,8 @@ void network_put(struct call *c)
 		call_error(c, 409, "conflict", "this sandbox is paused", b->row.id, NULL);
 		return;
 	}
-	if (network_read(c->api, c->body, internet, &n, &e) < 0 || network_take(b, &n, internet, &e) < 0) {
+	if (network_read(c->api, c->body, internet, &n, &e) < 0 ||
+	    network_take(b, &n, internet, &e) < 0) {
 		call_fail(c, &e);
 	} else {
 		egress_client_change(b);

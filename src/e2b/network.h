@@ -10,7 +10,7 @@
 extern const struct field network_fields[];        /* `network` of a new sandbox */
 extern const struct field network_update_fields[]; /* a body of PUT .../network */
 
-struct network {      /* zero is a valid empty one */
+struct network {       /* zero is a valid empty one */
 	json_t *hosts; /* for row.network */
 	json_t *said;  /* as it was asked for, to be told again */
 };

@@ -43,8 +43,8 @@ static void oneshot_over(struct call *c, json_t *take_record)
 	add_stream(&out, take_record, "stdout");
 	add_stream(&out, take_record, "stderr");
 	if (json_integer_value(json_object_get(take_record, "status")) != 0)
-		add_line(&out,
-			 exec_events_error(cause ? cause : "exit", text_in(take_record, "summary")));
+		add_line(&out, exec_events_error(cause ? cause : "exit",
+						 text_in(take_record, "summary")));
 	add_line(&out, json_pack("{s:s}", "type", "end_of_execution"));
 	json_decref(take_record);
 	http_reply(c->req, 200, "application/x-ndjson", out.p, out.len);
@@ -57,6 +57,7 @@ void oneshot_exec(struct call *c, const char *language)
 	       *body = json_pack("{s:s, s:O, s:O*}", "language", language, "code",
 				 call_get(c, "code"), "env", env);
 
-	run_request_in(c, e2b_find_box(c), &(struct run_request_spec){ .body = body, .door = &door });
+	run_request_in(c, e2b_find_box(c),
+		       &(struct run_request_spec){ .body = body, .door = &door });
 	json_decref(body);
 }

@@ -190,7 +190,8 @@ static void driver_event_end(struct follow *f, const json_t *record)
 
 /* ---- what it says ---- */
 
-static void process_heard(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void process_heard(struct exec_reader *t, unsigned stream, uint64_t offset,
+			  const char *bytes, size_t n)
 {
 	static const char *const names[] = { "{\"event\":{\"data\":{\"stdout\":\"",
 					     "{\"event\":{\"data\":{\"stderr\":\"",
@@ -236,7 +237,9 @@ static void process_attached(struct exec_reader *t, unsigned stream, uint64_t fr
 }
 
 static const struct exec_reader_events following = {
+	/* clang-format off */
 	.reading = process_attached, .output = process_heard, .over = process_over, .started = process_started
+	/* clang-format on */
 };
 
 /* ---- Start ---- */
@@ -249,7 +252,8 @@ static void note_start(const struct exec *r, void *user)
 	run_request_audit(f->call->api, f->call, &f->call->who, r, "run");
 }
 
-static int process_do_start(struct follow *f, struct box *b, const struct process_spec *p, struct err *e)
+static int process_do_start(struct follow *f, struct box *b, const struct process_spec *p,
+			    struct err *e)
 {
 	auto_buf struct buf pool = { 0 };
 	auto_free const char **env = process_spec_env(p, &pool);

@@ -108,10 +108,12 @@ struct api_table e2b_control = { .rows = rows, .n = ARRAY_LEN(rows), .manner = &
 const struct field e2b_any_query[] = { { .name = FIELDS_OTHERS }, { 0 } };
 
 static const char *const theirs[] = {
+	/* clang-format off */
 	"health", "sandboxes", "snapshots", "templates", "teams", "api-keys", "volumes",
 	"volumecontent", "secrets", "events", "nodes", "access-tokens", "admin",
 	/* versions that only E2B's API has */
 	"v2", "v3",
+	/* clang-format on */
 };
 
 static int e2b_owns_path(const char *path)

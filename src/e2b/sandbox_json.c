@@ -62,8 +62,8 @@ uint64_t sandbox_json_memory(const struct store_limits *l)
 /* One that never ends has an end that everybody can read. */
 static json_t *end_at(const struct box *b)
 {
-	return b->row.ends_ns ? json_time((uint64_t)b->row.ends_ns) :
-				json_string("9999-12-31T23:59:59.000Z");
+	return b->row.ends_ns ? json_time((uint64_t)b->row.ends_ns)
+			      : json_string("9999-12-31T23:59:59.000Z");
 }
 
 static json_t *text_json(const char *text)
@@ -79,9 +79,9 @@ static json_t *mounts_json(const struct box *b)
 	json_t *out = json_array();
 	size_t i;
 
-	json_array_foreach(all, i, one)
-		json_array_append_new(out, json_pack("{s:O, s:O}", "name", json_object_get(one, "name"),
-						     "path", json_object_get(one, "path")));
+	json_array_foreach(all, i, one) json_array_append_new(
+		out, json_pack("{s:O, s:O}", "name", json_object_get(one, "name"), "path",
+			       json_object_get(one, "path")));
 	json_decref(all);
 	return out;
 }
@@ -96,11 +96,12 @@ json_t *sandbox_json_listed(const struct box *b)
 	template = templates_of(&x);
 	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:o, s:o}",
 			 "sandboxID", b->row.id, "templateID", template, "alias", template,
-			 "clientID", E2B_CLIENT, "startedAt", json_time((uint64_t)sandboxes_started(b)),
-			 "endAt", end_at(b), "cpuCount", (int)sandbox_json_cpus(l), "memoryMB",
-			 (int)(sandbox_json_memory(l) >> 20), "diskSizeMB", (int)(l->disk_bytes >> 20),
-			 "state", sandboxes_state(b), "envdVersion", E2B_ENVD_VERSION, "metadata",
-			 text_json(b->row.metadata), "volumeMounts", mounts_json(b));
+			 "clientID", E2B_CLIENT, "startedAt",
+			 json_time((uint64_t)sandboxes_started(b)), "endAt", end_at(b), "cpuCount",
+			 (int)sandbox_json_cpus(l), "memoryMB", (int)(sandbox_json_memory(l) >> 20),
+			 "diskSizeMB", (int)(l->disk_bytes >> 20), "state", sandboxes_state(b),
+			 "envdVersion", E2B_ENVD_VERSION, "metadata", text_json(b->row.metadata),
+			 "volumeMounts", mounts_json(b));
 }
 
 json_t *sandbox_json_detail(const struct call *c, const struct box *b)

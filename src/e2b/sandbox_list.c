@@ -204,8 +204,7 @@ static int listing_fits(const struct box *b, const struct filter *f)
 
 static int by_start(const void *a, const void *b)
 {
-	const struct box *x = *(const struct box *const *)a,
-			   *y = *(const struct box *const *)b;
+	const struct box *x = *(const struct box *const *)a, *y = *(const struct box *const *)b;
 
 	if (sandboxes_started(x) != sandboxes_started(y))
 		return sandboxes_started(x) < sandboxes_started(y) ? -1 : 1;
@@ -252,7 +251,8 @@ static void listing_send(struct call *c, const struct filter *f, unsigned limit)
 	unsigned n = all.n < limit ? all.n : limit;
 
 	for (unsigned i = 0; i < n; i++)
-		json_array_append_new(items, sandbox_json_listed(all.v[f->ascending ? i : all.n - 1 - i]));
+		json_array_append_new(items,
+				      sandbox_json_listed(all.v[f->ascending ? i : all.n - 1 - i]));
 	if (n < all.n)
 		say_next(c, f, all.v[f->ascending ? n - 1 : all.n - n]);
 	http_set(c->req, "X-Total-Running", "%u", all.running);

@@ -75,7 +75,8 @@ static struct box *find_running(struct call *c)
 
 	if (!b || !sandboxes_paused(b))
 		return b;
-	call_error(c, 404, "not_found", "this sandbox is not running: it is paused", b->row.id, NULL);
+	call_error(c, 404, "not_found", "this sandbox is not running: it is paused", b->row.id,
+		   NULL);
 	return NULL;
 }
 
@@ -101,8 +102,9 @@ int sandboxes_timeout_ms(struct call *c, const char *name, int64_t otherwise_s, 
 	uint64_t ms = (uint64_t)call_int(c, name, otherwise_s) * 1000;
 
 	if (most && ms > most && call_get(c, name))
-		return err_set(e, ERR_INVALID, "%s: %llu s are more than this server allows, which is %llu s",
-			       name, (unsigned long long)ms / 1000, (unsigned long long)most / 1000);
+		return err_set(e, ERR_INVALID,
+			       "%s: %llu s are more than this server allows, which is %llu s", name,
+			       (unsigned long long)ms / 1000, (unsigned long long)most / 1000);
 	*out_ms = most && ms > most ? most : ms;
 	return 0;
 }
@@ -154,7 +156,8 @@ void sandboxes_refresh(struct call *c)
 
 	if (!b)
 		return;
-	if (sandboxes_timeout_ms(c, "duration", REFRESH_S, &ms, &e) < 0 || sandboxes_extend(b, ms, &e) < 0)
+	if (sandboxes_timeout_ms(c, "duration", REFRESH_S, &ms, &e) < 0 ||
+	    sandboxes_extend(b, ms, &e) < 0)
 		call_fail(c, &e);
 	else
 		call_empty(c, 204);
@@ -228,8 +231,7 @@ static void sandboxes_leave(struct call *c)
 }
 
 static struct box_wait *wait_with(struct call *c,
-				    void (*done)(struct box_wait *, struct box *,
-						 const struct err *))
+				  void (*done)(struct box_wait *, struct box *, const struct err *))
 {
 	struct waiting *w = call_alloc(c, sizeof(*w));
 
@@ -264,7 +266,8 @@ static void sandboxes_wake(struct call *c, struct box *b, int64_t otherwise_s)
 	if (b->state == BOX_KEPT) {
 		box_wake(b);
 		call_json(c, 201, sandbox_json_created(c, b));
-	} else if (box_resume(b, !call_flag(c, "memory", 1), wait_with(c, sandboxes_awake), &e) < 0) {
+	} else if (box_resume(b, !call_flag(c, "memory", 1), wait_with(c, sandboxes_awake), &e) <
+		   0) {
 		b->row.lifetime_ms = before;
 		c->drop = NULL;
 		call_fail(c, &e);

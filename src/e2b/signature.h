@@ -5,9 +5,9 @@
 enum { SIGNATURE = 48, SIGNATURE_TEXT = 46 }; /* "v1_", 43 digits of base64, NUL */
 
 struct signature_of {
-	const char *path;       /* as it is in the query; "" without one */
-	const char *operation;  /* "read", "write" */
-	const char *user;       /* as in the query; "" without one */
+	const char *path;      /* as it is in the query; "" without one */
+	const char *operation; /* "read", "write" */
+	const char *user;      /* as in the query; "" without one */
 	const char *token;
 	const char *expiration; /* seconds, as in the query; NULL: none */
 };

@@ -176,7 +176,8 @@ static void fork_fini(struct forking *f)
 {
 	struct err ignored;
 
-	(void)!snapshot_remove(&f->call->api->fleet, f->snapshot, &ignored); /* what stays is swept */
+	(void)!snapshot_remove(&f->call->api->fleet, f->snapshot,
+			       &ignored); /* what stays is swept */
 }
 
 /* Nobody will know of them. */
@@ -313,7 +314,8 @@ static void begin_forks(struct forking *f)
 		all_over(f);
 }
 
-static void snapshots_forkable(struct call *c, const struct store_snapshot *row, const struct err *e)
+static void snapshots_forkable(struct call *c, const struct store_snapshot *row,
+			       const struct err *e)
 {
 	struct forking *f = c->door;
 

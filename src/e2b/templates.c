@@ -25,7 +25,8 @@ static const struct box_template *templates_find(const char *reference)
 	if (reference[n] && strcasecmp(reference + n + 1, DEFAULT_TAG) != 0)
 		return NULL;
 	for (unsigned i = 0; i < BOX_TEMPLATES; i++)
-		if (box_templates[i].build && strlen(box_templates[i].name) == n && !strncasecmp(box_templates[i].name, reference, n))
+		if (box_templates[i].build && strlen(box_templates[i].name) == n &&
+		    !strncasecmp(box_templates[i].name, reference, n))
 			return &box_templates[i];
 	return NULL;
 }
@@ -42,7 +43,8 @@ void templates_spawned(const char *id)
 	const struct box_template *t = templates_find(id);
 
 	if (t)
-		spawns[t - box_templates] = (struct spawns){ spawns[t - box_templates].count + 1, fleet_now_ns() };
+		spawns[t - box_templates] =
+			(struct spawns){ spawns[t - box_templates].count + 1, fleet_now_ns() };
 }
 
 const char *templates_of(const struct e2b_box *x)
@@ -63,12 +65,14 @@ static struct store_limits templates_limits(const struct call *c)
 	const struct wire_limits *l = &c->api->fleet.conf.limits;
 
 	uint64_t mem = l->mem_bytes == WIRE_DEFAULT ? WIRE_USUAL_MEM : l->mem_bytes,
-		 disk = mem / 2 < WIRE_USUAL_DISK ? mem / 2 : WIRE_USUAL_DISK; /* as the keeper does */
+		 disk = mem / 2 < WIRE_USUAL_DISK ? mem / 2
+						  : WIRE_USUAL_DISK; /* as the keeper does */
 
 	return (struct store_limits){
 		.mem_bytes = mem,
 		.disk_bytes = l->disk_bytes == WIRE_DEFAULT ? disk : l->disk_bytes,
-		.cpu_milli = l->cpu_milli == (uint32_t)WIRE_DEFAULT ? WIRE_USUAL_CPU_MILLI : l->cpu_milli,
+		.cpu_milli = l->cpu_milli == (uint32_t)WIRE_DEFAULT ? WIRE_USUAL_CPU_MILLI
+								    : l->cpu_milli,
 	};
 }
 
@@ -77,7 +81,8 @@ static void set_size(const struct call *c, json_t *doc)
 	struct store_limits l = templates_limits(c);
 
 	json_object_set_new(doc, "cpuCount", json_integer(sandbox_json_cpus(&l)));
-	json_object_set_new(doc, "memoryMB", json_integer((json_int_t)(sandbox_json_memory(&l) >> 20)));
+	json_object_set_new(doc, "memoryMB",
+			    json_integer((json_int_t)(sandbox_json_memory(&l) >> 20)));
 	json_object_set_new(doc, "diskSizeMB", json_integer((json_int_t)(l.disk_bytes >> 20)));
 	json_object_set_new(doc, "envdVersion", json_string(E2B_ENVD_VERSION));
 }
@@ -87,9 +92,10 @@ static json_t *templates_common(const struct call *c, const struct box_template 
 	const struct spawns *n = &spawns[t - box_templates];
 
 	return json_pack("{s:s, s:b, s:[s], s:[s], s:o, s:o, s:o, s:I}", "templateID", t->name,
-			 "public", 1, "aliases", t->name, "names", t->name, "createdAt", templates_since(c),
-			 "updatedAt", templates_since(c), "lastSpawnedAt", n->last_ns ? json_time((uint64_t)n->last_ns) : json_null(),
-			 "spawnCount", (json_int_t)n->count);
+			 "public", 1, "aliases", t->name, "names", t->name, "createdAt",
+			 templates_since(c), "updatedAt", templates_since(c), "lastSpawnedAt",
+			 n->last_ns ? json_time((uint64_t)n->last_ns) : json_null(), "spawnCount",
+			 (json_int_t)n->count);
 }
 
 static json_t *templates_listed(const struct call *c, const struct box_template *t)
@@ -123,7 +129,8 @@ static const struct box_template *templates_asked(struct call *c)
 
 	if (!t) {
 		box_template_names(&names, 1);
-		e2b_error(c, 404, "there is no template '%.100s'; there are %s", call_param(c, 0), buf_str(&names));
+		e2b_error(c, 404, "there is no template '%.100s'; there are %s", call_param(c, 0),
+			  buf_str(&names));
 	}
 	return t;
 }
@@ -136,7 +143,8 @@ void templates_show(struct call *c)
 	if (!t)
 		return;
 	build = json_pack("{s:s, s:s, s:o, s:o, s:o}", "buildID", t->build, "status", "ready",
-			  "createdAt", templates_since(c), "updatedAt", templates_since(c), "finishedAt", templates_since(c));
+			  "createdAt", templates_since(c), "updatedAt", templates_since(c),
+			  "finishedAt", templates_since(c));
 	set_size(c, build);
 	doc = templates_common(c, t);
 	json_object_set_new(doc, "builds", json_pack("[o]", build));

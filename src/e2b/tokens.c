@@ -58,9 +58,8 @@ static json_t *tokens_known(const struct e2b_box *x)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b}", "token", x->token, "traffic",
 			 x->traffic, "template", x->template, "mask", x->mask, "public_ports",
-			 x->public_ports, "auto_pause",
-			 x->auto_pause, "pause_memory", x->pause_memory, "auto_resume",
-			 x->auto_resume);
+			 x->public_ports, "auto_pause", x->auto_pause, "pause_memory",
+			 x->pause_memory, "auto_resume", x->auto_resume);
 }
 
 static char *tokens_merged(const char *door, json_t *take_more)

@@ -146,7 +146,7 @@ static void volume_box_bring(struct volume_box *d)
 }
 
 void volume_box_open(struct call *c, struct volume_box *d,
-		void (*ready)(struct call *c, struct volume_box *d, struct box *b))
+		     void (*ready)(struct call *c, struct volume_box *d, struct box *b))
 {
 	struct store_volume v;
 

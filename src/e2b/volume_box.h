@@ -19,6 +19,6 @@ struct volume_box {
 /* Of the volume that the path names, of the caller's team. ready() follows, once; what prevents it is
  * answered. Takes c->door. */
 void volume_box_open(struct call *c, struct volume_box *d,
-		void (*ready)(struct call *c, struct volume_box *d, struct box *b));
+		     void (*ready)(struct call *c, struct volume_box *d, struct box *b));
 /* A box that is about to end and has one of these: w hears when it has. 0: there is none. */
 int volume_box_released(struct api *a, const struct wire_mount *m, unsigned n, struct box_wait *w);

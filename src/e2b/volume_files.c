@@ -23,9 +23,16 @@ enum { USER = 1000, DEPTH_MAX = 32, ENTRIES_MAX = 10000 };
 #define MAKE_FIELDS                                                                                \
 	{ "uid", FIELD_INT, 0, 0, WIRE_OWNER_MAX, "owner, as the sandbox counts; 1000: the user",  \
 	  NULL },                                                                                  \
-	{ "gid", FIELD_INT, 0, 0, WIRE_OWNER_MAX, "group; without it the same number as uid", NULL }, \
-	{ "mode", FIELD_INT, 0, 0, 07777, "in decimal", NULL }
-#define FORCE_FIELD { "force", FIELD_BOOL, 0, 0, 0, "also where something is there", NULL }
+		{ "gid", FIELD_INT,      0,                                                        \
+		  0,     WIRE_OWNER_MAX, "group; without it the same number as uid",               \
+		  NULL },                                                                          \
+	{                                                                                          \
+		"mode", FIELD_INT, 0, 0, 07777, "in decimal", NULL                                 \
+	}
+#define FORCE_FIELD                                                                                \
+	{                                                                                          \
+		"force", FIELD_BOOL, 0, 0, 0, "also where something is there", NULL                \
+	}
 
 const struct field shelf_query[] = {
 	FILE_REQUEST_PATH_FIELD(1, "in the volume"),
@@ -60,8 +67,9 @@ struct shelf {
 	const char *path; /* in the volume: "/" or "/a/b" */
 	struct wire_put put;
 	struct wire_chown owner;
-	int set_owner, set_mode; /* still to be asked of the worker, in this order: CHOWN clears set-user-id */
-	int asked, looking;      /* for the deed; how it looks now */
+	int set_owner,
+		set_mode; /* still to be asked of the worker, in this order: CHOWN clears set-user-id */
+	int asked, looking; /* for the deed; how it looks now */
 	json_t *items;
 };
 
@@ -82,7 +90,8 @@ static const char *read_path(struct call *c)
 	char *full = call_alloc(c, strlen(given) + 2);
 
 	if (!*given || volume_climbs(given)) {
-		call_error(c, 400, "invalid", "path: must be one in the volume, without ..", given, NULL);
+		call_error(c, 400, "invalid", "path: must be one in the volume, without ..", given,
+			   NULL);
 		return NULL;
 	}
 	snprintf(full, strlen(given) + 2, "/%s", given);
@@ -102,12 +111,15 @@ static const char *in_box(struct call *c, const struct volume_box *d, const char
 
 static const char *type_name(uint32_t mode)
 {
-	return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "symlink" : "unknown";
+	return S_ISREG(mode)   ? "file"
+	       : S_ISDIR(mode) ? "directory"
+	       : S_ISLNK(mode) ? "symlink"
+			       : "unknown";
 }
 
 /* below: the folder in the volume that name is relative to; NULL: name is of no use, path is it. */
-static json_t *stat_json(const struct wire_entry *e, const struct file_request_entry *parts, const char *path,
-			 const char *below)
+static json_t *stat_json(const struct wire_entry *e, const struct file_request_entry *parts,
+			 const char *path, const char *below)
 {
 	char full[FILE_REQUEST_PATH * 2];
 	const char *name;
@@ -153,11 +165,14 @@ static void shelf_next(struct shelf *x)
 
 	if (x->set_owner) {
 		x->set_owner = 0;
-		file_client_ask(&x->desk.clerk, WIRE_CHOWN, &x->owner, sizeof(x->owner), path, strlen(path));
+		file_client_ask(&x->desk.clerk, WIRE_CHOWN, &x->owner, sizeof(x->owner), path,
+				strlen(path));
 	} else if (x->set_mode) {
 		x->set_mode = 0;
-		x->put = (struct wire_put){ .mode = x->put.mode }; /* without the flags of the PUT */
-		file_client_ask(&x->desk.clerk, WIRE_CHMOD, &x->put, sizeof(x->put), path, strlen(path));
+		x->put =
+			(struct wire_put){ .mode = x->put.mode }; /* without the flags of the PUT */
+		file_client_ask(&x->desk.clerk, WIRE_CHMOD, &x->put, sizeof(x->put), path,
+				strlen(path));
 	} else {
 		volume_look(x);
 	}
@@ -169,8 +184,8 @@ static void begin_put(struct shelf *x)
 	struct err e;
 	int pipe;
 
-	if (file_client_ask_pipe(&x->desk.clerk, WIRE_PUT, &x->put, sizeof(x->put), x->desk.path, &pipe, &e) <
-	    0) {
+	if (file_client_ask_pipe(&x->desk.clerk, WIRE_PUT, &x->put, sizeof(x->put), x->desk.path,
+				 &pipe, &e) < 0) {
 		file_request_fail(&x->desk, &e);
 		return;
 	}
@@ -201,20 +216,22 @@ static void volume_ready(struct file_client *k)
 		begin_put(x);
 }
 
-static void volume_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void volume_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
+			 size_t n)
 {
 	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
 	struct file_request_entry parts;
 
 	if (!file_request_split(e, tail, n, &parts)) {
-		file_request_error(&x->desk, 502, "box_lies", "the box's answer makes no sense", x->path, NULL);
+		file_request_error(&x->desk, 502, "box_lies", "the box's answer makes no sense",
+				   x->path, NULL);
 		return;
 	}
 	if (x->deed == LIST && json_array_size(x->items) < ENTRIES_MAX)
 		json_array_append_new(x->items, stat_json(e, &parts, NULL, x->path));
 	else if (x->looking)
 		volume_finish(x, x->deed == MKDIR || x->deed == PUT ? 201 : 200,
-		       stat_json(e, &parts, x->path, NULL));
+			      stat_json(e, &parts, x->path, NULL));
 }
 
 static void volume_done(struct file_client *k, uint16_t flags)
@@ -273,9 +290,10 @@ static void get_failed(struct file_request *d, const struct err *e)
 
 static void volume_there(struct call *c, struct volume_box *d, struct box *b)
 {
-	static const struct file_client_events on = {
-		.ready = volume_ready, .entry = volume_entry, .done = volume_done, .failed = volume_failed
-	};
+	static const struct file_client_events on = { .ready = volume_ready,
+						      .entry = volume_entry,
+						      .done = volume_done,
+						      .failed = volume_failed };
 	struct shelf *x = loop_owner(d, struct shelf, depot);
 	struct download_want want = { .path = in_box(c, d, x->path),
 				      .berth = b,

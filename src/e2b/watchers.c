@@ -174,7 +174,8 @@ static void watch_done(struct file_client *k, uint16_t flags)
 		timer_set(&w->deadline, ms);
 }
 
-static void watch_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void watch_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
+			size_t n)
 {
 	wish_entry(&loop_owner(k, struct watching, desk.clerk)->wish, e, tail, n);
 }
@@ -229,10 +230,10 @@ static void watchers_left(struct http_req *r)
 static void watch_asked(struct call *c, json_t *ask)
 {
 	static const struct file_client_events on = { .ready = watch_ready,
-						.entry = watch_entry,
-						.other = watch_other,
-						.done = watch_done,
-						.failed = watch_failed };
+						      .entry = watch_entry,
+						      .other = watch_other,
+						      .done = watch_done,
+						      .failed = watch_failed };
 	struct watching *w = call_alloc(c, sizeof(*w));
 
 	*w = (struct watching){ 0 };
@@ -375,7 +376,8 @@ static void kept_done(struct file_client *k, uint16_t flags)
 		files_array_end(&w->events);
 }
 
-static void kept_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void kept_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
+		       size_t n)
 {
 	wish_entry(&loop_owner(k, struct watcher, clerk)->wish, e, tail, n);
 }
@@ -440,10 +442,10 @@ static void telling_drained(struct http_req *r)
 static void create_asked(struct call *c, json_t *ask)
 {
 	static const struct file_client_events on = { .ready = kept_ready,
-						.entry = kept_entry,
-						.other = kept_other,
-						.done = kept_done,
-						.failed = kept_failed };
+						      .entry = kept_entry,
+						      .other = kept_other,
+						      .done = kept_done,
+						      .failed = kept_failed };
 	struct watchers *all = e2b_watchers(c->api);
 	struct box *b = e2b_find_box(c);
 	char id[ID_LEN + 1];
@@ -488,7 +490,8 @@ void filesystem_watcher_new(struct call *c)
 static struct watcher *asked_for(struct call *c, const json_t *ask)
 {
 	const char *id = json_string_value(json_object_get(ask, "watcherId"));
-	struct watcher *w = watchers_find(e2b_watchers(c->api), e2b_find_box(c)->row.id, id ? id : "");
+	struct watcher *w =
+		watchers_find(e2b_watchers(c->api), e2b_find_box(c)->row.id, id ? id : "");
 
 	if (!w || w->state == ARMING) {
 		connect_fail(c, CONNECT_NOT_FOUND, "watcher with id %.40s not found", id ? id : "");

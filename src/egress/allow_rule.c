@@ -166,7 +166,8 @@ int rule_fits(const struct allow_rule *r, const char *host, uint16_t port)
 			: strcmp(host, r->host) == 0;
 }
 
-const struct allow_rule *rule_find(const struct allow_rule *v, unsigned n, const char *host, uint16_t port)
+const struct allow_rule *rule_find(const struct allow_rule *v, unsigned n, const char *host,
+				   uint16_t port)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (rule_fits(&v[i], host, port))

@@ -24,7 +24,8 @@ must_check int rule_authority(const char *text, size_t n, char out_host[RULE_HOS
 			      uint16_t *out_port);
 int rule_fits(const struct allow_rule *r, const char *host, uint16_t port);
 /* The first that fits, or NULL. */
-const struct allow_rule *rule_find(const struct allow_rule *v, unsigned n, const char *host, uint16_t port);
+const struct allow_rule *rule_find(const struct allow_rule *v, unsigned n, const char *host,
+				   uint16_t port);
 /* Does `wide` permit some of what `narrow` asks for? Of a port that is named: exactly that one. */
 int rule_covers(const struct allow_rule *wide, const struct allow_rule *narrow);
 const char *rule_text(const struct allow_rule *r, char out[RULE_TEXT]);

@@ -19,13 +19,13 @@ struct egress_limits {                /* 0: the default in parentheses */
 	uint64_t bytes_in, bytes_out; /* of a box in its life (no limit) */
 	uint32_t connections;         /* of a box at once: more wait in the kernel (64) */
 	uint32_t all_connections;     /* of all boxes (2048) */
-	uint32_t rate;                /* new ones of a box in a second, after twice as many at once (100) */
-	uint32_t head_ms;             /* for a whole request (10 s) */
-	uint32_t connect_ms;          /* to resolve and connect (20 s) */
-	uint32_t idle_ms;             /* without a byte either way (120 s) */
+	uint32_t rate;       /* new ones of a box in a second, after twice as many at once (100) */
+	uint32_t head_ms;    /* for a whole request (10 s) */
+	uint32_t connect_ms; /* to resolve and connect (20 s) */
+	uint32_t idle_ms;    /* without a byte either way (120 s) */
 };
 
-struct egress_conf {              /* borrowed for the life of the egress */
+struct egress_conf {                    /* borrowed for the life of the egress */
 	const struct allow_rule *rules; /* the operator's */
 	unsigned nrules;
 	const char *const *dns; /* servers, NULL-terminated; none: the host's */

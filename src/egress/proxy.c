@@ -374,7 +374,8 @@ static void proxy_pass(struct proxy *p)
 {
 	if (over_budget(p)) {
 		if (p->ask.connect || p->answered)
-			proxy_cut(p, VERDICT_BUDGET, "the box has used what it may send or receive");
+			proxy_cut(p, VERDICT_BUDGET,
+				  "the box has used what it may send or receive");
 		else
 			refuse(p, 403, VERDICT_BUDGET,
 			       "this box has used what it may send or receive (egress.bytes_in, "
@@ -548,8 +549,8 @@ static void proxy_judge(struct proxy *p)
 	}
 	p->stage = RESOLVING;
 	timer_set(&p->clock, w->egress->conf.limits.connect_ms);
-	p->names = resolver_request(&w->egress->names, w->egress->loop, p->ask.host, p->ask.port, proxy_resolved,
-			     p);
+	p->names = resolver_request(&w->egress->names, w->egress->loop, p->ask.host, p->ask.port,
+				    proxy_resolved, p);
 }
 
 /* ---- from the box ---- */

@@ -118,10 +118,11 @@ static int resolver_literal(struct resolver_request *a, const char *host, uint16
 	return 1;
 }
 
-struct resolver_request *resolver_request(struct resolver *n, struct loop *l, const char *host, uint16_t port,
-			    void (*told)(void *ctx, const struct name_address *v, unsigned n,
-					 const char *why),
-			    void *ctx)
+struct resolver_request *resolver_request(struct resolver *n, struct loop *l, const char *host,
+					  uint16_t port,
+					  void (*told)(void *ctx, const struct name_address *v,
+						       unsigned n, const char *why),
+					  void *ctx)
 {
 	struct evutil_addrinfo hints = { .ai_family = AF_UNSPEC,
 					 .ai_socktype = SOCK_STREAM,
@@ -151,7 +152,8 @@ void resolver_cancel(struct resolver_request *a)
 		return;
 	a->forgotten = 1;
 	if (a->request)
-		evdns_getaddrinfo_cancel(a->request); /* resolver_answered() follows, from the loop */
+		evdns_getaddrinfo_cancel(
+			a->request); /* resolver_answered() follows, from the loop */
 	else
 		resolver_drop(a);
 }

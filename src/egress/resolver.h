@@ -23,11 +23,12 @@ struct resolver_request;
 /* servers: "192.0.2.53" or "192.0.2.53:5353" each; none: those of /etc/resolv.conf. /etc/hosts has the
  * first word. Both are read now and never again: behind the walls there are no files. */
 must_check int resolver_init(struct resolver *n, struct loop *l, const char *const *servers,
-			  struct err *e);
+			     struct err *e);
 /* told is called once, never before this returns: v[0..n) or n 0 and why. */
-struct resolver_request *resolver_request(struct resolver *n, struct loop *l, const char *host, uint16_t port,
-			    void (*told)(void *ctx, const struct name_address *v, unsigned n,
-					 const char *why),
-			    void *ctx);
+struct resolver_request *resolver_request(struct resolver *n, struct loop *l, const char *host,
+					  uint16_t port,
+					  void (*told)(void *ctx, const struct name_address *v,
+						       unsigned n, const char *why),
+					  void *ctx);
 void resolver_cancel(struct resolver_request *a); /* told is not called any more; fine on NULL */
 void resolver_fini(struct resolver *n);

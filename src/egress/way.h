@@ -37,8 +37,8 @@ const char *proxy_verdict_name(enum verdict v);
 
 /* A connection of the box; ends by itself, with a report. */
 void proxy_new(struct egress_endpoint *w, int take_fd);
-void proxy_free(struct proxy *p); /* reports it as cut */
-void proxy_gone(struct egress_endpoint *w);   /* from proxy.c: there is room for another one */
+void proxy_free(struct proxy *p);           /* reports it as cut */
+void proxy_gone(struct egress_endpoint *w); /* from proxy.c: there is room for another one */
 
 struct proxy_end { /* what is reported */
 	const char *host, *rule, *why;

@@ -42,7 +42,8 @@ static struct need *need_of(struct artifact_packages *n, int manager, struct err
 	return &n->list[n->count++];
 }
 
-static int add_package(struct artifact_packages *n, const json_t *one, const char *language, struct err *e)
+static int add_package(struct artifact_packages *n, const json_t *one, const char *language,
+		       struct err *e)
 {
 	const char *name = doc_text(one, "name"), *version = doc_text(one, "version"),
 		   *manager = doc_text(one, "manager");
@@ -66,7 +67,8 @@ static int add_package(struct artifact_packages *n, const json_t *one, const cha
 	return packages_add(&need->set, spec, e);
 }
 
-int artifact_packages_begin(struct artifact_packages *n, const json_t *artifact, const char *team, struct err *e)
+int artifact_packages_begin(struct artifact_packages *n, const json_t *artifact, const char *team,
+			    struct err *e)
 {
 	const json_t *one;
 	size_t i;

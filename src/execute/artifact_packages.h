@@ -21,9 +21,14 @@ struct artifact_packages {
 };
 
 /* 1: all are there. 0: done() will be called, never from within. -1: there are none such. */
-must_check int artifact_packages_begin(struct artifact_packages *n, const json_t *artifact, const char *team,
-			   struct err *e);
-void artifact_packages_put(const struct artifact_packages *n, struct batch_item *item); /* the layers */
-void artifact_packages_env(const struct artifact_packages *n, json_t *env);       /* what they want, where it is not set */
-void artifact_packages_lost(struct artifact_packages *n); /* the keeper has no such layers: nobody is given them again */
-void artifact_packages_fini(struct artifact_packages *n); /* nothing is waited for; it can begin again */
+must_check int artifact_packages_begin(struct artifact_packages *n, const json_t *artifact,
+				       const char *team, struct err *e);
+void artifact_packages_put(const struct artifact_packages *n,
+			   struct batch_item *item); /* the layers */
+void artifact_packages_env(const struct artifact_packages *n,
+			   json_t *env); /* what they want, where it is not set */
+void artifact_packages_lost(
+	struct artifact_packages
+		*n); /* the keeper has no such layers: nobody is given them again */
+void artifact_packages_fini(
+	struct artifact_packages *n); /* nothing is waited for; it can begin again */

@@ -70,7 +70,8 @@ static json_t *line_of(const char *text, size_t n, unsigned nth)
 	}
 	nl = text < end ? memchr(text, '\n', (size_t)(end - text)) : NULL;
 	n = (size_t)((nl ? nl : end) - text);
-	return execute_text(text, n < LINE_SHOWN ? n : LINE_SHOWN, "", 0, n < LINE_SHOWN ? n : LINE_SHOWN);
+	return execute_text(text, n < LINE_SHOWN ? n : LINE_SHOWN, "", 0,
+			    n < LINE_SHOWN ? n : LINE_SHOWN);
 }
 
 static void checks_differs(json_t *row, const char *out, size_t n, const char *want)
@@ -79,8 +80,9 @@ static void checks_differs(json_t *row, const char *out, size_t n, const char *w
 	json_t *expected = line_of(want, strlen(want), line), *seen = line_of(out, n, line);
 
 	json_object_set_new(row, "detail",
-			    json_sprintf("stdout differs in line %u: expected '%s', seen '%s'", line,
-					 json_string_value(expected), json_string_value(seen)));
+			    json_sprintf("stdout differs in line %u: expected '%s', seen '%s'",
+					 line, json_string_value(expected),
+					 json_string_value(seen)));
 	json_decref(expected);
 	json_decref(seen);
 }
@@ -89,7 +91,9 @@ static void checks_differs(json_t *row, const char *out, size_t n, const char *w
 static void checks_add_mismatch(json_t *row, const char *wanted, const char *text, const char *out,
 				size_t n)
 {
-	json_t *want = execute_text(text, strnlen(text, LINE_SHOWN), "", 0, strnlen(text, LINE_SHOWN)), *seen;
+	json_t *want = execute_text(text, strnlen(text, LINE_SHOWN), "", 0,
+				    strnlen(text, LINE_SHOWN)),
+	       *seen;
 
 	if (json_object_get(row, "detail")) /* the pattern is at fault */
 		seen = NULL;
@@ -110,14 +114,15 @@ static void say_cut(json_t *row, size_t n, uint64_t all)
 {
 	const char *detail = json_string_value(json_object_get(row, "detail"));
 
-	json_object_set_new(row, "detail",
-			    json_sprintf("%s%sonly the first %zu of %llu bytes of stdout were looked at",
-					 detail ? detail : "", detail ? "; " : "", n, (unsigned long long)all));
+	json_object_set_new(
+		row, "detail",
+		json_sprintf("%s%sonly the first %zu of %llu bytes of stdout were looked at",
+			     detail ? detail : "", detail ? "; " : "", n, (unsigned long long)all));
 }
 
 /* -1: that is not for us to say. */
-static int checks_passes(const char *kind, const json_t *arg, int exit_code, const char *out, size_t n,
-		  json_t *row)
+static int checks_passes(const char *kind, const json_t *arg, int exit_code, const char *out,
+			 size_t n, json_t *row)
 {
 	const char *text = json_string_value(arg) ? json_string_value(arg) : "";
 	auto_free char *copy = NULL;

@@ -36,8 +36,8 @@ struct execution {
 	struct execution_unit *units;
 	unsigned nunits, flying;
 	int waiting; /* for boxes */
-	int late;    /* an example or a test ran into its time limit: the others would, too, each as long */
-	int stage;   /* 0: nothing yet, 1: packages, 2: programs, 3: over */
+	int late; /* an example or a test ran into its time limit: the others would, too, each as long */
+	int stage; /* 0: nothing yet, 1: packages, 2: programs, 3: over */
 };
 
 /* ---- its end ---- */
@@ -247,7 +247,8 @@ static void unit_done(struct batch_job *j, const struct batch_job_end *end)
 	execute_pump(x);
 }
 
-static void unit_said(struct batch_job *j, const char *step, unsigned stream, const char *bytes, size_t n)
+static void unit_said(struct batch_job *j, const char *step, unsigned stream, const char *bytes,
+		      size_t n)
 {
 	struct execution_unit *u = loop_owner(j, struct execution_unit, job);
 
@@ -307,7 +308,8 @@ static int is_settled(const struct execution *x)
 {
 	const struct execution_unit *first = x->units;
 
-	return x->late || (first->over && !first->pass && (first->kind == UNIT_MAIN || !first->ran));
+	return x->late ||
+	       (first->over && !first->pass && (first->kind == UNIT_MAIN || !first->ran));
 }
 
 static void execute_pump(struct execution *x)
@@ -352,7 +354,8 @@ static int has_inputs(const json_t *examples)
 
 static void add_unit(struct execution *x, enum execution_unit_kind kind, size_t n)
 {
-	x->units[x->nunits++] = (struct execution_unit){ .x = x, .artifact = x->artifact, .kind = kind, .n = n };
+	x->units[x->nunits++] =
+		(struct execution_unit){ .x = x, .artifact = x->artifact, .kind = kind, .n = n };
 }
 
 static void make_units(struct execution *x)
@@ -392,7 +395,8 @@ static void execute_installed(struct execution *x, uint64_t ms)
 	execute_pump(x);
 }
 
-static void install_said(struct artifact_packages *n, unsigned stream, const char *bytes, size_t len)
+static void install_said(struct artifact_packages *n, unsigned stream, const char *bytes,
+			 size_t len)
 {
 	struct execution *x = loop_owner(n, struct execution, needs);
 
@@ -455,7 +459,8 @@ static int execute_scan(struct execution *x)
 	if (x->fleet->store && store_policy_get(x->fleet->store, x->team, &policy, &e) < 0)
 		policy.scan[0] = '\0';
 	blocked = scan_apply(found, policy.scan) != 0;
-	json_object_set_new(x->result, "scan_policy", json_string(policy.scan[0] ? policy.scan : "block"));
+	json_object_set_new(x->result, "scan_policy",
+			    json_string(policy.scan[0] ? policy.scan : "block"));
 	json_object_set_new(x->result, "scan", found);
 	return blocked;
 }
@@ -510,7 +515,9 @@ struct execution *execution_start(struct fleet *f, const char *team, const json_
 			      AGENT_RESULT, "artifact_hash", doc_text(artifact, "hash"), "success",
 			      0, "phase", "run", "phases", "checks", "examples", "limits_hit",
 			      "installed", "scan");
-	x->needs = (struct artifact_packages){ .fleet = f, .said = install_said, .done = install_done };
+	x->needs = (struct artifact_packages){ .fleet = f,
+					       .said = install_said,
+					       .done = install_done };
 	timer_init(&x->go, f->loop, go_on);
 	timer_init(&x->tick, f->loop, execute_look);
 	timer_init(&x->install, f->loop, install_late);

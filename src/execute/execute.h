@@ -22,6 +22,7 @@ void execution_cancel(struct execution *x); /* done is not called */
 
 /* The checks of a program that has ended, all but commands: [{kind, arg, pass, detail}]. out: the first n of all bytes
  * of its stdout. Pure. */
-json_t *execute_checks(const json_t *checks, int exit_code, const char *out, size_t n, uint64_t all);
+json_t *execute_checks(const json_t *checks, int exit_code, const char *out, size_t n,
+		       uint64_t all);
 /* Bytes of a stranger as JSON text, of which the middle may be left out. */
 json_t *execute_text(const char *head, size_t n, const char *tail, size_t ntail, uint64_t all);

@@ -217,7 +217,8 @@ static void set_behind(struct execution_unit *u)
 	}
 }
 
-int execution_unit_make(struct execution_unit *u, const struct artifact_packages *needs, const struct fleet_conf *conf, struct err *e)
+int execution_unit_make(struct execution_unit *u, const struct artifact_packages *needs,
+			const struct fleet_conf *conf, struct err *e)
 {
 	struct batch_item_defaults d = { .limits = conf->limits, .most = conf->most };
 	json_t *doc = item_doc(u, needs);

@@ -24,8 +24,10 @@ struct execution_unit {
 
 /* Sets the job's item. */
 must_check int execution_unit_make(struct execution_unit *u, const struct artifact_packages *needs,
-			 const struct fleet_conf *conf, struct err *e);
+				   const struct fleet_conf *conf, struct err *e);
 /* Its job is over; the program's own checks are added to those there are. */
-void execution_unit_judge(struct execution_unit *u, const struct batch_job_end *end, json_t *checks);
-void execution_unit_refuse(struct execution_unit *u, unsigned why, const struct err *e); /* it could not even begin */
+void execution_unit_judge(struct execution_unit *u, const struct batch_job_end *end,
+			  json_t *checks);
+void execution_unit_refuse(struct execution_unit *u, unsigned why,
+			   const struct err *e);    /* it could not even begin */
 void execution_unit_fini(struct execution_unit *u); /* whose job has not begun, or is no more */

@@ -71,7 +71,8 @@ static const struct {
 static const struct {
 	const char *language, *word;
 } entries[] = {
-	{ "c", "main" }, { "c++", "main" }, { "go", "func main" }, { "rust", "fn main" }, { "java", "void main" },
+	{ "c", "main" },       { "c++", "main" },       { "go", "func main" },
+	{ "rust", "fn main" }, { "java", "void main" },
 };
 
 /* The word, and behind it nothing but blanks before its parenthesis. */
@@ -82,7 +83,8 @@ static int has_entry(const char *text, const char *word)
 	for (const char *at = text; (at = strstr(at, word)); at += n) {
 		const char *next = at + n + strspn(at + n, " \t");
 
-		if (*next == '(' && (at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '_')))
+		if (*next == '(' &&
+		    (at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '_')))
 			return 1;
 	}
 	return 0;
@@ -97,9 +99,10 @@ int harness_has_main(const json_t *artifact)
 	for (unsigned i = 0; l && i < ARRAY_LEN(entries); i++) {
 		if (strcmp(entries[i].language, l->name) != 0)
 			continue;
-		json_object_foreach(json_object_get(artifact, "files"), path, text)
-			if (json_is_string(text) && has_entry(json_string_value(text), entries[i].word))
-				return 1;
+		json_object_foreach(json_object_get(artifact, "files"), path,
+				    text) if (json_is_string(text) &&
+					      has_entry(json_string_value(text),
+							entries[i].word)) return 1;
 		return 0;
 	}
 	return 1;
@@ -146,16 +149,18 @@ static void put_aside(json_t *files, const char *entry, const char *language)
 
 		if (at && !strcmp(mains[i].language, language))
 			json_object_set_new(files, entry,
-					    json_sprintf("%.*s%s%s", (int)(at - text), text, mains[i].aside,
+					    json_sprintf("%.*s%s%s", (int)(at - text), text,
+							 mains[i].aside,
 							 at + strlen(mains[i].main)));
 	}
 }
 
-static void harness_fill(struct buf *out, const char *from, const json_t *artifact, const char *call,
-		 const char *mark)
+static void harness_fill(struct buf *out, const char *from, const json_t *artifact,
+			 const char *call, const char *mark)
 {
 	const char *entry = doc_text(artifact, "entry");
-	const char *text = doc_text(json_object_get(artifact, "files"), entry), *tail = class_of(text);
+	const char *text = doc_text(json_object_get(artifact, "files"), entry),
+		   *tail = class_of(text);
 	auto_buf struct buf quoted = { 0 }, head = { 0 };
 	const struct {
 		const char *name, *value;
@@ -209,8 +214,10 @@ static void in_package_main(json_t *files)
 	json_t *text;
 	void *next;
 
-	json_object_foreach_safe(files, next, path, text) {
-		const char *all = json_string_value(text), *at = all ? line_with(all, "package ") : NULL;
+	json_object_foreach_safe(files, next, path, text)
+	{
+		const char *all = json_string_value(text),
+			   *at = all ? line_with(all, "package ") : NULL;
 		size_t n = strlen(path);
 
 		if (!all || n < 3 || strcmp(path + n - 3, ".go") != 0 || strchr(path, '/'))
@@ -238,9 +245,11 @@ static void within_class(json_t *files, const char *entry)
 			body = at + strcspn(at, "\n");
 	}
 	at = strrchr(entry, '/');
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(at ? at + 1 : entry, "."), at ? at + 1 : entry);
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(at ? at + 1 : entry, "."),
+		 at ? at + 1 : entry);
 	json_object_set_new(files, entry,
-			    json_sprintf("%.*s\npublic class %s {\n%s\n}\n", (int)(body - text), text, name, body));
+			    json_sprintf("%.*s\npublic class %s {\n%s\n}\n", (int)(body - text),
+					 text, name, body));
 }
 
 int harness_call(const json_t *artifact, const char *call, const char *mark, json_t **out_files,
@@ -344,8 +353,8 @@ int harness_same(const char *got, size_t n, const char *expected)
 	b = value_of(expected, strlen(expected));
 	same = a && b && same_value(a, b);
 	if (!same && json_is_string(a)) /* 'abc' was meant where abc was written */
-		same = output_compare_same(JUDGE_TRIMMED, json_string_value(a), json_string_length(a),
-				  expected, strlen(expected));
+		same = output_compare_same(JUDGE_TRIMMED, json_string_value(a),
+					   json_string_length(a), expected, strlen(expected));
 	json_decref(a);
 	json_decref(b);
 	return same;

@@ -74,8 +74,9 @@ json_t *phase_of(const struct batch_job *j, const struct batch_job_end *end)
 	json_t *phase = json_pack(
 		"{s:s, s:s, s:f, s:f, s:I, s:b}", "name", end->step, "cause",
 		why_name(end->why == WHY_STDOUT || end->why == WHY_COMPILE ? CAUSE_EXIT : end->why),
-		"ms", phase_tenths(end->end.run_us), "cpu_ms", phase_tenths(cpu == UINT64_MAX ? 0 : cpu),
-		"peak_bytes", (json_int_t)peak, "truncated", 0);
+		"ms", phase_tenths(end->end.run_us), "cpu_ms",
+		phase_tenths(cpu == UINT64_MAX ? 0 : cpu), "peak_bytes", (json_int_t)peak,
+		"truncated", 0);
 	auto_buf struct buf text = { 0 };
 
 	if (end->end.exited && exit->why == WIRE_WHY_EXIT)
@@ -99,12 +100,12 @@ json_t *phase_install(const struct packages_failure *f, uint64_t ms)
 	const char *said = f->said ? f->said : "";
 	size_t n = strlen(said), cut = n > PHASE_TAIL ? n - PHASE_TAIL : 0;
 	json_t *near = json_array();
-	json_t *phase = json_pack("{s:s, s:s, s:I, s:s, s:o, s:i, s:I, s:b, s:o, s:s, s:o}", "name",
-				  "install", "cause", "exit", "ms", (json_int_t)ms, "stdout", "",
-				  "stderr", json_text(said + cut), "stdout_bytes", 0,
-				  "stderr_bytes", (json_int_t)n, "truncated", cut > 0, "message",
-				  json_text(f->message), "fault", install_fault_name(f->d.fault),
-				  "package", json_text(f->d.package));
+	json_t *phase =
+		json_pack("{s:s, s:s, s:I, s:s, s:o, s:i, s:I, s:b, s:o, s:s, s:o}", "name",
+			  "install", "cause", "exit", "ms", (json_int_t)ms, "stdout", "", "stderr",
+			  json_text(said + cut), "stdout_bytes", 0, "stderr_bytes", (json_int_t)n,
+			  "truncated", cut > 0, "message", json_text(f->message), "fault",
+			  install_fault_name(f->d.fault), "package", json_text(f->d.package));
 
 	for (unsigned i = 0; i < f->nnear; i++)
 		json_array_append_new(near, json_string(f->near[i]));

@@ -13,10 +13,10 @@
 
 enum {
 	MOST_RULES = 128,
-	WINDOW = 1024,      /* bytes that an expression sees */
-	BEFORE = 256,       /* of them, in front of the word */
+	WINDOW = 1024, /* bytes that an expression sees */
+	BEFORE = 256,  /* of them, in front of the word */
 	LINES_MOST = 8,
-	TRIES = 2000,       /* places of one rule in one file */
+	TRIES = 2000, /* places of one rule in one file */
 	FILE_MOST = 4 << 20,
 	FINDINGS = 100,
 };
@@ -34,7 +34,8 @@ static unsigned nscans;
 
 /* ---- rules ---- */
 
-static void read_rule(const struct image *i, const struct toml_node *root, const struct toml_node *n)
+static void read_rule(const struct image *i, const struct toml_node *root,
+		      const struct toml_node *n)
 {
 	const char *match = image_text(n, "match");
 	struct scan *s = &scans[nscans++];
@@ -124,7 +125,8 @@ static size_t scan_place(const struct scan *s, const struct file *f, int *tired)
 	unsigned tries = 0;
 
 	for (const struct toml_node *w = s->has->in.first; w; w = w->next)
-		for (const char *at = f->small; (at = scan_find(f, (size_t)(at - f->small), w->text)); at++) {
+		for (const char *at = f->small;
+		     (at = scan_find(f, (size_t)(at - f->small), w->text)); at++) {
 			if (!s->matches)
 				return (size_t)(at - f->small);
 			if (++tries > TRIES) {
@@ -148,11 +150,12 @@ static long line_of(const struct file *f, size_t at)
 }
 
 static void scan_found(json_t *all, const char *rule, const char *file, long line, const char *why,
-		  const char *action)
+		       const char *action)
 {
 	if (json_array_size(all) < FINDINGS)
-		json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:s, s:s}", "rule", rule, "file", file,
-						     "line", (json_int_t)line, "why", why, "action", action));
+		json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:s, s:s}", "rule", rule,
+						     "file", file, "line", (json_int_t)line, "why",
+						     why, "action", action));
 }
 
 static int speaks_of(const struct scan *s, const struct lang *l)
@@ -171,10 +174,12 @@ static void scan_file(const struct file *f, json_t *all)
 			continue;
 		at = scan_place(&scans[i], f, &tired);
 		if (at < f->n)
-			scan_found(all, scans[i].name, f->path, line_of(f, at), scans[i].why, scans[i].action);
+			scan_found(all, scans[i].name, f->path, line_of(f, at), scans[i].why,
+				   scans[i].action);
 	}
 	if (tired)
-		scan_found(all, "too-much", f->path, 1, "too many suspicious words to look at each", "warn");
+		scan_found(all, "too-much", f->path, 1, "too many suspicious words to look at each",
+			   "warn");
 }
 
 static void scan_text(const struct lang *l, const char *path, const json_t *text, json_t *all)
@@ -212,12 +217,10 @@ json_t *scan_files(const char *language, const json_t *files)
 	size_t i;
 
 	rules_ready();
-	json_object_foreach((json_t *)files, path, text)
-		scan_text(l, path, text, all);
+	json_object_foreach((json_t *)files, path, text) scan_text(l, path, text, all);
 	for (int block = 1; block >= 0; block--)
-		json_array_foreach(all, i, one)
-			if ((strcmp(doc_text(one, "action"), "block") == 0) == block)
-				json_array_append(sorted, one);
+		json_array_foreach(all, i, one) if ((strcmp(doc_text(one, "action"), "block") ==
+						     0) == block) json_array_append(sorted, one);
 	json_decref(all);
 	return sorted;
 }
@@ -234,7 +237,8 @@ int scan_apply(json_t *findings, const char *policy)
 	}
 	if (policy && *policy && strcmp(policy, "warn") != 0 && strcmp(policy, "block") != 0)
 		return -1;
-	json_array_foreach(findings, i, one) {
+	json_array_foreach(findings, i, one)
+	{
 		if (policy && !strcmp(policy, "warn"))
 			json_object_set_new(one, "action", json_string("warn"));
 		blocked = blocked || !strcmp(doc_text(one, "action"), "block");
@@ -252,9 +256,9 @@ json_t *scan_rules(void)
 
 		for (const struct toml_node *l = scans[i].languages->in.first; l; l = l->next)
 			json_array_append_new(languages, json_string(l->text));
-		json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:o}", "rule", scans[i].name, "action",
-						     scans[i].action, "why", scans[i].why, "languages",
-						     languages));
+		json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:o}", "rule", scans[i].name,
+						     "action", scans[i].action, "why", scans[i].why,
+						     "languages", languages));
 	}
 	return all;
 }

@@ -18,13 +18,15 @@ static uint64_t bounds_widen_limit(uint32_t n)
 	return n == (uint32_t)WIRE_DEFAULT ? WIRE_DEFAULT : n;
 }
 
-static void bounds_read(const struct wire_limits *most, const struct wire_limits *want, struct bound out[BOUNDS])
+static void bounds_read(const struct wire_limits *most, const struct wire_limits *want,
+			struct bound out[BOUNDS])
 {
 	const struct bound all[BOUNDS] = {
 		{ "mem", "limits.max_mem", want->mem_bytes, most->mem_bytes, 1 },
 		{ "disk", "limits.max_disk", want->disk_bytes, most->disk_bytes, 1 },
 		{ "files", "limits.max_files", want->disk_files, most->disk_files, 0 },
-		{ "cpu_milli", "limits.max_cpu", bounds_widen_limit(want->cpu_milli), most->cpu_milli, 0 },
+		{ "cpu_milli", "limits.max_cpu", bounds_widen_limit(want->cpu_milli),
+		  most->cpu_milli, 0 },
 		{ "pids", "limits.max_pids", bounds_widen_limit(want->pids), most->pids, 0 },
 	};
 
@@ -51,11 +53,12 @@ int bounds_check(const struct wire_limits *most, const struct wire_limits *want,
 			snprintf(asked, sizeof(asked), " (%s)", units_size(text, all[i].want));
 			snprintf(may, sizeof(may), " (%s)", units_size(text, all[i].most));
 		}
-		return err_set(e, ERR_INVALID,
-			       "limits.%s: %llu%s is more than one box may have here, which is %llu%s: ask for less, "
-			       "or have the operator raise %s",
-			       all[i].name, (unsigned long long)all[i].want, asked,
-			       (unsigned long long)all[i].most, may, all[i].setting);
+		return err_set(
+			e, ERR_INVALID,
+			"limits.%s: %llu%s is more than one box may have here, which is %llu%s: ask for less, "
+			"or have the operator raise %s",
+			all[i].name, (unsigned long long)all[i].want, asked,
+			(unsigned long long)all[i].most, may, all[i].setting);
 	}
 	return 0;
 }

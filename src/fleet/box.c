@@ -9,8 +9,8 @@ static const struct {
 	const char *name;
 	unsigned next;
 } states[] = {
-	[BOX_MAKING] = { "making", 1u << BOX_RUNNING | 1u << BOX_KEPT | 1u << BOX_PAUSED |
-					     1u << BOX_ENDING },
+	[BOX_MAKING] = { "making",
+			 1u << BOX_RUNNING | 1u << BOX_KEPT | 1u << BOX_PAUSED | 1u << BOX_ENDING },
 	[BOX_RUNNING] = { "running", 1u << BOX_KEPT | 1u << BOX_PAUSED | 1u << BOX_ENDING },
 	[BOX_KEPT] = { "kept", 1u << BOX_RUNNING | 1u << BOX_ENDING },
 	[BOX_PAUSED] = { "paused", 1u << BOX_RUNNING | 1u << BOX_MAKING | 1u << BOX_ENDING },

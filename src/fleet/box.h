@@ -19,14 +19,14 @@ enum box_state {
 };
 const char *box_state_name(enum box_state s);
 
-#define BOX_INSTALL "atoll.install" /* of a box that installs packages: the key of its set */
+#define BOX_INSTALL "atoll.install"     /* of a box that installs packages: the key of its set */
 #define BOX_EPHEMERAL "atoll.ephemeral" /* in the metadata of a box made for one run */
 
 /* What is wanted of a new box. Borrowed for the call. */
 struct box_spec {
 	struct store_box row; /* team, name, session, template, timeouts, metadata, env */
 	struct wire_limits limits;
-	uint16_t flags; /* WIRE_CREATE_* */
+	uint16_t flags;   /* WIRE_CREATE_* */
 	const char *seed; /* the interpreter that should wait in it; NULL: none */
 	struct wire_mount mounts[WIRE_MOUNTS]; /* volumes; row.volumes tells of them */
 	unsigned nmounts;
@@ -45,6 +45,7 @@ struct box_wait {
 void box_wait_cancel(struct box_wait *w);
 
 struct box {
+	/* clang-format off */
 	struct box *next; /* in its slot, or among those being made */
 	struct fleet *fleet;
 	struct store_box row;
@@ -96,11 +97,12 @@ struct box {
 	struct init_call tally; /* after a restart: what its execs have got */
 	int tally_again;
 	uint64_t look_tip;
+	/* clang-format on */
 };
 
 /* Asks for a box; w->done tells when it is there, or why not (then the berth is no more). */
 must_check int box_create(struct fleet *f, const struct box_spec *want, struct box_wait *w,
-			    struct box **out, struct err *e);
+			  struct box **out, struct err *e);
 /* From a row, after a restart or when another front made it. w may be NULL; it is told when the box
  * is there, or that it is not. */
 void box_restore(struct fleet *f, struct store_box *take_row, struct box_wait *w);
@@ -123,10 +125,11 @@ must_check int box_pause(struct box *b, int memory, struct box_wait *w, struct e
  * as soon as it stands still. One that runs is refused (ERR_CONFLICT). reboot: with its files alone, as
  * a kept one is. w may be told before this returns. */
 must_check int box_resume(struct box *b, int reboot, struct box_wait *w, struct err *e);
-void box_wake(struct box *b);  /* from kept to running: it is used again */
-void box_request_counters(struct box *b); /* asks init what its execs have got; exec_on_counters() */
-void box_touch(struct box *b); /* activity */
-void box_hold(struct box *b);  /* a request begins ... */
+void box_wake(struct box *b); /* from kept to running: it is used again */
+void box_request_counters(
+	struct box *b);          /* asks init what its execs have got; exec_on_counters() */
+void box_touch(struct box *b);   /* activity */
+void box_hold(struct box *b);    /* a request begins ... */
 void box_release(struct box *b); /* ... and ends */
 /* After row's timeouts, name or metadata were changed: writes it, sets the clock again. */
 must_check int box_changed(struct box *b, struct err *e);

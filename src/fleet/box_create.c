@@ -235,7 +235,8 @@ static void ask_keeper(struct box *b, const struct box_spec *want)
 	ask.nlayers = want->nlayers;
 	memcpy(ask.layer, want->layers, sizeof(ask.layer));
 	snprintf(ask.template, sizeof(ask.template), "%s", "base");
-	b->asking = keeper_client_request(&b->fleet->office, &ask, sizeof(ask), WIRE_BOX, on_made, b);
+	b->asking =
+		keeper_client_request(&b->fleet->office, &ask, sizeof(ask), WIRE_BOX, on_made, b);
 }
 
 static unsigned boxes_at_once(const struct fleet *f)
@@ -247,16 +248,18 @@ static unsigned boxes_at_once(const struct fleet *f)
 	return n;
 }
 
-int box_create(struct fleet *f, const struct box_spec *want, struct box_wait *w,
-		 struct box **out, struct err *e)
+int box_create(struct fleet *f, const struct box_spec *want, struct box_wait *w, struct box **out,
+	       struct err *e)
 {
 	struct box *b;
 
 	if (bounds_check(&f->conf.most, &want->limits, e) < 0)
 		return -1;
 	if (f->conf.boxes_most && boxes_at_once(f) >= f->conf.boxes_most)
-		return err_set(e, ERR_LIMIT, "there are %u boxes on this machine, and no more at once: limits.max_boxes",
-			       f->conf.boxes_most);
+		return err_set(
+			e, ERR_LIMIT,
+			"there are %u boxes on this machine, and no more at once: limits.max_boxes",
+			f->conf.boxes_most);
 	if (want->row.name[0] && fleet_named(f, want->row.team, want->row.name))
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already",
 			       want->row.name);

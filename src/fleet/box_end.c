@@ -33,9 +33,9 @@ void box_take_cause(struct box *b, const char *name)
 {
 	if (b->because != CAUSE_EXIT || cause_parse(name, &b->because) < 0)
 		return;
-	b->because_ms = b->because == CAUSE_LIFETIME ? b->row.lifetime_ms :
-			b->because == CAUSE_IDLE     ? b->row.idle_ms :
-						       0;
+	b->because_ms = b->because == CAUSE_LIFETIME ? b->row.lifetime_ms
+			: b->because == CAUSE_IDLE   ? b->row.idle_ms
+						     : 0;
 }
 
 /* Whoever began its end wrote why, and it may have been another front. 1: that one was first. */
@@ -66,9 +66,9 @@ static enum cause own_end(const struct box *b, const struct wire_counted *figure
 		return CAUSE_LIFETIME;
 	if (figures->over_cpu == 1)
 		return CAUSE_CPU;
-	return figures->oom_kills != UINT64_MAX && figures->oom_kills > b->seen.oom_kills ?
-		       CAUSE_MEMORY :
-		       CAUSE_HOST;
+	return figures->oom_kills != UINT64_MAX && figures->oom_kills > b->seen.oom_kills
+		       ? CAUSE_MEMORY
+		       : CAUSE_HOST;
 }
 
 static int write_end(struct box *b, enum cause cause, struct fleet_event *news)
@@ -192,9 +192,10 @@ void box_end(struct box *b, enum cause because, struct box_wait *w)
 	keeper_client_cancel(&b->fleet->office, b->asking);
 	/* The last figures explain how programs ended that end with it, or why it did; and say what was
 	 * computed since the last time that the box was asked. */
-	b->asking = keeper_client_request_box(&b->fleet->office, WIRE_KILL,
-				   b->runs || because == CAUSE_EXIT || !was_just_counted(b) ? WIRE_KILL_FIGURES : 0,
-				   b->row.id, WIRE_GONE, on_end, b);
+	b->asking = keeper_client_request_box(
+		&b->fleet->office, WIRE_KILL,
+		b->runs || because == CAUSE_EXIT || !was_just_counted(b) ? WIRE_KILL_FIGURES : 0,
+		b->row.id, WIRE_GONE, on_end, b);
 }
 
 /* Its init hung up: it died, and the box with it. */

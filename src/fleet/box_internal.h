@@ -9,9 +9,10 @@
 struct box *box_new(struct fleet *f);
 void box_set_state(struct box *b, enum box_state next); /* one of those that may follow */
 void box_wait_for(struct box *b, struct box_wait **list, struct box_wait *w);
-void box_notify(struct box_wait **list, struct box *b, const struct err *e); /* all, who then wait no more */
-void box_enter(struct box *b); /* into the table, by its id */
-void box_leave(struct box *b); /* that, or those that are being made */
+void box_notify(struct box_wait **list, struct box *b,
+		const struct err *e); /* all, who then wait no more */
+void box_enter(struct box *b);        /* into the table, by its id */
+void box_leave(struct box *b);        /* that, or those that are being made */
 
 /* berth_make.c */
 void box_take_box(struct box *b, const struct wire_box *box);
@@ -27,19 +28,20 @@ void box_reread(struct box *b); /* its row */
 
 /* box_end.c */
 void box_take_cause(struct box *b, const char *name);
-void box_finish(struct box *b, const struct wire_counted *figures); /* and frees it; figures may be NULL */
+void box_finish(struct box *b,
+		const struct wire_counted *figures); /* and frees it; figures may be NULL */
 void box_conn_lost(struct init_conn *l, const struct err *why);
 void box_end_if_done(struct box *b); /* one made for a run that is over */
 
 /* berth_still.c */
 struct keeper_call *box_request_freeze(struct box *b, uint16_t flags,
-				    void (*done)(void *, const struct frame *, size_t, int *,
-						 const struct err *));
-int box_is_lost(const struct err *e); /* says that there is no such box */
-void box_start_pending(struct box *b);	/* it runs again, all of it or soon its files alone */
+				       void (*done)(void *, const struct frame *, size_t, int *,
+						    const struct err *));
+int box_is_lost(const struct err *e);  /* says that there is no such box */
+void box_start_pending(struct box *b); /* it runs again, all of it or soon its files alone */
 
 /* box_restore.c */
-void box_restored(struct box *b); /* one less to wait for before we serve */
+void box_restored(struct box *b);      /* one less to wait for before we serve */
 void box_restore_execs(struct box *b); /* those that run, and that we do not know of */
 void box_request_open(struct box *b);
 void box_open_again(struct box *b);

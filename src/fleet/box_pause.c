@@ -33,9 +33,9 @@ static void pause_kept(struct init_call *x, const struct frame *f, size_t len, i
 static void store_for(struct box *b, enum store_box_state as)
 {
 	b->row.state = as;
-	b->row.kept_until_ns = b->row.retention_ms == STORE_FOREVER ?
-				       0 :
-				       fleet_now_ns() + (int64_t)b->row.retention_ms * 1000000;
+	b->row.kept_until_ns = b->row.retention_ms == STORE_FOREVER
+				       ? 0
+				       : fleet_now_ns() + (int64_t)b->row.retention_ms * 1000000;
 }
 
 static void pause_keep(struct box *b, enum cause because)
@@ -59,10 +59,11 @@ static void pause_keep(struct box *b, enum cause because)
 /* ---- standing still ---- */
 
 struct keeper_call *box_request_freeze(struct box *b, uint16_t flags,
-				     void (*done)(void *, const struct frame *, size_t, int *,
-						  const struct err *))
+				       void (*done)(void *, const struct frame *, size_t, int *,
+						    const struct err *))
 {
-	return keeper_client_request_box(&b->fleet->office, WIRE_FREEZE, flags, b->row.id, WIRE_DONE, done, b);
+	return keeper_client_request_box(&b->fleet->office, WIRE_FREEZE, flags, b->row.id,
+					 WIRE_DONE, done, b);
 }
 
 int box_is_lost(const struct err *e)
@@ -146,7 +147,8 @@ static void on_frozen(void *ctx, const struct frame *f, size_t len, int *fd, con
 	if (b->fleet->on_pause)
 		b->fleet->on_pause(b->fleet, b);
 	fleet_emit(b->fleet, b->row.team, b->row.id, "box.paused",
-		   b->because == CAUSE_EXIT ? NULL : json_pack("{s:s}", "cause", cause_name(b->because)));
+		   b->because == CAUSE_EXIT ? NULL
+					    : json_pack("{s:s}", "cause", cause_name(b->because)));
 	box_notify(&b->made, b, NULL);
 	pause_rise(b);
 }
@@ -173,7 +175,8 @@ static int pause_freeze(struct box *b, enum cause because, struct err *e)
 int box_pause(struct box *b, int memory, struct box_wait *w, struct err *e)
 {
 	if (b->state != BOX_RUNNING)
-		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id, box_state_name(b->state));
+		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
+			       box_state_name(b->state));
 	if (!b->row.retention_ms)
 		b->row.retention_ms = STORE_FOREVER; /* who pauses means to come back */
 	if (memory && pause_freeze(b, CAUSE_EXIT, e) < 0)
@@ -243,7 +246,8 @@ int box_resume(struct box *b, int reboot, struct box_wait *w, struct err *e)
 		return 0;
 	}
 	if (b->state != BOX_PAUSED)
-		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id, box_state_name(b->state));
+		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
+			       box_state_name(b->state));
 	if (w)
 		box_wait_for(b, &b->made, w);
 	if (b->moving == RESUMING) /* somebody asked already: one answer for all */

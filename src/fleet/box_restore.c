@@ -109,7 +109,10 @@ static void not_there(struct box *b, const struct err *e)
 	b->died = 1;
 	box_notify(&b->made, b, e);
 	/* The keeper ends boxes whose time is over, and one that has been started since does not know why. */
-	box_end(b, b->row.state == STORE_BOX_RUNNING && box_left_ms(b) == 0 ? CAUSE_LIFETIME : CAUSE_EXIT, NULL);
+	box_end(b,
+		b->row.state == STORE_BOX_RUNNING && box_left_ms(b) == 0 ? CAUSE_LIFETIME
+									 : CAUSE_EXIT,
+		NULL);
 }
 
 /* Its init takes no connection now, because it is frozen or flooded. That is no reason to end it,
@@ -143,7 +146,8 @@ static void on_opened(void *ctx, const struct frame *f, size_t len, int *fd, con
 
 void box_request_open(struct box *b)
 {
-	b->asking = keeper_client_request_box(&b->fleet->office, WIRE_OPEN, 0, b->row.id, WIRE_BOX, on_opened, b);
+	b->asking = keeper_client_request_box(&b->fleet->office, WIRE_OPEN, 0, b->row.id, WIRE_BOX,
+					      on_opened, b);
 }
 
 /* One that was paused is asked to be so again: that also tells whether it is there. */

@@ -105,26 +105,27 @@ int box_is_stored(const struct box *b)
 static struct wire_then deadline_of(const struct box *b)
 {
 	static const uint32_t then[] = { [STORE_TIMEOUT_KILL] = WIRE_THEN_END,
-					       [STORE_TIMEOUT_KEEP] = WIRE_THEN_STOP,
-					       [STORE_TIMEOUT_PAUSE] = WIRE_THEN_FREEZE };
+					 [STORE_TIMEOUT_KEEP] = WIRE_THEN_STOP,
+					 [STORE_TIMEOUT_PAUSE] = WIRE_THEN_FREEZE };
 	int stored = box_is_stored(b);
 	int64_t ends_ns = stored ? b->row.kept_until_ns : b->row.ends_ns;
 	int64_t left_ns = ends_ns - fleet_now_ns();
 
 	if (!ends_ns)
 		return (struct wire_then){ 0 };
-	return (struct wire_then){ .at_ns = clock_ns(CLOCK_BOOTTIME) + (left_ns > 0 ? (uint64_t)left_ns : 0),
-				   .keep_ms = b->row.retention_ms == STORE_FOREVER ? UINT64_MAX :
-										     b->row.retention_ms,
-				   .then = stored ? WIRE_THEN_END : then[b->row.on_timeout] };
+	return (struct wire_then){
+		.at_ns = clock_ns(CLOCK_BOOTTIME) + (left_ns > 0 ? (uint64_t)left_ns : 0),
+		.keep_ms = b->row.retention_ms == STORE_FOREVER ? UINT64_MAX : b->row.retention_ms,
+		.then = stored ? WIRE_THEN_END : then[b->row.on_timeout]
+	};
 }
 
 static int is_told(const struct box *b, const struct wire_then *now)
 {
 	int64_t apart = (int64_t)(now->at_ns - b->told.at_ns), second = 1000000000;
 
-	return b->told.then == now->then && b->told.keep_ms == now->keep_ms && !b->told.at_ns == !now->at_ns &&
-	       apart < second && apart > -second;
+	return b->told.then == now->then && b->told.keep_ms == now->keep_ms &&
+	       !b->told.at_ns == !now->at_ns && apart < second && apart > -second;
 }
 
 /* How long until the keeper is to be told: most boxes are for one run, and end before that. */

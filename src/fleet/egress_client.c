@@ -185,7 +185,8 @@ void egress_client_sweep(struct egress_client *g)
 	if (!g->told || !g->fleet->ready || !g->fleet->alone)
 		return;
 	/* What is still being restored stays in the list. */
-	json_object_foreach_safe(g->held, next, id, figures) {
+	json_object_foreach_safe(g->held, next, id, figures)
+	{
 		if (fleet_find(g->fleet, id))
 			continue;
 		send_close(g, id);
@@ -228,7 +229,8 @@ static void egress_listens(struct init_call *x, const struct frame *f, size_t le
 		return; /* no egress now: when there is one, all this is done again */
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
 	hosts_text(b, &hosts);
-	b->way.open = frame_conn_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, steal_fd(fd)) == 0;
+	b->way.open =
+		frame_conn_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, steal_fd(fd)) == 0;
 	b->way.ref = g->refs;
 	b->way.tries = 0;
 	b->way.why[0] = 0;
@@ -335,8 +337,8 @@ json_t *egress_client_since(const struct box *b, int64_t since_ns)
 	json_t *all = json_array(), *one;
 	size_t i;
 
-	json_array_foreach(b->way.records, i, one)
-		if (json_integer_value(json_object_get(one, "began_ns")) >= since_ns)
-			json_array_append_new(all, json_deep_copy(one));
+	json_array_foreach(b->way.records, i,
+			   one) if (json_integer_value(json_object_get(one, "began_ns")) >=
+				    since_ns) json_array_append_new(all, json_deep_copy(one));
 	return all;
 }

@@ -16,6 +16,7 @@ struct fleet;
 enum { EGRESS_CLIENT_PORT = 3128, EGRESS_CLIENT_RECORDS = 64 };
 
 struct egress_client {
+	/* clang-format off */
 	struct fleet *fleet;
 	struct frame_conn post;
 	struct timer again;
@@ -25,6 +26,7 @@ struct egress_client {
 	uint32_t refs; /* of what was asked of it */
 	void (*need)(struct egress_client *g); /* bring one: egress_client_connect(). NULL: there is no way out here */
 	void *user;
+	/* clang-format on */
 };
 
 struct egress_client_link { /* of a berth */

@@ -59,7 +59,7 @@ static void exec_started(struct init_call *x, int pid)
 }
 
 static void exec_output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
-		   size_t n)
+			size_t n)
 {
 	struct exec *r = loop_owner(x, struct exec, ear);
 
@@ -112,9 +112,11 @@ static void exec_refused(struct init_call *x, const struct err *e)
 }
 
 const struct init_call_ops exec_ear_events = {
+	/* clang-format off */
 	.started = exec_started, .output = exec_output, .room = exec_room, .channel_room = channel_room,
 	.exited = exec_exited, .refused = exec_refused,
 	/* lost: box_end.c asks the keeper why, and tells by exec_box_gone() */
+	/* clang-format on */
 };
 
 static void ask_again(struct timer *t)

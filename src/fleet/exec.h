@@ -8,15 +8,17 @@
 #include "store/runs.h"
 
 enum { EXECS_PER_BOX = 128 }; /* at once in a box: what an init takes beside those that are over */
-enum { EXEC_INPUT = 256 * 1024 }; /* bytes of stdin that may wait here before exec_stdin() says full */
+enum {
+	EXEC_INPUT = 256 * 1024
+}; /* bytes of stdin that may wait here before exec_stdin() says full */
 
 struct lang;
 struct exec_reader;
 
 struct exec;
-struct exec_spec { /* borrowed for the call */
+struct exec_spec {                            /* borrowed for the call */
 	const char *const *argv, *const *env; /* env: on top of the box's own */
-	const char *const *usual; /* variables below both; NULL: box_default_env */
+	const char *const *usual;             /* variables below both; NULL: box_default_env */
 	const char *cwd;
 	const char *tag;
 	enum store_run_kind kind;
@@ -24,11 +26,11 @@ struct exec_spec { /* borrowed for the call */
 	uint16_t rows, cols; /* pty */
 	int pty, stdin_open, root;
 	int channel; /* its descriptor 3 is ours to speak to: exec_channel_send(); stream 2 is what it answers */
-	int seed;    /* an interpreter that waits in the box may become it */
-	int helper;  /* ours, not a client's: in no list, and in no count of programs */
+	int seed;                /* an interpreter that waits in the box may become it */
+	int helper;              /* ours, not a client's: in no list, and in no count of programs */
 	const struct lang *lang; /* NULL, or: whose program it is */
-	int compiled_before; /* no compiler ran for it: its record says so */
-	int lone;    /* signals and wall time are its own, not its group's: WIRE_START_LONE */
+	int compiled_before;     /* no compiler ran for it: its record says so */
+	int lone; /* signals and wall time are its own, not its group's: WIRE_START_LONE */
 	uint64_t log_bytes;
 	json_t *request;       /* NULL, or what would repeat it; kept in its row, told to nobody */
 	const char *replay_of; /* "", or the run that it repeats */
@@ -58,7 +60,7 @@ struct exec {
 	int compiled_before;
 	const struct lang *lang; /* NULL: a command, or not known since a restart */
 	int restored;
-	unsigned tries;     /* restored: asked for, and not known there */
+	unsigned tries; /* restored: asked for, and not known there */
 	struct timer again;
 	int over; /* EXIT was seen, or the box is gone; the record may still be waited for */
 	json_t *command;
@@ -67,14 +69,14 @@ struct exec {
 	char replay_of[ID_LEN + 1];
 	int64_t started_ns;
 	uint64_t began_ms, wall_ms;
-	int begun; /* init has heard of it; before that, nobody can read it */
+	int begun;                 /* init has heard of it; before that, nobody can read it */
 	struct exec_reader *early; /* who came before that */
 	struct init_call ear;
 	struct exec_reader *tap; /* reads over the ear; others have lines of their own */
 	struct wire_exit exit;
 	int exited;
 	struct wire_counted seen; /* the box's figures, as they were known when it began */
-	int has_base;  /* seen.cpu_us is the box's CPU time when it began */
+	int has_base;             /* seen.cpu_us is the box's CPU time when it began */
 	int is_shared; /* another program ran beside it: whose CPU time it was nobody can tell */
 	struct keeper_call *asking, *asking_base;
 	struct buf input;
@@ -82,7 +84,7 @@ struct exec {
 	int input_end;
 	uint64_t room, sent;
 	int input_unknown; /* since a restart: init has not said yet how much it has */
-	int input_sure;    /* it was asked when input was first wanted: another front may have sent some */
+	int input_sure; /* it was asked when input was first wanted: another front may have sent some */
 	struct exec_input_wait *input_waiters;
 	struct buf words;   /* for its channel */
 	size_t words_taken; /* of words, sent */
@@ -95,7 +97,7 @@ struct exec {
 
 /* Starts it. tap may be NULL: nobody reads for now. */
 must_check int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader *tap,
-			 struct exec **out, struct err *e);
+			   struct exec **out, struct err *e);
 /* After a restart: it runs (or ended meanwhile); waits for its EXIT. */
 void exec_restore(struct box *b, struct store_run *take_row);
 struct exec *exec_lookup(const struct box *b, const char *id);

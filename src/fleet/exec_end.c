@@ -121,9 +121,9 @@ static void exit_conclude(struct exec *r, const struct wire_counted *figures)
 	struct box *b = r->berth;
 	auto_free const char **words = command_words(r->command);
 	/* One that was restored ended when it did, not when we heard of it. */
-	int64_t ended_ns = r->restored && r->exited && r->exit.wall_us ?
-				   r->started_ns + (int64_t)r->exit.wall_us * 1000 :
-				   fleet_now_ns();
+	int64_t ended_ns = r->restored && r->exited && r->exit.wall_us
+				   ? r->started_ns + (int64_t)r->exit.wall_us * 1000
+				   : fleet_now_ns();
 	struct exit_info end = {
 		.program = words[0] ? words[0] : "",
 		.cwd = r->cwd,
@@ -190,8 +190,8 @@ void exec_ask_base(struct exec *r)
 		r->has_base = 1;
 		return;
 	}
-	r->asking_base = keeper_client_request_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id, WIRE_COUNTED,
-					on_base, r);
+	r->asking_base = keeper_client_request_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id,
+						   WIRE_COUNTED, on_base, r);
 }
 
 void exec_exited(struct init_call *x, const struct wire_exit *end)
@@ -203,8 +203,8 @@ void exec_exited(struct init_call *x, const struct wire_exit *end)
 	r->exit = *end;
 	r->exited = 1;
 	r->over = 1;
-	r->asking = keeper_client_request_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id, WIRE_COUNTED,
-				   on_counted, r);
+	r->asking = keeper_client_request_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id,
+					      WIRE_COUNTED, on_counted, r);
 }
 
 void exec_box_gone(struct exec *r, const struct wire_counted *figures)

@@ -11,17 +11,18 @@ enum { OPEN_TRIES = 10, OPEN_PAUSE_MS = 100 };
 void exec_reader_init(struct exec_reader *t, struct fleet *f, const struct exec_reader_events *on)
 {
 	*t = (struct exec_reader){ .fleet = f,
-			   .on = on,
-			   .own.post.fd = -1,
-			   .streams = 2,
-			   .until = { UINT64_MAX, UINT64_MAX, UINT64_MAX } };
+				   .on = on,
+				   .own.post.fd = -1,
+				   .streams = 2,
+				   .until = { UINT64_MAX, UINT64_MAX, UINT64_MAX } };
 }
 
 /* ---- flow ---- */
 
 static uint64_t window_end(const struct exec_reader *t, uint64_t from, unsigned stream)
 {
-	uint64_t end = from > UINT64_MAX - EXEC_READER_WINDOW ? UINT64_MAX : from + EXEC_READER_WINDOW;
+	uint64_t end =
+		from > UINT64_MAX - EXEC_READER_WINDOW ? UINT64_MAX : from + EXEC_READER_WINDOW;
 
 	return end < t->until[stream] ? end : t->until[stream];
 }
@@ -43,7 +44,8 @@ static struct init_call *ear_of(struct exec_reader *t)
 	return t->run && t->run->tap == t ? &t->run->ear : NULL;
 }
 
-void exec_reader_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+void exec_reader_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
+			size_t n)
 {
 	struct init_call *ear = ear_of(t);
 
@@ -168,7 +170,7 @@ static void reader_reading(struct init_call *x, unsigned stream, uint64_t from, 
 }
 
 static void reader_output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
-		   size_t n)
+			  size_t n)
 {
 	exec_reader_output(loop_owner(x, struct exec_reader, ear), stream, offset, bytes, n);
 }
@@ -234,7 +236,8 @@ static const struct init_call_ops ear_events = {
 	.refused = reader_refused,
 };
 
-static void reader_opened(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void reader_opened(void *ctx, const struct frame *f, size_t len, int *fd,
+			  const struct err *e)
 {
 	struct exec_reader *t = ctx;
 	struct box *b = fleet_find(t->fleet, t->box);
@@ -255,7 +258,8 @@ static void reader_opened(void *ctx, const struct frame *f, size_t len, int *fd,
 	}
 	t->own.on_gone = line_gone;
 	t->own.user = t;
-	if (!f || *fd < 0 || init_conn_open(&t->own, t->fleet->loop, steal_fd(fd), t->box, &own) < 0) {
+	if (!f || *fd < 0 ||
+	    init_conn_open(&t->own, t->fleet->loop, steal_fd(fd), t->box, &own) < 0) {
 		lost_line(t, e);
 		return;
 	}
@@ -271,19 +275,21 @@ static void reader_opened(void *ctx, const struct frame *f, size_t len, int *fd,
 
 static void open_line(struct exec_reader *t)
 {
-	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, reader_opened, t);
+	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX,
+					       reader_opened, t);
 }
 
 void exec_reader_begin(struct exec_reader *t)
 {
 	t->early = NULL;
-	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX, reader_opened, t);
+	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX,
+					       reader_opened, t);
 }
 
 /* START and this READ go over two connections, and init might look at this one first. */
-static void reader_attach(struct exec_reader *t, struct fleet *f, const char *box, const char *run_id,
-		   uint32_t ref, unsigned streams, const uint64_t *from,
-		   const struct exec_reader_events *on)
+static void reader_attach(struct exec_reader *t, struct fleet *f, const char *box,
+			  const char *run_id, uint32_t ref, unsigned streams, const uint64_t *from,
+			  const struct exec_reader_events *on)
 {
 	struct box *b = fleet_find(f, box);
 	struct exec *r = b ? exec_lookup(b, run_id) : NULL;
@@ -303,14 +309,15 @@ static void reader_attach(struct exec_reader *t, struct fleet *f, const char *bo
 	r->early = t;
 }
 
-void exec_reader_open(struct exec_reader *t, struct fleet *f, const char *box, const char *run_id, uint32_t ref,
-	      const uint64_t from[2], const struct exec_reader_events *on)
+void exec_reader_open(struct exec_reader *t, struct fleet *f, const char *box, const char *run_id,
+		      uint32_t ref, const uint64_t from[2], const struct exec_reader_events *on)
 {
 	reader_attach(t, f, box, run_id, ref, 2, from, on);
 }
 
-void exec_reader_open_channel(struct exec_reader *t, struct fleet *f, const char *box, const char *run_id,
-		      uint32_t ref, const uint64_t from[WIRE_STREAMS], const struct exec_reader_events *on)
+void exec_reader_open_channel(struct exec_reader *t, struct fleet *f, const char *box,
+			      const char *run_id, uint32_t ref, const uint64_t from[WIRE_STREAMS],
+			      const struct exec_reader_events *on)
 {
 	reader_attach(t, f, box, run_id, ref, WIRE_STREAMS, from, on);
 }

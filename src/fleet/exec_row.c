@@ -68,9 +68,10 @@ static json_t *news_of(const struct exec *r, const struct store_run *row)
 {
 	double cpu_s = json_number_value(json_object_get(r->record, "cpu_s"));
 
-	return json_pack("{s:s, s:s, s:i, s:I, s:I, s:s*}", "run", r->id, "cause", row->cause, "status",
-			 row->status, "cpu_ms", (json_int_t)(cpu_s * 1000 + 0.5), "output_bytes",
-			 (json_int_t)row->output_bytes, "language", r->lang ? r->lang->name : NULL);
+	return json_pack("{s:s, s:s, s:i, s:I, s:I, s:s*}", "run", r->id, "cause", row->cause,
+			 "status", row->status, "cpu_ms", (json_int_t)(cpu_s * 1000 + 0.5),
+			 "output_bytes", (json_int_t)row->output_bytes, "language",
+			 r->lang ? r->lang->name : NULL);
 }
 
 void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_ns)
@@ -87,8 +88,8 @@ void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_n
 	snprintf(row.box, sizeof(row.box), "%s", b->row.id);
 	snprintf(row.team, sizeof(row.team), "%s", b->row.team);
 	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(end)));
-	run_writer_add(&b->fleet->ledger, &row, stored_record(r, r->record), cause_of(end), end->run_us,
-		   news_of(r, &row));
+	run_writer_add(&b->fleet->ledger, &row, stored_record(r, r->record), cause_of(end),
+		       end->run_us, news_of(r, &row));
 	if (b->state != BOX_RUNNING)
 		run_writer_flush(&b->fleet->ledger); /* nobody could say it again */
 }
@@ -114,9 +115,9 @@ json_t *exec_json(const struct exec *r)
 	json_object_set_new(doc, "started", json_time((uint64_t)r->started_ns));
 	json_object_set_new(doc, "stdin",
 			    json_pack("{s:b, s:o}", "open", r->stdin_open && !r->input_end, "bytes",
-				      r->input_unknown ?
-					      json_null() :
-					      json_integer((json_int_t)exec_input_has(r))));
+				      r->input_unknown
+					      ? json_null()
+					      : json_integer((json_int_t)exec_input_has(r))));
 	if (r->replay_of[0])
 		json_object_set_new(doc, "replay_of", json_string(r->replay_of));
 	return doc;

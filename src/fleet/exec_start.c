@@ -27,8 +27,8 @@ static int is_set(const char *const *env, const char *name, size_t len)
 }
 
 /* Returns an array of n + 1 pointers into pool. */
-static const char **merge_env(const struct box *b, const char *const *usual,
-			      const char *const *own, struct buf *pool)
+static const char **merge_env(const struct box *b, const char *const *usual, const char *const *own,
+			      struct buf *pool)
 {
 	json_t *box = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL, *value;
 	const char *name, **all;
@@ -42,7 +42,8 @@ static const char **merge_env(const struct box *b, const char *const *usual,
 		if (!is_set(own, key, len) && !json_object_get(box, key))
 			add_env(pool, &n, key, len, *usual + len + 1);
 	}
-	for (const char *const *way = egress_client_wanted(b) ? b->fleet->conf.way_env : NULL; way && *way; way++) {
+	for (const char *const *way = egress_client_wanted(b) ? b->fleet->conf.way_env : NULL;
+	     way && *way; way++) {
 		size_t len = strcspn(*way, "=");
 		char key[64];
 
@@ -146,8 +147,8 @@ static unsigned start_running(const struct box *b)
 	return n;
 }
 
-int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader *tap, struct exec **out,
-	      struct err *e)
+int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader *tap,
+		struct exec **out, struct err *e)
 {
 	auto_buf struct buf pool = { 0 };
 	auto_free const char **env = NULL;
@@ -160,7 +161,8 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 			       box_state_name(b->state));
 	/* Runs with this tag are in no list and in no usage count. */
 	if (!want->helper && want->tag && !strcmp(want->tag, STORE_RUN_HELPER))
-		return err_set(e, ERR_INVALID, "tag: '%s' is used by the daemon; choose another one", want->tag);
+		return err_set(e, ERR_INVALID,
+			       "tag: '%s' is used by the daemon; choose another one", want->tag);
 	if (start_running(b) >= EXECS_PER_BOX)
 		return err_set(e, ERR_LIMIT, "box %s runs %d programs already, and no more at once",
 			       b->row.id, EXECS_PER_BOX);
@@ -176,7 +178,10 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	r->command = words_json(want->argv);
 	r->started_ns = fleet_now_ns();
 	r->lang = want->lang;
-	snprintf(r->tag, sizeof(r->tag), "%s", want->helper ? STORE_RUN_HELPER : want->tag ? want->tag : "");
+	snprintf(r->tag, sizeof(r->tag), "%s",
+		 want->helper ? STORE_RUN_HELPER
+		 : want->tag  ? want->tag
+			      : "");
 	snprintf(r->replay_of, sizeof(r->replay_of), "%s", want->replay_of ? want->replay_of : "");
 	r->request = json_incref(want->request);
 	r->cwd = want->cwd ? strdup(want->cwd) : NULL;

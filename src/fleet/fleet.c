@@ -15,7 +15,7 @@ const double fleet_bounds[FLEET_BUCKETS] = { 0.0005, 0.001, 0.0025, 0.005, 0.01,
 					     0.1,    0.25,  0.5,    1,     5,    30,    300 };
 
 const uint64_t fleet_byte_bounds[FLEET_BUCKETS] = {
-	1ull << 20, 4ull << 20,	  8ull << 20,	16ull << 20, 32ull << 20, 64ull << 20, 128ull << 20,
+	1ull << 20,   4ull << 20,   8ull << 20, 16ull << 20, 32ull << 20, 64ull << 20, 128ull << 20,
 	256ull << 20, 512ull << 20, 1ull << 30, 2ull << 30,  4ull << 30,  8ull << 30,  16ull << 30,
 };
 
@@ -167,7 +167,7 @@ static int is_of_session(const struct box *b, const char *team, const char *sess
 }
 
 struct box *fleet_session(const struct fleet *f, const char *team, const char *session,
-			    const char *template)
+			  const char *template)
 {
 	for (struct box *b = f->making; b; b = b->next)
 		if (is_of_session(b, team, session, template))

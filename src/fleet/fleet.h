@@ -28,6 +28,7 @@ struct exec;
 /* State that other modules keep for each box. Their functions are called at these points of its life; any
  * may be NULL. */
 struct box_hooks {
+	/* clang-format off */
 	void (*restored)(struct box *b); /* after a restart its init was reached, its execs are known */
 	void (*resynced)(struct box *b); /* the other server process has exited: the store has its last rows */
 	void (*resumed)(struct box *b);  /* its processes run again */
@@ -35,12 +36,13 @@ struct box_hooks {
 	void (*before_free)(struct box *b);		     /* its execs are still there */
 	void (*after_free)(struct box *b);		     /* its execs are freed, its connection is open */
 	void (*fleet_fini)(struct fleet *f);
+	/* clang-format on */
 };
 
 struct packages_conf {
 	struct install_conf install;
-	uint64_t cache_bytes; /* of all layers together; 0: no end */
-	uint64_t timeout_ms;  /* of one install */
+	uint64_t cache_bytes;          /* of all layers together; 0: no end */
+	uint64_t timeout_ms;           /* of one install */
 	const char *const *preinstall; /* "pip numpy pandas==1.5"; NULL at the end, or none */
 };
 
@@ -49,15 +51,16 @@ struct fleet_conf {
 	uint64_t idle_ms;
 	uint64_t retention_ms;
 	uint64_t history_ms, history_bytes; /* history.h; 0: no bound */
-	uint64_t run_wall_ms; /* of a program whose request names none; 0: none */
-	uint64_t cell_ms; /* of a cell whose request names no timeout_ms; 0: no limit */
+	uint64_t run_wall_ms;               /* of a program whose request names none; 0: none */
+	uint64_t cell_ms;          /* of a cell whose request names no timeout_ms; 0: no limit */
 	struct wire_limits limits; /* of a box whose request names none */
 	struct wire_limits most;   /* of any box: bounds.h */
 	unsigned boxes_most;       /* at once, of all teams; 0: what the machine can hold */
 	const char *const *layer_names;
 	const struct box_hooks *const *hooks; /* NULL-terminated; NULL: none */
 	struct packages_conf packages;
-	const char *const *way_env; /* NAME=value for programs of a box with a way out; NULL: none */
+	const char *const
+		*way_env; /* NAME=value for programs of a box with a way out; NULL: none */
 };
 
 enum { FLEET_BUCKETS = 14 };
@@ -86,8 +89,10 @@ struct fleet_figures {
 		char name[STORE_TEMPLATE + 1];
 		uint64_t created;
 	} templates[FLEET_TEMPLATES];
-	uint64_t exits[EXITS_COUNT];        /* of runs that ended by themselves */
-	uint64_t languages[FLEET_LANGS][2]; /* runs: [1] exited with 0, [0] did not; behind the last language, commands */
+	uint64_t exits[EXITS_COUNT]; /* of runs that ended by themselves */
+	uint64_t languages
+		[FLEET_LANGS]
+		[2]; /* runs: [1] exited with 0, [0] did not; behind the last language, commands */
 	struct fleet_histogram create, run, run_cpu, run_memory;
 };
 
@@ -131,7 +136,7 @@ struct fleet {
 	unsigned ending; /* of them: told to the keeper, not yet gone */
 	struct fleet_figures figures;
 	struct fleet_subscriber *ears;
-	struct install *installs; /* packages.c: under way */
+	struct install *installs;     /* packages.c: under way */
 	struct keeper_call *dropping; /* a layer, to make room */
 	char dropped[STORE_HASH + 1];
 	unsigned drop_skip;
@@ -141,16 +146,17 @@ struct fleet {
 	struct execution *executions; /* under way; their boxes count together */
 	struct {
 		int folder;
-		uint64_t team_bytes; /* 0: no end */
-	} snaps; /* snap.c */
+		uint64_t team_bytes;      /* 0: no end */
+	} snaps;                          /* snap.c */
 	struct compile_caches *artefacts; /* what compilers have made; NULL: nothing is kept */
 	unsigned restoring;
 	struct timer patience; /* we serve at the latest then */
 	int ready;
-	int alone; /* no other front looks after the same boxes */
-	void (*on_ready)(struct fleet *f);       /* everything that lived is in its berth again */
-	void (*on_pause)(struct fleet *f, struct box *b); /* nobody hears from it now; may be NULL */
-	void (*need_keeper)(struct fleet *f);    /* bring a connection: fleet_keeper() */
+	int alone;                         /* no other front looks after the same boxes */
+	void (*on_ready)(struct fleet *f); /* everything that lived is in its berth again */
+	void (*on_pause)(struct fleet *f,
+			 struct box *b);      /* nobody hears from it now; may be NULL */
+	void (*need_keeper)(struct fleet *f); /* bring a connection: fleet_keeper() */
 	void *user;
 };
 
@@ -165,14 +171,14 @@ must_check int fleet_restore(struct fleet *f, struct err *e);
  * the other may be about to use. When we become alone, what the other one did last is taken over. */
 void fleet_set_sole_server(struct fleet *f, int alone);
 void fleet_restored(struct fleet *f); /* from berth.c: one less to wait for */
-void fleet_fini(struct fleet *f); /* lets go of everything; the boxes live on */
+void fleet_fini(struct fleet *f);     /* lets go of everything; the boxes live on */
 
 struct box *fleet_find(const struct fleet *f, const char *id);
 /* Of one team, by id, else by name; NULL: there is none. */
 struct box *fleet_named(const struct fleet *f, const char *team, const char *id_or_name);
 /* Perhaps one that is being made: box_await(). */
 struct box *fleet_session(const struct fleet *f, const char *team, const char *session,
-			    const char *template);
+			  const char *template);
 struct box *fleet_next(const struct fleet *f, const struct box *after); /* any order */
 /* A number for a team, never 0: boxes with different ones are not forked from one interpreter. Two teams have
  * the same one by chance once in four billion pairs. */
@@ -195,9 +201,9 @@ void fleet_write(struct fleet *f, const char *team, const char *box, const char 
 void fleet_publish(struct fleet *f, struct fleet_event *take_news);
 void fleet_event_drop(struct fleet_event *take_news); /* it did not happen */
 /* Calls one hook of all modules that have it. */
-#define fleet_call_hooks(f, hook, ...)                                                        \
-	for (const struct box_hooks *const *h_ = (f)->conf.hooks; h_ && *h_; h_++)                \
-		if ((*h_)->hook)                                                                  \
+#define fleet_call_hooks(f, hook, ...)                                                             \
+	for (const struct box_hooks *const *h_ = (f)->conf.hooks; h_ && *h_; h_++)                 \
+		if ((*h_)->hook)                                                                   \
 	(*h_)->hook(__VA_ARGS__)
 
 void fleet_subscribe(struct fleet *f, struct fleet_subscriber *x);

@@ -25,11 +25,12 @@ static void history_end_sweep(struct history *h)
 	const struct store_history *s = &h->sweep;
 
 	h->sweeping = 0;
-	h->fleet->figures.history_rows += s->runs + s->boxes + s->keys + s->sessions + s->audit_rows;
+	h->fleet->figures.history_rows +=
+		s->runs + s->boxes + s->keys + s->sessions + s->audit_rows;
 	if (s->runs || s->boxes || s->keys || s->sessions || s->audit_rows || s->pages)
 		log_info("removed old rows", LOG_U("runs", s->runs), LOG_U("boxes", s->boxes),
-			 LOG_U("keys", s->keys), LOG_U("sessions", s->sessions), LOG_U("audit", s->audit_rows),
-			 LOG_U("pages", s->pages));
+			 LOG_U("keys", s->keys), LOG_U("sessions", s->sessions),
+			 LOG_U("audit", s->audit_rows), LOG_U("pages", s->pages));
 }
 
 static void history_work(struct history *h)
@@ -49,7 +50,8 @@ static void history_work(struct history *h)
 static void history_due(struct timer *t)
 {
 	struct history *h = loop_owner(t, struct history, timer);
-	uint64_t look = history_interval_ms(h) < HISTORY_LOOK_MS ? history_interval_ms(h) : HISTORY_LOOK_MS;
+	uint64_t look =
+		history_interval_ms(h) < HISTORY_LOOK_MS ? history_interval_ms(h) : HISTORY_LOOK_MS;
 
 	/* The other server of an upgrade may read the rows that would go, and it sweeps as well. */
 	if (!h->fleet->alone || !h->fleet->store) /* a fleet without a store keeps no history */
@@ -72,8 +74,8 @@ void history_init(struct history *h, struct fleet *f, uint64_t keep_ms, uint64_t
 	/* last_ms 0: the first look sweeps, for a daemon that never runs for an hour. */
 	*h = (struct history){ .fleet = f, .keep_ms = keep_ms, .team_bytes = team_bytes };
 	timer_init(&h->timer, f->loop, history_due);
-	timer_set(&h->timer, HISTORY_LOOK_MS < history_interval_ms(h) ? HISTORY_LOOK_MS :
-								       history_interval_ms(h));
+	timer_set(&h->timer, HISTORY_LOOK_MS < history_interval_ms(h) ? HISTORY_LOOK_MS
+								      : history_interval_ms(h));
 }
 
 void history_fini(struct history *h)

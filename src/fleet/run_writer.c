@@ -27,16 +27,18 @@ void run_writer_init(struct run_writer *l, struct fleet *f)
 	timer_init(&l->timer, f->loop, is_due);
 }
 
-void run_writer_add(struct run_writer *l, const struct store_run *row, json_t *take_record, enum cause cause,
-		uint64_t run_us, json_t *take_news)
+void run_writer_add(struct run_writer *l, const struct store_run *row, json_t *take_record,
+		    enum cause cause, uint64_t run_us, json_t *take_news)
 {
 	struct run_writer_line *x = malloc(sizeof(*x));
 
 	if (!x)
 		abort();
-	*x = (struct run_writer_line){
-		.row = *row, .cause = cause, .run_us = run_us, .record = take_record, .news = take_news
-	};
+	*x = (struct run_writer_line){ .row = *row,
+				       .cause = cause,
+				       .run_us = run_us,
+				       .record = take_record,
+				       .news = take_news };
 	*l->last = x;
 	l->last = &x->next;
 	if (++l->n >= RUN_WRITER_MAX)
@@ -47,8 +49,12 @@ void run_writer_add(struct run_writer *l, const struct store_run *row, json_t *t
 
 static unsigned exit_code(int status)
 {
-	return status == 0 ? EXITS_0 : status == 1 ? EXITS_1 : status == 2 ? EXITS_2 : status == 126 ? EXITS_126 :
-	       status == 127 ? EXITS_127 : EXITS_OTHER;
+	return status == 0     ? EXITS_0
+	       : status == 1   ? EXITS_1
+	       : status == 2   ? EXITS_2
+	       : status == 126 ? EXITS_126
+	       : status == 127 ? EXITS_127
+			       : EXITS_OTHER;
 }
 
 /* By the language's place in the table; a command has the place behind them. */
@@ -64,13 +70,15 @@ static unsigned ledger_find_language(const char *name)
 
 static void ledger_count_run(struct fleet_figures *f, const struct run_writer_line *x)
 {
-	const json_t *cpu = json_object_get(x->record, "cpu_s"), *memory = json_object_get(x->record, "mem_peak");
+	const json_t *cpu = json_object_get(x->record, "cpu_s"),
+		     *memory = json_object_get(x->record, "mem_peak");
 	int well = x->cause == CAUSE_EXIT && x->row.status == 0;
 
 	f->ended[x->cause]++;
 	if (x->cause == CAUSE_EXIT)
 		f->exits[exit_code(x->row.status)]++;
-	f->languages[ledger_find_language(json_string_value(json_object_get(x->news, "language")))][well]++;
+	f->languages[ledger_find_language(json_string_value(json_object_get(x->news, "language")))]
+		    [well]++;
 	f->output_bytes += x->row.output_bytes;
 	fleet_observe(&f->run, x->run_us);
 	if (json_is_number(cpu))

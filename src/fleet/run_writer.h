@@ -26,7 +26,8 @@ struct run_writer {
 void run_writer_init(struct run_writer *l, struct fleet *f);
 /* row: with team and box, and no texts: the record is made one when it is written. news: the data of
  * the event. */
-void run_writer_add(struct run_writer *l, const struct store_run *row, json_t *take_record, enum cause cause,
-		uint64_t run_us, json_t *take_news);
-void run_writer_flush(struct run_writer *l); /* in one transaction, then tells of each; fine on an empty one */
-void run_writer_fini(struct run_writer *l);   /* settles */
+void run_writer_add(struct run_writer *l, const struct store_run *row, json_t *take_record,
+		    enum cause cause, uint64_t run_us, json_t *take_news);
+void run_writer_flush(
+	struct run_writer *l); /* in one transaction, then tells of each; fine on an empty one */
+void run_writer_fini(struct run_writer *l); /* settles */

@@ -236,7 +236,8 @@ static void write_piece(struct snapshot *s, const char *bytes, size_t n)
 	}
 }
 
-static void snapshot_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void snapshot_output(struct exec_reader *t, unsigned stream, uint64_t offset,
+			    const char *bytes, size_t n)
 {
 	struct snapshot *s = loop_owner(t, struct snapshot, tap);
 
@@ -299,30 +300,34 @@ static int snapshot_start(struct snapshot *s, struct box *b, const char *packer,
 	/* The box's own variables must not change what these programs do. */
 	static const char *const env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8",
 					   "TAR_OPTIONS=", "GZIP=", NULL };
-	static const struct exec_reader_events on = { .output = snapshot_output, .over = snapshot_over };
+	static const struct exec_reader_events on = { .output = snapshot_output,
+						      .over = snapshot_over };
 	const char *argv[] = { "/bin/sh",  "-c",   packer ? unpack_script : pack_script,
 			       "snapshot", packer, NULL };
 	struct exec_spec want = { .argv = argv,
-				 .env = env,
-				 .cwd = "/",
-				 .kind = STORE_RUN_EXEC,
-				 .wall_ms = WALL_MS,
-				 .root = 1,
-				 .helper = 1,
-				 .stdin_open = packer != NULL };
+				  .env = env,
+				  .cwd = "/",
+				  .kind = STORE_RUN_EXEC,
+				  .wall_ms = WALL_MS,
+				  .root = 1,
+				  .helper = 1,
+				  .stdin_open = packer != NULL };
 	struct exec *r;
 
 	exec_reader_init(&s->tap, s->fleet, &on);
 	return exec_launch(b, &want, &s->tap, &r, e);
 }
 
-static struct snapshot *snap_new(struct fleet *f, const struct box *b, snapshot_done *done, void *ctx)
+static struct snapshot *snap_new(struct fleet *f, const struct box *b, snapshot_done *done,
+				 void *ctx)
 {
 	struct snapshot *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		abort();
-	*s = (struct snapshot){ .fleet = f, .low.low = snapshot_low, .fd = -1, .done = done, .ctx = ctx };
+	*s = (struct snapshot){
+		.fleet = f, .low.low = snapshot_low, .fd = -1, .done = done, .ctx = ctx
+	};
 	exec_reader_init(&s->tap, f, NULL);
 	memcpy(s->box, b->row.id, sizeof(s->box));
 	return s;
@@ -354,7 +359,7 @@ static int begin_file(struct snapshot *s, struct err *e)
 }
 
 int snapshot_take(struct fleet *f, struct box *b, const struct store_snapshot *want, int hidden,
-	      snapshot_done *done, void *ctx, struct snapshot **out, struct err *e)
+		  snapshot_done *done, void *ctx, struct snapshot **out, struct err *e)
 {
 	struct snapshot *s;
 
@@ -378,7 +383,7 @@ int snapshot_take(struct fleet *f, struct box *b, const struct store_snapshot *w
 }
 
 int snapshot_fill(struct fleet *f, struct box *b, const char *id, snapshot_done *done, void *ctx,
-	      struct snapshot **out, struct err *e)
+		  struct snapshot **out, struct err *e)
 {
 	struct snapshot *s = snap_new(f, b, done, ctx);
 	const char *packer;

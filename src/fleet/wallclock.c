@@ -55,7 +55,8 @@ void fleet_check_clock(struct fleet *f)
 	for (struct box *b = f->making; b && jumped; b = b->next)
 		wallclock_move(b, by_ns);
 	if (store_clocks(f->store, f->boot, now, &stored, &e) < 0)
-		log_error("the clock was set, and deadlines could not be moved", LOG_S("error", e.msg));
+		log_error("the clock was set, and deadlines could not be moved",
+			  LOG_S("error", e.msg));
 	else if (jumped || stored)
 		log_warn("the clock was set; deadlines move with it",
 			 LOG_I("seconds", (jumped ? by_ns : stored) / 1000000000));

@@ -157,7 +157,8 @@ static int send_pieces(struct http_client *c, const struct http_call *call, uint
 		if (length == UINT64_MAX && client_conn_write(&c->dial, head, strlen(head), e) < 0)
 			return -2;
 		memcpy(piece + n, "\r\n", 2);
-		if (client_conn_write(&c->dial, piece, (size_t)n + (length == UINT64_MAX ? 2 : 0), e) < 0)
+		if (client_conn_write(&c->dial, piece, (size_t)n + (length == UINT64_MAX ? 2 : 0),
+				      e) < 0)
 			return -2;
 	}
 	if (length != UINT64_MAX)
@@ -179,7 +180,8 @@ static int send_question(struct http_client *c, const struct http_call *call, st
 		return -2;
 	if (call->body_fd || call->more)
 		return send_pieces(c, call, length, e);
-	if (call->body_len >= PIECE && client_conn_write(&c->dial, call->body, call->body_len, e) < 0)
+	if (call->body_len >= PIECE &&
+	    client_conn_write(&c->dial, call->body, call->body_len, e) < 0)
 		return -2;
 	return 0;
 }
@@ -228,7 +230,7 @@ static int is_repeatable(const struct http_call *call)
 }
 
 static int client_ask(struct http_client *c, const struct http_call *call, struct http_answer *out,
-	       int *heard, struct err *e)
+		      int *heard, struct err *e)
 {
 	int sent, got;
 

@@ -21,7 +21,7 @@ struct http_client_options { /* 0, NULL: the default in parentheses */
 
 struct http_answer {
 	int status;
-	uint64_t length; /* of the body as announced; UINT64_MAX: it is not */
+	uint64_t length;                   /* of the body as announced; UINT64_MAX: it is not */
 	const struct http_header *headers; /* names in lower case; good until the next call */
 	unsigned nheaders;
 	struct buf body; /* where there was no on_body */

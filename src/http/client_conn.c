@@ -24,7 +24,8 @@ static int bad_url(const char *text, const char *why, struct err *e)
 		text, why);
 }
 
-static int parse_unix(const char *text, const char *path, struct client_conn_url *out, struct err *e)
+static int parse_unix(const char *text, const char *path, struct client_conn_url *out,
+		      struct err *e)
 {
 	if (path[0] != '/')
 		return bad_url(text, "the path of a socket begins with /", e);
@@ -158,8 +159,8 @@ int client_conn_wait(struct client_conn *d, short what, int ms, const char *verb
 
 /* ---- connecting ---- */
 
-int client_conn_connect(struct client_conn *d, const struct sockaddr *to, socklen_t len, uint32_t ms,
-		 struct err *e)
+int client_conn_connect(struct client_conn *d, const struct sockaddr *to, socklen_t len,
+			uint32_t ms, struct err *e)
 {
 	int failed = 0, one = 1;
 	socklen_t size = sizeof(failed);
@@ -215,13 +216,14 @@ int client_conn_url_is_plain(const struct client_conn_url *u)
 		(inet_pton(AF_INET, u->host, ip) == 1 || inet_pton(AF_INET6, u->host, ip) == 1));
 }
 
-int client_conn_open(struct client_conn *d, const struct client_conn_url *url, struct ssl_ctx_st *tls,
-	      uint32_t connect_ms, struct err *e)
+int client_conn_open(struct client_conn *d, const struct client_conn_url *url,
+		     struct ssl_ctx_st *tls, uint32_t connect_ms, struct err *e)
 {
 	int failed;
 
 	*d = (struct client_conn){ .fd = -1, .stall_ms = -1, .url = url };
-	failed = url->kind == CLIENT_CONN_UNIX ? open_unix(d, connect_ms, e) : open_tcp(d, connect_ms, e);
+	failed = url->kind == CLIENT_CONN_UNIX ? open_unix(d, connect_ms, e)
+					       : open_tcp(d, connect_ms, e);
 	if (!failed && url->kind == CLIENT_CONN_TLS)
 		failed = client_conn_tls_open(d, tls, connect_ms, e);
 	if (failed)

@@ -30,12 +30,14 @@ struct client_conn {
 	const struct client_conn_url *url;
 };
 /* tls: for CLIENT_CONN_TLS. Every address the name has is tried; the message names the last. */
-must_check int client_conn_open(struct client_conn *d, const struct client_conn_url *url, struct ssl_ctx_st *tls,
-			 uint32_t connect_ms, struct err *e);
+must_check int client_conn_open(struct client_conn *d, const struct client_conn_url *url,
+				struct ssl_ctx_st *tls, uint32_t connect_ms, struct err *e);
 void client_conn_close(struct client_conn *d); /* fine on a closed one */
-must_check ssize_t client_conn_read(struct client_conn *d, void *out, size_t n, struct err *e); /* 0: the end */
+must_check ssize_t client_conn_read(struct client_conn *d, void *out, size_t n,
+				    struct err *e); /* 0: the end */
 /* The same, but does not wait: -2 when there is nothing. */
 must_check ssize_t client_conn_read_now(struct client_conn *d, void *out, size_t n, struct err *e);
 must_check int client_conn_write(struct client_conn *d, const void *bytes, size_t n,
-			  struct err *e); /* all of it */
-int client_conn_is_stale(struct client_conn *d); /* the peer has closed it, or has said something unasked */
+				 struct err *e); /* all of it */
+int client_conn_is_stale(
+	struct client_conn *d); /* the peer has closed it, or has said something unasked */

@@ -134,7 +134,8 @@ int client_conn_tls_open(struct client_conn *d, struct ssl_ctx_st *tls, uint32_t
 	ERR_clear_error();
 	d->ssl = SSL_new(tls);
 	if (!d->ssl || !SSL_set_fd(d->ssl, d->fd) || !expect_name(d->ssl, d->url->host))
-		return err_set(e, ERR_SYS, "TLS with %.120s: %s", client_conn_name(d->url), tls_why());
+		return err_set(e, ERR_SYS, "TLS with %.120s: %s", client_conn_name(d->url),
+			       tls_why());
 	while ((n = tls_do(d, TLS_CONNECT, NULL, 0)) != 1) {
 		verdict = tls_wait(d, n, (int)ms, "connect to", e);
 		if (verdict < 0)

@@ -31,7 +31,8 @@ void conn_set_class(struct http_conn *c)
 		return;
 	c->late = (unsigned)late;
 	/* Fails while one of its events is ready; then it is set when that has been served. */
-	c->class_due = bufferevent_priority_set(c->bev, late ? LOOP_CLASS_LATE : LOOP_CLASS_NORMAL) < 0;
+	c->class_due =
+		bufferevent_priority_set(c->bev, late ? LOOP_CLASS_LATE : LOOP_CLASS_NORMAL) < 0;
 }
 
 struct evbuffer *conn_input(const struct http_conn *c)
@@ -294,7 +295,7 @@ static int drain_step(struct http_conn *c)
 /* The handler's own next step. Before everything else that it could be told. */
 static int then_step(struct http_conn *c)
 {
-	void (*then)(struct http_req *r) = c->then;
+	void (*then)(struct http_req * r) = c->then;
 
 	c->then = NULL;
 	then(&c->req);

@@ -36,6 +36,7 @@ struct span { /* a header, as offsets into the head: that may still move */
 };
 
 struct http_conn {
+	/* clang-format off */
 	struct http_req req;
 	struct http_conn *next, **link; /* in server->conns */
 	struct http_conn *next_kicked;
@@ -103,6 +104,7 @@ struct http_conn {
 	uint64_t out_total; /* bytes ever put out */
 	uint64_t taken;     /* of those, with the peer when the sweep looked last */
 	uint64_t stamp;     /* when the sweep first saw it wait like this; 0: not yet */
+	/* clang-format on */
 };
 
 struct kicks { /* connections whose conn_advance() is due */
@@ -129,7 +131,8 @@ void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const 
 	      const char *why);
 void conn_advance(struct http_conn *c);
 void conn_schedule(struct http_conn *c); /* conn_advance(), soon */
-struct loop_budget *conn_budget(const struct http_conn *c); /* whom its work is charged to; NULL: nobody */
+struct loop_budget *conn_budget(
+	const struct http_conn *c);       /* whom its work is charged to; NULL: nobody */
 void conn_set_class(struct http_conn *c); /* before or after others, by its budget */
 void conn_cut(struct http_conn *c, int reset);
 void conn_put(struct http_conn *c, const struct iovec *iov,
@@ -152,13 +155,13 @@ void reply_error(struct http_conn *c, int status, const char *why);
 void reply_switch(struct http_conn *c); /* 101: from here on it is not HTTP */
 
 /* tube.c */
-void splice_close(struct http_conn *c);             /* fine without one */
-int splice_possible(const struct http_conn *c);      /* the body of the request comes by splice_read() */
-int splice_read(struct http_conn *c);                 /* 1: go on */
+void splice_close(struct http_conn *c);         /* fine without one */
+int splice_possible(const struct http_conn *c); /* the body of the request comes by splice_read() */
+int splice_read(struct http_conn *c);           /* 1: go on */
 void splice_take(struct http_conn *c, const char *bytes, size_t n); /* the same from the parser */
-int splice_holds(const struct http_conn *c);        /* some of that is not in the pipe yet */
-int splice_write(struct http_conn *c);                /* of the reply; 1: go on */
-int splice_is_stuck(const struct http_conn *c);     /* the peer takes nothing */
+int splice_holds(const struct http_conn *c);    /* some of that is not in the pipe yet */
+int splice_write(struct http_conn *c);          /* of the reply; 1: go on */
+int splice_is_stuck(const struct http_conn *c); /* the peer takes nothing */
 
 /* sweep.c */
 void conn_check_timeout(struct http_conn *c, uint64_t now);

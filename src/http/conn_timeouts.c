@@ -54,7 +54,8 @@ static void sweep_busy(struct http_conn *c, uint64_t now)
 	} else if (conn_waiting(c) > 0 || splice_is_stuck(c)) {
 		if (send_stalled(c, now))
 			conn_cut(c, 1);
-	} else if (!c->body_done && !c->paused && !c->raw && (c->discard || c->how != HTTP_BODY_NONE)) {
+	} else if (!c->body_done && !c->paused && !c->raw &&
+		   (c->discard || c->how != HTTP_BODY_NONE)) {
 		if (too_long(c, now, c->req.server->limits.body_stall_ms))
 			reply_error(c, 408, "the body stopped coming");
 		else if (is_trickle(c, now))

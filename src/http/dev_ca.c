@@ -33,19 +33,22 @@ int ca_check_domain(const char *domain, struct err *e)
 	for (const char *at = domain;; at += n + 1) {
 		n = strcspn(at, ".");
 		if (!is_label(at, n))
-			return err_set(e, ERR_INVALID,
-				       "'%.60s' is no domain: labels of a-z, 0-9 and '-', with dots between",
-				       domain);
+			return err_set(
+				e, ERR_INVALID,
+				"'%.60s' is no domain: labels of a-z, 0-9 and '-', with dots between",
+				domain);
 		labels++;
 		if (!at[n])
 			break;
 	}
 	if (strspn(domain, "0123456789.") == strlen(domain))
-		return err_set(e, ERR_INVALID, "'%.60s' is an address: nothing is below it", domain);
+		return err_set(e, ERR_INVALID, "'%.60s' is an address: nothing is below it",
+			       domain);
 	if (labels < 2)
-		return err_set(e, ERR_INVALID,
-			       "'%.60s' has one label, and clients do not take a certificate for *.%.60s",
-			       domain, domain);
+		return err_set(
+			e, ERR_INVALID,
+			"'%.60s' has one label, and clients do not take a certificate for *.%.60s",
+			domain, domain);
 	return 0;
 }
 
@@ -199,7 +202,8 @@ static int key_text(EVP_PKEY *k, struct buf *out)
 {
 	BIO *b = BIO_new(BIO_s_secmem());
 
-	return b && take_text(b, PEM_write_bio_PKCS8PrivateKey(b, k, NULL, NULL, 0, NULL, NULL), out);
+	return b &&
+	       take_text(b, PEM_write_bio_PKCS8PrivateKey(b, k, NULL, NULL, 0, NULL, NULL), out);
 }
 
 static int dev_ca_fingerprint(X509 *c, char out[96])

@@ -20,20 +20,21 @@ struct http_conn;
 struct http_server;
 struct ssl_ctx_st;
 
-struct http_limits { /* 0: the default in parentheses */
-	uint32_t head_bytes;   /* request line and headers together (32 KiB) */
-	uint32_t headers;      /* (100) */
-	uint32_t connections;  /* (10000 and some) beyond it the longest idle one goes, or: 503 */
-	uint32_t per_address;  /* of these (half of them) */
-	uint32_t head_ms;      /* from the first byte of a request to the end of its head, and from the
+struct http_limits {          /* 0: the default in parentheses */
+	uint32_t head_bytes;  /* request line and headers together (32 KiB) */
+	uint32_t headers;     /* (100) */
+	uint32_t connections; /* (10000 and some) beyond it the longest idle one goes, or: 503 */
+	uint32_t per_address; /* of these (half of them) */
+	uint32_t head_ms;  /* from the first byte of a request to the end of its head, and from the
 				* beginning of a connection to its first byte (10 s) */
-	uint32_t idle_ms;      /* between requests (75 s) */
-	uint32_t fresh_ms;     /* while draining, for who has connected and not asked yet (2 s) */
-	uint32_t body_stall_ms;/* without a byte of body; also how often http_body_rate() is checked (30 s) */
-	uint32_t send_stall_ms;/* without the peer taking a byte that we have (120 s) */
-	uint32_t out_high;     /* bytes waiting for the peer before http_write() says full (256 KiB) */
-	uint32_t ws_ping_ms;   /* (20 s) */
-	uint32_t ws_silence_ms;/* (60 s) */
+	uint32_t idle_ms;  /* between requests (75 s) */
+	uint32_t fresh_ms; /* while draining, for who has connected and not asked yet (2 s) */
+	uint32_t
+		body_stall_ms; /* without a byte of body; also how often http_body_rate() is checked (30 s) */
+	uint32_t send_stall_ms; /* without the peer taking a byte that we have (120 s) */
+	uint32_t out_high; /* bytes waiting for the peer before http_write() says full (256 KiB) */
+	uint32_t ws_ping_ms;    /* (20 s) */
+	uint32_t ws_silence_ms; /* (60 s) */
 };
 
 struct http_header {
@@ -52,13 +53,13 @@ struct http_req {
 	const struct http_header *headers;
 	unsigned nheaders;
 	int keep_alive;
-	int upgrade;       /* asks for a WebSocket, and asks for it correctly */
-	int unix_peer;     /* came over a unix socket; then peer_uid is who */
+	int upgrade;   /* asks for a WebSocket, and asks for it correctly */
+	int unix_peer; /* came over a unix socket; then peer_uid is who */
 	uint32_t peer_uid;
-	char peer[64];     /* "127.0.0.1:51234", "unix:1000" */
+	char peer[64];      /* "127.0.0.1:51234", "unix:1000" */
 	const char *always; /* header lines of every reply; http_unset() forgets them, too */
-	uint64_t began_ms; /* loop_now_ms() at the first byte of its head */
-	uint64_t length;   /* of the body as announced; UINT64_MAX: chunked */
+	uint64_t began_ms;  /* loop_now_ms() at the first byte of its head */
+	uint64_t length;    /* of the body as announced; UINT64_MAX: chunked */
 
 	struct buf body; /* HTTP_BODY_WHOLE: all of it, when on_body_end() is called */
 
@@ -71,14 +72,17 @@ struct http_req {
 	void (*on_body_end)(struct http_req *r);
 	/* http_body_pipe(): the pipe takes no more for now (or nobody reads from it); or it does again. */
 	void (*on_full)(struct http_req *r, int full);
-	void (*on_drain)(struct http_req *r); /* after http_write() said full: there is room again */
+	void (*on_drain)(
+		struct http_req *r); /* after http_write() said full: there is room again */
 	/* The peer sends no more: it has left, or has only finished asking. Nobody can tell before
 	 * something is written to it. NULL: go on; it is noticed at the next write or within minutes. */
 	void (*on_eof)(struct http_req *r);
-	void (*on_over)(struct http_req *r); /* replied and sent, or the peer left: drop everything */
+	void (*on_over)(
+		struct http_req *r); /* replied and sent, or the peer left: drop everything */
 };
 
 struct http_server {
+	/* clang-format off */
 	struct loop *loop;
 	struct http_limits limits; /* set between http_server_init() and http_listen() */
 	/* The head is complete. Must reply, or say how the body is wanted and set on_body_end. */
@@ -94,11 +98,14 @@ struct http_server {
 	struct http_conn *conns;
 	struct http_core *core;
 	int draining;
+	/* clang-format on */
 };
 /* None of the functions below calls one of the handler's before it returns. */
-void http_server_init(struct http_server *s, struct loop *l); /* also: SIGPIPE is ignored from now on */
+void http_server_init(struct http_server *s,
+		      struct loop *l); /* also: SIGPIPE is ignored from now on */
 /* take_fd: bound and listening, TCP or unix. tls: NULL, or a context for it (borrowed). */
-must_check int http_listen(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, struct err *e);
+must_check int http_listen(struct http_server *s, int take_fd, struct ssl_ctx_st *tls,
+			   struct err *e);
 /* No new connections; idle ones close now, the others after their reply. */
 void http_drain(struct http_server *s);
 int http_drained(const struct http_server *s);
@@ -168,12 +175,13 @@ struct ws_events {
 /* Takes the request over: 101, then events. protocol: the one chosen, or NULL. message_max: bytes of
  * one message, fragments together; beyond it 1009. Pings every 20 s, closes after 60 s of silence. */
 struct ws *http_ws(struct http_req *r, const char *protocol, size_t message_max,
-		   const struct ws_events *on, void *user); /* NULL: !r->upgrade, or replied already */
+		   const struct ws_events *on,
+		   void *user); /* NULL: !r->upgrade, or replied already */
 /* The first protocol the peer offers that is among ours (a list with NULL behind it), or NULL. */
 const char *http_ws_protocol(const struct http_req *r, const char *const *ours);
 void *ws_user(const struct ws *w);
-int ws_text(struct ws *w, const char *text, size_t n);       /* 1: full, wait for on_drain */
-int ws_binary(struct ws *w, const void *bytes, size_t n);    /* the same */
+int ws_text(struct ws *w, const char *text, size_t n);    /* 1: full, wait for on_drain */
+int ws_binary(struct ws *w, const void *bytes, size_t n); /* the same */
 /* Several pieces as one binary message, without copying them together first. */
 struct iovec;
 int ws_binaryv(struct ws *w, const struct iovec *iov, unsigned n);

@@ -83,7 +83,8 @@ static char *multipart_extended(char *take_value)
 	if (!p)
 		return NULL;
 	for (p++; *p; p++) {
-		int high = *p == '%' ? multipart_hex(p[1]) : -1, low = high >= 0 ? multipart_hex(p[2]) : -1;
+		int high = *p == '%' ? multipart_hex(p[1]) : -1,
+		    low = high >= 0 ? multipart_hex(p[2]) : -1;
 
 		buf_putc(&out, low >= 0 ? (char)(high << 4 | low) : *p);
 		p += low >= 0 ? 2 : 0;
@@ -152,7 +153,8 @@ static void multipart_take(struct multipart_view *in, size_t n)
 
 /* Content up to what may be a delimiter. 1: there is some in out. m->matched == m->length afterwards:
  * the delimiter is complete. */
-static int multipart_scan(struct multipart *m, struct multipart_view *in, struct multipart_view *out)
+static int multipart_scan(struct multipart *m, struct multipart_view *in,
+			  struct multipart_view *out)
 {
 	if (m->matched == 0) {
 		const char *cr = memchr(in->p, '\r', in->n);

@@ -9,7 +9,13 @@
 #include <string.h>
 #include <strings.h>
 
-enum { EMPTY_LINES = 4, HEAD_FIRST = 1024, HEAD_PIECE = 4096, SPANS_FIRST = 16, BODY_PIECE = 64 << 10 };
+enum {
+	EMPTY_LINES = 4,
+	HEAD_FIRST = 1024,
+	HEAD_PIECE = 4096,
+	SPANS_FIRST = 16,
+	BODY_PIECE = 64 << 10
+};
 
 static struct http_conn *conn_of(llhttp_t *p)
 {
@@ -167,8 +173,8 @@ void parse_begin(struct http_conn *c)
 	c->body_error = 0;
 	c->reply = REPLY_NONE;
 	c->how = HTTP_BODY_NONE;
-	c->handled = c->head_done = c->body_done = c->end_told = c->paused = c->stopped = c->discard =
-		0;
+	c->handled = c->head_done = c->body_done = c->end_told = c->paused = c->stopped =
+		c->discard = 0;
 	c->expect = c->full = c->chunked = c->bodyless = c->http10 = c->eof_told = c->raw = 0;
 }
 
@@ -325,9 +331,11 @@ struct vital {
 
 /* A proxy in front of this server could check one of two and the server use the other one. */
 static const char *const single[] = {
+	/* clang-format off */
 	"authorization",    "content-encoding", "content-type",     "cookie",
 	"e2b-sandbox-id",   "e2b-sandbox-port", "idempotency-key",  "origin",
 	"x-access-token",   "x-api-key",        "e2b-traffic-access-token",
+	/* clang-format on */
 };
 
 static void find_twice(const struct http_header *h, unsigned *seen, struct vital *v)
@@ -434,7 +442,8 @@ static int take_head(struct http_conn *c)
 		return parse_refuse(c, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
 	r->method = llhttp_method_name(c->parser.method);
 	if (!lines_are_plain(c->head, c->head_len))
-		return parse_refuse(c, 400, "every line of the head ends in CRLF, and none is folded");
+		return parse_refuse(c, 400,
+				    "every line of the head ends in CRLF, and none is folded");
 	if (!request_line_is_plain(c, r->method))
 		return parse_refuse(c, 400, "the request line is not METHOD SP TARGET SP HTTP/1.1");
 	make_headers(c);
@@ -486,8 +495,9 @@ int parse_head(struct http_conn *c)
 		return c->nspans ? parse_refuse(c, 431, "the head is larger than allowed")
 				 : parse_refuse(c, 414, "the target is longer than allowed");
 	if (skip_empty_line(c))
-		return ++c->empty_lines <= EMPTY_LINES ? 1
-						       : parse_refuse(c, 400, "too many empty lines before the request");
+		return ++c->empty_lines <= EMPTY_LINES
+			       ? 1
+			       : parse_refuse(c, 400, "too many empty lines before the request");
 	n = n < HEAD_PIECE ? n : HEAD_PIECE;
 	n = n < left ? n : left;
 	head_grow(c, n);

@@ -19,8 +19,10 @@ struct relay {
 
 /* Of one connection, and so of nobody else's business. */
 static const char *const hop[] = {
+	/* clang-format off */
 	"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
 	"te",         "trailer",    "transfer-encoding",  "upgrade",
+	/* clang-format on */
 };
 
 /* What this side says itself: the question ... */
@@ -89,7 +91,8 @@ static void request_line(struct buf *out, const struct http_req *r)
  * are not believed: they could be anybody in the server's log. */
 static int is_near(const struct http_req *r)
 {
-	return r->unix_peer || strncmp(r->peer, "127.", 4) == 0 || strncmp(r->peer, "[::1]", 5) == 0;
+	return r->unix_peer || strncmp(r->peer, "127.", 4) == 0 ||
+	       strncmp(r->peer, "[::1]", 5) == 0;
 }
 
 static void forwarded_for(struct buf *out, const struct http_req *r)
@@ -121,11 +124,12 @@ static void relay_framing(struct buf *out, const struct http_req *r)
 		buf_puts(out, "Transfer-Encoding: chunked\r\n");
 	else if (r->length || http_header(r, "content-length"))
 		buf_printf(out, "Content-Length: %llu\r\n", (unsigned long long)r->length);
-	buf_puts(out, r->upgrade ? "Connection: Upgrade\r\nUpgrade: websocket\r\n" :
-				   "Connection: close\r\n");
+	buf_puts(out, r->upgrade ? "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+				 : "Connection: close\r\n");
 }
 
-static void make_question(struct buf *out, const struct http_req *r, const struct relay_rules *rules)
+static void make_question(struct buf *out, const struct http_req *r,
+			  const struct relay_rules *rules)
 {
 	const char *said = http_header(r, "host"), *host = said ? said : "localhost";
 
@@ -249,10 +253,9 @@ void relay_drain(struct relay *x)
 struct relay *relay_new(struct http_req *r, struct loop *l, int take_fd,
 			const struct relay_rules *rules)
 {
-	static const struct upstream_events on = { .head = answer_head,
-						   .body = answer_body,
-						   .drain = has_room,
-						   .over = answer_over };
+	static const struct upstream_events on = {
+		.head = answer_head, .body = answer_body, .drain = has_room, .over = answer_over
+	};
 	struct relay *x = calloc(1, sizeof(*x));
 
 	if (!x)

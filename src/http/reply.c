@@ -144,9 +144,8 @@ static void settle_body(struct http_conn *c)
 {
 	struct http_req *r = &c->req;
 
-	if (!c->body_done &&
-	    (r->length == UINT64_MAX || r->length - c->body_got > BODY_DRAIN || c->expect ||
-	     c->tube)) /* the parser has not seen all that went by */
+	if (!c->body_done && (r->length == UINT64_MAX || r->length - c->body_got > BODY_DRAIN ||
+			      c->expect || c->tube)) /* the parser has not seen all that went by */
 		r->keep_alive = 0;
 	if (r->server->draining)
 		r->keep_alive = 0;
@@ -324,7 +323,8 @@ int http_peer_ended(const struct http_req *r)
 	char next;
 
 	/* The loop may not have come to it yet. */
-	return r->conn->eof || r->conn->cut || !recv(r->conn->fd, &next, 1, MSG_PEEK | MSG_DONTWAIT);
+	return r->conn->eof || r->conn->cut ||
+	       !recv(r->conn->fd, &next, 1, MSG_PEEK | MSG_DONTWAIT);
 }
 
 void http_abort(struct http_req *r)

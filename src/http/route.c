@@ -181,7 +181,8 @@ int route_find(const struct route *table, unsigned count, const char *method, co
 	if (p.count > SEGMENTS)
 		return 404;
 	for (unsigned i = 0; i < count; i++) {
-		if (!route_serves(&table[i], method) || !route_matches(table[i].pattern, &p, &params))
+		if (!route_serves(&table[i], method) ||
+		    !route_matches(table[i].pattern, &p, &params))
 			continue;
 		if (!out->route || is_closer(params, best)) {
 			out->route = &table[i];

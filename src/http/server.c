@@ -202,7 +202,8 @@ static void can_accept(struct watch *w, unsigned what)
 	for (unsigned i = 0; i < ACCEPTS_PER_WAKE; i++) {
 		struct sockaddr_storage from = { 0 };
 		socklen_t len = sizeof(from);
-		int fd = accept4(w->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = accept4(w->fd, (struct sockaddr *)&from, &len,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 		const char *why;
 		uint8_t key[16];
 

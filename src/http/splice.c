@@ -116,7 +116,8 @@ static int in_failed(struct tube *t, int err)
 int splice_read(struct http_conn *c)
 {
 	struct tube *t = c->tube;
-	ssize_t n = splice(c->fd, NULL, t->pipe.fd, NULL, splice_part(c->req.length - c->body_got, PART),
+	ssize_t n = splice(c->fd, NULL, t->pipe.fd, NULL,
+			   splice_part(c->req.length - c->body_got, PART),
 			   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
 	if (n < 0)

@@ -43,7 +43,7 @@ static int no_passphrase(char *buf, int size, int writing, void *user)
 
 /* Who asks for several protocols gets the one we speak; who asks for another, what it deserves. */
 static int tls_choose(SSL *ssl, const unsigned char **out, unsigned char *out_len,
-		  const unsigned char *in, unsigned in_len, void *arg)
+		      const unsigned char *in, unsigned in_len, void *arg)
 {
 	static const unsigned char ours[] = "\x08http/1.1";
 

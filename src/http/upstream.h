@@ -27,6 +27,7 @@ struct upstream_events {
 };
 
 struct upstream {
+	/* clang-format off */
 	struct watch watch;
 	struct timer clock;
 	int fd; /* -1: closed */
@@ -46,6 +47,7 @@ struct upstream {
 	unsigned full : 1;
 	unsigned deaf : 1; /* the server takes no more of the question; there may be an answer */
 	unsigned shut : 1; /* nothing more will be written */
+	/* clang-format on */
 };
 
 /* head_ms: for the server to answer, from the last byte of the question that it took. */

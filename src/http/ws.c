@@ -51,7 +51,9 @@ static void ws_message(void *user, int opcode, const char *bytes, size_t n)
 		w->on.on_binary(w, bytes, n);
 }
 
-static const struct ws_codec_owner owner = { .take = ws_take, .put = ws_put, .on_message = ws_message };
+static const struct ws_codec_owner owner = { .take = ws_take,
+					     .put = ws_put,
+					     .on_message = ws_message };
 
 /* ---- the handshake ---- */
 

@@ -19,8 +19,8 @@ static ssize_t ws_codec_feed(uint8_t *out, size_t n, int flags, void *arg)
 	return got > 0 ? (ssize_t)got : -1;
 }
 
-void ws_codec_init(struct ws_codec *m, int is_client, size_t message_max, const struct ws_codec_owner *owner,
-		void *user)
+void ws_codec_init(struct ws_codec *m, int is_client, size_t message_max,
+		   const struct ws_codec_owner *owner, void *user)
 {
 	struct wslay_frame_callbacks callbacks = { .recv_callback = ws_codec_feed };
 

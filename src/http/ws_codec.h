@@ -46,14 +46,15 @@ struct ws_codec {
 	uint16_t close_code; /* what the peer said, 1005 if nothing; or why we ended it */
 };
 
-void ws_codec_init(struct ws_codec *m, int is_client, size_t message_max, const struct ws_codec_owner *owner,
-		void *user);
+void ws_codec_init(struct ws_codec *m, int is_client, size_t message_max,
+		   const struct ws_codec_owner *owner, void *user);
 void ws_codec_fini(struct ws_codec *m);
 /* 1: something was read, ask again; 0: nothing there, or nothing more wanted. Calls on_message(). */
 int ws_codec_read(struct ws_codec *m);
 /* One whole message or control frame. Nothing after a close. */
 void ws_codec_send(struct ws_codec *m, int opcode, const struct iovec *iov, unsigned n);
-void ws_codec_close(struct ws_codec *m, uint16_t code, const char *reason); /* code 0: without one */
+void ws_codec_close(struct ws_codec *m, uint16_t code,
+		    const char *reason);     /* code 0: without one */
 int ws_codec_over(const struct ws_codec *m); /* both have said so, or the peer broke the rules */
 
 /* 0: no longer UTF-8. Complete when need is 0. */

@@ -50,7 +50,8 @@ static void wsclient_put(void *user, const struct iovec *iov, unsigned n)
 	struct wsclient *w = user;
 
 	for (unsigned i = 0; i < n && !w->failed; i++)
-		w->failed = client_conn_write(&w->dial, iov[i].iov_base, iov[i].iov_len, &w->why) < 0;
+		w->failed =
+			client_conn_write(&w->dial, iov[i].iov_base, iov[i].iov_len, &w->why) < 0;
 }
 
 static void wsclient_message(void *user, int opcode, const char *bytes, size_t n)
@@ -63,12 +64,14 @@ static void wsclient_message(void *user, int opcode, const char *bytes, size_t n
 		w->on.on_binary(w->user, bytes, n);
 }
 
-static const struct ws_codec_owner owner = { .take = wsclient_do_take, .put = wsclient_put, .on_message = wsclient_message };
+static const struct ws_codec_owner owner = { .take = wsclient_do_take,
+					     .put = wsclient_put,
+					     .on_message = wsclient_message };
 
 /* ---- the handshake ---- */
 
 static int wsclient_ask(struct wsclient *w, const char *target, const struct http_header *headers,
-	       unsigned nheaders, const char *protocol, char key[25], struct err *e)
+			unsigned nheaders, const char *protocol, char key[25], struct err *e)
 {
 	auto_buf struct buf head = { 0 };
 	unsigned char nonce[16];
@@ -114,7 +117,8 @@ static int wsclient_hear(struct wsclient *w, struct response *a, struct err *e)
 	return 0;
 }
 
-static int wsclient_check(const struct http_answer *a, const char *key, const char *protocol, struct err *e)
+static int wsclient_check(const struct http_answer *a, const char *key, const char *protocol,
+			  struct err *e)
 {
 	const char *accept = http_answer_header(a, "sec-websocket-accept");
 	const char *chosen = http_answer_header(a, "sec-websocket-protocol");
@@ -128,9 +132,10 @@ static int wsclient_check(const struct http_answer *a, const char *key, const ch
 	return 0;
 }
 
-static int wsclient_handshake(struct wsclient *w, const char *target, const struct http_header *headers,
-		     unsigned nheaders, const char *protocol, int *out_status, struct buf *body,
-		     struct err *e)
+static int wsclient_handshake(struct wsclient *w, const char *target,
+			      const struct http_header *headers, unsigned nheaders,
+			      const char *protocol, int *out_status, struct buf *body,
+			      struct err *e)
 {
 	struct http_answer said;
 	struct response a;
@@ -139,7 +144,8 @@ static int wsclient_handshake(struct wsclient *w, const char *target, const stru
 
 	response_init(&a, &said);
 	a.body_max = 1 << 20;
-	failed = wsclient_ask(w, target, headers, nheaders, protocol, key, e) < 0 || wsclient_hear(w, &a, e) < 0;
+	failed = wsclient_ask(w, target, headers, nheaders, protocol, key, e) < 0 ||
+		 wsclient_hear(w, &a, e) < 0;
 	if (!failed) {
 		*out_status = said.status;
 		if (said.status == 101) {
@@ -170,7 +176,8 @@ static int dial_for(struct wsclient *w, const char *base, const struct http_clie
 		return -1;
 	if (w->url.kind == CLIENT_CONN_TLS && tls_client(o ? o->ca_file : NULL, &w->tls, e) < 0)
 		return -1;
-	return client_conn_open(&w->dial, &w->url, w->tls, o && o->connect_ms ? o->connect_ms : 10000, e);
+	return client_conn_open(&w->dial, &w->url, w->tls,
+				o && o->connect_ms ? o->connect_ms : 10000, e);
 }
 
 int wsclient_open(const char *base, const struct http_client_options *o, const char *target,

@@ -199,8 +199,9 @@ static int is_sated(const struct exec *x, const struct attachment *v)
 /* Is there more to say, or no time left to wait for it? An EXIT alone says that it had started. */
 static int is_time_to_tell(const struct exec *x, const struct attachment *v)
 {
-	return !is_sated(x, v) || (x->over && x->lone) || (!x->over && (!x->tell_ns || v->room_told[0] != x->in.room ||
-					      v->room_told[1] != x->channel_in.room));
+	return !is_sated(x, v) || (x->over && x->lone) ||
+	       (!x->over && (!x->tell_ns || v->room_told[0] != x->in.room ||
+			     v->room_told[1] != x->channel_in.room));
 }
 
 /* 1: stopped for fairness, not because the socket or the credit said so. */

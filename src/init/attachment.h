@@ -12,17 +12,18 @@ struct conn;
 struct exec;
 
 struct attachment {
-	struct conn *conn;            /* NULL: a free slot */
-	struct attachment *next;            /* of the same exec */
+	struct conn *conn;                                  /* NULL: a free slot */
+	struct attachment *next;                            /* of the same exec */
 	uint64_t cursor[WIRE_STREAMS], until[WIRE_STREAMS]; /* next byte to send; credit */
-	uint64_t room_told[2];        /* last ROOM sent: for stdin, for the channel */
-	uint8_t streams;              /* bits: which of them it wants; none: only the EXIT */
-	uint8_t hold;                 /* no EXIT yet: a READ for another stream follows */
-	uint8_t untold;               /* it is owed a STARTED */
+	uint64_t room_told[2]; /* last ROOM sent: for stdin, for the channel */
+	uint8_t streams;       /* bits: which of them it wants; none: only the EXIT */
+	uint8_t hold;          /* no EXIT yet: a READ for another stream follows */
+	uint8_t untold;        /* it is owed a STARTED */
 };
 
 struct attachment *attachment_find(struct exec *x, const struct conn *c);
-struct attachment *attachment_add(struct exec *x, struct conn *c); /* found or new; NULL: none left */
+struct attachment *attachment_add(struct exec *x,
+				  struct conn *c); /* found or new; NULL: none left */
 void attachment_detach_all(struct exec *x);
 void attachment_detach_conn(const struct conn *c); /* from every exec */
 void attachment_conn_due(const struct conn *c);    /* its socket takes frames again */

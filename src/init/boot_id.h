@@ -4,4 +4,5 @@
 
 void boot_init(int fd);
 void boot_again(void); /* nothing of what ran before is left */
-void boot_due(void);   /* before any process that could read it: nobody else needs one, nor the memory */
+void boot_due(
+	void); /* before any process that could read it: nobody else needs one, nor the memory */

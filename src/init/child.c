@@ -66,9 +66,9 @@ static int own_session(const struct child *c)
  * which the child has no use for. */
 static int own_channel(const struct child *c)
 {
-	long err = c->channel < 0	    ? 0 :
-		   c->channel == CHANNEL_FD ? sys_fcntl(CHANNEL_FD, F_SETFD, 0) :
-					      sys_dup3(c->channel, CHANNEL_FD, 0);
+	long err = c->channel < 0             ? 0
+		   : c->channel == CHANNEL_FD ? sys_fcntl(CHANNEL_FD, F_SETFD, 0)
+					      : sys_dup3(c->channel, CHANNEL_FD, 0);
 
 	return err < 0 ? (int)err : 0;
 }

@@ -17,7 +17,7 @@ struct child { /* the caller's; the child shares our memory and writes its failu
 	int err;              /* out: its errno */
 };
 
-void child_drop_stack(void); /* the pages of the stack children borrow; none may run on it */
+void child_drop_stack(void);      /* the pages of the stack children borrow; none may run on it */
 int child_start(struct child *c); /* the pid, or -errno if there is no process at all */
 
 /* Makes the calling process the user (or the image's root) for good. 0 or -errno. */

@@ -29,7 +29,8 @@ int conn_idle(const struct conn *c); /* would it take a frame now, as far as we 
 int conn_answer(struct conn *c, const void *body, size_t n, int take_fd);
 /* ERROR{kind, sys, "what" or "what: text of errno"}. kind ERR_NONE: the one errno stands for. */
 int conn_error(struct conn *c, uint32_t ref, uint32_t kind, int sys, const char *what);
-_Noreturn void conn_end(struct conn *c); /* the box, now that this one has been sent all it waits for */
+_Noreturn void conn_end(
+	struct conn *c); /* the box, now that this one has been sent all it waits for */
 void conn_list(struct conn *c, uint32_t ref); /* answers EXECS */
 void conn_keep(void);                         /* the keeper has given us to somebody... */
 void conn_claim(void); /* ... who has us: now the birth connection is like any other */

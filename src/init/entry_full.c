@@ -47,7 +47,8 @@ static char *entry_after(char *at, char c)
 /* "name:x:id:..." */
 static int is_line_of(char *line, uint32_t id, struct known *out)
 {
-	char *password = entry_after(line, ':'), *number = password ? entry_after(password, ':') : NULL, *end;
+	char *password = entry_after(line, ':'),
+	     *number = password ? entry_after(password, ':') : NULL, *end;
 	size_t n = password ? (size_t)(password - 1 - line) : 0;
 	int64_t found;
 	char digits[12];

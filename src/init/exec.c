@@ -52,7 +52,8 @@ static unsigned set_count(const struct set *s)
 	int i;
 
 	for (i = 0; i < WORDS; i++)
-		for (rest = s->word[i]; rest; rest &= rest - 1) /* popcount would want a library on x86 */
+		for (rest = s->word[i]; rest;
+		     rest &= rest - 1) /* popcount would want a library on x86 */
 			n++;
 	return n;
 }

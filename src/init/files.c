@@ -38,7 +38,8 @@ const char *last_part(const char *path)
 /* What root made for the user is the user's. A worker that is the user made it as such. */
 static long hand_over(int dir, const char *path)
 {
-	return sys_getuid() ? 0 : sys_fchownat(dir, path, self.user, self.user, AT_SYMLINK_NOFOLLOW);
+	return sys_getuid() ? 0
+			    : sys_fchownat(dir, path, self.user, self.user, AT_SYMLINK_NOFOLLOW);
 }
 
 /* mkdir -p for everything before `end`, which points into path. */
@@ -414,7 +415,7 @@ static _Noreturn void files_worker(int sock, int root)
 		sys_exit(70);
 	put_init();
 	sys_sigmask(1ull << (SIGPIPE - 1)); /* a pipe that nobody reads is an error like others */
-	sys_umask(0); /* modes are what the client says */
+	sys_umask(0);                       /* modes are what the client says */
 	if (sys_chdir(HOME) < 0)
 		sys_chdir("/");
 	for (;;) {

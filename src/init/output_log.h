@@ -19,7 +19,7 @@ struct log {
  * own memory. */
 int log_crowded(void);
 void log_cut(struct log *l, uint64_t needed); /* to LOG_DEFAULT, and what lies above `needed` */
-uint64_t log_room_for(const struct log *l); /* its limit, or LOG_DEFAULT while it is crowded */
+uint64_t log_room_for(const struct log *l);   /* its limit, or LOG_DEFAULT while it is crowded */
 
 void log_init(struct log *l, uint64_t limit); /* 0: the default; clamped */
 void log_fini(struct log *l);

@@ -118,7 +118,8 @@ static int open_file(void)
 	if (fd >= 0)
 		return fd;
 	/* Not every file system has them; and if it is something else, this says what. */
-	fd = (int)sys_openat(up.dir, up.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = (int)sys_openat(up.dir, up.temporary,
+			     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	up.named = fd >= 0;
 	return fd;
 }

@@ -369,7 +369,8 @@ static int requests_lay(const struct request *r)
 	if (n == r->tail_len)
 		return -1;
 	if (used)
-		return requests_refuse(r, ERR_CONFLICT, "something was started in this box already");
+		return requests_refuse(r, ERR_CONFLICT,
+				       "something was started in this box already");
 	err = lay_file(r->tail, r->put, r->tail + n + 1, r->tail_len - n - 1);
 	if (err < 0)
 		conn_error(r->conn, r->head->ref, ERR_NONE, -err, "lay a file");

@@ -126,7 +126,8 @@ static int name_fits(const char *name)
 
 	if (!*s.name)
 		return 1;
-	return is_glob(s.name) ? search_glob(s.name, name) : search_find(name, n, s.name, strlen(s.name)) < n;
+	return is_glob(s.name) ? search_glob(s.name, name)
+			       : search_find(name, n, s.name, strlen(s.name)) < n;
 }
 
 /* ---- telling ---- */
@@ -285,7 +286,8 @@ static int search_visit(int dir, const struct dirent64 *d)
 	memcpy(s.path + s.path_len, d->d_name, n + 1);
 	s.path_len += n;
 	if (name_fits(d->d_name))
-		more = s.text_len ? search_file(dir, d->d_name, &st) : search_tell(&st, 0, NULL, 0, 0);
+		more = s.text_len ? search_file(dir, d->d_name, &st)
+				  : search_tell(&st, 0, NULL, 0, 0);
 	if (more && S_ISDIR(st.st_mode))
 		return 1;
 	s.path_len = was;

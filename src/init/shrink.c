@@ -68,7 +68,8 @@ static int stack_is_lowest(const long *given)
 
 void slim_down(const long *given)
 {
-	unsigned long name = shrink_aux(given, AT_EXECFN), vdso = shrink_aux(given, AT_SYSINFO_EHDR);
+	unsigned long name = shrink_aux(given, AT_EXECFN),
+		      vdso = shrink_aux(given, AT_SYSINFO_EHDR);
 	unsigned long from, end;
 
 	page = shrink_aux(given, AT_PAGESZ);

@@ -143,7 +143,8 @@ static void stream_ready(struct source *src, uint32_t events)
 		return;
 	}
 	/* A pipe that is hung up and not readable is empty for good: that spares the read. */
-	if ((!s->tty && (events & (EPOLLIN | EPOLLHUP)) == EPOLLHUP) || stream_take(s, STREAM_CHUNK) < 0)
+	if ((!s->tty && (events & (EPOLLIN | EPOLLHUP)) == EPOLLHUP) ||
+	    stream_take(s, STREAM_CHUNK) < 0)
 		at_end(s);
 }
 

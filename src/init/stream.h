@@ -21,8 +21,8 @@ struct stream {
 
 void exec_pump_init(struct stream *s, struct exec *x, int index, uint64_t log_bytes);
 void stream_open(struct stream *s, int take_fd, int tty);
-void exec_pump_fini(struct stream *s);   /* the log too */
-void stream_resume(struct stream *s); /* a reader has moved: listen again, if there is room now */
+void exec_pump_fini(struct stream *s); /* the log too */
+void stream_resume(struct stream *s);  /* a reader has moved: listen again, if there is room now */
 /* The leader is gone and its grace is over: take what is in the pipe, then close it. Returns 0 if
  * readers must catch up first. */
 int stream_cut(struct stream *s);

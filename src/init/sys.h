@@ -37,7 +37,13 @@
 /* What the C library would have declared; the kernel's own headers do not. */
 enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10 };
 enum { SOCK_STREAM = 1, SOCK_SEQPACKET = 5, SOCK_NONBLOCK = O_NONBLOCK, SOCK_CLOEXEC = O_CLOEXEC };
-enum { MSG_PEEK = 0x2, MSG_CTRUNC = 0x8, MSG_TRUNC = 0x20, MSG_DONTWAIT = 0x40, MSG_NOSIGNAL = 0x4000 };
+enum {
+	MSG_PEEK = 0x2,
+	MSG_CTRUNC = 0x8,
+	MSG_TRUNC = 0x20,
+	MSG_DONTWAIT = 0x40,
+	MSG_NOSIGNAL = 0x4000
+};
 enum { SCM_RIGHTS = 1, MSG_CMSG_CLOEXEC = 0x40000000 };
 enum { CLOCK_MONOTONIC_ID = 1, SIG_SETMASK_HOW = 2, SIGSET_BYTES = 8 };
 

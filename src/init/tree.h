@@ -29,4 +29,4 @@ struct dirent64 *tree_next(struct tree *t); /* NULL: no more in here; t->err say
 int tree_enter(struct tree *t, const char *name); /* the entry just returned; -errno */
 int tree_leave(struct tree *t);                   /* to the entry after the one entered; -errno */
 int tree_rewind(struct tree *t);                  /* to the first entry in here; -errno */
-int layer_tree_remove(struct tree *t);                  /* everything below the first directory; -errno */
+int layer_tree_remove(struct tree *t);            /* everything below the first directory; -errno */

@@ -45,7 +45,7 @@ static LAZY struct watch {
 	int fd, deep, skipped, plain, entries;
 	int parent; /* watch on the folder above, for the end of ours */
 	struct half half;
-	uint32_t upload; /* plain: cookie of the last rename from a hidden name */
+	uint32_t upload;   /* plain: cookie of the last rename from a hidden name */
 	int written, owed; /* folder of the last write told; 1: it was written to since */
 	uint64_t written_ns;
 	char written_name[NAME];
@@ -121,8 +121,8 @@ static void watch_tell(uint32_t kind, int is_dir, const char *path, const char *
 	struct wire_event e = { .head = conn_head(WIRE_EVENT, w.ref), .kind = kind };
 
 	e.is_dir = (uint32_t)is_dir;
-	if (w.entries && (kind == WIRE_EVENT_CREATE || kind == WIRE_EVENT_WRITE ||
-			  kind == WIRE_EVENT_CHMOD))
+	if (w.entries &&
+	    (kind == WIRE_EVENT_CREATE || kind == WIRE_EVENT_WRITE || kind == WIRE_EVENT_CHMOD))
 		tell_entry(path);
 	if (now)
 		say_two(&e, sizeof(e), path, now);
@@ -449,7 +449,8 @@ static void watch_inside(int folder, const struct inotify_event *ev)
 		moved_from(folder, ev);
 	else if (ev->mask & IN_MOVED_TO)
 		moved_to(folder, ev);
-	else if (text_starts(ev->name, TEMPORARY) || (ev->mask & IN_ATTRIB && is_nameless(folder, ev->name)))
+	else if (text_starts(ev->name, TEMPORARY) ||
+		 (ev->mask & IN_ATTRIB && is_nameless(folder, ev->name)))
 		return;
 	else if (ev->mask & IN_CREATE)
 		watch_appeared(folder, ev->name, is_dir, 0);

@@ -12,13 +12,16 @@
 
 enum { SOCK = 3, UPPER = 4 }; /* all the worker has, besides /dev/null three times */
 enum { CHUNK = 49152 };       /* bytes per DATA frame */
-enum { PIPE_PART = 256 << 10 }; /* put into a pipe at once: a quarter of it, so that both ends have work */
-enum { ANSWERED = 1 };        /* from a handler: there is nothing left to say */
+enum {
+	PIPE_PART = 256 << 10
+};                     /* put into a pipe at once: a quarter of it, so that both ends have work */
+enum { ANSWERED = 1 }; /* from a handler: there is nothing left to say */
 enum { PARTS = 3 };
 
 struct stat;
 
 struct job {
+	/* clang-format off */
 	union {
 		const struct frame *head;
 		const struct wire_put *put;
@@ -32,6 +35,7 @@ struct job {
 	char *part[PARTS]; /* the tail cut at its NULs; "" where there is none */
 	uint32_t tail_len;
 	int pipe; /* WIRE_PIPE: for the bytes; else -1 */
+	/* clang-format on */
 };
 
 /* Requests: 0: say DONE; ANSWERED; or -errno: say ERROR. */
@@ -61,7 +65,7 @@ uint64_t mtime_ns(const struct stat *st);
 struct wire_entry entry_from(uint32_t ref, const struct stat *st);
 /* WIRE_ENTRY_FULL: the same with all that full.c finds out. */
 void say_full(uint32_t ref, const struct stat *st, int dir, const char *at, const char *name);
-void full_forget(void);                      /* names of users: they may be others by now */
+void full_forget(void);                     /* names of users: they may be others by now */
 int real_path(int fd, char to[], size_t n); /* of what is open; its length, or -errno */
 #define ATTRIBUTE "user.e2b."               /* how the names begin of what META sets */
 
@@ -69,7 +73,7 @@ int real_path(int fd, char to[], size_t n); /* of what is open; its length, or -
 const char *last_part(const char *path);
 /* The directory of its last part, made if need be, and then the user's if that is wanted; -errno. */
 int open_parent(char *path, int users);
-#define TEMPORARY ".atoll-"  /* how the names begin of what is not whole yet */
+#define TEMPORARY ".atoll-" /* how the names begin of what is not whole yet */
 void temporary_name(char out[48]);
 enum remove { REMOVE_ONE, REMOVE_TREE, REMOVE_FORCED /* our own, with modes that forbid it */ };
 int remove_at(int dir, const char *path, enum remove how); /* -errno */

@@ -57,8 +57,8 @@ static void reply_refuse(struct wire_error e, const char *verb, const char *path
 
 void say_refusal(uint32_t ref, uint32_t kind, const char *verb, const char *path, const char *why)
 {
-	reply_refuse((struct wire_error){ .head = conn_head(WIRE_ERROR, ref), .kind = kind }, verb, path,
-	       why);
+	reply_refuse((struct wire_error){ .head = conn_head(WIRE_ERROR, ref), .kind = kind }, verb,
+		     path, why);
 }
 
 void say_error(uint32_t ref, const char *verb, const char *path, int err)

@@ -27,7 +27,9 @@ static long send_stdio(const int theirs[3])
 		int fds[4];
 	} ride = { .head = { sizeof(struct cmsghdr) + 3 * sizeof(int), SOL_SOCKET, SCM_RIGHTS },
 		   .fds = { theirs[0], theirs[1], theirs[2], 0 } };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ride,
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &ride,
 			    .msg_controllen = sizeof(ride) };
 
 	return sys_sendmsg(seed.sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -130,8 +132,9 @@ static int is_meant(const char *name)
 /* A seed is the user's, has pipes, and was made without a limit to its files. */
 static int zygote_suits(const struct wire_start *st, const struct args *a)
 {
-	return seed.pid && is_meant(a->argv[0]) && !(st->head.flags & (WIRE_START_PTY | WIRE_START_ROOT)) &&
-	       !st->fsize_bytes && !st->without && st->tail_bytes < SEED_WORDS - 64 &&
+	return seed.pid && is_meant(a->argv[0]) &&
+	       !(st->head.flags & (WIRE_START_PTY | WIRE_START_ROOT)) && !st->fsize_bytes &&
+	       !st->without && st->tail_bytes < SEED_WORDS - 64 &&
 	       (!*a->cwd || !text_compare(a->cwd, HOME));
 }
 
@@ -142,7 +145,9 @@ static int send_words(const struct wire_start *st, const struct args *a)
 	char count[24];
 	struct text t = { .to = count, .room = sizeof(count) };
 	uint32_t total;
-	struct iovec iov[4] = { { &total, sizeof(total) }, { (void *)a->cwd, cwd }, { count, 0 },
+	struct iovec iov[4] = { { &total, sizeof(total) },
+				{ (void *)a->cwd, cwd },
+				{ count, 0 },
 				{ (void *)a->argv[0], rest } };
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = 4 };
 

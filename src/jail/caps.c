@@ -8,7 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define KEEP(cap, why) { CAP_##cap, #cap, why }
+#define KEEP(cap, why)                                                                             \
+	{                                                                                          \
+		CAP_##cap, #cap, why                                                               \
+	}
 
 /* All of them act on the box's own ids and files only: its user namespace has no others. */
 const struct cap_row caps_kept[] = {
@@ -80,7 +83,9 @@ static int caps_set(uint64_t keep, uint64_t inheritable, struct err *e)
 	const uint32_t low = (uint32_t)keep, high = (uint32_t)(keep >> 32);
 	struct __user_cap_data_struct half[2] = {
 		{ .permitted = low, .effective = low, .inheritable = (uint32_t)inheritable },
-		{ .permitted = high, .effective = high, .inheritable = (uint32_t)(inheritable >> 32) },
+		{ .permitted = high,
+		  .effective = high,
+		  .inheritable = (uint32_t)(inheritable >> 32) },
 	};
 
 	if (syscall(SYS_capset, &head, half) < 0)

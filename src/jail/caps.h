@@ -8,7 +8,8 @@ struct cap_row {
 	int cap;
 	const char *name, *why;
 };
-extern const struct cap_row caps_kept[]; /* the bounding set of a box: what its root may ever have */
+extern const struct cap_row
+	caps_kept[]; /* the bounding set of a box: what its root may ever have */
 extern const unsigned caps_nkept;
 uint64_t caps_kept_mask(void);
 

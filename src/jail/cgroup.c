@@ -234,7 +234,8 @@ void cgroups_fini(struct cgroups *cs)
 int cgroups_enter(const struct cgroups *cs, struct err *e)
 {
 	for (unsigned i = 0; cs->version == 1 && i < CG_NCTL; i++)
-		if (cs->dir[i] >= 0 && i != CG_FREEZER && !cgroups_is_alias(cs, i) && cgroup_put(cs->dir[i], "tasks", "0", e) < 0)
+		if (cs->dir[i] >= 0 && i != CG_FREEZER && !cgroups_is_alias(cs, i) &&
+		    cgroup_put(cs->dir[i], "tasks", "0", e) < 0)
 			return err_in(e, "enter %s", controllers[i].name);
 	return 0;
 }
@@ -248,7 +249,8 @@ static int box_has(const struct cgroups *cs, unsigned i)
 	return cs->dir[i] >= 0 && i != CG_DEVICES && i != CG_FREEZER && !cgroups_is_alias(cs, i);
 }
 
-int cgroup_make(const struct cgroups *cs, const char *id, const struct box_limits *lim, struct err *e)
+int cgroup_make(const struct cgroups *cs, const char *id, const struct box_limits *lim,
+		struct err *e)
 {
 	struct err ignored;
 

@@ -7,14 +7,15 @@
 
 enum cgroup_ctl { CG_MEMORY, CG_PIDS, CG_CPU, CG_CPUACCT, CG_DEVICES, CG_FREEZER, CG_NCTL };
 
-struct cgroups { /* of the host; opened once, before the keeper loses sight of /sys */
-	int version;           /* 0: none usable */
-	int dir[CG_NCTL];      /* v1: "atoll" in each hierarchy. v2: all the same. -1: not there */
-	unsigned joined;       /* v1: bits of controllers that are mounted with an earlier one ("cpu,cpuacct") */
-	uint64_t layers;       /* which limits can be enforced, bits of enum jail_feature */
-	char name[32];         /* of the parent */
-	int root[CG_NCTL];     /* what the parent is in */
-	char why_not[160];     /* what is missing, for messages */
+struct cgroups {          /* of the host; opened once, before the keeper loses sight of /sys */
+	int version;      /* 0: none usable */
+	int dir[CG_NCTL]; /* v1: "atoll" in each hierarchy. v2: all the same. -1: not there */
+	unsigned
+		joined; /* v1: bits of controllers that are mounted with an earlier one ("cpu,cpuacct") */
+	uint64_t layers;   /* which limits can be enforced, bits of enum jail_feature */
+	char name[32];     /* of the parent */
+	int root[CG_NCTL]; /* what the parent is in */
+	char why_not[160]; /* what is missing, for messages */
 };
 
 struct box_limits {
@@ -29,7 +30,7 @@ struct cgroup_counts { /* ~0: this kernel cannot tell */
 
 enum { CG_FIGURES = 16 };
 
-struct cgroup_files { /* v1: of one that is used again and again, open */
+struct cgroup_files {               /* v1: of one that is used again and again, open */
 	int tasks[CG_NCTL], ntasks; /* as of cgroup_tasks() */
 	int figures[CG_FIGURES];    /* -1: this kernel cannot tell */
 };
@@ -57,7 +58,8 @@ must_check int cgroup_tasks(const struct cgroups *cs, const char *id, int out_fd
 must_check int cgroup_dir(const struct cgroups *cs, const char *id, struct err *e);
 void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts *out);
 /* The same of one whose files are open. The caller owns the descriptors, and may number them anew. */
-must_check int cgroup_open(const struct cgroups *cs, const char *id, struct cgroup_files *out, struct err *e);
+must_check int cgroup_open(const struct cgroups *cs, const char *id, struct cgroup_files *out,
+			   struct err *e);
 void cgroup_close(struct cgroup_files *f);
 void cgroup_count_open(const struct cgroup_files *f, struct cgroup_counts *out);
 uint64_t cgroup_memory_now(const struct cgroup_files *f);

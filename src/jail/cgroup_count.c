@@ -86,7 +86,8 @@ static_assert(ARRAY_LEN(figures) <= CG_FIGURES, "a figure without a place for it
 
 static int has_figure(const struct cgroups *cs, unsigned i)
 {
-	return (!figures[i].version || figures[i].version == cs->version) && cs->dir[figures[i].ctl] >= 0;
+	return (!figures[i].version || figures[i].version == cs->version) &&
+	       cs->dir[figures[i].ctl] >= 0;
 }
 
 static void cgroup_count_note(unsigned i, uint64_t value, struct cgroup_counts *out)
@@ -102,7 +103,10 @@ void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts
 	memset(out, 0xff, sizeof(*out));
 	for (unsigned i = 0; i < ARRAY_LEN(figures); i++)
 		if (has_figure(cs, i))
-			cgroup_count_note(i, cgroup_number(cs->dir[figures[i].ctl], id, figures[i].file, figures[i].key), out);
+			cgroup_count_note(i,
+					  cgroup_number(cs->dir[figures[i].ctl], id,
+							figures[i].file, figures[i].key),
+					  out);
 }
 
 int cgroup_open(const struct cgroups *cs, const char *id, struct cgroup_files *out, struct err *e)
@@ -117,8 +121,9 @@ int cgroup_open(const struct cgroups *cs, const char *id, struct cgroup_files *o
 		if (i >= ARRAY_LEN(figures) || !has_figure(cs, i))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", id, figures[i].file);
-		out->figures[i] = openat(cs->dir[figures[i].ctl], path,
-					 (i == MEMORY_PEAK || i == CPU_USED ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+		out->figures[i] =
+			openat(cs->dir[figures[i].ctl], path,
+			       (i == MEMORY_PEAK || i == CPU_USED ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 	}
 	return 0;
 }
@@ -162,7 +167,8 @@ uint64_t cgroup_restart_cpu(const struct cgroups *cs, const char *id, const stru
 	if (!cgroups_can_count_cpu(cs))
 		return 0;
 	snprintf(path, sizeof(path), "%s/%s", id, figures[CPU_USED].file);
-	if (cs->version == 1 && f && f->figures[CPU_USED] >= 0 && pwrite(f->figures[CPU_USED], "0", 1, 0) == 1)
+	if (cs->version == 1 && f && f->figures[CPU_USED] >= 0 &&
+	    pwrite(f->figures[CPU_USED], "0", 1, 0) == 1)
 		return 0;
 	if (cs->version == 1 && cgroup_put(cs->dir[CG_CPUACCT], path, "0", &ignored) == 0)
 		return 0;
@@ -188,7 +194,7 @@ int cgroup_as_new(const struct cgroups *cs, const struct cgroup_counts *n)
 	/* Without these two nobody can tell. */
 	if (cs->version != 1 || cs->dir[CG_PIDS] < 0 || cs->dir[CG_MEMORY] < 0)
 		return 0;
-	return n->pids_now == 0 && n->pids_hits == 0 && n->pids_peak != UINT64_MAX && n->oom_kills == 0 &&
-	       n->mem_hits == 0 && n->mem_now <= LEFT_BYTES &&
+	return n->pids_now == 0 && n->pids_hits == 0 && n->pids_peak != UINT64_MAX &&
+	       n->oom_kills == 0 && n->mem_hits == 0 && n->mem_now <= LEFT_BYTES &&
 	       (cs->dir[CG_CPU] < 0 || n->throttled_us == 0);
 }

@@ -91,8 +91,9 @@ static int count_one(int pid, void *arg)
 /* A hierarchy in which every process of a box is listed. */
 static int cgroup_freeze_lister(const struct cgroups *cs)
 {
-	return cs->dir[CG_PIDS] >= 0 ? cs->dir[CG_PIDS] :
-	       cs->dir[CG_MEMORY] >= 0 ? cs->dir[CG_MEMORY] : cs->dir[CG_CPU];
+	return cs->dir[CG_PIDS] >= 0     ? cs->dir[CG_PIDS]
+	       : cs->dir[CG_MEMORY] >= 0 ? cs->dir[CG_MEMORY]
+					 : cs->dir[CG_CPU];
 }
 
 /* v1: who is written into a frozen group freezes on the spot; children of the others are born outside.
@@ -126,7 +127,8 @@ static int freeze_v1(const struct cgroups *cs, const char *id, struct err *e)
 	if (mkdirat(cs->dir[CG_FREEZER], id, 0755) < 0 && errno != EEXIST)
 		return err_sys(e, "make cgroup %s in freezer", id);
 	snprintf(path, sizeof(path), "%s/freezer.state", id);
-	if (cgroup_put(cs->dir[CG_FREEZER], path, "FROZEN", e) < 0 || cgroup_freeze_gather(cs, id, e) < 0)
+	if (cgroup_put(cs->dir[CG_FREEZER], path, "FROZEN", e) < 0 ||
+	    cgroup_freeze_gather(cs, id, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
 		/* To read it is what makes the kernel look. To write it again is for those who were told while

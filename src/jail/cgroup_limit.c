@@ -53,7 +53,7 @@ static void knob_text(const struct knob *k, const struct box_limits *lim, char *
 }
 
 static int cgroup_limit_turn(const struct cgroups *cs, const struct knob *k, const char *id,
-		const struct box_limits *lim, struct err *e)
+			     const struct box_limits *lim, struct err *e)
 {
 	char path[96], value[48];
 
@@ -82,7 +82,8 @@ static int limit_memory_v1(const struct cgroups *cs, const char *id, const struc
 	return cgroup_limit_turn(cs, &swap, id, lim, e);
 }
 
-int cgroup_limit(const struct cgroups *cs, const char *id, const struct box_limits *lim, struct err *e)
+int cgroup_limit(const struct cgroups *cs, const char *id, const struct box_limits *lim,
+		 struct err *e)
 {
 	if (limit_memory_v1(cs, id, lim, e) < 0)
 		return err_in(e, "cgroup %s", id);
@@ -108,7 +109,8 @@ static int set_memory(const struct cgroups *cs, const char *id, const char *file
 static int change_memory_v1(const struct cgroups *cs, const char *id, uint64_t was, uint64_t want,
 			    struct err *e)
 {
-	static const char *const files[] = { "memory.limit_in_bytes", "memory.memsw.limit_in_bytes" };
+	static const char *const files[] = { "memory.limit_in_bytes",
+					     "memory.memsw.limit_in_bytes" };
 	int raise = want > was;
 
 	for (int i = 0; i < 2; i++)
@@ -153,7 +155,8 @@ static int change_memory(const struct cgroups *cs, const char *id, uint64_t was,
 	if (e->sys != EBUSY)
 		return -1;
 	cgroup_count(cs, id, &n);
-	return err_set(e, ERR_CONFLICT, "memory limit of %llu: the box uses %llu and cannot do with less now",
+	return err_set(e, ERR_CONFLICT,
+		       "memory limit of %llu: the box uses %llu and cannot do with less now",
 		       (unsigned long long)want, (unsigned long long)n.mem_now);
 }
 
@@ -189,7 +192,8 @@ int cgroup_change(const struct cgroups *cs, const char *id, const struct box_lim
 static unsigned long read_sysctl(const char *path, unsigned long otherwise)
 {
 	char text[32];
-	unsigned long n = cgroup_get(AT_FDCWD, path, text, sizeof(text)) == 0 ? strtoul(text, NULL, 10) : 0;
+	unsigned long n =
+		cgroup_get(AT_FDCWD, path, text, sizeof(text)) == 0 ? strtoul(text, NULL, 10) : 0;
 
 	return n ? n : otherwise;
 }
@@ -197,9 +201,12 @@ static unsigned long read_sysctl(const char *path, unsigned long otherwise)
 /* A tenth of the machine, within bounds, is for what is not in a box. */
 static uint64_t parent_memory(void)
 {
-	uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE), reserve = all / 10;
+	uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+		 reserve = all / 10;
 
-	reserve = reserve < RESERVE_LEAST ? RESERVE_LEAST : reserve > RESERVE_MOST ? RESERVE_MOST : reserve;
+	reserve = reserve < RESERVE_LEAST  ? RESERVE_LEAST
+		  : reserve > RESERVE_MOST ? RESERVE_MOST
+					   : reserve;
 	return all / 2 > all - reserve || reserve > all ? all / 2 : all - reserve;
 }
 

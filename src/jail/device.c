@@ -29,16 +29,24 @@ static unsigned device_assemble(struct bpf_insn *out)
 	const struct bpf_insn end = { .code = BPF_JMP | BPF_EXIT };
 	struct bpf_insn *p = out;
 
-	*p++ = (struct bpf_insn){ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 1, .off = major };
-	*p++ = (struct bpf_insn){ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 3, .src_reg = 1, .off = minor };
+	*p++ = (struct bpf_insn){
+		.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 1, .off = major
+	};
+	*p++ = (struct bpf_insn){
+		.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 3, .src_reg = 1, .off = minor
+	};
 	for (unsigned i = 0; i < device_nrows; i++) {
 		int any = device_rows[i].minor < 0;
 
-		*p++ = (struct bpf_insn){ .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = 2,
-					  .off = any ? 2 : 3, .imm = device_rows[i].major };
+		*p++ = (struct bpf_insn){ .code = BPF_JMP | BPF_JNE | BPF_K,
+					  .dst_reg = 2,
+					  .off = any ? 2 : 3,
+					  .imm = device_rows[i].major };
 		if (!any)
-			*p++ = (struct bpf_insn){ .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = 3,
-						  .off = 2, .imm = device_rows[i].minor };
+			*p++ = (struct bpf_insn){ .code = BPF_JMP | BPF_JNE | BPF_K,
+						  .dst_reg = 3,
+						  .off = 2,
+						  .imm = device_rows[i].minor };
 		*p++ = yes;
 		*p++ = end;
 	}
@@ -53,7 +61,7 @@ int device_attach(int cgroup_dir, struct err *e)
 	union bpf_attr load = {
 		.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE,
 		.insns = (uint64_t)(uintptr_t)code,
-		.license = (uint64_t)(uintptr_t)"Apache-2.0",
+		.license = (uint64_t)(uintptr_t) "Apache-2.0",
 		.expected_attach_type = BPF_CGROUP_DEVICE,
 	};
 	union bpf_attr attach;

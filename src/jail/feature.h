@@ -30,7 +30,7 @@ enum jail_feature {
 struct feature_row {
 	const char *name; /* "user-namespace" */
 	const char *why;
-	int mandatory;    /* without it untrusted code is refused */
+	int mandatory;       /* without it untrusted code is refused */
 	const char *missing; /* what its absence means */
 };
 extern const struct feature_row jail_layers[LAYER_COUNT];

@@ -25,16 +25,16 @@ static const struct node {
 static const struct link {
 	const char *name, *target;
 } links[] = {
-	{ "fd", "/proc/self/fd" },         { "stdin", "/proc/self/fd/0" },
-	{ "stdout", "/proc/self/fd/1" },   { "stderr", "/proc/self/fd/2" },
+	{ "fd", "/proc/self/fd" },       { "stdin", "/proc/self/fd/0" },
+	{ "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
 	{ "ptmx", "pts/ptmx" },
 };
 
 static int make_dirs(int stage, struct err *e)
 {
-	static const char *const dirs[] = { "u", "d", "d/pts", "d/shm", "s", "s/empty", "s/sys",
-					    "t", "b", "l",     "r",	 "k0", "k1",
-					    "k2", "k3" };
+	static const char *const dirs[] = { "u",       "d",     "d/pts", "d/shm", "s",
+					    "s/empty", "s/sys", "t",     "b",     "l",
+					    "r",       "k0",    "k1",    "k2",    "k3" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(dirs); i++)
 		if (mkdirat(stage, dirs[i], 0755) < 0)
@@ -117,8 +117,8 @@ static int make_sys(int stage, struct err *e)
 }
 
 /* Adds flags and takes none away: without root, those the host set are locked. */
-static int bind_onto(int stage, const char *from, const char *to, unsigned long below, uint64_t flags,
-		     struct err *e)
+static int bind_onto(int stage, const char *from, const char *to, unsigned long below,
+		     uint64_t flags, struct err *e)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | flags };
 
@@ -200,14 +200,16 @@ int mnt_layer(const char *path, int userns, int *out_mount, struct err *e)
 		attr.userns_fd = (uint64_t)userns;
 	}
 	if (mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
-		return err_sys(e, "read-only, %s ids on %s", userns >= 0 ? "shifted" : "plain", path);
+		return err_sys(e, "read-only, %s ids on %s", userns >= 0 ? "shifted" : "plain",
+			       path);
 	*out_mount = steal_fd(&fd);
 	return 0;
 }
 
 int mnt_shift(int mount, int userns, struct err *e)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+	struct mount_attr attr = { .attr_set =
+					   MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
 				   .userns_fd = (uint64_t)userns };
 
 	if (mount_setattr(mount, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)

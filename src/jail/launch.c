@@ -69,7 +69,8 @@ struct launch {
 	char stack_child[STACK] __attribute__((aligned(16)));
 };
 
-static long launch_futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+static long launch_futex(_Atomic uint32_t *word, int op, uint32_t value,
+			 const struct timespec *timeout)
 {
 	return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
@@ -212,8 +213,14 @@ static int out_of_the_way(int fd)
 static int launch_descriptors(struct birth *b, struct err *e)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int from[] = { null, null, null, b->sp->birth, b->sp->listener, b->upper,
-		       b->boot < 0 ? null : b->boot, b->sp->init_exe };
+	int from[] = { null,
+		       null,
+		       null,
+		       b->sp->birth,
+		       b->sp->listener,
+		       b->upper,
+		       b->boot < 0 ? null : b->boot,
+		       b->sp->init_exe };
 
 	if (null < 0)
 		return err_sys(e, "open /dev/null");
@@ -248,6 +255,7 @@ static int load_filter(struct birth *b, struct err *e)
 }
 
 static const struct step {
+	/* clang-format off */
 	struct jail_step_row row;
 	int (*run)(struct birth *b, struct err *e);
 	uint64_t layer; /* run only if this layer is asked for; 0: always */
@@ -306,6 +314,7 @@ static const struct step {
 	/* Last: the filter binds us too, and the rows above need what it forbids. */
 	{ ROW("system calls", "the allowlist; everything after inherits it"), load_filter, 0 },
 #undef ROW
+	/* clang-format on */
 };
 
 static struct jail_step_row step_rows[ARRAY_LEN(inside)];
@@ -375,7 +384,8 @@ static int child_main(void *arg)
 	if (keeper_is_gone(l))
 		return 1;
 	while (l->go == 0)
-		if (launch_futex(&l->go, FUTEX_WAIT_PRIVATE, 0, &patience) < 0 && errno == ETIMEDOUT)
+		if (launch_futex(&l->go, FUTEX_WAIT_PRIVATE, 0, &patience) < 0 &&
+		    errno == ETIMEDOUT)
 			return 1;
 	if (l->go != 1 || run_rows(&l->birth) < 0)
 		return 1;
@@ -415,7 +425,8 @@ static int clone_child(struct launch *l, int has_network, struct err *e)
 {
 	const struct spec *sp = l->birth.sp;
 	struct clone_args args = {
-		.flags = CLONE_VM | CLONE_FILES | CLONE_PIDFD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
+		.flags = CLONE_VM | CLONE_FILES | CLONE_PIDFD | CLONE_CHILD_SETTID |
+			 CLONE_CHILD_CLEARTID,
 		.exit_signal = SIGCHLD,
 		.pidfd = (uint64_t)(uintptr_t)&l->box.pidfd,
 		.child_tid = (uint64_t)(uintptr_t)&l->tid,
@@ -488,7 +499,8 @@ static int launch_reap(pid_t pid)
 }
 
 /* A namespace of the box: from its pidfd (Linux 6.11), else by way of /proc. */
-static int open_ns(const struct launch *l, unsigned long from_pidfd, const char *name, struct err *e)
+static int open_ns(const struct launch *l, unsigned long from_pidfd, const char *name,
+		   struct err *e)
 {
 	int fd = ioctl(l->box.pidfd, from_pidfd, 0);
 	char path[40];
@@ -547,7 +559,8 @@ static int make_proc_from_inside(struct launch *l, struct err *e)
 	long pid;
 
 	if (home < 0)
-		home = openat(l->birth.sp->proc, "thread-self/ns/pid_for_children", O_RDONLY | O_CLOEXEC);
+		home = openat(l->birth.sp->proc, "thread-self/ns/pid_for_children",
+			      O_RDONLY | O_CLOEXEC);
 	if (home < 0 || setns(l->box.pidfd, CLONE_NEWPID) < 0)
 		return err_sys(e, "step into the box's pid namespace");
 	pid = clone3_call(&args, sizeof(args), proc_main, l);
@@ -642,7 +655,8 @@ static int launch_launch(struct launch *l, struct err *e)
 
 int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 {
-	static _Thread_local struct launch *l; /* the stacks are kept: mapping them costs page faults */
+	static _Thread_local struct launch
+		*l; /* the stacks are kept: mapping them costs page faults */
 	int done;
 
 #ifndef ATOLL_TEST
@@ -650,15 +664,17 @@ int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 		return err_set(e, ERR_INVALID, "rows can be left out in test builds only");
 #endif
 	if (!l) {
-		l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0);
 		if (l == MAP_FAILED) {
 			l = NULL;
 			return err_sys(e, "memory for a launch");
 		}
 	}
 	l->spec = sp;
-	l->birth = (struct birth){ .sp = sp, .layer_root = -1, .proc = -1,
-				   .root = -1, .upper = -1, .boot = -1 };
+	l->birth = (struct birth){
+		.sp = sp, .layer_root = -1, .proc = -1, .root = -1, .upper = -1, .boot = -1
+	};
 	l->box = (struct jailed){ .pid = 0, .pidfd = -1, .mounts = -1 };
 	l->go = l->tid = 0;
 	l->execing = 0;

@@ -16,12 +16,13 @@ struct spec;
 
 #define JAIL_LOWERS 4
 
-struct jail_lower { /* a read-only tree below the box's root */
+struct jail_lower {  /* a read-only tree below the box's root */
 	int mount;   /* detached, ro,nosuid,nodev; its ids are shifted here */
 	int has_usr; /* something in it goes to /usr */
 };
 
 struct spec {
+	/* clang-format off */
 	char id[16];
 	uint64_t layers;    /* bits of enum jail_feature to put in force; probed before, never guessed */
 	uint32_t uid_base;  /* first host id of its range */
@@ -54,11 +55,12 @@ struct spec {
 	int allow_root;     /* execs as the image's root are allowed */
 	const struct seccomp *filter;
 	uint64_t without;   /* test builds: rows to leave out */
+	/* clang-format on */
 };
 
 struct jailed {
-	pid_t pid; /* in our pid namespace */
-	int pidfd; /* O_CLOEXEC, the caller's; so is the next */
+	pid_t pid;  /* in our pid namespace */
+	int pidfd;  /* O_CLOEXEC, the caller's; so is the next */
 	int mounts; /* its mount namespace, if that was wanted; else -1 */
 };
 

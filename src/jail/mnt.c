@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 const struct mnt_row mnt_rows[] = {
+	/* clang-format off */
 	{ "/", "overlay nosuid,nodev", "the template below, the box's own disk above" },
 	{ "/usr", "bind ro,nosuid,nodev", "the host's programs; nothing to download. With layers: an overlay, ro" },
 	{ "/dev", "bind ro,nosuid,noexec", "null zero full random urandom tty and links, no more" },
@@ -28,6 +29,7 @@ const struct mnt_row mnt_rows[] = {
 	{ "/dev/shm", "bind nosuid,nodev,noexec", "shared memory, counted as disk and as memory" },
 	{ "/proc", "proc ro,nosuid,nodev,noexec hidepid=2", "own processes, init hidden; no sysctl, no OOM order to write" },
 	{ "/sys", "bind ro,nosuid,nodev,noexec", "processor counts only: sysfs is kernel surface" },
+	/* clang-format on */
 };
 const unsigned mnt_nrows = ARRAY_LEN(mnt_rows);
 
@@ -86,7 +88,8 @@ static int mnt_attach(const struct birth *b, int mountfd, const char *path, stru
 /* With what is mounted below: without root, device nodes are mounts of their own. */
 static int attach_clone(const struct birth *b, const char *from, const char *path, struct err *e)
 {
-	auto_fd int fd = open_tree(AT_FDCWD, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	auto_fd int fd =
+		open_tree(AT_FDCWD, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
 	if (fd < 0)
 		return err_sys(e, "clone %s", from);
@@ -169,7 +172,8 @@ static int place_lowers(const struct birth *b, struct err *e)
 
 	for (unsigned i = 0; i < b->sp->nlowers; i++) {
 		snprintf(at, sizeof(at), "/k%u", i);
-		if (move_mount(b->sp->lowers[i].mount, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		if (move_mount(b->sp->lowers[i].mount, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH) <
+		    0)
 			return err_sys(e, "mount layer %u", i);
 	}
 	return 0;
@@ -226,8 +230,8 @@ static int bind_template(const char *name, unsigned long flags, struct err *e)
 	snprintf(from, sizeof(from), "/t/%s", name);
 	snprintf(to, sizeof(to), "/r/%s", name);
 	if (mount(from, to, NULL, MS_BIND, NULL) < 0 ||
-	    mount(NULL, to, NULL,
-		  MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | flags, NULL) < 0)
+	    mount(NULL, to, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | flags,
+		  NULL) < 0)
 		return err_sys(e, "bind /%s", name);
 	return 0;
 }
@@ -239,11 +243,13 @@ static int plain_root(const struct birth *b, struct err *e)
 		const char *path;
 		unsigned mode, id;
 	} dirs[] = {
-		{ "dev", 0755, 0 },      { "etc", 0755, 0 },   { "home", 0755, 0 },
-		{ "home/user", 0755, JAIL_USER },              { "proc", 0755, 0 },
-		{ "root", 0711, 0 },     { "run", 0755, 0 },   { "sys", 0755, 0 },
-		{ "tmp", 01777, 0 },     { "usr", 0755, 0 },   { "var", 0755, 0 },
-		{ "var/tmp", 01777, 0 }, { "opt", 0755, 0 },   { "opt/atoll", 0755, 0 },
+		{ "dev", 0755, 0 },  { "etc", 0755, 0 },
+		{ "home", 0755, 0 }, { "home/user", 0755, JAIL_USER },
+		{ "proc", 0755, 0 }, { "root", 0711, 0 },
+		{ "run", 0755, 0 },  { "sys", 0755, 0 },
+		{ "tmp", 01777, 0 }, { "usr", 0755, 0 },
+		{ "var", 0755, 0 },  { "var/tmp", 01777, 0 },
+		{ "opt", 0755, 0 },  { "opt/atoll", 0755, 0 },
 		{ "mnt", 0755, 0 },
 	};
 	static const char *const merged[] = { "bin", "sbin", "lib", "lib32", "lib64" };
@@ -265,12 +271,14 @@ static int plain_root(const struct birth *b, struct err *e)
 	}
 	if (chdir("/") < 0)
 		return err_sys(e, "chdir /");
-	return bind_template("etc", MS_NOEXEC, e) < 0 || bind_template("opt/atoll", 0, e) < 0 ? -1 : 0;
+	return bind_template("etc", MS_NOEXEC, e) < 0 || bind_template("opt/atoll", 0, e) < 0 ? -1
+											      : 0;
 }
 
 int mnt_root(struct birth *b, struct err *e)
 {
-	int made = b->sp->layers & FEATURE_BIT(LAYER_OVERLAY) ? mnt_overlay(b, e) : plain_root(b, e);
+	int made =
+		b->sp->layers & FEATURE_BIT(LAYER_OVERLAY) ? mnt_overlay(b, e) : plain_root(b, e);
 
 	if (made < 0)
 		return -1;
@@ -337,7 +345,8 @@ int mnt_volumes(struct birth *b, struct err *e)
 static int layered_usr(const struct birth *b, struct err *e)
 {
 	char lowers[64];
-	const struct option opts[] = { { "source", "usr", 0 }, { "lowerdir", lowers, 0 },
+	const struct option opts[] = { { "source", "usr", 0 },
+				       { "lowerdir", lowers, 0 },
 				       { "userxattr", NULL, 0 } };
 	auto_fd int fd = -1;
 
@@ -358,7 +367,8 @@ int mnt_usr(struct birth *b, struct err *e)
 /* Both below our own /dev, so by name. */
 static int mount_pts(struct err *e)
 {
-	if (mount("devpts", "/r/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "ptmxmode=0666,mode=0620,max=64") < 0)
+	if (mount("devpts", "/r/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+		  "ptmxmode=0666,mode=0620,max=64") < 0)
 		return err_sys(e, "mount terminals");
 	return 0;
 }
@@ -438,7 +448,8 @@ int mnt_ns_limits(struct birth *b, struct err *e)
 int mnt_proc_readonly(struct birth *b, struct err *e)
 {
 	(void)b;
-	if (mount(NULL, ".", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+	if (mount(NULL, ".", NULL,
+		  MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return err_sys(e, "make /proc read-only");
 	return 0;
 }

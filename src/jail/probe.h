@@ -11,11 +11,12 @@ struct probe {
 	int overlay_userns; /* overlayfs mounts inside one */
 	int idmap;          /* a tmpfs and /usr can be mounted with shifted ids */
 	int seccomp;
-	int core_piped;     /* core_pattern names a handler of the host: a program (run as root), or a socket */
-	int merged_usr;     /* /bin is a link into /usr */
+	int core_piped; /* core_pattern names a handler of the host: a program (run as root), or a socket */
+	int merged_usr; /* /bin is a link into /usr */
 	int landlock_abi;
-	uint64_t layers;    /* bits of enum jail_feature a box could have, cgroup and disk bits left out */
-	char why_not[160];  /* the first thing that failed, in words */
+	uint64_t
+		layers; /* bits of enum jail_feature a box could have, cgroup and disk bits left out */
+	char why_not[160]; /* the first thing that failed, in words */
 };
 
 /* as_root: judge as for the host's root; a keeper without root is root of its own namespace only. */

@@ -7,7 +7,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define LIMIT(resource, soft, hard, why) { RLIMIT_##resource, #resource, soft, hard, why }
+#define LIMIT(resource, soft, hard, why)                                                           \
+	{                                                                                          \
+		RLIMIT_##resource, #resource, soft, hard, why                                      \
+	}
 
 /* Memory, tasks, cpu and disk are the cgroup's and the quota's. Here are the things that those do
  * not count, or count too late. */
@@ -59,10 +62,11 @@ static int check_core(struct err *e)
 		return err_sys(e, "read limit CORE");
 	if (now.rlim_cur == 1 || !limits_core_has_handler())
 		return 0;
-	return err_set(e, ERR_DENIED,
-		       "limit CORE is %llu and cannot be 1 (hard limit 0, no CAP_SYS_RESOURCE), and core_pattern "
-		       "names a handler, which 0 does not stop: sudo sysctl kernel.core_pattern=core",
-		       (unsigned long long)now.rlim_cur);
+	return err_set(
+		e, ERR_DENIED,
+		"limit CORE is %llu and cannot be 1 (hard limit 0, no CAP_SYS_RESOURCE), and core_pattern "
+		"names a handler, which 0 does not stop: sudo sysctl kernel.core_pattern=core",
+		(unsigned long long)now.rlim_cur);
 }
 
 static int rlimits_apply(const struct limit_row *row, struct err *e)
@@ -72,7 +76,8 @@ static int rlimits_apply(const struct limit_row *row, struct err *e)
 	if (setrlimit(row->resource, &want) == 0)
 		return 0;
 	if (errno != EPERM || apply_lower(row) < 0)
-		return err_sys(e, "set limit %s to %llu", row->name, (unsigned long long)want.rlim_cur);
+		return err_sys(e, "set limit %s to %llu", row->name,
+			       (unsigned long long)want.rlim_cur);
 	return row->resource == RLIMIT_CORE ? check_core(e) : 0;
 }
 

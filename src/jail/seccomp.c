@@ -131,7 +131,8 @@ static unsigned seccomp_answer(struct program *p, uint32_t action)
 	return find_or_append(p, (struct step){ BPF_RET | BPF_K, action, 0, 0 });
 }
 
-static unsigned seccomp_branch(struct program *p, uint16_t test, uint32_t k, unsigned yes, unsigned no)
+static unsigned seccomp_branch(struct program *p, uint16_t test, uint32_t k, unsigned yes,
+			       unsigned no)
 {
 	yes = within_reach(p, yes);
 	no = within_reach(p, no);
@@ -226,7 +227,8 @@ static unsigned add_rules(struct program *p, const struct argument_rule *r, unsi
 	if (n == 0)
 		return otherwise;
 	if (depth == ARRAY_LEN(r->is) || !r->is[depth].mask)
-		return seccomp_answer(p, actions[r->then]); /* nothing left to ask, nor for rules below */
+		return seccomp_answer(
+			p, actions[r->then]); /* nothing left to ask, nor for rules below */
 	while (same < n && r[same].is[depth].where == r->is[depth].where &&
 	       r[same].is[depth].mask == r->is[depth].mask)
 		same++;
@@ -346,7 +348,8 @@ int seccomp_compile(struct seccomp *sc, unsigned flags, struct err *e)
 	place = bpf_load(&p, offsetof(struct seccomp_data, nr), place);
 	/* Before the number, or it would be read by the wrong table: i386's socketcall has the
 	 * number of our getuid. */
-	place = seccomp_branch(&p, BPF_JEQ, NATIVE, place, seccomp_answer(&p, SECCOMP_RET_KILL_PROCESS));
+	place = seccomp_branch(&p, BPF_JEQ, NATIVE, place,
+			       seccomp_answer(&p, SECCOMP_RET_KILL_PROCESS));
 	bpf_load(&p, offsetof(struct seccomp_data, arch), place);
 	return seccomp_finish(&p, sc, e);
 }

@@ -7,11 +7,11 @@
 
 struct birth { /* one launch in progress, shared by launcher and child */
 	const struct spec *sp;
-	int layer_root;            /* detached mount of the template's skeleton, ids shifted; or -1 */
-	int proc;                  /* detached procfs of the box's pid namespace; -1: mount one */
-	int root;                  /* O_PATH of the new root, once it is there */
-	int upper;                 /* the box's writable layer */
-	int boot;                  /* what the box reads as its boot id; init writes it */
+	int layer_root; /* detached mount of the template's skeleton, ids shifted; or -1 */
+	int proc;       /* detached procfs of the box's pid namespace; -1: mount one */
+	int root;       /* O_PATH of the new root, once it is there */
+	int upper;      /* the box's writable layer */
+	int boot;       /* what the box reads as its boot id; init writes it */
 	struct err err;
 };
 

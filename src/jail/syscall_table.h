@@ -6,13 +6,34 @@
 #pragma once
 #include "jail/seccomp.h"
 
-#define ALLOW(call) { call, SECCOMP_ALLOWED, 0, NULL }
-#define ALLOW_FOR(call, why) { call, SECCOMP_ALLOWED, 0, why }
-#define LOOSE(call, why) { call, SECCOMP_ALLOWED, 1, why } /* strict boxes do without */
-#define BY_ARGUMENT(call, why) { call, SECCOMP_BY_ARGUMENT, 0, why }
-#define NOOP(call, why) { call, SECCOMP_NOOP, 0, why }
-#define FALL_BACK(call, why) { call, SECCOMP_ENOSYS, 0, why }
-#define REFUSE(call, why) { call, SECCOMP_REFUSED, 0, why }
+#define ALLOW(call)                                                                                \
+	{                                                                                          \
+		call, SECCOMP_ALLOWED, 0, NULL                                                     \
+	}
+#define ALLOW_FOR(call, why)                                                                       \
+	{                                                                                          \
+		call, SECCOMP_ALLOWED, 0, why                                                      \
+	}
+#define LOOSE(call, why)                                                                           \
+	{                                                                                          \
+		call, SECCOMP_ALLOWED, 1, why                                                      \
+	} /* strict boxes do without */
+#define BY_ARGUMENT(call, why)                                                                     \
+	{                                                                                          \
+		call, SECCOMP_BY_ARGUMENT, 0, why                                                  \
+	}
+#define NOOP(call, why)                                                                            \
+	{                                                                                          \
+		call, SECCOMP_NOOP, 0, why                                                         \
+	}
+#define FALL_BACK(call, why)                                                                       \
+	{                                                                                          \
+		call, SECCOMP_ENOSYS, 0, why                                                       \
+	}
+#define REFUSE(call, why)                                                                          \
+	{                                                                                          \
+		call, SECCOMP_REFUSED, 0, why                                                      \
+	}
 
 /* clang-format off */
 const struct seccomp_row seccomp_rows[] = {
@@ -209,12 +230,12 @@ static const struct {
 	const char *call;
 	int number;
 } newer_calls[] = {
-	{ "cachestat", 451 },         { "fchmodat2", 452 },         { "map_shadow_stack", 453 },
-	{ "futex_wake", 454 },        { "futex_wait", 455 },        { "futex_requeue", 456 },
-	{ "statmount", 457 },         { "listmount", 458 },         { "lsm_get_self_attr", 459 },
-	{ "lsm_set_self_attr", 460 }, { "lsm_list_modules", 461 },  { "mseal", 462 },
-	{ "setxattrat", 463 },        { "getxattrat", 464 },        { "listxattrat", 465 },
-	{ "removexattrat", 466 },     { "open_tree_attr", 467 },    { "file_getattr", 468 },
+	{ "cachestat", 451 },         { "fchmodat2", 452 },        { "map_shadow_stack", 453 },
+	{ "futex_wake", 454 },        { "futex_wait", 455 },       { "futex_requeue", 456 },
+	{ "statmount", 457 },         { "listmount", 458 },        { "lsm_get_self_attr", 459 },
+	{ "lsm_set_self_attr", 460 }, { "lsm_list_modules", 461 }, { "mseal", 462 },
+	{ "setxattrat", 463 },        { "getxattrat", 464 },       { "listxattrat", 465 },
+	{ "removexattrat", 466 },     { "open_tree_attr", 467 },   { "file_getattr", 468 },
 	{ "file_setattr", 469 },      { "listns", 470 },
 };
 
@@ -225,13 +246,25 @@ static const struct {
  * AF_VSOCK | 1 << 32. Rules that begin with the same conditions stand together, too. */
 #define LOW32(n) offsetof(struct seccomp_data, args[n])
 #define HIGH32(n) (LOW32(n) + 4)
-#define ARG(n, value) { LOW32(n), 0xffffffff, value }
-#define BITS(n, mask, value) { LOW32(n), mask, value }
-#define ALLOW_IF(call, ...) { call, { __VA_ARGS__ }, SECCOMP_ALLOWED, 0 }
-#define REFUSE_IF(call, ...) { call, { __VA_ARGS__ }, SECCOMP_REFUSED, 0 }
+#define ARG(n, value)                                                                              \
+	{                                                                                          \
+		LOW32(n), 0xffffffff, value                                                        \
+	}
+#define BITS(n, mask, value)                                                                       \
+	{                                                                                          \
+		LOW32(n), mask, value                                                              \
+	}
+#define ALLOW_IF(call, ...)                                                                        \
+	{                                                                                          \
+		call, { __VA_ARGS__ }, SECCOMP_ALLOWED, 0                                          \
+	}
+#define REFUSE_IF(call, ...)                                                                       \
+	{                                                                                          \
+		call, { __VA_ARGS__ }, SECCOMP_REFUSED, 0                                          \
+	}
 #define ALLOW_ELSE(call) ALLOW_IF(call, { 0 })
 #define TYPE(type) BITS(1, ~(uint32_t)(SOCK_CLOEXEC | SOCK_NONBLOCK), type) /* without its flags */
-#define NAMESPACES 0x7e020000                                                /* CLONE_NEW*, all */
+#define NAMESPACES 0x7e020000                                               /* CLONE_NEW*, all */
 
 /* clang-format off */
 static const struct argument_rule {

@@ -43,19 +43,21 @@ static int verify_ids(unsigned uid, unsigned gid, struct err *e)
 		return err_sys(e, "reading ids back");
 	for (int i = 0; i < 3; i++)
 		if (u[i] != uid || g[i] != gid)
-			return err_set(e, ERR_SYS, "ids read back as %u:%u, wanted %u:%u", u[i], g[i],
-				       uid, gid);
+			return err_set(e, ERR_SYS, "ids read back as %u:%u, wanted %u:%u", u[i],
+				       g[i], uid, gid);
 	return 0;
 }
 
 int user_become_creator(uint32_t uid_base, struct user_was *out_was, struct err *e)
 {
-	struct user_was was = { .uid = geteuid(), .gid = getegid(),
+	struct user_was was = { .uid = geteuid(),
+				.gid = getegid(),
 				.securebits = prctl(PR_GET_SECUREBITS) };
 
 	/* A change of uid must not take our capabilities. The groups stay: the box gives those up as soon
 	 * as its maps allow that, and until then it only waits. */
-	if (was.securebits < 0 || prctl(PR_SET_SECUREBITS, was.securebits | SECBIT_NO_SETUID_FIXUP) < 0)
+	if (was.securebits < 0 ||
+	    prctl(PR_SET_SECUREBITS, was.securebits | SECBIT_NO_SETUID_FIXUP) < 0)
 		return err_sys(e, "securebits");
 	*out_was = was;
 	if (set_both(uid_base, uid_base, e) < 0) {
@@ -87,12 +89,14 @@ static int write_proc(int proc, pid_t pid, const char *which, const char *text, 
 	return 0;
 }
 
-static int write_both(int proc, pid_t pid, unsigned inside, unsigned outside, unsigned n, struct err *e)
+static int write_both(int proc, pid_t pid, unsigned inside, unsigned outside, unsigned n,
+		      struct err *e)
 {
 	char map[40];
 
 	snprintf(map, sizeof(map), "%u %u %u", inside, outside, n);
-	if (write_proc(proc, pid, "gid_map", map, e) < 0 || write_proc(proc, pid, "uid_map", map, e) < 0)
+	if (write_proc(proc, pid, "gid_map", map, e) < 0 ||
+	    write_proc(proc, pid, "uid_map", map, e) < 0)
 		return -1;
 	return 0;
 }

@@ -149,9 +149,10 @@ void cell_finish(struct cell *c, int now, struct said *to)
 	if (c->reply)
 		on_error(c, c->reply, to);
 	if (c->failed && !c->error_told)
-		driver_event_trouble(&to->channel, c->id, c->interrupted ? "Interrupted" : "Aborted",
-			     c->interrupted ? "the cell was interrupted"
-					    : "the kernel did not say what became of it");
+		driver_event_trouble(&to->channel, c->id,
+				     c->interrupted ? "Interrupted" : "Aborted",
+				     c->interrupted ? "the cell was interrupted"
+						    : "the kernel did not say what became of it");
 	driver_event_end(&to->channel, c->id, status, c->count);
 	json_decref(c->asks);
 	json_decref(c->reply);

@@ -311,7 +311,7 @@ static void put_extra(struct buf *out, const json_t *content, int is_update)
 }
 
 int driver_event_result(struct buf *out, const char *cell, int is_main, int is_update,
-		const json_t *content)
+			const json_t *content)
 {
 	auto_buf struct buf line = { 0 }, cut = { 0 };
 	unsigned n;

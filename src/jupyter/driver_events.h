@@ -19,7 +19,7 @@ enum {
 void driver_event_ready(struct buf *out, const char *language, const char *version);
 /* content: of display_data, update_display_data, execute_result. -1: there is nothing in it. */
 int driver_event_result(struct buf *out, const char *cell, int is_main, int is_update,
-		const json_t *content);
+			const json_t *content);
 /* content: of error, or of an execute_reply that is one. */
 void driver_event_error(struct buf *out, const char *cell, const json_t *content);
 /* The same in our own words. */

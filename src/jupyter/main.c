@@ -197,8 +197,9 @@ static void on_line(struct driver *d, const char *line, size_t n)
 	else if (!strcmp(op, "run") && (!json_is_string(code) || cell_runs(&d->cell)))
 		dprintf(2, "jupyter: a cell that cannot be run now was passed over\n");
 	else if (!strcmp(op, "run") && json_object_size(json_object_get(doc, "env")))
-		jupyter_refuse(d, id, "Unsupported",
-		       "a Jupyter kernel takes no variables for one cell: give them to its context");
+		jupyter_refuse(
+			d, id, "Unsupported",
+			"a Jupyter kernel takes no variables for one cell: give them to its context");
 	else if (!strcmp(op, "run"))
 		run_cell(d, id, code);
 	json_decref(doc);

@@ -21,7 +21,8 @@ static void message_pad(uint8_t out[BLOCK], const char *key, uint8_t with)
 		out[i] ^= (uint8_t)key[i];
 }
 
-static void message_hmac(uint8_t out[SHA256_BYTES], const char *key, const struct frame *parts, unsigned n)
+static void message_hmac(uint8_t out[SHA256_BYTES], const char *key, const struct frame *parts,
+			 unsigned n)
 {
 	uint8_t block[BLOCK];
 	struct sha256 s;
@@ -39,7 +40,8 @@ static void message_hmac(uint8_t out[SHA256_BYTES], const char *key, const struc
 	sha256_end(&s, out);
 }
 
-void jupyter_msg_sign(char out[MAIL_SIGNATURE + 1], const char *key, const struct frame parts[MAIL_PARTS])
+void jupyter_msg_sign(char out[MAIL_SIGNATURE + 1], const char *key,
+		      const struct frame parts[MAIL_PARTS])
 {
 	uint8_t raw[SHA256_BYTES];
 
@@ -195,8 +197,8 @@ static int message_fill(struct jupyter_msg *m, struct err *e)
 	return 0;
 }
 
-int jupyter_msg_parse(struct jupyter_msg *out, const struct frame *frames, unsigned n, const char *key,
-	       struct err *e)
+int jupyter_msg_parse(struct jupyter_msg *out, const struct frame *frames, unsigned n,
+		      const char *key, struct err *e)
 {
 	struct jupyter_msg m = { 0 };
 	unsigned at = 0;
@@ -254,8 +256,9 @@ static json_t *new_header(const char *type, const char *session, const char *id)
 			 "username", "atoll", "date", date, "msg_type", type, "version", "5.3");
 }
 
-void jupyter_out_write(struct jupyter_out *out, const char *key, const char *type, const char *session,
-		  const char *id, const json_t *parent, json_t *take_content)
+void jupyter_out_write(struct jupyter_out *out, const char *key, const char *type,
+		       const char *session, const char *id, const json_t *parent,
+		       json_t *take_content)
 {
 	json_t *header = new_header(type, session, id);
 	struct frame parts[MAIL_PARTS];

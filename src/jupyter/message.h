@@ -35,8 +35,8 @@ struct jupyter_msg {
 };
 
 /* ERR_DENIED: the signature is not ours. ERR_INVALID: it is, and yet this is no message. */
-must_check int jupyter_msg_parse(struct jupyter_msg *out, const struct frame *frames, unsigned n, const char *key,
-			  struct err *e);
+must_check int jupyter_msg_parse(struct jupyter_msg *out, const struct frame *frames, unsigned n,
+				 const char *key, struct err *e);
 void jupyter_msg_fini(struct jupyter_msg *m);
 
 /* Text that is nearly JSON, as kernels write it: NaN becomes null, half a character or half a surrogate
@@ -48,9 +48,11 @@ struct jupyter_out {
 	struct buf part[MAIL_PARTS];
 };
 /* session and id are ours; parent NULL or the header that this answers. */
-void jupyter_out_write(struct jupyter_out *out, const char *key, const char *type, const char *session,
-		  const char *id, const json_t *parent, json_t *take_content);
+void jupyter_out_write(struct jupyter_out *out, const char *key, const char *type,
+		       const char *session, const char *id, const json_t *parent,
+		       json_t *take_content);
 void jupyter_out_fini(struct jupyter_out *l);
 
 /* Lower-case hex, with a NUL. */
-void jupyter_msg_sign(char out[MAIL_SIGNATURE + 1], const char *key, const struct frame parts[MAIL_PARTS]);
+void jupyter_msg_sign(char out[MAIL_SIGNATURE + 1], const char *key,
+		      const struct frame parts[MAIL_PARTS]);

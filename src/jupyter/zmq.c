@@ -64,7 +64,8 @@ int zmq_open(const struct zmq *z, int type, const char *path, const char *identi
 	char address[160];
 
 	snprintf(address, sizeof(address), "ipc://%s", path);
-	if (!s || zmq_set(z, s, ZMQ_LINGER, 0) < 0 || zmq_set(z, s, ZMQ_RECONNECT_IVL, AGAIN_MS) < 0 ||
+	if (!s || zmq_set(z, s, ZMQ_LINGER, 0) < 0 ||
+	    zmq_set(z, s, ZMQ_RECONNECT_IVL, AGAIN_MS) < 0 ||
 	    zmq_set(z, s, ZMQ_RCVHWM, QUEUE_MOST) < 0 ||
 	    (identity && z->setsockopt(s, ZMQ_ROUTING_ID, identity, strlen(identity)) < 0) ||
 	    (type == ZMQ_SUB && z->setsockopt(s, ZMQ_SUBSCRIBE, "", 0) < 0) ||

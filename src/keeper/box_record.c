@@ -34,7 +34,8 @@ int box_record_old_read(int run, const char *id, struct box_record *out, struct 
 		return err_sys(e, "read %s", path);
 	if (n == 0)
 		return err_set(e, ERR_NOT_FOUND, "%s is empty", path);
-	if (n != (ssize_t)sizeof(m) || strncmp(m.about.id, id, WIRE_ID) != 0 || !box_record_may_be(&m))
+	if (n != (ssize_t)sizeof(m) || strncmp(m.about.id, id, WIRE_ID) != 0 ||
+	    !box_record_may_be(&m))
 		return err_set(e, ERR_INVALID, "%s is not a record of this version", path);
 	*out = m;
 	return 0;
@@ -76,7 +77,8 @@ static int is_range(uint32_t uid_base)
 {
 	uint32_t n = uid_base - RANGE_FIRST_UID;
 
-	return uid_base >= RANGE_FIRST_UID && n % RANGE_STRIDE == 0 && n / RANGE_STRIDE < RANGE_COUNT;
+	return uid_base >= RANGE_FIRST_UID && n % RANGE_STRIDE == 0 &&
+	       n / RANGE_STRIDE < RANGE_COUNT;
 }
 
 int box_record_may_be(const struct box_record *m)

@@ -27,7 +27,8 @@ int box_record_may_be(const struct box_record *m);
 must_check int box_record_old_read(int run, const char *id, struct box_record *out, struct err *e);
 void box_record_old_remove(int run, const char *id);
 /* Calls each for every such file; stops when it returns non-zero. */
-must_check int box_record_old_each(int run, int (*each)(const char *id, void *arg), void *arg, struct err *e);
+must_check int box_record_old_each(int run, int (*each)(const char *id, void *arg), void *arg,
+				   struct err *e);
 
 /* What no other process of this boot has: its number in the kernel's pidfs (Linux 6.9), else the time
  * it was started, in ticks. 0: no such process. */

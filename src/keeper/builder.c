@@ -73,7 +73,8 @@ static struct build_job *builder_pop(struct queue *q)
 }
 
 /* v2: before the clone, for it is born there. v1: where the loop has not begun it for us. */
-static int make_cgroup(const struct host_state *h, const struct keeper_box *b, struct spec *sp, struct err *e)
+static int make_cgroup(const struct host_state *h, const struct keeper_box *b, struct spec *sp,
+		       struct err *e)
 {
 	struct box_limits lim = keeper_box_limits(b);
 
@@ -161,7 +162,8 @@ static int start_waits(struct keeper_box *b, int to_init, struct err *e)
 	return keeper_box_start(b, to_init, e);
 }
 
-static int builder_launch(const struct host_state *h, struct keeper_box *b, struct spec *sp, struct err *e)
+static int builder_launch(const struct host_state *h, struct keeper_box *b, struct spec *sp,
+			  struct err *e)
 {
 	int pair[2] = { -1, -1 };
 	struct jailed out = { 0, -1, -1 };
@@ -197,7 +199,9 @@ static int warm_up(const struct keeper_box *b, struct err *e)
 {
 	static const char tail[] = "/\0/bin/true";
 	static _Thread_local _Alignas(8) char bytes[WIRE_MAX];
-	struct wire_start st = { .head = sock_head(WIRE_START, 1), .argc = 1, .tail_bytes = sizeof(tail) };
+	struct wire_start st = { .head = sock_head(WIRE_START, 1),
+				 .argc = 1,
+				 .tail_bytes = sizeof(tail) };
 	struct frame forget = sock_head(WIRE_FORGET, 1);
 	const struct wire_exit *x = (const void *)bytes;
 	unsigned nfds = 0;
@@ -219,7 +223,8 @@ static int start_seed(const struct keeper_box *b, const struct seed_kind *kind, 
 {
 	struct wire_seed told = { .head = sock_head(WIRE_SEED, 0) };
 	char words[160];
-	int n = snprintf(words, sizeof(words), "%s%c-r%c%s%cseed", kind->program, 0, 0, kind->script, 0);
+	int n = snprintf(words, sizeof(words), "%s%c-r%c%s%cseed", kind->program, 0, 0,
+			 kind->script, 0);
 
 	snprintf(told.program, sizeof(told.program), "%s", kind->program);
 	return sock_send(b->init, &told, sizeof(told), words, (size_t)n + 1, NULL, 0, e);
@@ -238,16 +243,21 @@ static uint64_t injected_fault(const struct host_state *h)
 	return 0;
 }
 
-static int maker_plant_box(const struct host_state *h, const struct build_job *j, const struct spec *sp,
-			   struct err *e)
+static int maker_plant_box(const struct host_state *h, const struct build_job *j,
+			   const struct spec *sp, struct err *e)
 {
-	struct zygote_fork_args p = { .orders = j->orders, .program = j->kind->program, .box = j->box,
-			      .spec = sp, .waits = j->warm, .without = j->seed_without | injected_fault(h) };
+	struct zygote_fork_args p = { .orders = j->orders,
+				      .program = j->kind->program,
+				      .box = j->box,
+				      .spec = sp,
+				      .waits = j->warm,
+				      .without = j->seed_without | injected_fault(h) };
 
 	return zygote_fork(&p, e);
 }
 
-static int mount_volumes(const struct host_state *h, const struct keeper_box *b, struct spec *sp, struct err *e)
+static int mount_volumes(const struct host_state *h, const struct keeper_box *b, struct spec *sp,
+			 struct err *e)
 {
 	for (; sp->nvolumes < b->meta.nmounts; sp->nvolumes++) {
 		const struct wire_mount *m = &b->meta.mounts[sp->nvolumes];
@@ -261,7 +271,8 @@ static int mount_volumes(const struct host_state *h, const struct keeper_box *b,
 }
 
 /* The launch has to know which of them bring something for /usr, which is a mount of its own. */
-static int mount_layers(const struct host_state *h, const struct keeper_box *b, struct spec *sp, struct err *e)
+static int mount_layers(const struct host_state *h, const struct keeper_box *b, struct spec *sp,
+			struct err *e)
 {
 	for (; sp->nlowers < b->meta.nlayers; sp->nlowers++) {
 		struct jail_lower *l = &sp->lowers[sp->nlowers];
@@ -318,8 +329,8 @@ static int builder_make(const struct host_state *h, struct build_job *j, struct 
 	if (keeper_box_record(h, b, e) < 0)
 		return -1;
 	if (b->meta.disk_image)
-		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base, j->disk_promised,
-				 &sp.disk, e);
+		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base,
+				 j->disk_promised, &sp.disk, e);
 	if (made == 0)
 		made = mount_volumes(h, b, &sp, e);
 	if (made == 0)
@@ -484,8 +495,7 @@ void builder_submit(struct maker *m, struct build_job *take_job)
 	}
 	/* Only for a job that begins at once: each holds descriptors that must be low numbers, as a box
 	 * being made drops those above JAIL_FD_HIGH. */
-	if (m->host->cgroups.version == 1 && name[0] && !take_job->ntasks &&
-	    m->busy < m->nthreads)
+	if (m->host->cgroups.version == 1 && name[0] && !take_job->ntasks && m->busy < m->nthreads)
 		take_job->cgroup = late = new_late();
 	m->busy++;
 	m->waiting += !take_job->for_pool;

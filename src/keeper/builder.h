@@ -22,6 +22,7 @@ struct late_cgroup {
 struct keeper;
 
 struct build_job {
+	/* clang-format off */
 	/* Not a box but something else that takes a while: done on a maker, told on the loop. */
 	int (*work)(const struct host_state *h, struct build_job *j, struct err *e); /* NULL: make the box */
 	void (*back)(struct keeper *k, struct build_job *take_job);
@@ -60,17 +61,19 @@ struct build_job {
 	uint64_t zygote_number; /* of the zygote that `orders` leads to */
 	uint64_t began_ns;
 	struct build_job *next;
+	/* clang-format on */
 };
 
 struct build_job *build_job_new(void); /* empty; never NULL */
 
 struct maker;
-must_check int builder_start(struct maker **out, const struct host_state *h, unsigned threads, struct err *e);
+must_check int builder_start(struct maker **out, const struct host_state *h, unsigned threads,
+			     struct err *e);
 int builder_fd(const struct maker *m); /* readable when a job is back */
 /* A job with a cgroup name and v1: comes back from here with its cgroups made, on this thread, while
  * the box is being cloned on another. */
 void builder_submit(struct maker *m, struct build_job *take_job);
 struct build_job *builder_collect(struct maker *m); /* NULL: none */
-unsigned builder_waiting(const struct maker *m); /* of those busy: somebody waits for them */
-void builder_stop(struct maker *m); /* joins the threads; nothing may be in flight */
+unsigned builder_waiting(const struct maker *m);    /* of those busy: somebody waits for them */
+void builder_stop(struct maker *m);           /* joins the threads; nothing may be in flight */
 unsigned builder_busy(const struct maker *m); /* given and not yet back; the loop's view */

@@ -222,7 +222,8 @@ void cgroup_cache_given(struct keeper *k, struct keeper_box *b, int *fds, int n)
 
 void cgroup_cache_restart_cpu(const struct keeper *k, struct keeper_box *b)
 {
-	b->cpu_before_us = cgroup_restart_cpu(&k->host.cgroups, b->meta.cgroup, b->own ? &b->own->files : NULL);
+	b->cpu_before_us = cgroup_restart_cpu(&k->host.cgroups, b->meta.cgroup,
+					      b->own ? &b->own->files : NULL);
 }
 
 void cgroup_cache_forget(struct keeper *k, struct keeper_box *b)
@@ -233,7 +234,8 @@ void cgroup_cache_forget(struct keeper *k, struct keeper_box *b)
 		close_files(s);
 }
 
-void cgroup_cache_count(const struct keeper *k, const struct keeper_box *b, struct cgroup_counts *out)
+void cgroup_cache_count(const struct keeper *k, const struct keeper_box *b,
+			struct cgroup_counts *out)
 {
 	struct spare *s = b->own;
 

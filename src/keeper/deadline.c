@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GRACE_NS 10000000000ull  /* while the server that set it is connected: it may be busy */
-#define ALONE_NS 2000000000ull   /* without one; the server reports no change of less than a second */
-#define RETRY_NS 1000000000ull   /* an init that takes no connection now */
-#define SLEEP_MS 60000u          /* at most: the timer's clock stands still while the host sleeps */
+#define GRACE_NS 10000000000ull /* while the server that set it is connected: it may be busy */
+#define ALONE_NS 2000000000ull /* without one; the server reports no change of less than a second */
+#define RETRY_NS 1000000000ull /* an init that takes no connection now */
+#define SLEEP_MS 60000u        /* at most: the timer's clock stands still while the host sleeps */
 
 static uint64_t due_ns(const struct keeper *k, const struct keeper_box *b)
 {
@@ -39,7 +39,8 @@ static void deadline_record_box(struct keeper *k, const struct keeper_box *b)
 {
 	struct err e;
 
-	if (record_file_write_deadline(k->records.fd, b->place, b->meta.about.id, &b->deadline, &e) < 0)
+	if (record_file_write_deadline(k->records.fd, b->place, b->meta.about.id, &b->deadline,
+				       &e) < 0)
 		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
 }
 
@@ -79,15 +80,18 @@ static void deadline_act_on_box(struct keeper *k, struct keeper_box *b, uint64_t
 	}
 	fprintf(stderr, "atoll: keeper: box %s: its lifetime is over and no server has acted: %s\n",
 		b->meta.about.id,
-		then == WIRE_THEN_END ? "ended" : then == WIRE_THEN_STOP ? "programs ended" : "frozen");
+		then == WIRE_THEN_END    ? "ended"
+		: then == WIRE_THEN_STOP ? "programs ended"
+					 : "frozen");
 	if (then == WIRE_THEN_END) {
 		b->by_operator = WIRE_ENDED_BY_DEADLINE;
 		teardown_kill(k, b);
 		return;
 	}
 	/* From here on it is stored, and ends when that time is over, too. */
-	b->deadline = (struct wire_then){ .at_ns = b->deadline.keep_ms == UINT64_MAX ? 0 :
-						   now + b->deadline.keep_ms * 1000000,
+	b->deadline = (struct wire_then){ .at_ns = b->deadline.keep_ms == UINT64_MAX
+							   ? 0
+							   : now + b->deadline.keep_ms * 1000000,
 					  .then = WIRE_THEN_END };
 	deadline_record_box(k, b);
 }

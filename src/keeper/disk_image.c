@@ -56,8 +56,8 @@ static uint64_t volumes_may_grow(const char *dir)
 	snprintf(path, sizeof(path), "%s/volumes", dir);
 	d = opendir(path);
 	while (d && (de = readdir(d)) != NULL)
-		if (fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-		    st.st_size > st.st_blocks * 512)
+		if (fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode) && st.st_size > st.st_blocks * 512)
 			sum += (uint64_t)(st.st_size - st.st_blocks * 512);
 	if (d)
 		closedir(d);
@@ -76,10 +76,12 @@ int image_room(const char *dir, uint64_t promised, uint64_t bytes, struct err *e
 	taken += reserve < RESERVE_MOST ? reserve : RESERVE_MOST;
 	if (taken <= free_bytes && bytes <= free_bytes - taken)
 		return 0;
-	return err_set(e, ERR_LIMIT,
-		       "a disk of %llu bytes does not fit: %llu are free where disks are kept, of which %llu are promised to "
-		       "others or kept back; ask for less, or end boxes and remove volumes",
-		       (unsigned long long)bytes, (unsigned long long)free_bytes, (unsigned long long)taken);
+	return err_set(
+		e, ERR_LIMIT,
+		"a disk of %llu bytes does not fit: %llu are free where disks are kept, of which %llu are promised to "
+		"others or kept back; ask for less, or end boxes and remove volumes",
+		(unsigned long long)bytes, (unsigned long long)free_bytes,
+		(unsigned long long)taken);
 }
 
 /* more: further options and their values, NULL at the end. */

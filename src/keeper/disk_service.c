@@ -51,7 +51,8 @@ static int send_answer(int sock, const struct err *e, int fd)
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				.cmsg_level = SOL_SOCKET,
 				.cmsg_type = SCM_RIGHTS } };
 	struct iovec iov = { (void *)e, sizeof(*e) };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -116,7 +117,9 @@ static int receive_answer(int sock, struct err *out_e)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec iov = { out_e, sizeof(*out_e) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room,
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.room,
 			    .msg_controllen = sizeof(control.room) };
 	ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
@@ -146,10 +149,12 @@ static int do_order(int process, const struct order *o, struct err *e)
 	return fd;
 }
 
-int disk_make(int process, uint64_t bytes, uint64_t files, uint32_t uid, uint64_t promised, int *out_mount,
-	      struct err *e)
+int disk_make(int process, uint64_t bytes, uint64_t files, uint32_t uid, uint64_t promised,
+	      int *out_mount, struct err *e)
 {
-	const struct order o = { .what = BOX_DISK, .bytes = bytes, .files = files, .promised = promised, .uid = uid };
+	const struct order o = {
+		.what = BOX_DISK, .bytes = bytes, .files = files, .promised = promised, .uid = uid
+	};
 	int fd = do_order(process, &o, e);
 
 	if (fd < 0)

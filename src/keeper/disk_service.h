@@ -23,5 +23,5 @@ must_check int disk_volume_mount(int process, const char *id, int read_only, int
  * the file system of state_dir: images are sparse, and a full one would fail every box, and the database. */
 /* A detached ext4 mount of that size, its root owned by uid; blocks for some ten milliseconds.
  * Callers on several threads take turns. */
-must_check int disk_make(int process, uint64_t bytes, uint64_t files, uint32_t uid, uint64_t promised,
-			 int *out_mount, struct err *e);
+must_check int disk_make(int process, uint64_t bytes, uint64_t files, uint32_t uid,
+			 uint64_t promised, int *out_mount, struct err *e);

@@ -64,7 +64,8 @@ static void host_harden(int rootless)
 
 void host_use_reserve(const struct host_state *h, int on)
 {
-	struct rlimit files = { .rlim_cur = on ? h->files_hard : h->files_most, .rlim_max = h->files_hard };
+	struct rlimit files = { .rlim_cur = on ? h->files_hard : h->files_most,
+				.rlim_max = h->files_hard };
 
 	setrlimit(RLIMIT_NOFILE, &files);
 }
@@ -144,10 +145,12 @@ static int check_layers(struct host_state *h, struct err *e)
 {
 	h->layers = h->probe.layers | h->cgroups.layers;
 	if (!h->probe.merged_usr)
-		return err_set(e, ERR_DENIED, "/bin is not a link into /usr: boxes need a merged /usr");
+		return err_set(e, ERR_DENIED,
+			       "/bin is not a link into /usr: boxes need a merged /usr");
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
 		if (jail_layers[i].mandatory && !(h->layers & FEATURE_BIT(i)))
-			return err_set(e, ERR_DENIED, "this host offers no %s (%s); see: atoll doctor",
+			return err_set(e, ERR_DENIED,
+				       "this host offers no %s (%s); see: atoll doctor",
 				       jail_layers[i].name,
 				       h->probe.why_not[0] ? h->probe.why_not : h->cgroups.why_not);
 	return 0;
@@ -184,8 +187,14 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 {
 	char name[24];
 
-	*h = (struct host_state){ .run = -1, .records = -1, .proc = -1, .init_exe = -1, .disks = -1, .lock = -1,
-			     .stock = -1, .layers_dir = -1 };
+	*h = (struct host_state){ .run = -1,
+				  .records = -1,
+				  .proc = -1,
+				  .init_exe = -1,
+				  .disks = -1,
+				  .lock = -1,
+				  .stock = -1,
+				  .layers_dir = -1 };
 	h->rootless = geteuid() != 0;
 	host_harden(h->rootless);
 	h->open_most = open_most();

@@ -11,6 +11,7 @@
 struct nets;
 
 struct host_state {
+	/* clang-format off */
 	struct probe probe;
 	struct cgroups cgroups;
 	struct seccomp filter;
@@ -31,9 +32,11 @@ struct host_state {
 	unsigned pids_most;  /* of the host */
 	unsigned open_most; /* boxes of which what is looked at again and again stays open */
 	int lock;        /* held while we are the keeper */
+	/* clang-format on */
 };
 
 /* Ends with us in the stage's mount namespace. Both folders exist after it. */
 /* Around what must work even when boxes have used up all other descriptors. The loop's thread only. */
 void host_use_reserve(const struct host_state *h, int on);
-must_check int host_init(struct host_state *h, const char *run_dir, const char *state_dir, struct err *e);
+must_check int host_init(struct host_state *h, const char *run_dir, const char *state_dir,
+			 struct err *e);

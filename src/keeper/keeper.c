@@ -68,7 +68,9 @@ void client_send(struct keeper *k, uint64_t client, const void *frame, size_t le
 
 void client_error(struct keeper *k, uint64_t client, uint32_t ref, const struct err *e)
 {
-	struct wire_error out = { .head = sock_head(WIRE_ERROR, ref), .kind = e->kind, .sys = e->sys };
+	struct wire_error out = { .head = sock_head(WIRE_ERROR, ref),
+				  .kind = e->kind,
+				  .sys = e->sys };
 
 	memcpy(out.msg, e->msg, sizeof(out.msg));
 	client_send(k, client, &out, sizeof(out), -1);
@@ -122,7 +124,8 @@ static void client_accept(struct keeper *k, int listener)
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		abort();
-	*c = (struct client){ .src = { SRC_CLIENT, high }, .number = ++k->last_client,
+	*c = (struct client){ .src = { SRC_CLIENT, high },
+			      .number = ++k->last_client,
 			      .next = k->clients };
 	k->clients = c;
 	k->nclients++;
@@ -193,7 +196,8 @@ static void keeper_tended(struct keeper *k, struct build_job *take_job)
 
 void keeper_tend_nets(struct keeper *k)
 {
-	int due = !k->host.nets || k->tending || k->stopping ? -1 : netns_pool_next_ms(k->host.nets);
+	int due =
+		!k->host.nets || k->tending || k->stopping ? -1 : netns_pool_next_ms(k->host.nets);
 	struct build_job *j;
 
 	if (due > 0)
@@ -339,7 +343,8 @@ struct options {
 /* ATOLL_STATE, else the system's folder for root and the user's own for others. */
 static void keeper_default_state_dir(char *out, size_t size)
 {
-	const char *set = getenv("ATOLL_STATE"), *user = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *set = getenv("ATOLL_STATE"), *user = getenv("XDG_STATE_HOME"),
+		   *home = getenv("HOME");
 
 	if (set)
 		snprintf(out, size, "%s", set);
@@ -355,7 +360,11 @@ static int keeper_parse(int argc, char **argv, struct options *o, struct err *e)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	*o = (struct options){ .pool = 4, .makers = cpus > 4 ? 4 : cpus > 1 ? 2 : 1, .ready_fd = -1 };
+	*o = (struct options){ .pool = 4,
+			       .makers = cpus > 4   ? 4
+					 : cpus > 1 ? 2
+						    : 1,
+			       .ready_fd = -1 };
 	if (run_dir_find(o->run_dir, sizeof(o->run_dir), e) < 0)
 		return -1;
 	keeper_default_state_dir(o->state_dir, sizeof(o->state_dir));
@@ -365,7 +374,8 @@ static int keeper_parse(int argc, char **argv, struct options *o, struct err *e)
 		unsigned long n = strtoul(value, &end, 10);
 
 		if (!*value || *end || n > 1000000)
-			return err_set(e, ERR_INVALID, "%.40s wants a number, not '%.40s'", argv[i], value);
+			return err_set(e, ERR_INVALID, "%.40s wants a number, not '%.40s'", argv[i],
+				       value);
 		if (strcmp(argv[i], "--idle-exit") == 0)
 			o->idle_exit_s = (unsigned)n;
 		else if (strcmp(argv[i], "--pool") == 0)
@@ -413,7 +423,8 @@ static int keeper_start(struct keeper *k, const struct options *o, struct err *e
 	k->timer = timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	signals.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (watch_new(k, &timer, e) < 0 || watch_new(k, &signals, e) < 0 ||
-	    builder_start(&k->maker, &k->host, o->makers, e) < 0 || mount_reaper_start(&k->linger, e) < 0)
+	    builder_start(&k->maker, &k->host, o->makers, e) < 0 ||
+	    mount_reaper_start(&k->linger, e) < 0)
 		return -1;
 	made.fd = builder_fd(k->maker);
 	if (watch_new(k, &made, e) < 0 || sweep_start(k, e) < 0)

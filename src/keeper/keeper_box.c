@@ -99,7 +99,9 @@ struct box_limits keeper_box_limits(const struct keeper_box *b)
 {
 	const struct wire_limits *l = &b->meta.about.limits;
 
-	return (struct box_limits){ .mem_bytes = l->mem_bytes, .cpu_milli = l->cpu_milli, .pids = l->pids };
+	return (struct box_limits){ .mem_bytes = l->mem_bytes,
+				    .cpu_milli = l->cpu_milli,
+				    .pids = l->pids };
 }
 
 int keeper_box_start(struct keeper_box *b, int to_init, struct err *e)

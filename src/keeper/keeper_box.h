@@ -16,11 +16,21 @@ struct net;
 struct spare;
 
 struct source { /* what epoll hands back */
-	enum { SRC_LISTENER, SRC_CLIENT, SRC_BOX, SRC_MADE, SRC_TIMER, SRC_SIGNAL, SRC_ZYGOTE, SRC_LAYER } kind;
+	enum {
+		SRC_LISTENER,
+		SRC_CLIENT,
+		SRC_BOX,
+		SRC_MADE,
+		SRC_TIMER,
+		SRC_SIGNAL,
+		SRC_ZYGOTE,
+		SRC_LAYER
+	} kind;
 	int fd; /* JAIL_FD_HIGH or above, unless the keeper's own */
 };
 
 struct keeper_box {
+	/* clang-format off */
 	struct source death; /* pidfd; first, so that a source is its box */
 	struct box_record meta;    /* id, state, limits, ids: what is on disk, ... */
 	uint32_t place;      /* ... and where: records.h */
@@ -53,6 +63,7 @@ struct keeper_box {
 	uint64_t deadline_client;  /* the client that has set it, by number; 0: of an earlier keeper */
 	struct keeper_box *chain; /* same bucket */
 	struct keeper_box *next;  /* pool, or the list of dying ones */
+	/* clang-format on */
 };
 
 struct kboxes {
@@ -64,12 +75,16 @@ struct kboxes {
 
 struct keeper_box *keeper_box_new(struct kboxes *t, const char *id); /* calloc'ed, in the table */
 struct keeper_box *keeper_box_find(struct kboxes *t, const char *id);
-struct keeper_box *keeper_box_after(struct kboxes *t, const char *id); /* any order, but complete; "": first */
-uint64_t keeper_box_disks(const struct kboxes *t); /* sizes of all disks that are images */
+struct keeper_box *keeper_box_after(struct kboxes *t,
+				    const char *id); /* any order, but complete; "": first */
+uint64_t keeper_box_disks(const struct kboxes *t);   /* sizes of all disks that are images */
 void keeper_box_free(struct kboxes *t, struct keeper_box *b); /* closes what it owns */
 /* Its record is as it is now: one write. */
-must_check int keeper_box_record(const struct host_state *h, const struct keeper_box *b, struct err *e);
-void keeper_box_socket(const struct keeper_box *b, char out_path[KEEPER_BOX_SOCKET]); /* in the run folder: init listens there */
+must_check int keeper_box_record(const struct host_state *h, const struct keeper_box *b,
+				 struct err *e);
+void keeper_box_socket(
+	const struct keeper_box *b,
+	char out_path[KEEPER_BOX_SOCKET]); /* in the run folder: init listens there */
 struct box_limits keeper_box_limits(const struct keeper_box *b);
 /* Sends what came with its CREATE, if anything did and was not sent. */
 must_check int keeper_box_start(struct keeper_box *b, int to_init, struct err *e);

@@ -55,21 +55,21 @@ struct keeper {
 	struct pool_class {
 		struct keeper_box *first, *last; /* made, waiting, all alike; oldest first */
 		unsigned pooled, depth, making;
-	} lanes[POOL_CLASSES];       /* of the pool: 0 plain boxes, others with a seed */
+	} lanes[POOL_CLASSES]; /* of the pool: 0 plain boxes, others with a seed */
 	unsigned pooled, pool_depth, pool_making; /* of all lanes; the plain one's depth */
 	struct zygote zygotes[POOL_CLASSES];
 	uint64_t last_zygote;
-	unsigned homes;            /* boxes of theirs */
+	unsigned homes;                  /* boxes of theirs */
 	pid_t corpses[2 * POOL_CLASSES]; /* zygotes that were ended and are not reaped */
 	unsigned ncorpses;
-	uint64_t tend_ns;          /* not before: what is not wanted any more goes */
-	uint64_t quiet_ns;         /* no refill before this moment: a request is being served, ... */
-	uint64_t pause_ns;         /* ... or the last try has failed */
-	struct err pool_err;       /* by this, logged at that time */
+	uint64_t tend_ns;    /* not before: what is not wanted any more goes */
+	uint64_t quiet_ns;   /* no refill before this moment: a request is being served, ... */
+	uint64_t pause_ns;   /* ... or the last try has failed */
+	struct err pool_err; /* by this, logged at that time */
 	uint64_t pool_err_ns;
 	struct wire_limits common; /* limits of pooled boxes */
 	uint64_t hits, misses;
-	struct waiter filler;      /* who asked for FILL and is not answered yet */
+	struct waiter filler; /* who asked for FILL and is not answered yet */
 
 	struct cgroup_cache {
 		struct spare *first;
@@ -83,9 +83,9 @@ struct keeper {
 	struct keeper_box *dying; /* dead, but something of theirs is still busy */
 	struct wire_counted obituary[EXIT_COUNTERS];
 	unsigned obituary_next;
-	unsigned metered; /* boxes with a CPU time limit */
-	uint64_t deadline_ns;      /* the earliest of all boxes, CLOCK_BOOTTIME; 0: none */
-	uint64_t deadline_from_ns; /* not before: what an earlier keeper has left */
+	unsigned metered;             /* boxes with a CPU time limit */
+	uint64_t deadline_ns;         /* the earliest of all boxes, CLOCK_BOOTTIME; 0: none */
+	uint64_t deadline_from_ns;    /* not before: what an earlier keeper has left */
 	struct layer_job *layer_jobs; /* orders to the stock that are under way */
 };
 
@@ -95,8 +95,8 @@ void client_send(struct keeper *k, uint64_t client, const void *frame, size_t le
 void client_error(struct keeper *k, uint64_t client, uint32_t ref, const struct err *e);
 must_check int keeper_watch(struct keeper *k, struct source *s, struct err *e);
 void keeper_unwatch(struct keeper *k, struct source *s); /* and closes it */
-void keeper_tend_nets(struct keeper *k); /* now on a maker, or when it is time */
-void keeper_wake_in(struct keeper *k, unsigned ms); /* the timer, at the latest then */
+void keeper_tend_nets(struct keeper *k);                 /* now on a maker, or when it is time */
+void keeper_wake_in(struct keeper *k, unsigned ms);      /* the timer, at the latest then */
 
 /* request.c */
 void request_handle(struct keeper *k, struct client *c, const struct frame *f); /* checked */
@@ -105,7 +105,8 @@ void request_made(struct keeper *k, struct build_job *take_job);
 struct keeper_box *request_named(struct keeper *k, struct client *c, const struct frame *f);
 int request_too_many(struct keeper *k, struct client *c, const struct frame *f); /* 1: refused */
 /* Can cgroups here enforce these, and are they all there? */
-must_check int request_limits_sane(const struct keeper *k, const struct wire_limits *l, struct err *e);
+must_check int request_limits_sane(const struct keeper *k, const struct wire_limits *l,
+				   struct err *e);
 
 /* volume.c */
 void volume_request(struct keeper *k, struct client *c, const struct frame *f);
@@ -128,8 +129,9 @@ must_check int freeze_box(struct keeper *k, struct keeper_box *b);
 
 /* deadline.c */
 void deadline_request(struct keeper *k, struct client *c, const struct frame *f);
-void deadline_adopt(struct keeper *k, struct keeper_box *b); /* from the record, of a box that lives */
-void deadline_look(struct keeper *k); /* acts on those that are due */
+void deadline_adopt(struct keeper *k,
+		    struct keeper_box *b); /* from the record, of a box that lives */
+void deadline_look(struct keeper *k);      /* acts on those that are due */
 void deadline_server_gone(struct keeper *k);
 
 /* pool.c */
@@ -141,11 +143,12 @@ void pool_drop(struct keeper *k, struct keeper_box *b); /* taken, or it died whi
 void pool_refill(struct keeper *k);
 void pool_set_depth(struct keeper *k, unsigned depth); /* or as many as this machine has room for */
 void pool_failed(struct keeper *k, const struct err *e);
-void pool_log(struct keeper *k, const char *what, const struct err *e); /* the same text once a minute */
+void pool_log(struct keeper *k, const char *what,
+	      const struct err *e); /* the same text once a minute */
 void pool_filled(struct keeper *k); /* answers a FILL if the depth is reached */
 /* own_cgroup: made with its limits now; otherwise it waits in the parent's. */
-must_check int pool_begin(struct keeper *k, struct build_job *j, const struct wire_limits *lim, int own_cgroup,
-			  struct err *e);
+must_check int pool_begin(struct keeper *k, struct build_job *j, const struct wire_limits *lim,
+			  int own_cgroup, struct err *e);
 /* The same for a box with volumes. */
 must_check int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_limits *lim,
 			       int own_cgroup, const struct wire_create *w, struct err *e);
@@ -154,20 +157,22 @@ void pool_about(const struct keeper *k, struct wire_about *out);
 /* spare.c */
 /* Cgroups with these limits for a process to enter; returns how many descriptors, -1 on error.
  * The name is on its way to the record before anything exists by it. */
-must_check int cgroup_cache_take(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCTL], struct err *e);
+must_check int cgroup_cache_take(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCTL],
+				 struct err *e);
 /* The same for a box that is yet to be made, if there is a spare. */
 void cgroup_cache_take_for_job(struct keeper *k, struct build_job *j);
 /* It is in them, and is somebody's: n descriptors of cgroup_cache_take() are not needed any more. */
 void cgroup_cache_given(struct keeper *k, struct keeper_box *b, int *fds, int n);
 /* What it has computed while it waited in the pool is not the client's. */
 void cgroup_cache_restart_cpu(const struct keeper *k, struct keeper_box *b);
-void cgroup_cache_count(const struct keeper *k, const struct keeper_box *b, struct cgroup_counts *out);
+void cgroup_cache_count(const struct keeper *k, const struct keeper_box *b,
+			struct cgroup_counts *out);
 /* Could the cgroups of this box, which has ended, be a spare? Nobody is in them, if so ... */
 int cgroup_cache_may_keep(struct keeper *k, const struct keeper_box *b);
 /* ... and nobody has to wait for this: it is one soon, if it is as new, and else removed. */
 void cgroup_cache_keep(struct keeper *k, struct keeper_box *b);
 void cgroup_cache_forget(struct keeper *k, struct keeper_box *b); /* closes what is open */
-void cgroup_cache_inspect(struct keeper *k); /* at those */
+void cgroup_cache_inspect(struct keeper *k);                      /* at those */
 void cgroup_cache_refill(struct keeper *k);
 void cgroup_cache_drop_all(struct keeper *k);
 

@@ -80,7 +80,7 @@ static int layer_do_jobs(const struct keeper *k)
 }
 
 static int layer_order(struct keeper *k, struct client *c, const struct frame *f,
-		 const struct layer_store_request *o, int conn, struct err *e)
+		       const struct layer_store_request *o, int conn, struct err *e)
 {
 	struct layer_job *j;
 	int sock;
@@ -123,12 +123,13 @@ static int text_ok(const char *text)
 	return strnlen(text, WIRE_PATH) < WIRE_PATH;
 }
 
-static int layer_make(struct keeper *k, struct client *c, const struct wire_layer_make *w, struct err *e)
+static int layer_make(struct keeper *k, struct client *c, const struct wire_layer_make *w,
+		      struct err *e)
 {
 	struct layer_store_request o = { .what = STOCK_MAKE,
-				 .uid = writers_id(k),
-				 .bytes_most = w->bytes_most,
-				 .files_most = w->files_most };
+					 .uid = writers_id(k),
+					 .bytes_most = w->bytes_most,
+					 .files_most = w->files_most };
 	auto_fd int conn = -1;
 	struct keeper_box *b = NULL;
 	char path[KEEPER_BOX_SOCKET];
@@ -166,7 +167,8 @@ static int layer_drop(struct keeper *k, struct client *c, const struct wire_laye
 	return layer_order(k, c, &w->head, &o, -1, e);
 }
 
-static int layer_do_check(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
+static int layer_do_check(struct keeper *k, struct client *c, const struct wire_layer *w,
+			  struct err *e)
 {
 	struct layer_store_request o = { .what = STOCK_CHECK };
 
@@ -187,7 +189,8 @@ void layer_request(struct keeper *k, struct client *c, const struct frame *f)
 	else if (!layer_tree_id_ok(w->id))
 		done = err_set(&e, ERR_INVALID, "a layer's id has 64 hexadecimal digits");
 	else
-		done = f->type == WIRE_LAYER_DROP ? layer_drop(k, c, w, &e) : layer_do_check(k, c, w, &e);
+		done = f->type == WIRE_LAYER_DROP ? layer_drop(k, c, w, &e)
+						  : layer_do_check(k, c, w, &e);
 	if (done < 0)
 		client_error(k, c->number, f->ref, &e);
 }

@@ -221,7 +221,7 @@ static int make_place(struct layer_tree *t, const char *place, struct err *e)
 }
 
 int layer_import_from_worker(int worker, const char *path, const char *place, struct layer_tree *t,
-		      struct err *e)
+			     struct err *e)
 {
 	__attribute__((cleanup(fetch_fini))) struct fetch *f = fetch_new();
 	unsigned under_way = 0;
@@ -251,7 +251,8 @@ static void import_patience(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 }
 
-int layer_import_tree(int conn, const char *path, const char *place, struct layer_tree *t, struct err *e)
+int layer_import_tree(int conn, const char *path, const char *place, struct layer_tree *t,
+		      struct err *e)
 {
 	static _Alignas(8) char bytes[WIRE_MAX];
 	struct frame ask = sock_head(WIRE_FILES, 1);

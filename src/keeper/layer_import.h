@@ -6,8 +6,8 @@
 
 /* conn: to the box's init, blocking; every program in there is ended first, so that nobody changes
  * what is read. path: in the box, absolute. place: where it goes in the tree; "" is its top. */
-must_check int layer_import_tree(int conn, const char *path, const char *place, struct layer_tree *t,
-			  struct err *e);
+must_check int layer_import_tree(int conn, const char *path, const char *place,
+				 struct layer_tree *t, struct err *e);
 /* The same with a connection to a worker; the test's door. */
-must_check int layer_import_from_worker(int worker, const char *path, const char *place, struct layer_tree *t,
-				 struct err *e);
+must_check int layer_import_from_worker(int worker, const char *path, const char *place,
+					struct layer_tree *t, struct err *e);

@@ -196,8 +196,8 @@ static int give_name(int layers, int fd, const char *name, const char *id, struc
 	return fsync(layers) < 0 ? err_sys(e, "name the layer") : 0;
 }
 
-static int store_make(int layers, const struct layer_store_request *o, int conn, struct layer_tree_sum *out,
-		struct err *e)
+static int store_make(int layers, const struct layer_store_request *o, int conn,
+		      struct layer_tree_sum *out, struct err *e)
 {
 	char name[32];
 	auto_fd int fd = open_new(layers, o->uid, name, e);
@@ -243,7 +243,8 @@ static int store_do_check(int layers, const char *id, struct layer_tree_sum *out
 }
 
 /* In a process of its own. */
-static _Noreturn void store_serve(int layers, const struct layer_store_request *o, int answer_to, int conn)
+static _Noreturn void store_serve(int layers, const struct layer_store_request *o, int answer_to,
+				  int conn)
 {
 	struct layer_store_reply a = { 0 };
 	int done = -1;

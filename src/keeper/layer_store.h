@@ -16,9 +16,10 @@
 
 struct layer_store_request {
 	enum { STOCK_MAKE = 1, STOCK_MOUNT, STOCK_CHECK, STOCK_REMOVE } what;
-	uint32_t uid;             /* MAKE: of the writer */
+	uint32_t uid; /* MAKE: of the writer */
 	char id[WIRE_LAYER_ID];
-	char path[WIRE_PATH], place[WIRE_PATH]; /* MAKE: of the folder in the box, and in the layer */
+	char path[WIRE_PATH],
+		place[WIRE_PATH]; /* MAKE: of the folder in the box, and in the layer */
 	uint64_t bytes_most, files_most;
 };
 
@@ -32,9 +33,11 @@ struct layer_store_reply {
 must_check int layer_store_start(const char *state_dir, int *out_dir, struct err *e);
 
 /* conn: MAKE: to the box's init, else -1. Returns the socket on which the answer will come. */
-must_check int layer_store_ask(int process, const struct layer_store_request *o, int conn, struct err *e);
+must_check int layer_store_ask(int process, const struct layer_store_request *o, int conn,
+			       struct err *e);
 /* Waits for it. The mount of a MOUNT in *out_mount. */
-must_check int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount, struct err *e);
+must_check int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount,
+				 struct err *e);
 
 /* A detached mount, read-only, nosuid, nodev, owners as on the disk: the caller shifts them. */
 must_check int layer_store_mount(int process, const char *id, int *out_mount, struct err *e);

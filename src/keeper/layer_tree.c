@@ -114,7 +114,8 @@ int layer_tree_link(struct layer_tree *t, const char *path, const char *target, 
 }
 
 /* Never a mode from outside: there is executable and there is not. */
-int layer_tree_file(struct layer_tree *t, const char *path, int executable, int *out_fd, struct err *e)
+int layer_tree_file(struct layer_tree *t, const char *path, int executable, int *out_fd,
+		    struct err *e)
 {
 	const char *name;
 	auto_fd int parent = open_parent(t, path, &name, e);

@@ -29,10 +29,12 @@ struct layer_tree {
 
 /* Each is refused if the name is there already; the folder it is in must be. */
 must_check int layer_tree_dir(struct layer_tree *t, const char *path, struct err *e);
-must_check int layer_tree_link(struct layer_tree *t, const char *path, const char *target, struct err *e);
+must_check int layer_tree_link(struct layer_tree *t, const char *path, const char *target,
+			       struct err *e);
 must_check int layer_tree_file(struct layer_tree *t, const char *path, int executable, int *out_fd,
-			 struct err *e);
-must_check int layer_tree_bytes(struct layer_tree *t, int fd, const void *bytes, size_t n, struct err *e);
+			       struct err *e);
+must_check int layer_tree_bytes(struct layer_tree *t, int fd, const void *bytes, size_t n,
+				struct err *e);
 
 /* ---- the sealer ---- */
 struct layer_tree_sum {

@@ -49,7 +49,8 @@ static void limit_back(struct keeper *k, struct build_job *take_job)
 }
 
 /* What nobody asked to change stays as it is. */
-static struct wire_limits limit_resolve(const struct wire_limits *now, const struct wire_limits *want)
+static struct wire_limits limit_resolve(const struct wire_limits *now,
+					const struct wire_limits *want)
 {
 	struct wire_limits l = *want;
 
@@ -62,8 +63,8 @@ static struct wire_limits limit_resolve(const struct wire_limits *now, const str
 	return l;
 }
 
-static int limit_possible(const struct keeper *k, const struct keeper_box *b, const struct wire_limits *want,
-		    struct err *e)
+static int limit_possible(const struct keeper *k, const struct keeper_box *b,
+			  const struct wire_limits *want, struct err *e)
 {
 	const struct wire_limits *now = &b->meta.about.limits;
 

@@ -31,7 +31,8 @@ struct net {
 struct nets {
 	pthread_mutex_t lock;
 	int proc;
-	struct net *ready[MOST], *resting[MOST]; /* ready: a stack. resting: a ring, the oldest at first */
+	struct net *ready[MOST],
+		*resting[MOST]; /* ready: a stack. resting: a ring, the oldest at first */
 	unsigned nready, nresting, first;
 	uint64_t taken_ns;
 	_Atomic unsigned nopen;

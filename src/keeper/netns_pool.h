@@ -19,10 +19,11 @@ struct net; /* one of them, and while few boxes have one, the files that tell of
  * many may have their files open, nine each. */
 struct nets *netns_pool_new(int proc, unsigned open_most);
 void netns_pool_free(struct nets *n); /* none is a box's */
-int net_ns(const struct net *t); /* JAIL_FD_HIGH or above */
-void netns_free(struct net *t);    /* fine on NULL */
+int net_ns(const struct net *t);      /* JAIL_FD_HIGH or above */
+void netns_free(struct net *t);       /* fine on NULL */
 /* NULL on error. out_as_new: it is new, or as new; 0 only if `unchecked`, see netns_pool_put(). */
-must_check struct net *netns_pool_take(struct nets *n, int unchecked, int *out_as_new, struct err *e);
+must_check struct net *netns_pool_take(struct nets *n, int unchecked, int *out_as_new,
+				       struct err *e);
 /* Nobody is in it any more. unchecked: test builds only, see jail_trusts_network(). */
 void netns_pool_put(struct nets *n, struct net *take_t, int unchecked);
 /* Looks after those that wait: tests the rested, makes some, lets go of what was a rush. On a maker. */

@@ -54,8 +54,8 @@ struct wire_limits pool_common_limits(const struct keeper *k)
 /* Cgroup limits are written when a box is taken; the disk is mounted when it is made. */
 int pool_fits(const struct keeper *k, const struct wire_limits *want)
 {
-	return want->disk_bytes == k->common.disk_bytes && want->disk_files == k->common.disk_files &&
-	       keeper_box_disk_in_memory(want);
+	return want->disk_bytes == k->common.disk_bytes &&
+	       want->disk_files == k->common.disk_files && keeper_box_disk_in_memory(want);
 }
 
 struct keeper_box *pool_take(struct keeper *k, unsigned lane)
@@ -118,8 +118,8 @@ static int name_cgroup(struct keeper *k, struct build_job *j, struct err *e)
 }
 
 /* A new box up to the point where a maker takes over: id, ids, record. */
-int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_limits *lim, int own_cgroup,
-		    const struct wire_create *w, struct err *e)
+int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_limits *lim,
+		    int own_cgroup, const struct wire_create *w, struct err *e)
 {
 	struct wire_box *about;
 	char id[ID_LEN + 1];
@@ -257,7 +257,8 @@ static void leave_if_lost(struct keeper *k)
 	if (fstat(k->host.run, &st) < 0 || st.st_nlink > 0)
 		return;
 	fprintf(stderr, "atoll: keeper: the run folder is gone; ending all boxes\n");
-	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b; b = keeper_box_after(&k->boxes, b->meta.about.id))
+	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b;
+	     b = keeper_box_after(&k->boxes, b->meta.about.id))
 		if (b->meta.about.state == WIRE_BOX_TAKEN)
 			teardown_kill(k, b);
 	k->stopping = 1;
@@ -267,7 +268,8 @@ void pool_log(struct keeper *k, const char *what, const struct err *e)
 {
 	uint64_t now = now_ns();
 
-	if (strcmp(k->pool_err.msg, e->msg) == 0 && now - k->pool_err_ns < LOG_AGAIN_MS * 1000000ull)
+	if (strcmp(k->pool_err.msg, e->msg) == 0 &&
+	    now - k->pool_err_ns < LOG_AGAIN_MS * 1000000ull)
 		return;
 	fprintf(stderr, "atoll: keeper: %s: %s\n", what, e->msg);
 	k->pool_err = *e;

@@ -29,12 +29,15 @@ struct deadline {
 	struct wire_then what;
 };
 
-static_assert(sizeof(struct place) + sizeof(struct deadline) <= RECORD_FILE_PLACE && 4096 % RECORD_FILE_PLACE == 0,
+static_assert(sizeof(struct place) + sizeof(struct deadline) <= RECORD_FILE_PLACE &&
+		      4096 % RECORD_FILE_PLACE == 0,
 	      "a place is in one page");
 static_assert(sizeof(struct box_record) == 1112,
 	      "another struct box_record: another RECORDS_VERSION and META_MAGIC");
-static_assert(offsetof(struct box_record, mounts) % 8 == 0 && offsetof(struct box_record, layer) % 8 == 0 &&
-		      sizeof(struct box_record) % 8 == 0, "sums are of whole words");
+static_assert(offsetof(struct box_record, mounts) % 8 == 0 &&
+		      offsetof(struct box_record, layer) % 8 == 0 &&
+		      sizeof(struct box_record) % 8 == 0,
+	      "sums are of whole words");
 
 /* Against accidents, not against anybody: only the keeper's own user can write here. */
 static uint64_t sum_of(const void *at, size_t bytes)
@@ -59,14 +62,17 @@ static size_t used_of(const struct box_record *m)
 {
 	if (m->nlayers)
 		return sizeof(*m);
-	return m->nmounts ? offsetof(struct box_record, layer) : offsetof(struct box_record, mounts);
+	return m->nmounts ? offsetof(struct box_record, layer)
+			  : offsetof(struct box_record, mounts);
 }
 
 /* ---- the file ---- */
 
 static struct header header_of(uint64_t boot)
 {
-	struct header h = { .magic = FILE_MAGIC, .boot = boot, .version = RECORD_FILE_VERSION,
+	struct header h = { .magic = FILE_MAGIC,
+			    .boot = boot,
+			    .version = RECORD_FILE_VERSION,
 			    .place = RECORD_FILE_PLACE };
 
 	h.sum = sum_of(&h.magic, sizeof(h) - offsetof(struct header, magic));
@@ -106,9 +112,11 @@ static int look_at_header(struct record_file *r, struct err *e)
 	if (h.version == RECORD_FILE_VERSION && h.place == RECORD_FILE_PLACE)
 		return 0;
 	if (!r->old_boot && any_taken(r->fd, h.place))
-		return err_set(e, ERR_CONFLICT,
-			       "the records of boxes are of version %u, this keeper's of %u: end those boxes "
-			       "with the atoll that made them", h.version, RECORD_FILE_VERSION);
+		return err_set(
+			e, ERR_CONFLICT,
+			"the records of boxes are of version %u, this keeper's of %u: end those boxes "
+			"with the atoll that made them",
+			h.version, RECORD_FILE_VERSION);
 	return ftruncate(r->fd, 0) < 0 ? err_sys(e, "empty old records") : 0;
 }
 
@@ -117,7 +125,8 @@ int record_file_open(struct record_file *r, int run, uint64_t boot, struct err *
 	struct stat st;
 
 	*r = (struct record_file){ .boot = boot };
-	r->fd = openat(run, "records", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	r->fd = openat(run, "records", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+		       0600);
 	if (r->fd < 0)
 		return err_sys(e, "open records");
 	if (fstat(r->fd, &st) < 0 || !S_ISREG(st.st_mode))
@@ -132,7 +141,8 @@ int record_file_begin(struct record_file *r, struct err *e)
 
 	while (n > 0 && !(r->taken[(n - 1) / 64] >> (n - 1) % 64 & 1))
 		n--;
-	if (pwrite(r->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) || ftruncate(r->fd, offset_of(n)) < 0)
+	if (pwrite(r->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
+	    ftruncate(r->fd, offset_of(n)) < 0)
 		return err_sys(e, "write records");
 	r->old_boot = 0;
 	return 0;
@@ -198,7 +208,8 @@ int record_file_take(struct record_file *r, uint32_t *out_place, struct err *e)
 		r->free_from = *out_place + 1;
 		return 0;
 	}
-	return err_set(e, ERR_LIMIT, "%u boxes are recorded: there is no place for another", RECORD_FILE_MOST);
+	return err_set(e, ERR_LIMIT, "%u boxes are recorded: there is no place for another",
+		       RECORD_FILE_MOST);
 }
 
 void record_file_drop(struct record_file *r, uint32_t place)
@@ -223,8 +234,10 @@ int record_file_write(int fd, uint32_t place, const struct box_record *m, struct
 		return 0;
 	/* Not err_sys(): to a client, "no space" would be the box's disk. */
 	if (errno == ENOSPC || errno == EDQUOT)
-		return err_set(e, ERR_SYS, "record of box %s: the host's file system below the run folder is full",
-			       m->about.id);
+		return err_set(
+			e, ERR_SYS,
+			"record of box %s: the host's file system below the run folder is full",
+			m->about.id);
 	return err_sys(e, "record of box %s", m->about.id);
 }
 
@@ -240,7 +253,8 @@ static uint64_t deadline_sum(const struct deadline *d)
 	return sum_of(d->id, sizeof(*d) - offsetof(struct deadline, id));
 }
 
-int record_file_write_deadline(int fd, uint32_t place, const char *id, const struct wire_then *d, struct err *e)
+int record_file_write_deadline(int fd, uint32_t place, const char *id, const struct wire_then *d,
+			       struct err *e)
 {
 	struct deadline x = { .what = *d };
 
@@ -257,7 +271,8 @@ void record_file_read_deadline(int fd, uint32_t place, const char *id, struct wi
 
 	*out = (struct wire_then){ 0 };
 	if (pread(fd, &x, sizeof(x), deadline_offset(place)) != (ssize_t)sizeof(x) ||
-	    x.sum != deadline_sum(&x) || strncmp(x.id, id, sizeof(x.id)) != 0 || x.what.then >= WIRE_THENS)
+	    x.sum != deadline_sum(&x) || strncmp(x.id, id, sizeof(x.id)) != 0 ||
+	    x.what.then >= WIRE_THENS)
 		return;
 	*out = x.what;
 }

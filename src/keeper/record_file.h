@@ -26,11 +26,13 @@ must_check int record_file_open(struct record_file *r, int run, uint64_t boot, s
 /* Marks every place that is not free as taken and tells it; m is NULL where nobody can say what was
  * there. What each() drops is free again. */
 typedef void record_file_found(uint32_t place, const struct box_record *m, void *arg);
-must_check int record_file_each(struct record_file *r, record_file_found *each, void *arg, struct err *e);
+must_check int record_file_each(struct record_file *r, record_file_found *each, void *arg,
+				struct err *e);
 /* After that: it is this boot's from here on, and no longer than it must be. */
 must_check int record_file_begin(struct record_file *r, struct err *e);
 
-void record_file_end(struct record_file *r, int run); /* removes the file, if no box is left in it */
+void record_file_end(struct record_file *r,
+		     int run); /* removes the file, if no box is left in it */
 
 /* Nothing is written yet. */
 must_check int record_file_take(struct record_file *r, uint32_t *out_place, struct err *e);
@@ -41,6 +43,7 @@ must_check int record_file_write(int fd, uint32_t place, const struct box_record
 
 /* The box's deadline, at the end of its place, where keepers that know none do not look. It holds for the box
  * that it names: one that had the place before has left its own. */
-must_check int record_file_write_deadline(int fd, uint32_t place, const char *id, const struct wire_then *d,
-				      struct err *e);
-void record_file_read_deadline(int fd, uint32_t place, const char *id, struct wire_then *out); /* or none */
+must_check int record_file_write_deadline(int fd, uint32_t place, const char *id,
+					  const struct wire_then *d, struct err *e);
+void record_file_read_deadline(int fd, uint32_t place, const char *id,
+			       struct wire_then *out); /* or none */

@@ -17,8 +17,8 @@
 #define DISK_IMAGE_MIN (16ull << 20)
 #define DISK_MAX (1ull << 40)
 
-static void request_refuse(struct keeper *k, struct client *c, const struct frame *f, enum err_kind kind,
-		   const char *what)
+static void request_refuse(struct keeper *k, struct client *c, const struct frame *f,
+			   enum err_kind kind, const char *what)
 {
 	struct err e;
 
@@ -35,12 +35,13 @@ static void own_up(struct keeper_box *b)
 
 	about->limits.mem_bytes = about->limits.cpu_ms = 0;
 	about->limits.cpu_milli = about->limits.pids = 0;
-	about->layers &= ~(FEATURE_BIT(LAYER_MEM) | FEATURE_BIT(LAYER_TASKS) | FEATURE_BIT(LAYER_CPU));
+	about->layers &=
+		~(FEATURE_BIT(LAYER_MEM) | FEATURE_BIT(LAYER_TASKS) | FEATURE_BIT(LAYER_CPU));
 }
 
 /* From here on it is the client's: its own cgroups, its state on disk, its connection. */
-static int hand_over(struct keeper *k, struct keeper_box *b, const struct wire_limits *lim, int idle,
-		     struct err *e)
+static int hand_over(struct keeper *k, struct keeper_box *b, const struct wire_limits *lim,
+		     int idle, struct err *e)
 {
 	const struct cgroups *cs = &k->host.cgroups;
 	struct frame keep = sock_head(WIRE_KEEP, 0), adopt = sock_head(WIRE_ADOPT, 0);
@@ -90,7 +91,8 @@ static void request_give(struct keeper *k, struct keeper_box *b, uint64_t client
 }
 
 /* A broken box is ended; the client hears why. */
-static void give_up(struct keeper *k, struct keeper_box *b, uint64_t client, uint32_t ref, struct err *e)
+static void give_up(struct keeper *k, struct keeper_box *b, uint64_t client, uint32_t ref,
+		    struct err *e)
 {
 	client_error(k, client, ref, e);
 	teardown_kill(k, b);
@@ -107,19 +109,20 @@ static struct wire_limits request_resolve(const struct keeper *k, const struct w
 	l.pids = l.pids == (uint32_t)WIRE_DEFAULT ? d.pids : l.pids;
 	l.disk_files = l.disk_files == WIRE_DEFAULT ? d.disk_files : l.disk_files;
 	if (l.disk_bytes == WIRE_DEFAULT)
-		l.disk_bytes = l.mem_bytes && l.mem_bytes / 2 < d.disk_bytes ? l.mem_bytes / 2 : d.disk_bytes;
+		l.disk_bytes = l.mem_bytes && l.mem_bytes / 2 < d.disk_bytes ? l.mem_bytes / 2
+									     : d.disk_bytes;
 	return l;
 }
 
 /* A limit is enforced or refused; and where it can be enforced, it must be there. */
-static int request_enforceable(const struct keeper *k, enum jail_feature layer, const char *what, uint64_t value,
-		       struct err *e)
+static int request_enforceable(const struct keeper *k, enum jail_feature layer, const char *what,
+			       uint64_t value, struct err *e)
 {
 	int can = !!(k->host.layers & FEATURE_BIT(layer));
 
 	if (value && !can)
-		return err_set(e, ERR_DENIED, "a %s limit cannot be enforced on this host: %.120s", what,
-			       k->host.cgroups.why_not);
+		return err_set(e, ERR_DENIED, "a %s limit cannot be enforced on this host: %.120s",
+			       what, k->host.cgroups.why_not);
 	if (!value && can)
 		return err_set(e, ERR_INVALID, "a box must have a %s limit", what);
 	return 0;
@@ -141,8 +144,10 @@ int request_limits_sane(const struct keeper *k, const struct wire_limits *l, str
 	    request_enforceable(k, LAYER_CPU, "cpu", l->cpu_milli, e) < 0)
 		return -1;
 	if (l->cpu_ms && !cgroups_can_count_cpu(&k->host.cgroups))
-		return err_set(e, ERR_DENIED, "a cpu time limit cannot be enforced on this host: %.120s",
-			       k->host.cgroups.version ? "no cgroup controller 'cpuacct'" : k->host.cgroups.why_not);
+		return err_set(e, ERR_DENIED,
+			       "a cpu time limit cannot be enforced on this host: %.120s",
+			       k->host.cgroups.version ? "no cgroup controller 'cpuacct'"
+						       : k->host.cgroups.why_not);
 	if (in_range("memory limit", l->mem_bytes, MEM_MIN, 1ull << 50, e) < 0 ||
 	    in_range("process limit", l->pids, 1, 4000000, e) < 0 ||
 	    in_range("cpu limit (in thousandths)", l->cpu_milli, 10, 1024000, e) < 0)
@@ -157,12 +162,14 @@ static int limits_sane(const struct keeper *k, const struct wire_limits *l, stru
 	    in_range("limit of files", l->disk_files, FILES_MIN, 1ull << 32, e) < 0)
 		return -1;
 	if (!l->disk_bytes || !l->disk_files)
-		return err_set(e, ERR_INVALID, "a box must have a disk limit, in bytes and in files");
+		return err_set(e, ERR_INVALID,
+			       "a box must have a disk limit, in bytes and in files");
 	if (!keeper_box_disk_in_memory(l) && (l->disk_bytes < DISK_IMAGE_MIN || k->host.rootless))
-		return err_set(e, ERR_DENIED,
-			       "disk limit of %llu: above half of the memory limit (%llu) it must be a disk "
-			       "image, and that takes root and at least 16M",
-			       (unsigned long long)l->disk_bytes, (unsigned long long)l->mem_bytes);
+		return err_set(
+			e, ERR_DENIED,
+			"disk limit of %llu: above half of the memory limit (%llu) it must be a disk "
+			"image, and that takes root and at least 16M",
+			(unsigned long long)l->disk_bytes, (unsigned long long)l->mem_bytes);
 	return 0;
 }
 
@@ -180,7 +187,8 @@ struct along {
 	size_t len;
 };
 
-static int came_along(const struct client *c, const struct wire_create *w, struct along *out, struct err *e)
+static int came_along(const struct client *c, const struct wire_create *w, struct along *out,
+		      struct err *e)
 {
 	const struct frame *f = (const struct frame *)(w + 1);
 	size_t len = c->len - sizeof(*w);
@@ -188,8 +196,10 @@ static int came_along(const struct client *c, const struct wire_create *w, struc
 	*out = (struct along){ NULL, len };
 	if (!len)
 		return 0;
-	if (frame_check(f, (uint32_t)len) < 0 || f->type != WIRE_START || f->flags & WIRE_START_MEMFD)
-		return err_set(e, ERR_INVALID, "what came with the request is not a program to start");
+	if (frame_check(f, (uint32_t)len) < 0 || f->type != WIRE_START ||
+	    f->flags & WIRE_START_MEMFD)
+		return err_set(e, ERR_INVALID,
+			       "what came with the request is not a program to start");
 	out->start = malloc(len);
 	if (!out->start)
 		abort();
@@ -232,7 +242,9 @@ static void create_plain(struct keeper *k, const struct build_job *j)
 {
 	const struct box_record *m = &j->box->meta;
 	struct waiter who = { j->client, j->ref };
-	struct wire_create w = { .head.flags = j->flags, .without = j->without, .nmounts = m->nmounts,
+	struct wire_create w = { .head.flags = j->flags,
+				 .without = j->without,
+				 .nmounts = m->nmounts,
 				 .nlayers = m->nlayers };
 	struct along along = { steal(&j->box->start), j->box->start_len };
 
@@ -266,8 +278,8 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 	lane = w->seed[0] ? warm_pool_class(k, w->seed, w->seed_group) : 0;
 	if (lane && !warm_pool_wanted(k, lane))
 		lane = 0; /* still loading, or not to be had */
-	b = f->flags & WIRE_CREATE_COLD || w->without || w->seed_without || w->nmounts || w->nlayers ||
-			    !pool_fits(k, &limits)
+	b = f->flags & WIRE_CREATE_COLD || w->without || w->seed_without || w->nmounts ||
+			    w->nlayers || !pool_fits(k, &limits)
 		    ? NULL
 		    : pool_take(k, lane);
 	if (!b && request_too_many(k, c, f)) {
@@ -313,7 +325,8 @@ void request_made(struct keeper *k, struct build_job *take_job)
 		if (!j->for_pool || keeper_box_record(&k->host, b, &e) == 0) {
 			if (j->for_pool) {
 				pool_add(k, b);
-			} else if (hand_over(k, b, &b->meta.about.limits, !b->meta.cgroup[0], &e) < 0) {
+			} else if (hand_over(k, b, &b->meta.about.limits, !b->meta.cgroup[0], &e) <
+				   0) {
 				give_up(k, b, j->client, j->ref, &e);
 			} else {
 				request_give(k, b, j->client, j->ref);
@@ -460,7 +473,8 @@ static void on_fill(struct keeper *k, struct client *c, const struct frame *f)
 	struct err e;
 
 	if (w->depth > POOL_MOST) {
-		err_set(&e, ERR_INVALID, "a pool of %u boxes: at most %u (keeper.pool)", w->depth, POOL_MOST);
+		err_set(&e, ERR_INVALID, "a pool of %u boxes: at most %u (keeper.pool)", w->depth,
+			POOL_MOST);
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
@@ -474,12 +488,20 @@ static void on_fill(struct keeper *k, struct client *c, const struct frame *f)
 void request_handle(struct keeper *k, struct client *c, const struct frame *f)
 {
 	static void (*const handlers[])(struct keeper *, struct client *, const struct frame *) = {
-		[WIRE_CREATE] = on_create, [WIRE_OPEN] = on_open,   [WIRE_KILL] = on_kill,
-		[WIRE_COUNTERS] = on_counters, [WIRE_BOXES] = on_boxes, [WIRE_INFO] = on_info,
-		[WIRE_FILL] = on_fill, [WIRE_LIMIT] = limit_request,
-		[WIRE_VOLUME_MAKE] = volume_request, [WIRE_VOLUME_DROP] = volume_request,
-		[WIRE_LAYER_MAKE] = layer_request, [WIRE_LAYER_CHECK] = layer_request,
-		[WIRE_LAYER_DROP] = layer_request, [WIRE_FREEZE] = freeze_request,
+		[WIRE_CREATE] = on_create,
+		[WIRE_OPEN] = on_open,
+		[WIRE_KILL] = on_kill,
+		[WIRE_COUNTERS] = on_counters,
+		[WIRE_BOXES] = on_boxes,
+		[WIRE_INFO] = on_info,
+		[WIRE_FILL] = on_fill,
+		[WIRE_LIMIT] = limit_request,
+		[WIRE_VOLUME_MAKE] = volume_request,
+		[WIRE_VOLUME_DROP] = volume_request,
+		[WIRE_LAYER_MAKE] = layer_request,
+		[WIRE_LAYER_CHECK] = layer_request,
+		[WIRE_LAYER_DROP] = layer_request,
+		[WIRE_FREEZE] = freeze_request,
 		[WIRE_DEADLINE] = deadline_request,
 	};
 

@@ -71,7 +71,8 @@ static int from_old(const char *id, void *arg)
 	struct box_record m;
 	struct err e;
 
-	if (keeper_box_find(&k->boxes, id)) { /* it has one: whoever wrote that was killed before this */
+	if (keeper_box_find(&k->boxes,
+			    id)) { /* it has one: whoever wrote that was killed before this */
 		box_record_old_remove(k->host.run, id);
 		return 0;
 	}
@@ -83,7 +84,8 @@ static int from_old(const char *id, void *arg)
 			fprintf(stderr, "atoll: keeper: %s; left alone\n", e.msg);
 		return 0;
 	}
-	if (record_file_take(&k->records, &place, &e) < 0 || record_file_write(k->records.fd, place, &m, &e) < 0) {
+	if (record_file_take(&k->records, &place, &e) < 0 ||
+	    record_file_write(k->records.fd, place, &m, &e) < 0) {
 		fprintf(stderr, "atoll: keeper: %s; box %s is left alone\n", e.msg, id);
 		return 0;
 	}
@@ -98,7 +100,8 @@ static void remove_unnamed(const char *name, void *arg)
 	struct keeper *k = arg;
 	struct err e;
 
-	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b; b = keeper_box_after(&k->boxes, b->meta.about.id))
+	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b;
+	     b = keeper_box_after(&k->boxes, b->meta.about.id))
 		if (strcmp(b->meta.cgroup, name) == 0)
 			return;
 	cgroup_kill(&k->host.cgroups, name);
@@ -109,7 +112,8 @@ static void remove_unnamed(const char *name, void *arg)
 int sweep_start(struct keeper *k, struct err *e)
 {
 	if (record_file_each(&k->records, from_record, k, e) < 0 ||
-	    box_record_old_each(k->host.run, from_old, k, e) < 0 || record_file_begin(&k->records, e) < 0)
+	    box_record_old_each(k->host.run, from_old, k, e) < 0 ||
+	    record_file_begin(&k->records, e) < 0)
 		return -1;
 	cgroups_each(&k->host.cgroups, remove_unnamed, k);
 	return 0;

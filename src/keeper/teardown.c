@@ -44,11 +44,16 @@ void teardown_count(const struct keeper *k, const struct keeper_box *b, struct w
 	if (n.cpu_us != UINT64_MAX)
 		n.cpu_us -= n.cpu_us < b->cpu_before_us ? n.cpu_us : b->cpu_before_us;
 	*out = (struct wire_counted){
-		.mem_now = n.mem_now,       .mem_peak = n.mem_peak,
-		.cpu_us = n.cpu_us,         .oom_kills = n.oom_kills,
-		.mem_hits = n.mem_hits,     .pids_now = n.pids_now,
-		.pids_peak = n.pids_peak,   .pids_hits = n.pids_hits,
-		.throttled_us = n.throttled_us, .over_cpu = b->over_cpu,
+		.mem_now = n.mem_now,
+		.mem_peak = n.mem_peak,
+		.cpu_us = n.cpu_us,
+		.oom_kills = n.oom_kills,
+		.mem_hits = n.mem_hits,
+		.pids_now = n.pids_now,
+		.pids_peak = n.pids_peak,
+		.pids_hits = n.pids_hits,
+		.throttled_us = n.throttled_us,
+		.over_cpu = b->over_cpu,
 		.by_operator = b->by_operator,
 	};
 }
@@ -189,7 +194,8 @@ void teardown_meter(struct keeper *k)
 
 	if (!k->metered)
 		return;
-	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b; b = keeper_box_after(&k->boxes, b->meta.about.id)) {
+	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b;
+	     b = keeper_box_after(&k->boxes, b->meta.about.id)) {
 		uint64_t most_us = b->meta.about.limits.cpu_ms * 1000;
 
 		if (!b->metered || b->meta.about.state != WIRE_BOX_TAKEN)

@@ -139,7 +139,8 @@ static int copy_allowed(int etc, const char *path, struct err *e)
 
 static int write_bytes(int dir, const char *name, const char *bytes, size_t n, struct err *e)
 {
-	auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	auto_fd int fd =
+		openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 
 	if (fd < 0 || write(fd, bytes, n) != (ssize_t)n || fchmod(fd, 0644) < 0)
 		return err_sys(e, "write %s", name);
@@ -154,6 +155,7 @@ static int write_file(int dir, const char *name, const char *text, struct err *e
 /* Debian's fixed ids (base-passwd), the same on every machine: files in /usr and archives name some of them.
  * Neither people nor the accounts of services, which would tell what is installed on the host. */
 static const struct account {
+	/* clang-format off */
 	const char *name;
 	unsigned uid, gid; /* uid 0: a group alone */
 } accounts[] = {
@@ -167,6 +169,7 @@ static const struct account {
 	{ "sudo", 0, 27 },    { "audio", 0, 29 },   { "dip", 0, 30 },       { "operator", 0, 37 },
 	{ "src", 0, 40 },     { "shadow", 0, 42 },  { "utmp", 0, 43 },      { "video", 0, 44 },
 	{ "sasl", 0, 45 },    { "plugdev", 0, 46 }, { "staff", 0, 50 },     { "users", 0, 100 },
+	/* clang-format on */
 };
 
 static int write_users(int etc, struct err *e)
@@ -178,8 +181,8 @@ static int write_users(int etc, struct err *e)
 		       "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
 	for (unsigned i = 0; i < ARRAY_LEN(accounts); i++)
 		if (accounts[i].uid)
-			buf_printf(&out, "%s:x:%u:%u::/nonexistent:/usr/sbin/nologin\n", accounts[i].name,
-				   accounts[i].uid, accounts[i].gid);
+			buf_printf(&out, "%s:x:%u:%u::/nonexistent:/usr/sbin/nologin\n",
+				   accounts[i].name, accounts[i].uid, accounts[i].gid);
 	return write_file(etc, "passwd", buf_str(&out), e);
 }
 
@@ -213,8 +216,10 @@ static int write_etc(int etc, struct err *e)
 	    write_file(etc, "hosts", "127.0.0.1 localhost atoll\n::1 localhost\n", e) < 0 ||
 	    write_file(etc, "resolv.conf", "", e) < 0 ||
 	    /* PEP 668 guards the host's packages, which a box cannot write: pip may go on, below the home. */
-	    write_file(etc, "pip.conf", "[global]\nbreak-system-packages = true\n", e) < 0 || write_file(etc, "profile", profile, e) < 0 ||
-	    write_file(etc, "nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", e) < 0)
+	    write_file(etc, "pip.conf", "[global]\nbreak-system-packages = true\n", e) < 0 ||
+	    write_file(etc, "profile", profile, e) < 0 ||
+	    write_file(etc, "nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", e) <
+		    0)
 		return -1;
 	if (symlinkat(os, etc, "os-release") < 0)
 		return err_sys(e, "link os-release");
@@ -222,6 +227,7 @@ static int write_etc(int etc, struct err *e)
 }
 
 static const struct place {
+	/* clang-format off */
 	const char *path;
 	unsigned mode, id;
 } places[] = {
@@ -234,6 +240,7 @@ static const struct place {
 	{ "sys", 0755, 0 },      { "tmp", 01777, 0 },      { "usr", 0755, 0 },
 	{ "var", 0755, 0 },      { "var/cache", 0755, 0 }, { "var/lib", 0755, 0 },
 	{ "var/log", 0755, 0 },  { "var/tmp", 01777, 0 },
+	/* clang-format on */
 };
 
 static int make_places(int dir, int one_id, struct err *e)
@@ -281,20 +288,19 @@ static int write_drivers(int dir, struct err *e)
 
 /* Much that is written for sandboxes says sudo. Nobody gains anything here: a box's root is for those
  * who have its token, so it runs what it is asked for as whoever asks. */
-static const char sudo[] =
-	"#!/bin/sh\n"
-	"while [ $# -gt 0 ]; do\n"
-	"\tcase $1 in\n"
-	"\t--) shift; break ;;\n"
-	"\t-[CDghpRrTtUu]) shift; [ $# = 0 ] || shift ;;\n"
-	"\t-s | -i) shift; [ $# -gt 0 ] || set -- \"${SHELL:-/bin/bash}\" ;;\n"
-	"\t-*) shift ;;\n"
-	"\t[A-Za-z_]*=*) export \"$1\"; shift ;;\n"
-	"\t*) break ;;\n"
-	"\tesac\n"
-	"done\n"
-	"[ $# -gt 0 ] || exit 0\n"
-	"exec \"$@\"\n";
+static const char sudo[] = "#!/bin/sh\n"
+			   "while [ $# -gt 0 ]; do\n"
+			   "\tcase $1 in\n"
+			   "\t--) shift; break ;;\n"
+			   "\t-[CDghpRrTtUu]) shift; [ $# = 0 ] || shift ;;\n"
+			   "\t-s | -i) shift; [ $# -gt 0 ] || set -- \"${SHELL:-/bin/bash}\" ;;\n"
+			   "\t-*) shift ;;\n"
+			   "\t[A-Za-z_]*=*) export \"$1\"; shift ;;\n"
+			   "\t*) break ;;\n"
+			   "\tesac\n"
+			   "done\n"
+			   "[ $# -gt 0 ] || exit 0\n"
+			   "exec \"$@\"\n";
 
 /* Names that programs expect and Debian has not; behind everything else on the PATH. */
 static int write_names(int dir, struct err *e)

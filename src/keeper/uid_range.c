@@ -81,7 +81,8 @@ static int has_processes(unsigned share)
 	if (!proc)
 		return 1;
 	while (!found && (d = readdir(proc)))
-		if (d->d_name[0] >= '1' && d->d_name[0] <= '9' && uid_of(dirfd(proc), d->d_name, &uid) == 0)
+		if (d->d_name[0] >= '1' && d->d_name[0] <= '9' &&
+		    uid_of(dirfd(proc), d->d_name, &uid) == 0)
 			found = uid >= first && uid - first < RANGE_PER_SHARE * RANGE_STRIDE;
 	closedir(proc);
 	return found;
@@ -131,9 +132,10 @@ static int find_share(int dir, const char *run_dir, int *out_lock, struct err *e
 		if (*out_lock >= 0)
 			return (int)(i % RANGE_SHARES);
 	}
-	return err_set(e, ERR_LIMIT,
-		       "%u keepers of this host have all user ids (one keeper per run folder): end one of them; ls -l %s",
-		       RANGE_SHARES, SHARES_DIR);
+	return err_set(
+		e, ERR_LIMIT,
+		"%u keepers of this host have all user ids (one keeper per run folder): end one of them; ls -l %s",
+		RANGE_SHARES, SHARES_DIR);
 }
 
 static int write_owner(int dir, int share, const char *run_dir, struct err *e)

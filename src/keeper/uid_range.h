@@ -17,7 +17,8 @@ struct uid_ranges {
 	uint64_t taken[RANGE_COUNT / 64 + 1];
 	uint32_t first; /* of our share */
 	int lock;       /* held as long as we live: the share is ours */
-	uint32_t next;  /* where to look first: a range rests as long as possible before its next use */
+	uint32_t
+		next; /* where to look first: a range rests as long as possible before its next use */
 };
 
 /* Takes a share for the keeper of this run folder: the one it had, or a free one. A share is free when its
@@ -25,5 +26,6 @@ struct uid_ranges {
 must_check int uid_range_claim(struct uid_ranges *r, const char *run_dir, struct err *e);
 
 must_check int uid_range_take(struct uid_ranges *r, uint32_t *out_uid_base, struct err *e);
-void uid_range_mark(struct uid_ranges *r, uint32_t uid_base); /* found in use by a box we re-adopt */
+void uid_range_mark(struct uid_ranges *r,
+		    uint32_t uid_base); /* found in use by a box we re-adopt */
 void uid_range_free(struct uid_ranges *r, uint32_t uid_base);

@@ -17,15 +17,16 @@
 
 #define SECOND 1000000000ull
 #define TEND_MS 5000
-#define LANE_IDLE_NS (120 * SECOND)    /* then its boxes go, ... */
-#define ZYGOTE_IDLE_NS (600 * SECOND)  /* ... and then what they come from */
+#define LANE_IDLE_NS (120 * SECOND)   /* then its boxes go, ... */
+#define ZYGOTE_IDLE_NS (600 * SECOND) /* ... and then what they come from */
 #define RETRY_NS (2 * SECOND)
 #define FAILED_RETRY_NS (30 * SECOND)
 #define ABSENT_RETRY_NS (600 * SECOND)
-#define FAILURES_MOST 8 /* in a row; one that gives no answer counts for half of them */
+#define FAILURES_MOST 8  /* in a row; one that gives no answer counts for half of them */
 #define FORKS_MOST 10000 /* children share one layout of memory and one hash seed: not for ever */
 #define MEMORY_LOW 10    /* percent available */
-#define EVICT_NS (20 * SECOND) /* a lane that was not asked for so long may be given to another group */
+#define EVICT_NS                                                                                   \
+	(20 * SECOND) /* a lane that was not asked for so long may be given to another group */
 #define DEPTH_LEAST 2
 
 const struct seed_kind seed_kinds[SEED_KINDS] = {
@@ -73,7 +74,8 @@ static void make_zygote(struct keeper *k, unsigned lane)
 
 	if (z->kind->script || z->making || z->src.fd >= 0 || k->stopping || now_ns() < z->retry_ns)
 		return;
-	if (zygotes_mib(k) > z->kind->mib && memory_is_low(k)) { /* others have one; this one has to wait */
+	if (zygotes_mib(k) > z->kind->mib &&
+	    memory_is_low(k)) { /* others have one; this one has to wait */
 		z->retry_ns = now_ns() + FAILED_RETRY_NS;
 		return;
 	}
@@ -121,8 +123,7 @@ static void end_zygote(struct keeper *k, struct zygote *z, uint64_t retry_ns)
 	keeper_unwatch(k, &z->src);
 	end_process(k, z->pid);
 	if (!z->ready)
-		fprintf(stderr, "atoll: keeper: zygote %s could not be loaded\n",
-			z->kind->name);
+		fprintf(stderr, "atoll: keeper: zygote %s could not be loaded\n", z->kind->name);
 	z->ready = 0;
 	z->pid = 0;
 	z->retry_ns = now_ns() + retry_ns;
@@ -298,7 +299,8 @@ int warm_pool_wanted(struct keeper *k, unsigned lane)
 	if (z->forks >= FORKS_MOST)
 		end_zygote(k, z, 0);
 	make_zygote(k, lane);
-	if (k->pool_depth && now_ns() >= z->retry_ns) /* a keeper without a pool forks on demand only */
+	if (k->pool_depth &&
+	    now_ns() >= z->retry_ns) /* a keeper without a pool forks on demand only */
 		deepen_lane(k, lane);
 	keeper_wake_in(k, TEND_MS);
 	return warm_pool_is_ready(k, lane);
@@ -342,7 +344,8 @@ void warm_pool_failed(struct keeper *k, const struct build_job *j)
 	z->failures += j->err.sys == ETIMEDOUT ? FAILURES_MOST / 2 : 1;
 	if (z->failures < FAILURES_MOST)
 		return;
-	fprintf(stderr, "atoll: keeper: zygote %s: its children fail in set-up; no more for %llu s\n",
+	fprintf(stderr,
+		"atoll: keeper: zygote %s: its children fail in set-up; no more for %llu s\n",
 		z->kind->name, FAILED_RETRY_NS / SECOND);
 	k->lanes[j->lane].depth = 0;
 	z->failures = 0;

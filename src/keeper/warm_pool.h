@@ -15,21 +15,22 @@ struct seed_kind {
 	const char *name;    /* as a client asks for it */
 	const char *program; /* in the box */
 	const char *script;  /* NULL: forked from a zygote; else started in the box with this */
-	unsigned depth;      /* boxes that wait with one, once it is in demand; shared by the lanes of a kind */
-	unsigned mib;        /* memory of its zygote, about */
+	unsigned
+		depth; /* boxes that wait with one, once it is in demand; shared by the lanes of a kind */
+	unsigned mib; /* memory of its zygote, about */
 };
 enum { SEED_KINDS = 4 };
 enum { POOL_CLASSES = 1 + 32 }; /* 0 is the plain lane */
 extern const struct seed_kind seed_kinds[SEED_KINDS];
 
-struct zygote { /* of a lane */
-	struct source src; /* its socket, or -1; first, so that a source is its zygote */
+struct zygote {                       /* of a lane */
+	struct source src;            /* its socket, or -1; first, so that a source is its zygote */
 	const struct seed_kind *kind; /* NULL: the lane is free */
 	uint32_t group;
 	pid_t pid;
 	struct keeper_box *home;
 	int making, ready;
-	uint64_t number;   /* never reused */
+	uint64_t number; /* never reused */
 	unsigned forks;
 	unsigned failures; /* children that failed in set-up since the last that did not */
 	uint64_t asked_ns; /* when somebody wanted its seed last; 0: never */
@@ -42,7 +43,8 @@ unsigned warm_pool_class(struct keeper *k, const char *name, uint32_t group);
 /* Somebody wants one: from now on they are made in advance. 1: a box can have one now. */
 int warm_pool_wanted(struct keeper *k, unsigned lane);
 int warm_pool_is_ready(const struct keeper *k, unsigned lane);
-void warm_pool_for_job(struct keeper *k, struct build_job *j, unsigned lane); /* the box it makes will have one */
+void warm_pool_for_job(struct keeper *k, struct build_job *j,
+		       unsigned lane); /* the box it makes will have one */
 void warm_pool_worked(struct keeper *k, const struct build_job *j);
 /* The box could not have one. Ends the zygote after several in a row, not after one. */
 void warm_pool_failed(struct keeper *k, const struct build_job *j);

@@ -33,8 +33,9 @@
 #define BIT(cap) (UINT64_C(1) << CAP_##cap)
 /* Entering namespaces, by the pidfd of an init that nobody may look into, and what the rows of the
  * seal take up to their own end. */
-#define ZYGOTE_CAPS                                                                                 \
-	(BIT(SYS_ADMIN) | BIT(SYS_PTRACE) | BIT(SYS_CHROOT) | BIT(SETUID) | BIT(SETGID) | BIT(SETPCAP))
+#define ZYGOTE_CAPS                                                                                \
+	(BIT(SYS_ADMIN) | BIT(SYS_PTRACE) | BIT(SYS_CHROOT) | BIT(SETUID) | BIT(SETGID) |          \
+	 BIT(SETPCAP))
 #define ENVIRON_ROOM 2048
 #define OBJECT "/tmp/seed.so"
 
@@ -42,7 +43,7 @@ extern const char seed_image[], seed_image_end[]; /* seed_image.S */
 
 struct start {
 	const char *program, *name;
-	int home;            /* pidfd of its box's init */
+	int home; /* pidfd of its box's init */
 	int orders, filter, out[2], in[2];
 	struct err err;
 };
@@ -98,11 +99,12 @@ static int zygote_main(void *arg)
 	static char padding[] = "................................................................"
 				"................................................................"
 				"................................................................";
-	static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=/tmp",
-		    lang[] = "LC_ALL=C.UTF-8", object[] = "LD_PRELOAD=" OBJECT,
-		    blas[] = "OPENBLAS_NUM_THREADS=1", omp[] = "OMP_NUM_THREADS=1",
-		    /* Every name is looked up here, once, and not in each child at its first call. */
-		    bound[] = "LD_BIND_NOW=1";
+	static char
+		path[] = "PATH=/usr/local/bin:/usr/bin:/bin",
+		home[] = "HOME=/tmp", lang[] = "LC_ALL=C.UTF-8", object[] = "LD_PRELOAD=" OBJECT,
+		blas[] = "OPENBLAS_NUM_THREADS=1", omp[] = "OMP_NUM_THREADS=1",
+		/* Every name is looked up here, once, and not in each child at its first call. */
+		bound[] = "LD_BIND_NOW=1";
 	/* Room for the variables of a child, which are written over these: /proc/self/environ shows them. */
 	static char room[sizeof("ATOLL_ROOM=") + ENVIRON_ROOM] = "ATOLL_ROOM=";
 	static char *env[] = { path, home, lang, object, blas, omp, bound, room, NULL };
@@ -134,7 +136,8 @@ static int filter_file(const struct host_state *h, struct err *e)
 	return steal_fd(&fd);
 }
 
-static int zygote_launch(const struct host_state *h, struct start *s, struct zygote_birth *out, struct err *e)
+static int zygote_launch(const struct host_state *h, struct start *s, struct zygote_birth *out,
+			 struct err *e)
 {
 	/* Kept: what a sanitizer has noted about it must not be found by whoever is mapped there next. */
 	static _Thread_local _Alignas(16) char stack[STACK];
@@ -167,11 +170,16 @@ static int zygote_launch(const struct host_state *h, struct start *s, struct zyg
 	return 0;
 }
 
-int zygote_start(const struct host_state *h, const struct keeper_box *home, const char *program, const char *name,
-		 struct zygote_birth *out, struct err *e)
+int zygote_start(const struct host_state *h, const struct keeper_box *home, const char *program,
+		 const char *name, struct zygote_birth *out, struct err *e)
 {
-	struct start s = { .program = program, .name = name, .home = home->death.fd, .orders = -1,
-			   .filter = -1, .out = { -1, -1 }, .in = { -1, -1 } };
+	struct start s = { .program = program,
+			   .name = name,
+			   .home = home->death.fd,
+			   .orders = -1,
+			   .filter = -1,
+			   .out = { -1, -1 },
+			   .in = { -1, -1 } };
 	int pair[2] = { -1, -1 }, done = -1;
 
 	s.filter = filter_file(h, e);
@@ -195,15 +203,19 @@ int zygote_start(const struct host_state *h, const struct keeper_box *home, cons
 	return err_in(e, "zygote %s", name);
 }
 
-static int send_order(int orders, const struct seed_order *o, const int *fds, unsigned nfds, struct err *e)
+static int send_order(int orders, const struct seed_order *o, const int *fds, unsigned nfds,
+		      struct err *e)
 {
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int) * (3 + SEED_TASKS))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int) * nfds), .cmsg_level = SOL_SOCKET,
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int) * nfds),
+				.cmsg_level = SOL_SOCKET,
 				.cmsg_type = SCM_RIGHTS } };
 	struct iovec iov = { (void *)o, sizeof(*o) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room,
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.room,
 			    .msg_controllen = CMSG_SPACE(sizeof(int) * nfds) };
 
 	memcpy(CMSG_DATA(&control.head), fds, sizeof(int) * nfds);
@@ -228,9 +240,12 @@ static int await_report(int report, struct seed_report *r, struct err *e)
 static int zygote_order(const struct zygote_fork_args *p, int childs, int report, struct err *e)
 {
 	const struct spec *sp = p->spec;
-	struct seed_order o = { .layers = p->box->meta.about.layers, .without = p->without,
-				.landlock_abi = sp->landlock_abi, .born_in = sp->cgroup >= 0,
-				.ntasks = (uint32_t)sp->ntasks, .waits = (uint32_t)p->waits };
+	struct seed_order o = { .layers = p->box->meta.about.layers,
+				.without = p->without,
+				.landlock_abi = sp->landlock_abi,
+				.born_in = sp->cgroup >= 0,
+				.ntasks = (uint32_t)sp->ntasks,
+				.waits = (uint32_t)p->waits };
 	int fds[3 + SEED_TASKS] = { p->box->death.fd, childs, report };
 	unsigned n = 3;
 
@@ -249,7 +264,8 @@ int zygote_fork(const struct zygote_fork_args *p, struct err *e)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) < 0)
 		err_sys(e, "socket for a seed");
-	else if (pipe2(news, O_CLOEXEC) < 0) /* of sockets on their way the kernel looks for circles */
+	else if (pipe2(news, O_CLOEXEC) <
+		 0) /* of sockets on their way the kernel looks for circles */
 		err_sys(e, "pipe for a seed's report");
 	else
 		done = zygote_order(p, talk[1], news[1], e);

@@ -85,8 +85,9 @@ static void add_look(struct sha256 *s, const char *path)
 static void add_host(struct sha256 *s, const char *compiler)
 {
 	static const char *const places[] = {
-		"/var/lib/dpkg/status", "/usr/bin", "/usr/lib", "/usr/include",
-		"/usr/local/bin", "/usr/local/lib", "/usr/local/include", "/usr/lib/gcc", "/usr/lib/jvm",
+		"/var/lib/dpkg/status", "/usr/bin",       "/usr/lib",
+		"/usr/include",         "/usr/local/bin", "/usr/local/lib",
+		"/usr/local/include",   "/usr/lib/gcc",   "/usr/lib/jvm",
 	};
 
 	add_look(s, compiler);
@@ -139,7 +140,8 @@ void compile_cache_key(const struct compile_inputs *of, struct compile_cache_key
 	add_words(&s, of->env);
 	add_text(&s, of->box_env);
 	add_text(&s, of->cwd);
-	sha256_add(&s, &of->nlayers, sizeof(of->nlayers)); /* or a layer could be taken for a file's name */
+	sha256_add(&s, &of->nlayers,
+		   sizeof(of->nlayers)); /* or a layer could be taken for a file's name */
 	for (unsigned i = 0; i < of->nlayers; i++)
 		add_text(&s, of->layers[i]);
 	add_text(&s, of->source);
@@ -168,7 +170,8 @@ int compile_cache_mentions(const struct compile_inputs *of, const char *word)
 
 		buf_cut(&bytes, 0);
 		if (coded)
-			(void)!base64_decode(&bytes, json_string_value(coded), json_string_length(coded));
+			(void)!base64_decode(&bytes, json_string_value(coded),
+					     json_string_length(coded));
 		if (is_in(json_string_value(v), json_string_length(v), word) ||
 		    is_in(bytes.p, bytes.len, word))
 			return 1;
@@ -236,7 +239,8 @@ static int read_whole(int fd, const struct compile_cache_key *key, size_t most, 
 	return memcmp(digest, h.digest, sizeof(digest)) == 0 ? 1 : -1;
 }
 
-int compile_cache_get(const struct compile_caches *a, const struct compile_cache_key *key, struct buf *out)
+int compile_cache_get(const struct compile_caches *a, const struct compile_cache_key *key,
+		      struct buf *out)
 {
 	char name[16];
 	auto_fd int fd = -1;
@@ -269,7 +273,8 @@ static int write_all(int fd, const void *bytes, size_t n)
 	return 0;
 }
 
-void compile_cache_put(const struct compile_caches *a, const struct compile_cache_key *key, const void *bytes, size_t n)
+void compile_cache_put(const struct compile_caches *a, const struct compile_cache_key *key,
+		       const void *bytes, size_t n)
 {
 	struct head h = { .key = *key, .bytes = n };
 	char name[16], draft[20];
@@ -306,7 +311,8 @@ static const char **artefact_shell_argv(const char *script, const char *program)
 const char **compile_cache_pack(const char *program)
 {
 	/* -I: a failure of either is told. */
-	return artefact_shell_argv("exec tar -C \"${1%/*}/\" -I 'gzip -1' -cf - -- \"${1##*/}\"", program);
+	return artefact_shell_argv("exec tar -C \"${1%/*}/\" -I 'gzip -1' -cf - -- \"${1##*/}\"",
+				   program);
 }
 
 const char **compile_cache_unpack(const char *program)

@@ -18,8 +18,10 @@
 struct lang_pair;
 
 enum {
+	/* clang-format off */
 	COMPILE_CACHE_MOST = 2 * 1024 * 1024, /* bytes of one, packed: with the files, less than FRAME_CONN_QUEUE */
 	COMPILE_CACHE_PLACES = 512,
+	/* clang-format on */
 };
 
 struct compile_caches {
@@ -27,7 +29,7 @@ struct compile_caches {
 	size_t most; /* bytes of one; compile_caches_open() sets COMPILE_CACHE_MOST */
 };
 
-struct compile_inputs { /* borrowed for the call; anything may be NULL */
+struct compile_inputs {   /* borrowed for the call; anything may be NULL */
 	const char *door; /* who compiles: what is told of a compiler's words differs */
 	const char *team;
 	const char *const *argv, *const *env;
@@ -35,10 +37,10 @@ struct compile_inputs { /* borrowed for the call; anything may be NULL */
 	const char *cwd;
 	const char *source, *code; /* the file that came without a name */
 	size_t code_len;
-	const json_t *files; /* {path: text or {base64}} */
+	const json_t *files;             /* {path: text or {base64}} */
 	const struct lang_pair *support; /* files of the language's own, up to one without a key */
-	const char *box;      /* it is for this one alone */
-	const uint8_t *state; /* SHA256_BYTES: what else is in the box; NULL: nothing */
+	const char *box;                 /* it is for this one alone */
+	const uint8_t *state;            /* SHA256_BYTES: what else is in the box; NULL: nothing */
 	const char (*layers)[WIRE_LAYER_ID];
 	unsigned nlayers;
 	const char *program; /* of the host: its compiler */
@@ -57,9 +59,11 @@ int compile_cache_mentions(const struct compile_inputs *of, const char *word);
 /* Does it ask its compiler what time it is? No key knows that. */
 int compile_cache_tells_time(const struct compile_inputs *of);
 /* 1: here it is. 0: there is none, or none that can be believed. */
-int compile_cache_get(const struct compile_caches *a, const struct compile_cache_key *key, struct buf *out);
+int compile_cache_get(const struct compile_caches *a, const struct compile_cache_key *key,
+		      struct buf *out);
 /* What does not fit is not kept; a disk that is full keeps nothing. */
-void compile_cache_put(const struct compile_caches *a, const struct compile_cache_key *key, const void *bytes, size_t n);
+void compile_cache_put(const struct compile_caches *a, const struct compile_cache_key *key,
+		       const void *bytes, size_t n);
 
 /* How a program (a file or a folder) leaves a box: on the stdout of this command. */
 const char **compile_cache_pack(const char *program); /* the caller frees it */

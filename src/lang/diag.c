@@ -180,8 +180,8 @@ static int is_library(const struct window *w, uint32_t group)
 
 /* The last window that matches, or the first one; 0: none does. file: the group that names a file, or 0; a
  * window with one of the user's goes before all others. */
-static int diag_find(struct window *w, const char *pattern, unsigned lines, int last, uint32_t file, const char *text,
-		const char *end)
+static int diag_find(struct window *w, const char *pattern, unsigned lines, int last, uint32_t file,
+		     const char *text, const char *end)
 {
 	const char *found = NULL, *at = text, *other = NULL;
 	regex_t re;

@@ -10,13 +10,13 @@
 /* How a manager is told where packages come from, and to install them below INSTALL_HOME as they will
  * lie below / in a box that has the layer. Words: %s the source, * the packages. */
 struct recipe {
-	const char *program;        /* must be on the host */
+	const char *program; /* must be on the host */
 	const char *from, *place;
-	const char *registry[16];   /* with a registry */
-	const char *mirror[16];     /* with a mirror on a volume; empty: there is no such thing */
-	const char *before[8];      /* a step before it */
-	const char *after[12];      /* one behind it */
-	const char *env[INSTALL_ENV];     /* of the manager */
+	const char *registry[16];     /* with a registry */
+	const char *mirror[16];       /* with a mirror on a volume; empty: there is no such thing */
+	const char *before[8];        /* a step before it */
+	const char *after[12];        /* one behind it */
+	const char *env[INSTALL_ENV]; /* of the manager */
 	const char *box_env[INSTALL_ENV]; /* of programs in a box with the layer */
 };
 
@@ -35,11 +35,14 @@ static const char npm_mirror[] =
 	"'--registry=http://127.0.0.1:'+s.address().port+'/'],{stdio:'inherit'});"
 	"c.on('exit',(x)=>process.exit(x===null?1:x))});";
 
-#define NPM "install", "--prefix=" INSTALL_HOME, "--no-audit", "--no-fund", "--no-update-notifier", \
-	    "--no-save", "--replace-registry-host=always", "--fetch-retries=1",                    \
-	    "--fetch-retry-mintimeout=500", "--loglevel=http"
-#define PIP "/usr/bin/python3", "-m", "pip", "install", "--root=" INSTALL_HOME, "--ignore-installed", \
-	    "--no-input", "--no-compile", "--disable-pip-version-check", "--no-warn-script-location"
+#define NPM                                                                                        \
+	"install", "--prefix=" INSTALL_HOME, "--no-audit", "--no-fund", "--no-update-notifier",    \
+		"--no-save", "--replace-registry-host=always", "--fetch-retries=1",                \
+		"--fetch-retry-mintimeout=500", "--loglevel=http"
+#define PIP                                                                                        \
+	"/usr/bin/python3", "-m", "pip", "install", "--root=" INSTALL_HOME, "--ignore-installed",  \
+		"--no-input", "--no-compile", "--disable-pip-version-check",                       \
+		"--no-warn-script-location"
 
 /* A module's own sums are checked; who vouches for them is another host, which installs do not ask. */
 #define GO_MODULES "/home/user/modules"
@@ -49,7 +52,8 @@ static const char npm_mirror[] =
  * What lies elsewhere than a layer may have something is left out, and said. */
 static const char apt_script[] =
 	"set -e; umask 022; sources=$1; shift\n"
-	"mkdir -p /home/user/apt/lists/partial /home/user/apt/archives/partial " INSTALL_HOME "/usr\n"
+	"mkdir -p /home/user/apt/lists/partial /home/user/apt/archives/partial " INSTALL_HOME
+	"/usr\n"
 	"cd /home/user/apt; . /usr/lib/os-release; parts=main\n"
 	"[ \"$ID\" != ubuntu ] || parts='main universe'\n"
 	"for url in $sources; do\n"
@@ -187,9 +191,10 @@ const char *const *install_box_env(enum package_manager m)
 
 /* %s: the source; %r: the runtime up to its first space. */
 static const char *install_fill(struct install_plan *out, unsigned *ntexts, const char *word,
-			const char *source, const char *runtime)
+				const char *source, const char *runtime)
 {
-	const char *at = strlen(word) < sizeof(out->text[0]) ? strstr(word, "%s") : NULL, *with = source;
+	const char *at = strlen(word) < sizeof(out->text[0]) ? strstr(word, "%s") : NULL,
+		   *with = source;
 	size_t n = strlen(with);
 	char *to;
 
@@ -201,7 +206,8 @@ static const char *install_fill(struct install_plan *out, unsigned *ntexts, cons
 	if (!at || *ntexts == ARRAY_LEN(out->text))
 		return word;
 	to = out->text[(*ntexts)++];
-	snprintf(to, sizeof(out->text[0]), "%.*s%.*s%s", (int)(at - word), word, (int)n, with, at + 2);
+	snprintf(to, sizeof(out->text[0]), "%.*s%.*s%s", (int)(at - word), word, (int)n, with,
+		 at + 2);
 	return to;
 }
 
@@ -226,8 +232,8 @@ static void add_step(struct install_plan *out, unsigned *ntexts, const char *con
 const char *install_setting(enum package_manager m)
 {
 	static const char *const names[PM_COUNT] = {
-		[PM_PIP] = "packages.pip_index",   [PM_NPM] = "packages.npm_registry",
-		[PM_APT] = "packages.apt_mirrors", [PM_GEM] = "packages.gem_source",
+		[PM_PIP] = "packages.pip_index",     [PM_NPM] = "packages.npm_registry",
+		[PM_APT] = "packages.apt_mirrors",   [PM_GEM] = "packages.gem_source",
 		[PM_CARGO] = "packages.cargo_index", [PM_GO] = "packages.go_proxy",
 	};
 
@@ -247,13 +253,15 @@ int install_plan(const struct packages *p, const struct install_conf *conf,
 	if (!r->program)
 		return err_set(e, ERR_DENIED, "packages of %s cannot be installed yet", name);
 	if (!*runtime)
-		return err_set(e, ERR_DENIED, "%s is not on this host, so %s packages are of no use",
-			       r->program, name);
-	if (!source && !mirrored)
 		return err_set(e, ERR_DENIED,
-			       "no source for %s packages is configured: set %s or packages.mirror in the daemon's "
-			       "settings",
-			       name, install_setting(p->manager));
+			       "%s is not on this host, so %s packages are of no use", r->program,
+			       name);
+	if (!source && !mirrored)
+		return err_set(
+			e, ERR_DENIED,
+			"no source for %s packages is configured: set %s or packages.mirror in the daemon's "
+			"settings",
+			name, install_setting(p->manager));
 	if (r->before[0])
 		add_step(out, &ntexts, r->before, ARRAY_LEN(r->before), p, "", runtime);
 	add_step(out, &ntexts, mirrored ? r->mirror : r->registry, ARRAY_LEN(r->mirror), p,
@@ -396,8 +404,8 @@ void install_diagnose(enum package_manager m, const char *said, size_t n,
 		return;
 	out->fault = c->fault;
 	line_of(said, n, at, &line, &end);
-	snprintf(out->line, sizeof(out->line), "%.*s",
-		 (int)(end - line < 255 ? end - line : 255), line);
+	snprintf(out->line, sizeof(out->line), "%.*s", (int)(end - line < 255 ? end - line : 255),
+		 line);
 	if (c->before)
 		cut_out(line, end, c->before, " '`\"\n", found, sizeof(found));
 	if (found[0])

@@ -11,7 +11,8 @@ enum { INSTALL_STEPS = 3, INSTALL_WORDS = PACKAGES_MOST + 32 };
 struct install_conf {
 	const char *source[PM_COUNT];  /* URL of the registry; NULL: none */
 	const char *runtime[PM_COUNT]; /* which interpreter the host has; "": none */
-	const char *hosts[PM_COUNT];   /* whom an install box may reach then: a JSON array; NULL: nobody */
+	const char *hosts
+		[PM_COUNT]; /* whom an install box may reach then: a JSON array; NULL: nobody */
 	const char *trusted[PM_COUNT]; /* host of a registry without TLS; NULL: it has it */
 	const char *mirror;            /* name of a volume with a mirror, or NULL */
 };

@@ -121,7 +121,8 @@ json_t *lang_json_kernels(void)
 	return spec_json(&places);
 }
 
-json_t *lang_json_all(const char *(*version)(void *ctx, unsigned i), void *ctx, json_t *take_kernels)
+json_t *lang_json_all(const char *(*version)(void *ctx, unsigned i), void *ctx,
+		      json_t *take_kernels)
 {
 	auto_buf struct buf install = { 0 };
 	json_t *items = json_array();

@@ -33,8 +33,8 @@ static const struct grammar {
 		     LOWER UPPER DIGIT "^~<>=*", LOWER UPPER DIGIT ".-+*^~<>=", "left-pad@^1.3" },
 	[PM_GEM] = { "gem", "ruby ", LOWER UPPER DIGIT, LOWER UPPER DIGIT "._-", ":=", DIGIT,
 		     LOWER UPPER DIGIT ".", "rack:3.0.8" },
-	[PM_CARGO] = { "cargo", "rust ", LOWER UPPER, LOWER UPPER DIGIT "_-",
-		       "@", DIGIT "^~=<>", LOWER UPPER DIGIT ".-+^~=<>*", "serde@1.0" },
+	[PM_CARGO] = { "cargo", "rust ", LOWER UPPER, LOWER UPPER DIGIT "_-", "@", DIGIT "^~=<>",
+		       LOWER UPPER DIGIT ".-+^~=<>*", "serde@1.0" },
 	[PM_GO] = { "go", "go ", LOWER DIGIT, LOWER UPPER DIGIT "._~/-", "@", LOWER DIGIT,
 		    LOWER UPPER DIGIT ".-+", "golang.org/x/text@v0.14.0" },
 	[PM_APT] = { "apt", "bash ", LOWER DIGIT, LOWER DIGIT "+.-", "=", LOWER UPPER DIGIT,
@@ -263,7 +263,8 @@ static int plain_canonical(const char *text, struct buf *out, struct err *e, enu
 	v = strspn(version, g->version);
 	if (!strchr(g->between, text[n]) || v == 0 || version[v] ||
 	    !strchr(g->version_first, version[0]))
-		return package_refuse(m, text, "has something behind its name that is no version", e);
+		return package_refuse(m, text, "has something behind its name that is no version",
+				      e);
 	buf_printf(out, "%c%s", g->between[0], version);
 	return 0;
 }

@@ -16,14 +16,15 @@
 
 enum {
 	ERROR_BODY = 64 << 10,
-	GRACE_MS = 2000,         /* between the last word and the end of the connection */
+	GRACE_MS = 2000, /* between the last word and the end of the connection */
 	BACKOFF_MS = 500,
 	BACKOFF_MOST_MS = 8000,
-	AFTER_MOST_MS = 60000,   /* who says "in an hour" is not waited for */
+	AFTER_MOST_MS = 60000, /* who says "in an hour" is not waited for */
 	CA_MOST = 8 << 20,
 };
 
 struct completion {
+	/* clang-format off */
 	struct asker *asker;
 	struct completion_owner *owner;
 	json_t *request;
@@ -46,6 +47,7 @@ struct completion {
 	struct buf why;
 	unsigned tries;
 	uint64_t began_ms, ends_ms;
+	/* clang-format on */
 };
 
 static void *completion_must(void *p)
@@ -96,7 +98,8 @@ static size_t bytes_came(char *bytes, size_t one, size_t n, void *user)
 	}
 	a->raw += n;
 	if (a->raw > COMPLETION_RAW_MOST)
-		err_set(&a->broke, ERR_LIMIT, "an answer of more than %d bytes", COMPLETION_RAW_MOST);
+		err_set(&a->broke, ERR_LIMIT, "an answer of more than %d bytes",
+			COMPLETION_RAW_MOST);
 	else if (sse_feed(&a->sse, bytes, n, &a->broke) == 0) {
 		if (a->reply.complete)
 			timer_set(&a->silence, GRACE_MS);
@@ -141,7 +144,8 @@ static void count_try(struct completion *a)
 
 	u.calls = 1;
 	/* Not told, or cut before the last word about it: by bytes, and marked so. Never nothing. */
-	if ((a->raw || a->sent) && (!a->reply.told_usage || !(u.in + u.out + u.cache_read + u.cache_write))) {
+	if ((a->raw || a->sent) &&
+	    (!a->reply.told_usage || !(u.in + u.out + u.cache_read + u.cache_write))) {
 		u.in = strlen(a->body) / 4;
 		u.out = a->reply.bytes / 4;
 		u.estimated = 1;
@@ -149,8 +153,8 @@ static void count_try(struct completion *a)
 		u.out = a->reply.bytes / 4;
 		u.estimated = 1;
 	}
-	u.cost = ((double)u.in * p->in + (double)u.out * p->out + (double)u.cache_read * p->cache_read +
-		  (double)u.cache_write * p->cache_write) /
+	u.cost = ((double)u.in * p->in + (double)u.out * p->out +
+		  (double)u.cache_read * p->cache_read + (double)u.cache_write * p->cache_write) /
 		 1e6;
 	usage_add(&a->usage, &u);
 }
@@ -165,7 +169,8 @@ static void end_try(struct completion *a)
 
 		/* The whole question is with them, and they did not refuse it: its tokens are used, whatever comes back. */
 		curl.easy_getinfo(a->easy, CURLINFO_SIZE_UPLOAD_T, &bytes);
-		a->sent = status == 200 || (!status && bytes > 0 && (size_t)bytes >= strlen(a->body));
+		a->sent =
+			status == 200 || (!status && bytes > 0 && (size_t)bytes >= strlen(a->body));
 		curl.multi_remove_handle(a->asker->multi.handle, a->easy);
 		curl.easy_cleanup(a->easy);
 	}
@@ -186,12 +191,14 @@ static void clear_reply(struct completion *a)
 
 static void say_retry(struct completion *a, uint64_t wait_ms)
 {
-	log_info("asking a model again", LOG_S("model", a->model->id), LOG_U("try", a->tries), LOG_U("wait_ms", wait_ms),
-		 LOG_S("why", a->failure.err.msg), LOG_S("request_id", a->said.request_id));
+	log_info("asking a model again", LOG_S("model", a->model->id), LOG_U("try", a->tries),
+		 LOG_U("wait_ms", wait_ms), LOG_S("why", a->failure.err.msg),
+		 LOG_S("request_id", a->said.request_id));
 	buf_printf(&a->why, "; try %u: %s", a->tries, a->failure.err.msg);
 	if (a->owner->said && json_is_true(json_object_get(a->request, "stream")))
-		a->owner->said(a->owner, json_pack("{s:s, s:s, s:I}", "type", "retry", "why", a->failure.err.msg,
-						   "wait_ms", (json_int_t)wait_ms));
+		a->owner->said(a->owner,
+			       json_pack("{s:s, s:s, s:I}", "type", "retry", "why",
+					 a->failure.err.msg, "wait_ms", (json_int_t)wait_ms));
 }
 
 static uint64_t completion_backoff(struct completion *a)
@@ -224,9 +231,10 @@ static void try_failed(struct completion *a)
 	else
 		breaker_failed(breaker_of(a), provider_of(a), a->failure.err.msg);
 	/* Some say 500 for our own mistake: whoever says the very same a second time means it. */
-	same = a->failure.status == 500 && a->tries > 1 && strstr(buf_str(&a->why), a->failure.err.msg);
-	if (!a->failure.again || same || a->tries > a->model->provider->retries || wait > AFTER_MOST_MS ||
-	    now + wait >= a->ends_ms) {
+	same = a->failure.status == 500 && a->tries > 1 &&
+	       strstr(buf_str(&a->why), a->failure.err.msg);
+	if (!a->failure.again || same || a->tries > a->model->provider->retries ||
+	    wait > AFTER_MOST_MS || now + wait >= a->ends_ms) {
 		if (same)
 			a->failure.again = 0;
 		tell_later(a);
@@ -362,7 +370,9 @@ static void fresh_reply(struct completion *a)
 	int wanted = a->owner->said && json_is_true(json_object_get(a->request, "stream"));
 
 	clear_reply(a);
-	a->sse = (struct sse){ .lines = a->model->provider->dialect->lines, .event = event_came, .ctx = a };
+	a->sse = (struct sse){ .lines = a->model->provider->dialect->lines,
+			       .event = event_came,
+			       .ctx = a };
 	a->reply = (struct reply){ .said = wanted ? piece_came : NULL, .ctx = a };
 	a->said = (struct ask_headers){ .should_retry = -1, .after_ms = -1 };
 	a->raw = 0;
@@ -380,11 +390,13 @@ static void addresses_of(struct completion *a, const struct name_address *v, uns
 	buf_printf(&line, "+%s:%u:", p->host, p->port);
 	for (unsigned i = 0; i < n; i++) {
 		int six = v[i].to.ss_family == AF_INET6;
-		const void *at = six ? (const void *)&((const struct sockaddr_in6 *)&v[i].to)->sin6_addr :
-				       (const void *)&((const struct sockaddr_in *)&v[i].to)->sin_addr;
+		const void *at =
+			six ? (const void *)&((const struct sockaddr_in6 *)&v[i].to)->sin6_addr
+			    : (const void *)&((const struct sockaddr_in *)&v[i].to)->sin_addr;
 
 		if (inet_ntop(v[i].to.ss_family, at, ip, sizeof(ip)))
-			buf_printf(&line, "%s%s%s%s", i ? "," : "", six ? "[" : "", ip, six ? "]" : "");
+			buf_printf(&line, "%s%s%s%s", i ? "," : "", six ? "[" : "", ip,
+				   six ? "]" : "");
 	}
 	a->addresses = completion_must(curl.slist_append(NULL, buf_str(&line)));
 }
@@ -404,7 +416,8 @@ static void name_told(void *ctx, const struct name_address *v, unsigned n, const
 	a->easy = completion_must(curl.easy_init());
 	set_request(a);
 	set_trust(a);
-	timer_set(&a->silence, (uint64_t)a->model->provider->connect_ms + a->model->provider->silence_ms);
+	timer_set(&a->silence,
+		  (uint64_t)a->model->provider->connect_ms + a->model->provider->silence_ms);
 	if (curl.multi_add_handle(a->asker->multi.handle, a->easy) != CURLM_OK)
 		abort();
 }
@@ -419,7 +432,8 @@ static void try_now(struct completion *a)
 	}
 	a->tries++;
 	fresh_reply(a);
-	a->name = resolver_request(&a->asker->names, a->asker->loop, p->host, p->port, name_told, a);
+	a->name =
+		resolver_request(&a->asker->names, a->asker->loop, p->host, p->port, name_told, a);
 }
 
 /* ---- the answer ---- */
@@ -427,11 +441,12 @@ static void try_now(struct completion *a)
 /* A form that was asked for as a tool: its arguments are the answer. */
 static void unwrap_schema(struct completion *a, json_t *answer)
 {
-	const char *name = json_string_value(json_object_get(json_object_get(a->request, "schema"), "name"));
+	const char *name =
+		json_string_value(json_object_get(json_object_get(a->request, "schema"), "name"));
 	const struct reply_call *c = a->reply.calls;
 
-	if (!name || a->model->provider->schema != SCHEMA_TOOL || a->reply.ncalls != 1 || !c->name ||
-	    strcmp(c->name, name) != 0)
+	if (!name || a->model->provider->schema != SCHEMA_TOOL || a->reply.ncalls != 1 ||
+	    !c->name || strcmp(c->name, name) != 0)
 		return;
 	json_object_set_new(answer, "text", json_stringn(buf_str(&c->arguments), c->arguments.len));
 	json_object_set_new(answer, "calls", json_array());
@@ -441,16 +456,17 @@ static void unwrap_schema(struct completion *a, json_t *answer)
 
 static json_t *completion_common(const struct completion *a)
 {
-	return json_pack("{s:s, s:s, s:s, s:o, s:i, s:I, s:s}", "model", a->model->id, "name", a->model->name,
-			 "provider", a->model->provider->name, "usage", usage_json(&a->usage), "tries",
-			 (int)a->tries, "ms", (json_int_t)(loop_now_ms() - a->began_ms), "why",
-			 buf_str(&a->why));
+	return json_pack("{s:s, s:s, s:s, s:o, s:i, s:I, s:s}", "model", a->model->id, "name",
+			 a->model->name, "provider", a->model->provider->name, "usage",
+			 usage_json(&a->usage), "tries", (int)a->tries, "ms",
+			 (json_int_t)(loop_now_ms() - a->began_ms), "why", buf_str(&a->why));
 }
 
 static json_t *good_answer(struct completion *a)
 {
-	json_t *j = json_pack("{s:o, s:o, s:s}", "text", json_stringn(buf_str(&a->reply.text), a->reply.text.len),
-			      "calls", reply_calls(&a->reply), "stop", stop_name(a->reply.stop)),
+	json_t *j = json_pack("{s:o, s:o, s:s}", "text",
+			      json_stringn(buf_str(&a->reply.text), a->reply.text.len), "calls",
+			      reply_calls(&a->reply), "stop", stop_name(a->reply.stop)),
 	       *more = completion_common(a);
 
 	unwrap_schema(a, j);
@@ -462,8 +478,8 @@ static json_t *good_answer(struct completion *a)
 static json_t *bad_answer(const struct completion *a)
 {
 	json_t *j = completion_common(a),
-	       *error = json_pack("{s:s, s:s, s:b}", "category", a->failure.category, "message", a->failure.err.msg,
-				  "retriable", a->failure.again);
+	       *error = json_pack("{s:s, s:s, s:b}", "category", a->failure.category, "message",
+				  a->failure.err.msg, "retriable", a->failure.again);
 
 	if (a->failure.status)
 		json_object_set_new(error, "status", json_integer(a->failure.status));
@@ -505,7 +521,8 @@ static void next_due(struct timer *t)
 		return;
 	}
 	if (!good)
-		log_warn("a model did not answer", LOG_S("model", a->model->id), LOG_E(&e), LOG_U("tries", a->tries),
+		log_warn("a model did not answer", LOG_S("model", a->model->id), LOG_E(&e),
+			 LOG_U("tries", a->tries),
 			 LOG_S("request_id", a->said.request_id[0] ? a->said.request_id : NULL));
 	answer = good ? good_answer(a) : bad_answer(a);
 	free_ask(a);
@@ -544,7 +561,9 @@ static void set_headers(struct completion *a)
 	const struct models_config_provider *p = a->model->provider;
 
 	add_header(a, "Content-Type: application/json", NULL);
-	add_header(a, p->dialect->lines ? "Accept: application/x-ndjson" : "Accept: text/event-stream", NULL);
+	add_header(a,
+		   p->dialect->lines ? "Accept: application/x-ndjson" : "Accept: text/event-stream",
+		   NULL);
 	add_header(a, "User-Agent: atoll/" ATOLL_VERSION, NULL);
 	add_header(a, "Expect:", NULL); /* no question before the question */
 	if (p->key)
@@ -569,11 +588,13 @@ static void say_route(struct completion *a)
 	if (json_object_get(a->request, "model"))
 		buf_printf(&a->why, "model %s was asked for by name", a->model->id);
 	else
-		buf_printf(&a->why, "role %s, level %lld: %s", role, (long long)level, a->model->id);
+		buf_printf(&a->why, "role %s, level %lld: %s", role, (long long)level,
+			   a->model->id);
 	buf_printf(&a->why, " (%s of %s)", a->model->name, a->model->provider->name);
 }
 
-struct completion *completion_start(struct asker *x, json_t *take_request, struct completion_owner *o, struct err *e)
+struct completion *completion_start(struct asker *x, json_t *take_request,
+				    struct completion_owner *o, struct err *e)
 {
 	const struct models_config_model *m = NULL;
 	struct completion *a;
@@ -581,9 +602,11 @@ struct completion *completion_start(struct asker *x, json_t *take_request, struc
 	if (request_check(take_request, e) == 0) {
 		json_int_t level = json_integer_value(json_object_get(take_request, "level"));
 
-		m = models_config_find(x->book, json_string_value(json_object_get(take_request, "model")),
-			      json_string_value(json_object_get(take_request, "role")),
-			      level < MODELS_CONFIG_LEVELS ? (unsigned)level : MODELS_CONFIG_LEVELS - 1, e);
+		m = models_config_find(
+			x->book, json_string_value(json_object_get(take_request, "model")),
+			json_string_value(json_object_get(take_request, "role")),
+			level < MODELS_CONFIG_LEVELS ? (unsigned)level : MODELS_CONFIG_LEVELS - 1,
+			e);
 	}
 	if (m && x->under_way == COMPLETIONS_AT_ONCE) {
 		err_set(e, ERR_LIMIT, "%d questions are under way", COMPLETIONS_AT_ONCE);
@@ -594,7 +617,11 @@ struct completion *completion_start(struct asker *x, json_t *take_request, struc
 		return NULL;
 	}
 	a = completion_must(calloc(1, sizeof(*a)));
-	*a = (struct completion){ .asker = x, .owner = o, .request = take_request, .model = m, .began_ms = loop_now_ms() };
+	*a = (struct completion){ .asker = x,
+				  .owner = o,
+				  .request = take_request,
+				  .model = m,
+				  .began_ms = loop_now_ms() };
 	a->body = completion_must(dialect_body(take_request, m));
 	a->url = url_of(m->provider);
 	a->ends_ms = a->began_ms + deadline_of(a);
@@ -628,7 +655,8 @@ json_t *completion_cancel(struct completion *a)
 
 static void read_ca(struct asker *x)
 {
-	static const char *const files[] = { "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+	static const char *const files[] = { "/etc/ssl/certs/ca-certificates.crt",
+					     "/etc/pki/tls/certs/ca-bundle.crt",
 					     "/etc/ssl/cert.pem" };
 	struct buf pem = { 0 };
 
@@ -636,20 +664,23 @@ static void read_ca(struct asker *x)
 		auto_fd int fd = open(files[i], O_RDONLY | O_CLOEXEC);
 		ssize_t n;
 
-		while (fd >= 0 && pem.len < CA_MOST && (n = read(fd, buf_space(&pem, 65536), 65536)) > 0)
+		while (fd >= 0 && pem.len < CA_MOST &&
+		       (n = read(fd, buf_space(&pem, 65536), 65536)) > 0)
 			buf_grew(&pem, (size_t)n);
 	}
 	x->ca_len = pem.len;
 	x->ca = pem.len ? buf_steal(&pem) : NULL;
 	if (!x->ca)
-		log_warn("no authorities for TLS were found: install ca-certificates, or set ca_file");
+		log_warn(
+			"no authorities for TLS were found: install ca-certificates, or set ca_file");
 	buf_fini(&pem);
 }
 
 int asker_init(struct asker *x, struct loop *l, const struct models_config *b, struct err *e)
 {
 	*x = (struct asker){ .loop = l, .book = b };
-	if (curl_load(e) < 0 || resolver_init(&x->names, l, NULL, e) < 0 || id_random(&x->seed, sizeof(x->seed), e) < 0)
+	if (curl_load(e) < 0 || resolver_init(&x->names, l, NULL, e) < 0 ||
+	    id_random(&x->seed, sizeof(x->seed), e) < 0)
 		return -1;
 	read_ca(x);
 	curl_loop_init(&x->multi, l, completion_tried);

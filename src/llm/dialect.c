@@ -7,9 +7,10 @@
 
 const struct dialect dialects[] = {
 	{ "chat", "/chat/completions", "Authorization: Bearer %s", NULL, 0, chat_body, chat_event },
-	{ "responses", "/responses", "Authorization: Bearer %s", NULL, 0, responses_body, responses_event },
-	{ "messages", "/v1/messages", "x-api-key: %s", "anthropic-version: 2023-06-01", 0, messages_body,
-	  messages_event },
+	{ "responses", "/responses", "Authorization: Bearer %s", NULL, 0, responses_body,
+	  responses_event },
+	{ "messages", "/v1/messages", "x-api-key: %s", "anthropic-version: 2023-06-01", 0,
+	  messages_body, messages_event },
 	{ "ollama", "/api/chat", "Authorization: Bearer %s", NULL, 1, ollama_body, ollama_event },
 };
 const unsigned ndialects = ARRAY_LEN(dialects);

@@ -12,13 +12,14 @@ must_check int request_check(const json_t *request, struct err *e);
 
 struct dialect {
 	const char *name;
-	const char *path;        /* behind the provider's base */
-	const char *key;         /* "Authorization: Bearer %s" */
-	const char *more;        /* another header, or NULL */
-	int lines;               /* a line each, not server-sent events */
+	const char *path; /* behind the provider's base */
+	const char *key;  /* "Authorization: Bearer %s" */
+	const char *more; /* another header, or NULL */
+	int lines;        /* a line each, not server-sent events */
 	json_t *(*body)(const json_t *request, const struct models_config_model *m);
 	/* One event. -1: it is not to be understood, or too much; what they say is wrong is reply_fail(). */
-	int (*event)(struct reply *r, const char *name, const char *data, size_t len, struct err *e);
+	int (*event)(struct reply *r, const char *name, const char *data, size_t len,
+		     struct err *e);
 };
 extern const struct dialect dialects[];
 extern const unsigned ndialects;

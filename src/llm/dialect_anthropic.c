@@ -10,7 +10,8 @@ static json_t *anthropic_cached(json_t *take_block)
 	return take_block;
 }
 
-static json_t *messages_tool(const char *name, const char *description, json_t *parameters, const json_t *strict)
+static json_t *messages_tool(const char *name, const char *description, json_t *parameters,
+			     const json_t *strict)
 {
 	json_t *f = json_pack("{s:s}", "name", name);
 
@@ -43,9 +44,11 @@ static json_t *messages_content(const json_t *m)
 	size_t i;
 
 	/* Results come first, or they are refused. */
-	json_array_foreach(json_object_get(m, "results"), i, one) {
+	json_array_foreach(json_object_get(m, "results"), i, one)
+	{
 		json_t *b = json_pack("{s:s, s:O, s:O}", "type", "tool_result", "tool_use_id",
-				      json_object_get(one, "id"), "content", json_object_get(one, "text"));
+				      json_object_get(one, "id"), "content",
+				      json_object_get(one, "text"));
 
 		if (json_is_true(json_object_get(one, "error")))
 			json_object_set_new(b, "is_error", json_true());
@@ -54,11 +57,10 @@ static json_t *messages_content(const json_t *m)
 	if (json_string_length(json_object_get(m, "text")))
 		json_array_append_new(blocks, json_pack("{s:s, s:O}", "type", "text", "text",
 							json_object_get(m, "text")));
-	json_array_foreach(json_object_get(m, "calls"), i, one)
-		json_array_append_new(blocks, json_pack("{s:s, s:O, s:O, s:O}", "type", "tool_use", "id",
-							json_object_get(one, "id"), "name",
-							json_object_get(one, "name"), "input",
-							json_object_get(one, "arguments")));
+	json_array_foreach(json_object_get(m, "calls"), i, one) json_array_append_new(
+		blocks, json_pack("{s:s, s:O, s:O, s:O}", "type", "tool_use", "id",
+				  json_object_get(one, "id"), "name", json_object_get(one, "name"),
+				  "input", json_object_get(one, "arguments")));
 	return blocks;
 }
 
@@ -67,9 +69,12 @@ static json_t *messages_messages(const json_t *request)
 	json_t *all = json_array(), *m, *blocks = NULL;
 	size_t i;
 
-	json_array_foreach(json_object_get(request, "messages"), i, m) {
+	json_array_foreach(json_object_get(request, "messages"), i, m)
+	{
 		blocks = messages_content(m);
-		json_array_append_new(all, json_pack("{s:O, s:o}", "role", json_object_get(m, "role"), "content", blocks));
+		json_array_append_new(all,
+				      json_pack("{s:O, s:o}", "role", json_object_get(m, "role"),
+						"content", blocks));
 	}
 	/* A talk that goes on is read again up to here by the next request of it. */
 	if (json_array_size(all) > 1 && json_array_size(blocks))
@@ -79,7 +84,8 @@ static json_t *messages_messages(const json_t *request)
 
 json_t *messages_body(const json_t *request, const struct models_config_model *m)
 {
-	const json_t *schema = json_object_get(request, "schema"), *forced = say_schema_tool(request, m);
+	const json_t *schema = json_object_get(request, "schema"),
+		     *forced = say_schema_tool(request, m);
 	json_t *b = json_pack("{s:s, s:I}", "model", m->name, "max_tokens", say_tokens(request, m)),
 	       *tools = say_tools(request, m, messages_tool), *system = messages_system(request);
 
@@ -88,12 +94,13 @@ json_t *messages_body(const json_t *request, const struct models_config_model *m
 	say_new(b, "tools", tools);
 	if (forced)
 		json_object_set_new(b, "tool_choice",
-				    json_pack("{s:s, s:s}", "type", "tool", "name", part_text(forced, "name")));
+				    json_pack("{s:s, s:s}", "type", "tool", "name",
+					      part_text(forced, "name")));
 	say_new(b, "system", system);
 	if (say_schema(request, m))
 		json_object_set_new(b, "output_config",
-				    json_pack("{s:{s:s, s:O}}", "format", "type", "json_schema", "schema",
-					      json_object_get(schema, "schema")));
+				    json_pack("{s:{s:s, s:O}}", "format", "type", "json_schema",
+					      "schema", json_object_get(schema, "schema")));
 	json_object_set_new(b, "messages", messages_messages(request));
 	say(b, "temperature", json_object_get(request, "temperature"));
 	say(b, "stop_sequences", json_object_get(request, "stop"));
@@ -142,8 +149,8 @@ static int messages_block(struct reply *r, const json_t *event, struct err *e)
 		return hear_text(r, json_object_get(block, "text"), e);
 	if (!type || strcmp(type, "tool_use") != 0)
 		return 0;
-	c = reply_call(r, json_integer_value(json_object_get(event, "index")), part_text(block, "id"),
-		       part_text(block, "name"), e);
+	c = reply_call(r, json_integer_value(json_object_get(event, "index")),
+		       part_text(block, "id"), part_text(block, "name"), e);
 	if (hear_object(r, c, json_object_get(block, "input"), e) < 0)
 		return -1;
 	c->whole = 1; /* pieces take its place; without any it stands, mostly as nothing */
@@ -152,11 +159,15 @@ static int messages_block(struct reply *r, const json_t *event, struct err *e)
 
 static int messages_delta(struct reply *r, const json_t *event, struct err *e)
 {
-	const json_t *delta = json_object_get(event, "delta"), *piece = json_object_get(delta, "partial_json");
+	const json_t *delta = json_object_get(event, "delta"),
+		     *piece = json_object_get(delta, "partial_json");
 
 	if (json_string_length(piece))
-		return hear_arguments(r, reply_call(r, json_integer_value(json_object_get(event, "index")), NULL, NULL, e),
-				     piece, e);
+		return hear_arguments(
+			r,
+			reply_call(r, json_integer_value(json_object_get(event, "index")), NULL,
+				   NULL, e),
+			piece, e);
 	return hear_text(r, json_object_get(delta, "text"), e);
 }
 

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-static json_t *responses_tool(const char *name, const char *description, json_t *parameters, const json_t *strict)
+static json_t *responses_tool(const char *name, const char *description, json_t *parameters,
+			      const json_t *strict)
 {
 	json_t *f = json_pack("{s:s, s:s}", "type", "function", "name", name);
 
@@ -20,37 +21,42 @@ static json_t *responses_input(const json_t *request)
 	json_t *all = json_array(), *m, *one;
 	size_t i, k;
 
-	json_array_foreach(json_object_get(request, "messages"), i, m) {
-		json_array_foreach(json_object_get(m, "results"), k, one)
-			json_array_append_new(all, json_pack("{s:s, s:O, s:O}", "type", "function_call_output",
-							     "call_id", json_object_get(one, "id"), "output",
-							     json_object_get(one, "text")));
+	json_array_foreach(json_object_get(request, "messages"), i, m)
+	{
+		json_array_foreach(json_object_get(m, "results"), k, one) json_array_append_new(
+			all, json_pack("{s:s, s:O, s:O}", "type", "function_call_output", "call_id",
+				       json_object_get(one, "id"), "output",
+				       json_object_get(one, "text")));
 		if (json_object_get(m, "text"))
-			json_array_append_new(all, json_pack("{s:O, s:O}", "role", json_object_get(m, "role"),
-							     "content", json_object_get(m, "text")));
-		json_array_foreach(json_object_get(m, "calls"), k, one)
-			json_array_append_new(all, json_pack("{s:s, s:O, s:O, s:o}", "type", "function_call",
-							     "call_id", json_object_get(one, "id"), "name",
-							     json_object_get(one, "name"), "arguments",
-							     say_dumped(json_object_get(one, "arguments"))));
+			json_array_append_new(all, json_pack("{s:O, s:O}", "role",
+							     json_object_get(m, "role"), "content",
+							     json_object_get(m, "text")));
+		json_array_foreach(json_object_get(m, "calls"), k, one) json_array_append_new(
+			all,
+			json_pack("{s:s, s:O, s:O, s:o}", "type", "function_call", "call_id",
+				  json_object_get(one, "id"), "name", json_object_get(one, "name"),
+				  "arguments", say_dumped(json_object_get(one, "arguments"))));
 	}
 	return all;
 }
 
 json_t *responses_body(const json_t *request, const struct models_config_model *m)
 {
-	const json_t *schema = json_object_get(request, "schema"), *forced = say_schema_tool(request, m);
+	const json_t *schema = json_object_get(request, "schema"),
+		     *forced = say_schema_tool(request, m);
 	json_t *b = json_pack("{s:s}", "model", m->name);
 
 	say_new(b, "tools", say_tools(request, m, responses_tool));
 	if (forced)
 		json_object_set_new(b, "tool_choice",
-				    json_pack("{s:s, s:s}", "type", "function", "name", part_text(forced, "name")));
+				    json_pack("{s:s, s:s}", "type", "function", "name",
+					      part_text(forced, "name")));
 	if (say_schema(request, m))
 		json_object_set_new(b, "text",
-				    json_pack("{s:{s:s, s:O, s:b, s:O}}", "format", "type", "json_schema", "name",
-					      json_object_get(schema, "name"), "strict", 1, "schema",
-					      json_object_get(schema, "schema")));
+				    json_pack("{s:{s:s, s:O, s:b, s:O}}", "format", "type",
+					      "json_schema", "name",
+					      json_object_get(schema, "name"), "strict", 1,
+					      "schema", json_object_get(schema, "schema")));
 	say_new(b, "instructions", say_system(request));
 	json_object_set_new(b, "input", responses_input(request));
 	json_object_set_new(b, "max_output_tokens", json_integer(say_tokens(request, m)));
@@ -68,16 +74,17 @@ static int responses_item(struct reply *r, const json_t *event, struct err *e)
 	if (!type || strcmp(type, "function_call") != 0)
 		return 0;
 	return reply_call(r, json_integer_value(json_object_get(event, "output_index")),
-			  part_text(item, "call_id"), part_text(item, "name"), e) ?
-		       0 :
-		       -1;
+			  part_text(item, "call_id"), part_text(item, "name"), e)
+		       ? 0
+		       : -1;
 }
 
 static int responses_piece(struct reply *r, const json_t *event, struct err *e)
 {
 	int64_t slot = json_integer_value(json_object_get(event, "output_index"));
 
-	return hear_arguments(r, reply_call(r, slot, NULL, NULL, e), json_object_get(event, "delta"), e);
+	return hear_arguments(r, reply_call(r, slot, NULL, NULL, e),
+			      json_object_get(event, "delta"), e);
 }
 
 /* What has come in pieces comes once more as a whole; who sent no pieces is heard here. */
@@ -114,7 +121,8 @@ static void responses_usage(struct reply *r, const json_t *response)
 
 	if (json_is_object(u))
 		hear_usage(r, part_count(u, "input_tokens"), part_count(details, "cached_tokens"),
-			  part_count(details, "cache_write_tokens"), part_count(u, "output_tokens"));
+			   part_count(details, "cache_write_tokens"),
+			   part_count(u, "output_tokens"));
 }
 
 static int responses_completed(struct reply *r, const json_t *event, struct err *e)

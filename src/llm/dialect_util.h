@@ -36,7 +36,8 @@ void say_new(json_t *to, const char *name, json_t *take_value);
 json_t *say_dumped(const json_t *j);       /* as text */
 json_t *say_system(const json_t *request); /* all of it as one text; NULL: none */
 json_int_t say_tokens(const json_t *request, const struct models_config_model *m);
-int say_schema(const json_t *request, const struct models_config_model *m); /* in the dialect's own way */
+int say_schema(const json_t *request,
+	       const struct models_config_model *m); /* in the dialect's own way */
 /* The schema as a tool that has to be called: its arguments are the answer. NULL: not so. */
 const json_t *say_schema_tool(const json_t *request, const struct models_config_model *m);
 typedef json_t *tool_shape(const char *name, const char *description, json_t *parameters,

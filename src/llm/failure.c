@@ -45,7 +45,9 @@ void ask_header(struct ask_headers *h, const char *line, size_t n)
 	*value++ = 0;
 	value += strspn(value, " \t");
 	if (strcasecmp(text, "x-should-retry") == 0)
-		h->should_retry = strcasecmp(value, "true") == 0 ? 1 : strcasecmp(value, "false") == 0 ? 0 : -1;
+		h->should_retry = strcasecmp(value, "true") == 0    ? 1
+				  : strcasecmp(value, "false") == 0 ? 0
+								    : -1;
 	else if (strcasecmp(text, "retry-after-ms") == 0 && isdigit((unsigned char)*value))
 		h->after_ms = (int64_t)strtod(value, NULL);
 	else if (strcasecmp(text, "retry-after") == 0 && h->after_ms < 0)
@@ -56,8 +58,8 @@ void ask_header(struct ask_headers *h, const char *line, size_t n)
 
 /* Things that no second try mends, whatever the status is. */
 static const char *const lasting[] = {
-	"invalid_request_error", "authentication_error", "permission_error", "not_found_error",
-	"request_too_large",     "billing_error",        "insufficient_quota", "invalid_api_key",
+	"invalid_request_error",   "authentication_error", "permission_error",   "not_found_error",
+	"request_too_large",       "billing_error",        "insufficient_quota", "invalid_api_key",
 	"context_length_exceeded", "model_not_found",
 };
 
@@ -90,10 +92,10 @@ static const char *category_of(int status)
 
 static enum err_kind kind_of(const char *category)
 {
-	return strcmp(category, "auth") == 0	? ERR_DENIED :
-	       strcmp(category, "invalid") == 0 ? ERR_INVALID :
-	       strcmp(category, "rate") == 0 || strcmp(category, "too_large") == 0 ? ERR_LIMIT :
-										     ERR_SYS;
+	return strcmp(category, "auth") == 0                                         ? ERR_DENIED
+	       : strcmp(category, "invalid") == 0                                    ? ERR_INVALID
+	       : strcmp(category, "rate") == 0 || strcmp(category, "too_large") == 0 ? ERR_LIMIT
+										     : ERR_SYS;
 }
 
 void failure_set(struct failure *f, const char *who, const char *category, int again,

@@ -29,7 +29,8 @@ static void gone_now(struct timer *t)
 static void write_some(struct json_pipe *p)
 {
 	while (p->out_at < p->out.len) {
-		ssize_t n = send(p->fd, p->out.p + p->out_at, p->out.len - p->out_at, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send(p->fd, p->out.p + p->out_at, p->out.len - p->out_at,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -51,7 +52,8 @@ void json_pipe_send(struct json_pipe *p, json_t *take_message)
 {
 	char *text = json_dumps(take_message, JSON_COMPACT);
 	size_t n = text ? strlen(text) : 0;
-	uint8_t head[HEAD] = { (uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16), (uint8_t)(n >> 24) };
+	uint8_t head[HEAD] = { (uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16),
+			       (uint8_t)(n >> 24) };
 
 	json_decref(take_message);
 	if (!text || n > PIPE_MESSAGE || p->out.len - p->out_at > PIPE_WAITING) {

@@ -16,11 +16,13 @@ struct json_pipe {
 	size_t out_at;
 	int broken;
 	/* Set both before json_pipe_init(). */
-	void (*message)(struct json_pipe *p, const json_t *m); /* not json_pipe_fini() from within */
-	void (*gone)(struct json_pipe *p);                     /* once; json_pipe_fini() is for here */
+	void (*message)(struct json_pipe *p,
+			const json_t *m);  /* not json_pipe_fini() from within */
+	void (*gone)(struct json_pipe *p); /* once; json_pipe_fini() is for here */
 };
 
 /* fd: blocking or not. */
 void json_pipe_init(struct json_pipe *p, struct loop *l, int take_fd);
-void json_pipe_send(struct json_pipe *p, json_t *take_message); /* what cannot be sent ends in gone() */
-void json_pipe_fini(struct json_pipe *p);                       /* fine on a zeroed one whose fd is -1 */
+void json_pipe_send(struct json_pipe *p,
+		    json_t *take_message); /* what cannot be sent ends in gone() */
+void json_pipe_fini(struct json_pipe *p);  /* fine on a zeroed one whose fd is -1 */

@@ -26,8 +26,8 @@ struct llm_request { /* of the caller, zeroed; alive until done() or llm_cancel(
 };
 
 /* need_line(user): bring one; llm_client_connect() follows, perhaps never. First called from the loop. */
-must_check int llm_client_new(struct llm_client **out, struct loop *l, void (*need_line)(void *user),
-			      void *user, struct err *e);
+must_check int llm_client_new(struct llm_client **out, struct loop *l,
+			      void (*need_line)(void *user), void *user, struct err *e);
 void llm_client_free(struct llm_client *x); /* nobody asks any more; fine on NULL */
 void llm_client_connect(struct llm_client *x, int take_fd);
 
@@ -41,5 +41,6 @@ const json_t *llm_models(const struct llm_client *x);
 const json_t *llm_figures(const struct llm_client *x);
 
 /* The request is one of docs/pipeline.md. -1: nobody to ask, too many ask, or it is no question. */
-must_check int llm_start(struct llm_client *x, struct llm_request *a, json_t *take_request, struct err *e);
+must_check int llm_start(struct llm_client *x, struct llm_request *a, json_t *take_request,
+			 struct err *e);
 void llm_cancel(struct llm_request *a); /* fine on one that is over, or was never started */

@@ -50,7 +50,8 @@ static void llm_client_count(struct llm_client *x, const json_t *answer, int fai
 	add_int(row, "failed", failed);
 	for (unsigned i = 0; i < ARRAY_LEN(counters); i++)
 		add_int(row, counters[i], json_integer_value(json_object_get(usage, counters[i])));
-	cost = json_number_value(json_object_get(row, "cost")) + json_number_value(json_object_get(usage, "cost"));
+	cost = json_number_value(json_object_get(row, "cost")) +
+	       json_number_value(json_object_get(usage, "cost"));
 	json_object_set_new(row, "cost", json_real(cost));
 }
 
@@ -81,12 +82,15 @@ static void llm_client_forget(struct llm_request *a)
 
 static void llm_client_answered(struct llm_client *x, const json_t *m)
 {
-	struct llm_request *a = llm_client_find(x, (uint64_t)json_integer_value(json_object_get(m, "done")));
+	struct llm_request *a =
+		llm_client_find(x, (uint64_t)json_integer_value(json_object_get(m, "done")));
 	const json_t *answer = json_object_get(m, "answer");
 	json_int_t kind = json_integer_value(json_object_get(m, "kind"));
-	struct err e = { .kind = kind > ERR_NONE && kind <= ERR_SYS ? (enum err_kind)kind : ERR_SYS };
+	struct err e = { .kind = kind > ERR_NONE && kind <= ERR_SYS ? (enum err_kind)kind
+								    : ERR_SYS };
 
-	snprintf(e.msg, sizeof(e.msg), "%s", json_string_value(json_object_get(m, "message")) ?: "");
+	snprintf(e.msg, sizeof(e.msg), "%s",
+		 json_string_value(json_object_get(m, "message")) ?: "");
 	llm_client_count(x, answer, kind != ERR_NONE);
 	if (!a) /* cancelled */
 		return;
@@ -122,9 +126,10 @@ static void process_says(struct json_pipe *p, const json_t *m)
 static void llm_client_fail(struct llm_request *a, const char *why)
 {
 	struct err e = { .kind = ERR_SYS };
-	json_t *answer = json_pack("{s:{s:i, s:i, s:i, s:i, s:i, s:f}, s:i, s:{s:s, s:s, s:b}}", "usage", "calls", 0,
-				   "in", 0, "out", 0, "cache_read", 0, "cache_write", 0, "cost", 0.0, "tries", 0,
-				   "error", "category", "unavailable", "message", why, "retriable", 1);
+	json_t *answer = json_pack("{s:{s:i, s:i, s:i, s:i, s:i, s:f}, s:i, s:{s:s, s:s, s:b}}",
+				   "usage", "calls", 0, "in", 0, "out", 0, "cache_read", 0,
+				   "cache_write", 0, "cost", 0.0, "tries", 0, "error", "category",
+				   "unavailable", "message", why, "retriable", 1);
 
 	snprintf(e.msg, sizeof(e.msg), "%s", why);
 	llm_client_forget(a);
@@ -159,7 +164,8 @@ static void process_gone(struct json_pipe *p)
 
 static void send_ask(struct llm_client *x, struct llm_request *a)
 {
-	json_pipe_send(&x->pipe, json_pack("{s:I, s:o}", "ask", (json_int_t)a->number, "request", json_incref(a->request)));
+	json_pipe_send(&x->pipe, json_pack("{s:I, s:o}", "ask", (json_int_t)a->number, "request",
+					   json_incref(a->request)));
 }
 
 static void llm_client_need(struct timer *t)
@@ -180,19 +186,25 @@ static void llm_client_look(struct timer *t)
 		while (a && (!a->request || a->number > last || now - a->since_ms < LLM_WAIT_MS))
 			a = a->next;
 		if (a)
-			llm_client_fail(a, "nobody answers for models: the process that asks them does not start");
+			llm_client_fail(
+				a,
+				"nobody answers for models: the process that asks them does not start");
 	} while (a);
 	if (x->nasks && !x->connected)
 		timer_set(&x->look, LOOK_MS);
 }
 
-int llm_client_new(struct llm_client **out, struct loop *l, void (*need_line)(void *user), void *user, struct err *e)
+int llm_client_new(struct llm_client **out, struct loop *l, void (*need_line)(void *user),
+		   void *user, struct err *e)
 {
 	struct llm_client *x = calloc(1, sizeof(*x));
 
 	if (!x)
 		return err_sys(e, "a line to models");
-	*x = (struct llm_client){ .loop = l, .pipe.fd = -1, .need_line = need_line, .user = user,
+	*x = (struct llm_client){ .loop = l,
+				  .pipe.fd = -1,
+				  .need_line = need_line,
+				  .user = user,
 				  .figures = json_object() };
 	timer_init(&x->need, l, llm_client_need);
 	timer_init(&x->look, l, llm_client_look);

@@ -15,14 +15,22 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_MOST = 64, CA_MOST = 4 << 20, CONNECT_MS = 10000, SILENCE_MS = 120000, DEADLINE_MS = 600000, RETRIES = 2 };
+enum {
+	NAME_MOST = 64,
+	CA_MOST = 4 << 20,
+	CONNECT_MS = 10000,
+	SILENCE_MS = 120000,
+	DEADLINE_MS = 600000,
+	RETRIES = 2
+};
 
 struct reader {
 	struct models_config *book;
 	const char *file;
 };
 
-static int models_wrong(const struct reader *r, const struct toml_node *n, struct err *e, const char *what)
+static int models_wrong(const struct reader *r, const struct toml_node *n, struct err *e,
+			const char *what)
 {
 	return err_set(e, ERR_INVALID, "%.80s:%u: %s", r->file, n->line, what);
 }
@@ -61,7 +69,8 @@ static int take_text(const struct reader *r, const struct toml_node *n, char **o
 	return 0;
 }
 
-static int take_time(const struct reader *r, const struct toml_node *n, uint32_t *out, struct err *e)
+static int take_time(const struct reader *r, const struct toml_node *n, uint32_t *out,
+		     struct err *e)
 {
 	if (n->type != TOML_STRING)
 		return models_wrong(r, n, e, "a time is expected, like \"30s\"");
@@ -72,8 +81,8 @@ static int take_count(const struct reader *r, const struct toml_node *n, int64_t
 		      struct err *e)
 {
 	if (n->type != TOML_INTEGER || n->integer < 0 || n->integer > most)
-		return err_set(e, ERR_INVALID, "%.80s:%u: a number from 0 to %lld is expected", r->file,
-			       n->line, (long long)most);
+		return err_set(e, ERR_INVALID, "%.80s:%u: a number from 0 to %lld is expected",
+			       r->file, n->line, (long long)most);
 	*out = n->integer;
 	return 0;
 }
@@ -89,7 +98,9 @@ static int read_file(const char *path, size_t most, struct buf *out, struct err 
 		buf_grew(out, (size_t)n);
 	if (n < 0)
 		return err_sys(e, "read %.120s", path);
-	return out->len <= most ? 0 : err_set(e, ERR_LIMIT, "%.120s has more than %zu bytes", path, most);
+	return out->len <= most
+		       ? 0
+		       : err_set(e, ERR_LIMIT, "%.120s has more than %zu bytes", path, most);
 }
 
 static void wipe_buf(struct buf *b)
@@ -120,7 +131,8 @@ static int split_base(struct models_config_provider *p)
 	for (const char *c = host; c < end; c++)
 		if (!isalnum((unsigned char)*c) && !strchr(bracket ? ":." : "-._", *c))
 			return -1;
-	number = *port == ':' ? strtoul(port + 1, &rest, 10) : (rest = (char *)port, tls ? 443u : 80u);
+	number = *port == ':' ? strtoul(port + 1, &rest, 10)
+			      : (rest = (char *)port, tls ? 443u : 80u);
 	if (number == 0 || number > 65535 || (*port == ':' && !isdigit((unsigned char)port[1])) ||
 	    (*rest && *rest != '/') || strpbrk(rest, "?#"))
 		return -1;
@@ -129,26 +141,31 @@ static int split_base(struct models_config_provider *p)
 	return 0;
 }
 
-static int take_base(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
-		     struct err *e)
+static int take_base(const struct reader *r, const struct toml_node *n,
+		     struct models_config_provider *p, struct err *e)
 {
 	if (take_text(r, n, &p->base, e) < 0)
 		return -1;
 	for (size_t len = strlen(p->base); len && p->base[len - 1] == '/'; len--)
 		p->base[len - 1] = 0;
-	return split_base(p) == 0 ? 0 :
-				    models_wrong(r, n, e, "write it like \"https://api.example.org/v1\"");
+	return split_base(p) == 0
+		       ? 0
+		       : models_wrong(r, n, e, "write it like \"https://api.example.org/v1\"");
 }
 
-static int take_dialect(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
-			struct err *e)
+static int take_dialect(const struct reader *r, const struct toml_node *n,
+			struct models_config_provider *p, struct err *e)
 {
 	p->dialect = n->type == TOML_STRING ? dialect_find(n->text) : NULL;
-	return p->dialect ? 0 : models_wrong(r, n, e, "it is one of \"chat\", \"responses\", \"messages\", \"ollama\"");
+	return p->dialect
+		       ? 0
+		       : models_wrong(
+				 r, n, e,
+				 "it is one of \"chat\", \"responses\", \"messages\", \"ollama\"");
 }
 
-static int have_key(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
-		    const char *text, size_t len, struct err *e)
+static int have_key(const struct reader *r, const struct toml_node *n,
+		    struct models_config_provider *p, const char *text, size_t len, struct err *e)
 {
 	if (p->key)
 		return models_wrong(r, n, e, "one of key, key_file, key_env is enough");
@@ -158,14 +175,15 @@ static int have_key(const struct reader *r, const struct toml_node *n, struct mo
 		return models_wrong(r, n, e, "there is no key, or one that is too long");
 	for (size_t i = 0; i < len; i++) /* it becomes a header; and is not shown here */
 		if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 127)
-			return models_wrong(r, n, e, "the key has a blank or a byte that no header may have");
+			return models_wrong(
+				r, n, e, "the key has a blank or a byte that no header may have");
 	p->key = models_copy(text, len);
 	log_secret(p->key);
 	return 0;
 }
 
-static int take_key(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
-		    struct err *e)
+static int take_key(const struct reader *r, const struct toml_node *n,
+		    struct models_config_provider *p, struct err *e)
 {
 	struct buf text = { 0 };
 	const char *env;
@@ -177,26 +195,26 @@ static int take_key(const struct reader *r, const struct toml_node *n, struct mo
 		return have_key(r, n, p, n->text, n->len, e);
 	if (strcmp(n->key, "key_env") == 0) {
 		env = getenv(n->text);
-		return env ? have_key(r, n, p, env, strlen(env), e) :
-			     err_set(e, ERR_NOT_FOUND, "%.80s:%u: %.60s is not in the environment", r->file,
-				     n->line, n->text);
+		return env ? have_key(r, n, p, env, strlen(env), e)
+			   : err_set(e, ERR_NOT_FOUND, "%.80s:%u: %.60s is not in the environment",
+				     r->file, n->line, n->text);
 	}
-	rc = read_file(n->text, MODELS_CONFIG_KEY + 2, &text, e) < 0 ?
-		     err_in(e, "%.80s:%u", r->file, n->line) :
-		     have_key(r, n, p, buf_str(&text), text.len, e);
+	rc = read_file(n->text, MODELS_CONFIG_KEY + 2, &text, e) < 0
+		     ? err_in(e, "%.80s:%u", r->file, n->line)
+		     : have_key(r, n, p, buf_str(&text), text.len, e);
 	wipe_buf(&text);
 	return rc;
 }
 
-static int take_ca(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
-		   struct err *e)
+static int take_ca(const struct reader *r, const struct toml_node *n,
+		   struct models_config_provider *p, struct err *e)
 {
 	struct buf pem = { 0 };
 
 	if (n->type != TOML_STRING || read_file(n->text, CA_MOST, &pem, e) < 0) {
 		buf_fini(&pem);
-		return n->type != TOML_STRING ? models_wrong(r, n, e, "a file is expected") :
-						err_in(e, "%.80s:%u", r->file, n->line);
+		return n->type != TOML_STRING ? models_wrong(r, n, e, "a file is expected")
+					      : err_in(e, "%.80s:%u", r->file, n->line);
 	}
 	free(p->ca);
 	p->ca_len = pem.len;
@@ -204,10 +222,12 @@ static int take_ca(const struct reader *r, const struct toml_node *n, struct mod
 	return 0;
 }
 
-static int take_schema(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
-		       struct err *e)
+static int take_schema(const struct reader *r, const struct toml_node *n,
+		       struct models_config_provider *p, struct err *e)
 {
-	static const char *const words[] = { [SCHEMA_NATIVE] = "native", [SCHEMA_TOOL] = "tool", [SCHEMA_NONE] = "none" };
+	static const char *const words[] = {
+		[SCHEMA_NATIVE] = "native", [SCHEMA_TOOL] = "tool", [SCHEMA_NONE] = "none"
+	};
 
 	for (unsigned i = 0; n->type == TOML_STRING && i < ARRAY_LEN(words); i++)
 		if (strcmp(n->text, words[i]) == 0) {
@@ -217,22 +237,26 @@ static int take_schema(const struct reader *r, const struct toml_node *n, struct
 	return models_wrong(r, n, e, "it is one of \"native\", \"tool\", \"none\"");
 }
 
-static int take_connect(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e)
+static int take_connect(const struct reader *r, const struct toml_node *n,
+			struct models_config_provider *p, struct err *e)
 {
 	return take_time(r, n, &p->connect_ms, e);
 }
 
-static int take_silence(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e)
+static int take_silence(const struct reader *r, const struct toml_node *n,
+			struct models_config_provider *p, struct err *e)
 {
 	return take_time(r, n, &p->silence_ms, e);
 }
 
-static int take_deadline(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e)
+static int take_deadline(const struct reader *r, const struct toml_node *n,
+			 struct models_config_provider *p, struct err *e)
 {
 	return take_time(r, n, &p->deadline_ms, e);
 }
 
-static int take_retries(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e)
+static int take_retries(const struct reader *r, const struct toml_node *n,
+			struct models_config_provider *p, struct err *e)
 {
 	int64_t count = 0;
 
@@ -242,7 +266,8 @@ static int take_retries(const struct reader *r, const struct toml_node *n, struc
 	return 0;
 }
 
-static int take_old(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e)
+static int take_old(const struct reader *r, const struct toml_node *n,
+		    struct models_config_provider *p, struct err *e)
 {
 	if (n->type != TOML_BOOLEAN)
 		return models_wrong(r, n, e, "true or false is expected");
@@ -252,21 +277,23 @@ static int take_old(const struct reader *r, const struct toml_node *n, struct mo
 
 static const struct {
 	const char *key;
-	int (*take)(const struct reader *r, const struct toml_node *n, struct models_config_provider *p, struct err *e);
+	int (*take)(const struct reader *r, const struct toml_node *n,
+		    struct models_config_provider *p, struct err *e);
 } provider_rows[] = {
-	{ "dialect", take_dialect }, { "base", take_base },         { "key", take_key },
-	{ "key_file", take_key },    { "key_env", take_key },       { "ca_file", take_ca },
-	{ "connect", take_connect }, { "silence", take_silence },   { "deadline", take_deadline },
-	{ "retries", take_retries }, { "schema", take_schema },     { "old_limit", take_old },
+	{ "dialect", take_dialect }, { "base", take_base },       { "key", take_key },
+	{ "key_file", take_key },    { "key_env", take_key },     { "ca_file", take_ca },
+	{ "connect", take_connect }, { "silence", take_silence }, { "deadline", take_deadline },
+	{ "retries", take_retries }, { "schema", take_schema },   { "old_limit", take_old },
 };
 
-static int provider_member(const struct reader *r, const struct toml_node *n, struct models_config_provider *p,
-			   struct err *e)
+static int provider_member(const struct reader *r, const struct toml_node *n,
+			   struct models_config_provider *p, struct err *e)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(provider_rows); i++)
 		if (strcmp(n->key, provider_rows[i].key) == 0)
 			return provider_rows[i].take(r, n, p, e);
-	return err_set(e, ERR_INVALID, "%.80s:%u: a provider has no '%.40s'", r->file, n->line, n->key);
+	return err_set(e, ERR_INVALID, "%.80s:%u: a provider has no '%.40s'", r->file, n->line,
+		       n->key);
 }
 
 static int read_provider(const struct reader *r, const struct toml_node *t, struct err *e)
@@ -279,10 +306,10 @@ static int read_provider(const struct reader *r, const struct toml_node *t, stru
 		return models_wrong(r, t, e, "too many providers");
 	r->book->nproviders++; /* from here on it is freed with the rest */
 	*p = (struct models_config_provider){ .name = models_copy(t->key, t->key_len),
-				     .connect_ms = CONNECT_MS,
-				     .silence_ms = SILENCE_MS,
-				     .deadline_ms = DEADLINE_MS,
-				     .retries = RETRIES };
+					      .connect_ms = CONNECT_MS,
+					      .silence_ms = SILENCE_MS,
+					      .deadline_ms = DEADLINE_MS,
+					      .retries = RETRIES };
 	for (const struct toml_node *n = t->in.first; n; n = n->next)
 		if (provider_member(r, n, p, e) < 0)
 			return -1;
@@ -293,26 +320,32 @@ static int read_provider(const struct reader *r, const struct toml_node *t, stru
 
 /* ---- a model ---- */
 
-static int take_price(const struct reader *r, const struct toml_node *t, struct models_config_price *out,
-		      struct err *e)
+static int take_price(const struct reader *r, const struct toml_node *t,
+		      struct models_config_price *out, struct err *e)
 {
 	const struct {
 		const char *key;
 		double *to;
-	} rows[] = { { "in", &out->in }, { "out", &out->out }, { "cache_read", &out->cache_read }, { "cache_write", &out->cache_write } };
+	} rows[] = { { "in", &out->in },
+		     { "out", &out->out },
+		     { "cache_read", &out->cache_read },
+		     { "cache_write", &out->cache_write } };
 	int has_read = 0, has_write = 0;
 
 	if (t->type != TOML_TABLE)
 		return models_wrong(r, t, e, "a price is a table: { in = 0.25, out = 2.0 }");
 	for (const struct toml_node *n = t->in.first; n; n = n->next) {
-		double value = n->type == TOML_FLOAT ? n->real :
-			       n->type == TOML_INTEGER ? (double)n->integer : -1;
+		double value = n->type == TOML_FLOAT     ? n->real
+			       : n->type == TOML_INTEGER ? (double)n->integer
+							 : -1;
 		unsigned i = 0;
 
 		while (i < ARRAY_LEN(rows) && strcmp(n->key, rows[i].key) != 0)
 			i++;
 		if (i == ARRAY_LEN(rows) || !isfinite(value) || value < 0 || value > 1e6)
-			return models_wrong(r, n, e, "a price has in, out, cache_read, cache_write: per million tokens");
+			return models_wrong(
+				r, n, e,
+				"a price has in, out, cache_read, cache_write: per million tokens");
 		*rows[i].to = value;
 		has_read |= i == 2;
 		has_write |= i == 3;
@@ -325,7 +358,8 @@ static int take_price(const struct reader *r, const struct toml_node *t, struct 
 	return 0;
 }
 
-static const struct models_config_provider *provider_of(const struct models_config *b, const char *name)
+static const struct models_config_provider *provider_of(const struct models_config *b,
+							const char *name)
 {
 	for (unsigned i = 0; i < b->nproviders; i++)
 		if (strcmp(b->providers[i].name, name) == 0)
@@ -333,8 +367,8 @@ static const struct models_config_provider *provider_of(const struct models_conf
 	return NULL;
 }
 
-static int model_member(const struct reader *r, const struct toml_node *n, struct models_config_model *m,
-			struct err *e)
+static int model_member(const struct reader *r, const struct toml_node *n,
+			struct models_config_model *m, struct err *e)
 {
 	int64_t count = 0;
 
@@ -352,7 +386,8 @@ static int model_member(const struct reader *r, const struct toml_node *n, struc
 		m->provider = n->type == TOML_STRING ? provider_of(r->book, n->text) : NULL;
 		return m->provider ? 0 : models_wrong(r, n, e, "there is no such [provider.NAME]");
 	}
-	return err_set(e, ERR_INVALID, "%.80s:%u: a model has no '%.40s'", r->file, n->line, n->key);
+	return err_set(e, ERR_INVALID, "%.80s:%u: a model has no '%.40s'", r->file, n->line,
+		       n->key);
 }
 
 static int read_model(const struct reader *r, const struct toml_node *t, struct err *e)
@@ -386,13 +421,15 @@ static int read_role(const struct reader *r, const struct toml_node *t, struct e
 	struct models_config_role *role = &r->book->roles[r->book->nroles];
 
 	if (t->type != TOML_ARRAY || !t->in.count || t->in.count > MODELS_CONFIG_LEVELS)
-		return models_wrong(r, t, e, "a role is a list of one to four models: [\"small\", \"large\"]");
+		return models_wrong(
+			r, t, e, "a role is a list of one to four models: [\"small\", \"large\"]");
 	if (r->book->nroles == MODELS_CONFIG_ROLES)
 		return models_wrong(r, t, e, "too many roles");
 	r->book->nroles++;
 	*role = (struct models_config_role){ .name = models_copy(t->key, t->key_len) };
 	for (const struct toml_node *n = t->in.first; n; n = n->next) {
-		const struct models_config_model *m = n->type == TOML_STRING ? model_of(r->book, n->text) : NULL;
+		const struct models_config_model *m =
+			n->type == TOML_STRING ? model_of(r->book, n->text) : NULL;
 
 		if (!m)
 			return models_wrong(r, n, e, "there is no such [model.NAME]");
@@ -406,7 +443,8 @@ static int read_role(const struct reader *r, const struct toml_node *t, struct e
 static const struct {
 	const char *key;
 	int (*read)(const struct reader *r, const struct toml_node *t, struct err *e);
-} sections[] = { /* in the order in which they lean on each other */
+} sections[] = {
+	/* in the order in which they lean on each other */
 	{ "provider", read_provider },
 	{ "model", read_model },
 	{ "role", read_role },
@@ -418,12 +456,14 @@ static int check_name(const struct reader *r, const struct toml_node *n, struct 
 
 	while (i < n->key_len && (isalnum((unsigned char)n->key[i]) || strchr("-_.", n->key[i])))
 		i++;
-	if (!n->key_len || n->key_len > NAME_MOST || i < n->key_len || !isalnum((unsigned char)n->key[0]))
+	if (!n->key_len || n->key_len > NAME_MOST || i < n->key_len ||
+	    !isalnum((unsigned char)n->key[0]))
 		return models_wrong(r, n, e, "a name is letters, digits, '-', '_', '.'");
 	return 0;
 }
 
-static int read_section(const struct reader *r, const struct toml_node *root, unsigned i, struct err *e)
+static int read_section(const struct reader *r, const struct toml_node *root, unsigned i,
+			struct err *e)
 {
 	const struct toml_node *t = toml_get(root, sections[i].key);
 
@@ -446,13 +486,15 @@ static int read_all(const struct reader *r, const struct toml_node *root, struct
 			i++;
 		if (i == ARRAY_LEN(sections))
 			return err_set(e, ERR_INVALID,
-				       "%.80s:%u: '%.40s' is none of provider, model, role", r->file,
-				       n->line, n->key);
+				       "%.80s:%u: '%.40s' is none of provider, model, role",
+				       r->file, n->line, n->key);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(sections); i++)
 		if (read_section(r, root, i, e) < 0)
 			return -1;
-	return r->book->nmodels ? 0 : err_set(e, ERR_INVALID, "%.80s: there is no [model.NAME]", r->file);
+	return r->book->nmodels
+		       ? 0
+		       : err_set(e, ERR_INVALID, "%.80s: there is no [model.NAME]", r->file);
 }
 
 /* The parser's copies of keys. */
@@ -466,7 +508,8 @@ static void wipe_tree(const struct toml_node *n)
 	}
 }
 
-int models_config_parse(struct models_config *out, const char *name, const char *text, size_t len, struct err *e)
+int models_config_parse(struct models_config *out, const char *name, const char *text, size_t len,
+			struct err *e)
 {
 	struct reader r = { .book = out, .file = name };
 	struct toml doc;
@@ -514,8 +557,9 @@ void models_config_fini(struct models_config *b)
 	memset(b, 0, sizeof(*b));
 }
 
-const struct models_config_model *models_config_find(const struct models_config *b, const char *model, const char *role,
-				   unsigned level, struct err *e)
+const struct models_config_model *models_config_find(const struct models_config *b,
+						     const char *model, const char *role,
+						     unsigned level, struct err *e)
 {
 	const struct models_config_model *m = model ? model_of(b, model) : NULL;
 
@@ -525,15 +569,16 @@ const struct models_config_model *models_config_find(const struct models_config 
 		return m;
 	for (unsigned i = 0; role && i < b->nroles; i++)
 		if (strcmp(b->roles[i].name, role) == 0)
-			return b->roles[i].levels[level < b->roles[i].n ? level : b->roles[i].n - 1];
+			return b->roles[i]
+				.levels[level < b->roles[i].n ? level : b->roles[i].n - 1];
 	err_set(e, ERR_NOT_FOUND, "no model has the role '%.64s'", role ? role : "");
 	return NULL;
 }
 
 static json_t *price_json(const struct models_config_price *p)
 {
-	return json_pack("{s:f, s:f, s:f, s:f}", "in", p->in, "out", p->out, "cache_read", p->cache_read,
-			 "cache_write", p->cache_write);
+	return json_pack("{s:f, s:f, s:f, s:f}", "in", p->in, "out", p->out, "cache_read",
+			 p->cache_read, "cache_write", p->cache_write);
 }
 
 json_t *models_config_public(const struct models_config *b)
@@ -544,8 +589,8 @@ json_t *models_config_public(const struct models_config *b)
 		const struct models_config_model *m = &b->models[i];
 
 		json_array_append_new(models,
-				      json_pack("{s:s, s:s, s:s, s:s, s:o}", "id", m->id, "name", m->name,
-						"provider", m->provider->name, "dialect",
+				      json_pack("{s:s, s:s, s:s, s:s, s:o}", "id", m->id, "name",
+						m->name, "provider", m->provider->name, "dialect",
 						m->provider->dialect->name, "price",
 						price_json(&m->price)));
 	}
@@ -583,8 +628,8 @@ void models_config_digest(const struct models_config *b, uint8_t out[32])
 	mix_text(&h, text);
 	for (unsigned i = 0; i < b->nproviders; i++) {
 		const struct models_config_provider *p = &b->providers[i];
-		const uint32_t numbers[] = { p->connect_ms, p->silence_ms, p->deadline_ms, p->retries, p->schema,
-					     (uint32_t)p->old_limit };
+		const uint32_t numbers[] = { p->connect_ms, p->silence_ms, p->deadline_ms,
+					     p->retries,    p->schema,     (uint32_t)p->old_limit };
 
 		mix_text(&h, p->name);
 		mix_text(&h, p->base);

@@ -8,18 +8,24 @@
 
 struct dialect;
 
-enum { MODELS_CONFIG_PROVIDERS = 64, MODELS_CONFIG_MODELS = 64, MODELS_CONFIG_ROLES = 16, MODELS_CONFIG_LEVELS = 4, MODELS_CONFIG_KEY = 4096 };
+enum {
+	MODELS_CONFIG_PROVIDERS = 64,
+	MODELS_CONFIG_MODELS = 64,
+	MODELS_CONFIG_ROLES = 16,
+	MODELS_CONFIG_LEVELS = 4,
+	MODELS_CONFIG_KEY = 4096
+};
 
 enum models_config_schema { SCHEMA_NATIVE, SCHEMA_TOOL, SCHEMA_NONE }; /* how a form is demanded */
 
 struct models_config_provider {
 	char *name;
 	const struct dialect *dialect;
-	char *base;           /* no '/' at its end */
-	char *host;           /* of base, without brackets */
+	char *base; /* no '/' at its end */
+	char *host; /* of base, without brackets */
 	uint16_t port;
-	char *key;            /* NULL: none is sent */
-	char *ca;             /* PEM of its authorities; NULL: the system's */
+	char *key; /* NULL: none is sent */
+	char *ca;  /* PEM of its authorities; NULL: the system's */
 	size_t ca_len;
 	uint32_t connect_ms, silence_ms, deadline_ms;
 	unsigned retries;
@@ -32,11 +38,12 @@ struct models_config_price { /* per million tokens */
 };
 
 struct models_config_model {
-	char *id; /* ours */
+	char *id;   /* ours */
 	char *name; /* theirs */
 	const struct models_config_provider *provider;
 	struct models_config_price price;
-	uint32_t max_tokens; /* of an answer; what is asked for is cut to it. 0: whatever is asked for */
+	uint32_t
+		max_tokens; /* of an answer; what is asked for is cut to it. 0: whatever is asked for */
 };
 
 struct models_config_role {
@@ -54,14 +61,16 @@ struct models_config {
 
 /* name: for errors, "models.toml:3: ...". key_file and ca_file are read, key_env is looked up: call it
  * before the walls. On -1 nothing is left to free. */
-must_check int models_config_parse(struct models_config *out, const char *name, const char *text, size_t len, struct err *e);
+must_check int models_config_parse(struct models_config *out, const char *name, const char *text,
+				   size_t len, struct err *e);
 must_check int models_config_load(struct models_config *out, const char *path, struct err *e);
 void models_config_fini(struct models_config *b); /* fine on a zeroed one */
 
 /* The model for a request: by its id, or the level-th of a role (the last one, where there are fewer).
  * NULL with e: there is none. */
-const struct models_config_model *models_config_find(const struct models_config *b, const char *model, const char *role,
-				   unsigned level, struct err *e);
+const struct models_config_model *models_config_find(const struct models_config *b,
+						     const char *model, const char *role,
+						     unsigned level, struct err *e);
 /* {models: [{id, name, provider, dialect, price}], roles: {planner: [id]}}; no key, no base. */
 json_t *models_config_public(const struct models_config *b);
 /* SHA-256 over all that matters, keys as well: is it another book? */

@@ -50,7 +50,8 @@ static void leave_if_done(struct process *x)
 
 /* ---- questions ---- */
 
-static void process_tell(struct link *l, json_int_t number, json_t *take_answer, const struct err *e)
+static void process_tell(struct link *l, json_int_t number, json_t *take_answer,
+			 const struct err *e)
 {
 	json_t *m = json_pack("{s:I, s:o}", "done", number, "answer", take_answer);
 
@@ -75,7 +76,8 @@ static void process_said(struct completion_owner *o, json_t *take_event)
 {
 	struct question *q = loop_owner(o, struct question, owner);
 
-	json_pipe_send(&q->link->pipe, json_pack("{s:I, s:o}", "said", q->number, "event", take_event));
+	json_pipe_send(&q->link->pipe,
+		       json_pack("{s:I, s:o}", "said", q->number, "event", take_event));
 }
 
 static void process_done(struct completion_owner *o, json_t *take_answer, const struct err *e)
@@ -92,9 +94,9 @@ static json_t *process_refusal(const struct err *e)
 {
 	static const struct usage none;
 
-	return json_pack("{s:o, s:i, s:{s:s, s:s, s:b}}", "usage", usage_json(&none), "tries", 0, "error", "category",
-			 e->kind == ERR_LIMIT ? "unavailable" : "invalid", "message", e->msg, "retriable",
-			 e->kind == ERR_LIMIT);
+	return json_pack("{s:o, s:i, s:{s:s, s:s, s:b}}", "usage", usage_json(&none), "tries", 0,
+			 "error", "category", e->kind == ERR_LIMIT ? "unavailable" : "invalid",
+			 "message", e->msg, "retriable", e->kind == ERR_LIMIT);
 }
 
 static void process_asks(struct link *l, json_int_t number, json_t *request)
@@ -104,7 +106,9 @@ static void process_asks(struct link *l, json_int_t number, json_t *request)
 
 	/* What we leave without having taken, the front asks the next one. */
 	json_pipe_send(&l->pipe, json_pack("{s:I}", "taken", number));
-	*q = (struct question){ .link = l, .owner = { .said = process_said, .done = process_done }, .number = number };
+	*q = (struct question){ .link = l,
+				.owner = { .said = process_said, .done = process_done },
+				.number = number };
 	q->ask = completion_start(&l->process->asker, json_incref(request), &q->owner, &e);
 	if (!q->ask) {
 		free(q);
@@ -121,7 +125,8 @@ static void process_cancels(struct link *l, json_int_t number)
 
 	for (struct question *q = l->questions; q; q = q->next)
 		if (q->number == number) {
-			process_tell(l, number, completion_cancel(q->ask), &e); /* what was paid is counted */
+			process_tell(l, number, completion_cancel(q->ask),
+				     &e); /* what was paid is counted */
 			process_drop(q);
 			leave_if_done(l->process);
 			return;
@@ -208,7 +213,8 @@ int llm_main(const char *book_path, int warden, int (*walls)(void *ctx, struct e
 	}
 	watch_init(&x.warden, &x.loop, warden, warden_says);
 	watch_want(&x.warden, LOOP_READ);
-	log_info("models can be asked", LOG_U("models", x.book.nmodels), LOG_U("roles", x.book.nroles));
+	log_info("models can be asked", LOG_U("models", x.book.nmodels),
+		 LOG_U("roles", x.book.nroles));
 	loop_run(&x.loop);
 	models_config_fini(&x.book);
 	return 0;

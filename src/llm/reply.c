@@ -10,8 +10,8 @@
 const char *stop_name(enum stop s)
 {
 	static const char *const names[] = {
-		[STOP_NONE] = "",           [STOP_END] = "end",         [STOP_LENGTH] = "length",
-		[STOP_TOOLS] = "tools",     [STOP_REFUSAL] = "refusal", [STOP_FILTER] = "filter",
+		[STOP_NONE] = "",       [STOP_END] = "end",         [STOP_LENGTH] = "length",
+		[STOP_TOOLS] = "tools", [STOP_REFUSAL] = "refusal", [STOP_FILTER] = "filter",
 	};
 
 	return names[s];
@@ -32,8 +32,8 @@ json_t *usage_json(const struct usage *u)
 {
 	json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:f}", "calls", (json_int_t)u->calls, "in",
 			      (json_int_t)u->in, "out", (json_int_t)u->out, "cache_read",
-			      (json_int_t)u->cache_read, "cache_write", (json_int_t)u->cache_write, "cost",
-			      u->cost);
+			      (json_int_t)u->cache_read, "cache_write", (json_int_t)u->cache_write,
+			      "cost", u->cost);
 
 	if (u->estimated)
 		json_object_set_new(j, "estimated", json_true());
@@ -75,7 +75,8 @@ int reply_text(struct reply *r, const char *text, size_t n, struct err *e)
 		return -1;
 	buf_add(&r->text, text, n);
 	if (r->said)
-		r->said(r->ctx, json_pack("{s:s, s:o}", "type", "text", "text", json_stringn(text, n)));
+		r->said(r->ctx,
+			json_pack("{s:s, s:o}", "type", "text", "text", json_stringn(text, n)));
 	return 0;
 }
 
@@ -127,7 +128,8 @@ struct reply_call *reply_call(struct reply *r, int64_t slot, const char *id, con
 	return c;
 }
 
-int reply_arguments(struct reply *r, struct reply_call *c, const char *piece, size_t n, struct err *e)
+int reply_arguments(struct reply *r, struct reply_call *c, const char *piece, size_t n,
+		    struct err *e)
 {
 	if (!n)
 		return 0;
@@ -200,7 +202,9 @@ void reply_fail_body(struct reply *r, int status, const char *body, size_t n)
 
 	if (!known_error(r, j)) {
 		for (size_t i = 0; i < 200; i++)
-			text[i] = i < n ? (isascii((unsigned char)body[i]) && body[i] ? body[i] : ' ') : 0;
+			text[i] =
+				i < n ? (isascii((unsigned char)body[i]) && body[i] ? body[i] : ' ')
+				      : 0;
 		text[200] = 0;
 		reply_fail(r, "", text, 0);
 	}
@@ -217,19 +221,21 @@ json_t *reply_calls(const struct reply *r)
 		const struct reply_call *c = &r->calls[i];
 		/* No piece at all is what a tool without parameters gets. */
 		json_t *arguments = c->arguments.len ? json_loadb(c->arguments.p, c->arguments.len,
-								 JSON_REJECT_DUPLICATES, NULL) :
-						       json_object(),
+								  JSON_REJECT_DUPLICATES, NULL)
+						     : json_object(),
 		       *one;
 		char id[32];
 
 		snprintf(id, sizeof(id), "call_%u", i + 1);
-		one = json_pack("{s:s, s:s}", "id", c->id ? c->id : id, "name", c->name ? c->name : "");
+		one = json_pack("{s:s, s:s}", "id", c->id ? c->id : id, "name",
+				c->name ? c->name : "");
 		if (json_is_object(arguments)) {
 			json_object_set_new(one, "arguments", arguments);
 		} else {
 			json_decref(arguments);
 			json_object_set_new(one, "arguments", json_null());
-			json_object_set_new(one, "raw", json_stringn(c->arguments.p, c->arguments.len));
+			json_object_set_new(one, "raw",
+					    json_stringn(c->arguments.p, c->arguments.len));
 		}
 		json_array_append_new(all, one);
 	}

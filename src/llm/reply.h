@@ -19,7 +19,8 @@ struct usage {
 };
 void usage_add(struct usage *to, const struct usage *u);
 json_t *usage_json(const struct usage *u);
-void usage_add_json(struct usage *to, const json_t *u); /* what an answer tells; nothing: one call */
+void usage_add_json(struct usage *to,
+		    const json_t *u); /* what an answer tells; nothing: one call */
 
 struct reply_call {
 	int64_t slot; /* its place in the stream */

@@ -29,7 +29,8 @@ static void sse_field(struct sse *s, const char *line, size_t n)
 		value++;
 	n -= (size_t)(value - line);
 	if (name == 5 && memcmp(line, "event", 5) == 0) {
-		snprintf(s->name, sizeof(s->name), "%.*s", (int)(n < SSE_NAME ? n : SSE_NAME - 1), value);
+		snprintf(s->name, sizeof(s->name), "%.*s", (int)(n < SSE_NAME ? n : SSE_NAME - 1),
+			 value);
 	} else if (name == 4 && memcmp(line, "data", 4) == 0) {
 		buf_add(&s->data, value, n);
 		buf_putc(&s->data, '\n');

@@ -7,8 +7,8 @@
 enum { SSE_MOST = 8 << 20, SSE_NAME = 64 };
 
 struct sse {
-	int lines;            /* NDJSON: every line that is not empty is an event */
-	size_t most;          /* of an event; 0: SSE_MOST */
+	int lines;   /* NDJSON: every line that is not empty is an event */
+	size_t most; /* of an event; 0: SSE_MOST */
 	struct buf line, data;
 	char name[SSE_NAME]; /* "event:", cut */
 	int has_data, after_cr, begun;

@@ -151,7 +151,8 @@ void loop_budget_forget(struct loop *l, const struct loop_budget *b)
 /* 0: its budget was exceeded since it became ready, and it is called again after all other work. */
 static int watch_has_turn(const struct watch *w, struct event *ev, short what)
 {
-	int late = loop_budget_exceeded(w->loop, w->budget), was = event_get_priority(ev) == LOOP_CLASS_LATE;
+	int late = loop_budget_exceeded(w->loop, w->budget),
+	    was = event_get_priority(ev) == LOOP_CLASS_LATE;
 
 	if (late == was)
 		return 1;
@@ -206,8 +207,8 @@ static void want_one(struct watch *w, struct event **ev, unsigned bit, unsigned 
 	}
 	if (!*ev)
 		*ev = loop_must(event_new(w->loop->base, w->fd,
-				     (bit == LOOP_READ ? EV_READ : EV_WRITE) | EV_PERSIST,
-				     bit == LOOP_READ ? can_read : can_write, w));
+					  (bit == LOOP_READ ? EV_READ : EV_WRITE) | EV_PERSIST,
+					  bit == LOOP_READ ? can_read : can_write, w));
 	if (event_add(*ev, NULL) < 0)
 		abort(); /* a descriptor that is not open: our bug, and it would never wake us */
 }

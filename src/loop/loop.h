@@ -15,7 +15,7 @@ struct loop {
 	/* the callback in progress */
 	struct loop_budget *budget; /* it is charged to; NULL: to none */
 	uint64_t began_ns, now_ns;  /* the latter: when the clock was last read for it */
-	int late;         /* its budget was exceeded when it began */
+	int late;                   /* its budget was exceeded when it began */
 	uint64_t late_ns; /* such callbacks have used since the loop last looked for others */
 };
 must_check int loop_init(struct loop *l, struct err *e);
@@ -33,7 +33,7 @@ void loop_yield(void);
  * ready, LOOP_SLICE_NS of it at a time: then the loop looks for other work again. Without other work
  * an exceeded budget delays nothing. */
 enum { LOOP_SLICE_NS = 500000, LOOP_BURST_NS = 10000000 };
-struct loop_budget { /* zeroed: nothing used */
+struct loop_budget {      /* zeroed: nothing used */
 	uint64_t used_ns; /* at at_ns; decreases by an eighth of the time that passes */
 	uint64_t at_ns;
 };
@@ -41,8 +41,9 @@ int loop_budget_exceeded(const struct loop *l, const struct loop_budget *b); /* 
 /* Around a callback that libevent makes without a watch or a timer of ours. b may be NULL. */
 void loop_work_begin(struct loop *l, struct loop_budget *b);
 void loop_work_end(struct loop *l);
-void loop_work_charge(struct loop *l, struct loop_budget *b); /* the work in progress is that client's */
-int loop_work_is_late(const struct loop *l); /* the work in progress began after all other work */
+void loop_work_charge(struct loop *l,
+		      struct loop_budget *b); /* the work in progress is that client's */
+int loop_work_is_late(const struct loop *l);  /* the work in progress began after all other work */
 int loop_work_is_long(struct loop *l); /* it has used its slice: return, and continue later */
 void loop_budget_forget(struct loop *l, const struct loop_budget *b); /* before it is freed */
 /* Priorities of libevent's events. */
@@ -67,8 +68,9 @@ struct timer {
 	void (*due)(struct timer *t);
 };
 void timer_init(struct timer *t, struct loop *l, void (*due)(struct timer *));
-void timer_init_late(struct timer *t, struct loop *l, void (*due)(struct timer *)); /* after other work */
-void timer_set(struct timer *t, uint64_t ms); /* from now; replaces an earlier setting */
+void timer_init_late(struct timer *t, struct loop *l,
+		     void (*due)(struct timer *)); /* after other work */
+void timer_set(struct timer *t, uint64_t ms);      /* from now; replaces an earlier setting */
 void timer_clear(struct timer *t);
 int timer_pending(const struct timer *t);
 void timer_fini(struct timer *t); /* fine on a zeroed one; may be called from due() */
@@ -78,7 +80,8 @@ struct on_signal {
 	struct event *ev;
 	void (*came)(struct on_signal *s, int signo);
 };
-void on_signal_init(struct on_signal *s, struct loop *l, int signo, void (*came)(struct on_signal *, int));
+void on_signal_init(struct on_signal *s, struct loop *l, int signo,
+		    void (*came)(struct on_signal *, int));
 void on_signal_fini(struct on_signal *s);
 
 /* The object that a watch or a timer lives in. */

@@ -107,14 +107,15 @@ void mcp_error(struct mcp_call *m, int http, int code, json_t *take_data, const 
 }
 
 /* Before a method has anything to say: no key, no such path, too large. */
-static void mcp_refuse(struct call *c, int status, const char *code, const char *message, const char *why,
-		   const char *hint)
+static void mcp_refuse(struct call *c, int status, const char *code, const char *message,
+		       const char *why, const char *hint)
 {
 	struct mcp_call *m = c->door;
 	char text[400];
 
-	snprintf(text, sizeof(text), "%s%s%s%s%s%s", message, why && *why ? ": " : "", why ? why : "",
-		 hint && *hint ? " (" : "", hint ? hint : "", hint && *hint ? ")" : "");
+	snprintf(text, sizeof(text), "%s%s%s%s%s%s", message, why && *why ? ": " : "",
+		 why ? why : "", hint && *hint ? " (" : "", hint ? hint : "",
+		 hint && *hint ? ")" : "");
 	send_error(m, status, status >= 500 ? RPC_INTERNAL : RPC_REQUEST,
 		   json_pack("{s:s}", "code", code), text);
 }
@@ -136,7 +137,8 @@ static void mcp_ticks(struct timer *t)
 		return;
 	}
 	if (mcp_waits_too_long(m)) {
-		mcp_error(m, 200, RPC_REQUEST, NULL, "what was asked of the client was never answered");
+		mcp_error(m, 200, RPC_REQUEST, NULL,
+			  "what was asked of the client was never answered");
 		return;
 	}
 	/* The answer is a request of its own, and new requests go to the next server. */
@@ -201,7 +203,8 @@ static int enter_session(struct mcp_call *m)
 			mcp_error(m, 404, RPC_REQUEST, NULL,
 				  "there is no such session: initialize again");
 		else
-			mcp_error(m, 503, RPC_INTERNAL, NULL, "the session cannot be read: %s", e.msg);
+			mcp_error(m, 503, RPC_INTERNAL, NULL, "the session cannot be read: %s",
+				  e.msg);
 		return 0;
 	}
 	memcpy(m->session_id, x.id, sizeof(m->session_id));
@@ -223,7 +226,8 @@ static void end_session(struct call *c)
 	}
 	if (!enter_session(m))
 		return;
-	if (store_mcp_session_delete(c->api->store, m->session_id, &e) < 0 && e.kind != ERR_NOT_FOUND)
+	if (store_mcp_session_delete(c->api->store, m->session_id, &e) < 0 &&
+	    e.kind != ERR_NOT_FOUND)
 		mcp_error(m, 503, RPC_INTERNAL, NULL, "the session cannot be ended: %s", e.msg);
 	else
 		http_reply(c->req, 200, NULL, NULL, 0);
@@ -312,8 +316,7 @@ static int modern_head(struct mcp_call *m)
 			  "this version is not spoken");
 		return 0;
 	}
-	return mcp_mirrors(m, "mcp-method", m->method) &&
-	       mcp_mirrors(m, "mcp-name", name_in(m));
+	return mcp_mirrors(m, "mcp-method", m->method) && mcp_mirrors(m, "mcp-name", name_in(m));
 }
 
 /* ---- which era ---- */
@@ -324,9 +327,8 @@ static int speaks_modern(const struct mcp_call *m)
 	const char *name;
 	json_t *v;
 
-	json_object_foreach(json_object_get(m->params, "_meta"), name, v)
-		if (!strncmp(name, MCP_META, strlen(MCP_META)))
-			return 1;
+	json_object_foreach(json_object_get(m->params, "_meta"), name,
+			    v) if (!strncmp(name, MCP_META, strlen(MCP_META))) return 1;
 	if (m->method && !strcmp(m->method, "initialize"))
 		return 0;
 	if (header)
@@ -341,7 +343,8 @@ static int mcp_enter(struct mcp_call *m)
 
 	m->modern = speaks_modern(m);
 	if (m->modern) {
-		m->level = level && json_is_string(level) ? mcp_level(json_string_value(level)) : -1;
+		m->level =
+			level && json_is_string(level) ? mcp_level(json_string_value(level)) : -1;
 		m->can = mcp_capabilities(meta_of(m, MCP_META "clientCapabilities"));
 		return modern_head(m);
 	}
@@ -362,8 +365,7 @@ static int read_message(struct mcp_call *m)
 
 	version = json_string_value(json_object_get(m->message, "jsonrpc"));
 	if (!version || strcmp(version, "2.0") != 0) {
-		mcp_error(m, 400, RPC_REQUEST, NULL,
-			  "this is not a message of JSON-RPC 2.0");
+		mcp_error(m, 400, RPC_REQUEST, NULL, "this is not a message of JSON-RPC 2.0");
 		return 0;
 	}
 	m->id = json_object_get(m->message, "id");
@@ -549,7 +551,9 @@ static int mcp_take(struct call *c)
 	if (strcmp(c->req->path, "/mcp") != 0)
 		return 0;
 	m = call_alloc(c, sizeof(*m));
-	*m = (struct mcp_call){ .call = c, .mcp = mcp_of(c->api), .level = -1,
+	*m = (struct mcp_call){ .call = c,
+				.mcp = mcp_of(c->api),
+				.level = -1,
 				.base = { .refuse = mcp_refuse, .left = mcp_left } };
 	m->next = m->mcp->calls;
 	m->at = &m->mcp->calls;

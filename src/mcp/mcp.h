@@ -15,14 +15,14 @@
 #define MCP_NEWEST_OLD "2025-11-25"
 
 enum { /* JSON-RPC's codes, and MCP's own */
-	RPC_PARSE = -32700,
-	RPC_REQUEST = -32600,
-	RPC_METHOD = -32601,
-	RPC_PARAMS = -32602,
-	RPC_INTERNAL = -32603,
-	MCP_OLD_NO_RESOURCE = -32002,
-	MCP_HEADER = -32020,
-	MCP_VERSION = -32022,
+       RPC_PARSE = -32700,
+       RPC_REQUEST = -32600,
+       RPC_METHOD = -32601,
+       RPC_PARAMS = -32602,
+       RPC_INTERNAL = -32603,
+       MCP_OLD_NO_RESOURCE = -32002,
+       MCP_HEADER = -32020,
+       MCP_VERSION = -32022,
 };
 
 enum { MCP_ASK_TICK_MS = 1000 }; /* while a client is asked: is its answer still to come here? */
@@ -30,8 +30,9 @@ enum { MCP_ASK_TICK_MS = 1000 }; /* while a client is asked: is its answer still
 struct mcp_call;
 struct mcp {
 	struct mcp_call *calls;
-	uint64_t asked;  /* questions to clients, all together */
-	uint64_t nonce;  /* in the ids of questions: an answer to one of a killed server fits none of ours */
+	uint64_t asked; /* questions to clients, all together */
+	uint64_t
+		nonce; /* in the ids of questions: an answer to one of a killed server fits none of ours */
 	uint8_t key[32]; /* seals what clients keep for us */
 };
 
@@ -47,8 +48,8 @@ struct mcp_call {
 	json_t *token; /* of its progress; borrowed */
 	int level;     /* of log notices; -1: none */
 	int streaming;
-	int gone; /* cancelled: nothing is said to it any more */
-	unsigned can; /* mcp_capabilities() of the client */
+	int gone;                          /* cancelled: nothing is said to it any more */
+	unsigned can;                      /* mcp_capabilities() of the client */
 	json_t *answers, *waiting, *state; /* of questions to an old client: key: answer; id: key */
 	uint64_t asked_ms;
 	struct timer tick;
@@ -68,7 +69,8 @@ void mcp_cached(struct mcp_call *m, json_t *take_result, int ttl_ms);
 /* http: its status in the modern era; the old one has 200 for all that a method says. */
 void mcp_error(struct mcp_call *m, int http, int code, json_t *take_data, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
-int mcp_notify(struct mcp_call *m, const char *method, json_t *take_params); /* 1: wait for on_drain */
+int mcp_notify(struct mcp_call *m, const char *method,
+	       json_t *take_params); /* 1: wait for on_drain */
 void mcp_stream(struct mcp_call *m); /* events from now on, if the client takes them */
 void mcp_input_required(struct mcp_call *m, json_t *take_result);
 int mcp_send(struct mcp_call *m, json_t *take_message); /* on the stream; as mcp_notify() */
@@ -79,7 +81,7 @@ int mcp_mirrors(struct mcp_call *m, const char *header, const char *body);
  * A method that lacks something calls mcp_need() and is called again when it is there: by the client, which
  * repeats its call (modern), or by us (old). So it is written as a function of what was answered. */
 unsigned mcp_capabilities(const json_t *said);
-int mcp_can(const struct mcp_call *m, const char *method); /* "elicitation/create", ... */
+int mcp_can(const struct mcp_call *m, const char *method);           /* "elicitation/create", ... */
 const json_t *mcp_answer(const struct mcp_call *m, const char *key); /* an object; NULL: not yet */
 /* requests: {key: {method, params}}. state: comes back by mcp_state(), as it was; NULL: none. */
 void mcp_need(struct mcp_call *m, json_t *take_requests, json_t *take_state);
@@ -96,7 +98,7 @@ must_check int mcp_session_begin(struct mcp_call *m, const json_t *capabilities,
 
 /* ---- methods: mcp_methods.c ---- */
 void mcp_method(struct mcp_call *m);
-int mcp_level(const char *name); /* 0 debug ... 7 emergency; -1: there is none */
+int mcp_level(const char *name);               /* 0 debug ... 7 emergency; -1: there is none */
 const char *mcp_old_version(const char *name); /* NULL: not spoken */
 
 /* Runs a row in params' box, or the key's own; mcp_tools.c. */

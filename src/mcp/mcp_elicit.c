@@ -51,7 +51,8 @@ static int elicit_seal(const struct mcp *x, const char *text, size_t n, uint8_t 
 {
 	unsigned len = SEAL;
 
-	return HMAC(EVP_sha256(), x->key, sizeof(x->key), (const uint8_t *)text, n, out, &len) ? 0 : -1;
+	return HMAC(EVP_sha256(), x->key, sizeof(x->key), (const uint8_t *)text, n, out, &len) ? 0
+											       : -1;
 }
 
 /* It is of one call of one key, and for a while. */
@@ -90,7 +91,8 @@ static json_t *elicit_unsealed(const struct mcp *x, const char *text)
 	if (!dot || strlen(text) > STATE_BYTES ||
 	    base64_decode(&doc, text, (size_t)(dot - text)) < 0 ||
 	    base64_decode(&said, dot + 1, strlen(dot + 1)) < 0 || said.len != SEAL ||
-	    elicit_seal(x, buf_str(&doc), doc.len, sum) < 0 || CRYPTO_memcmp(said.p, sum, SEAL) != 0)
+	    elicit_seal(x, buf_str(&doc), doc.len, sum) < 0 ||
+	    CRYPTO_memcmp(said.p, sum, SEAL) != 0)
 		return NULL;
 	return json_loadb(doc.p, doc.len, 0, NULL);
 }
@@ -147,7 +149,8 @@ static void ask_on_stream(struct mcp_call *m, json_t *requests)
 	if (!m->waiting)
 		m->waiting = json_object();
 	m->asked_ms = loop_now_ms();
-	json_object_foreach(requests, key, one) {
+	json_object_foreach(requests, key, one)
+	{
 		char id[48];
 
 		snprintf(id, sizeof(id), "ask-%016llx-%llu", (unsigned long long)m->mcp->nonce,
@@ -198,7 +201,8 @@ void mcp_answered(struct mcp_call *m)
 	if (!x->answers)
 		x->answers = json_object();
 	if (json_is_object(result))
-		json_object_set(x->answers, json_string_value(json_object_get(x->waiting, id)), result);
+		json_object_set(x->answers, json_string_value(json_object_get(x->waiting, id)),
+				result);
 	else
 		json_object_set_new(x->answers, json_string_value(json_object_get(x->waiting, id)),
 				    json_pack("{s:s}", "action", "cancel"));
@@ -229,14 +233,14 @@ static int elicit_listed(const char *const *list, const char *name)
 
 static void not_allowed(struct mcp_call *m, const char *why)
 {
-	mcp_result(m, json_pack("{s:[{s:s, s:s}], s:{s:s}, s:b}", "content", "type", "text", "text", why,
-				"structuredContent", "code", "not_approved", "isError", 1));
+	mcp_result(m, json_pack("{s:[{s:s, s:s}], s:{s:s}, s:b}", "content", "type", "text", "text",
+				why, "structuredContent", "code", "not_approved", "isError", 1));
 }
 
 static void ask_person(struct mcp_call *m, const struct tool *t)
 {
-	auto_free char *args = json_dumps(json_object_get(m->params, "arguments"),
-					  JSON_COMPACT | JSON_ENCODE_ANY);
+	auto_free char *args =
+		json_dumps(json_object_get(m->params, "arguments"), JSON_COMPACT | JSON_ENCODE_ANY);
 	auto_buf struct buf text = { 0 };
 
 	buf_printf(&text, "Allow %s (%s) with %.*s%s?", t->name, t->title, 1000, args ? args : "{}",
@@ -244,8 +248,8 @@ static void ask_person(struct mcp_call *m, const struct tool *t)
 	mcp_need(m,
 		 json_pack("{s:{s:s, s:{s:s, s:s, s:{s:s, s:{s:{s:s, s:s}}, s:[s]}}}}", "approve",
 			   "method", "elicitation/create", "params", "mode", "form", "message",
-			   buf_str(&text), "requestedSchema", "type", "object", "properties", "allow",
-			   "type", "boolean", "title", "Allow it", "required", "allow"),
+			   buf_str(&text), "requestedSchema", "type", "object", "properties",
+			   "allow", "type", "boolean", "title", "Allow it", "required", "allow"),
 		 json_pack("{s:s}", "tool", t->name));
 }
 
@@ -266,8 +270,10 @@ int mcp_may(struct mcp_call *m, const struct tool *t)
 		if (mcp_can(m, "elicitation/create"))
 			ask_person(m, t);
 		else
-			not_allowed(m, "this tool needs the approval of a person, and your client cannot ask one "
-				       "(it did not declare `elicitation`)");
+			not_allowed(
+				m,
+				"this tool needs the approval of a person, and your client cannot ask one "
+				"(it did not declare `elicitation`)");
 		return 0;
 	}
 	if (action && !strcmp(action, "accept") &&

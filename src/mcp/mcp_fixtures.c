@@ -7,23 +7,30 @@
 #include <string.h>
 
 /* One red pixel; and a sound of no length. */
-#define PNG "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
+#define PNG                                                                                        \
+	"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
 #define WAV "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 #define TEXT(text) "{\"content\":[{\"type\":\"text\",\"text\":\"" text "\"}]}"
 #define IMAGE "{\"type\":\"image\",\"data\":\"" PNG "\",\"mimeType\":\"image/png\"}"
 #define MESSAGE(content) "{\"role\":\"user\",\"content\":" content "}"
 
 #define ASK(key, method, params) "\"" key "\":{\"method\":\"" method "\",\"params\":{" params "}}"
-#define FORM(message, properties, required)                                                          \
-	"\"message\":\"" message "\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{" properties "}," \
+#define FORM(message, properties, required)                                                        \
+	"\"message\":\"" message                                                                   \
+	"\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{" properties "},"             \
 	"\"required\":[" required "]}"
-#define SAMPLE(text)                                                                                  \
-	"\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"" text "\"}}],\"maxTokens\":100"
+#define SAMPLE(text)                                                                               \
+	"\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"" text         \
+	"\"}}],\"maxTokens\":100"
 #define IS(name, type) "\"" name "\":{\"type\":\"" type "\"}"
-#define NAME ASK("user_name", "elicitation/create", FORM("What is your name?", IS("name", "string"), "\"name\""))
-#define CONFIRM ASK("confirm", "elicitation/create", FORM("Please confirm", IS("ok", "boolean"), "\"ok\""))
+#define NAME                                                                                       \
+	ASK("user_name", "elicitation/create",                                                     \
+	    FORM("What is your name?", IS("name", "string"), "\"name\""))
+#define CONFIRM                                                                                    \
+	ASK("confirm", "elicitation/create", FORM("Please confirm", IS("ok", "boolean"), "\"ok\""))
 #define ROOTS ASK("client_roots", "roots/list", "")
-#define TITLED(a, b) "{\"const\":\"value1\",\"title\":\"" a "\"},{\"const\":\"value2\",\"title\":\"" b "\"}"
+#define TITLED(a, b)                                                                               \
+	"{\"const\":\"value1\",\"title\":\"" a "\"},{\"const\":\"value2\",\"title\":\"" b "\"}"
 #define OPTIONS "\"option1\",\"option2\",\"option3\""
 
 struct fixture {
@@ -59,10 +66,12 @@ static void fixture_mirrored(struct mcp_call *m)
 	const json_t *args = json_object_get(m->params, "arguments");
 
 	if (m->modern)
-		(void)!mcp_mirrors(m, "mcp-param-region", json_string_value(json_object_get(args, "region")));
+		(void)!mcp_mirrors(m, "mcp-param-region",
+				   json_string_value(json_object_get(args, "region")));
 }
 
 static const struct fixture fixtures[] = {
+	/* clang-format off */
 	{ "tools/call", "test_simple_text", TEXT("This is a simple text response for testing."), NULL, { NULL }, 0 },
 	{ "tools/call", "test_image_content", "{\"content\":[" IMAGE "]}", NULL, { NULL }, 0 },
 	{ "tools/call", "test_audio_content",
@@ -136,6 +145,7 @@ static const struct fixture fixtures[] = {
 	{ "resources/read", "test://template/123/data",
 	  "{\"contents\":[{\"uri\":\"test://template/123/data\",\"mimeType\":\"application/json\",\"text\":"
 	  "\"{\\\"id\\\":\\\"123\\\",\\\"templateTest\\\":true,\\\"data\\\":\\\"Data for ID: 123\\\"}\"}]}", NULL, { NULL }, 0 },
+	/* clang-format on */
 };
 
 /* "$name" is where an argument goes. */
@@ -148,11 +158,14 @@ static json_t *fixture_filled(const char *text, const json_t *args)
 		json_t *v;
 		size_t n = 0;
 
-		json_object_foreach((json_t *)args, name, v)
-			if (*text == '$' && !n && !strncmp(text + 1, name, strlen(name)) && json_is_string(v)) {
-				buf_puts(&out, json_string_value(v));
-				n = strlen(name);
-			}
+		json_object_foreach((json_t *)args, name,
+				    v) if (*text == '$' && !n &&
+					   !strncmp(text + 1, name, strlen(name)) &&
+					   json_is_string(v))
+		{
+			buf_puts(&out, json_string_value(v));
+			n = strlen(name);
+		}
 		if (!n)
 			buf_putc(&out, *text);
 		text += n;
@@ -163,8 +176,8 @@ static json_t *fixture_filled(const char *text, const json_t *args)
 /* A client that has not said that it can sample is not asked to. */
 static int lacks_capability(struct mcp_call *m, const char *name)
 {
-	const json_t *can = json_object_get(json_object_get(m->params, "_meta"),
-					    MCP_META "clientCapabilities");
+	const json_t *can =
+		json_object_get(json_object_get(m->params, "_meta"), MCP_META "clientCapabilities");
 
 	if (strcmp(name, "test_missing_capability") != 0 || json_object_get(can, "sampling"))
 		return 0;
@@ -180,9 +193,11 @@ static json_t *fixture_unanswered(const struct mcp_call *m, const char *asks)
 	const char *key;
 	void *next;
 
-	json_object_foreach_safe(all, next, key, one)
-		if (mcp_answer(m, key) || !mcp_can(m, json_string_value(json_object_get(one, "method"))))
-			json_object_del(all, key);
+	json_object_foreach_safe(
+		all, next, key,
+		one) if (mcp_answer(m, key) ||
+			 !mcp_can(m, json_string_value(json_object_get(one, "method"))))
+		json_object_del(all, key);
 	return all;
 }
 
@@ -211,8 +226,8 @@ static int fixture_asks(struct mcp_call *m, const struct fixture *f)
 
 int mcp_fixture(struct mcp_call *m)
 {
-	const char *name = json_string_value(json_object_get(
-		m->params, !strncmp(m->method, "resources/", 10) ? "uri" : "name"));
+	const char *name = json_string_value(
+		json_object_get(m->params, !strncmp(m->method, "resources/", 10) ? "uri" : "name"));
 
 	for (unsigned i = 0; name && i < ARRAY_LEN(fixtures); i++) {
 		const struct fixture *f = &fixtures[i];
@@ -230,7 +245,8 @@ int mcp_fixture(struct mcp_call *m)
 		if (!strcmp(m->method, "resources/read"))
 			mcp_cached(m, fixture_filled(f->result, NULL), 0);
 		else
-			mcp_result(m, fixture_filled(f->result, json_object_get(m->params, "arguments")));
+			mcp_result(m, fixture_filled(f->result,
+						     json_object_get(m->params, "arguments")));
 		return 1;
 	}
 	return 0;
@@ -240,19 +256,23 @@ int mcp_fixture(struct mcp_call *m)
 static json_t *schema_of(const char *name)
 {
 	if (!strcmp(name, "test_custom_headers"))
-		return json_loads("{\"type\":\"object\",\"properties\":{\"region\":{\"type\":\"string\","
-				  "\"x-mcp-header\":\"Region\"}}}", 0, NULL);
+		return json_loads(
+			"{\"type\":\"object\",\"properties\":{\"region\":{\"type\":\"string\","
+			"\"x-mcp-header\":\"Region\"}}}",
+			0, NULL);
 	if (!strcmp(name, "json_schema_2020_12_tool"))
-		return json_loads("{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\","
-				  "\"$defs\":{\"address\":{\"$anchor\":\"addressDef\",\"type\":\"object\",\"properties\":{"
-				  "\"street\":{\"type\":\"string\"},\"city\":{\"type\":\"string\"}}}},\"properties\":{"
-				  "\"name\":{\"type\":\"string\"},\"address\":{\"$ref\":\"#/$defs/address\"},"
-				  "\"contactMethod\":{\"type\":\"string\",\"enum\":[\"phone\",\"email\"]},"
-				  "\"phone\":{\"type\":\"string\"},\"email\":{\"type\":\"string\"}},"
-				  "\"allOf\":[{\"anyOf\":[{\"required\":[\"phone\"]},{\"required\":[\"email\"]}]}],"
-				  "\"if\":{\"properties\":{\"contactMethod\":{\"const\":\"phone\"}},\"required\":[\"contactMethod\"]},"
-				  "\"then\":{\"required\":[\"phone\"]},\"else\":{\"required\":[\"email\"]},"
-				  "\"additionalProperties\":false}", 0, NULL);
+		return json_loads(
+			"{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\","
+			"\"$defs\":{\"address\":{\"$anchor\":\"addressDef\",\"type\":\"object\",\"properties\":{"
+			"\"street\":{\"type\":\"string\"},\"city\":{\"type\":\"string\"}}}},\"properties\":{"
+			"\"name\":{\"type\":\"string\"},\"address\":{\"$ref\":\"#/$defs/address\"},"
+			"\"contactMethod\":{\"type\":\"string\",\"enum\":[\"phone\",\"email\"]},"
+			"\"phone\":{\"type\":\"string\"},\"email\":{\"type\":\"string\"}},"
+			"\"allOf\":[{\"anyOf\":[{\"required\":[\"phone\"]},{\"required\":[\"email\"]}]}],"
+			"\"if\":{\"properties\":{\"contactMethod\":{\"const\":\"phone\"}},\"required\":[\"contactMethod\"]},"
+			"\"then\":{\"required\":[\"phone\"]},\"else\":{\"required\":[\"email\"]},"
+			"\"additionalProperties\":false}",
+			0, NULL);
 	return json_pack("{s:s, s:b}", "type", "object", "additionalProperties", 0);
 }
 
@@ -260,10 +280,10 @@ void mcp_list_fixtures(json_t *tools_array)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(fixtures); i++)
 		if (!strcmp(fixtures[i].method, "tools/call"))
-			json_array_append_new(tools_array,
-					      json_pack("{s:s, s:s, s:o}", "name", fixtures[i].name,
-							"description", "of the conformance suite",
-							"inputSchema", schema_of(fixtures[i].name)));
+			json_array_append_new(
+				tools_array, json_pack("{s:s, s:s, s:o}", "name", fixtures[i].name,
+						       "description", "of the conformance suite",
+						       "inputSchema", schema_of(fixtures[i].name)));
 }
 #else
 int mcp_fixture(struct mcp_call *m)

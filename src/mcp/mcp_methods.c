@@ -23,7 +23,7 @@ const char *mcp_old_version(const char *name)
 
 int mcp_level(const char *name)
 {
-	static const char *const levels[] = { "debug", "info",	   "notice", "warning",
+	static const char *const levels[] = { "debug", "info",     "notice", "warning",
 					      "error", "critical", "alert",  "emergency" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(levels); i++)
@@ -60,8 +60,9 @@ static void mcp_initialize(struct mcp_call *m)
 	}
 	http_set(m->call->req, "Mcp-Session-Id", "%s", m->session_id);
 	mcp_result(m, json_pack("{s:s, s:o, s:{s:s, s:s, s:s}, s:s}", "protocolVersion",
-				version ? version : MCP_NEWEST_OLD, "capabilities", mcp_do_capabilities(), "serverInfo", "name",
-				"atoll", "title", "Atoll", "version", ATOLL_VERSION, "instructions", instructions));
+				version ? version : MCP_NEWEST_OLD, "capabilities",
+				mcp_do_capabilities(), "serverInfo", "name", "atoll", "title",
+				"Atoll", "version", ATOLL_VERSION, "instructions", instructions));
 }
 
 static void mcp_discover(struct mcp_call *m)
@@ -149,5 +150,6 @@ void mcp_method(struct mcp_call *m)
 			methods[i].run(m);
 			return;
 		}
-	mcp_error(m, m->modern ? 404 : 200, RPC_METHOD, NULL, "there is no method '%.60s'", m->method);
+	mcp_error(m, m->modern ? 404 : 200, RPC_METHOD, NULL, "there is no method '%.60s'",
+		  m->method);
 }

@@ -29,10 +29,10 @@ static void put_uri(struct buf *out, const char *box, const char *path)
 
 static int resources_hex(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' :
-	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
-	       c >= 'A' && c <= 'F' ? c - 'A' + 10 :
-				      -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
 }
 
 /* "atoll://BOX/PATH"; -1: is none. */
@@ -54,7 +54,8 @@ static int read_uri(const char *uri, char box[ROUTE_TEXT], struct buf *path)
 			buf_putc(path, *rest);
 			continue;
 		}
-		if (resources_hex(rest[1]) < 0 || resources_hex(rest[2]) < 0 || (rest[1] == '0' && rest[2] == '0'))
+		if (resources_hex(rest[1]) < 0 || resources_hex(rest[2]) < 0 ||
+		    (rest[1] == '0' && rest[2] == '0'))
 			return -1;
 		buf_putc(path, (char)(resources_hex(rest[1]) << 4 | resources_hex(rest[2])));
 		rest += 2;
@@ -71,7 +72,8 @@ static void resources_listed(struct call *c, int status, json_t *take_doc)
 	size_t i;
 
 	(void)status;
-	json_array_foreach(json_object_get(take_doc, "items"), i, one) {
+	json_array_foreach(json_object_get(take_doc, "items"), i, one)
+	{
 		const char *path = json_string_value(json_object_get(one, "path")),
 			   *name = json_string_value(json_object_get(one, "name")),
 			   *type = json_string_value(json_object_get(one, "type"));
@@ -82,8 +84,9 @@ static void resources_listed(struct call *c, int status, json_t *take_doc)
 		    json_object_get(one, "path_base64"))
 			continue;
 		put_uri(&uri, c->held, path);
-		json_array_append_new(all, json_pack("{s:s, s:s, s:O}", "uri", buf_str(&uri), "name",
-						     name, "size", json_object_get(one, "size")));
+		json_array_append_new(all,
+				      json_pack("{s:s, s:s, s:O}", "uri", buf_str(&uri), "name",
+						name, "size", json_object_get(one, "size")));
 	}
 	one = json_pack("{s:o}", "resources", all);
 	if (json_is_string(json_object_get(take_doc, "next")))
@@ -114,8 +117,8 @@ void mcp_resources_list(struct mcp_call *m)
 		return;
 	}
 	mcp_own_session(c, session);
-	b = c->who.box[0] ? fleet_find(&c->api->fleet, c->who.box) :
-			    fleet_session(&c->api->fleet, c->who.team, session, "base");
+	b = c->who.box[0] ? fleet_find(&c->api->fleet, c->who.box)
+			  : fleet_session(&c->api->fleet, c->who.team, session, "base");
 	if (!b || (b->state != BOX_RUNNING && b->state != BOX_KEPT)) {
 		if (json_is_string(cursor))
 			mcp_error(m, 200, RPC_PARAMS, NULL, "cursor: is none of ours");
@@ -138,7 +141,8 @@ void mcp_templates_list(struct mcp_call *m)
 	mcp_cached(m,
 		   json_pack("{s:[{s:s, s:s, s:s, s:s}]}", "resourceTemplates", "uriTemplate",
 			     SCHEME "{box}/{+path}", "name", "file", "title", "A file of a box",
-			     "description", "Any file of a box, by the box's id or name and its path."),
+			     "description",
+			     "Any file of a box, by the box's id or name and its path."),
 		   OFFER_TTL_MS);
 }
 
@@ -195,8 +199,8 @@ static void resource_over(struct tool_job *j, const struct tool_result *r)
 	one = json_copy(r->data);
 	json_object_set(one, "uri", uri);
 	json_object_set_new(one, "mimeType",
-			    json_string(json_object_get(one, "text") ? "text/plain" :
-								       "application/octet-stream"));
+			    json_string(json_object_get(one, "text") ? "text/plain"
+								     : "application/octet-stream"));
 	mcp_cached(m, json_pack("{s:[o]}", "contents", one), 0);
 }
 
@@ -233,6 +237,7 @@ struct argument {
 };
 
 static const struct prompt {
+	/* clang-format off */
 	const char *name, *title, *help;
 	struct argument args[3]; /* ends with one without a name */
 	const char *text;        /* {name} is where an argument goes */
@@ -260,6 +265,7 @@ static const struct prompt {
 	  { { "path", "folder to look at", "/home/user" }, { 0 } },
 	  "Look around in {path} with list_files, search_files and read_file. Tell what it is, which parts it has, how it "
 	  "is built, run and tested, and what is unusual about it. Change nothing." },
+	/* clang-format on */
 };
 
 void mcp_prompts_list(struct mcp_call *m)
@@ -278,9 +284,10 @@ void mcp_prompts_list(struct mcp_call *m)
 			json_array_append_new(args, json_pack("{s:s, s:s, s:b}", "name", a->name,
 							      "description", a->help, "required",
 							      !a->otherwise));
-		json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:o}", "name", prompts[i].name,
-						     "title", prompts[i].title, "description",
-						     prompts[i].help, "arguments", args));
+		json_array_append_new(all,
+				      json_pack("{s:s, s:s, s:s, s:o}", "name", prompts[i].name,
+						"title", prompts[i].title, "description",
+						prompts[i].help, "arguments", args));
 	}
 	mcp_cached(m, json_pack("{s:o}", "prompts", all), OFFER_TTL_MS);
 }
@@ -325,9 +332,8 @@ static const char *wrong_argument(const struct prompt *p, json_t *args)
 
 	if (args && !json_is_object(args))
 		return "arguments";
-	json_object_foreach(args, name, v)
-		if (!json_is_string(v) || !argument_named(p, name, strlen(name)))
-			return name;
+	json_object_foreach(args, name, v) if (!json_is_string(v) ||
+					       !argument_named(p, name, strlen(name))) return name;
 	for (const struct argument *a = p->args; a->name; a++)
 		if (!a->otherwise && !json_object_get(args, a->name))
 			return a->name;
@@ -342,27 +348,29 @@ void mcp_prompts_get(struct mcp_call *m)
 	auto_buf struct buf text = { 0 };
 
 	if (!p) {
-		mcp_error(m, 200, RPC_PARAMS, NULL, "Unknown prompt: %.80s", name ? name : "(no name)");
+		mcp_error(m, 200, RPC_PARAMS, NULL, "Unknown prompt: %.80s",
+			  name ? name : "(no name)");
 		return;
 	}
 	wrong = wrong_argument(p, args);
 	if (wrong) {
-		mcp_error(m, 200, RPC_PARAMS, NULL, "arguments.%.60s: is missing, unknown or no string",
-			  wrong);
+		mcp_error(m, 200, RPC_PARAMS, NULL,
+			  "arguments.%.60s: is missing, unknown or no string", wrong);
 		return;
 	}
 	resources_fill(p, args, &text);
-	mcp_result(m, json_pack("{s:s, s:[{s:s, s:{s:s, s:s}}]}", "description", p->help, "messages",
-				"role", "user", "content", "type", "text", "text", buf_str(&text)));
+	mcp_result(m,
+		   json_pack("{s:s, s:[{s:s, s:{s:s, s:s}}]}", "description", p->help, "messages",
+			     "role", "user", "content", "type", "text", "text", buf_str(&text)));
 }
 
 /* ---- completion: languages ---- */
 
 void mcp_complete(struct mcp_call *m)
 {
-	static const char *const languages[] = { "python", "javascript", "typescript", "bash", "c",
-						 "c++",	   "go",	 "rust",       "java", "ruby",
-						 "php",	   "perl" };
+	static const char *const languages[] = { "python", "javascript", "typescript", "bash",
+						 "c",      "c++",        "go",         "rust",
+						 "java",   "ruby",       "php",        "perl" };
 	const json_t *argument = json_object_get(m->params, "argument"),
 		     *ref = json_object_get(m->params, "ref");
 	const char *name = json_string_value(json_object_get(argument, "name")),
@@ -370,7 +378,8 @@ void mcp_complete(struct mcp_call *m)
 		   *type = json_string_value(json_object_get(ref, "type"));
 	json_t *values = json_array();
 
-	if (!name || !value || !type || (strcmp(type, "ref/prompt") && strcmp(type, "ref/resource"))) {
+	if (!name || !value || !type ||
+	    (strcmp(type, "ref/prompt") && strcmp(type, "ref/resource"))) {
 		json_decref(values);
 		mcp_error(m, 200, RPC_PARAMS, NULL, "ref and argument {name, value} are needed");
 		return;

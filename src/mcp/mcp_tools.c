@@ -129,8 +129,8 @@ static void find_box(struct call *c)
 }
 
 /* As a route's pattern would: where its parameter is, and who is called when the box has come. */
-static const struct api_route in_box = { "POST",   "/mcp/{box}", NEED_VIEWER,
-					 find_box, "",           .group = "tools", .scope = SCOPE_BOX };
+static const struct api_route in_box = { "POST", "/mcp/{box}",     NEED_VIEWER,       find_box,
+					 "",     .group = "tools", .scope = SCOPE_BOX };
 
 /* A box that cannot be made is told like all that goes wrong with a tool. */
 static void no_box(struct call *c, int status, const char *code, const char *message,

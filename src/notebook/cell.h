@@ -38,21 +38,21 @@ struct cell {
 	unsigned refs;
 	uint64_t number;
 	enum cell_state state;
-	struct buf run;    /* the code, until it is sent; then empty */
+	struct buf run; /* the code, until it is sent; then empty */
 	json_t *env;
 	uint64_t timeout_ms, max_output;
 	int64_t began_ns, ended_ns;
 	uint64_t from[CELL_STREAMS]; /* where it begins in its program's streams */
 	uint64_t seen[CELL_STREAMS]; /* bytes since then, kept or not */
-	uint64_t base[2]; /* kept are bytes from here on */
+	uint64_t base[2];            /* kept are bytes from here on */
 	struct buf out[2];
 	struct cell_event *events;
 	unsigned nevents, events_room;
 	size_t event_bytes;
-	int truncated; /* some output was not kept */
-	int no_input; /* a question is answered with end of file at once */
+	int truncated;            /* some output was not kept */
+	int no_input;             /* a question is answered with end of file at once */
 	uint64_t asked, answered; /* for input: it waits while there are more of the first */
-	json_t *end;   /* the last event, once it is over */
+	json_t *end;              /* the last event, once it is over */
 	struct cell_reader *readers;
 };
 

@@ -116,7 +116,8 @@ static void clock_due(struct timer *t)
 		return; /* time stands still: contexts_resume() */
 	if (c->state == CONTEXT_STARTING) {
 		context_kill_driver(c);
-		context_die(c, "slow", "its driver did not get ready in time", "try again, with more cpu");
+		context_die(c, "slow", "its driver did not get ready in time",
+			    "try again, with more cpu");
 	} else if (c->state == CONTEXT_BUSY && !c->interrupted) {
 		c->interrupted = 1;
 		if (r)

@@ -15,16 +15,16 @@
 #include "store/contexts.h"
 
 enum {
-	CONTEXT_MAX = 16,           /* in one box */
-	CONTEXT_QUEUE = 32,         /* cells that wait in one */
-	CONTEXT_CODE = 4 << 20,     /* bytes of a cell */
-	CONTEXT_QUEUED = 8 << 20,   /* bytes of all that wait */
-	CONTEXT_INPUT = 1 << 20,    /* bytes of an answer to `input` */
-	CONTEXT_KEPT = 8,           /* finished cells that can still be read ... */
+	CONTEXT_MAX = 16,             /* in one box */
+	CONTEXT_QUEUE = 32,           /* cells that wait in one */
+	CONTEXT_CODE = 4 << 20,       /* bytes of a cell */
+	CONTEXT_QUEUED = 8 << 20,     /* bytes of all that wait */
+	CONTEXT_INPUT = 1 << 20,      /* bytes of an answer to `input` */
+	CONTEXT_KEPT = 8,             /* finished cells that can still be read ... */
 	CONTEXT_KEPT_BYTES = 1 << 20, /* ... those before the last one within this */
-	CONTEXT_READY_MS = 30000,   /* for a driver to say that it is ready */
+	CONTEXT_READY_MS = 30000,     /* for a driver to say that it is ready */
 	CONTEXT_WORDS = 400,          /* bytes of what a driver says that does not get ready */
-	CONTEXT_GRACE_MS = 2000,    /* between the interrupt of a timeout and the end of the driver */
+	CONTEXT_GRACE_MS = 2000, /* between the interrupt of a timeout and the end of the driver */
 };
 
 enum context_state { CONTEXT_STARTING, CONTEXT_IDLE, CONTEXT_BUSY, CONTEXT_DEAD, CONTEXT_STATES };
@@ -38,6 +38,7 @@ struct context_wait {
 };
 
 struct context {
+	/* clang-format off */
 	struct context *next; /* of its berth */
 	struct box *berth;
 	struct store_context row;
@@ -65,6 +66,7 @@ struct context {
 	struct cell *kept; /* newest first */
 	struct timer clock;
 	struct context_wait *waiters;
+	/* clang-format on */
 };
 
 struct context_want { /* borrowed for the call */
@@ -91,7 +93,7 @@ struct cell_want {
 must_check int context_cell(struct context *c, const struct cell_want *want, struct cell **out,
 			    struct err *e);
 struct cell *context_cell_find(const struct context *c, uint64_t number); /* borrowed; NULL: gone */
-int context_interrupt(struct context *c); /* 0: nothing runs */
+int context_interrupt(struct context *c);                                 /* 0: nothing runs */
 /* Nobody wants it any more: it is interrupted if it runs, and never begun if it waits. */
 void context_cell_cancel(struct context *c, struct cell *x);
 /* text NULL: there is no more. */

@@ -48,7 +48,8 @@ static void begin_cell(struct context *c, struct cell *take_cell, struct buf *li
 	c->skip_number = 0;
 	take_cell->began_ns = fleet_now_ns();
 	memcpy(take_cell->from, c->at, sizeof(c->at));
-	driver_msg_run(line, take_cell->number, buf_str(&take_cell->run), take_cell->run.len, take_cell->env);
+	driver_msg_run(line, take_cell->number, buf_str(&take_cell->run), take_cell->run.len,
+		       take_cell->env);
 	buf_fini(&take_cell->run);
 	begin_row(c, take_cell);
 	c->interrupted = 0;

@@ -141,7 +141,8 @@ void context_die(struct context *c, const char *cause, const char *why, const ch
 						     : end_json(c, status));
 	c->killing = NULL;
 	context_end_queue(c, c->end.cause,
-			  never_ready && c->end.why ? c->end.why : "its context died before its turn came");
+			  never_ready && c->end.why ? c->end.why
+						    : "its context died before its turn came");
 	context_tell_waiters(c);
 }
 
@@ -168,12 +169,12 @@ static int is_installed(const struct box *b, const char *language, struct err *e
 	if (!l || b->nlayers || lang_present(l))
 		return 1;
 	lang_install(l, &how);
-	err_set(e, ERR_NOT_FOUND, "language: %s is not installed on this host: %s", l->name, buf_str(&how));
+	err_set(e, ERR_NOT_FOUND, "language: %s is not installed on this host: %s", l->name,
+		buf_str(&how));
 	return 0;
 }
 
-int context_new(struct box *b, const struct context_want *want, struct context **out,
-		struct err *e)
+int context_new(struct box *b, const struct context_want *want, struct context **out, struct err *e)
 {
 	struct context *c;
 

@@ -9,7 +9,8 @@
 static void broke_rules(struct context *c, const char *why)
 {
 	context_kill_driver(c);
-	context_die(c, "protocol", why, "restart it: what ran in it may have written to descriptor 3");
+	context_die(c, "protocol", why,
+		    "restart it: what ran in it may have written to descriptor 3");
 }
 
 /* Another front began it, or one that died before it could write so. */
@@ -115,7 +116,8 @@ static void listen_to(struct context *c, uint64_t offset, const char *bytes, siz
 	}
 }
 
-static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
+		      size_t n)
 {
 	struct context *c = loop_owner(t, struct context, tap);
 
@@ -157,9 +159,10 @@ static void tap_begins(struct exec_reader *t, unsigned stream, uint64_t from, ui
 		}
 	} else {
 		context_kill_driver(c);
-		context_die(c, "lost",
-			    "what its driver said while no daemon was there was too much to be kept",
-			    "restart it");
+		context_die(
+			c, "lost",
+			"what its driver said while no daemon was there was too much to be kept",
+			"restart it");
 	}
 }
 
@@ -201,5 +204,5 @@ static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
 }
 
 const struct exec_reader_events context_tap_on = { .reading = tap_begins,
-					   .output = tap_reads,
-					   .over = tap_ends };
+						   .output = tap_reads,
+						   .over = tap_ends };

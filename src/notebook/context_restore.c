@@ -21,9 +21,11 @@ static void drop_cut_line(struct context *c, struct exec *r, uint64_t missing)
 		return;
 	}
 	context_become(c, CONTEXT_IDLE);
-	context_end_cell(c, json_pack("{s:s, s:s, s:s, s:s}", "status", "dropped", "cause", "lost", "message",
-				      "the server ended while it was sending the cell, which was not run",
-				      "hint", "send it again: the context has kept its state"));
+	context_end_cell(
+		c,
+		json_pack("{s:s, s:s, s:s, s:s}", "status", "dropped", "cause", "lost", "message",
+			  "the server ended while it was sending the cell, which was not run",
+			  "hint", "send it again: the context has kept its state"));
 	context_set_clock(c);
 	context_next_cell(c);
 }
@@ -80,9 +82,11 @@ static void context_do_restore(struct box *b, struct store_context *take_row)
 		r->user = c;
 		r->on_told = context_told;
 	}
-	exec_reader_open_channel(&c->tap, b->fleet, b->row.id, c->row.run, c->row.ref, c->at, &context_tap_on);
+	exec_reader_open_channel(&c->tap, b->fleet, b->row.id, c->row.run, c->row.ref, c->at,
+				 &context_tap_on);
 	c->tapped = 1;
-	if (c->state != CONTEXT_BUSY || !c->row.status[0]) /* one that is over has all the time there is */
+	if (c->state != CONTEXT_BUSY ||
+	    !c->row.status[0]) /* one that is over has all the time there is */
 		context_set_clock(c);
 }
 
@@ -131,7 +135,8 @@ void context_sync(struct context *c)
 	struct store_context row = { 0 };
 	struct err e;
 
-	if (c->state != CONTEXT_IDLE || store_context_get(c->berth->fleet->store, c->row.id, &row, &e) < 0)
+	if (c->state != CONTEXT_IDLE ||
+	    store_context_get(c->berth->fleet->store, c->row.id, &row, &e) < 0)
 		return;
 	if (row.cell > c->row.cell && strcmp(row.run, c->row.run) == 0) {
 		/* One that has ended there is still to be heard here, up to its end; one that never ran has none. */

@@ -40,7 +40,9 @@ static const struct says {
 	  { { "status", STRING, 0 }, { "count", NUMBER, 1 }, { "code", NUMBER, 1 } } },
 };
 static const char *const statuses[] = {
+	/* clang-format off */
 	[DRIVER_MSG_OK] = "ok", [DRIVER_MSG_FAILED] = "error", [DRIVER_MSG_INTERRUPTED] = "interrupted"
+	/* clang-format on */
 };
 
 /* Some of a stranger's line, for the message. */
@@ -152,7 +154,8 @@ static int read_line(const char *line, size_t n, struct driver_msg_event *out, s
 	return rc < 0 ? driver_msg_wrong(e, why, line, n) : 1;
 }
 
-int driver_msg_take(struct driver_msg *t, const char **bytes, size_t *n, struct driver_msg_event *out, struct err *e)
+int driver_msg_take(struct driver_msg *t, const char **bytes, size_t *n,
+		    struct driver_msg_event *out, struct err *e)
 {
 	const char *from = *bytes, *end = memchr(from, '\n', *n);
 	size_t take = end ? (size_t)(end - from) : *n;
@@ -166,7 +169,7 @@ int driver_msg_take(struct driver_msg *t, const char **bytes, size_t *n, struct 
 	}
 	if (t->line.len + take > DRIVER_MSG_LINE)
 		return driver_msg_wrong(e, "a line without an end", t->line.len ? t->line.p : from,
-			     t->line.len ? t->line.len : take);
+					t->line.len ? t->line.len : take);
 	if (!end || t->line.len) {
 		buf_add(&t->line, from, take);
 		from = t->line.p;
@@ -217,8 +220,8 @@ void driver_msg_run(struct buf *out, uint64_t cell, const char *code, size_t n, 
 	char id[24];
 
 	id_text(cell, id);
-	driver_msg_send(out, json_pack("{s:s, s:s, s:s%, s:o}", "op", "run", "id", id, "code", code, n, "env",
-			    vars));
+	driver_msg_send(out, json_pack("{s:s, s:s, s:s%, s:o}", "op", "run", "id", id, "code", code,
+				       n, "env", vars));
 }
 
 void driver_msg_input(struct buf *out, uint64_t cell, const char *text, size_t n)

@@ -8,16 +8,22 @@
 #include <stdint.h>
 
 enum {
-	DRIVER_MSG_LINE = 16 << 20,  /* bytes of one line */
-	DRIVER_MSG_NODES = 1 << 18,  /* values in one line: each is some sixty bytes in memory */
+	DRIVER_MSG_LINE = 16 << 20, /* bytes of one line */
+	DRIVER_MSG_NODES = 1 << 18, /* values in one line: each is some sixty bytes in memory */
 };
 
-enum driver_msg_kind { DRIVER_MSG_READY, DRIVER_MSG_RESULT, DRIVER_MSG_INPUT, DRIVER_MSG_ERROR, DRIVER_MSG_END };
+enum driver_msg_kind {
+	DRIVER_MSG_READY,
+	DRIVER_MSG_RESULT,
+	DRIVER_MSG_INPUT,
+	DRIVER_MSG_ERROR,
+	DRIVER_MSG_END
+};
 enum driver_msg_status { DRIVER_MSG_OK, DRIVER_MSG_FAILED, DRIVER_MSG_INTERRUPTED };
 
 struct driver_msg_event {
 	enum driver_msg_kind kind;
-	uint64_t cell; /* 0: ready */
+	uint64_t cell;                 /* 0: ready */
 	enum driver_msg_status status; /* end */
 	json_t *doc; /* the event as clients get it, with "type"; the receiver's */
 };
@@ -29,8 +35,8 @@ struct driver_msg {
 
 /* Takes bytes up to the end of one line. 1: *out is what it said; 0: the line goes on, all were taken,
  * or there was nothing in it; -1: it is not of the table. */
-must_check int driver_msg_take(struct driver_msg *t, const char **bytes, size_t *n, struct driver_msg_event *out,
-			 struct err *e);
+must_check int driver_msg_take(struct driver_msg *t, const char **bytes, size_t *n,
+			       struct driver_msg_event *out, struct err *e);
 void driver_msg_gap(struct driver_msg *t); /* some bytes are lost */
 void driver_msg_fini(struct driver_msg *t);
 

@@ -54,7 +54,7 @@ static void go_on(struct package_preinstall *p)
 }
 
 static void preinstall_prepared(struct packages_wait *w, const char *layer, uint64_t ms,
-		     const struct packages_failure *f)
+				const struct packages_failure *f)
 {
 	struct package_preinstall *p = loop_owner(w, struct package_preinstall, wait);
 

@@ -137,7 +137,8 @@ static int write_row(struct install *in, const struct wire_layer *l, struct err 
 	return done;
 }
 
-static void packages_layered(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void packages_layered(void *ctx, const struct frame *f, size_t len, int *fd,
+			     const struct err *e)
 {
 	struct install *in = ctx;
 	struct fleet *fl = in->fleet;
@@ -176,7 +177,8 @@ static void carry_out(struct install *in)
 	snprintf(ask.box, sizeof(ask.box), "%s", in->box);
 	snprintf(ask.path, sizeof(ask.path), "%s", in->plan.from);
 	snprintf(ask.place, sizeof(ask.place), "%s", in->plan.place);
-	in->asking = keeper_client_request(&in->fleet->office, &ask, sizeof(ask), WIRE_LAYER, packages_layered, in);
+	in->asking = keeper_client_request(&in->fleet->office, &ask, sizeof(ask), WIRE_LAYER,
+					   packages_layered, in);
 }
 
 /* ---- the manager ---- */
@@ -192,7 +194,8 @@ static void keep_said(struct install *in, const char *bytes, size_t n)
 	}
 }
 
-static void packages_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void packages_output(struct exec_reader *t, unsigned stream, uint64_t offset,
+			    const char *bytes, size_t n)
 {
 	struct install *in = loop_owner(t, struct install, tap);
 
@@ -313,12 +316,13 @@ static const char *const *packages_environment(struct install *in)
 
 static void next_step(struct install *in)
 {
-	static const struct exec_reader_events on = { .output = packages_output, .over = packages_over };
+	static const struct exec_reader_events on = { .output = packages_output,
+						      .over = packages_over };
 	struct box *b = fleet_find(in->fleet, in->box);
 	struct exec_spec want = { .argv = in->plan.steps[in->at].argv,
-				 .env = packages_environment(in),
-				 .kind = STORE_RUN_EXEC,
-				 .wall_ms = (uint32_t)in->fleet->conf.packages.timeout_ms };
+				  .env = packages_environment(in),
+				  .kind = STORE_RUN_EXEC,
+				  .wall_ms = (uint32_t)in->fleet->conf.packages.timeout_ms };
 	struct exec *r;
 	struct err e;
 
@@ -416,8 +420,8 @@ static void copy_set(struct packages *to, const struct packages *from)
 	}
 }
 
-static struct install *packages_do_begin(struct fleet *f, const struct packages *set, const char *key,
-			     const char *team, struct err *e)
+static struct install *packages_do_begin(struct fleet *f, const struct packages *set,
+					 const char *key, const char *team, struct err *e)
 {
 	struct install *in = calloc(1, sizeof(*in));
 
@@ -527,7 +531,8 @@ void packages_forget(struct fleet *f, const char *layer)
 
 /* ---- too much of it ---- */
 
-static void packages_dropped(void *ctx, const struct frame *fr, size_t len, int *fd, const struct err *e)
+static void packages_dropped(void *ctx, const struct frame *fr, size_t len, int *fd,
+			     const struct err *e)
 {
 	struct fleet *f = ctx;
 
@@ -561,7 +566,8 @@ void packages_collect(struct fleet *f)
 		return;
 	}
 	snprintf(ask.id, sizeof(ask.id), "%s", f->dropped);
-	f->dropping = keeper_client_request(&f->office, &ask, sizeof(ask), WIRE_DONE, packages_dropped, f);
+	f->dropping = keeper_client_request(&f->office, &ask, sizeof(ask), WIRE_DONE,
+					    packages_dropped, f);
 }
 
 static void packages_fini_all(struct fleet *f)

@@ -40,4 +40,5 @@ int packages_configured(const struct fleet *f, const struct packages *set);
 void packages_forget(struct fleet *f, const char *layer);
 /* Drops layers that nobody has used for longest, until the rest fits. */
 void packages_collect(struct fleet *f);
-extern const struct box_hooks packages_hooks; /* ends installs with the fleet: fleet_conf.hooks has it */
+extern const struct box_hooks
+	packages_hooks; /* ends installs with the fleet: fleet_conf.hooks has it */

@@ -8,17 +8,19 @@
 
 enum {
 	LESSONS = 3,
-	FOUND = 16,	  /* that are looked at for those */
-	SHARED_LEAST = 2, /* words that two tasks must share to be about the same thing, */
-	SUBJECT_MOST = 64,  /* of so many */
+	FOUND = 16,        /* that are looked at for those */
+	SHARED_LEAST = 2,  /* words that two tasks must share to be about the same thing, */
+	SUBJECT_MOST = 64, /* of so many */
 };
 
 /* Words of any task, which say nothing about what it is about. */
-static const char *const generic[] = { "repair",   "fix",    "make",   "write",	 "program", "code",    "script",
-				       "function", "python", "please", "should", "test",    "tests",   "example",
-				       "examples", "pass",   "passes", "error",	 "broken",  "correct", "wrong",
-				       "work",	   "works",  "run",    "runs",	 "this",    "that",    "with",
-				       "from",	   "return", "print",  "output", "input",   "file",    "javascript" };
+static const char *const generic[] = { "repair", "fix",    "make",     "write",   "program",
+				       "code",   "script", "function", "python",  "please",
+				       "should", "test",   "tests",    "example", "examples",
+				       "pass",   "passes", "error",    "broken",  "correct",
+				       "wrong",  "work",   "works",    "run",     "runs",
+				       "this",   "that",   "with",     "from",    "return",
+				       "print",  "output", "input",    "file",    "javascript" };
 
 static int is_generic(const struct word *w)
 {
@@ -70,7 +72,8 @@ static int is_off(const struct pipeline *p)
 	struct err e;
 
 	return p->all->conf.forgetful || json_is_false(json_object_get(p->task, "remember")) ||
-	       store_policy_get(p->all->fleet->store, p->row.team, &policy, &e) < 0 || policy.forgetful;
+	       store_policy_get(p->all->fleet->store, p->row.team, &policy, &e) < 0 ||
+	       policy.forgetful;
 }
 
 void lessons_add(struct pipeline *p)
@@ -81,8 +84,9 @@ void lessons_add(struct pipeline *p)
 
 	if (!last || !*because || is_off(p))
 		return;
-	(void)!store_lesson_add(p->all->fleet->store, p->row.team, p->row.id, doc_text(p->task, "task"),
-				doc_text(last, "category"), because, &e); /* then it is not known, and that is all */
+	(void)!store_lesson_add(p->all->fleet->store, p->row.team, p->row.id,
+				doc_text(p->task, "task"), doc_text(last, "category"), because,
+				&e); /* then it is not known, and that is all */
 }
 
 json_t *lessons_like(const struct pipeline *p, const char *category)
@@ -99,8 +103,10 @@ json_t *lessons_like(const struct pipeline *p, const char *category)
 	for (unsigned i = 0; i < found.n && json_array_size(all) < LESSONS; i++)
 		if ((!*category || !strcmp(found.v[i].category, category)) &&
 		    is_like(doc_text(p->task, "task"), found.v[i].task))
-			json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "task", found.v[i].task, "category",
-						     found.v[i].category, "fix", found.v[i].fix));
+			json_array_append_new(all,
+					      json_pack("{s:s, s:s, s:s}", "task", found.v[i].task,
+							"category", found.v[i].category, "fix",
+							found.v[i].fix));
 	store_lessons_fini(&found);
 	return all;
 }

@@ -15,12 +15,9 @@
 enum { TICK_MS = 30000, WRITE_AGAIN_MS = 1000, WALL_MS = 600000 };
 
 static const char *const outcomes[OUTCOME_COUNT] = {
-	[OUTCOME_VERIFIED] = "verified",
-	[OUTCOME_EXAMPLES_PASS] = "examples_pass",
-	[OUTCOME_PLAUSIBLE] = "plausible",
-	[OUTCOME_NOT_UNDERSTOOD] = "not_understood",
-	[OUTCOME_FAILED] = "failed",
-	[OUTCOME_NEEDS_INPUT] = "needs_input",
+	[OUTCOME_VERIFIED] = "verified",   [OUTCOME_EXAMPLES_PASS] = "examples_pass",
+	[OUTCOME_PLAUSIBLE] = "plausible", [OUTCOME_NOT_UNDERSTOOD] = "not_understood",
+	[OUTCOME_FAILED] = "failed",       [OUTCOME_NEEDS_INPUT] = "needs_input",
 	[OUTCOME_CANCELLED] = "cancelled",
 };
 
@@ -351,7 +348,8 @@ static void remove_all(struct pipelines *a, struct store_pipelines *rows)
 	struct err e;
 
 	for (unsigned i = 0; i < rows->n; i++)
-		(void)!store_pipeline_remove(a->fleet->store, rows->v[i].id, &e); /* the next time, then */
+		(void)!store_pipeline_remove(a->fleet->store, rows->v[i].id,
+					     &e); /* the next time, then */
 	store_pipelines_fini(rows);
 }
 
@@ -370,7 +368,7 @@ static void pipeline_purge(struct timer *t)
 	if (store_pipeline_surplus(a->fleet->store, PIPELINES_KEPT_TEAM, &rows, &e) == 0)
 		remove_all(a, &rows);
 	(void)!store_agent_purge(a->fleet->store, a->conf.keep_ms ? before : 0,
-				  fleet_now_ns() - ERRANDS_LOST_NS, PIPELINES_KEPT_TEAM, &e);
+				 fleet_now_ns() - ERRANDS_LOST_NS, PIPELINES_KEPT_TEAM, &e);
 }
 
 int pipelines_new(struct pipelines **out, struct fleet *f, const struct pipelines_conf *conf,
@@ -470,8 +468,8 @@ int pipeline_start(struct pipelines *a, const char *team, const char *who, const
 }
 
 /* Of this team: from memory, else from the store, for this question only. */
-static struct pipeline *pipeline_bring(struct pipelines *a, const char *team, const char *id, int *brought,
-			      struct err *e)
+static struct pipeline *pipeline_bring(struct pipelines *a, const char *team, const char *id,
+				       int *brought, struct err *e)
 {
 	struct store_pipeline row;
 	struct pipeline *p;
@@ -515,7 +513,8 @@ int pipeline_answer(struct pipelines *a, const char *team, const char *id, const
 	p->stage_began_us = now_us();
 	p->began_ns = fleet_now_ns();
 	timer_clear(&p->wall);
-	pipeline_store(p, "answer", json_pack("{s:s, s:s}", "name", asked, "text", text), "answered");
+	pipeline_store(p, "answer", json_pack("{s:s, s:s}", "name", asked, "text", text),
+		       "answered");
 	return 0;
 }
 

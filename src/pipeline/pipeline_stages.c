@@ -57,7 +57,8 @@ static int may_ask(const struct pipeline *p, const char *role)
 /* What keeps a model from being asked: a budget that ran out; NULL: that is not the reason. */
 static const char *kept_by_budget(const struct pipeline *p, const char *role)
 {
-	return !is_mode(p, "heuristic") && roles_has(p->all->conf.line, role) ? stages_spent(p) : NULL;
+	return !is_mode(p, "heuristic") && roles_has(p->all->conf.line, role) ? stages_spent(p)
+									      : NULL;
 }
 
 /* What would let a model be asked where none was; NULL: one was, or could have been. */
@@ -66,9 +67,10 @@ static const char *model_hint(const struct pipeline *p)
 	if (!roles_has(p->all->conf.line, "planner") && !roles_has(p->all->conf.line, "coder"))
 		return "a model would help: describe one in a file and name it by `serve.models` in the settings or "
 		       "`atoll serve --models FILE` (see `man atoll`, docs/pipeline.md)";
-	return is_mode(p, "heuristic") ? "a model would help: one is configured, and mode \"heuristic\" keeps it from "
-					 "being asked; leave out `mode`, or say \"auto\""
-				       : NULL;
+	return is_mode(p, "heuristic")
+		       ? "a model would help: one is configured, and mode \"heuristic\" keeps it from "
+			 "being asked; leave out `mode`, or say \"auto\""
+		       : NULL;
 }
 
 static void model_called(struct roles_owner *o, const json_t *event)
@@ -89,7 +91,7 @@ static struct asker *new_asker(struct pipeline *p, void (*done)(struct roles_own
 
 /* How many are still being waited for. */
 static unsigned stages_answered(struct asker *k, json_t *take_doc, const json_t *usage,
-			 const struct err *e)
+				const struct err *e)
 {
 	struct pipeline *p = k->p;
 	unsigned open = 0;
@@ -118,13 +120,13 @@ static void forget_askers(struct pipeline *p)
 /* ---- its end ---- */
 
 static void stages_report(struct pipeline *p, enum pipelines_outcome outcome, const char *why,
-		   const char *category)
+			  const char *category)
 {
 	json_t *doc = json_pack("{s:s, s:s, s:o, s:o, s:I, s:o, s:f}", "schema", AGENT_REPORT,
-				"outcome", pipeline_outcome_name(outcome), "why", json_text(why), "evidence",
-				report_evidence(p->plan, p->artifact, p->result), "attempts",
-				(json_int_t)p->attempt, "usage", pipeline_usage(p), "ms",
-				(double)(fleet_now_ns() - p->row.created_ns) / 1e6);
+				"outcome", pipeline_outcome_name(outcome), "why", json_text(why),
+				"evidence", report_evidence(p->plan, p->artifact, p->result),
+				"attempts", (json_int_t)p->attempt, "usage", pipeline_usage(p),
+				"ms", (double)(fleet_now_ns() - p->row.created_ns) / 1e6);
 
 	p->stage = "orchestrator";
 	if (p->artifact)
@@ -163,8 +165,8 @@ static void report_end(struct pipeline *p)
 	}
 	if (json_is_object(lost)) {
 		why = doc_text(lost, "why");
-		stages_report(p, OUTCOME_NOT_UNDERSTOOD, *why ? why : "no task of the library is like it",
-		       NULL);
+		stages_report(p, OUTCOME_NOT_UNDERSTOOD,
+			      *why ? why : "no task of the library is like it", NULL);
 		return;
 	}
 	label = report_label(p->plan, p->artifact, p->result, &why);
@@ -172,7 +174,10 @@ static void report_end(struct pipeline *p)
 		lessons_add(p);
 		stages_report(p, OUTCOME_VERIFIED, why, NULL);
 	} else {
-		stages_report(p, !strcmp(label, "examples_pass") ? OUTCOME_EXAMPLES_PASS : OUTCOME_PLAUSIBLE, why, NULL);
+		stages_report(p,
+			      !strcmp(label, "examples_pass") ? OUTCOME_EXAMPLES_PASS
+							      : OUTCOME_PLAUSIBLE,
+			      why, NULL);
 	}
 }
 
@@ -202,9 +207,9 @@ static void plan_done(struct pipeline *p, json_t *take_plan)
 	int lost = json_is_object(json_object_get(take_plan, "not_understood"));
 
 	pipeline_store(p, "plan", take_plan,
-		     lost ? "not understood"
-		     : json_array_size(json_object_get(take_plan, "inputs_needed")) ? "asks"
-										    : "planned");
+		       lost ? "not understood"
+		       : json_array_size(json_object_get(take_plan, "inputs_needed")) ? "asks"
+										      : "planned");
 }
 
 static void model_planned(struct roles_owner *o, json_t *take_doc, const json_t *usage,
@@ -245,7 +250,9 @@ static void plan_stage(struct pipeline *p)
 		json_decref(plan);
 		plan = no_plan("budget", kept_by_budget(p, "planner"));
 	}
-	plan_done(p, plan ? plan : no_plan("why", "mode is \"llm\", and no model is configured for the planner"));
+	plan_done(p, plan ? plan
+			  : no_plan("why",
+				    "mode is \"llm\", and no model is configured for the planner"));
 }
 
 /* ---- coder ---- */
@@ -351,7 +358,8 @@ static void code_stage(struct pipeline *p)
 	artifact = code_make(plan, &e);
 	if (artifact && !is_new(p, artifact)) { /* an answer that changed nothing */
 		json_decref(artifact);
-		stages_report(p, OUTCOME_FAILED, "it would be the same program again", "no_progress");
+		stages_report(p, OUTCOME_FAILED, "it would be the same program again",
+			      "no_progress");
 	} else if (artifact) {
 		json_t *list = json_array();
 
@@ -368,8 +376,9 @@ static void code_stage(struct pipeline *p)
 	} else if (kept_by_budget(p, "coder")) {
 		stages_report(p, OUTCOME_FAILED, kept_by_budget(p, "coder"), "budget");
 	} else {
-		stages_report(p, OUTCOME_FAILED, e.msg[0] ? e.msg : "no model is configured that could write it",
-		       "no_code");
+		stages_report(p, OUTCOME_FAILED,
+			      e.msg[0] ? e.msg : "no model is configured that could write it",
+			      "no_code");
 	}
 	json_decref(plan);
 }
@@ -386,9 +395,10 @@ static void stages_recall(const struct pipeline *p, json_t *diagnosis)
 	json_array_foreach(found, i, one)
 	{
 		if (!strcmp(doc_text(one, "category"), category))
-			json_array_append_new(json_object_get(diagnosis, "evidence"),
-					      json_pack("{s:s, s:o}", "source", "memory", "text",
-							json_sprintf("helped before: %s", doc_text(one, "fix"))));
+			json_array_append_new(
+				json_object_get(diagnosis, "evidence"),
+				json_pack("{s:s, s:o}", "source", "memory", "text",
+					  json_sprintf("helped before: %s", doc_text(one, "fix"))));
 	}
 	json_decref(found);
 }
@@ -488,8 +498,8 @@ static void begin_repair(struct pipeline *p)
 	if (pipeline_stops(p, "before"))
 		return;
 	p->repair_owner.done = stages_repaired;
-	p->repair = repair_start(p->all->fleet, p->row.team, p->artifact, race_held_example(p), REPAIR_BOXES,
-				 &p->repair_owner);
+	p->repair = repair_start(p->all->fleet, p->row.team, p->artifact, race_held_example(p),
+				 REPAIR_BOXES, &p->repair_owner);
 }
 
 /* ---- orchestrator ---- */
@@ -540,8 +550,8 @@ static void stages_retry(struct pipeline *p, json_t *take_list)
 
 	p->all->figures.retries++;
 	pipeline_event(p, "retry",
-		     json_pack("{s:s, s:s}", "reason", doc_text(p->diagnosis, "root_cause"),
-			       "change", doc_text(first, "changed_because")));
+		       json_pack("{s:s, s:s}", "reason", doc_text(p->diagnosis, "root_cause"),
+				 "change", doc_text(first, "changed_because")));
 	store_candidates(p, take_list, "another attempt");
 }
 
@@ -583,7 +593,8 @@ static void report_stop(struct pipeline *p)
 	else if (!strncmp(detail, "there is no search", 18))
 		snprintf(why, sizeof(why), "%.700s; %.300s", cause, detail);
 	else
-		snprintf(why, sizeof(why), "%.1100s", *cause ? cause : "no rule says what to do about it");
+		snprintf(why, sizeof(why), "%.1100s",
+			 *cause ? cause : "no rule says what to do about it");
 	stages_report(p, OUTCOME_FAILED, why, doc_text(p->diagnosis, "category"));
 }
 
@@ -600,8 +611,8 @@ static void stages_decide(struct pipeline *p)
 		return;
 	}
 	if (is_stuck(p)) {
-		stages_report(p, OUTCOME_FAILED, "the same fault again: what was changed did not help",
-		       category);
+		stages_report(p, OUTCOME_FAILED,
+			      "the same fault again: what was changed did not help", category);
 		return;
 	}
 	if (!strcmp(kind, "ask") && json_is_object(question)) {

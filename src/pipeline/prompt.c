@@ -7,7 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MOST = 64 << 10, FILE_MOST = 64 << 10, FILES_MOST = 256 << 10, GLANCE = 20, FIRST = 20, LAST = 60, BEFORE = 10 };
+enum {
+	TEXT_MOST = 64 << 10,
+	FILE_MOST = 64 << 10,
+	FILES_MOST = 256 << 10,
+	GLANCE = 20,
+	FIRST = 20,
+	LAST = 60,
+	BEFORE = 10
+};
 
 /* ---- what never changes ---- */
 
@@ -146,8 +154,8 @@ static void prompt_data(struct buf *out, const char *name, const char *text, siz
 	if (n > most)
 		while (most && ((unsigned char)text[most] & 0xc0) == 0x80)
 			most--;
-	buf_printf(out, "<data name=\"%s\" mark=\"%s\">\n%.*s%s", name, hash, (int)(n > most ? most : n), text,
-		   n && text[n - 1] == '\n' ? "" : "\n");
+	buf_printf(out, "<data name=\"%s\" mark=\"%s\">\n%.*s%s", name, hash,
+		   (int)(n > most ? most : n), text, n && text[n - 1] == '\n' ? "" : "\n");
 	if (n > most)
 		buf_printf(out, "[%zu more bytes]\n", n - most);
 	buf_printf(out, "</data %s>\n", hash);
@@ -172,7 +180,8 @@ static size_t lines_end(const char *text, unsigned lines)
 }
 
 /* The name of a file is a stranger's as well. */
-static void prompt_named(struct buf *out, const char *kind, const char *path, const char *text, size_t most)
+static void prompt_named(struct buf *out, const char *kind, const char *path, const char *text,
+			 size_t most)
 {
 	auto_buf struct buf with = { 0 };
 
@@ -186,13 +195,15 @@ static void prompt_glances(struct buf *out, const json_t *files)
 	const char *path;
 	json_t *text;
 
-	json_object_foreach((json_t *)files, path, text) {
+	json_object_foreach((json_t *)files, path, text)
+	{
 		const char *s = json_string_value(text) ?: "";
 		auto_buf struct buf head = { 0 };
 		size_t n = lines_end(s, GLANCE);
 
 		buf_add(&head, s, n < 4000 ? n : 4000);
-		buf_printf(out, "A file of %zu bytes, its name and first lines:\n", json_string_length(text));
+		buf_printf(out, "A file of %zu bytes, its name and first lines:\n",
+			   json_string_length(text));
 		prompt_named(out, "file", path, buf_str(&head), 4300);
 	}
 }
@@ -203,15 +214,15 @@ static void whole_files(struct buf *out, const json_t *files)
 	const char *path;
 	json_t *text;
 
-	json_object_foreach((json_t *)files, path, text)
-		if (out->len - begin < FILES_MOST)
-			prompt_named(out, "file", path, json_string_value(text) ?: "", FILE_MOST);
+	json_object_foreach((json_t *)files, path, text) if (out->len - begin < FILES_MOST)
+		prompt_named(out, "file", path, json_string_value(text) ?: "", FILE_MOST);
 }
 
 static json_t *prompt_message(struct buf *b)
 {
 	/* Cut in the middle of a character it would be no text. */
-	json_t *m = json_pack("{s:s, s:o*}", "role", "user", "text", json_stringn(buf_str(b), b->len));
+	json_t *m =
+		json_pack("{s:s, s:o*}", "role", "user", "text", json_stringn(buf_str(b), b->len));
 
 	if (m && !json_object_get(m, "text"))
 		json_object_set_new(m, "text", json_string("(the data is no text)"));
@@ -222,7 +233,8 @@ static void member_data(struct buf *out, const json_t *doc, const char *name)
 {
 	const json_t *v = json_object_get(doc, name);
 
-	if (v && !json_is_null(v) && (!json_is_string(v) || json_string_length(v)) && (!json_is_array(v) || json_array_size(v)) &&
+	if (v && !json_is_null(v) && (!json_is_string(v) || json_string_length(v)) &&
+	    (!json_is_array(v) || json_array_size(v)) &&
 	    (!json_is_object(v) || json_object_size(v)))
 		json_data(out, name, v);
 }
@@ -237,7 +249,8 @@ static void prompt_lessons(struct buf *b, const json_t *doc)
 
 json_t *prompt_plan(const json_t *task)
 {
-	static const char *const members[] = { "language", "entry", "stdin", "examples", "tests", "packages", "limits", "network", "answers" };
+	static const char *const members[] = { "language", "entry",  "stdin",   "examples", "tests",
+					       "packages", "limits", "network", "answers" };
 	auto_buf struct buf b = { 0 };
 
 	buf_puts(&b, "The wish:\n");
@@ -252,7 +265,9 @@ json_t *prompt_plan(const json_t *task)
 
 static void plan_data(struct buf *b, const json_t *plan)
 {
-	static const char *const members[] = { "language", "steps", "packages", "entry", "stdin", "examples", "tests", "checks", "limits", "network", "assumptions" };
+	static const char *const members[] = { "language", "steps",    "packages",   "entry",
+					       "stdin",    "examples", "tests",      "checks",
+					       "limits",   "network",  "assumptions" };
 
 	buf_puts(b, "The plan:\n");
 	prompt_data(b, "task", doc_text(plan, "task"), TEXT_MOST);
@@ -297,11 +312,14 @@ static void prompt_phases(struct buf *b, const json_t *result)
 	size_t i;
 
 	buf_printf(b, "It failed in phase \"%.20s\".\n", doc_text(result, "phase"));
-	json_array_foreach(json_object_get(result, "phases"), i, p) {
+	json_array_foreach(json_object_get(result, "phases"), i, p)
+	{
 		if (i + 2 < json_array_size(json_object_get(result, "phases")))
 			continue; /* those that were fine */
-		buf_printf(b, "Phase \"%.20s\": exit status %lld, cause %.30s, %lld ms.\n", doc_text(p, "name"),
-			   (long long)json_integer_value(json_object_get(p, "exit_code")), doc_text(p, "cause"),
+		buf_printf(b, "Phase \"%.20s\": exit status %lld, cause %.30s, %lld ms.\n",
+			   doc_text(p, "name"),
+			   (long long)json_integer_value(json_object_get(p, "exit_code")),
+			   doc_text(p, "cause"),
 			   (long long)json_integer_value(json_object_get(p, "ms")));
 		if (*doc_text(p, "stdout"))
 			ends_of(b, "stdout", doc_text(p, "stdout"));
@@ -315,12 +333,13 @@ static void failed_ones(struct buf *b, const json_t *result, const char *name)
 	json_t *one;
 	size_t i, told = 0;
 
-	json_array_foreach(json_object_get(result, name), i, one)
-		if (!json_is_true(json_object_get(one, "pass")) && told++ < BEFORE)
-			json_data(b, name, one);
+	json_array_foreach(json_object_get(result, name), i,
+			   one) if (!json_is_true(json_object_get(one, "pass")) && told++ < BEFORE)
+		json_data(b, name, one);
 }
 
-json_t *prompt_debug(const json_t *plan, const json_t *artifact, const json_t *result, const json_t *before)
+json_t *prompt_debug(const json_t *plan, const json_t *artifact, const json_t *result,
+		     const json_t *before)
 {
 	auto_buf struct buf b = { 0 };
 	json_t *d;
@@ -334,17 +353,21 @@ json_t *prompt_debug(const json_t *plan, const json_t *artifact, const json_t *r
 	member_data(&b, result, "limits_hit");
 	failed_ones(&b, result, "checks");
 	failed_ones(&b, result, "examples");
-	json_array_foreach(before, i, d)
-		if (i + BEFORE >= n && json_object_get(d, "new_artifact")) {
-			auto_buf struct buf line = { 0 };
+	json_array_foreach(before, i, d) if (i + BEFORE >= n && json_object_get(d, "new_artifact"))
+	{
+		auto_buf struct buf line = { 0 };
 
-			buf_printf(&line, "%.40s: %.300s Tried: %.40s %.300s", doc_text(d, "category"), doc_text(d, "root_cause"),
-				   doc_text(json_object_get(d, "action"), "kind"), doc_text(json_object_get(d, "action"), "detail"));
-			prompt_data(&b, "tried before, without success", buf_str(&line), 1000);
-		}
+		buf_printf(&line, "%.40s: %.300s Tried: %.40s %.300s", doc_text(d, "category"),
+			   doc_text(d, "root_cause"),
+			   doc_text(json_object_get(d, "action"), "kind"),
+			   doc_text(json_object_get(d, "action"), "detail"));
+		prompt_data(&b, "tried before, without success", buf_str(&line), 1000);
+	}
 	prompt_lessons(&b, plan);
-	buf_puts(&b, "Say what is wrong, and change it. The new program must differ from the one above, and from what was "
-		     "tried before.\n");
+	buf_puts(
+		&b,
+		"Say what is wrong, and change it. The new program must differ from the one above, and from what was "
+		"tried before.\n");
 	return prompt_message(&b);
 }
 
@@ -353,9 +376,13 @@ json_t *prompt_again(const char *wrong, int too_long)
 	auto_buf struct buf b = { 0 };
 
 	if (too_long)
-		buf_puts(&b, "That answer was cut: it is longer than allowed. Answer again, shorter, and whole.\n");
+		buf_puts(
+			&b,
+			"That answer was cut: it is longer than allowed. Answer again, shorter, and whole.\n");
 	else
-		buf_printf(&b, "That answer was not accepted. %s. Answer again, the whole answer, in the form given, with that put right.\n",
-			   wrong);
+		buf_printf(
+			&b,
+			"That answer was not accepted. %s. Answer again, the whole answer, in the form given, with that put right.\n",
+			wrong);
 	return prompt_message(&b);
 }

@@ -17,18 +17,19 @@ void race_stop(struct pipeline *p)
 	p->nrunners = 0;
 }
 
-static void race_said(struct execution_owner *o, const char *phase, unsigned stream, const char *bytes,
-		 size_t n)
+static void race_said(struct execution_owner *o, const char *phase, unsigned stream,
+		      const char *bytes, size_t n)
 {
 	struct runner *r = loop_owner(o, struct runner, owner);
 
 	if (r->held || r->p->outputs >= OUTPUTS)
 		return;
 	r->p->outputs++;
-	pipeline_event(r->p, "output",
-		     json_pack("{s:s, s:s, s:o}", "stream", stream ? "stderr" : "stdout", "phase",
-			       phase, "text",
-			       execute_text(bytes, n < OUTPUT_BYTES ? n : OUTPUT_BYTES, "", 0, n)));
+	pipeline_event(
+		r->p, "output",
+		json_pack("{s:s, s:s, s:o}", "stream", stream ? "stderr" : "stdout", "phase", phase,
+			  "text",
+			  execute_text(bytes, n < OUTPUT_BYTES ? n : OUTPUT_BYTES, "", 0, n)));
 }
 
 static const char *result_word(const json_t *result)
@@ -131,7 +132,8 @@ static void run_one(struct pipeline *p, const json_t *artifact)
 	struct runner *r = &p->runners[p->nrunners++];
 
 	*r = (struct runner){ .p = p,
-			      .owner = { .said = p->nrunners == 1 ? race_said : NULL, .done = race_ran },
+			      .owner = { .said = p->nrunners == 1 ? race_said : NULL,
+					 .done = race_ran },
 			      .artifact = json_incref((json_t *)artifact) };
 	r->x = execution_start(p->all->fleet, p->row.team, artifact, &r->owner);
 }

@@ -34,27 +34,31 @@ static const char *repair_label(const json_t *repair, int held, const char **out
 
 	held = held || json_is_true(json_object_get(repair, "held_out"));
 	if (pinned && held)
-		*out_why = "every example passed, one of them unseen by the search; all candidates were tried, and "
-			   "no other repair passes";
+		*out_why =
+			"every example passed, one of them unseen by the search; all candidates were tried, and "
+			"no other repair passes";
 	else
-		*out_why = pinned ? "every example passed, and none was left to try it with"
-				  : "every example passed, but another program may pass them as well";
+		*out_why =
+			pinned ? "every example passed, and none was left to try it with"
+			       : "every example passed, but another program may pass them as well";
 	return pinned && held ? "verified" : "plausible";
 }
 
 /* A program of the library was not made from the examples: all of them are unseen by it. Its own check is about its
  * output, so a program whose wish says more than that is not verified by it. */
-static const char *library_label(const json_t *plan, unsigned examples, unsigned tests, unsigned checks,
-				 const char **out_why)
+static const char *library_label(const json_t *plan, unsigned examples, unsigned tests,
+				 unsigned checks, const char **out_why)
 {
 	if (json_array_size(json_object_get(plan, "not_shown"))) {
-		*out_why = "a program of the library passed its own check, but that check does not show all that the "
-			   "task asks for";
+		*out_why =
+			"a program of the library passed its own check, but that check does not show all that the "
+			"task asks for";
 		return "plausible";
 	}
-	*out_why = examples || tests ? "a program of the library that passed every given example and test"
-		   : checks	     ? "a program of the library whose own check passed"
-				     : "a program of the library; nothing but its exit status was checked";
+	*out_why = examples || tests
+			   ? "a program of the library that passed every given example and test"
+		   : checks ? "a program of the library whose own check passed"
+			    : "a program of the library; nothing but its exit status was checked";
 	return examples >= 2 || tests || checks ? "verified" : "plausible";
 }
 
@@ -65,17 +69,19 @@ const char *report_label(const json_t *plan, const json_t *artifact, const json_
 		     *repair = json_object_get(artifact, "repair"),
 		     *rows = json_object_get(result, "checks");
 	unsigned examples = report_passed(json_object_get(result, "examples"), NULL),
-		 tests = report_passed(rows, "test"), checks = report_passed(rows, NULL) - report_passed(rows, "exit");
+		 tests = report_passed(rows, "test"),
+		 checks = report_passed(rows, NULL) - report_passed(rows, "exit");
 
 	if (repair && !strncmp(doc_text(artifact, "provenance"), "repair:", 7))
 		return repair_label(repair, json_is_true(json_object_get(held, "pass")), out_why);
 	if (is_of_library(plan, artifact))
 		return library_label(plan, examples, tests, checks, out_why);
 	if (examples || tests) {
-		*out_why = !strcmp(doc_text(artifact, "provenance"), "given")
-				   ? "the given program passes every given example and test, and is returned "
-				     "unchanged; nothing was tried beyond them"
-				   : "every given example and test passed; nothing was tried beyond them";
+		*out_why =
+			!strcmp(doc_text(artifact, "provenance"), "given")
+				? "the given program passes every given example and test, and is returned "
+				  "unchanged; nothing was tried beyond them"
+				: "every given example and test passed; nothing was tried beyond them";
 		return "examples_pass";
 	}
 	*out_why = "it ran; there was nothing to hold its output against";
@@ -152,7 +158,8 @@ json_t *report_evidence(const json_t *plan, const json_t *artifact, const json_t
 	say_run(all, last_run(result));
 	if (is_of_library(plan, artifact))
 		json_array_foreach(json_object_get(plan, "not_shown"), i, one)
-			json_array_append_new(all, json_sprintf("not shown: %s", json_string_value(one)));
+			json_array_append_new(all, json_sprintf("not shown: %s",
+								json_string_value(one)));
 	say_checks(all, json_object_get(result, "checks"));
 	if (json_array_size(examples))
 		json_array_append_new(all, json_sprintf("%u of %zu examples passed",
@@ -164,8 +171,9 @@ json_t *report_evidence(const json_t *plan, const json_t *artifact, const json_t
 								? "passed"
 								: "failed"));
 	if (*doc_text(json_object_get(artifact, "repair"), "doubt"))
-		json_array_append_new(all, json_sprintf("not verified: %s",
-							doc_text(json_object_get(artifact, "repair"), "doubt")));
+		json_array_append_new(
+			all, json_sprintf("not verified: %s",
+					  doc_text(json_object_get(artifact, "repair"), "doubt")));
 	json_array_foreach(json_object_get(result, "scan"), i, one)
 	{
 		json_array_append_new(all, json_sprintf("scan: %s: %s", doc_text(one, "rule"),

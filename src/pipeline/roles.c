@@ -41,8 +41,8 @@ struct roles_ask {
 
 static json_t *no_usage(void)
 {
-	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:f}", "calls", 0, "in", 0, "out", 0, "cache_read", 0, "cache_write", 0, "cost",
-			 0.0);
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:f}", "calls", 0, "in", 0, "out", 0,
+			 "cache_read", 0, "cache_write", 0, "cost", 0.0);
 }
 
 static void add_usage(json_t *to, const json_t *more)
@@ -50,14 +50,19 @@ static void add_usage(json_t *to, const json_t *more)
 	const char *name;
 	json_t *v;
 
-	json_object_foreach((json_t *)more, name, v) {
+	json_object_foreach((json_t *)more, name, v)
+	{
 		if (json_is_true(v))
 			json_object_set(to, name, v);
 		else if (json_is_integer(v))
-			json_object_set_new(to, name,
-					    json_integer(json_integer_value(json_object_get(to, name)) + json_integer_value(v)));
+			json_object_set_new(
+				to, name,
+				json_integer(json_integer_value(json_object_get(to, name)) +
+					     json_integer_value(v)));
 		else if (json_is_real(v))
-			json_object_set_new(to, name, json_real(json_number_value(json_object_get(to, name)) + json_real_value(v)));
+			json_object_set_new(to, name,
+					    json_real(json_number_value(json_object_get(to, name)) +
+						      json_real_value(v)));
 	}
 }
 
@@ -104,10 +109,13 @@ static int roles_understand(struct roles_ask *x, const json_t *answer)
 
 	/* Before it is parsed: what was cut can still look whole. */
 	if (strcmp(stop, "length") == 0)
-		return err_set(&x->err, ERR_LIMIT, "the answer was cut at %u tokens", x->max_tokens);
+		return err_set(&x->err, ERR_LIMIT, "the answer was cut at %u tokens",
+			       x->max_tokens);
 	if (strcmp(stop, "end") != 0)
-		return err_set(&x->err, ERR_DENIED, "the model stopped for another reason: %.20s", stop);
-	form = reply_schema_parse(x->role->form, json_string_value(text) ?: "", json_string_length(text), &x->err);
+		return err_set(&x->err, ERR_DENIED, "the model stopped for another reason: %.20s",
+			       stop);
+	form = reply_schema_parse(x->role->form, json_string_value(text) ?: "",
+				  json_string_length(text), &x->err);
 	if (!form)
 		return -1;
 	if (x->role->form == FORM_PLAN)
@@ -126,9 +134,10 @@ static void tell_call(struct roles_ask *x, const json_t *answer, const char *out
 
 	if (!x->owner->called)
 		return;
-	event = json_pack("{s:s, s:s, s:s, s:O*, s:O*, s:s, s:s, s:s}", "type", "model_call", "role", x->role->name, "model",
-			  doc_text(answer, "model"), "usage", json_object_get(answer, "usage"), "ms",
-			  json_object_get(answer, "ms"), "route", buf_str(&x->why), "why", doc_text(answer, "why"), "outcome",
+	event = json_pack("{s:s, s:s, s:s, s:O*, s:O*, s:s, s:s, s:s}", "type", "model_call",
+			  "role", x->role->name, "model", doc_text(answer, "model"), "usage",
+			  json_object_get(answer, "usage"), "ms", json_object_get(answer, "ms"),
+			  "route", buf_str(&x->why), "why", doc_text(answer, "why"), "outcome",
 			  outcome);
 	x->owner->called(x->owner, event);
 	json_decref(event);
@@ -147,7 +156,8 @@ static int ask_again(struct roles_ask *x, const json_t *answer, struct err *e)
 		said = "(an answer that was not accepted)";
 	if (too_long)
 		x->max_tokens *= 2;
-	json_array_append_new(x->messages, json_pack("{s:s, s:s}", "role", "assistant", "text", said));
+	json_array_append_new(x->messages,
+			      json_pack("{s:s, s:s}", "role", "assistant", "text", said));
 	json_array_append_new(x->messages, prompt_again(x->err.msg, too_long));
 	buf_printf(&x->why, "; asked again: %s", x->err.msg);
 	return ask_now(x, e);
@@ -174,8 +184,8 @@ static void roles_answered(struct llm_request *m, const json_t *answer, const st
 	}
 	snprintf(outcome, sizeof(outcome), "not accepted: %s", x->err.msg);
 	tell_call(x, answer, outcome);
-	log_info("a model's answer was not accepted", LOG_S("role", x->role->name), LOG_S("model", doc_text(answer, "model")),
-		 LOG_E(&x->err));
+	log_info("a model's answer was not accepted", LOG_S("role", x->role->name),
+		 LOG_S("model", doc_text(answer, "model")), LOG_E(&x->err));
 	/* Who refuses is not talked into it. */
 	if (x->asked > 1 || x->err.kind == ERR_DENIED || ask_again(x, answer, &failed) < 0) {
 		err_in(&x->err, "%s", x->role->name);
@@ -187,25 +197,34 @@ static void roles_answered(struct llm_request *m, const json_t *answer, const st
 
 static int ask_now(struct roles_ask *x, struct err *e)
 {
-	json_t *request = json_pack("{s:s, s:i, s:o, s:O, s:{s:s, s:O}, s:I, s:I}", "role", x->role->name, "level", (int)x->level,
-				    "system", prompt_system(x->role->form), "messages", x->messages, "schema", "name",
-				    reply_schema_name(x->role->form), "schema", reply_schema_json(x->role->form), "max_tokens",
-				    (json_int_t)x->max_tokens, "deadline_ms", (json_int_t)x->role->deadline_ms);
+	json_t *request =
+		json_pack("{s:s, s:i, s:o, s:O, s:{s:s, s:O}, s:I, s:I}", "role", x->role->name,
+			  "level", (int)x->level, "system", prompt_system(x->role->form),
+			  "messages", x->messages, "schema", "name",
+			  reply_schema_name(x->role->form), "schema",
+			  reply_schema_json(x->role->form), "max_tokens", (json_int_t)x->max_tokens,
+			  "deadline_ms", (json_int_t)x->role->deadline_ms);
 
 	x->asked++;
 	x->ask = (struct llm_request){ .done = roles_answered };
 	return llm_start(x->line, &x->ask, request, e);
 }
 
-static struct roles_ask *roles_begin(struct llm_client *line, enum reply_schema form, unsigned level, json_t *take_message, const json_t *a,
-			       const json_t *b, struct roles_owner *o)
+static struct roles_ask *roles_begin(struct llm_client *line, enum reply_schema form,
+				     unsigned level, json_t *take_message, const json_t *a,
+				     const json_t *b, struct roles_owner *o)
 {
 	struct roles_ask *x = calloc(1, sizeof(*x));
 
 	if (!x)
 		abort();
-	*x = (struct roles_ask){ .role = &roles[form], .owner = o, .line = line, .level = level, .usage = no_usage(),
-				 .max_tokens = roles[form].max_tokens, .a = json_incref((json_t *)a) };
+	*x = (struct roles_ask){ .role = &roles[form],
+				 .owner = o,
+				 .line = line,
+				 .level = level,
+				 .usage = no_usage(),
+				 .max_tokens = roles[form].max_tokens,
+				 .a = json_incref((json_t *)a) };
 	x->b = b ? json_incref((json_t *)b) : NULL;
 	x->messages = json_pack("[o]", take_message);
 	timer_init(&x->soon, llm_loop(line), tell_soon);
@@ -230,10 +249,12 @@ struct roles_ask *roles_code(struct llm_client *line, const json_t *plan, struct
 	return roles_begin(line, FORM_CODE, 0, prompt_code(plan), plan, NULL, o);
 }
 
-struct roles_ask *roles_debug(struct llm_client *line, const json_t *plan, const json_t *artifact, const json_t *result,
-			      const json_t *before, unsigned level, struct roles_owner *o)
+struct roles_ask *roles_debug(struct llm_client *line, const json_t *plan, const json_t *artifact,
+			      const json_t *result, const json_t *before, unsigned level,
+			      struct roles_owner *o)
 {
-	return roles_begin(line, FORM_DIAGNOSIS, level, prompt_debug(plan, artifact, result, before), artifact, result, o);
+	return roles_begin(line, FORM_DIAGNOSIS, level,
+			   prompt_debug(plan, artifact, result, before), artifact, result, o);
 }
 
 void roles_cancel(struct roles_ask *x)
@@ -251,8 +272,8 @@ unsigned roles_level(const json_t *before, const json_t *now, const char **out_w
 	json_t *d;
 	size_t i;
 
-	json_array_foreach(before, i, d)
-		same += !json_equal(d, now) && *category && strcmp(doc_text(d, "category"), category) == 0;
+	json_array_foreach(before, i, d) same +=
+		!json_equal(d, now) && *category && strcmp(doc_text(d, "category"), category) == 0;
 	*out_why = "the first debugger: nothing says that it takes more";
 	if (strcmp(category, "wrong_output") == 0 || strcmp(category, "unknown") == 0) {
 		*out_why = "the next debugger: this category takes thought";

@@ -18,7 +18,8 @@ struct roles_owner {
 	/* Once, never from within. doc: a plan; an artifact, sealed; a diagnosis, its new_artifact sealed and
 	 * different; NULL: e says why not. usage: of all calls, also when it failed. doc.why says who was
 	 * asked and why. */
-	void (*done)(struct roles_owner *o, json_t *take_doc, const json_t *usage, const struct err *e);
+	void (*done)(struct roles_owner *o, json_t *take_doc, const json_t *usage,
+		     const struct err *e);
 };
 
 /* A model is there for "planner", "coder", "debugger". line: NULL is fine. */
@@ -31,7 +32,8 @@ struct roles_ask *roles_code(struct llm_client *line, const json_t *plan, struct
 struct roles_ask *roles_debug(struct llm_client *line, const json_t *plan, const json_t *artifact,
 			      const json_t *result, const json_t *before, unsigned level,
 			      struct roles_owner *o);
-void roles_cancel(struct roles_ask *x); /* done is not called; what was paid is counted by the line */
+void roles_cancel(
+	struct roles_ask *x); /* done is not called; what was paid is counted by the line */
 
 /* Which debugger: 0, the first of its role; 1, the next one: the same category twice, or one that takes
  * thought (wrong_output, unknown). now: the heuristic diagnosis, or NULL. why: static text. */

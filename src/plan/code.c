@@ -105,7 +105,7 @@ static int add_hole(struct buf *out, const struct library_task *t, const struct 
 }
 
 static int code_fill(struct buf *out, const struct library_task *t, const struct lang *l,
-		const char *text, const json_t *slots, struct err *e)
+		     const char *text, const json_t *slots, struct err *e)
 {
 	struct hole h;
 
@@ -142,7 +142,8 @@ static json_t *without_reasons(const json_t *packages)
 	json_t *out = json_array(), *p;
 	size_t i;
 
-	json_array_foreach(packages, i, p) {
+	json_array_foreach(packages, i, p)
+	{
 		json_t *one = json_deep_copy(p);
 
 		json_object_del(one, "reason");
@@ -226,7 +227,8 @@ static int add_steps(const json_t *plan, json_t *files, struct buf *provenance, 
 	int rc = 0;
 	size_t i;
 
-	json_array_foreach(json_object_get(plan, "steps"), i, step) {
+	json_array_foreach(json_object_get(plan, "steps"), i, step)
+	{
 		json_t *program = rc < 0 ? NULL : program_of(step, l, e);
 
 		rc = program ? rc : -1;

@@ -108,7 +108,8 @@ static const struct lang *by_name(const struct words *w, unsigned char *spoken)
 		for (unsigned k = 0; k < ARRAY_LEN(names); k++) {
 			int rank;
 
-			if (!word_is(&w->all[i], names[k].word) || !detect_counts(w, i, names[k].how))
+			if (!word_is(&w->all[i], names[k].word) ||
+			    !detect_counts(w, i, names[k].how))
 				continue;
 			spoken[i] = 1;
 			rank = behind_in(w, i) ? 3 : before_program(w, i) ? 2 : 1;

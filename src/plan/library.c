@@ -181,9 +181,10 @@ static void read_said(const struct reader *r, const char *text, struct phrases *
 	out->all = library_space(w.n, sizeof(*out->all));
 	for (unsigned i = 0; i < w.n; i++)
 		if (*w.all[i].stem)
-			out->all[out->n++] = (struct phrase){
-				.n = 1, .ids = { library_learn(w.all[i].stem, r->task) }, .text = text
-			};
+			out->all[out->n++] =
+				(struct phrase){ .n = 1,
+						 .ids = { library_learn(w.all[i].stem, r->task) },
+						 .text = text };
 }
 
 static const char *const type_names[] = {
@@ -204,9 +205,7 @@ static int all_are(const json_t *list, int (*is)(const json_t *))
 	size_t i;
 	json_t *v;
 
-	json_array_foreach(list, i, v)
-		if (!is(v))
-			return 0;
+	json_array_foreach(list, i, v) if (!is(v)) return 0;
 	return json_is_array(list);
 }
 
@@ -559,7 +558,8 @@ static void read_all(void)
 		n++;
 	tasks = library_space(n, sizeof(*tasks));
 	for (const struct image *i = task_images; i->text; i++)
-		if (library_read(&tasks[ntasks], id_of(i), i->text, (size_t)(i->end - i->text), &e) == 0)
+		if (library_read(&tasks[ntasks], id_of(i), i->text, (size_t)(i->end - i->text),
+				 &e) == 0)
 			ntasks++;
 		else
 			image_bad(i->name, NULL, e.msg);

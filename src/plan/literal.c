@@ -269,7 +269,8 @@ static int add_text(struct buf *out, const struct style *s, const char *text, si
 
 		if (c < 0x80)
 			add_ascii(out, s, (unsigned char)c);
-		else if (s->hidden && (literal_hides(c) || s->ascii) && (c <= 0xffff || s->hidden_far))
+		else if (s->hidden && (literal_hides(c) || s->ascii) &&
+			 (c <= 0xffff || s->hidden_far))
 			add_escaped(out, c <= 0xffff ? s->hidden : s->hidden_far, c);
 		else if (c == 0xfffd)
 			buf_puts(out, "\xef\xbf\xbd");
@@ -347,7 +348,8 @@ int literal_add(struct buf *out, const struct lang *l, const json_t *value, int 
 							  : s->integers;
 	if (as == LITERAL_WHOLE)
 		buf_printf(out, "%s%s", before ? before : "", s->list);
-	json_array_foreach(value, i, v) {
+	json_array_foreach(value, i, v)
+	{
 		if (i)
 			buf_puts(out, s->between);
 		if (add_item(out, s, v, real, e) < 0)

@@ -109,7 +109,8 @@ static void add_step(json_t *plan, const json_t *step, const struct lang *l)
 	json_array_append_new(steps, one);
 	json_array_extend(json_object_get(plan, "packages"), json_object_get(step, "packages"));
 	if (n > 1) /* the plan began as a copy of the first */
-		json_array_extend(json_object_get(plan, "not_shown"), json_object_get(step, "not_shown"));
+		json_array_extend(json_object_get(plan, "not_shown"),
+				  json_object_get(step, "not_shown"));
 	json_object_update_missing(json_object_get(plan, "files"), json_object_get(step, "files"));
 	if (json_is_true(json_object_get(step, "network")))
 		json_object_set_new(plan, "network", json_true());
@@ -144,15 +145,17 @@ static json_t *plan_part(const json_t *task, const char *text, const struct lang
 	return plan;
 }
 
-json_t *multi_step_make(const json_t *task, const char *language, json_t *(*one)(const json_t *task))
+json_t *multi_step_make(const json_t *task, const char *language,
+			json_t *(*one)(const json_t *task))
 {
 	const json_t *text = json_object_get(task, "task");
 	const struct lang *l = lang_named(language);
-	json_t *parts = multi_step_split(json_string_value(text), json_string_length(text)), *plan = NULL,
-	       *part;
+	json_t *parts = multi_step_split(json_string_value(text), json_string_length(text)),
+	       *plan = NULL, *part;
 	size_t i, n = json_array_size(parts);
 
-	json_array_foreach(parts, i, part) {
+	json_array_foreach(parts, i, part)
+	{
 		json_t *step;
 
 		if (n < 2 || n > MULTI_STEP_MOST || (i && leans_back(json_string_value(part))))

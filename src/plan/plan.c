@@ -58,10 +58,8 @@ static void take_packages(json_t *plan, const json_t *task)
 	size_t i;
 
 	json_object_foreach(packages, manager, names)
-		json_array_foreach(names, i, name)
-			if (json_is_string(name))
-				need_package(plan, manager, json_string_value(name),
-					     "the task says so");
+		json_array_foreach(names, i, name) if (json_is_string(name))
+			need_package(plan, manager, json_string_value(name), "the task says so");
 }
 
 static void plan_carry(json_t *plan, const json_t *task, const char *name, json_t *take_otherwise)
@@ -136,7 +134,8 @@ static void fill_slot(json_t *plan, const struct template_match *f, const struct
 	if (value)
 		json_object_set_new(slots, s->name, value);
 	else
-		plan_ask(plan, s->name, s->question ? s->question : s->name, slot_type_name(s->type));
+		plan_ask(plan, s->name, s->question ? s->question : s->name,
+			 slot_type_name(s->type));
 }
 
 static void add_program_packages(json_t *plan, const struct library_program *p)
@@ -144,7 +143,8 @@ static void add_program_packages(json_t *plan, const struct library_program *p)
 	size_t i;
 	json_t *one;
 
-	json_array_foreach(p->packages, i, one) {
+	json_array_foreach(p->packages, i, one)
+	{
 		const char *text = json_string_value(one), *name = strchr(text, ':');
 		char manager[32];
 
@@ -162,19 +162,19 @@ static void add_files(json_t *plan, const struct library_task *t)
 	json_t *files = json_object_get(plan, "files"), *text;
 	const char *path;
 
-	json_object_foreach(t->files, path, text)
-		if (!json_object_get(files, path)) {
-			json_object_set(files, path, text);
-			assume(plan, "%.100s: an example of ours, as the task brings none", path);
-		}
+	json_object_foreach(t->files, path, text) if (!json_object_get(files, path))
+	{
+		json_object_set(files, path, text);
+		assume(plan, "%.100s: an example of ours, as the task brings none", path);
+	}
 }
 
 /* Words of things that happen outside of the box, or to a thing that the box does not have: no check in it sees them. */
 static int is_outside(const struct word *w)
 {
-	static const char *const outside[] = { "download", "downloads", "downloading", "upload",  "uploads",
-					       "uploading", "deploy",	"publish",     "scrape",  "website",
-					       "online" };
+	static const char *const outside[] = { "download", "downloads", "downloading", "upload",
+					       "uploads",  "uploading", "deploy",      "publish",
+					       "scrape",   "website",   "online" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(outside); i++)
 		if (word_is(w, outside[i]))
@@ -193,18 +193,22 @@ static json_t *not_shown(const struct task_text *k, const struct template_match 
 		int outside = w->kind == WORD_PLAIN && is_outside(w);
 		json_t *text;
 
-		if (w->kind == WORD_MARK || k->spoken[i] || (!outside && (f->seen[i] || !task_text_matters(k, i))))
+		if (w->kind == WORD_MARK || k->spoken[i] ||
+		    (!outside && (f->seen[i] || !task_text_matters(k, i))))
 			continue;
 		text = json_stringn(w->p, w->n < 40 ? w->n : 40);
-		json_array_append_new(out, json_sprintf("the task says '%s', and %s", text ? json_string_value(text) : "?",
-							outside ? "nothing outside of its box was seen"
-								: "nothing of that was checked"));
+		json_array_append_new(out,
+				      json_sprintf("the task says '%s', and %s",
+						   text ? json_string_value(text) : "?",
+						   outside ? "nothing outside of its box was seen"
+							   : "nothing of that was checked"));
 		json_decref(text);
 	}
 	return out;
 }
 
-static json_t *by_library(const struct task_text *k, const struct template_match *f, double confidence)
+static json_t *by_library(const struct task_text *k, const struct template_match *f,
+			  double confidence)
 {
 	const struct library_task *t = f->task;
 	json_t *plan = plan_begin(k, f->program->lang, "library"), *template;
@@ -283,7 +287,8 @@ static void say_strange(const struct task_text *k, const struct template_match *
 		buf_puts(why, "nothing that tells what is to be done");
 }
 
-static json_t *not_understood(const struct task_text *k, const struct template_match *best, unsigned n)
+static json_t *not_understood(const struct task_text *k, const struct template_match *best,
+			      unsigned n)
 {
 	const struct lang *l = k->lang ? k->lang : lang_named("python");
 	json_t *plan = plan_begin(k, l, "library"), *nearest = json_array();
@@ -292,9 +297,10 @@ static json_t *not_understood(const struct task_text *k, const struct template_m
 	if (k->unknown)
 		buf_printf(&why, "%.40s is no language that is known here; ",
 			   doc_text(k->task, "language"));
-	buf_puts(&why, n && template_match_complete(&best[0]) && template_match_has_program(k, &best[0])
-			       ? "the library has nothing that explains: "
-			       : "the library knows no such task; not known here: ");
+	buf_puts(&why,
+		 n && template_match_complete(&best[0]) && template_match_has_program(k, &best[0])
+			 ? "the library has nothing that explains: "
+			 : "the library knows no such task; not known here: ");
 	say_strange(k, n ? &best[0] : NULL, &why);
 	for (unsigned i = 0; i < n; i++)
 		json_array_append_new(nearest, json_pack("{s:o, s:s, s:o}", "template",
@@ -311,7 +317,8 @@ static json_t *not_understood(const struct task_text *k, const struct template_m
 	return plan;
 }
 
-static json_t *which_one(const struct task_text *k, const struct template_match *a, const struct template_match *b)
+static json_t *which_one(const struct task_text *k, const struct template_match *a,
+			 const struct template_match *b)
 {
 	json_t *plan = by_library(k, a, template_match_coverage(a) / 2), *question;
 
@@ -382,7 +389,8 @@ static const char *entry_of(const json_t *files, const struct lang *wanted)
 	json_t *text;
 	unsigned n = 0;
 
-	json_object_foreach((json_t *)files, path, text) {
+	json_object_foreach((json_t *)files, path, text)
+	{
 		const struct lang *l = language_of(path, text);
 
 		if (!l || (wanted && l != wanted))

@@ -149,7 +149,8 @@ static unsigned slot_fill_brackets(const struct words *w, unsigned i, enum list_
 }
 
 /* "3, 1 and 2", "3 1 2". Of those with blanks only there must be three: two may be anything. */
-static unsigned slot_fill_enumerated(const struct words *w, unsigned i, enum list_of of, json_t *out)
+static unsigned slot_fill_enumerated(const struct words *w, unsigned i, enum list_of of,
+				     json_t *out)
 {
 	unsigned next, separated = 0;
 
@@ -175,9 +176,7 @@ static int whole_numbers(const json_t *list)
 	size_t i;
 	json_t *v;
 
-	json_array_foreach(list, i, v)
-		if (!json_is_integer(v))
-			return 0;
+	json_array_foreach(list, i, v) if (!json_is_integer(v)) return 0;
 	return 1;
 }
 
@@ -194,7 +193,8 @@ static int list_place(const struct words *w, unsigned i, enum list_of of, int jo
 		list = range_values(&w->all[i], &w->all[to]);
 		to++;
 	} else if (opens_list(w, i)) {
-		to = join ? slot_fill_brackets(w, i, of, list) : slot_fill_bracketed(w, i, of, list);
+		to = join ? slot_fill_brackets(w, i, of, list)
+			  : slot_fill_bracketed(w, i, of, list);
 	} else {
 		to = slot_fill_enumerated(w, i, of, list);
 	}
@@ -387,8 +387,8 @@ static int place_at(const struct library_slot *s, const struct words *w, unsigne
 	case SLOT_TEXT:
 		if (one->kind == WORD_TEXT)
 			return slot_fill_single(out, i, text_json(one), 0);
-		return rest_place(w, i, out) ||
-		       (hint == 0 && is_foreign(one) && slot_fill_single(out, i, text_json(one), BARE));
+		return rest_place(w, i, out) || (hint == 0 && is_foreign(one) &&
+						 slot_fill_single(out, i, text_json(one), BARE));
 	case SLOT_WORD:
 		if (one->kind == WORD_TEXT && is_identifier(one->p, one->n))
 			return slot_fill_single(out, i, text_json(one), 0);
@@ -401,7 +401,8 @@ static int place_at(const struct library_slot *s, const struct words *w, unsigne
 	case SLOT_DATE:
 		return one->kind == WORD_DATE && slot_fill_single(out, i, text_json(one), 0);
 	case SLOT_SIZE:
-		return one->kind == WORD_SIZE && slot_fill_single(out, i, json_integer(one->integer), 0);
+		return one->kind == WORD_SIZE &&
+		       slot_fill_single(out, i, json_integer(one->integer), 0);
 	case SLOT_COLUMNS:
 		return columns_place(w, i, hinted, out);
 	case SLOT_NTYPES:
@@ -450,8 +451,8 @@ static int is_free(const unsigned char *used, const struct place *p)
 }
 
 /* The nearest place for a slot that is not taken yet. */
-static int slot_fill_nearest(const struct library_slot *s, const struct words *w, const unsigned char *used,
-		   struct place *out)
+static int slot_fill_nearest(const struct library_slot *s, const struct words *w,
+			     const unsigned char *used, struct place *out)
 {
 	struct place here;
 

@@ -205,7 +205,8 @@ static int take_assert(struct task_examples *out, char *line)
 	if (strncmp(p, "assert ", 7) != 0)
 		return 0;
 	call = task_examples_skip(p + 7);
-	if (!task_examples_callee(call) || !(end = task_examples_balanced(call + task_examples_callee(call))))
+	if (!task_examples_callee(call) ||
+	    !(end = task_examples_balanced(call + task_examples_callee(call))))
 		return 0;
 	value = task_examples_skip(end);
 	if (strncmp(value, "==", 2) != 0)
@@ -241,7 +242,8 @@ static int take_doctest(struct task_examples *out, char *line)
 	value = task_examples_skip(next_line(p));
 	n = strcspn(value, "\n");
 	task_examples_trim(value, &n);
-	if (task_examples_callee(p) && (end = task_examples_balanced(p + task_examples_callee(p))) && n &&
+	if (task_examples_callee(p) &&
+	    (end = task_examples_balanced(p + task_examples_callee(p))) && n &&
 	    strncmp(value, ">>>", 3) != 0) {
 		add_example(out, "call", p, (size_t)(end - p), value, n, "");
 		task_examples_blank(value, value + n);
@@ -298,8 +300,8 @@ static void take_inputs(struct task_examples *out)
 
 	while (json_array_size(out->examples) < TASK_EXAMPLES_MOST &&
 	       (p = find_label(p, end, "input")) != NULL) {
-		char *from = p + task_examples_label(p, "input"), *mid = find_label(from, end, "output"), *to,
-		     *value;
+		char *from = p + task_examples_label(p, "input"),
+		     *mid = find_label(from, end, "output"), *to, *value;
 		char *next = find_label(from, end, "input");
 		size_t n, m;
 
@@ -365,7 +367,8 @@ static void take_fences(struct task_examples *out)
 			continue;
 		tag += 3;
 		from = next_line(tag);
-		for (to = from; *to && strncmp(task_examples_skip(to), "```", 3) != 0; to = next_line(to))
+		for (to = from; *to && strncmp(task_examples_skip(to), "```", 3) != 0;
+		     to = next_line(to))
 			;
 		if (only_examples(from, to)) {
 			task_examples_blank(p, from);
@@ -385,7 +388,9 @@ static void take_fences(struct task_examples *out)
 
 void task_examples_read(struct task_examples *out, const char *text, size_t len)
 {
-	*out = (struct task_examples){ .len = len, .examples = json_array(), .rest = malloc(len + 1) };
+	*out = (struct task_examples){ .len = len,
+				       .examples = json_array(),
+				       .rest = malloc(len + 1) };
 	if (!out->rest)
 		abort();
 	/* A NUL would end our search early. */

@@ -96,7 +96,8 @@ static void look_at_examples(struct task_text *k)
 	size_t i, n;
 	json_t *one;
 
-	json_array_foreach(k->examples, i, one) {
+	json_array_foreach(k->examples, i, one)
+	{
 		const char *call = doc_text(one, "call");
 
 		n = task_examples_callee(call);
@@ -151,7 +152,7 @@ void task_text_read(struct task_text *k, const json_t *task)
 
 	*k = (struct task_text){ .task = task };
 	task_examples_read(&k->shown, json_is_string(text) ? json_string_value(text) : "",
-		   json_string_length(text));
+			   json_string_length(text));
 	words_read(&k->words, k->shown.rest, k->shown.len);
 	k->spoken = match_zeroed(k->words.n, 1);
 	k->prose = match_zeroed(k->words.n, 1);
@@ -189,7 +190,8 @@ void task_text_fini(struct task_text *k)
 /* ---- how well a task explains it ---- */
 
 /* Marks every place of the phrase as seen; how often it is there. */
-unsigned task_text_has(const struct task_text *k, const struct phrase *p, unsigned char *seen, int how)
+unsigned task_text_has(const struct task_text *k, const struct phrase *p, unsigned char *seen,
+		       int how)
 {
 	unsigned times = 0;
 
@@ -208,8 +210,8 @@ unsigned task_text_has(const struct task_text *k, const struct phrase *p, unsign
 	return times;
 }
 
-unsigned task_text_has_any(const struct task_text *k, const struct phrases *all, unsigned char *seen,
-		       int how)
+unsigned task_text_has_any(const struct task_text *k, const struct phrases *all,
+			   unsigned char *seen, int how)
 {
 	unsigned times = 0;
 
@@ -245,7 +247,8 @@ static void match_weigh(const struct task_text *k, struct template_match *f)
 	unsigned char *used = match_zeroed(k->words.n, 1);
 
 	memcpy(used, k->spoken, k->words.n); /* "in JavaScript" is nobody's value */
-	f->slots = template_match_complete(f) ? slot_fill_find(f->task, &k->words, used) : json_object();
+	f->slots = template_match_complete(f) ? slot_fill_find(f->task, &k->words, used)
+					      : json_object();
 	for (unsigned i = 0; i < k->words.n; i++) {
 		const struct word *w = &k->words.all[i];
 		double heavy = match_weight(k, i);
@@ -264,7 +267,8 @@ static void match_weigh(const struct task_text *k, struct template_match *f)
 	free(used);
 }
 
-void template_match_make(const struct task_text *k, const struct library_task *t, struct template_match *f)
+void template_match_make(const struct task_text *k, const struct library_task *t,
+			 struct template_match *f)
 {
 	*f = (struct template_match){ .task = t, .seen = match_zeroed(k->words.n, 1) };
 	for (unsigned i = 0; i < t->nneeds; i++)
@@ -277,8 +281,8 @@ void template_match_make(const struct task_text *k, const struct library_task *t
 	for (unsigned i = 0; i < t->nslots; i++)
 		task_text_has_any(k, &t->slots[i].hint, f->seen, SEEN);
 	match_weigh(k, f);
-	f->score =
-		f->explained - 0.5 * f->strange - match_guesses(f, json_object_get(k->task, "answers"));
+	f->score = f->explained - 0.5 * f->strange -
+		   match_guesses(f, json_object_get(k->task, "answers"));
 	f->program =
 		k->lang ? library_program(t, k->lang) : library_program(t, lang_named("python"));
 	if (!k->lang && !f->program)
@@ -309,11 +313,13 @@ int template_match_has_program(const struct task_text *k, const struct template_
 
 int template_match_claims(const struct task_text *k, const struct template_match *f)
 {
-	return template_match_complete(f) && template_match_coverage(f) >= CLAIM && template_match_has_program(k, f);
+	return template_match_complete(f) && template_match_coverage(f) >= CLAIM &&
+	       template_match_has_program(k, f);
 }
 
 /* Those that claim the text first, best first; then those that come near. */
-static int comes_first(const struct task_text *k, const struct template_match *a, const struct template_match *b)
+static int comes_first(const struct task_text *k, const struct template_match *a,
+		       const struct template_match *b)
 {
 	int one = template_match_claims(k, a), other = template_match_claims(k, b);
 	double near_a, near_b;
@@ -322,13 +328,16 @@ static int comes_first(const struct task_text *k, const struct template_match *a
 		return one > other;
 	if (one)
 		return a->score > b->score;
-	near_a = (double)a->groups / a->task->nneeds - 0.5 * !!a->never + template_match_coverage(a);
-	near_b = (double)b->groups / b->task->nneeds - 0.5 * !!b->never + template_match_coverage(b);
+	near_a =
+		(double)a->groups / a->task->nneeds - 0.5 * !!a->never + template_match_coverage(a);
+	near_b =
+		(double)b->groups / b->task->nneeds - 0.5 * !!b->never + template_match_coverage(b);
 	return near_a > near_b;
 }
 
 /* The best few, in order; returns how many there are. */
-unsigned template_match_best(const struct task_text *k, struct template_match best[TEMPLATE_MATCH_NEAREST])
+unsigned template_match_best(const struct task_text *k,
+			     struct template_match best[TEMPLATE_MATCH_NEAREST])
 {
 	unsigned n = 0;
 

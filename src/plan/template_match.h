@@ -25,11 +25,14 @@ struct task_text {
 
 void task_text_read(struct task_text *k, const json_t *task);
 void task_text_fini(struct task_text *k);
-int task_text_matters(const struct task_text *k, unsigned word); /* it says what is to be done: no filler, no "list" or "number" */
+int task_text_matters(
+	const struct task_text *k,
+	unsigned word); /* it says what is to be done: no filler, no "list" or "number" */
 /* How often a phrase is in the text. seen: one per word, or NULL; set to how where it was, if that is more. */
-unsigned task_text_has(const struct task_text *k, const struct phrase *p, unsigned char *seen, int how);
-unsigned task_text_has_any(const struct task_text *k, const struct phrases *all, unsigned char *seen,
+unsigned task_text_has(const struct task_text *k, const struct phrase *p, unsigned char *seen,
 		       int how);
+unsigned task_text_has_any(const struct task_text *k, const struct phrases *all,
+			   unsigned char *seen, int how);
 
 struct template_match {
 	const struct library_task *task;
@@ -40,14 +43,19 @@ struct template_match {
 	unsigned char *seen; /* per word */
 };
 
-void template_match_make(const struct task_text *k, const struct library_task *t, struct template_match *out);
+void template_match_make(const struct task_text *k, const struct library_task *t,
+			 struct template_match *out);
 void template_match_fini(struct template_match *f);
-double template_match_coverage(const struct template_match *f); /* how much of the text it explains, by weight: 0 to 1 */
+double template_match_coverage(
+	const struct template_match *f); /* how much of the text it explains, by weight: 0 to 1 */
 int template_match_complete(
-	const struct template_match *f); /* all that it needs is there, nothing that it must not have */
+	const struct template_match
+		*f); /* all that it needs is there, nothing that it must not have */
 /* Does it have what is asked for: a program in this language, a function where one is called, one that
  * reads where there is input? */
 int template_match_has_program(const struct task_text *k, const struct template_match *f);
-int template_match_claims(const struct task_text *k, const struct template_match *f); /* it is that, as far as it knows */
+int template_match_claims(const struct task_text *k,
+			  const struct template_match *f); /* it is that, as far as it knows */
 /* Those that claim the text first, best first; then those that come near. Returns how many. */
-unsigned template_match_best(const struct task_text *k, struct template_match best[TEMPLATE_MATCH_NEAREST]);
+unsigned template_match_best(const struct task_text *k,
+			     struct template_match best[TEMPLATE_MATCH_NEAREST]);

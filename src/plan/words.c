@@ -186,7 +186,8 @@ static size_t number_len(const char *p, const char *end)
 	size_t n = grouped_len(p, end), more;
 
 	if (!n)
-		for (n = words_digits(p, end); p + n + 1 < end && p[n] == '_' && words_digits(p + n + 1, end);)
+		for (n = words_digits(p, end);
+		     p + n + 1 < end && p[n] == '_' && words_digits(p + n + 1, end);)
 			n += 1 + words_digits(p + n + 1, end);
 	if (n && p + n + 1 < end && p[n] == '.' && (more = words_digits(p + n + 1, end)) > 0)
 		n += 1 + more;

@@ -14,8 +14,8 @@
 enum { DISK_FULL_BELOW = 64 * 1024 };
 
 static const char *const names[] = {
-	[CAUSE_EXIT] = "exit",           [CAUSE_SIGNAL] = "signal", [CAUSE_MEMORY] = "memory",
-	[CAUSE_PROCESSES] = "processes", [CAUSE_DISK] = "disk",     [CAUSE_CPU] = "cpu",
+	[CAUSE_EXIT] = "exit",           [CAUSE_SIGNAL] = "signal",     [CAUSE_MEMORY] = "memory",
+	[CAUSE_PROCESSES] = "processes", [CAUSE_DISK] = "disk",         [CAUSE_CPU] = "cpu",
 	[CAUSE_WALL] = "wall",           [CAUSE_LIFETIME] = "lifetime", [CAUSE_IDLE] = "idle",
 	[CAUSE_POLICY] = "policy",       [CAUSE_OPERATOR] = "operator", [CAUSE_HOST] = "host",
 };
@@ -341,14 +341,15 @@ static void raise_limit(const struct exit_info *x, struct buf *out, const char *
 			const char *flag, const char *value)
 {
 	if (x->served)
-		buf_printf(out, "raise: \"limits\": {\"%s\": %llu}, or atoll new --%s %s ...", field,
-			   (unsigned long long)to, flag, value);
+		buf_printf(out, "raise: \"limits\": {\"%s\": %llu}, or atoll new --%s %s ...",
+			   field, (unsigned long long)to, flag, value);
 	else
 		buf_printf(out, "raise: atoll run --%s %s ...", flag, value);
 }
 
 /* Twice as much, in the spelling that the flag takes. */
-static void raise_bytes(const struct exit_info *x, struct buf *out, const char *flag, uint64_t bytes)
+static void raise_bytes(const struct exit_info *x, struct buf *out, const char *flag,
+			uint64_t bytes)
 {
 	uint64_t mib = (2 * bytes + (1 << 20) - 1) >> 20;
 	char value[32];
@@ -357,7 +358,8 @@ static void raise_bytes(const struct exit_info *x, struct buf *out, const char *
 	raise_limit(x, out, flag, mib << 20, flag, value);
 }
 
-static void raise_count(const struct exit_info *x, struct buf *out, const char *flag, uint64_t count)
+static void raise_count(const struct exit_info *x, struct buf *out, const char *flag,
+			uint64_t count)
 {
 	char value[32];
 
@@ -379,7 +381,8 @@ static void way_exit(const struct exit_info *x, struct buf *out)
 	else if (x->exit.status == ENOEXEC && uname(&u) == 0)
 		buf_printf(out, "it has to be a program for %s, or begin with #!", u.machine);
 	else if (x->exit.status == EACCES)
-		buf_printf(out, "is it executable? or: %sbash FILE", x->served ? "" : "atoll run -- ");
+		buf_printf(out, "is it executable? or: %sbash FILE",
+			   x->served ? "" : "atoll run -- ");
 }
 
 static void way_memory(const struct exit_info *x, struct buf *out)
@@ -418,7 +421,8 @@ static void way_wall(const struct exit_info *x, struct buf *out)
 	unsigned long long s = (2 * (unsigned long long)x->wall_ms + 999) / 1000;
 
 	if (x->served)
-		buf_printf(out, "raise: \"timeout_ms\": %llu, or atoll exec --time %llus ...", s * 1000, s);
+		buf_printf(out, "raise: \"timeout_ms\": %llu, or atoll exec --time %llus ...",
+			   s * 1000, s);
 	else
 		buf_printf(out, "raise: atoll run --time %llus ...", s);
 }

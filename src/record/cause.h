@@ -33,7 +33,8 @@ struct exit_info {
 	uint32_t wall_ms;
 	uint64_t run_us;
 	int served; /* asked for over the API: what to do about it is said in its words */
-	enum cause because; /* why we ended the box: lifetime, idle, operator; CAUSE_EXIT: we did not */
+	enum cause
+		because; /* why we ended the box: lifetime, idle, operator; CAUSE_EXIT: we did not */
 	uint64_t because_ms; /* the timeout that was over */
 };
 

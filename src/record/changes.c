@@ -126,7 +126,7 @@ static json_t *hash_of(const struct wire_entry *entry)
 
 /* entry NULL: it is gone. */
 static void changes_do_list(struct changes *c, const char *path, const char *kind,
-		 const struct wire_entry *entry)
+			    const struct wire_entry *entry)
 {
 	json_t *row;
 

@@ -130,13 +130,14 @@ static json_t *record_limits(const struct exit_info *x)
 {
 	const struct wire_limits *l = &x->limits;
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mem", record_limit(l->mem_bytes), "disk",
-			 record_limit(l->disk_bytes), "files", record_limit(l->disk_files), "cpu_milli",
-			 record_limit(l->cpu_milli), "pids", record_limit(l->pids), "cpu_ms", record_limit(l->cpu_ms),
-			 "wall_ms", record_limit(x->wall_ms));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mem", record_limit(l->mem_bytes),
+			 "disk", record_limit(l->disk_bytes), "files", record_limit(l->disk_files),
+			 "cpu_milli", record_limit(l->cpu_milli), "pids", record_limit(l->pids),
+			 "cpu_ms", record_limit(l->cpu_ms), "wall_ms", record_limit(x->wall_ms));
 }
 
-static json_t *record_words(const struct exit_info *x, void (*say)(const struct exit_info *x, struct buf *out))
+static json_t *record_words(const struct exit_info *x,
+			    void (*say)(const struct exit_info *x, struct buf *out))
 {
 	auto_buf struct buf text = { 0 };
 
@@ -205,8 +206,8 @@ json_t *record_json(const struct record *r)
 	json_object_set_new(doc, "evidence", record_evidence(x));
 	json_object_set_new(doc, "limits", record_limits(x));
 	json_object_set_new(doc, "timings",
-			    json_pack("{s:o, s:o}", "create_us", record_number(r->create_us), "run_us",
-				      record_number(x->run_us)));
+			    json_pack("{s:o, s:o}", "create_us", record_number(r->create_us),
+				      "run_us", record_number(x->run_us)));
 	if (r->output[0])
 		record_set_output(doc, "stdout", r->output[0]);
 	if (r->output[1])

@@ -25,4 +25,4 @@ struct record {
 #define RECORD_DIGITS JSON_REAL_PRECISION(9) /* for json_dumpf: microseconds, not noise */
 json_t *record_json(const struct record *r); /* the caller's */
 void record_set_output(json_t *doc, const char *name, const struct buf *b);
-json_t *json_time(uint64_t ns);             /* RFC 3339, milliseconds, UTC */
+json_t *json_time(uint64_t ns); /* RFC 3339, milliseconds, UTC */

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-int candidate_box_init(struct candidate_box *s, struct fleet *f, const char *team, const json_t *artifact,
-	       struct err *e)
+int candidate_box_init(struct candidate_box *s, struct fleet *f, const char *team,
+		       const json_t *artifact, struct err *e)
 {
 	struct artifact_packages needs = { .fleet = f };
 	int there = artifact_packages_begin(&needs, artifact, team, e);
@@ -33,7 +33,8 @@ static json_t *quick_env(const json_t *artifact)
 		env = json_object();
 	}
 	if (l && (!strcmp(l->name, "c") || !strcmp(l->name, "c++")))
-		json_object_set_new(env, "CFLAGS", json_sprintf("%s -O0 -w", doc_text(env, "CFLAGS")));
+		json_object_set_new(env, "CFLAGS",
+				    json_sprintf("%s -O0 -w", doc_text(env, "CFLAGS")));
 	return env;
 }
 
@@ -54,11 +55,12 @@ json_t *candidate_box_item(const struct candidate_box *s, uint32_t run_ms)
 	return item;
 }
 
-int candidate_box_start(const struct candidate_box *s, struct batch_job *j, json_t *take_item, uint32_t max_output,
-		struct err *e)
+int candidate_box_start(const struct candidate_box *s, struct batch_job *j, json_t *take_item,
+			uint32_t max_output, struct err *e)
 {
-	struct batch_item_defaults d = { .max_output = max_output, .limits = s->fleet->conf.limits,
-				   .most = s->fleet->conf.most };
+	struct batch_item_defaults d = { .max_output = max_output,
+					 .limits = s->fleet->conf.limits,
+					 .most = s->fleet->conf.most };
 	const struct fleet_accounts *a = &s->fleet->accounts;
 
 	if (batch_item_make(&j->item, take_item, &d, e) < 0 ||
@@ -73,7 +75,8 @@ int candidate_box_start(const struct candidate_box *s, struct batch_job *j, json
 	return 0;
 }
 
-void candidate_box_ended(const struct candidate_box *s, const struct batch_job *j, const struct batch_job_end *end)
+void candidate_box_ended(const struct candidate_box *s, const struct batch_job *j,
+			 const struct batch_job_end *end)
 {
 	const struct fleet_accounts *a = &s->fleet->accounts;
 

@@ -15,13 +15,15 @@ struct candidate_box {
 };
 
 /* -1: its packages are not there. */
-must_check int candidate_box_init(struct candidate_box *s, struct fleet *f, const char *team, const json_t *artifact,
-			  struct err *e);
+must_check int candidate_box_init(struct candidate_box *s, struct fleet *f, const char *team,
+				  const json_t *artifact, struct err *e);
 /* What every item begins with: the artifact's files without its entry, its limits and variables. */
 json_t *candidate_box_item(const struct candidate_box *s, uint32_t run_ms);
 /* Starts j, whose done (and said) are set. -1: it is no item, or the team has had enough; j is as if it
  * had ended: nothing to fini. */
-must_check int candidate_box_start(const struct candidate_box *s, struct batch_job *j, json_t *take_item, uint32_t max_output,
-			   struct err *e);
-void candidate_box_ended(const struct candidate_box *s, const struct batch_job *j, const struct batch_job_end *end); /* before batch_job_fini() */
-unsigned candidate_box_boxes(const struct candidate_box *s, unsigned wanted); /* as many as the team may have, of those */
+must_check int candidate_box_start(const struct candidate_box *s, struct batch_job *j,
+				   json_t *take_item, uint32_t max_output, struct err *e);
+void candidate_box_ended(const struct candidate_box *s, const struct batch_job *j,
+			 const struct batch_job_end *end); /* before batch_job_fini() */
+unsigned candidate_box_boxes(const struct candidate_box *s,
+			     unsigned wanted); /* as many as the team may have, of those */

@@ -58,7 +58,8 @@ static void candidate_hear(struct candidate_search *s, const char *line, size_t 
 	}
 }
 
-static void candidate_said(struct batch_job *j, const char *what, unsigned stream, const char *bytes, size_t n)
+static void candidate_said(struct batch_job *j, const char *what, unsigned stream,
+			   const char *bytes, size_t n)
 {
 	struct candidate_search *s = loop_owner(j, struct candidate_search, job);
 	size_t from = 0;
@@ -114,7 +115,8 @@ static json_t *ask_of(const struct candidate_search_spec *what, unsigned shard)
 			 CANDIDATES, "limit_ms", LIMIT_MS);
 }
 
-json_t *candidate_search_item(const struct candidate_box *s, const json_t *examples, uint32_t ms, json_t *take_ask)
+json_t *candidate_search_item(const struct candidate_box *s, const json_t *examples, uint32_t ms,
+			      json_t *take_ask)
 {
 	json_t *item = candidate_box_item(s, ms), *files = json_object_get(item, "files"), *one;
 	const char *language = doc_text(s->artifact, "language");
@@ -135,12 +137,16 @@ json_t *candidate_search_item(const struct candidate_box *s, const json_t *examp
 	return item;
 }
 
-int candidate_search_start(struct candidate_search *s, const struct candidate_search_spec *what, unsigned shard, struct err *e)
+int candidate_search_start(struct candidate_search *s, const struct candidate_search_spec *what,
+			   unsigned shard, struct err *e)
 {
-	json_t *item = candidate_search_item(what->stall, what->shown, SEARCH_MS, ask_of(what, shard));
+	json_t *item =
+		candidate_search_item(what->stall, what->shown, SEARCH_MS, ask_of(what, shard));
 
 	*s = (struct candidate_search){ .what = what,
-			      .job = { .done = candidate_done, .said = candidate_said, .fleet = what->stall->fleet } };
+					.job = { .done = candidate_done,
+						 .said = candidate_said,
+						 .fleet = what->stall->fleet } };
 	s->flying = candidate_box_start(what->stall, &s->job, item, 0, e) == 0;
 	return s->flying ? 0 : -1;
 }

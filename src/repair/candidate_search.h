@@ -18,25 +18,30 @@ struct candidate_search_spec { /* the same for all boxes of a repair */
 	const struct mutations *given; /* edits to try; none: the box thinks of some itself */
 	unsigned shards;
 	/* take_edit: NULL where it is the rank's of those given. */
-	void (*found)(struct candidate_search *s, unsigned rank, const char *acts, struct edit *take_edit);
-	void (*lied)(struct candidate_search *s);  /* it said what no search says, and is not heard any more */
+	void (*found)(struct candidate_search *s, unsigned rank, const char *acts,
+		      struct edit *take_edit);
+	void (*lied)(struct candidate_search
+			     *s); /* it said what no search says, and is not heard any more */
 	void (*heard)(struct candidate_search *s); /* something; later is early enough to look */
-	void (*ended)(struct candidate_search *s, const char *why); /* "": it has tried everything */
+	void (*ended)(struct candidate_search *s,
+		      const char *why); /* "": it has tried everything */
 };
 
 struct candidate_search {
 	const struct candidate_search_spec *what; /* NULL: it never began */
 	struct batch_job job;
 	int flying, mute, over, complete; /* complete: it has tried every candidate that there is */
-	unsigned at; /* ranks before this one are tried */
+	unsigned at;                      /* ranks before this one are tried */
 	unsigned tried, candidates;
 	struct buf line;
 };
 
-must_check int candidate_search_start(struct candidate_search *s, const struct candidate_search_spec *what, unsigned shard,
-			    struct err *e);
+must_check int candidate_search_start(struct candidate_search *s,
+				      const struct candidate_search_spec *what, unsigned shard,
+				      struct err *e);
 void candidate_search_stop(struct candidate_search *s); /* at any time, and again: nobody is told */
 
 /* What a search program is started with, here and for doubt.h: the examples' files, the question. */
-json_t *candidate_search_item(const struct candidate_box *s, const json_t *examples, uint32_t ms, json_t *take_ask);
+json_t *candidate_search_item(const struct candidate_box *s, const json_t *examples, uint32_t ms,
+			      json_t *take_ask);
 json_t *candidate_search_edit(const struct edit *x); /* as a question has it */

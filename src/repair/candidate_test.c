@@ -39,7 +39,8 @@ int candidate_test_possible(const char *language, const json_t *examples)
 	for (size_t i = 0; i < n; i++) {
 		const json_t *x = json_array_get(examples, i);
 
-		if (!is_one(x) || (is_call(x) && !program_judge(language) && !harness_can(language)))
+		if (!is_one(x) ||
+		    (is_call(x) && !program_judge(language) && !harness_can(language)))
 			return 0;
 	}
 	return n > 0 && n <= CANDIDATE_TEST_EXAMPLES;
@@ -76,8 +77,8 @@ static json_t *call_item(struct candidate_test *t)
 		json_array_append(expected, json_object_get(x, "expected"));
 	}
 	ask = json_pack("{s:s, s:s, s:o, s:o, s:s}", "source", t->source, "name",
-			doc_text(t->stall->artifact, "entry"), "calls", calls, "expected", expected, "word",
-			t->word);
+			doc_text(t->stall->artifact, "entry"), "calls", calls, "expected", expected,
+			"word", t->word);
 	text = json_dumps(ask, JSON_COMPACT);
 	json_decref(ask);
 	json_object_set_new(item, "language", json_string(language));
@@ -90,7 +91,8 @@ static json_t *call_item(struct candidate_test *t)
 /* Where no judge is: the call at the end of the program, its answer behind a word. We compare. */
 static json_t *harness_item(const struct candidate_test *t, const json_t *example)
 {
-	json_t *item = candidate_box_item(t->stall, run_ms_of(t->stall->artifact, RUN_MS)), *files = NULL,
+	json_t *item = candidate_box_item(t->stall, run_ms_of(t->stall->artifact, RUN_MS)),
+	       *files = NULL,
 	       *artifact = json_pack("{s:O, s:O, s:O}", "language",
 				     json_object_get(t->stall->artifact, "language"), "entry",
 				     json_object_get(t->stall->artifact, "entry"), "files",
@@ -219,8 +221,8 @@ static void test_run_step(struct candidate_test *t)
 	test_run_finish(t, 0);
 }
 
-void candidate_test_start(struct candidate_test *t, const struct candidate_box *stall, const json_t *examples,
-		 char *take_source)
+void candidate_test_start(struct candidate_test *t, const struct candidate_box *stall,
+			  const json_t *examples, char *take_source)
 {
 	size_t n = json_array_size(examples);
 	struct err e;
@@ -230,10 +232,14 @@ void candidate_test_start(struct candidate_test *t, const struct candidate_box *
 	t->source = take_source;
 	t->next = 0;
 	t->passed = t->calls = 0;
-	for (size_t i = 0; program_judge(doc_text(stall->artifact, "language")) && i < n && i < CANDIDATE_TEST_EXAMPLES; i++)
+	for (size_t i = 0; program_judge(doc_text(stall->artifact, "language")) && i < n &&
+			   i < CANDIDATE_TEST_EXAMPLES;
+	     i++)
 		t->calls |= (uint64_t)is_call(json_array_get(examples, i)) << i;
 	if (id_new(t->word, &e) < 0)
-		test_run_finish(t, 1); /* without a word that nobody can guess no answer is worth anything */
+		test_run_finish(
+			t,
+			1); /* without a word that nobody can guess no answer is worth anything */
 	else
 		test_run_step(t);
 }

@@ -27,6 +27,7 @@ struct candidate_test {
 
 /* Can all of these be run? */
 int candidate_test_possible(const char *language, const json_t *examples);
-void candidate_test_start(struct candidate_test *t, const struct candidate_box *s, const json_t *examples, char *take_source);
+void candidate_test_start(struct candidate_test *t, const struct candidate_box *s,
+			  const json_t *examples, char *take_source);
 void candidate_test_check(struct candidate_test *t, uint64_t now_ms);
 void candidate_test_fini(struct candidate_test *t); /* at any time: done is not called */

@@ -10,18 +10,18 @@
 enum {
 	TOKENS_MOST = 20000,
 	EDITS_MOST = 20000, /* before the likeliest are chosen */
-	NEAR = 6,	    /* other names that are tried in the place of one */
+	NEAR = 6,           /* other names that are tried in the place of one */
 	NEAR_TOKENS = 150,
 };
 
 static const struct manner { /* what a language has that others have not */
 	const char *language;
-	int generics;	   /* < may open a list of types */
-	int preprocessor;  /* lines that begin with # */
-	int backquotes;	   /* texts in them */
-	int ticks;	   /* 'a may be no text */
-	int slashes;	   /* /.../ may be a text */
-	int bare_if;	   /* no parentheses around a condition, no semicolons that count */
+	int generics;     /* < may open a list of types */
+	int preprocessor; /* lines that begin with # */
+	int backquotes;   /* texts in them */
+	int ticks;        /* 'a may be no text */
+	int slashes;      /* /.../ may be a text */
+	int bare_if;      /* no parentheses around a condition, no semicolons that count */
 } manners[] = {
 	{ .language = "node", .backquotes = 1, .slashes = 1 },
 	{ .language = "typescript", .generics = 1, .backquotes = 1, .slashes = 1 },
@@ -120,11 +120,12 @@ static int begins_pattern(const struct manner *m, const char *s, size_t n, size_
 
 static size_t operator_length(const char *s, size_t n)
 {
-	static const char *const all[] = { ">>>=", "===", "!==", "**=", "<<=", ">>=", ">>>", "...", "&&=",
-					   "||=",  "..=", "<=",	"=>",  ">=",  "==",  "!=",  "&&",
-					   "||",   "++",  "--",	 "+=",	"-=",  "*=",  "/=",  "%=",  "&=",
-					   "|=",   "^=",  "<<",	 ">>",	"->",  "::",  ":=",  "**",  "??",
-					   "?.",   "..",  "<-" };
+	static const char *const all[] = {
+		">>>=", "===", "!==", "**=", "<<=", ">>=", ">>>", "...", "&&=", "||=",
+		"..=",  "<=",  "=>",  ">=",  "==",  "!=",  "&&",  "||",  "++",  "--",
+		"+=",   "-=",  "*=",  "/=",  "%=",  "&=",  "|=",  "^=",  "<<",  ">>",
+		"->",   "::",  ":=",  "**",  "??",  "?.",  "..",  "<-"
+	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
 		if (strlen(all[i]) <= n && memcmp(all[i], s, strlen(all[i])) == 0)
@@ -219,15 +220,17 @@ static int is_among(const struct token *t, const char *words)
 	return 0;
 }
 
-static void mutate_put(struct maker *k, const char *rule, unsigned likely, const char *from, const char *to,
-		const char *text, size_t len)
+static void mutate_put(struct maker *k, const char *rule, unsigned likely, const char *from,
+		       const char *to, const char *text, size_t len)
 {
 	struct guess *g = &k->v[k->n];
 
 	if (k->n == EDITS_MOST || len > EDIT_NEW || (size_t)(to - from) > EDIT_CUT ||
 	    (len == (size_t)(to - from) && memcmp(from, text, len) == 0))
 		return;
-	*g = (struct guess){ .edit = { .at = (size_t)(from - k->source), .cut = (size_t)(to - from), .len = len },
+	*g = (struct guess){ .edit = { .at = (size_t)(from - k->source),
+				       .cut = (size_t)(to - from),
+				       .len = len },
 			     .likely = likely,
 			     .order = k->n++ };
 	snprintf(g->edit.rule, sizeof(g->edit.rule), "%s", rule);
@@ -242,9 +245,9 @@ static void put_token(struct maker *k, const char *rule, unsigned likely, const 
 	mutate_put(k, rule, likely, t->p, t->p + t->n, text, len);
 }
 
-static void __attribute__((format(printf, 6, 7))) put_text(struct maker *k, const char *rule,
-							    unsigned likely, const char *from,
-							    const char *to, const char *fmt, ...)
+static void __attribute__((format(printf, 6, 7)))
+put_text(struct maker *k, const char *rule, unsigned likely, const char *from, const char *to,
+	 const char *fmt, ...)
 {
 	char text[EDIT_NEW + 2];
 	va_list ap;
@@ -272,6 +275,7 @@ static void put_words(struct maker *k, const char *rule, unsigned likely, const 
 /* ---- what may be wrong ---- */
 
 static const struct {
+	/* clang-format off */
 	const char *op, *to, *rule;
 	unsigned likely;
 } swaps[] = {
@@ -289,6 +293,7 @@ static const struct {
 	{ "--", "++", "arithmetic", 85 },	 { "<<", ">>", "arithmetic", 80 },
 	{ ">>", "<<", "arithmetic", 80 },	 { "..", "..=", "range", 95 },
 	{ "..=", "..", "range", 95 },
+	/* clang-format on */
 };
 
 static const char *const siblings[] = {
@@ -332,7 +337,8 @@ static const char keywords[] =
 
 static int is_operand(const struct token *t)
 {
-	return t->kind == TOKEN_NUMBER || t->kind == TOKEN_TEXT || mutate_is(t, ")") || mutate_is(t, "]") ||
+	return t->kind == TOKEN_NUMBER || t->kind == TOKEN_TEXT || mutate_is(t, ")") ||
+	       mutate_is(t, "]") ||
 	       (t->kind == TOKEN_NAME && !is_among(t, "return case in of typeof"));
 }
 
@@ -405,7 +411,8 @@ static int is_variable(const struct maker *k, unsigned i)
 
 static int is_declared(const struct maker *k, unsigned i)
 {
-	return i && k->t[i - 1].kind == TOKEN_NAME && !is_among(&k->t[i - 1], "return in of else case");
+	return i && k->t[i - 1].kind == TOKEN_NAME &&
+	       !is_among(&k->t[i - 1], "return in of else case");
 }
 
 /* Others that stand near by, the nearest first. */
@@ -490,7 +497,8 @@ static void on_condition(struct maker *k, unsigned i)
 	} else if (k->manner->bare_if) {
 		for (end = open; end < k->nt && !is_among(&k->t[end], "{ ;"); end++)
 			;
-		if (end < k->nt && end > open && mutate_is(&k->t[end], "{") && !mutate_is(&k->t[open], "let"))
+		if (end < k->nt && end > open && mutate_is(&k->t[end], "{") &&
+		    !mutate_is(&k->t[open], "let"))
 			mutate_negate(k, k->t[open].p, k->t[end - 1].p + k->t[end - 1].n);
 	}
 }
@@ -500,7 +508,9 @@ static void on_statement(struct maker *k, unsigned i)
 {
 	unsigned end = i;
 
-	if (is_among(&k->t[i], "return let const var if for while else } case default throw import package use") ||
+	if (is_among(
+		    &k->t[i],
+		    "return let const var if for while else } case default throw import package use") ||
 	    k->t[i].kind != TOKEN_NAME || (i + 1 < k->nt && k->t[i + 1].kind == TOKEN_NAME))
 		return;
 	while (end < k->nt && !is_among(&k->t[end], "; { }"))
@@ -602,7 +612,8 @@ void mutate_make(struct mutations *out, const char *language, const char *source
 		return;
 	k.t = room_for(TOKENS_MOST, sizeof(*k.t));
 	k.v = room_for(EDITS_MOST, sizeof(*k.v));
-	while (k.nt < TOKENS_MOST && (k.t[k.nt] = next_token(k.manner, source, n, &at)).kind != TOKEN_END)
+	while (k.nt < TOKENS_MOST &&
+	       (k.t[k.nt] = next_token(k.manner, source, n, &at)).kind != TOKEN_END)
 		k.nt++;
 	make_all(&k);
 	qsort(k.v, k.n, sizeof(*k.v), by_likelihood);

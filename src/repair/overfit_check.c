@@ -11,7 +11,7 @@
 enum {
 	DOUBT_MS = 45000,
 	TRIED_MOST = 2000, /* of those that we think of ourselves */
-	LIMIT_MS = 500,   /* of each */
+	LIMIT_MS = 500,    /* of each */
 	SAID = 64 * 1024,
 };
 
@@ -42,11 +42,11 @@ static int edits_of(const char *language, const struct buf *text, json_t **out)
 static json_t *ask_of(const struct candidate_box *s, const json_t *examples, const struct edit *x,
 		      const struct buf *text, json_t *take_edits)
 {
-	return json_pack("{s:s, s:s, s:O, s:o, s:[I, I], s:s, s:i, s:i, s:i}", "source", buf_str(text), "name",
-			 doc_text(s->artifact, "entry"), "examples", examples, "edits",
-			 take_edits, "patch",
-			 (json_int_t)x->at, (json_int_t)x->len, "rule", x->rule, "shard", 0, "shards", 1,
-			 "limit_ms", LIMIT_MS);
+	return json_pack("{s:s, s:s, s:O, s:o, s:[I, I], s:s, s:i, s:i, s:i}", "source",
+			 buf_str(text), "name", doc_text(s->artifact, "entry"), "examples",
+			 examples, "edits", take_edits, "patch", (json_int_t)x->at,
+			 (json_int_t)x->len, "rule", x->rule, "shard", 0, "shards", 1, "limit_ms",
+			 LIMIT_MS);
 }
 
 /* ---- what is said ---- */
@@ -57,7 +57,8 @@ static int read_line(const json_t *line, char out_why[OVERFIT_CHECK_REASON])
 	if (*doc_text(line, "doubt"))
 		snprintf(out_why, OVERFIT_CHECK_REASON, "%s", doc_text(line, "doubt"));
 	else if (json_object_get(line, "found") && !*out_why)
-		snprintf(out_why, OVERFIT_CHECK_REASON, "the examples pass as well with another change of the same line");
+		snprintf(out_why, OVERFIT_CHECK_REASON,
+			 "the examples pass as well with another change of the same line");
 	return json_is_true(json_object_get(line, "over"));
 }
 
@@ -76,7 +77,8 @@ void overfit_check_read(const char *said, size_t n, char out_why[OVERFIT_CHECK_R
 		said = end + 1;
 	}
 	if (!over && !*out_why)
-		snprintf(out_why, OVERFIT_CHECK_REASON, "not everything that could stand there was tried");
+		snprintf(out_why, OVERFIT_CHECK_REASON,
+			 "not everything that could stand there was tried");
 }
 
 static void job_done(struct batch_job *j, const struct batch_job_end *end)
@@ -90,8 +92,8 @@ static void job_done(struct batch_job *j, const struct batch_job_end *end)
 	d->done(d, d->why);
 }
 
-void overfit_check_start(struct overfit_check *d, const struct candidate_box *s, const json_t *examples, const struct edit *x,
-		 const char *source, size_t n)
+void overfit_check_start(struct overfit_check *d, const struct candidate_box *s,
+			 const json_t *examples, const struct edit *x, const char *source, size_t n)
 {
 	auto_buf struct buf text = { 0 };
 	json_t *edits;
@@ -102,13 +104,16 @@ void overfit_check_start(struct overfit_check *d, const struct candidate_box *s,
 	edit_apply(x, source, n, &text);
 	if (edits_of(doc_text(s->artifact, "language"), &text, &edits) < 0) {
 		json_decref(edits);
-		snprintf(d->why, sizeof(d->why), "there are more than %d other changes, and not all were tried", TRIED_MOST);
+		snprintf(d->why, sizeof(d->why),
+			 "there are more than %d other changes, and not all were tried",
+			 TRIED_MOST);
 		d->done(d, d->why);
 		return;
 	}
 	d->flying = candidate_box_start(s, &d->job,
-				candidate_search_item(s, examples, DOUBT_MS, ask_of(s, examples, x, &text, edits)),
-				SAID, &e) == 0;
+					candidate_search_item(s, examples, DOUBT_MS,
+							      ask_of(s, examples, x, &text, edits)),
+					SAID, &e) == 0;
 	if (d->flying)
 		return;
 	snprintf(d->why, sizeof(d->why), "nobody could look: %.200s", e.msg);

@@ -23,8 +23,9 @@ struct overfit_check {
 
 int overfit_check_possible(const char *language); /* else nobody can look, and that is a doubt */
 /* examples: all of them. x: what was changed in source, which is as it was before. */
-void overfit_check_start(struct overfit_check *d, const struct candidate_box *s, const json_t *examples, const struct edit *x,
-		 const char *source, size_t n);
+void overfit_check_start(struct overfit_check *d, const struct candidate_box *s,
+			 const json_t *examples, const struct edit *x, const char *source,
+			 size_t n);
 void overfit_check(struct overfit_check *d, uint64_t now_ms);
 void overfit_check_fini(struct overfit_check *d); /* at any time: done is not called */
 

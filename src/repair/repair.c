@@ -26,6 +26,7 @@
 #include <string.h>
 
 enum {
+	/* clang-format off */
 	BOXES_MOST = 8,
 	REPAIR_MS = 75000,   /* of everything, */
 	BUILD_MS = 120000,   /* and where each is compiled */
@@ -41,6 +42,7 @@ enum {
 	QUEUE_MOST = 256, /* that wait for their trial; what comes then is dropped */
 	SOURCE_MOST = 256 * 1024,
 	HELD_NONE = CANDIDATE_TEST_EXAMPLES,
+	/* clang-format on */
 };
 
 struct candidate {
@@ -59,6 +61,7 @@ struct attempt { /* one box after another that tries a candidate, or the program
 };
 
 struct repair {
+	/* clang-format off */
 	struct candidate_box stall;
 	struct repair_owner *owner;
 	json_t *artifact, *examples, *shown, *shown_first; /* shown_first: those, then the held-out one */
@@ -85,14 +88,15 @@ struct repair {
 	uint64_t began_ms, first_ms; /* first_ms: one passed everything */
 	struct timer turn, tick;
 	char why[160];
+	/* clang-format on */
 };
 
 /* ---- what is to be done ---- */
 
 static const char *source_of(const json_t *artifact, size_t *len)
 {
-	const json_t *text = json_object_get(json_object_get(artifact, "files"),
-					     doc_text(artifact, "entry"));
+	const json_t *text =
+		json_object_get(json_object_get(artifact, "files"), doc_text(artifact, "entry"));
 
 	*len = json_string_length(text);
 	return json_string_value(text);
@@ -101,8 +105,9 @@ static const char *source_of(const json_t *artifact, size_t *len)
 /* How a test is run that does not say: as a program; functions named test* are called. */
 static void set_command(json_t *test, const char *language)
 {
-	static const char call_all[] = "import runpy; n = runpy.run_path(\"%s\"); "
-				       "[n[f]() for f in list(n) if f.startswith(\"test\") and callable(n[f])]";
+	static const char call_all[] =
+		"import runpy; n = runpy.run_path(\"%s\"); "
+		"[n[f]() for f in list(n) if f.startswith(\"test\") and callable(n[f])]";
 	const char *path = doc_text(test, "path"), *text = doc_text(test, "content");
 	const struct lang *l = lang_named(language);
 	auto_buf struct buf command = { 0 };
@@ -110,7 +115,8 @@ static void set_command(json_t *test, const char *language)
 	if (!l || l->compile[0] || strpbrk(path, "'\"\\\n"))
 		return;
 	buf_printf(&command, "%s ", lang_program(l));
-	if (strcmp(l->name, "python") != 0 || !strstr(text, "def test") || strstr(text, "__main__")) {
+	if (strcmp(l->name, "python") != 0 || !strstr(text, "def test") ||
+	    strstr(text, "__main__")) {
 		buf_printf(&command, "'%s'", path);
 	} else if (strstr(text, "unittest")) {
 		buf_printf(&command, "-m unittest '%s'", path);
@@ -311,8 +317,9 @@ static json_t *artifact_of(const struct repair *r)
 	json_object_set_new(json_object_get(child, "files"), doc_text(child, "entry"),
 			    json_string(buf_str(&text)));
 	json_object_set_new(child, "repair",
-			    json_pack("{s:b, s:b, s:b, s:s}", "pinned", r->pinned, "held_out", r->held != HELD_NONE,
-				      "complete", is_complete(r), "doubt", r->pinned ? "" : r->doubted));
+			    json_pack("{s:b, s:b, s:b, s:s}", "pinned", r->pinned, "held_out",
+				      r->held != HELD_NONE, "complete", is_complete(r), "doubt",
+				      r->pinned ? "" : r->doubted));
 	artifact_set_hash(child);
 	return child;
 }
@@ -332,7 +339,8 @@ static void repair_finish(struct repair *r)
 /* ---- what searches say ---- */
 
 /* By rank; of two with the same the first one that came. */
-static void repair_enqueue(struct repair *r, unsigned rank, const char *acts, struct edit *take_edit)
+static void repair_enqueue(struct repair *r, unsigned rank, const char *acts,
+			   struct edit *take_edit)
 {
 	struct candidate **at = &r->queue, *c;
 
@@ -369,7 +377,8 @@ static struct repair *repair_of(const struct candidate_search *s)
 	return loop_owner((struct candidate_search_spec *)s->what, struct repair, wanted);
 }
 
-static void repair_found(struct candidate_search *s, unsigned rank, const char *acts, struct edit *take_edit)
+static void repair_found(struct candidate_search *s, unsigned rank, const char *acts,
+			 struct edit *take_edit)
 {
 	if (take_edit)
 		repair_enqueue(repair_of(s), rank, acts, take_edit);
@@ -466,17 +475,18 @@ static void begin_search(struct repair *r)
 	const char *language = own_name(doc_text(r->artifact, "language"));
 	int searched = program_search(language) != NULL;
 
-	mutate_make(&r->given, language, r->source, r->source_len, searched ? GIVEN_MOST : BUILT_MOST);
+	mutate_make(&r->given, language, r->source, r->source_len,
+		    searched ? GIVEN_MOST : BUILT_MOST);
 	r->wanted = (struct candidate_search_spec){ .stall = &r->stall,
-					 .shown = r->shown,
-					 .source = r->source,
-					 .source_len = r->source_len,
-					 .given = &r->given,
-					 .shards = r->boxes,
-					 .found = repair_found,
-					 .lied = repair_lied,
-					 .heard = repair_heard,
-					 .ended = search_ended };
+						    .shown = r->shown,
+						    .source = r->source,
+						    .source_len = r->source_len,
+						    .given = &r->given,
+						    .shards = r->boxes,
+						    .found = repair_found,
+						    .lied = repair_lied,
+						    .heard = repair_heard,
+						    .ended = search_ended };
 	for (unsigned i = 0; searched && i < r->boxes; i++)
 		start_search(r, i);
 	for (unsigned i = 0; !searched && i < r->given.n; i++)
@@ -489,7 +499,9 @@ static void after_before(struct repair *r, const struct attempt *a)
 	r->over = 1;
 	if (a->lost) {
 		snprintf(r->why, sizeof(r->why), "no box could be had");
-	} else if (a->passed == repair_everything(r) || (r->unseen && (a->passed & repair_everything(r) >> 1) == repair_everything(r) >> 1)) {
+	} else if (a->passed == repair_everything(r) ||
+		   (r->unseen &&
+		    (a->passed & repair_everything(r) >> 1) == repair_everything(r) >> 1)) {
 		snprintf(r->why, sizeof(r->why), "all examples pass: there is nothing to repair");
 	} else {
 		r->over = 0;
@@ -582,8 +594,9 @@ static int may_be_lower(const struct repair *r)
 /* Is it worth waiting until every candidate was tried? Not where something speaks against it already. */
 static int may_be_verified(const struct repair *r)
 {
-	return r->held != HELD_NONE && r->passed_all->acts[0] && agree_with(r, r->passed_all) == r->npassed &&
-	       !r->given.cut && !r->ndropped && !r->nlies && !r->nlost;
+	return r->held != HELD_NONE && r->passed_all->acts[0] &&
+	       agree_with(r, r->passed_all) == r->npassed && !r->given.cut && !r->ndropped &&
+	       !r->nlies && !r->nlost;
 }
 
 static int is_enough(const struct repair *r)
@@ -627,18 +640,22 @@ static void repair_conclude(struct repair *r)
 	if (json_array_size(r->examples) < DOUBT_LEAST) {
 		snprintf(r->doubted, sizeof(r->doubted), "there is one example only");
 	} else if (agree_with(r, r->best) != r->npassed) {
-		snprintf(r->doubted, sizeof(r->doubted), "%u changes pass, and they do different things",
-			 r->npassed);
+		snprintf(r->doubted, sizeof(r->doubted),
+			 "%u changes pass, and they do different things", r->npassed);
 	} else if (!complete && tried_so_far(r) >= candidates_of(r)) {
-		snprintf(r->doubted, sizeof(r->doubted), "a candidate change could not be tried to its end");
+		snprintf(r->doubted, sizeof(r->doubted),
+			 "a candidate change could not be tried to its end");
 	} else if (!complete) {
-		snprintf(r->doubted, sizeof(r->doubted), "%u of %u candidate changes were tried: another one may pass",
+		snprintf(r->doubted, sizeof(r->doubted),
+			 "%u of %u candidate changes were tried: another one may pass",
 			 tried_so_far(r), candidates_of(r));
 	} else if (!overfit_check_possible(doc_text(r->artifact, "language"))) {
-		snprintf(r->doubted, sizeof(r->doubted), "nobody has looked for another change that passes");
+		snprintf(r->doubted, sizeof(r->doubted),
+			 "nobody has looked for another change that passes");
 	} else {
 		r->doubt.done = doubt_done;
-		overfit_check_start(&r->doubt, &r->stall, r->shown_first, &r->best->edit, r->source, r->source_len);
+		overfit_check_start(&r->doubt, &r->stall, r->shown_first, &r->best->edit, r->source,
+				    r->source_len);
 		return;
 	}
 	repair_finish(r);
@@ -650,7 +667,8 @@ static void on_turn(struct timer *timer)
 
 	if (r->doubting) {
 		if (r->over && !r->pinned && !r->doubted[0])
-			snprintf(r->doubted, sizeof(r->doubted), "there was no time to look for others");
+			snprintf(r->doubted, sizeof(r->doubted),
+				 "there was no time to look for others");
 		if (r->over)
 			repair_finish(r);
 		return;
@@ -668,7 +686,8 @@ static void on_turn(struct timer *timer)
 		repair_conclude(r);
 	} else if (!is_trying(r) && !r->queue && !is_searching(r)) {
 		if (!*r->why)
-			snprintf(r->why, sizeof(r->why), "no change in one place makes all examples pass");
+			snprintf(r->why, sizeof(r->why),
+				 "no change in one place makes all examples pass");
 		repair_finish(r);
 	}
 }
@@ -686,7 +705,8 @@ static void on_tick(struct timer *timer)
 			batch_job_check(&r->searches[i].job, now);
 	overfit_check(&r->doubt, now);
 	if (now - r->began_ms > (r->built ? BUILD_MS : REPAIR_MS)) {
-		snprintf(r->why, sizeof(r->why), "not found within %d s", (r->built ? BUILD_MS : REPAIR_MS) / 1000);
+		snprintf(r->why, sizeof(r->why), "not found within %d s",
+			 (r->built ? BUILD_MS : REPAIR_MS) / 1000);
 		r->over = 1;
 	}
 	timer_set(&r->turn, 0); /* perhaps we have waited long enough */
@@ -701,8 +721,8 @@ static void give_up(struct repair *r, const char *why)
 	timer_set(&r->turn, 0);
 }
 
-struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact, const json_t *unseen,
-			    unsigned boxes, struct repair_owner *o)
+struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact,
+			    const json_t *unseen, unsigned boxes, struct repair_owner *o)
 {
 	struct repair *r = calloc(1, sizeof(*r));
 	struct err e;

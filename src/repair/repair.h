@@ -20,9 +20,10 @@ struct repair_owner {
 };
 
 int repair_knows(const char *language); /* there is a search for programs of this language */
-int repair_possible(const json_t *artifact); /* the language is known, there are examples or tests */
+int repair_possible(
+	const json_t *artifact); /* the language is known, there are examples or tests */
 /* unseen: an example that the artifact does not have and no search is shown, or NULL: then one of the artifact's is
  * held out, where it has three. */
-struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact, const json_t *unseen,
-			    unsigned boxes, struct repair_owner *o);
+struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact,
+			    const json_t *unseen, unsigned boxes, struct repair_owner *o);
 void repair_cancel(struct repair *r);

@@ -17,7 +17,8 @@ static const struct {
 
 static int read_rank(const json_t *v, unsigned *out, struct err *e)
 {
-	if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > SEARCH_MSG_MOST)
+	if (!json_is_integer(v) || json_integer_value(v) < 0 ||
+	    json_integer_value(v) > SEARCH_MSG_MOST)
 		return err_set(e, ERR_INVALID, "no number from 0 to %d", SEARCH_MSG_MOST);
 	*out = (unsigned)json_integer_value(v);
 	return 0;
@@ -57,7 +58,8 @@ static int read_found(struct search_msg *x, const json_t *doc, const char *sourc
 	return 0;
 }
 
-static int read_doc(struct search_msg *x, const json_t *doc, const char *source, size_t n, struct err *e)
+static int read_doc(struct search_msg *x, const json_t *doc, const char *source, size_t n,
+		    struct err *e)
 {
 	unsigned i = 0;
 
@@ -78,7 +80,7 @@ static int read_doc(struct search_msg *x, const json_t *doc, const char *source,
 }
 
 int search_msg_parse(struct search_msg *x, const char *line, size_t n, const char *source,
-		  size_t source_len, struct err *e)
+		     size_t source_len, struct err *e)
 {
 	json_error_t where;
 	json_t *doc;

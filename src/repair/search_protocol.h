@@ -3,7 +3,12 @@
 #pragma once
 #include "repair/edit.h"
 
-enum { SEARCH_MSG_LINE = 32 * 1024, SEARCH_MSG_MOST = 1000000, SEARCH_MSG_ACTS = 192, SEARCH_MSG_ACT = 4 };
+enum {
+	SEARCH_MSG_LINE = 32 * 1024,
+	SEARCH_MSG_MOST = 1000000,
+	SEARCH_MSG_ACTS = 192,
+	SEARCH_MSG_ACT = 4
+};
 enum search_msg_kind {
 	SEARCH_MSG_NOTHING,    /* of no interest */
 	SEARCH_MSG_CANDIDATES, /* n: how many there are */
@@ -15,14 +20,15 @@ enum search_msg_kind {
 struct search_msg {
 	enum search_msg_kind kind;
 	unsigned n, tried; /* tried: AT and OVER */
-	int cut;	   /* OVER: there are candidates that it did not try */
+	int cut;           /* OVER: there are candidates that it did not try */
 	int has_edit;
 	struct edit edit;
-	char acts[SEARCH_MSG_ACTS + 1]; /* FOUND: what it does with other inputs, SEARCH_MSG_ACT letters each */
+	char acts[SEARCH_MSG_ACTS +
+		  1]; /* FOUND: what it does with other inputs, SEARCH_MSG_ACT letters each */
 };
 
 /* One line without its newline. -1: no search says such a thing. source: what it was given. */
-must_check int search_msg_parse(struct search_msg *x, const char *line, size_t n, const char *source,
-			     size_t source_len, struct err *e);
+must_check int search_msg_parse(struct search_msg *x, const char *line, size_t n,
+				const char *source, size_t source_len, struct err *e);
 /* Do two that were found answer differently where both have an answer? */
 int search_msg_differ(const char *acts, const char *other);

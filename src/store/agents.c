@@ -28,7 +28,8 @@ void store_agents_fini(struct store_agents *l)
 
 int store_agent_insert(struct store *s, const struct store_agent *x, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "INSERT INTO errands (" COLUMNS ", report) VALUES (?, ?, ?, ?, ?, 0, '', '')");
+	auto_sql struct sql q = sql(s, "INSERT INTO errands (" COLUMNS
+				       ", report) VALUES (?, ?, ?, ?, ?, 0, '', '')");
 
 	sql_text(&q, x->id);
 	sql_text(&q, x->team);
@@ -38,10 +39,11 @@ int store_agent_insert(struct store *s, const struct store_agent *x, struct err 
 	return sql_run(&q, e);
 }
 
-int store_agent_end(struct store *s, const char *id, int64_t ended_ns, const char *outcome, const char *report,
-		     struct err *e)
+int store_agent_end(struct store *s, const char *id, int64_t ended_ns, const char *outcome,
+		    const char *report, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "UPDATE errands SET ended_ns = ?, outcome = ?, report = ? WHERE id = ?");
+	auto_sql struct sql q =
+		sql(s, "UPDATE errands SET ended_ns = ?, outcome = ?, report = ? WHERE id = ?");
 
 	sql_i64(&q, ended_ns);
 	sql_text(&q, outcome);
@@ -50,10 +52,11 @@ int store_agent_end(struct store *s, const char *id, int64_t ended_ns, const cha
 	return sql_run_one(&q, "agent", id, e);
 }
 
-int store_agent_get(struct store *s, const char *team, const char *id, struct store_agent *out, char **out_report,
-		     struct err *e)
+int store_agent_get(struct store *s, const char *team, const char *id, struct store_agent *out,
+		    char **out_report, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "SELECT " COLUMNS ", report FROM errands WHERE id = ? AND team = ?");
+	auto_sql struct sql q =
+		sql(s, "SELECT " COLUMNS ", report FROM errands WHERE id = ? AND team = ?");
 
 	sql_text(&q, id);
 	sql_text(&q, team);
@@ -65,8 +68,8 @@ int store_agent_get(struct store *s, const char *team, const char *id, struct st
 	return 0;
 }
 
-int store_agent_list(struct store *s, const char *team, const struct store_cursor *after, unsigned limit,
-		      struct store_agents *out, struct err *e)
+int store_agent_list(struct store *s, const char *team, const struct store_cursor *after,
+		     unsigned limit, struct store_agents *out, struct err *e)
 {
 	auto_where struct sql_where w = { 0 };
 	struct sql_rows rows;
@@ -86,11 +89,13 @@ int store_agent_list(struct store *s, const char *team, const struct store_curso
 
 int store_agent_running(struct store *s, struct store_agents *out, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM errands WHERE ended_ns = 0 LIMIT ?");
+	auto_sql struct sql q =
+		sql(s, "SELECT " COLUMNS " FROM errands WHERE ended_ns = 0 LIMIT ?");
 	struct sql_rows rows;
 
 	sql_i64(&q, STORE_PAGE_MAX);
-	if (sql_list(&q, STORE_PAGE_MAX, sizeof(struct store_agent), read_errand, NULL, &rows, e) < 0)
+	if (sql_list(&q, STORE_PAGE_MAX, sizeof(struct store_agent), read_errand, NULL, &rows, e) <
+	    0)
 		return -1;
 	*out = (struct store_agents){ rows.v, rows.n, rows.more };
 	return 0;
@@ -107,17 +112,19 @@ static int agents_lose(struct store *s, int64_t lost_ns, struct err *e)
 
 static int drop_surplus(struct store *s, unsigned keep, struct err *e)
 {
-	auto_sql struct sql q =
-		sql(s, "DELETE FROM errands WHERE ended_ns > 0 AND id IN (SELECT id FROM"
-		       " (SELECT id, row_number() OVER (PARTITION BY team ORDER BY created_ns DESC, id DESC) AS nth"
-		       "  FROM errands WHERE team IN (SELECT team FROM errands GROUP BY team HAVING count(*) > ?1))"
-		       " WHERE nth > ?1)");
+	auto_sql struct sql q = sql(
+		s,
+		"DELETE FROM errands WHERE ended_ns > 0 AND id IN (SELECT id FROM"
+		" (SELECT id, row_number() OVER (PARTITION BY team ORDER BY created_ns DESC, id DESC) AS nth"
+		"  FROM errands WHERE team IN (SELECT team FROM errands GROUP BY team HAVING count(*) > ?1))"
+		" WHERE nth > ?1)");
 
 	sql_u64(&q, keep);
 	return sql_run(&q, e);
 }
 
-int store_agent_purge(struct store *s, int64_t before_ns, int64_t lost_ns, unsigned keep, struct err *e)
+int store_agent_purge(struct store *s, int64_t before_ns, int64_t lost_ns, unsigned keep,
+		      struct err *e)
 {
 	if (agents_lose(s, lost_ns, e) < 0 || drop_surplus(s, keep, e) < 0)
 		return -1;

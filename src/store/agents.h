@@ -19,17 +19,17 @@ void store_agents_fini(struct store_agents *l);
 
 must_check int store_agent_insert(struct store *s, const struct store_agent *x, struct err *e);
 /* report: JSON, or NULL. */
-must_check int store_agent_end(struct store *s, const char *id, int64_t ended_ns, const char *outcome,
-				const char *report, struct err *e);
+must_check int store_agent_end(struct store *s, const char *id, int64_t ended_ns,
+			       const char *outcome, const char *report, struct err *e);
 /* out_report: the caller's; "": it has none. Another team's is ERR_NOT_FOUND. */
 must_check int store_agent_get(struct store *s, const char *team, const char *id,
-				struct store_agent *out, char **out_report, struct err *e);
+			       struct store_agent *out, char **out_report, struct err *e);
 /* Newest first. */
 must_check int store_agent_list(struct store *s, const char *team, const struct store_cursor *after,
-				 unsigned limit, struct store_agents *out, struct err *e);
+				unsigned limit, struct store_agents *out, struct err *e);
 /* Those that have not ended, of all teams; at most STORE_PAGE_MAX. */
 must_check int store_agent_running(struct store *s, struct store_agents *out, struct err *e);
 /* Those that ended before then go (0: none), and of each team all but the newest `keep`. Those that began before
  * `lost_ns` and have no end never will have one: their front died. */
 must_check int store_agent_purge(struct store *s, int64_t before_ns, int64_t lost_ns, unsigned keep,
-				  struct err *e);
+				 struct err *e);

@@ -98,10 +98,11 @@ static int drop_oldest(struct store *s, int64_t before_ns, unsigned most, unsign
 		       struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit ORDER BY seq LIMIT ?2)"
-		       " AND seq < ifnull((SELECT min(seq) FROM"
-		       "  (SELECT seq, at_ns FROM audit ORDER BY seq LIMIT ?2) WHERE at_ns >= ?1),"
-		       "  9223372036854775807)");
+		sql(s,
+		    "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit ORDER BY seq LIMIT ?2)"
+		    " AND seq < ifnull((SELECT min(seq) FROM"
+		    "  (SELECT seq, at_ns FROM audit ORDER BY seq LIMIT ?2) WHERE at_ns >= ?1),"
+		    "  9223372036854775807)");
 
 	sql_i64(&q, before_ns);
 	sql_i64(&q, most);

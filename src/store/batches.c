@@ -170,7 +170,8 @@ int store_batch_remove(struct store *s, const char *id, struct err *e)
 
 int store_batch_bytes(struct store *s, const char *team, uint64_t *out, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "SELECT coalesce(sum(bytes), 0) FROM batches WHERE team = ?");
+	auto_sql struct sql q =
+		sql(s, "SELECT coalesce(sum(bytes), 0) FROM batches WHERE team = ?");
 
 	sql_text(&q, team);
 	if (sql_one(&q, "batches of", team, e) < 0)

@@ -18,7 +18,7 @@ struct store_batch {
 	char who[STORE_NAME + 1]; /* the key that asked for it */
 	enum store_batch_state state;
 	int64_t created_ns, ended_ns; /* ended 0: not yet */
-	uint64_t items; /* 0 while they come */
+	uint64_t items;               /* 0 while they come */
 	uint64_t passed, failed, errors;
 	uint64_t bytes; /* of its files, when it was last written down */
 	int whole;      /* 0: the client left before all items were sent */

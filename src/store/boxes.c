@@ -57,7 +57,7 @@ int store_on_timeout_parse(const char *text, enum store_on_timeout *out)
 #define CHANGING                                                                                   \
 	"name, session, boot, state, on_timeout, ends_ns, idle_since_ns, kept_until_ns, "          \
 	"ended_ns, cause, lifetime_ms, idle_ms, retention_ms, layers, mem_bytes, "                 \
-	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes, network, "         \
+	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes, network, "       \
 	"door, started_ns"
 #define COLUMNS FIXED ", " CHANGING
 
@@ -292,12 +292,16 @@ int store_box_by_name(struct store *s, const char *team, const char *name, struc
 	return one_box(&q, name, out, e);
 }
 
-int store_box_gone(struct store *s, const char *team, const char *id_or_name, struct store_box *out, struct err *e)
+int store_box_gone(struct store *s, const char *team, const char *id_or_name, struct store_box *out,
+		   struct err *e)
 {
-	auto_sql struct sql by_id = sql(s, "SELECT " COLUMNS " FROM boxes WHERE id = ? AND team = ? AND state = 'gone'");
-	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM boxes WHERE id IN"
-				       " (SELECT id FROM boxes WHERE team = ? ORDER BY created_ns DESC LIMIT ?)"
-				       " AND name = ? AND name <> '' AND state = 'gone' ORDER BY ended_ns DESC LIMIT 1");
+	auto_sql struct sql by_id = sql(
+		s, "SELECT " COLUMNS " FROM boxes WHERE id = ? AND team = ? AND state = 'gone'");
+	auto_sql struct sql q = sql(
+		s,
+		"SELECT " COLUMNS " FROM boxes WHERE id IN"
+		" (SELECT id FROM boxes WHERE team = ? ORDER BY created_ns DESC LIMIT ?)"
+		" AND name = ? AND name <> '' AND state = 'gone' ORDER BY ended_ns DESC LIMIT 1");
 
 	sql_text(&by_id, id_or_name);
 	sql_text(&by_id, team);

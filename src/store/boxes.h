@@ -2,11 +2,22 @@
 #pragma once
 #include "store/store.h"
 
-enum store_box_state { STORE_BOX_RUNNING, STORE_BOX_KEPT, STORE_BOX_PAUSED, STORE_BOX_GONE, STORE_BOX_STATES };
-const char *store_box_state_name(enum store_box_state state); /* "running", "kept", ... */
+enum store_box_state {
+	STORE_BOX_RUNNING,
+	STORE_BOX_KEPT,
+	STORE_BOX_PAUSED,
+	STORE_BOX_GONE,
+	STORE_BOX_STATES
+};
+const char *store_box_state_name(enum store_box_state state);           /* "running", "kept", ... */
 int store_box_state_parse(const char *text, enum store_box_state *out); /* -1: no such state */
 
-enum store_on_timeout { STORE_TIMEOUT_KILL, STORE_TIMEOUT_KEEP, STORE_TIMEOUT_PAUSE, STORE_TIMEOUTS };
+enum store_on_timeout {
+	STORE_TIMEOUT_KILL,
+	STORE_TIMEOUT_KEEP,
+	STORE_TIMEOUT_PAUSE,
+	STORE_TIMEOUTS
+};
 const char *store_on_timeout_name(enum store_on_timeout t); /* "kill", "keep", "pause" */
 int store_on_timeout_parse(const char *text, enum store_on_timeout *out); /* -1: no such word */
 
@@ -40,7 +51,7 @@ struct store_box {
 	char *env;      /* JSON object; NULL is {} */
 	char *volumes;  /* JSON array; NULL is [] */
 	char *network;  /* JSON array of the hosts it may reach; NULL is []: none */
-	char *door;     /* JSON object: what the door it was made through must remember; NULL is {} */
+	char *door; /* JSON object: what the door it was made through must remember; NULL is {} */
 };
 void store_box_fini(struct store_box *b); /* frees its texts; fine on a zeroed one */
 
@@ -72,8 +83,8 @@ must_check int store_box_set_times(struct store *s, const char *id, int64_t ends
 must_check int store_box_get(struct store *s, const char *id, struct store_box *out, struct err *e);
 /* The one of this id, or the newest of this name among the team's last STORE_BOX_RECENT, that is gone. */
 enum { STORE_BOX_RECENT = 500 };
-must_check int store_box_gone(struct store *s, const char *team, const char *id_or_name, struct store_box *out,
-			      struct err *e);
+must_check int store_box_gone(struct store *s, const char *team, const char *id_or_name,
+			      struct store_box *out, struct err *e);
 /* Not the gone ones. */
 must_check int store_box_by_name(struct store *s, const char *team, const char *name,
 				 struct store_box *out, struct err *e);

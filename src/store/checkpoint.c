@@ -18,7 +18,7 @@
 
 enum {
 	MANY = 1000,
-	FLOOD = 8192, /* 32 MiB */
+	FLOOD = 8192,    /* 32 MiB */
 	LARGE = 4 << 20, /* bytes of a WAL that is worth cutting */
 	CALM_S = 3,
 	FLOOD_WAIT_MS = 100, /* for readers; the next time will do as well */

@@ -5,7 +5,8 @@
 #include <string.h>
 
 enum { BOOT = 63 };
-#define LEAST_NS INT64_C(1000000000) /* below that it is no jump, and nobody's deadline is that exact */
+#define LEAST_NS                                                                                   \
+	INT64_C(1000000000) /* below that it is no jump, and nobody's deadline is that exact */
 
 static int read_last(struct store *s, char boot[BOOT + 1], int64_t *offset_ns, struct err *e)
 {
@@ -36,7 +37,8 @@ static const struct {
 } moves[] = {
 	{ "UPDATE boxes SET ends_ns = ends_ns + ? * (ends_ns > 0),"
 	  " idle_since_ns = idle_since_ns + ? * (idle_since_ns > 0),"
-	  " kept_until_ns = kept_until_ns + ? * (kept_until_ns > 0) WHERE state <> 'gone'", 3 },
+	  " kept_until_ns = kept_until_ns + ? * (kept_until_ns > 0) WHERE state <> 'gone'",
+	  3 },
 	{ "UPDATE contexts SET deadline_ns = deadline_ns + ? WHERE deadline_ns > 0", 1 },
 	{ "UPDATE idempotency SET created_ns = created_ns + ?", 1 },
 	{ "UPDATE mcp_sessions SET used_ns = used_ns + ?", 1 },
@@ -56,7 +58,8 @@ static int move_all(struct store *s, int64_t shift_ns, struct err *e)
 	return 0;
 }
 
-static int clock_offset_look(struct store *s, const char *boot, int64_t offset_ns, int64_t *shift_ns, struct err *e)
+static int clock_offset_look(struct store *s, const char *boot, int64_t offset_ns,
+			     int64_t *shift_ns, struct err *e)
 {
 	int64_t last = offset_ns;
 	char then[BOOT + 1];

@@ -46,8 +46,9 @@ static void bind_moving(struct sql *q, const struct store_context *c)
 
 int store_context_insert(struct store *s, const struct store_context *c, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "INSERT INTO contexts (" COLUMNS ") VALUES"
-				       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+	auto_sql struct sql q =
+		sql(s, "INSERT INTO contexts (" COLUMNS ") VALUES"
+		       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 
 	sql_text(&q, c->id);
 	sql_text(&q, c->box);
@@ -62,11 +63,11 @@ int store_context_insert(struct store *s, const struct store_context *c, struct 
 
 int store_context_update(struct store *s, const struct store_context *c, struct err *e)
 {
-	auto_sql struct sql q =
-		sql(s,
-		    "UPDATE contexts SET run = ?, ref = ?, cell = ?, status = ?, from_stdout = ?,"
-		    " from_stderr = ?, from_channel = ?, answers = ?, said = ?, began_ns = ?, deadline_ns = ?,"
-		    " max_output = ? WHERE id = ? AND cell <= ?");
+	auto_sql struct sql q = sql(
+		s,
+		"UPDATE contexts SET run = ?, ref = ?, cell = ?, status = ?, from_stdout = ?,"
+		" from_stderr = ?, from_channel = ?, answers = ?, said = ?, began_ns = ?, deadline_ns = ?,"
+		" max_output = ? WHERE id = ? AND cell <= ?");
 
 	bind_moving(&q, c);
 	sql_text(&q, c->id);

@@ -6,6 +6,7 @@
 enum { STORE_CONTEXT_STREAMS = 3 };
 
 struct store_context {
+	/* clang-format off */
 	char id[ID_LEN + 1];
 	char box[ID_LEN + 1];
 	char language[STORE_WORD + 1];
@@ -22,6 +23,7 @@ struct store_context {
 	uint64_t said;        /* bytes for the program's channel, that cell included */
 	int64_t began_ns, deadline_ns; /* 0: none. deadline_ns -1: it is over, and the cell was told */
 	uint64_t max_output;
+	/* clang-format on */
 };
 void store_context_fini(struct store_context *c);
 
@@ -35,7 +37,8 @@ must_check int store_context_insert(struct store *s, const struct store_context 
 /* By id: the program and the cell. ERR_NOT_FOUND, too, when the row has a later cell already. */
 must_check int store_context_update(struct store *s, const struct store_context *c, struct err *e);
 must_check int store_context_delete(struct store *s, const char *id, struct err *e);
-must_check int store_context_drop(struct store *s, const char *box, struct err *e); /* all of a box */
+must_check int store_context_drop(struct store *s, const char *box,
+				  struct err *e); /* all of a box */
 must_check int store_context_get(struct store *s, const char *id, struct store_context *out,
 				 struct err *e);
 /* Oldest first. */

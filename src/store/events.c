@@ -29,7 +29,7 @@ int store_event_add(struct store *s, struct store_event *ev, struct err *e)
 	ev->seq = sqlite3_last_insert_rowid(s->db);
 	if (ev->seq % BATCH == 0)
 		(void)!events_trim(s, ev->seq,
-			    &later); /* the event is there; the next batch tries again */
+				   &later); /* the event is there; the next batch tries again */
 	return 0;
 }
 
@@ -91,9 +91,8 @@ int store_event_find(struct store *s, const struct store_event_filter *f, struct
 		      f->behind || f->oldest_first ? f->behind : INT64_MAX);
 	sql_where_text(&w, "team = ?", f->team);
 	sql_where_text(&w, "box = ?", f->box);
-	auto_sql struct sql q = sql_filtered(s, &w,
-					     f->oldest_first ? "ORDER BY seq LIMIT ?" :
-							       "ORDER BY seq DESC LIMIT ?");
+	auto_sql struct sql q = sql_filtered(
+		s, &w, f->oldest_first ? "ORDER BY seq LIMIT ?" : "ORDER BY seq DESC LIMIT ?");
 	sql_i64(&q, limit + 1);
 	if (sql_list(&q, limit, sizeof(*out->v), read_event, fini_row, &rows, e) < 0)
 		return -1;

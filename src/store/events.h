@@ -25,7 +25,7 @@ must_check int store_event_add(struct store *s, struct store_event *ev, struct e
 /* Oldest first, those behind `after`; team and box NULL: any. */
 must_check int store_event_list(struct store *s, int64_t after, const char *team, const char *box,
 				unsigned limit, struct store_events *out, struct err *e);
-struct store_event_filter { /* zero: everything, newest first */
+struct store_event_filter {     /* zero: everything, newest first */
 	const char *team, *box; /* NULL: any */
 	int64_t since_ns;       /* then or later */
 	int64_t until_ns;       /* then or before; 0: whenever */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-	ROWS = 16,       /* removed per step: a run may have 64 KiB of text, hence 20 pages */
+	ROWS = 16, /* removed per step: a run may have 64 KiB of text, hence 20 pages */
 	AUDIT_ROWS = 256,
 	MEASURED = 512,  /* index entries read per step */
 	SPARE = 256,     /* free pages that stay for the next rows ... */
@@ -22,7 +22,7 @@ enum {
  * index alone; older rows than the first that does not fit go, oldest first. */
 static const struct kind {
 	const char *next_team, *measure, *drop;
-	size_t count; /* offset of the counter in struct store_history */
+	size_t count;    /* offset of the counter in struct store_history */
 	int64_t keep_ns; /* 0: that of the sweep */
 } kinds[] = {
 	{ "SELECT team FROM runs INDEXED BY runs_history WHERE ended_ns <> 0 AND team > ?"
@@ -138,7 +138,8 @@ static int step_kind(struct store *s, struct store_history *h, struct err *e)
 	int rc;
 
 	if (h->in_team)
-		return h->measured ? history_drop_rows(s, h, k, e) : history_measure_team(s, h, k, e);
+		return h->measured ? history_drop_rows(s, h, k, e)
+				   : history_measure_team(s, h, k, e);
 	rc = next_team(s, h, k, e);
 	if (rc == 0) {
 		h->stage++;
@@ -152,8 +153,8 @@ static int step_audit(struct store *s, struct store_history *h, struct err *e)
 	unsigned n = 0;
 
 	if (h->keep_ns && h->keep_ns < (uint64_t)h->now_ns &&
-	    store_audit_retire(s, h->now_ns - (int64_t)h->keep_ns, "atoll", h->now_ns, AUDIT_ROWS, &n,
-			       e) < 0)
+	    store_audit_retire(s, h->now_ns - (int64_t)h->keep_ns, "atoll", h->now_ns, AUDIT_ROWS,
+			       &n, e) < 0)
 		return -1;
 	h->audit_rows += n;
 	h->stage += n < AUDIT_ROWS;
@@ -172,8 +173,9 @@ static int history_read_number(struct store *s, const char *text, uint64_t *out,
 
 int store_history_pages(struct store *s, uint64_t *out_all, uint64_t *out_free, struct err *e)
 {
-	return history_read_number(s, "PRAGMA page_count", out_all, e) < 0 ? -1 :
-	       history_read_number(s, "PRAGMA freelist_count", out_free, e);
+	return history_read_number(s, "PRAGMA page_count", out_all, e) < 0
+		       ? -1
+		       : history_read_number(s, "PRAGMA freelist_count", out_free, e);
 }
 
 /* Moves pages from the end of the file into free ones and cuts the end off. Has no effect on a file
@@ -202,10 +204,10 @@ static int step_vacuum(struct store *s, struct store_history *h, struct err *e)
 int store_history_step(struct store *s, struct store_history *h, struct err *e)
 {
 	unsigned stage = h->stage;
-	int rc = stage < STAGE_AUDIT   ? step_kind(s, h, e) :
-		 stage == STAGE_AUDIT  ? step_audit(s, h, e) :
-		 stage == STAGE_VACUUM ? step_vacuum(s, h, e) :
-					 0;
+	int rc = stage < STAGE_AUDIT     ? step_kind(s, h, e)
+		 : stage == STAGE_AUDIT  ? step_audit(s, h, e)
+		 : stage == STAGE_VACUUM ? step_vacuum(s, h, e)
+					 : 0;
 
 	return rc < 0 ? -1 : h->stage < STAGE_END;
 }

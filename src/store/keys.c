@@ -156,9 +156,10 @@ int store_key_get(struct store *s, const char *id, struct store_key *out, struct
 int store_key_named(struct store *s, const char *team, const char *id_or_name,
 		    struct store_key *out, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM keys WHERE team = ?1 AND (id = ?2 OR"
-				       " (name = ?2 AND name <> '' AND NOT revoked))"
-				       " ORDER BY id = ?2 DESC LIMIT 1");
+	auto_sql struct sql q =
+		sql(s, "SELECT " COLUMNS " FROM keys WHERE team = ?1 AND (id = ?2 OR"
+		       " (name = ?2 AND name <> '' AND NOT revoked))"
+		       " ORDER BY id = ?2 DESC LIMIT 1");
 
 	sql_text(&q, team);
 	sql_text(&q, id_or_name);

@@ -6,8 +6,9 @@
 
 static int session_add(struct store *s, const struct store_mcp_session *x, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "INSERT INTO mcp_sessions (id, team, key, level, can, used_ns)"
-				       " VALUES (?, ?, ?, ?, ?, ?)");
+	auto_sql struct sql q =
+		sql(s, "INSERT INTO mcp_sessions (id, team, key, level, can, used_ns)"
+		       " VALUES (?, ?, ?, ?, ?, ?)");
 
 	sql_text(&q, x->id);
 	sql_text(&q, x->team);

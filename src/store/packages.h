@@ -25,10 +25,12 @@ void store_sets_fini(struct store_sets *l);
 
 /* Replaces one of that key; uses go on. */
 must_check int store_set_put(struct store *s, const struct store_set *set, struct err *e);
-must_check int store_set_get(struct store *s, const char *key, struct store_set *out, struct err *e);
+must_check int store_set_get(struct store *s, const char *key, struct store_set *out,
+			     struct err *e);
 must_check int store_set_use(struct store *s, const char *key, int64_t now_ns, struct err *e);
 /* The most used first. */
-must_check int store_set_list(struct store *s, unsigned limit, struct store_sets *out, struct err *e);
+must_check int store_set_list(struct store *s, unsigned limit, struct store_sets *out,
+			      struct err *e);
 /* All sets that are in it. */
 must_check int store_set_forget(struct store *s, const char *layer, struct err *e);
 /* All layers together; one that several sets have counts once. */

@@ -170,12 +170,13 @@ int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipeline
 int store_pipeline_surplus(struct store *s, unsigned keep, struct store_pipelines *out,
 			   struct err *e)
 {
-	auto_sql struct sql q =
-		sql(s, "SELECT " COLUMNS " FROM pipelines WHERE ended_ns > 0 AND id IN"
-		       " (SELECT id FROM (SELECT id, row_number() OVER"
-		       "  (PARTITION BY team ORDER BY created_ns DESC, id DESC) AS nth FROM pipelines"
-		       "  WHERE team IN (SELECT team FROM pipelines GROUP BY team HAVING count(*) > ?1))"
-		       " WHERE nth > ?1) ORDER BY created_ns LIMIT ?2");
+	auto_sql struct sql q = sql(
+		s,
+		"SELECT " COLUMNS " FROM pipelines WHERE ended_ns > 0 AND id IN"
+		" (SELECT id FROM (SELECT id, row_number() OVER"
+		"  (PARTITION BY team ORDER BY created_ns DESC, id DESC) AS nth FROM pipelines"
+		"  WHERE team IN (SELECT team FROM pipelines GROUP BY team HAVING count(*) > ?1))"
+		" WHERE nth > ?1) ORDER BY created_ns LIMIT ?2");
 
 	sql_u64(&q, keep);
 	sql_u64(&q, STORE_PAGE + 1);
@@ -400,7 +401,8 @@ int store_lesson_forget(struct store *s, const char *team, struct err *e)
 
 int store_policy_get(struct store *s, const char *team, struct store_policy *out, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "SELECT scan, forgetful FROM pipeline_policies WHERE team = ?");
+	auto_sql struct sql q =
+		sql(s, "SELECT scan, forgetful FROM pipeline_policies WHERE team = ?");
 	int rc;
 
 	*out = (struct store_policy){ 0 };
@@ -415,9 +417,10 @@ int store_policy_get(struct store *s, const char *team, struct store_policy *out
 
 int store_policy_put(struct store *s, const char *team, const struct store_policy *p, struct err *e)
 {
-	auto_sql struct sql q =
-		sql(s, "INSERT INTO pipeline_policies (team, scan, forgetful) VALUES (?, ?, ?)"
-		       " ON CONFLICT (team) DO UPDATE SET scan = excluded.scan, forgetful = excluded.forgetful");
+	auto_sql struct sql q = sql(
+		s,
+		"INSERT INTO pipeline_policies (team, scan, forgetful) VALUES (?, ?, ?)"
+		" ON CONFLICT (team) DO UPDATE SET scan = excluded.scan, forgetful = excluded.forgetful");
 
 	sql_text(&q, team);
 	sql_text(&q, p->scan);
@@ -430,19 +433,19 @@ int store_policy_put(struct store *s, const char *team, const struct store_polic
 int store_pipeline_sums(struct store *s, const char *team, struct store_pipeline_sums *out,
 			struct err *e)
 {
-	auto_sql struct sql q =
-		sql(s,
-		    "SELECT count(*),"
-		    " coalesce(sum(good), 0), coalesce(sum(good * attempts), 0),"
-		    " coalesce(sum(good * cost_micro), 0),"
-		    " coalesce(sum(plan_us), 0), coalesce(sum(code_us), 0),"
-		    " coalesce(sum(execute_us), 0), coalesce(sum(debug_us), 0),"
-		    " coalesce(sum(calls), 0), coalesce(sum(tokens_in), 0),"
-		    " coalesce(sum(tokens_out), 0), coalesce(sum(cache_read), 0),"
-		    " coalesce(sum(cost_micro), 0), coalesce(sum(overfit > 0), 0),"
-		    " coalesce(sum(attempts > 1), 0)"
-		    " FROM (SELECT *, outcome IN ('verified', 'examples_pass', 'plausible') AS good FROM pipelines"
-		    "  WHERE ended_ns > 0 AND (?1 = '' OR team = ?1))");
+	auto_sql struct sql q = sql(
+		s,
+		"SELECT count(*),"
+		" coalesce(sum(good), 0), coalesce(sum(good * attempts), 0),"
+		" coalesce(sum(good * cost_micro), 0),"
+		" coalesce(sum(plan_us), 0), coalesce(sum(code_us), 0),"
+		" coalesce(sum(execute_us), 0), coalesce(sum(debug_us), 0),"
+		" coalesce(sum(calls), 0), coalesce(sum(tokens_in), 0),"
+		" coalesce(sum(tokens_out), 0), coalesce(sum(cache_read), 0),"
+		" coalesce(sum(cost_micro), 0), coalesce(sum(overfit > 0), 0),"
+		" coalesce(sum(attempts > 1), 0)"
+		" FROM (SELECT *, outcome IN ('verified', 'examples_pass', 'plausible') AS good FROM pipelines"
+		"  WHERE ended_ns > 0 AND (?1 = '' OR team = ?1))");
 
 	sql_text(&q, team);
 	if (sql_one(&q, "sums of", team ? team : "all", e) < 0)

@@ -86,7 +86,7 @@ must_check int store_pipeline_events(struct store *s, const char *run, uint32_t 
 must_check int store_pipeline_event_last(struct store *s, const char *run, uint32_t *out,
 					 struct err *e);
 
-struct store_policy { /* of a team, on its pipelines */
+struct store_policy {              /* of a team, on its pipelines */
 	char scan[STORE_WORD + 1]; /* "off", "warn", "block"; "": nothing was said */
 	int forgetful;
 };

@@ -26,9 +26,9 @@ const char *store_run_kind_name(enum store_run_kind kind)
 #define COLUMNS BRIEF ", command, record"
 /* A record ends with the request that made the run, up to 64 KiB of it, and no list tells that: a page of a hundred
  * would be megabytes to read and parse. A quote within a text is escaped, so these bytes are the key's. */
-#define LISTED                                                                                                         \
-	BRIEF ", command, CASE WHEN instr(record, ',\"request\":{') > 0 THEN"                                          \
-	      " substr(record, 1, instr(record, ',\"request\":{') - 1) || '}'"                                         \
+#define LISTED                                                                                     \
+	BRIEF ", command, CASE WHEN instr(record, ',\"request\":{') > 0 THEN"                      \
+	      " substr(record, 1, instr(record, ',\"request\":{') - 1) || '}'"                     \
 	      " WHEN substr(record, 1, 12) = '{\"request\":{' THEN '{}' ELSE record END"
 
 static void read_brief(struct sql *q, void *row)
@@ -148,7 +148,8 @@ int store_run_get(struct store *s, const char *id, struct store_run *out, struct
 	return 0;
 }
 
-static int runs_do_list(struct sql *q, unsigned limit, int brief, struct store_runs *out, struct err *e)
+static int runs_do_list(struct sql *q, unsigned limit, int brief, struct store_runs *out,
+			struct err *e)
 {
 	struct sql_rows rows;
 

@@ -22,7 +22,7 @@ struct store_run {
 	int status;
 	uint64_t output_bytes;
 	char *command; /* JSON; NULL is [] */
-	char *record;  /* JSON: what its owner wants to keep, the whole run record once ended; NULL is {} */
+	char *record; /* JSON: what its owner wants to keep, the whole run record once ended; NULL is {} */
 };
 void store_run_fini(struct store_run *r); /* frees its texts; fine on a zeroed one */
 
@@ -48,7 +48,7 @@ struct store_run_filter { /* zero: everything */
 	int64_t since_ns; /* started then or later */
 	int64_t until_ns; /* started before; 0: whenever */
 	int running;      /* only those */
-	int brief;        /* without command and record: both come as NULL; else the record has no "request" */
+	int brief; /* without command and record: both come as NULL; else the record has no "request" */
 	struct store_cursor after;
 	unsigned limit; /* 0: STORE_PAGE */
 };

@@ -239,21 +239,20 @@ static const char doors[] =
 	" \"door is a JSON object\""
 	" CHECK (json_valid(door) AND json_type(door) = 'object');";
 
-static const char package_sets[] =
-	"CREATE TABLE package_sets ("
-	" key TEXT PRIMARY KEY,"
-	" manager TEXT NOT NULL,"
-	" runtime TEXT NOT NULL,"
-	" packages TEXT NOT NULL,"
-	" layer TEXT NOT NULL,"
-	" bytes INTEGER NOT NULL,"
-	" files INTEGER NOT NULL,"
-	" install_ms INTEGER NOT NULL,"
-	" uses INTEGER NOT NULL,"
-	" created_ns INTEGER NOT NULL,"
-	" used_ns INTEGER NOT NULL"
-	") STRICT;"
-	"CREATE INDEX package_sets_layer ON package_sets (layer);";
+static const char package_sets[] = "CREATE TABLE package_sets ("
+				   " key TEXT PRIMARY KEY,"
+				   " manager TEXT NOT NULL,"
+				   " runtime TEXT NOT NULL,"
+				   " packages TEXT NOT NULL,"
+				   " layer TEXT NOT NULL,"
+				   " bytes INTEGER NOT NULL,"
+				   " files INTEGER NOT NULL,"
+				   " install_ms INTEGER NOT NULL,"
+				   " uses INTEGER NOT NULL,"
+				   " created_ns INTEGER NOT NULL,"
+				   " used_ns INTEGER NOT NULL"
+				   ") STRICT;"
+				   "CREATE INDEX package_sets_layer ON package_sets (layer);";
 
 /* Somebody waits for the first write of a run, nobody for the second. So only what is asked of one
  * that runs is kept up while it does; it enters the indices of the lists when it ends. (And a CHECK
@@ -436,18 +435,19 @@ static const char clocks[] =
 #define BYTES_OF(column) "length(CAST(" column " AS BLOB))"
 static const char history[] =
 	"ALTER TABLE runs ADD COLUMN bytes INTEGER NOT NULL GENERATED ALWAYS AS"
-	" (256 + " BYTES_OF("command") " + " BYTES_OF("record") ") VIRTUAL;"
-	"DROP INDEX runs_ended;"
-	"CREATE INDEX runs_history ON runs (team, ended_ns, bytes) WHERE ended_ns <> 0;"
-	"ALTER TABLE boxes ADD COLUMN bytes INTEGER NOT NULL GENERATED ALWAYS AS"
-	" (256 + " BYTES_OF("metadata") " + " BYTES_OF("env") " + " BYTES_OF("volumes")
-	" + " BYTES_OF("network") " + " BYTES_OF("door") ") VIRTUAL;"
-	"DROP INDEX boxes_gone;"
-	"CREATE INDEX boxes_history ON boxes (team, ended_ns, bytes) WHERE NOT state <> 'gone';"
-	"ALTER TABLE idempotency ADD COLUMN bytes INTEGER NOT NULL GENERATED ALWAYS AS"
-	" (256 + length(body)) VIRTUAL;"
-	"DROP INDEX idempotency_age;"
-	"CREATE INDEX idempotency_history ON idempotency (team, created_ns, bytes);";
+	" (256 + " BYTES_OF("command") " + " BYTES_OF(
+		"record") ") VIRTUAL;"
+			  "DROP INDEX runs_ended;"
+			  "CREATE INDEX runs_history ON runs (team, ended_ns, bytes) WHERE ended_ns <> 0;"
+			  "ALTER TABLE boxes ADD COLUMN bytes INTEGER NOT NULL GENERATED ALWAYS AS"
+			  " (256 + " BYTES_OF("metadata") " + " BYTES_OF("env") " + " BYTES_OF("volumes") " + " BYTES_OF(
+				  "network") " + " BYTES_OF("door") ") VIRTUAL;"
+								    "DROP INDEX boxes_gone;"
+								    "CREATE INDEX boxes_history ON boxes (team, ended_ns, bytes) WHERE NOT state <> 'gone';"
+								    "ALTER TABLE idempotency ADD COLUMN bytes INTEGER NOT NULL GENERATED ALWAYS AS"
+								    " (256 + length(body)) VIRTUAL;"
+								    "DROP INDEX idempotency_age;"
+								    "CREATE INDEX idempotency_history ON idempotency (team, created_ns, bytes);";
 
 /* Sessions of MCP's older versions: mcp_sessions.h. The index: which of a team are unused for the longest. */
 static const char mcp_sessions[] =
@@ -462,32 +462,19 @@ static const char mcp_sessions[] =
 	"CREATE INDEX mcp_sessions_used ON mcp_sessions (team, used_ns);";
 
 /* One-time links to the web UI: ui_links.h. */
-static const char ui_links[] =
-	"CREATE TABLE ui_links ("
-	" hash BLOB PRIMARY KEY,"
-	" team TEXT NOT NULL,"
-	" who TEXT NOT NULL,"
-	" role INTEGER NOT NULL,"
-	" expires_ns INTEGER NOT NULL"
-	") STRICT;"
-	"CREATE INDEX ui_links_team ON ui_links (team, expires_ns);";
+static const char ui_links[] = "CREATE TABLE ui_links ("
+			       " hash BLOB PRIMARY KEY,"
+			       " team TEXT NOT NULL,"
+			       " who TEXT NOT NULL,"
+			       " role INTEGER NOT NULL,"
+			       " expires_ns INTEGER NOT NULL"
+			       ") STRICT;"
+			       "CREATE INDEX ui_links_team ON ui_links (team, expires_ns);";
 
 const char *const schema_steps[] = {
-	first,
-	contexts,
-	batches,
-	network,
-	package_sets,
-	cheaper_runs,
-	doors,
-	pauses,
-	snapshots,
-	pipelines,
-	policies_and_errands,
-	clocks,
-	history,
-	mcp_sessions,
-	ui_links,
+	first,   contexts,     batches,   network,   package_sets,         cheaper_runs,
+	doors,   pauses,       snapshots, pipelines, policies_and_errands, clocks,
+	history, mcp_sessions, ui_links,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

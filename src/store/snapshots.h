@@ -20,7 +20,8 @@ struct store_snapshots {
 };
 void store_snapshots_fini(struct store_snapshots *l);
 
-must_check int store_snapshot_insert(struct store *s, const struct store_snapshot *x, struct err *e);
+must_check int store_snapshot_insert(struct store *s, const struct store_snapshot *x,
+				     struct err *e);
 /* By its id, or the newest one by name and tag. ERR_NOT_FOUND. */
 must_check int store_snapshot_get(struct store *s, const char *team, const char *id,
 				  struct store_snapshot *out, struct err *e);
@@ -29,7 +30,7 @@ must_check int store_snapshot_named(struct store *s, const char *team, const cha
 must_check int store_snapshot_remove(struct store *s, const char *id, struct err *e);
 
 struct store_snapshot_filter {
-	const char *team; /* never NULL */
+	const char *team;             /* never NULL */
 	const char *box, *name, *tag; /* NULL: any */
 	struct store_cursor after;
 	unsigned limit; /* 0: STORE_PAGE */
@@ -39,9 +40,11 @@ must_check int store_snapshot_list(struct store *s, const struct store_snapshot_
 				   struct store_snapshots *out, struct err *e);
 struct store_cursor store_snapshot_cursor(const struct store_snapshot *x);
 /* Of all files of a team; of everybody's when it is NULL. */
-must_check int store_snapshot_bytes(struct store *s, const char *team, uint64_t *out, struct err *e);
+must_check int store_snapshot_bytes(struct store *s, const char *team, uint64_t *out,
+				    struct err *e);
 /* Its file is whole. Before that it is in no list, and nobody finds it. */
-must_check int store_snapshot_finish(struct store *s, const char *id, uint64_t bytes, struct err *e);
+must_check int store_snapshot_finish(struct store *s, const char *id, uint64_t bytes,
+				     struct err *e);
 /* One that was begun before then and never finished, or ERR_NOT_FOUND. */
 must_check int store_snapshot_stale(struct store *s, int64_t before_ns, char out_id[ID_LEN + 1],
 				    struct err *e);

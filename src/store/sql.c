@@ -60,7 +60,8 @@ void sql_fini(struct sql *q)
 
 /* Values ---- */
 
-static size_t sql_sequence(const unsigned char *p) /* bytes of the character at p; 0: none of UTF-8 */
+static size_t sql_sequence(
+	const unsigned char *p) /* bytes of the character at p; 0: none of UTF-8 */
 {
 	unsigned lead = p[0];
 	size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
@@ -129,8 +130,8 @@ void sql_u64(struct sql *q, uint64_t n)
 void sql_blob(struct sql *q, const void *bytes, size_t n)
 {
 	if (q->stmt) /* NULL bytes would be NULL, not the empty blob */
-		sql_bound(q,
-		      sqlite3_bind_blob64(q->stmt, q->bound + 1, n ? bytes : "", n, SQLITE_STATIC));
+		sql_bound(q, sqlite3_bind_blob64(q->stmt, q->bound + 1, n ? bytes : "", n,
+						 SQLITE_STATIC));
 	q->bound++;
 }
 

@@ -29,7 +29,7 @@ struct store {
 	uint64_t waiting_since_ns; /* for another writer */
 	uint64_t open_until_ns;    /* while store_open() runs: its deadline; else 0 */
 	uint64_t history_bytes;    /* store_history_added() */
-	int depth;       /* of store_begin() */
+	int depth;                 /* of store_begin() */
 	struct err doom; /* why the open group can only be rolled back; ERR_NONE: it can go on */
 };
 

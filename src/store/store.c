@@ -139,8 +139,8 @@ static int open_file(struct store *s, const char *path, struct err *e)
 	}
 	/* Looked at before anything of it is changed. */
 	if (schema_accept(s->db, schema_newest, e) < 0 || use_wal(s, e) < 0 ||
-	    store_configure(s->db, e) < 0 || schema_migrate(s->db, schema_steps, schema_newest, e) < 0 ||
-	    track_pages(s->db, e) < 0)
+	    store_configure(s->db, e) < 0 ||
+	    schema_migrate(s->db, schema_steps, schema_newest, e) < 0 || track_pages(s->db, e) < 0)
 		return -1;
 	s->schema = schema_newest;
 	return store_start_checkpoints(s, path, e);
@@ -241,7 +241,8 @@ int store_rollback(struct store *s)
 	if (sqlite3_get_autocommit(s->db)) /* SQLite was faster: the disk is full */
 		;
 	else if (s->depth == 0)
-		(void)!store_say(s, "ROLLBACK", &e); /* in memory; there is nothing to fail, nor to do */
+		(void)!store_say(s, "ROLLBACK",
+				 &e); /* in memory; there is nothing to fail, nor to do */
 	else if (store_say(s, "ROLLBACK TO inner_one", &e) == 0)
 		(void)!store_say(s, "RELEASE inner_one", &e);
 	if (s->depth == 0)

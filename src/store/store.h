@@ -27,15 +27,15 @@
 #include <stdint.h>
 
 enum {
-	STORE_NAME = 64,       /* bytes of a name: of a box, team, key, volume */
-	STORE_TEMPLATE = 32,   /* of a template's */
-	STORE_SESSION = 128,   /* of a session key */
-	STORE_WORD = 32,       /* of a cause, an action, a kind */
-	STORE_PAGE = 100,      /* rows of a page when nothing was asked for ... */
-	STORE_PAGE_MAX = 1000, /* ... and at most; `more` tells that there is another page */
+	STORE_NAME = 64,            /* bytes of a name: of a box, team, key, volume */
+	STORE_TEMPLATE = 32,        /* of a template's */
+	STORE_SESSION = 128,        /* of a session key */
+	STORE_WORD = 32,            /* of a cause, an action, a kind */
+	STORE_PAGE = 100,           /* rows of a page when nothing was asked for ... */
+	STORE_PAGE_MAX = 1000,      /* ... and at most; `more` tells that there is another page */
 	STORE_PAGE_BYTES = 1 << 20, /* a page ends with the row that brings its texts beyond this */
-	STORE_BUSY_MS = 5000,  /* a write waits for another process that long ... */
-	STORE_OPEN_MS = 30000, /* ... and opening, from its begin to its end */
+	STORE_BUSY_MS = 5000,       /* a write waits for another process that long ... */
+	STORE_OPEN_MS = 30000,      /* ... and opening, from its begin to its end */
 };
 #define STORE_FOREVER UINT64_MAX /* a duration without an end */
 

@@ -14,8 +14,10 @@ static int ui_link_drop_expired(struct store *s, int64_t now_ns, struct err *e)
 
 static int ui_link_drop_surplus(struct store *s, const char *team, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "DELETE FROM ui_links WHERE hash IN (SELECT hash FROM ui_links WHERE team = ?"
-				       " ORDER BY expires_ns DESC LIMIT -1 OFFSET ?)");
+	auto_sql struct sql q =
+		sql(s,
+		    "DELETE FROM ui_links WHERE hash IN (SELECT hash FROM ui_links WHERE team = ?"
+		    " ORDER BY expires_ns DESC LIMIT -1 OFFSET ?)");
 
 	sql_text(&q, team);
 	sql_i64(&q, UI_LINKS);
@@ -24,8 +26,9 @@ static int ui_link_drop_surplus(struct store *s, const char *team, struct err *e
 
 static int ui_link_add(struct store *s, const struct store_ui_link *link, struct err *e)
 {
-	auto_sql struct sql q =
-		sql(s, "INSERT INTO ui_links (hash, team, who, role, expires_ns) VALUES (?, ?, ?, ?, ?)");
+	auto_sql struct sql q = sql(
+		s,
+		"INSERT INTO ui_links (hash, team, who, role, expires_ns) VALUES (?, ?, ?, ?, ?)");
 
 	sql_blob(&q, link->hash, sizeof(link->hash));
 	sql_text(&q, link->team);
@@ -35,7 +38,8 @@ static int ui_link_add(struct store *s, const struct store_ui_link *link, struct
 	return sql_run(&q, e);
 }
 
-int store_ui_link_insert(struct store *s, const struct store_ui_link *link, int64_t now_ns, struct err *e)
+int store_ui_link_insert(struct store *s, const struct store_ui_link *link, int64_t now_ns,
+			 struct err *e)
 {
 	if (store_begin(s, e) < 0)
 		return -1;
@@ -48,8 +52,9 @@ int store_ui_link_insert(struct store *s, const struct store_ui_link *link, int6
 static int ui_link_read(struct store *s, const uint8_t hash[SHA256_BYTES], int64_t now_ns,
 			struct store_ui_link *out, struct err *e)
 {
-	auto_sql struct sql q =
-		sql(s, "SELECT team, who, role, expires_ns FROM ui_links WHERE hash = ? AND expires_ns > ?");
+	auto_sql struct sql q = sql(
+		s,
+		"SELECT team, who, role, expires_ns FROM ui_links WHERE hash = ? AND expires_ns > ?");
 
 	sql_blob(&q, hash, SHA256_BYTES);
 	sql_i64(&q, now_ns);
@@ -72,8 +77,8 @@ static int ui_link_delete(struct store *s, const uint8_t hash[SHA256_BYTES], str
 	return sql_run_one(&q, "link", "", e);
 }
 
-int store_ui_link_take(struct store *s, const uint8_t hash[SHA256_BYTES], int64_t now_ns, struct store_ui_link *out,
-		       struct err *e)
+int store_ui_link_take(struct store *s, const uint8_t hash[SHA256_BYTES], int64_t now_ns,
+		       struct store_ui_link *out, struct err *e)
 {
 	if (store_begin(s, e) < 0)
 		return -1;

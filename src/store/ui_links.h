@@ -16,7 +16,8 @@ struct store_ui_link {
 };
 
 /* The row; expired links of all teams are removed, and the team's oldest above UI_LINKS. */
-must_check int store_ui_link_insert(struct store *s, const struct store_ui_link *link, int64_t now_ns, struct err *e);
+must_check int store_ui_link_insert(struct store *s, const struct store_ui_link *link,
+				    int64_t now_ns, struct err *e);
 /* Reads and removes it: of two that ask for the same link, one gets it. ERR_NOT_FOUND: unknown, used or expired. */
 must_check int store_ui_link_take(struct store *s, const uint8_t hash[SHA256_BYTES], int64_t now_ns,
 				  struct store_ui_link *out, struct err *e);

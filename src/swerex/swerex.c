@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const struct api_route rows[] = {
+	/* clang-format off */
 	{ "GET", "/swerex/{box}/is_alive", NEED_VIEWER, rex_is_alive, "is the box there?",
 	  .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/swerex/{box}/create_session", NEED_EDITOR, rex_create_session,
@@ -24,6 +25,7 @@ static const struct api_route rows[] = {
 	  .how = HTTP_BODY_WHOLE, .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/swerex/{box}/close", NEED_EDITOR, rex_close, "end all shells", rex_end_fields,
 	  .group = "tools", .scope = SCOPE_BOX },
+	/* clang-format on */
 };
 static struct api_table table = { rows, ARRAY_LEN(rows), &rex_manner, NULL };
 

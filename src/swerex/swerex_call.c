@@ -46,7 +46,7 @@ void rex_raise(struct call *c, const char *class, const char *fmt, ...)
 }
 
 static void swerex_call_refuse(struct call *c, int status, const char *code, const char *message,
-		   const char *why, const char *hint)
+			       const char *why, const char *hint)
 {
 	auto_buf struct buf text = { 0 }, clean = { 0 };
 	struct rex *x = c->door;
@@ -108,7 +108,7 @@ static void make_own_box(struct call *c, struct rex *x)
 
 	if ((int)c->who.role < (int)NEED_EDITOR - 1) {
 		swerex_call_refuse(c, 403, "denied", "this key may not make a box of its own",
-		       "its role is viewer; name a box", NULL);
+				   "its role is viewer; name a box", NULL);
 		return;
 	}
 	mcp_own_session(c, session);
@@ -134,7 +134,9 @@ struct rex *rex_new(struct call *c, const struct tool *t, const struct tool_surf
 {
 	struct rex *x = call_alloc(c, sizeof(*x));
 
-	*x = (struct rex){ .base = { .refuse = swerex_call_refuse, .left = swerex_call_left }, .tool = t, .on = on };
+	*x = (struct rex){ .base = { .refuse = swerex_call_refuse, .left = swerex_call_left },
+			   .tool = t,
+			   .on = on };
 	tool_enter(c, &x->base);
 	return x;
 }
@@ -158,13 +160,15 @@ static int is_first(struct call *c, struct rex *x)
 		http_reply(c->req, status, "application/json", text, n);
 		return 0;
 	case AGAIN_BUSY:
-		swerex_call_refuse(c, 409, "conflict", "the first request with this id is still being served",
-		       NULL, NULL);
+		swerex_call_refuse(c, 409, "conflict",
+				   "the first request with this id is still being served", NULL,
+				   NULL);
 		return 0;
 	case AGAIN_LOST:
-		swerex_call_refuse(c, 409, "conflict",
-		       "the first request with this id was begun, and its answer is lost", NULL,
-		       NULL);
+		swerex_call_refuse(
+			c, 409, "conflict",
+			"the first request with this id was begun, and its answer is lost", NULL,
+			NULL);
 		return 0;
 	default:
 		return 1;

@@ -181,7 +181,8 @@ static void swerex_files_unpack(struct file_ops *x)
 
 	file_ops_close(x);
 	rex_script_unzip(&script, x->desk.path);
-	rex_run_script(j, &script, file_request_path(j->call, tool_text(j, "path", "")), CONTROL_MS);
+	rex_run_script(j, &script, file_request_path(j->call, tool_text(j, "path", "")),
+		       CONTROL_MS);
 }
 
 static void has_put(struct file_ops *x)
@@ -196,7 +197,7 @@ static void put_content(struct file_ops *x)
 	struct rex *rex = x->job->call->door;
 
 	file_ops_stream(x, x->desk.path, buf_str(&rex->form->file), rex->form->file.len,
-		     tool_flag(x->job, "unzip") ? swerex_files_unpack : has_put);
+			tool_flag(x->job, "unzip") ? swerex_files_unpack : has_put);
 }
 
 /* An archive is put aside first, under a name that nobody else has. */
@@ -209,8 +210,9 @@ static void upload_it(struct tool_job *j)
 	if (!path)
 		return;
 	snprintf(aside, sizeof(aside), "/tmp/.atoll-rex-%s.zip", j->call->id);
-	*x = (struct file_ops){ .desk.path =
-				       tool_flag(j, "unzip") ? file_request_path(j->call, aside) : path };
+	*x = (struct file_ops){ .desk.path = tool_flag(j, "unzip")
+						     ? file_request_path(j->call, aside)
+						     : path };
 	(void)!file_ops_open(x, j, put_content);
 }
 

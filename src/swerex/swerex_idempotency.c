@@ -93,8 +93,8 @@ static struct again *swerex_retry_find(struct rex_memory *m, const char *key)
 	return NULL;
 }
 
-enum swerex_retry swerex_idempotency_begin(struct call *c, const char *id, struct again **out, int *status,
-			  const char **text, size_t *n)
+enum swerex_retry swerex_idempotency_begin(struct call *c, const char *id, struct again **out,
+					   int *status, const char **text, size_t *n)
 {
 	struct rex_memory *m = memory_of(c->api);
 	auto_buf struct buf key = { 0 };

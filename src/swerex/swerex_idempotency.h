@@ -13,8 +13,8 @@ enum swerex_retry {
 	AGAIN_LOST,     /* it was begun, and its client left before the answer */
 };
 /* id: of the header. *out: AGAIN_FIRST: for one of the functions below; NULL: nothing is remembered. */
-enum swerex_retry swerex_idempotency_begin(struct call *c, const char *id, struct again **out, int *status,
-			  const char **text, size_t *n);
+enum swerex_retry swerex_idempotency_begin(struct call *c, const char *id, struct again **out,
+					   int *status, const char **text, size_t *n);
 /* All are fine with NULL. */
 void swerex_idempotency_answer(struct api *a, struct again *take_x, int status, const json_t *doc);
 void swerex_idempotency_forget(struct again *take_x); /* nothing was done */

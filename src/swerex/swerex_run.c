@@ -221,7 +221,9 @@ static void swerex_run_started(struct tool_job *j, const struct tool_result *r)
 				     "bash"));
 }
 
-static const struct tool start_row = { .name = "create_session", .fields = rex_any, .run = swerex_run_start };
+static const struct tool start_row = { .name = "create_session",
+				       .fields = rex_any,
+				       .run = swerex_run_start };
 static const struct tool_surface start_on = { NULL, swerex_run_started };
 
 const struct field rex_start_fields[] = {

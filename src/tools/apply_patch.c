@@ -107,7 +107,8 @@ static void patcher_looked(struct file_ops *x)
 		return;
 	}
 	if (c->kind != PATCH_ADD && (!x->there || x->folder)) {
-		patcher_refuse(p, "not_found", x->folder ? "it is a folder" : "there is no such file");
+		patcher_refuse(p, "not_found",
+			       x->folder ? "it is a folder" : "there is no such file");
 		return;
 	}
 	if (c->kind == PATCH_UPDATE && patch_apply(p->files[p->at].body, buf_str(&x->bytes),

@@ -10,7 +10,8 @@ const struct field tool_new_box_fields[] = {
 	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "unique among the team's boxes", NULL },
 	{ "lifetime_ms", FIELD_INT, 0, 0, INT64_C(1) << 53, "until the box times out", NULL },
 	{ "env", FIELD_MAP, 0, 0, 1000, "variables of every program in it", NULL },
-	{ "network", FIELD_OBJECT, 0, 0, 0, "whom it may reach; without it nobody", box_network_fields },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "whom it may reach; without it nobody",
+	  box_network_fields },
 	{ 0 },
 };
 const struct field tool_boxes_fields[] = {
@@ -64,7 +65,8 @@ static void boxes_listed(struct tool_job *j, int status, json_t *take_doc)
 	size_t i;
 
 	(void)status;
-	json_array_foreach(json_object_get(take_doc, "items"), i, one) {
+	json_array_foreach(json_object_get(take_doc, "items"), i, one)
+	{
 		json_array_append_new(items, boxes_brief(one));
 		buf_printf(&text, "%s %s %s\n", text_of(one, "id"), text_of(one, "state"),
 			   text_of(one, "name"));

@@ -77,8 +77,8 @@ static void command_tell(struct buf *text, const struct buf out[2], const json_t
 	const char *cause = json_string_value(json_object_get(record, "cause")),
 		   *summary = json_string_value(json_object_get(record, "summary")),
 		   *step = json_string_value(json_object_get(record, "step"));
-	json_int_t us = json_integer_value(
-		json_object_get(json_object_get(record, "timings"), "run_us"));
+	json_int_t us =
+		json_integer_value(json_object_get(json_object_get(record, "timings"), "run_us"));
 
 	buf_add(text, buf_str(&out[0]), out[0].len);
 	if (out[1].len) {
@@ -108,11 +108,11 @@ static void command_copy(json_t *to, const json_t *from, const char *name)
 
 static void command_over(struct call *c, json_t *take_record)
 {
-	static const char *const told[] = { "exit_code", "status", "signal", "cause",	  "summary",
-					    "hint",	 "step",   "timings",	  "cpu_s",
-					    "mem_peak",	 "errors", "error",	  "warnings",
-					    "language",	 "stdout_bytes",	  "stderr_bytes",
-					    "compiled_before" };
+	static const char *const told[] = {
+		"exit_code", "status",   "signal",       "cause",        "summary",        "hint",
+		"step",      "timings",  "cpu_s",        "mem_peak",     "errors",         "error",
+		"warnings",  "language", "stdout_bytes", "stderr_bytes", "compiled_before"
+	};
 	struct tool_job *j = job_of(c);
 	auto_buf struct buf out = { 0 }, err = { 0 }, text = { 0 };
 	json_t *data = json_object();
@@ -141,7 +141,8 @@ static void command_running(struct call *c, const struct exec *r)
 		 "[runs in the background as exec %s]", r->id);
 }
 
-static const struct run_callbacks door = { command_over, command_running, command_started, command_said };
+static const struct run_callbacks door = { command_over, command_running, command_started,
+					   command_said };
 
 void tool_program(struct tool_job *j, json_t *take_body)
 {
@@ -149,7 +150,8 @@ void tool_program(struct tool_job *j, json_t *take_body)
 
 	if (b)
 		run_request_in(j->call, b,
-			&(struct run_request_spec){ .body = take_body, .door = &door, .leash = &j->leash });
+			       &(struct run_request_spec){
+				       .body = take_body, .door = &door, .leash = &j->leash });
 	json_decref(take_body);
 }
 
@@ -184,9 +186,10 @@ static int add_packages(struct tool_job *j, enum package_manager m, json_t *word
 	size_t i;
 	int rc = 0;
 
-	json_array_foreach(json_object_get(j->args, "packages"), i, one)
-		if (rc == 0 && (rc = packages_add(&set, json_string_value(one), e)) < 0)
-			err_in(e, "packages[%zu]", i);
+	json_array_foreach(json_object_get(j->args, "packages"), i,
+			   one) if (rc == 0 &&
+				    (rc = packages_add(&set, json_string_value(one), e)) < 0)
+		err_in(e, "packages[%zu]", i);
 	for (unsigned k = 0; rc == 0 && k < set.n; k++)
 		json_array_append_new(words, json_string(set.v[k]));
 	packages_fini(&set);
@@ -204,16 +207,19 @@ static int can_install(struct tool_job *j, enum package_manager m)
 	if (!b)
 		return 0;
 	if (!conf->source[m] && !reaches) {
-		snprintf(text, sizeof(text), "no source for %s packages is configured", package_manager_name(m));
-		tool_fail(j, "not_configured", text, install_setting(m),
-			  "the operator sets it in the daemon's settings; then make a box with \"packages\" or \"network\"");
+		snprintf(text, sizeof(text), "no source for %s packages is configured",
+			 package_manager_name(m));
+		tool_fail(
+			j, "not_configured", text, install_setting(m),
+			"the operator sets it in the daemon's settings; then make a box with \"packages\" or \"network\"");
 		return 0;
 	}
 	if (!reaches) {
-		snprintf(text, sizeof(text), "box %s has no network, so %s cannot reach %.80s", b->row.id,
-			 package_manager_name(m), conf->source[m]);
-		tool_fail(j, "no_network", text, b->row.id,
-			  "create_box with \"network\": {\"allow\": [its host]}, or POST /v1/boxes with \"packages\"");
+		snprintf(text, sizeof(text), "box %s has no network, so %s cannot reach %.80s",
+			 b->row.id, package_manager_name(m), conf->source[m]);
+		tool_fail(
+			j, "no_network", text, b->row.id,
+			"create_box with \"network\": {\"allow\": [its host]}, or POST /v1/boxes with \"packages\"");
 		return 0;
 	}
 	return 1;
@@ -271,15 +277,16 @@ void tool_bash(struct tool_job *j)
 	const char *command = tool_text(j, "command", NULL);
 
 	if (tool_flag(j, "restart"))
-		tool_program(j, json_pack("{s:[s, s, s], s:i}", "command", "bash", "-c",
-				"rm -f \"${TMPDIR:-/tmp}/.atoll-shell\"; echo 'a new shell'",
-				"timeout_ms", COMMAND_MS));
+		tool_program(j,
+			     json_pack("{s:[s, s, s], s:i}", "command", "bash", "-c",
+				       "rm -f \"${TMPDIR:-/tmp}/.atoll-shell\"; echo 'a new shell'",
+				       "timeout_ms", COMMAND_MS));
 	else if (!command)
 		tool_fail(j, "invalid", "command: is missing", NULL, NULL);
 	else
-		tool_program(j, json_pack("{s:[s, s, s, s, s], s:I}", "command", "bash", "-c", carry_on, "bash",
-				command, "timeout_ms",
-				(json_int_t)tool_int(j, "timeout_ms", COMMAND_MS)));
+		tool_program(j, json_pack("{s:[s, s, s, s, s], s:I}", "command", "bash", "-c",
+					  carry_on, "bash", command, "timeout_ms",
+					  (json_int_t)tool_int(j, "timeout_ms", COMMAND_MS)));
 }
 
 void tool_code(struct tool_job *j)

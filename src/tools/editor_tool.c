@@ -17,11 +17,13 @@ static void folder_seen(struct tool_job *j, int status, json_t *take_doc)
 	size_t i;
 
 	(void)status;
-	json_array_foreach(json_object_get(take_doc, "items"), i, one) {
+	json_array_foreach(json_object_get(take_doc, "items"), i, one)
+	{
 		const char *path = json_string_value(json_object_get(one, "path")),
 			   *type = json_string_value(json_object_get(one, "type"));
 
-		buf_printf(&text, "%s%s\n", path ? path : "", type && !strcmp(type, "folder") ? "/" : "");
+		buf_printf(&text, "%s%s\n", path ? path : "",
+			   type && !strcmp(type, "folder") ? "/" : "");
 	}
 	tool_done(j, take_doc, buf_str(&text), text.len);
 }
@@ -122,8 +124,8 @@ static void to_insert(struct file_ops *x)
 		p = nl ? nl + 1 : end;
 	}
 	if (line > 0) {
-		file_request_error(&x->desk, 409, "invalid", "insert_line: the file has fewer lines",
-			   x->desk.path, NULL);
+		file_request_error(&x->desk, 409, "invalid",
+				   "insert_line: the file has fewer lines", x->desk.path, NULL);
 		return;
 	}
 	buf_add(&after, buf_str(&x->bytes), (size_t)(p - buf_str(&x->bytes)));
@@ -204,5 +206,6 @@ void tool_editor(struct tool_job *j)
 		tool_fail(j, "invalid", why, NULL, NULL);
 		return;
 	}
-	tool_fail(j, "invalid", "command: is none of view, create, str_replace, insert", command, NULL);
+	tool_fail(j, "invalid", "command: is none of view, create, str_replace, insert", command,
+		  NULL);
 }

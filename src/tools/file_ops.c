@@ -41,8 +41,9 @@ static void ops_entry(struct file_client *k, const struct wire_entry *e, const c
 	if (!x->reading)
 		return;
 	if (S_ISREG(e->mode) && e->size > CONTENT_MAX)
-		file_request_error(&x->desk, 413, "too_large", "the file is too large for this tool",
-			   x->desk.path, "run_command with head, tail or sed shows parts of it");
+		file_request_error(&x->desk, 413, "too_large",
+				   "the file is too large for this tool", x->desk.path,
+				   "run_command with head, tail or sed shows parts of it");
 }
 
 static void ops_data(struct file_client *k, const char *bytes, size_t n)
@@ -55,8 +56,8 @@ static void ops_data(struct file_client *k, const char *bytes, size_t n)
 		x->reading = 0;
 		x->next(x);
 	} else if (x->bytes.len + n > CONTENT_MAX) { /* it grew, or has no size */
-		file_request_error(&x->desk, 413, "too_large", "the file is too large for this tool",
-			   x->desk.path, NULL);
+		file_request_error(&x->desk, 413, "too_large",
+				   "the file is too large for this tool", x->desk.path, NULL);
 	} else {
 		buf_add(&x->bytes, bytes, n);
 	}
@@ -91,8 +92,8 @@ static void ops_failed(struct file_client *k, const struct err *e)
 		x->folder = e->sys == EISDIR;
 		x->next(x);
 	} else if (e->sys == ESTALE) {
-		file_request_error(&x->desk, 412, "changed", "the file has changed meanwhile", x->desk.path,
-			   "read it again");
+		file_request_error(&x->desk, 412, "changed", "the file has changed meanwhile",
+				   x->desk.path, "read it again");
 	} else {
 		file_request_fail(&x->desk, e);
 	}
@@ -108,9 +109,11 @@ static void ops_drop(struct tool_job *j)
 
 int file_ops_open(struct file_ops *x, struct tool_job *j, void (*next)(struct file_ops *x))
 {
-	static const struct file_client_events on = {
-		.ready = ops_ready, .entry = ops_entry, .data = ops_data, .done = ops_done, .failed = ops_failed
-	};
+	static const struct file_client_events on = { .ready = ops_ready,
+						      .entry = ops_entry,
+						      .data = ops_data,
+						      .done = ops_done,
+						      .failed = ops_failed };
 
 	x->job = j;
 	x->next = next;
@@ -141,7 +144,7 @@ void file_ops_stat(struct file_ops *x, const char *path, void (*next)(struct fil
 }
 
 void file_ops_put(struct file_ops *x, const char *path, const void *bytes, size_t n,
-		 enum file_ops_mode how, void (*next)(struct file_ops *x))
+		  enum file_ops_mode how, void (*next)(struct file_ops *x))
 {
 	struct wire_put put = { .mode = 0 };
 
@@ -183,7 +186,7 @@ static void ops_pour(struct watch *w, unsigned what)
 }
 
 void file_ops_stream(struct file_ops *x, const char *path, const char *bytes, size_t n,
-		  void (*next)(struct file_ops *x))
+		     void (*next)(struct file_ops *x))
 {
 	struct wire_put put = { .mode = 0 };
 	struct err e;
@@ -194,7 +197,8 @@ void file_ops_stream(struct file_ops *x, const char *path, const char *bytes, si
 	}
 	x->desk.path = path;
 	x->next = next;
-	if (file_client_ask_pipe(&x->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &x->pipe, &e) < 0) {
+	if (file_client_ask_pipe(&x->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &x->pipe, &e) <
+	    0) {
 		file_request_fail(&x->desk, &e);
 		return;
 	}
@@ -341,7 +345,8 @@ static void to_write(struct file_ops *x)
 {
 	const json_t *text = json_object_get(x->job->args, "content");
 
-	file_ops_stream(x, x->desk.path, json_string_value(text), json_string_length(text), has_written);
+	file_ops_stream(x, x->desk.path, json_string_value(text), json_string_length(text),
+			has_written);
 }
 
 void tool_write(struct tool_job *j)
@@ -412,14 +417,15 @@ static void to_edit(struct file_ops *x)
 
 	*d = ops_find(&x->bytes, json_string_value(old), json_string_length(old));
 	if (d->count == 0) {
-		file_request_error(&x->desk, 409, "no_match", "old_str is not in the file", x->desk.path,
-			   "it must match exactly, blanks and all");
+		file_request_error(&x->desk, 409, "no_match", "old_str is not in the file",
+				   x->desk.path, "it must match exactly, blanks and all");
 		return;
 	}
 	if (d->count > 1 && !tool_flag(x->job, "replace_all")) {
 		snprintf(why, sizeof(why), "it is there %u times", d->count);
-		file_request_error(&x->desk, 409, "no_match", "old_str must be in the file exactly once",
-			   why, "add lines around it, or set replace_all");
+		file_request_error(&x->desk, 409, "no_match",
+				   "old_str must be in the file exactly once", why,
+				   "add lines around it, or set replace_all");
 		return;
 	}
 	ops_replace(&x->bytes, old, new, &after);

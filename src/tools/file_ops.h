@@ -32,11 +32,11 @@ void file_ops_stat(struct file_ops *x, const char *path, void (*next)(struct fil
 /* As it was read: refused if somebody has changed it since. */
 enum file_ops_mode { CONTENT_ANY, CONTENT_NEW, CONTENT_SAME };
 void file_ops_put(struct file_ops *x, const char *path, const void *bytes, size_t n,
-		 enum file_ops_mode how, void (*next)(struct file_ops *x));
+		  enum file_ops_mode how, void (*next)(struct file_ops *x));
 /* The same with CONTENT_ANY for any n: the worker takes the bytes when it can. They stay the caller's, and
  * as they are, until the job is over. */
 void file_ops_stream(struct file_ops *x, const char *path, const char *bytes, size_t n,
-		  void (*next)(struct file_ops *x));
+		     void (*next)(struct file_ops *x));
 void file_ops_remove(struct file_ops *x, const char *path, void (*next)(struct file_ops *x));
 /* The worker goes; before the result. */
 void file_ops_close(struct file_ops *x);

@@ -113,7 +113,8 @@ void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct
 		return;
 	}
 	if (!job_may(j)) {
-		tool_fail(j, "denied", "this needs another role", "the key's role is viewer", "editor");
+		tool_fail(j, "denied", "this needs another role", "the key's role is viewer",
+			  "editor");
 		return;
 	}
 	if (fields_check(j->args, t->fields, "", &e) < 0) {
@@ -158,10 +159,8 @@ static void cloak_doc(const struct tool_job *j, json_t *doc)
 		    memcmp(buf_str(&plain), json_string_value(doc), plain.len) != 0)
 			json_string_setn(doc, buf_str(&plain), plain.len);
 	}
-	json_array_foreach(doc, i, one)
-		cloak_doc(j, one);
-	json_object_foreach(doc, name, one)
-		cloak_doc(j, one);
+	json_array_foreach(doc, i, one) cloak_doc(j, one);
+	json_object_foreach(doc, name, one) cloak_doc(j, one);
 }
 
 void tool_result(struct tool_job *j, int failed, json_t *take_data, const char *text, size_t n)

@@ -19,7 +19,8 @@ static void list_listed(struct tool_job *j, int status, json_t *take_doc)
 	size_t i;
 
 	(void)status;
-	json_array_foreach(items, i, one) {
+	json_array_foreach(items, i, one)
+	{
 		const char *type = text_of(one, "type");
 
 		buf_puts(&text, text_of(one, "path"));
@@ -50,7 +51,8 @@ static void list_searched(struct tool_job *j, int status, json_t *take_doc)
 	size_t i;
 
 	(void)status;
-	json_array_foreach(items, i, one) {
+	json_array_foreach(items, i, one)
+	{
 		buf_puts(&text, text_of(one, "path"));
 		if (json_object_get(one, "line"))
 			buf_printf(&text, ":%lld: %s",

@@ -17,11 +17,13 @@ static void shape_left(struct call *c)
 }
 
 struct llm_shape *llm_shape_new(struct call *c, void (*over)(struct llm_shape *p, struct call *c,
-							   const struct tool_result *r))
+							     const struct tool_result *r))
 {
 	struct llm_shape *p = call_alloc(c, sizeof(*p));
 
-	*p = (struct llm_shape){ .asked = json_incref(c->body), .over = over, .call.left = shape_left };
+	*p = (struct llm_shape){ .asked = json_incref(c->body),
+				 .over = over,
+				 .call.left = shape_left };
 	tool_enter(c, &p->call);
 	return p;
 }
@@ -150,11 +152,11 @@ static void shell_over(struct llm_shape *p, struct call *c, const struct tool_re
 						json_is_integer(code) ? json_integer_value(code)
 								      : (json_int_t)r->failed);
 
-	json_array_append_new(p->output,
-			      json_pack("{s:o, s:o, s:o}", "stdout",
-					out ? shape_shortened(out, most) : json_string(""), "stderr",
-					err ? shape_shortened(err, most) : llm_shape_text(r), "outcome",
-					outcome));
+	json_array_append_new(
+		p->output, json_pack("{s:o, s:o, s:o}", "stdout",
+				     out ? shape_shortened(out, most) : json_string(""), "stderr",
+				     err ? shape_shortened(err, most) : llm_shape_text(r),
+				     "outcome", outcome));
 	p->at++;
 	next_command(p, c);
 }
@@ -235,7 +237,7 @@ static void use_patch(struct call *c)
 	p = llm_shape_new(c, patch_over);
 	if (!patch.len) {
 		llm_shape_fail(p, c,
-			      "operation.type: is none of create_file, update_file, delete_file");
+			       "operation.type: is none of create_file, update_file, delete_file");
 		return;
 	}
 	if (diff && strcmp(type, "delete_file") != 0) {

@@ -11,7 +11,7 @@ struct llm_shape {
 	void (*over)(struct llm_shape *p, struct call *c, const struct tool_result *r);
 };
 struct llm_shape *llm_shape_new(struct call *c, void (*over)(struct llm_shape *p, struct call *c,
-							   const struct tool_result *r));
+							     const struct tool_result *r));
 /* Whatever is wrong with it is told to the model, in the shape of a result. */
 void llm_shape_run(struct llm_shape *p, struct call *c, const struct tool *t, json_t *args);
 void llm_shape_fail(struct llm_shape *p, struct call *c, const char *why);

@@ -289,7 +289,7 @@ static int apply_hunk(struct hunk *h, struct lines *file, size_t *from, struct b
 
 /* "@@ class Foo": the hunk is behind this line. */
 static int patch_seek(struct lines *file, size_t *from, struct line context, struct buf *out,
-		struct err *e)
+		      struct err *e)
 {
 	struct lines one = { &context, 1, 1, 0 };
 	long at = patch_find(file, *from, &one, 0);
@@ -332,7 +332,7 @@ static struct line context_of(struct line l)
 }
 
 static int patch_do_apply(struct reader *r, struct lines *file, struct hunk *h, struct buf *out,
-		 struct err *e)
+			  struct err *e)
 {
 	size_t from = 0;
 	struct line l;

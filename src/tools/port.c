@@ -92,5 +92,6 @@ void tool_port(struct tool_job *j)
 	*a = (struct asking){ .job = j };
 	j->state = a;
 	j->drop = port_drop;
-	init_conn_request_port(&b->line, &a->ear, &on, WIRE_CONNECT, (uint16_t)tool_int(j, "port", 0));
+	init_conn_request_port(&b->line, &a->ear, &on, WIRE_CONNECT,
+			       (uint16_t)tool_int(j, "port", 0));
 }

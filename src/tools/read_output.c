@@ -62,7 +62,8 @@ static void output_reading(struct exec_reader *t, unsigned stream, uint64_t from
 		timer_set(&r->end, 0);
 }
 
-static void output_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void output_output(struct exec_reader *t, unsigned stream, uint64_t offset,
+			  const char *bytes, size_t n)
 {
 	struct reading *r = loop_owner(t, struct reading, tap);
 	size_t room = r->most - r->bytes.len;
@@ -90,7 +91,9 @@ static void output_over(struct exec_reader *t, json_t *record, const struct err 
 
 void tool_output(struct tool_job *j)
 {
-	static const struct exec_reader_events on = { .reading = output_reading, .output = output_output, .over = output_over };
+	static const struct exec_reader_events on = { .reading = output_reading,
+						      .output = output_output,
+						      .over = output_over };
 	const char *stream = tool_text(j, "stream", "stdout");
 	struct box *b = tool_box(j);
 	struct call *c = j->call;

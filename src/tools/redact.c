@@ -41,9 +41,9 @@ void redact_init(struct redact *k, const char *env_json)
 	const char *name;
 
 	*k = (struct redact){ 0 };
-	json_object_foreach(env, name, v)
-		if (json_string_length(v) >= REDACT_SHORTEST && redact_suspects(name))
-			redact_take(k, name, json_string_value(v), json_string_length(v));
+	json_object_foreach(env, name, v) if (json_string_length(v) >= REDACT_SHORTEST &&
+					      redact_suspects(name))
+		redact_take(k, name, json_string_value(v), json_string_length(v));
 	json_decref(env);
 }
 
@@ -59,7 +59,8 @@ void redact_fini(struct redact *k)
 }
 
 /* 1: the secret number *which is here. -1: what is here may become one. */
-static int redact_meets(const struct redact *k, const char *at, size_t n, int whole, unsigned *which)
+static int redact_meets(const struct redact *k, const char *at, size_t n, int whole,
+			unsigned *which)
 {
 	for (unsigned i = 0; i < k->n; i++) {
 		size_t same = n < k->v[i].n ? n : k->v[i].n;
@@ -73,7 +74,8 @@ static int redact_meets(const struct redact *k, const char *at, size_t n, int wh
 }
 
 /* Returns how many bytes are dealt with. */
-static size_t redact_replace(const struct redact *k, const char *text, size_t n, int whole, struct buf *out)
+static size_t redact_replace(const struct redact *k, const char *text, size_t n, int whole,
+			     struct buf *out)
 {
 	size_t i = 0;
 

@@ -11,9 +11,13 @@
 
 /* ---- GET /v1/tools ---- */
 
-static const struct field tools_formats_values[] = { FIELD_VALUE("atoll"), FIELD_VALUE("openai"), FIELD_VALUE("openai-responses"), FIELD_VALUE("anthropic"), FIELD_VALUE("mcp"), { 0 } };
+static const struct field tools_formats_values[] = {
+	FIELD_VALUE("atoll"),     FIELD_VALUE("openai"), FIELD_VALUE("openai-responses"),
+	FIELD_VALUE("anthropic"), FIELD_VALUE("mcp"),    { 0 }
+};
 static const struct field list_query[] = {
-	{ "format", FIELD_CHOICE, 0, 0, 0, "in the shape that this client takes; atoll", tools_formats_values },
+	{ "format", FIELD_CHOICE, 0, 0, 0, "in the shape that this client takes; atoll",
+	  tools_formats_values },
 	{ 0 },
 };
 
@@ -64,9 +68,10 @@ static int plain_said(struct tool_job *j, unsigned stream, const char *bytes, si
 	struct plain *p = j->call->door;
 	uint64_t offset = j->out[stream].total - n;
 
-	return p->kind == EVENT_STREAM_NONE ? 0 :
-				      event_stream_output(&p->feed, stream ? "stderr" : "stdout", stream,
-						  offset, bytes, n);
+	return p->kind == EVENT_STREAM_NONE
+		       ? 0
+		       : event_stream_output(&p->feed, stream ? "stderr" : "stdout", stream, offset,
+					     bytes, n);
 }
 
 static const struct tool_surface plain_on = { plain_said, plain_over };
@@ -101,10 +106,12 @@ static void routes_use(struct call *c)
 static const struct field any[] = { { FIELDS_OTHERS, FIELD_ANY, 0, 0, 0, NULL, NULL }, { 0 } };
 
 static const struct api_route rows[] = {
+	/* clang-format off */
 	{ "GET", "/v1/tools", NEED_VIEWER, routes_list, "the tools, as somebody's `tools`", .query = list_query, .group = "tools" },
 	{ "POST", "/v1/boxes/{box}/tools/openai", NEED_VIEWER, openai_use, "a call of OpenAI's", any, .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/v1/boxes/{box}/tools/anthropic", NEED_VIEWER, anthropic_use, "a call of Anthropic's", any, .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/v1/boxes/{box}/tools/{tool}", NEED_VIEWER, routes_use, "call a tool", any, .group = "tools", .scope = SCOPE_BOX },
+	/* clang-format on */
 };
 static struct api_table table = { rows, ARRAY_LEN(rows), &tool_manner, NULL };
 
@@ -144,7 +151,8 @@ static void tool_document(json_t *paths)
 
 	for (unsigned i = 0; i < ntools; i++) {
 		const struct tool *t = &tools[i];
-		struct api_route r = { "POST", path, NEED_VIEWER, routes_use, t->help, t->fields, .group = "tools" };
+		struct api_route r = { "POST",  path,      NEED_VIEWER,     routes_use,
+				       t->help, t->fields, .group = "tools" };
 
 		if (t->marks & TOOL_BOXES)
 			continue;

@@ -15,7 +15,7 @@
 struct tool_job;
 
 enum tool_mark {
-	TOOL_READS = 1 << 0,   /* changes nothing */
+	TOOL_READS = 1 << 0, /* changes nothing */
 	TOOL_DESTROYS = 1 << 1,
 	TOOL_AGAIN = 1 << 2,   /* twice is as good as once */
 	TOOL_OUTSIDE = 1 << 3, /* may reach beyond the box */
@@ -80,7 +80,7 @@ struct tool_job {
 	struct redact cloak;
 	struct truncated out[2];
 	char exec[ID_LEN + 1];
-	void *state; /* the row's, in memory of the call ... */
+	void *state;                      /* the row's, in memory of the call ... */
 	void (*drop)(struct tool_job *j); /* ... and what must be freed of it */
 };
 
@@ -102,10 +102,10 @@ int tool_flag(const struct tool_job *j, const char *name);
 json_t *tool_string(const struct tool_job *j, const char *bytes, size_t n);
 
 /* ---- the rows' functions ---- */
-void tool_read(struct tool_job *j);    /* content.c */
+void tool_read(struct tool_job *j); /* content.c */
 void tool_write(struct tool_job *j);
 void tool_edit(struct tool_job *j);
-void tool_list(struct tool_job *j);    /* find.c */
+void tool_list(struct tool_job *j); /* find.c */
 void tool_search(struct tool_job *j);
 void tool_command(struct tool_job *j); /* command.c */
 /* A program for a row: in the words of run_request_exec_fields. Its result ends the job. */

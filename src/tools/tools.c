@@ -28,7 +28,8 @@ static const struct field list_fields[] = {
 };
 static const struct field edit_fields[] = {
 	FILE_REQUEST_PATH_FIELD(1, "of the file"),
-	{ "old_str", FIELD_TEXT, 1, 0, TEXT_MAX, "text to replace, exactly as it is in the file", NULL },
+	{ "old_str", FIELD_TEXT, 1, 0, TEXT_MAX, "text to replace, exactly as it is in the file",
+	  NULL },
 	{ "new_str", FIELD_TEXT, 1, 0, TEXT_MAX, "what it becomes", NULL },
 	{ "replace_all", FIELD_BOOL, 0, 0, 0, "every place, not the only one", NULL },
 	{ 0 },
@@ -52,7 +53,8 @@ static const struct field command_fields[] = {
 };
 static const struct field code_fields[] = {
 	{ "code", FIELD_TEXT, 1, 0, TEXT_MAX, "a whole program's text", NULL },
-	{ "language", FIELD_TEXT, 0, 0, 64, "python, javascript, bash, c, c++, go, rust, java, ...; python", NULL },
+	{ "language", FIELD_TEXT, 0, 0, 64,
+	  "python, javascript, bash, c, c++, go, rust, java, ...; python", NULL },
 	{ "stdin", FIELD_TEXT, 0, 0, TEXT_MAX, "all of its input", NULL },
 	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST, "it is ended then; 30000", NULL },
 	{ 0 },
@@ -97,19 +99,22 @@ static const struct field editor_fields[] = {
 	{ 0 },
 };
 
-#define PATCH_HELP                                                                                 \
+#define PATCH_HELP                                                                                  \
 	"Change several files at once. Between '*** Begin Patch' and '*** End Patch': "             \
-	"'*** Add File: path' with lines that begin with '+'; '*** Delete File: path'; or "          \
-	"'*** Update File: path', perhaps '*** Move to: path', and hunks: '@@' with a line that "     \
-	"stands above, then lines that begin with ' ' (there), '-' (goes) or '+' (comes). No line "   \
+	"'*** Add File: path' with lines that begin with '+'; '*** Delete File: path'; or "         \
+	"'*** Update File: path', perhaps '*** Move to: path', and hunks: '@@' with a line that "   \
+	"stands above, then lines that begin with ' ' (there), '-' (goes) or '+' (comes). No line " \
 	"numbers. All of it is applied, or nothing."
-#define READ_HELP "Read a text file of the box. Long files come in parts: the end says how to go on."
-#define WRITE_HELP "Write a text file in the box, all of it; what was there is replaced, folders are made."
+#define READ_HELP                                                                                  \
+	"Read a text file of the box. Long files come in parts: the end says how to go on."
+#define WRITE_HELP                                                                                 \
+	"Write a text file in the box, all of it; what was there is replaced, folders are made."
 #define COMMAND_HELP                                                                               \
-	"Run a shell command in the box and wait for its end. Gives output, exit code and how it "  \
+	"Run a shell command in the box and wait for its end. Gives output, exit code and how it " \
 	"ended. Every call is a new shell. Long output is cut in the middle."
 
 const struct tool tools[] = {
+	/* clang-format off */
 	{ "read_file", "Read a file", READ_HELP, read_fields, tool_read, TOOL_READS | TOOL_AGAIN, NULL },
 	{ "write_file", "Write a file", WRITE_HELP, write_fields, tool_write, TOOL_DESTROYS | TOOL_AGAIN, NULL },
 	{ "list_files", "List a folder", "List the entries of a folder of the box; folders end with a slash.",
@@ -139,13 +144,16 @@ const struct tool tools[] = {
 	{ "WriteFile", "Write a file", WRITE_HELP, write_fields, tool_write, TOOL_DESTROYS | TOOL_AGAIN, "write_file" },
 	{ "RunTerminalCommand", "Run a command", COMMAND_HELP, command_fields, tool_command,
 	  TOOL_DESTROYS | TOOL_OUTSIDE, "run_command" },
+	/* clang-format on */
 };
 const unsigned ntools = ARRAY_LEN(tools);
 
-const struct tool tool_bash_row = { "bash", "Bash", "", bash_fields, tool_bash,
-				    TOOL_DESTROYS | TOOL_OUTSIDE, NULL };
-const struct tool tool_editor_row = { "str_replace_based_edit_tool", "Editor", "", editor_fields,
-				      tool_editor, TOOL_DESTROYS, NULL };
+const struct tool tool_bash_row = { "bash",      "Bash",    "",
+				    bash_fields, tool_bash, TOOL_DESTROYS | TOOL_OUTSIDE,
+				    NULL };
+const struct tool tool_editor_row = {
+	"str_replace_based_edit_tool", "Editor", "", editor_fields, tool_editor, TOOL_DESTROYS, NULL
+};
 
 const struct tool *tool_named(const char *name)
 {
@@ -164,9 +172,9 @@ static void tools_strip(json_t *schema)
 	json_t *one;
 	const char *name;
 
-	json_object_foreach(json_object_get(schema, "properties"), name, one)
-		for (unsigned i = 0; i < ARRAY_LEN(limits); i++)
-			json_object_del(one, limits[i]);
+	json_object_foreach(json_object_get(schema, "properties"), name,
+			    one) for (unsigned i = 0; i < ARRAY_LEN(limits); i++)
+		json_object_del(one, limits[i]);
 }
 
 static void tools_nullable(json_t *property)
@@ -237,14 +245,15 @@ static json_t *as_atoll(const struct tool *t)
 static json_t *as_openai(const struct tool *t)
 {
 	return json_pack("{s:s, s:{s:s, s:s, s:o, s:b}}", "type", "function", "function", "name",
-			 t->name, "description", t->help, "parameters", tools_strict(t->fields), "strict",
-			 1);
+			 t->name, "description", t->help, "parameters", tools_strict(t->fields),
+			 "strict", 1);
 }
 
 static json_t *as_responses(const struct tool *t)
 {
 	return json_pack("{s:s, s:s, s:s, s:o, s:b}", "type", "function", "name", t->name,
-			 "description", t->help, "parameters", tools_strict(t->fields), "strict", 1);
+			 "description", t->help, "parameters", tools_strict(t->fields), "strict",
+			 1);
 }
 
 static json_t *as_anthropic(const struct tool *t)

@@ -31,6 +31,7 @@ static const struct field budget_fields[] = {
 };
 
 const struct field errands_fields[] = {
+	/* clang-format off */
 	{ "task", FIELD_TEXT, 1, 1, AGENT_TASK_BYTES, "what is to be done", NULL },
 	{ "files", FIELD_MAP, 0, 0, FILES_MOST, "{path: text} in its workspace", NULL },
 	{ "role", FIELD_NAME, 0, 0, STORE_NAME, "of the models file: who flies it; agent", NULL },
@@ -49,6 +50,7 @@ const struct field errands_fields[] = {
 	{ "pilot", FIELD_TEXTS, 0, 0, 3, "an enemy in its place", NULL },
 #endif
 	{ 0 },
+	/* clang-format on */
 };
 
 const struct field errands_list_query[] = {
@@ -129,7 +131,8 @@ void agents_set_sole_server(struct api *a)
 		return;
 	for (unsigned i = 0; i < rows.n; i++)
 		if (!runs_here(a, rows.v[i].id))
-			(void)!store_agent_end(a->store, rows.v[i].id, fleet_now_ns(), "lost", NULL, &e);
+			(void)!store_agent_end(a->store, rows.v[i].id, fleet_now_ns(), "lost", NULL,
+					       &e);
 	store_agents_fini(&rows);
 }
 
@@ -196,7 +199,8 @@ static void agents_fail(struct session *s, int status, json_t *take_error)
 
 static void fail_err(struct session *s, const struct err *e)
 {
-	agents_fail(s, call_status(e), call_error_json(s->call, err_kind_name(e->kind), e->msg, NULL, NULL));
+	agents_fail(s, call_status(e),
+		    call_error_json(s->call, err_kind_name(e->kind), e->msg, NULL, NULL));
 }
 
 /* ---- the client ---- */
@@ -256,8 +260,8 @@ static void agents_begin(struct session *s)
 	struct call *c = s->call;
 	struct box_spec box;
 	struct agent_session_want want = { .box = &box,
-				    .order = c->body,
-				    .keep = call_flag(c, "keep", 0) };
+					   .order = c->body,
+					   .keep = call_flag(c, "keep", 0) };
 	struct err e;
 
 	if (box_spec_read(c, &box, &e) < 0) {
@@ -265,7 +269,8 @@ static void agents_begin(struct session *s)
 		return;
 	}
 	packages_want(&s->packages, c->req, &box);
-	if (agent_session_start(&c->api->fleet, c->api->model, &want, &s->owner, &s->errand, &e) < 0)
+	if (agent_session_start(&c->api->fleet, c->api->model, &want, &s->owner, &s->errand, &e) <
+	    0)
 		fail_err(s, &e);
 }
 
@@ -354,10 +359,11 @@ void agents_run(struct call *c)
 	if (!somebody_flies(c) || !quota_box(c) || !quota_run(c))
 		return;
 	s = call_alloc(c, sizeof(*s));
-	*s = (struct session){ .call = c,
-			       .owner = { .event = agents_told, .done = agents_done },
-			       .packages = {
-				       .api = c->api, .done = agents_installed, .said = install_said } };
+	*s = (struct session){
+		.call = c,
+		.owner = { .event = agents_told, .done = agents_done },
+		.packages = { .api = c->api, .done = agents_installed, .said = install_said }
+	};
 	s->packages.user = s;
 	c->state = s;
 	c->drop = agents_left;
@@ -393,8 +399,8 @@ void agents_run(struct call *c)
 
 static json_t *row_json(const struct store_agent *x)
 {
-	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:o}", "id", x->id, "task", x->title, "who", x->who, "state",
-				x->ended_ns ? "over" : "running", "created_at",
+	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:o}", "id", x->id, "task", x->title, "who",
+				x->who, "state", x->ended_ns ? "over" : "running", "created_at",
 				json_time((uint64_t)x->created_ns));
 
 	if (x->ended_ns) {

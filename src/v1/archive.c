@@ -16,7 +16,9 @@
 enum { SAID_MAX = 2000 };                            /* of what the program complains about */
 enum { NO_TOOL = 41, NO_FOLDER = 43, NO_PATH = 44 }; /* statuses of the scripts below */
 
-static const struct field archive_format_values[] = { FIELD_VALUE("tar"), FIELD_VALUE("tar.gz"), FIELD_VALUE("zip"), { 0 } };
+static const struct field archive_format_values[] = {
+	FIELD_VALUE("tar"), FIELD_VALUE("tar.gz"), FIELD_VALUE("zip"), { 0 }
+};
 const struct field boxfiles_archive_query[] = {
 	FILE_REQUEST_PATH_FIELD(0, "the folder (or, out of the box, a file); /home/user"),
 	{ "format", FIELD_CHOICE, 0, 0, 0, "of the archive; tar", archive_format_values },
@@ -190,7 +192,8 @@ static void count_lines(struct archive *a, const char *bytes, size_t n)
 		a->lines++;
 }
 
-static void archive_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void archive_output(struct exec_reader *t, unsigned stream, uint64_t offset,
+			   const char *bytes, size_t n)
 {
 	struct archive *a = loop_owner(t, struct archive, tap);
 
@@ -289,7 +292,8 @@ static int archive_start(struct archive *a, struct box *b)
 					   "GZIP=",
 					   "PYTHONPATH=",
 					   NULL };
-	static const struct exec_reader_events on = { .output = archive_output, .over = archive_over };
+	static const struct exec_reader_events on = { .output = archive_output,
+						      .over = archive_over };
 	const char *argv[] = {
 		"/bin/sh", "-c", a->into ? unpack_script : pack_script, "archive", a->format->name,
 		a->path,   NULL

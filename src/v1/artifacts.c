@@ -28,9 +28,8 @@ int artifacts_check(const json_t *patterns, struct err *e)
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(patterns, i, one)
-		if (glob_compile(&g, json_string_value(one), e) < 0)
-			return err_in(e, "artifacts");
+	json_array_foreach(patterns, i, one) if (glob_compile(&g, json_string_value(one), e) <
+						 0) return err_in(e, "artifacts");
 	return 0;
 }
 
@@ -71,14 +70,16 @@ static void artifacts_note_request(struct artifacts *x)
 
 		buf_cut(&bytes, 0);
 		if (coded)
-			(void)!base64_decode(&bytes, json_string_value(coded), json_string_length(coded));
+			(void)!base64_decode(&bytes, json_string_value(coded),
+					     json_string_length(coded));
 		if (coded)
 			artifacts_note_put(x, path, bytes.p ? bytes.p : "", bytes.len);
 		else
 			artifacts_note_put(x, path, json_string_value(v), json_string_length(v));
 	}
 	if (code)
-		artifacts_note_put(x, x->plan->program.source, json_string_value(code), json_string_length(code));
+		artifacts_note_put(x, x->plan->program.source, json_string_value(code),
+				   json_string_length(code));
 }
 
 /* ---- which files ---- */
@@ -114,10 +115,10 @@ static int artifacts_matches(const struct artifacts *x, const char *path)
 
 	for (unsigned i = 0; i < x->nglobs; i++) {
 		const char *pattern = json_string_value(json_array_get(patterns, i));
-		const char *against = *pattern == '/'	     ? path :
-				      strchr(pattern, '/') ? below :
-				      below		     ? strrchr(path, '/') + 1 :
-							       NULL;
+		const char *against = *pattern == '/'        ? path
+				      : strchr(pattern, '/') ? below
+				      : below                ? strrchr(path, '/') + 1
+							     : NULL;
 
 		if (against && glob_match(&x->globs[i], against))
 			return 1;
@@ -160,7 +161,8 @@ static void artifacts_tell_change(struct artifacts *x, const char *path, const c
 }
 
 /* 1: the request brought it, and it is as it was. */
-static int artifacts_is_unchanged(const struct artifacts *x, const char *was, const struct wire_entry *e)
+static int artifacts_is_unchanged(const struct artifacts *x, const char *was,
+				  const struct wire_entry *e)
 {
 	char hex[2 * SHA256_BYTES + 1];
 
@@ -172,7 +174,8 @@ static int artifacts_is_unchanged(const struct artifacts *x, const char *was, co
 	return !strcmp(hex, was);
 }
 
-static void artifacts_entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
+static void artifacts_entry(struct file_client *k, const struct wire_entry *e, const char *name,
+			    size_t n)
 {
 	struct artifacts *x = loop_owner(k, struct artifacts, clerk);
 	struct file_request_entry parts;
@@ -252,7 +255,8 @@ static void artifacts_add(struct artifacts *x)
 
 	json_object_set_new(item, "size", json_integer((json_int_t)x->bytes.len));
 	if (artifacts_is_short_text(&x->bytes))
-		text = json_stringn(x->bytes.len ? x->bytes.p : "", x->bytes.len); /* NULL: it is not UTF-8 */
+		text = json_stringn(x->bytes.len ? x->bytes.p : "",
+				    x->bytes.len); /* NULL: it is not UTF-8 */
 	if (text) {
 		json_object_set_new(item, "text", text);
 	} else {
@@ -322,9 +326,9 @@ static void artifacts_listed(struct file_client *k, uint16_t flags)
 	if (flags & WIRE_DONE_TRUNCATED)
 		x->truncated = x->changed_truncated = 1;
 	else
-		json_object_foreach(x->put, path, was)
-			if (json_is_string(was) && artifacts_path_is_plain(path))
-				artifacts_tell_change(x, path, "deleted", NULL);
+		json_object_foreach(x->put, path,
+				    was) if (json_is_string(was) && artifacts_path_is_plain(path))
+			artifacts_tell_change(x, path, "deleted", NULL);
 	artifacts_read_next(x);
 }
 
@@ -347,18 +351,20 @@ static void artifacts_overdue(struct timer *t)
 {
 	struct artifacts *x = loop_owner(t, struct artifacts, patience);
 
-	err_set(&x->failed, ERR_LIMIT, "reading the files took longer than %d s", ARTIFACTS_MS / 1000);
+	err_set(&x->failed, ERR_LIMIT, "reading the files took longer than %d s",
+		ARTIFACTS_MS / 1000);
 	x->truncated = x->changed_truncated = 1;
 	artifacts_end(x);
 }
 
-void artifacts_begin(struct artifacts *x, const struct run_request_plan *p, struct init_conn *box, struct loop *l)
+void artifacts_begin(struct artifacts *x, const struct run_request_plan *p, struct init_conn *box,
+		     struct loop *l)
 {
 	static const struct file_client_events on = { .ready = artifacts_ready,
-						.entry = artifacts_entry,
-						.data = artifacts_data,
-						.done = artifacts_listed,
-						.failed = artifacts_failed };
+						      .entry = artifacts_entry,
+						      .data = artifacts_data,
+						      .done = artifacts_listed,
+						      .failed = artifacts_failed };
 	const json_t *patterns = json_object_get(p->body, "artifacts");
 	struct err e;
 
@@ -372,7 +378,8 @@ void artifacts_begin(struct artifacts *x, const struct run_request_plan *p, stru
 	if (!x->globs || !x->files)
 		abort();
 	for (size_t i = 0; i < json_array_size(patterns); i++) /* checked before anything ran */
-		x->nglobs += !glob_compile(&x->globs[i], json_string_value(json_array_get(patterns, i)), &e);
+		x->nglobs += !glob_compile(&x->globs[i],
+					   json_string_value(json_array_get(patterns, i)), &e);
 	artifacts_note_request(x);
 	timer_init(&x->patience, l, artifacts_overdue);
 	timer_set(&x->patience, ARTIFACTS_MS);

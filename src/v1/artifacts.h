@@ -9,13 +9,14 @@
 
 enum {
 	ARTIFACTS_PATTERNS = 16,
-	ARTIFACTS_FILES = 64,         /* given back */
-	ARTIFACTS_BYTES = 8 << 20,    /* of all of them */
-	ARTIFACTS_ESCAPES = 1024,     /* bytes of escapes in a text, beside one for each of its bytes: more is base64 */
-	ARTIFACTS_CHANGED = 1000,     /* names of changed files that are told */
-	ARTIFACTS_SEEN = 20000,       /* entries that are looked at */
-	ARTIFACTS_PATH = 512,         /* bytes of a path that can match */
-	ARTIFACTS_MS = 20000,         /* for the file worker, altogether */
+	ARTIFACTS_FILES = 64,      /* given back */
+	ARTIFACTS_BYTES = 8 << 20, /* of all of them */
+	ARTIFACTS_ESCAPES =
+		1024, /* bytes of escapes in a text, beside one for each of its bytes: more is base64 */
+	ARTIFACTS_CHANGED = 1000, /* names of changed files that are told */
+	ARTIFACTS_SEEN = 20000,   /* entries that are looked at */
+	ARTIFACTS_PATH = 512,     /* bytes of a path that can match */
+	ARTIFACTS_MS = 20000,     /* for the file worker, altogether */
 };
 
 struct glob;
@@ -36,14 +37,15 @@ struct artifacts {
 	json_t *put;      /* path -> sha256 of what the request brought; without those seen again */
 	json_t *items, *changed;
 	int truncated, changed_truncated;
-	struct err failed; /* kind ERR_NONE: did not */
+	struct err failed;                 /* kind ERR_NONE: did not */
 	void (*done)(struct artifacts *x); /* once, never from within artifacts_begin() */
 };
 
 /* Patterns of a request: "artifacts". */
 must_check int artifacts_check(const json_t *patterns, struct err *e);
 /* Every program of the box is ended first. x is zeroed but for done and files_put_ns. */
-void artifacts_begin(struct artifacts *x, const struct run_request_plan *p, struct init_conn *box, struct loop *l);
+void artifacts_begin(struct artifacts *x, const struct run_request_plan *p, struct init_conn *box,
+		     struct loop *l);
 void artifacts_lost(struct artifacts *x); /* instead: there is no box any more */
 /* artifacts, artifacts_truncated, files_changed, files_truncated, files_error. */
 void artifacts_report(const struct artifacts *x, json_t *record);

@@ -21,13 +21,21 @@
 
 enum { PIECE = 64 * 1024, PING_MS = 15000, LEASH_PING_MS = 1000 };
 
-#define OPTION_FIELDS                                                                              \
-	{ "language", FIELD_NAME, 0, 0, 32, "of items that name none", NULL },                     \
-	{ "timeout_ms", FIELD_INT, 0, 1, 3600000, "of items that name none; 30 s", NULL },         \
-	{ "max_output", FIELD_INT, 0, 0, ITEM_OUTPUT_MAX, "bytes told of each stream; 16 KiB", NULL }, \
-	{ "jobs", FIELD_INT, 0, 1, 10000, "at most so many at once", NULL },                       \
-	{ "record", FIELD_BOOL, 0, 0, 0, "each program is a run of GET /v1/runs, too", NULL },      \
-	{ "detach", FIELD_BOOL, 0, 0, 0, "false: it ends when this connection does", NULL }
+#define OPTION_FIELDS                                                                                  \
+	{ "language", FIELD_NAME, 0, 0, 32, "of items that name none", NULL },                         \
+		{ "timeout_ms", FIELD_INT, 0, 1, 3600000, "of items that name none; 30 s", NULL },     \
+		{ "max_output",                                                                        \
+		  FIELD_INT,                                                                           \
+		  0,                                                                                   \
+		  0,                                                                                   \
+		  ITEM_OUTPUT_MAX,                                                                     \
+		  "bytes told of each stream; 16 KiB",                                                 \
+		  NULL },                                                                              \
+		{ "jobs", FIELD_INT, 0, 1, 10000, "at most so many at once", NULL },                   \
+		{ "record", FIELD_BOOL, 0, 0, 0, "each program is a run of GET /v1/runs, too", NULL }, \
+	{                                                                                              \
+		"detach", FIELD_BOOL, 0, 0, 0, "false: it ends when this connection does", NULL        \
+	}
 
 const struct field batch_query[] = { OPTION_FIELDS, { 0 } };
 static const struct field body_fields[] = {
@@ -190,9 +198,11 @@ static void batch_begin(struct reader *r)
 	if (r->begun)
 		return;
 	r->begun = 1;
-	event_stream_begin(&r->feed, c->req, event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
-	event_stream_event(&r->feed,
-		   json_pack("{s:s, s:s}", "type", "batch", "id", batch_row(r->watch.batch)->id));
+	event_stream_begin(&r->feed, c->req,
+			   event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE
+								      : EVENT_STREAM_NDJSON);
+	event_stream_event(&r->feed, json_pack("{s:s, s:s}", "type", "batch", "id",
+					       batch_row(r->watch.batch)->id));
 	set_ping(r);
 }
 
@@ -232,9 +242,10 @@ static void batch_attach(struct reader *r)
 /* Told as an event: the answer has begun. What was received is not run. */
 static void batch_refuse(struct reader *r, const struct err *e)
 {
-	json_t *doc = call_error_json(r->call, e->sys == E2BIG  ? "too_large" :
-				      e->sys == ENOSPC ? "no_space" :
-							 err_kind_name(e->kind),
+	json_t *doc = call_error_json(r->call,
+				      e->sys == E2BIG    ? "too_large"
+				      : e->sys == ENOSPC ? "no_space"
+							 : err_kind_name(e->kind),
 				      e->msg, NULL, NULL);
 
 	batch_begin(r);
@@ -276,17 +287,19 @@ static void read_options(struct call *c, struct batch_options *o)
 	const json_t *language = json_object_get(body, "language");
 
 	*o = (struct batch_options){ .defaults.limits = c->api->fleet.conf.limits,
-				   .defaults.most = c->api->fleet.conf.most };
+				     .defaults.most = c->api->fleet.conf.most };
 	snprintf(o->defaults.language, sizeof(o->defaults.language), "%s",
-		 language ? json_string_value(language) :
-		 call_query(c, "language") ? call_query(c, "language") : "");
-	o->defaults.run_ms = (uint32_t)call_int(c, "timeout_ms", call_query_int(c, "timeout_ms", 0));
-	o->defaults.max_output = (uint32_t)call_int(c, "max_output",
-						    call_query_int(c, "max_output", ITEM_OUTPUT));
+		 language                    ? json_string_value(language)
+		 : call_query(c, "language") ? call_query(c, "language")
+					     : "");
+	o->defaults.run_ms =
+		(uint32_t)call_int(c, "timeout_ms", call_query_int(c, "timeout_ms", 0));
+	o->defaults.max_output =
+		(uint32_t)call_int(c, "max_output", call_query_int(c, "max_output", ITEM_OUTPUT));
 	o->jobs = (unsigned)call_int(c, "jobs", call_query_int(c, "jobs", 0));
 	o->record = call_flag(c, "record", call_query_flag(c, "record"));
-	o->attached = !call_flag(c, "detach",
-				 call_query(c, "detach") ? call_query_flag(c, "detach") : 1);
+	o->attached =
+		!call_flag(c, "detach", call_query(c, "detach") ? call_query_flag(c, "detach") : 1);
 }
 
 /* NULL: refused, and answered. */
@@ -346,7 +359,8 @@ static void json_arrived(struct http_req *q)
 	if (fields_check(c->body, body_fields, "", &e) < 0 ||
 	    (!json_is_array(json_object_get(c->body, "items")) &&
 	     err_set(&e, ERR_INVALID, "items: must be a list") < 0)) {
-		call_error(c, 400, "invalid", e.msg, NULL, "or send one item per line: application/x-ndjson");
+		call_error(c, 400, "invalid", e.msg, NULL,
+			   "or send one item per line: application/x-ndjson");
 		return;
 	}
 	fields_prune(c->body, body_fields);
@@ -362,7 +376,8 @@ void batch_post(struct call *c)
 	const char *type = http_header(c->req, "content-type");
 	uint64_t most = c->api->conf.batch_bytes;
 
-	if (type && !strncmp(type, "application/json", 16) && (!type[16] || strchr("; ", type[16]))) {
+	if (type && !strncmp(type, "application/json", 16) &&
+	    (!type[16] || strchr("; ", type[16]))) {
 		http_want_body(c->req, HTTP_BODY_WHOLE, c->api->conf.json_max);
 		c->req->on_body_end = json_arrived;
 		return;

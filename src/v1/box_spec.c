@@ -22,18 +22,41 @@ const struct field box_limit_fields[] = {
 };
 
 const struct field box_network_fields[] = {
-	{ "allow", FIELD_TEXTS, 1, 0, RULES_MAX, "host, host:port or *.host, each among egress.allow", NULL },
+	{ "allow", FIELD_TEXTS, 1, 0, RULES_MAX,
+	  "host, host:port or *.host, each among egress.allow", NULL },
 	{ 0 },
 };
 
-static const struct field on_timeout_values[] = { FIELD_VALUE("kill"), FIELD_VALUE("keep"), FIELD_VALUE("pause"), { 0 } };
+static const struct field on_timeout_values[] = {
+	FIELD_VALUE("kill"), FIELD_VALUE("keep"), FIELD_VALUE("pause"), { 0 }
+};
 #define TIME_FIELDS                                                                                \
-	{ "lifetime_ms", FIELD_INT, 0, 0, MS_MAX, "until the box times out; 0: the longest allowed", NULL }, \
-	{ "idle_ms", FIELD_INT, 0, 0, MS_MAX, "without activity until it times out; 0: never", NULL }, \
-	{ "on_timeout", FIELD_CHOICE, 0, 0, 0, "when its lifetime ends: kill it, keep its files, or pause it", on_timeout_values },                    \
-	{ "retention_ms", FIELD_INT, 0, -1, MS_MAX, "how long files are kept; -1: until deleted", NULL }
+	{                                                                                          \
+		"lifetime_ms",                                                                     \
+		FIELD_INT,                                                                         \
+		0,                                                                                 \
+		0,                                                                                 \
+		MS_MAX,                                                                            \
+		"until the box times out; 0: the longest allowed",                                 \
+		NULL                                                                               \
+	},                                                                                         \
+		{ "idle_ms", FIELD_INT, 0,                                                         \
+		  0,         MS_MAX,    "without activity until it times out; 0: never",           \
+		  NULL },                                                                          \
+		{ "on_timeout",                                                                    \
+		  FIELD_CHOICE,                                                                    \
+		  0,                                                                               \
+		  0,                                                                               \
+		  0,                                                                               \
+		  "when its lifetime ends: kill it, keep its files, or pause it",                  \
+		  on_timeout_values },                                                             \
+	{                                                                                          \
+		"retention_ms", FIELD_INT, 0, -1, MS_MAX,                                          \
+			"how long files are kept; -1: until deleted", NULL                         \
+	}
 
 const struct field box_create_fields[] = {
+	/* clang-format off */
 	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "unique among the team's boxes", NULL },
 	{ "session", FIELD_TEXT, 0, 0, STORE_SESSION, "get the box with this key, or make it", NULL },
 	BOX_LIMIT_FIELDS,
@@ -48,6 +71,7 @@ const struct field box_create_fields[] = {
 	{ "snapshot", FIELD_TEXT, 0, 0, 200, "begins with the files of this one, by id or name[:tag]", NULL },
 	{ "cold", FIELD_BOOL, 0, 0, 0, "not from the pool", NULL },
 	{ 0 },
+	/* clang-format on */
 };
 
 const struct field box_patch_fields[] = {
@@ -64,9 +88,9 @@ void box_read_limits(const json_t *l, struct wire_limits *out)
 	struct {
 		const char *name;
 		uint64_t n;
-	} all[] = { { "mem", out->mem_bytes },	     { "disk", out->disk_bytes },
-		    { "files", out->disk_files },    { "cpu_milli", out->cpu_milli },
-		    { "pids", out->pids },	     { "cpu_ms", out->cpu_ms } };
+	} all[] = { { "mem", out->mem_bytes },    { "disk", out->disk_bytes },
+		    { "files", out->disk_files }, { "cpu_milli", out->cpu_milli },
+		    { "pids", out->pids },        { "cpu_ms", out->cpu_ms } };
 
 	/* null is what was not given: 0 would ask for no limit at all. */
 	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
@@ -101,7 +125,8 @@ int box_read_times(struct call *c, struct store_box *row, struct err *e)
 	if (keep != -2)
 		row->retention_ms = keep < 0 ? STORE_FOREVER : (uint64_t)keep;
 	if (then && store_on_timeout_parse(then, &row->on_timeout) < 0)
-		return err_set(e, ERR_INVALID, "on_timeout: '%.20s' is not kill, keep or pause", then);
+		return err_set(e, ERR_INVALID, "on_timeout: '%.20s' is not kill, keep or pause",
+			       then);
 	return 0;
 }
 
@@ -121,8 +146,9 @@ enum { ENV_MOST = 256 << 10 };
 
 static int box_refuse_env(struct err *e, const char *which, size_t bytes, int most)
 {
-	err_set(e, ERR_LIMIT, "env%s%.40s: %zu bytes are too many, at most %d; put them into a file", *which ? "." : "",
-		which, bytes, most);
+	err_set(e, ERR_LIMIT,
+		"env%s%.40s: %zu bytes are too many, at most %d; put them into a file",
+		*which ? "." : "", which, bytes, most);
 	e->sys = E2BIG;
 	return -1;
 }
@@ -138,7 +164,8 @@ int box_check_env(const json_t *env, struct err *e)
 		size_t n = strlen(name) + json_string_length(v) + 2; /* "=" and NUL */
 
 		if (!*name || strchr(name, '='))
-			return err_set(e, ERR_INVALID, "env: '%.40s' cannot be a variable's name", name);
+			return err_set(e, ERR_INVALID, "env: '%.40s' cannot be a variable's name",
+				       name);
 		if (n > BOX_STRING_MAX)
 			return box_refuse_env(e, name, n - 2, BOX_STRING_MAX - 2);
 		bytes += n;
@@ -147,15 +174,16 @@ int box_check_env(const json_t *env, struct err *e)
 	return bytes > ENV_MOST ? box_refuse_env(e, "", bytes, ENV_MOST) : 0;
 }
 
-static int read_host(const struct api_conf *conf, const char *text, struct allow_rule *out, struct err *e)
+static int read_host(const struct api_conf *conf, const char *text, struct allow_rule *out,
+		     struct err *e)
 {
 	if (rule_parse(out, text, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < conf->nrules; i++)
 		if (rule_covers(&conf->rules[i], out))
 			return 0;
-	return err_set(e, ERR_DENIED, "this daemon lets no box reach '%.100s' (egress.allow%s)", text,
-		       conf->nrules ? "" : " names nobody");
+	return err_set(e, ERR_DENIED, "this daemon lets no box reach '%.100s' (egress.allow%s)",
+		       text, conf->nrules ? "" : " names nobody");
 }
 
 /* As the rules say it, so that what is shown is what is checked. */
@@ -168,7 +196,8 @@ static int read_network(struct call *c, struct store_box *row, struct err *e)
 	struct allow_rule r;
 	size_t i;
 
-	json_array_foreach((json_t *)allow, i, host) {
+	json_array_foreach((json_t *)allow, i, host)
+	{
 		if (read_host(conf, json_string_value(host), &r, e) < 0) {
 			json_decref(hosts);
 			return err_in(e, "network.allow[%zu]", i);
@@ -194,18 +223,24 @@ int box_check_metadata(const json_t *given, const json_t *had, struct err *e)
 	const char *key;
 	json_t *v;
 
-	json_object_foreach((json_t *)given, key, v)
-		bytes += strlen(key) + json_string_length(v);
+	json_object_foreach((json_t *)given, key, v) bytes += strlen(key) + json_string_length(v);
 	if (bytes > METADATA_MOST) {
-		err_set(e, ERR_LIMIT, "metadata: %zu bytes are too many, at most %d: every list shows them",
+		err_set(e, ERR_LIMIT,
+			"metadata: %zu bytes are too many, at most %d: every list shows them",
 			bytes, METADATA_MOST);
 		e->sys = E2BIG;
 		return -1;
 	}
-	json_object_foreach((json_t *)given, key, v)
-		if (!strncmp(key, OURS, strlen(OURS)) && !json_equal(v, json_object_get(had, key)))
-			return err_set(e, ERR_INVALID, "metadata: '%.60s' is not a key of yours: " OURS
-				       "* is reserved", key);
+	json_object_foreach((json_t *)given, key, v) if (
+		!strncmp(key, OURS, strlen(OURS)) &&
+		!json_equal(
+			v,
+			json_object_get(
+				had,
+				key))) return err_set(e, ERR_INVALID,
+						      "metadata: '%.60s' is not a key of yours: " OURS
+						      "* is reserved",
+						      key);
 	return 0;
 }
 
@@ -214,9 +249,8 @@ void box_take_metadata(struct store_box *row, const json_t *given, const json_t 
 	json_t *all = json_deep_copy(given), *v;
 	const char *key;
 
-	json_object_foreach((json_t *)had, key, v)
-		if (!strncmp(key, OURS, strlen(OURS)))
-			json_object_set(all, key, v);
+	json_object_foreach((json_t *)had, key, v) if (!strncmp(key, OURS, strlen(OURS)))
+		json_object_set(all, key, v);
 	free(row->metadata);
 	row->metadata = json_dumps(all, JSON_COMPACT);
 	json_decref(all);
@@ -229,10 +263,11 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 
 	*out = (struct box_spec){ .limits = conf->limits };
 	if (strcmp(template, "base") != 0)
-		return err_set(e, ERR_NOT_FOUND,
-			       "there is no template '%.32s'; there is base, and E2B's names for it are known to "
-			       "POST /v2/sandboxes and POST /api/sandbox",
-			       template);
+		return err_set(
+			e, ERR_NOT_FOUND,
+			"there is no template '%.32s'; there is base, and E2B's names for it are known to "
+			"POST /v2/sandboxes and POST /api/sandbox",
+			template);
 	out->row = (struct store_box){ .lifetime_ms = conf->lifetime_ms,
 				       .idle_ms = conf->idle_ms,
 				       .retention_ms = conf->retention_ms };
@@ -254,8 +289,10 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 	out->flags = call_flag(c, "cold", 0) ? WIRE_CREATE_COLD : 0;
 	out->seed = call_text(c, "warm", NULL);
 	if (out->seed && !lang_seed_known(out->seed))
-		return err_set(e, ERR_INVALID, "warm: nothing is called '%.15s'; there are: python, python-data, node",
-			       out->seed);
+		return err_set(
+			e, ERR_INVALID,
+			"warm: nothing is called '%.15s'; there are: python, python-data, node",
+			out->seed);
 	if (volumes_want(c, call_get(c, "volumes"), out, e) < 0)
 		return -1;
 	return box_read_times(c, &out->row, e);

@@ -8,7 +8,9 @@
 extern const struct field box_limit_fields[], box_network_fields[];
 #define BOX_LIMIT_FIELDS                                                                           \
 	{ "template", FIELD_NAME, 0, 0, STORE_TEMPLATE, "base", NULL },                            \
-	{ "limits", FIELD_OBJECT, 0, 0, 0, "memory, cpu, ...", box_limit_fields }
+	{                                                                                          \
+		"limits", FIELD_OBJECT, 0, 0, 0, "memory, cpu, ...", box_limit_fields              \
+	}
 
 extern const struct field box_create_fields[], box_patch_fields[];
 

@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct field box_state_values[] = { FIELD_VALUE("running"), FIELD_VALUE("kept"), FIELD_VALUE("paused"), FIELD_VALUE("gone"), FIELD_VALUE("all"), { 0 } };
+static const struct field box_state_values[] = { FIELD_VALUE("running"), FIELD_VALUE("kept"),
+						 FIELD_VALUE("paused"),  FIELD_VALUE("gone"),
+						 FIELD_VALUE("all"),     { 0 } };
 const struct field box_list_query[] = {
+	/* clang-format off */
 	{ "state", FIELD_CHOICE, 0, 0, 0, "only boxes in this state; unless given, all that are not gone", box_state_values },
 	{ "template", FIELD_TEXT, 0, 0, STORE_TEMPLATE, "only of this one", NULL },
 	{ "name", FIELD_TEXT, 0, 0, STORE_NAME, "whose name begins so", NULL },
@@ -16,13 +19,16 @@ const struct field box_list_query[] = {
 	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
 	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
 	{ 0 },
+	/* clang-format on */
 };
 
 /* ---- as JSON ---- */
 
 static json_t *boxes_ms(uint64_t n)
 {
-	return n == STORE_FOREVER ? json_integer(-1) : n ? json_integer((json_int_t)n) : json_null();
+	return n == STORE_FOREVER ? json_integer(-1)
+	       : n                ? json_integer((json_int_t)n)
+				  : json_null();
 }
 
 static json_t *boxes_moment(int64_t ns)
@@ -45,24 +51,25 @@ static json_t *boxes_limit(uint64_t n)
 json_t *box_row_json(const struct store_box *row)
 {
 	const struct store_limits *l = &row->limits;
-	json_t *doc = json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "id", row->id, "name", row->name, "session",
-		row->session, "template", row->template, "state", store_box_state_name(row->state),
-		"metadata", text_json(row->metadata, 0), "env", text_json(row->env, 0));
+	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "id", row->id, "name",
+				row->name, "session", row->session, "template", row->template,
+				"state", store_box_state_name(row->state), "metadata",
+				text_json(row->metadata, 0), "env", text_json(row->env, 0));
 
 	json_object_set_new(doc, "created", boxes_moment(row->created_ns));
 	json_object_set_new(doc, "ends", boxes_moment(row->ends_ns));
 	json_object_set_new(doc, "lifetime_ms", boxes_ms(row->lifetime_ms));
-	json_object_set_new(doc, "lifetime_from", json_string(box_renews(row) ? "use" : "creation"));
+	json_object_set_new(doc, "lifetime_from",
+			    json_string(box_renews(row) ? "use" : "creation"));
 	json_object_set_new(doc, "idle_ms", boxes_ms(row->idle_ms));
-	json_object_set_new(doc, "on_timeout",
-			    json_string(store_on_timeout_name(row->on_timeout)));
+	json_object_set_new(doc, "on_timeout", json_string(store_on_timeout_name(row->on_timeout)));
 	json_object_set_new(doc, "retention_ms", boxes_ms(row->retention_ms));
 	json_object_set_new(doc, "kept_until", boxes_moment(row->kept_until_ns));
 	json_object_set_new(doc, "limits",
-			    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "mem", boxes_limit(l->mem_bytes),
-				      "disk", boxes_limit(l->disk_bytes), "files", boxes_limit(l->disk_files),
-				      "cpu_milli", boxes_limit(l->cpu_milli), "pids", boxes_limit(l->pids),
+			    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "mem",
+				      boxes_limit(l->mem_bytes), "disk", boxes_limit(l->disk_bytes),
+				      "files", boxes_limit(l->disk_files), "cpu_milli",
+				      boxes_limit(l->cpu_milli), "pids", boxes_limit(l->pids),
 				      "cpu_ms", boxes_limit(l->cpu_ms)));
 	json_object_set_new(doc, "volumes", text_json(row->volumes, 1));
 	json_object_set_new(doc, "network",
@@ -105,8 +112,7 @@ void box_withhold(const struct call *c, json_t *doc)
 
 	if (c->who.role >= ROLE_EDITOR)
 		return;
-	json_object_foreach_safe(env, next, name, v)
-		json_object_set_new(env, name, json_null());
+	json_object_foreach_safe(env, next, name, v) json_object_set_new(env, name, json_null());
 }
 
 /* ---- list, show ---- */
@@ -125,7 +131,8 @@ static int read_filter(struct call *c, struct store_box_filter *f, struct store_
 	if (state && !strcmp(state, "all"))
 		f->states = (1u << STORE_BOX_STATES) - 1;
 	else if (state && store_box_state_parse(state, &s) < 0)
-		return err_set(e, ERR_INVALID, "?state=%.20s: running, kept, paused, gone or all", state);
+		return err_set(e, ERR_INVALID, "?state=%.20s: running, kept, paused, gone or all",
+			       state);
 	else if (state)
 		f->states = 1u << s;
 	if (after && store_cursor_parse(after, &f->after, e) < 0)
@@ -265,9 +272,8 @@ static int take_patch(struct call *c, struct box *b, struct err *e)
 	}
 	/* From now, not from its creation: who extends means "this long, still". */
 	if (call_get(c, "lifetime_ms"))
-		row->ends_ns = row->lifetime_ms ?
-				       fleet_now_ns() + (int64_t)row->lifetime_ms * 1000000 :
-				       0;
+		row->ends_ns =
+			row->lifetime_ms ? fleet_now_ns() + (int64_t)row->lifetime_ms * 1000000 : 0;
 	return box_changed(b, e);
 }
 
@@ -289,7 +295,8 @@ static void finish_patch(struct call *c, struct box *b)
 	call_json(c, 200, box_json(b));
 }
 
-static void boxes_limited(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void boxes_limited(void *ctx, const struct frame *f, size_t len, int *fd,
+			  const struct err *e)
 {
 	struct limiting *m = ctx;
 	struct call *c = m->call;
@@ -341,7 +348,8 @@ static void ask_limits(struct call *c, struct box *b)
 	}
 	c->state = m;
 	c->drop = limiting_dropped;
-	m->ask = keeper_client_request(&c->api->fleet.office, &ask, sizeof(ask), WIRE_BOX, boxes_limited, m);
+	m->ask = keeper_client_request(&c->api->fleet.office, &ask, sizeof(ask), WIRE_BOX,
+				       boxes_limited, m);
 }
 
 void boxes_patch(struct call *c)
@@ -351,7 +359,8 @@ void boxes_patch(struct call *c)
 	if (!b)
 		return;
 	if (call_get(c, "limits") && c->who.box[0])
-		call_error(c, 403, "denied", "this key is bound to one box, and cannot change its limits", c->who.box,
+		call_error(c, 403, "denied",
+			   "this key is bound to one box, and cannot change its limits", c->who.box,
 			   "an editor of the team can: PATCH /v1/boxes/BOX");
 	else if (call_get(c, "limits"))
 		ask_limits(c, b);
@@ -386,7 +395,9 @@ static struct box *ending_box(struct call *c)
 {
 	struct box *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, 0));
 
-	return b && b->state == BOX_ENDING && (!c->who.box[0] || !strcmp(c->who.box, b->row.id)) ? b : NULL;
+	return b && b->state == BOX_ENDING && (!c->who.box[0] || !strcmp(c->who.box, b->row.id))
+		       ? b
+		       : NULL;
 }
 
 void boxes_delete(struct call *c)

@@ -21,7 +21,7 @@ struct making {
 	struct principal who;
 	struct call *call; /* NULL: the client has left; the box is made all the same */
 	struct idem *idem;
-	json_t *packages; /* what it has of them; NULL: none */
+	json_t *packages;          /* what it has of them; NULL: none */
 	char snapshot[ID_LEN + 1]; /* it begins with these files; "": none, or it has them */
 };
 
@@ -53,8 +53,7 @@ static void forget_lost(const struct making *m, const struct err *e)
 	if (e->kind != ERR_NOT_FOUND || !strstr(e->msg, "there is no layer"))
 		return;
 	json_array_foreach(json_object_get(m->packages, "sets"), i, set)
-		packages_forget(&m->api->fleet,
-				json_string_value(json_object_get(set, "layer")));
+		packages_forget(&m->api->fleet, json_string_value(json_object_get(set, "layer")));
 }
 
 static void boxes_told(struct making *m, struct box *b, const struct err *e)
@@ -89,7 +88,8 @@ static void boxes_told(struct making *m, struct box *b, const struct err *e)
 }
 
 /* A box without the files it was to have is none. */
-static void boxes_filled(void *ctx, const struct store_snapshot *row, const char *box, const struct err *e)
+static void boxes_filled(void *ctx, const struct store_snapshot *row, const char *box,
+			 const struct err *e)
 {
 	struct making *m = ctx;
 	struct box *b = fleet_find(&m->api->fleet, box);
@@ -123,7 +123,7 @@ static void maker_left(struct call *c)
 }
 
 static void boxes_make(struct call *c, const struct box_spec *want, struct idem *take_idem,
-		 json_t *take_packages)
+		       json_t *take_packages)
 {
 	const char *snapshot = call_text(c, "snapshot", NULL);
 	struct making *m = calloc(1, sizeof(*m));
@@ -200,7 +200,9 @@ static void boxes_furnish(struct call *c, const struct box_spec *want, struct id
 	struct err e;
 	int there;
 
-	*u = (struct furnishing){ .call = c, .want = *want, .idem = take_idem,
+	*u = (struct furnishing){ .call = c,
+				  .want = *want,
+				  .idem = take_idem,
 				  .job = { .api = c->api, .done = boxes_furnished } };
 	u->job.user = u;
 	if (packages_read(&u->job, call_get(c, "packages"), NULL, &e) < 0)
@@ -289,12 +291,14 @@ static int of_session(struct call *c, const char *session, const char *template)
 /* A lifetime that the caller chose is a fixed time; the default one must not end a box that is in use. */
 static int read_lifetime_from(struct call *c, struct store_box *row, struct err *e)
 {
-	const char *from = call_text(c, "lifetime_from", call_get(c, "lifetime_ms") ? "creation" : "use");
+	const char *from =
+		call_text(c, "lifetime_from", call_get(c, "lifetime_ms") ? "creation" : "use");
 
 	if (!strcmp(from, "use"))
 		row->door = BOX_RENEWED;
 	else if (strcmp(from, "creation") != 0)
-		return err_set(e, ERR_INVALID, "lifetime_from: '%.20s' is neither use nor creation", from);
+		return err_set(e, ERR_INVALID, "lifetime_from: '%.20s' is neither use nor creation",
+			       from);
 	return 0;
 }
 

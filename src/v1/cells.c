@@ -279,7 +279,8 @@ static void tell_whole(struct cell_reader *reader)
 
 /* ---- asking ---- */
 
-static struct reading *reading_new(struct call *c, const struct context *ctx, enum event_stream_kind kind)
+static struct reading *reading_new(struct call *c, const struct context *ctx,
+				   enum event_stream_kind kind)
 {
 	struct reading *r = call_alloc(c, sizeof(*r));
 
@@ -342,7 +343,8 @@ static void run_in(struct call *c, struct context *ctx)
 				  .env = call_get(c, "env"),
 				  .timeout_ms = (uint64_t)call_int(c, "timeout_ms", usual_ms),
 				  .max_output = (uint64_t)call_int(c, "max_output", CELL_OUTPUT),
-				  .no_input = input ? json_is_false(input) : kind == EVENT_STREAM_NONE };
+				  .no_input = input ? json_is_false(input)
+						    : kind == EVENT_STREAM_NONE };
 	struct cell *x = cells_give(c, ctx, &want);
 
 	if (!x)
@@ -424,7 +426,9 @@ void cells_events(struct call *c)
 			   call_param(c, 2), "the last few of a context are kept");
 		return;
 	}
-	r = reading_new(c, ctx, event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
+	r = reading_new(c, ctx,
+			event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE
+								   : EVENT_STREAM_NDJSON);
 	memcpy(r->reader.told, place, sizeof(place));
 	r->begun = after != NULL;
 	read_cell(r, x);

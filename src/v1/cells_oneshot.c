@@ -44,8 +44,8 @@ static void tell_stream(struct event_stream *f, const json_t *record, const char
 	json_t *text = json_object_get(record, name);
 
 	if (json_string_length(text))
-		event_stream_event(f,
-			   json_pack("{s:s, s:i, s:O}", "type", name, "offset", 0,
+		event_stream_event(
+			f, json_pack("{s:s, s:i, s:O}", "type", name, "offset", 0,
 				     json_object_get(record, encoding) ? "base64" : "data", text));
 }
 
@@ -56,7 +56,7 @@ static void tell_events(struct call *c, const json_t *record, enum event_stream_
 
 	event_stream_begin(&f, c->req, kind);
 	event_stream_event(&f, json_pack("{s:s, s:O}", "type", "start", "language",
-				 json_object_get(c->body, "language")));
+					 json_object_get(c->body, "language")));
 	tell_stream(&f, record, "stdout", "stdout_encoding");
 	tell_stream(&f, record, "stderr", "stderr_encoding");
 	if (!ended_well(record)) {

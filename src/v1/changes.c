@@ -52,10 +52,12 @@ static const char *changes_kind(const struct wire_entry *e, const char *path)
 {
 	if (!e->mode)
 		return "deleted";
-	return !strncmp(path, "/etc/", 5) || !strncmp(path, "/opt/atoll/", 11) ? "modified" : "added";
+	return !strncmp(path, "/etc/", 5) || !strncmp(path, "/opt/atoll/", 11) ? "modified"
+									       : "added";
 }
 
-static void changes_entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
+static void changes_entry(struct file_client *k, const struct wire_entry *e, const char *name,
+			  size_t n)
 {
 	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
 	struct file_request_entry parts;
@@ -85,8 +87,8 @@ static void changes_done(struct file_client *k, uint16_t flags)
 	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
 
 	file_request_json(&x->desk, 200,
-		  json_pack("{s:O, s:n, s:b}", "items", x->items, "next", "truncated",
-			    x->truncated || (flags & WIRE_DONE_TRUNCATED)));
+			  json_pack("{s:O, s:n, s:b}", "items", x->items, "next", "truncated",
+				    x->truncated || (flags & WIRE_DONE_TRUNCATED)));
 }
 
 static void changes_failed(struct file_client *k, const struct err *e)
@@ -104,9 +106,10 @@ static void changes_dropped(struct call *c)
 
 void changes_list(struct call *c)
 {
-	static const struct file_client_events on = {
-		.ready = changes_ready, .entry = changes_entry, .done = changes_done, .failed = changes_failed
-	};
+	static const struct file_client_events on = { .ready = changes_ready,
+						      .entry = changes_entry,
+						      .done = changes_done,
+						      .failed = changes_failed };
 	struct changes_call *x = call_alloc(c, sizeof(*x));
 
 	*x = (struct changes_call){ .desk.path = "/",

@@ -30,9 +30,11 @@ void info_page(struct call *c)
 		"<li>All paths, with the key: <code>/openapi.json</code>.</li>\n"
 		"<li>The command line: <code>atoll --help</code>, <code>man atoll</code>.</li>\n"
 		"<li>How it works: <a href=\"/docs/daemon.md\">/docs/daemon.md</a>.</li>\n";
-	static const char with_ui[] = "<li>The web UI: this address, in a browser; <code>atoll ui</code> prints a link that is "
-				      "signed in.</li>\n";
-	static const char without_ui[] = "<li>This build has no web UI: <a href=\"/docs/ui.md\">/docs/ui.md</a> says what it needs.</li>\n";
+	static const char with_ui[] =
+		"<li>The web UI: this address, in a browser; <code>atoll ui</code> prints a link that is "
+		"signed in.</li>\n";
+	static const char without_ui[] =
+		"<li>This build has no web UI: <a href=\"/docs/ui.md\">/docs/ui.md</a> says what it needs.</li>\n";
 	static const char end[] = "</ul>\n</body>\n</html>\n";
 	auto_buf struct buf page = { 0 };
 
@@ -81,8 +83,9 @@ void info_daemon(struct call *c)
 		  json_pack("{s:s, s:s, s:s, s:s, s:[s], s:o, s:{s:I, s:I, s:I, s:I}, s:o, s:o}",
 			    "version", ATOLL_VERSION, "who", c->who.id, "team", c->who.team, "role",
 			    store_role_name(c->who.role), "templates", "base", "languages",
-			    info_languages(), "limits", "lifetime_ms", (json_int_t)conf->lifetime_ms,
-			    "max_lifetime_ms", (json_int_t)conf->lifetime_max_ms, "json_bytes",
+			    info_languages(), "limits", "lifetime_ms",
+			    (json_int_t)conf->lifetime_ms, "max_lifetime_ms",
+			    (json_int_t)conf->lifetime_max_ms, "json_bytes",
 			    (json_int_t)c->api->conf.json_max, "upload_bytes",
 			    (json_int_t)c->api->conf.upload_max, "usage",
 			    quota_json(c->api, c->who.team), "started",
@@ -96,13 +99,15 @@ static void info_say(struct buf *b, const char *name, const char *kind, const ch
 	buf_printf(b, "# HELP atoll_%s %s\n# TYPE atoll_%s %s\n", name, help, name, kind);
 }
 
-static void info_one(struct buf *b, const char *name, const char *kind, const char *help, uint64_t value)
+static void info_one(struct buf *b, const char *name, const char *kind, const char *help,
+		     uint64_t value)
 {
 	info_say(b, name, kind, help);
 	buf_printf(b, "atoll_%s %llu\n", name, (unsigned long long)value);
 }
 
-static void info_causes(struct buf *b, const char *name, const char *help, const uint64_t n[CAUSE_COUNT])
+static void info_causes(struct buf *b, const char *name, const char *help,
+			const uint64_t n[CAUSE_COUNT])
 {
 	info_say(b, name, "counter", help);
 	for (unsigned i = 0; i < CAUSE_COUNT; i++)
@@ -111,7 +116,7 @@ static void info_causes(struct buf *b, const char *name, const char *help, const
 }
 
 static void info_histogram(struct buf *b, const char *name, const char *help,
-		      const struct fleet_histogram *h)
+			   const struct fleet_histogram *h)
 {
 	uint64_t sum = 0;
 
@@ -126,18 +131,20 @@ static void info_histogram(struct buf *b, const char *name, const char *help,
 		   (unsigned long long)h->count);
 }
 
-static void byte_histogram(struct buf *b, const char *name, const char *help, const struct fleet_histogram *h)
+static void byte_histogram(struct buf *b, const char *name, const char *help,
+			   const struct fleet_histogram *h)
 {
 	uint64_t sum = 0;
 
 	info_say(b, name, "histogram", help);
 	for (unsigned i = 0; i < FLEET_BUCKETS; i++) {
 		sum += h->bucket[i];
-		buf_printf(b, "atoll_%s_bucket{le=\"%llu\"} %llu\n", name, (unsigned long long)fleet_byte_bounds[i],
-			   (unsigned long long)sum);
+		buf_printf(b, "atoll_%s_bucket{le=\"%llu\"} %llu\n", name,
+			   (unsigned long long)fleet_byte_bounds[i], (unsigned long long)sum);
 	}
-	buf_printf(b, "atoll_%s_bucket{le=\"+Inf\"} %llu\natoll_%s_sum %.0f\natoll_%s_count %llu\n", name,
-		   (unsigned long long)h->count, name, h->sum, name, (unsigned long long)h->count);
+	buf_printf(b, "atoll_%s_bucket{le=\"+Inf\"} %llu\natoll_%s_sum %.0f\natoll_%s_count %llu\n",
+		   name, (unsigned long long)h->count, name, h->sum, name,
+		   (unsigned long long)h->count);
 }
 
 /* The error rate: what did not exit with 0, of all that ended. Labels are of tables, not of clients. */
@@ -147,15 +154,20 @@ static void of_exits(struct buf *b, const struct fleet_figures *f)
 	static const char *const results[] = { "failed", "ok" };
 	unsigned n = lang_count() < FLEET_LANGS - 1 ? lang_count() : FLEET_LANGS - 1;
 
-	info_say(b, "runs_exit_total", "counter", "Programs that ended by themselves, by exit status.");
+	info_say(b, "runs_exit_total", "counter",
+		 "Programs that ended by themselves, by exit status.");
 	for (unsigned i = 0; i < EXITS_COUNT; i++)
-		buf_printf(b, "atoll_runs_exit_total{code=\"%s\"} %llu\n", codes[i], (unsigned long long)f->exits[i]);
-	info_say(b, "runs_language_total", "counter", "Programs that ended, by language and whether they exited with 0.");
+		buf_printf(b, "atoll_runs_exit_total{code=\"%s\"} %llu\n", codes[i],
+			   (unsigned long long)f->exits[i]);
+	info_say(b, "runs_language_total", "counter",
+		 "Programs that ended, by language and whether they exited with 0.");
 	for (unsigned i = 0; i <= n; i++)
 		for (unsigned well = 0; well < 2; well++)
-			buf_printf(b, "atoll_runs_language_total{language=\"%s\",result=\"%s\"} %llu\n",
-				   i < n ? lang_at(i)->name : "none", results[well],
-				   (unsigned long long)f->languages[i][well]);
+			buf_printf(
+				b,
+				"atoll_runs_language_total{language=\"%s\",result=\"%s\"} %llu\n",
+				i < n ? lang_at(i)->name : "none", results[well],
+				(unsigned long long)f->languages[i][well]);
 }
 
 /* One row for "base" from the start, so that a rate has something to begin with. */
@@ -179,7 +191,8 @@ static void info_keeper(struct buf *b, const struct wire_about *a)
 	info_one(b, "pool_boxes", "gauge", "Boxes that wait in the pool.", a->pooled);
 	info_one(b, "pool_depth", "gauge", "Boxes that should.", a->pool_depth);
 	info_one(b, "keeper_making", "gauge", "Boxes that the keeper is making.", a->making);
-	info_one(b, "keeper_boxes", "gauge", "Boxes that it keeps, those of others included.", a->boxes);
+	info_one(b, "keeper_boxes", "gauge", "Boxes that it keeps, those of others included.",
+		 a->boxes);
 }
 
 static uint64_t info_resident(int statm)
@@ -191,18 +204,19 @@ static uint64_t info_resident(int statm)
 	if (n <= 0)
 		return 0;
 	text[n] = 0;
-	return sscanf(text, "%llu %llu", &size, &pages) == 2 ? pages * (uint64_t)sysconf(_SC_PAGESIZE) :
-							       0;
+	return sscanf(text, "%llu %llu", &size, &pages) == 2
+		       ? pages * (uint64_t)sysconf(_SC_PAGESIZE)
+		       : 0;
 }
 
 static void info_process(struct buf *b, const struct api *a)
 {
 	info_one(b, "front_resident_bytes", "gauge", "Memory of the process that serves.",
-	    info_resident(a->conf.statm));
-	info_one(b, "store_errors_total", "counter", "Times that the store could not read or write.",
-	    store_errors());
+		 info_resident(a->conf.statm));
+	info_one(b, "store_errors_total", "counter",
+		 "Times that the store could not read or write.", store_errors());
 	info_one(b, "log_lines_lost_total", "counter", "Lines of the log that nobody took.",
-	    log_lost_ever());
+		 log_lost_ever());
 }
 
 static void of_batches(struct buf *b, struct batch_figures f)
@@ -217,7 +231,8 @@ static void of_batches(struct buf *b, struct batch_figures f)
 
 static void of_pipelines(struct buf *b, const struct pipelines_figures *f)
 {
-	static const char *const stages[STORE_STAGES] = { "planner", "coder", "executor", "debugger" };
+	static const char *const stages[STORE_STAGES] = { "planner", "coder", "executor",
+							  "debugger" };
 	char name[64];
 
 	info_one(b, "pipelines", "gauge", "Pipelines that are driven.", f->live);
@@ -229,7 +244,7 @@ static void of_pipelines(struct buf *b, const struct pipelines_figures *f)
 	info_one(b, "pipeline_attempts_total", "counter", "Artifacts that were run.", f->attempts);
 	info_one(b, "pipeline_retries_total", "counter", "Attempts behind the first.", f->retries);
 	info_one(b, "pipeline_overfit_total", "counter",
-	    "Pipelines with a program that passed only what it was shown.", f->overfit);
+		 "Pipelines with a program that passed only what it was shown.", f->overfit);
 	info_histogram(b, "pipeline_seconds", "From a task to its report.", &f->whole);
 	for (unsigned i = 0; i < STORE_STAGES; i++) {
 		snprintf(name, sizeof(name), "pipeline_%s_seconds", stages[i]);
@@ -249,40 +264,43 @@ static void info_do_metrics(struct call *c, const struct wire_about *about)
 	info_one(&b, "boxes", "gauge", "Boxes there are.", a->fleet.count);
 	info_one(&b, "boxes_created_total", "counter", "Boxes made.", f->created);
 	info_one(&b, "box_create_failures_total", "counter", "Boxes that could not be made.",
-	    f->create_failed);
+		 f->create_failed);
 	info_causes(&b, "boxes_ended_total", "Boxes that ended, by cause.", f->boxes_ended);
 	info_one(&b, "runs_started_total", "counter", "Programs started.", f->runs_started);
 	info_causes(&b, "runs_ended_total", "Programs that ended, by cause.", f->ended);
 	of_exits(&b, f);
 	info_say(&b, "cpu_seconds_total", "counter", "CPU time of all boxes.");
 	buf_printf(&b, "atoll_cpu_seconds_total %.6f\n", (double)quota_cpu_us(a) / 1e6);
-	info_histogram(&b, "box_create_seconds", "From the request for a box to the box.", &f->create);
+	info_histogram(&b, "box_create_seconds", "From the request for a box to the box.",
+		       &f->create);
 	info_histogram(&b, "run_seconds", "Wall time of programs.", &f->run);
 	info_histogram(&b, "run_cpu_seconds", "CPU time of programs.", &f->run_cpu);
 	byte_histogram(&b, "run_memory_bytes", "Most memory of a program's box.", &f->run_memory);
-	info_histogram(&b, "request_seconds", "From the first byte of a request to the end of its answer.",
-		  &a->latency);
+	info_histogram(&b, "request_seconds",
+		       "From the first byte of a request to the end of its answer.", &a->latency);
 	info_one(&b, "output_bytes_total", "counter", "Written by programs.", f->output_bytes);
 	info_one(&b, "stdin_bytes_total", "counter", "Sent to programs.", f->stdin_bytes);
-	info_one(&b, "keeper_reconnects_total", "counter", "Times the keeper was lost.", f->keeper_lost);
-	info_one(&b, "history_removed_total", "counter",
-	    "Rows of runs, boxes, idempotency keys and the audit log that were too old or too many.",
-	    f->history_rows);
+	info_one(&b, "keeper_reconnects_total", "counter", "Times the keeper was lost.",
+		 f->keeper_lost);
+	info_one(
+		&b, "history_removed_total", "counter",
+		"Rows of runs, boxes, idempotency keys and the audit log that were too old or too many.",
+		f->history_rows);
 	info_one(&b, "keeper_queue", "gauge", "Questions to the keeper without an answer yet.",
-	    a->fleet.office.waiting);
+		 a->fleet.office.waiting);
 	of_batches(&b, batches_figures(a->batches));
 	models_metrics(a, &b);
 	of_pipelines(&b, pipelines_figures(a->pipelines));
 	info_one(&b, "http_connections", "gauge", "Open connections.", a->http.open);
 	info_one(&b, "http_accepted_total", "counter", "Connections accepted.", a->http.accepted);
 	info_one(&b, "auth_failures_total", "counter", "Wrong keys, tokens and signatures.",
-	    a->auth_failures);
+		 a->auth_failures);
 	info_one(&b, "auth_slowed_total", "counter",
-	    "Of these, answered 429 since the address had too many.", a->auth_slowed);
+		 "Of these, answered 429 since the address had too many.", a->auth_slowed);
 	info_one(&b, "http_evicted_total", "counter",
-	    "Idle connections closed to make room for new ones.", a->http.evicted);
+		 "Idle connections closed to make room for new ones.", a->http.evicted);
 	info_one(&b, "http_bad_requests_total", "counter", "Requests that were not HTTP.",
-	    a->http.bad_requests);
+		 a->http.bad_requests);
 	info_one(&b, "http_received_bytes_total", "counter", "Bytes received.", a->http.bytes_in);
 	info_one(&b, "http_sent_bytes_total", "counter", "Bytes sent.", a->http.bytes_out);
 	info_say(&b, "http_responses_total", "counter", "Answers, by class of status.");
@@ -296,8 +314,10 @@ static void info_do_metrics(struct call *c, const struct wire_about *about)
 void info_metrics(struct call *c)
 {
 	if (!c->api->conf.metrics_public && strcmp(c->who.team, TEAM_DEFAULT) != 0)
-		call_error(c, 403, "denied", "these are the figures of the whole machine, for keys of team " TEAM_DEFAULT,
-			   c->who.team, "those of your team: GET /v1/usage");
+		call_error(
+			c, 403, "denied",
+			"these are the figures of the whole machine, for keys of team " TEAM_DEFAULT,
+			c->who.team, "those of your team: GET /v1/usage");
 	else
 		keeper_info_request(c, info_do_metrics);
 }

@@ -25,7 +25,8 @@ void docs_show(struct call *c)
 	auto_buf struct buf names = { 0 };
 
 	if (d) {
-		http_reply(c->req, 200, "text/plain; charset=utf-8", d->text, (size_t)(d->end - d->text));
+		http_reply(c->req, 200, "text/plain; charset=utf-8", d->text,
+			   (size_t)(d->end - d->text));
 		return;
 	}
 	for (d = v1_docs; d < v1_docs_end; d++)

@@ -194,9 +194,9 @@ static void download_ask(struct download *d, uint64_t from, uint64_t bytes)
 		get.head.flags = WIRE_GET_END;
 	if (from == UINT64_MAX || d->to_end)
 		file_client_ask(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path,
-			  strlen(d->desk.path));
-	else if (file_client_ask_pipe(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path, &d->pipe,
-				&e) < 0)
+				strlen(d->desk.path));
+	else if (file_client_ask_pipe(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path,
+				      &d->pipe, &e) < 0)
 		file_request_fail(&d->desk, &e);
 }
 
@@ -218,8 +218,8 @@ static void set_head(struct download *d)
 	set_disposition(d->desk.call->req, d->want.shown ? "inline" : "attachment", d->desk.path);
 }
 
-static void download_do_begin(struct download *d, const struct wire_entry *e, enum part part, uint64_t from,
-		  uint64_t bytes)
+static void download_do_begin(struct download *d, const struct wire_entry *e, enum part part,
+			      uint64_t from, uint64_t bytes)
 {
 	struct http_req *r = d->desk.call->req;
 
@@ -237,7 +237,8 @@ static void download_do_begin(struct download *d, const struct wire_entry *e, en
 	http_end(r);
 }
 
-static void download_entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
+static void download_entry(struct file_client *k, const struct wire_entry *e, const char *name,
+			   size_t n)
 {
 	struct download *d = loop_owner(k, struct download, desk.clerk);
 	struct http_req *r = d->desk.call->req;
@@ -270,8 +271,8 @@ static void download_entry(struct file_client *k, const struct wire_entry *e, co
 		call_empty(d->desk.call, 304);
 	} else if (part == PART_NONE) {
 		http_set(r, "Content-Range", "bytes */%llu", (unsigned long long)e->size);
-		file_request_error(&d->desk, 416, "range", "the file has no such bytes", d->desk.path,
-			   NULL);
+		file_request_error(&d->desk, 416, "range", "the file has no such bytes",
+				   d->desk.path, NULL);
 	} else if (e->size == 0 && !is_head(d)) {
 		d->to_end = d->again = 1;
 		d->from = d->bytes = 0;
@@ -335,8 +336,9 @@ static void download_data(struct file_client *k, const char *bytes, size_t n)
 		d->again = 0;
 		download_ask(d, d->from, d->bytes);
 	} else {
-		file_request_error(&d->desk, 409, "busy", "the file changes faster than it can be read",
-			   d->desk.path, "ask again, without a range");
+		file_request_error(&d->desk, 409, "busy",
+				   "the file changes faster than it can be read", d->desk.path,
+				   "ask again, without a range");
 	}
 }
 
@@ -351,7 +353,7 @@ static void download_failed(struct file_client *k, const struct err *e)
 		d->want.fail(&d->desk, e);
 	} else if (e->sys == EINVAL) {
 		file_request_error(&d->desk, 409, "not_a_file", "this is neither file nor folder",
-			   d->desk.path, "GET .../files/stat tells what it is");
+				   d->desk.path, "GET .../files/stat tells what it is");
 	} else {
 		file_request_fail(&d->desk, e);
 	}
@@ -368,9 +370,10 @@ static void download_dropped(struct call *c)
 
 void download_begin(struct call *c, const struct download_want *want)
 {
-	static const struct file_client_events on = {
-		.ready = download_ready, .entry = download_entry, .data = download_data, .failed = download_failed
-	};
+	static const struct file_client_events on = { .ready = download_ready,
+						      .entry = download_entry,
+						      .data = download_data,
+						      .failed = download_failed };
 	struct download *d = call_alloc(c, sizeof(*d));
 
 	*d = (struct download){ .desk.path = want->path, .pipe = -1, .want = *want };

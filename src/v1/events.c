@@ -102,7 +102,8 @@ static void catch_up(struct following *f)
 		http_abort(c->req); /* it comes back to where it was */
 }
 
-static void events_heard(struct fleet_subscriber *x, const struct store_event *ev, const json_t *data)
+static void events_heard(struct fleet_subscriber *x, const struct store_event *ev,
+			 const json_t *data)
 {
 	struct following *f = loop_owner(x, struct following, ear);
 
@@ -149,7 +150,8 @@ static void events_stop(struct call *c)
 static void events_follow(struct call *c, const char *box, int64_t after, int missed)
 {
 	struct following *f = call_alloc(c, sizeof(*f));
-	enum event_stream_kind kind = event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON;
+	enum event_stream_kind kind =
+		event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON;
 
 	*f = (struct following){ .ear.heard = events_heard, .call = c, .after = after };
 	snprintf(f->box, sizeof(f->box), "%s", box);
@@ -162,8 +164,8 @@ static void events_follow(struct call *c, const char *box, int64_t after, int mi
 	event_stream_begin(&f->feed, c->req, kind);
 	/* Where it stands, so that one who has heard nothing yet can come back, too. */
 	event_stream_event_at(&f->feed, after,
-		      json_pack("{s:s, s:I, s:b}", "type", "following", "after", (json_int_t)after,
-				"missed", missed));
+			      json_pack("{s:s, s:I, s:b}", "type", "following", "after",
+					(json_int_t)after, "missed", missed));
 	catch_up(f);
 	timer_set(&f->look, LOOK_MS);
 }
@@ -214,7 +216,8 @@ static int begin_at(struct call *c, int64_t *out, int *out_given)
 
 static void events_tell(struct call *c, const char *box)
 {
-	int stream = call_query_flag(c, "follow") || event_stream_wanted(c) == EVENT_STREAM_SSE, given, missed;
+	int stream = call_query_flag(c, "follow") || event_stream_wanted(c) == EVENT_STREAM_SSE,
+	    given, missed;
 	int64_t after, first, last;
 	struct err e;
 

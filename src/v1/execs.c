@@ -18,11 +18,14 @@ const struct field execs_list_query[] = {
 	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
 	{ 0 },
 };
-static const struct field raw_stream_values[] = { FIELD_VALUE("stdout"), FIELD_VALUE("stderr"), { 0 } };
+static const struct field raw_stream_values[] = { FIELD_VALUE("stdout"),
+						  FIELD_VALUE("stderr"),
+						  { 0 } };
 const struct field execs_output_query[] = {
 	{ "stdout", FIELD_INT, 0, 0, INT64_MAX, "first byte wanted; 0", NULL },
 	{ "stderr", FIELD_INT, 0, 0, INT64_MAX, "first byte wanted; 0", NULL },
-	{ "raw", FIELD_CHOICE, 0, 0, 0, "the bytes of this stream and nothing else", raw_stream_values },
+	{ "raw", FIELD_CHOICE, 0, 0, 0, "the bytes of this stream and nothing else",
+	  raw_stream_values },
 	{ 0 },
 };
 const struct field execs_wait_query[] = {
@@ -427,15 +430,16 @@ static void reading_begins(struct exec_reader *t, unsigned stream, uint64_t from
 
 	if (r->raw >= 0)
 		return;
-	event_stream_event(&r->feed,
-		   json_pack("{s:s, s:s, s:I, s:I, s:I}", "type", "reading", "stream",
-			     stream ? "stderr" : "stdout", "from", (json_int_t)from, "tip",
-			     (json_int_t)tip, "dropped",
-			     (json_int_t)(from > r->asked[stream] ? from - r->asked[stream] : 0)));
+	event_stream_event(
+		&r->feed,
+		json_pack("{s:s, s:s, s:I, s:I, s:I}", "type", "reading", "stream",
+			  stream ? "stderr" : "stdout", "from", (json_int_t)from, "tip",
+			  (json_int_t)tip, "dropped",
+			  (json_int_t)(from > r->asked[stream] ? from - r->asked[stream] : 0)));
 }
 
-static void reading_goes_on(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
-			    size_t n)
+static void reading_goes_on(struct exec_reader *t, unsigned stream, uint64_t offset,
+			    const char *bytes, size_t n)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
 	struct reading *r = loop_owner(t, struct reading, tap);
@@ -506,8 +510,8 @@ int execs_ref(struct call *c, struct box *b, char id[ID_LEN + 1], uint32_t *ref)
 void execs_output(struct call *c)
 {
 	static const struct exec_reader_events on = { .reading = reading_begins,
-					      .output = reading_goes_on,
-					      .over = reading_ends };
+						      .output = reading_goes_on,
+						      .over = reading_ends };
 	const char *raw = call_query(c, "raw");
 	struct box *b = call_box(c, 0);
 	char id[ID_LEN + 1];
@@ -539,7 +543,10 @@ void execs_output(struct call *c)
 	if (raw)
 		http_stream(c->req, 200, "application/octet-stream", UINT64_MAX);
 	else
-		event_stream_begin(&r->feed, c->req, event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
+		event_stream_begin(&r->feed, c->req,
+				   event_stream_wanted(c) == EVENT_STREAM_SSE
+					   ? EVENT_STREAM_SSE
+					   : EVENT_STREAM_NDJSON);
 	exec_reader_open(&r->tap, &c->api->fleet, b->row.id, id, ref, r->asked, &on);
 }
 
@@ -623,8 +630,9 @@ static void feeding_end(struct http_req *req)
 	if (!r->input_noted)
 		call_audit(c, "exec.stdin", r->id, "ok");
 	r->input_noted = c->audited = 1;
-	call_json(c, 200, json_pack("{s:I, s:I}", "accepted", (json_int_t)f->bytes, "delivered",
-				    (json_int_t)r->sent));
+	call_json(c, 200,
+		  json_pack("{s:I, s:I}", "accepted", (json_int_t)f->bytes, "delivered",
+			    (json_int_t)r->sent));
 }
 
 static void feeding_dropped(struct call *c)

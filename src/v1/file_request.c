@@ -74,8 +74,9 @@ static void out_of_patience(struct timer *t)
 	struct http_req *r = d->call->req;
 
 	if (!d->gone)
-		file_request_error(d, 504, "box_stalls", "the box's file worker does not work", d->path,
-			   "a program in the box may have stopped it, or its CPU time is short");
+		file_request_error(
+			d, 504, "box_stalls", "the box's file worker does not work", d->path,
+			"a program in the box may have stopped it, or its CPU time is short");
 	else if (http_waiting(r) == 0)
 		http_abort(r);
 	else
@@ -111,7 +112,7 @@ int file_request_open(struct file_request *d, struct call *c, const struct file_
 }
 
 void file_request_open_in(struct file_request *d, struct call *c, struct box *b, uint16_t flags,
-		  const struct file_client_events *on)
+			  const struct file_client_events *on)
 {
 	d->call = c;
 	d->open = 1;
@@ -131,7 +132,8 @@ void file_request_close(struct file_request *d)
 	file_client_close(&d->clerk);
 }
 
-void file_request_ask(struct file_request *d, uint8_t type, uint16_t flags, const void *tail, size_t n)
+void file_request_ask(struct file_request *d, uint8_t type, uint16_t flags, const void *tail,
+		      size_t n)
 {
 	struct frame f = { .flags = flags };
 
@@ -179,7 +181,8 @@ static const struct refusal {
 static const struct refusal *refusal_of(const struct err *e)
 {
 	static const struct refusal other = { 0, 500, "error", NULL };
-	static const struct refusal limit = { 0, 429, "limit", "ask for a part of it: a folder further below" };
+	static const struct refusal limit = { 0, 429, "limit",
+					      "ask for a part of it: a folder further below" };
 
 	if (!e->sys && e->kind == ERR_LIMIT)
 		return &limit;
@@ -208,8 +211,8 @@ void file_request_json(struct file_request *d, int status, json_t *take_doc)
 	call_json(d->call, status, take_doc);
 }
 
-void file_request_error(struct file_request *d, int status, const char *code, const char *message, const char *why,
-		const char *hint)
+void file_request_error(struct file_request *d, int status, const char *code, const char *message,
+			const char *why, const char *hint)
 {
 	file_request_close(d);
 	call_error(d->call, status, code, message, why, hint);
@@ -265,7 +268,8 @@ void file_request_set_text(json_t *doc, const char *key, const char *bytes)
 }
 
 /* Behind the tail there is always a NUL: post.c puts one there. */
-int file_request_split(const struct wire_entry *e, const char *tail, size_t n, struct file_request_entry *out)
+int file_request_split(const struct wire_entry *e, const char *tail, size_t n,
+		       struct file_request_entry *out)
 {
 	size_t name = strnlen(tail, n);
 
@@ -298,7 +302,7 @@ static void set_path(json_t *doc, const char *below, const char *name)
 }
 
 json_t *file_request_entry_json(const struct wire_entry *e, const struct file_request_entry *parts,
-			const char *below)
+				const char *below)
 {
 	json_t *doc = json_object();
 	char mode[8], etag[FILE_REQUEST_ETAG];

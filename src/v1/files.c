@@ -45,14 +45,16 @@ const struct field boxfiles_chmod_fields[] = {
 
 /* ---- one entry ---- */
 
-static void files_show(struct file_request *d, int status, const struct wire_entry *e, const char *tail, size_t n)
+static void files_show(struct file_request *d, int status, const struct wire_entry *e,
+		       const char *tail, size_t n)
 {
 	struct file_request_entry parts;
 
 	if (file_request_split(e, tail, n, &parts))
 		file_request_json(d, status, file_request_entry_json(e, &parts, NULL));
 	else
-		file_request_error(d, 502, "box_lies", "the box's answer makes no sense", d->path, NULL);
+		file_request_error(d, 502, "box_lies", "the box's answer makes no sense", d->path,
+				   NULL);
 }
 
 static void stat_ready(struct file_client *k)
@@ -62,7 +64,8 @@ static void stat_ready(struct file_client *k)
 	file_request_look(d, d->path);
 }
 
-static void stat_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void stat_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
+		       size_t n)
 {
 	files_show(loop_owner(k, struct file_request, clerk), 200, e, tail, n);
 }
@@ -75,8 +78,8 @@ static void files_failed(struct file_client *k, const struct err *e)
 void boxfiles_stat(struct call *c)
 {
 	static const struct file_client_events on = { .ready = stat_ready,
-						.entry = stat_entry,
-						.failed = files_failed };
+						      .entry = stat_entry,
+						      .failed = files_failed };
 	struct file_request *d = call_alloc(c, sizeof(*d));
 
 	*d = (struct file_request){ .path = file_request_path(c, call_query(c, "path")) };
@@ -142,14 +145,15 @@ static void list_done(struct file_client *k, uint16_t flags)
 			    "skipped", (flags & WIRE_DONE_SKIPPED) != 0));
 }
 
-static void list_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void list_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
+		       size_t n)
 {
 	struct listing *l = loop_owner(k, struct listing, desk.clerk);
 	struct file_request_entry parts;
 
 	if (json_array_size(l->items) == l->ask.max || !file_request_split(e, tail, n, &parts)) {
 		file_request_error(&l->desk, 502, "box_lies", "the box's answer makes no sense",
-			   l->desk.path, NULL);
+				   l->desk.path, NULL);
 		return;
 	}
 	json_array_append_new(l->items, file_request_entry_json(e, &parts, l->desk.path));
@@ -236,12 +240,14 @@ static void deed_done(struct file_client *k, uint16_t flags)
 	call_empty(x->desk.call, 204);
 }
 
-static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
+		       size_t n)
 {
 	struct deed *x = loop_owner(k, struct deed, desk.clerk);
 
 	if (x->there && !S_ISDIR(e->mode)) {
-		file_request_error(&x->desk, 409, "exists", "there is something of that name", x->at, NULL);
+		file_request_error(&x->desk, 409, "exists", "there is something of that name",
+				   x->at, NULL);
 		return;
 	}
 	if (x->done & WIRE_DONE_SKIPPED)

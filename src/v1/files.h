@@ -8,8 +8,9 @@
 #include "api/api.h"
 
 extern const struct field boxfiles_path_query[], boxfiles_put_query[], boxfiles_delete_query[],
-	boxfiles_list_query[], boxfiles_mkdir_fields[], boxfiles_move_fields[], boxfiles_chmod_fields[],
-	boxfiles_archive_query[], boxfiles_search_query[], boxfiles_watch_query[];
+	boxfiles_list_query[], boxfiles_mkdir_fields[], boxfiles_move_fields[],
+	boxfiles_chmod_fields[], boxfiles_archive_query[], boxfiles_search_query[],
+	boxfiles_watch_query[];
 
 void boxfiles_get(struct call *c);
 void boxfiles_put(struct call *c);

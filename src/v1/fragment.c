@@ -30,7 +30,13 @@ enum { FILES_MAX = 1000, SESSION_MAX = 90, TAG_MAX = 256 };
 		  "serves the port; the template's own",                                               \
 		  NULL },                                                                              \
 		{ "port", FIELD_INT, 0, 1, 65535, "it is a web application and listens there", NULL }, \
-		{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program; of a server: until it answers, 60 s", NULL },                 \
+		{ "timeout_ms",                                                                        \
+		  FIELD_INT,                                                                           \
+		  0,                                                                                   \
+		  1,                                                                                   \
+		  UINT32_MAX,                                                                          \
+		  "of the program; of a server: until it answers, 60 s",                               \
+		  NULL },                                                                              \
 		{ "session", FIELD_TEXT,  0,                                                           \
 		  0,         SESSION_MAX, "use the box of this session, or make it",                   \
 		  NULL },                                                                              \
@@ -193,7 +199,8 @@ static int add_code(struct work *w)
 	if (!code)
 		return 0;
 	if (!fragment_plain(code))
-		return fragment_bad(w, "code", "must be a string without NUL, or an array of files");
+		return fragment_bad(w, "code",
+				    "must be a string without NUL, or an array of files");
 	if (path)
 		json_object_set(w->files, path, (json_t *)code);
 	else if (!w->entry)
@@ -219,8 +226,10 @@ static int plan_server(struct work *w, const json_t *port)
 	if (!start)
 		return 0;
 	json_object_set_new(w->out, "command", json_string(start));
-	if (json_object_get(w->out, "code") && start == w->template->start && !strcmp(w->template->language, "python")) {
-		json_object_set(w->files, "app.py", json_object_get(w->out, "code")); /* as its command has it */
+	if (json_object_get(w->out, "code") && start == w->template->start &&
+	    !strcmp(w->template->language, "python")) {
+		json_object_set(w->files, "app.py",
+				json_object_get(w->out, "code")); /* as its command has it */
 		json_object_del(w->out, "code");
 	}
 	if (json_object_get(w->out, "code")) {
@@ -299,7 +308,8 @@ static void set_owner(struct work *w)
 		session = fragment_tag(w, names[i]);
 	for (unsigned i = 0; i < ARRAY_LEN(tags); i++)
 		if (fragment_tag(w, tags[i]))
-			json_object_set_new(metadata, tags[i], json_string(fragment_tag(w, tags[i])));
+			json_object_set_new(metadata, tags[i],
+					    json_string(fragment_tag(w, tags[i])));
 	json_object_set_new(w->out, "metadata", metadata);
 	/* All these boxes are of one template of ours, and a session has one of each of theirs. */
 	if (session) {
@@ -310,7 +320,8 @@ static void set_owner(struct work *w)
 
 static int fragment_fill(struct work *w)
 {
-	const json_t *port = fragment_given(w->doc, "port"), *timeout = fragment_given(w->doc, "timeout_ms");
+	const json_t *port = fragment_given(w->doc, "port"),
+		     *timeout = fragment_given(w->doc, "timeout_ms");
 
 	if (fragment_find_template(w) < 0 || add_files(w, "files") < 0 || add_code(w) < 0)
 		return -1;

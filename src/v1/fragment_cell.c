@@ -17,17 +17,20 @@ struct seed_cell {
 static const struct {
 	const char *mime, *name;
 } seed_cell_forms[] = {
-	{ "text/plain", "text" },      { "text/html", "html" },	 { "text/markdown", "markdown" },
-	{ "image/svg+xml", "svg" },    { "image/png", "png" },	 { "image/jpeg", "jpeg" },
-	{ "application/pdf", "pdf" },  { "text/latex", "latex" }, { "application/json", "json" },
-	{ "application/javascript", "javascript" },
+	{ "text/plain", "text" },        { "text/html", "html" },
+	{ "text/markdown", "markdown" }, { "image/svg+xml", "svg" },
+	{ "image/png", "png" },          { "image/jpeg", "jpeg" },
+	{ "application/pdf", "pdf" },    { "text/latex", "latex" },
+	{ "application/json", "json" },  { "application/javascript", "javascript" },
 };
 
 static json_t *seed_cell_result(const json_t *event)
 {
-	json_t *data = json_object_get(event, "data"), *extra = json_object_get(event, "extra"), *doc, *v;
+	json_t *data = json_object_get(event, "data"), *extra = json_object_get(event, "extra"),
+	       *doc, *v;
 
-	doc = json_pack("{s:b, s:O}", "isMainResult", json_is_true(json_object_get(event, "main")), "raw", data);
+	doc = json_pack("{s:b, s:O}", "isMainResult", json_is_true(json_object_get(event, "main")),
+			"raw", data);
 	for (unsigned i = 0; i < sizeof(seed_cell_forms) / sizeof(seed_cell_forms[0]); i++) {
 		v = json_object_get(data, seed_cell_forms[i].mime);
 		if (v)
@@ -60,9 +63,10 @@ static json_t *seed_cell_trouble(const json_t *end, const char *status)
 		   *message = json_string_value(json_object_get(end, "message"));
 
 	return json_pack("{s:s, s:s, s:s}", "name", cause ? cause : status, "value",
-			 message		? message :
-			 cause && !strcmp(cause, "timeout") ? "the cell took longer than it may: raise timeout_ms" :
-					      status,
+			 message ? message
+			 : cause && !strcmp(cause, "timeout")
+				 ? "the cell took longer than it may: raise timeout_ms"
+				 : status,
 			 "traceback", "");
 }
 
@@ -78,8 +82,9 @@ static void seed_cell_set_events(json_t *doc, const struct cell *x)
 			json_array_append_new(results, seed_cell_result(ev));
 		else if (type && !strcmp(type, "error"))
 			json_object_set_new(doc, "runtimeError",
-					    json_pack("{s:O*, s:O*, s:O*}", "name", json_object_get(ev, "name"),
-						      "value", json_object_get(ev, "value"), "traceback",
+					    json_pack("{s:O*, s:O*, s:O*}", "name",
+						      json_object_get(ev, "name"), "value",
+						      json_object_get(ev, "value"), "traceback",
 						      json_object_get(ev, "text")));
 		json_decref(ev);
 	}
@@ -91,23 +96,33 @@ static void seed_cell_answer(struct seed_cell *s, const struct cell *x)
 	const char *status = json_string_value(json_object_get(x->end, "status")),
 		   *cause = json_string_value(json_object_get(x->end, "cause"));
 	int late = cause && !strcmp(cause, "timeout"), ok = status && !strcmp(status, "ok");
-	json_t *doc = json_pack("{s:s, s:O*, s:[], s:o, s:o, s:i, s:s, s:b, s:s, s:I}", "sbxId", c->held, "template",
-				json_object_get(json_object_get(c->body, "metadata"), "template"), "cellResults",
-				"stdout", seed_cell_pieces(&x->out[0]), "stderr", seed_cell_pieces(&x->out[1]),
-				"exitCode", ok ? 0 : late ? 124 : 1, "cause",
-				late ? "wall" : ok || !strcmp(status ? status : "", "error") ? "exit" :
-				cause ? cause : "exit", "truncated", x->truncated, "context", s->context, "cell",
+	json_t *doc = json_pack("{s:s, s:O*, s:[], s:o, s:o, s:i, s:s, s:b, s:s, s:I}", "sbxId",
+				c->held, "template",
+				json_object_get(json_object_get(c->body, "metadata"), "template"),
+				"cellResults", "stdout", seed_cell_pieces(&x->out[0]), "stderr",
+				seed_cell_pieces(&x->out[1]), "exitCode",
+				ok     ? 0
+				: late ? 124
+				       : 1,
+				"cause",
+				late ? "wall"
+				: ok || !strcmp(status ? status : "", "error") ? "exit"
+				: cause ? cause
+					: "exit",
+				"truncated", x->truncated, "context", s->context, "cell",
 				(json_int_t)x->number);
 
 	seed_cell_set_events(doc, x);
 	if (late) {
 		json_t *error = seed_cell_trouble(x->end, status);
 
-		json_object_set(error, "traceback", json_object_get(json_object_get(doc, "runtimeError"), "traceback"));
+		json_object_set(error, "traceback",
+				json_object_get(json_object_get(doc, "runtimeError"), "traceback"));
 		json_object_set_new(doc, "runtimeError", error);
 	}
 	if (!ok && !json_object_get(doc, "runtimeError"))
-		json_object_set_new(doc, "runtimeError", seed_cell_trouble(x->end, status ? status : "error"));
+		json_object_set_new(doc, "runtimeError",
+				    seed_cell_trouble(x->end, status ? status : "error"));
 	cell_unread(&s->reader);
 	c->drop = NULL;
 	call_json(c, 200, doc);
@@ -131,11 +146,13 @@ static void seed_cell_dropped(struct call *c)
 /* The one that is there, another driver in it if it has died, or a new one. NULL: answered. */
 static struct context *seed_cell_context(struct call *c, struct box *b)
 {
-	struct context_want want = { .language = call_text(c, "cell_language", "python"), .standing = 1 };
+	struct context_want want = { .language = call_text(c, "cell_language", "python"),
+				     .standing = 1 };
 	struct context *ctx = context_standing(b, want.language);
 	struct err e;
 
-	if (ctx ? ctx->state == CONTEXT_DEAD && context_restart(ctx, &e) < 0 : context_new(b, &want, &ctx, &e) < 0) {
+	if (ctx ? ctx->state == CONTEXT_DEAD && context_restart(ctx, &e) < 0
+		: context_new(b, &want, &ctx, &e) < 0) {
 		call_fail(c, &e);
 		return NULL;
 	}
@@ -147,8 +164,8 @@ void fragment_cell_run(struct call *c, struct box *b)
 	const json_t *code = call_get(c, "cell_code");
 	struct cell_want want = { .code = json_string_value(code),
 				  .code_len = json_string_length(code),
-				  .timeout_ms = (uint64_t)call_int(c, "timeout_ms",
-								   (int64_t)c->api->fleet.conf.cell_ms),
+				  .timeout_ms = (uint64_t)call_int(
+					  c, "timeout_ms", (int64_t)c->api->fleet.conf.cell_ms),
 				  .no_input = 1 };
 	struct seed_cell *s = call_alloc(c, sizeof(*s));
 	struct context *ctx;

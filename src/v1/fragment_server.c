@@ -49,8 +49,8 @@ static void seed_server_dropped(struct call *c)
 static json_t *seed_server_doc(const struct seed_server *s, const char *url)
 {
 	return json_pack("{s:s, s:O*, s:s?, s:i, s:s}", "sbxId", s->box, "template",
-			 json_object_get(json_object_get(s->call->body, "metadata"), "template"), "url", url, "port",
-			 (int)s->port, "exec", s->exec);
+			 json_object_get(json_object_get(s->call->body, "metadata"), "template"),
+			 "url", url, "port", (int)s->port, "exec", s->exec);
 }
 
 static json_t *seed_server_tail(const struct buf *b)
@@ -65,7 +65,8 @@ static json_t *seed_server_tail(const struct buf *b)
 	return all;
 }
 
-static void seed_server_fail(struct seed_server *s, const char *name, const char *why, json_t *take_more)
+static void seed_server_fail(struct seed_server *s, const char *name, const char *why,
+			     json_t *take_more)
 {
 	json_t *doc = seed_server_doc(s, NULL);
 
@@ -95,9 +96,11 @@ static void seed_server_answers(struct seed_server *s, struct box *b)
 	}
 	ports_url(s->call, s->box, s->port, url);
 	doc = seed_server_doc(s, url[0] ? url : NULL);
-	json_object_set_new(doc, "note",
-			    json_string("it answers on its port, and url is its preview; without serve.domain there may "
-					"be none. Its output: GET /v1/boxes/{sbxId}/execs/{exec}/output"));
+	json_object_set_new(
+		doc, "note",
+		json_string(
+			"it answers on its port, and url is its preview; without serve.domain there may "
+			"be none. Its output: GET /v1/boxes/{sbxId}/execs/{exec}/output"));
 	seed_server_stop(s);
 	call_json(s->call, 200, doc);
 }
@@ -130,7 +133,8 @@ static void seed_server_try(struct timer *t)
 
 /* ---- it does not ---- */
 
-static void seed_server_said(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void seed_server_said(struct exec_reader *t, unsigned stream, uint64_t offset,
+			     const char *bytes, size_t n)
 {
 	struct seed_server *s = loop_owner(t, struct seed_server, tap);
 	struct buf *b = &s->said[stream & 1];
@@ -161,13 +165,17 @@ static void seed_server_over(struct exec_reader *t, json_t *record, const struct
 		return;
 	}
 	if (summary)
-		snprintf(why, sizeof(why), "the server ended before it answered on port %u: %.120s", s->port, summary);
+		snprintf(why, sizeof(why), "the server ended before it answered on port %u: %.120s",
+			 s->port, summary);
 	else
-		snprintf(why, sizeof(why), "the server ended before it answered on port %u, with exit status %d", s->port,
-			 (int)json_integer_value(json_object_get(record, "status")));
+		snprintf(why, sizeof(why),
+			 "the server ended before it answered on port %u, with exit status %d",
+			 s->port, (int)json_integer_value(json_object_get(record, "status")));
 	seed_server_fail(s, "server_ended", why,
-			 json_pack("{s:O, s:O, s:O*}", "exitCode", json_object_get(record, "status"), "cause",
-				   json_object_get(record, "cause"), "hint", json_object_get(record, "hint")));
+			 json_pack("{s:O, s:O, s:O*}", "exitCode",
+				   json_object_get(record, "status"), "cause",
+				   json_object_get(record, "cause"), "hint",
+				   json_object_get(record, "hint")));
 }
 
 static void seed_server_late(struct timer *t)
@@ -175,21 +183,25 @@ static void seed_server_late(struct timer *t)
 	struct seed_server *s = loop_owner(t, struct seed_server, deadline);
 	char why[200];
 
-	snprintf(why, sizeof(why), "nothing accepted a connection on port %u within %llu ms; the program still runs: does it "
-				   "listen on the port in $PORT? More time: timeout_ms", s->port,
-		 (unsigned long long)s->patience_ms);
+	snprintf(
+		why, sizeof(why),
+		"nothing accepted a connection on port %u within %llu ms; the program still runs: does it "
+		"listen on the port in $PORT? More time: timeout_ms",
+		s->port, (unsigned long long)s->patience_ms);
 	seed_server_fail(s, "server_not_ready", why, json_object());
 }
 
 void fragment_server_await(struct call *c, const struct exec *r)
 {
-	static const struct exec_reader_events on = { .output = seed_server_said, .over = seed_server_over };
+	static const struct exec_reader_events on = { .output = seed_server_said,
+						      .over = seed_server_over };
 	static const uint64_t from[2] = { 0, 0 };
 	struct seed_server *s = call_alloc(c, sizeof(*s));
 
 	*s = (struct seed_server){ .call = c,
 				   .port = (uint16_t)call_int(c, "port", 0),
-				   .patience_ms = (uint64_t)call_int(c, "ready_ms", SEED_SERVER_MS) };
+				   .patience_ms =
+					   (uint64_t)call_int(c, "ready_ms", SEED_SERVER_MS) };
 	snprintf(s->box, sizeof(s->box), "%s", r->berth->row.id);
 	snprintf(s->exec, sizeof(s->exec), "%s", r->id);
 	c->state = s;

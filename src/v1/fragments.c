@@ -171,20 +171,23 @@ static void seeds_run_cell(struct call *c, json_t *take_record)
 static void plant_cell(struct call *c, struct box *b)
 {
 	static const struct run_callbacks door = { .over = seeds_run_cell };
-	json_t *files = json_object_get(c->body, "files"), *install = json_object_get(c->body, "install"), *body;
+	json_t *files = json_object_get(c->body, "files"),
+	       *install = json_object_get(c->body, "install"), *body;
 
 	if (!json_object_size(files) && !install) {
 		fragment_cell_run(c, b);
 		return;
 	}
-	body = json_pack("{s:O*, s:O*, s:[s]}", "files", files, "install", install, "command", "/bin/true");
+	body = json_pack("{s:O*, s:O*, s:[s]}", "files", files, "install", install, "command",
+			 "/bin/true");
 	run_request_in(c, b, &(struct run_request_spec){ .body = body, .door = &door });
 	json_decref(body);
 }
 
 static void fragments_plant(struct seeding *s)
 {
-	static const struct run_callbacks door = { .over = tell_results, .running = fragment_server_await };
+	static const struct run_callbacks door = { .over = tell_results,
+						   .running = fragment_server_await };
 	struct call *c = s->call;
 	struct box *b = fleet_find(&c->api->fleet, s->box);
 	struct err e;
@@ -402,8 +405,8 @@ static void read_data(struct file_client *k, const char *bytes, size_t n)
 void fragments_read(struct call *c)
 {
 	static const struct file_client_events on = { .ready = read_ready,
-						.data = read_data,
-						.failed = leaf_failed };
+						      .data = read_data,
+						      .failed = leaf_failed };
 
 	(void)leaf_new(c, call_query(c, "path"), &on);
 }
@@ -432,8 +435,8 @@ static void write_done(struct file_client *k, uint16_t flags)
 void fragments_write(struct call *c)
 {
 	static const struct file_client_events on = { .ready = write_ready,
-						.done = write_done,
-						.failed = leaf_failed };
+						      .done = write_done,
+						      .failed = leaf_failed };
 
 	if (!*call_text(c, "path", ""))
 		call_error(c, 400, "invalid", "path: must not be empty", NULL, NULL);
@@ -468,8 +471,8 @@ static json_t *node_of(const char *path, uint32_t mode)
 {
 	const char *slash = strrchr(path, '/');
 
-	return json_pack("{s:o, s:o, s:s}", "name", json_text(slash[1] ? slash + 1 : path),
-			 "path", json_text(path), "type", kind_of(mode));
+	return json_pack("{s:o, s:o, s:s}", "name", json_text(slash[1] ? slash + 1 : path), "path",
+			 json_text(path), "type", kind_of(mode));
 }
 
 static void add_folder(struct leaf *l, json_t *node, const char *path, unsigned depth)
@@ -494,7 +497,7 @@ static void look_into_first(struct leaf *l)
 
 	if (l->first && l->entries < TREE_ENTRIES) {
 		file_client_ask(&l->clerk, WIRE_LIST, &ask, sizeof(ask), l->first->path,
-			  strlen(l->first->path));
+				strlen(l->first->path));
 		return;
 	}
 	l->truncated |= l->first != NULL;
@@ -508,7 +511,8 @@ static void tree_ready(struct file_client *k)
 	look_into_first(loop_owner(k, struct leaf, clerk));
 }
 
-static void tree_entry(struct file_client *k, const struct wire_entry *e, const char *name, size_t n)
+static void tree_entry(struct file_client *k, const struct wire_entry *e, const char *name,
+		       size_t n)
 {
 	struct leaf *l = loop_owner(k, struct leaf, clerk);
 	struct folder *in = l->first;

@@ -22,7 +22,8 @@ static int hints_name(const char *at, char out[HINTS_NAME])
 {
 	size_t n = 0;
 
-	while (at[n] && n + 1 < HINTS_NAME && (isalnum((unsigned char)at[n]) || strchr("._-@/+", at[n])))
+	while (at[n] && n + 1 < HINTS_NAME &&
+	       (isalnum((unsigned char)at[n]) || strchr("._-@/+", at[n])))
 		n++;
 	if (!n || n + 1 >= HINTS_NAME || (at[n] && !strchr("'\";: \n", at[n])))
 		return 0;
@@ -64,12 +65,16 @@ static int hints_module(const struct hints_about *x, struct buf *out)
 		end = hints_modules[i].top ? strchr(name, hints_modules[i].top) : NULL;
 		if (end)
 			*end = 0;
-		buf_printf(out, "the box does not have '%s': ask for it with \"packages\": {\"%s\": [\"%s\"]}%s", name,
-			   package_manager_name(m), hints_package(x->lang, name),
-			   x->own_box ? "" : " when the box is made");
+		buf_printf(
+			out,
+			"the box does not have '%s': ask for it with \"packages\": {\"%s\": [\"%s\"]}%s",
+			name, package_manager_name(m), hints_package(x->lang, name),
+			x->own_box ? "" : " when the box is made");
 		if (!x->conf->source[m] && !x->conf->mirror)
-			buf_printf(out, "; no source for %s packages is configured yet: %s in the daemon's settings",
-				   package_manager_name(m), install_setting(m));
+			buf_printf(
+				out,
+				"; no source for %s packages is configured yet: %s in the daemon's settings",
+				package_manager_name(m), install_setting(m));
 		return 1;
 	}
 	return 0;
@@ -89,19 +94,22 @@ static int hints_command(const struct hints_about *x, struct buf *out)
 		;
 	if (!hints_name(from, name) || strlen(name) != (size_t)(at - from))
 		return 0;
-	buf_printf(out,
-		   "the box has the programs of the host's /usr, and '%s' is none of them: install it on the host, or ask for the "
-		   "Debian package that has it with \"packages\": {\"apt\": [...]}%s",
-		   name, x->own_box ? "" : " when the box is made");
+	buf_printf(
+		out,
+		"the box has the programs of the host's /usr, and '%s' is none of them: install it on the host, or ask for the "
+		"Debian package that has it with \"packages\": {\"apt\": [...]}%s",
+		name, x->own_box ? "" : " when the box is made");
 	return 1;
 }
 
 /* ---- the network ---- */
 
 static const char *const hints_no_network[] = {
+	/* clang-format off */
 	"Temporary failure in name resolution", "Name or service not known", "EAI_AGAIN", "ENOTFOUND",
 	"Could not resolve host",               "no such host",              "Network is unreachable", "ENETUNREACH",
 	"UnknownHostException",                 "getaddrinfo:",              "Could not resolve '",
+	/* clang-format on */
 };
 
 static int hints_network(const struct hints_about *x, struct buf *out)
@@ -113,28 +121,36 @@ static int hints_network(const struct hints_about *x, struct buf *out)
 	if (i == n)
 		return 0;
 	if (x->network)
-		buf_puts(out, "the box reaches the hosts of its \"network\": {\"allow\": [...]} only, and through the proxy of "
-			      "$HTTPS_PROXY: GET /v1/boxes/{box}/network tells what was refused");
+		buf_puts(
+			out,
+			"the box reaches the hosts of its \"network\": {\"allow\": [...]} only, and through the proxy of "
+			"$HTTPS_PROXY: GET /v1/boxes/{box}/network tells what was refused");
 	else
-		buf_puts(out, "the box has no network: ask for hosts with \"network\": {\"allow\": [\"HOST\"]} when it is made, each "
-			      "among egress.allow of the daemon's settings; packages come by \"packages\" without it");
+		buf_puts(
+			out,
+			"the box has no network: ask for hosts with \"network\": {\"allow\": [\"HOST\"]} when it is made, each "
+			"among egress.allow of the daemon's settings; packages come by \"packages\" without it");
 	return 1;
 }
 
 /* Package managers try for minutes, and say nothing meanwhile. */
 static int hints_download(const struct hints_about *x, struct buf *out)
 {
-	static const char *const words[] = { "npm i", "npm ci", "npx ",  "yarn ",      "pnpm ",     "pip install",
-					     "pip3 install", "gem install", "cargo ", "go get",  "git clone", "apt-get ", "curl ", "wget " };
+	static const char *const words[] = { "npm i",  "npm ci",      "npx ",         "yarn ",
+					     "pnpm ",  "pip install", "pip3 install", "gem install",
+					     "cargo ", "go get",      "git clone",    "apt-get ",
+					     "curl ",  "wget " };
 	unsigned i = 0, n = sizeof(words) / sizeof(words[0]);
 
 	while (i < n && !strstr(x->command, words[i]))
 		i++;
 	if (i == n)
 		return 0;
-	buf_printf(out, "'%.*s' wants a network, and the box has none: more time will not help. Ask for packages with \"packages\", for "
-			"hosts with \"network\": {\"allow\": [\"HOST\"]}, each among egress.allow of the daemon's settings",
-		   (int)strcspn(words[i], " "), words[i]);
+	buf_printf(
+		out,
+		"'%.*s' wants a network, and the box has none: more time will not help. Ask for packages with \"packages\", for "
+		"hosts with \"network\": {\"allow\": [\"HOST\"]}, each among egress.allow of the daemon's settings",
+		(int)strcspn(words[i], " "), words[i]);
 	return 1;
 }
 

@@ -6,13 +6,13 @@
 #include "lang/lang.h"
 
 struct hints_about {
-	const struct lang *lang;  /* NULL: a command */
-	const char *said;         /* the end of its stderr */
-	int status;               /* as a shell sees it */
+	const struct lang *lang; /* NULL: a command */
+	const char *said;        /* the end of its stderr */
+	int status;              /* as a shell sees it */
 	int timed_out;
-	const char *command;      /* the last word of it: of a shell, all that it was given */
-	int network;              /* its box may reach some host */
-	int own_box;              /* of /v1/run: the request can name packages */
+	const char *command; /* the last word of it: of a shell, all that it was given */
+	int network;         /* its box may reach some host */
+	int own_box;         /* of /v1/run: the request can name packages */
 	const struct install_conf *conf;
 };
 /* 1: out has a hint. */

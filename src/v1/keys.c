@@ -15,7 +15,9 @@ enum { KEYS_MAX = STORE_PAGE_MAX }; /* of one team */
 
 #define KEY_MS_MAX (INT64_C(1) << 43) /* some centuries */
 
-static const struct field role_values[] = { FIELD_VALUE("viewer"), FIELD_VALUE("editor"), FIELD_VALUE("owner"), { 0 } };
+static const struct field role_values[] = {
+	FIELD_VALUE("viewer"), FIELD_VALUE("editor"), FIELD_VALUE("owner"), { 0 }
+};
 const struct field keys_create_fields[] = {
 	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "unique among the team's keys", NULL },
 	{ "role", FIELD_CHOICE, 0, 0, 0, "what it may do; viewer", role_values },
@@ -48,8 +50,9 @@ json_t *keys_json(const struct store_key *k)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o}", "id", k->id, "name",
 			 k->name, "team", k->team, "role", store_role_name(k->role), "box", k->box,
-			 "shown", k->shown, "revoked", k->revoked, "created", keys_moment(k->created_ns),
-			 "used", keys_moment(k->used_ns), "expires", keys_moment(k->expires_ns));
+			 "shown", k->shown, "revoked", k->revoked, "created",
+			 keys_moment(k->created_ns), "used", keys_moment(k->used_ns), "expires",
+			 keys_moment(k->expires_ns));
 }
 
 /* The team that is meant; NULL: not the caller's business, and answered. */

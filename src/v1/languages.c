@@ -101,7 +101,8 @@ static void end_box(struct survey *s)
 
 /* ---- asking ---- */
 
-static void languages_said(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void languages_said(struct exec_reader *t, unsigned stream, uint64_t offset,
+			   const char *bytes, size_t n)
 {
 	struct survey *s = loop_owner(t, struct survey, tap);
 
@@ -136,7 +137,9 @@ static void languages_script(struct buf *out)
 		buf_printf(out, "printf '%s\\t'; said=$(", l->name);
 		for (const char *const *w = l->version; *w; w++)
 			buf_printf(out, "'%s' ", *w);
-		buf_puts(out, "2>&1 </dev/null) && printf '%s\\n' \"$said\" | head -n 3 | tr '\\n' ' '; echo\n");
+		buf_puts(
+			out,
+			"2>&1 </dev/null) && printf '%s\\n' \"$said\" | head -n 3 | tr '\\n' ' '; echo\n");
 	}
 	buf_puts(out, "printf 'kernels\\t'; /opt/atoll/bin/jupyter --list\n");
 }
@@ -145,9 +148,11 @@ static void languages_ask(struct survey *s, struct box *b)
 {
 	auto_buf struct buf text = { 0 };
 	const char *argv[] = { "/bin/sh", "-c", NULL, NULL };
-	struct exec_spec want = {
-		.argv = argv, .kind = STORE_RUN_ONCE, .wall_ms = SURVEY_MS, .replay_of = "", .helper = 1
-	};
+	struct exec_spec want = { .argv = argv,
+				  .kind = STORE_RUN_ONCE,
+				  .wall_ms = SURVEY_MS,
+				  .replay_of = "",
+				  .helper = 1 };
 	struct exec *r;
 	struct err e;
 
@@ -179,9 +184,9 @@ static void languages_begin(struct survey *s)
 {
 	struct fleet *f = &s->api->fleet;
 	struct box_spec want = { .limits = f->conf.limits,
-				   .row = { .lifetime_ms = 2 * SURVEY_MS,
-					    .retention_ms = f->conf.retention_ms,
-					    .metadata = "{\"" BOX_EPHEMERAL "\":\"1\"}" } };
+				 .row = { .lifetime_ms = 2 * SURVEY_MS,
+					  .retention_ms = f->conf.retention_ms,
+					  .metadata = "{\"" BOX_EPHEMERAL "\":\"1\"}" } };
 	struct box *b;
 	struct err e;
 

@@ -23,8 +23,9 @@ const struct field models_ask_fields[] = {
 
 static void no_models(struct call *c)
 {
-	call_error(c, 404, "not_found", c->api->model ? "models cannot be asked yet" : "no model is configured",
-		   NULL, "serve.models names the file, docs/pipeline.md tells what is in it");
+	call_error(c, 404, "not_found",
+		   c->api->model ? "models cannot be asked yet" : "no model is configured", NULL,
+		   "serve.models names the file, docs/pipeline.md tells what is in it");
 }
 
 void models_list(struct call *c)
@@ -35,8 +36,9 @@ void models_list(struct call *c)
 		no_models(c);
 	else
 		call_json(c, 200,
-			  json_pack("{s:O, s:O, s:O}", "items", json_object_get(book, "models"), "roles",
-				    json_object_get(book, "roles"), "usage", llm_figures(c->api->model)));
+			  json_pack("{s:O, s:O, s:O}", "items", json_object_get(book, "models"),
+				    "roles", json_object_get(book, "roles"), "usage",
+				    llm_figures(c->api->model)));
 }
 
 /* ---- a question ---- */
@@ -52,8 +54,8 @@ static int status_of(const json_t *error)
 	static const struct {
 		const char *category;
 		int status;
-	} rows[] = { { "invalid", 422 }, { "too_large", 422 }, { "rate", 503 }, { "overload", 503 },
-		     { "unavailable", 503 }, { "timeout", 504 } };
+	} rows[] = { { "invalid", 422 },  { "too_large", 422 },   { "rate", 503 },
+		     { "overload", 503 }, { "unavailable", 503 }, { "timeout", 504 } };
 	const char *category = json_string_value(json_object_get(error, "category"));
 
 	for (unsigned i = 0; category && i < ARRAY_LEN(rows); i++)
@@ -72,7 +74,8 @@ static void models_answered(struct llm_request *m, const json_t *answer, const s
 		call_json(c, 200, json_deep_copy(answer));
 		return;
 	}
-	doc = call_error_json(c, e->kind == ERR_NOT_FOUND ? "not_found" : "model_failed", e->msg, NULL, NULL);
+	doc = call_error_json(c, e->kind == ERR_NOT_FOUND ? "not_found" : "model_failed", e->msg,
+			      NULL, NULL);
 	json_object_set_new(doc, "answer", json_deep_copy(answer));
 	call_send(c, e->kind == ERR_NOT_FOUND ? 404 : status_of(error), doc);
 }
@@ -90,7 +93,8 @@ static void hung_up(struct http_req *r)
 	if (!((struct asking *)c->state)->ask.line) /* it is answered */
 		return;
 	models_left(c);
-	call_error(c, 400, "cancelled", "the client ended its side before the answer was there", NULL, NULL);
+	call_error(c, 400, "cancelled", "the client ended its side before the answer was there",
+		   NULL, NULL);
 }
 
 static json_t *request_of(struct call *c)
@@ -148,22 +152,27 @@ void models_metrics(const struct api *a, struct buf *out)
 		return;
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		if (rows[i].help)
-			buf_printf(out, "# HELP atoll_model_%s %s\n# TYPE atoll_model_%s counter\n", rows[i].name,
-				   rows[i].help, rows[i].name);
-		json_object_foreach((json_t *)figures, model, row) {
+			buf_printf(out, "# HELP atoll_model_%s %s\n# TYPE atoll_model_%s counter\n",
+				   rows[i].name, rows[i].help, rows[i].name);
+		json_object_foreach((json_t *)figures, model, row)
+		{
 			buf_printf(out, "atoll_model_%s{model=\"%s\"", rows[i].name, model);
 			if (rows[i].kind)
 				buf_printf(out, ",kind=\"%s\"", rows[i].kind);
-			buf_printf(out, "} %.9g\n", json_number_value(json_object_get(row, rows[i].member)));
+			buf_printf(out, "} %.9g\n",
+				   json_number_value(json_object_get(row, rows[i].member)));
 		}
 	}
-	buf_puts(out, "# HELP atoll_model_cache_ratio Input that was read from a cache, of all input.\n"
-		      "# TYPE atoll_model_cache_ratio gauge\n");
-	json_object_foreach((json_t *)figures, model, row) {
+	buf_puts(out,
+		 "# HELP atoll_model_cache_ratio Input that was read from a cache, of all input.\n"
+		 "# TYPE atoll_model_cache_ratio gauge\n");
+	json_object_foreach((json_t *)figures, model, row)
+	{
 		double in = json_number_value(json_object_get(row, "in")),
 		       cached = json_number_value(json_object_get(row, "cache_read")),
 		       all = in + cached + json_number_value(json_object_get(row, "cache_write"));
 
-		buf_printf(out, "atoll_model_cache_ratio{model=\"%s\"} %.4f\n", model, all > 0 ? cached / all : 0);
+		buf_printf(out, "atoll_model_cache_ratio{model=\"%s\"} %.4f\n", model,
+			   all > 0 ? cached / all : 0);
 	}
 }

@@ -20,7 +20,8 @@ static const json_t *openapi_answers(void)
 	static json_t *doc;
 
 	if (!doc)
-		doc = json_loadb(api_answers, (size_t)(api_answers_end - api_answers), JSON_REJECT_DUPLICATES, NULL);
+		doc = json_loadb(api_answers, (size_t)(api_answers_end - api_answers),
+				 JSON_REJECT_DUPLICATES, NULL);
 	if (!doc)
 		abort();
 	return doc;
@@ -44,9 +45,10 @@ static json_t *openapi_content(const char *what)
 	item = strndup(what, n - 2);
 	if (!item)
 		abort();
-	return json_pack("{s:{s:{s:s, s:[s, s], s:{s:{s:s, s:o}, s:{s:[s, s], s:s}}}}}", "application/json", "schema",
-			 "type", "object", "required", "items", "next", "properties", "items", "type", "array",
-			 "items", openapi_ref(item), "next", "type", "string", "null", "description",
+	return json_pack("{s:{s:{s:s, s:[s, s], s:{s:{s:s, s:o}, s:{s:[s, s], s:s}}}}}",
+			 "application/json", "schema", "type", "object", "required", "items",
+			 "next", "properties", "items", "type", "array", "items", openapi_ref(item),
+			 "next", "type", "string", "null", "description",
 			 "pass it as `after` for the next page; null: this was the last");
 }
 
@@ -57,13 +59,16 @@ static json_t *openapi_responses(const char *method, const char *pattern)
 	const char *what;
 
 	snprintf(key, sizeof(key), "%s %s", method, pattern);
-	what = json_string_value(json_object_get(json_object_get(openapi_answers(), "answers"), key));
-	json_object_set_new(done, "description", json_string(what && *what ? "done" : "done, without a body"));
+	what = json_string_value(
+		json_object_get(json_object_get(openapi_answers(), "answers"), key));
+	json_object_set_new(done, "description",
+			    json_string(what && *what ? "done" : "done, without a body"));
 	if (what && *what)
 		json_object_set_new(done, "content", openapi_content(what));
 	json_object_set_new(all, "2XX", done);
 	json_object_set_new(all, "default",
-			    json_pack("{s:s, s:o}", "description", "refused or failed: what, why, and what to do", "content",
+			    json_pack("{s:s, s:o}", "description",
+				      "refused or failed: what, why, and what to do", "content",
 				      openapi_content("Error")));
 	return all;
 }
@@ -76,18 +81,20 @@ static json_t *openapi_parameters(const struct api_route *r)
 	const char *name;
 
 	for (const char *p = strchr(r->pattern, '{'); p; p = strchr(p + 1, '{'))
-		json_array_append_new(all, json_pack("{s:s%, s:s, s:b, s:{s:s}}", "name", p + 1, strcspn(p + 1, "}"), "in",
-						     "path", "required", 1, "schema", "type", "string"));
+		json_array_append_new(all, json_pack("{s:s%, s:s, s:b, s:{s:s}}", "name", p + 1,
+						     strcspn(p + 1, "}"), "in", "path", "required",
+						     1, "schema", "type", "string"));
 	json_object_foreach(json_object_get(query, "properties"), name, schema)
 	{
 		int required = 0;
 		json_t *one;
 		size_t i;
 
-		json_array_foreach(json_object_get(query, "required"), i, one)
-			required |= !strcmp(json_string_value(one), name);
-		json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:O}", "name", name, "in", "query", "required",
-						     required, "schema", schema));
+		json_array_foreach(json_object_get(query, "required"), i, one) required |=
+			!strcmp(json_string_value(one), name);
+		json_array_append_new(all,
+				      json_pack("{s:s, s:s, s:b, s:O}", "name", name, "in", "query",
+						"required", required, "schema", schema));
 	}
 	json_decref(query);
 	return all;
@@ -97,7 +104,8 @@ static json_t *openapi_parameters(const struct api_route *r)
 static json_t *openapi_request_body(const struct api_route *r)
 {
 	if (r->body)
-		return json_pack("{s:{s:{s:o}}}", "content", "application/json", "schema", fields_schema(r->body));
+		return json_pack("{s:{s:{s:o}}}", "content", "application/json", "schema",
+				 fields_schema(r->body));
 	if (r->how == HTTP_BODY_STREAM)
 		return json_pack("{s:{s:{}}}", "content", "application/octet-stream");
 	return NULL;
@@ -107,9 +115,9 @@ static json_t *openapi_operation(const struct api_route *r, const char *pattern)
 {
 	static const char *const roles[] = { "nobody", "viewer", "editor", "owner" };
 	json_t *body = openapi_request_body(r),
-	       *op = json_pack("{s:s, s:[s], s:o, s:s, s:o}", "summary", r->summary, "tags", r->group, "parameters",
-			       openapi_parameters(r), "x-atoll-role", roles[r->need], "responses",
-			       openapi_responses(r->method, pattern));
+	       *op = json_pack("{s:s, s:[s], s:o, s:s, s:o}", "summary", r->summary, "tags",
+			       r->group, "parameters", openapi_parameters(r), "x-atoll-role",
+			       roles[r->need], "responses", openapi_responses(r->method, pattern));
 
 	if (r->action)
 		json_object_set_new(op, "x-atoll-audit", json_string(r->action));
@@ -158,10 +166,13 @@ void openapi_show(struct call *c)
 	static size_t n;
 
 	if (!text) {
-		json_t *doc = json_pack("{s:s, s:{s:s, s:s}, s:o, s:{s:{s:{s:s, s:s}}, s:O}, s:[{s:[]}]}", "openapi", "3.1.0",
-					"info", "title", "Atoll", "version", ATOLL_VERSION, "paths", openapi_paths(c->api),
-					"components", "securitySchemes", "key", "type", "http", "scheme", "bearer",
-					"schemas", json_object_get(openapi_answers(), "schemas"), "security", "key");
+		json_t *doc =
+			json_pack("{s:s, s:{s:s, s:s}, s:o, s:{s:{s:{s:s, s:s}}, s:O}, s:[{s:[]}]}",
+				  "openapi", "3.1.0", "info", "title", "Atoll", "version",
+				  ATOLL_VERSION, "paths", openapi_paths(c->api), "components",
+				  "securitySchemes", "key", "type", "http", "scheme", "bearer",
+				  "schemas", json_object_get(openapi_answers(), "schemas"),
+				  "security", "key");
 
 		text = json_dumps(doc, JSON_COMPACT);
 		json_decref(doc);

@@ -128,10 +128,11 @@ static int take_found(struct package_job *j, struct packages *found, const char 
 	if (found->n && !packages_configured(&j->api->fleet, found)) {
 		if (!j->warnings)
 			j->warnings = json_array();
-		json_array_append_new(j->warnings,
-				      json_sprintf("%s is not installed: no source for %s packages: set %s",
-						   where, package_manager_name(found->manager),
-						   install_setting(found->manager)));
+		json_array_append_new(
+			j->warnings,
+			json_sprintf("%s is not installed: no source for %s packages: set %s",
+				     where, package_manager_name(found->manager),
+				     install_setting(found->manager)));
 		packages_fini(found);
 		return 0;
 	}
@@ -382,12 +383,14 @@ static void set_utf8(json_t *doc, const char *key, const char *bytes, size_t n)
 
 json_t *packages_failure_json(const struct packages_failure *f)
 {
-	const char *hint = f->d.fault == INSTALL_NO_PACKAGE && f->nnear
-				   ? "a name like it is in `near`"
-			   : f->d.fault == INSTALL_NO_VERSION && f->d.versions[0] ? "those that there are: `versions`"
-			   : f->d.fault == INSTALL_NO_VERSION ? "the registry has no version that fits: ask for another, or none"
-			   : f->d.fault == INSTALL_TIMEOUT    ? "packages.timeout of the daemon"
-							      : NULL;
+	const char *hint =
+		f->d.fault == INSTALL_NO_PACKAGE && f->nnear ? "a name like it is in `near`"
+		: f->d.fault == INSTALL_NO_VERSION && f->d.versions[0]
+			? "those that there are: `versions`"
+		: f->d.fault == INSTALL_NO_VERSION
+			? "the registry has no version that fits: ask for another, or none"
+		: f->d.fault == INSTALL_TIMEOUT ? "packages.timeout of the daemon"
+						: NULL;
 	json_t *doc = call_error_json(NULL, "install", f->message, NULL, hint);
 	json_t *error = json_object_get(doc, "error");
 	size_t n = f->said ? strlen(f->said) : 0, cut = n > 4000 ? n - 4000 : 0;
@@ -435,9 +438,8 @@ static json_t *set_json(const struct store_set *s)
 			 "manager", s->manager, "packages", s->packages ? s->packages : "",
 			 "runtime", s->runtime, "layer", s->layer, "bytes", (json_int_t)s->bytes,
 			 "files", (json_int_t)s->files, "install_ms", (json_int_t)s->install_ms,
-			 "uses", (json_int_t)s->uses, "created",
-			 json_time((uint64_t)s->created_ns), "used",
-			 json_time((uint64_t)s->used_ns));
+			 "uses", (json_int_t)s->uses, "created", json_time((uint64_t)s->created_ns),
+			 "used", json_time((uint64_t)s->used_ns));
 }
 
 /* ---- /v1/packages ---- */
@@ -515,8 +517,9 @@ void packages_add_set(struct call *c)
 	struct err e;
 	int known;
 
-	*a = (struct adding){ .call = c,
-			      .job = { .api = c->api, .done = packages_added, .said = adding_said } };
+	*a = (struct adding){
+		.call = c, .job = { .api = c->api, .done = packages_added, .said = adding_said }
+	};
 	a->job.user = a;
 	c->state = a;
 	c->drop = adding_dropped;
@@ -579,7 +582,8 @@ static void asker_left(struct call *c)
 	((struct asking *)c->state)->call = NULL;
 }
 
-static void packages_answered(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void packages_answered(void *ctx, const struct frame *f, size_t len, int *fd,
+			      const struct err *e)
 {
 	struct asking *a = ctx;
 	struct call *c = a->call;

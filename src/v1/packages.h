@@ -36,10 +36,11 @@ must_check int packages_read(struct package_job *j, const json_t *field, const c
 must_check int packages_detect(struct package_job *j, const json_t *body, const char *language,
 			       struct err *e);
 /* 1: all are there. 0: done() will be called. -1: why not. */
-must_check int packages_begin(struct package_job *j, struct api *a, const char *team, struct err *e);
+must_check int packages_begin(struct package_job *j, struct api *a, const char *team,
+			      struct err *e);
 /* Once all are there. Variables that programs need to find them lie under the request's own. */
 void packages_want(const struct package_job *j, struct http_req *r, struct box_spec *out);
-void packages_job_fini(struct package_job *j); /* at any time; tells nobody */
+void packages_job_fini(struct package_job *j);        /* at any time; tells nobody */
 json_t *packages_report(const struct package_job *j); /* NULL: there are none */
 
 /* What went wrong, as a client is told; its status is 422. */

@@ -70,11 +70,15 @@ const struct field pipelines_answer_fields[] = {
 	{ 0 },
 };
 const struct field pipelines_unlearn_fields[] = { { 0 } };
-static const struct field scan_policy_values[] = { FIELD_VALUE("block"), FIELD_VALUE("warn"), FIELD_VALUE("off"), { 0 } };
+static const struct field scan_policy_values[] = {
+	FIELD_VALUE("block"), FIELD_VALUE("warn"), FIELD_VALUE("off"), { 0 }
+};
 const struct field pipelines_policy_fields[] = {
+	/* clang-format off */
 	{ "scan", FIELD_CHOICE, 0, 0, 0, "block: as each rule says; warn: run all programs; off: do not scan", scan_policy_values },
 	{ "memory", FIELD_BOOL, 0, 0, 0, "false: nothing is learned of the team's pipelines, and nothing recalled", NULL },
 	{ 0 },
+	/* clang-format on */
 };
 const struct field pipelines_replay_fields[] = {
 	{ "attempt", FIELD_INT, 0, 1, 1000, "which; the last one", NULL },
@@ -100,7 +104,8 @@ json_t *pipelines_row_json(const struct store_pipeline *p)
 				store_pipeline_state_name(p->state), "task", p->title, "who",
 				p->who, "attempts", (json_int_t)p->attempts, "created_at",
 				json_time((uint64_t)p->created_ns), "ms",
-				(double)(until - p->created_ns) / 1e6, "usage", pipelines_usage_json(p));
+				(double)(until - p->created_ns) / 1e6, "usage",
+				pipelines_usage_json(p));
 
 	if (p->ended_ns)
 		json_object_set_new(doc, "ended_at", json_time((uint64_t)p->ended_ns));
@@ -309,8 +314,8 @@ void pipelines_events(struct call *c)
 		after = strtoll(last, NULL, 10);
 	if (call_query_flag(c, "follow") || event_stream_wanted(c) != EVENT_STREAM_NONE)
 		follow_stream(c, row.id, (uint32_t)after, 0,
-		       row.state == STORE_PIPELINE_OVER ||
-			       (call_query(c, "follow") && !call_query_flag(c, "follow")));
+			      row.state == STORE_PIPELINE_OVER ||
+				      (call_query(c, "follow") && !call_query_flag(c, "follow")));
 	else
 		send_page(c, row.id, (uint32_t)after);
 }
@@ -373,7 +378,9 @@ void pipelines_unlearn(struct call *c)
 
 static void tell_policy(struct call *c, const struct store_policy *p)
 {
-	call_json(c, 200, json_pack("{s:s, s:b}", "scan", p->scan[0] ? p->scan : "block", "memory", !p->forgetful));
+	call_json(c, 200,
+		  json_pack("{s:s, s:b}", "scan", p->scan[0] ? p->scan : "block", "memory",
+			    !p->forgetful));
 }
 
 void pipelines_policy(struct call *c)
@@ -397,7 +404,8 @@ void pipelines_set_policy(struct call *c)
 
 	json_decref(none);
 	if (!known) {
-		call_error(c, 400, "invalid", "there is no such policy on what a scan finds", scan, "block, warn or off");
+		call_error(c, 400, "invalid", "there is no such policy on what a scan finds", scan,
+			   "block, warn or off");
 		return;
 	}
 	if (store_policy_get(c->api->store, c->who.team, &policy, &e) < 0) {
@@ -446,15 +454,18 @@ void pipelines_metrics(struct call *c)
 		json_pack(
 			"{s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:{s:I, s:I, "
 			"s:I, s:I, s:f}}",
-			"runs", (json_int_t)s.runs, "success_rate", pipelines_ratio(s.success, s.runs),
-			"attempts_per_success", pipelines_ratio(s.success_attempts, s.success), "outcomes",
+			"runs", (json_int_t)s.runs, "success_rate",
+			pipelines_ratio(s.success, s.runs), "attempts_per_success",
+			pipelines_ratio(s.success_attempts, s.success), "outcomes",
 			tally_json(c, "outcome"), "categories", tally_json(c, "category"),
 			"stage_ms", "planner", pipelines_ratio(s.us[0], s.runs * 1000), "coder",
-			pipelines_ratio(s.us[1], s.runs * 1000), "executor", pipelines_ratio(s.us[2], s.runs * 1000),
-			"debugger", pipelines_ratio(s.us[3], s.runs * 1000), "cost_per_success",
-			pipelines_ratio(s.success_cost_micro, s.success * 1000000), "cache_hit_ratio",
-			pipelines_ratio(s.cache_read, s.tokens_in), "overfit_rate", pipelines_ratio(s.overfit, s.runs),
-			"usage", "calls", (json_int_t)s.calls, "in", (json_int_t)s.tokens_in, "out",
+			pipelines_ratio(s.us[1], s.runs * 1000), "executor",
+			pipelines_ratio(s.us[2], s.runs * 1000), "debugger",
+			pipelines_ratio(s.us[3], s.runs * 1000), "cost_per_success",
+			pipelines_ratio(s.success_cost_micro, s.success * 1000000),
+			"cache_hit_ratio", pipelines_ratio(s.cache_read, s.tokens_in),
+			"overfit_rate", pipelines_ratio(s.overfit, s.runs), "usage", "calls",
+			(json_int_t)s.calls, "in", (json_int_t)s.tokens_in, "out",
 			(json_int_t)s.tokens_out, "cache_read", (json_int_t)s.cache_read, "cost",
 			(double)s.cost_micro / 1e6));
 }

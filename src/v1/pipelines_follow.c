@@ -80,7 +80,8 @@ static json_t *question_report(struct api *a, const struct store_pipeline *row)
 	return json_pack("{s:s, s:s, s:s, s:s, s:[], s:I, s:o?, s:o}", "schema", AGENT_REPORT,
 			 "run_id", row->id, "outcome", "needs_input", "why", "it asks something",
 			 "evidence", "attempts", (json_int_t)row->attempts, "question",
-			 pipelines_doc(a, row->id, "question", 0), "usage", pipelines_usage_json(row));
+			 pipelines_doc(a, row->id, "question", 0), "usage",
+			 pipelines_usage_json(row));
 }
 
 /* Its report, or what it asks; 0: neither, yet. */
@@ -180,7 +181,9 @@ void follow_stream(struct call *c, const char *id, uint32_t after, int until_ask
 	r->once = once;
 	c->endless = 1;
 	c->req->on_drain = has_room;
-	event_stream_begin(&r->feed, c->req, event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
+	event_stream_begin(&r->feed, c->req,
+			   event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE
+								      : EVENT_STREAM_NDJSON);
 	send_events(r);
 }
 

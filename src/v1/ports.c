@@ -25,9 +25,7 @@ static size_t ports_find(const json_t *ports, uint16_t port)
 	size_t i;
 	json_t *one;
 
-	json_array_foreach(ports, i, one)
-		if (json_integer_value(one) == port)
-			break;
+	json_array_foreach(ports, i, one) if (json_integer_value(one) == port) break;
 	return i;
 }
 
@@ -154,8 +152,8 @@ void ports_url(const struct call *c, const char *box, uint16_t port, char out[PO
 		return;
 	/* Who comes by the unix socket says nothing of the port that browsers find us at. */
 	if (c->req->unix_peer && conf->port)
-		snprintf(out, PORTS_URL, "%s://%u-%s.%s:%u", conf->tls ? "https" : "http", port, box,
-			 domain, conf->port);
+		snprintf(out, PORTS_URL, "%s://%u-%s.%s:%u", conf->tls ? "https" : "http", port,
+			 box, domain, conf->port);
 	else if (!c->req->unix_peer)
 		snprintf(out, PORTS_URL, "%s://%u-%s.%s%.6s", is_secure(c->req) ? "https" : "http",
 			 port, box, domain, host + name_len(host));
@@ -168,8 +166,8 @@ static json_t *port_json(const struct call *c, const struct box *b, uint16_t por
 	char url[PORTS_URL];
 
 	ports_url(c, b->row.id, port, url);
-	return json_pack("{s:s, s:i, s:b, s:s?}", "box", b->row.id, "port", port, "open", open, "url",
-			 url[0] ? url : NULL);
+	return json_pack("{s:s, s:i, s:b, s:s?}", "box", b->row.id, "port", port, "open", open,
+			 "url", url[0] ? url : NULL);
 }
 
 /* 0: it is none, and that was answered. */

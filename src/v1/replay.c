@@ -112,5 +112,6 @@ void replay_run(struct call *c)
 		call_error(c, 409, "conflict", "this version would not take that request any more",
 			   e.msg, "send it again: POST /v1/run");
 	else
-		run_request_detach(c, &(struct run_request_spec){ .body = c->body, .replay_of = row.id });
+		run_request_detach(c, &(struct run_request_spec){ .body = c->body,
+								  .replay_of = row.id });
 }

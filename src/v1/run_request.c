@@ -83,7 +83,8 @@ static void stream_end(struct run_request *w, json_t *take_doc)
 static void tell_answer(struct run_request *w, json_t *record)
 {
 	struct call *c = run_request_release(w);
-	json_t *doc = c ? json_copy(record) : NULL, *packages = doc ? packages_report(&w->packages) : NULL;
+	json_t *doc = c ? json_copy(record) : NULL,
+	       *packages = doc ? packages_report(&w->packages) : NULL;
 
 	if (packages)
 		json_object_set_new(doc, "packages", packages);
@@ -195,7 +196,8 @@ static void client_left(struct call *c)
 	w->leash = NULL;
 	if (leashed)
 		pull_leash(w);
-	if (w->installing || (leashed && !w->tapped)) { /* the install goes on; nobody wants the program any more */
+	if (w->installing ||
+	    (leashed && !w->tapped)) { /* the install goes on; nobody wants the program any more */
 		run_request_free(w);
 		return;
 	}
@@ -220,7 +222,8 @@ static void client_drains(struct http_req *r)
 }
 
 /* NULL: refused, and answered. */
-static struct run_request *flow_new(struct call *c, const struct run_request_spec *want, const struct box *b)
+static struct run_request *flow_new(struct call *c, const struct run_request_spec *want,
+				    const struct box *b)
 {
 	struct run_request *w = calloc(1, sizeof(*w));
 	struct err e;
@@ -240,7 +243,8 @@ static struct run_request *flow_new(struct call *c, const struct run_request_spe
 		if (e.kind == ERR_LIMIT)
 			call_fail(c, &e);
 		else
-			call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
+			call_error(c, 400, "invalid", e.msg, NULL,
+				   "the fields are in /openapi.json");
 		run_request_free(w);
 		return NULL;
 	}

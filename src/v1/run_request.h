@@ -28,9 +28,11 @@ struct run_callbacks {
 
 struct run_request_spec { /* borrowed for the call */
 	json_t *body; /* what to do, in the words of run_request_exec_fields, checked; kept by reference */
-	const struct run_callbacks *door; /* NULL: the record as JSON, or as it happens if c accepts that */
-	const char *replay_of;        /* NULL, or the run that this one repeats */
-	const int *leash; /* NULL, or the call's: not 0 when the client leaves, its program ends, too */
+	const struct run_callbacks
+		*door;         /* NULL: the record as JSON, or as it happens if c accepts that */
+	const char *replay_of; /* NULL, or the run that this one repeats */
+	const int *
+		leash; /* NULL, or the call's: not 0 when the client leaves, its program ends, too */
 };
 
 /* Starts one in this box. Answers c, now or later. */
@@ -39,8 +41,8 @@ void run_request_in(struct call *c, struct box *b, const struct run_request_spec
 void run_request_detach(struct call *c, const struct run_request_spec *want);
 
 /* For the audit log: who started what, the beginning of its command. c: NULL when the client has left. */
-void run_request_audit(struct api *a, struct call *c, const struct principal *who, const struct exec *r,
-		const char *step);
+void run_request_audit(struct api *a, struct call *c, const struct principal *who,
+		       const struct exec *r, const char *step);
 
 void run_request_exec(struct call *c, struct box *b); /* as c->body asks for */
 void run_request_run(struct call *c);

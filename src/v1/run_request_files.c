@@ -61,11 +61,12 @@ static void request_files_failed(struct file_client *k, const struct err *e)
 	x->done(x, e);
 }
 
-int run_request_files_put(struct run_request_files *x, const struct run_request_plan *p, struct init_conn *box)
+int run_request_files_put(struct run_request_files *x, const struct run_request_plan *p,
+			  struct init_conn *box)
 {
 	static const struct file_client_events on = { .ready = request_files_ready,
-						.done = one_done,
-						.failed = request_files_failed };
+						      .done = one_done,
+						      .failed = request_files_failed };
 
 	if (!json_object_size(json_object_get(p->body, "files")) &&
 	    !json_object_get(p->body, "code") &&

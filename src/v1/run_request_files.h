@@ -12,9 +12,11 @@ struct run_request_files {
 	const struct run_request_plan *plan;
 	struct buf text; /* what was base64 */
 	unsigned unanswered;
-	void (*done)(struct run_request_files *x, const struct err *e); /* e: NULL when all are written */
+	void (*done)(struct run_request_files *x,
+		     const struct err *e); /* e: NULL when all are written */
 };
 
 /* 1: there are none. 0: done() will be called, once, never from within. */
-int run_request_files_put(struct run_request_files *x, const struct run_request_plan *p, struct init_conn *box);
+int run_request_files_put(struct run_request_files *x, const struct run_request_plan *p,
+			  struct init_conn *box);
 void run_request_files_fini(struct run_request_files *x); /* at any time; fine on a zeroed one */

@@ -18,8 +18,8 @@ struct run_request {
 	int own_box; /* made for us */
 	const struct run_callbacks *door;
 	const int *leash; /* the call's */
-	json_t *body; /* the request; texts below point into it */
-	json_t *request; /* what another go would need; NULL: there cannot be one */
+	json_t *body;     /* the request; texts below point into it */
+	json_t *request;  /* what another go would need; NULL: there cannot be one */
 	char replay_of[ID_LEN + 1];
 	struct run_request_plan plan;
 	unsigned at; /* of its steps */
@@ -39,13 +39,15 @@ struct run_request {
 	struct buf out[2];
 	uint64_t dropped[2];
 	json_t *warnings; /* of a compiler that made a program all the same, or NULL */
-	struct buf said; /* by this step, for diag.h: what a compiler begins with, a program ends with */
+	struct buf
+		said; /* by this step, for diag.h: what a compiler begins with, a program ends with */
 
 	struct compile_reuse reuse;
 	int looked; /* for what the compiler would make */
 	int compiled_before;
 	unsigned holds; /* of the box, when it was first used */
-	struct buf words[2]; /* of the compiler, all of them: what is kept must be able to say them again */
+	struct buf words
+		[2]; /* of the compiler, all of them: what is kept must be able to say them again */
 };
 
 /* Starts the step that is next; w may be over, and no more, when this comes back. */

@@ -12,27 +12,46 @@
 
 enum { INSTALL_MS = 300000, VERSION_MS = 10000 };
 
-#define EXEC_FIELDS                                                                                \
-	{ "command", FIELD_COMMAND, 0, 0, 1 << 20, "a line for the shell, or program and arguments", NULL }, \
-	{ "code", FIELD_TEXT, 0, 0, 1 << 22, "a program's text; wants language", NULL },           \
-	{ "language", FIELD_TEXT, 0, 0, 64, "of the code: python, js, c++, ...; python@3.11", NULL }, \
-	{ "compiler", FIELD_NAME, 0, 0, 32, "where the language has a choice: gcc, clang", NULL }, \
-	{ "files", FIELD_ANY, 0, 0, 0, "{path: text or {\"base64\": ...}}, written before", NULL }, \
-	{ "entry", FIELD_TEXT, 0, 0, 255, "which of the files to run", NULL },                     \
-	{ "args", FIELD_TEXTS, 0, 0, 1000, "arguments behind code or entry", NULL },               \
-	{ "test", FIELD_BOOL, 0, 0, 0, "run the language's test command instead", NULL },          \
-	{ "install", FIELD_COMMAND, 0, 0, 1 << 20, "run before, e.g. to install packages", NULL }, \
-	{ "cwd", FIELD_TEXT, 0, 0, 4095, "folder to start in; /home/user", NULL },                 \
-	{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },                  \
-	{ "stdin", FIELD_TEXT, 0, 0, 1 << 22, "all of its input", NULL },                          \
-	{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program; 30 s with a language, limits.default_run_time of a command", NULL }, \
-	{ "timeouts", FIELD_OBJECT, 0, 0, 0, "of the stages", timeout_fields },                    \
-	{ "user", FIELD_NAME, 0, 0, 16, "user, or root where the box allows it", NULL },           \
-	{ "tag", FIELD_NAME, 0, 0, STORE_NAME, "a name to find it by", NULL },                     \
-	{ "max_output", FIELD_INT, 0, 0, 16 << 20, "bytes kept of each stream in a plain answer", NULL }
+#define EXEC_FIELDS                                                                                 \
+	{                                                                                           \
+		"command", FIELD_COMMAND, 0,                                                        \
+		0,         1 << 20,       "a line for the shell, or program and arguments",         \
+		NULL                                                                                \
+	},                                                                                          \
+		{ "code", FIELD_TEXT, 0, 0, 1 << 22, "a program's text; wants language", NULL },    \
+		{ "language", FIELD_TEXT, 0,                                                        \
+		  0,          64,         "of the code: python, js, c++, ...; python@3.11",         \
+		  NULL },                                                                           \
+		{ "compiler", FIELD_NAME, 0, 0, 32, "where the language has a choice: gcc, clang",  \
+		  NULL },                                                                           \
+		{ "files", FIELD_ANY, 0, 0, 0, "{path: text or {\"base64\": ...}}, written before", \
+		  NULL },                                                                           \
+		{ "entry", FIELD_TEXT, 0, 0, 255, "which of the files to run", NULL },              \
+		{ "args", FIELD_TEXTS, 0, 0, 1000, "arguments behind code or entry", NULL },        \
+		{ "test", FIELD_BOOL, 0, 0, 0, "run the language's test command instead", NULL },   \
+		{ "install", FIELD_COMMAND, 0, 0, 1 << 20, "run before, e.g. to install packages",  \
+		  NULL },                                                                           \
+		{ "cwd", FIELD_TEXT, 0, 0, 4095, "folder to start in; /home/user", NULL },          \
+		{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },           \
+		{ "stdin", FIELD_TEXT, 0, 0, 1 << 22, "all of its input", NULL },                   \
+		{ "timeout_ms",                                                                     \
+		  FIELD_INT,                                                                        \
+		  0,                                                                                \
+		  1,                                                                                \
+		  UINT32_MAX,                                                                       \
+		  "of the program; 30 s with a language, limits.default_run_time of a command",     \
+		  NULL },                                                                           \
+		{ "timeouts", FIELD_OBJECT, 0, 0, 0, "of the stages", timeout_fields },             \
+		{ "user", FIELD_NAME, 0, 0, 16, "user, or root where the box allows it", NULL },    \
+		{ "tag", FIELD_NAME, 0, 0, STORE_NAME, "a name to find it by", NULL },              \
+	{                                                                                           \
+		"max_output", FIELD_INT, 0, 0, 16 << 20,                                            \
+			"bytes kept of each stream in a plain answer", NULL                         \
+	}
 
 static const struct field timeout_fields[] = {
-	{ "install_ms", FIELD_INT, 0, 1, UINT32_MAX, "of install; 30 s, of a command's 5 minutes", NULL },
+	{ "install_ms", FIELD_INT, 0, 1, UINT32_MAX, "of install; 30 s, of a command's 5 minutes",
+	  NULL },
 	{ "compile_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the compiler; 60 s", NULL },
 	{ "run_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program, as timeout_ms", NULL },
 	{ 0 },
@@ -53,12 +72,14 @@ const struct field run_request_exec_fields[] = {
 };
 
 const struct field run_request_fields[] = {
+	/* clang-format off */
 	EXEC_FIELDS,
 	BOX_LIMIT_FIELDS,
 	{ "artifacts", FIELD_TEXTS, 0, 0, ARTIFACTS_PATTERNS, "patterns like *.png: files that the run made, given back in its record", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "whom its box may reach; without it nobody", box_network_fields },
 	{ "packages", FIELD_ANY, 0, 0, 0, "a list for the language's manager, or {\"pip\": [...]}; false: none", NULL },
 	{ 0 },
+	/* clang-format on */
 };
 
 static int check_files(const json_t *files, struct err *e)
@@ -78,8 +99,8 @@ static int check_files(const json_t *files, struct err *e)
 				       strlen(path));
 		buf_cut(&bytes, 0);
 		if (!json_is_string(v) &&
-		    (!json_is_string(coded) ||
-		     base64_decode(&bytes, json_string_value(coded), json_string_length(coded)) < 0))
+		    (!json_is_string(coded) || base64_decode(&bytes, json_string_value(coded),
+							     json_string_length(coded)) < 0))
 			return err_set(e, ERR_INVALID,
 				       "files: '%.60s' must be text, or {\"base64\": ...}", path);
 	}
@@ -88,8 +109,8 @@ static int check_files(const json_t *files, struct err *e)
 
 static const char **words_of(const json_t *command)
 {
-	const char **argv = calloc(json_is_array(command) ? json_array_size(command) + 1 : 4,
-				   sizeof(*argv));
+	const char **argv =
+		calloc(json_is_array(command) ? json_array_size(command) + 1 : 4, sizeof(*argv));
 
 	if (!argv)
 		abort();
@@ -170,7 +191,8 @@ static void plan_env(struct run_request_plan *p)
 	json_decref(all);
 }
 
-int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64_t run_ms, struct err *e)
+int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64_t run_ms,
+			  struct err *e)
 {
 	const json_t *command = json_object_get(body, "command"),
 		     *install = json_object_get(body, "install"),
@@ -195,13 +217,15 @@ int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64
 	    box_check_env(json_object_get(body, "env"), e) < 0 ||
 	    artifacts_check(json_object_get(body, "artifacts"), e) < 0)
 		return -1;
-	p->program.layered = p->layered || json_array_size(json_object_get(json_object_get(body, "packages"), "apt"));
+	p->program.layered =
+		p->layered ||
+		json_array_size(json_object_get(json_object_get(body, "packages"), "apt"));
 	if (coded && program_read(&p->program, body, e) < 0)
 		return -1;
 	if (coded && *p->program.pin)
 		add_step(p, (struct run_step){ .what = RUN_REQUEST_VERSION,
-						.row = p->program.lang->version,
-						.wall_ms = VERSION_MS });
+					       .row = p->program.lang->version,
+					       .wall_ms = VERSION_MS });
 	if (install)
 		add_step(p, (struct run_step){
 				    .what = "install",

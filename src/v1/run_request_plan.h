@@ -4,7 +4,8 @@
 #pragma once
 #include "v1/program.h"
 
-#define RUN_REQUEST_VERSION "version" /* is it the one that was asked for? Nobody is told of this step */
+#define RUN_REQUEST_VERSION                                                                        \
+	"version" /* is it the one that was asked for? Nobody is told of this step */
 
 enum { RUN_REQUEST_STEPS = 4 };
 
@@ -28,6 +29,6 @@ struct run_request_plan {
 };
 
 /* body: checked by run_request_exec_fields or run_request_fields. run_ms: of this machine; 0: the language's. */
-must_check int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64_t run_ms,
-			      struct err *e);
+must_check int run_request_plan_read(struct run_request_plan *p, const json_t *body,
+				     uint64_t run_ms, struct err *e);
 void run_request_plan_fini(struct run_request_plan *p); /* fine on a half-read one */

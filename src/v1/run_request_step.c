@@ -29,7 +29,8 @@ static void note_hint(struct run_request *w, json_t *record)
 	};
 	auto_buf struct buf hint = { 0 };
 
-	if ((about.timed_out || json_is_null(json_object_get(record, "hint"))) && hints_find(&about, &hint))
+	if ((about.timed_out || json_is_null(json_object_get(record, "hint"))) &&
+	    hints_find(&about, &hint))
 		json_object_set_new(record, "hint", json_text(buf_str(&hint)));
 }
 
@@ -42,7 +43,8 @@ static void note_errors(struct run_request *w, json_t *record, int failed)
 
 	if (l)
 		json_object_set_new(record, "language", json_string(l->name));
-	if (l && !strcmp(what, "compile") && (found = diag_errors(l, buf_str(&w->said), w->said.len))) {
+	if (l && !strcmp(what, "compile") &&
+	    (found = diag_errors(l, buf_str(&w->said), w->said.len))) {
 		json_object_set_new(record, failed ? "errors" : "warnings", found);
 		w->warnings = failed ? NULL : json_incref(found);
 	}
@@ -83,8 +85,9 @@ static int wrong_version(struct run_request *w)
 	lang_version_in(buf_str(&w->said), w->said.len, has);
 	if (lang_pin_fits(w->plan.program.pin, has))
 		return 0;
-	err_set(&e, ERR_INVALID, "language: %s %s was asked for; there is %s", w->plan.program.lang->name,
-		w->plan.program.pin, *has ? has : "one that does not tell");
+	err_set(&e, ERR_INVALID, "language: %s %s was asked for; there is %s",
+		w->plan.program.lang->name, w->plan.program.pin,
+		*has ? has : "one that does not tell");
 	run_request_fail(w, &e);
 	return 1;
 }
@@ -118,14 +121,16 @@ static void step_over(struct run_request *w, json_t *record)
 }
 
 /* 1: the client takes no more for now. */
-static int tell_output(struct run_request *w, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static int tell_output(struct run_request *w, unsigned stream, uint64_t offset, const char *bytes,
+		       size_t n)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
 	uint64_t max = OUTPUT_MAX;
 	size_t room;
 
 	if (w->streaming)
-		return w->call && event_stream_output(&w->feed, types[stream], stream, offset, bytes, n);
+		return w->call &&
+		       event_stream_output(&w->feed, types[stream], stream, offset, bytes, n);
 	if (w->door->said)
 		return w->call && w->door->said(w->call, stream, bytes, n);
 	if (json_object_get(w->body, "max_output"))
@@ -136,7 +141,8 @@ static int tell_output(struct run_request *w, unsigned stream, uint64_t offset, 
 	return 0;
 }
 
-static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
+		      size_t n)
 {
 	struct run_request *w = loop_owner(t, struct run_request, tap);
 
@@ -175,13 +181,13 @@ static void say_started(struct run_request *w, const struct exec *r)
 	if (w->door->started && w->call && !is_version(w))
 		w->door->started(w->call, r, w->plan.steps[w->at].what);
 	if (w->streaming && w->call && !is_version(w))
-		event_stream_event(&w->feed,
-			   json_pack("{s:s, s:s, s:s, s:s}", "type", "started", "box", w->box,
-				     "exec", r->id, "step", w->plan.steps[w->at].what));
+		event_stream_event(&w->feed, json_pack("{s:s, s:s, s:s, s:s}", "type", "started",
+						       "box", w->box, "exec", r->id, "step",
+						       w->plan.steps[w->at].what));
 }
 
-void run_request_audit(struct api *a, struct call *c, const struct principal *who, const struct exec *r,
-		const char *step)
+void run_request_audit(struct api *a, struct call *c, const struct principal *who,
+		       const struct exec *r, const char *step)
 {
 	auto_buf struct buf line = { 0 };
 	json_t *detail;
@@ -241,9 +247,9 @@ static struct exec_spec want_of(const struct run_request *w, const struct run_st
 		.env = w->plan.env,
 		.cwd = w->plan.cwd,
 		.tag = last ? tag : NULL,
-		.kind = last && w->plan.pty ? STORE_RUN_PTY :
-			w->own_box     ? STORE_RUN_ONCE :
-					 STORE_RUN_EXEC,
+		.kind = last && w->plan.pty ? STORE_RUN_PTY
+			: w->own_box        ? STORE_RUN_ONCE
+					    : STORE_RUN_EXEC,
 		.wall_ms = s->wall_ms,
 		.rows = w->plan.rows,
 		.cols = w->plan.cols,
@@ -267,13 +273,14 @@ static void say_again(struct run_request *w, const struct compile_output *made)
 	json_t *found;
 
 	if (w->streaming && w->call)
-		event_stream_event(&w->feed, json_pack("{s:s, s:s, s:b}", "type", "compiled", "box", w->box,
-					       "before", 1));
+		event_stream_event(&w->feed, json_pack("{s:s, s:s, s:b}", "type", "compiled", "box",
+						       w->box, "before", 1));
 	for (unsigned i = 0; i < 2; i++) {
 		if (!made->said_len[i])
 			continue;
 		note_said(w, i, made->said[i], made->said_len[i]);
-		tell_output(w, i, 0, made->said[i], made->said_len[i]); /* little enough to wait there */
+		tell_output(w, i, 0, made->said[i],
+			    made->said_len[i]); /* little enough to wait there */
 	}
 	found = diag_errors(w->plan.program.lang, buf_str(&w->said), w->said.len);
 	w->warnings = found;
@@ -320,8 +327,8 @@ static void look_for_made(struct run_request *w, struct box *b)
 			.code_len = json_string_length(code),
 			.files = json_object_get(w->body, "files"),
 			.support = p->lang->support,
-			.program = p->compile == p->lang->compile ? lang_program(p->lang) :
-								   p->compile[0] },
+			.program = p->compile == p->lang->compile ? lang_program(p->lang)
+								  : p->compile[0] },
 		.lang = p->lang,
 		.program = p->binary,
 		.alone = w->own_box,

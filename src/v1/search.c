@@ -61,15 +61,15 @@ static void search_done(struct file_client *k, uint16_t flags)
 
 	if (s->kind == EVENT_STREAM_NONE) {
 		file_request_json(&s->desk, 200,
-			  json_pack("{s:O, s:b, s:b}", "items", s->items, "truncated", truncated,
-				    "skipped", skipped));
+				  json_pack("{s:O, s:b, s:b}", "items", s->items, "truncated",
+					    truncated, "skipped", skipped));
 		return;
 	}
 	search_begin(s);
 	file_request_close(&s->desk);
-	event_stream_event(&s->feed,
-		   json_pack("{s:s, s:I, s:b, s:b}", "type", "done", "hits", (json_int_t)s->count,
-			     "truncated", truncated, "skipped", skipped));
+	event_stream_event(&s->feed, json_pack("{s:s, s:I, s:b, s:b}", "type", "done", "hits",
+					       (json_int_t)s->count, "truncated", truncated,
+					       "skipped", skipped));
 	event_stream_end(&s->feed);
 }
 
@@ -126,7 +126,8 @@ static void search_other(struct file_client *k, const struct frame *f, size_t le
 {
 	if (f->type == WIRE_HIT)
 		search_hit(loop_owner(k, struct search, desk.clerk), (const struct wire_hit *)f,
-		    (const char *)f + sizeof(struct wire_hit), len - sizeof(struct wire_hit));
+			   (const char *)f + sizeof(struct wire_hit),
+			   len - sizeof(struct wire_hit));
 }
 
 static void search_failed(struct file_client *k, const struct err *e)
@@ -178,9 +179,10 @@ static enum event_stream_kind kind_of(const struct call *c)
 
 void boxfiles_search(struct call *c)
 {
-	static const struct file_client_events on = {
-		.ready = search_ready, .other = search_other, .done = search_done, .failed = search_failed
-	};
+	static const struct file_client_events on = { .ready = search_ready,
+						      .other = search_other,
+						      .done = search_done,
+						      .failed = search_failed };
 	const char *name = call_query(c, "name"), *content = call_query(c, "content"),
 		   *path = call_query(c, "path");
 	struct search *s = call_alloc(c, sizeof(*s));

@@ -82,7 +82,8 @@ struct taking {
 	void (*filled)(struct call *c, struct box *b, const struct err *e);
 };
 
-static void snapshots_took(void *ctx, const struct store_snapshot *row, const char *box, const struct err *e)
+static void snapshots_took(void *ctx, const struct store_snapshot *row, const char *box,
+			   const struct err *e)
 {
 	struct taking *t = ctx;
 
@@ -120,7 +121,7 @@ static void end_box(struct api *a, const char *id)
 }
 
 static void snapshots_filled(void *ctx, const struct store_snapshot *row, const char *box,
-		   const struct err *e)
+			     const struct err *e)
 {
 	struct taking *t = ctx;
 	struct box *b = fleet_find(&t->call->api->fleet, box);
@@ -189,8 +190,7 @@ void snapshots_create(struct call *c)
 	struct box *b = fleet_named(&c->api->fleet, c->who.team, box);
 	struct err e;
 
-	if (!b ||
-	    (b->state != BOX_RUNNING && b->state != BOX_KEPT && b->state != BOX_PAUSED) ||
+	if (!b || (b->state != BOX_RUNNING && b->state != BOX_KEPT && b->state != BOX_PAUSED) ||
 	    (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0)) {
 		call_no_box(c, box);
 		return;

@@ -225,10 +225,11 @@ static void on_text(struct ws *w, const char *text, size_t n)
 	if (!json_is_object(msg))
 		err_set(&e, ERR_INVALID, "not a JSON object: %.100s", msg ? "" : why.text);
 	if (!json_is_object(msg) || socket_handle(s, msg, &e) < 0)
-		socket_complain(s, json_is_integer(json_object_get(msg, "ch")) ?
-				    json_integer_value(json_object_get(msg, "ch")) :
-				    -1,
-			 &e);
+		socket_complain(s,
+				json_is_integer(json_object_get(msg, "ch"))
+					? json_integer_value(json_object_get(msg, "ch"))
+					: -1,
+				&e);
 	json_decref(msg);
 }
 
@@ -248,7 +249,8 @@ static void on_binary(struct ws *w, const void *bytes, size_t n)
 		return;
 	}
 	err_set(&e, c ? ERR_DENIED : ERR_NOT_FOUND,
-		c ? "channel %u takes no bytes from you" : "bytes for channel %u, which is not open",
+		c ? "channel %u takes no bytes from you"
+		  : "bytes for channel %u, which is not open",
 		number);
 	socket_complain(s, number, &e);
 }

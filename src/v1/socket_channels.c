@@ -14,8 +14,8 @@ static uint64_t number_of(const json_t *msg, const char *name, uint64_t otherwis
 {
 	const json_t *v = json_object_get(msg, name);
 
-	return json_is_integer(v) && json_integer_value(v) >= 0 ? (uint64_t)json_integer_value(v) :
-								 otherwise;
+	return json_is_integer(v) && json_integer_value(v) >= 0 ? (uint64_t)json_integer_value(v)
+								: otherwise;
 }
 
 /* ---- exec, pty: the streams of one program, each from a byte on ---- */
@@ -38,12 +38,13 @@ static void exec_reading(struct exec_reader *t, unsigned stream, uint64_t from, 
 	struct exec_channel *x = loop_owner(t, struct exec_channel, tap);
 
 	channel_say(&x->base, "reading",
-		    json_pack("{s:s, s:I, s:I, s:I}", "stream", stream ? "stderr" : "stdout", "from",
-			      (json_int_t)from, "tip", (json_int_t)tip, "dropped",
+		    json_pack("{s:s, s:I, s:I, s:I}", "stream", stream ? "stderr" : "stdout",
+			      "from", (json_int_t)from, "tip", (json_int_t)tip, "dropped",
 			      (json_int_t)(from > t->from[stream] ? from - t->from[stream] : 0)));
 }
 
-static void exec_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n)
+static void exec_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
+			size_t n)
 {
 	struct exec_channel *x = loop_owner(t, struct exec_channel, tap);
 
@@ -85,8 +86,8 @@ static int exec_find(struct exec_channel *x, struct box *b, const char *name, ui
 static int exec_open(struct channel *c, const json_t *msg, struct err *e)
 {
 	static const struct exec_reader_events on = { .reading = exec_reading,
-					      .output = exec_output,
-					      .over = exec_over };
+						      .output = exec_output,
+						      .over = exec_over };
 	struct exec_channel *x = (struct exec_channel *)c;
 	const char *name = json_string_value(json_object_get(msg, "exec"));
 	uint64_t from[2] = { number_of(msg, "stdout", 0), number_of(msg, "stderr", 0) };
@@ -126,12 +127,13 @@ static int exec_message(struct channel *c, const char *op, const json_t *msg, st
 	if (!strcmp(op, "eof"))
 		exec_input_close(r);
 	else if (!strcmp(op, "resize"))
-		exec_set_size(r, (uint16_t)number_of(msg, "rows", 24), (uint16_t)number_of(msg, "cols", 80));
+		exec_set_size(r, (uint16_t)number_of(msg, "rows", 24),
+			      (uint16_t)number_of(msg, "cols", 80));
 	else if (!strcmp(op, "signal") && signo > 0 && signo < NSIG)
 		exec_send_signal(r, signo);
 	else
-		return err_set(e, ERR_INVALID, "'%.20s': credit, eof, resize, signal (a number), close",
-			       op);
+		return err_set(e, ERR_INVALID,
+			       "'%.20s': credit, eof, resize, signal (a number), close", op);
 	return 0;
 }
 
@@ -148,8 +150,8 @@ static void exec_bytes(struct channel *c, const char *bytes, size_t n)
 		return;
 	}
 	err_set(&e, r && r->stdin_open ? ERR_LIMIT : ERR_CONFLICT,
-		r && r->stdin_open ? "the program does not read; these bytes were not taken" :
-				     "the program reads no more input");
+		r && r->stdin_open ? "the program does not read; these bytes were not taken"
+				   : "the program reads no more input");
 	channel_say(c, "error", call_error_json(NULL, err_kind_name(e.kind), e.msg, NULL, NULL));
 }
 
@@ -164,10 +166,14 @@ static void exec_close(struct channel *c)
 }
 
 const struct channel_kind channel_exec = {
+	/* clang-format off */
 	"exec", sizeof(struct exec_channel), exec_open, exec_message, exec_bytes, exec_flow, exec_close
+	/* clang-format on */
 };
 const struct channel_kind channel_pty = {
+	/* clang-format off */
 	"pty", sizeof(struct exec_channel), exec_open, exec_message, exec_bytes, exec_flow, exec_close
+	/* clang-format on */
 };
 
 /* ---- events ---- */
@@ -178,7 +184,8 @@ struct events_channel {
 	char box[ID_LEN + 1]; /* only of this one; "" all of the team's */
 };
 
-static void events_heard(struct fleet_subscriber *ear, const struct store_event *ev, const json_t *data)
+static void events_heard(struct fleet_subscriber *ear, const struct store_event *ev,
+			 const json_t *data)
 {
 	struct events_channel *x = loop_owner(ear, struct events_channel, ear);
 	const struct principal *who = channel_who(&x->base);
@@ -247,7 +254,9 @@ static void events_close(struct channel *c)
 }
 
 const struct channel_kind channel_events = {
+	/* clang-format off */
 	.name = "events", .size = sizeof(struct events_channel), .open = events_open, .close = events_close
+	/* clang-format on */
 };
 
 /* ---- fs: what changes below a folder ---- */
@@ -298,9 +307,9 @@ static void watch_failed(struct file_client *k, const struct err *e)
 static int watch_open(struct channel *c, const json_t *msg, struct err *e)
 {
 	static const struct file_client_events on = { .ready = watch_ready,
-						.done = watch_begun,
-						.other = watch_event,
-						.failed = watch_failed };
+						      .done = watch_begun,
+						      .other = watch_event,
+						      .failed = watch_failed };
 	struct watch_channel *x = (struct watch_channel *)c;
 	const char *path = json_string_value(json_object_get(msg, "path"));
 	struct box *b = channel_box(c, msg, e);
@@ -328,8 +337,10 @@ static void watch_close(struct channel *c)
 }
 
 const struct channel_kind channel_watch = {
+	/* clang-format off */
 	.name = "fs", .size = sizeof(struct watch_channel), .open = watch_open,
 	.flow = watch_flow, .close = watch_close
+	/* clang-format on */
 };
 
 /* ---- stats: a box's figures, once a second ---- */
@@ -346,7 +357,8 @@ static json_t *channel_figure(uint64_t n)
 	return n == UINT64_MAX ? json_null() : json_integer((json_int_t)n);
 }
 
-static void stats_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void stats_counted(void *ctx, const struct frame *f, size_t len, int *fd,
+			  const struct err *e)
 {
 	struct stats_channel *x = ctx;
 	const struct wire_counted *n = (const struct wire_counted *)f;
@@ -359,10 +371,13 @@ static void stats_counted(void *ctx, const struct frame *f, size_t len, int *fd,
 		return;
 	}
 	channel_say(&x->base, "stats",
-		    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mem", channel_figure(n->mem_now),
-			      "mem_peak", channel_figure(n->mem_peak), "cpu_us", channel_figure(n->cpu_us), "pids",
-			      channel_figure(n->pids_now), "oom_kills", channel_figure(n->oom_kills), "pids_hits",
-			      channel_figure(n->pids_hits), "throttled_us", channel_figure(n->throttled_us)));
+		    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mem",
+			      channel_figure(n->mem_now), "mem_peak", channel_figure(n->mem_peak),
+			      "cpu_us", channel_figure(n->cpu_us), "pids",
+			      channel_figure(n->pids_now), "oom_kills",
+			      channel_figure(n->oom_kills), "pids_hits",
+			      channel_figure(n->pids_hits), "throttled_us",
+			      channel_figure(n->throttled_us)));
 	timer_set(&x->timer, 1000);
 }
 
@@ -370,8 +385,8 @@ static void stats_due(struct timer *t)
 {
 	struct stats_channel *x = loop_owner(t, struct stats_channel, timer);
 
-	x->asking = keeper_client_request_box(&channel_api(&x->base)->fleet.office, WIRE_COUNTERS, 0, x->box,
-				   WIRE_COUNTED, stats_counted, x);
+	x->asking = keeper_client_request_box(&channel_api(&x->base)->fleet.office, WIRE_COUNTERS,
+					      0, x->box, WIRE_COUNTED, stats_counted, x);
 }
 
 static int stats_open(struct channel *c, const json_t *msg, struct err *e)
@@ -397,5 +412,7 @@ static void stats_close(struct channel *c)
 }
 
 const struct channel_kind channel_stats = {
+	/* clang-format off */
 	.name = "stats", .size = sizeof(struct stats_channel), .open = stats_open, .close = stats_close
+	/* clang-format on */
 };

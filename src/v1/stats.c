@@ -15,8 +15,8 @@ const struct field stats_query[] = {
 	{ 0 },
 };
 const struct field stats_history_query[] = {
-	{ "since", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT, "a moment, or how long ago: 15m; all there is",
-	  NULL },
+	{ "since", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT,
+	  "a moment, or how long ago: 15m; all there is", NULL },
 	{ "step", FIELD_INT, 0, 1, USAGE_STEP_S, "seconds: 10, or 1 for the time somebody watched",
 	  NULL },
 	{ 0 },
@@ -47,14 +47,16 @@ static json_t *now_json(const struct box *b, const struct usage_now *now)
 
 	json_object_set_new(doc, "memory",
 			    json_pack("{s:o, s:o, s:o}", "now", stats_figure(c, k->mem_now), "peak",
-				      stats_figure(c, k->mem_peak), "limit", stats_limit(l->mem_bytes)));
+				      stats_figure(c, k->mem_peak), "limit",
+				      stats_limit(l->mem_bytes)));
 	json_object_set_new(doc, "cpu",
-			    json_pack("{s:o, s:o, s:o}", "us", stats_figure(c, k->cpu_us), "throttled_us",
-				      stats_figure(c, k->throttled_us), "limit_milli",
-				      stats_limit(l->cpu_milli)));
+			    json_pack("{s:o, s:o, s:o}", "us", stats_figure(c, k->cpu_us),
+				      "throttled_us", stats_figure(c, k->throttled_us),
+				      "limit_milli", stats_limit(l->cpu_milli)));
 	json_object_set_new(doc, "pids",
-			    json_pack("{s:o, s:o, s:o, s:o}", "now", stats_figure(c, k->pids_now), "peak",
-				      stats_figure(c, k->pids_peak), "limit", stats_limit(l->pids), "refused",
+			    json_pack("{s:o, s:o, s:o, s:o}", "now", stats_figure(c, k->pids_now),
+				      "peak", stats_figure(c, k->pids_peak), "limit",
+				      stats_limit(l->pids), "refused",
 				      stats_figure(c, k->pids_hits)));
 	json_object_set_new(doc, "disk",
 			    json_pack("{s:o, s:o, s:o, s:o}", "used",
@@ -143,7 +145,10 @@ void stats_show(struct call *c)
 	c->endless = stream;
 	if (stream) {
 		c->req->on_drain = has_room;
-		event_stream_begin(&l->feed, c->req, event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
+		event_stream_begin(&l->feed, c->req,
+				   event_stream_wanted(c) == EVENT_STREAM_SSE
+					   ? EVENT_STREAM_SSE
+					   : EVENT_STREAM_NDJSON);
 	}
 	usage_watch(c->api->gauges, b, &l->watch, !stream);
 }

@@ -79,8 +79,8 @@ static json_t *team_json(struct api *a, const struct store_team *t)
 	struct store_team now = quota_limits(a, t);
 
 	return json_pack("{s:s, s:o, s:o, s:o}", "name", t->name, "created",
-			 t->created_ns ? json_time((uint64_t)t->created_ns) : json_null(),
-			 "quotas", limits_json(&now), "own", limits_json(t));
+			 t->created_ns ? json_time((uint64_t)t->created_ns) : json_null(), "quotas",
+			 limits_json(&now), "own", limits_json(t));
 }
 
 /* ---- look ---- */

@@ -52,7 +52,8 @@ static void ui_read_index(void)
 		struct ui_file *f = &files.v[files.n];
 
 		if (files.n++ == UI_FILES ||
-		    sscanf(at, "%95s %47s %32s %zu %zu %zu", f->path, f->type, f->hash, &f->plain, &offset, &f->len) != 6 ||
+		    sscanf(at, "%95s %47s %32s %zu %zu %zu", f->path, f->type, f->hash, &f->plain,
+			   &offset, &f->len) != 6 ||
 		    data + offset + f->len > ui_bundle_end)
 			abort();
 		f->bytes = data + offset;
@@ -79,8 +80,10 @@ int ui_is_built(void)
 /* Paths that the page shows itself, by their first folder. */
 static int ui_is_page(const char *path)
 {
-	static const char *const folders[] = { "",        "b",     "runs",   "boxes",  "templates", "pipelines", "agents",
-					       "batches", "monitor", "network", "schedules", "events", "settings" };
+	static const char *const folders[] = { "",          "b",         "runs",      "boxes",
+					       "templates", "pipelines", "agents",    "batches",
+					       "monitor",   "network",   "schedules", "events",
+					       "settings" };
 	size_t n = strcspn(path + 1, "/");
 
 	for (unsigned i = 0; i < ARRAY_LEN(folders); i++)
@@ -99,7 +102,8 @@ static int ui_accepts_html(const struct http_req *r)
 /* "gzip" in the list, and not with ";q=0". A client that names no coding may not be able to read one. */
 static int ui_accepts_gzip(const struct http_req *r)
 {
-	const char *list = http_header(r, "accept-encoding"), *at = list ? strcasestr(list, "gzip") : NULL;
+	const char *list = http_header(r, "accept-encoding"),
+		   *at = list ? strcasestr(list, "gzip") : NULL;
 	const char *q = at ? at + strlen("gzip") : "";
 
 	q += strspn(q, " \t");
@@ -110,7 +114,8 @@ static int ui_accepts_gzip(const struct http_req *r)
 
 /* ---- the answer ---- */
 
-static void ui_set_headers(struct http_req *r, const struct ui_file *f, int is_page, const char *etag)
+static void ui_set_headers(struct http_req *r, const struct ui_file *f, int is_page,
+			   const char *etag)
 {
 	http_set(r, "ETag", "%s", etag);
 	http_set(r, "Cache-Control", is_page ? "no-cache" : "public, max-age=31536000, immutable");
@@ -119,10 +124,11 @@ static void ui_set_headers(struct http_req *r, const struct ui_file *f, int is_p
 	if (strncmp(f->type, "text/html", 9) != 0)
 		return;
 	/* The editor and the terminal make style elements; nothing but our own files is executed. */
-	http_set(r, "Content-Security-Policy",
-		 "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-		 "font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; frame-src 'none'; "
-		 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+	http_set(
+		r, "Content-Security-Policy",
+		"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+		"font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; frame-src 'none'; "
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
 	http_set(r, "Cross-Origin-Opener-Policy", "same-origin");
 	http_set(r, "X-Frame-Options", "DENY");
 }
@@ -149,7 +155,8 @@ static void ui_reply(struct call *c, const struct ui_file *f, int is_page)
 	int gzip = ui_accepts_gzip(r);
 	char etag[UI_HASH + 8];
 
-	snprintf(etag, sizeof(etag), gzip ? "\"%s\"" : "\"%s-p\"", f->hash); /* another representation, another tag */
+	snprintf(etag, sizeof(etag), gzip ? "\"%s\"" : "\"%s-p\"",
+		 f->hash); /* another representation, another tag */
 	ui_set_headers(r, f, is_page, etag);
 	if (has && strstr(has, etag)) {
 		http_reply(r, 304, NULL, NULL, 0);
@@ -166,7 +173,8 @@ static void ui_reply(struct call *c, const struct ui_file *f, int is_page)
 static int ui_take(struct call *c)
 {
 	struct http_req *r = c->req;
-	int is_page = ui_is_page(r->path), is_asset = !strncmp(r->path, "/a/", 3) || !strcmp(r->path, "/favicon.svg");
+	int is_page = ui_is_page(r->path),
+	    is_asset = !strncmp(r->path, "/a/", 3) || !strcmp(r->path, "/favicon.svg");
 	const struct ui_file *f;
 
 	if (!(is_page ? ui_accepts_html(r) : is_asset) ||
@@ -176,7 +184,8 @@ static int ui_take(struct call *c)
 	if (f)
 		ui_reply(c, f, is_page);
 	else /* a tab of an older version asks for a file that this one does not have */
-		http_reply(r, 404, "text/plain; charset=utf-8", "this version of the web UI has no such file\n", 44);
+		http_reply(r, 404, "text/plain; charset=utf-8",
+			   "this version of the web UI has no such file\n", 44);
 	return 1;
 }
 

@@ -11,7 +11,9 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct field role_values[] = { FIELD_VALUE("viewer"), FIELD_VALUE("editor"), FIELD_VALUE("owner"), { 0 } };
+static const struct field role_values[] = {
+	FIELD_VALUE("viewer"), FIELD_VALUE("editor"), FIELD_VALUE("owner"), { 0 }
+};
 const struct field ui_login_link_fields[] = {
 	{ "role", FIELD_CHOICE, 0, 0, 0, "of the session that the link opens; owner", role_values },
 	{ 0 },
@@ -50,12 +52,14 @@ static json_t *ui_login_url(const struct call *c, const char *token)
 {
 	const struct api_conf *conf = &c->api->conf;
 	const char *domain = conf->hosts && *conf->hosts ? *conf->hosts : NULL;
-	const char *host = http_header(c->req, "host"), *proto = http_header(c->req, "x-forwarded-proto");
+	const char *host = http_header(c->req, "host"),
+		   *proto = http_header(c->req, "x-forwarded-proto");
 	int secure = http_secure(c->req) || (proto && !strcasecmp(proto, "https"));
 	char url[512];
 
 	if (!c->req->unix_peer) {
-		snprintf(url, sizeof(url), "%s://%.300s/#k=%s", secure ? "https" : "http", host ? host : "", token);
+		snprintf(url, sizeof(url), "%s://%.300s/#k=%s", secure ? "https" : "http",
+			 host ? host : "", token);
 	} else if (conf->port) {
 		if (domain && !strncmp(domain, "*.", 2))
 			domain += 2;
@@ -75,10 +79,12 @@ void ui_login_create_link(struct call *c)
 	struct err e;
 
 	if (!ui_is_built()) {
-		call_error(c, 404, "no_ui", "this daemon was built without the web UI", NULL, "docs/ui.md says what the build needs");
+		call_error(c, 404, "no_ui", "this daemon was built without the web UI", NULL,
+			   "docs/ui.md says what the build needs");
 		return;
 	}
-	(void)!store_role_parse(call_text(c, "role", "owner"), &link.role); /* one of the field's values */
+	(void)!store_role_parse(call_text(c, "role", "owner"),
+				&link.role); /* one of the field's values */
 	snprintf(link.team, sizeof(link.team), "%s", c->who.team);
 	snprintf(link.who, sizeof(link.who), "%s", c->who.id);
 	link.expires_ns = now + UI_LINK_MS * INT64_C(1000000);
@@ -92,8 +98,10 @@ void ui_login_create_link(struct call *c)
 		return;
 	}
 	http_set(c->req, "Cache-Control", "no-store");
-	call_json(c, 201, json_pack("{s:o, s:s, s:s, s:o}", "url", ui_login_url(c, token), "token", token, "role",
-				    store_role_name(link.role), "expires", json_time((uint64_t)link.expires_ns)));
+	call_json(c, 201,
+		  json_pack("{s:o, s:s, s:s, s:o}", "url", ui_login_url(c, token), "token", token,
+			    "role", store_role_name(link.role), "expires",
+			    json_time((uint64_t)link.expires_ns)));
 	explicit_bzero(token, sizeof(token));
 }
 
@@ -111,8 +119,8 @@ static void ui_login_remove_expired(struct call *c, const char *team)
 	for (unsigned i = 0; i < keys.n; i++) {
 		const struct store_key *k = &keys.v[i];
 
-		if (!strncmp(k->name, UI_SESSION_PREFIX, strlen(UI_SESSION_PREFIX)) && k->expires_ns &&
-		    k->expires_ns <= now)
+		if (!strncmp(k->name, UI_SESSION_PREFIX, strlen(UI_SESSION_PREFIX)) &&
+		    k->expires_ns && k->expires_ns <= now)
 			(void)!store_key_remove(c->api->store, team, k->id, &e);
 	}
 	store_keys_fini(&keys);
@@ -124,8 +132,10 @@ static void ui_login_refuse(struct call *c)
 		call_fail_throttled(c);
 		return;
 	}
-	call_error(c, 401, "link_used", "this link was used before, is older than five minutes, or is not of this daemon",
-		   NULL, "make another one: atoll ui");
+	call_error(
+		c, 401, "link_used",
+		"this link was used before, is older than five minutes, or is not of this daemon",
+		NULL, "make another one: atoll ui");
 }
 
 void ui_login_open_session(struct call *c)

@@ -41,7 +41,7 @@ static void upload_ready(struct file_client *k)
 static void upload_changed(struct upload *u, const char *why)
 {
 	file_request_error(&u->desk, 412, "changed", "it is not what you expect", why,
-		   "read it again and decide anew");
+			   "read it again and decide anew");
 }
 
 /* e NULL: nothing is there. 0: no, and answered. */
@@ -55,12 +55,12 @@ static int may_go(struct upload *u, const struct wire_entry *e)
 		file_request_etag(e, etag);
 	if (e && S_ISDIR(e->mode)) {
 		file_request_error(&u->desk, 409, "is_a_folder", "there is a folder of that name",
-			   u->desk.path, "put the file into it, or remove it first");
+				   u->desk.path, "put the file into it, or remove it first");
 		return 0;
 	}
 	if (e && call_query_flag(u->desk.call, "new")) {
-		file_request_error(&u->desk, 409, "exists", "there is a file of that name", u->desk.path,
-			   "without ?new=1 it is replaced");
+		file_request_error(&u->desk, 409, "exists", "there is a file of that name",
+				   u->desk.path, "without ?new=1 it is replaced");
 		return 0;
 	}
 	if ((match && (!e || !file_request_etag_among(match, etag))) ||
@@ -85,8 +85,8 @@ static void send_it(struct upload *u)
 	int pipe;
 
 	u->phase = SENDING;
-	if (file_client_ask_pipe(&u->desk.clerk, WIRE_PUT, &u->put, sizeof(u->put), u->desk.path, &pipe,
-			   &e) < 0)
+	if (file_client_ask_pipe(&u->desk.clerk, WIRE_PUT, &u->put, sizeof(u->put), u->desk.path,
+				 &pipe, &e) < 0)
 		file_request_fail(&u->desk, &e);
 	else
 		http_body_pipe(c->req, pipe, c->api->conf.upload_max);
@@ -95,7 +95,8 @@ static void send_it(struct upload *u)
 
 /* ---- the worker ---- */
 
-static void upload_entry(struct file_client *k, const struct wire_entry *e, const char *tail, size_t n)
+static void upload_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
+			 size_t n)
 {
 	struct upload *u = loop_owner(k, struct upload, desk.clerk);
 	struct file_request_entry parts;
@@ -111,12 +112,13 @@ static void upload_entry(struct file_client *k, const struct wire_entry *e, cons
 		return;
 	if (!file_request_split(e, tail, n, &parts)) {
 		file_request_error(&u->desk, 502, "box_lies", "the box's answer makes no sense",
-			   u->desk.path, NULL);
+				   u->desk.path, NULL);
 		return;
 	}
 	file_request_etag(e, etag);
 	http_set(u->desk.call->req, "ETag", "%s", etag);
-	file_request_json(&u->desk, u->existed ? 200 : 201, file_request_entry_json(e, &parts, NULL));
+	file_request_json(&u->desk, u->existed ? 200 : 201,
+			  file_request_entry_json(e, &parts, NULL));
 }
 
 static void upload_done(struct file_client *k, uint16_t flags)
@@ -179,9 +181,10 @@ static int upload_fits(struct call *c, const struct box *b)
 
 void boxfiles_put(struct call *c)
 {
-	static const struct file_client_events on = {
-		.ready = upload_ready, .entry = upload_entry, .done = upload_done, .failed = upload_failed
-	};
+	static const struct file_client_events on = { .ready = upload_ready,
+						      .entry = upload_entry,
+						      .done = upload_done,
+						      .failed = upload_failed };
 	struct upload *u = call_alloc(c, sizeof(*u));
 	const char *text = call_query(c, "mode"), *path = call_query(c, "path");
 	int mode = text ? file_request_mode(text) : 0;

@@ -173,7 +173,8 @@ static void is_complete(struct gauge_box *x)
 		sampler_conclude(x);
 }
 
-static void sampler_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void sampler_counted(void *ctx, const struct frame *f, size_t len, int *fd,
+			    const struct err *e)
 {
 	struct gauge_box *x = ctx;
 	struct box *b = fleet_find(x->all->fleet, x->id);
@@ -216,15 +217,17 @@ static void sampler_lost(struct init_call *l)
 	is_complete(loop_owner(l, struct gauge_box, ear));
 }
 
-static const struct init_call_ops ear_on = { .answer = sampler_answered, .refused = sampler_refused, .lost = sampler_lost };
+static const struct init_call_ops ear_on = { .answer = sampler_answered,
+					     .refused = sampler_refused,
+					     .lost = sampler_lost };
 
 static void sampler_ask(struct gauge_box *x, struct box *b)
 {
 	x->now.counted = x->now.told = 0;
 	x->asking = 1;
 	x->asked_ms = loop_now_ms();
-	x->ask = keeper_client_request_box(&x->all->fleet->office, WIRE_COUNTERS, 0, x->id, WIRE_COUNTED,
-				sampler_counted, x);
+	x->ask = keeper_client_request_box(&x->all->fleet->office, WIRE_COUNTERS, 0, x->id,
+					   WIRE_COUNTED, sampler_counted, x);
 	if (init_conn_is_open(&b->line) && b->state != BOX_PAUSED) /* such a one answers nothing */
 		init_conn_request(&b->line, &x->ear, &ear_on, WIRE_STAT, 0);
 }

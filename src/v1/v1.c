@@ -22,7 +22,8 @@ int v1_init(struct api *a, struct err *e)
 	a->native = &table;
 	a->on_second = v1_on_second;
 	a->gauges = usage_sampler_new(&a->fleet);
-	if (api_init(a, e) < 0 || snapshots_init(&a->fleet, a->conf.state, a->conf.snapshot_bytes, e) < 0 ||
+	if (api_init(a, e) < 0 ||
+	    snapshots_init(&a->fleet, a->conf.state, a->conf.snapshot_bytes, e) < 0 ||
 	    batch_routes_init(a, e) < 0)
 		return -1;
 	return pipelines_routes_init(a, e);

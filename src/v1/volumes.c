@@ -48,7 +48,8 @@ static int want_one(struct call *c, const json_t *one, struct box_spec *out, str
 	struct store_volume v;
 
 	if (!json_is_object(one))
-		return err_set(e, ERR_INVALID, "volumes: must hold objects {name, path, read_only}");
+		return err_set(e, ERR_INVALID,
+			       "volumes: must hold objects {name, path, read_only}");
 	if (fields_check(one, mount_fields, "volumes", e) < 0)
 		return -1;
 	if (store_volume_find(c->api->store, c->who.team,
@@ -71,9 +72,7 @@ int volumes_want(struct call *c, const json_t *list, struct box_spec *out, struc
 	if (json_array_size(list) > WIRE_MOUNTS)
 		return err_set(e, ERR_INVALID, "volumes: %zu are too many, at most %d",
 			       json_array_size(list), WIRE_MOUNTS);
-	json_array_foreach(list, i, one)
-		if (want_one(c, one, out, e) < 0)
-			return -1;
+	json_array_foreach(list, i, one) if (want_one(c, one, out, e) < 0) return -1;
 	return 0;
 }
 
@@ -92,16 +91,17 @@ static void client_left(struct call *c)
 	((struct doing *)c->state)->call = NULL;
 }
 
-static void volumes_ask(struct call *c, uint8_t type, const struct store_volume *v, volumes_made *answer,
-		office_done *done)
+static void volumes_ask(struct call *c, uint8_t type, const struct store_volume *v,
+			volumes_made *answer, office_done *done)
 {
 	struct wire_volume f = { .head.type = type, .bytes = v->quota_bytes };
 	struct doing *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		abort();
-	*d = (struct doing){ .call = c, .api = c->api, .who = c->who, .volume = *v,
-			     .answer = answer };
+	*d = (struct doing){
+		.call = c, .api = c->api, .who = c->who, .volume = *v, .answer = answer
+	};
 	snprintf(f.id, sizeof(f.id), "%s", v->id);
 	c->state = d;
 	c->drop = client_left;
@@ -119,7 +119,8 @@ static struct call *volumes_finished(struct doing *d)
 	return c;
 }
 
-static void volumes_do_made(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void volumes_do_made(void *ctx, const struct frame *f, size_t len, int *fd,
+			    const struct err *e)
 {
 	struct doing *d = ctx;
 	struct call *c = volumes_finished(d);
@@ -166,7 +167,8 @@ void volumes_make(struct call *c, volumes_made *answer)
 		volumes_ask(c, WIRE_VOLUME_MAKE, &v, answer, volumes_do_made);
 }
 
-static void volumes_dropped(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+static void volumes_dropped(void *ctx, const struct frame *f, size_t len, int *fd,
+			    const struct err *e)
 {
 	struct doing *d = ctx;
 	struct call *c = volumes_finished(d);

@@ -15,7 +15,8 @@ struct store_volume;
 typedef void volumes_made(struct call *c, const struct store_volume *v);
 /* For another door: name and bytes of the body; answers by `answer` when it is there. */
 void volumes_make(struct call *c, volumes_made *answer);
-void volumes_drop(struct call *c, const struct store_volume *v); /* 204, or 409 while a box has it */
+void volumes_drop(struct call *c,
+		  const struct store_volume *v); /* 204, or 409 while a box has it */
 
 void volumes_create(struct call *c);
 void volumes_list(struct call *c);

@@ -25,8 +25,8 @@ static void watch_ready(struct file_client *k)
 	struct watching *w = loop_owner(k, struct watching, desk.clerk);
 
 	file_request_ask(&w->desk, WIRE_WATCH,
-		 call_query_flag(w->desk.call, "recursive") ? WIRE_WATCH_DEEP : 0, w->desk.path,
-		 strlen(w->desk.path));
+			 call_query_flag(w->desk.call, "recursive") ? WIRE_WATCH_DEEP : 0,
+			 w->desk.path, strlen(w->desk.path));
 }
 
 static void watch_say(struct watching *w, json_t *take_event)
@@ -51,7 +51,8 @@ static void watch_done(struct file_client *k, uint16_t flags)
 	if (w->begun)
 		return;
 	w->begun = 1;
-	event_stream_begin(&w->feed, w->desk.call->req, kind == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
+	event_stream_begin(&w->feed, w->desk.call->req,
+			   kind == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
 	first = json_pack("{s:s, s:b}", "type", "watching", "skipped",
 			  (flags & WIRE_DONE_SKIPPED) != 0);
 	file_request_set_text(first, "path", w->desk.path);
@@ -101,8 +102,10 @@ static void watch_event(struct watching *w, const struct wire_event *ev, const c
 static void watch_other(struct file_client *k, const struct frame *f, size_t len)
 {
 	if (f->type == WIRE_EVENT)
-		watch_event(loop_owner(k, struct watching, desk.clerk), (const struct wire_event *)f,
-		      (const char *)f + sizeof(struct wire_event), len - sizeof(struct wire_event));
+		watch_event(loop_owner(k, struct watching, desk.clerk),
+			    (const struct wire_event *)f,
+			    (const char *)f + sizeof(struct wire_event),
+			    len - sizeof(struct wire_event));
 }
 
 static void watch_failed(struct file_client *k, const struct err *e)
@@ -132,9 +135,10 @@ static void watch_left(struct http_req *r)
 
 void boxfiles_watch(struct call *c)
 {
-	static const struct file_client_events on = {
-		.ready = watch_ready, .other = watch_other, .done = watch_done, .failed = watch_failed
-	};
+	static const struct file_client_events on = { .ready = watch_ready,
+						      .other = watch_other,
+						      .done = watch_done,
+						      .failed = watch_failed };
 	struct watching *w = call_alloc(c, sizeof(*w));
 	const char *path = call_query(c, "path");
 

@@ -73,7 +73,9 @@ int sock_recv(int fd, void *buf, int *fds, unsigned *nfds, struct err *e)
 {
 	union control control = { 0 };
 	struct iovec part = { .iov_base = buf, .iov_len = WIRE_MAX };
-	struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr msg = { .msg_iov = &part,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
 			      .msg_controllen = sizeof(control) };
 	unsigned n, room = nfds ? *nfds : 0;
 	int got[WIRE_FDS];
@@ -132,7 +134,8 @@ static int connect_with(const char *path, int flags, struct err *e)
 	if (sock_address(&addr, path, e) < 0 || (fd = new_socket(e)) < 0)
 		return -1;
 	if (fcntl(fd, F_SETFL, O_RDWR | flags) < 0 ||
-	    connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || fcntl(fd, F_SETFL, O_RDWR) < 0)
+	    connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+	    fcntl(fd, F_SETFL, O_RDWR) < 0)
 		return err_sys(e, "connect to %.100s", path);
 	return steal_fd(&fd);
 }

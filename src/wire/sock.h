@@ -6,8 +6,8 @@
 
 /* A frame's body and tail in one packet. Blocks unless the socket is non-blocking; a vanished
  * peer is ERR_SYS with EPIPE, never a signal. EAGAIN is reported as ERR_SYS/EAGAIN. */
-must_check int sock_send(int fd, const void *body, size_t body_len, const void *tail, size_t tail_len,
-			 const int *fds, unsigned nfds, struct err *e);
+must_check int sock_send(int fd, const void *body, size_t body_len, const void *tail,
+			 size_t tail_len, const int *fds, unsigned nfds, struct err *e);
 
 /* One checked frame into buf (WIRE_MAX bytes). Returns its length, 0 at the end of the stream,
  * -1 with e set (ERR_INVALID: not a frame). Descriptors that came along are O_CLOEXEC and the
@@ -16,7 +16,8 @@ must_check int sock_recv(int fd, void *buf, int *fds, unsigned *nfds, struct err
 
 must_check int sock_pair(int out_pair[2], struct err *e);                 /* SEQPACKET, CLOEXEC */
 must_check int sock_listen(const char *path, int backlog, struct err *e); /* replaces a stale one */
-must_check int sock_listen_new(const char *path, int backlog, struct err *e); /* refuses any that is there */
+must_check int sock_listen_new(const char *path, int backlog,
+			       struct err *e); /* refuses any that is there */
 must_check int sock_connect(const char *path, struct err *e);
 /* The same without waiting for a listener whose queue is full: EAGAIN. The socket blocks afterwards. */
 must_check int sock_connect_now(const char *path, struct err *e);

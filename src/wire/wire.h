@@ -15,8 +15,8 @@
 #define WIRE_STREAMS 3 /* of an exec: 0 stdout or terminal, 1 stderr, 2 the channel */
 #define WIRE_MOUNTS 4  /* volumes that one box may have */
 #define WIRE_VOLUME_ID 32
-#define WIRE_PATH 120  /* where a volume is mounted */
-#define WIRE_LAYERS 4  /* read-only layers that one box may have */
+#define WIRE_PATH 120    /* where a volume is mounted */
+#define WIRE_LAYERS 4    /* read-only layers that one box may have */
 #define WIRE_LAYER_ID 72 /* 64 hexadecimal digits with their NUL, padded */
 
 struct frame {
@@ -26,6 +26,7 @@ struct frame {
 	uint32_t ref;    /* the exec or the request this is about; chosen by the client */
 };
 
+/* clang-format off */
 enum wire_type {
 	/* client -> keeper */
 	WIRE_CREATE = 1, /* struct wire_create -> BOX + one fd, a connection to init; or ERROR. Tail: a START
@@ -117,10 +118,12 @@ enum wire_type {
 	/* models: front <-> warden <-> the process that asks them */
 	WIRE_MODEL, /* front: a line to it, please; warden: here is one (a stream of JSON), to either + fd */
 };
+/* clang-format on */
 
 /* ---- client <-> keeper ---- */
 
-#define WIRE_DEFAULT UINT64_MAX /* (cut to its size) in any limit: what this host gives when nobody asks */
+#define WIRE_DEFAULT                                                                               \
+	UINT64_MAX /* (cut to its size) in any limit: what this host gives when nobody asks */
 
 /* What this host gives when nobody asks, as far as it can enforce it. */
 #define WIRE_USUAL_MEM (512ull << 20)
@@ -138,16 +141,18 @@ struct wire_limits { /* every field is honoured or the create is refused; 0: thi
 	uint32_t pids;
 };
 
-enum { /* wire_create.head.flags */
-	WIRE_CREATE_COLD = 1 << 0, /* not from the pool: everything fresh */
-	WIRE_CREATE_IDLE = 1 << 1, /* leave it as pooled boxes are, no limits of its own yet (bench) */
-	WIRE_CREATE_AWAIT = 1 << 2, /* after BOX: GONE, too, by the same ref, whatever it ends by ... */
-	WIRE_CREATE_FIGURES = 1 << 3, /* ... with its last counters; costs a little */
+enum {                            /* wire_create.head.flags */
+       WIRE_CREATE_COLD = 1 << 0, /* not from the pool: everything fresh */
+       WIRE_CREATE_IDLE =
+	       1 << 1, /* leave it as pooled boxes are, no limits of its own yet (bench) */
+       WIRE_CREATE_AWAIT =
+	       1 << 2, /* after BOX: GONE, too, by the same ref, whatever it ends by ... */
+       WIRE_CREATE_FIGURES = 1 << 3, /* ... with its last counters; costs a little */
 };
 
 enum { WIRE_MOUNT_RO = 1 << 0 };
 
-struct wire_mount { /* one writer or any number of readers at a time */
+struct wire_mount {              /* one writer or any number of readers at a time */
 	char id[WIRE_VOLUME_ID]; /* of the volume */
 	char path[WIRE_PATH];    /* in the box; folders that are missing are made */
 	uint32_t flags;
@@ -157,6 +162,7 @@ struct wire_mount { /* one writer or any number of readers at a time */
 #define WIRE_SEED_NAME 12
 
 struct wire_create {
+	/* clang-format off */
 	struct frame head;
 	char template[WIRE_ID * 2];
 	char seed[WIRE_SEED_NAME]; /* the interpreter that should wait in it; a wish, not a condition */
@@ -168,13 +174,15 @@ struct wire_create {
 	uint32_t nlayers;
 	struct wire_mount mounts[WIRE_MOUNTS];
 	char layer[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the first on top */
+	/* clang-format on */
 };
 
 struct wire_layer_make { /* every program of the box is ended */
 	struct frame head;
 	char box[WIRE_ID];
-	char path[WIRE_PATH];  /* the folder in the box; absolute */
-	char place[WIRE_PATH]; /* where it is in boxes that have the layer; relative to /, "" is / */
+	char path[WIRE_PATH]; /* the folder in the box; absolute */
+	char place
+		[WIRE_PATH]; /* where it is in boxes that have the layer; relative to /, "" is / */
 	uint64_t bytes_most, files_most; /* more is an ERROR */
 };
 
@@ -197,14 +205,14 @@ struct wire_limit {
 
 enum { WIRE_FREEZE_OFF = 1 << 0 }; /* flags of WIRE_FREEZE */
 
-enum { /* flags of WIRE_KILL */
-	WIRE_KILL_FIGURES = 1 << 0,  /* read the last counters; costs a little */
-	WIRE_KILL_OPERATOR = 1 << 1, /* say so to whoever asks why it ended */
+enum {                              /* flags of WIRE_KILL */
+       WIRE_KILL_FIGURES = 1 << 0,  /* read the last counters; costs a little */
+       WIRE_KILL_OPERATOR = 1 << 1, /* say so to whoever asks why it ended */
 };
 
 enum { WIRE_THEN_END, WIRE_THEN_STOP, WIRE_THEN_FREEZE, WIRE_THENS };
 
-struct wire_then { /* without padding: it is in records, too */
+struct wire_then {        /* without padding: it is in records, too */
 	uint64_t at_ns;   /* CLOCK_BOOTTIME; 0: never */
 	uint64_t keep_ms; /* after STOP and FREEZE: so long until its end; UINT64_MAX: no end */
 	uint32_t then;    /* WIRE_THEN_...: end it, end its programs, freeze it */
@@ -251,12 +259,12 @@ struct wire_counted { /* kernel evidence, read from outside the box; ~0: this ho
 	char id[WIRE_ID];
 	uint64_t mem_now, mem_peak;
 	uint64_t cpu_us;
-	uint64_t oom_kills;  /* processes the kernel killed for memory */
-	uint64_t mem_hits;   /* times the memory limit was met */
+	uint64_t oom_kills; /* processes the kernel killed for memory */
+	uint64_t mem_hits;  /* times the memory limit was met */
 	uint64_t pids_now, pids_peak;
-	uint64_t pids_hits;  /* forks refused */
+	uint64_t pids_hits; /* forks refused */
 	uint64_t throttled_us;
-	uint32_t over_cpu;   /* 1: the keeper ended it for its CPU time */
+	uint32_t over_cpu;    /* 1: the keeper ended it for its CPU time */
 	uint32_t by_operator; /* 1: somebody asked for its end, not the program's own client; or: */
 };
 enum { WIRE_ENDED_BY_DEADLINE = 2 }; /* in by_operator: the keeper, see WIRE_DEADLINE */
@@ -269,8 +277,8 @@ struct wire_about {
 	uint32_t pid;
 	uint32_t cgroup_version; /* 0: none, 1, 2 */
 	uint64_t hits, misses;   /* creates served from the pool, or not */
-	uint32_t waiting;        /* requests whose work is not done: boxes being made, limits, volumes */
-	uint32_t waiting_most;   /* that many may; more are refused */
+	uint32_t waiting; /* requests whose work is not done: boxes being made, limits, volumes */
+	uint32_t waiting_most; /* that many may; more are refused */
 };
 
 struct wire_error {
@@ -291,34 +299,37 @@ struct wire_seed {
 
 enum { WIRE_STDIN_CHANNEL = 1 << 0 }; /* flags of STDIN and ROOM: of the channel, not of stdin */
 
-enum { /* wire_start.head.flags */
-	WIRE_START_PTY = 1 << 0,   /* one terminal instead of pipes; its output is stream 0 */
-	WIRE_START_STDIN = 1 << 1, /* stdin is a pipe we will fill; otherwise /dev/null */
-	WIRE_START_ROOT = 1 << 2,  /* as the image's root, with its few capabilities */
-	WIRE_START_TOLD = 1 << 3,  /* send STARTED, unless EXIT comes before anything else */
-	WIRE_START_MEMFD = 1 << 4, /* the tail is in the one descriptor that rides along */
-	WIRE_START_SEED = 1 << 6,  /* let the waiting interpreter be it, if there is one */
-	WIRE_START_APART = 1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
-	WIRE_START_CHANNEL = 1 << 7, /* descriptor 3 is a socket, both ways: stream 2; not with PTY */
-	WIRE_START_LONE = 1 << 8, /* wall time and signals are the leader's alone. Its streams are read to
+enum {                            /* wire_start.head.flags */
+       WIRE_START_PTY = 1 << 0,   /* one terminal instead of pipes; its output is stream 0 */
+       WIRE_START_STDIN = 1 << 1, /* stdin is a pipe we will fill; otherwise /dev/null */
+       WIRE_START_ROOT = 1 << 2,  /* as the image's root, with its few capabilities */
+       WIRE_START_TOLD = 1 << 3,  /* send STARTED, unless EXIT comes before anything else */
+       WIRE_START_MEMFD = 1 << 4, /* the tail is in the one descriptor that rides along */
+       WIRE_START_SEED = 1 << 6,  /* let the waiting interpreter be it, if there is one */
+       WIRE_START_APART = 1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
+       WIRE_START_CHANNEL =
+	       1 << 7, /* descriptor 3 is a socket, both ways: stream 2; not with PTY */
+       WIRE_START_LONE =
+	       1 << 8, /* wall time and signals are the leader's alone. Its streams are read to
 				   * their end, whoever holds them, until one of KILL, TERM or wall time
 				   * has ended it: then grace_ms is over at once. STARTED comes before
 				   * EXIT, too. */
-	WIRE_START_LAST = 1 << 9, /* the box is for this alone: it ends when this connection has been sent
+       WIRE_START_LAST =
+	       1 << 9, /* the box is for this alone: it ends when this connection has been sent
 				   * all of it and its EXIT, or closes. Not with APART. */
 };
 
 struct wire_start {
 	struct frame head;
-	uint32_t argc, envc;      /* strings in the tail: cwd, argv..., env..., each with its NUL */
+	uint32_t argc, envc; /* strings in the tail: cwd, argv..., env..., each with its NUL */
 	uint32_t tail_bytes;
-	uint32_t wall_ms;         /* 0: no limit */
-	uint32_t grace_ms;        /* after the leader's exit, for pipes that others hold open */
-	uint16_t rows, cols;      /* PTY */
-	uint64_t log_bytes;       /* kept per stream; more than this unread by all blocks or drops */
-	uint64_t fsize_bytes;     /* RLIMIT_FSIZE; 0: none */
+	uint32_t wall_ms;     /* 0: no limit */
+	uint32_t grace_ms;    /* after the leader's exit, for pipes that others hold open */
+	uint16_t rows, cols;  /* PTY */
+	uint64_t log_bytes;   /* kept per stream; more than this unread by all blocks or drops */
+	uint64_t fsize_bytes; /* RLIMIT_FSIZE; 0: none */
 	uint64_t credit[WIRE_STREAMS]; /* initial, for each stream */
-	uint64_t without;         /* test builds: rows of init's step table to leave out */
+	uint64_t without;              /* test builds: rows of init's step table to leave out */
 };
 
 struct wire_signal {
@@ -337,8 +348,8 @@ struct wire_credit {
 	struct frame head;
 	uint32_t stream; /* below WIRE_STREAMS; READ only: WIRE_NO_STREAM */
 	uint32_t pad;
-	uint64_t from;   /* READ only: first byte wanted */
-	uint64_t until;  /* absolute offset; credits never shrink */
+	uint64_t from;  /* READ only: first byte wanted */
+	uint64_t until; /* absolute offset; credits never shrink */
 };
 
 enum { WIRE_NO_STREAM = WIRE_STREAMS }; /* READ: attach for the EXIT alone; READING says 0 and 0 */
@@ -367,7 +378,7 @@ struct wire_way_held {
 struct wire_way_report { /* one connection of a box, when it is over */
 	struct frame head;
 	char id[WIRE_ID];
-	uint64_t began_ns; /* CLOCK_REALTIME */
+	uint64_t began_ns;            /* CLOCK_REALTIME */
 	uint64_t bytes_in, bytes_out; /* into the box, out of it */
 	uint32_t ms;
 	uint32_t port;
@@ -398,38 +409,38 @@ struct wire_room {
 	uint64_t until; /* absolute stdin offset the client may write up to */
 };
 
-enum { /* wire_exit.why */
-	WIRE_WHY_EXIT,   /* status is the exit code */
-	WIRE_WHY_SIGNAL, /* status is the signal */
-	WIRE_WHY_WALL,   /* its wall time was over; status is the signal that ended it */
-	WIRE_WHY_EXEC,   /* never ran: status is errno of the step named in `step` */
+enum {                  /* wire_exit.why */
+       WIRE_WHY_EXIT,   /* status is the exit code */
+       WIRE_WHY_SIGNAL, /* status is the signal */
+       WIRE_WHY_WALL,   /* its wall time was over; status is the signal that ended it */
+       WIRE_WHY_EXEC,   /* never ran: status is errno of the step named in `step` */
 };
 
 struct wire_exit {
 	struct frame head;
 	uint32_t why;
 	int32_t status;
-	char step[24];           /* WHY_EXEC: the row of init's table that failed */
+	char step[24]; /* WHY_EXEC: the row of init's table that failed */
 	uint64_t wall_us, user_us, system_us;
-	uint64_t max_rss_kib;    /* of the largest process */
-	uint64_t reads, writes;  /* blocks in and out */
+	uint64_t max_rss_kib;           /* of the largest process */
+	uint64_t reads, writes;         /* blocks in and out */
 	uint64_t bytes[WIRE_STREAMS];   /* written to each stream, all of it */
 	uint64_t dropped[WIRE_STREAMS]; /* of those, no longer kept */
-	uint64_t stdin_bytes;    /* consumed by the program */
+	uint64_t stdin_bytes;           /* consumed by the program */
 	uint64_t disk_free, disk_size, files_free, files_size; /* of the box, at the end */
-	uint32_t cut;            /* streams that somebody still held open when grace ended */
-	uint32_t reaped;         /* processes that ended in the box so far */
+	uint32_t cut;    /* streams that somebody still held open when grace ended */
+	uint32_t reaped; /* processes that ended in the box so far */
 };
 
 struct wire_exec {
-	struct frame head;      /* ref: the exec */
-	int32_t pid;            /* 0 once the leader has ended */
-	int32_t group;          /* its process group: the pid STARTED told; 0: it never ran */
-	uint8_t over;           /* ended and drained: a READ leads to its EXIT */
-	uint8_t tty;            /* one terminal, output on stream 0 */
-	uint8_t stdin_open;     /* STDIN still reaches it */
-	uint8_t channel;        /* has one, and it is open */
-	uint16_t rows, cols;    /* tty */
+	struct frame head;   /* ref: the exec */
+	int32_t pid;         /* 0 once the leader has ended */
+	int32_t group;       /* its process group: the pid STARTED told; 0: it never ran */
+	uint8_t over;        /* ended and drained: a READ leads to its EXIT */
+	uint8_t tty;         /* one terminal, output on stream 0 */
+	uint8_t stdin_open;  /* STDIN still reaches it */
+	uint8_t channel;     /* has one, and it is open */
+	uint16_t rows, cols; /* tty */
 	uint64_t tip[WIRE_STREAMS], kept_from[WIRE_STREAMS];
 	uint64_t stdin_bytes;   /* accepted so far: the offset of the next STDIN byte */
 	uint64_t stdin_room;    /* as in ROOM */
@@ -447,10 +458,11 @@ struct wire_status {
 
 /* ---- client <-> file worker ---- */
 
-enum { /* flags of WIRE_FILES */
-	WIRE_FILES_ROOT = 1 << 0,  /* as the image's root instead of the user */
-	WIRE_FILES_ALONE = 1 << 1, /* end every program of the box first: nobody disturbs the worker */
-	WIRE_FILES_ROOT_IF = 1 << 2, /* as root where the box has one, else as the user */
+enum {                           /* flags of WIRE_FILES */
+       WIRE_FILES_ROOT = 1 << 0, /* as the image's root instead of the user */
+       WIRE_FILES_ALONE =
+	       1 << 1, /* end every program of the box first: nobody disturbs the worker */
+       WIRE_FILES_ROOT_IF = 1 << 2, /* as root where the box has one, else as the user */
 };
 
 struct wire_put {
@@ -465,29 +477,33 @@ enum {
 	/* Of a worker that is root: what is made, folders on the way included, is the user's. Nothing
 	 * to a worker that is the user. MKDIR knows it, too. */
 	WIRE_PUT_USER = 1 << 2,
-	WIRE_PUT_FOLLOW = 1 << 3, /* to where a link leads; what is there must be a file (EISDIR, EINVAL) */
+	WIRE_PUT_FOLLOW =
+		1 << 3, /* to where a link leads; what is there must be a file (EISDIR, EINVAL) */
 };
 struct wire_chown {
 	struct frame head;
 	uint32_t uid, gid; /* as the box counts them; WIRE_CHOWN_KEEP: as it is */
 };
 #define WIRE_CHOWN_KEEP UINT32_MAX
-#define WIRE_OWNER_MAX 65532 /* the largest id below init's own; the user namespace of a box maps it */
-enum { WIRE_LAY_MORE = 1 << 0 };   /* flags of LAY: behind what an earlier one wrote */
-enum { WIRE_PIPE = 1 << 0 };       /* flags of PUT and GET: the bytes pass through the pipe that rides along */
+#define WIRE_OWNER_MAX                                                                             \
+	65532 /* the largest id below init's own; the user namespace of a box maps it */
+enum { WIRE_LAY_MORE = 1 << 0 }; /* flags of LAY: behind what an earlier one wrote */
+enum {
+	WIRE_PIPE = 1 << 0
+}; /* flags of PUT and GET: the bytes pass through the pipe that rides along */
 enum { WIRE_REMOVE_ONE = 1 << 0 }; /* flags of REMOVE: a folder must be empty */
-enum { /* flags of GET */
-	WIRE_GET_END = 1 << 1, /* until there is no more, if it says that it is empty */
+enum {                             /* flags of GET */
+       WIRE_GET_END = 1 << 1,      /* until there is no more, if it says that it is empty */
 };
-enum { /* flags of MOVE */
-	WIRE_MOVE_NEW = 1 << 0,  /* refuse if it exists */
-	WIRE_MOVE_USER = 1 << 1, /* folders that are made are the user's */
+enum {                          /* flags of MOVE */
+       WIRE_MOVE_NEW = 1 << 0,  /* refuse if it exists */
+       WIRE_MOVE_USER = 1 << 1, /* folders that are made are the user's */
 };
 /* Flags of ENTRY_OF and LIST. The tail of ENTRY is then: name NUL real NUL owner NUL group NUL, and
  * key NUL value NUL of each attribute that META knows. real: of a link, where it leads in the end, as
  * an absolute path, or "". */
 enum { WIRE_ENTRY_FULL = 1 << 0 };
-enum { WIRE_COPY_NEW = 1 << 0 };   /* flags of COPY: the same */
+enum { WIRE_COPY_NEW = 1 << 0 }; /* flags of COPY: the same */
 
 struct wire_get {
 	struct frame head;
@@ -500,23 +516,24 @@ struct wire_list {
 	uint32_t depth; /* levels of folders; 0 and 1: this one only; at most 64 */
 };
 
-enum { /* flags of WATCH */
-	WIRE_WATCH_DEEP = 1 << 0,  /* and everything below it */
-	WIRE_WATCH_PLAIN = 1 << 1, /* as the kernel tells it: RENAME is where it was, CREATE where it is;
+enum {                           /* flags of WATCH */
+       WIRE_WATCH_DEEP = 1 << 0, /* and everything below it */
+       WIRE_WATCH_PLAIN =
+	       1 << 1, /* as the kernel tells it: RENAME is where it was, CREATE where it is;
 				    * a file that was PUT: CREATE, CHMOD, WRITE */
-	WIRE_WATCH_ENTRY = 1 << 2, /* CREATE, WRITE, CHMOD: a full ENTRY before, if there is one */
-	WIRE_WATCH_LOCAL = 1 << 3, /* EREMOTE where others may change it unseen */
+       WIRE_WATCH_ENTRY = 1 << 2, /* CREATE, WRITE, CHMOD: a full ENTRY before, if there is one */
+       WIRE_WATCH_LOCAL = 1 << 3, /* EREMOTE where others may change it unseen */
 };
 
 enum wire_event_kind {
 	WIRE_EVENT_CREATE = 1,
-	WIRE_EVENT_WRITE,    /* equal ones in a row are told every 20 ms, and the last */
-	WIRE_EVENT_REMOVE,   /* or moved to a place that is not watched */
+	WIRE_EVENT_WRITE,  /* equal ones in a row are told every 20 ms, and the last */
+	WIRE_EVENT_REMOVE, /* or moved to a place that is not watched */
 	WIRE_EVENT_RENAME,
 	WIRE_EVENT_CHMOD,
 	WIRE_EVENT_OVERFLOW, /* the reader was too slow: some are lost. No path */
 	WIRE_EVENT_LIMIT,    /* this new folder is not watched: there are too many */
-	WIRE_EVENT_GONE,     /* the watched folder itself was removed or moved: the last one. No path */
+	WIRE_EVENT_GONE, /* the watched folder itself was removed or moved: the last one. No path */
 };
 
 struct wire_event {
@@ -550,9 +567,9 @@ struct wire_changes {
 	uint64_t hash_bytes; /* budget for hashing, all files together */
 };
 
-enum { /* flags of DONE */
-	WIRE_DONE_TRUNCATED = 1 << 0, /* there is more than was told */
-	WIRE_DONE_SKIPPED = 1 << 1,   /* something could not be looked at, or copied */
+enum {                               /* flags of DONE */
+       WIRE_DONE_TRUNCATED = 1 << 0, /* there is more than was told */
+       WIRE_DONE_SKIPPED = 1 << 1,   /* something could not be looked at, or copied */
 };
 
 struct wire_entry {

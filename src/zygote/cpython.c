@@ -6,8 +6,12 @@
 
 struct py py;
 
-#define NAME(f) { #f, (void **)&py.f }
+#define NAME(f)                                                                                    \
+	{                                                                                          \
+#f, (void **)&py.f                                                                 \
+	}
 static const struct {
+	/* clang-format off */
 	const char *name;
 	void **to;
 } names[] = {
@@ -25,6 +29,7 @@ static const struct {
 	NAME(PyErr_NormalizeException),
 	NAME(PyObject_GetArenaAllocator), NAME(PyObject_SetArenaAllocator),
 	NAME(PyExc_KeyboardInterrupt), NAME(PyExc_SystemExit),
+	/* clang-format on */
 };
 
 void py_find(void)

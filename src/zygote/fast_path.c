@@ -125,7 +125,8 @@ static ssize_t fast_length(object *list)
 int fast_path_end(void)
 {
 	return fast_length(o.thread_exits) == 0 && fast_length(o.exits) == 0 &&
-	       fast_length(o.open_handlers) == o.handlers && fast_number(o.threads) == 0 && fast_number(o.exit_count) == 0;
+	       fast_length(o.open_handlers) == o.handlers && fast_number(o.threads) == 0 &&
+	       fast_number(o.exit_count) == 0;
 }
 
 /* The exception that is set, to stderr. */

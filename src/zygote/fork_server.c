@@ -55,7 +55,9 @@ static int receive_fds(int sock, void *body, size_t len, int *fds, unsigned *nfd
 		char room[CMSG_SPACE(sizeof(int) * MOST)];
 	} control;
 	struct iovec iov = { body, len };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room,
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.room,
 			    .msg_controllen = sizeof(control.room) };
 	struct cmsghdr *c;
 	ssize_t n;
@@ -129,8 +131,11 @@ static int run_a(void)
 
 static int become_child(const struct fork_server_hooks *hooks)
 {
-	struct sealing s = { .order = &now.order, .filter = &now.filter, .sock = now.fds[SOCK],
-			     .report = now.fds[REPORT], .box = now.fds[BOX] };
+	struct sealing s = { .order = &now.order,
+			     .filter = &now.filter,
+			     .sock = now.fds[SOCK],
+			     .report = now.fds[REPORT],
+			     .box = now.fds[BOX] };
 	struct err e = { 0 };
 
 	if (seal(&s, &e) < 0) {

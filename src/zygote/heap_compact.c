@@ -15,8 +15,11 @@ enum { SMALL_MOST = 512, SMALL_STEP = 16 };
 enum { HEAP_LEAST = 16, HEAP_MOST = 96 * 1024, HEAP_KEPT = 1040, HEAP_STEP = 16 };
 enum { TRIES = 1 << 18 }; /* of one size: then something is not as we think, and nothing is lost */
 
-enum { POOL = 16384, CHUNK = 64 };   /* at most, what the allocators have at the head of free memory */
-enum { HEAP_REST = 512 * 1024 };     /* for most programs enough */
+enum {
+	POOL = 16384,
+	CHUNK = 64
+};                               /* at most, what the allocators have at the head of free memory */
+enum { HEAP_REST = 512 * 1024 }; /* for most programs enough */
 
 static uintptr_t small_mark, small_top, heap_mark;
 
@@ -57,7 +60,8 @@ static void close_heap(void)
 		}
 }
 
-static void new_arena(const struct heap_compact_small *small, const struct heap_compact_arena *newest)
+static void new_arena(const struct heap_compact_small *small,
+		      const struct heap_compact_arena *newest)
 {
 	const char *last = newest->at;
 
@@ -71,7 +75,8 @@ static uintptr_t heap_rest(void)
 	return (uintptr_t)sbrk(0) - mallinfo2().keepcost;
 }
 
-void heap_compact_close(const struct heap_compact_small *small, const struct heap_compact_arena *newest)
+void heap_compact_close(const struct heap_compact_small *small,
+			const struct heap_compact_arena *newest)
 {
 	new_arena(small, newest);
 	close_small(small);
@@ -80,7 +85,8 @@ void heap_compact_close(const struct heap_compact_small *small, const struct hea
 }
 
 /* Pools that were given back come first, then those that were never used, upwards. */
-static struct heap_compact_rest leave_small(const struct heap_compact_small *small, const struct heap_compact_arena *newest)
+static struct heap_compact_rest leave_small(const struct heap_compact_small *small,
+					    const struct heap_compact_arena *newest)
 {
 	uintptr_t at = 0, end;
 
@@ -93,14 +99,16 @@ static struct heap_compact_rest leave_small(const struct heap_compact_small *sma
 
 static struct heap_compact_rest leave_heap(void)
 {
-	void *volatile room = compact_must(malloc(HEAP_REST)); /* or the compiler would spare itself both */
+	void *volatile room =
+		compact_must(malloc(HEAP_REST)); /* or the compiler would spare itself both */
 
 	free(room);
 	return (struct heap_compact_rest){ (char *)heap_rest() + CHUNK, sbrk(0) };
 }
 
-void heap_compact_leave(const struct heap_compact_small *small, const struct heap_compact_arena *newest,
-		 struct heap_compact_rest out[HOLES_RESTS])
+void heap_compact_leave(const struct heap_compact_small *small,
+			const struct heap_compact_arena *newest,
+			struct heap_compact_rest out[HOLES_RESTS])
 {
 	out[0] = leave_small(small, newest);
 	out[1] = leave_heap();

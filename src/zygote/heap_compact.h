@@ -20,8 +20,10 @@ struct heap_compact_rest {
 };
 enum { HOLES_RESTS = 2 };
 
-void heap_compact_close(const struct heap_compact_small *small, const struct heap_compact_arena *newest);
+void heap_compact_close(const struct heap_compact_small *small,
+			const struct heap_compact_arena *newest);
 /* Behind it: takes also what was free once and written to. out: where all that is made from now on will
  * be, in arena and heap. Nothing there needs to be kept. */
-void heap_compact_leave(const struct heap_compact_small *small, const struct heap_compact_arena *newest,
-		 struct heap_compact_rest out[HOLES_RESTS]);
+void heap_compact_leave(const struct heap_compact_small *small,
+			const struct heap_compact_arena *newest,
+			struct heap_compact_rest out[HOLES_RESTS]);

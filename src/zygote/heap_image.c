@@ -30,7 +30,7 @@
 #endif
 
 enum { PIECES = 4096, LINE = 512 };
-#define ROOM ((size_t)1 << 29) /* of addresses */
+#define ROOM ((size_t)1 << 29)     /* of addresses */
 #define LARGE ((uintptr_t)1 << 21) /* a large page */
 #define SMALL ((uintptr_t)1 << 18)
 
@@ -47,11 +47,12 @@ struct pieces {
 static struct {
 	uintptr_t from, next, to;
 } room;
-static struct pieces data, code; /* of loaded objects: what is written to; what is run, and read with it */
-static struct pieces plan;	 /* all that is to be baked */
-static struct pieces gaps;	 /* addresses that nothing is at, and that are kept from others */
-static struct pieces spare;	 /* free memory */
-static struct pieces hot;	 /* what children write to */
+static struct pieces data,
+	code; /* of loaded objects: what is written to; what is run, and read with it */
+static struct pieces plan;  /* all that is to be baked */
+static struct pieces gaps;  /* addresses that nothing is at, and that are kept from others */
+static struct pieces spare; /* free memory */
+static struct pieces hot;   /* what children write to */
 static size_t page;
 static int may_execute; /* what is in the file */
 
@@ -65,7 +66,8 @@ void *heap_image_room(size_t size)
 	void *at;
 
 	if (!room.from) {
-		at = mmap(NULL, ROOM + LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		at = mmap(NULL, ROOM + LARGE, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (at == MAP_FAILED)
 			return NULL;
 		room.from = room.next = ((uintptr_t)at + LARGE - 1) & ~(LARGE - 1);
@@ -84,7 +86,7 @@ void heap_image_spare(void *from, void *to)
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	if (spare.n < PIECES)
 		spare.v[spare.n++] = (struct piece){ page_down((uintptr_t)from + page - 1),
-						    page_down((uintptr_t)to), 0, 0 };
+						     page_down((uintptr_t)to), 0, 0 };
 }
 
 /* ---- what there is ---- */
@@ -121,8 +123,9 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *ctx)
 		struct pieces *to = h->p_flags & PF_W ? &data : &fixed;
 
 		if (h->p_type == PT_LOAD && to->n < PIECES)
-			to->v[to->n++] = (struct piece){ page_down(from),
-							 page_down(from + h->p_memsz + page - 1), 0, 0 };
+			to->v[to->n++] =
+				(struct piece){ page_down(from),
+						page_down(from + h->p_memsz + page - 1), 0, 0 };
 	}
 	if (may_execute && (is_busy(&fixed) || image_span(&fixed) <= SMALL))
 		for (unsigned i = 0; i < fixed.n && code.n < PIECES; i++)
@@ -204,7 +207,8 @@ static int open_proc(const char *name, struct err *e)
 
 	if (fs < 0 || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return err_sys(e, "proc");
-	proc = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	proc = fsmount(fs, FSMOUNT_CLOEXEC,
+		       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	fd = proc < 0 ? -1 : openat(proc, name, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? err_sys(e, "%s", name) : fd;
 }
@@ -259,7 +263,8 @@ static size_t image_arrange(void)
 static int copy_piece(int file, const struct piece *p, struct err *e)
 {
 	for (uintptr_t at = p->from; at < p->to;) {
-		ssize_t n = pwrite(file, (const void *)at, p->to - at, p->at + (off_t)(at - p->from));
+		ssize_t n =
+			pwrite(file, (const void *)at, p->to - at, p->at + (off_t)(at - p->from));
 
 		if (n <= 0)
 			return err_sys(e, "copy %zu bytes", (size_t)(p->to - at));
@@ -272,7 +277,8 @@ static int copy_piece(int file, const struct piece *p, struct err *e)
  * sixteen at one look. A kernel that has no large pages for files leaves small ones. */
 static void make_large(int file, size_t size)
 {
-	void *space = mmap(NULL, size + LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *space = mmap(NULL, size + LARGE, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	void *at = (void *)(((uintptr_t)space + LARGE - 1) & ~(LARGE - 1));
 
 	if (space == MAP_FAILED)
@@ -303,8 +309,8 @@ static void lay_back(int file)
 		const struct piece *p = &plan.v[i];
 
 		/* Half of a heap is none: whoever waits sees us die. */
-		if (mmap((void *)p->from, p->to - p->from, p->prot, MAP_PRIVATE | MAP_FIXED, file, p->at) ==
-		    MAP_FAILED)
+		if (mmap((void *)p->from, p->to - p->from, p->prot, MAP_PRIVATE | MAP_FIXED, file,
+			 p->at) == MAP_FAILED)
 			_exit(74);
 	}
 }
@@ -392,7 +398,8 @@ static int note_written(struct pieces *to, struct err *e)
 	return rc;
 }
 
-static int live_apart(void (*live)(unsigned which), unsigned which, struct pieces *told, struct err *e)
+static int live_apart(void (*live)(unsigned which), unsigned which, struct pieces *told,
+		      struct err *e)
 {
 	int status = -1;
 	pid_t pid = fork();
@@ -446,7 +453,8 @@ int heap_image_learn(void (*live)(unsigned which), struct err *e)
 {
 	const size_t size = BAKE_LIVES * sizeof(struct pieces);
 	/* No box may share a page with another, so this one is gone before there is any. */
-	struct pieces *told = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct pieces *told =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int rc = 0;
 
 	if (told == MAP_FAILED)

@@ -180,7 +180,8 @@ static void lay_out(const char *kind)
 {
 	struct err e;
 
-	if (heap_image_take(&e) < 0 || heap_image_learn(live_once, &e) < 0) /* forks are dearer then, and that is all */
+	if (heap_image_take(&e) < 0 ||
+	    heap_image_learn(live_once, &e) < 0) /* forks are dearer then, and that is all */
 		fprintf(stderr, "zygote %s: %s\n", kind, e.msg);
 }
 
@@ -190,7 +191,8 @@ static void rename_process(const char *words, uint32_t len, unsigned argc)
 	size_t at = 0;
 
 	memset(title, 0, title_room);
-	for (const char *w = words, *end = words + len; w < end && argc-- && at + 2 < title_room; w += strlen(w) + 1)
+	for (const char *w = words, *end = words + len; w < end && argc-- && at + 2 < title_room;
+	     w += strlen(w) + 1)
 		at += (size_t)snprintf(title + at, title_room - at, "%s%s", at ? " " : "", w);
 	title[title_room - 1] = '.'; /* tells the kernel that this is one string */
 	prctl(PR_SET_NAME, "python3");
@@ -259,7 +261,8 @@ static int run_file(const char *path)
 	FILE *f = fopen(path, "rbe");
 
 	if (!f) {
-		fprintf(stderr, "python3: can't open file '%s': [Errno %d] %s\n", path, errno, strerror(errno));
+		fprintf(stderr, "python3: can't open file '%s': [Errno %d] %s\n", path, errno,
+			strerror(errno));
 		return 2;
 	}
 	return end_of(py.PyRun_FileExFlags(f, path, FILE_INPUT, scope, scope, 1, NULL));
@@ -293,7 +296,8 @@ static void python_practise(void)
 	py_number(py.PyObject_CallFunction(python_function("practise"), NULL));
 	if (f)
 		py.PyRun_FileExFlags(f, "<nothing>", FILE_INPUT, seed, seed, 1, NULL);
-	py.PyRun_StringFlags("print(1, file=sink)\nprint('', end='')", FILE_INPUT, seed, seed, NULL);
+	py.PyRun_StringFlags("print(1, file=sink)\nprint('', end='')", FILE_INPUT, seed, seed,
+			     NULL);
 	py_number(py.PyObject_CallFunction(python_function("practised"), NULL));
 }
 
@@ -310,8 +314,9 @@ static int python_live(int sock)
 	show_variables(skip_words(argv, words + len, argc), words + len);
 	what = fast_path_start(words, len)
 		       ? RUN_FILE
-		       : py_number(py.PyObject_CallFunction(python_function("become_other"), "N",
-							    py.PyBytes_FromStringAndSize(words, (ssize_t)len)));
+		       : py_number(py.PyObject_CallFunction(
+				 python_function("become_other"), "N",
+				 py.PyBytes_FromStringAndSize(words, (ssize_t)len)));
 	if (what == RUN_DRIVER) {
 		if (!py.PyObject_CallFunction(python_function("drive"), "i", sock))
 			py.PyErr_Print();
@@ -319,7 +324,8 @@ static int python_live(int sock)
 	}
 	close(sock);
 	/* become() has seen to it that they are there. */
-	return what == RUN_CODE ? run_code(word_after(word_after(argv))) : run_file(word_after(argv));
+	return what == RUN_CODE ? run_code(word_after(word_after(argv)))
+				: run_file(word_after(argv));
 }
 
 static void watch_words(int argc, char **argv, char **env)

@@ -26,7 +26,7 @@ struct seed_order { /* fds: pidfd of the box's init, the child's socket, a pipe 
 	uint32_t waits; /* 1: nobody needs it yet, so it has time to get ready */
 };
 
-struct seed_report { /* from the child once it is sealed, or from whoever could not go on */
+struct seed_report {    /* from the child once it is sealed, or from whoever could not go on */
 	struct err err; /* kind 0: all is well */
 	int32_t pid;    /* in the box's pid namespace */
 };

@@ -106,7 +106,8 @@ static const char *const *by_seed(char **program)
 {
 	enum { MOST = 60 };
 	static const char *argv[MOST] = {
-		"/usr/bin/python3", "-c", 
+		"/usr/bin/python3",
+		"-c",
 		/* Python ignores two signals; what it executes should not. */
 		"import os, sys, signal\n"
 		"for s in signal.SIGPIPE, signal.SIGXFSZ: signal.signal(s, signal.SIG_DFL)\n"
@@ -165,7 +166,8 @@ static int status_of(const struct wire_exit *x)
 }
 
 /* The first who asks for a seed may come before it is loaded: then he gets a plain box. */
-static int create(struct keeper_sync *k, struct box_handle *b, const struct wire_create *want, struct err *e)
+static int create(struct keeper_sync *k, struct box_handle *b, const struct wire_create *want,
+		  struct err *e)
 {
 	for (int tries = 0; tries < SEED_TRIES; tries++) {
 		if (boxh_create(k, b, want, e) < 0)

@@ -7,10 +7,12 @@
 #include <string.h>
 
 static const struct flag flags[] = {
+	/* clang-format off */
 	{ "switch", 's', FLAG_SWITCH, NULL, "yes" },  { "text", 't', FLAG_TEXT, "TEXT", "words" },
 	{ "size", 'm', FLAG_SIZE, "SIZE", "bytes" },  { "time", 0, FLAG_TIME, "TIME", "a while" },
 	{ "cpus", 'c', FLAG_CPUS, "NUMBER", "some" }, { "count", 'n', FLAG_COUNT, "NUMBER", "many" },
 	{ "env", 'e', FLAG_ENV, "NAME=VALUE", "set" }, { "words", 'w', FLAG_WORDS, "TEXT", "more" },
+	/* clang-format on */
 };
 
 static void parse(const struct command *v, int argc, char **argv)
@@ -32,8 +34,11 @@ static void parse(const struct command *v, int argc, char **argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	struct command verb = { .name = "verb", .usage = "WORD", .flags = flags,
-			     .nflags = ARRAY_LEN(flags), .max_words = 3 };
+	struct command verb = { .name = "verb",
+				.usage = "WORD",
+				.flags = flags,
+				.nflags = ARRAY_LEN(flags),
+				.max_words = 3 };
 	char text[4096], *argv[65] = { "verb" }, *save = NULL;
 	int argc = 1;
 

@@ -218,8 +218,8 @@ static void interfaces(void)
 /* All that a network namespace tells of what was done in it. */
 static void network(void)
 {
-	static const char *const files[] = { "dev", "snmp", "netstat", "snmp6", "igmp", "igmp6",
-					     "rt6_stats", "ip6_flowlabel" };
+	static const char *const files[] = { "dev",  "snmp",  "netstat",   "snmp6",
+					     "igmp", "igmp6", "rt6_stats", "ip6_flowlabel" };
 	char path[64], line[4096];
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {

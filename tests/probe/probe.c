@@ -38,7 +38,8 @@ static const struct deed *find(const char *word)
 	size_t n = strcspn(word, "=");
 
 	for (size_t i = 0; i < endpoint_nactions; i++)
-		if (strlen(endpoint_actions[i].name) == n && !strncmp(endpoint_actions[i].name, word, n))
+		if (strlen(endpoint_actions[i].name) == n &&
+		    !strncmp(endpoint_actions[i].name, word, n))
 			return &endpoint_actions[i];
 	for (size_t i = 0; i < calls_ndeeds; i++)
 		if (strlen(calls_deeds[i].name) == n && !strncmp(calls_deeds[i].name, word, n))

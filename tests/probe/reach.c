@@ -496,12 +496,19 @@ static int flow_label(const char *arg)
 		uint8_t action, share;
 		uint16_t flags, expires, linger;
 		uint32_t pad;
-	} want = { IN6ADDR_LOOPBACK_INIT, htonl(0x12345), 0 /* get */, 1 /* exclusive */,
-		   1 /* create */, 6, 6, 0 };
+	} want = { IN6ADDR_LOOPBACK_INIT,
+		   htonl(0x12345),
+		   0 /* get */,
+		   1 /* exclusive */,
+		   1 /* create */,
+		   6,
+		   6,
+		   0 };
 	int fd = socket(AF_INET6, SOCK_DGRAM, 0), done;
 
 	(void)arg;
-	done = fd < 0 ? -1 : setsockopt(fd, IPPROTO_IPV6, 32 /* flow labels */, &want, sizeof(want));
+	done = fd < 0 ? -1
+		      : setsockopt(fd, IPPROTO_IPV6, 32 /* flow labels */, &want, sizeof(want));
 	if (fd >= 0)
 		close(fd);
 	return done;

@@ -213,7 +213,7 @@ TEST(a_thousand_boxes_come_and_go_and_leave_nothing)
 struct wanted {
 	char id[WIRE_ID];
 	uint32_t ref;
-	uint64_t offset; /* read so far */
+	uint64_t offset;    /* read so far */
 	unsigned long next; /* the number that must come next */
 };
 
@@ -253,7 +253,8 @@ static int resume(struct keeper_sync *k, struct wanted *w, struct err *e)
 {
 	static _Alignas(8) char bytes[WIRE_MAX];
 	const struct wire_output *o = (const void *)bytes;
-	struct wire_credit ask = { .head = sock_head(WIRE_READ, w->ref), .from = w->offset,
+	struct wire_credit ask = { .head = sock_head(WIRE_READ, w->ref),
+				   .from = w->offset,
 				   .until = UINT64_MAX / 2 };
 	unsigned long before = w->next;
 	struct box_handle b;
@@ -271,7 +272,8 @@ static int resume(struct keeper_sync *k, struct wanted *w, struct err *e)
 			n = err_set(e, ERR_SYS, "box %s ended", w->id);
 		else if (n > 0 && o->head.type == WIRE_OUTPUT && o->offset == w->offset &&
 			 take_numbers(w, bytes + sizeof(*o), (size_t)n - sizeof(*o)) < 0)
-			n = err_set(e, ERR_SYS, "box %s: a number is missing after %lu", w->id, w->next);
+			n = err_set(e, ERR_SYS, "box %s: a number is missing after %lu", w->id,
+				    w->next);
 	}
 	boxh_close(&b);
 	return n < 0 ? -1 : 0;

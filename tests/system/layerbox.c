@@ -96,11 +96,12 @@ TEST(nobody_in_a_box_can_change_a_layer)
 	CHECK(open_keeper(&k, 1) == 0 && make_layer(k.fd, "ro", id) == 0);
 	w = with_layer(id);
 	CHECK(make_as(k.fd, &w, &m) == 0);
-	CHECK_INT(sh(&m, "for f in /opt/packages/f /usr/local/bin/hello; do"
-			 " echo x 2>/dev/null >$f && exit 1; rm -f $f 2>/dev/null; "
-			 "mv $f /tmp 2>/dev/null && exit 2; chmod 777 $f 2>/dev/null && exit 3; done;"
-			 " touch /opt/packages/new /usr/local/new 2>/dev/null && exit 4;"
-			 " grep -c ' /usr .*[ ,]ro' /proc/self/mountinfo"),
+	CHECK_INT(sh(&m,
+		     "for f in /opt/packages/f /usr/local/bin/hello; do"
+		     " echo x 2>/dev/null >$f && exit 1; rm -f $f 2>/dev/null; "
+		     "mv $f /tmp 2>/dev/null && exit 2; chmod 777 $f 2>/dev/null && exit 3; done;"
+		     " touch /opt/packages/new /usr/local/new 2>/dev/null && exit 4;"
+		     " grep -c ' /usr .*[ ,]ro' /proc/self/mountinfo"),
 		  0);
 	CHECK(end(k.fd, &m) == 0);
 	memcpy(check.id, id, sizeof(check.id));
@@ -122,12 +123,14 @@ static int root_sh(const struct made *m, const char *script)
 	int type;
 
 	st.head.flags = WIRE_START_ROOT;
-	st.tail_bytes = (uint32_t)snprintf(tail, sizeof(tail), "/%c/bin/sh%c-c%c%s%c", 0, 0, 0, script, 0);
+	st.tail_bytes =
+		(uint32_t)snprintf(tail, sizeof(tail), "/%c/bin/sh%c-c%c%s%c", 0, 0, 0, script, 0);
 	if (sock_send(m->init, &st, sizeof(st), tail, st.tail_bytes, NULL, 0, &e) < 0)
 		return -1;
 	while ((type = receive(m->init)) == WIRE_OUTPUT)
 		;
-	return type == WIRE_EXIT && GOT(wire_exit)->why == WIRE_WHY_EXIT ? GOT(wire_exit)->status : -1;
+	return type == WIRE_EXIT && GOT(wire_exit)->why == WIRE_WHY_EXIT ? GOT(wire_exit)->status
+									 : -1;
 }
 
 TEST(a_root_of_one_box_changes_nothing_for_the_others)
@@ -199,8 +202,10 @@ TEST(a_layer_in_use_stays_and_a_dropped_one_is_not_to_be_had)
 
 TEST(ids_that_are_none_and_too_many_are_refused)
 {
-	static const char *const bad[] = { "", "..", "../../../etc", "abc", "new.1",
-					   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdeg" };
+	static const char *const bad[] = {
+		"",    "..",    "../../../etc",
+		"abc", "new.1", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdeg"
+	};
 	struct keeper_sync k;
 	struct wire_create w;
 
@@ -227,7 +232,8 @@ TEST(a_hostile_folder_is_refused_and_leaves_nothing)
 		{ "mkdir -p l/etc && echo x >l/etc/passwd", "has no place" },
 		{ "mkdir l; ln -s /etc l/usr", "must be a folder" },
 		{ "mkdir -p l/opt && mkfifo l/opt/p", "neither file" },
-		{ "mkdir -p l/opt/locked && touch l/opt/locked/f && chmod 0 l/opt/locked", "cannot be read" },
+		{ "mkdir -p l/opt/locked && touch l/opt/locked/f && chmod 0 l/opt/locked",
+		  "cannot be read" },
 		{ "mkdir -p l/opt && touch l/opt/f && chmod 0 l/opt/f", "ermission" },
 		{ "mkdir -p l/opt; head -c 70M /dev/zero >l/opt/big", "more than" },
 		{ "mkdir -p l/opt; truncate -s 1T l/opt/sparse", "more than" },
@@ -266,9 +272,11 @@ TEST(links_to_the_host_lead_nowhere)
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0 && make(k.fd, &m) == 0);
 	CHECK_INT(stat("/etc/shadow", &before), 0);
-	CHECK_INT(sh(&m, "mkdir -p l/opt/p; ln -s /etc/shadow l/opt/p/s; ln -s ../../../../../../etc l/opt/p/e;"
-			 " ln -s /etc/shadow l/opt/p/h"),
-		  0);
+	CHECK_INT(
+		sh(&m,
+		   "mkdir -p l/opt/p; ln -s /etc/shadow l/opt/p/s; ln -s ../../../../../../etc l/opt/p/e;"
+		   " ln -s /etc/shadow l/opt/p/h"),
+		0);
 	w = of(&m, "/home/user/l/opt", "opt");
 	CHECK_INT(ask(k.fd, &w, sizeof(w), NULL, 0), WIRE_LAYER);
 	memcpy(id, GOT(wire_layer)->id, sizeof(id));
@@ -312,7 +320,8 @@ TEST(what_a_crash_left_is_swept_by_the_next_keeper)
 	CHECK(end_keeper(&k, SIGKILL) == 0);
 	snprintf(command, sizeof(command),
 		 "cd %s/layers && mkdir -p new.77/usr/x drop.99/opt && touch new.77/usr/x/y && "
-		 "ln -s / new.77/usr/root", state_dir);
+		 "ln -s / new.77/usr/root",
+		 state_dir);
 	CHECK_INT(system(command), 0);
 	CHECK(next_keeper(&k) == 0);
 	for (int i = 0; i < 500 && entries("new.") + entries("drop."); i++)

@@ -34,8 +34,7 @@ static json_t *plan_of(const struct library_task *t, const struct library_exampl
 		json_object_set(task, "files", x->files);
 	plan = plan_make(task);
 	slots = json_object_get(plan, "slots");
-	json_object_foreach(x->slots, name, v)
-		json_object_set(slots, name, v);
+	json_object_foreach(x->slots, name, v) json_object_set(slots, name, v);
 	/* Slots that an example does not name have their defaults in every language. */
 	for (unsigned i = 0; i < t->nslots; i++)
 		if (!json_object_get(slots, t->slots[i].name) && t->slots[i].otherwise)
@@ -129,6 +128,7 @@ static void put_example(const struct library_task *t, const struct library_progr
 
 /* Each is given {args, returns} on its input. */
 static const struct {
+	/* clang-format off */
 	const char *lang, *text;
 } callers[] = {
 	{ "python", "\nimport json, math, sys\nask = json.load(sys.stdin)\ngot = some_name(*ask['args'])\n"
@@ -138,6 +138,7 @@ static const struct {
 		  "const near = typeof got === 'number' && Math.abs(got - ask.returns) <= 1e-9 * Math.abs(got);\n"
 		  "const text = (v) => JSON.stringify(typeof v === 'bigint' ? Number(v) : v);\n"
 		  "console.log(near || text(got) === text(ask.returns) ? 'same' : text(got));\n" },
+	/* clang-format on */
 };
 
 /* "integer" takes a slot of numbers as well, "text" one of a word. */
@@ -146,8 +147,10 @@ static int is_for(const struct library_slot *s, const char *type)
 	const char *own = slot_type_name(s->type);
 
 	return !strcmp(own, type) || (!strcmp(own, "word") && !strcmp(type, "text")) ||
-	       (!strncmp(own, "integer", 7) && !strncmp(type, "number", 6) && !strcmp(own + 7, type + 6)) ||
-	       (!strncmp(type, "integer", 7) && !strncmp(own, "number", 6) && !strcmp(type + 7, own + 6));
+	       (!strncmp(own, "integer", 7) && !strncmp(type, "number", 6) &&
+		!strcmp(own + 7, type + 6)) ||
+	       (!strncmp(type, "integer", 7) && !strncmp(own, "number", 6) &&
+		!strcmp(type + 7, own + 6));
 }
 
 /* The slots, in the order of what it takes. */
@@ -174,7 +177,8 @@ static json_t *args_of(const struct library_task *t, const char *takes, const js
 
 static void put_call(const struct library_task *t, const struct library_program *p, unsigned n)
 {
-	json_t *plan = plan_of(t, &t->examples[n], p), *slots = json_object_get(plan, "slots"), *ask, *a;
+	json_t *plan = plan_of(t, &t->examples[n], p), *slots = json_object_get(plan, "slots"),
+	       *ask, *a;
 	auto_free char *text = NULL;
 	const char *entry;
 	unsigned i = 0;
@@ -187,16 +191,17 @@ static void put_call(const struct library_task *t, const struct library_program 
 		fprintf(stderr, "%s: nobody says what it returns, or who calls it\n", id);
 		exit(1);
 	}
-	ask = json_pack("{s:o, s:O}", "args", args_of(t, p->takes ? p->takes : "", slots), "returns",
-			t->examples[n].returns);
+	ask = json_pack("{s:o, s:O}", "args", args_of(t, p->takes ? p->takes : "", slots),
+			"returns", t->examples[n].returns);
 	text = json_dumps(ask, JSON_COMPACT);
 	json_object_set_new(slots, "function", json_string("some_name"));
 	a = made(id, plan);
 	entry = doc_text(a, "entry");
-	print_item(json_pack("{s:s, s:O, s:{s:o}, s:s, s:s, s:{s:s, s:s}}", "id", id, "language",
-			     json_object_get(a, "language"), "files", entry,
-			     json_sprintf("%s%s", doc_text(json_object_get(a, "files"), entry), callers[i].text),
-			     "entry", entry, "stdin", text, "expected", "stdout", "same\n", "compare", "exact"));
+	print_item(json_pack(
+		"{s:s, s:O, s:{s:o}, s:s, s:s, s:{s:s, s:s}}", "id", id, "language",
+		json_object_get(a, "language"), "files", entry,
+		json_sprintf("%s%s", doc_text(json_object_get(a, "files"), entry), callers[i].text),
+		"entry", entry, "stdin", text, "expected", "stdout", "same\n", "compare", "exact"));
 	json_decref(a);
 	json_decref(ask);
 	json_decref(plan);

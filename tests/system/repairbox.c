@@ -76,8 +76,8 @@ static void try_it(struct work *w)
 		exit(1);
 	}
 	candidate_test_start(&w->trial, &w->stall, json_object_get(w->artifact, "examples"),
-		    strdup(doc_text(json_object_get(w->artifact, "files"),
-				    doc_text(w->artifact, "entry"))));
+			     strdup(doc_text(json_object_get(w->artifact, "files"),
+					     doc_text(w->artifact, "entry"))));
 }
 
 static void go_on(void)

@@ -101,8 +101,10 @@ TEST(a_file_is_laid_before_the_first_program_and_is_the_users)
 
 TEST(a_file_is_laid_nowhere_but_below_the_home_and_not_behind_a_program)
 {
-	static const char *const bad[] = { "/etc/x", "/home/user", "/home/user/../x", "x", "",
-					   "/home/user/d/..", "/home/user/", "/home/userx/f" };
+	static const char *const bad[] = {
+		"/etc/x", "/home/user",      "/home/user/../x", "x",
+		"",       "/home/user/d/..", "/home/user/",     "/home/userx/f"
+	};
 	struct keeper_sync k;
 	struct made m;
 
@@ -135,8 +137,8 @@ static size_t with_start(char *to, const struct wire_create *w, uint16_t flags, 
 	char tail[1024];
 
 	st.head.flags = flags;
-	st.tail_bytes = (uint32_t)snprintf(tail, sizeof(tail), "/home/user%c/bin/sh%c-c%c%s%c", 0, 0, 0,
-					   script, 0);
+	st.tail_bytes = (uint32_t)snprintf(tail, sizeof(tail), "/home/user%c/bin/sh%c-c%c%s%c", 0,
+					   0, 0, script, 0);
 	memcpy(to, w, sizeof(*w));
 	memcpy(to + sizeof(*w), &st, sizeof(st));
 	memcpy(to + sizeof(*w) + sizeof(st), tail, st.tail_bytes);
@@ -204,11 +206,13 @@ TEST(a_program_that_comes_along_is_one_like_any_other)
 
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
-	CHECK_INT(ask(k.fd, request, with_start(request, &w, 0, "echo kept >f"), NULL, 0), WIRE_BOX);
+	CHECK_INT(ask(k.fd, request, with_start(request, &w, 0, "echo kept >f"), NULL, 0),
+		  WIRE_BOX);
 	m.init = got_fd;
 	memcpy(m.id, GOT(wire_box)->id, sizeof(m.id));
 	CHECK_INT(receive(m.init), WIRE_EXIT);
-	CHECK(lay(&m, "/home/user/f\0x", 14, 0, 0) == 0); /* something ran: no file is laid any more */
+	CHECK(lay(&m, "/home/user/f\0x", 14, 0, 0) ==
+	      0); /* something ran: no file is laid any more */
 	CHECK(is_error(receive(m.init), ERR_CONFLICT, "started"));
 	CHECK_INT(sh(&m, "cat f"), 0);
 	CHECK_STR(said, "kept\n");
@@ -228,7 +232,8 @@ TEST(what_comes_with_a_request_is_a_program_or_refused)
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
 	CHECK(is_error(ask(k.fd, &w, sizeof(w), "x", 1), ERR_INVALID, "not a program"));
-	CHECK(is_error(ask(k.fd, &w, sizeof(w), (const char *)&info, sizeof(info)), ERR_INVALID, ""));
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), (const char *)&info, sizeof(info)), ERR_INVALID,
+		       ""));
 	n = with_start(request, &w, WIRE_START_MEMFD, "true");
 	CHECK(is_error(ask(k.fd, request, n, NULL, 0), ERR_INVALID, "not a program"));
 	/* Of the rest init is the judge. */
@@ -255,7 +260,9 @@ static int once(struct keeper_sync *k, const char *const *argv, struct wire_exit
 TEST(once_tells_how_it_ended_and_what_it_took)
 {
 	static char large[100 * 1024];
-	const char *const fails[] = { "/bin/sh", "-c", "kill -9 $$", NULL }, *const none[] = { "/none", NULL };
+	const char *const fails[] = { "/bin/sh", "-c", "kill -9 $$", NULL }, *const none[] = {
+		"/none", NULL
+	};
 	const char *const many[] = { "/bin/sh", "-c", "[ ${#1} = 102399 ]", "sh", large, NULL };
 	struct wire_counted gone;
 	struct keeper_sync k;
@@ -324,7 +331,8 @@ TEST(whenever_its_keeper_is_killed_no_box_is_left)
 		pid = once_elsewhere("true");
 		usleep(i * 150);
 		CHECK(end_keeper(&k, SIGKILL) == 0);
-		waitpid(pid, NULL, 0); /* it was served by the next one, or heard that this one is gone */
+		waitpid(pid, NULL,
+			0); /* it was served by the next one, or heard that this one is gone */
 	}
 	CHECK(next_keeper(&k) == 0);
 	CHECK(no_boxes(&k));

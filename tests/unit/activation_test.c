@@ -86,7 +86,8 @@ TEST_FORKED(what_is_no_listening_socket_is_refused)
 
 TEST_FORKED(nonsense_in_the_environment_is_an_error)
 {
-	static const char *const counts[] = { "x", "-1", "1x", "99999999999999999999", " 1", "+1", "1000" };
+	static const char *const counts[] = { "x",  "-1", "1x",  "99999999999999999999",
+					      " 1", "+1", "1000" };
 	int fds[ACTIVATION_MOST];
 
 	for (unsigned i = 0; i < ARRAY_LEN(counts); i++) {
@@ -112,8 +113,8 @@ TEST_FORKED(news_reach_a_manager_with_and_without_a_file)
 	char got[64] = "";
 	int fd, n;
 
-	n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/n%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp",
-		     (int)getpid());
+	n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/n%d",
+		     getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
 	fd = manager(&a, sizeof(a));
 	CHECK(fd >= 0);
 	setenv("NOTIFY_SOCKET", a.sun_path, 1);

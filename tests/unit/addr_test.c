@@ -20,7 +20,9 @@ static const char *parsed(const char *text)
 
 TEST(an_address_is_read_and_said_again)
 {
-	const struct { const char *text, *again; } rows[] = {
+	const struct {
+		const char *text, *again;
+	} rows[] = {
 		{ "127.0.0.1:7070", "127.0.0.1:7070" },
 		{ "0.0.0.0:0", "0.0.0.0:0" },
 		{ "[::1]:7070", "[::1]:7070" },
@@ -40,7 +42,9 @@ TEST(an_address_is_read_and_said_again)
 
 TEST(a_bad_address_is_told_what_is_wrong_and_how_to_write_it)
 {
-	const struct { const char *text, *why; } rows[] = {
+	const struct {
+		const char *text, *why;
+	} rows[] = {
 		{ "", "has no port" },
 		{ "7070", "has no port" },
 		{ "127.0.0.1", "has no port" },
@@ -121,7 +125,8 @@ TEST(port_0_is_a_free_one_and_can_be_asked_for)
 
 TEST(all_addresses_are_reached_by_either_family)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct err e = { 0 };
 	auto_fd int fd = try_listen(":0", &e), client = -1;
 	struct addr a;

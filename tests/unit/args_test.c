@@ -33,7 +33,7 @@ static struct cli_error t;
 	({                                                                                         \
 		static char *argv_[] = { "verb", __VA_ARGS__ };                                    \
 		args_fini(&a);                                                                     \
-		t = (struct cli_error){ 0 };                                                         \
+		t = (struct cli_error){ 0 };                                                       \
 		args_parse(&a, verb, (int)ARRAY_LEN(argv_), argv_, &t);                            \
 	})
 
@@ -193,10 +193,10 @@ TEST(nothing_is_close_beyond_two_slips)
 TEST(later_environment_variables_replace_earlier_ones)
 {
 	static const struct command run = { .name = "run",
-					 .usage = "",
-					 .flags = options_flags,
-					 .nflags = OPT_COUNT,
-					 .own_words = 1 };
+					    .usage = "",
+					    .flags = options_flags,
+					    .nflags = OPT_COUNT,
+					    .own_words = 1 };
 	struct cli cli = { 0 };
 	struct options o;
 	unsigned paths = 0;
@@ -216,10 +216,10 @@ TEST(later_environment_variables_replace_earlier_ones)
 TEST(a_network_other_than_off_is_refused)
 {
 	static const struct command run = { .name = "run",
-					 .usage = "",
-					 .flags = options_flags,
-					 .nflags = OPT_COUNT,
-					 .own_words = 1 };
+					    .usage = "",
+					    .flags = options_flags,
+					    .nflags = OPT_COUNT,
+					    .own_words = 1 };
 	struct cli cli = { 0 };
 	struct options o;
 

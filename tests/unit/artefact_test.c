@@ -5,13 +5,19 @@
 
 static const char *const argv[] = { "/usr/bin/gcc", "-O2", "main.c", NULL },
 			 *const other_argv[] = { "/usr/bin/gcc", "-O3", "main.c", NULL },
-			 *const env[] = { "LANG=C", NULL }, *const more_env[] = { "LANG=C", "A=1", NULL };
+			 *const env[] = { "LANG=C", NULL },
+			 *const more_env[] = { "LANG=C", "A=1", NULL };
 
 static struct compile_inputs usual(void)
 {
-	return (struct compile_inputs){ .door = "job", .team = "red", .argv = argv, .env = env,
-				     .source = "main.c", .code = "int main;", .code_len = 9,
-				     .program = "/bin/sh" };
+	return (struct compile_inputs){ .door = "job",
+					.team = "red",
+					.argv = argv,
+					.env = env,
+					.source = "main.c",
+					.code = "int main;",
+					.code_len = 9,
+					.program = "/bin/sh" };
 }
 
 static int same_key(const struct compile_inputs *a, const struct compile_inputs *b)
@@ -76,11 +82,11 @@ TEST(a_key_is_of_all_that_the_compiler_sees)
 	struct compile_inputs of = usual(), x;
 
 	CHECK(same_key(&of, &of));
-#define DIFFERS(field, value)                \
-	do {                                 \
-		x = usual();                 \
-		x.field = (value);           \
-		CHECK(!same_key(&of, &x));   \
+#define DIFFERS(field, value)                                                                      \
+	do {                                                                                       \
+		x = usual();                                                                       \
+		x.field = (value);                                                                 \
+		CHECK(!same_key(&of, &x));                                                         \
 	} while (0)
 	DIFFERS(team, "blue");
 	DIFFERS(door, "flow");
@@ -137,7 +143,8 @@ TEST(a_compiler_that_was_replaced_makes_another_key)
 
 TEST(a_program_that_asks_for_the_time_has_no_key)
 {
-	json_t *files = json_pack("{s:s, s:s}", "a.h", "#define A", "b.h", "#define B __TIMESTAMP__"),
+	json_t *files = json_pack("{s:s, s:s}", "a.h", "#define A", "b.h",
+				  "#define B __TIMESTAMP__"),
 	       *coded = json_pack("{s:{s:s}}", "a.c", "base64", "X19USU1FX187"); /* __TIME__; */
 	struct compile_inputs of = usual();
 

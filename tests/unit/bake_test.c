@@ -113,7 +113,8 @@ static int leaves_spare_out(void)
 	heap_image_spare(all + ARENA + 1, all + 2 * ARENA + 1);
 	if (heap_image_take(&e) < 0)
 		return e.sys == EPERM ? NOT_PERMITTED : 2;
-	snprintf(first, sizeof(first), "%lx-%lx ", (unsigned long)all, (unsigned long)all + ARENA + PAGE);
+	snprintf(first, sizeof(first), "%lx-%lx ", (unsigned long)all,
+		 (unsigned long)all + ARENA + PAGE);
 	if (!in_file(first))
 		return 3;
 	for (size_t i = 0; i < 3 * ARENA; i++)
@@ -259,10 +260,10 @@ static int in_the_rest(void)
 	heap_compact_leave(&small, &pool.newest, rest);
 	at = take(512);
 	of_heap = malloc(16 * 1024);
-	return !at || rest[0].from > rest[0].to || rest[0].to != pool.arenas[1] + ARENA ? 3
-	       : rest[0].from < pool.arenas[1] ? 4
+	return !at || rest[0].from > rest[0].to || rest[0].to != pool.arenas[1] + ARENA      ? 3
+	       : rest[0].from < pool.arenas[1]                                               ? 4
 	       : !of_heap || of_heap + 64 < rest[1].from || of_heap + 16 * 1024 > rest[1].to ? 5
-											       : 0;
+											     : 0;
 }
 
 TEST(what_is_made_when_all_that_was_free_is_taken_lies_in_the_rest)

@@ -256,7 +256,8 @@ TEST(a_client_that_leaves_while_its_request_waits_is_forgotten)
 	exceed(&greedy);
 	CHECK(ask(fd, "/greedy"));
 	UNTIL(heads == 1);
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 }, sizeof(struct linger));
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
+		   sizeof(struct linger));
 	close(fd); /* a reset */
 	CHECK(UNTIL(overs == 1 && server.open == 0));
 	end_server();

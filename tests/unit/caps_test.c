@@ -17,9 +17,9 @@
 
 TEST(an_image_root_keeps_eight_and_none_that_is_dangerous)
 {
-	const int never[] = { CAP_SYS_ADMIN, CAP_SYS_CHROOT, CAP_MKNOD,       CAP_NET_RAW,
-			      CAP_NET_ADMIN, CAP_SYS_PTRACE, CAP_AUDIT_WRITE, CAP_SETFCAP,
-			      CAP_DAC_READ_SEARCH, CAP_SETPCAP, CAP_SYS_MODULE, CAP_BPF };
+	const int never[] = { CAP_SYS_ADMIN,       CAP_SYS_CHROOT, CAP_MKNOD,       CAP_NET_RAW,
+			      CAP_NET_ADMIN,       CAP_SYS_PTRACE, CAP_AUDIT_WRITE, CAP_SETFCAP,
+			      CAP_DAC_READ_SEARCH, CAP_SETPCAP,    CAP_SYS_MODULE,  CAP_BPF };
 
 	CHECK_INT(__builtin_popcountll(caps_kept_mask()), 8);
 	CHECK_INT(caps_nkept, 8);

@@ -42,7 +42,9 @@ static const char *rest(size_t most)
 			return out;
 		}
 		n += (size_t)snprintf(out + n, sizeof(out) - n, "%s%.*s ",
-				      p.what == CELL_STDOUT ? "o:" : p.what == CELL_STDERR ? "e:" : "",
+				      p.what == CELL_STDOUT   ? "o:"
+				      : p.what == CELL_STDERR ? "e:"
+							      : "",
 				      (int)p.n, p.bytes);
 		cell_told(&r, &p);
 	}

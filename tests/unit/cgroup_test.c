@@ -147,10 +147,12 @@ TEST(a_cgroup_is_as_new_only_if_no_figure_tells_of_somebody)
 	} rows[] = {
 		{ "pids.current", "1\n", "0\n" },
 		{ "pids.events", "max 1\n", "max 0\n" },
-		{ "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", "oom_kill 0\n" },
+		{ "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
+		  "oom_kill 0\n" },
 		{ "memory.failcnt", "1\n", "0\n" },
 		{ "memory.usage_in_bytes", "9000000\n", "65536\n" },
-		{ "cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 5\n", "throttled_time 0\n" },
+		{ "cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 5\n",
+		  "throttled_time 0\n" },
 		{ "pids.peak", "", "3\n" },
 	};
 	struct cgroups cs = version_1();
@@ -193,7 +195,8 @@ TEST(cpu_time_restarts_at_0_or_the_counter_is_told)
 	set("cpuacct.usage", "5000000\n");
 	CHECK_INT(cgroup_restart_cpu(&v1, "box", NULL), 0);
 	CHECK(is("cpuacct.usage", "0000000"));
-	unlink(in_box("cpuacct.usage")); /* a box of an older keeper: nothing is known, nothing subtracted */
+	unlink(in_box(
+		"cpuacct.usage")); /* a box of an older keeper: nothing is known, nothing subtracted */
 	CHECK_INT(cgroup_restart_cpu(&v1, "box", NULL), 0);
 	cgroup_close(&files);
 	close(v1.dir[0]);
@@ -217,7 +220,8 @@ TEST(controllers_that_are_mounted_together_are_acted_on_once)
 	for (int i = 0; i < CG_NCTL; i++)
 		if (i != CG_CPU && i != CG_CPUACCT)
 			cs.dir[i] = -1;
-	CHECK(cgroup_make(&cs, "joined", &lim, &e) < 0 && strstr(e.msg, "cpu.cfs_quota_us")); /* made, once */
+	CHECK(cgroup_make(&cs, "joined", &lim, &e) < 0 &&
+	      strstr(e.msg, "cpu.cfs_quota_us")); /* made, once */
 	CHECK(cgroup_remove(&cs, "joined", &e) == 0);
 	close(cs.dir[CG_CPU]);
 }

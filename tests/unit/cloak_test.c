@@ -32,7 +32,9 @@ TEST(names_tell_what_is_a_secret)
 
 TEST(secrets_are_hidden_however_the_text_is_cut)
 {
-	redact_init(&k, "{\"A_KEY\":\"abcdef\",\"B_KEY\":\"abcdefgh\",\"C_KEY\":\"short\",\"PLAIN\":\"visible\"}");
+	redact_init(
+		&k,
+		"{\"A_KEY\":\"abcdef\",\"B_KEY\":\"abcdefgh\",\"C_KEY\":\"short\",\"PLAIN\":\"visible\"}");
 	CHECK_INT(k.n, 2);
 	for (size_t n = 1; n < 30; n++) {
 		CHECK_STR(pass("x abcdef y abcdefgh z abcde visible short", n),
@@ -72,7 +74,8 @@ TEST(long_output_loses_its_middle_and_says_how_much)
 	struct buf out = { 0 };
 
 	for (unsigned i = 0; i < 100000; i++)
-		truncate_add(&c, "\xc3\xa4", 2); /* cut between the two bytes it would be no character */
+		truncate_add(&c, "\xc3\xa4",
+			     2); /* cut between the two bytes it would be no character */
 	truncate_add(&c, "end", 3);
 	CHECK_INT(truncate_lost(&c), 200003 - 2 * TRUNCATE_HALF);
 	truncate_text(&c, "here", &out);
@@ -89,7 +92,7 @@ TEST(any_bytes_become_text)
 	struct buf out = { 0 };
 
 	truncate_clean("a\0b\xff\xe2\x82z\xe2\x82", 9, &out);
-	CHECK_STR(buf_str(&out), "a\xef\xbf\xbd" "b\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd");
+	CHECK_STR(buf_str(&out), "a\xef\xbf\xbd"
+				 "b\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd");
 	buf_fini(&out);
 }
-

@@ -10,7 +10,8 @@
 
 #define KEY "e2b_0123456789abcdef0123456789abcdef01234567"
 
-static const char *const below[] = { "", "/home", "/home/atoll", "/proj", "/proj/deep", "/proj/deep/er" };
+static const char *const below[] = { "",      "/home",      "/home/atoll",
+				     "/proj", "/proj/deep", "/proj/deep/er" };
 static char folder[200], path[4][300];
 
 /* An empty environment and an empty folder with home/ and work/deep/er/. */
@@ -20,7 +21,8 @@ static void begin(void)
 	char dir[300];
 
 	if (!*folder) {
-		snprintf(folder, sizeof(folder), "%s/config-test.%d", tmp ? tmp : "/tmp", (int)getpid());
+		snprintf(folder, sizeof(folder), "%s/config-test.%d", tmp ? tmp : "/tmp",
+			 (int)getpid());
 		for (unsigned i = 0; i < ARRAY_LEN(below); i++) {
 			snprintf(dir, sizeof(dir), "%s%s", folder, below[i]);
 			mkdir(dir, 0700);
@@ -161,24 +163,35 @@ TEST(one_file_by_name_is_the_only_one)
 
 TEST(a_mistake_in_a_file_names_line_and_what_was_meant)
 {
-	const struct { const char *text, *complaint; } rows[] = {
+	const struct {
+		const char *text, *complaint;
+	} rows[] = {
 		{ "", "no complaint" },
-		{ "[serve]\nlisen = ['a']\n", "2: no setting named 'serve.lisen'; did you mean 'serve.listen'?" },
-		{ "listen = ['a']\n", "1: no setting named 'listen'; did you mean 'serve.listen'?" },
-		{ "[limits]\ndrain = '1s'\n", "2: no setting named 'limits.drain'; did you mean 'serve.drain'?" },
+		{ "[serve]\nlisen = ['a']\n",
+		  "2: no setting named 'serve.lisen'; did you mean 'serve.listen'?" },
+		{ "listen = ['a']\n",
+		  "1: no setting named 'listen'; did you mean 'serve.listen'?" },
+		{ "[limits]\ndrain = '1s'\n",
+		  "2: no setting named 'limits.drain'; did you mean 'serve.drain'?" },
 		{ "\n[serv]\n", "2: no section named 'serv'; did you mean 'serve'?" },
 		{ "[something]\nx = 1\n", "1: no section named 'something'" },
 		{ "[serve.listen]\n", "1: serve.listen wants an array of strings, not a table" },
 		{ "[serve.drain.x]\n", "1: serve.drain wants a time like \"30s\", not a table" },
 		{ "[[serve]]\n", "1: no setting named 'serve'" },
-		{ "\"serve.drain\" = '1s'\n", "1: no setting named 'serve.drain'; did you mean 'serve.drain'?" },
+		{ "\"serve.drain\" = '1s'\n",
+		  "1: no setting named 'serve.drain'; did you mean 'serve.drain'?" },
 		{ "serve = 1\n", "1: no setting named 'serve'" },
 		{ "'a\\b' = 1\n", "1: no setting named 'a\\b'" },
-		{ "[serve]\ndrain = 30\n", "2: serve.drain wants a time like \"30s\", not an integer" },
-		{ "[serve]\ndrain = true\n", "2: serve.drain wants a time like \"30s\", not a boolean" },
-		{ "[serve]\ndrain = 07:32:00\n", "2: serve.drain wants a time like \"30s\", not a time of day" },
-		{ "[serve]\ndrain = '30'\n", "2: serve.drain: time '30' has no unit; write it like 30s or 500ms" },
-		{ "[serve]\ndrain = '48h'\n", "2: serve.drain: '48h' is out of range: 1 ms to 24 h 0 m" },
+		{ "[serve]\ndrain = 30\n",
+		  "2: serve.drain wants a time like \"30s\", not an integer" },
+		{ "[serve]\ndrain = true\n",
+		  "2: serve.drain wants a time like \"30s\", not a boolean" },
+		{ "[serve]\ndrain = 07:32:00\n",
+		  "2: serve.drain wants a time like \"30s\", not a time of day" },
+		{ "[serve]\ndrain = '30'\n",
+		  "2: serve.drain: time '30' has no unit; write it like 30s or 500ms" },
+		{ "[serve]\ndrain = '48h'\n",
+		  "2: serve.drain: '48h' is out of range: 1 ms to 24 h 0 m" },
 		{ "[serve]\ndrain = 'none'\n",
 		  "2: serve.drain: time 'none' is not a number; write it like 30s or 500ms" },
 		{ "[serve]\nlisten = [1]\n",
@@ -189,7 +202,8 @@ TEST(a_mistake_in_a_file_names_line_and_what_was_meant)
 		{ "[serve]\nlisten = ['']\n", "2: serve.listen: is empty" },
 		{ "[serve]\nstate = 'here'\n", "2: serve.state: 'here' is not an absolute path" },
 		{ "[serve]\nstate = ''\n", "2: serve.state: is empty" },
-		{ "[serve]\nstate = \"/a\\nb\"\n", "2: serve.state: has a control character in it" },
+		{ "[serve]\nstate = \"/a\\nb\"\n",
+		  "2: serve.state: has a control character in it" },
 		{ "[serve]\nstate = \"/a\\u0000b\"\n",
 		  "2: serve.state wants a string with an absolute path, not a string" },
 		{ "[serve]\ndomain = ['a..b']\n",
@@ -197,13 +211,16 @@ TEST(a_mistake_in_a_file_names_line_and_what_was_meant)
 		{ "[serve]\norigins = ['https://a.org/x']\n",
 		  "2: serve.origins: 'https://a.org/x' is no origin; write it like https://app.example.org, "
 		  "without a path" },
-		{ "[keeper]\npool = -1\n", "2: keeper.pool: count '-1' is negative; write it like 64" },
+		{ "[keeper]\npool = -1\n",
+		  "2: keeper.pool: count '-1' is negative; write it like 64" },
 		{ "[keeper]\npool = 1001\n", "2: keeper.pool: '1001' is out of range: 0 to 1000" },
 		{ "[keeper]\npool = 1.5\n", "2: keeper.pool wants an integer, not a float" },
 		{ "[log]\nlevel = 'loud'\n",
 		  "2: log.level: 'loud' is not one of debug, info, warn, error, none" },
-		{ "[metrics]\npublic = 'true'\n", "2: metrics.public wants true or false, not a string" },
-		{ "[limits]\nmax_body = '1'\n", "2: limits.max_body: '1' is out of range: 1 KiB to 16 TiB" },
+		{ "[metrics]\npublic = 'true'\n",
+		  "2: metrics.public wants true or false, not a string" },
+		{ "[limits]\nmax_body = '1'\n",
+		  "2: limits.max_body: '1' is out of range: 1 KiB to 16 TiB" },
 		{ "a = ", "1:5: expected a value, saw the end of the file" },
 	};
 
@@ -235,10 +252,12 @@ TEST(what_may_be_written_in_a_file_is_taken)
 TEST(settings_that_contradict_each_other_are_refused_with_both_origins)
 {
 	begin();
-	CHECK(strstr(complaint("[serve]\ntls_cert = '/a'\n"), "one does not work without the other"));
+	CHECK(strstr(complaint("[serve]\ntls_cert = '/a'\n"),
+		     "one does not work without the other"));
 	CHECK(strstr(complaint("[limits]\ndefault_lifetime = '2h'\nmax_lifetime = '1h'\n"),
 		     "the default is above the maximum"));
-	CHECK(strstr(complaint("[auth]\noidc_issuer = 'https://a.org'\n"), "tokens need the signer's keys"));
+	CHECK(strstr(complaint("[auth]\noidc_issuer = 'https://a.org'\n"),
+		     "tokens need the signer's keys"));
 	CHECK(strstr(complaint("[auth]\noidc_issuer = 'https://a.org'\noidc_jwks = '/a'\n"),
 		     "tokens for somebody else"));
 }
@@ -261,8 +280,10 @@ TEST(a_mistake_in_the_environment_or_a_flag_names_it)
 
 TEST(a_lists_flag_may_be_repeated)
 {
-	static const struct config_given given[] = { { CONFIG_LISTEN, ":1" }, { CONFIG_LISTEN, ":2,:3" },
-						     { CONFIG_POOL, "1" }, { CONFIG_POOL, "2" } };
+	static const struct config_given given[] = { { CONFIG_LISTEN, ":1" },
+						     { CONFIG_LISTEN, ":2,:3" },
+						     { CONFIG_POOL, "1" },
+						     { CONFIG_POOL, "2" } };
 	struct config_source src = { .system_file = path[SYSTEM], .given = given, .ngiven = 4 };
 
 	begin();

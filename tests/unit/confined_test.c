@@ -19,7 +19,9 @@ static void enter(void)
 
 TEST_FORKED(egress_makes_sockets_of_the_internet_and_no_others)
 {
-	static const int others[] = { AF_UNIX, AF_NETLINK, AF_PACKET, AF_ALG, AF_VSOCK, AF_BLUETOOTH };
+	static const int others[] = {
+		AF_UNIX, AF_NETLINK, AF_PACKET, AF_ALG, AF_VSOCK, AF_BLUETOOTH
+	};
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	int tcp;
 

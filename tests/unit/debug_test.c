@@ -102,17 +102,19 @@ static const char *entry_of(const struct toml_node *c)
 
 static json_t *artifact_of(const struct toml_node *c)
 {
-	json_t *a = json_pack("{s:s, s:s, s:o, s:s, s:o, s:s, s:{}, s:[], s:[], s:{s:i}, s:b, s:n}", "schema",
-			      AGENT_ARTIFACT, "language", image_text(c, "language"), "files",
-			      texts_of(toml_get(c, "files")), "entry", entry_of(c), "packages",
-			      packages_of(toml_get(c, "packages")), "stdin", image_text(c, "stdin"), "env",
-			      "examples", "tests", "limits", "run_ms", 10000, "network", 0, "parent");
+	json_t *a = json_pack("{s:s, s:s, s:o, s:s, s:o, s:s, s:{}, s:[], s:[], s:{s:i}, s:b, s:n}",
+			      "schema", AGENT_ARTIFACT, "language", image_text(c, "language"),
+			      "files", texts_of(toml_get(c, "files")), "entry", entry_of(c),
+			      "packages", packages_of(toml_get(c, "packages")), "stdin",
+			      image_text(c, "stdin"), "env", "examples", "tests", "limits",
+			      "run_ms", 10000, "network", 0, "parent");
 
-	json_object_set_new(json_object_get(a, "files"), entry_of(c), json_string(image_text(c, "program")));
+	json_object_set_new(json_object_get(a, "files"), entry_of(c),
+			    json_string(image_text(c, "program")));
 	if (*image_text(c, "example"))
 		json_array_append_new(json_object_get(a, "examples"),
-				      json_pack("{s:s, s:s}", "input", image_text(c, "example"), "expected",
-						image_text(c, "expected")));
+				      json_pack("{s:s, s:s}", "input", image_text(c, "example"),
+						"expected", image_text(c, "expected")));
 	artifact_set_hash(a);
 	return a;
 }
@@ -131,9 +133,12 @@ static json_t *result_of(const struct toml_node *c)
 		json_object_set_new(phase, "exit_code", json_integer(image_number(c, "exit")));
 	}
 	json_object_set_new(phase, "cause",
-			    json_string(*cause ? cause : json_object_get(phase, "signal") ? "signal" : "exit"));
-	return json_pack("{s:s, s:b, s:O, s:[o], s:[], s:[]}", "schema", AGENT_RESULT, "success", 0, "phase",
-			 json_object_get(phase, "name"), "phases", phase, "checks", "examples");
+			    json_string(*cause                             ? cause
+					: json_object_get(phase, "signal") ? "signal"
+									   : "exit"));
+	return json_pack("{s:s, s:b, s:O, s:[o], s:[], s:[]}", "schema", AGENT_RESULT, "success", 0,
+			 "phase", json_object_get(phase, "name"), "phases", phase, "checks",
+			 "examples");
 }
 
 static json_t *diagnose(const struct toml_node *c)
@@ -154,7 +159,8 @@ static int has_package(const json_t *artifact, const char *wanted)
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(json_object_get(artifact, "packages"), i, one) {
+	json_array_foreach(json_object_get(artifact, "packages"), i, one)
+	{
 		auto_buf struct buf text = { 0 };
 
 		buf_printf(&text, "%s %s", doc_text(one, "manager"), doc_text(one, "name"));
@@ -167,24 +173,28 @@ static int has_package(const json_t *artifact, const char *wanted)
 /* Somewhere in what would run. */
 static int has_text(const json_t *artifact, const char *wanted)
 {
-	json_t *what = json_pack("{s:O*, s:O*, s:O*, s:O*, s:O*}", "files", json_object_get(artifact, "files"), "env",
-				 json_object_get(artifact, "env"), "entry", json_object_get(artifact, "entry"),
-				 "limits", json_object_get(artifact, "limits"), "stdin",
+	json_t *what = json_pack("{s:O*, s:O*, s:O*, s:O*, s:O*}", "files",
+				 json_object_get(artifact, "files"), "env",
+				 json_object_get(artifact, "env"), "entry",
+				 json_object_get(artifact, "entry"), "limits",
+				 json_object_get(artifact, "limits"), "stdin",
 				 json_object_get(artifact, "stdin"));
 	const char *path;
 	const json_t *v;
 	int found = 0;
 
-	json_object_foreach(json_object_get(what, "files"), path, v)
-		found = found || strstr(json_string_value(v), wanted) || !strcmp(path, wanted);
-	json_object_foreach(json_object_get(what, "env"), path, v) {
+	json_object_foreach(json_object_get(what, "files"), path, v) found =
+		found || strstr(json_string_value(v), wanted) || !strcmp(path, wanted);
+	json_object_foreach(json_object_get(what, "env"), path, v)
+	{
 		auto_buf struct buf pair = { 0 };
 
 		buf_printf(&pair, "%s=%s", path, json_string_value(v));
 		found = found || !strcmp(buf_str(&pair), wanted);
 	}
 	found = found || !strcmp(doc_text(artifact, "entry"), wanted) ||
-		!strcmp(doc_text(artifact, "language"), wanted) || !strcmp(doc_text(artifact, "stdin"), wanted);
+		!strcmp(doc_text(artifact, "language"), wanted) ||
+		!strcmp(doc_text(artifact, "stdin"), wanted);
 	json_decref(what);
 	return found;
 }
@@ -203,22 +213,25 @@ static int holds(const struct toml_node *c, const json_t *d)
 {
 	const json_t *artifact = json_object_get(d, "new_artifact");
 	const char *kind = doc_text(json_object_get(d, "action"), "kind");
-	int ok = same(c, "category", doc_text(d, "category")) && same(c, "rule", doc_text(d, "subcategory")) &&
-		 same(c, "action", kind);
-	static const char *const makes[] = { "install", "edit", "rename", "change_runtime", "raise_limit",
-					     "supply_input" };
+	int ok = same(c, "category", doc_text(d, "category")) &&
+		 same(c, "rule", doc_text(d, "subcategory")) && same(c, "action", kind);
+	static const char *const makes[] = { "install",        "edit",        "rename",
+					     "change_runtime", "raise_limit", "supply_input" };
 
 	if (!ok)
 		return 0;
 	for (unsigned i = 0; i < ARRAY_LEN(makes); i++)
-		if (!strcmp(kind, makes[i]) && (!artifact || strcmp(doc_text(d, "fixable"), "auto") != 0 ||
-						!*doc_text(artifact, "changed_because") ||
-						strncmp(doc_text(artifact, "provenance"), "debug:", 6) != 0)) {
-			printf("# %s: no new artifact, or one that does not say why\n", image_text(c, "name"));
+		if (!strcmp(kind, makes[i]) &&
+		    (!artifact || strcmp(doc_text(d, "fixable"), "auto") != 0 ||
+		     !*doc_text(artifact, "changed_because") ||
+		     strncmp(doc_text(artifact, "provenance"), "debug:", 6) != 0)) {
+			printf("# %s: no new artifact, or one that does not say why\n",
+			       image_text(c, "name"));
 			return 0;
 		}
 	if (*image_text(c, "package") && !has_package(artifact, image_text(c, "package"))) {
-		printf("# %s: %s is not installed\n", image_text(c, "name"), image_text(c, "package"));
+		printf("# %s: %s is not installed\n", image_text(c, "name"),
+		       image_text(c, "package"));
 		return 0;
 	}
 	if (*image_text(c, "has") && !has_text(artifact, image_text(c, "has"))) {
@@ -226,7 +239,8 @@ static int holds(const struct toml_node *c, const json_t *d)
 		return 0;
 	}
 	if (*image_text(c, "lacks") && has_text(artifact, image_text(c, "lacks"))) {
-		printf("# %s: '%s' is still in it\n", image_text(c, "name"), image_text(c, "lacks"));
+		printf("# %s: '%s' is still in it\n", image_text(c, "name"),
+		       image_text(c, "lacks"));
 		return 0;
 	}
 	if (image_number(c, "line") &&
@@ -264,7 +278,8 @@ static int as_expected(const struct toml_node *c)
 		printf("# %s\n", text ? text : "no document");
 	}
 	if (getenv("DIAGNOSES")) { /* for tests/unit/debug/record --heal */
-		json_t *line = json_pack("{s:s, s:O}", "case", image_text(c, "name"), "diagnosis", d);
+		json_t *line =
+			json_pack("{s:s, s:O}", "case", image_text(c, "name"), "diagnosis", d);
 
 		json_dumpf(line, stderr, JSON_COMPACT);
 		fputc('\n', stderr);
@@ -344,10 +359,10 @@ TEST(every_rule_has_a_program_that_needs_it)
 static json_t *artifact_with(const char *language, const char *program)
 {
 	const struct lang *l = lang_named(language);
-	json_t *a = json_pack("{s:s, s:{s:s}, s:s, s:[], s:s, s:{}, s:[], s:[], s:{s:i}, s:n}", "language",
-			      language, "files", l ? l->file : "x", program, "entry", l ? l->file : "x",
-			      "packages", "stdin", "", "env", "examples", "tests", "limits", "run_ms", 10000,
-			      "parent");
+	json_t *a = json_pack("{s:s, s:{s:s}, s:s, s:[], s:s, s:{}, s:[], s:[], s:{s:i}, s:n}",
+			      "language", language, "files", l ? l->file : "x", program, "entry",
+			      l ? l->file : "x", "packages", "stdin", "", "env", "examples",
+			      "tests", "limits", "run_ms", 10000, "parent");
 
 	artifact_set_hash(a);
 	return a;
@@ -372,9 +387,10 @@ static json_t *of_result(json_t *take_artifact, json_t *take_result, const json_
 
 static json_t *result_with(const char *phase, const char *cause, const char *out, const char *err)
 {
-	return json_pack("{s:s, s:[{s:s, s:s, s:i, s:f, s:f, s:s, s:s}], s:[], s:[]}", "phase", phase, "phases",
-			 "name", phase, "cause", cause, "exit_code", 1, "ms", 10000.5, "cpu_ms", 9000.1, "stdout", out,
-			 "stderr", err, "checks", "examples");
+	return json_pack("{s:s, s:[{s:s, s:s, s:i, s:f, s:f, s:s, s:s}], s:[], s:[]}", "phase",
+			 phase, "phases", "name", phase, "cause", cause, "exit_code", 1, "ms",
+			 10000.5, "cpu_ms", 9000.1, "stdout", out, "stderr", err, "checks",
+			 "examples");
 }
 
 static const char *action(const json_t *d)
@@ -387,11 +403,16 @@ TEST(what_the_kernel_saw_comes_first)
 	static const struct {
 		const char *cause, *category, *kind;
 	} rows[] = {
-		{ "memory", "oom", "raise_limit" },   { "processes", "pids", "stop" },
-		{ "disk", "disk_full", "stop" },      { "cpu", "timeout_cpu", "raise_limit" },
-		{ "wall", "timeout_cpu", "raise_limit" }, { "policy", "policy", "stop" },
-		{ "lifetime", "timeout_wall", "stop" },   { "idle", "timeout_wall", "stop" },
-		{ "host", "unknown", "stop" },        { "operator", "unknown", "stop" },
+		{ "memory", "oom", "raise_limit" },
+		{ "processes", "pids", "stop" },
+		{ "disk", "disk_full", "stop" },
+		{ "cpu", "timeout_cpu", "raise_limit" },
+		{ "wall", "timeout_cpu", "raise_limit" },
+		{ "policy", "policy", "stop" },
+		{ "lifetime", "timeout_wall", "stop" },
+		{ "idle", "timeout_wall", "stop" },
+		{ "host", "unknown", "stop" },
+		{ "operator", "unknown", "stop" },
 		{ "output", "wrong_output", "stop" },
 	};
 
@@ -411,7 +432,10 @@ TEST(a_limit_that_was_hit_counts_as_what_the_kernel_saw)
 {
 	static const struct {
 		const char *limit, *category;
-	} rows[] = { { "memory", "oom" }, { "pids", "pids" }, { "disk", "disk_full" }, { "time", "timeout_cpu" } };
+	} rows[] = { { "memory", "oom" },
+		     { "pids", "pids" },
+		     { "disk", "disk_full" },
+		     { "time", "timeout_cpu" } };
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		json_t *r = result_with("run", "exit", "", ""), *d;
@@ -428,8 +452,9 @@ TEST(signals_have_their_categories)
 	static const struct {
 		int signal;
 		const char *name, *category;
-	} rows[] = { { 11, "SIGSEGV", "crash" }, { 7, "SIGBUS", "crash" },      { 8, "SIGFPE", "zero_division" },
-		     { 4, "SIGILL", "crash" },   { 6, "SIGABRT", "crash" },     { 31, "SIGSYS", "policy" },
+	} rows[] = { { 11, "SIGSEGV", "crash" },       { 7, "SIGBUS", "crash" },
+		     { 8, "SIGFPE", "zero_division" }, { 4, "SIGILL", "crash" },
+		     { 6, "SIGABRT", "crash" },        { 31, "SIGSYS", "policy" },
 		     { 24, "SIGXCPU", "timeout_cpu" }, { 25, "SIGXFSZ", "disk_full" } };
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
@@ -439,7 +464,8 @@ TEST(signals_have_their_categories)
 
 			json_object_del(phase, "exit_code");
 			json_object_set_new(phase, "signal",
-					    named ? json_string(rows[i].name) : json_integer(rows[i].signal));
+					    named ? json_string(rows[i].name)
+						  : json_integer(rows[i].signal));
 			d = of_result(artifact_with("go", "package main\n"), r, NULL);
 			CHECK_STR(doc_text(d, "category"), rows[i].category);
 			json_decref(d);
@@ -450,9 +476,10 @@ TEST(who_waits_idle_with_threads_is_in_a_deadlock)
 {
 	json_t *r = result_with("run", "wall", "", ""), *d;
 
-	json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "cpu_ms", json_integer(20));
-	d = of_result(artifact_with("python", "import threading\nthreading.Lock().acquire()\n"), json_incref(r),
-		      NULL);
+	json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "cpu_ms",
+			    json_integer(20));
+	d = of_result(artifact_with("python", "import threading\nthreading.Lock().acquire()\n"),
+		      json_incref(r), NULL);
 	CHECK_STR(doc_text(d, "category"), "deadlock");
 	CHECK_STR(action(d), "stop");
 	json_decref(d);
@@ -469,12 +496,14 @@ TEST(a_limit_is_raised_once_and_within_bounds)
 	d = of_result(json_incref(a), result_with("run", "cpu", "1 of 10\n", ""), NULL);
 	CHECK_STR(action(d), "raise_limit");
 	child = json_object_get(d, "new_artifact");
-	CHECK_INT(json_integer_value(json_object_get(json_object_get(child, "limits"), "run_ms")), 30000);
+	CHECK_INT(json_integer_value(json_object_get(json_object_get(child, "limits"), "run_ms")),
+		  30000);
 	CHECK(strcmp(doc_text(child, "hash"), doc_text(a, "hash")) != 0);
 	CHECK_STR(doc_text(child, "parent"), doc_text(a, "hash"));
 	before = json_pack("[O]", d);
 	{
-		json_t *again = of_result(json_incref(child), result_with("run", "memory", "1 of 10\n", ""), before);
+		json_t *again = of_result(json_incref(child),
+					  result_with("run", "memory", "1 of 10\n", ""), before);
 
 		CHECK_STR(doc_text(again, "category"), "oom");
 		CHECK_STR(action(again), "stop");
@@ -496,8 +525,9 @@ TEST(a_limit_is_raised_once_and_within_bounds)
 
 TEST(the_same_diagnosis_twice_stops)
 {
-	static const char said[] = "Traceback (most recent call last):\n  File \"/home/user/main.py\", line 1, in "
-				   "<module>\n    print(totl)\nNameError: name 'totl' is not defined\n";
+	static const char said[] =
+		"Traceback (most recent call last):\n  File \"/home/user/main.py\", line 1, in "
+		"<module>\n    print(totl)\nNameError: name 'totl' is not defined\n";
 	json_t *a = artifact_with("python", "print(totl)\ntotal = 1\n"), *before;
 	json_t *one = of_result(json_incref(a), result_with("run", "exit", "", said), NULL), *two;
 
@@ -520,10 +550,11 @@ TEST(another_wrong_output_is_another_fault)
 
 	for (unsigned i = 0; i < 3; i++) {
 		r = result_with("check", "exit", said[i], "");
-		json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "exit_code", json_integer(0));
+		json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "exit_code",
+				    json_integer(0));
 		json_object_set_new(r, "checks",
-				    json_pack("[{s:s, s:s, s:b, s:s}]", "kind", "stdout_contains", "arg", "7", "pass", 0,
-					      "detail", said[i]));
+				    json_pack("[{s:s, s:s, s:b, s:s}]", "kind", "stdout_contains",
+					      "arg", "7", "pass", 0, "detail", said[i]));
 		d[i] = of_result(json_incref(a), r, NULL);
 	}
 	CHECK_STR(doc_text(d[0], "category"), "wrong_output");
@@ -538,20 +569,25 @@ TEST(a_package_without_a_source_names_the_setting)
 {
 	json_t *a = artifact_with("python", "import yaml\n"), *d;
 
-	json_object_set_new(a, "packages", json_pack("[{s:s, s:s}]", "manager", "pip", "name", "pyyaml"));
-	d = of_result(a,
-		      result_with("install", "policy", "",
-				  "no source for pip packages is configured: packages.pip or packages.mirror"),
-		      NULL);
+	json_object_set_new(a, "packages",
+			    json_pack("[{s:s, s:s}]", "manager", "pip", "name", "pyyaml"));
+	d = of_result(
+		a,
+		result_with(
+			"install", "policy", "",
+			"no source for pip packages is configured: packages.pip or packages.mirror"),
+		NULL);
 	CHECK_STR(doc_text(d, "category"), "network_denied");
-	CHECK_STR(doc_text(d, "root_cause"), "no package can be installed: no source for pip packages is configured: "
-					     "packages.pip or packages.mirror");
+	CHECK_STR(doc_text(d, "root_cause"),
+		  "no package can be installed: no source for pip packages is configured: "
+		  "packages.pip or packages.mirror");
 	json_decref(d);
 }
 
 TEST(what_ran_before_is_not_made_again)
 {
-	static const char said[] = "  File \"main.py\", line 1\nModuleNotFoundError: No module named 'yaml'\n";
+	static const char said[] =
+		"  File \"main.py\", line 1\nModuleNotFoundError: No module named 'yaml'\n";
 	json_t *a = artifact_with("python", "import yaml\n"), *before, *two;
 	json_t *one = of_result(json_incref(a), result_with("run", "exit", "", said), NULL);
 
@@ -573,7 +609,9 @@ TEST(a_package_that_is_installed_is_not_installed_again)
 	json_array_append_new(json_object_get(a, "packages"),
 			      json_pack("{s:s, s:s}", "manager", "pip", "name", "pyyaml"));
 	artifact_set_hash(a);
-	d = of_result(a, result_with("run", "exit", "", "ModuleNotFoundError: No module named 'yaml'\n"), NULL);
+	d = of_result(
+		a, result_with("run", "exit", "", "ModuleNotFoundError: No module named 'yaml'\n"),
+		NULL);
 	CHECK_STR(doc_text(d, "category"), "dependency_missing");
 	CHECK_STR(action(d), "stop");
 	json_decref(d);
@@ -581,8 +619,10 @@ TEST(a_package_that_is_installed_is_not_installed_again)
 
 TEST(a_package_in_no_list_is_asked_for_where_the_plan_says_so)
 {
-	json_t *plan = json_pack("{s:b}", "unknown_packages", 0), *a = artifact_with("python", "import zedzed\n");
-	json_t *r = result_with("run", "exit", "", "ModuleNotFoundError: No module named 'zedzed'\n");
+	json_t *plan = json_pack("{s:b}", "unknown_packages", 0),
+	       *a = artifact_with("python", "import zedzed\n");
+	json_t *r =
+		result_with("run", "exit", "", "ModuleNotFoundError: No module named 'zedzed'\n");
 	json_t *d = debug_make(plan, a, r, NULL);
 
 	CHECK_STR(action(d), "ask");
@@ -604,9 +644,10 @@ TEST(examples_that_differ_lead_to_a_search)
 	json_t *a = artifact_with("python", "print(int(input()) + 2)\n"), *r, *d;
 
 	add_example(a);
-	r = json_pack("{s:s, s:[{s:s, s:s, s:i, s:s, s:s}], s:[{s:i, s:b, s:s, s:s}], s:[]}", "phase", "check",
-		      "phases", "name", "run", "cause", "exit", "exit_code", 0, "stdout", "3\n", "stderr", "",
-		      "examples", "n", 1, "pass", 0, "got", "3\n", "expected", "2\n", "checks");
+	r = json_pack("{s:s, s:[{s:s, s:s, s:i, s:s, s:s}], s:[{s:i, s:b, s:s, s:s}], s:[]}",
+		      "phase", "check", "phases", "name", "run", "cause", "exit", "exit_code", 0,
+		      "stdout", "3\n", "stderr", "", "examples", "n", 1, "pass", 0, "got", "3\n",
+		      "expected", "2\n", "checks");
 	d = of_result(json_incref(a), json_incref(r), NULL);
 	CHECK_STR(doc_text(d, "category"), "wrong_output");
 	CHECK_STR(action(d), "repair");
@@ -624,7 +665,8 @@ TEST(a_program_that_calls_nothing_is_called)
 	static const struct {
 		const char *language, *program, *has;
 	} rows[] = {
-		{ "python", "def main():\n    print(1)\n", "if __name__ == \"__main__\":\n    main()\n" },
+		{ "python", "def main():\n    print(1)\n",
+		  "if __name__ == \"__main__\":\n    main()\n" },
 		{ "python", "def answer():\n    return 42\n", "print(answer())" },
 		{ "node", "function main() {\n  console.log(1);\n}\n", "main();\n" },
 		{ "ruby", "def main\n  puts 1\nend\n", "end\n\nmain\n" },
@@ -636,10 +678,11 @@ TEST(a_program_that_calls_nothing_is_called)
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		json_t *r = result_with("check", "exit", "", ""), *d;
 
-		json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "exit_code", json_integer(0));
+		json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "exit_code",
+				    json_integer(0));
 		json_object_set_new(r, "checks",
-				    json_pack("[{s:s, s:b, s:s}]", "kind", "stdout_equals", "pass", 0, "detail",
-					      "nothing"));
+				    json_pack("[{s:s, s:b, s:s}]", "kind", "stdout_equals", "pass",
+					      0, "detail", "nothing"));
 		d = of_result(artifact_with(rows[i].language, rows[i].program), r, NULL);
 		CHECK_STR(doc_text(d, "category"), "entry_point");
 		CHECK_STR(action(d), "edit");
@@ -653,7 +696,8 @@ TEST(a_failed_command_of_the_checks_is_an_assertion)
 	json_t *r = result_with("check", "exit", "x\n", ""), *d;
 
 	json_object_set_new(r, "checks",
-			    json_pack("[{s:s, s:b, s:s}]", "kind", "command", "pass", 0, "detail", "exit 1"));
+			    json_pack("[{s:s, s:b, s:s}]", "kind", "command", "pass", 0, "detail",
+				      "exit 1"));
 	d = of_result(artifact_with("python", "print('x')\n"), r, NULL);
 	CHECK_STR(doc_text(d, "category"), "assertion");
 	json_decref(d);
@@ -664,7 +708,9 @@ TEST(what_fails_and_passes_unchanged_is_flaky)
 	json_t *r, *d;
 
 	r = result_with("check", "exit", "", "");
-	json_object_set_new(r, "examples", json_pack("[{s:i, s:b}, {s:i, s:b}]", "n", 1, "pass", 1, "n", 1, "pass", 0));
+	json_object_set_new(r, "examples",
+			    json_pack("[{s:i, s:b}, {s:i, s:b}]", "n", 1, "pass", 1, "n", 1, "pass",
+				      0));
 	d = of_result(artifact_with("python", "x\n"), r, NULL);
 	CHECK_STR(doc_text(d, "category"), "flaky");
 	json_decref(d);
@@ -675,7 +721,8 @@ TEST(an_example_that_fails_behind_a_good_run_is_not_flaky)
 	json_t *r = result_with("run", "exit", "", "ZeroDivisionError: division by zero\n"), *d;
 
 	json_array_insert_new(json_object_get(r, "phases"), 0,
-			      json_pack("{s:s, s:i, s:s}", "name", "run", "exit_code", 0, "cause", "exit"));
+			      json_pack("{s:s, s:i, s:s}", "name", "run", "exit_code", 0, "cause",
+					"exit"));
 	d = of_result(artifact_with("python", "x\n"), r, NULL);
 	CHECK_STR(doc_text(d, "category"), "zero_division");
 	json_decref(d);
@@ -685,9 +732,11 @@ TEST(what_a_good_run_says_is_no_complaint)
 {
 	json_t *r = result_with("check", "exit", "", "warning: x.txt: Permission denied\n"), *d;
 
-	json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "exit_code", json_integer(0));
+	json_object_set_new(json_array_get(json_object_get(r, "phases"), 0), "exit_code",
+			    json_integer(0));
 	json_object_set_new(r, "checks",
-			    json_pack("[{s:s, s:b, s:s}]", "kind", "stdout_equals", "pass", 0, "detail", "x"));
+			    json_pack("[{s:s, s:b, s:s}]", "kind", "stdout_equals", "pass", 0,
+				      "detail", "x"));
 	d = of_result(artifact_with("python", "print(1)\n"), r, NULL);
 	CHECK_STR(doc_text(d, "category"), "wrong_output");
 	json_decref(d);
@@ -695,8 +744,9 @@ TEST(what_a_good_run_says_is_no_complaint)
 
 TEST(what_a_scan_refuses_is_not_tried_again)
 {
-	json_t *r = json_pack("{s:s, s:[], s:[{s:s, s:i, s:s, s:s}]}", "phase", "scan", "phases", "scan", "rule",
-			      "miner", "line", 3, "why", "a miner", "action", "block");
+	json_t *r =
+		json_pack("{s:s, s:[], s:[{s:s, s:i, s:s, s:s}]}", "phase", "scan", "phases",
+			  "scan", "rule", "miner", "line", 3, "why", "a miner", "action", "block");
 	json_t *d = of_result(artifact_with("python", "x\n"), r, NULL);
 
 	CHECK_STR(doc_text(d, "category"), "policy");
@@ -725,8 +775,8 @@ TEST(what_a_package_manager_says_is_understood)
 		json_t *a = artifact_with("python", "x\n"), *d;
 
 		json_array_append_new(json_object_get(a, "packages"),
-				      json_pack("{s:s, s:s, s:s}", "manager", rows[i].manager, "name", "numpy",
-						"version", "99"));
+				      json_pack("{s:s, s:s, s:s}", "manager", rows[i].manager,
+						"name", "numpy", "version", "99"));
 		artifact_set_hash(a);
 		d = of_result(a, result_with("install", "exit", "", rows[i].said), NULL);
 		CHECK_STR(doc_text(d, "category"), rows[i].category);
@@ -739,8 +789,10 @@ TEST(what_the_installer_understood_is_believed)
 {
 	static const struct {
 		const char *fault, *category;
-	} rows[] = { { "no_such_package", "dependency_missing" }, { "unreachable", "network_denied" },
-		     { "not_configured", "network_denied" },      { "timeout", "timeout_wall" } };
+	} rows[] = { { "no_such_package", "dependency_missing" },
+		     { "unreachable", "network_denied" },
+		     { "not_configured", "network_denied" },
+		     { "timeout", "timeout_wall" } };
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		json_t *r = result_with("install", "exit", "", ""), *d;
@@ -760,13 +812,16 @@ TEST(a_package_that_comes_with_the_language_is_not_installed)
 	json_array_append_new(json_object_get(a, "packages"),
 			      json_pack("{s:s, s:s}", "manager", "pip", "name", "json"));
 	artifact_set_hash(a);
-	d = of_result(a,
-		      result_with("install", "exit", "",
-				  "ERROR: Could not find a version that satisfies the requirement json (from "
-				  "versions: none)\nERROR: No matching distribution found for json\n"),
-		      NULL);
+	d = of_result(
+		a,
+		result_with(
+			"install", "exit", "",
+			"ERROR: Could not find a version that satisfies the requirement json (from "
+			"versions: none)\nERROR: No matching distribution found for json\n"),
+		NULL);
 	CHECK_STR(action(d), "edit");
-	CHECK_INT(json_array_size(json_object_get(json_object_get(d, "new_artifact"), "packages")), 0);
+	CHECK_INT(json_array_size(json_object_get(json_object_get(d, "new_artifact"), "packages")),
+		  0);
 	json_decref(d);
 }
 
@@ -774,8 +829,9 @@ TEST(a_file_of_the_task_is_put_where_it_is_read)
 {
 	json_t *plan = json_pack("{s:{s:s}}", "files", "data.csv", "1,2\n");
 	json_t *a = artifact_with("python", "print(open('data.csv').read())\n");
-	json_t *r = result_with("run", "exit", "",
-				"FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'\n");
+	json_t *r =
+		result_with("run", "exit", "",
+			    "FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'\n");
 	json_t *d = debug_make(plan, a, r, NULL);
 
 	CHECK_STR(doc_text(d, "category"), "file_missing");
@@ -801,10 +857,16 @@ static int whole(json_t *take_d)
 TEST(documents_without_anything_have_a_diagnosis)
 {
 	static const char *const docs[] = {
-		"{}", "[]", "null", "1", "{\"phases\": 1, \"phase\": [], \"files\": 3, \"language\": {}}",
+		"{}",
+		"[]",
+		"null",
+		"1",
+		"{\"phases\": 1, \"phase\": [], \"files\": 3, \"language\": {}}",
 		"{\"phases\": [1, null, {\"name\": 4, \"stderr\": []}], \"phase\": \"run\", \"examples\": {}, "
 		"\"checks\": [1], \"scan\": [2], \"limits_hit\": [3, null]}",
-		"{\"phase\": \"scan\"}", "{\"phase\": \"install\"}", "{\"phase\": \"check\"}",
+		"{\"phase\": \"scan\"}",
+		"{\"phase\": \"install\"}",
+		"{\"phase\": \"check\"}",
 		"{\"language\": \"python\", \"files\": {\"main.py\": 1}, \"entry\": \"main.py\", \"packages\": 1, "
 		"\"env\": [], \"limits\": 2}",
 		"{\"language\": \"python\", \"files\": [], \"entry\": 7}",
@@ -834,9 +896,11 @@ TEST(a_hostile_text_costs_little)
 		buf_puts(&line, "': ");
 	for (unsigned i = 0; i < lang_count(); i++) {
 		CHECK(whole(of_result(artifact_with(lang_at(i)->name, buf_str(&line)),
-				      result_with("run", "exit", buf_str(&line), buf_str(&big)), NULL)));
+				      result_with("run", "exit", buf_str(&line), buf_str(&big)),
+				      NULL)));
 		CHECK(whole(of_result(artifact_with(lang_at(i)->name, "x\n"),
-				      result_with("compile", "exit", buf_str(&big), buf_str(&line)), NULL)));
+				      result_with("compile", "exit", buf_str(&big), buf_str(&line)),
+				      NULL)));
 	}
 }
 
@@ -849,7 +913,8 @@ TEST(bytes_that_are_cut_within_a_letter_are_text)
 	for (unsigned i = 0; i < 1000; i++)
 		buf_puts(&said, "\xc3\xa4");
 	buf_puts(&said, "'\n");
-	d = of_result(artifact_with("python", "import x\n"), result_with("run", "exit", "", buf_str(&said)), NULL);
+	d = of_result(artifact_with("python", "import x\n"),
+		      result_with("run", "exit", "", buf_str(&said)), NULL);
 	CHECK(whole(d));
 }
 
@@ -877,7 +942,8 @@ TEST(the_page_of_errors_is_the_table)
 TEST(every_category_has_somebody_who_could_fix_it)
 {
 	for (const struct debug_category *c = debug_categories; c->name; c++)
-		CHECK(!strcmp(c->fixable, "llm") || !strcmp(c->fixable, "human") || !strcmp(c->fixable, "no"));
+		CHECK(!strcmp(c->fixable, "llm") || !strcmp(c->fixable, "human") ||
+		      !strcmp(c->fixable, "no"));
 	CHECK_INT(debug_category("nonsense"), -1);
 	CHECK_INT(debug_category("dependency_missing"), 0);
 }

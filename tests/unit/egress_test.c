@@ -31,7 +31,9 @@ static const char *again(const char *text)
 
 TEST(a_rule_is_read_and_said_again)
 {
-	const struct { const char *text, *said; } rows[] = {
+	const struct {
+		const char *text, *said;
+	} rows[] = {
 		{ "registry.example", "registry.example" },
 		{ "Registry.EXAMPLE.", "registry.example" },
 		{ "registry.example:8080", "registry.example:8080" },
@@ -49,12 +51,36 @@ TEST(a_rule_is_read_and_said_again)
 
 TEST(what_some_resolver_would_take_for_an_address_is_no_host)
 {
-	const char *const rows[] = { "",	     "*",	    "*.",	   "a..b",	  ".a",
-				     "127.1",	     "0x7f.1",	    "0177.0.0.1",  "2130706433",  "127.0.0.01",
-				     "1.2.3.4.5",    "a:0",	    "a:65536",	   "a:080",	  "a:",
-				     "a:1:2",	     "::1",	    "[::1",	   "[::1]x",	  "[fe80::1%lo]",
-				     "a b",	     "a/b",	    "u@h",	   "a\nb",	  "*.127.0.0.1",
-				     "*.*.example",  "a.*.example", "ex\xc3\xa4mple", "a#b",	  "a?b" };
+	const char *const rows[] = { "",
+				     "*",
+				     "*.",
+				     "a..b",
+				     ".a",
+				     "127.1",
+				     "0x7f.1",
+				     "0177.0.0.1",
+				     "2130706433",
+				     "127.0.0.01",
+				     "1.2.3.4.5",
+				     "a:0",
+				     "a:65536",
+				     "a:080",
+				     "a:",
+				     "a:1:2",
+				     "::1",
+				     "[::1",
+				     "[::1]x",
+				     "[fe80::1%lo]",
+				     "a b",
+				     "a/b",
+				     "u@h",
+				     "a\nb",
+				     "*.127.0.0.1",
+				     "*.*.example",
+				     "a.*.example",
+				     "ex\xc3\xa4mple",
+				     "a#b",
+				     "a?b" };
 	struct allow_rule r;
 	struct err e;
 
@@ -68,12 +94,16 @@ TEST(what_some_resolver_would_take_for_an_address_is_no_host)
 
 TEST(a_rule_fits_by_whole_labels_and_by_port)
 {
-	const struct { const char *rule, *host; uint16_t port; int fits; } rows[] = {
-		{ "a.example", "a.example", 443, 1 },	{ "a.example", "a.example", 80, 1 },
-		{ "a.example", "a.example", 22, 0 },	{ "a.example:22", "a.example", 22, 1 },
+	const struct {
+		const char *rule, *host;
+		uint16_t port;
+		int fits;
+	} rows[] = {
+		{ "a.example", "a.example", 443, 1 },    { "a.example", "a.example", 80, 1 },
+		{ "a.example", "a.example", 22, 0 },     { "a.example:22", "a.example", 22, 1 },
 		{ "a.example:22", "a.example", 443, 0 }, { "a.example", "b.a.example", 443, 0 },
-		{ "*.example", "a.example", 443, 1 },	{ "*.example", "a.b.example", 443, 1 },
-		{ "*.example", "example", 443, 0 },	{ "*.example", "badexample", 443, 0 },
+		{ "*.example", "a.example", 443, 1 },    { "*.example", "a.b.example", 443, 1 },
+		{ "*.example", "example", 443, 0 },      { "*.example", "badexample", 443, 0 },
 		{ "*.example", "a.badexample", 443, 0 }, { "*.example", "a.example.org", 443, 0 },
 	};
 
@@ -88,13 +118,16 @@ TEST(a_rule_fits_by_whole_labels_and_by_port)
 
 TEST(a_box_gets_no_more_than_the_operator_permits)
 {
-	const struct { const char *wide, *narrow; int so; } rows[] = {
-		{ "a.example", "a.example", 1 },       { "a.example", "a.example:443", 1 },
-		{ "a.example", "a.example:22", 0 },    { "a.example:443", "a.example", 1 },
-		{ "a.example:22", "a.example", 0 },    { "a.example", "*.a.example", 0 },
-		{ "*.example", "a.example", 1 },       { "*.example", "*.a.example", 1 },
-		{ "*.example", "*.example", 1 },       { "*.example", "example", 0 },
-		{ "*.a.example", "*.example", 0 },     { "a.example", "b.example", 0 },
+	const struct {
+		const char *wide, *narrow;
+		int so;
+	} rows[] = {
+		{ "a.example", "a.example", 1 },    { "a.example", "a.example:443", 1 },
+		{ "a.example", "a.example:22", 0 }, { "a.example:443", "a.example", 1 },
+		{ "a.example:22", "a.example", 0 }, { "a.example", "*.a.example", 0 },
+		{ "*.example", "a.example", 1 },    { "*.example", "*.a.example", 1 },
+		{ "*.example", "*.example", 1 },    { "*.example", "example", 0 },
+		{ "*.a.example", "*.example", 0 },  { "a.example", "b.example", 0 },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
@@ -109,7 +142,9 @@ TEST(a_box_gets_no_more_than_the_operator_permits)
 
 TEST(the_host_of_a_registry_is_found_in_its_address)
 {
-	const struct { const char *url, *rule; } rows[] = {
+	const struct {
+		const char *url, *rule;
+	} rows[] = {
 		{ "https://pip.example/simple", "pip.example:443" },
 		{ "http://pip.example", "pip.example:80" },
 		{ "https://pip.example:8443/x?y", "pip.example:8443" },
@@ -144,35 +179,65 @@ static enum ip_class class_of(const char *text)
 
 TEST(every_address_has_its_class)
 {
-	const struct { const char *text; enum ip_class is; } rows[] = {
-		{ "0.0.0.0", IP_NEVER },	  { "0.1.2.3", IP_NEVER },
-		{ "1.0.0.0", IP_PUBLIC },	  { "9.255.255.255", IP_PUBLIC },
-		{ "10.0.0.0", IP_INTERNAL },	  { "10.255.255.255", IP_INTERNAL },
-		{ "11.0.0.0", IP_PUBLIC },	  { "100.63.255.255", IP_PUBLIC },
-		{ "100.64.0.0", IP_INTERNAL },	  { "100.127.255.255", IP_INTERNAL },
-		{ "100.128.0.0", IP_PUBLIC },	  { "127.0.0.1", IP_INTERNAL },
-		{ "127.255.255.255", IP_INTERNAL }, { "169.253.255.255", IP_PUBLIC },
-		{ "168.63.129.15", IP_PUBLIC },	  { "168.63.129.16", IP_NEVER },
+	const struct {
+		const char *text;
+		enum ip_class is;
+	} rows[] = {
+		{ "0.0.0.0", IP_NEVER },
+		{ "0.1.2.3", IP_NEVER },
+		{ "1.0.0.0", IP_PUBLIC },
+		{ "9.255.255.255", IP_PUBLIC },
+		{ "10.0.0.0", IP_INTERNAL },
+		{ "10.255.255.255", IP_INTERNAL },
+		{ "11.0.0.0", IP_PUBLIC },
+		{ "100.63.255.255", IP_PUBLIC },
+		{ "100.64.0.0", IP_INTERNAL },
+		{ "100.127.255.255", IP_INTERNAL },
+		{ "100.128.0.0", IP_PUBLIC },
+		{ "127.0.0.1", IP_INTERNAL },
+		{ "127.255.255.255", IP_INTERNAL },
+		{ "169.253.255.255", IP_PUBLIC },
+		{ "168.63.129.15", IP_PUBLIC },
+		{ "168.63.129.16", IP_NEVER },
 		{ "168.63.129.17", IP_PUBLIC },
-		{ "169.254.169.254", IP_NEVER },  { "172.15.255.255", IP_PUBLIC },
-		{ "172.16.0.0", IP_INTERNAL },	  { "172.31.255.255", IP_INTERNAL },
-		{ "172.32.0.0", IP_PUBLIC },	  { "192.0.0.8", IP_NEVER },
-		{ "192.0.2.1", IP_NEVER },	  { "192.167.255.255", IP_PUBLIC },
-		{ "192.168.0.1", IP_INTERNAL },	  { "192.169.0.0", IP_PUBLIC },
-		{ "198.17.255.255", IP_PUBLIC },  { "198.18.0.1", IP_INTERNAL },
-		{ "198.20.0.0", IP_PUBLIC },	  { "223.255.255.255", IP_PUBLIC },
-		{ "224.0.0.1", IP_NEVER },	  { "239.255.255.255", IP_NEVER },
-		{ "240.0.0.1", IP_NEVER },	  { "255.255.255.255", IP_NEVER },
-		{ "::", IP_NEVER },		  { "::1", IP_INTERNAL },
-		{ "::2", IP_NEVER },		  { "::127.0.0.1", IP_NEVER },
-		{ "::ffff:127.0.0.1", IP_NEVER }, { "::ffff:8.8.8.8", IP_NEVER },
-		{ "64:ff9b::7f00:1", IP_NEVER },  { "64:ff9b:1::1", IP_NEVER },
-		{ "2001::1", IP_NEVER },	  { "2001:db8::1", IP_NEVER },
-		{ "2001:470::1", IP_PUBLIC },	  { "2002:7f00:1::", IP_NEVER },
-		{ "2600::1", IP_PUBLIC },	  { "fbff::1", IP_PUBLIC },
-		{ "fc00::1", IP_INTERNAL },	  { "fdff::1", IP_INTERNAL },
-		{ "fe80::1", IP_NEVER },	  { "febf::1", IP_NEVER },
-		{ "fec0::1", IP_NEVER },	  { "ff02::1", IP_NEVER },
+		{ "169.254.169.254", IP_NEVER },
+		{ "172.15.255.255", IP_PUBLIC },
+		{ "172.16.0.0", IP_INTERNAL },
+		{ "172.31.255.255", IP_INTERNAL },
+		{ "172.32.0.0", IP_PUBLIC },
+		{ "192.0.0.8", IP_NEVER },
+		{ "192.0.2.1", IP_NEVER },
+		{ "192.167.255.255", IP_PUBLIC },
+		{ "192.168.0.1", IP_INTERNAL },
+		{ "192.169.0.0", IP_PUBLIC },
+		{ "198.17.255.255", IP_PUBLIC },
+		{ "198.18.0.1", IP_INTERNAL },
+		{ "198.20.0.0", IP_PUBLIC },
+		{ "223.255.255.255", IP_PUBLIC },
+		{ "224.0.0.1", IP_NEVER },
+		{ "239.255.255.255", IP_NEVER },
+		{ "240.0.0.1", IP_NEVER },
+		{ "255.255.255.255", IP_NEVER },
+		{ "::", IP_NEVER },
+		{ "::1", IP_INTERNAL },
+		{ "::2", IP_NEVER },
+		{ "::127.0.0.1", IP_NEVER },
+		{ "::ffff:127.0.0.1", IP_NEVER },
+		{ "::ffff:8.8.8.8", IP_NEVER },
+		{ "64:ff9b::7f00:1", IP_NEVER },
+		{ "64:ff9b:1::1", IP_NEVER },
+		{ "2001::1", IP_NEVER },
+		{ "2001:db8::1", IP_NEVER },
+		{ "2001:470::1", IP_PUBLIC },
+		{ "2002:7f00:1::", IP_NEVER },
+		{ "2600::1", IP_PUBLIC },
+		{ "fbff::1", IP_PUBLIC },
+		{ "fc00::1", IP_INTERNAL },
+		{ "fdff::1", IP_INTERNAL },
+		{ "fe80::1", IP_NEVER },
+		{ "febf::1", IP_NEVER },
+		{ "fec0::1", IP_NEVER },
+		{ "ff02::1", IP_NEVER },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
@@ -231,12 +296,14 @@ TEST(a_request_is_written_in_our_own_words)
 		  0);
 	CHECK_STR(written(), "POST / HTTP/1.1\r\nhost: h.example:8080\r\n"
 			     "transfer-encoding: chunked\r\nconnection: close\r\n\r\n");
-	CHECK_INT(asked("PUT http://h.example/?q HTTP/1.1\r\nHost: h.example\r\nContent-Length: 5\r\n\r\n"),
-		  0);
+	CHECK_INT(
+		asked("PUT http://h.example/?q HTTP/1.1\r\nHost: h.example\r\nContent-Length: 5\r\n\r\n"),
+		0);
 	CHECK_STR(written(), "PUT /?q HTTP/1.1\r\nhost: h.example\r\ncontent-length: 5\r\n"
 			     "connection: close\r\n\r\n");
-	CHECK_INT(asked("GET http://h.example/ HTTP/1.1\r\nHost: h.example\r\nA:\r\nB: \r\nC: \t \r\nD: d\r\n\r\n"),
-		  0);
+	CHECK_INT(
+		asked("GET http://h.example/ HTTP/1.1\r\nHost: h.example\r\nA:\r\nB: \r\nC: \t \r\nD: d\r\n\r\n"),
+		0);
 	CHECK_STR(written(), "GET / HTTP/1.1\r\nhost: h.example\r\na: \r\nb: \r\nc: \r\nd: d\r\n"
 			     "connection: close\r\n\r\n");
 	CHECK_INT(asked("CONNECT h.example:443 HTTP/1.1\r\nHost: h.example:443\r\n\r\n"), 0);
@@ -249,13 +316,17 @@ TEST(what_two_readers_could_read_differently_is_refused)
 {
 #define H "Host: h.example\r\n"
 	const char *const rows[] = {
-		"GET http://h.example/ HTTP/1.1\r\n" H "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
-		"POST http://h.example/ HTTP/1.1\r\n" H "Content-Length: 1\r\nContent-Length: 1\r\n\r\n",
+		"GET http://h.example/ HTTP/1.1\r\n" H
+		"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"POST http://h.example/ HTTP/1.1\r\n" H
+		"Content-Length: 1\r\nContent-Length: 1\r\n\r\n",
 		"POST http://h.example/ HTTP/1.1\r\n" H "Content-Length: 1, 1\r\n\r\n",
 		"POST http://h.example/ HTTP/1.1\r\n" H "Content-Length: +1\r\n\r\n",
 		"POST http://h.example/ HTTP/1.1\r\n" H "Content-Length: 0x1\r\n\r\n",
-		"POST http://h.example/ HTTP/1.1\r\n" H "Content-Length: 99999999999999999999\r\n\r\n",
-		"POST http://h.example/ HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"POST http://h.example/ HTTP/1.1\r\n" H
+		"Content-Length: 99999999999999999999\r\n\r\n",
+		"POST http://h.example/ HTTP/1.1\r\n" H
+		"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
 		"POST http://h.example/ HTTP/1.1\r\n" H "Transfer-Encoding: gzip, chunked\r\n\r\n",
 		"POST http://h.example/ HTTP/1.1\r\n" H "Transfer-Encoding: xchunked\r\n\r\n",
 		"POST http://h.example/ HTTP/1.1\r\n" H "Transfer-Encoding : chunked\r\n\r\n",
@@ -335,8 +406,14 @@ TEST(an_answer_is_read_as_strictly)
 	CHECK(message.done);
 	CHECK_INT(answered("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", 1), 0);
 	CHECK(message.done);
-	CHECK_INT(answered("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", 0), 502);
-	CHECK_INT(answered("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", 0), 502);
+	CHECK_INT(answered("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+			   0),
+		  502);
+	CHECK_INT(
+		answered(
+			"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+			0),
+		502);
 	CHECK_INT(answered("SSH-2.0-x\r\n\r\n", 0), 502);
 	message_fini(&message);
 }
@@ -387,7 +464,8 @@ static void end_egress(void)
 }
 
 /* An egress that permits the server, and a box that may reach what `hosts` says. */
-static struct egress_endpoint *begin(const char *hosts, int internal, const struct egress_limits *limits)
+static struct egress_endpoint *begin(const char *hosts, int internal,
+				     const struct egress_limits *limits)
 {
 	struct egress_conf conf = { .rules = operators, .nrules = 2 };
 	struct wire_way_open ask = { .id = "abcdefghijkl" };
@@ -399,7 +477,8 @@ static struct egress_endpoint *begin(const char *hosts, int internal, const stru
 	end_egress();
 	signal(SIGPIPE, SIG_IGN);
 	server = listen_somewhere(&server_port);
-	operators[0] = operators[1] = (struct allow_rule){ .port = server_port, .internal = (uint8_t)internal };
+	operators[0] = operators[1] =
+		(struct allow_rule){ .port = server_port, .internal = (uint8_t)internal };
 	strcpy(operators[0].host, "127.0.0.1");
 	strcpy(operators[1].host, "localhost");
 	conf.dns = dns;
@@ -530,7 +609,8 @@ TEST(a_request_for_an_allowed_host_is_answered_and_reported)
 	CHECK(hears(host, "\r\n\r\n"));
 	CHECK(strncmp(got, "GET /a HTTP/1.1\r\nhost: 127.0.0.1:", 32) == 0);
 	fresh();
-	say(host, "HTTP/1.1 200 Fine\r\nContent-Length: 5\r\nSet-Cookie: a\r\n\r\nhello%c%c", 'x', 'y');
+	say(host, "HTTP/1.1 200 Fine\r\nContent-Length: 5\r\nSet-Cookie: a\r\n\r\nhello%c%c", 'x',
+	    'y');
 	CHECK(hears(box, NULL));
 	CHECK_STR(got, "HTTP/1.1 200 OK\r\nset-cookie: a\r\ncontent-length: 5\r\n"
 		       "connection: close\r\n\r\nhello");
@@ -554,16 +634,19 @@ TEST(chunks_are_written_anew_both_ways)
 	int box = dial(w), host;
 
 	fresh();
-	say(box, "POST http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nTransfer-Encoding: chunked\r\n\r\n"
-		 "3;ext=1\r\nabc\r\n0\r\nTrailer: x\r\n\r\nGET http://x/ HTTP/1.1\r\n\r\n",
+	say(box,
+	    "POST http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nTransfer-Encoding: chunked\r\n\r\n"
+	    "3;ext=1\r\nabc\r\n0\r\nTrailer: x\r\n\r\nGET http://x/ HTTP/1.1\r\n\r\n",
 	    server_port, server_port);
 	host = accepted();
 	CHECK(hears(host, "0\r\n\r\n"));
 	CHECK(strstr(got, "\r\n\r\n3\r\nabc\r\n0\r\n\r\n"));
 	CHECK(!strstr(got, "Trailer") && !strstr(got, "http://x"));
 	fresh();
-	say(host, "HTTP/1.1 100 Go on\r\n\r\nHTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\n\r\n"
-		  "%c\r\nhello\r\n%c\r\n\r\n", '5', '0');
+	say(host,
+	    "HTTP/1.1 100 Go on\r\n\r\nHTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\n\r\n"
+	    "%c\r\nhello\r\n%c\r\n\r\n",
+	    '5', '0');
 	CHECK(hears(box, NULL));
 	CHECK_STR(got, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n"
 		       "5\r\nhello\r\n0\r\n\r\n");
@@ -622,13 +705,15 @@ TEST(another_host_is_refused_with_what_to_do_about_it)
 {
 	struct egress_endpoint *w = begin("other.example\n127.0.0.1:9", 1, NULL);
 
-	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", 403),
+	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
+			     403),
 		  "denied");
 	CHECK(strstr(got, "\"network\": {\"allow\": [\"127.0.0.1:"));
 	CHECK_STR(verdict_of(w, "CONNECT localhost:%u HTTP/1.1\r\nHost: localhost:%u\r\n\r\n", 403),
 		  "denied");
 	/* The box has it, but the operator has not. */
-	CHECK_STR(verdict_of(w, "CONNECT other.example:443 HTTP/1.1\r\nHost: other.example\r\n\r\n", 403),
+	CHECK_STR(verdict_of(w, "CONNECT other.example:443 HTTP/1.1\r\nHost: other.example\r\n\r\n",
+			     403),
 		  "denied");
 	CHECK(strstr(got, "egress.allow"));
 	CHECK(accept4(server, NULL, NULL, 0) < 0);
@@ -639,7 +724,8 @@ TEST(the_hosts_of_a_way_that_is_open_can_change)
 	struct egress_endpoint *w = begin("other.example", 1, NULL);
 	struct err e;
 
-	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", 403),
+	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
+			     403),
 		  "denied");
 	CHECK(egress_change(&egress, w->id, "127.0.0.1:9\nother.example", 25, &e) == 0);
 	CHECK_INT(w->nrules, 2);
@@ -658,7 +744,8 @@ TEST(an_internal_address_is_refused_unless_the_operator_said_so)
 {
 	struct egress_endpoint *w = begin(LISTED, 0, NULL);
 
-	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", 403),
+	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
+			     403),
 		  "internal");
 	CHECK(strstr(got, "egress.allow_internal"));
 	CHECK_STR(verdict_of(w, "CONNECT localhost:%u HTTP/1.1\r\nHost: localhost:%u\r\n\r\n", 403),
@@ -672,8 +759,11 @@ TEST(a_metadata_service_is_never_reached)
 
 	strcpy(operators[0].host, "169.254.169.254");
 	operators[0].port = 0;
-	CHECK_STR(verdict_of(w, "GET http://169.254.169.254/ HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n", 403),
-		  "internal");
+	CHECK_STR(
+		verdict_of(w,
+			   "GET http://169.254.169.254/ HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n",
+			   403),
+		"internal");
 	CHECK(strstr(got, "never reached"));
 }
 
@@ -682,7 +772,8 @@ TEST(a_host_that_does_not_listen_is_a_502)
 	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 
 	own_close_fd(&server);
-	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", 502),
+	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
+			     502),
 		  "unreachable");
 }
 
@@ -698,7 +789,8 @@ TEST(garbage_is_a_400_and_a_large_head_a_431)
 	box = dial(w);
 	memset(a, 'a', sizeof(a));
 	fresh();
-	say(box, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nX: ", server_port, server_port);
+	say(box, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nX: ", server_port,
+	    server_port);
 	CHECK(send(box, a, sizeof(a), MSG_NOSIGNAL) == (ssize_t)sizeof(a));
 	CHECK(hears(box, "HTTP/1.1 431 "));
 	close(box);
@@ -727,7 +819,8 @@ TEST(a_silent_tunnel_ends)
 	int box = dial(w), host;
 
 	fresh();
-	say(box, "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server_port, server_port);
+	say(box, "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server_port,
+	    server_port);
 	host = accepted();
 	CHECK(hears(host, NULL));
 	CHECK(reported());
@@ -744,7 +837,8 @@ TEST(a_budget_ends_the_transfer_and_those_after_it)
 	static char a[100000];
 
 	fresh();
-	say(box, "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server_port, server_port);
+	say(box, "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server_port,
+	    server_port);
 	host = accepted();
 	memset(a, 'a', sizeof(a));
 	CHECK(send(host, a, sizeof(a), MSG_NOSIGNAL) > 0);
@@ -754,7 +848,8 @@ TEST(a_budget_ends_the_transfer_and_those_after_it)
 	CHECK_STR(report_text[2], "budget");
 	close(host);
 	close(box);
-	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", 403),
+	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
+			     403),
 		  "budget");
 	CHECK(strstr(got, "egress.bytes_in"));
 }
@@ -768,7 +863,8 @@ TEST(who_does_not_read_stops_who_writes)
 	ssize_t n;
 
 	fresh();
-	say(box, "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server_port, server_port);
+	say(box, "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server_port,
+	    server_port);
 	host = accepted();
 	for (int i = 0; i < 2000; i++) {
 		while ((n = send(host, a, sizeof(a), MSG_NOSIGNAL)) > 0 && sent < (64u << 20))
@@ -790,7 +886,8 @@ TEST(a_cut_answer_is_not_taken_for_a_whole_one)
 	int box = dial(w), host;
 
 	fresh();
-	say(box, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server_port, server_port);
+	say(box, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server_port,
+	    server_port);
 	host = accepted();
 	say(host, "HTTP/1.1 200 Fine\r\nContent-Length: %u\r\n\r\nhello", 50, 0);
 	CHECK(hears(box, "hello"));
@@ -807,7 +904,8 @@ TEST(a_box_that_is_closed_takes_its_connections_along)
 	int box = dial(w), asking = dial(w), host;
 
 	fresh();
-	say(box, "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server_port, server_port);
+	say(box, "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server_port,
+	    server_port);
 	host = accepted();
 	CHECK(hears(box, "200 Connection"));
 	egress_close(&egress, "abcdefghijkl");
@@ -873,7 +971,8 @@ TEST(a_box_has_so_many_connections_and_the_others_wait)
 {
 	struct egress_limits m = { .connections = 2 };
 	struct wire_way_open ask = { .id = "listening" };
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int listener, c[3];
 	uint16_t port;
 	struct err e;
@@ -906,7 +1005,8 @@ TEST(a_box_makes_so_many_connections_in_a_second)
 {
 	struct egress_limits m = { .rate = 1 };
 	struct wire_way_open ask = { .id = "busy" };
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int listener, c[4];
 	uint16_t port;
 	struct err e;

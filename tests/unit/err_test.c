@@ -51,7 +51,10 @@ TEST(a_plain_failure_has_no_errno)
 
 TEST(a_long_message_is_cut_and_stays_a_string)
 {
-	struct { struct err e; char after[8]; } s = { .after = "intact" };
+	struct {
+		struct err e;
+		char after[8];
+	} s = { .after = "intact" };
 	char long_text[1000];
 
 	memset(long_text, 'x', sizeof(long_text) - 1);

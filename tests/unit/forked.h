@@ -26,7 +26,10 @@
 
 static void forked_run(void (*body)(void))
 {
-	static struct { enum tap_result result; char why[200]; } *shared;
+	static struct {
+		enum tap_result result;
+		char why[200];
+	} * shared;
 	int status;
 	pid_t pid;
 

@@ -85,4 +85,3 @@ TEST(a_hostile_pattern_takes_no_longer_than_another)
 	for (int i = 0; i < 1000; i++)
 		CHECK_INT(glob_match(&g, path), 0);
 }
-

@@ -722,8 +722,10 @@ static const struct {
 	{ "DESCRIBE / RTSP/1.0\r\nHost: a\r\n\r\n", 400 },
 	{ "SOURCE / ICE/1.0\r\nHost: a\r\n\r\n", 400 },
 	{ "\x16\x03\x01\x02 a TLS hello on the wrong port\r\n\r\n", 400 },
-	{ "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\n", 400 },
-	{ "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: x\r\n\n", 400 },
+	{ "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\n",
+	  400 },
+	{ "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: x\r\n\n",
+	  400 },
 	/* What two of could be read by two readers. */
 	{ "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: a\r\nAuthorization: a\r\n\r\n", 400 },
 	{ "GET / HTTP/1.1\r\nHost: a\r\nX-API-Key: a\r\nX-Api-Key: b\r\n\r\n", 400 },
@@ -899,7 +901,8 @@ TEST(a_pipelined_flood_is_served_in_order_and_stays_small)
 /* A connection whose source is 127.0.0.LAST. */
 static int dial_from(unsigned last)
 {
-	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr = { htonl(0x7f000000u + last) } };
+	struct sockaddr_in from = { .sin_family = AF_INET,
+				    .sin_addr = { htonl(0x7f000000u + last) } };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 || bind(fd, (void *)&from, sizeof(from)) < 0 ||
@@ -1061,7 +1064,8 @@ TEST(thousands_may_be_idle)
 	static int fds[MANY];
 	int n = 0;
 
-	CHECK(begin_server(&(struct http_limits){ .per_address = MANY, .head_ms = 600000 }, on_head));
+	CHECK(begin_server(&(struct http_limits){ .per_address = MANY, .head_ms = 600000 },
+			   on_head));
 	while (n < MANY && (fds[n] = dial()) >= 0) {
 		n++;
 		if (n % 256 == 0 && !UNTIL(server.open >= (unsigned)n - 8))

@@ -7,13 +7,15 @@
 /* "install pip pillow", "guess npm x", "builtin", "mistyped json", "replaced queue", "suspect requests", "none" */
 static const char *find(const char *language, const char *name)
 {
-	static const char *const kinds[] = { "none", "install", "guess", "builtin", "mistyped", "replaced", "suspect" };
+	static const char *const kinds[] = { "none",     "install",  "guess",  "builtin",
+					     "mistyped", "replaced", "suspect" };
 	static char out[600];
 	struct import i;
 
 	import_find(lang_named(language), name, &i);
 	if (i.kind == IMPORT_KNOWN || i.kind == IMPORT_GUESSED)
-		snprintf(out, sizeof(out), "%s %s %s", kinds[i.kind], package_manager_name(i.manager), i.package);
+		snprintf(out, sizeof(out), "%s %s %s", kinds[i.kind],
+			 package_manager_name(i.manager), i.package);
 	else
 		snprintf(out, sizeof(out), "%s%s%s", kinds[i.kind], *i.meant ? " " : "", i.meant);
 	return out;
@@ -138,7 +140,9 @@ TEST(a_name_in_no_list_is_a_guess_where_it_could_be_one)
 
 TEST(what_is_no_name_is_none)
 {
-	static const char *const names[] = { "", "-rf", "../x", "a b", "x;y", "--index-url=x", "\xff\xfe", ".", "/", "@", "::" };
+	static const char *const names[] = {
+		"", "-rf", "../x", "a b", "x;y", "--index-url=x", "\xff\xfe", ".", "/", "@", "::"
+	};
 	char big[1000];
 
 	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
@@ -176,12 +180,14 @@ static unsigned in_common(enum package_manager m, const char *name)
 TEST(no_name_is_in_two_lists)
 {
 	for (unsigned i = 0; i < lang_count(); i++) {
-		const struct toml_node *t = import_table(lang_at(i)), *known = t ? toml_get(t, "known") : NULL;
+		const struct toml_node *t = import_table(lang_at(i)),
+				       *known = t ? toml_get(t, "known") : NULL;
 		int m = t ? package_manager_named(image_text(t, "manager")) : -1;
 
 		CHECK(!t || m >= 0);
 		for (const struct toml_node *k = known ? known->in.first : NULL; k; k = k->next) {
-			if (in_common((enum package_manager)m, k->text) || image_has(toml_get(t, "builtin"), k->text))
+			if (in_common((enum package_manager)m, k->text) ||
+			    image_has(toml_get(t, "builtin"), k->text))
 				printf("# %s: %s is there twice\n", lang_at(i)->name, k->text);
 			CHECK(!in_common((enum package_manager)m, k->text));
 			CHECK(!image_has(toml_get(t, "builtin"), k->text));

@@ -692,9 +692,11 @@ static void a_program_started_apart_sends_its_starter_only_the_exit(struct box *
 	st.head.flags = WIRE_START_APART | WIRE_START_TOLD;
 	start(b->conn, &st, "head", "-c", "1048576", "/dev/zero");
 	CHECK(receive(b->conn));
-	if (HEAD->type == WIRE_STARTED) /* else its end has overtaken it: init had to wait for a processor */
+	if (HEAD->type ==
+	    WIRE_STARTED) /* else its end has overtaken it: init had to wait for a processor */
 		expect(b->conn, WIRE_EXIT);
-	CHECK(HEAD->type == WIRE_EXIT && GOT(wire_exit)->bytes[0] == 1048576 && !GOT(wire_exit)->status);
+	CHECK(HEAD->type == WIRE_EXIT && GOT(wire_exit)->bytes[0] == 1048576 &&
+	      !GOT(wire_exit)->status);
 	st.head.ref = 2;
 	start(b->conn, &st, "no-such-program");
 	expect(b->conn, WIRE_EXIT);

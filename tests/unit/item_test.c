@@ -32,7 +32,8 @@ TEST(code_becomes_a_file_and_a_command)
 {
 	struct batch_item x;
 
-	CHECK_FINE(parse(&x, "{\"id\":\"a\",\"language\":\"bash\",\"code\":\"echo $1\",\"args\":[\"x\"]}"));
+	CHECK_FINE(parse(
+		&x, "{\"id\":\"a\",\"language\":\"bash\",\"code\":\"echo $1\",\"args\":[\"x\"]}"));
 	CHECK_STR(json_string_value(x.id), "a");
 	CHECK_INT(x.nsteps, 1);
 	CHECK_STR(x.steps[0].argv[1], BOX_HOME "/main.sh");
@@ -85,7 +86,9 @@ TEST(expectations_have_a_short_and_a_long_form)
 	CHECK_STR(x.want, "42\n");
 	CHECK_INT(x.how, JUDGE_TRIMMED);
 	batch_item_fini(&x);
-	CHECK_FINE(parse(&x, "{\"command\":\"a\",\"expected\":{\"stdout\":\"\",\"compare\":\"tokens\",\"exit_code\":3}}"));
+	CHECK_FINE(parse(
+		&x,
+		"{\"command\":\"a\",\"expected\":{\"stdout\":\"\",\"compare\":\"tokens\",\"exit_code\":3}}"));
 	CHECK(x.want && x.want_len == 0);
 	CHECK_INT(x.how, JUDGE_TOKENS);
 	CHECK_INT(x.want_code, 3);

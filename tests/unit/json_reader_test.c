@@ -64,7 +64,8 @@ TEST(a_short_body_does_not_wait_for_all_long_ones)
 	for (unsigned i = 0; i < JOBS; i++) /* before the first one is parsed */
 		texts[i] = text_of(i + 1 < JOBS ? LARGE : 20000);
 	for (unsigned i = 0; i < JOBS; i++)
-		CHECK_INT(json_reader_read(reader, &texts[i], is_done, (void *)(uintptr_t)i, &job), 0);
+		CHECK_INT(json_reader_read(reader, &texts[i], is_done, (void *)(uintptr_t)i, &job),
+			  0);
 	loop_run(&loop);
 	CHECK(order[0] == JOBS - 1 || order[1] == JOBS - 1);
 	end();

@@ -81,7 +81,7 @@ TEST(what_we_write_can_be_read_with_our_key_and_no_other)
 	struct jupyter_out l;
 
 	jupyter_out_write(&l, KEY, "execute_request", "session", REQUEST, parent,
-		     json_pack("{s:s%}", "code", "a\0\xc3\xa4", (size_t)4));
+			  json_pack("{s:s%}", "code", "a\0\xc3\xa4", (size_t)4));
 	frames[0] = frame(MAIL_DELIMITER);
 	frames[1] = frame(l.signature);
 	for (unsigned i = 0; i < MAIL_PARTS; i++)
@@ -145,7 +145,9 @@ TEST(what_has_not_the_frames_is_no_message)
 	for (unsigned at = 0; at < MAIL_FRAMES; at++) {
 		frames[at] = frame(MAIL_DELIMITER);
 		CHECK_INT(jupyter_msg_parse(&m, frames, at + 1, KEY, &e), -1);
-		CHECK_INT(jupyter_msg_parse(&m, frames, at + 5 < MAIL_FRAMES ? at + 5 : at, KEY, &e), -1);
+		CHECK_INT(jupyter_msg_parse(&m, frames, at + 5 < MAIL_FRAMES ? at + 5 : at, KEY,
+					    &e),
+			  -1);
 		CHECK_INT(jupyter_msg_parse(&m, frames, MAIL_FRAMES, KEY, &e), -1);
 		frames[at] = frame("x");
 	}

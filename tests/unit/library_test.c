@@ -40,7 +40,8 @@ static int slots_are(const struct library_task *t, const struct library_example 
 	const char *name;
 	int ok = 1;
 
-	json_object_foreach(x->slots, name, wanted) {
+	json_object_foreach(x->slots, name, wanted)
+	{
 		got = json_object_get(json_object_get(plan, "slots"), name);
 		if (same(got, wanted))
 			continue;
@@ -57,7 +58,8 @@ static void print_nearest(const json_t *none)
 	size_t i;
 	json_t *one;
 
-	json_array_foreach(json_object_get(none, "nearest"), i, one) {
+	json_array_foreach(json_object_get(none, "nearest"), i, one)
+	{
 		char *missing = json_dumps(json_object_get(one, "missing"), 0);
 
 		printf("#   near: %s, missing %s\n", doc_text(one, "template"), missing);

@@ -66,7 +66,8 @@ static int with_core_pattern(const char *pattern)
 	if (fd < 0)
 		return -1;
 	if (write(fd, pattern, strlen(pattern)) > 0 && unshare(CLONE_NEWNS) == 0 &&
-	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mount(path, at, NULL, MS_BIND, NULL) == 0)
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	    mount(path, at, NULL, MS_BIND, NULL) == 0)
 		done = 0;
 	unlink(path);
 	close(fd);
@@ -77,17 +78,26 @@ static int apply_with_no_core(const char *pattern)
 {
 	struct err e;
 
-	if (with_core_pattern(pattern) < 0 || setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 }) < 0 ||
-	    unshare(CLONE_NEWUSER) < 0)
+	if (with_core_pattern(pattern) < 0 ||
+	    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 }) < 0 || unshare(CLONE_NEWUSER) < 0)
 		return 77;
 	if (limits_apply(&e) == 0)
 		return 0;
 	return e.kind == ERR_DENIED && strstr(e.msg, "core_pattern") ? 1 : 2;
 }
 
-static int core_to_a_file(void) { return apply_with_no_core("core.%p\n"); }
-static int core_to_a_program(void) { return apply_with_no_core("|/usr/bin/handler %p\n"); }
-static int core_to_a_socket(void) { return apply_with_no_core("@/run/handler\n"); }
+static int core_to_a_file(void)
+{
+	return apply_with_no_core("core.%p\n");
+}
+static int core_to_a_program(void)
+{
+	return apply_with_no_core("|/usr/bin/handler %p\n");
+}
+static int core_to_a_socket(void)
+{
+	return apply_with_no_core("@/run/handler\n");
+}
 
 TEST(a_core_limit_of_zero_is_refused_where_cores_have_a_handler)
 {

@@ -20,6 +20,7 @@ struct heard {
 };
 
 static struct play {
+	/* clang-format off */
 	struct loop loop;
 	struct init_conn line;
 	struct timer timer;
@@ -83,6 +84,7 @@ static void on_lost(struct init_call *x)
 static const struct init_call_ops events = {
 	.started = on_started, .output = on_output, .exited = on_exited,
 	.refused = on_refused, .lost = on_lost,
+	/* clang-format on */
 };
 
 static void line_gone(struct init_conn *l, const struct err *why)
@@ -446,7 +448,8 @@ TEST(a_forgotten_question_is_answered_to_nobody)
 	uint8_t type;
 
 	CHECK_INT(open_office(), 0);
-	ask = keeper_client_request_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
+	ask = keeper_client_request_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered,
+					NULL);
 	a.head.ref = next_question(&type);
 	keeper_client_cancel(&o.office, ask);
 	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);

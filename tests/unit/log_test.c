@@ -18,8 +18,8 @@ static const char *line(enum log_form form, const char *msg, const struct log_fi
 	out[n] = 0;
 	return out;
 }
-#define JSON(msg, ...) line(LOG_JSON, msg, (struct log_field[]){ __VA_ARGS__ __VA_OPT__(, ) { 0 } })
-#define PLAIN(msg, ...) line(LOG_TEXT, msg, (struct log_field[]){ __VA_ARGS__ __VA_OPT__(, ) { 0 } })
+#define JSON(msg, ...) line(LOG_JSON, msg, (struct log_field[]){ __VA_ARGS__ __VA_OPT__(, ){ 0 } })
+#define PLAIN(msg, ...) line(LOG_TEXT, msg, (struct log_field[]){ __VA_ARGS__ __VA_OPT__(, ){ 0 } })
 
 /* What one field with this text looks like after a trip through JSON. */
 static const char *told(const char *text, size_t n)
@@ -34,16 +34,18 @@ static const char *told(const char *text, size_t n)
 
 TEST(a_line_is_one_json_object_with_typed_fields)
 {
-	CHECK_STR(JSON("box made", LOG_S("box", "k3v7"), LOG_U("us", 812), LOG_I("d", -1), LOG_T("ok", 1),
-		       LOG_S("none", NULL)),
+	CHECK_STR(JSON("box made", LOG_S("box", "k3v7"), LOG_U("us", 812), LOG_I("d", -1),
+		       LOG_T("ok", 1), LOG_S("none", NULL)),
 		  "{\"ts\":\"2026-11-14T12:00:00.123Z\",\"level\":\"info\",\"msg\":\"box made\","
 		  "\"box\":\"k3v7\",\"us\":812,\"d\":-1,\"ok\":true}\n");
-	CHECK_STR(JSON("m"), "{\"ts\":\"2026-11-14T12:00:00.123Z\",\"level\":\"info\",\"msg\":\"m\"}\n");
+	CHECK_STR(JSON("m"),
+		  "{\"ts\":\"2026-11-14T12:00:00.123Z\",\"level\":\"info\",\"msg\":\"m\"}\n");
 }
 
 TEST(a_line_for_people_quotes_what_needs_it)
 {
-	CHECK_STR(PLAIN("box made", LOG_S("box", "k3v7"), LOG_S("cmd", "a b"), LOG_S("e", ""), LOG_U("n", 1)),
+	CHECK_STR(PLAIN("box made", LOG_S("box", "k3v7"), LOG_S("cmd", "a b"), LOG_S("e", ""),
+			LOG_U("n", 1)),
 		  "2026-11-14T12:00:00.123Z info box made box=k3v7 cmd=\"a b\" e=\"\" n=1\n");
 	CHECK_STR(PLAIN("m", LOG_S("x", "a\nb=c")),
 		  "2026-11-14T12:00:00.123Z info m x=\"a\\nb=c\"\n");
@@ -104,7 +106,8 @@ TEST(keys_and_credentials_are_not_told)
 	CHECK_STR(told("Authorization: Bearer abc.def\r\nHost: x", 38),
 		  "Authorization: ***\r\nHost: x");
 	CHECK_STR(told("authorization=abc", 17), "authorization=***");
-	CHECK_STR(told("{\"X-API-Key\": \"abc\", \"a\": 1}", 28), "{\"X-API-Key\": \"***\", \"a\": 1}");
+	CHECK_STR(told("{\"X-API-Key\": \"abc\", \"a\": 1}", 28),
+		  "{\"X-API-Key\": \"***\", \"a\": 1}");
 	CHECK_STR(told("sent Bearer abc", 15), "sent Bearer ***");
 	CHECK_STR(told("authorization failed", 20), "authorization ***"); /* rather too much */
 	CHECK_STR(told("authorization", 13), "authorization");

@@ -41,7 +41,8 @@ TEST(a_whole_file_is_understood)
 	CHECK(b.models[0].price.cache_write == 0.25); /* as all input, where it is not said */
 	m = models_config_find(&b, NULL, "debugger", 1, &e);
 	CHECK_STR(m->id, "large");
-	m = models_config_find(&b, NULL, "debugger", 3, &e); /* the last one, where there are fewer */
+	m = models_config_find(&b, NULL, "debugger", 3,
+			       &e); /* the last one, where there are fewer */
 	CHECK_STR(m->id, "large");
 	m = models_config_find(&b, "small", NULL, 0, &e);
 	CHECK_STR(m->name, "m-1");
@@ -52,6 +53,7 @@ TEST(a_whole_file_is_understood)
 }
 
 static const struct {
+	/* clang-format off */
 	const char *text, *wants;
 } wrong[] = {
 	{ "", "models.toml: there is no [model.NAME]" },
@@ -79,6 +81,7 @@ static const struct {
 	{ PROVIDER MODEL "[role]\ncoder = []\n", "models.toml:8: a role is a list" },
 	{ PROVIDER "[model.\"a b\"]\nprovider = \"p\"\nname = \"x\"\n", "models.toml:4: a name is letters" },
 	{ "[provider\n", "models.toml:1:" },
+	/* clang-format on */
 };
 
 TEST(what_is_wrong_is_said_with_its_line)
@@ -120,7 +123,9 @@ TEST(what_everybody_may_see_has_no_key_and_no_address)
 	json_t *j;
 	char *s;
 
-	CHECK_INT(parse(&b, PROVIDER "key = \"sk-secret\"\n" MODEL "[role]\ncoder = [\"small\"]\n", &e), 0);
+	CHECK_INT(parse(&b, PROVIDER "key = \"sk-secret\"\n" MODEL "[role]\ncoder = [\"small\"]\n",
+			&e),
+		  0);
 	j = models_config_public(&b);
 	s = json_dumps(j, 0);
 	CHECK(strstr(s, "\"coder\": [\"small\"]"));

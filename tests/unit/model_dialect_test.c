@@ -9,13 +9,13 @@
 static struct models_config_provider provider = { .name = "p", .base = "https://x" };
 static struct models_config_model model = { .id = "small", .name = "m-1", .provider = &provider };
 
-#define TALK                                                                                       \
-	"{\"role\":\"agent\",\"system\":[\"Be brief.\",\"Be right.\"],\"messages\":["              \
-	"{\"role\":\"user\",\"text\":\"list the files\"},"                                          \
-	"{\"role\":\"assistant\",\"calls\":[{\"id\":\"c1\",\"name\":\"ls\",\"arguments\":{\"path\":\".\"}}]}," \
+#define TALK                                                                                                    \
+	"{\"role\":\"agent\",\"system\":[\"Be brief.\",\"Be right.\"],\"messages\":["                           \
+	"{\"role\":\"user\",\"text\":\"list the files\"},"                                                      \
+	"{\"role\":\"assistant\",\"calls\":[{\"id\":\"c1\",\"name\":\"ls\",\"arguments\":{\"path\":\".\"}}]},"  \
 	"{\"role\":\"user\",\"results\":[{\"id\":\"c1\",\"text\":\"a.c\",\"error\":true}],\"text\":\"and?\"}]," \
-	"\"tools\":[{\"name\":\"ls\",\"description\":\"Lists.\",\"parameters\":{\"type\":\"object\"}}],"         \
-	"\"schema\":{\"name\":\"out\",\"schema\":{\"type\":\"object\",\"properties\":{}}},"           \
+	"\"tools\":[{\"name\":\"ls\",\"description\":\"Lists.\",\"parameters\":{\"type\":\"object\"}}],"        \
+	"\"schema\":{\"name\":\"out\",\"schema\":{\"type\":\"object\",\"properties\":{}}},"                     \
 	"\"max_tokens\":99,\"temperature\":0.5,\"stop\":[\"END\"]}"
 
 static char *body(const char *dialect, const char *request)
@@ -41,65 +41,69 @@ static char *body(const char *dialect, const char *request)
 TEST(a_talk_becomes_a_body_of_chat)
 {
 	provider.schema = SCHEMA_NATIVE;
-	CHECK_BODY("chat", TALK,
-		   "{\"model\":\"m-1\",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"ls\","
-		   "\"description\":\"Lists.\",\"parameters\":{\"type\":\"object\"}}}],"
-		   "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"out\",\"strict\":true,"
-		   "\"schema\":{\"type\":\"object\",\"properties\":{}}}},"
-		   "\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\\n\\nBe right.\"},"
-		   "{\"role\":\"user\",\"content\":\"list the files\"},"
-		   "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\","
-		   "\"function\":{\"name\":\"ls\",\"arguments\":\"{\\\"path\\\":\\\".\\\"}\"}}]},"
-		   "{\"role\":\"tool\",\"content\":\"a.c\",\"tool_call_id\":\"c1\"},"
-		   "{\"role\":\"user\",\"content\":\"and?\"}],"
-		   "\"max_completion_tokens\":99,\"temperature\":0.5,\"stop\":[\"END\"],\"stream\":true,"
-		   "\"stream_options\":{\"include_usage\":true}}");
+	CHECK_BODY(
+		"chat", TALK,
+		"{\"model\":\"m-1\",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"ls\","
+		"\"description\":\"Lists.\",\"parameters\":{\"type\":\"object\"}}}],"
+		"\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"out\",\"strict\":true,"
+		"\"schema\":{\"type\":\"object\",\"properties\":{}}}},"
+		"\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\\n\\nBe right.\"},"
+		"{\"role\":\"user\",\"content\":\"list the files\"},"
+		"{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\","
+		"\"function\":{\"name\":\"ls\",\"arguments\":\"{\\\"path\\\":\\\".\\\"}\"}}]},"
+		"{\"role\":\"tool\",\"content\":\"a.c\",\"tool_call_id\":\"c1\"},"
+		"{\"role\":\"user\",\"content\":\"and?\"}],"
+		"\"max_completion_tokens\":99,\"temperature\":0.5,\"stop\":[\"END\"],\"stream\":true,"
+		"\"stream_options\":{\"include_usage\":true}}");
 }
 
 TEST(a_talk_becomes_a_body_of_responses)
 {
 	provider.schema = SCHEMA_NATIVE;
-	CHECK_BODY("responses", TALK,
-		   "{\"model\":\"m-1\",\"tools\":[{\"type\":\"function\",\"name\":\"ls\",\"description\":\"Lists.\","
-		   "\"parameters\":{\"type\":\"object\"},\"strict\":false}],"
-		   "\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"out\",\"strict\":true,"
-		   "\"schema\":{\"type\":\"object\",\"properties\":{}}}},\"instructions\":\"Be brief.\\n\\nBe right.\","
-		   "\"input\":[{\"role\":\"user\",\"content\":\"list the files\"},"
-		   "{\"type\":\"function_call\",\"call_id\":\"c1\",\"name\":\"ls\",\"arguments\":\"{\\\"path\\\":\\\".\\\"}\"},"
-		   "{\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":\"a.c\"},"
-		   "{\"role\":\"user\",\"content\":\"and?\"}],"
-		   "\"max_output_tokens\":99,\"temperature\":0.5,\"store\":false,\"stream\":true}");
+	CHECK_BODY(
+		"responses", TALK,
+		"{\"model\":\"m-1\",\"tools\":[{\"type\":\"function\",\"name\":\"ls\",\"description\":\"Lists.\","
+		"\"parameters\":{\"type\":\"object\"},\"strict\":false}],"
+		"\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"out\",\"strict\":true,"
+		"\"schema\":{\"type\":\"object\",\"properties\":{}}}},\"instructions\":\"Be brief.\\n\\nBe right.\","
+		"\"input\":[{\"role\":\"user\",\"content\":\"list the files\"},"
+		"{\"type\":\"function_call\",\"call_id\":\"c1\",\"name\":\"ls\",\"arguments\":\"{\\\"path\\\":\\\".\\\"}\"},"
+		"{\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":\"a.c\"},"
+		"{\"role\":\"user\",\"content\":\"and?\"}],"
+		"\"max_output_tokens\":99,\"temperature\":0.5,\"store\":false,\"stream\":true}");
 }
 
 TEST(a_talk_becomes_a_body_of_messages_with_marks_for_the_cache)
 {
 	provider.schema = SCHEMA_NATIVE;
-	CHECK_BODY("messages", TALK,
-		   "{\"model\":\"m-1\",\"max_tokens\":99,\"tools\":[{\"name\":\"ls\",\"description\":\"Lists.\","
-		   "\"input_schema\":{\"type\":\"object\"}}],"
-		   "\"system\":[{\"type\":\"text\",\"text\":\"Be brief.\"},{\"type\":\"text\",\"text\":\"Be right.\","
-		   "\"cache_control\":{\"type\":\"ephemeral\"}}],"
-		   "\"output_config\":{\"format\":{\"type\":\"json_schema\",\"schema\":{\"type\":\"object\",\"properties\":{}}}},"
-		   "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"list the files\"}]},"
-		   "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":\"ls\",\"input\":{\"path\":\".\"}}]},"
-		   "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"c1\",\"content\":\"a.c\",\"is_error\":true},"
-		   "{\"type\":\"text\",\"text\":\"and?\",\"cache_control\":{\"type\":\"ephemeral\"}}]}],"
-		   "\"temperature\":0.5,\"stop_sequences\":[\"END\"],\"stream\":true}");
+	CHECK_BODY(
+		"messages", TALK,
+		"{\"model\":\"m-1\",\"max_tokens\":99,\"tools\":[{\"name\":\"ls\",\"description\":\"Lists.\","
+		"\"input_schema\":{\"type\":\"object\"}}],"
+		"\"system\":[{\"type\":\"text\",\"text\":\"Be brief.\"},{\"type\":\"text\",\"text\":\"Be right.\","
+		"\"cache_control\":{\"type\":\"ephemeral\"}}],"
+		"\"output_config\":{\"format\":{\"type\":\"json_schema\",\"schema\":{\"type\":\"object\",\"properties\":{}}}},"
+		"\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"list the files\"}]},"
+		"{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":\"ls\",\"input\":{\"path\":\".\"}}]},"
+		"{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"c1\",\"content\":\"a.c\",\"is_error\":true},"
+		"{\"type\":\"text\",\"text\":\"and?\",\"cache_control\":{\"type\":\"ephemeral\"}}]}],"
+		"\"temperature\":0.5,\"stop_sequences\":[\"END\"],\"stream\":true}");
 }
 
 TEST(a_talk_becomes_a_body_of_ollama)
 {
 	provider.schema = SCHEMA_NATIVE;
-	CHECK_BODY("ollama", TALK,
-		   "{\"model\":\"m-1\",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"ls\","
-		   "\"description\":\"Lists.\",\"parameters\":{\"type\":\"object\"}}}],"
-		   "\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\\n\\nBe right.\"},"
-		   "{\"role\":\"user\",\"content\":\"list the files\"},"
-		   "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\","
-		   "\"function\":{\"name\":\"ls\",\"arguments\":{\"path\":\".\"}}}]},"
-		   "{\"role\":\"tool\",\"content\":\"a.c\",\"tool_name\":\"ls\"},{\"role\":\"user\",\"content\":\"and?\"}],"
-		   "\"format\":{\"type\":\"object\",\"properties\":{}},"
-		   "\"options\":{\"num_predict\":99,\"temperature\":0.5,\"stop\":[\"END\"]},\"stream\":true}");
+	CHECK_BODY(
+		"ollama", TALK,
+		"{\"model\":\"m-1\",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"ls\","
+		"\"description\":\"Lists.\",\"parameters\":{\"type\":\"object\"}}}],"
+		"\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\\n\\nBe right.\"},"
+		"{\"role\":\"user\",\"content\":\"list the files\"},"
+		"{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\","
+		"\"function\":{\"name\":\"ls\",\"arguments\":{\"path\":\".\"}}}]},"
+		"{\"role\":\"tool\",\"content\":\"a.c\",\"tool_name\":\"ls\"},{\"role\":\"user\",\"content\":\"and?\"}],"
+		"\"format\":{\"type\":\"object\",\"properties\":{}},"
+		"\"options\":{\"num_predict\":99,\"temperature\":0.5,\"stop\":[\"END\"]},\"stream\":true}");
 }
 
 TEST(where_a_form_is_not_known_a_tool_is_demanded)
@@ -108,11 +112,12 @@ TEST(where_a_form_is_not_known_a_tool_is_demanded)
 				"\"schema\":{\"name\":\"out\",\"schema\":{\"type\":\"object\"}}}";
 
 	provider.schema = SCHEMA_TOOL;
-	CHECK_BODY("messages", q,
-		   "{\"model\":\"m-1\",\"max_tokens\":4096,\"tools\":[{\"name\":\"out\",\"description\":\"Gives the answer.\","
-		   "\"input_schema\":{\"type\":\"object\"},\"cache_control\":{\"type\":\"ephemeral\"}}],"
-		   "\"tool_choice\":{\"type\":\"tool\",\"name\":\"out\"},"
-		   "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}]}],\"stream\":true}");
+	CHECK_BODY(
+		"messages", q,
+		"{\"model\":\"m-1\",\"max_tokens\":4096,\"tools\":[{\"name\":\"out\",\"description\":\"Gives the answer.\","
+		"\"input_schema\":{\"type\":\"object\"},\"cache_control\":{\"type\":\"ephemeral\"}}],"
+		"\"tool_choice\":{\"type\":\"tool\",\"name\":\"out\"},"
+		"\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}]}],\"stream\":true}");
 	provider.schema = SCHEMA_NATIVE;
 }
 
@@ -120,9 +125,11 @@ TEST(a_model_of_small_answers_is_not_asked_for_larger_ones)
 {
 	model.max_tokens = 50;
 	provider.old_limit = 1;
-	CHECK_BODY("chat", "{\"role\":\"a\",\"messages\":[{\"role\":\"user\",\"text\":\"x\"}],\"max_tokens\":99}",
-		   "{\"model\":\"m-1\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_tokens\":50,"
-		   "\"stream\":true,\"stream_options\":{\"include_usage\":true}}");
+	CHECK_BODY(
+		"chat",
+		"{\"role\":\"a\",\"messages\":[{\"role\":\"user\",\"text\":\"x\"}],\"max_tokens\":99}",
+		"{\"model\":\"m-1\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_tokens\":50,"
+		"\"stream\":true,\"stream_options\":{\"include_usage\":true}}");
 	model.max_tokens = 0;
 	provider.old_limit = 0;
 }
@@ -130,6 +137,7 @@ TEST(a_model_of_small_answers_is_not_asked_for_larger_ones)
 /* ---- what is no request ---- */
 
 static const struct {
+	/* clang-format off */
 	const char *text, *wants;
 } wrong[] = {
 	{ "{}", "messages is missing" },
@@ -145,6 +153,7 @@ static const struct {
 	{ "{\"role\":\"a\",\"messages\":[{\"role\":\"user\",\"text\":\"x\"}],\"n\":1}", "'n' is not known" },
 	{ "{\"role\":\"a\",\"level\":-1,\"messages\":[{\"role\":\"user\",\"text\":\"x\"}]}", "level: a whole number" },
 	{ "[]", "an object is expected" },
+	/* clang-format on */
 };
 
 TEST(what_is_no_request_is_refused_with_its_place)
@@ -204,12 +213,15 @@ static const char *calls(void)
 
 TEST(chat_text_and_a_last_piece_with_usage_and_no_choices)
 {
-	CHECK_INT(hear("chat", "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"Hel\"},\"finish_reason\":null}]}\n\n"
-			       "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"lo\"},\"finish_reason\":null}],\"usage\":null}\n\n"
-			       "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
-			       "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":64,\"completion_tokens\":13,"
-			       "\"prompt_tokens_details\":{\"cached_tokens\":40,\"cache_write_tokens\":4}}}\n\n"
-			       "data: [DONE]\n\n"), 0);
+	CHECK_INT(
+		hear("chat",
+		     "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"Hel\"},\"finish_reason\":null}]}\n\n"
+		     "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"lo\"},\"finish_reason\":null}],\"usage\":null}\n\n"
+		     "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
+		     "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":64,\"completion_tokens\":13,"
+		     "\"prompt_tokens_details\":{\"cached_tokens\":40,\"cache_write_tokens\":4}}}\n\n"
+		     "data: [DONE]\n\n"),
+		0);
 	CHECK_STR(buf_str(&reply.text), "Hello");
 	CHECK_INT(reply.stop, STOP_END);
 	CHECK(reply.complete && reply.told_usage);
@@ -221,57 +233,81 @@ TEST(chat_text_and_a_last_piece_with_usage_and_no_choices)
 
 TEST(chat_calls_come_in_pieces_some_of_them_empty)
 {
-	CHECK_INT(hear("chat", "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":null},\"finish_reason\":null}]}\n\n"
-			       "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"run\",\"arguments\":\"\"}}]}}]}\n\n"
-			       "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"{\\\"a\\\":\"}}]}}]}\n\n"
-			       "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"\"}}]}}]}\n\n"
-			       "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":1,\"id\":\"c2\",\"function\":{\"name\":\"now\",\"arguments\":\"\"}}]}}]}\n\n"
-			       "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"1}\"}}]}}]}\n\n"
-			       "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n"), 0);
-	CHECK_STR(calls(), "[{\"id\":\"c1\",\"name\":\"run\",\"arguments\":{\"a\":1}},{\"id\":\"c2\",\"name\":\"now\",\"arguments\":{}}]");
+	CHECK_INT(
+		hear("chat",
+		     "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":null},\"finish_reason\":null}]}\n\n"
+		     "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"run\",\"arguments\":\"\"}}]}}]}\n\n"
+		     "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"{\\\"a\\\":\"}}]}}]}\n\n"
+		     "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"\"}}]}}]}\n\n"
+		     "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":1,\"id\":\"c2\",\"function\":{\"name\":\"now\",\"arguments\":\"\"}}]}}]}\n\n"
+		     "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"1}\"}}]}}]}\n\n"
+		     "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n"),
+		0);
+	CHECK_STR(
+		calls(),
+		"[{\"id\":\"c1\",\"name\":\"run\",\"arguments\":{\"a\":1}},{\"id\":\"c2\",\"name\":\"now\",\"arguments\":{}}]");
 	CHECK_INT(reply.stop, STOP_TOOLS);
 	CHECK(reply.complete);
 }
 
 TEST(arguments_that_are_no_object_are_shown_as_they_came)
 {
-	CHECK_INT(hear("chat", "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"run\",\"arguments\":\"{\\\"a\\\": [1,\"}}]}}]}\n\n"
-			       "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n"), 0);
-	CHECK_STR(calls(), "[{\"id\":\"c1\",\"name\":\"run\",\"arguments\":null,\"raw\":\"{\\\"a\\\": [1,\"}]");
+	CHECK_INT(
+		hear("chat",
+		     "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"run\",\"arguments\":\"{\\\"a\\\": [1,\"}}]}}]}\n\n"
+		     "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n"),
+		0);
+	CHECK_STR(
+		calls(),
+		"[{\"id\":\"c1\",\"name\":\"run\",\"arguments\":null,\"raw\":\"{\\\"a\\\": [1,\"}]");
 	CHECK_INT(reply.stop, STOP_LENGTH);
 }
 
 TEST(calls_without_places_are_told_apart_by_their_ids)
 {
-	CHECK_INT(hear("chat", "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"a\",\"function\":{\"name\":\"x\",\"arguments\":\"{}\"}},"
-			       "{\"id\":\"b\",\"function\":{\"name\":\"y\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"stop\"}]}\n\n"), 0);
+	CHECK_INT(
+		hear("chat",
+		     "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"a\",\"function\":{\"name\":\"x\",\"arguments\":\"{}\"}},"
+		     "{\"id\":\"b\",\"function\":{\"name\":\"y\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"stop\"}]}\n\n"),
+		0);
 	CHECK_INT(reply.ncalls, 2);
 	CHECK_INT(reply.stop, STOP_TOOLS); /* "stop" with calls means the calls */
 }
 
 TEST(a_chat_without_a_reason_was_cut)
 {
-	CHECK_INT(hear("chat", "data: {\"choices\":[{\"delta\":{\"content\":\"half\"},\"finish_reason\":null}]}\n\ndata: [DONE]\n\n"), 0);
+	CHECK_INT(
+		hear("chat",
+		     "data: {\"choices\":[{\"delta\":{\"content\":\"half\"},\"finish_reason\":null}]}\n\ndata: [DONE]\n\n"),
+		0);
 	CHECK(!reply.complete);
 }
 
 TEST(a_form_that_is_cut_says_length_before_it_is_parsed)
 {
-	CHECK_INT(hear("chat", "data: {\"choices\":[{\"delta\":{\"content\":\"{\\\"a\\\": [1, 2\"},\"finish_reason\":\"length\"}]}\n\n"), 0);
+	CHECK_INT(
+		hear("chat",
+		     "data: {\"choices\":[{\"delta\":{\"content\":\"{\\\"a\\\": [1, 2\"},\"finish_reason\":\"length\"}]}\n\n"),
+		0);
 	CHECK_INT(reply.stop, STOP_LENGTH);
 }
 
 TEST(a_refusal_stays_one)
 {
-	CHECK_INT(hear("chat", "data: {\"choices\":[{\"delta\":{\"refusal\":\"I will not.\"}}]}\n\n"
-			       "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"), 0);
+	CHECK_INT(hear("chat",
+		       "data: {\"choices\":[{\"delta\":{\"refusal\":\"I will not.\"}}]}\n\n"
+		       "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"),
+		  0);
 	CHECK_INT(reply.stop, STOP_REFUSAL);
 	CHECK_STR(buf_str(&reply.text), "I will not.");
 }
 
 TEST(an_error_in_the_stream_with_a_number_as_its_code)
 {
-	CHECK_INT(hear("chat", "data: {\"error\":{\"code\":500,\"message\":\"the slot is gone\",\"type\":\"server_error\"}}\n\n"), 0);
+	CHECK_INT(
+		hear("chat",
+		     "data: {\"error\":{\"code\":500,\"message\":\"the slot is gone\",\"type\":\"server_error\"}}\n\n"),
+		0);
 	CHECK(reply.failed);
 	CHECK_INT(reply.error.status, 500);
 	CHECK_STR(reply.error.msg, "the slot is gone");
@@ -281,21 +317,26 @@ TEST(nonsense_in_a_stream_is_an_error)
 {
 	CHECK_INT(hear("chat", "data: {oops\n\n"), -1);
 	CHECK_INT(hear("messages", "data: [1]\n\n"), -1);
-	CHECK_INT(hear("chat", "data: {\"choices\":7}\n\ndata: {\"choices\":[7]}\n\ndata: {\"choices\":[{\"delta\":[],\"finish_reason\":3}]}\n\n"), 0);
+	CHECK_INT(
+		hear("chat",
+		     "data: {\"choices\":7}\n\ndata: {\"choices\":[7]}\n\ndata: {\"choices\":[{\"delta\":[],\"finish_reason\":3}]}\n\n"),
+		0);
 	CHECK(!reply.complete);
 }
 
 TEST(messages_text_ping_and_usage_that_grows)
 {
-	CHECK_INT(hear("messages",
-		       "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"content\":[],\"usage\":{\"input_tokens\":14,"
-		       "\"cache_read_input_tokens\":2210,\"cache_creation_input_tokens\":7,\"output_tokens\":1}}}\n\n"
-		       "event: ping\ndata: {\"type\":\"ping\"}\n\n"
-		       "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n"
-		       "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hello\"}}\n\n"
-		       "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n"
-		       "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":31}}\n\n"
-		       "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"), 0);
+	CHECK_INT(
+		hear("messages",
+		     "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"content\":[],\"usage\":{\"input_tokens\":14,"
+		     "\"cache_read_input_tokens\":2210,\"cache_creation_input_tokens\":7,\"output_tokens\":1}}}\n\n"
+		     "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+		     "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n"
+		     "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hello\"}}\n\n"
+		     "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n"
+		     "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":31}}\n\n"
+		     "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"),
+		0);
 	CHECK_STR(buf_str(&reply.text), "Hello");
 	CHECK_INT(reply.usage.in, 14);
 	CHECK_INT(reply.usage.cache_read, 2210);
@@ -307,45 +348,57 @@ TEST(messages_text_ping_and_usage_that_grows)
 
 TEST(messages_calls_with_pieces_and_one_without_any)
 {
-	CHECK_INT(hear("messages",
-		       "data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"run\",\"input\":{}}}\n\n"
-		       "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"\"}}\n\n"
-		       "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"c\\\":\"}}\n\n"
-		       "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"\\\"ls\\\"}\"}}\n\n"
-		       "data: {\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t2\",\"name\":\"now\",\"input\":{}}}\n\n"
-		       "data: {\"type\":\"content_block_stop\",\"index\":2}\n\n"
-		       "data: {\"type\":\"content_block_start\",\"index\":3,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t3\",\"name\":\"at\",\"input\":{\"x\":1}}}\n\n"
-		       "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":3}}\n\n"
-		       "data: {\"type\":\"message_stop\"}\n\n"), 0);
-	CHECK_STR(calls(), "[{\"id\":\"t1\",\"name\":\"run\",\"arguments\":{\"c\":\"ls\"}},{\"id\":\"t2\",\"name\":\"now\",\"arguments\":{}},"
-			   "{\"id\":\"t3\",\"name\":\"at\",\"arguments\":{\"x\":1}}]");
+	CHECK_INT(
+		hear("messages",
+		     "data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"run\",\"input\":{}}}\n\n"
+		     "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"\"}}\n\n"
+		     "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"c\\\":\"}}\n\n"
+		     "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"\\\"ls\\\"}\"}}\n\n"
+		     "data: {\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t2\",\"name\":\"now\",\"input\":{}}}\n\n"
+		     "data: {\"type\":\"content_block_stop\",\"index\":2}\n\n"
+		     "data: {\"type\":\"content_block_start\",\"index\":3,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t3\",\"name\":\"at\",\"input\":{\"x\":1}}}\n\n"
+		     "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":3}}\n\n"
+		     "data: {\"type\":\"message_stop\"}\n\n"),
+		0);
+	CHECK_STR(
+		calls(),
+		"[{\"id\":\"t1\",\"name\":\"run\",\"arguments\":{\"c\":\"ls\"}},{\"id\":\"t2\",\"name\":\"now\",\"arguments\":{}},"
+		"{\"id\":\"t3\",\"name\":\"at\",\"arguments\":{\"x\":1}}]");
 	CHECK_INT(reply.stop, STOP_TOOLS);
 }
 
 TEST(messages_may_fail_after_they_have_begun)
 {
-	CHECK_INT(hear("messages", "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hel\"}}\n\n"
-				   "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n"), 0);
+	CHECK_INT(
+		hear("messages",
+		     "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hel\"}}\n\n"
+		     "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n"),
+		0);
 	CHECK(reply.failed && !reply.complete);
 	CHECK_STR(reply.error.type, "overloaded_error");
 }
 
 TEST(messages_without_their_stop_were_cut)
 {
-	CHECK_INT(hear("messages", "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{}}\n\n"), 0);
+	CHECK_INT(
+		hear("messages",
+		     "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{}}\n\n"),
+		0);
 	CHECK(!reply.complete);
 }
 
 TEST(responses_text_calls_and_usage)
 {
-	CHECK_INT(hear("responses",
-		       "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{}}\n\n"
-		       "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"Hi\"}\n\n"
-		       "data: {\"type\":\"response.output_item.added\",\"output_index\":1,\"item\":{\"type\":\"function_call\",\"call_id\":\"c1\",\"name\":\"run\",\"arguments\":\"\"}}\n\n"
-		       "data: {\"type\":\"response.function_call_arguments.delta\",\"output_index\":1,\"delta\":\"{\\\"a\\\":2}\"}\n\n"
-		       "data: {\"type\":\"response.output_item.done\",\"output_index\":1,\"item\":{\"type\":\"function_call\",\"call_id\":\"c1\",\"name\":\"run\",\"arguments\":\"{\\\"a\\\":2}\"}}\n\n"
-		       "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"usage\":{\"input_tokens\":10,\"output_tokens\":5,"
-		       "\"input_tokens_details\":{\"cached_tokens\":8}}}}\n\n"), 0);
+	CHECK_INT(
+		hear("responses",
+		     "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{}}\n\n"
+		     "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"Hi\"}\n\n"
+		     "data: {\"type\":\"response.output_item.added\",\"output_index\":1,\"item\":{\"type\":\"function_call\",\"call_id\":\"c1\",\"name\":\"run\",\"arguments\":\"\"}}\n\n"
+		     "data: {\"type\":\"response.function_call_arguments.delta\",\"output_index\":1,\"delta\":\"{\\\"a\\\":2}\"}\n\n"
+		     "data: {\"type\":\"response.output_item.done\",\"output_index\":1,\"item\":{\"type\":\"function_call\",\"call_id\":\"c1\",\"name\":\"run\",\"arguments\":\"{\\\"a\\\":2}\"}}\n\n"
+		     "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"usage\":{\"input_tokens\":10,\"output_tokens\":5,"
+		     "\"input_tokens_details\":{\"cached_tokens\":8}}}}\n\n"),
+		0);
 	CHECK_STR(buf_str(&reply.text), "Hi");
 	CHECK_STR(calls(), "[{\"id\":\"c1\",\"name\":\"run\",\"arguments\":{\"a\":2}}]");
 	CHECK_INT(reply.stop, STOP_TOOLS);
@@ -355,20 +408,32 @@ TEST(responses_text_calls_and_usage)
 
 TEST(responses_that_are_incomplete_or_failed_say_so)
 {
-	CHECK_INT(hear("responses", "data: {\"type\":\"response.incomplete\",\"response\":{\"incomplete_details\":{\"reason\":\"max_output_tokens\"}}}\n\n"), 0);
+	CHECK_INT(
+		hear("responses",
+		     "data: {\"type\":\"response.incomplete\",\"response\":{\"incomplete_details\":{\"reason\":\"max_output_tokens\"}}}\n\n"),
+		0);
 	CHECK_INT(reply.stop, STOP_LENGTH);
-	CHECK_INT(hear("responses", "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\",\"message\":\"no\"}}}\n\n"), 0);
+	CHECK_INT(
+		hear("responses",
+		     "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\",\"message\":\"no\"}}}\n\n"),
+		0);
 	CHECK(reply.failed);
 	CHECK_STR(reply.error.type, "server_error");
-	CHECK_INT(hear("responses", "event: error\ndata: {\"type\":\"error\",\"code\":\"rate_limit_exceeded\",\"message\":\"slow\"}\n\n"), 0);
+	CHECK_INT(
+		hear("responses",
+		     "event: error\ndata: {\"type\":\"error\",\"code\":\"rate_limit_exceeded\",\"message\":\"slow\"}\n\n"),
+		0);
 	CHECK_STR(reply.error.type, "rate_limit_exceeded");
 }
 
 TEST(ollama_speaks_in_lines_and_its_arguments_are_objects)
 {
-	CHECK_INT(hear("ollama", "{\"message\":{\"role\":\"assistant\",\"content\":\"Hel\"},\"done\":false}\n"
-				 "{\"message\":{\"role\":\"assistant\",\"content\":\"lo\",\"tool_calls\":[{\"function\":{\"name\":\"run\",\"arguments\":{\"a\":1}}}]},\"done\":false}\n"
-				 "{\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":26,\"eval_count\":9}"), 0);
+	CHECK_INT(
+		hear("ollama",
+		     "{\"message\":{\"role\":\"assistant\",\"content\":\"Hel\"},\"done\":false}\n"
+		     "{\"message\":{\"role\":\"assistant\",\"content\":\"lo\",\"tool_calls\":[{\"function\":{\"name\":\"run\",\"arguments\":{\"a\":1}}}]},\"done\":false}\n"
+		     "{\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":26,\"eval_count\":9}"),
+		0);
 	CHECK_STR(buf_str(&reply.text), "Hello");
 	CHECK_STR(calls(), "[{\"id\":\"call_1\",\"name\":\"run\",\"arguments\":{\"a\":1}}]");
 	CHECK_INT(reply.usage.in, 26);
@@ -419,14 +484,21 @@ static int again(int status, const char *body, const char *headers)
 
 TEST(what_is_tried_again_and_what_is_not)
 {
-	static const int yes[] = { 408, 409, 429, 500, 502, 503, 504, 529 }, no[] = { 302, 400, 401, 402, 403, 404, 413, 422 };
+	static const int yes[] = { 408, 409, 429, 500, 502, 503, 504, 529 },
+			 no[] = { 302, 400, 401, 402, 403, 404, 413, 422 };
 
 	for (unsigned i = 0; i < ARRAY_LEN(yes); i++)
 		CHECK(again(yes[i], "{}", NULL));
 	for (unsigned i = 0; i < ARRAY_LEN(no); i++)
 		CHECK(!again(no[i], "{}", NULL));
-	CHECK(!again(429, "{\"error\":{\"message\":\"no money\",\"type\":\"insufficient_quota\",\"code\":\"insufficient_quota\"}}", NULL));
-	CHECK(!again(500, "{\"error\":{\"message\":\"x\",\"type\":\"invalid_request_error\",\"code\":500}}", NULL));
+	CHECK(!again(
+		429,
+		"{\"error\":{\"message\":\"no money\",\"type\":\"insufficient_quota\",\"code\":\"insufficient_quota\"}}",
+		NULL));
+	CHECK(!again(
+		500,
+		"{\"error\":{\"message\":\"x\",\"type\":\"invalid_request_error\",\"code\":500}}",
+		NULL));
 	CHECK(!again(503, "{}", "x-should-retry: false\r\n"));
 	CHECK(again(400, "{}", "X-Should-Retry: true\r\n"));
 	CHECK(again(200, "{\"error\":{\"message\":\"x\",\"type\":\"overloaded_error\"}}", NULL));
@@ -457,7 +529,9 @@ TEST(errors_of_all_shapes_become_one_line)
 {
 	struct reply r = { 0 };
 
-	reply_fail_body(&r, 400, FAILED("{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"a\\nb\\u001b[31m\"}}"));
+	reply_fail_body(
+		&r, 400,
+		FAILED("{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"a\\nb\\u001b[31m\"}}"));
 	CHECK_STR(r.error.msg, "a b [31m");
 	CHECK_STR(r.error.type, "invalid_request_error");
 	reply_fail_body(&r, 502, FAILED("<html>\xff bad gateway</html>"));

@@ -66,17 +66,22 @@ TEST(an_event_without_its_empty_line_is_none)
 
 TEST(a_mark_of_the_byte_order_is_not_part_of_the_first_line)
 {
-	CHECK(same_in_all_pieces(0, "\xef\xbb\xbf" "data: a\n\n", "[|a]"));
+	CHECK(same_in_all_pieces(0,
+				 "\xef\xbb\xbf"
+				 "data: a\n\n",
+				 "[|a]"));
 }
 
 TEST(characters_may_be_cut_anywhere)
 {
-	CHECK(same_in_all_pieces(0, "data: \xc3\xa9\xf0\x9f\x90\xa2\n\n", "[|\xc3\xa9\xf0\x9f\x90\xa2]"));
+	CHECK(same_in_all_pieces(0, "data: \xc3\xa9\xf0\x9f\x90\xa2\n\n",
+				 "[|\xc3\xa9\xf0\x9f\x90\xa2]"));
 }
 
 TEST(of_lines_each_is_an_event_and_the_last_may_lack_its_end)
 {
-	CHECK(same_in_all_pieces(1, "{\"a\":1}\n\n{\"b\":2}\r\n{\"c\":3}", "[|{\"a\":1}][|{\"b\":2}][|{\"c\":3}]"));
+	CHECK(same_in_all_pieces(1, "{\"a\":1}\n\n{\"b\":2}\r\n{\"c\":3}",
+				 "[|{\"a\":1}][|{\"b\":2}][|{\"c\":3}]"));
 }
 
 TEST(a_line_that_does_not_end_is_an_error)

@@ -28,9 +28,12 @@ TEST(tokens_are_names_numbers_texts_and_operators)
 	tokens("c", "#include <stdio.h>\n  #define X 1 < 2\nint x;", &out);
 	CHECK_STR(buf_str(&out), "n:int n:x o:;");
 	tokens("node", "a = /x\\/\"y/ .test(`q\n${1}`) === b / c", &out);
-	CHECK_STR(buf_str(&out), "n:a o:= t:/x\\/\"y/ o:. n:test o:( t:`q\n${1}` o:) o:=== n:b o:/ n:c");
+	CHECK_STR(buf_str(&out),
+		  "n:a o:= t:/x\\/\"y/ o:. n:test o:( t:`q\n${1}` o:) o:=== n:b o:/ n:c");
 	tokens("rust", "fn f<'a>(c: &'a str) -> char { '\\n' }", &out);
-	CHECK_STR(buf_str(&out), "n:fn n:f o:< o:' n:a o:> o:( n:c o:: o:& o:' n:a n:str o:) o:-> n:char o:{ t:'\\n' o:}");
+	CHECK_STR(
+		buf_str(&out),
+		"n:fn n:f o:< o:' n:a o:> o:( n:c o:: o:& o:' n:a n:str o:) o:-> n:char o:{ t:'\\n' o:}");
 }
 
 TEST(what_does_not_end_ends_with_the_program)
@@ -74,7 +77,8 @@ TEST(likely_mistakes_are_undone)
 	static const struct {
 		const char *language, *wrong, *right;
 	} rows[] = {
-		{ "node", "for (let i = 0; i <= n; i++) s += i;", "for (let i = 0; i < n; i++) s += i;" },
+		{ "node", "for (let i = 0; i <= n; i++) s += i;",
+		  "for (let i = 0; i < n; i++) s += i;" },
 		{ "node", "return a - b;", "return a + b;" },
 		{ "node", "if (a && b) return 1;", "if (a || b) return 1;" },
 		{ "node", "return x === 0;", "return x !== 0;" },
@@ -82,7 +86,8 @@ TEST(likely_mistakes_are_undone)
 		{ "node", "return s.toUpperCase();", "return s.toLowerCase();" },
 		{ "node", "if (ok(x)) { y(); }", "if (!(ok(x))) { y(); }" },
 		{ "node", "f(a, b); return a;", "f(a, b); return b;" },
-		{ "c", "int f(int a, int b) { return a * b; }", "int f(int a, int b) { return a + b; }" },
+		{ "c", "int f(int a, int b) { return a * b; }",
+		  "int f(int a, int b) { return a + b; }" },
 		{ "c", "x = 0; y += 2;", "x = 1; y += 2;" },
 		{ "c", "{ a = 1; a--; b = a; }", "{ a = 1; ; b = a; }" },
 		{ "c", "return false;", "return true;" },
@@ -90,7 +95,8 @@ TEST(likely_mistakes_are_undone)
 		{ "go", "if a < b { return a }", "if !(a < b) { return a }" },
 		{ "go", "return strings.ToUpper(s)", "return strings.ToLower(s)" },
 		{ "rust", "for i in 0..n { t += i; }", "for i in 0..=n { t += i; }" },
-		{ "java", "for (int i = 1; i < n; i++) t += i;", "for (int i = 0; i < n; i++) t += i;" },
+		{ "java", "for (int i = 1; i < n; i++) t += i;",
+		  "for (int i = 0; i < n; i++) t += i;" },
 		{ "c++", "return v[i] > v[j];", "return v[i] < v[j];" },
 	};
 
@@ -130,7 +136,8 @@ TEST(every_edit_is_small_and_there_are_no_more_than_asked_for)
 	unsigned bad = 0;
 
 	while (source.len < 200000)
-		buf_puts(&source, "if (a1 + (b2 < c3)) { d4(e5[1], \"\xc3\xa4\" + f6); return g7 * h8; }\n");
+		buf_puts(&source,
+			 "if (a1 + (b2 < c3)) { d4(e5[1], \"\xc3\xa4\" + f6); return g7 * h8; }\n");
 	mutate_make(&m, "node", source.p, source.len, 50);
 	CHECK_INT(m.n, 50);
 	for (unsigned i = 0; i < m.n; i++)
@@ -144,10 +151,29 @@ TEST(every_edit_is_small_and_there_are_no_more_than_asked_for)
 
 TEST(noise_of_any_kind_makes_only_edits_that_fit)
 {
-	static const char *const noise[] = { "((((((", "))))", "if (", "if", "return", "return (", "{;;}", "\"", "'",
-					     "`", "/", "/*", "!", "x", "1", "99999999999999999999", "\xff\xfe\x80",
-					     "if a { ", "while {", "return ((;", "a.b.c..=" };
-	static const char *const languages[] = { "node", "typescript", "c", "c++", "go", "java", "rust" };
+	static const char *const noise[] = { "((((((",
+					     "))))",
+					     "if (",
+					     "if",
+					     "return",
+					     "return (",
+					     "{;;}",
+					     "\"",
+					     "'",
+					     "`",
+					     "/",
+					     "/*",
+					     "!",
+					     "x",
+					     "1",
+					     "99999999999999999999",
+					     "\xff\xfe\x80",
+					     "if a { ",
+					     "while {",
+					     "return ((;",
+					     "a.b.c..=" };
+	static const char *const languages[] = { "node", "typescript", "c",   "c++",
+						 "go",   "java",       "rust" };
 	struct err e;
 	unsigned bad = 0;
 

@@ -26,7 +26,8 @@ static int ready(void)
 /* A socket in it, on which one datagram was sent to itself if `sends`. */
 static int socket_in(int ns, int sends)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(80),
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_port = htons(80),
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = -1;
 
@@ -50,7 +51,8 @@ TEST(two_new_networks_are_the_same_whatever_happens_elsewhere)
 	b = net_make(proc, &e);
 	CHECK(a >= 0 && b >= 0);
 	CHECK_INT(net_read(proc, a, &one, &e), 0);
-	for (unsigned i = 0; i < ARRAY_LEN(busy); i++) { /* TCP sockets are counted for the whole host, too */
+	for (unsigned i = 0; i < ARRAY_LEN(busy);
+	     i++) { /* TCP sockets are counted for the whole host, too */
 		busy[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		(void)!listen(busy[i], 1);
 	}

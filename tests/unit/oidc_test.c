@@ -26,12 +26,14 @@ static struct err e;
 
 static char *coded(const void *bytes, size_t n)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 	const unsigned char *p = bytes;
 	char *out = calloc(1, n * 2 + 4), *to = out;
 
 	for (size_t i = 0; i < n; i += 3) {
-		unsigned v = p[i] << 16 | (i + 1 < n ? p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0);
+		unsigned v =
+			p[i] << 16 | (i + 1 < n ? p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0);
 
 		*to++ = digits[v >> 18];
 		*to++ = digits[v >> 12 & 63];
@@ -76,8 +78,8 @@ static char *ec_jwk(EVP_PKEY *k, const char *more)
 	EVP_PKEY_get_octet_string_param(k, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point), &n);
 	x = coded(point + 1, 32);
 	y = coded(point + 33, 32);
-	snprintf(out, sizeof(out), "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"%s\",\"y\":\"%s\"%s}", x, y,
-		 more);
+	snprintf(out, sizeof(out), "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"%s\",\"y\":\"%s\"%s}",
+		 x, y, more);
 	free(x);
 	free(y);
 	return out;
@@ -205,7 +207,8 @@ TEST(alg_none_is_refused)
 
 TEST(the_public_key_is_no_shared_secret)
 {
-	char *h = coded("{\"alg\":\"HS256\",\"kid\":\"r\"}", 25), *p = coded(GOOD, strlen(GOOD)), *s;
+	char *h = coded("{\"alg\":\"HS256\",\"kid\":\"r\"}", 25), *p = coded(GOOD, strlen(GOOD)),
+	     *s;
 	unsigned char mac[32];
 	unsigned n = 0;
 	char text[2048];
@@ -233,7 +236,8 @@ TEST(a_strange_key_or_kid_is_refused)
 	REFUSED(token(rsa, "{\"alg\":\"RS256\"}", GOOD), "not among"); /* there are two */
 	REFUSED(token(rsa, "{\"alg\":\"RS256\",\"kid\":[\"r\"]}", GOOD), "kid");
 	REFUSED(token(rsa, "{\"alg\":\"RS256\",\"kid\":\"r\",\"kid\":\"r\"}", GOOD), "header");
-	REFUSED(token(rsa, "{\"alg\":\"RS256\",\"kid\":\"r\",\"crit\":[\"b64\"]}", GOOD), "critical");
+	REFUSED(token(rsa, "{\"alg\":\"RS256\",\"kid\":\"r\",\"crit\":[\"b64\"]}", GOOD),
+		"critical");
 	REFUSED(token(rsa, "{\"alg\":\"RS256\",\"kid\":\"r\",\"typ\":\"JWE\"}", GOOD), "typ");
 }
 
@@ -270,9 +274,10 @@ TEST(one_bit_of_anything_breaks_it)
 
 TEST(times_have_a_minute_of_leeway)
 {
-#define TIMED(claims)                                                                              \
-	token(ec, ES,                                                                              \
-	      "{\"iss\":\"https://id.example\",\"aud\":\"atoll\",\"sub\":\"a\",\"team\":\"t\"," claims "}")
+#define TIMED(claims)                                                                                  \
+	token(ec, ES,                                                                                  \
+	      "{\"iss\":\"https://id.example\",\"aud\":\"atoll\",\"sub\":\"a\",\"team\":\"t\"," claims \
+	      "}")
 	CHECK_INT(check_at(TIMED("\"exp\":1800000000"), NOW + 59), 0);
 	CHECK_INT(check_at(TIMED("\"exp\":1800000000"), NOW + 60), -1);
 	CHECK(strstr(e.msg, "over since 60 s"));
@@ -324,17 +329,19 @@ TEST(long_and_odd_subjects_stay_apart)
 
 	memset(sub, 'x', 99);
 	sub[99] = 0;
-	snprintf(payload, sizeof(payload),
-		 "{\"exp\":1900000000,\"iss\":\"https://id.example\",\"aud\":\"atoll\",\"team\":\"t\","
-		 "\"sub\":\"%s\"}",
-		 sub);
+	snprintf(
+		payload, sizeof(payload),
+		"{\"exp\":1900000000,\"iss\":\"https://id.example\",\"aud\":\"atoll\",\"team\":\"t\","
+		"\"sub\":\"%s\"}",
+		sub);
 	CHECK_INT(check(token(ec, ES, payload)), 0);
 	snprintf(first, sizeof(first), "%s", who.id);
 	sub[98] = 'y';
-	snprintf(payload, sizeof(payload),
-		 "{\"exp\":1900000000,\"iss\":\"https://id.example\",\"aud\":\"atoll\",\"team\":\"t\","
-		 "\"sub\":\"%s\"}",
-		 sub);
+	snprintf(
+		payload, sizeof(payload),
+		"{\"exp\":1900000000,\"iss\":\"https://id.example\",\"aud\":\"atoll\",\"team\":\"t\","
+		"\"sub\":\"%s\"}",
+		sub);
 	CHECK_INT(check(token(ec, ES, payload)), 0);
 	CHECK(strcmp(first, who.id) != 0 && !strncmp(who.id, "oidc:xxx", 8));
 	CHECK_INT(check(CLAIMS(",\"sub\":\"\\u00e4\\n b\",\"team\":\"t\"")), 0);
@@ -343,8 +350,10 @@ TEST(long_and_odd_subjects_stay_apart)
 
 TEST(text_that_is_no_token_is_refused)
 {
-	static const char *const bad[] = { "", ".", "..", "...", "a.b", "a.b.c.d", "=.=.=", "e30.e30.e30",
-					   "eyJ.eyJ.eyJ", "e3 0.e30.", "e30\n.e30.", "\xff.\xff.\xff" };
+	static const char *const bad[] = { "",          ".",           "..",
+					   "...",       "a.b",         "a.b.c.d",
+					   "=.=.=",     "e30.e30.e30", "eyJ.eyJ.eyJ",
+					   "e3 0.e30.", "e30\n.e30.",  "\xff.\xff.\xff" };
 	char *long_one = malloc(OIDC_TOKEN + 2);
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -382,7 +391,8 @@ TEST(sets_that_cannot_be_used_are_refused_with_the_reason)
 		  -1);
 	CHECK(strstr(e.msg, "no point"));
 	snprintf(set, sizeof(set), "{\"keys\":[%s,", ec_jwk(ec, ",\"kid\":\"a\""));
-	snprintf(set + strlen(set), sizeof(set) - strlen(set), "%s]}", ec_jwk(ec, ",\"kid\":\"a\""));
+	snprintf(set + strlen(set), sizeof(set) - strlen(set), "%s]}",
+		 ec_jwk(ec, ",\"kid\":\"a\""));
 	CHECK_INT(load(set), -1);
 	CHECK(strstr(e.msg, "twice"));
 	EVP_PKEY_free(weak);

@@ -41,18 +41,42 @@ TEST(pip_takes_names_extras_and_versions_and_nothing_else)
 		{ "x==1.*", "x==1.*" },
 	};
 	static const char *const bad[] = {
-		"",		"-r",		  "--index-url=http://evil",
-		"a b",		"a;b",		  "a;python_version<'3'",
-		"$(id)",	"`id`",		  "a|b",
-		"../a",		"./a",		  "/etc/passwd",
-		"a/b",		"~/a",		  "http://x/y.whl",
-		"git+https://x", "a @ http://x/y", "a @ file:///x",
-		"-e .",		"_a",		  "a_",
-		".a",		"a==",		  "a=1",
-		"a>=1,",	"a[",		  "a[]",
-		"a[b",		"a[b]]",	  "a\nb",
-		"a==1 --hash",	"a==1;b",	  "\xc3\xa9",
-		"a==1,,<2",	"a>=1<2",	  "a==$HOME",
+		"",
+		"-r",
+		"--index-url=http://evil",
+		"a b",
+		"a;b",
+		"a;python_version<'3'",
+		"$(id)",
+		"`id`",
+		"a|b",
+		"../a",
+		"./a",
+		"/etc/passwd",
+		"a/b",
+		"~/a",
+		"http://x/y.whl",
+		"git+https://x",
+		"a @ http://x/y",
+		"a @ file:///x",
+		"-e .",
+		"_a",
+		"a_",
+		".a",
+		"a==",
+		"a=1",
+		"a>=1,",
+		"a[",
+		"a[]",
+		"a[b",
+		"a[b]]",
+		"a\nb",
+		"a==1 --hash",
+		"a==1;b",
+		"\xc3\xa9",
+		"a==1,,<2",
+		"a>=1<2",
+		"a==$HOME",
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
@@ -63,16 +87,18 @@ TEST(pip_takes_names_extras_and_versions_and_nothing_else)
 
 TEST(npm_takes_names_with_scopes_and_versions)
 {
-	static const char *const good[] = { "left-pad",	      "@types/node",   "react@18.2.0",
-					    "react@^18",      "react@~18.2",   "react@latest",
-					    "@a-b/c.d@1.x",   "x@>=1.2.3",     "x@1.0.0-beta.1+b",
-					    "socket.io",      "x@*" };
-	static const char *const bad[] = { "React",	    "@types",	     "@/x",	     "@a/",
-					   "@a/b/c",	    "../x",	     "./x",	     "x/y",
-					   "x@",	    "x@http://y",    "x@git+ssh://y", "x@file:../y",
-					   "x@1 || 2",	    "-g",	     "--prefix=/",   "_x",
-					   ".x",	    "x;y",	     "x y",	     "@a/-b;c",
-					   "github:a/b",    "x@npm:y@1",     "x@../y" };
+	static const char *const good[] = { "left-pad",     "@types/node", "react@18.2.0",
+					    "react@^18",    "react@~18.2", "react@latest",
+					    "@a-b/c.d@1.x", "x@>=1.2.3",   "x@1.0.0-beta.1+b",
+					    "socket.io",    "x@*" };
+	static const char *const bad[] = {
+		"React",      "@types",     "@/x",           "@a/",
+		"@a/b/c",     "../x",       "./x",           "x/y",
+		"x@",         "x@http://y", "x@git+ssh://y", "x@file:../y",
+		"x@1 || 2",   "-g",         "--prefix=/",    "_x",
+		".x",         "x;y",        "x y",           "@a/-b;c",
+		"github:a/b", "x@npm:y@1",  "x@../y"
+	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(good); i++)
 		CHECK_STR(canonical(PM_NPM, good[i]), good[i]);
@@ -142,7 +168,8 @@ TEST(a_set_has_one_key_however_it_is_written)
 
 TEST(requirements_have_comments_and_no_options)
 {
-	static const char good[] = "# what we need\nnumpy\n\n pandas==1.5  # old\r\n\trequests[socks]\nlast";
+	static const char good[] =
+		"# what we need\nnumpy\n\n pandas==1.5  # old\r\n\trequests[socks]\nlast";
 	static const char *const bad[] = { "-r other.txt", "numpy\n--index-url http://x\n", "-e .",
 					   "a==1 \\\n --hash=sha256:00" };
 	struct packages p = { .manager = PM_PIP };
@@ -160,11 +187,14 @@ TEST(requirements_have_comments_and_no_options)
 
 TEST(a_script_says_what_it_needs)
 {
-	static const char good[] = "#!/usr/bin/python3\n# /// script\n# requires-python = \">=3.11\"\n"
-				   "# dependencies = [\n#   \"numpy\",\n#\n#   \"pandas<2\",\n# ]\n# ///\n"
-				   "import numpy\n";
-	static const char *const none[] = { "", "import x\n", "# /// script\n# dependencies = [\"a\"]\n",
-					    "# /// script\nx = 1\n# ///\n", "# /// other\n# ///\n" };
+	static const char good[] =
+		"#!/usr/bin/python3\n# /// script\n# requires-python = \">=3.11\"\n"
+		"# dependencies = [\n#   \"numpy\",\n#\n#   \"pandas<2\",\n# ]\n# ///\n"
+		"import numpy\n";
+	static const char *const none[] = { "", "import x\n",
+					    "# /// script\n# dependencies = [\"a\"]\n",
+					    "# /// script\nx = 1\n# ///\n",
+					    "# /// other\n# ///\n" };
 	static const char *const bad[] = { "# /// script\n# dependencies = 3\n# ///\n",
 					   "# /// script\n# dependencies = [\"-r x\"]\n# ///\n",
 					   "# /// script\n# = =\n# ///\n",
@@ -225,29 +255,41 @@ TEST(complaints_are_understood)
 {
 	struct install_diagnosis d;
 
-	CHECK_STR(fault(PM_PIP, "Looking\nERROR: Could not find a version that satisfies the requirement "
-				"pandsa (from versions: none)\nERROR: No matching distribution found for pandsa\n", &d),
-		  "no_such_package");
+	CHECK_STR(
+		fault(PM_PIP,
+		      "Looking\nERROR: Could not find a version that satisfies the requirement "
+		      "pandsa (from versions: none)\nERROR: No matching distribution found for pandsa\n",
+		      &d),
+		"no_such_package");
 	CHECK_STR(d.package, "pandsa");
-	CHECK_STR(fault(PM_PIP, "ERROR: Could not find a version that satisfies the requirement tiny==9 "
-				"(from versions: 1.0, 1.1)\n", &d),
+	CHECK_STR(fault(PM_PIP,
+			"ERROR: Could not find a version that satisfies the requirement tiny==9 "
+			"(from versions: 1.0, 1.1)\n",
+			&d),
 		  "no_such_version");
 	CHECK_STR(d.package, "tiny");
 	CHECK_STR(d.versions, "1.0, 1.1");
-	CHECK_STR(fault(PM_PIP, "WARNING: Retrying ... Failed to establish a new connection: refused\n"
-				"ERROR: ... requirement x (from versions: none)", &d),
+	CHECK_STR(fault(PM_PIP,
+			"WARNING: Retrying ... Failed to establish a new connection: refused\n"
+			"ERROR: ... requirement x (from versions: none)",
+			&d),
 		  "unreachable");
 	CHECK_STR(fault(PM_PIP, "  error: subprocess-exited-with-error\n", &d), "build_failure");
 	CHECK_STR(fault(PM_PIP, "Killed", &d), "failed");
 	CHECK_STR(fault(PM_PIP, "", &d), "failed");
-	CHECK_STR(fault(PM_NPM, "npm error code E404\nnpm error 404  'leftpda@*' is not in this registry.\n", &d),
-		  "no_such_package");
+	CHECK_STR(
+		fault(PM_NPM,
+		      "npm error code E404\nnpm error 404  'leftpda@*' is not in this registry.\n",
+		      &d),
+		"no_such_package");
 	CHECK_STR(d.package, "leftpda");
-	CHECK_STR(fault(PM_NPM, "npm ERR! notarget No matching version found for tiny@9.9.9.\n", &d),
+	CHECK_STR(fault(PM_NPM, "npm ERR! notarget No matching version found for tiny@9.9.9.\n",
+			&d),
 		  "no_such_version");
 	CHECK_STR(d.package, "tiny");
 	CHECK_STR(fault(PM_NPM, "npm error code ECONNREFUSED", &d), "unreachable");
-	CHECK_STR(fault(PM_GEM, "ERROR:  Could not find a valid gem 'rakk' (>= 0) in any repository\n", &d),
+	CHECK_STR(fault(PM_GEM,
+			"ERROR:  Could not find a valid gem 'rakk' (>= 0) in any repository\n", &d),
 		  "no_such_package");
 	CHECK_STR(d.package, "rakk");
 }

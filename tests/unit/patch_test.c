@@ -25,9 +25,10 @@ static const char *apply(const char *body, const char *old)
 
 TEST(files_are_found_with_their_kind_and_their_lines)
 {
-	CHECK_INT(parse("*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: b c \n"
-			"*** Update File: d\n*** Move to: e\n@@\n-1\n+2\n*** End of File\n*** End Patch\n"),
-		  3);
+	CHECK_INT(
+		parse("*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: b c \n"
+		      "*** Update File: d\n*** Move to: e\n@@\n-1\n+2\n*** End of File\n*** End Patch\n"),
+		3);
 	CHECK_INT(files[0].kind, PATCH_ADD);
 	CHECK_INT(files[0].body.n, 3);
 	CHECK_INT(files[1].kind, PATCH_DELETE);
@@ -111,4 +112,3 @@ TEST(a_new_file_has_only_new_lines)
 	CHECK_INT(patch_content((struct patch_text){ " a\n", 3 }, &out, &e), -1);
 	buf_fini(&out);
 }
-

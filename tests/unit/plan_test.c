@@ -76,7 +76,8 @@ TEST(what_is_not_said_is_assumed_aloud)
 
 TEST(what_a_library_check_cannot_show_is_in_the_plan)
 {
-	json_t *all = planned("Write a Python script that computes the mean and median of a list of numbers"),
+	json_t *all = planned(
+		       "Write a Python script that computes the mean and median of a list of numbers"),
 	       *some = planned("download a file from a url");
 
 	CHECK(json_is_array(json_object_get(all, "not_shown")));
@@ -378,7 +379,8 @@ TEST(an_integer_of_more_than_32_bits_is_long_in_java)
 
 	CHECK(literal_add(&java, lang_named("java"), v, 0, LITERAL_WHOLE, &e) == 0);
 	CHECK_STR(buf_str(&java), "new long[]{3000000000L, -3000000000L, 2147483647, -2147483648}");
-	CHECK(literal_add(&real, lang_named("java"), json_array_get(v, 0), 1, LITERAL_WHOLE, &e) == 0);
+	CHECK(literal_add(&real, lang_named("java"), json_array_get(v, 0), 1, LITERAL_WHOLE, &e) ==
+	      0);
 	CHECK_STR(buf_str(&real), "3000000000L");
 	CHECK(literal_add(&go, lang_named("go"), json_array_get(v, 0), 0, LITERAL_WHOLE, &e) == 0);
 	CHECK_STR(buf_str(&go), "3000000000");

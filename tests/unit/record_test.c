@@ -177,7 +177,8 @@ TEST(what_was_served_is_told_what_to_do_in_the_words_of_the_api)
 	x.figures.oom_kills = 0;
 	x.figures.over_cpu = 1;
 	x.limits.cpu_ms = 300;
-	CHECK_STR(hint(&x), "raise: \"limits\": {\"cpu_ms\": 1000}, or atoll new --cpu-time 1s ...");
+	CHECK_STR(hint(&x),
+		  "raise: \"limits\": {\"cpu_ms\": 1000}, or atoll new --cpu-time 1s ...");
 	x.figures.over_cpu = 0;
 	x.exit.why = WIRE_WHY_WALL;
 	x.wall_ms = 1500;

@@ -51,6 +51,7 @@ static struct box_record box(const char *id)
 }
 
 static struct found {
+	/* clang-format off */
 	unsigned n, torn;
 	uint32_t place;
 	struct box_record last;
@@ -303,6 +304,7 @@ TEST(without_its_head_the_file_still_says_who_lives)
 struct head {
 	uint64_t sum, magic, boot;
 	uint32_t version, place;
+	/* clang-format on */
 };
 
 static uint64_t sum_of(const struct head *h)

@@ -138,10 +138,11 @@ static int get(void)
 TEST(a_question_is_written_anew)
 {
 	begin();
-	say(near, "GET http://a.b:1/x?y=1 HTTP/1.1\r\nHOST: a.b:1\r\nx-one:  1 \r\nX-Secret: s\r\n"
-		  "Connection: x-two, close\r\nX-Two: 2\r\nTE: trailers\r\nKeep-Alive: 3\r\n"
-		  "Proxy-Authorization: p\r\nUpgrade: h2c\r\nForwarded: for=me\r\nExpect: 100-continue\r\n"
-		  "Cookie: c=1\r\n\r\n");
+	say(near,
+	    "GET http://a.b:1/x?y=1 HTTP/1.1\r\nHOST: a.b:1\r\nx-one:  1 \r\nX-Secret: s\r\n"
+	    "Connection: x-two, close\r\nX-Two: 2\r\nTE: trailers\r\nKeep-Alive: 3\r\n"
+	    "Proxy-Authorization: p\r\nUpgrade: h2c\r\nForwarded: for=me\r\nExpect: 100-continue\r\n"
+	    "Cookie: c=1\r\n\r\n");
 	CHECK(UNTIL(was_asked("\r\n\r\n")));
 	CHECK_STR(asked, "GET /x?y=1 HTTP/1.1\r\nHost: a.b:1\r\nx-one: 1\r\ncookie: c=1\r\n"
 			 "X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\n"
@@ -152,8 +153,9 @@ TEST(a_question_is_written_anew)
 TEST(a_proxy_on_this_machine_is_believed_about_its_client)
 {
 	begin();
-	say(near, "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 9.9.9.9\r\nX-Forwarded-Proto: https\r\n"
-		  "X-Forwarded-Host: outside\r\n\r\n");
+	say(near,
+	    "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 9.9.9.9\r\nX-Forwarded-Proto: https\r\n"
+	    "X-Forwarded-Host: outside\r\n\r\n");
 	CHECK(UNTIL(was_asked("\r\n\r\n")));
 	CHECK(was_asked("X-Forwarded-For: 9.9.9.9, 127.0.0.1\r\nX-Forwarded-Proto: https\r\n"
 			"X-Forwarded-Host: outside\r\n"));
@@ -372,7 +374,8 @@ TEST(bodies_go_in_with_their_length_or_in_chunks)
 	CHECK(was_asked("Content-Length: 0\r\n"));
 	ANSWER("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	CHECK(UNTIL(overs == 2));
-	say(near, "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nhe\r\n3\r\nllo\r\n");
+	say(near,
+	    "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nhe\r\n3\r\nllo\r\n");
 	CHECK(UNTIL(was_asked("\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n")));
 	CHECK(was_asked("Transfer-Encoding: chunked\r\n"));
 	say(near, "0\r\nX-Trailer: 1\r\n\r\n");
@@ -438,7 +441,8 @@ TEST(a_client_that_does_not_read_stops_the_server)
 		turn();
 	}
 	CHECK(sent < 64u << 20);
-	CHECK(UNTIL((take(near), got_len = 0, send(far, body, 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)));
+	CHECK(UNTIL(
+		(take(near), got_len = 0, send(far, body, 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)));
 	finish();
 }
 

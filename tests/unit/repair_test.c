@@ -30,14 +30,17 @@ TEST(an_edit_is_of_the_source_that_we_have)
 	auto_buf struct buf text = { 0 }, shown = { 0 };
 	struct search_msg x;
 
-	CHECK_INT(hear(&x, "{\"found\":7,\"rule\":\"arithmetic\",\"at\":28,\"cut\":1,\"new\":\"+\"}"), 0);
+	CHECK_INT(hear(&x,
+		       "{\"found\":7,\"rule\":\"arithmetic\",\"at\":28,\"cut\":1,\"new\":\"+\"}"),
+		  0);
 	CHECK_INT(x.kind, SEARCH_MSG_FOUND);
 	CHECK_INT(x.n, 7);
 	CHECK_INT(edit_line(&x.edit, source), 2);
 	edit_apply(&x.edit, source, strlen(source), &text);
 	CHECK_STR(buf_str(&text), "def add(a, b):\n    return a + b  # \xc3\xa4\n");
 	edit_show(&x.edit, source, strlen(source), &shown);
-	CHECK_STR(buf_str(&shown), "-    return a - b  # \xc3\xa4\n+    return a + b  # \xc3\xa4\n");
+	CHECK_STR(buf_str(&shown),
+		  "-    return a - b  # \xc3\xa4\n+    return a + b  # \xc3\xa4\n");
 	edit_fini(&x.edit);
 }
 
@@ -48,11 +51,13 @@ TEST(an_edit_at_the_very_beginning_and_at_the_very_end)
 
 	CHECK_INT(hear(&x, "{\"found\":0,\"rule\":\"first\",\"at\":0,\"cut\":0,\"new\":\"#\"}"), 0);
 	edit_fini(&x.edit);
-	snprintf(line, sizeof(line), "{\"found\":0,\"rule\":\"first\",\"at\":%zu,\"cut\":0,\"new\":\"#\"}",
+	snprintf(line, sizeof(line),
+		 "{\"found\":0,\"rule\":\"first\",\"at\":%zu,\"cut\":0,\"new\":\"#\"}",
 		 strlen(source));
 	CHECK_INT(hear(&x, line), 0);
 	edit_fini(&x.edit);
-	snprintf(line, sizeof(line), "{\"found\":0,\"rule\":\"first\",\"at\":%zu,\"cut\":0,\"new\":\"#\"}",
+	snprintf(line, sizeof(line),
+		 "{\"found\":0,\"rule\":\"first\",\"at\":%zu,\"cut\":0,\"new\":\"#\"}",
 		 strlen(source) + 1);
 	refused(line, "behind the end");
 }
@@ -102,8 +107,10 @@ TEST(what_is_no_edit_is_refused)
 		refused(lines[i], "no ");
 	refused("{\"found\":1,\"rule\":\"x\",\"at\":9223372036854775807,\"cut\":9223372036854775807,\"new\":\"#\"}",
 		"behind the end");
-	refused("{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":3,\"new\":\"def\"}", "changes nothing");
-	refused("{\"found\":1,\"rule\":\"x\",\"at\":36,\"cut\":0,\"new\":\"#\"}", "within a character");
+	refused("{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":3,\"new\":\"def\"}",
+		"changes nothing");
+	refused("{\"found\":1,\"rule\":\"x\",\"at\":36,\"cut\":0,\"new\":\"#\"}",
+		"within a character");
 	refused("{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":0,\"new\":\"a\\u0000b\"}", "JSON");
 }
 
@@ -112,7 +119,8 @@ TEST(a_program_that_differs_in_many_places_is_no_edit_of_ours)
 	auto_buf struct buf line = { 0 }, big = { 0 };
 	struct search_msg x;
 
-	buf_printf(&line, "{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":%zu,\"new\":\"", strlen(source));
+	buf_printf(&line, "{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":%zu,\"new\":\"",
+		   strlen(source));
 	for (unsigned i = 0; i < 100; i++)
 		buf_printf(&line, "x%u = %u\\n", i, i);
 	buf_puts(&line, "\"}");
@@ -121,12 +129,14 @@ TEST(a_program_that_differs_in_many_places_is_no_edit_of_ours)
 	for (unsigned i = 0; i < 200; i++)
 		buf_printf(&big, "x%u + ", i);
 	buf_cut(&line, 0);
-	buf_printf(&line, "{\"found\":1,\"rule\":\"wrap\",\"at\":0,\"cut\":%zu,\"new\":\"abs(%s)\"}", big.len,
-		   buf_str(&big));
+	buf_printf(&line,
+		   "{\"found\":1,\"rule\":\"wrap\",\"at\":0,\"cut\":%zu,\"new\":\"abs(%s)\"}",
+		   big.len, buf_str(&big));
 	CHECK_INT(search_msg_parse(&x, line.p, line.len, big.p, big.len, &err), 0);
 	edit_fini(&x.edit);
 	buf_cut(&line, 0);
-	buf_printf(&line, "{\"found\":1,\"rule\":\"wrap\",\"at\":0,\"cut\":%zu,\"new\":\"abs(y + %s)\"}",
+	buf_printf(&line,
+		   "{\"found\":1,\"rule\":\"wrap\",\"at\":0,\"cut\":%zu,\"new\":\"abs(y + %s)\"}",
 		   big.len, buf_str(&big) + 2);
 	CHECK(search_msg_parse(&x, line.p, line.len, big.p, big.len, &err) < 0);
 }

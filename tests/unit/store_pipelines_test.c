@@ -6,7 +6,9 @@
 
 static struct store_pipeline row(const char *id, int64_t at)
 {
-	struct store_pipeline p = { .team = "blue", .who = "key", .created_ns = at, .title = "a wish" };
+	struct store_pipeline p = {
+		.team = "blue", .who = "key", .created_ns = at, .title = "a wish"
+	};
 
 	snprintf(p.id, sizeof(p.id), "%s", id);
 	return p;
@@ -54,7 +56,10 @@ TEST(a_document_has_its_number_once)
 {
 	struct store_pipeline p = row("aaaaaaaaaaaa", 5);
 	struct store_doc one = { .seq = 1, .kind = "task", .json = (char *)"{}" },
-			 two = { .seq = 2, .kind = "artifact", .attempt = 1, .json = (char *)"{\"a\":1}" },
+			 two = { .seq = 2,
+				 .kind = "artifact",
+				 .attempt = 1,
+				 .json = (char *)"{\"a\":1}" },
 			 got;
 	struct store_docs all;
 	uint32_t last;
@@ -93,9 +98,12 @@ TEST(lessons_are_found_by_words_and_belong_to_a_team)
 	struct store_lessons got;
 
 	STORE(s, dir);
-	CHECK_OK(store_lesson_add(s, "blue", "r", "sort a table of names", "typo", "line 3 changed", &err));
-	CHECK_OK(store_lesson_add(s, "red", "r", "sort a table of names", "typo", "of others", &err));
-	CHECK_OK(store_lesson_find(s, "blue", "how to sort NAMES \" OR team:red * (", 5, &got, &err));
+	CHECK_OK(store_lesson_add(s, "blue", "r", "sort a table of names", "typo", "line 3 changed",
+				  &err));
+	CHECK_OK(store_lesson_add(s, "red", "r", "sort a table of names", "typo", "of others",
+				  &err));
+	CHECK_OK(store_lesson_find(s, "blue", "how to sort NAMES \" OR team:red * (", 5, &got,
+				   &err));
 	CHECK_INT(got.n, 1);
 	CHECK_STR(got.v[0].fix, "line 3 changed");
 	CHECK_STR(got.v[0].category, "typo");
@@ -169,7 +177,12 @@ TEST(only_a_team_that_has_too_many_loses_its_oldest)
 
 TEST(an_errand_that_nobody_ends_is_lost_and_old_ones_go)
 {
-	struct store_agent x = { .id = "aaaaaaaaaaaa", .team = "blue", .who = "key", .title = "fetch", .created_ns = 5 }, got;
+	struct store_agent x = { .id = "aaaaaaaaaaaa",
+				 .team = "blue",
+				 .who = "key",
+				 .title = "fetch",
+				 .created_ns = 5 },
+			   got;
 	auto_free char *report = NULL, *none = NULL;
 	struct store_agents all;
 
@@ -186,7 +199,8 @@ TEST(an_errand_that_nobody_ends_is_lost_and_old_ones_go)
 	CHECK_STR(got.outcome, "done");
 	CHECK_ERR(store_agent_get(s, "red", "baaaaaaaaaaa", &got, &none, &err), ERR_NOT_FOUND);
 	CHECK_ERR(store_agent_end(s, "zaaaaaaaaaaa", 1, "done", NULL, &err), ERR_NOT_FOUND);
-	CHECK_OK(store_agent_purge(s, 11, 1, 100, &err)); /* a ended before 11; d has not begun before 1 */
+	CHECK_OK(store_agent_purge(s, 11, 1, 100,
+				   &err)); /* a ended before 11; d has not begun before 1 */
 	CHECK_OK(store_agent_list(s, "blue", NULL, 0, &all, &err));
 	CHECK_INT(all.n, 3);
 	CHECK_STR(all.v[0].id, "daaaaaaaaaaa");

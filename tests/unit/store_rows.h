@@ -159,8 +159,7 @@ static void rows_check_box(const struct store_box *box, const struct store_box *
 	CHECK(box->state == want->state && box->on_timeout == want->on_timeout);
 	CHECK(box->created_ns == want->created_ns &&
 	      box->started_ns == (want->started_ns ? want->started_ns : box->started_ns) &&
-	      box->ends_ns == want->ends_ns &&
-	      box->idle_since_ns == want->idle_since_ns &&
+	      box->ends_ns == want->ends_ns && box->idle_since_ns == want->idle_since_ns &&
 	      box->kept_until_ns == want->kept_until_ns && box->ended_ns == want->ended_ns);
 	CHECK(box->lifetime_ms == want->lifetime_ms && box->idle_ms == want->idle_ms &&
 	      box->retention_ms == want->retention_ms && box->layers == want->layers);

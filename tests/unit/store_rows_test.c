@@ -29,7 +29,8 @@ TEST(a_link_is_taken_once_and_not_after_its_time)
 	store_close(s);
 	s = NULL;
 	CHECK_OK(store_open(&s, dir, &err));
-	CHECK_ERR(store_ui_link_take(s, x.hash, 100, &got, &err), ERR_NOT_FOUND); /* expired at that moment */
+	CHECK_ERR(store_ui_link_take(s, x.hash, 100, &got, &err),
+		  ERR_NOT_FOUND); /* expired at that moment */
 	x = link_of(1, "default", 100);
 	CHECK_OK(store_ui_link_take(s, x.hash, 99, &got, &err));
 	CHECK_STR(got.team, "default");
@@ -60,7 +61,8 @@ TEST(unused_links_of_a_team_are_bounded)
 
 /* Sessions of MCP ---- */
 
-static struct store_mcp_session session_of(unsigned n, const char *team, const char *key, int64_t used_ns)
+static struct store_mcp_session session_of(unsigned n, const char *team, const char *key,
+					   int64_t used_ns)
 {
 	struct store_mcp_session x = { .level = -1, .can = n, .used_ns = used_ns };
 
@@ -73,7 +75,11 @@ static struct store_mcp_session session_of(unsigned n, const char *team, const c
 TEST(a_session_is_found_by_its_key_alone_and_after_a_restart)
 {
 	struct store_mcp_session x = session_of(5, "default", "k1", 1), got;
-	static const char *const bad[] = { "", "5", "'", "\xc3(", "0000000000000000000000000000000A",
+	static const char *const bad[] = { "",
+					   "5",
+					   "'",
+					   "\xc3(",
+					   "0000000000000000000000000000000A",
 					   "000000000000000000000000000000005" };
 
 	STORE(s, dir);
@@ -93,7 +99,8 @@ TEST(a_session_is_found_by_its_key_alone_and_after_a_restart)
 	CHECK_ERR(store_mcp_session_get(s, x.id, "default", "k2", 2, &got, &err), ERR_NOT_FOUND);
 	CHECK_ERR(store_mcp_session_get(s, x.id, "blue", "k1", 2, &got, &err), ERR_NOT_FOUND);
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
-		CHECK_ERR(store_mcp_session_get(s, bad[i], "default", "k1", 2, &got, &err), ERR_NOT_FOUND);
+		CHECK_ERR(store_mcp_session_get(s, bad[i], "default", "k1", 2, &got, &err),
+			  ERR_NOT_FOUND);
 	CHECK_OK(store_mcp_session_delete(s, x.id, &err));
 	CHECK_ERR(store_mcp_session_get(s, x.id, "default", "k1", 2, &got, &err), ERR_NOT_FOUND);
 	CHECK_ERR(store_mcp_session_delete(s, x.id, &err), ERR_NOT_FOUND);
@@ -119,7 +126,8 @@ TEST(a_team_has_so_many_sessions_and_those_unused_for_a_month_go)
 	x = session_of(1, "default", "k", 0);
 	CHECK_OK(store_mcp_session_get(s, x.id, "default", "k", base, &got, &err));
 	x = session_of(9999, "blue", "k", 0);
-	CHECK_OK(store_mcp_session_get(s, x.id, "blue", "k", base, &got, &err)); /* another team's */
+	CHECK_OK(
+		store_mcp_session_get(s, x.id, "blue", "k", base, &got, &err)); /* another team's */
 	while ((rc = store_history_step(s, &h, &err)) > 0)
 		;
 	CHECK_INT(rc, 0);
@@ -431,7 +439,8 @@ TEST(deadlines_move_with_a_clock_that_was_set_and_only_once)
 	CHECK_INT(by, 0);
 	CHECK_OK(store_clocks(s, "boot-1", 8 * hour, &by, &err));
 	CHECK_INT(by, hour);
-	CHECK_OK(store_clocks(s, "boot-1", 8 * hour, &by, &err)); /* another front notices it, too */
+	CHECK_OK(
+		store_clocks(s, "boot-1", 8 * hour, &by, &err)); /* another front notices it, too */
 	CHECK_INT(by, 0);
 	CHECK_OK(store_box_get(s, b.id, &out, &err));
 	CHECK_INT(out.ends_ns, 6 * hour);
@@ -625,7 +634,8 @@ TEST(lists_leave_out_what_was_asked_for_and_programs_of_our_own)
 	CHECK_OK(store_run_list(s, &(struct store_run_filter){ 0 }, &l, &err));
 	CHECK_INT(l.n, 0);
 	store_runs_fini(&l);
-	CHECK_OK(store_run_list(s, &(struct store_run_filter){ .tag = STORE_RUN_HELPER }, &l, &err));
+	CHECK_OK(
+		store_run_list(s, &(struct store_run_filter){ .tag = STORE_RUN_HELPER }, &l, &err));
 	CHECK_INT(l.n, 1);
 	store_runs_fini(&l);
 }
@@ -764,7 +774,9 @@ TEST(a_language_has_one_standing_context_in_a_box)
 
 static struct store_set a_set(char key, char layer, int64_t at_ns)
 {
-	struct store_set s = { .packages = "numpy pandas==1.5", .bytes = 1000, .files = 7, .created_ns = at_ns };
+	struct store_set s = {
+		.packages = "numpy pandas==1.5", .bytes = 1000, .files = 7, .created_ns = at_ns
+	};
 
 	memset(s.key, key, STORE_HASH);
 	memset(s.layer, layer, STORE_HASH);

@@ -589,7 +589,8 @@ static int history_add(struct store *s, const char *team, unsigned n, int64_t at
 	b.created_ns = at_ns;
 	if (store_begin(s, &err) < 0)
 		return -1;
-	if (store_box_insert(s, &b, &err) < 0 || store_box_bury(s, b.id, "deleted", at_ns + 1, &err) < 0 ||
+	if (store_box_insert(s, &b, &err) < 0 ||
+	    store_box_bury(s, b.id, "deleted", at_ns + 1, &err) < 0 ||
 	    store_run_begin(s, &r, &err) < 0 || store_run_end(s, &r, &err) < 0 ||
 	    store_idem_begin(s, team, b.id, hash, at_ns, &i, &err) < 0 ||
 	    store_idem_finish(s, team, b.id, 201, "application/json", "{}", 2, &err) < 0 ||
@@ -629,7 +630,8 @@ TEST(a_year_of_runs_leaves_thirty_days_and_a_small_file)
 
 	STORE(s, dir);
 	for (unsigned day = 1; day <= 365; day++) {
-		struct store_history h = { .now_ns = day * DAY_NS, .keep_ns = 30 * DAY_NS,
+		struct store_history h = { .now_ns = day * DAY_NS,
+					   .keep_ns = 30 * DAY_NS,
 					   .team_bytes = UINT64_C(1) << 30 };
 		unsigned most;
 
@@ -647,7 +649,8 @@ TEST(a_year_of_runs_leaves_thirty_days_and_a_small_file)
 	CHECK_INT(history_count(s, "SELECT count(*) FROM runs"), 30 * 20);
 	CHECK_INT(history_count(s, "SELECT count(*) FROM boxes"), 30 * 20);
 	CHECK_INT(history_count(s, "SELECT count(*) FROM idempotency"), 20);
-	CHECK_INT(history_count(s, "SELECT count(*) FROM audit WHERE action = 'box.create'"), 30 * 20);
+	CHECK_INT(history_count(s, "SELECT count(*) FROM audit WHERE action = 'box.create'"),
+		  30 * 20);
 	CHECK(history_count(s, "SELECT count(*) FROM audit") < 30 * 20 + 64);
 	CHECK_INT(history_count(s, "SELECT min(ended_ns) FROM runs") >= 335 * DAY_NS - 1000, 1);
 	/* It has stopped growing after two months, and no year is in it. */
@@ -664,7 +667,9 @@ TEST(a_year_of_runs_leaves_thirty_days_and_a_small_file)
 
 TEST(a_team_keeps_as_many_bytes_of_history_as_it_may_and_others_keep_theirs)
 {
-	struct store_history h = { .now_ns = DAY_NS, .keep_ns = 30 * DAY_NS, .team_bytes = 20 * (TEXT + 600) };
+	struct store_history h = { .now_ns = DAY_NS,
+				   .keep_ns = 30 * DAY_NS,
+				   .team_bytes = 20 * (TEXT + 600) };
 	uint64_t all, unused, before;
 	unsigned most;
 
@@ -678,8 +683,10 @@ TEST(a_team_keeps_as_many_bytes_of_history_as_it_may_and_others_keep_theirs)
 	CHECK_OK(history_sweep(s, &h, &most));
 	CHECK(h.runs >= 179 && h.runs <= 181);
 	CHECK_INT(h.boxes, 0); /* small ones: they fit */
-	CHECK_INT(history_count(s, "SELECT count(*) FROM runs WHERE team = 'default'"), 200 - (int64_t)h.runs);
-	CHECK_INT(history_count(s, "SELECT min(ended_ns) FROM runs WHERE team = 'default'"), 1001 + (int64_t)h.runs);
+	CHECK_INT(history_count(s, "SELECT count(*) FROM runs WHERE team = 'default'"),
+		  200 - (int64_t)h.runs);
+	CHECK_INT(history_count(s, "SELECT min(ended_ns) FROM runs WHERE team = 'default'"),
+		  1001 + (int64_t)h.runs);
 	CHECK_INT(history_count(s, "SELECT count(*) FROM runs WHERE team = 'blue'"), 1);
 	CHECK_OK(store_history_pages(s, &all, &unused, &err));
 	CHECK(before > 2000 && all < before / 3);

@@ -45,7 +45,8 @@ TEST(a_mark_begins_a_line)
 	CHECK_INT(before, strlen("a " REX_MARK "b\n"));
 }
 
-static int decode(const char *bytes, size_t n, enum rex_codec c, enum rex_errors how, struct buf *out)
+static int decode(const char *bytes, size_t n, enum rex_codec c, enum rex_errors how,
+		  struct buf *out)
 {
 	auto_buf struct buf in = { 0 };
 	size_t at = 0;

@@ -46,26 +46,41 @@ TEST(the_five_events_are_understood)
 	CHECK_INT(ev.kind, DRIVER_MSG_READY);
 	CHECK_STR(field("version"), "3.11.2");
 	clear();
-	CHECK_INT(line("{\"ev\":\"result\",\"id\":\"7\",\"main\":true,\"data\":{\"text/plain\":\"2\"},\"extra\":{}}"), 1);
+	CHECK_INT(
+		line("{\"ev\":\"result\",\"id\":\"7\",\"main\":true,\"data\":{\"text/plain\":\"2\"},\"extra\":{}}"),
+		1);
 	CHECK(ev.kind == DRIVER_MSG_RESULT && ev.cell == 7);
 	CHECK_STR(field("type"), "result");
 	clear();
-	CHECK_INT(line("{\"ev\":\"input\",\"id\":\"7\",\"prompt\":\"name? \",\"password\":false}"), 1);
+	CHECK_INT(line("{\"ev\":\"input\",\"id\":\"7\",\"prompt\":\"name? \",\"password\":false}"),
+		  1);
 	CHECK_INT(ev.kind, DRIVER_MSG_INPUT);
 	clear();
-	CHECK_INT(line("{\"ev\":\"error\",\"id\":\"7\",\"name\":\"E\",\"value\":\"v\",\"frames\":[],\"text\":\"t\"}"), 1);
+	CHECK_INT(
+		line("{\"ev\":\"error\",\"id\":\"7\",\"name\":\"E\",\"value\":\"v\",\"frames\":[],\"text\":\"t\"}"),
+		1);
 	CHECK_INT(ev.kind, DRIVER_MSG_ERROR);
 	clear();
-	CHECK_INT(line("{\"ev\":\"end\",\"id\":\"999999999999999999\",\"status\":\"interrupted\",\"count\":3}"), 1);
-	CHECK(ev.kind == DRIVER_MSG_END && ev.status == DRIVER_MSG_INTERRUPTED && ev.cell == 999999999999999999u);
+	CHECK_INT(
+		line("{\"ev\":\"end\",\"id\":\"999999999999999999\",\"status\":\"interrupted\",\"count\":3}"),
+		1);
+	CHECK(ev.kind == DRIVER_MSG_END && ev.status == DRIVER_MSG_INTERRUPTED &&
+	      ev.cell == 999999999999999999u);
 	clear();
 }
 
 TEST(what_is_not_of_the_table_is_refused)
 {
 	static const char *const bad[] = {
-		"x", "[]", "1", "\"ready\"", "{}", "{\"ev\":\"nothing\"}", "{\"ev\":1}",
-		"{\"ev\":\"ready\"}", "{\"ev\":\"ready\",\"language\":1}",
+		"x",
+		"[]",
+		"1",
+		"\"ready\"",
+		"{}",
+		"{\"ev\":\"nothing\"}",
+		"{\"ev\":1}",
+		"{\"ev\":\"ready\"}",
+		"{\"ev\":\"ready\",\"language\":1}",
 		"{\"ev\":\"result\",\"id\":\"1\",\"main\":true}",
 		"{\"ev\":\"result\",\"id\":\"1\",\"main\":true,\"data\":[]}",
 		"{\"ev\":\"result\",\"id\":1,\"main\":true,\"data\":{}}",
@@ -73,7 +88,8 @@ TEST(what_is_not_of_the_table_is_refused)
 		"{\"ev\":\"result\",\"id\":\"-1\",\"main\":true,\"data\":{}}",
 		"{\"ev\":\"result\",\"id\":\"1x\",\"main\":true,\"data\":{}}",
 		"{\"ev\":\"result\",\"id\":\"9999999999999999999\",\"main\":true,\"data\":{}}",
-		"{\"ev\":\"end\",\"id\":\"1\",\"status\":\"well\"}", "{\"ev\":\"end\",\"id\":\"1\"}",
+		"{\"ev\":\"end\",\"id\":\"1\",\"status\":\"well\"}",
+		"{\"ev\":\"end\",\"id\":\"1\"}",
 		"{\"ev\":\"input\",\"id\":\"1\",\"prompt\":null}",
 		"{\"ev\":\"ready\",\"ev\":\"ready\",\"language\":\"x\"}",
 		"{\"ev\":\"ready\",\"language\":\"\xff\"}",
@@ -144,7 +160,9 @@ TEST(values_without_number_never_meet_the_parser)
 	size_t n = 0, room = DRIVER_MSG_NODES * 2 + 100;
 	char *text = malloc(room);
 
-	n += (size_t)sprintf(text, "{\"ev\":\"result\",\"id\":\"1\",\"main\":true,\"data\":{},\"extra\":{\"a\":[0");
+	n += (size_t)sprintf(
+		text,
+		"{\"ev\":\"result\",\"id\":\"1\",\"main\":true,\"data\":{},\"extra\":{\"a\":[0");
 	for (int i = 0; i < DRIVER_MSG_NODES; i++, n += 2)
 		memcpy(text + n, ",0", 2);
 	n += (size_t)sprintf(text + n, "]}}\n");
@@ -159,7 +177,9 @@ TEST(commas_in_a_text_are_not_values)
 	size_t n = 0, room = DRIVER_MSG_NODES * 4;
 	char *text = malloc(room);
 
-	n += (size_t)sprintf(text, "{\"ev\":\"result\",\"id\":\"1\",\"main\":true,\"data\":{\"text/plain\":\"\\\"");
+	n += (size_t)sprintf(
+		text,
+		"{\"ev\":\"result\",\"id\":\"1\",\"main\":true,\"data\":{\"text/plain\":\"\\\"");
 	memset(text + n, ',', DRIVER_MSG_NODES * 2);
 	n += DRIVER_MSG_NODES * 2;
 	n += (size_t)sprintf(text + n, "\"}}\n");
@@ -185,8 +205,9 @@ TEST(what_a_driver_is_told_is_one_line_of_ascii)
 	json_t *env = json_pack("{s:s}", "A", "b");
 
 	driver_msg_run(&out, 12, "print('\n\xc3\xa4\0')", 13, env);
-	CHECK_STR(buf_str(&out), "{\"op\":\"run\",\"id\":\"12\",\"code\":\"print('\\n\\u00E4\\u0000')\","
-				 "\"env\":{\"A\":\"b\"}}\n");
+	CHECK_STR(buf_str(&out),
+		  "{\"op\":\"run\",\"id\":\"12\",\"code\":\"print('\\n\\u00E4\\u0000')\","
+		  "\"env\":{\"A\":\"b\"}}\n");
 	json_decref(env);
 	buf_cut(&out, 0);
 	driver_msg_run(&out, 1, "", 0, NULL);

@@ -16,15 +16,16 @@ TEST(a_task_may_have_all_of_its_members)
 	struct err e = { 0 };
 
 	CHECK_INT(check("{\"task\":\"x\"}", &e), 0);
-	CHECK_INT(check("{\"task\":\"x\",\"language\":\"c\",\"files\":{\"a/b.c\":\"\"},\"entry\":\"a/b.c\","
-			"\"stdin\":\"\",\"examples\":[{\"input\":\"\",\"expected\":\"\"},{\"call\":\"f()\","
-			"\"expected\":\"1\"}],\"tests\":[{\"path\":\"t.py\",\"content\":\"\",\"command\":\"true\"}],"
-			"\"packages\":{\"pip\":[\"numpy\"]},\"mode\":\"heuristic\",\"race\":4,\"remember\":false,"
-			"\"limits\":{\"run_ms\":1,\"install_ms\":2,\"memory\":1048576},\"network\":false,"
-			"\"budget\":{\"max_attempts\":10,\"max_tokens\":0,\"max_cost\":0.5,\"max_calls\":0,"
-			"\"max_wall_ms\":1},\"answers\":{\"n\":\"7\"}}",
-			&e),
-		  0);
+	CHECK_INT(
+		check("{\"task\":\"x\",\"language\":\"c\",\"files\":{\"a/b.c\":\"\"},\"entry\":\"a/b.c\","
+		      "\"stdin\":\"\",\"examples\":[{\"input\":\"\",\"expected\":\"\"},{\"call\":\"f()\","
+		      "\"expected\":\"1\"}],\"tests\":[{\"path\":\"t.py\",\"content\":\"\",\"command\":\"true\"}],"
+		      "\"packages\":{\"pip\":[\"numpy\"]},\"mode\":\"heuristic\",\"race\":4,\"remember\":false,"
+		      "\"limits\":{\"run_ms\":1,\"install_ms\":2,\"memory\":1048576},\"network\":false,"
+		      "\"budget\":{\"max_attempts\":10,\"max_tokens\":0,\"max_cost\":0.5,\"max_calls\":0,"
+		      "\"max_wall_ms\":1},\"answers\":{\"n\":\"7\"}}",
+		      &e),
+		0);
 	CHECK_INT(check("{\"task\":\"x\",\"files\":null}", &e), 0);
 }
 
@@ -40,7 +41,8 @@ TEST(what_it_may_not_say_is_named_with_its_path)
 		{ "{\"task\":\"x\",\"taks\":1}", "taks: there is no such member" },
 		{ "{\"task\":\"x\",\"examples\":[1]}", "examples[0]: must be an object" },
 		{ "{\"task\":\"x\",\"examples\":[{\"call\":\"f()\"}]}", "examples[0].expected" },
-		{ "{\"task\":\"x\",\"examples\":[{\"expected\":\"\"}]}", "examples[0]: give either" },
+		{ "{\"task\":\"x\",\"examples\":[{\"expected\":\"\"}]}",
+		  "examples[0]: give either" },
 		{ "{\"task\":\"x\",\"limits\":{\"memory\":1}}", "limits.memory" },
 		{ "{\"task\":\"x\",\"budget\":{\"max_cost\":-1}}", "budget.max_cost" },
 		{ "{\"task\":\"x\",\"budget\":{\"max_attempts\":1.5}}", "budget.max_attempts" },
@@ -66,8 +68,8 @@ TEST(what_it_may_not_say_is_named_with_its_path)
 
 TEST(what_runs_decides_the_hash_and_nothing_else)
 {
-	json_t *a = json_pack("{s:s, s:{s:s}, s:s, s:i}", "language", "python", "files", "main.py", "1",
-			      "entry", "main.py", "attempt", 1),
+	json_t *a = json_pack("{s:s, s:{s:s}, s:s, s:i}", "language", "python", "files", "main.py",
+			      "1", "entry", "main.py", "attempt", 1),
 	       *b;
 	char hash[65];
 

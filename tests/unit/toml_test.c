@@ -52,7 +52,9 @@ TEST(nothing_is_an_empty_table)
 
 TEST(an_error_says_where_and_what_was_seen)
 {
-	const struct { const char *text, *complaint; } rows[] = {
+	const struct {
+		const char *text, *complaint;
+	} rows[] = {
 		{ "a 1", "f:1:3: expected '=' behind a key, saw '1'" },
 		{ "x = 1\na =\n", "f:2:4: expected a value, saw the end of the line" },
 		{ "a = ", "f:1:5: expected a value, saw the end of the file" },
@@ -61,19 +63,23 @@ TEST(an_error_says_where_and_what_was_seen)
 		{ "'é' = ]", "f:1:7: expected a value, saw ']'" }, /* characters, not bytes */
 		{ "a = 1 b", "f:1:7: expected the end of the line behind a value, saw 'b'" },
 		{ "[a] 1", "f:1:5: expected the end of the line behind a header, saw '1'" },
-		{ "[a\n", "f:1:3: expected ']' behind the name of a table, saw the end of the line" },
-		{ "a = hello", "f:1:5: 'hello' is no number, boolean, date or time; text needs quotes" },
+		{ "[a\n",
+		  "f:1:3: expected ']' behind the name of a table, saw the end of the line" },
+		{ "a = hello",
+		  "f:1:5: 'hello' is no number, boolean, date or time; text needs quotes" },
 		{ "a = 010",
 		  "f:1:5: '010' is no number, boolean, date or time; numbers have no leading zeros" },
 		{ "a = 2023-02-29", "f:1:5: '2023-02-29' is no date or time" },
-		{ "a = 9223372036854775808", "f:1:5: '9223372036854775808' does not fit into 64 bits" },
+		{ "a = 9223372036854775808",
+		  "f:1:5: '9223372036854775808' does not fit into 64 bits" },
 		{ "a = 1e999", "f:1:5: '1e999' is too large for a float" },
 		{ "\n\na = \"x", "f:3:5: a string that does not end" },
 		{ "a = \"x\nb = 1", "f:1:5: a string that does not end on its line" },
 		{ "a = [1,\n2", "f:1:5: an array that does not end" },
 		{ "a = [1 2]", "f:1:8: expected ',' or ']' in an array, saw '2'" },
 		{ "a = {b = 1,}", "f:1:12: an inline table has no ',' before its '}'" },
-		{ "a = {b = 1", "f:1:11: expected ',' or '}' in an inline table, saw the end of the file" },
+		{ "a = {b = 1",
+		  "f:1:11: expected ',' or '}' in an inline table, saw the end of the file" },
 		{ "a = 1\n\na = 2", "f:3:1: 'a' is already defined, as an integer on line 1" },
 		{ "[t]\nb.c = 1\n[t.b]", "f:3:4: 'b' is already defined, as a table on line 2" },
 		{ "a = \"\\q\"", "f:1:6: unknown escape: a backslash and 'q'" },

@@ -60,10 +60,13 @@ TEST(paths_are_relative_plain_and_where_layers_may_be)
 					    "var/lib/gems",
 					    "usr/...",
 					    "usr/..a" };
-	static const char *const bad[] = { "",	     "/",	"/usr",	      "usr/",	 "usr//a",
-					   ".",	     "..",	"usr/..",     "usr/../etc/passwd",
-					   "usr/.",  "etc",	"etc/passwd", "dev/null", "proc",
-					   "home/user", "tmp/x", "bin",	      "usrx",	 "./usr" };
+	static const char *const bad[] = { "",         "/",      "/usr",
+					   "usr/",     "usr//a", ".",
+					   "..",       "usr/..", "usr/../etc/passwd",
+					   "usr/.",    "etc",    "etc/passwd",
+					   "dev/null", "proc",   "home/user",
+					   "tmp/x",    "bin",    "usrx",
+					   "./usr" };
 	char deep[400] = "usr", name[300] = "usr/";
 
 	for (unsigned i = 0; i < ARRAY_LEN(good); i++)
@@ -447,7 +450,9 @@ TEST(a_worker_that_lies_is_refused)
 TEST(bytes_of_another_file_a_cut_stream_and_complaints_are_errors)
 {
 	struct words w = { 0 };
-	struct wire_error bad = { .head = sock_head(WIRE_ERROR, 1), .kind = ERR_DENIED, .msg = "no" };
+	struct wire_error bad = { .head = sock_head(WIRE_ERROR, 1),
+				  .kind = ERR_DENIED,
+				  .msg = "no" };
 	struct err e;
 
 	say_entry(&w, S_IFREG | 0644, "f", 1);

@@ -15,18 +15,32 @@ TEST(a_field_of_json_has_the_unit_of_its_name)
 	CHECK(units_parse_field("timeouts.run_ms", "30s", &n, &e) == 0 && n == 30000);
 	CHECK(units_has_field("idle_ms") && units_has_field("memory") && !units_has_field("_ms"));
 	CHECK(!units_has_field("pids") && units_parse_field("pids", "5", &n, &e) < 0);
-	CHECK(units_parse_field("mem", "30s", &n, &e) < 0 && units_parse_field("cpu_ms", "1G", &n, &e) < 0);
+	CHECK(units_parse_field("mem", "30s", &n, &e) < 0 &&
+	      units_parse_field("cpu_ms", "1G", &n, &e) < 0);
 	CHECK(n == 30000); /* written on success only */
 }
 
 TEST(sizes_are_powers_of_1024)
 {
-	const struct { const char *text; uint64_t bytes; } rows[] = {
-		{ "1", 1 },           { "4096", 4096 },        { "7b", 7 },
-		{ "64k", 64 * K },    { "64K", 64 * K },       { "64kb", 64 * K },
-		{ "64KiB", 64 * K },  { "512M", 512 * K * K }, { "1.5G", 1536 * K * K },
-		{ "2Gi", 2 * K * K * K }, { "1t", K * K * K * K }, { "0.5k", 512 },
-		{ "1.0", 1 },         { "007", 7 },            { "0.3k", 307 },
+	const struct {
+		const char *text;
+		uint64_t bytes;
+	} rows[] = {
+		{ "1", 1 },
+		{ "4096", 4096 },
+		{ "7b", 7 },
+		{ "64k", 64 * K },
+		{ "64K", 64 * K },
+		{ "64kb", 64 * K },
+		{ "64KiB", 64 * K },
+		{ "512M", 512 * K * K },
+		{ "1.5G", 1536 * K * K },
+		{ "2Gi", 2 * K * K * K },
+		{ "1t", K * K * K * K },
+		{ "0.5k", 512 },
+		{ "1.0", 1 },
+		{ "007", 7 },
+		{ "0.3k", 307 },
 		{ "9223372036854775807", INT64_MAX },
 	};
 
@@ -53,7 +67,9 @@ static const char *size_complaint(const char *text)
 
 TEST(a_bad_size_is_told_what_is_wrong_and_how_to_write_it)
 {
-	const struct { const char *text, *complaint; } rows[] = {
+	const struct {
+		const char *text, *complaint;
+	} rows[] = {
 		{ "", "size '' is empty" EXAMPLE },
 		{ NULL, "size '' is empty" EXAMPLE },
 		{ "0", "size '0' is zero" EXAMPLE },
@@ -72,8 +88,7 @@ TEST(a_bad_size_is_told_what_is_wrong_and_how_to_write_it)
 		{ "5.G", "size '5.G' has a fraction that cannot be read" EXAMPLE },
 		{ "1.5", "size '1.5' is finer than can be kept" EXAMPLE },
 		{ "nan", "size 'nan' is not a number" EXAMPLE },
-		{ "9223372036854775808",
-		  "size '9223372036854775808' is too large" EXAMPLE },
+		{ "9223372036854775808", "size '9223372036854775808' is too large" EXAMPLE },
 		{ "16777216T", "size '16777216T' is too large" EXAMPLE },
 		{ "99999999999999999999999999",
 		  "size '99999999999999999999999999' is too large" EXAMPLE },
@@ -97,10 +112,14 @@ TEST(a_long_bad_value_is_cut_so_that_the_reason_is_seen)
 
 TEST(times_need_a_unit)
 {
-	const struct { const char *text; uint32_t ms; } rows[] = {
-		{ "500ms", 500 }, { "30s", 30000 }, { "1.5s", 1500 }, { "0.001s", 1 },
-		{ "2m", 120000 }, { "1h", 3600000 }, { "0.5h", 1800000 },
-		{ "1193h", 1193u * 3600000 },
+	const struct {
+		const char *text;
+		uint32_t ms;
+	} rows[] = {
+		{ "500ms", 500 },    { "30s", 30000 },
+		{ "1.5s", 1500 },    { "0.001s", 1 },
+		{ "2m", 120000 },    { "1h", 3600000 },
+		{ "0.5h", 1800000 }, { "1193h", 1193u * 3600000 },
 	};
 	uint32_t ms;
 	struct err e;

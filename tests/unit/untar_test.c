@@ -113,8 +113,8 @@ TEST(files_folders_and_links_come_out_whatever_the_pieces)
 
 TEST(nothing_is_made_outside_the_folder)
 {
-	static const char *const names[] = { "../x", "a/../../x", "/tmp/untar-outside", "..", "a/..",
-					     "./../x" };
+	static const char *const names[] = { "../x", "a/../../x", "/tmp/untar-outside",
+					     "..",   "a/..",      "./../x" };
 	auto_buf struct buf tar = { 0 };
 	struct untar u;
 	struct err e;
@@ -133,9 +133,23 @@ TEST(nothing_is_made_outside_the_folder)
 
 TEST(a_pax_record_with_a_wrong_length_is_ignored)
 {
-	static const char *const records[] = { "1 path=abc\n", "2 path=abc\n", "6 path=abc\n", "7 path=\n", "9 path=abcdef\n",
-					       "8 path=a", "99 path=a\n", "-5 path=a\n", "0 path=a\n", "3 =\n", "1 ", "2 ",
-					       "10 linkpath=x\n", "18446744073709551615 path=a\n", "path=a\n", "1", "" };
+	static const char *const records[] = { "1 path=abc\n",
+					       "2 path=abc\n",
+					       "6 path=abc\n",
+					       "7 path=\n",
+					       "9 path=abcdef\n",
+					       "8 path=a",
+					       "99 path=a\n",
+					       "-5 path=a\n",
+					       "0 path=a\n",
+					       "3 =\n",
+					       "1 ",
+					       "2 ",
+					       "10 linkpath=x\n",
+					       "18446744073709551615 path=a\n",
+					       "path=a\n",
+					       "1",
+					       "" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(records); i++) {
 		auto_buf struct buf tar = { 0 };
@@ -255,4 +269,3 @@ TEST(what_is_no_archive_is_said_to_be_none)
 	CHECK_INT(unpack(&huge, 512, &u, &e), -1);
 	end();
 }
-

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const own[] = { "/home/user/main.c", NULL },
-			 *const loose[] = { "/tmp/main.out", NULL };
+static const char *const own[] = { "/home/user/main.c", NULL }, *const loose[] = { "/tmp/main.out",
+										   NULL };
 
 static struct wire_entry file(uint8_t content)
 {
@@ -38,7 +38,8 @@ static int alone(const struct wire_entry *e, const char *path, uint8_t out[SHA25
 
 TEST(what_one_has_put_there_oneself_is_nothing)
 {
-	struct wire_entry e = file(1), unread = { .mode = S_IFREG | 0644 }, link = { .mode = S_IFLNK };
+	struct wire_entry e = file(1), unread = { .mode = S_IFREG | 0644 },
+			  link = { .mode = S_IFLNK };
 	uint8_t d[SHA256_BYTES];
 	struct upper_digest u = { .own = own, .loose = loose };
 
@@ -65,7 +66,8 @@ TEST(the_order_in_which_it_is_told_does_not_matter)
 {
 	struct wire_entry a = file(1), b = file(2);
 	uint8_t x[SHA256_BYTES], y[SHA256_BYTES];
-	struct upper_digest one = { .own = own, .loose = loose }, two = { .own = own, .loose = loose };
+	struct upper_digest one = { .own = own, .loose = loose },
+			    two = { .own = own, .loose = loose };
 
 	tell(&one, &a, "/home/user/a.h");
 	tell(&one, &b, "/home/user/b.h");
@@ -84,12 +86,12 @@ TEST(whatever_a_compiler_could_see_of_a_file_counts)
 	uint8_t x[SHA256_BYTES], y[SHA256_BYTES];
 
 	CHECK_INT(alone(&a, "/home/user/a.h", x), 1);
-#define DIFFERS(field, value)                                              \
-	do {                                                               \
-		b = a;                                                     \
-		b.field = (value);                                         \
-		CHECK_INT(alone(&b, "/home/user/a.h", y), 1);              \
-		CHECK(memcmp(x, y, sizeof(x)) != 0);                       \
+#define DIFFERS(field, value)                                                                      \
+	do {                                                                                       \
+		b = a;                                                                             \
+		b.field = (value);                                                                 \
+		CHECK_INT(alone(&b, "/home/user/a.h", y), 1);                                      \
+		CHECK(memcmp(x, y, sizeof(x)) != 0);                                               \
 	} while (0)
 	DIFFERS(sha256[31], 9);
 	DIFFERS(mode, S_IFREG | 0600);
@@ -125,4 +127,3 @@ TEST(what_cannot_be_looked_at_has_no_digest)
 	CHECK_INT(upper_digest_end(&u, d), -1);
 	upper_digest_fini(&u);
 }
-
