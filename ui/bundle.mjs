@@ -1,4 +1,4 @@
-// bundle.mjs [--required | --optional] OUTPUT: compiles src/ and packs all that browsers get into one file, in the
+// bundle.mjs [--required | --optional] OUTPUT [DEPFILE]: compiles src/ and packs all that browsers get into one file, in the
 // format that src/v1/ui.c reads. --optional: where packages cannot be had it says so and leaves an empty file.
 // --list prints names and sizes, for the budgets of test/.
 import { createHash } from 'node:crypto'
@@ -64,7 +64,14 @@ function pack(all) {
 	return Buffer.concat([Buffer.from(index.join('\n') + '\n\n'), ...bodies])
 }
 
-const output = process.argv.filter((a) => !a.startsWith('--'))[2]
+const [, , output, depfile] = process.argv.filter((a) => !a.startsWith('--'))
+
+/** For ninja: what the output was made of. Packages are known by the lock file. */
+function writeDepfile(inputs) {
+	const own = ['bundle.mjs', 'fetch.mjs', 'package.json', 'package-lock.json', ...readdirSync(join(here, 'static')).map((f) => `static/${f}`)]
+	const all = [...own, ...inputs.filter((f) => f.startsWith('src/'))].map((f) => join(here, f).replaceAll(' ', '\\ '))
+	writeFileSync(depfile, `${output}: ${all.join(' ')}\n`)
+}
 const optional = process.argv.includes('--optional')
 try {
 	await fetchPackages()
@@ -73,6 +80,7 @@ try {
 	if (!optional) process.exit(1)
 	console.error('once that is there: meson configure BUILD -Dui=enabled (docs/ui.md)')
 	writeFileSync(output, '')
+	if (depfile) writeDepfile([])
 	process.exit(0)
 }
 const { all, js, css, metafile } = await files()
@@ -80,3 +88,4 @@ if (process.argv.includes('--list'))
 	console.log(JSON.stringify({ js, css, metafile,
 		sizes: Object.fromEntries(Object.entries(all).map(([p, b]) => [p, gzipSync(b, { level: 9 }).length])) }))
 if (output) writeFileSync(output, pack(all))
+if (depfile) writeDepfile(Object.keys(metafile.inputs))

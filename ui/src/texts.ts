@@ -90,6 +90,27 @@ export const t = {
 		started: 'Started', memory: 'Memory', cpu: 'CPU time', processes: 'Processes', output: 'Output', disk: 'Disk',
 	},
 	home: { elsewhere: 'Other ways in', terminal: 'From a terminal', agent: 'From an agent (MCP)', sdk: 'From an SDK' },
+	files: {
+		title: 'Files', newFile: 'New file', newFolder: 'New folder', upload: 'Upload files', refresh: 'Read again', empty: 'This box has no files yet.', drop: 'Or drop files and folders here.',
+		dropHere: 'Drop to upload', error: 'The files could not be read', menu: (name: string) => `Actions for ${name}`, deleted: (name: string) => `${name} will be deleted`,
+		sending: (n: number, all: number) => `Uploading ${n} of ${all}`, tooLarge: (name: string, most: string) => `${name} is larger than ${most}, the limit of this daemon`,
+	},
+	term: {
+		new: 'New terminal', name: (n: number) => `Terminal ${n}`, label: 'Terminal input', ended: '[the shell has ended]', keys: 'Keys for the terminal',
+		follow: (address: string) => `A program in the box wants to open this address:\n\n${address}`,
+	},
+	ws: {
+		openFiles: 'Open files', editor: 'Editor', panel: 'Panel', panes: 'Panes', closeTab: (name: string) => `Close ${name}`, hidePanel: 'Hide the panel', toggleSide: 'Show or hide the files', togglePanel: 'Show or hide the panel',
+		resizeSide: 'Width of the files', resizePanel: 'Height of the panel', runFile: (name: string) => `Run ${name}`, notRunnable: 'This file is not of a language that this machine runs.',
+		noRuns: 'Nothing was run here yet. Open a file and press Run.', noFile: 'No file is open.', noFileHint: 'Choose one on the left, or press Ctrl K and type its name.',
+		saved: { saved: 'Saved', dirty: 'Not saved yet', saving: 'Saving…', failed: 'Not saved', conflict: 'Changed in two places' },
+		notSaved: 'Not saved', copyText: 'Copy the text', cannotOpen: (name: string) => `${name} cannot be opened`, binary: (size: string) => `This file is not text. It has ${size}; here are its first bytes.`,
+		large: (size: string) => `This file has ${size}, more than the editor opens. Download it from the menu in the file tree.`,
+		conflict: 'This file was changed in the box, too, in the same place.', keepMine: 'Keep mine', takeTheirs: 'Take theirs', compare: 'Compare', mine: 'Mine', theirs: 'In the box',
+		cpu: (n: number) => `CPU ${n} %`, memory: (now: string, most: string) => `Mem ${now} of ${most}`, ends: (time: string) => `ends in ${time}`, place: (line: number, column: number) => `Ln ${line}, Col ${column}`,
+		ended: 'This box has ended', noBox: 'There is no such box', endedKept: 'Open texts stay on this page; copy what you need.', paused: 'This box is paused: nothing in it runs.', kept: 'Programs of this box have ended; its files are kept. Running something wakes it.',
+		downloadAll: 'Download all files',
+	},
 	status: {
 		boxes: (n: number) => n === 1 ? '1 box' : `${n} boxes`, load: (l: string) => `load ${l}`,
 		memory: (free: string, all: string) => `${free} of ${all} free`, version: (v: string) => `version ${v}`,

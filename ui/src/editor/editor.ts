@@ -120,6 +120,15 @@ export class Editor {
 		this.quiet = false
 	}
 
+	/** Another file: its own state if it was shown before, with cursor and history. */
+	show(state: unknown, doc: string, language: string) {
+		this.o = { ...this.o, language }
+		if (!(state instanceof EditorState) || state.doc.toString() !== doc) { this.setDoc(doc); return }
+		this.quiet = true
+		this.view.setState(state)
+		this.quiet = false
+	}
+
 	async open(doc: string, language: string) {
 		this.o = { ...this.o, language }
 		this.setDoc(doc)

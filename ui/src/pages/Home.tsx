@@ -1,7 +1,8 @@
 // Home: run something now, see what there is.
-import { signal, useComputed, useSignal } from '@preact/signals'
+import { useComputed, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Box } from '../api'
+import { clock } from '../clock'
 import { ago, bytes, duration } from '../format'
 import { Icon } from '../icons'
 import { Empty, Line, Menu, Spark, View, failed } from '../parts/basics'
@@ -12,9 +13,6 @@ import * as session from '../session'
 import { act, boxes, deleteBox, figures, newBox, runs, shownBoxes, titleOf, watch } from '../store'
 import { t } from '../texts'
 import { QuickRun } from './QuickRun'
-
-export const clock = signal(Date.now())
-setInterval(() => { if (!document.hidden) clock.value = Date.now() }, 1000)
 
 function BoxRow({ b }: { b: Box }) {
 	const f = figures.value.get(b.id), running = b.state === 'running', cpu = f?.cpu[f.cpu.length - 1] ?? 0

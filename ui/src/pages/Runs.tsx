@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { api, type Page, type RunRecord } from '../api'
+import { clock } from '../clock'
 import { ago, bytes, duration } from '../format'
 import { Icon } from '../icons'
 import { Empty, View, failed, CopyButton } from '../parts/basics'
@@ -14,7 +15,6 @@ import * as session from '../session'
 import { generation } from '../socket'
 import { runs } from '../store'
 import { t } from '../texts'
-import { clock } from './Home'
 
 function List() {
 	const older = useSignal<RunRecord[]>([]), next = useSignal<string | null | undefined>(undefined), busy = useSignal(false)

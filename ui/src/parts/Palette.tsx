@@ -64,8 +64,8 @@ export function Palette() {
 let first = ''
 export function onKey(e: KeyboardEvent) {
 	const target = e.target as HTMLElement
-	const typing = target.closest?.('input, textarea, select, [contenteditable=true], .terminal, dialog') != null
-	if (((e.ctrlKey || e.metaKey) && !e.shiftKey && !e.altKey && e.key.toLowerCase() === 'k' && !target.closest?.('.terminal')) || e.key === 'F1') {
+	const typing = target.closest?.('input, textarea, select, [contenteditable=true], .term, dialog') != null
+	if (((e.ctrlKey || e.metaKey) && !e.shiftKey && !e.altKey && e.key.toLowerCase() === 'k' && !target.closest?.('.term')) || e.key === 'F1') {
 		e.preventDefault()
 		paletteOpen.value = !paletteOpen.value
 		return

@@ -33,7 +33,7 @@ function Crumbs() {
 	const b = at[0] === 'b' ? shownBoxes.value.find((x) => x.id === at[1] || x.name === at[1]) : undefined
 	const here = at[0] === 'b' ? (b ? titleOf(b) : decodeURIComponent(at[1] ?? '')) : at[0] === 'runs' ? (at[1] ? t.runs.one(at[1]) : t.runs.page) : ''
 	return <span class="crumbs"><a class="brand" href="/"><Icon name="atoll" size={20} /><strong>{t.product}</strong></a>
-		{here && <><span class="sep" aria-hidden="true">/</span><span class="here">{here}</span></>}</span>
+		{here && <><span class="slash" aria-hidden="true">/</span><span class="here">{here}</span></>}</span>
 }
 
 function TopBar() {

@@ -1,59 +1,8 @@
-// journeys.mjs - what people do with the UI, in a real browser with a real daemon and real boxes. Started by
-// tests/system/ui.sh, which sets url, key, viewer, editor, ATOLL, ATOLL_RUN. UI_SHOTS: a folder for pictures of failures.
+// home.mjs - sign-in, Home and Runs: what people do, in a real browser with a real daemon and real boxes. Started by
+// tests/system/ui.sh, which sets url, key, ATOLL, ATOLL_RUN, WARDEN. UI_SHOTS: a folder for pictures of failures.
 import { execFileSync, spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { startBrowser } from './browser.mjs'
-import { has, is, ok, run, soon, test } from './tap.mjs'
-
-const { url, key, ATOLL, UI_SHOTS } = process.env
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const { browser, close } = await startBrowser()
-
-// ---- helpers ----
-
-const cli = (...words) => execFileSync(ATOLL, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
-const link = (...words) => cli('ui', '-q', ...words)
-async function call(method, path, body, k = key) {
-	const answer = await fetch(url + path, { method, headers: { 'X-API-Key': k, ...(body !== undefined && { 'Content-Type': 'application/json' }) }, body: body === undefined ? undefined : JSON.stringify(body) })
-	const text = await answer.text()
-	return { status: answer.status, body: text ? JSON.parse(text) : null }
-}
-const frontPid = () => Number(execFileSync('pgrep', ['-x', '-P', process.env.WARDEN, 'atoll-front'], { encoding: 'utf8' }).trim().split('\n')[0])
-
-async function newPage({ theme = 'light', width = 1280, height = 800, mobile = false } = {}) {
-	const context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, hasTouch: mobile, reducedMotion: 'reduce' })
-	const page = await context.newPage()
-	page.setDefaultTimeout(15000)
-	page.problems = []
-	page.on('pageerror', (e) => page.problems.push(e.message))
-	page.on('console', (m) => { if (m.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(m.text())) page.problems.push(m.text()) })
-	return page
-}
-async function signedIn(options) {
-	const page = await newPage(options)
-	await page.goto(link())
-	await page.waitForSelector('.cm-content')
-	return page
-}
-async function type(page, code) {
-	await page.click('.cm-content')
-	await page.keyboard.press('Control+a')
-	await page.keyboard.insertText(code)
-}
-async function runCode(page, code, verdict) {
-	await type(page, code)
-	await page.keyboard.press('Control+Enter')
-	await page.waitForSelector(`.verdict.${verdict}`)
-	return page.textContent('.verdict')
-}
-const output = (page) => page.textContent('.out')
-
-async function accessible(page, name) {
-	await page.evaluate(axe)
-	const { violations } = await page.evaluate(() => axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }))
-	is(violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.target.join(' ')).join(', ')}`).join('; '), '', `axe on ${name}`)
-}
+import { ATOLL, accessible, call, frontPid, key, link, newPage, output, runAll, runCode, signedIn, type, url } from './kit.mjs'
+import { has, is, ok, soon, test } from './tap.mjs'
 
 // ---- signing in ----
 
@@ -449,9 +398,4 @@ test('budgets: shell 60 KB, one chunk 100 KB, all 750 KB', async () => {
 	ok(all <= 750e3, `all files together have ${all} bytes`)
 })
 
-const code = await run(async () => ({
-	async check() { if (this.page?.problems.length) throw new Error(`the page said: ${this.page.problems.join('; ')}`) },
-	async failed(name) { if (UI_SHOTS && this.page) await this.page.screenshot({ path: `${UI_SHOTS}/failed-${name.replace(/\W+/g, '-').slice(0, 60)}.png` }).catch(() => {}) },
-}), async (x) => { await x?.page?.context().close() }, process.argv[2])
-await close()
-process.exit(code)
+await runAll()

@@ -1,0 +1,192 @@
+// Open files: their text, whether the daemon has it, and what to do when somebody else changed the file, too.
+import { signal } from '@preact/signals'
+import { ApiError } from '../api'
+import type { Editor } from '../editor/editor'
+import { languageOf } from '../filetypes'
+import { tab } from '../storage'
+import type { Files } from './files'
+import { merge } from './merge'
+
+export type Saved = 'saved' | 'dirty' | 'saving' | 'failed' | 'conflict'
+export type Kind = 'loading' | 'text' | 'image' | 'binary' | 'large' | 'error'
+const SAVE_MS = 300, LARGE = 20 << 20
+const images: Record<string, string> = { png: 'image/png', jpg: 'image/jpeg', jpeg: 'image/jpeg', gif: 'image/gif', webp: 'image/webp', svg: 'image/svg+xml', ico: 'image/x-icon', bmp: 'image/bmp' }
+
+export class Document {
+	readonly kind = signal<Kind>('loading')
+	readonly saved = signal<Saved>('saved')
+	readonly error = signal<ApiError | null>(null)
+	readonly theirs = signal<{ text: string, etag: string } | null>(null)
+	readonly size = signal(0)
+	text = ''
+	base = '' // what the daemon has, as far as this tab knows
+	etag = ''
+	state: unknown = null // the editor's, while another file is shown
+	editor: Editor | null = null // while this one is
+	address = '' // of an image
+	head = '' // of a binary file, as hexadecimal digits
+	readonly language: string
+	private timer: ReturnType<typeof setTimeout> | undefined
+	private busy: Promise<void> | null = null
+
+	constructor(readonly files: Files, readonly path: string) { this.language = languageOf(path) }
+
+	private get draft() { return `draft.${this.files.box}.${this.path}` }
+
+	async load() {
+		this.error.value = null
+		try {
+			const entry = await this.files.stat(this.path)
+			this.size.value = entry.size
+			if (entry.size > LARGE) { this.kind.value = 'large'; return }
+			const { bytes, etag } = await this.files.read(this.path)
+			this.etag = etag
+			const image = images[this.path.split('.').pop()!.toLowerCase()]
+			if (image) {
+				if (this.address) URL.revokeObjectURL(this.address)
+				this.address = URL.createObjectURL(new Blob([bytes as BlobPart], { type: image }))
+				this.kind.value = 'loading' // a new address is a new picture
+				this.kind.value = 'image'
+				return
+			}
+			const text = decode(bytes)
+			if (text === null) {
+				this.head = hex(bytes.subarray(0, 4096))
+				this.kind.value = 'binary'
+				return
+			}
+			this.base = this.text = text
+			this.restore()
+			this.kind.value = 'text'
+		} catch (e) {
+			this.error.value = e as ApiError
+			this.kind.value = 'error'
+		}
+	}
+
+	/** Edits that did not reach the daemon before the page was loaded again. */
+	private restore() {
+		const kept = tab.get(this.draft)
+		if (kept === null) return
+		try {
+			const { base, text } = JSON.parse(kept)
+			const both = merge(base, text, this.base)
+			if (both !== null && both !== this.base) this.change(both)
+			else if (both === null) { this.text = text; this.theirs.value = { text: this.base, etag: this.etag }; this.base = base; this.saved.value = 'conflict' }
+		} catch { /* not ours */ }
+		tab.remove(this.draft)
+	}
+
+	change(text: string) {
+		this.text = text
+		if (this.saved.value === 'conflict') return
+		this.saved.value = 'dirty'
+		clearTimeout(this.timer)
+		this.timer = setTimeout(() => void this.save(), SAVE_MS)
+	}
+
+	/** Now. Returns when the daemon has it, or it is known that it has not. */
+	async save(): Promise<void> {
+		clearTimeout(this.timer)
+		if (this.busy) { await this.busy; if (this.saved.value === 'dirty') return this.save(); return }
+		if (this.kind.value !== 'text' || this.saved.value === 'saved' || this.saved.value === 'conflict') return
+		this.busy = this.write(this.text, this.etag)
+		await this.busy
+		this.busy = null
+	}
+
+	private async write(text: string, etag: string) {
+		this.saved.value = 'saving'
+		try {
+			this.etag = (await this.files.write(this.path, text, etag || undefined)).etag
+			this.base = text
+			this.saved.value = this.text === text ? 'saved' : 'dirty'
+			tab.remove(this.draft)
+			if (this.saved.value === 'dirty') this.timer = setTimeout(() => void this.save(), SAVE_MS)
+		} catch (e) {
+			if (e instanceof ApiError && e.status === 412) return this.differ()
+			this.error.value = e as ApiError
+			this.saved.value = 'failed'
+			tab.set(this.draft, JSON.stringify({ base: this.base, text: this.text }))
+		}
+	}
+
+	/** The file is not what this tab began with: both changes are kept if they do not touch. */
+	private async differ() {
+		const { bytes, etag } = await this.files.read(this.path), theirs = decode(bytes) ?? ''
+		const both = merge(this.base, this.text, theirs)
+		if (both === null) {
+			this.theirs.value = { text: theirs, etag }
+			this.saved.value = 'conflict'
+			tab.set(this.draft, JSON.stringify({ base: this.base, text: this.text }))
+			return
+		}
+		this.base = theirs
+		this.etag = etag
+		this.show(both)
+		if (both === theirs) this.saved.value = 'saved'
+		else await this.write(both, etag)
+	}
+
+	private show(text: string) {
+		this.text = text
+		if (this.editor) this.editor.replaceDoc(text)
+		else this.state = null
+	}
+
+	/** Somebody has written the file, perhaps this tab. */
+	async changedOnDisk() {
+		if (this.kind.value === 'image') return void this.load()
+		if (this.kind.value !== 'text' || this.busy || this.saved.value === 'conflict') return
+		try {
+			const entry = await this.files.stat(this.path)
+			if (entry.etag === this.etag || this.busy) return
+			if (this.saved.value === 'saved') {
+				const { bytes, etag } = await this.files.read(this.path), text = decode(bytes)
+				if (text === null || this.saved.value !== 'saved') return
+				this.base = text
+				this.etag = etag
+				this.show(text)
+			} else await this.save()
+		} catch { /* it is gone, or the daemon is: the next save says so */ }
+	}
+
+	keepMine() {
+		const t = this.theirs.value
+		if (!t) return
+		this.theirs.value = null
+		this.etag = t.etag
+		this.base = t.text
+		this.saved.value = 'dirty'
+		void this.save()
+	}
+	takeTheirs() {
+		const t = this.theirs.value
+		if (!t) return
+		this.theirs.value = null
+		this.etag = t.etag
+		this.base = t.text
+		this.saved.value = 'saved'
+		tab.remove(this.draft)
+		this.show(t.text)
+	}
+
+	/** The connection is back. */
+	retry() { if (this.saved.value === 'failed') { this.saved.value = 'dirty'; void this.save() } else if (this.kind.value === 'error') void this.load() }
+	close() { clearTimeout(this.timer); void this.save(); if (this.address) URL.revokeObjectURL(this.address) }
+}
+
+/** null: not a text. */
+export function decode(bytes: Uint8Array): string | null {
+	if (bytes.subarray(0, 8192).includes(0)) return null
+	try { return new TextDecoder('utf-8', { fatal: true }).decode(bytes) } catch { return null }
+}
+
+function hex(bytes: Uint8Array): string {
+	const out = []
+	for (let at = 0; at < bytes.length; at += 16) {
+		const row = [...bytes.subarray(at, at + 16)]
+		out.push(`${at.toString(16).padStart(8, '0')}  ${row.map((b) => b.toString(16).padStart(2, '0')).join(' ').padEnd(47)}  ${row.map((b) => b > 31 && b < 127 ? String.fromCharCode(b) : '.').join('')}`)
+	}
+	return out.join('\n')
+}

@@ -1,0 +1,64 @@
+// kit.mjs - what the journeys share: a browser, pages that are signed in, the API as a second client, axe.
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { startBrowser } from './browser.mjs'
+import { is, run } from './tap.mjs'
+
+export const { url, key, ATOLL } = process.env
+const { UI_SHOTS } = process.env
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const { browser, close } = await startBrowser()
+
+export const cli = (...words) => execFileSync(ATOLL, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+export const link = (...words) => cli('ui', '-q', ...words)
+export async function call(method, path, body, k = key) {
+	const answer = await fetch(url + path, { method, headers: { 'X-API-Key': k, ...(body !== undefined && { 'Content-Type': 'application/json' }) }, body: body === undefined ? undefined : JSON.stringify(body) })
+	const text = await answer.text()
+	return { status: answer.status, body: text ? JSON.parse(text) : null }
+}
+export const frontPid = () => Number(execFileSync('pgrep', ['-x', '-P', process.env.WARDEN, 'atoll-front'], { encoding: 'utf8' }).trim().split('\n')[0])
+
+export async function newPage({ theme = 'light', width = 1280, height = 800, mobile = false } = {}) {
+	const context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, hasTouch: mobile, reducedMotion: 'reduce' })
+	const page = await context.newPage()
+	page.setDefaultTimeout(15000)
+	page.problems = []
+	page.on('pageerror', (e) => page.problems.push(e.message))
+	page.on('console', (m) => { if (m.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(m.text())) page.problems.push(m.text()) })
+	return page
+}
+export async function signedIn(options) {
+	const page = await newPage(options)
+	await page.goto(link())
+	await page.waitForSelector('.cm-content')
+	return page
+}
+export async function type(page, code) {
+	await page.click('.cm-content')
+	await page.keyboard.press('Control+a')
+	await page.keyboard.insertText(code)
+}
+export async function runCode(page, code, verdict) {
+	await type(page, code)
+	await page.keyboard.press('Control+Enter')
+	await page.waitForSelector(`.verdict.${verdict}`)
+	return page.textContent('.verdict')
+}
+export const output = (page) => page.textContent('.out')
+
+export async function accessible(page, name) {
+	await page.evaluate(axe)
+	const { violations } = await page.evaluate(() => axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }))
+	is(violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.target.join(' ')).join(', ')}`).join('; '), '', `axe on ${name}`)
+}
+
+/** All tests of the file that calls it; never returns. */
+export async function runAll() {
+	const code = await run(async () => ({
+		async check() { if (this.page?.problems.length) throw new Error(`the page said: ${this.page.problems.join('; ')}`) },
+		async failed(name) { if (UI_SHOTS && this.page) await this.page.screenshot({ path: `${UI_SHOTS}/failed-${name.replace(/\W+/g, '-').slice(0, 60)}.png` }).catch(() => {}) },
+	}), async (x) => { await x?.page?.context().close() }, process.argv[2])
+	await close()
+	process.exit(code)
+}
