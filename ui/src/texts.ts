@@ -108,7 +108,8 @@ export const t = {
 		large: (size: string) => `This file has ${size}, more than the editor opens. Download it from the menu in the file tree.`,
 		conflict: 'This file was changed in the box, too, in the same place.', keepMine: 'Keep mine', takeTheirs: 'Take theirs', compare: 'Compare', mine: 'Mine', theirs: 'In the box',
 		cpu: (n: number) => `CPU ${n} %`, memory: (now: string, most: string) => `Mem ${now} of ${most}`, ends: (time: string) => `ends in ${time}`, place: (line: number, column: number) => `Ln ${line}, Col ${column}`,
-		ended: 'This box has ended', noBox: 'There is no such box', endedKept: 'Open texts stay on this page; copy what you need.', paused: 'This box is paused: nothing in it runs.', kept: 'Programs of this box have ended; its files are kept. Running something wakes it.',
+		ended: 'This box has ended', endedBecause: (name: string, why: string) => `Box ${name} has ended: ${why}.`,
+		causes: { operator: 'it was deleted', lifetime: 'its lifetime was over', idle: 'it was not used for its idle timeout', memory: 'it was out of memory', cpu: 'it had used its CPU time', host: 'its processes were ended from outside, or the machine was restarted', exit: 'its work was done' } as Record<string, string>, noBox: 'There is no such box', endedKept: 'Open texts stay on this page; copy what you need.', paused: 'This box is paused: nothing in it runs.', kept: 'Programs of this box have ended; its files are kept. Running something wakes it.',
 		downloadAll: 'Download all files',
 	},
 	status: {

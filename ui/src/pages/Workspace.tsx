@@ -1,7 +1,7 @@
 // The workspace of a box: files, editor, terminals, output. The address has the file: a pasted link opens the same one.
 import { signal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { ApiError, api, box as boxPath, type Box } from '../api'
+import { api, box as boxPath, type Box } from '../api'
 import { clock } from '../clock'
 import type { Editor } from '../editor/editor'
 import { bytes, duration } from '../format'
@@ -177,7 +177,7 @@ function Separator({ vertical, value, set, label, reset }: { vertical?: boolean,
 
 function Tabs({ m }: { m: Model }) {
 	const marks = { saved: '', dirty: '●', saving: '●', failed: '!', conflict: '!' }, words = t.ws.saved
-	return <div class="tabs"><div role="tablist" aria-label={t.ws.openFiles}>
+	return <div class="tabs"><div role="tablist" aria-label={t.ws.openFiles} onKeyDown={(e) => { if (e.key === 'Delete' && m.active.value) m.close(m.active.value) }}>
 		{m.tabs.value.map((d, i) => <div class={`tab ${m.active.value === d ? 'on' : ''}`} role="presentation" key={d.path}>
 			<button role="tab" id={`tab-${i}`} aria-selected={m.active.value === d} aria-controls="editor-panel" tabIndex={m.active.value === d ? 0 : -1} title={shortPath(shown(d.path))} onClick={() => { m.active.value = d; m.remember() }}
 				onAuxClick={(e) => { if (e.button === 1) m.close(d) }} onKeyDown={(e) => {
@@ -187,7 +187,7 @@ function Tabs({ m }: { m: Model }) {
 					m.active.value = all[next]!
 					requestAnimationFrame(() => document.getElementById(`tab-${next}`)?.focus())
 				}}><bdi>{shown(nameOf(d.path))}</bdi><span class={`mark ${d.saved.value}`} title={words[d.saved.value]}>{marks[d.saved.value]}<span class="hidden">{d.saved.value !== 'saved' ? words[d.saved.value] : ''}</span></span></button>
-			<button class="plain" aria-label={t.ws.closeTab(shown(nameOf(d.path)))} tabIndex={-1} onClick={() => m.close(d)}><Icon name="x" size={13} /></button>
+			<span class="closer" title={t.ws.closeTab(shown(nameOf(d.path)))} aria-hidden="true" onClick={() => m.close(d)}><Icon name="x" size={13} /></span>
 		</div>)}
 	</div></div>
 }
@@ -253,9 +253,10 @@ function Panel({ m, alive }: { m: Model, alive: boolean }) {
 	const tab = (id: string, name: string, close?: () => void) => <div class={`tab ${m.panel.value === id ? 'on' : ''}`} role="presentation" key={id}>
 		<button role="tab" aria-selected={m.panel.value === id} aria-controls="panel-body" tabIndex={m.panel.value === id ? 0 : -1} onClick={() => { m.panel.value = id }} onKeyDown={(e) => {
 			const all = ['output', ...m.terms.value.map((x) => x.id)], step = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0
+			if (e.key === 'Delete' && close) close()
 			if (step) { m.panel.value = all[(all.indexOf(id) + step + all.length) % all.length]!; ((e.currentTarget as Element).closest('[role=tablist]')!.querySelectorAll<HTMLElement>('[role=tab]')[all.indexOf(m.panel.value)])?.focus() }
 		}}>{name}</button>
-		{close && <button class="plain" aria-label={t.ws.closeTab(name)} tabIndex={-1} onClick={close}><Icon name="x" size={13} /></button>}
+		{close && <span class="closer" title={t.ws.closeTab(name)} aria-hidden="true" onClick={close}><Icon name="x" size={13} /></span>}
 	</div>
 	return <section class="panel" aria-label={t.ws.panel}>
 		<div class="tabs"><div role="tablist" aria-label={t.ws.panel}>
@@ -288,17 +289,19 @@ function Status({ b, m }: { b: Box, m: Model }) {
 export default function Workspace({ id }: { id: string }) {
 	const of = useMemo(() => new Resource(() => api<Box>(boxPath(id))), [id])
 	useEffect(() => void of.load(), [of, generation.value])
-	const b = of.value.value, e = of.error.value, ended = e && e.status === 404
-	if (!b) return <Shell title={id}><div class="page">{!e ? <Loading lines={6} /> : ended ? <Ended e={e} /> : <ErrorState title={t.ws.cannotOpen(id)} error={e} retry={() => void of.load()} />}</div></Shell>
-	return <Inside b={b} reload={() => void of.load()} ended={ended ? e : null} key={b.id} />
+	const b = of.value.value, e = of.error.value, alive = useRef<Box | null>(null)
+	if (b && b.state !== 'gone') alive.current = b
+	const why = b?.state === 'gone' ? t.ws.endedBecause(titleOf(b), t.ws.causes[b.cause ?? ''] ?? b.cause ?? '') : e?.status === 404 ? e.message : ''
+	if (alive.current) return <Inside b={alive.current} reload={() => void of.load()} ended={why} key={alive.current.id} />
+	return <Shell title={id}><div class="page">{why ? <Ended title={b || e?.code === 'box_ended' ? t.ws.ended : t.ws.noBox} why={why} /> : e ? <ErrorState title={t.ws.cannotOpen(id)} error={e} retry={() => void of.load()} /> : <Loading lines={6} />}</div></Shell>
 }
 
-function Ended({ e }: { e: ApiError }) {
-	return <div class="state" role="alert"><Icon name="box" size={28} /><h1>{e.code === 'box_ended' ? t.ws.ended : t.ws.noBox}</h1><p>{e.message}</p>{e.hints.map((h) => <p class="hint" key={h}>{h}</p>)}
+function Ended({ title, why }: { title: string, why: string }) {
+	return <div class="state" role="alert"><Icon name="box" size={28} /><h1>{title}</h1><p>{why}</p>
 		<p class="row"><button class="primary" onClick={() => void newBox().then((n) => go(`/b/${n.id}`), failed)} disabled={!session.mayEdit.value}>{t.boxes.new}</button><button onClick={() => go('/')}>{t.error.goHome}</button></p></div>
 }
 
-function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: ApiError | null }) {
+function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: string }) {
 	const m = useMemo(() => new Model(b.id), [b.id]), l = m.layout.value
 	const alive = !ended && b.state === 'running', d = m.active.value
 	const running = useComputed(() => m.running)
@@ -385,7 +388,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: ApiEr
 					{ label: t.ws.downloadAll, icon: 'download', run: () => void m.files.download({ name: titleOf(b), path: HOME, type: 'folder', size: 0, mode: '', mtime: '', etag: '' }).catch(failed) },
 				]} />
 			</div>
-			{ended && <div class="banner ws-note" role="alert"><Icon name="triangle-alert" /><span>{ended.message}. {t.ws.endedKept}</span></div>}
+			{ended && <div class="banner ws-note" role="alert"><Icon name="triangle-alert" /><span>{ended} {t.ws.endedKept}</span></div>}
 			{!ended && b.state === 'paused' && <div class="banner ws-note calm"><Icon name="pause" /><span>{t.ws.paused}</span><button class="small" onClick={() => void act(b, 'resume').then(reload)}>{t.boxes.resume}</button></div>}
 			{!ended && b.state === 'kept' && <div class="banner ws-note calm"><span>{t.ws.kept}</span></div>}
 			<div class="side">{b.state === 'paused' ? <Empty text={t.ws.paused} /> : <Tree files={m.files} active={d?.path ?? ''} onOpen={(p) => m.open(p)} onMoved={(x, y) => m.moved(x, y)} onRemoved={(p) => m.removed(p)} uploadMost={session.info.value?.limits.upload_bytes ?? 0} />}</div>

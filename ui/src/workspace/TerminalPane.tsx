@@ -54,7 +54,7 @@ export default function TerminalPane({ stream, shown, onEnd }: { stream: Stream,
 		const undo = [
 			effect(() => { dark.value; requestAnimationFrame(() => { term.options.theme = look() }) }),
 			effect(() => { if (stream.dropped.value) term.write(`\r\n\x1b[7m ${t.output.droppedBytes(bytes(stream.dropped.value))} \x1b[0m\r\n`) }),
-			effect(() => { if (stream.over.value) { term.options.disableStdin = true; term.write(`\r\n\x1b[2m${stream.failure.peek()?.message ?? t.term.ended}\x1b[0m\r\n`); untracked(onEnd) } }),
+			effect(() => { if (stream.over.value) { term.options.disableStdin = true; term.write(`\r\n${stream.failure.peek()?.message ?? t.term.ended}\r\n`); untracked(onEnd) } }),
 			effect(() => { term.options.disableStdin = connection.value !== 'live' || !session.mayEdit.value || stream.over.value }),
 		]
 		const size = new ResizeObserver(() => { if (place.current!.clientWidth > 40 && place.current!.clientHeight > 20) fit.fit() })
