@@ -250,12 +250,12 @@ static void interpreter_health(struct call *c)
 
 static const struct api_route rows[] = {
 	/* clang-format off */
-	{ "GET", "/health", NEED_NOTHING, interpreter_health, "is it up?", .query = e2b_any_query },
-	{ "POST", "/execute", NEED_NOTHING, execute, "run code", execute_fields, .query = e2b_any_query },
-	{ "POST", "/contexts", NEED_NOTHING, interpreter_create, "another interpreter", create_fields, .query = e2b_any_query },
-	{ "GET", "/contexts", NEED_NOTHING, interpreter_list, "all of them", .query = e2b_any_query },
-	{ "DELETE", "/contexts/{context}", NEED_NOTHING, remove_one, "end one", .query = e2b_any_query },
-	{ "POST", "/contexts/{context}/restart", NEED_NOTHING, interpreter_restart, "begin anew", .query = e2b_any_query },
+	{ "GET", "/health", NEED_NOTHING, interpreter_health, "check that the server is running", .query = e2b_any_query },
+	{ "POST", "/execute", NEED_NOTHING, execute, "run code in a context", execute_fields, .query = e2b_any_query },
+	{ "POST", "/contexts", NEED_NOTHING, interpreter_create, "create a context", create_fields, .query = e2b_any_query },
+	{ "GET", "/contexts", NEED_NOTHING, interpreter_list, "list contexts", .query = e2b_any_query },
+	{ "DELETE", "/contexts/{context}", NEED_NOTHING, remove_one, "delete a context", .query = e2b_any_query },
+	{ "POST", "/contexts/{context}/restart", NEED_NOTHING, interpreter_restart, "restart the interpreter of a context", .query = e2b_any_query },
 	/* clang-format on */
 };
 

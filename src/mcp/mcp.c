@@ -501,8 +501,8 @@ static const struct api_format manner = { .error = tool_told_error,
 					  .admit = mcp_admit,
 					  .json = tool_told_json };
 static const struct api_route rows[] = {
-	{ "POST", "/mcp", NEED_VIEWER, mcp_post, "a message of MCP", .group = "tools" },
-	{ "DELETE", "/mcp", NEED_VIEWER, end_session, "end a session of MCP", .group = "tools" },
+	{ "POST", "/mcp", NEED_VIEWER, mcp_post, "send an MCP message", .group = "tools" },
+	{ "DELETE", "/mcp", NEED_VIEWER, end_session, "end an MCP session", .group = "tools" },
 };
 static struct api_table table = { rows, ARRAY_LEN(rows), &manner, NULL };
 

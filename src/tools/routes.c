@@ -107,9 +107,9 @@ static const struct field any[] = { { FIELDS_OTHERS, FIELD_ANY, 0, 0, 0, NULL, N
 
 static const struct api_route rows[] = {
 	/* clang-format off */
-	{ "GET", "/v1/tools", NEED_VIEWER, routes_list, "the tools, as somebody's `tools`", .query = list_query, .group = "tools" },
-	{ "POST", "/v1/boxes/{box}/tools/openai", NEED_VIEWER, openai_use, "a call of OpenAI's", any, .group = "tools", .scope = SCOPE_BOX },
-	{ "POST", "/v1/boxes/{box}/tools/anthropic", NEED_VIEWER, anthropic_use, "a call of Anthropic's", any, .group = "tools", .scope = SCOPE_BOX },
+	{ "GET", "/v1/tools", NEED_VIEWER, routes_list, "list the tools in the format of a model provider", .query = list_query, .group = "tools" },
+	{ "POST", "/v1/boxes/{box}/tools/openai", NEED_VIEWER, openai_use, "execute a tool call in OpenAI's format", any, .group = "tools", .scope = SCOPE_BOX },
+	{ "POST", "/v1/boxes/{box}/tools/anthropic", NEED_VIEWER, anthropic_use, "execute a tool call in Anthropic's format", any, .group = "tools", .scope = SCOPE_BOX },
 	{ "POST", "/v1/boxes/{box}/tools/{tool}", NEED_VIEWER, routes_use, "call a tool", any, .group = "tools", .scope = SCOPE_BOX },
 	/* clang-format on */
 };

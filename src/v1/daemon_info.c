@@ -154,13 +154,12 @@ static void of_exits(struct buf *b, const struct fleet_figures *f)
 	static const char *const results[] = { "failed", "ok" };
 	unsigned n = lang_count() < FLEET_LANGS - 1 ? lang_count() : FLEET_LANGS - 1;
 
-	info_say(b, "runs_exit_total", "counter",
-		 "Programs that ended by themselves, by exit status.");
+	info_say(b, "runs_exit_total", "counter", "Execs that exited, by exit status.");
 	for (unsigned i = 0; i < EXITS_COUNT; i++)
 		buf_printf(b, "atoll_runs_exit_total{code=\"%s\"} %llu\n", codes[i],
 			   (unsigned long long)f->exits[i]);
 	info_say(b, "runs_language_total", "counter",
-		 "Programs that ended, by language and whether they exited with 0.");
+		 "Execs that ended, by language; result is ok if the exit status was 0.");
 	for (unsigned i = 0; i <= n; i++)
 		for (unsigned well = 0; well < 2; well++)
 			buf_printf(
@@ -173,7 +172,7 @@ static void of_exits(struct buf *b, const struct fleet_figures *f)
 /* One row for "base" from the start, so that a rate has something to begin with. */
 static void by_template(struct buf *b, const struct fleet_figures *f)
 {
-	info_say(b, "template_boxes_created_total", "counter", "Boxes made, by template.");
+	info_say(b, "template_boxes_created_total", "counter", "Boxes created, by template.");
 	if (!f->templates[0].name[0])
 		buf_puts(b, "atoll_template_boxes_created_total{template=\"base\"} 0\n");
 	for (unsigned i = 0; i < FLEET_TEMPLATES && f->templates[i].name[0]; i++)
@@ -183,16 +182,18 @@ static void by_template(struct buf *b, const struct fleet_figures *f)
 
 static void info_keeper(struct buf *b, const struct wire_about *a)
 {
-	info_one(b, "keeper_up", "gauge", "1: there is a keeper.", a != NULL);
+	info_one(b, "keeper_up", "gauge", "1 if the server is connected to a keeper, otherwise 0.",
+		 a != NULL);
 	if (!a)
 		return;
 	info_one(b, "pool_hits_total", "counter", "Boxes that were taken from the pool.", a->hits);
-	info_one(b, "pool_misses_total", "counter", "Boxes that had to be made.", a->misses);
+	info_one(b, "pool_misses_total", "counter",
+		 "Boxes that were not in the pool and had to be created.", a->misses);
 	info_one(b, "pool_boxes", "gauge", "Boxes that wait in the pool.", a->pooled);
-	info_one(b, "pool_depth", "gauge", "Boxes that should.", a->pool_depth);
-	info_one(b, "keeper_making", "gauge", "Boxes that the keeper is making.", a->making);
-	info_one(b, "keeper_boxes", "gauge", "Boxes that it keeps, those of others included.",
-		 a->boxes);
+	info_one(b, "pool_depth", "gauge", "Boxes that the pool should have.", a->pool_depth);
+	info_one(b, "keeper_making", "gauge", "Boxes that the keeper is creating.", a->making);
+	info_one(b, "keeper_boxes", "gauge",
+		 "Boxes of the keeper, including those of other clients.", a->boxes);
 }
 
 static uint64_t info_resident(int statm)
@@ -211,19 +212,19 @@ static uint64_t info_resident(int statm)
 
 static void info_process(struct buf *b, const struct api *a)
 {
-	info_one(b, "front_resident_bytes", "gauge", "Memory of the process that serves.",
+	info_one(b, "front_resident_bytes", "gauge", "Resident memory of the server process.",
 		 info_resident(a->conf.statm));
-	info_one(b, "store_errors_total", "counter",
-		 "Times that the store could not read or write.", store_errors());
-	info_one(b, "log_lines_lost_total", "counter", "Lines of the log that nobody took.",
-		 log_lost_ever());
+	info_one(b, "store_errors_total", "counter", "Failed reads and writes of the database.",
+		 store_errors());
+	info_one(b, "log_lines_lost_total", "counter",
+		 "Log lines that were dropped because the log was not read.", log_lost_ever());
 }
 
 static void of_batches(struct buf *b, struct batch_figures f)
 {
 	info_one(b, "batches", "gauge", "Batches that have not ended.", f.live);
-	info_one(b, "batch_flying", "gauge", "Programs of batches in flight.", f.flying);
-	info_say(b, "batch_results_total", "counter", "Programs of batches, by verdict.");
+	info_one(b, "batch_flying", "gauge", "Batch items that are running.", f.flying);
+	info_say(b, "batch_results_total", "counter", "Finished batch items, by verdict.");
 	for (unsigned i = 0; i < VERDICT_COUNT; i++)
 		buf_printf(b, "atoll_batch_results_total{verdict=\"%s\"} %llu\n",
 			   verdict_name((enum verdict)i), (unsigned long long)f.verdicts[i]);
@@ -235,20 +236,24 @@ static void of_pipelines(struct buf *b, const struct pipelines_figures *f)
 							  "debugger" };
 	char name[64];
 
-	info_one(b, "pipelines", "gauge", "Pipelines that are driven.", f->live);
+	info_one(b, "pipelines", "gauge", "Pipelines that are running in this server.", f->live);
 	info_say(b, "pipeline_runs_total", "counter", "Pipelines that ended, by outcome.");
 	for (unsigned i = 0; i < OUTCOME_COUNT; i++)
 		buf_printf(b, "atoll_pipeline_runs_total{outcome=\"%s\"} %llu\n",
 			   pipeline_outcome_name((enum pipelines_outcome)i),
 			   (unsigned long long)f->outcomes[i]);
-	info_one(b, "pipeline_attempts_total", "counter", "Artifacts that were run.", f->attempts);
-	info_one(b, "pipeline_retries_total", "counter", "Attempts behind the first.", f->retries);
-	info_one(b, "pipeline_overfit_total", "counter",
-		 "Pipelines with a program that passed only what it was shown.", f->overfit);
-	info_histogram(b, "pipeline_seconds", "From a task to its report.", &f->whole);
+	info_one(b, "pipeline_attempts_total", "counter", "Artifacts that pipelines have run.",
+		 f->attempts);
+	info_one(b, "pipeline_retries_total", "counter", "Pipeline attempts after the first one.",
+		 f->retries);
+	info_one(
+		b, "pipeline_overfit_total", "counter",
+		"Pipelines with a program that passed the shown examples and failed a held-out example.",
+		f->overfit);
+	info_histogram(b, "pipeline_seconds", "Time from a task to its report.", &f->whole);
 	for (unsigned i = 0; i < STORE_STAGES; i++) {
 		snprintf(name, sizeof(name), "pipeline_%s_seconds", stages[i]);
-		info_histogram(b, name, "Time of this stage.", &f->stages[i]);
+		info_histogram(b, name, "Time of this pipeline stage.", &f->stages[i]);
 	}
 }
 
@@ -261,49 +266,57 @@ static void info_do_metrics(struct call *c, const struct wire_about *about)
 	by_template(&b, f);
 	info_keeper(&b, about);
 	info_process(&b, a);
-	info_one(&b, "boxes", "gauge", "Boxes there are.", a->fleet.count);
-	info_one(&b, "boxes_created_total", "counter", "Boxes made.", f->created);
-	info_one(&b, "box_create_failures_total", "counter", "Boxes that could not be made.",
+	info_one(&b, "boxes", "gauge", "Boxes that exist.", a->fleet.count);
+	info_one(&b, "boxes_created_total", "counter", "Boxes created.", f->created);
+	info_one(&b, "box_create_failures_total", "counter", "Boxes that could not be created.",
 		 f->create_failed);
 	info_causes(&b, "boxes_ended_total", "Boxes that ended, by cause.", f->boxes_ended);
-	info_one(&b, "runs_started_total", "counter", "Programs started.", f->runs_started);
-	info_causes(&b, "runs_ended_total", "Programs that ended, by cause.", f->ended);
+	info_one(&b, "runs_started_total", "counter", "Execs started.", f->runs_started);
+	info_causes(&b, "runs_ended_total", "Execs that ended, by cause.", f->ended);
 	of_exits(&b, f);
 	info_say(&b, "cpu_seconds_total", "counter", "CPU time of all boxes.");
 	buf_printf(&b, "atoll_cpu_seconds_total %.6f\n", (double)quota_cpu_us(a) / 1e6);
-	info_histogram(&b, "box_create_seconds", "From the request for a box to the box.",
+	info_histogram(&b, "box_create_seconds", "Time from the request for a box to its creation.",
 		       &f->create);
-	info_histogram(&b, "run_seconds", "Wall time of programs.", &f->run);
-	info_histogram(&b, "run_cpu_seconds", "CPU time of programs.", &f->run_cpu);
-	byte_histogram(&b, "run_memory_bytes", "Most memory of a program's box.", &f->run_memory);
+	info_histogram(&b, "run_seconds", "Wall time of execs.", &f->run);
+	info_histogram(&b, "run_cpu_seconds", "CPU time of execs.", &f->run_cpu);
+	byte_histogram(&b, "run_memory_bytes", "Peak memory of the box of an exec.",
+		       &f->run_memory);
 	info_histogram(&b, "request_seconds",
-		       "From the first byte of a request to the end of its answer.", &a->latency);
-	info_one(&b, "output_bytes_total", "counter", "Written by programs.", f->output_bytes);
-	info_one(&b, "stdin_bytes_total", "counter", "Sent to programs.", f->stdin_bytes);
-	info_one(&b, "keeper_reconnects_total", "counter", "Times the keeper was lost.",
+		       "Time from the first byte of a request to the end of its answer.",
+		       &a->latency);
+	info_one(&b, "output_bytes_total", "counter", "Output bytes of execs.", f->output_bytes);
+	info_one(&b, "stdin_bytes_total", "counter", "Stdin bytes sent to execs.", f->stdin_bytes);
+	info_one(&b, "keeper_reconnects_total", "counter", "Lost connections to the keeper.",
 		 f->keeper_lost);
 	info_one(
 		&b, "history_removed_total", "counter",
-		"Rows of runs, boxes, idempotency keys and the audit log that were too old or too many.",
+		"Rows of runs, boxes, idempotency keys and the audit log that were deleted because of their age or number.",
 		f->history_rows);
-	info_one(&b, "keeper_queue", "gauge", "Questions to the keeper without an answer yet.",
+	info_one(&b, "keeper_queue", "gauge", "Requests to the keeper that wait for an answer.",
 		 a->fleet.office.waiting);
 	of_batches(&b, batches_figures(a->batches));
 	models_metrics(a, &b);
 	of_pipelines(&b, pipelines_figures(a->pipelines));
-	info_one(&b, "http_connections", "gauge", "Open connections.", a->http.open);
-	info_one(&b, "http_accepted_total", "counter", "Connections accepted.", a->http.accepted);
-	info_one(&b, "auth_failures_total", "counter", "Wrong keys, tokens and signatures.",
-		 a->auth_failures);
-	info_one(&b, "auth_slowed_total", "counter",
-		 "Of these, answered 429 since the address had too many.", a->auth_slowed);
+	info_one(&b, "http_connections", "gauge", "Open HTTP connections.", a->http.open);
+	info_one(&b, "http_accepted_total", "counter", "Accepted HTTP connections.",
+		 a->http.accepted);
+	info_one(&b, "auth_failures_total", "counter",
+		 "Requests with a wrong key, token or signature.", a->auth_failures);
+	info_one(
+		&b, "auth_slowed_total", "counter",
+		"Requests that were answered with 429 because their address had too many authentication failures.",
+		a->auth_slowed);
 	info_one(&b, "http_evicted_total", "counter",
-		 "Idle connections closed to make room for new ones.", a->http.evicted);
-	info_one(&b, "http_bad_requests_total", "counter", "Requests that were not HTTP.",
+		 "Idle HTTP connections that were closed to make room for new ones.",
+		 a->http.evicted);
+	info_one(&b, "http_bad_requests_total", "counter", "Requests that were not valid HTTP.",
 		 a->http.bad_requests);
-	info_one(&b, "http_received_bytes_total", "counter", "Bytes received.", a->http.bytes_in);
-	info_one(&b, "http_sent_bytes_total", "counter", "Bytes sent.", a->http.bytes_out);
-	info_say(&b, "http_responses_total", "counter", "Answers, by class of status.");
+	info_one(&b, "http_received_bytes_total", "counter", "Bytes received over HTTP.",
+		 a->http.bytes_in);
+	info_one(&b, "http_sent_bytes_total", "counter", "Bytes sent over HTTP.",
+		 a->http.bytes_out);
+	info_say(&b, "http_responses_total", "counter", "HTTP responses, by class of the status.");
 	for (unsigned i = 1; i < 6; i++)
 		buf_printf(&b, "atoll_http_responses_total{class=\"%uxx\"} %llu\n", i,
 			   (unsigned long long)a->by_status[i]);

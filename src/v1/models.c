@@ -135,11 +135,14 @@ void models_metrics(const struct api *a, struct buf *out)
 	static const struct {
 		const char *name, *member, *kind, *help;
 	} rows[] = {
-		{ "questions_total", "asked", NULL, "Questions to models." },
-		{ "failures_total", "failed", NULL, "Questions without an answer." },
-		{ "calls_total", "calls", NULL, "Requests to providers, every try." },
-		{ "cost_total", "cost", NULL, "What they cost, in the money of the price list." },
-		{ "tokens_total", "in", "in", "Tokens, by kind; in: not from a cache." },
+		{ "questions_total", "asked", NULL, "Requests to language models." },
+		{ "failures_total", "failed", NULL, "Requests to language models that failed." },
+		{ "calls_total", "calls", NULL,
+		  "HTTP requests to model providers, including retries." },
+		{ "cost_total", "cost", NULL,
+		  "Cost of the requests, in the currency of the configured prices." },
+		{ "tokens_total", "in", "in",
+		  "Tokens by kind; kind in excludes tokens from a cache." },
 		{ "tokens_total", "out", "out", NULL },
 		{ "tokens_total", "cache_read", "cache_read", NULL },
 		{ "tokens_total", "cache_write", "cache_write", NULL },
@@ -163,9 +166,10 @@ void models_metrics(const struct api *a, struct buf *out)
 				   json_number_value(json_object_get(row, rows[i].member)));
 		}
 	}
-	buf_puts(out,
-		 "# HELP atoll_model_cache_ratio Input that was read from a cache, of all input.\n"
-		 "# TYPE atoll_model_cache_ratio gauge\n");
+	buf_puts(
+		out,
+		"# HELP atoll_model_cache_ratio Part of the input tokens that was read from a cache.\n"
+		"# TYPE atoll_model_cache_ratio gauge\n");
 	json_object_foreach((json_t *)figures, model, row)
 	{
 		double in = json_number_value(json_object_get(row, "in")),
