@@ -58,10 +58,10 @@ struct agent_session {
 
 	struct box *making;
 	struct box_wait made, gone;
-	struct file_client clerk;
+	struct file_client file_client;
 	int file_client_open;
 	unsigned unanswered;
-	struct exec_reader tap;
+	struct exec_reader reader;
 	int tapped, stopped;
 	struct buf word, log; /* lines that have not ended yet */
 	uint64_t log_bytes, stderr_bytes;
@@ -115,9 +115,9 @@ static void let_go(struct agent_session *x)
 {
 	stop_asking(x);
 	if (x->file_client_open)
-		file_client_close(&x->clerk);
+		file_client_close(&x->file_client);
 	if (x->tapped)
-		exec_reader_close(&x->tap);
+		exec_reader_close(&x->reader);
 	x->file_client_open = x->tapped = 0;
 	box_wait_cancel(&x->made);
 	box_wait_cancel(&x->gone);
@@ -144,7 +144,7 @@ static int end_box(struct agent_session *x, struct box_wait *w)
 	return 0;
 }
 
-static void errand_free(struct agent_session *x)
+static void session_free(struct agent_session *x)
 {
 	let_go(x);
 	timer_fini(&x->clock);
@@ -192,7 +192,7 @@ static void session_tell(struct agent_session *x)
 	json_t *doc = session_report(x);
 
 	x->phase = TOLD;
-	errand_free(x);
+	session_free(x);
 	o->done(o, doc);
 }
 
@@ -201,7 +201,7 @@ void agent_session_cancel(struct agent_session *x)
 	let_go(x);
 	if (x->phase < ENDING)
 		end_box(x, NULL);
-	errand_free(x);
+	session_free(x);
 }
 
 static void clock_due(struct timer *t)
@@ -223,14 +223,14 @@ static void session_event(struct agent_session *x, json_t *take_event)
 {
 	if (x->owner->event(x->owner, take_event) && x->tapped) {
 		x->stopped = 1;
-		exec_reader_stop(&x->tap, 1);
+		exec_reader_stop(&x->reader, 1);
 	}
 }
 
 void agent_session_go_on(struct agent_session *x)
 {
 	if (x->tapped && x->stopped)
-		exec_reader_stop(&x->tap, 0);
+		exec_reader_stop(&x->reader, 0);
 	x->stopped = 0;
 }
 
@@ -492,10 +492,10 @@ static void session_lines(struct agent_session *x, struct buf *line, size_t most
 	}
 }
 
-static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
-		      size_t n)
+static void reader_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
+			 size_t n)
 {
-	struct agent_session *x = loop_owner(t, struct agent_session, tap);
+	struct agent_session *x = loop_owner(t, struct agent_session, reader);
 
 	(void)offset;
 	if (stream == 2) {
@@ -516,9 +516,9 @@ static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, c
 	x->stderr_bytes += n;
 }
 
-static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
+static void reader_ends(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct agent_session *x = loop_owner(t, struct agent_session, tap);
+	struct agent_session *x = loop_owner(t, struct agent_session, reader);
 	const char *summary = json_string_value(json_object_get(record, "summary"));
 
 	x->tapped = 0;
@@ -531,7 +531,7 @@ static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
 				   : "");
 }
 
-static const struct exec_reader_events tap_on = { .output = tap_reads, .over = tap_ends };
+static const struct exec_reader_events reader_on = { .output = reader_reads, .over = reader_ends };
 
 /* ---- its beginning ---- */
 
@@ -587,9 +587,9 @@ static void take_off(struct agent_session *x)
 		session_conclude(x, FAILED, "its box ended");
 		return;
 	}
-	exec_reader_init(&x->tap, x->fleet, &tap_on);
-	x->tap.streams = WIRE_STREAMS;
-	if (exec_launch(b, &want, &x->tap, &r, &e) < 0) {
+	exec_reader_init(&x->reader, x->fleet, &reader_on);
+	x->reader.streams = WIRE_STREAMS;
+	if (exec_launch(b, &want, &x->reader, &r, &e) < 0) {
 		session_conclude(x, FAILED, "%s", e.msg);
 		return;
 	}
@@ -604,7 +604,7 @@ static void take_off(struct agent_session *x)
 
 static void files_ready(struct file_client *k)
 {
-	struct agent_session *x = loop_owner(k, struct agent_session, clerk);
+	struct agent_session *x = loop_owner(k, struct agent_session, file_client);
 	const char *path;
 	char full[600];
 	json_t *v;
@@ -621,24 +621,25 @@ static void files_ready(struct file_client *k)
 
 static void file_done(struct file_client *k, uint16_t flags)
 {
-	struct agent_session *x = loop_owner(k, struct agent_session, clerk);
+	struct agent_session *x = loop_owner(k, struct agent_session, file_client);
 
 	(void)flags;
 	if (--x->unanswered)
 		return;
-	file_client_close(&x->clerk);
+	file_client_close(&x->file_client);
 	x->file_client_open = 0;
 	take_off(x);
 }
 
 static void file_failed(struct file_client *k, const struct err *e)
 {
-	session_conclude(loop_owner(k, struct agent_session, clerk), FAILED, "files: %s", e->msg);
+	session_conclude(loop_owner(k, struct agent_session, file_client), FAILED, "files: %s",
+			 e->msg);
 }
 
-static const struct file_client_events clerk_on = { .ready = files_ready,
-						    .done = file_done,
-						    .failed = file_failed };
+static const struct file_client_events file_client_on = { .ready = files_ready,
+							  .done = file_done,
+							  .failed = file_failed };
 
 /* ---- its box ---- */
 
@@ -656,7 +657,7 @@ static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 	if (!x->keep)
 		init_conn_kill_on_close(&b->line);
 	if (json_object_size(json_object_get(x->order, "files"))) {
-		file_client_open(&x->clerk, &b->line, 0, &clerk_on);
+		file_client_open(&x->file_client, &b->line, 0, &file_client_on);
 		x->file_client_open = 1;
 	} else {
 		take_off(x);
@@ -733,13 +734,13 @@ int agent_session_start(struct fleet *f, struct llm_client *models,
 	x->owner = o;
 	x->keep = want->keep;
 	x->order = json_deep_copy(want->order);
-	x->tap.own.post.fd = -1;
+	x->reader.own.post.fd = -1;
 	timer_init(&x->clock, f->loop, clock_due);
 	read_order(x);
 	if (agent_session_tools(json_object_get(x->order, "tools"), &x->allowed, e) < 0 ||
 	    id_new(x->mark, e) < 0 || make_box(x, want->box, e) < 0) {
 		x->making = NULL;
-		errand_free(x);
+		session_free(x);
 		return -1;
 	}
 	timer_set(&x->clock, x->wall_ms);

@@ -59,10 +59,10 @@ struct api {
 	struct usage_sampler *gauges;
 	struct api_table *native; /* routes of the native API */
 	void (*on_second)(struct api *a);
-	const struct api_surface *const *doors; /* NULL-terminated; NULL: none but our own */
+	const struct api_surface *const *surfaces; /* NULL-terminated; NULL: none but our own */
 	struct e2b *e2b;       /* that door's own (src/e2b/) */
 	struct mcp *mcp;       /* and that of src/tool; NULL: nobody has come by it yet */
-	struct rex_memory *rex; /* the same */
+	struct swerex_memory *swerex; /* the same */
 	struct survey *survey; /* NULL: nobody has asked for languages yet */
 	struct batches *batches;
 	struct llm_client *model; /* NULL: no model is configured */
@@ -162,7 +162,7 @@ struct api_format {
 struct api_table {
 	const struct api_route *rows;
 	unsigned n;
-	const struct api_format *manner; /* NULL: that of /v1 */
+	const struct api_format *format; /* NULL: that of /v1 */
 	struct route *routes;            /* for the matcher; made by call.c when first needed */
 };
 struct api_surface {
@@ -182,7 +182,7 @@ struct call {
 	struct api *api;
 	struct http_req *req;
 	const struct api_route *row;
-	const struct api_format *manner; /* NULL: that of /v1 */
+	const struct api_format *format; /* NULL: that of /v1 */
 	struct route_match match;
 	struct principal who;
 	json_t *body;          /* checked against the row; an empty object when there is none */
@@ -192,7 +192,7 @@ struct call {
 	int endless;               /* a stream that only its client ends; a drain ends it, too */
 	struct box_wait *fetching; /* a box that another front made is being looked up */
 	int fetched;
-	void *door;                    /* what the door that took it knows of it */
+	void *surface;                 /* what the door that took it knows of it */
 	void (*leave)(struct call *c); /* the door's: called once, behind drop */
 	json_t *args; /* stands for the query where a door runs a handler of /v1; borrowed, or NULL */
 	int no_route;             /* the status that says why there is no row; 0: there is one */

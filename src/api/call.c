@@ -86,7 +86,7 @@ void *call_alloc(struct call *c, size_t n)
 static void run_handler(struct call *c)
 {
 	if (!(c->row->flags & ROUTE_NO_FLUSH))
-		run_writer_flush(&c->api->fleet.ledger);
+		run_writer_flush(&c->api->fleet.run_writer);
 	if (!call_needs_adopt(c))
 		c->row->run(c);
 }
@@ -362,16 +362,16 @@ static void call_admitted(struct http_req *r)
 
 void call_serve(struct call *c, struct api_table *t)
 {
-	c->manner = t->manner;
+	c->format = t->format;
 	c->no_route = find_row(c, t);
 	/* Without a key nobody learns which paths there are. */
-	if (t->manner && t->manner->admit ? t->manner->admit(c) : call_authorize(c))
+	if (t->format && t->format->admit ? t->format->admit(c) : call_authorize(c))
 		http_charge(c->req, fleet_budget(&c->api->fleet, c->who.team), call_admitted);
 }
 
-static int a_door_takes(struct call *c)
+static int a_surface_takes(struct call *c)
 {
-	for (const struct api_surface *const *d = c->api->doors; d && *d; d++)
+	for (const struct api_surface *const *d = c->api->surfaces; d && *d; d++)
 		if ((*d)->take(c))
 			return 1;
 	return 0;
@@ -386,7 +386,7 @@ static void on_head(struct http_req *r)
 
 	http_set(r, "X-Request-Id", "%s", c->id);
 	status = at_host = auth_host(a, r, &why);
-	if (status == 0 && a_door_takes(c))
+	if (status == 0 && a_surface_takes(c))
 		return;
 	if (status == 0)
 		status = auth_origin(a, r, &why);

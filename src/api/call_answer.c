@@ -77,8 +77,8 @@ void call_send(struct call *c, int status, json_t *take_doc)
 
 void call_json(struct call *c, int status, json_t *take_doc)
 {
-	if (c->manner && c->manner->json)
-		c->manner->json(c, status, take_doc);
+	if (c->format && c->format->json)
+		c->format->json(c, status, take_doc);
 	else
 		call_send(c, status, take_doc);
 }
@@ -86,8 +86,8 @@ void call_json(struct call *c, int status, json_t *take_doc)
 void call_empty(struct call *c, int status)
 {
 	call_account(c, "ok");
-	if (c->manner && c->manner->json)
-		c->manner->json(c, status, NULL);
+	if (c->format && c->format->json)
+		c->format->json(c, status, NULL);
 	else
 		http_reply(c->req, status, NULL, NULL, 0);
 }
@@ -96,8 +96,8 @@ void call_error(struct call *c, int status, const char *code, const char *messag
 		const char *hint)
 {
 	call_account(c, code);
-	if (c->manner && c->manner->error)
-		c->manner->error(c, status, code, message, why, hint);
+	if (c->format && c->format->error)
+		c->format->error(c, status, code, message, why, hint);
 	else
 		call_json(c, status, call_error_json(c, code, message, why, hint));
 }

@@ -111,7 +111,7 @@ void call_no_box(struct call *c, const char *box)
 	cause = json_string_value(json_object_get(when, "cause"));
 	if (cause && (!strcmp(cause, "lifetime") || !strcmp(cause, "idle")))
 		hint = "a box that lives longer: {\"lifetime_ms\": N}, or \"on_timeout\": \"keep\"";
-	if (c->manner && c->manner->error) {
+	if (c->format && c->format->error) {
 		call_error(c, 404, "box_ended", e.msg, box, hint);
 	} else {
 		doc = call_error_json(c, "box_ended", e.msg, box, hint);

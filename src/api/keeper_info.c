@@ -13,7 +13,7 @@ static void keeper_info_stop(struct call *c)
 {
 	struct asking *x = c->state;
 
-	keeper_client_cancel(&c->api->fleet.office, x->ask);
+	keeper_client_cancel(&c->api->fleet.keeper, x->ask);
 }
 
 static void keeper_info_answered(void *ctx, const struct frame *f, size_t len, int *fd,
@@ -43,7 +43,7 @@ void keeper_info_request(struct call *c, void (*then)(struct call *c, const stru
 		then(c, &a->about);
 		return;
 	}
-	if (!keeper_client_is_connected(&a->fleet.office)) {
+	if (!keeper_client_is_connected(&a->fleet.keeper)) {
 		then(c, NULL);
 		return;
 	}
@@ -51,6 +51,6 @@ void keeper_info_request(struct call *c, void (*then)(struct call *c, const stru
 	x->then = then;
 	c->state = x;
 	c->drop = keeper_info_stop;
-	x->ask = keeper_client_request(&a->fleet.office, &ask, sizeof(ask), WIRE_ABOUT,
+	x->ask = keeper_client_request(&a->fleet.keeper, &ask, sizeof(ask), WIRE_ABOUT,
 				       keeper_info_answered, c);
 }

@@ -187,7 +187,7 @@ static const char *check_run(struct api *a, const struct team_count *t, uint64_t
 	const struct store_team *q = &t->team;
 
 	if (q->output_bytes_per_day || q->compute_ms_per_month)
-		run_writer_flush(&a->fleet.ledger); /* what has ended counts */
+		run_writer_flush(&a->fleet.run_writer); /* what has ended counts */
 	if (q->executions_per_day &&
 	    t->today.executions + t->unwritten.executions >= q->executions_per_day) {
 		*out_limit = q->executions_per_day;

@@ -171,7 +171,7 @@ static void look_back(struct batch_job *j)
 	if (j->asking)
 		return;
 	init_conn_remove_call(&j->ear);
-	j->asking = keeper_client_request_box(&j->fleet->office, WIRE_KILL, WIRE_KILL_FIGURES,
+	j->asking = keeper_client_request_box(&j->fleet->keeper, WIRE_KILL, WIRE_KILL_FIGURES,
 					      j->about.id, WIRE_GONE, on_gone, j);
 }
 
@@ -199,9 +199,9 @@ static void push_input(struct batch_job *j, uint64_t room)
 
 static void next_behind(struct batch_job *j);
 
-static void ask_figures(struct batch_job *j, office_done *done)
+static void ask_figures(struct batch_job *j, keeper_done *done)
 {
-	j->asking = keeper_client_request_box(&j->fleet->office, WIRE_COUNTERS, 0, j->about.id,
+	j->asking = keeper_client_request_box(&j->fleet->keeper, WIRE_COUNTERS, 0, j->about.id,
 					      WIRE_COUNTED, done, j);
 }
 
@@ -287,7 +287,7 @@ static void start_step(struct batch_job *j);
 static void find_made(struct batch_job *j)
 {
 	const struct batch_item *x = &j->item;
-	struct compile_inputs of = { .door = "job",
+	struct compile_inputs of = { .surface = "job",
 				     .team = j->team,
 				     .argv = x->steps[0].argv,
 				     .env = x->env,
@@ -663,7 +663,7 @@ void batch_job_start(struct batch_job *j, struct fleet *f)
 	j->fleet = f;
 	find_made(j);
 	j->asked_us = now_us();
-	j->asking = keeper_client_request(&f->office, &want, sizeof(want), WIRE_BOX, on_box, j);
+	j->asking = keeper_client_request(&f->keeper, &want, sizeof(want), WIRE_BOX, on_box, j);
 }
 
 void batch_job_check(struct batch_job *j, uint64_t now_ms)
@@ -680,7 +680,7 @@ void batch_job_check(struct batch_job *j, uint64_t now_ms)
 
 void batch_job_fini(struct batch_job *j)
 {
-	keeper_client_cancel(&j->fleet->office, j->asking);
+	keeper_client_cancel(&j->fleet->keeper, j->asking);
 	close_box(j);
 	batch_item_fini(&j->item);
 	for (unsigned i = 0; i < 2; i++) {

@@ -12,24 +12,24 @@
 enum { SHARED, CHANGED, LAYING }; /* what the clerk is doing */
 enum { WINDOW = 256 * 1024, LOG = 128 * 1024, HELPER_MS = 20000 };
 
-static struct box *berth_of(const struct compile_reuse *x)
+static struct box *box_of(const struct compile_reuse *x)
 {
-	struct box *b = fleet_find(x->fleet, x->box);
+	struct box *b = fleet_find(x->fleet, x->box_id);
 
 	return b && b->state == BOX_RUNNING && init_conn_is_open(&b->line) ? b : NULL;
 }
 
-static void let_clerk_go(struct compile_reuse *x)
+static void let_file_client_go(struct compile_reuse *x)
 {
 	if (x->file_client_open)
-		file_client_close(&x->clerk);
+		file_client_close(&x->file_client);
 	x->file_client_open = 0;
 }
 
 /* From here on the berth tells when it goes: nobody else would. */
 static void reuse_begin(struct compile_reuse *x, struct box *b)
 {
-	x->berth = b;
+	x->box = b;
 	x->next = b->reuses;
 	b->reuses = x;
 }
@@ -38,18 +38,18 @@ static void reuse_leave(struct compile_reuse *x)
 {
 	struct compile_reuse **at;
 
-	if (!x->berth)
+	if (!x->box)
 		return;
-	for (at = &x->berth->reuses; *at != x; at = &(*at)->next)
+	for (at = &x->box->reuses; *at != x; at = &(*at)->next)
 		;
 	*at = x->next;
-	x->berth = NULL;
+	x->box = NULL;
 }
 
 static void reuse_finish(struct compile_reuse *x, int found)
 {
 	reuse_leave(x);
-	let_clerk_go(x);
+	let_file_client_go(x);
 	init_conn_remove_call(&x->ear);
 	x->done(x, found);
 }
@@ -59,7 +59,7 @@ static void reuse_finish(struct compile_reuse *x, int found)
 static int start_helper(struct compile_reuse *x, const char **take_argv,
 			const struct init_call_ops *on)
 {
-	struct box *b = berth_of(x);
+	struct box *b = box_of(x);
 	/* Not the program's variables: this is none of its business. */
 	struct box_command cmd = { .argv = take_argv,
 				   .env = box_default_env,
@@ -126,7 +126,7 @@ static void reuse_lay(struct compile_reuse *x)
 	struct wire_put put = { .mode = x->made.is_file ? 0755 : 0644 };
 
 	x->stage = LAYING;
-	file_client_put(&x->clerk, &put, path, x->made.bytes, x->made.n);
+	file_client_put(&x->file_client, &put, path, x->made.bytes, x->made.n);
 }
 
 /* ---- keys ---- */
@@ -179,7 +179,7 @@ static int reuse_find(struct compile_reuse *x, const struct box *b, const uint8_
 
 static void has_looked(struct compile_reuse *x)
 {
-	struct box *b = berth_of(x);
+	struct box *b = box_of(x);
 	uint8_t state[SHA256_BYTES];
 	int more = upper_digest_end(&x->upper, state);
 
@@ -193,7 +193,7 @@ static void has_looked(struct compile_reuse *x)
 
 static void reuse_ready(struct file_client *k)
 {
-	struct compile_reuse *x = loop_owner(k, struct compile_reuse, clerk);
+	struct compile_reuse *x = loop_owner(k, struct compile_reuse, file_client);
 	struct wire_list ask = { .max = 1 };
 
 	if (x->stage == LAYING)
@@ -205,7 +205,7 @@ static void reuse_ready(struct file_client *k)
 static void reuse_entry(struct file_client *k, const struct wire_entry *e, const char *name,
 			size_t n)
 {
-	struct compile_reuse *x = loop_owner(k, struct compile_reuse, clerk);
+	struct compile_reuse *x = loop_owner(k, struct compile_reuse, file_client);
 
 	if (x->stage == SHARED)
 		upper_digest_missing(&x->upper);
@@ -215,12 +215,12 @@ static void reuse_entry(struct file_client *k, const struct wire_entry *e, const
 
 static void reuse_done(struct file_client *k, uint16_t flags)
 {
-	struct compile_reuse *x = loop_owner(k, struct compile_reuse, clerk);
+	struct compile_reuse *x = loop_owner(k, struct compile_reuse, file_client);
 	struct wire_changes ask = { .max_entries = UPPER_DIGEST_ENTRIES,
 				    .hash_bytes = UPPER_DIGEST_HASHED };
 
 	if (x->stage == LAYING) {
-		let_clerk_go(x);
+		let_file_client_go(x);
 		reuse_laid(x);
 		return;
 	}
@@ -237,17 +237,17 @@ static void reuse_done(struct file_client *k, uint16_t flags)
 static void reuse_failed(struct file_client *k, const struct err *e)
 {
 	(void)e;
-	reuse_finish(loop_owner(k, struct compile_reuse, clerk), 0);
+	reuse_finish(loop_owner(k, struct compile_reuse, file_client), 0);
 }
 
-static void open_clerk(struct compile_reuse *x, struct box *b)
+static void open_file_client(struct compile_reuse *x, struct box *b)
 {
 	static const struct file_client_events on = { .ready = reuse_ready,
 						      .entry = reuse_entry,
 						      .done = reuse_done,
 						      .failed = reuse_failed };
 
-	file_client_open(&x->clerk, &b->line, 0, &on);
+	file_client_open(&x->file_client, &b->line, 0, &on);
 	x->file_client_open = 1;
 }
 
@@ -344,8 +344,8 @@ void compile_reuse_lookup(struct compile_reuse *x, struct box *b,
 {
 	x->fleet = b->fleet;
 	x->want = *want;
-	memcpy(x->box, b->row.id, sizeof(x->box));
-	if (!berth_of(x) || !may_look(x, b)) {
+	memcpy(x->box_id, b->row.id, sizeof(x->box_id));
+	if (!box_of(x) || !may_look(x, b)) {
 		reuse_finish(x, 0);
 		return;
 	}
@@ -360,7 +360,7 @@ void compile_reuse_lookup(struct compile_reuse *x, struct box *b,
 	if (!want->alone)
 		note_places(x);
 	reuse_begin(x, b);
-	open_clerk(x, b);
+	open_file_client(x, b);
 }
 
 /* ---- out ---- */
@@ -378,7 +378,7 @@ static void reuse_given(struct init_call *l, unsigned stream, uint64_t offset, c
 /* The compiler was the only program that was started since we came, and nobody else came. */
 static int is_whole(const struct compile_reuse *x, const struct wire_exit *exit)
 {
-	const struct box *b = berth_of(x);
+	const struct box *b = box_of(x);
 
 	return b && x->is_quiet && is_quiet(x, b) && b->starts == x->starts + 1 &&
 	       went_well(exit) && x->given.len <= COMPILE_CACHE_MOST && x->fleet->artefacts;
@@ -407,7 +407,7 @@ void compile_reuse_keep(struct compile_reuse *x, const struct buf said[2])
 		.lost = helper_lost,
 	};
 
-	struct box *b = x->is_keyed ? berth_of(x) : NULL;
+	struct box *b = x->is_keyed ? box_of(x) : NULL;
 
 	if (!b || said[0].len > COMPILE_REUSE_SAID || said[1].len > COMPILE_REUSE_SAID) {
 		reuse_finish(x, 0);
@@ -434,7 +434,7 @@ void compile_reuse_fini(struct compile_reuse *x)
 	if (x->ear.line) /* who reads what it says? */
 		init_conn_signal(x->ear.line, x->ear.ref, SIGKILL);
 	init_conn_remove_call(&x->ear);
-	let_clerk_go(x);
+	let_file_client_go(x);
 	upper_digest_fini(&x->upper);
 	free(x->places);
 	free(x->place_text);

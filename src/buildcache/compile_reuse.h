@@ -39,9 +39,9 @@ struct compile_reuse {
 	/* clang-format off */
 	void (*done)(struct compile_reuse *x, int found); /* once for each call of the two; perhaps from within */
 	struct compile_reuse *next;
-	struct box *berth; /* whose list that is; NULL: it is idle */
+	struct box *box; /* whose list that is; NULL: it is idle */
 	struct fleet *fleet;
-	char box[ID_LEN + 1];
+	char box_id[ID_LEN + 1];
 	struct compile_reuse_spec want;
 	unsigned starts; /* of the berth, when we came */
 	int is_keyed;
@@ -52,7 +52,7 @@ struct compile_reuse {
 	struct upper_digest upper;
 	const char **places; /* upper.own and upper.loose */
 	char *place_text;
-	struct file_client clerk;
+	struct file_client file_client;
 	int file_client_open;
 	int stage;
 	struct init_call ear; /* what packs, or unpacks */

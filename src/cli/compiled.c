@@ -54,7 +54,7 @@ void compiled_init(struct compiled *c, const struct local_run *s, const struct r
 {
 	const struct options *o = s->opt;
 	auto_buf struct buf source = { 0 };
-	struct compile_inputs of = { .door = "run",
+	struct compile_inputs of = { .surface = "run",
 				     .argv = argv,
 				     .env = o->env,
 				     .cwd = BOX_HOME,

@@ -11,7 +11,7 @@ struct keeper_call {
 	struct keeper_call *next;
 	uint32_t ref;
 	uint8_t want;
-	office_done *done; /* NULL: forgotten */
+	keeper_done *done; /* NULL: forgotten */
 	void *ctx;
 	size_t len;
 	char bytes[]; /* the question, to be asked again of the next keeper */
@@ -104,7 +104,7 @@ void keeper_client_fini(struct keeper_client *o)
 }
 
 struct keeper_call *keeper_client_request(struct keeper_client *o, const void *ask, size_t len,
-					  uint8_t want, office_done *done, void *ctx)
+					  uint8_t want, keeper_done *done, void *ctx)
 {
 	struct keeper_call *a = calloc(1, sizeof(*a) + len);
 	struct frame *head;
@@ -134,7 +134,7 @@ void keeper_client_cancel(struct keeper_client *o, struct keeper_call *a)
 }
 
 struct keeper_call *keeper_client_request_box(struct keeper_client *o, uint8_t type, uint16_t flags,
-					      const char *id, uint8_t want, office_done *done,
+					      const char *id, uint8_t want, keeper_done *done,
 					      void *ctx)
 {
 	struct wire_id ask = { .head = sock_head(type, 0) };

@@ -7,7 +7,7 @@
 
 struct keeper_client;
 /* The answer: f (of type `want`) and its descriptor, to be taken by setting *fd to -1; or e. */
-typedef void office_done(void *ctx, const struct frame *f, size_t len, int *fd,
+typedef void keeper_done(void *ctx, const struct frame *f, size_t len, int *fd,
 			 const struct err *e);
 
 struct keeper_call;
@@ -32,9 +32,9 @@ void keeper_client_fini(struct keeper_client *o);
 /* ask: a frame whose ref is filled in. done is called exactly once, never from within this call;
  * keeper_client_cancel() makes it never be called, and an fd that arrives is closed. */
 struct keeper_call *keeper_client_request(struct keeper_client *o, const void *ask, size_t len,
-					  uint8_t want, office_done *done, void *ctx);
+					  uint8_t want, keeper_done *done, void *ctx);
 void keeper_client_cancel(struct keeper_client *o, struct keeper_call *a);
 /* The same for the many questions that are a box's id. */
 struct keeper_call *keeper_client_request_box(struct keeper_client *o, uint8_t type, uint16_t flags,
-					      const char *id, uint8_t want, office_done *done,
+					      const char *id, uint8_t want, keeper_done *done,
 					      void *ctx);

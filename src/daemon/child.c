@@ -64,14 +64,14 @@ int child_is(const struct child *a, pid_t pid)
 	return a->pid && pid == a->pid;
 }
 
-int child_hand(struct child *a, uint16_t type, int take_pair[2], int front_link)
+int child_hand(struct child *a, uint16_t type, int take_pair[2], int server_link)
 {
 	struct frame head = sock_head(type, 0);
 	struct err e;
 	int rc = sock_send(a->link, &head, sizeof(head), NULL, 0, &take_pair[0], 1, &e);
 
 	if (rc == 0)
-		rc = sock_send(front_link, &head, sizeof(head), NULL, 0, &take_pair[1], 1, &e);
+		rc = sock_send(server_link, &head, sizeof(head), NULL, 0, &take_pair[1], 1, &e);
 	close(take_pair[0]);
 	close(take_pair[1]);
 	return rc;

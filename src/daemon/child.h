@@ -19,4 +19,4 @@ void child_stop(struct child *a); /* it leaves when it has read that; reaped as 
 int child_rests(const struct child *a);
 int child_is(const struct child *a, pid_t pid);
 /* Gives the ends of a pair to it and to a front, with a frame of that type. -1: there is none now. */
-int child_hand(struct child *a, uint16_t type, int take_pair[2], int front_link);
+int child_hand(struct child *a, uint16_t type, int take_pair[2], int server_link);

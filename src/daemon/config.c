@@ -476,12 +476,12 @@ static const char *folder_var(const char *name) /* relative ones do not count */
 
 static int load_user(struct config *c, struct err *e)
 {
-	const char *xdg = folder_var("XDG_CONFIG_HOME"), *home = folder_var("HOME");
+	const char *xdg = folder_var("XDG_CONFIG_HOME"), *state_dir = folder_var("HOME");
 	char path[PATH_MAX];
 
-	if (!xdg && !home)
+	if (!xdg && !state_dir)
 		return 0;
-	if (snprintf(path, sizeof(path), "%s%s/atoll/config.toml", xdg ? xdg : home,
+	if (snprintf(path, sizeof(path), "%s%s/atoll/config.toml", xdg ? xdg : state_dir,
 		     xdg ? "" : "/.config") >= (int)sizeof(path))
 		return 0;
 	return load_file(c, path, 0, e);
@@ -563,18 +563,19 @@ static int load_defaults(struct config *c, struct err *e)
 }
 
 /* Where this user keeps such things; NULL: nowhere. */
-static const char *config_folder(const char *system, const char *var, const char *below_home,
+static const char *config_folder(const char *system, const char *var, const char *below_state_dir,
 				 char *out, size_t size)
 {
-	const char *user = folder_var(var), *home = below_home ? folder_var("HOME") : NULL;
+	const char *user = folder_var(var),
+		   *state_dir = below_state_dir ? folder_var("HOME") : NULL;
 	int n;
 
 	if (geteuid() == 0)
 		n = snprintf(out, size, "%s", system);
 	else if (user)
 		n = snprintf(out, size, "%s/atoll", user);
-	else if (home)
-		n = snprintf(out, size, "%s/%s/atoll", home, below_home);
+	else if (state_dir)
+		n = snprintf(out, size, "%s/%s/atoll", state_dir, below_state_dir);
 	else
 		return NULL;
 	return n < (int)size ? out : NULL;

@@ -103,7 +103,7 @@ static void be_egress(void *ctx)
 
 void egress_child_init(struct egress_child *o, int root)
 {
-	*o = (struct egress_child){ .aide.link = -1, .root = root };
+	*o = (struct egress_child){ .child.link = -1, .root = root };
 }
 
 static struct egress_limits limits_of(const struct config *c)
@@ -135,12 +135,12 @@ void egress_child_apply(struct egress_child *o, const struct config *c)
 		return;
 	}
 	same = memcmp(&fresh, &o->rules, sizeof(fresh)) == 0 && same_limits(&limits, &o->limits);
-	if (same && (o->aide.pid || !fresh.n))
+	if (same && (o->child.pid || !fresh.n))
 		return;
-	child_stop(&o->aide);
+	child_stop(&o->child);
 	o->rules = fresh;
 	o->limits = limits;
-	o->aide.tried_ns = 0;
+	o->child.tried_ns = 0;
 	egress_child_tend(o);
 }
 
@@ -148,30 +148,30 @@ int egress_child_tend(struct egress_child *o)
 {
 	struct err e;
 
-	if (o->aide.pid || !o->rules.n)
+	if (o->child.pid || !o->rules.n)
 		return 0;
-	if (child_rests(&o->aide))
+	if (child_rests(&o->child))
 		return 1;
-	if (child_start(&o->aide, "atoll-egress", be_egress, o, &e) < 0)
+	if (child_start(&o->child, "atoll-egress", be_egress, o, &e) < 0)
 		log_error("no egress", LOG_E(&e));
-	return !o->aide.pid;
+	return !o->child.pid;
 }
 
 int egress_child_ended(struct egress_child *o, pid_t pid)
 {
-	if (!child_is(&o->aide, pid))
+	if (!child_is(&o->child, pid))
 		return 0;
 	log_error("egress ended, starting another");
-	child_stop(&o->aide);
+	child_stop(&o->child);
 	return 1;
 }
 
-int egress_child_hand(struct egress_child *o, int front_link)
+int egress_child_hand(struct egress_child *o, int server_link)
 {
 	int pair[2];
 	struct err e;
 
-	if (!o->aide.pid || sock_pair(pair, &e) < 0)
+	if (!o->child.pid || sock_pair(pair, &e) < 0)
 		return -1;
-	return child_hand(&o->aide, WIRE_WAY, pair, front_link);
+	return child_hand(&o->child, WIRE_WAY, pair, server_link);
 }

@@ -17,7 +17,7 @@ must_check int egress_child_rules(const struct config *c, struct egress_child_ru
 				  struct err *e);
 
 struct egress_child {
-	struct child aide;
+	struct child child;
 	struct egress_child_rules rules;
 	struct egress_limits limits;
 	const struct config *config; /* borrowed */
@@ -31,4 +31,4 @@ void egress_child_apply(struct egress_child *o, const struct config *c);
 int egress_child_tend(struct egress_child *o);
 int egress_child_ended(struct egress_child *o, pid_t pid); /* 1: it was that one */
 /* Connects a front (by its link) with egress. -1: there is none now. */
-int egress_child_hand(struct egress_child *o, int front_link);
+int egress_child_hand(struct egress_child *o, int server_link);

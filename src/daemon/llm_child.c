@@ -127,7 +127,7 @@ static void be_model(void *ctx)
 
 void llm_child_init(struct llm_child *o, int root)
 {
-	*o = (struct llm_child){ .aide.link = -1, .root = root };
+	*o = (struct llm_child){ .child.link = -1, .root = root };
 }
 
 void llm_child_apply(struct llm_child *o, const struct config *c)
@@ -141,12 +141,12 @@ void llm_child_apply(struct llm_child *o, const struct config *c)
 		return;
 	}
 	if (strcmp(path, o->path) == 0 && memcmp(v.digest, o->digest, sizeof(v.digest)) == 0 &&
-	    (o->aide.pid || !path[0]))
+	    (o->child.pid || !path[0]))
 		return;
-	child_stop(&o->aide); /* it answers what it was asked */
+	child_stop(&o->child); /* it answers what it was asked */
 	snprintf(o->path, sizeof(o->path), "%s", path);
 	memcpy(o->digest, v.digest, sizeof(o->digest));
-	o->aide.tried_ns = 0;
+	o->child.tried_ns = 0;
 	llm_child_tend(o);
 }
 
@@ -154,30 +154,30 @@ int llm_child_tend(struct llm_child *o)
 {
 	struct err e;
 
-	if (o->aide.pid || !o->path[0])
+	if (o->child.pid || !o->path[0])
 		return 0;
-	if (child_rests(&o->aide))
+	if (child_rests(&o->child))
 		return 1;
-	if (child_start(&o->aide, "atoll-model", be_model, o, &e) < 0)
+	if (child_start(&o->child, "atoll-model", be_model, o, &e) < 0)
 		log_error("no models", LOG_E(&e));
-	return !o->aide.pid;
+	return !o->child.pid;
 }
 
 int llm_child_ended(struct llm_child *o, pid_t pid)
 {
-	if (!child_is(&o->aide, pid))
+	if (!child_is(&o->child, pid))
 		return 0;
 	log_error("the process that asks models ended, starting another");
-	child_stop(&o->aide);
+	child_stop(&o->child);
 	return 1;
 }
 
-int llm_child_hand(struct llm_child *o, int front_link)
+int llm_child_hand(struct llm_child *o, int server_link)
 {
 	int pair[2];
 
-	if (!o->aide.pid ||
+	if (!o->child.pid ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -1;
-	return child_hand(&o->aide, WIRE_MODEL, pair, front_link);
+	return child_hand(&o->child, WIRE_MODEL, pair, server_link);
 }

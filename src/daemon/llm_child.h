@@ -11,7 +11,7 @@
 enum { LLM_CHILD_DIGEST = 32 };
 
 struct llm_child {
-	struct child aide;
+	struct child child;
 	char path[512];
 	uint8_t digest[LLM_CHILD_DIGEST]; /* of what it was started with */
 	int root;                         /* it becomes somebody else */
@@ -26,4 +26,4 @@ void llm_child_init(struct llm_child *o, int root);
 void llm_child_apply(struct llm_child *o, const struct config *c); /* as egress_child_apply() */
 int llm_child_tend(struct llm_child *o);
 int llm_child_ended(struct llm_child *o, pid_t pid);
-int llm_child_hand(struct llm_child *o, int front_link);
+int llm_child_hand(struct llm_child *o, int server_link);

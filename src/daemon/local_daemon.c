@@ -18,7 +18,7 @@ static int local_daemon_refuse(const char *verb, const char *named, const char *
 	char pid[32] = "none runs";
 
 	if (pidfile_read(run, &note, &why) == 0)
-		snprintf(pid, sizeof(pid), "pid %d", (int)note.warden);
+		snprintf(pid, sizeof(pid), "pid %d", (int)note.supervisor);
 	return err_set(
 		e, ERR_INVALID,
 		"%s acts on the daemon of a run folder, here %.60s (%s), and cannot act on %.80s; unset "
@@ -59,12 +59,12 @@ static int find_by_socket(const char *verb, const char *named, char run[256], st
 		return local_daemon_refuse(verb, named, run, e);
 	if (listener_of(&url, &listener, e) < 0)
 		return -1;
-	if (pidfile_read(run, &note, e) == 0 && note.warden == listener)
+	if (pidfile_read(run, &note, e) == 0 && note.supervisor == listener)
 		return 0;
 	snprintf(folder, sizeof(folder), "%.255s", url.host);
 	slash = strrchr(folder, '/');
 	*slash = 0;
-	if (pidfile_read(folder, &note, e) < 0 || (note.warden != listener && listener != 1))
+	if (pidfile_read(folder, &note, e) < 0 || (note.supervisor != listener && listener != 1))
 		return local_daemon_refuse(verb, named, run, e);
 	snprintf(run, 256, "%s", folder);
 	return 0;

@@ -26,7 +26,7 @@ static int read_note(int fd, struct pidfile_record *out)
 
 	text[n > 0 ? n : 0] = 0;
 	out->failed_upgrades = out->upgrade_errno = 0;
-	return sscanf(text, "%d %39s %d %d %d", &out->warden, out->version, &out->front,
+	return sscanf(text, "%d %39s %d %d %d", &out->supervisor, out->version, &out->server,
 		      &out->failed_upgrades, &out->upgrade_errno) >= 3
 		       ? 0
 		       : -1;
@@ -63,7 +63,7 @@ int pidfile_take(const char *run_dir, struct err *e)
 		usleep(STEP_MS * 1000);
 	}
 	return err_set(e, ERR_CONFLICT, "a daemon serves from %.150s already (pid %d)", run_dir,
-		       (int)there.warden);
+		       (int)there.supervisor);
 }
 
 int pidfile_lock_state(const char *state_dir, struct err *e)
@@ -89,8 +89,8 @@ int pidfile_lock_state(const char *state_dir, struct err *e)
 int pidfile_write(int fd, const struct pidfile_record *note, struct err *e)
 {
 	char text[128];
-	int n = snprintf(text, sizeof(text), "%d %.39s %d %d %d\n", (int)note->warden,
-			 note->version, (int)note->front, note->failed_upgrades,
+	int n = snprintf(text, sizeof(text), "%d %.39s %d %d %d\n", (int)note->supervisor,
+			 note->version, (int)note->server, note->failed_upgrades,
 			 note->upgrade_errno);
 
 	/* One write over the old text, then the rest of that: a reader never sees an empty file. */
@@ -115,7 +115,7 @@ int pidfile_read(const char *run_dir, struct pidfile_record *out, struct err *e)
 }
 
 /* A process id may have been given to another program: the command line of a daemon has the word `serve`. */
-static int seat_is_daemon(pid_t pid)
+static int pidfile_is_daemon(pid_t pid)
 {
 	char path[40], words[4096];
 	auto_fd int fd = -1;
@@ -138,11 +138,11 @@ int pidfile_find_process(const char *run_dir, struct pidfile_record *out, int *o
 
 	if (pidfile_read(run_dir, out, e) < 0)
 		return -1;
-	pidfd = (int)syscall(SYS_pidfd_open, out->warden, 0);
+	pidfd = (int)syscall(SYS_pidfd_open, out->supervisor, 0);
 	/* Checked while the descriptor is held: a signal sent through it reaches the process checked here. */
-	if (pidfd < 0 || !seat_is_daemon(out->warden))
+	if (pidfd < 0 || !pidfile_is_daemon(out->supervisor))
 		return err_set(e, ERR_NOT_FOUND, "process %d does not serve any more",
-			       (int)out->warden);
+			       (int)out->supervisor);
 	*out_pidfd = steal_fd(&pidfd);
 	return 0;
 }

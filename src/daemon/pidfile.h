@@ -11,7 +11,7 @@
 #define PIDFILE_VERSION 40
 
 struct pidfile_record {
-	pid_t warden, front;
+	pid_t supervisor, server;
 	char version[PIDFILE_VERSION];
 	int failed_upgrades, upgrade_errno; /* 0 in the file of a daemon that does not write them */
 };

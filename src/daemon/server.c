@@ -51,7 +51,7 @@ struct server {
 	const struct server_start *start;
 	struct loop loop;
 	struct api api;
-	struct frame_conn warden;
+	struct frame_conn supervisor;
 	struct on_signal term;
 	struct timer drain, tick;
 	struct ssl_ctx_st *tls;
@@ -67,7 +67,7 @@ static void ask_keeper(struct fleet *f)
 	struct frame ask = sock_head(WIRE_INFO, 0);
 
 	log_info("asking for a keeper");
-	frame_conn_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
+	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
 }
 
 static void ask_way(struct egress_client *g)
@@ -75,7 +75,7 @@ static void ask_way(struct egress_client *g)
 	struct server *x = g->user;
 	struct frame ask = sock_head(WIRE_WAY, 0);
 
-	frame_conn_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
+	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
 }
 
 static void ask_model(void *user)
@@ -83,7 +83,7 @@ static void ask_model(void *user)
 	struct server *x = user;
 	struct frame ask = sock_head(WIRE_MODEL, 0);
 
-	frame_conn_send(&x->warden, &ask, sizeof(ask), NULL, 0, -1);
+	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
 }
 
 static void keeper_came(struct server *x, int take_fd)
@@ -93,19 +93,19 @@ static void keeper_came(struct server *x, int take_fd)
 	struct fleet *f = &x->api.fleet;
 
 	fleet_keeper(f, take_fd);
-	frame_conn_send(&f->office.post, &fill, sizeof(fill), NULL, 0,
+	frame_conn_send(&f->keeper.post, &fill, sizeof(fill), NULL, 0,
 			-1); /* nobody waits for its answer */
 }
 
-static void warden_says(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
+static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
-	struct server *x = loop_owner(p, struct server, warden);
+	struct server *x = loop_owner(p, struct server, supervisor);
 
 	(void)len;
 	if (f->type == WIRE_FD && *fd >= 0)
 		keeper_came(x, steal_fd(fd));
 	else if (f->type == WIRE_WAY && *fd >= 0)
-		egress_client_connect(&x->api.fleet.gate, steal_fd(fd));
+		egress_client_connect(&x->api.fleet.egress_client, steal_fd(fd));
 	else if (f->type == WIRE_MODEL && *fd >= 0 && x->api.model)
 		llm_client_connect(x->api.model, steal_fd(fd));
 	else if (f->type == WIRE_DONE) {
@@ -131,9 +131,9 @@ static void begin_drain(struct server *x)
 
 /* Without it nobody would bring a keeper; and the next warden's front, which knows nothing of us, must
  * not find us beside it. So not a moment longer: streams are resumed over there. */
-static void warden_left(struct frame_conn *p, const struct err *why)
+static void supervisor_left(struct frame_conn *p, const struct err *why)
 {
-	struct server *x = loop_owner(p, struct server, warden);
+	struct server *x = loop_owner(p, struct server, supervisor);
 
 	(void)why;
 	log_warn("the warden has left");
@@ -205,7 +205,7 @@ static void all_restored(struct fleet *f)
 	agents_set_sole_server(&x->api);
 	package_preinstall_begin(&x->prepare, f);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
-	frame_conn_send(&x->warden, &done, sizeof(done), NULL, 0, -1);
+	frame_conn_send(&x->supervisor, &done, sizeof(done), NULL, 0, -1);
 }
 
 /* Which interpreter the host has, and so every box: the file that its name leads to, and its size. One
@@ -540,8 +540,9 @@ static int server_begin(struct server *x, struct err *e)
 	static struct egress_child_rules rules;
 	int statm =
 		open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
-	static const struct api_surface *const doors[] = { &e2b_door, &tool_door, &mcp_door,
-							   &rex_door, &ui_door,   NULL };
+	static const struct api_surface *const surfaces[] = { &e2b_surface, &tool_surface,
+							      &mcp_surface, &swerex_surface,
+							      &ui_surface,  NULL };
 	char boot[64];
 
 	conf.hooks = hooks;
@@ -568,24 +569,24 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.fleet.alone = s->alone;
 	x->api.fleet.on_ready = all_restored;
 	x->api.fleet.need_keeper = ask_keeper;
-	x->api.fleet.gate.user = x;
-	x->api.fleet.gate.need = rules.n ? ask_way : NULL;
+	x->api.fleet.egress_client.user = x;
+	x->api.fleet.egress_client.need = rules.n ? ask_way : NULL;
 	x->api.conf.rules = rules.v;
 	x->api.conf.nrules = rules.n;
-	frame_conn_init(&x->warden, &x->loop, s->warden);
-	x->warden.on_frame = warden_says;
-	x->warden.on_gone = warden_left;
+	frame_conn_init(&x->supervisor, &x->loop, s->supervisor);
+	x->supervisor.on_frame = supervisor_says;
+	x->supervisor.on_gone = supervisor_left;
 	timer_init(&x->drain, &x->loop, drained_enough);
 	timer_init(&x->tick, &x->loop, is_drained);
 	on_signal_init(&x->term, &x->loop, SIGTERM, told_to_leave);
 	x->drain_ms = config_number(s->config, CONFIG_DRAIN);
-	x->api.doors = doors;
+	x->api.surfaces = surfaces;
 	if (s->models && llm_client_new(&x->api.model, &x->loop, ask_model, x, e) < 0)
 		return -1;
 	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0)
 		return -1;
 	ask_keeper(&x->api.fleet);
-	egress_client_begin(&x->api.fleet.gate);
+	egress_client_begin(&x->api.fleet.egress_client);
 	return fleet_restore(&x->api.fleet, e);
 }
 
@@ -603,7 +604,7 @@ int server_main(const struct server_start *s)
 	http_server_fini(&x.api.http);
 	package_preinstall_fini(&x.prepare);
 	mcp_fini(&x.api);
-	rex_fini(&x.api);
+	swerex_fini(&x.api);
 	e2b_fini(&x.api);
 	v1_fini(&x.api);
 	llm_client_free(x.api.model);

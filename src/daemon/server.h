@@ -10,7 +10,7 @@ enum { SERVER_LISTENERS = 32 };
 struct server_start {
 	const struct config *config;
 	const char *const *layer_names;
-	int warden; /* WIRE_INFO to it: bring a keeper; WIRE_DONE: we serve */
+	int supervisor; /* WIRE_INFO to it: bring a keeper; WIRE_DONE: we serve */
 	int listeners[SERVER_LISTENERS];
 	unsigned nlisteners;
 	int alone; /* no older front drains beside us; else the warden says WIRE_DONE when it is gone */

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FRONT_UID = 64170 };
+enum { SERVER_UID = 64170 };
 
 /* Who the front becomes: as configured, else the user "atoll" where there is one, else a number
  * that nobody has. Started by somebody who is not root it stays that one. */
@@ -29,7 +29,7 @@ static int find_user(struct state_dir *h, const struct config *c, struct err *e)
 			       ? 0
 			       : err_set(e, ERR_INVALID, "serve.user: the front must not be root");
 	}
-	h->uid = h->gid = name ? (uid_t)strtoul(name, &end, 10) : FRONT_UID;
+	h->uid = h->gid = name ? (uid_t)strtoul(name, &end, 10) : SERVER_UID;
 	if (name && (*end || h->uid == 0))
 		return err_set(e, ERR_NOT_FOUND, "serve.user: there is no user '%.40s'", name);
 	return 0;

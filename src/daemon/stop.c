@@ -98,10 +98,10 @@ static int stop_daemon(const char *run, struct stop_result *r, struct err *e)
 
 	if (pidfile_find_process(run, &note, &pidfd, e) < 0)
 		return e->kind == ERR_NOT_FOUND ? 0 : -1;
-	r->daemon = note.warden;
+	r->daemon = note.supervisor;
 	if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0)
-		return err_sys(e, "signal the daemon (pid %d)", (int)note.warden);
-	return stop_wait(pidfd, e) < 0 ? err_in(e, "daemon (pid %d)", (int)note.warden) : 0;
+		return err_sys(e, "signal the daemon (pid %d)", (int)note.supervisor);
+	return stop_wait(pidfd, e) < 0 ? err_in(e, "daemon (pid %d)", (int)note.supervisor) : 0;
 }
 
 /* After the daemon, which would start another one. */

@@ -44,7 +44,7 @@
 #define STATE_VAR "ATOLL_SERVE_STATE" /* the lock on the state folder */
 enum { AGAIN_MS = 200, BACKLOG = 4096, FRONTS = 8, KEEPER_TRIES = 10, LOG_AGAIN_MS = 60000 };
 
-struct front_process {
+struct server_process {
 	pid_t pid;
 	int link;          /* -1: it is ending */
 	int told;          /* to drain */
@@ -59,19 +59,19 @@ struct supervisor {
 	const struct args *args;
 	struct config config;
 	char run[256];
-	struct state_dir home;
+	struct state_dir state_dir;
 	int listeners[SERVER_LISTENERS];
 	unsigned nlisteners;
 	int signals;
-	int seat;
+	int pidfile;
 	int state;        /* holds the lock on the state folder; its servers inherit it */
 	int keeper_tries; /* that have failed, since the last that has not */
 	uint64_t keeper_logged_ns;
 	char keeper_error[sizeof(((struct err *)0)->msg)];
-	struct front_process fronts[FRONTS]; /* oldest first */
+	struct server_process fronts[FRONTS]; /* oldest first */
 	unsigned nfronts;
-	struct egress_child sluice;
-	struct llm_child envoy;
+	struct egress_child egress_child;
+	struct llm_child llm_child;
 	int upgraded; /* we came into being by an upgrade */
 	int ready;    /* the newest serves */
 	int leaving;
@@ -134,14 +134,14 @@ static int supervisor_inherit(struct supervisor *w, struct err *e)
 		if (supervisor_keep(fd, e) < 0)
 			return -1;
 		w->upgraded = 1;
-		if (w->seat < 0)
-			w->seat = fd;
+		if (w->pidfile < 0)
+			w->pidfile = fd;
 		else if (add_listener(w, fd, e) < 0)
 			return -1;
 	}
 	for (char *p = fronts ? strtok_r(fronts, ",", &rest) : NULL; p && w->nfronts < FRONTS;
 	     p = strtok_r(NULL, ",", &rest)) {
-		struct front_process f = { .link = -1 };
+		struct server_process f = { .link = -1 };
 
 		if (sscanf(p, "%d:%d", &f.pid, &f.link) != 2 || supervisor_keep(f.link, e) < 0)
 			return -1;
@@ -197,18 +197,18 @@ static int open_sockets(struct supervisor *w, struct err *e)
 
 /* ---- the front ---- */
 
-static _Noreturn void be_front(struct supervisor *w, int link)
+static _Noreturn void be_server(struct supervisor *w, int link)
 {
 	struct server_start s = { .config = &w->config,
 				  .layer_names = layer_names(),
-				  .warden = link,
+				  .supervisor = link,
 				  .nlisteners = w->nlisteners,
 				  .alone = w->nfronts == 0,
-				  .uid = w->home.uid,
-				  .gid = w->home.gid,
+				  .uid = w->state_dir.uid,
+				  .gid = w->state_dir.gid,
 				  .own_uid = getuid(),
-				  .folder = w->home.folder,
-				  .models = w->envoy.path[0] != 0 };
+				  .folder = w->state_dir.folder,
+				  .models = w->llm_child.path[0] != 0 };
 	sigset_t none;
 
 	for (unsigned i = 0; i < w->nlisteners; i++)
@@ -219,8 +219,8 @@ static _Noreturn void be_front(struct supervisor *w, int link)
 	signal(SIGUSR2, SIG_IGN);
 	signal(SIGINT, SIG_IGN); /* Ctrl-C reaches both; the warden says when */
 	own_close_fd(&w->signals);
-	own_close_fd(&w->sluice.aide.link);
-	own_close_fd(&w->envoy.aide.link);
+	own_close_fd(&w->egress_child.child.link);
+	own_close_fd(&w->llm_child.child.link);
 	/* Or the others would not see the end of the warden. The seat stays open: it is ours, too. */
 	for (unsigned i = 0; i < w->nfronts; i++)
 		own_close_fd(&w->fronts[i].link);
@@ -229,12 +229,12 @@ static _Noreturn void be_front(struct supervisor *w, int link)
 	exit(server_main(&s));
 }
 
-static struct front_process *supervisor_newest(struct supervisor *w)
+static struct server_process *supervisor_newest(struct supervisor *w)
 {
 	return w->nfronts ? &w->fronts[w->nfronts - 1] : NULL;
 }
 
-static int start_front(struct supervisor *w, struct err *e)
+static int start_server(struct supervisor *w, struct err *e)
 {
 	int pair[2];
 	pid_t pid;
@@ -252,10 +252,10 @@ static int start_front(struct supervisor *w, struct err *e)
 	}
 	if (pid == 0) {
 		close(pair[0]);
-		be_front(w, pair[1]);
+		be_server(w, pair[1]);
 	}
 	close(pair[1]);
-	w->fronts[w->nfronts++] = (struct front_process){ .pid = pid, .link = pair[0] };
+	w->fronts[w->nfronts++] = (struct server_process){ .pid = pid, .link = pair[0] };
 	w->ready = 0;
 	return 0;
 }
@@ -282,7 +282,7 @@ static void no_keeper(struct supervisor *w, const struct err *e)
 
 /* Makes sure that there is a keeper and hands a connection over. Not in a circle: a front whose
  * keepers leave at once gets one every AGAIN_MS. */
-static void hand_keeper(struct supervisor *w, struct front_process *f)
+static void hand_keeper(struct supervisor *w, struct server_process *f)
 {
 	struct frame head = sock_head(WIRE_FD, 0);
 	auto_fd int fd = -1;
@@ -315,16 +315,16 @@ static void say_where(const struct supervisor *w)
 				strncmp(a.text, "unix:", 5) ? scheme : "", a.text);
 }
 
-static void note_seat(struct supervisor *w)
+static void note_pidfile(struct supervisor *w)
 {
-	struct pidfile_record note = { .warden = getpid(),
-				       .front = w->ready ? supervisor_newest(w)->pid : 0,
+	struct pidfile_record note = { .supervisor = getpid(),
+				       .server = w->ready ? supervisor_newest(w)->pid : 0,
 				       .failed_upgrades = w->failed_upgrades,
 				       .upgrade_errno = w->upgrade_errno };
 	struct err e;
 
 	snprintf(note.version, sizeof(note.version), "%s", ATOLL_VERSION);
-	if (pidfile_write(w->seat, &note, &e) < 0)
+	if (pidfile_write(w->pidfile, &note, &e) < 0)
 		log_warn("who serves cannot be written down", LOG_E(&e));
 }
 
@@ -336,7 +336,7 @@ static void say_ready(struct supervisor *w)
 	if (!w->announced && !w->cli->quiet)
 		say_where(w);
 	w->ready = w->announced = 1;
-	note_seat(w);
+	note_pidfile(w);
 	for (unsigned i = 0; i + 1 < w->nfronts; i++)
 		if (!w->fronts[i].told++)
 			kill(w->fronts[i].pid, SIGTERM);
@@ -344,7 +344,7 @@ static void say_ready(struct supervisor *w)
 		log_warn("service manager", LOG_E(&e));
 }
 
-static void front_says(struct supervisor *w, struct front_process *f)
+static void server_says(struct supervisor *w, struct server_process *f)
 {
 	char buf[WIRE_MAX];
 	const struct frame *said = (const struct frame *)buf;
@@ -380,7 +380,7 @@ static void begin_again(struct supervisor *w)
 	auto_buf struct buf fds = { 0 }, fronts = { 0 };
 	char state[16];
 
-	buf_printf(&fds, "%d", hand_on(w->seat));
+	buf_printf(&fds, "%d", hand_on(w->pidfile));
 	snprintf(state, sizeof(state), "%d", hand_on(w->state));
 	setenv(STATE_VAR, state, 1);
 	for (unsigned i = 0; i < w->nlisteners; i++)
@@ -398,7 +398,7 @@ static void begin_again(struct supervisor *w)
 	w->failed_upgrades++;
 	log_error("upgrade: cannot execute the binary", LOG_S("file", w->exe),
 		  LOG_S("error", strerror(w->upgrade_errno)));
-	note_seat(w);
+	note_pidfile(w);
 	unsetenv(FDS_VAR);
 	unsetenv(FRONTS_VAR);
 	unsetenv(STATE_VAR);
@@ -418,16 +418,16 @@ static void take_over(struct supervisor *w)
 	config_fini(&w->config);
 	w->config = fresh;
 	set_up_log(&w->config);
-	egress_child_apply(&w->sluice, &w->config);
-	llm_child_apply(&w->envoy, &w->config);
-	if (start_front(w, &e) < 0)
+	egress_child_apply(&w->egress_child, &w->config);
+	llm_child_apply(&w->llm_child, &w->config);
+	if (start_server(w, &e) < 0)
 		log_error("reload", LOG_E(&e));
 }
 
-static void front_ended(struct supervisor *w, unsigned i)
+static void server_ended(struct supervisor *w, unsigned i)
 {
 	struct frame alone = sock_head(WIRE_DONE, 0);
-	struct front_process *last;
+	struct server_process *last;
 	struct err e;
 
 	own_close_fd(&w->fronts[i].link);
@@ -439,16 +439,16 @@ static void front_ended(struct supervisor *w, unsigned i)
 }
 
 /* Another one instead of the newest, unless the one before it still serves. */
-static void replace_front(struct supervisor *w, int status)
+static void replace_server(struct supervisor *w, int status)
 {
 	struct timespec a_while = { .tv_nsec = AGAIN_MS * 1000000 };
-	struct front_process *last = supervisor_newest(w);
+	struct server_process *last = supervisor_newest(w);
 	struct err e;
 
 	if (!w->ready && last && !last->told && last->link >= 0) {
 		log_error("the new front failed, the one before it goes on");
 		w->ready = w->announced = 1;
-		note_seat(w);
+		note_pidfile(w);
 		return;
 	}
 	if (!w->announced) /* it never served: whoever started us has to see to that */
@@ -460,7 +460,7 @@ static void replace_front(struct supervisor *w, int status)
 		  LOG_I("signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0));
 	if (!w->ready) /* it did not get far: not in a circle */
 		nanosleep(&a_while, NULL);
-	if (start_front(w, &e) < 0)
+	if (start_server(w, &e) < 0)
 		log_error("no front", LOG_E(&e));
 }
 
@@ -470,15 +470,16 @@ static void supervisor_reap(struct supervisor *w)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (egress_child_ended(&w->sluice, pid) || llm_child_ended(&w->envoy, pid))
+		if (egress_child_ended(&w->egress_child, pid) ||
+		    llm_child_ended(&w->llm_child, pid))
 			continue;
 		for (unsigned i = 0; i < w->nfronts; i++)
 			if (w->fronts[i].pid == pid) {
 				int was_newest = i + 1 == w->nfronts;
 
-				front_ended(w, i);
+				server_ended(w, i);
 				if (was_newest)
-					replace_front(w, status);
+					replace_server(w, status);
 				break;
 			}
 	}
@@ -539,14 +540,15 @@ static int hand_keepers(struct supervisor *w)
 /* Egress is there as long as somebody may want it, and whoever asked for it is connected. */
 static int hand_ways(struct supervisor *w)
 {
-	int waiting = !w->leaving && egress_child_tend(&w->sluice);
+	int waiting = !w->leaving && egress_child_tend(&w->egress_child);
 
 	for (unsigned i = 0; i < w->nfronts; i++) {
-		struct front_process *f = &w->fronts[i];
+		struct server_process *f = &w->fronts[i];
 
-		if (f->wants_way && f->link >= 0 && egress_child_hand(&w->sluice, f->link) == 0)
+		if (f->wants_way && f->link >= 0 &&
+		    egress_child_hand(&w->egress_child, f->link) == 0)
 			f->wants_way = 0;
-		waiting |= f->wants_way && w->sluice.rules.n;
+		waiting |= f->wants_way && w->egress_child.rules.n;
 	}
 	return waiting;
 }
@@ -554,14 +556,14 @@ static int hand_ways(struct supervisor *w)
 /* The same for models. */
 static int hand_models(struct supervisor *w)
 {
-	int waiting = !w->leaving && llm_child_tend(&w->envoy);
+	int waiting = !w->leaving && llm_child_tend(&w->llm_child);
 
 	for (unsigned i = 0; i < w->nfronts; i++) {
-		struct front_process *f = &w->fronts[i];
+		struct server_process *f = &w->fronts[i];
 
-		if (f->wants_model && f->link >= 0 && llm_child_hand(&w->envoy, f->link) == 0)
+		if (f->wants_model && f->link >= 0 && llm_child_hand(&w->llm_child, f->link) == 0)
 			f->wants_model = 0;
-		waiting |= f->wants_model && w->envoy.path[0];
+		waiting |= f->wants_model && w->llm_child.path[0];
 	}
 	return waiting;
 }
@@ -588,7 +590,7 @@ static void supervisor_watch(struct supervisor *w)
 		}
 		for (unsigned i = 0; i < n; i++)
 			if (p[i + 1].revents && w->fronts[i].link >= 0)
-				front_says(w, &w->fronts[i]);
+				server_says(w, &w->fronts[i]);
 	}
 }
 
@@ -637,50 +639,50 @@ static int supervisor_begin(struct supervisor *w, struct err *e)
 		return -1;
 	set_up_log(&w->config);
 	if (run_dir_find(w->run, sizeof(w->run), e) < 0 || state_dir_make(w->run, 0711, e) < 0 ||
-	    state_dir_open(&w->home, &w->config, e) < 0 || remember_exe(w, e) < 0 ||
+	    state_dir_open(&w->state_dir, &w->config, e) < 0 || remember_exe(w, e) < 0 ||
 	    supervisor_inherit(w, e) < 0)
 		return -1;
 	/* Before the sockets: whoever is leaving still has them. */
-	if (w->seat < 0)
-		w->seat = pidfile_take(w->run, e);
-	if (w->seat >= 0 && w->state < 0)
-		w->state = pidfile_lock_state(w->home.state, e);
-	if (w->seat < 0 || w->state < 0 || open_sockets(w, e) < 0 || catch_signals(w, e) < 0)
+	if (w->pidfile < 0)
+		w->pidfile = pidfile_take(w->run, e);
+	if (w->pidfile >= 0 && w->state < 0)
+		w->state = pidfile_lock_state(w->state_dir.state, e);
+	if (w->pidfile < 0 || w->state < 0 || open_sockets(w, e) < 0 || catch_signals(w, e) < 0)
 		return -1;
-	note_seat(w);
+	note_pidfile(w);
 	/* The keeper's images go there, too. */
-	if (setenv("ATOLL_STATE", w->home.state, 1) < 0)
+	if (setenv("ATOLL_STATE", w->state_dir.state, 1) < 0)
 		return err_sys(e, "setenv");
 	if (w->upgraded)
 		retire_keeper();
-	egress_child_apply(&w->sluice, &w->config);
-	llm_child_apply(&w->envoy, &w->config);
-	return start_front(w, e);
+	egress_child_apply(&w->egress_child, &w->config);
+	llm_child_apply(&w->llm_child, &w->config);
+	return start_server(w, e);
 }
 
 static int run_serve(const struct cli *cli, const struct args *a)
 {
-	struct supervisor w = { .cli = cli, .args = a, .signals = -1, .seat = -1, .state = -1 };
+	struct supervisor w = { .cli = cli, .args = a, .signals = -1, .pidfile = -1, .state = -1 };
 	struct cli_error t;
 	struct err e;
 
 	w.argv = cli->argv;
-	egress_child_init(&w.sluice, geteuid() == 0);
-	llm_child_init(&w.envoy, geteuid() == 0);
+	egress_child_init(&w.egress_child, geteuid() == 0);
+	llm_child_init(&w.llm_child, geteuid() == 0);
 	if (supervisor_begin(&w, &e) < 0) {
 		cli_error_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		if (e.kind == ERR_CONFLICT && strstr(e.msg, " is in use"))
 			cli_error_hint(&t, "another port", "atoll serve --listen 127.0.0.1:7071");
 		cli_error_hint(&t, "settings", "atoll config show --origin");
 		/* Or a script that waits for the start would take the file for a daemon's. */
-		if (w.seat >= 0 && !w.upgraded)
-			pidfile_leave(w.run, w.seat);
+		if (w.pidfile >= 0 && !w.upgraded)
+			pidfile_leave(w.run, w.pidfile);
 		config_fini(&w.config);
 		return cli_error_print(&t, cli->json, STATUS_FAILED);
 	}
 	supervisor_watch(&w);
 	remove_sockets(&w);
-	pidfile_leave(w.run, w.seat);
+	pidfile_leave(w.run, w.pidfile);
 	config_fini(&w.config);
 	return w.failed ? STATUS_FAILED : 0;
 }

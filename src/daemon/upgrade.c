@@ -82,15 +82,15 @@ static int version_of(const char *exe, char out[PIDFILE_VERSION], struct err *e)
 }
 
 /* Until another front serves, or the warden is no more. */
-static int await_front(const char *run, const struct pidfile_record *before, int pidfd,
-		       struct pidfile_record *after, struct err *e)
+static int await_server(const char *run, const struct pidfile_record *before, int pidfd,
+			struct pidfile_record *after, struct err *e)
 {
 	for (int waited = 0; waited < WAIT_MS; waited += STEP_MS) {
 		struct pollfd p = { .fd = pidfd, .events = POLLIN };
 
 		if (poll(&p, 1, STEP_MS) > 0)
 			return err_set(e, ERR_SYS, "the daemon (pid %d) ended during the upgrade",
-				       (int)before->warden);
+				       (int)before->supervisor);
 		if (pidfile_read(run, after, e) < 0)
 			continue;
 		if (after->failed_upgrades != before->failed_upgrades)
@@ -98,8 +98,8 @@ static int await_front(const char *run, const struct pidfile_record *before, int
 				e, ERR_SYS,
 				"the daemon (pid %d) cannot execute the file it was started from: %s; "
 				"it goes on as before",
-				(int)before->warden, strerror(after->upgrade_errno));
-		if (after->front && after->front != before->front)
+				(int)before->supervisor, strerror(after->upgrade_errno));
+		if (after->server && after->server != before->server)
 			return 0;
 	}
 	return err_set(e, ERR_SYS,
@@ -107,8 +107,8 @@ static int await_front(const char *run, const struct pidfile_record *before, int
 		       WAIT_MS / 1000);
 }
 
-static int upgrade_replace_front(const struct cli *cli, struct pidfile_record *before,
-				 struct pidfile_record *after, struct err *e)
+static int upgrade_replace_server(const struct cli *cli, struct pidfile_record *before,
+				  struct pidfile_record *after, struct err *e)
 {
 	char run[256], exe[1024], version[PIDFILE_VERSION];
 	auto_fd int pidfd = -1;
@@ -116,11 +116,11 @@ static int upgrade_replace_front(const struct cli *cli, struct pidfile_record *b
 	if (local_daemon_find(cli, "upgrade", run, e) < 0 ||
 	    pidfile_find_process(run, before, &pidfd, e) < 0)
 		return -1;
-	if (exe_of(before->warden, exe, sizeof(exe), e) < 0 || version_of(exe, version, e) < 0)
+	if (exe_of(before->supervisor, exe, sizeof(exe), e) < 0 || version_of(exe, version, e) < 0)
 		return err_in(e, "not upgraded");
 	if (syscall(SYS_pidfd_send_signal, pidfd, SIGUSR2, NULL, 0) < 0)
-		return err_sys(e, "signal process %d", (int)before->warden);
-	return await_front(run, before, pidfd, after, e);
+		return err_sys(e, "signal process %d", (int)before->supervisor);
+	return await_server(run, before, pidfd, after, e);
 }
 
 static int run_upgrade(const struct cli *cli, const struct args *a)
@@ -130,7 +130,7 @@ static int run_upgrade(const struct cli *cli, const struct args *a)
 	struct err e;
 
 	(void)a;
-	if (upgrade_replace_front(cli, &before, &after, &e) < 0) {
+	if (upgrade_replace_server(cli, &before, &after, &e) < 0) {
 		cli_error_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		if (e.kind == ERR_NOT_FOUND)
 			cli_error_hint(&t, "start it", "atoll serve");
@@ -141,11 +141,11 @@ static int run_upgrade(const struct cli *cli, const struct args *a)
 				       e.kind == ERR_NOT_FOUND ? STATUS_NOT_FOUND : STATUS_FAILED);
 	}
 	if (cli->json)
-		printf("{\"pid\":%d,\"from\":\"%s\",\"to\":\"%s\"}\n", (int)after.warden,
+		printf("{\"pid\":%d,\"from\":\"%s\",\"to\":\"%s\"}\n", (int)after.supervisor,
 		       before.version, after.version);
 	else if (!cli->quiet)
 		printf("upgraded from %s to %s (pid %d)\n", before.version, after.version,
-		       (int)after.warden);
+		       (int)after.supervisor);
 	return 0;
 }
 

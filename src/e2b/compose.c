@@ -21,7 +21,7 @@ const struct field transfer_compose_fields[] = {
 };
 
 struct composing {
-	struct file_request desk;
+	struct file_request file_req;
 	const char **sources;
 	size_t n, removed;
 	int root, made;
@@ -29,10 +29,10 @@ struct composing {
 
 static void compose_ready(struct file_client *k)
 {
-	struct composing *x = loop_owner(k, struct composing, desk.clerk);
+	struct composing *x = loop_owner(k, struct composing, file_req.file_client);
 	struct wire_put put = { .flags = WIRE_PUT_FOLLOW | (x->root ? 0 : WIRE_PUT_USER) };
 
-	file_client_ask(k, WIRE_PUT, &put, sizeof(put), x->desk.path, strlen(x->desk.path));
+	file_client_ask(k, WIRE_PUT, &put, sizeof(put), x->file_req.path, strlen(x->file_req.path));
 	for (size_t i = 0; i < x->n; i++)
 		file_client_more(k, WIRE_APPEND, x->sources[i], strlen(x->sources[i]));
 	file_client_data(k, NULL, 0);
@@ -44,17 +44,17 @@ static void compose_next(struct composing *x)
 	if (x->removed < x->n) {
 		const char *path = x->sources[x->removed++];
 
-		file_request_ask(&x->desk, WIRE_REMOVE, WIRE_REMOVE_ONE, path, strlen(path));
+		file_request_ask(&x->file_req, WIRE_REMOVE, WIRE_REMOVE_ONE, path, strlen(path));
 		return;
 	}
-	file_request_json(&x->desk, 200,
-			  json_pack("{s:o, s:o, s:s}", "path", json_text(x->desk.path), "name",
-				    json_text(entry_name(x->desk.path)), "type", "file"));
+	file_request_json(&x->file_req, 200,
+			  json_pack("{s:o, s:o, s:s}", "path", json_text(x->file_req.path), "name",
+				    json_text(entry_name(x->file_req.path)), "type", "file"));
 }
 
 static void compose_done(struct file_client *k, uint16_t flags)
 {
-	struct composing *x = loop_owner(k, struct composing, desk.clerk);
+	struct composing *x = loop_owner(k, struct composing, file_req.file_client);
 
 	(void)flags;
 	x->made = 1;
@@ -63,16 +63,16 @@ static void compose_done(struct file_client *k, uint16_t flags)
 
 static void compose_failed(struct file_client *k, const struct err *e)
 {
-	struct composing *x = loop_owner(k, struct composing, desk.clerk);
+	struct composing *x = loop_owner(k, struct composing, file_req.file_client);
 
 	if (x->made && e->sys) {
 		compose_next(
 			x); /* named twice, or not to be removed: the file is made all the same */
 	} else if (e->sys == ENOENT) {
-		file_request_close(&x->desk);
-		e2b_error(x->desk.call, 404, "source file not found: %s", e->msg);
+		file_request_close(&x->file_req);
+		e2b_error(x->file_req.call, 404, "source file not found: %s", e->msg);
 	} else {
-		files_rest_fail(&x->desk, e);
+		files_rest_fail(&x->file_req, e);
 	}
 }
 
@@ -97,8 +97,8 @@ void files_http_compose(struct call *c)
 			       : "source_paths must not be empty");
 		return;
 	}
-	x->desk.path = file_auth_path(c, call_text(c, "destination", ""), x->root);
-	if (!x->desk.path)
+	x->file_req.path = file_auth_path(c, call_text(c, "destination", ""), x->root);
+	if (!x->file_req.path)
 		return;
 	x->sources = call_alloc(c, x->n * sizeof(*x->sources));
 	json_array_foreach(sources, i, source)
@@ -106,10 +106,10 @@ void files_http_compose(struct call *c)
 		x->sources[i] = file_auth_path(c, json_string_value(source), x->root);
 		if (!x->sources[i])
 			return;
-		if (!strcmp(x->sources[i], x->desk.path)) {
+		if (!strcmp(x->sources[i], x->file_req.path)) {
 			e2b_error(c, 400, "source path cannot be the same as destination");
 			return;
 		}
 	}
-	file_request_open_in(&x->desk, c, e2b_find_box(c), FILES_WORKER, &on);
+	file_request_open_in(&x->file_req, c, e2b_find_box(c), FILES_WORKER, &on);
 }

@@ -57,8 +57,8 @@ struct making {
 	struct e2b_box box;
 	struct network network;
 	json_t *mounts, *env;
-	char *door, *metadata, *hosts, *volumes; /* of the row that is asked for */
-	char snapshot[ID_LEN + 1];               /* it begins with these files; "": none */
+	char *surface, *metadata, *hosts, *volumes; /* of the row that is asked for */
+	char snapshot[ID_LEN + 1];                  /* it begins with these files; "": none */
 };
 
 static void making_free(struct making *m)
@@ -66,7 +66,7 @@ static void making_free(struct making *m)
 	network_fini(&m->network);
 	json_decref(m->mounts);
 	json_decref(m->env);
-	free(m->door);
+	free(m->surface);
 	free(m->metadata);
 	free(m->hosts);
 	free(m->volumes);
@@ -176,13 +176,13 @@ static int read_mounts(struct call *c, struct making *m, struct box_spec *want, 
 	return 0;
 }
 
-static void write_door(struct call *c, struct making *m)
+static void write_surface(struct call *c, struct making *m)
 {
 	auto_free char *known = e2b_box_text(&m->box), *more = NULL;
 	json_t *internet = call_get(c, "allow_internet_access");
 
 	more = e2b_box_text_with(known, "internet", internet ? json_incref(internet) : json_null());
-	m->door = e2b_box_text_with(more, "network", json_incref(m->network.said));
+	m->surface = e2b_box_text_with(more, "network", json_incref(m->network.said));
 }
 
 static int read_want(struct call *c, struct making *m, int secure, int64_t otherwise_s,
@@ -198,8 +198,8 @@ static int read_want(struct call *c, struct making *m, int secure, int64_t other
 		return -1;
 	if (strncmp(m->box.template, "code-interpreter", 16) == 0)
 		want->seed = "python-data"; /* so that runCode() begins at once */
-	write_door(c, m);
-	row->door = m->door;
+	write_surface(c, m);
+	row->surface = m->surface;
 	row->metadata = m->metadata;
 	row->network = m->hosts;
 	row->volumes = m->volumes;
@@ -216,7 +216,7 @@ static int read_want(struct call *c, struct making *m, int secure, int64_t other
 static int create_named(struct box_wait *w, const char *id, struct err *e)
 {
 	struct making *m = loop_owner(w, struct making, wait);
-	struct store_box *row = &w->berth->row;
+	struct store_box *row = &w->box->row;
 
 	(void)e;
 	if (m->call)

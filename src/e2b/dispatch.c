@@ -95,7 +95,7 @@ int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e)
 
 struct traffic {
 	struct e2b_target to;
-	struct box *berth;
+	struct box *box;
 	struct box_wait fetching; /* until it is here, or awake */
 	int woken;
 	struct call *call;
@@ -103,12 +103,12 @@ struct traffic {
 
 struct box *e2b_find_box(struct call *c)
 {
-	return ((struct traffic *)c->door)->berth;
+	return ((struct traffic *)c->surface)->box;
 }
 
 uint16_t e2b_port(const struct call *c)
 {
-	return ((const struct traffic *)c->door)->to.port;
+	return ((const struct traffic *)c->surface)->to.port;
 }
 
 /* Who speaks to a box by its token acts for its team, on that box alone. */
@@ -169,7 +169,7 @@ static void dispatch_resumed(struct box_wait *w, struct box *b, const struct err
 
 static void stop_fetching(struct call *c)
 {
-	box_wait_cancel(&((struct traffic *)c->door)->fetching);
+	box_wait_cancel(&((struct traffic *)c->surface)->fetching);
 }
 
 /* 1: it is paused and wakes for whoever comes; the request waits for that, once. */
@@ -207,7 +207,7 @@ static void dispatch_enter(struct call *c, struct traffic *t)
 	}
 	if (!may_pass(c, b, t->to.port))
 		return;
-	t->berth = b;
+	t->box = b;
 	act_for(c, b);
 	call_hold(c, b);
 	if (t->to.port == E2B_ENVD || t->to.port == E2B_INTERPRETER)
@@ -249,7 +249,7 @@ static int by_signature(struct call *c, struct traffic *t)
 		return 0;
 	memcpy(t->to.id, b->row.id, sizeof(t->to.id));
 	t->to.port = E2B_ENVD;
-	c->door = t;
+	c->surface = t;
 	return 1;
 }
 
@@ -282,7 +282,7 @@ static int dispatch_take(struct call *c)
 		return 1;
 	}
 	if (named) {
-		c->door = t;
+		c->surface = t;
 		if (!dispatch_fetch(c, t))
 			dispatch_enter(c, t);
 		return 1;
@@ -304,7 +304,7 @@ static int dispatch_take(struct call *c)
 	return e2b_control_take(c);
 }
 
-const struct api_surface e2b_door = { dispatch_take, NULL, 0, NULL };
+const struct api_surface e2b_surface = { dispatch_take, NULL, 0, NULL };
 
 /* What is open to a box that stands still is cut: nobody may wait for an answer from there. */
 static void dispatch_cut(struct fleet *f, struct box *b)
@@ -313,7 +313,7 @@ static void dispatch_cut(struct fleet *f, struct box *b)
 
 	for (struct call *c = a->calls, *next; c; c = next) {
 		next = c->next;
-		if (c->door && strcmp(c->held, b->row.id) == 0)
+		if (c->surface && strcmp(c->held, b->row.id) == 0)
 			http_abort(c->req);
 	}
 }

@@ -18,7 +18,7 @@ enum { E2B_ENVD = 49983, E2B_INTERPRETER = 49999 };
 struct e2b;
 must_check int e2b_init(struct api *a, struct err *e);
 void e2b_fini(struct api *a);
-extern const struct api_surface e2b_door;
+extern const struct api_surface e2b_surface;
 int e2b_control_take(struct call *c);      /* as a door's take(): paths of the control plane */
 extern const struct field e2b_any_query[]; /* their clients send parameters of many kinds */
 
@@ -42,9 +42,9 @@ int e2b_box_token(const struct box *b,
 /* As row.door wants it; the caller's. */
 char *e2b_box_text(const struct e2b_box *x);
 /* The same on top of a door that has more in it already; NULL: it has nothing. */
-char *e2b_box_text_on(const char *door, const struct e2b_box *x);
+char *e2b_box_text_on(const char *surface, const struct e2b_box *x);
 /* One thing more, by name: what only its owner reads. */
-char *e2b_box_text_with(const char *door, const char *name, json_t *take_value);
+char *e2b_box_text_with(const char *surface, const char *name, json_t *take_value);
 json_t *e2b_box_more(const struct box *b, const char *name); /* the caller's; NULL: not there */
 int e2b_same(const char *a, const char *b); /* in constant time; "" is never the same */
 
@@ -73,11 +73,11 @@ void e2b_error(struct call *c, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* What E2B's proxy says when there is no such box, or nobody listens: 502 and their kind. */
 void e2b_no_box(struct call *c, int status, const char *id, unsigned port, const char *message);
-void e2b_manner_error(struct call *c, int status, const char *code, const char *message,
+void e2b_format_error(struct call *c, int status, const char *code, const char *message,
 		      const char *why, const char *hint);
 /* Of a row for what is not done here: 501, and its summary says why. */
 void e2b_refuse(struct call *c);
 /* Where boxes are reached by name, as the answer's "domain"; out "": nowhere. */
 enum { E2B_DOMAIN = 320 };
 void e2b_domain(const struct call *c, char out[E2B_DOMAIN]);
-extern const struct api_format e2b_manner; /* of tables with those errors and a key of ours */
+extern const struct api_format e2b_format; /* of tables with those errors and a key of ours */

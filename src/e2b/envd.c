@@ -64,5 +64,5 @@ static int envd_admit(struct call *c)
 	return 0;
 }
 
-static const struct api_format manner = { .error = e2b_manner_error, .admit = envd_admit };
-struct api_table e2b_envd = { .rows = rows, .n = ARRAY_LEN(rows), .manner = &manner };
+static const struct api_format format = { .error = e2b_format_error, .admit = envd_admit };
+struct api_table e2b_envd = { .rows = rows, .n = ARRAY_LEN(rows), .format = &format };

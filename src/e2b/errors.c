@@ -26,7 +26,7 @@ void e2b_error(struct call *c, int status, const char *fmt, ...)
 }
 
 /* Their clients show one line: what, and the value seen. */
-void e2b_manner_error(struct call *c, int status, const char *code, const char *message,
+void e2b_format_error(struct call *c, int status, const char *code, const char *message,
 		      const char *why, const char *hint)
 {
 	char text[600];
@@ -45,7 +45,7 @@ static int errors_admit(struct call *c)
 	return call_authorize(c);
 }
 
-const struct api_format e2b_manner = { .error = e2b_manner_error, .admit = errors_admit };
+const struct api_format e2b_format = { .error = e2b_format_error, .admit = errors_admit };
 
 void e2b_refuse(struct call *c)
 {

@@ -124,7 +124,7 @@ void files_rpc_fail(struct call *c, const struct err *e)
 	connect_fail(c, refusal_of(e)->code, "%s", e->msg);
 }
 
-void files_rpc_desk_fail(struct file_request *d, const struct err *e)
+void files_rpc_file_req_fail(struct file_request *d, const struct err *e)
 {
 	file_request_close(d);
 	files_rpc_fail(d->call, e);

@@ -28,10 +28,9 @@ enum { META_KEY = 246, META_MOST = 4096, META_PREFIX = 9 /* "user.e2b." */ };
 
 void files_http_get(struct call *c)
 {
-	struct download_want want = { .berth = e2b_find_box(c),
-				      .worker = FILES_WORKER,
-				      .shown = 1,
-				      .fail = files_rest_fail };
+	struct download_want want = {
+		.box = e2b_find_box(c), .worker = FILES_WORKER, .shown = 1, .fail = files_rest_fail
+	};
 	const char *path = call_query(c, "path");
 	int root;
 
@@ -44,8 +43,8 @@ void files_http_get(struct call *c)
 /* ---- in ---- */
 
 struct upload {
-	struct file_request desk; /* its path: of the file that is being written */
-	const char *path;         /* ?path=, resolved; NULL: each part has its own */
+	struct file_request file_req; /* its path: of the file that is being written */
+	const char *path;             /* ?path=, resolved; NULL: each part has its own */
 	int root, parts;
 	struct buf meta;  /* attributes, as META wants them */
 	struct buf names; /* paths written so far, each with its NUL */
@@ -73,7 +72,7 @@ static void files_dropped(struct call *c)
 
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
-	file_request_close(&u->desk);
+	file_request_close(&u->file_req);
 	gunzip_free(u->gunzip);
 	multipart_fini(&u->form);
 	json_decref(u->written);
@@ -91,8 +90,8 @@ static void files_refuse(struct upload *u, int status, const char *why)
 {
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
-	file_request_close(&u->desk);
-	e2b_error(u->desk.call, status, "%s", why);
+	file_request_close(&u->file_req);
+	e2b_error(u->file_req.call, status, "%s", why);
 }
 
 /* ---- one file ---- */
@@ -128,12 +127,12 @@ static int begin_file(struct upload *u, const char *path)
 		files_refuse(u, 400, "too many files in one request");
 		return -1;
 	}
-	u->desk.path = path;
+	u->file_req.path = path;
 	buf_add(&u->names, path, strlen(path) + 1);
 	u->n++;
-	if (file_client_ask_pipe(&u->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &pipe, &e) <
-	    0) {
-		files_rest_fail(&u->desk, &e);
+	if (file_client_ask_pipe(&u->file_req.file_client, WIRE_PUT, &put, sizeof(put), path, &pipe,
+				 &e) < 0) {
+		files_rest_fail(&u->file_req, &e);
 		return -1;
 	}
 	u->pipe = pipe;
@@ -146,8 +145,8 @@ static void end_file(struct upload *u)
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
 	if (u->meta.len)
-		file_client_more(&u->desk.clerk, WIRE_META, u->meta.p, u->meta.len);
-	file_client_data(&u->desk.clerk, NULL, 0);
+		file_client_more(&u->file_req.file_client, WIRE_META, u->meta.p, u->meta.len);
+	file_client_data(&u->file_req.file_client, NULL, 0);
 	u->phase = CLOSING;
 }
 
@@ -178,12 +177,12 @@ static void files_sink(struct upload *u, const char *bytes, size_t n)
 	buf_add(&u->spill, bytes + done, n - done);
 	u->spill_at = 0;
 	watch_want(&u->room, LOOP_WRITE);
-	file_request_stalls(&u->desk, 1);
+	file_request_stalls(&u->file_req, 1);
 }
 
 static int is_blocked(const struct upload *u)
 {
-	return !u->desk.open || u->phase == WAITING || u->phase == CLOSING ||
+	return !u->file_req.open || u->phase == WAITING || u->phase == CLOSING ||
 	       u->spill_at < u->spill.len;
 }
 
@@ -204,14 +203,14 @@ static int begin_part(struct upload *u)
 			     "error getting multipart custom part file name: filename not found");
 		return -1;
 	}
-	if (!path && !(path = file_auth_path(u->desk.call, filename, u->root))) {
-		file_request_close(&u->desk);
+	if (!path && !(path = file_auth_path(u->file_req.call, filename, u->root))) {
+		file_request_close(&u->file_req);
 		return -1;
 	}
 	if (begin_file(u, path) < 0)
 		return -1;
 	(void)!fcntl(u->pipe, F_SETFL, fcntl(u->pipe, F_GETFL) | O_NONBLOCK);
-	watch_init(&u->room, u->desk.call->api->loop, u->pipe, take_room);
+	watch_init(&u->room, u->file_req.call->api->loop, u->pipe, take_room);
 	return 0;
 }
 
@@ -279,15 +278,15 @@ static void files_finish(struct upload *u)
 	} else {
 		json_t *written = steal(&u->written);
 
-		file_request_close(&u->desk);
-		call_json(u->desk.call, 200, written);
+		file_request_close(&u->file_req);
+		call_json(u->file_req.call, 200, written);
 	}
 }
 
 /* Goes on until something has to be waited for. */
 static void files_pump(struct upload *u)
 {
-	struct http_req *r = u->desk.call->req;
+	struct http_req *r = u->file_req.call->req;
 	int rc = 1;
 
 	while (!is_blocked(u) && rc > 0) {
@@ -304,7 +303,7 @@ static void files_pump(struct upload *u)
 			files_sink(u, bytes.p, bytes.n);
 		}
 	}
-	if (rc < 0 || !u->desk.open)
+	if (rc < 0 || !u->file_req.open)
 		return;
 	if (is_blocked(u)) {
 		http_pause(r);
@@ -327,7 +326,7 @@ static void take_room(struct watch *w, unsigned what)
 	if (u->spill_at < u->spill.len)
 		return;
 	watch_want(w, 0);
-	file_request_stalls(&u->desk, 0);
+	file_request_stalls(&u->file_req, 0);
 	files_pump(u);
 }
 
@@ -346,7 +345,7 @@ static void body_came(struct http_req *r, const char *bytes, size_t n)
 	struct call *c = r->user;
 	struct upload *u = c->state;
 
-	if (!u->desk.open)
+	if (!u->file_req.open)
 		return;
 	add_input(u, bytes, n);
 	if (!is_blocked(u))
@@ -360,7 +359,7 @@ static void body_ended(struct http_req *r)
 	struct call *c = r->user;
 	struct upload *u = c->state;
 
-	if (!u->desk.open)
+	if (!u->file_req.open)
 		return;
 	u->ended = 1;
 	if (!is_blocked(u))
@@ -374,7 +373,7 @@ static void plain_ended(struct http_req *r)
 	struct upload *u = c->state;
 
 	u->ended = 1;
-	if (u->desk.open && u->phase == OPEN)
+	if (u->file_req.open && u->phase == OPEN)
 		end_file(u);
 }
 
@@ -383,16 +382,16 @@ static void plain_full(struct http_req *r, int full)
 	struct call *c = r->user;
 	struct upload *u = c->state;
 
-	if (u->desk.open)
-		file_request_stalls(&u->desk, full);
+	if (u->file_req.open)
+		file_request_stalls(&u->file_req, full);
 }
 
 /* ---- the worker ---- */
 
 static void files_ready(struct file_client *k)
 {
-	struct upload *u = loop_owner(k, struct upload, desk.clerk);
-	struct call *c = u->desk.call;
+	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
+	struct call *c = u->file_req.call;
 
 	u->phase = BETWEEN;
 	if (!u->parts && begin_file(u, u->path) < 0)
@@ -415,8 +414,8 @@ static void files_ready(struct file_client *k)
 
 static void add_written(struct upload *u, json_t *take_metadata)
 {
-	json_t *doc = json_pack("{s:o, s:o, s:s}", "path", json_text(u->desk.path), "name",
-				json_text(entry_name(u->desk.path)), "type", "file");
+	json_t *doc = json_pack("{s:o, s:o, s:s}", "path", json_text(u->file_req.path), "name",
+				json_text(entry_name(u->file_req.path)), "type", "file");
 
 	if (json_object_size(take_metadata))
 		json_object_set(doc, "metadata", take_metadata);
@@ -429,14 +428,14 @@ static void add_written(struct upload *u, json_t *take_metadata)
 /* The name is given. Which attributes the disk has taken, it says itself. */
 static void files_done(struct file_client *k, uint16_t flags)
 {
-	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
 
 	(void)flags;
 	if (u->phase != CLOSING)
 		return;
 	if (u->meta.len)
-		file_request_ask(&u->desk, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, u->desk.path,
-				 strlen(u->desk.path));
+		file_request_ask(&u->file_req, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, u->file_req.path,
+				 strlen(u->file_req.path));
 	else
 		add_written(u, NULL);
 }
@@ -444,7 +443,7 @@ static void files_done(struct file_client *k, uint16_t flags)
 static void files_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 			size_t n)
 {
-	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
 
 	(void)e;
 	if (u->phase == CLOSING)
@@ -453,18 +452,18 @@ static void files_entry(struct file_client *k, const struct wire_entry *e, const
 
 static void files_failed(struct file_client *k, const struct err *e)
 {
-	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
 
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
 	if (e->sys == EISDIR) {
-		file_request_close(&u->desk);
-		e2b_error(u->desk.call, 400, "path is a directory: %s", u->desk.path);
+		file_request_close(&u->file_req);
+		e2b_error(u->file_req.call, 400, "path is a directory: %s", u->file_req.path);
 	} else if (e->sys == ENOENT || e->sys == ENOTDIR) {
-		file_request_close(&u->desk);
-		e2b_error(u->desk.call, 400, "error ensuring directories: %s", e->msg);
+		file_request_close(&u->file_req);
+		e2b_error(u->file_req.call, 400, "error ensuring directories: %s", e->msg);
 	} else {
-		files_rest_fail(&u->desk, e);
+		files_rest_fail(&u->file_req, e);
 	}
 }
 
@@ -563,7 +562,7 @@ void files_http_post(struct call *c)
 	struct upload *u = call_alloc(c, sizeof(*u));
 	const char *path = call_query(c, "path");
 
-	*u = (struct upload){ .pipe = -1, .desk.path = "" };
+	*u = (struct upload){ .pipe = -1, .file_req.path = "" };
 	if (!file_auth_user(c, &u->root))
 		return;
 	if (path && !(u->path = file_auth_path(c, path, u->root)))
@@ -573,8 +572,8 @@ void files_http_post(struct call *c)
 	if (read_kind(u, c) < 0 || read_metadata(c, &u->meta) < 0)
 		return;
 	u->written = json_array();
-	u->desk.path = u->path ? u->path : "";
-	file_request_open_in(&u->desk, c, e2b_find_box(c), FILES_WORKER, &on);
+	u->file_req.path = u->path ? u->path : "";
+	file_request_open_in(&u->file_req, c, e2b_find_box(c), FILES_WORKER, &on);
 	c->drop = files_dropped;
 	/* It is asked for when there is somebody to take it; unless it waits already, because the box
 	 * had to be woken. */

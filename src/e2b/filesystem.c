@@ -14,7 +14,7 @@ enum { DEPTH_MOST = 64 };
 /* ---- deeds: done, and what is there then is shown ---- */
 
 struct deed {
-	struct file_request desk;
+	struct file_request file_req;
 	uint8_t type; /* 0: only look */
 	uint16_t flags;
 	struct wire_put put;   /* MKDIR */
@@ -24,12 +24,12 @@ struct deed {
 
 static void filesystem_look(struct deed *x)
 {
-	file_request_ask(&x->desk, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, x->at, strlen(x->at));
+	file_request_ask(&x->file_req, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, x->at, strlen(x->at));
 }
 
 static void deed_ready(struct file_client *k)
 {
-	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
 	auto_buf struct buf tail = { 0 };
 
 	if (x->from)
@@ -41,18 +41,18 @@ static void deed_ready(struct file_client *k)
 	else if (x->type == WIRE_MKDIR)
 		file_client_ask(k, x->type, &x->put, sizeof(x->put), tail.p, tail.len);
 	else
-		file_request_ask(&x->desk, x->type, x->flags, tail.p, tail.len);
+		file_request_ask(&x->file_req, x->type, x->flags, tail.p, tail.len);
 }
 
 static void filesystem_reply(struct deed *x, json_t *take_doc)
 {
-	file_request_close(&x->desk);
-	connect_reply(x->desk.call, take_doc);
+	file_request_close(&x->file_req);
+	connect_reply(x->file_req.call, take_doc);
 }
 
 static void deed_done(struct file_client *k, uint16_t flags)
 {
-	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
 
 	(void)flags;
 	if (x->at)
@@ -64,14 +64,14 @@ static void deed_done(struct file_client *k, uint16_t flags)
 static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 		       size_t n)
 {
-	struct deed *x = loop_owner(k, struct deed, desk.clerk);
-	struct entry_shape shape = { .brief = files_is_old(x->desk.call) };
+	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
+	struct entry_shape shape = { .brief = files_is_old(x->file_req.call) };
 	uint32_t mode = S_ISLNK(e->mode) ? e->target_mode : e->mode;
-	struct call *c = x->desk.call;
+	struct call *c = x->file_req.call;
 	json_t *entry;
 
 	if (x->there) {
-		file_request_close(&x->desk);
+		file_request_close(&x->file_req);
 		if (S_ISDIR(mode))
 			connect_fail(c, CONNECT_EXISTS, "directory already exists: %s", x->at);
 		else
@@ -84,14 +84,14 @@ static void deed_entry(struct file_client *k, const struct wire_entry *e, const 
 		filesystem_reply(x, json_pack("{s:o}", "entry", entry));
 		return;
 	}
-	file_request_close(&x->desk);
+	file_request_close(&x->file_req);
 	connect_fail(c, CONNECT_INTERNAL, "the box's answer makes no sense");
 }
 
 static void deed_failed(struct file_client *k, const struct err *e)
 {
-	struct deed *x = loop_owner(k, struct deed, desk.clerk);
-	struct call *c = x->desk.call;
+	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
+	struct call *c = x->file_req.call;
 
 	if (x->type == WIRE_MKDIR && e->sys == EEXIST && !x->there) {
 		x->there = 1;
@@ -99,10 +99,10 @@ static void deed_failed(struct file_client *k, const struct err *e)
 	} else if (x->type == WIRE_REMOVE && e->sys == ENOENT) {
 		filesystem_reply(x, json_object()); /* as was wanted */
 	} else if (!x->type && (e->sys == ENOENT || e->sys == ENOTDIR)) {
-		file_request_close(&x->desk);
+		file_request_close(&x->file_req);
 		connect_fail(c, CONNECT_NOT_FOUND, "file not found: %s", x->at);
 	} else {
-		files_rpc_desk_fail(&x->desk, e);
+		files_rpc_file_req_fail(&x->file_req, e);
 	}
 }
 
@@ -114,8 +114,8 @@ static void deed_begin(struct call *c, const struct deed *want)
 	struct deed *x = call_alloc(c, sizeof(*x));
 
 	*x = *want;
-	x->desk.path = x->from ? x->from : x->at;
-	file_request_open_in(&x->desk, c, e2b_find_box(c), FILES_WORKER, &on);
+	x->file_req.path = x->from ? x->from : x->at;
+	file_request_open_in(&x->file_req, c, e2b_find_box(c), FILES_WORKER, &on);
 }
 
 static void stat_asked(struct call *c, json_t *ask)
@@ -182,7 +182,7 @@ void filesystem_remove(struct call *c)
 /* ---- a folder ---- */
 
 struct listing {
-	struct file_request desk;
+	struct file_request file_req;
 	struct wire_list ask;
 	struct entry_shape shape;
 	struct files_array entries;
@@ -190,15 +190,16 @@ struct listing {
 
 static void list_ready(struct file_client *k)
 {
-	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
 
-	file_client_ask(k, WIRE_LIST, &l->ask, sizeof(l->ask), l->desk.path, strlen(l->desk.path));
+	file_client_ask(k, WIRE_LIST, &l->ask, sizeof(l->ask), l->file_req.path,
+			strlen(l->file_req.path));
 }
 
 static void list_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 		       size_t n)
 {
-	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
 	json_t *entry = entry_json(&l->shape, e, tail, n);
 
 	if (entry && files_array_add(&l->entries, entry))
@@ -207,29 +208,29 @@ static void list_entry(struct file_client *k, const struct wire_entry *e, const 
 
 static void list_done(struct file_client *k, uint16_t flags)
 {
-	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
 
 	(void)flags;
-	file_request_close(&l->desk);
+	file_request_close(&l->file_req);
 	files_array_end(&l->entries);
 }
 
 static void list_failed(struct file_client *k, const struct err *e)
 {
-	struct listing *l = loop_owner(k, struct listing, desk.clerk);
-	struct call *c = l->desk.call;
+	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
+	struct call *c = l->file_req.call;
 
 	if (l->entries.begun) {
-		file_request_close(&l->desk);
+		file_request_close(&l->file_req);
 		http_abort(c->req);
 	} else if (e->sys == ENOTDIR) {
-		file_request_close(&l->desk);
-		connect_fail(c, CONNECT_INVALID, "path is not a directory: %s", l->desk.path);
+		file_request_close(&l->file_req);
+		connect_fail(c, CONNECT_INVALID, "path is not a directory: %s", l->file_req.path);
 	} else if (e->sys == ENOENT) {
-		file_request_close(&l->desk);
-		connect_fail(c, CONNECT_NOT_FOUND, "path not found: %s", l->desk.path);
+		file_request_close(&l->file_req);
+		connect_fail(c, CONNECT_NOT_FOUND, "path not found: %s", l->file_req.path);
 	} else {
-		files_rpc_desk_fail(&l->desk, e);
+		files_rpc_file_req_fail(&l->file_req, e);
 	}
 }
 
@@ -238,8 +239,8 @@ static void list_drained(struct http_req *r)
 	struct call *c = r->user;
 	struct listing *l = c->state;
 
-	if (l->desk.open)
-		file_client_pause(&l->desk.clerk, 0);
+	if (l->file_req.open)
+		file_client_pause(&l->file_req.file_client, 0);
 }
 
 static void list_asked(struct call *c, json_t *ask)
@@ -253,7 +254,8 @@ static void list_asked(struct call *c, json_t *ask)
 
 	*l = (struct listing){ .shape.brief = files_is_old(c),
 			       .entries = { .req = c->req, .key = "entries" } };
-	if (connect_user(c, &root) < 0 || !(l->desk.path = files_rpc_path(c, ask, "path", root)))
+	if (connect_user(c, &root) < 0 ||
+	    !(l->file_req.path = files_rpc_path(c, ask, "path", root)))
 		return;
 	if (depth && !json_is_null(depth) &&
 	    (!json_is_integer(depth) || json_integer_value(depth) < 0 ||
@@ -264,9 +266,9 @@ static void list_asked(struct call *c, json_t *ask)
 	l->ask.depth = (uint32_t)json_integer_value(depth);
 	l->ask.depth = l->ask.depth > DEPTH_MOST ? DEPTH_MOST : l->ask.depth;
 	l->ask.head.flags = WIRE_ENTRY_FULL;
-	l->shape.below = l->desk.path;
+	l->shape.below = l->file_req.path;
 	c->req->on_drain = list_drained;
-	file_request_open_in(&l->desk, c, e2b_find_box(c), FILES_WORKER, &on);
+	file_request_open_in(&l->file_req, c, e2b_find_box(c), FILES_WORKER, &on);
 }
 
 void filesystem_list(struct call *c)

@@ -232,7 +232,7 @@ static void interpreter_restart(struct call *c)
 		interpreter_done(c, NULL); /* it has no state yet */
 	if (!x || !quota_run(c))
 		return;
-	box_wake(x->berth);
+	box_wake(x->box);
 	if (context_restart(x, &e) < 0) {
 		call_error(c, 500, "failed", e.msg, NULL, NULL);
 		return;
@@ -301,5 +301,5 @@ static void interpreter_say(struct call *c, int status, const char *code, const 
 	http_reply(c->req, status, "text/plain; charset=utf-8", text.p, text.len);
 }
 
-static const struct api_format manner = { .error = interpreter_say, .admit = interpreter_admit };
-struct api_table e2b_interpreter = { .rows = rows, .n = ARRAY_LEN(rows), .manner = &manner };
+static const struct api_format format = { .error = interpreter_say, .admit = interpreter_admit };
+struct api_table e2b_interpreter = { .rows = rows, .n = ARRAY_LEN(rows), .format = &format };

@@ -31,7 +31,7 @@ struct point {
 };
 
 struct series {
-	const struct box *berth;
+	const struct box *box;
 	uint64_t disk_total;
 	struct point last; /* what the next one's share of the processors is counted from */
 	int64_t from_s, to_s;
@@ -40,7 +40,7 @@ struct series {
 
 static struct series series_of(const struct box *b)
 {
-	return (struct series){ .berth = b,
+	return (struct series){ .box = b,
 				.disk_total = b->row.limits.disk_bytes,
 				.last = { .at_ns = b->row.created_ns },
 				.to_s = INT64_MAX };
@@ -49,8 +49,8 @@ static struct series series_of(const struct box *b)
 /* Of all its processors together, as theirs is. */
 static double metrics_share(const struct series *s, const struct point *p)
 {
-	double us = (double)(p->at_ns - s->last.at_ns) / 1000 *
-		    sandbox_json_cpus(&s->berth->row.limits);
+	double us =
+		(double)(p->at_ns - s->last.at_ns) / 1000 * sandbox_json_cpus(&s->box->row.limits);
 	double pct;
 
 	if (p->cpu_us == UINT64_MAX || p->cpu_us < s->last.cpu_us || us <= 0)
@@ -61,7 +61,7 @@ static double metrics_share(const struct series *s, const struct point *p)
 
 static json_t *point_json(struct series *s, const struct point *p)
 {
-	const struct store_limits *l = &s->berth->row.limits;
+	const struct store_limits *l = &s->box->row.limits;
 	json_t *doc = json_pack("{s:o, s:I, s:i, s:f, s:I, s:I, s:i, s:I, s:I}", "timestamp",
 				json_time((uint64_t)p->at_ns), "timestampUnix",
 				(json_int_t)(p->at_ns / 1000000000), "cpuCount",

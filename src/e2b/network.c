@@ -281,22 +281,22 @@ static void keep_ports(const struct box *b, json_t *now)
 
 static int network_take(struct box *b, struct network *n, int internet, struct err *e)
 {
-	char *door = b->row.door, *network = b->row.network, *next;
+	char *surface = b->row.surface, *network = b->row.network, *next;
 
 	keep_ports(b, n->said);
-	next = e2b_box_text_with(door, "network", json_incref(n->said));
-	b->row.door = e2b_box_text_with(next, "internet",
-					internet < 0 ? json_null() : json_boolean(internet));
+	next = e2b_box_text_with(surface, "network", json_incref(n->said));
+	b->row.surface = e2b_box_text_with(next, "internet",
+					   internet < 0 ? json_null() : json_boolean(internet));
 	free(next);
 	b->row.network = json_array_size(n->hosts) ? json_dumps(n->hosts, JSON_COMPACT) : NULL;
 	if (box_changed(b, e) < 0) {
-		free(b->row.door);
+		free(b->row.surface);
 		free(b->row.network);
-		b->row.door = door;
+		b->row.surface = surface;
 		b->row.network = network;
 		return -1;
 	}
-	free(door);
+	free(surface);
 	free(network);
 	return 0;
 }

@@ -52,12 +52,12 @@ static void oneshot_over(struct call *c, json_t *take_record)
 
 void oneshot_exec(struct call *c, const char *language)
 {
-	static const struct run_callbacks door = { .over = oneshot_over };
+	static const struct run_callbacks surface = { .over = oneshot_over };
 	json_t *env = call_get(c, "env_vars"),
 	       *body = json_pack("{s:s, s:O, s:O*}", "language", language, "code",
 				 call_get(c, "code"), "env", env);
 
 	run_request_in(c, e2b_find_box(c),
-		       &(struct run_request_spec){ .body = body, .door = &door });
+		       &(struct run_request_spec){ .body = body, .surface = &surface });
 	json_decref(body);
 }

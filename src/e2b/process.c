@@ -20,7 +20,7 @@ struct follow {
 	struct call *call;
 	struct connect_stream stream;
 	int opened; /* `start` was said */
-	struct exec_reader tap;
+	struct exec_reader reader;
 	int tapped;
 	int pid, pty;
 	struct timer until; /* of Connect: how long its client wants to listen */
@@ -32,7 +32,7 @@ static void process_leave(struct call *c)
 	struct follow *f = c->state;
 
 	if (f->tapped)
-		exec_reader_close(&f->tap);
+		exec_reader_close(&f->reader);
 	f->tapped = 0;
 	timer_fini(&f->until);
 	connect_drop(&f->stream);
@@ -43,7 +43,7 @@ static void process_drained(struct http_req *r)
 	struct follow *f = ((struct call *)r->user)->state;
 
 	if (f->tapped)
-		exec_reader_stop(&f->tap, 0);
+		exec_reader_stop(&f->reader, 0);
 }
 
 /* Their clients never stop asking before they stop listening. */
@@ -196,7 +196,7 @@ static void process_heard(struct exec_reader *t, unsigned stream, uint64_t offse
 	static const char *const names[] = { "{\"event\":{\"data\":{\"stdout\":\"",
 					     "{\"event\":{\"data\":{\"stderr\":\"",
 					     "{\"event\":{\"data\":{\"pty\":\"" };
-	struct follow *f = loop_owner(t, struct follow, tap);
+	struct follow *f = loop_owner(t, struct follow, reader);
 
 	(void)offset;
 	if (!f->opened)
@@ -207,7 +207,7 @@ static void process_heard(struct exec_reader *t, unsigned stream, uint64_t offse
 
 static void process_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct follow *f = loop_owner(t, struct follow, tap);
+	struct follow *f = loop_owner(t, struct follow, reader);
 
 	exec_reader_close(t); /* it may have a line of its own */
 	f->tapped = 0;
@@ -222,13 +222,13 @@ static void process_over(struct exec_reader *t, json_t *record, const struct err
 
 static void process_started(struct exec_reader *t, int pid)
 {
-	say_start(loop_owner(t, struct follow, tap), pid);
+	say_start(loop_owner(t, struct follow, reader), pid);
 }
 
 /* Of Connect: nothing that is written from now on is missed, and only now it says so. */
 static void process_attached(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
-	struct follow *f = loop_owner(t, struct follow, tap);
+	struct follow *f = loop_owner(t, struct follow, reader);
 
 	(void)from;
 	(void)tip;
@@ -282,8 +282,8 @@ static int process_do_start(struct follow *f, struct box *b, const struct proces
 	f->pty = p->pty;
 	f->cmd = p->argv[0];
 	f->cwd = http_strdup(f->call->req, p->cwd, strlen(p->cwd));
-	exec_reader_init(&f->tap, &f->call->api->fleet, &following);
-	rc = exec_launch(b, &want, &f->tap, &r, e);
+	exec_reader_init(&f->reader, &f->call->api->fleet, &following);
+	rc = exec_launch(b, &want, &f->reader, &r, e);
 	json_decref(request);
 	if (rc < 0) {
 		f->call->audited = 0; /* that it was started is not the last word */
@@ -322,7 +322,7 @@ static void patience_over(struct timer *t)
 {
 	struct follow *f = loop_owner(t, struct follow, until);
 
-	exec_reader_close(&f->tap);
+	exec_reader_close(&f->reader);
 	f->tapped = 0;
 	if (!f->opened)
 		say_start(f, f->pid);
@@ -335,7 +335,7 @@ static void follow_run(struct call *c, const struct exec *r)
 	uint64_t ms = connect_timeout_ms(c);
 	struct follow *f;
 
-	if (r->berth->readers >= EXEC_READER_READERS) {
+	if (r->box->readers >= EXEC_READER_READERS) {
 		connect_fail(c, CONNECT_EXHAUSTED, "too many read in this sandbox already");
 		return;
 	}
@@ -343,7 +343,8 @@ static void follow_run(struct call *c, const struct exec *r)
 	f->pty = r->tty;
 	f->pid = r->pid;
 	f->tapped = 1;
-	exec_reader_open(&f->tap, &c->api->fleet, r->berth->row.id, r->id, r->ref, now, &following);
+	exec_reader_open(&f->reader, &c->api->fleet, r->box->row.id, r->id, r->ref, now,
+			 &following);
 	if (ms) {
 		timer_init(&f->until, c->api->loop, patience_over);
 		timer_set(&f->until, ms);
@@ -358,7 +359,7 @@ static void follow_past(struct call *c, const struct recent_exit *p)
 	json_t *record;
 	struct err e;
 
-	run_writer_flush(&c->api->fleet.ledger);
+	run_writer_flush(&c->api->fleet.run_writer);
 	if (store_run_get(c->api->store, p->run, &row, &e) < 0) {
 		connect_fail_err(c, &e);
 		return;

@@ -105,7 +105,7 @@ int process_wait(struct call *c, const struct process_name *name, void (*again)(
 static json_t *own_env(const struct exec *r)
 {
 	json_t *all = json_object_get(r->request, "env"), *own = json_object(), *v,
-	       *box = r->berth->row.env ? json_loads(r->berth->row.env, 0, NULL) : NULL;
+	       *box = r->box->row.env ? json_loads(r->box->row.env, 0, NULL) : NULL;
 	const char *name;
 
 	json_object_foreach(all, name, v)

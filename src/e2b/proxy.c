@@ -17,7 +17,7 @@ enum { HEAD_MS = 10 * 60 * 1000 }; /* for a model that thinks before it speaks *
 
 struct passage {
 	struct call *call;
-	struct port_conn inlet;
+	struct port_conn port_conn;
 	struct relay *relay; /* NULL: not yet, or no more */
 	char box[ID_LEN + 1];
 	uint16_t port;
@@ -159,7 +159,7 @@ static void proxy_switched(void *user)
 
 static void proxy_entered(struct port_conn *x, int take_fd, const struct err *e)
 {
-	struct passage *p = loop_owner(x, struct passage, inlet);
+	struct passage *p = loop_owner(x, struct passage, port_conn);
 	const struct relay_rules rules = { .host = p->host,
 					   .passes = proxy_passes,
 					   .returns = proxy_filter_header,
@@ -212,7 +212,7 @@ static void proxy_drop(struct call *c)
 {
 	struct passage *p = c->state;
 
-	port_conn_cancel(&p->inlet);
+	port_conn_cancel(&p->port_conn);
 	relay_free(p->relay);
 	p->relay = NULL;
 }
@@ -223,7 +223,7 @@ void e2b_proxy(struct call *c, struct box *b, uint16_t port)
 	struct http_req *r = c->req;
 	struct err e;
 
-	*p = (struct passage){ .call = c, .port = port, .inlet = { .done = proxy_entered } };
+	*p = (struct passage){ .call = c, .port = port, .port_conn = { .done = proxy_entered } };
 	memcpy(p->box, b->row.id, sizeof(p->box));
 	p->host = proxy_masked(c, b, port);
 	c->state = p;
@@ -234,6 +234,6 @@ void e2b_proxy(struct call *c, struct box *b, uint16_t port)
 	r->on_eof = on_eof;
 	http_want_body(r, HTTP_BODY_STREAM, 0);
 	http_pause(r); /* until there is somebody to give it to */
-	if (port_conn_open(&p->inlet, b, port, &e) < 0)
-		proxy_entered(&p->inlet, -1, &e);
+	if (port_conn_open(&p->port_conn, b, port, &e) < 0)
+		proxy_entered(&p->port_conn, -1, &e);
 }

@@ -89,13 +89,13 @@ static const struct api_route rows[] = {
 	{ "POST", "/volumes", NEED_EDITOR, e2b_volumes_create, "create a volume", e2b_volume_fields, .query = e2b_any_query, .action = "volume.create" },
 	{ "GET", "/volumes/{volume}", NEED_VIEWER, e2b_volumes_show, "show a volume", .query = e2b_any_query },
 	{ "DELETE", "/volumes/{volume}", NEED_EDITOR, e2b_volumes_delete, "delete a volume", .query = e2b_any_query, .action = "volume.delete" },
-	{ "GET", "/volumecontent/{volume}/path", NEED_VIEWER, volume_files_stat, "show type, size and times of a path in a volume", .query = shelf_query },
-	{ "PATCH", "/volumecontent/{volume}/path", NEED_EDITOR, volume_files_patch, "set the mode of a path in a volume", shelf_patch_fields, .query = shelf_query },
-	{ "DELETE", "/volumecontent/{volume}/path", NEED_EDITOR, volume_files_remove, "delete a file or folder in a volume", .query = shelf_query },
-	{ "GET", "/volumecontent/{volume}/dir", NEED_VIEWER, volume_files_list, "list a folder in a volume", .query = shelf_list_query },
-	{ "POST", "/volumecontent/{volume}/dir", NEED_EDITOR, volume_files_mkdir, "create a folder in a volume", .query = shelf_make_query },
-	{ "GET", "/volumecontent/{volume}/file", NEED_VIEWER, volume_files_get, "read a file in a volume", .query = shelf_query },
-	{ "PUT", "/volumecontent/{volume}/file", NEED_EDITOR, volume_files_put, "write a file in a volume", .query = shelf_make_query, .how = HTTP_BODY_STREAM },
+	{ "GET", "/volumecontent/{volume}/path", NEED_VIEWER, volume_files_stat, "show type, size and times of a path in a volume", .query = volume_files_query },
+	{ "PATCH", "/volumecontent/{volume}/path", NEED_EDITOR, volume_files_patch, "set the mode of a path in a volume", volume_files_patch_fields, .query = volume_files_query },
+	{ "DELETE", "/volumecontent/{volume}/path", NEED_EDITOR, volume_files_remove, "delete a file or folder in a volume", .query = volume_files_query },
+	{ "GET", "/volumecontent/{volume}/dir", NEED_VIEWER, volume_files_list, "list a folder in a volume", .query = volume_files_list_query },
+	{ "POST", "/volumecontent/{volume}/dir", NEED_EDITOR, volume_files_mkdir, "create a folder in a volume", .query = volume_files_make_query },
+	{ "GET", "/volumecontent/{volume}/file", NEED_VIEWER, volume_files_get, "read a file in a volume", .query = volume_files_query },
+	{ "PUT", "/volumecontent/{volume}/file", NEED_EDITOR, volume_files_put, "write a file in a volume", .query = volume_files_make_query, .how = HTTP_BODY_STREAM },
 	{ "GET", "/secrets", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
 	{ "POST", "/secrets", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
 	{ "GET", "/secrets/{secret}", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
@@ -103,7 +103,7 @@ static const struct api_route rows[] = {
 	{ "DELETE", "/secrets/{secret}", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
 	/* clang-format on */
 };
-struct api_table e2b_control = { .rows = rows, .n = ARRAY_LEN(rows), .manner = &e2b_manner };
+struct api_table e2b_control = { .rows = rows, .n = ARRAY_LEN(rows), .format = &e2b_format };
 
 const struct field e2b_any_query[] = { { .name = FIELDS_OTHERS }, { 0 } };
 
@@ -134,7 +134,7 @@ int e2b_control_take(struct call *c)
 
 	if (!e2b_owns_path(c->req->path))
 		return 0;
-	c->manner = &e2b_manner;
+	c->format = &e2b_format;
 	status = auth_origin(c->api, c->req, &why);
 	if (status)
 		call_error(c, status, "denied", "not at this address", why, NULL);

@@ -181,17 +181,17 @@ int sandboxes_tokens(struct e2b_box *x, struct err *e)
 	return make_token(x->token, e) < 0 ? -1 : make_token(x->traffic, e);
 }
 
-static int set_door(struct box *b, const struct e2b_box *x, struct err *e)
+static int set_surface(struct box *b, const struct e2b_box *x, struct err *e)
 {
-	char *before = b->row.door;
+	char *before = b->row.surface;
 
-	b->row.door = e2b_box_text_on(before, x);
+	b->row.surface = e2b_box_text_on(before, x);
 	if (box_changed(b, e) == 0) {
 		free(before);
 		return 0;
 	}
-	free(b->row.door);
-	b->row.door = before;
+	free(b->row.surface);
+	b->row.surface = before;
 	return -1;
 }
 
@@ -204,7 +204,7 @@ static int sandboxes_adopt(struct box *b, struct err *e)
 	if (x.ours)
 		return 0;
 	x.public_ports = 1;
-	return sandboxes_tokens(&x, e) < 0 ? -1 : set_door(b, &x, e);
+	return sandboxes_tokens(&x, e) < 0 ? -1 : set_surface(b, &x, e);
 }
 
 /* What a resume says of the end of its next life. */
@@ -217,7 +217,7 @@ static int set_auto_pause(struct call *c, struct box *b, struct err *e)
 	e2b_box_read(b, &x);
 	x.auto_pause = call_flag(c, "autoPause", 0);
 	pausing_want(&b->row, &x);
-	return set_door(b, &x, e);
+	return set_surface(b, &x, e);
 }
 
 struct waiting {

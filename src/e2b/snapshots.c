@@ -157,7 +157,7 @@ struct fork {
 struct forking {
 	struct call *call;
 	struct box_spec want; /* row.door: the old one's */
-	struct e2b_box door;
+	struct e2b_box surface;
 	char snapshot[ID_LEN + 1];
 	unsigned count, begun, over;
 	int beginning; /* what ends at once is told behind the loop that begins it */
@@ -186,7 +186,7 @@ static void forker_left(struct call *c)
 	struct forking *f = c->state;
 
 	for (unsigned i = 0; i < f->begun; i++) {
-		struct box *b = f->v[i].wait.berth;
+		struct box *b = f->v[i].wait.box;
 
 		box_wait_cancel(&f->v[i].wait);
 		snapshot_cancel(f->v[i].snap);
@@ -259,7 +259,7 @@ static void fork_made(struct box_wait *w, struct box *b, const struct err *e)
 /* Its id is among its variables, and is known only now; it is not in the store yet. */
 static int fork_named(struct box_wait *w, const char *id, struct err *e)
 {
-	struct store_box *row = &w->berth->row;
+	struct store_box *row = &w->box->row;
 	json_t *env = row->env ? json_loads(row->env, 0, NULL) : NULL;
 
 	(void)e;
@@ -275,28 +275,28 @@ static int fork_named(struct box_wait *w, const char *id, struct err *e)
 }
 
 /* Its own tokens: who has the old one's must not have this one. */
-static int fork_want(struct forking *f, struct box_spec *out, char **out_door, struct err *e)
+static int fork_want(struct forking *f, struct box_spec *out, char **out_surface, struct err *e)
 {
-	struct e2b_box x = f->door;
+	struct e2b_box x = f->surface;
 
 	*out = f->want;
 	if (x.token[0] && sandboxes_tokens(&x, e) < 0)
 		return -1;
-	*out_door = out->row.door = e2b_box_text_on(f->want.row.door, &x);
+	*out_surface = out->row.surface = e2b_box_text_on(f->want.row.surface, &x);
 	return 0;
 }
 
 static void begin_fork(struct forking *f, struct fork *k)
 {
 	struct box_spec want;
-	auto_free char *door = NULL;
+	auto_free char *surface = NULL;
 	struct box *b;
 	struct err e;
 
 	*k = (struct fork){ .all = f, .wait = { .done = fork_made, .named = fork_named } };
 	if (quota_boxes_left(f->call->api, f->call->who.team) == 0)
 		fork_failed(k, 429, "the team has as many sandboxes as it may");
-	else if (fork_want(f, &want, &door, &e) < 0 ||
+	else if (fork_want(f, &want, &surface, &e) < 0 ||
 		 box_create(&f->call->api->fleet, &want, &k->wait, &b, &e) < 0)
 		fork_failed(k, call_status(&e), e.msg);
 }
@@ -317,7 +317,7 @@ static void begin_forks(struct forking *f)
 static void snapshots_forkable(struct call *c, const struct store_snapshot *row,
 			       const struct err *e)
 {
-	struct forking *f = c->door;
+	struct forking *f = c->surface;
 
 	if (e) {
 		call_fail(c, e);
@@ -349,16 +349,16 @@ static void snapshots_describe(struct forking *f, const struct box *b, uint64_t 
 {
 	struct call *c = f->call;
 
-	e2b_box_read(b, &f->door);
+	e2b_box_read(b, &f->surface);
 	f->want = (struct box_spec){ .limits = limits_of(&b->row.limits) };
 	f->want.row = (struct store_box){ .lifetime_ms = lifetime_ms,
 					  .metadata = dup_text(c, b->row.metadata),
 					  .env = dup_text(c, b->row.env),
 					  .network = dup_text(c, b->row.network),
-					  .door = dup_text(c, b->row.door) };
+					  .surface = dup_text(c, b->row.surface) };
 	memcpy(f->want.row.team, b->row.team, sizeof(f->want.row.team));
 	memcpy(f->want.row.template, b->row.template, sizeof(f->want.row.template));
-	pausing_want(&f->want.row, &f->door);
+	pausing_want(&f->want.row, &f->surface);
 }
 
 void e2b_fork(struct call *c)
@@ -382,6 +382,6 @@ void e2b_fork(struct call *c)
 	memset(f->v, 0, f->count * sizeof(*f->v));
 	snapshots_describe(f, b, lifetime_ms);
 	snprintf(want.team, sizeof(want.team), "%s", c->who.team);
-	c->door = f;
+	c->surface = f;
 	snapshots_take(c, b, &want, 1, snapshots_forkable);
 }

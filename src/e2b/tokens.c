@@ -22,7 +22,7 @@ static void text_of(const json_t *o, const char *name, char *out, size_t size)
 
 void e2b_box_read(const struct box *b, struct e2b_box *out)
 {
-	json_t *doc = b->row.door ? json_loads(b->row.door, 0, NULL) : NULL;
+	json_t *doc = b->row.surface ? json_loads(b->row.surface, 0, NULL) : NULL;
 	const json_t *o = json_object_get(doc, "e2b");
 
 	*out = (struct e2b_box){ .ours = json_is_object(o) };
@@ -42,7 +42,7 @@ void e2b_box_read(const struct box *b, struct e2b_box *out)
 int e2b_box_token(const struct box *b, char out[E2B_TOKEN + 1])
 {
 	static const char member[] = "\"token\":\"";
-	const char *at = b->row.door ? strstr(b->row.door, member) : NULL;
+	const char *at = b->row.surface ? strstr(b->row.surface, member) : NULL;
 
 	if (!at)
 		return 0;
@@ -62,9 +62,9 @@ static json_t *tokens_known(const struct e2b_box *x)
 			 x->pause_memory, "auto_resume", x->auto_resume);
 }
 
-static char *tokens_merged(const char *door, json_t *take_more)
+static char *tokens_merged(const char *surface, json_t *take_more)
 {
-	json_t *doc = door ? json_loads(door, 0, NULL) : NULL, *o;
+	json_t *doc = surface ? json_loads(surface, 0, NULL) : NULL, *o;
 	char *text;
 
 	if (!json_is_object(doc)) {
@@ -90,19 +90,19 @@ char *e2b_box_text(const struct e2b_box *x)
 	return tokens_merged(NULL, tokens_known(x));
 }
 
-char *e2b_box_text_on(const char *door, const struct e2b_box *x)
+char *e2b_box_text_on(const char *surface, const struct e2b_box *x)
 {
-	return tokens_merged(door, tokens_known(x));
+	return tokens_merged(surface, tokens_known(x));
 }
 
-char *e2b_box_text_with(const char *door, const char *name, json_t *take_value)
+char *e2b_box_text_with(const char *surface, const char *name, json_t *take_value)
 {
-	return tokens_merged(door, json_pack("{s:o}", name, take_value));
+	return tokens_merged(surface, json_pack("{s:o}", name, take_value));
 }
 
 json_t *e2b_box_more(const struct box *b, const char *name)
 {
-	json_t *doc = b->row.door ? json_loads(b->row.door, 0, NULL) : NULL;
+	json_t *doc = b->row.surface ? json_loads(b->row.surface, 0, NULL) : NULL;
 	json_t *v = json_incref(json_object_get(json_object_get(doc, "e2b"), name));
 
 	json_decref(doc);

@@ -18,7 +18,7 @@ enum { TRIES = 8, LIFETIME_MS = 3600 * 1000 };
 #define ROOT "/mnt/volume"
 #define PURPOSE "{\"" BOX_EPHEMERAL "\":\"volume\"}"
 
-static int is_depot(const struct box *b)
+static int is_volume_box(const struct box *b)
 {
 	return b->row.metadata && !strcmp(b->row.metadata, PURPOSE);
 }
@@ -59,17 +59,17 @@ static void volume_box_over(struct http_req *r)
 {
 	struct call *c = r->user;
 	struct api *a = c->api;
-	struct volume_box *d = c->door;
-	struct box *b = d->wait.berth;
+	struct volume_box *d = c->surface;
+	struct box *b = d->wait.box;
 	char box[ID_LEN + 1];
 
 	memcpy(box, d->box, sizeof(box));
 	box_wait_cancel(&d->wait);
-	if (b && b->state == BOX_MAKING && is_depot(b) && !b->made)
+	if (b && b->state == BOX_MAKING && is_volume_box(b) && !b->made)
 		box_end(b, CAUSE_OPERATOR, NULL); /* nobody waits for it any more */
 	d->over(r);
 	b = box[0] ? fleet_find(&a->fleet, box) : NULL;
-	if (b && is_depot(b) && !b->busy)
+	if (b && is_volume_box(b) && !b->busy)
 		box_end(b, CAUSE_OPERATOR, NULL);
 }
 
@@ -154,7 +154,7 @@ void volume_box_open(struct call *c, struct volume_box *d,
 		return;
 	*d = (struct volume_box){ .call = c, .ready = ready, .over = c->req->on_over };
 	snprintf(d->volume, sizeof(d->volume), "%s", v.id);
-	c->door = d;
+	c->surface = d;
 	c->req->on_over = volume_box_over;
 	volume_box_bring(d);
 }

@@ -34,25 +34,25 @@ enum { USER = 1000, DEPTH_MAX = 32, ENTRIES_MAX = 10000 };
 		"force", FIELD_BOOL, 0, 0, 0, "also where something is there", NULL                \
 	}
 
-const struct field shelf_query[] = {
+const struct field volume_files_query[] = {
 	FILE_REQUEST_PATH_FIELD(1, "in the volume"),
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
-const struct field shelf_make_query[] = {
+const struct field volume_files_make_query[] = {
 	FILE_REQUEST_PATH_FIELD(1, "in the volume"),
 	MAKE_FIELDS,
 	FORCE_FIELD,
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
-const struct field shelf_list_query[] = {
+const struct field volume_files_list_query[] = {
 	FILE_REQUEST_PATH_FIELD(1, "in the volume"),
 	{ "depth", FIELD_INT, 0, 1, DEPTH_MAX, "levels of folders; 1", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
-const struct field shelf_patch_fields[] = {
+const struct field volume_files_patch_fields[] = {
 	MAKE_FIELDS,
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
@@ -60,9 +60,9 @@ const struct field shelf_patch_fields[] = {
 
 enum deed { STAT, LIST, MKDIR, PATCH, REMOVE, GET, PUT };
 
-struct shelf {
-	struct file_request desk;
-	struct volume_box depot;
+struct volume_files {
+	struct file_request file_req;
+	struct volume_box volume_box;
 	enum deed deed;
 	const char *path; /* in the volume: "/" or "/a/b" */
 	struct wire_put put;
@@ -143,50 +143,50 @@ static json_t *stat_json(const struct wire_entry *e, const struct file_request_e
 
 /* ---- the worker ---- */
 
-static void volume_finish(struct shelf *x, int status, json_t *take_doc)
+static void volume_finish(struct volume_files *x, int status, json_t *take_doc)
 {
-	file_request_close(&x->desk);
+	file_request_close(&x->file_req);
 	if (take_doc)
-		call_json(x->desk.call, status, take_doc);
+		call_json(x->file_req.call, status, take_doc);
 	else
-		call_empty(x->desk.call, status);
+		call_empty(x->file_req.call, status);
 }
 
-static void volume_look(struct shelf *x)
+static void volume_look(struct volume_files *x)
 {
 	x->looking = 1;
-	file_request_look(&x->desk, x->desk.path);
+	file_request_look(&x->file_req, x->file_req.path);
 }
 
 /* Owner and mode, where they are still to be set; then how it looks. */
-static void shelf_next(struct shelf *x)
+static void volume_files_next(struct volume_files *x)
 {
-	const char *path = x->desk.path;
+	const char *path = x->file_req.path;
 
 	if (x->set_owner) {
 		x->set_owner = 0;
-		file_client_ask(&x->desk.clerk, WIRE_CHOWN, &x->owner, sizeof(x->owner), path,
-				strlen(path));
+		file_client_ask(&x->file_req.file_client, WIRE_CHOWN, &x->owner, sizeof(x->owner),
+				path, strlen(path));
 	} else if (x->set_mode) {
 		x->set_mode = 0;
 		x->put =
 			(struct wire_put){ .mode = x->put.mode }; /* without the flags of the PUT */
-		file_client_ask(&x->desk.clerk, WIRE_CHMOD, &x->put, sizeof(x->put), path,
+		file_client_ask(&x->file_req.file_client, WIRE_CHMOD, &x->put, sizeof(x->put), path,
 				strlen(path));
 	} else {
 		volume_look(x);
 	}
 }
 
-static void begin_put(struct shelf *x)
+static void begin_put(struct volume_files *x)
 {
-	struct call *c = x->desk.call;
+	struct call *c = x->file_req.call;
 	struct err e;
 	int pipe;
 
-	if (file_client_ask_pipe(&x->desk.clerk, WIRE_PUT, &x->put, sizeof(x->put), x->desk.path,
-				 &pipe, &e) < 0) {
-		file_request_fail(&x->desk, &e);
+	if (file_client_ask_pipe(&x->file_req.file_client, WIRE_PUT, &x->put, sizeof(x->put),
+				 x->file_req.path, &pipe, &e) < 0) {
+		file_request_fail(&x->file_req, &e);
 		return;
 	}
 	http_body_pipe(c->req, pipe, c->api->conf.upload_max);
@@ -195,10 +195,10 @@ static void begin_put(struct shelf *x)
 
 static void volume_ready(struct file_client *k)
 {
-	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
+	struct volume_files *x = loop_owner(k, struct volume_files, file_req.file_client);
 	struct wire_list list = { .max = ENTRIES_MAX,
-				  .depth = (uint32_t)call_query_int(x->desk.call, "depth", 1) };
-	const char *path = x->desk.path;
+				  .depth = (uint32_t)call_query_int(x->file_req.call, "depth", 1) };
+	const char *path = x->file_req.path;
 	size_t n = strlen(path);
 
 	x->asked = 1;
@@ -209,9 +209,9 @@ static void volume_ready(struct file_client *k)
 	else if (x->deed == MKDIR)
 		file_client_ask(k, WIRE_MKDIR, &x->put, sizeof(x->put), path, n);
 	else if (x->deed == PATCH)
-		shelf_next(x);
+		volume_files_next(x);
 	else if (x->deed == REMOVE)
-		file_request_ask(&x->desk, WIRE_REMOVE, 0, path, n);
+		file_request_ask(&x->file_req, WIRE_REMOVE, 0, path, n);
 	else
 		begin_put(x);
 }
@@ -219,11 +219,11 @@ static void volume_ready(struct file_client *k)
 static void volume_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 			 size_t n)
 {
-	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
+	struct volume_files *x = loop_owner(k, struct volume_files, file_req.file_client);
 	struct file_request_entry parts;
 
 	if (!file_request_split(e, tail, n, &parts)) {
-		file_request_error(&x->desk, 502, "box_lies", "the box's answer makes no sense",
+		file_request_error(&x->file_req, 502, "box_lies", "the box's answer makes no sense",
 				   x->path, NULL);
 		return;
 	}
@@ -236,7 +236,7 @@ static void volume_entry(struct file_client *k, const struct wire_entry *e, cons
 
 static void volume_done(struct file_client *k, uint16_t flags)
 {
-	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
+	struct volume_files *x = loop_owner(k, struct volume_files, file_req.file_client);
 
 	(void)flags;
 	if (x->looking)
@@ -246,41 +246,41 @@ static void volume_done(struct file_client *k, uint16_t flags)
 	else if (x->deed == REMOVE)
 		volume_finish(x, 204, NULL);
 	else
-		shelf_next(x);
+		volume_files_next(x);
 }
 
 static void volume_failed(struct file_client *k, const struct err *e)
 {
-	struct shelf *x = loop_owner(k, struct shelf, desk.clerk);
+	struct volume_files *x = loop_owner(k, struct volume_files, file_req.file_client);
 
-	file_request_fail(&x->desk, e);
+	file_request_fail(&x->file_req, e);
 }
 
 /* ---- the client ---- */
 
 static void volume_left(struct call *c)
 {
-	struct shelf *x = c->state;
+	struct volume_files *x = c->state;
 
-	file_request_close(&x->desk);
+	file_request_close(&x->file_req);
 	json_decref(x->items);
 	x->items = NULL;
 }
 
 static void pipe_full(struct http_req *r, int full)
 {
-	struct shelf *x = ((struct call *)r->user)->state;
+	struct volume_files *x = ((struct call *)r->user)->state;
 
-	if (x->desk.open)
-		file_request_stalls(&x->desk, full);
+	if (x->file_req.open)
+		file_request_stalls(&x->file_req, full);
 }
 
 static void body_ended(struct http_req *r)
 {
-	struct shelf *x = ((struct call *)r->user)->state;
+	struct volume_files *x = ((struct call *)r->user)->state;
 
-	if (x && x->desk.open && x->asked)
-		file_client_data(&x->desk.clerk, NULL, 0);
+	if (x && x->file_req.open && x->asked)
+		file_client_data(&x->file_req.file_client, NULL, 0);
 }
 
 static void get_failed(struct file_request *d, const struct err *e)
@@ -294,19 +294,18 @@ static void volume_there(struct call *c, struct volume_box *d, struct box *b)
 						      .entry = volume_entry,
 						      .done = volume_done,
 						      .failed = volume_failed };
-	struct shelf *x = loop_owner(d, struct shelf, depot);
-	struct download_want want = { .path = in_box(c, d, x->path),
-				      .berth = b,
-				      .worker = FILES_WORKER,
-				      .fail = get_failed };
+	struct volume_files *x = loop_owner(d, struct volume_files, volume_box);
+	struct download_want want = {
+		.path = in_box(c, d, x->path), .box = b, .worker = FILES_WORKER, .fail = get_failed
+	};
 
 	if (x->deed == GET) {
 		download_begin(c, &want);
 		return;
 	}
 	x->items = x->deed == LIST ? json_array() : NULL;
-	x->desk.path = want.path;
-	file_request_open_in(&x->desk, c, b, FILES_WORKER, &on);
+	x->file_req.path = want.path;
+	file_request_open_in(&x->file_req, c, b, FILES_WORKER, &on);
 	c->drop = volume_left;
 }
 
@@ -317,7 +316,7 @@ static int64_t volume_number(struct call *c, enum deed deed, const char *name, i
 }
 
 /* Which owner and mode the request wants, and what of that PUT or MKDIR does not set by itself. */
-static void shelf_want_owner(struct shelf *x, struct call *c, uint32_t mode)
+static void volume_files_want_owner(struct volume_files *x, struct call *c, uint32_t mode)
 {
 	int patch = x->deed == PATCH;
 	int64_t uid = volume_number(c, x->deed, "uid", patch ? (int64_t)WIRE_CHOWN_KEEP : USER);
@@ -338,9 +337,9 @@ static void shelf_want_owner(struct shelf *x, struct call *c, uint32_t mode)
 
 static void volume_begin(struct call *c, enum deed deed, uint32_t mode)
 {
-	struct shelf *x = call_alloc(c, sizeof(*x));
+	struct volume_files *x = call_alloc(c, sizeof(*x));
 
-	*x = (struct shelf){ .deed = deed, .path = read_path(c) };
+	*x = (struct volume_files){ .deed = deed, .path = read_path(c) };
 	if (!x->path)
 		return;
 	if (!strcmp(x->path, "/") && (deed == REMOVE || deed == PUT)) {
@@ -348,14 +347,14 @@ static void volume_begin(struct call *c, enum deed deed, uint32_t mode)
 		return;
 	}
 	if (deed == PUT || deed == MKDIR || deed == PATCH)
-		shelf_want_owner(x, c, mode);
+		volume_files_want_owner(x, c, mode);
 	if ((deed == PUT || deed == MKDIR) && !call_query_flag(c, "force"))
 		x->put.flags |= WIRE_PUT_NEW; /* 409 where something is there */
 	if (deed == PUT) { /* the body is not read before there is somebody who takes it */
 		c->req->on_body_end = body_ended;
 		c->req->on_full = pipe_full;
 	}
-	volume_box_open(c, &x->depot, volume_there);
+	volume_box_open(c, &x->volume_box, volume_there);
 }
 
 void volume_files_stat(struct call *c)

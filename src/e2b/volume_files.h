@@ -3,8 +3,8 @@
 #include "api/fields.h"
 #include "e2b/e2b.h"
 
-extern const struct field shelf_query[], shelf_make_query[], shelf_list_query[],
-	shelf_patch_fields[];
+extern const struct field volume_files_query[], volume_files_make_query[],
+	volume_files_list_query[], volume_files_patch_fields[];
 void volume_files_stat(struct call *c);
 void volume_files_list(struct call *c);
 void volume_files_mkdir(struct call *c);

@@ -123,7 +123,7 @@ static int is_gone(const struct frame *f)
 /* ---- WatchDir ---- */
 
 struct watching {
-	struct file_request desk;
+	struct file_request file_req;
 	struct wish wish;
 	struct connect_stream out;
 	struct timer deadline;
@@ -133,7 +133,7 @@ struct watching {
 static void stop_watching(struct watching *w)
 {
 	timer_fini(&w->deadline);
-	file_request_close(&w->desk);
+	file_request_close(&w->file_req);
 	wish_fini(&w->wish);
 }
 
@@ -155,13 +155,13 @@ static void too_late(struct timer *t)
 
 static void watch_ready(struct file_client *k)
 {
-	wish_ask(&loop_owner(k, struct watching, desk.clerk)->wish, k);
+	wish_ask(&loop_owner(k, struct watching, file_req.file_client)->wish, k);
 }
 
 static void watch_done(struct file_client *k, uint16_t flags)
 {
-	struct watching *w = loop_owner(k, struct watching, desk.clerk);
-	struct call *c = w->desk.call;
+	struct watching *w = loop_owner(k, struct watching, file_req.file_client);
+	struct call *c = w->file_req.call;
 	uint64_t ms = connect_timeout_ms(c);
 
 	(void)flags;
@@ -177,12 +177,12 @@ static void watch_done(struct file_client *k, uint16_t flags)
 static void watch_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 			size_t n)
 {
-	wish_entry(&loop_owner(k, struct watching, desk.clerk)->wish, e, tail, n);
+	wish_entry(&loop_owner(k, struct watching, file_req.file_client)->wish, e, tail, n);
 }
 
 static void watch_other(struct file_client *k, const struct frame *f, size_t len)
 {
-	struct watching *w = loop_owner(k, struct watching, desk.clerk);
+	struct watching *w = loop_owner(k, struct watching, file_req.file_client);
 	json_t *event;
 
 	if (f->type != WIRE_EVENT || !w->begun)
@@ -204,13 +204,13 @@ static void watch_other(struct file_client *k, const struct frame *f, size_t len
 /* After it has begun nobody but the box's end, or somebody in it, ends the worker. */
 static void watch_failed(struct file_client *k, const struct err *e)
 {
-	struct watching *w = loop_owner(k, struct watching, desk.clerk);
+	struct watching *w = loop_owner(k, struct watching, file_req.file_client);
 
 	stop_watching(w);
 	if (w->begun)
 		connect_cut(&w->out);
 	else
-		watchers_refuse(w->desk.call, &w->wish, e);
+		watchers_refuse(w->file_req.call, &w->wish, e);
 }
 
 static void watch_drained(struct http_req *r)
@@ -218,8 +218,8 @@ static void watch_drained(struct http_req *r)
 	struct call *c = r->user;
 	struct watching *w = c->state;
 
-	if (w->desk.open)
-		file_client_pause(&w->desk.clerk, 0);
+	if (w->file_req.open)
+		file_client_pause(&w->file_req.file_client, 0);
 }
 
 static void watchers_left(struct http_req *r)
@@ -240,8 +240,8 @@ static void watch_asked(struct call *c, json_t *ask)
 	if (wish_read(&w->wish, c, ask) < 0)
 		return;
 	timer_init(&w->deadline, c->api->loop, too_late);
-	w->desk.path = w->wish.path;
-	file_request_open_in(&w->desk, c, e2b_find_box(c), FILES_WORKER, &on);
+	w->file_req.path = w->wish.path;
+	file_request_open_in(&w->file_req, c, e2b_find_box(c), FILES_WORKER, &on);
 	c->endless = 1;
 	c->drop = watch_dropped;
 	c->req->on_drain = watch_drained;
@@ -260,7 +260,7 @@ enum watcher_state { ARMING, IDLE, TELLING };
 struct watcher {
 	struct watcher *next;
 	struct watchers *all;
-	struct file_client clerk;
+	struct file_client file_client;
 	enum watcher_state state;
 	char id[ID_LEN + 2], box[ID_LEN + 1];
 	struct wish wish;
@@ -292,7 +292,7 @@ static void watcher_free(struct watcher *w)
 		at = &(*at)->next;
 	*at = w->next;
 	w->all->n--;
-	file_client_close(&w->clerk);
+	file_client_close(&w->file_client);
 	wish_fini(&w->wish);
 	free(w->path);
 	free(w);
@@ -352,17 +352,17 @@ static unsigned watchers_count(const struct watchers *all, const char *box)
 static void watchers_rest(struct watcher *w)
 {
 	w->state = IDLE;
-	file_client_pause(&w->clerk, 1);
+	file_client_pause(&w->file_client, 1);
 }
 
 static void kept_ready(struct file_client *k)
 {
-	wish_ask(&loop_owner(k, struct watcher, clerk)->wish, k);
+	wish_ask(&loop_owner(k, struct watcher, file_client)->wish, k);
 }
 
 static void kept_done(struct file_client *k, uint16_t flags)
 {
-	struct watcher *w = loop_owner(k, struct watcher, clerk);
+	struct watcher *w = loop_owner(k, struct watcher, file_client);
 	enum watcher_state was = w->state;
 	struct call *c = watchers_release(w);
 
@@ -379,12 +379,12 @@ static void kept_done(struct file_client *k, uint16_t flags)
 static void kept_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 		       size_t n)
 {
-	wish_entry(&loop_owner(k, struct watcher, clerk)->wish, e, tail, n);
+	wish_entry(&loop_owner(k, struct watcher, file_client)->wish, e, tail, n);
 }
 
 static void kept_other(struct file_client *k, const struct frame *f, size_t len)
 {
-	struct watcher *w = loop_owner(k, struct watcher, clerk);
+	struct watcher *w = loop_owner(k, struct watcher, file_client);
 	json_t *event;
 
 	if (f->type != WIRE_EVENT)
@@ -403,7 +403,7 @@ static void kept_other(struct file_client *k, const struct frame *f, size_t len)
 /* The watched folder is gone, or the box is. What was told before is told. */
 static void kept_failed(struct file_client *k, const struct err *e)
 {
-	struct watcher *w = loop_owner(k, struct watcher, clerk);
+	struct watcher *w = loop_owner(k, struct watcher, file_client);
 	enum watcher_state was = w->state;
 	struct call *c = watchers_release(w);
 
@@ -427,7 +427,7 @@ static void telling_dropped(struct call *c)
 	struct watcher *w = c->state;
 
 	w->call = NULL;
-	file_client_pause(&w->clerk, 0);
+	file_client_pause(&w->file_client, 0);
 }
 
 static void telling_drained(struct http_req *r)
@@ -436,7 +436,7 @@ static void telling_drained(struct http_req *r)
 	struct watcher *w = c->state;
 
 	if (w)
-		file_client_pause(&w->clerk, 0);
+		file_client_pause(&w->file_client, 0);
 }
 
 static void create_asked(struct call *c, json_t *ask)
@@ -478,7 +478,7 @@ static void create_asked(struct call *c, json_t *ask)
 	all->n++;
 	c->state = w;
 	c->drop = arming_dropped;
-	file_client_open(&w->clerk, &b->line, FILES_WORKER, &on);
+	file_client_open(&w->file_client, &b->line, FILES_WORKER, &on);
 }
 
 void filesystem_watcher_new(struct call *c)
@@ -521,8 +521,8 @@ static void events_asked(struct call *c, json_t *ask)
 	c->state = w;
 	c->drop = telling_dropped;
 	c->req->on_drain = telling_drained;
-	file_client_ask(&w->clerk, WIRE_SYNC, &sync, sizeof(sync), NULL, 0);
-	file_client_pause(&w->clerk, 0);
+	file_client_ask(&w->file_client, WIRE_SYNC, &sync, sizeof(sync), NULL, 0);
+	file_client_pause(&w->file_client, 0);
 }
 
 void filesystem_watcher_events(struct call *c)

@@ -457,13 +457,13 @@ void egress_fini(struct egress *x)
 struct life {
 	struct egress egress;
 	struct loop loop;
-	struct watch warden;
+	struct watch supervisor;
 };
 
-static void warden_says(struct watch *w, unsigned what)
+static void supervisor_says(struct watch *w, unsigned what)
 {
 	static char buf[WIRE_MAX];
-	struct life *x = loop_owner(w, struct life, warden);
+	struct life *x = loop_owner(w, struct life, supervisor);
 	unsigned nfds = 1;
 	auto_fd int fd = -1;
 	struct err e;
@@ -476,8 +476,8 @@ static void warden_says(struct watch *w, unsigned what)
 		egress_add_server(&x->egress, steal_fd(&fd));
 }
 
-int egress_main(const struct egress_conf *conf, int warden, int (*walls)(void *ctx, struct err *e),
-		void *ctx)
+int egress_main(const struct egress_conf *conf, int supervisor,
+		int (*walls)(void *ctx, struct err *e), void *ctx)
 {
 	static struct life x;
 	struct err e;
@@ -488,8 +488,8 @@ int egress_main(const struct egress_conf *conf, int warden, int (*walls)(void *c
 		log_error("egress cannot start", LOG_E(&e));
 		return 1;
 	}
-	watch_init(&x.warden, &x.loop, warden, warden_says);
-	watch_want(&x.warden, LOOP_READ);
+	watch_init(&x.supervisor, &x.loop, supervisor, supervisor_says);
+	watch_want(&x.supervisor, LOOP_READ);
 	log_info("egress serves", LOG_U("rules", conf->nrules));
 	loop_run(&x.loop);
 	return 0;

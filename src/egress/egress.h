@@ -63,5 +63,5 @@ void egress_fini(struct egress *x);
 
 /* The whole process, until `warden` hangs up: WAY + fd on it brings a front. walls() is called when
  * nothing needs to be opened any more. The exit status. */
-int egress_main(const struct egress_conf *conf, int warden, int (*walls)(void *ctx, struct err *e),
-		void *ctx);
+int egress_main(const struct egress_conf *conf, int supervisor,
+		int (*walls)(void *ctx, struct err *e), void *ctx);

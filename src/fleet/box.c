@@ -39,7 +39,7 @@ void box_set_state(struct box *b, enum box_state next)
 
 void box_wait_for(struct box *b, struct box_wait **list, struct box_wait *w)
 {
-	w->berth = b;
+	w->box = b;
 	w->next = *list;
 	*list = w;
 }
@@ -61,9 +61,9 @@ void box_await(struct box *b, struct box_wait *w)
 
 void box_wait_cancel(struct box_wait *w)
 {
-	if (w->berth && !drop_wait(&w->berth->made, w) && !drop_wait(&w->berth->risen, w))
-		drop_wait(&w->berth->ended, w);
-	w->berth = NULL;
+	if (w->box && !drop_wait(&w->box->made, w) && !drop_wait(&w->box->risen, w))
+		drop_wait(&w->box->ended, w);
+	w->box = NULL;
 }
 
 void box_notify(struct box_wait **list, struct box *b, const struct err *e)
@@ -72,7 +72,7 @@ void box_notify(struct box_wait **list, struct box *b, const struct err *e)
 		struct box_wait *w = *list;
 
 		*list = w->next;
-		w->berth = NULL;
+		w->box = NULL;
 		w->done(w, b, e);
 	}
 }
@@ -117,7 +117,7 @@ void box_free(struct box *b)
 		exec_free(r);
 	}
 	recent_exits_free(b);
-	keeper_client_cancel(&b->fleet->office, b->asking);
+	keeper_client_cancel(&b->fleet->keeper, b->asking);
 	fleet_call_hooks(b->fleet, after_free, b);
 	/* That it has ended can be known here before its line breaks; who still asks must hear of it. */
 	if (b->state == BOX_GONE)

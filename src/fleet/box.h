@@ -37,7 +37,7 @@ struct box_spec {
 /* Waits for something to happen to a berth; its owner may leave any time. */
 struct box_wait {
 	struct box_wait *next;
-	struct box *berth; /* NULL: waits for nothing */
+	struct box *box; /* NULL: waits for nothing */
 	void (*done)(struct box_wait *w, struct box *b, const struct err *e);
 	/* Of one that is made, may be NULL: this will be its id. Told before there is a row of it. */
 	int (*named)(struct box_wait *w, const char *id, struct err *e);

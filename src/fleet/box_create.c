@@ -211,7 +211,7 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	b->row.env = create_copy(want->row.env);
 	b->row.volumes = create_copy(want->row.volumes);
 	b->row.network = create_copy(want->row.network);
-	b->row.door = create_copy(want->row.door);
+	b->row.surface = create_copy(want->row.surface);
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", b->fleet->boot);
 	b->nobodys = box_is_marked(&b->row, BOX_INSTALL);
 	b->nmounts = want->nmounts;
@@ -236,7 +236,7 @@ static void ask_keeper(struct box *b, const struct box_spec *want)
 	memcpy(ask.layer, want->layers, sizeof(ask.layer));
 	snprintf(ask.template, sizeof(ask.template), "%s", "base");
 	b->asking =
-		keeper_client_request(&b->fleet->office, &ask, sizeof(ask), WIRE_BOX, on_made, b);
+		keeper_client_request(&b->fleet->keeper, &ask, sizeof(ask), WIRE_BOX, on_made, b);
 }
 
 static unsigned boxes_at_once(const struct fleet *f)

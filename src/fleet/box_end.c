@@ -19,7 +19,8 @@ void box_mark_ending(struct box *b, enum cause because)
 		return;
 	b->intended = 1;
 	grouped = store_begin(s, &e) == 0;
-	run_writer_flush(&b->fleet->ledger); /* init, who could say it again, goes with the box */
+	run_writer_flush(
+		&b->fleet->run_writer); /* init, who could say it again, goes with the box */
 	if (because != CAUSE_EXIT) {
 		snprintf(b->row.cause, sizeof(b->row.cause), "%s", cause_name(because));
 		/* A full disk must not keep a box alive. */
@@ -132,7 +133,7 @@ void box_finish(struct box *b, const struct wire_counted *figures)
 	box_free(b);
 }
 
-static void berth_charge_cpu(struct box *b, uint64_t us)
+static void box_charge_cpu(struct box *b, uint64_t us)
 {
 	const struct fleet_accounts *a = &b->fleet->accounts;
 
@@ -145,7 +146,7 @@ void box_count_cpu(struct box *b, const struct wire_counted *now)
 	if (now->cpu_us == UINT64_MAX)
 		return;
 	if (b->is_charged && now->cpu_us > b->charged_us)
-		berth_charge_cpu(b, now->cpu_us - b->charged_us);
+		box_charge_cpu(b, now->cpu_us - b->charged_us);
 	b->charged_us = now->cpu_us;
 	b->is_charged = 1;
 }
@@ -153,7 +154,7 @@ void box_count_cpu(struct box *b, const struct wire_counted *now)
 void box_count_reaped(struct box *b, uint64_t cpu_us)
 {
 	if (!b->charged_us) /* or the cgroup has told more than that already */
-		berth_charge_cpu(b, cpu_us);
+		box_charge_cpu(b, cpu_us);
 }
 
 static void on_end(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
@@ -189,11 +190,11 @@ void box_end(struct box *b, enum cause because, struct box_wait *w)
 	box_mark_ending(b, because);
 	box_restored(b);
 	timer_clear(&b->clock);
-	keeper_client_cancel(&b->fleet->office, b->asking);
+	keeper_client_cancel(&b->fleet->keeper, b->asking);
 	/* The last figures explain how programs ended that end with it, or why it did; and say what was
 	 * computed since the last time that the box was asked. */
 	b->asking = keeper_client_request_box(
-		&b->fleet->office, WIRE_KILL,
+		&b->fleet->keeper, WIRE_KILL,
 		b->runs || because == CAUSE_EXIT || !was_just_counted(b) ? WIRE_KILL_FIGURES : 0,
 		b->row.id, WIRE_GONE, on_end, b);
 }

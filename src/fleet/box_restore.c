@@ -59,7 +59,7 @@ void box_restore_execs(struct box *b)
 	struct store_runs rows = { 0 };
 	struct err e;
 
-	run_writer_flush(&b->fleet->ledger);
+	run_writer_flush(&b->fleet->run_writer);
 	if (store_run_running(b->fleet->store, b->row.id, &rows, &e) < 0)
 		return;
 	for (unsigned i = 0; i < rows.n; i++)
@@ -146,7 +146,7 @@ static void on_opened(void *ctx, const struct frame *f, size_t len, int *fd, con
 
 void box_request_open(struct box *b)
 {
-	b->asking = keeper_client_request_box(&b->fleet->office, WIRE_OPEN, 0, b->row.id, WIRE_BOX,
+	b->asking = keeper_client_request_box(&b->fleet->keeper, WIRE_OPEN, 0, b->row.id, WIRE_BOX,
 					      on_opened, b);
 }
 

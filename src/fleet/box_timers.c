@@ -28,11 +28,11 @@ uint64_t box_left_ms(const struct box *b)
 
 int box_renews(const struct store_box *row)
 {
-	json_t *door = row->door ? json_loads(row->door, 0, NULL) : NULL;
-	const char *from = json_string_value(json_object_get(door, "lifetime_from"));
+	json_t *surface = row->surface ? json_loads(row->surface, 0, NULL) : NULL;
+	const char *from = json_string_value(json_object_get(surface, "lifetime_from"));
 	int renews = from && !strcmp(from, "use");
 
-	json_decref(door);
+	json_decref(surface);
 	return renews;
 }
 
@@ -149,7 +149,7 @@ static uint64_t tell_keeper(struct box *b)
 	if (ask.what.at_ns && !box_is_stored(b) && box_renews(&b->row))
 		ask.what.at_ns += b->row.lifetime_ms * UINT64_C(1000000);
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
-	keeper_client_request(&b->fleet->office, &ask, sizeof(ask), WIRE_DONE, NULL, NULL);
+	keeper_client_request(&b->fleet->keeper, &ask, sizeof(ask), WIRE_DONE, NULL, NULL);
 	return UINT64_MAX;
 }
 

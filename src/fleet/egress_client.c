@@ -217,7 +217,7 @@ static void hosts_text(const struct box *b, struct buf *out)
 static void egress_listens(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	struct box *b = loop_owner(x, struct box, way.ask);
-	struct egress_client *g = &b->fleet->gate;
+	struct egress_client *g = &b->fleet->egress_client;
 	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, ++g->refs),
 				     .used_in = b->way.bytes_in,
 				     .used_out = b->way.bytes_out };
@@ -239,7 +239,7 @@ static void egress_listens(struct init_call *x, const struct frame *f, size_t le
 static void listens_not(struct init_call *x, const struct err *e)
 {
 	struct box *b = loop_owner(x, struct box, way.ask);
-	struct egress_client *g = &b->fleet->gate;
+	struct egress_client *g = &b->fleet->egress_client;
 
 	init_conn_remove_call(x);
 	/* Another front was faster, probably: then egress has it. Else a program of the box has the port. */
@@ -275,7 +275,7 @@ void egress_client_open(struct box *b)
 	static const struct init_call_ops on = { .answer = egress_listens,
 						 .refused = listens_not,
 						 .lost = line_is_lost };
-	struct egress_client *g = &b->fleet->gate;
+	struct egress_client *g = &b->fleet->egress_client;
 
 	if (!egress_client_wanted(b) || !g->told || b->way.open || b->way.ask.line ||
 	    !init_conn_is_open(&b->line) || was_held(g, b))
@@ -286,7 +286,7 @@ void egress_client_open(struct box *b)
 /* Those that were there before go on with the listener they have. */
 void egress_client_change(struct box *b)
 {
-	struct egress_client *g = &b->fleet->gate;
+	struct egress_client *g = &b->fleet->egress_client;
 	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, 0) };
 	auto_buf struct buf hosts = { 0 };
 
@@ -308,8 +308,8 @@ void egress_client_change(struct box *b)
 
 void egress_client_close(struct box *b)
 {
-	if (egress_client_wanted(b) && b->fleet->gate.post.fd >= 0)
-		send_close(&b->fleet->gate, b->row.id);
+	if (egress_client_wanted(b) && b->fleet->egress_client.post.fd >= 0)
+		send_close(&b->fleet->egress_client, b->row.id);
 	b->way.open = 0;
 }
 

@@ -54,8 +54,8 @@ static void exec_started(struct init_call *x, int pid)
 
 	r->pid = pid;
 	exec_begin(r);
-	if (r->tap && r->tap->on->started)
-		r->tap->on->started(r->tap, pid);
+	if (r->reader && r->reader->on->started)
+		r->reader->on->started(r->reader, pid);
 }
 
 static void exec_output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
@@ -63,9 +63,9 @@ static void exec_output(struct init_call *x, unsigned stream, uint64_t offset, c
 {
 	struct exec *r = loop_owner(x, struct exec, ear);
 
-	box_touch(r->berth);
-	if (r->tap)
-		exec_reader_output(r->tap, stream, offset, bytes, n);
+	box_touch(r->box);
+	if (r->reader)
+		exec_reader_output(r->reader, stream, offset, bytes, n);
 }
 
 static void exec_room(struct init_call *x, uint64_t until)
@@ -91,13 +91,13 @@ static void ask_again(struct timer *t);
 static void exec_refused(struct init_call *x, const struct err *e)
 {
 	struct exec *r = loop_owner(x, struct exec, ear);
-	struct exec_reader *t = r->tap;
+	struct exec_reader *t = r->reader;
 
 	if (r->over)
 		return;
 	init_conn_remove_call(x);
 	if (!r->restored) {
-		r->tap = NULL;
+		r->reader = NULL;
 		exec_never_started(r, e->sys, "refused");
 		/* Who waits for an answer is told what was said; the record is for those who come later. */
 		if (t)
@@ -106,7 +106,7 @@ static void exec_refused(struct init_call *x, const struct err *e)
 		exec_never_started(r, ESRCH, "never started");
 	} else {
 		if (!r->again.ev)
-			timer_init(&r->again, r->berth->fleet->loop, ask_again);
+			timer_init(&r->again, r->box->fleet->loop, ask_again);
 		timer_set(&r->again, ASK_PAUSE_MS);
 	}
 }
@@ -123,10 +123,10 @@ static void ask_again(struct timer *t)
 {
 	struct exec *r = loop_owner(t, struct exec, again);
 
-	if (!r->over && init_conn_is_open(&r->berth->line))
-		init_conn_attach(&r->berth->line, &r->ear, r->ref, &exec_ear_events, 0, NULL, NULL);
+	if (!r->over && init_conn_is_open(&r->box->line))
+		init_conn_attach(&r->box->line, &r->ear, r->ref, &exec_ear_events, 0, NULL, NULL);
 	if (r->input_unknown)
-		box_request_counters(r->berth);
+		box_request_counters(r->box);
 }
 
 /* ---- those of a box ---- */
@@ -164,8 +164,8 @@ void exec_set_size(struct exec *r, uint16_t rows, uint16_t cols)
 void exec_free(struct exec *r)
 {
 	exec_begin(r);
-	keeper_client_cancel(&r->berth->fleet->office, r->asking);
-	keeper_client_cancel(&r->berth->fleet->office, r->asking_base);
+	keeper_client_cancel(&r->box->fleet->keeper, r->asking);
+	keeper_client_cancel(&r->box->fleet->keeper, r->asking_base);
 	init_conn_remove_call(&r->ear);
 	timer_fini(&r->again);
 	exec_input_low(r, 1);

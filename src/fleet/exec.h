@@ -50,7 +50,7 @@ void exec_wait_cancel(struct exec_wait *w);
 
 struct exec {
 	struct exec *next; /* of its berth */
-	struct box *berth;
+	struct box *box;
 	char id[ID_LEN + 1];
 	uint32_t ref;
 	enum store_run_kind kind;
@@ -72,7 +72,7 @@ struct exec {
 	int begun;                 /* init has heard of it; before that, nobody can read it */
 	struct exec_reader *early; /* who came before that */
 	struct init_call ear;
-	struct exec_reader *tap; /* reads over the ear; others have lines of their own */
+	struct exec_reader *reader; /* reads over the ear; others have lines of their own */
 	struct wire_exit exit;
 	int exited;
 	struct wire_counted seen; /* the box's figures, as they were known when it began */
@@ -96,7 +96,7 @@ struct exec {
 };
 
 /* Starts it. tap may be NULL: nobody reads for now. */
-must_check int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader *tap,
+must_check int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader *reader,
 			   struct exec **out, struct err *e);
 /* After a restart: it runs (or ended meanwhile); waits for its EXIT. */
 void exec_restore(struct box *b, struct store_run *take_row);

@@ -25,7 +25,7 @@ static void exit_since(uint64_t *now, uint64_t before)
  * the second finds the other kill. */
 static struct wire_counted own_share(struct exec *r, const struct wire_counted *now)
 {
-	struct box *b = r->berth;
+	struct box *b = r->box;
 	struct wire_counted own = *now;
 
 	b->unclaimed_kills += exit_grown(now->oom_kills, b->seen.oom_kills);
@@ -67,7 +67,7 @@ static const char **command_words(const json_t *command)
 
 static json_t *make_record(struct exec *r, const struct exit_info *end, int64_t ended_ns)
 {
-	struct box *b = r->berth;
+	struct box *b = r->box;
 	auto_free const char **words = command_words(r->command);
 	struct record rec = {
 		.box = b->row.id,
@@ -101,9 +101,9 @@ static json_t *make_record(struct exec *r, const struct exit_info *end, int64_t 
 
 static void driver_event_end(struct exec *r)
 {
-	struct exec_reader *t = r->tap;
+	struct exec_reader *t = r->reader;
 
-	r->tap = NULL;
+	r->reader = NULL;
 	exec_input_low(r, 1);
 	if (t)
 		exec_reader_over(t, r->record, NULL);
@@ -118,7 +118,7 @@ static void driver_event_end(struct exec *r)
 
 static void exit_conclude(struct exec *r, const struct wire_counted *figures)
 {
-	struct box *b = r->berth;
+	struct box *b = r->box;
 	auto_free const char **words = command_words(r->command);
 	/* One that was restored ended when it did, not when we heard of it. */
 	int64_t ended_ns = r->restored && r->exited && r->exit.wall_us
@@ -176,7 +176,7 @@ static void on_base(void *ctx, const struct frame *f, size_t len, int *fd, const
 	r->asking_base = NULL;
 	if (!now || now->cpu_us == UINT64_MAX)
 		return;
-	box_count_cpu(r->berth, now);
+	box_count_cpu(r->box, now);
 	r->seen.cpu_us = now->cpu_us;
 	r->has_base = 1;
 }
@@ -184,33 +184,33 @@ static void on_base(void *ctx, const struct frame *f, size_t len, int *fd, const
 /* A box in which nothing but init was left when it was last asked has not computed since. */
 void exec_ask_base(struct exec *r)
 {
-	struct box *b = r->berth;
+	struct box *b = r->box;
 
 	if (b->is_known && (b->starts == 1 || (b->seen_ms && b->seen.pids_now == 1))) {
 		r->has_base = 1;
 		return;
 	}
-	r->asking_base = keeper_client_request_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id,
+	r->asking_base = keeper_client_request_box(&b->fleet->keeper, WIRE_COUNTERS, 0, b->row.id,
 						   WIRE_COUNTED, on_base, r);
 }
 
 void exec_exited(struct init_call *x, const struct wire_exit *end)
 {
 	struct exec *r = loop_owner(x, struct exec, ear);
-	struct box *b = r->berth;
+	struct box *b = r->box;
 
 	exec_begin(r);
 	r->exit = *end;
 	r->exited = 1;
 	r->over = 1;
-	r->asking = keeper_client_request_box(&b->fleet->office, WIRE_COUNTERS, 0, b->row.id,
+	r->asking = keeper_client_request_box(&b->fleet->keeper, WIRE_COUNTERS, 0, b->row.id,
 					      WIRE_COUNTED, on_counted, r);
 }
 
 void exec_box_gone(struct exec *r, const struct wire_counted *figures)
 {
-	keeper_client_cancel(&r->berth->fleet->office, r->asking);
-	keeper_client_cancel(&r->berth->fleet->office, r->asking_base);
+	keeper_client_cancel(&r->box->fleet->keeper, r->asking);
+	keeper_client_cancel(&r->box->fleet->keeper, r->asking_base);
 	r->asking = r->asking_base = NULL;
 	r->over = 1;
 	exit_conclude(r, figures);

@@ -30,18 +30,18 @@ void exec_push_input(struct exec *r)
 		size_t n = waiting < STDIN_PIECE ? waiting : STDIN_PIECE;
 
 		n = room < n ? (size_t)room : n;
-		init_conn_stdin(&r->berth->line, r->ref, r->input.p + r->input_taken, n);
+		init_conn_stdin(&r->box->line, r->ref, r->input.p + r->input_taken, n);
 		r->input_taken += n;
 		r->sent += n;
 		waiting -= n;
-		r->berth->fleet->figures.stdin_bytes += n;
+		r->box->fleet->figures.stdin_bytes += n;
 	}
 	if (waiting)
 		return;
 	buf_cut(&r->input, 0);
 	r->input_taken = 0;
 	if (r->input_end == 1 && r->ear.line) {
-		init_conn_stdin(&r->berth->line, r->ref, NULL, 0);
+		init_conn_stdin(&r->box->line, r->ref, NULL, 0);
 		r->input_end = 2; /* told */
 		r->stdin_open = 0;
 	}
@@ -91,13 +91,13 @@ void exec_input_cancel(struct exec_input_wait *w)
 
 void exec_input_check(struct exec *r)
 {
-	int sure = r->berth->fleet->alone && (!r->restored || r->input_sure);
+	int sure = r->box->fleet->alone && (!r->restored || r->input_sure);
 
 	if (sure || r->over || r->input_unknown || r->input.len > r->input_taken ||
 	    r->words.len > r->words_taken)
 		return;
 	r->input_sure = r->input_unknown = 1;
-	box_request_counters(r->berth);
+	box_request_counters(r->box);
 }
 
 uint64_t exec_input_has(const struct exec *r)
@@ -116,7 +116,7 @@ void exec_push_channel(struct exec *r)
 
 		n = n < STDIN_PIECE ? n : STDIN_PIECE;
 		n = room < n ? (size_t)room : n;
-		init_conn_channel(&r->berth->line, r->ref, r->words.p + r->words_taken, n);
+		init_conn_channel(&r->box->line, r->ref, r->words.p + r->words_taken, n);
 		r->words_taken += n;
 		r->words_sent += n;
 	}

@@ -41,7 +41,7 @@ static struct init_call *ear_of(struct exec_reader *t)
 {
 	if (t->has_own)
 		return &t->ear;
-	return t->run && t->run->tap == t ? &t->run->ear : NULL;
+	return t->run && t->run->reader == t ? &t->run->ear : NULL;
 }
 
 void exec_reader_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
@@ -111,15 +111,15 @@ void exec_reader_close(struct exec_reader *t)
 {
 	t->ended = 1;
 	no_longer_early(t);
-	if (t->run && t->run->tap == t) {
-		t->run->tap = NULL;
+	if (t->run && t->run->reader == t) {
+		t->run->reader = NULL;
 		init_conn_detach(&t->run->ear);
 	}
 	t->run = NULL;
 	timer_fini(&t->again);
 	exec_wait_cancel(&t->wait);
 	if (t->opening)
-		keeper_client_cancel(&t->fleet->office, t->opening);
+		keeper_client_cancel(&t->fleet->keeper, t->opening);
 	t->opening = NULL;
 	hang_up(t);
 }
@@ -144,7 +144,7 @@ static void reader_conclude(struct exec_reader *t)
 		exec_await(r, &t->wait);
 		return;
 	}
-	run_writer_flush(&t->fleet->ledger);
+	run_writer_flush(&t->fleet->run_writer);
 	if (store_run_get(t->fleet->store, t->run_id, &row, &e) < 0) {
 		exec_reader_over(t, NULL, &e);
 		return;
@@ -275,14 +275,14 @@ static void reader_opened(void *ctx, const struct frame *f, size_t len, int *fd,
 
 static void open_line(struct exec_reader *t)
 {
-	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX,
+	t->opening = keeper_client_request_box(&t->fleet->keeper, WIRE_OPEN, 0, t->box, WIRE_BOX,
 					       reader_opened, t);
 }
 
 void exec_reader_begin(struct exec_reader *t)
 {
 	t->early = NULL;
-	t->opening = keeper_client_request_box(&t->fleet->office, WIRE_OPEN, 0, t->box, WIRE_BOX,
+	t->opening = keeper_client_request_box(&t->fleet->keeper, WIRE_OPEN, 0, t->box, WIRE_BOX,
 					       reader_opened, t);
 }
 

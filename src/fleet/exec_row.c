@@ -38,15 +38,15 @@ static int store_begin_run(struct exec *r, struct err *e)
 		abort();
 	memcpy(row.id, r->id, sizeof(row.id));
 	memcpy(row.tag, r->tag, sizeof(row.tag));
-	snprintf(row.box, sizeof(row.box), "%s", r->berth->row.id);
-	snprintf(row.team, sizeof(row.team), "%s", r->berth->row.team);
-	return store_run_begin(r->berth->fleet->store, &row, e);
+	snprintf(row.box, sizeof(row.box), "%s", r->box->row.id);
+	snprintf(row.team, sizeof(row.team), "%s", r->box->row.team);
+	return store_run_begin(r->box->fleet->store, &row, e);
 }
 
 /* One commit, however many rows it takes. */
 int exec_write_start(struct exec *r, const struct exec_spec *want, struct err *e)
 {
-	struct store *s = r->berth->fleet->store;
+	struct store *s = r->box->fleet->store;
 
 	if (!want->note)
 		return store_begin_run(r, e);
@@ -76,7 +76,7 @@ static json_t *news_of(const struct exec *r, const struct store_run *row)
 
 void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_ns)
 {
-	const struct box *b = r->berth;
+	const struct box *b = r->box;
 	struct store_run row = {
 		.ended_ns = ended_ns,
 		.status = cause_status(end),
@@ -88,10 +88,10 @@ void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_n
 	snprintf(row.box, sizeof(row.box), "%s", b->row.id);
 	snprintf(row.team, sizeof(row.team), "%s", b->row.team);
 	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(end)));
-	run_writer_add(&b->fleet->ledger, &row, stored_record(r, r->record), cause_of(end),
+	run_writer_add(&b->fleet->run_writer, &row, stored_record(r, r->record), cause_of(end),
 		       end->run_us, news_of(r, &row));
 	if (b->state != BOX_RUNNING)
-		run_writer_flush(&b->fleet->ledger); /* nobody could say it again */
+		run_writer_flush(&b->fleet->run_writer); /* nobody could say it again */
 }
 
 void exec_restore_request(struct exec *r, const struct store_run *row)
@@ -107,10 +107,10 @@ void exec_restore_request(struct exec *r, const struct store_run *row)
 
 json_t *exec_json(const struct exec *r)
 {
-	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:O, s:i, s:b, s:s}", "id", r->id, "box",
-				r->berth->row.id, "state", "running", "kind",
-				store_run_kind_name(r->kind), "command", r->command, "pid", r->pid,
-				"pty", r->tty, "tag", r->tag);
+	json_t *doc =
+		json_pack("{s:s, s:s, s:s, s:s, s:O, s:i, s:b, s:s}", "id", r->id, "box",
+			  r->box->row.id, "state", "running", "kind", store_run_kind_name(r->kind),
+			  "command", r->command, "pid", r->pid, "pty", r->tty, "tag", r->tag);
 
 	json_object_set_new(doc, "started", json_time((uint64_t)r->started_ns));
 	json_object_set_new(doc, "stdin",

@@ -82,7 +82,7 @@ static struct exec *new_run(struct box *b, const char *id, uint32_t ref)
 
 	if (!r)
 		abort();
-	r->berth = b;
+	r->box = b;
 	r->ref = ref;
 	snprintf(r->id, sizeof(r->id), "%s", id);
 	r->next = b->runs;
@@ -99,7 +99,7 @@ static struct exec *new_run(struct box *b, const char *id, uint32_t ref)
 
 static void start_unmake(struct exec *r)
 {
-	struct box *b = r->berth;
+	struct box *b = r->box;
 
 	b->runs = r->next; /* it was the newest */
 	b->nruns--;
@@ -147,7 +147,7 @@ static unsigned start_running(const struct box *b)
 	return n;
 }
 
-int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader *tap,
+int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader *reader,
 		struct exec **out, struct err *e)
 {
 	auto_buf struct buf pool = { 0 };
@@ -185,7 +185,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	snprintf(r->replay_of, sizeof(r->replay_of), "%s", want->replay_of ? want->replay_of : "");
 	r->request = json_incref(want->request);
 	r->cwd = want->cwd ? strdup(want->cwd) : NULL;
-	cmd = box_words(b, want, env, tap != NULL);
+	cmd = box_words(b, want, env, reader != NULL);
 	exec_ask_base(r);
 	/* The row is there before the program is: a crash in between leaves a row that the next
 	 * front finds to be of an exec that never was. */
@@ -202,12 +202,12 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	}
 	b->fleet->figures.runs_started += !want->helper;
 	box_touch(b);
-	r->tap = tap;
-	if (tap) {
-		tap->run = r;
-		tap->ref = r->ref;
-		memcpy(tap->run_id, r->id, sizeof(r->id));
-		snprintf(tap->box, sizeof(tap->box), "%s", b->row.id);
+	r->reader = reader;
+	if (reader) {
+		reader->run = r;
+		reader->ref = r->ref;
+		memcpy(reader->run_id, r->id, sizeof(r->id));
+		snprintf(reader->box, sizeof(reader->box), "%s", b->row.id);
 	}
 	*out = r;
 	return 0;

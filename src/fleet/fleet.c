@@ -46,7 +46,7 @@ void fleet_observe(struct fleet_histogram *h, uint64_t us)
 
 static void lost_keeper(struct keeper_client *o)
 {
-	struct fleet *f = loop_owner(o, struct fleet, office);
+	struct fleet *f = loop_owner(o, struct fleet, keeper);
 
 	f->figures.keeper_lost++;
 	f->need_keeper(f);
@@ -54,7 +54,7 @@ static void lost_keeper(struct keeper_client *o)
 
 void fleet_keeper(struct fleet *f, int take_fd)
 {
-	keeper_client_connect(&f->office, take_fd);
+	keeper_client_connect(&f->keeper, take_fd);
 }
 
 static void be_ready(struct fleet *f)
@@ -63,7 +63,7 @@ static void be_ready(struct fleet *f)
 	if (f->ready)
 		return;
 	f->ready = 1;
-	egress_client_sweep(&f->gate);
+	egress_client_sweep(&f->egress_client);
 	f->on_ready(f);
 }
 
@@ -84,11 +84,11 @@ void fleet_init(struct fleet *f, struct loop *l, struct store *s, const struct f
 	*f = (struct fleet){ .loop = l, .store = s, .conf = *conf };
 	snprintf(f->boot, sizeof(f->boot), "%s", boot);
 	timer_init(&f->patience, l, waited_enough);
-	run_writer_init(&f->ledger, f);
+	run_writer_init(&f->run_writer, f);
 	history_init(&f->history, f, conf->history_ms, conf->history_bytes);
 	f->alone = 1;
-	keeper_client_init(&f->office, l, lost_keeper);
-	egress_client_init(&f->gate, f);
+	keeper_client_init(&f->keeper, l, lost_keeper);
+	egress_client_init(&f->egress_client, f);
 }
 
 /* ---- teams ---- */
@@ -211,7 +211,7 @@ void fleet_write(struct fleet *f, const char *team, const char *box, const char 
 	struct err e;
 
 	*out = (struct fleet_event){ .ev.at_ns = fleet_now_ns(), .data = take_data };
-	run_writer_flush(&f->ledger); /* what happened before is told before */
+	run_writer_flush(&f->run_writer); /* what happened before is told before */
 	snprintf(ev->team, sizeof(ev->team), "%s", team);
 	snprintf(ev->box, sizeof(ev->box), "%s", box);
 	snprintf(ev->type, sizeof(ev->type), "%s", type);
@@ -269,7 +269,7 @@ static void bury_runs(struct fleet *f)
 	struct store_runs rows = { 0 };
 	struct err e;
 
-	run_writer_flush(&f->ledger);
+	run_writer_flush(&f->run_writer);
 	if (store_run_running(f->store, NULL, &rows, &e) < 0)
 		return;
 	for (unsigned i = 0; i < rows.n; i++) {
@@ -322,7 +322,7 @@ int fleet_restore(struct fleet *f, struct err *e)
 	/* The keeper is waited for in any case: without one there is nothing to serve. */
 	fleet_check_clock(f);
 	f->restoring = 1;
-	keeper_client_request(&f->office, &ask, sizeof(ask), WIRE_ABOUT, keeper_answers, f);
+	keeper_client_request(&f->keeper, &ask, sizeof(ask), WIRE_ABOUT, keeper_answers, f);
 	if (take_rows(f, e) < 0)
 		return -1;
 	bury_runs(f);
@@ -342,13 +342,13 @@ void fleet_set_sole_server(struct fleet *f, int alone)
 	}
 	(void)!take_rows(f, &e); /* what stays out is fetched by whoever asks for it */
 	bury_runs(f);
-	egress_client_sweep(&f->gate);
+	egress_client_sweep(&f->egress_client);
 }
 
 void fleet_fini(struct fleet *f)
 {
 	history_fini(&f->history);
-	run_writer_fini(&f->ledger);
+	run_writer_fini(&f->run_writer);
 	timer_fini(&f->patience);
 	fleet_call_hooks(f, fleet_fini, f);
 	while (f->making)
@@ -356,7 +356,7 @@ void fleet_fini(struct fleet *f)
 	for (unsigned i = 0; i < FLEET_SLOTS; i++)
 		while (f->slots[i])
 			box_free(f->slots[i]);
-	keeper_client_fini(&f->office);
-	egress_client_fini(&f->gate);
+	keeper_client_fini(&f->keeper);
+	egress_client_fini(&f->egress_client);
 	fleet_free_teams(f);
 }

@@ -125,8 +125,8 @@ struct fleet {
 	struct loop *loop;
 	struct store *store;
 	struct fleet_conf conf;
-	struct keeper_client office;
-	struct egress_client gate;
+	struct keeper_client keeper;
+	struct egress_client egress_client;
 	char boot[64];
 	int looked_at_clock;
 	struct box *slots[FLEET_SLOTS];
@@ -140,7 +140,7 @@ struct fleet {
 	struct keeper_call *dropping; /* a layer, to make room */
 	char dropped[STORE_HASH + 1];
 	unsigned drop_skip;
-	struct run_writer ledger;
+	struct run_writer run_writer;
 	struct history history;
 	struct fleet_accounts accounts;
 	struct execution *executions; /* under way; their boxes count together */

@@ -44,20 +44,20 @@ static void stop_asking(struct port_conn *x)
 	if (x->state != PORT_CONN_ASKS)
 		return;
 	init_conn_remove_call(&x->ask);
-	x->berth->inlets.asking--;
+	x->box->inlets.asking--;
 	x->state = PORT_CONN_WAITS;
 }
 
 static void port_leave(struct port_conn *x)
 {
 	stop_asking(x);
-	take_out(&x->berth->inlets, x);
+	take_out(&x->box->inlets, x);
 	timer_fini(&x->clock);
 }
 
 static void port_finish(struct port_conn *x, int take_fd, const struct err *e)
 {
-	struct box *b = x->berth;
+	struct box *b = x->box;
 
 	port_leave(x);
 	next_one(b);
@@ -88,7 +88,7 @@ static void port_connected(struct init_call *l, const struct frame *f, size_t le
 static void port_refused(struct init_call *l, const struct err *e)
 {
 	struct port_conn *x = loop_owner(l, struct port_conn, ask);
-	struct box *b = x->berth;
+	struct box *b = x->box;
 	/* Its init is busy with connections of somebody else's: that is no try. */
 	int busy = e->kind == ERR_LIMIT;
 
@@ -116,9 +116,9 @@ static void port_ask(struct port_conn *x)
 						 .lost = port_lost };
 
 	x->state = PORT_CONN_ASKS;
-	x->berth->inlets.asking++;
+	x->box->inlets.asking++;
 	timer_set(&x->clock, ANSWER_MS);
-	init_conn_request_port(&x->berth->line, &x->ask, &on, WIRE_CONNECT, x->port);
+	init_conn_request_port(&x->box->line, &x->ask, &on, WIRE_CONNECT, x->port);
 }
 
 static void next_one(struct box *b)
@@ -133,7 +133,7 @@ static void next_one(struct box *b)
 static void port_due(struct timer *t)
 {
 	struct port_conn *x = loop_owner(t, struct port_conn, clock);
-	struct box *b = x->berth;
+	struct box *b = x->box;
 
 	if (b->state != BOX_RUNNING || !init_conn_is_open(&b->line)) {
 		port_fail(x, ERR_NOT_FOUND, "the box has ended");
@@ -155,7 +155,7 @@ int port_conn_open(struct port_conn *x, struct box *b, uint16_t port, struct err
 			       b->inlets.n);
 	if (!init_conn_is_open(&b->line))
 		return err_set(e, ERR_NOT_FOUND, "the box cannot be reached");
-	*x = (struct port_conn){ .berth = b, .port = port, .done = x->done };
+	*x = (struct port_conn){ .box = b, .port = port, .done = x->done };
 	timer_init(&x->clock, b->fleet->loop, port_due);
 	timer_set(&x->clock, ANSWER_MS);
 	port_append(&b->inlets, x);
@@ -165,7 +165,7 @@ int port_conn_open(struct port_conn *x, struct box *b, uint16_t port, struct err
 
 void port_conn_cancel(struct port_conn *x)
 {
-	struct box *b = x->berth;
+	struct box *b = x->box;
 
 	if (!x->at)
 		return;

@@ -23,7 +23,7 @@ struct port_conns { /* of a berth */
 
 struct port_conn {
 	struct port_conn *next, **at; /* NULL at: it is over */
-	struct box *berth;
+	struct box *box;
 	uint16_t port;
 	enum { PORT_CONN_WAITS, PORT_CONN_ASKS, PORT_CONN_RESTS } state;
 	unsigned tries;

@@ -58,7 +58,7 @@ static unsigned exit_code(int status)
 }
 
 /* By the language's place in the table; a command has the place behind them. */
-static unsigned ledger_find_language(const char *name)
+static unsigned run_writer_find_language(const char *name)
 {
 	unsigned n = lang_count() < FLEET_LANGS - 1 ? lang_count() : FLEET_LANGS - 1;
 
@@ -68,7 +68,7 @@ static unsigned ledger_find_language(const char *name)
 	return n;
 }
 
-static void ledger_count_run(struct fleet_figures *f, const struct run_writer_line *x)
+static void run_writer_count_run(struct fleet_figures *f, const struct run_writer_line *x)
 {
 	const json_t *cpu = json_object_get(x->record, "cpu_s"),
 		     *memory = json_object_get(x->record, "mem_peak");
@@ -77,8 +77,8 @@ static void ledger_count_run(struct fleet_figures *f, const struct run_writer_li
 	f->ended[x->cause]++;
 	if (x->cause == CAUSE_EXIT)
 		f->exits[exit_code(x->row.status)]++;
-	f->languages[ledger_find_language(json_string_value(json_object_get(x->news, "language")))]
-		    [well]++;
+	f->languages[run_writer_find_language(
+		json_string_value(json_object_get(x->news, "language")))][well]++;
 	f->output_bytes += x->row.output_bytes;
 	fleet_observe(&f->run, x->run_us);
 	if (json_is_number(cpu))
@@ -104,7 +104,7 @@ static void write_line(struct fleet *f, struct run_writer_line *x)
 		json_decref(x->news);
 		return;
 	}
-	ledger_count_run(&f->figures, x);
+	run_writer_count_run(&f->figures, x);
 	fleet_emit(f, x->row.team, x->row.box, "run.ended", x->news);
 }
 

@@ -21,7 +21,7 @@ enum {
 
 struct snapshot {
 	struct fleet *fleet;
-	struct exec_reader tap;
+	struct exec_reader reader;
 	struct exec_input_wait low;
 	struct store_snapshot row;
 	char box[ID_LEN + 1];
@@ -102,9 +102,9 @@ static void snapshot_sweep(struct fleet *f)
 static void snap_free(struct snapshot *s)
 {
 	exec_input_cancel(&s->low);
-	if (s->tap.run)
-		exec_send_signal(s->tap.run, SIGKILL);
-	exec_reader_close(&s->tap);
+	if (s->reader.run)
+		exec_send_signal(s->reader.run, SIGKILL);
+	exec_reader_close(&s->reader);
 	buf_fini(&s->said);
 	own_close_fd(&s->fd);
 	free(s);
@@ -178,7 +178,7 @@ static void snapshot_finish(struct snapshot *s, const struct err *e)
 
 static void snapshot_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct snapshot *s = loop_owner(t, struct snapshot, tap);
+	struct snapshot *s = loop_owner(t, struct snapshot, reader);
 	struct err own = s->trouble;
 
 	if (!own.kind && e)
@@ -195,8 +195,8 @@ static void snapshot_over(struct exec_reader *t, json_t *record, const struct er
 /* It is told when the program has ended. */
 static void give_up(struct snapshot *s)
 {
-	if (s->tap.run)
-		exec_send_signal(s->tap.run, SIGKILL);
+	if (s->reader.run)
+		exec_send_signal(s->reader.run, SIGKILL);
 }
 
 /* ---- out of a box ---- */
@@ -239,7 +239,7 @@ static void write_piece(struct snapshot *s, const char *bytes, size_t n)
 static void snapshot_output(struct exec_reader *t, unsigned stream, uint64_t offset,
 			    const char *bytes, size_t n)
 {
-	struct snapshot *s = loop_owner(t, struct snapshot, tap);
+	struct snapshot *s = loop_owner(t, struct snapshot, reader);
 
 	if (stream == 1) {
 		snapshot_hear(s, bytes, n);
@@ -258,17 +258,18 @@ static void snapshot_feed(struct snapshot *s)
 	char piece[PIECE];
 	ssize_t n = 0;
 
-	while (s->tap.run && !s->tap.run->over && (n = read(s->fd, piece, sizeof(piece))) > 0) {
-		if (exec_stdin(s->tap.run, piece, (size_t)n)) {
-			exec_input_await(s->tap.run, &s->low);
+	while (s->reader.run && !s->reader.run->over &&
+	       (n = read(s->fd, piece, sizeof(piece))) > 0) {
+		if (exec_stdin(s->reader.run, piece, (size_t)n)) {
+			exec_input_await(s->reader.run, &s->low);
 			return;
 		}
 	}
-	if (s->tap.run && n < 0) {
+	if (s->reader.run && n < 0) {
 		err_sys(&s->trouble, "read snapshot %s", s->row.id);
 		give_up(s);
-	} else if (s->tap.run) {
-		exec_input_close(s->tap.run);
+	} else if (s->reader.run) {
+		exec_input_close(s->reader.run);
 	}
 }
 
@@ -314,8 +315,8 @@ static int snapshot_start(struct snapshot *s, struct box *b, const char *packer,
 				  .stdin_open = packer != NULL };
 	struct exec *r;
 
-	exec_reader_init(&s->tap, s->fleet, &on);
-	return exec_launch(b, &want, &s->tap, &r, e);
+	exec_reader_init(&s->reader, s->fleet, &on);
+	return exec_launch(b, &want, &s->reader, &r, e);
 }
 
 static struct snapshot *snap_new(struct fleet *f, const struct box *b, snapshot_done *done,
@@ -328,7 +329,7 @@ static struct snapshot *snap_new(struct fleet *f, const struct box *b, snapshot_
 	*s = (struct snapshot){
 		.fleet = f, .low.low = snapshot_low, .fd = -1, .done = done, .ctx = ctx
 	};
-	exec_reader_init(&s->tap, f, NULL);
+	exec_reader_init(&s->reader, f, NULL);
 	memcpy(s->box, b->row.id, sizeof(s->box));
 	return s;
 }

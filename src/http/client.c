@@ -14,7 +14,7 @@ enum { CONNECT_MS = 10000, BODY_MAX = 64 << 20, PIECE = 64 << 10 };
 
 struct http_client {
 	struct client_conn_url url;
-	struct client_conn dial;
+	struct client_conn client_conn;
 	struct ssl_ctx_st *tls;
 	struct http_client_options options;
 	struct response answer; /* of the last call: its headers live here */
@@ -40,7 +40,7 @@ int http_client_new(const char *base, const struct http_client_options *o,
 
 	if (!c)
 		abort();
-	c->dial.fd = -1;
+	c->client_conn.fd = -1;
 	if (o)
 		c->options = *o;
 	if (!c->options.connect_ms)
@@ -59,7 +59,7 @@ void http_client_free(struct http_client *c)
 {
 	if (!c)
 		return;
-	client_conn_close(&c->dial);
+	client_conn_close(&c->client_conn);
 	tls_free(c->tls);
 	response_fini(&c->answer);
 	free(c);
@@ -154,17 +154,18 @@ static int send_pieces(struct http_client *c, const struct http_call *call, uint
 			break;
 		left -= (uint64_t)n;
 		snprintf(head, sizeof(head), "%zx\r\n", (size_t)n);
-		if (length == UINT64_MAX && client_conn_write(&c->dial, head, strlen(head), e) < 0)
+		if (length == UINT64_MAX &&
+		    client_conn_write(&c->client_conn, head, strlen(head), e) < 0)
 			return -2;
 		memcpy(piece + n, "\r\n", 2);
-		if (client_conn_write(&c->dial, piece, (size_t)n + (length == UINT64_MAX ? 2 : 0),
-				      e) < 0)
+		if (client_conn_write(&c->client_conn, piece,
+				      (size_t)n + (length == UINT64_MAX ? 2 : 0), e) < 0)
 			return -2;
 	}
 	if (length != UINT64_MAX)
 		return left ? err_set(e, ERR_CONFLICT, "the file became shorter while it was sent")
 			    : 0;
-	return client_conn_write(&c->dial, "0\r\n\r\n", 5, e) < 0 ? -2 : 0;
+	return client_conn_write(&c->client_conn, "0\r\n\r\n", 5, e) < 0 ? -2 : 0;
 }
 
 static int send_question(struct http_client *c, const struct http_call *call, struct err *e)
@@ -176,12 +177,12 @@ static int send_question(struct http_client *c, const struct http_call *call, st
 		return -1;
 	if (!call->body_fd && !call->more && call->body_len && call->body_len < PIECE)
 		buf_add(&head, call->body, call->body_len); /* one write, one packet */
-	if (client_conn_write(&c->dial, head.p, head.len, e) < 0)
+	if (client_conn_write(&c->client_conn, head.p, head.len, e) < 0)
 		return -2;
 	if (call->body_fd || call->more)
 		return send_pieces(c, call, length, e);
 	if (call->body_len >= PIECE &&
-	    client_conn_write(&c->dial, call->body, call->body_len, e) < 0)
+	    client_conn_write(&c->client_conn, call->body, call->body_len, e) < 0)
 		return -2;
 	return 0;
 }
@@ -205,7 +206,7 @@ static int read_answer(struct http_client *c, int *heard, struct err *e)
 		abort();
 	*heard = 0;
 	while (!a->done) {
-		ssize_t n = client_conn_read(&c->dial, bytes, PIECE, e);
+		ssize_t n = client_conn_read(&c->client_conn, bytes, PIECE, e);
 
 		if (n < 0)
 			return -1;
@@ -255,12 +256,12 @@ static int client_ask(struct http_client *c, const struct http_call *call, struc
 	return read_answer(c, heard, e);
 }
 
-static int open_dial(struct http_client *c, struct err *e)
+static int open_client_conn(struct http_client *c, struct err *e)
 {
-	if (client_conn_open(&c->dial, &c->url, c->tls, c->options.connect_ms, e) < 0)
+	if (client_conn_open(&c->client_conn, &c->url, c->tls, c->options.connect_ms, e) < 0)
 		return -1;
 	if (c->options.stall_ms)
-		c->dial.stall_ms = (int)c->options.stall_ms;
+		c->client_conn.stall_ms = (int)c->options.stall_ms;
 	return 0;
 }
 
@@ -270,22 +271,22 @@ int http_call(struct http_client *c, const struct http_call *call, struct http_a
 	int kept, heard, got;
 
 	memset(out, 0, sizeof(*out));
-	if (client_conn_is_stale(&c->dial))
-		client_conn_close(&c->dial);
-	kept = c->dial.fd >= 0;
-	if (!kept && open_dial(c, e) < 0)
+	if (client_conn_is_stale(&c->client_conn))
+		client_conn_close(&c->client_conn);
+	kept = c->client_conn.fd >= 0;
+	if (!kept && open_client_conn(c, e) < 0)
 		return -1;
 	got = client_ask(c, call, out, &heard, e);
 	/* A kept connection may end in the moment that we use it. Nothing was done, nothing was said. */
 	if (got < 0 && kept && !heard && is_repeatable(call)) {
-		client_conn_close(&c->dial);
+		client_conn_close(&c->client_conn);
 		http_answer_fini(out);
-		if (open_dial(c, e) < 0)
+		if (open_client_conn(c, e) < 0)
 			return -1;
 		got = client_ask(c, call, out, &heard, e);
 	}
 	if (got != 0 || !c->answer.keep_alive)
-		client_conn_close(&c->dial);
+		client_conn_close(&c->client_conn);
 	if (got < 0)
 		http_answer_fini(out);
 	return got;

@@ -46,7 +46,7 @@ struct http_conn {
 	void (*then)(struct http_req *r); /* http_charge(), http_continue(): what the handler does next */
 	struct bufferevent *bev;
 	struct ws *ws;
-	struct tube *tube; /* the body is in a pipe; NULL: it is not */
+	struct splice *splice; /* the body is in a pipe; NULL: it is not */
 	int fd;
 	enum conn_state state;
 	enum conn_reply reply;

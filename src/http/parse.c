@@ -122,7 +122,7 @@ static int saw_body(llhttp_t *p, const char *at, size_t n)
 		c->body_error = 413;
 		return HPE_USER;
 	}
-	if (c->tube)
+	if (c->splice)
 		splice_take(c, at, n);
 	else if (c->how == HTTP_BODY_WHOLE)
 		buf_add(&r->body, at, n);

@@ -144,8 +144,9 @@ static void settle_body(struct http_conn *c)
 {
 	struct http_req *r = &c->req;
 
-	if (!c->body_done && (r->length == UINT64_MAX || r->length - c->body_got > BODY_DRAIN ||
-			      c->expect || c->tube)) /* the parser has not seen all that went by */
+	if (!c->body_done &&
+	    (r->length == UINT64_MAX || r->length - c->body_got > BODY_DRAIN || c->expect ||
+	     c->splice)) /* the parser has not seen all that went by */
 		r->keep_alive = 0;
 	if (r->server->draining)
 		r->keep_alive = 0;

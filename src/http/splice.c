@@ -17,7 +17,7 @@
 
 enum { PART = 1 << 20, COPY = 64 << 10 };
 
-struct tube {
+struct splice {
 	struct http_conn *conn;
 	struct watch pipe, sock;
 	struct buf rest; /* request, copied: what the pipe did not take */
@@ -29,24 +29,24 @@ struct tube {
 
 void splice_close(struct http_conn *c)
 {
-	struct tube *t = c->tube;
+	struct splice *t = c->splice;
 
 	if (!t)
 		return;
-	c->tube = NULL;
+	c->splice = NULL;
 	watch_stop(&t->pipe);
 	watch_stop(&t->sock);
 	own_close_fd(&t->pipe.fd);
 	buf_fini(&t->rest);
 }
 
-static void wait_for(struct tube *t, unsigned pipe, unsigned sock)
+static void wait_for(struct splice *t, unsigned pipe, unsigned sock)
 {
 	watch_want(&t->pipe, pipe);
 	watch_want(&t->sock, sock);
 }
 
-static int pipe_is_ready(const struct tube *t)
+static int pipe_is_ready(const struct splice *t)
 {
 	struct pollfd p = { .fd = t->pipe.fd, .events = t->out ? POLLIN : POLLOUT };
 
@@ -61,7 +61,7 @@ static size_t splice_part(uint64_t left, size_t most)
 /* ---- in ---- */
 
 /* No more of the body until the pipe takes some; or: it does. */
-static void set_full(struct tube *t, unsigned full)
+static void set_full(struct splice *t, unsigned full)
 {
 	struct http_conn *c = t->conn;
 
@@ -75,7 +75,7 @@ static void set_full(struct tube *t, unsigned full)
 }
 
 /* The reader has something to say, elsewhere. Until it has, nothing goes on here. */
-static void set_broken(struct tube *t)
+static void set_broken(struct splice *t)
 {
 	t->broken = 1;
 	buf_cut(&t->rest, 0);
@@ -86,13 +86,13 @@ static void set_broken(struct tube *t)
 
 int splice_possible(const struct http_conn *c)
 {
-	const struct tube *t = c->tube;
+	const struct splice *t = c->splice;
 
 	return t && !t->out && !t->copies && !c->tls && !c->stopped && !c->body_done &&
 	       c->req.length != UINT64_MAX && evbuffer_get_length(conn_input(c)) == 0;
 }
 
-static int in_failed(struct tube *t, int err)
+static int in_failed(struct splice *t, int err)
 {
 	struct http_conn *c = t->conn;
 
@@ -115,7 +115,7 @@ static int in_failed(struct tube *t, int err)
 
 int splice_read(struct http_conn *c)
 {
-	struct tube *t = c->tube;
+	struct splice *t = c->splice;
 	ssize_t n = splice(c->fd, NULL, t->pipe.fd, NULL,
 			   splice_part(c->req.length - c->body_got, PART),
 			   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
@@ -137,11 +137,11 @@ int splice_read(struct http_conn *c)
 
 int splice_holds(const struct http_conn *c)
 {
-	return c->tube && c->tube->rest_at < c->tube->rest.len;
+	return c->splice && c->splice->rest_at < c->splice->rest.len;
 }
 
 /* How many the pipe took. */
-static size_t splice_give(struct tube *t, const char *bytes, size_t n)
+static size_t splice_give(struct splice *t, const char *bytes, size_t n)
 {
 	ssize_t w = write(t->pipe.fd, bytes, n);
 
@@ -152,7 +152,7 @@ static size_t splice_give(struct tube *t, const char *bytes, size_t n)
 
 void splice_take(struct http_conn *c, const char *bytes, size_t n)
 {
-	struct tube *t = c->tube;
+	struct splice *t = c->splice;
 	size_t taken = t->broken || splice_holds(c) ? 0 : splice_give(t, bytes, n);
 
 	if (taken == n || t->broken)
@@ -161,7 +161,7 @@ void splice_take(struct http_conn *c, const char *bytes, size_t n)
 	set_full(t, 1);
 }
 
-static void flush_rest(struct tube *t)
+static void flush_rest(struct splice *t)
 {
 	t->rest_at += splice_give(t, t->rest.p + t->rest_at, t->rest.len - t->rest_at);
 	if (t->rest_at < t->rest.len)
@@ -174,11 +174,11 @@ static void flush_rest(struct tube *t)
 
 int splice_is_stuck(const struct http_conn *c)
 {
-	return c->tube && c->tube->out && c->tube->sock.wants;
+	return c->splice && c->splice->out && c->splice->sock.wants;
 }
 
 /* Through our memory, and not faster than the peer takes it. */
-static ssize_t copy_out(struct tube *t, size_t most)
+static ssize_t copy_out(struct splice *t, size_t most)
 {
 	static char bytes[COPY];
 	ssize_t n = read(t->pipe.fd, bytes, most);
@@ -188,7 +188,7 @@ static ssize_t copy_out(struct tube *t, size_t most)
 	return n;
 }
 
-static ssize_t splice_out(struct tube *t, size_t most)
+static ssize_t splice_out(struct splice *t, size_t most)
 {
 	ssize_t n = splice(t->pipe.fd, NULL, t->conn->fd, NULL, most,
 			   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
@@ -198,7 +198,7 @@ static ssize_t splice_out(struct tube *t, size_t most)
 	return n;
 }
 
-static int out_failed(struct tube *t, int err)
+static int out_failed(struct splice *t, int err)
 {
 	if (err == EAGAIN && !t->copies && pipe_is_ready(t)) {
 		wait_for(t, 0, LOOP_WRITE);
@@ -216,7 +216,7 @@ static int out_failed(struct tube *t, int err)
 
 int splice_write(struct http_conn *c)
 {
-	struct tube *t = c->tube;
+	struct splice *t = c->splice;
 	uint32_t high = c->req.server->limits.out_high;
 	ssize_t n;
 
@@ -247,7 +247,7 @@ int splice_write(struct http_conn *c)
 
 static void pipe_ready(struct watch *w, unsigned what)
 {
-	struct tube *t = loop_owner(w, struct tube, pipe);
+	struct splice *t = loop_owner(w, struct splice, pipe);
 	struct http_conn *c = t->conn;
 
 	(void)what;
@@ -263,19 +263,19 @@ static void pipe_ready(struct watch *w, unsigned what)
 static void sock_ready(struct watch *w, unsigned what)
 {
 	(void)what;
-	conn_advance(loop_owner(w, struct tube, sock)->conn);
+	conn_advance(loop_owner(w, struct splice, sock)->conn);
 }
 
-static void open_tube(struct http_conn *c, int take_fd, int out)
+static void open_splice(struct http_conn *c, int take_fd, int out)
 {
-	struct tube *t = arena_alloc(&c->arena, sizeof(*t));
+	struct splice *t = arena_alloc(&c->arena, sizeof(*t));
 
-	*t = (struct tube){ .conn = c, .out = out, .copies = out && c->tls };
+	*t = (struct splice){ .conn = c, .out = out, .copies = out && c->tls };
 	watch_init(&t->pipe, c->req.server->loop, take_fd, pipe_ready);
 	watch_init(&t->sock, c->req.server->loop, c->fd, sock_ready);
 	t->pipe.budget = t->sock.budget = conn_budget(c);
 	(void)!fcntl(take_fd, F_SETFL, fcntl(take_fd, F_GETFL) | O_NONBLOCK);
-	c->tube = t;
+	c->splice = t;
 	conn_schedule(c);
 }
 
@@ -284,13 +284,13 @@ void http_stream_pipe(struct http_req *r, int take_fd)
 	struct http_conn *c = r->conn;
 	auto_fd int fd = take_fd;
 
-	if (c->reply != REPLY_STREAM || c->cut || c->bodyless || c->tube || c->chunked ||
+	if (c->reply != REPLY_STREAM || c->cut || c->bodyless || c->splice || c->chunked ||
 	    c->reply_left == UINT64_MAX)
 		return;
 	if (c->reply_left == 0)
 		http_end(r);
 	else
-		open_tube(c, steal_fd(&fd), 1);
+		open_splice(c, steal_fd(&fd), 1);
 }
 
 void http_body_pipe(struct http_req *r, int take_fd, uint64_t max)
@@ -298,8 +298,8 @@ void http_body_pipe(struct http_req *r, int take_fd, uint64_t max)
 	struct http_conn *c = r->conn;
 	auto_fd int fd = take_fd;
 
-	if (c->reply != REPLY_NONE || c->cut || c->tube)
+	if (c->reply != REPLY_NONE || c->cut || c->splice)
 		return;
-	open_tube(c, steal_fd(&fd), 0);
+	open_splice(c, steal_fd(&fd), 0);
 	http_want_body(r, HTTP_BODY_STREAM, max);
 }

@@ -12,7 +12,7 @@
 
 struct wsclient {
 	struct client_conn_url url;
-	struct client_conn dial;
+	struct client_conn client_conn;
 	struct ssl_ctx_st *tls;
 	struct ws_codec msg;
 	struct wsclient_events on;
@@ -39,7 +39,7 @@ static size_t wsclient_do_take(void *user, void *out, size_t n)
 	}
 	if (w->at_end || w->failed)
 		return 0;
-	got = client_conn_read_now(&w->dial, out, n, &w->why);
+	got = client_conn_read_now(&w->client_conn, out, n, &w->why);
 	w->at_end = got == 0;
 	w->failed |= got == -1;
 	return got > 0 ? (size_t)got : 0;
@@ -50,8 +50,8 @@ static void wsclient_put(void *user, const struct iovec *iov, unsigned n)
 	struct wsclient *w = user;
 
 	for (unsigned i = 0; i < n && !w->failed; i++)
-		w->failed =
-			client_conn_write(&w->dial, iov[i].iov_base, iov[i].iov_len, &w->why) < 0;
+		w->failed = client_conn_write(&w->client_conn, iov[i].iov_base, iov[i].iov_len,
+					      &w->why) < 0;
 }
 
 static void wsclient_message(void *user, int opcode, const char *bytes, size_t n)
@@ -92,7 +92,7 @@ static int wsclient_ask(struct wsclient *w, const char *target, const struct htt
 		buf_printf(&head, "%s: %s\r\n", headers[i].name, headers[i].value);
 	}
 	buf_puts(&head, "\r\n");
-	return client_conn_write(&w->dial, head.p, head.len, e);
+	return client_conn_write(&w->client_conn, head.p, head.len, e);
 }
 
 /* The answer, whole if it is a refusal. What follows a 101 is the first frame. */
@@ -101,7 +101,7 @@ static int wsclient_hear(struct wsclient *w, struct response *a, struct err *e)
 	char bytes[4096];
 
 	while (!a->done) {
-		ssize_t n = client_conn_read(&w->dial, bytes, sizeof(bytes), e), used;
+		ssize_t n = client_conn_read(&w->client_conn, bytes, sizeof(bytes), e), used;
 
 		if (n < 0)
 			return -1;
@@ -162,21 +162,21 @@ static int wsclient_handshake(struct wsclient *w, const char *target,
 
 static void ws_free(struct wsclient *w)
 {
-	client_conn_close(&w->dial);
+	client_conn_close(&w->client_conn);
 	tls_free(w->tls);
 	ws_codec_fini(&w->msg);
 	buf_fini(&w->early);
 	free(w);
 }
 
-static int dial_for(struct wsclient *w, const char *base, const struct http_client_options *o,
-		    struct err *e)
+static int client_conn_for(struct wsclient *w, const char *base,
+			   const struct http_client_options *o, struct err *e)
 {
 	if (client_conn_url_parse(base, &w->url, e) < 0)
 		return -1;
 	if (w->url.kind == CLIENT_CONN_TLS && tls_client(o ? o->ca_file : NULL, &w->tls, e) < 0)
 		return -1;
-	return client_conn_open(&w->dial, &w->url, w->tls,
+	return client_conn_open(&w->client_conn, &w->url, w->tls,
 				o && o->connect_ms ? o->connect_ms : 10000, e);
 }
 
@@ -189,11 +189,11 @@ int wsclient_open(const char *base, const struct http_client_options *o, const c
 
 	if (!w)
 		abort();
-	w->dial.fd = -1;
+	w->client_conn.fd = -1;
 	w->on = *on;
 	w->user = user;
 	*out_status = 0;
-	if (dial_for(w, base, o, e) < 0 ||
+	if (client_conn_for(w, base, o, e) < 0 ||
 	    wsclient_handshake(w, target, headers, nheaders, protocol, out_status, body, e) < 0) {
 		ws_free(w);
 		return -1;
@@ -211,7 +211,7 @@ int wsclient_open(const char *base, const struct http_client_options *o, const c
 
 int wsclient_fd(const struct wsclient *w)
 {
-	return w->dial.fd;
+	return w->client_conn.fd;
 }
 
 static int send_message(struct wsclient *w, int opcode, const void *bytes, size_t n, struct err *e)

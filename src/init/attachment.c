@@ -146,7 +146,7 @@ void attachment_offer(struct exec *x, int stream, const char *bytes, size_t n)
 		exec_due(x);
 }
 
-static int tell_room(struct attachment *v, const struct feed *f, int channel)
+static int tell_room(struct attachment *v, const struct stdin_buf *f, int channel)
 {
 	struct wire_room r = { .head = conn_head(WIRE_ROOM, f->exec->ref), .until = f->room };
 

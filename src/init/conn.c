@@ -320,7 +320,7 @@ void conn_sweep(void)
 		if (c->leash || (c->birth && !claimed))
 			sys_exit(0);
 		attachment_detach_conn(c);
-		dial_drop(c);
+		tcp_drop(c);
 		stop_drop(c);
 		if (c->answer_len)
 			sys_close(c->answer_fd);

@@ -131,8 +131,8 @@ void exec_forget(struct exec *x)
 	attachment_detach_all(x);
 	for (i = 0; i < WIRE_STREAMS; i++)
 		exec_pump_fini(&x->out[i]);
-	feed_fini(&x->in);
-	feed_fini(&x->channel_in);
+	stdin_buf_fini(&x->in);
+	stdin_buf_fini(&x->channel_in);
 	set_drop(&used, x);
 	set_drop(&running, x);
 	set_drop(&due, x);
@@ -210,7 +210,7 @@ static int open_pipes(struct exec *x, const struct wire_start *st, int theirs[3]
 		err = exec_pipe(p, 1);
 		if (err < 0)
 			return err;
-		feed_init(&x->in, x, p[1], FEED_PIPE);
+		stdin_buf_init(&x->in, x, p[1], STDIN_BUF_PIPE);
 		theirs[0] = p[0];
 	}
 	return 0;
@@ -226,7 +226,7 @@ int exec_channel(struct exec *x, int take_fd)
 	copy = err < 0 ? err : sys_fcntl(take_fd, F_DUPFD_CLOEXEC, 3);
 	if (copy < 0)
 		return (int)copy;
-	feed_init(&x->channel_in, x, (int)copy, FEED_SOCKET);
+	stdin_buf_init(&x->channel_in, x, (int)copy, STDIN_BUF_SOCKET);
 	return 0;
 }
 
@@ -275,7 +275,7 @@ static int open_terminal(struct exec *x, const struct wire_start *st, int theirs
 	copy = sys_fcntl(master, F_DUPFD_CLOEXEC, 3);
 	if (copy < 0)
 		return (int)copy;
-	feed_init(&x->in, x, (int)copy, FEED_TTY);
+	stdin_buf_init(&x->in, x, (int)copy, STDIN_BUF_TTY);
 	x->tty = 1;
 	exec_resize(x, st->rows ? st->rows : 24, st->cols ? st->cols : 80);
 	return 0;
@@ -363,8 +363,8 @@ static void exec_finish(struct exec *x)
 		x->end.dropped[i] = x->out[i].log.from;
 	}
 	x->end.stdin_bytes = x->in.consumed;
-	feed_fini(&x->in);
-	feed_fini(&x->channel_in);
+	stdin_buf_fini(&x->in);
+	stdin_buf_fini(&x->channel_in);
 	disk_measure(&d);
 	x->end.disk_free = d.free;
 	x->end.disk_size = d.size;

@@ -27,8 +27,8 @@ struct exec {
 	uint8_t put_down; /* lone: by a signal that nobody outlives; its streams are not waited for */
 	uint8_t overdue; /* grace is over, only slow readers keep a stream open */
 	struct stream out[WIRE_STREAMS];
-	struct feed in;
-	struct feed channel_in;
+	struct stdin_buf in;
+	struct stdin_buf channel_in;
 	struct attachment *views;
 	const struct conn *last; /* WIRE_START_LAST: whose EXIT ends the box; or NULL */
 	uint64_t born_ns;

@@ -81,12 +81,12 @@ _Noreturn void init_main(long *stack)
 	sys_prctl(PR_SET_PDEATHSIG, 0, 0);
 	for (;;) {
 		exec_timers();
-		dial_timers();
+		tcp_timers();
 		stop_turn();
 		conn_sweep();
 		exec_pump();
 		if (!exec_running())
 			scratch_idle();
-		loop_turn(init_sooner(exec_timeout_ms(), dial_timeout_ms()));
+		loop_turn(init_sooner(exec_timeout_ms(), tcp_timeout_ms()));
 	}
 }

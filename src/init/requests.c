@@ -138,8 +138,8 @@ static struct exec *new_exec(const struct request *r)
 	for (i = 0; x && i < WIRE_STREAMS; i++)
 		exec_pump_init(&x->out[i], x, i, r->start->log_bytes);
 	if (x) {
-		feed_init(&x->in, x, -1, FEED_PIPE);
-		feed_init(&x->channel_in, x, -1, FEED_SOCKET);
+		stdin_buf_init(&x->in, x, -1, STDIN_BUF_PIPE);
+		stdin_buf_init(&x->channel_in, x, -1, STDIN_BUF_SOCKET);
 	}
 	if (!v) {
 		if (x)
@@ -205,10 +205,10 @@ static int requests_resize(const struct request *r)
 	return 0;
 }
 
-static int feed_stdin(const struct request *r)
+static int stdin_buf_stdin(const struct request *r)
 {
 	struct exec *x = exec_find(r->head->ref);
-	struct feed *f;
+	struct stdin_buf *f;
 
 	if (r->head->flags & ~WIRE_STDIN_CHANNEL)
 		return -1;
@@ -216,7 +216,7 @@ static int feed_stdin(const struct request *r)
 		return 0;
 	f = r->head->flags & WIRE_STDIN_CHANNEL ? &x->channel_in : &x->in;
 	if (r->tail_len)
-		return feed_push(f, r->tail, r->tail_len);
+		return stdin_buf_push(f, r->tail, r->tail_len);
 	event_stream_end(f);
 	return 0;
 }
@@ -390,7 +390,7 @@ static int connect_port(const struct request *r)
 {
 	if (r->connect->port < 1 || r->connect->port > 65535)
 		return requests_refuse(r, ERR_INVALID, "no such port");
-	if (dial_start(r->conn, r->head->ref, (uint16_t)r->connect->port) < 0)
+	if (tcp_start(r->conn, r->head->ref, (uint16_t)r->connect->port) < 0)
 		return requests_refuse(r, ERR_LIMIT, "too many connections are being made");
 	return 0;
 }
@@ -403,7 +403,7 @@ static int listen_port(const struct request *r)
 
 	if (r->connect->port < 1024 || r->connect->port > 65535)
 		return requests_refuse(r, ERR_INVALID, "no such port");
-	fd = dial_listen((uint16_t)r->connect->port);
+	fd = tcp_listen((uint16_t)r->connect->port);
 	if (fd < 0)
 		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "listen inside the box");
 	else
@@ -422,7 +422,7 @@ static const struct verb {
 	[WIRE_START] = { requests_start, 1 },
 	[WIRE_SIGNAL] = { signal_group, 0 },
 	[WIRE_RESIZE] = { requests_resize, 0 },
-	[WIRE_STDIN] = { feed_stdin, 0 },
+	[WIRE_STDIN] = { stdin_buf_stdin, 0 },
 	[WIRE_CREDIT] = { requests_credit, 0 },
 	[WIRE_READ] = { read_from, 0 },
 	[WIRE_LEAVE] = { requests_leave, 0 },

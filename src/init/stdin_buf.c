@@ -5,24 +5,24 @@
 #include "init/str.h"
 #include <asm/termbits.h>
 
-enum { RING = FEED_ROOM + 4096 }; /* a ^D needs no room of the client's */
+enum { RING = STDIN_BUF_ROOM + 4096 }; /* a ^D needs no room of the client's */
 enum { USUAL_EOF = 4 };
 
-static void feed_ready(struct source *s, uint32_t events);
+static void stdin_buf_ready(struct source *s, uint32_t events);
 
-void feed_init(struct feed *f, struct exec *x, int take_fd, enum event_stream_kind kind)
+void stdin_buf_init(struct stdin_buf *f, struct exec *x, int take_fd, enum event_stream_kind kind)
 {
-	*f = (struct feed){ .src = { .fd = take_fd, .ready = feed_ready },
-			    .exec = x,
-			    .kind = (uint8_t)kind };
-	f->room = take_fd < 0 ? 0 : FEED_ROOM;
+	*f = (struct stdin_buf){ .src = { .fd = take_fd, .ready = stdin_buf_ready },
+				 .exec = x,
+				 .kind = (uint8_t)kind };
+	f->room = take_fd < 0 ? 0 : STDIN_BUF_ROOM;
 }
 
-void feed_fini(struct feed *f)
+void stdin_buf_fini(struct stdin_buf *f)
 {
 	/* A socket or terminal has another number, too: closing this one would not end its watch. */
 	loop_want(&f->src, 0);
-	if (f->kind == FEED_SOCKET && f->src.fd >= 0)
+	if (f->kind == STDIN_BUF_SOCKET && f->src.fd >= 0)
 		sys_shutdown(f->src.fd, SHUT_WRITE);
 	loop_close(&f->src);
 	sys_unmap(f->ring, RING);
@@ -31,18 +31,19 @@ void feed_fini(struct feed *f)
 }
 
 /* Told in halves, so that a slow program does not turn every byte it reads into a frame. */
-static void renew_room(struct feed *f)
+static void renew_room(struct stdin_buf *f)
 {
-	uint64_t until = f->accepted + FEED_ROOM - (f->len < FEED_ROOM ? f->len : FEED_ROOM);
+	uint64_t until =
+		f->accepted + STDIN_BUF_ROOM - (f->len < STDIN_BUF_ROOM ? f->len : STDIN_BUF_ROOM);
 
-	if (until >= f->room + FEED_ROOM / 2) {
+	if (until >= f->room + STDIN_BUF_ROOM / 2) {
 		f->room = until;
 		exec_due(f->exec);
 	}
 }
 
 /* How many of n the program's side takes now; all of them if nobody will ever read. */
-static size_t hand_over(struct feed *f, const char *bytes, size_t n)
+static size_t hand_over(struct stdin_buf *f, const char *bytes, size_t n)
 {
 	long w = f->src.fd < 0 ? -EPIPE : sys_write(f->src.fd, bytes, n);
 
@@ -52,11 +53,11 @@ static size_t hand_over(struct feed *f, const char *bytes, size_t n)
 	}
 	if (w == -EAGAIN || w == -EINTR)
 		return 0;
-	feed_fini(f); /* the program closed its stdin: its choice, not our failure */
+	stdin_buf_fini(f); /* the program closed its stdin: its choice, not our failure */
 	return n;
 }
 
-static void stdin_store(struct feed *f, const char *bytes, size_t n)
+static void stdin_store(struct stdin_buf *f, const char *bytes, size_t n)
 {
 	if (!f->ring)
 		f->ring = sys_map(RING);
@@ -67,7 +68,7 @@ static void stdin_store(struct feed *f, const char *bytes, size_t n)
 	loop_want(&f->src, EPOLLOUT);
 }
 
-static void stdin_put(struct feed *f, const char *bytes, size_t n)
+static void stdin_put(struct stdin_buf *f, const char *bytes, size_t n)
 {
 	size_t done = f->len ? 0 : hand_over(f, bytes, n);
 
@@ -75,7 +76,7 @@ static void stdin_put(struct feed *f, const char *bytes, size_t n)
 		stdin_store(f, bytes + done, n - done);
 }
 
-int feed_push(struct feed *f, const char *bytes, size_t n)
+int stdin_buf_push(struct stdin_buf *f, const char *bytes, size_t n)
 {
 	if (f->accepted + n > f->room)
 		return -1;
@@ -86,9 +87,9 @@ int feed_push(struct feed *f, const char *bytes, size_t n)
 	return 0;
 }
 
-void event_stream_end(struct feed *f)
+void event_stream_end(struct stdin_buf *f)
 {
-	if (f->kind == FEED_TTY && f->src.fd >= 0) {
+	if (f->kind == STDIN_BUF_TTY && f->src.fd >= 0) {
 		struct termios t;
 		char eof = USUAL_EOF;
 
@@ -99,12 +100,12 @@ void event_stream_end(struct feed *f)
 	}
 	f->ending = 1;
 	if (!f->len)
-		feed_fini(f);
+		stdin_buf_fini(f);
 }
 
-static void feed_ready(struct source *s, uint32_t events)
+static void stdin_buf_ready(struct source *s, uint32_t events)
 {
-	struct feed *f = source_owner(s, struct feed, src);
+	struct stdin_buf *f = source_owner(s, struct stdin_buf, src);
 	uint32_t straight = RING - f->head;
 	size_t done;
 
@@ -116,7 +117,7 @@ static void feed_ready(struct source *s, uint32_t events)
 		f->head = (uint32_t)((f->head + done) % RING);
 		f->len -= (uint32_t)done;
 		if (!f->len && f->ending)
-			feed_fini(f);
+			stdin_buf_fini(f);
 		else if (!f->len)
 			loop_want(&f->src, 0);
 	}

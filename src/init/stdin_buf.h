@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FEED_ROOM = 65536 }; /* bytes a client may be ahead of the program */
-enum event_stream_kind { FEED_PIPE, FEED_TTY, FEED_SOCKET };
+enum { STDIN_BUF_ROOM = 65536 }; /* bytes a client may be ahead of the program */
+enum event_stream_kind { STDIN_BUF_PIPE, STDIN_BUF_TTY, STDIN_BUF_SOCKET };
 
 struct exec;
 
-struct feed {
+struct stdin_buf {
 	struct source src; /* fd -1: no stdin, or closed by either side; bytes are discarded */
 	struct exec *exec;
 	uint8_t kind, ending;
@@ -22,7 +22,9 @@ struct feed {
 };
 
 /* take_fd -1: there is none. */
-void feed_init(struct feed *f, struct exec *x, int take_fd, enum event_stream_kind kind);
-void feed_fini(struct feed *f);
-int feed_push(struct feed *f, const char *bytes, size_t n); /* -1: more than ROOM allowed */
-void event_stream_end(struct feed *f); /* end of file once all is drained; on a terminal its ^D */
+void stdin_buf_init(struct stdin_buf *f, struct exec *x, int take_fd, enum event_stream_kind kind);
+void stdin_buf_fini(struct stdin_buf *f);
+int stdin_buf_push(struct stdin_buf *f, const char *bytes,
+		   size_t n); /* -1: more than ROOM allowed */
+void event_stream_end(
+	struct stdin_buf *f); /* end of file once all is drained; on a terminal its ^D */

@@ -58,7 +58,7 @@ static void stream_shut(struct stream *s)
 	/* Nobody reads the other way any more either; and while that number is open, epoll would go
 	 * on telling us of this one. */
 	if (s->index == CHANNEL)
-		feed_fini(&s->exec->channel_in);
+		stdin_buf_fini(&s->exec->channel_in);
 	loop_close(&s->src);
 }
 

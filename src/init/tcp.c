@@ -12,7 +12,7 @@
 
 #define PATIENCE_NS 5000000000ull
 
-struct dial {
+struct tcp {
 	struct source src;
 	struct conn *conn; /* NULL: a free slot */
 	uint32_t ref;
@@ -23,13 +23,13 @@ struct dial {
 	uint64_t deadline_ns;
 };
 
-static LAZY struct dial dials[DIAL_MAX];
+static LAZY struct tcp dials[TCP_MAX];
 static uint32_t busy; /* one bit per slot */
 
-static void dial_ready(struct source *s, uint32_t events);
+static void tcp_ready(struct source *s, uint32_t events);
 
 /* 0: connected; -EINPROGRESS: wait; else it is refused. */
-static int try_v4(struct dial *d)
+static int try_v4(struct tcp *d)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_port = __builtin_bswap16(d->port),
@@ -39,7 +39,7 @@ static int try_v4(struct dial *d)
 	return d->src.fd < 0 ? d->src.fd : (int)sys_connect(d->src.fd, &to, sizeof(to));
 }
 
-static int try_v6(struct dial *d)
+static int try_v6(struct tcp *d)
 {
 	struct sockaddr_in6 to = { .sin6_family = AF_INET6,
 				   .sin6_port = __builtin_bswap16(d->port) };
@@ -50,7 +50,7 @@ static int try_v6(struct dial *d)
 	return d->src.fd < 0 ? d->src.fd : (int)sys_connect(d->src.fd, &to, sizeof(to));
 }
 
-int dial_listen(uint16_t port)
+int tcp_listen(uint16_t port)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
 				  .sin_port = __builtin_bswap16(port),
@@ -64,14 +64,14 @@ int dial_listen(uint16_t port)
 	if (err >= 0)
 		err = (int)sys_bind(fd, &at, sizeof(at));
 	if (err >= 0)
-		err = (int)sys_listen(fd, DIAL_BACKLOG);
+		err = (int)sys_listen(fd, TCP_BACKLOG);
 	if (err < 0)
 		sys_close(fd);
 	return err < 0 ? err : fd;
 }
 
 /* Tells the client, if it can take it now. */
-static void tcp_tell(struct dial *d)
+static void tcp_tell(struct tcp *d)
 {
 	struct frame f = conn_head(WIRE_FD, d->ref);
 	int told;
@@ -86,7 +86,7 @@ static void tcp_tell(struct dial *d)
 	busy &= ~(1u << (d - dials));
 }
 
-static void tcp_decided(struct dial *d, int err)
+static void tcp_decided(struct tcp *d, int err)
 {
 	if (err == -EINPROGRESS) {
 		loop_want(&d->src, EPOLLOUT);
@@ -107,14 +107,14 @@ static void tcp_decided(struct dial *d, int err)
 	tcp_tell(d);
 }
 
-int dial_start(struct conn *c, uint32_t ref, uint16_t port)
+int tcp_start(struct conn *c, uint32_t ref, uint16_t port)
 {
-	int i = busy == (1u << DIAL_MAX) - 1 ? DIAL_MAX : __builtin_ctz(~busy);
-	struct dial *d = &dials[i];
+	int i = busy == (1u << TCP_MAX) - 1 ? TCP_MAX : __builtin_ctz(~busy);
+	struct tcp *d = &dials[i];
 
-	if (i == DIAL_MAX)
+	if (i == TCP_MAX)
 		return -1;
-	*d = (struct dial){ .src = { .fd = -1, .ready = dial_ready }, .conn = c, .ref = ref };
+	*d = (struct tcp){ .src = { .fd = -1, .ready = tcp_ready }, .conn = c, .ref = ref };
 	d->port = port;
 	d->deadline_ns = loop_now_ns + PATIENCE_NS;
 	busy |= 1u << i;
@@ -122,9 +122,9 @@ int dial_start(struct conn *c, uint32_t ref, uint16_t port)
 	return 0;
 }
 
-static void dial_ready(struct source *s, uint32_t events)
+static void tcp_ready(struct source *s, uint32_t events)
 {
-	struct dial *d = source_owner(s, struct dial, src);
+	struct tcp *d = source_owner(s, struct tcp, src);
 	int err = 0;
 	unsigned len = sizeof(err);
 
@@ -134,12 +134,12 @@ static void dial_ready(struct source *s, uint32_t events)
 	tcp_decided(d, -err);
 }
 
-void dial_drop(const struct conn *c)
+void tcp_drop(const struct conn *c)
 {
 	uint32_t rest;
 
 	for (rest = busy; rest; rest &= rest - 1) {
-		struct dial *d = &dials[__builtin_ctz(rest)];
+		struct tcp *d = &dials[__builtin_ctz(rest)];
 
 		if (d->conn != c)
 			continue;
@@ -149,17 +149,17 @@ void dial_drop(const struct conn *c)
 	}
 }
 
-int dial_timeout_ms(void)
+int tcp_timeout_ms(void)
 {
 	return busy ? 100 : -1; /* rare and short: looking ten times a second needs no arithmetic */
 }
 
-void dial_timers(void)
+void tcp_timers(void)
 {
 	uint32_t rest;
 
 	for (rest = busy; rest; rest &= rest - 1) {
-		struct dial *d = &dials[__builtin_ctz(rest)];
+		struct tcp *d = &dials[__builtin_ctz(rest)];
 
 		if (d->done) {
 			tcp_tell(d);

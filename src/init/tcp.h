@@ -3,14 +3,14 @@
 #pragma once
 #include <stdint.h>
 
-enum { DIAL_MAX = 16, DIAL_BACKLOG = 64 };
+enum { TCP_MAX = 16, TCP_BACKLOG = 64 };
 
 struct conn;
 
 /* Listens on that port of 127.0.0.1. The descriptor, the caller's; or -errno. */
-int dial_listen(uint16_t port);
+int tcp_listen(uint16_t port);
 /* Answers FD or ERROR, now or later. 127.0.0.1 first, then ::1. -1: too many under way. */
-int dial_start(struct conn *c, uint32_t ref, uint16_t port);
-void dial_drop(const struct conn *c); /* its client is gone */
-int dial_timeout_ms(void);            /* as exec_timeout_ms() */
-void dial_timers(void);
+int tcp_start(struct conn *c, uint32_t ref, uint16_t port);
+void tcp_drop(const struct conn *c); /* its client is gone */
+int tcp_timeout_ms(void);            /* as exec_timeout_ms() */
+void tcp_timers(void);

@@ -168,7 +168,7 @@ static int hand_over(struct exec *x, const struct wire_start *st)
 		seed.ours[1 + i] = -1;
 	}
 	if (st->head.flags & WIRE_START_STDIN) {
-		feed_init(&x->in, x, seed.ours[0], FEED_PIPE);
+		stdin_buf_init(&x->in, x, seed.ours[0], STDIN_BUF_PIPE);
 		seed.ours[0] = -1;
 	}
 	if (st->head.flags & WIRE_START_CHANNEL) {

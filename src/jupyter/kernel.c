@@ -52,20 +52,20 @@ static int send_frames(struct kernel *k, int port, const struct jupyter_out *l)
 	void *s = k->socket[port];
 	int flags = ZMQ_DONTWAIT | ZMQ_SNDMORE;
 
-	if (k->zmq.send(s, MAIL_DELIMITER, strlen(MAIL_DELIMITER), flags) < 0 ||
-	    k->zmq.send(s, l->signature, MAIL_SIGNATURE, flags) < 0)
+	if (k->zmq.send(s, JUPYTER_MSG_DELIMITER, strlen(JUPYTER_MSG_DELIMITER), flags) < 0 ||
+	    k->zmq.send(s, l->signature, JUPYTER_MSG_SIGNATURE, flags) < 0)
 		return -1;
-	for (unsigned i = 0; i < MAIL_PARTS; i++)
+	for (unsigned i = 0; i < JUPYTER_MSG_PARTS; i++)
 		if (k->zmq.send(s, l->part[i].p, l->part[i].len,
-				i + 1 < MAIL_PARTS ? flags : ZMQ_DONTWAIT) < 0)
+				i + 1 < JUPYTER_MSG_PARTS ? flags : ZMQ_DONTWAIT) < 0)
 			return -1;
 	return 0;
 }
 
 int kernel_send(struct kernel *k, int port, const char *type, const json_t *parent,
-		json_t *take_content, char out_id[MAIL_ID], struct err *e)
+		json_t *take_content, char out_id[JUPYTER_MSG_ID], struct err *e)
 {
-	char id[MAIL_ID];
+	char id[JUPYTER_MSG_ID];
 	struct jupyter_out l;
 	int rc;
 
@@ -93,7 +93,7 @@ static unsigned take_frames(struct kernel *k, void *s, struct zmq_msg *msgs, str
 	int more = 1;
 
 	while (more) {
-		struct zmq_msg spare, *m = n < MAIL_FRAMES ? &msgs[n] : &spare;
+		struct zmq_msg spare, *m = n < JUPYTER_MSG_FRAMES ? &msgs[n] : &spare;
 
 		k->zmq.msg_init(m);
 		/* Parts come together: behind the first one nothing is waited for. */
@@ -102,7 +102,7 @@ static unsigned take_frames(struct kernel *k, void *s, struct zmq_msg *msgs, str
 			return n;
 		}
 		more = k->zmq.msg_more(m);
-		if (n < MAIL_FRAMES)
+		if (n < JUPYTER_MSG_FRAMES)
 			frames[n] = (struct frame){ k->zmq.msg_data(m), k->zmq.msg_size(m) };
 		else
 			k->zmq.msg_close(m);
@@ -113,18 +113,18 @@ static unsigned take_frames(struct kernel *k, void *s, struct zmq_msg *msgs, str
 
 int kernel_take(struct kernel *k, int port, struct jupyter_msg *out, struct err *e)
 {
-	struct zmq_msg msgs[MAIL_FRAMES];
-	struct frame frames[MAIL_FRAMES];
+	struct zmq_msg msgs[JUPYTER_MSG_FRAMES];
+	struct frame frames[JUPYTER_MSG_FRAMES];
 	unsigned n = take_frames(k, k->socket[port], msgs, frames);
 	int rc = -1;
 
 	if (!n)
 		return 0;
-	if (n > MAIL_FRAMES)
-		rc = err_set(e, ERR_INVALID, "it has more than %d frames", MAIL_FRAMES);
+	if (n > JUPYTER_MSG_FRAMES)
+		rc = err_set(e, ERR_INVALID, "it has more than %d frames", JUPYTER_MSG_FRAMES);
 	else
 		rc = jupyter_msg_parse(out, frames, n, k->key, e);
-	for (unsigned i = 0; i < n && i < MAIL_FRAMES; i++)
+	for (unsigned i = 0; i < n && i < JUPYTER_MSG_FRAMES; i++)
 		k->zmq.msg_close(&msgs[i]);
 	return rc < 0 ? -1 : 1;
 }

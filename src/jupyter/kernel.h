@@ -20,7 +20,7 @@ must_check int kernel_init(struct kernel *k, struct err *e);
 must_check int kernel_open(struct kernel *k, const struct launch *l, struct err *e);
 /* Its id is in out_id, and begins with that of our session. */
 must_check int kernel_send(struct kernel *k, int port, const char *type, const json_t *parent,
-			   json_t *take_content, char out_id[MAIL_ID], struct err *e);
+			   json_t *take_content, char out_id[JUPYTER_MSG_ID], struct err *e);
 /* 1: a message. 0: there is none now. -1: there was something that is to be passed over. */
 must_check int kernel_take(struct kernel *k, int port, struct jupyter_msg *out, struct err *e);
 int kernel_is_ours(const struct kernel *k, const char *id); /* did this session send it? */

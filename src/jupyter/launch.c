@@ -23,9 +23,9 @@ void launch_socket(const struct launch *l, int port, char out[96])
 
 /* ---- the connection file ---- */
 
-static int new_key(char out[MAIL_KEY + 1], struct err *e)
+static int new_key(char out[JUPYTER_MSG_KEY + 1], struct err *e)
 {
-	unsigned char raw[MAIL_KEY / 2];
+	unsigned char raw[JUPYTER_MSG_KEY / 2];
 
 	if (id_random(raw, sizeof(raw), e) < 0)
 		return -1;

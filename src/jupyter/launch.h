@@ -12,7 +12,7 @@ enum { PORT_SHELL = 1, PORT_IOPUB, PORT_STDIN, PORT_CONTROL, PORT_HEARTBEAT, POR
 
 struct launch {
 	char folder[64], file[96]; /* of the connection */
-	char key[MAIL_KEY + 1];
+	char key[JUPYTER_MSG_KEY + 1];
 	pid_t kernel; /* also its process group */
 	int raw[2];   /* what it writes to descriptors 1 and 2, not blocking */
 };

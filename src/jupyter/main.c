@@ -145,7 +145,7 @@ static void jupyter_refuse(struct driver *d, const char *id, const char *name, c
 
 static void run_cell(struct driver *d, const char *id, json_t *code)
 {
-	char request[MAIL_ID];
+	char request[JUPYTER_MSG_ID];
 	struct err e;
 
 	/* An error must not make it drop what is sent next: only one cell is ever under way. */

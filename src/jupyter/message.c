@@ -40,12 +40,12 @@ static void message_hmac(uint8_t out[SHA256_BYTES], const char *key, const struc
 	sha256_end(&s, out);
 }
 
-void jupyter_msg_sign(char out[MAIL_SIGNATURE + 1], const char *key,
-		      const struct frame parts[MAIL_PARTS])
+void jupyter_msg_sign(char out[JUPYTER_MSG_SIGNATURE + 1], const char *key,
+		      const struct frame parts[JUPYTER_MSG_PARTS])
 {
 	uint8_t raw[SHA256_BYTES];
 
-	message_hmac(raw, key, parts, MAIL_PARTS);
+	message_hmac(raw, key, parts, JUPYTER_MSG_PARTS);
 	for (unsigned i = 0; i < SHA256_BYTES; i++)
 		snprintf(out + 2 * i, 3, "%02x", raw[i]);
 }
@@ -53,13 +53,13 @@ void jupyter_msg_sign(char out[MAIL_SIGNATURE + 1], const char *key,
 /* As long for every answer: how much of it was right must not be told by the clock. */
 static int is_signed(const struct frame *signature, const char *key, const struct frame *parts)
 {
-	char want[MAIL_SIGNATURE + 1];
+	char want[JUPYTER_MSG_SIGNATURE + 1];
 	unsigned differs = 0;
 
-	if (signature->n != MAIL_SIGNATURE)
+	if (signature->n != JUPYTER_MSG_SIGNATURE)
 		return 0;
 	jupyter_msg_sign(want, key, parts);
-	for (unsigned i = 0; i < MAIL_SIGNATURE; i++)
+	for (unsigned i = 0; i < JUPYTER_MSG_SIGNATURE; i++)
 		differs |= (unsigned)(want[i] ^ signature->p[i]);
 	return !differs;
 }
@@ -179,7 +179,8 @@ static const char *word_of(const json_t *header, const char *name)
 {
 	const json_t *v = json_object_get(header, name);
 
-	return json_is_string(v) && json_string_length(v) <= MAIL_ID ? json_string_value(v) : NULL;
+	return json_is_string(v) && json_string_length(v) <= JUPYTER_MSG_ID ? json_string_value(v)
+									    : NULL;
 }
 
 static int message_fill(struct jupyter_msg *m, struct err *e)
@@ -203,11 +204,11 @@ int jupyter_msg_parse(struct jupyter_msg *out, const struct frame *frames, unsig
 	struct jupyter_msg m = { 0 };
 	unsigned at = 0;
 
-	while (at < n && at <= MAIL_IDENTITIES &&
-	       (frames[at].n != strlen(MAIL_DELIMITER) ||
-		memcmp(frames[at].p, MAIL_DELIMITER, frames[at].n) != 0))
+	while (at < n && at <= JUPYTER_MSG_IDENTITIES &&
+	       (frames[at].n != strlen(JUPYTER_MSG_DELIMITER) ||
+		memcmp(frames[at].p, JUPYTER_MSG_DELIMITER, frames[at].n) != 0))
 		at++;
-	if (at > MAIL_IDENTITIES || n - at < 2 + MAIL_PARTS)
+	if (at > JUPYTER_MSG_IDENTITIES || n - at < 2 + JUPYTER_MSG_PARTS)
 		return err_set(e, ERR_INVALID, "it has not the frames of a message");
 	/* The signature first: nothing of an unknown sender meets the parser. */
 	if (!is_signed(&frames[at + 1], key, frames + at + 2))
@@ -261,7 +262,7 @@ void jupyter_out_write(struct jupyter_out *out, const char *key, const char *typ
 		       json_t *take_content)
 {
 	json_t *header = new_header(type, session, id);
-	struct frame parts[MAIL_PARTS];
+	struct frame parts[JUPYTER_MSG_PARTS];
 
 	*out = (struct jupyter_out){ 0 };
 	message_put(&out->part[0], header);
@@ -273,13 +274,13 @@ void jupyter_out_write(struct jupyter_out *out, const char *key, const char *typ
 	message_put(&out->part[3], take_content);
 	json_decref(header);
 	json_decref(take_content);
-	for (unsigned i = 0; i < MAIL_PARTS; i++)
+	for (unsigned i = 0; i < JUPYTER_MSG_PARTS; i++)
 		parts[i] = (struct frame){ out->part[i].p, out->part[i].len };
 	jupyter_msg_sign(out->signature, key, parts);
 }
 
 void jupyter_out_fini(struct jupyter_out *l)
 {
-	for (unsigned i = 0; i < MAIL_PARTS; i++)
+	for (unsigned i = 0; i < JUPYTER_MSG_PARTS; i++)
 		buf_fini(&l->part[i]);
 }

@@ -14,14 +14,14 @@
 #include <stdint.h>
 
 enum {
-	MAIL_FRAMES = 64, /* of one message; more are no message of a kernel */
-	MAIL_IDENTITIES = 8,
-	MAIL_PARTS = 4,      /* header, parent, metadata, content */
-	MAIL_SIGNATURE = 64, /* characters */
-	MAIL_ID = 128,       /* bytes of an id, and of a type */
-	MAIL_KEY = 64,       /* characters of a key: 32 random bytes */
+	JUPYTER_MSG_FRAMES = 64, /* of one message; more are no message of a kernel */
+	JUPYTER_MSG_IDENTITIES = 8,
+	JUPYTER_MSG_PARTS = 4,      /* header, parent, metadata, content */
+	JUPYTER_MSG_SIGNATURE = 64, /* characters */
+	JUPYTER_MSG_ID = 128,       /* bytes of an id, and of a type */
+	JUPYTER_MSG_KEY = 64,       /* characters of a key: 32 random bytes */
 };
-#define MAIL_DELIMITER "<IDS|MSG>"
+#define JUPYTER_MSG_DELIMITER "<IDS|MSG>"
 
 struct frame {
 	const char *p;
@@ -44,8 +44,8 @@ void jupyter_msg_fini(struct jupyter_msg *m);
 json_t *jupyter_msg_json(const char *text, size_t n);
 
 struct jupyter_out {
-	char signature[MAIL_SIGNATURE + 1];
-	struct buf part[MAIL_PARTS];
+	char signature[JUPYTER_MSG_SIGNATURE + 1];
+	struct buf part[JUPYTER_MSG_PARTS];
 };
 /* session and id are ours; parent NULL or the header that this answers. */
 void jupyter_out_write(struct jupyter_out *out, const char *key, const char *type,
@@ -54,5 +54,5 @@ void jupyter_out_write(struct jupyter_out *out, const char *key, const char *typ
 void jupyter_out_fini(struct jupyter_out *l);
 
 /* Lower-case hex, with a NUL. */
-void jupyter_msg_sign(char out[MAIL_SIGNATURE + 1], const char *key,
-		      const struct frame parts[MAIL_PARTS]);
+void jupyter_msg_sign(char out[JUPYTER_MSG_SIGNATURE + 1], const char *key,
+		      const struct frame parts[JUPYTER_MSG_PARTS]);

@@ -35,7 +35,7 @@ struct queue {
 	struct build_job *first, **end;
 };
 
-struct maker {
+struct builder {
 	const struct host_state *host;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
@@ -156,7 +156,7 @@ static int offer_to_oom(const struct host_state *h, pid_t pid, struct err *e)
  * limits are in force before init is. Not before a seed, which is to be told of first. */
 static int start_waits(struct keeper_box *b, int to_init, struct err *e)
 {
-	if (!b->start || b->lane)
+	if (!b->start || b->pool_class)
 		return 0;
 	b->started = 1;
 	return keeper_box_start(b, to_init, e);
@@ -243,8 +243,8 @@ static uint64_t injected_fault(const struct host_state *h)
 	return 0;
 }
 
-static int maker_plant_box(const struct host_state *h, const struct build_job *j,
-			   const struct spec *sp, struct err *e)
+static int builder_plant_box(const struct host_state *h, const struct build_job *j,
+			     const struct spec *sp, struct err *e)
 {
 	struct zygote_fork_args p = { .orders = j->orders,
 				      .program = j->kind->program,
@@ -315,8 +315,8 @@ static int builder_make(const struct host_state *h, struct build_job *j, struct 
 		.init_exe = h->init_exe,
 		.listener = -1,
 		.landlock_abi = h->probe.landlock_abi,
-		.seeded = b->lane != 0,
-		.at_home = b->lane || b->start,
+		.seeded = b->pool_class != 0,
+		.at_home = b->pool_class || b->start,
 		.allow_root = !h->rootless,
 		.filter = &h->filter,
 		.without = j->without,
@@ -348,10 +348,10 @@ static int builder_make(const struct host_state *h, struct build_job *j, struct 
 	}
 	if (made == 0)
 		made = builder_launch(h, b, &sp, e);
-	if (made == 0 && j->warm && !j->lane)
+	if (made == 0 && j->warm && !j->pool_class)
 		made = warm_up(b, e);
 	if (made == 0 && (j->orders >= 0 || j->starts)) {
-		made = j->starts ? start_seed(b, j->starts, e) : maker_plant_box(h, j, &sp, e);
+		made = j->starts ? start_seed(b, j->starts, e) : builder_plant_box(h, j, &sp, e);
 		j->warm_pool_failed = made < 0;
 	}
 	if (made == 0 && j->home_of)
@@ -380,7 +380,7 @@ static void do_job(const struct host_state *h, struct build_job *j)
 
 static void *builder_work(void *arg)
 {
-	struct maker *m = arg;
+	struct builder *m = arg;
 	struct err e = { 0 };
 	uint64_t one = 1;
 
@@ -413,9 +413,9 @@ static void *builder_work(void *arg)
 	}
 }
 
-int builder_start(struct maker **out, const struct host_state *h, unsigned threads, struct err *e)
+int builder_start(struct builder **out, const struct host_state *h, unsigned threads, struct err *e)
 {
-	struct maker *m = calloc(1, sizeof(*m));
+	struct builder *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		abort();
@@ -443,7 +443,7 @@ static void wait_for_end(pid_t tid)
 		usleep(1000);
 }
 
-void builder_stop(struct maker *m)
+void builder_stop(struct builder *m)
 {
 	pthread_mutex_lock(&m->lock);
 	m->stop = 1;
@@ -457,7 +457,7 @@ void builder_stop(struct maker *m)
 	free(m);
 }
 
-int builder_fd(const struct maker *m)
+int builder_fd(const struct builder *m)
 {
 	return m->back;
 }
@@ -483,7 +483,7 @@ static struct late_cgroup *new_late(void)
 	return c;
 }
 
-void builder_submit(struct maker *m, struct build_job *take_job)
+void builder_submit(struct builder *m, struct build_job *take_job)
 {
 	struct late_cgroup *late = NULL;
 	struct box_limits lim = { 0 };
@@ -508,7 +508,7 @@ void builder_submit(struct maker *m, struct build_job *take_job)
 		make_late(m->host, name, lim, late);
 }
 
-struct build_job *builder_collect(struct maker *m)
+struct build_job *builder_collect(struct builder *m)
 {
 	struct build_job *j;
 
@@ -522,12 +522,12 @@ struct build_job *builder_collect(struct maker *m)
 	return j;
 }
 
-unsigned builder_busy(const struct maker *m)
+unsigned builder_busy(const struct builder *m)
 {
 	return m->busy;
 }
 
-unsigned builder_waiting(const struct maker *m)
+unsigned builder_waiting(const struct builder *m)
 {
 	return m->waiting;
 }

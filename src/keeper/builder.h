@@ -32,12 +32,12 @@ struct build_job {
 	void *start;       /* for the box, until it is there: kbox.h */
 	size_t start_len;
 	uint64_t without, seed_without; /* test builds */
-	unsigned lane; /* of the pool it is for, or would have been */
+	unsigned pool_class; /* of the pool it is for, or would have been */
 	int orders; /* -1, or a zygote's socket: have it fork a seed into the box */
 	const struct seed_kind *starts;  /* have init start this seed in it */
 	const struct seed_kind *kind;    /* what the lane has */
 	const struct seed_kind *home_of; /* start this zygote in the box ... */
-	unsigned home_lane;              /* ... for this lane */
+	unsigned home_pool_class;              /* ... for this lane */
 	struct zygote_birth zygote;      /* and here it is */
 	uint64_t disk_promised; /* to other boxes: disk.h */
 	uint16_t flags;   /* of the CREATE */
@@ -66,14 +66,14 @@ struct build_job {
 
 struct build_job *build_job_new(void); /* empty; never NULL */
 
-struct maker;
-must_check int builder_start(struct maker **out, const struct host_state *h, unsigned threads,
+struct builder;
+must_check int builder_start(struct builder **out, const struct host_state *h, unsigned threads,
 			     struct err *e);
-int builder_fd(const struct maker *m); /* readable when a job is back */
+int builder_fd(const struct builder *m); /* readable when a job is back */
 /* A job with a cgroup name and v1: comes back from here with its cgroups made, on this thread, while
  * the box is being cloned on another. */
-void builder_submit(struct maker *m, struct build_job *take_job);
-struct build_job *builder_collect(struct maker *m); /* NULL: none */
-unsigned builder_waiting(const struct maker *m);    /* of those busy: somebody waits for them */
-void builder_stop(struct maker *m);           /* joins the threads; nothing may be in flight */
-unsigned builder_busy(const struct maker *m); /* given and not yet back; the loop's view */
+void builder_submit(struct builder *m, struct build_job *take_job);
+struct build_job *builder_collect(struct builder *m); /* NULL: none */
+unsigned builder_waiting(const struct builder *m);    /* of those busy: somebody waits for them */
+void builder_stop(struct builder *m);           /* joins the threads; nothing may be in flight */
+unsigned builder_busy(const struct builder *m); /* given and not yet back; the loop's view */

@@ -27,20 +27,21 @@
 #define SPARES_MOST 32 /* of each kind, kept of those that come back */
 #define LOOK_MS 3
 
-struct spare {
+struct cached_cgroup {
 	char name[WIRE_ID];
 	int open; /* these are: */
 	struct cgroup_files files;
 	int used;    /* a box has been in it */
 	int counted; /* when that had ended, nobody was in it any more, and these were its figures: */
 	struct cgroup_counts last;
-	struct spare *next;
+	struct cached_cgroup *next;
 };
 
 /* What every box of a kind has had when it is given away. */
-static const uint64_t least_peak[SPARE_KINDS] = {
-	[SPARE_ANY] = 2,    /* init, and the program that it is for */
-	[SPARE_SEEDED] = 3, /* init, the seed, and who brought it (src/zygote/fork_server.c) */
+static const uint64_t least_peak[CACHED_CGROUP_KINDS] = {
+	[CACHED_CGROUP_ANY] = 2, /* init, and the program that it is for */
+	[CACHED_CGROUP_SEEDED] =
+		3, /* init, the seed, and who brought it (src/zygote/fork_server.c) */
 };
 
 static struct box_limits cache_common(const struct keeper *k)
@@ -51,9 +52,9 @@ static struct box_limits cache_common(const struct keeper *k)
 }
 
 /* Of a cgroup that is there. */
-static struct spare *spare_new(const char *name)
+static struct cached_cgroup *cached_cgroup_new(const char *name)
 {
-	struct spare *s = calloc(1, sizeof(*s));
+	struct cached_cgroup *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		abort();
@@ -70,7 +71,7 @@ static void cache_lift(int *fd)
 		(void)!keeper_box_lift(fd, &e);
 }
 
-static int open_files(const struct keeper *k, struct spare *s, struct err *e)
+static int open_files(const struct keeper *k, struct cached_cgroup *s, struct err *e)
 {
 	if (s->open)
 		return 0;
@@ -84,14 +85,14 @@ static int open_files(const struct keeper *k, struct spare *s, struct err *e)
 	return 0;
 }
 
-static void close_files(struct spare *s)
+static void close_files(struct cached_cgroup *s)
 {
 	if (s->open)
 		cgroup_close(&s->files);
 	s->open = 0;
 }
 
-static void cache_drop(struct keeper *k, struct spare *take_s)
+static void cache_drop(struct keeper *k, struct cached_cgroup *take_s)
 {
 	struct err e;
 
@@ -101,31 +102,31 @@ static void cache_drop(struct keeper *k, struct spare *take_s)
 	free(take_s);
 }
 
-static struct spare *cache_make(struct keeper *k, struct err *e)
+static struct cached_cgroup *cache_make(struct keeper *k, struct err *e)
 {
 	struct box_limits lim = cache_common(k);
 	char id[ID_LEN + 1];
-	struct spare *s;
+	struct cached_cgroup *s;
 
 	if (id_new(id, e) < 0 || cgroup_make(&k->host.cgroups, id, &lim, e) < 0)
 		return NULL;
-	s = spare_new(id);
+	s = cached_cgroup_new(id);
 	if (open_files(k, s, e) == 0)
 		return s;
 	cache_drop(k, s);
 	return NULL;
 }
 
-static void cache_push(struct cgroup_cache *of, struct spare *s)
+static void cache_push(struct cgroup_cache *of, struct cached_cgroup *s)
 {
 	s->next = of->first;
 	of->first = s;
 	of->n++;
 }
 
-static struct spare *cache_pop(struct cgroup_cache *of)
+static struct cached_cgroup *cache_pop(struct cgroup_cache *of)
 {
-	struct spare *s = of->first;
+	struct cached_cgroup *s = of->first;
 
 	if (s) {
 		of->first = s->next;
@@ -135,17 +136,17 @@ static struct spare *cache_pop(struct cgroup_cache *of)
 }
 
 /* Of its own kind first, for the others may be anybody's. */
-static struct spare *pop_for(struct keeper *k, enum cgroup_cache_kind kind)
+static struct cached_cgroup *pop_for(struct keeper *k, enum cgroup_cache_kind kind)
 {
-	struct spare *s = cache_pop(&k->spares[kind]);
+	struct cached_cgroup *s = cache_pop(&k->spares[kind]);
 
-	return s || kind == SPARE_ANY ? s : cache_pop(&k->spares[SPARE_ANY]);
+	return s || kind == CACHED_CGROUP_ANY ? s : cache_pop(&k->spares[CACHED_CGROUP_ANY]);
 }
 
 /* One that a box may have now; what it was charged with when it came back is gone meanwhile. */
-static struct spare *pop_fresh(struct keeper *k, enum cgroup_cache_kind kind)
+static struct cached_cgroup *pop_fresh(struct keeper *k, enum cgroup_cache_kind kind)
 {
-	struct spare *s = pop_for(k, kind);
+	struct cached_cgroup *s = pop_for(k, kind);
 	struct err e;
 
 	if (s && s->used && cgroup_reset(&s->files, &e) < 0) {
@@ -156,7 +157,7 @@ static struct spare *pop_fresh(struct keeper *k, enum cgroup_cache_kind kind)
 	return s;
 }
 
-static void cache_give(struct keeper *k, struct keeper_box *b, struct spare *take_s)
+static void cache_give(struct keeper *k, struct keeper_box *b, struct cached_cgroup *take_s)
 {
 	memcpy(b->meta.cgroup, take_s->name, sizeof(take_s->name));
 	take_s->counted = 0;
@@ -164,9 +165,9 @@ static void cache_give(struct keeper *k, struct keeper_box *b, struct spare *tak
 	k->held++;
 }
 
-static struct spare *take_back(struct keeper *k, struct keeper_box *b)
+static struct cached_cgroup *take_back(struct keeper *k, struct keeper_box *b)
 {
-	struct spare *s = b->own;
+	struct cached_cgroup *s = b->own;
 
 	b->own = NULL;
 	k->held -= s != NULL;
@@ -187,7 +188,7 @@ static int take_fresh(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCT
 int cgroup_cache_take(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCTL], struct err *e)
 {
 	struct box_limits want = keeper_box_limits(b), have = cache_common(k);
-	struct spare *s = pop_fresh(k, SPARE_ANY);
+	struct cached_cgroup *s = pop_fresh(k, CACHED_CGROUP_ANY);
 
 	if (!s)
 		return take_fresh(k, b, out_fds, e);
@@ -202,8 +203,9 @@ int cgroup_cache_take(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCT
 void cgroup_cache_take_for_job(struct keeper *k, struct build_job *j)
 {
 	struct box_limits want = keeper_box_limits(j->box), have = cache_common(k);
-	enum cgroup_cache_kind kind = j->orders >= 0 ? SPARE_SEEDED : SPARE_ANY;
-	struct spare *s = memcmp(&want, &have, sizeof(want)) == 0 ? pop_fresh(k, kind) : NULL;
+	enum cgroup_cache_kind kind = j->orders >= 0 ? CACHED_CGROUP_SEEDED : CACHED_CGROUP_ANY;
+	struct cached_cgroup *s =
+		memcmp(&want, &have, sizeof(want)) == 0 ? pop_fresh(k, kind) : NULL;
 
 	if (!s)
 		return;
@@ -228,7 +230,7 @@ void cgroup_cache_restart_cpu(const struct keeper *k, struct keeper_box *b)
 
 void cgroup_cache_forget(struct keeper *k, struct keeper_box *b)
 {
-	auto_free struct spare *s = take_back(k, b);
+	auto_free struct cached_cgroup *s = take_back(k, b);
 
 	if (s)
 		close_files(s);
@@ -237,7 +239,7 @@ void cgroup_cache_forget(struct keeper *k, struct keeper_box *b)
 void cgroup_cache_count(const struct keeper *k, const struct keeper_box *b,
 			struct cgroup_counts *out)
 {
-	struct spare *s = b->own;
+	struct cached_cgroup *s = b->own;
 
 	if (!s) {
 		cgroup_count(&k->host.cgroups, b->meta.cgroup, out);
@@ -267,7 +269,7 @@ static unsigned spares_most(const struct keeper *k)
 }
 
 /* Whose it may be, if there is room; NULL: nobody's. */
-static struct cgroup_cache *place_for(struct keeper *k, struct spare *s)
+static struct cgroup_cache *place_for(struct keeper *k, struct cached_cgroup *s)
 {
 	unsigned kind = 0;
 	struct err e;
@@ -280,15 +282,16 @@ static struct cgroup_cache *place_for(struct keeper *k, struct spare *s)
 		cgroup_count_open(&s->files, &s->last);
 	if (!cgroup_as_new(&k->host.cgroups, &s->last))
 		return NULL;
-	while (kind < SPARE_KINDS && s->last.pids_peak > least_peak[kind])
+	while (kind < CACHED_CGROUP_KINDS && s->last.pids_peak > least_peak[kind])
 		kind++;
-	return kind < SPARE_KINDS && k->spares[kind].n < spares_most(k) ? &k->spares[kind] : NULL;
+	return kind < CACHED_CGROUP_KINDS && k->spares[kind].n < spares_most(k) ? &k->spares[kind]
+										: NULL;
 }
 
 /* Who ends a box often wants the next one at once: that goes first. */
 void cgroup_cache_keep(struct keeper *k, struct keeper_box *b)
 {
-	struct spare *s = b->own ? take_back(k, b) : spare_new(b->meta.cgroup);
+	struct cached_cgroup *s = b->own ? take_back(k, b) : cached_cgroup_new(b->meta.cgroup);
 
 	if (k->nended == ARRAY_LEN(k->ended))
 		cgroup_cache_inspect(k);
@@ -300,7 +303,7 @@ void cgroup_cache_keep(struct keeper *k, struct keeper_box *b)
 void cgroup_cache_inspect(struct keeper *k)
 {
 	while (k->nended > 0) {
-		struct spare *s = k->ended[--k->nended];
+		struct cached_cgroup *s = k->ended[--k->nended];
 		struct cgroup_cache *place = place_for(k, s);
 
 		if (place)
@@ -318,21 +321,22 @@ void cgroup_cache_refill(struct keeper *k)
 
 	if (k->host.cgroups.version != 1 || k->stopping)
 		return;
-	while (k->spares[SPARE_ANY].n < want) {
-		struct spare *s = cache_make(k, &e);
+	while (k->spares[CACHED_CGROUP_ANY].n < want) {
+		struct cached_cgroup *s = cache_make(k, &e);
 
 		if (!s) {
 			pool_log(k, "spare cgroup", &e);
 			return;
 		}
-		cache_push(&k->spares[SPARE_ANY], s);
+		cache_push(&k->spares[CACHED_CGROUP_ANY], s);
 	}
 }
 
 void cgroup_cache_drop_all(struct keeper *k)
 {
 	cgroup_cache_inspect(k);
-	for (unsigned i = 0; i < SPARE_KINDS; i++)
-		for (struct spare *s = cache_pop(&k->spares[i]); s; s = cache_pop(&k->spares[i]))
+	for (unsigned i = 0; i < CACHED_CGROUP_KINDS; i++)
+		for (struct cached_cgroup *s = cache_pop(&k->spares[i]); s;
+		     s = cache_pop(&k->spares[i]))
 			cache_drop(k, s);
 }

@@ -75,7 +75,7 @@ static void freeze_begin_request(struct keeper *k, struct keeper_box *b, int on,
 	memcpy(j->freeze.id, b->meta.about.id, sizeof(j->freeze.id));
 	memcpy(j->freeze.cgroup, b->meta.cgroup, sizeof(j->freeze.cgroup));
 	b->changing = b->changed = 1;
-	builder_submit(k->maker, j);
+	builder_submit(k->builder, j);
 }
 
 int freeze_box(struct keeper *k, struct keeper_box *b)

@@ -209,7 +209,7 @@ void keeper_tend_nets(struct keeper *k)
 	j->back = keeper_tended;
 	j->for_pool = 1; /* behind everybody who waits */
 	k->tending = 1;
-	builder_submit(k->maker, j);
+	builder_submit(k->builder, j);
 }
 
 static void on_timer(struct keeper *k)
@@ -233,9 +233,9 @@ static void on_made(struct keeper *k)
 	struct build_job *j;
 	uint64_t n;
 
-	if (read(builder_fd(k->maker), &n, sizeof(n)) < 0)
+	if (read(builder_fd(k->builder), &n, sizeof(n)) < 0)
 		return;
-	while ((j = builder_collect(k->maker)) != NULL) {
+	while ((j = builder_collect(k->builder)) != NULL) {
 		if (j->back)
 			j->back(k, j);
 		else
@@ -325,7 +325,7 @@ static void keeper_drain(struct keeper *k)
 		for (unsigned i = 0; i < POOL_CLASSES; i++)
 			while ((b = pool_take(k, i)) != NULL)
 				teardown_kill(k, b);
-		if (!builder_busy(k->maker) && !any_dying(k))
+		if (!builder_busy(k->builder) && !any_dying(k))
 			return;
 		if (epoll_wait(k->epoll, &ev, 1, 1000) > 0)
 			keeper_dispatch(k, ev.data.ptr);
@@ -423,10 +423,10 @@ static int keeper_start(struct keeper *k, const struct options *o, struct err *e
 	k->timer = timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	signals.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (watch_new(k, &timer, e) < 0 || watch_new(k, &signals, e) < 0 ||
-	    builder_start(&k->maker, &k->host, o->makers, e) < 0 ||
+	    builder_start(&k->builder, &k->host, o->makers, e) < 0 ||
 	    mount_reaper_start(&k->linger, e) < 0)
 		return -1;
-	made.fd = builder_fd(k->maker);
+	made.fd = builder_fd(k->builder);
 	if (watch_new(k, &made, e) < 0 || sweep_start(k, e) < 0)
 		return -1;
 	listener.fd = sock_listen("keeper.sock", 128, e);
@@ -467,7 +467,7 @@ int keeper_main(int argc, char **argv)
 	unlinkat(k.host.run, "keeper.sock", 0);
 	keeper_drain(&k);
 	cgroup_cache_drop_all(&k);
-	builder_stop(k.maker);
+	builder_stop(k.builder);
 	mount_reaper_stop(k.linger);
 	netns_pool_free(k.host.nets);
 	record_file_end(&k.records, k.host.run);

@@ -13,7 +13,7 @@
 struct client;
 struct host_state;
 struct net;
-struct spare;
+struct cached_cgroup;
 
 struct source { /* what epoll hands back */
 	enum {
@@ -42,10 +42,10 @@ struct keeper_box {
 	uint64_t cpu_before_us; /* v2: of its cgroup's CPU time, used before it was given out. A later keeper does
 				 * not know it, and tells some milliseconds too much */
 	int metered; /* given out with a CPU time limit: the keeper watches it */
-	unsigned lane; /* of the pool: which seed waits in it; 0: none */
+	unsigned pool_class; /* of the pool: which seed waits in it; 0: none */
 	int home;      /* a zygote's: nobody will ever be given it */
-	struct spare *own; /* its cgroups, open; NULL: only their name is known, or it has none */
-	int spare;    /* it has ended, and they may be another's */
+	struct cached_cgroup *own; /* its cgroups, open; NULL: only their name is known, or it has none */
+	int cached_cgroup;    /* it has ended, and they may be another's */
 	int changing; /* its limits are, on a maker */
 	int changed;  /* they were, or it was frozen: its cgroups are nobody else's any more */
 	int unread; /* whoever ends it does not want its figures */

@@ -26,7 +26,7 @@
 #define WAITING_MOST 1024 /* requests that makers have not done yet */
 
 /* For whom a cgroup is as new: one that has had three processes only for those who bring three. */
-enum cgroup_cache_kind { SPARE_ANY, SPARE_SEEDED, SPARE_KINDS };
+enum cgroup_cache_kind { CACHED_CGROUP_ANY, CACHED_CGROUP_SEEDED, CACHED_CGROUP_KINDS };
 
 struct client {
 	struct source src;
@@ -41,7 +41,7 @@ struct keeper {
 	struct kboxes boxes;
 	struct uid_ranges ranges;
 	struct record_file records;
-	struct maker *maker;
+	struct builder *builder;
 	struct linger *linger;
 	struct client *clients;
 	uint64_t last_client;
@@ -55,7 +55,7 @@ struct keeper {
 	struct pool_class {
 		struct keeper_box *first, *last; /* made, waiting, all alike; oldest first */
 		unsigned pooled, depth, making;
-	} lanes[POOL_CLASSES]; /* of the pool: 0 plain boxes, others with a seed */
+	} pool_classes[POOL_CLASSES]; /* of the pool: 0 plain boxes, others with a seed */
 	unsigned pooled, pool_depth, pool_making; /* of all lanes; the plain one's depth */
 	struct zygote zygotes[POOL_CLASSES];
 	uint64_t last_zygote;
@@ -72,11 +72,12 @@ struct keeper {
 	struct waiter filler; /* who asked for FILL and is not answered yet */
 
 	struct cgroup_cache {
-		struct spare *first;
+		struct cached_cgroup *first;
 		unsigned n;
-	} spares[SPARE_KINDS];
-	struct spare *ended[16]; /* of boxes that have ended: nobody has looked at them yet */
-	unsigned nended, held;   /* held: boxes with a spare of their own */
+	} spares[CACHED_CGROUP_KINDS];
+	struct cached_cgroup
+		*ended[16];    /* of boxes that have ended: nobody has looked at them yet */
+	unsigned nended, held; /* held: boxes with a spare of their own */
 
 	int tending; /* a maker looks after the networks that wait */
 
@@ -137,7 +138,7 @@ void deadline_server_gone(struct keeper *k);
 /* pool.c */
 struct wire_limits pool_common_limits(const struct keeper *k);
 int pool_fits(const struct keeper *k, const struct wire_limits *want);
-struct keeper_box *pool_take(struct keeper *k, unsigned lane); /* NULL: empty */
+struct keeper_box *pool_take(struct keeper *k, unsigned pool_class); /* NULL: empty */
 void pool_add(struct keeper *k, struct keeper_box *b);
 void pool_drop(struct keeper *k, struct keeper_box *b); /* taken, or it died while waiting */
 void pool_refill(struct keeper *k);

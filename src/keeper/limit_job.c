@@ -120,5 +120,5 @@ void limit_request(struct keeper *k, struct client *c, const struct frame *f)
 	memcpy(j->limit.id, b->meta.about.id, sizeof(j->limit.id));
 	memcpy(j->limit.cgroup, b->meta.cgroup, sizeof(j->limit.cgroup));
 	b->changing = b->changed = 1;
-	builder_submit(k->maker, j);
+	builder_submit(k->builder, j);
 }

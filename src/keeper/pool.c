@@ -58,9 +58,9 @@ int pool_fits(const struct keeper *k, const struct wire_limits *want)
 	       want->disk_files == k->common.disk_files && keeper_box_disk_in_memory(want);
 }
 
-struct keeper_box *pool_take(struct keeper *k, unsigned lane)
+struct keeper_box *pool_take(struct keeper *k, unsigned pool_class)
 {
-	struct keeper_box *b = k->lanes[lane].first;
+	struct keeper_box *b = k->pool_classes[pool_class].first;
 
 	if (b)
 		pool_drop(k, b);
@@ -70,7 +70,7 @@ struct keeper_box *pool_take(struct keeper *k, unsigned lane)
 
 void pool_add(struct keeper *k, struct keeper_box *b)
 {
-	struct pool_class *l = &k->lanes[b->lane];
+	struct pool_class *l = &k->pool_classes[b->pool_class];
 
 	b->next = NULL;
 	if (l->last)
@@ -84,7 +84,7 @@ void pool_add(struct keeper *k, struct keeper_box *b)
 
 void pool_drop(struct keeper *k, struct keeper_box *b)
 {
-	struct pool_class *l = &k->lanes[b->lane];
+	struct pool_class *l = &k->pool_classes[b->pool_class];
 	struct keeper_box *before = NULL;
 
 	for (struct keeper_box *at = l->first; at; before = at, at = at->next) {
@@ -133,14 +133,14 @@ int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_lim
 	}
 	j->box = keeper_box_new(&k->boxes, id);
 	j->box->place = place;
-	j->box->lane = j->lane;
+	j->box->pool_class = j->pool_class;
 	about = &j->box->meta.about;
 	about->head = sock_head(WIRE_BOX, 0);
 	about->limits = *lim;
 	about->layers = k->host.layers;
 	about->state = WIRE_BOX_MAKING;
 	about->uid_base = uid_base;
-	about->seeded = j->lane != 0;
+	about->seeded = j->pool_class != 0;
 	about->created_ns = clock_ns(CLOCK_REALTIME);
 	snprintf(about->template, sizeof(about->template), "base");
 	j->box->meta.magic = BOX_RECORD_MAGIC;
@@ -164,7 +164,7 @@ int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_lim
 		j->box->meta.nlayers = w->nlayers;
 		memcpy(j->box->meta.layer, w->layer, sizeof(w->layer));
 	}
-	builder_submit(k->maker, j);
+	builder_submit(k->builder, j);
 	return 0;
 }
 
@@ -176,23 +176,24 @@ int pool_begin(struct keeper *k, struct build_job *j, const struct wire_limits *
 
 /* To warm up what others are waiting for makes it late. A seed would practise what it is about to do: that
  * makes its program faster and is more work in all, so in a rush there is no time for it. */
-static int has_time(const struct keeper *k, const struct pool_class *l, unsigned lane, uint64_t now)
+static int has_time(const struct keeper *k, const struct pool_class *l, unsigned pool_class,
+		    uint64_t now)
 {
-	if (lane)
+	if (pool_class)
 		return l->pooled * 4 > l->depth || now >= k->quiet_ns + RUSH_MS * 1000000ull;
 	return l->pooled * 2 >= l->depth;
 }
 
 /* A seed's process lives in the box before anybody takes it, so the box has its cgroups at birth. */
-static int give_one(struct keeper *k, unsigned lane, uint64_t now, struct err *e)
+static int give_one(struct keeper *k, unsigned pool_class, uint64_t now, struct err *e)
 {
-	struct pool_class *l = &k->lanes[lane];
+	struct pool_class *l = &k->pool_classes[pool_class];
 	struct build_job *j = build_job_new();
 
 	j->for_pool = 1;
-	warm_pool_for_job(k, j, lane);
-	j->warm = has_time(k, l, lane, now);
-	if (pool_begin(k, j, &k->common, lane || k->host.cgroups.version == 2, e) < 0) {
+	warm_pool_for_job(k, j, pool_class);
+	j->warm = has_time(k, l, pool_class, now);
+	if (pool_begin(k, j, &k->common, pool_class || k->host.cgroups.version == 2, e) < 0) {
 		own_close_fd(&j->orders);
 		free(j);
 		return -1;
@@ -211,16 +212,16 @@ static int may_wait(struct keeper *k, const struct pool_class *l, uint64_t now)
 	return 1;
 }
 
-static int refill_lane(struct keeper *k, unsigned lane, uint64_t now, struct err *e)
+static int refill_pool_class(struct keeper *k, unsigned pool_class, uint64_t now, struct err *e)
 {
-	struct pool_class *l = &k->lanes[lane];
+	struct pool_class *l = &k->pool_classes[pool_class];
 
-	if (lane && !warm_pool_is_ready(k, lane))
+	if (pool_class && !warm_pool_is_ready(k, pool_class))
 		return 0;
 	if (l->pooled + l->making >= l->depth || may_wait(k, l, now))
 		return 0;
 	while (l->pooled + l->making < l->depth)
-		if (give_one(k, lane, now, e) < 0)
+		if (give_one(k, pool_class, now, e) < 0)
 			return -1;
 	return 0;
 }
@@ -236,14 +237,14 @@ void pool_refill(struct keeper *k)
 		keeper_wake_in(k, PAUSE_MS);
 		return;
 	}
-	k->lanes[0].depth = k->pool_depth;
+	k->pool_classes[0].depth = k->pool_depth;
 	/* Half a millisecond of our loop's time, and whoever was just given a box waits on the same CPU. */
-	if (now >= k->quiet_ns || k->spares[SPARE_ANY].n < SPARES_LOW)
+	if (now >= k->quiet_ns || k->spares[CACHED_CGROUP_ANY].n < SPARES_LOW)
 		cgroup_cache_refill(k);
 	else
 		keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));
 	for (unsigned i = 0; i < POOL_CLASSES; i++)
-		if (refill_lane(k, i, now, &e) < 0) {
+		if (refill_pool_class(k, i, now, &e) < 0) {
 			pool_failed(k, &e);
 			return;
 		}
@@ -290,13 +291,13 @@ void pool_about(const struct keeper *k, struct wire_about *out)
 		.layers = k->host.layers,
 		.boxes = k->boxes.count - k->pooled - k->pool_making - k->homes,
 		.pooled = k->pooled,
-		.making = builder_busy(k->maker),
+		.making = builder_busy(k->builder),
 		.pool_depth = k->pool_depth,
 		.pid = (uint32_t)getpid(),
 		.cgroup_version = (uint32_t)k->host.cgroups.version,
 		.hits = k->hits,
 		.misses = k->misses,
-		.waiting = builder_waiting(k->maker),
+		.waiting = builder_waiting(k->builder),
 		.waiting_most = WAITING_MOST,
 	};
 }
@@ -305,7 +306,7 @@ void pool_filled(struct keeper *k)
 {
 	struct wire_about a;
 
-	if (!k->filler.client || k->lanes[0].pooled < k->pool_depth)
+	if (!k->filler.client || k->pool_classes[0].pooled < k->pool_depth)
 		return;
 	pool_about(k, &a);
 	a.head = sock_head(WIRE_ABOUT, k->filler.ref);

@@ -175,7 +175,7 @@ static int limits_sane(const struct keeper *k, const struct wire_limits *l, stru
 
 int request_too_many(struct keeper *k, struct client *c, const struct frame *f)
 {
-	if (builder_waiting(k->maker) < WAITING_MOST)
+	if (builder_waiting(k->builder) < WAITING_MOST)
 		return 0;
 	request_refuse(k, c, f, ERR_LIMIT, "1024 requests wait for the keeper already; try again");
 	return 1;
@@ -214,7 +214,8 @@ static void request_awaits(struct keeper_box *b, uint16_t create_flags)
 }
 
 static void create_new(struct keeper *k, const struct waiter *who, const struct wire_create *w,
-		       struct along *take_along, const struct wire_limits *limits, unsigned lane)
+		       struct along *take_along, const struct wire_limits *limits,
+		       unsigned pool_class)
 {
 	struct build_job *j = build_job_new();
 	struct err e;
@@ -226,7 +227,7 @@ static void create_new(struct keeper *k, const struct waiter *who, const struct 
 	j->flags = w->head.flags;
 	j->without = w->without;
 	j->seed_without = w->seed_without;
-	warm_pool_for_job(k, j, lane);
+	warm_pool_for_job(k, j, pool_class);
 	if (pool_begin_with(k, j, limits,
 			    k->host.cgroups.version != 0 && !(w->head.flags & WIRE_CREATE_IDLE), w,
 			    &e) < 0) {
@@ -259,7 +260,7 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 	const struct wire_create *w = (const struct wire_create *)f;
 	struct wire_limits limits = request_resolve(k, &w->limits);
 	struct waiter who = { c->number, f->ref };
-	unsigned lane;
+	unsigned pool_class;
 	int idle = !!(f->flags & WIRE_CREATE_IDLE);
 	struct along along;
 	struct keeper_box *b;
@@ -275,20 +276,20 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	lane = w->seed[0] ? warm_pool_class(k, w->seed, w->seed_group) : 0;
-	if (lane && !warm_pool_wanted(k, lane))
-		lane = 0; /* still loading, or not to be had */
+	pool_class = w->seed[0] ? warm_pool_class(k, w->seed, w->seed_group) : 0;
+	if (pool_class && !warm_pool_wanted(k, pool_class))
+		pool_class = 0; /* still loading, or not to be had */
 	b = f->flags & WIRE_CREATE_COLD || w->without || w->seed_without || w->nmounts ||
 			    w->nlayers || !pool_fits(k, &limits)
 		    ? NULL
-		    : pool_take(k, lane);
+		    : pool_take(k, pool_class);
 	if (!b && request_too_many(k, c, f)) {
 		free(along.start);
 		return;
 	}
 	if (!b) {
 		k->misses++;
-		create_new(k, &who, w, &along, &limits, lane);
+		create_new(k, &who, w, &along, &limits, pool_class);
 		return;
 	}
 	k->hits++;
@@ -313,11 +314,11 @@ void request_made(struct keeper *k, struct build_job *take_job)
 		return;
 	}
 	if (j->for_pool) {
-		k->lanes[j->lane].making--;
+		k->pool_classes[j->pool_class].making--;
 		k->pool_making--;
 	}
 	request_awaits(b, j->flags);
-	if (j->lane && !e.kind)
+	if (j->pool_class && !e.kind)
 		warm_pool_worked(k, j);
 	if (!e.kind && keeper_watch(k, &b->death, &e) == 0) {
 		b->meta.about.state = j->for_pool ? WIRE_BOX_POOLED : WIRE_BOX_MAKING;

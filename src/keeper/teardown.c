@@ -70,7 +70,7 @@ const struct wire_counted *teardown_counters(const struct keeper *k, const char 
 static void leave_behind(struct keeper *k, struct keeper_box *b)
 {
 	mount_reaper_close(k->linger, steal_fd(&b->mounts));
-	if (b->spare)
+	if (b->cached_cgroup)
 		cgroup_cache_keep(k, b);
 	else
 		cgroup_cache_forget(k, b);
@@ -105,8 +105,8 @@ static int remove_leftovers(struct keeper *k, struct keeper_box *b)
 {
 	struct err e;
 
-	b->spare = cgroup_cache_may_keep(k, b);
-	if (b->spare)
+	b->cached_cgroup = cgroup_cache_may_keep(k, b);
+	if (b->cached_cgroup)
 		return 0;
 	if (!b->meta.cgroup[0] || cgroup_remove(&k->host.cgroups, b->meta.cgroup, &e) == 0)
 		return 0;

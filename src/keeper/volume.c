@@ -194,5 +194,5 @@ void volume_request(struct keeper *k, struct client *c, const struct frame *f)
 	j->ref = f->ref;
 	j->volume.bytes = f->type == WIRE_VOLUME_MAKE ? w->bytes : 0;
 	memcpy(j->volume.id, w->id, sizeof(j->volume.id));
-	builder_submit(k->maker, j);
+	builder_submit(k->builder, j);
 }

@@ -17,8 +17,8 @@
 
 #define SECOND 1000000000ull
 #define TEND_MS 5000
-#define LANE_IDLE_NS (120 * SECOND)   /* then its boxes go, ... */
-#define ZYGOTE_IDLE_NS (600 * SECOND) /* ... and then what they come from */
+#define POOL_CLASS_IDLE_NS (120 * SECOND) /* then its boxes go, ... */
+#define ZYGOTE_IDLE_NS (600 * SECOND)     /* ... and then what they come from */
 #define RETRY_NS (2 * SECOND)
 #define FAILED_RETRY_NS (30 * SECOND)
 #define ABSENT_RETRY_NS (600 * SECOND)
@@ -66,9 +66,9 @@ static unsigned zygotes_mib(const struct keeper *k)
 	return sum;
 }
 
-static void make_zygote(struct keeper *k, unsigned lane)
+static void make_zygote(struct keeper *k, unsigned pool_class)
 {
-	struct zygote *z = &k->zygotes[lane];
+	struct zygote *z = &k->zygotes[pool_class];
 	struct build_job *j;
 	struct err e;
 
@@ -82,7 +82,7 @@ static void make_zygote(struct keeper *k, unsigned lane)
 	j = build_job_new();
 	j->for_pool = 1; /* behind whatever a client waits for */
 	j->home_of = z->kind;
-	j->home_lane = lane;
+	j->home_pool_class = pool_class;
 	if (pool_begin(k, j, &k->common, 0, &e) < 0) {
 		fprintf(stderr, "atoll: keeper: zygote %s: %s\n", z->kind->name, e.msg);
 		z->retry_ns = now_ns() + RETRY_NS;
@@ -134,7 +134,7 @@ static void end_zygote(struct keeper *k, struct zygote *z, uint64_t retry_ns)
 void warm_pool_box_created(struct keeper *k, struct build_job *take_job)
 {
 	struct build_job *j = take_job;
-	struct zygote *z = &k->zygotes[j->home_lane];
+	struct zygote *z = &k->zygotes[j->home_pool_class];
 	struct err e = j->err;
 
 	z->making = 0;
@@ -192,26 +192,26 @@ void warm_pool_end_all(struct keeper *k)
 
 /* ---- lanes ---- */
 
-static void empty_lane(struct keeper *k, unsigned lane)
+static void empty_pool_class(struct keeper *k, unsigned pool_class)
 {
 	struct keeper_box *b;
 
-	k->lanes[lane].depth = 0;
-	while ((b = pool_take(k, lane)) != NULL)
+	k->pool_classes[pool_class].depth = 0;
+	while ((b = pool_take(k, pool_class)) != NULL)
 		teardown_kill(k, b);
 }
 
-static void free_lane(struct keeper *k, unsigned lane)
+static void free_pool_class(struct keeper *k, unsigned pool_class)
 {
-	struct zygote *z = &k->zygotes[lane];
+	struct zygote *z = &k->zygotes[pool_class];
 
-	empty_lane(k, lane);
+	empty_pool_class(k, pool_class);
 	end_zygote(k, z, 0);
 	*z = (struct zygote){ .src = { SRC_ZYGOTE, -1 } };
 }
 
 /* The lane that was asked for longest ago, if that is a while ago and nothing is made for it now. */
-static unsigned unused_lane(const struct keeper *k)
+static unsigned unused_pool_class(const struct keeper *k)
 {
 	uint64_t before = now_ns() - EVICT_NS;
 	unsigned found = 0;
@@ -219,7 +219,7 @@ static unsigned unused_lane(const struct keeper *k)
 	for (unsigned i = 1; i < POOL_CLASSES; i++) {
 		const struct zygote *z = &k->zygotes[i];
 
-		if (z->kind && !z->making && !k->lanes[i].making && z->asked_ns < before) {
+		if (z->kind && !z->making && !k->pool_classes[i].making && z->asked_ns < before) {
 			before = z->asked_ns;
 			found = i;
 		}
@@ -240,23 +240,24 @@ static unsigned zygotes_mib_most(void)
 	return most > least ? most : least;
 }
 
-static unsigned new_lane(struct keeper *k, const struct seed_kind *kind, uint32_t group)
+static unsigned new_pool_class(struct keeper *k, const struct seed_kind *kind, uint32_t group)
 {
-	unsigned most = zygotes_mib_most(), lane, old;
+	unsigned most = zygotes_mib_most(), pool_class, old;
 
 	for (;;) {
-		for (lane = 1; lane < POOL_CLASSES && k->zygotes[lane].kind; lane++)
+		for (pool_class = 1; pool_class < POOL_CLASSES && k->zygotes[pool_class].kind;
+		     pool_class++)
 			;
-		if (lane < POOL_CLASSES && zygotes_mib(k) + kind->mib <= most)
+		if (pool_class < POOL_CLASSES && zygotes_mib(k) + kind->mib <= most)
 			break;
-		old = unused_lane(k);
+		old = unused_pool_class(k);
 		if (!old)
 			return 0;
-		free_lane(k, old);
+		free_pool_class(k, old);
 	}
-	k->zygotes[lane].kind = kind;
-	k->zygotes[lane].group = group;
-	return lane;
+	k->zygotes[pool_class].kind = kind;
+	k->zygotes[pool_class].group = group;
+	return pool_class;
 }
 
 unsigned warm_pool_class(struct keeper *k, const char *name, uint32_t group)
@@ -273,52 +274,52 @@ unsigned warm_pool_class(struct keeper *k, const char *name, uint32_t group)
 	for (unsigned i = 1; i < POOL_CLASSES; i++)
 		if (k->zygotes[i].kind == kind && k->zygotes[i].group == group)
 			return i;
-	return new_lane(k, kind, group);
+	return new_pool_class(k, kind, group);
 }
 
 /* The lanes of a kind that are in demand share its depth. */
-static void deepen_lane(struct keeper *k, unsigned lane)
+static void deepen_pool_class(struct keeper *k, unsigned pool_class)
 {
-	const struct seed_kind *kind = k->zygotes[lane].kind;
+	const struct seed_kind *kind = k->zygotes[pool_class].kind;
 	unsigned n = 0, depth;
 
-	k->lanes[lane].depth += !k->lanes[lane].depth;
+	k->pool_classes[pool_class].depth += !k->pool_classes[pool_class].depth;
 	for (unsigned i = 1; i < POOL_CLASSES; i++)
-		n += k->zygotes[i].kind == kind && k->lanes[i].depth;
+		n += k->zygotes[i].kind == kind && k->pool_classes[i].depth;
 	depth = kind->depth / n > DEPTH_LEAST ? kind->depth / n : DEPTH_LEAST;
 	for (unsigned i = 1; i < POOL_CLASSES; i++)
-		if (k->zygotes[i].kind == kind && k->lanes[i].depth)
-			k->lanes[i].depth = depth;
+		if (k->zygotes[i].kind == kind && k->pool_classes[i].depth)
+			k->pool_classes[i].depth = depth;
 }
 
-int warm_pool_wanted(struct keeper *k, unsigned lane)
+int warm_pool_wanted(struct keeper *k, unsigned pool_class)
 {
-	struct zygote *z = &k->zygotes[lane];
+	struct zygote *z = &k->zygotes[pool_class];
 
 	z->asked_ns = now_ns();
 	if (z->forks >= FORKS_MOST)
 		end_zygote(k, z, 0);
-	make_zygote(k, lane);
+	make_zygote(k, pool_class);
 	if (k->pool_depth &&
 	    now_ns() >= z->retry_ns) /* a keeper without a pool forks on demand only */
-		deepen_lane(k, lane);
+		deepen_pool_class(k, pool_class);
 	keeper_wake_in(k, TEND_MS);
-	return warm_pool_is_ready(k, lane);
+	return warm_pool_is_ready(k, pool_class);
 }
 
-int warm_pool_is_ready(const struct keeper *k, unsigned lane)
+int warm_pool_is_ready(const struct keeper *k, unsigned pool_class)
 {
-	const struct zygote *z = &k->zygotes[lane];
+	const struct zygote *z = &k->zygotes[pool_class];
 
 	return z->kind && (z->kind->script ? now_ns() >= z->retry_ns : z->ready);
 }
 
-void warm_pool_for_job(struct keeper *k, struct build_job *j, unsigned lane)
+void warm_pool_for_job(struct keeper *k, struct build_job *j, unsigned pool_class)
 {
-	struct zygote *z = &k->zygotes[lane];
+	struct zygote *z = &k->zygotes[pool_class];
 
-	j->lane = lane;
-	if (!lane)
+	j->pool_class = pool_class;
+	if (!pool_class)
 		return;
 	z->forks++;
 	j->kind = z->kind;
@@ -331,13 +332,13 @@ void warm_pool_for_job(struct keeper *k, struct build_job *j, unsigned lane)
 
 void warm_pool_worked(struct keeper *k, const struct build_job *j)
 {
-	if (k->zygotes[j->lane].number == j->zygote_number)
-		k->zygotes[j->lane].failures = 0;
+	if (k->zygotes[j->pool_class].number == j->zygote_number)
+		k->zygotes[j->pool_class].failures = 0;
 }
 
 void warm_pool_failed(struct keeper *k, const struct build_job *j)
 {
-	struct zygote *z = &k->zygotes[j->lane];
+	struct zygote *z = &k->zygotes[j->pool_class];
 
 	if (!z->kind || z->number != j->zygote_number || (!z->kind->script && z->src.fd < 0))
 		return; /* that zygote has ended, and the keeper knows it */
@@ -347,7 +348,7 @@ void warm_pool_failed(struct keeper *k, const struct build_job *j)
 	fprintf(stderr,
 		"atoll: keeper: zygote %s: its children fail in set-up; no more for %llu s\n",
 		z->kind->name, FAILED_RETRY_NS / SECOND);
-	k->lanes[j->lane].depth = 0;
+	k->pool_classes[j->pool_class].depth = 0;
 	z->failures = 0;
 	end_zygote(k, z, FAILED_RETRY_NS);
 	z->retry_ns = now_ns() + FAILED_RETRY_NS;
@@ -371,10 +372,10 @@ void warm_pool_maintain(struct keeper *k)
 		if (!z->kind)
 			continue;
 		low = low < 0 ? memory_is_low(k) : low;
-		if (low || now - z->asked_ns > LANE_IDLE_NS)
-			empty_lane(k, i);
-		if (now - z->asked_ns > ZYGOTE_IDLE_NS && !z->making && !k->lanes[i].making)
-			free_lane(k, i);
+		if (low || now - z->asked_ns > POOL_CLASS_IDLE_NS)
+			empty_pool_class(k, i);
+		if (now - z->asked_ns > ZYGOTE_IDLE_NS && !z->making && !k->pool_classes[i].making)
+			free_pool_class(k, i);
 	}
 	k->tend_ns = now + TEND_MS * 1000000ull;
 }

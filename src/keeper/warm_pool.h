@@ -41,10 +41,10 @@ struct zygote {                       /* of a lane */
  * are in use by other groups. */
 unsigned warm_pool_class(struct keeper *k, const char *name, uint32_t group);
 /* Somebody wants one: from now on they are made in advance. 1: a box can have one now. */
-int warm_pool_wanted(struct keeper *k, unsigned lane);
-int warm_pool_is_ready(const struct keeper *k, unsigned lane);
+int warm_pool_wanted(struct keeper *k, unsigned pool_class);
+int warm_pool_is_ready(const struct keeper *k, unsigned pool_class);
 void warm_pool_for_job(struct keeper *k, struct build_job *j,
-		       unsigned lane); /* the box it makes will have one */
+		       unsigned pool_class); /* the box it makes will have one */
 void warm_pool_worked(struct keeper *k, const struct build_job *j);
 /* The box could not have one. Ends the zygote after several in a row, not after one. */
 void warm_pool_failed(struct keeper *k, const struct build_job *j);

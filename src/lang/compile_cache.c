@@ -131,7 +131,7 @@ void compile_cache_key(const struct compile_inputs *of, struct compile_cache_key
 
 	sha256_init(&s);
 	artefact_hash_bytes(&s, magic, sizeof(magic));
-	add_text(&s, of->door);
+	add_text(&s, of->surface);
 	add_text(&s, of->team);
 	add_text(&s, of->box);
 	artefact_hash_bytes(&s, of->state, of->state ? SHA256_BYTES : 0);

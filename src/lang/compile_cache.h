@@ -29,8 +29,8 @@ struct compile_caches {
 	size_t most; /* bytes of one; compile_caches_open() sets COMPILE_CACHE_MOST */
 };
 
-struct compile_inputs {   /* borrowed for the call; anything may be NULL */
-	const char *door; /* who compiles: what is told of a compiler's words differs */
+struct compile_inputs {      /* borrowed for the call; anything may be NULL */
+	const char *surface; /* who compiles: what is told of a compiler's words differs */
 	const char *team;
 	const char *const *argv, *const *env;
 	const char *box_env; /* below those, as it is stored */

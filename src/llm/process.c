@@ -15,7 +15,7 @@ struct process {
 	struct loop loop;
 	struct models_config book;
 	struct asker asker;
-	struct watch warden;
+	struct watch supervisor;
 	struct link *links;
 	int leaving;
 };
@@ -179,10 +179,10 @@ static void front_comes(struct process *x, int take_fd)
 
 /* ---- the process ---- */
 
-static void warden_says(struct watch *w, unsigned what)
+static void supervisor_says(struct watch *w, unsigned what)
 {
 	static char buf[WIRE_MAX];
-	struct process *x = loop_owner(w, struct process, warden);
+	struct process *x = loop_owner(w, struct process, supervisor);
 	unsigned nfds = 1;
 	auto_fd int fd = -1;
 	struct err e;
@@ -198,7 +198,8 @@ static void warden_says(struct watch *w, unsigned what)
 	}
 }
 
-int llm_main(const char *book_path, int warden, int (*walls)(void *ctx, struct err *e), void *ctx)
+int llm_main(const char *book_path, int supervisor, int (*walls)(void *ctx, struct err *e),
+	     void *ctx)
 {
 	static struct process x;
 	const struct rlimit none = { 0, 0 };
@@ -211,8 +212,8 @@ int llm_main(const char *book_path, int warden, int (*walls)(void *ctx, struct e
 		log_error("models cannot be asked", LOG_E(&e));
 		return 1;
 	}
-	watch_init(&x.warden, &x.loop, warden, warden_says);
-	watch_want(&x.warden, LOOP_READ);
+	watch_init(&x.supervisor, &x.loop, supervisor, supervisor_says);
+	watch_want(&x.supervisor, LOOP_READ);
 	log_info("models can be asked", LOG_U("models", x.book.nmodels),
 		 LOG_U("roles", x.book.nroles));
 	loop_run(&x.loop);

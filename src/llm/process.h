@@ -11,4 +11,5 @@
 
 /* The whole process, until `warden` hangs up and the last answer is told: MODEL + fd on it brings a
  * front. walls() is called when nothing needs to be opened any more. The exit status. */
-int llm_main(const char *book_path, int warden, int (*walls)(void *ctx, struct err *e), void *ctx);
+int llm_main(const char *book_path, int supervisor, int (*walls)(void *ctx, struct err *e),
+	     void *ctx);

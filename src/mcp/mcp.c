@@ -110,7 +110,7 @@ void mcp_error(struct mcp_call *m, int http, int code, json_t *take_data, const 
 static void mcp_refuse(struct call *c, int status, const char *code, const char *message,
 		       const char *why, const char *hint)
 {
-	struct mcp_call *m = c->door;
+	struct mcp_call *m = c->surface;
 	char text[400];
 
 	snprintf(text, sizeof(text), "%s%s%s%s%s%s", message, why && *why ? ": " : "",
@@ -215,7 +215,7 @@ static int enter_session(struct mcp_call *m)
 
 static void end_session(struct call *c)
 {
-	struct mcp_call *m = c->door;
+	struct mcp_call *m = c->surface;
 	const char *version = http_header(c->req, "mcp-protocol-version");
 	struct err e;
 
@@ -423,7 +423,7 @@ static void mcp_hear(struct mcp_call *m)
 static void left_early(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct mcp_call *m = c->door;
+	struct mcp_call *m = c->surface;
 
 	m->gone = 1;
 	timer_clear(&m->tick);
@@ -432,7 +432,7 @@ static void left_early(struct http_req *r)
 
 static void message_read(struct call *c, json_t *take_doc, const struct err *why)
 {
-	struct mcp_call *m = c->door;
+	struct mcp_call *m = c->surface;
 
 	m->message = take_doc;
 	if (!m->message) {
@@ -466,7 +466,7 @@ static void message_read(struct call *c, json_t *take_doc, const struct err *why
 static void body_ended(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct mcp_call *m = c->door;
+	struct mcp_call *m = c->surface;
 
 	if (r->body.len && r->body.p[strspn(buf_str(&r->body), " \t\r\n")] == '[')
 		mcp_error(m, 400, RPC_REQUEST, NULL, "batches are not taken: send one message");
@@ -497,18 +497,18 @@ static int mcp_admit(struct call *c)
 	return quota_request(c);
 }
 
-static const struct api_format manner = { .error = tool_told_error,
+static const struct api_format format = { .error = tool_told_error,
 					  .admit = mcp_admit,
 					  .json = tool_told_json };
 static const struct api_route rows[] = {
 	{ "POST", "/mcp", NEED_VIEWER, mcp_post, "send an MCP message", .group = "tools" },
 	{ "DELETE", "/mcp", NEED_VIEWER, end_session, "end an MCP session", .group = "tools" },
 };
-static struct api_table table = { rows, ARRAY_LEN(rows), &manner, NULL };
+static struct api_table table = { rows, ARRAY_LEN(rows), &format, NULL };
 
 static void mcp_left(struct call *c)
 {
-	struct mcp_call *m = c->door;
+	struct mcp_call *m = c->surface;
 
 	timer_fini(&m->tick);
 	buf_fini(&m->said);
@@ -562,7 +562,7 @@ static int mcp_take(struct call *c)
 	m->mcp->calls = m;
 	timer_init(&m->tick, c->api->loop, mcp_ticks);
 	tool_enter(c, &m->base);
-	c->manner = &manner;
+	c->format = &format;
 	status = auth_origin(c->api, c->req, &why);
 	if (status)
 		call_error(c, status, "denied", "not at this address", why, NULL);
@@ -571,4 +571,4 @@ static int mcp_take(struct call *c)
 	return 1;
 }
 
-const struct api_surface mcp_door = { mcp_take, rows, ARRAY_LEN(rows), NULL };
+const struct api_surface mcp_surface = { mcp_take, rows, ARRAY_LEN(rows), NULL };

@@ -67,7 +67,7 @@ static int read_uri(const char *uri, char box[ROUTE_TEXT], struct buf *path)
 
 static void resources_listed(struct call *c, int status, json_t *take_doc)
 {
-	struct mcp_call *m = c->door;
+	struct mcp_call *m = c->surface;
 	json_t *all = json_array(), *one;
 	size_t i;
 
@@ -101,7 +101,7 @@ static void not_listed(struct call *c, int status, const char *code, const char 
 {
 	(void)why;
 	(void)hint;
-	mcp_error(c->door, 200, status < 500 ? RPC_PARAMS : RPC_INTERNAL,
+	mcp_error(c->surface, 200, status < 500 ? RPC_PARAMS : RPC_INTERNAL,
 		  json_pack("{s:s}", "code", code), "%s", message);
 }
 
@@ -167,15 +167,16 @@ static void has_read(struct file_ops *x)
 
 static void to_read(struct file_ops *x)
 {
-	file_ops_get(x, x->desk.path, has_read);
+	file_ops_get(x, x->file_req.path, has_read);
 }
 
 static void read_whole(struct tool_job *j)
 {
 	struct file_ops *x = call_alloc(j->call, sizeof(*x));
 
-	*x = (struct file_ops){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
-	if (x->desk.path)
+	*x = (struct file_ops){ .file_req.path =
+					file_request_path(j->call, tool_text(j, "path", "")) };
+	if (x->file_req.path)
 		file_ops_open(x, j, to_read);
 }
 
@@ -189,7 +190,7 @@ static void no_resource(struct mcp_call *m, const char *why)
 
 static void resource_over(struct tool_job *j, const struct tool_result *r)
 {
-	struct mcp_call *m = j->call->door;
+	struct mcp_call *m = j->call->surface;
 	json_t *uri = json_object_get(m->params, "uri"), *one;
 
 	if (r->failed) {

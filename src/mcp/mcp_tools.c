@@ -34,7 +34,7 @@ void mcp_tick(struct mcp_call *m)
 
 static int mcp_said(struct tool_job *j, unsigned stream, const char *bytes, size_t n)
 {
-	struct mcp_call *m = j->call->door;
+	struct mcp_call *m = j->call->surface;
 	size_t skip = n > 2 * PROGRESS_TEXT ? n - 2 * PROGRESS_TEXT : 0;
 
 	(void)stream;
@@ -64,7 +64,7 @@ static void tell_log(struct mcp_call *m, const char *what)
 
 static void mcp_over(struct tool_job *j, const struct tool_result *r)
 {
-	struct mcp_call *m = j->call->door;
+	struct mcp_call *m = j->call->surface;
 
 	if (m->said.len && m->streaming)
 		tell_progress(m);
@@ -95,7 +95,7 @@ static void mcp_begin(struct mcp_call *m)
 
 static void has_own_box(struct call *c, int status, json_t *take_doc)
 {
-	struct mcp_call *m = c->door;
+	struct mcp_call *m = c->surface;
 	const char *id = json_string_value(json_object_get(take_doc, "id"));
 
 	(void)status;
@@ -108,7 +108,7 @@ static void has_own_box(struct call *c, int status, json_t *take_doc)
 /* Also when a box has come to us that another front made. */
 static void find_box(struct call *c)
 {
-	struct mcp_call *m = c->door;
+	struct mcp_call *m = c->surface;
 	char session[STORE_SESSION + 1];
 
 	if (c->match.nparams) {
@@ -136,7 +136,7 @@ static const struct api_route in_box = { "POST", "/mcp/{box}",     NEED_VIEWER, 
 static void no_box(struct call *c, int status, const char *code, const char *message,
 		   const char *why, const char *hint)
 {
-	struct mcp_call *m = c->door;
+	struct mcp_call *m = c->surface;
 	auto_buf struct buf said_so = { 0 }, clean = { 0 };
 
 	(void)status;

@@ -46,7 +46,7 @@ void context_become(struct context *c, enum context_state next)
 
 struct exec *context_run_of(const struct context *c)
 {
-	return exec_lookup(c->berth, c->row.run);
+	return exec_lookup(c->box, c->row.run);
 }
 
 void context_write_row(struct context *c)
@@ -54,8 +54,7 @@ void context_write_row(struct context *c)
 	struct err e;
 
 	/* What is not written is only lost to those who come back after a crash. */
-	if (store_context_update(c->berth->fleet->store, &c->row, &e) < 0 &&
-	    e.kind != ERR_NOT_FOUND)
+	if (store_context_update(c->box->fleet->store, &c->row, &e) < 0 && e.kind != ERR_NOT_FOUND)
 		log_error("context row lost", LOG_S("context", c->row.id), LOG_S("error", e.msg));
 }
 
@@ -112,7 +111,7 @@ static void clock_due(struct timer *t)
 	struct context *c = loop_owner(t, struct context, clock);
 	struct exec *r = context_run_of(c);
 
-	if (c->berth->state == BOX_PAUSED)
+	if (c->box->state == BOX_PAUSED)
 		return; /* time stands still: contexts_resume() */
 	if (c->state == CONTEXT_STARTING) {
 		context_kill_driver(c);
@@ -157,7 +156,7 @@ struct context *context_add(struct box *b)
 
 	if (!c)
 		abort();
-	c->berth = b;
+	c->box = b;
 	timer_init(&c->clock, b->fleet->loop, clock_due);
 	while (*at)
 		at = &(*at)->next;
@@ -169,12 +168,12 @@ struct context *context_add(struct box *b)
 void context_free(struct context *c)
 {
 	context_hang_up(c);
-	for (struct context **at = &c->berth->contexts; *at; at = &(*at)->next)
+	for (struct context **at = &c->box->contexts; *at; at = &(*at)->next)
 		if (*at == c) {
 			*at = c->next;
 			break;
 		}
-	c->berth->ncontexts--;
+	c->box->ncontexts--;
 	timer_fini(&c->clock);
 	while (c->kept) {
 		struct cell *x = c->kept;

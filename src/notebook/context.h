@@ -40,7 +40,7 @@ struct context_wait {
 struct context {
 	/* clang-format off */
 	struct context *next; /* of its berth */
-	struct box *berth;
+	struct box *box;
 	struct store_context row;
 	enum context_state state;
 	char version[64];
@@ -48,7 +48,7 @@ struct context {
 		char cause[STORE_WORD + 1]; /* of the driver's end, or "protocol", ... */
 		char *why, *hint;
 	} end;
-	struct exec_reader tap;
+	struct exec_reader reader;
 	int tapped;
 	struct buf last_words; /* what it said on stderr before it was ready, the beginning of it */
 	int restarting; /* the old driver is ending, then there will be another */

@@ -54,7 +54,7 @@ static void begin_cell(struct context *c, struct cell *take_cell, struct buf *li
 	begin_row(c, take_cell);
 	c->interrupted = 0;
 	context_become(c, CONTEXT_BUSY);
-	box_hold(c->berth);
+	box_hold(c->box);
 }
 
 /* Until init has told how many bytes the channel has taken nothing is sent, and the count of this front may
@@ -84,7 +84,7 @@ static int run_shared(struct context *c, struct cell *take_cell)
 {
 	auto_buf struct buf line = { 0 };
 	struct err e;
-	int grouped = store_begin(c->berth->fleet->store, &e) == 0;
+	int grouped = store_begin(c->box->fleet->store, &e) == 0;
 
 	context_sync(c);
 	if (!c->current) {
@@ -93,7 +93,7 @@ static int run_shared(struct context *c, struct cell *take_cell)
 		context_write_row(c);
 	}
 	if (grouped)
-		(void)!store_commit(c->berth->fleet->store, &e);
+		(void)!store_commit(c->box->fleet->store, &e);
 	if (c->current != take_cell)
 		return 0;
 	say_cell(c, &line);
@@ -129,7 +129,7 @@ void context_next_cell(struct context *c)
 	c->queue = x->next;
 	c->queued--;
 	c->queued_bytes -= x->run.len;
-	if (c->berth->fleet->alone)
+	if (c->box->fleet->alone)
 		run_cell(c, x);
 	else if (!run_shared(c, x))
 		wait_in_front(c, x);
@@ -151,7 +151,7 @@ void context_end_cell(struct context *c, json_t *take_end)
 	context_cell_keep(c, x);
 	cell_tell(x);
 	cell_unref(x);
-	box_release(c->berth);
+	box_release(c->box);
 	context_write_row(c);
 }
 

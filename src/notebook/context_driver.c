@@ -53,9 +53,9 @@ static int start_driver(struct context *c, struct err *e)
 
 	json_decref(env);
 	driver_words(d, c->row.language, argv);
-	exec_reader_init(&c->tap, c->berth->fleet, &context_tap_on);
-	c->tap.streams = CELL_STREAMS;
-	rc = exec_launch(c->berth, &want, &c->tap, &r, e);
+	exec_reader_init(&c->reader, c->box->fleet, &context_reader_on);
+	c->reader.streams = CELL_STREAMS;
+	rc = exec_launch(c->box, &want, &c->reader, &r, e);
 	if (rc < 0)
 		return -1;
 	c->tapped = 1;
@@ -88,7 +88,7 @@ void context_hang_up(struct context *c)
 		r->user = NULL;
 	}
 	if (c->tapped)
-		exec_reader_close(&c->tap);
+		exec_reader_close(&c->reader);
 	c->tapped = 0;
 }
 
@@ -209,9 +209,9 @@ int context_new(struct box *b, const struct context_want *want, struct context *
 
 int context_restart(struct context *c, struct err *e)
 {
-	if (c->berth->state != BOX_RUNNING)
+	if (c->box->state != BOX_RUNNING)
 		return err_set(e, ERR_CONFLICT, "box %s is %s", c->row.box,
-			       box_state_name(c->berth->state));
+			       box_state_name(c->box->state));
 	set_end(c, "restart", "its context was restarted", NULL);
 	if (c->current)
 		context_end_cell(c, end_json(c, "killed"));
@@ -240,6 +240,6 @@ void context_end(struct context *c)
 	c->killing = "removed";
 	c->restarting = 0;
 	context_die(c, "removed", "its context was removed", NULL);
-	(void)!store_context_delete(c->berth->fleet->store, c->row.id, &e);
+	(void)!store_context_delete(c->box->fleet->store, c->row.id, &e);
 	context_free(c);
 }

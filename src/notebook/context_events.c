@@ -27,7 +27,7 @@ static void adopt_cell(struct context *c, uint64_t number)
 	c->row.answers = 0;
 	c->current = x;
 	context_become(c, CONTEXT_BUSY);
-	box_hold(c->berth);
+	box_hold(c->box);
 }
 
 static void context_ready(struct context *c, struct driver_msg_event *ev)
@@ -76,7 +76,7 @@ static void context_heard(struct context *c, struct driver_msg_event *ev, uint64
 		return;
 	}
 	/* The other server's cell came to the driver before ours. */
-	if (c->current && ev->cell > c->current->number && !c->berth->fleet->alone)
+	if (c->current && ev->cell > c->current->number && !c->box->fleet->alone)
 		return;
 	if (c->state == CONTEXT_STARTING || (c->current && ev->cell > c->current->number)) {
 		broke_rules(c, "the driver spoke of a cell that it was not given");
@@ -116,10 +116,10 @@ static void listen_to(struct context *c, uint64_t offset, const char *bytes, siz
 	}
 }
 
-static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
-		      size_t n)
+static void reader_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
+			 size_t n)
 {
-	struct context *c = loop_owner(t, struct context, tap);
+	struct context *c = loop_owner(t, struct context, reader);
 
 	if (stream == 2) {
 		listen_to(c, offset, bytes, n);
@@ -137,9 +137,9 @@ static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, c
 }
 
 /* After a restart: some bytes may be gone, if more came than init keeps while nobody read. */
-static void tap_begins(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
+static void reader_begins(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
-	struct context *c = loop_owner(t, struct context, tap);
+	struct context *c = loop_owner(t, struct context, reader);
 
 	(void)tip;
 	if (from == c->at[stream])
@@ -190,9 +190,9 @@ static void ended_as(struct context *c, const json_t *record)
 	context_die(c, text_in(record, "cause"), buf_str(&why), text_in(record, "hint"));
 }
 
-static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
+static void reader_ends(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct context *c = loop_owner(t, struct context, tap);
+	struct context *c = loop_owner(t, struct context, reader);
 
 	context_hang_up(c);
 	if (c->restarting)
@@ -203,6 +203,6 @@ static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
 		context_die(c, "host", e->msg, NULL);
 }
 
-const struct exec_reader_events context_tap_on = { .reading = tap_begins,
-						   .output = tap_reads,
-						   .over = tap_ends };
+const struct exec_reader_events context_reader_on = { .reading = reader_begins,
+						      .output = reader_reads,
+						      .over = reader_ends };

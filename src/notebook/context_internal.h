@@ -33,7 +33,7 @@ void context_told(struct exec *r); /* init has said how many bytes its driver's 
 void context_sync(struct context *c);
 
 /* context_heard.c */
-extern const struct exec_reader_events context_tap_on;
+extern const struct exec_reader_events context_reader_on;
 
 /* context_driver.c */
 void context_hang_up(struct context *c); /* nothing is heard of it any more */

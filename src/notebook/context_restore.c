@@ -36,7 +36,7 @@ void context_told(struct exec *r)
 	uint64_t before = c->said_before;
 
 	/* The other server may be in the middle of it: contexts_catch_up() comes back to this. */
-	if (before && c->berth->fleet->alone) {
+	if (before && c->box->fleet->alone) {
 		c->said_before = 0;
 		if (r->words_sent > before)
 			c->skip_number = 1;
@@ -63,7 +63,7 @@ static void restore_cell(struct context *c)
 	memcpy(x->from, c->row.from, sizeof(x->from));
 	c->current = x;
 	c->state = CONTEXT_BUSY;
-	box_hold(c->berth);
+	box_hold(c->box);
 }
 
 static void context_do_restore(struct box *b, struct store_context *take_row)
@@ -82,8 +82,8 @@ static void context_do_restore(struct box *b, struct store_context *take_row)
 		r->user = c;
 		r->on_told = context_told;
 	}
-	exec_reader_open_channel(&c->tap, b->fleet, b->row.id, c->row.run, c->row.ref, c->at,
-				 &context_tap_on);
+	exec_reader_open_channel(&c->reader, b->fleet, b->row.id, c->row.run, c->row.ref, c->at,
+				 &context_reader_on);
 	c->tapped = 1;
 	if (c->state != CONTEXT_BUSY ||
 	    !c->row.status[0]) /* one that is over has all the time there is */
@@ -126,7 +126,7 @@ static void take_cell(struct context *c, const struct store_context *row)
 	c->row.max_output = row->max_output;
 	c->said_before = row->status[0] ? 0 : row->said;
 	context_become(c, CONTEXT_BUSY);
-	box_hold(c->berth);
+	box_hold(c->box);
 	context_set_clock(c);
 }
 
@@ -136,7 +136,7 @@ void context_sync(struct context *c)
 	struct err e;
 
 	if (c->state != CONTEXT_IDLE ||
-	    store_context_get(c->berth->fleet->store, c->row.id, &row, &e) < 0)
+	    store_context_get(c->box->fleet->store, c->row.id, &row, &e) < 0)
 		return;
 	if (row.cell > c->row.cell && strcmp(row.run, c->row.run) == 0) {
 		/* One that has ended there is still to be heard here, up to its end; one that never ran has none. */
@@ -154,7 +154,7 @@ static void count_again(struct context *c)
 	struct store_context row = { 0 };
 	struct err e;
 
-	if (!c->said_before || store_context_get(c->berth->fleet->store, c->row.id, &row, &e) < 0)
+	if (!c->said_before || store_context_get(c->box->fleet->store, c->row.id, &row, &e) < 0)
 		return;
 	if (row.cell == c->row.cell)
 		c->said_before = c->row.said = row.said;

@@ -36,7 +36,7 @@ struct install {
 	struct box_wait made;
 	struct timer way; /* until its way out is open */
 	unsigned tries;
-	struct exec_reader tap;
+	struct exec_reader reader;
 	int tapped;
 	struct keeper_call *asking;
 	struct buf said;
@@ -57,10 +57,10 @@ static void install_free(struct install *in)
 	if (*at)
 		*at = in->next;
 	if (in->tapped)
-		exec_reader_close(&in->tap);
+		exec_reader_close(&in->reader);
 	box_wait_cancel(&in->made);
 	timer_fini(&in->way);
-	keeper_client_cancel(&in->fleet->office, in->asking);
+	keeper_client_cancel(&in->fleet->keeper, in->asking);
 	if (b)
 		box_end(b, CAUSE_EXIT, NULL);
 	packages_fini(&in->set);
@@ -177,7 +177,7 @@ static void carry_out(struct install *in)
 	snprintf(ask.box, sizeof(ask.box), "%s", in->box);
 	snprintf(ask.path, sizeof(ask.path), "%s", in->plan.from);
 	snprintf(ask.place, sizeof(ask.place), "%s", in->plan.place);
-	in->asking = keeper_client_request(&in->fleet->office, &ask, sizeof(ask), WIRE_LAYER,
+	in->asking = keeper_client_request(&in->fleet->keeper, &ask, sizeof(ask), WIRE_LAYER,
 					   packages_layered, in);
 }
 
@@ -197,7 +197,7 @@ static void keep_said(struct install *in, const char *bytes, size_t n)
 static void packages_output(struct exec_reader *t, unsigned stream, uint64_t offset,
 			    const char *bytes, size_t n)
 {
-	struct install *in = loop_owner(t, struct install, tap);
+	struct install *in = loop_owner(t, struct install, reader);
 
 	(void)offset;
 	keep_said(in, bytes, n);
@@ -272,7 +272,7 @@ static void packages_explain(struct install *in, const json_t *record, struct pa
 
 static void packages_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct install *in = loop_owner(t, struct install, tap);
+	struct install *in = loop_owner(t, struct install, reader);
 	const char *cause = json_string_value(json_object_get(record, "cause"));
 	struct packages_failure f = { 0 };
 
@@ -331,8 +331,8 @@ static void next_step(struct install *in)
 		fail_err(in, &e);
 		return;
 	}
-	exec_reader_init(&in->tap, in->fleet, &on);
-	if (exec_launch(b, &want, &in->tap, &r, &e) < 0) {
+	exec_reader_init(&in->reader, in->fleet, &on);
+	if (exec_launch(b, &want, &in->reader, &r, &e) < 0) {
 		fail_err(in, &e);
 		return;
 	}
@@ -429,7 +429,7 @@ static struct install *packages_do_begin(struct fleet *f, const struct packages 
 		abort();
 	in->fleet = f;
 	in->began_ms = loop_now_ms();
-	in->tap.own.post.fd = -1;
+	in->reader.own.post.fd = -1;
 	timer_init(&in->way, f->loop, begin_when_open);
 	memcpy(in->key, key, sizeof(in->key));
 	copy_set(&in->set, set);
@@ -566,7 +566,7 @@ void packages_collect(struct fleet *f)
 		return;
 	}
 	snprintf(ask.id, sizeof(ask.id), "%s", f->dropped);
-	f->dropping = keeper_client_request(&f->office, &ask, sizeof(ask), WIRE_DONE,
+	f->dropping = keeper_client_request(&f->keeper, &ask, sizeof(ask), WIRE_DONE,
 					    packages_dropped, f);
 }
 
@@ -581,7 +581,7 @@ static void packages_fini_all(struct fleet *f)
 			w->install = NULL;
 		install_free(in);
 	}
-	keeper_client_cancel(&f->office, f->dropping);
+	keeper_client_cancel(&f->keeper, f->dropping);
 	f->dropping = NULL;
 }
 

@@ -91,7 +91,7 @@ static void candidate_done(struct batch_job *j, const struct batch_job_end *end)
 		snprintf(why, sizeof(why),
 			 "no change was found, and not all were tried: a search ended (%s)",
 			 why_name(end->why));
-	candidate_box_ended(s->what->stall, j, end);
+	candidate_box_ended(s->what->candidate_box, j, end);
 	candidate_search_stop(s);
 	s->what->ended(s, why);
 }
@@ -110,8 +110,8 @@ static json_t *ask_of(const struct candidate_search_spec *what, unsigned shard)
 	for (unsigned i = 0; i < what->given->n; i++)
 		json_array_append_new(edits, candidate_search_edit(&what->given->v[i]));
 	return json_pack("{s:s, s:s, s:O, s:o, s:i, s:i, s:i, s:i}", "source", what->source, "name",
-			 doc_text(what->stall->artifact, "entry"), "examples", what->shown, "edits",
-			 edits, "shard", (int)shard, "shards", (int)what->shards, "most",
+			 doc_text(what->candidate_box->artifact, "entry"), "examples", what->shown,
+			 "edits", edits, "shard", (int)shard, "shards", (int)what->shards, "most",
 			 CANDIDATES, "limit_ms", LIMIT_MS);
 }
 
@@ -140,13 +140,13 @@ json_t *candidate_search_item(const struct candidate_box *s, const json_t *examp
 int candidate_search_start(struct candidate_search *s, const struct candidate_search_spec *what,
 			   unsigned shard, struct err *e)
 {
-	json_t *item =
-		candidate_search_item(what->stall, what->shown, SEARCH_MS, ask_of(what, shard));
+	json_t *item = candidate_search_item(what->candidate_box, what->shown, SEARCH_MS,
+					     ask_of(what, shard));
 
 	*s = (struct candidate_search){ .what = what,
 					.job = { .done = candidate_done,
 						 .said = candidate_said,
-						 .fleet = what->stall->fleet } };
-	s->flying = candidate_box_start(what->stall, &s->job, item, 0, e) == 0;
+						 .fleet = what->candidate_box->fleet } };
+	s->flying = candidate_box_start(what->candidate_box, &s->job, item, 0, e) == 0;
 	return s->flying ? 0 : -1;
 }

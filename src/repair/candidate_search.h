@@ -11,7 +11,7 @@
 
 struct candidate_search;
 struct candidate_search_spec { /* the same for all boxes of a repair */
-	const struct candidate_box *stall;
+	const struct candidate_box *candidate_box;
 	const json_t *shown; /* examples */
 	const char *source;
 	size_t source_len;

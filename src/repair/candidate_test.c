@@ -57,14 +57,14 @@ static uint32_t run_ms_of(const json_t *artifact, uint32_t usual)
 
 static void set_source(json_t *item, const struct candidate_test *t)
 {
-	json_object_set_new(json_object_get(item, "files"), doc_text(t->stall->artifact, "entry"),
-			    json_string(t->source));
+	json_object_set_new(json_object_get(item, "files"),
+			    doc_text(t->candidate_box->artifact, "entry"), json_string(t->source));
 }
 
 static json_t *call_item(struct candidate_test *t)
 {
-	const char *language = doc_text(t->stall->artifact, "language");
-	json_t *item = candidate_box_item(t->stall, COMMAND_MS), *calls = json_array(),
+	const char *language = doc_text(t->candidate_box->artifact, "language");
+	json_t *item = candidate_box_item(t->candidate_box, COMMAND_MS), *calls = json_array(),
 	       *expected = json_array(), *ask;
 	auto_free char *text = NULL;
 
@@ -77,8 +77,8 @@ static json_t *call_item(struct candidate_test *t)
 		json_array_append(expected, json_object_get(x, "expected"));
 	}
 	ask = json_pack("{s:s, s:s, s:o, s:o, s:s}", "source", t->source, "name",
-			doc_text(t->stall->artifact, "entry"), "calls", calls, "expected", expected,
-			"word", t->word);
+			doc_text(t->candidate_box->artifact, "entry"), "calls", calls, "expected",
+			expected, "word", t->word);
 	text = json_dumps(ask, JSON_COMPACT);
 	json_decref(ask);
 	json_object_set_new(item, "language", json_string(language));
@@ -91,19 +91,21 @@ static json_t *call_item(struct candidate_test *t)
 /* Where no judge is: the call at the end of the program, its answer behind a word. We compare. */
 static json_t *harness_item(const struct candidate_test *t, const json_t *example)
 {
-	json_t *item = candidate_box_item(t->stall, run_ms_of(t->stall->artifact, RUN_MS)),
+	json_t *item = candidate_box_item(t->candidate_box,
+					  run_ms_of(t->candidate_box->artifact, RUN_MS)),
 	       *files = NULL,
 	       *artifact = json_pack("{s:O, s:O, s:O}", "language",
-				     json_object_get(t->stall->artifact, "language"), "entry",
-				     json_object_get(t->stall->artifact, "entry"), "files",
-				     json_object_get(item, "files"));
+				     json_object_get(t->candidate_box->artifact, "language"),
+				     "entry", json_object_get(t->candidate_box->artifact, "entry"),
+				     "files", json_object_get(item, "files"));
 	const char *entry = NULL;
 	struct err e;
 
 	set_source(item, t);
 	if (harness_call(artifact, doc_text(example, "call"), t->word, &files, &entry, &e) == 0) {
 		json_object_set_new(item, "files", files);
-		json_object_set(item, "language", json_object_get(t->stall->artifact, "language"));
+		json_object_set(item, "language",
+				json_object_get(t->candidate_box->artifact, "language"));
 		json_object_set_new(item, "entry", json_string(entry));
 	}
 	json_decref(artifact);
@@ -120,11 +122,12 @@ static int is_answered(const struct candidate_test *t, const json_t *example)
 
 static json_t *input_item(const struct candidate_test *t, const json_t *example)
 {
-	json_t *item = candidate_box_item(t->stall, run_ms_of(t->stall->artifact, RUN_MS));
+	json_t *item =
+		candidate_box_item(t->candidate_box, run_ms_of(t->candidate_box->artifact, RUN_MS));
 
 	set_source(item, t);
-	json_object_set(item, "language", json_object_get(t->stall->artifact, "language"));
-	json_object_set(item, "entry", json_object_get(t->stall->artifact, "entry"));
+	json_object_set(item, "language", json_object_get(t->candidate_box->artifact, "language"));
+	json_object_set(item, "entry", json_object_get(t->candidate_box->artifact, "entry"));
 	json_object_set(item, "stdin", json_object_get(example, "input"));
 	json_object_set(item, "expected", json_object_get(example, "expected"));
 	return item;
@@ -132,7 +135,8 @@ static json_t *input_item(const struct candidate_test *t, const json_t *example)
 
 static json_t *command_item(const struct candidate_test *t, const json_t *example)
 {
-	json_t *item = candidate_box_item(t->stall, run_ms_of(t->stall->artifact, COMMAND_MS));
+	json_t *item = candidate_box_item(t->candidate_box,
+					  run_ms_of(t->candidate_box->artifact, COMMAND_MS));
 
 	set_source(item, t);
 	if (*doc_text(example, "path"))
@@ -178,7 +182,7 @@ static void job_done(struct batch_job *j, const struct batch_job_end *end)
 	else if (end->verdict == VERDICT_PASSED && (!is_call(x) || is_answered(t, x)))
 		t->passed |= mine;
 	t->flying = 0;
-	candidate_box_ended(t->stall, j, end);
+	candidate_box_ended(t->candidate_box, j, end);
 	batch_job_fini(j);
 	if (lost || (t->hurried && asked & ~t->passed))
 		test_run_finish(t, lost);
@@ -190,8 +194,8 @@ static int test_run_fly(struct candidate_test *t, json_t *take_item)
 {
 	struct err e;
 
-	t->job = (struct batch_job){ .done = job_done, .fleet = t->stall->fleet };
-	t->flying = candidate_box_start(t->stall, &t->job, take_item, SAID, &e) == 0;
+	t->job = (struct batch_job){ .done = job_done, .fleet = t->candidate_box->fleet };
+	t->flying = candidate_box_start(t->candidate_box, &t->job, take_item, SAID, &e) == 0;
 	return t->flying ? 0 : -1;
 }
 
@@ -221,18 +225,18 @@ static void test_run_step(struct candidate_test *t)
 	test_run_finish(t, 0);
 }
 
-void candidate_test_start(struct candidate_test *t, const struct candidate_box *stall,
+void candidate_test_start(struct candidate_test *t, const struct candidate_box *candidate_box,
 			  const json_t *examples, char *take_source)
 {
 	size_t n = json_array_size(examples);
 	struct err e;
 
-	t->stall = stall;
+	t->candidate_box = candidate_box;
 	t->examples = examples;
 	t->source = take_source;
 	t->next = 0;
 	t->passed = t->calls = 0;
-	for (size_t i = 0; program_judge(doc_text(stall->artifact, "language")) && i < n &&
+	for (size_t i = 0; program_judge(doc_text(candidate_box->artifact, "language")) && i < n &&
 			   i < CANDIDATE_TEST_EXAMPLES;
 	     i++)
 		t->calls |= (uint64_t)is_call(json_array_get(examples, i)) << i;

@@ -11,7 +11,7 @@
 enum { CANDIDATE_TEST_EXAMPLES = 64 };
 
 struct candidate_test {
-	const struct candidate_box *stall; /* these two are the owner's */
+	const struct candidate_box *candidate_box; /* these two are the owner's */
 	const json_t *examples;
 	char *source;
 	int hurried; /* the first that fails ends it */

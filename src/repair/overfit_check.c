@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-	DOUBT_MS = 45000,
+	OVERFIT_MS = 45000,
 	TRIED_MOST = 2000, /* of those that we think of ourselves */
 	LIMIT_MS = 500,    /* of each */
 	SAID = 64 * 1024,
@@ -87,7 +87,7 @@ static void job_done(struct batch_job *j, const struct batch_job_end *end)
 
 	overfit_check_read(j->out[0].p, j->out[0].len, d->why);
 	d->flying = 0;
-	candidate_box_ended(d->stall, j, end);
+	candidate_box_ended(d->candidate_box, j, end);
 	batch_job_fini(j);
 	d->done(d, d->why);
 }
@@ -99,7 +99,7 @@ void overfit_check_start(struct overfit_check *d, const struct candidate_box *s,
 	json_t *edits;
 	struct err e;
 
-	d->stall = s;
+	d->candidate_box = s;
 	d->job = (struct batch_job){ .done = job_done, .fleet = s->fleet };
 	edit_apply(x, source, n, &text);
 	if (edits_of(doc_text(s->artifact, "language"), &text, &edits) < 0) {
@@ -111,7 +111,7 @@ void overfit_check_start(struct overfit_check *d, const struct candidate_box *s,
 		return;
 	}
 	d->flying = candidate_box_start(s, &d->job,
-					candidate_search_item(s, examples, DOUBT_MS,
+					candidate_search_item(s, examples, OVERFIT_MS,
 							      ask_of(s, examples, x, &text, edits)),
 					SAID, &e) == 0;
 	if (d->flying)

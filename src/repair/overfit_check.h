@@ -12,7 +12,7 @@
 enum { OVERFIT_CHECK_REASON = 240 };
 
 struct overfit_check {
-	const struct candidate_box *stall; /* the owner's */
+	const struct candidate_box *candidate_box; /* the owner's */
 	/* why: what speaks against it; "": nothing. Once, perhaps from within overfit_check_start(): it notes the
 	 * answer and looks at it later. */
 	void (*done)(struct overfit_check *d, const char *why);

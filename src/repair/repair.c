@@ -38,7 +38,7 @@ enum {
 	GIVEN_MOST = 2000,  /* candidates of a search that is given them, */
 	BUILT_MOST = 50,   /* and where each is compiled */
 	LIES_MOST = 8,	  /* then nobody listens any more */
-	DOUBT_LEAST = 2,  /* examples: one alone says too little for anybody to ask */
+	OVERFIT_LEAST = 2,  /* examples: one alone says too little for anybody to ask */
 	QUEUE_MOST = 256, /* that wait for their trial; what comes then is dropped */
 	SOURCE_MOST = 256 * 1024,
 	HELD_NONE = CANDIDATE_TEST_EXAMPLES,
@@ -54,7 +54,7 @@ struct candidate {
 
 struct attempt { /* one box after another that tries a candidate, or the program as it was */
 	struct repair *repair;
-	struct candidate_test trial;
+	struct candidate_test candidate_test;
 	struct candidate *candidate; /* NULL: the program */
 	int busy, answered, lost;
 	uint64_t passed;
@@ -62,7 +62,7 @@ struct attempt { /* one box after another that tries a candidate, or the program
 
 struct repair {
 	/* clang-format off */
-	struct candidate_box stall;
+	struct candidate_box candidate_box;
 	struct repair_owner *owner;
 	json_t *artifact, *examples, *shown, *shown_first; /* shown_first: those, then the held-out one */
 	const char *source;			   /* the artifact's */
@@ -81,7 +81,7 @@ struct repair {
 	unsigned nfound, npassed, nskipped, nlies, ndropped, nlost;
 	unsigned first_tried; /* how many were, when the first had passed */
 	unsigned built; /* candidates that were compiled and tried */
-	struct overfit_check doubt; /* about the best, where all agree */
+	struct overfit_check overfit; /* about the best, where all agree */
 	int doubting, pinned;
 	char doubted[OVERFIT_CHECK_REASON];
 	int over;
@@ -191,10 +191,10 @@ void repair_cancel(struct repair *r)
 	for (unsigned i = 0; i < BOXES_MOST; i++)
 		candidate_search_stop(&r->searches[i]);
 	for (unsigned i = 0; i < BOXES_MOST; i++) {
-		candidate_test_fini(&r->attempts[i].trial);
+		candidate_test_fini(&r->attempts[i].candidate_test);
 		free_candidates(r->attempts[i].candidate);
 	}
-	overfit_check_fini(&r->doubt);
+	overfit_check_fini(&r->overfit);
 	free_candidates(r->queue);
 	free_candidates(r->passed_all);
 	mutations_fini(&r->given);
@@ -415,9 +415,9 @@ static void start_search(struct repair *r, unsigned shard)
 
 /* ---- one thing after another ---- */
 
-static void trial_done(struct candidate_test *t, uint64_t passed, int lost)
+static void candidate_test_done(struct candidate_test *t, uint64_t passed, int lost)
 {
-	struct attempt *a = loop_owner(t, struct attempt, trial);
+	struct attempt *a = loop_owner(t, struct attempt, candidate_test);
 
 	a->answered = 1;
 	a->passed = passed;
@@ -433,13 +433,13 @@ static void begin_attempt(struct repair *r, struct attempt *a, struct candidate 
 	a->repair = r;
 	a->busy = 1;
 	a->candidate = take_candidate;
-	a->trial.done = trial_done;
-	a->trial.hurried = take_candidate != NULL;
+	a->candidate_test.done = candidate_test_done;
+	a->candidate_test.hurried = take_candidate != NULL;
 	if (take_candidate)
 		edit_apply(&take_candidate->edit, r->source, r->source_len, &text);
 	else
 		buf_add(&text, r->source, r->source_len);
-	candidate_test_start(&a->trial, &r->stall, examples, buf_steal(&text));
+	candidate_test_start(&a->candidate_test, &r->candidate_box, examples, buf_steal(&text));
 }
 
 static uint64_t repair_everything(const struct repair *r)
@@ -477,7 +477,7 @@ static void begin_search(struct repair *r)
 
 	mutate_make(&r->given, language, r->source, r->source_len,
 		    searched ? GIVEN_MOST : BUILT_MOST);
-	r->wanted = (struct candidate_search_spec){ .stall = &r->stall,
+	r->wanted = (struct candidate_search_spec){ .candidate_box = &r->candidate_box,
 						    .shown = r->shown,
 						    .source = r->source,
 						    .source_len = r->source_len,
@@ -618,9 +618,9 @@ static int is_enough(const struct repair *r)
 
 /* ---- is it the only one? ---- */
 
-static void doubt_done(struct overfit_check *d, const char *why)
+static void overfit_done(struct overfit_check *d, const char *why)
 {
-	struct repair *r = loop_owner(d, struct repair, doubt);
+	struct repair *r = loop_owner(d, struct repair, overfit);
 
 	r->pinned = !*why;
 	snprintf(r->doubted, sizeof(r->doubted), "%s", why);
@@ -637,7 +637,7 @@ static void repair_conclude(struct repair *r)
 		candidate_search_stop(&r->searches[i]);
 	r->best = best_of(r);
 	r->doubting = 1;
-	if (json_array_size(r->examples) < DOUBT_LEAST) {
+	if (json_array_size(r->examples) < OVERFIT_LEAST) {
 		snprintf(r->doubted, sizeof(r->doubted), "there is one example only");
 	} else if (agree_with(r, r->best) != r->npassed) {
 		snprintf(r->doubted, sizeof(r->doubted),
@@ -653,9 +653,9 @@ static void repair_conclude(struct repair *r)
 		snprintf(r->doubted, sizeof(r->doubted),
 			 "nobody has looked for another change that passes");
 	} else {
-		r->doubt.done = doubt_done;
-		overfit_check_start(&r->doubt, &r->stall, r->shown_first, &r->best->edit, r->source,
-				    r->source_len);
+		r->overfit.done = overfit_done;
+		overfit_check_start(&r->overfit, &r->candidate_box, r->shown_first, &r->best->edit,
+				    r->source, r->source_len);
 		return;
 	}
 	repair_finish(r);
@@ -699,11 +699,11 @@ static void on_tick(struct timer *timer)
 
 	for (unsigned i = 0; i < BOXES_MOST; i++)
 		if (r->attempts[i].busy)
-			candidate_test_check(&r->attempts[i].trial, now);
+			candidate_test_check(&r->attempts[i].candidate_test, now);
 	for (unsigned i = 0; i < r->boxes; i++)
 		if (r->searches[i].flying)
 			batch_job_check(&r->searches[i].job, now);
-	overfit_check(&r->doubt, now);
+	overfit_check(&r->overfit, now);
 	if (now - r->began_ms > (r->built ? BUILD_MS : REPAIR_MS)) {
 		snprintf(r->why, sizeof(r->why), "not found within %d s",
 			 (r->built ? BUILD_MS : REPAIR_MS) / 1000);
@@ -744,10 +744,11 @@ struct repair *repair_start(struct fleet *f, const char *team, const json_t *art
 	timer_set(&r->tick, TICK_MS);
 	if (!repair_possible(artifact)) {
 		give_up(r, "there is no search for this language and these examples");
-	} else if (candidate_box_init(&r->stall, f, team, r->artifact, &e) < 0) {
+	} else if (candidate_box_init(&r->candidate_box, f, team, r->artifact, &e) < 0) {
 		give_up(r, e.msg);
 	} else {
-		r->boxes = candidate_box_boxes(&r->stall, boxes > BOXES_MOST ? BOXES_MOST : boxes);
+		r->boxes = candidate_box_boxes(&r->candidate_box,
+					       boxes > BOXES_MOST ? BOXES_MOST : boxes);
 		begin_attempt(r, &r->attempts[0], NULL, r->examples);
 	}
 	return r;

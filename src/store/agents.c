@@ -7,7 +7,7 @@
 
 #define COLUMNS "id, team, who, title, created_ns, ended_ns, outcome"
 
-static void read_errand(struct sql *q, void *row)
+static void read_session(struct sql *q, void *row)
 {
 	struct store_agent *x = row;
 
@@ -63,7 +63,7 @@ int store_agent_get(struct store *s, const char *team, const char *id, struct st
 	if (sql_one(&q, "agent", id, e) < 0)
 		return -1;
 	memset(out, 0, sizeof(*out));
-	read_errand(&q, out);
+	read_session(&q, out);
 	*out_report = sql_get_dup(&q);
 	return 0;
 }
@@ -81,7 +81,7 @@ int store_agent_list(struct store *s, const char *team, const struct store_curso
 	limit = sql_limit(limit);
 	auto_sql struct sql q = sql_filtered(s, &w, "ORDER BY created_ns DESC, id DESC LIMIT ?");
 	sql_u64(&q, (uint64_t)limit + 1);
-	if (sql_list(&q, limit, sizeof(struct store_agent), read_errand, NULL, &rows, e) < 0)
+	if (sql_list(&q, limit, sizeof(struct store_agent), read_session, NULL, &rows, e) < 0)
 		return -1;
 	*out = (struct store_agents){ rows.v, rows.n, rows.more };
 	return 0;
@@ -94,7 +94,7 @@ int store_agent_running(struct store *s, struct store_agents *out, struct err *e
 	struct sql_rows rows;
 
 	sql_i64(&q, STORE_PAGE_MAX);
-	if (sql_list(&q, STORE_PAGE_MAX, sizeof(struct store_agent), read_errand, NULL, &rows, e) <
+	if (sql_list(&q, STORE_PAGE_MAX, sizeof(struct store_agent), read_session, NULL, &rows, e) <
 	    0)
 		return -1;
 	*out = (struct store_agents){ rows.v, rows.n, rows.more };

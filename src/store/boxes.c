@@ -103,7 +103,7 @@ static void read_box(struct sql *q, void *row)
 	b->env = sql_get_dup(q);
 	b->volumes = sql_get_dup(q);
 	b->network = sql_get_dup(q);
-	b->door = sql_get_dup(q);
+	b->surface = sql_get_dup(q);
 	b->started_ns = sql_get_i64(q);
 }
 
@@ -113,8 +113,8 @@ void store_box_fini(struct store_box *b)
 	free(b->env);
 	free(b->volumes);
 	free(b->network);
-	free(b->door);
-	b->metadata = b->env = b->volumes = b->network = b->door = NULL;
+	free(b->surface);
+	b->metadata = b->env = b->volumes = b->network = b->surface = NULL;
 }
 
 static void fini_row(void *row)
@@ -160,7 +160,7 @@ static void bind_changing(struct sql *q, const struct store_box *b)
 	sql_json(q, b->env, "{}");
 	sql_json(q, b->volumes, "[]");
 	sql_json(q, b->network, "[]");
-	sql_json(q, b->door, "{}");
+	sql_json(q, b->surface, "{}");
 	sql_i64(q, b->started_ns);
 }
 

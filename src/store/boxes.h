@@ -51,7 +51,7 @@ struct store_box {
 	char *env;      /* JSON object; NULL is {} */
 	char *volumes;  /* JSON array; NULL is [] */
 	char *network;  /* JSON array of the hosts it may reach; NULL is []: none */
-	char *door; /* JSON object: what the door it was made through must remember; NULL is {} */
+	char *surface; /* JSON object: what the door it was made through must remember; NULL is {} */
 };
 void store_box_fini(struct store_box *b); /* frees its texts; fine on a zeroed one */
 

@@ -234,7 +234,7 @@ static const char network[] =
 	" \"network is a JSON array\""
 	" CHECK (json_valid(network) AND json_type(network) = 'array');";
 
-static const char doors[] =
+static const char surfaces[] =
 	"ALTER TABLE boxes ADD COLUMN door TEXT NOT NULL DEFAULT '{}' CONSTRAINT"
 	" \"door is a JSON object\""
 	" CHECK (json_valid(door) AND json_type(door) = 'object');";
@@ -472,9 +472,9 @@ static const char ui_links[] = "CREATE TABLE ui_links ("
 			       "CREATE INDEX ui_links_team ON ui_links (team, expires_ns);";
 
 const char *const schema_steps[] = {
-	first,   contexts,     batches,   network,   package_sets,         cheaper_runs,
-	doors,   pauses,       snapshots, pipelines, policies_and_errands, clocks,
-	history, mcp_sessions, ui_links,
+	first,    contexts,     batches,   network,   package_sets,         cheaper_runs,
+	surfaces, pauses,       snapshots, pipelines, policies_and_errands, clocks,
+	history,  mcp_sessions, ui_links,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -7,27 +7,27 @@
 
 static const struct api_route rows[] = {
 	/* clang-format off */
-	{ "GET", "/swerex/{box}/is_alive", NEED_VIEWER, rex_is_alive, "check that the box exists",
+	{ "GET", "/swerex/{box}/is_alive", NEED_VIEWER, swerex_is_alive, "check that the box exists",
 	  .group = "tools", .scope = SCOPE_BOX },
-	{ "POST", "/swerex/{box}/create_session", NEED_EDITOR, rex_create_session,
-	  "create a named shell", rex_start_fields, .group = "tools", .scope = SCOPE_BOX },
-	{ "POST", "/swerex/{box}/run_in_session", NEED_EDITOR, rex_run_in_session,
-	  "run a command in a shell, or interrupt it", rex_run_fields, .group = "tools", .scope = SCOPE_BOX },
-	{ "POST", "/swerex/{box}/close_session", NEED_EDITOR, rex_close_session, "end a shell",
-	  rex_close_fields, .group = "tools", .scope = SCOPE_BOX },
-	{ "POST", "/swerex/{box}/execute", NEED_EDITOR, rex_execute, "run a program without a shell session",
-	  rex_execute_fields, .group = "tools", .scope = SCOPE_BOX },
-	{ "POST", "/swerex/{box}/read_file", NEED_VIEWER, rex_read_file, "read a file as text", rex_read_fields,
+	{ "POST", "/swerex/{box}/create_session", NEED_EDITOR, swerex_create_session,
+	  "create a named shell", swerex_start_fields, .group = "tools", .scope = SCOPE_BOX },
+	{ "POST", "/swerex/{box}/run_in_session", NEED_EDITOR, swerex_run_in_session,
+	  "run a command in a shell, or interrupt it", swerex_run_fields, .group = "tools", .scope = SCOPE_BOX },
+	{ "POST", "/swerex/{box}/close_session", NEED_EDITOR, swerex_close_session, "end a shell",
+	  swerex_close_fields, .group = "tools", .scope = SCOPE_BOX },
+	{ "POST", "/swerex/{box}/execute", NEED_EDITOR, swerex_execute, "run a program without a shell session",
+	  swerex_execute_fields, .group = "tools", .scope = SCOPE_BOX },
+	{ "POST", "/swerex/{box}/read_file", NEED_VIEWER, swerex_read_file, "read a file as text", swerex_read_fields,
 	  .group = "tools", .scope = SCOPE_BOX },
-	{ "POST", "/swerex/{box}/write_file", NEED_EDITOR, rex_write_file, "write a file", rex_write_fields,
+	{ "POST", "/swerex/{box}/write_file", NEED_EDITOR, swerex_write_file, "write a file", swerex_write_fields,
 	  .group = "tools", .scope = SCOPE_BOX },
-	{ "POST", "/swerex/{box}/upload", NEED_EDITOR, rex_upload, "upload a file or an archive, as a form",
+	{ "POST", "/swerex/{box}/upload", NEED_EDITOR, swerex_upload, "upload a file or an archive, as a form",
 	  .how = HTTP_BODY_WHOLE, .group = "tools", .scope = SCOPE_BOX },
-	{ "POST", "/swerex/{box}/close", NEED_EDITOR, rex_close, "end all shells", rex_end_fields,
+	{ "POST", "/swerex/{box}/close", NEED_EDITOR, swerex_close, "end all shells", swerex_end_fields,
 	  .group = "tools", .scope = SCOPE_BOX },
 	/* clang-format on */
 };
-static struct api_table table = { rows, ARRAY_LEN(rows), &rex_manner, NULL };
+static struct api_table table = { rows, ARRAY_LEN(rows), &swerex_format, NULL };
 
 static int swerex_take(struct call *c)
 {
@@ -36,7 +36,7 @@ static int swerex_take(struct call *c)
 
 	if (strncmp(c->req->path, "/swerex/", 8) != 0)
 		return 0;
-	c->manner = &rex_manner;
+	c->format = &swerex_format;
 	status = auth_origin(c->api, c->req, &why);
 	if (status)
 		call_error(c, status, "denied", "not at this address", why, NULL);
@@ -45,4 +45,4 @@ static int swerex_take(struct call *c)
 	return 1;
 }
 
-const struct api_surface rex_door = { swerex_take, rows, ARRAY_LEN(rows), NULL };
+const struct api_surface swerex_surface = { swerex_take, rows, ARRAY_LEN(rows), NULL };

@@ -16,26 +16,26 @@
 #include "base/buf.h"
 #include <jansson.h>
 
-#define REX_MARK "atoll-rex: "
+#define SWEREX_MARK "atoll-rex: "
 
 /* name: a FIELD_NAME, so that it needs no quotes. The command of a session is the script's $1. */
-void rex_script_create(struct buf *out, const char *name, const json_t *sources);
-void rex_script_run(struct buf *out, const char *name);
-void rex_script_interrupt(struct buf *out, const char *name, unsigned tries, unsigned wait_ms);
-void rex_script_close(struct buf *out, const char *name); /* NULL: all of them */
+void swerex_script_create(struct buf *out, const char *name, const json_t *sources);
+void swerex_script_run(struct buf *out, const char *name);
+void swerex_script_interrupt(struct buf *out, const char *name, unsigned tries, unsigned wait_ms);
+void swerex_script_close(struct buf *out, const char *name); /* NULL: all of them */
 /* The archive goes, whatever becomes of it; the folder that it is unpacked to is the script's $1. */
-void rex_script_unzip(struct buf *out, const char *archive);
+void swerex_script_unzip(struct buf *out, const char *archive);
 
 /* What a terminal would have taken for itself is left out, and a line ends with \n alone. */
-void rex_plain(const char *text, size_t n, struct buf *out);
+void swerex_plain(const char *text, size_t n, struct buf *out);
 
 /* The word behind the mark, and the length of what stands before it; NULL: there is none. */
-const char *rex_marked(const char *said, size_t *before);
+const char *swerex_marked(const char *said, size_t *before);
 
-enum rex_codec { REX_UTF8, REX_ASCII, REX_LATIN1 };
-enum rex_errors { REX_STRICT, REX_REPLACE, REX_IGNORE, REX_BACKSLASH };
-int rex_codec(const char *name);  /* -1: not known */
-int rex_errors(const char *name); /* -1: not known */
+enum swerex_codec { SWEREX_UTF8, SWEREX_ASCII, SWEREX_LATIN1 };
+enum swerex_errors { SWEREX_STRICT, SWEREX_REPLACE, SWEREX_IGNORE, SWEREX_BACKSLASH };
+int swerex_codec(const char *name);  /* -1: not known */
+int swerex_errors(const char *name); /* -1: not known */
 /* Bytes as UTF-8. -1: strict, and byte *at is none of the codec's. */
-int rex_decode(const struct buf *bytes, enum rex_codec c, enum rex_errors how, struct buf *out,
-	       size_t *at);
+int swerex_decode(const struct buf *bytes, enum swerex_codec c, enum swerex_errors how,
+		  struct buf *out, size_t *at);

@@ -14,27 +14,28 @@ enum { RAISED = 511, REQUEST_ID = 128 };
 
 /* ---- answers ---- */
 
-void rex_answer(struct call *c, int status, json_t *take_doc)
+void swerex_answer(struct call *c, int status, json_t *take_doc)
 {
-	struct rex *x = c->door;
+	struct swerex *x = c->surface;
 
 	if (x)
 		swerex_idempotency_answer(c->api, steal(&x->again), status, take_doc);
 	call_send(c, status, take_doc);
 }
 
-void rex_exception(struct call *c, const char *class, const struct buf *message, json_t *take_extra)
+void swerex_exception(struct call *c, const char *class, const struct buf *message,
+		      json_t *take_extra)
 {
 	auto_buf struct buf clean = { 0 };
 
 	truncate_clean(buf_str(message), message->len, &clean);
-	rex_answer(c, RAISED,
-		   json_pack("{s:{s:s#, s:s, s:s, s:o}}", "swerexception", "message",
-			     buf_str(&clean), (int)clean.len, "class_path", class, "traceback", "",
-			     "extra_info", take_extra ? take_extra : json_object()));
+	swerex_answer(c, RAISED,
+		      json_pack("{s:{s:s#, s:s, s:s, s:o}}", "swerexception", "message",
+				buf_str(&clean), (int)clean.len, "class_path", class, "traceback",
+				"", "extra_info", take_extra ? take_extra : json_object()));
 }
 
-void rex_raise(struct call *c, const char *class, const char *fmt, ...)
+void swerex_raise(struct call *c, const char *class, const char *fmt, ...)
 {
 	auto_buf struct buf text = { 0 };
 	va_list ap;
@@ -42,14 +43,14 @@ void rex_raise(struct call *c, const char *class, const char *fmt, ...)
 	va_start(ap, fmt);
 	buf_vprintf(&text, fmt, ap);
 	va_end(ap);
-	rex_exception(c, class, &text, NULL);
+	swerex_exception(c, class, &text, NULL);
 }
 
 static void swerex_call_refuse(struct call *c, int status, const char *code, const char *message,
 			       const char *why, const char *hint)
 {
 	auto_buf struct buf text = { 0 }, clean = { 0 };
-	struct rex *x = c->door;
+	struct swerex *x = c->surface;
 
 	(void)code;
 	(void)hint;
@@ -64,12 +65,12 @@ static void swerex_call_refuse(struct call *c, int status, const char *code, con
 static void told_error(struct call *c, int status, const char *code, const char *message,
 		       const char *why, const char *hint)
 {
-	(c->door ? tool_told_error : swerex_call_refuse)(c, status, code, message, why, hint);
+	(c->surface ? tool_told_error : swerex_call_refuse)(c, status, code, message, why, hint);
 }
 
-const struct api_format rex_manner = { .error = told_error, .json = tool_told_json };
+const struct api_format swerex_format = { .error = told_error, .json = tool_told_json };
 
-void rex_invalid(struct call *c, const char *what)
+void swerex_invalid(struct call *c, const char *what)
 {
 	swerex_call_refuse(c, 400, "invalid", what, NULL, NULL);
 }
@@ -78,7 +79,7 @@ void rex_invalid(struct call *c, const char *what)
 
 static void swerex_call_left(struct call *c)
 {
-	struct rex *x = c->door;
+	struct swerex *x = c->surface;
 
 	json_decref(x->asked);
 	swerex_idempotency_leave(steal(&x->again));
@@ -91,7 +92,7 @@ static void swerex_call_left(struct call *c)
 
 static void has_own_box(struct call *c, int status, json_t *take_doc)
 {
-	struct rex *x = c->door;
+	struct swerex *x = c->surface;
 	const char *id = json_string_value(json_object_get(take_doc, "id"));
 
 	(void)status;
@@ -102,7 +103,7 @@ static void has_own_box(struct call *c, int status, json_t *take_doc)
 }
 
 /* The key's own: the same one as on MCP. */
-static void make_own_box(struct call *c, struct rex *x)
+static void make_own_box(struct call *c, struct swerex *x)
 {
 	char session[STORE_SESSION + 1];
 
@@ -130,19 +131,19 @@ static void name_bound_box(struct call *c)
 		snprintf(c->match.params[0], sizeof(c->match.params[0]), "%s", c->who.box);
 }
 
-struct rex *rex_new(struct call *c, const struct tool *t, const struct tool_surface *on)
+struct swerex *swerex_new(struct call *c, const struct tool *t, const struct tool_surface *on)
 {
-	struct rex *x = call_alloc(c, sizeof(*x));
+	struct swerex *x = call_alloc(c, sizeof(*x));
 
-	*x = (struct rex){ .base = { .refuse = swerex_call_refuse, .left = swerex_call_left },
-			   .tool = t,
-			   .on = on };
+	*x = (struct swerex){ .base = { .refuse = swerex_call_refuse, .left = swerex_call_left },
+			      .tool = t,
+			      .on = on };
 	tool_enter(c, &x->base);
 	return x;
 }
 
 /* 0: it was sent before, and that was answered. */
-static int is_first(struct call *c, struct rex *x)
+static int is_first(struct call *c, struct swerex *x)
 {
 	const char *id = http_header(c->req, "x-request-id"), *text;
 	int status;
@@ -151,7 +152,7 @@ static int is_first(struct call *c, struct rex *x)
 	if (!id || x->again)
 		return 1;
 	if (!*id || strlen(id) > REQUEST_ID) {
-		rex_invalid(c, "X-Request-ID must have 1 to 128 bytes");
+		swerex_invalid(c, "X-Request-ID must have 1 to 128 bytes");
 		return 0;
 	}
 	switch (swerex_idempotency_begin(c, id, &x->again, &status, &text, &n)) {
@@ -176,9 +177,9 @@ static int is_first(struct call *c, struct rex *x)
 }
 
 /* Also when a box has come to us that another front made. */
-void rex_begin(struct call *c, const struct tool *t, const struct tool_surface *on)
+void swerex_begin(struct call *c, const struct tool *t, const struct tool_surface *on)
 {
-	struct rex *x = c->door ? c->door : rex_new(c, t, on);
+	struct swerex *x = c->surface ? c->surface : swerex_new(c, t, on);
 
 	if (!is_first(c, x))
 		return;
@@ -189,9 +190,9 @@ void rex_begin(struct call *c, const struct tool *t, const struct tool_surface *
 		tool_begin(c, t, x->asked ? x->asked : c->body, on);
 }
 
-void rex_is_alive(struct call *c)
+void swerex_is_alive(struct call *c)
 {
 	name_bound_box(c);
 	if (is_own(c) || call_box_peek(c, 0)) /* the own one is made when it is needed */
-		rex_answer(c, 200, json_pack("{s:b, s:s}", "is_alive", 1, "message", ""));
+		swerex_answer(c, 200, json_pack("{s:b, s:s}", "is_alive", 1, "message", ""));
 }

@@ -13,48 +13,49 @@
 
 enum { CONTROL_MS = 120000 /* for a script of ours */ };
 
-struct rex_form { /* of an upload */
+struct swerex_form { /* of an upload */
 	struct buf file, path, unzip;
 	int has_file;
 };
 
-struct rex {
+struct swerex {
 	struct tool_call base; /* first: it is c->door */
 	const struct tool *tool;
 	const struct tool_surface *on;
-	json_t *asked;         /* while a box is made for it */
-	struct again *again;   /* NULL: it is not remembered */
-	struct rex_form *form; /* of an upload, or NULL */
+	json_t *asked;            /* while a box is made for it */
+	struct again *again;      /* NULL: it is not remembered */
+	struct swerex_form *form; /* of an upload, or NULL */
 };
 
-extern const struct api_format rex_manner;
-struct rex *rex_new(struct call *c, const struct tool *t, const struct tool_surface *on);
+extern const struct api_format swerex_format;
+struct swerex *swerex_new(struct call *c, const struct tool *t, const struct tool_surface *on);
 /* Does it in the box that is named, or in the key's own: t, and on it the answer. */
-void rex_begin(struct call *c, const struct tool *t, const struct tool_surface *on);
+void swerex_begin(struct call *c, const struct tool *t, const struct tool_surface *on);
 
 /* The answer: one of these, once. */
-void rex_answer(struct call *c, int status, json_t *take_doc);
-void rex_exception(struct call *c, const char *class, const struct buf *message,
-		   json_t *take_extra);
-__attribute__((format(printf, 3, 4))) void rex_raise(struct call *c, const char *class,
-						     const char *fmt, ...);
-void rex_invalid(struct call *c, const char *what);
+void swerex_answer(struct call *c, int status, json_t *take_doc);
+void swerex_exception(struct call *c, const char *class, const struct buf *message,
+		      json_t *take_extra);
+__attribute__((format(printf, 3, 4))) void swerex_raise(struct call *c, const char *class,
+							const char *fmt, ...);
+void swerex_invalid(struct call *c, const char *what);
 
 /* A script of ours (swerex.h) with one word: swerex_run.c. */
-void rex_run_script(struct tool_job *j, const struct buf *script, const char *word, uint32_t ms);
+void swerex_run_script(struct tool_job *j, const struct buf *script, const char *word, uint32_t ms);
 /* What our scripts say, as an exception; 1: they did, or there was no way to run one. */
-int rex_script_failed(struct tool_job *j, const struct tool_result *r);
-const char *rex_said(const struct tool_result *r, const char *name); /* "": nothing */
+int swerex_script_failed(struct tool_job *j, const struct tool_result *r);
+const char *swerex_said(const struct tool_result *r, const char *name); /* "": nothing */
 
 /* The routes, and what they take. */
-extern const struct field rex_any[], rex_start_fields[], rex_run_fields[], rex_close_fields[],
-	rex_end_fields[], rex_execute_fields[], rex_read_fields[], rex_write_fields[];
-void rex_is_alive(struct call *c);
-void rex_create_session(struct call *c);
-void rex_run_in_session(struct call *c);
-void rex_close_session(struct call *c);
-void rex_close(struct call *c);
-void rex_execute(struct call *c);
-void rex_read_file(struct call *c);
-void rex_write_file(struct call *c);
-void rex_upload(struct call *c);
+extern const struct field swerex_any[], swerex_start_fields[], swerex_run_fields[],
+	swerex_close_fields[], swerex_end_fields[], swerex_execute_fields[], swerex_read_fields[],
+	swerex_write_fields[];
+void swerex_is_alive(struct call *c);
+void swerex_create_session(struct call *c);
+void swerex_run_in_session(struct call *c);
+void swerex_close_session(struct call *c);
+void swerex_close(struct call *c);
+void swerex_execute(struct call *c);
+void swerex_read_file(struct call *c);
+void swerex_write_file(struct call *c);
+void swerex_upload(struct call *c);

@@ -36,7 +36,7 @@ static void raise_file(struct tool_job *j, const struct tool_result *r)
 	for (unsigned i = 0; code && i < ARRAY_LEN(classes); i++)
 		if (!strcmp(code, classes[i][0]))
 			class = classes[i][1];
-	rex_raise(j->call, class, "%s", buf_str(&r->text));
+	swerex_raise(j->call, class, "%s", buf_str(&r->text));
 }
 
 static void has_content(struct file_ops *x)
@@ -48,9 +48,9 @@ static void has_content(struct file_ops *x)
 	size_t at;
 
 	file_ops_close(x);
-	if (rex_decode(&x->bytes, (enum rex_codec)rex_codec(codec),
-		       (enum rex_errors)rex_errors(tool_text(j, "errors", "strict")), &text,
-		       &at) < 0) {
+	if (swerex_decode(&x->bytes, (enum swerex_codec)swerex_codec(codec),
+			  (enum swerex_errors)swerex_errors(tool_text(j, "errors", "strict")),
+			  &text, &at) < 0) {
 		snprintf(why, sizeof(why), "byte 0x%02x at %zu", (unsigned char)x->bytes.p[at], at);
 		tool_fail(j, "no_text", "the file is not in this encoding", why, NULL);
 		return;
@@ -60,24 +60,25 @@ static void has_content(struct file_ops *x)
 
 static void get_content(struct file_ops *x)
 {
-	file_ops_get(x, x->desk.path, has_content);
+	file_ops_get(x, x->file_req.path, has_content);
 }
 
 static void read_it(struct tool_job *j)
 {
 	struct file_ops *x = call_alloc(j->call, sizeof(*x));
 
-	if (rex_codec(tool_text(j, "encoding", "utf-8")) < 0) {
+	if (swerex_codec(tool_text(j, "encoding", "utf-8")) < 0) {
 		tool_fail(j, "no_codec", "unknown encoding", tool_text(j, "encoding", ""), NULL);
 		return;
 	}
-	if (rex_errors(tool_text(j, "errors", "strict")) < 0) {
+	if (swerex_errors(tool_text(j, "errors", "strict")) < 0) {
 		tool_fail(j, "no_codec", "unknown error handler name", tool_text(j, "errors", ""),
 			  NULL);
 		return;
 	}
-	*x = (struct file_ops){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
-	if (x->desk.path)
+	*x = (struct file_ops){ .file_req.path =
+					file_request_path(j->call, tool_text(j, "path", "")) };
+	if (x->file_req.path)
 		(void)!file_ops_open(x, j, get_content);
 }
 
@@ -86,8 +87,8 @@ static void was_read(struct tool_job *j, const struct tool_result *r)
 	if (r->failed)
 		raise_file(j, r);
 	else
-		rex_answer(j->call, 200,
-			   json_pack("{s:O}", "content", json_object_get(r->data, "content")));
+		swerex_answer(j->call, 200,
+			      json_pack("{s:O}", "content", json_object_get(r->data, "content")));
 }
 
 static void was_written(struct tool_job *j, const struct tool_result *r)
@@ -95,42 +96,44 @@ static void was_written(struct tool_job *j, const struct tool_result *r)
 	if (r->failed)
 		raise_file(j, r);
 	else
-		rex_answer(j->call, 200, json_object());
+		swerex_answer(j->call, 200, json_object());
 }
 
 static const struct tool read_row = { .name = "read_file",
-				      .fields = rex_any,
+				      .fields = swerex_any,
 				      .run = read_it,
 				      .marks = TOOL_READS },
-			 write_row = { .name = "write_file", .fields = rex_any, .run = tool_write };
+			 write_row = { .name = "write_file",
+				       .fields = swerex_any,
+				       .run = tool_write };
 static const struct tool_surface read_on = { NULL, was_read }, write_on = { NULL, was_written };
 
-const struct field rex_read_fields[] = {
+const struct field swerex_read_fields[] = {
 	FILE_REQUEST_PATH_FIELD(1, "what is relative is below /home/user"),
 	{ "encoding", FIELD_TEXT, 0, 0, 32, "utf-8, ascii, latin-1", NULL },
 	{ "errors", FIELD_TEXT, 0, 0, 32, "strict, replace, ignore, backslashreplace", NULL },
 	{ 0 },
 };
-const struct field rex_write_fields[] = {
+const struct field swerex_write_fields[] = {
 	FILE_REQUEST_PATH_FIELD(1, "what is relative is below /home/user"),
 	{ "content", FIELD_TEXT, 1, 0, 0, "all of the file", NULL },
 	{ 0 },
 };
 
-void rex_read_file(struct call *c)
+void swerex_read_file(struct call *c)
 {
-	rex_begin(c, &read_row, &read_on);
+	swerex_begin(c, &read_row, &read_on);
 }
 
-void rex_write_file(struct call *c)
+void swerex_write_file(struct call *c)
 {
-	rex_begin(c, &write_row, &write_on);
+	swerex_begin(c, &write_row, &write_on);
 }
 
 /* ---- upload ---- */
 
 /* Where the content of a part goes; NULL: it is none of ours, and is left out. */
-static struct buf *part_of(struct rex_form *f, const char *name)
+static struct buf *part_of(struct swerex_form *f, const char *name)
 {
 	if (name && !strcmp(name, "file")) {
 		f->has_file = 1;
@@ -142,7 +145,7 @@ static struct buf *part_of(struct rex_form *f, const char *name)
 }
 
 /* All of it came: its size was bounded before. */
-static int read_form(const struct http_req *r, struct rex_form *f, struct err *e)
+static int read_form(const struct http_req *r, struct swerex_form *f, struct err *e)
 {
 	const char *type = http_header(r, "content-type");
 	struct multipart_view in = { buf_str(&r->body), r->body.len }, bytes;
@@ -180,23 +183,23 @@ static void swerex_files_unpack(struct file_ops *x)
 	auto_buf struct buf script = { 0 };
 
 	file_ops_close(x);
-	rex_script_unzip(&script, x->desk.path);
-	rex_run_script(j, &script, file_request_path(j->call, tool_text(j, "path", "")),
-		       CONTROL_MS);
+	swerex_script_unzip(&script, x->file_req.path);
+	swerex_run_script(j, &script, file_request_path(j->call, tool_text(j, "path", "")),
+			  CONTROL_MS);
 }
 
 static void has_put(struct file_ops *x)
 {
 	file_ops_close(x);
-	call_audit(x->job->call, "file.write", x->desk.path, "ok");
+	call_audit(x->job->call, "file.write", x->file_req.path, "ok");
 	tool_done(x->job, NULL, "", 0);
 }
 
 static void put_content(struct file_ops *x)
 {
-	struct rex *rex = x->job->call->door;
+	struct swerex *swerex = x->job->call->surface;
 
-	file_ops_stream(x, x->desk.path, buf_str(&rex->form->file), rex->form->file.len,
+	file_ops_stream(x, x->file_req.path, buf_str(&swerex->form->file), swerex->form->file.len,
 			tool_flag(x->job, "unzip") ? swerex_files_unpack : has_put);
 }
 
@@ -210,9 +213,9 @@ static void upload_it(struct tool_job *j)
 	if (!path)
 		return;
 	snprintf(aside, sizeof(aside), "/tmp/.atoll-rex-%s.zip", j->call->id);
-	*x = (struct file_ops){ .desk.path = tool_flag(j, "unzip")
-						     ? file_request_path(j->call, aside)
-						     : path };
+	*x = (struct file_ops){ .file_req.path = tool_flag(j, "unzip")
+							 ? file_request_path(j->call, aside)
+							 : path };
 	(void)!file_ops_open(x, j, put_content);
 }
 
@@ -224,56 +227,56 @@ static void swerex_files_uploaded(struct tool_job *j, const struct tool_result *
 		was_written(j, r);
 		return;
 	}
-	if (rex_script_failed(j, r))
+	if (swerex_script_failed(j, r))
 		return;
-	if (rex_marked(rex_said(r, "stderr"), &before))
-		rex_raise(j->call, OURS "SwerexException",
-			  "there is no unzip, python3 or bsdtar in the box");
+	if (swerex_marked(swerex_said(r, "stderr"), &before))
+		swerex_raise(j->call, OURS "SwerexException",
+			     "there is no unzip, python3 or bsdtar in the box");
 	else if (r->failed)
-		rex_raise(j->call, "zipfile.BadZipFile", "the archive cannot be unpacked: %s%s",
-			  rex_said(r, "stdout"), rex_said(r, "stderr"));
+		swerex_raise(j->call, "zipfile.BadZipFile", "the archive cannot be unpacked: %s%s",
+			     swerex_said(r, "stdout"), swerex_said(r, "stderr"));
 	else
-		rex_answer(j->call, 200, json_object());
+		swerex_answer(j->call, 200, json_object());
 }
 
-static const struct tool upload_row = { .name = "upload", .fields = rex_any, .run = upload_it };
+static const struct tool upload_row = { .name = "upload", .fields = swerex_any, .run = upload_it };
 static const struct tool_surface upload_on = { NULL, swerex_files_uploaded };
 
 static void form_arrived(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct rex *x = c->door;
+	struct swerex *x = c->surface;
 	struct err e;
 
 	if (read_form(r, x->form, &e) < 0) {
-		rex_invalid(c, e.msg);
+		swerex_invalid(c, e.msg);
 		return;
 	}
 	if (!x->form->has_file || !x->form->path.len) {
-		rex_invalid(c, "file or target_path is missing");
+		swerex_invalid(c, "file or target_path is missing");
 		return;
 	}
 	json_decref(c->body);
 	c->body = json_pack("{s:s#, s:b}", "path", x->form->path.p, (int)x->form->path.len, "unzip",
 			    is_yes(&x->form->unzip));
 	if (!c->body || strlen(x->form->path.p) != x->form->path.len)
-		rex_invalid(c, "target_path: must be UTF-8 without NUL");
+		swerex_invalid(c, "target_path: must be UTF-8 without NUL");
 	else
-		rex_begin(c, &upload_row, &upload_on);
+		swerex_begin(c, &upload_row, &upload_on);
 }
 
-void rex_upload(struct call *c)
+void swerex_upload(struct call *c)
 {
 	uint64_t most = c->api->conf.upload_max;
-	struct rex_form *f;
+	struct swerex_form *f;
 
-	if (c->door) { /* a box has come to us that another front made */
-		rex_begin(c, &upload_row, &upload_on);
+	if (c->surface) { /* a box has come to us that another front made */
+		swerex_begin(c, &upload_row, &upload_on);
 		return;
 	}
 	f = call_alloc(c, sizeof(*f));
-	*f = (struct rex_form){ 0 };
-	rex_new(c, &upload_row, &upload_on)->form = f;
+	*f = (struct swerex_form){ 0 };
+	swerex_new(c, &upload_row, &upload_on)->form = f;
 	http_want_body(c->req, HTTP_BODY_WHOLE, most && most < UPLOAD_MAX ? most : UPLOAD_MAX);
 	c->req->on_body_end = form_arrived;
 }

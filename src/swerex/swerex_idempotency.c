@@ -20,16 +20,16 @@ struct again {
 	size_t n;
 };
 
-struct rex_memory {
+struct swerex_memory {
 	struct again v[REQUESTS];
 	size_t bytes; /* of all texts */
 };
 
-static struct rex_memory *memory_of(struct api *a)
+static struct swerex_memory *memory_of(struct api *a)
 {
-	if (!a->rex && !(a->rex = calloc(1, sizeof(*a->rex))))
+	if (!a->swerex && !(a->swerex = calloc(1, sizeof(*a->swerex))))
 		abort();
-	return a->rex;
+	return a->swerex;
 }
 
 static void swerex_retry_clear(struct again *x)
@@ -39,14 +39,14 @@ static void swerex_retry_clear(struct again *x)
 	*x = (struct again){ .state = FREE };
 }
 
-static void swerex_retry_evict(struct rex_memory *m, struct again *x)
+static void swerex_retry_evict(struct swerex_memory *m, struct again *x)
 {
 	m->bytes -= x->n;
 	swerex_retry_clear(x);
 }
 
 /* The oldest that may go, or NULL. */
-static struct again *swerex_retry_oldest(struct rex_memory *m)
+static struct again *swerex_retry_oldest(struct swerex_memory *m)
 {
 	struct again *found = NULL;
 
@@ -60,7 +60,7 @@ static struct again *swerex_retry_oldest(struct rex_memory *m)
 	return found;
 }
 
-static struct again *swerex_retry_room(struct rex_memory *m)
+static struct again *swerex_retry_room(struct swerex_memory *m)
 {
 	struct again *x;
 
@@ -73,7 +73,7 @@ static struct again *swerex_retry_room(struct rex_memory *m)
 	return x;
 }
 
-static void forget_old(struct rex_memory *m)
+static void forget_old(struct swerex_memory *m)
 {
 	uint64_t now = loop_now_ms();
 
@@ -85,7 +85,7 @@ static void forget_old(struct rex_memory *m)
 	}
 }
 
-static struct again *swerex_retry_find(struct rex_memory *m, const char *key)
+static struct again *swerex_retry_find(struct swerex_memory *m, const char *key)
 {
 	for (unsigned i = 0; i < REQUESTS; i++)
 		if (m->v[i].state != FREE && !strcmp(m->v[i].key, key))
@@ -96,7 +96,7 @@ static struct again *swerex_retry_find(struct rex_memory *m, const char *key)
 enum swerex_retry swerex_idempotency_begin(struct call *c, const char *id, struct again **out,
 					   int *status, const char **text, size_t *n)
 {
-	struct rex_memory *m = memory_of(c->api);
+	struct swerex_memory *m = memory_of(c->api);
 	auto_buf struct buf key = { 0 };
 	struct again *x;
 
@@ -123,7 +123,7 @@ enum swerex_retry swerex_idempotency_begin(struct call *c, const char *id, struc
 
 void swerex_idempotency_answer(struct api *a, struct again *x, int status, const json_t *doc)
 {
-	struct rex_memory *m = a->rex;
+	struct swerex_memory *m = a->swerex;
 	struct again *old;
 
 	if (!x)
@@ -154,10 +154,10 @@ void swerex_idempotency_leave(struct again *x)
 	x->since_ms = loop_now_ms();
 }
 
-void rex_fini(struct api *a)
+void swerex_fini(struct api *a)
 {
-	for (unsigned i = 0; a->rex && i < REQUESTS; i++)
-		swerex_retry_clear(&a->rex->v[i]);
-	free(a->rex);
-	a->rex = NULL;
+	for (unsigned i = 0; a->swerex && i < REQUESTS; i++)
+		swerex_retry_clear(&a->swerex->v[i]);
+	free(a->swerex);
+	a->swerex = NULL;
 }

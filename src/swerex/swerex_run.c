@@ -36,7 +36,7 @@ static int swerex_run_seconds(struct call *c, const char *name, uint32_t *ms)
 	}
 	snprintf(what, sizeof(what), "%s: must be a number of seconds, more than 0 and at most %u",
 		 name, UINT32_MAX / 1000);
-	rex_invalid(c, what);
+	swerex_invalid(c, what);
 	return 0;
 }
 
@@ -59,7 +59,7 @@ static int one_of(struct call *c, const char *name, const char *const *allowed)
 		if (!strcmp(v, allowed[i]))
 			return 1;
 	snprintf(what, sizeof(what), "%s: is not one of those there are", name);
-	rex_invalid(c, what);
+	swerex_invalid(c, what);
 	return 0;
 }
 
@@ -70,7 +70,7 @@ static int is_bash(struct call *c)
 
 /* ---- how a program ended ---- */
 
-const char *rex_said(const struct tool_result *r, const char *name)
+const char *swerex_said(const struct tool_result *r, const char *name)
 {
 	const char *v = json_string_value(json_object_get(r->data, name));
 
@@ -91,10 +91,11 @@ static int box_ended(const char *cause)
 /* 1: there is no result but an exception, and that was sent. */
 static int went_wrong(struct tool_job *j, const struct tool_result *r)
 {
-	if (json_object_get(r->data, "exec") && !box_ended(rex_said(r, "cause")))
+	if (json_object_get(r->data, "exec") && !box_ended(swerex_said(r, "cause")))
 		return 0;
-	rex_raise(j->call, OURS "SwerexException", "%s",
-		  json_object_get(r->data, "exec") ? rex_said(r, "summary") : buf_str(&r->text));
+	swerex_raise(j->call, OURS "SwerexException", "%s",
+		     json_object_get(r->data, "exec") ? swerex_said(r, "summary")
+						      : buf_str(&r->text));
 	return 1;
 }
 
@@ -117,10 +118,11 @@ static int never_ran(const struct tool_result *r)
 
 static const char *swerex_run_failure(const struct tool_result *r)
 {
-	const char *cause = rex_said(r, "cause");
+	const char *cause = swerex_said(r, "cause");
 
-	return strcmp(cause, "exit") != 0 && strcmp(cause, "signal") != 0 ? rex_said(r, "summary")
-									  : "";
+	return strcmp(cause, "exit") != 0 && strcmp(cause, "signal") != 0
+		       ? swerex_said(r, "summary")
+		       : "";
 }
 
 static void keep_more(struct tool_job *j)
@@ -143,9 +145,9 @@ static uint32_t to_ms(const struct tool_job *j, const char *name, uint32_t other
 
 /* ---- sessions ---- */
 
-const struct field rex_any[] = { { FIELDS_OTHERS, FIELD_ANY, 0, 0, 0, NULL, NULL }, { 0 } };
+const struct field swerex_any[] = { { FIELDS_OTHERS, FIELD_ANY, 0, 0, 0, NULL, NULL }, { 0 } };
 
-void rex_run_script(struct tool_job *j, const struct buf *script, const char *word, uint32_t ms)
+void swerex_run_script(struct tool_job *j, const struct buf *script, const char *word, uint32_t ms)
 {
 	json_t *body =
 		json_pack("{s:[s, s, s, s, s]}", "command", "bash", "-c", script->p, "bash", word);
@@ -156,7 +158,7 @@ void rex_run_script(struct tool_job *j, const struct buf *script, const char *wo
 }
 
 /* What our scripts say, as an exception; 1: they did, or there was no way to run one. */
-int rex_script_failed(struct tool_job *j, const struct tool_result *r)
+int swerex_script_failed(struct tool_job *j, const struct tool_result *r)
 {
 	static const struct {
 		const char *word, *class, *format;
@@ -167,24 +169,24 @@ int rex_script_failed(struct tool_job *j, const struct tool_result *r)
 		  "session '%s' cannot be kept in the box: is its disk full?" },
 		{ "stuck", OURS "CommandTimeoutError", "failed to interrupt session '%s'" },
 	};
-	const char *said = rex_said(r, "stderr"), *mark;
+	const char *said = swerex_said(r, "stderr"), *mark;
 	auto_buf struct buf text = { 0 };
 	size_t before;
 
 	if (went_wrong(j, r))
 		return 1;
 	if (never_ran(r)) {
-		rex_raise(j->call, OURS "SwerexException", "there is no bash in the box");
+		swerex_raise(j->call, OURS "SwerexException", "there is no bash in the box");
 		return 1;
 	}
-	mark = rex_marked(said, &before);
+	mark = swerex_marked(said, &before);
 	for (unsigned i = 0; mark && i < ARRAY_LEN(words); i++)
 		if (!strncmp(mark, words[i].word, strlen(words[i].word))) {
 			const char *hole = strstr(words[i].format, "%s");
 
 			buf_add(&text, words[i].format, (size_t)(hole - words[i].format));
 			buf_printf(&text, "%s%s", session_of(j), hole + 2);
-			rex_exception(j->call, words[i].class, &text, NULL);
+			swerex_exception(j->call, words[i].class, &text, NULL);
 			return 1;
 		}
 	return 0;
@@ -195,7 +197,7 @@ static json_t *plain_output(const struct tool_result *r)
 	const json_t *out = json_object_get(r->data, "stdout");
 	auto_buf struct buf plain = { 0 };
 
-	rex_plain(json_string_value(out), json_string_length(out), &plain);
+	swerex_plain(json_string_value(out), json_string_length(out), &plain);
 	return json_stringn(buf_str(&plain), plain.len);
 }
 
@@ -203,30 +205,30 @@ static void swerex_run_start(struct tool_job *j)
 {
 	auto_buf struct buf script = { 0 };
 
-	rex_script_create(&script, session_of(j), json_object_get(j->args, "startup_source"));
-	rex_run_script(j, &script, "", to_ms(j, "startup_timeout", START_MS));
+	swerex_script_create(&script, session_of(j), json_object_get(j->args, "startup_source"));
+	swerex_run_script(j, &script, "", to_ms(j, "startup_timeout", START_MS));
 }
 
 static void swerex_run_started(struct tool_job *j, const struct tool_result *r)
 {
-	if (rex_script_failed(j, r))
+	if (swerex_script_failed(j, r))
 		return;
 	if (timed_out(r))
-		rex_raise(j->call, OURS "CommandTimeoutError",
-			  "timeout while the startup files of session '%s' were read",
-			  session_of(j));
+		swerex_raise(j->call, OURS "CommandTimeoutError",
+			     "timeout while the startup files of session '%s' were read",
+			     session_of(j));
 	else
-		rex_answer(j->call, 200,
-			   json_pack("{s:o, s:s}", "output", plain_output(r), "session_type",
-				     "bash"));
+		swerex_answer(j->call, 200,
+			      json_pack("{s:o, s:s}", "output", plain_output(r), "session_type",
+					"bash"));
 }
 
 static const struct tool start_row = { .name = "create_session",
-				       .fields = rex_any,
+				       .fields = swerex_any,
 				       .run = swerex_run_start };
 static const struct tool_surface start_on = { NULL, swerex_run_started };
 
-const struct field rex_start_fields[] = {
+const struct field swerex_start_fields[] = {
 	{ "session", FIELD_NAME, 0, 0, SESSION, "default", NULL },
 	{ "session_type", FIELD_TEXT, 0, 0, 16, "bash", NULL },
 	{ "startup_source", FIELD_TEXTS, 0, 0, SOURCES, "files that the shell reads first", NULL },
@@ -244,16 +246,16 @@ static int sources_fit(struct call *c)
 		json_string_length(one);
 	if (all <= COMMAND_MAX / 8)
 		return 1;
-	rex_invalid(c, "startup_source: these names are too long");
+	swerex_invalid(c, "startup_source: these names are too long");
 	return 0;
 }
 
-void rex_create_session(struct call *c)
+void swerex_create_session(struct call *c)
 {
 	uint32_t ms;
 
 	if (is_bash(c) && swerex_run_seconds(c, "startup_timeout", &ms) && sources_fit(c))
-		rex_begin(c, &start_row, &start_on);
+		swerex_begin(c, &start_row, &start_on);
 }
 
 /* ---- commands of a session ---- */
@@ -262,19 +264,19 @@ static void swerex_run_command(struct tool_job *j)
 {
 	auto_buf struct buf script = { 0 };
 
-	rex_script_run(&script, session_of(j));
-	rex_run_script(j, &script, tool_text(j, "command", ""), to_ms(j, "timeout", 0));
+	swerex_script_run(&script, session_of(j));
+	swerex_run_script(j, &script, tool_text(j, "command", ""), to_ms(j, "timeout", 0));
 }
 
 static void bad_syntax(struct tool_job *j, const struct tool_result *r, size_t n)
 {
 	auto_buf struct buf text = { 0 };
-	const char *said = rex_said(r, "stderr");
+	const char *said = swerex_said(r, "stderr");
 
 	buf_printf(&text, "this is no command of bash: '%s'\n%.*s", tool_text(j, "command", ""),
 		   (int)n, said);
-	rex_exception(j->call, OURS "BashIncorrectSyntaxError", &text,
-		      json_pack("{s:s, s:s#}", "bash_stdout", "", "bash_stderr", said, (int)n));
+	swerex_exception(j->call, OURS "BashIncorrectSyntaxError", &text,
+			 json_pack("{s:s, s:s#}", "bash_stdout", "", "bash_stderr", said, (int)n));
 }
 
 /* 1: it was raised, and told. */
@@ -284,9 +286,9 @@ static int non_zero(struct tool_job *j, json_int_t code, const char *output)
 
 	if (code == 0)
 		return 0;
-	rex_raise(j->call, OURS "NonZeroExitCodeError",
-		  "%s%scommand failed with exit code %lld. Here is the output:\n%s", more,
-		  *more ? ": " : "", (long long)code, output);
+	swerex_raise(j->call, OURS "NonZeroExitCodeError",
+		     "%s%scommand failed with exit code %lld. Here is the output:\n%s", more,
+		     *more ? ": " : "", (long long)code, output);
 	return 1;
 }
 
@@ -296,32 +298,32 @@ static void swerex_run_commanded(struct tool_job *j, const struct tool_result *r
 	json_t *output;
 	size_t before = 0;
 
-	if (rex_script_failed(j, r))
+	if (swerex_script_failed(j, r))
 		return;
-	mark = rex_marked(rex_said(r, "stderr"), &before);
+	mark = swerex_marked(swerex_said(r, "stderr"), &before);
 	if (mark && !strncmp(mark, "syntax", 6)) {
 		bad_syntax(j, r, before);
 		return;
 	}
 	if (timed_out(r)) {
-		rex_raise(j->call, OURS "CommandTimeoutError",
-			  "timeout after %g seconds while running command '%s'",
-			  given_seconds(j, "timeout"), tool_text(j, "command", ""));
+		swerex_raise(j->call, OURS "CommandTimeoutError",
+			     "timeout after %g seconds while running command '%s'",
+			     given_seconds(j, "timeout"), tool_text(j, "command", ""));
 		return;
 	}
 	output = plain_output(r);
 	if (strcmp(check, "raise") != 0 || !non_zero(j, status_of(r), json_string_value(output)))
-		rex_answer(j->call, 200,
-			   json_pack("{s:O, s:o, s:s, s:s, s:s}", "output", output, "exit_code",
-				     strcmp(check, "ignore") ? json_integer(status_of(r))
-							     : json_null(),
-				     "failure_reason", swerex_run_failure(r), "expect_string", "",
-				     "session_type", "bash"));
+		swerex_answer(j->call, 200,
+			      json_pack("{s:O, s:o, s:s, s:s, s:s}", "output", output, "exit_code",
+					strcmp(check, "ignore") ? json_integer(status_of(r))
+								: json_null(),
+					"failure_reason", swerex_run_failure(r), "expect_string",
+					"", "session_type", "bash"));
 	json_decref(output);
 }
 
 static const struct tool command_row = { .name = "run_in_session",
-					 .fields = rex_any,
+					 .fields = swerex_any,
 					 .run = swerex_run_command };
 static const struct tool_surface command_on = { NULL, swerex_run_commanded };
 
@@ -335,26 +337,26 @@ static void swerex_run_interrupt(struct tool_job *j)
 	uint32_t ms = to_ms(j, "timeout", PAUSE_MS);
 	auto_buf struct buf script = { 0 };
 
-	rex_script_interrupt(&script, session_of(j), tries_of(j),
-			     ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS);
-	rex_run_script(j, &script, "", 0);
+	swerex_script_interrupt(&script, session_of(j), tries_of(j),
+				ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS);
+	swerex_run_script(j, &script, "", 0);
 }
 
 static void swerex_run_interrupted(struct tool_job *j, const struct tool_result *r)
 {
-	if (!rex_script_failed(j, r))
-		rex_answer(j->call, 200,
-			   json_pack("{s:s, s:i, s:s, s:s, s:s}", "output", "", "exit_code", 0,
-				     "failure_reason", "", "expect_string", "", "session_type",
-				     "bash"));
+	if (!swerex_script_failed(j, r))
+		swerex_answer(j->call, 200,
+			      json_pack("{s:s, s:i, s:s, s:s, s:s}", "output", "", "exit_code", 0,
+					"failure_reason", "", "expect_string", "", "session_type",
+					"bash"));
 }
 
 static const struct tool interrupt_row = { .name = "bash_interrupt",
-					   .fields = rex_any,
+					   .fields = swerex_any,
 					   .run = swerex_run_interrupt };
 static const struct tool_surface interrupt_on = { NULL, swerex_run_interrupted };
 
-const struct field rex_run_fields[] = {
+const struct field swerex_run_fields[] = {
 	{ "action_type", FIELD_TEXT, 0, 0, 16, "bash; bash_interrupt ends the command that runs",
 	  NULL },
 	{ "session", FIELD_NAME, 0, 0, SESSION, "default", NULL },
@@ -370,7 +372,7 @@ const struct field rex_run_fields[] = {
 	{ 0 },
 };
 
-void rex_run_in_session(struct call *c)
+void swerex_run_in_session(struct call *c)
 {
 	int stops = !strcmp(call_text(c, "action_type", "bash"), "bash_interrupt");
 	uint32_t ms;
@@ -380,16 +382,16 @@ void rex_run_in_session(struct call *c)
 	    !is_bash(c) || !swerex_run_seconds(c, "timeout", &ms))
 		return;
 	if (!stops && !json_object_get(c->body, "command"))
-		rex_invalid(c, "command: is missing");
+		swerex_invalid(c, "command: is missing");
 	else if (call_flag(c, "is_interactive_command", 0) ||
 		 call_flag(c, "is_interactive_quit", 0) ||
 		 json_array_size(json_object_get(c->body, "expect")))
-		rex_raise(
+		swerex_raise(
 			c, PYTHON "NotImplementedError",
 			"programs that wait for input, and expect, are not offered: a session here runs commands");
 	else
-		rex_begin(c, stops ? &interrupt_row : &command_row,
-			  stops ? &interrupt_on : &command_on);
+		swerex_begin(c, stops ? &interrupt_row : &command_row,
+			     stops ? &interrupt_on : &command_on);
 }
 
 /* ---- their end ---- */
@@ -398,52 +400,52 @@ static void close_one(struct tool_job *j)
 {
 	auto_buf struct buf script = { 0 };
 
-	rex_script_close(&script, session_of(j));
-	rex_run_script(j, &script, "", CONTROL_MS);
+	swerex_script_close(&script, session_of(j));
+	swerex_run_script(j, &script, "", CONTROL_MS);
 }
 
 static void closed_one(struct tool_job *j, const struct tool_result *r)
 {
-	if (!rex_script_failed(j, r))
-		rex_answer(j->call, 200, json_pack("{s:s}", "session_type", "bash"));
+	if (!swerex_script_failed(j, r))
+		swerex_answer(j->call, 200, json_pack("{s:s}", "session_type", "bash"));
 }
 
 static void close_all(struct tool_job *j)
 {
 	auto_buf struct buf script = { 0 };
 
-	rex_script_close(&script, NULL);
-	rex_run_script(j, &script, "", CONTROL_MS);
+	swerex_script_close(&script, NULL);
+	swerex_run_script(j, &script, "", CONTROL_MS);
 }
 
 static void closed_all(struct tool_job *j, const struct tool_result *r)
 {
-	if (!rex_script_failed(j, r))
-		rex_answer(j->call, 200, json_object());
+	if (!swerex_script_failed(j, r))
+		swerex_answer(j->call, 200, json_object());
 }
 
 static const struct tool close_row = { .name = "close_session",
-				       .fields = rex_any,
+				       .fields = swerex_any,
 				       .run = close_one },
-			 end_row = { .name = "close", .fields = rex_any, .run = close_all };
+			 end_row = { .name = "close", .fields = swerex_any, .run = close_all };
 static const struct tool_surface close_on = { NULL, closed_one }, end_on = { NULL, closed_all };
 
-const struct field rex_close_fields[] = {
+const struct field swerex_close_fields[] = {
 	{ "session", FIELD_NAME, 0, 0, SESSION, "default", NULL },
 	{ "session_type", FIELD_TEXT, 0, 0, 16, "bash", NULL },
 	{ 0 },
 };
-const struct field rex_end_fields[] = { { 0 } };
+const struct field swerex_end_fields[] = { { 0 } };
 
-void rex_close_session(struct call *c)
+void swerex_close_session(struct call *c)
 {
 	if (is_bash(c))
-		rex_begin(c, &close_row, &close_on);
+		swerex_begin(c, &close_row, &close_on);
 }
 
-void rex_close(struct call *c)
+void swerex_close(struct call *c)
 {
-	rex_begin(c, &end_row, &end_on);
+	swerex_begin(c, &end_row, &end_on);
 }
 
 /* ---- execute ---- */
@@ -509,28 +511,30 @@ static void swerex_run_executed(struct tool_job *j, const struct tool_result *r)
 
 	if (went_wrong(j, r))
 		return;
-	buf_printf(&both, "%s\n%s", rex_said(r, "stdout"), rex_said(r, "stderr"));
+	buf_printf(&both, "%s\n%s", swerex_said(r, "stdout"), swerex_said(r, "stderr"));
 	if (never_ran(r))
-		rex_raise(j->call,
-			  status_of(r) == 127 ? PYTHON "FileNotFoundError"
-					      : PYTHON "PermissionError",
-			  "'%s' cannot be run: %s", program_of(j), rex_said(r, "summary"));
+		swerex_raise(j->call,
+			     status_of(r) == 127 ? PYTHON "FileNotFoundError"
+						 : PYTHON "PermissionError",
+			     "'%s' cannot be run: %s", program_of(j), swerex_said(r, "summary"));
 	else if (timed_out(r))
-		rex_raise(j->call, OURS "CommandTimeoutError",
-			  "timeout (%g s) exceeded while running command",
-			  given_seconds(j, "timeout"));
+		swerex_raise(j->call, OURS "CommandTimeoutError",
+			     "timeout (%g s) exceeded while running command",
+			     given_seconds(j, "timeout"));
 	else if (!tool_flag(j, "check") || !non_zero(j, return_code(r), both.p))
-		rex_answer(j->call, 200,
-			   json_pack("{s:O, s:O, s:I}", "stdout",
-				     json_object_get(r->data, "stdout"), "stderr",
-				     json_object_get(r->data, "stderr"), "exit_code",
-				     return_code(r)));
+		swerex_answer(j->call, 200,
+			      json_pack("{s:O, s:O, s:I}", "stdout",
+					json_object_get(r->data, "stdout"), "stderr",
+					json_object_get(r->data, "stderr"), "exit_code",
+					return_code(r)));
 }
 
-static const struct tool execute_row = { .name = "execute", .fields = rex_any, .run = execute_it };
+static const struct tool execute_row = { .name = "execute",
+					 .fields = swerex_any,
+					 .run = execute_it };
 static const struct tool_surface execute_on = { NULL, swerex_run_executed };
 
-const struct field rex_execute_fields[] = {
+const struct field swerex_execute_fields[] = {
 	{ "command", FIELD_COMMAND, 1, 0, COMMAND_MAX,
 	  "a program and its arguments, or a line for a shell", NULL },
 	{ "shell", FIELD_BOOL, 0, 0, 0, "command is for sh", NULL },
@@ -543,10 +547,10 @@ const struct field rex_execute_fields[] = {
 	{ 0 },
 };
 
-void rex_execute(struct call *c)
+void swerex_execute(struct call *c)
 {
 	uint32_t ms;
 
 	if (swerex_run_seconds(c, "timeout", &ms))
-		rex_begin(c, &execute_row, &execute_on);
+		swerex_begin(c, &execute_row, &execute_on);
 }

@@ -11,7 +11,7 @@
 #define FOLDER "/tmp/.atoll-rex"
 
 /* All of these are formats: %1$s is the session's folder. */
-#define NONE "[ -r %1$s/state ] || { echo '" REX_MARK "none' >&2; exit 1; }\n"
+#define NONE "[ -r %1$s/state ] || { echo '" SWEREX_MARK "none' >&2; exit 1; }\n"
 
 /* Options first, since functions may be written in their syntax; `set` last, since -e and -u would
  * end the rest. `command -p`: whatever has become of PATH. No quote ' in it: it is a trap's word, too. */
@@ -49,7 +49,7 @@ static void folder_of(const char *name, struct buf *out)
 	buf_printf(out, FOLDER "/%s", name);
 }
 
-void rex_script_create(struct buf *out, const char *name, const json_t *sources)
+void swerex_script_create(struct buf *out, const char *name, const json_t *sources)
 {
 	auto_buf struct buf d = { 0 };
 	const json_t *one;
@@ -58,8 +58,8 @@ void rex_script_create(struct buf *out, const char *name, const json_t *sources)
 	folder_of(name, &d);
 	buf_printf(out,
 		   "mkdir -p -m 700 " FOLDER "\n"
-		   "mkdir %1$s 2>/dev/null || { [ -e %1$s ] && echo '" REX_MARK
-		   "exists' >&2 || echo '" REX_MARK "failed' >&2; exit 1; }\n"
+		   "mkdir %1$s 2>/dev/null || { [ -e %1$s ] && echo '" SWEREX_MARK
+		   "exists' >&2 || echo '" SWEREX_MARK "failed' >&2; exit 1; }\n"
 		   "unset BASH_EXECUTION_STRING; shopt -s expand_aliases\n" SAVE "\n"
 		   "trap '" SAVE "' EXIT\n"
 		   "exec 2>&1\n",
@@ -76,14 +76,14 @@ void rex_script_create(struct buf *out, const char *name, const json_t *sources)
 	buf_puts(out, ":\n");
 }
 
-void rex_script_run(struct buf *out, const char *name)
+void swerex_script_run(struct buf *out, const char *name)
 {
 	auto_buf struct buf d = { 0 };
 
 	folder_of(name, &d);
 	buf_printf(out,
 		   NONE
-		   "bash -n -c \"$1\" || { echo '" REX_MARK "syntax' >&2; exit 1; }\n" ENTER
+		   "bash -n -c \"$1\" || { echo '" SWEREX_MARK "syntax' >&2; exit 1; }\n" ENTER
 		   "unset BASH_EXECUTION_STRING\n"
 		   "trap '" SAVE "' EXIT\n"
 		   "exec 2>&1\n"
@@ -98,7 +98,7 @@ void rex_script_run(struct buf *out, const char *name)
 	"read -r p s <%1$s/busy && " ALIVE                                                         \
 	" && { kill -KILL -- -$p || kill -KILL $p; } 2>/dev/null\n"
 
-void rex_script_interrupt(struct buf *out, const char *name, unsigned tries, unsigned wait_ms)
+void swerex_script_interrupt(struct buf *out, const char *name, unsigned tries, unsigned wait_ms)
 {
 	auto_buf struct buf d = { 0 };
 
@@ -109,12 +109,12 @@ void rex_script_interrupt(struct buf *out, const char *name, unsigned tries, uns
 			"read -r p s 2>/dev/null <%1$s/busy || exit 0\n"
 			"for i in $(seq %2$u); do\n" ALIVE " || exit 0\n"
 			"{ kill -INT -- -$p || kill -INT $p; } 2>/dev/null\n"
-			"ends %3$u && exit 0\ndone\n" KILL_IT "ends 40 || { echo '" REX_MARK
+			"ends %3$u && exit 0\ndone\n" KILL_IT "ends 40 || { echo '" SWEREX_MARK
 			"stuck' >&2; exit 1; }\n",
 		   d.p, tries, wait_ms / 50);
 }
 
-void rex_script_close(struct buf *out, const char *name)
+void swerex_script_close(struct buf *out, const char *name)
 {
 	auto_buf struct buf d = { 0 };
 
@@ -129,7 +129,7 @@ void rex_script_close(struct buf *out, const char *name)
 	}
 }
 
-void rex_script_unzip(struct buf *out, const char *archive)
+void swerex_script_unzip(struct buf *out, const char *archive)
 {
 	buf_printf(out,
 		   "trap 'rm -f %1$s' EXIT\n"
@@ -138,18 +138,18 @@ void rex_script_unzip(struct buf *out, const char *archive)
 		   "if command -v python3; then python3 -I -m zipfile -e %1$s .\n"
 		   "elif command -v unzip; then unzip -oqq %1$s\n"
 		   "elif command -v bsdtar; then bsdtar -xf %1$s\n"
-		   "else echo '" REX_MARK "unpacker' >&2; exit 1\nfi >/dev/null\n",
+		   "else echo '" SWEREX_MARK "unpacker' >&2; exit 1\nfi >/dev/null\n",
 		   archive);
 }
 
-const char *rex_marked(const char *said, size_t *before)
+const char *swerex_marked(const char *said, size_t *before)
 {
 	const char *at = said;
 
-	while ((at = strstr(at, REX_MARK))) {
+	while ((at = strstr(at, SWEREX_MARK))) {
 		if (at == said || at[-1] == '\n') {
 			*before = (size_t)(at - said);
-			return at + strlen(REX_MARK);
+			return at + strlen(SWEREX_MARK);
 		}
 		at++;
 	}
@@ -180,7 +180,7 @@ static const char *behind_escape(const char *p, const char *end)
 	return p < end && *p >= 0x30 && *p <= 0x7e ? p + 1 : p;
 }
 
-void rex_plain(const char *text, size_t n, struct buf *out)
+void swerex_plain(const char *text, size_t n, struct buf *out)
 {
 	const char *p = text, *end = text + n;
 
@@ -217,23 +217,24 @@ static int swerex_text_find(const struct named *rows, size_t n, const char *name
 	return -1;
 }
 
-int rex_codec(const char *name)
+int swerex_codec(const char *name)
 {
 	static const struct named rows[] = {
-		{ "utf-8", REX_UTF8 },    { "utf8", REX_UTF8 },         { "utf_8", REX_UTF8 },
-		{ "ascii", REX_ASCII },   { "us-ascii", REX_ASCII },    { "latin-1", REX_LATIN1 },
-		{ "latin1", REX_LATIN1 }, { "iso-8859-1", REX_LATIN1 },
+		{ "utf-8", SWEREX_UTF8 },     { "utf8", SWEREX_UTF8 },
+		{ "utf_8", SWEREX_UTF8 },     { "ascii", SWEREX_ASCII },
+		{ "us-ascii", SWEREX_ASCII }, { "latin-1", SWEREX_LATIN1 },
+		{ "latin1", SWEREX_LATIN1 },  { "iso-8859-1", SWEREX_LATIN1 },
 	};
 
 	return swerex_text_find(rows, ARRAY_LEN(rows), name);
 }
 
-int rex_errors(const char *name)
+int swerex_errors(const char *name)
 {
-	static const struct named rows[] = { { "strict", REX_STRICT },
-					     { "replace", REX_REPLACE },
-					     { "ignore", REX_IGNORE },
-					     { "backslashreplace", REX_BACKSLASH } };
+	static const struct named rows[] = { { "strict", SWEREX_STRICT },
+					     { "replace", SWEREX_REPLACE },
+					     { "ignore", SWEREX_IGNORE },
+					     { "backslashreplace", SWEREX_BACKSLASH } };
 
 	return swerex_text_find(rows, ARRAY_LEN(rows), name);
 }
@@ -246,13 +247,13 @@ static void put_latin1(struct buf *out, unsigned char c)
 }
 
 /* How many bytes at p are one character; 0: none. */
-static size_t swerex_text_character(const char *p, size_t n, enum rex_codec c)
+static size_t swerex_text_character(const char *p, size_t n, enum swerex_codec c)
 {
 	int bad;
 
-	if (c == REX_LATIN1 || (unsigned char)*p < 0x80)
+	if (c == SWEREX_LATIN1 || (unsigned char)*p < 0x80)
 		return 1;
-	if (c == REX_ASCII)
+	if (c == SWEREX_ASCII)
 		return 0;
 	for (size_t len = 2; len <= 4 && len <= n; len++) /* the shortest that is whole */
 		if (event_stream_utf8(p, len, &bad) == len && !bad)
@@ -260,23 +261,23 @@ static size_t swerex_text_character(const char *p, size_t n, enum rex_codec c)
 	return 0;
 }
 
-int rex_decode(const struct buf *bytes, enum rex_codec c, enum rex_errors how, struct buf *out,
-	       size_t *at)
+int swerex_decode(const struct buf *bytes, enum swerex_codec c, enum swerex_errors how,
+		  struct buf *out, size_t *at)
 {
 	for (size_t i = 0; i < bytes->len;) {
 		const char *p = bytes->p + i;
 		size_t n = swerex_text_character(p, bytes->len - i, c);
 
-		if (n && c == REX_LATIN1) {
+		if (n && c == SWEREX_LATIN1) {
 			put_latin1(out, (unsigned char)*p);
 		} else if (n) {
 			buf_add(out, p, n);
-		} else if (how == REX_STRICT) {
+		} else if (how == SWEREX_STRICT) {
 			*at = i;
 			return -1;
-		} else if (how == REX_REPLACE) {
+		} else if (how == SWEREX_REPLACE) {
 			buf_puts(out, "\xef\xbf\xbd");
-		} else if (how == REX_BACKSLASH) {
+		} else if (how == SWEREX_BACKSLASH) {
 			buf_printf(out, "\\x%02x", (unsigned char)*p);
 		}
 		i += n ? n : 1;

@@ -92,7 +92,7 @@ static void read_next(struct file_ops *x);
 
 static void patcher_refuse(struct patching *p, const char *code, const char *message)
 {
-	file_request_error(&p->content.desk, 409, code, message, p->changes[p->at].path, NULL);
+	file_request_error(&p->content.file_req, 409, code, message, p->changes[p->at].path, NULL);
 }
 
 static void patcher_looked(struct file_ops *x)
@@ -206,7 +206,7 @@ void tool_patch(struct tool_job *j)
 	for (int i = 0; i < n; i++)
 		if (!patcher_plan(p, j, &p->files[i]))
 			return;
-	p->content.desk.path = p->changes[0].path;
+	p->content.file_req.path = p->changes[0].path;
 	file_ops_open(&p->content, j, read_next);
 	j->drop = patcher_drop;
 }

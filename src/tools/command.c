@@ -12,7 +12,7 @@ enum { COMMAND_MS = 120000, INSTALL_MS = 300000 };
 
 static struct tool_job *job_of(const struct call *c)
 {
-	return ((struct tool_call *)c->door)->job;
+	return ((struct tool_call *)c->surface)->job;
 }
 
 /* ---- while it runs ---- */
@@ -39,7 +39,7 @@ static int command_said(struct call *c, unsigned stream, const char *bytes, size
 	auto_buf struct buf plain = { 0 };
 
 	stream = stream ? 1 : 0;
-	redact_pass(&j->cloak, stream, bytes, n, &plain);
+	redact_pass(&j->redact, stream, bytes, n, &plain);
 	return command_keep(j, stream, &plain);
 }
 
@@ -48,7 +48,7 @@ static void command_flush(struct tool_job *j)
 	for (unsigned i = 0; i < 2; i++) {
 		auto_buf struct buf plain = { 0 };
 
-		redact_flush(&j->cloak, i, &plain);
+		redact_flush(&j->redact, i, &plain);
 		command_keep(j, i, &plain);
 	}
 }
@@ -141,8 +141,8 @@ static void command_running(struct call *c, const struct exec *r)
 		 "[runs in the background as exec %s]", r->id);
 }
 
-static const struct run_callbacks door = { command_over, command_running, command_started,
-					   command_said };
+static const struct run_callbacks surface = { command_over, command_running, command_started,
+					      command_said };
 
 void tool_program(struct tool_job *j, json_t *take_body)
 {
@@ -150,8 +150,9 @@ void tool_program(struct tool_job *j, json_t *take_body)
 
 	if (b)
 		run_request_in(j->call, b,
-			       &(struct run_request_spec){
-				       .body = take_body, .door = &door, .leash = &j->leash });
+			       &(struct run_request_spec){ .body = take_body,
+							   .surface = &surface,
+							   .leash = &j->leash });
 	json_decref(take_body);
 }
 

@@ -82,11 +82,11 @@ static void editor_seen(struct file_ops *x)
 		return;
 	}
 	if (!x->there) {
-		tool_fail(j, "not_found", "there is no such file", x->desk.path, NULL);
+		tool_fail(j, "not_found", "there is no such file", x->file_req.path, NULL);
 		return;
 	}
 	if (!file_ops_is_text(&x->bytes)) {
-		tool_fail(j, "not_text", "the file is no text", x->desk.path, NULL);
+		tool_fail(j, "not_text", "the file is no text", x->file_req.path, NULL);
 		return;
 	}
 	if (!range_of(j, &first, &last))
@@ -98,7 +98,7 @@ static void editor_seen(struct file_ops *x)
 static void to_view(struct file_ops *x)
 {
 	x->may_miss = 1;
-	file_ops_get(x, x->desk.path, editor_seen);
+	file_ops_get(x, x->file_req.path, editor_seen);
 }
 
 /* ---- insert ---- */
@@ -106,9 +106,9 @@ static void to_view(struct file_ops *x)
 static void editor_inserted(struct file_ops *x)
 {
 	file_ops_close(x);
-	call_audit(x->job->call, "file.write", x->desk.path, "ok");
+	call_audit(x->job->call, "file.write", x->file_req.path, "ok");
 	tool_say(x->job, NULL, "inserted behind line %lld of %s",
-		 (long long)tool_int(x->job, "insert_line", 0), x->desk.path);
+		 (long long)tool_int(x->job, "insert_line", 0), x->file_req.path);
 }
 
 static void to_insert(struct file_ops *x)
@@ -124,8 +124,8 @@ static void to_insert(struct file_ops *x)
 		p = nl ? nl + 1 : end;
 	}
 	if (line > 0) {
-		file_request_error(&x->desk, 409, "invalid",
-				   "insert_line: the file has fewer lines", x->desk.path, NULL);
+		file_request_error(&x->file_req, 409, "invalid",
+				   "insert_line: the file has fewer lines", x->file_req.path, NULL);
 		return;
 	}
 	buf_add(&after, buf_str(&x->bytes), (size_t)(p - buf_str(&x->bytes)));
@@ -135,12 +135,12 @@ static void to_insert(struct file_ops *x)
 	if (*text && text[strlen(text) - 1] != '\n')
 		buf_putc(&after, '\n');
 	buf_add(&after, p, (size_t)(end - p));
-	file_ops_put(x, x->desk.path, after.p, after.len, CONTENT_SAME, editor_inserted);
+	file_ops_put(x, x->file_req.path, after.p, after.len, CONTENT_SAME, editor_inserted);
 }
 
 static void to_read_and_insert(struct file_ops *x)
 {
-	file_ops_get(x, x->desk.path, to_insert);
+	file_ops_get(x, x->file_req.path, to_insert);
 }
 
 /* ---- the commands ---- */
@@ -149,8 +149,9 @@ static void with_file(struct tool_job *j, void (*next)(struct file_ops *x))
 {
 	struct file_ops *x = call_alloc(j->call, sizeof(*x));
 
-	*x = (struct file_ops){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
-	if (x->desk.path)
+	*x = (struct file_ops){ .file_req.path =
+					file_request_path(j->call, tool_text(j, "path", "")) };
+	if (x->file_req.path)
 		file_ops_open(x, j, next);
 }
 

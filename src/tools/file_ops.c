@@ -15,7 +15,7 @@ enum { POURED = 1 << 20 }; /* more than this does not go by frames: a post holds
 
 static struct file_ops *content_of(struct file_client *k)
 {
-	return loop_owner(k, struct file_ops, desk.clerk);
+	return loop_owner(k, struct file_ops, file_req.file_client);
 }
 
 static void ops_ready(struct file_client *k)
@@ -41,8 +41,8 @@ static void ops_entry(struct file_client *k, const struct wire_entry *e, const c
 	if (!x->reading)
 		return;
 	if (S_ISREG(e->mode) && e->size > CONTENT_MAX)
-		file_request_error(&x->desk, 413, "too_large",
-				   "the file is too large for this tool", x->desk.path,
+		file_request_error(&x->file_req, 413, "too_large",
+				   "the file is too large for this tool", x->file_req.path,
 				   "run_command with head, tail or sed shows parts of it");
 }
 
@@ -56,8 +56,8 @@ static void ops_data(struct file_client *k, const char *bytes, size_t n)
 		x->reading = 0;
 		x->next(x);
 	} else if (x->bytes.len + n > CONTENT_MAX) { /* it grew, or has no size */
-		file_request_error(&x->desk, 413, "too_large",
-				   "the file is too large for this tool", x->desk.path, NULL);
+		file_request_error(&x->file_req, 413, "too_large",
+				   "the file is too large for this tool", x->file_req.path, NULL);
 	} else {
 		buf_add(&x->bytes, bytes, n);
 	}
@@ -92,10 +92,10 @@ static void ops_failed(struct file_client *k, const struct err *e)
 		x->folder = e->sys == EISDIR;
 		x->next(x);
 	} else if (e->sys == ESTALE) {
-		file_request_error(&x->desk, 412, "changed", "the file has changed meanwhile",
-				   x->desk.path, "read it again");
+		file_request_error(&x->file_req, 412, "changed", "the file has changed meanwhile",
+				   x->file_req.path, "read it again");
 	} else {
-		file_request_fail(&x->desk, e);
+		file_request_fail(&x->file_req, e);
 	}
 }
 
@@ -119,28 +119,28 @@ int file_ops_open(struct file_ops *x, struct tool_job *j, void (*next)(struct fi
 	x->next = next;
 	j->state = x;
 	j->drop = ops_drop;
-	return file_request_open(&x->desk, j->call, &on);
+	return file_request_open(&x->file_req, j->call, &on);
 }
 
 void file_ops_get(struct file_ops *x, const char *path, void (*next)(struct file_ops *x))
 {
 	struct wire_get get = { .from = 0 };
 
-	x->desk.path = path;
+	x->file_req.path = path;
 	x->next = next;
 	x->reading = x->there = 1;
 	x->folder = 0;
 	buf_cut(&x->bytes, 0);
-	file_client_ask(&x->desk.clerk, WIRE_GET, &get, sizeof(get), path, strlen(path));
+	file_client_ask(&x->file_req.file_client, WIRE_GET, &get, sizeof(get), path, strlen(path));
 }
 
 void file_ops_stat(struct file_ops *x, const char *path, void (*next)(struct file_ops *x))
 {
-	x->desk.path = path;
+	x->file_req.path = path;
 	x->next = next;
 	x->looking = x->there = 1;
 	x->folder = 0;
-	file_request_look(&x->desk, path);
+	file_request_look(&x->file_req, path);
 }
 
 void file_ops_put(struct file_ops *x, const char *path, const void *bytes, size_t n,
@@ -155,9 +155,9 @@ void file_ops_put(struct file_ops *x, const char *path, const void *bytes, size_
 		put.if_mtime_ns = x->about.mtime_ns;
 		put.if_size = x->about.size;
 	}
-	x->desk.path = path;
+	x->file_req.path = path;
 	x->next = next;
-	file_client_put(&x->desk.clerk, &put, path, bytes, n);
+	file_client_put(&x->file_req.file_client, &put, path, bytes, n);
 }
 
 /* As much as the pipe takes. A worker that has closed it is about to say why. */
@@ -173,16 +173,16 @@ static void ops_pour(struct watch *w, unsigned what)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
 			watch_want(&x->room, LOOP_WRITE);
-			file_request_stalls(&x->desk, 1);
+			file_request_stalls(&x->file_req, 1);
 			return;
 		}
 		x->rest += n < 0 ? x->nrest : (size_t)n;
 		x->nrest -= n < 0 ? x->nrest : (size_t)n;
 	}
 	stop_pouring(x);
-	file_request_stalls(&x->desk, 0);
-	if (x->desk.open)
-		file_client_data(&x->desk.clerk, NULL, 0);
+	file_request_stalls(&x->file_req, 0);
+	if (x->file_req.open)
+		file_client_data(&x->file_req.file_client, NULL, 0);
 }
 
 void file_ops_stream(struct file_ops *x, const char *path, const char *bytes, size_t n,
@@ -195,11 +195,11 @@ void file_ops_stream(struct file_ops *x, const char *path, const char *bytes, si
 		file_ops_put(x, path, bytes, n, CONTENT_ANY, next);
 		return;
 	}
-	x->desk.path = path;
+	x->file_req.path = path;
 	x->next = next;
-	if (file_client_ask_pipe(&x->desk.clerk, WIRE_PUT, &put, sizeof(put), path, &x->pipe, &e) <
-	    0) {
-		file_request_fail(&x->desk, &e);
+	if (file_client_ask_pipe(&x->file_req.file_client, WIRE_PUT, &put, sizeof(put), path,
+				 &x->pipe, &e) < 0) {
+		file_request_fail(&x->file_req, &e);
 		return;
 	}
 	x->pouring = 1;
@@ -212,15 +212,15 @@ void file_ops_stream(struct file_ops *x, const char *path, const char *bytes, si
 
 void file_ops_remove(struct file_ops *x, const char *path, void (*next)(struct file_ops *x))
 {
-	x->desk.path = path;
+	x->file_req.path = path;
 	x->next = next;
-	file_request_ask(&x->desk, WIRE_REMOVE, WIRE_REMOVE_ONE, path, strlen(path));
+	file_request_ask(&x->file_req, WIRE_REMOVE, WIRE_REMOVE_ONE, path, strlen(path));
 }
 
 void file_ops_close(struct file_ops *x)
 {
 	stop_pouring(x);
-	file_request_close(&x->desk);
+	file_request_close(&x->file_req);
 }
 
 int file_ops_is_text(const struct buf *b)
@@ -237,8 +237,9 @@ static struct file_ops *content_new(struct tool_job *j, void (*next)(struct file
 {
 	struct file_ops *x = call_alloc(j->call, sizeof(*x));
 
-	*x = (struct file_ops){ .desk.path = file_request_path(j->call, tool_text(j, "path", "")) };
-	return x->desk.path && file_ops_open(x, j, next) ? x : NULL;
+	*x = (struct file_ops){ .file_req.path =
+					file_request_path(j->call, tool_text(j, "path", "")) };
+	return x->file_req.path && file_ops_open(x, j, next) ? x : NULL;
 }
 
 /* ---- read_file ---- */
@@ -289,8 +290,8 @@ static void has_read(struct file_ops *x)
 	json_t *data;
 
 	file_ops_close(x);
-	data = json_pack("{s:s, s:I, s:I}", "path", x->desk.path, "size", (json_int_t)x->bytes.len,
-			 "lines", (json_int_t)all);
+	data = json_pack("{s:s, s:I, s:I}", "path", x->file_req.path, "size",
+			 (json_int_t)x->bytes.len, "lines", (json_int_t)all);
 	if (!data)
 		data = json_object();
 	if (!file_ops_is_text(&x->bytes)) {
@@ -313,7 +314,7 @@ static void has_read(struct file_ops *x)
 
 static void to_read(struct file_ops *x)
 {
-	file_ops_get(x, x->desk.path, has_read);
+	file_ops_get(x, x->file_req.path, has_read);
 }
 
 void tool_read(struct tool_job *j)
@@ -333,19 +334,19 @@ static void has_written(struct file_ops *x)
 	size_t n = json_string_length(json_object_get(x->job->args, "content"));
 
 	file_ops_close(x);
-	call_audit(x->job->call, "file.write", x->desk.path, "ok");
+	call_audit(x->job->call, "file.write", x->file_req.path, "ok");
 	tool_say(x->job,
 		 json_pack("{s:o, s:I}", "path",
-			   tool_string(x->job, x->desk.path, strlen(x->desk.path)), "size",
+			   tool_string(x->job, x->file_req.path, strlen(x->file_req.path)), "size",
 			   (json_int_t)n),
-		 "wrote %zu bytes to %s", n, x->desk.path);
+		 "wrote %zu bytes to %s", n, x->file_req.path);
 }
 
 static void to_write(struct file_ops *x)
 {
 	const json_t *text = json_object_get(x->job->args, "content");
 
-	file_ops_stream(x, x->desk.path, json_string_value(text), json_string_length(text),
+	file_ops_stream(x, x->file_req.path, json_string_value(text), json_string_length(text),
 			has_written);
 }
 
@@ -401,9 +402,9 @@ static void has_edited(struct file_ops *x)
 	struct edit *d = x->user;
 
 	file_ops_close(x);
-	call_audit(x->job->call, "file.write", x->desk.path, "ok");
+	call_audit(x->job->call, "file.write", x->file_req.path, "ok");
 	tool_say(x->job, json_pack("{s:i, s:i}", "replaced", (int)d->count, "line", (int)d->at),
-		 "replaced %u in %s, the first at line %u", d->count, x->desk.path,
+		 "replaced %u in %s, the first at line %u", d->count, x->file_req.path,
 		 (unsigned)d->at);
 }
 
@@ -417,13 +418,13 @@ static void to_edit(struct file_ops *x)
 
 	*d = ops_find(&x->bytes, json_string_value(old), json_string_length(old));
 	if (d->count == 0) {
-		file_request_error(&x->desk, 409, "no_match", "old_str is not in the file",
-				   x->desk.path, "it must match exactly, blanks and all");
+		file_request_error(&x->file_req, 409, "no_match", "old_str is not in the file",
+				   x->file_req.path, "it must match exactly, blanks and all");
 		return;
 	}
 	if (d->count > 1 && !tool_flag(x->job, "replace_all")) {
 		snprintf(why, sizeof(why), "it is there %u times", d->count);
-		file_request_error(&x->desk, 409, "no_match",
+		file_request_error(&x->file_req, 409, "no_match",
 				   "old_str must be in the file exactly once", why,
 				   "add lines around it, or set replace_all");
 		return;
@@ -431,12 +432,12 @@ static void to_edit(struct file_ops *x)
 	ops_replace(&x->bytes, old, new, &after);
 	d->at = line_at(&x->bytes, d->at);
 	x->user = d;
-	file_ops_put(x, x->desk.path, after.p, after.len, CONTENT_SAME, has_edited);
+	file_ops_put(x, x->file_req.path, after.p, after.len, CONTENT_SAME, has_edited);
 }
 
 static void to_read_and_edit(struct file_ops *x)
 {
-	file_ops_get(x, x->desk.path, to_edit);
+	file_ops_get(x, x->file_req.path, to_edit);
 }
 
 void tool_edit(struct tool_job *j)

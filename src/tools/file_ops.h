@@ -7,7 +7,7 @@
 enum { CONTENT_MAX = 4 << 20 }; /* of a file that is held in memory */
 
 struct file_ops {
-	struct file_request desk; /* first: it is c->state */
+	struct file_request file_req; /* first: it is c->state */
 	struct tool_job *job;
 	struct wire_entry about; /* of what was read */
 	struct buf bytes;

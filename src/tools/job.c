@@ -12,7 +12,7 @@
 
 static struct tool_job *under_way(const struct call *c)
 {
-	const struct tool_call *t = c->door;
+	const struct tool_call *t = c->surface;
 
 	return t && t->job && !t->job->over ? t->job : NULL;
 }
@@ -21,7 +21,7 @@ void tool_told_error(struct call *c, int status, const char *code, const char *m
 		     const char *why, const char *hint)
 {
 	struct tool_job *j = under_way(c);
-	struct tool_call *t = c->door;
+	struct tool_call *t = c->surface;
 
 	if (j)
 		tool_fail(j, code, message, why, hint);
@@ -34,7 +34,7 @@ void tool_told_error(struct call *c, int status, const char *code, const char *m
 void tool_told_json(struct call *c, int status, json_t *take_doc)
 {
 	struct tool_job *j = under_way(c);
-	struct tool_call *t = c->door;
+	struct tool_call *t = c->surface;
 
 	if (j && j->answered)
 		j->answered(j, status, take_doc);
@@ -44,7 +44,7 @@ void tool_told_json(struct call *c, int status, json_t *take_doc)
 		call_send(c, status, take_doc);
 }
 
-const struct api_format tool_manner = { .error = tool_told_error, .json = tool_told_json };
+const struct api_format tool_format = { .error = tool_told_error, .json = tool_told_json };
 
 /* ---- life ---- */
 
@@ -53,14 +53,14 @@ static void job_free(struct tool_job *j)
 	if (j->drop)
 		j->drop(j);
 	json_decref(j->args);
-	redact_fini(&j->cloak);
+	redact_fini(&j->redact);
 	truncate_fini(&j->out[0]);
 	truncate_fini(&j->out[1]);
 }
 
 static void job_left(struct call *c)
 {
-	struct tool_call *t = c->door;
+	struct tool_call *t = c->surface;
 
 	if (t->left)
 		t->left(c);
@@ -71,7 +71,7 @@ static void job_left(struct call *c)
 
 void tool_enter(struct call *c, struct tool_call *t)
 {
-	c->door = t;
+	c->surface = t;
 	c->leave = job_left;
 }
 
@@ -98,7 +98,7 @@ static void lend_args(struct call *c, json_t *args)
 void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct tool_surface *on)
 {
 	struct tool_job *j = call_alloc(c, sizeof(*j));
-	struct tool_call *door = c->door;
+	struct tool_call *surface = c->surface;
 	struct box *b;
 	struct err e;
 
@@ -106,8 +106,8 @@ void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct
 				.tool = t,
 				.on = on,
 				.args = args ? json_deep_copy(args) : json_object(),
-				.before = door->job };
-	door->job = j;
+				.before = surface->job };
+	surface->job = j;
 	if (t->marks & TOOL_BOXES && c->who.box[0]) {
 		tool_fail(j, "denied", "this key is for one box only", c->who.box, NULL);
 		return;
@@ -127,7 +127,7 @@ void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct
 		b = tool_box(j);
 		if (!b)
 			return;
-		redact_init(&j->cloak, b->row.env);
+		redact_init(&j->redact, b->row.env);
 	}
 	t->run(j);
 }
@@ -145,7 +145,7 @@ static void job_settle(struct tool_job *j, struct tool_result *r)
 }
 
 /* Every text in a document; /v1 made it, so it is not deep. Keys are ours. */
-static void cloak_doc(const struct tool_job *j, json_t *doc)
+static void redact_doc(const struct tool_job *j, json_t *doc)
 {
 	const char *name;
 	json_t *one;
@@ -154,13 +154,13 @@ static void cloak_doc(const struct tool_job *j, json_t *doc)
 	if (json_is_string(doc)) {
 		auto_buf struct buf plain = { 0 };
 
-		redact_text(&j->cloak, json_string_value(doc), json_string_length(doc), &plain);
+		redact_text(&j->redact, json_string_value(doc), json_string_length(doc), &plain);
 		if (plain.len != json_string_length(doc) ||
 		    memcmp(buf_str(&plain), json_string_value(doc), plain.len) != 0)
 			json_string_setn(doc, buf_str(&plain), plain.len);
 	}
-	json_array_foreach(doc, i, one) cloak_doc(j, one);
-	json_object_foreach(doc, name, one) cloak_doc(j, one);
+	json_array_foreach(doc, i, one) redact_doc(j, one);
+	json_object_foreach(doc, name, one) redact_doc(j, one);
 }
 
 void tool_result(struct tool_job *j, int failed, json_t *take_data, const char *text, size_t n)
@@ -168,9 +168,9 @@ void tool_result(struct tool_job *j, int failed, json_t *take_data, const char *
 	struct tool_result r = { .failed = failed, .data = take_data ? take_data : json_object() };
 	auto_buf struct buf plain = { 0 };
 
-	if (j->cloak.n)
-		cloak_doc(j, r.data);
-	redact_text(&j->cloak, text, n, &plain);
+	if (j->redact.n)
+		redact_doc(j, r.data);
+	redact_text(&j->redact, text, n, &plain);
 	truncate_clean(buf_str(&plain), plain.len, &r.text);
 	job_settle(j, &r);
 }
@@ -230,7 +230,7 @@ json_t *tool_string(const struct tool_job *j, const char *bytes, size_t n)
 {
 	auto_buf struct buf plain = { 0 }, clean = { 0 };
 
-	redact_text(&j->cloak, bytes, n, &plain);
+	redact_text(&j->redact, bytes, n, &plain);
 	truncate_clean(buf_str(&plain), plain.len, &clean);
 	return json_stringn(buf_str(&clean), clean.len);
 }

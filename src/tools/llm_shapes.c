@@ -10,7 +10,7 @@ enum { COMMANDS = 32 };
 
 static void shape_left(struct call *c)
 {
-	struct llm_shape *p = c->door;
+	struct llm_shape *p = c->surface;
 
 	json_decref(p->asked);
 	json_decref(p->output);
@@ -30,7 +30,7 @@ struct llm_shape *llm_shape_new(struct call *c, void (*over)(struct llm_shape *p
 
 static void job_over(struct tool_job *j, const struct tool_result *r)
 {
-	struct llm_shape *p = j->call->door;
+	struct llm_shape *p = j->call->surface;
 
 	p->over(p, j->call, r);
 }

@@ -10,7 +10,7 @@
 enum { PART = 16 * 1024 };
 
 struct reading {
-	struct exec_reader tap;
+	struct exec_reader reader;
 	struct tool_job *job;
 	unsigned stream;
 	uint64_t from, tip;
@@ -26,7 +26,7 @@ static void output_drop(struct tool_job *j)
 
 	timer_fini(&r->end);
 	if (r->open)
-		exec_reader_close(&r->tap);
+		exec_reader_close(&r->reader);
 	buf_fini(&r->bytes);
 }
 
@@ -37,7 +37,7 @@ static void output_finish(struct timer *t)
 	uint64_t behind = r->from + r->bytes.len;
 	auto_buf struct buf text = { 0 };
 
-	exec_reader_close(&r->tap);
+	exec_reader_close(&r->reader);
 	r->open = 0;
 	buf_add(&text, buf_str(&r->bytes), r->bytes.len);
 	if (behind < r->tip)
@@ -52,7 +52,7 @@ static void output_finish(struct timer *t)
 
 static void output_reading(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
-	struct reading *r = loop_owner(t, struct reading, tap);
+	struct reading *r = loop_owner(t, struct reading, reader);
 
 	if (stream != r->stream)
 		return;
@@ -65,7 +65,7 @@ static void output_reading(struct exec_reader *t, unsigned stream, uint64_t from
 static void output_output(struct exec_reader *t, unsigned stream, uint64_t offset,
 			  const char *bytes, size_t n)
 {
-	struct reading *r = loop_owner(t, struct reading, tap);
+	struct reading *r = loop_owner(t, struct reading, reader);
 	size_t room = r->most - r->bytes.len;
 
 	(void)offset;
@@ -78,7 +78,7 @@ static void output_output(struct exec_reader *t, unsigned stream, uint64_t offse
 
 static void output_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct reading *r = loop_owner(t, struct reading, tap);
+	struct reading *r = loop_owner(t, struct reading, reader);
 
 	(void)record;
 	if (e && !timer_pending(&r->end)) {
@@ -127,5 +127,5 @@ void tool_output(struct tool_job *j)
 	timer_init(&r->end, c->api->loop, output_finish);
 	j->state = r;
 	j->drop = output_drop;
-	exec_reader_open(&r->tap, &c->api->fleet, b->row.id, id, ref, from, &on);
+	exec_reader_open(&r->reader, &c->api->fleet, b->row.id, id, ref, from, &on);
 }

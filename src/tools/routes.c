@@ -37,7 +37,7 @@ static void routes_list(struct call *c)
 
 struct plain {
 	struct tool_call call;
-	struct event_stream feed;
+	struct event_stream event_stream;
 	enum event_stream_kind kind;
 };
 
@@ -50,28 +50,28 @@ static json_t *result_json(const struct tool_job *j, const struct tool_result *r
 static void plain_over(struct tool_job *j, const struct tool_result *r)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
-	struct plain *p = j->call->door;
+	struct plain *p = j->call->surface;
 	json_t *doc = result_json(j, r);
 
 	if (p->kind == EVENT_STREAM_NONE) {
 		call_send(j->call, 200, doc);
 		return;
 	}
-	event_stream_flush(&p->feed, types);
+	event_stream_flush(&p->event_stream, types);
 	json_object_set_new(doc, "type", json_string("result"));
-	event_stream_event(&p->feed, doc);
-	event_stream_end(&p->feed);
+	event_stream_event(&p->event_stream, doc);
+	event_stream_end(&p->event_stream);
 }
 
 static int plain_said(struct tool_job *j, unsigned stream, const char *bytes, size_t n)
 {
-	struct plain *p = j->call->door;
+	struct plain *p = j->call->surface;
 	uint64_t offset = j->out[stream].total - n;
 
 	return p->kind == EVENT_STREAM_NONE
 		       ? 0
-		       : event_stream_output(&p->feed, stream ? "stderr" : "stdout", stream, offset,
-					     bytes, n);
+		       : event_stream_output(&p->event_stream, stream ? "stderr" : "stdout", stream,
+					     offset, bytes, n);
 }
 
 static const struct tool_surface plain_on = { plain_said, plain_over };
@@ -97,7 +97,7 @@ static void routes_use(struct call *c)
 	*p = (struct plain){ .kind = event_stream_wanted(c) };
 	tool_enter(c, &p->call);
 	if (p->kind != EVENT_STREAM_NONE)
-		event_stream_begin(&p->feed, c->req, p->kind);
+		event_stream_begin(&p->event_stream, c->req, p->kind);
 	tool_begin(c, t, c->body, &plain_on);
 }
 
@@ -113,7 +113,7 @@ static const struct api_route rows[] = {
 	{ "POST", "/v1/boxes/{box}/tools/{tool}", NEED_VIEWER, routes_use, "call a tool", any, .group = "tools", .scope = SCOPE_BOX },
 	/* clang-format on */
 };
-static struct api_table table = { rows, ARRAY_LEN(rows), &tool_manner, NULL };
+static struct api_table table = { rows, ARRAY_LEN(rows), &tool_format, NULL };
 
 /* "/v1/boxes/NAME/tools/" */
 static int is_ours(const char *path)
@@ -161,4 +161,4 @@ static void tool_document(json_t *paths)
 	}
 }
 
-const struct api_surface tool_door = { routes_take, rows, ARRAY_LEN(rows), tool_document };
+const struct api_surface tool_surface = { routes_take, rows, ARRAY_LEN(rows), tool_document };

@@ -62,7 +62,7 @@ struct tool_call {
 	void (*left)(struct call *c); /* NULL, or: called once, at the end */
 };
 void tool_enter(struct call *c, struct tool_call *t); /* sets c->door and c->leave */
-extern const struct api_format tool_manner;           /* of tables whose calls may be entered */
+extern const struct api_format tool_format;           /* of tables whose calls may be entered */
 void tool_told_error(struct call *c, int status, const char *code, const char *message,
 		     const char *why, const char *hint);
 void tool_told_json(struct call *c, int status, json_t *take_doc);
@@ -77,7 +77,7 @@ struct tool_job {
 	struct tool_job *before;
 	/* What a handler of /v1 has answered that ran for us. */
 	void (*answered)(struct tool_job *j, int status, json_t *take_doc);
-	struct redact cloak;
+	struct redact redact;
 	struct truncated out[2];
 	char exec[ID_LEN + 1];
 	void *state;                      /* the row's, in memory of the call ... */
@@ -128,8 +128,8 @@ extern const struct tool tool_bash_row, tool_editor_row;
 /* ---- doors ---- */
 void openai_use(struct call *c); /* provider.c */
 void anthropic_use(struct call *c);
-extern const struct api_surface tool_door; /* /v1/tools and below /v1/boxes/{box}/tools */
-extern const struct api_surface mcp_door;  /* /mcp */
-extern const struct api_surface rex_door;  /* /swerex/{box}: swerex.h */
+extern const struct api_surface tool_surface;   /* /v1/tools and below /v1/boxes/{box}/tools */
+extern const struct api_surface mcp_surface;    /* /mcp */
+extern const struct api_surface swerex_surface; /* /swerex/{box}: swerex.h */
 void mcp_fini(struct api *a);
-void rex_fini(struct api *a);
+void swerex_fini(struct api *a);

@@ -64,9 +64,9 @@ struct session {
 	struct agent_session_owner owner;
 	char id[ID_LEN + 1]; /* of its row */
 	struct call *call;
-	struct agent_session *errand;
+	struct agent_session *session;
 	struct package_job packages;
-	struct event_stream feed;
+	struct event_stream event_stream;
 	int streaming;
 	struct timer silence;
 };
@@ -152,7 +152,7 @@ static int agents_told(struct agent_session_owner *o, json_t *take_event)
 
 	if (s->streaming) {
 		timer_set(&s->silence, SILENCE_MS);
-		return event_stream_event(&s->feed, take_event);
+		return event_stream_event(&s->event_stream, take_event);
 	}
 	json_decref(take_event);
 	return 0;
@@ -164,7 +164,7 @@ static void agents_done(struct agent_session_owner *o, json_t *take_report)
 	struct call *c = s->call;
 	json_t *packages = packages_report(&s->packages);
 
-	s->errand = NULL;
+	s->session = NULL;
 	if (packages)
 		json_object_set_new(take_report, "packages", packages);
 	json_object_set_new(take_report, "id", json_string(s->id));
@@ -177,8 +177,8 @@ static void agents_done(struct agent_session_owner *o, json_t *take_report)
 	session_over(s);
 	if (s->streaming) {
 		json_object_set_new(take_report, "type", json_string("report"));
-		event_stream_event(&s->feed, take_report);
-		event_stream_end(&s->feed);
+		event_stream_event(&s->event_stream, take_report);
+		event_stream_end(&s->event_stream);
 	} else {
 		call_json(c, 200, take_report);
 	}
@@ -190,8 +190,8 @@ static void agents_fail(struct session *s, int status, json_t *take_error)
 	session_over(s);
 	if (s->streaming) {
 		json_object_set_new(take_error, "type", json_string("error"));
-		event_stream_event(&s->feed, take_error);
-		event_stream_end(&s->feed);
+		event_stream_event(&s->event_stream, take_error);
+		event_stream_end(&s->event_stream);
 	} else {
 		call_json(s->call, status, take_error);
 	}
@@ -211,8 +211,8 @@ static void agents_left(struct call *c)
 
 	end_row(s, "cancelled", NULL);
 	session_over(s);
-	if (s->errand) {
-		agent_session_cancel(s->errand);
+	if (s->session) {
+		agent_session_cancel(s->session);
 		api_audit(c->api, &c->who, "agent.run", "", "cancelled", NULL);
 		c->audited = 1;
 	}
@@ -223,8 +223,8 @@ static void agents_drains(struct http_req *r)
 	struct call *c = r->user;
 	struct session *s = c->state;
 
-	if (s && s->errand)
-		agent_session_go_on(s->errand);
+	if (s && s->session)
+		agent_session_go_on(s->session);
 }
 
 /* A model may think for long, and proxies have no patience. */
@@ -233,7 +233,7 @@ static void silence_due(struct timer *t)
 	struct session *s = loop_owner(t, struct session, silence);
 
 	timer_set(t, SILENCE_MS);
-	event_stream_event(&s->feed, json_pack("{s:s}", "type", "keepalive"));
+	event_stream_event(&s->event_stream, json_pack("{s:s}", "type", "keepalive"));
 }
 
 /* It may only have finished asking. If it has left, the second write from here on says so; who gets no
@@ -249,7 +249,7 @@ static void may_have_left(struct http_req *r)
 		http_abort(r);
 		return;
 	}
-	event_stream_event(&s->feed, json_pack("{s:s}", "type", "keepalive"));
+	event_stream_event(&s->event_stream, json_pack("{s:s}", "type", "keepalive"));
 	timer_set(&s->silence, LEFT_MS);
 }
 
@@ -269,7 +269,7 @@ static void agents_begin(struct session *s)
 		return;
 	}
 	packages_want(&s->packages, c->req, &box);
-	if (agent_session_start(&c->api->fleet, c->api->model, &want, &s->owner, &s->errand, &e) <
+	if (agent_session_start(&c->api->fleet, c->api->model, &want, &s->owner, &s->session, &e) <
 	    0)
 		fail_err(s, &e);
 }
@@ -290,7 +290,7 @@ static void install_said(struct package_job *j, const char *manager, unsigned st
 	struct session *s = j->user;
 
 	if (s->streaming)
-		event_stream_event(&s->feed, packages_said_json(manager, stream, bytes, n));
+		event_stream_event(&s->event_stream, packages_said_json(manager, stream, bytes, n));
 }
 
 static int check_files(const json_t *files, struct err *e)
@@ -387,7 +387,7 @@ void agents_run(struct call *c)
 		return;
 	}
 	if (kind != EVENT_STREAM_NONE) {
-		event_stream_begin(&s->feed, c->req, kind);
+		event_stream_begin(&s->event_stream, c->req, kind);
 		s->streaming = 1;
 		timer_set(&s->silence, SILENCE_MS);
 	}

@@ -37,7 +37,7 @@ struct archive {
 	struct call *call;
 	const struct format *format;
 	const char *path;
-	struct exec_reader tap;
+	struct exec_reader reader;
 	struct exec_input_wait low;
 	struct buf said; /* on stderr */
 	uint64_t lines, next;
@@ -112,9 +112,9 @@ static void archive_dropped(struct call *c)
 	struct archive *a = c->state;
 
 	exec_input_cancel(&a->low);
-	if (a->tap.run)
-		exec_send_signal(a->tap.run, SIGKILL);
-	exec_reader_close(&a->tap);
+	if (a->reader.run)
+		exec_send_signal(a->reader.run, SIGKILL);
+	exec_reader_close(&a->reader);
 	buf_fini(&a->said);
 }
 
@@ -167,7 +167,7 @@ static void archive_begin(struct archive *a)
 
 static void archive_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct archive *a = loop_owner(t, struct archive, tap);
+	struct archive *a = loop_owner(t, struct archive, reader);
 	int64_t status = record ? status_of(record) : -1;
 
 	(void)e;
@@ -195,7 +195,7 @@ static void count_lines(struct archive *a, const char *bytes, size_t n)
 static void archive_output(struct exec_reader *t, unsigned stream, uint64_t offset,
 			   const char *bytes, size_t n)
 {
-	struct archive *a = loop_owner(t, struct archive, tap);
+	struct archive *a = loop_owner(t, struct archive, reader);
 
 	if (stream == 1) {
 		size_t room = SAID_MAX - a->said.len;
@@ -220,7 +220,7 @@ static void archive_drained(struct http_req *r)
 	struct call *c = r->user;
 	struct archive *a = c->state;
 
-	exec_reader_stop(&a->tap, 0);
+	exec_reader_stop(&a->reader, 0);
 }
 
 /* ---- input ---- */
@@ -236,9 +236,9 @@ static void bytes_came(struct http_req *r, const char *bytes, size_t n)
 	struct call *c = r->user;
 	struct archive *a = c->state;
 
-	if (a->tap.run && exec_stdin(a->tap.run, bytes, n)) {
+	if (a->reader.run && exec_stdin(a->reader.run, bytes, n)) {
 		http_pause(r);
-		exec_input_await(a->tap.run, &a->low);
+		exec_input_await(a->reader.run, &a->low);
 	}
 }
 
@@ -247,8 +247,8 @@ static void body_ended(struct http_req *r)
 	struct call *c = r->user;
 	struct archive *a = c->state;
 
-	if (a->tap.run)
-		exec_input_close(a->tap.run);
+	if (a->reader.run)
+		exec_input_close(a->reader.run);
 }
 
 /* ---- the beginning ---- */
@@ -304,8 +304,8 @@ static int archive_start(struct archive *a, struct box *b)
 	struct exec *r;
 	struct err e;
 
-	exec_reader_init(&a->tap, &a->call->api->fleet, &on);
-	if (exec_launch(b, &want, &a->tap, &r, &e) == 0)
+	exec_reader_init(&a->reader, &a->call->api->fleet, &on);
+	if (exec_launch(b, &want, &a->reader, &r, &e) == 0)
 		return 1;
 	call_fail(a->call, &e);
 	return 0;

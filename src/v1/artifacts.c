@@ -177,7 +177,7 @@ static int artifacts_is_unchanged(const struct artifacts *x, const char *was,
 static void artifacts_entry(struct file_client *k, const struct wire_entry *e, const char *name,
 			    size_t n)
 {
-	struct artifacts *x = loop_owner(k, struct artifacts, clerk);
+	struct artifacts *x = loop_owner(k, struct artifacts, file_client);
 	struct file_request_entry parts;
 	const char *was;
 
@@ -206,7 +206,7 @@ static void artifacts_entry(struct file_client *k, const struct wire_entry *e, c
 
 static void artifacts_end(struct artifacts *x)
 {
-	file_client_close(&x->clerk);
+	file_client_close(&x->file_client);
 	x->open = 0;
 	timer_clear(&x->patience);
 	x->done(x);
@@ -280,7 +280,8 @@ static void artifacts_read_next(struct artifacts *x)
 		f->read = 1;
 		x->too_large = 0;
 		buf_cut(&x->bytes, 0);
-		file_client_ask(&x->clerk, WIRE_GET, &get, sizeof(get), f->path, strlen(f->path));
+		file_client_ask(&x->file_client, WIRE_GET, &get, sizeof(get), f->path,
+				strlen(f->path));
 		return;
 	}
 	artifacts_end(x);
@@ -288,7 +289,7 @@ static void artifacts_read_next(struct artifacts *x)
 
 static void artifacts_data(struct file_client *k, const char *bytes, size_t n)
 {
-	struct artifacts *x = loop_owner(k, struct artifacts, clerk);
+	struct artifacts *x = loop_owner(k, struct artifacts, file_client);
 
 	if (x->at >= x->nfiles || !x->files[x->at].read)
 		return;
@@ -317,7 +318,7 @@ static void artifacts_ready(struct file_client *k)
 
 static void artifacts_listed(struct file_client *k, uint16_t flags)
 {
-	struct artifacts *x = loop_owner(k, struct artifacts, clerk);
+	struct artifacts *x = loop_owner(k, struct artifacts, file_client);
 	const char *path;
 	json_t *was;
 
@@ -334,7 +335,7 @@ static void artifacts_listed(struct file_client *k, uint16_t flags)
 
 static void artifacts_failed(struct file_client *k, const struct err *e)
 {
-	struct artifacts *x = loop_owner(k, struct artifacts, clerk);
+	struct artifacts *x = loop_owner(k, struct artifacts, file_client);
 
 	if (e->sys && x->at < x->nfiles && x->files[x->at].read) { /* this file only */
 		artifacts_omit(x, "not_readable");
@@ -383,7 +384,7 @@ void artifacts_begin(struct artifacts *x, const struct run_request_plan *p, stru
 	artifacts_note_request(x);
 	timer_init(&x->patience, l, artifacts_overdue);
 	timer_set(&x->patience, ARTIFACTS_MS);
-	file_client_open(&x->clerk, box, WIRE_FILES_ALONE, &on);
+	file_client_open(&x->file_client, box, WIRE_FILES_ALONE, &on);
 	x->open = 1;
 }
 
@@ -410,7 +411,7 @@ void artifacts_report(const struct artifacts *x, json_t *record)
 void artifacts_fini(struct artifacts *x)
 {
 	if (x->open)
-		file_client_close(&x->clerk);
+		file_client_close(&x->file_client);
 	x->open = 0;
 	timer_fini(&x->patience);
 	for (unsigned i = 0; i < x->nfiles; i++)

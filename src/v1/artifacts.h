@@ -22,7 +22,7 @@ enum {
 struct glob;
 struct artifacts_file;
 struct artifacts {
-	struct file_client clerk;
+	struct file_client file_client;
 	int open;
 	struct timer patience;
 	const struct run_request_plan *plan;

@@ -61,7 +61,7 @@ const struct field batch_delete_query[] = {
 struct reader {
 	struct batch_watch watch;
 	struct call *call;
-	struct event_stream feed;
+	struct event_stream event_stream;
 	struct timer ping;
 	struct buf text; /* SSE: what is less than a line */
 	int sends;       /* the body is still coming */
@@ -109,7 +109,7 @@ static int send_piece(struct reader *r)
 		return 0;
 	}
 	r->watch.at += (uint64_t)n;
-	if (n && r->feed.kind == EVENT_STREAM_SSE) {
+	if (n && r->event_stream.kind == EVENT_STREAM_SSE) {
 		buf_add(&r->text, piece, (size_t)n);
 		send_lines(r);
 	} else if (n) {
@@ -135,7 +135,7 @@ static void send_end(struct reader *r)
 	json_t *doc = json_pack("{s:s}", "type", "end");
 
 	json_object_update_new(doc, batch_json(r->watch.batch));
-	event_stream_event(&r->feed, doc);
+	event_stream_event(&r->event_stream, doc);
 }
 
 static void send_more(struct reader *r)
@@ -152,7 +152,7 @@ static void send_more(struct reader *r)
 		send_end(r);
 	else if (!r->once)
 		return;
-	event_stream_end(&r->feed);
+	event_stream_end(&r->event_stream);
 	batch_stop(r);
 }
 
@@ -187,7 +187,7 @@ static void ping_due(struct timer *t)
 	struct reader *r = loop_owner(t, struct reader, ping);
 
 	if (r->begun && !r->full && !r->text.len)
-		r->full = event_stream_event(&r->feed, json_pack("{s:s}", "type", "ping"));
+		r->full = event_stream_event(&r->event_stream, json_pack("{s:s}", "type", "ping"));
 	set_ping(r);
 }
 
@@ -198,11 +198,11 @@ static void batch_begin(struct reader *r)
 	if (r->begun)
 		return;
 	r->begun = 1;
-	event_stream_begin(&r->feed, c->req,
+	event_stream_begin(&r->event_stream, c->req,
 			   event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE
 								      : EVENT_STREAM_NDJSON);
-	event_stream_event(&r->feed, json_pack("{s:s, s:s}", "type", "batch", "id",
-					       batch_row(r->watch.batch)->id));
+	event_stream_event(&r->event_stream, json_pack("{s:s, s:s}", "type", "batch", "id",
+						       batch_row(r->watch.batch)->id));
 	set_ping(r);
 }
 
@@ -250,7 +250,7 @@ static void batch_refuse(struct reader *r, const struct err *e)
 
 	batch_begin(r);
 	json_object_set_new(doc, "type", json_string("error"));
-	event_stream_event(&r->feed, doc);
+	event_stream_event(&r->event_stream, doc);
 	batch_cancel(r->watch.batch); /* tells us, too: that was the end */
 }
 

@@ -323,7 +323,7 @@ static void limiting_dropped(struct call *c)
 {
 	struct limiting *m = c->state;
 
-	keeper_client_cancel(&c->api->fleet.office, m->ask);
+	keeper_client_cancel(&c->api->fleet.keeper, m->ask);
 }
 
 static void ask_limits(struct call *c, struct box *b)
@@ -348,7 +348,7 @@ static void ask_limits(struct call *c, struct box *b)
 	}
 	c->state = m;
 	c->drop = limiting_dropped;
-	m->ask = keeper_client_request(&c->api->fleet.office, &ask, sizeof(ask), WIRE_BOX,
+	m->ask = keeper_client_request(&c->api->fleet.keeper, &ask, sizeof(ask), WIRE_BOX,
 				       boxes_limited, m);
 }
 

@@ -117,7 +117,7 @@ static void boxes_made(struct box_wait *w, struct box *b, const struct err *e)
 		boxes_filled(m, NULL, b->row.id, &own);
 }
 
-static void maker_left(struct call *c)
+static void builder_left(struct call *c)
 {
 	((struct making *)c->state)->call = NULL;
 }
@@ -140,7 +140,7 @@ static void boxes_make(struct call *c, const struct box_spec *want, struct idem 
 			      .idem = take_idem,
 			      .packages = take_packages };
 	c->state = m;
-	c->drop = maker_left;
+	c->drop = builder_left;
 	if (snapshot && snapshots_find(c->api, c->who.team, snapshot, &files, &e) < 0) {
 		boxes_told(m, NULL, &e);
 		return;
@@ -295,7 +295,7 @@ static int read_lifetime_from(struct call *c, struct store_box *row, struct err 
 		call_text(c, "lifetime_from", call_get(c, "lifetime_ms") ? "creation" : "use");
 
 	if (!strcmp(from, "use"))
-		row->door = BOX_RENEWED;
+		row->surface = BOX_RENEWED;
 	else if (strcmp(from, "creation") != 0)
 		return err_set(e, ERR_INVALID, "lifetime_from: '%.20s' is neither use nor creation",
 			       from);

@@ -59,7 +59,7 @@ const struct field cells_events_query[] = {
 struct reading {
 	struct cell_reader reader;
 	struct call *call;
-	struct event_stream feed;
+	struct event_stream event_stream;
 	enum event_stream_kind kind;
 	int begun; /* "start" was told */
 	int full;
@@ -291,7 +291,7 @@ static struct reading *reading_new(struct call *c, const struct context *ctx,
 	c->drop = stop_reading;
 	c->req->on_drain = client_drains;
 	if (kind != EVENT_STREAM_NONE)
-		event_stream_begin(&r->feed, c->req, kind);
+		event_stream_begin(&r->event_stream, c->req, kind);
 	return r;
 }
 

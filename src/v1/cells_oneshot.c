@@ -98,7 +98,7 @@ static void oneshot_over(struct call *c, json_t *take_record)
 
 void oneshot_run(struct call *c, struct box *b)
 {
-	static const struct run_callbacks door = { .over = oneshot_over };
+	static const struct run_callbacks surface = { .over = oneshot_over };
 
-	run_request_in(c, b, &(struct run_request_spec){ .body = c->body, .door = &door });
+	run_request_in(c, b, &(struct run_request_spec){ .body = c->body, .surface = &surface });
 }

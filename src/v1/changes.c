@@ -19,7 +19,7 @@ const struct field changes_query[] = {
 };
 
 struct changes_call {
-	struct file_request desk;
+	struct file_request file_req;
 	uint32_t max;
 	json_t *items;
 	int truncated;
@@ -27,10 +27,10 @@ struct changes_call {
 
 static void changes_ready(struct file_client *k)
 {
-	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
+	struct changes_call *x = loop_owner(k, struct changes_call, file_req.file_client);
 	struct wire_changes ask = { .max_entries = CHANGES_SEEN };
 
-	if (call_query_flag(x->desk.call, "hash"))
+	if (call_query_flag(x->file_req.call, "hash"))
 		ask.hash_bytes = HASHED;
 	file_client_ask(k, WIRE_CHANGES, &ask, sizeof(ask), NULL, 0);
 }
@@ -59,7 +59,7 @@ static const char *changes_kind(const struct wire_entry *e, const char *path)
 static void changes_entry(struct file_client *k, const struct wire_entry *e, const char *name,
 			  size_t n)
 {
-	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
+	struct changes_call *x = loop_owner(k, struct changes_call, file_req.file_client);
 	struct file_request_entry parts;
 	json_t *doc;
 
@@ -77,30 +77,30 @@ static void changes_entry(struct file_client *k, const struct wire_entry *e, con
 		json_object_set_new(doc, "size", json_integer((json_int_t)e->size));
 		json_object_set_new(doc, "mtime", json_time(e->mtime_ns));
 	}
-	if (e->mode && call_query_flag(x->desk.call, "hash"))
+	if (e->mode && call_query_flag(x->file_req.call, "hash"))
 		json_object_set_new(doc, "sha256", hash_json(e));
 	json_array_append_new(x->items, doc);
 }
 
 static void changes_done(struct file_client *k, uint16_t flags)
 {
-	struct changes_call *x = loop_owner(k, struct changes_call, desk.clerk);
+	struct changes_call *x = loop_owner(k, struct changes_call, file_req.file_client);
 
-	file_request_json(&x->desk, 200,
+	file_request_json(&x->file_req, 200,
 			  json_pack("{s:O, s:n, s:b}", "items", x->items, "next", "truncated",
 				    x->truncated || (flags & WIRE_DONE_TRUNCATED)));
 }
 
 static void changes_failed(struct file_client *k, const struct err *e)
 {
-	file_request_fail(&loop_owner(k, struct changes_call, desk.clerk)->desk, e);
+	file_request_fail(&loop_owner(k, struct changes_call, file_req.file_client)->file_req, e);
 }
 
 static void changes_dropped(struct call *c)
 {
 	struct changes_call *x = c->state;
 
-	file_request_close(&x->desk);
+	file_request_close(&x->file_req);
 	json_decref(x->items);
 }
 
@@ -112,9 +112,9 @@ void changes_list(struct call *c)
 						      .failed = changes_failed };
 	struct changes_call *x = call_alloc(c, sizeof(*x));
 
-	*x = (struct changes_call){ .desk.path = "/",
+	*x = (struct changes_call){ .file_req.path = "/",
 				    .max = (uint32_t)call_query_int(c, "limit", LISTED) };
-	if (!file_request_open(&x->desk, c, &on))
+	if (!file_request_open(&x->file_req, c, &on))
 		return;
 	x->items = json_array();
 	c->drop = changes_dropped;

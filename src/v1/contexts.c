@@ -158,7 +158,7 @@ void contexts_restart(struct call *c)
 
 	if (!x || !quota_run(c))
 		return;
-	box_wake(x->berth);
+	box_wake(x->box);
 	if (context_restart(x, &e) < 0) {
 		call_fail(c, &e);
 		return;

@@ -47,7 +47,7 @@ void info_page(struct call *c)
 
 void info_health(struct call *c)
 {
-	int ok = keeper_client_is_connected(&c->api->fleet.office);
+	int ok = keeper_client_is_connected(&c->api->fleet.keeper);
 
 	call_json(c, ok ? 200 : 503,
 		  json_pack("{s:s}", "status", ok ? "ok" : "no keeper at the moment"));
@@ -294,7 +294,7 @@ static void info_do_metrics(struct call *c, const struct wire_about *about)
 		"Rows of runs, boxes, idempotency keys and the audit log that were deleted because of their age or number.",
 		f->history_rows);
 	info_one(&b, "keeper_queue", "gauge", "Requests to the keeper that wait for an answer.",
-		 a->fleet.office.waiting);
+		 a->fleet.keeper.waiting);
 	of_batches(&b, batches_figures(a->batches));
 	models_metrics(a, &b);
 	of_pipelines(&b, pipelines_figures(a->pipelines));

@@ -23,7 +23,7 @@
 enum { TRIES = 4 };
 
 struct download {
-	struct file_request desk;
+	struct file_request file_req;
 	uint64_t from, bytes; /* asked of the worker */
 	int tries;
 	int streaming; /* the head is out */
@@ -193,55 +193,56 @@ static void download_ask(struct download *d, uint64_t from, uint64_t bytes)
 	if (d->to_end)
 		get.head.flags = WIRE_GET_END;
 	if (from == UINT64_MAX || d->to_end)
-		file_client_ask(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path,
-				strlen(d->desk.path));
-	else if (file_client_ask_pipe(&d->desk.clerk, WIRE_GET, &get, sizeof(get), d->desk.path,
-				      &d->pipe, &e) < 0)
-		file_request_fail(&d->desk, &e);
+		file_client_ask(&d->file_req.file_client, WIRE_GET, &get, sizeof(get),
+				d->file_req.path, strlen(d->file_req.path));
+	else if (file_client_ask_pipe(&d->file_req.file_client, WIRE_GET, &get, sizeof(get),
+				      d->file_req.path, &d->pipe, &e) < 0)
+		file_request_fail(&d->file_req, &e);
 }
 
 static int is_head(const struct download *d)
 {
-	return !strcmp(d->desk.call->req->method, "HEAD");
+	return !strcmp(d->file_req.call->req->method, "HEAD");
 }
 
 static void download_ready(struct file_client *k)
 {
-	struct download *d = loop_owner(k, struct download, desk.clerk);
-	int look_first = is_head(d) || http_header(d->desk.call->req, "range");
+	struct download *d = loop_owner(k, struct download, file_req.file_client);
+	int look_first = is_head(d) || http_header(d->file_req.call->req, "range");
 
 	download_ask(d, look_first ? UINT64_MAX : 0, 0);
 }
 
 static void set_head(struct download *d)
 {
-	set_disposition(d->desk.call->req, d->want.shown ? "inline" : "attachment", d->desk.path);
+	set_disposition(d->file_req.call->req, d->want.shown ? "inline" : "attachment",
+			d->file_req.path);
 }
 
 static void download_do_begin(struct download *d, const struct wire_entry *e, enum part part,
 			      uint64_t from, uint64_t bytes)
 {
-	struct http_req *r = d->desk.call->req;
+	struct http_req *r = d->file_req.call->req;
 
 	if (part == PART_SOME)
 		http_set(r, "Content-Range", "bytes %llu-%llu/%llu", (unsigned long long)from,
 			 (unsigned long long)(from + bytes - 1), (unsigned long long)e->size);
 	set_head(d);
-	http_stream(r, part == PART_SOME ? 206 : 200, type_of(d->desk.path), bytes);
+	http_stream(r, part == PART_SOME ? 206 : 200, type_of(d->file_req.path), bytes);
 	d->streaming = 1;
 	if (!is_head(d)) {
 		http_stream_pipe(r, steal_fd(&d->pipe));
 		return;
 	}
-	file_request_close(&d->desk);
+	file_request_close(&d->file_req);
 	http_end(r);
 }
 
 static void download_entry(struct file_client *k, const struct wire_entry *e, const char *name,
 			   size_t n)
 {
-	struct download *d = loop_owner(k, struct download, desk.clerk);
-	struct http_req *r = d->desk.call->req;
+	struct download *d = loop_owner(k, struct download, file_req.file_client);
+	struct http_req *r = d->file_req.call->req;
 	char etag[FILE_REQUEST_ETAG], modified[40];
 	uint64_t from, bytes;
 	enum part part;
@@ -267,12 +268,12 @@ static void download_entry(struct file_client *k, const struct wire_entry *e, co
 	http_set(r, "Last-Modified", "%s", modified);
 	http_set(r, "Accept-Ranges", "bytes");
 	if (is_fresh(r, etag, modified)) {
-		file_request_close(&d->desk);
-		call_empty(d->desk.call, 304);
+		file_request_close(&d->file_req);
+		call_empty(d->file_req.call, 304);
 	} else if (part == PART_NONE) {
 		http_set(r, "Content-Range", "bytes */%llu", (unsigned long long)e->size);
-		file_request_error(&d->desk, 416, "range", "the file has no such bytes",
-				   d->desk.path, NULL);
+		file_request_error(&d->file_req, 416, "range", "the file has no such bytes",
+				   d->file_req.path, NULL);
 	} else if (e->size == 0 && !is_head(d)) {
 		d->to_end = d->again = 1;
 		d->from = d->bytes = 0;
@@ -285,7 +286,7 @@ static void download_entry(struct file_client *k, const struct wire_entry *e, co
 /* A piece of what has no size, or its end. */
 static void data_to_end(struct download *d, const char *bytes, size_t n)
 {
-	struct http_req *r = d->desk.call->req;
+	struct http_req *r = d->file_req.call->req;
 
 	if (n && !d->streaming && d->first.len == 0) {
 		buf_add(&d->first, bytes, n);
@@ -294,19 +295,19 @@ static void data_to_end(struct download *d, const char *bytes, size_t n)
 	if (!d->streaming)
 		set_head(d);
 	if (!n && !d->streaming) {
-		file_request_close(&d->desk);
-		http_reply(r, 200, type_of(d->desk.path), buf_str(&d->first), d->first.len);
+		file_request_close(&d->file_req);
+		http_reply(r, 200, type_of(d->file_req.path), buf_str(&d->first), d->first.len);
 	} else if (!n) {
-		file_request_close(&d->desk);
+		file_request_close(&d->file_req);
 		http_end(r);
 	} else {
 		if (!d->streaming) {
-			http_stream(r, 200, type_of(d->desk.path), UINT64_MAX);
+			http_stream(r, 200, type_of(d->file_req.path), UINT64_MAX);
 			http_write(r, d->first.p, d->first.len);
 		}
 		d->streaming = 1;
 		if (http_write(r, bytes, n))
-			file_client_pause(&d->desk.clerk, 1);
+			file_client_pause(&d->file_req.file_client, 1);
 	}
 }
 
@@ -315,14 +316,14 @@ static void download_drained(struct http_req *r)
 	struct call *c = r->user;
 	struct download *d = c->state;
 
-	if (d->desk.open)
-		file_client_pause(&d->desk.clerk, 0);
+	if (d->file_req.open)
+		file_client_pause(&d->file_req.file_client, 0);
 }
 
 /* n 0: the worker is through. */
 static void download_data(struct file_client *k, const char *bytes, size_t n)
 {
-	struct download *d = loop_owner(k, struct download, desk.clerk);
+	struct download *d = loop_owner(k, struct download, file_req.file_client);
 
 	if (d->to_end && !d->again) {
 		data_to_end(d, bytes, n);
@@ -331,31 +332,32 @@ static void download_data(struct file_client *k, const char *bytes, size_t n)
 	if (n)
 		return;
 	if (d->streaming) {
-		file_request_close(&d->desk); /* all there is, is in the pipe */
+		file_request_close(&d->file_req); /* all there is, is in the pipe */
 	} else if (d->again && ++d->tries < TRIES) {
 		d->again = 0;
 		download_ask(d, d->from, d->bytes);
 	} else {
-		file_request_error(&d->desk, 409, "busy",
-				   "the file changes faster than it can be read", d->desk.path,
+		file_request_error(&d->file_req, 409, "busy",
+				   "the file changes faster than it can be read", d->file_req.path,
 				   "ask again, without a range");
 	}
 }
 
 static void download_failed(struct file_client *k, const struct err *e)
 {
-	struct download *d = loop_owner(k, struct download, desk.clerk);
+	struct download *d = loop_owner(k, struct download, file_req.file_client);
 
 	if (d->streaming) {
-		file_request_close(&d->desk);
-		http_abort(d->desk.call->req);
+		file_request_close(&d->file_req);
+		http_abort(d->file_req.call->req);
 	} else if (d->want.fail) {
-		d->want.fail(&d->desk, e);
+		d->want.fail(&d->file_req, e);
 	} else if (e->sys == EINVAL) {
-		file_request_error(&d->desk, 409, "not_a_file", "this is neither file nor folder",
-				   d->desk.path, "GET .../files/stat tells what it is");
+		file_request_error(&d->file_req, 409, "not_a_file",
+				   "this is neither file nor folder", d->file_req.path,
+				   "GET .../files/stat tells what it is");
 	} else {
-		file_request_fail(&d->desk, e);
+		file_request_fail(&d->file_req, e);
 	}
 }
 
@@ -364,7 +366,7 @@ static void download_dropped(struct call *c)
 	struct download *d = c->state;
 
 	own_close_fd(&d->pipe);
-	file_request_close(&d->desk);
+	file_request_close(&d->file_req);
 	buf_fini(&d->first);
 }
 
@@ -376,8 +378,8 @@ void download_begin(struct call *c, const struct download_want *want)
 						      .failed = download_failed };
 	struct download *d = call_alloc(c, sizeof(*d));
 
-	*d = (struct download){ .desk.path = want->path, .pipe = -1, .want = *want };
-	file_request_open_in(&d->desk, c, want->berth, want->worker, &on);
+	*d = (struct download){ .file_req.path = want->path, .pipe = -1, .want = *want };
+	file_request_open_in(&d->file_req, c, want->box, want->worker, &on);
 	c->req->on_drain = download_drained;
 	c->drop = download_dropped;
 }
@@ -386,7 +388,7 @@ void boxfiles_get(struct call *c)
 {
 	struct download_want want = { .path = file_request_path(c, call_query(c, "path")) };
 
-	want.berth = want.path ? call_box(c, 0) : NULL;
-	if (want.berth)
+	want.box = want.path ? call_box(c, 0) : NULL;
+	if (want.box)
 		download_begin(c, &want);
 }

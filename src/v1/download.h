@@ -5,7 +5,7 @@
 
 struct download_want {
 	const char *path; /* absolute; lives as long as the call */
-	struct box *berth;
+	struct box *box;
 	uint16_t worker; /* WIRE_FILES_* */
 	int shown;       /* a browser may show it; else it is saved */
 	void (*fail)(struct file_request *d, const struct err *e); /* NULL: as /v1 says it */

@@ -43,7 +43,7 @@ const struct field events_box_query[] = { EVENT_FIELDS, { 0 } };
 struct following {
 	struct fleet_subscriber ear;
 	struct call *call;
-	struct event_stream feed;
+	struct event_stream event_stream;
 	struct timer look;
 	char box[ID_LEN + 1]; /* "": all of the team's */
 	int64_t after;        /* the last one that was written */
@@ -68,7 +68,7 @@ static json_t *event_json(const struct store_event *ev, const json_t *data)
 static void write_event(struct following *f, const struct store_event *ev, const json_t *data)
 {
 	/* One that the store did not take has no number to come back to. */
-	f->behind |= event_stream_event_at(&f->feed, ev->seq, event_json(ev, data));
+	f->behind |= event_stream_event_at(&f->event_stream, ev->seq, event_json(ev, data));
 	f->wrote_ms = loop_now_ms();
 	if (ev->seq)
 		f->after = ev->seq;
@@ -126,7 +126,8 @@ static void look_due(struct timer *t)
 	if (!f->behind)
 		catch_up(f);
 	if (!f->behind && loop_now_ms() - f->wrote_ms >= PING_MS - LOOK_MS) {
-		f->behind |= event_stream_event(&f->feed, json_pack("{s:s}", "type", "ping"));
+		f->behind |=
+			event_stream_event(&f->event_stream, json_pack("{s:s}", "type", "ping"));
 		f->wrote_ms = loop_now_ms();
 	}
 	timer_set(t, f->call->api->fleet.alone ? PING_MS : LOOK_MS);
@@ -161,9 +162,9 @@ static void events_follow(struct call *c, const char *box, int64_t after, int mi
 	c->endless = 1;
 	c->req->on_drain = has_room;
 	fleet_subscribe(&c->api->fleet, &f->ear);
-	event_stream_begin(&f->feed, c->req, kind);
+	event_stream_begin(&f->event_stream, c->req, kind);
 	/* Where it stands, so that one who has heard nothing yet can come back, too. */
-	event_stream_event_at(&f->feed, after,
+	event_stream_event_at(&f->event_stream, after,
 			      json_pack("{s:s, s:I, s:b}", "type", "following", "after",
 					(json_int_t)after, "missed", missed));
 	catch_up(f);

@@ -264,7 +264,7 @@ static void send_runs(struct call *c, const struct store_run_filter *f)
 	char next[STORE_CURSOR_TEXT] = "";
 	struct err e;
 
-	if (!c->manner || !c->manner->json) {
+	if (!c->format || !c->format->json) {
 		send_run_texts(c, f);
 		return;
 	}
@@ -417,8 +417,8 @@ void execs_wait(struct call *c)
 /* ---- output ---- */
 
 struct reading {
-	struct exec_reader tap;
-	struct event_stream feed;
+	struct exec_reader reader;
+	struct event_stream event_stream;
 	struct call *call;
 	int raw; /* -1: events; else the stream */
 	uint64_t asked[2];
@@ -426,12 +426,12 @@ struct reading {
 
 static void reading_begins(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
-	struct reading *r = loop_owner(t, struct reading, tap);
+	struct reading *r = loop_owner(t, struct reading, reader);
 
 	if (r->raw >= 0)
 		return;
 	event_stream_event(
-		&r->feed,
+		&r->event_stream,
 		json_pack("{s:s, s:s, s:I, s:I, s:I}", "type", "reading", "stream",
 			  stream ? "stderr" : "stdout", "from", (json_int_t)from, "tip",
 			  (json_int_t)tip, "dropped",
@@ -442,11 +442,12 @@ static void reading_goes_on(struct exec_reader *t, unsigned stream, uint64_t off
 			    const char *bytes, size_t n)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
-	struct reading *r = loop_owner(t, struct reading, tap);
+	struct reading *r = loop_owner(t, struct reading, reader);
 	int full = 0;
 
 	if (r->raw < 0)
-		full = event_stream_output(&r->feed, types[stream], stream, offset, bytes, n);
+		full = event_stream_output(&r->event_stream, types[stream], stream, offset, bytes,
+					   n);
 	else if (r->raw == (int)stream)
 		full = http_write(r->call->req, bytes, n);
 	if (full)
@@ -456,14 +457,14 @@ static void reading_goes_on(struct exec_reader *t, unsigned stream, uint64_t off
 static void reading_ends(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
-	struct reading *r = loop_owner(t, struct reading, tap);
+	struct reading *r = loop_owner(t, struct reading, reader);
 	json_t *doc = record ? json_copy(record)
 			     : call_error_json(r->call, err_kind_name(e->kind), e->msg, NULL, NULL);
 
 	if (r->raw < 0) {
-		event_stream_flush(&r->feed, types);
+		event_stream_flush(&r->event_stream, types);
 		json_object_set_new(doc, "type", json_string(record ? "exit" : "error"));
-		event_stream_event(&r->feed, doc);
+		event_stream_event(&r->event_stream, doc);
 	} else {
 		json_decref(doc);
 		if (e) { /* or it would look whole */
@@ -478,7 +479,7 @@ static void reading_dropped(struct call *c)
 {
 	struct reading *r = c->state;
 
-	exec_reader_close(&r->tap);
+	exec_reader_close(&r->reader);
 }
 
 static void reading_drains(struct http_req *req)
@@ -486,7 +487,7 @@ static void reading_drains(struct http_req *req)
 	struct call *c = req->user;
 	struct reading *r = c->state;
 
-	exec_reader_stop(&r->tap, 0);
+	exec_reader_stop(&r->reader, 0);
 }
 
 int execs_ref(struct call *c, struct box *b, char id[ID_LEN + 1], uint32_t *ref)
@@ -543,11 +544,11 @@ void execs_output(struct call *c)
 	if (raw)
 		http_stream(c->req, 200, "application/octet-stream", UINT64_MAX);
 	else
-		event_stream_begin(&r->feed, c->req,
+		event_stream_begin(&r->event_stream, c->req,
 				   event_stream_wanted(c) == EVENT_STREAM_SSE
 					   ? EVENT_STREAM_SSE
 					   : EVENT_STREAM_NDJSON);
-	exec_reader_open(&r->tap, &c->api->fleet, b->row.id, id, ref, r->asked, &on);
+	exec_reader_open(&r->reader, &c->api->fleet, b->row.id, id, ref, r->asked, &on);
 }
 
 /* ---- input ---- */

@@ -120,7 +120,7 @@ void file_request_open_in(struct file_request *d, struct call *c, struct box *b,
 	c->drop = file_dropped;
 	c->req->on_eof = peer_ended;
 	timer_init(&d->patience, c->api->loop, out_of_patience);
-	file_client_open(&d->clerk, &b->line, flags, on);
+	file_client_open(&d->file_client, &b->line, flags, on);
 }
 
 void file_request_close(struct file_request *d)
@@ -129,7 +129,7 @@ void file_request_close(struct file_request *d)
 		return;
 	d->open = 0;
 	timer_fini(&d->patience);
-	file_client_close(&d->clerk);
+	file_client_close(&d->file_client);
 }
 
 void file_request_ask(struct file_request *d, uint8_t type, uint16_t flags, const void *tail,
@@ -137,7 +137,7 @@ void file_request_ask(struct file_request *d, uint8_t type, uint16_t flags, cons
 {
 	struct frame f = { .flags = flags };
 
-	file_client_ask(&d->clerk, type, &f, sizeof(f), tail, n);
+	file_client_ask(&d->file_client, type, &f, sizeof(f), tail, n);
 }
 
 void file_request_look(struct file_request *d, const char *path)

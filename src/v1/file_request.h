@@ -16,7 +16,7 @@ enum { FILE_REQUEST_PATH = 4095, FILE_REQUEST_ETAG = 48 };
 
 struct box;
 struct file_request {
-	struct file_client clerk;
+	struct file_client file_client;
 	struct call *call;
 	const char *path; /* absolute; what errors are about */
 	int open;

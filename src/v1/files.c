@@ -59,7 +59,7 @@ static void files_show(struct file_request *d, int status, const struct wire_ent
 
 static void stat_ready(struct file_client *k)
 {
-	struct file_request *d = loop_owner(k, struct file_request, clerk);
+	struct file_request *d = loop_owner(k, struct file_request, file_client);
 
 	file_request_look(d, d->path);
 }
@@ -67,12 +67,12 @@ static void stat_ready(struct file_client *k)
 static void stat_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 		       size_t n)
 {
-	files_show(loop_owner(k, struct file_request, clerk), 200, e, tail, n);
+	files_show(loop_owner(k, struct file_request, file_client), 200, e, tail, n);
 }
 
 static void files_failed(struct file_client *k, const struct err *e)
 {
-	file_request_fail(loop_owner(k, struct file_request, clerk), e);
+	file_request_fail(loop_owner(k, struct file_request, file_client), e);
 }
 
 void boxfiles_stat(struct call *c)
@@ -90,7 +90,7 @@ void boxfiles_stat(struct call *c)
 /* ---- a folder ---- */
 
 struct listing {
-	struct file_request desk;
+	struct file_request file_req;
 	struct wire_list ask;
 	struct buf after; /* a path below the folder, NUL in front */
 	struct buf last;  /* the same, of the last item */
@@ -124,23 +124,23 @@ static int cursor_parse(const char *text, struct buf *out)
 
 static void list_ready(struct file_client *k)
 {
-	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
 	auto_buf struct buf tail = { 0 };
 
-	buf_add(&tail, l->desk.path, strlen(l->desk.path) + 1);
+	buf_add(&tail, l->file_req.path, strlen(l->file_req.path) + 1);
 	buf_add(&tail, buf_str(&l->after), l->after.len);
 	file_client_ask(k, WIRE_LIST, &l->ask, sizeof(l->ask), tail.p, tail.len);
 }
 
 static void list_done(struct file_client *k, uint16_t flags)
 {
-	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
 	auto_buf struct buf next = { 0 };
 
 	if (flags & WIRE_DONE_TRUNCATED && l->last.len)
 		cursor_text(&l->last, &next);
-	file_request_close(&l->desk);
-	call_json(l->desk.call, 200,
+	file_request_close(&l->file_req);
+	call_json(l->file_req.call, 200,
 		  json_pack("{s:O, s:s?, s:b}", "items", l->items, "next", next.len ? next.p : NULL,
 			    "skipped", (flags & WIRE_DONE_SKIPPED) != 0));
 }
@@ -148,15 +148,15 @@ static void list_done(struct file_client *k, uint16_t flags)
 static void list_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 		       size_t n)
 {
-	struct listing *l = loop_owner(k, struct listing, desk.clerk);
+	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
 	struct file_request_entry parts;
 
 	if (json_array_size(l->items) == l->ask.max || !file_request_split(e, tail, n, &parts)) {
-		file_request_error(&l->desk, 502, "box_lies", "the box's answer makes no sense",
-				   l->desk.path, NULL);
+		file_request_error(&l->file_req, 502, "box_lies", "the box's answer makes no sense",
+				   l->file_req.path, NULL);
 		return;
 	}
-	json_array_append_new(l->items, file_request_entry_json(e, &parts, l->desk.path));
+	json_array_append_new(l->items, file_request_entry_json(e, &parts, l->file_req.path));
 	buf_cut(&l->last, 0);
 	buf_puts(&l->last, parts.name);
 	l->bytes += n;
@@ -168,7 +168,7 @@ static void list_dropped(struct call *c)
 {
 	struct listing *l = c->state;
 
-	file_request_close(&l->desk);
+	file_request_close(&l->file_req);
 	json_decref(l->items);
 	buf_fini(&l->after);
 	buf_fini(&l->last);
@@ -182,8 +182,8 @@ void boxfiles_list(struct call *c)
 	struct listing *l = call_alloc(c, sizeof(*l));
 	const char *after = call_query(c, "after"), *path = call_query(c, "path");
 
-	*l = (struct listing){ .desk.path = file_request_path(c, path ? path : BOX_HOME) };
-	if (!l->desk.path)
+	*l = (struct listing){ .file_req.path = file_request_path(c, path ? path : BOX_HOME) };
+	if (!l->file_req.path)
 		return;
 	l->ask.max = (uint32_t)call_query_int(c, "limit", PAGE);
 	l->ask.depth = (uint32_t)call_query_int(c, "depth", 1);
@@ -192,7 +192,7 @@ void boxfiles_list(struct call *c)
 		call_error(c, 400, "invalid", "?after= is not the `next` of a page", after, NULL);
 		return;
 	}
-	if (!file_request_open(&l->desk, c, &on)) {
+	if (!file_request_open(&l->file_req, c, &on)) {
 		buf_fini(&l->after);
 		return;
 	}
@@ -203,7 +203,7 @@ void boxfiles_list(struct call *c)
 /* ---- deeds: done, and what is there then is shown ---- */
 
 struct deed {
-	struct file_request desk;
+	struct file_request file_req;
 	uint8_t type;
 	uint16_t flags;
 	struct wire_put put;   /* MKDIR, CHMOD */
@@ -214,7 +214,7 @@ struct deed {
 
 static void deed_ready(struct file_client *k)
 {
-	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
 	auto_buf struct buf tail = { 0 };
 
 	if (x->from)
@@ -224,48 +224,48 @@ static void deed_ready(struct file_client *k)
 	if (x->type == WIRE_MKDIR || x->type == WIRE_CHMOD)
 		file_client_ask(k, x->type, &x->put, sizeof(x->put), tail.p, tail.len);
 	else
-		file_request_ask(&x->desk, x->type, x->flags, tail.p, tail.len);
+		file_request_ask(&x->file_req, x->type, x->flags, tail.p, tail.len);
 }
 
 static void deed_done(struct file_client *k, uint16_t flags)
 {
-	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
 
 	x->done = flags;
 	if (x->at) {
-		file_request_look(&x->desk, x->at);
+		file_request_look(&x->file_req, x->at);
 		return;
 	}
-	file_request_close(&x->desk);
-	call_empty(x->desk.call, 204);
+	file_request_close(&x->file_req);
+	call_empty(x->file_req.call, 204);
 }
 
 static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 		       size_t n)
 {
-	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
 
 	if (x->there && !S_ISDIR(e->mode)) {
-		file_request_error(&x->desk, 409, "exists", "there is something of that name",
+		file_request_error(&x->file_req, 409, "exists", "there is something of that name",
 				   x->at, NULL);
 		return;
 	}
 	if (x->done & WIRE_DONE_SKIPPED)
-		http_set(x->desk.call->req, "X-Skipped", "1");
-	files_show(&x->desk, x->there ? 200 : x->status, e, tail, n);
+		http_set(x->file_req.call->req, "X-Skipped", "1");
+	files_show(&x->file_req, x->there ? 200 : x->status, e, tail, n);
 }
 
 /* A folder that is there already is what was wanted. */
 static void deed_failed(struct file_client *k, const struct err *e)
 {
-	struct deed *x = loop_owner(k, struct deed, desk.clerk);
+	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
 
 	if (x->type == WIRE_MKDIR && e->sys == EEXIST && !x->there) {
 		x->there = 1;
-		file_request_look(&x->desk, x->at);
+		file_request_look(&x->file_req, x->at);
 		return;
 	}
-	file_request_fail(&x->desk, e);
+	file_request_fail(&x->file_req, e);
 }
 
 static struct deed *deed_new(struct call *c, uint8_t type, int status)
@@ -282,8 +282,8 @@ static void deed_begin(struct deed *x, struct call *c)
 		.ready = deed_ready, .entry = deed_entry, .done = deed_done, .failed = deed_failed
 	};
 
-	x->desk.path = x->from ? x->from : x->at;
-	file_request_open(&x->desk, c, &on);
+	x->file_req.path = x->from ? x->from : x->at;
+	file_request_open(&x->file_req, c, &on);
 }
 
 void boxfiles_delete(struct call *c)

@@ -19,8 +19,8 @@ struct seed_server {
 	struct call *call;
 	char box[ID_LEN + 1], exec[ID_LEN + 1];
 	uint16_t port;
-	struct port_conn inlet;
-	struct exec_reader tap;
+	struct port_conn port_conn;
+	struct exec_reader reader;
 	int tapped;
 	struct buf said[2];
 	struct timer again, deadline;
@@ -29,9 +29,9 @@ struct seed_server {
 
 static void seed_server_stop(struct seed_server *s)
 {
-	port_conn_cancel(&s->inlet);
+	port_conn_cancel(&s->port_conn);
 	if (s->tapped)
-		exec_reader_close(&s->tap);
+		exec_reader_close(&s->reader);
 	s->tapped = 0;
 	timer_fini(&s->again);
 	timer_fini(&s->deadline);
@@ -109,7 +109,7 @@ static void seed_server_try(struct timer *t);
 
 static void seed_server_connected(struct port_conn *x, int take_fd, const struct err *e)
 {
-	struct seed_server *s = loop_owner(x, struct seed_server, inlet);
+	struct seed_server *s = loop_owner(x, struct seed_server, port_conn);
 	struct box *b = fleet_find(&s->call->api->fleet, s->box);
 	auto_fd int fd = take_fd;
 
@@ -126,8 +126,8 @@ static void seed_server_try(struct timer *t)
 	struct box *b = fleet_find(&s->call->api->fleet, s->box);
 	struct err e;
 
-	s->inlet.done = seed_server_connected;
-	if (!b || port_conn_open(&s->inlet, b, s->port, &e) < 0)
+	s->port_conn.done = seed_server_connected;
+	if (!b || port_conn_open(&s->port_conn, b, s->port, &e) < 0)
 		timer_set(&s->again, SEED_SERVER_AGAIN_MS);
 }
 
@@ -136,7 +136,7 @@ static void seed_server_try(struct timer *t)
 static void seed_server_said(struct exec_reader *t, unsigned stream, uint64_t offset,
 			     const char *bytes, size_t n)
 {
-	struct seed_server *s = loop_owner(t, struct seed_server, tap);
+	struct seed_server *s = loop_owner(t, struct seed_server, reader);
 	struct buf *b = &s->said[stream & 1];
 
 	(void)offset;
@@ -155,7 +155,7 @@ static void seed_server_said(struct exec_reader *t, unsigned stream, uint64_t of
 
 static void seed_server_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct seed_server *s = loop_owner(t, struct seed_server, tap);
+	struct seed_server *s = loop_owner(t, struct seed_server, reader);
 	const char *summary = json_string_value(json_object_get(record, "summary"));
 	char why[200];
 
@@ -202,7 +202,7 @@ void fragment_server_await(struct call *c, const struct exec *r)
 				   .port = (uint16_t)call_int(c, "port", 0),
 				   .patience_ms =
 					   (uint64_t)call_int(c, "ready_ms", SEED_SERVER_MS) };
-	snprintf(s->box, sizeof(s->box), "%s", r->berth->row.id);
+	snprintf(s->box, sizeof(s->box), "%s", r->box->row.id);
 	snprintf(s->exec, sizeof(s->exec), "%s", r->id);
 	c->state = s;
 	c->drop = seed_server_dropped;
@@ -211,5 +211,5 @@ void fragment_server_await(struct call *c, const struct exec *r)
 	timer_set(&s->deadline, s->patience_ms);
 	timer_set(&s->again, 1); /* from the loop: it may answer at once */
 	s->tapped = 1;
-	exec_reader_open(&s->tap, &c->api->fleet, s->box, s->exec, r->ref, from, &on);
+	exec_reader_open(&s->reader, &c->api->fleet, s->box, s->exec, r->ref, from, &on);
 }

@@ -170,7 +170,7 @@ static void seeds_run_cell(struct call *c, json_t *take_record)
 
 static void plant_cell(struct call *c, struct box *b)
 {
-	static const struct run_callbacks door = { .over = seeds_run_cell };
+	static const struct run_callbacks surface = { .over = seeds_run_cell };
 	json_t *files = json_object_get(c->body, "files"),
 	       *install = json_object_get(c->body, "install"), *body;
 
@@ -180,14 +180,14 @@ static void plant_cell(struct call *c, struct box *b)
 	}
 	body = json_pack("{s:O*, s:O*, s:[s]}", "files", files, "install", install, "command",
 			 "/bin/true");
-	run_request_in(c, b, &(struct run_request_spec){ .body = body, .door = &door });
+	run_request_in(c, b, &(struct run_request_spec){ .body = body, .surface = &surface });
 	json_decref(body);
 }
 
 static void fragments_plant(struct seeding *s)
 {
-	static const struct run_callbacks door = { .over = tell_results,
-						   .running = fragment_server_await };
+	static const struct run_callbacks surface = { .over = tell_results,
+						      .running = fragment_server_await };
 	struct call *c = s->call;
 	struct box *b = fleet_find(&c->api->fleet, s->box);
 	struct err e;
@@ -198,7 +198,8 @@ static void fragments_plant(struct seeding *s)
 		return;
 	}
 	if (b) {
-		run_request_in(c, b, &(struct run_request_spec){ .body = c->body, .door = &door });
+		run_request_in(c, b,
+			       &(struct run_request_spec){ .body = c->body, .surface = &surface });
 		return;
 	}
 	err_set(&e, ERR_NOT_FOUND, "the box ended");
@@ -306,7 +307,7 @@ void fragments_run(struct call *c)
 /* ---- files: what they share ---- */
 
 struct leaf { /* one clerk at work for a call */
-	struct file_client clerk;
+	struct file_client file_client;
 	struct call *call;
 	char path[4096 + sizeof(BOX_HOME)];
 	struct buf bytes;
@@ -339,7 +340,7 @@ static void leaf_dropped(struct call *c)
 {
 	struct leaf *l = c->state;
 
-	file_client_close(&l->clerk);
+	file_client_close(&l->file_client);
 	buf_fini(&l->bytes);
 	json_decref(l->root);
 	while (l->first)
@@ -348,9 +349,9 @@ static void leaf_dropped(struct call *c)
 
 static void leaf_failed(struct file_client *k, const struct err *e)
 {
-	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	struct leaf *l = loop_owner(k, struct leaf, file_client);
 
-	file_client_close(&l->clerk);
+	file_client_close(&l->file_client);
 	call_fail(l->call, e);
 }
 
@@ -369,7 +370,7 @@ static struct leaf *leaf_new(struct call *c, const char *path, const struct file
 		 *path && *path != '/' ? "/" : "", path);
 	c->state = l;
 	c->drop = leaf_dropped;
-	file_client_open(&l->clerk, &b->line, 0, on);
+	file_client_open(&l->file_client, &b->line, 0, on);
 	return l;
 }
 
@@ -377,7 +378,7 @@ static struct leaf *leaf_new(struct call *c, const char *path, const struct file
 
 static void read_ready(struct file_client *k)
 {
-	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	struct leaf *l = loop_owner(k, struct leaf, file_client);
 	struct wire_get ask = { .bytes = CONTENT_MAX + 1 };
 
 	file_client_ask(k, WIRE_GET, &ask, sizeof(ask), l->path, strlen(l->path));
@@ -385,7 +386,7 @@ static void read_ready(struct file_client *k)
 
 static void read_data(struct file_client *k, const char *bytes, size_t n)
 {
-	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	struct leaf *l = loop_owner(k, struct leaf, file_client);
 	json_t *doc;
 
 	buf_add(&l->bytes, bytes, n);
@@ -413,7 +414,7 @@ void fragments_read(struct call *c)
 
 static void write_ready(struct file_client *k)
 {
-	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	struct leaf *l = loop_owner(k, struct leaf, file_client);
 	const json_t *text = call_get(l->call, "content");
 	struct wire_put put = { .mode = 0 };
 
@@ -422,7 +423,7 @@ static void write_ready(struct file_client *k)
 
 static void write_done(struct file_client *k, uint16_t flags)
 {
-	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	struct leaf *l = loop_owner(k, struct leaf, file_client);
 	struct call *c = l->call;
 
 	(void)flags;
@@ -496,25 +497,25 @@ static void look_into_first(struct leaf *l)
 	struct wire_list ask = { .max = TREE_ENTRIES - l->entries + 1, .depth = 1 };
 
 	if (l->first && l->entries < TREE_ENTRIES) {
-		file_client_ask(&l->clerk, WIRE_LIST, &ask, sizeof(ask), l->first->path,
+		file_client_ask(&l->file_client, WIRE_LIST, &ask, sizeof(ask), l->first->path,
 				strlen(l->first->path));
 		return;
 	}
 	l->truncated |= l->first != NULL;
-	file_client_close(&l->clerk);
+	file_client_close(&l->file_client);
 	json_object_set_new(l->root, "truncated", json_boolean(l->truncated));
 	call_json(l->call, 200, json_incref(l->root));
 }
 
 static void tree_ready(struct file_client *k)
 {
-	look_into_first(loop_owner(k, struct leaf, clerk));
+	look_into_first(loop_owner(k, struct leaf, file_client));
 }
 
 static void tree_entry(struct file_client *k, const struct wire_entry *e, const char *name,
 		       size_t n)
 {
-	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	struct leaf *l = loop_owner(k, struct leaf, file_client);
 	struct folder *in = l->first;
 	size_t len = strnlen(name, n); /* a link's text comes behind its name */
 	char path[8192];
@@ -538,7 +539,7 @@ static void tree_entry(struct file_client *k, const struct wire_entry *e, const 
 
 static void tree_done(struct file_client *k, uint16_t flags)
 {
-	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	struct leaf *l = loop_owner(k, struct leaf, file_client);
 
 	l->truncated |= flags & WIRE_DONE_TRUNCATED;
 	next_folder(l);
@@ -548,7 +549,7 @@ static void tree_done(struct file_client *k, uint16_t flags)
 /* A folder below that is gone meanwhile, or that may not be read, is told without children. */
 static void tree_failed(struct file_client *k, const struct err *e)
 {
-	struct leaf *l = loop_owner(k, struct leaf, clerk);
+	struct leaf *l = loop_owner(k, struct leaf, file_client);
 
 	if (k->post.fd < 0 || l->first->node == l->root) {
 		leaf_failed(k, e);

@@ -18,7 +18,7 @@ enum { SURVEY_MS = 20000, SAID_MAX = 64 * 1024 };
 struct survey {
 	struct api *api;
 	struct box_wait made;
-	struct exec_reader tap;
+	struct exec_reader reader;
 	int tapped, asking;
 	char box[ID_LEN + 1];
 	struct buf said;
@@ -104,7 +104,7 @@ static void end_box(struct survey *s)
 static void languages_said(struct exec_reader *t, unsigned stream, uint64_t offset,
 			   const char *bytes, size_t n)
 {
-	struct survey *s = loop_owner(t, struct survey, tap);
+	struct survey *s = loop_owner(t, struct survey, reader);
 
 	(void)offset;
 	if (stream == 0 && s->said.len + n < SAID_MAX)
@@ -113,7 +113,7 @@ static void languages_said(struct exec_reader *t, unsigned stream, uint64_t offs
 
 static void is_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct survey *s = loop_owner(t, struct survey, tap);
+	struct survey *s = loop_owner(t, struct survey, reader);
 
 	(void)record; /* what it could not tell is null */
 	s->tapped = 0;
@@ -123,7 +123,7 @@ static void is_over(struct exec_reader *t, json_t *record, const struct err *e)
 	languages_tell(s, e);
 }
 
-static const struct exec_reader_events tap_on = { .output = languages_said, .over = is_over };
+static const struct exec_reader_events reader_on = { .output = languages_said, .over = is_over };
 
 /* Words of the rows have no quotes in them; a unit test reads them all. */
 static void languages_script(struct buf *out)
@@ -159,8 +159,8 @@ static void languages_ask(struct survey *s, struct box *b)
 	languages_script(&text);
 	argv[2] = buf_str(&text);
 	buf_cut(&s->said, 0);
-	exec_reader_init(&s->tap, &s->api->fleet, &tap_on);
-	if (exec_launch(b, &want, &s->tap, &r, &e) < 0) {
+	exec_reader_init(&s->reader, &s->api->fleet, &reader_on);
+	if (exec_launch(b, &want, &s->reader, &r, &e) < 0) {
 		end_box(s);
 		languages_tell(s, &e);
 		return;
@@ -238,7 +238,7 @@ void languages_fini(struct api *a)
 	if (!s)
 		return;
 	if (s->tapped)
-		exec_reader_close(&s->tap);
+		exec_reader_close(&s->reader);
 	box_wait_cancel(&s->made);
 	json_decref(s->answer);
 	buf_fini(&s->said);

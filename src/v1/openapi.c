@@ -150,7 +150,7 @@ static json_t *openapi_paths(const struct api *a)
 
 	for (unsigned i = 0; i < v1_nroutes; i++)
 		openapi_add(paths, v1_routes[i].pattern, &v1_routes[i]);
-	for (const struct api_surface *const *d = a->doors; d && *d; d++) {
+	for (const struct api_surface *const *d = a->surfaces; d && *d; d++) {
 		for (unsigned i = 0; i < (*d)->nroutes; i++)
 			openapi_add(paths, (*d)->routes[i].pattern, &(*d)->routes[i]);
 		if ((*d)->document)

@@ -477,7 +477,7 @@ void packages_list(struct call *c)
 struct adding {
 	struct package_job job;
 	struct call *call;
-	struct event_stream feed;
+	struct event_stream event_stream;
 	int streaming;
 };
 
@@ -489,8 +489,8 @@ static void packages_added(struct package_job *j, const struct packages_failure 
 
 	if (a->streaming) {
 		json_object_set_new(doc, "type", json_string(f ? "error" : "done"));
-		event_stream_event(&a->feed, doc);
-		event_stream_end(&a->feed);
+		event_stream_event(&a->event_stream, doc);
+		event_stream_end(&a->event_stream);
 	} else {
 		call_json(c, f ? 422 : 200, doc);
 	}
@@ -502,7 +502,7 @@ static void adding_said(struct package_job *j, const char *manager, unsigned str
 	struct adding *a = j->user;
 
 	if (a->streaming)
-		event_stream_event(&a->feed, packages_said_json(manager, stream, bytes, n));
+		event_stream_event(&a->event_stream, packages_said_json(manager, stream, bytes, n));
 }
 
 static void adding_dropped(struct call *c)
@@ -540,7 +540,7 @@ void packages_add_set(struct call *c)
 		return;
 	}
 	if (kind != EVENT_STREAM_NONE) {
-		event_stream_begin(&a->feed, c->req, kind);
+		event_stream_begin(&a->event_stream, c->req, kind);
 		a->streaming = 1;
 	}
 	if (known)
@@ -628,7 +628,7 @@ static void packages_ask(struct call *c, uint8_t type, uint8_t want)
 	store_set_fini(&s);
 	c->state = a;
 	c->drop = asker_left;
-	keeper_client_request(&c->api->fleet.office, &f, sizeof(f), want, packages_answered, a);
+	keeper_client_request(&c->api->fleet.keeper, &f, sizeof(f), want, packages_answered, a);
 }
 
 void packages_delete(struct call *c)

@@ -12,7 +12,7 @@ enum { LOOK_MS = 300, PING_MS = 15000 };
 struct reader {
 	struct pipeline_watch watch;
 	struct call *call;
-	struct event_stream feed;
+	struct event_stream event_stream;
 	struct timer look;
 	uint32_t after;
 	uint64_t wrote_ms;
@@ -47,7 +47,7 @@ static int write_events(struct reader *r, const struct store_docs *rows)
 		r->after = rows->v[i].seq;
 		r->wrote_ms = loop_now_ms();
 		if (event)
-			r->full = event_stream_event_at(&r->feed, r->after, event);
+			r->full = event_stream_event_at(&r->event_stream, r->after, event);
 	}
 	return over;
 }
@@ -70,7 +70,7 @@ static void send_events(struct reader *r)
 		store_docs_fini(&rows);
 	}
 	if (over || (r->once && !more && !r->full)) {
-		event_stream_end(&r->feed);
+		event_stream_end(&r->event_stream);
 		follow_stop(r);
 	}
 }
@@ -141,7 +141,7 @@ static void look_due(struct timer *t)
 
 	timer_set(t, LOOK_MS);
 	if (r->streams && !r->full && loop_now_ms() - r->wrote_ms >= PING_MS) {
-		r->full = event_stream_event(&r->feed, json_pack("{s:s}", "type", "ping"));
+		r->full = event_stream_event(&r->event_stream, json_pack("{s:s}", "type", "ping"));
 		r->wrote_ms = loop_now_ms();
 	}
 	look_again(r);
@@ -181,7 +181,7 @@ void follow_stream(struct call *c, const char *id, uint32_t after, int until_ask
 	r->once = once;
 	c->endless = 1;
 	c->req->on_drain = has_room;
-	event_stream_begin(&r->feed, c->req,
+	event_stream_begin(&r->event_stream, c->req,
 			   event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE
 								      : EVENT_STREAM_NDJSON);
 	send_events(r);

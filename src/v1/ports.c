@@ -10,9 +10,9 @@
 
 /* ---- the list ---- */
 
-static json_t *door_of(const struct box *b)
+static json_t *surface_of(const struct box *b)
 {
-	json_t *doc = b->row.door ? json_loads(b->row.door, 0, NULL) : NULL;
+	json_t *doc = b->row.surface ? json_loads(b->row.surface, 0, NULL) : NULL;
 
 	if (json_is_object(doc))
 		return doc;
@@ -31,67 +31,67 @@ static size_t ports_find(const json_t *ports, uint16_t port)
 
 int ports_is_open(const struct box *b, uint16_t port)
 {
-	json_t *door = door_of(b);
-	const json_t *ports = json_object_get(door, "ports");
+	json_t *surface = surface_of(b);
+	const json_t *ports = json_object_get(surface, "ports");
 	int found = ports_find(ports, port) < json_array_size(ports);
 
-	json_decref(door);
+	json_decref(surface);
 	return found;
 }
 
 /* Writes it; when that cannot be done, nothing has changed. */
-static int change_door(struct box *b, const json_t *door, struct err *e)
+static int change_surface(struct box *b, const json_t *surface, struct err *e)
 {
-	char *before = b->row.door;
+	char *before = b->row.surface;
 
-	b->row.door = json_dumps(door, JSON_COMPACT);
-	if (!b->row.door)
+	b->row.surface = json_dumps(surface, JSON_COMPACT);
+	if (!b->row.surface)
 		abort();
 	if (box_changed(b, e) < 0) {
-		free(b->row.door);
-		b->row.door = before;
+		free(b->row.surface);
+		b->row.surface = before;
 		return -1;
 	}
 	free(before);
 	return 0;
 }
 
-static int ports_add(struct box *b, json_t *door, uint16_t port, struct err *e)
+static int ports_add(struct box *b, json_t *surface, uint16_t port, struct err *e)
 {
-	json_t *ports = json_object_get(door, "ports");
+	json_t *ports = json_object_get(surface, "ports");
 
 	if (!json_is_array(ports)) {
-		json_object_set_new(door, "ports", json_array());
-		ports = json_object_get(door, "ports");
+		json_object_set_new(surface, "ports", json_array());
+		ports = json_object_get(surface, "ports");
 	}
 	if (ports_find(ports, port) < json_array_size(ports))
 		return 0;
 	if (json_array_size(ports) >= PORTS_MOST)
 		return err_set(e, ERR_LIMIT, "a box has at most %d open ports", PORTS_MOST);
 	json_array_append_new(ports, json_integer(port));
-	return change_door(b, door, e);
+	return change_surface(b, surface, e);
 }
 
 int ports_publish(struct box *b, uint16_t port, struct err *e)
 {
-	json_t *door = door_of(b);
-	int rc = ports_add(b, door, port, e);
+	json_t *surface = surface_of(b);
+	int rc = ports_add(b, surface, port, e);
 
-	json_decref(door);
+	json_decref(surface);
 	return rc;
 }
 
 static int close_port(struct box *b, uint16_t port, struct err *e)
 {
-	json_t *door = door_of(b), *ports = json_object_get(door, "ports");
+	json_t *surface = surface_of(b), *ports = json_object_get(surface, "ports");
 	size_t i = ports_find(ports, port);
 	int rc = 0;
 
 	if (i < json_array_size(ports)) {
 		json_array_remove(ports, i);
-		rc = change_door(b, door, e);
+		rc = change_surface(b, surface, e);
 	}
-	json_decref(door);
+	json_decref(surface);
 	return rc;
 }
 
@@ -186,16 +186,16 @@ static uint16_t port_of(struct call *c)
 void ports_list(struct call *c)
 {
 	struct box *b = call_box_peek(c, 0);
-	json_t *door, *items, *one;
+	json_t *surface, *items, *one;
 	size_t i;
 
 	if (!b)
 		return;
 	items = json_array();
-	door = door_of(b);
-	json_array_foreach(json_object_get(door, "ports"), i, one)
+	surface = surface_of(b);
+	json_array_foreach(json_object_get(surface, "ports"), i, one)
 		json_array_append_new(items, port_json(c, b, (uint16_t)json_integer_value(one), 1));
-	json_decref(door);
+	json_decref(surface);
 	call_list(c, items, NULL);
 }
 

@@ -19,7 +19,7 @@ void run_request_free(struct run_request *w)
 	run_request_files_fini(&w->files);
 	artifacts_fini(&w->artifacts);
 	if (w->tapped)
-		exec_reader_close(&w->tap);
+		exec_reader_close(&w->reader);
 	compile_reuse_fini(&w->reuse);
 	packages_job_fini(&w->packages);
 	box_wait_cancel(&w->made);
@@ -62,8 +62,8 @@ void run_request_fail(struct run_request *w, const struct err *e)
 		json_t *error = call_error_json(c, err_kind_name(e->kind), e->msg, NULL, NULL);
 
 		json_object_set_new(error, "type", json_string("error"));
-		event_stream_event(&w->feed, error);
-		event_stream_end(&w->feed);
+		event_stream_event(&w->event_stream, error);
+		event_stream_end(&w->event_stream);
 	} else if (c) {
 		call_fail(c, e);
 	}
@@ -74,10 +74,10 @@ static void stream_end(struct run_request *w, json_t *take_doc)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
 
-	event_stream_flush(&w->feed, types);
+	event_stream_flush(&w->event_stream, types);
 	json_object_set_new(take_doc, "type", json_string("exit"));
-	event_stream_event(&w->feed, take_doc);
-	event_stream_end(&w->feed);
+	event_stream_event(&w->event_stream, take_doc);
+	event_stream_end(&w->event_stream);
 }
 
 static void tell_answer(struct run_request *w, json_t *record)
@@ -93,14 +93,14 @@ static void tell_answer(struct run_request *w, json_t *record)
 	if (c && w->streaming) {
 		stream_end(w, doc);
 	} else if (c) {
-		if (!w->door->said) {
+		if (!w->surface->said) {
 			record_set_output(doc, "stdout", &w->out[0]);
 			record_set_output(doc, "stderr", &w->out[1]);
 		}
 		json_object_set_new(doc, "truncated",
 				    json_boolean(w->dropped[0] || w->dropped[1] ||
 						 json_is_true(json_object_get(doc, "truncated"))));
-		w->door->over(c, doc);
+		w->surface->over(c, doc);
 	}
 	run_request_free(w);
 }
@@ -146,11 +146,11 @@ static const struct run_callbacks native = { .over = tell_record, .running = tel
 
 /* ---- the beginning ---- */
 
-static void begin_feed(struct run_request *w)
+static void begin_event_stream(struct run_request *w)
 {
 	if (w->kind == EVENT_STREAM_NONE || !w->call || w->streaming)
 		return;
-	event_stream_begin(&w->feed, w->call->req, w->kind);
+	event_stream_begin(&w->event_stream, w->call->req, w->kind);
 	w->streaming = 1;
 }
 
@@ -170,7 +170,7 @@ static void request_begin(struct run_request *w)
 	struct box *b = fleet_find(&w->api->fleet, w->box);
 
 	w->holds = b ? b->holds : 0;
-	begin_feed(w);
+	begin_event_stream(w);
 	w->files.done = files_are_there;
 	if (!b || run_request_files_put(&w->files, &w->plan, &b->line))
 		run_request_next(w);
@@ -181,9 +181,9 @@ static void request_begin(struct run_request *w)
 /* Nobody wants it any more: what runs is ended and recorded, what would follow is not begun. */
 static void pull_leash(struct run_request *w)
 {
-	if (w->tapped && w->tap.run) {
+	if (w->tapped && w->reader.run) {
 		w->plan.nsteps = w->at + 1;
-		exec_send_signal(w->tap.run, SIGKILL);
+		exec_send_signal(w->reader.run, SIGKILL);
 	}
 }
 
@@ -204,10 +204,10 @@ static void client_left(struct call *c)
 	if (!w->tapped)
 		return; /* between two steps; the next one will not be read */
 	w->tapped = 0;
-	if (w->tap.run) {
-		struct exec *r = w->tap.run;
+	if (w->reader.run) {
+		struct exec *r = w->reader.run;
 
-		exec_reader_close(&w->tap);
+		exec_reader_close(&w->reader);
 		run_request_await(w, r);
 	}
 }
@@ -218,12 +218,12 @@ static void client_drains(struct http_req *r)
 	struct run_request *w = c->state;
 
 	if (w && w->tapped)
-		exec_reader_stop(&w->tap, 0);
+		exec_reader_stop(&w->reader, 0);
 }
 
 /* NULL: refused, and answered. */
-static struct run_request *flow_new(struct call *c, const struct run_request_spec *want,
-				    const struct box *b)
+static struct run_request *request_new(struct call *c, const struct run_request_spec *want,
+				       const struct box *b)
 {
 	struct run_request *w = calloc(1, sizeof(*w));
 	struct err e;
@@ -232,10 +232,10 @@ static struct run_request *flow_new(struct call *c, const struct run_request_spe
 		abort();
 	w->api = c->api;
 	w->who = c->who;
-	w->door = want->door ? want->door : &native;
+	w->surface = want->surface ? want->surface : &native;
 	w->leash = want->leash;
 	w->body = json_incref(want->body);
-	w->tap.own.post.fd = -1;
+	w->reader.own.post.fd = -1;
 	w->reuse.done = run_request_looked;
 	snprintf(w->replay_of, sizeof(w->replay_of), "%s", want->replay_of ? want->replay_of : "");
 	w->plan.layered = b && b->nlayers;
@@ -254,7 +254,7 @@ static struct run_request *flow_new(struct call *c, const struct run_request_spe
 	}
 	/* What goes to the background is answered when it runs, and has no stream; nor have those
 	 * who want the end in their own shape. */
-	w->kind = w->plan.background || want->door ? EVENT_STREAM_NONE : event_stream_wanted(c);
+	w->kind = w->plan.background || want->surface ? EVENT_STREAM_NONE : event_stream_wanted(c);
 	w->call = c;
 	c->state = w;
 	c->drop = client_left;
@@ -266,7 +266,7 @@ static struct run_request *flow_new(struct call *c, const struct run_request_spe
 
 void run_request_in(struct call *c, struct box *b, const struct run_request_spec *want)
 {
-	struct run_request *w = flow_new(c, want, b);
+	struct run_request *w = request_new(c, want, b);
 
 	if (!w)
 		return;
@@ -324,8 +324,8 @@ static void install_failed(struct run_request *w, json_t *take_error)
 
 	if (c && w->streaming) {
 		json_object_set_new(take_error, "type", json_string("error"));
-		event_stream_event(&w->feed, take_error);
-		event_stream_end(&w->feed);
+		event_stream_event(&w->event_stream, take_error);
+		event_stream_end(&w->event_stream);
 	} else if (c) {
 		call_json(c, 422, take_error);
 	} else {
@@ -351,7 +351,7 @@ static void install_said(struct package_job *j, const char *manager, unsigned st
 	struct run_request *w = j->user;
 
 	if (w->streaming && w->call)
-		event_stream_event(&w->feed, packages_said_json(manager, stream, bytes, n));
+		event_stream_event(&w->event_stream, packages_said_json(manager, stream, bytes, n));
 }
 
 static const char *language_of(const struct run_request *w)
@@ -384,7 +384,7 @@ void run_request_detach(struct call *c, const struct run_request_spec *want)
 
 	if (!quota_box(c))
 		return;
-	w = flow_new(c, want, NULL);
+	w = request_new(c, want, NULL);
 	if (!w)
 		return;
 	w->own_box = 1;
@@ -405,7 +405,7 @@ void run_request_detach(struct call *c, const struct run_request_spec *want)
 		make_box(w);
 	} else {
 		w->installing = 1;
-		begin_feed(w);
+		begin_event_stream(w);
 	}
 }
 

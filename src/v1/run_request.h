@@ -29,7 +29,7 @@ struct run_callbacks {
 struct run_request_spec { /* borrowed for the call */
 	json_t *body; /* what to do, in the words of run_request_exec_fields, checked; kept by reference */
 	const struct run_callbacks
-		*door;         /* NULL: the record as JSON, or as it happens if c accepts that */
+		*surface;      /* NULL: the record as JSON, or as it happens if c accepts that */
 	const char *replay_of; /* NULL, or the run that this one repeats */
 	const int *
 		leash; /* NULL, or the call's: not 0 when the client leaves, its program ends, too */

@@ -9,7 +9,7 @@ static void put_one(struct run_request_files *x, const char *path, const void *b
 	struct wire_put put = { .mode = 0 };
 	char full[512];
 
-	file_client_put(&x->clerk, &put, program_in_home(path, full), bytes, n);
+	file_client_put(&x->file_client, &put, program_in_home(path, full), bytes, n);
 	x->unanswered++;
 }
 
@@ -20,7 +20,7 @@ static void put_text(struct run_request_files *x, const char *path, const json_t
 
 static void request_files_ready(struct file_client *k)
 {
-	struct run_request_files *x = loop_owner(k, struct run_request_files, clerk);
+	struct run_request_files *x = loop_owner(k, struct run_request_files, file_client);
 	const json_t *code = json_object_get(x->plan->body, "code");
 	const struct program *p = &x->plan->program;
 	const char *path;
@@ -45,7 +45,7 @@ static void request_files_ready(struct file_client *k)
 
 static void one_done(struct file_client *k, uint16_t flags)
 {
-	struct run_request_files *x = loop_owner(k, struct run_request_files, clerk);
+	struct run_request_files *x = loop_owner(k, struct run_request_files, file_client);
 
 	(void)flags;
 	if (--x->unanswered)
@@ -56,7 +56,7 @@ static void one_done(struct file_client *k, uint16_t flags)
 
 static void request_files_failed(struct file_client *k, const struct err *e)
 {
-	struct run_request_files *x = loop_owner(k, struct run_request_files, clerk);
+	struct run_request_files *x = loop_owner(k, struct run_request_files, file_client);
 
 	x->done(x, e);
 }
@@ -73,7 +73,7 @@ int run_request_files_put(struct run_request_files *x, const struct run_request_
 	    !(p->program.lang && p->program.lang->support->key))
 		return 1;
 	x->plan = p;
-	file_client_open(&x->clerk, box, 0, &on);
+	file_client_open(&x->file_client, box, 0, &on);
 	x->open = 1;
 	return 0;
 }
@@ -81,7 +81,7 @@ int run_request_files_put(struct run_request_files *x, const struct run_request_
 void run_request_files_fini(struct run_request_files *x)
 {
 	if (x->open)
-		file_client_close(&x->clerk);
+		file_client_close(&x->file_client);
 	x->open = 0;
 	buf_fini(&x->text);
 }

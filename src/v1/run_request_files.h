@@ -7,7 +7,7 @@
 #include "client/file_client.h"
 
 struct run_request_files {
-	struct file_client clerk;
+	struct file_client file_client;
 	int open;
 	const struct run_request_plan *plan;
 	struct buf text; /* what was base64 */

@@ -16,7 +16,7 @@ struct run_request {
 	struct principal who;
 	char box[ID_LEN + 1];
 	int own_box; /* made for us */
-	const struct run_callbacks *door;
+	const struct run_callbacks *surface;
 	const int *leash; /* the call's */
 	json_t *body;     /* the request; texts below point into it */
 	json_t *request;  /* what another go would need; NULL: there cannot be one */
@@ -30,11 +30,11 @@ struct run_request {
 	struct package_job packages;
 	int installing; /* they are not there yet, and neither is the box */
 	struct box_wait made;
-	struct exec_reader tap;
+	struct exec_reader reader;
 	int tapped;
 	struct exec_wait wait;
 	enum event_stream_kind kind;
-	struct event_stream feed;
+	struct event_stream event_stream;
 	int streaming;
 	struct buf out[2];
 	uint64_t dropped[2];

@@ -129,10 +129,10 @@ static int tell_output(struct run_request *w, unsigned stream, uint64_t offset, 
 	size_t room;
 
 	if (w->streaming)
-		return w->call &&
-		       event_stream_output(&w->feed, types[stream], stream, offset, bytes, n);
-	if (w->door->said)
-		return w->call && w->door->said(w->call, stream, bytes, n);
+		return w->call && event_stream_output(&w->event_stream, types[stream], stream,
+						      offset, bytes, n);
+	if (w->surface->said)
+		return w->call && w->surface->said(w->call, stream, bytes, n);
 	if (json_object_get(w->body, "max_output"))
 		max = (uint64_t)json_integer_value(json_object_get(w->body, "max_output"));
 	room = w->out[stream].len < max ? (size_t)max - w->out[stream].len : 0;
@@ -141,10 +141,10 @@ static int tell_output(struct run_request *w, unsigned stream, uint64_t offset, 
 	return 0;
 }
 
-static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
-		      size_t n)
+static void reader_reads(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
+			 size_t n)
 {
-	struct run_request *w = loop_owner(t, struct run_request, tap);
+	struct run_request *w = loop_owner(t, struct run_request, reader);
 
 	note_said(w, stream, bytes, n);
 	if (is_compile(w) && w->words[stream].len <= COMPILE_REUSE_SAID)
@@ -153,9 +153,9 @@ static void tap_reads(struct exec_reader *t, unsigned stream, uint64_t offset, c
 		exec_reader_stop(t, 1);
 }
 
-static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
+static void reader_ends(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct run_request *w = loop_owner(t, struct run_request, tap);
+	struct run_request *w = loop_owner(t, struct run_request, reader);
 
 	if (e)
 		run_request_fail(w, e);
@@ -163,7 +163,7 @@ static void tap_ends(struct exec_reader *t, json_t *record, const struct err *e)
 		step_over(w, record);
 }
 
-static const struct exec_reader_events tap_on = { .output = tap_reads, .over = tap_ends };
+static const struct exec_reader_events reader_on = { .output = reader_reads, .over = reader_ends };
 
 static void request_step_waited(struct exec_wait *x, json_t *record)
 {
@@ -178,12 +178,13 @@ void run_request_await(struct run_request *w, struct exec *r)
 
 static void say_started(struct run_request *w, const struct exec *r)
 {
-	if (w->door->started && w->call && !is_version(w))
-		w->door->started(w->call, r, w->plan.steps[w->at].what);
+	if (w->surface->started && w->call && !is_version(w))
+		w->surface->started(w->call, r, w->plan.steps[w->at].what);
 	if (w->streaming && w->call && !is_version(w))
-		event_stream_event(&w->feed, json_pack("{s:s, s:s, s:s, s:s}", "type", "started",
-						       "box", w->box, "exec", r->id, "step",
-						       w->plan.steps[w->at].what));
+		event_stream_event(&w->event_stream,
+				   json_pack("{s:s, s:s, s:s, s:s}", "type", "started", "box",
+					     w->box, "exec", r->id, "step",
+					     w->plan.steps[w->at].what));
 }
 
 void run_request_audit(struct api *a, struct call *c, const struct principal *who,
@@ -198,7 +199,7 @@ void run_request_audit(struct api *a, struct call *c, const struct principal *wh
 			   json_string_value(json_array_get(r->command, i)));
 	if (line.len > AUDITED)
 		buf_cut(&line, event_stream_utf8(line.p, AUDITED, &bad));
-	detail = json_pack("{s:s, s:s, s:s}", "box", r->berth->row.id, "step", step, "command",
+	detail = json_pack("{s:s, s:s, s:s}", "box", r->box->row.id, "step", step, "command",
 			   buf_str(&line));
 	/* Init has just been woken, often on the processor that we are on. What is left to write can be
 	 * written while it works. */
@@ -225,7 +226,7 @@ static void leave_running(struct run_request *w, const struct exec *r)
 	struct call *c = run_request_release(w);
 
 	if (c)
-		w->door->running(c, r);
+		w->surface->running(c, r);
 	run_request_free(w);
 }
 
@@ -273,8 +274,9 @@ static void say_again(struct run_request *w, const struct compile_output *made)
 	json_t *found;
 
 	if (w->streaming && w->call)
-		event_stream_event(&w->feed, json_pack("{s:s, s:s, s:b}", "type", "compiled", "box",
-						       w->box, "before", 1));
+		event_stream_event(&w->event_stream,
+				   json_pack("{s:s, s:s, s:b}", "type", "compiled", "box", w->box,
+					     "before", 1));
 	for (unsigned i = 0; i < 2; i++) {
 		if (!made->said_len[i])
 			continue;
@@ -317,7 +319,7 @@ static void look_for_made(struct run_request *w, struct box *b)
 	const json_t *code = json_object_get(w->body, "code");
 	const struct program *p = &w->plan.program;
 	struct compile_reuse_spec want = {
-		.of = { .door = "flow",
+		.of = { .surface = "flow",
 			.team = b->row.team,
 			.argv = w->plan.steps[w->at].argv,
 			.env = w->plan.env,
@@ -360,8 +362,8 @@ void run_request_next(struct run_request *w)
 	}
 	want = want_of(w, &w->plan.steps[w->at], last);
 	if (reads)
-		exec_reader_init(&w->tap, &w->api->fleet, &tap_on);
-	if (exec_launch(b, &want, reads ? &w->tap : NULL, &r, &e) < 0) {
+		exec_reader_init(&w->reader, &w->api->fleet, &reader_on);
+	if (exec_launch(b, &want, reads ? &w->reader : NULL, &r, &e) < 0) {
 		run_request_fail(w, &e);
 		return;
 	}

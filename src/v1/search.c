@@ -21,8 +21,8 @@ const struct field boxfiles_search_query[] = {
 };
 
 struct search {
-	struct file_request desk;
-	struct event_stream feed;
+	struct file_request file_req;
+	struct event_stream event_stream;
 	enum event_stream_kind kind; /* EVENT_STREAM_NONE: one document */
 	int begun;
 	uint32_t max, count;
@@ -32,15 +32,15 @@ struct search {
 
 static void search_ready(struct file_client *k)
 {
-	struct search *s = loop_owner(k, struct search, desk.clerk);
-	const char *name = call_query(s->desk.call, "name"),
-		   *content = call_query(s->desk.call, "content");
+	struct search *s = loop_owner(k, struct search, file_req.file_client);
+	const char *name = call_query(s->file_req.call, "name"),
+		   *content = call_query(s->file_req.call, "content");
 	struct wire_search ask = { .max = s->max };
 	auto_buf struct buf tail = { 0 };
 
-	if (call_query_flag(s->desk.call, "ignore_case"))
+	if (call_query_flag(s->file_req.call, "ignore_case"))
 		ask.head.flags = WIRE_SEARCH_FOLD;
-	buf_add(&tail, s->desk.path, strlen(s->desk.path) + 1);
+	buf_add(&tail, s->file_req.path, strlen(s->file_req.path) + 1);
 	buf_add(&tail, name ? name : "", (name ? strlen(name) : 0) + 1);
 	buf_puts(&tail, content ? content : "");
 	file_client_ask(k, WIRE_SEARCH, &ask, sizeof(ask), tail.p, tail.len);
@@ -49,28 +49,28 @@ static void search_ready(struct file_client *k)
 static void search_begin(struct search *s)
 {
 	if (s->kind != EVENT_STREAM_NONE && !s->begun)
-		event_stream_begin(&s->feed, s->desk.call->req, s->kind);
+		event_stream_begin(&s->event_stream, s->file_req.call->req, s->kind);
 	s->begun = 1;
 }
 
 static void search_done(struct file_client *k, uint16_t flags)
 {
-	struct search *s = loop_owner(k, struct search, desk.clerk);
+	struct search *s = loop_owner(k, struct search, file_req.file_client);
 	int truncated = (flags & WIRE_DONE_TRUNCATED) != 0,
 	    skipped = (flags & WIRE_DONE_SKIPPED) != 0;
 
 	if (s->kind == EVENT_STREAM_NONE) {
-		file_request_json(&s->desk, 200,
+		file_request_json(&s->file_req, 200,
 				  json_pack("{s:O, s:b, s:b}", "items", s->items, "truncated",
 					    truncated, "skipped", skipped));
 		return;
 	}
 	search_begin(s);
-	file_request_close(&s->desk);
-	event_stream_event(&s->feed, json_pack("{s:s, s:I, s:b, s:b}", "type", "done", "hits",
-					       (json_int_t)s->count, "truncated", truncated,
-					       "skipped", skipped));
-	event_stream_end(&s->feed);
+	file_request_close(&s->file_req);
+	event_stream_event(&s->event_stream, json_pack("{s:s, s:I, s:b, s:b}", "type", "done",
+						       "hits", (json_int_t)s->count, "truncated",
+						       truncated, "skipped", skipped));
+	event_stream_end(&s->event_stream);
 }
 
 static json_t *hit_json(const struct search *s, const struct wire_hit *h, const char *path,
@@ -79,7 +79,7 @@ static json_t *hit_json(const struct search *s, const struct wire_hit *h, const 
 	auto_buf struct buf full = { 0 };
 	json_t *doc = json_object();
 
-	buf_puts(&full, s->desk.path);
+	buf_puts(&full, s->file_req.path);
 	if (full.len && full.p[full.len - 1] != '/')
 		buf_putc(&full, '/');
 	buf_puts(&full, path);
@@ -104,7 +104,7 @@ static void search_hit(struct search *s, const struct wire_hit *h, const char *t
 		struct err e;
 
 		err_set(&e, ERR_SYS, "the box's answer makes no sense");
-		s->desk.clerk.on->failed(&s->desk.clerk, &e);
+		s->file_req.file_client.on->failed(&s->file_req.file_client, &e);
 		return;
 	}
 	s->count++;
@@ -113,34 +113,34 @@ static void search_hit(struct search *s, const struct wire_hit *h, const char *t
 		json_array_append_new(s->items, doc);
 		s->bytes += n;
 		if (s->bytes > DOCUMENT_BYTES)
-			search_done(&s->desk.clerk, WIRE_DONE_TRUNCATED);
+			search_done(&s->file_req.file_client, WIRE_DONE_TRUNCATED);
 		return;
 	}
 	search_begin(s);
 	json_object_set_new(doc, "type", json_string("hit"));
-	if (event_stream_event(&s->feed, doc))
-		file_client_pause(&s->desk.clerk, 1);
+	if (event_stream_event(&s->event_stream, doc))
+		file_client_pause(&s->file_req.file_client, 1);
 }
 
 static void search_other(struct file_client *k, const struct frame *f, size_t len)
 {
 	if (f->type == WIRE_HIT)
-		search_hit(loop_owner(k, struct search, desk.clerk), (const struct wire_hit *)f,
-			   (const char *)f + sizeof(struct wire_hit),
+		search_hit(loop_owner(k, struct search, file_req.file_client),
+			   (const struct wire_hit *)f, (const char *)f + sizeof(struct wire_hit),
 			   len - sizeof(struct wire_hit));
 }
 
 static void search_failed(struct file_client *k, const struct err *e)
 {
-	struct search *s = loop_owner(k, struct search, desk.clerk);
+	struct search *s = loop_owner(k, struct search, file_req.file_client);
 
 	if (!s->begun) {
-		file_request_fail(&s->desk, e);
+		file_request_fail(&s->file_req, e);
 		return;
 	}
-	file_request_close(&s->desk);
-	event_stream_event(&s->feed, file_request_fail_json(e));
-	event_stream_end(&s->feed);
+	file_request_close(&s->file_req);
+	event_stream_event(&s->event_stream, file_request_fail_json(e));
+	event_stream_end(&s->event_stream);
 }
 
 static void search_drained(struct http_req *r)
@@ -148,8 +148,8 @@ static void search_drained(struct http_req *r)
 	struct call *c = r->user;
 	struct search *s = c->state;
 
-	if (s->desk.open)
-		file_client_pause(&s->desk.clerk, 0);
+	if (s->file_req.open)
+		file_client_pause(&s->file_req.file_client, 0);
 }
 
 static void search_left(struct http_req *r)
@@ -161,7 +161,7 @@ static void search_dropped(struct call *c)
 {
 	struct search *s = c->state;
 
-	file_request_close(&s->desk);
+	file_request_close(&s->file_req);
 	json_decref(s->items);
 }
 
@@ -192,10 +192,10 @@ void boxfiles_search(struct call *c)
 			   "give ?name=, ?content= or both");
 		return;
 	}
-	*s = (struct search){ .desk.path = file_request_path(c, path ? path : BOX_HOME),
+	*s = (struct search){ .file_req.path = file_request_path(c, path ? path : BOX_HOME),
 			      .kind = kind_of(c),
 			      .max = (uint32_t)call_query_int(c, "limit", HITS) };
-	if (!s->desk.path || !file_request_open(&s->desk, c, &on))
+	if (!s->file_req.path || !file_request_open(&s->file_req, c, &on))
 		return;
 	s->items = s->kind == EVENT_STREAM_NONE ? json_array() : NULL;
 	c->drop = search_dropped;

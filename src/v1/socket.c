@@ -75,12 +75,12 @@ void channel_say(struct channel *c, const char *op, json_t *take_rest)
 	send_json(c->socket, doc);
 }
 
-static void socket_flow(struct socket *s, int full)
+static void socket_request(struct socket *s, int full)
 {
 	s->full = full;
 	for (struct channel *c = s->channels; c; c = c->next)
-		if (c->kind->flow)
-			c->kind->flow(c, full);
+		if (c->kind->request)
+			c->kind->request(c, full);
 }
 
 int channel_bytes(struct channel *c, unsigned stream, uint64_t offset, const char *bytes, size_t n)
@@ -93,7 +93,7 @@ int channel_bytes(struct channel *c, unsigned stream, uint64_t offset, const cha
 	struct iovec parts[2] = { { &head, HEAD_OUT }, { (void *)bytes, n } };
 
 	if (ws_binaryv(c->socket->ws, parts, 2) && !c->socket->full)
-		socket_flow(c->socket, 1);
+		socket_request(c->socket, 1);
 	return c->socket->full;
 }
 
@@ -257,7 +257,7 @@ static void on_binary(struct ws *w, const void *bytes, size_t n)
 
 static void on_drain(struct ws *w)
 {
-	socket_flow(ws_user(w), 0);
+	socket_request(ws_user(w), 0);
 }
 
 static void on_close(struct ws *w)

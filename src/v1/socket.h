@@ -27,8 +27,9 @@ struct channel_kind {
 	/* A message about it; NULL: takes none. */
 	int (*message)(struct channel *c, const char *op, const json_t *msg, struct err *e);
 	void (*bytes)(struct channel *c, const char *bytes, size_t n);
-	void (*flow)(struct channel *c, int full); /* the connection is full; or has room again */
-	void (*close)(struct channel *c);          /* lets go of everything */
+	void (*request)(struct channel *c,
+			int full);        /* the connection is full; or has room again */
+	void (*close)(struct channel *c); /* lets go of everything */
 };
 extern const struct channel_kind channel_exec, channel_pty, channel_events, channel_watch,
 	channel_stats;

@@ -22,7 +22,7 @@ static uint64_t number_of(const json_t *msg, const char *name, uint64_t otherwis
 
 struct exec_channel {
 	struct channel base;
-	struct exec_reader tap;
+	struct exec_reader reader;
 	char box[ID_LEN + 1], run[ID_LEN + 1];
 };
 
@@ -35,7 +35,7 @@ static struct exec *run_of(const struct exec_channel *x)
 
 static void exec_reading(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
-	struct exec_channel *x = loop_owner(t, struct exec_channel, tap);
+	struct exec_channel *x = loop_owner(t, struct exec_channel, reader);
 
 	channel_say(&x->base, "reading",
 		    json_pack("{s:s, s:I, s:I, s:I}", "stream", stream ? "stderr" : "stdout",
@@ -46,14 +46,14 @@ static void exec_reading(struct exec_reader *t, unsigned stream, uint64_t from, 
 static void exec_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
-	struct exec_channel *x = loop_owner(t, struct exec_channel, tap);
+	struct exec_channel *x = loop_owner(t, struct exec_channel, reader);
 
 	channel_bytes(&x->base, stream, offset, bytes, n);
 }
 
 static void exec_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct exec_channel *x = loop_owner(t, struct exec_channel, tap);
+	struct exec_channel *x = loop_owner(t, struct exec_channel, reader);
 
 	if (record)
 		channel_say(&x->base, "exit", json_pack("{s:O}", "record", record));
@@ -101,9 +101,10 @@ static int exec_open(struct channel *c, const json_t *msg, struct err *e)
 	if (exec_find(x, b, name, &ref, e) < 0)
 		return -1;
 	snprintf(x->box, sizeof(x->box), "%s", b->row.id);
-	exec_reader_open(&x->tap, &channel_api(c)->fleet, b->row.id, x->run, ref, from, &on);
+	exec_reader_open(&x->reader, &channel_api(c)->fleet, b->row.id, x->run, ref, from, &on);
 	for (unsigned s = 0; s < 2; s++)
-		x->tap.until[s] = number_of(msg, s ? "stderr_credit" : "stdout_credit", UINT64_MAX);
+		x->reader.until[s] =
+			number_of(msg, s ? "stderr_credit" : "stdout_credit", UINT64_MAX);
 	channel_say(c, "opened", json_pack("{s:s, s:s}", "box", x->box, "exec", x->run));
 	return 0;
 }
@@ -116,8 +117,9 @@ static int exec_message(struct channel *c, const char *op, const json_t *msg, st
 
 	if (!strcmp(op, "credit")) {
 		for (unsigned s = 0; s < 2; s++)
-			x->tap.until[s] = number_of(msg, s ? "stderr" : "stdout", x->tap.until[s]);
-		exec_reader_stop(&x->tap, x->tap.stopped);
+			x->reader.until[s] =
+				number_of(msg, s ? "stderr" : "stdout", x->reader.until[s]);
+		exec_reader_stop(&x->reader, x->reader.stopped);
 		return 0;
 	}
 	if (channel_who(c)->role < ROLE_EDITOR)
@@ -155,24 +157,24 @@ static void exec_bytes(struct channel *c, const char *bytes, size_t n)
 	channel_say(c, "error", call_error_json(NULL, err_kind_name(e.kind), e.msg, NULL, NULL));
 }
 
-static void exec_flow(struct channel *c, int full)
+static void exec_request(struct channel *c, int full)
 {
-	exec_reader_stop(&((struct exec_channel *)c)->tap, full);
+	exec_reader_stop(&((struct exec_channel *)c)->reader, full);
 }
 
 static void exec_close(struct channel *c)
 {
-	exec_reader_close(&((struct exec_channel *)c)->tap);
+	exec_reader_close(&((struct exec_channel *)c)->reader);
 }
 
 const struct channel_kind channel_exec = {
 	/* clang-format off */
-	"exec", sizeof(struct exec_channel), exec_open, exec_message, exec_bytes, exec_flow, exec_close
+	"exec", sizeof(struct exec_channel), exec_open, exec_message, exec_bytes, exec_request, exec_close
 	/* clang-format on */
 };
 const struct channel_kind channel_pty = {
 	/* clang-format off */
-	"pty", sizeof(struct exec_channel), exec_open, exec_message, exec_bytes, exec_flow, exec_close
+	"pty", sizeof(struct exec_channel), exec_open, exec_message, exec_bytes, exec_request, exec_close
 	/* clang-format on */
 };
 
@@ -263,14 +265,14 @@ const struct channel_kind channel_events = {
 
 struct watch_channel {
 	struct channel base;
-	struct file_client clerk;
+	struct file_client file_client;
 	char path[4096];
 	int recursive;
 };
 
 static void watch_ready(struct file_client *k)
 {
-	struct watch_channel *x = loop_owner(k, struct watch_channel, clerk);
+	struct watch_channel *x = loop_owner(k, struct watch_channel, file_client);
 	struct frame ask = { .flags = x->recursive ? WIRE_WATCH_DEEP : 0 };
 
 	file_client_ask(k, WIRE_WATCH, &ask, sizeof(ask), x->path, strlen(x->path));
@@ -279,12 +281,12 @@ static void watch_ready(struct file_client *k)
 static void watch_begun(struct file_client *k, uint16_t flags)
 {
 	(void)flags;
-	channel_say(&loop_owner(k, struct watch_channel, clerk)->base, "opened", NULL);
+	channel_say(&loop_owner(k, struct watch_channel, file_client)->base, "opened", NULL);
 }
 
 static void watch_event(struct file_client *k, const struct frame *f, size_t len)
 {
-	struct watch_channel *x = loop_owner(k, struct watch_channel, clerk);
+	struct watch_channel *x = loop_owner(k, struct watch_channel, file_client);
 	const struct wire_event *ev = (const struct wire_event *)f;
 	const char *name = (const char *)(ev + 1), *end = (const char *)f + len;
 	const char *second = name + strlen(name) + 1; /* post.c puts a NUL behind every frame */
@@ -301,7 +303,7 @@ static void watch_event(struct file_client *k, const struct frame *f, size_t len
 
 static void watch_failed(struct file_client *k, const struct err *e)
 {
-	channel_end(&loop_owner(k, struct watch_channel, clerk)->base, e);
+	channel_end(&loop_owner(k, struct watch_channel, file_client)->base, e);
 }
 
 static int watch_open(struct channel *c, const json_t *msg, struct err *e)
@@ -322,24 +324,24 @@ static int watch_open(struct channel *c, const json_t *msg, struct err *e)
 	snprintf(x->path, sizeof(x->path), "%s%s%s", *path == '/' ? "" : BOX_HOME,
 		 *path && *path != '/' ? "/" : "", path);
 	x->recursive = !json_is_false(json_object_get(msg, "recursive"));
-	file_client_open(&x->clerk, &b->line, 0, &on);
+	file_client_open(&x->file_client, &b->line, 0, &on);
 	return 0;
 }
 
-static void watch_flow(struct channel *c, int full)
+static void watch_request(struct channel *c, int full)
 {
-	file_client_pause(&((struct watch_channel *)c)->clerk, full);
+	file_client_pause(&((struct watch_channel *)c)->file_client, full);
 }
 
 static void watch_close(struct channel *c)
 {
-	file_client_close(&((struct watch_channel *)c)->clerk);
+	file_client_close(&((struct watch_channel *)c)->file_client);
 }
 
 const struct channel_kind channel_watch = {
 	/* clang-format off */
 	.name = "fs", .size = sizeof(struct watch_channel), .open = watch_open,
-	.flow = watch_flow, .close = watch_close
+	.request = watch_request, .close = watch_close
 	/* clang-format on */
 };
 
@@ -385,7 +387,7 @@ static void stats_due(struct timer *t)
 {
 	struct stats_channel *x = loop_owner(t, struct stats_channel, timer);
 
-	x->asking = keeper_client_request_box(&channel_api(&x->base)->fleet.office, WIRE_COUNTERS,
+	x->asking = keeper_client_request_box(&channel_api(&x->base)->fleet.keeper, WIRE_COUNTERS,
 					      0, x->box, WIRE_COUNTED, stats_counted, x);
 }
 
@@ -407,7 +409,7 @@ static void stats_close(struct channel *c)
 {
 	struct stats_channel *x = (struct stats_channel *)c;
 
-	keeper_client_cancel(&channel_api(c)->fleet.office, x->asking);
+	keeper_client_cancel(&channel_api(c)->fleet.keeper, x->asking);
 	timer_fini(&x->timer);
 }
 

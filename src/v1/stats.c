@@ -73,7 +73,7 @@ static json_t *now_json(const struct box *b, const struct usage_now *now)
 struct looking {
 	struct usage_watch watch;
 	struct call *call;
-	struct event_stream feed;
+	struct event_stream event_stream;
 	char box[ID_LEN + 1];
 	int full; /* it has not taken the last one yet */
 };
@@ -103,8 +103,8 @@ static void box_ended(struct looking *l)
 		call_error(c, 404, "not_found", "the box ended", call_param(c, 0), NULL);
 		return;
 	}
-	event_stream_event(&l->feed, json_pack("{s:s}", "type", "end"));
-	event_stream_end(&l->feed);
+	event_stream_event(&l->event_stream, json_pack("{s:s}", "type", "end"));
+	event_stream_end(&l->event_stream);
 }
 
 static void stats_looked(struct usage_watch *w, const struct usage_now *now)
@@ -125,7 +125,7 @@ static void stats_looked(struct usage_watch *w, const struct usage_now *now)
 	} else if (!l->full) { /* a slow client wants the latest, not all of them */
 		doc = now_json(b, now);
 		json_object_set_new(doc, "type", json_string("stats"));
-		l->full = event_stream_event(&l->feed, doc);
+		l->full = event_stream_event(&l->event_stream, doc);
 	}
 }
 
@@ -145,7 +145,7 @@ void stats_show(struct call *c)
 	c->endless = stream;
 	if (stream) {
 		c->req->on_drain = has_room;
-		event_stream_begin(&l->feed, c->req,
+		event_stream_begin(&l->event_stream, c->req,
 				   event_stream_wanted(c) == EVENT_STREAM_SSE
 					   ? EVENT_STREAM_SSE
 					   : EVENT_STREAM_NDJSON);

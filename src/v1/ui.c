@@ -189,4 +189,4 @@ static int ui_take(struct call *c)
 	return 1;
 }
 
-const struct api_surface ui_door = { .take = ui_take };
+const struct api_surface ui_surface = { .take = ui_take };

@@ -7,5 +7,5 @@
 #pragma once
 #include "api/api.h"
 
-extern const struct api_surface ui_door;
+extern const struct api_surface ui_surface;
 int ui_is_built(void); /* 0: this executable has no web UI in it */

@@ -23,7 +23,7 @@ const struct field boxfiles_put_query[] = {
 enum phase { LOOKING, SENDING, SHOWING };
 
 struct upload {
-	struct file_request desk;
+	struct file_request file_req;
 	enum phase phase;
 	struct wire_put put;
 	int existed;
@@ -31,36 +31,37 @@ struct upload {
 
 static void upload_ready(struct file_client *k)
 {
-	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
 
-	file_request_look(&u->desk, u->desk.path);
+	file_request_look(&u->file_req, u->file_req.path);
 }
 
 /* ---- may it? ---- */
 
 static void upload_changed(struct upload *u, const char *why)
 {
-	file_request_error(&u->desk, 412, "changed", "it is not what you expect", why,
+	file_request_error(&u->file_req, 412, "changed", "it is not what you expect", why,
 			   "read it again and decide anew");
 }
 
 /* e NULL: nothing is there. 0: no, and answered. */
 static int may_go(struct upload *u, const struct wire_entry *e)
 {
-	const struct http_req *r = u->desk.call->req;
+	const struct http_req *r = u->file_req.call->req;
 	const char *match = http_header(r, "if-match"), *none = http_header(r, "if-none-match");
 	char etag[FILE_REQUEST_ETAG] = "";
 
 	if (e && S_ISREG(e->mode))
 		file_request_etag(e, etag);
 	if (e && S_ISDIR(e->mode)) {
-		file_request_error(&u->desk, 409, "is_a_folder", "there is a folder of that name",
-				   u->desk.path, "put the file into it, or remove it first");
+		file_request_error(&u->file_req, 409, "is_a_folder",
+				   "there is a folder of that name", u->file_req.path,
+				   "put the file into it, or remove it first");
 		return 0;
 	}
-	if (e && call_query_flag(u->desk.call, "new")) {
-		file_request_error(&u->desk, 409, "exists", "there is a file of that name",
-				   u->desk.path, "without ?new=1 it is replaced");
+	if (e && call_query_flag(u->file_req.call, "new")) {
+		file_request_error(&u->file_req, 409, "exists", "there is a file of that name",
+				   u->file_req.path, "without ?new=1 it is replaced");
 		return 0;
 	}
 	if ((match && (!e || !file_request_etag_among(match, etag))) ||
@@ -68,7 +69,7 @@ static int may_go(struct upload *u, const struct wire_entry *e)
 		upload_changed(u, e ? etag : "there is no such file");
 		return 0;
 	}
-	if (!e && (none || call_query_flag(u->desk.call, "new")))
+	if (!e && (none || call_query_flag(u->file_req.call, "new")))
 		u->put.flags = WIRE_PUT_NEW;
 	if (match && strcmp(match, "*") != 0)
 		u->put = (struct wire_put){ .mode = u->put.mode,
@@ -80,14 +81,14 @@ static int may_go(struct upload *u, const struct wire_entry *e)
 
 static void send_it(struct upload *u)
 {
-	struct call *c = u->desk.call;
+	struct call *c = u->file_req.call;
 	struct err e;
 	int pipe;
 
 	u->phase = SENDING;
-	if (file_client_ask_pipe(&u->desk.clerk, WIRE_PUT, &u->put, sizeof(u->put), u->desk.path,
-				 &pipe, &e) < 0)
-		file_request_fail(&u->desk, &e);
+	if (file_client_ask_pipe(&u->file_req.file_client, WIRE_PUT, &u->put, sizeof(u->put),
+				 u->file_req.path, &pipe, &e) < 0)
+		file_request_fail(&u->file_req, &e);
 	else
 		http_body_pipe(c->req, pipe, c->api->conf.upload_max);
 	http_body_rate(c->req, HTTP_BODY_RATE);
@@ -98,7 +99,7 @@ static void send_it(struct upload *u)
 static void upload_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 			 size_t n)
 {
-	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
 	struct file_request_entry parts;
 	char etag[FILE_REQUEST_ETAG];
 
@@ -111,39 +112,39 @@ static void upload_entry(struct file_client *k, const struct wire_entry *e, cons
 	if (u->phase != SHOWING)
 		return;
 	if (!file_request_split(e, tail, n, &parts)) {
-		file_request_error(&u->desk, 502, "box_lies", "the box's answer makes no sense",
-				   u->desk.path, NULL);
+		file_request_error(&u->file_req, 502, "box_lies", "the box's answer makes no sense",
+				   u->file_req.path, NULL);
 		return;
 	}
 	file_request_etag(e, etag);
-	http_set(u->desk.call->req, "ETag", "%s", etag);
-	file_request_json(&u->desk, u->existed ? 200 : 201,
+	http_set(u->file_req.call->req, "ETag", "%s", etag);
+	file_request_json(&u->file_req, u->existed ? 200 : 201,
 			  file_request_entry_json(e, &parts, NULL));
 }
 
 static void upload_done(struct file_client *k, uint16_t flags)
 {
-	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
 
 	(void)flags;
 	if (u->phase != SENDING)
 		return;
 	u->phase = SHOWING;
-	file_request_look(&u->desk, u->desk.path);
+	file_request_look(&u->file_req, u->file_req.path);
 }
 
 static void upload_failed(struct file_client *k, const struct err *e)
 {
-	struct upload *u = loop_owner(k, struct upload, desk.clerk);
+	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
 
 	if (u->phase == LOOKING && e->sys == ENOENT) {
 		if (may_go(u, NULL))
 			send_it(u);
 	} else if (e->sys == ESTALE ||
-		   (e->sys == EEXIST && http_header(u->desk.call->req, "if-none-match"))) {
+		   (e->sys == EEXIST && http_header(u->file_req.call->req, "if-none-match"))) {
 		upload_changed(u, e->msg);
 	} else {
-		file_request_fail(&u->desk, e);
+		file_request_fail(&u->file_req, e);
 	}
 }
 
@@ -155,8 +156,8 @@ static void pipe_full(struct http_req *r, int full)
 	struct call *c = r->user;
 	struct upload *u = c->state;
 
-	if (u->desk.open)
-		file_request_stalls(&u->desk, full);
+	if (u->file_req.open)
+		file_request_stalls(&u->file_req, full);
 }
 
 static void body_ended(struct http_req *r)
@@ -164,8 +165,8 @@ static void body_ended(struct http_req *r)
 	struct call *c = r->user;
 	struct upload *u = c->state;
 
-	if (u->desk.open)
-		file_client_data(&u->desk.clerk, NULL, 0);
+	if (u->file_req.open)
+		file_client_data(&u->file_req.file_client, NULL, 0);
 }
 
 /* Not one byte of what can never fit. */
@@ -200,9 +201,10 @@ void boxfiles_put(struct call *c)
 			   "make one: POST .../files/mkdir");
 		return;
 	}
-	*u = (struct upload){ .desk.path = file_request_path(c, path), .put.mode = (uint32_t)mode };
-	b = u->desk.path ? call_box(c, 0) : NULL;
-	if (!b || !upload_fits(c, b) || !file_request_open(&u->desk, c, &on))
+	*u = (struct upload){ .file_req.path = file_request_path(c, path),
+			      .put.mode = (uint32_t)mode };
+	b = u->file_req.path ? call_box(c, 0) : NULL;
+	if (!b || !upload_fits(c, b) || !file_request_open(&u->file_req, c, &on))
 		return;
 	c->req->on_full = pipe_full;
 	c->req->on_body_end = body_ended;

@@ -157,7 +157,7 @@ static void sampler_conclude(struct gauge_box *x)
 {
 	const struct box *b = fleet_find(x->all->fleet, x->id);
 
-	keeper_client_cancel(&x->all->fleet->office, x->ask);
+	keeper_client_cancel(&x->all->fleet->keeper, x->ask);
 	init_conn_remove_call(&x->ear);
 	x->ask = NULL;
 	x->asking = 0;
@@ -226,7 +226,7 @@ static void sampler_ask(struct gauge_box *x, struct box *b)
 	x->now.counted = x->now.told = 0;
 	x->asking = 1;
 	x->asked_ms = loop_now_ms();
-	x->ask = keeper_client_request_box(&x->all->fleet->office, WIRE_COUNTERS, 0, x->id,
+	x->ask = keeper_client_request_box(&x->all->fleet->keeper, WIRE_COUNTERS, 0, x->id,
 					   WIRE_COUNTED, sampler_counted, x);
 	if (init_conn_is_open(&b->line) && b->state != BOX_PAUSED) /* such a one answers nothing */
 		init_conn_request(&b->line, &x->ear, &ear_on, WIRE_STAT, 0);
@@ -256,7 +256,7 @@ static struct gauge_box *box_of(struct usage_sampler *g, const char *id)
 
 static void sampled_box_free(struct gauge_box *x)
 {
-	keeper_client_cancel(&x->all->fleet->office, x->ask);
+	keeper_client_cancel(&x->all->fleet->keeper, x->ask);
 	init_conn_remove_call(&x->ear);
 	ring_fini(x->all, &x->seconds);
 	ring_fini(x->all, &x->tens);

@@ -92,7 +92,7 @@ static void client_left(struct call *c)
 }
 
 static void volumes_ask(struct call *c, uint8_t type, const struct store_volume *v,
-			volumes_made *answer, office_done *done)
+			volumes_made *answer, keeper_done *done)
 {
 	struct wire_volume f = { .head.type = type, .bytes = v->quota_bytes };
 	struct doing *d = calloc(1, sizeof(*d));
@@ -105,7 +105,7 @@ static void volumes_ask(struct call *c, uint8_t type, const struct store_volume 
 	snprintf(f.id, sizeof(f.id), "%s", v->id);
 	c->state = d;
 	c->drop = client_left;
-	keeper_client_request(&c->api->fleet.office, &f, sizeof(f), WIRE_DONE, done, d);
+	keeper_client_request(&c->api->fleet.keeper, &f, sizeof(f), WIRE_DONE, done, d);
 }
 
 static struct call *volumes_finished(struct doing *d)

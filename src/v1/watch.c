@@ -15,47 +15,47 @@ const struct field boxfiles_watch_query[] = {
 };
 
 struct watching {
-	struct file_request desk;
-	struct event_stream feed;
+	struct file_request file_req;
+	struct event_stream event_stream;
 	int begun;
 };
 
 static void watch_ready(struct file_client *k)
 {
-	struct watching *w = loop_owner(k, struct watching, desk.clerk);
+	struct watching *w = loop_owner(k, struct watching, file_req.file_client);
 
-	file_request_ask(&w->desk, WIRE_WATCH,
-			 call_query_flag(w->desk.call, "recursive") ? WIRE_WATCH_DEEP : 0,
-			 w->desk.path, strlen(w->desk.path));
+	file_request_ask(&w->file_req, WIRE_WATCH,
+			 call_query_flag(w->file_req.call, "recursive") ? WIRE_WATCH_DEEP : 0,
+			 w->file_req.path, strlen(w->file_req.path));
 }
 
 static void watch_say(struct watching *w, json_t *take_event)
 {
-	if (event_stream_event(&w->feed, take_event))
-		file_client_pause(&w->desk.clerk, 1);
+	if (event_stream_event(&w->event_stream, take_event))
+		file_client_pause(&w->file_req.file_client, 1);
 }
 
 static void watch_finish(struct watching *w, json_t *take_last)
 {
-	file_request_close(&w->desk);
-	event_stream_event(&w->feed, take_last);
-	event_stream_end(&w->feed);
+	file_request_close(&w->file_req);
+	event_stream_event(&w->event_stream, take_last);
+	event_stream_end(&w->event_stream);
 }
 
 static void watch_done(struct file_client *k, uint16_t flags)
 {
-	struct watching *w = loop_owner(k, struct watching, desk.clerk);
-	enum event_stream_kind kind = event_stream_wanted(w->desk.call);
+	struct watching *w = loop_owner(k, struct watching, file_req.file_client);
+	enum event_stream_kind kind = event_stream_wanted(w->file_req.call);
 	json_t *first;
 
 	if (w->begun)
 		return;
 	w->begun = 1;
-	event_stream_begin(&w->feed, w->desk.call->req,
+	event_stream_begin(&w->event_stream, w->file_req.call->req,
 			   kind == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON);
 	first = json_pack("{s:s, s:b}", "type", "watching", "skipped",
 			  (flags & WIRE_DONE_SKIPPED) != 0);
-	file_request_set_text(first, "path", w->desk.path);
+	file_request_set_text(first, "path", w->file_req.path);
 	watch_say(w, first);
 }
 
@@ -63,7 +63,7 @@ static void set_below(json_t *doc, const char *key, const struct watching *w, co
 {
 	auto_buf struct buf full = { 0 };
 
-	buf_puts(&full, w->desk.path);
+	buf_puts(&full, w->file_req.path);
 	if (full.p[full.len - 1] != '/')
 		buf_putc(&full, '/');
 	buf_puts(&full, name);
@@ -102,7 +102,7 @@ static void watch_event(struct watching *w, const struct wire_event *ev, const c
 static void watch_other(struct file_client *k, const struct frame *f, size_t len)
 {
 	if (f->type == WIRE_EVENT)
-		watch_event(loop_owner(k, struct watching, desk.clerk),
+		watch_event(loop_owner(k, struct watching, file_req.file_client),
 			    (const struct wire_event *)f,
 			    (const char *)f + sizeof(struct wire_event),
 			    len - sizeof(struct wire_event));
@@ -110,12 +110,12 @@ static void watch_other(struct file_client *k, const struct frame *f, size_t len
 
 static void watch_failed(struct file_client *k, const struct err *e)
 {
-	struct watching *w = loop_owner(k, struct watching, desk.clerk);
+	struct watching *w = loop_owner(k, struct watching, file_req.file_client);
 
 	if (w->begun)
 		watch_finish(w, file_request_fail_json(e));
 	else
-		file_request_fail(&w->desk, e);
+		file_request_fail(&w->file_req, e);
 }
 
 static void watch_drained(struct http_req *r)
@@ -123,8 +123,8 @@ static void watch_drained(struct http_req *r)
 	struct call *c = r->user;
 	struct watching *w = c->state;
 
-	if (w->desk.open)
-		file_client_pause(&w->desk.clerk, 0);
+	if (w->file_req.open)
+		file_client_pause(&w->file_req.file_client, 0);
 }
 
 /* It may have only finished asking; but a watch that nobody reads would keep the box awake for ever. */
@@ -142,8 +142,8 @@ void boxfiles_watch(struct call *c)
 	struct watching *w = call_alloc(c, sizeof(*w));
 	const char *path = call_query(c, "path");
 
-	*w = (struct watching){ .desk.path = file_request_path(c, path ? path : BOX_HOME) };
-	if (!w->desk.path || !file_request_open(&w->desk, c, &on))
+	*w = (struct watching){ .file_req.path = file_request_path(c, path ? path : BOX_HOME) };
+	if (!w->file_req.path || !file_request_open(&w->file_req, c, &on))
 		return;
 	c->req->on_drain = watch_drained;
 	c->req->on_eof = watch_left;

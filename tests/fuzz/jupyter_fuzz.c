@@ -32,12 +32,12 @@ static void a_spec(const char *text, size_t n)
 /* Cut at every 0xff. */
 static void bare_frames(const char *bytes, size_t n)
 {
-	struct frame frames[MAIL_FRAMES];
+	struct frame frames[JUPYTER_MSG_FRAMES];
 	struct jupyter_msg m;
 	struct err e;
 	unsigned all = 0;
 
-	while (all < MAIL_FRAMES) {
+	while (all < JUPYTER_MSG_FRAMES) {
 		const char *end = n ? memchr(bytes, 0xff, n) : NULL;
 		size_t some = end ? (size_t)(end - bytes) : n;
 
@@ -72,9 +72,9 @@ static void check_lines(struct buf *channel)
 static void signed_message(const char *header, size_t header_n, const char *content,
 			   size_t content_n)
 {
-	char signature[MAIL_SIGNATURE + 1];
-	struct frame frames[] = { { MAIL_DELIMITER, strlen(MAIL_DELIMITER) },
-				  { signature, MAIL_SIGNATURE },
+	char signature[JUPYTER_MSG_SIGNATURE + 1];
+	struct frame frames[] = { { JUPYTER_MSG_DELIMITER, strlen(JUPYTER_MSG_DELIMITER) },
+				  { signature, JUPYTER_MSG_SIGNATURE },
 				  { header, header_n },
 				  { "{\"msg_id\":\"r\"}", 14 },
 				  { "{}", 2 },

@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	go_on();
 	if (nprinted < nworks)
 		loop_run(&loop);
-	keeper_client_fini(&fleet.office);
+	keeper_client_fini(&fleet.keeper);
 	loop_fini(&loop);
 	for (unsigned i = 0; i < nworks; i++) {
 		json_decref(works[i].artifact);

@@ -10,7 +10,7 @@ static const char *const argv[] = { "/usr/bin/gcc", "-O2", "main.c", NULL },
 
 static struct compile_inputs usual(void)
 {
-	return (struct compile_inputs){ .door = "job",
+	return (struct compile_inputs){ .surface = "job",
 					.team = "red",
 					.argv = argv,
 					.env = env,
@@ -89,7 +89,7 @@ TEST(a_key_is_of_all_that_the_compiler_sees)
 		CHECK(!same_key(&of, &x));                                                         \
 	} while (0)
 	DIFFERS(team, "blue");
-	DIFFERS(door, "flow");
+	DIFFERS(surface, "flow");
 	DIFFERS(argv, other_argv);
 	DIFFERS(env, more_env);
 	DIFFERS(cwd, "/tmp");

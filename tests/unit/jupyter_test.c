@@ -26,8 +26,8 @@ static struct frame frame(const char *text)
 /* ---- messages ---- */
 
 struct post {
-	char signature[MAIL_SIGNATURE + 1];
-	struct frame frames[3 + MAIL_PARTS];
+	char signature[JUPYTER_MSG_SIGNATURE + 1];
+	struct frame frames[3 + JUPYTER_MSG_PARTS];
 };
 
 /* As a kernel sends it on iopub: a topic in front. */
@@ -35,7 +35,7 @@ static void sign(struct post *p, const char *header, const char *parent, const c
 		 size_t n)
 {
 	p->frames[0] = frame("kernel.1.stream");
-	p->frames[1] = frame(MAIL_DELIMITER);
+	p->frames[1] = frame(JUPYTER_MSG_DELIMITER);
 	p->frames[3] = frame(header);
 	p->frames[4] = frame(parent);
 	p->frames[5] = frame("{}");
@@ -65,9 +65,9 @@ static enum err_kind judged(const char *header, const char *parent, const char *
 
 TEST(a_signature_is_that_of_rfc_4231)
 {
-	struct frame parts[MAIL_PARTS] = { frame("what do "), frame(""), frame("ya want for "),
-					   frame("nothing?") };
-	char out[MAIL_SIGNATURE + 1];
+	struct frame parts[JUPYTER_MSG_PARTS] = { frame("what do "), frame(""),
+						  frame("ya want for "), frame("nothing?") };
+	char out[JUPYTER_MSG_SIGNATURE + 1];
 
 	jupyter_msg_sign(out, "Jefe", parts);
 	CHECK_STR(out, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
@@ -76,15 +76,15 @@ TEST(a_signature_is_that_of_rfc_4231)
 TEST(what_we_write_can_be_read_with_our_key_and_no_other)
 {
 	json_t *parent = json_pack("{s:s}", "msg_id", "before");
-	struct frame frames[2 + MAIL_PARTS];
+	struct frame frames[2 + JUPYTER_MSG_PARTS];
 	struct jupyter_msg m;
 	struct jupyter_out l;
 
 	jupyter_out_write(&l, KEY, "execute_request", "session", REQUEST, parent,
 			  json_pack("{s:s%}", "code", "a\0\xc3\xa4", (size_t)4));
-	frames[0] = frame(MAIL_DELIMITER);
+	frames[0] = frame(JUPYTER_MSG_DELIMITER);
 	frames[1] = frame(l.signature);
-	for (unsigned i = 0; i < MAIL_PARTS; i++)
+	for (unsigned i = 0; i < JUPYTER_MSG_PARTS; i++)
 		frames[2 + i] = (struct frame){ l.part[i].p, l.part[i].len };
 	CHECK_INT(jupyter_msg_parse(&m, frames, ARRAY_LEN(frames), KEY, &e), 0);
 	CHECK_STR(m.type, "execute_request");
@@ -127,7 +127,7 @@ TEST(every_changed_bit_is_noticed)
 	p.frames[2].n = 0;
 	CHECK_INT(parse(&m, &p), -1);
 	sign(&p, header, "{}", content, strlen(content));
-	for (unsigned i = 0; i < MAIL_SIGNATURE; i++)
+	for (unsigned i = 0; i < JUPYTER_MSG_SIGNATURE; i++)
 		p.signature[i] =
 			(char)(p.signature[i] >= 'a' ? p.signature[i] - 32 : p.signature[i]);
 	CHECK_INT(parse(&m, &p), -1);
@@ -135,20 +135,20 @@ TEST(every_changed_bit_is_noticed)
 
 TEST(what_has_not_the_frames_is_no_message)
 {
-	struct frame frames[MAIL_FRAMES];
+	struct frame frames[JUPYTER_MSG_FRAMES];
 	struct jupyter_msg m;
 
-	for (unsigned i = 0; i < MAIL_FRAMES; i++)
+	for (unsigned i = 0; i < JUPYTER_MSG_FRAMES; i++)
 		frames[i] = frame("x");
 	CHECK_INT(jupyter_msg_parse(&m, frames, 0, KEY, &e), -1);
-	CHECK_INT(jupyter_msg_parse(&m, frames, MAIL_FRAMES, KEY, &e), -1);
-	for (unsigned at = 0; at < MAIL_FRAMES; at++) {
-		frames[at] = frame(MAIL_DELIMITER);
+	CHECK_INT(jupyter_msg_parse(&m, frames, JUPYTER_MSG_FRAMES, KEY, &e), -1);
+	for (unsigned at = 0; at < JUPYTER_MSG_FRAMES; at++) {
+		frames[at] = frame(JUPYTER_MSG_DELIMITER);
 		CHECK_INT(jupyter_msg_parse(&m, frames, at + 1, KEY, &e), -1);
-		CHECK_INT(jupyter_msg_parse(&m, frames, at + 5 < MAIL_FRAMES ? at + 5 : at, KEY,
-					    &e),
+		CHECK_INT(jupyter_msg_parse(&m, frames, at + 5 < JUPYTER_MSG_FRAMES ? at + 5 : at,
+					    KEY, &e),
 			  -1);
-		CHECK_INT(jupyter_msg_parse(&m, frames, MAIL_FRAMES, KEY, &e), -1);
+		CHECK_INT(jupyter_msg_parse(&m, frames, JUPYTER_MSG_FRAMES, KEY, &e), -1);
 		frames[at] = frame("x");
 	}
 }
@@ -170,7 +170,7 @@ TEST(signed_nonsense_is_refused)
 		buf_putc(&deep, '[');
 	CHECK_INT(judged(good, "{}", buf_str(&deep)), ERR_INVALID);
 	buf_puts(&longer, "{\"msg_type\":\"status\",\"msg_id\":\"");
-	for (unsigned i = 0; i <= MAIL_ID; i++)
+	for (unsigned i = 0; i <= JUPYTER_MSG_ID; i++)
 		buf_putc(&longer, 'x');
 	buf_puts(&longer, "\"}");
 	CHECK_INT(judged(buf_str(&longer), "{}", "{}"), ERR_INVALID);

@@ -330,12 +330,12 @@ TEST(a_listener_may_close_the_line_it_hears)
 /* ---- the office ---- */
 
 static struct {
-	struct keeper_client office;
+	struct keeper_client keeper;
 	int answers, errors, lost;
 	struct err why;
 } o;
 
-static void office_lost(struct keeper_client *x)
+static void keeper_lost(struct keeper_client *x)
 {
 	(void)x;
 	o.lost++;
@@ -352,7 +352,7 @@ static void answered(void *ctx, const struct frame *f, size_t len, int *fd, cons
 		o.why = *e;
 }
 
-static int open_office(void)
+static int open_keeper(void)
 {
 	int pair[2];
 
@@ -362,14 +362,14 @@ static int open_office(void)
 	close(p.theirs);
 	p.theirs = pair[0];
 	init_conn_close(&p.line);
-	keeper_client_init(&o.office, &p.loop, office_lost);
-	keeper_client_connect(&o.office, pair[1]);
+	keeper_client_init(&o.keeper, &p.loop, keeper_lost);
+	keeper_client_connect(&o.keeper, pair[1]);
 	return 0;
 }
 
-static void close_office(void)
+static void close_keeper(void)
 {
-	keeper_client_fini(&o.office);
+	keeper_client_fini(&o.keeper);
 	finish();
 }
 
@@ -389,16 +389,16 @@ TEST(an_answer_finds_its_question)
 	struct wire_counted a = { .head = sock_head(WIRE_COUNTED, 0) };
 	uint8_t type = 0;
 
-	CHECK_INT(open_office(), 0);
-	keeper_client_request_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
+	CHECK_INT(open_keeper(), 0);
+	keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
 	a.head.ref = next_question(&type);
 	CHECK_INT(type, WIRE_COUNTERS);
 	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
 	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0); /* twice: the second is nobody's */
 	turn();
 	CHECK_INT(o.answers, 1);
-	CHECK_INT(o.office.waiting, 0);
-	close_office();
+	CHECK_INT(o.keeper.waiting, 0);
+	close_keeper();
 }
 
 TEST(an_answer_of_another_type_is_an_error)
@@ -406,14 +406,14 @@ TEST(an_answer_of_another_type_is_an_error)
 	struct wire_about a = { .head = sock_head(WIRE_ABOUT, 0) };
 	uint8_t type;
 
-	CHECK_INT(open_office(), 0);
-	keeper_client_request_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
+	CHECK_INT(open_keeper(), 0);
+	keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
 	a.head.ref = next_question(&type);
 	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
 	turn();
 	CHECK_INT(o.errors, 1);
 	CHECK_INT(o.why.kind, ERR_INVALID);
-	close_office();
+	close_keeper();
 }
 
 TEST(questions_are_asked_again_of_the_next_keeper)
@@ -422,23 +422,23 @@ TEST(questions_are_asked_again_of_the_next_keeper)
 	int pair[2];
 	uint8_t type;
 
-	CHECK_INT(open_office(), 0);
-	keeper_client_request_box(&o.office, WIRE_COUNTERS, 0, "one", WIRE_COUNTED, answered, NULL);
+	CHECK_INT(open_keeper(), 0);
+	keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "one", WIRE_COUNTED, answered, NULL);
 	own_close_fd(&p.theirs);
 	turn();
 	CHECK_INT(o.lost, 1);
-	CHECK(!keeper_client_is_connected(&o.office));
-	keeper_client_request_box(&o.office, WIRE_COUNTERS, 0, "two", WIRE_COUNTED, answered, NULL);
+	CHECK(!keeper_client_is_connected(&o.keeper));
+	keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "two", WIRE_COUNTED, answered, NULL);
 	CHECK_INT(sock_pair(pair, &p.e), 0);
 	p.theirs = pair[0];
-	keeper_client_connect(&o.office, pair[1]);
+	keeper_client_connect(&o.keeper, pair[1]);
 	for (int i = 0; i < 2; i++) {
 		a.head.ref = next_question(&type);
 		CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
 	}
 	turn();
 	CHECK_INT(o.answers, 2);
-	close_office();
+	close_keeper();
 }
 
 TEST(a_forgotten_question_is_answered_to_nobody)
@@ -447,14 +447,14 @@ TEST(a_forgotten_question_is_answered_to_nobody)
 	struct keeper_call *ask;
 	uint8_t type;
 
-	CHECK_INT(open_office(), 0);
-	ask = keeper_client_request_box(&o.office, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered,
+	CHECK_INT(open_keeper(), 0);
+	ask = keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered,
 					NULL);
 	a.head.ref = next_question(&type);
-	keeper_client_cancel(&o.office, ask);
+	keeper_client_cancel(&o.keeper, ask);
 	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
 	turn();
 	CHECK_INT(o.answers + o.errors, 0);
-	CHECK_INT(o.office.waiting, 0);
-	close_office();
+	CHECK_INT(o.keeper.waiting, 0);
+	close_keeper();
 }

@@ -155,7 +155,7 @@ static void rows_check_box(const struct store_box *box, const struct store_box *
 	CHECK_STR(box->env, want->env);
 	CHECK_STR(box->volumes, want->volumes);
 	CHECK_STR(box->network, want->network ? want->network : "[]");
-	CHECK_STR(box->door, want->door ? want->door : "{}");
+	CHECK_STR(box->surface, want->surface ? want->surface : "{}");
 	CHECK(box->state == want->state && box->on_timeout == want->on_timeout);
 	CHECK(box->created_ns == want->created_ns &&
 	      box->started_ns == (want->started_ns ? want->started_ns : box->started_ns) &&

@@ -10,7 +10,7 @@ static void plain(const char *text, const char *expected)
 {
 	auto_buf struct buf out = { 0 };
 
-	rex_plain(text, strlen(text), &out);
+	swerex_plain(text, strlen(text), &out);
 	CHECK_STR(buf_str(&out), expected);
 }
 
@@ -37,35 +37,35 @@ TEST(a_mark_begins_a_line)
 {
 	size_t before = 0;
 
-	CHECK(!rex_marked("", &before));
-	CHECK(!rex_marked("x " REX_MARK "none", &before));
-	CHECK(!strcmp(rex_marked(REX_MARK "none", &before), "none"));
+	CHECK(!swerex_marked("", &before));
+	CHECK(!swerex_marked("x " SWEREX_MARK "none", &before));
+	CHECK(!strcmp(swerex_marked(SWEREX_MARK "none", &before), "none"));
 	CHECK_INT(before, 0);
-	CHECK(!strcmp(rex_marked("a " REX_MARK "b\n" REX_MARK "c", &before), "c"));
-	CHECK_INT(before, strlen("a " REX_MARK "b\n"));
+	CHECK(!strcmp(swerex_marked("a " SWEREX_MARK "b\n" SWEREX_MARK "c", &before), "c"));
+	CHECK_INT(before, strlen("a " SWEREX_MARK "b\n"));
 }
 
-static int decode(const char *bytes, size_t n, enum rex_codec c, enum rex_errors how,
+static int decode(const char *bytes, size_t n, enum swerex_codec c, enum swerex_errors how,
 		  struct buf *out)
 {
 	auto_buf struct buf in = { 0 };
 	size_t at = 0;
 
 	buf_add(&in, bytes, n);
-	return rex_decode(&in, c, how, out, &at) < 0 ? (int)at : -1;
+	return swerex_decode(&in, c, how, out, &at) < 0 ? (int)at : -1;
 }
 
 TEST(strict_names_the_first_byte_that_is_none)
 {
 	auto_buf struct buf a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 }, e = { 0 };
 
-	CHECK_INT(decode("", 0, REX_UTF8, REX_STRICT, &a), -1);
-	CHECK_INT(decode("\303\244\360\237\230\200", 6, REX_UTF8, REX_STRICT, &a), -1);
+	CHECK_INT(decode("", 0, SWEREX_UTF8, SWEREX_STRICT, &a), -1);
+	CHECK_INT(decode("\303\244\360\237\230\200", 6, SWEREX_UTF8, SWEREX_STRICT, &a), -1);
 	CHECK_STR(buf_str(&a), "\303\244\360\237\230\200");
-	CHECK_INT(decode("ab\303", 3, REX_UTF8, REX_STRICT, &b), 2);
-	CHECK_INT(decode("\300\200", 2, REX_UTF8, REX_STRICT, &c), 0);
-	CHECK_INT(decode("a\303\244", 3, REX_ASCII, REX_STRICT, &d), 1);
-	CHECK_INT(decode("a\344\000", 3, REX_LATIN1, REX_STRICT, &e), -1);
+	CHECK_INT(decode("ab\303", 3, SWEREX_UTF8, SWEREX_STRICT, &b), 2);
+	CHECK_INT(decode("\300\200", 2, SWEREX_UTF8, SWEREX_STRICT, &c), 0);
+	CHECK_INT(decode("a\303\244", 3, SWEREX_ASCII, SWEREX_STRICT, &d), 1);
+	CHECK_INT(decode("a\344\000", 3, SWEREX_LATIN1, SWEREX_STRICT, &e), -1);
 	CHECK_INT(e.len, 4);
 	CHECK(!memcmp(e.p, "a\303\244\000", 4));
 }
@@ -74,15 +74,15 @@ TEST(the_others_go_on)
 {
 	auto_buf struct buf a = { 0 }, b = { 0 }, c = { 0 };
 
-	CHECK_INT(decode("a\377b", 3, REX_UTF8, REX_REPLACE, &a), -1);
+	CHECK_INT(decode("a\377b", 3, SWEREX_UTF8, SWEREX_REPLACE, &a), -1);
 	CHECK_STR(buf_str(&a), "a\357\277\275b");
-	CHECK_INT(decode("a\377b", 3, REX_UTF8, REX_IGNORE, &b), -1);
+	CHECK_INT(decode("a\377b", 3, SWEREX_UTF8, SWEREX_IGNORE, &b), -1);
 	CHECK_STR(buf_str(&b), "ab");
-	CHECK_INT(decode("a\303\244", 3, REX_ASCII, REX_BACKSLASH, &c), -1);
+	CHECK_INT(decode("a\303\244", 3, SWEREX_ASCII, SWEREX_BACKSLASH, &c), -1);
 	CHECK_STR(buf_str(&c), "a\\xc3\\xa4");
-	CHECK_INT(rex_codec("UTF-8"), REX_UTF8);
-	CHECK_INT(rex_codec("klingon"), -1);
-	CHECK_INT(rex_errors("surrogateescape"), -1);
+	CHECK_INT(swerex_codec("UTF-8"), SWEREX_UTF8);
+	CHECK_INT(swerex_codec("klingon"), -1);
+	CHECK_INT(swerex_errors("surrogateescape"), -1);
 }
 
 TEST(the_name_of_a_file_is_one_word_of_the_script)
@@ -90,7 +90,7 @@ TEST(the_name_of_a_file_is_one_word_of_the_script)
 	auto_buf struct buf out = { 0 };
 	json_t *sources = json_pack("[s, s]", "/x'; rm -rf ~; '", "~/a b");
 
-	rex_script_create(&out, "main", sources);
+	swerex_script_create(&out, "main", sources);
 	CHECK(strstr(out.p, "source '/x'\\''; rm -rf ~; '\\'''\n"));
 	CHECK(strstr(out.p, "source ~/'a b'\n"));
 	json_decref(sources);
