@@ -16,26 +16,27 @@ struct cached {
 	struct store_key key;
 };
 
-struct believed { /* a token that was found good */
+struct believed { /* a token that was verified */
 	uint8_t hash[SHA256_BYTES];
 	uint64_t until_ms; /* 0: empty */
 	struct principal who;
 };
 
-/* Failed attempts of one address: a wrong key, token or signature each. */
+/* Failed attempts of one address; each is a wrong key, token or signature. */
 enum { FAILURES = 1024, FAILURES_BURST = 30, FAILURES_PER_S = 2 };
 struct failures {
-	uint32_t address; /* hash of it; two that share a place share what follows */
+	uint32_t address; /* hash of the address; two addresses with the same slot share the numbers
+			   * below */
 	uint32_t left;    /* thousandths of an attempt */
 	uint64_t at_ms;   /* 0: none yet */
 };
 
 struct auth {
-	uint32_t seed; /* of that hash */
+	uint32_t seed; /* of the address hash */
 	struct failures failures[FAILURES];
 	struct cached cache[CACHE];
 	struct believed tokens[TOKENS];
-	struct err why; /* the last token was not */
+	struct err why; /* why the last token was rejected */
 };
 
 struct auth *auth_new(void)
@@ -62,9 +63,9 @@ void auth_changed(struct api *a)
 	memset(a->auth->tokens, 0, sizeof(a->auth->tokens));
 }
 
-/* ---- the door ---- */
+/* ---- Host and Origin ---- */
 
-/* The name itself, or one label in front of it: "49983-<box>.<name>". */
+/* The name itself, or the name after one label: "49983-<box>.<name>". */
 static int same_host(const char *host, size_t n, const char *name)
 {
 	size_t len = strlen(name), label;
@@ -90,7 +91,7 @@ static size_t host_part(const char *host)
 	return strcspn(host, ":");
 }
 
-/* What follows the name is nothing, or a port: ":7070". */
+/* The rest after the name must be empty or a port: ":7070". */
 static int is_port(const char *text)
 {
 	size_t n = *text == ':' ? strspn(text + 1, "0123456789") : 0;
@@ -114,7 +115,7 @@ static int known_host(const struct api *a, const char *host)
 	return 0;
 }
 
-/* A page of our own origin, or of one that was named in the configuration. */
+/* A page of the same origin, or of an origin in the configuration. */
 static int known_origin(const struct api *a, const char *origin, const char *host)
 {
 	const char *rest = strstr(origin, "://");
@@ -147,7 +148,8 @@ int auth_origin(const struct api *a, const struct http_req *r, const char **why)
 
 /* ---- failures ---- */
 
-/* What the proxy itself has added. Some proxies append to the client's header, some add another line. */
+/* The entry that the proxy itself has added. Some proxies append to the header of the client,
+ * others add another header line. */
 static const char *auth_forwarded_for(const struct http_req *r)
 {
 	for (unsigned i = r->nheaders; i-- > 0;)
@@ -156,7 +158,7 @@ static const char *auth_forwarded_for(const struct http_req *r)
 	return NULL;
 }
 
-/* A proxy on this machine speaks for many clients and says for which one. */
+/* A proxy on this machine sends requests of many clients, and names the client in a header. */
 static const char *address_of(const struct http_req *r, size_t *n)
 {
 	int near = r->unix_peer || !strncmp(r->peer, "127.", 4) || !strncmp(r->peer, "[::1]", 5);
@@ -167,7 +169,7 @@ static const char *address_of(const struct http_req *r, size_t *n)
 		*n = strlen(last ? last : said);
 		return last ? last : said;
 	}
-	/* An IPv6 client has a /64 at least: its first four groups. */
+	/* An IPv6 client has at least a /64, so its first four groups identify it. */
 	*n = r->peer[0] == '[' ? strcspn(r->peer, "]") : strcspn(r->peer, ":");
 	for (size_t i = 0, groups = 0; r->peer[0] == '[' && i < *n; i++)
 		if (r->peer[i] == ':' && ++groups == 4)
@@ -175,7 +177,7 @@ static const char *address_of(const struct http_req *r, size_t *n)
 	return r->peer;
 }
 
-/* Its place, as it is now. */
+/* The slot of the address, with the attempts regained until now. */
 static struct failures *failures_of(struct api *a, const struct http_req *r)
 {
 	uint32_t hash = a->auth->seed;
@@ -224,7 +226,7 @@ static struct cached *look_up(struct api *a, const uint8_t hash[SHA256_BYTES])
 	uint64_t now = loop_now_ms();
 	struct err e;
 
-	/* What is compared is a digest: its bytes tell nothing about the key. */
+	/* Digests are compared, so timing reveals nothing about the bytes of the key. */
 	if (c->until_ms > now && !memcmp(c->hash, hash, SHA256_BYTES))
 		return c;
 	memcpy(c->hash, hash, SHA256_BYTES);
@@ -235,7 +237,7 @@ static struct cached *look_up(struct api *a, const uint8_t hash[SHA256_BYTES])
 	return c;
 }
 
-/* A page cannot set headers on a WebSocket; it offers its key as a protocol: "key.e2b_...". */
+/* A page cannot set headers on a WebSocket; it sends its key as a subprotocol: "key.e2b_...". */
 static const char *auth_offered(const struct http_req *r, char out[KEY_TEXT + 1])
 {
 	const char *list = r->upgrade ? http_header(r, "sec-websocket-protocol") : NULL;
@@ -306,7 +308,7 @@ static int read_token(struct api *a, const char *text, struct principal *out, st
 	return 0;
 }
 
-/* A signature costs a hundred times a look into this table. */
+/* Verifying a signature costs a hundred times as much as a lookup in this table. */
 static int token_who(struct api *a, const char *text, struct principal *out, const char **why)
 {
 	uint8_t hash[SHA256_BYTES];

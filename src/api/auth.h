@@ -1,21 +1,23 @@
-/* auth.h - who is asking, and may they knock here at all?
- * Owns: a small cache of keys and tokens; an entry is believed for a second, so a revoked key ends
- *       within one. */
+/* auth.h - authentication: checks of Host and Origin, API keys, tokens.
+ * Owns: a small cache of keys and tokens; an entry is valid for a second, so a revoked key is
+ *       rejected after a second at most. */
 #pragma once
 #include "api/api.h"
 
 struct auth *auth_new(void);
 void auth_free(struct auth *a);
-/* 0, or the status that answers it. A name below one of ours is ours, too. */
+/* Returns 0, or the status to answer with. A subdomain of an accepted name is accepted, too. */
 int auth_host(const struct api *a, const struct http_req *r, const char **why);
 int auth_origin(const struct api *a, const struct http_req *r, const char **why);
-/* 0, or 401 with the reason. */
+/* Returns 0, or 401 with the reason. */
 int auth_principal(struct api *a, const struct http_req *r, struct principal *out,
 		   const char **why);
-int auth_still(struct api *a, const struct principal *w); /* 1: the key is as good as it was */
-void auth_changed(struct api *a);                         /* forget what is cached */
-int auth_has_key(const struct http_req *r);               /* it sends one, right or wrong */
-/* Counts a failed attempt of the request's address. 1: it had too many, and this one is answered 429. */
+int auth_still(struct api *a, const struct principal *w); /* 1: the key is still valid */
+void auth_changed(struct api *a);                         /* clears the cache */
+/* 1: the request has a key, valid or not. */
+int auth_has_key(const struct http_req *r);
+/* Counts a failed attempt of the address of the request. 1: too many attempts; the caller answers
+ * 429. */
 int auth_failed(struct api *a, const struct http_req *r);
 int auth_may_guess(struct api *a,
-		   const struct http_req *r); /* 0: the next failure would be too many */
+		   const struct http_req *r); /* 0: the next failure would exceed the limit */

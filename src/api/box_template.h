@@ -1,5 +1,6 @@
-/* box_template.h - the names of templates that clients know. All are this machine's one template, `base`: what a
- * program needs beyond this machine's own /usr it installs. One table for every API. */
+/* box_template.h - the names of templates that clients may use. All name the one template of this
+ * machine, `base`; a program installs what /usr of the host does not have. One table for
+ * every API. */
 #pragma once
 
 struct buf;
@@ -8,9 +9,10 @@ struct box_template {
 	const char *name;
 	const char *
 		build; /* its only build, as E2B's API names it; NULL: only /api/sandbox has this template */
-	const char *language; /* /api/sandbox: of code whose file name does not tell */
-	const char *start;    /* /api/sandbox: serves the port; NULL: the program itself does */
-	int cells; /* /api/sandbox: code is a cell, whose state, results and plots are kept */
+	const char *language; /* /api/sandbox: language of code whose file name does not show it */
+	const char *start;    /* /api/sandbox: command that serves the port; NULL: the program
+			       * itself serves it */
+	int cells; /* /api/sandbox: code is executed as a cell, with state, results and plots */
 };
 
 enum { BOX_TEMPLATES = 9 };

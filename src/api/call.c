@@ -2,8 +2,9 @@
  *
  *   head -> Host, Origin -> route -> key -> role -> quota -> query -> body -> handler -> answer
  *
- * Every step that refuses answers at once, in the one shape of errors. A handler that waits sets
- * c->drop, which is called once: when the answer is out, or when the client has left before. */
+ * A step that rejects the request answers immediately, with the common error object. A handler that
+ * waits sets c->drop, which is called once: when the answer was sent, or when the client has
+ * disconnected before that. */
 #include "api/auth.h"
 #include "api/fields.h"
 #include "api/json_reader.h"
@@ -17,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- asking ---- */
+/* ---- the request: parameters, query, memory ---- */
 
 const char *call_param(const struct call *c, unsigned i)
 {
@@ -96,9 +97,9 @@ int principal_is_operator(const struct principal *w)
 	return w->role == ROLE_OWNER && !strcmp(w->team, TEAM_DEFAULT) && !w->box[0];
 }
 
-/* ---- on the way ---- */
+/* ---- from the head to the handler ---- */
 
-struct call_document { /* a document of the reader, until the connection's turn */
+struct call_document { /* a document of the reader, until the loop serves the connection */
 	json_t *doc;
 	struct err why;
 };
@@ -133,7 +134,7 @@ static void call_over(struct http_req *r)
 		  LOG_S("who", c->who.id), LOG_U("ms", loop_now_ms() - r->began_ms));
 }
 
-/* A number for the logs, not a secret: a random start and a counter, no system call. */
+/* An id for the logs, not a secret: a random start and a counter, without a system call. */
 static void number_call(struct call *c)
 {
 	static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
@@ -143,7 +144,7 @@ static void number_call(struct call *c)
 
 	if (!next && id_random(&next, sizeof(next), &e) < 0)
 		next = loop_now_ms();
-	n = ++next * 0x9e3779b97f4a7c15u; /* so that neighbours do not look alike */
+	n = ++next * 0x9e3779b97f4a7c15u; /* so that consecutive ids differ in most digits */
 	for (unsigned i = 0; i < ID_LEN; i++, n >>= 5)
 		c->id[i] = digits[n & 31];
 	c->id[ID_LEN] = 0;
@@ -167,9 +168,11 @@ static struct call *call_new(struct api *a, struct http_req *r)
 	return c;
 }
 
-enum { INLINE_JSON = 16 << 10 }; /* what is parsed in less time than two threads need to meet */
+/* Parsing this takes less time than handing it to another thread. */
+enum { INLINE_JSON = 16 << 10 };
 
-/* 0: the box that it holds ended while the request waited; answered. Doors keep a pointer to its berth. */
+/* 0: the box that the call holds has ended while the request waited, and that was answered.
+ * Surfaces have a pointer to the box. */
 static int call_has_box(struct call *c)
 {
 	if (!c->held[0] || fleet_find(&c->api->fleet, c->held))
@@ -244,7 +247,7 @@ static int find_row(struct call *c, struct api_table *t)
 {
 	int status;
 
-	if (!t->routes) { /* the matcher wants its own shape of the same table */
+	if (!t->routes) { /* the matcher needs the same table in its own format */
 		t->routes = calloc(t->n, sizeof(*t->routes));
 		if (!t->routes)
 			abort();
@@ -295,8 +298,8 @@ static int call_may(struct call *c)
 	return 0;
 }
 
-/* A right key is never refused for the wrong ones that others of its address have sent; a wrong one costs
- * a connection each and tells nothing new. */
+/* A valid key is never rejected because other clients of the same address have sent wrong ones.
+ * Each wrong key costs its sender a connection, and the answer reveals nothing new. */
 void call_fail_throttled(struct call *c)
 {
 	http_set(c->req, "Retry-After", "1");
@@ -364,7 +367,7 @@ void call_serve(struct call *c, struct api_table *t)
 {
 	c->format = t->format;
 	c->no_route = find_row(c, t);
-	/* Without a key nobody learns which paths there are. */
+	/* Without a key a client does not learn which paths exist. */
 	if (t->format && t->format->admit ? t->format->admit(c) : call_authorize(c))
 		http_charge(c->req, fleet_budget(&c->api->fleet, c->who.team), call_admitted);
 }
@@ -402,7 +405,8 @@ static void on_head(struct http_req *r)
 
 /* ---- the api ---- */
 
-/* Its client comes back to the next front and goes on where this one ended. */
+/* The client reconnects to the next server and continues at the position where this
+ * stream ended. */
 static void end_stream(struct call *c)
 {
 	if (c->drop)
@@ -413,7 +417,7 @@ static void end_stream(struct call *c)
 	http_end(c->req);
 }
 
-/* Once a second: a stream whose key was revoked meanwhile is cut. */
+/* Once a second: closes each stream whose key was revoked since it started. */
 static void on_second(struct timer *t)
 {
 	struct api *a = loop_owner(t, struct api, second);

@@ -129,7 +129,7 @@ struct box *call_box_peek(struct call *c, unsigned param)
 	if (b && (b->state == BOX_RUNNING || b->state == BOX_KEPT || b->state == BOX_PAUSED) &&
 	    (!c->who.box[0] || !strcmp(c->who.box, b->row.id)))
 		return b;
-	if (b && b->late) { /* it runs and accepts no connection */
+	if (b && b->late) { /* the box runs and its init accepts no connection */
 		http_set(c->req, "Retry-After", "1");
 		call_error(c, 503, "busy", "the box does not answer right now", b->row.id,
 			   "ask again in a second");
@@ -173,7 +173,7 @@ int call_adopt(struct call *c, struct store_box *take_row)
 	struct fleet *f = &c->api->fleet;
 	struct box *b = fleet_find(f, take_row->id);
 
-	/* A body that comes in pieces cannot wait for its handler. */
+	/* A streamed body cannot wait until its handler runs again. */
 	if (c->fetched || c->row->how == HTTP_BODY_STREAM || take_row->state == STORE_BOX_GONE ||
 	    strcmp(take_row->boot, f->boot) != 0 || (b && b->state != BOX_MAKING)) {
 		store_box_fini(take_row);

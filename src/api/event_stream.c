@@ -1,4 +1,5 @@
-/* event_stream.c - see event_stream.h. Output is written by hand: it is most of what this daemon says. */
+/* event_stream.c - see event_stream.h. JSON of program output is written without jansson, because
+ * it is most of what the server sends. */
 #include "api/event_stream.h"
 #include "base/base64.h"
 #include "record/record.h"
@@ -69,7 +70,8 @@ static unsigned length_of(unsigned char c)
 	return c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
 }
 
-/* The second byte has narrower bounds for some first ones: no surrogates, nothing overlong. */
+/* After some first bytes the second byte has narrower bounds, which exclude surrogates and overlong
+ * forms. */
 static int second_ok(unsigned char first, unsigned char second)
 {
 	if (first == 0xe0)
@@ -108,7 +110,8 @@ size_t event_stream_utf8(const char *bytes, size_t n, int *bad)
 	return i;
 }
 
-/* What follows the backslash; 0: the byte stands for itself, 'u': its number does. */
+/* The character after the backslash; 0: the byte is not escaped, 'u': it is written as \u and its
+ * number. */
 static const char escapes[256] = {
 	[0 ... 8] = 'u', ['\t'] = 't',      ['\n'] = 'n', [11 ... 12] = 'u',
 	['\r'] = 'r',    [14 ... 31] = 'u', ['"'] = '"',  ['\\'] = '\\',
@@ -116,7 +119,8 @@ static const char escapes[256] = {
 
 void event_stream_quote(struct buf *out, const char *text, size_t n)
 {
-	enum { PIECE = 4096, LONGEST = 6 }; /* bytes that are given room at once; "\u001f" */
+	/* Bytes that are quoted per reservation of space; longest form of one byte: "\u001f". */
+	enum { PIECE = 4096, LONGEST = 6 };
 	static const char digits[] = "0123456789abcdef";
 
 	buf_putc(out, '"');
@@ -162,7 +166,7 @@ static int write_piece(struct event_stream *f, const char *type, uint64_t offset
 	return close_line(f, &line);
 }
 
-/* Bytes behind a gap do not belong to the character before it. */
+/* Bytes after a gap do not belong to the character before the gap. */
 static int flush_one(struct event_stream *f, const char *type, unsigned s)
 {
 	unsigned n = f->rest[s].n;
@@ -189,7 +193,7 @@ int event_stream_output(struct event_stream *f, const char *type, unsigned s, ui
 		f->rest[s].n = 0;
 	}
 	whole = event_stream_utf8(bytes, n, &bad);
-	/* Text has no NUL; with many it would be six times as long. */
+	/* Text has no NUL; escaping many of them would make the event six times as long. */
 	if (bad || memchr(bytes, 0, n))
 		return full | write_piece(f, type, offset, bytes, n, 0);
 	if (whole < n) { /* three bytes at most */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Behind the string that begins at p; its escapes are the parser's affair. */
+/* Returns the position after the string that begins at p; the parser checks its escapes. */
 static const char *skip_string(const char *p, const char *end)
 {
 	while (p < end) {
@@ -64,7 +64,8 @@ uint64_t fields_most(const struct field *table, uint64_t most)
 					     "items", "messages", "documents" };
 
 	if (table && table->name && !strcmp(table->name, FIELDS_OTHERS))
-		return most; /* it names none: a tool has a table of its own */
+		return most; /* the table accepts any field: each tool validates its fields with a
+			      * table of its own */
 	for (const struct field *f = table; f && f->name; f++) {
 		if (f->type == FIELD_OBJECT && fields_most(f->fields, most) == most)
 			return most;
@@ -298,7 +299,7 @@ int fields_check(const json_t *doc, const struct field *table, const char *path,
 	return 0;
 }
 
-/* Who sends the map itself, {"A": "1"}, means the one field that takes a map. */
+/* A client that sends a plain map, {"A": "1"}, means the only field of type map. */
 const char *fields_hint(const json_t *doc, const struct field *table)
 {
 	const char *key;

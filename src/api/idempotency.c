@@ -70,7 +70,7 @@ static void say_busy(struct call *c, const struct store_idem *was)
 
 static void idem_replay(struct call *c, const struct store_idem *was)
 {
-	c->audited = 1; /* nothing is done twice */
+	c->audited = 1; /* nothing is done a second time */
 	http_set(c->req, "Idempotent-Replayed", "true");
 	http_reply(c->req, was->status, was->type, was->body, was->len);
 }
@@ -99,7 +99,8 @@ enum idempotency_result idempotency_begin(struct call *c, struct idem **out, cha
 	memcpy(made, was.subject, sizeof(was.subject));
 	if (was.state == IDEM_DONE)
 		idem_replay(c, &was);
-	/* Nobody else serves it and we do not: whoever began it is no more. */
+	/* This is the only server and it does not process the request: the server that started it
+	 * has ended. */
 	else if (was.state == IDEM_BUSY &&
 		 (under_way(c->api, c->who.team, key) || !c->api->fleet.alone))
 		say_busy(c, &was);
@@ -124,7 +125,7 @@ void idempotency_answer(struct idem *i, int status, const json_t *doc)
 	if (!i)
 		return;
 	text = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
-	/* On a full disk the next try finds the subject, as after a crash. */
+	/* If the disk is full, the next attempt finds the subject, as after a crash. */
 	(void)!store_idem_finish(i->api->store, i->team, i->key, status, "application/json", text,
 				 strlen(text), &e);
 	idempotency_leave(i);

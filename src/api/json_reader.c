@@ -19,7 +19,7 @@ struct json_reader {
 	struct watch ready; /* an eventfd: jobs are in `done` */
 	pthread_t thread;
 	int running;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* protects the members below */
 	pthread_cond_t wake;
 	struct json_jobs todo, done;
 	int leaving;
@@ -38,7 +38,8 @@ static void jobs_add(struct json_jobs *q, struct json_job *j)
 	q->end = &j->next;
 }
 
-/* A short text before a long one: a client that sends many of the largest delays those of its own size only. */
+/* A short text comes before a long one: a client that sends many large texts delays only other
+ * texts of that size. */
 static void jobs_insert(struct json_jobs *q, struct json_job *j)
 {
 	struct json_job **at = &q->first;
@@ -92,7 +93,7 @@ static void *reader_thread(void *arg)
 	struct json_job *j;
 
 	while ((j = reader_next(x))) {
-		if (j->is_parsed) /* else its client has left before its turn came */
+		if (j->is_parsed) /* else the client has disconnected before the job was parsed */
 			j->doc = fields_parse(j->text.p, j->text.len, &j->why);
 		buf_fini(&j->text);
 		pthread_mutex_lock(&x->lock);
@@ -103,7 +104,7 @@ static void *reader_thread(void *arg)
 	return NULL;
 }
 
-/* ---- the loop's side ---- */
+/* ---- functions of the loop's thread ---- */
 
 static void reader_ready(struct watch *w, unsigned what)
 {
@@ -141,7 +142,8 @@ struct json_reader *json_reader_new(struct loop *l)
 	return x;
 }
 
-/* At the first large body. Signals are for the loop's thread. */
+/* Called at the first large body. All signals are blocked in the new thread, so that the loop's
+ * thread receives them. */
 static int reader_start(struct json_reader *x)
 {
 	sigset_t all, before;
@@ -150,7 +152,8 @@ static int reader_start(struct json_reader *x)
 		return 0;
 	if (x->ready.fd < 0)
 		return -1;
-	json_decref(json_object()); /* jansson's seed is chosen here, by one thread */
+	json_decref(json_object()); /* makes jansson choose its hash seed while there is
+				     * one thread */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	x->running = pthread_create(&x->thread, NULL, reader_thread, x) == 0;

@@ -45,8 +45,8 @@ static int oidc_digit(char c)
 	return c == '-' ? 62 : c == '_' ? 63 : -1;
 }
 
-/* base64url without padding. One text for one sequence of bytes: bits that are left over must be
- * zero, or two tokens would be the same. */
+/* base64url without padding. Each sequence of bytes has one text: unused bits must be zero, or two
+ * different tokens would be equal. */
 static int oidc_decode(const char *text, size_t n, struct buf *out)
 {
 	unsigned bits = 0, have = 0;
@@ -84,7 +84,7 @@ static void own_decref(json_t **doc)
 }
 #define auto_json __attribute__((cleanup(own_decref)))
 
-/* NULL also when it is not a string. */
+/* NULL also if the member is not a string. */
 static const char *text_of(const json_t *doc, const char *name)
 {
 	return json_string_value(json_object_get(doc, name));
@@ -197,7 +197,7 @@ static EVP_PKEY *read_ec(const json_t *jwk, struct err *e)
 	return NULL;
 }
 
-/* Is it one that we would use? A set may hold keys for other purposes. */
+/* 1: a key for signatures that this module supports. A set may have keys for other purposes. */
 static int oidc_usable(const json_t *jwk, enum alg *out)
 {
 	const char *kty = text_of(jwk, "kty"), *alg = text_of(jwk, "alg"),
@@ -291,7 +291,7 @@ void oidc_free(struct oidc *o)
 
 /* ---- the signature ---- */
 
-/* r and s, 32 bytes each, as OpenSSL wants them. */
+/* Converts r and s, 32 bytes each, to the DER form that OpenSSL expects. */
 static unsigned char *to_der(const struct buf *raw, size_t *out_n)
 {
 	ECDSA_SIG *sig = raw->len == 2 * EC_BYTES ? ECDSA_SIG_new() : NULL;
@@ -327,11 +327,11 @@ static int signed_by(const struct key *k, const char *text, size_t n, const stru
 	     EVP_DigestVerify(md, bytes, len, (const unsigned char *)text, n) == 1;
 	OPENSSL_free(der);
 	EVP_MD_CTX_free(md);
-	ERR_clear_error(); /* a wrong signature leaves traces there, for whoever looks next */
+	ERR_clear_error(); /* a wrong signature leaves entries in the error queue of OpenSSL */
 	return ok;
 }
 
-/* Without a kid only a set of one key leaves no choice. */
+/* Without a kid the set must have exactly one key. */
 static const struct key *oidc_choose(const struct oidc *o, const char *kid)
 {
 	if (!kid)
@@ -373,7 +373,7 @@ static const struct key *read_head(const struct oidc *o, const struct buf *text,
 	return k;
 }
 
-/* ---- what it says ---- */
+/* ---- claims ---- */
 
 static int for_us(const json_t *aud, const char *audience)
 {
@@ -416,7 +416,7 @@ static int is_plain(const char *s, size_t most)
 	return n <= most;
 }
 
-/* What is too long or not plain is cut; its hash keeps two of them apart. */
+/* A subject that is too long or has other characters is cut; a hash makes the result unique. */
 static void name_of(const char *sub, char out[STORE_NAME + 1])
 {
 	uint8_t hash[SHA256_BYTES];
@@ -448,7 +448,7 @@ static int read_who(const struct oidc *o, const json_t *doc, struct oidc_who *ou
 	if (!team || !fields_is_name(team, STORE_NAME))
 		return err_set(e, ERR_DENIED, "the token's claim %.40s names no team",
 			       o->team_claim);
-	out->role = ROLE_VIEWER; /* the least */
+	out->role = ROLE_VIEWER; /* the role with the fewest rights */
 	if (json_object_get(doc, o->role_claim) &&
 	    (!role || store_role_parse(role, &out->role) < 0))
 		return err_set(e, ERR_DENIED,

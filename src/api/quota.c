@@ -1,5 +1,5 @@
-/* quota.c - see quota.h. Counts are kept in memory and added to the store once a second: what a
- * crash can lose is a second's worth of numbers, in the team's favour. */
+/* quota.c - see quota.h. Counts are kept in memory and added to the store once a second: a crash
+ * loses the counts of one second at most, which is in favour of the team. */
 #include "api/quota.h"
 #include "base/log.h"
 #include "fleet/box.h"
@@ -16,12 +16,12 @@ struct team_count {
 	struct team_count *next;
 	struct store_team team; /* with the limits in force */
 	uint64_t read_ms;       /* when the quotas were read */
-	double tokens;          /* requests that may come now */
+	double tokens;          /* requests that are allowed now */
 	uint64_t filled_ms;
 	int32_t day;
-	struct store_usage today, month; /* as the store has it, and since */
+	struct store_usage today, month; /* the numbers in the store plus those not written yet */
 	struct store_usage unwritten;
-	uint64_t cpu_us; /* less than a millisecond: not in unwritten.compute_ms yet */
+	uint64_t cpu_us; /* the rest below a millisecond, not yet in unwritten.compute_ms */
 };
 
 struct quota {
@@ -40,7 +40,8 @@ static uint64_t quota_number(const json_t *data, const char *name)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-/* Output of every program counts, also of one that nobody waited for; CPU time is that of boxes. */
+/* The output of every program counts, also if no request waits for the program; CPU time is that of
+ * boxes. */
 static void quota_heard(struct fleet_subscriber *x, const struct store_event *ev,
 			const json_t *data)
 {
@@ -163,7 +164,7 @@ int quota_request(struct call *c)
 		t->tokens = rate * BURST_S;
 	t->filled_ms = now;
 	if (t->tokens < 1) {
-		c->audited = 1; /* it must be cheap to say no to this */
+		c->audited = 1; /* no audit row: a rejected request must be cheap */
 		return quota_refuse(c, "too many requests per second", t->team.requests_per_second,
 				    1);
 	}
@@ -181,13 +182,15 @@ int quota_box(struct call *c)
 	return 1;
 }
 
-/* NULL: another program may run, and is counted. Else what is over, and its limit. */
+/* NULL: another program may run, and is counted. Else the name of the exceeded quota; *out_limit is
+ * its limit. */
 static const char *check_run(struct api *a, const struct team_count *t, uint64_t *out_limit)
 {
 	const struct store_team *q = &t->team;
 
 	if (q->output_bytes_per_day || q->compute_ms_per_month)
-		run_writer_flush(&a->fleet.run_writer); /* what has ended counts */
+		/* So that programs that have just ended are counted. */
+		run_writer_flush(&a->fleet.run_writer);
 	if (q->executions_per_day &&
 	    t->today.executions + t->unwritten.executions >= q->executions_per_day) {
 		*out_limit = q->executions_per_day;
@@ -291,7 +294,8 @@ static void write_out(struct api *a, struct team_count *t)
 		return;
 	if (store_usage_add(a->store, t->team.name, store_day(fleet_now_ns()), &t->unwritten, &e) <
 	    0)
-		return; /* a full disk: it stays counted here, and is tried again */
+		return; /* the disk may be full: the counts remain in memory, and the next flush
+			 * tries again */
 	quota_add(&t->today, &t->unwritten);
 	quota_add(&t->month, &t->unwritten);
 	t->unwritten = nothing;

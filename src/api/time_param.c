@@ -18,7 +18,7 @@ static int time_param_wrong(const char *text, struct err *e)
 		text);
 }
 
-/* ".25" as nanoseconds; digits beyond those are cut. */
+/* ".25" as nanoseconds; further digits are ignored. */
 static int64_t time_param_fraction(const char **at)
 {
 	int64_t ns = 0, unit = SECOND_NS / 10;
@@ -30,7 +30,7 @@ static int64_t time_param_fraction(const char **at)
 	return ns;
 }
 
-/* "Z" or "+01:00", as seconds to take away; -1: neither. */
+/* "Z" or "+01:00", as seconds to subtract; -1: neither. */
 static int time_param_zone(const char *at, int *out_s)
 {
 	int h, m, n = 0;
@@ -46,7 +46,7 @@ static int time_param_zone(const char *at, int *out_s)
 	return 0;
 }
 
-/* sscanf alone would take spaces and signs where digits belong. */
+/* sscanf alone would accept spaces and signs in place of digits. */
 static int has_form(const char *text)
 {
 	static const char form[] = "0000-00-00T00:00:00";
