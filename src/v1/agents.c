@@ -1,8 +1,9 @@
 /* agents.c - see agents.h.
  *
- *   order -> [packages] -> errand: its events -> report -> [the box has ended]
+ *   request -> [packages] -> agent session: its events -> report -> [the box has ended]
  *
- * When the client leaves, everything ends: nobody would read what the model costs. */
+ * When the client disconnects, the session ends, too: model calls cost money, and no client would
+ * read their result. */
 #include "v1/agents.h"
 #include "document/document.h"
 #include "agent/agent_session.h"
@@ -20,7 +21,8 @@
 #include <string.h>
 
 enum { FILES_MOST = 256, PATH_MOST = 400, WALL_MOST = 3600000, CONTEXT_MOST = 512 * 1024 };
-enum { SILENCE_MS = 15000, LEFT_MS = 500 }; /* between events; and when it may have left */
+/* Between two keepalive events; the same when the client may have disconnected. */
+enum { SILENCE_MS = 15000, LEFT_MS = 500 };
 
 static const struct field budget_fields[] = {
 	{ "max_calls", FIELD_INT, 0, 1, 1000, "questions to a model; twice max_steps", NULL },
@@ -84,7 +86,7 @@ static int insert_row(struct session *s, struct err *e)
 		return -1;
 	n = n < sizeof(row.title) - 1 ? n : sizeof(row.title) - 1;
 	while (n && ((unsigned char)task[n] & 0xc0) == 0x80)
-		n--; /* not through a character */
+		n--; /* do not cut within a character */
 	memcpy(row.title, task, n);
 	snprintf(row.team, sizeof(row.team), "%s", c->who.team);
 	snprintf(row.who, sizeof(row.who), "%s", c->who.id);
@@ -96,7 +98,7 @@ static int insert_row(struct session *s, struct err *e)
 	return 0;
 }
 
-/* A store that is full now changes nothing of what the client is told. */
+/* If the store is full, the client still gets the same answer. */
 static void end_row(struct session *s, const char *outcome, const json_t *report)
 {
 	auto_free char *text = report ? json_dumps(report, JSON_COMPACT) : NULL;
@@ -136,7 +138,7 @@ void agents_set_sole_server(struct api *a)
 	store_agents_fini(&rows);
 }
 
-/* Nothing of it may happen any more. */
+/* Stops everything that belongs to the session. */
 static void session_over(struct session *s)
 {
 	s->call->drop = NULL;
@@ -144,7 +146,7 @@ static void session_over(struct session *s)
 	packages_job_fini(&s->packages);
 }
 
-/* ---- telling ---- */
+/* ---- events ---- */
 
 static int agents_told(struct agent_session_owner *o, json_t *take_event)
 {
@@ -227,7 +229,7 @@ static void agents_drains(struct http_req *r)
 		agent_session_go_on(s->session);
 }
 
-/* A model may think for long, and proxies have no patience. */
+/* A model may take long to answer, and proxies close idle connections. */
 static void silence_due(struct timer *t)
 {
 	struct session *s = loop_owner(t, struct session, silence);
@@ -236,8 +238,9 @@ static void silence_due(struct timer *t)
 	event_stream_event(&s->event_stream, json_pack("{s:s}", "type", "keepalive"));
 }
 
-/* It may only have finished asking. If it has left, the second write from here on says so; who gets no
- * events cannot be asked, and what it wants is dear. */
+/* The client has closed its side, and may still be reading. If it has disconnected, the second
+ * write after this one fails. A client without an event stream cannot be tested like this; its
+ * session is ended, because model calls are expensive. */
 static void may_have_left(struct http_req *r)
 {
 	struct call *c = r->user;
@@ -253,7 +256,7 @@ static void may_have_left(struct http_req *r)
 	timer_set(&s->silence, LEFT_MS);
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 static void agents_begin(struct session *s)
 {
@@ -323,7 +326,7 @@ static int agents_check(struct call *c, struct err *e)
 		       : 0;
 }
 
-/* 0: nobody is there to fly it, and that was answered. */
+/* 0: no model can drive the agent, and that was answered. */
 static int somebody_flies(struct call *c)
 {
 	const json_t *roles = llm_roles(c->api->model);
@@ -336,7 +339,8 @@ static int somebody_flies(struct call *c)
 			"name a models file (serve.models) with a [role] agent; docs/pipeline.md has one");
 		return 0;
 	}
-	/* Not yet known is no reason to refuse: the question waits. */
+	/* If the roles are not known yet, the request is accepted: the first model call waits for
+	 * them. */
 	if (roles && !call_text(c, "model", NULL) && !json_object_get(roles, role)) {
 		call_error(c, 409, "no_model", "no model has this role", role,
 			   "add it to [role] of the models file, or name a model");
@@ -395,7 +399,7 @@ void agents_run(struct call *c)
 		agents_begin(s);
 }
 
-/* ---- those that were ---- */
+/* ---- finished agents ---- */
 
 static json_t *row_json(const struct store_agent *x)
 {

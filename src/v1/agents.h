@@ -1,4 +1,4 @@
-/* agents.h - /v1/agents: an agent with a box of its own, told as it happens. */
+/* agents.h - /v1/agents: an agent in a box of its own, with its events as they happen. */
 #pragma once
 #include "api/api.h"
 
@@ -7,6 +7,6 @@ extern const struct field errands_fields[], errands_list_query[];
 void agents_run(struct call *c);
 void agents_list(struct call *c);
 void agents_show(struct call *c);
-/* No other server is there (any more): agents that another one ran ended with it, and their boxes, too.
- * Their outcome is "lost". */
+/* Called when this is the only server. Agents of other servers have ended with them, and so have
+ * their boxes: their outcome becomes "lost". */
 void agents_set_sole_server(struct api *a);

@@ -1,8 +1,8 @@
-/* archive.c - .../files/archive: whole trees out of a box and into it.
- * The box has programs for that, so they run in there like any other: their output is the body of
- * the answer, the body of the request their input. One that fails after the answer has begun has
- * the connection cut, so that nobody takes half an archive for a whole one. Unpacking is not all or
- * nothing: what was unpacked before a failure stays. */
+/* archive.c - .../files/archive: packs a folder of a box, or unpacks an archive into one. tar and
+ * zip run inside the box, as any other program: their output is the body of the answer, the body of
+ * the request is their input. If such a program fails after the answer has started, the connection
+ * is closed, so that the client does not take half an archive for a complete one. Unpacking is not
+ * atomic: files that were unpacked before a failure remain. */
 #include "v1/file_request.h"
 #include "v1/files.h"
 #include "api/quota.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SAID_MAX = 2000 };                            /* of what the program complains about */
+enum { SAID_MAX = 2000 };                            /* bytes of the error output that are kept */
 enum { NO_TOOL = 41, NO_FOLDER = 43, NO_PATH = 44 }; /* statuses of the scripts below */
 
 static const struct field archive_format_values[] = {
@@ -45,8 +45,8 @@ struct archive {
 	int streaming;
 };
 
-/* $1 format, $2 path. A folder's archive has what is in it, not the folder: unpacked elsewhere it is
- * the same tree. */
+/* $1 format, $2 path. The archive of a folder has its content, not the folder itself, so that
+ * unpacking it elsewhere gives the same tree. */
 static const char pack_script[] =
 	"[ -e \"$2\" ] || [ -L \"$2\" ] || exit 44\n"
 	"if [ -d \"$2\" ]; then cd \"$2\" && set -- \"$1\" .\n"
@@ -77,7 +77,7 @@ static const char pack_script[] =
 	"command -v zip >/dev/null && exec zip -q -r -y - \"$2\"\n"
 	"exit 41\n";
 
-/* A folder that is there keeps its mode and owner, whatever the archive says of it. */
+/* An existing folder keeps its mode and owner, even if the archive has others. */
 static const char unpack_script[] =
 	"mkdir -p \"$2\" && cd \"$2\" || exit 43\n"
 	"case $1 in\n"
@@ -204,7 +204,7 @@ static void archive_output(struct exec_reader *t, unsigned stream, uint64_t offs
 	} else if (a->into) {
 		count_lines(a, bytes, n);
 	} else if (offset !=
-		   a->next) { /* a hole: never, as long as init keeps what we have not read */
+		   a->next) { /* a gap: impossible, because init keeps output that was not read */
 		archive_begin(a);
 		http_abort(a->call->req);
 	} else {
@@ -227,7 +227,7 @@ static void archive_drained(struct http_req *r)
 
 static void archive_low(struct exec_input_wait *w, int closed)
 {
-	(void)closed; /* what still comes is thrown away; the program's end is the answer */
+	(void)closed; /* further input is discarded; the exit of the program is the answer */
 	http_resume(loop_owner(w, struct archive, low)->call->req);
 }
 
@@ -251,9 +251,10 @@ static void body_ended(struct http_req *r)
 		exec_input_close(a->reader.run);
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
-/* Nothing may be written for long, so this is how we notice. */
+/* The client has closed its side. It counts as disconnected: nothing may be written for a long
+ * time, so a failing write would show that too late. */
 static void archive_left(struct http_req *r)
 {
 	http_abort(r);
@@ -270,7 +271,8 @@ static const struct format *format_of(struct call *c)
 	return NULL;
 }
 
-/* Programs do not run in a kept box. Who may change boxes wakes it; a reader may not. */
+/* Programs cannot run in a stopped box. A caller that may change boxes starts it again; a viewer
+ * may not. */
 static int is_awake(struct call *c, struct box *b)
 {
 	if (b->state == BOX_KEPT && c->who.role < ROLE_EDITOR) {
@@ -285,7 +287,7 @@ static int is_awake(struct call *c, struct box *b)
 
 static int archive_start(struct archive *a, struct box *b)
 {
-	/* The box's own variables must not change what these programs do. */
+	/* The variables of the box must not change what these programs do. */
 	static const char *const env[] = { "PATH=/usr/local/bin:/usr/bin:/bin",
 					   "LC_ALL=C.UTF-8",
 					   "TAR_OPTIONS=",

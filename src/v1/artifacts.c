@@ -19,7 +19,7 @@
 struct artifacts_file {
 	char *path; /* absolute */
 	uint64_t size;
-	int read; /* bytes are asked for, or were */
+	int read; /* its content is being read, or was read */
 };
 
 int artifacts_check(const json_t *patterns, struct err *e)
@@ -33,7 +33,7 @@ int artifacts_check(const json_t *patterns, struct err *e)
 	return 0;
 }
 
-/* ---- what the request brought ---- */
+/* ---- files of the request ---- */
 
 static void artifacts_hex(const uint8_t sum[SHA256_BYTES], char out[2 * SHA256_BYTES + 1])
 {
@@ -84,7 +84,7 @@ static void artifacts_note_request(struct artifacts *x)
 
 /* ---- which files ---- */
 
-/* A path is names with single slashes before them, none of them . or .. */
+/* A plain path consists of names with one slash before each; none of them is . or .. */
 static int artifacts_path_is_plain(const char *path)
 {
 	if (*path != '/')
@@ -107,7 +107,8 @@ static const char *artifacts_in_home(const char *path)
 	return !strncmp(path, BOX_HOME, n) && path[n] == '/' ? path + n + 1 : NULL;
 }
 
-/* A pattern without a slash is for a name in any folder of the home, one with a leading slash for any path. */
+/* A pattern without a slash matches a name in any folder of the home; one with a leading slash
+ * matches the whole path. */
 static int artifacts_matches(const struct artifacts *x, const char *path)
 {
 	const char *below = artifacts_in_home(path);
@@ -160,7 +161,7 @@ static void artifacts_tell_change(struct artifacts *x, const char *path, const c
 	json_array_append_new(x->changed, row);
 }
 
-/* 1: the request brought it, and it is as it was. */
+/* 1: the file came with the request and was not changed. */
 static int artifacts_is_unchanged(const struct artifacts *x, const char *was,
 				  const struct wire_entry *e)
 {
@@ -182,7 +183,7 @@ static void artifacts_entry(struct file_client *k, const struct wire_entry *e, c
 	const char *was;
 
 	if (x->at < x->nfiles && x->files[x->at].read)
-		return; /* of a GET: its bytes follow */
+		return; /* the answer to a GET: the content of the file follows */
 	if (S_ISDIR(e->mode) || !e->mode)
 		return;
 	if (!file_request_split(e, name, n, &parts) || strlen(parts.name) > ARTIFACTS_PATH ||
@@ -191,7 +192,7 @@ static void artifacts_entry(struct file_client *k, const struct wire_entry *e, c
 		return;
 	}
 	if (!strcmp(parts.name, x->plan->program.binary))
-		return; /* the compiler's */
+		return; /* the output of the compiler */
 	was = json_string_value(json_object_get(x->put, parts.name));
 	if (!artifacts_is_unchanged(x, was, e)) {
 		artifacts_tell_change(x, parts.name, was ? "modified" : "added", e);
@@ -202,7 +203,7 @@ static void artifacts_entry(struct file_client *k, const struct wire_entry *e, c
 		json_object_set_new(x->put, parts.name, json_null());
 }
 
-/* ---- their bytes ---- */
+/* ---- content ---- */
 
 static void artifacts_end(struct artifacts *x)
 {
@@ -232,8 +233,9 @@ static void artifacts_omit(struct artifacts *x, const char *why)
 	x->truncated = 1;
 }
 
-/* Is it short as a JSON string? A control character takes six bytes there: all artifacts together would be an
- * answer of 48 MiB, and every other request waits while it is encoded. */
+/* 1: the content is short as a JSON string. A control character takes six bytes there: all
+ * artifacts together could be an answer of 48 MiB, and every other request waits while it is
+ * encoded. */
 static int artifacts_is_short_text(const struct buf *b)
 {
 	size_t more = 0;
@@ -337,7 +339,8 @@ static void artifacts_failed(struct file_client *k, const struct err *e)
 {
 	struct artifacts *x = loop_owner(k, struct artifacts, file_client);
 
-	if (e->sys && x->at < x->nfiles && x->files[x->at].read) { /* this file only */
+	if (e->sys && x->at < x->nfiles && x->files[x->at].read) { /* the error concerns only this
+								    * file */
 		artifacts_omit(x, "not_readable");
 		x->at++;
 		artifacts_read_next(x);
@@ -378,7 +381,8 @@ void artifacts_begin(struct artifacts *x, const struct run_request_plan *p, stru
 	x->files = calloc(ARTIFACTS_FILES, sizeof(*x->files));
 	if (!x->globs || !x->files)
 		abort();
-	for (size_t i = 0; i < json_array_size(patterns); i++) /* checked before anything ran */
+	for (size_t i = 0; i < json_array_size(patterns); i++) /* checked before the first program
+							        * has run */
 		x->nglobs += !glob_compile(&x->globs[i],
 					   json_string_value(json_array_get(patterns, i)), &e);
 	artifacts_note_request(x);

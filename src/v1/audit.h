@@ -1,4 +1,4 @@
-/* audit.h - /v1/audit: who did what, and whether it worked. */
+/* audit.h - /v1/audit: which key did what, and whether it succeeded. */
 #pragma once
 #include "api/api.h"
 

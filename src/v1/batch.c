@@ -1,10 +1,11 @@
 /* batch.c - see batch.h.
  *
- *   body, as it comes --> batch_add() --> ...        batch/batch.c runs it
+ *   body, as it arrives -> batch_add() -> ...       batch/batch.c runs it
  *   ID.out, from an offset on ------------------->   the answer
  *
- * The two go on at the same time, and neither waits for the other: what the client does not read
- * stays in the file. So it can also leave, and come back for the rest: GET .../results?after=N. */
+ * Both happen at the same time, and neither waits for the other: results that the client does not
+ * read stay in the file. So a client can disconnect and fetch the rest later: GET
+ * .../results?after=N. */
 #include "v1/batch.h"
 #include "api/event_stream.h"
 #include "api/fields.h"
@@ -63,15 +64,15 @@ struct reader {
 	struct call *call;
 	struct event_stream event_stream;
 	struct timer ping;
-	struct buf text; /* SSE: what is less than a line */
-	int sends;       /* the body is still coming */
+	struct buf text; /* SSE: the beginning of a line */
+	int sends;       /* the client is still sending the body */
 	int attached;
 	int begun, full, once;
 };
 
 /* ---- results ---- */
 
-/* Our own words, so this cannot fail. */
+/* The server has written this line, so parsing cannot fail. */
 static int64_t number_of(const char *line)
 {
 	const char *n = strstr(line, "\"n\":");
@@ -97,7 +98,7 @@ static void send_lines(struct reader *r)
 		r->full = http_write(r->call->req, out.p, out.len);
 }
 
-/* 0: there is nothing more now. */
+/* 0: no more results at the moment. */
 static int send_piece(struct reader *r)
 {
 	static char piece[PIECE];
@@ -105,7 +106,7 @@ static int send_piece(struct reader *r)
 	int n = batch_read(&r->watch, piece, sizeof(piece), &e);
 
 	if (n < 0) {
-		http_abort(r->call->req); /* it comes back to where it was */
+		http_abort(r->call->req); /* the client reconnects and continues at its position */
 		return 0;
 	}
 	r->watch.at += (uint64_t)n;
@@ -175,8 +176,9 @@ static void has_room(struct http_req *q)
 	send_more(r);
 }
 
-/* A peer that has closed its side may still be reading; only what is written to it tells. So that one
- * that has vanished is noticed, and soon where the batch is to end with it. */
+/* A client that has closed its side may still be reading; only a write shows whether it is
+ * connected. Pings detect a client that has disappeared, and do so early if the batch is to end
+ * with its client. */
 static void set_ping(struct reader *r)
 {
 	timer_set(&r->ping, r->attached ? LEASH_PING_MS : PING_MS);
@@ -206,7 +208,7 @@ static void batch_begin(struct reader *r)
 	set_ping(r);
 }
 
-/* The client has left, or the front is about to. */
+/* The client has disconnected, or the server is about to exit. */
 static void batch_left(struct call *c)
 {
 	struct reader *r = c->state;
@@ -239,7 +241,8 @@ static void batch_attach(struct reader *r)
 
 /* ---- items ---- */
 
-/* Told as an event: the answer has begun. What was received is not run. */
+/* The error is sent as an event, because the answer has started. Items that were received are not
+ * run. */
 static void batch_refuse(struct reader *r, const struct err *e)
 {
 	json_t *doc = call_error_json(r->call,
@@ -251,7 +254,7 @@ static void batch_refuse(struct reader *r, const struct err *e)
 	batch_begin(r);
 	json_object_set_new(doc, "type", json_string("error"));
 	event_stream_event(&r->event_stream, doc);
-	batch_cancel(r->watch.batch); /* tells us, too: that was the end */
+	batch_cancel(r->watch.batch); /* also notifies this reader, which then ends */
 }
 
 static void bytes_came(struct http_req *q, const char *bytes, size_t n)
@@ -261,7 +264,7 @@ static void bytes_came(struct http_req *q, const char *bytes, size_t n)
 	struct err e;
 
 	if (!r)
-		return; /* refused, or cancelled; the rest of the body is nobody's */
+		return; /* rejected or cancelled; the rest of the body is ignored */
 	batch_begin(r);
 	if (batch_add(r->watch.batch, bytes, n, &e) < 0)
 		batch_refuse(r, &e);
@@ -276,7 +279,7 @@ static void body_ended(struct http_req *q)
 		return;
 	batch_begin(r);
 	r->sends = 0;
-	c->endless = 1; /* a drain may end it: its results are for the next front to tell */
+	c->endless = 1; /* a drain may end the stream: the next server can send the results */
 	batch_received(r->watch.batch, 1);
 	send_more(r);
 }
@@ -394,7 +397,7 @@ void batch_post(struct call *c)
 	http_want_body(c->req, HTTP_BODY_STREAM, 0);
 }
 
-/* ---- asking ---- */
+/* ---- status ---- */
 
 void batch_results_get(struct call *c)
 {
@@ -420,7 +423,7 @@ void batch_results_get(struct call *c)
 	send_more(r);
 }
 
-/* On the caller's stack, for as long as the question takes. */
+/* w is on the caller's stack and used only during the call. */
 static int task_text_read(struct call *c, struct batch_watch *w)
 {
 	struct err e;
@@ -486,7 +489,7 @@ void batch_list(struct call *c)
 	call_list(c, items, page.next);
 }
 
-/* ---- the accounts ---- */
+/* ---- quotas ---- */
 
 static int may_run(void *ctx, const char *team, struct err *out)
 {
@@ -519,7 +522,7 @@ int batch_routes_init(struct api *a, struct err *e)
 		.ctx = a, .may_run = may_run, .may_have = may_have, .used = batch_used
 	};
 
-	/* Pipelines count as these do. */
+	/* Pipelines use the same quotas as batches. */
 	a->fleet.accounts = (struct fleet_accounts){
 		.ctx = a,
 		.may_run = may_run,

@@ -1,4 +1,4 @@
-/* batch.h - /v1/batch: many programs in one request, results as they end. */
+/* batch.h - /v1/batch: many programs in one request; each result is sent when its program ends. */
 #pragma once
 #include "api/api.h"
 

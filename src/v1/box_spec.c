@@ -92,7 +92,7 @@ void box_read_limits(const json_t *l, struct wire_limits *out)
 		    { "files", out->disk_files }, { "cpu_milli", out->cpu_milli },
 		    { "pids", out->pids },        { "cpu_ms", out->cpu_ms } };
 
-	/* null is what was not given: 0 would ask for no limit at all. */
+	/* null means not given, because 0 would request no limit at all. */
 	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
 		if (json_is_integer(json_object_get(l, all[i].name)))
 			all[i].n = (uint64_t)json_integer_value(json_object_get(l, all[i].name));
@@ -170,7 +170,8 @@ int box_check_env(const json_t *env, struct err *e)
 			return box_refuse_env(e, name, n - 2, BOX_STRING_MAX - 2);
 		bytes += n;
 	}
-	/* They are copied and written several times before a box is there to refuse them. */
+	/* Checked here because the variables are copied and written several times before a box
+	 * could reject them. */
 	return bytes > ENV_MOST ? box_refuse_env(e, "", bytes, ENV_MOST) : 0;
 }
 
@@ -186,7 +187,7 @@ static int read_host(const struct api_conf *conf, const char *text, struct allow
 		       text, conf->nrules ? "" : " names nobody");
 }
 
-/* As the rules say it, so that what is shown is what is checked. */
+/* Stored as the text of the parsed rules, so that the API shows exactly what is enforced. */
 static int read_network(struct call *c, struct store_box *row, struct err *e)
 {
 	const struct api_conf *conf = &c->api->conf;
@@ -213,7 +214,7 @@ static int read_network(struct call *c, struct store_box *row, struct err *e)
 	return 0;
 }
 
-#define OURS "atoll." /* how the words of metadata begin that say what a box is for */
+#define OURS "atoll." /* prefix of reserved metadata keys, which mark what a box is used for */
 
 enum { METADATA_MOST = 16 << 10 };
 

@@ -1,6 +1,6 @@
-/* box_spec.h - what a request wants of a box that is made or changed: limits, times, whom it may
- * reach, what it is for.
- * Owns: nothing; what is read lives as long as the call. */
+/* box_spec.h - the parameters of a request that creates or changes a box: limits, timeouts, allowed
+ * hosts, metadata.
+ * Owns: nothing; results live as long as the call. */
 #pragma once
 #include "api/api.h"
 #include "fleet/box.h"
@@ -14,16 +14,17 @@ extern const struct field box_limit_fields[], box_network_fields[];
 
 extern const struct field box_create_fields[], box_patch_fields[];
 
-/* All of it. The row's texts are allocated with the call. */
+/* Reads all parameters. The texts of the row are allocated with the call. */
 must_check int box_spec_read(struct call *c, struct box_spec *out, struct err *e);
 
-/* What is not given stays as it is. */
+/* Limits that are not given keep their value. */
 void box_read_limits(const json_t *l, struct wire_limits *out);
-/* A timeout is honoured or refused, never shortened. */
+/* A timeout is accepted or rejected, never shortened. */
 must_check int box_read_times(struct call *c, struct store_box *row, struct err *e);
-/* May these be variables of a program? */
+/* Checks names and sizes of environment variables. */
 must_check int box_check_env(const json_t *env, struct err *e);
-/* had: what the box has already, or NULL. Who reads it and writes it back means no harm. */
+/* had: the present metadata of the box, or NULL. A client may write back reserved keys that it has
+ * read. */
 must_check int box_check_metadata(const json_t *given, const json_t *had, struct err *e);
-/* All of it is replaced, except for our own words. */
+/* Replaces all metadata except the reserved keys. */
 void box_take_metadata(struct store_box *row, const json_t *given, const json_t *had);

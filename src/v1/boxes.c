@@ -1,4 +1,4 @@
-/* boxes.c - see boxes.h; making one is in boxes_make.c. */
+/* boxes.c - see boxes.h; boxes_create.c creates boxes. */
 #include "v1/boxes.h"
 #include "base/cleanup.h"
 #include "record/record.h"
@@ -184,7 +184,7 @@ void boxes_list(struct call *c)
 	call_list(c, items, next);
 }
 
-/* One that is gone is still known for a while, by its id. */
+/* A deleted box can still be shown for a while, by its id. */
 static int show_gone(struct call *c)
 {
 	struct store_box row = { 0 };
@@ -213,7 +213,8 @@ void boxes_show(struct call *c)
 
 	if (!b && show_gone(c))
 		return;
-	b = call_box_peek(c, 0); /* not a use: a page that polls must not keep boxes alive */
+	b = call_box_peek(c, 0); /* not counted as use: a page that polls must not keep
+				  * boxes alive */
 	if (!b)
 		return;
 	doc = box_json(b);
@@ -234,7 +235,7 @@ void boxes_network(struct call *c)
 
 /* ---- change ---- */
 
-/* The box, where it still is as the client has seen it; NULL: answered. */
+/* The box, if its ETag still is the one that the client has; NULL: answered. */
 static struct box *as_known(struct call *c)
 {
 	struct box *b = call_box_any(c, 0);
@@ -270,7 +271,8 @@ static int take_patch(struct call *c, struct box *b, struct err *e)
 		free(row->env);
 		row->env = json_dumps(call_get(c, "env"), JSON_COMPACT);
 	}
-	/* From now, not from its creation: who extends means "this long, still". */
+	/* Counts from now, not from the creation: a client that extends a lifetime means "this long
+	 * from now". */
 	if (call_get(c, "lifetime_ms"))
 		row->ends_ns =
 			row->lifetime_ms ? fleet_now_ns() + (int64_t)row->lifetime_ms * 1000000 : 0;
@@ -368,7 +370,7 @@ void boxes_patch(struct call *c)
 		finish_patch(c, b);
 }
 
-/* ---- end ---- */
+/* ---- delete ---- */
 
 struct leaving {
 	struct box_wait wait;
@@ -390,7 +392,8 @@ static void boxes_ended(struct box_wait *w, struct box *b, const struct err *e)
 	call_empty(c, 204);
 }
 
-/* One that another request deletes at this moment: its processes may still run, so this one waits, too. */
+/* A box that another request is deleting: its processes may still run, so this request
+ * waits, too. */
 static struct box *ending_box(struct call *c)
 {
 	struct box *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, 0));

@@ -1,15 +1,16 @@
-/* boxes.h - /v1/boxes: make, list, show, change, end. */
+/* boxes.h - /v1/boxes: create, list, show, change, delete. */
 #pragma once
 #include "v1/box_spec.h"
 
 extern const struct field box_list_query[];
 
 json_t *box_json(const struct box *b);
-/* Variables often hold secrets: a caller that may only look is told their names, not their values. */
+/* Variables often contain secrets: a caller with the role viewer gets their names, not their
+ * values. */
 void box_withhold(const struct call *c, json_t *doc);
 json_t *box_row_json(const struct store_box *row);
 
-void boxes_create(struct call *c); /* boxes_make.c */
+void boxes_create(struct call *c); /* boxes_create.c */
 void boxes_list(struct call *c);
 void boxes_show(struct call *c);
 void boxes_network(struct call *c);

@@ -1,6 +1,7 @@
-/* boxes_create.c - POST /v1/boxes: the session's box, else a new one, its packages and files first.
+/* boxes_create.c - POST /v1/boxes: returns the box of a session, or creates one with its packages
+ * and files.
  *
- *   [session] -> [sent before] -> packages -> box -> [snapshot's files] -> told
+ *   [session] -> [idempotency key] -> packages -> box -> [files of a snapshot] -> answer
  *
  * See boxes.h. */
 #include "v1/boxes.h"
@@ -19,10 +20,11 @@ struct making {
 	struct box_wait wait;
 	struct api *api;
 	struct principal who;
-	struct call *call; /* NULL: the client has left; the box is made all the same */
+	struct call *call; /* NULL: the client has disconnected; the box is created nevertheless */
 	struct idem *idem;
-	json_t *packages;          /* what it has of them; NULL: none */
-	char snapshot[ID_LEN + 1]; /* it begins with these files; "": none, or it has them */
+	json_t *packages;          /* the packages of the box; NULL: none */
+	char snapshot[ID_LEN + 1]; /* the box starts with the files of this snapshot; "": none, or
+				    * already copied */
 };
 
 static int will_be(struct box_wait *w, const char *id, struct err *e)
@@ -44,7 +46,8 @@ static json_t *made_json(const struct box *b)
 	return doc;
 }
 
-/* The keeper has no such layer: whoever asks again gets it installed. */
+/* The keeper does not have this layer: forget it, so that the next request installs the packages
+ * again. */
 static void forget_lost(const struct making *m, const struct err *e)
 {
 	const json_t *set;
@@ -87,7 +90,7 @@ static void boxes_told(struct making *m, struct box *b, const struct err *e)
 		say_made(c, b, doc);
 }
 
-/* A box without the files it was to have is none. */
+/* A box that could not get its files is deleted. */
 static void boxes_filled(void *ctx, const struct store_snapshot *row, const char *box,
 			 const struct err *e)
 {
@@ -108,7 +111,7 @@ static void boxes_filled(void *ctx, const struct store_snapshot *row, const char
 static void boxes_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct making *m = loop_owner(w, struct making, wait);
-	struct snapshot *snap; /* goes on without the client, as the making does */
+	struct snapshot *snap; /* continues without the client, as the creation does */
 	struct err own;
 
 	if (e || !m->snapshot[0])
@@ -155,7 +158,7 @@ static void boxes_make(struct call *c, const struct box_spec *want, struct idem 
 	call_fail(c, &e);
 }
 
-/* ---- its packages first ---- */
+/* ---- packages ---- */
 
 struct furnishing {
 	struct package_job job;
@@ -185,7 +188,7 @@ static void boxes_furnished(struct package_job *j, const struct packages_failure
 	boxes_make(c, &u->want, u->idem, report);
 }
 
-/* The install goes on; the box is not made. */
+/* The installation continues; the box is not created. */
 static void furnisher_left(struct call *c)
 {
 	struct furnishing *u = c->state;
@@ -226,7 +229,7 @@ static void boxes_furnish(struct call *c, const struct box_spec *want, struct id
 	}
 }
 
-/* ---- one that is there ---- */
+/* ---- an existing box ---- */
 
 static int is_there(const struct box *b)
 {
@@ -254,7 +257,7 @@ static void joiner_left(struct call *c)
 	box_wait_cancel(&((struct joining *)c->state)->wait);
 }
 
-/* Somebody else has just asked for it. */
+/* Another request is creating the box: wait for it. */
 static void boxes_join(struct call *c, struct box *b)
 {
 	struct joining *j = call_alloc(c, sizeof(*j));
@@ -265,7 +268,7 @@ static void boxes_join(struct call *c, struct box *b)
 	box_await(b, &j->wait);
 }
 
-/* The box of a session: 1: answered, or on its way to us. */
+/* Looks for the box of a session. 1: answered, or the box is being adopted. */
 static int of_session(struct call *c, const char *session, const char *template)
 {
 	struct box *b = fleet_session(&c->api->fleet, c->who.team, session, template);
@@ -288,7 +291,8 @@ static int of_session(struct call *c, const char *session, const char *template)
 	       call_adopt(c, &row);
 }
 
-/* A lifetime that the caller chose is a fixed time; the default one must not end a box that is in use. */
+/* A lifetime in the request counts from the creation; the default lifetime must not end a box that
+ * is in use. */
 static int read_lifetime_from(struct call *c, struct store_box *row, struct err *e)
 {
 	const char *from =
@@ -327,7 +331,8 @@ void boxes_create(struct call *c)
 
 		idempotency_answer(idem, 201, doc);
 		say_made(c, b, doc);
-	} else if (b && (b->late || b->restoring)) { /* it is there, and cannot be told about */
+	} else if (b && (b->late || b->restoring)) { /* the box exists, but its state cannot be
+						      * reported yet */
 		idempotency_leave(idem);
 		http_set(c->req, "Retry-After", "1");
 		call_error(c, 503, "busy", "the box does not answer right now", before, NULL);

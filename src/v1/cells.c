@@ -1,5 +1,6 @@
-/* cells.c - see cells.h. Every event says in "at" where it leaves its reader: bytes of stdout, of
- * stderr and of the channel. Who was cut off asks for what is behind the last one it had. */
+/* cells.c - see cells.h. The field "at" of every event is the position after it: bytes of stdout,
+ * of stderr and of the channel. A client that was disconnected requests the events after the last
+ * one it received. */
 #include "v1/cells.h"
 #include "v1/boxes.h"
 #include "v1/contexts.h"
@@ -61,12 +62,12 @@ struct reading {
 	struct call *call;
 	struct event_stream event_stream;
 	enum event_stream_kind kind;
-	int begun; /* "start" was told */
+	int begun; /* the event "start" was sent */
 	int full;
 	char context[ID_LEN + 1], language[STORE_WORD + 1];
 };
 
-/* ---- as it happens ---- */
+/* ---- event stream ---- */
 
 static void place_text(const uint64_t at[CELL_STREAMS], char out[64])
 {
@@ -98,12 +99,12 @@ static void output_line(struct buf *line, const struct cell_piece *p, int text)
 	}
 }
 
-/* 0: the end of a character has not come yet. */
+/* 0: the last byte of a character has not arrived yet. */
 static int tell_output(struct cell_piece *p, struct buf *line)
 {
 	int bad;
 	size_t whole = event_stream_utf8(p->bytes, p->n, &bad);
-	/* Text has no NUL; with many it would be six times as long. */
+	/* Text has no NUL; escaping many of them would make the event six times as long. */
 	int text = !bad && !memchr(p->bytes, 0, p->n) && (whole || !p->n);
 
 	if (!bad && !whole && !p->last && p->n < PIECE)
@@ -131,7 +132,7 @@ static void add_json(struct buf *line, json_t *take_doc)
 	json_decref(take_doc);
 	if (!text)
 		abort();
-	buf_add(line, text, strlen(text) - 1); /* without its last brace */
+	buf_add(line, text, strlen(text) - 1); /* without the closing brace */
 	buf_putc(line, ',');
 }
 
@@ -143,7 +144,7 @@ static void tell_start(struct reading *r)
 
 	r->begun = 1;
 	if (!x->number)
-		return; /* its turn never came */
+		return; /* the cell was never started */
 	place_text(r->reader.told, at);
 	add_json(&line, json_pack("{s:s, s:s, s:s, s:I}", "type", "start", "context", r->context,
 				  "language", r->language, "cell", (json_int_t)x->number));
@@ -151,7 +152,7 @@ static void tell_start(struct reading *r)
 	r->full |= send_line(r, &line, at);
 }
 
-/* 1: there may be more. */
+/* 1: there may be more events. */
 static int tell_one(struct reading *r)
 {
 	struct cell_piece p = cell_next(&r->reader, PIECE);
@@ -223,7 +224,7 @@ static void client_drains(struct http_req *req)
 		tell_more(&r->reader);
 }
 
-/* ---- all at its end ---- */
+/* ---- one answer at the end ---- */
 
 static void set_events(json_t *doc, const struct cell *x)
 {
@@ -247,7 +248,8 @@ static void set_events(json_t *doc, const struct cell *x)
 	json_object_set_new(doc, "error", error ? error : json_null());
 }
 
-/* call_json() rounds, as figures of ours may be; numbers in a result may not. */
+/* call_json() rounds numbers, which is fine for figures of the server, but not for numbers in a
+ * result. */
 static void cells_answer(struct call *c, json_t *take_doc)
 {
 	auto_free char *text = json_dumps(take_doc, JSON_COMPACT);
@@ -277,7 +279,7 @@ static void tell_whole(struct cell_reader *reader)
 	cells_answer(c, doc);
 }
 
-/* ---- asking ---- */
+/* ---- start ---- */
 
 static struct reading *reading_new(struct call *c, const struct context *ctx,
 				   enum event_stream_kind kind)
@@ -302,7 +304,7 @@ static void read_cell(struct reading *r, struct cell *x)
 	r->reader.news(&r->reader);
 }
 
-/* Who ran what: the beginning of it. */
+/* Records which key ran which code; only the beginning of the code. */
 static void cells_audit(struct call *c, const struct context *ctx, const char *code, size_t n)
 {
 	int bad;
@@ -329,7 +331,7 @@ struct cell *cells_give(struct call *c, struct context *ctx, const struct cell_w
 			   ctx->state == CONTEXT_DEAD ? "POST .../restart" : NULL);
 		return NULL;
 	}
-	cells_audit(c, ctx, want->code, want->code_len); /* while it runs */
+	cells_audit(c, ctx, want->code, want->code_len); /* written while the cell runs */
 	return x;
 }
 
@@ -383,7 +385,7 @@ void cells_run_standing(struct call *c)
 	run_in(c, ctx);
 }
 
-/* ---- again ---- */
+/* ---- events of an existing cell ---- */
 
 static int parse_place(const char *text, uint64_t out[CELL_STREAMS])
 {

@@ -1,4 +1,4 @@
-/* cells.h - one cell: told as it happens (NDJSON, SSE), or whole at its end. */
+/* cells.h - executes one cell: events as they happen (NDJSON, SSE), or one answer at the end. */
 #pragma once
 #include "api/api.h"
 
@@ -8,9 +8,10 @@ struct context;
 extern const struct field cells_fields[], cells_standing_fields[], cells_events_query[];
 
 void cells_run(struct call *c);
-void cells_run_standing(struct call *c); /* in the context of its language, made at its first */
-void cells_events(struct call *c);       /* of one that runs or is over, from a place on */
+void cells_run_standing(struct call *c); /* in the default context of its language, which the first
+					  * cell creates */
+void cells_events(struct call *c);       /* events of a running or finished cell, from a position */
 
-/* Gives a cell to a context: its variables, the quota, the audit. NULL: no, and that was answered. The
- * caller's: cell_unref(). */
+/* Passes a cell to a context, after variables, quota and audit. NULL: rejected, and answered. The
+ * caller releases the cell with cell_unref(). */
 struct cell *cells_give(struct call *c, struct context *ctx, const struct cell_want *want);

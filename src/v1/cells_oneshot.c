@@ -1,4 +1,5 @@
-/* cells_oneshot.c - see cells_oneshot.h. It is a flow (flow.h) whose record is told as a cell's events. */
+/* cells_oneshot.c - see cells_oneshot.h. A run request (run_request.h) whose record is returned as
+ * the events of a cell. */
 #include "v1/cells_oneshot.h"
 #include "api/event_stream.h"
 #include "v1/run_request.h"
@@ -17,7 +18,7 @@ static int ended_well(const json_t *record)
 	return json_integer_value(json_object_get(record, "status")) == 0;
 }
 
-/* What went wrong, in the shape of an interpreter's error; frames are for those who have some. */
+/* The failure in the format of an interpreter's error, without frames. */
 static json_t *error_of(const json_t *record)
 {
 	const char *summary = json_string_value(json_object_get(record, "summary"));

@@ -1,6 +1,6 @@
-/* changes.c - see changes.h. The box's upper layer is the answer: a file worker in the box tells it.
- * Folders are left out: they change whenever something in them does. The programs of the box run on,
- * and may change things while we look. */
+/* changes.c - see changes.h. A file worker in the box lists its upper layer. Folders are omitted,
+ * because a folder changes whenever an entry in it changes. The programs of the box keep running,
+ * and may change files at the same time. */
 #include "v1/changes.h"
 #include "v1/file_request.h"
 #include "record/record.h"
@@ -46,8 +46,9 @@ static json_t *hash_json(const struct wire_entry *e)
 	return json_string(hex);
 }
 
-/* The words of a run record. A template has files in these two folders only (src/keeper/template.c), and only
- * root may write there; all else that lies in the upper layer was made in the box. */
+/* The same values as in a run record. A template has files in these two folders only
+ * (src/keeper/template.c), and only root may write there; everything else in the upper layer was
+ * created in the box. */
 static const char *changes_kind(const struct wire_entry *e, const char *path)
 {
 	if (!e->mode)

@@ -1,4 +1,4 @@
-/* changes.h - GET /v1/boxes/{box}/changes: what is different from the box's beginning. */
+/* changes.h - GET /v1/boxes/{box}/changes: files that differ from those of a new box. */
 #pragma once
 #include "api/api.h"
 

@@ -31,7 +31,7 @@ struct context *contexts_of(struct call *c)
 	struct box *b = call_box(c, 0);
 	struct context *x = b ? context_find(b, call_param(c, 1)) : NULL;
 
-	/* The other server of a reload or an upgrade may have made it. */
+	/* The other server of a reload or an upgrade may have created the context. */
 	if (b && !x && !c->api->fleet.alone) {
 		box_resync(b);
 		x = context_find(b, call_param(c, 1));
@@ -42,7 +42,7 @@ struct context *contexts_of(struct call *c)
 	return x;
 }
 
-/* ---- making one ---- */
+/* ---- create ---- */
 
 struct making {
 	struct context_wait wait;
@@ -103,7 +103,7 @@ void contexts_create(struct call *c)
 	answer_when_ready(c, x);
 }
 
-/* ---- looking ---- */
+/* ---- list, show ---- */
 
 void contexts_list(struct call *c)
 {
@@ -126,7 +126,7 @@ void contexts_show(struct call *c)
 		call_json(c, 200, context_json(x));
 }
 
-/* ---- telling it ---- */
+/* ---- delete, interrupt, restart, input ---- */
 
 void contexts_delete(struct call *c)
 {

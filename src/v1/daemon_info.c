@@ -53,7 +53,7 @@ void info_health(struct call *c)
 		  json_pack("{s:s}", "status", ok ? "ok" : "no keeper at the moment"));
 }
 
-/* Looked up once: a language that is installed later is found by the next front. */
+/* Determined once: a language that is installed later is found by the next server process. */
 static json_t *info_languages(void)
 {
 	static json_t *all;
@@ -147,7 +147,8 @@ static void byte_histogram(struct buf *b, const char *name, const char *help,
 		   (unsigned long long)h->count);
 }
 
-/* The error rate: what did not exit with 0, of all that ended. Labels are of tables, not of clients. */
+/* For the error rate: execs that did not exit with 0, and all execs that ended. Label values come
+ * from tables, never from clients. */
 static void of_exits(struct buf *b, const struct fleet_figures *f)
 {
 	static const char *const codes[EXITS_COUNT] = { "0", "1", "2", "126", "127", "other" };
@@ -169,7 +170,7 @@ static void of_exits(struct buf *b, const struct fleet_figures *f)
 				(unsigned long long)f->languages[i][well]);
 }
 
-/* One row for "base" from the start, so that a rate has something to begin with. */
+/* Always has a row for "base", so that a rate can be computed from the start. */
 static void by_template(struct buf *b, const struct fleet_figures *f)
 {
 	info_say(b, "template_boxes_created_total", "counter", "Boxes created, by template.");
@@ -323,7 +324,7 @@ static void info_do_metrics(struct call *c, const struct wire_about *about)
 	http_reply(c->req, 200, "text/plain; version=0.0.4; charset=utf-8", b.p, b.len);
 }
 
-/* The machine is team default's, as in GET /v1/stats. */
+/* Figures of the machine are for operators (team default), as in GET /v1/stats. */
 void info_metrics(struct call *c)
 {
 	if (!c->api->conf.metrics_public && strcmp(c->who.team, TEAM_DEFAULT) != 0)

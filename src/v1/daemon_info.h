@@ -1,8 +1,8 @@
-/* daemon_info.h - what is asked about the daemon itself. */
+/* daemon_info.h - requests about the daemon itself: version, health, metrics. */
 #pragma once
 #include "api/api.h"
 
-void info_page(struct call *c); /* what this is, for somebody with a browser */
+void info_page(struct call *c); /* a text page for browsers */
 void info_health(struct call *c);
 void info_daemon(struct call *c);
 void info_principal(struct call *c);

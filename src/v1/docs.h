@@ -1,4 +1,4 @@
-/* docs.h - the pages of docs/, served to readers who have no checkout. */
+/* docs.h - the pages of docs/, for readers without a checkout. */
 #pragma once
 #include "api/api.h"
 

@@ -1,15 +1,15 @@
 /* download.c - see download.h.
  *
- *   GET from 0            ENTRY  -> 200, or 304     the rest comes out of the pipe -> the end
- *   GET past the end      ENTRY  -> the part that is wanted, empty DATA -> GET of that part
+ *   GET from 0            ENTRY  -> 200, or 304     the content comes through the pipe -> end
+ *   GET past the end      ENTRY  -> the requested range, empty DATA -> GET of that range
  *
- * The second way when the head of the request cannot be answered before the size is known. Length
- * and version are those of the descriptor that the bytes come from. Should the file shrink
- * meanwhile there are fewer bytes than announced, and the connection is cut.
+ * The second sequence is for requests whose headers need the size of the file first. Length and
+ * version are those of the descriptor from which the bytes are read. If the file shrinks during the
+ * download, fewer bytes than announced arrive, and the connection is closed.
  *
- *   GET from 0            ENTRY of nothing, empty DATA -> GET to the end, as DATA
+ *   GET from 0            ENTRY of size 0, empty DATA -> GET to the end, as DATA
  *
- * What says that it is empty may be one of /proc: nobody knows its size before it was read. */
+ * A file of size 0 may be one of /proc, whose size is unknown until it was read. */
 #include "v1/download.h"
 #include "v1/files.h"
 #include "base/cleanup.h"
@@ -24,14 +24,14 @@ enum { TRIES = 4 };
 
 struct download {
 	struct file_request file_req;
-	uint64_t from, bytes; /* asked of the worker */
+	uint64_t from, bytes; /* requested from the worker */
 	int tries;
-	int streaming; /* the head is out */
-	int pipe;      /* the bytes; -1: none, or given away */
-	int again;     /* once the worker is through with this one: ask for another part */
+	int streaming; /* the head of the answer was sent */
+	int pipe;      /* pipe with the content; -1: none, or passed on */
+	int again;     /* after the worker has finished this request: request another range */
 	struct download_want want;
-	int to_end;       /* its size is not known: all there is, as DATA */
-	struct buf first; /* of that, the first piece: most have no other */
+	int to_end;       /* size unknown: read everything, as DATA */
+	struct buf first; /* the first piece of DATA; most such files have only one */
 };
 
 /* ---- the head ---- */
@@ -88,7 +88,7 @@ static void download_when(uint64_t ns, char out[40])
 		strftime(out, 40, "%a, %d %b %Y %H:%M:%S GMT", &tm);
 }
 
-/* A page of this origin that somebody put into a box must not run as one. */
+/* An HTML file from a box must not run as a page of this origin. */
 static void set_disposition(struct http_req *r, const char *kind, const char *path)
 {
 	const char *name = strrchr(path, '/') + 1;
@@ -115,11 +115,11 @@ static int is_fresh(const struct http_req *r, const char *etag, const char *modi
 	return none ? file_request_etag_among(none, etag) : since && !strcmp(since, modified);
 }
 
-/* ---- a part ---- */
+/* ---- ranges ---- */
 
 enum part { PART_ALL, PART_SOME, PART_NONE };
 
-/* Digits, or none; -1: too many of them. */
+/* Reads digits, if any; -1: too many. */
 static int download_number(const char **p, uint64_t *out)
 {
 	const char *at = *p;
@@ -133,7 +133,7 @@ static int download_number(const char **p, uint64_t *out)
 	return 0;
 }
 
-/* "bytes=A-B", "bytes=A-", "bytes=-N". What is no single range of bytes is as good as none. */
+/* "bytes=A-B", "bytes=A-", "bytes=-N". Anything else counts as no range. */
 static enum part parse_range(const char *text, uint64_t size, uint64_t *from, uint64_t *bytes)
 {
 	uint64_t first, last = UINT64_MAX;
@@ -144,7 +144,7 @@ static enum part parse_range(const char *text, uint64_t size, uint64_t *from, ui
 	mark = at;
 	if (download_number(&at, &first) < 0 || *at != '-')
 		return PART_ALL;
-	if (at == mark) { /* the last so many */
+	if (at == mark) { /* the last N bytes */
 		mark = ++at;
 		if (download_number(&at, &last) < 0 || at == mark || *at)
 			return PART_ALL;
@@ -181,7 +181,7 @@ static enum part part_of(const struct http_req *r, const struct wire_entry *e, c
 	return parse_range(range, e->size, from, bytes);
 }
 
-/* ---- along ---- */
+/* ---- answers of the worker ---- */
 
 static void download_ask(struct download *d, uint64_t from, uint64_t bytes)
 {
@@ -254,8 +254,8 @@ static void download_entry(struct file_client *k, const struct wire_entry *e, co
 	file_request_etag(e, etag);
 	download_when(e->mtime_ns, modified);
 	part = part_of(r, e, etag, modified, &from, &bytes);
-	/* Not what was asked for, because nobody knew the size then. Without a reader of its pipe
-	 * the worker is soon through with this one. */
+	/* The range differs from the one that was requested from the worker before the size was
+	 * known. When the pipe has no reader, the worker soon ends the first request. */
 	if (part != PART_NONE && bytes && !is_head(d) &&
 	    (from != d->from || (d->bytes && bytes != d->bytes))) {
 		d->from = from;
@@ -283,7 +283,7 @@ static void download_entry(struct file_client *k, const struct wire_entry *e, co
 	}
 }
 
-/* A piece of what has no size, or its end. */
+/* A piece of a file of unknown size, or its end. */
 static void data_to_end(struct download *d, const char *bytes, size_t n)
 {
 	struct http_req *r = d->file_req.call->req;
@@ -320,7 +320,7 @@ static void download_drained(struct http_req *r)
 		file_client_pause(&d->file_req.file_client, 0);
 }
 
-/* n 0: the worker is through. */
+/* n 0: the worker has finished. */
 static void download_data(struct file_client *k, const char *bytes, size_t n)
 {
 	struct download *d = loop_owner(k, struct download, file_req.file_client);
@@ -332,7 +332,7 @@ static void download_data(struct file_client *k, const char *bytes, size_t n)
 	if (n)
 		return;
 	if (d->streaming) {
-		file_request_close(&d->file_req); /* all there is, is in the pipe */
+		file_request_close(&d->file_req); /* the whole content is in the pipe */
 	} else if (d->again && ++d->tries < TRIES) {
 		d->again = 0;
 		download_ask(d, d->from, d->bytes);

@@ -7,7 +7,8 @@ struct download_want {
 	const char *path; /* absolute; lives as long as the call */
 	struct box *box;
 	uint16_t worker; /* WIRE_FILES_* */
-	int shown;       /* a browser may show it; else it is saved */
-	void (*fail)(struct file_request *d, const struct err *e); /* NULL: as /v1 says it */
+	int shown;       /* a browser may show it; else the browser saves it */
+	/* NULL: the error format of /v1. */
+	void (*fail)(struct file_request *d, const struct err *e);
 };
 void download_begin(struct call *c, const struct download_want *want);

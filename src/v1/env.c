@@ -1,4 +1,4 @@
-/* env.c - see env.h. Programs that run already keep what they have. */
+/* env.c - see env.h. Programs that already run keep their variables. */
 #include "v1/env.h"
 #include "v1/boxes.h"
 #include "base/cleanup.h"
@@ -29,7 +29,7 @@ void env_show(struct call *c)
 		call_json(c, 200, doc);
 }
 
-/* 0: it has changed since the client looked; answered. */
+/* 0: the variables have changed since the client read them; answered. */
 static int is_expected(struct call *c, const struct box *b)
 {
 	json_t *now = env_json(b);

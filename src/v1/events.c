@@ -1,15 +1,15 @@
 /* events.c - see events.h.
  *
- *   behind   reads the store, a page at a time, as fast as the client takes it
- *     │ nothing more there          ▲ the client has not taken what it was given
+ *   behind   reads the store, a page at a time, as fast as the client reads
+ *     │ no more rows                ▲ the client has not read all events sent to it
  *     ▼                             │
- *   with it  is told by the fleet, the moment an event has its number
+ *   live     the fleet passes each event on as soon as it has a number
  *
- * Both happen on one thread, and an event is in the store before anybody is told: so there is
- * neither a gap nor a repetition between the two, and a slow client costs what waits in its
- * connection and nothing else. During a reload another front adds events, too, of which the fleet
- * does not tell: a number that does not follow the last one sends the stream back to the store, and
- * so does a clock. */
+ * Both happen on one thread, and an event is in the store before any subscriber receives it. So no
+ * event is missing or repeated between the two, and a slow client only costs the memory of its
+ * connection. During a reload another server adds events, too, which this fleet does not report: a
+ * number that does not follow the last one makes the stream read the store again, and so does a
+ * timer. */
 #include "v1/events.h"
 #include "api/event_stream.h"
 #include "record/record.h"
@@ -21,8 +21,9 @@
 #include <string.h>
 
 enum {
-	PING_MS = 15000, /* so that a peer that vanished without a word is noticed */
-	LOOK_MS = 500,   /* while another front may add events */
+	PING_MS = 15000, /* to detect a client that has disappeared without closing
+			  * its connection */
+	LOOK_MS = 500,   /* while another server may add events */
 };
 
 /* clang-format off */
@@ -45,9 +46,10 @@ struct following {
 	struct call *call;
 	struct event_stream event_stream;
 	struct timer look;
-	char box[ID_LEN + 1]; /* "": all of the team's */
-	int64_t after;        /* the last one that was written */
-	int64_t known;        /* up to this one all were written, or are not for this stream */
+	char box[ID_LEN + 1]; /* "": all boxes of the team */
+	int64_t after;        /* number of the last event that was sent */
+	int64_t known;        /* all events up to this number were sent, or are not for
+			       * this stream */
 	int behind;
 	uint64_t wrote_ms;
 };
@@ -67,14 +69,14 @@ static json_t *event_json(const struct store_event *ev, const json_t *data)
 
 static void write_event(struct following *f, const struct store_event *ev, const json_t *data)
 {
-	/* One that the store did not take has no number to come back to. */
+	/* An event that could not be stored has no number, and a client cannot resume at it. */
 	f->behind |= event_stream_event_at(&f->event_stream, ev->seq, event_json(ev, data));
 	f->wrote_ms = loop_now_ms();
 	if (ev->seq)
 		f->after = ev->seq;
 }
 
-/* Until there is no more, or the client should be waited for. */
+/* Sends events from the store until there are no more, or until the client should read first. */
 static void catch_up(struct following *f)
 {
 	struct call *c = f->call;
@@ -99,7 +101,7 @@ static void catch_up(struct following *f)
 		store_events_fini(&rows);
 	}
 	if (more < 0)
-		http_abort(c->req); /* it comes back to where it was */
+		http_abort(c->req); /* the client reconnects and continues at its position */
 }
 
 static void events_heard(struct fleet_subscriber *x, const struct store_event *ev,
@@ -109,7 +111,7 @@ static void events_heard(struct fleet_subscriber *x, const struct store_event *e
 
 	if (f->behind)
 		return;
-	if (ev->seq && ev->seq != f->known + 1) { /* some were added that nobody told us */
+	if (ev->seq && ev->seq != f->known + 1) { /* another server has added events */
 		catch_up(f);
 		return;
 	}
@@ -163,7 +165,8 @@ static void events_follow(struct call *c, const char *box, int64_t after, int mi
 	c->req->on_drain = has_room;
 	fleet_subscribe(&c->api->fleet, &f->ear);
 	event_stream_begin(&f->event_stream, c->req, kind);
-	/* Where it stands, so that one who has heard nothing yet can come back, too. */
+	/* Sends the current position, so that a client that has received no event yet can also
+	 * resume. */
 	event_stream_event_at(&f->event_stream, after,
 			      json_pack("{s:s, s:I, s:b}", "type", "following", "after",
 					(json_int_t)after, "missed", missed));
@@ -195,9 +198,10 @@ static void send_page(struct call *c, const char *box, int64_t after, int missed
 	call_json(c, 200, doc);
 }
 
-/* ---- where to begin ---- */
+/* ---- first event ---- */
 
-/* An EventSource that comes back says where it was; its address still has the first `after`. */
+/* An EventSource that reconnects sends its position in Last-Event-ID; its URL still has the first
+ * `after`. */
 static int begin_at(struct call *c, int64_t *out, int *out_given)
 {
 	const char *last = http_header(c->req, "last-event-id");
@@ -228,7 +232,8 @@ static void events_tell(struct call *c, const char *box)
 		call_fail(c, &e);
 		return;
 	}
-	/* The oldest are dropped: who left off before them has missed some, perhaps of others. */
+	/* The oldest events are deleted: a client that stopped before them has missed some, perhaps
+	 * of other boxes. */
 	missed = given && after > 0 && after + 1 < first;
 	if (!stream)
 		send_page(c, box, after, missed);

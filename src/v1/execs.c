@@ -1,6 +1,6 @@
-/* execs.c - see execs.h.
- * A program is found by its id or its tag. While it runs it is in the fleet; afterwards its record
- * is in the store, and its output in init's log for as long as the box lives. */
+/* execs.c - see execs.h. An exec is found by its id or its tag. While it runs it is in the fleet;
+ * afterwards its record is in the store, and its output is in the log of init as long as the box
+ * exists. */
 #include "v1/execs.h"
 #include "api/event_stream.h"
 #include "v1/run_request.h"
@@ -56,7 +56,7 @@ const struct field runs_list_query[] = {
 	{ 0 },
 };
 
-/* ---- finding ---- */
+/* ---- lookup ---- */
 
 static void no_exec(struct call *c)
 {
@@ -71,7 +71,7 @@ static struct exec *execs_living(struct box *b, const char *name)
 	return r || !*name ? r : exec_by_tag(b, name);
 }
 
-/* The newest that has the tag. */
+/* The newest exec with the tag. */
 static int recorded_tag(struct call *c, const struct box *b, struct store_run *out)
 {
 	struct store_run_filter f = {
@@ -92,7 +92,7 @@ static int recorded_tag(struct call *c, const struct box *b, struct store_run *o
 	return 0;
 }
 
-/* The row of one that is over, by its id or its tag; 0: none of this box. */
+/* The row of an exec that has ended, by its id or its tag; 0: this box has none. */
 static int execs_recorded(struct call *c, const struct box *b, struct store_run *out)
 {
 	struct err e;
@@ -106,7 +106,7 @@ static int execs_recorded(struct call *c, const struct box *b, struct store_run 
 	return 0;
 }
 
-/* Those that still run; answers what it is when it does not. */
+/* The running exec that the path names; if it does not run, answers with the reason. */
 static struct exec *execs_running(struct call *c)
 {
 	struct box *b = call_box(c, 0);
@@ -142,7 +142,8 @@ static json_t *row_or_run(struct api *a, const struct store_run *row)
 	return r ? exec_json(r) : exec_row_json(row);
 }
 
-/* The record of an ended run is kept as the text that an answer has; it names the run. */
+/* The record of an exec that ended is stored as the text of an answer; it contains the id of the
+ * run. */
 static int is_whole_record(const struct store_run *row)
 {
 	char own[ID_LEN + 16];
@@ -178,10 +179,10 @@ static json_t *run_documents(struct api *a, const struct store_runs *rows)
 	return items;
 }
 
-/* A page that is made of pieces: a hundred runs may have megabytes of requests in their rows, and no other
- * connection is served while they are read. */
+/* A page that is read in pieces: a hundred runs may have megabytes of requests in their rows, and
+ * no other connection is served while they are read. */
 struct run_page {
-	struct store_run_filter filter; /* of what is missing */
+	struct store_run_filter filter; /* selects the rows that are missing */
 	unsigned left;
 	char box[STORE_NAME + 1];
 	struct buf text;
@@ -195,7 +196,7 @@ static void free_run_page(struct call *c)
 	buf_fini(&((struct run_page *)c->state)->text);
 }
 
-/* 1: there is more to add; 0: it is complete; -1: e says why it cannot be. */
+/* 1: more rows follow; 0: the page is complete; -1: it failed, and e is the reason. */
 static int run_page_add(struct call *c, struct run_page *p, struct err *e)
 {
 	struct store_runs rows = { 0 };
@@ -248,7 +249,8 @@ static void send_run_texts(struct call *c, const struct store_run_filter *f)
 	struct run_page *p = call_alloc(c, sizeof(*p));
 
 	*p = (struct run_page){ .filter = *f, .left = f->limit ? f->limit : STORE_PAGE };
-	if (f->box) { /* the caller's may be that of a box which ends meanwhile */
+	if (f->box) { /* copied, because the box of the caller may end before the page
+		       * is complete */
 		snprintf(p->box, sizeof(p->box), "%s", f->box);
 		p->filter.box = p->box;
 	}
@@ -268,7 +270,7 @@ static void send_runs(struct call *c, const struct store_run_filter *f)
 		send_run_texts(c, f);
 		return;
 	}
-	/* Run for another door, which takes a document. */
+	/* Called by another surface, which needs a document. */
 	if (store_run_list(c->api->store, f, &rows, &e) < 0) {
 		call_fail(c, &e);
 		return;
@@ -393,7 +395,7 @@ void execs_wait(struct call *c)
 
 	if (!b)
 		return;
-	if (!r) { /* over: that is what was waited for */
+	if (!r) { /* the exec has ended: the wait is complete */
 		struct store_run row = { 0 };
 
 		if (execs_recorded(c, b, &row)) {
@@ -467,7 +469,7 @@ static void reading_ends(struct exec_reader *t, json_t *record, const struct err
 		event_stream_event(&r->event_stream, doc);
 	} else {
 		json_decref(doc);
-		if (e) { /* or it would look whole */
+		if (e) { /* else the output would look complete */
 			http_abort(r->call->req);
 			return;
 		}
@@ -558,8 +560,8 @@ struct feeding {
 	struct exec_input_wait wait;
 	struct exec_wait end;
 	uint64_t bytes;
-	int64_t at; /* of the next byte in its whole input; -1: behind all there is */
-	int over;   /* it reads no more */
+	int64_t at; /* position of the next byte in the whole input; -1: append */
+	int over;   /* the exec reads no more input */
 	int begun, gap;
 };
 
@@ -575,7 +577,8 @@ static void feeding_low(struct exec_input_wait *w, int closed)
 	f->begun = 1;
 }
 
-/* What was sent before, and is sent again because the answer got lost, is taken once. */
+/* Skips bytes that the exec already has: a client sends input again when it did not get
+ * the answer. */
 static void skip_known(struct feeding *f, const struct exec *r, const char **bytes, size_t *n)
 {
 	uint64_t has = exec_input_has(r), known;
@@ -627,7 +630,7 @@ static void feeding_end(struct http_req *req)
 	}
 	if (call_query_flag(c, "close"))
 		exec_input_close(r);
-	/* The first of them is the news: a terminal sends one for each key that is pressed. */
+	/* Only the first input is an event: a terminal sends one request for each key. */
 	if (!r->input_noted)
 		call_audit(c, "exec.stdin", r->id, "ok");
 	r->input_noted = c->audited = 1;

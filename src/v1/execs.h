@@ -1,4 +1,4 @@
-/* execs.h - /v1/boxes/{box}/execs and /v1/runs: programs, while they run and afterwards. */
+/* execs.h - /v1/boxes/{box}/execs and /v1/runs: execs, while they run and afterwards. */
 #pragma once
 #include "api/api.h"
 
@@ -9,14 +9,14 @@ void execs_start(struct call *c);
 void execs_list(struct call *c);
 void execs_show(struct call *c);
 void execs_wait(struct call *c);
-void execs_output(struct call *c); /* from a byte on, to the end */
+void execs_output(struct call *c); /* from a byte offset to the end */
 void execs_stdin(struct call *c);
 void execs_signal(struct call *c);
 void execs_resize(struct call *c);
 void execs_kill(struct call *c);
 
 struct box;
-/* Which exec of b parameter 1 names, by its id and its number in the box; 0: none. */
+/* The exec of b that parameter 1 names: its id and its number in the box; 0: none. */
 int execs_ref(struct call *c, struct box *b, char id[ID_LEN + 1], uint32_t *ref);
 
 void runs_list(struct call *c);

@@ -13,8 +13,8 @@
 
 enum { PATIENCE_MS = 60000 };
 
-/* "//" and "/./" say nothing, nor does a slash at the end. ".." stays: what it means depends on the
- * links before it, and those only the box knows. */
+/* Removes "//", "/./" and a slash at the end. ".." stays: its meaning depends on the links before
+ * it, which only the box can resolve. */
 static void file_tidy(char *path)
 {
 	char *to = path;
@@ -66,8 +66,9 @@ static void file_dropped(struct call *c)
 	file_request_close(c->state);
 }
 
-/* A worker that was stopped says nothing for ever. While the client waits that is its own affair;
- * but one that may have left cannot be told from one that waits, unless something is sent to it. */
+/* A program in the box can stop the worker, which then never answers. A client that may have
+ * disconnected cannot be distinguished from one that waits unless something is sent to it, so the
+ * request needs an end. */
 static void out_of_patience(struct timer *t)
 {
 	struct file_request *d = loop_owner(t, struct file_request, patience);
@@ -174,7 +175,7 @@ static const struct refusal {
 	{ EMFILE, 503, "overloaded", NULL },
 	{ ENOSPC, 507, "no_space", "remove files, or make a box with a larger limits.disk" },
 	{ EDQUOT, 507, "no_space", "remove files, or make a box with a larger limits.disk" },
-	/* No errno: nobody is there to say one. */
+	/* No errno: no worker exists that could return one. */
 	{ 0, 502, "box_ended", "GET the box: is it still there?" },
 };
 
@@ -267,7 +268,7 @@ void file_request_set_text(json_t *doc, const char *key, const char *bytes)
 	}
 }
 
-/* Behind the tail there is always a NUL: post.c puts one there. */
+/* The tail is always followed by a NUL, which frame_conn.c adds. */
 int file_request_split(const struct wire_entry *e, const char *tail, size_t n,
 		       struct file_request_entry *out)
 {
@@ -337,7 +338,7 @@ void file_request_etag(const struct wire_entry *e, char out[FILE_REQUEST_ETAG])
 		 (unsigned long long)e->size);
 }
 
-/* A weak one is as good here: all of them are. */
+/* Weak and strong ETags are compared alike: both consist of time and size only. */
 int file_request_etag_among(const char *list, const char *etag)
 {
 	size_t n = strlen(etag);

@@ -1,4 +1,4 @@
-/* files.c - see files.h. What is here is one question to the worker and one answer. */
+/* files.c - see files.h. Requests that need one request to the worker and one answer. */
 #include "v1/files.h"
 #include "v1/file_request.h"
 #include "base/base64.h"
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 enum { PAGE = 1000, PAGE_MAX = 10000, CURSOR = 6000, DEPTH_MAX = 64 };
-enum { PAGE_BYTES = 2 << 20 }; /* of names: they may be long, and the page ends earlier then */
+enum { PAGE_BYTES = 2 << 20 }; /* bytes of names per page: a page with long names ends earlier */
 
 const struct field boxfiles_path_query[] = {
 	FILE_REQUEST_PATH_FIELD(1, "in the box; relative ones are below /home/user"),
@@ -92,14 +92,14 @@ void boxfiles_stat(struct call *c)
 struct listing {
 	struct file_request file_req;
 	struct wire_list ask;
-	struct buf after; /* a path below the folder, NUL in front */
-	struct buf last;  /* the same, of the last item */
+	struct buf after; /* a path below the folder, after a NUL */
+	struct buf last;  /* the same for the last item */
 	json_t *items;
 	size_t bytes;
 };
 
-/* A name may be any bytes and has to survive a JSON string and a query: base64, in the alphabet
- * that needs no encoding in either. */
+/* A name may have any bytes, and the cursor must be valid in a JSON string and in a query: base64
+ * with the alphabet that needs no encoding in either. */
 static void cursor_text(const struct buf *raw, struct buf *out)
 {
 	base64_encode(out, raw->p, raw->len);
@@ -200,15 +200,16 @@ void boxfiles_list(struct call *c)
 	c->drop = list_dropped;
 }
 
-/* ---- deeds: done, and what is there then is shown ---- */
+/* ---- changes: the answer shows the entry after the change ---- */
 
 struct deed {
 	struct file_request file_req;
 	uint8_t type;
 	uint16_t flags;
 	struct wire_put put;   /* MKDIR, CHMOD */
-	const char *from, *at; /* MOVE and COPY have both; what is shown is at `at`, or nothing */
-	int status, there;     /* there: MKDIR found something */
+	const char *from, *at; /* MOVE and COPY have both; the answer shows the entry at `at`, or
+			        * nothing */
+	int status, there;     /* there: MKDIR found an existing entry */
 	uint16_t done;         /* flags of DONE */
 };
 
@@ -255,7 +256,7 @@ static void deed_entry(struct file_client *k, const struct wire_entry *e, const 
 	files_show(&x->file_req, x->there ? 200 : x->status, e, tail, n);
 }
 
-/* A folder that is there already is what was wanted. */
+/* An existing folder is the requested result. */
 static void deed_failed(struct file_client *k, const struct err *e)
 {
 	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
@@ -296,7 +297,7 @@ void boxfiles_delete(struct call *c)
 		deed_begin(x, c);
 }
 
-/* 0: refused, and answered. */
+/* 0: rejected, and answered. */
 static int read_mode(struct call *c, uint32_t *out)
 {
 	const json_t *v = call_get(c, "mode");

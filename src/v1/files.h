@@ -2,8 +2,9 @@
  *   files.c     stat, list, delete, mkdir, move, copy, chmod      download.c  content out
  *   upload.c    content in                                        archive.c   whole trees
  *   search.c    by name and content                               watch.c     what changes
- * A kept box stays kept: its worker is no program of its own. Archives are made by one, and wake it.
- * (files_ is client/files.h: the same worker, for those who may block.) */
+ * A stopped box stays stopped, because a file worker is not an exec. Archives are packed by an
+ * exec, which starts the box again. (The prefix files_ belongs to client/files.h: the same worker
+ * for blocking callers.) */
 #pragma once
 #include "api/api.h"
 

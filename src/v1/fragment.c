@@ -55,7 +55,7 @@ const struct field fragment_fields[] = {
 	{ 0 },
 };
 
-/* The fragment itself, or in a field of its own: front ends do both. */
+/* The body is the fragment itself, or has it in a field: front ends do both. */
 const struct field fragment_request_fields[] = {
 	FRAGMENT_FIELDS,
 	{ "fragment", FIELD_OBJECT, 0, 0, 0, "all of the others, in here", fragment_fields },
@@ -92,7 +92,7 @@ static const char *fragment_text(const json_t *doc, const char *name)
 	return s && *s ? s : NULL;
 }
 
-/* Front ends put some fields beside the fragment, and some into it. */
+/* Front ends put some fields next to the fragment, and others into it. */
 static const char *fragment_tag(const struct work *w, const char *name)
 {
 	const char *s = fragment_text(w->doc, name);
@@ -188,7 +188,7 @@ static int add_files(struct work *w, const char *field)
 	return 0;
 }
 
-/* Text goes into its file; without one, flow.c chooses the file. */
+/* Adds the code as a file; without a file name, run_request_plan.c chooses one. */
 static int add_code(struct work *w)
 {
 	const json_t *code = fragment_given(w->doc, "code");
@@ -229,7 +229,8 @@ static int plan_server(struct work *w, const json_t *port)
 	if (json_object_get(w->out, "code") && start == w->template->start &&
 	    !strcmp(w->template->language, "python")) {
 		json_object_set(w->files, "app.py",
-				json_object_get(w->out, "code")); /* as its command has it */
+				json_object_get(w->out, "code")); /* the file name in its start
+								   * command */
 		json_object_del(w->out, "code");
 	}
 	if (json_object_get(w->out, "code")) {
@@ -252,7 +253,8 @@ static int plan_program(struct work *w)
 	return 0;
 }
 
-/* Code of an interpreter template is a cell, where its language has an interpreter; files lie beside it. */
+/* Code of an interpreter template is executed as a cell if its language has an interpreter; files
+ * are written first. */
 static int plan_cell(struct work *w)
 {
 	const json_t *code = fragment_given(w->doc, "code");
@@ -276,7 +278,7 @@ static void plan_install(struct work *w)
 		json_object_set_new(w->out, "install", json_string(install));
 }
 
-/* ---- whose box ---- */
+/* ---- the box ---- */
 
 static int fragment_find_template(struct work *w)
 {
@@ -311,7 +313,8 @@ static void set_owner(struct work *w)
 			json_object_set_new(metadata, tags[i],
 					    json_string(fragment_tag(w, tags[i])));
 	json_object_set_new(w->out, "metadata", metadata);
-	/* All these boxes are of one template of ours, and a session has one of each of theirs. */
+	/* All these boxes have the same template here, and a session has one box per template of
+	 * the front end. */
 	if (session) {
 		snprintf(key, sizeof(key), "%s/%s", w->template->name, session);
 		json_object_set_new(w->out, "session", json_string(key));
@@ -327,7 +330,8 @@ static int fragment_fill(struct work *w)
 		return -1;
 	if (fragment_text(w->doc, "file_path"))
 		w->entry = fragment_text(w->doc, "file_path");
-	if (timeout) /* of a server: to begin listening; it has no end of its own */
+	if (timeout) /* for a server: the time until it must listen; the server itself has no time
+		      * limit */
 		json_object_set(w->out, port ? "ready_ms" : "timeout_ms", (json_t *)timeout);
 	set_owner(w);
 	plan_install(w);

@@ -1,4 +1,5 @@
-/* fragment.h - what a front end sends, in our own words. Pure: JSON in, JSON out. */
+/* fragment.h - translates the request of a chat front end into fields of /v1. Pure: JSON in, JSON
+ * out. */
 #pragma once
 #include "api/api.h"
 
@@ -7,5 +8,5 @@
 extern const struct field fragment_fields[], fragment_request_fields[];
 
 /* body: checked against fragment_request_fields. The result has the fields of POST /v1/boxes and of
- * POST .../execs together, and is the caller's; NULL: e names the field that is wrong. */
+ * POST .../execs together, and belongs to the caller; NULL: e names the invalid field. */
 json_t *fragment_translate(const json_t *body, struct err *e);

@@ -13,7 +13,7 @@ struct seed_cell {
 	char context[ID_LEN + 1];
 };
 
-/* Front ends know results as E2B's SDK has them. */
+/* Front ends expect results in the format of E2B's SDK. */
 static const struct {
 	const char *mime, *name;
 } seed_cell_forms[] = {
@@ -50,13 +50,14 @@ static json_t *seed_cell_pieces(const struct buf *b)
 	if (b->len)
 		text = json_stringn(b->p, b->len);
 	if (!text && b->len)
-		text = json_text(buf_str(b)); /* bytes that are no UTF-8 */
+		text = json_text(buf_str(b)); /* not UTF-8 */
 	if (text)
 		json_array_append_new(all, text);
 	return all;
 }
 
-/* Why it ended without an error of its own: a timeout, the end of its interpreter. */
+/* Why the cell ended without an error of the interpreter: a timeout, or the interpreter
+ * has exited. */
 static json_t *seed_cell_trouble(const json_t *end, const char *status)
 {
 	const char *cause = json_string_value(json_object_get(end, "cause")),
@@ -143,7 +144,7 @@ static void seed_cell_dropped(struct call *c)
 	cell_unread(&s->reader);
 }
 
-/* The one that is there, another driver in it if it has died, or a new one. NULL: answered. */
+/* The existing context, restarted if its driver has exited, or a new one. NULL: answered. */
 static struct context *seed_cell_context(struct call *c, struct box *b)
 {
 	struct context_want want = { .language = call_text(c, "cell_language", "python"),

@@ -1,5 +1,6 @@
-/* fragment_cell.h - code of a fragment for an interpreter template: a cell in its language's own context, so that state is
- * kept between requests of a session, and results and plots are told.
+/* fragment_cell.h - code of a fragment for an interpreter template: a cell in the default context
+ * of its language, so that state is kept between requests of a session, and results and plots are
+ * returned.
  * Owns: the reader of the cell, in the call's memory. */
 #pragma once
 #include "api/api.h"

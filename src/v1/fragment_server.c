@@ -10,9 +10,9 @@
 #include <string.h>
 
 enum {
-	SEED_SERVER_MS = 60000, /* to begin listening, unless timeout_ms says else */
+	SEED_SERVER_MS = 60000, /* time until it must listen, unless timeout_ms is given */
 	SEED_SERVER_AGAIN_MS = 100,
-	SEED_SERVER_TAIL = 8192, /* bytes told of each stream of one that ended */
+	SEED_SERVER_TAIL = 8192, /* bytes of each stream that are returned if the server exits */
 };
 
 struct seed_server {
@@ -58,7 +58,7 @@ static json_t *seed_server_tail(const struct buf *b)
 	const char *p = buf_str(b);
 	json_t *all = json_array();
 
-	while (*p && ((unsigned char)*p & 0xc0) == 0x80) /* cut within a character */
+	while (*p && ((unsigned char)*p & 0xc0) == 0x80) /* the text was cut within a character */
 		p++;
 	if (*p)
 		json_array_append_new(all, json_text(p));
@@ -81,7 +81,7 @@ static void seed_server_fail(struct seed_server *s, const char *name, const char
 	call_json(s->call, 200, doc);
 }
 
-/* ---- it answers ---- */
+/* ---- the server accepts a connection ---- */
 
 static void seed_server_answers(struct seed_server *s, struct box *b)
 {
@@ -113,7 +113,7 @@ static void seed_server_connected(struct port_conn *x, int take_fd, const struct
 	struct box *b = fleet_find(&s->call->api->fleet, s->box);
 	auto_fd int fd = take_fd;
 
-	(void)e; /* refused, or the box is gone: the tap tells that */
+	(void)e; /* refused, or the box has ended: the exec reader reports that */
 	if (fd >= 0 && b)
 		seed_server_answers(s, b);
 	else
@@ -131,7 +131,7 @@ static void seed_server_try(struct timer *t)
 		timer_set(&s->again, SEED_SERVER_AGAIN_MS);
 }
 
-/* ---- it does not ---- */
+/* ---- the server exits, or does not listen in time ---- */
 
 static void seed_server_said(struct exec_reader *t, unsigned stream, uint64_t offset,
 			     const char *bytes, size_t n)
@@ -209,7 +209,8 @@ void fragment_server_await(struct call *c, const struct exec *r)
 	timer_init(&s->again, c->api->loop, seed_server_try);
 	timer_init(&s->deadline, c->api->loop, seed_server_late);
 	timer_set(&s->deadline, s->patience_ms);
-	timer_set(&s->again, 1); /* from the loop: it may answer at once */
+	timer_set(&s->again, 1); /* connect from the loop, because the result may
+				  * come immediately */
 	s->tapped = 1;
 	exec_reader_open(&s->reader, &c->api->fleet, s->box, s->exec, r->ref, from, &on);
 }

@@ -42,14 +42,14 @@ const struct field seeds_write_fields[] = {
 	{ 0 },
 };
 
-/* ---- the end of a fragment, in the front ends' words ---- */
+/* ---- the result of a fragment, in the format of front ends ---- */
 
 static const char *template_of(const struct call *c)
 {
 	return json_string_value(json_object_get(json_object_get(c->body, "metadata"), "template"));
 }
 
-/* The last line that says something. */
+/* The last line that is not empty. */
 static const char *last_line(const char *s, size_t *out_n)
 {
 	const char *end = s + strlen(s), *from;
@@ -76,7 +76,8 @@ static json_t *truncate_text(const char *s, size_t n)
 {
 	json_t *text = json_stringn(s, n < TRACE_MAX ? n : TRACE_MAX);
 
-	return text ? text : json_string(""); /* cut within a character, or none at all */
+	return text ? text : json_string(""); /* the text was cut within a character, or
+					       * is missing */
 }
 
 static json_t *runtime_error(const json_t *record)
@@ -92,7 +93,7 @@ static json_t *runtime_error(const json_t *record)
 	line = last_line(trace, &n);
 	name = name_length(line, n);
 	json_object_set_new(e, "traceback", truncate_text(trace, strlen(trace)));
-	if (strcmp(cause, "exit") != 0 || !n) { /* why it ended tells more than what it said */
+	if (strcmp(cause, "exit") != 0 || !n) { /* the cause is more helpful than the output */
 		json_object_set_new(e, "name", json_string(cause));
 		json_object_set_new(e, "value", json_string(summary ? summary : "it failed"));
 	} else if (name && !strcmp(step, "run")) {
@@ -105,7 +106,7 @@ static json_t *runtime_error(const json_t *record)
 	return e;
 }
 
-/* They want pieces; one piece is what we have. */
+/* Front ends expect an array of pieces; this one has a single piece. */
 static void set_pieces(json_t *doc, const json_t *record, const char *name)
 {
 	json_t *all = json_array(), *text = json_object_get(record, name), *coding;
@@ -137,12 +138,12 @@ static void tell_results(struct call *c, json_t *take_record)
 	call_json(c, 200, doc);
 }
 
-/* ---- its box ---- */
+/* ---- the box ---- */
 
 struct seeding {
 	struct call *call;
 	struct box_wait made;
-	struct exec_wait old; /* the server of the version before */
+	struct exec_wait old; /* the server of the previous version */
 	char box[ID_LEN + 1];
 };
 
@@ -154,7 +155,7 @@ static void seeding_dropped(struct call *c)
 	exec_wait_cancel(&s->old);
 }
 
-/* Files and packages are there: now its code. */
+/* Files and packages are in place: run the code. */
 static void seeds_run_cell(struct call *c, json_t *take_record)
 {
 	const char *box = json_string_value(json_object_get(take_record, "box"));
@@ -212,7 +213,7 @@ static void old_is_over(struct exec_wait *w, json_t *record)
 	fragments_plant(loop_owner(w, struct seeding, old));
 }
 
-/* Two servers cannot have one port: the one before goes first. */
+/* Two servers cannot use the same port: kills the previous one first. */
 static void fragments_settle(struct seeding *s, struct box *b)
 {
 	struct exec *old =
@@ -242,7 +243,7 @@ static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 	fragments_settle(s, b);
 }
 
-/* From now, each time: a session that is used goes on. */
+/* Each request restarts the lifetime, so that a session in use does not end. */
 static void fragments_renew(struct box *b)
 {
 	struct err e;
@@ -251,7 +252,7 @@ static void fragments_renew(struct box *b)
 	if (!b->row.lifetime_ms)
 		return;
 	b->row.ends_ns = fleet_now_ns() + (int64_t)b->row.lifetime_ms * 1000000;
-	(void)!box_changed(b, &e); /* a full disk: after a restart the old end counts */
+	(void)!box_changed(b, &e); /* if the disk is full, the old end applies after a restart */
 }
 
 static int fragments_translate(struct call *c, struct box_spec *out, struct err *e)
@@ -261,11 +262,12 @@ static int fragments_translate(struct call *c, struct box_spec *out, struct err 
 
 	if (!native)
 		return -1;
-	/* It is our default and not their wish: where less is allowed, less it is. */
+	/* This lifetime is a default and not part of the request, so it is lowered to the allowed
+	 * maximum. */
 	json_object_set_new(native, "lifetime_ms",
 			    json_integer(max && max < LIFETIME_MS ? (json_int_t)max : LIFETIME_MS));
 	json_decref(c->body);
-	c->body = native; /* from here on it is a request as the native doors know it */
+	c->body = native; /* from here on it has the fields of a /v1 request */
 	return box_spec_read(c, out, e);
 }
 
@@ -306,15 +308,15 @@ void fragments_run(struct call *c)
 
 /* ---- files: what they share ---- */
 
-struct leaf { /* one clerk at work for a call */
+struct leaf { /* a file client that works for one call */
 	struct file_client file_client;
 	struct call *call;
 	char path[4096 + sizeof(BOX_HOME)];
 	struct buf bytes;
 	int too_large;
-	/* the tree */
+	/* for the tree */
 	json_t *root;
-	struct folder *first, *last; /* still to be looked into; the first one is */
+	struct folder *first, *last; /* folders to be listed; the first one is being listed */
 	unsigned entries, depth;
 	int hidden, truncated;
 };
@@ -323,7 +325,7 @@ struct folder {
 	struct folder *next;
 	json_t *node; /* of root, borrowed */
 	unsigned depth;
-	char path[]; /* bytes as the box has them; the node's are valid UTF-8 */
+	char path[]; /* bytes as in the box; the text of the node is valid UTF-8 */
 };
 
 static void next_folder(struct leaf *l)
@@ -355,7 +357,7 @@ static void leaf_failed(struct file_client *k, const struct err *e)
 	call_fail(l->call, e);
 }
 
-/* Answers 404 itself and returns NULL where there is no such box. */
+/* Answers 404 itself and returns NULL if the box does not exist. */
 static struct leaf *leaf_new(struct call *c, const char *path, const struct file_client_events *on)
 {
 	struct box *b = call_box(c, 0);
@@ -449,7 +451,7 @@ void fragments_write(struct call *c)
 
 /* ---- the tree ---- */
 
-/* What tools made, and nobody wrote. */
+/* Folders that tools create, such as caches. */
 static int is_hidden(const char *name)
 {
 	static const char *const names[] = { "node_modules", "__pycache__", "venv" };
@@ -517,7 +519,7 @@ static void tree_entry(struct file_client *k, const struct wire_entry *e, const 
 {
 	struct leaf *l = loop_owner(k, struct leaf, file_client);
 	struct folder *in = l->first;
-	size_t len = strnlen(name, n); /* a link's text comes behind its name */
+	size_t len = strnlen(name, n); /* the target of a link follows its name */
 	char path[8192];
 	json_t *node;
 
@@ -546,7 +548,7 @@ static void tree_done(struct file_client *k, uint16_t flags)
 	look_into_first(l);
 }
 
-/* A folder below that is gone meanwhile, or that may not be read, is told without children. */
+/* A folder that was deleted in between, or that may not be read, is returned without children. */
 static void tree_failed(struct file_client *k, const struct err *e)
 {
 	struct leaf *l = loop_owner(k, struct leaf, file_client);

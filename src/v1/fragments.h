@@ -1,8 +1,8 @@
-/* fragments.h - /api/sandbox: the routes that chat front ends bring along.
- * A front end sends a *fragment*, what a model wrote: a template, code or files, perhaps packages to
- * install and a port. It is translated into a request of ours and done by flow.c; its box is the one
- * of its session and template, made when there is none, with ten minutes to live from each request.
- * Fields that only describe (title, commentary, ...) are taken and ignored. */
+/* fragments.h - /api/sandbox: the routes that chat front ends use. A front end sends a *fragment*,
+ * which a model has written: a template, code or files, optionally packages to install and a port.
+ * It is translated into a request of /v1 and executed by run_request.c. Its box is the one of its
+ * session and template, created if it does not exist, with a lifetime of ten minutes from each
+ * request. Fields that only describe (title, commentary, ...) are accepted and ignored. */
 #pragma once
 #include "api/api.h"
 

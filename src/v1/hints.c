@@ -7,7 +7,7 @@
 
 enum { HINTS_NAME = 80 };
 
-/* The last place where text is; NULL: nowhere. */
+/* The last occurrence of text; NULL: none. */
 static const char *hints_last(const char *said, const char *text)
 {
 	const char *found = NULL;
@@ -17,7 +17,7 @@ static const char *hints_last(const char *said, const char *text)
 	return found ? found + strlen(text) : NULL;
 }
 
-/* A name of a module, package or command, up to a quote or the end of its line. 0: it is none. */
+/* A name of a module, package or command, up to a quote or the end of its line. 0: not a name. */
 static int hints_name(const char *at, char out[HINTS_NAME])
 {
 	size_t n = 0;
@@ -37,7 +37,7 @@ static int hints_name(const char *at, char out[HINTS_NAME])
 static const struct {
 	const char *text;
 	enum package_manager manager;
-	int top; /* what is installed is named by the part before this; 0: by all of it */
+	int top; /* the package has the name before this character; 0: the whole name */
 } hints_modules[] = {
 	{ "No module named '", PM_PIP, '.' },
 	{ "Cannot find module '", PM_NPM, 0 },
@@ -61,7 +61,7 @@ static int hints_module(const struct hints_about *x, struct buf *out)
 		char name[HINTS_NAME], *end;
 
 		if (!at || !hints_name(at, name) || *name == '/' || *name == '.')
-			continue; /* a file of its own */
+			continue; /* a module of the program itself */
 		end = hints_modules[i].top ? strchr(name, hints_modules[i].top) : NULL;
 		if (end)
 			*end = 0;
@@ -133,7 +133,7 @@ static int hints_network(const struct hints_about *x, struct buf *out)
 	return 1;
 }
 
-/* Package managers try for minutes, and say nothing meanwhile. */
+/* Package managers retry for minutes without output. */
 static int hints_download(const struct hints_about *x, struct buf *out)
 {
 	static const char *const words[] = { "npm i",  "npm ci",      "npx ",         "yarn ",

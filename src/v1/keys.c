@@ -1,6 +1,6 @@
-/* keys.c - see keys.h.
- * An owner sees and makes the keys of the own team; an operator (an owner of team "default") those
- * of any team that is named. Somebody else's key does not exist: 404. */
+/* keys.c - see keys.h. An owner lists and creates keys of the own team; an operator (an owner of
+ * team "default") those of any team. For other callers the key of another team does not
+ * exist: 404. */
 #include "v1/keys.h"
 #include "api/auth.h"
 #include "api/page.h"
@@ -55,7 +55,7 @@ json_t *keys_json(const struct store_key *k)
 			 keys_moment(k->expires_ns));
 }
 
-/* The team that is meant; NULL: not the caller's business, and answered. */
+/* The team of the request; NULL: the caller may not use it, and that was answered. */
 static const char *team_meant(struct call *c, const char *asked)
 {
 	if (!asked || !strcmp(asked, c->who.team))
@@ -67,7 +67,7 @@ static const char *team_meant(struct call *c, const char *asked)
 	return NULL;
 }
 
-/* ---- make ---- */
+/* ---- create ---- */
 
 static int read_key(struct call *c, struct store_key *k, struct err *e)
 {
@@ -121,7 +121,7 @@ void keys_made(struct call *c, const struct store_key *k, json_t *take_doc, char
 	call_json(c, 201, take_doc);
 }
 
-/* No Idempotency-Key here: the answer would have to be kept, and the key in it. */
+/* No Idempotency-Key here: the stored answer would contain the key. */
 void keys_create(struct call *c)
 {
 	const char *team = team_meant(c, call_text(c, "team", NULL));
@@ -141,7 +141,7 @@ void keys_create(struct call *c)
 	keys_made(c, &k, keys_json(&k), text);
 }
 
-/* ---- look ---- */
+/* ---- list, show ---- */
 
 void keys_list(struct call *c)
 {
@@ -167,7 +167,7 @@ void keys_list(struct call *c)
 	call_list(c, items, page.next);
 }
 
-/* By id or by name; 0: answered. An operator needs no team to name an id. */
+/* Finds a key by id or name; 0: answered. An operator can use an id without the team. */
 static int keys_find(struct call *c, struct store_key *out)
 {
 	const char *name = call_param(c, 0), *team = team_meant(c, call_query(c, "team"));
@@ -195,7 +195,7 @@ void keys_show(struct call *c)
 		call_json(c, 200, keys_json(&k));
 }
 
-/* ---- end ---- */
+/* ---- revoke ---- */
 
 void keys_delete(struct call *c)
 {

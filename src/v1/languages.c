@@ -1,7 +1,8 @@
 /* languages.c - see languages.h.
  *
- * The front may not execute anything, and what counts is what a box has. So a box is asked, once, by
- * a program that runs the version commands of all rows; who asks meanwhile waits for the same one. */
+ * The server cannot execute programs, and the versions inside a box are what matters. So one
+ * program runs the version commands of all languages in a box, once; requests that arrive in the
+ * meantime wait for the same result. */
 #include "v1/languages.h"
 #include "base/cleanup.h"
 #include "fleet/box.h"
@@ -22,7 +23,7 @@ struct survey {
 	int tapped, asking;
 	char box[ID_LEN + 1];
 	struct buf said;
-	json_t *answer; /* NULL until it is known */
+	json_t *answer; /* NULL until the box has answered */
 	struct waiting {
 		struct waiting *next;
 		struct call *call;
@@ -40,7 +41,7 @@ static struct survey *survey_of(struct api *a)
 	return a->survey;
 }
 
-/* ---- what was said ---- */
+/* ---- output of the survey ---- */
 
 /* "python\tPython 3.11.2\n": a line per row, in the order of the rows. */
 static const char *version_of(void *ctx, unsigned i)
@@ -81,7 +82,7 @@ static void languages_tell(struct survey *s, const struct err *e)
 	while (all) {
 		struct call *c = all->call;
 
-		all = all->next; /* it goes with its call */
+		all = all->next; /* it is freed with its call */
 		c->drop = NULL;
 		if (e)
 			call_fail(c, e);
@@ -99,7 +100,7 @@ static void end_box(struct survey *s)
 		box_end(b, CAUSE_EXIT, NULL);
 }
 
-/* ---- asking ---- */
+/* ---- the survey ---- */
 
 static void languages_said(struct exec_reader *t, unsigned stream, uint64_t offset,
 			   const char *bytes, size_t n)
@@ -115,7 +116,7 @@ static void is_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct survey *s = loop_owner(t, struct survey, reader);
 
-	(void)record; /* what it could not tell is null */
+	(void)record; /* versions that are missing in the output become null */
 	s->tapped = 0;
 	if (!e)
 		s->answer = lang_json_all(version_of, s, kernels_of(s));
@@ -125,7 +126,7 @@ static void is_over(struct exec_reader *t, json_t *record, const struct err *e)
 
 static const struct exec_reader_events reader_on = { .output = languages_said, .over = is_over };
 
-/* Words of the rows have no quotes in them; a unit test reads them all. */
+/* Arguments of the table contain no quotes; a unit test checks them all. */
 static void languages_script(struct buf *out)
 {
 	for (unsigned i = 0; i < lang_count(); i++) {
@@ -133,7 +134,7 @@ static void languages_script(struct buf *out)
 
 		if (!lang_present(l))
 			continue;
-		/* The shell's own complaint about a command that cannot be run has a number in it, too. */
+		/* The shell's error message about a missing command also contains a number. */
 		buf_printf(out, "printf '%s\\t'; said=$(", l->name);
 		for (const char *const *w = l->version; *w; w++)
 			buf_printf(out, "'%s' ", *w);
@@ -199,7 +200,7 @@ static void languages_begin(struct survey *s)
 		languages_tell(s, &e);
 }
 
-/* ---- the door ---- */
+/* ---- the route ---- */
 
 static void client_left(struct call *c)
 {

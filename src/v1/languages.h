@@ -1,5 +1,5 @@
 /* languages.h - GET /v1/languages: what programs may be written in, and which versions are here.
- * Owns: what a box said about its versions, from the first question until the daemon ends. */
+ * Owns: the versions that a box has reported, from the first request until the server exits. */
 #pragma once
 #include "api/api.h"
 

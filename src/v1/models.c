@@ -41,14 +41,14 @@ void models_list(struct call *c)
 				    llm_figures(c->api->model)));
 }
 
-/* ---- a question ---- */
+/* ---- completion ---- */
 
 struct asking {
 	struct llm_request ask;
 	struct call *call;
 };
 
-/* Who has to do what about it: us, the client, or the provider. */
+/* The status shows which side must act: the client, the operator or the provider. */
 static int status_of(const json_t *error)
 {
 	static const struct {
@@ -85,12 +85,12 @@ static void models_left(struct call *c)
 	llm_cancel(&((struct asking *)c->state)->ask);
 }
 
-/* A question is paid for: who sends its end is taken for gone. */
+/* A model call costs money: a client that closes its side counts as disconnected. */
 static void hung_up(struct http_req *r)
 {
 	struct call *c = r->user;
 
-	if (!((struct asking *)c->state)->ask.line) /* it is answered */
+	if (!((struct asking *)c->state)->ask.line) /* already answered */
 		return;
 	models_left(c);
 	call_error(c, 400, "cancelled", "the client ended its side before the answer was there",

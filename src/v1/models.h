@@ -1,5 +1,5 @@
-/* models.h - which language models may be asked, and one question to one of them.
- * Owns: nothing beyond its calls. The keys are in another process (model/). */
+/* models.h - lists the language models, and sends one request to one of them.
+ * Owns: nothing but its calls. The API keys are in another process (llm/). */
 #pragma once
 #include "api/api.h"
 

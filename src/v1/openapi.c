@@ -13,8 +13,8 @@ extern const char api_answers[], api_answers_end[]; /* answers.json, from answer
 
 /* ---- answers ---- */
 
-/* {"schemas": {NAME: schema}, "answers": {"GET /path": what}}; read once. It is a part of this program: a mistake
- * in it is ours, and tests/system/api_admin.sh finds it. */
+/* {"schemas": {NAME: schema}, "answers": {"GET /path": what}}; read once. The file is part of the
+ * executable; tests/system/api_admin.sh finds mistakes in it. */
 static const json_t *openapi_answers(void)
 {
 	static json_t *doc;
@@ -100,7 +100,7 @@ static json_t *openapi_parameters(const struct api_route *r)
 	return all;
 }
 
-/* A body of one of these types is taken as it comes. */
+/* A body of one of these types is accepted unparsed. */
 static json_t *openapi_request_body(const struct api_route *r)
 {
 	if (r->body)
@@ -159,7 +159,8 @@ static json_t *openapi_paths(const struct api *a)
 	return paths;
 }
 
-/* The routes do not change while we live, and the document takes milliseconds to make: it is made once. */
+/* The routes do not change while the server runs, and the document takes milliseconds to build: it
+ * is built once. */
 void openapi_show(struct call *c)
 {
 	static char *text;

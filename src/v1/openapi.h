@@ -1,6 +1,7 @@
-/* openapi.h - /openapi.json: every route with what it takes and what it answers.
- * Owns: nothing. Requests are described by the tables that check them (struct field), answers by answers.json,
- *       which tests/system/daemon.lib holds against every answer that a system test has seen. */
+/* openapi.h - /openapi.json: every route with its parameters and answers.
+ * Owns: nothing. Requests are described by the tables that check them (struct field), answers by
+ *       answers.json, with which tests/system/daemon.lib validates every answer in a
+ *       system test. */
 #pragma once
 #include "api/api.h"
 

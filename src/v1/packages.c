@@ -18,7 +18,7 @@ const struct field packages_list_query[] = {
 	{ 0 },
 };
 
-/* ---- what is asked for ---- */
+/* ---- requested packages ---- */
 
 static struct packages *set_of(struct package_job *j, enum package_manager m, struct err *e)
 {
@@ -117,8 +117,8 @@ static int read_package_json(struct packages *set, const char *text, size_t n, s
 	return done;
 }
 
-/* Takes over what was found if it can be installed here; else says that it was left alone: a file that
- * lies there does not ask for anything by itself. */
+/* Adds the packages that were found if they can be installed here; else adds a warning: the
+ * presence of a file alone is not a request. */
 static int take_found(struct package_job *j, struct packages *found, const char *where,
 		      struct err *e)
 {
@@ -185,7 +185,7 @@ int packages_detect(struct package_job *j, const json_t *body, const char *langu
 	return 0;
 }
 
-/* ---- until they are there ---- */
+/* ---- installation ---- */
 
 static void warn_of_mistakes(struct package_job *j, const struct packages *set)
 {
@@ -225,7 +225,7 @@ static void need_done(struct packages_wait *w, const char *layer, uint64_t ms,
 	struct package_job *j = need->job;
 
 	if (f) {
-		/* Said once, whatever becomes of the others. */
+		/* The first failure is reported; the other sets are no longer waited for. */
 		for (unsigned i = 0; i < j->n; i++)
 			packages_wait_cancel(&j->needs[i].wait);
 		j->done(j, f);
@@ -369,7 +369,7 @@ static void set_utf8(json_t *doc, const char *key, const char *bytes, size_t n)
 		buf_add(&text, bytes, good);
 		bytes += good;
 		n -= good;
-		if (n) { /* neither whole nor hopeful: one byte less */
+		if (n) { /* an invalid byte: replace it and continue after it */
 			buf_putc(&text, '?');
 			bytes++;
 			n--;
@@ -570,9 +570,9 @@ void packages_show(struct call *c)
 	store_set_fini(&s);
 }
 
-struct asking { /* the keeper about a layer */
+struct asking { /* a request to the keeper about a layer */
 	struct api *api;
-	struct call *call; /* NULL: the client has left */
+	struct call *call; /* NULL: the client has disconnected */
 	char layer[STORE_HASH + 1];
 	int drops;
 };
@@ -595,7 +595,7 @@ static void packages_answered(void *ctx, const struct frame *f, size_t len, int 
 		c->drop = NULL;
 		c->state = NULL;
 	}
-	/* Dropped, gone, or no longer what it was: nobody shall be given it. */
+	/* The layer was deleted, is missing or has changed: no box may get it. */
 	if (a->drops ? (f || e->kind == ERR_NOT_FOUND)
 		     : (!f && (e->kind == ERR_NOT_FOUND || e->kind == ERR_CONFLICT)))
 		packages_forget(&a->api->fleet, a->layer);

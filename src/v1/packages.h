@@ -1,6 +1,6 @@
-/* packages.h - packages for boxes: what a request asks for, and /v1/packages.
- * A set is asked for by name and is not a team's: whoever asks for the same packages gets the same
- * layer. Who has asked for what is told to operators only. */
+/* packages.h - packages for boxes: the packages of a request, and /v1/packages. A set is identified
+ * by its packages and belongs to no team: requests for the same packages get the same layer. Only
+ * operators see which team requested what. */
 #pragma once
 #include "api/api.h"
 #include "fleet/box.h"
@@ -8,7 +8,7 @@
 
 extern const struct field packages_add_fields[], packages_list_query[];
 
-/* The packages of one request, from its words to the layers that hold them. */
+/* The packages of one request, from its fields to the layers that contain them. */
 struct package_job {
 	struct api *api;
 	struct packages sets[WIRE_LAYERS];
@@ -16,12 +16,12 @@ struct package_job {
 		struct packages_wait wait;
 		struct package_job *job;
 		char layer[WIRE_LAYER_ID];
-		uint64_t ms; /* it took to install; 0: it was there */
+		uint64_t ms; /* time that the installation took; 0: already installed */
 		int ready;
 	} needs[WIRE_LAYERS];
 	unsigned n, missing;
-	json_t *warnings; /* names that may be mistaken, things that were not done */
-	/* Set by the owner; done() is the last word, failure NULL: all are there. */
+	json_t *warnings; /* names that may be misspelled, packages that were not installed */
+	/* Set by the owner; done() is called last; failure NULL: all are installed. */
 	void (*said)(struct package_job *j, const char *manager, unsigned stream, const char *bytes,
 		     size_t n);
 	void (*done)(struct package_job *j, const struct packages_failure *failure);
@@ -35,20 +35,23 @@ must_check int packages_read(struct package_job *j, const json_t *field, const c
  * requirements.txt, package.json. */
 must_check int packages_detect(struct package_job *j, const json_t *body, const char *language,
 			       struct err *e);
-/* 1: all are there. 0: done() will be called. -1: why not. */
+/* 1: all are installed. 0: done() will be called. -1: e is the error. */
 must_check int packages_begin(struct package_job *j, struct api *a, const char *team,
 			      struct err *e);
-/* Once all are there. Variables that programs need to find them lie under the request's own. */
+/* Called when all are installed. Adds the variables that programs need to find them; variables of
+ * the request override these. */
 void packages_want(const struct package_job *j, struct http_req *r, struct box_spec *out);
-void packages_job_fini(struct package_job *j);        /* at any time; tells nobody */
-json_t *packages_report(const struct package_job *j); /* NULL: there are none */
+void packages_job_fini(struct package_job *j);        /* at any time; done() is not called */
+json_t *packages_report(const struct package_job *j); /* NULL: no packages */
 
-/* What went wrong, as a client is told; its status is 422. */
+/* The failure as a client receives it; the status is 422. */
 json_t *packages_failure_json(const struct packages_failure *f);
-/* The same for what could not even begin; NULL: that is no failure of packages, tell it as any other. */
+/* The same for an installation that could not start; NULL: not a failure of packages, so the caller
+ * reports it as any other error. */
 json_t *packages_refusal_json(const struct err *e);
 json_t *packages_said_json(const char *manager, unsigned stream, const char *bytes, size_t n);
-/* The keeper did not find a layer: 1: those of the job are forgotten, so that the next try installs. */
+/* Called when the keeper did not find a layer. 1: the layers of the job are forgotten, so that the
+ * next attempt installs again. */
 int packages_lost(struct package_job *j, const struct err *e);
 
 void packages_list(struct call *c);

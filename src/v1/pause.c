@@ -22,7 +22,7 @@ static void pause_happened(struct box_wait *w, struct box *b, const struct err *
 	p->done(p->call, b, e);
 }
 
-/* What was begun goes on without who asked for it. */
+/* A pause or resume that was started continues without its client. */
 static void pause_left(struct call *c)
 {
 	box_wait_cancel(&((struct pausing *)c->state)->wait);
@@ -80,7 +80,7 @@ void pause_box(struct call *c)
 	if (!b)
 		return;
 	if (b->state == (memory ? BOX_PAUSED : BOX_KEPT) && !b->moving)
-		pause_answer(c, b, NULL); /* as wanted */
+		pause_answer(c, b, NULL); /* the box already is in this state */
 	else
 		pause_begin(c, b, memory, pause_answer);
 }

@@ -1,4 +1,4 @@
-/* pause.h - boxes that stand still, and go on: /v1/boxes/{box}/pause and /resume. */
+/* pause.h - freezes and thaws boxes: /v1/boxes/{box}/pause and /resume. */
 #pragma once
 #include "api/api.h"
 #include "fleet/box.h"
@@ -7,8 +7,9 @@ extern const struct field pause_fields[];
 void pause_box(struct call *c);
 void pause_resume(struct call *c);
 
-/* The same for any door: done(c, b, e) answers. It is not called when the client has left. */
+/* The same for any surface: done(c, b, e) answers. It is not called if the client
+ * has disconnected. */
 typedef void pause_done(struct call *c, struct box *b, const struct err *e);
 void pause_begin(struct call *c, struct box *b, int memory, pause_done *done);
-/* Of a paused or a kept one; reboot: with its files alone. */
+/* Resumes a paused or a stopped box; reboot: with its files only, without its processes. */
 void pause_end(struct call *c, struct box *b, int reboot, pause_done *done);

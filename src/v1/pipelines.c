@@ -1,7 +1,8 @@
 /* pipelines.c - see pipelines.h.
  *
- * Nothing here drives a pipeline: it is stored, pipeline/pipeline.c goes on with it, and whoever
- * reads along reads the store. So a client can leave and come back, to this front or to the next. */
+ * Nothing here drives a pipeline: its state is in the store, pipeline/pipeline.c advances it, and
+ * clients that follow it read the store. So a client can disconnect and reconnect, to this server
+ * or to the next one. */
 #include "v1/pipelines.h"
 #include "document/document.h"
 #include "pipeline/pipeline.h"
@@ -150,7 +151,7 @@ int pipelines_own(struct call *c, struct store_pipeline *row)
 	return 0;
 }
 
-/* ---- a new one ---- */
+/* ---- create ---- */
 
 static int also_key(void *ctx, const char *id, struct err *e)
 {
@@ -162,7 +163,7 @@ static void answer_new(struct call *c, const char *id, struct idem *take_idem)
 	json_t *doc;
 
 	if (event_stream_wanted(c) != EVENT_STREAM_NONE) {
-		idempotency_leave(take_idem); /* who comes again reads along, too */
+		idempotency_leave(take_idem); /* a repeated request follows the same pipeline */
 		follow_stream(c, id, 0, 1, 0);
 		return;
 	}
@@ -209,7 +210,7 @@ void pipelines_post(struct call *c)
 	answer_new(c, id, idem);
 }
 
-/* ---- asking ---- */
+/* ---- list, show ---- */
 
 void pipelines_list(struct call *c)
 {
@@ -320,7 +321,7 @@ void pipelines_events(struct call *c)
 		send_page(c, row.id, (uint32_t)after);
 }
 
-/* ---- changing ---- */
+/* ---- change ---- */
 
 static void show_row(struct call *c, const char *id)
 {
@@ -374,7 +375,7 @@ void pipelines_unlearn(struct call *c)
 		call_empty(c, 204);
 }
 
-/* ---- what the team wants ---- */
+/* ---- policy of the team ---- */
 
 static void tell_policy(struct call *c, const struct store_policy *p)
 {

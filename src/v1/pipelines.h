@@ -1,4 +1,4 @@
-/* pipelines.h - /v1/pipelines: from a wish to tested code. */
+/* pipelines.h - /v1/pipelines: from a task in plain text to tested code. */
 #pragma once
 #include "api/api.h"
 #include "store/pipelines.h"
@@ -22,11 +22,11 @@ void pipelines_set_policy(struct call *c);
 
 must_check int pipelines_routes_init(struct api *a, struct err *e); /* a->pipelines */
 
-/* Shared by their files. */
+/* Shared by the files of this module. */
 json_t *pipelines_row_json(const struct store_pipeline *p);
 json_t *pipelines_usage_json(const struct store_pipeline *p);
 json_t *pipelines_accepted(const char *id, const char *state);
-/* The last document of a kind; attempt: 0 is any. NULL: none. */
+/* The last document of a kind; attempt 0: of any attempt. NULL: none. */
 json_t *pipelines_doc(struct api *a, const char *id, const char *kind, uint32_t attempt);
-/* 0: it is none of this team's, and that was answered. */
+/* 0: the team has no such pipeline, and that was answered. */
 int pipelines_own(struct call *c, struct store_pipeline *row);

@@ -33,7 +33,7 @@ static void follow_left(struct call *c)
 	follow_stop(c->state);
 }
 
-/* 1: the stream is over. */
+/* 1: the stream has ended. */
 static int write_events(struct reader *r, const struct store_docs *rows)
 {
 	int over = 0;
@@ -62,7 +62,8 @@ static void send_events(struct reader *r)
 
 		if (store_pipeline_events(r->call->api->store, r->watch.id, r->after, 0, &rows,
 					  &e) < 0) {
-			http_abort(r->call->req); /* it comes back to where it was */
+			http_abort(r->call->req); /* the client reconnects and continues at its
+						   * position */
 			return;
 		}
 		over = write_events(r, &rows);
@@ -84,7 +85,7 @@ static json_t *question_report(struct api *a, const struct store_pipeline *row)
 			 pipelines_usage_json(row));
 }
 
-/* Its report, or what it asks; 0: neither, yet. */
+/* Sends the report, or the question of the pipeline; 0: neither exists yet. */
 static int send_report(struct call *c, const char *id)
 {
 	struct store_pipeline row;
@@ -106,7 +107,7 @@ static int send_report(struct call *c, const char *id)
 	}
 	if (!c->api->http.draining)
 		return 0;
-	http_set(c->req, "Retry-After", "1"); /* the next front has it */
+	http_set(c->req, "Retry-After", "1"); /* the next server will have it */
 	call_json(c, 202, pipelines_accepted(id, "running"));
 	return 1;
 }
@@ -134,7 +135,7 @@ static void follow_news(struct pipeline_watch *w)
 	look_again(loop_owner(w, struct reader, watch));
 }
 
-/* Another front may drive it, of which nobody tells us. */
+/* Another server may drive the pipeline, and does not notify this one. */
 static void look_due(struct timer *t)
 {
 	struct reader *r = loop_owner(t, struct reader, look);

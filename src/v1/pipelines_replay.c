@@ -1,5 +1,5 @@
-/* pipelines_replay.c - POST /v1/pipelines/ID/replay: the same artifact again, and is it the same result?
- * See pipelines.h. */
+/* pipelines_replay.c - POST /v1/pipelines/ID/replay: runs the same artifact again and compares the
+ * results. See pipelines.h. */
 #include "document/document.h"
 #include "execute/execute.h"
 #include "pipeline/report.h"
@@ -45,8 +45,8 @@ static void again_done(struct execution_owner *o, json_t *take_result)
 	call_json(c, 200, doc);
 }
 
-/* The artifact that the result is of: the first of its attempt, or one of its rivals. With the
- * example that was held back, where there was one. */
+/* The artifact of the result: the first of its attempt, or one of the others of a race. Includes
+ * the held-out example, if there was one. */
 static json_t *artifact_of(struct api *a, const char *id, const json_t *result)
 {
 	uint32_t attempt = (uint32_t)json_integer_value(json_object_get(result, "attempt"));

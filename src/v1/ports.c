@@ -39,7 +39,7 @@ int ports_is_open(const struct box *b, uint16_t port)
 	return found;
 }
 
-/* Writes it; when that cannot be done, nothing has changed. */
+/* Writes the new value; on failure nothing has changed. */
 static int change_surface(struct box *b, const json_t *surface, struct err *e)
 {
 	char *before = b->row.surface;
@@ -113,8 +113,8 @@ static int is_loopback(const char *host)
 	return n > 10 && strncasecmp(host + n - 10, ".localhost", 10) == 0;
 }
 
-/* Of several, the one by which the client came. Names below localhost lead to the machine they are asked
- * on, for browsers and curl at least, so without a domain they do for who is there. */
+/* Of several domains, the one in the Host header of the client. Without a domain, clients on this
+ * machine get a name below localhost, which browsers and curl resolve to loopback. */
 static const char *domain_for(const struct call *c, const char *host)
 {
 	const char *const *all = c->api->conf.hosts;
@@ -133,7 +133,7 @@ static const char *domain_for(const struct call *c, const char *host)
 	return c->req->unix_peer || is_loopback(host) ? "localhost" : NULL;
 }
 
-/* As the client sees us; a proxy on this machine may speak TLS in our place. */
+/* 1: the client uses TLS, to this server or to a proxy on this machine. */
 static int is_secure(const struct http_req *r)
 {
 	const char *proto = http_header(r, "x-forwarded-proto");
@@ -150,7 +150,7 @@ void ports_url(const struct call *c, const char *box, uint16_t port, char out[PO
 	out[0] = 0;
 	if (!domain)
 		return;
-	/* Who comes by the unix socket says nothing of the port that browsers find us at. */
+	/* A request on the unix socket does not contain the TCP port that browsers use. */
 	if (c->req->unix_peer && conf->port)
 		snprintf(out, PORTS_URL, "%s://%u-%s.%s:%u", conf->tls ? "https" : "http", port,
 			 box, domain, conf->port);
@@ -170,7 +170,7 @@ static json_t *port_json(const struct call *c, const struct box *b, uint16_t por
 			 "url", url[0] ? url : NULL);
 }
 
-/* 0: it is none, and that was answered. */
+/* 0: not a port, and that was answered. */
 static uint16_t port_of(struct call *c)
 {
 	uint32_t port;

@@ -1,9 +1,9 @@
-/* ports.h - /v1/boxes/{box}/ports: which ports of a box may be asked by anybody who knows the address,
- * and what that is.
- * Owns: the list in the box's row (row.door, "ports"). The traffic itself is the E2B door's.
+/* ports.h - /v1/boxes/{box}/ports: which ports of a box are open to every client that has the
+ * address, and that address.
+ * Owns: the list in the row of the box (row.door, "ports"). The E2B surface relays the traffic.
  *
- * A port is closed until somebody who may change the box opens it: the program behind it has no other
- * guard than itself. */
+ * A port is closed until a caller that may change the box opens it, because nothing but the program
+ * itself protects an open port. */
 #pragma once
 #include "api/api.h"
 #include "fleet/box.h"
@@ -12,7 +12,7 @@ enum { PORTS_MOST = 32, PORTS_URL = 340 };
 
 int ports_is_open(const struct box *b, uint16_t port);
 must_check int ports_publish(struct box *b, uint16_t port, struct err *e);
-/* "https://3000-<box>.<domain>:8443", as this client should find it; "": there is no name for it. */
+/* "https://3000-<box>.<domain>:8443", as this client can reach it; "": no domain is configured. */
 void ports_url(const struct call *c, const char *box, uint16_t port, char out[PORTS_URL]);
 
 void ports_list(struct call *c);

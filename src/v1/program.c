@@ -29,7 +29,7 @@ int program_in(const json_t *body)
 		!json_object_get(body, "command"));
 }
 
-/* ---- its language ---- */
+/* ---- language ---- */
 
 static int program_unknown(const char *name, struct err *e)
 {
@@ -71,9 +71,9 @@ static int find_language(struct program *p, const json_t *body, struct err *e)
 	return 0;
 }
 
-/* ---- its files ---- */
+/* ---- files ---- */
 
-/* The only one of its language, or the one with the usual name; NULL: who could tell. */
+/* The only file of the language, or the one with the default name; NULL: ambiguous. */
 static const char *likely_entry(const struct lang *l, json_t *files)
 {
 	const char *path, *only = NULL;
@@ -134,7 +134,7 @@ static int place_source(struct program *p, const json_t *body, const char *entry
 	return 0;
 }
 
-/* Of its own folder, so that it is not among the program's files. */
+/* In another folder, so that the binary is not among the files of the program. */
 static void place_binary(struct program *p)
 {
 	const char *name = strrchr(p->source, '/') + 1, *dot = strrchr(name, '.');
@@ -155,7 +155,7 @@ int program_read(struct program *p, const json_t *body, struct err *e)
 	if (!entry && !code)
 		entry = likely_entry(p->lang, files);
 	if (!entry && !code && json_is_true(json_object_get(body, "test")))
-		entry = p->lang->file; /* its folder is what counts */
+		entry = p->lang->file; /* only its folder matters */
 	if (place_source(p, body, entry, e) < 0)
 		return -1;
 	place_binary(p);
@@ -174,7 +174,7 @@ void program_fini(struct program *p)
 	p->sources = NULL;
 }
 
-/* ---- what to do with them ---- */
+/* ---- commands ---- */
 
 const char **program_words(const struct program *p, const char *const *row, const json_t *args,
 			   uint64_t memory)

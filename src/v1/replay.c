@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what is kept ---- */
+/* ---- the stored request ---- */
 
 static void set_limit(json_t *limits, const char *name, uint64_t n)
 {
-	if (n) /* 0: this host has no such limit, and nobody can ask for none */
+	if (n) /* 0: this host cannot enforce the limit, and a request cannot contain 0 */
 		json_object_set_new(limits, name, json_integer((json_int_t)n));
 }
 
@@ -29,7 +29,7 @@ static json_t *limits_of(const struct store_limits *l)
 	return all;
 }
 
-/* The box's variables under the program's own. */
+/* The variables of the box; those of the program override them. */
 static json_t *replay_variables(const json_t *body, const struct box *box)
 {
 	json_t *all = box->row.env ? json_loads(box->row.env, 0, NULL) : NULL;
@@ -47,8 +47,7 @@ static int replay_count(const char *bytes, size_t n, void *left)
 {
 	(void)bytes;
 	*(size_t *)left -= n <= *(size_t *)left ? n : *(size_t *)left;
-	return *(size_t *)left ? 0
-			       : -1; /* a large one is not written to its end to find that out */
+	return *(size_t *)left ? 0 : -1; /* stop: the rest of a large request need not be encoded */
 }
 
 static int replay_fits(const json_t *request)
@@ -81,7 +80,7 @@ json_t *replay_request(const json_t *body, const struct box *box)
 	return NULL;
 }
 
-/* ---- another go ---- */
+/* ---- replay ---- */
 
 static int own_run(struct call *c, struct store_run *row)
 {

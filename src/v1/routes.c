@@ -1,5 +1,5 @@
-/* routes.c - every path of the daemon: dispatch, checking, /openapi.json and `atoll api` are made
- * of this table. */
+/* routes.c - every path of the native API: dispatch, validation, /openapi.json and `atoll api` use
+ * this table. */
 #include "v1/audit.h"
 #include "v1/batch.h"
 #include "v1/boxes.h"

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the end ---- */
+/* ---- end ---- */
 
 void run_request_free(struct run_request *w)
 {
@@ -57,7 +57,7 @@ void run_request_fail(struct run_request *w, const struct err *e)
 	struct call *c = run_request_release(w);
 
 	if (c && w->streaming) {
-		if (!c->audited) /* else one of its programs did start */
+		if (!c->audited) /* else one of its programs was started */
 			call_audit(c, "exec.start", w->box, err_kind_name(e->kind));
 		json_t *error = call_error_json(c, err_kind_name(e->kind), e->msg, NULL, NULL);
 
@@ -144,7 +144,7 @@ static void tell_run(struct call *c, const struct exec *r)
 
 static const struct run_callbacks native = { .over = tell_record, .running = tell_run };
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
 static void begin_event_stream(struct run_request *w)
 {
@@ -178,7 +178,8 @@ static void request_begin(struct run_request *w)
 
 /* ---- the client ---- */
 
-/* Nobody wants it any more: what runs is ended and recorded, what would follow is not begun. */
+/* The result is no longer needed: kills the running program, which is recorded, and does not start
+ * further steps. */
 static void pull_leash(struct run_request *w)
 {
 	if (w->tapped && w->reader.run) {
@@ -197,12 +198,13 @@ static void client_left(struct call *c)
 	if (leashed)
 		pull_leash(w);
 	if (w->installing ||
-	    (leashed && !w->tapped)) { /* the install goes on; nobody wants the program any more */
+	    (leashed && !w->tapped)) { /* an installation continues, but the program is no longer
+				        * needed */
 		run_request_free(w);
 		return;
 	}
 	if (!w->tapped)
-		return; /* between two steps; the next one will not be read */
+		return; /* between two steps; the output of the next one will not be read */
 	w->tapped = 0;
 	if (w->reader.run) {
 		struct exec *r = w->reader.run;
@@ -221,7 +223,7 @@ static void client_drains(struct http_req *r)
 		exec_reader_stop(&w->reader, 0);
 }
 
-/* NULL: refused, and answered. */
+/* NULL: rejected, and answered. */
 static struct run_request *request_new(struct call *c, const struct run_request_spec *want,
 				       const struct box *b)
 {
@@ -252,8 +254,8 @@ static struct run_request *request_new(struct call *c, const struct run_request_
 		run_request_free(w);
 		return NULL;
 	}
-	/* What goes to the background is answered when it runs, and has no stream; nor have those
-	 * who want the end in their own shape. */
+	/* A background program is answered when it has started, and has no event stream; neither
+	 * have callers with callbacks of their own. */
 	w->kind = w->plan.background || want->surface ? EVENT_STREAM_NONE : event_stream_wanted(c);
 	w->call = c;
 	c->state = w;
@@ -262,7 +264,7 @@ static struct run_request *request_new(struct call *c, const struct run_request_
 	return w;
 }
 
-/* ---- in a box that is there ---- */
+/* ---- in an existing box ---- */
 
 void run_request_in(struct call *c, struct box *b, const struct run_request_spec *want)
 {
@@ -281,7 +283,7 @@ void run_request_exec(struct call *c, struct box *b)
 	run_request_in(c, b, &(struct run_request_spec){ .body = c->body });
 }
 
-/* ---- in a box of its own ---- */
+/* ---- in a new box ---- */
 
 static void box_made(struct box_wait *x, struct box *b, const struct err *e)
 {
@@ -316,7 +318,7 @@ static void make_box(struct run_request *w)
 		run_request_fail(w, &e);
 }
 
-/* ---- its packages ---- */
+/* ---- packages ---- */
 
 static void install_failed(struct run_request *w, json_t *take_error)
 {

@@ -1,10 +1,10 @@
-/* run_request.h - from a request to a finished program: files in, perhaps a compiler, the program, its
- * record; told to the client as it happens or all at once.
+/* run_request.h - executes the program of a request: writes files, compiles if needed, runs the
+ * program and stores its record; the client gets events or one answer at the end.
  *
  *   [new box] -> files -> compile -> run -> record -> [box ends]
  *
- * Owns: itself. It goes on when its client leaves: what was started is finished and recorded, and a
- * box made for it alone is ended. */
+ * Owns: itself. It continues when its client disconnects: a started program is finished and
+ * recorded, and a box that was created for it is deleted. */
 #pragma once
 #include "api/api.h"
 #include "fleet/box.h"
@@ -13,36 +13,41 @@
 extern const struct field run_request_exec_fields[], run_request_fields[];
 
 struct exec;
-/* Who asked in another language than ours answers in it: one of these is called, once, unless the
- * client leaves first. Failures of our own are told by call_fail() whatever the door. */
+/* Callbacks for surfaces with another answer format: one of over() and running() is called, once,
+ * unless the client disconnects first. Internal failures are answered with call_fail() on every
+ * surface. */
 struct run_callbacks {
-	/* The last program is over; its output is in the record. */
+	/* The last program has ended; its output is in the record. */
 	void (*over)(struct call *c, json_t *take_record);
-	/* It runs in the background. */
+	/* The program runs in the background. */
 	void (*running)(struct call *c, const struct exec *r);
-	/* NULL, or: a program was started, and is which step. */
+	/* May be NULL. A program was started; step is its kind. */
 	void (*started)(struct call *c, const struct exec *r, const char *step);
-	/* NULL, or: its output as it comes; the record has none then. 1: wait for on_drain. */
+	/* May be NULL. Output as it arrives; the record has none then. Returns 1: wait for
+	 * on_drain. */
 	int (*said)(struct call *c, unsigned stream, const char *bytes, size_t n);
 };
 
 struct run_request_spec { /* borrowed for the call */
-	json_t *body; /* what to do, in the words of run_request_exec_fields, checked; kept by reference */
+	json_t *body; /* the request with the fields of run_request_exec_fields, validated; kept by
+		       * reference */
 	const struct run_callbacks
-		*surface;      /* NULL: the record as JSON, or as it happens if c accepts that */
+		*surface;      /* NULL: answer with the record as JSON, or with events if c accepts
+			        * them */
 	const char *replay_of; /* NULL, or the run that this one repeats */
-	const int *
-		leash; /* NULL, or the call's: not 0 when the client leaves, its program ends, too */
+	const int *leash; /* may be NULL; if it is not 0 when the client disconnects, its program is
+		        * killed */
 };
 
-/* Starts one in this box. Answers c, now or later. */
+/* Starts a run request in this box. Answers c, now or later. */
 void run_request_in(struct call *c, struct box *b, const struct run_request_spec *want);
-/* The same in a box of its own, made as c->body asks for. */
+/* The same in a new box, created with the parameters of c->body. */
 void run_request_detach(struct call *c, const struct run_request_spec *want);
 
-/* For the audit log: who started what, the beginning of its command. c: NULL when the client has left. */
+/* Writes to the audit log which key started which command (its beginning). c NULL: the client has
+ * disconnected. */
 void run_request_audit(struct api *a, struct call *c, const struct principal *who,
 		       const struct exec *r, const char *step);
 
-void run_request_exec(struct call *c, struct box *b); /* as c->body asks for */
+void run_request_exec(struct call *c, struct box *b); /* with the parameters of c->body */
 void run_request_run(struct call *c);

@@ -1,6 +1,6 @@
-/* run_request_internal.h - one flow, for the files of flow.h: its state, how it goes from step to step (run_step.c),
- * and how it ends (flow.c).
- * Owns: nothing; run_request_free() ends what the flow owns. */
+/* run_request_internal.h - for the files of run_request.h only: the state of one run request, how
+ * it gets from step to step (run_request_step.c), and how it ends (run_request.c).
+ * Owns: nothing; run_request_free() releases what the run request owns. */
 #pragma once
 #include "v1/artifacts.h"
 #include "api/event_stream.h"
@@ -12,23 +12,23 @@
 
 struct run_request {
 	struct api *api;
-	struct call *call; /* NULL: the client has left */
+	struct call *call; /* NULL: the client has disconnected */
 	struct principal who;
 	char box[ID_LEN + 1];
-	int own_box; /* made for us */
+	int own_box; /* the box was created for this request */
 	const struct run_callbacks *surface;
-	const int *leash; /* the call's */
+	const int *leash; /* of the call */
 	json_t *body;     /* the request; texts below point into it */
-	json_t *request;  /* what another go would need; NULL: there cannot be one */
+	json_t *request;  /* the request that is stored for a replay; NULL: no replay possible */
 	char replay_of[ID_LEN + 1];
 	struct run_request_plan plan;
-	unsigned at; /* of its steps */
+	unsigned at; /* index of the present step */
 
 	struct run_request_files files;
-	struct artifacts artifacts; /* of a box of its own, if they were asked for */
-	json_t *record;             /* of its last program, while they are read */
+	struct artifacts artifacts; /* of a box of its own, if requested */
+	json_t *record;             /* of the last program, while artifacts are read */
 	struct package_job packages;
-	int installing; /* they are not there yet, and neither is the box */
+	int installing; /* packages are being installed; the box does not exist yet */
 	struct box_wait made;
 	struct exec_reader reader;
 	int tapped;
@@ -38,28 +38,31 @@ struct run_request {
 	int streaming;
 	struct buf out[2];
 	uint64_t dropped[2];
-	json_t *warnings; /* of a compiler that made a program all the same, or NULL */
+	json_t *warnings; /* of a compiler that succeeded, or NULL */
 	struct buf
-		said; /* by this step, for diag.h: what a compiler begins with, a program ends with */
+		said; /* output of this step for diag.h: the beginning for a compiler, the end for a
+		       * program */
 
 	struct compile_reuse reuse;
-	int looked; /* for what the compiler would make */
+	int looked; /* the compile cache was searched */
 	int compiled_before;
-	unsigned holds; /* of the box, when it was first used */
+	unsigned holds; /* number of holds of the box when it was first used */
 	struct buf words
-		[2]; /* of the compiler, all of them: what is kept must be able to say them again */
+		[2]; /* complete output of the compiler, which the compile cache stores with the
+		      * result */
 };
 
-/* Starts the step that is next; w may be over, and no more, when this comes back. */
+/* Starts the next step; w may have ended and been freed when this returns. */
 void run_request_next(struct run_request *w);
-/* Nobody reads what r says any more; when it is over, the flow goes on. */
+/* The output of r is no longer read; when r has ended, the run request continues. */
 void run_request_await(struct run_request *w, struct exec *r);
 /* reuse.done */
 void run_request_looked(struct compile_reuse *x, int found);
 
-/* The client's part is over, ours may not be. NULL: it has left before. */
+/* Ends the part of the client; the run request may continue. NULL: the client has disconnected
+ * before. */
 struct call *run_request_release(struct run_request *w);
-/* Each of these is the last thing that happens to w. */
+/* Each of these ends and frees w. */
 void run_request_free(struct run_request *w);
 void run_request_fail(struct run_request *w, const struct err *e);
-void run_request_answer(struct run_request *w, json_t *record); /* its last program is over */
+void run_request_answer(struct run_request *w, json_t *record); /* the last program has ended */

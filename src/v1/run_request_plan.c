@@ -129,7 +129,7 @@ static void add_step(struct run_request_plan *p, struct run_step take_step)
 	p->steps[p->nsteps++] = take_step;
 }
 
-/* How long a stage may take: as asked for, else as usual. */
+/* How long a stage may take: the requested time, else the default. */
 static uint32_t stage_ms(const struct run_request_plan *p, const char *name, uint64_t usual)
 {
 	const json_t *ms = json_object_get(json_object_get(p->body, "timeouts"), name);
@@ -137,7 +137,8 @@ static uint32_t stage_ms(const struct run_request_plan *p, const char *name, uin
 	return json_is_integer(ms) ? (uint32_t)json_integer_value(ms) : (uint32_t)usual;
 }
 
-/* Of a program nobody set a time for: what its language has, unless somebody sits in front of it. */
+/* For a program without a requested time: the default of its language; no limit for background and
+ * interactive programs. */
 static uint64_t usual_run_ms(const struct run_request_plan *p, uint64_t conf)
 {
 	int open = p->background || p->pty || json_is_true(json_object_get(p->body, "open_stdin"));
@@ -165,7 +166,7 @@ static int plan_program(struct run_request_plan *p, struct err *e)
 	return 0;
 }
 
-/* The language's variables first: those of the request replace them. */
+/* Variables of the language come first; variables of the request replace them. */
 static void plan_env(struct run_request_plan *p)
 {
 	static const struct lang_pair none[1];

@@ -1,17 +1,17 @@
-/* run_request_plan.h - what a request asks for, as programs in a row.
- * Owns:         their words and variables.
- * Does not own: the request, which texts point into; boxes, and what runs in them (flow.c). */
+/* run_request_plan.h - a request as a list of programs to run one after the other.
+ * Owns:         their arguments and variables.
+ * Does not own: the request, into which texts point; boxes and execs (run_request.c). */
 #pragma once
 #include "v1/program.h"
 
 #define RUN_REQUEST_VERSION                                                                        \
-	"version" /* is it the one that was asked for? Nobody is told of this step */
+	"version" /* checks the version of the language; clients do not see this step */
 
 enum { RUN_REQUEST_STEPS = 4 };
 
 struct run_step {
 	const char *what;       /* RUN_REQUEST_VERSION, "install", "compile", "run" or "test" */
-	const char **argv;      /* NULL until it starts, with a row: */
+	const char **argv;      /* NULL until the step starts, if it has a row: */
 	const char *const *row; /* of the language */
 	uint32_t wall_ms;
 };
@@ -24,11 +24,12 @@ struct run_request_plan {
 	struct run_step steps[RUN_REQUEST_STEPS];
 	unsigned nsteps;
 	int background, pty, root;
-	int layered; /* set before: its box has layers of packages */
+	int layered; /* set by the caller: the box has layers of packages */
 	uint16_t rows, cols;
 };
 
-/* body: checked by run_request_exec_fields or run_request_fields. run_ms: of this machine; 0: the language's. */
+/* body: checked by run_request_exec_fields or run_request_fields. run_ms: default of this machine;
+ * 0: default of the language. */
 must_check int run_request_plan_read(struct run_request_plan *p, const json_t *body,
 				     uint64_t run_ms, struct err *e);
 void run_request_plan_fini(struct run_request_plan *p); /* fine on a half-read one */

@@ -1,4 +1,4 @@
-/* run_request_step.c - the steps of a flow: a version that is looked at, a compiler, the program. */
+/* run_request_step.c - the steps of a run request: version check, compiler, program. */
 #include "v1/run_request_internal.h"
 #include "v1/hints.h"
 #include "base/cleanup.h"
@@ -10,7 +10,7 @@
 
 enum { OUTPUT_MAX = 1024 * 1024, AUDITED = 200 };
 
-/* Of a failure that the kernel has no hint for, or that has another reason than it seems. */
+/* Adds a hint to a failure without one, and to a timeout, which may have another reason. */
 static void note_hint(struct run_request *w, json_t *record)
 {
 	const char *cause = json_string_value(json_object_get(record, "cause"));
@@ -34,7 +34,7 @@ static void note_hint(struct run_request *w, json_t *record)
 		json_object_set_new(record, "hint", json_text(buf_str(&hint)));
 }
 
-/* Said in words before: now as data. The record is stored after this. */
+/* Adds errors and warnings of the output as data. The record is stored after this. */
 static void note_errors(struct run_request *w, json_t *record, int failed)
 {
 	const char *what = w->plan.steps[w->at].what;
@@ -76,7 +76,7 @@ static int is_compile(const struct run_request *w)
 	return !strcmp(w->plan.steps[w->at].what, "compile");
 }
 
-/* 1: it is not what was asked for, and w is no more. */
+/* 1: not the requested version; w has been freed. */
 static int wrong_version(struct run_request *w)
 {
 	char has[LANG_VERSION + 1];
@@ -101,7 +101,7 @@ static void go_on(struct run_request *w)
 static void step_over(struct run_request *w, json_t *record)
 {
 	int64_t status = json_integer_value(json_object_get(record, "status"));
-	int read = w->tapped; /* to its end: if the client had left, nobody would have */
+	int read = w->tapped; /* 1: all output was read; it is not if the client has disconnected */
 
 	w->tapped = 0;
 	if (is_version(w) && status == 0 && wrong_version(w))
@@ -120,7 +120,7 @@ static void step_over(struct run_request *w, json_t *record)
 	run_request_answer(w, record);
 }
 
-/* 1: the client takes no more for now. */
+/* 1: the client must read before more is sent. */
 static int tell_output(struct run_request *w, unsigned stream, uint64_t offset, const char *bytes,
 		       size_t n)
 {
@@ -201,8 +201,8 @@ void run_request_audit(struct api *a, struct call *c, const struct principal *wh
 		buf_cut(&line, event_stream_utf8(line.p, AUDITED, &bad));
 	detail = json_pack("{s:s, s:s, s:s}", "box", r->box->row.id, "step", step, "command",
 			   buf_str(&line));
-	/* Init has just been woken, often on the processor that we are on. What is left to write can be
-	 * written while it works. */
+	/* Init was just woken, often on the same processor. The rest can be written while init
+	 * works. */
 	loop_yield();
 	if (c)
 		call_audit_more(c, "exec.start", r->id, "ok", detail);
@@ -220,7 +220,7 @@ static void give_input(struct run_request *w, struct exec *r)
 	exec_input_close(r);
 }
 
-/* A background program is answered as soon as it is on its way. */
+/* For a background program the answer is sent as soon as it was started. */
 static void leave_running(struct run_request *w, const struct exec *r)
 {
 	struct call *c = run_request_release(w);
@@ -230,7 +230,7 @@ static void leave_running(struct run_request *w, const struct exec *r)
 	run_request_free(w);
 }
 
-/* The words of a row are known when the box is. */
+/* Fills in the arguments of a row, which depend on the box. */
 static void find_words(struct run_request *w, struct run_step *s, const struct box *b, int last)
 {
 	const json_t *args = last ? json_object_get(w->body, "args") : NULL;
@@ -266,9 +266,9 @@ static struct exec_spec want_of(const struct run_request *w, const struct run_st
 	};
 }
 
-/* ---- what was compiled before ---- */
+/* ---- compile cache ---- */
 
-/* As if the compiler had said it now. */
+/* Sends the stored output of the compiler, as if the compiler had run now. */
 static void say_again(struct run_request *w, const struct compile_output *made)
 {
 	json_t *found;
@@ -282,7 +282,7 @@ static void say_again(struct run_request *w, const struct compile_output *made)
 			continue;
 		note_said(w, i, made->said[i], made->said_len[i]);
 		tell_output(w, i, 0, made->said[i],
-			    made->said_len[i]); /* little enough to wait there */
+			    made->said_len[i]); /* small enough to be buffered */
 	}
 	found = diag_errors(w->plan.program.lang, buf_str(&w->said), w->said.len);
 	w->warnings = found;
@@ -298,14 +298,15 @@ void run_request_looked(struct compile_reuse *x, int found)
 		w->compiled_before = 1;
 		go_on(w);
 	} else if (w->looked == 1) {
-		w->looked = 2; /* the compiler it is */
+		w->looked = 2; /* not in the cache: run the compiler */
 		run_request_next(w);
 	} else {
-		go_on(w); /* kept, or not */
+		go_on(w); /* stored in the cache, or not */
 	}
 }
 
-/* An install may have done anything, and so may root. */
+/* 1: the cache may be used. After an install step, and for a program of root, the box may have any
+ * content. */
 static int may_be_spared(const struct run_request *w)
 {
 	for (unsigned i = 0; i < w->at; i++)

@@ -1,6 +1,6 @@
-/* search.c - GET .../files/search: files by name, by what is in them, or both.
- * Hits go out as they come; who leaves ends the search. The answer's head waits for the first hit, so
- * that a search that cannot begin is an error and not an empty list. */
+/* search.c - GET .../files/search: finds files by name, by content, or both. Hits are sent as they
+ * are found; the search ends when the client disconnects. The head of the answer is sent with the
+ * first hit, so that a search that cannot start is an error and not an empty list. */
 #include "v1/file_request.h"
 #include "api/event_stream.h"
 #include "v1/files.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { HITS = 1000, HITS_MAX = 10000, LINE_MAX_SHOWN = 400 };
-enum { DOCUMENT_BYTES = 4 << 20 }; /* of paths and lines, where they are not streamed */
+enum { DOCUMENT_BYTES = 4 << 20 }; /* of paths and lines in an answer without a stream */
 
 const struct field boxfiles_search_query[] = {
 	FILE_REQUEST_PATH_FIELD(0, "the folder to search; /home/user"),
@@ -170,7 +170,7 @@ static enum event_stream_kind kind_of(const struct call *c)
 	const char *accept = http_header(c->req, "accept");
 	enum event_stream_kind kind = event_stream_wanted(c);
 
-	if (c->args) /* the answer is another door's */
+	if (c->args) /* the answer belongs to another surface */
 		return EVENT_STREAM_NONE;
 	if (kind == EVENT_STREAM_NONE && !(accept && strstr(accept, "application/json")))
 		kind = EVENT_STREAM_NDJSON;

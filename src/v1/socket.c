@@ -19,14 +19,14 @@ struct socket {
 	struct channel *channels;
 	unsigned count;
 	int full;
-	struct timer still; /* is the key still good? */
+	struct timer still; /* checks whether the key is still valid */
 };
 
 static const struct channel_kind *const kinds[] = {
 	&channel_exec, &channel_pty, &channel_events, &channel_watch, &channel_stats,
 };
 
-/* ---- for the kinds ---- */
+/* ---- functions for channel types ---- */
 
 struct api *channel_api(const struct channel *c)
 {

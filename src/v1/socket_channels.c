@@ -1,4 +1,5 @@
-/* socket_channels.c - the kinds of channels: a program's streams, the news, a folder, a box's figures. */
+/* socket_channels.c - the channel types: streams of an exec, events, changes of a folder, usage of
+ * a box. */
 #include "v1/socket.h"
 #include "base/cleanup.h"
 #include "record/changes.h"
@@ -18,7 +19,7 @@ static uint64_t number_of(const json_t *msg, const char *name, uint64_t otherwis
 								: otherwise;
 }
 
-/* ---- exec, pty: the streams of one program, each from a byte on ---- */
+/* ---- exec, pty: the streams of one exec, each from a byte offset ---- */
 
 struct exec_channel {
 	struct channel base;
@@ -60,7 +61,7 @@ static void exec_over(struct exec_reader *t, json_t *record, const struct err *e
 	channel_end(&x->base, record ? NULL : e);
 }
 
-/* By id or tag, running or recorded. */
+/* Finds an exec by id or tag, running or ended. */
 static int exec_find(struct exec_channel *x, struct box *b, const char *name, uint32_t *ref,
 		     struct err *e)
 {
@@ -139,8 +140,8 @@ static int exec_message(struct channel *c, const char *op, const json_t *msg, st
 	return 0;
 }
 
-/* What is typed faster than the program reads waits in the run, up to its bound; beyond it the
- * client is told, and nothing of this message is taken. */
+/* Input that arrives faster than the program reads waits in the exec, up to its limit; above it the
+ * client gets an error, and nothing of this message is accepted. */
 static void exec_bytes(struct channel *c, const char *bytes, size_t n)
 {
 	struct exec_channel *x = (struct exec_channel *)c;
@@ -183,7 +184,7 @@ const struct channel_kind channel_pty = {
 struct events_channel {
 	struct channel base;
 	struct fleet_subscriber ear;
-	char box[ID_LEN + 1]; /* only of this one; "" all of the team's */
+	char box[ID_LEN + 1]; /* only events of this box; "": of all boxes of the team */
 };
 
 static void events_heard(struct fleet_subscriber *ear, const struct store_event *ev,
@@ -289,7 +290,8 @@ static void watch_event(struct file_client *k, const struct frame *f, size_t len
 	struct watch_channel *x = loop_owner(k, struct watch_channel, file_client);
 	const struct wire_event *ev = (const struct wire_event *)f;
 	const char *name = (const char *)(ev + 1), *end = (const char *)f + len;
-	const char *second = name + strlen(name) + 1; /* post.c puts a NUL behind every frame */
+	/* Frame_conn.c adds a NUL after every frame. */
+	const char *second = name + strlen(name) + 1;
 	json_t *event;
 
 	if (f->type != WIRE_EVENT)
@@ -345,7 +347,7 @@ const struct channel_kind channel_watch = {
 	/* clang-format on */
 };
 
-/* ---- stats: a box's figures, once a second ---- */
+/* ---- stats: usage of a box, once a second ---- */
 
 struct stats_channel {
 	struct channel base;

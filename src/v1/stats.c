@@ -1,4 +1,5 @@
-/* stats.c - see stats.h. Looking does not keep a box alive, and does not wake one. */
+/* stats.c - see stats.h. Reading usage does not count as use of a box, and does not start a stopped
+ * one. */
 #include "v1/stats.h"
 #include "api/keeper_info.h"
 #include "api/event_stream.h"
@@ -75,7 +76,7 @@ struct looking {
 	struct call *call;
 	struct event_stream event_stream;
 	char box[ID_LEN + 1];
-	int full; /* it has not taken the last one yet */
+	int full; /* the client has not read the last sample yet */
 };
 
 static void stats_stop(struct call *c)
@@ -122,7 +123,7 @@ static void stats_looked(struct usage_watch *w, const struct usage_now *now)
 	if (w->once) {
 		c->drop = NULL;
 		call_json(c, 200, now_json(b, now));
-	} else if (!l->full) { /* a slow client wants the latest, not all of them */
+	} else if (!l->full) { /* a slow client gets the latest sample, not all of them */
 		doc = now_json(b, now);
 		json_object_set_new(doc, "type", json_string("stats"));
 		l->full = event_stream_event(&l->event_stream, doc);
@@ -153,7 +154,7 @@ void stats_show(struct call *c)
 	usage_watch(c->api->gauges, b, &l->watch, !stream);
 }
 
-/* ---- back then ---- */
+/* ---- history ---- */
 
 static void one_sample(void *ctx, const struct usage_sample *s)
 {

@@ -4,6 +4,6 @@
 
 extern const struct field stats_query[], stats_history_query[];
 
-void stats_show(struct call *c); /* now, or every second */
+void stats_show(struct call *c); /* the present usage, or a sample every second */
 void stats_history(struct call *c);
 void stats_host(struct call *c);

@@ -1,9 +1,9 @@
-/* teams.c - see teams.h.
- * Everybody sees the own team. Operators (owners of team "default") see all of them, and they alone
- * make, change and remove one; to others a team that is not theirs does not exist.
+/* teams.c - see teams.h. Every caller can read its own team. Operators (owners of team "default")
+ * can read all teams, and only they create, change and delete one; for other callers another team
+ * does not exist.
  *
- * A quota that a team does not have of its own is the configuration's (quota.*), so that a reload
- * changes it for all who never asked for another. */
+ * A quota that is not set for a team comes from the configuration (quota.*), so that a reload
+ * changes it for all these teams. */
 #include "v1/teams.h"
 #include "api/auth.h"
 #include "api/fields.h"
@@ -73,7 +73,8 @@ static json_t *limits_json(const struct store_team *t)
 	return doc;
 }
 
-/* quotas: in force, null is none. own: what was set for this team, -1 is "not limited". */
+/* quotas: the effective ones, null is no limit. own: those set for this team, -1 is
+ * "not limited". */
 static json_t *team_json(struct api *a, const struct store_team *t)
 {
 	struct store_team now = quota_limits(a, t);
@@ -83,7 +84,7 @@ static json_t *team_json(struct api *a, const struct store_team *t)
 			 limits_json(&now), "own", limits_json(t));
 }
 
-/* ---- look ---- */
+/* ---- list, show ---- */
 
 static void no_team(struct call *c, const char *name)
 {
@@ -245,7 +246,7 @@ void usage_show(struct call *c)
 
 	if (!teams_find(c, team ? team : c->who.team, &t))
 		return;
-	quota_second(c->api); /* what was counted since is in the store now, too */
+	quota_second(c->api); /* writes the latest counts to the store */
 	items = json_array();
 	for (int32_t i = 0; i < days; i++) {
 		struct store_usage u = { 0 };

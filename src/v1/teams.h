@@ -1,4 +1,4 @@
-/* teams.h - /v1/teams, /v1/usage: tenants, what they may use, what they have used. */
+/* teams.h - /v1/teams, /v1/usage: teams (tenants), their quotas and their usage. */
 #pragma once
 #include "api/api.h"
 

@@ -2,10 +2,8 @@
  *
  * The bundle is text and then bytes:
  *
- *	atoll-ui 1\n
- *	PATH TYPE HASH PLAIN-LENGTH OFFSET LENGTH\n     one per file; a type has no spaces; OFFSET is behind the empty line
- *	\n
- *	gzip members, one per file
+ * atoll-ui 1\n PATH TYPE HASH PLAIN-LENGTH OFFSET LENGTH\n one per file; a type has no spaces;
+ * OFFSET counts from the empty line \n gzip members, one per file
  *
  * Names below /a/ have a hash of their content in them and never change; "/" is the page of every path. */
 #include "v1/ui.h"
@@ -35,7 +33,7 @@ static struct ui_files {
 
 /* ---- the bundle ---- */
 
-/* It is a part of this program: a mistake in it is ours, and any test that starts a daemon finds it. */
+/* The bundle is part of the executable; any test that starts a daemon finds mistakes in it. */
 static void ui_read_index(void)
 {
 	static const char magic[] = "atoll-ui 1\n";
@@ -44,7 +42,7 @@ static void ui_read_index(void)
 
 	files.read = 1;
 	if (!total)
-		return; /* built without it */
+		return; /* built without the web UI */
 	if (strncmp(at, magic, strlen(magic)) != 0 || !data)
 		abort();
 	data += 2;
@@ -75,7 +73,7 @@ int ui_is_built(void)
 	return ui_find("/") != NULL;
 }
 
-/* ---- what is asked for ---- */
+/* ---- the request ---- */
 
 /* Paths that the page shows itself, by their first folder. */
 static int ui_is_page(const char *path)
@@ -123,7 +121,8 @@ static void ui_set_headers(struct http_req *r, const struct ui_file *f, int is_p
 	http_set(r, "Referrer-Policy", "no-referrer");
 	if (strncmp(f->type, "text/html", 9) != 0)
 		return;
-	/* The editor and the terminal make style elements; nothing but our own files is executed. */
+	/* The editor and the terminal create style elements; scripts are executed only from files
+	 * of the bundle. */
 	http_set(
 		r, "Content-Security-Policy",
 		"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -156,7 +155,7 @@ static void ui_reply(struct call *c, const struct ui_file *f, int is_page)
 	char etag[UI_HASH + 8];
 
 	snprintf(etag, sizeof(etag), gzip ? "\"%s\"" : "\"%s-p\"",
-		 f->hash); /* another representation, another tag */
+		 f->hash); /* each encoding needs an ETag of its own */
 	ui_set_headers(r, f, is_page, etag);
 	if (has && strstr(has, etag)) {
 		http_reply(r, 304, NULL, NULL, 0);
@@ -183,7 +182,7 @@ static int ui_take(struct call *c)
 	f = ui_find(is_page ? "/" : r->path);
 	if (f)
 		ui_reply(c, f, is_page);
-	else /* a tab of an older version asks for a file that this one does not have */
+	else /* a page of an older version requests a file that this version does not have */
 		http_reply(r, 404, "text/plain; charset=utf-8",
 			   "this version of the web UI has no such file\n", 44);
 	return 1;

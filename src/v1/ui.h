@@ -1,9 +1,10 @@
 /* ui.h - the web UI's files, for browsers.
  * Owns:         the index of the files that ui/bundle.mjs put into this executable (docs/ui.md).
- * Does not own: what the page does: it is a client of /v1 as any other, with a key of its own.
+ * Does not own: what the page does: it is a client of /v1 like any other, with a key of its own.
  *
- * Comes after all other doors: requests for ports of boxes never get here. Takes GET and HEAD of /a/FILE, of
- * /favicon.svg, and, for clients that accept text/html, of the pages' paths; all others are the API's. */
+ * This surface comes after all others: requests for ports of boxes never get here. Takes GET and
+ * HEAD of /a/FILE, of /favicon.svg, and, for clients that accept text/html, of the pages' paths;
+ * all other requests belong to the API. */
 #pragma once
 #include "api/api.h"
 

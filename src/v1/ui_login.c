@@ -46,8 +46,9 @@ static int ui_login_token(char out[UI_TOKEN_TEXT + 1], struct err *e)
 	return 0;
 }
 
-/* The daemon's address as the caller's browser would write it. A client on the unix socket does not name one: then it
- * is that of the first TCP listener, by the name in the certificate where there is one. NULL: there is none. */
+/* The daemon's address as the caller's browser would write it. A client on the unix socket does not
+ * name one: then it is that of the first TCP listener, with the name in the certificate if there is
+ * one. NULL: no TCP listener. */
 static json_t *ui_login_url(const struct call *c, const char *token)
 {
 	const struct api_conf *conf = &c->api->conf;
@@ -107,7 +108,7 @@ void ui_login_create_link(struct call *c)
 
 /* ---- the session ---- */
 
-/* Keys of sessions that are over would fill the team's list. */
+/* Keys of expired sessions would fill the list of the team. */
 static void ui_login_remove_expired(struct call *c, const char *team)
 {
 	struct store_keys keys = { 0 };
@@ -154,7 +155,8 @@ void ui_login_open_session(struct call *c)
 			call_fail(c, &e);
 		return;
 	}
-	/* From here on the request is that of the key that made the link; the audit log shows it so. */
+	/* From here on the request has the principal of the key that created the link, also in the
+	 * audit log. */
 	c->who = (struct principal){ .role = link.role };
 	snprintf(c->who.id, sizeof(c->who.id), "%s", link.who);
 	snprintf(c->who.team, sizeof(c->who.team), "%s", link.team);

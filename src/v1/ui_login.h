@@ -1,4 +1,4 @@
-/* ui_login.h - how a browser signs in without anybody typing a key.
+/* ui_login.h - how a browser signs in without a typed key.
  *
  *   atoll ui, ./up  -- POST /v1/ui/links ----->  a token, good once and for five minutes
  *   browser opens  http://HOST/#k=TOKEN           what follows '#' is never sent, hence in no log

@@ -1,10 +1,10 @@
-/* upload.c - PUT .../files: the content of one file, all of it or nothing.
+/* upload.c - PUT .../files: writes the content of one file, completely or not at all.
  *
- *   look -> what is there? may it go? -> PUT, the body into its pipe -> empty DATA -> DONE -> look
+ *   stat -> check existing entry -> PUT, the body into its pipe -> empty DATA -> DONE -> stat
  *
- * The file gets its name when all of it is there; a client that leaves takes the worker along, and
- * the worker what it had so far. A precondition is checked twice: now, so that no body is sent in
- * vain, and by the worker at the moment the name is given. */
+ * The file gets its name when its content is complete. If the client disconnects, the worker ends
+ * and removes the incomplete file. A precondition is checked twice: before the upload, so that no
+ * body is sent in vain, and by the worker at the moment of the rename. */
 #include "v1/file_request.h"
 #include "v1/files.h"
 #include "fleet/box.h"
@@ -36,7 +36,7 @@ static void upload_ready(struct file_client *k)
 	file_request_look(&u->file_req, u->file_req.path);
 }
 
-/* ---- may it? ---- */
+/* ---- preconditions ---- */
 
 static void upload_changed(struct upload *u, const char *why)
 {
@@ -44,7 +44,7 @@ static void upload_changed(struct upload *u, const char *why)
 			   "read it again and decide anew");
 }
 
-/* e NULL: nothing is there. 0: no, and answered. */
+/* e NULL: the path does not exist. 0: rejected, and answered. */
 static int may_go(struct upload *u, const struct wire_entry *e)
 {
 	const struct http_req *r = u->file_req.call->req;
@@ -150,7 +150,7 @@ static void upload_failed(struct file_client *k, const struct err *e)
 
 /* ---- the client ---- */
 
-/* The worker takes nothing: slow, or stopped, or it is about to say what is wrong. */
+/* The worker does not read: it is slow, or stopped, or about to report an error. */
 static void pipe_full(struct http_req *r, int full)
 {
 	struct call *c = r->user;
@@ -169,7 +169,7 @@ static void body_ended(struct http_req *r)
 		file_client_data(&u->file_req.file_client, NULL, 0);
 }
 
-/* Not one byte of what can never fit. */
+/* 0: the body is larger than the disk of the box; answered before any byte is read. */
 static int upload_fits(struct call *c, const struct box *b)
 {
 	uint64_t most = b->about.limits.disk_bytes;

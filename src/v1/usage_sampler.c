@@ -17,7 +17,7 @@ struct gauge_box {
 	char id[ID_LEN + 1];
 	struct ring seconds, tens;
 	struct usage_watch *watches;
-	uint64_t asked_ms, tens_ms; /* when it was asked last; when the next ten seconds are over */
+	uint64_t asked_ms, tens_ms; /* time of the last request; end of the present ten seconds */
 	int asking;
 	struct keeper_call *ask;
 	struct init_call ear;
@@ -27,7 +27,7 @@ struct gauge_box {
 struct usage_sampler {
 	struct fleet *fleet;
 	struct gauge_box *slots[SLOTS];
-	unsigned turn; /* the slot of the fleet where the next second begins */
+	unsigned turn; /* the slot of the fleet at which the next second starts */
 	size_t bytes;  /* of all rings */
 };
 
@@ -50,7 +50,7 @@ static void sampler_grow(struct usage_sampler *g, struct ring *r)
 
 	room = room < r->most ? room : r->most;
 	if (g->bytes + (room - r->room) * sizeof(*v) > USAGE_BYTES)
-		return; /* the newest push out the oldest, a little early */
+		return; /* the ring does not grow: new samples replace the oldest earlier */
 	v = malloc(room * sizeof(*v));
 	if (!v)
 		abort();
@@ -118,7 +118,7 @@ static void sampler_keep(struct gauge_box *x)
 		sampler_add(x->all, &x->seconds, &s);
 	if (ms < x->tens_ms)
 		return;
-	x->tens_ms = ms + USAGE_STEP_S * 1000 - 500; /* the tick is not exact */
+	x->tens_ms = ms + USAGE_STEP_S * 1000 - 500; /* tolerance for an inexact timer */
 	sampler_add(x->all, &x->tens, &s);
 }
 
@@ -141,7 +141,7 @@ void usage_history(const struct usage_sampler *g, const char *box, int step_s, u
 	}
 }
 
-/* ---- asking ---- */
+/* ---- sampling ---- */
 
 static void sampler_tell(struct gauge_box *x, const struct usage_now *now)
 {
@@ -181,7 +181,7 @@ static void sampler_counted(void *ctx, const struct frame *f, size_t len, int *f
 
 	(void)len;
 	(void)fd;
-	(void)e; /* a box that is just ending: what it used is in its record */
+	(void)e; /* the box is ending: its usage is in its record */
 	x->ask = NULL;
 	if (f) {
 		x->now.kernel = *(const struct wire_counted *)f;
@@ -228,7 +228,8 @@ static void sampler_ask(struct gauge_box *x, struct box *b)
 	x->asked_ms = loop_now_ms();
 	x->ask = keeper_client_request_box(&x->all->fleet->keeper, WIRE_COUNTERS, 0, x->id,
 					   WIRE_COUNTED, sampler_counted, x);
-	if (init_conn_is_open(&b->line) && b->state != BOX_PAUSED) /* such a one answers nothing */
+	if (init_conn_is_open(&b->line) && b->state != BOX_PAUSED) /* a paused box does
+								    * not answer */
 		init_conn_request(&b->line, &x->ear, &ear_on, WIRE_STAT, 0);
 }
 
@@ -263,7 +264,7 @@ static void sampled_box_free(struct gauge_box *x)
 	free(x);
 }
 
-/* Those that are gone, and questions that nobody answers: the keeper may be away. */
+/* Removes deleted boxes, and requests without an answer: the keeper may be down. */
 static void sampler_sweep(struct usage_sampler *g, uint64_t now)
 {
 	for (unsigned i = 0; i < SLOTS; i++)

@@ -1,8 +1,8 @@
 /* volumes.c - see volumes.h.
  *
- *   make:    row, then the keeper makes the disk; a front that dies in between leaves a row whose
- *            disk is missing, which every use says and DELETE removes
- *   remove:  the keeper drops the disk, then the row; in between it is a row of that kind, too */
+ *   create:  row, then the keeper creates the disk; a server that dies in between leaves a row whose
+ *            disk is missing, which every use reports and DELETE removes
+ *   delete:  the keeper deletes the disk, then the row; a row in between has no disk, either */
 #include "v1/volumes.h"
 #include "api/fields.h"
 #include "base/cleanup.h"
@@ -76,10 +76,10 @@ int volumes_want(struct call *c, const json_t *list, struct box_spec *out, struc
 	return 0;
 }
 
-/* ---- make, remove ---- */
+/* ---- create, delete ---- */
 
 struct doing {
-	struct call *call; /* NULL: the client has left; it is done all the same */
+	struct call *call; /* NULL: the client has disconnected; the work continues */
 	struct api *api;
 	struct principal who;
 	struct store_volume volume;
@@ -177,7 +177,7 @@ static void volumes_dropped(void *ctx, const struct frame *f, size_t len, int *f
 	(void)f;
 	(void)len;
 	(void)fd;
-	/* A disk that is not there is what was wanted. */
+	/* A missing disk is the requested result. */
 	if (!e || e->kind == ERR_NOT_FOUND)
 		e = store_volume_remove(d->api->store, d->volume.id, &own) < 0 ? &own : NULL;
 	if (!e)

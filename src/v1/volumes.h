@@ -1,6 +1,6 @@
-/* volumes.h - /v1/volumes: disks that outlive boxes.
- * One box may write to a volume at a time, or any number may read it; the store and the keeper both
- * see to that. Its quota is the size of its disk, and cannot be exceeded. */
+/* volumes.h - /v1/volumes: disks that exist longer than boxes. One box at a time may write to a
+ * volume, or any number may read it; the store and the keeper both enforce that. Its quota is the
+ * size of its disk, and cannot be exceeded. */
 #pragma once
 #include "api/api.h"
 #include "fleet/box.h"
@@ -13,7 +13,7 @@ must_check int volumes_want(struct call *c, const json_t *list, struct box_spec 
 
 struct store_volume;
 typedef void volumes_made(struct call *c, const struct store_volume *v);
-/* For another door: name and bytes of the body; answers by `answer` when it is there. */
+/* For other surfaces: name and bytes of the body; calls `answer` when the volume exists. */
 void volumes_make(struct call *c, volumes_made *answer);
 void volumes_drop(struct call *c,
 		  const struct store_volume *v); /* 204, or 409 while a box has it */

@@ -1,6 +1,6 @@
-/* watch.c - GET .../files/watch: what changes in a folder, until the client leaves.
- * Nothing is queued here: a client that does not read stops the worker, and then the kernel's own
- * queue overflows, which is told. */
+/* watch.c - GET .../files/watch: sends changes of a folder until the client disconnects. Nothing is
+ * queued here: a client that does not read stops the worker; then the queue of the kernel
+ * overflows, which is reported as an event. */
 #include "v1/file_request.h"
 #include "api/event_stream.h"
 #include "v1/files.h"
@@ -127,7 +127,8 @@ static void watch_drained(struct http_req *r)
 		file_client_pause(&w->file_req.file_client, 0);
 }
 
-/* It may have only finished asking; but a watch that nobody reads would keep the box awake for ever. */
+/* The client has closed its side, and may still be reading; but a watch without a reader would
+ * prevent the idle timeout of the box forever. */
 static void watch_left(struct http_req *r)
 {
 	http_abort(r);
