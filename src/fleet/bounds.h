@@ -1,11 +1,13 @@
-/* bounds.h - the most that one box may be given, whoever asks: limits.max_* of the settings.
- * Owns: nothing. A maximum of 0 is none. */
+/* bounds.h - the maximum limits of one box, for every client: limits.max_* of the settings.
+ * Owns: nothing. A maximum of 0 means no maximum. */
 #pragma once
 #include "base/err.h"
 #include "wire/wire.h"
 
-/* ERR_INVALID names the value, the maximum and the setting. Defaults (WIRE_DEFAULT) are not looked at. */
+/* The message of ERR_INVALID has the value, the maximum and the setting. Defaults (WIRE_DEFAULT)
+ * are not checked. */
 must_check int bounds_check(const struct wire_limits *most, const struct wire_limits *want,
 			    struct err *e);
-/* For what nobody asked for, the needs of a language for instance: lowered to the maximum. */
+/* For limits that no client has requested, such as the needs of a language: lowers them to the
+ * maximum. */
 void bounds_lower(const struct wire_limits *most, struct wire_limits *limits);

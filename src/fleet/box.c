@@ -1,4 +1,4 @@
-/* box.c - see box.h: its states, who waits for them, and the table that berths are found in. */
+/* box.c - see box.h: states of a box, waiting for them, and the table of boxes. */
 #include "fleet/box_internal.h"
 #include "base/cleanup.h"
 #include "fleet/recent_exits.h"
@@ -27,7 +27,7 @@ const char *box_state_name(enum box_state s)
 void box_set_state(struct box *b, enum box_state next)
 {
 	if (!(states[b->state].next >> next & 1))
-		abort(); /* our bug */
+		abort(); /* a bug in this program */
 	b->state = next;
 	if (next == BOX_ENDING)
 		b->fleet->ending++;
@@ -119,7 +119,8 @@ void box_free(struct box *b)
 	recent_exits_free(b);
 	keeper_client_cancel(&b->fleet->keeper, b->asking);
 	fleet_call_hooks(b->fleet, after_free, b);
-	/* That it has ended can be known here before its line breaks; who still asks must hear of it. */
+	/* The end of a box may be known here before its connection closes; calls in progress must
+	 * fail with it. */
 	if (b->state == BOX_GONE)
 		init_conn_box_ended(&b->line);
 	init_conn_close(&b->line);

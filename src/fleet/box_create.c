@@ -1,13 +1,13 @@
-/* boxh_create.c - the beginning of a box.
+/* box_create.c - creates a box.
  *
- *   front                      keeper                 init
- *   CREATE               --->  makes or takes one
+ *   server                     keeper                 init
+ *   CREATE               --->  builds one or takes one from the pool
  *                        <---  BOX + a connection
  *   row into the store                                (would end with the connection: not claimed)
- *   FORGET (nothing)     ------------------------->   claimed: it outlives us
+ *   FORGET (nothing)     ------------------------->   claimed: it no longer ends with this connection
  *
- * The row is written before the box hears a word from us. A front that dies before that leaves a
- * box that ends by itself; one that dies after it leaves a row that names the box. */
+ * The row is written before the first frame is sent to the box. A server that dies before that
+ * leaves a box that ends by itself; one that dies after it leaves a row with the id of the box. */
 #include "fleet/box_internal.h"
 #include "fleet/bounds.h"
 #include "base/cleanup.h"
@@ -56,14 +56,15 @@ int box_open_conn(struct box *b, int take_fd, struct err *e)
 
 static const struct init_call_ops ignored = { 0 };
 
-/* The first frame: from here on the box outlives us. One that asks for nothing, and is not answered. */
+/* Sends the first frame: from here on the box does not end with this connection. The frame requests
+ * nothing and gets no answer. */
 void box_claim(struct box *b)
 {
 	init_conn_request(&b->line, &b->look, &ignored, WIRE_FORGET, 0);
 	init_conn_remove_call(&b->look);
 }
 
-/* Which volumes it has is told by the store after a restart, too. */
+/* Records the volumes of the box in the store, also for the time after a restart. */
 static int create_attach(const struct box *b, struct err *e)
 {
 	struct store_attachment a[WIRE_MOUNTS] = { 0 };
@@ -87,8 +88,8 @@ static int write_rows(struct box *b, struct err *e)
 	return store_box_insert(s, &b->row, e) < 0 ? -1 : create_attach(b, e);
 }
 
-/* The row, what whoever asked for the box wants to have written with it, and the news of it: one
- * transaction, for each costs as much as all the rest of a create. */
+/* Writes the row, the additions of the caller (named()) and the event in one transaction, because a
+ * transaction costs as much as the rest of a create. */
 static int write_row(struct box *b, struct err *e)
 {
 	struct store *s = b->fleet->store;
@@ -119,7 +120,7 @@ static int create_settle(struct box *b, const struct wire_box *box, int take_fd,
 	if (b->row.lifetime_ms)
 		b->row.ends_ns = b->row.created_ns + (int64_t)b->row.lifetime_ms * 1000000;
 	if (write_row(b, e) < 0)
-		return -1; /* closing the connection unclaimed ends the box */
+		return -1; /* closing the unclaimed connection ends the box */
 	return box_open_conn(b, steal_fd(&fd), e);
 }
 
@@ -157,7 +158,7 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 		never_made(b, &own);
 		return;
 	}
-	box_leave(b); /* those that are being made */
+	box_leave(b); /* the list of boxes being created */
 	box_enter(b);
 	box_claim(b);
 	box_set_state(b, BOX_RUNNING);
@@ -167,7 +168,7 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 	count_template(&fl->figures, b->row.template);
 	fleet_observe(&fl->figures.create, (loop_now_ms() - b->asked_ms) * 1000);
 	box_set_clock(b);
-	if (b->because != CAUSE_EXIT) { /* its end was asked for meanwhile */
+	if (b->because != CAUSE_EXIT) { /* its end was requested in the meantime */
 		enum cause because = b->because;
 
 		b->because = CAUSE_EXIT;
@@ -203,7 +204,7 @@ static void *copy_of(const void *v, size_t n)
 	return n ? memcpy(c, v, n) : NULL;
 }
 
-/* What of the wish is needed when the answer is there. */
+/* Copies the parameters that are needed when the keeper has answered. */
 static void create_remember(struct box *b, const struct box_spec *want)
 {
 	b->row = want->row;

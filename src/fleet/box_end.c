@@ -1,4 +1,5 @@
-/* boxh_end.c - the end of a box: why, in the store before it is killed; then what the keeper counted. */
+/* box_end.c - ends a box: writes the cause to the store, kills the box, and takes the final
+ * counters of the keeper. */
 #include "fleet/box_internal.h"
 #include "fleet/recent_exits.h"
 #include "store/contexts.h"
@@ -6,9 +7,9 @@
 
 #include <stdio.h>
 
-enum { JUST_MS = 20 }; /* what a box can compute in this time without being charged for it */
+enum { JUST_MS = 20 }; /* CPU time within this interval may not be charged */
 
-/* Written before the kill: a front that dies in between leaves the reason to the next. */
+/* Written before the kill: if the server dies in between, the next one finds the cause. */
 void box_mark_ending(struct box *b, enum cause because)
 {
 	struct store *s = b->fleet->store;
@@ -20,10 +21,10 @@ void box_mark_ending(struct box *b, enum cause because)
 	b->intended = 1;
 	grouped = store_begin(s, &e) == 0;
 	run_writer_flush(
-		&b->fleet->run_writer); /* init, who could say it again, goes with the box */
+		&b->fleet->run_writer); /* init, which has the other copy, ends with the box */
 	if (because != CAUSE_EXIT) {
 		snprintf(b->row.cause, sizeof(b->row.cause), "%s", cause_name(because));
-		/* A full disk must not keep a box alive. */
+		/* A full disk must not prevent the end of a box. */
 		(void)!store_box_intend(s, b->row.id, b->row.cause, &e);
 	}
 	if (grouped)
@@ -39,7 +40,8 @@ void box_take_cause(struct box *b, const char *name)
 						     : 0;
 }
 
-/* Whoever began its end wrote why, and it may have been another front. 1: that one was first. */
+/* The server that started the end has written the cause, and it may be another one. 1: another
+ * server has finished the end. */
 static int is_buried(struct box *b)
 {
 	struct store_box row = { 0 };
@@ -47,7 +49,7 @@ static int is_buried(struct box *b)
 	int gone;
 
 	if (b->because != CAUSE_EXIT)
-		return 0; /* we know why, and end_bury() finds out the rest */
+		return 0; /* the cause is known here, and end_bury() determines the rest */
 	if (store_box_get(b->fleet->store, b->row.id, &row, &e) < 0)
 		return 0;
 	box_take_cause(b, row.cause);
@@ -56,7 +58,8 @@ static int is_buried(struct box *b)
 	return gone;
 }
 
-/* It ended, and nobody had asked for it; kills for memory that some program died of before do not count. */
+/* The cause of an end without a request; kills for memory that explain the end of an earlier
+ * program do not count. */
 static enum cause own_end(const struct box *b, const struct wire_counted *figures)
 {
 	if (!figures)
@@ -77,10 +80,11 @@ static int write_end(struct box *b, enum cause cause, struct fleet_event *news)
 	struct fleet *f = b->fleet;
 	struct err e;
 
-	/* A full disk must not keep a dead box: its row is looked at again after a restart. */
+	/* A full disk must not keep a box that has ended: its row is checked again after
+	 * a restart. */
 	if (store_box_bury(f->store, b->row.id, cause_name(cause), fleet_now_ns(), &e) < 0 &&
 	    e.kind == ERR_NOT_FOUND)
-		return -1; /* the other front was faster */
+		return -1; /* the other server was faster */
 	(void)!store_volume_detach(f->store, b->row.id, &e);
 	(void)!store_context_drop(f->store, b->row.id, &e);
 	fleet_write(f, b->row.team, b->row.id, "box.ended",
@@ -107,7 +111,7 @@ static void end_bury(struct box *b, enum cause cause)
 void box_finish(struct box *b, const struct wire_counted *figures)
 {
 	int buried = is_buried(b);
-	/* Nobody misses the box of a run that is over. */
+	/* The end of a box whose only run has ended is not reported as a failure. */
 	int missed = b->died && !(b->ephemeral && !b->runs);
 
 	box_set_state(b, BOX_GONE);
@@ -153,7 +157,7 @@ void box_count_cpu(struct box *b, const struct wire_counted *now)
 
 void box_count_reaped(struct box *b, uint64_t cpu_us)
 {
-	if (!b->charged_us) /* or the cgroup has told more than that already */
+	if (!b->charged_us) /* else the cgroup has already reported more than that */
 		box_charge_cpu(b, cpu_us);
 }
 
@@ -163,7 +167,7 @@ static void on_end(void *ctx, const struct frame *f, size_t len, int *fd, const 
 
 	(void)len;
 	(void)fd;
-	(void)e; /* it is gone already, which is what we want */
+	(void)e; /* the box no longer exists, which is the requested result */
 	b->asking = NULL;
 	box_finish(b, f ? (const struct wire_counted *)f : NULL);
 }
@@ -179,27 +183,27 @@ void box_end(struct box *b, enum cause because, struct box_wait *w)
 		box_wait_for(b, &b->ended, w);
 	if (b->state >= BOX_ENDING)
 		return;
-	if (b->state == BOX_MAKING && !b->late) { /* on_made() looks at this */
+	if (b->state == BOX_MAKING && !b->late) { /* on_made() checks b->because */
 		b->because = because;
 		return;
 	}
 	if (b->state == BOX_PAUSED && !init_conn_is_open(&b->line))
-		box_restore_execs(b); /* those of it that nobody asked for yet end, too */
+		box_restore_execs(b); /* execs that were not restored yet end, too */
 	box_set_state(b, BOX_ENDING);
 	b->because = because;
 	box_mark_ending(b, because);
 	box_restored(b);
 	timer_clear(&b->clock);
 	keeper_client_cancel(&b->fleet->keeper, b->asking);
-	/* The last figures explain how programs ended that end with it, or why it did; and say what was
-	 * computed since the last time that the box was asked. */
+	/* The final counters explain how the remaining programs ended, or why the box did; and they
+	 * contain the CPU time since the last request. */
 	b->asking = keeper_client_request_box(
 		&b->fleet->keeper, WIRE_KILL,
 		b->runs || because == CAUSE_EXIT || !was_just_counted(b) ? WIRE_KILL_FIGURES : 0,
 		b->row.id, WIRE_GONE, on_end, b);
 }
 
-/* Its init hung up: it died, and the box with it. */
+/* The connection to init was closed: init has died, and the box with it. */
 void box_conn_lost(struct init_conn *l, const struct err *why)
 {
 	struct box *b = l->user;
@@ -212,7 +216,7 @@ void box_conn_lost(struct init_conn *l, const struct err *why)
 	box_end(b, CAUSE_EXIT, NULL);
 }
 
-/* Whoever was to end it after its run died with the old front. */
+/* The request that was to delete the box after its run has ended with the old server. */
 void box_end_if_done(struct box *b)
 {
 	if (b->ephemeral && b->fleet->alone && b->state == BOX_RUNNING && !b->runs)

@@ -1,19 +1,19 @@
-/* box_pause.c - a box whose programs have ended and whose files are kept, and one that stands still.
+/* box_pause.c - stops a box (its programs end, its files are kept), pauses and resumes it.
  *
- *   front                        keeper                    the row
+ *   server                       keeper                    the row
  *                                                          paused
  *   FREEZE                 --->  its cgroups are frozen
  *   ...
  *   FREEZE_OFF             --->  and thawed
  *                                                          running
  *
- * The row is the first to say so and the last to take it back: a front that dies in between leaves a
- * row that says "paused", and the next one asks the keeper for that once more. */
+ * The row is set to "paused" before the freeze and to "running" after the thaw: if the server dies
+ * in between, the row is "paused", and the next server sends FREEZE again. */
 #include "fleet/box_internal.h"
 
 #include <errno.h>
 
-/* ---- its files alone ---- */
+/* ---- stopped ---- */
 
 static void pause_kept(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
@@ -46,7 +46,7 @@ static void pause_keep(struct box *b, enum cause because)
 	box_set_state(b, BOX_KEPT);
 	b->because = because;
 	store_for(b, STORE_BOX_KEPT);
-	if (box_changed(b, &e) < 0) { /* what cannot be remembered cannot be kept */
+	if (box_changed(b, &e) < 0) { /* a box whose row cannot be written cannot be kept */
 		box_end(b, because, NULL);
 		return;
 	}
@@ -56,7 +56,7 @@ static void pause_keep(struct box *b, enum cause because)
 		   json_pack("{s:s}", "cause", cause_name(because)));
 }
 
-/* ---- standing still ---- */
+/* ---- paused ---- */
 
 struct keeper_call *box_request_freeze(struct box *b, uint16_t flags,
 				       void (*done)(void *, const struct frame *, size_t, int *,
@@ -71,7 +71,7 @@ int box_is_lost(const struct err *e)
 	return e->kind == ERR_NOT_FOUND || e->sys == ENOENT || e->sys == ECONNREFUSED;
 }
 
-/* It runs, and its time begins again. */
+/* The box runs again, and its lifetime starts anew. */
 static void set_going(struct box *b)
 {
 	struct err e;
@@ -84,10 +84,11 @@ static void set_going(struct box *b)
 	b->row.kept_until_ns = b->row.idle_since_ns = 0;
 	if (b->row.lifetime_ms)
 		b->row.ends_ns = b->row.started_ns + (int64_t)b->row.lifetime_ms * 1000000;
-	(void)!box_changed(b, &e); /* worst case it is stored again after a restart */
+	(void)!box_changed(b, &e); /* on failure the box is paused again after a restart */
 }
 
-/* What cannot stand still runs on; if its time was over, only its files are kept. */
+/* If freezing failed, the box keeps running; if its lifetime has ended, it is stopped and only its
+ * files are kept. */
 static void not_frozen(struct box *b, const struct err *e)
 {
 	enum cause because = b->because;
@@ -111,10 +112,10 @@ static void not_frozen(struct box *b, const struct err *e)
 	}
 	(void)!box_changed(b, &own);
 	box_notify(&b->made, b, e);
-	box_notify(&b->risen, b, NULL); /* which is all that they wanted */
+	box_notify(&b->risen, b, NULL); /* the waiters wanted a running box */
 }
 
-/* Somebody came while it was being paused. */
+/* A resume was requested while the box was being paused. */
 static void pause_rise(struct box *b)
 {
 	struct box_wait *w;
@@ -162,7 +163,7 @@ static int pause_freeze(struct box *b, enum cause because, struct err *e)
 		b->row.kept_until_ns = b->row.idle_since_ns = 0;
 		return -1;
 	}
-	init_conn_remove_call(&b->look); /* no answer comes */
+	init_conn_remove_call(&b->look); /* a frozen init does not answer */
 	box_set_state(b, BOX_PAUSED);
 	timer_clear(&b->clock);
 	b->because = because;
@@ -178,7 +179,8 @@ int box_pause(struct box *b, int memory, struct box_wait *w, struct err *e)
 		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
 			       box_state_name(b->state));
 	if (!b->row.retention_ms)
-		b->row.retention_ms = STORE_FOREVER; /* who pauses means to come back */
+		/* A client that pauses a box will resume it later. */
+		b->row.retention_ms = STORE_FOREVER;
 	if (memory && pause_freeze(b, CAUSE_EXIT, e) < 0)
 		return -1;
 	if (w)
@@ -188,11 +190,11 @@ int box_pause(struct box *b, int memory, struct box_wait *w, struct err *e)
 	return 0;
 }
 
-/* It runs again, all of it or soon its files alone. */
+/* The box is thawed: resumes everything, or its files only. */
 void box_start_pending(struct box *b)
 {
 	if (b->rebooting)
-		pause_keep(b, CAUSE_IDLE); /* pause_kept() goes on */
+		pause_keep(b, CAUSE_IDLE); /* pause_kept() continues */
 	else
 		box_notify(&b->made, b, NULL);
 }
@@ -218,7 +220,8 @@ static void on_thawed(void *ctx, const struct frame *f, size_t len, int *fd, con
 	}
 	set_going(b);
 	fleet_emit(b->fleet, b->row.team, b->row.id, "box.resumed", NULL);
-	if (!init_conn_is_open(&b->line)) { /* paused since before our time: as after a restart */
+	if (!init_conn_is_open(&b->line)) { /* paused by an earlier server: restore it as after a
+					     * restart */
 		box_set_state(b, BOX_MAKING);
 		box_request_open(b);
 		return;
@@ -250,7 +253,7 @@ int box_resume(struct box *b, int reboot, struct box_wait *w, struct err *e)
 			       box_state_name(b->state));
 	if (w)
 		box_wait_for(b, &b->made, w);
-	if (b->moving == RESUMING) /* somebody asked already: one answer for all */
+	if (b->moving == RESUMING) /* already requested: one answer for all */
 		return 0;
 	b->moving = RESUMING;
 	b->rebooting = reboot;

@@ -1,5 +1,5 @@
-/* box_restore.c - a berth that another front began: from its row, and from what the keeper and its
- * init say of it. */
+/* box_restore.c - restores a box that another server created: from its row, the keeper and its
+ * init. */
 #include "fleet/box_internal.h"
 #include "base/cleanup.h"
 #include "fleet/exec.h"
@@ -9,10 +9,10 @@
 #include <string.h>
 
 enum {
-	AGAIN_MS = 500, /* until a box that could not be reached is asked for again */
+	AGAIN_MS = 500, /* until a box that could not be reached is tried again */
 };
 
-/* One less to wait for before we serve. */
+/* One box less to wait for before the server accepts requests. */
 void box_restored(struct box *b)
 {
 	if (!b->restoring)
@@ -30,7 +30,7 @@ static void restore_tallied(struct init_call *x, const struct frame *f, size_t l
 	for (struct exec *r = f->type == WIRE_EXEC ? b->runs : NULL; r; r = r->next) {
 		if (r->ref == f->ref) {
 			exec_on_counters(r, (const struct wire_exec *)f);
-			break; /* whoever was waiting may have changed the list */
+			break; /* a waiter may have changed the list */
 		}
 	}
 	if (f->type != WIRE_DONE)
@@ -46,14 +46,14 @@ void box_request_counters(struct box *b)
 {
 	static const struct init_call_ops on = { .answer = restore_tallied };
 
-	/* One list at a time is told; that of look_inside() is soon over. */
+	/* Init sends one list at a time; the list of look_inside() ends soon. */
 	if (b->tally.line)
 		b->tally_again = 1;
 	else if (init_conn_is_open(&b->line))
 		init_conn_request(&b->line, &b->tally, &on, WIRE_EXECS, 0);
 }
 
-/* Those that run, and that we do not know of. */
+/* Restores running execs that this server does not know yet. */
 void box_restore_execs(struct box *b)
 {
 	struct store_runs rows = { 0 };
@@ -70,7 +70,7 @@ void box_restore_execs(struct box *b)
 		box_request_counters(b);
 }
 
-/* How long it has been idle, as far as that was written down. */
+/* Sets the idle time from the row. */
 static void set_active(struct box *b)
 {
 	int64_t idle_ns = b->row.idle_since_ns ? fleet_now_ns() - b->row.idle_since_ns : 0;
@@ -94,13 +94,13 @@ static void restore_reached(struct box *b, const struct wire_box *box)
 	box_restored(b);
 	box_start_pending(b);
 	box_take_cause(b, b->row.cause);
-	if (b->because != CAUSE_EXIT && !b->rebooting) /* its end had begun */
+	if (b->because != CAUSE_EXIT && !b->rebooting) /* its end was started before */
 		box_end(b, b->because, NULL);
 	else
 		box_end_if_done(b);
 }
 
-/* It ended while nobody looked; the keeper may still know how. */
+/* The box has ended while no server ran; the keeper may still have its final counters. */
 static void not_there(struct box *b, const struct err *e)
 {
 	b->late = 0;
@@ -108,15 +108,16 @@ static void not_there(struct box *b, const struct err *e)
 	box_set_state(b, BOX_RUNNING);
 	b->died = 1;
 	box_notify(&b->made, b, e);
-	/* The keeper ends boxes whose time is over, and one that has been started since does not know why. */
+	/* The keeper ends boxes whose lifetime has ended; if it was restarted since, it has lost
+	 * the reason. */
 	box_end(b,
 		b->row.state == STORE_BOX_RUNNING && box_left_ms(b) == 0 ? CAUSE_LIFETIME
 									 : CAUSE_EXIT,
 		NULL);
 }
 
-/* Its init takes no connection now, because it is frozen or flooded. That is no reason to end it,
- * nor one for everybody else to wait. */
+/* Init accepts no connection now, because it is frozen or overloaded. The box is not ended for
+ * that, and other boxes do not wait for it. */
 static void too_late(struct box *b, const struct err *e)
 {
 	struct err busy = { 0 };
@@ -150,7 +151,7 @@ void box_request_open(struct box *b)
 					      on_opened, b);
 }
 
-/* One that was paused is asked to be so again: that also tells whether it is there. */
+/* Freezes a paused box again, which also shows whether it exists. */
 static void on_still(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct box *b = ctx;
@@ -175,7 +176,7 @@ static void on_still(void *ctx, const struct frame *f, size_t len, int *fd, cons
 	box_restored(b);
 	box_notify(&b->made, b, NULL);
 	box_take_cause(b, b->row.cause);
-	if (b->because != CAUSE_EXIT) /* its end had begun */
+	if (b->because != CAUSE_EXIT) /* its end was started before */
 		box_end(b, b->because, NULL);
 }
 
@@ -189,7 +190,8 @@ static void ask_for(struct box *b)
 
 void box_open_again(struct box *b)
 {
-	/* When a renewed one was used last, the front before us knew: it gets its time once more. */
+	/* Only the previous server knew the last use of a box with a renewed lifetime, so the box
+	 * gets one more lifetime. */
 	if (b->row.state == STORE_BOX_RUNNING && box_left_ms(b) == 0 && !box_renews(&b->row)) {
 		box_restore_execs(b);
 		box_end(b, CAUSE_LIFETIME, NULL);
@@ -210,7 +212,7 @@ void box_restore(struct fleet *f, struct store_box *take_row, struct box_wait *w
 	box_enter(b);
 	if (w)
 		box_wait_for(b, &b->made, w);
-	if (strcmp(b->row.boot, f->boot) != 0) { /* the machine was started anew */
+	if (strcmp(b->row.boot, f->boot) != 0) { /* the machine was rebooted */
 		b->state = BOX_ENDING;
 		b->fleet->ending++;
 		box_restore_execs(b);

@@ -1,5 +1,5 @@
-/* box_timers.c - a berth's one timer: what is due next of its lifetime, its idle time, the time for
- * which it is stored. Another front may have changed these; the row tells. */
+/* box_timers.c - the one timer of a box, set to the next of its lifetime, idle timeout and
+ * retention. Another server may have changed these; the row has the present values. */
 #include "fleet/box_internal.h"
 #include "base/clock.h"
 #include "wire/sock.h"
@@ -10,8 +10,8 @@
 
 enum {
 	TIMER_MAX_MS = 1000 * 3600,
-	LOOK_MS = 5000, /* an init that does not tell what goes on in it is idle, too */
-	TELL_MS = 1000, /* a box that ends before has its deadline here alone */
+	LOOK_MS = 5000, /* a box whose init does not answer in this time counts as idle */
+	TELL_MS = 1000, /* the deadline of a box that ends earlier is not sent to the keeper */
 };
 
 static uint64_t timers_until(int64_t deadline_ns)
@@ -54,7 +54,8 @@ int box_renew(struct box *b)
 	if (ends_ns <= b->row.ends_ns || !timers_until(ends_ns))
 		return 0;
 	b->row.ends_ns = ends_ns;
-	/* Unwritten, the next front finds a lifetime that is over, and renews it: it does not know the last use. */
+	/* If the write fails, the next server finds a lifetime that has ended, and renews it,
+	 * because it does not know the last use. */
 	(void)!store_box_set_times(b->fleet->store, b->row.id, ends_ns, b->row.idle_since_ns,
 				   b->row.kept_until_ns, &e);
 	return 1;
@@ -69,8 +70,8 @@ static uint64_t idle_left_ms(const struct box *b)
 	return since >= b->row.idle_ms ? 0 : b->row.idle_ms - since;
 }
 
-/* That it is idle is written down after a quarter of the time: a restart then lengthens the whole by
- * no more than that, and a box in use costs no writes. */
+/* The start of the idle time is written after a quarter of the timeout: so a restart prolongs it by
+ * a quarter at most, and a box in use costs no writes. */
 static uint64_t mark_left_ms(const struct box *b)
 {
 	uint64_t since = loop_now_ms() - b->active_ms;
@@ -85,7 +86,7 @@ static void mark_idle(struct box *b, int64_t since_ns)
 	struct err e;
 
 	b->row.idle_since_ns = since_ns;
-	/* Unwritten it only lives longer after a restart. */
+	/* If the write fails, the box only lives longer after a restart. */
 	(void)!store_box_set_times(b->fleet->store, b->row.id, b->row.ends_ns, since_ns,
 				   b->row.kept_until_ns, &e);
 }
@@ -95,13 +96,13 @@ static uint64_t kept_left_ms(const struct box *b)
 	return b->row.kept_until_ns ? timers_until(b->row.kept_until_ns) : UINT64_MAX;
 }
 
-/* Its own time stands still; only that for which it is stored goes on. */
+/* Its lifetime does not elapse; only its retention does. */
 int box_is_stored(const struct box *b)
 {
 	return b->state == BOX_KEPT || b->state == BOX_PAUSED;
 }
 
-/* What the keeper is to do at the end of its time, if no server does it. */
+/* What the keeper does at the deadline if no server has done it. */
 static struct wire_then deadline_of(const struct box *b)
 {
 	static const uint32_t then[] = { [STORE_TIMEOUT_KILL] = WIRE_THEN_END,
@@ -128,7 +129,8 @@ static int is_told(const struct box *b, const struct wire_then *now)
 	       !b->told.at_ns == !now->at_ns && apart < second && apart > -second;
 }
 
-/* How long until the keeper is to be told: most boxes are for one run, and end before that. */
+/* Time until the deadline is sent to the keeper: most boxes are for one run, and end
+ * before that. */
 static uint64_t tell_left_ms(struct box *b)
 {
 	uint64_t age = loop_now_ms() - b->asked_ms;
@@ -144,8 +146,9 @@ static uint64_t tell_keeper(struct box *b)
 	if (left)
 		return left;
 	b->told = ask.what;
-	/* The keeper does not see what renews a lifetime. A use just before the end that is noted here would move it by a
-	 * whole lifetime; without a server the box may live that long, but must not end before. */
+	/* The keeper does not see what renews a lifetime. A use just before the end would extend it
+	 * by a whole lifetime; so the deadline of the keeper is that much later: without a server
+	 * the box may live too long, but never ends too early. */
 	if (ask.what.at_ns && !box_is_stored(b) && box_renews(&b->row))
 		ask.what.at_ns += b->row.lifetime_ms * UINT64_C(1000000);
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
@@ -196,7 +199,7 @@ void box_release(struct box *b)
 		box_set_clock(b);
 }
 
-/* Output that nobody reads is activity, too: the ends of the logs tell. */
+/* Output counts as activity even without a reader: compares the ends of the logs. */
 static void timers_looked(struct box *b)
 {
 	init_conn_remove_call(&b->look);
@@ -226,7 +229,7 @@ static void look_inside(struct box *b)
 {
 	static const struct init_call_ops on = { .answer = look_each };
 
-	if (b->look.line) { /* asked, and waited for the answer long enough */
+	if (b->look.line) { /* the request was not answered in time */
 		init_conn_remove_call(&b->look);
 		box_on_timeout(b, CAUSE_IDLE, b->row.idle_ms);
 		return;
@@ -236,7 +239,7 @@ static void look_inside(struct box *b)
 	timer_set(&b->clock, LOOK_MS);
 }
 
-/* Another front may have changed it, or ended it. */
+/* Another server may have changed or ended the box. */
 void box_reread(struct box *b)
 {
 	struct store_box row = { 0 };
@@ -244,7 +247,7 @@ void box_reread(struct box *b)
 
 	if (store_box_get(b->fleet->store, b->row.id, &row, &e) < 0)
 		return;
-	if (row.state == STORE_BOX_GONE) { /* its end is on its way to us, too */
+	if (row.state == STORE_BOX_GONE) { /* the keeper will report its end here, too */
 		store_box_fini(&row);
 		return;
 	}
@@ -267,7 +270,7 @@ void box_clock_due(struct timer *t)
 
 	if (!b->fleet->alone) {
 		box_reread(b);
-		box_touch(b); /* who knows what goes on there */
+		box_touch(b); /* activity is unknown: assume there was some */
 	}
 	if (b->late)
 		box_open_again(b);

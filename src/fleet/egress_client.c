@@ -18,7 +18,7 @@ int egress_client_wanted(const struct box *b)
 	return b->row.network && strcmp(b->row.network, "[]") != 0;
 }
 
-/* ---- egress says ---- */
+/* ---- frames of egress ---- */
 
 static json_t *text_at(const char **at, const char *end)
 {
@@ -29,7 +29,7 @@ static json_t *text_at(const char **at, const char *end)
 		return json_string("");
 	text = json_stringn(*at, (size_t)(nul - *at));
 	*at = nul + 1;
-	return text ? text : json_string("?"); /* not UTF-8: a host is never that */
+	return text ? text : json_string("?"); /* not UTF-8, which a valid host always is */
 }
 
 static void take_report(struct egress_client *g, const struct wire_way_report *f, size_t len)
@@ -41,7 +41,7 @@ static void take_report(struct egress_client *g, const struct wire_way_report *f
 
 	snprintf(id, sizeof(id), "%.*s", WIRE_ID - 1, f->id);
 	b = fleet_find(g->fleet, id);
-	if (!b) /* it has ended meanwhile */
+	if (!b) /* the box has ended in the meantime */
 		return;
 	doc = json_object();
 	json_object_set_new(doc, "host", text_at(&at, end));
@@ -91,7 +91,7 @@ static void egress_refused(struct egress_client *g, const struct wire_error *f)
 	struct err e;
 
 	wire_error_read(f, &e);
-	if (e.kind == ERR_CONFLICT) /* it has one, from another front */
+	if (e.kind == ERR_CONFLICT) /* another server has opened one for this box */
 		return;
 	log_warn("egress did not take a way", LOG_E(&e));
 	for (struct box *b = fleet_next(fl, NULL); b; b = fleet_next(fl, b))
@@ -116,7 +116,7 @@ static void egress_says(struct frame_conn *p, const struct frame *f, size_t len,
 		egress_refused(g, (const struct wire_error *)f);
 }
 
-/* It died, and every way with it: the next one is told of all of them. */
+/* Egress has died with all its endpoints: they are opened again in the next one. */
 static void egress_left(struct frame_conn *p, const struct err *why)
 {
 	struct egress_client *g = loop_owner(p, struct egress_client, post);
@@ -136,13 +136,13 @@ static void ask_again(struct timer *t)
 
 	if (!g->need || (g->post.fd >= 0 && !g->unsure))
 		return;
-	/* A new connection begins with the list of what egress has. */
+	/* On a new connection egress first sends the list of its endpoints. */
 	frame_conn_fini(&g->post);
 	g->told = g->unsure = 0;
 	g->need(g);
 }
 
-/* ---- life ---- */
+/* ---- start, end ---- */
 
 void egress_client_init(struct egress_client *g, struct fleet *f)
 {
@@ -181,10 +181,10 @@ void egress_client_sweep(struct egress_client *g)
 	json_t *figures;
 	void *next;
 
-	/* Another front may have made a box that we do not know of yet. */
+	/* Another server may have created a box that this one does not know yet. */
 	if (!g->told || !g->fleet->ready || !g->fleet->alone)
 		return;
-	/* What is still being restored stays in the list. */
+	/* Boxes that are still being restored stay in the list. */
 	json_object_foreach_safe(g->held, next, id, figures)
 	{
 		if (fleet_find(g->fleet, id))
@@ -202,7 +202,7 @@ void egress_client_fini(struct egress_client *g)
 	g->held = NULL;
 }
 
-/* ---- ways ---- */
+/* ---- endpoints ---- */
 
 static void hosts_text(const struct box *b, struct buf *out)
 {
@@ -226,7 +226,7 @@ static void egress_listens(struct init_call *x, const struct frame *f, size_t le
 	(void)len;
 	init_conn_remove_call(x);
 	if (f->type != WIRE_FD || *fd < 0 || !g->told)
-		return; /* no egress now: when there is one, all this is done again */
+		return; /* egress is not connected: this is done again when it is */
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
 	hosts_text(b, &hosts);
 	b->way.open =
@@ -242,7 +242,8 @@ static void listens_not(struct init_call *x, const struct err *e)
 	struct egress_client *g = &b->fleet->egress_client;
 
 	init_conn_remove_call(x);
-	/* Another front was faster, probably: then egress has it. Else a program of the box has the port. */
+	/* Probably another server was faster: then egress has the endpoint. Else a program of the
+	 * box uses the port. */
 	if (e->sys == EADDRINUSE && b->way.tries++ < TRIES) {
 		g->unsure = 1;
 		timer_set(&g->again, AGAIN_MS);
@@ -283,7 +284,7 @@ void egress_client_open(struct box *b)
 	init_conn_request_port(&b->line, &b->way.ask, &on, WIRE_LISTEN, EGRESS_CLIENT_PORT);
 }
 
-/* Those that were there before go on with the listener they have. */
+/* An existing endpoint keeps its listening socket. */
 void egress_client_change(struct box *b)
 {
 	struct egress_client *g = &b->fleet->egress_client;

@@ -1,11 +1,12 @@
-/* egress_client.h - the front's end of the way out: which boxes have one, and what went through it.
- * Owns:         the connection to egress, what each berth remembers of its connections.
- * Does not own: the listening sockets: egress holds them, and goes on when this front does not.
+/* egress_client.h - client of egress: which boxes have an endpoint there, and a log of their
+ * connections.
+ * Owns:         the connection to egress, the log of connections of each box.
+ * Does not own: the listening sockets: egress holds them, and keeps serving when this server exits.
  *
- *   box's init ── LISTEN ──► a socket inside ──► gate ── WAY_OPEN + hosts ──► egress
+ *   init ── LISTEN ──► a socket in the box ──► egress client ── WAY_OPEN + hosts ──► egress
  *
- * What is remembered is in memory: the last EGRESS_CLIENT_RECORDS connections of a box and sums over all of
- * them. A new front has the sums of bytes from egress, and none of the records. */
+ * The log is in memory: the last EGRESS_CLIENT_RECORDS connections of a box and totals of all of
+ * them. A new server gets the totals of bytes from egress, but none of the records. */
 #pragma once
 #include "client/init_conn.h"
 #include <jansson.h>
@@ -20,37 +21,41 @@ struct egress_client {
 	struct fleet *fleet;
 	struct frame_conn post;
 	struct timer again;
-	json_t *held;  /* by box: [bytes in, bytes out], of those that egress has had before us */
-	int told;      /* it has said which */
-	int unsure;    /* somebody else has opened a way meanwhile, it seems */
-	uint32_t refs; /* of what was asked of it */
-	void (*need)(struct egress_client *g); /* bring one: egress_client_connect(). NULL: there is no way out here */
+	json_t *held;  /* by box: [bytes in, bytes out] of endpoints that egress had before this
+		        * connection */
+	int told;      /* egress has sent that list */
+	int unsure;    /* another server seems to have opened an endpoint since */
+	uint32_t refs; /* reference of the last request */
+	void (*need)(struct egress_client *g); /* requests a connection, for
+					        * egress_client_connect(). NULL: egress
+					        * is disabled */
 	void *user;
 	/* clang-format on */
 };
 
-struct egress_client_link { /* of a berth */
+struct egress_client_link { /* of one box */
 	struct init_call ask;
 	int open;
 	unsigned tries;
 	uint32_t ref;  /* of its WAY_OPEN */
-	char why[120]; /* it could not be opened */
+	char why[120]; /* why it could not be opened */
 	uint64_t bytes_in, bytes_out, connections, refused;
 	json_t *records; /* array, oldest first */
 };
 
 void egress_client_init(struct egress_client *g, struct fleet *f);
-void egress_client_begin(struct egress_client *g); /* need is set */
+void egress_client_begin(struct egress_client *g); /* need must be set */
 void egress_client_connect(struct egress_client *g, int take_fd);
-/* Closes what egress holds of boxes that are no more, once that is certain. */
+/* Closes endpoints of boxes that no longer exist, once that is certain. */
 void egress_client_sweep(struct egress_client *g);
 void egress_client_fini(struct egress_client *g);
 
-int egress_client_wanted(const struct box *b); /* does this box have hosts to reach? */
-void egress_client_open(struct box *b);        /* if it should have a way out and has none */
-void egress_client_change(struct box *b);      /* its hosts are others now */
-void egress_client_close(struct box *b);       /* the box is no more */
+int egress_client_wanted(const struct box *b); /* 1: the box may reach some hosts */
+void egress_client_open(struct box *b);        /* opens an endpoint if the box needs one and has
+					        * none */
+void egress_client_change(struct box *b);      /* its allowed hosts have changed */
+void egress_client_close(struct box *b);       /* the box has ended */
 void egress_client_drop(struct box *b);        /* the memory only */
 json_t *egress_client_json(const struct box *b);
-/* Its connections that began since then. */
+/* Connections of the box that started since then. */
 json_t *egress_client_since(const struct box *b, int64_t since_ns);

@@ -1,10 +1,10 @@
 /* exec.c - see exec.h.
  *
- *   START ---> OUTPUT... ---> EXIT ---> was it plain? ---> record ---> store ---> who waits
+ *   START ---> OUTPUT... ---> EXIT ---> plain exit? ----> record ---> store ---> waiters
  *                                         no: COUNTERS --^
  *
- * The kernel's evidence is asked for only when the end needs explaining: a program that exits 0
- * costs no second question. */
+ * The counters of the kernel are requested only if the end needs an explanation: a program that
+ * exits with 0 costs no second request. */
 #include "fleet/exec_internal.h"
 #include "fleet/exec_reader.h"
 
@@ -35,7 +35,7 @@ void exec_wait_cancel(struct exec_wait *w)
 	w->run = NULL;
 }
 
-/* ---- events of the line ---- */
+/* ---- frames of init ---- */
 
 void exec_begin(struct exec *r)
 {
@@ -86,8 +86,9 @@ static void channel_room(struct init_call *x, uint64_t until)
 
 static void ask_again(struct timer *t);
 
-/* START was refused, or a restored run is not known there. The front that wrote its row may have died
- * before it sent START; or init has not come to read that yet, and gets a moment. */
+/* START was rejected, or init does not know a restored exec. The server that wrote its row may have
+ * died before it sent START; or init has not read START yet, so the request is repeated after a
+ * moment. */
 static void exec_refused(struct init_call *x, const struct err *e)
 {
 	struct exec *r = loop_owner(x, struct exec, ear);
@@ -99,7 +100,7 @@ static void exec_refused(struct init_call *x, const struct err *e)
 	if (!r->restored) {
 		r->reader = NULL;
 		exec_never_started(r, e->sys, "refused");
-		/* Who waits for an answer is told what was said; the record is for those who come later. */
+		/* A waiting request gets the error of init; the record is for later requests. */
 		if (t)
 			exec_reader_over(t, NULL, e);
 	} else if (r->tries++ == ASK_AGAIN) {
@@ -115,7 +116,7 @@ const struct init_call_ops exec_ear_events = {
 	/* clang-format off */
 	.started = exec_started, .output = exec_output, .room = exec_room, .channel_room = channel_room,
 	.exited = exec_exited, .refused = exec_refused,
-	/* lost: box_end.c asks the keeper why, and tells by exec_box_gone() */
+	/* no .lost: box_end.c gets the cause from the keeper and calls exec_box_gone() */
 	/* clang-format on */
 };
 
@@ -129,7 +130,7 @@ static void ask_again(struct timer *t)
 		box_request_counters(r->box);
 }
 
-/* ---- those of a box ---- */
+/* ---- execs of a box ---- */
 
 struct exec *exec_lookup(const struct box *b, const char *id)
 {

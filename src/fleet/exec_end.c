@@ -1,4 +1,5 @@
-/* exec_end.c - a program is over: the kernel's evidence of why, its record, and who is told. */
+/* exec_end.c - the end of an exec: cause from the counters of the kernel, record, notification of
+ * waiters. */
 #include "fleet/exec_internal.h"
 #include "base/cleanup.h"
 #include "record/record.h"
@@ -20,9 +21,9 @@ static void exit_since(uint64_t *now, uint64_t before)
 		*now -= before;
 }
 
-/* The kernel counts for the whole box and only ever upwards: what was there before this run is not
- * its doing. A kill for memory explains one run only, the first that asks; of two that die at once
- * the second finds the other kill. */
+/* The kernel counts for the whole box, and counters only grow: values from before this exec are
+ * subtracted. A kill for memory explains the end of one exec only, the first that is evaluated; if
+ * two die at the same time, the second one gets the other kill. */
 static struct wire_counted own_share(struct exec *r, const struct wire_counted *now)
 {
 	struct box *b = r->box;
@@ -37,7 +38,7 @@ static struct wire_counted own_share(struct exec *r, const struct wire_counted *
 	exit_since(&own.throttled_us, r->seen.throttled_us);
 	if (!b->unclaimed_kills && own.oom_kills != UINT64_MAX)
 		own.oom_kills = 0;
-	/* Among several, init knows better who computed. */
+	/* If several execs ran, init has the better figure for each. */
 	if (!r->has_base || (r->is_shared && r->kind != STORE_RUN_ONCE))
 		own.cpu_us = UINT64_MAX;
 	else
@@ -48,7 +49,7 @@ static struct wire_counted own_share(struct exec *r, const struct wire_counted *
 static void claim_kills(struct box *b, enum cause cause)
 {
 	if (b->nruns == 1)
-		b->unclaimed_kills = 0; /* nobody else is left to be explained by them */
+		b->unclaimed_kills = 0; /* no other exec is left that they could explain */
 	else if (cause == CAUSE_MEMORY && b->unclaimed_kills)
 		b->unclaimed_kills--;
 }
@@ -120,7 +121,7 @@ static void exit_conclude(struct exec *r, const struct wire_counted *figures)
 {
 	struct box *b = r->box;
 	auto_free const char **words = command_words(r->command);
-	/* One that was restored ended when it did, not when we heard of it. */
+	/* A restored exec may have ended before this server received its EXIT. */
 	int64_t ended_ns = r->restored && r->exited && r->exit.wall_us
 				   ? r->started_ns + (int64_t)r->exit.wall_us * 1000
 				   : fleet_now_ns();
@@ -147,8 +148,8 @@ static void exit_conclude(struct exec *r, const struct wire_counted *figures)
 		box_count_reaped(b, r->exit.user_us + r->exit.system_us);
 	claim_kills(b, cause_of(&end));
 	r->record = make_record(r, &end, ended_ns);
-	/* Those who wait are answered before it is written down. Nothing can be lost by that: init
-	 * has the end, too, and the row says "running" until it says how it ended. */
+	/* Waiters are notified before the end is written to the store. Nothing can be lost: init
+	 * has the end, too, and the row is "running" until the end is written. */
 	driver_event_end(r);
 	exec_write_end(r, &end, ended_ns);
 	box_exec_ended(b, r);
@@ -162,7 +163,7 @@ static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, co
 	(void)fd;
 	(void)e;
 	r->asking = NULL;
-	exit_conclude(r, (const struct wire_counted *)f); /* NULL: nobody could look */
+	exit_conclude(r, (const struct wire_counted *)f); /* NULL: no counters available */
 }
 
 static void on_base(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
@@ -181,7 +182,7 @@ static void on_base(void *ctx, const struct frame *f, size_t len, int *fd, const
 	r->has_base = 1;
 }
 
-/* A box in which nothing but init was left when it was last asked has not computed since. */
+/* A box in which only init was left at the last request has used no CPU time since. */
 void exec_ask_base(struct exec *r)
 {
 	struct box *b = r->box;

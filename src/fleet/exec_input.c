@@ -1,4 +1,5 @@
-/* exec_input.c - what a program is sent: its stdin and words of its channel, which wait here for room. */
+/* exec_input.c - input of an exec: its stdin and the bytes for its channel, which wait here for
+ * window. */
 #include "fleet/exec_internal.h"
 
 #include <string.h>
@@ -7,7 +8,8 @@ enum { STDIN_PIECE = 32 * 1024 };
 
 /* ---- input ---- */
 
-/* One after the other, while there is room: who is told may fill it again, and wait again. */
+/* Calls one waiter after the other while there is space: a waiter may fill it again, and wait
+ * again. */
 void exec_input_low(struct exec *r, int closed)
 {
 	while (r->input_waiters && (closed || r->input.len - r->input_taken <= EXEC_INPUT)) {
@@ -42,7 +44,7 @@ void exec_push_input(struct exec *r)
 	r->input_taken = 0;
 	if (r->input_end == 1 && r->ear.line) {
 		init_conn_stdin(&r->box->line, r->ref, NULL, 0);
-		r->input_end = 2; /* told */
+		r->input_end = 2; /* end of input was sent */
 		r->stdin_open = 0;
 	}
 	exec_input_low(r, 0);
@@ -52,7 +54,8 @@ int exec_stdin(struct exec *r, const void *bytes, size_t n)
 {
 	if (!r->stdin_open || r->input_end || r->over)
 		return 0;
-	if (r->input_taken > EXEC_INPUT) { /* move what waits to the front, now and then */
+	if (r->input_taken > EXEC_INPUT) { /* occasionally move the rest to the start of
+					    * the buffer */
 		memmove(r->input.p, r->input.p + r->input_taken, r->input.len - r->input_taken);
 		buf_cut(&r->input, r->input.len - r->input_taken);
 		r->input_taken = 0;
@@ -130,7 +133,7 @@ uint64_t exec_channel_send(struct exec *r, const void *bytes, size_t n)
 {
 	if (r->over)
 		return exec_on_output(r);
-	exec_input_check(r); /* another front may have spoken to it, too */
+	exec_input_check(r); /* another server may have sent bytes, too */
 	buf_add(&r->words, bytes, n);
 	exec_push_channel(r);
 	return exec_on_output(r);

@@ -17,7 +17,7 @@ void exec_reader_init(struct exec_reader *t, struct fleet *f, const struct exec_
 				   .until = { UINT64_MAX, UINT64_MAX, UINT64_MAX } };
 }
 
-/* ---- flow ---- */
+/* ---- flow control ---- */
 
 static uint64_t window_end(const struct exec_reader *t, uint64_t from, unsigned stream)
 {
@@ -27,12 +27,12 @@ static uint64_t window_end(const struct exec_reader *t, uint64_t from, unsigned 
 	return end < t->until[stream] ? end : t->until[stream];
 }
 
-/* Half a window at a time, so that a credit is rare and never late. */
+/* Grants half a window at a time, so that a credit is rare and never late. */
 void exec_reader_grant(struct exec_reader *t, struct init_call *ear, unsigned stream)
 {
 	uint64_t next = ear->next_byte[stream], until = ear->granted[stream];
 
-	/* Behind what was dropped, nothing is granted yet. */
+	/* After dropped bytes, nothing is granted yet. */
 	if (!t->stopped && (until < next || until - next < EXEC_READER_WINDOW / 2))
 		init_conn_credit(ear, stream, window_end(t, next, stream));
 }
@@ -49,7 +49,7 @@ void exec_reader_output(struct exec_reader *t, unsigned stream, uint64_t offset,
 {
 	struct init_call *ear = ear_of(t);
 
-	if (offset < t->from[stream]) { /* asked for before it was written */
+	if (offset < t->from[stream]) { /* written before the requested offset */
 		size_t skip = t->from[stream] - offset < n ? (size_t)(t->from[stream] - offset) : n;
 
 		bytes += skip;
@@ -58,7 +58,7 @@ void exec_reader_output(struct exec_reader *t, unsigned stream, uint64_t offset,
 	}
 	if (n)
 		t->on->output(t, stream, offset, bytes, n);
-	/* reader_output() may have closed us; then we are on no ear any more. */
+	/* reader_output() may have closed this reader and detached it from the connection. */
 	if (!t->ended && ear)
 		exec_reader_grant(t, ear, stream);
 }
@@ -129,7 +129,7 @@ static void reader_recorded(struct exec_wait *w, json_t *record)
 	exec_reader_over(loop_owner(w, struct exec_reader, wait), record, NULL);
 }
 
-/* All output was seen, or there is none to be had: the record is what is left. */
+/* All output was read, or none is available: only the record is left. */
 static void reader_conclude(struct exec_reader *t)
 {
 	struct box *b = fleet_find(t->fleet, t->box);
@@ -155,7 +155,7 @@ static void reader_conclude(struct exec_reader *t)
 	json_decref(record);
 }
 
-/* ---- a line of its own ---- */
+/* ---- a connection of its own ---- */
 
 static void reader_reading(struct init_call *x, unsigned stream, uint64_t from, uint64_t tip)
 {
@@ -183,7 +183,7 @@ static void reader_exited(struct init_call *x, const struct wire_exit *end)
 
 static void reader_refused(struct init_call *x, const struct err *e)
 {
-	(void)e; /* init has forgotten it; the record is still there */
+	(void)e; /* init has forgotten the exec; its record still exists */
 	init_conn_remove_call(x);
 	reader_conclude(loop_owner(x, struct exec_reader, ear));
 }
@@ -195,8 +195,9 @@ static void open_again(struct timer *timer)
 	open_line(loop_owner(timer, struct exec_reader, again));
 }
 
-/* No line, or no more. The box has ended, and then there is nothing more to read; or its init had no
- * room for one more, and then to say "over" would be a lie about the bytes that are still there. */
+/* No connection, or it was closed. Either the box has ended, and there is nothing more to read; or
+ * its init had no space for another connection, and then the output must not be reported as
+ * complete. */
 static void lost_line(struct exec_reader *t, const struct err *why)
 {
 	struct box *b = fleet_find(t->fleet, t->box);
@@ -246,7 +247,7 @@ static void reader_opened(void *ctx, const struct frame *f, size_t len, int *fd,
 
 	(void)len;
 	t->opening = NULL;
-	if (!f && e->sys == EAGAIN) { /* it lives, and has no time for another one just now */
+	if (!f && e->sys == EAGAIN) { /* the box runs, but its init accepts no connection now */
 		exec_reader_over(t, NULL, e);
 		return;
 	}
@@ -286,7 +287,7 @@ void exec_reader_begin(struct exec_reader *t)
 					       reader_opened, t);
 }
 
-/* START and this READ go over two connections, and init might look at this one first. */
+/* START and this READ use two connections, and init might read this one first. */
 static void reader_attach(struct exec_reader *t, struct fleet *f, const char *box,
 			  const char *run_id, uint32_t ref, unsigned streams, const uint64_t *from,
 			  const struct exec_reader_events *on)

@@ -1,52 +1,55 @@
-/* exec_reader.h - somebody reads the output of a run, from a byte on, as fast as they take it.
- * Owns: its place in the output and, unless it came with the start, a line of its own.
- * Nothing is buffered here: credit is given to the box when the reader has room. */
+/* exec_reader.h - reads the output of an exec from an offset, as fast as its consumer accepts it.
+ * Owns: its position in the output and, unless it was created with the exec, a connection to init.
+ * Nothing is buffered here: the box gets credit when the consumer has space. */
 #pragma once
 #include "fleet/exec.h"
 
-enum { EXEC_READER_WINDOW = 64 * 1024 }; /* what the box may send ahead of the reader, per stream */
+/* Bytes per stream that the box may send before the reader grants more. */
+enum { EXEC_READER_WINDOW = 64 * 1024 };
 enum {
 	EXEC_READER_READERS = 48
-}; /* in one box; its init has some more connections, for others than us */
+}; /* per box; its init accepts some more connections, for other clients */
 
 struct exec_reader;
 struct exec_reader_events {
 	/* clang-format off */
-	/* The first byte that will really be served; beyond the one asked for: those between are
-	 * gone. tip: the end of what is written so far. */
+	/* from: the first byte that will be sent; if it is after the requested one, the bytes in
+	 * between are lost. tip: the end of the output so far. */
 	void (*reading)(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip);
 	void (*output)(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes, size_t n);
-	/* The last word: the record (borrowed), or e when there is none to be had. */
+	/* Called last: the record (borrowed), or e if there is none. */
 	void (*over)(struct exec_reader *t, json_t *record, const struct err *e);
-	/* Of one that came with the start, may be NULL: it runs, and is this one in the box. */
+	/* For a reader that was created with the exec, may be NULL: the exec runs, and has this pid
+	 * in the box. */
 	void (*started)(struct exec_reader *t, int pid);
 	/* clang-format on */
 };
 
 struct exec_reader {
 	struct fleet *fleet;
-	struct exec *run; /* while it is not over; NULL otherwise */
+	struct exec *run; /* NULL: the exec has ended */
 	char run_id[ID_LEN + 1], box[ID_LEN + 1];
 	uint32_t ref;
-	unsigned streams; /* how many are read: with the channel or without */
+	unsigned streams; /* number of streams that are read: with the channel or without */
 	uint64_t from[WIRE_STREAMS];
-	uint64_t until[WIRE_STREAMS]; /* the reader's own limit: no credit beyond it */
+	uint64_t until[WIRE_STREAMS]; /* limit of the reader: no credit beyond it */
 	const struct exec_reader_events *on;
 	struct init_conn own;
 	int has_own;
 	struct keeper_call *opening;
-	struct init_call ear; /* on own */
+	struct init_call ear; /* on the connection `own` */
 	struct exec_wait wait;
-	struct exec *early; /* waits for this one to begin, in its list */
+	struct exec *early; /* waits in the list of this exec until it is started */
 	struct exec_reader *next_early;
-	int stopped; /* the reader is full */
+	int stopped; /* the consumer has no space */
 	int ended;
-	unsigned tries; /* to get a line of its own */
+	unsigned tries; /* attempts to get a connection */
 	struct timer again;
 };
 
-#define EXEC_READER_NOW UINT64_MAX /* as an offset: from what is written next */
-/* Attaches to a run, living or over, at these offsets. More than EXEC_READER_READERS: over() tells. */
+#define EXEC_READER_NOW UINT64_MAX /* as an offset: from the next byte that is written */
+/* Attaches to an exec, running or ended, at these offsets. With more than EXEC_READER_READERS
+ * readers, over() gets an error. */
 void exec_reader_open(struct exec_reader *t, struct fleet *f, const char *box, const char *run_id,
 		      uint32_t ref, const uint64_t from[2], const struct exec_reader_events *on);
 /* The same with the channel. */
@@ -55,12 +58,13 @@ void exec_reader_open_channel(struct exec_reader *t, struct fleet *f, const char
 			      const struct exec_reader_events *on);
 /* For exec_launch(): zeroes it and sets the events. */
 void exec_reader_init(struct exec_reader *t, struct fleet *f, const struct exec_reader_events *on);
-void exec_reader_stop(struct exec_reader *t, int stopped); /* no more credit; and again */
-void exec_reader_close(struct exec_reader *t);             /* over() is not called any more */
+/* 1: grants no more credit; 0: grants again. */
+void exec_reader_stop(struct exec_reader *t, int stopped);
+void exec_reader_close(struct exec_reader *t); /* over() is no longer called */
 
-/* From run.c: init knows the run now, or it is over. */
+/* From exec.c: init knows the exec now, or it has ended. */
 void exec_reader_begin(struct exec_reader *t);
-/* From run.c and run_end.c, for the tap that came with the start. */
+/* From exec.c and exec_end.c, for the reader that was created with the exec. */
 void exec_reader_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n);
 void exec_reader_over(struct exec_reader *t, json_t *record, const struct err *e);

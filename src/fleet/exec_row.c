@@ -1,4 +1,4 @@
-/* exec_row.c - a run as the store has it, from its first row to the record; and as JSON. */
+/* exec_row.c - an exec in the store, from its first row to the record; and as JSON. */
 #include "fleet/exec_internal.h"
 #include "base/cleanup.h"
 #include "record/record.h"
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REQUEST "request" /* in a stored record: what was asked for */
+#define REQUEST "request" /* in a stored record: the request */
 
-/* The record as the store has it: with what was asked for, which nobody else is told. */
+/* The record as stored: with the request, which no client receives. */
 static json_t *stored_record(const struct exec *r, const json_t *record)
 {
 	json_t *doc = record ? json_copy((json_t *)record) : json_object();
@@ -43,7 +43,7 @@ static int store_begin_run(struct exec *r, struct err *e)
 	return store_run_begin(r->box->fleet->store, &row, e);
 }
 
-/* One commit, however many rows it takes. */
+/* All rows are written in one commit. */
 int exec_write_start(struct exec *r, const struct exec_spec *want, struct err *e)
 {
 	struct store *s = r->box->fleet->store;
@@ -63,7 +63,7 @@ int exec_is_helper(const struct exec *r)
 	return !strcmp(r->tag, STORE_RUN_HELPER);
 }
 
-/* What it has used goes with the news, for those who keep the accounts. */
+/* The event contains the usage of the exec, for quotas. */
 static json_t *news_of(const struct exec *r, const struct store_run *row)
 {
 	double cpu_s = json_number_value(json_object_get(r->record, "cpu_s"));
@@ -91,7 +91,7 @@ void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_n
 	run_writer_add(&b->fleet->run_writer, &row, stored_record(r, r->record), cause_of(end),
 		       end->run_us, news_of(r, &row));
 	if (b->state != BOX_RUNNING)
-		run_writer_flush(&b->fleet->run_writer); /* nobody could say it again */
+		run_writer_flush(&b->fleet->run_writer); /* the store will have the only copy */
 }
 
 void exec_restore_request(struct exec *r, const struct store_run *row)

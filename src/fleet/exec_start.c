@@ -1,4 +1,5 @@
-/* exec_start.c - the beginning of a program: its variables, START; or another front began it. */
+/* exec_start.c - starts an exec: variables, row, START; or restores one that another server
+ * started. */
 #include "fleet/exec_internal.h"
 #include "base/cleanup.h"
 #include "record/record.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The box's own variables under the run's; the usual ones under both. */
+/* Variables of the exec override those of the box; both override the default ones. */
 static void add_env(struct buf *pool, unsigned *n, const char *name, size_t name_len,
 		    const char *value)
 {
@@ -101,13 +102,13 @@ static void start_unmake(struct exec *r)
 {
 	struct box *b = r->box;
 
-	b->runs = r->next; /* it was the newest */
+	b->runs = r->next; /* it is the newest in the list */
 	b->nruns--;
 	exec_free(r);
 }
 
-/* What of each stream is kept for a reader that comes later, or again after an outage: 16 MiB, of a small
- * box a sixteenth of its memory, for it is there that init keeps it. */
+/* Bytes of each stream that init stores for later readers: 16 MiB, or a sixteenth of the memory of
+ * a small box, because the log uses memory of the box. */
 static uint64_t log_bytes(const struct box *b)
 {
 	enum { LEAST = 1 << 20, MOST = 16 << 20 };
@@ -159,7 +160,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	if (b->state != BOX_RUNNING)
 		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
 			       box_state_name(b->state));
-	/* Runs with this tag are in no list and in no usage count. */
+	/* Execs with this tag are in no list and in no usage count, so a client may not use it. */
 	if (!want->helper && want->tag && !strcmp(want->tag, STORE_RUN_HELPER))
 		return err_set(e, ERR_INVALID,
 			       "tag: '%s' is used by the daemon; choose another one", want->tag);
@@ -187,8 +188,8 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	r->cwd = want->cwd ? strdup(want->cwd) : NULL;
 	cmd = box_words(b, want, env, reader != NULL);
 	exec_ask_base(r);
-	/* The row is there before the program is: a crash in between leaves a row that the next
-	 * front finds to be of an exec that never was. */
+	/* The row is written before the program is started: a crash in between leaves a row, and
+	 * the next server finds that its exec was never started. */
 	if (exec_write_start(r, want, e) < 0 ||
 	    init_conn_start(&b->line, &r->ear, r->ref, &exec_ear_events, &cmd, e) < 0) {
 		struct err ignored;
@@ -219,7 +220,7 @@ void exec_restore(struct box *b, struct store_run *row)
 
 	r->restored = r->begun = 1;
 	r->kind = row->kind;
-	r->has_base = row->kind == STORE_RUN_ONCE; /* its box has computed for nothing else */
+	r->has_base = row->kind == STORE_RUN_ONCE; /* its box has run nothing else */
 	r->tty = row->kind == STORE_RUN_PTY;
 	r->stdin_open = r->input_unknown = 1;
 	r->started_ns = row->started_ns;

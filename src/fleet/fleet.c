@@ -202,7 +202,7 @@ unsigned fleet_team_boxes(const struct fleet *f, const char *team)
 	return n;
 }
 
-/* ---- news ---- */
+/* ---- events ---- */
 
 void fleet_write(struct fleet *f, const char *team, const char *box, const char *type,
 		 json_t *take_data, struct fleet_event *out)
@@ -211,12 +211,14 @@ void fleet_write(struct fleet *f, const char *team, const char *box, const char 
 	struct err e;
 
 	*out = (struct fleet_event){ .ev.at_ns = fleet_now_ns(), .data = take_data };
-	run_writer_flush(&f->run_writer); /* what happened before is told before */
+	run_writer_flush(&f->run_writer); /* earlier ends of execs are published before
+					   * this event */
 	snprintf(ev->team, sizeof(ev->team), "%s", team);
 	snprintf(ev->box, sizeof(ev->box), "%s", box);
 	snprintf(ev->type, sizeof(ev->type), "%s", type);
 	ev->data = take_data ? json_dumps(take_data, JSON_COMPACT) : NULL;
-	/* News is not worth failing for: who was listening hears it, the rest reads the boxes. */
+	/* An event that cannot be stored is no failure: subscribers receive it, other clients read
+	 * the state of boxes. */
 	if (store_event_add(f->store, ev, &e) < 0)
 		ev->seq = 0;
 }
@@ -263,7 +265,7 @@ void fleet_unsubscribe(struct fleet *f, struct fleet_subscriber *x)
 
 /* ---- after a restart ---- */
 
-/* Runs of boxes that are no more: nobody saw their end. */
+/* Ends execs whose boxes no longer exist: their end was not observed. */
 static void bury_runs(struct fleet *f)
 {
 	struct store_runs rows = { 0 };
@@ -286,7 +288,7 @@ static void bury_runs(struct fleet *f)
 	store_runs_fini(&rows);
 }
 
-/* All rows of living boxes that are in no berth yet. */
+/* Restores all boxes whose rows are not in the table yet. */
 static int take_rows(struct fleet *f, struct err *e)
 {
 	struct store_boxes rows = { 0 };
@@ -297,7 +299,8 @@ static int take_rows(struct fleet *f, struct err *e)
 		if (fleet_find(f, rows.v[i].id))
 			store_box_fini(&rows.v[i]);
 		else
-			box_restore(f, &rows.v[i], NULL); /* the row's texts are the berth's now */
+			/* The texts of the row belong to the box now. */
+			box_restore(f, &rows.v[i], NULL);
 	free(rows.v);
 	return 0;
 }
@@ -319,7 +322,7 @@ int fleet_restore(struct fleet *f, struct err *e)
 {
 	static const struct frame ask = { .type = WIRE_INFO };
 
-	/* The keeper is waited for in any case: without one there is nothing to serve. */
+	/* The keeper is waited for in any case: without it no request can be served. */
 	fleet_check_clock(f);
 	f->restoring = 1;
 	keeper_client_request(&f->keeper, &ask, sizeof(ask), WIRE_ABOUT, keeper_answers, f);
@@ -340,7 +343,7 @@ void fleet_set_sole_server(struct fleet *f, int alone)
 		next = fleet_next(f, b);
 		box_resync(b);
 	}
-	(void)!take_rows(f, &e); /* what stays out is fetched by whoever asks for it */
+	(void)!take_rows(f, &e); /* on failure, boxes are adopted when a request names them */
 	bury_runs(f);
 	egress_client_sweep(&f->egress_client);
 }

@@ -6,9 +6,9 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { ANSWER_MS = 10000 }; /* init has 5 s itself, for a server whose queue is full */
+enum { ANSWER_MS = 10000 }; /* init itself waits 5 s for a server whose queue is full */
 
-/* Together about a second: what a server needs from its start to listen(). */
+/* Together about a second: the time that a server needs from its start to listen(). */
 static const uint16_t rests_ms[] = { 30, 70, 150, 300, 450 };
 static_assert(ARRAY_LEN(rests_ms) == PORT_CONN_TRIES - 1, "a rest between two tries");
 
@@ -72,7 +72,7 @@ static void port_fail(struct port_conn *x, enum err_kind kind, const char *why)
 	port_finish(x, -1, &e);
 }
 
-/* ---- init says ---- */
+/* ---- answers of init ---- */
 
 static void port_connected(struct init_call *l, const struct frame *f, size_t len, int *fd)
 {
@@ -89,7 +89,7 @@ static void port_refused(struct init_call *l, const struct err *e)
 {
 	struct port_conn *x = loop_owner(l, struct port_conn, ask);
 	struct box *b = x->box;
-	/* Its init is busy with connections of somebody else's: that is no try. */
+	/* Init is busy with connections of other clients: this does not count as an attempt. */
 	int busy = e->kind == ERR_LIMIT;
 
 	if ((e->sys != ECONNREFUSED && !busy) || (!busy && x->tries + 1 >= PORT_CONN_TRIES)) {
@@ -107,7 +107,7 @@ static void port_lost(struct init_call *l)
 	port_fail(loop_owner(l, struct port_conn, ask), ERR_NOT_FOUND, "the box has ended");
 }
 
-/* ---- one after the other ---- */
+/* ---- queue ---- */
 
 static void port_ask(struct port_conn *x)
 {

@@ -9,7 +9,7 @@ static int is_recent(const struct recent_exit *p)
 	return loop_now_ms() - p->ended_ms < RECENT_EXITS_MS;
 }
 
-/* The newest is the first, so all behind the first old one are old. */
+/* The newest is the first, so all after the first old one are old. */
 static void drop_old(struct recent_exit **at, unsigned most)
 {
 	while (*at && most && is_recent(*at)) {

@@ -57,7 +57,7 @@ static unsigned exit_code(int status)
 			       : EXITS_OTHER;
 }
 
-/* By the language's place in the table; a command has the place behind them. */
+/* Index in the table of languages; a command has the index after the last one. */
 static unsigned run_writer_find_language(const char *name)
 {
 	unsigned n = lang_count() < FLEET_LANGS - 1 ? lang_count() : FLEET_LANGS - 1;
@@ -94,8 +94,8 @@ static void write_line(struct fleet *f, struct run_writer_line *x)
 	x->row.record = json_dumps(x->record, JSON_COMPACT | RECORD_DIGITS);
 	if (!x->row.record)
 		abort();
-	/* On a full disk the row stays "running" until the next restart finds the exec over. One
-	 * that has ended before was recorded, and counted, by another front. */
+	/* If the disk is full, the row stays "running" until the next restart finds that the exec
+	 * has ended. If the row has an end already, another server has written and counted it. */
 	if (store_run_end(f->store, &x->row, &e) < 0 && e.kind == ERR_CONFLICT) {
 		json_decref(x->news);
 		return;
@@ -117,7 +117,7 @@ void run_writer_flush(struct run_writer *l)
 
 	if (!x)
 		return;
-	/* Empty from here on: those who are told may come back. */
+	/* The list is empty from here on, because subscribers may call this module again. */
 	l->first = NULL;
 	l->last = &l->first;
 	l->n = 0;

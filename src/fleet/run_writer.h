@@ -1,10 +1,10 @@
-/* run_writer.h - ends of programs on their way into the store: those of a few milliseconds at once.
- * Owns: what is not written yet, for RUN_WRITER_MS at most.
+/* run_writer.h - writes ends of execs to the store: those of a few milliseconds in one transaction.
+ * Owns: ends that are not written yet, for RUN_WRITER_MS at most.
  *
- * Whoever waited for the end has been told already, and nothing can be lost by writing later: until
- * then the row says "running", init has the end too, and the next front would ask for it there. But
- * who reads rows of runs settles first; and so does whoever is about to end a box, for with it goes
- * the other copy. */
+ * Waiters have been notified already, and nothing is lost by writing later: until then the row is
+ * "running", init has the end, too, and the next server would request it there. But code that reads
+ * rows of runs must flush first; and so must code that ends a box, because the other copy ends with
+ * it. */
 #pragma once
 #include "record/cause.h"
 #include "loop/loop.h"
@@ -24,10 +24,10 @@ struct run_writer {
 };
 
 void run_writer_init(struct run_writer *l, struct fleet *f);
-/* row: with team and box, and no texts: the record is made one when it is written. news: the data of
- * the event. */
+/* row: with team and box, and without texts: the record becomes a text when it is written. news:
+ * the data of the event. */
 void run_writer_add(struct run_writer *l, const struct store_run *row, json_t *take_record,
 		    enum cause cause, uint64_t run_us, json_t *take_news);
-void run_writer_flush(
-	struct run_writer *l); /* in one transaction, then tells of each; fine on an empty one */
-void run_writer_fini(struct run_writer *l); /* settles */
+/* Writes all in one transaction, then publishes each; fine if empty. */
+void run_writer_flush(struct run_writer *l);
+void run_writer_fini(struct run_writer *l); /* flushes */

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 enum {
-	SAID_MAX = 500, /* of what a program complains about */
+	SAID_MAX = 500, /* bytes of the error output that are kept */
 	PIECE = 64 * 1024,
-	WALL_MS = 20 * 60 * 1000, /* for one */
-	STALE_S = 3600,           /* begun, and never finished: nobody works on it any more */
+	WALL_MS = 20 * 60 * 1000, /* for one snapshot */
+	STALE_S = 3600,           /* age after which an unfinished snapshot is removed */
 	NO_FOLDER = 43,
 };
 
@@ -29,12 +29,12 @@ struct snapshot {
 	int taking, hidden;
 	uint64_t bytes, most;
 	struct buf said;
-	struct err trouble; /* of ours; kind 0: none */
+	struct err trouble; /* error of the server; kind 0: none */
 	snapshot_done *done;
 	void *ctx;
 };
 
-/* $1: what to pack with. A file that changes while it is read (status 1) is the box's own affair. */
+/* $1: the packer. A file that changes while it is read (status 1) is not an error. */
 static const char pack_script[] =
 	"cd / || exit 43\n"
 	"if command -v zstd >/dev/null; then c='zstd -q -1'; else c='gzip -1'; fi\n"
@@ -75,7 +75,7 @@ static const char *file_name(const char *id, const char *ending, char out[32])
 	return out;
 }
 
-/* The row goes last: a crash in between leaves one that says where to look. */
+/* The row is deleted last: a crash in between leaves a row that names the file. */
 int snapshot_remove(struct fleet *f, const char *id, struct err *e)
 {
 	char name[32];
@@ -97,7 +97,7 @@ static void snapshot_sweep(struct fleet *f)
 			return;
 }
 
-/* ---- the end ---- */
+/* ---- end ---- */
 
 static void snap_free(struct snapshot *s)
 {
@@ -114,7 +114,7 @@ static void snapshot_undo(struct snapshot *s)
 {
 	struct err ignored;
 
-	if (s->taking) /* a row that stays is swept */
+	if (s->taking) /* a remaining row is removed by the sweep */
 		(void)!snapshot_remove(s->fleet, s->row.id, &ignored);
 }
 
@@ -134,7 +134,7 @@ static int is_well(const json_t *record)
 	       json_integer_value(json_object_get(record, "status")) == 0;
 }
 
-/* What the program said, or else how it ended. */
+/* The error output of the program, or else its exit status. */
 static int program_failed(struct snapshot *s, const json_t *record, struct err *e)
 {
 	const char *said = buf_str(&s->said),
@@ -192,7 +192,7 @@ static void snapshot_over(struct exec_reader *t, json_t *record, const struct er
 	snapshot_finish(s, own.kind ? &own : NULL);
 }
 
-/* It is told when the program has ended. */
+/* Stops; done() is called when the program has ended. */
 static void give_up(struct snapshot *s)
 {
 	if (s->reader.run)
@@ -281,7 +281,7 @@ static void snapshot_low(struct exec_input_wait *w, int closed)
 		snapshot_feed(s);
 }
 
-/* Its first bytes say what packed it. */
+/* The first bytes of the file identify the packer. */
 static const char *packer_of(int fd)
 {
 	static const uint8_t zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
@@ -294,11 +294,11 @@ static const char *packer_of(int fd)
 						     : NULL;
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
 static int snapshot_start(struct snapshot *s, struct box *b, const char *packer, struct err *e)
 {
-	/* The box's own variables must not change what these programs do. */
+	/* The variables of the box must not change what these programs do. */
 	static const char *const env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8",
 					   "TAR_OPTIONS=", "GZIP=", NULL };
 	static const struct exec_reader_events on = { .output = snapshot_output,

@@ -7,9 +7,9 @@
 
 #define LEAST_NS INT64_C(1000000000)
 
-static int64_t offset_ns; /* wall clock less time since boot; 0: nobody has looked yet */
+static int64_t offset_ns; /* wall clock minus time since boot; 0: not measured yet */
 
-/* Once more if somebody else had the processor in between: that would look like a small jump. */
+/* Measures again if the process was preempted in between: that would look like a small jump. */
 static int64_t wallclock_measure(void)
 {
 	uint64_t before, wall, after;
