@@ -28,16 +28,16 @@ enum { TASK = 64 * 1024, FILE_MOST = 4 << 20, SHOWN_LINES = 3 };
 
 static const struct flag flags[AGENT_NFLAGS] = {
 	/* clang-format off */
-	[AGENT_FILE] = { "file", 'f', FLAG_WORDS, "FILE", "is in its workspace; may be repeated" },
-	[AGENT_STEPS] = { "max-steps", 0, FLAG_COUNT, "N", "actions, the last one included (5)" },
-	[AGENT_ROLE] = { "role", 0, FLAG_TEXT, "ROLE", "whose model flies it (agent)" },
-	[AGENT_MODEL] = { "model", 0, FLAG_TEXT, "MODEL", "a model by its name" },
-	[AGENT_TOOL] = { "tool", 0, FLAG_WORDS, "NAME", "it may use this one; may be repeated (all five)" },
-	[AGENT_TIME] = { "time", 't', FLAG_TIME, "TIME", "of all of it (10m)" },
-	[AGENT_CALLS] = { "max-calls", 0, FLAG_COUNT, "N", "questions to the model (twice max-steps)" },
-	[AGENT_TOKENS] = { "max-tokens", 0, FLAG_COUNT, "N", "in and out together (200000)" },
-	[AGENT_ALLOW] = { "allow", 0, FLAG_WORDS, "HOST", "its box may reach this one; may be repeated" },
-	[AGENT_KEEP] = { "keep", 0, FLAG_SWITCH, NULL, "its box lives on" },
+	[AGENT_FILE] = { "file", 'f', FLAG_WORDS, "FILE", "copy this file into the workspace; may be repeated" },
+	[AGENT_STEPS] = { "max-steps", 0, FLAG_COUNT, "N", "maximum number of actions, including the last one (5)" },
+	[AGENT_ROLE] = { "role", 0, FLAG_TEXT, "ROLE", "use the model of this role (agent)" },
+	[AGENT_MODEL] = { "model", 0, FLAG_TEXT, "MODEL", "use this model" },
+	[AGENT_TOOL] = { "tool", 0, FLAG_WORDS, "NAME", "allow this tool; may be repeated (all five)" },
+	[AGENT_TIME] = { "time", 't', FLAG_TIME, "TIME", "total time limit (10m)" },
+	[AGENT_CALLS] = { "max-calls", 0, FLAG_COUNT, "N", "maximum number of requests to the model (twice max-steps)" },
+	[AGENT_TOKENS] = { "max-tokens", 0, FLAG_COUNT, "N", "maximum number of tokens, input and output together (200000)" },
+	[AGENT_ALLOW] = { "allow", 0, FLAG_WORDS, "HOST", "allow the box to connect to this host; may be repeated" },
+	[AGENT_KEEP] = { "keep", 0, FLAG_SWITCH, NULL, "keep the box" },
 	/* clang-format on */
 };
 
@@ -333,9 +333,12 @@ static int run_agent(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll agent run \"Write fib.py, and a test of it that passes\"", "in a box of its own" },
-	{ "atoll agent run \"What is the mean of column 2?\" --file data.csv", "with a file" },
-	{ "atoll agent run - --max-steps 12 --json <task.txt", "every event as a line of JSON" },
+	{ "atoll agent run \"Write fib.py, and a test of it that passes\"",
+	  "run a task in a new box" },
+	{ "atoll agent run \"What is the mean of column 2?\" --file data.csv",
+	  "copy a file into the workspace" },
+	{ "atoll agent run - --max-steps 12 --json <task.txt",
+	  "print every event as a line of JSON" },
 	{ 0 },
 };
 
@@ -343,10 +346,10 @@ const struct command verb_agent = {
 	.name = "agent",
 	.group = "Run",
 	.usage = "run TASK | ls | show ID",
-	.summary = "an agent does a task in a box of its own",
+	.summary = "let a language model work on a task in a new box",
 	.notes =
-		"A model tells it what to do, a step at a time; the model's key never enters the box. The exit "
-		"status is 0 when the task is done, 1 when it is not.",
+		"The model selects one action at a time, and the agent in the box executes it. The API key of the model\n"
+		"never enters the box. The exit status is 0 if the task is done, and 1 if not.",
 	.words = "run ls show",
 	.flags = flags,
 	.nflags = AGENT_NFLAGS,

@@ -12,9 +12,9 @@
 enum { API_TYPE, API_ACCEPT, API_NFLAGS };
 
 static const struct flag flags[API_NFLAGS] = {
-	[API_TYPE] = { "type", 0, FLAG_TEXT, "MIME", "of the body (application/json)" },
+	[API_TYPE] = { "type", 0, FLAG_TEXT, "MIME", "media type of the body (application/json)" },
 	[API_ACCEPT] = { "accept", 0, FLAG_TEXT, "MIME",
-			 "of the answer: application/x-ndjson streams" },
+			 "media type of the answer; application/x-ndjson streams" },
 };
 
 static void path_rows(struct table *t, const char *path, const json_t *methods)
@@ -111,9 +111,10 @@ static int run_api(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll api", "every path there is" },
-	{ "atoll api GET /v1/boxes", "one call" },
-	{ "atoll api POST /v1/run '{\"command\":\"date\"}'", "with a body; - reads it from stdin" },
+	{ "atoll api", "list all paths" },
+	{ "atoll api GET /v1/boxes", "send one request" },
+	{ "atoll api POST /v1/run '{\"command\":\"date\"}'",
+	  "send a request with a body; - reads it from stdin" },
 	{ 0 },
 };
 
@@ -121,7 +122,7 @@ const struct command verb_api = {
 	.name = "api",
 	.group = "Machine",
 	.usage = "[METHOD PATH [BODY | -]]",
-	.summary = "call the daemon's API as it is",
+	.summary = "call the HTTP API of the daemon",
 	.flags = flags,
 	.nflags = API_NFLAGS,
 	.max_words = 3,

@@ -9,12 +9,12 @@
 #include <string.h>
 
 const struct flag args_common[] = {
-	[ARG_HELP - ARG_HELP] = { "help", 'h', FLAG_SWITCH, NULL, "this text" },
+	[ARG_HELP - ARG_HELP] = { "help", 'h', FLAG_SWITCH, NULL, "print this help" },
 	[ARG_JSON - ARG_HELP] = { "json", 0, FLAG_SWITCH, NULL,
-				  "one JSON document on stdout, errors as JSON" },
+				  "print one JSON document on stdout, errors as JSON on stderr" },
 	[ARG_QUIET - ARG_HELP] = { "quiet", 'q', FLAG_SWITCH, NULL,
-				   "say nothing but what was asked for" },
-	[ARG_VERBOSE - ARG_HELP] = { "verbose", 'v', FLAG_SWITCH, NULL, "say more, on stderr" },
+				   "print only the requested result, no messages" },
+	[ARG_VERBOSE - ARG_HELP] = { "verbose", 'v', FLAG_SWITCH, NULL, "print more, on stderr" },
 	[ARG_COLOR - ARG_HELP] = { "color", 0, FLAG_TEXT, "WHEN", "always, never or auto" },
 	[ARG_HOST - ARG_HELP] = { "host", 'H', FLAG_TEXT, "URL",
 				  "the daemon: http://..., https://... or unix:/path" },

@@ -14,7 +14,7 @@ enum { ATTACH_FROM, ATTACH_NO_TTY, ATTACH_INTERACTIVE, ATTACH_NFLAGS };
 
 static const struct flag flags[ATTACH_NFLAGS] = {
 	[ATTACH_FROM] = { "from", 0, FLAG_TEXT, "N[,M]",
-			  "go on at this byte of stdout, and of stderr (all that is kept)" },
+			  "start at this byte of stdout, and of stderr (all stored output)" },
 	[ATTACH_NO_TTY] = OPTION_NO_TTY,
 	[ATTACH_INTERACTIVE] = OPTION_INTERACTIVE,
 };
@@ -89,8 +89,8 @@ static int run_attach(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll attach demo", "to the newest program that runs in demo" },
-	{ "atoll attach demo k3v7qe2xn4ab --from 4096", "go on where one had stopped" },
+	{ "atoll attach demo", "attach to the newest running program in demo" },
+	{ "atoll attach demo k3v7qe2xn4ab --from 4096", "continue after byte 4096 of the output" },
 	{ 0 },
 };
 
@@ -98,10 +98,10 @@ const struct command verb_attach = {
 	.name = "attach",
 	.group = "Run",
 	.usage = "[FLAGS] BOX [EXEC]",
-	.summary = "go back to a program that runs",
+	.summary = "attach to a running program",
 	.notes =
-		"Without EXEC it is the newest one that runs. First comes what it has written and is still\n"
-		"kept, or what follows the byte given with --from. ~. at the start of a line leaves again.",
+		"Without EXEC, attaches to the newest running program. Prints the stored output first, or the output\n"
+		"after the byte given with --from. ~. at the start of a line detaches.",
 	.flags = flags,
 	.nflags = ATTACH_NFLAGS,
 	.max_words = 2,

@@ -26,15 +26,16 @@ enum {
 enum { AGAIN_MS = 100, GIVE_UP_MS = 60000, SHOW_MS = 200 };
 
 static const struct flag flags[BATCH_NFLAGS] = {
-	[BATCH_JOBS] = { "jobs", 'j', FLAG_COUNT, "N", "at most so many at once" },
-	[BATCH_LANG] = { "lang", 'l', FLAG_TEXT, "NAME", "of items that name none" },
-	[BATCH_TIME] = { "time", 't', FLAG_TIME, "TIME", "of items that name none (30s)" },
-	[BATCH_OUTPUT] = { "max-output", 0, FLAG_SIZE, "SIZE", "told of each stream (16K)" },
-	[BATCH_RESUME] = { "resume", 0, FLAG_TEXT, "ID",
-			   "results of a batch that was sent before" },
-	[BATCH_AFTER] = { "after", 0, FLAG_COUNT, "N", "of those only what comes behind this one" },
-	[BATCH_CANCEL] = { "cancel", 0, FLAG_TEXT, "ID", "end one, and tell how far it came" },
-	[BATCH_LIST] = { "list", 0, FLAG_SWITCH, NULL, "those there are, newest first" },
+	[BATCH_JOBS] = { "jobs", 'j', FLAG_COUNT, "N",
+			 "maximum number of programs at the same time" },
+	[BATCH_LANG] = { "lang", 'l', FLAG_TEXT, "NAME", "language of items without one" },
+	[BATCH_TIME] = { "time", 't', FLAG_TIME, "TIME", "time limit of items without one (30s)" },
+	[BATCH_OUTPUT] = { "max-output", 0, FLAG_SIZE, "SIZE", "maximum output per stream (16K)" },
+	[BATCH_RESUME] = { "resume", 0, FLAG_TEXT, "ID", "print the results of an earlier batch" },
+	[BATCH_AFTER] = { "after", 0, FLAG_COUNT, "N",
+			  "with --resume: skip results up to number N" },
+	[BATCH_CANCEL] = { "cancel", 0, FLAG_TEXT, "ID", "cancel a batch and print its progress" },
+	[BATCH_LIST] = { "list", 0, FLAG_SWITCH, NULL, "list stored batches, newest first" },
 };
 
 struct sheet {
@@ -346,9 +347,9 @@ static int run_batch(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll batch items.jsonl", "run them all; what failed, and a summary" },
-	{ "atoll batch --json items.jsonl", "a line of JSON for each result" },
-	{ "generate | atoll batch -l python -", "items from another program" },
+	{ "atoll batch items.jsonl", "run all items; print failed items and a summary" },
+	{ "atoll batch --json items.jsonl", "print one line of JSON per result" },
+	{ "generate | atoll batch -l python -", "read the items from another program" },
 	{ 0 },
 };
 
@@ -357,10 +358,10 @@ const struct command verb_batch = {
 	.name = "batch",
 	.group = "Run",
 	.usage = "[FLAGS] FILE | -",
-	.summary = "run many small programs, each in a fresh box, and judge them",
+	.summary = "run many small programs, each in a new box, and compare their output",
 	.notes = "FILE has one item per line: {\"id\", \"language\" and \"code\" or \"command\",\n"
 		 "\"files\", \"args\", \"env\", \"stdin\", \"expected\", \"limits\", \"timeout_ms\"}.\n"
-		 "Exits 0 if all passed, else 1. docs/batch.md tells the rest.",
+		 "Exits 0 if all items passed, else 1. docs/batch.md describes all fields.",
 	.flags = flags,
 	.nflags = BATCH_NFLAGS,
 	.max_words = 1,

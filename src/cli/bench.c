@@ -18,7 +18,7 @@ enum { BENCH_COUNT, BENCH_NFLAGS };
 enum { POOL = 4, USUAL = 200, MOST = 100000 };
 
 static const struct flag flags[BENCH_NFLAGS] = {
-	[BENCH_COUNT] = { "count", 'n', FLAG_COUNT, "N", "rounds (200)" },
+	[BENCH_COUNT] = { "count", 'n', FLAG_COUNT, "N", "number of rounds (200)" },
 };
 
 struct bench {
@@ -195,8 +195,8 @@ static int bench_bench(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll bench", "what a box costs on this machine" },
-	{ "atoll bench -n 1000 --json", "more rounds, for a program to read" },
+	{ "atoll bench", "measure the cost of a box" },
+	{ "atoll bench -n 1000 --json", "run more rounds, print JSON" },
 	{ 0 },
 };
 
@@ -204,7 +204,7 @@ const struct command verb_bench = {
 	.name = "bench",
 	.group = "Machine",
 	.usage = "[-n N]",
-	.summary = "measure what a box costs on this machine",
+	.summary = "measure the cost of a box on this machine",
 	.flags = flags,
 	.nflags = BENCH_NFLAGS,
 	.examples = examples,

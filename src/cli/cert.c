@@ -17,8 +17,9 @@
 enum { CERT_DIR, CERT_FORCE, CERT_FLAGS };
 
 static const struct flag flags[CERT_FLAGS] = {
-	[CERT_DIR] = { "dir", 0, FLAG_TEXT, "DIR", "where the files go (default: here)" },
-	[CERT_FORCE] = { "force", 0, FLAG_SWITCH, NULL, "in place of files that are there" },
+	[CERT_DIR] = { "dir", 0, FLAG_TEXT, "DIR",
+		       "folder for the files (default: current folder)" },
+	[CERT_FORCE] = { "force", 0, FLAG_SWITCH, NULL, "replace existing files" },
 };
 
 enum { FILE_CA, FILE_CERT, FILE_KEY, FILES };
@@ -194,8 +195,9 @@ static int cert_cert(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll cert box.localhost --dir ~/.atoll/tls", "for https://3000-<box>.box.localhost" },
-	{ "atoll cert box.localhost --force", "new ones, when the old ones are old" },
+	{ "atoll cert box.localhost --dir ~/.atoll/tls",
+	  "create a certificate for https://3000-<box>.box.localhost" },
+	{ "atoll cert box.localhost --force", "replace expired certificates" },
 	{ 0 },
 };
 
@@ -203,10 +205,10 @@ const struct command verb_cert = {
 	.name = "cert",
 	.group = "Machine",
 	.usage = "DOMAIN",
-	.summary = "a certificate for a domain of boxes, for development",
+	.summary = "create a certificate for a domain of boxes, for development",
 	.notes =
-		"Makes an authority of its own, whose key is thrown away and which is good for this domain\n"
-		"alone, and a certificate for DOMAIN and *.DOMAIN signed by it.",
+		"Creates a certificate authority that is valid only for this domain, and a certificate for DOMAIN\n"
+		"and *.DOMAIN signed by it. The key of the authority is discarded.",
 	.flags = flags,
 	.nflags = CERT_FLAGS,
 	.max_words = 1,

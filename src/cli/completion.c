@@ -244,8 +244,8 @@ static int completion_completion(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "source <(atoll completion bash)", "in this shell, or in ~/.bashrc" },
-	{ "atoll completion fish | source", "in fish" },
+	{ "source <(atoll completion bash)", "for this shell, or in ~/.bashrc" },
+	{ "atoll completion fish | source", "for fish" },
 	{ 0 },
 	/* clang-format on */
 };
@@ -254,7 +254,7 @@ const struct command verb_completion = {
 	.name = "completion",
 	.group = "Machine",
 	.usage = "bash | zsh | fish",
-	.summary = "print a script that completes verbs and flags",
+	.summary = "print a script that completes commands and flags",
 	.words = "bash zsh fish",
 	.max_words = 1,
 	.examples = examples,

@@ -273,10 +273,10 @@ static int run_cp(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll cp ./src demo:src/", "a folder, with all that is in it" },
-	{ "atoll cp demo:out.png .", "a file from its home" },
-	{ "tar c . | atoll cp - demo:", "an archive from stdin, unpacked in its home" },
-	{ "atoll cp demo:/home/user - | tar t", "and one to stdout" },
+	{ "atoll cp ./src demo:src/", "copy a folder into the box" },
+	{ "atoll cp demo:out.png .", "copy a file from the home folder of the box" },
+	{ "tar c . | atoll cp - demo:", "unpack an archive from stdin in the home folder" },
+	{ "atoll cp demo:/home/user - | tar t", "write an archive to stdout" },
 	{ 0 },
 };
 
@@ -284,12 +284,13 @@ const struct command verb_cp = {
 	.name = "cp",
 	.group = "Files",
 	.usage = "FILE BOX:PATH | BOX:PATH FILE",
-	.summary = "copy files and folders into a box, or out of it",
+	.summary = "copy files and folders into a box or out of it",
 	.notes =
-		"As cp -r does it: into a folder that is there, else the copy gets that name; DIR/. is what is\n"
-		"in it. Relative paths of a box are below /home/user. A local name with a colon is written\n"
-		"./a:b. - is a tar archive on stdin or stdout. What comes out of a box is made below the\n"
-		"folder given and never through a link; devices and the like are left out.",
+		"Copies like cp -r: into the destination if it is an existing folder, else under the name of the\n"
+		"destination. DIR/. copies the contents of DIR. Relative paths of a box are below /home/user. A\n"
+		"local name with a colon is written ./a:b. - is a tar archive on stdin or stdout. Files from a box\n"
+		"are created below the given folder and never through a symbolic link; devices and other special\n"
+		"files are skipped.",
 	.max_words = 2,
 	.examples = examples,
 	.run = run_cp,

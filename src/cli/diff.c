@@ -64,7 +64,7 @@ static int run_diff(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll diff demo", "M: made or changed, D: deleted" },
+	{ "atoll diff demo", "M: created or modified, D: deleted" },
 	{ 0 },
 };
 
@@ -72,7 +72,7 @@ const struct command verb_diff = {
 	.name = "diff",
 	.group = "Files",
 	.usage = "BOX",
-	.summary = "files that differ from the box's beginning",
+	.summary = "list the files that changed since the box was created",
 	.max_words = 1,
 	.examples = examples,
 	.run = run_diff,

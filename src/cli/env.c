@@ -112,9 +112,10 @@ static int run_env(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll env demo", "its variables" },
-	{ "atoll env demo API_URL=http://127.0.0.1:8000 DEBUG=1", "set two, keep the others" },
-	{ "atoll env demo --unset DEBUG", "remove one" },
+	{ "atoll env demo", "print the variables" },
+	{ "atoll env demo API_URL=http://127.0.0.1:8000 DEBUG=1",
+	  "set two variables, keep the others" },
+	{ "atoll env demo --unset DEBUG", "remove one variable" },
 	{ 0 },
 };
 
@@ -122,9 +123,8 @@ const struct command verb_env = {
 	.name = "env",
 	.group = "Boxes",
 	.usage = "BOX [NAME=VALUE...]",
-	.summary = "show or set the variables of a box",
-	.notes =
-		"Programs that are started from now on get them; those that run keep what they have.",
+	.summary = "print or set the environment variables of a box",
+	.notes = "New programs get the changed variables; running programs keep theirs.",
 	.flags = flags,
 	.nflags = ENV_NFLAGS,
 	.max_words = 1000,

@@ -12,9 +12,9 @@ enum { EVENTS_FOLLOW, EVENTS_BOX, EVENTS_AFTER, EVENTS_NFLAGS };
 enum { AGAIN_MS = 100, GIVE_UP_MS = 60000 };
 
 static const struct flag flags[EVENTS_NFLAGS] = {
-	[EVENTS_FOLLOW] = { "follow", 'f', FLAG_SWITCH, NULL, "go on as it happens" },
-	[EVENTS_BOX] = { "box", 'b', FLAG_TEXT, "BOX", "only of this one" },
-	[EVENTS_AFTER] = { "after", 0, FLAG_COUNT, "N", "only those behind this number" },
+	[EVENTS_FOLLOW] = { "follow", 'f', FLAG_SWITCH, NULL, "continue with new events" },
+	[EVENTS_BOX] = { "box", 'b', FLAG_TEXT, "BOX", "only events of this box" },
+	[EVENTS_AFTER] = { "after", 0, FLAG_COUNT, "N", "only events after this number" },
 };
 
 struct watch {
@@ -128,8 +128,8 @@ static int run_events(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll events", "what has happened" },
-	{ "atoll events -f --json", "what happens from now on, a line of JSON each" },
+	{ "atoll events", "print past events" },
+	{ "atoll events -f --json", "print new events, one line of JSON each" },
 	{ 0 },
 };
 
@@ -137,7 +137,7 @@ const struct command verb_events = {
 	.name = "events",
 	.group = "Observe",
 	.usage = "[FLAGS]",
-	.summary = "what happens to boxes",
+	.summary = "print events of boxes",
 	.flags = flags,
 	.nflags = EVENTS_NFLAGS,
 	.examples = examples,

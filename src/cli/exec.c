@@ -22,11 +22,13 @@ enum {
 };
 
 static const struct flag flags[EXEC_NFLAGS] = {
-	[EXEC_DETACH] = { "detach", 'd', FLAG_SWITCH, NULL, "in the background; prints its id" },
-	[EXEC_TIME] = { "time", 0, FLAG_TIME, "TIME", "wall clock, then it is killed (no limit)" },
-	[EXEC_CWD] = { "cwd", 0, FLAG_TEXT, "DIR", "folder of the box to start in (/home/user)" },
+	[EXEC_DETACH] = { "detach", 'd', FLAG_SWITCH, NULL,
+			  "run in the background and print the id" },
+	[EXEC_TIME] = { "time", 0, FLAG_TIME, "TIME",
+			"wall time limit; then the command is killed (no limit)" },
+	[EXEC_CWD] = { "cwd", 0, FLAG_TEXT, "DIR", "working folder in the box (/home/user)" },
 	[EXEC_ENV] = OPTION_ENV,
-	[EXEC_TAG] = { "tag", 0, FLAG_TEXT, "NAME", "a name to find it by while it runs" },
+	[EXEC_TAG] = { "tag", 0, FLAG_TEXT, "NAME", "name for the running command" },
 	[EXEC_ROOT] = OPTION_ROOT,
 	[EXEC_NO_TTY] = OPTION_NO_TTY,
 	[EXEC_INTERACTIVE] = OPTION_INTERACTIVE,
@@ -123,25 +125,25 @@ static int run_exec(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll exec demo -- pytest -q; echo $?", "the program's own exit status" },
-	{ "echo 6*7 | atoll exec demo -- bc", "stdin is passed on" },
-	{ "atoll exec -d demo -- python server.py", "in the background; prints its id" },
-	{ "atoll exec --time 30s demo -- make", "killed after half a minute: 124" },
+	{ "atoll exec demo -- pytest -q; echo $?", "exits with the status of the command" },
+	{ "echo 6*7 | atoll exec demo -- bc", "stdin is forwarded" },
+	{ "atoll exec -d demo -- python server.py", "run in the background and print the id" },
+	{ "atoll exec --time 30s demo -- make", "killed after 30 seconds, exit status 124" },
 	{ 0 },
 };
 
 static const char notes[] =
-	"Output and exit status are the program's own. On a terminal it gets a terminal: ~. at the start\n"
-	"of a line leaves it running, `atoll attach` comes back. stdin is passed on if it is a pipe or a\n"
-	"file, or with -i. A second Ctrl-C within two seconds kills it. When the daemon is restarted\n"
-	"meanwhile the output goes on at the byte. Exit status: the program's; 128+N if signal N ended it;\n"
+	"If stdin and stdout are terminals, the command gets a terminal, too. ~. at the start of a line\n"
+	"detaches from it, and `atoll attach` attaches again. stdin is forwarded if it is a pipe or a file,\n"
+	"or with -i. A second Ctrl-C within two seconds kills the command. If the daemon is restarted, the\n"
+	"output continues at the same byte. Exit status: the command's; 128+N if signal N ended it;\n"
 	"124 time limit; 126 cannot execute; 127 not found; 125 atoll or its daemon failed.";
 
 const struct command verb_exec = {
 	.name = "exec",
 	.group = "Run",
 	.usage = "[FLAGS] BOX -- CMD [ARGS...]",
-	.summary = "run a program in a box of the daemon",
+	.summary = "run a command in a box of the daemon",
 	.notes = notes,
 	.flags = flags,
 	.nflags = EXEC_NFLAGS,

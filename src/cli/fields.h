@@ -8,20 +8,22 @@
 	}
 #define FIELD_FLAG_IDLE                                                                            \
 	{                                                                                          \
-		"idle", 0, FLAG_TIME, "TIME", "without activity until it times out (never)"        \
+		"idle", 0, FLAG_TIME, "TIME",                                                      \
+			"time without activity until the box times out (never)"                    \
 	}
 #define FIELD_FLAG_ON_TIMEOUT                                                                      \
 	{                                                                                          \
-		"on-timeout", 0, FLAG_TEXT, "WHAT", "then: kill, keep its files, or pause (kill)"  \
+		"on-timeout", 0, FLAG_TEXT, "WHAT",                                                \
+			"action after a timeout: kill, keep (its files) or pause (kill)"           \
 	}
 #define FIELD_FLAG_KEEP                                                                            \
 	{                                                                                          \
 		"keep", 0, FLAG_TEXT, "TIME",                                                      \
-			"keep its files so long after the timeout, or forever"                     \
+			"how long to keep the files after a timeout, or forever"                   \
 	}
 #define FIELD_FLAG_META                                                                            \
 	{                                                                                          \
-		"meta", 0, FLAG_WORDS, "KEY=VALUE", "a text to find it by; may be repeated"        \
+		"meta", 0, FLAG_WORDS, "KEY=VALUE", "metadata to search for; may be repeated"      \
 	}
 
 /* Each adds a member if the flag was given. Those with a status return 0 or r->status. */

@@ -27,7 +27,7 @@ int help_unknown(const struct command *const *verbs, const char *typed, int json
 	for (; *verbs; verbs++)
 		if ((*verbs)->group && n < MOST_VERBS)
 			names[n++] = (*verbs)->name;
-	cli_error_what(&t, "usage", "no verb named '%s'", cli_error_shown(typed, shown));
+	cli_error_what(&t, "usage", "no command named '%s'", cli_error_shown(typed, shown));
 	close = suggest_nearest(typed, names);
 	if (close)
 		cli_error_hint(&t, "close", "atoll %s", close);
@@ -38,10 +38,10 @@ int help_unknown(const struct command *const *verbs, const char *typed, int json
 static void say_beginning(void)
 {
 	puts("atoll - run code in sandboxes on your own machine\n\n"
-	     "  atoll run hello.py              run a local file in a fresh box, then delete the box\n"
-	     "  atoll shell                     an interactive shell in a fresh box\n"
-	     "  atoll run -w . -- make test     copy this folder in, run a command\n"
-	     "  atoll new demo                  a box that stays, in the daemon; atoll exec demo -- CMD");
+	     "  atoll run hello.py              run a local file in a new box, then delete the box\n"
+	     "  atoll shell                     open an interactive shell in a new box\n"
+	     "  atoll run -w . -- make test     run a command in a copy of this folder\n"
+	     "  atoll new demo                  create a box that stays; then: atoll exec demo -- CMD");
 }
 
 void help_overview(const struct command *const *verbs)
@@ -58,8 +58,8 @@ void help_overview(const struct command *const *verbs)
 		printf("  %s", (*verbs)->name);
 	}
 	puts("\nGlobal     -H/--host URL  --json  -q/--quiet  -v/--verbose  --color WHEN  -h/--help\n\n"
-	     "atoll help tells what each verb does; atoll VERB -h lists its flags; atoll help VERB\n"
-	     "explains it.");
+	     "atoll help describes every command; atoll COMMAND -h lists the flags of a command;\n"
+	     "atoll help COMMAND explains it.");
 }
 
 static void list_all(const struct command *const *verbs)
@@ -75,7 +75,7 @@ static void list_all(const struct command *const *verbs)
 		group = (*verbs)->group;
 		printf("  %-10s %s\n", (*verbs)->name, (*verbs)->summary);
 	}
-	puts("\natoll VERB -h lists the flags of a verb; atoll help VERB explains it.");
+	puts("\natoll COMMAND -h lists the flags of a command; atoll help COMMAND explains it.");
 }
 
 static void print_flag(const struct flag *f)
@@ -98,7 +98,7 @@ void help_verb(const struct command *v, int whole)
 		puts("\nFlags");
 	for (unsigned i = 0; i < v->nflags; i++)
 		print_flag(&v->flags[i]);
-	puts("\nFlags of every verb");
+	puts("\nFlags of every command");
 	for (unsigned i = 0; i < args_ncommon; i++)
 		print_flag(&args_common[i]);
 	if (v->examples)
@@ -125,8 +125,8 @@ static int help_help(const struct cli *cli, const struct args *a)
 const struct command verb_help = {
 	.name = "help",
 	.group = "Machine",
-	.usage = "[VERB]",
-	.summary = "what there is, or how a verb is used",
+	.usage = "[COMMAND]",
+	.summary = "list all commands, or explain one",
 	.max_words = 1,
 	.run = help_help,
 };

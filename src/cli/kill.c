@@ -17,8 +17,8 @@ enum { PAGE = 200 };
 static const struct flag flags[KILL_NFLAGS] = {
 	[KILL_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "every box of this keeper" },
 	[KILL_SIGNAL] = { "signal", 's', FLAG_TEXT, "NAME",
-			  "send this to EXEC instead: INT, TERM, 10" },
-	[KILL_LOCAL] = { "local", 0, FLAG_SWITCH, NULL, "ask the keeper, not the daemon" },
+			  "send this signal to EXEC: INT, TERM, 10" },
+	[KILL_LOCAL] = { "local", 0, FLAG_SWITCH, NULL, "use the keeper, not the daemon" },
 };
 
 static int no_such_box(const struct cli *cli, struct keeper_sync *k, const char *id)
@@ -212,8 +212,8 @@ static int kill_boxes(const struct cli *cli, const struct args *a)
 
 static const struct example examples[] = {
 	{ "atoll kill k3v7qe2xn4ab", "end one box" },
-	{ "atoll kill demo 5xq2mbw7trka", "end one program in it" },
-	{ "atoll kill -s INT demo 5xq2mbw7trka", "or just send it a signal" },
+	{ "atoll kill demo 5xq2mbw7trka", "end one program in a box" },
+	{ "atoll kill -s INT demo 5xq2mbw7trka", "send a signal to a program" },
 	{ "atoll kill --all", "end all boxes of this machine" },
 	{ 0 },
 };

@@ -12,8 +12,8 @@
 enum { LANG_HELLO, LANG_SELFTEST, LANG_NFLAGS };
 
 static const struct flag flags[LANG_NFLAGS] = {
-	[LANG_HELLO] = { "hello", 0, FLAG_SWITCH, NULL, "print its first program" },
-	[LANG_SELFTEST] = { "selftest", 0, FLAG_SWITCH, NULL, "print a program that says ok" },
+	[LANG_HELLO] = { "hello", 0, FLAG_SWITCH, NULL, "print an example program" },
+	[LANG_SELFTEST] = { "selftest", 0, FLAG_SWITCH, NULL, "print a program that prints ok" },
 };
 
 static const char *version_at(void *ctx, unsigned i)
@@ -174,9 +174,9 @@ static int lang_lang(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll lang", "languages, versions, and the line that installs the rest" },
-	{ "atoll lang rust", "about one of them" },
-	{ "atoll lang go --hello | atoll run -t go -", "its first program" },
+	{ "atoll lang", "list languages, versions, and how to install the others" },
+	{ "atoll lang rust", "print details of one language" },
+	{ "atoll lang go --hello | atoll run -t go -", "run the example program" },
 	{ 0 },
 };
 
@@ -184,7 +184,7 @@ const struct command verb_lang = {
 	.name = "lang",
 	.group = "Machine",
 	.usage = "[NAME]",
-	.summary = "what programs may be written in, and which versions are here",
+	.summary = "list languages and their installed versions",
 	.flags = flags,
 	.nflags = LANG_NFLAGS,
 	.max_words = 1,

@@ -9,7 +9,8 @@
 enum { LOGS_FOLLOW, LOGS_NFLAGS };
 
 static const struct flag flags[LOGS_NFLAGS] = {
-	[LOGS_FOLLOW] = { "follow", 'f', FLAG_SWITCH, NULL, "go on until the program is over" },
+	[LOGS_FOLLOW] = { "follow", 'f', FLAG_SWITCH, NULL,
+			  "continue until the program has exited" },
 };
 
 static int print_log(struct api_client *r, const char *box, const char *exec, int whole)
@@ -53,8 +54,8 @@ static int run_logs(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll logs demo", "what the newest program in demo has written" },
-	{ "atoll logs -f demo k3v7qe2xn4ab", "and what it still writes" },
+	{ "atoll logs demo", "print the output of the newest program in demo" },
+	{ "atoll logs -f demo k3v7qe2xn4ab", "print the output, and continue with new output" },
 	{ 0 },
 };
 
@@ -62,10 +63,10 @@ const struct command verb_logs = {
 	.name = "logs",
 	.group = "Observe",
 	.usage = "[-f] BOX [EXEC]",
-	.summary = "what a program has written",
+	.summary = "print the output of a program",
 	.notes =
-		"Its stdout comes on stdout, its stderr on stderr. Without EXEC it is the newest one. The\n"
-		"box keeps the newest megabyte of each; what is missing at the front is counted.",
+		"Prints stdout of the program on stdout, and its stderr on stderr. Without EXEC, prints the output\n"
+		"of the newest program. The box keeps the newest megabyte of each; missing bytes are counted.",
 	.flags = flags,
 	.nflags = LOGS_NFLAGS,
 	.max_words = 2,

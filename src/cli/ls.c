@@ -10,11 +10,13 @@
 enum { LS_ALL, LS_STATE, LS_TEMPLATE, LS_META, LS_NAME, LS_NFLAGS };
 
 static const struct flag flags[LS_NFLAGS] = {
-	[LS_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "those that are gone, too" },
-	[LS_STATE] = { "state", 0, FLAG_TEXT, "STATE", "only these: running, kept, paused, gone" },
-	[LS_TEMPLATE] = { "template", 't', FLAG_TEXT, "NAME", "only of this one" },
-	[LS_META] = { "meta", 0, FLAG_WORDS, "KEY=VALUE", "only with this; may be repeated" },
-	[LS_NAME] = { "name", 0, FLAG_TEXT, "TEXT", "only those whose name begins so" },
+	[LS_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "include deleted boxes" },
+	[LS_STATE] = { "state", 0, FLAG_TEXT, "STATE",
+		       "only boxes in this state: running, kept, paused, gone" },
+	[LS_TEMPLATE] = { "template", 't', FLAG_TEXT, "NAME", "only boxes of this template" },
+	[LS_META] = { "meta", 0, FLAG_WORDS, "KEY=VALUE",
+		      "only boxes with this metadata; may be repeated" },
+	[LS_NAME] = { "name", 0, FLAG_TEXT, "TEXT", "only boxes whose name starts with this text" },
 };
 
 static void ls_add(struct buf *path, const char *key, const char *value)
@@ -75,9 +77,9 @@ static int run_ls(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll ls", "the boxes there are" },
-	{ "atoll ls -a", "and those that were" },
-	{ "atoll ls --meta user=alice -q", "ids of some of them" },
+	{ "atoll ls", "list all boxes" },
+	{ "atoll ls -a", "list all boxes, also deleted ones" },
+	{ "atoll ls --meta user=alice -q", "print the ids of boxes with this metadata" },
 	{ 0 },
 };
 

@@ -560,8 +560,8 @@ static int mcp_verb(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll mcp", "for a client that starts its servers by a command" },
-	{ "ATOLL_KEY=... atoll -H https://host:7070 mcp", "the daemon of another machine" },
+	{ "atoll mcp", "for MCP clients that start a command" },
+	{ "ATOLL_KEY=... atoll -H https://host:7070 mcp", "use the daemon of another machine" },
 	{ 0 },
 };
 
@@ -571,8 +571,8 @@ const struct command verb_mcp = {
 	.usage = "",
 	.summary = "speak MCP on stdin and stdout, for agents",
 	.notes =
-		"A message of the Model Context Protocol per line, both ways, carried to /mcp of the daemon. "
-		"Ends when its input does.",
+		"Forwards messages of the Model Context Protocol, one per line, to /mcp of the daemon. Exits at the end of\n"
+		"its input.",
 	.examples = examples,
 	.run = mcp_verb,
 };

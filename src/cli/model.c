@@ -12,12 +12,11 @@ enum { MODEL_ROLE, MODEL_NAME, MODEL_LEVEL, MODEL_SYSTEM, MODEL_TOKENS, MODEL_NF
 enum { QUESTION = 1 << 20 };
 
 static const struct flag flags[MODEL_NFLAGS] = {
-	[MODEL_ROLE] = { "role", 0, FLAG_TEXT, "ROLE", "ask: whose model; agent" },
-	[MODEL_NAME] = { "model", 0, FLAG_TEXT, "MODEL", "ask: a model by its name" },
-	[MODEL_LEVEL] = { "level", 0, FLAG_COUNT, "N", "ask: the Nth model of the role" },
-	[MODEL_SYSTEM] = { "system", 0, FLAG_TEXT, "TEXT",
-			   "ask: what it is told before the question" },
-	[MODEL_TOKENS] = { "max-tokens", 0, FLAG_COUNT, "N", "ask: the longest answer" },
+	[MODEL_ROLE] = { "role", 0, FLAG_TEXT, "ROLE", "ask: use the model of this role (agent)" },
+	[MODEL_NAME] = { "model", 0, FLAG_TEXT, "MODEL", "ask: use this model" },
+	[MODEL_LEVEL] = { "level", 0, FLAG_COUNT, "N", "ask: use the Nth model of the role" },
+	[MODEL_SYSTEM] = { "system", 0, FLAG_TEXT, "TEXT", "ask: system prompt" },
+	[MODEL_TOKENS] = { "max-tokens", 0, FLAG_COUNT, "N", "ask: maximum length of the answer" },
 };
 
 static void roles_of(const json_t *doc, const char *model, struct buf *out)
@@ -150,9 +149,9 @@ static int run_model(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll model ls", "which models there are, their prices, their roles" },
-	{ "atoll model ask \"What is 6 times 7?\" --role planner", "one question" },
-	{ "git diff | atoll model ask - --system \"Review this.\"", "of what comes by stdin" },
+	{ "atoll model ls", "list models, prices and roles" },
+	{ "atoll model ask \"What is 6 times 7?\" --role planner", "send one prompt" },
+	{ "git diff | atoll model ask - --system \"Review this.\"", "read the prompt from stdin" },
 	{ 0 },
 };
 
@@ -160,9 +159,9 @@ const struct command verb_model = {
 	.name = "model",
 	.group = "Machine",
 	.usage = "ls | ask TEXT",
-	.summary = "language models: which there are, and a question to one",
+	.summary = "list language models, or send a prompt to one",
 	.notes =
-		"The daemon's file of models (serve.models) names them; their keys never leave the process that asks.",
+		"The models file of the daemon (serve.models) lists the models. Their API keys never leave the llm process.",
 	.words = "ls ask",
 	.flags = flags,
 	.nflags = MODEL_NFLAGS,

@@ -33,7 +33,7 @@ enum {
 };
 
 static const struct flag flags[NEW_NFLAGS] = {
-	[NEW_TEMPLATE] = { "template", 't', FLAG_TEXT, "NAME", "what is in it (base)" },
+	[NEW_TEMPLATE] = { "template", 't', FLAG_TEXT, "NAME", "template of the box (base)" },
 	[NEW_MEM] = OPTION_MEM,
 	[NEW_CPU] = OPTION_CPU,
 	[NEW_CPU_TIME] = OPTION_CPU_TIME,
@@ -43,15 +43,16 @@ static const struct flag flags[NEW_NFLAGS] = {
 	[NEW_ENV] = OPTION_ENV,
 	[NEW_META] = FIELD_FLAG_META,
 	[NEW_SESSION] = { "session", 0, FLAG_TEXT, "TEXT",
-			  "the box of this session: the same one every time" },
-	[NEW_LIFETIME] = FIELD_FLAG_LIFETIME("until it times out (10m)"),
+			  "return the box of this session, always the same one" },
+	[NEW_LIFETIME] = FIELD_FLAG_LIFETIME("time until the box times out (10m)"),
 	[NEW_IDLE] = FIELD_FLAG_IDLE,
 	[NEW_ON_TIMEOUT] = FIELD_FLAG_ON_TIMEOUT,
 	[NEW_KEEP] = FIELD_FLAG_KEEP,
 	[NEW_VOLUME] = { "volume", 0, FLAG_WORDS, "NAME:PATH[:ro]",
-			 "a disk that outlives it, mounted there; may be repeated" },
+			 "mount a volume at this path; may be repeated" },
 	[NEW_PACKAGE] = OPTION_PACKAGE,
-	[NEW_SNAPSHOT] = { "snapshot", 0, FLAG_TEXT, "NAME", "begin with the files of this one" },
+	[NEW_SNAPSHOT] = { "snapshot", 0, FLAG_TEXT, "NAME",
+			   "start with the files of this snapshot" },
 	[NEW_COLD] = OPTION_COLD,
 };
 
@@ -163,12 +164,13 @@ static int run_new(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll new demo", "a box named demo" },
+	{ "atoll new demo", "create a box named demo" },
 	{ "atoll new demo --keep 2h && atoll shell demo",
-	  "its files outlive its time by two hours" },
-	{ "atoll new --mem 1G --cpu 2 --lifetime 1h -q", "larger, for an hour; prints its id" },
-	{ "atoll new demo --volume data:/data", "with a disk of its own: see atoll volume" },
-	{ "atoll new --session alice", "the box of a session: the same one every time" },
+	  "keep its files for two hours after the timeout" },
+	{ "atoll new --mem 1G --cpu 2 --lifetime 1h -q",
+	  "create a larger box for an hour; print its id" },
+	{ "atoll new demo --volume data:/data", "create a box with a volume; see atoll volume" },
+	{ "atoll new --session alice", "return the box of a session, always the same one" },
 	{ 0 },
 };
 
@@ -177,10 +179,10 @@ const struct command verb_new = {
 	.name = "new",
 	.group = "Boxes",
 	.usage = "[FLAGS] [NAME]",
-	.summary = "make a box that stays",
-	.notes = "Prints its name, or its id if it has none. A box times out after its lifetime, or when\n"
-		 "nothing has happened in it for --idle. Then it is deleted, or with --keep its programs\n"
-		 "end and its files stay.",
+	.summary = "create a box that stays",
+	.notes = "Prints the name of the box, or its id if it has no name. A box times out after its lifetime,\n"
+		 "or after --idle without activity. It is then deleted; with --keep, its programs end and its\n"
+		 "files stay.",
 	.flags = flags,
 	.nflags = NEW_NFLAGS,
 	.max_words = 1,

@@ -9,22 +9,22 @@
 
 const struct flag options_flags[OPT_COUNT] = {
 	[OPT_TEMPLATE] = { "template", 't', FLAG_TEXT, "NAME",
-			   "what runs the code: python, node, bash, c, ..." },
+			   "language or template: python, node, bash, c, ..." },
 	[OPT_MEM] = OPTION_MEM,
 	[OPT_CPU] = OPTION_CPU,
 	[OPT_TIME] = { "time", 0, FLAG_TIME, "TIME",
-		       "wall clock, then it is killed: 30s, 5m (no limit)" },
+		       "wall time limit: 30s, 5m; then the program is killed (no limit)" },
 	[OPT_CPU_TIME] = OPTION_CPU_TIME,
 	[OPT_DISK] = OPTION_DISK,
 	[OPT_FILES] = OPTION_FILES,
 	[OPT_PIDS] = OPTION_PIDS,
 	[OPT_ENV] = OPTION_ENV,
-	[OPT_NET] = { "net", 0, FLAG_TEXT, "off", "a box has no network but its own loopback" },
+	[OPT_NET] = { "net", 0, FLAG_TEXT, "off", "no network except the box's own loopback" },
 	[OPT_PACKAGE] = OPTION_PACKAGE,
 	[OPT_WORKDIR] = { "workdir", 'w', FLAG_TEXT, "DIR",
-			  "copy this folder's contents in and start there" },
+			  "copy the contents of this folder into the box and start there" },
 	[OPT_REPORT] = { "report", 0, FLAG_TEXT, "FILE",
-			 "write the record of the run here, as JSON" },
+			 "write the run record to this file, as JSON" },
 	[OPT_NO_TTY] = OPTION_NO_TTY,
 	[OPT_INTERACTIVE] = OPTION_INTERACTIVE,
 	[OPT_ROOT] = OPTION_ROOT,
@@ -35,10 +35,10 @@ const struct flag options_flags[OPT_COUNT] = {
 #endif
 	[OPT_LANG] = { "lang", 'l', FLAG_TEXT, "NAME", "the same as --template" },
 	[OPT_COMPILER] = { "compiler", 0, FLAG_TEXT, "NAME",
-			   "where the language has a choice: gcc, clang" },
+			   "compiler, if the language has a choice: gcc, clang" },
 	[OPT_OUT] = { "out", 'o', FLAG_TEXT, "DIR",
-		      "bring files that the program made or changed here" },
-	[OPT_WATCH] = { "watch", 0, FLAG_SWITCH, NULL, "run again when the files change" },
+		      "copy files that the program created or changed to this folder" },
+	[OPT_WATCH] = { "watch", 0, FLAG_SWITCH, NULL, "run again when a file changes" },
 };
 
 /* A name that came with us may be anything; a terminal type is a word. */

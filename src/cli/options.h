@@ -41,24 +41,24 @@ extern const struct flag options_flags[OPT_COUNT];
 	}
 #define OPTION_CPU                                                                                 \
 	{                                                                                          \
-		"cpu", 0, FLAG_CPUS, "N", "processors, also parts of one (1)"                      \
+		"cpu", 0, FLAG_CPUS, "N", "processors; 0.5 is half of one (1)"                     \
 	}
 #define OPTION_CPU_TIME                                                                            \
 	{                                                                                          \
 		"cpu-time", 0, FLAG_TIME, "TIME", "CPU time of all processes together (no limit)"  \
 	}
-#define OPTION_DISK                                                                                 \
-	{                                                                                           \
-		"disk", 0, FLAG_SIZE_OR_NONE, "SIZE",                                               \
-			"what it may write to files; none: half of the memory, at most 256M (none)" \
+#define OPTION_DISK                                                                                \
+	{                                                                                          \
+		"disk", 0, FLAG_SIZE_OR_NONE, "SIZE",                                              \
+			"disk space; none: half of the memory, at most 256M (none)"                \
 	}
 #define OPTION_FILES                                                                               \
 	{                                                                                          \
-		"files", 0, FLAG_COUNT, "N", "how many files it may make (65536)"                  \
+		"files", 0, FLAG_COUNT, "N", "number of files that may be created (65536)"         \
 	}
 #define OPTION_PIDS                                                                                \
 	{                                                                                          \
-		"pids", 0, FLAG_COUNT, "N", "processes and threads at once (512)"                  \
+		"pids", 0, FLAG_COUNT, "N", "processes and threads at the same time (512)"         \
 	}
 #define OPTION_ENV                                                                                 \
 	{                                                                                          \
@@ -66,20 +66,19 @@ extern const struct flag options_flags[OPT_COUNT];
 	}
 #define OPTION_NO_TTY                                                                              \
 	{                                                                                          \
-		"no-tty", 'T', FLAG_SWITCH, NULL, "no terminal inside, even if there is one here"  \
+		"no-tty", 'T', FLAG_SWITCH, NULL, "give the program no terminal"                   \
 	}
 #define OPTION_INTERACTIVE                                                                         \
 	{                                                                                          \
-		"interactive", 'i', FLAG_SWITCH, NULL, "pass stdin on, even from a terminal"       \
+		"interactive", 'i', FLAG_SWITCH, NULL, "forward stdin, even from a terminal"       \
 	}
 #define OPTION_ROOT                                                                                \
 	{                                                                                          \
-		"root", 0, FLAG_SWITCH, NULL,                                                      \
-			"as the box's root, with the few capabilities it may have"                 \
+		"root", 0, FLAG_SWITCH, NULL, "run as the box's root, with its few capabilities"   \
 	}
 #define OPTION_COLD                                                                                \
 	{                                                                                          \
-		"cold", 0, FLAG_SWITCH, NULL, "a box made now, not a waiting one"                  \
+		"cold", 0, FLAG_SWITCH, NULL, "create a new box instead of a pooled one"           \
 	}
 
 struct options {

@@ -290,9 +290,9 @@ static int run_packages(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll packages add numpy pandas==1.5", "install them now, so that no run has to wait" },
-	{ "atoll run -p numpy -p pandas==1.5 x.py", "a run that has them" },
-	{ "atoll packages add npm:left-pad", "of another manager than pip" },
+	{ "atoll packages add numpy pandas==1.5", "install now, so that no run has to wait" },
+	{ "atoll run -p numpy -p pandas==1.5 x.py", "run with these packages" },
+	{ "atoll packages add npm:left-pad", "use another package manager than pip" },
 	{ 0 },
 };
 
@@ -300,10 +300,10 @@ const struct command verb_packages = {
 	.name = "packages",
 	.group = "Boxes",
 	.usage = "ls | add NAME... | rm SET... | check SET...",
-	.summary = "packages that boxes can have at once",
+	.summary = "manage package sets that boxes can use without installation",
 	.notes =
-		"A set of packages is installed once, in a box of its own, and becomes a read-only layer.\n"
-		"Boxes that ask for the same set have it a millisecond later, without a network.",
+		"A package set is installed once, in its own box, and becomes a read-only layer. Boxes that\n"
+		"request the same set get it within a millisecond, without a network.",
 	.words = "ls add rm check",
 	.max_words = 200,
 	.examples = examples,

@@ -6,7 +6,7 @@
 #define OPTION_PACKAGE                                                                             \
 	{                                                                                          \
 		"package", 'p', FLAG_WORDS, "NAME",                                                \
-			"a package it has, e.g. numpy==1.26 or npm:left-pad; may be repeated"      \
+			"install a package, e.g. numpy==1.26 or npm:left-pad; may be repeated"     \
 	}
 
 /* {"pip": [...]} of all -p; a word without a manager is `otherwise`'s. NULL: there are none. */

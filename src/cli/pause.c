@@ -8,7 +8,8 @@
 enum { PAUSE_FILES, PAUSE_NFLAGS };
 
 static const struct flag flags[PAUSE_NFLAGS] = {
-	[PAUSE_FILES] = { "files-only", 0, FLAG_SWITCH, NULL, "end its programs, keep its files" },
+	[PAUSE_FILES] = { "files-only", 0, FLAG_SWITCH, NULL,
+			  "end the programs and keep only the files" },
 };
 
 static int pause_ask(struct api_client *r, const char *name, const char *what, json_t *take_body)
@@ -58,8 +59,8 @@ static int run_resume(const struct cli *cli, const struct args *a)
 }
 
 static const struct example pause_examples[] = {
-	{ "atoll pause demo", "everything in it stands still, and costs no cpu" },
-	{ "atoll pause demo --files-only", "its programs end" },
+	{ "atoll pause demo", "freeze the box; it uses no CPU time" },
+	{ "atoll pause demo --files-only", "end the programs and keep only the files" },
 	{ 0 },
 };
 
@@ -67,8 +68,9 @@ const struct command verb_pause = {
 	.name = "pause",
 	.group = "Boxes",
 	.usage = "BOX...",
-	.summary = "have a box stand still",
-	.notes = "Its memory, programs and files stay as they are; its lifetime stands still, too.",
+	.summary = "freeze all processes of a box",
+	.notes =
+		"Memory, programs and files stay as they are. The lifetime of a paused box does not elapse.",
 	.flags = flags,
 	.nflags = PAUSE_NFLAGS,
 	.max_words = 100,
@@ -77,7 +79,7 @@ const struct command verb_pause = {
 };
 
 static const struct example resume_examples[] = {
-	{ "atoll resume demo", "it goes on where it was" },
+	{ "atoll resume demo", "continue all processes of demo" },
 	{ 0 },
 };
 
@@ -85,7 +87,7 @@ const struct command verb_resume = {
 	.name = "resume",
 	.group = "Boxes",
 	.usage = "BOX...",
-	.summary = "have a paused box go on",
+	.summary = "resume a paused box",
 	.max_words = 100,
 	.examples = resume_examples,
 	.run = run_resume,

@@ -35,27 +35,31 @@ enum {
 enum { AGAIN_MS = 100, GIVE_UP_MS = 60000, FILE_MOST = 4 << 20 };
 
 static const struct flag flags[PIPELINE_NFLAGS] = {
-	[PIPELINE_LANGUAGE] = { "language", 'l', FLAG_TEXT, "NAME", "else the task's words tell" },
+	[PIPELINE_LANGUAGE] = { "language", 'l', FLAG_TEXT, "NAME",
+				"programming language (default: from the task text)" },
 	[PIPELINE_FILE] = { "file", 'f', FLAG_WORDS, "FILE",
-			    "code that is there already; the first is begun with" },
+			    "existing source file; the first one is the starting point" },
 	[PIPELINE_EXAMPLE] = { "example", 'e', FLAG_WORDS, "IN=>OUT",
-			       "input and output, or add(2, 3)=>5" },
-	[PIPELINE_TEST] = { "test", 0, FLAG_WORDS, "FILE", "a file of tests" },
-	[PIPELINE_STDIN] = { "stdin", 0, FLAG_TEXT, "TEXT", "the program's input" },
+			       "an input and its expected output, or add(2, 3)=>5" },
+	[PIPELINE_TEST] = { "test", 0, FLAG_WORDS, "FILE", "file of tests" },
+	[PIPELINE_STDIN] = { "stdin", 0, FLAG_TEXT, "TEXT", "input of the program" },
 	[PIPELINE_PACKAGE] = { "package", 'p', FLAG_WORDS, "MANAGER:NAME",
-			       "installed before it runs" },
-	[PIPELINE_MODE] = { "mode", 0, FLAG_TEXT, "MODE", "auto, heuristic or llm" },
-	[PIPELINE_RACE] = { "race", 0, FLAG_COUNT, "N", "so many programs at once, 1 to 4" },
-	[PIPELINE_ATTEMPTS] = { "attempts", 0, FLAG_COUNT, "N", "at most (3)" },
-	[PIPELINE_TIME] = { "time", 't', FLAG_TIME, "TIME", "of one run of the program (30s)" },
-	[PIPELINE_FORGET] = { "no-memory", 0, FLAG_SWITCH, NULL, "nothing is learned of it" },
+			       "package to install before the run" },
+	[PIPELINE_MODE] = { "mode", 0, FLAG_TEXT, "MODE",
+			    "planner: heuristic (rules only), llm, or auto (rules first)" },
+	[PIPELINE_RACE] = { "race", 0, FLAG_COUNT, "N",
+			    "candidate programs at the same time, 1 to 4" },
+	[PIPELINE_ATTEMPTS] = { "attempts", 0, FLAG_COUNT, "N", "maximum number of attempts (3)" },
+	[PIPELINE_TIME] = { "time", 't', FLAG_TIME, "TIME", "time limit of one run (30s)" },
+	[PIPELINE_FORGET] = { "no-memory", 0, FLAG_SWITCH, NULL, "do not store successful fixes" },
 	[PIPELINE_FOLLOW] = { "follow", 0, FLAG_SWITCH, NULL,
-			      "what the program says, too; of one that runs: until its end" },
-	[PIPELINE_ATTEMPT] = { "attempt", 0, FLAG_COUNT, "N", "replay: which; the last one" },
+			      "also print the output of the program; show: wait for the end" },
+	[PIPELINE_ATTEMPT] = { "attempt", 0, FLAG_COUNT, "N",
+			       "replay: number of the attempt (the last one)" },
 	[PIPELINE_SCAN] = { "scan", 0, FLAG_TEXT, "HOW",
-			    "policy: block what a rule blocks, warn only, or off" },
+			    "policy: what to do with a scanner match: block, warn or off" },
 	[PIPELINE_MEMORY] = { "memory", 0, FLAG_TEXT, "on|off",
-			      "policy: is what helped remembered for the team?" },
+			      "policy: store successful fixes for the team" },
 };
 
 struct story {
@@ -730,10 +734,10 @@ static int run_pipeline(const struct cli *cli, const struct args *a)
 
 static const struct example examples[] = {
 	{ "atoll pipeline run 'the mean and the median of 3, 1 and 2, in Python'",
-	  "a program, run and checked" },
+	  "write, run and check a program" },
 	{ "atoll pipeline run 'make it work' --file broken.py --example 'add(2, 3)=>5'",
-	  "repair what is there" },
-	{ "atoll pipeline show ID", "every document of a run" },
+	  "repair an existing program" },
+	{ "atoll pipeline show ID", "print every document of a pipeline" },
 	{ 0 },
 };
 
@@ -742,10 +746,10 @@ const struct command verb_pipeline = {
 	.name = "pipeline",
 	.group = "Run",
 	.usage = "run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID | policy",
-	.summary = "from a wish in words to tested code",
+	.summary = "turn a task description into tested code",
 	.notes =
-		"A plan, a program, a run in a fresh box, a look at what went wrong, at most three times. "
-		"The exit status is 0 only for what is verified, examples_pass or plausible.",
+		"Makes a plan, writes a program, runs it in a new box and analyses its failure, at most three times.\n"
+		"The exit status is 0 only for the outcomes verified, examples_pass and plausible.",
 	.words = "run ls show replay cancel answer rm policy",
 	.flags = flags,
 	.nflags = PIPELINE_NFLAGS,

@@ -126,9 +126,9 @@ static int run_port(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll port demo 3000", "its address, and whether a program listens there" },
-	{ "atoll port demo 3000 --open", "for browsers: without a key" },
-	{ "atoll port demo", "the ports that are open without a key" },
+	{ "atoll port demo 3000", "print the address, and whether a program listens there" },
+	{ "atoll port demo 3000 --open", "allow browsers, which have no key" },
+	{ "atoll port demo", "list the ports that are open without a key" },
 	{ 0 },
 };
 
@@ -136,10 +136,10 @@ const struct command verb_port = {
 	.name = "port",
 	.group = "Boxes",
 	.usage = "[--open | --close] BOX [PORT]",
-	.summary = "the address of a port of a box",
+	.summary = "print the address of a port of a box",
 	.notes =
-		"Prints the URL on stdout; whether a program listens there and whether requests need a key is\n"
-		"said on stderr, and is in the document of --json.",
+		"Prints the URL on stdout. Prints on stderr whether a program listens on the port and whether\n"
+		"requests need a key; the document of --json contains both.",
 	.flags = flags,
 	.nflags = PORT_NFLAGS,
 	.max_words = 2,

@@ -11,7 +11,7 @@ enum { PRUNE_YES, PRUNE_NO_INPUT, PRUNE_NFLAGS };
 
 static const struct flag flags[PRUNE_NFLAGS] = {
 	[PRUNE_YES] = { "yes", 'y', FLAG_SWITCH, NULL, "do not ask" },
-	[PRUNE_NO_INPUT] = { "no-input", 0, FLAG_SWITCH, NULL, "never ask; without --yes refuse" },
+	[PRUNE_NO_INPUT] = { "no-input", 0, FLAG_SWITCH, NULL, "never ask; fail without --yes" },
 };
 
 static int prune_collect(void *ctx, json_t *box)
@@ -96,8 +96,8 @@ static int run_prune(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll prune", "delete what is only kept, after asking" },
-	{ "atoll prune --yes", "without asking" },
+	{ "atoll prune", "delete boxes that are kept only for their files, after asking" },
+	{ "atoll prune --yes", "delete them without asking" },
 	{ 0 },
 };
 
@@ -105,7 +105,7 @@ const struct command verb_prune = {
 	.name = "prune",
 	.group = "Boxes",
 	.usage = "[--yes]",
-	.summary = "delete boxes that are only kept for their files",
+	.summary = "delete boxes that are kept only for their files",
 	.flags = flags,
 	.nflags = PRUNE_NFLAGS,
 	.examples = examples,

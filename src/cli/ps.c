@@ -19,9 +19,8 @@ enum { PS_ALL, PS_LOCAL, PS_NFLAGS };
 enum { PAGE = 200 };
 
 static const struct flag flags[PS_NFLAGS] = {
-	[PS_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "programs that are over, too" },
-	[PS_LOCAL] = { "local", 0, FLAG_SWITCH, NULL,
-		       "this machine's boxes, asked of their keeper" },
+	[PS_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "include programs that have exited" },
+	[PS_LOCAL] = { "local", 0, FLAG_SWITCH, NULL, "list the boxes of this machine's keeper" },
 };
 
 /* ---- the keeper's boxes ---- */
@@ -187,9 +186,9 @@ static int ps_ps(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll ps", "the programs that run" },
-	{ "atoll ps -a demo", "all that were run in demo" },
-	{ "atoll ps --local", "age, memory and processes of every box of this machine" },
+	{ "atoll ps", "list running programs" },
+	{ "atoll ps -a demo", "list all programs of demo, also exited ones" },
+	{ "atoll ps --local", "print age, memory and processes of every box of this machine" },
 	{ 0 },
 };
 
@@ -197,10 +196,10 @@ const struct command verb_ps = {
 	.name = "ps",
 	.group = "Run",
 	.usage = "[-a] [BOX] | --local",
-	.summary = "list the programs that run",
+	.summary = "list running programs",
 	.notes =
-		"Without a daemon, or with --local, it lists the boxes of this machine's keeper: those of\n"
-		"`atoll run` and `atoll shell`, too.",
+		"Without a daemon, or with --local, lists the boxes of this machine's keeper, including those of\n"
+		"`atoll run` and `atoll shell`.",
 	.flags = flags,
 	.nflags = PS_NFLAGS,
 	.max_words = 1,

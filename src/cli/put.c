@@ -10,9 +10,8 @@
 enum { PUT_MODE, PUT_NEW, PUT_NFLAGS };
 
 static const struct flag flags[PUT_NFLAGS] = {
-	[PUT_MODE] = { "mode", 0, FLAG_TEXT, "OCTAL",
-		       "permissions (what it has already, or 0644)" },
-	[PUT_NEW] = { "new", 0, FLAG_SWITCH, NULL, "fail if there is something of that name" },
+	[PUT_MODE] = { "mode", 0, FLAG_TEXT, "OCTAL", "mode of the file (unchanged, or 0644)" },
+	[PUT_NEW] = { "new", 0, FLAG_SWITCH, NULL, "fail if the file exists" },
 };
 
 static int put_put(struct api_client *r, const struct args *a)
@@ -53,8 +52,8 @@ static int run_put(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "echo hello | atoll put demo:notes.txt", "the file appears whole, or not at all" },
-	{ "atoll put demo:bin/tool --mode 755 <tool", "a program" },
+	{ "echo hello | atoll put demo:notes.txt", "the file appears completely or not at all" },
+	{ "atoll put demo:bin/tool --mode 755 <tool", "write an executable file" },
 	{ 0 },
 };
 

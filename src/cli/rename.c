@@ -34,7 +34,7 @@ static int run_rename(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll rename demo trial-2", "demo is trial-2 from now on" },
+	{ "atoll rename demo trial-2", "rename demo to trial-2" },
 	{ 0 },
 };
 
@@ -42,7 +42,7 @@ const struct command verb_rename = {
 	.name = "rename",
 	.group = "Boxes",
 	.usage = "BOX NAME",
-	.summary = "give a box another name",
+	.summary = "change the name of a box",
 	.max_words = 2,
 	.examples = examples,
 	.run = run_rename,

@@ -26,11 +26,10 @@ enum { REPL_BOX, REPL_TIME, REPL_CWD, REPL_NFLAGS };
 enum { CELL_MOST = 4 << 20, GIVE_UP_MS = 60000, AGAIN_MS = 100, TWICE_MS = 2000 };
 
 static const struct flag flags[REPL_NFLAGS] = {
-	[REPL_BOX] = { "box", 'b', FLAG_TEXT, "BOX",
-		       "in this box (a fresh one that ends with us)" },
+	[REPL_BOX] = { "box", 'b', FLAG_TEXT, "BOX", "use this box (default: a temporary one)" },
 	[REPL_TIME] = { "time", 0, FLAG_TIME, "TIME",
-			"of each cell, then it is interrupted (no limit)" },
-	[REPL_CWD] = { "cwd", 0, FLAG_TEXT, "DIR", "folder of the box to start in (/home/user)" },
+			"time limit of a cell, which is then interrupted (no limit)" },
+	[REPL_CWD] = { "cwd", 0, FLAG_TEXT, "DIR", "working folder in the box (/home/user)" },
 };
 
 static struct repl { /* one in a process */
@@ -496,26 +495,26 @@ static int run_repl(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll repl python", "in a fresh box, which ends with it" },
-	{ "atoll repl node --box demo", "in a box that is there" },
-	{ "echo 6*7 | atoll repl python", "all of stdin is one cell" },
-	{ "atoll repl python --json < cell.py", "its events, a line of JSON each" },
-	{ "atoll repl jupyter:ir", "with a Jupyter kernel; atoll lang lists those that are here" },
+	{ "atoll repl python", "use a temporary box" },
+	{ "atoll repl node --box demo", "use an existing box" },
+	{ "echo 6*7 | atoll repl python", "run all of stdin as one cell" },
+	{ "atoll repl python --json < cell.py", "print events, one line of JSON each" },
+	{ "atoll repl jupyter:ir", "use a Jupyter kernel; atoll lang lists the installed ones" },
 	{ 0 },
 };
 
 static const char notes[] =
-	"A cell is a line, or what follows until all brackets are closed; a block of Python ends with an\n"
-	"empty line. Results are shown as text, errors on stderr. Ctrl-C interrupts the cell that runs, or\n"
-	"drops what was typed; Ctrl-D leaves. When stdin is no terminal it is one cell, and the exit status\n"
-	"tells how that ended: 0 well, 1 with an error, 130 interrupted. What was made for it, a box or an\n"
-	"interpreter in yours, ends with it.";
+	"A cell is a line, or several lines until all brackets are closed; a block of Python ends with an\n"
+	"empty line. Results are shown as text, errors on stderr. Ctrl-C interrupts the running cell, or\n"
+	"discards the typed text; Ctrl-D exits. If stdin is not a terminal, it is one cell, and the exit\n"
+	"status is 0 for success, 1 for an error, 130 for an interrupted cell. The temporary box, or the\n"
+	"interpreter in an existing box, ends with this command.";
 
 const struct command verb_repl = {
 	.name = "repl",
 	.group = "Run",
 	.usage = "[FLAGS] LANGUAGE",
-	.summary = "an interpreter in a box, cell by cell",
+	.summary = "run cells in a stateful interpreter",
 	.notes = notes,
 	.words = "python node typescript bash r ruby php",
 	.flags = flags,

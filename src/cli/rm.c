@@ -52,8 +52,8 @@ static int run_rm(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll rm demo", "end it; returns when nothing of it is left" },
-	{ "atoll ls -q | xargs atoll rm", "end all of them" },
+	{ "atoll rm demo", "delete a box; returns when no part of it is left" },
+	{ "atoll ls -q | xargs atoll rm", "delete all boxes" },
 	{ 0 },
 };
 
@@ -61,7 +61,7 @@ const struct command verb_rm = {
 	.name = "rm",
 	.group = "Boxes",
 	.usage = "BOX...",
-	.summary = "delete boxes and all that is in them",
+	.summary = "delete boxes and their files",
 	.max_words = 10000,
 	.examples = examples,
 	.run = run_rm,

@@ -281,35 +281,36 @@ static int run_run(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll run hello.py", "run a local file in a fresh box, then delete the box" },
-	{ "atoll run analyse.py data.csv", "files named as arguments are copied in" },
+	{ "atoll run hello.py", "run a local file in a new box, then delete the box" },
+	{ "atoll run analyse.py data.csv", "copy files that are arguments into the box" },
 	{ "atoll run --mem 256M --cpu 0.5 --time 30s main.c", "compile and run, with limits" },
-	{ "echo 'print(6*7)' | atoll run -t python -", "code from stdin" },
-	{ "atoll run --watch -w src src/main.rs", "again whenever a file of the folder changes" },
+	{ "echo 'print(6*7)' | atoll run -t python -", "run code from stdin" },
+	{ "atoll run --watch -w src src/main.rs", "run again when a file of the folder changes" },
 	{ "atoll run -p numpy -p pandas==1.5 x.py",
-	  "with packages; the daemon installs them once" },
-	{ "atoll run -w . -- make test", "copy this folder in, run a command" },
-	{ "atoll run --out plots draw.py", "copy the files that it makes to the folder plots" },
-	{ "atoll -H https://box.example.org run x.py", "in a box of another machine's daemon" },
-	{ "atoll run --report r.json job.py", "the full record of the run as JSON" },
+	  "run with packages; the daemon installs them once" },
+	{ "atoll run -w . -- make test", "run a command in a copy of this folder" },
+	{ "atoll run --out plots draw.py",
+	  "copy the files that the program creates to the folder plots" },
+	{ "atoll -H https://box.example.org run x.py", "run in a box of another machine's daemon" },
+	{ "atoll run --report r.json job.py", "write the full run record as JSON" },
 	{ 0 },
 };
 
 static const char notes[] =
-	"FILE's template is found by its ending or its #! line. An argument that names a local file\n"
-	"is copied in; where its place changes, the argument does too. A program of one file that was compiled\n"
-	"before is not compiled again, unless --cold; the cache is ~/.cache/atoll. stdin is passed on if it is a\n"
-	"pipe or a file, or with -i. --out brings regular files back that the program made or changed below\n"
-	"its home, /home/user, also when it fails. A second Ctrl-C within two seconds kills the program.\n"
-	"With -H or ATOLL_HOST the box is of the daemon that was named, and is deleted afterwards, too.\n"
+	"The extension or the #! line of FILE selects the template. Arguments that name local files are copied\n"
+	"into the box and replaced by their path in the box. A program of one file is not compiled again,\n"
+	"unless --cold is given; the cache is ~/.cache/atoll. stdin is forwarded if it is a pipe or a file, or\n"
+	"with -i. --out copies regular files that the program created or changed below its home, /home/user,\n"
+	"even if the program fails. A second Ctrl-C within two seconds kills the program. With -H or\n"
+	"ATOLL_HOST, the selected daemon creates the box and deletes it afterwards.\n"
 	"Exit status: the program's; 128+N if signal N ended it; 124 time limit; 126 cannot execute;\n"
-	"127 not found; 125 atoll itself failed. --json and --report carry the cause.";
+	"127 not found; 125 atoll itself failed. --json and --report contain the cause.";
 
 const struct command verb_run = {
 	.name = "run",
 	.group = "Run",
 	.usage = "[FLAGS] FILE [ARGS...] | - | -- CMD [ARGS...]",
-	.summary = "run a program in a fresh box, then delete the box",
+	.summary = "run a program in a new box, then delete the box",
 	.notes = notes,
 	.flags = options_flags,
 	.nflags = OPT_COUNT,

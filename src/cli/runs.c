@@ -12,11 +12,12 @@
 enum { RUNS_BOX, RUNS_CAUSE, RUNS_RUNNING, RUNS_COUNT, RUNS_NFLAGS };
 
 static const struct flag flags[RUNS_NFLAGS] = {
-	[RUNS_BOX] = { "box", 'b', FLAG_TEXT, "BOX", "only of this one" },
+	[RUNS_BOX] = { "box", 'b', FLAG_TEXT, "BOX", "only runs of this box" },
 	[RUNS_CAUSE] = { "cause", 0, FLAG_TEXT, "CAUSE",
-			 "only with this end: exit, memory, wall, ..." },
-	[RUNS_RUNNING] = { "running", 'r', FLAG_SWITCH, NULL, "only those that run" },
-	[RUNS_COUNT] = { "count", 'n', FLAG_COUNT, "N", "at most so many, the newest (100)" },
+			 "only runs with this cause: exit, memory, wall, ..." },
+	[RUNS_RUNNING] = { "running", 'r', FLAG_SWITCH, NULL, "only running programs" },
+	[RUNS_COUNT] = { "count", 'n', FLAG_COUNT, "N",
+			 "maximum number of runs, newest first (100)" },
 };
 
 struct list_output {
@@ -175,9 +176,9 @@ static int run_runs(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll runs", "the newest hundred" },
-	{ "atoll runs --cause memory", "those that ran out of memory" },
-	{ "atoll runs show k3v7qe2xn4ab --json", "the whole record of one" },
+	{ "atoll runs", "list the newest hundred runs" },
+	{ "atoll runs --cause memory", "list runs that reached their memory limit" },
+	{ "atoll runs show k3v7qe2xn4ab --json", "print the complete record of one run" },
 	{ 0 },
 };
 
@@ -185,7 +186,7 @@ const struct command verb_runs = {
 	.name = "runs",
 	.group = "Observe",
 	.usage = "[FLAGS] | show ID",
-	.summary = "what was run, and how it ended",
+	.summary = "list past and running programs",
 	.words = "ls show",
 	.flags = flags,
 	.nflags = RUNS_NFLAGS,

@@ -22,12 +22,12 @@ static const struct flag flags[SET_NFLAGS] = {
 	[SET_MEM] = OPTION_MEM,
 	[SET_CPU] = OPTION_CPU,
 	[SET_PIDS] = OPTION_PIDS,
-	[SET_LIFETIME] = FIELD_FLAG_LIFETIME("from now until it times out"),
+	[SET_LIFETIME] = FIELD_FLAG_LIFETIME("time from now until the box times out"),
 	[SET_IDLE] = FIELD_FLAG_IDLE,
 	[SET_ON_TIMEOUT] = FIELD_FLAG_ON_TIMEOUT,
 	[SET_KEEP] = FIELD_FLAG_KEEP,
 	[SET_META] = { "meta", 0, FLAG_WORDS, "KEY=VALUE",
-		       "a text to find it by, in place of those that it has; may be repeated" },
+		       "replace all metadata; may be repeated" },
 };
 
 static int set_describe(struct api_client *r, json_t *doc, const struct args *a)
@@ -91,9 +91,9 @@ static int run_set(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll set demo --lifetime 1h", "it times out in an hour, counted from now" },
-	{ "atoll set demo --mem 1G --cpu 2", "more memory and processors, at once" },
-	{ "atoll set demo --keep forever", "its files stay when its time is up" },
+	{ "atoll set demo --lifetime 1h", "let the box time out in an hour" },
+	{ "atoll set demo --mem 1G --cpu 2", "change memory and processors immediately" },
+	{ "atoll set demo --keep forever", "keep its files after the timeout" },
 	{ 0 },
 };
 
@@ -101,8 +101,9 @@ const struct command verb_set = {
 	.name = "set",
 	.group = "Boxes",
 	.usage = "FLAGS BOX",
-	.summary = "change limits and times of a box",
-	.notes = "What no flag names stays as it is. Disk and number of files cannot be changed.",
+	.summary = "change limits and timeouts of a box",
+	.notes =
+		"Properties without a flag stay unchanged. Disk and number of files cannot be changed.",
 	.flags = flags,
 	.nflags = SET_NFLAGS,
 	.max_words = 1,

@@ -106,10 +106,10 @@ const struct command verb_shell = {
 	.name = "shell",
 	.group = "Run",
 	.usage = "[FLAGS] [BOX]",
-	.summary = "an interactive shell in a fresh box, or in BOX",
-	.notes = "A fresh box is deleted when the shell ends or the terminal goes away. In BOX, one of the\n"
-		 "daemon's, the shell lives on when the terminal goes away or after ~. at the start of a\n"
-		 "line; `atoll attach BOX` comes back to it.",
+	.summary = "open an interactive shell in a new box, or in BOX",
+	.notes = "A new box is deleted when the shell ends or the terminal is closed. In BOX, a box of the\n"
+		 "daemon, the shell keeps running after the terminal is closed, or after ~. at the start of\n"
+		 "a line; `atoll attach BOX` attaches to it again.",
 	.flags = options_flags,
 	.nflags = OPT_SHARED,
 	.max_words = 1,

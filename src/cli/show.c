@@ -111,8 +111,8 @@ static int run_show(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll show demo", "state, limits, time left" },
-	{ "atoll show demo --json", "the same for programs" },
+	{ "atoll show demo", "print state, limits and remaining time" },
+	{ "atoll show demo --json", "print the same as JSON" },
 	{ 0 },
 };
 
@@ -120,7 +120,7 @@ const struct command verb_show = {
 	.name = "show",
 	.group = "Boxes",
 	.usage = "BOX",
-	.summary = "all there is to know about a box",
+	.summary = "print all properties of a box",
 	.max_words = 1,
 	.examples = examples,
 	.run = run_show,

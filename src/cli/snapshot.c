@@ -77,9 +77,9 @@ static int run_snapshot(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll snapshot new demo ready", "keep its files, under a name" },
-	{ "atoll new other --snapshot ready", "a box that begins with them" },
-	{ "atoll snapshot rm ready", "forget them; boxes stay" },
+	{ "atoll snapshot new demo ready", "save the files of demo under a name" },
+	{ "atoll new other --snapshot ready", "create a box that starts with these files" },
+	{ "atoll snapshot rm ready", "delete the snapshot; boxes stay" },
 	{ 0 },
 };
 
@@ -87,7 +87,7 @@ const struct command verb_snapshot = {
 	.name = "snapshot",
 	.group = "Boxes",
 	.usage = "new BOX [NAME] | ls | rm SNAPSHOT",
-	.summary = "files of a box, for others to begin with",
+	.summary = "save a box's files as a base for new boxes",
 	.words = "new ls rm",
 	.max_words = 3,
 	.examples = examples,

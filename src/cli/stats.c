@@ -12,8 +12,9 @@
 enum { STATS_FOLLOW, STATS_SINCE, STATS_NFLAGS };
 
 static const struct flag flags[STATS_NFLAGS] = {
-	[STATS_FOLLOW] = { "follow", 'f', FLAG_SWITCH, NULL, "again every second" },
-	[STATS_SINCE] = { "since", 0, FLAG_TEXT, "WHEN", "history: 15m, or a moment" },
+	[STATS_FOLLOW] = { "follow", 'f', FLAG_SWITCH, NULL, "print every second" },
+	[STATS_SINCE] = { "since", 0, FLAG_TEXT, "WHEN",
+			  "past usage since: 15m, or a point in time" },
 };
 
 static void stats_amount(const char *name, const json_t *doc, const char *used, const char *most,
@@ -115,9 +116,9 @@ static int run_stats(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll stats demo", "memory, CPU, processes, disk" },
-	{ "atoll stats -f demo --json", "a line of JSON every second" },
-	{ "atoll stats demo --since 1h --json", "what it has used" },
+	{ "atoll stats demo", "print memory, CPU, processes and disk" },
+	{ "atoll stats -f demo --json", "print a line of JSON every second" },
+	{ "atoll stats demo --since 1h --json", "print the usage of the last hour" },
 	{ 0 },
 };
 
@@ -125,7 +126,7 @@ const struct command verb_stats = {
 	.name = "stats",
 	.group = "Observe",
 	.usage = "[FLAGS] BOX",
-	.summary = "what a box uses",
+	.summary = "print the resource usage of a box",
 	.flags = flags,
 	.nflags = STATS_NFLAGS,
 	.max_words = 1,

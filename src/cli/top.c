@@ -17,7 +17,7 @@ enum { TICK_MS = 1000, MOST = 200 };
 
 static const struct flag flags[TOP_NFLAGS] = {
 	[TOP_COUNT] = { "count", 'n', FLAG_COUNT, "N",
-			"so many times, then stop (on a terminal: no end)" },
+			"number of updates (on a terminal: no limit)" },
 };
 
 struct seen { /* of the tick before */
@@ -152,8 +152,8 @@ static int run_top(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll top", "all boxes, again every second" },
-	{ "atoll top -n 3 --json", "three times, a line of JSON each" },
+	{ "atoll top", "show all boxes, every second" },
+	{ "atoll top -n 3 --json", "print three updates, one line of JSON each" },
 	{ 0 },
 };
 
@@ -161,8 +161,8 @@ const struct command verb_top = {
 	.name = "top",
 	.group = "Observe",
 	.usage = "[-n N]",
-	.summary = "what all boxes use, every second",
-	.notes = "On a terminal it goes on until Ctrl-C; elsewhere it prints once, or N times.",
+	.summary = "show the resource usage of all boxes, every second",
+	.notes = "On a terminal, updates until Ctrl-C; otherwise prints once, or N times.",
 	.flags = flags,
 	.nflags = TOP_NFLAGS,
 	.examples = examples,

@@ -58,7 +58,7 @@ static int run_ui(const struct cli *cli, const struct args *a)
 
 static const struct example examples[] = {
 	{ "atoll ui", "print a link that opens the web UI signed in" },
-	{ "atoll ui --role viewer", "for somebody who only looks" },
+	{ "atoll ui --role viewer", "print a link with read-only access" },
 	{ 0 },
 };
 
@@ -68,9 +68,9 @@ const struct command verb_ui = {
 	.group = "Machine",
 	.usage = "[--role ROLE]",
 	.summary = "print a link that opens the web UI signed in",
-	.notes = "The link is good once and for five minutes. Its secret follows '#', which browsers do not send:\n"
-		 "it is in no log. The page exchanges it for a key of its own that expires after a day. Without -H\n"
-		 "this needs root or the daemon's own user; with -H an owner's key.",
+	.notes = "The link works once, for five minutes. Its secret follows '#', which browsers do not send, so it is in\n"
+		 "no log. The page exchanges it for its own key, which expires after a day. Without -H, this command\n"
+		 "needs root or the daemon's own user; with -H, it needs an owner's key.",
 	.flags = flags,
 	.nflags = UI_NFLAGS,
 	.max_words = 0,

@@ -14,6 +14,6 @@ const struct command verb_version = {
 	.name = "version",
 	.group = "Machine",
 	.usage = "",
-	.summary = "which atoll this is",
+	.summary = "print the version",
 	.run = version_version,
 };

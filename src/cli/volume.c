@@ -11,7 +11,7 @@
 enum { VOLUME_SIZE, VOLUME_YES, VOLUME_NFLAGS };
 
 static const struct flag flags[VOLUME_NFLAGS] = {
-	[VOLUME_SIZE] = { "size", 0, FLAG_SIZE, "SIZE", "new: all it can ever hold (1G)" },
+	[VOLUME_SIZE] = { "size", 0, FLAG_SIZE, "SIZE", "new: maximum size (1G)" },
 	[VOLUME_YES] = { "yes", 'y', FLAG_SWITCH, NULL, "rm: do not ask" },
 };
 
@@ -104,9 +104,9 @@ static int run_volume(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll volume new data --size 4G", "a disk that outlives boxes" },
-	{ "atoll new demo --volume data:/data", "a box with it" },
-	{ "atoll volume rm --yes data", "gone, with all that is in it" },
+	{ "atoll volume new data --size 4G", "create a volume of 4 GiB" },
+	{ "atoll new demo --volume data:/data", "create a box with this volume" },
+	{ "atoll volume rm --yes data", "delete the volume and its files" },
 	{ 0 },
 };
 
@@ -114,7 +114,7 @@ const struct command verb_volume = {
 	.name = "volume",
 	.group = "Boxes",
 	.usage = "new NAME | ls | rm NAME",
-	.summary = "disks that outlive boxes",
+	.summary = "manage disks that exist independently of boxes",
 	.words = "new ls rm",
 	.flags = flags,
 	.nflags = VOLUME_NFLAGS,

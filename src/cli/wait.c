@@ -12,7 +12,7 @@ enum { WAIT_TIME, WAIT_NFLAGS };
 enum { PIECE_MS = 60000, AGAIN_MS = 100, GIVE_UP_MS = 60000 };
 
 static const struct flag flags[WAIT_NFLAGS] = {
-	[WAIT_TIME] = { "time", 0, FLAG_TIME, "TIME", "no longer than this; then 124" },
+	[WAIT_TIME] = { "time", 0, FLAG_TIME, "TIME", "maximum time to wait; then exit with 124" },
 };
 
 static uint64_t ms_since(uint64_t then_ns)
@@ -89,7 +89,7 @@ static int exec_wait(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll wait demo k3v7qe2xn4ab; echo $?", "its exit status, once it has one" },
+	{ "atoll wait demo k3v7qe2xn4ab; echo $?", "wait, then print the exit status" },
 	{ 0 },
 };
 
@@ -97,7 +97,7 @@ const struct command verb_wait = {
 	.name = "wait",
 	.group = "Run",
 	.usage = "BOX [EXEC]",
-	.summary = "wait until a program is over; exits as it did",
+	.summary = "wait until a program has exited; exit with its status",
 	.flags = flags,
 	.nflags = WAIT_NFLAGS,
 	.max_words = 2,

@@ -10,8 +10,9 @@
 enum { SETTINGS_ORIGIN, SETTINGS_FILE, SETTINGS_NFLAGS };
 
 static const struct flag flags[SETTINGS_NFLAGS] = {
-	[SETTINGS_ORIGIN] = { "origin", 0, FLAG_SWITCH, NULL, "with where each value comes from" },
-	[SETTINGS_FILE] = { "config", 0, FLAG_TEXT, "FILE", "read this file and no other" },
+	[SETTINGS_ORIGIN] = { "origin", 0, FLAG_SWITCH, NULL,
+			      "also print the source of each value" },
+	[SETTINGS_FILE] = { "config", 0, FLAG_TEXT, "FILE", "read only this file" },
 };
 
 static int bad_settings(const struct cli *cli, const struct err *e)
@@ -236,9 +237,9 @@ static int config_config(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll config show --origin", "every setting, and who said so" },
-	{ "atoll config get serve.listen", "one of them" },
-	{ "atoll config check /etc/atoll/config.toml", "is this file good" },
+	{ "atoll config show --origin", "print every setting and its source" },
+	{ "atoll config get serve.listen", "print one setting" },
+	{ "atoll config check /etc/atoll/config.toml", "validate a file" },
 	{ 0 },
 };
 
@@ -246,10 +247,11 @@ const struct command verb_config = {
 	.name = "config",
 	.group = "Machine",
 	.usage = "show | get NAME | check [FILE]",
-	.summary = "which settings hold, and where they come from",
-	.notes = "A flag wins over ATOLL_*, over atoll.toml in this folder or above, over\n"
-		 "$XDG_CONFIG_HOME/atoll/config.toml, over /etc/atoll/config.toml, over what is\n"
-		 "built in. Keys are shown by their first letters only.",
+	.summary = "show effective settings and their source",
+	.notes =
+		"Precedence: a flag, ATOLL_* variables, atoll.toml in this folder or a folder above,\n"
+		"$XDG_CONFIG_HOME/atoll/config.toml, /etc/atoll/config.toml, the default. Only the first letters\n"
+		"of keys are shown.",
 	.flags = flags,
 	.nflags = SETTINGS_NFLAGS,
 	.words = "show get check",

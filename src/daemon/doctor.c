@@ -425,8 +425,8 @@ static int doctor_doctor(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll doctor", "one line per question" },
-	{ "atoll doctor -q", "only what is not well" },
+	{ "atoll doctor", "print one line per check" },
+	{ "atoll doctor -q", "print only failed checks" },
 	{ 0 },
 };
 
@@ -434,8 +434,8 @@ const struct command verb_doctor = {
 	.name = "doctor",
 	.group = "Machine",
 	.usage = "",
-	.summary = "can this machine hold boxes, and how well",
-	.notes = "Exit status 1 if something is missing without which no box can be made.",
+	.summary = "check host support for boxes",
+	.notes = "The exit status is 1 if a required feature is missing.",
 	.examples = examples,
 	.run = doctor_doctor,
 };

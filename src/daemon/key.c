@@ -20,11 +20,11 @@ enum { KEY_ROLE, KEY_TEAM, KEY_BOX, KEY_EXPIRES, KEY_STATE, KEY_CONFIG, KEY_FLAG
 
 static const struct flag flags[KEY_FLAGS] = {
 	[KEY_ROLE] = { "role", 0, FLAG_TEXT, "ROLE", "viewer, editor or owner (default owner)" },
-	[KEY_TEAM] = { "team", 0, FLAG_TEXT, "TEAM", "whose key it is (default: default)" },
-	[KEY_BOX] = { "box", 0, FLAG_TEXT, "ID", "good for this box only" },
-	[KEY_EXPIRES] = { "expires", 0, FLAG_TIME, "TIME", "good for this long, e.g. 24h" },
-	[KEY_STATE] = { "state", 0, FLAG_TEXT, "DIR", "the daemon's state folder" },
-	[KEY_CONFIG] = { "config", 0, FLAG_TEXT, "FILE", "the daemon's configuration" },
+	[KEY_TEAM] = { "team", 0, FLAG_TEXT, "TEAM", "team of the key (default: default)" },
+	[KEY_BOX] = { "box", 0, FLAG_TEXT, "ID", "restrict the key to this box" },
+	[KEY_EXPIRES] = { "expires", 0, FLAG_TIME, "TIME", "validity, e.g. 24h" },
+	[KEY_STATE] = { "state", 0, FLAG_TEXT, "DIR", "state folder of the daemon" },
+	[KEY_CONFIG] = { "config", 0, FLAG_TEXT, "FILE", "configuration file of the daemon" },
 };
 
 static int key_failed(const struct cli *cli, const struct err *e)
@@ -286,10 +286,10 @@ static int run_key(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll key new laptop", "a key for this machine's daemon" },
-	{ "atoll key new ci --role editor --quiet", "just the key" },
-	{ "atoll key ls", "whose keys there are" },
-	{ "atoll key rm laptop", "it opens nothing any more" },
+	{ "atoll key new laptop", "create a key for this machine's daemon" },
+	{ "atoll key new ci --role editor --quiet", "print only the key" },
+	{ "atoll key ls", "list keys" },
+	{ "atoll key rm laptop", "revoke the key" },
 	{ 0 },
 };
 
@@ -298,10 +298,9 @@ const struct command verb_key = {
 	.name = "key",
 	.group = "Access",
 	.usage = "new NAME | ls | rm NAME",
-	.summary = "API keys of a daemon",
-	.notes = "Without -H, ATOLL_HOST or `host` in the settings the keys are those of this machine's daemon, in\n"
-		 "its state folder; it need not run. With one of them they are those of the daemon that was named,\n"
-		 "over its API, which takes an owner's key.",
+	.summary = "create, list and revoke API keys",
+	.notes = "Without -H, ATOLL_HOST or `host` in the settings, uses the state folder of this machine's daemon,\n"
+		 "which need not run. With one of them, uses the API of that daemon, which needs an owner's key.",
 	.flags = flags,
 	.nflags = KEY_FLAGS,
 	.max_words = 2,

@@ -169,19 +169,19 @@ static const struct section {
 	const char *name, *title;
 	void (*rows)(struct page *p);
 } sections[] = {
-	{ "layers", "the walls; without a mandatory one no box is made", policy_layers },
-	{ "steps", "what the launcher does in the box before its init runs, in this order", policy_steps },
-	{ "exec", "what init does in a child before the program runs, in this order", exec_steps },
-	{ "seal", "what an interpreter does that was forked into the box, before it is told anything", seal_steps },
-	{ "mounts", "what a box finds mounted", policy_mounts },
-	{ "masks", "what of /proc is hidden or read-only", policy_print_masks },
-	{ "namespaces", "counters of the user namespace, set once", policy_counters },
-	{ "etc", "what of the host's /etc is copied into the template", policy_etc },
-	{ "capabilities", "what the box's root may keep; its user has none", policy_capabilities },
+	{ "layers", "isolation features; no box starts without the mandatory ones", policy_layers },
+	{ "steps", "steps of the launcher in the box before init runs, in this order", policy_steps },
+	{ "exec", "steps of init in a child before the program runs, in this order", exec_steps },
+	{ "seal", "steps of a warm interpreter after the fork into the box, before it receives a program", seal_steps },
+	{ "mounts", "mounts of a box", policy_mounts },
+	{ "masks", "paths of /proc that are hidden or read-only", policy_print_masks },
+	{ "namespaces", "limits of the user namespace, set once", policy_counters },
+	{ "etc", "files of the host's /etc that are copied into the template", policy_etc },
+	{ "capabilities", "capabilities of the box's root; its user has none", policy_capabilities },
 	{ "limits", "resource limits of every process, soft / hard", policy_limits },
 	{ "devices", "devices that may be opened", policy_devices },
-	{ "landlock", "the second wall behind the mounts", policy_landlock },
-	{ "seccomp", "system calls; what is not listed is refused", policy_seccomp },
+	{ "landlock", "landlock rules, in addition to the mounts", policy_landlock },
+	{ "seccomp", "system calls; unlisted ones are rejected", policy_seccomp },
 	/* clang-format on */
 };
 
@@ -271,9 +271,9 @@ int policy_without(const char *name, uint64_t *launch, uint64_t *init)
 }
 
 static const struct example examples[] = {
-	{ "atoll policy", "everything" },
-	{ "atoll policy seccomp", "every system call, the verdict and the reason" },
-	{ "atoll policy steps exec", "the order of isolation" },
+	{ "atoll policy", "print all sections" },
+	{ "atoll policy seccomp", "print every system call with verdict and reason" },
+	{ "atoll policy steps exec", "print the isolation steps in order" },
 	{ 0 },
 };
 
@@ -281,7 +281,7 @@ const struct command verb_policy = {
 	.name = "policy",
 	.group = "Machine",
 	.usage = "[SECTION...]",
-	.summary = "print the walls of a box and the reason for each",
+	.summary = "print the isolation rules of a box with their reasons",
 	.notes =
 		"Sections: layers steps exec seal mounts masks namespaces etc capabilities limits\n"
 		"devices landlock seccomp.",

@@ -24,7 +24,7 @@ enum { STOP_ALL, STOP_NFLAGS };
 enum { PAGE = 200, DRAIN_MS = 60000, KILL_MS = 5000 };
 
 static const struct flag flags[STOP_NFLAGS] = {
-	[STOP_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "end every box and the keeper, too" },
+	[STOP_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "also end every box and the keeper" },
 };
 
 struct stop_result {
@@ -177,8 +177,8 @@ static int run_stop(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll stop", "boxes go on until the next `atoll serve`, or until their lifetime ends" },
-	{ "atoll stop --all", "and end every box, before an uninstallation for example" },
+	{ "atoll stop", "stop the daemon; boxes keep running until their lifetime ends" },
+	{ "atoll stop --all", "also end every box, for example before uninstalling" },
 	{ 0 },
 };
 
@@ -188,7 +188,7 @@ const struct command verb_stop = {
 	.usage = "[--all]",
 	.summary = "stop the daemon of this machine",
 	.notes =
-		"Requests in progress are finished, for a minute at most. Exit status 0 also where no daemon runs.",
+		"Requests in progress have up to a minute to finish. The exit status is 0 even if no daemon runs.",
 	.flags = flags,
 	.nflags = STOP_NFLAGS,
 	.max_words = 0,

@@ -688,8 +688,9 @@ static int run_serve(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll serve", "on 127.0.0.1:7070, state in /var/lib/atoll" },
-	{ "atoll serve --listen 0.0.0.0:7070 --tls-cert c.pem --tls-key k.pem", "for others" },
+	{ "atoll serve", "serve on 127.0.0.1:7070, state in /var/lib/atoll" },
+	{ "atoll serve --listen 0.0.0.0:7070 --tls-cert c.pem --tls-key k.pem",
+	  "serve other machines, with TLS" },
 	{ 0 },
 };
 
@@ -697,10 +698,10 @@ const struct command verb_serve = {
 	.name = "serve",
 	.group = "Machine",
 	.usage = "",
-	.summary = "serve the API on one port",
+	.summary = "run the daemon: serve the API on one port",
 	.notes =
-		"SIGHUP reads the configuration again, SIGTERM drains and leaves, `atoll upgrade` executes\n"
-		"the binary anew. Boxes live on in all cases, and when any of its processes is killed.",
+		"SIGHUP reads the configuration again, SIGTERM finishes requests and exits, `atoll upgrade`\n"
+		"executes the new binary. Boxes keep running in all cases, also if a process of the daemon is killed.",
 	.flags = config_flags,
 	.nflags = CONFIG_FLAGS,
 	.max_words = 0,

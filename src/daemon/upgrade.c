@@ -150,7 +150,7 @@ static int run_upgrade(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll upgrade", "after a new atoll was put in the place of the old one" },
+	{ "atoll upgrade", "restart after a new version was installed" },
 	{ 0 },
 };
 
@@ -158,11 +158,11 @@ const struct command verb_upgrade = {
 	.name = "upgrade",
 	.group = "Machine",
 	.usage = "",
-	.summary = "let the daemon go on as the new binary",
+	.summary = "restart the daemon with the new binary, without downtime",
 	.notes =
-		"The daemon executes the file that it was started from. Its sockets stay open, boxes and\n"
-		"programs live on, requests in progress are finished. With -H unix:PATH or ATOLL_HOST it is the\n"
-		"daemon that listens there; a daemon that was named by a URL is upgraded on its own machine.",
+		"The daemon executes the file that it was started from. Its sockets stay open, boxes and programs\n"
+		"keep running, requests in progress finish. -H unix:PATH or ATOLL_HOST selects the daemon that\n"
+		"listens there; a URL is rejected: upgrade that daemon on its own machine.",
 	.max_words = 0,
 	.examples = examples,
 	.run = run_upgrade,

@@ -21,7 +21,7 @@ atoll_alone_prints_the_overview() {
 }
 
 an_unknown_verb_names_the_close_one() {
-	refused 2 "no verb named 'rnu'" rnu
+	refused 2 "no command named 'rnu'" rnu
 	has "$err" "close: atoll run"
 }
 

@@ -30,7 +30,7 @@ the_client_starts_the_daemon_executable_beside_it() {
 	cp "${ATOLL}d" bin/atolld
 	ln -s "$PWD/bin/atoll" link
 	has "$(./link policy)" "system calls"
-	has "$(cd bin && ./atoll nosuch 2>&1)" "no verb named 'nosuch'"
+	has "$(cd bin && ./atoll nosuch 2>&1)" "no command named 'nosuch'"
 }
 
 host_names_and_tls_are_left_to_the_daemon_executable() {

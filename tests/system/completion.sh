@@ -47,14 +47,14 @@ bash_offers_words_and_files_where_they_belong() {
 
 zsh_can_read_its_script() {
 	"$ATOLL" completion zsh >script
-	has "$(cat script)" "'config:which settings hold"
+	has "$(cat script)" "'config:show effective settings"
 	command -v zsh >/dev/null || skip "no zsh"
 	zsh -n script
 }
 
 fish_can_read_its_script() {
 	"$ATOLL" completion fish >script
-	has "$(cat script)" "-a config -d 'which settings hold"
+	has "$(cat script)" "-a config -d 'show effective settings"
 	command -v fish >/dev/null || skip "no fish"
 	fish -n script
 }
