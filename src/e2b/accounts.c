@@ -10,7 +10,7 @@
 #include <string.h>
 
 const struct field accounts_key_fields[] = {
-	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "unique among the team's keys", NULL },
+	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "name of the key, unique in the team", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

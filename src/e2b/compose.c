@@ -12,10 +12,10 @@
 enum { SOURCES_MOST = 1000 };
 
 const struct field transfer_compose_fields[] = {
-	{ "source_paths", FIELD_TEXTS, 1, 0, 0, "what to put together; they are removed then",
+	{ "source_paths", FIELD_TEXTS, 1, 0, 0, "files to join; they are deleted afterwards",
 	  NULL },
-	{ "destination", FIELD_TEXT, 1, 1, 4000, "where to", NULL },
-	{ "username", FIELD_TEXT, 0, 0, 64, "whose it is", NULL },
+	{ "destination", FIELD_TEXT, 1, 1, 4000, "path of the joined file", NULL },
+	{ "username", FIELD_TEXT, 0, 0, 64, "owner of the joined file", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

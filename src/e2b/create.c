@@ -26,25 +26,28 @@
 enum { V1_S = 15, V2_S = 300 };
 
 static const struct field resume_fields[] = {
-	{ "enabled", FIELD_BOOL, 0, 0, 0, "by what comes for one of its ports", NULL },
+	{ "enabled", FIELD_BOOL, 0, 0, 0, "resume on traffic to a port of the sandbox", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
 
 const struct field create_fields[] = {
-	{ "templateID", FIELD_TEXT, 1, 0, 200, "which template", NULL },
-	{ "timeout", FIELD_INT, 0, 1, SECONDS_MAX, "seconds it may live", NULL },
-	{ "metadata", FIELD_MAP, 0, 0, 64, "texts to find it by", NULL },
-	{ "envVars", FIELD_MAP, 0, 0, 1000, "variables of every program in it", NULL },
-	{ "secure", FIELD_BOOL, 0, 0, 0, "with a token of its own", NULL },
-	{ "allow_internet_access", FIELD_BOOL, 0, 0, 0, "to all that the server permits", NULL },
-	{ "network", FIELD_OBJECT, 0, 0, 0, "what it may reach, who may reach it", network_fields },
-	{ "autoPause", FIELD_BOOL, 0, 0, 0, "when its time is over, in place of its end", NULL },
-	{ "autoPauseMemory", FIELD_BOOL, 0, 0, 0, "with its programs", NULL },
-	{ "autoResume", FIELD_OBJECT, 0, 0, 0, "when it is needed again", resume_fields },
-	{ "volumeMounts", FIELD_ANY, 0, 0, 0, "[{name, path}]", NULL },
-	{ "mcp", FIELD_ANY, 0, 0, 0, "for the client's own use", NULL },
-	{ "iam", FIELD_ANY, 0, 0, 0, "not done here", NULL },
+	{ "templateID", FIELD_TEXT, 1, 0, 200, "the template", NULL },
+	{ "timeout", FIELD_INT, 0, 1, SECONDS_MAX, "lifetime in seconds", NULL },
+	{ "metadata", FIELD_MAP, 0, 0, 64, "key-value texts for searching", NULL },
+	{ "envVars", FIELD_MAP, 0, 0, 1000, "environment variables of all programs in the box",
+	  NULL },
+	{ "secure", FIELD_BOOL, 0, 0, 0, "create an access token for the sandbox", NULL },
+	{ "allow_internet_access", FIELD_BOOL, 0, 0, 0,
+	  "may reach all hosts that the server permits", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "outbound hosts and inbound access", network_fields },
+	{ "autoPause", FIELD_BOOL, 0, 0, 0,
+	  "pause the sandbox at the end of its lifetime instead of ending it", NULL },
+	{ "autoPauseMemory", FIELD_BOOL, 0, 0, 0, "pause with the memory of its programs", NULL },
+	{ "autoResume", FIELD_OBJECT, 0, 0, 0, "resume the sandbox on demand", resume_fields },
+	{ "volumeMounts", FIELD_ANY, 0, 0, 0, "volumes to mount: [{name, path}]", NULL },
+	{ "mcp", FIELD_ANY, 0, 0, 0, "ignored; for the client's own use", NULL },
+	{ "iam", FIELD_ANY, 0, 0, 0, "not supported", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

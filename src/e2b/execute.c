@@ -24,10 +24,10 @@ enum {
 };
 
 const struct field execute_fields[] = {
-	{ "code", FIELD_TEXT, 1, 0, CONTEXT_CODE, "what to run", NULL },
-	{ "context_id", FIELD_TEXT, 0, 0, 200, "where", NULL },
-	{ "language", FIELD_TEXT, 0, 0, 64, "in the default context of this one", NULL },
-	{ "env_vars", FIELD_MAP, 0, 0, 1000, "variables for this execution", NULL },
+	{ "code", FIELD_TEXT, 1, 0, CONTEXT_CODE, "the code to run", NULL },
+	{ "context_id", FIELD_TEXT, 0, 0, 200, "id of the context", NULL },
+	{ "language", FIELD_TEXT, 0, 0, 64, "run in the default context of this language", NULL },
+	{ "env_vars", FIELD_MAP, 0, 0, 1000, "environment variables for this execution", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

@@ -146,8 +146,8 @@ static void answer_when_ready(struct call *c, struct context *x,
 }
 
 static const struct field create_fields[] = {
-	{ "language", FIELD_TEXT, 0, 0, 64, "python unless given", NULL },
-	{ "cwd", FIELD_TEXT, 0, 0, 4000, "folder to start in; " HOME, NULL },
+	{ "language", FIELD_TEXT, 0, 0, 64, "language (default python)", NULL },
+	{ "cwd", FIELD_TEXT, 0, 0, 4000, "working folder (default " HOME ")", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

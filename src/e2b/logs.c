@@ -14,25 +14,25 @@ enum { LINES = 1000, EVENTS = 10, EVENTS_MAX = 100, OFFSET_MAX = 10000 };
 #define MS_MAX (INT64_C(1) << 43)
 
 const struct field logs_v1_query[] = {
-	{ "start", FIELD_INT, 0, 0, MS_MAX, "milliseconds since 1970", NULL },
-	{ "limit", FIELD_INT, 0, 0, LINES, "lines; 1000", NULL },
+	{ "start", FIELD_INT, 0, 0, MS_MAX, "start time, in milliseconds since 1970", NULL },
+	{ "limit", FIELD_INT, 0, 0, LINES, "maximum number of lines (default 1000)", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
 const struct field logs_v2_query[] = {
-	{ "cursor", FIELD_INT, 0, 0, MS_MAX, "milliseconds since 1970 to begin at", NULL },
-	{ "limit", FIELD_INT, 0, 0, LINES, "lines; 1000", NULL },
-	{ "direction", FIELD_TEXT, 0, 0, 16, "forward or backward; forward", NULL },
-	{ "level", FIELD_TEXT, 0, 0, 16, "debug, info, warn or error: at least", NULL },
-	{ "search", FIELD_TEXT, 0, 0, 256, "in the message", NULL },
+	{ "cursor", FIELD_INT, 0, 0, MS_MAX, "start time, in milliseconds since 1970", NULL },
+	{ "limit", FIELD_INT, 0, 0, LINES, "maximum number of lines (default 1000)", NULL },
+	{ "direction", FIELD_TEXT, 0, 0, 16, "forward or backward (default forward)", NULL },
+	{ "level", FIELD_TEXT, 0, 0, 16, "lowest level: debug, info, warn or error", NULL },
+	{ "search", FIELD_TEXT, 0, 0, 256, "text in the message", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
 const struct field logs_events_query[] = {
-	{ "offset", FIELD_INT, 0, 0, OFFSET_MAX, "how many to leave out", NULL },
-	{ "limit", FIELD_INT, 0, 1, EVENTS_MAX, "how many; 10", NULL },
-	{ "orderAsc", FIELD_BOOL, 0, 0, 0, "oldest first", NULL },
-	{ "types", FIELD_TEXT, 0, 0, 400, "with commas between them; all", NULL },
+	{ "offset", FIELD_INT, 0, 0, OFFSET_MAX, "number of events to skip", NULL },
+	{ "limit", FIELD_INT, 0, 1, EVENTS_MAX, "maximum number of events (default 10)", NULL },
+	{ "orderAsc", FIELD_BOOL, 0, 0, 0, "true: oldest first", NULL },
+	{ "types", FIELD_TEXT, 0, 0, 400, "event types, separated by commas (default: all)", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

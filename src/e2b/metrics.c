@@ -12,13 +12,14 @@
 enum { MANY_MAX = 100 };
 
 const struct field metrics_query[] = {
-	{ "start", FIELD_INT, 0, 0, UINT32_MAX, "seconds since 1970", NULL },
-	{ "end", FIELD_INT, 0, 0, UINT32_MAX, "seconds since 1970", NULL },
+	{ "start", FIELD_INT, 0, 0, UINT32_MAX, "start time, in seconds since 1970", NULL },
+	{ "end", FIELD_INT, 0, 0, UINT32_MAX, "end time, in seconds since 1970", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
 const struct field metrics_many_query[] = {
-	{ "sandbox_ids", FIELD_TEXT, 1, 0, MANY_MAX * 40, "ids with commas between them", NULL },
+	{ "sandbox_ids", FIELD_TEXT, 1, 0, MANY_MAX * 40, "sandbox ids, separated by commas",
+	  NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

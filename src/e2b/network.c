@@ -15,25 +15,29 @@
 
 enum { ENTRIES_MAX = 256 };
 
-#define EGRESS_FIELDS                                                                              \
-	{ "allowOut", FIELD_TEXTS, 0, 0, ENTRIES_MAX, "CIDR, address, name or *.name", NULL },     \
-		{ "denyOut", FIELD_TEXTS, 0, 0, ENTRIES_MAX, "CIDR or address", NULL },            \
-		{ "rules", FIELD_ANY, 0, 0, 0, "not done here", NULL },                            \
-	{                                                                                          \
-		"egressProxy", FIELD_ANY, 0, 0, 0, "not done here", NULL                           \
+#define EGRESS_FIELDS                                                                                   \
+	{ "allowOut", FIELD_TEXTS, 0,                                                                   \
+	  0,          ENTRIES_MAX, "allowed targets: CIDR, address, name or *.name",                    \
+	  NULL },                                                                                       \
+		{ "denyOut", FIELD_TEXTS, 0, 0, ENTRIES_MAX, "denied targets: CIDR or address", NULL }, \
+		{ "rules", FIELD_ANY, 0, 0, 0, "not supported", NULL },                                 \
+	{                                                                                               \
+		"egressProxy", FIELD_ANY, 0, 0, 0, "not supported", NULL                                \
 	}
 
 const struct field network_fields[] = {
 	EGRESS_FIELDS,
-	{ "allowPublicTraffic", FIELD_BOOL, 0, 0, 0, "its ports need no token", NULL },
-	{ "maskRequestHost", FIELD_TEXT, 0, 0, 255, "Host of what reaches its ports", NULL },
-	{ "httpsPorts", FIELD_ANY, 0, 0, 0, "not done here", NULL },
+	{ "allowPublicTraffic", FIELD_BOOL, 0, 0, 0, "ports of the sandbox need no token", NULL },
+	{ "maskRequestHost", FIELD_TEXT, 0, 0, 255,
+	  "Host header of requests to ports of the sandbox", NULL },
+	{ "httpsPorts", FIELD_ANY, 0, 0, 0, "not supported", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
 const struct field network_update_fields[] = {
 	EGRESS_FIELDS,
-	{ "allow_internet_access", FIELD_BOOL, 0, 0, 0, "to all that the server permits", NULL },
+	{ "allow_internet_access", FIELD_BOOL, 0, 0, 0,
+	  "may reach all hosts that the server permits", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

@@ -3,7 +3,7 @@
 #include "v1/pause.h"
 
 const struct field pausing_fields[] = {
-	{ "memory", FIELD_BOOL, 0, 0, 0, "false: only its files", NULL },
+	{ "memory", FIELD_BOOL, 0, 0, 0, "false: keep only the files", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

@@ -13,18 +13,21 @@
 enum { PAGE = 100, PAIRS_MAX = 32, METADATA_MAX = 16 << 10 };
 
 const struct field listing_query[] = {
-	{ "metadata", FIELD_TEXT, 0, 0, METADATA_MAX, "pairs that it must have", NULL },
-	{ "state", FIELD_TEXT, 0, 0, 64, "running, paused, or both with a comma", NULL },
-	{ "order", FIELD_TEXT, 0, 0, 8, "asc or desc, by start; desc", NULL },
-	{ "startedAfter", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT, "then or later", NULL },
-	{ "template", FIELD_TEXT, 0, 0, 200, "only from this one", NULL },
-	{ "limit", FIELD_INT, 0, 1, PAGE, "items per page; 100", NULL },
-	{ "nextToken", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT + 2, "of the page before", NULL },
+	{ "metadata", FIELD_TEXT, 0, 0, METADATA_MAX, "only sandboxes with these pairs", NULL },
+	{ "state", FIELD_TEXT, 0, 0, 64, "running, paused, or both separated by a comma", NULL },
+	{ "order", FIELD_TEXT, 0, 0, 8, "sort order by start time: asc or desc (default desc)",
+	  NULL },
+	{ "startedAfter", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT,
+	  "only sandboxes started at this time or later", NULL },
+	{ "template", FIELD_TEXT, 0, 0, 200, "only sandboxes of this template", NULL },
+	{ "limit", FIELD_INT, 0, 1, PAGE, "number of items per page (default 100)", NULL },
+	{ "nextToken", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT + 2, "token from the previous page",
+	  NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
 const struct field listing_v1_query[] = {
-	{ "metadata", FIELD_TEXT, 0, 0, METADATA_MAX, "pairs that it must have", NULL },
+	{ "metadata", FIELD_TEXT, 0, 0, METADATA_MAX, "only sandboxes with these pairs", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

@@ -13,19 +13,21 @@ enum { CONNECT_S = 300, RESUME_S = 15, REFRESH_S = 15, REFRESH_MAX_S = 3600 };
 enum { AT_ONCE = 4 }; /* boxes that may be ending while a kill is answered before its own has */
 
 const struct field sandboxes_timeout_fields[] = {
-	{ "timeout", FIELD_INT, 1, 0, SECONDS_MAX, "seconds from now; 0: it is over", NULL },
+	{ "timeout", FIELD_INT, 1, 0, SECONDS_MAX,
+	  "lifetime in seconds from now; 0: end the sandbox", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
 const struct field sandboxes_refresh_fields[] = {
-	{ "duration", FIELD_INT, 0, 0, REFRESH_MAX_S, "seconds from now, at least", NULL },
+	{ "duration", FIELD_INT, 0, 0, REFRESH_MAX_S, "minimum lifetime in seconds from now",
+	  NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };
 const struct field sandboxes_connect_fields[] = {
-	{ "timeout", FIELD_INT, 0, 0, SECONDS_MAX, "seconds from now, at least", NULL },
-	{ "memory", FIELD_BOOL, 0, 0, 0, "with the programs it had", NULL },
-	{ "autoPause", FIELD_BOOL, 0, 0, 0, "when its time is over", NULL },
+	{ "timeout", FIELD_INT, 0, 0, SECONDS_MAX, "minimum lifetime in seconds from now", NULL },
+	{ "memory", FIELD_BOOL, 0, 0, 0, "resume with the memory of its programs", NULL },
+	{ "autoPause", FIELD_BOOL, 0, 0, 0, "pause the sandbox at the end of its lifetime", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

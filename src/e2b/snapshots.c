@@ -21,8 +21,9 @@ const struct field e2b_snapshot_fields[] = {
 };
 
 const struct field e2b_fork_fields[] = {
-	{ "count", FIELD_INT, 0, 1, FORKS_MOST, "how many; 1", NULL },
-	{ "timeout", FIELD_INT, 0, 0, 30 * 24 * 3600, "seconds they may live", NULL },
+	{ "count", FIELD_INT, 0, 1, FORKS_MOST, "number of sandboxes (default 1)", NULL },
+	{ "timeout", FIELD_INT, 0, 0, 30 * 24 * 3600, "lifetime of the sandboxes in seconds",
+	  NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

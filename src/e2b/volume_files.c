@@ -21,17 +21,18 @@
 enum { USER = 1000, DEPTH_MAX = 32, ENTRIES_MAX = 10000 };
 
 #define MAKE_FIELDS                                                                                \
-	{ "uid", FIELD_INT, 0, 0, WIRE_OWNER_MAX, "owner, as the sandbox counts; 1000: the user",  \
+	{ "uid", FIELD_INT,      0,                                                                \
+	  0,     WIRE_OWNER_MAX, "uid of the owner inside the sandbox; 1000 is the user",          \
 	  NULL },                                                                                  \
 		{ "gid", FIELD_INT,      0,                                                        \
-		  0,     WIRE_OWNER_MAX, "group; without it the same number as uid",               \
+		  0,     WIRE_OWNER_MAX, "gid of the group (default: the same number as uid)",     \
 		  NULL },                                                                          \
 	{                                                                                          \
-		"mode", FIELD_INT, 0, 0, 07777, "in decimal", NULL                                 \
+		"mode", FIELD_INT, 0, 0, 07777, "file mode, as a decimal number", NULL             \
 	}
 #define FORCE_FIELD                                                                                \
 	{                                                                                          \
-		"force", FIELD_BOOL, 0, 0, 0, "also where something is there", NULL                \
+		"force", FIELD_BOOL, 0, 0, 0, "replace an existing file or folder", NULL           \
 	}
 
 const struct field volume_files_query[] = {
@@ -48,7 +49,7 @@ const struct field volume_files_make_query[] = {
 };
 const struct field volume_files_list_query[] = {
 	FILE_REQUEST_PATH_FIELD(1, "in the volume"),
-	{ "depth", FIELD_INT, 0, 1, DEPTH_MAX, "levels of folders; 1", NULL },
+	{ "depth", FIELD_INT, 0, 1, DEPTH_MAX, "levels of folders (default 1)", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

@@ -12,7 +12,7 @@
 #include <strings.h>
 
 const struct field e2b_volume_fields[] = {
-	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "unique among the team's volumes", NULL },
+	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "name of the volume, unique in the team", NULL },
 	{ .name = FIELDS_OTHERS },
 	{ 0 },
 };

@@ -110,13 +110,14 @@ static const struct tool_surface read_on = { NULL, was_read }, write_on = { NULL
 
 const struct field swerex_read_fields[] = {
 	FILE_REQUEST_PATH_FIELD(1, "what is relative is below /home/user"),
-	{ "encoding", FIELD_TEXT, 0, 0, 32, "utf-8, ascii, latin-1", NULL },
-	{ "errors", FIELD_TEXT, 0, 0, 32, "strict, replace, ignore, backslashreplace", NULL },
+	{ "encoding", FIELD_TEXT, 0, 0, 32, "text encoding: utf-8, ascii, latin-1", NULL },
+	{ "errors", FIELD_TEXT, 0, 0, 32,
+	  "handling of encoding errors: strict, replace, ignore, backslashreplace", NULL },
 	{ 0 },
 };
 const struct field swerex_write_fields[] = {
 	FILE_REQUEST_PATH_FIELD(1, "what is relative is below /home/user"),
-	{ "content", FIELD_TEXT, 1, 0, 0, "all of the file", NULL },
+	{ "content", FIELD_TEXT, 1, 0, 0, "the complete content of the file", NULL },
 	{ 0 },
 };
 

@@ -229,10 +229,11 @@ static const struct tool start_row = { .name = "create_session",
 static const struct tool_surface start_on = { NULL, swerex_run_started };
 
 const struct field swerex_start_fields[] = {
-	{ "session", FIELD_NAME, 0, 0, SESSION, "default", NULL },
-	{ "session_type", FIELD_TEXT, 0, 0, 16, "bash", NULL },
-	{ "startup_source", FIELD_TEXTS, 0, 0, SOURCES, "files that the shell reads first", NULL },
-	{ "startup_timeout", FIELD_ANY, 0, 0, 0, "seconds; 10", NULL },
+	{ "session", FIELD_NAME, 0, 0, SESSION, "name of the session (default: default)", NULL },
+	{ "session_type", FIELD_TEXT, 0, 0, 16, "type of the session: bash", NULL },
+	{ "startup_source", FIELD_TEXTS, 0, 0, SOURCES, "files that the shell sources first",
+	  NULL },
+	{ "startup_timeout", FIELD_ANY, 0, 0, 0, "time limit in seconds (default 10)", NULL },
 	{ 0 },
 };
 
@@ -357,18 +358,20 @@ static const struct tool interrupt_row = { .name = "bash_interrupt",
 static const struct tool_surface interrupt_on = { NULL, swerex_run_interrupted };
 
 const struct field swerex_run_fields[] = {
-	{ "action_type", FIELD_TEXT, 0, 0, 16, "bash; bash_interrupt ends the command that runs",
+	{ "action_type", FIELD_TEXT, 0, 0, 16,
+	  "bash; bash_interrupt interrupts the running command", NULL },
+	{ "session", FIELD_NAME, 0, 0, SESSION, "name of the session (default: default)", NULL },
+	{ "session_type", FIELD_TEXT, 0, 0, 16, "type of the session: bash", NULL },
+	{ "command", FIELD_TEXT, 0, 0, COMMAND_MAX, "command for the shell", NULL },
+	{ "timeout", FIELD_ANY, 0, 0, 0, "time limit in seconds (default: none)", NULL },
+	{ "check", FIELD_TEXT, 0, 0, 16, "handling of a nonzero exit code: raise, silent, ignore",
 	  NULL },
-	{ "session", FIELD_NAME, 0, 0, SESSION, "default", NULL },
-	{ "session_type", FIELD_TEXT, 0, 0, 16, "bash", NULL },
-	{ "command", FIELD_TEXT, 0, 0, COMMAND_MAX, "for the shell", NULL },
-	{ "timeout", FIELD_ANY, 0, 0, 0, "seconds; without it there is none", NULL },
-	{ "check", FIELD_TEXT, 0, 0, 16, "raise, silent, ignore", NULL },
-	{ "error_msg", FIELD_TEXT, 0, 0, 4096, "goes in front of what is raised", NULL },
-	{ "is_interactive_command", FIELD_BOOL, 0, 0, 0, "not offered", NULL },
-	{ "is_interactive_quit", FIELD_BOOL, 0, 0, 0, "not offered", NULL },
-	{ "expect", FIELD_TEXTS, 0, 0, 64, "not offered", NULL },
-	{ "n_retry", FIELD_INT, 0, 1, TRIES_MAX, "signals before it is killed; 3", NULL },
+	{ "error_msg", FIELD_TEXT, 0, 0, 4096, "prefix of the error message", NULL },
+	{ "is_interactive_command", FIELD_BOOL, 0, 0, 0, "not supported", NULL },
+	{ "is_interactive_quit", FIELD_BOOL, 0, 0, 0, "not supported", NULL },
+	{ "expect", FIELD_TEXTS, 0, 0, 64, "not supported", NULL },
+	{ "n_retry", FIELD_INT, 0, 1, TRIES_MAX,
+	  "number of SIGINT signals before SIGKILL (default 3)", NULL },
 	{ 0 },
 };
 
@@ -431,8 +434,8 @@ static const struct tool close_row = { .name = "close_session",
 static const struct tool_surface close_on = { NULL, closed_one }, end_on = { NULL, closed_all };
 
 const struct field swerex_close_fields[] = {
-	{ "session", FIELD_NAME, 0, 0, SESSION, "default", NULL },
-	{ "session_type", FIELD_TEXT, 0, 0, 16, "bash", NULL },
+	{ "session", FIELD_NAME, 0, 0, SESSION, "name of the session (default: default)", NULL },
+	{ "session_type", FIELD_TEXT, 0, 0, 16, "type of the session: bash", NULL },
 	{ 0 },
 };
 const struct field swerex_end_fields[] = { { 0 } };
@@ -536,14 +539,14 @@ static const struct tool_surface execute_on = { NULL, swerex_run_executed };
 
 const struct field swerex_execute_fields[] = {
 	{ "command", FIELD_COMMAND, 1, 0, COMMAND_MAX,
-	  "a program and its arguments, or a line for a shell", NULL },
-	{ "shell", FIELD_BOOL, 0, 0, 0, "command is for sh", NULL },
-	{ "timeout", FIELD_ANY, 0, 0, 0, "seconds; without it there is none", NULL },
-	{ "check", FIELD_BOOL, 0, 0, 0, "raise what is not 0", NULL },
-	{ "error_msg", FIELD_TEXT, 0, 0, 4096, "goes in front of what is raised", NULL },
-	{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },
-	{ "cwd", FIELD_TEXT, 0, 0, 4095, "folder to start in; /home/user", NULL },
-	{ "merge_output_streams", FIELD_BOOL, 0, 0, 0, "stderr is part of stdout", NULL },
+	  "a program and its arguments, or a command line for a shell", NULL },
+	{ "shell", FIELD_BOOL, 0, 0, 0, "run command with sh", NULL },
+	{ "timeout", FIELD_ANY, 0, 0, 0, "time limit in seconds (default: none)", NULL },
+	{ "check", FIELD_BOOL, 0, 0, 0, "raise an error if the exit code is not 0", NULL },
+	{ "error_msg", FIELD_TEXT, 0, 0, 4096, "prefix of the error message", NULL },
+	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables, added to those of the box", NULL },
+	{ "cwd", FIELD_TEXT, 0, 0, 4095, "working folder (default /home/user)", NULL },
+	{ "merge_output_streams", FIELD_BOOL, 0, 0, 0, "merge stderr into stdout", NULL },
 	{ 0 },
 };
 

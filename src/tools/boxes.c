@@ -7,20 +7,20 @@
 #include <string.h>
 
 const struct field tool_new_box_fields[] = {
-	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "unique among the team's boxes", NULL },
-	{ "lifetime_ms", FIELD_INT, 0, 0, INT64_C(1) << 53, "until the box times out", NULL },
-	{ "env", FIELD_MAP, 0, 0, 1000, "variables of every program in it", NULL },
-	{ "network", FIELD_OBJECT, 0, 0, 0, "whom it may reach; without it nobody",
+	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "name of the box, unique in the team", NULL },
+	{ "lifetime_ms", FIELD_INT, 0, 0, INT64_C(1) << 53, "time until the box times out", NULL },
+	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables of all programs in the box", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)",
 	  box_network_fields },
 	{ 0 },
 };
 const struct field tool_boxes_fields[] = {
-	{ "limit", FIELD_INT, 0, 1, 100, "at most so many; 100", NULL },
-	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ "limit", FIELD_INT, 0, 1, 100, "maximum number of boxes (default 100)", NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the previous page", NULL },
 	{ 0 },
 };
 const struct field tool_end_box_fields[] = {
-	{ "box", FIELD_TEXT, 1, 1, 255, "its id or name", NULL },
+	{ "box", FIELD_TEXT, 1, 1, 255, "id or name of the box", NULL },
 	{ 0 },
 };
 

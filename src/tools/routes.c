@@ -16,7 +16,7 @@ static const struct field tools_formats_values[] = {
 	FIELD_VALUE("anthropic"), FIELD_VALUE("mcp"),    { 0 }
 };
 static const struct field list_query[] = {
-	{ "format", FIELD_CHOICE, 0, 0, 0, "in the shape that this client takes; atoll",
+	{ "format", FIELD_CHOICE, 0, 0, 0, "format of the list (default atoll)",
 	  tools_formats_values },
 	{ 0 },
 };

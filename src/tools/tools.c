@@ -10,107 +10,115 @@ enum { TEXT_MAX = 1 << 22, MS_MOST = 3600000 };
 
 static const struct field read_fields[] = {
 	FILE_REQUEST_PATH_FIELD(1, "of the file; relative ones are below /home/user"),
-	{ "start_line", FIELD_INT, 0, 1, INT32_MAX, "first line wanted; 1", NULL },
-	{ "end_line", FIELD_INT, 0, 1, INT32_MAX, "last line wanted", NULL },
+	{ "start_line", FIELD_INT, 0, 1, INT32_MAX, "first line to return (default 1)", NULL },
+	{ "end_line", FIELD_INT, 0, 1, INT32_MAX, "last line to return", NULL },
 	{ 0 },
 };
 static const struct field write_fields[] = {
 	FILE_REQUEST_PATH_FIELD(1, "of the file; relative ones are below /home/user"),
-	{ "content", FIELD_TEXT, 1, 0, TEXT_MAX, "all of the file's text", NULL },
+	{ "content", FIELD_TEXT, 1, 0, TEXT_MAX, "the complete text of the file", NULL },
 	{ 0 },
 };
 static const struct field list_fields[] = {
 	FILE_REQUEST_PATH_FIELD(0, "of the folder; /home/user"),
-	{ "depth", FIELD_INT, 0, 1, 64, "levels of folders; 1", NULL },
-	{ "limit", FIELD_INT, 0, 1, 10000, "entries at most; 1000", NULL },
-	{ "after", FIELD_TEXT, 0, 0, 6000, "where an earlier list ended", NULL },
+	{ "depth", FIELD_INT, 0, 1, 64, "levels of folders (default 1)", NULL },
+	{ "limit", FIELD_INT, 0, 1, 10000, "maximum number of entries (default 1000)", NULL },
+	{ "after", FIELD_TEXT, 0, 0, 6000, "last name of the previous list", NULL },
 	{ 0 },
 };
 static const struct field edit_fields[] = {
 	FILE_REQUEST_PATH_FIELD(1, "of the file"),
-	{ "old_str", FIELD_TEXT, 1, 0, TEXT_MAX, "text to replace, exactly as it is in the file",
-	  NULL },
-	{ "new_str", FIELD_TEXT, 1, 0, TEXT_MAX, "what it becomes", NULL },
-	{ "replace_all", FIELD_BOOL, 0, 0, 0, "every place, not the only one", NULL },
+	{ "old_str", FIELD_TEXT, 1, 0, TEXT_MAX, "text to replace, exactly as in the file", NULL },
+	{ "new_str", FIELD_TEXT, 1, 0, TEXT_MAX, "replacement text", NULL },
+	{ "replace_all", FIELD_BOOL, 0, 0, 0, "replace all occurrences", NULL },
 	{ 0 },
 };
 static const struct field search_fields[] = {
-	{ "content", FIELD_TEXT, 0, 0, 1023, "text that a line has, as it is", NULL },
-	{ "name", FIELD_TEXT, 0, 0, 255, "a glob (*, ?, [a-z]), or part of a file's name", NULL },
+	{ "content", FIELD_TEXT, 0, 0, 1023, "literal text that a line must contain", NULL },
+	{ "name", FIELD_TEXT, 0, 0, 255, "a glob (*, ?, [a-z]), or a part of the file name", NULL },
 	FILE_REQUEST_PATH_FIELD(0, "the folder to search; /home/user"),
-	{ "ignore_case", FIELD_BOOL, 0, 0, 0, "A is a", NULL },
-	{ "limit", FIELD_INT, 0, 1, 1000, "hits at most; 1000", NULL },
+	{ "ignore_case", FIELD_BOOL, 0, 0, 0, "ignore upper and lower case", NULL },
+	{ "limit", FIELD_INT, 0, 1, 1000, "maximum number of hits (default 1000)", NULL },
 	{ 0 },
 };
 static const struct field command_fields[] = {
-	{ "command", FIELD_TEXT, 1, 0, 1 << 20, "a line for the shell", NULL },
-	{ "cwd", FIELD_TEXT, 0, 0, FILE_REQUEST_PATH, "folder to start in; /home/user", NULL },
-	{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },
-	{ "stdin", FIELD_TEXT, 0, 0, TEXT_MAX, "all of its input", NULL },
-	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST, "it is ended then; 120000", NULL },
-	{ "background", FIELD_BOOL, 0, 0, 0, "do not wait for its end: a server, say", NULL },
+	{ "command", FIELD_TEXT, 1, 0, 1 << 20, "a command line for the shell", NULL },
+	{ "cwd", FIELD_TEXT, 0, 0, FILE_REQUEST_PATH, "working folder (default /home/user)", NULL },
+	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables, added to those of the box", NULL },
+	{ "stdin", FIELD_TEXT, 0, 0, TEXT_MAX, "the complete standard input", NULL },
+	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST,
+	  "time limit; the command is then killed (default 120000)", NULL },
+	{ "background", FIELD_BOOL, 0, 0, 0, "do not wait for the end, for example for a server",
+	  NULL },
 	{ 0 },
 };
 static const struct field code_fields[] = {
-	{ "code", FIELD_TEXT, 1, 0, TEXT_MAX, "a whole program's text", NULL },
+	{ "code", FIELD_TEXT, 1, 0, TEXT_MAX, "the complete program text", NULL },
 	{ "language", FIELD_TEXT, 0, 0, 64,
-	  "python, javascript, bash, c, c++, go, rust, java, ...; python", NULL },
-	{ "stdin", FIELD_TEXT, 0, 0, TEXT_MAX, "all of its input", NULL },
-	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST, "it is ended then; 30000", NULL },
+	  "python, javascript, bash, c, c++, go, rust, java, ... (default python)", NULL },
+	{ "stdin", FIELD_TEXT, 0, 0, TEXT_MAX, "the complete standard input", NULL },
+	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST,
+	  "time limit; the program is then killed (default 30000)", NULL },
 	{ 0 },
 };
 
 static const struct field patch_fields[] = {
-	{ "patch", FIELD_TEXT, 1, 0, TEXT_MAX, "from *** Begin Patch to *** End Patch", NULL },
+	{ "patch", FIELD_TEXT, 1, 0, TEXT_MAX, "the patch, from *** Begin Patch to *** End Patch",
+	  NULL },
 	{ 0 },
 };
 static const struct field output_fields[] = {
-	{ "exec", FIELD_TEXT, 1, 1, STORE_NAME, "as the tool that ran it said", NULL },
-	{ "stream", FIELD_TEXT, 0, 0, 6, "stdout or stderr; stdout", NULL },
-	{ "offset", FIELD_INT, 0, 0, INT64_MAX, "first byte wanted; 0", NULL },
-	{ "limit", FIELD_INT, 0, 1, 1 << 18, "bytes at most; 16384", NULL },
+	{ "exec", FIELD_TEXT, 1, 1, STORE_NAME,
+	  "id of the exec, from the result of the tool that started it", NULL },
+	{ "stream", FIELD_TEXT, 0, 0, 6, "stdout or stderr (default stdout)", NULL },
+	{ "offset", FIELD_INT, 0, 0, INT64_MAX, "offset of the first byte (default 0)", NULL },
+	{ "limit", FIELD_INT, 0, 1, 1 << 18, "maximum number of bytes (default 16384)", NULL },
 	{ 0 },
 };
 static const struct field install_fields[] = {
-	{ "packages", FIELD_TEXTS, 1, 0, 100, "names, with versions where they matter", NULL },
-	{ "manager", FIELD_TEXT, 0, 0, 16, "pip, npm, gem or go; pip", NULL },
-	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST, "it is ended then; 300000", NULL },
+	{ "packages", FIELD_TEXTS, 1, 0, 100, "package names, with versions if needed", NULL },
+	{ "manager", FIELD_TEXT, 0, 0, 16, "pip, npm, gem or go (default pip)", NULL },
+	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST,
+	  "time limit; the installation is then killed (default 300000)", NULL },
 	{ 0 },
 };
 static const struct field port_fields[] = {
-	{ "port", FIELD_INT, 1, 1, 65535, "that a server in the box listens on", NULL },
+	{ "port", FIELD_INT, 1, 1, 65535, "port on which a server in the box listens", NULL },
 	{ 0 },
 };
 static const struct field bash_fields[] = {
-	{ "command", FIELD_TEXT, 0, 0, 1 << 20, "a line for the shell", NULL },
-	{ "restart", FIELD_BOOL, 0, 0, 0, "begin with a new shell", NULL },
-	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST, "it is ended then; 120000", NULL },
+	{ "command", FIELD_TEXT, 0, 0, 1 << 20, "a command line for the shell", NULL },
+	{ "restart", FIELD_BOOL, 0, 0, 0, "start a new shell", NULL },
+	{ "timeout_ms", FIELD_INT, 0, 1, MS_MOST,
+	  "time limit; the command is then killed (default 120000)", NULL },
 	{ 0 },
 };
 static const struct field editor_fields[] = {
 	{ "command", FIELD_TEXT, 1, 0, 32, "view, create, str_replace or insert", NULL },
 	FILE_REQUEST_PATH_FIELD(1, "of the file or folder"),
-	{ "view_range", FIELD_ANY, 0, 0, 0, "[first line, last line]; -1 is the end", NULL },
-	{ "file_text", FIELD_TEXT, 0, 0, TEXT_MAX, "of create", NULL },
-	{ "old_str", FIELD_TEXT, 0, 0, TEXT_MAX, "of str_replace", NULL },
-	{ "new_str", FIELD_TEXT, 0, 0, TEXT_MAX, "of str_replace", NULL },
-	{ "insert_line", FIELD_INT, 0, 0, INT32_MAX, "behind which", NULL },
-	{ "insert_text", FIELD_TEXT, 0, 0, TEXT_MAX, "of insert", NULL },
+	{ "view_range", FIELD_ANY, 0, 0, 0,
+	  "[first line, last line]; -1 means the last line of the file", NULL },
+	{ "file_text", FIELD_TEXT, 0, 0, TEXT_MAX, "text of the file, for create", NULL },
+	{ "old_str", FIELD_TEXT, 0, 0, TEXT_MAX, "text to replace, for str_replace", NULL },
+	{ "new_str", FIELD_TEXT, 0, 0, TEXT_MAX, "replacement text, for str_replace", NULL },
+	{ "insert_line", FIELD_INT, 0, 0, INT32_MAX, "line after which to insert, for insert",
+	  NULL },
+	{ "insert_text", FIELD_TEXT, 0, 0, TEXT_MAX, "text to insert, for insert", NULL },
 	{ 0 },
 };
 
-#define PATCH_HELP                                                                                  \
-	"Change several files at once. Between '*** Begin Patch' and '*** End Patch': "             \
-	"'*** Add File: path' with lines that begin with '+'; '*** Delete File: path'; or "         \
-	"'*** Update File: path', perhaps '*** Move to: path', and hunks: '@@' with a line that "   \
-	"stands above, then lines that begin with ' ' (there), '-' (goes) or '+' (comes). No line " \
-	"numbers. All of it is applied, or nothing."
+#define PATCH_HELP                                                                                       \
+	"Change several files at once. Between '*** Begin Patch' and '*** End Patch': "                  \
+	"'*** Add File: path' with lines that begin with '+'; '*** Delete File: path'; or "              \
+	"'*** Update File: path', optionally '*** Move to: path', and hunks: '@@' with a line above "    \
+	"the change, then lines that begin with ' ' (unchanged), '-' (removed) or '+' (added). No line " \
+	"numbers. The whole patch is applied, or nothing."
 #define READ_HELP                                                                                  \
-	"Read a text file of the box. Long files come in parts: the end says how to go on."
+	"Read a text file of the box. Long files are returned in parts; the end of a part states how to read the next one."
 #define WRITE_HELP                                                                                 \
-	"Write a text file in the box, all of it; what was there is replaced, folders are made."
-#define COMMAND_HELP                                                                               \
-	"Run a shell command in the box and wait for its end. Gives output, exit code and how it " \
+	"Write a complete text file in the box. An existing file is replaced, parent folders are created."
+#define COMMAND_HELP                                                                                 \
+	"Run a shell command in the box and wait for its end. Returns output, exit code and how it " \
 	"ended. Every call is a new shell. Long output is cut in the middle."
 
 const struct tool tools[] = {
@@ -119,26 +127,26 @@ const struct tool tools[] = {
 	{ "write_file", "Write a file", WRITE_HELP, write_fields, tool_write, TOOL_DESTROYS | TOOL_AGAIN, NULL },
 	{ "list_files", "List a folder", "List the entries of a folder of the box; folders end with a slash.",
 	  list_fields, tool_list, TOOL_READS | TOOL_AGAIN, NULL },
-	{ "edit_file", "Edit a file", "Replace a piece of a text file by another. It must be there exactly once, "
+	{ "edit_file", "Edit a file", "Replace a piece of text in a file. The text must occur exactly once, "
 	  "unless replace_all is set.", edit_fields, tool_edit, TOOL_DESTROYS, NULL },
 	{ "apply_patch", "Apply a patch", PATCH_HELP, patch_fields, tool_patch, TOOL_DESTROYS, NULL },
-	{ "search_files", "Search files", "Find files of the box by name, by what is in them, or both.",
+	{ "search_files", "Search files", "Find files of the box by name, by content, or both.",
 	  search_fields, tool_search, TOOL_READS | TOOL_AGAIN, NULL },
 	{ "run_command", "Run a command", COMMAND_HELP, command_fields, tool_command,
 	  TOOL_DESTROYS | TOOL_OUTSIDE, NULL },
-	{ "run_code", "Run a program", "Run a program given as text, compiled first where its language needs that. "
+	{ "run_code", "Run a program", "Run a program given as text; it is compiled first if its language needs that. "
 	  "Print what you want to see.", code_fields, tool_code, TOOL_DESTROYS | TOOL_OUTSIDE, NULL },
-	{ "read_output", "Read output", "Read a part of what a program has written, where an answer left it out.",
+	{ "read_output", "Read output", "Read a part of the output of a program that an answer omitted.",
 	  output_fields, tool_output, TOOL_READS | TOOL_AGAIN, NULL },
 	{ "install_packages", "Install packages", "Install packages into the box with pip, npm, gem or go. The box "
 	  "must be allowed to reach their registry.", install_fields, tool_install, TOOL_OUTSIDE | TOOL_AGAIN, NULL },
-	{ "open_port", "Open a port", "Tell whether a server in the box listens on a port, and the URL to reach it by.",
+	{ "open_port", "Open a port", "Check whether a server in the box listens on a port, and get its URL.",
 	  port_fields, tool_port, TOOL_READS | TOOL_AGAIN, NULL },
-	{ "create_box", "Make a box", "Make a new, empty box (a sandbox). Without one the tools use a box of your own.",
+	{ "create_box", "Create a box", "Create a new, empty box (a sandbox). Tools without a box argument use the box of your key.",
 	  tool_new_box_fields, tool_new_box, TOOL_BOXES, NULL },
-	{ "list_boxes", "List boxes", "List the boxes there are: id, state, name.", tool_boxes_fields, tool_boxes,
+	{ "list_boxes", "List boxes", "List all boxes: id, state, name.", tool_boxes_fields, tool_boxes,
 	  TOOL_BOXES | TOOL_READS | TOOL_AGAIN, NULL },
-	{ "delete_box", "End a box", "End a box: its programs are killed, its files are gone.", tool_end_box_fields,
+	{ "delete_box", "End a box", "End a box: its programs are killed and its files are deleted.", tool_end_box_fields,
 	  tool_end_box, TOOL_BOXES | TOOL_DESTROYS, NULL },
 	{ "ReadFile", "Read a file", READ_HELP, read_fields, tool_read, TOOL_READS | TOOL_AGAIN, "read_file" },
 	{ "WriteFile", "Write a file", WRITE_HELP, write_fields, tool_write, TOOL_DESTROYS | TOOL_AGAIN, "write_file" },

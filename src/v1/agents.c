@@ -25,39 +25,44 @@ enum { FILES_MOST = 256, PATH_MOST = 400, WALL_MOST = 3600000, CONTEXT_MOST = 51
 enum { SILENCE_MS = 15000, LEFT_MS = 500 };
 
 static const struct field budget_fields[] = {
-	{ "max_calls", FIELD_INT, 0, 1, 1000, "questions to a model; twice max_steps", NULL },
-	{ "max_tokens", FIELD_INT, 0, 1, INT64_C(1) << 40, "in and out together; 200000", NULL },
-	{ "max_cost", FIELD_ANY, 0, 0, 0, "in the currency of the models' prices; no end", NULL },
-	{ "max_wall_ms", FIELD_INT, 0, 1, WALL_MOST, "of all of it; 600000", NULL },
+	{ "max_calls", FIELD_INT, 0, 1, 1000,
+	  "maximum number of model requests (default: twice max_steps)", NULL },
+	{ "max_tokens", FIELD_INT, 0, 1, INT64_C(1) << 40,
+	  "maximum number of input and output tokens together (default 200000)", NULL },
+	{ "max_cost", FIELD_ANY, 0, 0, 0,
+	  "maximum cost, in the currency of the models' prices (default: unlimited)", NULL },
+	{ "max_wall_ms", FIELD_INT, 0, 1, WALL_MOST,
+	  "time limit of the whole session (default 600000)", NULL },
 	{ 0 },
 };
 
 const struct field errands_fields[] = {
 	/* clang-format off */
-	{ "task", FIELD_TEXT, 1, 1, AGENT_TASK_BYTES, "what is to be done", NULL },
-	{ "files", FIELD_MAP, 0, 0, FILES_MOST, "{path: text} in its workspace", NULL },
-	{ "role", FIELD_NAME, 0, 0, STORE_NAME, "of the models file: who flies it; agent", NULL },
-	{ "model", FIELD_NAME, 0, 0, STORE_NAME, "of the models file, whatever the role says", NULL },
-	{ "max_steps", FIELD_INT, 0, 1, AGENT_SESSION_STEPS_MOST, "actions, the last one included; 5", NULL },
-	{ "tools", FIELD_TEXTS, 0, 0, 16, "names of those it may use; all five", NULL },
-	{ "budget", FIELD_OBJECT, 0, 0, 0, "when to stop", budget_fields },
-	{ "command_ms", FIELD_INT, 0, 1, 600000, "of a command that says nothing else; 30000", NULL },
-	{ "context_bytes", FIELD_INT, 0, 1024, CONTEXT_MOST, "of what it did, for the model; 65536", NULL },
-	{ "limits", FIELD_OBJECT, 0, 0, 0, "of its box: memory, cpu, ...", box_limit_fields },
-	{ "env", FIELD_MAP, 0, 0, 1000, "variables of its box", NULL },
-	{ "packages", FIELD_ANY, 0, 0, 0, "{\"pip\": [...], \"npm\": [...]}, installed before", NULL },
-	{ "network", FIELD_OBJECT, 0, 0, 0, "whom its box may reach; without it nobody", box_network_fields },
-	{ "keep", FIELD_BOOL, 0, 0, 0, "its box is not ended", NULL },
+	{ "task", FIELD_TEXT, 1, 1, AGENT_TASK_BYTES, "description of the task", NULL },
+	{ "files", FIELD_MAP, 0, 0, FILES_MOST, "files in the workspace: {path: text}", NULL },
+	{ "role", FIELD_NAME, 0, 0, STORE_NAME, "role in the models file that selects the model (default agent)", NULL },
+	{ "model", FIELD_NAME, 0, 0, STORE_NAME, "name of a model in the models file; has priority over role", NULL },
+	{ "max_steps", FIELD_INT, 0, 1, AGENT_SESSION_STEPS_MOST, "maximum number of actions, including the last one (default 5)", NULL },
+	{ "tools", FIELD_TEXTS, 0, 0, 16, "names of the tools that the agent may use (default: all five)", NULL },
+	{ "budget", FIELD_OBJECT, 0, 0, 0, "limits of the session", budget_fields },
+	{ "command_ms", FIELD_INT, 0, 1, 600000, "default time limit of a command (default 30000)", NULL },
+	{ "context_bytes", FIELD_INT, 0, 1024, CONTEXT_MOST, "maximum size of the history in the prompt (default 65536)", NULL },
+	{ "limits", FIELD_OBJECT, 0, 0, 0, "resource limits of the box: memory, cpu, ...", box_limit_fields },
+	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables of the box", NULL },
+	{ "packages", FIELD_ANY, 0, 0, 0, "packages to install: {\"pip\": [...], \"npm\": [...]}", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)", box_network_fields },
+	{ "keep", FIELD_BOOL, 0, 0, 0, "do not end the box after the session", NULL },
 #ifdef ATOLL_TEST
-	{ "pilot", FIELD_TEXTS, 0, 0, 3, "an enemy in its place", NULL },
+	{ "pilot", FIELD_TEXTS, 0, 0, 3, "test builds: a hostile program instead of the boxagent", NULL },
 #endif
 	{ 0 },
 	/* clang-format on */
 };
 
 const struct field errands_list_query[] = {
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
-	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)",
+	  NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the previous page", NULL },
 	{ 0 },
 };
 

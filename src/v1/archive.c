@@ -21,7 +21,8 @@ static const struct field archive_format_values[] = {
 };
 const struct field boxfiles_archive_query[] = {
 	FILE_REQUEST_PATH_FIELD(0, "the folder (or, out of the box, a file); /home/user"),
-	{ "format", FIELD_CHOICE, 0, 0, 0, "of the archive; tar", archive_format_values },
+	{ "format", FIELD_CHOICE, 0, 0, 0, "format of the archive (default tar)",
+	  archive_format_values },
 	{ 0 },
 };
 

@@ -8,16 +8,18 @@
 #include <string.h>
 
 const struct field audit_list_query[] = {
-	{ "who", FIELD_TEXT, 0, 0, STORE_NAME, "id of a key, uid:0, oidc:...", NULL },
-	{ "action", FIELD_TEXT, 0, 0, STORE_WORD, "box.create, or all of box. (with the dot)",
+	{ "who", FIELD_TEXT, 0, 0, STORE_NAME, "the caller: id of a key, uid:0, oidc:...", NULL },
+	{ "action", FIELD_TEXT, 0, 0, STORE_WORD,
+	  "action such as box.create; box. (with the dot) matches all actions of boxes", NULL },
+	{ "subject", FIELD_TEXT, 0, 0, STORE_NAME, "id of the object of the action", NULL },
+	{ "since", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT,
+	  "entries after this time; a time, or a duration before now such as 15m", NULL },
+	{ "until", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT, "entries before this time", NULL },
+	{ "team", FIELD_TEXT, 0, 0, STORE_NAME,
+	  "operators: entries of this team (default: all teams)", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)",
 	  NULL },
-	{ "subject", FIELD_TEXT, 0, 0, STORE_NAME, "id of what it was done to", NULL },
-	{ "since", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT, "a moment, or how long ago: 15m", NULL },
-	{ "until", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT, "before this moment", NULL },
-	{ "team", FIELD_TEXT, 0, 0, STORE_NAME, "operators: of this team; unless given, of all",
-	  NULL },
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
-	{ "after", FIELD_INT, 0, 1, INT64_MAX, "`next` of the page before", NULL },
+	{ "after", FIELD_INT, 0, 1, INT64_MAX, "`next` of the previous page", NULL },
 	{ 0 },
 };
 

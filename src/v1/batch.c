@@ -22,40 +22,50 @@
 
 enum { PIECE = 64 * 1024, PING_MS = 15000, LEASH_PING_MS = 1000 };
 
-#define OPTION_FIELDS                                                                                  \
-	{ "language", FIELD_NAME, 0, 0, 32, "of items that name none", NULL },                         \
-		{ "timeout_ms", FIELD_INT, 0, 1, 3600000, "of items that name none; 30 s", NULL },     \
-		{ "max_output",                                                                        \
-		  FIELD_INT,                                                                           \
-		  0,                                                                                   \
-		  0,                                                                                   \
-		  ITEM_OUTPUT_MAX,                                                                     \
-		  "bytes told of each stream; 16 KiB",                                                 \
-		  NULL },                                                                              \
-		{ "jobs", FIELD_INT, 0, 1, 10000, "at most so many at once", NULL },                   \
-		{ "record", FIELD_BOOL, 0, 0, 0, "each program is a run of GET /v1/runs, too", NULL }, \
-	{                                                                                              \
-		"detach", FIELD_BOOL, 0, 0, 0, "false: it ends when this connection does", NULL        \
+#define OPTION_FIELDS                                                                                \
+	{ "language", FIELD_NAME, 0, 0, 32, "language of items without a language", NULL },          \
+		{ "timeout_ms",                                                                      \
+		  FIELD_INT,                                                                         \
+		  0,                                                                                 \
+		  1,                                                                                 \
+		  3600000,                                                                           \
+		  "time limit of items without a limit (default 30 s)",                              \
+		  NULL },                                                                            \
+		{ "max_output",                                                                      \
+		  FIELD_INT,                                                                         \
+		  0,                                                                                 \
+		  0,                                                                                 \
+		  ITEM_OUTPUT_MAX,                                                                   \
+		  "maximum number of bytes returned of each stream (default 16 KiB)",                \
+		  NULL },                                                                            \
+		{ "jobs", FIELD_INT, 0, 1, 10000, "maximum number of simultaneous programs", NULL }, \
+		{ "record", FIELD_BOOL, 0,                                                           \
+		  0,        0,          "store a run record for each program (GET /v1/runs)",        \
+		  NULL },                                                                            \
+	{                                                                                            \
+		"detach", FIELD_BOOL, 0, 0, 0, "false: end the batch when this connection closes",   \
+			NULL                                                                         \
 	}
 
 const struct field batch_query[] = { OPTION_FIELDS, { 0 } };
 static const struct field body_fields[] = {
 	OPTION_FIELDS,
-	{ "items", FIELD_ANY, 1, 0, 0, "a list of items", NULL },
+	{ "items", FIELD_ANY, 1, 0, 0, "the list of items", NULL },
 	{ 0 },
 };
 const struct field batch_list_query[] = {
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
-	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)",
+	  NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the previous page", NULL },
 	{ 0 },
 };
 const struct field batch_results_query[] = {
-	{ "after", FIELD_INT, 0, 0, UINT32_MAX - 2, "those behind this number; 0", NULL },
-	{ "follow", FIELD_BOOL, 0, 0, 0, "false: those there are, and no waiting", NULL },
+	{ "after", FIELD_INT, 0, 0, UINT32_MAX - 2, "results after this number (default 0)", NULL },
+	{ "follow", FIELD_BOOL, 0, 0, 0, "false: return existing results only, do not wait", NULL },
 	{ 0 },
 };
 const struct field batch_delete_query[] = {
-	{ "forget", FIELD_BOOL, 0, 0, 0, "and remove its files, and that it was", NULL },
+	{ "forget", FIELD_BOOL, 0, 0, 0, "also delete the files and the row of the batch", NULL },
 	{ 0 },
 };
 

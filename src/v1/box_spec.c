@@ -12,18 +12,19 @@
 #define MS_MAX (INT64_C(1) << 53)
 
 const struct field box_limit_fields[] = {
-	{ "mem", FIELD_INT, 0, 1, MS_MAX, "bytes of memory", NULL },
-	{ "disk", FIELD_INT, 0, 1, MS_MAX, "bytes of files", NULL },
+	{ "mem", FIELD_INT, 0, 1, MS_MAX, "memory in bytes", NULL },
+	{ "disk", FIELD_INT, 0, 1, MS_MAX, "disk space in bytes", NULL },
 	{ "files", FIELD_INT, 0, 1, MS_MAX, "number of files", NULL },
 	{ "cpu_milli", FIELD_INT, 0, 1, UINT32_MAX - 1, "thousandths of a CPU", NULL },
 	{ "pids", FIELD_INT, 0, 1, UINT32_MAX - 1, "processes and threads", NULL },
-	{ "cpu_ms", FIELD_INT, 0, 1, MS_MAX, "CPU time of all programs together", NULL },
+	{ "cpu_ms", FIELD_INT, 0, 1, MS_MAX, "CPU time of all programs together, in milliseconds",
+	  NULL },
 	{ 0 },
 };
 
 const struct field box_network_fields[] = {
 	{ "allow", FIELD_TEXTS, 1, 0, RULES_MAX,
-	  "host, host:port or *.host, each among egress.allow", NULL },
+	  "allowed hosts: host, host:port or *.host; each must be in egress.allow", NULL },
 	{ 0 },
 };
 
@@ -31,55 +32,54 @@ static const struct field on_timeout_values[] = {
 	FIELD_VALUE("kill"), FIELD_VALUE("keep"), FIELD_VALUE("pause"), { 0 }
 };
 #define TIME_FIELDS                                                                                \
-	{                                                                                          \
-		"lifetime_ms",                                                                     \
-		FIELD_INT,                                                                         \
-		0,                                                                                 \
-		0,                                                                                 \
-		MS_MAX,                                                                            \
-		"until the box times out; 0: the longest allowed",                                 \
-		NULL                                                                               \
-	},                                                                                         \
+	{ "lifetime_ms",                                                                           \
+	  FIELD_INT,                                                                               \
+	  0,                                                                                       \
+	  0,                                                                                       \
+	  MS_MAX,                                                                                  \
+	  "time until the box times out; 0: the longest allowed time",                             \
+	  NULL },                                                                                  \
 		{ "idle_ms", FIELD_INT, 0,                                                         \
-		  0,         MS_MAX,    "without activity until it times out; 0: never",           \
+		  0,         MS_MAX,    "time without activity until the box times out; 0: never", \
 		  NULL },                                                                          \
 		{ "on_timeout",                                                                    \
 		  FIELD_CHOICE,                                                                    \
 		  0,                                                                               \
 		  0,                                                                               \
 		  0,                                                                               \
-		  "when its lifetime ends: kill it, keep its files, or pause it",                  \
+		  "at the end of the lifetime: kill the box, keep its files, or pause it",         \
 		  on_timeout_values },                                                             \
 	{                                                                                          \
 		"retention_ms", FIELD_INT, 0, -1, MS_MAX,                                          \
-			"how long files are kept; -1: until deleted", NULL                         \
+			"how long the files are kept; -1: until the box is deleted", NULL          \
 	}
 
 const struct field box_create_fields[] = {
 	/* clang-format off */
-	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "unique among the team's boxes", NULL },
-	{ "session", FIELD_TEXT, 0, 0, STORE_SESSION, "get the box with this key, or make it", NULL },
+	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "name of the box, unique in the team", NULL },
+	{ "session", FIELD_TEXT, 0, 0, STORE_SESSION, "get the box with this session key; create it if it does not exist", NULL },
 	BOX_LIMIT_FIELDS,
 	TIME_FIELDS,
-	{ "lifetime_from", FIELD_NAME, 0, 0, 16, "what lifetime_ms counts from: use (the last one; if no lifetime_ms is given), or creation", NULL },
-	{ "metadata", FIELD_MAP, 0, 0, 64, "texts to find it by", NULL },
-	{ "env", FIELD_MAP, 0, 0, 1000, "variables of every program in it", NULL },
-	{ "volumes", FIELD_ANY, 0, 0, 0, "[{name, path, read_only}]: at most 4", NULL },
-	{ "warm", FIELD_NAME, 0, 0, 15, "an interpreter that should wait in it: python, python-data, node", NULL },
-	{ "packages", FIELD_ANY, 0, 0, 0, "{\"pip\": [...], \"npm\": [...]}, installed before it is made", NULL },
-	{ "network", FIELD_OBJECT, 0, 0, 0, "whom it may reach; without it nobody", box_network_fields },
-	{ "snapshot", FIELD_TEXT, 0, 0, 200, "begins with the files of this one, by id or name[:tag]", NULL },
-	{ "cold", FIELD_BOOL, 0, 0, 0, "not from the pool", NULL },
+	{ "lifetime_from", FIELD_NAME, 0, 0, 16, "start of lifetime_ms: use (the last use; default if lifetime_ms is not given) or creation", NULL },
+	{ "metadata", FIELD_MAP, 0, 0, 64, "key-value texts for searching", NULL },
+	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables of all programs in the box", NULL },
+	{ "volumes", FIELD_ANY, 0, 0, 0, "volumes to mount, at most 4: [{name, path, read_only}]", NULL },
+	{ "warm", FIELD_NAME, 0, 0, 15, "warm interpreter for the box: python, python-data, node", NULL },
+	{ "packages", FIELD_ANY, 0, 0, 0, "packages to install before the box is created: {\"pip\": [...], \"npm\": [...]}", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)", box_network_fields },
+	{ "snapshot", FIELD_TEXT, 0, 0, 200, "start with the files of this snapshot: id or name[:tag]", NULL },
+	{ "cold", FIELD_BOOL, 0, 0, 0, "do not take the box from the pool", NULL },
 	{ 0 },
 	/* clang-format on */
 };
 
 const struct field box_patch_fields[] = {
-	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "another name", NULL },
-	{ "limits", FIELD_OBJECT, 0, 0, 0, "mem, cpu_milli, pids", box_limit_fields },
+	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "new name", NULL },
+	{ "limits", FIELD_OBJECT, 0, 0, 0, "new limits: mem, cpu_milli, pids", box_limit_fields },
 	TIME_FIELDS,
-	{ "metadata", FIELD_MAP, 0, 0, 64, "replaces all of it", NULL },
-	{ "env", FIELD_MAP, 0, 0, 1000, "replaces all of it", NULL },
+	{ "metadata", FIELD_MAP, 0, 0, 64, "new metadata; replaces all existing entries", NULL },
+	{ "env", FIELD_MAP, 0, 0, 1000, "new environment variables; replaces all existing ones",
+	  NULL },
 	{ 0 },
 };
 

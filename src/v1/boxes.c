@@ -12,12 +12,12 @@ static const struct field box_state_values[] = { FIELD_VALUE("running"), FIELD_V
 						 FIELD_VALUE("all"),     { 0 } };
 const struct field box_list_query[] = {
 	/* clang-format off */
-	{ "state", FIELD_CHOICE, 0, 0, 0, "only boxes in this state; unless given, all that are not gone", box_state_values },
-	{ "template", FIELD_TEXT, 0, 0, STORE_TEMPLATE, "only of this one", NULL },
-	{ "name", FIELD_TEXT, 0, 0, STORE_NAME, "whose name begins so", NULL },
-	{ "metadata", FIELD_TEXT, 0, 0, 1024, "key=value, several with & encoded between them", NULL },
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
-	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ "state", FIELD_CHOICE, 0, 0, 0, "only boxes in this state (default: all except gone)", box_state_values },
+	{ "template", FIELD_TEXT, 0, 0, STORE_TEMPLATE, "only boxes of this template", NULL },
+	{ "name", FIELD_TEXT, 0, 0, STORE_NAME, "only boxes whose name starts with this text", NULL },
+	{ "metadata", FIELD_TEXT, 0, 0, 1024, "only boxes with key=value; separate several pairs by an encoded &", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)", NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the previous page", NULL },
 	{ 0 },
 	/* clang-format on */
 };

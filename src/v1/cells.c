@@ -20,27 +20,26 @@
 
 enum { PIECE = 64 * 1024, AUDITED = 200 };
 
-#define CELL_FIELDS                                                                                \
-	{ "code", FIELD_TEXT, 1, 0, CONTEXT_CODE, "what to run", NULL },                           \
-		{ "timeout_ms",                                                                    \
-		  FIELD_INT,                                                                       \
-		  0,                                                                               \
-		  1,                                                                               \
-		  UINT32_MAX,                                                                      \
-		  "then it is interrupted; limits.default_cell_time unless given",                 \
-		  NULL },                                                                          \
-		{ "env", FIELD_MAP, 0, 0, 1000, "variables for this cell", NULL },                 \
-		{ "input",                                                                         \
-		  FIELD_BOOL,                                                                      \
-		  0,                                                                               \
-		  0,                                                                               \
-		  0,                                                                               \
-		  "POST .../input will answer its questions; false: they get end of file, as in "  \
-		  "every plain JSON answer unless given",                                          \
-		  NULL },                                                                          \
-	{                                                                                          \
-		"max_output", FIELD_INT, 0, 0, CELL_OUTPUT_MAX,                                    \
-			"bytes told of each stream; 4 MiB", NULL                                   \
+#define CELL_FIELDS                                                                                                          \
+	{ "code", FIELD_TEXT, 1, 0, CONTEXT_CODE, "the code to run", NULL },                                                 \
+		{ "timeout_ms",                                                                                              \
+		  FIELD_INT,                                                                                                 \
+		  0,                                                                                                         \
+		  1,                                                                                                         \
+		  UINT32_MAX,                                                                                                \
+		  "time until the cell is interrupted (default limits.default_cell_time)",                                   \
+		  NULL },                                                                                                    \
+		{ "env", FIELD_MAP, 0, 0, 1000, "environment variables for this cell", NULL },                               \
+		{ "input",                                                                                                   \
+		  FIELD_BOOL,                                                                                                \
+		  0,                                                                                                         \
+		  0,                                                                                                         \
+		  0,                                                                                                         \
+		  "true: questions wait for POST .../input; false: they read end of file (default for a plain JSON answer)", \
+		  NULL },                                                                                                    \
+	{                                                                                                                    \
+		"max_output", FIELD_INT, 0, 0, CELL_OUTPUT_MAX,                                                              \
+			"maximum number of bytes returned of each stream (default 4 MiB)", NULL                              \
 	}
 
 const struct field cells_fields[] = {
@@ -48,12 +47,13 @@ const struct field cells_fields[] = {
 	{ 0 },
 };
 const struct field cells_standing_fields[] = {
-	{ "language", FIELD_TEXT, 1, 1, 32, "python, node, bash, ...; jupyter:NAME", NULL },
+	{ "language", FIELD_TEXT, 1, 1, 32, "language: python, node, bash, ..., or jupyter:NAME",
+	  NULL },
 	CELL_FIELDS,
 	{ 0 },
 };
 const struct field cells_events_query[] = {
-	{ "after", FIELD_TEXT, 0, 0, 64, "`at` of the last event one has", NULL },
+	{ "after", FIELD_TEXT, 0, 0, 64, "`at` of the last event that the client has", NULL },
 	{ 0 },
 };
 

@@ -13,8 +13,9 @@ enum { LISTED = 1000, LISTED_MAX = 10000 };
 #define HASHED (UINT64_C(64) << 20) /* bytes, all files together */
 
 const struct field changes_query[] = {
-	{ "limit", FIELD_INT, 0, 1, LISTED_MAX, "paths; 1000", NULL },
-	{ "hash", FIELD_BOOL, 0, 0, 0, "SHA-256 of each, up to 64 MiB of files", NULL },
+	{ "limit", FIELD_INT, 0, 1, LISTED_MAX, "maximum number of paths (default 1000)", NULL },
+	{ "hash", FIELD_BOOL, 0, 0, 0, "include the SHA-256 of each file, up to 64 MiB of files",
+	  NULL },
 	{ 0 },
 };
 

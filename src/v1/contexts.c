@@ -7,15 +7,15 @@
 #include "lang/lang.h"
 
 const struct field contexts_create_fields[] = {
-	{ "language", FIELD_TEXT, 1, 1, 32, "python, node, bash, ...; jupyter:NAME", NULL },
-	{ "cwd", FIELD_TEXT, 0, 0, 4095, "folder to start in; /home/user", NULL },
-	{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },
+	{ "language", FIELD_TEXT, 1, 1, 32, "language: python, node, bash, ..., or jupyter:NAME",
+	  NULL },
+	{ "cwd", FIELD_TEXT, 0, 0, 4095, "working folder (default /home/user)", NULL },
+	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables, added to those of the box", NULL },
 	{ 0 },
 };
 const struct field contexts_input_fields[] = {
-	{ "text", FIELD_TEXT, 0, 0, CONTEXT_INPUT, "what the cell waits for, without a newline",
-	  NULL },
-	{ "end", FIELD_BOOL, 0, 0, 0, "instead of a text: there is no more input", NULL },
+	{ "text", FIELD_TEXT, 0, 0, CONTEXT_INPUT, "the input line, without a newline", NULL },
+	{ "end", FIELD_BOOL, 0, 0, 0, "instead of text: end of input", NULL },
 	{ 0 },
 };
 

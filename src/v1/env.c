@@ -4,7 +4,8 @@
 #include "base/cleanup.h"
 
 const struct field env_fields[] = {
-	{ "env", FIELD_MAP, 1, 0, 1000, "all of them; what is not named is unset", NULL },
+	{ "env", FIELD_MAP, 1, 0, 1000,
+	  "all environment variables; variables that are not named are removed", NULL },
 	{ 0 },
 };
 

@@ -29,14 +29,14 @@ enum {
 /* clang-format off */
 #define EVENT_FIELDS                                                                               \
 	{ "after", FIELD_INT, 0, 0, INT64_MAX,                                                     \
-	  "those behind this number; 0: all there are. A stream begins now unless given", NULL },  \
-	{ "follow", FIELD_BOOL, 0, 0, 0, "go on as it happens", NULL },                            \
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL }
+	  "events after this number; 0: all stored events. Default for a stream: from now on", NULL },  \
+	{ "follow", FIELD_BOOL, 0, 0, 0, "continue with new events as they happen", NULL },                            \
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)", NULL }
 /* clang-format on */
 
 const struct field events_query[] = {
 	EVENT_FIELDS,
-	{ "box", FIELD_TEXT, 0, 0, STORE_NAME, "only of this one", NULL },
+	{ "box", FIELD_TEXT, 0, 0, STORE_NAME, "only events of this box", NULL },
 	{ 0 },
 };
 const struct field events_box_query[] = { EVENT_FIELDS, { 0 } };

@@ -13,46 +13,50 @@
 #include <string.h>
 
 const struct field execs_list_query[] = {
-	{ "running", FIELD_BOOL, 0, 0, 0, "only those that run", NULL },
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
-	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ "running", FIELD_BOOL, 0, 0, 0, "only running execs", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)",
+	  NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the previous page", NULL },
 	{ 0 },
 };
 static const struct field raw_stream_values[] = { FIELD_VALUE("stdout"),
 						  FIELD_VALUE("stderr"),
 						  { 0 } };
 const struct field execs_output_query[] = {
-	{ "stdout", FIELD_INT, 0, 0, INT64_MAX, "first byte wanted; 0", NULL },
-	{ "stderr", FIELD_INT, 0, 0, INT64_MAX, "first byte wanted; 0", NULL },
-	{ "raw", FIELD_CHOICE, 0, 0, 0, "the bytes of this stream and nothing else",
+	{ "stdout", FIELD_INT, 0, 0, INT64_MAX, "offset of the first byte (default 0)", NULL },
+	{ "stderr", FIELD_INT, 0, 0, INT64_MAX, "offset of the first byte (default 0)", NULL },
+	{ "raw", FIELD_CHOICE, 0, 0, 0, "return only the raw bytes of this stream",
 	  raw_stream_values },
 	{ 0 },
 };
 const struct field execs_wait_query[] = {
-	{ "timeout_ms", FIELD_INT, 0, 1, 3600000, "202 if it still runs then", NULL },
+	{ "timeout_ms", FIELD_INT, 0, 1, 3600000,
+	  "maximum waiting time; the answer is 202 if the exec is still running", NULL },
 	{ 0 },
 };
 const struct field execs_stdin_query[] = {
-	{ "close", FIELD_BOOL, 0, 0, 0, "the end of its input comes behind these bytes", NULL },
+	{ "close", FIELD_BOOL, 0, 0, 0, "close stdin after these bytes", NULL },
 	{ "offset", FIELD_INT, 0, 0, INT64_MAX,
-	  "of the first byte in its whole input; what it has already is taken once", NULL },
+	  "offset of the first byte in the whole input; bytes that the exec already has are skipped",
+	  NULL },
 	{ 0 },
 };
 const struct field execs_signal_fields[] = {
-	{ "signal", FIELD_ANY, 1, 0, 0, "name or number: INT, TERM, KILL, 10", NULL },
+	{ "signal", FIELD_ANY, 1, 0, 0, "name or number of the signal: INT, TERM, KILL, 10", NULL },
 	{ 0 },
 };
 const struct field execs_resize_fields[] = {
-	{ "rows", FIELD_INT, 1, 1, 10000, "height", NULL },
-	{ "cols", FIELD_INT, 1, 1, 10000, "width", NULL },
+	{ "rows", FIELD_INT, 1, 1, 10000, "height of the terminal", NULL },
+	{ "cols", FIELD_INT, 1, 1, 10000, "width of the terminal", NULL },
 	{ 0 },
 };
 const struct field runs_list_query[] = {
-	{ "box", FIELD_TEXT, 0, 0, STORE_NAME, "only of this box", NULL },
-	{ "cause", FIELD_TEXT, 0, 0, STORE_WORD, "only with this end", NULL },
-	{ "running", FIELD_BOOL, 0, 0, 0, "only those that run", NULL },
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
-	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ "box", FIELD_TEXT, 0, 0, STORE_NAME, "only execs of this box", NULL },
+	{ "cause", FIELD_TEXT, 0, 0, STORE_WORD, "only execs that ended with this cause", NULL },
+	{ "running", FIELD_BOOL, 0, 0, 0, "only running execs", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)",
+	  NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the previous page", NULL },
 	{ 0 },
 };
 

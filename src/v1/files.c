@@ -16,30 +16,31 @@ const struct field boxfiles_path_query[] = {
 };
 const struct field boxfiles_delete_query[] = {
 	FILE_REQUEST_PATH_FIELD(1, "what to remove"),
-	{ "recursive", FIELD_BOOL, 0, 0, 0, "a folder with everything in it", NULL },
+	{ "recursive", FIELD_BOOL, 0, 0, 0, "delete a folder with its content", NULL },
 	{ 0 },
 };
 const struct field boxfiles_list_query[] = {
 	FILE_REQUEST_PATH_FIELD(0, "the folder; /home/user"),
-	{ "after", FIELD_TEXT, 0, 0, CURSOR, "`next` of the page before", NULL },
-	{ "limit", FIELD_INT, 0, 1, PAGE_MAX, "items per page; 1000", NULL },
-	{ "depth", FIELD_INT, 0, 1, DEPTH_MAX, "levels of folders; 1", NULL },
+	{ "after", FIELD_TEXT, 0, 0, CURSOR, "`next` of the previous page", NULL },
+	{ "limit", FIELD_INT, 0, 1, PAGE_MAX, "number of items per page (default 1000)", NULL },
+	{ "depth", FIELD_INT, 0, 1, DEPTH_MAX, "levels of folders (default 1)", NULL },
 	{ 0 },
 };
 const struct field boxfiles_mkdir_fields[] = {
 	FILE_REQUEST_PATH_FIELD(1, "the folder; those above it are made, too"),
-	{ "mode", FIELD_ANY, 0, 0, 0, "\"0755\", or an integer", NULL },
+	{ "mode", FIELD_ANY, 0, 0, 0, "mode: \"0755\", or an integer", NULL },
 	{ 0 },
 };
 const struct field boxfiles_move_fields[] = {
-	{ "from", FIELD_TEXT, 1, 0, FILE_REQUEST_PATH, "what", NULL },
-	{ "to", FIELD_TEXT, 1, 0, FILE_REQUEST_PATH, "where to; folders above it are made", NULL },
-	{ "replace", FIELD_BOOL, 0, 0, 0, "what is there may go", NULL },
+	{ "from", FIELD_TEXT, 1, 0, FILE_REQUEST_PATH, "source path", NULL },
+	{ "to", FIELD_TEXT, 1, 0, FILE_REQUEST_PATH, "destination path; parent folders are created",
+	  NULL },
+	{ "replace", FIELD_BOOL, 0, 0, 0, "replace an existing destination", NULL },
 	{ 0 },
 };
 const struct field boxfiles_chmod_fields[] = {
 	FILE_REQUEST_PATH_FIELD(1, "what"),
-	{ "mode", FIELD_ANY, 1, 0, 0, "\"0644\", or an integer", NULL },
+	{ "mode", FIELD_ANY, 1, 0, 0, "mode: \"0644\", or an integer", NULL },
 	{ 0 },
 };
 

@@ -11,43 +11,53 @@
 
 enum { FILES_MAX = 1000, SESSION_MAX = 90, TAG_MAX = 256 };
 
-#define FRAGMENT_FIELDS                                                                                \
-	{ "template", FIELD_NAME, 0, 0, STORE_TEMPLATE, "base, code-interpreter-v1, ...", NULL },      \
-		{ "code", FIELD_ANY, 0, 0, 0, "the program's text, or files", NULL },                  \
-		{ "files", FIELD_ANY, 0, 0, 0, "[{file_path, file_content}], or {path: text}", NULL }, \
-		{ "file_path", FIELD_TEXT, 0, 0, 400, "where the code goes, or which file to run",     \
-		  NULL },                                                                              \
-		{ "additional_dependencies",    FIELD_TEXTS, 0, 0, 1000,                               \
-		  "named by the command below", NULL },                                                \
-		{ "has_additional_dependencies", FIELD_BOOL, 0, 0, 0,                                  \
-		  "false: nothing is installed", NULL },                                               \
-		{ "install_dependencies_command", FIELD_TEXT, 0, 0, 1 << 16, "run before", NULL },     \
-		{ "start_command",                                                                     \
-		  FIELD_TEXT,                                                                          \
-		  0,                                                                                   \
-		  0,                                                                                   \
-		  1 << 16,                                                                             \
-		  "serves the port; the template's own",                                               \
-		  NULL },                                                                              \
-		{ "port", FIELD_INT, 0, 1, 65535, "it is a web application and listens there", NULL }, \
-		{ "timeout_ms",                                                                        \
-		  FIELD_INT,                                                                           \
-		  0,                                                                                   \
-		  1,                                                                                   \
-		  UINT32_MAX,                                                                          \
-		  "of the program; of a server: until it answers, 60 s",                               \
-		  NULL },                                                                              \
-		{ "session", FIELD_TEXT,  0,                                                           \
-		  0,         SESSION_MAX, "use the box of this session, or make it",                   \
-		  NULL },                                                                              \
-		{ "sessionId", FIELD_TEXT, 0, 0, SESSION_MAX, "the same", NULL },                      \
-		{ "sessionID", FIELD_TEXT, 0, 0, SESSION_MAX, "the same", NULL },                      \
-		{ "userID", FIELD_TEXT, 0, 0, SESSION_MAX, "a tag; without a session also that",       \
-		  NULL },                                                                              \
-		{ "teamID", FIELD_TEXT, 0, 0, TAG_MAX, "a tag", NULL },                                \
-	{                                                                                              \
-		FIELDS_OTHERS, FIELD_ANY, 0, 0, 0, "title, commentary, ...: taken and ignored",        \
-			NULL                                                                           \
+#define FRAGMENT_FIELDS                                                                                 \
+	{ "template", FIELD_NAME,     0,                                                                \
+	  0,          STORE_TEMPLATE, "template of the box: base, code-interpreter-v1, ...",            \
+	  NULL },                                                                                       \
+		{ "code", FIELD_ANY, 0, 0, 0, "the program text; alternative to files", NULL },         \
+		{ "files", FIELD_ANY, 0,                                                                \
+		  0,       0,         "the files: [{file_path, file_content}], or {path: text}",        \
+		  NULL },                                                                               \
+		{ "file_path", FIELD_TEXT, 0, 0, 400, "path for the code, or the file to run", NULL },  \
+		{ "additional_dependencies",                                                            \
+		  FIELD_TEXTS,                                                                          \
+		  0,                                                                                    \
+		  0,                                                                                    \
+		  1000,                                                                                 \
+		  "names of the packages that install_dependencies_command installs",                   \
+		  NULL },                                                                               \
+		{ "has_additional_dependencies", FIELD_BOOL, 0, 0, 0, "false: install nothing", NULL }, \
+		{ "install_dependencies_command",      FIELD_TEXT, 0, 0, 1 << 16,                       \
+		  "command to run before the program", NULL },                                          \
+		{ "start_command",                                                                      \
+		  FIELD_TEXT,                                                                           \
+		  0,                                                                                    \
+		  0,                                                                                    \
+		  1 << 16,                                                                              \
+		  "command that serves the port (default: the template's)",                             \
+		  NULL },                                                                               \
+		{ "port", FIELD_INT, 0, 1, 65535, "port on which the web application listens", NULL },  \
+		{ "timeout_ms",                                                                         \
+		  FIELD_INT,                                                                            \
+		  0,                                                                                    \
+		  1,                                                                                    \
+		  UINT32_MAX,                                                                           \
+		  "time limit of the program; for a server: until it answers (default 60 s)",           \
+		  NULL },                                                                               \
+		{ "session",   FIELD_TEXT,                                                              \
+		  0,           0,                                                                       \
+		  SESSION_MAX, "use the box of this session; create it if it does not exist",           \
+		  NULL },                                                                               \
+		{ "sessionId", FIELD_TEXT, 0, 0, SESSION_MAX, "same as session", NULL },                \
+		{ "sessionID", FIELD_TEXT, 0, 0, SESSION_MAX, "same as session", NULL },                \
+		{ "userID", FIELD_TEXT,  0,                                                             \
+		  0,        SESSION_MAX, "a tag; also the session if none is given",                    \
+		  NULL },                                                                               \
+		{ "teamID", FIELD_TEXT, 0, 0, TAG_MAX, "a tag", NULL },                                 \
+	{                                                                                               \
+		FIELDS_OTHERS, FIELD_ANY, 0, 0, 0, "title, commentary, ...: taken and ignored",         \
+			NULL                                                                            \
 	}
 
 const struct field fragment_fields[] = {
@@ -58,8 +68,9 @@ const struct field fragment_fields[] = {
 /* The body is the fragment itself, or has it in a field: front ends do both. */
 const struct field fragment_request_fields[] = {
 	FRAGMENT_FIELDS,
-	{ "fragment", FIELD_OBJECT, 0, 0, 0, "all of the others, in here", fragment_fields },
-	{ "config", FIELD_OBJECT, 0, 0, 0, "the same, as older front ends call it",
+	{ "fragment", FIELD_OBJECT, 0, 0, 0, "object that contains all other fields",
+	  fragment_fields },
+	{ "config", FIELD_OBJECT, 0, 0, 0, "same as fragment, for older front ends",
 	  fragment_fields },
 	{ 0 },
 };

@@ -27,18 +27,18 @@ enum {
 };
 
 const struct field seeds_tree_query[] = {
-	{ "path", FIELD_TEXT, 0, 0, 4000, "the folder to begin with; /home/user", NULL },
-	{ "depth", FIELD_INT, 0, 1, 64, "levels of folders; 16", NULL },
-	{ "hidden", FIELD_BOOL, 0, 0, 0, "folders such as node_modules and .git as well", NULL },
+	{ "path", FIELD_TEXT, 0, 0, 4000, "the folder to list (default /home/user)", NULL },
+	{ "depth", FIELD_INT, 0, 1, 64, "levels of folders (default 16)", NULL },
+	{ "hidden", FIELD_BOOL, 0, 0, 0, "include folders such as node_modules and .git", NULL },
 	{ 0 },
 };
 const struct field seeds_read_query[] = {
-	{ "path", FIELD_TEXT, 1, 0, 4000, "of the file", NULL },
+	{ "path", FIELD_TEXT, 1, 0, 4000, "path of the file", NULL },
 	{ 0 },
 };
 const struct field seeds_write_fields[] = {
-	{ "path", FIELD_TEXT, 1, 0, 4000, "of the file; folders on the way are made", NULL },
-	{ "content", FIELD_ANY, 1, 0, 0, "its text", NULL },
+	{ "path", FIELD_TEXT, 1, 0, 4000, "path of the file; parent folders are created", NULL },
+	{ "content", FIELD_ANY, 1, 0, 0, "text of the file", NULL },
 	{ 0 },
 };
 

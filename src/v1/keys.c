@@ -19,25 +19,26 @@ static const struct field role_values[] = {
 	FIELD_VALUE("viewer"), FIELD_VALUE("editor"), FIELD_VALUE("owner"), { 0 }
 };
 const struct field keys_create_fields[] = {
-	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "unique among the team's keys", NULL },
-	{ "role", FIELD_CHOICE, 0, 0, 0, "what it may do; viewer", role_values },
-	{ "box", FIELD_NAME, 0, 0, STORE_NAME, "good for this box only", NULL },
-	{ "expires_ms", FIELD_INT, 0, 1, KEY_MS_MAX, "good for this long; for ever unless given",
+	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "name of the key, unique in the team", NULL },
+	{ "role", FIELD_CHOICE, 0, 0, 0, "role of the key (default viewer)", role_values },
+	{ "box", FIELD_NAME, 0, 0, STORE_NAME, "the key is valid for this box only", NULL },
+	{ "expires_ms", FIELD_INT, 0, 1, KEY_MS_MAX, "lifetime of the key (default: unlimited)",
 	  NULL },
-	{ "team", FIELD_NAME, 0, 0, STORE_NAME, "whose; another than the own takes an operator",
-	  NULL },
+	{ "team", FIELD_NAME, 0, 0, STORE_NAME,
+	  "the team (default: the caller's); only operators may name another team", NULL },
 	{ 0 },
 };
 const struct field keys_list_query[] = {
-	{ "team", FIELD_TEXT, 0, 0, STORE_NAME, "whose; another than the own takes an operator",
+	{ "team", FIELD_TEXT, 0, 0, STORE_NAME,
+	  "the team (default: the caller's); only operators may name another team", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)",
 	  NULL },
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
-	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the previous page", NULL },
 	{ 0 },
 };
 const struct field keys_one_query[] = {
-	{ "team", FIELD_TEXT, 0, 0, STORE_NAME, "whose; another than the own takes an operator",
-	  NULL },
+	{ "team", FIELD_TEXT, 0, 0, STORE_NAME,
+	  "the team (default: the caller's); only operators may name another team", NULL },
 	{ 0 },
 };
 

@@ -6,18 +6,22 @@
 #include <string.h>
 
 const struct field models_ask_fields[] = {
-	{ "text", FIELD_TEXT, 0, 0, 1 << 20, "one message of the user's; or messages", NULL },
-	{ "messages", FIELD_ANY, 0, 0, 0, "[{role, text, calls, results}]", NULL },
-	{ "system", FIELD_TEXTS, 0, 0, 0, "texts before all messages", NULL },
-	{ "role", FIELD_NAME, 0, 0, 64, "whose model: planner, coder, debugger, agent, ...", NULL },
-	{ "level", FIELD_INT, 0, 0, 3, "which one of its models; 0", NULL },
-	{ "model", FIELD_NAME, 0, 0, 64, "a model by its name, instead of a role", NULL },
-	{ "tools", FIELD_ANY, 0, 0, 0, "[{name, description, parameters}]", NULL },
-	{ "schema", FIELD_ANY, 0, 0, 0, "{name, schema}: the form of the answer", NULL },
-	{ "max_tokens", FIELD_INT, 0, 1, 10000000, "of the answer; 4096", NULL },
-	{ "temperature", FIELD_ANY, 0, 0, 0, "a number; what the model takes by itself", NULL },
+	{ "text", FIELD_TEXT, 0, 0, 1 << 20, "one user message; alternative to messages", NULL },
+	{ "messages", FIELD_ANY, 0, 0, 0, "the conversation: [{role, text, calls, results}]",
+	  NULL },
+	{ "system", FIELD_TEXTS, 0, 0, 0, "system texts, before all messages", NULL },
+	{ "role", FIELD_NAME, 0, 0, 64,
+	  "use the models of this role: planner, coder, debugger, agent, ...", NULL },
+	{ "level", FIELD_INT, 0, 0, 3, "index of the model in the role's list (default 0)", NULL },
+	{ "model", FIELD_NAME, 0, 0, 64, "name of a model, instead of a role", NULL },
+	{ "tools", FIELD_ANY, 0, 0, 0, "tools for the model: [{name, description, parameters}]",
+	  NULL },
+	{ "schema", FIELD_ANY, 0, 0, 0, "JSON schema of the answer: {name, schema}", NULL },
+	{ "max_tokens", FIELD_INT, 0, 1, 10000000,
+	  "maximum number of tokens of the answer (default 4096)", NULL },
+	{ "temperature", FIELD_ANY, 0, 0, 0, "sampling temperature (default: the model's)", NULL },
 	{ "stop", FIELD_TEXTS, 0, 0, 0, "texts that end the answer", NULL },
-	{ "deadline_ms", FIELD_INT, 0, 1, 3600000, "for all tries together", NULL },
+	{ "deadline_ms", FIELD_INT, 0, 1, 3600000, "time limit for all attempts together", NULL },
 	{ 0 },
 };
 

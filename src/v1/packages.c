@@ -10,11 +10,12 @@
 #include <string.h>
 
 const struct field packages_add_fields[] = {
-	{ "packages", FIELD_ANY, 1, 0, 0, "{\"pip\": [\"numpy\"], \"npm\": [...]}", NULL },
+	{ "packages", FIELD_ANY, 1, 0, 0,
+	  "packages to install: {\"pip\": [\"numpy\"], \"npm\": [...]}", NULL },
 	{ 0 },
 };
 const struct field packages_list_query[] = {
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items; 100", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "maximum number of items (default 100)", NULL },
 	{ 0 },
 };
 

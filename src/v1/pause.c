@@ -9,8 +9,8 @@ struct pausing {
 };
 
 const struct field pause_fields[] = {
-	{ "memory", FIELD_BOOL, 0, 0, 0, "true: programs stand still; false: they end, files stay",
-	  NULL },
+	{ "memory", FIELD_BOOL, 0, 0, 0,
+	  "true: freeze the programs; false: end the programs and keep the files", NULL },
 	{ 0 },
 };
 

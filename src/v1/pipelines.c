@@ -27,7 +27,7 @@ enum { CATEGORIES = 100 };
 		name, FIELD_ANY, 0, 0, 0, help, NULL                                               \
 	}
 const struct field pipelines_fields[] = {
-	{ "task", FIELD_TEXT, 1, 1, AGENT_TASK_BYTES, "what is wanted, in words", NULL },
+	{ "task", FIELD_TEXT, 1, 1, AGENT_TASK_BYTES, "description of the task", NULL },
 	ANY("language", "python, javascript, ...; else the task's words tell"),
 	ANY("files", "{path: text}: code that is there already"),
 	ANY("entry", "the file that is begun with"),
@@ -45,29 +45,32 @@ const struct field pipelines_fields[] = {
 	{ 0 },
 };
 const struct field pipelines_post_query[] = {
-	{ "wait", FIELD_BOOL, 0, 0, 0, "answer with the report", NULL },
+	{ "wait", FIELD_BOOL, 0, 0, 0, "wait and answer with the report", NULL },
 	{ 0 },
 };
 const struct field pipelines_list_query[] = {
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
-	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
-	{ "outcome", FIELD_NAME, 0, 0, STORE_WORD, "only those", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)",
+	  NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the previous page", NULL },
+	{ "outcome", FIELD_NAME, 0, 0, STORE_WORD, "only pipelines with this outcome", NULL },
 	{ 0 },
 };
 const struct field pipelines_show_query[] = {
-	{ "documents", FIELD_BOOL, 0, 0, 0, "false: the row alone", NULL },
-	{ "wait", FIELD_BOOL, 0, 0, 0, "answer with the report, once there is one", NULL },
+	{ "documents", FIELD_BOOL, 0, 0, 0, "false: omit the documents", NULL },
+	{ "wait", FIELD_BOOL, 0, 0, 0, "wait until the report exists and answer with it", NULL },
 	{ 0 },
 };
 const struct field pipelines_events_query[] = {
-	{ "after", FIELD_INT, 0, 0, UINT32_MAX - 2, "those behind this number; 0", NULL },
-	{ "follow", FIELD_BOOL, 0, 0, 0, "go on until it is over", NULL },
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
+	{ "after", FIELD_INT, 0, 0, UINT32_MAX - 2, "events after this number (default 0)", NULL },
+	{ "follow", FIELD_BOOL, 0, 0, 0, "continue until the pipeline has ended", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)",
+	  NULL },
 	{ 0 },
 };
 const struct field pipelines_answer_fields[] = {
-	{ "name", FIELD_TEXT, 0, 0, 400, "of the question; the one that is asked", NULL },
-	{ "text", FIELD_TEXT, 1, 0, 1 << 20, "the answer", NULL },
+	{ "name", FIELD_TEXT, 0, 0, 400, "name of the question (default: the current question)",
+	  NULL },
+	{ "text", FIELD_TEXT, 1, 0, 1 << 20, "text of the answer", NULL },
 	{ 0 },
 };
 const struct field pipelines_unlearn_fields[] = { { 0 } };
@@ -76,13 +79,13 @@ static const struct field scan_policy_values[] = {
 };
 const struct field pipelines_policy_fields[] = {
 	/* clang-format off */
-	{ "scan", FIELD_CHOICE, 0, 0, 0, "block: as each rule says; warn: run all programs; off: do not scan", scan_policy_values },
-	{ "memory", FIELD_BOOL, 0, 0, 0, "false: nothing is learned of the team's pipelines, and nothing recalled", NULL },
+	{ "scan", FIELD_CHOICE, 0, 0, 0, "block: apply the action of each rule; warn: run all programs; off: do not scan", scan_policy_values },
+	{ "memory", FIELD_BOOL, 0, 0, 0, "false: store no lessons of the team's pipelines and use none", NULL },
 	{ 0 },
 	/* clang-format on */
 };
 const struct field pipelines_replay_fields[] = {
-	{ "attempt", FIELD_INT, 0, 1, 1000, "which; the last one", NULL },
+	{ "attempt", FIELD_INT, 0, 1, 1000, "number of the attempt (default: the last one)", NULL },
 	{ 0 },
 };
 

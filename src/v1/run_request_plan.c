@@ -12,62 +12,75 @@
 
 enum { INSTALL_MS = 300000, VERSION_MS = 10000 };
 
-#define EXEC_FIELDS                                                                                 \
-	{                                                                                           \
-		"command", FIELD_COMMAND, 0,                                                        \
-		0,         1 << 20,       "a line for the shell, or program and arguments",         \
-		NULL                                                                                \
-	},                                                                                          \
-		{ "code", FIELD_TEXT, 0, 0, 1 << 22, "a program's text; wants language", NULL },    \
-		{ "language", FIELD_TEXT, 0,                                                        \
-		  0,          64,         "of the code: python, js, c++, ...; python@3.11",         \
-		  NULL },                                                                           \
-		{ "compiler", FIELD_NAME, 0, 0, 32, "where the language has a choice: gcc, clang",  \
-		  NULL },                                                                           \
-		{ "files", FIELD_ANY, 0, 0, 0, "{path: text or {\"base64\": ...}}, written before", \
-		  NULL },                                                                           \
-		{ "entry", FIELD_TEXT, 0, 0, 255, "which of the files to run", NULL },              \
-		{ "args", FIELD_TEXTS, 0, 0, 1000, "arguments behind code or entry", NULL },        \
-		{ "test", FIELD_BOOL, 0, 0, 0, "run the language's test command instead", NULL },   \
-		{ "install", FIELD_COMMAND, 0, 0, 1 << 20, "run before, e.g. to install packages",  \
-		  NULL },                                                                           \
-		{ "cwd", FIELD_TEXT, 0, 0, 4095, "folder to start in; /home/user", NULL },          \
-		{ "env", FIELD_MAP, 0, 0, 1000, "variables, on top of the box's", NULL },           \
-		{ "stdin", FIELD_TEXT, 0, 0, 1 << 22, "all of its input", NULL },                   \
-		{ "timeout_ms",                                                                     \
-		  FIELD_INT,                                                                        \
-		  0,                                                                                \
-		  1,                                                                                \
-		  UINT32_MAX,                                                                       \
-		  "of the program; 30 s with a language, limits.default_run_time of a command",     \
-		  NULL },                                                                           \
-		{ "timeouts", FIELD_OBJECT, 0, 0, 0, "of the stages", timeout_fields },             \
-		{ "user", FIELD_NAME, 0, 0, 16, "user, or root where the box allows it", NULL },    \
-		{ "tag", FIELD_NAME, 0, 0, STORE_NAME, "a name to find it by", NULL },              \
-	{                                                                                           \
-		"max_output", FIELD_INT, 0, 0, 16 << 20,                                            \
-			"bytes kept of each stream in a plain answer", NULL                         \
+#define EXEC_FIELDS                                                                                                   \
+	{                                                                                                             \
+		"command", FIELD_COMMAND,                                                                             \
+		0,         0,                                                                                         \
+		1 << 20,   "a command line for the shell, or a program and its arguments",                            \
+		NULL                                                                                                  \
+	},                                                                                                            \
+		{ "code", FIELD_TEXT, 0, 0, 1 << 22, "the program text; needs language", NULL },                      \
+		{ "language",                                                                                         \
+		  FIELD_TEXT,                                                                                         \
+		  0,                                                                                                  \
+		  0,                                                                                                  \
+		  64,                                                                                                 \
+		  "language of the code: python, js, c++, ..., or with a version: python@3.11",                       \
+		  NULL },                                                                                             \
+		{ "compiler", FIELD_NAME, 0,                                                                          \
+		  0,          32,         "compiler, if the language supports several: gcc, clang",                   \
+		  NULL },                                                                                             \
+		{ "files", FIELD_ANY,                                                                                 \
+		  0,       0,                                                                                         \
+		  0,       "files to write before the start: {path: text or {\"base64\": ...}}",                      \
+		  NULL },                                                                                             \
+		{ "entry", FIELD_TEXT, 0, 0, 255, "the file to run", NULL },                                          \
+		{ "args", FIELD_TEXTS, 0, 0, 1000, "arguments for the program in code or entry",                      \
+		  NULL },                                                                                             \
+		{ "test", FIELD_BOOL, 0, 0, 0, "run the test command of the language instead", NULL },                \
+		{ "install", FIELD_COMMAND, 0,                                                                        \
+		  0,         1 << 20,       "command to run first, for example to install packages",                  \
+		  NULL },                                                                                             \
+		{ "cwd", FIELD_TEXT, 0, 0, 4095, "working folder (default /home/user)", NULL },                       \
+		{ "env", FIELD_MAP, 0, 0, 1000, "environment variables, added to those of the box",                   \
+		  NULL },                                                                                             \
+		{ "stdin", FIELD_TEXT, 0, 0, 1 << 22, "the complete standard input", NULL },                          \
+		{ "timeout_ms",                                                                                       \
+		  FIELD_INT,                                                                                          \
+		  0,                                                                                                  \
+		  1,                                                                                                  \
+		  UINT32_MAX,                                                                                         \
+		  "time limit of the program (default: 30 s with a language, limits.default_run_time for a command)", \
+		  NULL },                                                                                             \
+		{ "timeouts", FIELD_OBJECT, 0, 0, 0, "time limits of the steps", timeout_fields },                    \
+		{ "user", FIELD_NAME, 0, 0, 16, "user, or root if the box allows it", NULL },                         \
+		{ "tag", FIELD_NAME, 0, 0, STORE_NAME, "a tag for searching", NULL },                                 \
+	{                                                                                                             \
+		"max_output", FIELD_INT, 0, 0, 16 << 20,                                                              \
+			"maximum number of bytes of each stream in a plain answer", NULL                              \
 	}
 
 static const struct field timeout_fields[] = {
-	{ "install_ms", FIELD_INT, 0, 1, UINT32_MAX, "of install; 30 s, of a command's 5 minutes",
+	{ "install_ms", FIELD_INT, 0, 1, UINT32_MAX,
+	  "time limit of install (default 30 s; for a command 5 minutes)", NULL },
+	{ "compile_ms", FIELD_INT, 0, 1, UINT32_MAX, "time limit of the compiler (default 60 s)",
 	  NULL },
-	{ "compile_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the compiler; 60 s", NULL },
-	{ "run_ms", FIELD_INT, 0, 1, UINT32_MAX, "of the program, as timeout_ms", NULL },
+	{ "run_ms", FIELD_INT, 0, 1, UINT32_MAX, "time limit of the program, same as timeout_ms",
+	  NULL },
 	{ 0 },
 };
 
 static const struct field pty_fields[] = {
-	{ "rows", FIELD_INT, 0, 1, 10000, "height of the terminal; 24", NULL },
-	{ "cols", FIELD_INT, 0, 1, 10000, "width of the terminal; 80", NULL },
+	{ "rows", FIELD_INT, 0, 1, 10000, "height of the terminal (default 24)", NULL },
+	{ "cols", FIELD_INT, 0, 1, 10000, "width of the terminal (default 80)", NULL },
 	{ 0 },
 };
 
 const struct field run_request_exec_fields[] = {
 	EXEC_FIELDS,
-	{ "background", FIELD_BOOL, 0, 0, 0, "answer as soon as it runs", NULL },
-	{ "open_stdin", FIELD_BOOL, 0, 0, 0, "input will be sent: POST .../stdin", NULL },
-	{ "pty", FIELD_OBJECT, 0, 0, 0, "on a terminal", pty_fields },
+	{ "background", FIELD_BOOL, 0, 0, 0, "answer as soon as the program runs", NULL },
+	{ "open_stdin", FIELD_BOOL, 0, 0, 0, "keep stdin open for POST .../stdin", NULL },
+	{ "pty", FIELD_OBJECT, 0, 0, 0, "run on a terminal", pty_fields },
 	{ 0 },
 };
 
@@ -75,9 +88,9 @@ const struct field run_request_fields[] = {
 	/* clang-format off */
 	EXEC_FIELDS,
 	BOX_LIMIT_FIELDS,
-	{ "artifacts", FIELD_TEXTS, 0, 0, ARTIFACTS_PATTERNS, "patterns like *.png: files that the run made, given back in its record", NULL },
-	{ "network", FIELD_OBJECT, 0, 0, 0, "whom its box may reach; without it nobody", box_network_fields },
-	{ "packages", FIELD_ANY, 0, 0, 0, "a list for the language's manager, or {\"pip\": [...]}; false: none", NULL },
+	{ "artifacts", FIELD_TEXTS, 0, 0, ARTIFACTS_PATTERNS, "patterns such as *.png: matching files that the run created are returned in its record", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)", box_network_fields },
+	{ "packages", FIELD_ANY, 0, 0, 0, "packages: a list for the package manager of the language, or {\"pip\": [...]}; false: none", NULL },
 	{ 0 },
 	/* clang-format on */
 };

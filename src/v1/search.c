@@ -13,10 +13,10 @@ enum { DOCUMENT_BYTES = 4 << 20 }; /* of paths and lines in an answer without a 
 
 const struct field boxfiles_search_query[] = {
 	FILE_REQUEST_PATH_FIELD(0, "the folder to search; /home/user"),
-	{ "name", FIELD_TEXT, 0, 0, 255, "a glob (*, ?, [a-z]), or part of a name", NULL },
-	{ "content", FIELD_TEXT, 0, 0, 1023, "text that a line has, as it is", NULL },
-	{ "limit", FIELD_INT, 0, 1, HITS_MAX, "hits; 1000", NULL },
-	{ "ignore_case", FIELD_BOOL, 0, 0, 0, "A is a (ASCII)", NULL },
+	{ "name", FIELD_TEXT, 0, 0, 255, "a glob (*, ?, [a-z]), or a part of the name", NULL },
+	{ "content", FIELD_TEXT, 0, 0, 1023, "literal text that a line must contain", NULL },
+	{ "limit", FIELD_INT, 0, 1, HITS_MAX, "maximum number of hits (default 1000)", NULL },
+	{ "ignore_case", FIELD_BOOL, 0, 0, 0, "ignore upper and lower case (ASCII)", NULL },
 	{ 0 },
 };
 

@@ -10,17 +10,18 @@
 #define DEFAULT_TAG "default"
 
 const struct field snapshots_create_fields[] = {
-	{ "box", FIELD_TEXT, 1, 0, STORE_NAME, "whose files", NULL },
+	{ "box", FIELD_TEXT, 1, 0, STORE_NAME, "the box whose files are saved", NULL },
 	{ "name", FIELD_TEXT, 0, 0, 2 * STORE_NAME,
-	  "name or name:tag; the newest of a name is the one meant", NULL },
+	  "name or name:tag; a name refers to its newest snapshot", NULL },
 	{ 0 },
 };
 
 const struct field snapshots_list_query[] = {
-	{ "box", FIELD_TEXT, 0, 0, STORE_NAME, "only those of this box", NULL },
-	{ "name", FIELD_TEXT, 0, 0, 2 * STORE_NAME, "only of this name", NULL },
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
-	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the page before", NULL },
+	{ "box", FIELD_TEXT, 0, 0, STORE_NAME, "only snapshots of this box", NULL },
+	{ "name", FIELD_TEXT, 0, 0, 2 * STORE_NAME, "only snapshots with this name", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)",
+	  NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the previous page", NULL },
 	{ 0 },
 };
 

@@ -12,14 +12,14 @@
 #include <sys/sysinfo.h>
 
 const struct field stats_query[] = {
-	{ "follow", FIELD_BOOL, 0, 0, 0, "again every second", NULL },
+	{ "follow", FIELD_BOOL, 0, 0, 0, "send the values every second", NULL },
 	{ 0 },
 };
 const struct field stats_history_query[] = {
 	{ "since", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT,
-	  "a moment, or how long ago: 15m; all there is", NULL },
-	{ "step", FIELD_INT, 0, 1, USAGE_STEP_S, "seconds: 10, or 1 for the time somebody watched",
-	  NULL },
+	  "a time, or a duration before now such as 15m (default: all stored values)", NULL },
+	{ "step", FIELD_INT, 0, 1, USAGE_STEP_S,
+	  "seconds between values: 10, or 1 for times when a client followed the stats", NULL },
 	{ 0 },
 };
 

@@ -17,28 +17,29 @@
 #include <time.h>
 
 #define QUOTA_MAX (INT64_C(1) << 53)
-#define QUOTA_HELP "-1: not limited, 0: what the configuration says"
+#define QUOTA_HELP "-1: unlimited, 0: the configured default"
 enum { RATE_MAX = 1000000, DAYS_MAX = 366 };
 
 const struct field teams_put_fields[] = {
-	{ "boxes", FIELD_INT, 0, -1, QUOTA_MAX, "at once; " QUOTA_HELP, NULL },
-	{ "executions_per_day", FIELD_INT, 0, -1, QUOTA_MAX, "programs started; " QUOTA_HELP,
-	  NULL },
-	{ "compute_ms_per_month", FIELD_INT, 0, -1, QUOTA_MAX, "CPU time; " QUOTA_HELP, NULL },
-	{ "output_bytes_per_day", FIELD_INT, 0, -1, QUOTA_MAX, "written by programs; " QUOTA_HELP,
-	  NULL },
-	{ "requests_per_second", FIELD_INT, 0, -1, RATE_MAX, "with a burst of two; " QUOTA_HELP,
-	  NULL },
+	{ "boxes", FIELD_INT, 0, -1, QUOTA_MAX, "boxes at the same time; " QUOTA_HELP, NULL },
+	{ "executions_per_day", FIELD_INT, 0, -1, QUOTA_MAX,
+	  "programs started per day; " QUOTA_HELP, NULL },
+	{ "compute_ms_per_month", FIELD_INT, 0, -1, QUOTA_MAX,
+	  "CPU time per month in milliseconds; " QUOTA_HELP, NULL },
+	{ "output_bytes_per_day", FIELD_INT, 0, -1, QUOTA_MAX,
+	  "output of programs per day in bytes; " QUOTA_HELP, NULL },
+	{ "requests_per_second", FIELD_INT, 0, -1, RATE_MAX,
+	  "with a burst of two seconds; " QUOTA_HELP, NULL },
 	{ 0 },
 };
 const struct field teams_list_query[] = {
-	{ "after", FIELD_TEXT, 0, 0, STORE_NAME, "`next` of the page before", NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_NAME, "`next` of the previous page", NULL },
 	{ 0 },
 };
 const struct field usage_query[] = {
-	{ "team", FIELD_TEXT, 0, 0, STORE_NAME, "whose; another than the own takes an operator",
-	  NULL },
-	{ "days", FIELD_INT, 0, 1, DAYS_MAX, "how many, today included; 7", NULL },
+	{ "team", FIELD_TEXT, 0, 0, STORE_NAME,
+	  "the team (default: the caller's); only operators may name another team", NULL },
+	{ "days", FIELD_INT, 0, 1, DAYS_MAX, "number of days, including today (default 7)", NULL },
 	{ 0 },
 };
 

@@ -15,11 +15,12 @@ static const struct field role_values[] = {
 	FIELD_VALUE("viewer"), FIELD_VALUE("editor"), FIELD_VALUE("owner"), { 0 }
 };
 const struct field ui_login_link_fields[] = {
-	{ "role", FIELD_CHOICE, 0, 0, 0, "of the session that the link opens; owner", role_values },
+	{ "role", FIELD_CHOICE, 0, 0, 0, "role of the session that the link opens (default owner)",
+	  role_values },
 	{ 0 },
 };
 const struct field ui_login_session_fields[] = {
-	{ "token", FIELD_TEXT, 1, 0, UI_TOKEN_TEXT, "what follows #k= in the link", NULL },
+	{ "token", FIELD_TEXT, 1, 0, UI_TOKEN_TEXT, "the text after #k= in the link", NULL },
 	{ 0 },
 };
 

@@ -15,8 +15,9 @@
 
 const struct field boxfiles_put_query[] = {
 	FILE_REQUEST_PATH_FIELD(1, "in the box; folders above it are made"),
-	{ "mode", FIELD_TEXT, 0, 0, 5, "octal; what it has already, or 0644", NULL },
-	{ "new", FIELD_BOOL, 0, 0, 0, "409 if there is something of that name", NULL },
+	{ "mode", FIELD_TEXT, 0, 0, 5, "octal mode (default: that of the existing file, or 0644)",
+	  NULL },
+	{ "new", FIELD_BOOL, 0, 0, 0, "answer 409 if the path exists", NULL },
 	{ 0 },
 };
 

@@ -13,20 +13,23 @@
 #include <string.h>
 
 const struct field volumes_create_fields[] = {
-	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "unique among the team's volumes", NULL },
-	{ "bytes", FIELD_INT, 0, 16 << 20, INT64_C(1) << 44, "all it can ever hold; 1 GiB", NULL },
+	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "name of the volume, unique in the team", NULL },
+	{ "bytes", FIELD_INT, 0, 16 << 20, INT64_C(1) << 44, "size in bytes (default 1 GiB)",
+	  NULL },
 	{ 0 },
 };
 const struct field volumes_list_query[] = {
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "items per page; 100", NULL },
-	{ "after", FIELD_TEXT, 0, 0, STORE_NAME, "`next` of the page before", NULL },
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)",
+	  NULL },
+	{ "after", FIELD_TEXT, 0, 0, STORE_NAME, "`next` of the previous page", NULL },
 	{ 0 },
 };
 
 static const struct field mount_fields[] = {
-	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "of the volume", NULL },
-	{ "path", FIELD_TEXT, 1, 0, WIRE_PATH - 1, "where the box has it", NULL },
-	{ "read_only", FIELD_BOOL, 0, 0, 0, "any number of boxes may read at once", NULL },
+	{ "name", FIELD_NAME, 1, 0, STORE_NAME, "name of the volume", NULL },
+	{ "path", FIELD_TEXT, 1, 0, WIRE_PATH - 1, "mount point in the box", NULL },
+	{ "read_only", FIELD_BOOL, 0, 0, 0,
+	  "mount read-only; any number of boxes may do so at the same time", NULL },
 	{ 0 },
 };
 

@@ -10,7 +10,7 @@
 
 const struct field boxfiles_watch_query[] = {
 	FILE_REQUEST_PATH_FIELD(0, "the folder; /home/user"),
-	{ "recursive", FIELD_BOOL, 0, 0, 0, "and everything below it", NULL },
+	{ "recursive", FIELD_BOOL, 0, 0, 0, "include all folders below", NULL },
 	{ 0 },
 };
 
