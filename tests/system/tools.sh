@@ -30,7 +30,7 @@ the_strict_schema_of_openai_requires_every_field() {
 	is "$(get '[.tools[].function.parameters | (.properties | keys) == (.required | sort)] | all')" true
 	is "$(get '[.tools[].function.parameters.additionalProperties] | any')" false
 	is "$(get '.tools[0].function.parameters.properties.start_line.type | join(" ")')" "integer null"
-	lacks "$body" maximum
+	lacks "$body" '"maximum"'
 }
 a_file_is_written_and_read_by_any_of_its_names() {
 	new_box
