@@ -4,14 +4,14 @@
 
 enum { BELIEVE_MS = 1000 };
 
-struct asking {
+struct keeper_info_asking {
 	struct keeper_call *ask;
 	void (*then)(struct call *c, const struct wire_about *a);
 };
 
 static void keeper_info_stop(struct call *c)
 {
-	struct asking *x = c->state;
+	struct keeper_info_asking *x = c->state;
 
 	keeper_client_cancel(&c->api->fleet.keeper, x->ask);
 }
@@ -20,7 +20,7 @@ static void keeper_info_answered(void *ctx, const struct frame *f, size_t len, i
 				 const struct err *e)
 {
 	struct call *c = ctx;
-	struct asking *x = c->state;
+	struct keeper_info_asking *x = c->state;
 
 	(void)len;
 	(void)fd;
@@ -37,7 +37,7 @@ void keeper_info_request(struct call *c, void (*then)(struct call *c, const stru
 {
 	struct api *a = c->api;
 	struct frame ask = sock_head(WIRE_INFO, 0);
-	struct asking *x;
+	struct keeper_info_asking *x;
 
 	if (a->about_ms && loop_now_ms() - a->about_ms < BELIEVE_MS) {
 		then(c, &a->about);

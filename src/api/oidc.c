@@ -20,7 +20,7 @@ static const struct {
 	const char *name, *kty;
 } algs[NALGS] = { [RS256] = { "RS256", "RSA" }, [ES256] = { "ES256", "EC" } };
 
-struct key {
+struct oidc_key {
 	EVP_PKEY *pkey;
 	enum alg alg;
 	char *kid; /* NULL: it has none */
@@ -28,7 +28,7 @@ struct key {
 
 struct oidc {
 	char *issuer, *audience, *team_claim, *role_claim;
-	struct key keys[OIDC_KEYS];
+	struct oidc_key keys[OIDC_KEYS];
 	unsigned nkeys;
 };
 
@@ -218,7 +218,7 @@ static int oidc_usable(const json_t *jwk, enum alg *out)
 static int add_key(struct oidc *o, const json_t *jwk, struct err *e)
 {
 	const char *kid = text_of(jwk, "kid");
-	struct key *k = &o->keys[o->nkeys];
+	struct oidc_key *k = &o->keys[o->nkeys];
 	enum alg alg;
 
 	if (!json_is_object(jwk))
@@ -312,7 +312,7 @@ static unsigned char *to_der(const struct buf *raw, size_t *out_n)
 	return der;
 }
 
-static int signed_by(const struct key *k, const char *text, size_t n, const struct buf *sig)
+static int signed_by(const struct oidc_key *k, const char *text, size_t n, const struct buf *sig)
 {
 	EVP_MD_CTX *md = EVP_MD_CTX_new();
 	const unsigned char *bytes = (const unsigned char *)buf_str(sig);
@@ -332,7 +332,7 @@ static int signed_by(const struct key *k, const char *text, size_t n, const stru
 }
 
 /* Without a kid the set must have exactly one key. */
-static const struct key *oidc_choose(const struct oidc *o, const char *kid)
+static const struct oidc_key *oidc_choose(const struct oidc *o, const char *kid)
 {
 	if (!kid)
 		return o->nkeys == 1 ? &o->keys[0] : NULL;
@@ -342,12 +342,12 @@ static const struct key *oidc_choose(const struct oidc *o, const char *kid)
 	return NULL;
 }
 
-static const struct key *read_head(const struct oidc *o, const struct buf *text, struct err *e)
+static const struct oidc_key *read_head(const struct oidc *o, const struct buf *text, struct err *e)
 {
 	auto_json json_t *head = oidc_object(buf_str(text), text->len);
 	const char *alg = text_of(head, "alg"), *typ = text_of(head, "typ");
 	const json_t *kid = json_object_get(head, "kid");
-	const struct key *k = NULL;
+	const struct oidc_key *k = NULL;
 
 	if (!head)
 		err_set(e, ERR_DENIED, "the token's header is not a JSON object");
@@ -484,7 +484,7 @@ int oidc_check(const struct oidc *o, const char *token, int64_t now_s, struct oi
 {
 	auto_buf struct buf head = { 0 }, payload = { 0 }, sig = { 0 };
 	const char *dot = strchr(token, '.'), *last = dot ? strchr(dot + 1, '.') : NULL;
-	const struct key *k;
+	const struct oidc_key *k;
 
 	if (strnlen(token, OIDC_TOKEN + 1) > OIDC_TOKEN)
 		return err_set(e, ERR_DENIED, "the token has more than %d bytes", OIDC_TOKEN);

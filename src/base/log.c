@@ -97,13 +97,13 @@ static int names_a_secret(const char *key)
 
 /* ---- a line ---- */
 
-struct line {
+struct base_line {
 	char *p;
 	size_t n, room;
 	int cut; /* something did not fit */
 };
 
-static void log_put(struct line *l, const char *bytes, size_t n)
+static void log_put(struct base_line *l, const char *bytes, size_t n)
 {
 	if (n > l->room - l->n) {
 		l->cut = 1;
@@ -114,7 +114,7 @@ static void log_put(struct line *l, const char *bytes, size_t n)
 	l->n += n;
 }
 
-static void puts_line(struct line *l, const char *s)
+static void puts_line(struct base_line *l, const char *s)
 {
 	log_put(l, s, strlen(s));
 }
@@ -138,7 +138,7 @@ static unsigned shown_utf8(const unsigned char *p, size_t n)
 	return c < 0xa0 ? 0 : len; /* the second set of control characters moves cursors, too */
 }
 
-static size_t put_char(struct line *l, const char *p, size_t n)
+static size_t put_char(struct base_line *l, const char *p, size_t n)
 {
 	static const char letters[] = "\"\\\n\r\t", means[] = "\"\\nrt";
 	const char *letter = *p ? strchr(letters, *p) : NULL;
@@ -161,7 +161,7 @@ static size_t put_char(struct line *l, const char *p, size_t n)
 	return 1;
 }
 
-static void put_escaped(struct line *l, const char *text, size_t n)
+static void put_escaped(struct base_line *l, const char *text, size_t n)
 {
 	size_t end = n > LOG_VALUE ? LOG_VALUE : n, i = 0;
 
@@ -207,7 +207,7 @@ static int log_plain(const char *text, size_t n)
 	return n > 0;
 }
 
-static void put_value(struct line *l, enum log_form form, const struct log_field *f)
+static void put_value(struct base_line *l, enum log_form form, const struct log_field *f)
 {
 	char number[24];
 
@@ -233,7 +233,7 @@ static void put_value(struct line *l, enum log_form form, const struct log_field
 }
 
 /* The whole field or nothing of it. */
-static void put_field(struct line *l, enum log_form form, const struct log_field *f)
+static void put_field(struct base_line *l, enum log_form form, const struct log_field *f)
 {
 	size_t before = l->n, room = l->room;
 	int cut = l->cut;
@@ -252,7 +252,7 @@ static void put_field(struct line *l, enum log_form form, const struct log_field
 	l->cut |= cut;
 }
 
-static void put_time(struct line *l, uint64_t wall_ns)
+static void put_time(struct base_line *l, uint64_t wall_ns)
 {
 	time_t s = (time_t)(wall_ns / 1000000000u);
 	char text[48];
@@ -269,7 +269,7 @@ size_t log_line(char out[LOG_LINE], enum log_form form, enum log_level level, ui
 		const char *msg, const struct log_field *fields)
 {
 	static const char cut_json[] = ",\"cut\":true", truncate_text[] = " cut=true";
-	struct line l = { .p = out, .room = LOG_LINE - sizeof(cut_json) - 2 };
+	struct base_line l = { .p = out, .room = LOG_LINE - sizeof(cut_json) - 2 };
 
 	if (form == LOG_JSON)
 		puts_line(&l, "{\"ts\":\"");

@@ -25,7 +25,7 @@ struct toml_chunk {
 	max_align_t bytes[];
 };
 
-struct key { /* a.b.c, taken apart */
+struct toml_key { /* a.b.c, taken apart */
 	struct toml_text part[TOML_MAX_DEPTH];
 	const char *at[TOML_MAX_DEPTH]; /* where each began */
 	unsigned n;
@@ -213,7 +213,7 @@ static int key_part(struct toml_scan *s, struct toml_text *out)
 	return 0;
 }
 
-static int parse_key(struct toml_scan *s, unsigned depth, struct key *k)
+static int parse_key(struct toml_scan *s, unsigned depth, struct toml_key *k)
 {
 	k->n = 0;
 	do {
@@ -273,7 +273,7 @@ static void toml_add(struct toml_scan *s, struct toml_node *table, struct toml_t
 	toml_append(table, n);
 }
 
-static int toml_taken(struct toml_scan *s, const struct key *k, unsigned i,
+static int toml_taken(struct toml_scan *s, const struct toml_key *k, unsigned i,
 		      const struct toml_node *by)
 {
 	return toml_fail(s, k->at[i], "'%.*s' is already defined, as %s on line %u",
@@ -297,7 +297,7 @@ static int make_table(struct toml_scan *s, struct toml_node *in, struct toml_tex
 }
 
 /* One step of a header: into a table, or into the last one of an array of them. */
-static int toml_enter(struct toml_scan *s, const struct key *k, unsigned i,
+static int toml_enter(struct toml_scan *s, const struct toml_key *k, unsigned i,
 		      struct toml_node **table)
 {
 	struct toml_node *n = toml_lookup(*table, k->part[i]);
@@ -311,7 +311,7 @@ static int toml_enter(struct toml_scan *s, const struct key *k, unsigned i,
 }
 
 /* One step of a dotted key: into a table that this section is making. */
-static int enter_dotted(struct toml_scan *s, const struct key *k, unsigned i, unsigned section,
+static int enter_dotted(struct toml_scan *s, const struct toml_key *k, unsigned i, unsigned section,
 			struct toml_node **table)
 {
 	struct toml_node *n = toml_lookup(*table, k->part[i]);
@@ -362,7 +362,7 @@ static int toml_array(struct toml_scan *s, unsigned depth, struct toml_node *a)
 static int toml_pair(struct toml_scan *s, struct toml_node *table, unsigned depth, unsigned section)
 {
 	struct toml_node *n = NULL, *old;
-	struct key k;
+	struct toml_key k;
 
 	if (parse_key(s, depth, &k) < 0 || toml_expect(s, '=', "behind a key") < 0)
 		return -1;
@@ -431,7 +431,7 @@ static int toml_value(struct toml_scan *s, unsigned depth, struct toml_node **ou
 /* ---- statements ---- */
 
 /* [a.b]: the last part is a table that nobody has defined. */
-static int open_table(struct toml_scan *s, const struct key *k, struct toml_node **table)
+static int open_table(struct toml_scan *s, const struct toml_key *k, struct toml_node **table)
 {
 	unsigned last = k->n - 1;
 	struct toml_node *n = toml_lookup(*table, k->part[last]);
@@ -447,7 +447,7 @@ static int open_table(struct toml_scan *s, const struct key *k, struct toml_node
 }
 
 /* [[a.b]]: the last part is an array of tables, which gets one more. */
-static int open_repeated(struct toml_scan *s, const struct key *k, struct toml_node **table)
+static int open_repeated(struct toml_scan *s, const struct toml_key *k, struct toml_node **table)
 {
 	unsigned last = k->n - 1;
 	struct toml_node *n = toml_lookup(*table, k->part[last]), *element = NULL;
@@ -472,7 +472,7 @@ static int toml_header(struct toml_scan *s, struct toml_node **out_table, unsign
 {
 	struct toml_node *table = s->doc->root;
 	int repeated = s->at[1] == '[';
-	struct key k;
+	struct toml_key k;
 
 	s->at += 1 + repeated;
 	if (parse_key(s, 0, &k) < 0)

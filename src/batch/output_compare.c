@@ -5,12 +5,12 @@
 
 #include <string.h>
 
-struct reader {
+struct compare_reader {
 	const char *at, *end;
 	unsigned line;
 };
 
-struct piece {
+struct compare_piece {
 	const char *p;
 	size_t n;
 	int is; /* 0: there is no more */
@@ -39,11 +39,11 @@ static int compare_blank(char c)
 }
 
 /* With its newline: a text that ends without one is another text. */
-static struct piece next_exact(struct reader *r)
+static struct compare_piece next_exact(struct compare_reader *r)
 {
 	const char *nl = r->at < r->end ? memchr(r->at, '\n', (size_t)(r->end - r->at)) : NULL;
-	struct piece p = { r->at, (size_t)((nl ? nl + 1 : r->end) - r->at), r->at < r->end,
-			   r->line };
+	struct compare_piece p = { r->at, (size_t)((nl ? nl + 1 : r->end) - r->at), r->at < r->end,
+				   r->line };
 
 	r->at += p.n;
 	r->line++;
@@ -52,49 +52,49 @@ static struct piece next_exact(struct reader *r)
 
 /* Of the whole text the blanks at its end are cut off before, so the last line is one with something
  * in it. */
-static struct piece next_trimmed(struct reader *r)
+static struct compare_piece next_trimmed(struct compare_reader *r)
 {
-	struct piece p = next_exact(r);
+	struct compare_piece p = next_exact(r);
 
 	while (p.n && compare_blank(p.p[p.n - 1]))
 		p.n--;
 	return p;
 }
 
-static struct piece next_token(struct reader *r)
+static struct compare_piece next_token(struct compare_reader *r)
 {
-	struct piece p;
+	struct compare_piece p;
 
 	for (; r->at < r->end && compare_blank(*r->at); r->at++)
 		r->line += *r->at == '\n';
-	p = (struct piece){ r->at, 0, r->at < r->end, r->line };
+	p = (struct compare_piece){ r->at, 0, r->at < r->end, r->line };
 	for (; r->at < r->end && !compare_blank(*r->at); r->at++)
 		p.n++;
 	return p;
 }
 
-static struct piece compare_next(enum output_compare how, struct reader *r)
+static struct compare_piece compare_next(enum output_compare how, struct compare_reader *r)
 {
 	return how == JUDGE_EXACT    ? next_exact(r)
 	       : how == JUDGE_TOKENS ? next_token(r)
 				     : next_trimmed(r);
 }
 
-static struct reader compare_begin(enum output_compare how, const char *text, size_t n)
+static struct compare_reader compare_begin(enum output_compare how, const char *text, size_t n)
 {
 	while (how == JUDGE_TRIMMED && n && compare_blank(text[n - 1]))
 		n--;
-	return (struct reader){ text, text + n, 1 };
+	return (struct compare_reader){ text, text + n, 1 };
 }
 
 unsigned output_compare_line(enum output_compare how, const char *got, size_t got_len,
 			     const char *want, size_t want_len)
 {
-	struct reader a = compare_begin(how, got ? got : "", got_len),
-		      b = compare_begin(how, want ? want : "", want_len);
+	struct compare_reader a = compare_begin(how, got ? got : "", got_len),
+			      b = compare_begin(how, want ? want : "", want_len);
 
 	for (;;) {
-		struct piece x = compare_next(how, &a), y = compare_next(how, &b);
+		struct compare_piece x = compare_next(how, &a), y = compare_next(how, &b);
 
 		if (!x.is && !y.is)
 			return 0;

@@ -276,16 +276,16 @@ static json_t *do_edit(struct actions *h, const struct action *r)
 
 /* ---- folders ---- */
 
-struct listing {
+struct actions_listing {
 	struct buf *out;
 	int64_t left;
 	int more;
 };
 
-static void list_folder(int take_dir, const char *prefix, int64_t depth, struct listing *l);
+static void list_folder(int take_dir, const char *prefix, int64_t depth, struct actions_listing *l);
 
 static void list_one(int dir, const struct dirent *d, const char *prefix, int64_t depth,
-		     struct listing *l)
+		     struct actions_listing *l)
 {
 	char path[PATH_MAX];
 	int folder = d->d_type == DT_DIR;
@@ -313,7 +313,7 @@ static int by_name(const void *a, const void *b)
 		      (*(const struct dirent *const *)b)->d_name);
 }
 
-static void list_folder(int take_dir, const char *prefix, int64_t depth, struct listing *l)
+static void list_folder(int take_dir, const char *prefix, int64_t depth, struct actions_listing *l)
 {
 	DIR *dir = take_dir < 0 ? NULL : fdopendir(take_dir);
 	struct dirent **all = NULL, *d;
@@ -342,7 +342,7 @@ static json_t *do_list(struct actions *h, const struct action *r)
 {
 	const char *path = text_of(r, "path", ".");
 	auto_buf struct buf all = { 0 }, text = { 0 };
-	struct listing l = { .out = &all, .left = number_of(r, "limit", LIST_ENTRIES) };
+	struct actions_listing l = { .out = &all, .left = number_of(r, "limit", LIST_ENTRIES) };
 	int dir = open_below(h, actions_below(h, path), O_RDONLY | O_DIRECTORY, 0);
 	struct head_tail c = { .most = h->result_bytes };
 

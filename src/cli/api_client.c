@@ -397,7 +397,7 @@ int api_client_list(struct api_client *r, const char *path, int (*each)(void *ct
 
 /* ---- lines ---- */
 
-struct lines {
+struct api_lines {
 	struct api_client *r;
 	struct buf held; /* the beginning of a line; or the whole of an error */
 	int failed;
@@ -408,14 +408,14 @@ struct lines {
 
 static int lines_head(void *user, const struct http_answer *a)
 {
-	struct lines *l = user;
+	struct api_lines *l = user;
 
 	l->failed = a->status >= 400;
 	l->r->http = a->status;
 	return 0;
 }
 
-static int one_line(struct lines *l, const char *text, size_t n)
+static int one_line(struct api_lines *l, const char *text, size_t n)
 {
 	json_t *doc;
 	int rc;
@@ -434,7 +434,7 @@ static int one_line(struct lines *l, const char *text, size_t n)
 
 static int lines_body(void *user, const char *bytes, size_t n)
 {
-	struct lines *l = user;
+	struct api_lines *l = user;
 	const char *nl;
 
 	while (!l->failed && (nl = memchr(bytes, '\n', n))) {
@@ -464,7 +464,7 @@ static int lines_body(void *user, const char *bytes, size_t n)
 static int ask_lines(struct api_client *r, struct http_call *call, const char *type,
 		     int (*each)(void *ctx, json_t *line), void *ctx)
 {
-	struct lines l = { .r = r, .each = each, .ctx = ctx };
+	struct api_lines l = { .r = r, .each = each, .ctx = ctx };
 	struct http_answer a = { 0 };
 	int rc;
 

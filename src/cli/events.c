@@ -17,7 +17,7 @@ static const struct flag flags[EVENTS_NFLAGS] = {
 	[EVENTS_AFTER] = { "after", 0, FLAG_COUNT, "N", "only events after this number" },
 };
 
-struct watch {
+struct events_watch {
 	const struct cli *cli;
 	int64_t last;
 	uint64_t heard_ns;
@@ -26,7 +26,7 @@ struct watch {
 
 static int events_print(void *ctx, json_t *ev)
 {
-	struct watch *w = ctx;
+	struct events_watch *w = ctx;
 	const json_t *data = json_object_get(ev, "data");
 	const char *key;
 	json_t *v;
@@ -51,7 +51,8 @@ static int events_print(void *ctx, json_t *ev)
 	return w->unread = fflush(stdout) != 0;
 }
 
-static void path_of(struct buf *path, const struct args *a, const struct watch *w, int follow)
+static void path_of(struct buf *path, const struct args *a, const struct events_watch *w,
+		    int follow)
 {
 	buf_printf(path, "/v1/events?limit=100");
 	if (follow)
@@ -65,7 +66,7 @@ static void path_of(struct buf *path, const struct args *a, const struct watch *
 }
 
 /* Pages are asked for by number. */
-static int events_do_list(struct api_client *r, const struct args *a, struct watch *w)
+static int events_do_list(struct api_client *r, const struct args *a, struct events_watch *w)
 {
 	size_t n = 1;
 
@@ -89,7 +90,7 @@ static int events_do_list(struct api_client *r, const struct args *a, struct wat
 	return 0;
 }
 
-static int events_follow(struct api_client *r, const struct args *a, struct watch *w)
+static int events_follow(struct api_client *r, const struct args *a, struct events_watch *w)
 {
 	for (;;) {
 		auto_buf struct buf path = { 0 };
@@ -111,7 +112,7 @@ static int events_follow(struct api_client *r, const struct args *a, struct watc
 
 static int events_events(struct api_client *r, const struct args *a)
 {
-	struct watch w = { .cli = r->cli, .last = -1, .heard_ns = now_ns() };
+	struct events_watch w = { .cli = r->cli, .last = -1, .heard_ns = now_ns() };
 	int status;
 
 	if (args_has(a, EVENTS_AFTER))

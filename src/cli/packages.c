@@ -48,7 +48,7 @@ json_t *packages_json(const struct args *a, unsigned flag, const char *otherwise
 
 /* ---- installing ---- */
 
-struct adding {
+struct packages_adding {
 	struct api_client *r;
 	struct options *options; /* NULL: not for a box */
 	json_t *done;
@@ -75,7 +75,7 @@ static void say_failure(struct api_client *r, const json_t *error)
 
 static int each_line(void *ctx, json_t *line)
 {
-	struct adding *a = ctx;
+	struct packages_adding *a = ctx;
 	const char *type = api_client_text(line, "type");
 
 	if (!strcmp(type, "install")) {
@@ -102,7 +102,7 @@ static void packages_warn(const struct api_client *r, const json_t *done)
 }
 
 /* 0 with a->done, or the status. */
-static int packages_install(struct adding *a, json_t *take_packages)
+static int packages_install(struct packages_adding *a, json_t *take_packages)
 {
 	struct api_client *r = a->r;
 	int status = api_client_lines(r, "POST", "/v1/packages",
@@ -141,7 +141,7 @@ int packages_for(struct options *o, const struct cli *cli, const struct args *a,
 	json_t *packages = packages_json(
 		a, flag, package_manager_name(m < 0 ? PM_PIP : (enum package_manager)m));
 	struct api_client r;
-	struct adding x = { .r = &r, .options = o };
+	struct packages_adding x = { .r = &r, .options = o };
 	int status;
 
 	if (!packages)
@@ -186,7 +186,7 @@ static int packages_do_list(struct api_client *r)
 
 static int packages_do_add(struct api_client *r, const struct args *a)
 {
-	struct adding x = { .r = r };
+	struct packages_adding x = { .r = r };
 	json_t *all = json_object(), *set;
 	int status;
 	size_t i;

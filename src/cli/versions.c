@@ -14,7 +14,7 @@
 
 enum { PATIENCE_MS = 10000, SAID = 400 };
 
-struct asked {
+struct versions_asked {
 	pid_t pid; /* 0: not asked */
 	int fd;
 	size_t n;
@@ -22,7 +22,7 @@ struct asked {
 };
 
 /* Its output and its errors come to us; it has no input. */
-static int versions_start(struct asked *x, const char *const *argv)
+static int versions_start(struct versions_asked *x, const char *const *argv)
 {
 	static char *const env[] = { "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/nonexistent",
 				     NULL };
@@ -47,7 +47,7 @@ static int versions_start(struct asked *x, const char *const *argv)
 }
 
 /* What is too long is read and forgotten: it must not block on us. */
-static void versions_hear(struct asked *x)
+static void versions_hear(struct versions_asked *x)
 {
 	char rest[SAID];
 	size_t room = sizeof(x->said) - x->n;
@@ -59,7 +59,7 @@ static void versions_hear(struct asked *x)
 		own_close_fd(&x->fd);
 }
 
-static void hear_all(struct asked *all, unsigned n)
+static void hear_all(struct versions_asked *all, unsigned n)
 {
 	uint64_t end = now_ns() + PATIENCE_MS * 1000000ull;
 
@@ -85,7 +85,7 @@ static void hear_all(struct asked *all, unsigned n)
 
 void versions_ask(struct versions *v, const struct lang *only)
 {
-	struct asked all[64] = { 0 };
+	struct versions_asked all[64] = { 0 };
 	unsigned n = lang_count();
 
 	memset(v, 0, sizeof(*v));

@@ -31,7 +31,7 @@ struct box_path { /* a folder that is watched */
 	char *path; /* as it was named */
 };
 
-struct watcher {
+struct watch_watcher {
 	const struct watch_files *what;
 	int inotify, signals;
 	struct box_path *places;
@@ -49,7 +49,7 @@ static const char *name_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static int add_place(struct watcher *w, const char *path, int all, struct err *e)
+static int add_place(struct watch_watcher *w, const char *path, int all, struct err *e)
 {
 	int wd = inotify_add_watch(w->inotify, path, CHANGES | IN_ONLYDIR | IN_EXCL_UNLINK);
 
@@ -71,7 +71,7 @@ static int add_place(struct watcher *w, const char *path, int all, struct err *e
 	return 0;
 }
 
-static int add_file(struct watcher *w, const char *file, struct err *e)
+static int add_file(struct watch_watcher *w, const char *file, struct err *e)
 {
 	size_t n = (size_t)(name_of(file) - file);
 	auto_free char *folder = strndup(n ? file : ".", n ? n : 1);
@@ -90,7 +90,7 @@ static int is_theirs(const char *name)
 	       !strcmp(name, "__pycache__");
 }
 
-static int add_tree(struct watcher *w, const char *path, int depth, struct err *e)
+static int add_tree(struct watch_watcher *w, const char *path, int depth, struct err *e)
 {
 	DIR *d = opendir(path);
 	struct dirent *de;
@@ -114,7 +114,7 @@ static int add_tree(struct watcher *w, const char *path, int depth, struct err *
 
 /* ---- changes ---- */
 
-static int watch_counts(const struct watcher *w, const struct box_path *p, const char *name)
+static int watch_counts(const struct watch_watcher *w, const struct box_path *p, const char *name)
 {
 	if (w->what->ignore && !strcmp(name_of(w->what->ignore), name))
 		return 0;
@@ -126,7 +126,7 @@ static int watch_counts(const struct watcher *w, const struct box_path *p, const
 	return 0;
 }
 
-static int watch_heed(struct watcher *w, const struct inotify_event *ev)
+static int watch_heed(struct watch_watcher *w, const struct inotify_event *ev)
 {
 	struct err ignored;
 
@@ -150,7 +150,7 @@ static int watch_heed(struct watcher *w, const struct inotify_event *ev)
 }
 
 /* 1: something changed. */
-static int read_changes(struct watcher *w)
+static int read_changes(struct watch_watcher *w)
 {
 	char bytes[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
 	ssize_t n = read(w->inotify, bytes, sizeof(bytes));
@@ -166,7 +166,7 @@ static int read_changes(struct watcher *w)
 }
 
 /* Waits: 1 a change, 2 the process is over, 0 the time is, or we shall stop. child may be -1. */
-static int wait_for(struct watcher *w, int child, int ms)
+static int wait_for(struct watch_watcher *w, int child, int ms)
 {
 	for (;;) {
 		struct pollfd p[3] = { { .fd = w->inotify, .events = POLLIN },
@@ -200,7 +200,7 @@ static int status_of(pid_t pid)
 }
 
 /* By its leash the box ends with it, whatever it ends by. */
-static int end_child(struct watcher *w, pid_t pid, int fd, int signo)
+static int end_child(struct watch_watcher *w, pid_t pid, int fd, int signo)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
@@ -211,7 +211,8 @@ static int end_child(struct watcher *w, pid_t pid, int fd, int signo)
 	return status_of(pid);
 }
 
-static pid_t watch_start(struct watcher *w, const sigset_t *before, int (*once)(void *), void *ctx)
+static pid_t watch_start(struct watch_watcher *w, const sigset_t *before, int (*once)(void *),
+			 void *ctx)
 {
 	pid_t pid = fork();
 
@@ -225,7 +226,7 @@ static pid_t watch_start(struct watcher *w, const sigset_t *before, int (*once)(
 }
 
 /* Until it is over, or something changed (*out_changed), or we shall stop. */
-static int run_once(struct watcher *w, const sigset_t *before, int (*once)(void *), void *ctx,
+static int run_once(struct watch_watcher *w, const sigset_t *before, int (*once)(void *), void *ctx,
 		    int *out_changed, struct err *e)
 {
 	pid_t pid = watch_start(w, before, once, ctx);
@@ -241,13 +242,13 @@ static int run_once(struct watcher *w, const sigset_t *before, int (*once)(void 
 	return end_child(w, pid, fd, w->stop ? w->stop : SIGTERM);
 }
 
-static void watch_settle(struct watcher *w)
+static void watch_settle(struct watch_watcher *w)
 {
 	while (!w->stop && wait_for(w, -1, QUIET_MS) == 1)
 		;
 }
 
-static int again_and_again(struct watcher *w, const sigset_t *before, int (*once)(void *),
+static int again_and_again(struct watch_watcher *w, const sigset_t *before, int (*once)(void *),
 			   void *ctx, int quiet, struct err *e)
 {
 	int status = 0;
@@ -272,7 +273,7 @@ static int again_and_again(struct watcher *w, const sigset_t *before, int (*once
 	}
 }
 
-static int add_all(struct watcher *w, struct err *e)
+static int add_all(struct watch_watcher *w, struct err *e)
 {
 	for (const char *const *f = w->what->files; *f; f++)
 		if (add_file(w, *f, e) < 0)
@@ -284,7 +285,8 @@ int watch_loop(const struct watch_files *what, int (*once)(void *ctx), void *ctx
 	       struct err *e)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
-	struct watcher w = { .what = what, .inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK) };
+	struct watch_watcher w = { .what = what,
+				   .inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK) };
 	sigset_t set, before;
 	int status;
 

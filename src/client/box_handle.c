@@ -218,7 +218,8 @@ int boxh_run(struct box_handle *b, const struct box_command *cmd, struct wire_ex
 }
 
 /* The request with a START behind it, in one piece. NULL: it is too long for that. */
-static char *with_start(const struct wire_create *want, const struct command *c, size_t *out_len)
+static char *with_start(const struct wire_create *want, const struct command_words *c,
+			size_t *out_len)
 {
 	size_t len = sizeof(*want) + sizeof(c->start) + c->tail_len;
 	char *ask = c->memfd < 0 && len <= WIRE_MAX ? malloc(len) : NULL;
@@ -280,7 +281,7 @@ int boxh_once(struct keeper_sync *k, const struct wire_create *want, const struc
 	struct box_command last = *cmd;
 	struct wire_create create = *want;
 	auto_free char *ask = NULL;
-	struct command c;
+	struct command_words c;
 	size_t len;
 	int made;
 

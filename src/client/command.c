@@ -81,7 +81,7 @@ static int sealed_copy(const char *bytes, size_t n, struct err *e)
 	return steal_fd(&fd);
 }
 
-static int to_memfd(struct command *c, struct err *e)
+static int to_memfd(struct command_words *c, struct err *e)
 {
 	c->memfd = sealed_copy(c->tail, c->tail_len, e);
 	free(steal(&c->tail));
@@ -90,13 +90,14 @@ static int to_memfd(struct command *c, struct err *e)
 	return c->memfd < 0 ? -1 : 0;
 }
 
-int command_make(struct command *c, const struct box_command *cmd, uint32_t ref, struct err *e)
+int command_make(struct command_words *c, const struct box_command *cmd, uint32_t ref,
+		 struct err *e)
 {
 	const char *const *env = cmd->env ? cmd->env : box_default_env;
 	const char *cwd = cmd->cwd ? cmd->cwd : BOX_HOME;
 	size_t total = strlen(cwd) + 1;
 
-	*c = (struct command){ .memfd = -1 };
+	*c = (struct command_words){ .memfd = -1 };
 	c->start = (struct wire_start){
 		.head = sock_head(WIRE_START, ref),
 		.wall_ms = cmd->wall_ms,
@@ -121,7 +122,7 @@ int command_make(struct command *c, const struct box_command *cmd, uint32_t ref,
 	return total > TAIL_INLINE ? to_memfd(c, e) : 0;
 }
 
-void command_fini(struct command *c)
+void command_fini(struct command_words *c)
 {
 	free(c->tail);
 	own_close_fd(&c->memfd);
@@ -130,7 +131,7 @@ void command_fini(struct command *c)
 int boxh_start(struct box_handle *b, const struct box_command *cmd, uint32_t *out_ref,
 	       struct err *e)
 {
-	struct command c;
+	struct command_words c;
 	int rc;
 
 	if (command_make(&c, cmd, b->next_ref, e) < 0)

@@ -3,13 +3,13 @@
 #pragma once
 #include "client/box_handle.h"
 
-struct command {
+struct command_words {
 	struct wire_start start;
 	char *tail; /* NULL: in memfd */
 	size_t tail_len;
 	int memfd; /* -1, or what rides along */
 };
 /* Refuses what no execve would take with ERR_LIMIT and E2BIG. */
-must_check int command_make(struct command *c, const struct box_command *cmd, uint32_t ref,
+must_check int command_make(struct command_words *c, const struct box_command *cmd, uint32_t ref,
 			    struct err *e);
-void command_fini(struct command *c);
+void command_fini(struct command_words *c);

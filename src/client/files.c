@@ -178,7 +178,7 @@ int files_put_bytes(struct files *f, const void *bytes, size_t n, const char *pa
 
 /* ---- trees ---- */
 
-struct walk {
+struct files_walk {
 	struct files *f;
 	struct files_tally *tally;
 	char path[PATH_MAX]; /* inside the box, of what is being looked at */
@@ -186,9 +186,9 @@ struct walk {
 	unsigned depth;
 };
 
-static int walk_folder(struct walk *w, int dir_fd, struct err *e);
+static int walk_folder(struct files_walk *w, int dir_fd, struct err *e);
 
-static int walk_into(struct walk *w, int dir_fd, const char *name, mode_t mode, struct err *e)
+static int walk_into(struct files_walk *w, int dir_fd, const char *name, mode_t mode, struct err *e)
 {
 	struct wire_put mk = { .head = sock_head(WIRE_MKDIR, w->f->next_ref++),
 			       .mode = (mode & 0777) | 0700 };
@@ -209,7 +209,7 @@ static int walk_into(struct walk *w, int dir_fd, const char *name, mode_t mode, 
 	return rc;
 }
 
-OUT_OF_LINE static int walk_link(struct walk *w, int dir_fd, const char *name, struct err *e)
+OUT_OF_LINE static int walk_link(struct files_walk *w, int dir_fd, const char *name, struct err *e)
 {
 	struct frame head = sock_head(WIRE_LINK, w->f->next_ref++);
 	char tail[2 * PATH_MAX];
@@ -223,7 +223,7 @@ OUT_OF_LINE static int walk_link(struct walk *w, int dir_fd, const char *name, s
 	return files_ask(w->f, &head, sizeof(head), tail, (size_t)n + 1 + w->len, e);
 }
 
-static int walk_file(struct walk *w, int dir_fd, const char *name, struct err *e)
+static int walk_file(struct files_walk *w, int dir_fd, const char *name, struct err *e)
 {
 	/* O_NONBLOCK: the name may have become a pipe since we looked. */
 	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -238,7 +238,7 @@ static int walk_file(struct walk *w, int dir_fd, const char *name, struct err *e
 	return send_file(w->f, fd, w->path, st.st_mode | 0600, 0, &w->tally->bytes, e);
 }
 
-static int walk_entry(struct walk *w, int dir_fd, const char *name, struct err *e)
+static int walk_entry(struct files_walk *w, int dir_fd, const char *name, struct err *e)
 {
 	struct stat st;
 
@@ -262,7 +262,7 @@ static void close_folder(DIR **d)
 		closedir(*d);
 }
 
-static int walk_folder(struct walk *w, int dir_fd, struct err *e)
+static int walk_folder(struct files_walk *w, int dir_fd, struct err *e)
 {
 	int own = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
 	__attribute__((cleanup(close_folder))) DIR *d = own < 0 ? NULL : fdopendir(own);
@@ -292,7 +292,7 @@ static int walk_folder(struct walk *w, int dir_fd, struct err *e)
 int files_put_tree(struct files *f, int dir_fd, const char *to, struct files_tally *out,
 		   struct err *e)
 {
-	struct walk w = { .f = f, .tally = out };
+	struct files_walk w = { .f = f, .tally = out };
 
 	*out = (struct files_tally){ 0 };
 	w.len = (size_t)snprintf(w.path, sizeof(w.path), "%s", to);

@@ -207,7 +207,7 @@ void init_conn_box_ended(struct init_conn *l)
 int init_conn_start(struct init_conn *l, struct init_call *x, uint32_t ref,
 		    const struct init_call_ops *on, const struct box_command *cmd, struct err *e)
 {
-	struct command c;
+	struct command_words c;
 
 	if (command_make(&c, cmd, ref, e) < 0)
 		return -1;

@@ -252,14 +252,14 @@ static const char *nearest_section(const char *name)
 
 /* ---- files ---- */
 
-struct file {
+struct config_file {
 	struct config *c;
 	const char *path;
 	int project; /* an atoll.toml: it comes with the code, so it may say little */
 	struct err *e;
 };
 
-static int config_unknown(const struct file *f, const struct toml_node *n, const char *name)
+static int config_unknown(const struct config_file *f, const struct toml_node *n, const char *name)
 {
 	const char *close = n->type == TOML_TABLE ? nearest_section(name) : config_nearest(name);
 	char shown[SHOWN];
@@ -269,7 +269,8 @@ static int config_unknown(const struct file *f, const struct toml_node *n, const
 		       close ? "; did you mean '" : "", close ? close : "", close ? "'?" : "");
 }
 
-static int wrong_type(const struct file *f, const struct toml_node *n, const struct config_row *r)
+static int wrong_type(const struct config_file *f, const struct toml_node *n,
+		      const struct config_row *r)
 {
 	static const char *const wanted[] = {
 		[CONFIG_TEXT] = "a string",
@@ -334,7 +335,7 @@ static int node_text(const struct config_row *r, const struct toml_node *n, stru
 	return 0;
 }
 
-static int take_node(const struct file *f, const struct toml_node *n, enum config_key key)
+static int take_node(const struct config_file *f, const struct toml_node *n, enum config_key key)
 {
 	const struct config_row *r = &config_rows[key];
 	auto_buf struct buf text = { 0 }, where = { 0 };
@@ -358,7 +359,8 @@ static int is_name(const struct toml_node *n)
 	       strspn(n->key, "abcdefghijklmnopqrstuvwxyz0123456789_") == n->key_len;
 }
 
-static int take_table(const struct file *f, const struct toml_node *table, const char *prefix)
+static int take_table(const struct config_file *f, const struct toml_node *table,
+		      const char *prefix)
 {
 	for (const struct toml_node *n = table->in.first; n; n = n->next) {
 		char name[LONGEST_NAME];
@@ -410,7 +412,7 @@ static int read_all(int fd, const char *path, struct buf *out, struct err *e)
 
 static int take_file(struct config *c, const char *path, int fd, int project, struct err *e)
 {
-	struct file f = { .c = c, .path = path, .project = project, .e = e };
+	struct config_file f = { .c = c, .path = path, .project = project, .e = e };
 	auto_buf struct buf text = { 0 };
 	struct toml doc;
 	int rc;

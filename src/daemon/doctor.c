@@ -298,7 +298,7 @@ static void doctor_disk(const struct patient *p, struct finding *f)
 	doctor_fix(f, "one box could fill the host's disk, so none is made");
 }
 
-static const struct question {
+static const struct doctor_question {
 	const char *name;
 	void (*ask)(const struct patient *p, struct finding *f); /* or, if yes or no is enough: */
 	size_t fact;                                             /* an int of struct probe */
@@ -349,7 +349,8 @@ static const struct question {
 	{ .name = "walls", .ask = doctor_walls },
 };
 
-static void doctor_answer(const struct question *q, const struct patient *p, struct finding *f)
+static void doctor_answer(const struct doctor_question *q, const struct patient *p,
+			  struct finding *f)
 {
 	const int *fact = (const int *)((const char *)&p->host + q->fact);
 

@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct page { /* where rows go: a first look for the width of columns, then lines or objects */
+struct policy_page { /* where rows go: a first look for the width of columns, then lines or objects */
 	enum { MEASURE, LINES, OBJECTS } as;
 	int name_width, what_width;
 	json_t *objects;
@@ -33,7 +33,7 @@ static void policy_widen(int *width, const char *text)
 	*width = n > *width ? n : *width;
 }
 
-static void policy_row(struct page *p, const char *name, const char *what, const char *why)
+static void policy_row(struct policy_page *p, const char *name, const char *what, const char *why)
 {
 	what = what ? what : "";
 	why = why ? why : "";
@@ -50,44 +50,44 @@ static void policy_row(struct page *p, const char *name, const char *what, const
 	}
 }
 
-static void policy_layers(struct page *p)
+static void policy_layers(struct policy_page *p)
 {
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
 		policy_row(p, jail_layers[i].name, jail_layers[i].mandatory ? "mandatory" : "",
 			   jail_layers[i].why);
 }
 
-static void policy_steps(struct page *p)
+static void policy_steps(struct policy_page *p)
 {
 	for (unsigned i = 0; i < jail_nsteps; i++)
 		policy_row(p, jail_step_rows[i].name, NULL, jail_step_rows[i].why);
 }
 
-static void exec_steps(struct page *p)
+static void exec_steps(struct policy_page *p)
 {
 	for (unsigned i = 0; i < NROWS; i++)
 		policy_row(p, inside_names[i], NULL, NULL);
 }
 
-static void seal_steps(struct page *p)
+static void seal_steps(struct policy_page *p)
 {
 #define ROW(id, name, why) policy_row(p, name, NULL, why);
 	SEAL_ROWS(ROW)
 #undef ROW
 }
 
-static void mount_rows(struct page *p, const struct mnt_row *rows, unsigned n)
+static void mount_rows(struct policy_page *p, const struct mnt_row *rows, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		policy_row(p, rows[i].path, rows[i].what, rows[i].why);
 }
 
-static void policy_mounts(struct page *p)
+static void policy_mounts(struct policy_page *p)
 {
 	mount_rows(p, mnt_rows, mnt_nrows);
 }
 
-static void policy_print_masks(struct page *p)
+static void policy_print_masks(struct policy_page *p)
 {
 	char path[64];
 
@@ -99,18 +99,18 @@ static void policy_print_masks(struct page *p)
 		   "sysctls and the settings of processes, oom_score_adj among them");
 }
 
-static void policy_counters(struct page *p)
+static void policy_counters(struct policy_page *p)
 {
 	mount_rows(p, mnt_ns_rows, mnt_n_ns_rows);
 }
 
-static void policy_etc(struct page *p)
+static void policy_etc(struct policy_page *p)
 {
 	for (unsigned i = 0; i < template_netc; i++)
 		policy_row(p, template_etc[i].path, NULL, template_etc[i].why);
 }
 
-static void policy_capabilities(struct page *p)
+static void policy_capabilities(struct policy_page *p)
 {
 	for (unsigned i = 0; i < caps_nkept; i++)
 		policy_row(p, caps_kept[i].name, "root only", caps_kept[i].why);
@@ -121,7 +121,7 @@ static void limit_text(char out[24], unsigned long long n)
 	snprintf(out, 24, n == ~0ull ? "no limit" : "%llu", n);
 }
 
-static void policy_limits(struct page *p)
+static void policy_limits(struct policy_page *p)
 {
 	char soft[24], hard[24], both[56];
 
@@ -133,7 +133,7 @@ static void policy_limits(struct page *p)
 	}
 }
 
-static void policy_devices(struct page *p)
+static void policy_devices(struct policy_page *p)
 {
 	char numbers[32];
 
@@ -144,14 +144,14 @@ static void policy_devices(struct page *p)
 	}
 }
 
-static void policy_landlock(struct page *p)
+static void policy_landlock(struct policy_page *p)
 {
 	for (unsigned i = 0; i < landlock_nrows; i++)
 		policy_row(p, landlock_rows[i].path ? landlock_rows[i].path : "(scope)",
 			   landlock_rows[i].rights, landlock_rows[i].why);
 }
 
-static void policy_seccomp(struct page *p)
+static void policy_seccomp(struct policy_page *p)
 {
 	static const char *const verdicts[] = {
 		[SECCOMP_ALLOWED] = "allowed",   [SECCOMP_BY_ARGUMENT] = "by argument",
@@ -167,7 +167,7 @@ static void policy_seccomp(struct page *p)
 static const struct section {
 	/* clang-format off */
 	const char *name, *title;
-	void (*rows)(struct page *p);
+	void (*rows)(struct policy_page *p);
 } sections[] = {
 	{ "layers", "isolation features; no box starts without the mandatory ones", policy_layers },
 	{ "steps", "steps of the launcher in the box before init runs, in this order", policy_steps },
@@ -214,7 +214,7 @@ static int policy_unknown(const struct cli *cli, const char *typed)
 
 static void policy_print(const struct section *s, json_t *doc)
 {
-	struct page p = { .as = MEASURE };
+	struct policy_page p = { .as = MEASURE };
 
 	s->rows(&p);
 	p.as = doc ? OBJECTS : LINES;

@@ -26,19 +26,19 @@ enum {
 
 /* What it said, line by line: the end of it, last line first, and behind that its beginning: who calls
  * himself a thousand times says why in the first line. */
-struct said {
+struct debug_said {
 	const char *stream;
 	const char *text;
 	const char *line[LINES_MOST + FIRST_LINES];
 	unsigned n;
 };
 
-static void said_read(struct said *s, const char *stream, const char *text)
+static void said_read(struct debug_said *s, const char *stream, const char *text)
 {
 	size_t len = strlen(text);
 	const char *at = text + len, *begin = len > TEXT_BYTES ? at - TEXT_BYTES : text, *last;
 
-	*s = (struct said){ .stream = stream, .text = text };
+	*s = (struct debug_said){ .stream = stream, .text = text };
 	while (at > begin && s->n < LINES_MOST) {
 		const char *nl = memrchr(begin, '\n', (size_t)(at - begin - (at[-1] == '\n')));
 
@@ -52,7 +52,7 @@ static void said_read(struct said *s, const char *stream, const char *text)
 	}
 }
 
-static long line_number(const struct said *s, unsigned i)
+static long line_number(const struct debug_said *s, unsigned i)
 {
 	long n = 1;
 
@@ -157,7 +157,8 @@ static int line_rules(struct failure_case *s, enum rule_on on, int weak, const c
 	return 0;
 }
 
-static int by_lines(struct failure_case *s, enum rule_on on, int weak, const struct said *said)
+static int by_lines(struct failure_case *s, enum rule_on on, int weak,
+		    const struct debug_said *said)
 {
 	char line[LINE_BYTES + 1];
 
@@ -177,7 +178,7 @@ static long number_or_0(const json_t *doc, const char *name)
 	return (long)json_integer_value(json_object_get(doc, name));
 }
 
-static int by_compiler(struct failure_case *s, int weak, const struct said *said)
+static int by_compiler(struct failure_case *s, int weak, const struct debug_said *said)
 {
 	json_t *all = s->lang ? diag_errors(s->lang, said->text, strlen(said->text)) : NULL;
 	const json_t *one;
@@ -203,7 +204,7 @@ static int by_compiler(struct failure_case *s, int weak, const struct said *said
 }
 
 /* A file of the project and a number behind it, the first that is told: "main.js:3". */
-static void place_by_path(struct failure_case *s, const struct said *said)
+static void place_by_path(struct failure_case *s, const struct debug_said *said)
 {
 	const char *path, *first = NULL;
 	const json_t *text;
@@ -225,7 +226,7 @@ static void place_by_path(struct failure_case *s, const struct said *said)
 }
 
 /* Where a program failed, if its rule did not say. */
-static void place_fault(struct failure_case *s, const struct said *said)
+static void place_fault(struct failure_case *s, const struct debug_said *said)
 {
 	json_t *fault = NULL;
 
@@ -248,7 +249,7 @@ static int by_rules(struct failure_case *s)
 	for (int weak = 0; weak < 2; weak++)
 		for (unsigned on = 0; on < ON_COUNT; on++)
 			for (unsigned i = 0; i < ARRAY_LEN(streams); i++) {
-				struct said said;
+				struct debug_said said;
 
 				said_read(&said, streams[i], doc_text(s->phase, streams[i]));
 				if (on == ON_ERRORS ? !by_compiler(s, weak, &said)
@@ -262,7 +263,7 @@ static int by_rules(struct failure_case *s)
 
 static int by_nothing(struct failure_case *s)
 {
-	struct said said;
+	struct debug_said said;
 
 	said_read(&said, "stderr", doc_text(s->phase, "stderr"));
 	if (!said.n)

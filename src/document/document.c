@@ -64,33 +64,33 @@ json_t *artifact_child(const json_t *artifact, const char *provenance, const cha
 /* ---- the task ---- */
 
 enum member_type { IS_TEXT, IS_BOOL, IS_WHOLE, IS_NUMBER, IS_TEXTS_BY_NAME, IS_OBJECT, IS_LIST };
-struct member {
+struct document_member {
 	const char *name;
 	enum member_type type;
 	int64_t least, most; /* bytes of a text, values of a number, how many of the others */
-	const struct member
+	const struct document_member
 		*of; /* of an object; of each object of a list. Ends with a row without a name */
 };
 
-static const struct member example_members[] = {
+static const struct document_member example_members[] = {
 	{ "input", IS_TEXT, 0, 1 << 20, NULL },
 	{ "call", IS_TEXT, 1, 4096, NULL },
 	{ "expected", IS_TEXT, 0, 1 << 20, NULL },
 	{ 0 },
 };
-static const struct member test_members[] = {
+static const struct document_member test_members[] = {
 	{ "path", IS_TEXT, 1, 400, NULL },
 	{ "content", IS_TEXT, 0, 1 << 20, NULL },
 	{ "command", IS_TEXT, 1, 4096, NULL },
 	{ 0 },
 };
-static const struct member limit_members[] = {
+static const struct document_member limit_members[] = {
 	{ "run_ms", IS_WHOLE, 1, 3600000, NULL },
 	{ "install_ms", IS_WHOLE, 1, 3600000, NULL },
 	{ "memory", IS_WHOLE, 1 << 20, INT64_MAX, NULL },
 	{ 0 },
 };
-static const struct member budget_members[] = {
+static const struct document_member budget_members[] = {
 	{ "max_attempts", IS_WHOLE, 1, 10, NULL },
 	{ "max_tokens", IS_WHOLE, 0, 1000000000, NULL },
 	{ "max_cost", IS_NUMBER, 0, 1000000, NULL },
@@ -98,7 +98,7 @@ static const struct member budget_members[] = {
 	{ "max_wall_ms", IS_WHOLE, 1, 86400000, NULL },
 	{ 0 },
 };
-static const struct member task_members[] = {
+static const struct document_member task_members[] = {
 	{ "schema", IS_TEXT, 0, 64, NULL },
 	{ "task", IS_TEXT, 1, AGENT_TASK_BYTES, NULL },
 	{ "language", IS_TEXT, 1, 40, NULL },
@@ -123,7 +123,8 @@ static int document_wrong(struct err *e, const char *path, const char *must)
 	return err_set(e, ERR_INVALID, "%.100s: must be %s", path, must);
 }
 
-static int check_text(const json_t *v, const struct member *m, const char *path, struct err *e)
+static int check_text(const json_t *v, const struct document_member *m, const char *path,
+		      struct err *e)
 {
 	size_t n = json_string_length(v);
 
@@ -137,7 +138,8 @@ static int check_text(const json_t *v, const struct member *m, const char *path,
 	return 0;
 }
 
-static int check_number(const json_t *v, const struct member *m, const char *path, struct err *e)
+static int check_number(const json_t *v, const struct document_member *m, const char *path,
+			struct err *e)
 {
 	double n = json_number_value(v);
 
@@ -149,12 +151,13 @@ static int check_number(const json_t *v, const struct member *m, const char *pat
 	return 0;
 }
 
-static int check_members(const json_t *doc, const struct member *of, const char *path,
+static int check_members(const json_t *doc, const struct document_member *of, const char *path,
 			 struct err *e);
 
-static int check_texts(const json_t *v, const struct member *m, const char *path, struct err *e)
+static int check_texts(const json_t *v, const struct document_member *m, const char *path,
+		       struct err *e)
 {
-	struct member text = { .least = 0, .most = AGENT_FILES_BYTES };
+	struct document_member text = { .least = 0, .most = AGENT_FILES_BYTES };
 	size_t all = 0;
 	const char *name;
 	json_t *one;
@@ -179,7 +182,8 @@ static int check_texts(const json_t *v, const struct member *m, const char *path
 	return 0;
 }
 
-static int check_list(const json_t *v, const struct member *m, const char *path, struct err *e)
+static int check_list(const json_t *v, const struct document_member *m, const char *path,
+		      struct err *e)
 {
 	char at[160];
 	json_t *one;
@@ -198,7 +202,8 @@ static int check_list(const json_t *v, const struct member *m, const char *path,
 	return 0;
 }
 
-static int check_member(const json_t *v, const struct member *m, const char *path, struct err *e)
+static int check_member(const json_t *v, const struct document_member *m, const char *path,
+			struct err *e)
 {
 	switch (m->type) {
 	case IS_TEXT:
@@ -220,7 +225,7 @@ static int check_member(const json_t *v, const struct member *m, const char *pat
 	return m->of ? check_members(v, m->of, path, e) : 0;
 }
 
-static int check_members(const json_t *doc, const struct member *of, const char *path,
+static int check_members(const json_t *doc, const struct document_member *of, const char *path,
 			 struct err *e)
 {
 	const char *name;
@@ -231,7 +236,7 @@ static int check_members(const json_t *doc, const struct member *of, const char 
 		return document_wrong(e, path, "an object");
 	json_object_foreach((json_t *)doc, name, v)
 	{
-		const struct member *m = of;
+		const struct document_member *m = of;
 
 		snprintf(at, sizeof(at), "%.80s%s%.60s", path, *path ? "." : "", name);
 		while (m->name && strcmp(m->name, name) != 0)

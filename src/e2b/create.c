@@ -52,7 +52,7 @@ const struct field create_fields[] = {
 	{ 0 },
 };
 
-struct making {
+struct create_making {
 	struct box_wait wait;
 	struct box_wait leaving; /* a box that ends, and has one of our volumes until it has */
 	struct box_spec want;
@@ -64,7 +64,7 @@ struct making {
 	char snapshot[ID_LEN + 1];                  /* it begins with these files; "": none */
 };
 
-static void making_free(struct making *m)
+static void making_free(struct create_making *m)
 {
 	network_fini(&m->network);
 	json_decref(m->mounts);
@@ -78,7 +78,7 @@ static void making_free(struct making *m)
 
 /* ---- what is wanted ---- */
 
-static int read_template(struct call *c, struct making *m, struct err *e)
+static int read_template(struct call *c, struct create_making *m, struct err *e)
 {
 	const char *asked = call_text(c, "templateID", ""), *id = templates_known(asked);
 	struct store_snapshot files;
@@ -99,7 +99,7 @@ static int read_template(struct call *c, struct making *m, struct err *e)
 }
 
 /* Some words in there are ours: they say what a box is for. */
-static int read_metadata(struct call *c, struct making *m, struct err *e)
+static int read_metadata(struct call *c, struct create_making *m, struct err *e)
 {
 	json_t *all = call_get(c, "metadata");
 
@@ -110,7 +110,7 @@ static int read_metadata(struct call *c, struct making *m, struct err *e)
 	return box_check_env(m->env, e);
 }
 
-static int read_tokens(struct call *c, struct making *m, int secure, struct err *e)
+static int read_tokens(struct call *c, struct create_making *m, int secure, struct err *e)
 {
 	const json_t *public = json_object_get(call_get(c, "network"), "allowPublicTraffic");
 	const char *mask =
@@ -129,7 +129,7 @@ static int read_tokens(struct call *c, struct making *m, int secure, struct err 
 	return sandboxes_tokens(&m->box, e);
 }
 
-static int read_network(struct call *c, struct making *m, struct err *e)
+static int read_network(struct call *c, struct create_making *m, struct err *e)
 {
 	int said = call_get(c, "allow_internet_access") != NULL;
 	int internet = said ? call_flag(c, "allow_internet_access", 0) : -1;
@@ -141,7 +141,7 @@ static int read_network(struct call *c, struct making *m, struct err *e)
 	return 0;
 }
 
-static int read_lifecycle(struct call *c, struct making *m, struct err *e)
+static int read_lifecycle(struct call *c, struct create_making *m, struct err *e)
 {
 	const json_t *enabled = json_object_get(call_get(c, "autoResume"), "enabled");
 
@@ -158,7 +158,8 @@ static int read_lifecycle(struct call *c, struct making *m, struct err *e)
 	return 0;
 }
 
-static int read_mounts(struct call *c, struct making *m, struct box_spec *want, struct err *e)
+static int read_mounts(struct call *c, struct create_making *m, struct box_spec *want,
+		       struct err *e)
 {
 	const json_t *list = call_get(c, "volumeMounts"), *one;
 	size_t i;
@@ -179,7 +180,7 @@ static int read_mounts(struct call *c, struct making *m, struct box_spec *want, 
 	return 0;
 }
 
-static void write_surface(struct call *c, struct making *m)
+static void write_surface(struct call *c, struct create_making *m)
 {
 	auto_free char *known = e2b_box_text(&m->box), *more = NULL;
 	json_t *internet = call_get(c, "allow_internet_access");
@@ -188,7 +189,7 @@ static void write_surface(struct call *c, struct making *m)
 	m->surface = e2b_box_text_with(more, "network", json_incref(m->network.said));
 }
 
-static int read_want(struct call *c, struct making *m, int secure, int64_t otherwise_s,
+static int read_want(struct call *c, struct create_making *m, int secure, int64_t otherwise_s,
 		     struct box_spec *want, struct err *e)
 {
 	struct store_box *row = &want->row;
@@ -218,7 +219,7 @@ static int read_want(struct call *c, struct making *m, int secure, int64_t other
 /* Its id is among its variables, and is known only now; it is not in the store yet. */
 static int create_named(struct box_wait *w, const char *id, struct err *e)
 {
-	struct making *m = loop_owner(w, struct making, wait);
+	struct create_making *m = loop_owner(w, struct create_making, wait);
 	struct store_box *row = &w->box->row;
 
 	(void)e;
@@ -254,7 +255,7 @@ static void create_answer(struct call *c, struct box *b, const struct err *e)
 
 static void create_made(struct box_wait *w, struct box *b, const struct err *e)
 {
-	struct making *m = loop_owner(w, struct making, wait);
+	struct create_making *m = loop_owner(w, struct create_making, wait);
 	struct call *c = m->call;
 	char snapshot[ID_LEN + 1];
 
@@ -276,10 +277,10 @@ static void create_made(struct box_wait *w, struct box *b, const struct err *e)
 
 static void create_left(struct call *c)
 {
-	((struct making *)c->state)->call = NULL;
+	((struct create_making *)c->state)->call = NULL;
 }
 
-static void create_ask(struct making *m)
+static void create_ask(struct create_making *m)
 {
 	struct call *c = m->call;
 	struct box *b;
@@ -294,7 +295,7 @@ static void create_ask(struct making *m)
 
 static void has_left(struct box_wait *w, struct box *b, const struct err *e)
 {
-	struct making *m = loop_owner(w, struct making, leaving);
+	struct create_making *m = loop_owner(w, struct create_making, leaving);
 
 	(void)b;
 	(void)e;
@@ -306,14 +307,14 @@ static void has_left(struct box_wait *w, struct box *b, const struct err *e)
 
 static void create_create(struct call *c, int secure, int64_t otherwise_s)
 {
-	struct making *m = calloc(1, sizeof(*m));
+	struct create_making *m = calloc(1, sizeof(*m));
 	struct err e;
 
 	if (!m)
 		abort();
-	*m = (struct making){ .wait = { .done = create_made, .named = create_named },
-			      .leaving.done = has_left,
-			      .call = c };
+	*m = (struct create_making){ .wait = { .done = create_made, .named = create_named },
+				     .leaving.done = has_left,
+				     .call = c };
 	if (read_want(c, m, secure, otherwise_s, &m->want, &e) < 0) {
 		making_free(m);
 		call_fail(c, &e);

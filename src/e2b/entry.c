@@ -101,7 +101,7 @@ static const char *type_of(uint32_t mode)
 
 /* ---- an entry ---- */
 
-struct parts { /* of the tail */
+struct entry_parts { /* of the tail */
 	const char *name, *real, *owner, *group, *attributes, *end;
 };
 
@@ -116,7 +116,7 @@ static const char *entry_next(const char **at, const char *end)
 	return text;
 }
 
-static int entry_split(const char *tail, size_t n, struct parts *out)
+static int entry_split(const char *tail, size_t n, struct entry_parts *out)
 {
 	const char *at = tail;
 
@@ -129,7 +129,7 @@ static int entry_split(const char *tail, size_t n, struct parts *out)
 	return out->group && *out->name;
 }
 
-static json_t *entry_attributes(const struct parts *p)
+static json_t *entry_attributes(const struct entry_parts *p)
 {
 	json_t *doc = json_object();
 	const char *at = p->attributes, *key, *value;
@@ -142,7 +142,7 @@ static json_t *entry_attributes(const struct parts *p)
 
 json_t *entry_metadata(const char *tail, size_t n)
 {
-	struct parts p;
+	struct entry_parts p;
 
 	return entry_split(tail, n, &p) ? entry_attributes(&p) : json_object();
 }
@@ -161,7 +161,7 @@ static json_t *entry_when(uint64_t ns)
 	return json_string(text);
 }
 
-static void add_details(json_t *doc, const struct wire_entry *e, const struct parts *p,
+static void add_details(json_t *doc, const struct wire_entry *e, const struct entry_parts *p,
 			const char *path)
 {
 	char size[24], letters[ENTRY_PERMISSIONS];
@@ -187,7 +187,7 @@ json_t *entry_json(const struct entry_shape *s, const struct wire_entry *e, cons
 		   size_t n)
 {
 	auto_buf struct buf path = { 0 };
-	struct parts p;
+	struct entry_parts p;
 	json_t *doc;
 
 	if (!entry_split(tail, n, &p) || e->size > INT64_MAX)

@@ -7,7 +7,7 @@
 
 /* ---- GET /metrics ---- */
 
-struct looking {
+struct envd_http_looking {
 	struct usage_watch watch;
 	struct call *call;
 };
@@ -59,7 +59,7 @@ static json_t *metrics_json(const struct usage_sampler *g, const struct box *b,
 
 static void envd_http_looked(struct usage_watch *w, const struct usage_now *now)
 {
-	struct call *c = loop_owner(w, struct looking, watch)->call;
+	struct call *c = loop_owner(w, struct envd_http_looking, watch)->call;
 	const struct box *b = now ? fleet_find(&c->api->fleet, c->held) : NULL;
 
 	usage_unwatch(w);
@@ -72,14 +72,14 @@ static void envd_http_looked(struct usage_watch *w, const struct usage_now *now)
 
 static void stop_looking(struct call *c)
 {
-	usage_unwatch(&((struct looking *)c->state)->watch);
+	usage_unwatch(&((struct envd_http_looking *)c->state)->watch);
 }
 
 void envd_metrics(struct call *c)
 {
-	struct looking *l = call_alloc(c, sizeof(*l));
+	struct envd_http_looking *l = call_alloc(c, sizeof(*l));
 
-	*l = (struct looking){ .watch.told = envd_http_looked, .call = c };
+	*l = (struct envd_http_looking){ .watch.told = envd_http_looked, .call = c };
 	c->state = l;
 	c->drop = stop_looking;
 	usage_watch(c->api->gauges, e2b_find_box(c), &l->watch, 1);

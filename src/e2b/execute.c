@@ -32,7 +32,7 @@ const struct field execute_fields[] = {
 	{ 0 },
 };
 
-struct execution {
+struct execute_execution {
 	struct cell_reader reader;
 	struct call *call;
 	struct timer silence;
@@ -45,7 +45,7 @@ struct execution {
 
 /* ---- what is told ---- */
 
-static void execute_tell(struct execution *x, json_t *take_line)
+static void execute_tell(struct execute_execution *x, json_t *take_line)
 {
 	/* All ASCII: their reader decodes pieces of a connection one by one. */
 	auto_free char *text = json_dumps(take_line, JSON_COMPACT | JSON_ENSURE_ASCII);
@@ -61,7 +61,7 @@ static void execute_tell(struct execution *x, json_t *take_line)
 
 static void silence_due(struct timer *t)
 {
-	struct execution *x = loop_owner(t, struct execution, silence);
+	struct execute_execution *x = loop_owner(t, struct execute_execution, silence);
 
 	if (x->full)
 		timer_set(t, SILENCE_MS); /* it has enough to read */
@@ -69,14 +69,14 @@ static void silence_due(struct timer *t)
 		execute_tell(x, json_pack("{s:s}", "type", "keepalive"));
 }
 
-static struct context *context_of(const struct execution *x)
+static struct context *context_of(const struct execute_execution *x)
 {
 	const struct box *b = fleet_find(&x->call->api->fleet, x->call->held);
 
 	return b ? context_find(b, x->context) : NULL;
 }
 
-static void tell_number(struct execution *x)
+static void tell_number(struct execute_execution *x)
 {
 	const struct context *ctx = context_of(x);
 	uint64_t number = x->reader.cell->number, born = ctx ? ctx->born : 0;
@@ -89,7 +89,7 @@ static void tell_number(struct execution *x)
 }
 
 /* Nobody is asked by their clients: there is no more to be read. */
-static void refuse_input(struct execution *x)
+static void refuse_input(struct execute_execution *x)
 {
 	struct context *ctx = context_of(x);
 	struct err e;
@@ -98,7 +98,7 @@ static void refuse_input(struct execution *x)
 		(void)!context_input(ctx, NULL, 0, &e); /* it may just have ended */
 }
 
-static void tell_event(struct execution *x, const struct cell_piece *p)
+static void tell_event(struct execute_execution *x, const struct cell_piece *p)
 {
 	json_t *line = exec_events_result(p->bytes, p->n);
 	const char *type = json_string_value(json_object_get(line, "type"));
@@ -109,7 +109,7 @@ static void tell_event(struct execution *x, const struct cell_piece *p)
 }
 
 /* Leaves the beginning of a line out of p, for PARTIAL_MS at most. 0: there is nothing else in p. */
-static int execute_hold_partial_line(struct execution *x, struct cell_piece *p)
+static int execute_hold_partial_line(struct execute_execution *x, struct cell_piece *p)
 {
 	const char *end = memrchr(p->bytes, '\n', p->n);
 	size_t whole = end ? (size_t)(end - p->bytes) + 1 : 0;
@@ -127,7 +127,7 @@ static int execute_hold_partial_line(struct execution *x, struct cell_piece *p)
 }
 
 /* 1: there may be more. */
-static int tell_one(struct execution *x)
+static int tell_one(struct execute_execution *x)
 {
 	struct cell_piece p = cell_next(&x->reader, PIECE);
 	json_t *line;
@@ -155,7 +155,7 @@ static int tell_one(struct execution *x)
 
 /* ---- its end ---- */
 
-static void execute_stop(struct execution *x)
+static void execute_stop(struct execute_execution *x)
 {
 	cell_unread(&x->reader);
 	timer_fini(&x->silence);
@@ -174,7 +174,8 @@ static const char *execute_unnatural(const char *status, const char *cause)
 }
 
 /* One whose turn never came does not know why its interpreter did not start; that one does. */
-static const char *why_it_ended(const struct execution *x, const char *status, const char *message)
+static const char *why_it_ended(const struct execute_execution *x, const char *status,
+				const char *message)
 {
 	const struct context *ctx = context_of(x);
 
@@ -183,7 +184,7 @@ static const char *why_it_ended(const struct execution *x, const char *status, c
 	return *message ? message : "its interpreter has ended";
 }
 
-static void tell_dropped_output(struct execution *x)
+static void tell_dropped_output(struct execute_execution *x)
 {
 	struct cell_piece p = {
 		.what = CELL_STDERR,
@@ -203,14 +204,14 @@ static const char *text_in(const json_t *doc, const char *name)
 }
 
 /* 1: the box went with it, and nothing that is said now is true. */
-static int box_is_gone(const struct execution *x)
+static int box_is_gone(const struct execute_execution *x)
 {
 	const struct box *b = fleet_find(&x->call->api->fleet, x->call->held);
 
 	return !b || b->state != BOX_RUNNING;
 }
 
-static void execute_finish(struct execution *x)
+static void execute_finish(struct execute_execution *x)
 {
 	const json_t *end = x->reader.cell->end;
 	const char *status = text_in(end, "status"),
@@ -239,7 +240,7 @@ static void execute_finish(struct execution *x)
 
 static void tell_more(struct cell_reader *reader)
 {
-	struct execution *x = loop_owner(reader, struct execution, reader);
+	struct execute_execution *x = loop_owner(reader, struct execute_execution, reader);
 	const struct cell *cell = reader->cell;
 
 	if (cell->state == CELL_WAITING)
@@ -256,7 +257,7 @@ static void tell_more(struct cell_reader *reader)
 
 static void execute_partial_due(struct timer *t)
 {
-	struct execution *x = loop_owner(t, struct execution, partial);
+	struct execute_execution *x = loop_owner(t, struct execute_execution, partial);
 
 	x->partial_due = 1;
 	tell_more(&x->reader); /* may free x */
@@ -265,7 +266,7 @@ static void execute_partial_due(struct timer *t)
 static void client_drains(struct http_req *req)
 {
 	struct call *c = req->user;
-	struct execution *x = c->state;
+	struct execute_execution *x = c->state;
 
 	x->full = 0;
 	if (x->reader.cell)
@@ -276,7 +277,7 @@ static void client_drains(struct http_req *req)
 static void client_may_have_left(struct http_req *req)
 {
 	struct call *c = req->user;
-	struct execution *x = c->state;
+	struct execute_execution *x = c->state;
 
 	if (!x->reader.cell)
 		return;
@@ -286,7 +287,7 @@ static void client_may_have_left(struct http_req *req)
 
 static void client_left(struct call *c)
 {
-	struct execution *x = c->state;
+	struct execute_execution *x = c->state;
 	struct context *ctx = context_of(x);
 	struct cell *cell = cell_ref(x->reader.cell);
 
@@ -300,9 +301,9 @@ static void client_left(struct call *c)
 
 static void execute_follow(struct call *c, const struct context *ctx, struct cell *cell)
 {
-	struct execution *x = call_alloc(c, sizeof(*x));
+	struct execute_execution *x = call_alloc(c, sizeof(*x));
 
-	*x = (struct execution){ .reader.news = tell_more, .call = c };
+	*x = (struct execute_execution){ .reader.news = tell_more, .call = c };
 	memcpy(x->context, ctx->row.id, sizeof(x->context));
 	timer_init(&x->silence, c->api->loop, silence_due);
 	timer_set(&x->silence, SILENCE_MS);

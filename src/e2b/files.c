@@ -77,7 +77,7 @@ void files_array_end(struct files_array *a)
 
 /* ---- what went wrong ---- */
 
-static const struct refusal {
+static const struct files_refusal {
 	int sys;
 	enum connect_code code;
 	int status;
@@ -106,10 +106,10 @@ static const struct refusal {
 	{ 0, CONNECT_UNAVAILABLE, 502 },
 };
 
-static const struct refusal *refusal_of(const struct err *e)
+static const struct files_refusal *refusal_of(const struct err *e)
 {
-	static const struct refusal other = { 0, CONNECT_INTERNAL, 500 };
-	static const struct refusal limit = { 0, CONNECT_EXHAUSTED, 429 };
+	static const struct files_refusal other = { 0, CONNECT_INTERNAL, 500 };
+	static const struct files_refusal limit = { 0, CONNECT_EXHAUSTED, 429 };
 
 	if (!e->sys && e->kind == ERR_LIMIT)
 		return &limit;
@@ -132,7 +132,7 @@ void files_rpc_file_req_fail(struct file_request *d, const struct err *e)
 
 void files_rest_fail(struct file_request *d, const struct err *e)
 {
-	const struct refusal *r = refusal_of(e);
+	const struct files_refusal *r = refusal_of(e);
 
 	file_request_close(d);
 	if (r->status == 404)

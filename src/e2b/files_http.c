@@ -42,7 +42,7 @@ void files_http_get(struct call *c)
 
 /* ---- in ---- */
 
-struct upload {
+struct files_upload {
 	struct file_request file_req; /* its path: of the file that is being written */
 	const char *path;             /* ?path=, resolved; NULL: each part has its own */
 	int root, parts;
@@ -68,7 +68,7 @@ struct upload {
 
 static void files_dropped(struct call *c)
 {
-	struct upload *u = c->state;
+	struct files_upload *u = c->state;
 
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
@@ -86,7 +86,7 @@ static void files_dropped(struct call *c)
 	u->plain = NULL;
 }
 
-static void files_refuse(struct upload *u, int status, const char *why)
+static void files_refuse(struct files_upload *u, int status, const char *why)
 {
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
@@ -98,7 +98,7 @@ static void files_refuse(struct upload *u, int status, const char *why)
 
 static void take_room(struct watch *w, unsigned what);
 
-static int was_written(const struct upload *u, const char *path)
+static int was_written(const struct files_upload *u, const char *path)
 {
 	for (size_t at = 0; at < u->names.len; at += strlen(u->names.p + at) + 1)
 		if (!strcmp(u->names.p + at, path))
@@ -107,7 +107,7 @@ static int was_written(const struct upload *u, const char *path)
 }
 
 /* A PUT, and the pipe for what belongs into it. -1: refused, and answered. */
-static int begin_file(struct upload *u, const char *path)
+static int begin_file(struct files_upload *u, const char *path)
 {
 	struct wire_put put = { .flags = WIRE_PUT_FOLLOW | (u->root ? 0 : WIRE_PUT_USER) };
 	struct err e;
@@ -140,7 +140,7 @@ static int begin_file(struct upload *u, const char *path)
 	return 0;
 }
 
-static void end_file(struct upload *u)
+static void end_file(struct files_upload *u)
 {
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
@@ -151,7 +151,7 @@ static void end_file(struct upload *u)
 }
 
 /* As much as the pipe takes. A worker that has closed it is about to say why. */
-static size_t files_push(struct upload *u, const char *bytes, size_t n)
+static size_t files_push(struct files_upload *u, const char *bytes, size_t n)
 {
 	size_t done = 0;
 
@@ -167,7 +167,7 @@ static size_t files_push(struct upload *u, const char *bytes, size_t n)
 	return done;
 }
 
-static void files_sink(struct upload *u, const char *bytes, size_t n)
+static void files_sink(struct files_upload *u, const char *bytes, size_t n)
 {
 	size_t done = files_push(u, bytes, n);
 
@@ -180,7 +180,7 @@ static void files_sink(struct upload *u, const char *bytes, size_t n)
 	file_request_stalls(&u->file_req, 1);
 }
 
-static int is_blocked(const struct upload *u)
+static int is_blocked(const struct files_upload *u)
 {
 	return !u->file_req.open || u->phase == WAITING || u->phase == CLOSING ||
 	       u->spill_at < u->spill.len;
@@ -189,7 +189,7 @@ static int is_blocked(const struct upload *u)
 /* ---- the body ---- */
 
 /* A part begins. -1: refused, and answered. */
-static int begin_part(struct upload *u)
+static int begin_part(struct files_upload *u)
 {
 	const char *name = multipart_name(&u->form), *filename = multipart_filename(&u->form),
 		   *path = u->path;
@@ -215,7 +215,7 @@ static int begin_part(struct upload *u)
 }
 
 /* One event of the form. -1: refused, and answered; 0: it wants more. */
-static int files_cut(struct upload *u)
+static int files_cut(struct files_upload *u)
 {
 	struct multipart_view bytes;
 	struct err e;
@@ -242,7 +242,7 @@ static int files_cut(struct upload *u)
 }
 
 /* Some of what came becomes what is looked at. -1: refused, and answered; 0: nothing is there. */
-static int files_refill(struct upload *u)
+static int files_refill(struct files_upload *u)
 {
 	const char *in = u->in.p + u->in_at;
 	size_t n = u->in.len - u->in_at;
@@ -267,7 +267,7 @@ static int files_refill(struct upload *u)
 	return got > 0;
 }
 
-static void files_finish(struct upload *u)
+static void files_finish(struct files_upload *u)
 {
 	if (u->gunzip && !gunzip_ended(u->gunzip)) {
 		files_refuse(u, 400, "error decompressing request body: unexpected EOF");
@@ -284,7 +284,7 @@ static void files_finish(struct upload *u)
 }
 
 /* Goes on until something has to be waited for. */
-static void files_pump(struct upload *u)
+static void files_pump(struct files_upload *u)
 {
 	struct http_req *r = u->file_req.call->req;
 	int rc = 1;
@@ -319,7 +319,7 @@ static void files_pump(struct upload *u)
 
 static void take_room(struct watch *w, unsigned what)
 {
-	struct upload *u = loop_owner(w, struct upload, room);
+	struct files_upload *u = loop_owner(w, struct files_upload, room);
 
 	(void)what;
 	u->spill_at += files_push(u, u->spill.p + u->spill_at, u->spill.len - u->spill_at);
@@ -331,7 +331,7 @@ static void take_room(struct watch *w, unsigned what)
 }
 
 /* What is looked at may lie in the same memory, which moves when it grows. */
-static void add_input(struct upload *u, const char *bytes, size_t n)
+static void add_input(struct files_upload *u, const char *bytes, size_t n)
 {
 	size_t at = u->left.n && !u->gunzip ? (size_t)(u->left.p - u->in.p) : 0;
 
@@ -343,7 +343,7 @@ static void add_input(struct upload *u, const char *bytes, size_t n)
 static void body_came(struct http_req *r, const char *bytes, size_t n)
 {
 	struct call *c = r->user;
-	struct upload *u = c->state;
+	struct files_upload *u = c->state;
 
 	if (!u->file_req.open)
 		return;
@@ -357,7 +357,7 @@ static void body_came(struct http_req *r, const char *bytes, size_t n)
 static void body_ended(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct upload *u = c->state;
+	struct files_upload *u = c->state;
 
 	if (!u->file_req.open)
 		return;
@@ -370,7 +370,7 @@ static void body_ended(struct http_req *r)
 static void plain_ended(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct upload *u = c->state;
+	struct files_upload *u = c->state;
 
 	u->ended = 1;
 	if (u->file_req.open && u->phase == OPEN)
@@ -380,7 +380,7 @@ static void plain_ended(struct http_req *r)
 static void plain_full(struct http_req *r, int full)
 {
 	struct call *c = r->user;
-	struct upload *u = c->state;
+	struct files_upload *u = c->state;
 
 	if (u->file_req.open)
 		file_request_stalls(&u->file_req, full);
@@ -390,7 +390,7 @@ static void plain_full(struct http_req *r, int full)
 
 static void files_ready(struct file_client *k)
 {
-	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
+	struct files_upload *u = loop_owner(k, struct files_upload, file_req.file_client);
 	struct call *c = u->file_req.call;
 
 	u->phase = BETWEEN;
@@ -412,7 +412,7 @@ static void files_ready(struct file_client *k)
 	files_pump(u);
 }
 
-static void add_written(struct upload *u, json_t *take_metadata)
+static void add_written(struct files_upload *u, json_t *take_metadata)
 {
 	json_t *doc = json_pack("{s:o, s:o, s:s}", "path", json_text(u->file_req.path), "name",
 				json_text(entry_name(u->file_req.path)), "type", "file");
@@ -428,7 +428,7 @@ static void add_written(struct upload *u, json_t *take_metadata)
 /* The name is given. Which attributes the disk has taken, it says itself. */
 static void files_done(struct file_client *k, uint16_t flags)
 {
-	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
+	struct files_upload *u = loop_owner(k, struct files_upload, file_req.file_client);
 
 	(void)flags;
 	if (u->phase != CLOSING)
@@ -443,7 +443,7 @@ static void files_done(struct file_client *k, uint16_t flags)
 static void files_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 			size_t n)
 {
-	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
+	struct files_upload *u = loop_owner(k, struct files_upload, file_req.file_client);
 
 	(void)e;
 	if (u->phase == CLOSING)
@@ -452,7 +452,7 @@ static void files_entry(struct file_client *k, const struct wire_entry *e, const
 
 static void files_failed(struct file_client *k, const struct err *e)
 {
-	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
+	struct files_upload *u = loop_owner(k, struct files_upload, file_req.file_client);
 
 	watch_stop(&u->room);
 	own_close_fd(&u->pipe);
@@ -516,7 +516,7 @@ static int is_type(const char *header, const char *type)
 }
 
 /* How the body is packed. -1: in no way that we know, and that is answered. */
-static int read_kind(struct upload *u, struct call *c)
+static int read_kind(struct files_upload *u, struct call *c)
 {
 	const char *type = http_header(c->req, "content-type"),
 		   *encoding = http_header(c->req, "content-encoding");
@@ -559,10 +559,10 @@ void files_http_post(struct call *c)
 						      .entry = files_entry,
 						      .done = files_done,
 						      .failed = files_failed };
-	struct upload *u = call_alloc(c, sizeof(*u));
+	struct files_upload *u = call_alloc(c, sizeof(*u));
 	const char *path = call_query(c, "path");
 
-	*u = (struct upload){ .pipe = -1, .file_req.path = "" };
+	*u = (struct files_upload){ .pipe = -1, .file_req.path = "" };
 	if (!file_auth_user(c, &u->root))
 		return;
 	if (path && !(u->path = file_auth_path(c, path, u->root)))

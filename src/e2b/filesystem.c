@@ -13,7 +13,7 @@ enum { DEPTH_MOST = 64 };
 
 /* ---- deeds: done, and what is there then is shown ---- */
 
-struct deed {
+struct filesystem_deed {
 	struct file_request file_req;
 	uint8_t type; /* 0: only look */
 	uint16_t flags;
@@ -22,14 +22,14 @@ struct deed {
 	int there;             /* MKDIR found something */
 };
 
-static void filesystem_look(struct deed *x)
+static void filesystem_look(struct filesystem_deed *x)
 {
 	file_request_ask(&x->file_req, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, x->at, strlen(x->at));
 }
 
 static void deed_ready(struct file_client *k)
 {
-	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
+	struct filesystem_deed *x = loop_owner(k, struct filesystem_deed, file_req.file_client);
 	auto_buf struct buf tail = { 0 };
 
 	if (x->from)
@@ -44,7 +44,7 @@ static void deed_ready(struct file_client *k)
 		file_request_ask(&x->file_req, x->type, x->flags, tail.p, tail.len);
 }
 
-static void filesystem_reply(struct deed *x, json_t *take_doc)
+static void filesystem_reply(struct filesystem_deed *x, json_t *take_doc)
 {
 	file_request_close(&x->file_req);
 	connect_reply(x->file_req.call, take_doc);
@@ -52,7 +52,7 @@ static void filesystem_reply(struct deed *x, json_t *take_doc)
 
 static void deed_done(struct file_client *k, uint16_t flags)
 {
-	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
+	struct filesystem_deed *x = loop_owner(k, struct filesystem_deed, file_req.file_client);
 
 	(void)flags;
 	if (x->at)
@@ -64,7 +64,7 @@ static void deed_done(struct file_client *k, uint16_t flags)
 static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 		       size_t n)
 {
-	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
+	struct filesystem_deed *x = loop_owner(k, struct filesystem_deed, file_req.file_client);
 	struct entry_shape shape = { .brief = files_is_old(x->file_req.call) };
 	uint32_t mode = S_ISLNK(e->mode) ? e->target_mode : e->mode;
 	struct call *c = x->file_req.call;
@@ -90,7 +90,7 @@ static void deed_entry(struct file_client *k, const struct wire_entry *e, const 
 
 static void deed_failed(struct file_client *k, const struct err *e)
 {
-	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
+	struct filesystem_deed *x = loop_owner(k, struct filesystem_deed, file_req.file_client);
 	struct call *c = x->file_req.call;
 
 	if (x->type == WIRE_MKDIR && e->sys == EEXIST && !x->there) {
@@ -106,12 +106,12 @@ static void deed_failed(struct file_client *k, const struct err *e)
 	}
 }
 
-static void deed_begin(struct call *c, const struct deed *want)
+static void deed_begin(struct call *c, const struct filesystem_deed *want)
 {
 	static const struct file_client_events on = {
 		.ready = deed_ready, .entry = deed_entry, .done = deed_done, .failed = deed_failed
 	};
-	struct deed *x = call_alloc(c, sizeof(*x));
+	struct filesystem_deed *x = call_alloc(c, sizeof(*x));
 
 	*x = *want;
 	x->file_req.path = x->from ? x->from : x->at;
@@ -120,7 +120,7 @@ static void deed_begin(struct call *c, const struct deed *want)
 
 static void stat_asked(struct call *c, json_t *ask)
 {
-	struct deed x = { 0 };
+	struct filesystem_deed x = { 0 };
 	int root;
 
 	if (connect_user(c, &root) == 0 && (x.at = files_rpc_path(c, ask, "path", root)))
@@ -134,7 +134,8 @@ void filesystem_stat(struct call *c)
 
 static void make_asked(struct call *c, json_t *ask)
 {
-	struct deed x = { .type = WIRE_MKDIR, .put = { .mode = 0755, .flags = WIRE_PUT_NEW } };
+	struct filesystem_deed x = { .type = WIRE_MKDIR,
+				     .put = { .mode = 0755, .flags = WIRE_PUT_NEW } };
 	int root;
 
 	if (connect_user(c, &root) < 0 || !(x.at = files_rpc_path(c, ask, "path", root)))
@@ -150,7 +151,7 @@ void filesystem_make(struct call *c)
 
 static void move_asked(struct call *c, json_t *ask)
 {
-	struct deed x = { .type = WIRE_MOVE };
+	struct filesystem_deed x = { .type = WIRE_MOVE };
 	int root;
 
 	if (connect_user(c, &root) < 0 || !(x.from = files_rpc_path(c, ask, "source", root)) ||
@@ -167,7 +168,7 @@ void filesystem_move(struct call *c)
 
 static void remove_asked(struct call *c, json_t *ask)
 {
-	struct deed x = { .type = WIRE_REMOVE };
+	struct filesystem_deed x = { .type = WIRE_REMOVE };
 	int root;
 
 	if (connect_user(c, &root) == 0 && (x.from = files_rpc_path(c, ask, "path", root)))
@@ -181,7 +182,7 @@ void filesystem_remove(struct call *c)
 
 /* ---- a folder ---- */
 
-struct listing {
+struct filesystem_listing {
 	struct file_request file_req;
 	struct wire_list ask;
 	struct entry_shape shape;
@@ -190,7 +191,8 @@ struct listing {
 
 static void list_ready(struct file_client *k)
 {
-	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
+	struct filesystem_listing *l =
+		loop_owner(k, struct filesystem_listing, file_req.file_client);
 
 	file_client_ask(k, WIRE_LIST, &l->ask, sizeof(l->ask), l->file_req.path,
 			strlen(l->file_req.path));
@@ -199,7 +201,8 @@ static void list_ready(struct file_client *k)
 static void list_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 		       size_t n)
 {
-	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
+	struct filesystem_listing *l =
+		loop_owner(k, struct filesystem_listing, file_req.file_client);
 	json_t *entry = entry_json(&l->shape, e, tail, n);
 
 	if (entry && files_array_add(&l->entries, entry))
@@ -208,7 +211,8 @@ static void list_entry(struct file_client *k, const struct wire_entry *e, const 
 
 static void list_done(struct file_client *k, uint16_t flags)
 {
-	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
+	struct filesystem_listing *l =
+		loop_owner(k, struct filesystem_listing, file_req.file_client);
 
 	(void)flags;
 	file_request_close(&l->file_req);
@@ -217,7 +221,8 @@ static void list_done(struct file_client *k, uint16_t flags)
 
 static void list_failed(struct file_client *k, const struct err *e)
 {
-	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
+	struct filesystem_listing *l =
+		loop_owner(k, struct filesystem_listing, file_req.file_client);
 	struct call *c = l->file_req.call;
 
 	if (l->entries.begun) {
@@ -237,7 +242,7 @@ static void list_failed(struct file_client *k, const struct err *e)
 static void list_drained(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct listing *l = c->state;
+	struct filesystem_listing *l = c->state;
 
 	if (l->file_req.open)
 		file_client_pause(&l->file_req.file_client, 0);
@@ -249,11 +254,11 @@ static void list_asked(struct call *c, json_t *ask)
 		.ready = list_ready, .entry = list_entry, .done = list_done, .failed = list_failed
 	};
 	const json_t *depth = json_object_get(ask, "depth");
-	struct listing *l = call_alloc(c, sizeof(*l));
+	struct filesystem_listing *l = call_alloc(c, sizeof(*l));
 	int root;
 
-	*l = (struct listing){ .shape.brief = files_is_old(c),
-			       .entries = { .req = c->req, .key = "entries" } };
+	*l = (struct filesystem_listing){ .shape.brief = files_is_old(c),
+					  .entries = { .req = c->req, .key = "entries" } };
 	if (connect_user(c, &root) < 0 ||
 	    !(l->file_req.path = files_rpc_path(c, ask, "path", root)))
 		return;

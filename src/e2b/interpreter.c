@@ -111,7 +111,7 @@ static json_t *json_of(const struct context *x)
 	return row_json(id_of(x), x->row.language, x->row.cwd);
 }
 
-struct waiting {
+struct interpreter_waiting {
 	struct context_wait wait;
 	struct call *call;
 	void (*answer)(struct call *c, const struct context *x);
@@ -119,12 +119,12 @@ struct waiting {
 
 static void stop_waiting(struct call *c)
 {
-	context_wait_cancel(&((struct waiting *)c->state)->wait);
+	context_wait_cancel(&((struct interpreter_waiting *)c->state)->wait);
 }
 
 static void is_ready(struct context_wait *w, struct context *x)
 {
-	struct waiting *m = loop_owner(w, struct waiting, wait);
+	struct interpreter_waiting *m = loop_owner(w, struct interpreter_waiting, wait);
 
 	m->call->drop = NULL;
 	if (x->state == CONTEXT_DEAD)
@@ -137,9 +137,9 @@ static void is_ready(struct context_wait *w, struct context *x)
 static void answer_when_ready(struct call *c, struct context *x,
 			      void (*answer)(struct call *c, const struct context *x))
 {
-	struct waiting *m = call_alloc(c, sizeof(*m));
+	struct interpreter_waiting *m = call_alloc(c, sizeof(*m));
 
-	*m = (struct waiting){ .wait.done = is_ready, .call = c, .answer = answer };
+	*m = (struct interpreter_waiting){ .wait.done = is_ready, .call = c, .answer = answer };
 	c->state = m;
 	c->drop = stop_waiting;
 	context_await(x, &m->wait);

@@ -159,13 +159,13 @@ static json_t *line_json(struct log_line *take_line, const struct store_event *e
 			 json_text(take_line->message), "fields", take_line->fields);
 }
 
-struct asked {
+struct logs_asked {
 	int level;
 	const char *search;
 	unsigned limit;
 };
 
-static void add_line(struct call *c, const struct asked *q, const struct store_event *ev,
+static void add_line(struct call *c, const struct logs_asked *q, const struct store_event *ev,
 		     json_t *out)
 {
 	struct log_line l = line_of(c, ev);
@@ -177,7 +177,7 @@ static void add_line(struct call *c, const struct asked *q, const struct store_e
 }
 
 /* One page of events is looked at; who wants more begins where it ended. */
-static json_t *logs_lines(struct call *c, const struct asked *q, struct store_event_filter *f)
+static json_t *logs_lines(struct call *c, const struct logs_asked *q, struct store_event_filter *f)
 {
 	struct store_events rows = { 0 };
 	json_t *out = json_array();
@@ -214,7 +214,7 @@ static json_t *plain_line(json_t *entry)
 void logs_v1(struct call *c)
 {
 	struct store_event_filter f = { .team = c->who.team, .oldest_first = 1 };
-	struct asked q = { .limit = (unsigned)call_query_int(c, "limit", LINES) };
+	struct logs_asked q = { .limit = (unsigned)call_query_int(c, "limit", LINES) };
 	json_t *entries, *plain, *one;
 	size_t i;
 
@@ -229,12 +229,12 @@ void logs_v1(struct call *c)
 	call_json(c, 200, json_pack("{s:o, s:o}", "logs", plain, "logEntries", entries));
 }
 
-static int read_asked(struct call *c, struct asked *q, int *out_backward, struct err *e)
+static int read_asked(struct call *c, struct logs_asked *q, int *out_backward, struct err *e)
 {
 	const char *level = call_query(c, "level"), *direction = call_query(c, "direction");
 
-	*q = (struct asked){ .search = call_query(c, "search"),
-			     .limit = (unsigned)call_query_int(c, "limit", LINES) };
+	*q = (struct logs_asked){ .search = call_query(c, "search"),
+				  .limit = (unsigned)call_query_int(c, "limit", LINES) };
 	*out_backward = direction && !strcmp(direction, "backward");
 	if (direction && !*out_backward && strcmp(direction, "forward") != 0)
 		return err_set(e, ERR_INVALID, "direction: '%.16s' is neither forward nor backward",
@@ -251,7 +251,7 @@ void logs_v2(struct call *c)
 {
 	struct store_event_filter f = { .team = c->who.team };
 	int64_t cursor = call_query_int(c, "cursor", 0) * 1000000;
-	struct asked q;
+	struct logs_asked q;
 	int backward;
 	struct err e;
 	json_t *out;

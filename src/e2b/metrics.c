@@ -85,7 +85,7 @@ static struct point point_of(const struct usage_sample *g)
 
 /* ---- of one ---- */
 
-struct looking {
+struct envd_http_looking {
 	struct usage_watch watch;
 	struct call *call;
 	char box[ID_LEN + 1];
@@ -140,7 +140,7 @@ static void metrics_send(struct call *c, const struct box *b, const struct usage
 
 static void metrics_looked(struct usage_watch *w, const struct usage_now *now)
 {
-	struct looking *l = loop_owner(w, struct looking, watch);
+	struct envd_http_looking *l = loop_owner(w, struct envd_http_looking, watch);
 	struct call *c = l->call;
 	const struct box *b = now ? fleet_find(&c->api->fleet, l->box) : NULL;
 
@@ -154,13 +154,13 @@ static void metrics_looked(struct usage_watch *w, const struct usage_now *now)
 
 static void metrics_stop(struct call *c)
 {
-	usage_unwatch(&((struct looking *)c->state)->watch);
+	usage_unwatch(&((struct envd_http_looking *)c->state)->watch);
 }
 
 void metrics_one(struct call *c)
 {
 	struct box *b = sandboxes_find(c);
-	struct looking *l;
+	struct envd_http_looking *l;
 
 	if (!b)
 		return;
@@ -169,7 +169,7 @@ void metrics_one(struct call *c)
 		return;
 	}
 	l = call_alloc(c, sizeof(*l));
-	*l = (struct looking){ .watch.told = metrics_looked, .call = c };
+	*l = (struct envd_http_looking){ .watch.told = metrics_looked, .call = c };
 	snprintf(l->box, sizeof(l->box), "%s", b->row.id);
 	c->state = l;
 	c->drop = metrics_stop;

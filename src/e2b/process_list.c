@@ -59,7 +59,7 @@ void process_missing(struct call *c, const struct process_name *name)
 
 /* ---- a box that was taken over ---- */
 
-struct waiting {
+struct interpreter_waiting {
 	struct exec_input_wait told;
 	struct call *call;
 	void (*again)(struct call *c);
@@ -67,7 +67,7 @@ struct waiting {
 
 static void processes_told(struct exec_input_wait *w, int closed)
 {
-	struct waiting *x = loop_owner(w, struct waiting, told);
+	struct interpreter_waiting *x = loop_owner(w, struct interpreter_waiting, told);
 	struct call *c = x->call;
 
 	(void)closed;
@@ -78,21 +78,21 @@ static void processes_told(struct exec_input_wait *w, int closed)
 
 static void stop_waiting(struct call *c)
 {
-	exec_input_cancel(&((struct waiting *)c->state)->told);
+	exec_input_cancel(&((struct interpreter_waiting *)c->state)->told);
 }
 
 int process_wait(struct call *c, const struct process_name *name, void (*again)(struct call *c))
 {
 	struct box *b = fleet_find(&c->api->fleet, c->held);
 	struct exec *r = b ? b->runs : NULL;
-	struct waiting *w;
+	struct interpreter_waiting *w;
 
 	while (r && (r->over || !r->input_unknown || r->pid > 0))
 		r = r->next;
 	if (!r || !name->pid)
 		return 0;
 	w = call_alloc(c, sizeof(*w));
-	*w = (struct waiting){ .told.low = processes_told, .call = c, .again = again };
+	*w = (struct interpreter_waiting){ .told.low = processes_told, .call = c, .again = again };
 	c->state = w;
 	c->drop = stop_waiting;
 	exec_input_await(r, &w->told);

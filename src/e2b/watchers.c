@@ -122,7 +122,7 @@ static int is_gone(const struct frame *f)
 
 /* ---- WatchDir ---- */
 
-struct watching {
+struct watchers_watching {
 	struct file_request file_req;
 	struct wish wish;
 	struct connect_stream out;
@@ -130,7 +130,7 @@ struct watching {
 	int begun;
 };
 
-static void stop_watching(struct watching *w)
+static void stop_watching(struct watchers_watching *w)
 {
 	timer_fini(&w->deadline);
 	file_request_close(&w->file_req);
@@ -139,7 +139,7 @@ static void stop_watching(struct watching *w)
 
 static void watch_dropped(struct call *c)
 {
-	struct watching *w = c->state;
+	struct watchers_watching *w = c->state;
 
 	stop_watching(w);
 	connect_drop(&w->out);
@@ -147,7 +147,7 @@ static void watch_dropped(struct call *c)
 
 static void too_late(struct timer *t)
 {
-	struct watching *w = loop_owner(t, struct watching, deadline);
+	struct watchers_watching *w = loop_owner(t, struct watchers_watching, deadline);
 
 	stop_watching(w);
 	connect_end_error(&w->out, CONNECT_DEADLINE, "the stream's time is over");
@@ -155,12 +155,12 @@ static void too_late(struct timer *t)
 
 static void watch_ready(struct file_client *k)
 {
-	wish_ask(&loop_owner(k, struct watching, file_req.file_client)->wish, k);
+	wish_ask(&loop_owner(k, struct watchers_watching, file_req.file_client)->wish, k);
 }
 
 static void watch_done(struct file_client *k, uint16_t flags)
 {
-	struct watching *w = loop_owner(k, struct watching, file_req.file_client);
+	struct watchers_watching *w = loop_owner(k, struct watchers_watching, file_req.file_client);
 	struct call *c = w->file_req.call;
 	uint64_t ms = connect_timeout_ms(c);
 
@@ -177,12 +177,13 @@ static void watch_done(struct file_client *k, uint16_t flags)
 static void watch_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 			size_t n)
 {
-	wish_entry(&loop_owner(k, struct watching, file_req.file_client)->wish, e, tail, n);
+	wish_entry(&loop_owner(k, struct watchers_watching, file_req.file_client)->wish, e, tail,
+		   n);
 }
 
 static void watch_other(struct file_client *k, const struct frame *f, size_t len)
 {
-	struct watching *w = loop_owner(k, struct watching, file_req.file_client);
+	struct watchers_watching *w = loop_owner(k, struct watchers_watching, file_req.file_client);
 	json_t *event;
 
 	if (f->type != WIRE_EVENT || !w->begun)
@@ -204,7 +205,7 @@ static void watch_other(struct file_client *k, const struct frame *f, size_t len
 /* After it has begun nobody but the box's end, or somebody in it, ends the worker. */
 static void watch_failed(struct file_client *k, const struct err *e)
 {
-	struct watching *w = loop_owner(k, struct watching, file_req.file_client);
+	struct watchers_watching *w = loop_owner(k, struct watchers_watching, file_req.file_client);
 
 	stop_watching(w);
 	if (w->begun)
@@ -216,7 +217,7 @@ static void watch_failed(struct file_client *k, const struct err *e)
 static void watch_drained(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct watching *w = c->state;
+	struct watchers_watching *w = c->state;
 
 	if (w->file_req.open)
 		file_client_pause(&w->file_req.file_client, 0);
@@ -234,9 +235,9 @@ static void watch_asked(struct call *c, json_t *ask)
 						      .other = watch_other,
 						      .done = watch_done,
 						      .failed = watch_failed };
-	struct watching *w = call_alloc(c, sizeof(*w));
+	struct watchers_watching *w = call_alloc(c, sizeof(*w));
 
-	*w = (struct watching){ 0 };
+	*w = (struct watchers_watching){ 0 };
 	if (wish_read(&w->wish, c, ask) < 0)
 		return;
 	timer_init(&w->deadline, c->api->loop, too_late);
@@ -257,8 +258,8 @@ void filesystem_watch(struct call *c)
 
 enum watcher_state { ARMING, IDLE, TELLING };
 
-struct watcher {
-	struct watcher *next;
+struct watchers_watcher {
+	struct watchers_watcher *next;
 	struct watchers *all;
 	struct file_client file_client;
 	enum watcher_state state;
@@ -271,7 +272,7 @@ struct watcher {
 };
 
 struct watchers {
-	struct watcher *first;
+	struct watchers_watcher *first;
 	unsigned n;
 };
 
@@ -284,9 +285,9 @@ struct watchers *watchers_new(void)
 	return w;
 }
 
-static void watcher_free(struct watcher *w)
+static void watcher_free(struct watchers_watcher *w)
 {
-	struct watcher **at = &w->all->first;
+	struct watchers_watcher **at = &w->all->first;
 
 	while (*at != w)
 		at = &(*at)->next;
@@ -299,7 +300,7 @@ static void watcher_free(struct watcher *w)
 }
 
 /* The call has its answer, or is about to. */
-static struct call *watchers_release(struct watcher *w)
+static struct call *watchers_release(struct watchers_watcher *w)
 {
 	struct call *c = w->call;
 
@@ -320,9 +321,9 @@ void watchers_free(struct watchers *w)
 	free(w);
 }
 
-static struct watcher *watchers_find(struct watchers *all, const char *box, const char *id)
+static struct watchers_watcher *watchers_find(struct watchers *all, const char *box, const char *id)
 {
-	for (struct watcher *w = all->first; w; w = w->next)
+	for (struct watchers_watcher *w = all->first; w; w = w->next)
 		if (!strcmp(w->box, box) && !strcmp(w->id, id))
 			return w;
 	return NULL;
@@ -331,9 +332,9 @@ static struct watcher *watchers_find(struct watchers *all, const char *box, cons
 /* Of boxes that are no more. Nobody reads from an idle one, so nobody has noticed. */
 static void forget_dead(struct watchers *all, struct api *a)
 {
-	struct watcher *next;
+	struct watchers_watcher *next;
 
-	for (struct watcher *w = all->first; w; w = next) {
+	for (struct watchers_watcher *w = all->first; w; w = next) {
 		next = w->next;
 		if (w->state == IDLE && !fleet_find(&a->fleet, w->box))
 			watcher_free(w);
@@ -344,12 +345,12 @@ static unsigned watchers_count(const struct watchers *all, const char *box)
 {
 	unsigned n = 0;
 
-	for (const struct watcher *w = all->first; w; w = w->next)
+	for (const struct watchers_watcher *w = all->first; w; w = w->next)
 		n += !strcmp(w->box, box);
 	return n;
 }
 
-static void watchers_rest(struct watcher *w)
+static void watchers_rest(struct watchers_watcher *w)
 {
 	w->state = IDLE;
 	file_client_pause(&w->file_client, 1);
@@ -357,12 +358,12 @@ static void watchers_rest(struct watcher *w)
 
 static void kept_ready(struct file_client *k)
 {
-	wish_ask(&loop_owner(k, struct watcher, file_client)->wish, k);
+	wish_ask(&loop_owner(k, struct watchers_watcher, file_client)->wish, k);
 }
 
 static void kept_done(struct file_client *k, uint16_t flags)
 {
-	struct watcher *w = loop_owner(k, struct watcher, file_client);
+	struct watchers_watcher *w = loop_owner(k, struct watchers_watcher, file_client);
 	enum watcher_state was = w->state;
 	struct call *c = watchers_release(w);
 
@@ -379,12 +380,12 @@ static void kept_done(struct file_client *k, uint16_t flags)
 static void kept_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 		       size_t n)
 {
-	wish_entry(&loop_owner(k, struct watcher, file_client)->wish, e, tail, n);
+	wish_entry(&loop_owner(k, struct watchers_watcher, file_client)->wish, e, tail, n);
 }
 
 static void kept_other(struct file_client *k, const struct frame *f, size_t len)
 {
-	struct watcher *w = loop_owner(k, struct watcher, file_client);
+	struct watchers_watcher *w = loop_owner(k, struct watchers_watcher, file_client);
 	json_t *event;
 
 	if (f->type != WIRE_EVENT)
@@ -403,7 +404,7 @@ static void kept_other(struct file_client *k, const struct frame *f, size_t len)
 /* The watched folder is gone, or the box is. What was told before is told. */
 static void kept_failed(struct file_client *k, const struct err *e)
 {
-	struct watcher *w = loop_owner(k, struct watcher, file_client);
+	struct watchers_watcher *w = loop_owner(k, struct watchers_watcher, file_client);
 	enum watcher_state was = w->state;
 	struct call *c = watchers_release(w);
 
@@ -424,7 +425,7 @@ static void arming_dropped(struct call *c)
 /* It goes on to its DONE, and then it rests. */
 static void telling_dropped(struct call *c)
 {
-	struct watcher *w = c->state;
+	struct watchers_watcher *w = c->state;
 
 	w->call = NULL;
 	file_client_pause(&w->file_client, 0);
@@ -433,7 +434,7 @@ static void telling_dropped(struct call *c)
 static void telling_drained(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct watcher *w = c->state;
+	struct watchers_watcher *w = c->state;
 
 	if (w)
 		file_client_pause(&w->file_client, 0);
@@ -449,7 +450,7 @@ static void create_asked(struct call *c, json_t *ask)
 	struct watchers *all = e2b_watchers(c->api);
 	struct box *b = e2b_find_box(c);
 	char id[ID_LEN + 1];
-	struct watcher *w;
+	struct watchers_watcher *w;
 	struct wish wish;
 	struct err e;
 
@@ -487,10 +488,10 @@ void filesystem_watcher_new(struct call *c)
 }
 
 /* NULL: there is none, and that was answered. */
-static struct watcher *asked_for(struct call *c, const json_t *ask)
+static struct watchers_watcher *asked_for(struct call *c, const json_t *ask)
 {
 	const char *id = json_string_value(json_object_get(ask, "watcherId"));
-	struct watcher *w =
+	struct watchers_watcher *w =
 		watchers_find(e2b_watchers(c->api), e2b_find_box(c)->row.id, id ? id : "");
 
 	if (!w || w->state == ARMING) {
@@ -503,7 +504,7 @@ static struct watcher *asked_for(struct call *c, const json_t *ask)
 static void events_asked(struct call *c, json_t *ask)
 {
 	struct frame sync = { 0 };
-	struct watcher *w = asked_for(c, ask);
+	struct watchers_watcher *w = asked_for(c, ask);
 
 	if (!w)
 		return;
@@ -532,7 +533,7 @@ void filesystem_watcher_events(struct call *c)
 
 static void remove_asked(struct call *c, json_t *ask)
 {
-	struct watcher *w = asked_for(c, ask);
+	struct watchers_watcher *w = asked_for(c, ask);
 
 	if (!w)
 		return;

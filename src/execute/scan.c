@@ -79,19 +79,19 @@ static void rules_ready(void)
 
 /* ---- one file ---- */
 
-struct file {
+struct scan_file {
 	const char *path, *text;
 	char *small; /* the text in small letters */
 	size_t n;
 	const struct lang *lang;
 };
 
-static const char *scan_find(const struct file *f, size_t from, const char *word)
+static const char *scan_find(const struct scan_file *f, size_t from, const char *word)
 {
 	return memmem(f->small + from, f->n - from, word, strlen(word));
 }
 
-static int has_all(const struct file *f, const struct toml_node *groups)
+static int has_all(const struct scan_file *f, const struct toml_node *groups)
 {
 	for (const struct toml_node *g = groups ? groups->in.first : NULL; g; g = g->next) {
 		int found = 0;
@@ -105,7 +105,7 @@ static int has_all(const struct file *f, const struct toml_node *groups)
 }
 
 /* The line around a place, and `lines` behind it. */
-static void scan_look(const struct file *f, size_t at, unsigned lines, char out[WINDOW + 1])
+static void scan_look(const struct scan_file *f, size_t at, unsigned lines, char out[WINDOW + 1])
 {
 	size_t from = at, to = at;
 
@@ -119,7 +119,7 @@ static void scan_look(const struct file *f, size_t at, unsigned lines, char out[
 }
 
 /* Where the rule holds; f->n: nowhere. Sets *tired where there was too much to look at. */
-static size_t scan_place(const struct scan *s, const struct file *f, int *tired)
+static size_t scan_place(const struct scan *s, const struct scan_file *f, int *tired)
 {
 	char window[WINDOW + 1];
 	unsigned tries = 0;
@@ -140,7 +140,7 @@ static size_t scan_place(const struct scan *s, const struct file *f, int *tired)
 	return f->n;
 }
 
-static long line_of(const struct file *f, size_t at)
+static long line_of(const struct scan_file *f, size_t at)
 {
 	long line = 1;
 
@@ -163,7 +163,7 @@ static int speaks_of(const struct scan *s, const struct lang *l)
 	return image_has(s->languages, "*") || (l && image_has(s->languages, l->name));
 }
 
-static void scan_file(const struct file *f, json_t *all)
+static void scan_file(const struct scan_file *f, json_t *all)
 {
 	int tired = 0;
 
@@ -184,9 +184,9 @@ static void scan_file(const struct file *f, json_t *all)
 
 static void scan_text(const struct lang *l, const char *path, const json_t *text, json_t *all)
 {
-	struct file f = { .path = path,
-			  .text = json_string_value(text),
-			  .n = json_string_length(text) };
+	struct scan_file f = { .path = path,
+			       .text = json_string_value(text),
+			       .n = json_string_length(text) };
 	const struct lang *own = lang_of(path, f.text, f.n < 256 ? f.n : 256);
 	auto_free char *small = NULL;
 

@@ -35,7 +35,7 @@ static char *args_cut(char **v, uint32_t n, char *at, const char *end)
 	return at;
 }
 
-static int cut_all(struct args *a, const struct wire_start *st, char *at)
+static int cut_all(struct exec_args *a, const struct wire_start *st, char *at)
 {
 	char *end = at + st->tail_bytes;
 
@@ -48,12 +48,13 @@ static int cut_all(struct args *a, const struct wire_start *st, char *at)
 	return at == end ? 0 : -EINVAL;
 }
 
-int args_init(struct args *a, const struct wire_start *st, char *tail, size_t tail_len, int memfd)
+int args_init(struct exec_args *a, const struct wire_start *st, char *tail, size_t tail_len,
+	      int memfd)
 {
 	size_t pointers = (size_t)st->argc + st->envc + 2;
 	size_t text = memfd < 0 ? 0 : (st->tail_bytes + 7ul) & ~7ul;
 
-	*a = (struct args){ 0 };
+	*a = (struct exec_args){ 0 };
 	if (memfd >= 0 && st->tail_bytes > ARGS_MOST)
 		return -E2BIG;
 	/* Every string has a NUL at least: this bounds the pointers before they meet memory. */
@@ -78,7 +79,7 @@ int args_init(struct args *a, const struct wire_start *st, char *tail, size_t ta
 	return cut_all(a, st, tail);
 }
 
-void args_fini(struct args *a)
+void args_fini(struct exec_args *a)
 {
 	sys_unmap(a->map, a->map_bytes);
 	a->map = NULL;

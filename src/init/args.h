@@ -6,7 +6,7 @@
 
 enum { ARGS_MOST = 8 << 20 }; /* bytes of strings */
 
-struct args {
+struct exec_args {
 	const char *cwd;
 	char **argv, **env;
 	void *map;
@@ -14,5 +14,6 @@ struct args {
 };
 
 /* -EINVAL: not what the counts say. -E2BIG, -ENOMEM: fine, but too much. memfd: -1 or its number. */
-int args_init(struct args *a, const struct wire_start *st, char *tail, size_t tail_len, int memfd);
-void args_fini(struct args *a);
+int args_init(struct exec_args *a, const struct wire_start *st, char *tail, size_t tail_len,
+	      int memfd);
+void args_fini(struct exec_args *a);

@@ -3,7 +3,7 @@
  *   init                                  child
  *   clone(CLONE_VM | CLONE_VFORK)         runs inside[], top to bottom, on a stack of its own
  *     asleep until the child has    <---  execve: its memory is its own from here on
- *     its own memory, or is gone    <---  or a row failed: name and errno are in struct child
+ *     its own memory, or is gone    <---  or a row failed: name and errno are in struct child_args
  *
  * The child borrows our memory, so it costs no page tables, and it can report a failure by
  * writing it down. Credentials, descriptors, signal mask and limits belong to the process, not to
@@ -36,19 +36,19 @@ long start_clone(unsigned long flags, void *stack_top, void (*run)(void *), void
 static const uint8_t kept[] = { CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
 				CAP_KILL,  CAP_SETGID,       CAP_SETUID, CAP_NET_BIND_SERVICE };
 
-static uint32_t wanted_id(const struct child *c)
+static uint32_t wanted_id(const struct child_args *c)
 {
 	return c->root ? 0 : self.user;
 }
 
 /* One uid in the whole box (rootless, or a test outside any box): there is nobody else to become,
  * and nothing that would let us. */
-static int is_already(const struct child *c)
+static int is_already(const struct child_args *c)
 {
 	return wanted_id(c) == self.uid;
 }
 
-static int own_session(const struct child *c)
+static int own_session(const struct child_args *c)
 {
 	long err;
 
@@ -64,7 +64,7 @@ static int own_session(const struct child *c)
 
 /* After the three, one of which may be this number until then; or it is init's birth connection,
  * which the child has no use for. */
-static int own_channel(const struct child *c)
+static int own_channel(const struct child_args *c)
 {
 	long err = c->channel < 0             ? 0
 		   : c->channel == CHANNEL_FD ? sys_fcntl(CHANNEL_FD, F_SETFD, 0)
@@ -73,7 +73,7 @@ static int own_channel(const struct child *c)
 	return err < 0 ? (int)err : 0;
 }
 
-static int own_stdio(const struct child *c)
+static int own_stdio(const struct child_args *c)
 {
 	int i;
 
@@ -86,24 +86,24 @@ static int own_stdio(const struct child *c)
 	return own_channel(c);
 }
 
-static int limit_file_size(const struct child *c)
+static int limit_file_size(const struct child_args *c)
 {
 	if (!c->fsize_bytes)
 		return 0;
 	return (int)sys_setrlimit(RLIMIT_FSIZE, c->fsize_bytes, c->fsize_bytes);
 }
 
-static int no_groups(const struct child *c)
+static int no_groups(const struct child_args *c)
 {
 	return is_already(c) ? 0 : (int)sys_setgroups(0, 0);
 }
 
-static int become_gid(const struct child *c)
+static int become_gid(const struct child_args *c)
 {
 	return is_already(c) ? 0 : (int)sys_setresgid(wanted_id(c));
 }
 
-static int become_uid(const struct child *c)
+static int become_uid(const struct child_args *c)
 {
 	long err = is_already(c) ? 0 : sys_setresuid(wanted_id(c));
 
@@ -111,7 +111,7 @@ static int become_uid(const struct child *c)
 	return err < 0 ? (int)err : (int)sys_prctl(PR_SET_DUMPABLE, 0, 0);
 }
 
-static int read_back(const struct child *c)
+static int read_back(const struct child_args *c)
 {
 	uint32_t uid[3], gid[3], want = wanted_id(c), want_gid = is_already(c) ? self.gid : want;
 	int i;
@@ -124,13 +124,13 @@ static int read_back(const struct child *c)
 	return is_already(c) || sys_getgroups(0, 0) == 0 ? 0 : -EPERM;
 }
 
-static int no_new_privs(const struct child *c)
+static int no_new_privs(const struct child_args *c)
 {
 	(void)c;
 	return (int)sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0);
 }
 
-static int drop_bounds(const struct child *c)
+static int drop_bounds(const struct child_args *c)
 {
 	size_t i;
 
@@ -147,7 +147,7 @@ static int drop_bounds(const struct child *c)
 	return 0;
 }
 
-static int drop_caps(const struct child *c)
+static int drop_caps(const struct child_args *c)
 {
 	struct __user_cap_data_struct have[2], want[2] = { 0 };
 	uint32_t mask = 0;
@@ -166,7 +166,7 @@ static int drop_caps(const struct child *c)
 	return memcmp(have, want, sizeof(have)) ? -EPERM : 0;
 }
 
-static int change_directory(const struct child *c)
+static int change_directory(const struct child_args *c)
 {
 	char near[NEAR], *cwd = near;
 	long n = sys_chdir(*c->cwd ? c->cwd : HOME);
@@ -183,19 +183,19 @@ static int change_directory(const struct child *c)
 	return *cwd == '/' ? 0 : -EXDEV; /* "(unreachable)..." */
 }
 
-static int default_signals(const struct child *c)
+static int default_signals(const struct child_args *c)
 {
 	(void)c;
 	return (int)sys_sigmask(0); /* dispositions are default since our birth */
 }
 
-static int close_descriptors(const struct child *c)
+static int close_descriptors(const struct child_args *c)
 {
 	return (int)sys_close_range(c->channel < 0 ? 3 : CHANNEL_FD + 1, ~0u);
 }
 
-static const struct step {
-	int (*run)(const struct child *c);
+static const struct child_step {
+	int (*run)(const struct child_args *c);
 } inside[NROWS] = {
 	/* Signals to the group must reach this exec alone, and a terminal needs a session to rule. */
 	[ROW_SESSION] = { own_session },
@@ -219,7 +219,7 @@ static const struct step {
 	[ROW_DESCRIPTORS] = { close_descriptors },
 };
 
-static int child_skipped(const struct child *c, int row)
+static int child_skipped(const struct child_args *c, int row)
 {
 #ifdef ATOLL_TEST
 	return (int)(c->without >> row & 1);
@@ -231,7 +231,7 @@ static int child_skipped(const struct child *c, int row)
 }
 
 /* Runs rows first..last; on failure writes down which one. */
-static int run_rows(struct child *c, int first, int last)
+static int run_rows(struct child_args *c, int first, int last)
 {
 	int row;
 
@@ -302,7 +302,7 @@ static int child_execute(char *const *argv, char *const *env)
 
 static void child_main(void *arg)
 {
-	struct child *c = arg;
+	struct child_args *c = arg;
 
 	if (!run_rows(c, 0, NROWS - 1)) {
 		c->err = -child_execute(c->argv, c->env);
@@ -316,7 +316,7 @@ void child_drop_stack(void)
 	slim_forget(child_stack, sizeof(child_stack));
 }
 
-int child_start(struct child *c)
+int child_start(struct child_args *c)
 {
 	c->failed = NULL;
 	c->err = 0;
@@ -327,7 +327,7 @@ int child_start(struct child *c)
 
 int child_become(int root)
 {
-	struct child c = { .root = root, .channel = -1 };
+	struct child_args c = { .root = root, .channel = -1 };
 
 	return run_rows(&c, ROW_GROUPS, ROW_CAPS);
 }

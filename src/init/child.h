@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-struct child { /* the caller's; the child shares our memory and writes its failure into it */
+struct child_args { /* the caller's; the child shares our memory and writes its failure into it */
 	const char *cwd;
 	char **argv, **env;
 	int stdio[3];         /* become 0, 1 and 2; a number in its place already is left there */
@@ -17,8 +17,8 @@ struct child { /* the caller's; the child shares our memory and writes its failu
 	int err;              /* out: its errno */
 };
 
-void child_drop_stack(void);      /* the pages of the stack children borrow; none may run on it */
-int child_start(struct child *c); /* the pid, or -errno if there is no process at all */
+void child_drop_stack(void); /* the pages of the stack children borrow; none may run on it */
+int child_start(struct child_args *c); /* the pid, or -errno if there is no process at all */
 
 /* Makes the calling process the user (or the image's root) for good. 0 or -errno. */
 int child_become(int root);

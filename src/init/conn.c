@@ -21,7 +21,7 @@ union answer { /* every frame that is an answer rather than a state */
 
 static struct conn conns[CONN_MAX];         /* src.fd 0: never used; -1: closed */
 static LAZY union answer answers[CONN_MAX]; /* those that wait */
-static struct source listener;
+static struct event_source listener;
 static uint64_t dead; /* one bit per connection */
 _Static_assert(CONN_MAX <= 64, "a connection without a bit");
 static int kept, claimed;
@@ -223,7 +223,7 @@ static void conn_readable(struct conn *c)
 		sys_close(p.fds[i]);
 }
 
-static void conn_ready(struct source *s, uint32_t events)
+static void conn_ready(struct event_source *s, uint32_t events)
 {
 	struct conn *c = source_owner(s, struct conn, src);
 
@@ -248,7 +248,7 @@ static struct conn *conn_adopt(int take_fd)
 		if (c->src.fd > 0)
 			continue;
 		memset(c, 0, sizeof(*c));
-		c->src = (struct source){ .fd = take_fd, .ready = conn_ready };
+		c->src = (struct event_source){ .fd = take_fd, .ready = conn_ready };
 		c->answer_fd = -1;
 		conn_arm(c);
 		return c;
@@ -270,7 +270,7 @@ void conn_end(struct conn *c)
 	sys_exit(0);
 }
 
-static void conn_knock(struct source *s, uint32_t events)
+static void conn_knock(struct event_source *s, uint32_t events)
 {
 	int fd = (int)sys_accept(s->fd, SOCK_CLOEXEC);
 
@@ -282,7 +282,7 @@ static void conn_knock(struct source *s, uint32_t events)
 void conn_init(int take_birth, int take_listener)
 {
 	conn_adopt(take_birth)->birth = 1;
-	listener = (struct source){ .fd = take_listener, .ready = conn_knock };
+	listener = (struct event_source){ .fd = take_listener, .ready = conn_knock };
 	loop_want(&listener, EPOLLIN);
 }
 

@@ -9,7 +9,7 @@
 enum { CONN_MAX = 64 };
 
 struct conn {
-	struct source src;
+	struct event_source src;
 	uint8_t birth;   /* the keeper's: may KEEP and ADOPT */
 	uint8_t leash;   /* the box ends with it */
 	uint8_t blocked; /* the socket is full */

@@ -281,7 +281,7 @@ static int open_terminal(struct exec *x, const struct wire_start *st, int theirs
 	return 0;
 }
 
-static void close_theirs(const struct child *c)
+static void close_theirs(const struct child_args *c)
 {
 	const int *theirs = c->stdio;
 
@@ -312,9 +312,9 @@ static void exec_do_begin(struct exec *x, const struct wire_start *st)
 	exec_resume(x);
 }
 
-void exec_run(struct exec *x, const struct wire_start *st, const struct args *a)
+void exec_run(struct exec *x, const struct wire_start *st, const struct exec_args *a)
 {
-	struct child c = {
+	struct child_args c = {
 		.cwd = a->cwd,
 		.argv = a->argv,
 		.env = a->env,
@@ -456,7 +456,7 @@ static void exec_reap(void)
 	zombies_left = i == REAP_A_TURN;
 }
 
-static void child_signal(struct source *s, uint32_t events)
+static void child_signal(struct event_source *s, uint32_t events)
 {
 	struct signalfd_siginfo info;
 
@@ -468,7 +468,7 @@ static void child_signal(struct source *s, uint32_t events)
 
 void exec_init(void)
 {
-	static struct source children;
+	static struct event_source children;
 
 	children.ready = child_signal;
 	children.fd = (int)sys_signalfd(1ull << (SIGCHLD - 1), O_CLOEXEC | O_NONBLOCK);

@@ -12,7 +12,7 @@
 /* Each has up to seven descriptors while it runs, and two logs afterwards: 1024 are all there are. */
 enum { EXEC_MAX = 192, EXEC_KEPT = 64 };
 
-struct args;
+struct exec_args;
 struct conn;
 struct attachment;
 
@@ -46,7 +46,7 @@ struct exec *exec_at(int slot);                   /* NULL: an empty one */
 /* A slot for a new exec; there are EXEC_KEPT for those that are over, the oldest goes. NULL: as many as
  * may be are running. */
 struct exec *exec_new(uint32_t ref);
-void exec_run(struct exec *x, const struct wire_start *st, const struct args *a);
+void exec_run(struct exec *x, const struct wire_start *st, const struct exec_args *a);
 /* For those who bring a process of their own: a pipe whose end `ours` does not block; the channel. */
 int exec_pipe(int out_pair[2], int ours);
 int exec_channel(struct exec *x, int take_fd);

@@ -18,7 +18,7 @@ enum { NAME = 256, DEPTH_MOST = 64 };
 enum { WALK_IN = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC };
 enum { PAGE_FIRST = 8192, PAGE_LEAST = 64 }; /* names kept at the top, and deep down */
 
-struct folder { /* one folder */
+struct list_folder { /* one folder */
 	int dir;
 	char (*names)[NAME];
 	uint32_t *order; /* of the names: a heap while they are gathered, then sorted */
@@ -27,7 +27,7 @@ struct folder { /* one folder */
 	uint32_t path_len; /* of this folder, as the client sees it */
 };
 
-struct walk {
+struct list_walk {
 	uint32_t ref, left, depth,
 		levels;   /* entries and levels that may still be told; where we are */
 	char *after;      /* what is left of it below this level; NULL: nothing */
@@ -36,17 +36,17 @@ struct walk {
 	int full;         /* WIRE_ENTRY_FULL */
 };
 
-static LAZY struct folder stack[DEPTH_MOST];
+static LAZY struct list_folder stack[DEPTH_MOST];
 static LAZY char path[DEPTH_MOST * NAME];
 
 /* ---- the lowest names ---- */
 
-static int list_above(const struct folder *l, uint32_t a, uint32_t b)
+static int list_above(const struct list_folder *l, uint32_t a, uint32_t b)
 {
 	return text_compare(l->names[l->order[a]], l->names[l->order[b]]) > 0;
 }
 
-static void list_swap(struct folder *l, uint32_t a, uint32_t b)
+static void list_swap(struct list_folder *l, uint32_t a, uint32_t b)
 {
 	uint32_t was = l->order[a];
 
@@ -54,13 +54,13 @@ static void list_swap(struct folder *l, uint32_t a, uint32_t b)
 	l->order[b] = was;
 }
 
-static void sift_up(struct folder *l, uint32_t at)
+static void sift_up(struct list_folder *l, uint32_t at)
 {
 	for (; at && list_above(l, at, (at - 1) / 2); at = (at - 1) / 2)
 		list_swap(l, at, (at - 1) / 2);
 }
 
-static void sift_down(struct folder *l, uint32_t at, uint32_t n)
+static void sift_down(struct list_folder *l, uint32_t at, uint32_t n)
 {
 	uint32_t child;
 
@@ -73,13 +73,13 @@ static void sift_down(struct folder *l, uint32_t at, uint32_t n)
 	}
 }
 
-static void set_name(struct folder *l, uint32_t slot, const char *name)
+static void set_name(struct list_folder *l, uint32_t slot, const char *name)
 {
 	memcpy(l->names[slot], name, strlen(name) + 1);
 }
 
 /* The highest of those kept is on top of the heap, and gives way. */
-static void list_keep(struct folder *l, const char *name)
+static void list_keep(struct list_folder *l, const char *name)
 {
 	if (l->count < l->room) {
 		l->order[l->count] = l->count;
@@ -94,7 +94,7 @@ static void list_keep(struct folder *l, const char *name)
 	sift_down(l, 0, l->count);
 }
 
-static void list_sort(struct folder *l)
+static void list_sort(struct list_folder *l)
 {
 	uint32_t n;
 
@@ -105,7 +105,7 @@ static void list_sort(struct folder *l)
 }
 
 /* The next names that are not below the floor; the floor itself only if asked for. */
-static int list_gather(struct folder *l, const char *floor, int with_floor)
+static int list_gather(struct list_folder *l, const char *floor, int with_floor)
 {
 	int err = (int)sys_openat(l->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	const struct dirent64 *d;
@@ -129,7 +129,7 @@ static int list_gather(struct folder *l, const char *floor, int with_floor)
 
 /* ---- the walk ---- */
 
-static int take_floor(struct walk *w)
+static int take_floor(struct list_walk *w)
 {
 	size_t n = 0;
 
@@ -151,14 +151,14 @@ static size_t bytes_of(uint32_t room)
 	return room * (NAME + sizeof(uint32_t));
 }
 
-static int list_enter(struct walk *w, int take_dir, uint32_t path_len)
+static int list_enter(struct list_walk *w, int take_dir, uint32_t path_len)
 {
-	struct folder *l = &stack[w->depth];
+	struct list_folder *l = &stack[w->depth];
 	uint32_t room = PAGE_FIRST >> w->depth;
 	int err = take_floor(w);
 
 	room = room < PAGE_LEAST ? PAGE_LEAST : room;
-	*l = (struct folder){ .dir = take_dir, .room = room, .path_len = path_len };
+	*l = (struct list_folder){ .dir = take_dir, .room = room, .path_len = path_len };
 	w->depth++;
 	l->names = sys_map(bytes_of(room));
 	if (!l->names)
@@ -167,16 +167,16 @@ static int list_enter(struct walk *w, int take_dir, uint32_t path_len)
 	return err < 0 ? err : list_gather(l, w->floor, 1);
 }
 
-static void list_leave(struct walk *w)
+static void list_leave(struct list_walk *w)
 {
-	struct folder *l = &stack[--w->depth];
+	struct list_folder *l = &stack[--w->depth];
 
 	sys_close(l->dir);
 	sys_unmap(l->names, bytes_of(l->room));
 }
 
 /* Is this the name that `after` leads through? Asked once per level, of its first name. */
-static int was_told(struct walk *w, const char *name)
+static int was_told(struct list_walk *w, const char *name)
 {
 	int same = w->floor[0] && !text_compare(w->floor, name);
 
@@ -187,7 +187,7 @@ static int was_told(struct walk *w, const char *name)
 }
 
 /* One entry, and down into it if it is a folder. 1: no more may be told. */
-static int list_visit(struct walk *w, struct folder *l, const char *name)
+static int list_visit(struct list_walk *w, struct list_folder *l, const char *name)
 {
 	uint32_t end = l->path_len + (uint32_t)strlen(name);
 	int told = was_told(w, name), dir;
@@ -215,10 +215,10 @@ static int list_visit(struct walk *w, struct folder *l, const char *name)
 	return 0;
 }
 
-static void list_walk(struct walk *w)
+static void list_walk(struct list_walk *w)
 {
 	while (w->depth) {
-		struct folder *l = &stack[w->depth - 1];
+		struct list_folder *l = &stack[w->depth - 1];
 
 		if (l->next < l->count) {
 			if (list_visit(w, l, l->names[l->order[l->next++]]))
@@ -237,7 +237,7 @@ static void list_walk(struct walk *w)
 
 int list(const struct job *j)
 {
-	struct walk w = { .ref = j->head->ref, .left = j->list->max ? j->list->max : ~0u };
+	struct list_walk w = { .ref = j->head->ref, .left = j->list->max ? j->list->max : ~0u };
 	int err;
 
 	if (j->list->depth > DEPTH_MOST)

@@ -15,7 +15,7 @@ void loop_init(void)
 	loop_now_ns = sys_now_ns();
 }
 
-void loop_want(struct source *s, uint32_t want)
+void loop_want(struct event_source *s, uint32_t want)
 {
 	struct epoll_event ev = { .events = want, .data = (uint64_t)(uintptr_t)s };
 	int op = !want ? EPOLL_CTL_DEL : s->armed ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
@@ -28,7 +28,7 @@ void loop_want(struct source *s, uint32_t want)
 	s->armed = want;
 }
 
-void loop_close(struct source *s)
+void loop_close(struct event_source *s)
 {
 	sys_close(s->fd); /* the last reference: the kernel takes it off the epoll itself */
 	s->fd = -1;
@@ -42,7 +42,7 @@ void loop_turn(int timeout_ms)
 
 	loop_now_ns = sys_now_ns();
 	for (i = 0; i < n; i++) {
-		struct source *s = (struct source *)(uintptr_t)batch[i].data;
+		struct event_source *s = (struct event_source *)(uintptr_t)batch[i].data;
 
 		if (s->fd >= 0 && s->armed)
 			s->ready(s, batch[i].events);

@@ -6,10 +6,10 @@
 #pragma once
 #include <stdint.h>
 
-struct source {
+struct event_source {
 	int fd; /* -1: closed */
 	uint32_t armed;
-	void (*ready)(struct source *s, uint32_t events);
+	void (*ready)(struct event_source *s, uint32_t events);
 };
 
 #define source_owner(s, type, member) ((type *)((char *)(s) - __builtin_offsetof(type, member)))
@@ -19,6 +19,6 @@ extern uint64_t loop_now_ns; /* sampled once per turn */
 void loop_init(void);
 /* Registers, changes or forgets, whichever leads to `want`. Nothing wanted means not registered:
  * EPOLLHUP cannot be masked, and a paused source whose peer has left would wake us for ever. */
-void loop_want(struct source *s, uint32_t want);
-void loop_close(struct source *s); /* fine on a closed one */
-void loop_turn(int timeout_ms);    /* waits, samples the time, runs the handlers */
+void loop_want(struct event_source *s, uint32_t want);
+void loop_close(struct event_source *s); /* fine on a closed one */
+void loop_turn(int timeout_ms);          /* waits, samples the time, runs the handlers */

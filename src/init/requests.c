@@ -160,7 +160,7 @@ static int requests_start(const struct request *r)
 {
 	int err, in_memfd = !!(r->head->flags & WIRE_START_MEMFD);
 	struct exec *x;
-	struct args a;
+	struct exec_args a;
 
 	if (r->nfds != (unsigned)in_memfd)
 		return -1;

@@ -171,7 +171,7 @@ static int search_tell(const struct stat *st, uint32_t line, const char *text, s
 
 /* ---- one file ---- */
 
-struct lines { /* where in the file we are */
+struct search_lines { /* where in the file we are */
 	uint32_t line;
 	uint8_t told; /* this line has been; the rest of it is passed over */
 };
@@ -186,7 +186,7 @@ static size_t init_conn_box_ended(const char *at, size_t n)
 }
 
 /* Whole lines in piece[0..n), or all of it if `last`. Returns how many bytes are done with, -1: stop. */
-static long search_piece(struct lines *l, const struct stat *st, size_t n, int last)
+static long search_piece(struct search_lines *l, const struct stat *st, size_t n, int last)
 {
 	size_t at = 0;
 
@@ -223,7 +223,7 @@ static int is_binary(size_t n)
 /* 0: no more hits are wanted. */
 static int search_bytes(int fd, const struct stat *st)
 {
-	struct lines l = { .line = 1 };
+	struct search_lines l = { .line = 1 };
 	uint64_t read = 0;
 	size_t have = 0;
 

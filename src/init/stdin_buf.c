@@ -8,7 +8,7 @@
 enum { RING = STDIN_BUF_ROOM + 4096 }; /* a ^D needs no room of the client's */
 enum { USUAL_EOF = 4 };
 
-static void stdin_buf_ready(struct source *s, uint32_t events);
+static void stdin_buf_ready(struct event_source *s, uint32_t events);
 
 void stdin_buf_init(struct stdin_buf *f, struct exec *x, int take_fd, enum event_stream_kind kind)
 {
@@ -103,7 +103,7 @@ void event_stream_end(struct stdin_buf *f)
 		stdin_buf_fini(f);
 }
 
-static void stdin_buf_ready(struct source *s, uint32_t events)
+static void stdin_buf_ready(struct event_source *s, uint32_t events)
 {
 	struct stdin_buf *f = source_owner(s, struct stdin_buf, src);
 	uint32_t straight = RING - f->head;

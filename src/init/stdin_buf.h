@@ -12,7 +12,8 @@ enum event_stream_kind { STDIN_BUF_PIPE, STDIN_BUF_TTY, STDIN_BUF_SOCKET };
 struct exec;
 
 struct stdin_buf {
-	struct source src; /* fd -1: no stdin, or closed by either side; bytes are discarded */
+	struct event_source
+		src; /* fd -1: no stdin, or closed by either side; bytes are discarded */
 	struct exec *exec;
 	uint8_t kind, ending;
 	char *ring; /* mapped at the first byte that the pipe does not take */

@@ -5,7 +5,7 @@
 #include "init/exec.h"
 #include "init/sys.h"
 
-static struct waiter {
+static struct stop_waiter {
 	struct conn *conn; /* NULL: a free slot */
 	uint32_t ref;
 } waiters[STOP_MAX];
@@ -18,7 +18,7 @@ int stop_busy(void)
 
 int stop_start(struct conn *c, uint32_t ref)
 {
-	struct waiter *w = waiters;
+	struct stop_waiter *w = waiters;
 	int err;
 
 	while (w < waiters + STOP_MAX && w->conn)
@@ -28,7 +28,7 @@ int stop_start(struct conn *c, uint32_t ref)
 	err = exec_kill_all();
 	if (err < 0)
 		return err;
-	*w = (struct waiter){ c, ref };
+	*w = (struct stop_waiter){ c, ref };
 	stopping = 1;
 	return 0;
 }

@@ -118,7 +118,7 @@ int64_t text_number(const char *s, uint64_t max)
 	return (int64_t)n;
 }
 
-static const struct refusal {
+static const struct str_refusal {
 	uint8_t err, kind;
 	const char *text;
 } refusals[] = {

@@ -9,7 +9,7 @@
 enum { CHANNEL = 2 };
 enum { CUT_MOST = 1 << 20 }; /* the largest pipe a user can ask for: what was in it is theirs */
 
-static void stream_ready(struct source *src, uint32_t events);
+static void stream_ready(struct event_source *src, uint32_t events);
 
 void exec_pump_init(struct stream *s, struct exec *x, int index, uint64_t log_bytes)
 {
@@ -134,7 +134,7 @@ static void channel_ready(struct stream *s)
 		at_end(s);
 }
 
-static void stream_ready(struct source *src, uint32_t events)
+static void stream_ready(struct event_source *src, uint32_t events)
 {
 	struct stream *s = source_owner(src, struct stream, src);
 

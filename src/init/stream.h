@@ -12,7 +12,7 @@ enum { STREAM_CHUNK = 32768 }; /* bytes per read, and at most per OUTPUT frame *
 struct exec;
 
 struct stream {
-	struct source src; /* fd -1: at its end, or cut */
+	struct event_source src; /* fd -1: at its end, or cut */
 	struct log log;
 	struct exec *exec;
 	uint8_t index; /* 0 stdout or terminal, 1 stderr, 2 the channel */

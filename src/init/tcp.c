@@ -13,7 +13,7 @@
 #define PATIENCE_NS 5000000000ull
 
 struct tcp {
-	struct source src;
+	struct event_source src;
 	struct conn *conn; /* NULL: a free slot */
 	uint32_t ref;
 	uint16_t port;
@@ -26,7 +26,7 @@ struct tcp {
 static LAZY struct tcp dials[TCP_MAX];
 static uint32_t busy; /* one bit per slot */
 
-static void tcp_ready(struct source *s, uint32_t events);
+static void tcp_ready(struct event_source *s, uint32_t events);
 
 /* 0: connected; -EINPROGRESS: wait; else it is refused. */
 static int try_v4(struct tcp *d)
@@ -122,7 +122,7 @@ int tcp_start(struct conn *c, uint32_t ref, uint16_t port)
 	return 0;
 }
 
-static void tcp_ready(struct source *s, uint32_t events)
+static void tcp_ready(struct event_source *s, uint32_t events)
 {
 	struct tcp *d = source_owner(s, struct tcp, src);
 	int err = 0;

@@ -98,7 +98,7 @@ int seed_run(const struct wire_seed *w, char **argv)
 	/* Not static: initialised data is a page, and every box would have its copy of it. */
 	char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=" HOME;
 	char *env[] = { path, home, NULL };
-	struct child c = { .cwd = HOME, .argv = argv, .env = env, .channel = -1 };
+	struct child_args c = { .cwd = HOME, .argv = argv, .env = env, .channel = -1 };
 	int pair[2] = { -1, -1 };
 	long err = sys_socketpair(SOCK_STREAM | SOCK_CLOEXEC, pair);
 
@@ -130,7 +130,7 @@ static int is_meant(const char *name)
 }
 
 /* A seed is the user's, has pipes, and was made without a limit to its files. */
-static int zygote_suits(const struct wire_start *st, const struct args *a)
+static int zygote_suits(const struct wire_start *st, const struct exec_args *a)
 {
 	return seed.pid && is_meant(a->argv[0]) &&
 	       !(st->head.flags & (WIRE_START_PTY | WIRE_START_ROOT)) && !st->fsize_bytes &&
@@ -139,7 +139,7 @@ static int zygote_suits(const struct wire_start *st, const struct args *a)
 }
 
 /* cwd NUL argc NUL argv... env...: the strings of START lie one behind the other already. */
-static int send_words(const struct wire_start *st, const struct args *a)
+static int send_words(const struct wire_start *st, const struct exec_args *a)
 {
 	size_t cwd = strlen(a->cwd) + 1, rest = st->tail_bytes - cwd;
 	char count[24];
@@ -178,7 +178,7 @@ static int hand_over(struct exec *x, const struct wire_start *st)
 	return err;
 }
 
-int seed_start(struct exec *x, const struct wire_start *st, const struct args *a)
+int seed_start(struct exec *x, const struct wire_start *st, const struct exec_args *a)
 {
 	int pid = seed.pid;
 

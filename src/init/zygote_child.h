@@ -4,7 +4,7 @@
 #pragma once
 #include "wire/wire.h"
 
-struct args;
+struct exec_args;
 struct exec;
 
 /* From the keeper, at most once. 0 or -errno. */
@@ -13,5 +13,5 @@ int seed_take(const struct wire_seed *w, int take_fd);
 /* ... not yet there: started by us */
 int seed_run(const struct wire_seed *w, char **argv);
 /* Makes it this exec. 1: it is; 0: it is not there, or is not what START asks for. */
-int seed_start(struct exec *x, const struct wire_start *st, const struct args *a);
+int seed_start(struct exec *x, const struct wire_start *st, const struct exec_args *a);
 int seed_reaped(int pid); /* 1: that was it, and it was still waiting */

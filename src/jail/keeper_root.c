@@ -22,7 +22,7 @@ static const struct node {
 	{ "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
 };
 
-static const struct link {
+static const struct root_link {
 	const char *name, *target;
 } links[] = {
 	{ "fd", "/proc/self/fd" },       { "stdin", "/proc/self/fd/0" },

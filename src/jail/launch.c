@@ -58,7 +58,7 @@
 #define STACK 65536
 #define START_TIMEOUT_S 20
 
-struct launch {
+struct launch_launch {
 	struct birth birth;
 	struct spec *spec; /* the same as birth.sp, for what is brought late */
 	struct jailed box;
@@ -254,7 +254,7 @@ static int load_filter(struct birth *b, struct err *e)
 	return seccomp_apply(b->sp->filter, e);
 }
 
-static const struct step {
+static const struct launch_step {
 	/* clang-format off */
 	struct jail_step_row row;
 	int (*run)(struct birth *b, struct err *e);
@@ -354,7 +354,7 @@ int jail_trusts_network(const struct spec *sp)
 static int run_rows(struct birth *b)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(inside); i++) {
-		const struct step *s = &inside[i];
+		const struct launch_step *s = &inside[i];
 
 		if ((s->layer && !(b->sp->layers & s->layer)) || left_out(b->sp, i))
 			continue;
@@ -366,7 +366,7 @@ static int run_rows(struct birth *b)
 
 /* Until our first row we hold the keeper's descriptors, its lock and its listener among them. If it
  * is killed now they must not outlive it: the signal from here on, and a look at what was before. */
-static int keeper_is_gone(const struct launch *l)
+static int keeper_is_gone(const struct launch_launch *l)
 {
 	struct pollfd p = { .fd = l->birth.sp->keeper, .events = POLLIN };
 
@@ -376,7 +376,7 @@ static int keeper_is_gone(const struct launch *l)
 static int child_main(void *arg)
 {
 	static char name[] = "init", user[] = "1000", yes[] = "1", no[] = "0";
-	struct launch *l = arg;
+	struct launch_launch *l = arg;
 	char *argv[] = { name, user, l->birth.sp->allow_root ? yes : no, NULL };
 	char *env[] = { NULL };
 	struct timespec patience = { .tv_sec = START_TIMEOUT_S };
@@ -421,7 +421,7 @@ static void leave_network(int home)
 		abort();
 }
 
-static int clone_child(struct launch *l, int has_network, struct err *e)
+static int clone_child(struct launch_launch *l, int has_network, struct err *e)
 {
 	const struct spec *sp = l->birth.sp;
 	struct clone_args args = {
@@ -455,7 +455,7 @@ static int clone_child(struct launch *l, int has_network, struct err *e)
 	return 0;
 }
 
-static int clone_as_creator(struct launch *l, int has_network, struct err *e)
+static int clone_as_creator(struct launch_launch *l, int has_network, struct err *e)
 {
 	const struct spec *sp = l->birth.sp;
 	struct user_was was;
@@ -470,7 +470,7 @@ static int clone_as_creator(struct launch *l, int has_network, struct err *e)
 	return cloned;
 }
 
-static int clone_box(struct launch *l, struct err *e)
+static int clone_box(struct launch_launch *l, struct err *e)
 {
 	static _Thread_local int home = -1;
 	const struct spec *sp = l->birth.sp;
@@ -499,7 +499,7 @@ static int launch_reap(pid_t pid)
 }
 
 /* A namespace of the box: from its pidfd (Linux 6.11), else by way of /proc. */
-static int open_ns(const struct launch *l, unsigned long from_pidfd, const char *name,
+static int open_ns(const struct launch_launch *l, unsigned long from_pidfd, const char *name,
 		   struct err *e)
 {
 	int fd = ioctl(l->box.pidfd, from_pidfd, 0);
@@ -512,7 +512,7 @@ static int open_ns(const struct launch *l, unsigned long from_pidfd, const char 
 	return fd < 0 ? err_sys(e, "open the box's %s namespace", name) : fd;
 }
 
-static int shift_layers(struct launch *l, struct err *e)
+static int shift_layers(struct launch_launch *l, struct err *e)
 {
 	const struct spec *sp = l->birth.sp;
 	auto_fd int userns = -1;
@@ -541,13 +541,13 @@ static int shift_layers(struct launch *l, struct err *e)
  * common table, and is gone. */
 static int proc_main(void *arg)
 {
-	struct launch *l = arg;
+	struct launch_launch *l = arg;
 
 	l->birth.proc = mnt_new_proc(-1, &l->birth.err);
 	return 0;
 }
 
-static int make_proc_from_inside(struct launch *l, struct err *e)
+static int make_proc_from_inside(struct launch_launch *l, struct err *e)
 {
 	static _Thread_local int home = -1;
 	struct clone_args args = {
@@ -576,7 +576,7 @@ static int make_proc_from_inside(struct launch *l, struct err *e)
 	return l->birth.proc < 0 ? -1 : 0;
 }
 
-static int make_proc(struct launch *l, struct err *e)
+static int make_proc(struct launch_launch *l, struct err *e)
 {
 	static _Atomic int no_option;
 	auto_fd int ns = -1;
@@ -593,7 +593,7 @@ static int make_proc(struct launch *l, struct err *e)
 	return make_proc_from_inside(l, e);
 }
 
-static int prepare_child(struct launch *l, struct err *e)
+static int prepare_child(struct launch_launch *l, struct err *e)
 {
 	const struct spec *sp = l->birth.sp;
 
@@ -615,7 +615,7 @@ static int prepare_child(struct launch *l, struct err *e)
 }
 
 /* Waits until the child runs init or is no more. */
-static int await_exec(struct launch *l, struct err *e)
+static int await_exec(struct launch_launch *l, struct err *e)
 {
 	struct timespec patience = { .tv_sec = START_TIMEOUT_S };
 	uint32_t tid;
@@ -629,7 +629,7 @@ static int await_exec(struct launch *l, struct err *e)
 	return e->kind ? -1 : err_set(e, ERR_SYS, "the box died in set-up");
 }
 
-static void launch_abandon(struct launch *l)
+static void launch_abandon(struct launch_launch *l)
 {
 	syscall(SYS_pidfd_send_signal, l->box.pidfd, SIGKILL, NULL, 0);
 	launch_reap(l->box.pid);
@@ -637,7 +637,7 @@ static void launch_abandon(struct launch *l)
 	own_close_fd(&l->box.mounts);
 }
 
-static int launch_launch(struct launch *l, struct err *e)
+static int launch_launch(struct launch_launch *l, struct err *e)
 {
 	int ready;
 
@@ -655,7 +655,7 @@ static int launch_launch(struct launch *l, struct err *e)
 
 int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 {
-	static _Thread_local struct launch
+	static _Thread_local struct launch_launch
 		*l; /* the stacks are kept: mapping them costs page faults */
 	int done;
 

@@ -239,7 +239,7 @@ static int bind_template(const char *name, unsigned long flags, struct err *e)
 /* Without overlays: the same shape made by hand, with what the template has of its own bound. */
 static int plain_root(const struct birth *b, struct err *e)
 {
-	static const struct place {
+	static const struct mnt_place {
 		const char *path;
 		unsigned mode, id;
 	} dirs[] = {

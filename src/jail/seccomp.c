@@ -71,19 +71,19 @@ enum {
 	REACH = 250, /* a branch skips 255; the difference leaves room for its own hops */
 };
 
-struct step {
+struct launch_step {
 	uint16_t code;
 	uint32_t k;
 	unsigned yes, no; /* places. Without a branch only yes counts, and a RET leads nowhere */
 };
 
-struct program {
-	struct step steps[ROOM]; /* the last one first */
+struct seccomp_program {
+	struct launch_step steps[ROOM]; /* the last one first */
 	unsigned len;
 	int overflow;
 };
 
-static unsigned seccomp_append(struct program *p, struct step s)
+static unsigned seccomp_append(struct seccomp_program *p, struct launch_step s)
 {
 	if (p->len == ROOM) {
 		p->overflow = 1; /* seccomp_finish() tells; until then any place will do */
@@ -93,10 +93,10 @@ static unsigned seccomp_append(struct program *p, struct step s)
 	return p->len++;
 }
 
-static int seccomp_find(const struct program *p, struct step s, unsigned *out_place)
+static int seccomp_find(const struct seccomp_program *p, struct launch_step s, unsigned *out_place)
 {
 	for (unsigned i = p->len; i > 0 && p->len - i < REACH; i--) {
-		const struct step *t = &p->steps[i - 1];
+		const struct launch_step *t = &p->steps[i - 1];
 
 		if (t->code == s.code && t->k == s.k && t->yes == s.yes && t->no == s.no) {
 			*out_place = i - 1;
@@ -106,7 +106,7 @@ static int seccomp_find(const struct program *p, struct step s, unsigned *out_pl
 	return 0;
 }
 
-static unsigned find_or_append(struct program *p, struct step s)
+static unsigned find_or_append(struct seccomp_program *p, struct launch_step s)
 {
 	unsigned place;
 
@@ -114,49 +114,49 @@ static unsigned find_or_append(struct program *p, struct step s)
 }
 
 /* What stands in for the step at `to` where that is too far away to be named. */
-static struct step seccomp_hop(const struct program *p, unsigned to)
+static struct launch_step seccomp_hop(const struct seccomp_program *p, unsigned to)
 {
 	if (BPF_CLASS(p->steps[to].code) == BPF_RET)
 		return p->steps[to];
-	return (struct step){ BPF_JMP | BPF_JA, 0, to, 0 };
+	return (struct launch_step){ BPF_JMP | BPF_JA, 0, to, 0 };
 }
 
-static unsigned within_reach(struct program *p, unsigned to)
+static unsigned within_reach(struct seccomp_program *p, unsigned to)
 {
 	return p->len - to <= REACH ? to : find_or_append(p, seccomp_hop(p, to));
 }
 
-static unsigned seccomp_answer(struct program *p, uint32_t action)
+static unsigned seccomp_answer(struct seccomp_program *p, uint32_t action)
 {
-	return find_or_append(p, (struct step){ BPF_RET | BPF_K, action, 0, 0 });
+	return find_or_append(p, (struct launch_step){ BPF_RET | BPF_K, action, 0, 0 });
 }
 
-static unsigned seccomp_branch(struct program *p, uint16_t test, uint32_t k, unsigned yes,
+static unsigned seccomp_branch(struct seccomp_program *p, uint16_t test, uint32_t k, unsigned yes,
 			       unsigned no)
 {
 	yes = within_reach(p, yes);
 	no = within_reach(p, no);
-	return find_or_append(p, (struct step){ BPF_JMP | BPF_K | test, k, yes, no });
+	return find_or_append(p, (struct launch_step){ BPF_JMP | BPF_K | test, k, yes, no });
 }
 
 /* Loads and masks cannot jump: they fall into the step written just before them. */
-static unsigned seccomp_fall(struct program *p, uint16_t code, uint32_t k, unsigned next)
+static unsigned seccomp_fall(struct seccomp_program *p, uint16_t code, uint32_t k, unsigned next)
 {
 	unsigned place;
 
-	if (seccomp_find(p, (struct step){ code, k, next, 0 }, &place))
+	if (seccomp_find(p, (struct launch_step){ code, k, next, 0 }, &place))
 		return place;
 	if (next + 1 != p->len)
 		next = seccomp_append(p, seccomp_hop(p, next));
-	return seccomp_append(p, (struct step){ code, k, next, 0 });
+	return seccomp_append(p, (struct launch_step){ code, k, next, 0 });
 }
 
-static unsigned bpf_load(struct program *p, uint32_t where, unsigned next)
+static unsigned bpf_load(struct seccomp_program *p, uint32_t where, unsigned next)
 {
 	return seccomp_fall(p, BPF_LD | BPF_W | BPF_ABS, where, next);
 }
 
-static unsigned keep_bits(struct program *p, uint32_t mask, unsigned next)
+static unsigned keep_bits(struct seccomp_program *p, uint32_t mask, unsigned next)
 {
 	return seccomp_fall(p, BPF_ALU | BPF_AND | BPF_K, mask, next);
 }
@@ -167,7 +167,7 @@ static uint8_t seccomp_skip(unsigned from, unsigned to)
 	return (uint8_t)(from - 1 - to);
 }
 
-static int seccomp_finish(const struct program *p, struct seccomp *sc, struct err *e)
+static int seccomp_finish(const struct seccomp_program *p, struct seccomp *sc, struct err *e)
 {
 	if (p->overflow)
 		return err_set(e, ERR_LIMIT, "the filter is larger than %d instructions", ROOM);
@@ -176,7 +176,7 @@ static int seccomp_finish(const struct program *p, struct seccomp *sc, struct er
 		abort();
 	sc->len = (unsigned short)p->len;
 	for (unsigned i = 0; i < p->len; i++) {
-		const struct step *s = &p->steps[i];
+		const struct launch_step *s = &p->steps[i];
 		struct sock_filter *to = &sc->code[p->len - 1 - i];
 
 		*to = (struct sock_filter){ .code = s->code, .k = s->k };
@@ -200,11 +200,11 @@ static const uint32_t actions[] = {
 	[SECCOMP_REFUSED] = SECCOMP_RET_ERRNO | EPERM,
 };
 
-static unsigned add_rules(struct program *p, const struct argument_rule *r, unsigned n,
+static unsigned add_rules(struct seccomp_program *p, const struct argument_rule *r, unsigned n,
 			  unsigned depth, unsigned otherwise);
 
 /* What condition `depth` reads has been read. Rules that expect the same value share the test. */
-static unsigned add_values(struct program *p, const struct argument_rule *r, unsigned n,
+static unsigned add_values(struct seccomp_program *p, const struct argument_rule *r, unsigned n,
 			   unsigned depth, unsigned otherwise)
 {
 	unsigned same = 1, yes, no;
@@ -219,7 +219,7 @@ static unsigned add_values(struct program *p, const struct argument_rule *r, uns
 }
 
 /* The rules agree up to condition `depth`. Those that go on to read the same share the reading. */
-static unsigned add_rules(struct program *p, const struct argument_rule *r, unsigned n,
+static unsigned add_rules(struct seccomp_program *p, const struct argument_rule *r, unsigned n,
 			  unsigned depth, unsigned otherwise)
 {
 	unsigned same = 1, place;
@@ -240,7 +240,7 @@ static unsigned add_rules(struct program *p, const struct argument_rule *r, unsi
 }
 
 /* Where a call with this row goes. */
-static unsigned add_row(struct program *p, const struct seccomp_row *row, unsigned flags)
+static unsigned add_row(struct seccomp_program *p, const struct seccomp_row *row, unsigned flags)
 {
 	const struct argument_rule *r = argument_rules, *end = r + ARRAY_LEN(argument_rules);
 	unsigned n = 0;
@@ -277,7 +277,7 @@ static void add_range(struct ranges *rs, uint32_t first, unsigned place)
 		rs->at[rs->n++] = (struct range){ first, place };
 }
 
-static int add_numbers(struct program *p, struct ranges *rs, unsigned flags, struct err *e)
+static int add_numbers(struct seccomp_program *p, struct ranges *rs, unsigned flags, struct err *e)
 {
 	unsigned no_such_call = seccomp_answer(p, actions[SECCOMP_ENOSYS]);
 	unsigned refused = seccomp_answer(p, actions[SECCOMP_REFUSED]);
@@ -318,7 +318,7 @@ static unsigned with_single(const struct range *r, unsigned n)
 }
 
 /* Halves the numbers up to `end` and not the ranges: the kernel walks the tree once for each. */
-static unsigned add_tree(struct program *p, const struct range *r, unsigned n, uint32_t end)
+static unsigned add_tree(struct seccomp_program *p, const struct range *r, unsigned n, uint32_t end)
 {
 	unsigned below = with_single(r, n), more = below, yes, no;
 
@@ -338,7 +338,7 @@ static unsigned add_tree(struct program *p, const struct range *r, unsigned n, u
 
 int seccomp_compile(struct seccomp *sc, unsigned flags, struct err *e)
 {
-	struct program p = { .len = 0 };
+	struct seccomp_program p = { .len = 0 };
 	struct ranges rs = { .n = 0 };
 	unsigned place;
 

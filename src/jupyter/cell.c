@@ -13,14 +13,14 @@ void said_fini(struct said *s)
 	buf_fini(&s->channel);
 }
 
-void cell_begin(struct cell *c, const char *id, const char *request)
+void cell_begin(struct kernel_cell *c, const char *id, const char *request)
 {
-	*c = (struct cell){ .count = c->count + 1 };
+	*c = (struct kernel_cell){ .count = c->count + 1 };
 	snprintf(c->id, sizeof(c->id), "%s", id);
 	snprintf(c->request, sizeof(c->request), "%s", request);
 }
 
-int cell_runs(const struct cell *c)
+int cell_runs(const struct kernel_cell *c)
 {
 	return c->id[0] != 0;
 }
@@ -34,38 +34,38 @@ static const char *text_in(const json_t *content, const char *name)
 
 /* ---- what it says ---- */
 
-static void on_status(struct cell *c, const json_t *content, struct said *to)
+static void on_status(struct kernel_cell *c, const json_t *content, struct said *to)
 {
 	(void)to;
 	if (!strcmp(text_in(content, "execution_state"), "idle"))
 		c->seen |= CELL_IDLE;
 }
 
-static void on_begun(struct cell *c, const json_t *content, struct said *to)
+static void on_begun(struct kernel_cell *c, const json_t *content, struct said *to)
 {
 	(void)content;
 	(void)to;
 	c->begun = 1;
 }
 
-static void on_display(struct cell *c, const json_t *content, struct said *to)
+static void on_display(struct kernel_cell *c, const json_t *content, struct said *to)
 {
 	(void)!driver_event_result(&to->channel, c->id, 0, 0, content);
 }
 
-static void on_update(struct cell *c, const json_t *content, struct said *to)
+static void on_update(struct kernel_cell *c, const json_t *content, struct said *to)
 {
 	(void)!driver_event_result(&to->channel, c->id, 0, 1, content);
 }
 
 /* A cell has one value; a kernel that is told to show every expression has more. */
-static void on_value(struct cell *c, const json_t *content, struct said *to)
+static void on_value(struct kernel_cell *c, const json_t *content, struct said *to)
 {
 	if (driver_event_result(&to->channel, c->id, !c->main_told, 0, content) == 0)
 		c->main_told = 1;
 }
 
-static void on_error(struct cell *c, const json_t *content, struct said *to)
+static void on_error(struct kernel_cell *c, const json_t *content, struct said *to)
 {
 	if (!c->error_told)
 		driver_event_error(&to->channel, c->id, content);
@@ -73,7 +73,7 @@ static void on_error(struct cell *c, const json_t *content, struct said *to)
 }
 
 /* What a notebook shows beside the cell: the help for `name?`. */
-static void show_pages(struct cell *c, const json_t *content, struct said *to)
+static void show_pages(struct kernel_cell *c, const json_t *content, struct said *to)
 {
 	const json_t *page;
 	size_t i;
@@ -85,7 +85,7 @@ static void show_pages(struct cell *c, const json_t *content, struct said *to)
 	}
 }
 
-static void on_reply(struct cell *c, const json_t *content, struct said *to)
+static void on_reply(struct kernel_cell *c, const json_t *content, struct said *to)
 {
 	const json_t *count = json_object_get(content, "execution_count");
 
@@ -101,7 +101,7 @@ static void on_reply(struct cell *c, const json_t *content, struct said *to)
 		c->reply = json_incref((json_t *)content);
 }
 
-static void on_input(struct cell *c, const struct jupyter_msg *m, struct said *to)
+static void on_input(struct kernel_cell *c, const struct jupyter_msg *m, struct said *to)
 {
 	json_decref(c->asks);
 	c->asks = json_incref(m->header);
@@ -110,7 +110,7 @@ static void on_input(struct cell *c, const struct jupyter_msg *m, struct said *t
 
 static const struct {
 	const char *type;
-	void (*on)(struct cell *c, const json_t *content, struct said *to);
+	void (*on)(struct kernel_cell *c, const json_t *content, struct said *to);
 } table[] = {
 	{ "status", on_status },        { "execute_input", on_begun },
 	{ "display_data", on_display }, { "update_display_data", on_update },
@@ -118,7 +118,7 @@ static const struct {
 	{ "execute_reply", on_reply },
 };
 
-void cell_hears(struct cell *c, const struct jupyter_msg *m, struct said *to)
+void cell_hears(struct kernel_cell *c, const struct jupyter_msg *m, struct said *to)
 {
 	if (!strcmp(m->type, "input_request")) {
 		on_input(c, m, to);
@@ -138,7 +138,7 @@ void cell_stream(const struct jupyter_msg *m, struct said *to)
 			json_string_value(text), json_string_length(text));
 }
 
-void cell_finish(struct cell *c, int now, struct said *to)
+void cell_finish(struct kernel_cell *c, int now, struct said *to)
 {
 	const char *status;
 
@@ -156,5 +156,5 @@ void cell_finish(struct cell *c, int now, struct said *to)
 	driver_event_end(&to->channel, c->id, status, c->count);
 	json_decref(c->asks);
 	json_decref(c->reply);
-	*c = (struct cell){ .count = c->count };
+	*c = (struct kernel_cell){ .count = c->count };
 }

@@ -10,7 +10,7 @@
 
 enum { CELL_REPLIED = 1 << 0, CELL_IDLE = 1 << 1, CELL_OVER = CELL_REPLIED | CELL_IDLE };
 
-struct cell {
+struct kernel_cell {
 	char id[24];                  /* the front's number; "": none runs */
 	char request[JUPYTER_MSG_ID]; /* our message that asked for it */
 	unsigned seen;
@@ -29,11 +29,11 @@ struct said {
 };
 void said_fini(struct said *s);
 
-void cell_begin(struct cell *c, const char *id, const char *request);
-int cell_runs(const struct cell *c);
+void cell_begin(struct kernel_cell *c, const char *id, const char *request);
+int cell_runs(const struct kernel_cell *c);
 /* A message that names this cell as its parent, from any socket. */
-void cell_hears(struct cell *c, const struct jupyter_msg *m, struct said *to);
+void cell_hears(struct kernel_cell *c, const struct jupyter_msg *m, struct said *to);
 /* What was printed: of any cell of ours, this one or one before it. */
 void cell_stream(const struct jupyter_msg *m, struct said *to);
 /* If both have happened, or if it is time (now): the end is told, and none runs any more. */
-void cell_finish(struct cell *c, int now, struct said *to);
+void cell_finish(struct kernel_cell *c, int now, struct said *to);

@@ -87,7 +87,8 @@ int kernel_is_ours(const struct kernel *k, const char *id)
 }
 
 /* All frames of one message, the ones that are too many read and dropped; 0: there is none. */
-static unsigned take_frames(struct kernel *k, void *s, struct zmq_msg *msgs, struct frame *frames)
+static unsigned take_frames(struct kernel *k, void *s, struct zmq_msg *msgs,
+			    struct msg_frame *frames)
 {
 	unsigned n = 0;
 	int more = 1;
@@ -103,7 +104,7 @@ static unsigned take_frames(struct kernel *k, void *s, struct zmq_msg *msgs, str
 		}
 		more = k->zmq.msg_more(m);
 		if (n < JUPYTER_MSG_FRAMES)
-			frames[n] = (struct frame){ k->zmq.msg_data(m), k->zmq.msg_size(m) };
+			frames[n] = (struct msg_frame){ k->zmq.msg_data(m), k->zmq.msg_size(m) };
 		else
 			k->zmq.msg_close(m);
 		n++;
@@ -114,7 +115,7 @@ static unsigned take_frames(struct kernel *k, void *s, struct zmq_msg *msgs, str
 int kernel_take(struct kernel *k, int port, struct jupyter_msg *out, struct err *e)
 {
 	struct zmq_msg msgs[JUPYTER_MSG_FRAMES];
-	struct frame frames[JUPYTER_MSG_FRAMES];
+	struct msg_frame frames[JUPYTER_MSG_FRAMES];
 	unsigned n = take_frames(k, k->socket[port], msgs, frames);
 	int rc = -1;
 

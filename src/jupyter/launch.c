@@ -138,7 +138,7 @@ static const char *program_of(const char *word)
 
 /* ---- processes ---- */
 
-static _Noreturn void become_kernel(const struct launch *l, const struct spec *s)
+static _Noreturn void become_kernel(const struct launch *l, const struct kernel_spec *s)
 {
 	static char *argv[SPEC_WORDS + 1];
 	const char *name;
@@ -202,7 +202,8 @@ static int start_watcher(const struct launch *l, struct err *e)
 	return pid < 0 ? err_sys(e, "start the kernel's watcher") : 0;
 }
 
-int launch_start(struct launch *l, const struct spec *s, const sigset_t *unblock, struct err *e)
+int launch_start(struct launch *l, const struct kernel_spec *s, const sigset_t *unblock,
+		 struct err *e)
 {
 	int out[2], err[2];
 

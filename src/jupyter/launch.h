@@ -28,7 +28,7 @@ void launch_word(struct buf *out, const char *word, const char *file, const char
 void launch_value(struct buf *out, const char *value);
 
 /* Before there is any other thread. The signals of unblock are none of the kernel's business. */
-must_check int launch_start(struct launch *l, const struct spec *s, const sigset_t *unblock,
+must_check int launch_start(struct launch *l, const struct kernel_spec *s, const sigset_t *unblock,
 			    struct err *e);
 /* 1: it has ended, *out says how; it stays a zombie, so that its number is nobody else's. */
 int launch_ended(const struct launch *l, siginfo_t *out);

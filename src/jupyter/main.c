@@ -45,12 +45,12 @@ enum {
 };
 #define MS UINT64_C(1000000)
 
-struct driver {
+struct jupyter_driver {
 	char language[SPEC_NAME + sizeof(SPEC_PREFIX)];
-	struct spec spec;
+	struct kernel_spec spec;
 	struct launch launch;
 	struct kernel kernel;
-	struct cell cell;
+	struct kernel_cell cell;
 	int channel, signals;
 	struct buf line; /* of the channel, unfinished */
 	int too_long;    /* it is, and its rest is not kept */
@@ -89,7 +89,7 @@ static void write_all(int fd, const struct buf *bytes)
 }
 
 /* 0: there is no more for now. */
-static int pass_on(struct driver *d, int stream)
+static int pass_on(struct jupyter_driver *d, int stream)
 {
 	auto_buf struct buf bytes = { 0 };
 	ssize_t n = read(d->launch.raw[stream], buf_space(&bytes, READ_MOST), READ_MOST);
@@ -106,7 +106,7 @@ static int pass_on(struct driver *d, int stream)
 	return 1;
 }
 
-static void pass_all_on(struct driver *d)
+static void pass_all_on(struct jupyter_driver *d)
 {
 	for (int stream = 0; stream < 2; stream++)
 		for (int turn = 0; turn < TURN && d->launch.raw[stream] >= 0 && pass_on(d, stream);
@@ -115,7 +115,7 @@ static void pass_all_on(struct driver *d)
 }
 
 /* What was printed goes first: a line on the channel is told behind it. */
-static void jupyter_say(struct driver *d, struct said *s)
+static void jupyter_say(struct jupyter_driver *d, struct said *s)
 {
 	if (s->channel.len)
 		pass_all_on(d);
@@ -125,7 +125,7 @@ static void jupyter_say(struct driver *d, struct said *s)
 	said_fini(s);
 }
 
-static void jupyter_complain(struct driver *d, const struct err *e)
+static void jupyter_complain(struct jupyter_driver *d, const struct err *e)
 {
 	if (!d->complained)
 		dprintf(2, "jupyter: a message was passed over: %s\n", e->msg);
@@ -134,7 +134,8 @@ static void jupyter_complain(struct driver *d, const struct err *e)
 
 /* ---- what the front says ---- */
 
-static void jupyter_refuse(struct driver *d, const char *id, const char *name, const char *why)
+static void jupyter_refuse(struct jupyter_driver *d, const char *id, const char *name,
+			   const char *why)
 {
 	struct said s = { 0 };
 
@@ -143,7 +144,7 @@ static void jupyter_refuse(struct driver *d, const char *id, const char *name, c
 	jupyter_say(d, &s);
 }
 
-static void run_cell(struct driver *d, const char *id, json_t *code)
+static void run_cell(struct jupyter_driver *d, const char *id, json_t *code)
 {
 	char request[JUPYTER_MSG_ID];
 	struct err e;
@@ -162,7 +163,7 @@ static void run_cell(struct driver *d, const char *id, json_t *code)
 	buf_cut(&d->words, 0);
 }
 
-static void answer_cell(struct driver *d, const json_t *text)
+static void answer_cell(struct jupyter_driver *d, const json_t *text)
 {
 	struct err e;
 
@@ -183,7 +184,7 @@ static int is_cell_id(const char *id)
 	return id && *id && strlen(id) < 20 && strspn(id, "0123456789") == strlen(id);
 }
 
-static void on_line(struct driver *d, const char *line, size_t n)
+static void on_line(struct jupyter_driver *d, const char *line, size_t n)
 {
 	json_t *doc = json_loadb(line, n, JSON_ALLOW_NUL, NULL),
 	       *code = json_object_get(doc, "code");
@@ -206,7 +207,7 @@ static void on_line(struct driver *d, const char *line, size_t n)
 }
 
 /* Nobody can keep it, but its cell should end: {"op":"run","id":"7", ... */
-static void on_long_line(struct driver *d)
+static void on_long_line(struct jupyter_driver *d)
 {
 	char id[24] = "";
 
@@ -214,7 +215,7 @@ static void on_long_line(struct driver *d)
 		jupyter_refuse(d, id, "CellTooLarge", "a cell has at most 16 MiB");
 }
 
-static void take_lines(struct driver *d)
+static void take_lines(struct jupyter_driver *d)
 {
 	char *end;
 
@@ -235,7 +236,7 @@ static void take_lines(struct driver *d)
 	}
 }
 
-static void read_channel(struct driver *d)
+static void read_channel(struct jupyter_driver *d)
 {
 	ssize_t n = read(d->channel, buf_space(&d->line, READ_MOST), READ_MOST);
 
@@ -251,12 +252,12 @@ static void read_channel(struct driver *d)
 
 /* Between two cells IPython ignores the signal, and R dies of it; both say that one has begun a little
  * before they have put up what catches it. */
-static int may_interrupt(const struct driver *d, uint64_t now)
+static int may_interrupt(const struct jupyter_driver *d, uint64_t now)
 {
 	return d->begun_ns ? now - d->begun_ns >= YOUNG_MS * MS : now - d->sent_ns >= BEGIN_MS * MS;
 }
 
-static void jupyter_interrupt(struct driver *d, uint64_t now)
+static void jupyter_interrupt(struct jupyter_driver *d, uint64_t now)
 {
 	struct err e;
 
@@ -273,7 +274,7 @@ static void jupyter_interrupt(struct driver *d, uint64_t now)
 
 /* ---- what the kernel says ---- */
 
-static void on_info(struct driver *d, const json_t *content)
+static void on_info(struct jupyter_driver *d, const json_t *content)
 {
 	const char *program = json_string_value(json_object_get(content, "implementation"));
 
@@ -282,7 +283,8 @@ static void on_info(struct driver *d, const json_t *content)
 	d->info = json_incref((json_t *)content);
 }
 
-static void jupyter_hear(struct driver *d, int port, const struct jupyter_msg *m, struct said *to)
+static void jupyter_hear(struct jupyter_driver *d, int port, const struct jupyter_msg *m,
+			 struct said *to)
 {
 	int ours = kernel_is_ours(&d->kernel, m->parent_id);
 
@@ -302,7 +304,7 @@ static void jupyter_hear(struct driver *d, int port, const struct jupyter_msg *m
 }
 
 /* Returns how many came. */
-static unsigned listen_to(struct driver *d, int port)
+static unsigned listen_to(struct jupyter_driver *d, int port)
 {
 	unsigned n = 0;
 	int rc = 1;
@@ -335,7 +337,7 @@ static const char *version_in(const json_t *info)
 }
 
 /* Output is not kept for those who come late, so it is asked until an answer comes that way, too. */
-static void ask_info(struct driver *d, uint64_t now)
+static void ask_info(struct jupyter_driver *d, uint64_t now)
 {
 	struct said s = { 0 };
 	struct err e;
@@ -354,7 +356,7 @@ static void ask_info(struct driver *d, uint64_t now)
 	}
 }
 
-static _Noreturn void end_as(const struct driver *d, const siginfo_t *how)
+static _Noreturn void end_as(const struct jupyter_driver *d, const siginfo_t *how)
 {
 	sigset_t all;
 
@@ -370,7 +372,7 @@ static _Noreturn void end_as(const struct driver *d, const siginfo_t *how)
 	_exit(128 + how->si_status);
 }
 
-static void look_after(struct driver *d)
+static void look_after(struct jupyter_driver *d)
 {
 	struct zmq_item last = { .socket = d->kernel.socket[PORT_IOPUB], .events = ZMQ_POLLIN };
 	uint64_t until = now_ns() + LAST_MS * MS;
@@ -386,7 +388,7 @@ static void look_after(struct driver *d)
 	end_as(d, &how);
 }
 
-static void on_signal(struct driver *d)
+static void on_signal(struct jupyter_driver *d)
 {
 	struct signalfd_siginfo si;
 
@@ -400,12 +402,12 @@ static void on_signal(struct driver *d)
 
 /* ---- the loop ---- */
 
-static uint64_t half_ms(const struct driver *d)
+static uint64_t half_ms(const struct jupyter_driver *d)
 {
 	return d->cell.interrupted ? CUT_MS : HALF_MS;
 }
 
-static void jupyter_due(struct driver *d)
+static void jupyter_due(struct jupyter_driver *d)
 {
 	uint64_t now = now_ns();
 	struct said s = { 0 };
@@ -418,7 +420,7 @@ static void jupyter_due(struct driver *d)
 	jupyter_say(d, &s);
 }
 
-static long patience_ms(const struct driver *d)
+static long patience_ms(const struct jupyter_driver *d)
 {
 	if (!d->ready)
 		return INFO_MS;
@@ -427,7 +429,7 @@ static long patience_ms(const struct driver *d)
 	return d->stop ? 20 : d->half_ns ? (long)half_ms(d) / 10 : -1;
 }
 
-static _Noreturn void jupyter_drive(struct driver *d)
+static _Noreturn void jupyter_drive(struct jupyter_driver *d)
 {
 	static const int ports[] = { PORT_IOPUB, PORT_SHELL, PORT_STDIN, PORT_CONTROL };
 	enum { FDS = 4 };
@@ -461,7 +463,7 @@ static _Noreturn void jupyter_drive(struct driver *d)
 	}
 }
 
-static int jupyter_begin(struct driver *d, const char *name, struct err *e)
+static int jupyter_begin(struct jupyter_driver *d, const char *name, struct err *e)
 {
 	struct spec_places places;
 	sigset_t ours;
@@ -506,7 +508,7 @@ static int jupyter_list(void)
 
 int main(int argc, char **argv)
 {
-	static struct driver d;
+	static struct jupyter_driver d;
 	struct err e;
 
 	if (argc != 2) {

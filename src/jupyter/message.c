@@ -21,7 +21,7 @@ static void message_pad(uint8_t out[BLOCK], const char *key, uint8_t with)
 		out[i] ^= (uint8_t)key[i];
 }
 
-static void message_hmac(uint8_t out[SHA256_BYTES], const char *key, const struct frame *parts,
+static void message_hmac(uint8_t out[SHA256_BYTES], const char *key, const struct msg_frame *parts,
 			 unsigned n)
 {
 	uint8_t block[BLOCK];
@@ -41,7 +41,7 @@ static void message_hmac(uint8_t out[SHA256_BYTES], const char *key, const struc
 }
 
 void jupyter_msg_sign(char out[JUPYTER_MSG_SIGNATURE + 1], const char *key,
-		      const struct frame parts[JUPYTER_MSG_PARTS])
+		      const struct msg_frame parts[JUPYTER_MSG_PARTS])
 {
 	uint8_t raw[SHA256_BYTES];
 
@@ -51,7 +51,8 @@ void jupyter_msg_sign(char out[JUPYTER_MSG_SIGNATURE + 1], const char *key,
 }
 
 /* As long for every answer: how much of it was right must not be told by the clock. */
-static int is_signed(const struct frame *signature, const char *key, const struct frame *parts)
+static int is_signed(const struct msg_frame *signature, const char *key,
+		     const struct msg_frame *parts)
 {
 	char want[JUPYTER_MSG_SIGNATURE + 1];
 	unsigned differs = 0;
@@ -198,7 +199,7 @@ static int message_fill(struct jupyter_msg *m, struct err *e)
 	return 0;
 }
 
-int jupyter_msg_parse(struct jupyter_msg *out, const struct frame *frames, unsigned n,
+int jupyter_msg_parse(struct jupyter_msg *out, const struct msg_frame *frames, unsigned n,
 		      const char *key, struct err *e)
 {
 	struct jupyter_msg m = { 0 };
@@ -262,7 +263,7 @@ void jupyter_out_write(struct jupyter_out *out, const char *key, const char *typ
 		       json_t *take_content)
 {
 	json_t *header = new_header(type, session, id);
-	struct frame parts[JUPYTER_MSG_PARTS];
+	struct msg_frame parts[JUPYTER_MSG_PARTS];
 
 	*out = (struct jupyter_out){ 0 };
 	message_put(&out->part[0], header);
@@ -275,7 +276,7 @@ void jupyter_out_write(struct jupyter_out *out, const char *key, const char *typ
 	json_decref(header);
 	json_decref(take_content);
 	for (unsigned i = 0; i < JUPYTER_MSG_PARTS; i++)
-		parts[i] = (struct frame){ out->part[i].p, out->part[i].len };
+		parts[i] = (struct msg_frame){ out->part[i].p, out->part[i].len };
 	jupyter_msg_sign(out->signature, key, parts);
 }
 

@@ -23,7 +23,7 @@ enum {
 };
 #define JUPYTER_MSG_DELIMITER "<IDS|MSG>"
 
-struct frame {
+struct msg_frame {
 	const char *p;
 	size_t n;
 };
@@ -35,8 +35,8 @@ struct jupyter_msg {
 };
 
 /* ERR_DENIED: the signature is not ours. ERR_INVALID: it is, and yet this is no message. */
-must_check int jupyter_msg_parse(struct jupyter_msg *out, const struct frame *frames, unsigned n,
-				 const char *key, struct err *e);
+must_check int jupyter_msg_parse(struct jupyter_msg *out, const struct msg_frame *frames,
+				 unsigned n, const char *key, struct err *e);
 void jupyter_msg_fini(struct jupyter_msg *m);
 
 /* Text that is nearly JSON, as kernels write it: NaN becomes null, half a character or half a surrogate
@@ -55,4 +55,4 @@ void jupyter_out_fini(struct jupyter_out *l);
 
 /* Lower-case hex, with a NUL. */
 void jupyter_msg_sign(char out[JUPYTER_MSG_SIGNATURE + 1], const char *key,
-		      const struct frame parts[JUPYTER_MSG_PARTS]);
+		      const struct msg_frame parts[JUPYTER_MSG_PARTS]);

@@ -103,7 +103,7 @@ static int text_of(const json_t *doc, const char *name, const char **out, struct
 	return 0;
 }
 
-static int spec_check(struct spec *s, struct err *e)
+static int spec_check(struct kernel_spec *s, struct err *e)
 {
 	const char *mode;
 
@@ -123,9 +123,9 @@ static int spec_check(struct spec *s, struct err *e)
 	return 0;
 }
 
-int spec_parse(struct spec *out, const char *text, size_t len, struct err *e)
+int spec_parse(struct kernel_spec *out, const char *text, size_t len, struct err *e)
 {
-	struct spec s = { 0 };
+	struct kernel_spec s = { 0 };
 	json_error_t why;
 
 	if (len > SPEC_BYTES)
@@ -164,7 +164,7 @@ static int read_file(int dir, struct buf *out, struct err *e)
 	return 0;
 }
 
-static int spec_load(struct spec *out, const char *place, const char *name, struct err *e)
+static int spec_load(struct kernel_spec *out, const char *place, const char *name, struct err *e)
 {
 	auto_buf struct buf text = { 0 }, folder = { 0 };
 	auto_fd int dir = -1;
@@ -180,11 +180,11 @@ static int spec_load(struct spec *out, const char *place, const char *name, stru
 	return 0;
 }
 
-void spec_fini(struct spec *s)
+void spec_fini(struct kernel_spec *s)
 {
 	json_decref(s->doc);
 	free(s->folder);
-	*s = (struct spec){ 0 };
+	*s = (struct kernel_spec){ 0 };
 }
 
 /* ---- the places ---- */
@@ -229,7 +229,8 @@ static int not_here(const struct spec_places *places, const char *name, struct e
 		       here.len ? buf_str(&here) : "none");
 }
 
-int spec_find(struct spec *out, const struct spec_places *places, const char *name, struct err *e)
+int spec_find(struct kernel_spec *out, const struct spec_places *places, const char *name,
+	      struct err *e)
 {
 	char names[SPEC_LISTED][SPEC_NAME + 1];
 
@@ -254,7 +255,7 @@ static int is_hidden(const struct spec_places *places, unsigned place, const cha
 	return 0;
 }
 
-static void spec_note(json_t *list, const struct spec *s)
+static void spec_note(json_t *list, const struct kernel_spec *s)
 {
 	char name[SPEC_NAME + sizeof(SPEC_PREFIX)];
 
@@ -270,7 +271,7 @@ json_t *spec_json(const struct spec_places *places)
 
 	for (unsigned p = 0; places->path[p]; p++)
 		for (int i = 0, n = names_in(places->path[p], names); i < n; i++) {
-			struct spec s;
+			struct kernel_spec s;
 			struct err e;
 
 			if (json_array_size(list) == SPEC_LISTED ||

@@ -18,7 +18,7 @@ enum {
 	SPEC_LISTED = 64,       /* kernels that a list has */
 };
 
-struct spec {
+struct kernel_spec {
 	char name[SPEC_NAME + 1];     /* as its folder is called */
 	char *folder;                 /* {resource_dir} */
 	json_t *doc;                  /* checked: argv, env, display_name, language */
@@ -38,11 +38,11 @@ struct spec_places {
 void spec_places(struct spec_places *out, const char *home);
 
 /* ERR_NOT_FOUND: none of that name, and the message says which there are. */
-must_check int spec_find(struct spec *out, const struct spec_places *places, const char *name,
-			 struct err *e);
+must_check int spec_find(struct kernel_spec *out, const struct spec_places *places,
+			 const char *name, struct err *e);
 /* The text of a kernel.json. On -1 there is nothing to free. */
-must_check int spec_parse(struct spec *out, const char *text, size_t len, struct err *e);
-void spec_fini(struct spec *s);
+must_check int spec_parse(struct kernel_spec *out, const char *text, size_t len, struct err *e);
+void spec_fini(struct kernel_spec *s);
 
 /* All that can be read, by name, at most SPEC_LISTED: [{name: "jupyter:NAME", title, language}]. */
 json_t *spec_json(const struct spec_places *places);

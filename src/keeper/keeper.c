@@ -334,7 +334,7 @@ static void keeper_drain(struct keeper *k)
 
 /* ---- start ---- */
 
-struct options {
+struct keeper_options {
 	unsigned idle_exit_s, pool, makers;
 	int ready_fd;
 	char run_dir[2048], state_dir[2048];
@@ -356,15 +356,15 @@ static void keeper_default_state_dir(char *out, size_t size)
 		snprintf(out, size, "%s/.local/state/atoll", home);
 }
 
-static int keeper_parse(int argc, char **argv, struct options *o, struct err *e)
+static int keeper_parse(int argc, char **argv, struct keeper_options *o, struct err *e)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	*o = (struct options){ .pool = 4,
-			       .makers = cpus > 4   ? 4
-					 : cpus > 1 ? 2
-						    : 1,
-			       .ready_fd = -1 };
+	*o = (struct keeper_options){ .pool = 4,
+				      .makers = cpus > 4   ? 4
+						: cpus > 1 ? 2
+							   : 1,
+				      .ready_fd = -1 };
 	if (run_dir_find(o->run_dir, sizeof(o->run_dir), e) < 0)
 		return -1;
 	keeper_default_state_dir(o->state_dir, sizeof(o->state_dir));
@@ -393,7 +393,7 @@ static int watch_new(struct keeper *k, struct source *s, struct err *e)
 	return s->fd < 0 ? err_sys(e, "a source of the loop") : keeper_watch(k, s, e);
 }
 
-static int keeper_start(struct keeper *k, const struct options *o, struct err *e)
+static int keeper_start(struct keeper *k, const struct keeper_options *o, struct err *e)
 {
 	static struct source listener = { SRC_LISTENER, -1 }, made = { SRC_MADE, -1 },
 			     timer = { SRC_TIMER, -1 }, signals = { SRC_SIGNAL, -1 };
@@ -454,7 +454,7 @@ static void keeper_tell(int ready_fd, const struct err *e)
 int keeper_main(int argc, char **argv)
 {
 	static struct keeper k;
-	struct options o = { .ready_fd = -1 };
+	struct keeper_options o = { .ready_fd = -1 };
 	struct err e;
 
 	prctl(PR_SET_NAME, "atoll-keeper"); /* executed by /proc/self/exe it would be "exe" */

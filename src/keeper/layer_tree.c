@@ -203,7 +203,7 @@ static int names_read(struct names *l, int dir, struct err *e)
 	return 0;
 }
 
-struct walk {
+struct tree_walk {
 	struct sha256 sum;
 	struct layer_tree_sum *out;
 	int own; /* make it ours, too */
@@ -211,14 +211,14 @@ struct walk {
 	struct err *e;
 };
 
-static void tree_note(struct walk *w, char kind, const char *path)
+static void tree_note(struct tree_walk *w, char kind, const char *path)
 {
 	sha256_add(&w->sum, &kind, 1);
 	sha256_add(&w->sum, path, strlen(path) + 1);
 	w->out->files++;
 }
 
-static int is_ours(struct walk *w, const struct stat *st, unsigned mode)
+static int is_ours(struct tree_walk *w, const struct stat *st, unsigned mode)
 {
 	if (st->st_uid == geteuid() && (st->st_mode & 07777) == mode)
 		return 0;
@@ -227,7 +227,7 @@ static int is_ours(struct walk *w, const struct stat *st, unsigned mode)
 }
 
 /* fd: open for reading; of a file or a folder. */
-static int tree_own(struct walk *w, int fd, const struct stat *st, unsigned mode)
+static int tree_own(struct tree_walk *w, int fd, const struct stat *st, unsigned mode)
 {
 	const struct timespec times[2] = { { TREE_TIME, 0 }, { TREE_TIME, 0 } };
 
@@ -239,7 +239,7 @@ static int tree_own(struct walk *w, int fd, const struct stat *st, unsigned mode
 	return 0;
 }
 
-static int tree_content(struct walk *w, int fd)
+static int tree_content(struct tree_walk *w, int fd)
 {
 	uint8_t digest[SHA256_BYTES];
 	static char block[1 << 16];
@@ -260,7 +260,7 @@ static int tree_content(struct walk *w, int fd)
 	return 0;
 }
 
-static int visit_file(struct walk *w, int dir, const char *name)
+static int visit_file(struct tree_walk *w, int dir, const char *name)
 {
 	auto_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
@@ -275,7 +275,7 @@ static int visit_file(struct walk *w, int dir, const char *name)
 	return tree_content(w, fd) < 0 ? -1 : tree_own(w, fd, &st, executable ? 0755 : 0644);
 }
 
-static int visit_link(struct walk *w, int dir, const char *name)
+static int visit_link(struct tree_walk *w, int dir, const char *name)
 {
 	const struct timespec times[2] = { { TREE_TIME, 0 }, { TREE_TIME, 0 } };
 	char target[TREE_PATH];
@@ -292,9 +292,9 @@ static int visit_link(struct walk *w, int dir, const char *name)
 	return 0;
 }
 
-static int visit_all(struct walk *w, int dir, size_t above);
+static int visit_all(struct tree_walk *w, int dir, size_t above);
 
-static int visit_dir(struct walk *w, int dir, const char *name, size_t len)
+static int visit_dir(struct tree_walk *w, int dir, const char *name, size_t len)
 {
 	auto_fd int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -308,7 +308,7 @@ static int visit_dir(struct walk *w, int dir, const char *name, size_t len)
 	return tree_own(w, fd, &st, 0755);
 }
 
-static int tree_visit(struct walk *w, int dir, const char *name, size_t above)
+static int tree_visit(struct tree_walk *w, int dir, const char *name, size_t above)
 {
 	int len =
 		snprintf(w->path + above, sizeof(w->path) - above, "%s%s", above ? "/" : "", name);
@@ -325,7 +325,7 @@ static int tree_visit(struct walk *w, int dir, const char *name, size_t above)
 	return S_ISLNK(st.st_mode) ? visit_link(w, dir, name) : visit_file(w, dir, name);
 }
 
-static int visit_all(struct walk *w, int dir, size_t above)
+static int visit_all(struct tree_walk *w, int dir, size_t above)
 {
 	auto_names struct names l = { 0 };
 
@@ -341,7 +341,7 @@ static int walk_root(int root, int own_it, struct layer_tree_sum *out, struct er
 {
 	static const char head[] = "atoll layer 1\n";
 	uint8_t digest[SHA256_BYTES];
-	struct walk *w = calloc(1, sizeof(*w));
+	struct tree_walk *w = calloc(1, sizeof(*w));
 	struct stat st;
 	int done;
 

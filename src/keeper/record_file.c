@@ -17,7 +17,7 @@ struct header {
 	uint32_t version, place; /* bytes of a place */
 };
 
-struct place {
+struct records_place {
 	uint64_t sum;   /* of all behind it, as far as it was written; 0: free */
 	uint64_t bytes; /* of the record; what it has no use for is not written */
 	struct box_record meta;
@@ -29,7 +29,7 @@ struct deadline {
 	struct wire_then what;
 };
 
-static_assert(sizeof(struct place) + sizeof(struct deadline) <= RECORD_FILE_PLACE &&
+static_assert(sizeof(struct records_place) + sizeof(struct deadline) <= RECORD_FILE_PLACE &&
 		      4096 % RECORD_FILE_PLACE == 0,
 	      "a place is in one page");
 static_assert(sizeof(struct box_record) == 1112,
@@ -159,7 +159,7 @@ void record_file_end(struct record_file *r, int run)
 /* ---- places ---- */
 
 /* Is this a record? What was not written of it is 0. */
-static int is_whole(struct place *p)
+static int is_whole(struct records_place *p)
 {
 	size_t bytes = p->bytes;
 
@@ -178,7 +178,7 @@ static void records_mark(struct record_file *r, uint32_t place)
 int record_file_each(struct record_file *r, record_file_found *each, void *arg, struct err *e)
 {
 	for (uint32_t i = 0; i < RECORD_FILE_MOST; i++) {
-		struct place p = { 0 };
+		struct records_place p = { 0 };
 		ssize_t n = pread(r->fd, &p, sizeof(p), offset_of(i));
 
 		if (n < 0)
@@ -225,8 +225,8 @@ void record_file_drop(struct record_file *r, uint32_t place)
 
 int record_file_write(int fd, uint32_t place, const struct box_record *m, struct err *e)
 {
-	struct place p = { .bytes = used_of(m) };
-	size_t whole = offsetof(struct place, meta) + p.bytes;
+	struct records_place p = { .bytes = used_of(m) };
+	size_t whole = offsetof(struct records_place, meta) + p.bytes;
 
 	memcpy(&p.meta, m, p.bytes);
 	p.sum = sum_of(&p.bytes, sizeof(p.bytes) + p.bytes);

@@ -226,7 +226,7 @@ static int write_etc(int etc, struct err *e)
 	return 0;
 }
 
-static const struct place {
+static const struct records_place {
 	/* clang-format off */
 	const char *path;
 	unsigned mode, id;
@@ -246,7 +246,7 @@ static const struct place {
 static int make_places(int dir, int one_id, struct err *e)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(places); i++) {
-		const struct place *p = &places[i];
+		const struct records_place *p = &places[i];
 
 		if (mkdirat(dir, p->path, 0755) < 0 ||
 		    (!one_id && fchownat(dir, p->path, p->id, p->id, AT_SYMLINK_NOFOLLOW) < 0) ||

@@ -304,13 +304,13 @@ const char **lang_words(const char *const *row, const struct lang_job *job, cons
 
 /* Patterns see a line at a time, cut: what they cost grows with the length of a text, in the worst
  * case with its square, and this text is a stranger's. */
-struct line {
+struct lang_line {
 	char text[LINE_BYTES + 1];
 	const char *next;
 };
 
 /* 0: there is no further one. */
-static int next_line(struct line *l, const char *end)
+static int next_line(struct lang_line *l, const char *end)
 {
 	const char *stop;
 	size_t n;
@@ -345,7 +345,7 @@ static int find_name(const char *pattern, const char *until, const char *text, s
 		     char out[LANG_UNIT])
 {
 	const char *end = text + (len < TEXT_LOOKED_AT ? len : TEXT_LOOKED_AT);
-	struct line line = { .next = text };
+	struct lang_line line = { .next = text };
 	regex_t re, stop;
 	int found = 0, done = 0, left = LINES_MAX;
 

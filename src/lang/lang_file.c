@@ -42,15 +42,15 @@ enum kind {
 	TABLES,   /* an array of structs, the last one zeroed */
 };
 
-struct shape;
-struct key {
+struct lang_file_shape;
+struct lang_file_key {
 	const char *name;
 	enum kind kind;
 	size_t at;
-	const struct shape *of;
+	const struct lang_file_shape *of;
 };
-struct shape {
-	const struct key *keys;
+struct lang_file_shape {
+	const struct lang_file_key *keys;
 	unsigned nkeys;
 	size_t size;
 };
@@ -61,12 +61,12 @@ struct shape {
 	}
 #define AT(type, field) offsetof(struct type, field)
 
-static const struct key extra_keys[] = {
+static const struct lang_file_key extra_keys[] = {
 	{ "name", TEXT, AT(lang_extra, name), NULL },
 	{ "file", TEXT, AT(lang_extra, file), NULL },
 	{ "apt", TEXT, AT(lang_extra, apt), NULL },
 };
-static const struct key pattern_keys[] = {
+static const struct lang_file_key pattern_keys[] = {
 	{ "match", TEXT, AT(lang_pattern, match), NULL },
 	{ "lines", NUMBER, AT(lang_pattern, lines), NULL },
 	{ "file", NUMBER, AT(lang_pattern, file), NULL },
@@ -81,36 +81,36 @@ static const struct key pattern_keys[] = {
 	{ "at_line", NUMBER, AT(lang_pattern, at_line), NULL },
 	{ "at_last", NUMBER, AT(lang_pattern, at_last), NULL },
 };
-static const struct key unit_keys[] = {
+static const struct lang_file_key unit_keys[] = {
 	{ "outer", TEXT, AT(lang_unit, outer), NULL },
 	{ "name", TEXT, AT(lang_unit, name), NULL },
 	{ "begin", TEXT, AT(lang_unit, begin), NULL },
 	{ "forced", TEXT, AT(lang_unit, forced), NULL },
 };
-static const struct key limit_keys[] = {
+static const struct lang_file_key limit_keys[] = {
 	{ "memory", SIZE, AT(lang_limits, memory), NULL },
 	{ "disk", SIZE, AT(lang_limits, disk), NULL },
 	{ "processes", NUMBER, AT(lang_limits, processes), NULL },
 };
-static const struct key time_keys[] = {
+static const struct lang_file_key time_keys[] = {
 	{ "install", NUMBER, AT(lang_times, install), NULL },
 	{ "compile", NUMBER, AT(lang_times, compile), NULL },
 	{ "run", NUMBER, AT(lang_times, run), NULL },
 };
-static const struct key package_keys[] = {
+static const struct lang_file_key package_keys[] = {
 	{ "manager", TEXT, AT(lang_packages, manager), NULL },
 	{ "install", WORDS, AT(lang_packages, install), NULL },
 	{ "manifests", TEXTS, AT(lang_packages, manifests), NULL },
 	{ "names", PAIRS, AT(lang_packages, names), NULL },
 };
-static const struct shape extra = SHAPE(extra_keys, struct lang_extra),
-			  pattern = SHAPE(pattern_keys, struct lang_pattern),
-			  unit = SHAPE(unit_keys, struct lang_unit),
-			  limits = SHAPE(limit_keys, struct lang_limits),
-			  times = SHAPE(time_keys, struct lang_times),
-			  packages = SHAPE(package_keys, struct lang_packages);
+static const struct lang_file_shape extra = SHAPE(extra_keys, struct lang_extra),
+				    pattern = SHAPE(pattern_keys, struct lang_pattern),
+				    unit = SHAPE(unit_keys, struct lang_unit),
+				    limits = SHAPE(limit_keys, struct lang_limits),
+				    times = SHAPE(time_keys, struct lang_times),
+				    packages = SHAPE(package_keys, struct lang_packages);
 
-static const struct key row_keys[] = {
+static const struct lang_file_key row_keys[] = {
 	{ "name", TEXT, AT(lang, name), NULL },
 	{ "title", TEXT, AT(lang, title), NULL },
 	{ "aliases", TEXTS, AT(lang, aliases), NULL },
@@ -139,23 +139,23 @@ static const struct key row_keys[] = {
 	{ "hello", TEXT, AT(lang, hello), NULL },
 	{ "selftest", TEXT, AT(lang, selftest), NULL },
 };
-static const struct shape row = SHAPE(row_keys, struct lang);
+static const struct lang_file_shape row = SHAPE(row_keys, struct lang);
 
 /* ---- reading it ---- */
 
-struct reader {
+struct lang_file_reader {
 	struct runtime_store *store;
 	const char *name;
 	struct err *e;
 };
 
-static int lang_file_bad(struct reader *r, const struct toml_node *n, const char *what)
+static int lang_file_bad(struct lang_file_reader *r, const struct toml_node *n, const char *what)
 {
 	return err_set(r->e, ERR_INVALID, "%.40s:%u: %.60s: %s", r->name, n->line,
 		       n->key ? n->key : "a value", what);
 }
 
-static int is_a(struct reader *r, const struct toml_node *n, enum toml_type type)
+static int is_a(struct lang_file_reader *r, const struct toml_node *n, enum toml_type type)
 {
 	if (n->type == type)
 		return 0;
@@ -163,7 +163,7 @@ static int is_a(struct reader *r, const struct toml_node *n, enum toml_type type
 		       n->key ? n->key : "a value", toml_type_name(type), toml_type_name(n->type));
 }
 
-static int read_text(struct reader *r, const struct toml_node *n, const char **out)
+static int read_text(struct lang_file_reader *r, const struct toml_node *n, const char **out)
 {
 	if (is_a(r, n, TOML_STRING) < 0)
 		return -1;
@@ -174,7 +174,7 @@ static int read_text(struct reader *r, const struct toml_node *n, const char **o
 }
 
 /* "{unti}" is a typing error; "${x}" and "{}" belong to whoever reads the word. */
-static int check_places(struct reader *r, const struct toml_node *n)
+static int check_places(struct lang_file_reader *r, const struct toml_node *n)
 {
 	static const char *const places[] = { "source", "stem", "dir",     "program",
 					      "unit",   "heap", "sources", "packages" };
@@ -194,7 +194,7 @@ static int check_places(struct reader *r, const struct toml_node *n)
 	return 0;
 }
 
-static int read_texts(struct reader *r, const struct toml_node *n, int places,
+static int read_texts(struct lang_file_reader *r, const struct toml_node *n, int places,
 		      const char *const **out)
 {
 	const char **all;
@@ -210,7 +210,8 @@ static int read_texts(struct reader *r, const struct toml_node *n, int places,
 	return 0;
 }
 
-static int read_number(struct reader *r, const struct toml_node *n, uint64_t max, uint64_t *out)
+static int read_number(struct lang_file_reader *r, const struct toml_node *n, uint64_t max,
+		       uint64_t *out)
 {
 	if (is_a(r, n, TOML_INTEGER) < 0)
 		return -1;
@@ -220,7 +221,8 @@ static int read_number(struct reader *r, const struct toml_node *n, uint64_t max
 	return 0;
 }
 
-static int read_pairs(struct reader *r, const struct toml_node *n, const struct lang_pair **out)
+static int read_pairs(struct lang_file_reader *r, const struct toml_node *n,
+		      const struct lang_pair **out)
 {
 	struct lang_pair *all;
 	unsigned i = 0;
@@ -237,7 +239,7 @@ static int read_pairs(struct reader *r, const struct toml_node *n, const struct 
 	return 0;
 }
 
-static int read_lists(struct reader *r, const struct toml_node *n, int places,
+static int read_lists(struct lang_file_reader *r, const struct toml_node *n, int places,
 		      const struct lang_list **out)
 {
 	struct lang_list *all;
@@ -255,11 +257,11 @@ static int read_lists(struct reader *r, const struct toml_node *n, int places,
 	return 0;
 }
 
-static int read_table(struct reader *r, const struct toml_node *n, const struct shape *of,
-		      void *out);
+static int read_table(struct lang_file_reader *r, const struct toml_node *n,
+		      const struct lang_file_shape *of, void *out);
 
-static int read_tables(struct reader *r, const struct toml_node *n, const struct shape *of,
-		       void **out)
+static int read_tables(struct lang_file_reader *r, const struct toml_node *n,
+		       const struct lang_file_shape *of, void **out)
 {
 	char *all;
 	unsigned i = 0;
@@ -274,7 +276,8 @@ static int read_tables(struct reader *r, const struct toml_node *n, const struct
 	return 0;
 }
 
-static int read_value(struct reader *r, const struct toml_node *n, const struct key *k, char *to)
+static int read_value(struct lang_file_reader *r, const struct toml_node *n,
+		      const struct lang_file_key *k, char *to)
 {
 	uint64_t value = 0;
 
@@ -304,13 +307,13 @@ static int read_value(struct reader *r, const struct toml_node *n, const struct 
 	abort();
 }
 
-static int read_table(struct reader *r, const struct toml_node *n, const struct shape *of,
-		      void *out)
+static int read_table(struct lang_file_reader *r, const struct toml_node *n,
+		      const struct lang_file_shape *of, void *out)
 {
 	if (is_a(r, n, TOML_TABLE) < 0)
 		return -1;
 	for (const struct toml_node *c = n->in.first; c; c = c->next) {
-		const struct key *k = of->keys, *end = of->keys + of->nkeys;
+		const struct lang_file_key *k = of->keys, *end = of->keys + of->nkeys;
 
 		while (k < end && strcmp(k->name, c->key) != 0)
 			k++;
@@ -384,7 +387,7 @@ static int lang_file_check(const struct lang *l, const char *name, struct err *e
 int runtime_read(struct lang *out, const char *name, const char *text, size_t len, struct err *e)
 {
 	struct runtime_store *s = calloc(1, sizeof(*s));
-	struct reader r = { .store = s, .name = name, .e = e };
+	struct lang_file_reader r = { .store = s, .name = name, .e = e };
 	struct lang l = { .store = s };
 
 	if (!s)

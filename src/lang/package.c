@@ -125,7 +125,7 @@ static int pip_name(const char **at, struct buf *out)
 }
 
 enum { PARTS_MOST = 16 };
-struct parts { /* of a list with commas, to be put in order */
+struct package_parts { /* of a list with commas, to be put in order */
 	struct buf v[PARTS_MOST];
 	unsigned n;
 };
@@ -135,7 +135,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(buf_str(a), buf_str(b));
 }
 
-static void parts_join(struct parts *p, struct buf *out)
+static void parts_join(struct package_parts *p, struct buf *out)
 {
 	qsort(p->v, p->n, sizeof(p->v[0]), by_text);
 	for (unsigned i = 0; i < p->n; i++) {
@@ -145,7 +145,7 @@ static void parts_join(struct parts *p, struct buf *out)
 	}
 }
 
-static void parts_fini(struct parts *p)
+static void parts_fini(struct package_parts *p)
 {
 	for (unsigned i = 0; i < PARTS_MOST; i++)
 		buf_fini(&p->v[i]);
@@ -154,7 +154,7 @@ static void parts_fini(struct parts *p)
 
 static const char *pip_extras(const char **at, struct buf *out)
 {
-	auto_parts struct parts p = { 0 };
+	auto_parts struct package_parts p = { 0 };
 
 	if (**at != '[')
 		return NULL;
@@ -177,7 +177,7 @@ static const char *pip_extras(const char **at, struct buf *out)
 static const char *pip_versions(const char **at, struct buf *out)
 {
 	static const char *const operators[] = { "===", "~=", "==", "!=", "<=", ">=", "<", ">" };
-	auto_parts struct parts p = { 0 };
+	auto_parts struct package_parts p = { 0 };
 
 	for (; **at; skip_spaces(at)) {
 		unsigned op = 0;

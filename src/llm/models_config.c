@@ -24,12 +24,12 @@ enum {
 	RETRIES = 2
 };
 
-struct reader {
+struct models_reader {
 	struct models_config *book;
 	const char *file;
 };
 
-static int models_wrong(const struct reader *r, const struct toml_node *n, struct err *e,
+static int models_wrong(const struct models_reader *r, const struct toml_node *n, struct err *e,
 			const char *what)
 {
 	return err_set(e, ERR_INVALID, "%.80s:%u: %s", r->file, n->line, what);
@@ -57,7 +57,8 @@ static void models_wipe(char **text)
 /* ---- members ---- */
 
 /* A plain line of text: what goes into a URL or a header must not end it. */
-static int take_text(const struct reader *r, const struct toml_node *n, char **out, struct err *e)
+static int take_text(const struct models_reader *r, const struct toml_node *n, char **out,
+		     struct err *e)
 {
 	if (n->type != TOML_STRING || !n->len)
 		return models_wrong(r, n, e, "a text is expected");
@@ -69,7 +70,7 @@ static int take_text(const struct reader *r, const struct toml_node *n, char **o
 	return 0;
 }
 
-static int take_time(const struct reader *r, const struct toml_node *n, uint32_t *out,
+static int take_time(const struct models_reader *r, const struct toml_node *n, uint32_t *out,
 		     struct err *e)
 {
 	if (n->type != TOML_STRING)
@@ -77,8 +78,8 @@ static int take_time(const struct reader *r, const struct toml_node *n, uint32_t
 	return units_parse_time(n->text, out, e) < 0 ? err_in(e, "%.80s:%u", r->file, n->line) : 0;
 }
 
-static int take_count(const struct reader *r, const struct toml_node *n, int64_t most, int64_t *out,
-		      struct err *e)
+static int take_count(const struct models_reader *r, const struct toml_node *n, int64_t most,
+		      int64_t *out, struct err *e)
 {
 	if (n->type != TOML_INTEGER || n->integer < 0 || n->integer > most)
 		return err_set(e, ERR_INVALID, "%.80s:%u: a number from 0 to %lld is expected",
@@ -141,7 +142,7 @@ static int split_base(struct models_config_provider *p)
 	return 0;
 }
 
-static int take_base(const struct reader *r, const struct toml_node *n,
+static int take_base(const struct models_reader *r, const struct toml_node *n,
 		     struct models_config_provider *p, struct err *e)
 {
 	if (take_text(r, n, &p->base, e) < 0)
@@ -153,7 +154,7 @@ static int take_base(const struct reader *r, const struct toml_node *n,
 		       : models_wrong(r, n, e, "write it like \"https://api.example.org/v1\"");
 }
 
-static int take_dialect(const struct reader *r, const struct toml_node *n,
+static int take_dialect(const struct models_reader *r, const struct toml_node *n,
 			struct models_config_provider *p, struct err *e)
 {
 	p->dialect = n->type == TOML_STRING ? dialect_find(n->text) : NULL;
@@ -164,7 +165,7 @@ static int take_dialect(const struct reader *r, const struct toml_node *n,
 				 "it is one of \"chat\", \"responses\", \"messages\", \"ollama\"");
 }
 
-static int have_key(const struct reader *r, const struct toml_node *n,
+static int have_key(const struct models_reader *r, const struct toml_node *n,
 		    struct models_config_provider *p, const char *text, size_t len, struct err *e)
 {
 	if (p->key)
@@ -182,7 +183,7 @@ static int have_key(const struct reader *r, const struct toml_node *n,
 	return 0;
 }
 
-static int take_key(const struct reader *r, const struct toml_node *n,
+static int take_key(const struct models_reader *r, const struct toml_node *n,
 		    struct models_config_provider *p, struct err *e)
 {
 	struct buf text = { 0 };
@@ -206,7 +207,7 @@ static int take_key(const struct reader *r, const struct toml_node *n,
 	return rc;
 }
 
-static int take_ca(const struct reader *r, const struct toml_node *n,
+static int take_ca(const struct models_reader *r, const struct toml_node *n,
 		   struct models_config_provider *p, struct err *e)
 {
 	struct buf pem = { 0 };
@@ -222,7 +223,7 @@ static int take_ca(const struct reader *r, const struct toml_node *n,
 	return 0;
 }
 
-static int take_schema(const struct reader *r, const struct toml_node *n,
+static int take_schema(const struct models_reader *r, const struct toml_node *n,
 		       struct models_config_provider *p, struct err *e)
 {
 	static const char *const words[] = {
@@ -237,25 +238,25 @@ static int take_schema(const struct reader *r, const struct toml_node *n,
 	return models_wrong(r, n, e, "it is one of \"native\", \"tool\", \"none\"");
 }
 
-static int take_connect(const struct reader *r, const struct toml_node *n,
+static int take_connect(const struct models_reader *r, const struct toml_node *n,
 			struct models_config_provider *p, struct err *e)
 {
 	return take_time(r, n, &p->connect_ms, e);
 }
 
-static int take_silence(const struct reader *r, const struct toml_node *n,
+static int take_silence(const struct models_reader *r, const struct toml_node *n,
 			struct models_config_provider *p, struct err *e)
 {
 	return take_time(r, n, &p->silence_ms, e);
 }
 
-static int take_deadline(const struct reader *r, const struct toml_node *n,
+static int take_deadline(const struct models_reader *r, const struct toml_node *n,
 			 struct models_config_provider *p, struct err *e)
 {
 	return take_time(r, n, &p->deadline_ms, e);
 }
 
-static int take_retries(const struct reader *r, const struct toml_node *n,
+static int take_retries(const struct models_reader *r, const struct toml_node *n,
 			struct models_config_provider *p, struct err *e)
 {
 	int64_t count = 0;
@@ -266,7 +267,7 @@ static int take_retries(const struct reader *r, const struct toml_node *n,
 	return 0;
 }
 
-static int take_old(const struct reader *r, const struct toml_node *n,
+static int take_old(const struct models_reader *r, const struct toml_node *n,
 		    struct models_config_provider *p, struct err *e)
 {
 	if (n->type != TOML_BOOLEAN)
@@ -277,7 +278,7 @@ static int take_old(const struct reader *r, const struct toml_node *n,
 
 static const struct {
 	const char *key;
-	int (*take)(const struct reader *r, const struct toml_node *n,
+	int (*take)(const struct models_reader *r, const struct toml_node *n,
 		    struct models_config_provider *p, struct err *e);
 } provider_rows[] = {
 	{ "dialect", take_dialect }, { "base", take_base },       { "key", take_key },
@@ -286,7 +287,7 @@ static const struct {
 	{ "retries", take_retries }, { "schema", take_schema },   { "old_limit", take_old },
 };
 
-static int provider_member(const struct reader *r, const struct toml_node *n,
+static int provider_member(const struct models_reader *r, const struct toml_node *n,
 			   struct models_config_provider *p, struct err *e)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(provider_rows); i++)
@@ -296,7 +297,7 @@ static int provider_member(const struct reader *r, const struct toml_node *n,
 		       n->key);
 }
 
-static int read_provider(const struct reader *r, const struct toml_node *t, struct err *e)
+static int read_provider(const struct models_reader *r, const struct toml_node *t, struct err *e)
 {
 	struct models_config_provider *p = &r->book->providers[r->book->nproviders];
 
@@ -320,7 +321,7 @@ static int read_provider(const struct reader *r, const struct toml_node *t, stru
 
 /* ---- a model ---- */
 
-static int take_price(const struct reader *r, const struct toml_node *t,
+static int take_price(const struct models_reader *r, const struct toml_node *t,
 		      struct models_config_price *out, struct err *e)
 {
 	const struct {
@@ -367,7 +368,7 @@ static const struct models_config_provider *provider_of(const struct models_conf
 	return NULL;
 }
 
-static int model_member(const struct reader *r, const struct toml_node *n,
+static int model_member(const struct models_reader *r, const struct toml_node *n,
 			struct models_config_model *m, struct err *e)
 {
 	int64_t count = 0;
@@ -390,7 +391,7 @@ static int model_member(const struct reader *r, const struct toml_node *n,
 		       n->key);
 }
 
-static int read_model(const struct reader *r, const struct toml_node *t, struct err *e)
+static int read_model(const struct models_reader *r, const struct toml_node *t, struct err *e)
 {
 	struct models_config_model *m = &r->book->models[r->book->nmodels];
 
@@ -416,7 +417,7 @@ static const struct models_config_model *model_of(const struct models_config *b,
 	return NULL;
 }
 
-static int read_role(const struct reader *r, const struct toml_node *t, struct err *e)
+static int read_role(const struct models_reader *r, const struct toml_node *t, struct err *e)
 {
 	struct models_config_role *role = &r->book->roles[r->book->nroles];
 
@@ -442,7 +443,7 @@ static int read_role(const struct reader *r, const struct toml_node *t, struct e
 
 static const struct {
 	const char *key;
-	int (*read)(const struct reader *r, const struct toml_node *t, struct err *e);
+	int (*read)(const struct models_reader *r, const struct toml_node *t, struct err *e);
 } sections[] = {
 	/* in the order in which they lean on each other */
 	{ "provider", read_provider },
@@ -450,7 +451,7 @@ static const struct {
 	{ "role", read_role },
 };
 
-static int check_name(const struct reader *r, const struct toml_node *n, struct err *e)
+static int check_name(const struct models_reader *r, const struct toml_node *n, struct err *e)
 {
 	size_t i = 0;
 
@@ -462,7 +463,7 @@ static int check_name(const struct reader *r, const struct toml_node *n, struct 
 	return 0;
 }
 
-static int read_section(const struct reader *r, const struct toml_node *root, unsigned i,
+static int read_section(const struct models_reader *r, const struct toml_node *root, unsigned i,
 			struct err *e)
 {
 	const struct toml_node *t = toml_get(root, sections[i].key);
@@ -477,7 +478,7 @@ static int read_section(const struct reader *r, const struct toml_node *root, un
 	return 0;
 }
 
-static int read_all(const struct reader *r, const struct toml_node *root, struct err *e)
+static int read_all(const struct models_reader *r, const struct toml_node *root, struct err *e)
 {
 	for (const struct toml_node *n = root->in.first; n; n = n->next) {
 		unsigned i = 0;
@@ -511,7 +512,7 @@ static void wipe_tree(const struct toml_node *n)
 int models_config_parse(struct models_config *out, const char *name, const char *text, size_t len,
 			struct err *e)
 {
-	struct reader r = { .book = out, .file = name };
+	struct models_reader r = { .book = out, .file = name };
 	struct toml doc;
 	int rc;
 

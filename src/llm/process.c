@@ -16,20 +16,20 @@ struct process {
 	struct models_config book;
 	struct asker asker;
 	struct watch supervisor;
-	struct link *links;
+	struct process_link *links;
 	int leaving;
 };
 
-struct link { /* to a front */
-	struct link *next;
+struct process_link { /* to a front */
+	struct process_link *next;
 	struct process *process;
 	struct json_pipe pipe;
-	struct question *questions;
+	struct process_question *questions;
 };
 
-struct question {
-	struct question *next;
-	struct link *link;
+struct process_question {
+	struct process_question *next;
+	struct process_link *link;
 	struct completion_owner owner;
 	struct completion *ask;
 	json_int_t number;
@@ -50,7 +50,7 @@ static void leave_if_done(struct process *x)
 
 /* ---- questions ---- */
 
-static void process_tell(struct link *l, json_int_t number, json_t *take_answer,
+static void process_tell(struct process_link *l, json_int_t number, json_t *take_answer,
 			 const struct err *e)
 {
 	json_t *m = json_pack("{s:I, s:o}", "done", number, "answer", take_answer);
@@ -62,9 +62,9 @@ static void process_tell(struct link *l, json_int_t number, json_t *take_answer,
 	json_pipe_send(&l->pipe, m);
 }
 
-static void process_drop(struct question *q)
+static void process_drop(struct process_question *q)
 {
-	struct question **at = &q->link->questions;
+	struct process_question **at = &q->link->questions;
 
 	while (*at != q)
 		at = &(*at)->next;
@@ -74,7 +74,7 @@ static void process_drop(struct question *q)
 
 static void process_said(struct completion_owner *o, json_t *take_event)
 {
-	struct question *q = loop_owner(o, struct question, owner);
+	struct process_question *q = loop_owner(o, struct process_question, owner);
 
 	json_pipe_send(&q->link->pipe,
 		       json_pack("{s:I, s:o}", "said", q->number, "event", take_event));
@@ -82,7 +82,7 @@ static void process_said(struct completion_owner *o, json_t *take_event)
 
 static void process_done(struct completion_owner *o, json_t *take_answer, const struct err *e)
 {
-	struct question *q = loop_owner(o, struct question, owner);
+	struct process_question *q = loop_owner(o, struct process_question, owner);
 	struct process *x = q->link->process;
 
 	process_tell(q->link, q->number, take_answer, e);
@@ -99,16 +99,16 @@ static json_t *process_refusal(const struct err *e)
 			 "message", e->msg, "retriable", e->kind == ERR_LIMIT);
 }
 
-static void process_asks(struct link *l, json_int_t number, json_t *request)
+static void process_asks(struct process_link *l, json_int_t number, json_t *request)
 {
-	struct question *q = process_must(calloc(1, sizeof(*q)));
+	struct process_question *q = process_must(calloc(1, sizeof(*q)));
 	struct err e;
 
 	/* What we leave without having taken, the front asks the next one. */
 	json_pipe_send(&l->pipe, json_pack("{s:I}", "taken", number));
-	*q = (struct question){ .link = l,
-				.owner = { .said = process_said, .done = process_done },
-				.number = number };
+	*q = (struct process_question){ .link = l,
+					.owner = { .said = process_said, .done = process_done },
+					.number = number };
 	q->ask = completion_start(&l->process->asker, json_incref(request), &q->owner, &e);
 	if (!q->ask) {
 		free(q);
@@ -119,11 +119,11 @@ static void process_asks(struct link *l, json_int_t number, json_t *request)
 	l->questions = q;
 }
 
-static void process_cancels(struct link *l, json_int_t number)
+static void process_cancels(struct process_link *l, json_int_t number)
 {
 	struct err e = { .kind = ERR_CONFLICT, .msg = "cancelled" };
 
-	for (struct question *q = l->questions; q; q = q->next)
+	for (struct process_question *q = l->questions; q; q = q->next)
 		if (q->number == number) {
 			process_tell(l, number, completion_cancel(q->ask),
 				     &e); /* what was paid is counted */
@@ -137,7 +137,7 @@ static void process_cancels(struct link *l, json_int_t number)
 
 static void front_says(struct json_pipe *p, const json_t *m)
 {
-	struct link *l = loop_owner(p, struct link, pipe);
+	struct process_link *l = loop_owner(p, struct process_link, pipe);
 	const json_t *ask = json_object_get(m, "ask"), *cancel = json_object_get(m, "cancel");
 	json_t *request = json_object_get(m, "request");
 
@@ -149,7 +149,8 @@ static void front_says(struct json_pipe *p, const json_t *m)
 
 static void front_gone(struct json_pipe *p)
 {
-	struct link *l = loop_owner(p, struct link, pipe), **at = &l->process->links;
+	struct process_link *l = loop_owner(p, struct process_link, pipe),
+			    **at = &l->process->links;
 	struct process *x = l->process;
 
 	while (l->questions) {
@@ -166,7 +167,7 @@ static void front_gone(struct json_pipe *p)
 
 static void front_comes(struct process *x, int take_fd)
 {
-	struct link *l = process_must(calloc(1, sizeof(*l)));
+	struct process_link *l = process_must(calloc(1, sizeof(*l)));
 
 	l->process = x;
 	l->pipe.message = front_says;

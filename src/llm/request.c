@@ -6,7 +6,7 @@
 
 enum kind { TEXT, NUMBER, WHOLE, TRUTH, OBJECT, LIST, TEXTS };
 
-struct member {
+struct request_member {
 	const char *name;
 	enum kind kind;
 	int needed;
@@ -42,7 +42,8 @@ static int request_fits(const json_t *j, enum kind k)
 	return 0;
 }
 
-static int check_members(const json_t *in, const struct member *rows, unsigned n, struct err *e)
+static int check_members(const json_t *in, const struct request_member *rows, unsigned n,
+			 struct err *e)
 {
 	static const char *const words[] = { "a text",         "a number",  "a whole number",
 					     "true or false",  "an object", "a list",
@@ -70,39 +71,39 @@ static int check_members(const json_t *in, const struct member *rows, unsigned n
 	return 0;
 }
 
-static const struct member request_rows[] = {
+static const struct request_member request_rows[] = {
 	{ "role", TEXT, 0 },     { "level", WHOLE, 0 },       { "model", TEXT, 0 },
 	{ "system", TEXTS, 0 },  { "messages", LIST, 1 },     { "tools", LIST, 0 },
 	{ "schema", OBJECT, 0 }, { "max_tokens", WHOLE, 0 },  { "temperature", NUMBER, 0 },
 	{ "stop", TEXTS, 0 },    { "deadline_ms", WHOLE, 0 }, { "stream", TRUTH, 0 },
 };
-static const struct member message_rows[] = {
+static const struct request_member message_rows[] = {
 	/* clang-format off */
 	{ "role", TEXT, 1 }, { "text", TEXT, 0 }, { "calls", LIST, 0 }, { "results", LIST, 0 },
 	/* clang-format on */
 };
-static const struct member call_rows[] = {
+static const struct request_member call_rows[] = {
 	/* clang-format off */
 	{ "id", TEXT, 1 }, { "name", TEXT, 1 }, { "arguments", OBJECT, 1 },
 	/* clang-format on */
 };
-static const struct member result_rows[] = {
+static const struct request_member result_rows[] = {
 	/* clang-format off */
 	{ "id", TEXT, 1 }, { "text", TEXT, 1 }, { "error", TRUTH, 0 },
 	/* clang-format on */
 };
-static const struct member tool_rows[] = {
+static const struct request_member tool_rows[] = {
 	/* clang-format off */
 	{ "name", TEXT, 1 }, { "description", TEXT, 0 }, { "parameters", OBJECT, 1 }, { "strict", TRUTH, 0 },
 	/* clang-format on */
 };
-static const struct member schema_rows[] = {
+static const struct request_member schema_rows[] = {
 	{ "name", TEXT, 1 },
 	{ "schema", OBJECT, 1 },
 };
 
-static int check_list(const json_t *list, const char *what, size_t most, const struct member *rows,
-		      unsigned n, struct err *e)
+static int check_list(const json_t *list, const char *what, size_t most,
+		      const struct request_member *rows, unsigned n, struct err *e)
 {
 	json_t *one;
 	size_t i;

@@ -27,7 +27,7 @@ struct runner { /* one artifact of a race */
 	json_t *artifact, *result;
 	int held; /* it is being held against the example that was held back */
 };
-struct asker { /* one question to a model */
+struct role_call { /* one question to a model */
 	struct roles_owner owner;
 	struct roles_ask *ask;
 	struct pipeline *p;
@@ -56,7 +56,7 @@ struct pipeline {
 	uint64_t stage_began_us;
 	struct runner runners[PIPELINE_RACE];
 	unsigned nrunners;
-	struct asker askers[PIPELINE_RACE];
+	struct role_call askers[PIPELINE_RACE];
 	unsigned naskers;
 	struct repair_owner repair_owner;
 	struct repair *repair;

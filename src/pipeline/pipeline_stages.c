@@ -75,22 +75,23 @@ static const char *model_hint(const struct pipeline *p)
 
 static void model_called(struct roles_owner *o, const json_t *event)
 {
-	struct pipeline *p = loop_owner(o, struct asker, owner)->p;
+	struct pipeline *p = loop_owner(o, struct role_call, owner)->p;
 
 	pipeline_event(p, "model_call", json_copy((json_t *)event));
 }
 
-static struct asker *new_asker(struct pipeline *p, void (*done)(struct roles_owner *, json_t *,
-								const json_t *, const struct err *))
+static struct role_call *new_asker(struct pipeline *p,
+				   void (*done)(struct roles_owner *, json_t *, const json_t *,
+						const struct err *))
 {
-	struct asker *k = &p->askers[p->naskers++];
+	struct role_call *k = &p->askers[p->naskers++];
 
-	*k = (struct asker){ .p = p, .owner = { .called = model_called, .done = done } };
+	*k = (struct role_call){ .p = p, .owner = { .called = model_called, .done = done } };
 	return k;
 }
 
 /* How many are still being waited for. */
-static unsigned stages_answered(struct asker *k, json_t *take_doc, const json_t *usage,
+static unsigned stages_answered(struct role_call *k, json_t *take_doc, const json_t *usage,
 				const struct err *e)
 {
 	struct pipeline *p = k->p;
@@ -215,7 +216,7 @@ static void plan_done(struct pipeline *p, json_t *take_plan)
 static void model_planned(struct roles_owner *o, json_t *take_doc, const json_t *usage,
 			  const struct err *e)
 {
-	struct asker *k = loop_owner(o, struct asker, owner);
+	struct role_call *k = loop_owner(o, struct role_call, owner);
 	struct pipeline *p = k->p;
 	json_t *plan = take_doc;
 
@@ -238,7 +239,7 @@ static void plan_stage(struct pipeline *p)
 	json_t *plan = is_mode(p, "llm") ? NULL : plan_make(p->task);
 
 	if (!is_sure(plan) && may_ask(p, "planner")) {
-		struct asker *k = new_asker(p, model_planned);
+		struct role_call *k = new_asker(p, model_planned);
 		json_t *task = lessons_with(p, json_copy(p->task), "");
 
 		json_decref(plan);
@@ -316,7 +317,7 @@ static void store_candidates(struct pipeline *p, json_t *take_list, const char *
 static void models_coded(struct roles_owner *o, json_t *take_doc, const json_t *usage,
 			 const struct err *e)
 {
-	struct asker *k = loop_owner(o, struct asker, owner);
+	struct role_call *k = loop_owner(o, struct role_call, owner);
 	struct pipeline *p = k->p;
 	json_t *list;
 	char why[240];
@@ -369,7 +370,7 @@ static void code_stage(struct pipeline *p)
 		unsigned n = race_of(p);
 
 		while (p->naskers < n) {
-			struct asker *k = new_asker(p, models_coded);
+			struct role_call *k = new_asker(p, models_coded);
 
 			k->ask = roles_code(p->all->conf.line, plan, &k->owner);
 		}
@@ -441,7 +442,7 @@ static json_t *best_diagnosis(struct pipeline *p)
 static void models_debugged(struct roles_owner *o, json_t *take_doc, const json_t *usage,
 			    const struct err *e)
 {
-	struct asker *k = loop_owner(o, struct asker, owner);
+	struct role_call *k = loop_owner(o, struct role_call, owner);
 	struct pipeline *p = k->p;
 	json_t *doc;
 
@@ -469,7 +470,7 @@ static void ask_debuggers(struct pipeline *p)
 	p->stage = "debugger";
 	pipeline_event(p, "stage_started", json_pack("{s:s}", "why", why ? why : ""));
 	while (p->naskers < n) {
-		struct asker *k = new_asker(p, models_debugged);
+		struct role_call *k = new_asker(p, models_debugged);
 
 		k->ask = roles_debug(p->all->conf.line, plan, p->artifact, p->result, p->before,
 				     level, &k->owner);

@@ -207,13 +207,13 @@ const json_t *reply_schema_json(enum reply_schema f)
 
 /* ---- the check ---- */
 
-struct place {
-	const struct place *up;
+struct reply_schema_place {
+	const struct reply_schema_place *up;
 	const char *name; /* or: */
 	size_t index;
 };
 
-static size_t write_place(const struct place *p, char *out, size_t room)
+static size_t write_place(const struct reply_schema_place *p, char *out, size_t room)
 {
 	size_t n = p->up ? write_place(p->up, out, room) : 0;
 
@@ -224,7 +224,7 @@ static size_t write_place(const struct place *p, char *out, size_t room)
 	return n < room ? n : room - 1;
 }
 
-static int reply_schema_wrong(const struct place *p, struct err *e, const char *what,
+static int reply_schema_wrong(const struct reply_schema_place *p, struct err *e, const char *what,
 			      const char *more)
 {
 	char place[160] = "";
@@ -266,10 +266,10 @@ static int fits_type(const json_t *schema, const json_t *v)
 	return 0;
 }
 
-static int reply_schema_do_check(const json_t *schema, const json_t *v, const struct place *p,
-				 unsigned depth, struct err *e);
+static int reply_schema_do_check(const json_t *schema, const json_t *v,
+				 const struct reply_schema_place *p, unsigned depth, struct err *e);
 
-static int check_object(const json_t *schema, const json_t *v, const struct place *p,
+static int check_object(const json_t *schema, const json_t *v, const struct reply_schema_place *p,
 			unsigned depth, struct err *e)
 {
 	const json_t *properties = json_object_get(schema, "properties");
@@ -285,7 +285,7 @@ static int check_object(const json_t *schema, const json_t *v, const struct plac
 								    json_string_value(one));
 	json_object_foreach((json_t *)v, name, one)
 	{
-		struct place in = { .up = p, .name = name };
+		struct reply_schema_place in = { .up = p, .name = name };
 
 		if (!json_object_get(properties, name))
 			return reply_schema_wrong(&in, e, "there is no such member", "");
@@ -296,8 +296,8 @@ static int check_object(const json_t *schema, const json_t *v, const struct plac
 	return 0;
 }
 
-static int reply_schema_do_check(const json_t *schema, const json_t *v, const struct place *p,
-				 unsigned depth, struct err *e)
+static int reply_schema_do_check(const json_t *schema, const json_t *v,
+				 const struct reply_schema_place *p, unsigned depth, struct err *e)
 {
 	const json_t *words_of = json_object_get(schema, "enum");
 	json_t *one;
@@ -317,7 +317,7 @@ static int reply_schema_do_check(const json_t *schema, const json_t *v, const st
 		return check_object(schema, v, p, depth + 1, e);
 	json_array_foreach(v, i, one)
 	{
-		struct place in = { .up = p, .index = i };
+		struct reply_schema_place in = { .up = p, .index = i };
 
 		if (reply_schema_do_check(json_object_get(schema, "items"), one, &in, depth + 1,
 					  e) < 0)
@@ -328,7 +328,7 @@ static int reply_schema_do_check(const json_t *schema, const json_t *v, const st
 
 int reply_schema_check(const json_t *schema, const json_t *value, struct err *e)
 {
-	struct place top = { 0 };
+	struct reply_schema_place top = { 0 };
 
 	return reply_schema_do_check(schema, value, &top, 0, e);
 }

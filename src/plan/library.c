@@ -73,7 +73,7 @@ static unsigned library_learn(const char *stem, const void *task)
 
 /* ---- reading a file ---- */
 
-struct reader {
+struct library_reader {
 	const char *id;
 	const struct library_task *task; /* its identity only */
 	struct err *e;
@@ -88,13 +88,13 @@ static void *library_space(size_t n, size_t size)
 	return p;
 }
 
-static int library_bad(const struct reader *r, const struct toml_node *n, const char *what)
+static int library_bad(const struct library_reader *r, const struct toml_node *n, const char *what)
 {
 	return err_set(r->e, ERR_INVALID, "%.60s.toml:%u: %.60s: %s", r->id, n->line,
 		       n->key ? n->key : "a value", what);
 }
 
-static int is_a(const struct reader *r, const struct toml_node *n, enum toml_type type)
+static int is_a(const struct library_reader *r, const struct toml_node *n, enum toml_type type)
 {
 	if (n->type == type)
 		return 0;
@@ -103,7 +103,7 @@ static int is_a(const struct reader *r, const struct toml_node *n, enum toml_typ
 		       toml_type_name(n->type));
 }
 
-static int read_text(const struct reader *r, const struct toml_node *n, const char **out)
+static int read_text(const struct library_reader *r, const struct toml_node *n, const char **out)
 {
 	if (is_a(r, n, TOML_STRING) < 0)
 		return -1;
@@ -139,7 +139,8 @@ static json_t *as_json(const struct toml_node *n)
 	}
 }
 
-static int read_phrase(const struct reader *r, const struct toml_node *n, struct phrase *out)
+static int read_phrase(const struct library_reader *r, const struct toml_node *n,
+		       struct phrase *out)
 {
 	auto_words struct words w = { 0 };
 
@@ -161,7 +162,8 @@ static int read_phrase(const struct reader *r, const struct toml_node *n, struct
 	return 0;
 }
 
-static int read_phrases(const struct reader *r, const struct toml_node *n, struct phrases *out)
+static int read_phrases(const struct library_reader *r, const struct toml_node *n,
+			struct phrases *out)
 {
 	if (is_a(r, n, TOML_ARRAY) < 0)
 		return -1;
@@ -173,7 +175,7 @@ static int read_phrases(const struct reader *r, const struct toml_node *n, struc
 }
 
 /* The words of a sentence, one each. */
-static void read_said(const struct reader *r, const char *text, struct phrases *out)
+static void read_said(const struct library_reader *r, const char *text, struct phrases *out)
 {
 	auto_words struct words w = { 0 };
 
@@ -244,7 +246,8 @@ static int library_fits(enum slot_type type, const json_t *v)
 	}
 }
 
-static int read_slot(const struct reader *r, const struct toml_node *n, struct library_slot *out)
+static int read_slot(const struct library_reader *r, const struct toml_node *n,
+		     struct library_slot *out)
 {
 	const struct toml_node *c;
 	const char *type = NULL;
@@ -282,7 +285,7 @@ static int read_slot(const struct reader *r, const struct toml_node *n, struct l
 	return 0;
 }
 
-static int read_program(const struct reader *r, const struct toml_node *n,
+static int read_program(const struct library_reader *r, const struct toml_node *n,
 			struct library_program *out)
 {
 	if (is_a(r, n, TOML_TABLE) < 0)
@@ -316,7 +319,7 @@ static int read_program(const struct reader *r, const struct toml_node *n,
 	return 0;
 }
 
-static int read_example(const struct reader *r, const struct toml_node *n,
+static int read_example(const struct library_reader *r, const struct toml_node *n,
 			struct library_example *out)
 {
 	const char *language = NULL;
@@ -351,7 +354,8 @@ static int read_example(const struct reader *r, const struct toml_node *n,
 	return 0;
 }
 
-static int read_needs(const struct reader *r, const struct toml_node *n, struct library_task *t)
+static int read_needs(const struct library_reader *r, const struct toml_node *n,
+		      struct library_task *t)
 {
 	if (is_a(r, n, TOML_ARRAY) < 0)
 		return -1;
@@ -368,7 +372,8 @@ static int takes_numbers(enum slot_type type)
 	       type == SLOT_INTEGERS;
 }
 
-static int read_slots(const struct reader *r, const struct toml_node *n, struct library_task *t)
+static int read_slots(const struct library_reader *r, const struct toml_node *n,
+		      struct library_task *t)
 {
 	if (is_a(r, n, TOML_TABLE) < 0)
 		return -1;
@@ -388,7 +393,8 @@ static int read_slots(const struct reader *r, const struct toml_node *n, struct 
 	return 0;
 }
 
-static int read_programs(const struct reader *r, const struct toml_node *n, struct library_task *t)
+static int read_programs(const struct library_reader *r, const struct toml_node *n,
+			 struct library_task *t)
 {
 	if (is_a(r, n, TOML_TABLE) < 0)
 		return -1;
@@ -399,7 +405,8 @@ static int read_programs(const struct reader *r, const struct toml_node *n, stru
 	return 0;
 }
 
-static int read_examples(const struct reader *r, const struct toml_node *n, struct library_task *t)
+static int read_examples(const struct library_reader *r, const struct toml_node *n,
+			 struct library_task *t)
 {
 	if (is_a(r, n, TOML_ARRAY) < 0)
 		return -1;
@@ -411,7 +418,8 @@ static int read_examples(const struct reader *r, const struct toml_node *n, stru
 }
 
 /* A pattern is written in one line: its \n and \t become what they mean, which regcomp() does not do. */
-static int read_output(const struct reader *r, const struct toml_node *n, struct library_task *t)
+static int read_output(const struct library_reader *r, const struct toml_node *n,
+		       struct library_task *t)
 {
 	const char *p;
 	char *to;
@@ -434,7 +442,8 @@ static int read_output(const struct reader *r, const struct toml_node *n, struct
 	return 0;
 }
 
-static int read_version(const struct reader *r, const struct toml_node *n, struct library_task *t)
+static int read_version(const struct library_reader *r, const struct toml_node *n,
+			struct library_task *t)
 {
 	if (is_a(r, n, TOML_INTEGER) < 0)
 		return -1;
@@ -444,7 +453,8 @@ static int read_version(const struct reader *r, const struct toml_node *n, struc
 	return 0;
 }
 
-static int read_member(const struct reader *r, const struct toml_node *c, struct library_task *t)
+static int read_member(const struct library_reader *r, const struct toml_node *c,
+		       struct library_task *t)
 {
 	if (!strcmp(c->key, "version"))
 		return read_version(r, c, t);
@@ -479,7 +489,7 @@ static int read_member(const struct reader *r, const struct toml_node *c, struct
 	return library_bad(r, c, "is not known here");
 }
 
-static int read_task(struct library_task *out, struct reader *r)
+static int read_task(struct library_task *out, struct library_reader *r)
 {
 	for (const struct toml_node *c = out->doc.root->in.first; c; c = c->next)
 		if (read_member(r, c, out) < 0)
@@ -494,7 +504,7 @@ static int read_task(struct library_task *out, struct reader *r)
 int library_read(struct library_task *out, const char *id, const char *text, size_t len,
 		 struct err *e)
 {
-	struct reader r = { .id = id, .task = out, .e = e };
+	struct library_reader r = { .id = id, .task = out, .e = e };
 
 	*out = (struct library_task){ .id = id };
 	if (toml_parse(&out->doc, id, text, len, e) < 0)

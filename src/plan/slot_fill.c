@@ -18,7 +18,7 @@ enum {
 	NEVER = 1000,
 };
 
-struct place {
+struct slot_fill_place {
 	unsigned from, to; /* words [from, to) */
 	int distance;
 	json_t *value;
@@ -182,7 +182,7 @@ static int whole_numbers(const json_t *list)
 
 /* join: brackets behind brackets are one list. */
 static int list_place(const struct words *w, unsigned i, enum list_of of, int join,
-		      struct place *out)
+		      struct slot_fill_place *out)
 {
 	json_t *list = json_array();
 	unsigned to = 0;
@@ -202,7 +202,7 @@ static int list_place(const struct words *w, unsigned i, enum list_of of, int jo
 		json_decref(list);
 		return 0;
 	}
-	*out = (struct place){ .from = i, .to = to, .value = list };
+	*out = (struct slot_fill_place){ .from = i, .to = to, .value = list };
 	return 1;
 }
 
@@ -242,7 +242,7 @@ static int is_identifier(const char *p, size_t n)
 }
 
 /* "apple, banana and cherry": plain words with a comma at least. */
-static int plain_list(const struct words *w, unsigned i, struct place *out)
+static int plain_list(const struct words *w, unsigned i, struct slot_fill_place *out)
 {
 	unsigned commas = 0, next;
 	json_t *list;
@@ -283,7 +283,7 @@ static int is_column_name(const struct word *one)
 }
 
 /* "columns name and age", "the age column"; or behind a hint of the slot. */
-static int columns_place(const struct words *w, unsigned i, int hinted, struct place *out)
+static int columns_place(const struct words *w, unsigned i, int hinted, struct slot_fill_place *out)
 {
 	int behind = i && is_column_word(w, i - 1), before = is_column_word(w, i + 1);
 	unsigned next = i;
@@ -324,14 +324,16 @@ static json_t *text_json(const struct word *one)
 	return out;
 }
 
-static int slot_fill_single(struct place *out, unsigned i, json_t *value, int distance)
+static int slot_fill_single(struct slot_fill_place *out, unsigned i, json_t *value, int distance)
 {
-	*out = (struct place){ .from = i, .to = i + 1, .value = value, .distance = distance };
+	*out = (struct slot_fill_place){
+		.from = i, .to = i + 1, .value = value, .distance = distance
+	};
 	return value != NULL;
 }
 
 /* Behind a colon: the rest of the line as it is. */
-static int rest_place(const struct words *w, unsigned i, struct place *out)
+static int rest_place(const struct words *w, unsigned i, struct slot_fill_place *out)
 {
 	unsigned to = i;
 	const char *end;
@@ -343,12 +345,12 @@ static int rest_place(const struct words *w, unsigned i, struct place *out)
 	if (to == i)
 		return 0;
 	end = w->all[to - 1].p + w->all[to - 1].n;
-	*out = (struct place){ .from = i, .to = to, .distance = BARE };
+	*out = (struct slot_fill_place){ .from = i, .to = to, .distance = BARE };
 	out->value = json_stringn(w->all[i].p, (size_t)(end - w->all[i].p));
 	return out->value != NULL;
 }
 
-static int number_place(const struct words *w, unsigned i, int whole, struct place *out)
+static int number_place(const struct words *w, unsigned i, int whole, struct slot_fill_place *out)
 {
 	const struct word *one = &w->all[i];
 
@@ -362,12 +364,12 @@ static int number_place(const struct words *w, unsigned i, int whole, struct pla
 
 /* hint: how far the nearest hint is before it, NO_HINT if there is none. */
 static int place_at(const struct library_slot *s, const struct words *w, unsigned i, int hint,
-		    struct place *out)
+		    struct slot_fill_place *out)
 {
 	const struct word *one = &w->all[i];
 	int hinted = hint < NO_HINT;
 
-	*out = (struct place){ .from = i, .to = i + 1 };
+	*out = (struct slot_fill_place){ .from = i, .to = i + 1 };
 	switch (s->type) {
 	case SLOT_NUMBER:
 	case SLOT_INTEGER:
@@ -442,7 +444,7 @@ static int is_list(enum slot_type type)
 	return type == SLOT_NUMBERS || type == SLOT_INTEGERS || type == SLOT_TEXTS;
 }
 
-static int is_free(const unsigned char *used, const struct place *p)
+static int is_free(const unsigned char *used, const struct slot_fill_place *p)
 {
 	for (unsigned i = p->from; i < p->to; i++)
 		if (used[i])
@@ -452,11 +454,11 @@ static int is_free(const unsigned char *used, const struct place *p)
 
 /* The nearest place for a slot that is not taken yet. */
 static int slot_fill_nearest(const struct library_slot *s, const struct words *w,
-			     const unsigned char *used, struct place *out)
+			     const unsigned char *used, struct slot_fill_place *out)
 {
-	struct place here;
+	struct slot_fill_place here;
 
-	*out = (struct place){ .distance = NEVER };
+	*out = (struct slot_fill_place){ .distance = NEVER };
 	for (unsigned i = 0; i < w->n; i++) {
 		int hint;
 
@@ -480,7 +482,7 @@ static int slot_fill_nearest(const struct library_slot *s, const struct words *w
 static int settle_one(const struct library_task *t, const struct words *w, int lists,
 		      json_t *values, unsigned char *used)
 {
-	struct place best = { .distance = NEVER }, p;
+	struct slot_fill_place best = { .distance = NEVER }, p;
 	const struct library_slot *whose = NULL;
 
 	for (unsigned i = 0; i < t->nslots; i++) {
@@ -588,7 +590,7 @@ static json_t *whole_answer(const char *text, size_t len)
 json_t *slot_answer(const struct library_slot *s, const char *text, size_t len)
 {
 	auto_words struct words w = { 0 };
-	struct place p;
+	struct slot_fill_place p;
 	json_t *v;
 
 	words_read(&w, text, len);

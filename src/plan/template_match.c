@@ -23,14 +23,14 @@ static const double ASSUMED = 0.3,
 static const double NEEDED = 1.6;  /* a needed word counts that much more */
 
 /* Families of words that weigh something else than their rareness says. */
-struct format {
+struct match_format {
 	const char *words;
 	char stems[160][WORD_STEM];
 	unsigned n;
 };
 
 /* What is wanted of us, and nothing about what it is to do. */
-static struct format prose = {
+static struct match_format prose = {
 	.words =
 		"a an the of in to for from with by is are be and or on at as it its that this these those "
 		"which if then into using use given give write create make build implement code program "
@@ -41,12 +41,12 @@ static struct format prose = {
 		"was were been being while via per about such check whether result implementation generate example demo"
 };
 /* What a thing is, mostly said anyway. */
-static struct format things = {
+static struct match_format things = {
 	.words = "list array numbers number integer string text word element item value "
 		 "sequence line tuple two data input specified certain all"
 };
 /* Left out, it is another task. */
-static struct format turns = {
+static struct match_format turns = {
 	.words =
 		"co first last second third even odd negative positive non not no without except largest "
 		"smallest maximum minimum max min longest shortest greatest least sum product difference count "
@@ -55,7 +55,7 @@ static struct format turns = {
 		"inverse neighbors lambda regex recursion matrix dictionary nested three length height"
 };
 
-static int is_of(struct format *m, const char *stem)
+static int is_of(struct match_format *m, const char *stem)
 {
 	if (!m->n) {
 		auto_words struct words w = { 0 };

@@ -10,7 +10,7 @@
 
 enum { NUMBER_BYTES = 64, LONGEST_QUOTE = 16 * 1024 };
 
-struct reader {
+struct library_reader {
 	struct words *out;
 	const char *text, *at, *end;
 };
@@ -74,7 +74,8 @@ int word_is_mark(const struct word *w, char mark)
 
 /* ---- one word ---- */
 
-static struct word *words_add(struct reader *r, enum word_kind kind, const char *p, size_t n)
+static struct word *words_add(struct library_reader *r, enum word_kind kind, const char *p,
+			      size_t n)
 {
 	struct words *out = r->out;
 	struct word *w = &out->all[out->n++];
@@ -84,7 +85,7 @@ static struct word *words_add(struct reader *r, enum word_kind kind, const char 
 	return w;
 }
 
-static int take_url(struct reader *r)
+static int take_url(struct library_reader *r)
 {
 	size_t n = 0, left = (size_t)(r->end - r->at);
 
@@ -106,7 +107,7 @@ static const char *words_find(const char *from, const char *end, const char *wha
 }
 
 /* "it's" opens nothing: a single quote opens only where a word cannot go on, and closes there, too. */
-static int take_quoted(struct reader *r)
+static int take_quoted(struct library_reader *r)
 {
 	static const struct {
 		const char *open, *close;
@@ -240,7 +241,7 @@ static size_t size_unit(const char *p, const char *end, uint64_t *out_times)
 	return (size_t)(p - from) + n;
 }
 
-static int take_number(struct reader *r)
+static int take_number(struct library_reader *r)
 {
 	int sign = (*r->at == '-' || *r->at == '+') &&
 		   (r->at == r->text || (!is_letter(r->at[-1]) && !words_among(r->at[-1], ")]}")));
@@ -309,7 +310,7 @@ static int is_product(const char *p, size_t n)
 }
 
 /* "/etc/hosts" and "./x"; of "4/13" and "and/or" the slash divides. */
-static int is_path(const struct reader *r, const char *p, size_t n)
+static int is_path(const struct library_reader *r, const char *p, size_t n)
 {
 	if (p > r->text && is_letter(p[-1]))
 		return 0;
@@ -318,7 +319,7 @@ static int is_path(const struct reader *r, const char *p, size_t n)
 	return n > 2 && (!strncmp(p, "./", 2) || !strncmp(p, "~/", 2));
 }
 
-static int take_file(struct reader *r)
+static int take_file(struct library_reader *r)
 {
 	const char *p = r->at, *dot = NULL;
 	size_t n = 0, left = (size_t)(r->end - r->at);
@@ -365,7 +366,7 @@ static void words_spell(struct word *w)
 		}
 }
 
-static int take_plain(struct reader *r)
+static int take_plain(struct library_reader *r)
 {
 	size_t n = 0, left = (size_t)(r->end - r->at);
 	const char *p = r->at;
@@ -391,7 +392,7 @@ static int take_plain(struct reader *r)
 
 void words_read(struct words *out, const char *text, size_t len)
 {
-	struct reader r = { .out = out };
+	struct library_reader r = { .out = out };
 
 	out->n = 0;
 	out->text = malloc(len + 1);

@@ -163,7 +163,7 @@ static int any_signal(const struct exit_info *x)
 	return x->exited && x->exit.why == WIRE_WHY_SIGNAL;
 }
 
-static const struct rule {
+static const struct cause_rule {
 	int (*holds)(const struct exit_info *x);
 	enum cause cause;
 } rules[] = {

@@ -14,7 +14,7 @@ enum {
 	NEAR_TOKENS = 150,
 };
 
-static const struct format { /* what a language has that others have not */
+static const struct mutate_format { /* what a language has that others have not */
 	const char *language;
 	int generics;     /* < may open a list of types */
 	int preprocessor; /* lines that begin with # */
@@ -32,7 +32,7 @@ static const struct format { /* what a language has that others have not */
 	{ .language = "rust", .generics = 1, .ticks = 1, .bare_if = 1 },
 };
 
-static const struct format *format_of(const char *language)
+static const struct mutate_format *format_of(const char *language)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(manners); i++)
 		if (!strcmp(manners[i].language, language))
@@ -67,7 +67,7 @@ static int at_line_start(const char *s, size_t at)
 }
 
 /* Behind blanks, comments and lines for a preprocessor. */
-static size_t skip_blank(const struct format *m, const char *s, size_t n, size_t at)
+static size_t skip_blank(const struct mutate_format *m, const char *s, size_t n, size_t at)
 {
 	while (at < n) {
 		if (isspace((unsigned char)s[at])) {
@@ -97,7 +97,7 @@ static size_t skip_text(const char *s, size_t n, size_t at)
 	return at < n ? at + 1 : n;
 }
 
-static int begins_text(const struct format *m, const char *s, size_t n, size_t at)
+static int begins_text(const struct mutate_format *m, const char *s, size_t n, size_t at)
 {
 	if (s[at] == '\'' && m->ticks) /* 'a: is a lifetime, 'a' is a text */
 		return at + 2 < n && (s[at + 1] == '\\' || s[at + 2] == '\'');
@@ -105,7 +105,7 @@ static int begins_text(const struct format *m, const char *s, size_t n, size_t a
 }
 
 /* In place of a value, on one line, and closed there. */
-static int begins_pattern(const struct format *m, const char *s, size_t n, size_t at)
+static int begins_pattern(const struct mutate_format *m, const char *s, size_t n, size_t at)
 {
 	size_t before = at;
 
@@ -148,7 +148,7 @@ static size_t skip_name(const char *s, size_t n, size_t at)
 	return at;
 }
 
-static struct token next_token(const struct format *m, const char *s, size_t n, size_t *at)
+static struct token next_token(const struct mutate_format *m, const char *s, size_t n, size_t *at)
 {
 	size_t from = skip_blank(m, s, n, *at), to;
 	enum token_kind kind = TOKEN_OPERATOR;
@@ -175,7 +175,7 @@ static struct token next_token(const struct format *m, const char *s, size_t n, 
 
 struct token token_next(const char *language, const char *source, size_t n, size_t *at)
 {
-	const struct format *m = format_of(language);
+	const struct mutate_format *m = format_of(language);
 
 	return next_token(m ? m : &manners[0], source, n, at);
 }
@@ -187,8 +187,8 @@ struct guess {
 	unsigned likely, order;
 };
 
-struct builder {
-	const struct format *format;
+struct mutate_builder {
+	const struct mutate_format *format;
 	const char *source;
 	size_t len;
 	struct token *t;
@@ -220,8 +220,8 @@ static int is_among(const struct token *t, const char *words)
 	return 0;
 }
 
-static void mutate_put(struct builder *k, const char *rule, unsigned likely, const char *from,
-		       const char *to, const char *text, size_t len)
+static void mutate_put(struct mutate_builder *k, const char *rule, unsigned likely,
+		       const char *from, const char *to, const char *text, size_t len)
 {
 	struct guess *g = &k->v[k->n];
 
@@ -239,15 +239,15 @@ static void mutate_put(struct builder *k, const char *rule, unsigned likely, con
 		abort();
 }
 
-static void put_token(struct builder *k, const char *rule, unsigned likely, const struct token *t,
-		      const char *text, size_t len)
+static void put_token(struct mutate_builder *k, const char *rule, unsigned likely,
+		      const struct token *t, const char *text, size_t len)
 {
 	mutate_put(k, rule, likely, t->p, t->p + t->n, text, len);
 }
 
 static void __attribute__((format(printf, 6, 7)))
-put_text(struct builder *k, const char *rule, unsigned likely, const char *from, const char *to,
-	 const char *fmt, ...)
+put_text(struct mutate_builder *k, const char *rule, unsigned likely, const char *from,
+	 const char *to, const char *fmt, ...)
 {
 	char text[EDIT_NEW + 2];
 	va_list ap;
@@ -261,8 +261,8 @@ put_text(struct builder *k, const char *rule, unsigned likely, const char *from,
 }
 
 /* Words of a row instead of this token, the first the likeliest. */
-static void put_words(struct builder *k, const char *rule, unsigned likely, const struct token *t,
-		      const char *words)
+static void put_words(struct mutate_builder *k, const char *rule, unsigned likely,
+		      const struct token *t, const char *words)
 {
 	while (*words) {
 		size_t n = strcspn(words, " ");
@@ -342,14 +342,14 @@ static int is_operand(const struct token *t)
 	       (t->kind == TOKEN_NAME && !is_among(t, "return case in of typeof"));
 }
 
-static int is_spaced(const struct builder *k, const struct token *t)
+static int is_spaced(const struct mutate_builder *k, const struct token *t)
 {
 	return t->p > k->source && isspace((unsigned char)t->p[-1]) &&
 	       t->p + t->n < k->source + k->len && isspace((unsigned char)t->p[t->n]);
 }
 
 /* Between two values, as far as one can see without a grammar. */
-static int is_binary(const struct builder *k, unsigned i)
+static int is_binary(const struct mutate_builder *k, unsigned i)
 {
 	const struct token *t = &k->t[i];
 
@@ -362,7 +362,7 @@ static int is_binary(const struct builder *k, unsigned i)
 	return 1;
 }
 
-static void on_operator(struct builder *k, unsigned i)
+static void on_operator(struct mutate_builder *k, unsigned i)
 {
 	const struct token *t = &k->t[i];
 
@@ -375,7 +375,7 @@ static void on_operator(struct builder *k, unsigned i)
 			put_words(k, swaps[s].rule, swaps[s].likely, t, swaps[s].to);
 }
 
-static void on_number(struct builder *k, unsigned i)
+static void on_number(struct mutate_builder *k, unsigned i)
 {
 	const struct token *t = &k->t[i];
 	char digits[24], *end;
@@ -394,13 +394,13 @@ static void on_number(struct builder *k, unsigned i)
 	put_text(k, "constant", 70, t->p, t->p + t->n, "%lld", v + 2);
 }
 
-static int is_call(const struct builder *k, unsigned i)
+static int is_call(const struct mutate_builder *k, unsigned i)
 {
 	return i + 1 < k->nt && mutate_is(&k->t[i + 1], "(");
 }
 
 /* A variable, by the look of it. */
-static int is_variable(const struct builder *k, unsigned i)
+static int is_variable(const struct mutate_builder *k, unsigned i)
 {
 	const struct token *t = &k->t[i];
 
@@ -409,14 +409,14 @@ static int is_variable(const struct builder *k, unsigned i)
 	       !(i + 1 < k->nt && is_among(&k->t[i + 1], ":: =>"));
 }
 
-static int is_declared(const struct builder *k, unsigned i)
+static int is_declared(const struct mutate_builder *k, unsigned i)
 {
 	return i && k->t[i - 1].kind == TOKEN_NAME &&
 	       !is_among(&k->t[i - 1], "return in of else case");
 }
 
 /* Others that stand near by, the nearest first. */
-static void on_variable(struct builder *k, unsigned i)
+static void on_variable(struct mutate_builder *k, unsigned i)
 {
 	const struct token *near[NEAR];
 	unsigned n = 0;
@@ -443,7 +443,7 @@ static void on_variable(struct builder *k, unsigned i)
 	}
 }
 
-static void on_name(struct builder *k, unsigned i)
+static void on_name(struct mutate_builder *k, unsigned i)
 {
 	const struct token *t = &k->t[i];
 
@@ -465,7 +465,7 @@ static void on_name(struct builder *k, unsigned i)
 /* ---- conditions, statements ---- */
 
 /* The token that closes the bracket at i; nt: none does. */
-static unsigned mutate_closing(const struct builder *k, unsigned i)
+static unsigned mutate_closing(const struct mutate_builder *k, unsigned i)
 {
 	unsigned depth = 0;
 
@@ -478,13 +478,13 @@ static unsigned mutate_closing(const struct builder *k, unsigned i)
 	return k->nt;
 }
 
-static void mutate_negate(struct builder *k, const char *from, const char *to)
+static void mutate_negate(struct mutate_builder *k, const char *from, const char *to)
 {
 	if (to > from && to - from <= EDIT_NEW - 3)
 		put_text(k, "negate", 80, from, to, "!(%.*s)", (int)(to - from), from);
 }
 
-static void on_condition(struct builder *k, unsigned i)
+static void on_condition(struct mutate_builder *k, unsigned i)
 {
 	unsigned open = i + 1, end;
 
@@ -504,7 +504,7 @@ static void on_condition(struct builder *k, unsigned i)
 }
 
 /* From i, which begins a statement, to its semicolon: nothing with a block in it, no declaration. */
-static void on_statement(struct builder *k, unsigned i)
+static void on_statement(struct mutate_builder *k, unsigned i)
 {
 	unsigned end = i;
 
@@ -520,7 +520,7 @@ static void on_statement(struct builder *k, unsigned i)
 }
 
 /* What is returned, with something around it. */
-static void on_return(struct builder *k, unsigned i)
+static void on_return(struct mutate_builder *k, unsigned i)
 {
 	const char *from, *to;
 	unsigned end = i + 1;
@@ -550,7 +550,7 @@ static void on_return(struct builder *k, unsigned i)
 /* ---- the whole ---- */
 
 /* What only names things has nothing that could be repaired. */
-static unsigned skip_header(const struct builder *k, unsigned i)
+static unsigned skip_header(const struct mutate_builder *k, unsigned i)
 {
 	size_t line;
 
@@ -564,7 +564,7 @@ static unsigned skip_header(const struct builder *k, unsigned i)
 	return i;
 }
 
-static void make_all(struct builder *k)
+static void make_all(struct mutate_builder *k)
 {
 	for (unsigned i = 0; i < k->nt; i++) {
 		i = skip_header(k, i);
@@ -604,7 +604,7 @@ static void *room_for(size_t n, size_t size)
 void mutate_make(struct mutations *out, const char *language, const char *source, size_t n,
 		 unsigned most)
 {
-	struct builder k = { .format = format_of(language), .source = source, .len = n };
+	struct mutate_builder k = { .format = format_of(language), .source = source, .len = n };
 	size_t at = 0;
 
 	*out = (struct mutations){ 0 };

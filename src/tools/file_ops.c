@@ -357,14 +357,14 @@ void tool_write(struct tool_job *j)
 
 /* ---- edit_file ---- */
 
-struct edit {
+struct ops_edit {
 	size_t at; /* of the first one */
 	unsigned count;
 };
 
-static struct edit ops_find(const struct buf *b, const char *old, size_t n)
+static struct ops_edit ops_find(const struct buf *b, const char *old, size_t n)
 {
-	struct edit found = { 0 };
+	struct ops_edit found = { 0 };
 	const char *p = b->p, *end = p + b->len;
 
 	while (n && p < end && (p = memmem(p, (size_t)(end - p), old, n))) {
@@ -399,7 +399,7 @@ static unsigned line_at(const struct buf *b, size_t at)
 
 static void has_edited(struct file_ops *x)
 {
-	struct edit *d = x->user;
+	struct ops_edit *d = x->user;
 
 	file_ops_close(x);
 	call_audit(x->job->call, "file.write", x->file_req.path, "ok");
@@ -412,7 +412,7 @@ static void to_edit(struct file_ops *x)
 {
 	const json_t *old = json_object_get(x->job->args, "old_str"),
 		     *new = json_object_get(x->job->args, "new_str");
-	struct edit *d = call_alloc(x->job->call, sizeof(*d));
+	struct ops_edit *d = call_alloc(x->job->call, sizeof(*d));
 	auto_buf struct buf after = { 0 };
 	char why[80];
 

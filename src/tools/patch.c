@@ -14,18 +14,18 @@
 
 /* ---- lines ---- */
 
-struct line {
+struct patch_line {
 	const char *p;
 	size_t n; /* without its end */
 };
 
-struct reader {
+struct patch_reader {
 	const char *at, *end;
 	unsigned number; /* of the line that was read last */
 };
 
 /* 0: there is none left. */
-static int next_line(struct reader *r, struct line *out)
+static int next_line(struct patch_reader *r, struct patch_line *out)
 {
 	const char *nl;
 
@@ -41,19 +41,19 @@ static int next_line(struct reader *r, struct line *out)
 	return 1;
 }
 
-static int patch_begins(struct line l, const char *mark)
+static int patch_begins(struct patch_line l, const char *mark)
 {
 	return l.n >= strlen(mark) && !memcmp(l.p, mark, strlen(mark));
 }
 
-static int patch_is(struct line l, const char *mark)
+static int patch_is(struct patch_line l, const char *mark)
 {
 	while (l.n && (l.p[l.n - 1] == ' ' || l.p[l.n - 1] == '\t'))
 		l.n--;
 	return l.n == strlen(mark) && patch_begins(l, mark);
 }
 
-static struct patch_text patch_behind(struct line l, const char *mark)
+static struct patch_text patch_behind(struct patch_line l, const char *mark)
 {
 	struct patch_text t = { l.p + strlen(mark), l.n - strlen(mark) };
 
@@ -70,7 +70,7 @@ static const struct {
 } heads[] = { { ADD, PATCH_ADD }, { UPDATE, PATCH_UPDATE }, { DELETE, PATCH_DELETE } };
 
 /* 1: a file begins here. */
-static int read_head(struct line l, struct patch_file *out)
+static int read_head(struct patch_line l, struct patch_file *out)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(heads); i++)
 		if (patch_begins(l, heads[i].mark)) {
@@ -86,11 +86,11 @@ static int patch_bad(struct err *e, unsigned number, const char *what)
 	return err_set(e, ERR_INVALID, "line %u of the patch: %s", number, what);
 }
 
-static int add_file(struct patch_file *out, int *count, struct line l, struct reader *r,
+static int add_file(struct patch_file *out, int *count, struct patch_line l, struct patch_reader *r,
 		    struct err *e)
 {
-	struct reader peek = *r;
-	struct line move;
+	struct patch_reader peek = *r;
+	struct patch_line move;
 	struct patch_file f;
 
 	if (!read_head(l, &f))
@@ -110,8 +110,8 @@ static int add_file(struct patch_file *out, int *count, struct line l, struct re
 
 int patch_parse(const char *text, size_t n, struct patch_file out[PATCH_FILES], struct err *e)
 {
-	struct reader r = { text, text + n, 0 };
-	struct line l = { 0 };
+	struct patch_reader r = { text, text + n, 0 };
+	struct patch_line l = { 0 };
 	int count = 0;
 
 	while (next_line(&r, &l) && l.n == 0)
@@ -133,8 +133,8 @@ int patch_parse(const char *text, size_t n, struct patch_file out[PATCH_FILES], 
 
 int patch_content(struct patch_text body, struct buf *out, struct err *e)
 {
-	struct reader r = { body.p, body.p + body.n, 0 };
-	struct line l;
+	struct patch_reader r = { body.p, body.p + body.n, 0 };
+	struct patch_line l;
 
 	while (next_line(&r, &l)) {
 		if (!l.n || l.p[0] != '+')
@@ -150,13 +150,13 @@ int patch_content(struct patch_text body, struct buf *out, struct err *e)
 
 enum { WORK = 4000000 }; /* comparisons of lines: nobody's patch needs more */
 
-struct lines {
-	struct line *v;
+struct patch_lines {
+	struct patch_line *v;
 	size_t n, room;
 	size_t work; /* comparisons so far */
 };
 
-static void lines_add(struct lines *a, struct line l)
+static void lines_add(struct patch_lines *a, struct patch_line l)
 {
 	if (a->n == a->room) {
 		a->room = a->room ? 2 * a->room : 64;
@@ -167,14 +167,14 @@ static void lines_add(struct lines *a, struct line l)
 	a->v[a->n++] = l;
 }
 
-static void lines_fini(struct lines *a)
+static void lines_fini(struct patch_lines *a)
 {
 	free(a->v);
-	*a = (struct lines){ 0 };
+	*a = (struct patch_lines){ 0 };
 }
 #define auto_lines __attribute__((cleanup(lines_fini)))
 
-static struct line patch_trimmed(struct line l, int level)
+static struct patch_line patch_trimmed(struct patch_line l, int level)
 {
 	while (level > 0 && l.n && strchr(" \t\r", l.p[l.n - 1]) && l.p[l.n - 1])
 		l.n--;
@@ -185,14 +185,15 @@ static struct line patch_trimmed(struct line l, int level)
 	return l;
 }
 
-static int patch_same(struct line a, struct line b, int level)
+static int patch_same(struct patch_line a, struct patch_line b, int level)
 {
 	a = patch_trimmed(a, level);
 	b = patch_trimmed(b, level);
 	return a.n == b.n && (a.n == 0 || !memcmp(a.p, b.p, a.n));
 }
 
-static int patch_fits(struct lines *file, size_t at, const struct lines *what, int level)
+static int patch_fits(struct patch_lines *file, size_t at, const struct patch_lines *what,
+		      int level)
 {
 	if (at + what->n > file->n)
 		return 0;
@@ -203,7 +204,8 @@ static int patch_fits(struct lines *file, size_t at, const struct lines *what, i
 }
 
 /* -1: nowhere from there on. */
-static long patch_find(struct lines *file, size_t from, const struct lines *what, int at_end)
+static long patch_find(struct patch_lines *file, size_t from, const struct patch_lines *what,
+		       int at_end)
 {
 	for (int level = 0; level < 3; level++) {
 		if (at_end && file->n >= what->n + from &&
@@ -217,7 +219,7 @@ static long patch_find(struct lines *file, size_t from, const struct lines *what
 }
 
 struct hunk {
-	struct lines old, new; /* new: those that begin with ' ' keep the file's own text */
+	struct patch_lines old, new; /* new: those that begin with ' ' keep the file's own text */
 	int at_end;
 };
 
@@ -227,22 +229,23 @@ static void hunk_fini(struct hunk *h)
 	lines_fini(&h->new);
 }
 
-static void put_line(struct buf *out, struct line l)
+static void put_line(struct buf *out, struct patch_line l)
 {
 	buf_add(out, l.p, l.n);
 	buf_putc(out, '\n');
 }
 
 /* Lines that only surround the change are written as the file has them. */
-static void write_hunk(const struct hunk *h, const struct lines *file, size_t at, struct buf *out)
+static void write_hunk(const struct hunk *h, const struct patch_lines *file, size_t at,
+		       struct buf *out)
 {
 	size_t old = 0;
 
 	for (size_t i = 0; i < h->new.n; i++) {
-		struct line l = h->new.v[i];
+		struct patch_line l = h->new.v[i];
 
 		if (l.n && l.p[0] == '+') {
-			put_line(out, (struct line){ l.p + 1, l.n - 1 });
+			put_line(out, (struct patch_line){ l.p + 1, l.n - 1 });
 			continue;
 		}
 		if (l.n && l.p[0] == '-') {
@@ -255,7 +258,7 @@ static void write_hunk(const struct hunk *h, const struct lines *file, size_t at
 
 static int not_found(const struct hunk *h, struct err *e)
 {
-	struct line l = h->old.v[0];
+	struct patch_line l = h->old.v[0];
 
 	for (size_t i = 0; i < h->old.n && patch_trimmed(l, 2).n == 0; i++)
 		l = h->old.v[i];
@@ -263,7 +266,7 @@ static int not_found(const struct hunk *h, struct err *e)
 		       (int)(l.n < 120 ? l.n : 120), l.p, h->old.n - 1);
 }
 
-static int apply_hunk(struct hunk *h, struct lines *file, size_t *from, struct buf *out,
+static int apply_hunk(struct hunk *h, struct patch_lines *file, size_t *from, struct buf *out,
 		      struct err *e)
 {
 	long at;
@@ -288,10 +291,10 @@ static int apply_hunk(struct hunk *h, struct lines *file, size_t *from, struct b
 }
 
 /* "@@ class Foo": the hunk is behind this line. */
-static int patch_seek(struct lines *file, size_t *from, struct line context, struct buf *out,
-		      struct err *e)
+static int patch_seek(struct patch_lines *file, size_t *from, struct patch_line context,
+		      struct buf *out, struct err *e)
 {
-	struct lines one = { &context, 1, 1, 0 };
+	struct patch_lines one = { &context, 1, 1, 0 };
 	long at = patch_find(file, *from, &one, 0);
 
 	if (at < 0)
@@ -303,7 +306,7 @@ static int patch_seek(struct lines *file, size_t *from, struct line context, str
 	return 0;
 }
 
-static int read_mark(struct hunk *h, struct line l, unsigned number, struct err *e)
+static int read_mark(struct hunk *h, struct patch_line l, unsigned number, struct err *e)
 {
 	char mark = l.n ? l.p[0] : ' ';
 
@@ -313,13 +316,13 @@ static int read_mark(struct hunk *h, struct line l, unsigned number, struct err 
 			       number);
 	lines_add(&h->new, l);
 	if (mark != '+')
-		lines_add(&h->old, l.n ? (struct line){ l.p + 1, l.n - 1 } : l);
+		lines_add(&h->old, l.n ? (struct patch_line){ l.p + 1, l.n - 1 } : l);
 	return 0;
 }
 
-static struct line context_of(struct line l)
+static struct patch_line context_of(struct patch_line l)
 {
-	struct line c = { l.p + 2, l.n - 2 };
+	struct patch_line c = { l.p + 2, l.n - 2 };
 
 	if (c.n && *c.p == ' ') {
 		c.p++;
@@ -331,11 +334,11 @@ static struct line context_of(struct line l)
 	return patch_trimmed(c, 1);
 }
 
-static int patch_do_apply(struct reader *r, struct lines *file, struct hunk *h, struct buf *out,
-			  struct err *e)
+static int patch_do_apply(struct patch_reader *r, struct patch_lines *file, struct hunk *h,
+			  struct buf *out, struct err *e)
 {
 	size_t from = 0;
-	struct line l;
+	struct patch_line l;
 
 	while (next_line(r, &l)) {
 		if (patch_is(l, END_OF_FILE)) {
@@ -364,10 +367,10 @@ static int patch_do_apply(struct reader *r, struct lines *file, struct hunk *h, 
 
 int patch_apply(struct patch_text body, const char *old, size_t n, struct buf *out, struct err *e)
 {
-	struct reader r = { body.p, body.p + body.n, 0 }, lines = { old, old + n, 0 };
-	auto_lines struct lines file = { 0 };
+	struct patch_reader r = { body.p, body.p + body.n, 0 }, lines = { old, old + n, 0 };
+	auto_lines struct patch_lines file = { 0 };
 	struct hunk h = { 0 };
-	struct line l;
+	struct patch_line l;
 	int rc;
 
 	while (next_line(&lines, &l)) {
@@ -380,7 +383,7 @@ int patch_apply(struct patch_text body, const char *old, size_t n, struct buf *o
 	hunk_fini(&h);
 	/* A file without a newline at its end is left so, unless its last lines were changed. */
 	if (rc == 0 && n && old[n - 1] != '\n' && file.n && out->len > file.v[file.n - 1].n) {
-		struct line last = file.v[file.n - 1];
+		struct patch_line last = file.v[file.n - 1];
 
 		if (!memcmp(out->p + out->len - 1 - last.n, last.p, last.n))
 			buf_cut(out, out->len - 1);

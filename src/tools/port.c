@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct asking {
+struct port_asking {
 	struct init_call ear;
 	struct tool_job *job;
 };
@@ -23,7 +23,7 @@ static void url_of(const struct tool_job *j, const struct box *b, char *out, siz
 		 b->row.id, named ? (int)n : 9, named ? host : "localhost", port);
 }
 
-static void port_told(struct asking *a, int listens)
+static void port_told(struct port_asking *a, int listens)
 {
 	struct tool_job *j = a->job;
 	struct box *b = tool_box(j);
@@ -45,9 +45,9 @@ static void port_told(struct asking *a, int listens)
 		 "port %d is open: %s", port, url);
 }
 
-static struct asking *asking_of(struct init_call *x)
+static struct port_asking *asking_of(struct init_call *x)
 {
-	struct asking *a = loop_owner(x, struct asking, ear);
+	struct port_asking *a = loop_owner(x, struct port_asking, ear);
 
 	init_conn_remove_call(x);
 	return a;
@@ -69,13 +69,13 @@ static void port_refused(struct init_call *x, const struct err *e)
 
 static void port_lost(struct init_call *x)
 {
-	tool_fail(loop_owner(x, struct asking, ear)->job, "box_ended", "the box has ended", NULL,
-		  NULL);
+	tool_fail(loop_owner(x, struct port_asking, ear)->job, "box_ended", "the box has ended",
+		  NULL, NULL);
 }
 
 static void port_drop(struct tool_job *j)
 {
-	init_conn_remove_call(&((struct asking *)j->state)->ear);
+	init_conn_remove_call(&((struct port_asking *)j->state)->ear);
 }
 
 void tool_port(struct tool_job *j)
@@ -84,12 +84,12 @@ void tool_port(struct tool_job *j)
 						 .refused = port_refused,
 						 .lost = port_lost };
 	struct box *b = tool_box(j);
-	struct asking *a;
+	struct port_asking *a;
 
 	if (!b)
 		return;
 	a = call_alloc(j->call, sizeof(*a));
-	*a = (struct asking){ .job = j };
+	*a = (struct port_asking){ .job = j };
 	j->state = a;
 	j->drop = port_drop;
 	init_conn_request_port(&b->line, &a->ear, &on, WIRE_CONNECT,

@@ -9,7 +9,7 @@
 
 enum { PART = 16 * 1024 };
 
-struct reading {
+struct output_reading {
 	struct exec_reader reader;
 	struct tool_job *job;
 	unsigned stream;
@@ -22,7 +22,7 @@ struct reading {
 
 static void output_drop(struct tool_job *j)
 {
-	struct reading *r = j->state;
+	struct output_reading *r = j->state;
 
 	timer_fini(&r->end);
 	if (r->open)
@@ -32,7 +32,7 @@ static void output_drop(struct tool_job *j)
 
 static void output_finish(struct timer *t)
 {
-	struct reading *r = loop_owner(t, struct reading, end);
+	struct output_reading *r = loop_owner(t, struct output_reading, end);
 	struct tool_job *j = r->job;
 	uint64_t behind = r->from + r->bytes.len;
 	auto_buf struct buf text = { 0 };
@@ -52,7 +52,7 @@ static void output_finish(struct timer *t)
 
 static void output_reading(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
-	struct reading *r = loop_owner(t, struct reading, reader);
+	struct output_reading *r = loop_owner(t, struct output_reading, reader);
 
 	if (stream != r->stream)
 		return;
@@ -65,7 +65,7 @@ static void output_reading(struct exec_reader *t, unsigned stream, uint64_t from
 static void output_output(struct exec_reader *t, unsigned stream, uint64_t offset,
 			  const char *bytes, size_t n)
 {
-	struct reading *r = loop_owner(t, struct reading, reader);
+	struct output_reading *r = loop_owner(t, struct output_reading, reader);
 	size_t room = r->most - r->bytes.len;
 
 	(void)offset;
@@ -78,7 +78,7 @@ static void output_output(struct exec_reader *t, unsigned stream, uint64_t offse
 
 static void output_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct reading *r = loop_owner(t, struct reading, reader);
+	struct output_reading *r = loop_owner(t, struct output_reading, reader);
 
 	(void)record;
 	if (e && !timer_pending(&r->end)) {
@@ -98,7 +98,7 @@ void tool_output(struct tool_job *j)
 	struct box *b = tool_box(j);
 	struct call *c = j->call;
 	uint64_t from[2] = { 0 };
-	struct reading *r;
+	struct output_reading *r;
 	char id[ID_LEN + 1];
 	uint32_t ref;
 
@@ -119,10 +119,10 @@ void tool_output(struct tool_job *j)
 		return;
 	}
 	r = call_alloc(c, sizeof(*r));
-	*r = (struct reading){ .job = j,
-			       .stream = !strcmp(stream, "stderr"),
-			       .most = (size_t)tool_int(j, "limit", PART),
-			       .open = 1 };
+	*r = (struct output_reading){ .job = j,
+				      .stream = !strcmp(stream, "stderr"),
+				      .most = (size_t)tool_int(j, "limit", PART),
+				      .open = 1 };
 	from[r->stream] = (uint64_t)tool_int(j, "offset", 0);
 	timer_init(&r->end, c->api->loop, output_finish);
 	j->state = r;

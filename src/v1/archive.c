@@ -26,7 +26,7 @@ const struct field boxfiles_archive_query[] = {
 	{ 0 },
 };
 
-static const struct format {
+static const struct archive_format {
 	const char *name, *type;
 } formats[] = {
 	{ "tar", "application/x-tar" },
@@ -36,7 +36,7 @@ static const struct format {
 
 struct archive {
 	struct call *call;
-	const struct format *format;
+	const struct archive_format *format;
 	const char *path;
 	struct exec_reader reader;
 	struct exec_input_wait low;
@@ -261,7 +261,7 @@ static void archive_left(struct http_req *r)
 	http_abort(r);
 }
 
-static const struct format *format_of(struct call *c)
+static const struct archive_format *format_of(struct call *c)
 {
 	const char *name = call_query(c, "format");
 

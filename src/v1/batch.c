@@ -69,7 +69,7 @@ const struct field batch_delete_query[] = {
 	{ 0 },
 };
 
-struct reader {
+struct batch_reader {
 	struct batch_watch watch;
 	struct call *call;
 	struct event_stream event_stream;
@@ -90,7 +90,7 @@ static int64_t number_of(const char *line)
 	return n ? strtoll(n + 4, NULL, 10) : 0;
 }
 
-static void send_lines(struct reader *r)
+static void send_lines(struct batch_reader *r)
 {
 	auto_buf struct buf out = { 0 };
 	char *at = r->text.p, *end = r->text.p + r->text.len, *nl;
@@ -109,7 +109,7 @@ static void send_lines(struct reader *r)
 }
 
 /* 0: no more results at the moment. */
-static int send_piece(struct reader *r)
+static int send_piece(struct batch_reader *r)
 {
 	static char piece[PIECE];
 	struct err e;
@@ -129,7 +129,7 @@ static int send_piece(struct reader *r)
 	return n > 0;
 }
 
-static void batch_stop(struct reader *r)
+static void batch_stop(struct batch_reader *r)
 {
 	batch_unwatch(&r->watch);
 	timer_fini(&r->ping);
@@ -141,7 +141,7 @@ static void batch_stop(struct reader *r)
 	r->call->req->on_body_end = NULL;
 }
 
-static void send_end(struct reader *r)
+static void send_end(struct batch_reader *r)
 {
 	json_t *doc = json_pack("{s:s}", "type", "end");
 
@@ -149,7 +149,7 @@ static void send_end(struct reader *r)
 	event_stream_event(&r->event_stream, doc);
 }
 
-static void send_more(struct reader *r)
+static void send_more(struct batch_reader *r)
 {
 	const struct batch *b = r->watch.batch;
 
@@ -169,7 +169,7 @@ static void send_more(struct reader *r)
 
 static void batch_news(struct batch_watch *w)
 {
-	struct reader *r = loop_owner(w, struct reader, watch);
+	struct batch_reader *r = loop_owner(w, struct batch_reader, watch);
 
 	if (!r->full)
 		send_more(r);
@@ -178,7 +178,7 @@ static void batch_news(struct batch_watch *w)
 static void has_room(struct http_req *q)
 {
 	struct call *c = q->user;
-	struct reader *r = c->state;
+	struct batch_reader *r = c->state;
 
 	if (!r)
 		return;
@@ -189,21 +189,21 @@ static void has_room(struct http_req *q)
 /* A client that has closed its side may still be reading; only a write shows whether it is
  * connected. Pings detect a client that has disappeared, and do so early if the batch is to end
  * with its client. */
-static void set_ping(struct reader *r)
+static void set_ping(struct batch_reader *r)
 {
 	timer_set(&r->ping, r->attached ? LEASH_PING_MS : PING_MS);
 }
 
 static void ping_due(struct timer *t)
 {
-	struct reader *r = loop_owner(t, struct reader, ping);
+	struct batch_reader *r = loop_owner(t, struct batch_reader, ping);
 
 	if (r->begun && !r->full && !r->text.len)
 		r->full = event_stream_event(&r->event_stream, json_pack("{s:s}", "type", "ping"));
 	set_ping(r);
 }
 
-static void batch_begin(struct reader *r)
+static void batch_begin(struct batch_reader *r)
 {
 	struct call *c = r->call;
 
@@ -221,7 +221,7 @@ static void batch_begin(struct reader *r)
 /* The client has disconnected, or the server is about to exit. */
 static void batch_left(struct call *c)
 {
-	struct reader *r = c->state;
+	struct batch_reader *r = c->state;
 	struct batch *b = r->watch.batch;
 
 	if (r->attached && !batch_is_over(b))
@@ -231,16 +231,16 @@ static void batch_left(struct call *c)
 	batch_stop(r);
 }
 
-static struct reader *new_reader(struct call *c)
+static struct batch_reader *new_reader(struct call *c)
 {
-	struct reader *r = call_alloc(c, sizeof(*r));
+	struct batch_reader *r = call_alloc(c, sizeof(*r));
 
-	*r = (struct reader){ .watch.news = batch_news, .call = c };
+	*r = (struct batch_reader){ .watch.news = batch_news, .call = c };
 	timer_init(&r->ping, c->api->loop, ping_due);
 	return r;
 }
 
-static void batch_attach(struct reader *r)
+static void batch_attach(struct batch_reader *r)
 {
 	struct call *c = r->call;
 
@@ -253,7 +253,7 @@ static void batch_attach(struct reader *r)
 
 /* The error is sent as an event, because the answer has started. Items that were received are not
  * run. */
-static void batch_refuse(struct reader *r, const struct err *e)
+static void batch_refuse(struct batch_reader *r, const struct err *e)
 {
 	json_t *doc = call_error_json(r->call,
 				      e->sys == E2BIG    ? "too_large"
@@ -270,7 +270,7 @@ static void batch_refuse(struct reader *r, const struct err *e)
 static void bytes_came(struct http_req *q, const char *bytes, size_t n)
 {
 	struct call *c = q->user;
-	struct reader *r = c->state;
+	struct batch_reader *r = c->state;
 	struct err e;
 
 	if (!r)
@@ -283,7 +283,7 @@ static void bytes_came(struct http_req *q, const char *bytes, size_t n)
 static void body_ended(struct http_req *q)
 {
 	struct call *c = q->user;
-	struct reader *r = c->state;
+	struct batch_reader *r = c->state;
 
 	if (!r)
 		return;
@@ -316,9 +316,9 @@ static void read_options(struct call *c, struct batch_options *o)
 }
 
 /* NULL: refused, and answered. */
-static struct reader *batch_receive(struct call *c)
+static struct batch_reader *batch_receive(struct call *c)
 {
-	struct reader *r = new_reader(c);
+	struct batch_reader *r = new_reader(c);
 	struct batch_options o;
 	struct err e;
 
@@ -339,7 +339,7 @@ static struct reader *batch_receive(struct call *c)
 
 /* ---- the small form: {"items": [...]} ---- */
 
-static void add_items(struct call *c, struct reader *r)
+static void add_items(struct call *c, struct batch_reader *r)
 {
 	const json_t *items = json_object_get(c->body, "items");
 	struct err e;
@@ -361,7 +361,7 @@ static void add_items(struct call *c, struct reader *r)
 static void json_arrived(struct http_req *q)
 {
 	struct call *c = q->user;
-	struct reader *r;
+	struct batch_reader *r;
 	struct err e;
 
 	c->body = fields_parse(q->body.p ? q->body.p : "", q->body.len, &e);
@@ -411,7 +411,7 @@ void batch_post(struct call *c)
 
 void batch_results_get(struct call *c)
 {
-	struct reader *r = new_reader(c);
+	struct batch_reader *r = new_reader(c);
 	int64_t after = call_query_int(c, "after", 0);
 	const char *last = http_header(c->req, "last-event-id");
 	struct err e;

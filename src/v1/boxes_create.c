@@ -16,7 +16,7 @@
 
 /* ---- the box ---- */
 
-struct making {
+struct boxes_making {
 	struct box_wait wait;
 	struct api *api;
 	struct principal who;
@@ -29,7 +29,7 @@ struct making {
 
 static int will_be(struct box_wait *w, const char *id, struct err *e)
 {
-	return idempotency_subject(loop_owner(w, struct making, wait)->idem, id, e);
+	return idempotency_subject(loop_owner(w, struct boxes_making, wait)->idem, id, e);
 }
 
 static void say_made(struct call *c, const struct box *b, json_t *take_doc)
@@ -48,7 +48,7 @@ static json_t *made_json(const struct box *b)
 
 /* The keeper does not have this layer: forget it, so that the next request installs the packages
  * again. */
-static void forget_lost(const struct making *m, const struct err *e)
+static void forget_lost(const struct boxes_making *m, const struct err *e)
 {
 	const json_t *set;
 	size_t i;
@@ -59,7 +59,7 @@ static void forget_lost(const struct making *m, const struct err *e)
 		packages_forget(&m->api->fleet, json_string_value(json_object_get(set, "layer")));
 }
 
-static void boxes_told(struct making *m, struct box *b, const struct err *e)
+static void boxes_told(struct boxes_making *m, struct box *b, const struct err *e)
 {
 	struct call *c = m->call;
 	json_t *doc = NULL;
@@ -94,7 +94,7 @@ static void boxes_told(struct making *m, struct box *b, const struct err *e)
 static void boxes_filled(void *ctx, const struct store_snapshot *row, const char *box,
 			 const struct err *e)
 {
-	struct making *m = ctx;
+	struct boxes_making *m = ctx;
 	struct box *b = fleet_find(&m->api->fleet, box);
 	struct err gone;
 
@@ -110,7 +110,7 @@ static void boxes_filled(void *ctx, const struct store_snapshot *row, const char
 
 static void boxes_made(struct box_wait *w, struct box *b, const struct err *e)
 {
-	struct making *m = loop_owner(w, struct making, wait);
+	struct boxes_making *m = loop_owner(w, struct boxes_making, wait);
 	struct snapshot *snap; /* continues without the client, as the creation does */
 	struct err own;
 
@@ -122,26 +122,26 @@ static void boxes_made(struct box_wait *w, struct box *b, const struct err *e)
 
 static void builder_left(struct call *c)
 {
-	((struct making *)c->state)->call = NULL;
+	((struct boxes_making *)c->state)->call = NULL;
 }
 
 static void boxes_make(struct call *c, const struct box_spec *want, struct idem *take_idem,
 		       json_t *take_packages)
 {
 	const char *snapshot = call_text(c, "snapshot", NULL);
-	struct making *m = calloc(1, sizeof(*m));
+	struct boxes_making *m = calloc(1, sizeof(*m));
 	struct store_snapshot files = { 0 };
 	struct box *b;
 	struct err e;
 
 	if (!m)
 		abort();
-	*m = (struct making){ .wait = { .done = boxes_made, .named = will_be },
-			      .api = c->api,
-			      .who = c->who,
-			      .call = c,
-			      .idem = take_idem,
-			      .packages = take_packages };
+	*m = (struct boxes_making){ .wait = { .done = boxes_made, .named = will_be },
+				    .api = c->api,
+				    .who = c->who,
+				    .call = c,
+				    .idem = take_idem,
+				    .packages = take_packages };
 	c->state = m;
 	c->drop = builder_left;
 	if (snapshot && snapshots_find(c->api, c->who.team, snapshot, &files, &e) < 0) {

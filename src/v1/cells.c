@@ -57,7 +57,7 @@ const struct field cells_events_query[] = {
 	{ 0 },
 };
 
-struct reading {
+struct cells_reading {
 	struct cell_reader reader;
 	struct call *call;
 	struct event_stream event_stream;
@@ -74,7 +74,7 @@ static void place_text(const uint64_t at[CELL_STREAMS], char out[64])
 	snprintf(out, 64, "%" PRIu64 ".%" PRIu64 ".%" PRIu64, at[0], at[1], at[2]);
 }
 
-static int send_line(struct reading *r, struct buf *line, const char *at)
+static int send_line(struct cells_reading *r, struct buf *line, const char *at)
 {
 	auto_buf struct buf whole = { 0 };
 
@@ -117,7 +117,7 @@ static int tell_output(struct cell_piece *p, struct buf *line)
 	return 1;
 }
 
-static json_t *end_of(const struct reading *r)
+static json_t *end_of(const struct cells_reading *r)
 {
 	json_t *end = json_copy(r->reader.cell->end);
 
@@ -136,7 +136,7 @@ static void add_json(struct buf *line, json_t *take_doc)
 	buf_putc(line, ',');
 }
 
-static void tell_start(struct reading *r)
+static void tell_start(struct cells_reading *r)
 {
 	const struct cell *x = r->reader.cell;
 	auto_buf struct buf line = { 0 };
@@ -153,7 +153,7 @@ static void tell_start(struct reading *r)
 }
 
 /* 1: there may be more events. */
-static int tell_one(struct reading *r)
+static int tell_one(struct cells_reading *r)
 {
 	struct cell_piece p = cell_next(&r->reader, PIECE);
 	auto_buf struct buf line = { 0 };
@@ -185,12 +185,12 @@ static int tell_one(struct reading *r)
 
 static void stop_reading(struct call *c)
 {
-	struct reading *r = c->state;
+	struct cells_reading *r = c->state;
 
 	cell_unread(&r->reader);
 }
 
-static void cells_finish(struct reading *r)
+static void cells_finish(struct cells_reading *r)
 {
 	struct call *c = r->call;
 
@@ -201,7 +201,7 @@ static void cells_finish(struct reading *r)
 
 static void tell_more(struct cell_reader *reader)
 {
-	struct reading *r = loop_owner(reader, struct reading, reader);
+	struct cells_reading *r = loop_owner(reader, struct cells_reading, reader);
 	const struct cell *x = reader->cell;
 
 	if (x->state == CELL_WAITING)
@@ -217,7 +217,7 @@ static void tell_more(struct cell_reader *reader)
 static void client_drains(struct http_req *req)
 {
 	struct call *c = req->user;
-	struct reading *r = c->state;
+	struct cells_reading *r = c->state;
 
 	r->full = 0;
 	if (r->reader.cell)
@@ -262,7 +262,7 @@ static void cells_answer(struct call *c, json_t *take_doc)
 
 static void tell_whole(struct cell_reader *reader)
 {
-	struct reading *r = loop_owner(reader, struct reading, reader);
+	struct cells_reading *r = loop_owner(reader, struct cells_reading, reader);
 	struct cell *x = reader->cell;
 	struct call *c = r->call;
 	json_t *doc;
@@ -281,12 +281,12 @@ static void tell_whole(struct cell_reader *reader)
 
 /* ---- start ---- */
 
-static struct reading *reading_new(struct call *c, const struct context *ctx,
-				   enum event_stream_kind kind)
+static struct cells_reading *reading_new(struct call *c, const struct context *ctx,
+					 enum event_stream_kind kind)
 {
-	struct reading *r = call_alloc(c, sizeof(*r));
+	struct cells_reading *r = call_alloc(c, sizeof(*r));
 
-	*r = (struct reading){ .call = c, .kind = kind };
+	*r = (struct cells_reading){ .call = c, .kind = kind };
 	memcpy(r->context, ctx->row.id, sizeof(r->context));
 	memcpy(r->language, ctx->row.language, sizeof(r->language));
 	c->state = r;
@@ -297,7 +297,7 @@ static struct reading *reading_new(struct call *c, const struct context *ctx,
 	return r;
 }
 
-static void read_cell(struct reading *r, struct cell *x)
+static void read_cell(struct cells_reading *r, struct cell *x)
 {
 	r->reader.news = r->kind == EVENT_STREAM_NONE ? tell_whole : tell_more;
 	cell_read(x, &r->reader);
@@ -412,7 +412,7 @@ void cells_events(struct call *c)
 	const char *after = call_query(c, "after"), *last = http_header(c->req, "last-event-id");
 	struct context *ctx = contexts_of(c);
 	uint64_t place[CELL_STREAMS] = { 0 };
-	struct reading *r;
+	struct cells_reading *r;
 	struct cell *x;
 
 	if (!ctx)

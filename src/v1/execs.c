@@ -362,7 +362,7 @@ void execs_show(struct call *c)
 
 /* ---- wait ---- */
 
-struct waiting {
+struct execs_waiting {
 	struct exec_wait wait;
 	struct timer timer;
 	struct call *call;
@@ -370,7 +370,7 @@ struct waiting {
 
 static void stop_waiting(struct call *c)
 {
-	struct waiting *w = c->state;
+	struct execs_waiting *w = c->state;
 
 	exec_wait_cancel(&w->wait);
 	timer_fini(&w->timer);
@@ -378,14 +378,14 @@ static void stop_waiting(struct call *c)
 
 static void execs_waited(struct exec_wait *x, json_t *record)
 {
-	struct waiting *w = loop_owner(x, struct waiting, wait);
+	struct execs_waiting *w = loop_owner(x, struct execs_waiting, wait);
 
 	call_json(w->call, 200, json_incref(record));
 }
 
 static void waited_enough(struct timer *t)
 {
-	struct waiting *w = loop_owner(t, struct waiting, timer);
+	struct execs_waiting *w = loop_owner(t, struct execs_waiting, timer);
 
 	call_json(w->call, 202, exec_json(w->wait.run));
 }
@@ -395,7 +395,7 @@ void execs_wait(struct call *c)
 	struct box *b = call_box(c, 0);
 	struct exec *r = b ? execs_living(b, call_param(c, 1)) : NULL;
 	int64_t ms = call_query_int(c, "timeout_ms", 0);
-	struct waiting *w;
+	struct execs_waiting *w;
 
 	if (!b)
 		return;
@@ -411,7 +411,7 @@ void execs_wait(struct call *c)
 		return;
 	}
 	w = call_alloc(c, sizeof(*w));
-	*w = (struct waiting){ .call = c, .wait.done = execs_waited };
+	*w = (struct execs_waiting){ .call = c, .wait.done = execs_waited };
 	timer_init(&w->timer, c->api->loop, waited_enough);
 	c->state = w;
 	c->drop = stop_waiting;
@@ -422,7 +422,7 @@ void execs_wait(struct call *c)
 
 /* ---- output ---- */
 
-struct reading {
+struct cells_reading {
 	struct exec_reader reader;
 	struct event_stream event_stream;
 	struct call *call;
@@ -432,7 +432,7 @@ struct reading {
 
 static void reading_begins(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
-	struct reading *r = loop_owner(t, struct reading, reader);
+	struct cells_reading *r = loop_owner(t, struct cells_reading, reader);
 
 	if (r->raw >= 0)
 		return;
@@ -448,7 +448,7 @@ static void reading_goes_on(struct exec_reader *t, unsigned stream, uint64_t off
 			    const char *bytes, size_t n)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
-	struct reading *r = loop_owner(t, struct reading, reader);
+	struct cells_reading *r = loop_owner(t, struct cells_reading, reader);
 	int full = 0;
 
 	if (r->raw < 0)
@@ -463,7 +463,7 @@ static void reading_goes_on(struct exec_reader *t, unsigned stream, uint64_t off
 static void reading_ends(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
-	struct reading *r = loop_owner(t, struct reading, reader);
+	struct cells_reading *r = loop_owner(t, struct cells_reading, reader);
 	json_t *doc = record ? json_copy(record)
 			     : call_error_json(r->call, err_kind_name(e->kind), e->msg, NULL, NULL);
 
@@ -483,7 +483,7 @@ static void reading_ends(struct exec_reader *t, json_t *record, const struct err
 
 static void reading_dropped(struct call *c)
 {
-	struct reading *r = c->state;
+	struct cells_reading *r = c->state;
 
 	exec_reader_close(&r->reader);
 }
@@ -491,7 +491,7 @@ static void reading_dropped(struct call *c)
 static void reading_drains(struct http_req *req)
 {
 	struct call *c = req->user;
-	struct reading *r = c->state;
+	struct cells_reading *r = c->state;
 
 	exec_reader_stop(&r->reader, 0);
 }
@@ -522,7 +522,7 @@ void execs_output(struct call *c)
 	const char *raw = call_query(c, "raw");
 	struct box *b = call_box(c, 0);
 	char id[ID_LEN + 1];
-	struct reading *r;
+	struct cells_reading *r;
 	uint32_t ref;
 
 	if (!b)
@@ -541,7 +541,7 @@ void execs_output(struct call *c)
 		return;
 	}
 	r = call_alloc(c, sizeof(*r));
-	*r = (struct reading){ .call = c, .raw = raw ? !strcmp(raw, "stderr") : -1 };
+	*r = (struct cells_reading){ .call = c, .raw = raw ? !strcmp(raw, "stderr") : -1 };
 	r->asked[0] = (uint64_t)call_query_int(c, "stdout", 0);
 	r->asked[1] = (uint64_t)call_query_int(c, "stderr", 0);
 	c->state = r;
@@ -732,7 +732,7 @@ void execs_resize(struct call *c)
 
 static void execs_killed(struct exec_wait *x, json_t *record)
 {
-	struct waiting *w = loop_owner(x, struct waiting, wait);
+	struct execs_waiting *w = loop_owner(x, struct execs_waiting, wait);
 
 	call_json(w->call, 200, json_incref(record));
 }
@@ -740,12 +740,12 @@ static void execs_killed(struct exec_wait *x, json_t *record)
 void execs_kill(struct call *c)
 {
 	struct exec *r = execs_running(c);
-	struct waiting *w;
+	struct execs_waiting *w;
 
 	if (!r)
 		return;
 	w = call_alloc(c, sizeof(*w));
-	*w = (struct waiting){ .call = c, .wait.done = execs_killed };
+	*w = (struct execs_waiting){ .call = c, .wait.done = execs_killed };
 	timer_init(&w->timer, c->api->loop, waited_enough);
 	c->state = w;
 	c->drop = stop_waiting;

@@ -148,7 +148,7 @@ void file_request_look(struct file_request *d, const char *path)
 
 /* ---- errors ---- */
 
-static const struct refusal {
+static const struct file_refusal {
 	int sys, status;
 	const char *code, *hint;
 } refusals[] = {
@@ -179,11 +179,11 @@ static const struct refusal {
 	{ 0, 502, "box_ended", "GET the box: is it still there?" },
 };
 
-static const struct refusal *refusal_of(const struct err *e)
+static const struct file_refusal *refusal_of(const struct err *e)
 {
-	static const struct refusal other = { 0, 500, "error", NULL };
-	static const struct refusal limit = { 0, 429, "limit",
-					      "ask for a part of it: a folder further below" };
+	static const struct file_refusal other = { 0, 500, "error", NULL };
+	static const struct file_refusal limit = { 0, 429, "limit",
+						   "ask for a part of it: a folder further below" };
 
 	if (!e->sys && e->kind == ERR_LIMIT)
 		return &limit;
@@ -221,7 +221,7 @@ void file_request_error(struct file_request *d, int status, const char *code, co
 
 void file_request_fail(struct file_request *d, const struct err *e)
 {
-	const struct refusal *r = refusal_of(e);
+	const struct file_refusal *r = refusal_of(e);
 
 	file_request_close(d);
 	if (r->status == 507)
@@ -232,7 +232,7 @@ void file_request_fail(struct file_request *d, const struct err *e)
 
 json_t *file_request_fail_json(const struct err *e)
 {
-	const struct refusal *r = refusal_of(e);
+	const struct file_refusal *r = refusal_of(e);
 	json_t *doc = call_error_json(NULL, r->code, e->msg, NULL, r->hint);
 
 	json_object_set_new(doc, "type", json_string("error"));

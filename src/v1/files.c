@@ -90,7 +90,7 @@ void boxfiles_stat(struct call *c)
 
 /* ---- a folder ---- */
 
-struct listing {
+struct files_listing {
 	struct file_request file_req;
 	struct wire_list ask;
 	struct buf after; /* a path below the folder, after a NUL */
@@ -125,7 +125,7 @@ static int cursor_parse(const char *text, struct buf *out)
 
 static void list_ready(struct file_client *k)
 {
-	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
+	struct files_listing *l = loop_owner(k, struct files_listing, file_req.file_client);
 	auto_buf struct buf tail = { 0 };
 
 	buf_add(&tail, l->file_req.path, strlen(l->file_req.path) + 1);
@@ -135,7 +135,7 @@ static void list_ready(struct file_client *k)
 
 static void list_done(struct file_client *k, uint16_t flags)
 {
-	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
+	struct files_listing *l = loop_owner(k, struct files_listing, file_req.file_client);
 	auto_buf struct buf next = { 0 };
 
 	if (flags & WIRE_DONE_TRUNCATED && l->last.len)
@@ -149,7 +149,7 @@ static void list_done(struct file_client *k, uint16_t flags)
 static void list_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 		       size_t n)
 {
-	struct listing *l = loop_owner(k, struct listing, file_req.file_client);
+	struct files_listing *l = loop_owner(k, struct files_listing, file_req.file_client);
 	struct file_request_entry parts;
 
 	if (json_array_size(l->items) == l->ask.max || !file_request_split(e, tail, n, &parts)) {
@@ -167,7 +167,7 @@ static void list_entry(struct file_client *k, const struct wire_entry *e, const 
 
 static void list_dropped(struct call *c)
 {
-	struct listing *l = c->state;
+	struct files_listing *l = c->state;
 
 	file_request_close(&l->file_req);
 	json_decref(l->items);
@@ -180,10 +180,11 @@ void boxfiles_list(struct call *c)
 	static const struct file_client_events on = {
 		.ready = list_ready, .entry = list_entry, .done = list_done, .failed = files_failed
 	};
-	struct listing *l = call_alloc(c, sizeof(*l));
+	struct files_listing *l = call_alloc(c, sizeof(*l));
 	const char *after = call_query(c, "after"), *path = call_query(c, "path");
 
-	*l = (struct listing){ .file_req.path = file_request_path(c, path ? path : BOX_HOME) };
+	*l = (struct files_listing){ .file_req.path =
+					     file_request_path(c, path ? path : BOX_HOME) };
 	if (!l->file_req.path)
 		return;
 	l->ask.max = (uint32_t)call_query_int(c, "limit", PAGE);
@@ -203,7 +204,7 @@ void boxfiles_list(struct call *c)
 
 /* ---- changes: the answer shows the entry after the change ---- */
 
-struct deed {
+struct files_deed {
 	struct file_request file_req;
 	uint8_t type;
 	uint16_t flags;
@@ -216,7 +217,7 @@ struct deed {
 
 static void deed_ready(struct file_client *k)
 {
-	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
+	struct files_deed *x = loop_owner(k, struct files_deed, file_req.file_client);
 	auto_buf struct buf tail = { 0 };
 
 	if (x->from)
@@ -231,7 +232,7 @@ static void deed_ready(struct file_client *k)
 
 static void deed_done(struct file_client *k, uint16_t flags)
 {
-	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
+	struct files_deed *x = loop_owner(k, struct files_deed, file_req.file_client);
 
 	x->done = flags;
 	if (x->at) {
@@ -245,7 +246,7 @@ static void deed_done(struct file_client *k, uint16_t flags)
 static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 		       size_t n)
 {
-	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
+	struct files_deed *x = loop_owner(k, struct files_deed, file_req.file_client);
 
 	if (x->there && !S_ISDIR(e->mode)) {
 		file_request_error(&x->file_req, 409, "exists", "there is something of that name",
@@ -260,7 +261,7 @@ static void deed_entry(struct file_client *k, const struct wire_entry *e, const 
 /* An existing folder is the requested result. */
 static void deed_failed(struct file_client *k, const struct err *e)
 {
-	struct deed *x = loop_owner(k, struct deed, file_req.file_client);
+	struct files_deed *x = loop_owner(k, struct files_deed, file_req.file_client);
 
 	if (x->type == WIRE_MKDIR && e->sys == EEXIST && !x->there) {
 		x->there = 1;
@@ -270,15 +271,15 @@ static void deed_failed(struct file_client *k, const struct err *e)
 	file_request_fail(&x->file_req, e);
 }
 
-static struct deed *deed_new(struct call *c, uint8_t type, int status)
+static struct files_deed *deed_new(struct call *c, uint8_t type, int status)
 {
-	struct deed *x = call_alloc(c, sizeof(*x));
+	struct files_deed *x = call_alloc(c, sizeof(*x));
 
-	*x = (struct deed){ .type = type, .status = status };
+	*x = (struct files_deed){ .type = type, .status = status };
 	return x;
 }
 
-static void deed_begin(struct deed *x, struct call *c)
+static void deed_begin(struct files_deed *x, struct call *c)
 {
 	static const struct file_client_events on = {
 		.ready = deed_ready, .entry = deed_entry, .done = deed_done, .failed = deed_failed
@@ -290,7 +291,7 @@ static void deed_begin(struct deed *x, struct call *c)
 
 void boxfiles_delete(struct call *c)
 {
-	struct deed *x = deed_new(c, WIRE_REMOVE, 204);
+	struct files_deed *x = deed_new(c, WIRE_REMOVE, 204);
 
 	x->from = file_request_path(c, call_query(c, "path"));
 	x->flags = call_query_flag(c, "recursive") ? 0 : WIRE_REMOVE_ONE;
@@ -317,7 +318,7 @@ static int read_mode(struct call *c, uint32_t *out)
 
 void boxfiles_mkdir(struct call *c)
 {
-	struct deed *x = deed_new(c, WIRE_MKDIR, 201);
+	struct files_deed *x = deed_new(c, WIRE_MKDIR, 201);
 
 	x->put.flags = WIRE_PUT_NEW;
 	x->at = file_request_path(c, call_text(c, "path", NULL));
@@ -327,7 +328,7 @@ void boxfiles_mkdir(struct call *c)
 
 void boxfiles_chmod(struct call *c)
 {
-	struct deed *x = deed_new(c, WIRE_CHMOD, 200);
+	struct files_deed *x = deed_new(c, WIRE_CHMOD, 200);
 
 	x->at = file_request_path(c, call_text(c, "path", NULL));
 	if (x->at && read_mode(c, &x->put.mode))
@@ -336,7 +337,7 @@ void boxfiles_chmod(struct call *c)
 
 static void from_to(struct call *c, uint8_t type, uint16_t unless_replace, int status)
 {
-	struct deed *x = deed_new(c, type, status);
+	struct files_deed *x = deed_new(c, type, status);
 
 	x->from = file_request_path(c, call_text(c, "from", NULL));
 	x->at = x->from ? file_request_path(c, call_text(c, "to", NULL)) : NULL;

@@ -75,7 +75,7 @@ const struct field fragment_request_fields[] = {
 	{ 0 },
 };
 
-struct work {
+struct fragment_work {
 	const json_t *doc, *outer;
 	const char *path;
 	const struct box_template *template;
@@ -84,7 +84,7 @@ struct work {
 	struct err *e;
 };
 
-static int fragment_bad(struct work *w, const char *field, const char *want)
+static int fragment_bad(struct fragment_work *w, const char *field, const char *want)
 {
 	return err_set(w->e, ERR_INVALID, "%s%s%s: %s", w->path, *w->path ? "." : "", field, want);
 }
@@ -104,7 +104,7 @@ static const char *fragment_text(const json_t *doc, const char *name)
 }
 
 /* Front ends put some fields next to the fragment, and others into it. */
-static const char *fragment_tag(const struct work *w, const char *name)
+static const char *fragment_tag(const struct fragment_work *w, const char *name)
 {
 	const char *s = fragment_text(w->doc, name);
 
@@ -134,7 +134,7 @@ static const json_t *first_of(const json_t *item, const char *const *names, cons
 	return NULL;
 }
 
-static int add_item(struct work *w, const char *field, size_t i, const json_t *item)
+static int add_item(struct fragment_work *w, const char *field, size_t i, const json_t *item)
 {
 	static const char *const paths[] = { "file_path", "path", "file_name", NULL },
 				 *const contents[] = { "file_content", "content", "code", NULL };
@@ -161,7 +161,7 @@ static int add_item(struct work *w, const char *field, size_t i, const json_t *i
 	return 0;
 }
 
-static int add_map(struct work *w, const char *field, const json_t *map)
+static int add_map(struct fragment_work *w, const char *field, const json_t *map)
 {
 	const char *path;
 	json_t *content;
@@ -181,7 +181,7 @@ static int add_map(struct work *w, const char *field, const json_t *map)
 	return 0;
 }
 
-static int add_files(struct work *w, const char *field)
+static int add_files(struct fragment_work *w, const char *field)
 {
 	const json_t *all = fragment_given(w->doc, field);
 
@@ -200,7 +200,7 @@ static int add_files(struct work *w, const char *field)
 }
 
 /* Adds the code as a file; without a file name, run_request_plan.c chooses one. */
-static int add_code(struct work *w)
+static int add_code(struct fragment_work *w)
 {
 	const json_t *code = fragment_given(w->doc, "code");
 	const char *path = fragment_text(w->doc, "file_path");
@@ -223,7 +223,7 @@ static int add_code(struct work *w)
 
 /* ---- what to run ---- */
 
-static int plan_server(struct work *w, const json_t *port)
+static int plan_server(struct fragment_work *w, const json_t *port)
 {
 	const char *start = fragment_text(w->doc, "start_command");
 	char number[8];
@@ -251,7 +251,7 @@ static int plan_server(struct work *w, const json_t *port)
 	return 0;
 }
 
-static int plan_program(struct work *w)
+static int plan_program(struct fragment_work *w)
 {
 	if (json_object_get(w->out, "command"))
 		return 0;
@@ -266,7 +266,7 @@ static int plan_program(struct work *w)
 
 /* Code of an interpreter template is executed as a cell if its language has an interpreter; files
  * are written first. */
-static int plan_cell(struct work *w)
+static int plan_cell(struct fragment_work *w)
 {
 	const json_t *code = fragment_given(w->doc, "code");
 	const char *path = fragment_text(w->doc, "file_path");
@@ -281,7 +281,7 @@ static int plan_cell(struct work *w)
 	return 1;
 }
 
-static void plan_install(struct work *w)
+static void plan_install(struct fragment_work *w)
 {
 	const char *install = fragment_text(w->doc, "install_dependencies_command");
 
@@ -291,7 +291,7 @@ static void plan_install(struct work *w)
 
 /* ---- the box ---- */
 
-static int fragment_find_template(struct work *w)
+static int fragment_find_template(struct fragment_work *w)
 {
 	const char *name = fragment_text(w->doc, "template");
 	auto_buf struct buf names = { 0 };
@@ -309,7 +309,7 @@ static int fragment_find_template(struct work *w)
 	return 0;
 }
 
-static void set_owner(struct work *w)
+static void set_owner(struct fragment_work *w)
 {
 	static const char *const names[] = { "session", "sessionId", "sessionID", "userID" },
 				 *const tags[] = { "userID", "teamID" };
@@ -332,7 +332,7 @@ static void set_owner(struct work *w)
 	}
 }
 
-static int fragment_fill(struct work *w)
+static int fragment_fill(struct fragment_work *w)
 {
 	const json_t *port = fragment_given(w->doc, "port"),
 		     *timeout = fragment_given(w->doc, "timeout_ms");
@@ -353,7 +353,7 @@ static int fragment_fill(struct work *w)
 
 json_t *fragment_translate(const json_t *body, struct err *e)
 {
-	struct work w = { .doc = body, .outer = body, .path = "", .e = e };
+	struct fragment_work w = { .doc = body, .outer = body, .path = "", .e = e };
 
 	if (fragment_given(body, "fragment"))
 		w.path = "fragment";

@@ -316,13 +316,14 @@ struct leaf { /* a file client that works for one call */
 	int too_large;
 	/* for the tree */
 	json_t *root;
-	struct folder *first, *last; /* folders to be listed; the first one is being listed */
+	struct fragments_folder *first,
+		*last; /* folders to be listed; the first one is being listed */
 	unsigned entries, depth;
 	int hidden, truncated;
 };
 
-struct folder {
-	struct folder *next;
+struct fragments_folder {
+	struct fragments_folder *next;
 	json_t *node; /* of root, borrowed */
 	unsigned depth;
 	char path[]; /* bytes as in the box; the text of the node is valid UTF-8 */
@@ -330,7 +331,7 @@ struct folder {
 
 static void next_folder(struct leaf *l)
 {
-	struct folder *f = l->first;
+	struct fragments_folder *f = l->first;
 
 	l->first = f->next;
 	if (!l->first)
@@ -480,11 +481,11 @@ static json_t *node_of(const char *path, uint32_t mode)
 
 static void add_folder(struct leaf *l, json_t *node, const char *path, unsigned depth)
 {
-	struct folder *f = malloc(sizeof(*f) + strlen(path) + 1);
+	struct fragments_folder *f = malloc(sizeof(*f) + strlen(path) + 1);
 
 	if (!f)
 		abort();
-	*f = (struct folder){ .node = node, .depth = depth };
+	*f = (struct fragments_folder){ .node = node, .depth = depth };
 	memcpy(f->path, path, strlen(path) + 1);
 	json_object_set_new(node, "children", json_array());
 	if (l->last)
@@ -518,7 +519,7 @@ static void tree_entry(struct file_client *k, const struct wire_entry *e, const 
 		       size_t n)
 {
 	struct leaf *l = loop_owner(k, struct leaf, file_client);
-	struct folder *in = l->first;
+	struct fragments_folder *in = l->first;
 	size_t len = strnlen(name, n); /* the target of a link follows its name */
 	char path[8192];
 	json_t *node;

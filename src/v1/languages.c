@@ -24,8 +24,8 @@ struct survey {
 	char box[ID_LEN + 1];
 	struct buf said;
 	json_t *answer; /* NULL until the box has answered */
-	struct waiting {
-		struct waiting *next;
+	struct execs_waiting {
+		struct execs_waiting *next;
 		struct call *call;
 	} * waiting;
 };
@@ -75,7 +75,7 @@ static json_t *kernels_of(const struct survey *s)
 
 static void languages_tell(struct survey *s, const struct err *e)
 {
-	struct waiting *all = s->waiting;
+	struct execs_waiting *all = s->waiting;
 
 	s->waiting = NULL;
 	s->asking = 0;
@@ -205,7 +205,7 @@ static void languages_begin(struct survey *s)
 static void client_left(struct call *c)
 {
 	struct survey *s = c->api->survey;
-	struct waiting **at = s ? &s->waiting : NULL;
+	struct execs_waiting **at = s ? &s->waiting : NULL;
 
 	if (!s) /* the daemon ends */
 		return;
@@ -218,14 +218,14 @@ static void client_left(struct call *c)
 void languages_list(struct call *c)
 {
 	struct survey *s = survey_of(c->api);
-	struct waiting *w;
+	struct execs_waiting *w;
 
 	if (s->answer) {
 		call_json(c, 200, json_incref(s->answer));
 		return;
 	}
 	w = call_alloc(c, sizeof(*w));
-	*w = (struct waiting){ .next = s->waiting, .call = c };
+	*w = (struct execs_waiting){ .next = s->waiting, .call = c };
 	s->waiting = w;
 	c->drop = client_left;
 	if (!s->asking)

@@ -47,7 +47,7 @@ void models_list(struct call *c)
 
 /* ---- completion ---- */
 
-struct asking {
+struct models_asking {
 	struct llm_request ask;
 	struct call *call;
 };
@@ -70,7 +70,7 @@ static int status_of(const json_t *error)
 
 static void models_answered(struct llm_request *m, const json_t *answer, const struct err *e)
 {
-	struct call *c = loop_owner(m, struct asking, ask)->call;
+	struct call *c = loop_owner(m, struct models_asking, ask)->call;
 	const json_t *error = json_object_get(answer, "error");
 	json_t *doc;
 
@@ -86,7 +86,7 @@ static void models_answered(struct llm_request *m, const json_t *answer, const s
 
 static void models_left(struct call *c)
 {
-	llm_cancel(&((struct asking *)c->state)->ask);
+	llm_cancel(&((struct models_asking *)c->state)->ask);
 }
 
 /* A model call costs money: a client that closes its side counts as disconnected. */
@@ -94,7 +94,7 @@ static void hung_up(struct http_req *r)
 {
 	struct call *c = r->user;
 
-	if (!((struct asking *)c->state)->ask.line) /* already answered */
+	if (!((struct models_asking *)c->state)->ask.line) /* already answered */
 		return;
 	models_left(c);
 	call_error(c, 400, "cancelled", "the client ended its side before the answer was there",
@@ -116,14 +116,14 @@ static json_t *request_of(struct call *c)
 
 void models_ask(struct call *c)
 {
-	struct asking *x = call_alloc(c, sizeof(*x));
+	struct models_asking *x = call_alloc(c, sizeof(*x));
 	struct err e;
 
 	if (!c->api->model) {
 		no_models(c);
 		return;
 	}
-	*x = (struct asking){ .call = c, .ask.done = models_answered };
+	*x = (struct models_asking){ .call = c, .ask.done = models_answered };
 	c->state = x;
 	c->drop = models_left;
 	if (llm_start(c->api->model, &x->ask, request_of(c), &e) < 0)

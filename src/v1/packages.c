@@ -475,7 +475,7 @@ void packages_list(struct call *c)
 	call_list(c, items, "");
 }
 
-struct adding {
+struct v1_adding {
 	struct package_job job;
 	struct call *call;
 	struct event_stream event_stream;
@@ -484,7 +484,7 @@ struct adding {
 
 static void packages_added(struct package_job *j, const struct packages_failure *f)
 {
-	struct adding *a = j->user;
+	struct v1_adding *a = j->user;
 	struct call *c = a->call;
 	json_t *doc = f ? packages_failure_json(f) : packages_report(j);
 
@@ -500,7 +500,7 @@ static void packages_added(struct package_job *j, const struct packages_failure 
 static void adding_said(struct package_job *j, const char *manager, unsigned stream,
 			const char *bytes, size_t n)
 {
-	struct adding *a = j->user;
+	struct v1_adding *a = j->user;
 
 	if (a->streaming)
 		event_stream_event(&a->event_stream, packages_said_json(manager, stream, bytes, n));
@@ -508,17 +508,17 @@ static void adding_said(struct package_job *j, const char *manager, unsigned str
 
 static void adding_dropped(struct call *c)
 {
-	packages_job_fini(&((struct adding *)c->state)->job);
+	packages_job_fini(&((struct v1_adding *)c->state)->job);
 }
 
 void packages_add_set(struct call *c)
 {
-	struct adding *a = call_alloc(c, sizeof(*a));
+	struct v1_adding *a = call_alloc(c, sizeof(*a));
 	enum event_stream_kind kind = event_stream_wanted(c);
 	struct err e;
 	int known;
 
-	*a = (struct adding){
+	*a = (struct v1_adding){
 		.call = c, .job = { .api = c->api, .done = packages_added, .said = adding_said }
 	};
 	a->job.user = a;
@@ -571,7 +571,7 @@ void packages_show(struct call *c)
 	store_set_fini(&s);
 }
 
-struct asking { /* a request to the keeper about a layer */
+struct models_asking { /* a request to the keeper about a layer */
 	struct api *api;
 	struct call *call; /* NULL: the client has disconnected */
 	char layer[STORE_HASH + 1];
@@ -580,13 +580,13 @@ struct asking { /* a request to the keeper about a layer */
 
 static void asker_left(struct call *c)
 {
-	((struct asking *)c->state)->call = NULL;
+	((struct models_asking *)c->state)->call = NULL;
 }
 
 static void packages_answered(void *ctx, const struct frame *f, size_t len, int *fd,
 			      const struct err *e)
 {
-	struct asking *a = ctx;
+	struct models_asking *a = ctx;
 	struct call *c = a->call;
 	const struct wire_layer *l = (const struct wire_layer *)f;
 
@@ -615,7 +615,7 @@ static void packages_answered(void *ctx, const struct frame *f, size_t len, int 
 static void packages_ask(struct call *c, uint8_t type, uint8_t want)
 {
 	struct wire_layer f = { .head.type = type };
-	struct asking *a;
+	struct models_asking *a;
 	struct store_set s;
 
 	if (!packages_find(c, &s))
@@ -623,7 +623,7 @@ static void packages_ask(struct call *c, uint8_t type, uint8_t want)
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		abort();
-	*a = (struct asking){ .api = c->api, .call = c, .drops = type == WIRE_LAYER_DROP };
+	*a = (struct models_asking){ .api = c->api, .call = c, .drops = type == WIRE_LAYER_DROP };
 	memcpy(a->layer, s.layer, sizeof(a->layer));
 	snprintf(f.id, sizeof(f.id), "%s", s.layer);
 	store_set_fini(&s);

@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-struct again {
+struct replay_again {
 	struct execution_owner owner;
 	struct execution *x;
 	struct call *call;
 	json_t *artifact, *was;
 };
 
-static void again_fini(struct again *g)
+static void again_fini(struct replay_again *g)
 {
 	execution_cancel(g->x);
 	g->x = NULL;
@@ -30,7 +30,7 @@ static void again_left(struct call *c)
 
 static void again_done(struct execution_owner *o, json_t *take_result)
 {
-	struct again *g = loop_owner(o, struct again, owner);
+	struct replay_again *g = loop_owner(o, struct replay_again, owner);
 	struct call *c = g->call;
 	const char *what = NULL;
 	int same = report_same(g->was, take_result, &what);
@@ -72,12 +72,12 @@ static json_t *artifact_of(struct api *a, const char *id, const json_t *result)
 
 void pipelines_replay(struct call *c)
 {
-	struct again *g = call_alloc(c, sizeof(*g));
+	struct replay_again *g = call_alloc(c, sizeof(*g));
 	struct store_pipeline row;
 
 	if (!pipelines_own(c, &row))
 		return;
-	*g = (struct again){ .owner.done = again_done, .call = c };
+	*g = (struct replay_again){ .owner.done = again_done, .call = c };
 	g->was = pipelines_doc(c->api, row.id, "result", (uint32_t)call_int(c, "attempt", 0));
 	g->artifact = g->was ? artifact_of(c->api, row.id, g->was) : NULL;
 	if (!g->artifact) {

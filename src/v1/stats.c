@@ -71,7 +71,7 @@ static json_t *now_json(const struct box *b, const struct usage_now *now)
 
 /* ---- now ---- */
 
-struct looking {
+struct stats_looking {
 	struct usage_watch watch;
 	struct call *call;
 	struct event_stream event_stream;
@@ -81,7 +81,7 @@ struct looking {
 
 static void stats_stop(struct call *c)
 {
-	struct looking *l = c->state;
+	struct stats_looking *l = c->state;
 
 	usage_unwatch(&l->watch);
 }
@@ -89,12 +89,12 @@ static void stats_stop(struct call *c)
 static void has_room(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct looking *l = c->state;
+	struct stats_looking *l = c->state;
 
 	l->full = 0;
 }
 
-static void box_ended(struct looking *l)
+static void box_ended(struct stats_looking *l)
 {
 	struct call *c = l->call;
 
@@ -110,7 +110,7 @@ static void box_ended(struct looking *l)
 
 static void stats_looked(struct usage_watch *w, const struct usage_now *now)
 {
-	struct looking *l = loop_owner(w, struct looking, watch);
+	struct stats_looking *l = loop_owner(w, struct stats_looking, watch);
 	struct call *c = l->call;
 	const struct box *b = now ? fleet_find(&c->api->fleet, l->box) : NULL;
 	json_t *doc;
@@ -134,12 +134,12 @@ void stats_show(struct call *c)
 {
 	int stream = call_query_flag(c, "follow") || event_stream_wanted(c) == EVENT_STREAM_SSE;
 	const struct box *b = call_box_peek(c, 0);
-	struct looking *l;
+	struct stats_looking *l;
 
 	if (!b)
 		return;
 	l = call_alloc(c, sizeof(*l));
-	*l = (struct looking){ .watch.told = stats_looked, .call = c };
+	*l = (struct stats_looking){ .watch.told = stats_looked, .call = c };
 	snprintf(l->box, sizeof(l->box), "%s", b->row.id);
 	c->state = l;
 	c->drop = stats_stop;

@@ -23,7 +23,7 @@ const struct field boxfiles_put_query[] = {
 
 enum phase { LOOKING, SENDING, SHOWING };
 
-struct upload {
+struct upload_upload {
 	struct file_request file_req;
 	enum phase phase;
 	struct wire_put put;
@@ -32,21 +32,21 @@ struct upload {
 
 static void upload_ready(struct file_client *k)
 {
-	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
+	struct upload_upload *u = loop_owner(k, struct upload_upload, file_req.file_client);
 
 	file_request_look(&u->file_req, u->file_req.path);
 }
 
 /* ---- preconditions ---- */
 
-static void upload_changed(struct upload *u, const char *why)
+static void upload_changed(struct upload_upload *u, const char *why)
 {
 	file_request_error(&u->file_req, 412, "changed", "it is not what you expect", why,
 			   "read it again and decide anew");
 }
 
 /* e NULL: the path does not exist. 0: rejected, and answered. */
-static int may_go(struct upload *u, const struct wire_entry *e)
+static int may_go(struct upload_upload *u, const struct wire_entry *e)
 {
 	const struct http_req *r = u->file_req.call->req;
 	const char *match = http_header(r, "if-match"), *none = http_header(r, "if-none-match");
@@ -80,7 +80,7 @@ static int may_go(struct upload *u, const struct wire_entry *e)
 	return 1;
 }
 
-static void send_it(struct upload *u)
+static void send_it(struct upload_upload *u)
 {
 	struct call *c = u->file_req.call;
 	struct err e;
@@ -100,7 +100,7 @@ static void send_it(struct upload *u)
 static void upload_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
 			 size_t n)
 {
-	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
+	struct upload_upload *u = loop_owner(k, struct upload_upload, file_req.file_client);
 	struct file_request_entry parts;
 	char etag[FILE_REQUEST_ETAG];
 
@@ -125,7 +125,7 @@ static void upload_entry(struct file_client *k, const struct wire_entry *e, cons
 
 static void upload_done(struct file_client *k, uint16_t flags)
 {
-	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
+	struct upload_upload *u = loop_owner(k, struct upload_upload, file_req.file_client);
 
 	(void)flags;
 	if (u->phase != SENDING)
@@ -136,7 +136,7 @@ static void upload_done(struct file_client *k, uint16_t flags)
 
 static void upload_failed(struct file_client *k, const struct err *e)
 {
-	struct upload *u = loop_owner(k, struct upload, file_req.file_client);
+	struct upload_upload *u = loop_owner(k, struct upload_upload, file_req.file_client);
 
 	if (u->phase == LOOKING && e->sys == ENOENT) {
 		if (may_go(u, NULL))
@@ -155,7 +155,7 @@ static void upload_failed(struct file_client *k, const struct err *e)
 static void pipe_full(struct http_req *r, int full)
 {
 	struct call *c = r->user;
-	struct upload *u = c->state;
+	struct upload_upload *u = c->state;
 
 	if (u->file_req.open)
 		file_request_stalls(&u->file_req, full);
@@ -164,7 +164,7 @@ static void pipe_full(struct http_req *r, int full)
 static void body_ended(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct upload *u = c->state;
+	struct upload_upload *u = c->state;
 
 	if (u->file_req.open)
 		file_client_data(&u->file_req.file_client, NULL, 0);
@@ -187,7 +187,7 @@ void boxfiles_put(struct call *c)
 						      .entry = upload_entry,
 						      .done = upload_done,
 						      .failed = upload_failed };
-	struct upload *u = call_alloc(c, sizeof(*u));
+	struct upload_upload *u = call_alloc(c, sizeof(*u));
 	const char *text = call_query(c, "mode"), *path = call_query(c, "path");
 	int mode = text ? file_request_mode(text) : 0;
 	struct box *b;
@@ -202,8 +202,8 @@ void boxfiles_put(struct call *c)
 			   "make one: POST .../files/mkdir");
 		return;
 	}
-	*u = (struct upload){ .file_req.path = file_request_path(c, path),
-			      .put.mode = (uint32_t)mode };
+	*u = (struct upload_upload){ .file_req.path = file_request_path(c, path),
+				     .put.mode = (uint32_t)mode };
 	b = u->file_req.path ? call_box(c, 0) : NULL;
 	if (!b || !upload_fits(c, b) || !file_request_open(&u->file_req, c, &on))
 		return;

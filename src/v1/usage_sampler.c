@@ -6,7 +6,7 @@
 
 enum { SLOTS = 1024, PATIENCE_MS = 3000, RING_LEAST = 16 };
 
-struct ring {
+struct sampler_ring {
 	struct usage_sample *v;
 	uint32_t room, n, first, most;
 };
@@ -15,7 +15,7 @@ struct gauge_box {
 	struct gauge_box *next;
 	struct usage_sampler *all;
 	char id[ID_LEN + 1];
-	struct ring seconds, tens;
+	struct sampler_ring seconds, tens;
 	struct usage_watch *watches;
 	uint64_t asked_ms, tens_ms; /* time of the last request; end of the present ten seconds */
 	int asking;
@@ -43,7 +43,7 @@ struct usage_sampler *usage_sampler_new(struct fleet *f)
 
 /* ---- rings ---- */
 
-static void sampler_grow(struct usage_sampler *g, struct ring *r)
+static void sampler_grow(struct usage_sampler *g, struct sampler_ring *r)
 {
 	uint32_t room = r->room ? r->room * 2 : RING_LEAST;
 	struct usage_sample *v;
@@ -63,7 +63,8 @@ static void sampler_grow(struct usage_sampler *g, struct ring *r)
 	r->first = 0;
 }
 
-static void sampler_add(struct usage_sampler *g, struct ring *r, const struct usage_sample *s)
+static void sampler_add(struct usage_sampler *g, struct sampler_ring *r,
+			const struct usage_sample *s)
 {
 	if (r->n == r->room && r->room < r->most)
 		sampler_grow(g, r);
@@ -76,7 +77,7 @@ static void sampler_add(struct usage_sampler *g, struct ring *r, const struct us
 	r->v[(r->first + r->n++) % r->room] = *s;
 }
 
-static void ring_fini(struct usage_sampler *g, struct ring *r)
+static void ring_fini(struct usage_sampler *g, struct sampler_ring *r)
 {
 	g->bytes -= r->room * sizeof(*r->v);
 	free(r->v);
@@ -126,7 +127,7 @@ void usage_history(const struct usage_sampler *g, const char *box, int step_s, u
 		   void (*each)(void *ctx, const struct usage_sample *s), void *ctx)
 {
 	const struct gauge_box *x = g->slots[id_hash(box) % SLOTS];
-	const struct ring *r;
+	const struct sampler_ring *r;
 
 	while (x && strcmp(x->id, box) != 0)
 		x = x->next;

@@ -14,7 +14,7 @@ const struct field boxfiles_watch_query[] = {
 	{ 0 },
 };
 
-struct watching {
+struct watch_watching {
 	struct file_request file_req;
 	struct event_stream event_stream;
 	int begun;
@@ -22,20 +22,20 @@ struct watching {
 
 static void watch_ready(struct file_client *k)
 {
-	struct watching *w = loop_owner(k, struct watching, file_req.file_client);
+	struct watch_watching *w = loop_owner(k, struct watch_watching, file_req.file_client);
 
 	file_request_ask(&w->file_req, WIRE_WATCH,
 			 call_query_flag(w->file_req.call, "recursive") ? WIRE_WATCH_DEEP : 0,
 			 w->file_req.path, strlen(w->file_req.path));
 }
 
-static void watch_say(struct watching *w, json_t *take_event)
+static void watch_say(struct watch_watching *w, json_t *take_event)
 {
 	if (event_stream_event(&w->event_stream, take_event))
 		file_client_pause(&w->file_req.file_client, 1);
 }
 
-static void watch_finish(struct watching *w, json_t *take_last)
+static void watch_finish(struct watch_watching *w, json_t *take_last)
 {
 	file_request_close(&w->file_req);
 	event_stream_event(&w->event_stream, take_last);
@@ -44,7 +44,7 @@ static void watch_finish(struct watching *w, json_t *take_last)
 
 static void watch_done(struct file_client *k, uint16_t flags)
 {
-	struct watching *w = loop_owner(k, struct watching, file_req.file_client);
+	struct watch_watching *w = loop_owner(k, struct watch_watching, file_req.file_client);
 	enum event_stream_kind kind = event_stream_wanted(w->file_req.call);
 	json_t *first;
 
@@ -59,7 +59,8 @@ static void watch_done(struct file_client *k, uint16_t flags)
 	watch_say(w, first);
 }
 
-static void set_below(json_t *doc, const char *key, const struct watching *w, const char *name)
+static void set_below(json_t *doc, const char *key, const struct watch_watching *w,
+		      const char *name)
 {
 	auto_buf struct buf full = { 0 };
 
@@ -70,7 +71,8 @@ static void set_below(json_t *doc, const char *key, const struct watching *w, co
 	file_request_set_text(doc, key, buf_str(&full));
 }
 
-static void watch_event(struct watching *w, const struct wire_event *ev, const char *tail, size_t n)
+static void watch_event(struct watch_watching *w, const struct wire_event *ev, const char *tail,
+			size_t n)
 {
 	static const char *const types[] = {
 		[WIRE_EVENT_CREATE] = "create", [WIRE_EVENT_WRITE] = "write",
@@ -102,7 +104,7 @@ static void watch_event(struct watching *w, const struct wire_event *ev, const c
 static void watch_other(struct file_client *k, const struct frame *f, size_t len)
 {
 	if (f->type == WIRE_EVENT)
-		watch_event(loop_owner(k, struct watching, file_req.file_client),
+		watch_event(loop_owner(k, struct watch_watching, file_req.file_client),
 			    (const struct wire_event *)f,
 			    (const char *)f + sizeof(struct wire_event),
 			    len - sizeof(struct wire_event));
@@ -110,7 +112,7 @@ static void watch_other(struct file_client *k, const struct frame *f, size_t len
 
 static void watch_failed(struct file_client *k, const struct err *e)
 {
-	struct watching *w = loop_owner(k, struct watching, file_req.file_client);
+	struct watch_watching *w = loop_owner(k, struct watch_watching, file_req.file_client);
 
 	if (w->begun)
 		watch_finish(w, file_request_fail_json(e));
@@ -121,7 +123,7 @@ static void watch_failed(struct file_client *k, const struct err *e)
 static void watch_drained(struct http_req *r)
 {
 	struct call *c = r->user;
-	struct watching *w = c->state;
+	struct watch_watching *w = c->state;
 
 	if (w->file_req.open)
 		file_client_pause(&w->file_req.file_client, 0);
@@ -140,10 +142,11 @@ void boxfiles_watch(struct call *c)
 						      .other = watch_other,
 						      .done = watch_done,
 						      .failed = watch_failed };
-	struct watching *w = call_alloc(c, sizeof(*w));
+	struct watch_watching *w = call_alloc(c, sizeof(*w));
 	const char *path = call_query(c, "path");
 
-	*w = (struct watching){ .file_req.path = file_request_path(c, path ? path : BOX_HOME) };
+	*w = (struct watch_watching){ .file_req.path =
+					      file_request_path(c, path ? path : BOX_HOME) };
 	if (!w->file_req.path || !file_request_open(&w->file_req, c, &on))
 		return;
 	c->req->on_drain = watch_drained;

@@ -3,7 +3,7 @@
 
 enum tail { NO_TAIL, TAIL };
 
-static const struct shape {
+static const struct frame_shape {
 	const char *name;
 	uint16_t body;
 	uint8_t tail;
@@ -87,7 +87,7 @@ static const struct shape {
 	[WIRE_MODEL] = { "MODEL", sizeof(struct frame), NO_TAIL },
 };
 
-static const struct shape *shape_of(uint8_t type)
+static const struct frame_shape *shape_of(uint8_t type)
 {
 	if (type >= sizeof(shapes) / sizeof(shapes[0]) || !shapes[type].body)
 		return 0;
@@ -97,7 +97,7 @@ static const struct shape *shape_of(uint8_t type)
 int frame_check(const void *bytes, uint32_t len)
 {
 	const struct frame *f = bytes;
-	const struct shape *s;
+	const struct frame_shape *s;
 
 	if (len < sizeof(*f) || len > WIRE_MAX || f->version != WIRE_VERSION)
 		return -1;
@@ -109,14 +109,14 @@ int frame_check(const void *bytes, uint32_t len)
 
 const char *frame_name(uint8_t type)
 {
-	const struct shape *s = shape_of(type);
+	const struct frame_shape *s = shape_of(type);
 
 	return s ? s->name : "?";
 }
 
 uint32_t frame_body(uint8_t type)
 {
-	const struct shape *s = shape_of(type);
+	const struct frame_shape *s = shape_of(type);
 
 	return s ? s->body : 0;
 }

@@ -34,14 +34,14 @@ enum { PIECES = 4096, LINE = 512 };
 #define LARGE ((uintptr_t)1 << 21) /* a large page */
 #define SMALL ((uintptr_t)1 << 18)
 
-struct piece {
+struct image_piece {
 	uintptr_t from, to;
 	int prot;
 	off_t at; /* in the file */
 };
 struct pieces {
 	unsigned n;
-	struct piece v[PIECES];
+	struct image_piece v[PIECES];
 };
 
 static struct {
@@ -85,8 +85,8 @@ void heap_image_spare(void *from, void *to)
 {
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	if (spare.n < PIECES)
-		spare.v[spare.n++] = (struct piece){ page_down((uintptr_t)from + page - 1),
-						     page_down((uintptr_t)to), 0, 0 };
+		spare.v[spare.n++] = (struct image_piece){ page_down((uintptr_t)from + page - 1),
+							   page_down((uintptr_t)to), 0, 0 };
 }
 
 /* ---- what there is ---- */
@@ -123,9 +123,9 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *ctx)
 		struct pieces *to = h->p_flags & PF_W ? &data : &fixed;
 
 		if (h->p_type == PT_LOAD && to->n < PIECES)
-			to->v[to->n++] =
-				(struct piece){ page_down(from),
-						page_down(from + h->p_memsz + page - 1), 0, 0 };
+			to->v[to->n++] = (struct image_piece){
+				page_down(from), page_down(from + h->p_memsz + page - 1), 0, 0
+			};
 	}
 	if (may_execute && (is_busy(&fixed) || image_span(&fixed) <= SMALL))
 		for (unsigned i = 0; i < fixed.n && code.n < PIECES; i++)
@@ -133,7 +133,7 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *ctx)
 	return 0;
 }
 
-static int is_in(const struct pieces *all, const struct piece *p)
+static int is_in(const struct pieces *all, const struct image_piece *p)
 {
 	for (unsigned i = 0; i < all->n; i++)
 		if (p->from >= all->v[i].from && p->to <= all->v[i].to)
@@ -141,7 +141,7 @@ static int is_in(const struct pieces *all, const struct piece *p)
 	return 0;
 }
 
-static int is_ours(const struct piece *p, const char *name)
+static int is_ours(const struct image_piece *p, const char *name)
 {
 	if (name[0] == '[')
 		return strcmp(name, "[heap]") == 0; /* and not the kernel's own code */
@@ -151,9 +151,9 @@ static int is_ours(const struct piece *p, const char *name)
 }
 
 /* What is one behind the other is one mapping. */
-static void plan_piece(struct piece p)
+static void plan_piece(struct image_piece p)
 {
-	struct piece *last = plan.n ? &plan.v[plan.n - 1] : NULL;
+	struct image_piece *last = plan.n ? &plan.v[plan.n - 1] : NULL;
 
 	if (p.from >= p.to)
 		return;
@@ -164,14 +164,14 @@ static void plan_piece(struct piece p)
 }
 
 /* All of it but what is spare. */
-static void plan_rest(struct piece p)
+static void plan_rest(struct image_piece p)
 {
 	for (unsigned i = 0; i < spare.n; i++) {
-		const struct piece *s = &spare.v[i];
+		const struct image_piece *s = &spare.v[i];
 
 		if (s->from >= p.to || s->to <= p.from)
 			continue;
-		plan_rest((struct piece){ p.from, s->from, p.prot, 0 });
+		plan_rest((struct image_piece){ p.from, s->from, p.prot, 0 });
 		p.from = s->to;
 	}
 	plan_piece(p);
@@ -182,11 +182,11 @@ static void note_line(const char *line)
 {
 	unsigned long from, to;
 	char prot[5] = "", name[16] = "";
-	struct piece p;
+	struct image_piece p;
 
 	if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %15s", &from, &to, prot, name) < 3)
 		return;
-	p = (struct piece){ from, to, PROT_READ, 0 };
+	p = (struct image_piece){ from, to, PROT_READ, 0 };
 	if (strcmp(prot, "---p") == 0 && gaps.n < PIECES)
 		gaps.v[gaps.n++] = p;
 	if (prot[0] != 'r' || prot[3] != 'p')
@@ -250,7 +250,7 @@ static size_t image_arrange(void)
 	uintptr_t next = 0;
 
 	for (unsigned i = 0; i < plan.n; i++) {
-		struct piece *p = &plan.v[i];
+		struct image_piece *p = &plan.v[i];
 
 		if (p->to - p->from >= LARGE)
 			next += (p->from - next) & (LARGE - 1);
@@ -260,7 +260,7 @@ static size_t image_arrange(void)
 	return (next + LARGE - 1) & ~(LARGE - 1);
 }
 
-static int copy_piece(int file, const struct piece *p, struct err *e)
+static int copy_piece(int file, const struct image_piece *p, struct err *e)
 {
 	for (uintptr_t at = p->from; at < p->to;) {
 		ssize_t n =
@@ -306,7 +306,7 @@ static int copy_out(int file, struct err *e)
 static void lay_back(int file)
 {
 	for (unsigned i = 0; i < plan.n; i++) {
-		const struct piece *p = &plan.v[i];
+		const struct image_piece *p = &plan.v[i];
 
 		/* Half of a heap is none: whoever waits sees us die. */
 		if (mmap((void *)p->from, p->to - p->from, p->prot, MAP_PRIVATE | MAP_FIXED, file,
@@ -359,16 +359,16 @@ int heap_image_take(struct err *e)
 
 static void image_add(struct pieces *to, uintptr_t at)
 {
-	struct piece *last = to->n ? &to->v[to->n - 1] : NULL;
+	struct image_piece *last = to->n ? &to->v[to->n - 1] : NULL;
 
 	/* Nothing between two: a page too many is dearer than one more call. */
 	if (last && at == last->to)
 		last->to = at + page;
 	else if (to->n < PIECES)
-		to->v[to->n++] = (struct piece){ at, at + page, 0, 0 };
+		to->v[to->n++] = (struct image_piece){ at, at + page, 0, 0 };
 }
 
-static int note_piece(int pagemap, const struct piece *p, struct pieces *to, struct err *e)
+static int note_piece(int pagemap, const struct image_piece *p, struct pieces *to, struct err *e)
 {
 	uint64_t entry[512];
 
@@ -428,7 +428,7 @@ static uintptr_t next_page(const struct pieces *told, uintptr_t behind)
 
 	for (unsigned k = 0; k < BAKE_LIVES; k++)
 		for (unsigned i = 0; i < told[k].n; i++) {
-			const struct piece *p = &told[k].v[i];
+			const struct image_piece *p = &told[k].v[i];
 			uintptr_t at = p->from > behind ? p->from : behind + page;
 
 			if (at < p->to && (!next || at < next))

@@ -18,7 +18,7 @@ static const char *const types[] = { "stream",         "display_data", "update_d
 
 static void a_spec(const char *text, size_t n)
 {
-	struct spec s;
+	struct kernel_spec s;
 	struct err e;
 
 	if (spec_parse(&s, text, n, &e) < 0) {
@@ -32,7 +32,7 @@ static void a_spec(const char *text, size_t n)
 /* Cut at every 0xff. */
 static void bare_frames(const char *bytes, size_t n)
 {
-	struct frame frames[JUPYTER_MSG_FRAMES];
+	struct msg_frame frames[JUPYTER_MSG_FRAMES];
 	struct jupyter_msg m;
 	struct err e;
 	unsigned all = 0;
@@ -41,7 +41,7 @@ static void bare_frames(const char *bytes, size_t n)
 		const char *end = n ? memchr(bytes, 0xff, n) : NULL;
 		size_t some = end ? (size_t)(end - bytes) : n;
 
-		frames[all++] = (struct frame){ bytes, some };
+		frames[all++] = (struct msg_frame){ bytes, some };
 		if (!end)
 			break;
 		bytes += some + 1;
@@ -73,13 +73,13 @@ static void signed_message(const char *header, size_t header_n, const char *cont
 			   size_t content_n)
 {
 	char signature[JUPYTER_MSG_SIGNATURE + 1];
-	struct frame frames[] = { { JUPYTER_MSG_DELIMITER, strlen(JUPYTER_MSG_DELIMITER) },
-				  { signature, JUPYTER_MSG_SIGNATURE },
-				  { header, header_n },
-				  { "{\"msg_id\":\"r\"}", 14 },
-				  { "{}", 2 },
-				  { content, content_n } };
-	struct cell c = { 0 };
+	struct msg_frame frames[] = { { JUPYTER_MSG_DELIMITER, strlen(JUPYTER_MSG_DELIMITER) },
+				      { signature, JUPYTER_MSG_SIGNATURE },
+				      { header, header_n },
+				      { "{\"msg_id\":\"r\"}", 14 },
+				      { "{}", 2 },
+				      { content, content_n } };
+	struct kernel_cell c = { 0 };
 	struct said said = { 0 };
 	struct jupyter_msg m;
 	struct err e;

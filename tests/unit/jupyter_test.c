@@ -18,16 +18,16 @@
 
 static struct err e;
 
-static struct frame frame(const char *text)
+static struct msg_frame frame(const char *text)
 {
-	return (struct frame){ text, strlen(text) };
+	return (struct msg_frame){ text, strlen(text) };
 }
 
 /* ---- messages ---- */
 
 struct post {
 	char signature[JUPYTER_MSG_SIGNATURE + 1];
-	struct frame frames[3 + JUPYTER_MSG_PARTS];
+	struct msg_frame frames[3 + JUPYTER_MSG_PARTS];
 };
 
 /* As a kernel sends it on iopub: a topic in front. */
@@ -39,7 +39,7 @@ static void sign(struct post *p, const char *header, const char *parent, const c
 	p->frames[3] = frame(header);
 	p->frames[4] = frame(parent);
 	p->frames[5] = frame("{}");
-	p->frames[6] = (struct frame){ content, n };
+	p->frames[6] = (struct msg_frame){ content, n };
 	jupyter_msg_sign(p->signature, KEY, p->frames + 3);
 	p->frames[2] = frame(p->signature);
 }
@@ -65,8 +65,8 @@ static enum err_kind judged(const char *header, const char *parent, const char *
 
 TEST(a_signature_is_that_of_rfc_4231)
 {
-	struct frame parts[JUPYTER_MSG_PARTS] = { frame("what do "), frame(""),
-						  frame("ya want for "), frame("nothing?") };
+	struct msg_frame parts[JUPYTER_MSG_PARTS] = { frame("what do "), frame(""),
+						      frame("ya want for "), frame("nothing?") };
 	char out[JUPYTER_MSG_SIGNATURE + 1];
 
 	jupyter_msg_sign(out, "Jefe", parts);
@@ -76,7 +76,7 @@ TEST(a_signature_is_that_of_rfc_4231)
 TEST(what_we_write_can_be_read_with_our_key_and_no_other)
 {
 	json_t *parent = json_pack("{s:s}", "msg_id", "before");
-	struct frame frames[2 + JUPYTER_MSG_PARTS];
+	struct msg_frame frames[2 + JUPYTER_MSG_PARTS];
 	struct jupyter_msg m;
 	struct jupyter_out l;
 
@@ -85,7 +85,7 @@ TEST(what_we_write_can_be_read_with_our_key_and_no_other)
 	frames[0] = frame(JUPYTER_MSG_DELIMITER);
 	frames[1] = frame(l.signature);
 	for (unsigned i = 0; i < JUPYTER_MSG_PARTS; i++)
-		frames[2 + i] = (struct frame){ l.part[i].p, l.part[i].len };
+		frames[2 + i] = (struct msg_frame){ l.part[i].p, l.part[i].len };
 	CHECK_INT(jupyter_msg_parse(&m, frames, ARRAY_LEN(frames), KEY, &e), 0);
 	CHECK_STR(m.type, "execute_request");
 	CHECK_STR(m.id, REQUEST);
@@ -115,7 +115,7 @@ TEST(every_changed_bit_is_noticed)
 			auto_free char *other = strndup(p.frames[part].p, n);
 
 			other[bit / 8] ^= (char)(1 << bit % 8);
-			p.frames[part] = (struct frame){ other, n };
+			p.frames[part] = (struct msg_frame){ other, n };
 			CHECK_INT(parse(&m, &p), -1);
 			CHECK_INT(e.kind, ERR_DENIED);
 			sign(&p, header, "{}", content, strlen(content));
@@ -135,7 +135,7 @@ TEST(every_changed_bit_is_noticed)
 
 TEST(what_has_not_the_frames_is_no_message)
 {
-	struct frame frames[JUPYTER_MSG_FRAMES];
+	struct msg_frame frames[JUPYTER_MSG_FRAMES];
 	struct jupyter_msg m;
 
 	for (unsigned i = 0; i < JUPYTER_MSG_FRAMES; i++)
@@ -206,7 +206,7 @@ TEST(what_is_nearly_json_is_mended)
 
 /* ---- cells ---- */
 
-static struct cell cell;
+static struct kernel_cell cell;
 static struct said said;
 static struct driver_msg talk;
 
@@ -449,7 +449,7 @@ TEST(depth_has_an_end)
 
 static int spec_is(const char *text, const char *complaint)
 {
-	struct spec s;
+	struct kernel_spec s;
 
 	e.msg[0] = 0;
 	if (spec_parse(&s, text, strlen(text), &e) == 0) {
@@ -534,7 +534,7 @@ TEST(the_first_place_that_has_a_name_is_taken)
 	char one[] = "/tmp/specs-XXXXXX", two[] = "/tmp/specs-XXXXXX", command[200];
 	struct spec_places places = { .path = { "/nonexistent/kernels", mkdtemp(one),
 						mkdtemp(two) } };
-	struct spec s;
+	struct kernel_spec s;
 	json_t *all;
 
 	put(two, "both", "{\"argv\":[\"two\",\"{connection_file}\"]}");
