@@ -112,22 +112,39 @@ static int ui_accepts_gzip(const struct http_req *r)
 
 /* ---- the answer ---- */
 
-static void ui_set_headers(struct http_req *r, const struct ui_file *f, int is_page,
-			   const char *etag)
+/* Where previews of boxes come from (v1/ports.c): names below each domain, or below localhost. */
+static void ui_frame_sources(const struct api *a, struct buf *out)
 {
+	static const char *const otherwise[] = { "localhost", NULL };
+	const char *const *domain = a->conf.hosts && *a->conf.hosts ? a->conf.hosts : otherwise;
+
+	for (; *domain; domain++) {
+		const char *name = strncmp(*domain, "*.", 2) == 0 ? *domain + 2 : *domain;
+
+		buf_printf(out, " http://*.%s:* https://*.%s:*", name, name);
+	}
+}
+
+static void ui_set_headers(struct call *c, const struct ui_file *f, int is_page, const char *etag)
+{
+	auto_buf struct buf frames = { 0 };
+	struct http_req *r = c->req;
+
 	http_set(r, "ETag", "%s", etag);
 	http_set(r, "Cache-Control", is_page ? "no-cache" : "public, max-age=31536000, immutable");
 	http_set(r, "Vary", is_page ? "Accept, Accept-Encoding" : "Accept-Encoding");
 	http_set(r, "Referrer-Policy", "no-referrer");
 	if (strncmp(f->type, "text/html", 9) != 0)
 		return;
+	ui_frame_sources(c->api, &frames);
 	/* The editor and the terminal create style elements; scripts are executed only from files
 	 * of the bundle. */
 	http_set(
 		r, "Content-Security-Policy",
 		"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-		"font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; frame-src 'none'; "
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+		"font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; frame-src%s; "
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		buf_str(&frames));
 	http_set(r, "Cross-Origin-Opener-Policy", "same-origin");
 	http_set(r, "X-Frame-Options", "DENY");
 }
@@ -156,7 +173,7 @@ static void ui_reply(struct call *c, const struct ui_file *f, int is_page)
 
 	snprintf(etag, sizeof(etag), gzip ? "\"%s\"" : "\"%s-p\"",
 		 f->hash); /* each encoding needs an ETag of its own */
-	ui_set_headers(r, f, is_page, etag);
+	ui_set_headers(c, f, is_page, etag);
 	if (has && strstr(has, etag)) {
 		http_reply(r, 304, NULL, NULL, 0);
 		return;

@@ -49,6 +49,7 @@ pages_have_a_strict_policy_and_are_always_asked_for_again() {
 	for part in "default-src 'none'" "script-src 'self';" "frame-ancestors 'none'" "base-uri 'none'" "form-action 'none'"; do
 		has "$policy" "$part"
 	done
+	has "$policy" "frame-src http://*.localhost:* https://*.localhost:*;" # previews of boxes, and nothing else
 	lacks "${policy#*script-src}" 'unsafe-eval'
 	lacks "$(echo "$policy" | tr ';' '\n' | grep script-src)" unsafe-inline
 	is "$(header X-Content-Type-Options)" nosniff

@@ -99,9 +99,14 @@ export const t = {
 		new: 'New terminal', name: (n: number) => `Terminal ${n}`, label: 'Terminal input', ended: '[the shell has ended]', keys: 'Keys for the terminal',
 		follow: (address: string) => `A program in the box wants to open this address:\n\n${address}`,
 	},
+	preview: {
+		title: 'Preview', port: 'Port', reload: 'Reload', tab: 'Open in a new tab', copy: 'Copy the address', close: 'Close the preview', frame: (port: number) => `Port ${port} of the box`,
+		empty: 'Show a web server of this box.', hint: 'Type its port and press Open. Example: python3 -m http.server 3000', noAddress: 'This daemon has no address for ports of boxes: set serve.domain',
+		open: 'Whoever knows this address can open it.', shut: 'Close the port',
+	},
 	ws: {
 		openFiles: 'Open files', editor: 'Editor', panel: 'Panel', panes: 'Panes', closeTab: (name: string) => `Close ${name}`, hidePanel: 'Hide the panel', toggleSide: 'Show or hide the files', togglePanel: 'Show or hide the panel',
-		resizeSide: 'Width of the files', resizePanel: 'Height of the panel', runFile: (name: string) => `Run ${name}`, notRunnable: 'This file is not of a language that this machine runs.',
+		resizeSide: 'Width of the files', resizePanel: 'Height of the panel', resizePreview: 'Width of the preview', runFile: (name: string) => `Run ${name}`, notRunnable: 'This file is not of a language that this machine runs.',
 		noRuns: 'Nothing was run here yet. Open a file and press Run.', noFile: 'No file is open.', noFileHint: 'Choose one on the left, or press Ctrl K and type its name.',
 		saved: { saved: 'Saved', dirty: 'Not saved yet', saving: 'Saving…', failed: 'Not saved', conflict: 'Changed in two places' },
 		notSaved: 'Not saved', copyText: 'Copy the text', cannotOpen: (name: string) => `${name} cannot be opened`, binary: (size: string) => `This file is not text. It has ${size}; here are its first bytes.`,

@@ -157,6 +157,26 @@ test('typed while the connection is away: nothing is lost, also by a reload', as
 	await gone(box)
 })
 
+test('a file that is deleted in the box while it is edited is written anew when asked', async (x) => {
+	const box = await newBox({ 'a.txt': 'one\n' }), page = x.page = await open(box, 'a.txt')
+	await soon('the text', async () => (await text(page)).includes('one'))
+	await sh(box, 'rm a.txt')
+	await write(page, 'two\n')
+	await page.waitForSelector('.banner >> text=Retry')
+	await page.click('.banner >> text=Retry')
+	await saved(page)
+	is(await get(box, 'a.txt'), 'two\n')
+	await gone(box)
+})
+
+test('what was typed just before the page is left is not lost', async (x) => {
+	const box = await newBox({ 'a.txt': '' }), page = x.page = await open(box, 'a.txt')
+	await write(page, 'the last word\n')
+	await page.goto('about:blank') // within the 300 ms before it is saved
+	await soon('it is there', async () => (await get(box, 'a.txt')) === 'the last word\n')
+	await gone(box)
+})
+
 test('rename, delete with undo, delete, upload and download', async (x) => {
 	const box = await newBox({ 'one.txt': '1', 'two.txt': '2' }), page = x.page = await open(box, 'one.txt')
 	await page.focus('.rows')
@@ -291,6 +311,41 @@ test('keys of the page do not take those of the program', async (x) => {
 	await gone(box)
 })
 
+// ---- previews ----
+
+test('a preview shows a server of the box, and its hostile page reaches nothing of this one', async (x) => {
+	const attack = `<h1>from the box</h1><pre id=r></pre><script>
+		const r = {}
+		const attempt = (n, f) => { try { r[n] = String(f()) } catch (e) { r[n] = 'refused' } }
+		attempt('dom', () => parent.document.title)
+		attempt('storage', () => parent.sessionStorage.length)
+		attempt('mine', () => sessionStorage.getItem('atoll.key'))
+		attempt('lead', () => { top.location = 'about:blank'; return 'sent' })
+		new BroadcastChannel('atoll.session').postMessage({ ask: 'key' })
+		fetch('${url}/v1/info', { headers: { Accept: 'application/json' } }).then((a) => a.text(), () => 'refused').then((t) => { r.api = t.slice(0, 40) })
+		fetch('${url}/', { headers: { Accept: 'text/html' } }).then((a) => a.text(), () => 'refused').then((t) => { r.page = t.slice(0, 40) })
+		new BroadcastChannel('atoll.session').onmessage = (e) => { r.heard = JSON.stringify(e.data) }
+		setTimeout(() => { document.getElementById('r').textContent = JSON.stringify(r) }, 700)
+	</script>`
+	const box = await newBox({ 'index.html': attack, 'secret.txt': 'x' }), page = x.page = await open(box)
+	await call('POST', `/v1/boxes/${box}/execs`, { command: 'exec python3 -m http.server 3000', background: true })
+	await page.click('.bar >> text=Preview')
+	await page.fill('#preview-port', '3000')
+	await page.click('.address >> text=Open')
+	const frame = page.frameLocator('.preview iframe')
+	await frame.locator('h1:text("from the box")').waitFor()
+	const result = JSON.parse(await soon('the attack is over', () => frame.locator('#r').textContent()))
+	for (const what of ['dom', 'storage', 'api', 'page']) is(result[what], 'refused', what)
+	ok(['null', 'refused'].includes(result.mine), 'it has the key')
+	is(result.heard, undefined)
+	has(page.url(), `/b/${box}`)
+	await accessible(page, 'preview')
+	await page.click('.preview >> text=Close the port')
+	await soon('closed', async () => (await call('GET', `/v1/boxes/${box}/ports/3000`)).body.open === false)
+	page.problems.length = 0 // what the browser says of the attack
+	await gone(box)
+})
+
 // ---- states of the box ----
 
 test('a box that ends while a file is open keeps the text on the page and says why', async (x) => {
@@ -337,7 +392,7 @@ test('at 390 px one pane is shown at a time, and nothing is cut off', async (x) 
 	await page.tap('.pane-bar >> text=Files')
 	ok(await page.isVisible('.tree') && !await page.isVisible('.editor-panel'), 'one pane')
 	await page.tap('.pane-bar >> text=Panel')
-	await page.tap('.panel .tabs >> text=New terminal')
+	await page.tap('.panel .tabs > .small')
 	await page.waitForSelector('.term-keys >> text=Ctrl C')
 	is(await page.evaluate(() => document.documentElement.scrollWidth), 390)
 	await gone(box)

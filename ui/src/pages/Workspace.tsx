@@ -19,12 +19,13 @@ import { act, eventListeners, figures, languages, newBox, titleOf, watch } from 
 import { t } from '../texts'
 import { Document } from '../workspace/documents'
 import { Files, HOME, nameOf, parentOf, shortPath, shown } from '../workspace/files'
+import { Preview } from '../workspace/Preview'
 import { RUN, Stream, TERMINAL, killExec, listExecs, startRun, startTerminal } from '../workspace/programs'
 import { RunOutput, newRun, type Run } from '../workspace/RunOutput'
 import { Tree } from '../workspace/Tree'
 
 interface Term { id: string, name: string, stream: Stream, over: boolean }
-type Pane = 'files' | 'code' | 'panel'
+type Pane = 'files' | 'code' | 'panel' | 'preview'
 
 class Model {
 	readonly files: Files
@@ -34,7 +35,7 @@ class Model {
 	readonly runs = signal<Run[]>([])
 	readonly panel = signal('output') // or the id of a terminal
 	readonly pane = signal<Pane>('code') // of a narrow screen
-	readonly layout = signal({ side: 240, panel: 260, sideOn: true, panelOn: true })
+	readonly layout = signal({ side: 240, panel: 260, preview: 480, sideOn: true, panelOn: true, previewOn: false })
 	readonly cursor = signal({ line: 1, column: 1 })
 	editor: Editor | null = null
 	private numbered = 0
@@ -43,7 +44,7 @@ class Model {
 		this.files = new Files(id)
 		try { this.layout.value = { ...this.layout.value, ...JSON.parse(local.get(`layout.${id}`) ?? local.get('layout') ?? '{}') } } catch { /* as built in */ }
 	}
-	setLayout(change: Partial<{ side: number, panel: number, sideOn: boolean, panelOn: boolean }>) {
+	setLayout(change: Partial<{ side: number, panel: number, preview: number, sideOn: boolean, panelOn: boolean, previewOn: boolean }>) {
 		this.layout.value = { ...this.layout.value, ...change }
 		local.set(`layout.${this.id}`, JSON.stringify(this.layout.value))
 		local.set('layout', JSON.stringify(this.layout.value))
@@ -121,9 +122,11 @@ class Model {
 	async find() {
 		let list
 		try { list = await listExecs(this.id) } catch { return }
+		const recent = new Set(list.filter((e) => e.tag?.startsWith(RUN)).slice(0, 5).map((e) => e.id))
 		for (const e of [...list].reverse()) {
 			if (e.tag?.startsWith(TERMINAL) && e.state === 'running' && !this.terms.value.some((x) => x.id === e.id)) this.addTerm(e.id)
-			if (e.tag?.startsWith(RUN) && !this.runs.value.some((x) => x.key === e.id) && this.runs.value.length < 5) {
+			if (recent.has(e.id) && !this.runs.value.some((x) => x.key === e.id)) {
+				for (const old of this.runs.value) old.open.value = false
 				const r = newRun(e.id, commandShown(e.command), new Stream(this.id, e.id, 'exec'))
 				r.started = e.started
 				this.runs.value = [...this.runs.value, r]
@@ -160,18 +163,18 @@ const commandShown = (c: string[]) => c.map((w) => shortPath(w).replace(/^\/usr\
 
 // ---- parts ----
 
-function Separator({ vertical, value, set, label, reset }: { vertical?: boolean, value: number, set: (n: number) => void, label: string, reset: number }) {
+function Separator({ vertical, flip, value, set, label, reset }: { vertical?: boolean, flip?: boolean, value: number, set: (n: number) => void, label: string, reset: number }) {
 	const drag = (e: PointerEvent) => {
 		const el = e.currentTarget as HTMLElement, from = vertical ? e.clientX : e.clientY
 		el.setPointerCapture(e.pointerId)
-		const move = (m: PointerEvent) => set(value + (vertical ? m.clientX - from : from - m.clientY))
+		const move = (m: PointerEvent) => set(value + (vertical ? (m.clientX - from) * (flip ? -1 : 1) : from - m.clientY))
 		el.addEventListener('pointermove', move)
 		el.addEventListener('pointerup', () => el.removeEventListener('pointermove', move), { once: true })
 	}
-	return <div role="separator" tabIndex={0} aria-label={label} aria-orientation={vertical ? 'vertical' : 'horizontal'} aria-valuenow={value} aria-valuemin={120} aria-valuemax={900} class={`sep ${vertical ? 'v' : 'h'}`}
+	return <div role="separator" tabIndex={0} aria-label={label} aria-orientation={vertical ? 'vertical' : 'horizontal'} aria-valuenow={value} aria-valuemin={120} aria-valuemax={900} class={`sep ${vertical ? 'v' : 'h'} ${flip ? 'p' : ''}`}
 		onPointerDown={drag} onDblClick={() => set(reset)} onKeyDown={(e) => {
 			const step = e.key === (vertical ? 'ArrowRight' : 'ArrowUp') ? 20 : e.key === (vertical ? 'ArrowLeft' : 'ArrowDown') ? -20 : 0
-			if (step) { e.preventDefault(); set(value + step) }
+			if (step) { e.preventDefault(); set(value + (flip ? -step : step)) }
 		}} />
 }
 
@@ -341,8 +344,10 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 		for (const doc of m.tabs.peek()) { doc.retry(); void doc.changedOnDisk() }
 	})
 	useEffect(() => {
-		const quit = (ev: BeforeUnloadEvent) => { if (m.tabs.value.some((x) => x.saved.value === 'failed' || x.saved.value === 'conflict')) ev.preventDefault(); for (const x of m.tabs.value) void x.save() }
+		const quit = (ev: BeforeUnloadEvent) => { if (m.tabs.value.some((x) => x.saved.value === 'failed' || x.saved.value === 'conflict')) ev.preventDefault() }
+		const leave = () => { for (const x of m.tabs.value) x.leave() }
 		addEventListener('beforeunload', quit)
+		addEventListener('pagehide', leave)
 		const keys = (ev: KeyboardEvent) => {
 			const inTerm = (ev.target as Element).closest?.('.term') != null, mod = ev.ctrlKey || ev.metaKey
 			if (mod && ev.key === '`') { if (ev.shiftKey || !m.terms.value.length) void m.newTerminal(); else { m.setLayout({ panelOn: true }); m.panel.value = m.terms.value[m.terms.value.length - 1]!.id } }
@@ -358,7 +363,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			ev.preventDefault()
 		}
 		document.addEventListener('keydown', keys)
-		return () => { removeEventListener('beforeunload', quit); document.removeEventListener('keydown', keys) }
+		return () => { removeEventListener('beforeunload', quit); removeEventListener('pagehide', leave); document.removeEventListener('keydown', keys) }
 	}, [])
 	useEffect(() => {
 		pageCommands.value = [
@@ -374,7 +379,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 	const clamp = (n: number, most: number) => Math.max(120, Math.min(n, most))
 	const runnable = d?.kind.value === 'text' && (languages.value.value?.some((x) => x.name === d.language && x.here) ?? false)
 	return <Shell title={titleOf(b)} status={<Status b={b} m={m} />}>
-		<div class={`ws pane-${m.pane.value} ${l.sideOn ? '' : 'no-side'} ${l.panelOn ? '' : 'no-panel'}`} style={{ '--side': `${l.side}px`, '--panel': `${l.panel}px` }}>
+		<div class={`ws pane-${m.pane.value} ${l.sideOn ? '' : 'no-side'} ${l.panelOn ? '' : 'no-panel'} ${l.previewOn ? '' : 'no-preview'}`} style={{ '--side': `${l.side}px`, '--panel': `${l.panel}px`, '--preview': `${l.preview}px` }}>
 			<div class="bar">
 				<h1 class="hidden">{titleOf(b)}</h1>
 				<button class="plain wide-720" aria-label={t.ws.toggleSide} aria-pressed={l.sideOn} title={`${t.ws.toggleSide} (Ctrl B)`} onClick={() => m.setLayout({ sideOn: !l.sideOn })}><Icon name="panel-left" /></button>
@@ -382,6 +387,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 					: <button class="primary" disabled={!runnable || !session.mayEdit.value || !alive} onClick={() => void m.run(d!)} title={d && !runnable ? t.ws.notRunnable : undefined}><Icon name="play" size={14} /><span>{d && runnable ? t.ws.runFile(shown(nameOf(d.path))) : t.quick.run}</span></button>}
 				<span class="dim wide-only">{b.name ? b.id : ''}</span>
 				<span class="push" />
+				<button class="small" aria-pressed={l.previewOn} onClick={() => { m.setLayout({ previewOn: !l.previewOn }); m.pane.value = l.previewOn ? 'code' : 'preview' }}><Icon name="external-link" size={14} /><span>{t.preview.title}</span></button>
 				<button class="plain wide-720" aria-label={t.ws.togglePanel} aria-pressed={l.panelOn} title={`${t.ws.togglePanel} (Ctrl J)`} onClick={() => m.setLayout({ panelOn: !l.panelOn })}><Icon name="panel-bottom" /></button>
 				<Menu label={t.boxes.menu(titleOf(b))} items={[
 					b.state === 'paused' ? { label: t.boxes.resume, icon: 'play', run: () => void act(b, 'resume').then(reload) } : { label: t.boxes.pause, icon: 'pause', run: () => void act(b, 'pause').then(reload), disabled: !alive },
@@ -396,6 +402,8 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			<section class="center" aria-label={t.ws.editor}>{m.tabs.value.length > 0 && <Tabs m={m} />}<EditorPane m={m} /></section>
 			<Separator value={l.panel} set={(n) => m.setLayout({ panel: clamp(n, 900) })} label={t.ws.resizePanel} reset={260} />
 			<Panel m={m} alive={alive && connection.value === 'live'} />
+			{l.previewOn && <><Separator vertical flip value={l.preview} set={(n) => m.setLayout({ preview: clamp(n, 1200) })} label={t.ws.resizePreview} reset={480} />
+				<Preview box={b.id} initial={Number(query.peek().get('port') ?? 0)} onClose={() => { m.setLayout({ previewOn: false }); m.pane.value = 'code' }} /></>}
 			<nav class="pane-bar" aria-label={t.ws.panes}>{([['files', 'files', t.files.title], ['code', 'code', t.quick.code], ['panel', 'terminal', t.ws.panel]] as const).map(([p, icon, name]) => <button key={p} aria-current={m.pane.value === p ? 'true' : undefined} onClick={() => { m.pane.value = p }}><Icon name={icon} size={18} /><span>{name}</span></button>)}</nav>
 		</div>
 	</Shell>

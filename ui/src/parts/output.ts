@@ -63,7 +63,7 @@ export class OutputPane {
 
 	private draw() {
 		this.frame = 0
-		const box = this.place.parentElement!
+		const box = this.place.closest('.scroll')! // one may hold the output of several programs
 		const follows = box.scrollHeight - box.scrollTop - box.clientHeight < 40
 		const todo = this.waiting
 		this.waiting = []

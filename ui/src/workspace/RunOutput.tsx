@@ -51,7 +51,8 @@ function Group({ run, onPlace, onStop }: { run: Run, onPlace: (file: string, lin
 
 export function RunOutput({ runs, onPlace, onStop }: { runs: Run[], onPlace: (file: string, line: number, column: number) => void, onStop: (r: Run) => void }) {
 	const end = useRef<HTMLDivElement>(null)
-	useEffect(() => { end.current?.scrollIntoView({ block: 'end' }) }, [runs.length])
+	const ended = runs[runs.length - 1]?.record.value?.id
+	useEffect(() => { end.current?.scrollIntoView({ block: 'end' }) }, [runs.length, ended])
 	if (!runs.length) return <Empty text={t.ws.noRuns} />
 	return <div class="groups scroll" tabIndex={0} role="group" aria-label={t.output.title}>{runs.map((r) => <Group run={r} key={r.key} onPlace={onPlace} onStop={onStop} />)}<div ref={end} /></div>
 }

@@ -107,18 +107,38 @@ export class Document {
 			if (e instanceof ApiError && e.status === 412) return this.differ()
 			this.error.value = e as ApiError
 			this.saved.value = 'failed'
-			tab.set(this.draft, JSON.stringify({ base: this.base, text: this.text }))
+			this.stash()
 		}
+	}
+
+	/** For the page that is loaded next in this tab. */
+	private stash() { tab.set(this.draft, JSON.stringify({ base: this.base, text: this.text })) }
+
+	/** The page goes away and no answer will be seen: a small text is still sent, and kept for a reload. */
+	leave() {
+		if (this.kind.value !== 'text' || this.saved.value === 'saved') return
+		this.stash()
+		if (this.saved.value !== 'conflict' && this.text.length < 60000) void this.files.write(this.path, this.text, this.etag || undefined, true).catch(() => {})
 	}
 
 	/** The file is not what this tab began with: both changes are kept if they do not touch. */
 	private async differ() {
-		const { bytes, etag } = await this.files.read(this.path), theirs = decode(bytes) ?? ''
+		let bytes, etag
+		try {
+			({ bytes, etag } = await this.files.read(this.path))
+		} catch (e) { // deleted meanwhile, or the daemon is away: the next try writes it anew
+			if (e instanceof ApiError && e.status === 404) this.etag = ''
+			this.error.value = e as ApiError
+			this.saved.value = 'failed'
+			this.stash()
+			return
+		}
+		const theirs = decode(bytes) ?? ''
 		const both = merge(this.base, this.text, theirs)
 		if (both === null) {
 			this.theirs.value = { text: theirs, etag }
 			this.saved.value = 'conflict'
-			tab.set(this.draft, JSON.stringify({ base: this.base, text: this.text }))
+			this.stash()
 			return
 		}
 		this.base = theirs

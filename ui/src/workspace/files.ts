@@ -86,9 +86,9 @@ export class Files {
 
 	// ---- changes ----
 
-	async write(path: string, body: BodyInit, match?: string): Promise<Entry> {
+	async write(path: string, body: BodyInit, match?: string, keepalive = false): Promise<Entry> {
 		return (await request(`${boxPath(this.box)}/files?${new URLSearchParams({ path })}`, {
-			method: 'PUT', raw: body, headers: { 'Content-Type': 'application/octet-stream', ...(match && { 'If-Match': match }) },
+			method: 'PUT', raw: body, keepalive, headers: { 'Content-Type': 'application/octet-stream', ...(match && { 'If-Match': match }) },
 		})).json()
 	}
 	async create(path: string): Promise<Entry> {
