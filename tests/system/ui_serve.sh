@@ -62,7 +62,7 @@ pages_have_a_strict_policy_and_are_always_asked_for_again() {
 	is "$(browser -H 'If-None-Match: "other"' "$url/")" 200
 }
 
-files_are_compressed_once_and_kept_for_ever() {
+files_are_compressed_and_cached_without_limit() {
 	need_ui
 	file=$(grep -o '/a/app-[^"]*\.js' body)
 	is "$(browser -H 'Accept-Encoding: gzip, br' "$url$file")" 200
@@ -172,7 +172,7 @@ the_command_prints_a_link_that_works() {
 	is "$status" 2
 }
 
-keys_of_sessions_that_are_over_are_removed_by_the_next_one() {
+expired_keys_of_sessions_are_removed_by_the_next_session() {
 	need_ui
 	new_link
 	open_session "$token"

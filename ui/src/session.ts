@@ -1,4 +1,4 @@
-// Who is signed in. The key is in this tab's memory and its sessionStorage: it ends with the tab, is sent only in a header,
+// The session of this tab. The key is in this tab's memory and its sessionStorage: it ends with the tab, is sent only in a header,
 // and no page of another origin can read it. A new tab of the same browser asks the others for it.
 import { computed, signal } from '@preact/signals'
 import { ApiError, api, setKey, whenRefused, type Info } from './api'
@@ -106,7 +106,7 @@ export async function begin(): Promise<void> {
 			problem.value = ''
 			return
 		} catch (e) {
-			if (e instanceof ApiError && e.status !== 401) { // the key may be good: go on, and try again when the daemon answers
+			if (e instanceof ApiError && e.status !== 401) { // the key may be good: continue, and try again when the daemon answers
 				use(k)
 				state.value = 'in'
 				return

@@ -1,5 +1,5 @@
 // One WebSocket per tab, with many channels (docs/socket.md). A channel survives the connection: after a loss it is opened
-// again where it stopped. Whoever uses a channel sees no byte twice and none missing, or is told how many were dropped.
+// again where it stopped. Its user receives no byte twice and misses none, or learns how many were dropped.
 import { signal } from '@preact/signals'
 import { ApiError, api, getKey } from './api'
 
@@ -12,7 +12,7 @@ export interface ChannelEvents {
 	open: () => Record<string, unknown>
 	message?: (m: any) => void
 	bytes?: (stream: number, offset: number, data: Uint8Array) => void
-	/** It is over: closed by the daemon, or refused with an error. It is not opened again. */
+	/** It has ended: closed by the daemon, or refused with an error. It is not opened again. */
 	over?: (error: ApiError | null) => void
 }
 
@@ -106,7 +106,7 @@ class Socket {
 		this.alive()
 	}
 
-	/** The browser does not show pings of the daemon, so the page asks by itself whether anybody is there. */
+	/** The browser does not show pings of the daemon, so the page asks by itself whether the daemon answers. */
 	private alive() {
 		clearTimeout(this.ping)
 		this.ping = setTimeout(() => {
@@ -130,7 +130,7 @@ class Socket {
 		clearTimeout(this.ping)
 		if (!this.wanted) return
 		connection.value = navigator.onLine === false ? 'offline' : connection.value === 'connecting' && generation.value === 0 ? 'connecting' : 'lost'
-		// A refused key looks like any other failure here; asking tells, and then the sign-in form is shown.
+		// A refused key looks like any other failure here; a request shows it, and then the sign-in form is shown.
 		if (code === 4401 || this.wait > 1000) void api('/v1/who').catch(() => {})
 		const ms = this.wait * (0.7 + Math.random() * 0.6)
 		this.wait = Math.min(this.wait * 2, RETRY_MOST_MS)

@@ -19,7 +19,7 @@ export const t = {
 		or: 'or paste a key',
 		wrongForm: 'A key is e2b_ and 40 hexadecimal digits.',
 		refused: 'This key is not known here, was revoked or has expired.',
-		expired: 'Your session is over. Nothing on this page is lost; sign in to go on.',
+		expired: 'Your session has ended. Nothing on this page is lost; sign in to continue.',
 		linkUsed: 'This link was used before or is older than five minutes.',
 		unreachable: 'The daemon does not answer.',
 		out: 'Sign out', signedInAs: (role: string, team: string) => `${role} of team ${team}`,
@@ -63,7 +63,7 @@ export const t = {
 		policy: (took: string) => `Ended by the system call filter after ${took}`,
 		operator: (took: string) => `Stopped after ${took}`,
 		host: (took: string) => `Ended from outside the box after ${took}`,
-		lost: 'The connection was lost before the end; the run may go on.',
+		lost: 'The connection was lost before the end; the run may continue.',
 		at: (file: string, line: number) => `${file}, line ${line}`,
 		cpuTime: (s: string) => `${s} CPU`, peak: (s: string) => `${s} peak`,
 		procs: (n: number) => n === 1 ? '1 process' : `${n} processes`,
@@ -102,7 +102,7 @@ export const t = {
 	preview: {
 		title: 'Preview', port: 'Port', reload: 'Reload', tab: 'Open in a new tab', copy: 'Copy the address', close: 'Close the preview', frame: (port: number) => `Port ${port} of the box`,
 		empty: 'Show a web server of this box.', hint: 'Type its port and press Open. Example: python3 -m http.server 3000', noAddress: 'This daemon has no address for ports of boxes: set serve.domain',
-		open: 'Whoever knows this address can open it.', shut: 'Close the port',
+		open: 'Every client that knows this address can open it.', shut: 'Close the port',
 	},
 	ws: {
 		openFiles: 'Open files', editor: 'Editor', panel: 'Panel', panes: 'Panes', closeTab: (name: string) => `Close ${name}`, hidePanel: 'Hide the panel', toggleSide: 'Show or hide the files', togglePanel: 'Show or hide the panel',

@@ -1,5 +1,5 @@
 // home.mjs - sign-in, Home and Runs: what people do, in a real browser with a real daemon and real boxes. Started by
-// tests/system/ui.sh, which sets url, key, ATOLL, ATOLL_RUN, WARDEN. UI_SHOTS: a folder for pictures of failures.
+// tests/system/ui.sh, which sets url, key, ATOLL, ATOLL_RUN, SUPERVISOR. UI_SHOTS: a folder for pictures of failures.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { ATOLL, accessible, call, frontPid, key, link, newPage, output, runAll, runCode, signedIn, type, url } from './kit.mjs'
 import { has, is, ok, soon, test } from './tap.mjs'
@@ -76,7 +76,7 @@ test('output arrives as it is printed, and Stop ends the program with a sentence
 	await page.click('button.stop')
 	await page.waitForSelector('.verdict.stopped')
 	has(await page.textContent('.verdict'), 'Stopped after')
-	ok(!(await output(page)).includes('never'), 'it went on')
+	ok(!(await output(page)).includes('never'), 'it continued')
 })
 
 test('stderr is marked, and the place of an error leads to the line', async (x) => {
@@ -90,7 +90,7 @@ test('stderr is marked, and the place of an error leads to the line', async (x) 
 	is(await page.evaluate(() => document.querySelector('.cm-activeLine').textContent), '1/0')
 })
 
-test('a program over its memory says so and can be run with more', async (x) => {
+test('a program over its memory limit is reported as such and can be run with more', async (x) => {
 	const page = x.page = await signedIn()
 	const said = await runCode(page, 'b = bytearray(700 << 20)\nprint(len(b))\n', 'bad')
 	has(said, 'memory limit')
@@ -162,7 +162,7 @@ test('output is text: no markup, no script, no escape sequence has an effect', a
 	is(await page.$$eval('.out img, .out script, .out a', (l) => l.length), 0)
 })
 
-test('a viewer is told why nothing can be run', async (x) => {
+test('a viewer sees why nothing can be run', async (x) => {
 	const page = x.page = await newPage()
 	await page.goto(link('--role', 'viewer'))
 	await page.waitForSelector('.cm-content')
@@ -212,12 +212,12 @@ test('a box that is kept by a quick run is listed with its files', async (x) => 
 
 test('empty, loading and error states say what is there and what to do', async (x) => {
 	const page = x.page = await newPage()
-	let go
-	const held = new Promise((r) => { go = r })
+	let release
+	const held = new Promise((r) => { release = r })
 	await page.route('**/v1/boxes?*', async (r) => { await held; await r.continue() })
 	await page.goto(link())
 	await page.waitForSelector('.list .bone') // loading
-	go()
+	release()
 	await page.waitForSelector('.list .empty >> text=atoll new demo')
 	await page.unroute('**/v1/boxes?*')
 	await page.route('**/v1/runs?*', (r) => r.abort())
@@ -234,7 +234,7 @@ test('empty, loading and error states say what is there and what to do', async (
 	await page.waitForSelector('h1:text("nothing at this address")')
 })
 
-test('offline: a banner, edits go on, and everything comes back by itself', async (x) => {
+test('offline: a banner, edits continue, and the page reconnects by itself', async (x) => {
 	const page = x.page = await signedIn()
 	await page.waitForSelector('.top .conn.live')
 	await page.context().setOffline(true)
@@ -267,7 +267,7 @@ test('kill -9 of the server: the page reconnects and misses no event', async (x)
 	await call('DELETE', '/v1/boxes/after')
 })
 
-test('a key that is revoked brings the form over the page, and the work stays behind it', async (x) => {
+test('a key that is revoked brings the form over the page, and the work stays on the page', async (x) => {
 	const page = x.page = await signedIn()
 	await type(page, 'print("my work")\n')
 	for (const k of (await call('GET', '/v1/keys')).body.items.filter((k) => k.name.startsWith('ui-'))) await call('DELETE', `/v1/keys/${k.id}`)

@@ -78,7 +78,7 @@ test('the place of an error in another file opens that file at that line', async
 	await gone(box)
 })
 
-test('Stop ends a run; a reload finds it, and one that goes on, with all output', async (x) => {
+test('a reload finds a run that continues, with all its output, and Stop ends it', async (x) => {
 	const box = await newBox({ 'loop.py': 'import time\nfor n in range(10000):\n    print("tick", n)\n    time.sleep(0.05)\n' }), page = x.page = await open(box, 'loop.py')
 	await page.click('.bar .primary')
 	await soon('ticks', async () => (await page.textContent('.group .out')).includes('tick 5'))
@@ -236,7 +236,7 @@ test('odd names are harmless, and a folder of 3,000 files is drawn by the screen
 	await gone(box)
 })
 
-test('pictures are shown, binary files and large ones are said to be so', async (x) => {
+test('pictures are shown, binary and large files have a notice instead', async (x) => {
 	const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64')
 	const box = await newBox({ 'a.png': png, 'b.bin': Buffer.from([0, 1, 2, 3]), 'x.svg': '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>window.owned = 1</script></svg>' }), page = x.page = await open(box)
 	await sh(box, 'head -c 21000000 /dev/zero > large.dat')
@@ -324,7 +324,7 @@ test('a preview shows a server of the box, and its hostile page reaches nothing 
 		new BroadcastChannel('atoll.session').postMessage({ ask: 'key' })
 		fetch('${url}/v1/info', { headers: { Accept: 'application/json' } }).then((a) => a.text(), () => 'refused').then((t) => { r.api = t.slice(0, 40) })
 		fetch('${url}/', { headers: { Accept: 'text/html' } }).then((a) => a.text(), () => 'refused').then((t) => { r.page = t.slice(0, 40) })
-		new BroadcastChannel('atoll.session').onmessage = (e) => { r.heard = JSON.stringify(e.data) }
+		new BroadcastChannel('atoll.session').onmessage = (e) => { r.answered = JSON.stringify(e.data) }
 		setTimeout(() => { document.getElementById('r').textContent = JSON.stringify(r) }, 700)
 	</script>`
 	const box = await newBox({ 'index.html': attack, 'secret.txt': 'x' }), page = x.page = await open(box)
@@ -334,10 +334,10 @@ test('a preview shows a server of the box, and its hostile page reaches nothing 
 	await page.click('.address >> text=Open')
 	const frame = page.frameLocator('.preview iframe')
 	await frame.locator('h1:text("from the box")').waitFor()
-	const result = JSON.parse(await soon('the attack is over', () => frame.locator('#r').textContent()))
+	const result = JSON.parse(await soon('the attack has ended', () => frame.locator('#r').textContent()))
 	for (const what of ['dom', 'storage', 'api', 'page']) is(result[what], 'refused', what)
 	ok(['null', 'refused'].includes(result.mine), 'it has the key')
-	is(result.heard, undefined)
+	is(result.answered, undefined)
 	has(page.url(), `/b/${box}`)
 	await accessible(page, 'preview')
 	await page.click('.preview >> text=Close the port')
@@ -361,7 +361,7 @@ test('a box that ends while a file is open keeps the text on the page and says w
 	await page.waitForSelector('h1:text("There is no such box")')
 })
 
-test('a paused box says so and is resumed', async (x) => {
+test('a paused box has a notice and is resumed', async (x) => {
 	const box = await newBox({ 'a.txt': 'x' }), page = x.page = await open(box, 'a.txt')
 	await page.click('.bar .menu button')
 	await page.click('role=menuitem[name=Pause]')

@@ -48,7 +48,7 @@ function TopBar() {
 	</header>
 }
 
-/** Not for a loss that is over before it can be read. */
+/** Not for a loss that ends before the sentence can be read. */
 function Banner() {
 	const shown = useSignal(false), c = connection.value
 	useEffect(() => {

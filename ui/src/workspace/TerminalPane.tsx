@@ -1,4 +1,4 @@
-// A terminal: xterm.js on a program of the box. The program goes on without the page; its output is read again from its
+// A terminal: xterm.js on a program of the box. The program continues without the page; its output is read again from its
 // first kept byte. Escape sequences can change the look of the terminal and nothing else.
 import { useEffect, useRef } from 'preact/hooks'
 import { effect, untracked } from '@preact/signals'

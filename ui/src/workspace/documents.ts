@@ -1,4 +1,4 @@
-// Open files: their text, whether the daemon has it, and what to do when somebody else changed the file, too.
+// Open files: their text, whether the daemon has it, and what to do when another client changed the file, too.
 import { signal } from '@preact/signals'
 import { ApiError } from '../api'
 import type { Editor } from '../editor/editor'
@@ -154,7 +154,7 @@ export class Document {
 		else this.state = null
 	}
 
-	/** Somebody has written the file, perhaps this tab. */
+	/** A client has written the file, perhaps this tab. */
 	async changedOnDisk() {
 		if (this.kind.value === 'image') return void this.load()
 		if (this.kind.value !== 'text' || this.busy || this.saved.value === 'conflict') return
@@ -168,7 +168,7 @@ export class Document {
 				this.etag = etag
 				this.show(text)
 			} else await this.save()
-		} catch { /* it is gone, or the daemon is: the next save says so */ }
+		} catch { /* it is gone, or the daemon is: the next save reports it */ }
 	}
 
 	keepMine() {
