@@ -10,7 +10,7 @@
 const struct field audit_list_query[] = {
 	{ "who", FIELD_TEXT, 0, 0, STORE_NAME, "the caller: id of a key, uid:0, oidc:...", NULL },
 	{ "action", FIELD_TEXT, 0, 0, STORE_WORD,
-	  "action such as box.create; box. (with the dot) matches all actions of boxes", NULL },
+	  "action such as file.write; file. (with the dot) matches all actions on files", NULL },
 	{ "subject", FIELD_TEXT, 0, 0, STORE_NAME, "id of the object of the action", NULL },
 	{ "since", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT,
 	  "entries after this time; a time, or a duration before now such as 15m", NULL },
