@@ -1,4 +1,5 @@
-/* box_handle.c - see box_handle.h. What init answers comes from inside a box and is checked as such. */
+/* box_handle.c - see box_handle.h. Answers of init come from inside a box and are checked as
+ * untrusted input. */
 #include "client/box_handle.h"
 #include "base/id.h"
 #include "base/cleanup.h"
@@ -12,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-enum { ONCE_REF = 1 }; /* of the only program */
+enum { ONCE_REF = 1 }; /* ref of the only exec */
 
 struct wire_limits box_default_limits(void)
 {
@@ -25,17 +26,17 @@ struct wire_limits box_default_limits(void)
 	};
 }
 
-/* b->about holds the BOX frame; its descriptor becomes ours. */
+/* b->about has the BOX frame; takes its descriptor. */
 static int boxh_arrived(struct box_handle *b, int take_init, struct err *e)
 {
-	/* Init always reads; one that does not for ten seconds is broken or hostile, and an
-	 * unbounded send would make Ctrl-C useless. */
+	/* Init always reads. An init that does not read for ten seconds is broken or hostile, and
+	 * an unlimited send would block Ctrl-C. */
 	struct timeval patience = { .tv_sec = 10 };
 
 	b->about.id[sizeof(b->about.id) - 1] = 0;
 	b->about.template[sizeof(b->about.template) - 1] = 0;
 	b->init = take_init;
-	/* Execs of a box are named by whoever starts them, over any connection. */
+	/* Each client chooses the refs of the execs that it starts, so they are random. */
 	if (id_random(&b->next_ref, sizeof(b->next_ref), e) < 0 ||
 	    setsockopt(b->init, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0) {
 		err_sys(e, "box %s: its connection", b->about.id);
@@ -110,7 +111,7 @@ int boxh_end(struct keeper_sync *k, const char *id, struct err *e)
 {
 	struct wire_counted unread;
 
-	/* Figures too: whoever runs something in it will want to know. */
+	/* Requests the counters, too: the client that runs a program in the box needs them. */
 	return ask_kill(k, id, WIRE_KILL_OPERATOR | WIRE_KILL_FIGURES, &unread, e);
 }
 
@@ -192,7 +193,7 @@ static int boxh_hear(struct box_handle *b, uint32_t ref, char buf[WIRE_MAX], int
 	}
 }
 
-/* EXIT, whatever else comes before it. */
+/* Waits for EXIT and ignores other frames before it. */
 static int hear_exit(struct box_handle *b, uint32_t ref, struct wire_exit *out, struct err *e)
 {
 	char buf[WIRE_MAX];
@@ -211,13 +212,13 @@ int boxh_run(struct box_handle *b, const struct box_command *cmd, struct wire_ex
 	struct box_command unread = *cmd;
 	uint32_t ref;
 
-	unread.credit = UINT64_MAX; /* one credit for all of it: nothing to acknowledge */
+	unread.credit = UINT64_MAX; /* unlimited credit: nothing to acknowledge */
 	if (boxh_start(b, &unread, &ref, e) < 0)
 		return -1;
 	return hear_exit(b, ref, out, e);
 }
 
-/* The request with a START behind it, in one piece. NULL: it is too long for that. */
+/* The request followed by a START, in one frame. NULL: too long for one frame. */
 static char *with_start(const struct wire_create *want, const struct command_words *c,
 			size_t *out_len)
 {
@@ -237,7 +238,7 @@ static int one_by_one(struct keeper_sync *k, const struct wire_create *want,
 		      const struct box_command *cmd, struct wire_exit *out,
 		      struct wire_counted *out_gone, struct err *e)
 {
-	struct err second; /* the first failure is the one to tell */
+	struct err second; /* the first failure is the one that is reported */
 	struct box_handle b;
 	int ran;
 
@@ -299,8 +300,8 @@ int boxh_once(struct keeper_sync *k, const struct wire_create *want, const struc
 		   : one_by_one(k, want, cmd, out, out_gone, e);
 }
 
-/* FILES and CONNECT: the answer is a descriptor made inside. Frames of running execs that come in
- * between would be lost, so this is for connections without any. */
+/* FILES and CONNECT: the answer is a descriptor that was opened inside the box. Frames of running
+ * execs that arrive in between would be lost, so this is for connections without execs. */
 static int ask_fd(struct box_handle *b, const void *ask, size_t len, uint32_t ref, int *out_fd,
 		  struct err *e)
 {

@@ -1,24 +1,26 @@
-/* box_handle.h - the life of a box, for its unprivileged user: create, exec, files, end.
- * Owns:         the connections to the keeper and to one box's init.
- * Does not own: the box. It lives until killed, until its leash ends, or for ever.
- * Blocking calls; one thread per struct. The CLI and the benchmarks sit on this. */
+/* box_handle.h - a box for an unprivileged client: create, exec, files, kill.
+ * Owns:         the connections to the keeper and to init of one box.
+ * Does not own: the box. It runs until it is killed, or until the connection that it was tied to
+ *               (kill on close) is closed.
+ * Blocking calls; one thread per struct. The CLI and the benchmarks use this. */
 #pragma once
 #include "base/err.h"
 #include "wire/wire.h"
 #include <stddef.h>
 #include <stdint.h>
 
-#define BOX_HOME "/home/user" /* where a program starts, and the workspace */
+#define BOX_HOME "/home/user" /* working directory of programs */
 
 struct keeper_sync {
 	int fd;
 	uint32_t next_ref;
-	int start; /* bring a keeper up when there is none */
+	int start; /* start a keeper if none runs */
 };
-/* Connects; if nobody listens and start is set, starts a keeper that leaves when idle. */
+/* Connects; if no keeper listens and start is set, starts a keeper that exits when idle. */
 must_check int keeper_sync_open(struct keeper_sync *k, int start, struct err *e);
 void keeper_sync_close(struct keeper_sync *k);
-/* Does it answer, in our language? Asks once; a keeper that hangs up is not replaced. */
+/* Checks that the keeper answers and has the same protocol version. Asks once; a keeper that closes
+ * the connection is not replaced. */
 must_check int keeper_sync_greet(struct keeper_sync *k, struct wire_about *out, struct err *e);
 must_check int keeper_sync_info(struct keeper_sync *k, struct wire_about *out, struct err *e);
 must_check int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_about *out,
@@ -33,7 +35,7 @@ struct box_handle {
 	uint32_t next_ref;
 };
 struct wire_limits box_default_limits(void); /* the keeper fills in numbers; box.about has them */
-/* A keeper that goes away while it makes the box is replaced once. */
+/* A keeper that exits while it creates the box is replaced once. */
 must_check int boxh_create(struct keeper_sync *k, struct box_handle *b,
 			   const struct wire_create *want, struct err *e);
 must_check int boxh_open(struct keeper_sync *k, struct box_handle *b, const char *id,
@@ -41,14 +43,15 @@ must_check int boxh_open(struct keeper_sync *k, struct box_handle *b, const char
 must_check int boxh_kill_on_close(struct box_handle *b, struct err *e);
 must_check int boxh_counters(struct keeper_sync *k, const char *id, struct wire_counted *out,
 			     struct err *e);
-/* Returns when nothing of it is left; out may be NULL. ERR_NOT_FOUND if it is gone already. */
+/* Returns when nothing of the box is left; out may be NULL. ERR_NOT_FOUND if it no
+ * longer exists. */
 must_check int boxh_kill(struct keeper_sync *k, const char *id, struct wire_counted *out,
 			 struct err *e);
-/* Asks for the same and does not wait. */
+/* Requests the same and does not wait. */
 must_check int boxh_drop(struct keeper_sync *k, const char *id, struct err *e);
-/* The same, as somebody who is not its client: that one is told "operator". */
+/* The same for another client's box, which gets the cause "operator". */
 must_check int boxh_end(struct keeper_sync *k, const char *id, struct err *e);
-void boxh_close(struct box_handle *b); /* the connection only */
+void boxh_close(struct box_handle *b); /* closes the connection only */
 
 struct box_command {
 	const char *const *argv, *const *env; /* NULL-terminated; env NULL: box_default_env */
@@ -58,7 +61,7 @@ struct box_command {
 	uint16_t flags; /* WIRE_START_* */
 	uint64_t fsize_bytes;
 	uint64_t log_bytes; /* 0: BOX_LOG_BYTES */
-	uint64_t credit;    /* initial, each stream */
+	uint64_t credit;    /* initial output window of each stream */
 	uint64_t without;   /* test builds */
 };
 extern const char *const box_default_env[]; /* NULL-terminated: PATH, HOME, USER, LANG, ... */
@@ -66,19 +69,19 @@ extern const char *const box_default_env[]; /* NULL-terminated: PATH, HOME, USER
 enum {
 	BOX_GRACE_MS = 200,
 	BOX_LOG_BYTES = 256 * 1024,
-	BOX_ARGS_MAX = 6 * 1024 * 1024, /* of all strings of a START; what execve takes is less */
+	BOX_ARGS_MAX = 6 * 1024 * 1024, /* of all strings of a START; execve accepts less */
 	BOX_STRING_MAX = 128 * 1024, /* of one string: the kernel's MAX_ARG_STRLEN, NUL included */
 };
 
-/* Sends START; *out_ref names the exec from then on. Arguments that no execve would take are
- * refused here with ERR_LIMIT and E2BIG. */
+/* Sends START; *out_ref names the exec from then on. Arguments that execve would not accept are
+ * rejected here with ERR_LIMIT and E2BIG. */
 must_check int boxh_start(struct box_handle *b, const struct box_command *cmd, uint32_t *out_ref,
 			  struct err *e);
-/* START, discard output, wait for EXIT: the shortest path, as the benchmark measures it. */
+/* START, discard output, wait for EXIT: the shortest path, which the benchmark measures. */
 must_check int boxh_run(struct box_handle *b, const struct box_command *cmd, struct wire_exit *out,
 			struct err *e);
-/* A box for one program: create, START, EXIT, and nothing of it left, asked for
- * in one message. What it prints is not read; out_gone may be NULL. */
+/* A box for one program: create, START, EXIT and removal of the box, requested in one message.
+ * Output is not read; out_gone may be NULL. */
 must_check int boxh_once(struct keeper_sync *k, const struct wire_create *want,
 			 const struct box_command *cmd, struct wire_exit *out,
 			 struct wire_counted *out_gone, struct err *e);
@@ -87,7 +90,7 @@ must_check int boxh_resize(struct box_handle *b, uint32_t ref, uint16_t rows, ui
 			   struct err *e);
 must_check int boxh_credit(struct box_handle *b, uint32_t ref, uint32_t stream, uint64_t until,
 			   struct err *e);
-/* n == 0 closes the program's stdin. Never more than ROOM allows. */
+/* n == 0 closes stdin of the program. Never send more than ROOM allows. */
 must_check int boxh_stdin(struct box_handle *b, uint32_t ref, const void *bytes, size_t n,
 			  struct err *e);
 
@@ -96,5 +99,5 @@ must_check int boxh_files(struct box_handle *b, uint16_t flags, int *out_fd,
 			  struct err *e); /* WIRE_FILES_* */
 must_check int box_connect(struct box_handle *b, uint16_t port, int *out_fd, struct err *e);
 
-/* What an ERROR frame says, as an err. The text is foreign: control characters become '?'. */
+/* Converts an ERROR frame to an err. The text is untrusted: control characters become '?'. */
 int wire_error_read(const struct wire_error *said, struct err *e);

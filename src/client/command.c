@@ -1,6 +1,6 @@
-/* command.c - a START frame from an argument list.
- * Short lists ride in the frame. Long ones would not fit a packet: they go as one sealed memfd,
- * which init maps without having to fear that it changes. */
+/* command.c - a START frame from an argument list. Short lists are part of the frame. Long ones
+ * would not fit a packet: they are sent as a sealed memfd, which cannot change while init has it
+ * mapped. */
 #include "base/cleanup.h"
 #include "client/command.h"
 #include "wire/sock.h"

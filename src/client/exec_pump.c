@@ -1,13 +1,14 @@
 /* exec_pump.c - see exec_pump.h.
  *
- *   stdin ---> STDIN, below ROOM --->  init  ---> OUTPUT, below CREDIT ---> outlets ---> 1 and 2
+ *   stdin ---> STDIN, below ROOM --->  init  ---> OUTPUT, below CREDIT ---> sinks ---> 1 and 2
  *
- * One poll loop. A slow reader of our stdout stops the program by its credit, never us: every
- * OUTPUT fits into the outlet's window, because no more was promised, so the socket is always read
- * and a blocked stdout does not hold up stderr, a signal or the exit.
+ * One poll loop. A slow reader of stdout stops the program through its credit, never this loop:
+ * every OUTPUT fits into the window of its sink, because no more was granted. So the socket is
+ * always read, and a blocked stdout does not delay stderr, a signal or the exit.
  *
- * Our stdout is shared with others, so it may not be made non-blocking. Where a write could block
- * we ask poll() first and write no more than PIPE_BUF, which a ready pipe takes whole. */
+ * stdout is shared with other processes, so it must not be made non-blocking. If a write could
+ * block, this calls poll() first and writes at most PIPE_BUF bytes, which a ready pipe accepts
+ * completely. */
 #include "client/exec_pump.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -43,7 +44,7 @@ void exec_pump_fini(struct exec_pump *s)
 		free(s->out[i].held);
 }
 
-/* From now on the exec has STREAM_STOP_MS to be over. The first reason stays. */
+/* From now on the exec has STREAM_STOP_MS to exit. The first reason is kept. */
 static int pump_stop(struct exec_pump *s, int signo, enum stream_end end, struct err *e)
 {
 	if (s->exited)
@@ -102,7 +103,7 @@ static void pump_hold(struct output_sink *o, const char *bytes, size_t n)
 	o->len += n;
 }
 
-/* A reader that left is no failure: a program in a pipeline ends by SIGPIPE, quietly. */
+/* A closed reader is no failure: a program in a pipeline ends by SIGPIPE without a message. */
 static int lost_reader(struct exec_pump *s, int i, struct err *e)
 {
 	if (errno != EPIPE && errno != EIO && errno != EBADF && errno != ECONNRESET)
@@ -114,7 +115,7 @@ static int lost_reader(struct exec_pump *s, int i, struct err *e)
 	return pump_stop(s, SIGPIPE, STREAM_UNREAD, e);
 }
 
-/* Half a window at a time, so that an acknowledgement is rare and never late. */
+/* Grants half a window at a time, so that an acknowledgement is rare and never late. */
 static int pump_grant(struct exec_pump *s, int i, struct err *e)
 {
 	struct output_sink *o = &s->out[i];
@@ -201,7 +202,7 @@ static int on_init(struct exec_pump *s, struct err *e)
 	case WIRE_ERROR:
 		return wire_error_read((const struct wire_error *)buf, e);
 	default:
-		return 0; /* a later protocol may say more than we need */
+		return 0; /* ignore frames of a later protocol version */
 	}
 }
 
@@ -254,7 +255,7 @@ static int on_signal(struct exec_pump *s, struct err *e)
 	if (read(s->signals, &si, sizeof(si)) != sizeof(si))
 		return 0;
 	signo = (int)si.ssi_signo;
-	if (s->exited || s->gone) { /* only our own reader is left to wait for */
+	if (s->exited || s->gone) { /* only buffered output is left to write */
 		if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT)
 			s->out[0].len = s->out[1].len = 0;
 		return 0;
@@ -270,7 +271,7 @@ static int on_signal(struct exec_pump *s, struct err *e)
 
 enum { P_INIT, P_SIGNALS, P_IN, P_OUT, P_ERR, P_COUNT };
 
-/* What we wait for is a function of what we hold. */
+/* The events to wait for depend only on the state of the pump. */
 static void pump_wants(const struct exec_pump *s, struct pollfd p[P_COUNT])
 {
 	int takes_in = s->in >= 0 && !s->exited && !s->gone && s->room > s->sent;
@@ -330,7 +331,8 @@ int exec_pump_run(struct exec_pump *s, const struct box_command *cmd, struct err
 		if (pump_turn(s, timeout_ms, e) < 0) {
 			if (e->sys != EPIPE)
 				return -1;
-			/* Init is gone, but what it said before is still to be read, EXIT perhaps. */
+			/* Init has closed the connection, but frames that it sent before can still
+			 * be read, perhaps EXIT. */
 			s->in = -1;
 		}
 	}

@@ -1,37 +1,38 @@
-/* exec_pump.h - carries one exec's streams between a box and the descriptors of this process.
- * Owns:         what is on its way: at most STREAM_WINDOW bytes of each stream.
- * Does not own: the descriptors, the box, the terminal's mode. */
+/* exec_pump.h - copies the streams of one exec between a box and the descriptors of this process.
+ * Owns:         buffered output: at most STREAM_WINDOW bytes of each stream.
+ * Does not own: the descriptors, the box, the mode of the terminal. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
 #include "client/box_handle.h"
 
 enum {
-	STREAM_WINDOW = 256 * 1024, /* what a box may send ahead of the reader, per stream */
-	STREAM_STOP_MS = 500,       /* for a program to end by itself once we want it to */
+	STREAM_WINDOW = 256 * 1024, /* bytes per stream that a box may send before more
+				     * is granted */
+	STREAM_STOP_MS = 500,       /* time for a program to exit after it was asked to */
 };
 
 enum stream_end {
-	STREAM_EXITED,   /* .exit says how */
-	STREAM_BOX_DIED, /* init's connection ended first; the keeper knows why */
+	STREAM_EXITED,   /* see .exit */
+	STREAM_BOX_DIED, /* the connection to init was closed first; the keeper knows the cause */
 	STREAM_KILLED,   /* by Ctrl-C, twice */
-	STREAM_UNREAD,   /* nobody reads our stdout or stderr any more */
-	STREAM_HUNG_UP,  /* our terminal went away */
+	STREAM_UNREAD,   /* stdout or stderr no longer has a reader */
+	STREAM_HUNG_UP,  /* the terminal was closed */
 };
 
-/* One stream of the exec, on its way out. */
+/* Destination of one output stream. */
 struct output_sink {
 	int fd;           /* -1: into keep */
 	struct buf *keep; /* NULL: discarded */
 	size_t keep_max;
 	void (*note)(struct buf *noted, const char *bytes,
-		     size_t n); /* NULL, or who listens in ... */
-	struct buf *noted;      /* ... and where to */
-	int bounded;            /* a write may block: ask poll first and write little */
-	char *held;             /* STREAM_WINDOW bytes, once something had to wait */
+		     size_t n); /* may be NULL; also receives the output ... */
+	struct buf *noted;      /* ... and stores it here */
+	int bounded;            /* a write may block: poll first and write at most PIPE_BUF */
+	char *held;             /* STREAM_WINDOW bytes, allocated when output must wait */
 	size_t start, len;
-	uint64_t next, passed, granted; /* offsets: expected, handed on, promised to init */
-	uint64_t dropped;               /* never reached us, or did not fit keep */
+	uint64_t next, passed, granted; /* offsets: expected next, written, granted to init */
+	uint64_t dropped;               /* bytes that were lost in init, or did not fit into keep */
 };
 
 struct exec_pump {
@@ -39,20 +40,21 @@ struct exec_pump {
 	uint32_t ref;
 	int in;       /* forwarded as stdin; -1: nothing */
 	int signals;  /* a signalfd, or -1 */
-	int terminal; /* in and out[0] are a raw terminal: a lost one ends the run */
+	int terminal; /* in and out[0] are a raw terminal: the exec ends when it is closed */
 	int twice;    /* a second Ctrl-C within two seconds kills */
 	struct output_sink out[2];
 
 	uint64_t room, sent; /* stdin offsets */
 	uint64_t last_int_ns, deadline_ns;
 	int exited;          /* .exit is valid */
-	int gone;            /* init's connection is at its end */
-	enum stream_end end; /* why it was over: STREAM_EXITED unless we wanted it so before */
+	int gone;            /* the connection to init was closed */
+	enum stream_end end; /* why it ended: STREAM_EXITED unless this process has ended it */
 	struct wire_exit exit;
 };
 
-/* Zeroes it and gives it the descriptors 0, 1 and 2. */
+/* Zeroes it and sets the descriptors 0, 1 and 2. */
 void exec_pump_init(struct exec_pump *s, struct box_handle *b);
-/* Runs cmd to its end. An err is our failure; whatever happens to the program is in .end and .exit. */
+/* Runs cmd until it exits. An err is a failure of this client; the result of the program is in .end
+ * and .exit. */
 must_check int exec_pump_run(struct exec_pump *s, const struct box_command *cmd, struct err *e);
 void exec_pump_fini(struct exec_pump *s);

@@ -55,7 +55,7 @@ static void on_gone(struct frame_conn *p, const struct err *why)
 	files_fail(loop_owner(p, struct file_client, post), &e);
 }
 
-/* ---- beginning ---- */
+/* ---- open ---- */
 
 static void files_hired(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
@@ -107,7 +107,7 @@ void file_client_close(struct file_client *c)
 	frame_conn_fini(&c->post);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static void files_ask(struct file_client *c, uint8_t type, void *body, size_t n, const void *tail,
 		      size_t tail_n, int take_fd)
@@ -134,8 +134,8 @@ int file_client_ask_pipe(struct file_client *c, uint8_t type, void *body, size_t
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_sys(e, "make a pipe");
-	/* More, and fewer wakes on both sides. The kernel has only so much for all pipes of a user;
-	 * where that is used up, a small one does the same. */
+	/* A larger pipe means fewer wakeups on both sides. The kernel limits the memory of all
+	 * pipes of a user; when the limit is reached, a small pipe works, too. */
 	(void)!fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
 	head->flags |= WIRE_PIPE;
 	files_ask(c, type, body, n, path, strlen(path), ends[!writes]);

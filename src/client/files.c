@@ -34,7 +34,7 @@ void files_close(struct files *f)
 	own_close_fd(&f->fd);
 }
 
-/* One frame, which must be of type `want`; an ERROR becomes e, DONE is 0. */
+/* Receives one frame, which must be of type `want`; an ERROR becomes e, DONE returns 0. */
 static int files_receive(struct files *f, uint8_t want, char *buf, struct err *e)
 {
 	const struct frame *head = (const struct frame *)buf;
@@ -53,7 +53,7 @@ static int files_receive(struct files *f, uint8_t want, char *buf, struct err *e
 	return head->type == WIRE_DONE ? 0 : n;
 }
 
-/* Takes the answers that have come already, so that a copy into a full box ends early. */
+/* Reads the answers that have already arrived, so that a copy into a full box ends early. */
 static int files_collect(struct files *f, struct err *e)
 {
 	struct pollfd p = { .fd = f->fd, .events = POLLIN };
@@ -65,7 +65,7 @@ static int files_collect(struct files *f, struct err *e)
 	return 0;
 }
 
-/* Waits until no more than `most` requests are without an answer. */
+/* Waits until at most `most` requests have no answer. */
 static int files_settle(struct files *f, unsigned most, struct err *e)
 {
 	char buf[WIRE_MAX];
@@ -85,7 +85,7 @@ static int files_ask(struct files *f, const void *body, size_t len, const void *
 	if (sock_send(f->fd, body, len, tail, tail_len, NULL, 0, e) < 0) {
 		struct err said;
 
-		/* It may have told us why before it left. */
+		/* The worker may have sent an error before it closed the connection. */
 		if (files_settle(f, 0, &said) < 0)
 			*e = said;
 		return -1;
@@ -111,10 +111,10 @@ static int begin_put(struct files *f, const char *path, mode_t mode, uint32_t fl
 	return files_ask(f, &put, sizeof(put), path, strlen(path), e);
 }
 
-/* Kept out of the functions that recurse: with its buffer they would need 60 KiB of stack a level. */
+/* Not inlined into recursive functions: its buffer would cost 60 KiB of stack per level. */
 #define OUT_OF_LINE __attribute__((noinline))
 
-/* The bytes of one file, without waiting for the answer. */
+/* Sends the content of one file, without waiting for the answer. */
 OUT_OF_LINE static int send_file(struct files *f, int src_fd, const char *path, mode_t mode,
 				 uint32_t flags, uint64_t *out_bytes, struct err *e)
 {
@@ -181,7 +181,7 @@ int files_put_bytes(struct files *f, const void *bytes, size_t n, const char *pa
 struct files_walk {
 	struct files *f;
 	struct files_tally *tally;
-	char path[PATH_MAX]; /* inside the box, of what is being looked at */
+	char path[PATH_MAX]; /* path inside the box of the present entry */
 	size_t len;
 	unsigned depth;
 };
@@ -225,7 +225,7 @@ OUT_OF_LINE static int walk_link(struct files_walk *w, int dir_fd, const char *n
 
 static int walk_file(struct files_walk *w, int dir_fd, const char *name, struct err *e)
 {
-	/* O_NONBLOCK: the name may have become a pipe since we looked. */
+	/* O_NONBLOCK: the name may be a pipe now, created since the stat. */
 	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
 
@@ -301,7 +301,7 @@ int files_put_tree(struct files *f, int dir_fd, const char *to, struct files_tal
 	return files_settle(f, 0, e);
 }
 
-/* ---- out of the box ---- */
+/* ---- from the box ---- */
 
 static int write_all(int fd, const char *bytes, size_t n, struct err *e)
 {

@@ -15,7 +15,8 @@ struct frame_conn_item {
 	char bytes[];
 };
 
-/* The one whose frames are being handled: a handler may close it, and free what it lives in. */
+/* The connection whose frames are being handled: a handler may close it, and free the struct that
+ * contains it. */
 static struct frame_conn *reading;
 
 static void frame_arm(struct frame_conn *p)
@@ -91,12 +92,14 @@ int frame_conn_send(struct frame_conn *p, const void *body, size_t n, const void
 	if (!p->first) {
 		if (sock_send(p->fd, body, n, tail, tail_n, &fd, fd >= 0, &e) == 0)
 			return 0;
-		if (!is_full(&e)) /* gone; what it said before it left is still to be read */
+		if (!is_full(&e)) /* the peer has closed; frames that it sent before can still be
+				   * read */
 			return 0;
 	}
 	if (p->queued + n + tail_n > FRAME_CONN_QUEUE)
 		shutdown(p->fd,
-			 SHUT_RDWR); /* it does not listen: end of file, told from the loop */
+			 SHUT_RDWR); /* the peer does not read: makes an end of file, which the loop
+				      * reports */
 	else
 		frame_enqueue(p, body, n, tail, tail_n, steal_fd(&fd));
 	return 0;
@@ -123,10 +126,11 @@ static void frame_flush(struct frame_conn *p)
 
 /* ---- in ---- */
 
-/* 1: handled one, 0: nothing more for now, or the end. */
+/* 1: handled one frame, 0: no more frames now, or the connection has ended. */
 static int take_one(struct frame_conn *p)
 {
-	static char buf[WIRE_MAX + 1]; /* one loop, one thread; a handler never comes back here */
+	static char buf[WIRE_MAX + 1]; /* static: one thread, and handlers never call
+				        * this function */
 	unsigned nfds = 1;
 	int n, fd = -1;
 	struct err e;

@@ -10,7 +10,7 @@
 
 enum { LAY_PIECE = 48 * 1024 };
 
-/* ---- listeners ---- */
+/* ---- calls ---- */
 
 void init_conn_add_call(struct init_conn *l, struct init_call *x, uint32_t ref,
 			const struct init_call_ops *on)
@@ -67,9 +67,9 @@ static void conn_lose(struct init_conn *l, const struct err *why)
 	l->on_gone(l, why);
 }
 
-/* ---- in ---- */
+/* ---- receive ---- */
 
-/* What a box says is not believed: only bytes that were asked for, each once, in order. */
+/* Frames of a box are untrusted: accepts only bytes that were requested, each once, in order. */
 static int conn_output(struct init_call *x, const struct wire_output *f, size_t n)
 {
 	unsigned s = f->stream;
@@ -154,7 +154,7 @@ static int conn_hear(struct init_call *x, const struct frame *f, size_t len, int
 static void on_frame(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
 	struct init_conn *l = loop_owner(p, struct init_conn, post);
-	/* An EXEC names its exec, not the question. */
+	/* An EXEC frame has the ref of its exec, not of the request. */
 	struct init_call *x = f->type == WIRE_EXEC ? l->lister : conn_find(l, f->ref);
 	struct err e;
 
@@ -170,7 +170,7 @@ static void on_gone(struct frame_conn *p, const struct err *why)
 	conn_lose(loop_owner(p, struct init_conn, post), why);
 }
 
-/* ---- life ---- */
+/* ---- open, close ---- */
 
 int init_conn_open(struct init_conn *l, struct loop *loop, int take_fd, const char *box,
 		   struct err *e)
@@ -180,7 +180,7 @@ int init_conn_open(struct init_conn *l, struct loop *loop, int take_fd, const ch
 	frame_conn_init(&l->post, loop, take_fd);
 	l->post.on_frame = on_frame;
 	l->post.on_gone = on_gone;
-	/* Execs of a box are named by whoever starts them, over any connection. */
+	/* Each client chooses the refs of the execs that it starts, so they are random. */
 	return id_random(&l->next_ref, sizeof(l->next_ref), e);
 }
 
@@ -202,7 +202,7 @@ void init_conn_box_ended(struct init_conn *l)
 	tell_lost(l);
 }
 
-/* ---- out ---- */
+/* ---- send ---- */
 
 int init_conn_start(struct init_conn *l, struct init_call *x, uint32_t ref,
 		    const struct init_call_ops *on, const struct box_command *cmd, struct err *e)
@@ -236,7 +236,7 @@ void init_conn_attach(struct init_conn *l, struct init_call *x, uint32_t ref,
 		f.head.flags = s + 1 < n ? WIRE_READ_MORE : 0;
 		f.from = from[s];
 		f.until = until[s];
-		x->next_byte[s] = from[s]; /* until READING says better */
+		x->next_byte[s] = from[s]; /* until READING corrects it */
 		x->granted[s] = f.until;
 		frame_conn_send(&l->post, &f, sizeof(f), NULL, 0, -1);
 	}
@@ -299,8 +299,7 @@ void init_conn_put_early(struct init_conn *l, uint32_t ref, const char *path, co
 	char tail[LAY_PIECE];
 
 	if (name > sizeof(tail) / 2)
-		name = sizeof(tail) /
-		       2; /* no file system has such a name: it will be refused there */
+		name = sizeof(tail) / 2; /* longer than any file name: the box will reject it */
 	memcpy(tail, path, name);
 	tail[name - 1] = 0;
 	do {

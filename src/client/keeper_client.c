@@ -11,10 +11,10 @@ struct keeper_call {
 	struct keeper_call *next;
 	uint32_t ref;
 	uint8_t want;
-	keeper_done *done; /* NULL: forgotten */
+	keeper_done *done; /* NULL: cancelled */
 	void *ctx;
 	size_t len;
-	char bytes[]; /* the question, to be asked again of the next keeper */
+	char bytes[]; /* the request, which is sent again to the next keeper */
 };
 
 static struct keeper_call *keeper_take(struct keeper_client *o, uint32_t ref)
@@ -121,7 +121,7 @@ struct keeper_call *keeper_client_request(struct keeper_client *o, const void *a
 	*o->last = a;
 	o->last = &a->next;
 	o->waiting++;
-	/* Without a connection it waits for the next one. */
+	/* Without a connection the request waits for the next one. */
 	(void)frame_conn_send(&o->post, a->bytes, len, NULL, 0, -1);
 	return a;
 }

@@ -1,12 +1,13 @@
-/* keeper_client.h - the keeper, asked without waiting.
- * Owns: the connection and the questions that are under way.
- * Every question may be asked again, so a keeper that dies is a delay: the questions wait for the
- * next connection, which the owner brings with keeper_client_connect(). */
+/* keeper_client.h - asynchronous client of the keeper.
+ * Owns: the connection and the requests in progress.
+ * Every request may be repeated, so a keeper that dies only causes a delay: requests wait for the
+ * next connection, which the owner passes to keeper_client_connect(). */
 #pragma once
 #include "client/frame_conn.h"
 
 struct keeper_client;
-/* The answer: f (of type `want`) and its descriptor, to be taken by setting *fd to -1; or e. */
+/* Receives the answer: f (of type `want`) and its descriptor, which it takes by setting *fd to -1;
+ * or e. */
 typedef void keeper_done(void *ctx, const struct frame *f, size_t len, int *fd,
 			 const struct err *e);
 
@@ -19,22 +20,23 @@ struct keeper_client {
 	struct keeper_call *asks; /* oldest first */
 	struct keeper_call **last;
 	unsigned waiting;
-	void (*on_lost)(struct keeper_client *o); /* there is no keeper now; bring a connection */
+	void (*on_lost)(struct keeper_client *o); /* the keeper has disconnected; the owner must get
+						   * a new connection */
 };
 
 void keeper_client_init(struct keeper_client *o, struct loop *l,
 			void (*on_lost)(struct keeper_client *));
 void keeper_client_connect(struct keeper_client *o,
-			   int take_fd); /* asks everything again that has no answer */
+			   int take_fd); /* sends all requests without an answer again */
 int keeper_client_is_connected(const struct keeper_client *o);
 void keeper_client_fini(struct keeper_client *o);
 
-/* ask: a frame whose ref is filled in. done is called exactly once, never from within this call;
- * keeper_client_cancel() makes it never be called, and an fd that arrives is closed. */
+/* ask: a frame; its ref is filled in here. done is called exactly once, never from within this
+ * call. After keeper_client_cancel() it is not called, and a descriptor that arrives is closed. */
 struct keeper_call *keeper_client_request(struct keeper_client *o, const void *ask, size_t len,
 					  uint8_t want, keeper_done *done, void *ctx);
 void keeper_client_cancel(struct keeper_client *o, struct keeper_call *a);
-/* The same for the many questions that are a box's id. */
+/* The same for requests whose body is the id of a box. */
 struct keeper_call *keeper_client_request_box(struct keeper_client *o, uint8_t type, uint16_t flags,
 					      const char *id, uint8_t want, keeper_done *done,
 					      void *ctx);

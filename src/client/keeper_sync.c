@@ -1,4 +1,4 @@
-/* keeper_sync.c - the way to the keeper. */
+/* keeper_sync.c - blocking requests to the keeper. */
 #include "client/keeper_sync.h"
 #include "base/cleanup.h"
 #include "base/run_dir.h"
@@ -60,7 +60,7 @@ int wire_error_read(const struct wire_error *said, struct err *e)
 	return -1;
 }
 
-/* One frame; the first descriptor of it, the rest closed. */
+/* Receives one frame and its first descriptor; closes the others. */
 static int keeper_receive(struct keeper_sync *k, void *buf, int *out_fd, struct err *e)
 {
 	int fds[WIRE_FDS], n;
@@ -109,7 +109,7 @@ int link_hear(struct keeper_sync *k, uint32_t ref, struct answer *a, struct err 
 
 		if (n < 0)
 			return -1;
-		/* Another ref: the answer to a boxh_drop() of before. */
+		/* Another ref: the answer to an earlier boxh_drop(). */
 		if (((const struct frame *)buf)->ref == ref)
 			return take_answer(a, buf, (size_t)n, &fd, e);
 	}
@@ -127,9 +127,9 @@ static int ask_once(struct keeper_sync *k, void *ask, size_t ask_len, struct ans
 	return link_hear(k, head->ref, a, e);
 }
 
-/* Every request may be repeated. A box that the old keeper was making for us was never ours: nobody
- * has claimed it, so it ended with that keeper. More than once: a keeper that was killed can still be
- * connected to, for as long as a child of it needs to notice. */
+/* Every request may be repeated. A box that the old keeper was creating for this client was never
+ * claimed, so it ended with that keeper. Tries more than once, because a killed keeper still
+ * accepts connections until its children have noticed. */
 int link_ask(struct keeper_sync *k, void *ask, size_t ask_len, struct answer *a, struct err *e)
 {
 	for (int tries = 0; ask_once(k, ask, ask_len, a, e) < 0; tries++) {

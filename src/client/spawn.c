@@ -1,4 +1,4 @@
-/* spawn.c - from "nobody listens" to a keeper that does.
+/* spawn.c - starts a keeper if none listens.
  *
  *   client                        child              keeper
  *   lock, connect again: no
@@ -6,8 +6,8 @@
  *   waits on the pipe       <----------------------  "R", or "E" and the reason
  *   unlock, connect
  *
- * The lock makes two clients that start at once agree on one keeper. The keeper is nobody's child
- * and has no terminal: it must survive the client that happened to be first. */
+ * The lock makes two clients that start at the same time use one keeper. The keeper is not a child
+ * of the client and has no terminal: it must survive the client that started it. */
 #include "client/spawn.h"
 #include "base/cleanup.h"
 #include "wire/sock.h"
@@ -36,8 +36,8 @@ static int open_in(const char *dir, const char *name, int flags, struct err *e)
 	return fd < 0 ? err_sys(e, "open %s", path) : fd;
 }
 
-/* The keeper gets our ATOLL_ settings except the key, and where this user keeps state. Its environment must not
- * hold secrets. */
+/* The keeper gets the ATOLL_ variables of the client except the key, and the state folder of the
+ * user. Its environment must not contain secrets. */
 static int spawn_passes_variable(const char *v)
 {
 	return (!strncmp(v, "ATOLL_", 6) && strncmp(v, "ATOLL_RUN=", 10) != 0 &&
@@ -67,7 +67,7 @@ static _Noreturn void become_keeper(const char *run_dir, int log, int ready)
 	sigset_t none;
 	int null = open("/dev/null", O_RDWR);
 
-	/* Our caller may sit on a signalfd or ignore SIGPIPE; both would be inherited. */
+	/* The caller may have blocked signals or ignored SIGPIPE; both would be inherited. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	for (int s = 1; s < NSIG; s++)
@@ -112,7 +112,8 @@ static int fork_keeper(const char *run_dir, int log, int ready, pid_t *out_keepe
 	return 0;
 }
 
-/* It speaks once: "R", or "E" and a text. End of file without either means it died. */
+/* The keeper sends one message: "R", or "E" and a text. An end of file without either means that it
+ * died. */
 static int spawn_hear(int ready, const char *run_dir, struct err *e)
 {
 	struct pollfd p = { .fd = ready, .events = POLLIN };
@@ -135,8 +136,8 @@ static int spawn_hear(int ready, const char *run_dir, struct err *e)
 	return err_set(e, ERR_SYS, "keeper ended without a word (see %.180s/keeper.log)", run_dir);
 }
 
-/* A keeper on its way out listens no more but holds its lock until its last box is gone; a new one
- * would be turned away. */
+/* A keeper that is exiting no longer listens, but holds its lock until its last box has ended; a
+ * new keeper could not start before that. */
 static int let_leave(const char *run_dir, struct err *e)
 {
 	auto_fd int lock = open_in(run_dir, "keeper.lock", O_RDWR, e);
@@ -169,7 +170,7 @@ int spawn_keeper(const char *run_dir, const char *sock_path, struct err *e)
 			return err_sys(e, "lock %.150s/start.lock", run_dir);
 	there = sock_connect(sock_path, e);
 	if (there >= 0)
-		return 0; /* somebody else was first */
+		return 0; /* another client was first */
 	if (let_leave(run_dir, e) < 0)
 		return -1;
 	log = open_in(run_dir, "keeper.log", O_WRONLY | O_APPEND, e);
@@ -183,9 +184,9 @@ int spawn_keeper(const char *run_dir, const char *sock_path, struct err *e)
 	say_fd = pair[1];
 	if (fork_keeper(run_dir, log, say_fd, &keeper, e) < 0)
 		return -1;
-	own_close_fd(&say_fd); /* or we would never see the end of file */
+	own_close_fd(&say_fd); /* else the end of file would never arrive */
 	if (spawn_hear(hear_fd, run_dir, e) == 0)
 		return 0;
-	kill(keeper, SIGKILL); /* one that does not come to an end would be there for ever */
+	kill(keeper, SIGKILL); /* a keeper that does not start in time would remain otherwise */
 	return -1;
 }
