@@ -1,5 +1,5 @@
 // bundle.mjs [--required | --optional] OUTPUT [DEPFILE]: compiles src/ and packs all that browsers get into one file, in the
-// format that src/v1/ui.c reads. --optional: where packages cannot be had it says so and leaves an empty file.
+// format that src/v1/ui.c reads. --optional: where packages cannot be had it prints a warning and leaves an empty file.
 // --list prints names and sizes, for the budgets of test/.
 import { createHash } from 'node:crypto'
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs'

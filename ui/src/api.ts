@@ -1,4 +1,4 @@
-// The native API over HTTP. One place adds the key, reads the daemon's errors, and tells a refused key from a lost
+// The native API over HTTP. One place adds the key, reads the errors of the daemon, and separates a refused key from a lost
 // connection. Every answer is the daemon's word: types here say what docs/daemon.md promises.
 import { t } from './texts'
 

@@ -99,6 +99,10 @@ export const t = {
 		new: 'New terminal', name: (n: number) => `Terminal ${n}`, label: 'Terminal input', ended: '[the shell has ended]', keys: 'Keys for the terminal',
 		follow: (address: string) => `A program in the box wants to open this address:\n\n${address}`,
 	},
+	monitor: {
+		title: 'Monitor', error: 'The figures could not be read', live: 'Every second; before that every 10 s. Drag to zoom, double-click to zoom out.', notLive: 'Figures until the box stopped or the connection was lost.',
+		table: 'As a table', time: 'Time', pids: 'Processes', cpu: (cpus: number) => `CPU, of ${cpus * 100} %`, memory: (most: string) => `Memory, of ${most}`,
+	},
 	preview: {
 		title: 'Preview', port: 'Port', reload: 'Reload', tab: 'Open in a new tab', copy: 'Copy the address', close: 'Close the preview', frame: (port: number) => `Port ${port} of the box`,
 		empty: 'Show a web server of this box.', hint: 'Type its port and press Open. Example: python3 -m http.server 3000', noAddress: 'This daemon has no address for ports of boxes: set serve.domain',

@@ -227,7 +227,7 @@ test('empty, loading and error states say what is there and what to do', async (
 	has(await error.textContent(), 'does not answer')
 	await page.unroute('**/v1/runs?*')
 	await error.locator('text=Retry').click()
-	await page.waitForSelector('.runs')
+	await page.waitForSelector('.runs, .list .empty')
 	await page.goto(`${url}/runs/aaaaaaaaaaaa`)
 	has(await page.locator('.state[role=alert]').textContent(), 'no such run')
 	await page.goto(`${url}/boxes/x/y`)

@@ -1,4 +1,4 @@
-// Home: run something now, see what there is.
+// Home: run something now, see all boxes and the latest runs.
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Box } from '../api'

@@ -249,13 +249,14 @@ function Conflict({ d }: { d: Document }) {
 	</div>
 }
 
-function Panel({ m, alive }: { m: Model, alive: boolean }) {
+function Panel({ m, b, alive }: { m: Model, b: Box, alive: boolean }) {
 	const [pane, setPane] = useState<{ T: typeof import('../workspace/TerminalPane').default } | null>(null)
-	const any = m.terms.value.length > 0
+	const any = m.terms.value.length > 0, [monitor, setMonitor] = useState<{ M: typeof import('../workspace/Monitor').default } | null>(null)
+	useEffect(() => { if (m.panel.value === 'monitor' && !monitor) void import('../workspace/Monitor').then((x) => setMonitor({ M: x.default })) }, [m.panel.value])
 	useEffect(() => { if (any && !pane) void import('../workspace/TerminalPane').then((x) => setPane({ T: x.default })) }, [any])
 	const tab = (id: string, name: string, close?: () => void) => <div class={`tab ${m.panel.value === id ? 'on' : ''}`} role="presentation" key={id}>
 		<button role="tab" aria-selected={m.panel.value === id} aria-controls="panel-body" tabIndex={m.panel.value === id ? 0 : -1} onClick={() => { m.panel.value = id }} onKeyDown={(e) => {
-			const all = ['output', ...m.terms.value.map((x) => x.id)], step = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0
+			const all = ['output', 'monitor', ...m.terms.value.map((x) => x.id)], step = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0
 			if (e.key === 'Delete' && close) close()
 			if (step) { m.panel.value = all[(all.indexOf(id) + step + all.length) % all.length]!; ((e.currentTarget as Element).closest('[role=tablist]')!.querySelectorAll<HTMLElement>('[role=tab]')[all.indexOf(m.panel.value)])?.focus() }
 		}}>{name}</button>
@@ -264,13 +265,15 @@ function Panel({ m, alive }: { m: Model, alive: boolean }) {
 	return <section class="panel" aria-label={t.ws.panel}>
 		<div class="tabs"><div role="tablist" aria-label={t.ws.panel}>
 			{tab('output', t.output.title)}
+			{tab('monitor', t.monitor.title)}
 			{m.terms.value.map((x) => tab(x.id, x.name, () => m.closeTerm(x)))}
 			</div>
 			<button class="small" onClick={() => void m.newTerminal()} disabled={!session.mayEdit.value || !alive} title={t.term.new}><Icon name="plus" size={14} /><span>{t.term.new}</span></button>
 			<button class="plain push wide-720" aria-label={t.ws.hidePanel} title={t.ws.hidePanel} onClick={() => m.setLayout({ panelOn: false })}><Icon name="chevron-down" /></button>
 		</div>
-		<div class="panel-body" id="panel-body" role="tabpanel" aria-label={m.panel.value === 'output' ? t.output.title : m.terms.value.find((x) => x.id === m.panel.value)?.name}>
+		<div class="panel-body" id="panel-body" role="tabpanel" aria-label={m.panel.value === 'output' ? t.output.title : m.panel.value === 'monitor' ? t.monitor.title : m.terms.value.find((x) => x.id === m.panel.value)?.name}>
 			<div class={m.panel.value === 'output' ? 'fill' : 'away'}><RunOutput runs={m.runs.value} onStop={(r) => m.stop(r)} onPlace={(file, line, column) => m.open(file.startsWith('/') ? file : `${HOME}/${file}`, line, column)} /></div>
+			{monitor && <div class={m.panel.value === 'monitor' ? 'fill' : 'away'}><monitor.M b={b} shown={m.panel.value === 'monitor'} /></div>}
 			{pane && m.terms.value.map((x) => <pane.T key={x.id} stream={x.stream} shown={m.panel.value === x.id} onEnd={() => m.termOver(x.id)} />)}
 		</div>
 	</section>
@@ -314,8 +317,8 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 		m.restore()
 		void m.find()
 		watch([b.id])
-		const heard = (ev: { type: string, box: string }) => { if (ev.box === b.id && ev.type.startsWith('box.')) reload() }
-		eventListeners.add(heard)
+		const onBoxEvent = (ev: { type: string, box: string }) => { if (ev.box === b.id && ev.type.startsWith('box.')) reload() }
+		eventListeners.add(onBoxEvent)
 		const changes = socket.channel({
 			open: () => ({ kind: 'fs', box: b.id, path: '', recursive: true }),
 			message: (ev) => {
@@ -331,7 +334,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			over: () => {},
 		})
 		return () => {
-			eventListeners.delete(heard)
+			eventListeners.delete(onBoxEvent)
 			changes.close()
 			watch([])
 			for (const doc of m.tabs.value) doc.close()
@@ -401,7 +404,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			<Separator vertical value={l.side} set={(n) => m.setLayout({ side: clamp(n, 600) })} label={t.ws.resizeSide} reset={240} />
 			<section class="center" aria-label={t.ws.editor}>{m.tabs.value.length > 0 && <Tabs m={m} />}<EditorPane m={m} /></section>
 			<Separator value={l.panel} set={(n) => m.setLayout({ panel: clamp(n, 900) })} label={t.ws.resizePanel} reset={260} />
-			<Panel m={m} alive={alive && connection.value === 'live'} />
+			<Panel m={m} b={b} alive={alive && connection.value === 'live'} />
 			{l.previewOn && <><Separator vertical flip value={l.preview} set={(n) => m.setLayout({ preview: clamp(n, 1200) })} label={t.ws.resizePreview} reset={480} />
 				<Preview box={b.id} initial={Number(query.peek().get('port') ?? 0)} onClose={() => { m.setLayout({ previewOn: false }); m.pane.value = 'code' }} /></>}
 			<nav class="pane-bar" aria-label={t.ws.panes}>{([['files', 'files', t.files.title], ['code', 'code', t.quick.code], ['panel', 'terminal', t.ws.panel]] as const).map(([p, icon, name]) => <button key={p} aria-current={m.pane.value === p ? 'true' : undefined} onClick={() => { m.pane.value = p }}><Icon name={icon} size={18} /><span>{name}</span></button>)}</nav>

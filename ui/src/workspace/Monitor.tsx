@@ -1,0 +1,95 @@
+// What a box uses: history from the daemon (a sample every 10 s), then live samples once a second. One cursor for all graphs.
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import uPlot from 'uplot'
+import { ApiError, api, box as boxPath, type Box } from '../api'
+import { bytes } from '../format'
+import { ErrorState, Loading } from '../parts/basics'
+import { connection, generation, socket } from '../socket'
+import { t } from '../texts'
+import { dark } from '../theme'
+
+interface Sample { at: string, memory: number | null, cpu_us: number | null, pids: number | null, disk: number | null }
+const MOST = 4000
+
+/** Columns of all samples, in the order of time. */
+class Series {
+	time: number[] = []
+	cpu: (number | null)[] = []
+	memory: (number | null)[] = []
+	pids: (number | null)[] = []
+	private before: { at: number, us: number } | null = null
+
+	add(at: number, us: number | null, memory: number | null, pids: number | null) {
+		if (this.time.length && at <= this.time[this.time.length - 1]!) return
+		const b = this.before
+		this.cpu.push(b && us !== null && us >= b.us ? (us - b.us) / 10000 / (at - b.at) : null)
+		this.before = us === null ? null : { at, us }
+		this.time.push(at)
+		this.memory.push(memory)
+		this.pids.push(pids)
+		if (this.time.length > MOST) for (const c of [this.time, this.cpu, this.memory, this.pids]) c.shift()
+	}
+}
+
+const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+
+function Graph({ title, series, of, version, unit, most }: { title: string, series: Series, of: 'cpu' | 'memory' | 'pids', version: number, unit: (n: number) => string, most?: number }) {
+	const place = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null), d = dark.value
+	useEffect(() => {
+		const axis = { stroke: css('--fg2'), grid: { stroke: css('--line'), width: 1 }, ticks: { stroke: css('--line'), width: 1 }, font: '11px system-ui' }
+		const p = plot.current = new uPlot({
+			width: 300, height: 150, cursor: { sync: { key: 'atoll' }, drag: { x: true, y: false } }, legend: { show: false },
+			scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, Math.max(max ?? 0, most ?? 1) * 1.05] } },
+			axes: [axis, { ...axis, size: 62, values: (_u, v) => v.map((n) => n == null ? '' : unit(n)) }],
+			series: [{}, { stroke: css('--acc'), width: 1.5, fill: css('--acc-bg'), points: { show: false }, spanGaps: false }],
+		}, [series.time, series[of]] as uPlot.AlignedData, place.current!)
+		const size = new ResizeObserver(() => p.setSize({ width: Math.max(120, place.current!.clientWidth), height: Math.max(90, place.current!.clientHeight) }))
+		size.observe(place.current!)
+		return () => { size.disconnect(); p.destroy() }
+	}, [d])
+	useEffect(() => { plot.current?.setData([series.time, series[of]] as uPlot.AlignedData) }, [version])
+	const last = series[of][series[of].length - 1]
+	return <figure class="graph"><figcaption><span>{title}</span><strong>{last == null ? '–' : unit(last)}</strong></figcaption><div class="plot" ref={place} aria-hidden="true" /></figure>
+}
+
+export default function Monitor({ b, shown }: { b: Box, shown: boolean }) {
+	const series = useRef(new Series()), version = useSignal(0), error = useSignal<ApiError | null>(null), ready = useSignal(false), table = useSignal(false)
+	const load = async () => {
+		try {
+			const h = await api<{ items: Sample[] }>(`${boxPath(b.id)}/stats/history`)
+			const s = new Series()
+			for (const x of h.items) s.add(Date.parse(x.at) / 1000, x.cpu_us, x.memory, x.pids)
+			series.current = s
+			error.value = null
+			ready.value = true
+			version.value++
+		} catch (e) { error.value = e as ApiError }
+	}
+	useEffect(() => { void load() }, [generation.value])
+	useEffect(() => {
+		if (!shown || b.state !== 'running') return
+		const c = socket.channel({
+			open: () => ({ kind: 'stats', box: b.id }),
+			message: (m) => {
+				if (m.op !== 'stats' || !ready.peek()) return
+				series.current.add(Date.now() / 1000, m.cpu_us, m.mem, m.pids)
+				version.value++
+			},
+		})
+		return () => c.close()
+	}, [shown, b.state])
+	if (error.value) return <ErrorState title={t.monitor.error} error={error.value} retry={() => void load()} />
+	if (!ready.value) return <Loading lines={4} />
+	const s = series.current, v = version.value, rows = s.time.map((_, i) => i).slice(-60).reverse()
+	return <div class="monitor scroll" tabIndex={0} role="group" aria-label={t.monitor.title}>
+		<div class="row pad"><span class="dim">{connection.value === 'live' && b.state === 'running' ? t.monitor.live : t.monitor.notLive}</span><button class="small push" aria-pressed={table.value} onClick={() => { table.value = !table.value }}>{t.monitor.table}</button></div>
+		{table.value ? <table class="samples"><caption class="hidden">{t.monitor.title}</caption><thead><tr><th scope="col">{t.monitor.time}</th><th scope="col">{t.boxes.cpu}</th><th scope="col">{t.boxes.memory}</th><th scope="col">{t.monitor.pids}</th></tr></thead>
+			<tbody>{rows.map((i) => <tr key={s.time[i]}><td>{new Date(s.time[i]! * 1000).toLocaleTimeString()}</td><td>{s.cpu[i] == null ? '–' : `${s.cpu[i]!.toFixed(0)} %`}</td><td>{bytes(s.memory[i])}</td><td>{s.pids[i] ?? '–'}</td></tr>)}</tbody></table>
+			: <div class="graphs">
+				<Graph title={t.monitor.cpu(b.limits.cpu_milli / 1000)} series={s} of="cpu" version={v} unit={(n) => `${Math.round(n)} %`} most={10} />
+				<Graph title={t.monitor.memory(bytes(b.limits.mem))} series={s} of="memory" version={v} unit={(n) => bytes(n)} most={1 << 20} />
+				<Graph title={t.monitor.pids} series={s} of="pids" version={v} unit={(n) => String(Math.round(n))} most={4} />
+			</div>}
+	</div>
+}

@@ -1,0 +1,81 @@
+// screenshots.mjs - a picture of every screen, in both themes and two widths, below UI_SHOTS. Started by screenshots.sh.
+import { accessible, call, key, link, newPage, runAll, runCode, url } from './kit.mjs'
+import { test } from './tap.mjs'
+
+const out = process.env.UI_SHOTS
+const put = (box, path, body) => fetch(`${url}/v1/boxes/${box}/files?${new URLSearchParams({ path })}`, { method: 'PUT', body, headers: { 'X-API-Key': key, 'Content-Type': 'application/octet-stream' } })
+
+const server = `from http.server import HTTPServer, SimpleHTTPRequestHandler
+
+
+def main(port: int = 3000) -> None:
+    """Serve the files of this folder."""
+    print(f"serving on port {port}")
+    HTTPServer(("", port), SimpleHTTPRequestHandler).serve_forever()
+
+
+main()
+`
+const site = '<!doctype html><title>Lagoon</title><style>body{font:16px system-ui;margin:0;display:grid;place-items:center;height:100vh;background:linear-gradient(#0b6e66,#3cc9b8);color:#fff}h1{font-size:44px;margin:0}</style><div><h1>Lagoon</h1><p>served from a box</p></div>'
+
+await call('POST', '/v1/boxes', { name: 'web', lifetime_ms: 3600000 })
+for (const [path, text] of Object.entries({ 'server.py': server, 'index.html': site, 'README.md': '# Lagoon\n', 'data/values.csv': 'day,value\n1,2.5\n' })) await put('web', path, text)
+await call('POST', '/v1/boxes', { name: 'trial', lifetime_ms: 3600000 })
+await call('POST', '/v1/boxes/trial/pause', {})
+await call('POST', '/v1/boxes', { name: 'worker', lifetime_ms: 3600000 })
+await call('POST', '/v1/boxes/worker/execs', { command: 'while :; do seq 40000 >/dev/null; sleep 0.2; done', background: true })
+await call('POST', '/v1/boxes/web/execs', { language: 'python', entry: 'server.py', background: true, tag: 'ui-run-first' })
+
+for (const theme of ['light', 'dark'])
+	for (const width of [1360, 390])
+		test(`${theme}, ${width} px`, async (x) => {
+			const page = x.page = await newPage({ theme, width, height: width < 500 ? 844 : 860, mobile: width < 500 })
+			const take = async (name) => { await page.waitForTimeout(300); await page.screenshot({ path: `${out}/${name}-${theme}-${width}.png` }) }
+			await page.goto(url)
+			await page.waitForSelector('form')
+			await take('sign-in')
+			await page.goto(link())
+			await page.waitForSelector('.cm-content')
+			await page.waitForSelector('.boxes')
+			await page.waitForTimeout(3000)
+			await take('home')
+			await page.click('button.primary')
+			await page.waitForSelector('.verdict.ok')
+			await take('home-run')
+			await runCode(page, 'import sys\nprint("to stdout")\nprint("to stderr", file=sys.stderr)\n1/0\n', 'bad')
+			await take('home-error')
+			await page.keyboard.press('F1')
+			await page.waitForSelector('.palette li')
+			await take('palette')
+			await page.keyboard.press('Escape')
+			await page.goto(`${url}/runs`)
+			await page.waitForSelector('.runs')
+			await take('runs')
+			await page.click('.runs a >> nth=0')
+			await page.waitForSelector('.facts')
+			await take('run')
+			await page.goto(`${url}/b/web?file=server.py`)
+			await page.waitForSelector('.cm-line')
+			await page.waitForTimeout(500)
+			await take('workspace')
+			await page.click('.bar >> text=Preview')
+			await page.fill('#preview-port', '3000')
+			await page.click('.address >> text=Open')
+			await page.frameLocator('.preview iframe').locator('h1').waitFor()
+			await take('workspace-preview')
+			await page.click('.preview [aria-label="Close the preview"]')
+			if (width < 500) await page.click('.pane-bar >> text=Panel')
+			await page.click('.panel .tabs > .small')
+			await page.waitForSelector('.terminal-box:not(.away) .xterm-screen')
+			await page.waitForTimeout(500)
+			await page.keyboard.type('ls -l --color; uname -sr\n')
+			await page.waitForTimeout(500)
+			await take('workspace-terminal')
+			await page.click('.panel [role=tab] >> text=Monitor')
+			await page.waitForSelector('.graph canvas')
+			await page.waitForTimeout(3000)
+			await take('workspace-monitor')
+			await accessible(page, 'the last of them')
+		})
+
+await runAll()
