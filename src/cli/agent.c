@@ -157,7 +157,7 @@ static int agent_tell(struct local_run *s)
 	if (done)
 		return 0;
 	s->r->status = 1;
-	cli_error_what(&s->r->trouble, outcome, "the agent did not do it: %s", outcome);
+	cli_error_what(&s->r->trouble, outcome, "the agent did not finish the task: %s", outcome);
 	cli_error_why(&s->r->trouble, "%s", api_client_text(s->report, "why"));
 	return 1;
 }
@@ -303,7 +303,7 @@ static int agent_agent(struct api_client *r, const struct args *a)
 	if (a->nwords == 2 && !strcmp(a->words[0], "show"))
 		return agent_show(r, a->words[1]);
 	if (a->nwords != 2 || strcmp(a->words[0], "run") != 0) {
-		api_client_usage(r, "what should the agent do?");
+		api_client_usage(r, "agent: missing task or subcommand");
 		cli_error_hint(&r->trouble, "type", "atoll agent run \"the task\" | ls | show ID");
 		return r->status;
 	}
@@ -319,8 +319,9 @@ static int agent_agent(struct api_client *r, const struct args *a)
 		cli_error_what(&r->trouble, "refused", "%s", api_client_text(error, "message"));
 	} else if (status == 0 && !s.unread) {
 		status = r->status = 1;
-		cli_error_what(&r->trouble, "lost", "the daemon left before the agent was done");
-		cli_error_why(&r->trouble, "its box has ended with it");
+		cli_error_what(&r->trouble, "lost",
+			       "the daemon disconnected before the agent had finished");
+		cli_error_why(&r->trouble, "the box of the agent has ended, too");
 	}
 	json_decref(s.report);
 	json_decref(s.error);

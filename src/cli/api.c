@@ -60,7 +60,7 @@ static int api_cmd_check(struct api_client *r, const struct args *a)
 	char shown[SHOWN];
 
 	if (a->nwords < 2) {
-		api_client_usage(r, "api: which path?");
+		api_client_usage(r, "api: missing path");
 	} else if (!*method || method[strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")]) {
 		api_client_usage(r, "api: '%s' is no method", cli_error_shown(method, shown));
 	} else if (a->words[1][0] != '/') {

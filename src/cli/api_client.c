@@ -117,7 +117,7 @@ static void key_hints(struct api_client *r)
 		cli_error_hint(&r->trouble, "make one",
 			       "atoll key new NAME   (where the daemon runs)");
 	if (r->http == 403)
-		cli_error_hint(&r->trouble, "who am I", "atoll api GET /v1/info");
+		cli_error_hint(&r->trouble, "your key", "atoll api GET /v1/info");
 }
 
 static void api_clean(char *text)
@@ -154,7 +154,7 @@ static int api_refused(struct api_client *r, const char *bytes, size_t n)
 
 static int api_garbled(struct api_client *r, const char *what)
 {
-	cli_error_what(&r->trouble, "failed", "%s does not answer like an atoll daemon",
+	cli_error_what(&r->trouble, "failed", "%s does not respond like an atoll daemon",
 		       r->reach.where);
 	cli_error_why(&r->trouble, "%s", what);
 	return api_settle(r, STATUS_FAILED);

@@ -49,7 +49,7 @@ static int attach_attach(struct api_client *r, const struct args *a)
 
 	r->runs = 1;
 	if (!a->nwords) {
-		api_client_usage(r, "attach to what?");
+		api_client_usage(r, "attach: missing box");
 		cli_error_hint(&r->trouble, "type", "atoll attach BOX [EXEC]");
 		return r->status;
 	}
@@ -60,7 +60,7 @@ static int attach_attach(struct api_client *r, const struct args *a)
 	else if (attach_newest(r, a->words[0], 1, exec))
 		return r->status;
 	if (!*exec) {
-		cli_error_what(&r->trouble, "not_found", "nothing runs in %s", a->words[0]);
+		cli_error_what(&r->trouble, "not_found", "no program runs in %s", a->words[0]);
 		cli_error_hint(&r->trouble, "list", "atoll ps %s", a->words[0]);
 		return r->status = STATUS_OURS;
 	}

@@ -204,7 +204,7 @@ static int batch_follow(struct sheet *s)
 		if (now_ns() - s->heard_ns > GIVE_UP_MS * UINT64_C(1000000)) {
 			if (!status)
 				cli_error_what(&s->r->trouble, "lost",
-					       "the daemon says nothing more");
+					       "the daemon sent no further data");
 			cli_error_hint(&s->r->trouble, "later",
 				       "atoll batch --resume %s --after %lld", s->id,
 				       (long long)s->last);
@@ -306,8 +306,8 @@ static int batch_check(struct api_client *r, const struct args *a)
 
 	if (others + (a->nwords > 0) == 1)
 		return 0;
-	api_client_usage(r,
-			 others || a->nwords ? "batch: one thing at a time" : "batch: which file?");
+	api_client_usage(r, others || a->nwords ? "batch: more than one action given"
+						: "batch: missing file");
 	cli_error_hint(&r->trouble, "type", "atoll batch items.jsonl");
 	cli_error_hint(
 		&r->trouble, "an item",

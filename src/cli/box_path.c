@@ -30,7 +30,7 @@ int box_path_words(struct api_client *r, const struct args *a, struct box_path *
 	}
 	if (out->box[0] && *out->path)
 		return 0;
-	api_client_usage(r, "%s which file of which box?", a->verb->name);
+	api_client_usage(r, "%s: missing box and path", a->verb->name);
 	cli_error_hint(&r->trouble, "type", "atoll %s BOX:PATH", a->verb->name);
 	return r->status;
 }

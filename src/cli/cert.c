@@ -184,7 +184,7 @@ static int cert_cert(const struct cli *cli, const struct args *a)
 	struct err e;
 
 	if (a->nwords != 1) {
-		cli_error_what(&t, "usage", "which domain?");
+		cli_error_what(&t, "usage", "cert: missing domain");
 		cli_error_hint(&t, "type", "atoll cert box.localhost");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}

@@ -238,7 +238,7 @@ static int completion_completion(const struct cli *cli, const struct args *a)
 		cli_error_what(&t, "usage", "completion: '%s' is not one of bash, zsh, fish",
 			     cli_error_shown(a->words[0], seen));
 	else
-		cli_error_what(&t, "usage", "completion for which shell: bash, zsh or fish?");
+		cli_error_what(&t, "usage", "completion: missing shell: bash, zsh or fish");
 	cli_error_hint(&t, "type", "source <(atoll completion bash)");
 	return cli_error_print(&t, cli->json, STATUS_USAGE);
 }

@@ -211,7 +211,7 @@ static int get_archive(struct api_client *r, const struct box_path *from)
 	struct api_client_bytes x = { .method = "GET", .path = url, .from = -1, .to = 1 };
 
 	if (isatty(1)) {
-		api_client_usage(r, "an archive is nothing for a terminal");
+		api_client_usage(r, "will not write an archive to a terminal");
 		cli_error_hint(&r->trouble, "type", "atoll cp %s:%s - | tar t", from->box,
 			       from->path);
 		return r->status;
@@ -234,7 +234,7 @@ static int copy_out(struct api_client *r, const struct box_path *from, const cha
 	if (there < 0)
 		return r->status;
 	if (there == BOX_PATH_NOTHING) {
-		cli_error_what(&r->trouble, "not_found", "there is no %s in %s",
+		cli_error_what(&r->trouble, "not_found", "%s does not exist in %s",
 			       cli_error_shown(from->path, shown), from->box);
 		return r->status = STATUS_NOT_FOUND;
 	}
@@ -259,7 +259,7 @@ static int cp_copy(struct api_client *r, const struct args *a)
 		api_client_usage(r, from.box[0] ? "one of the two must be here"
 						: "one of the two must be in a box");
 	} else {
-		api_client_usage(r, "copy what, and where to?");
+		api_client_usage(r, "cp: missing source or destination");
 	}
 	cli_error_hint(&r->trouble, "in", "atoll cp FILE BOX:PATH");
 	cli_error_hint(&r->trouble, "out", "atoll cp BOX:PATH FILE");

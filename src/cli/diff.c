@@ -39,7 +39,7 @@ static int diff_diff(struct api_client *r, const struct args *a)
 	json_t *doc;
 
 	if (!a->nwords) {
-		api_client_usage(r, "diff of which box?");
+		api_client_usage(r, "diff: missing box");
 		cli_error_hint(&r->trouble, "list", "atoll ls");
 		return r->status;
 	}

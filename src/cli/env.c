@@ -77,7 +77,7 @@ static int env_of_box(struct api_client *r, const struct args *a)
 	json_t *doc = NULL;
 
 	if (!a->nwords) {
-		api_client_usage(r, "the variables of which box?");
+		api_client_usage(r, "env: missing box");
 		cli_error_hint(&r->trouble, "type", "atoll env BOX [NAME=VALUE...]");
 		return r->status;
 	}

@@ -104,7 +104,9 @@ static int exec_in(struct api_client *r, const struct args *a)
 
 	r->runs = 1;
 	if (a->nwords < 2) {
-		api_client_usage(r, a->nwords ? "exec what in %s?" : "exec what, and in which box?",
+		api_client_usage(r,
+				 a->nwords ? "exec in %s: missing command"
+					   : "exec: missing box and command",
 				 a->nwords ? a->words[0] : "");
 		cli_error_hint(&r->trouble, "type", "atoll exec BOX -- CMD [ARGS...]");
 		cli_error_hint(&r->trouble, "list", "atoll ls");

@@ -209,7 +209,7 @@ static void follow_missing(struct exec_follow *f, unsigned s, uint64_t from)
 {
 	f->dropped[s] += from - f->next[s];
 	if (!f->quiet)
-		fprintf(stderr, "atoll: %llu bytes of %s were dropped while nobody read\n",
+		fprintf(stderr, "atoll: %llu bytes of %s were dropped while no client read them\n",
 			(unsigned long long)(from - f->next[s]), stream_names[s]);
 	f->next[s] = from;
 }
@@ -352,7 +352,7 @@ static int may_come_back(const struct api_client *r)
 static int say_gone(struct exec_follow *f)
 {
 	if (f->exec[0])
-		cli_error_hint(&f->r->trouble, "go on", "atoll attach %s %s --from %llu,%llu",
+		cli_error_hint(&f->r->trouble, "resume", "atoll attach %s %s --from %llu,%llu",
 			       f->box, f->exec, (unsigned long long)f->next[0],
 			       (unsigned long long)f->next[1]);
 	return f->r->status = STATUS_OURS;

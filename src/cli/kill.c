@@ -193,7 +193,7 @@ static int kill_boxes(const struct cli *cli, const struct args *a)
 	int status;
 
 	if (!a->nwords && !args_has(a, KILL_ALL)) {
-		cli_error_what(&t, "usage", "kill which box?");
+		cli_error_what(&t, "usage", "kill: missing box");
 		cli_error_hint(&t, "list", "atoll ls, atoll ps --local");
 		cli_error_hint(&t, "all", "atoll kill --all");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);

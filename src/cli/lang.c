@@ -162,7 +162,7 @@ static int lang_lang(const struct cli *cli, const struct args *a)
 		return runtime_unknown(a->words[0], &t),
 		       cli_error_print(&t, cli->json, STATUS_USAGE);
 	if (!l && (args_has(a, LANG_HELLO) || args_has(a, LANG_SELFTEST))) {
-		cli_error_what(&t, "usage", "of which language?");
+		cli_error_what(&t, "usage", "lang: missing language");
 		cli_error_hint(&t, "type", "atoll lang python --hello");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}

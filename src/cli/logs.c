@@ -32,7 +32,7 @@ static int logs_logs(struct api_client *r, const struct args *a)
 	int status;
 
 	if (!a->nwords) {
-		api_client_usage(r, "logs of which box?");
+		api_client_usage(r, "logs: missing box");
 		cli_error_hint(&r->trouble, "list", "atoll ls");
 		return r->status;
 	}

@@ -138,7 +138,7 @@ static int model_command(struct api_client *r, const struct args *a)
 		return model_list(r);
 	if (!strcmp(what, "ask") && a->nwords == 2)
 		return model_ask(r, a);
-	api_client_usage(r, "what about models?");
+	api_client_usage(r, "model: missing or unknown subcommand");
 	cli_error_hint(&r->trouble, "type", "atoll model ls | ask TEXT");
 	return r->status;
 }

@@ -140,9 +140,9 @@ int options_read(struct options *o, const struct cli *cli, const struct args *a,
 		.create_flags = args_has(a, OPT_COLD) ? WIRE_CREATE_COLD : 0,
 	};
 	if (strcmp(net, "off") != 0) {
-		cli_error_what(t, "usage", "--net: '%s' is not possible here",
+		cli_error_what(t, "usage", "--net: '%s' is not supported",
 			       cli_error_shown(net, shown));
-		cli_error_why(t, "only a box of the daemon can have hosts to reach: network.allow");
+		cli_error_why(t, "only a box of the daemon can have allowed hosts: network.allow");
 		cli_error_hint(t, "type", "--net off, or leave it out");
 		return -1;
 	}

@@ -233,7 +233,7 @@ static int each_named(struct api_client *r, const struct args *a,
 		if (status)
 			return status;
 		if (!s.found[0] || s.several) {
-			cli_error_what(&r->trouble, "not_found", "%s set of packages named '%s'",
+			cli_error_what(&r->trouble, "not_found", "%s package set named '%s'",
 				       s.several ? "more than one" : "no",
 				       cli_error_shown(a->words[i], shown));
 			cli_error_hint(&r->trouble, "list", "atoll packages ls");
@@ -262,7 +262,7 @@ static int packages_do_check(struct api_client *r, const char *set)
 
 	json_decref(doc);
 	if (doc && !r->cli->quiet)
-		printf("%.12s is what was installed\n", set);
+		printf("%.12s is unchanged\n", set);
 	return doc ? 0 : r->status;
 }
 
@@ -278,7 +278,7 @@ static int packages_command(struct api_client *r, const struct args *a)
 		return each_named(r, a, packages_drop);
 	if (!strcmp(what, "check") && a->nwords > 1)
 		return each_named(r, a, packages_do_check);
-	api_client_usage(r, "what about packages?");
+	api_client_usage(r, "packages: missing or unknown subcommand");
 	cli_error_hint(&r->trouble, "type",
 		       "atoll packages ls | add NAME... | rm SET... | check SET...");
 	return r->status;

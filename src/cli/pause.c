@@ -30,7 +30,7 @@ static int pause_ask(struct api_client *r, const char *name, const char *what, j
 static int pause_each(struct api_client *r, const struct args *a)
 {
 	if (!a->nwords)
-		return api_client_usage(r, "pause which box?");
+		return api_client_usage(r, "pause: missing box");
 	for (unsigned i = 0; i < a->nwords; i++)
 		if (pause_ask(r, a->words[i], "pause",
 			      json_pack("{s:b}", "memory", !args_has(a, PAUSE_FILES))))
@@ -41,7 +41,7 @@ static int pause_each(struct api_client *r, const struct args *a)
 static int resume_each(struct api_client *r, const struct args *a)
 {
 	if (!a->nwords)
-		return api_client_usage(r, "resume which box?");
+		return api_client_usage(r, "resume: missing box");
 	for (unsigned i = 0; i < a->nwords; i++)
 		if (pause_ask(r, a->words[i], "resume", NULL))
 			return r->status;

@@ -123,7 +123,7 @@ static void print_event(const struct story *s, const json_t *event)
 	else if (s->follows && !strcmp(type, "output"))
 		put_clean(stderr, api_client_text(event, "text"), 1);
 	else if (s->shows && !strcmp(type, "resumed"))
-		fputs("· the daemon was another one; it goes on\n", stderr);
+		fputs("· the daemon was restarted; the pipeline continues\n", stderr);
 }
 
 static int take_event(void *ctx, json_t *event)
@@ -163,7 +163,7 @@ static int pipeline_follow(struct story *s)
 		if (now_ns() - s->heard_ns > GIVE_UP_MS * UINT64_C(1000000)) {
 			if (!status)
 				cli_error_what(&s->r->trouble, "lost",
-					       "the daemon says nothing more");
+					       "the daemon sent no further data");
 			cli_error_hint(&s->r->trouble, "later", "atoll pipeline show %s", s->id);
 			return s->r->status = STATUS_OURS;
 		}
@@ -720,7 +720,7 @@ static int pipeline_pipeline(struct api_client *r, const struct args *a)
 	for (unsigned i = 0; i < ARRAY_LEN(words); i++)
 		if (!strcmp(words[i].name, what) && (a->nwords == words[i].words || !a->nwords))
 			return words[i].run(r, a);
-	api_client_usage(r, "what about pipelines?");
+	api_client_usage(r, "pipeline: missing or unknown subcommand");
 	cli_error_hint(
 		&r->trouble, "type",
 		"atoll pipeline run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID | policy");

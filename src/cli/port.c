@@ -100,7 +100,7 @@ static int port_of_box(struct api_client *r, const struct args *a)
 
 	if (!a->nwords || (args_has(a, PORT_OPEN) && args_has(a, PORT_CLOSE)) ||
 	    (a->nwords == 1 && a->ngiven && (args_has(a, PORT_OPEN) || args_has(a, PORT_CLOSE)))) {
-		api_client_usage(r, "which port of which box?");
+		api_client_usage(r, "port: missing box or port");
 		cli_error_hint(&r->trouble, "type", "atoll port BOX PORT [--open | --close]");
 		return r->status;
 	}

@@ -61,8 +61,8 @@ static int prune_boxes(struct api_client *r, const struct args *a, const json_t 
 	    (args_has(a, PRUNE_NO_INPUT) || !isatty(0) || !isatty(2))) {
 		api_client_usage(r, "%zu kept box%s would be deleted with all files", n,
 				 n == 1 ? "" : "es");
-		cli_error_hint(&r->trouble, "look", "atoll ls --state kept");
-		cli_error_hint(&r->trouble, "do it", "atoll prune --yes");
+		cli_error_hint(&r->trouble, "list", "atoll ls --state kept");
+		cli_error_hint(&r->trouble, "confirm", "atoll prune --yes");
 		status = r->status;
 	} else if (n && !args_has(a, PRUNE_YES) && !prune_agreed(n)) {
 		status = STATUS_FAILED;

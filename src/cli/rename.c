@@ -11,7 +11,7 @@ static int rename_change(struct api_client *r, const struct args *a)
 	json_t *box;
 
 	if (a->nwords != 2) {
-		api_client_usage(r, "rename which box, and to what?");
+		api_client_usage(r, "rename: missing box or new name");
 		cli_error_hint(&r->trouble, "type", "atoll rename BOX NAME");
 		return r->status;
 	}

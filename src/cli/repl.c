@@ -479,7 +479,7 @@ static int talk_to(struct api_client *r, const struct args *a)
 	repl.a = a;
 	repl.terminal = isatty(0) && !r->cli->json;
 	if (a->nwords != 1) {
-		api_client_usage(r, "which language?");
+		api_client_usage(r, "repl: missing language");
 		cli_error_hint(&r->trouble, "type", "atoll repl python");
 		return r->status;
 	}

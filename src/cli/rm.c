@@ -31,7 +31,7 @@ static int drop_all(struct api_client *r, const struct args *a)
 	int status = 0;
 
 	if (!a->nwords) {
-		api_client_usage(r, "delete which box?");
+		api_client_usage(r, "rm: missing box");
 		cli_error_hint(&r->trouble, "list", "atoll ls");
 		return r->status;
 	}

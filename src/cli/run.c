@@ -176,7 +176,7 @@ static int nothing_to_run(const struct cli *cli)
 {
 	struct cli_error t;
 
-	cli_error_what(&t, "usage", "run what?");
+	cli_error_what(&t, "usage", "run: missing file or command");
 	cli_error_hint(&t, "file", "atoll run hello.py");
 	cli_error_hint(&t, "command", "atoll run -- ls -l");
 	cli_error_hint(&t, "code", "echo 'print(6*7)' | atoll run -t python -");
@@ -263,8 +263,8 @@ static int run_run(const struct cli *cli, const struct args *a)
 	struct cli_error t;
 
 	if (args_has(a, OPT_WATCH) && args_has(a, OPT_OUT)) {
-		cli_error_what(&t, "usage", "--watch and --out do not go together");
-		cli_error_why(&t, "files that arrive here would start the next run");
+		cli_error_what(&t, "usage", "--watch and --out cannot be combined");
+		cli_error_why(&t, "the copied files would start the next run");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
 	if (!a->nwords && (a->dashes || !named || isatty(0)))

@@ -300,7 +300,7 @@ static int plan_stdin_program(struct run_inputs *in, const char *wanted, struct 
 	} while (n > 0);
 	if (!wanted && !lang_is_program(buf_str(&in->code), in->code.len)) {
 		cli_error_what(t, "usage", "code from stdin needs a template");
-		cli_error_why(t, "it has no #! line that would say what runs it");
+		cli_error_why(t, "it has no #! line that names an interpreter");
 		cli_error_hint(t, "type", "... | atoll run -t python -");
 		runtime_list(t);
 		return inputs_fail(in, STATUS_USAGE);

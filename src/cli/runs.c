@@ -165,7 +165,7 @@ static int runs_runs(struct api_client *r, const struct args *a)
 		return runs_do_list(r, a);
 	if (a->nwords == 2 && !strcmp(a->words[0], "show"))
 		return runs_do_show(r, a->words[1]);
-	api_client_usage(r, "what about runs?");
+	api_client_usage(r, "runs: unknown subcommand");
 	cli_error_hint(&r->trouble, "type", "atoll runs | atoll runs show ID");
 	return r->status;
 }

@@ -34,8 +34,10 @@ static int cannot_tell(const char *file, struct cli_error *t)
 {
 	char shown[SHOWN];
 
-	cli_error_what(t, "usage", "cannot tell what runs '%s'", cli_error_shown(file, shown));
-	cli_error_why(t, "its name has no known ending, it has no #! line and is no program");
+	cli_error_what(t, "usage", "cannot find the language of '%s'",
+		       cli_error_shown(file, shown));
+	cli_error_why(t,
+		      "its name has no known extension, it has no #! line and is not executable");
 	cli_error_hint(t, "type", "atoll run -t NAME %s", shown);
 	runtime_list(t);
 	return STATUS_USAGE;

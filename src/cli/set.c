@@ -65,7 +65,7 @@ static int set_box(struct api_client *r, const struct args *a)
 
 	if (!a->nwords || (set_describe(r, doc, a) == 0 && !json_object_size(doc))) {
 		json_decref(doc);
-		api_client_usage(r, a->nwords ? "set what of the box?" : "set what, of which box?");
+		api_client_usage(r, a->nwords ? "set: no property given" : "set: missing box");
 		cli_error_hint(&r->trouble, "type", "atoll set BOX --lifetime 1h --mem 1G");
 		cli_error_hint(&r->trouble, "flags", "atoll set -h");
 		return r->status;

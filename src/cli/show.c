@@ -86,7 +86,7 @@ static int show_show(struct api_client *r, const struct args *a)
 	json_t *box;
 
 	if (!a->nwords) {
-		api_client_usage(r, "show which box?");
+		api_client_usage(r, "show: missing box");
 		cli_error_hint(&r->trouble, "list", "atoll ls");
 		return r->status;
 	}

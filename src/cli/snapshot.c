@@ -66,7 +66,7 @@ static int snapshot_snapshot(struct api_client *r, const struct args *a)
 		return snapshot_do_take(r, a);
 	if (!strcmp(what, "rm") && a->nwords == 2)
 		return snapshot_drop(r, a);
-	api_client_usage(r, "what about snapshots?");
+	api_client_usage(r, "snapshot: missing or unknown subcommand");
 	cli_error_hint(&r->trouble, "type", "atoll snapshot new BOX [NAME] | ls | rm SNAPSHOT");
 	return r->status;
 }

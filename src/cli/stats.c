@@ -97,7 +97,7 @@ static int stats_stats(struct api_client *r, const struct args *a)
 	int status;
 
 	if (!a->nwords) {
-		api_client_usage(r, "stats of which box?");
+		api_client_usage(r, "stats: missing box");
 		cli_error_hint(&r->trouble, "list", "atoll ls");
 		cli_error_hint(&r->trouble, "all", "atoll top");
 		return r->status;

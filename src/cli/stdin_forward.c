@@ -140,7 +140,8 @@ static _Noreturn void forward_detach(struct pump *p)
 	term_restore();
 	if (!f->quiet)
 		fprintf(stderr,
-			"\natoll: detached; it goes on. Back: atoll attach %s %s --from %llu\n",
+			"\n"
+			"atoll: detached; the program keeps running. To attach again: atoll attach %s %s --from %llu\n",
 			f->box, f->exec, (unsigned long long)f->next[0]);
 	exit(0);
 }

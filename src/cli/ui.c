@@ -25,7 +25,7 @@ static void ui_print(const struct api_client *r, const json_t *link)
 	else
 		printf("%s\n", api_client_text(link, "url"));
 	if (!r->cli->quiet)
-		fputs("atoll: open it in a browser; it is good once, and for five minutes\n",
+		fputs("atoll: open this link in a browser; it works once, for five minutes\n",
 		      stderr);
 }
 
@@ -43,7 +43,7 @@ static int ui_make_link(struct api_client *r, const struct args *a)
 	} else if (link) {
 		cli_error_what(
 			&r->trouble, "not_found",
-			"this daemon listens on a unix socket only, which no browser reaches");
+			"this daemon listens only on a unix socket, which browsers cannot use");
 		cli_error_hint(&r->trouble, "serve", "atoll serve --listen 127.0.0.1:7070");
 		r->status = STATUS_FAILED;
 	}

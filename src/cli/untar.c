@@ -178,7 +178,7 @@ static int take_header(struct untar *u, struct err *e)
 		}
 	if (!sum_fits(b) || untar_octal(b + 124, 12, &size) < 0 ||
 	    untar_octal(b + 100, 8, &mode) < 0)
-		return err_set(e, ERR_INVALID, "what the box sent is no tar archive");
+		return err_set(e, ERR_INVALID, "the box did not send a tar archive");
 	u->left = size;
 	u->pad = (BLOCK - size % BLOCK) % BLOCK;
 	u->kind = 's';

@@ -93,7 +93,7 @@ static int volume_volume(struct api_client *r, const struct args *a)
 		return volume_make(r, a);
 	if (!strcmp(what, "rm") && a->nwords == 2)
 		return volume_drop(r, a);
-	api_client_usage(r, "what about volumes?");
+	api_client_usage(r, "volume: missing or unknown subcommand");
 	cli_error_hint(&r->trouble, "type", "atoll volume new NAME | ls | rm NAME");
 	return r->status;
 }

@@ -22,7 +22,7 @@ static uint64_t ms_since(uint64_t then_ns)
 
 static int wait_late(struct api_client *r, const char *exec)
 {
-	cli_error_what(&r->trouble, "timeout", "%s still runs", exec);
+	cli_error_what(&r->trouble, "timeout", "%s is still running", exec);
 	return r->status = 124;
 }
 
@@ -65,7 +65,7 @@ static int wait_exec(struct api_client *r, const struct args *a)
 
 	r->runs = 1;
 	if (!a->nwords) {
-		api_client_usage(r, "wait for what?");
+		api_client_usage(r, "wait: missing box");
 		cli_error_hint(&r->trouble, "type", "atoll wait BOX [EXEC]");
 		return r->status;
 	}
@@ -74,7 +74,8 @@ static int wait_exec(struct api_client *r, const struct args *a)
 	else if (attach_newest(r, a->words[0], 0, exec))
 		return r->status;
 	if (!*exec) {
-		cli_error_what(&r->trouble, "not_found", "nothing was run in %s", a->words[0]);
+		cli_error_what(&r->trouble, "not_found", "no program was started in %s",
+			       a->words[0]);
 		return r->status = STATUS_OURS;
 	}
 	status = wait_for(r, a->words[0], exec, args_value(a, WAIT_TIME, 0));

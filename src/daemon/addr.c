@@ -107,7 +107,7 @@ static int parse_tcp(struct addr *a, const char *text, struct err *e)
 	uint16_t port;
 
 	if (addr_split(text, host, &port_text, &bracketed) < 0)
-		return addr_refuse(e, text, "has no port, or nothing to split it from");
+		return addr_refuse(e, text, "has no port, or no host before it");
 	if (parse_port(port_text, &port) < 0)
 		return addr_refuse(e, text, "has a port that is not 0 to 65535");
 	if (!*host && !bracketed) {

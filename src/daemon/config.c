@@ -625,13 +625,17 @@ static int check_together(const struct config *c, struct err *e)
 	/* A signature alone proves little: a token for somebody else must not open this door. */
 	if (config_text(c, CONFIG_OIDC_ISSUER) && !config_text(c, CONFIG_OIDC_JWKS))
 		return config_clash(c, CONFIG_OIDC_ISSUER, CONFIG_OIDC_JWKS,
-				    "tokens need the signer's keys", e);
+				    "tokens need the public keys of the issuer", e);
 	if (config_text(c, CONFIG_OIDC_JWKS) && !config_text(c, CONFIG_OIDC_ISSUER))
-		return config_clash(c, CONFIG_OIDC_JWKS, CONFIG_OIDC_ISSUER,
-				    "keys sign for many, whose tokens count must be said", e);
+		return config_clash(
+			c, CONFIG_OIDC_JWKS, CONFIG_OIDC_ISSUER,
+			"the issuer of accepted tokens must be set, because one set of keys may sign for several issuers",
+			e);
 	if (config_text(c, CONFIG_OIDC_ISSUER) && !config_text(c, CONFIG_OIDC_AUDIENCE))
-		return config_clash(c, CONFIG_OIDC_ISSUER, CONFIG_OIDC_AUDIENCE,
-				    "tokens for somebody else must not count", e);
+		return config_clash(
+			c, CONFIG_OIDC_ISSUER, CONFIG_OIDC_AUDIENCE,
+			"the audience must be set, so that tokens for other services are rejected",
+			e);
 	return 0;
 }
 

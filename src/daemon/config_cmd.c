@@ -221,7 +221,8 @@ static int config_config(const struct cli *cli, const struct args *a)
 	int status;
 
 	if (!part) {
-		cli_error_what(&t, "usage", "config: show, get NAME or check [FILE]?");
+		cli_error_what(&t, "usage",
+			       "config: missing subcommand: show, get NAME or check [FILE]");
 		cli_error_hint(&t, "list", "atoll config show");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}

@@ -143,8 +143,7 @@ static int confine_drop(uid_t uid, gid_t gid, struct err *e)
 		return err_sys(e, "become uid %u", (unsigned)uid);
 	/* A drop not verified is a hope. */
 	if (getresuid(&r, &ef, &s) < 0 || r != uid || ef != uid || s != uid || setuid(0) == 0)
-		return err_set(e, ERR_SYS, "still somebody else after becoming uid %u",
-			       (unsigned)uid);
+		return err_set(e, ERR_SYS, "setresuid(%u) had no effect", (unsigned)uid);
 	return 0;
 }
 

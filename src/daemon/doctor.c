@@ -77,12 +77,12 @@ static void doctor_kernel(const struct patient *p, struct finding *f)
 	uname(&u);
 	doctor_say(f, number < 5010 ? BAD : GOOD, "%.60s %.20s", u.release, u.machine);
 	if (number < 5010)
-		doctor_fix(f, "Linux 5.10 or newer is needed");
+		doctor_fix(f, "Linux 5.10 or newer is required");
 }
 
 static void user_namespaces(const struct patient *p, struct finding *f)
 {
-	doctor_say(f, p->host.userns ? GOOD : BAD, p->host.userns ? "can be made" : "switched off");
+	doctor_say(f, p->host.userns ? GOOD : BAD, p->host.userns ? "available" : "switched off");
 	if (p->host.userns)
 		return;
 	if (file_says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
@@ -150,12 +150,11 @@ static void cpu_time(const struct patient *p, struct finding *f)
 
 	doctor_say(f, can ? GOOD : POOR,
 		   can ? "all processes of a box are counted"
-		       : "only processes that were waited for");
+		       : "only reaped processes are counted");
 	if (!can)
 		doctor_fix(
 			f,
-			"CPU time in records and quotas leaves out background children; mount the cgroup controller "
-			"'cpuacct' (v1) or 'cpu' (v2), or be root");
+			"CPU time in records and quotas excludes background processes; mount the cgroup controller 'cpuacct' (v1) or 'cpu' (v2), or be root");
 }
 
 /* v2 freezes any cgroup; on v1 it is a controller like others. */
@@ -164,11 +163,11 @@ static void doctor_pausing(const struct patient *p, struct finding *f)
 	int can = p->has_keeper && (p->keeper.cgroup_version == 2 ||
 				    (p->keeper.cgroup_version == 1 && has_controller("freezer")));
 
-	doctor_say(f, can ? GOOD : POOR, can ? "boxes can stand still" : "no freezer");
+	doctor_say(f, can ? GOOD : POOR, can ? "boxes can be paused" : "no freezer");
 	if (!can)
 		doctor_fix(
 			f,
-			"atoll pause is refused; mount the cgroup controller 'freezer', or be root");
+			"atoll pause is rejected; mount the cgroup controller 'freezer', or be root");
 }
 
 static void doctor_landlock(const struct patient *p, struct finding *f)
@@ -178,7 +177,8 @@ static void doctor_landlock(const struct patient *p, struct finding *f)
 		return;
 	}
 	doctor_say(f, POOR, "none");
-	doctor_fix(f, "one wall fewer; add lsm=landlock,... to the kernel's command line");
+	doctor_fix(f,
+		   "one isolation feature less; add lsm=landlock,... to the kernel command line");
 }
 
 /* The keeper's own, which its boxes inherit; without a keeper the one that it would be started with. */
@@ -216,7 +216,7 @@ static void core_pattern(const struct patient *p, struct finding *f)
 						: GOOD,
 		   "%.100s%s", text, one ? "" : "; RLIMIT_CORE of boxes is 0, not 1");
 	if (p->host.core_piped && !one)
-		snprintf(f->fix, sizeof(f->fix), "a crash %s, so no box is made: %s", what, remedy);
+		snprintf(f->fix, sizeof(f->fix), "a crash %s, so no box starts: %s", what, remedy);
 	else if (p->host.core_piped)
 		snprintf(f->fix, sizeof(f->fix), "a crash %s: %s", what, remedy);
 	else if (!one)
@@ -249,7 +249,7 @@ static void doctor_runtimes(const struct patient *p, struct finding *f)
 	for (unsigned i = 0; i < lang_count(); i++)
 		add_word(lang_present(lang_at(i)) ? have : lack, sizeof(have), lang_at(i)->name);
 	doctor_say(f, *have ? GOOD : POOR, "%s%s%s", *have ? have : "none",
-		   *lack ? "; not here: " : "", lack);
+		   *lack ? "; not installed: " : "", lack);
 	if (!*have)
 		doctor_fix(f, "sudo apt-get install python3 nodejs gcc libc6-dev");
 }
@@ -265,7 +265,7 @@ static void doctor_keeper(const struct patient *p, struct finding *f)
 		return;
 	}
 	doctor_say(f, BAD, "%s", p->keeper_err.msg);
-	doctor_fix(f, "other rows may say why; its log is keeper.log in the run folder");
+	doctor_fix(f, "other rows may contain the reason; the log is keeper.log in the run folder");
 }
 
 static void doctor_walls(const struct patient *p, struct finding *f)
@@ -283,7 +283,7 @@ static void doctor_walls(const struct patient *p, struct finding *f)
 		   !gap             ? GOOD
 		   : gap->mandatory ? BAD
 				    : POOR,
-		   "%u of %u in force", have, LAYER_COUNT);
+		   "%u of %u active", have, LAYER_COUNT);
 	if (gap)
 		snprintf(f->fix, sizeof(f->fix), "%s: %s", gap->name, gap->missing);
 }
@@ -295,7 +295,7 @@ static void doctor_disk(const struct patient *p, struct finding *f)
 		return;
 	}
 	doctor_say(f, BAD, "cannot be enforced");
-	doctor_fix(f, "one box could fill the host's disk, so none is made");
+	doctor_fix(f, "one box could fill the host's disk, so no box is created");
 }
 
 static const struct doctor_question {
@@ -311,7 +311,7 @@ static const struct doctor_question {
 	  .otherwise = POOR,
 	  .yes = "root: own uid range and cgroups per box",
 	  .no = "not root",
-	  .fix = "boxes share your uid, and limits need delegation; sudo atoll has all walls" },
+	  .fix = "boxes share your uid, and limits need delegation; as root, all isolation features are active" },
 	{ .name = "user namespaces", .ask = user_namespaces },
 	{ .name = "cgroups", .ask = doctor_cgroups },
 	{ .name = "cpu time", .ask = cpu_time },
@@ -321,19 +321,19 @@ static const struct doctor_question {
 	  .otherwise = POOR,
 	  .yes = "mounts inside a box",
 	  .no = "does not mount inside a box",
-	  .fix = "same walls, slower; /etc and /opt/atoll are read-only in a box, packages in layers are refused" },
+	  .fix = "same isolation, slower; /etc and /opt/atoll are read-only in a box, package layers are rejected" },
 	{ .name = "idmapped mounts",
 	  .fact = offsetof(struct probe, idmap),
 	  .otherwise = POOR,
 	  .yes = "work",
 	  .no = "not here",
-	  .fix = "template files belong to nobody inside: root in a box cannot change them" },
+	  .fix = "template files belong to the user nobody in a box: root in a box cannot change them" },
 	{ .name = "seccomp",
 	  .fact = offsetof(struct probe, seccomp),
 	  .otherwise = BAD,
 	  .yes = "filters load",
 	  .no = "not here",
-	  .fix = "a kernel with CONFIG_SECCOMP_FILTER; untrusted code is refused without it" },
+	  .fix = "use a kernel with CONFIG_SECCOMP_FILTER; no box starts without it" },
 	{ .name = "landlock", .ask = doctor_landlock },
 	{ .name = "core pattern", .ask = core_pattern },
 	{ .name = "merged /usr",
@@ -341,7 +341,7 @@ static const struct doctor_question {
 	  .otherwise = BAD,
 	  .yes = "/bin is in /usr",
 	  .no = "/bin is not in /usr",
-	  .fix = "sudo apt-get install usrmerge; a box shows /usr only" },
+	  .fix = "sudo apt-get install usrmerge; a box contains only /usr" },
 	{ .name = "disk limit", .ask = doctor_disk },
 	{ .name = "descriptors, pids", .ask = doctor_descriptors },
 	{ .name = "runtimes", .ask = doctor_runtimes },

@@ -268,7 +268,7 @@ static int run_key(const struct cli *cli, const struct args *a)
 	int rc, named;
 
 	if (!wants || (a->nwords && a->nwords != wants)) {
-		cli_error_what(&t, "usage", "what about keys?");
+		cli_error_what(&t, "usage", "key: missing subcommand: new, ls or rm");
 		cli_error_hint(&t, "type", "atoll key new NAME | ls | rm NAME");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}

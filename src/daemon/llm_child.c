@@ -79,7 +79,7 @@ static int llm_look(const char *path, struct verdict *out, struct err *e)
 	if (pid > 0)
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
-	return n == sizeof(*out) ? 0 : err_set(e, ERR_SYS, "nobody could look into %.200s", path);
+	return n == sizeof(*out) ? 0 : err_set(e, ERR_SYS, "cannot read %.200s", path);
 }
 
 static int llm_judged(const struct config *c, char path[512], struct verdict *v, struct err *e)

@@ -141,7 +141,7 @@ int pidfile_find_process(const char *run_dir, struct pidfile_record *out, int *o
 	pidfd = (int)syscall(SYS_pidfd_open, out->supervisor, 0);
 	/* Checked while the descriptor is held: a signal sent through it reaches the process checked here. */
 	if (pidfd < 0 || !pidfile_is_daemon(out->supervisor))
-		return err_set(e, ERR_NOT_FOUND, "process %d does not serve any more",
+		return err_set(e, ERR_NOT_FOUND, "process %d no longer serves",
 			       (int)out->supervisor);
 	*out_pidfd = steal_fd(&pidfd);
 	return 0;

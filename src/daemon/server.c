@@ -136,7 +136,7 @@ static void supervisor_left(struct frame_conn *p, const struct err *why)
 	struct server *x = loop_owner(p, struct server, supervisor);
 
 	(void)why;
-	log_warn("the warden has left");
+	log_warn("the supervisor has exited");
 	loop_stop(&x->loop);
 }
 
@@ -597,7 +597,7 @@ int server_main(const struct server_start *s)
 
 	x.start = s;
 	if (server_begin(&x, &e) < 0) {
-		log_error("the front cannot start", LOG_E(&e));
+		log_error("the server cannot start", LOG_E(&e));
 		return 1;
 	}
 	loop_run(&x.loop);

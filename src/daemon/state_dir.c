@@ -25,13 +25,13 @@ static int find_user(struct state_dir *h, const struct config *c, struct err *e)
 	if (pw) {
 		h->uid = pw->pw_uid;
 		h->gid = pw->pw_gid;
-		return pw->pw_uid
-			       ? 0
-			       : err_set(e, ERR_INVALID, "serve.user: the front must not be root");
+		return pw->pw_uid ? 0
+				  : err_set(e, ERR_INVALID,
+					    "serve.user: the server must not run as root");
 	}
 	h->uid = h->gid = name ? (uid_t)strtoul(name, &end, 10) : SERVER_UID;
 	if (name && (*end || h->uid == 0))
-		return err_set(e, ERR_NOT_FOUND, "serve.user: there is no user '%.40s'", name);
+		return err_set(e, ERR_NOT_FOUND, "serve.user: no user named '%.40s'", name);
 	return 0;
 }
 
@@ -66,7 +66,7 @@ static int make_state(struct state_dir *h, const struct config *c, struct err *e
 	/* A keeper may have made it, for itself alone; the front has to pass through. */
 	if (h->uid != (uid_t)-1 && stat(h->state, &st) == 0 && st.st_uid == 0 &&
 	    chmod(h->state, (st.st_mode & 07777) | 0111) < 0)
-		return err_sys(e, "open %s for the front to pass through", h->state);
+		return err_sys(e, "make %s accessible to the server", h->state);
 	if (h->uid != (uid_t)-1 && chown(h->folder, h->uid, h->gid) < 0)
 		return err_sys(e, "give %s to uid %u", h->folder, (unsigned)h->uid);
 	return 0;

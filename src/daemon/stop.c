@@ -154,7 +154,7 @@ static void stop_report(const struct cli *cli, const struct stop_result *r, int 
 	if (all)
 		printf("ended %u boxes%s\n", r->boxes, r->keeper ? " and the keeper" : "");
 	else if (r->boxes)
-		printf("%u boxes go on; the next `atoll serve` takes them over, `atoll stop --all` ends them\n",
+		printf("%u boxes keep running; the next `atoll serve` takes them over, `atoll stop --all` ends them\n",
 		       r->boxes);
 }
 

@@ -240,7 +240,7 @@ static int start_server(struct supervisor *w, struct err *e)
 	pid_t pid;
 
 	if (w->nfronts == FRONTS)
-		return err_set(e, ERR_LIMIT, "%d fronts are still draining", FRONTS - 1);
+		return err_set(e, ERR_LIMIT, "%d servers are still draining", FRONTS - 1);
 	if (sock_pair(pair, e) < 0)
 		return -1;
 	fflush(NULL);
@@ -248,7 +248,7 @@ static int start_server(struct supervisor *w, struct err *e)
 	if (pid < 0) {
 		close(pair[0]);
 		close(pair[1]);
-		return err_sys(e, "fork the front");
+		return err_sys(e, "fork the server");
 	}
 	if (pid == 0) {
 		close(pair[0]);
@@ -274,7 +274,7 @@ static void no_keeper(struct supervisor *w, const struct err *e)
 	}
 	if (++w->keeper_tries < KEEPER_TRIES || w->announced || w->upgraded || w->leaving)
 		return;
-	fprintf(stderr, "atoll: nothing is served, because there is no keeper: %s\n", e->msg);
+	fprintf(stderr, "atoll: cannot serve without a keeper: %s\n", e->msg);
 	w->leaving = w->failed = 1;
 	for (unsigned i = 0; i < w->nfronts; i++)
 		kill(w->fronts[i].pid, SIGTERM);
@@ -300,7 +300,7 @@ static void hand_keeper(struct supervisor *w, struct server_process *f)
 	f->wants_keeper = w->keeper_tries = 0;
 	w->keeper_error[0] = 0;
 	if (sock_send(f->link, &head, sizeof(head), NULL, 0, &fd, 1, &e) < 0)
-		log_warn("the front did not take its keeper", LOG_E(&e));
+		log_warn("the server did not accept the keeper connection", LOG_E(&e));
 }
 
 static void say_where(const struct supervisor *w)
@@ -325,7 +325,7 @@ static void note_pidfile(struct supervisor *w)
 
 	snprintf(note.version, sizeof(note.version), "%s", ATOLL_VERSION);
 	if (pidfile_write(w->pidfile, &note, &e) < 0)
-		log_warn("who serves cannot be written down", LOG_E(&e));
+		log_warn("cannot write the pid file", LOG_E(&e));
 }
 
 /* The newest serves: the others may go. */
@@ -435,7 +435,7 @@ static void server_ended(struct supervisor *w, unsigned i)
 	last = supervisor_newest(w);
 	if (w->nfronts == 1 && last->link >= 0 &&
 	    sock_send(last->link, &alone, sizeof(alone), NULL, 0, NULL, 0, &e) < 0)
-		log_warn("the front did not hear that it is alone", LOG_E(&e));
+		log_warn("cannot notify the server that it is the only one", LOG_E(&e));
 }
 
 /* Another one instead of the newest, unless the one before it still serves. */
@@ -446,7 +446,7 @@ static void replace_server(struct supervisor *w, int status)
 	struct err e;
 
 	if (!w->ready && last && !last->told && last->link >= 0) {
-		log_error("the new front failed, the one before it goes on");
+		log_error("the new server failed; the previous one continues");
 		w->ready = w->announced = 1;
 		note_pidfile(w);
 		return;
@@ -455,7 +455,7 @@ static void replace_server(struct supervisor *w, int status)
 		w->leaving = w->failed = 1;
 	if (w->leaving)
 		return;
-	log_error("the front ended, starting another",
+	log_error("the server ended; starting a new one",
 		  LOG_I("status", WIFEXITED(status) ? WEXITSTATUS(status) : -1),
 		  LOG_I("signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0));
 	if (!w->ready) /* it did not get far: not in a circle */

@@ -96,14 +96,12 @@ static int await_server(const char *run, const struct pidfile_record *before, in
 		if (after->failed_upgrades != before->failed_upgrades)
 			return err_set(
 				e, ERR_SYS,
-				"the daemon (pid %d) cannot execute the file it was started from: %s; "
-				"it goes on as before",
+				"the daemon (pid %d) cannot execute the file it was started from: %s; it continues unchanged",
 				(int)before->supervisor, strerror(after->upgrade_errno));
 		if (after->server && after->server != before->server)
 			return 0;
 	}
-	return err_set(e, ERR_SYS,
-		       "no new front serves after %d s; the log of the daemon tells why",
+	return err_set(e, ERR_SYS, "no new server is ready after %d s; see the log of the daemon",
 		       WAIT_MS / 1000);
 }
 
@@ -136,7 +134,7 @@ static int run_upgrade(const struct cli *cli, const struct args *a)
 			cli_error_hint(&t, "start it", "atoll serve");
 		else if (e.kind != ERR_INVALID)
 			cli_error_hint(&t, "replace it",
-				       "atoll stop, then atoll serve (boxes live on)");
+				       "atoll stop, then atoll serve (boxes keep running)");
 		return cli_error_print(&t, cli->json,
 				       e.kind == ERR_NOT_FOUND ? STATUS_NOT_FOUND : STATUS_FAILED);
 	}

@@ -352,7 +352,7 @@ the_command_line_tells_failures_and_a_summary() {
 	has "$out" "1 passed"
 	atoll batch
 	is "$status" 2
-	has "$err" "which file?"
+	has "$err" "batch: missing file"
 	atoll batch --list items
 	is "$status" 2
 	atoll batch no-such-file

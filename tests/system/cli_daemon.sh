@@ -330,7 +330,7 @@ end"
 	done
 	atoll attach "$box"
 	is "$status" 125
-	has "$err" "nothing runs"
+	has "$err" "no program runs"
 	gone
 }
 
@@ -612,7 +612,7 @@ verbs_without_words_ask_for_them() {
 	for verb in $verbs_of_boxes cp kill; do
 		atoll "$verb"
 		is "$status" 2 "$verb"
-		has "$err" "?"
+		has "$err" "missing"
 	done
 }
 

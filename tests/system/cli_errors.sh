@@ -35,9 +35,9 @@ a_flag_without_its_value_says_what_it_wants() {
 }
 
 run_alone_says_what_it_can_run() {
-	refused 2 "run what?" run
+	refused 2 "run: missing file or command" run
 	has "$err" "atoll run hello.py"
-	refused 2 "run what?" run --
+	refused 2 "run: missing file or command" run --
 }
 
 a_missing_file_is_named() {
@@ -88,7 +88,7 @@ a_template_that_does_not_exist_names_the_close_one_and_the_list() {
 
 a_file_without_ending_or_first_line_asks_for_a_template() {
 	echo 1 >x
-	refused 2 "cannot tell what runs 'x'" run x
+	refused 2 "cannot find the language of 'x'" run x
 	has "$err" "atoll run -t NAME x"
 }
 
@@ -137,7 +137,7 @@ an_environment_name_that_is_none_is_refused() {
 }
 
 a_network_is_refused_with_the_reason() {
-	refused 2 "only a box of the daemon can have hosts to reach: network.allow" run --net on -- true
+	refused 2 "only a box of the daemon can have allowed hosts: network.allow" run --net on -- true
 }
 
 a_colour_that_is_none_is_refused() {

@@ -61,7 +61,7 @@ what_cannot_be_is_said() {
 	status=0
 	"$ATOLL" repl 2>err || status=$?
 	is $status 2
-	has "$(cat err)" "which language"
+	has "$(cat err)" "missing language"
 	"$ATOLL" repl klingon </dev/null 2>err && fail "no such language"
 	has "$(cat err)" klingon
 	"$ATOLL" repl python --box nobody </dev/null 2>err && fail "no such box"

@@ -26,7 +26,7 @@ stop_leaves_boxes_running_and_the_next_daemon_takes_them_over() {
 	atoll stop
 	is "$status" 0 "$err"
 	has "$out" "stopped the daemon (pid $pid)"
-	has "$out" "1 boxes go on"
+	has "$out" "1 boxes keep running"
 	exited "$pid" || fail "the daemon still runs"
 	serve_from "$ATOLL"
 	soon box_answers keepme

@@ -225,6 +225,6 @@ TEST(a_network_other_than_off_is_refused)
 
 	CHECK_INT(PARSE(&run, "--net", "on", "x"), 0);
 	CHECK_INT(options_read(&o, &cli, &a, &t), -1);
-	CHECK_STR(t.why, "only a box of the daemon can have hosts to reach: network.allow");
+	CHECK_STR(t.why, "only a box of the daemon can have allowed hosts: network.allow");
 	args_fini(&a);
 }

@@ -197,7 +197,7 @@ TEST(a_mistake_in_a_file_names_line_and_what_was_meant)
 		{ "[serve]\nlisten = [1]\n",
 		  "2: serve.listen wants an array of strings, not an array of something else" },
 		{ "[serve]\nlisten = ['x']\n",
-		  "2: serve.listen: address 'x' has no port, or nothing to split it from; write it like "
+		  "2: serve.listen: address 'x' has no port, or no host before it; write it like "
 		  "127.0.0.1:7070, [::1]:7070, :7070 or unix:/path" },
 		{ "[serve]\nlisten = ['']\n", "2: serve.listen: is empty" },
 		{ "[serve]\nstate = 'here'\n", "2: serve.state: 'here' is not an absolute path" },
@@ -257,9 +257,9 @@ TEST(settings_that_contradict_each_other_are_refused_with_both_origins)
 	CHECK(strstr(complaint("[limits]\ndefault_lifetime = '2h'\nmax_lifetime = '1h'\n"),
 		     "the default is above the maximum"));
 	CHECK(strstr(complaint("[auth]\noidc_issuer = 'https://a.org'\n"),
-		     "tokens need the signer's keys"));
+		     "tokens need the public keys of the issuer"));
 	CHECK(strstr(complaint("[auth]\noidc_issuer = 'https://a.org'\noidc_jwks = '/a'\n"),
-		     "tokens for somebody else"));
+		     "tokens for other services are rejected"));
 }
 
 TEST(a_mistake_in_the_environment_or_a_flag_names_it)
