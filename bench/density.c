@@ -185,7 +185,7 @@ static void plan(struct density *d, unsigned most)
 void density_measure(struct density *d, unsigned most)
 {
 	struct herd h = { .ids = calloc(most + BATCH + FEW, WIRE_ID) };
-	struct wire_about about;
+	struct wire_info about;
 	struct memory before;
 	struct err e;
 	int broken;

@@ -129,7 +129,7 @@ int mine_start(const char *atoll, const char *dir, struct err *e)
 static void kill_all(void)
 {
 	struct wire_box some[32];
-	struct wire_about about;
+	struct wire_info about;
 	struct err e;
 	int n;
 
@@ -247,7 +247,7 @@ void mine_close(struct subject *s)
 /* Waits until the pool is full again, and remembers how many came out of it so far. */
 int pooled_ready(struct subject *s, struct err *e)
 {
-	struct wire_about about;
+	struct wire_info about;
 
 	(void)s;
 	if (keeper_sync_set_pool(&link_, POOL_DEPTH, &about, e) < 0)
@@ -267,7 +267,7 @@ int pooled_once(struct subject *s, struct err *e)
 /* A number for pooled boxes that were made on the spot would be a lie. */
 int pooled_check(struct subject *s, struct err *e)
 {
-	struct wire_about about;
+	struct wire_info about;
 
 	(void)s;
 	if (keeper_sync_info(&link_, &about, e) < 0)

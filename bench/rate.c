@@ -96,9 +96,9 @@ static double slice(struct subject *s, int workers, uint64_t slice_ns, struct ta
 }
 
 /* The pool's share of what was served, since the sums in *since. */
-static void note_hits(struct subject *s, const struct wire_about *since)
+static void note_hits(struct subject *s, const struct wire_info *since)
 {
-	struct wire_about now;
+	struct wire_info now;
 	uint64_t hits, all;
 	struct err e;
 
@@ -113,7 +113,7 @@ static void note_hits(struct subject *s, const struct wire_about *since)
 
 static void measure_one(struct subject *s, int step, uint64_t slice_ns, struct tally *tallies)
 {
-	struct wire_about before = { 0 };
+	struct wire_info before = { 0 };
 	struct err e;
 	double rate;
 

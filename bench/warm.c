@@ -109,7 +109,7 @@ static double in_box(const struct subject *s, uint16_t flags, struct err *e)
 		s->program, s->file, NULL
 	};
 	struct box_command cmd = { .argv = s->file ? by_file : by_word,
-				   .flags = WIRE_START_SEED,
+				   .flags = WIRE_START_WARM,
 				   .credit = 65536 };
 	uint64_t began = now_ns();
 	double us = -1;

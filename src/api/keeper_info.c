@@ -6,7 +6,7 @@ enum { BELIEVE_MS = 1000 };
 
 struct keeper_info_asking {
 	struct keeper_call *ask;
-	void (*then)(struct call *c, const struct wire_about *a);
+	void (*then)(struct call *c, const struct wire_info *a);
 };
 
 static void keeper_info_stop(struct call *c)
@@ -27,13 +27,13 @@ static void keeper_info_answered(void *ctx, const struct frame *f, size_t len, i
 	(void)e;
 	c->drop = NULL;
 	if (f) {
-		c->api->about = *(const struct wire_about *)f;
+		c->api->about = *(const struct wire_info *)f;
 		c->api->about_ms = loop_now_ms();
 	}
 	x->then(c, f ? &c->api->about : NULL);
 }
 
-void keeper_info_request(struct call *c, void (*then)(struct call *c, const struct wire_about *a))
+void keeper_info_request(struct call *c, void (*then)(struct call *c, const struct wire_info *a))
 {
 	struct api *a = c->api;
 	struct frame ask = sock_head(WIRE_INFO, 0);
@@ -51,6 +51,6 @@ void keeper_info_request(struct call *c, void (*then)(struct call *c, const stru
 	x->then = then;
 	c->state = x;
 	c->drop = keeper_info_stop;
-	x->ask = keeper_client_request(&a->fleet.keeper, &ask, sizeof(ask), WIRE_ABOUT,
+	x->ask = keeper_client_request(&a->fleet.keeper, &ask, sizeof(ask), WIRE_INFO_REPLY,
 				       keeper_info_answered, c);
 }

@@ -6,4 +6,4 @@
 /* then: receives the figures, which may be a second old; NULL: no keeper is connected. It is called
  * before this function returns, or later; it is not called if the client disconnects. Uses c->state
  * and c->drop. */
-void keeper_info_request(struct call *c, void (*then)(struct call *c, const struct wire_about *a));
+void keeper_info_request(struct call *c, void (*then)(struct call *c, const struct wire_info *a));

@@ -64,7 +64,7 @@ static void job_fail(struct batch_job *j, unsigned why, const struct err *e)
 	j->done(j, &end);
 }
 
-static struct exit_info ending_of(const struct batch_job *j, const struct wire_counted *figures)
+static struct exit_info ending_of(const struct batch_job *j, const struct wire_counters *figures)
 {
 	const struct batch_item_step *s = &j->item.steps[j->step];
 	struct exit_info end = {
@@ -111,7 +111,7 @@ static int says_it(const struct batch_job *j, struct batch_job_end *end)
 
 /* Of the whole box, where the kernel tells; else of this step. */
 static uint64_t cpu_of(const struct batch_job *j, const struct exit_info *end,
-		       const struct wire_counted *last)
+		       const struct wire_counters *last)
 {
 	uint64_t us = cause_cpu_us(end);
 
@@ -121,8 +121,8 @@ static uint64_t cpu_of(const struct batch_job *j, const struct exit_info *end,
 }
 
 /* figures: when the program had ended; last: when all was over. Either may be NULL. */
-static void conclude_with(struct batch_job *j, const struct wire_counted *figures,
-			  const struct wire_counted *last)
+static void conclude_with(struct batch_job *j, const struct wire_counters *figures,
+			  const struct wire_counters *last)
 {
 	struct batch_job_end end = { .end = ending_of(j, figures),
 				     .step = j->item.steps[j->step].what };
@@ -149,7 +149,7 @@ static void conclude_with(struct batch_job *j, const struct wire_counted *figure
 	j->done(j, &end);
 }
 
-static void job_conclude(struct batch_job *j, const struct wire_counted *figures)
+static void job_conclude(struct batch_job *j, const struct wire_counters *figures)
 {
 	conclude_with(j, figures, figures);
 }
@@ -162,7 +162,7 @@ static void on_gone(void *ctx, const struct frame *f, size_t len, int *fd, const
 	(void)fd;
 	(void)e; /* it is gone already */
 	j->asking = NULL;
-	job_conclude(j, (const struct wire_counted *)f);
+	job_conclude(j, (const struct wire_counters *)f);
 }
 
 /* The end wants explaining: what the kernel says of the whole box, once it is no more. */
@@ -172,7 +172,7 @@ static void look_back(struct batch_job *j)
 		return;
 	init_conn_remove_call(&j->ear);
 	j->asking = keeper_client_request_box(&j->fleet->keeper, WIRE_KILL, WIRE_KILL_FIGURES,
-					      j->about.id, WIRE_GONE, on_gone, j);
+					      j->about.id, WIRE_DESTROYED, on_gone, j);
 }
 
 /* ---- input ---- */
@@ -202,7 +202,7 @@ static void next_behind(struct batch_job *j);
 static void ask_figures(struct batch_job *j, keeper_done *done)
 {
 	j->asking = keeper_client_request_box(&j->fleet->keeper, WIRE_COUNTERS, 0, j->about.id,
-					      WIRE_COUNTED, done, j);
+					      WIRE_COUNTERS_REPLY, done, j);
 }
 
 /* Commands after the program are computed for its team, too, and are not the program's. */
@@ -215,7 +215,7 @@ static void on_all_counted(void *ctx, const struct frame *f, size_t len, int *fd
 	(void)fd;
 	(void)e;
 	j->asking = NULL;
-	conclude_with(j, j->counted ? &j->figures : NULL, (const struct wire_counted *)f);
+	conclude_with(j, j->counted ? &j->figures : NULL, (const struct wire_counters *)f);
 }
 
 static void behind_said(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
@@ -482,7 +482,7 @@ static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, co
 	j->asking = NULL;
 	j->counted = f != NULL;
 	if (f)
-		j->figures = *(const struct wire_counted *)f;
+		j->figures = *(const struct wire_counters *)f;
 	go_on_after(j);
 }
 
@@ -568,8 +568,8 @@ static struct box_command command_of(const struct batch_job *j)
 		.log_bytes = LOG,
 		.credit = WINDOW,
 		.flags = (uint16_t)((is_last(j) && j->item.input ? WIRE_START_STDIN : 0) |
-				    (is_last(j) && !j->item.nbehind ? WIRE_START_LAST : 0) |
-				    (is_last(j) && j->item.seed ? WIRE_START_SEED : 0)),
+				    (is_last(j) && !j->item.nbehind ? WIRE_START_ONE_SHOT : 0) |
+				    (is_last(j) && j->item.seed ? WIRE_START_WARM : 0)),
 	};
 }
 

@@ -73,7 +73,7 @@ struct batch_job {
 	struct wire_exit exit;
 	int exited;
 	int counted; /* this is what the kernel counted of its box when the program had ended: */
-	struct wire_counted figures;
+	struct wire_counters figures;
 	uint64_t cpu_before_us; /* the box's CPU time when this step began */
 	int overdue;
 	uint64_t asked_us, began_us;

@@ -86,7 +86,7 @@ static uint64_t fresh_box(struct bench *b, uint16_t flags_, struct err *e)
 
 static uint64_t pooled_box(struct bench *b, struct err *e)
 {
-	struct wire_about about;
+	struct wire_info about;
 
 	if (keeper_sync_set_pool(&b->keeper, POOL, &about, e) < 0)
 		return 0;

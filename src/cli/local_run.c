@@ -145,8 +145,8 @@ static struct box_command local_command(const struct local_run *s, const char *c
 		.wall_ms = wall_ms(s),
 		.without = s->opt->without_init,
 		.flags = (uint16_t)((s->opt->root ? WIRE_START_ROOT : 0) |
-				    (s->seeded ? WIRE_START_SEED : 0) |
-				    (s->last ? WIRE_START_LAST : 0) |
+				    (s->seeded ? WIRE_START_WARM : 0) |
+				    (s->last ? WIRE_START_ONE_SHOT : 0) |
 				    (terminal ? WIRE_START_PTY : 0)),
 	};
 

@@ -28,7 +28,7 @@ static const struct flag flags[PS_NFLAGS] = {
 static void print_row(struct keeper_sync *k, const struct wire_box *b)
 {
 	char age[UNITS_TEXT], used[UNITS_TEXT], limit[UNITS_TEXT];
-	struct wire_counted n = { 0 };
+	struct wire_counters n = { 0 };
 	struct err e;
 
 	if (boxh_counters(k, b->id, &n, &e) < 0)
@@ -41,7 +41,7 @@ static void print_row(struct keeper_sync *k, const struct wire_box *b)
 
 static json_t *json_row(struct keeper_sync *k, const struct wire_box *b)
 {
-	struct wire_counted n = { 0 };
+	struct wire_counters n = { 0 };
 	struct err e;
 
 	if (boxh_counters(k, b->id, &n, &e) < 0)

@@ -82,34 +82,34 @@ int boxh_open(struct keeper_sync *k, struct box_handle *b, const char *id, struc
 	return boxh_arrived(b, a.fd, e);
 }
 
-int boxh_counters(struct keeper_sync *k, const char *id, struct wire_counted *out, struct err *e)
+int boxh_counters(struct keeper_sync *k, const char *id, struct wire_counters *out, struct err *e)
 {
-	struct answer a = { .want = WIRE_COUNTED, .to = out, .room = sizeof(*out) };
+	struct answer a = { .want = WIRE_COUNTERS_REPLY, .to = out, .room = sizeof(*out) };
 	struct wire_id ask = about_box(WIRE_COUNTERS, id);
 
 	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
-static int ask_kill(struct keeper_sync *k, const char *id, uint16_t flags, struct wire_counted *out,
-		    struct err *e)
+static int ask_kill(struct keeper_sync *k, const char *id, uint16_t flags,
+		    struct wire_counters *out, struct err *e)
 {
-	struct answer a = { .want = WIRE_GONE, .to = out, .room = sizeof(*out) };
+	struct answer a = { .want = WIRE_DESTROYED, .to = out, .room = sizeof(*out) };
 	struct wire_id ask = about_box(WIRE_KILL, id);
 
 	ask.head.flags = flags;
 	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
-int boxh_kill(struct keeper_sync *k, const char *id, struct wire_counted *out, struct err *e)
+int boxh_kill(struct keeper_sync *k, const char *id, struct wire_counters *out, struct err *e)
 {
-	struct wire_counted unread;
+	struct wire_counters unread;
 
 	return ask_kill(k, id, out ? WIRE_KILL_FIGURES : 0, out ? out : &unread, e);
 }
 
 int boxh_end(struct keeper_sync *k, const char *id, struct err *e)
 {
-	struct wire_counted unread;
+	struct wire_counters unread;
 
 	/* Requests the counters, too: the client that runs a program in the box needs them. */
 	return ask_kill(k, id, WIRE_KILL_OPERATOR | WIRE_KILL_FIGURES, &unread, e);
@@ -138,7 +138,7 @@ static int boxh_tell(struct box_handle *b, const void *frame, size_t len, const 
 
 int boxh_kill_on_close(struct box_handle *b, struct err *e)
 {
-	struct frame f = sock_head(WIRE_LEASH, 0);
+	struct frame f = sock_head(WIRE_KILL_ON_CLOSE, 0);
 
 	return boxh_tell(b, &f, sizeof(f), NULL, 0, e);
 }
@@ -159,7 +159,8 @@ int boxh_resize(struct box_handle *b, uint32_t ref, uint16_t rows, uint16_t cols
 
 int boxh_credit(struct box_handle *b, uint32_t ref, uint32_t stream, uint64_t until, struct err *e)
 {
-	struct wire_credit f = { sock_head(WIRE_CREDIT, ref), .stream = stream, .until = until };
+	struct wire_output_window f = { sock_head(WIRE_OUTPUT_WINDOW, ref), .stream = stream,
+					.until = until };
 
 	return boxh_tell(b, &f, sizeof(f), NULL, 0, e);
 }
@@ -236,7 +237,7 @@ static char *with_start(const struct wire_create *want, const struct command_wor
 
 static int one_by_one(struct keeper_sync *k, const struct wire_create *want,
 		      const struct box_command *cmd, struct wire_exit *out,
-		      struct wire_counted *out_gone, struct err *e)
+		      struct wire_counters *out_gone, struct err *e)
 {
 	struct err second; /* the first failure is the one that is reported */
 	struct box_handle b;
@@ -252,14 +253,14 @@ static int one_by_one(struct keeper_sync *k, const struct wire_create *want,
 }
 
 static int all_at_once(struct keeper_sync *k, char *ask, size_t len, struct wire_exit *out,
-		       struct wire_counted *out_gone, struct err *e)
+		       struct wire_counters *out_gone, struct err *e)
 {
 	struct box_handle b = { .init = -1 };
-	struct wire_counted gone;
+	struct wire_counters gone;
 	struct answer box = {
 		.want = WIRE_BOX, .to = &b.about, .room = sizeof(b.about), .wants_fd = 1
 	};
-	struct answer end = { .want = WIRE_GONE,
+	struct answer end = { .want = WIRE_DESTROYED,
 			      .to = out_gone ? out_gone : &gone,
 			      .room = sizeof(gone) };
 	struct err second;
@@ -277,7 +278,7 @@ static int all_at_once(struct keeper_sync *k, char *ask, size_t len, struct wire
 }
 
 int boxh_once(struct keeper_sync *k, const struct wire_create *want, const struct box_command *cmd,
-	      struct wire_exit *out, struct wire_counted *out_gone, struct err *e)
+	      struct wire_exit *out, struct wire_counters *out_gone, struct err *e)
 {
 	struct box_command last = *cmd;
 	struct wire_create create = *want;
@@ -288,7 +289,7 @@ int boxh_once(struct keeper_sync *k, const struct wire_create *want, const struc
 
 	create.head.type = WIRE_CREATE;
 	create.head.flags |= WIRE_CREATE_AWAIT | (out_gone ? WIRE_CREATE_FIGURES : 0);
-	last.flags |= WIRE_START_LAST;
+	last.flags |= WIRE_START_ONE_SHOT;
 	last.credit = UINT64_MAX;
 	made = command_make(&c, &last, ONCE_REF, e);
 	if (made == 0)

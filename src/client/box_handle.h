@@ -21,9 +21,9 @@ must_check int keeper_sync_open(struct keeper_sync *k, int start, struct err *e)
 void keeper_sync_close(struct keeper_sync *k);
 /* Checks that the keeper answers and has the same protocol version. Asks once; a keeper that closes
  * the connection is not replaced. */
-must_check int keeper_sync_greet(struct keeper_sync *k, struct wire_about *out, struct err *e);
-must_check int keeper_sync_info(struct keeper_sync *k, struct wire_about *out, struct err *e);
-must_check int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_about *out,
+must_check int keeper_sync_greet(struct keeper_sync *k, struct wire_info *out, struct err *e);
+must_check int keeper_sync_info(struct keeper_sync *k, struct wire_info *out, struct err *e);
+must_check int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_info *out,
 				    struct err *e);
 /* Up to max boxes after the given id ("" for the first); returns how many, -1 on error. */
 must_check int keeper_sync_boxes(struct keeper_sync *k, const char *after, struct wire_box *out,
@@ -41,11 +41,11 @@ must_check int boxh_create(struct keeper_sync *k, struct box_handle *b,
 must_check int boxh_open(struct keeper_sync *k, struct box_handle *b, const char *id,
 			 struct err *e);
 must_check int boxh_kill_on_close(struct box_handle *b, struct err *e);
-must_check int boxh_counters(struct keeper_sync *k, const char *id, struct wire_counted *out,
+must_check int boxh_counters(struct keeper_sync *k, const char *id, struct wire_counters *out,
 			     struct err *e);
 /* Returns when nothing of the box is left; out may be NULL. ERR_NOT_FOUND if it no
  * longer exists. */
-must_check int boxh_kill(struct keeper_sync *k, const char *id, struct wire_counted *out,
+must_check int boxh_kill(struct keeper_sync *k, const char *id, struct wire_counters *out,
 			 struct err *e);
 /* Requests the same and does not wait. */
 must_check int boxh_drop(struct keeper_sync *k, const char *id, struct err *e);
@@ -84,7 +84,7 @@ must_check int boxh_run(struct box_handle *b, const struct box_command *cmd, str
  * Output is not read; out_gone may be NULL. */
 must_check int boxh_once(struct keeper_sync *k, const struct wire_create *want,
 			 const struct box_command *cmd, struct wire_exit *out,
-			 struct wire_counted *out_gone, struct err *e);
+			 struct wire_counters *out_gone, struct err *e);
 must_check int boxh_signal(struct box_handle *b, uint32_t ref, int signo, struct err *e);
 must_check int boxh_resize(struct box_handle *b, uint32_t ref, uint16_t rows, uint16_t cols,
 			   struct err *e);

@@ -189,10 +189,10 @@ static int on_init(struct exec_pump *s, struct err *e)
 	case WIRE_OUTPUT:
 		return on_output(s, (const struct wire_output *)buf,
 				 (size_t)n - sizeof(struct wire_output), e);
-	case WIRE_ROOM:
+	case WIRE_STDIN_WINDOW:
 		if (f->flags & WIRE_STDIN_CHANNEL)
 			return 0;
-		s->room = ((const struct wire_room *)buf)->until;
+		s->room = ((const struct wire_stdin_window *)buf)->until;
 		return 0;
 	case WIRE_EXIT:
 		memcpy(&s->exit, buf, sizeof(s->exit));

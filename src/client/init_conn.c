@@ -83,7 +83,7 @@ static int conn_output(struct init_call *x, const struct wire_output *f, size_t 
 	return 0;
 }
 
-static int conn_reading(struct init_call *x, const struct wire_reading *f)
+static int conn_reading(struct init_call *x, const struct wire_attached *f)
 {
 	if (f->stream == WIRE_NO_STREAM)
 		return 0;
@@ -106,7 +106,7 @@ static void conn_exited(struct init_call *x, const struct frame *f)
 		x->on->exited(x, &end);
 }
 
-static void told_room(struct init_call *x, const struct wire_room *f)
+static void told_room(struct init_call *x, const struct wire_stdin_window *f)
 {
 	if (f->head.flags & WIRE_STDIN_CHANNEL && x->on->channel_room)
 		x->on->channel_room(x, f->until);
@@ -129,14 +129,14 @@ static int conn_hear(struct init_call *x, const struct frame *f, size_t len, int
 	case WIRE_OUTPUT:
 		return conn_output(x, (const struct wire_output *)f,
 				   len - sizeof(struct wire_output));
-	case WIRE_READING:
-		return conn_reading(x, (const struct wire_reading *)f);
+	case WIRE_ATTACHED:
+		return conn_reading(x, (const struct wire_attached *)f);
 	case WIRE_STARTED:
 		if (x->on->started)
 			x->on->started(x, ((const struct wire_started *)f)->pid);
 		return 0;
-	case WIRE_ROOM:
-		told_room(x, (const struct wire_room *)f);
+	case WIRE_STDIN_WINDOW:
+		told_room(x, (const struct wire_stdin_window *)f);
 		return 0;
 	case WIRE_EXIT:
 		conn_exited(x, f);
@@ -224,7 +224,8 @@ void init_conn_attach(struct init_conn *l, struct init_call *x, uint32_t ref,
 		      const struct init_call_ops *on, unsigned n, const uint64_t *from,
 		      const uint64_t *until)
 {
-	struct wire_credit f = { .head = sock_head(WIRE_READ, ref), .stream = WIRE_NO_STREAM };
+	struct wire_output_window f = { .head = sock_head(WIRE_ATTACH, ref),
+					.stream = WIRE_NO_STREAM };
 
 	init_conn_add_call(l, x, ref, on);
 	if (!n) {
@@ -233,7 +234,7 @@ void init_conn_attach(struct init_conn *l, struct init_call *x, uint32_t ref,
 	}
 	for (unsigned s = 0; s < n; s++) {
 		f.stream = s;
-		f.head.flags = s + 1 < n ? WIRE_READ_MORE : 0;
+		f.head.flags = s + 1 < n ? WIRE_ATTACH_MORE : 0;
 		f.from = from[s];
 		f.until = until[s];
 		x->next_byte[s] = from[s]; /* until READING corrects it */
@@ -244,7 +245,8 @@ void init_conn_attach(struct init_conn *l, struct init_call *x, uint32_t ref,
 
 void init_conn_credit(struct init_call *x, unsigned stream, uint64_t until)
 {
-	struct wire_credit f = { sock_head(WIRE_CREDIT, x->ref), .stream = stream, .until = until };
+	struct wire_output_window f = { sock_head(WIRE_OUTPUT_WINDOW, x->ref), .stream = stream,
+					.until = until };
 
 	if (!x->line || until <= x->granted[stream])
 		return;
@@ -264,7 +266,7 @@ static void send_head(struct init_conn *l, uint8_t type, uint32_t ref, uint16_t 
 void init_conn_detach(struct init_call *x)
 {
 	if (x->line)
-		send_head(x->line, WIRE_LEAVE, x->ref, 0, NULL, 0);
+		send_head(x->line, WIRE_DETACH, x->ref, 0, NULL, 0);
 }
 
 void init_conn_signal(struct init_conn *l, uint32_t ref, int signo)
@@ -294,7 +296,7 @@ void init_conn_channel(struct init_conn *l, uint32_t ref, const void *bytes, siz
 void init_conn_put_early(struct init_conn *l, uint32_t ref, const char *path, const void *bytes,
 			 size_t n)
 {
-	struct wire_put put = { .head = sock_head(WIRE_LAY, ref) };
+	struct wire_put put = { .head = sock_head(WIRE_PUT_EARLY, ref) };
 	size_t name = strlen(path) + 1, done = 0;
 	char tail[LAY_PIECE];
 
@@ -309,13 +311,13 @@ void init_conn_put_early(struct init_conn *l, uint32_t ref, const char *path, co
 			memcpy(tail + name, (const char *)bytes + done, part);
 		frame_conn_send(&l->post, &put, sizeof(put), tail, name + part, -1);
 		done += part;
-		put.flags = WIRE_LAY_MORE;
+		put.flags = WIRE_PUT_EARLY_MORE;
 	} while (done < n);
 }
 
 void init_conn_kill_on_close(struct init_conn *l)
 {
-	send_head(l, WIRE_LEASH, 0, 0, NULL, 0);
+	send_head(l, WIRE_KILL_ON_CLOSE, 0, 0, NULL, 0);
 }
 
 void init_conn_request(struct init_conn *l, struct init_call *x, const struct init_call_ops *on,

@@ -143,27 +143,27 @@ int link_ask(struct keeper_sync *k, void *ask, size_t ask_len, struct answer *a,
 	return 0;
 }
 
-int keeper_sync_greet(struct keeper_sync *k, struct wire_about *out, struct err *e)
+int keeper_sync_greet(struct keeper_sync *k, struct wire_info *out, struct err *e)
 {
 	struct frame ask = sock_head(WIRE_INFO, 0);
-	struct answer a = { .want = WIRE_ABOUT, .to = out, .room = sizeof(*out) };
+	struct answer a = { .want = WIRE_INFO_REPLY, .to = out, .room = sizeof(*out) };
 
 	return ask_once(k, &ask, sizeof(ask), &a, e);
 }
 
-int keeper_sync_info(struct keeper_sync *k, struct wire_about *out, struct err *e)
+int keeper_sync_info(struct keeper_sync *k, struct wire_info *out, struct err *e)
 {
 	struct frame ask = sock_head(WIRE_INFO, 0);
-	struct answer a = { .want = WIRE_ABOUT, .to = out, .room = sizeof(*out) };
+	struct answer a = { .want = WIRE_INFO_REPLY, .to = out, .room = sizeof(*out) };
 
 	return link_ask(k, &ask, sizeof(ask), &a, e);
 }
 
-int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_about *out,
+int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_info *out,
 			 struct err *e)
 {
-	struct wire_fill ask = { .head = sock_head(WIRE_FILL, 0), .depth = depth };
-	struct answer a = { .want = WIRE_ABOUT, .to = out, .room = sizeof(*out) };
+	struct wire_pool_size ask = { .head = sock_head(WIRE_POOL_SIZE, 0), .depth = depth };
+	struct answer a = { .want = WIRE_INFO_REPLY, .to = out, .room = sizeof(*out) };
 
 	return link_ask(k, &ask, sizeof(ask), &a, e);
 }

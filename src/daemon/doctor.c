@@ -22,7 +22,7 @@ enum verdict { GOOD, POOR, BAD };
 /* Looked at once, asked about many times. */
 struct patient {
 	struct probe host;
-	struct wire_about keeper;
+	struct wire_info keeper;
 	int has_keeper;
 	struct err keeper_err;
 };
@@ -256,7 +256,7 @@ static void doctor_runtimes(const struct patient *p, struct finding *f)
 
 static void doctor_keeper(const struct patient *p, struct finding *f)
 {
-	const struct wire_about *k = &p->keeper;
+	const struct wire_info *k = &p->keeper;
 
 	if (p->has_keeper) {
 		doctor_say(f, GOOD,

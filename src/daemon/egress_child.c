@@ -173,5 +173,5 @@ int egress_child_hand(struct egress_child *o, int server_link)
 
 	if (!o->child.pid || sock_pair(pair, &e) < 0)
 		return -1;
-	return child_hand(&o->child, WIRE_WAY, pair, server_link);
+	return child_hand(&o->child, WIRE_EGRESS_CONNECT, pair, server_link);
 }

@@ -47,7 +47,7 @@ enum verdict { GOOD, GONE, FOREIGN };
 static enum verdict connect_greet(int fd)
 {
 	struct keeper_sync k = { .fd = fd, .next_ref = 1 };
-	struct wire_about about;
+	struct wire_info about;
 	struct err e = { 0 };
 
 	for (long waited = 0; waited < ANSWER_MS; waited += GLANCE_MS) {

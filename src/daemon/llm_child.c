@@ -179,5 +179,5 @@ int llm_child_hand(struct llm_child *o, int server_link)
 	if (!o->child.pid ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -1;
-	return child_hand(&o->child, WIRE_MODEL, pair, server_link);
+	return child_hand(&o->child, WIRE_LLM_CONNECT, pair, server_link);
 }

@@ -73,7 +73,7 @@ static void ask_keeper(struct fleet *f)
 static void ask_way(struct egress_client *g)
 {
 	struct server *x = g->user;
-	struct frame ask = sock_head(WIRE_WAY, 0);
+	struct frame ask = sock_head(WIRE_EGRESS_CONNECT, 0);
 
 	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
 }
@@ -81,15 +81,16 @@ static void ask_way(struct egress_client *g)
 static void ask_model(void *user)
 {
 	struct server *x = user;
-	struct frame ask = sock_head(WIRE_MODEL, 0);
+	struct frame ask = sock_head(WIRE_LLM_CONNECT, 0);
 
 	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
 }
 
 static void keeper_came(struct server *x, int take_fd)
 {
-	struct wire_fill fill = { .head = sock_head(WIRE_FILL, 0),
-				  .depth = (uint32_t)config_number(x->start->config, CONFIG_POOL) };
+	struct wire_pool_size fill = { .head = sock_head(WIRE_POOL_SIZE, 0),
+				       .depth = (uint32_t)config_number(x->start->config,
+									CONFIG_POOL) };
 	struct fleet *f = &x->api.fleet;
 
 	fleet_keeper(f, take_fd);
@@ -104,9 +105,9 @@ static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t 
 	(void)len;
 	if (f->type == WIRE_FD && *fd >= 0)
 		keeper_came(x, steal_fd(fd));
-	else if (f->type == WIRE_WAY && *fd >= 0)
+	else if (f->type == WIRE_EGRESS_CONNECT && *fd >= 0)
 		egress_client_connect(&x->api.fleet.egress_client, steal_fd(fd));
-	else if (f->type == WIRE_MODEL && *fd >= 0 && x->api.model)
+	else if (f->type == WIRE_LLM_CONNECT && *fd >= 0 && x->api.model)
 		llm_client_connect(x->api.model, steal_fd(fd));
 	else if (f->type == WIRE_DONE) {
 		fleet_set_sole_server(&x->api.fleet, !timer_pending(&x->drain));

@@ -17,7 +17,7 @@ struct server_start {
 	uid_t uid, own_uid; /* to become; who started the daemon */
 	gid_t gid;
 	const char *folder; /* of the store */
-	int models;         /* somebody asks them: WIRE_MODEL to the warden brings a line */
+	int models;         /* somebody asks them: WIRE_LLM_CONNECT to the warden brings a line */
 };
 /* Can the files that the settings name be used? What a reload asks before it believes in it. */
 must_check int server_check(const struct config *c, struct err *e);

@@ -108,7 +108,7 @@ static int stop_daemon(const char *run, struct stop_result *r, struct err *e)
 static int stop_keeper(struct stop_result *r, struct err *e)
 {
 	struct keeper_sync k = { .fd = -1 };
-	struct wire_about about;
+	struct wire_info about;
 	auto_fd int pidfd = -1;
 	int rc = stop_open_keeper(&k, e);
 

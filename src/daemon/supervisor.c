@@ -359,9 +359,9 @@ static void server_says(struct supervisor *w, struct server_process *f)
 	}
 	if (said->type == WIRE_INFO)
 		f->wants_keeper = 1;
-	else if (said->type == WIRE_WAY)
+	else if (said->type == WIRE_EGRESS_CONNECT)
 		f->wants_way = 1;
-	else if (said->type == WIRE_MODEL)
+	else if (said->type == WIRE_LLM_CONNECT)
 		f->wants_model = 1;
 	else if (said->type == WIRE_DONE && f == supervisor_newest(w))
 		say_ready(w);
@@ -610,7 +610,7 @@ static void remove_sockets(const struct supervisor *w)
 static void retire_keeper(void)
 {
 	struct keeper_sync k = { .fd = -1 };
-	struct wire_about about;
+	struct wire_info about;
 	struct err e;
 
 	if (keeper_sync_open(&k, 0, &e) < 0)

@@ -25,7 +25,7 @@ struct egress_link {
 
 struct egress_report {
 	struct egress_report *next;
-	struct wire_way_report body;
+	struct wire_egress_report body;
 	size_t tail_len;
 	char tail[TEXT + RULE_HOST + RULE_TEXT];
 };
@@ -82,12 +82,12 @@ void egress_report(struct egress_endpoint *w, const struct proxy_end *end)
 	struct egress *x = w->egress;
 	struct egress_report *r = egress_must(calloc(1, sizeof(*r)));
 
-	r->body = (struct wire_way_report){ .head = sock_head(WIRE_WAY_REPORT, 0),
-					    .began_ns = end->began_ns,
-					    .bytes_in = end->bytes_in,
-					    .bytes_out = end->bytes_out,
-					    .ms = (uint32_t)(loop_now_ms() - end->began_ms),
-					    .port = end->port };
+	r->body = (struct wire_egress_report){ .head = sock_head(WIRE_EGRESS_REPORT, 0),
+					       .began_ns = end->began_ns,
+					       .bytes_in = end->bytes_in,
+					       .bytes_out = end->bytes_out,
+					       .ms = (uint32_t)(loop_now_ms() - end->began_ms),
+					       .port = end->port };
 	memcpy(r->body.id, w->id, sizeof(r->body.id));
 	r->tail_len = add_text(r->tail, 0, end->host, RULE_HOST - 1);
 	r->tail_len = add_text(r->tail, r->tail_len, end->rule, RULE_TEXT - 1);
@@ -236,7 +236,7 @@ static int check_listener(int fd, struct err *e)
 	return 0;
 }
 
-int egress_open(struct egress *x, const struct wire_way_open *ask, const char *hosts, size_t n,
+int egress_open(struct egress *x, const struct wire_egress_open *ask, const char *hosts, size_t n,
 		int take_fd, struct err *e)
 {
 	auto_fd int fd = take_fd;
@@ -332,7 +332,7 @@ static void egress_answer(struct egress_link *l, uint32_t ref, const struct err 
 
 static void front_opens(struct egress_link *l, const struct frame *f, size_t len, int take_fd)
 {
-	const struct wire_way_open *ask = (const struct wire_way_open *)f;
+	const struct wire_egress_open *ask = (const struct wire_egress_open *)f;
 	const char *hosts = (const char *)(ask + 1);
 	size_t n = len - sizeof(*ask);
 	struct err e;
@@ -364,9 +364,10 @@ static void front_says(struct egress_link *l)
 	}
 	if (!nfds)
 		fd = -1;
-	if (f->type == WIRE_WAY_OPEN)
+	if (f->type == WIRE_EGRESS_OPEN)
 		front_opens(l, f, (size_t)n, steal_fd(&fd));
-	else if (f->type == WIRE_WAY_CLOSE && memchr(((const struct wire_id *)f)->id, 0, WIRE_ID))
+	else if (f->type == WIRE_EGRESS_CLOSE &&
+		 memchr(((const struct wire_id *)f)->id, 0, WIRE_ID))
 		egress_close(l->egress, ((const struct wire_id *)f)->id);
 }
 
@@ -389,9 +390,9 @@ static int tell_held(struct egress_link *l)
 	setsockopt(l->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 
 	for (const struct egress_endpoint *w = l->egress->ways; w; w = w->next) {
-		struct wire_way_held held = { .head = sock_head(WIRE_WAY_HELD, 0),
-					      .bytes_in = w->bytes_in,
-					      .bytes_out = w->bytes_out };
+		struct wire_egress_list held = { .head = sock_head(WIRE_EGRESS_LIST, 0),
+						 .bytes_in = w->bytes_in,
+						 .bytes_out = w->bytes_out };
 
 		memcpy(held.id, w->id, sizeof(held.id));
 		if (sock_send(l->fd, &held, sizeof(held), NULL, 0, NULL, 0, &e) < 0)
@@ -472,7 +473,7 @@ static void supervisor_says(struct watch *w, unsigned what)
 	(void)what;
 	if (n <= 0)
 		loop_stop(&x->loop); /* without it nobody would know of us */
-	else if (((const struct frame *)buf)->type == WIRE_WAY && nfds)
+	else if (((const struct frame *)buf)->type == WIRE_EGRESS_CONNECT && nfds)
 		egress_add_server(&x->egress, steal_fd(&fd));
 }
 

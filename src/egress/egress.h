@@ -53,7 +53,7 @@ must_check int egress_init(struct egress *x, struct loop *l, const struct egress
 /* A front: it is told which boxes have a way already, then its frames are served. */
 void egress_add_server(struct egress *x, int take_fd);
 /* hosts: one rule per line. ERR_CONFLICT: the box has one. */
-must_check int egress_open(struct egress *x, const struct wire_way_open *ask, const char *hosts,
+must_check int egress_open(struct egress *x, const struct wire_egress_open *ask, const char *hosts,
 			   size_t n, int take_fd, struct err *e);
 /* Other hosts for one that is open. What goes through it already goes on. ERR_NOT_FOUND: it is not. */
 must_check int egress_change(struct egress *x, const char *id, const char *hosts, size_t n,

@@ -79,7 +79,7 @@ struct box {
 	uint64_t active_ms;  /* loop_now_ms() of the last activity */
 	uint64_t output_tip; /* output offset of all execs at the last check; an increase counts as
 			      * activity */
-	struct wire_counted seen; /* counters of the kernel at the last request */
+	struct wire_counters seen; /* counters of the kernel at the last request */
 	uint64_t seen_ms;         /* loop_now_ms() of that request */
 	uint64_t charged_us;      /* CPU time that was already charged to its team */
 	int is_charged;           /* charged_us is known; after a restart it is the first value
@@ -147,7 +147,7 @@ must_check int box_changed(struct box *b, struct err *e);
 void box_free(struct box *b); /* the memory only */
 
 /* Called with new counters of the kernel: charges the CPU time since the last ones to the team. */
-void box_count_cpu(struct box *b, const struct wire_counted *now);
+void box_count_cpu(struct box *b, const struct wire_counters *now);
 /* The same on hosts without such a counter: CPU time of a program that has ended. */
 void box_count_reaped(struct box *b, uint64_t cpu_us);
 

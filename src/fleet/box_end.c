@@ -60,7 +60,7 @@ static int is_buried(struct box *b)
 
 /* The cause of an end without a request; kills for memory that explain the end of an earlier
  * program do not count. */
-static enum cause own_end(const struct box *b, const struct wire_counted *figures)
+static enum cause own_end(const struct box *b, const struct wire_counters *figures)
 {
 	if (!figures)
 		return CAUSE_HOST;
@@ -108,7 +108,7 @@ static void end_bury(struct box *b, enum cause cause)
 	fleet_publish(f, &news);
 }
 
-void box_finish(struct box *b, const struct wire_counted *figures)
+void box_finish(struct box *b, const struct wire_counters *figures)
 {
 	int buried = is_buried(b);
 	/* The end of a box whose only run has ended is not reported as a failure. */
@@ -145,7 +145,7 @@ static void box_charge_cpu(struct box *b, uint64_t us)
 		a->computed(a->ctx, b->row.team, us);
 }
 
-void box_count_cpu(struct box *b, const struct wire_counted *now)
+void box_count_cpu(struct box *b, const struct wire_counters *now)
 {
 	if (now->cpu_us == UINT64_MAX)
 		return;
@@ -169,7 +169,7 @@ static void on_end(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	(void)fd;
 	(void)e; /* the box no longer exists, which is the requested result */
 	b->asking = NULL;
-	box_finish(b, f ? (const struct wire_counted *)f : NULL);
+	box_finish(b, f ? (const struct wire_counters *)f : NULL);
 }
 
 static int was_just_counted(const struct box *b)
@@ -200,7 +200,7 @@ void box_end(struct box *b, enum cause because, struct box_wait *w)
 	b->asking = keeper_client_request_box(
 		&b->fleet->keeper, WIRE_KILL,
 		b->runs || because == CAUSE_EXIT || !was_just_counted(b) ? WIRE_KILL_FIGURES : 0,
-		b->row.id, WIRE_GONE, on_end, b);
+		b->row.id, WIRE_DESTROYED, on_end, b);
 }
 
 /* The connection to init was closed: init has died, and the box with it. */

@@ -30,8 +30,9 @@ void box_reread(struct box *b); /* reads its row again */
 
 /* box_end.c */
 void box_take_cause(struct box *b, const char *name);
-void box_finish(struct box *b,
-		const struct wire_counted *figures); /* ends it and frees it; figures may be NULL */
+void box_finish(
+	struct box *b,
+	const struct wire_counters *figures); /* ends it and frees it; figures may be NULL */
 void box_conn_lost(struct init_conn *l, const struct err *why);
 void box_end_if_done(struct box *b); /* if it was created for a run that has ended */
 

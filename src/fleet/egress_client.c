@@ -32,7 +32,7 @@ static json_t *text_at(const char **at, const char *end)
 	return text ? text : json_string("?"); /* not UTF-8, which a valid host always is */
 }
 
-static void take_report(struct egress_client *g, const struct wire_way_report *f, size_t len)
+static void take_report(struct egress_client *g, const struct wire_egress_report *f, size_t len)
 {
 	const char *at = (const char *)(f + 1), *end = (const char *)f + len;
 	char id[WIRE_ID];
@@ -66,7 +66,7 @@ static void take_report(struct egress_client *g, const struct wire_way_report *f
 	box_touch(b);
 }
 
-static void take_held(struct egress_client *g, const struct wire_way_held *f)
+static void take_held(struct egress_client *g, const struct wire_egress_list *f)
 {
 	char id[WIRE_ID];
 
@@ -106,10 +106,10 @@ static void egress_says(struct frame_conn *p, const struct frame *f, size_t len,
 	struct egress_client *g = loop_owner(p, struct egress_client, post);
 
 	(void)fd;
-	if (f->type == WIRE_WAY_REPORT)
-		take_report(g, (const struct wire_way_report *)f, len);
-	else if (f->type == WIRE_WAY_HELD && !g->told)
-		take_held(g, (const struct wire_way_held *)f);
+	if (f->type == WIRE_EGRESS_REPORT)
+		take_report(g, (const struct wire_egress_report *)f, len);
+	else if (f->type == WIRE_EGRESS_LIST && !g->told)
+		take_held(g, (const struct wire_egress_list *)f);
 	else if (f->type == WIRE_DONE && !g->told)
 		all_held(g);
 	else if (f->type == WIRE_ERROR)
@@ -169,7 +169,7 @@ void egress_client_connect(struct egress_client *g, int take_fd)
 
 static void send_close(struct egress_client *g, const char *id)
 {
-	struct wire_id f = { .head = sock_head(WIRE_WAY_CLOSE, 0) };
+	struct wire_id f = { .head = sock_head(WIRE_EGRESS_CLOSE, 0) };
 
 	snprintf(f.id, sizeof(f.id), "%s", id);
 	frame_conn_send(&g->post, &f, sizeof(f), NULL, 0, -1);
@@ -218,9 +218,9 @@ static void egress_listens(struct init_call *x, const struct frame *f, size_t le
 {
 	struct box *b = loop_owner(x, struct box, way.ask);
 	struct egress_client *g = &b->fleet->egress_client;
-	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, ++g->refs),
-				     .used_in = b->way.bytes_in,
-				     .used_out = b->way.bytes_out };
+	struct wire_egress_open ask = { .head = sock_head(WIRE_EGRESS_OPEN, ++g->refs),
+					.used_in = b->way.bytes_in,
+					.used_out = b->way.bytes_out };
 	auto_buf struct buf hosts = { 0 };
 
 	(void)len;
@@ -288,7 +288,7 @@ void egress_client_open(struct box *b)
 void egress_client_change(struct box *b)
 {
 	struct egress_client *g = &b->fleet->egress_client;
-	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, 0) };
+	struct wire_egress_open ask = { .head = sock_head(WIRE_EGRESS_OPEN, 0) };
 	auto_buf struct buf hosts = { 0 };
 
 	if (!b->way.open) {

@@ -37,7 +37,7 @@ struct exec_spec {                            /* borrowed for the call */
 	const struct lang *lang; /* language of the program, or NULL */
 	int compiled_before;     /* the program came from the compile cache; shown in its record */
 	int lone; /* signals and wall limit apply to the leader only, not to its process group:
-		   * WIRE_START_LONE */
+		   * WIRE_START_LEADER_ONLY */
 	uint64_t log_bytes;
 	json_t *request;       /* NULL, or the request for a replay; stored in its row, returned to
 			        * no client */
@@ -84,8 +84,8 @@ struct exec {
 				     * connections of their own */
 	struct wire_exit exit;
 	int exited;
-	struct wire_counted seen; /* counters of the box when the exec was started */
-	int has_base;             /* seen.cpu_us is the CPU time of the box when the exec was
+	struct wire_counters seen; /* counters of the box when the exec was started */
+	int has_base;              /* seen.cpu_us is the CPU time of the box when the exec was
 				   * started */
 	int is_shared; /* another program ran at the same time: CPU time of the box cannot be
 		        * attributed */
@@ -140,7 +140,7 @@ uint64_t exec_channel_send(struct exec *r, const void *bytes, size_t n);
 uint64_t exec_on_output(const struct exec *r);
 
 /* From box_end.c: the box has ended, with these final counters (or NULL). */
-void exec_box_gone(struct exec *r, const struct wire_counted *figures);
+void exec_box_gone(struct exec *r, const struct wire_counters *figures);
 int exec_is_helper(const struct exec *r);
 void exec_free(struct exec *r);
 json_t *exec_json(const struct exec *r); /* for a running exec */

@@ -24,10 +24,10 @@ static void exit_since(uint64_t *now, uint64_t before)
 /* The kernel counts for the whole box, and counters only grow: values from before this exec are
  * subtracted. A kill for memory explains the end of one exec only, the first that is evaluated; if
  * two die at the same time, the second one gets the other kill. */
-static struct wire_counted own_share(struct exec *r, const struct wire_counted *now)
+static struct wire_counters own_share(struct exec *r, const struct wire_counters *now)
 {
 	struct box *b = r->box;
-	struct wire_counted own = *now;
+	struct wire_counters own = *now;
 
 	b->unclaimed_kills += exit_grown(now->oom_kills, b->seen.oom_kills);
 	b->seen = *now;
@@ -117,7 +117,7 @@ static void driver_event_end(struct exec *r)
 	}
 }
 
-static void exit_conclude(struct exec *r, const struct wire_counted *figures)
+static void exit_conclude(struct exec *r, const struct wire_counters *figures)
 {
 	struct box *b = r->box;
 	auto_free const char **words = command_words(r->command);
@@ -163,12 +163,12 @@ static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, co
 	(void)fd;
 	(void)e;
 	r->asking = NULL;
-	exit_conclude(r, (const struct wire_counted *)f); /* NULL: no counters available */
+	exit_conclude(r, (const struct wire_counters *)f); /* NULL: no counters available */
 }
 
 static void on_base(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
-	const struct wire_counted *now = (const struct wire_counted *)f;
+	const struct wire_counters *now = (const struct wire_counters *)f;
 	struct exec *r = ctx;
 
 	(void)len;
@@ -192,7 +192,7 @@ void exec_ask_base(struct exec *r)
 		return;
 	}
 	r->asking_base = keeper_client_request_box(&b->fleet->keeper, WIRE_COUNTERS, 0, b->row.id,
-						   WIRE_COUNTED, on_base, r);
+						   WIRE_COUNTERS_REPLY, on_base, r);
 }
 
 void exec_exited(struct init_call *x, const struct wire_exit *end)
@@ -205,10 +205,10 @@ void exec_exited(struct init_call *x, const struct wire_exit *end)
 	r->exited = 1;
 	r->over = 1;
 	r->asking = keeper_client_request_box(&b->fleet->keeper, WIRE_COUNTERS, 0, b->row.id,
-					      WIRE_COUNTED, on_counted, r);
+					      WIRE_COUNTERS_REPLY, on_counted, r);
 }
 
-void exec_box_gone(struct exec *r, const struct wire_counted *figures)
+void exec_box_gone(struct exec *r, const struct wire_counters *figures)
 {
 	keeper_client_cancel(&r->box->fleet->keeper, r->asking);
 	keeper_client_cancel(&r->box->fleet->keeper, r->asking_base);

@@ -129,13 +129,13 @@ static struct box_command box_words(const struct box *b, const struct exec_spec 
 		.cols = want->cols,
 		.log_bytes = want->log_bytes ? want->log_bytes : log_bytes(b),
 		.credit = read ? EXEC_READER_WINDOW : 0,
-		.flags = (uint16_t)(WIRE_START_TOLD | (want->pty ? WIRE_START_PTY : 0) |
+		.flags = (uint16_t)(WIRE_START_NOTIFY | (want->pty ? WIRE_START_PTY : 0) |
 				    (want->stdin_open ? WIRE_START_STDIN : 0) |
 				    (want->root ? WIRE_START_ROOT : 0) |
 				    (want->channel ? WIRE_START_CHANNEL : 0) |
-				    (want->seed ? WIRE_START_SEED : 0) |
-				    (want->lone ? WIRE_START_LONE : 0) |
-				    (read ? 0 : WIRE_START_APART)),
+				    (want->seed ? WIRE_START_WARM : 0) |
+				    (want->lone ? WIRE_START_LEADER_ONLY : 0) |
+				    (read ? 0 : WIRE_START_DETACHED)),
 	};
 }
 

@@ -325,7 +325,7 @@ int fleet_restore(struct fleet *f, struct err *e)
 	/* The keeper is waited for in any case: without it no request can be served. */
 	fleet_check_clock(f);
 	f->restoring = 1;
-	keeper_client_request(&f->keeper, &ask, sizeof(ask), WIRE_ABOUT, keeper_answers, f);
+	keeper_client_request(&f->keeper, &ask, sizeof(ask), WIRE_INFO_REPLY, keeper_answers, f);
 	if (take_rows(f, e) < 0)
 		return -1;
 	bury_runs(f);

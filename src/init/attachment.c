@@ -148,7 +148,8 @@ void attachment_offer(struct exec *x, int stream, const char *bytes, size_t n)
 
 static int tell_room(struct attachment *v, const struct stdin_buf *f, int channel)
 {
-	struct wire_room r = { .head = conn_head(WIRE_ROOM, f->exec->ref), .until = f->room };
+	struct wire_stdin_window r = { .head = conn_head(WIRE_STDIN_WINDOW, f->exec->ref),
+				       .until = f->room };
 
 	r.head.flags = channel ? WIRE_STDIN_CHANNEL : 0;
 	if (v->room_told[channel] != r.until && conn_send(v->conn, &r, sizeof(r), NULL, 0, -1))

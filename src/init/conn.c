@@ -15,7 +15,7 @@ union answer { /* every frame that is an answer rather than a state */
 	struct frame head;
 	struct wire_error error;
 	struct wire_started started;
-	struct wire_reading reading;
+	struct wire_attached reading;
 	struct wire_status status;
 };
 

@@ -37,7 +37,7 @@ static long write_all(int fd, const char *bytes, uint32_t n)
 static long write_file(char *path, const struct wire_put *put, const char *bytes, uint32_t n)
 {
 	int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC |
-		  (put->flags & WIRE_LAY_MORE ? O_APPEND : O_TRUNC);
+		  (put->flags & WIRE_PUT_EARLY_MORE ? O_APPEND : O_TRUNC);
 	uint32_t mode = put->mode & 07777 ? put->mode & 07777 : 0644;
 	int dir = open_parent(path, 0), fd;
 	long err;
@@ -60,7 +60,7 @@ int lay_file(char *path, const struct wire_put *put, const char *bytes, uint32_t
 {
 	long err;
 
-	if (put->flags & ~WIRE_LAY_MORE)
+	if (put->flags & ~WIRE_PUT_EARLY_MORE)
 		return -EINVAL;
 	if (!is_allowed(path))
 		return -EACCES;

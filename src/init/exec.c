@@ -306,7 +306,7 @@ static void exec_resume(struct exec *x)
 static void exec_do_begin(struct exec *x, const struct wire_start *st)
 {
 	x->grace_ms = st->grace_ms;
-	x->lone = !!(st->head.flags & WIRE_START_LONE);
+	x->lone = !!(st->head.flags & WIRE_START_LEADER_ONLY);
 	x->deadline_ns = st->wall_ms ? x->born_ns + st->wall_ms * 1000000ull : 0;
 	set_add(&running, x);
 	exec_resume(x);
@@ -328,7 +328,7 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct exec_arg
 	int pid, err;
 
 	x->born_ns = loop_now_ns;
-	if (st->head.flags & WIRE_START_SEED && seed_start(x, st, a)) {
+	if (st->head.flags & WIRE_START_WARM && seed_start(x, st, a)) {
 		exec_do_begin(x, st);
 		return;
 	}

@@ -23,14 +23,14 @@ struct exec {
 	uint8_t over, tty;
 	uint16_t rows, cols; /* of the terminal */
 	uint8_t walled;      /* we killed it for its wall time */
-	uint8_t lone;        /* WIRE_START_LONE */
+	uint8_t lone;        /* WIRE_START_LEADER_ONLY */
 	uint8_t put_down; /* lone: by a signal that nobody outlives; its streams are not waited for */
 	uint8_t overdue; /* grace is over, only slow readers keep a stream open */
 	struct stream out[WIRE_STREAMS];
 	struct stdin_buf in;
 	struct stdin_buf channel_in;
 	struct attachment *views;
-	const struct conn *last; /* WIRE_START_LAST: whose EXIT ends the box; or NULL */
+	const struct conn *last; /* WIRE_START_ONE_SHOT: whose EXIT ends the box; or NULL */
 	uint64_t born_ns;
 	uint64_t deadline_ns; /* wall time, then grace; 0: none */
 	uint64_t tell_ns; /* STARTED goes alone then, if nothing has taken it along; 0: no more */

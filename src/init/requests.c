@@ -27,9 +27,9 @@ struct request {
 		const struct wire_start *start;
 		const struct wire_signal *signal;
 		const struct wire_resize *resize;
-		const struct wire_credit *credit;
+		const struct wire_output_window *credit;
 		const struct wire_connect *connect;
-		const struct wire_seed *seed;
+		const struct wire_zygote *seed;
 		const struct wire_put *put;
 	};
 	char *tail;
@@ -39,9 +39,9 @@ struct request {
 };
 
 enum {
-	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_TOLD |
-		      WIRE_START_MEMFD | WIRE_START_APART | WIRE_START_CHANNEL | WIRE_START_SEED |
-		      WIRE_START_LONE | WIRE_START_LAST,
+	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_NOTIFY |
+		      WIRE_START_MEMFD | WIRE_START_DETACHED | WIRE_START_CHANNEL |
+		      WIRE_START_WARM | WIRE_START_LEADER_ONLY | WIRE_START_ONE_SHOT,
 };
 
 /* Somebody has had us run something: from then on what lies in the box may be a trap. */
@@ -114,7 +114,7 @@ static int start_allowed(const struct request *r)
 		return requests_refuse(r, ERR_INVALID, "unknown flags");
 	if (st->head.flags & WIRE_START_PTY && st->head.flags & WIRE_START_CHANNEL)
 		return requests_refuse(r, ERR_INVALID, "a terminal has no channel");
-	if (st->head.flags & WIRE_START_LAST && st->head.flags & WIRE_START_APART)
+	if (st->head.flags & WIRE_START_ONE_SHOT && st->head.flags & WIRE_START_DETACHED)
 		return requests_refuse(r, ERR_INVALID, "the last of a box has to be read");
 	if (st->head.flags & WIRE_START_ROOT && !self.root_allowed)
 		return requests_refuse(r, ERR_DENIED, "this box does not allow root");
@@ -146,10 +146,10 @@ static struct exec *new_exec(const struct request *r)
 			exec_forget(x);
 		return NULL;
 	}
-	v->streams = r->head->flags & WIRE_START_APART ? 0 : (1u << WIRE_STREAMS) - 1;
+	v->streams = r->head->flags & WIRE_START_DETACHED ? 0 : (1u << WIRE_STREAMS) - 1;
 	for (i = 0; i < WIRE_STREAMS; i++)
 		v->until[i] = r->start->credit[i];
-	if (r->head->flags & WIRE_START_LAST) {
+	if (r->head->flags & WIRE_START_ONE_SHOT) {
 		r->conn->leash = 1;
 		x->last = r->conn;
 	}
@@ -176,7 +176,7 @@ static int requests_start(const struct request *r)
 		exec_fail(x, "arguments", -err);
 	} else {
 		exec_run(x, r->start, &a);
-		if (r->head->flags & WIRE_START_TOLD && !x->over)
+		if (r->head->flags & WIRE_START_NOTIFY && !x->over)
 			attachment_will_report(x, attachment_find(x, r->conn));
 		exec_due(x);
 	}
@@ -223,7 +223,7 @@ static int stdin_buf_stdin(const struct request *r)
 
 static int requests_credit(const struct request *r)
 {
-	const struct wire_credit *cr = r->credit;
+	const struct wire_output_window *cr = r->credit;
 	struct exec *x = exec_find(r->head->ref);
 	struct attachment *v = x ? attachment_find(x, r->conn) : NULL;
 
@@ -237,8 +237,8 @@ static int requests_credit(const struct request *r)
 }
 
 /* Reads from `from` or the nearest byte there is. */
-static void move_cursor(struct exec *x, struct attachment *v, const struct wire_credit *cr,
-			struct wire_reading *a)
+static void move_cursor(struct exec *x, struct attachment *v, const struct wire_output_window *cr,
+			struct wire_attached *a)
 {
 	const struct log *l = &x->out[cr->stream].log;
 
@@ -251,9 +251,9 @@ static void move_cursor(struct exec *x, struct attachment *v, const struct wire_
 
 static int read_from(const struct request *r)
 {
-	const struct wire_credit *cr = r->credit;
-	struct wire_reading a = { .head = conn_head(WIRE_READING, r->head->ref),
-				  .stream = cr->stream };
+	const struct wire_output_window *cr = r->credit;
+	struct wire_attached a = { .head = conn_head(WIRE_ATTACHED, r->head->ref),
+				   .stream = cr->stream };
 	struct exec *x = exec_find(r->head->ref);
 	struct attachment *v;
 
@@ -266,7 +266,7 @@ static int read_from(const struct request *r)
 		return requests_refuse(r, ERR_LIMIT, "too many readers");
 	if (cr->stream != WIRE_NO_STREAM)
 		move_cursor(x, v, cr, &a);
-	v->hold = !!(r->head->flags & WIRE_READ_MORE);
+	v->hold = !!(r->head->flags & WIRE_ATTACH_MORE);
 	exec_due(x);
 	conn_answer(r->conn, &a, sizeof(a), -1);
 	return 0;
@@ -416,25 +416,25 @@ static const struct verb {
 	uint8_t takes_fds;
 } verbs[] = {
 	/* clang-format off */
-	[WIRE_KEEP] = { requests_keep, 0 },
-	[WIRE_ADOPT] = { requests_adopt, 1 },
-	[WIRE_SEED] = { requests_plant, 1 },
+	[WIRE_PERSIST] = { requests_keep, 0 },
+	[WIRE_JOIN_CGROUPS] = { requests_adopt, 1 },
+	[WIRE_ZYGOTE] = { requests_plant, 1 },
 	[WIRE_START] = { requests_start, 1 },
 	[WIRE_SIGNAL] = { signal_group, 0 },
 	[WIRE_RESIZE] = { requests_resize, 0 },
 	[WIRE_STDIN] = { stdin_buf_stdin, 0 },
-	[WIRE_CREDIT] = { requests_credit, 0 },
-	[WIRE_READ] = { read_from, 0 },
-	[WIRE_LEAVE] = { requests_leave, 0 },
+	[WIRE_OUTPUT_WINDOW] = { requests_credit, 0 },
+	[WIRE_ATTACH] = { read_from, 0 },
+	[WIRE_DETACH] = { requests_leave, 0 },
 	[WIRE_FORGET] = { requests_forget, 0 },
 	[WIRE_EXECS] = { list_execs, 0 },
 	[WIRE_FILES] = { requests_files, 0 },
 	[WIRE_CONNECT] = { connect_port, 0 },
 	[WIRE_LISTEN] = { listen_port, 0 },
-	[WIRE_LEASH] = { requests_leash, 0 },
+	[WIRE_KILL_ON_CLOSE] = { requests_leash, 0 },
 	[WIRE_STAT] = { stat_box, 0 },
 	[WIRE_STOP] = { requests_stop, 0 },
-	[WIRE_LAY] = { requests_lay, 0 },
+	[WIRE_PUT_EARLY] = { requests_lay, 0 },
 	/* clang-format on */
 };
 

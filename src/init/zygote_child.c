@@ -72,13 +72,13 @@ static int zygote_settle(long err, const int theirs[3])
 	return err < 0 ? (int)err : 0;
 }
 
-static void zygote_learn(const struct wire_seed *w)
+static void zygote_learn(const struct wire_zygote *w)
 {
 	memcpy(seed.program, w->program, sizeof(seed.program));
 	seed.program[sizeof(seed.program) - 1] = '\0';
 }
 
-int seed_take(const struct wire_seed *w, int take_fd)
+int seed_take(const struct wire_zygote *w, int take_fd)
 {
 	int theirs[3];
 	long err;
@@ -93,7 +93,7 @@ int seed_take(const struct wire_seed *w, int take_fd)
 	return zygote_settle(err, theirs);
 }
 
-int seed_run(const struct wire_seed *w, char **argv)
+int seed_run(const struct wire_zygote *w, char **argv)
 {
 	/* Not static: initialised data is a page, and every box would have its copy of it. */
 	char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=" HOME;

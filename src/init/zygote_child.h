@@ -9,9 +9,9 @@ struct exec;
 
 /* From the keeper, at most once. 0 or -errno. */
 /* ... forked into the box from outside: take_fd is its socket's other end */
-int seed_take(const struct wire_seed *w, int take_fd);
+int seed_take(const struct wire_zygote *w, int take_fd);
 /* ... not yet there: started by us */
-int seed_run(const struct wire_seed *w, char **argv);
+int seed_run(const struct wire_zygote *w, char **argv);
 /* Makes it this exec. 1: it is; 0: it is not there, or is not what START asks for. */
 int seed_start(struct exec *x, const struct wire_start *st, const struct exec_args *a);
 int seed_reaped(int pid); /* 1: that was it, and it was still waiting */

@@ -221,7 +221,7 @@ static int warm_up(const struct keeper_box *b, struct err *e)
 
 static int start_seed(const struct keeper_box *b, const struct seed_kind *kind, struct err *e)
 {
-	struct wire_seed told = { .head = sock_head(WIRE_SEED, 0) };
+	struct wire_zygote told = { .head = sock_head(WIRE_ZYGOTE, 0) };
 	char words[160];
 	int n = snprintf(words, sizeof(words), "%s%c-r%c%s%cseed", kind->program, 0, 0,
 			 kind->script, 0);

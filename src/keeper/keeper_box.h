@@ -53,7 +53,7 @@ struct keeper_box {
 	size_t start_len;
 	int awaited;      /* whoever is given it waits for its end, too */
 	int started;      /* init had it before anybody had the box: it may have ended already */
-	struct wire_counted last; /* figures, read just before its cgroups went */
+	struct wire_counters last; /* figures, read just before its cgroups went */
 	struct waiter {
 		uint64_t client; /* by number: a client may be gone by then */
 		uint32_t ref;

@@ -82,7 +82,7 @@ struct keeper {
 	int tending; /* a maker looks after the networks that wait */
 
 	struct keeper_box *dying; /* dead, but something of theirs is still busy */
-	struct wire_counted obituary[EXIT_COUNTERS];
+	struct wire_counters obituary[EXIT_COUNTERS];
 	unsigned obituary_next;
 	unsigned metered;             /* boxes with a CPU time limit */
 	uint64_t deadline_ns;         /* the earliest of all boxes, CLOCK_BOOTTIME; 0: none */
@@ -153,7 +153,7 @@ must_check int pool_begin(struct keeper *k, struct build_job *j, const struct wi
 /* The same for a box with volumes. */
 must_check int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_limits *lim,
 			       int own_cgroup, const struct wire_create *w, struct err *e);
-void pool_about(const struct keeper *k, struct wire_about *out);
+void pool_about(const struct keeper *k, struct wire_info *out);
 
 /* spare.c */
 /* Cgroups with these limits for a process to enter; returns how many descriptors, -1 on error.
@@ -183,8 +183,8 @@ void teardown_seen(struct keeper *k, struct keeper_box *b); /* its init is gone 
 /* Kills a box that was never handed out. It is reaped and cleaned up when its init has ended. */
 void teardown_discard(struct keeper *k, struct keeper_box *b);
 void teardown_retry(struct keeper *k);
-void teardown_count(const struct keeper *k, const struct keeper_box *b, struct wire_counted *out);
-const struct wire_counted *teardown_counters(const struct keeper *k, const char *id);
+void teardown_count(const struct keeper *k, const struct keeper_box *b, struct wire_counters *out);
+const struct wire_counters *teardown_counters(const struct keeper *k, const char *id);
 void teardown_watch_cpu(struct keeper *k, struct keeper_box *b); /* if it has a CPU time limit */
 void teardown_meter(struct keeper *k); /* ends boxes that are over their CPU time */
 

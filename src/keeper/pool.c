@@ -285,9 +285,9 @@ void pool_failed(struct keeper *k, const struct err *e)
 	leave_if_lost(k);
 }
 
-void pool_about(const struct keeper *k, struct wire_about *out)
+void pool_about(const struct keeper *k, struct wire_info *out)
 {
-	*out = (struct wire_about){
+	*out = (struct wire_info){
 		.layers = k->host.layers,
 		.boxes = k->boxes.count - k->pooled - k->pool_making - k->homes,
 		.pooled = k->pooled,
@@ -304,12 +304,12 @@ void pool_about(const struct keeper *k, struct wire_about *out)
 
 void pool_filled(struct keeper *k)
 {
-	struct wire_about a;
+	struct wire_info a;
 
 	if (!k->filler.client || k->pool_classes[0].pooled < k->pool_depth)
 		return;
 	pool_about(k, &a);
-	a.head = sock_head(WIRE_ABOUT, k->filler.ref);
+	a.head = sock_head(WIRE_INFO_REPLY, k->filler.ref);
 	client_send(k, k->filler.client, &a, sizeof(a), -1);
 	k->filler.client = 0;
 }

@@ -44,7 +44,7 @@ static int hand_over(struct keeper *k, struct keeper_box *b, const struct wire_l
 		     int idle, struct err *e)
 {
 	const struct cgroups *cs = &k->host.cgroups;
-	struct frame keep = sock_head(WIRE_KEEP, 0), adopt = sock_head(WIRE_ADOPT, 0);
+	struct frame keep = sock_head(WIRE_PERSIST, 0), adopt = sock_head(WIRE_JOIN_CGROUPS, 0);
 	struct box_limits box_lim;
 	int fds[CG_NCTL], n = 0, sent, same;
 
@@ -391,8 +391,8 @@ static void on_open(struct keeper *k, struct client *c, const struct frame *f)
 static int late_answer(struct keeper *k, struct client *c, const struct frame *f, uint8_t type)
 {
 	const struct wire_id *w = (const struct wire_id *)f;
-	const struct wire_counted *late;
-	struct wire_counted out;
+	const struct wire_counters *late;
+	struct wire_counters out;
 
 	if (strnlen(w->id, sizeof(w->id)) == sizeof(w->id) || !id_valid(w->id) ||
 	    keeper_box_find(&k->boxes, w->id))
@@ -408,7 +408,7 @@ static int late_answer(struct keeper *k, struct client *c, const struct frame *f
 
 static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
 {
-	struct keeper_box *b = late_answer(k, c, f, WIRE_GONE) ? NULL : request_named(k, c, f);
+	struct keeper_box *b = late_answer(k, c, f, WIRE_DESTROYED) ? NULL : request_named(k, c, f);
 
 	if (!b)
 		return;
@@ -426,14 +426,15 @@ static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
 
 static void on_counters(struct keeper *k, struct client *c, const struct frame *f)
 {
-	struct keeper_box *b = late_answer(k, c, f, WIRE_COUNTED) ? NULL : request_named(k, c, f);
-	struct wire_counted out;
+	struct keeper_box *b =
+		late_answer(k, c, f, WIRE_COUNTERS_REPLY) ? NULL : request_named(k, c, f);
+	struct wire_counters out;
 
 	if (!b)
 		return;
 	teardown_count(k, b, &out);
 	memcpy(out.id, b->meta.about.id, sizeof(out.id));
-	out.head = sock_head(WIRE_COUNTED, f->ref);
+	out.head = sock_head(WIRE_COUNTERS_REPLY, f->ref);
 	client_send(k, c->number, &out, sizeof(out), -1);
 }
 
@@ -461,16 +462,16 @@ static void on_boxes(struct keeper *k, struct client *c, const struct frame *f)
 
 static void on_info(struct keeper *k, struct client *c, const struct frame *f)
 {
-	struct wire_about a;
+	struct wire_info a;
 
 	pool_about(k, &a);
-	a.head = sock_head(WIRE_ABOUT, f->ref);
+	a.head = sock_head(WIRE_INFO_REPLY, f->ref);
 	client_send(k, c->number, &a, sizeof(a), -1);
 }
 
 static void on_fill(struct keeper *k, struct client *c, const struct frame *f)
 {
-	const struct wire_fill *w = (const struct wire_fill *)f;
+	const struct wire_pool_size *w = (const struct wire_pool_size *)f;
 	struct err e;
 
 	if (w->depth > POOL_MOST) {
@@ -495,7 +496,7 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f)
 		[WIRE_COUNTERS] = on_counters,
 		[WIRE_BOXES] = on_boxes,
 		[WIRE_INFO] = on_info,
-		[WIRE_FILL] = on_fill,
+		[WIRE_POOL_SIZE] = on_fill,
 		[WIRE_LIMIT] = limit_request,
 		[WIRE_VOLUME_MAKE] = volume_request,
 		[WIRE_VOLUME_DROP] = volume_request,

@@ -34,7 +34,7 @@ void teardown_kill(struct keeper *k, struct keeper_box *b)
 		(void)!cgroup_thaw(&k->host.cgroups, b->meta.cgroup, &ignored);
 }
 
-void teardown_count(const struct keeper *k, const struct keeper_box *b, struct wire_counted *out)
+void teardown_count(const struct keeper *k, const struct keeper_box *b, struct wire_counters *out)
 {
 	struct cgroup_counts n;
 
@@ -43,7 +43,7 @@ void teardown_count(const struct keeper *k, const struct keeper_box *b, struct w
 		cgroup_cache_count(k, b, &n);
 	if (n.cpu_us != UINT64_MAX)
 		n.cpu_us -= n.cpu_us < b->cpu_before_us ? n.cpu_us : b->cpu_before_us;
-	*out = (struct wire_counted){
+	*out = (struct wire_counters){
 		.mem_now = n.mem_now,
 		.mem_peak = n.mem_peak,
 		.cpu_us = n.cpu_us,
@@ -58,7 +58,7 @@ void teardown_count(const struct keeper *k, const struct keeper_box *b, struct w
 	};
 }
 
-const struct wire_counted *teardown_counters(const struct keeper *k, const char *id)
+const struct wire_counters *teardown_counters(const struct keeper *k, const char *id)
 {
 	for (unsigned i = 0; i < EXIT_COUNTERS; i++)
 		if (strcmp(k->obituary[i].id, id) == 0)
@@ -93,7 +93,7 @@ static void teardown_bury(struct keeper *k, struct keeper_box *b)
 		uid_range_free(&k->ranges, b->meta.about.uid_base);
 	k->obituary[k->obituary_next++ % EXIT_COUNTERS] = b->last;
 	for (unsigned i = 0; i < b->nwaiters; i++) {
-		b->last.head = sock_head(WIRE_GONE, b->waiters[i].ref);
+		b->last.head = sock_head(WIRE_DESTROYED, b->waiters[i].ref);
 		client_send(k, b->waiters[i].client, &b->last, sizeof(b->last), -1);
 	}
 	leave_behind(k, b);
@@ -190,7 +190,7 @@ void teardown_watch_cpu(struct keeper *k, struct keeper_box *b)
 
 void teardown_meter(struct keeper *k)
 {
-	struct wire_counted now;
+	struct wire_counters now;
 
 	if (!k->metered)
 		return;

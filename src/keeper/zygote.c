@@ -258,7 +258,7 @@ static int zygote_order(const struct zygote_fork_args *p, int childs, int report
 
 int zygote_fork(const struct zygote_fork_args *p, struct err *e)
 {
-	struct wire_seed told = { .head = sock_head(WIRE_SEED, 0) };
+	struct wire_zygote told = { .head = sock_head(WIRE_ZYGOTE, 0) };
 	struct seed_report r = { 0 };
 	int talk[2] = { -1, -1 }, news[2] = { -1, -1 }, done = -1;
 

@@ -194,7 +194,7 @@ static void supervisor_says(struct watch *w, unsigned what)
 		watch_stop(w);
 		x->leaving = 1;
 		leave_if_done(x);
-	} else if (((const struct frame *)buf)->type == WIRE_MODEL && nfds) {
+	} else if (((const struct frame *)buf)->type == WIRE_LLM_CONNECT && nfds) {
 		front_comes(x, steal_fd(&fd));
 	}
 }

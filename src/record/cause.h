@@ -28,7 +28,7 @@ struct exit_info {
 	int exited; /* exit is valid: init lived to tell */
 	struct wire_exit exit;
 	int evidence; /* figures is valid: the keeper could look */
-	struct wire_counted figures;
+	struct wire_counters figures;
 	struct wire_limits limits;
 	uint32_t wall_ms;
 	uint64_t run_us;

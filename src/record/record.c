@@ -96,7 +96,7 @@ static json_t *from_init(const struct exit_info *x, uint64_t n)
 
 static json_t *record_evidence(const struct exit_info *x)
 {
-	const struct wire_counted *f = &x->figures;
+	const struct wire_counters *f = &x->figures;
 	json_t *all = json_pack("{s:o}", "cpu_scope", cpu_scope(x));
 
 	if (x->evidence) {

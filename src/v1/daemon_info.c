@@ -181,7 +181,7 @@ static void by_template(struct buf *b, const struct fleet_figures *f)
 			   f->templates[i].name, (unsigned long long)f->templates[i].created);
 }
 
-static void info_keeper(struct buf *b, const struct wire_about *a)
+static void info_keeper(struct buf *b, const struct wire_info *a)
 {
 	info_one(b, "keeper_up", "gauge", "1 if the server is connected to a keeper, otherwise 0.",
 		 a != NULL);
@@ -258,7 +258,7 @@ static void of_pipelines(struct buf *b, const struct pipelines_figures *f)
 	}
 }
 
-static void info_do_metrics(struct call *c, const struct wire_about *about)
+static void info_do_metrics(struct call *c, const struct wire_info *about)
 {
 	const struct api *a = c->api;
 	const struct fleet_figures *f = &a->fleet.figures;

@@ -365,7 +365,7 @@ static void stats_counted(void *ctx, const struct frame *f, size_t len, int *fd,
 			  const struct err *e)
 {
 	struct stats_channel *x = ctx;
-	const struct wire_counted *n = (const struct wire_counted *)f;
+	const struct wire_counters *n = (const struct wire_counters *)f;
 
 	(void)len;
 	(void)fd;
@@ -390,7 +390,7 @@ static void stats_due(struct timer *t)
 	struct stats_channel *x = loop_owner(t, struct stats_channel, timer);
 
 	x->asking = keeper_client_request_box(&channel_api(&x->base)->fleet.keeper, WIRE_COUNTERS,
-					      0, x->box, WIRE_COUNTED, stats_counted, x);
+					      0, x->box, WIRE_COUNTERS_REPLY, stats_counted, x);
 }
 
 static int stats_open(struct channel *c, const json_t *msg, struct err *e)

@@ -38,7 +38,7 @@ static json_t *stats_limit(uint64_t n)
 
 static json_t *now_json(const struct box *b, const struct usage_now *now)
 {
-	const struct wire_counted *k = &now->kernel;
+	const struct wire_counters *k = &now->kernel;
 	const struct wire_status *s = &now->inside;
 	const struct store_limits *l = &b->row.limits;
 	int c = now->counted,
@@ -203,7 +203,7 @@ static unsigned stats_running(const struct fleet *f)
 	return n;
 }
 
-static void host_known(struct call *c, const struct wire_about *a)
+static void host_known(struct call *c, const struct wire_info *a)
 {
 	struct sysinfo s = { .mem_unit = 1 };
 	double load = 1.0 / (1 << SI_LOAD_SHIFT);

@@ -185,7 +185,7 @@ static void sampler_counted(void *ctx, const struct frame *f, size_t len, int *f
 	(void)e; /* the box is ending: its usage is in its record */
 	x->ask = NULL;
 	if (f) {
-		x->now.kernel = *(const struct wire_counted *)f;
+		x->now.kernel = *(const struct wire_counters *)f;
 		x->now.counted = 1;
 		if (b)
 			box_count_cpu(b, &x->now.kernel);
@@ -228,7 +228,7 @@ static void sampler_ask(struct gauge_box *x, struct box *b)
 	x->asking = 1;
 	x->asked_ms = loop_now_ms();
 	x->ask = keeper_client_request_box(&x->all->fleet->keeper, WIRE_COUNTERS, 0, x->id,
-					   WIRE_COUNTED, sampler_counted, x);
+					   WIRE_COUNTERS_REPLY, sampler_counted, x);
 	if (init_conn_is_open(&b->line) && b->state != BOX_PAUSED) /* a paused box does
 								    * not answer */
 		init_conn_request(&b->line, &x->ear, &ear_on, WIRE_STAT, 0);

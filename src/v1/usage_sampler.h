@@ -32,7 +32,7 @@ struct usage_sample {
 struct usage_now {
 	int64_t at_ns;
 	int counted, told; /* the keeper, init has answered */
-	struct wire_counted kernel;
+	struct wire_counters kernel;
 	struct wire_status inside;
 	unsigned running; /* programs */
 };

@@ -32,11 +32,11 @@ enum wire_type {
 	WIRE_CREATE = 1, /* struct wire_create -> BOX + one fd, a connection to init; or ERROR. Tail: a START
 			  * (without descriptor) that is to be the first frame on it */
 	WIRE_OPEN,       /* struct wire_id     -> BOX + one fd */
-	WIRE_KILL,       /* struct wire_id     -> GONE once nothing of the box is left */
-	WIRE_COUNTERS,   /* struct wire_id     -> COUNTED */
+	WIRE_KILL,       /* struct wire_id     -> DESTROYED once nothing of the box is left */
+	WIRE_COUNTERS,   /* struct wire_id     -> COUNTERS_REPLY */
 	WIRE_BOXES,      /* struct wire_id (list after this id; empty: from the start) -> LISTED */
-	WIRE_INFO,       /* nothing            -> ABOUT */
-	WIRE_FILL,       /* struct wire_fill: set the pool's depth -> ABOUT when it is reached */
+	WIRE_INFO,       /* nothing            -> INFO_REPLY */
+	WIRE_POOL_SIZE,       /* struct wire_pool_size: set the pool's depth -> INFO_REPLY when it is reached */
 	WIRE_LIMIT,      /* struct wire_limit: other limits for a living box -> BOX, no fd */
 	WIRE_VOLUME_MAKE, /* struct wire_volume -> DONE: an empty disk by that name */
 	WIRE_VOLUME_DROP, /* struct wire_volume -> DONE; refused while a box has it */
@@ -47,39 +47,39 @@ enum wire_type {
 	WIRE_DEADLINE,    /* struct wire_deadline -> DONE: what the keeper does if the server has not by then */
 	/* keeper -> client */
 	WIRE_BOX = 16, /* struct wire_box + fd */
-	WIRE_GONE,     /* struct wire_counted: the last figures of a box that is no more */
-	WIRE_COUNTED,  /* struct wire_counted */
+	WIRE_DESTROYED,     /* struct wire_counters: the last figures of a box that is no more */
+	WIRE_COUNTERS_REPLY,  /* struct wire_counters */
 	WIRE_LISTED,   /* tail: struct wire_box each; empty: no more */
-	WIRE_ABOUT,    /* struct wire_about */
+	WIRE_INFO_REPLY,    /* struct wire_info */
 	WIRE_ERROR,    /* struct wire_error; from init and the file worker too */
 	WIRE_LAYER,    /* struct wire_layer, with its figures */
 	/* keeper -> init */
-	WIRE_ADOPT = 32, /* fds: write "0" into each to enter the box's cgroups, then drop them */
-	WIRE_KEEP,       /* the keeper has recorded you: outlive it */
-	WIRE_SEED,       /* struct wire_seed + fd: an interpreter waits in you, on that socket; or tail: start
+	WIRE_JOIN_CGROUPS = 32, /* fds: write "0" into each to enter the box's cgroups, then drop them */
+	WIRE_PERSIST,       /* the keeper has recorded you: outlive it */
+	WIRE_ZYGOTE,       /* struct wire_zygote + fd: an interpreter waits in you, on that socket; or tail: start
 			  * this one, which will */
 	/* client -> init */
 	WIRE_START = 48, /* struct wire_start, tail: argv, env, cwd; or the tail in one memfd */
 	WIRE_SIGNAL,     /* struct wire_signal */
 	WIRE_RESIZE,     /* struct wire_resize */
 	WIRE_STDIN,      /* tail: bytes; an empty tail closes it. WIRE_STDIN_CHANNEL: to the channel */
-	WIRE_CREDIT,     /* struct wire_credit: you may send this stream up to this offset */
-	WIRE_READ,       /* struct wire_credit with from: (re)attach this connection -> READING */
+	WIRE_OUTPUT_WINDOW,     /* struct wire_output_window: you may send this stream up to this offset */
+	WIRE_ATTACH,       /* struct wire_output_window with from: (re)attach this connection -> ATTACHED */
 	WIRE_FORGET,     /* drop a finished exec and its logs */
 	WIRE_EXECS,      /* nothing -> one EXEC frame per exec, then DONE */
 	WIRE_FILES,      /* flags: WIRE_FILES_*      -> FD, a connection to a file worker */
 	WIRE_CONNECT,    /* struct wire_connect      -> FD, a TCP connection made inside */
-	WIRE_LEASH,      /* end the box when this connection closes */
+	WIRE_KILL_ON_CLOSE,      /* end the box when this connection closes */
 	WIRE_STAT,       /* nothing -> STATUS */
 	WIRE_STOP,       /* end every program, keep the files -> DONE once all are reaped */
-	WIRE_LEAVE,      /* no more output of this exec to this connection; its EXIT still comes */
-	WIRE_LAY,        /* struct wire_put, tail: path NUL bytes: a file, before anything was started */
+	WIRE_DETACH,      /* no more output of this exec to this connection; its EXIT still comes */
+	WIRE_PUT_EARLY,        /* struct wire_put, tail: path NUL bytes: a file, before anything was started */
 	WIRE_LISTEN,     /* struct wire_connect      -> FD, listening on that port of 127.0.0.1 inside */
 	/* init -> client */
 	WIRE_STARTED = 64, /* struct wire_started */
 	WIRE_OUTPUT,       /* struct wire_output, tail: bytes */
-	WIRE_READING,      /* struct wire_reading: the offset that will really be served */
-	WIRE_ROOM,         /* struct wire_room: stdin bytes accepted so far + what fits now; flags as STDIN */
+	WIRE_ATTACHED,      /* struct wire_attached: the offset that will really be served */
+	WIRE_STDIN_WINDOW,         /* struct wire_stdin_window: stdin bytes accepted so far + what fits now; flags as STDIN */
 	WIRE_EXIT,         /* struct wire_exit: the exec is over and drained */
 	WIRE_EXEC,         /* struct wire_exec */
 	WIRE_DONE,         /* end of a listing, or a request without another answer is done */
@@ -109,14 +109,14 @@ enum wire_type {
 	/* client -> file worker, continued */
 	WIRE_CHOWN = 104, /* struct wire_chown, tail: path -> DONE; of a link itself */
 	/* the way out: front <-> warden <-> egress, front <-> egress */
-	WIRE_WAY = 112,  /* front: egress, please; warden: here is a connection to it, to either + fd */
-	WIRE_WAY_OPEN,   /* struct wire_way_open, tail: hosts, a line each; + a listening fd -> DONE; without
+	WIRE_EGRESS_CONNECT = 112,  /* front: egress, please; warden: here is a connection to it, to either + fd */
+	WIRE_EGRESS_OPEN,   /* struct wire_egress_open, tail: hosts, a line each; + a listening fd -> DONE; without
 			  * one: these hosts from now on, of one that is open */
-	WIRE_WAY_CLOSE,  /* struct wire_id */
-	WIRE_WAY_HELD,   /* struct wire_way_held: of each box, when a front comes; then DONE */
-	WIRE_WAY_REPORT, /* struct wire_way_report, tail: host NUL rule NUL verdict NUL why NUL */
+	WIRE_EGRESS_CLOSE,  /* struct wire_id */
+	WIRE_EGRESS_LIST,   /* struct wire_egress_list: of each box, when a front comes; then DONE */
+	WIRE_EGRESS_REPORT, /* struct wire_egress_report, tail: host NUL rule NUL verdict NUL why NUL */
 	/* models: front <-> warden <-> the process that asks them */
-	WIRE_MODEL, /* front: a line to it, please; warden: here is one (a stream of JSON), to either + fd */
+	WIRE_LLM_CONNECT, /* front: a line to it, please; warden: here is one (a stream of JSON), to either + fd */
 };
 /* clang-format on */
 
@@ -231,7 +231,7 @@ struct wire_volume {
 	uint64_t bytes; /* MAKE: all that it can ever hold */
 };
 
-struct wire_fill {
+struct wire_pool_size {
 	struct frame head;
 	uint32_t depth;
 	uint32_t pad;
@@ -254,7 +254,7 @@ struct wire_box {
 	uint32_t frozen;     /* 1: nothing of it runs, or may be so: init answers nobody */
 };
 
-struct wire_counted { /* kernel evidence, read from outside the box; ~0: this host cannot tell */
+struct wire_counters { /* kernel evidence, read from outside the box; ~0: this host cannot tell */
 	struct frame head;
 	char id[WIRE_ID];
 	uint64_t mem_now, mem_peak;
@@ -269,7 +269,7 @@ struct wire_counted { /* kernel evidence, read from outside the box; ~0: this ho
 };
 enum { WIRE_ENDED_BY_DEADLINE = 2 }; /* in by_operator: the keeper, see WIRE_DEADLINE */
 
-struct wire_about {
+struct wire_info {
 	struct frame head;
 	uint64_t layers; /* what a box made now would have */
 	uint32_t boxes, pooled, making;
@@ -288,7 +288,7 @@ struct wire_error {
 	char msg[240];
 };
 
-struct wire_seed {
+struct wire_zygote {
 	struct frame head;
 	int32_t pid; /* in the box; with a tail: 0 */
 	uint32_t pad;
@@ -299,22 +299,23 @@ struct wire_seed {
 
 enum { WIRE_STDIN_CHANNEL = 1 << 0 }; /* flags of STDIN and ROOM: of the channel, not of stdin */
 
-enum {                            /* wire_start.head.flags */
-       WIRE_START_PTY = 1 << 0,   /* one terminal instead of pipes; its output is stream 0 */
-       WIRE_START_STDIN = 1 << 1, /* stdin is a pipe we will fill; otherwise /dev/null */
-       WIRE_START_ROOT = 1 << 2,  /* as the image's root, with its few capabilities */
-       WIRE_START_TOLD = 1 << 3,  /* send STARTED, unless EXIT comes before anything else */
-       WIRE_START_MEMFD = 1 << 4, /* the tail is in the one descriptor that rides along */
-       WIRE_START_SEED = 1 << 6,  /* let the waiting interpreter be it, if there is one */
-       WIRE_START_APART = 1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
+enum {                             /* wire_start.head.flags */
+       WIRE_START_PTY = 1 << 0,    /* one terminal instead of pipes; its output is stream 0 */
+       WIRE_START_STDIN = 1 << 1,  /* stdin is a pipe we will fill; otherwise /dev/null */
+       WIRE_START_ROOT = 1 << 2,   /* as the image's root, with its few capabilities */
+       WIRE_START_NOTIFY = 1 << 3, /* send STARTED, unless EXIT comes before anything else */
+       WIRE_START_MEMFD = 1 << 4,  /* the tail is in the one descriptor that rides along */
+       WIRE_START_WARM = 1 << 6,   /* let the waiting interpreter be it, if there is one */
+       WIRE_START_DETACHED =
+	       1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
        WIRE_START_CHANNEL =
 	       1 << 7, /* descriptor 3 is a socket, both ways: stream 2; not with PTY */
-       WIRE_START_LONE =
+       WIRE_START_LEADER_ONLY =
 	       1 << 8, /* wall time and signals are the leader's alone. Its streams are read to
 				   * their end, whoever holds them, until one of KILL, TERM or wall time
 				   * has ended it: then grace_ms is over at once. STARTED comes before
 				   * EXIT, too. */
-       WIRE_START_LAST =
+       WIRE_START_ONE_SHOT =
 	       1 << 9, /* the box is for this alone: it ends when this connection has been sent
 				   * all of it and its EXIT, or closes. Not with APART. */
 };
@@ -344,7 +345,7 @@ struct wire_resize {
 	uint32_t pad;
 };
 
-struct wire_credit {
+struct wire_output_window {
 	struct frame head;
 	uint32_t stream; /* below WIRE_STREAMS; READ only: WIRE_NO_STREAM */
 	uint32_t pad;
@@ -352,8 +353,8 @@ struct wire_credit {
 	uint64_t until; /* absolute offset; credits never shrink */
 };
 
-enum { WIRE_NO_STREAM = WIRE_STREAMS }; /* READ: attach for the EXIT alone; READING says 0 and 0 */
-enum { WIRE_READ_MORE = 1 << 0 }; /* READ: one for another stream follows, hold EXIT until then */
+enum { WIRE_NO_STREAM = WIRE_STREAMS }; /* READ: attach for the EXIT alone; ATTACHED says 0 and 0 */
+enum { WIRE_ATTACH_MORE = 1 << 0 }; /* READ: one for another stream follows, hold EXIT until then */
 
 struct wire_connect {
 	struct frame head;
@@ -363,19 +364,19 @@ struct wire_connect {
 
 /* ---- front <-> egress ---- */
 
-struct wire_way_open {
+struct wire_egress_open {
 	struct frame head;
 	char id[WIRE_ID];           /* of the box */
 	uint64_t used_in, used_out; /* of its budget, so far */
 };
 
-struct wire_way_held {
+struct wire_egress_list {
 	struct frame head;
 	char id[WIRE_ID];
 	uint64_t bytes_in, bytes_out;
 };
 
-struct wire_way_report { /* one connection of a box, when it is over */
+struct wire_egress_report { /* one connection of a box, when it is over */
 	struct frame head;
 	char id[WIRE_ID];
 	uint64_t began_ns;            /* CLOCK_REALTIME */
@@ -397,14 +398,14 @@ struct wire_output {
 	uint64_t offset; /* of the first byte of the tail; a jump says what was dropped */
 };
 
-struct wire_reading {
+struct wire_attached {
 	struct frame head;
 	uint32_t stream;
 	uint32_t pad;
 	uint64_t from, tip;
 };
 
-struct wire_room {
+struct wire_stdin_window {
 	struct frame head;
 	uint64_t until; /* absolute stdin offset the client may write up to */
 };
@@ -487,7 +488,7 @@ struct wire_chown {
 #define WIRE_CHOWN_KEEP UINT32_MAX
 #define WIRE_OWNER_MAX                                                                             \
 	65532 /* the largest id below init's own; the user namespace of a box maps it */
-enum { WIRE_LAY_MORE = 1 << 0 }; /* flags of LAY: behind what an earlier one wrote */
+enum { WIRE_PUT_EARLY_MORE = 1 << 0 }; /* flags of LAY: behind what an earlier one wrote */
 enum {
 	WIRE_PIPE = 1 << 0
 }; /* flags of PUT and GET: the bytes pass through the pipe that rides along */

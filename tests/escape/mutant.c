@@ -141,7 +141,7 @@ static int run(struct box_handle *b, struct wish *w, struct wire_exit *out, stru
 	if (w->seed && !w->root && !w->terminal) {
 		if (!w->python)
 			cmd.argv = by_seed(w->program);
-		cmd.flags |= WIRE_START_SEED;
+		cmd.flags |= WIRE_START_WARM;
 	}
 	exec_pump_init(&st, b);
 	done = exec_pump_run(&st, &cmd, e);

@@ -94,8 +94,8 @@ TEST(the_keeper_keeps_its_own_descriptors)
 	CHECK(open_keeper(&k, 1) == 0);
 	CHECK_INT(volume(k.fd, WIRE_VOLUME_MAKE, "brief", 16 << 20), WIRE_DONE);
 	CHECK_INT(volume(k.fd, WIRE_VOLUME_DROP, "brief", 0), WIRE_DONE);
-	CHECK_INT(ask(k.fd, &info, sizeof(info), NULL, 0), WIRE_ABOUT);
-	snprintf(path, sizeof(path), "/proc/%d/fd/0", (int)GOT(wire_about)->pid);
+	CHECK_INT(ask(k.fd, &info, sizeof(info), NULL, 0), WIRE_INFO_REPLY);
+	snprintf(path, sizeof(path), "/proc/%d/fd/0", (int)GOT(wire_info)->pid);
 	CHECK(readlink(path, stdin_is, sizeof(stdin_is) - 1) > 0);
 	CHECK_STR(stdin_is, "/dev/null");
 	keeper_sync_close(&k);
@@ -213,10 +213,10 @@ static int keepers_child(struct keeper_sync *k) /* its disk process */
 	auto_fd int fd = -1;
 	ssize_t n;
 
-	if (ask(k->fd, &info, sizeof(info), NULL, 0) != WIRE_ABOUT)
+	if (ask(k->fd, &info, sizeof(info), NULL, 0) != WIRE_INFO_REPLY)
 		return -1;
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/children", GOT(wire_about)->pid,
-		 GOT(wire_about)->pid);
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/children", GOT(wire_info)->pid,
+		 GOT(wire_info)->pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
 	text[n > 0 ? n : 0] = 0;

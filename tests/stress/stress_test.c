@@ -142,7 +142,7 @@ static int end_keeper(int signo)
 {
 	auto_fd int pidfd = -1;
 	struct keeper_sync k;
-	struct wire_about about;
+	struct wire_info about;
 	struct err e;
 	int known;
 
@@ -253,9 +253,9 @@ static int resume(struct keeper_sync *k, struct wanted *w, struct err *e)
 {
 	static _Alignas(8) char bytes[WIRE_MAX];
 	const struct wire_output *o = (const void *)bytes;
-	struct wire_credit ask = { .head = sock_head(WIRE_READ, w->ref),
-				   .from = w->offset,
-				   .until = UINT64_MAX / 2 };
+	struct wire_output_window ask = { .head = sock_head(WIRE_ATTACH, w->ref),
+					  .from = w->offset,
+					  .until = UINT64_MAX / 2 };
 	unsigned long before = w->next;
 	struct box_handle b;
 	int n = 0;
@@ -388,7 +388,7 @@ TEST(keepers_killed_at_random_under_load_lose_no_box_and_no_byte)
 
 static void check_all_gone(struct keeper_sync *k)
 {
-	struct wire_about about;
+	struct wire_info about;
 	struct err e;
 
 	do

@@ -75,7 +75,9 @@ TEST(the_template_is_listed_copied_and_searched_like_any_folder)
 /* Silent: what follows it tells. */
 static int lay(const struct made *m, const char *tail, size_t n, uint32_t mode, uint32_t flags)
 {
-	struct wire_put put = { .head = sock_head(WIRE_LAY, 9), .mode = mode, .flags = flags };
+	struct wire_put put = { .head = sock_head(WIRE_PUT_EARLY, 9),
+				.mode = mode,
+				.flags = flags };
 	struct err e;
 
 	return sock_send(m->init, &put, sizeof(put), tail, n, NULL, 0, &e);
@@ -90,7 +92,7 @@ TEST(a_file_is_laid_before_the_first_program_and_is_the_users)
 	CHECK(open_keeper(&k, 1) == 0);
 	CHECK(make(k.fd, &m) == 0);
 	CHECK(lay(&m, "/home/user/d/e/f\0one\n", 21, 0, 0) == 0);
-	CHECK(lay(&m, "/home/user/d/e/f\0two\n", 21, 0, WIRE_LAY_MORE) == 0);
+	CHECK(lay(&m, "/home/user/d/e/f\0two\n", 21, 0, WIRE_PUT_EARLY_MORE) == 0);
 	CHECK(lay(&m, "/home/user/x\0#!/bin/sh\necho ran", 32, 0755, 0) == 0);
 	CHECK(lay(&m, "/home/user/empty", 17, 0600, 0) == 0);
 	CHECK_INT(sh(&m, "cat d/e/f; ./x; stat -c '%a %U %s' d/e/f x empty d; rm -r d x empty"), 0);
@@ -149,7 +151,7 @@ static void runs_once(struct keeper_sync *k, unsigned flags)
 {
 	struct wire_create w = wish(flags | WIRE_CREATE_AWAIT | WIRE_CREATE_FIGURES, 41);
 	char request[4096];
-	size_t n = with_start(request, &w, WIRE_START_LAST, "echo here; exit 5");
+	size_t n = with_start(request, &w, WIRE_START_ONE_SHOT, "echo here; exit 5");
 	auto_fd int init = -1;
 
 	CHECK_INT(ask(k->fd, request, n, NULL, 0), WIRE_BOX);
@@ -159,29 +161,29 @@ static void runs_once(struct keeper_sync *k, unsigned flags)
 	CHECK_INT(receive(init), WIRE_EXIT);
 	CHECK(GOT(wire_exit)->status == 5 && GOT(frame)->ref == 77);
 	CHECK_INT(receive(init), 0);
-	CHECK_INT(receive(k->fd), WIRE_GONE);
-	CHECK(GOT(frame)->ref == 41 && GOT(wire_counted)->mem_peak != UINT64_MAX);
+	CHECK_INT(receive(k->fd), WIRE_DESTROYED);
+	CHECK(GOT(frame)->ref == 41 && GOT(wire_counters)->mem_peak != UINT64_MAX);
 }
 
 TEST(a_program_comes_with_the_request_and_the_box_ends_with_it)
 {
-	struct wire_fill fill = { .head = sock_head(WIRE_FILL, 3), .depth = 2 };
+	struct wire_pool_size fill = { .head = sock_head(WIRE_POOL_SIZE, 3), .depth = 2 };
 	struct keeper_sync k;
 
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
 	runs_once(&k, WIRE_CREATE_COLD);
-	CHECK_INT(ask(k.fd, &fill, sizeof(fill), NULL, 0), WIRE_ABOUT);
+	CHECK_INT(ask(k.fd, &fill, sizeof(fill), NULL, 0), WIRE_INFO_REPLY);
 	runs_once(&k, 0);
 	fill.depth = 0;
-	CHECK_INT(ask(k.fd, &fill, sizeof(fill), NULL, 0), WIRE_ABOUT);
+	CHECK_INT(ask(k.fd, &fill, sizeof(fill), NULL, 0), WIRE_INFO_REPLY);
 	keeper_sync_close(&k);
 }
 
 TEST(a_pool_of_any_depth_cannot_be_asked_for)
 {
 	static const uint32_t too_deep[] = { 1001, 20000, UINT32_MAX };
-	struct wire_fill fill = { .head = sock_head(WIRE_FILL, 3) };
+	struct wire_pool_size fill = { .head = sock_head(WIRE_POOL_SIZE, 3) };
 	struct keeper_sync k;
 
 	NEED_ROOT();
@@ -192,8 +194,8 @@ TEST(a_pool_of_any_depth_cannot_be_asked_for)
 		CHECK_INT(GOT(wire_error)->kind, ERR_INVALID);
 	}
 	fill.depth = 0;
-	CHECK_INT(ask(k.fd, &fill, sizeof(fill), NULL, 0), WIRE_ABOUT);
-	CHECK_INT(GOT(wire_about)->pool_depth, 0);
+	CHECK_INT(ask(k.fd, &fill, sizeof(fill), NULL, 0), WIRE_INFO_REPLY);
+	CHECK_INT(GOT(wire_info)->pool_depth, 0);
 	keeper_sync_close(&k);
 }
 
@@ -245,7 +247,7 @@ TEST(what_comes_with_a_request_is_a_program_or_refused)
 }
 
 static int once(struct keeper_sync *k, const char *const *argv, struct wire_exit *out,
-		struct wire_counted *gone)
+		struct wire_counters *gone)
 {
 	struct wire_create w = wish(WIRE_CREATE_COLD, 0);
 	struct box_command cmd = { .argv = argv };
@@ -264,7 +266,7 @@ TEST(once_tells_how_it_ended_and_what_it_took)
 		"/none", NULL
 	};
 	const char *const many[] = { "/bin/sh", "-c", "[ ${#1} = 102399 ]", "sh", large, NULL };
-	struct wire_counted gone;
+	struct wire_counters gone;
 	struct keeper_sync k;
 	struct wire_exit x;
 
@@ -365,10 +367,10 @@ TEST(a_hundred_creates_at_once_are_all_served_and_nobody_else_waits)
 		uint64_t began = now_ns();
 
 		/* Another client asks all the while. */
-		CHECK_INT(ask(other.fd, &info, sizeof(info), NULL, 0), WIRE_ABOUT);
+		CHECK_INT(ask(other.fd, &info, sizeof(info), NULL, 0), WIRE_INFO_REPLY);
 		longest = now_ns() - began > longest ? now_ns() - began : longest;
-		deepest = GOT(wire_about)->waiting > deepest ? GOT(wire_about)->waiting : deepest;
-		CHECK_INT(GOT(wire_about)->waiting_most, 1024);
+		deepest = GOT(wire_info)->waiting > deepest ? GOT(wire_info)->waiting : deepest;
+		CHECK_INT(GOT(wire_info)->waiting_most, 1024);
 		if (poll(&p, 1, 1) != 1)
 			continue;
 		CHECK_INT(receive(k.fd), WIRE_BOX);

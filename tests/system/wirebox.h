@@ -102,8 +102,8 @@ static inline int end_keeper(struct keeper_sync *k, int signo)
 	struct frame info = sock_head(WIRE_INFO, 7);
 	auto_fd int pidfd = -1;
 
-	if (ask(k->fd, &info, sizeof(info), NULL, 0) == WIRE_ABOUT)
-		pidfd = (int)syscall(SYS_pidfd_open, GOT(wire_about)->pid, 0);
+	if (ask(k->fd, &info, sizeof(info), NULL, 0) == WIRE_INFO_REPLY)
+		pidfd = (int)syscall(SYS_pidfd_open, GOT(wire_info)->pid, 0);
 	keeper_sync_close(k);
 	if (pidfd < 0)
 		return -1;
@@ -114,7 +114,7 @@ static inline int end_keeper(struct keeper_sync *k, int signo)
 /* After a kill: the old socket may still take connections for a moment, and drops them. */
 static inline int next_keeper(struct keeper_sync *k)
 {
-	struct wire_about about;
+	struct wire_info about;
 	struct err e;
 
 	if (keeper_sync_open(k, 1, &e) < 0)
@@ -153,7 +153,7 @@ static inline int end(int keeper, struct made *m)
 
 	memcpy(w.id, m->id, sizeof(w.id));
 	own_close_fd(&m->init);
-	return ask(keeper, &w, sizeof(w), NULL, 0) == WIRE_GONE ? 0 : -1;
+	return ask(keeper, &w, sizeof(w), NULL, 0) == WIRE_DESTROYED ? 0 : -1;
 }
 
 /* Runs a script as the box's user. Its exit status, or -1; what it wrote is in `said`. */
@@ -221,9 +221,9 @@ static inline void leave_nothing(void)
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 0) == 0);
 	left = end_what_is_left(&k);
-	CHECK_INT(ask(k.fd, &info, sizeof(info), NULL, 0), WIRE_ABOUT);
-	CHECK_INT(GOT(wire_about)->boxes, 0);
-	CHECK_INT(GOT(wire_about)->waiting, 0);
+	CHECK_INT(ask(k.fd, &info, sizeof(info), NULL, 0), WIRE_INFO_REPLY);
+	CHECK_INT(GOT(wire_info)->boxes, 0);
+	CHECK_INT(GOT(wire_info)->waiting, 0);
 	CHECK(end_keeper(&k, SIGTERM) == 0);
 	snprintf(command, sizeof(command), "rm -rf %s %s", run_dir, state_dir);
 	CHECK(system(command) == 0);

@@ -353,7 +353,7 @@ static inline void send_signal(int conn, uint32_t ref, int signo)
 static inline void send_credit(int conn, int type, uint32_t ref, uint32_t stream, uint64_t from,
 			       uint64_t until, int flags)
 {
-	struct wire_credit c = { .head = head(type, ref), .stream = stream };
+	struct wire_output_window c = { .head = head(type, ref), .stream = stream };
 
 	c.head.flags = (uint16_t)flags;
 	c.from = from;

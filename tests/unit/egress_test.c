@@ -468,7 +468,7 @@ static struct egress_endpoint *begin(const char *hosts, int internal,
 				     const struct egress_limits *limits)
 {
 	struct egress_conf conf = { .rules = operators, .nrules = 2 };
-	struct wire_way_open ask = { .id = "abcdefghijkl" };
+	struct wire_egress_open ask = { .id = "abcdefghijkl" };
 	static char text[1000];
 	static const char *const dns[] = { "127.0.0.1:9", NULL };
 	struct err e;
@@ -570,7 +570,7 @@ static int accepted(void)
 }
 
 /* The next report; its texts are in `report_text`. */
-static struct wire_way_report report;
+static struct wire_egress_report report;
 static const char *report_text[4];
 static int reported(void)
 {
@@ -582,7 +582,7 @@ static int reported(void)
 		int n = sock_recv(link_fd, buf, NULL, &nfds, &e);
 		const char *p = buf + sizeof(report);
 
-		if (n > 0 && ((struct frame *)buf)->type == WIRE_WAY_REPORT) {
+		if (n > 0 && ((struct frame *)buf)->type == WIRE_EGRESS_REPORT) {
 			memcpy(&report, buf, sizeof(report));
 			for (int k = 0; k < 4; k++, p += strlen(p) + 1)
 				report_text[k] = p;
@@ -923,7 +923,7 @@ TEST(a_box_that_is_closed_takes_its_connections_along)
 TEST(a_front_opens_ways_and_a_new_one_hears_of_them)
 {
 	struct egress_endpoint *w = begin(LISTED, 1, NULL);
-	struct wire_way_open ask = { .head = sock_head(WIRE_WAY_OPEN, 7), .id = "second" };
+	struct wire_egress_open ask = { .head = sock_head(WIRE_EGRESS_OPEN, 7), .id = "second" };
 	char buf[WIRE_MAX];
 	unsigned nfds = 0, held = 0;
 	uint16_t port;
@@ -957,7 +957,7 @@ TEST(a_front_opens_ways_and_a_new_one_hears_of_them)
 	CHECK(sock_pair(pair, &e) == 0);
 	egress_add_server(&egress, pair[0]);
 	while ((n = sock_recv(pair[1], buf, NULL, &nfds, &e)) > 0 &&
-	       ((struct frame *)buf)->type == WIRE_WAY_HELD)
+	       ((struct frame *)buf)->type == WIRE_EGRESS_LIST)
 		held++;
 	CHECK_INT(held, 2);
 	CHECK_INT(((struct frame *)buf)->type, WIRE_DONE);
@@ -970,7 +970,7 @@ TEST(a_front_opens_ways_and_a_new_one_hears_of_them)
 TEST(a_box_has_so_many_connections_and_the_others_wait)
 {
 	struct egress_limits m = { .connections = 2 };
-	struct wire_way_open ask = { .id = "listening" };
+	struct wire_egress_open ask = { .id = "listening" };
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int listener, c[3];
@@ -1004,7 +1004,7 @@ TEST(a_box_has_so_many_connections_and_the_others_wait)
 TEST(a_box_makes_so_many_connections_in_a_second)
 {
 	struct egress_limits m = { .rate = 1 };
-	struct wire_way_open ask = { .id = "busy" };
+	struct wire_egress_open ask = { .id = "busy" };
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int listener, c[4];

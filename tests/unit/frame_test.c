@@ -51,7 +51,7 @@ TEST(a_tail_is_taken_up_to_the_largest_frame_or_not_at_all)
 		CHECK_INT(check(WIRE_VERSION, (uint8_t)type, WIRE_MAX + 1), -1);
 	}
 	CHECK(takes_tail(WIRE_START) && takes_tail(WIRE_CREATE) && takes_tail(WIRE_DATA));
-	CHECK(!takes_tail(WIRE_KEEP) && !takes_tail(WIRE_EXIT) && !takes_tail(WIRE_BOX));
+	CHECK(!takes_tail(WIRE_PERSIST) && !takes_tail(WIRE_EXIT) && !takes_tail(WIRE_BOX));
 }
 
 TEST(unknown_types_have_no_size_and_no_name)
@@ -98,22 +98,22 @@ TEST(structs_on_the_wire_have_no_holes)
 	CHECK_INT(HOLES(frame), 0);
 	CHECK_INT(HOLES(wire_create), 0);
 	CHECK_INT(HOLES(wire_id), 0);
-	CHECK_INT(HOLES(wire_fill), 0);
+	CHECK_INT(HOLES(wire_pool_size), 0);
 	CHECK_INT(HOLES(wire_volume), 0);
 	CHECK_INT(HOLES(wire_limit), 0);
 	CHECK_INT(HOLES(wire_box), 0);
-	CHECK_INT(HOLES(wire_counted), 0);
-	CHECK_INT(HOLES(wire_about), 0);
+	CHECK_INT(HOLES(wire_counters), 0);
+	CHECK_INT(HOLES(wire_info), 0);
 	CHECK_INT(HOLES(wire_error), 0);
 	CHECK_INT(HOLES(wire_start), 0);
 	CHECK_INT(HOLES(wire_signal), 0);
 	CHECK_INT(HOLES(wire_resize), 0);
-	CHECK_INT(HOLES(wire_credit), 0);
+	CHECK_INT(HOLES(wire_output_window), 0);
 	CHECK_INT(HOLES(wire_connect), 0);
 	CHECK_INT(HOLES(wire_started), 0);
 	CHECK_INT(HOLES(wire_output), 0);
-	CHECK_INT(HOLES(wire_reading), 0);
-	CHECK_INT(HOLES(wire_room), 0);
+	CHECK_INT(HOLES(wire_attached), 0);
+	CHECK_INT(HOLES(wire_stdin_window), 0);
 	CHECK_INT(HOLES(wire_exit), 0);
 	CHECK_INT(HOLES(wire_exec), 0);
 	CHECK_INT(HOLES(wire_status), 0);

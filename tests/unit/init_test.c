@@ -14,7 +14,7 @@ static void after_keep_the_birth_connection_is_like_any_other(struct box *b)
 {
 	int other;
 
-	send_head(b->conn, WIRE_KEEP, 0);
+	send_head(b->conn, WIRE_PERSIST, 0);
 	ask_status(b->conn);
 	other = box_connect(b);
 	close(b->conn);
@@ -25,7 +25,7 @@ static void after_keep_the_birth_connection_is_like_any_other(struct box *b)
 
 static void adopt_writes_a_zero_into_each_descriptor(struct box *b)
 {
-	struct frame f = head(WIRE_ADOPT, 0);
+	struct frame f = head(WIRE_JOIN_CGROUPS, 0);
 	char got[8] = "";
 	int p[2];
 
@@ -38,7 +38,7 @@ static void adopt_writes_a_zero_into_each_descriptor(struct box *b)
 
 static void a_failed_adopt_ends_init(struct box *b)
 {
-	struct frame f = head(WIRE_ADOPT, 0);
+	struct frame f = head(WIRE_JOIN_CGROUPS, 0);
 	int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
 	send_frame(b->conn, &f, sizeof(f), NULL, 0, fd);
@@ -49,9 +49,9 @@ static void a_failed_adopt_ends_init(struct box *b)
 static void adopt_comes_too_late_after_the_first_start(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct frame f = head(WIRE_ADOPT, 0);
+	struct frame f = head(WIRE_JOIN_CGROUPS, 0);
 
-	send_head(b->conn, WIRE_KEEP, 0);
+	send_head(b->conn, WIRE_PERSIST, 0);
 	start(b->conn, &st, "true");
 	hear(b->conn);
 	send_frame(b->conn, &f, sizeof(f), NULL, 0, 2);
@@ -61,9 +61,9 @@ static void adopt_comes_too_late_after_the_first_start(struct box *b)
 static void a_stranger_may_neither_keep_nor_adopt(struct box *b)
 {
 	int a = box_connect(b), c = box_connect(b);
-	struct frame f = head(WIRE_ADOPT, 0);
+	struct frame f = head(WIRE_JOIN_CGROUPS, 0);
 
-	send_head(a, WIRE_KEEP, 0);
+	send_head(a, WIRE_PERSIST, 0);
 	CHECK(!receive(a));
 	send_frame(c, &f, sizeof(f), NULL, 0, 2);
 	CHECK(!receive(c));
@@ -76,8 +76,8 @@ static void a_leash_ends_init_with_its_connection(struct box *b)
 {
 	int other = box_connect(b);
 
-	send_head(b->conn, WIRE_KEEP, 0);
-	send_head(other, WIRE_LEASH, 0);
+	send_head(b->conn, WIRE_PERSIST, 0);
+	send_head(other, WIRE_KILL_ON_CLOSE, 0);
 	ask_status(other);
 	close(other);
 	CHECK(box_wait(b) == 0);
@@ -89,7 +89,7 @@ static struct wire_start last(uint32_t ref)
 {
 	struct wire_start st = starting(ref);
 
-	st.head.flags |= WIRE_START_LAST;
+	st.head.flags |= WIRE_START_ONE_SHOT;
 	return st;
 }
 
@@ -97,7 +97,7 @@ static void the_last_program_ends_the_box_and_is_read_afterwards(struct box *b)
 {
 	struct wire_start st = last(1);
 
-	send_head(b->conn, WIRE_KEEP, 0);
+	send_head(b->conn, WIRE_PERSIST, 0);
 	shell(b->conn, &st, "echo out; echo err >&2; exit 3");
 	CHECK(box_wait(b) == 0);
 	CHECK(hear(b->conn)->end.status == 3);
@@ -128,7 +128,7 @@ static void the_last_program_waits_for_credit(struct box *b)
 	shell(b->conn, &st, "printf abcdef");
 	expect(b->conn, WIRE_OUTPUT);
 	CHECK(!readable(b->conn, 50));
-	send_credit(b->conn, WIRE_CREDIT, 1, 0, 0, 6, 0);
+	send_credit(b->conn, WIRE_OUTPUT_WINDOW, 1, 0, 0, 6, 0);
 	expect(b->conn, WIRE_OUTPUT);
 	expect(b->conn, WIRE_EXIT);
 	CHECK(box_wait(b) == 0);
@@ -143,7 +143,8 @@ static void what_comes_too_late_for_the_last_program_harms_nobody(struct box *b)
 	shell(b->conn, &st, "echo out; exit 3");
 	flood = fork();
 	if (!flood) {
-		struct wire_credit c = { .head = head(WIRE_CREDIT, 1), .until = 1 << 20 };
+		struct wire_output_window c = { .head = head(WIRE_OUTPUT_WINDOW, 1),
+						.until = 1 << 20 };
 
 		while (!try_send(b->conn, &c, sizeof(c), NULL, 0, -1))
 			;
@@ -159,7 +160,7 @@ static void who_leaves_the_last_program_ends_the_box(struct box *b)
 	struct wire_start st = last(1);
 	int other = box_connect(b);
 
-	send_head(b->conn, WIRE_KEEP, 0);
+	send_head(b->conn, WIRE_PERSIST, 0);
 	shell(other, &st, "echo up; exec sleep 1000");
 	expect(other, WIRE_OUTPUT);
 	close(other);
@@ -170,7 +171,7 @@ static void the_last_program_has_a_reader(struct box *b)
 {
 	struct wire_start st = last(1);
 
-	st.head.flags |= WIRE_START_APART;
+	st.head.flags |= WIRE_START_DETACHED;
 	shell(b->conn, &st, "true");
 	expect_error(b->conn, ERR_INVALID);
 	ask_status(b->conn);
@@ -274,7 +275,7 @@ static void a_program_runs_and_its_status_comes_back(struct box *b)
 	struct wire_start st = starting(7);
 	struct heard *h;
 
-	st.head.flags = WIRE_START_TOLD;
+	st.head.flags = WIRE_START_NOTIFY;
 	shell(b->conn, &st, "echo; exit 3");
 	expect(b->conn, WIRE_STARTED);
 	CHECK(GOT(wire_started)->pid > 0 && HEAD->ref == 7);
@@ -478,14 +479,14 @@ static void the_oldest_finished_is_evicted_and_the_running_never(struct box *b)
 	st.head.flags = WIRE_START_STDIN;
 	for (; st.head.ref <= 128; st.head.ref++) {
 		start(b->conn, &st, "cat");
-		expect(b->conn, WIRE_ROOM);
+		expect(b->conn, WIRE_STDIN_WINDOW);
 	}
 	start(b->conn, &st, "cat");
 	expect_error(b->conn, ERR_LIMIT);
 	send_stdin(b->conn, 9, NULL, 0);
 	CHECK(hear(b->conn)->end.head.ref == 9);
 	start(b->conn, &st, "cat");
-	expect(b->conn, WIRE_ROOM);
+	expect(b->conn, WIRE_STDIN_WINDOW);
 	CHECK(ask_status(b->conn).running == 128 && ask_status(b->conn).execs == 129);
 	send_stdin(b->conn, 10, NULL, 0);
 	CHECK(hear(b->conn)->end.head.ref == 10);
@@ -494,7 +495,7 @@ static void the_oldest_finished_is_evicted_and_the_running_never(struct box *b)
 		start(b->conn, &st, "true");
 		CHECK(hear(b->conn)->end.head.ref == st.head.ref);
 	}
-	send_credit(b->conn, WIRE_READ, 9, 0, 0, ALL, 0);
+	send_credit(b->conn, WIRE_ATTACH, 9, 0, 0, ALL, 0);
 	expect_error(b->conn, ERR_NOT_FOUND);
 	CHECK(ask_status(b->conn).running == 127);
 }
@@ -509,7 +510,7 @@ static void listing_names_every_exec(struct box *b)
 	st.head.ref = 12;
 	st.head.flags = WIRE_START_STDIN;
 	start(b->conn, &st, "cat");
-	expect(b->conn, WIRE_ROOM);
+	expect(b->conn, WIRE_STDIN_WINDOW);
 	send_head(b->conn, WIRE_EXECS, 77);
 	while (receive(b->conn) == WIRE_EXEC) {
 		seen += (int)HEAD->ref;
@@ -527,11 +528,11 @@ static void listing_tells_of_terminals_and_stdin(struct box *b)
 	struct wire_resize size = { .head = head(WIRE_RESIZE, 1), .rows = 50, .cols = 132 };
 	const struct wire_exec *x = GOT(wire_exec);
 
-	st.head.flags = WIRE_START_PTY | WIRE_START_TOLD | WIRE_START_APART;
+	st.head.flags = WIRE_START_PTY | WIRE_START_NOTIFY | WIRE_START_DETACHED;
 	start(b->conn, &st, "cat");
 	expect(b->conn, WIRE_STARTED);
 	send_frame(b->conn, &size, sizeof(size), NULL, 0, -1);
-	expect(b->conn, WIRE_ROOM);
+	expect(b->conn, WIRE_STDIN_WINDOW);
 	send_head(b->conn, WIRE_EXECS, 9);
 	expect(b->conn, WIRE_EXEC);
 	CHECK(x->tty && x->rows == 50 && x->cols == 132 && x->stdin_open && x->group == x->pid);
@@ -541,9 +542,9 @@ static void listing_tells_of_terminals_and_stdin(struct box *b)
 	send_head(b->conn, WIRE_FORGET, 1);
 
 	st.head = head(WIRE_START, 2);
-	st.head.flags = WIRE_START_STDIN | WIRE_START_APART;
+	st.head.flags = WIRE_START_STDIN | WIRE_START_DETACHED;
 	start(b->conn, &st, "cat");
-	expect(b->conn, WIRE_ROOM);
+	expect(b->conn, WIRE_STDIN_WINDOW);
 	send_stdin(b->conn, 2, "hello", 5);
 	send_head(b->conn, WIRE_EXECS, 9);
 	expect(b->conn, WIRE_EXEC);
@@ -568,10 +569,10 @@ static void a_second_connection_resumes_where_it_wants(struct box *b)
 	shell(b->conn, &st, "printf 0123456789; printf abc >&2");
 	hear(b->conn);
 	other = box_connect(b);
-	send_credit(other, WIRE_READ, 1, 0, 4, ALL, WIRE_READ_MORE);
-	expect(other, WIRE_READING);
-	CHECK(GOT(wire_reading)->from == 4 && GOT(wire_reading)->tip == 10);
-	send_credit(other, WIRE_READ, 1, 1, 0, ALL, 0);
+	send_credit(other, WIRE_ATTACH, 1, 0, 4, ALL, WIRE_ATTACH_MORE);
+	expect(other, WIRE_ATTACHED);
+	CHECK(GOT(wire_attached)->from == 4 && GOT(wire_attached)->tip == 10);
+	send_credit(other, WIRE_ATTACH, 1, 1, 0, ALL, 0);
 	h = hear(other);
 	CHECK(!strcmp(h->text[0], "456789") && h->first[0] == 4 && !strcmp(h->text[1], "abc"));
 	CHECK(h->end.why == WIRE_WHY_EXIT);
@@ -584,9 +585,9 @@ static void two_readers_of_a_living_program_both_get_everything(struct box *b)
 
 	st.head.flags = WIRE_START_STDIN;
 	start(b->conn, &st, "cat");
-	expect(b->conn, WIRE_ROOM);
-	send_credit(other, WIRE_READ, 1, 0, 0, ALL, 0);
-	expect(other, WIRE_READING);
+	expect(b->conn, WIRE_STDIN_WINDOW);
+	send_credit(other, WIRE_ATTACH, 1, 0, 0, ALL, 0);
+	expect(other, WIRE_ATTACHED);
 	send_stdin(b->conn, 1, "shared", 6);
 	send_stdin(b->conn, 1, NULL, 0);
 	CHECK(!strcmp(hear(b->conn)->text[0], "shared"));
@@ -613,7 +614,7 @@ static void without_credit_the_program_waits_and_init_stays_small(struct box *b)
 	CHECK(init_kib(b, "VmRSS") < 256);
 	while (got < total) {
 		until += 100000;
-		send_credit(b->conn, WIRE_CREDIT, 1, 0, 0, until, 0);
+		send_credit(b->conn, WIRE_OUTPUT_WINDOW, 1, 0, 0, until, 0);
 		while (got < until && got < total) {
 			expect(b->conn, WIRE_OUTPUT);
 			CHECK(GOT(wire_output)->offset == got);
@@ -641,7 +642,7 @@ static void exit_waits_for_the_credit_that_shows_the_last_byte(struct box *b)
 		x = *GOT(wire_exec);
 		expect(b->conn, WIRE_DONE);
 	} while (!x.over);
-	send_credit(b->conn, WIRE_CREDIT, 1, 0, 0, 6, 0);
+	send_credit(b->conn, WIRE_OUTPUT_WINDOW, 1, 0, 0, 6, 0);
 	expect(b->conn, WIRE_OUTPUT);
 	CHECK(GOT(wire_output)->offset == 3);
 	expect(b->conn, WIRE_EXIT);
@@ -655,14 +656,14 @@ static void a_reader_who_leaves_holds_nobody_up_and_gets_the_exit(struct box *b)
 	st.credit[0] = 1000;
 	start(b->conn, &st, "head", "-c", "4194304", "/dev/zero");
 	expect(b->conn, WIRE_OUTPUT); /* and now it stands still: no more credit */
-	send_head(b->conn, WIRE_LEAVE, 1);
+	send_head(b->conn, WIRE_DETACH, 1);
 	do {
 		CHECK(receive(b->conn));
 	} while (HEAD->type == WIRE_OUTPUT);
 	CHECK(HEAD->type == WIRE_EXIT && GOT(wire_exit)->bytes[0] == 4194304);
 	CHECK(!GOT(wire_exit)->status && GOT(wire_exit)->dropped[0]);
-	send_head(b->conn, WIRE_LEAVE, 1);  /* over, and not attached any more */
-	send_head(b->conn, WIRE_LEAVE, 77); /* never was */
+	send_head(b->conn, WIRE_DETACH, 1);  /* over, and not attached any more */
+	send_head(b->conn, WIRE_DETACH, 77); /* never was */
 	ask_status(b->conn);
 }
 
@@ -673,11 +674,11 @@ static void who_leaves_may_come_back(struct box *b)
 
 	st.head.flags = WIRE_START_STDIN;
 	start(b->conn, &st, "cat");
-	expect(b->conn, WIRE_ROOM);
-	send_head(b->conn, WIRE_LEAVE, 1);
+	expect(b->conn, WIRE_STDIN_WINDOW);
+	send_head(b->conn, WIRE_DETACH, 1);
 	send_stdin(b->conn, 1, "meanwhile", 9);
-	send_credit(b->conn, WIRE_READ, 1, 0, 4, ALL, 0);
-	expect(b->conn, WIRE_READING);
+	send_credit(b->conn, WIRE_ATTACH, 1, 0, 4, ALL, 0);
+	expect(b->conn, WIRE_ATTACHED);
 	send_stdin(b->conn, 1, NULL, 0);
 	h = hear(b->conn);
 	/* How far cat was when we came back is its own business. */
@@ -689,7 +690,7 @@ static void a_program_started_apart_sends_its_starter_only_the_exit(struct box *
 	struct wire_start st = starting(1);
 
 	st.log_bytes = 65536;
-	st.head.flags = WIRE_START_APART | WIRE_START_TOLD;
+	st.head.flags = WIRE_START_DETACHED | WIRE_START_NOTIFY;
 	start(b->conn, &st, "head", "-c", "1048576", "/dev/zero");
 	CHECK(receive(b->conn));
 	if (HEAD->type ==
@@ -710,19 +711,19 @@ static void one_may_attach_for_the_exit_alone(struct box *b)
 
 	st.head.flags = WIRE_START_STDIN;
 	start(b->conn, &st, "cat");
-	expect(b->conn, WIRE_ROOM);
-	send_credit(other, WIRE_READ, 1, WIRE_NO_STREAM, 0, 0, 0);
-	expect(other, WIRE_READING);
-	CHECK(GOT(wire_reading)->stream == WIRE_NO_STREAM && !GOT(wire_reading)->tip);
+	expect(b->conn, WIRE_STDIN_WINDOW);
+	send_credit(other, WIRE_ATTACH, 1, WIRE_NO_STREAM, 0, 0, 0);
+	expect(other, WIRE_ATTACHED);
+	CHECK(GOT(wire_attached)->stream == WIRE_NO_STREAM && !GOT(wire_attached)->tip);
 	send_stdin(b->conn, 1, "not for you", 11);
 	send_stdin(b->conn, 1, NULL, 0);
 	CHECK(hear(b->conn)->n[0] == 11);
 	CHECK(!hear(other)->n[0]);
-	send_credit(other, WIRE_READ, 1, WIRE_NO_STREAM, 0, 0, 0); /* long over */
+	send_credit(other, WIRE_ATTACH, 1, WIRE_NO_STREAM, 0, 0, 0); /* long over */
 	CHECK(!hear(other)->n[0]);
-	send_credit(other, WIRE_READ, 5, WIRE_NO_STREAM, 0, 0, 0);
+	send_credit(other, WIRE_ATTACH, 5, WIRE_NO_STREAM, 0, 0, 0);
 	expect_error(other, ERR_NOT_FOUND);
-	send_credit(other, WIRE_READ, 1, WIRE_NO_STREAM + 1, 0, 0, 0);
+	send_credit(other, WIRE_ATTACH, 1, WIRE_NO_STREAM + 1, 0, 0, 0);
 	CHECK(!receive(other));
 }
 
@@ -757,11 +758,11 @@ static void with_nobody_attached_the_oldest_bytes_go(struct box *b)
 	close(steal_fd(&other));
 	while (ask_status(b->conn).running)
 		;
-	send_credit(b->conn, WIRE_READ, 1, 0, 0, ALL, 0);
-	expect(b->conn, WIRE_READING);
-	CHECK(GOT(wire_reading)->tip == 1048576);
-	CHECK(GOT(wire_reading)->from >= 1048576 - 8192 - 8192);
-	CHECK(GOT(wire_reading)->from <= 1048576 - 8192);
+	send_credit(b->conn, WIRE_ATTACH, 1, 0, 0, ALL, 0);
+	expect(b->conn, WIRE_ATTACHED);
+	CHECK(GOT(wire_attached)->tip == 1048576);
+	CHECK(GOT(wire_attached)->from >= 1048576 - 8192 - 8192);
+	CHECK(GOT(wire_attached)->from <= 1048576 - 8192);
 	h = hear(b->conn);
 	CHECK(h->last[0] == 1048576 && h->first[0] == h->end.dropped[0]);
 }
@@ -811,9 +812,9 @@ static void room_lets_a_megabyte_through(struct box *b)
 			sent += n;
 			continue;
 		}
-		if (receive(b->conn) == WIRE_ROOM) {
-			CHECK(GOT(wire_room)->until > room);
-			room = GOT(wire_room)->until;
+		if (receive(b->conn) == WIRE_STDIN_WINDOW) {
+			CHECK(GOT(wire_stdin_window)->until > room);
+			room = GOT(wire_stdin_window)->until;
 		} else {
 			CHECK(HEAD->type == WIRE_OUTPUT);
 			got += (uint64_t)frame_len - sizeof(struct wire_output);
@@ -838,7 +839,7 @@ static void more_than_the_room_ends_that_connection_only(struct box *b)
 		try_send(other, &f, sizeof(f), zeros, sizeof(zeros), -1);
 	}
 	while (receive(other))
-		CHECK(HEAD->type == WIRE_ROOM);
+		CHECK(HEAD->type == WIRE_STDIN_WINDOW);
 	CHECK(ask_status(b->conn).running == 1);
 	send_signal(b->conn, 1, SIGKILL);
 }
@@ -850,7 +851,7 @@ static void a_program_that_closed_its_stdin_is_no_problem(struct box *b)
 
 	st.head.flags = WIRE_START_STDIN;
 	shell(b->conn, &st, "exec 0<&-; echo closed; while :; do sleep 0.01; done");
-	expect(b->conn, WIRE_ROOM);
+	expect(b->conn, WIRE_STDIN_WINDOW);
 	expect(b->conn, WIRE_OUTPUT);
 	send_stdin(b->conn, 1, "into the void", 13);
 	send_stdin(b->conn, 1, NULL, 0);
@@ -869,7 +870,7 @@ static void hear_text(int conn, struct heard *h, const char *text)
 
 		if (type == WIRE_OUTPUT)
 			hear_output(h);
-		else if (type != WIRE_ROOM)
+		else if (type != WIRE_STDIN_WINDOW)
 			fail("wanted '%s', got %s", text, frame_name((uint8_t)type));
 	}
 }
@@ -908,9 +909,9 @@ static void a_megabyte_passes_the_channel_by_room_and_credit(struct box *b)
 			sent += n;
 			continue;
 		}
-		if (receive(b->conn) == WIRE_ROOM) {
+		if (receive(b->conn) == WIRE_STDIN_WINDOW) {
 			CHECK(HEAD->flags == WIRE_STDIN_CHANNEL);
-			room = GOT(wire_room)->until;
+			room = GOT(wire_stdin_window)->until;
 			continue;
 		}
 		CHECK(HEAD->type == WIRE_OUTPUT && GOT(wire_output)->stream == 2);
@@ -918,7 +919,7 @@ static void a_megabyte_passes_the_channel_by_room_and_credit(struct box *b)
 		got += (uint64_t)frame_len - sizeof(struct wire_output);
 		CHECK(got <= until);
 		until = got + 5000;
-		send_credit(b->conn, WIRE_CREDIT, 1, 2, 0, until, 0);
+		send_credit(b->conn, WIRE_OUTPUT_WINDOW, 1, 2, 0, until, 0);
 	}
 	send_channel(b->conn, 1, NULL, 0);
 	CHECK(hear(b->conn)->end.bytes[2] == total);
@@ -952,16 +953,16 @@ static void the_channel_waits_while_output_has_no_credit(struct box *b)
 	st.log_bytes = 4096;
 	st.credit[0] = 0;
 	shell(b->conn, &st, "head -c 100000 /dev/zero; echo done >&3");
-	expect(b->conn, WIRE_ROOM);
+	expect(b->conn, WIRE_STDIN_WINDOW);
 	CHECK(ask_status(b->conn).running == 1);
-	send_credit(b->conn, WIRE_CREDIT, 1, 0, 0, 99999, 0);
+	send_credit(b->conn, WIRE_OUTPUT_WINDOW, 1, 0, 0, 99999, 0);
 	while (n < 99999) {
 		expect(b->conn, WIRE_OUTPUT);
 		CHECK(GOT(wire_output)->stream == 0);
 		n += (uint64_t)frame_len - sizeof(struct wire_output);
 	}
 	CHECK(ask_status(b->conn).pid > 0); /* nothing of the channel before this answer */
-	send_credit(b->conn, WIRE_CREDIT, 1, 0, 0, ALL, 0);
+	send_credit(b->conn, WIRE_OUTPUT_WINDOW, 1, 0, 0, ALL, 0);
 	expect(b->conn, WIRE_OUTPUT);
 	CHECK(GOT(wire_output)->stream == 0);
 	expect(b->conn, WIRE_OUTPUT);
@@ -1000,7 +1001,7 @@ static void the_channel_resumes_by_offset_and_is_listed(struct box *b)
 
 	st.head.flags = WIRE_START_CHANNEL;
 	shell(b->conn, &st, "echo 0123456789 >&3; cat <&3");
-	expect(b->conn, WIRE_ROOM);
+	expect(b->conn, WIRE_STDIN_WINDOW);
 	expect(b->conn, WIRE_OUTPUT);
 	send_channel(b->conn, 1, "ab", 2);
 	expect(b->conn, WIRE_OUTPUT); /* cat has them */
@@ -1009,7 +1010,7 @@ static void the_channel_resumes_by_offset_and_is_listed(struct box *b)
 	x = *GOT(wire_exec);
 	expect(other, WIRE_DONE);
 	CHECK(x.channel && x.channel_bytes == 2 && x.channel_room >= 65536 && x.tip[2] == 11);
-	send_credit(other, WIRE_READ, 1, 2, 6, ALL, 0);
+	send_credit(other, WIRE_ATTACH, 1, 2, 6, ALL, 0);
 	send_channel(b->conn, 1, NULL, 0);
 	CHECK(!strcmp(hear(other)->text[2], "6789\n"));
 	CHECK(hear(b->conn)->end.status == 0);
@@ -1084,7 +1085,7 @@ static struct wire_start lone(uint32_t ref)
 {
 	struct wire_start st = starting(ref);
 
-	st.head.flags = WIRE_START_LONE | WIRE_START_TOLD;
+	st.head.flags = WIRE_START_LEADER_ONLY | WIRE_START_NOTIFY;
 	st.grace_ms = 1;
 	return st;
 }
@@ -1175,11 +1176,11 @@ static void a_client_that_leaves_does_not_end_its_program(struct box *b)
 
 	st.head.flags = WIRE_START_STDIN;
 	start(other, &st, "cat");
-	expect(other, WIRE_ROOM);
+	expect(other, WIRE_STDIN_WINDOW);
 	close(steal_fd(&other));
-	send_credit(b->conn, WIRE_READ, 1, 0, 0, ALL, 0);
-	expect(b->conn, WIRE_READING);
-	expect(b->conn, WIRE_ROOM);
+	send_credit(b->conn, WIRE_ATTACH, 1, 0, 0, ALL, 0);
+	expect(b->conn, WIRE_ATTACHED);
+	expect(b->conn, WIRE_STDIN_WINDOW);
 	send_stdin(b->conn, 1, "still here", 10);
 	send_stdin(b->conn, 1, NULL, 0);
 	CHECK(!strcmp(hear(b->conn)->text[0], "still here"));
@@ -1199,10 +1200,10 @@ static void garbage_ends_only_the_connection_it_came_on(struct box *b)
 	static char noise[65536];
 	unsigned i, seed = 1;
 
-	send_head(b->conn, WIRE_KEEP, 0);
+	send_head(b->conn, WIRE_PERSIST, 0);
 	st.head.flags = WIRE_START_STDIN;
 	start(b->conn, &st, "cat");
-	expect(b->conn, WIRE_ROOM);
+	expect(b->conn, WIRE_STDIN_WINDOW);
 	for (i = 0; i < ARRAY_LEN(bad) + 100; i++) {
 		auto_fd int other = box_connect(b);
 
@@ -1214,7 +1215,7 @@ static void garbage_ends_only_the_connection_it_came_on(struct box *b)
 			for (k = 0; k < n; k++)
 				noise[k] = (char)rand_r(&seed);
 			noise[0] = (char)(WIRE_VERSION + (noise[0] & 1));
-			if (n > 1 && (noise[1] == WIRE_LEASH || noise[1] == WIRE_SIGNAL))
+			if (n > 1 && (noise[1] == WIRE_KILL_ON_CLOSE || noise[1] == WIRE_SIGNAL))
 				noise[1] = 0; /* the ones that are meant to do something */
 			if (n > 1 && noise[0] == WIRE_VERSION)
 				noise[1] = (char)((noise[1] & 31) ? noise[1] | (char)128 : 0);

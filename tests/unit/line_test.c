@@ -386,11 +386,12 @@ static uint32_t next_question(uint8_t *type)
 
 TEST(an_answer_finds_its_question)
 {
-	struct wire_counted a = { .head = sock_head(WIRE_COUNTED, 0) };
+	struct wire_counters a = { .head = sock_head(WIRE_COUNTERS_REPLY, 0) };
 	uint8_t type = 0;
 
 	CHECK_INT(open_keeper(), 0);
-	keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
+	keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "abc", WIRE_COUNTERS_REPLY, answered,
+				  NULL);
 	a.head.ref = next_question(&type);
 	CHECK_INT(type, WIRE_COUNTERS);
 	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
@@ -403,11 +404,12 @@ TEST(an_answer_finds_its_question)
 
 TEST(an_answer_of_another_type_is_an_error)
 {
-	struct wire_about a = { .head = sock_head(WIRE_ABOUT, 0) };
+	struct wire_info a = { .head = sock_head(WIRE_INFO_REPLY, 0) };
 	uint8_t type;
 
 	CHECK_INT(open_keeper(), 0);
-	keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered, NULL);
+	keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "abc", WIRE_COUNTERS_REPLY, answered,
+				  NULL);
 	a.head.ref = next_question(&type);
 	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
 	turn();
@@ -418,17 +420,19 @@ TEST(an_answer_of_another_type_is_an_error)
 
 TEST(questions_are_asked_again_of_the_next_keeper)
 {
-	struct wire_counted a = { .head = sock_head(WIRE_COUNTED, 0) };
+	struct wire_counters a = { .head = sock_head(WIRE_COUNTERS_REPLY, 0) };
 	int pair[2];
 	uint8_t type;
 
 	CHECK_INT(open_keeper(), 0);
-	keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "one", WIRE_COUNTED, answered, NULL);
+	keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "one", WIRE_COUNTERS_REPLY, answered,
+				  NULL);
 	own_close_fd(&p.theirs);
 	turn();
 	CHECK_INT(o.lost, 1);
 	CHECK(!keeper_client_is_connected(&o.keeper));
-	keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "two", WIRE_COUNTED, answered, NULL);
+	keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "two", WIRE_COUNTERS_REPLY, answered,
+				  NULL);
 	CHECK_INT(sock_pair(pair, &p.e), 0);
 	p.theirs = pair[0];
 	keeper_client_connect(&o.keeper, pair[1]);
@@ -443,13 +447,13 @@ TEST(questions_are_asked_again_of_the_next_keeper)
 
 TEST(a_forgotten_question_is_answered_to_nobody)
 {
-	struct wire_counted a = { .head = sock_head(WIRE_COUNTED, 0) };
+	struct wire_counters a = { .head = sock_head(WIRE_COUNTERS_REPLY, 0) };
 	struct keeper_call *ask;
 	uint8_t type;
 
 	CHECK_INT(open_keeper(), 0);
-	ask = keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "abc", WIRE_COUNTED, answered,
-					NULL);
+	ask = keeper_client_request_box(&o.keeper, WIRE_COUNTERS, 0, "abc", WIRE_COUNTERS_REPLY,
+					answered, NULL);
 	a.head.ref = next_question(&type);
 	keeper_client_cancel(&o.keeper, ask);
 	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);

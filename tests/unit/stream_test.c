@@ -208,7 +208,7 @@ TEST(what_init_says_went_wrong_is_said)
 TEST(credit_is_renewed_by_half_windows)
 {
 	static char many[60000];
-	struct wire_credit last = { 0 };
+	struct wire_output_window last = { 0 };
 	struct play p;
 	char buf[WIRE_MAX];
 	unsigned credits = 0;
@@ -226,7 +226,7 @@ TEST(credit_is_renewed_by_half_windows)
 
 		if (n <= 0)
 			break;
-		if (((struct frame *)buf)->type != WIRE_CREDIT)
+		if (((struct frame *)buf)->type != WIRE_OUTPUT_WINDOW)
 			continue;
 		memcpy(&last, buf, sizeof(last));
 		credits++;
