@@ -100,7 +100,7 @@ static uint64_t ticks_at_start(int proc, int pid)
 	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
 	text[n > 0 ? n : 0] = 0;
-	/* The name in brackets may hold anything; the fields begin after the last one. */
+	/* The name in brackets may contain anything, so the fields start after the last bracket. */
 	at = strrchr(text, ')');
 	for (int i = 0; at && i < 20; i++)
 		at = strchr(at + 1, ' ');

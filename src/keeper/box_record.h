@@ -1,5 +1,5 @@
-/* box_record.h - the record of a box: what a new keeper must know to adopt or remove it.
- * Written (records.h) before the first thing it describes exists. */
+/* box_record.h - the record of a box: what a new keeper must know to adopt or remove it. Written
+ * (record_file.h) before anything that it describes is created. */
 #pragma once
 #include "base/err.h"
 #include "wire/wire.h"
@@ -10,27 +10,28 @@
 struct box_record {
 	uint32_t magic;
 	uint32_t disk_image;  /* 1: its disk is an image, not memory */
-	char cgroup[WIRE_ID]; /* name of its cgroups; empty: it waits in the parent's */
-	uint64_t start_time;  /* of init: tells it from a later process of the same pid */
-	uint64_t boot;        /* hash of the boot id: ids of another boot mean nothing */
+	char cgroup[WIRE_ID]; /* name of its cgroups; empty: it is in the parent cgroup */
+	uint64_t start_time;  /* start time of init: distinguishes it from a later process with the
+			       * same pid */
+	uint64_t boot;        /* hash of the boot id: pids of another boot are invalid */
 	struct wire_box about;
 	uint32_t nmounts, nlayers;
 	struct wire_mount mounts[WIRE_MOUNTS];
 	char layer[WIRE_LAYERS][WIRE_LAYER_ID];
 };
 
-/* Could a keeper of this version have written it? Names are names, numbers are in their bounds. */
+/* 1: a keeper of this version could have written it: names are valid, numbers are in range. */
 int box_record_may_be(const struct box_record *m);
 
-/* Keepers up to 0.1 had a file for each box, boxes/<id>.box: the next one reads those, too. All
- * relative to the run folder's descriptor. */
+/* Keepers up to 0.1 had one file per box, boxes/<id>.box: newer keepers read those, too. Paths are
+ * relative to the descriptor of the run folder. */
 must_check int box_record_old_read(int run, const char *id, struct box_record *out, struct err *e);
 void box_record_old_remove(int run, const char *id);
 /* Calls each for every such file; stops when it returns non-zero. */
 must_check int box_record_old_each(int run, int (*each)(const char *id, void *arg), void *arg,
 				   struct err *e);
 
-/* What no other process of this boot has: its number in the kernel's pidfs (Linux 6.9), else the time
- * it was started, in ticks. 0: no such process. */
+/* A value that is unique among the processes of this boot: the inode in pidfs (Linux 6.9), else the
+ * start time in ticks. 0: no such process. */
 uint64_t box_record_start_time(int proc, int pid, int pidfd);
 uint64_t box_record_boot(int proc);

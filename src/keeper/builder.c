@@ -1,8 +1,9 @@
 /* builder.c - see builder.h.
  *
- * One job is one box, in an order that a kill -9 at any point can be undone from: the record first,
- * then cgroups, sockets and the process; the process id goes into the record before anybody is
- * given the box. A box whose keeper dies before that ends by itself (its birth connection closes). */
+ * One job creates one box, in an order that allows cleanup after a kill -9 at any point: first the
+ * record, then cgroups, sockets and the process; the pid is written to the record before a client
+ * gets the box. If the keeper dies before that, the box ends by itself (its first connection
+ * closes). */
 #include "keeper/builder.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -39,9 +40,9 @@ struct builder {
 	const struct host_state *host;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct queue todo, later, done; /* later: for the pool */
+	struct queue todo, later, done; /* later: jobs for the pool */
 	int back;
-	unsigned busy, waiting; /* the loop's only */
+	unsigned busy, waiting; /* used by the loop's thread only */
 	int stop;
 	pthread_t thread[MAKERS_MAX];
 	pid_t tid[MAKERS_MAX];
@@ -72,7 +73,8 @@ static struct build_job *builder_pop(struct queue *q)
 	return j;
 }
 
-/* v2: before the clone, for it is born there. v1: where the loop has not begun it for us. */
+/* v2: before the clone, because the process is created inside it. v1: if the loop has not created
+ * it. */
 static int make_cgroup(const struct host_state *h, const struct keeper_box *b, struct spec *sp,
 		       struct err *e)
 {
@@ -88,7 +90,7 @@ static int make_cgroup(const struct host_state *h, const struct keeper_box *b, s
 	return sp->cgroup < 0 ? -1 : 0;
 }
 
-/* v1, on the loop's thread, meanwhile. */
+/* v1: runs on the loop's thread while a builder clones the box. */
 static void make_late(const struct host_state *h, const char *name, struct box_limits lim,
 		      struct late_cgroup *c)
 {
@@ -120,7 +122,7 @@ static int bring_late(struct spec *sp, struct err *e)
 	return 0;
 }
 
-/* Also if the launch failed before it was asked for. */
+/* Also called if the launch failed before it needed the cgroup. */
 static void end_late(struct late_cgroup *c)
 {
 	struct spec none = { .bring_arg = c };
@@ -136,15 +138,17 @@ static void end_late(struct late_cgroup *c)
 	free(c);
 }
 
-/* Under pressure the host's kernel should look here first. Only once init has its own memory: until
- * then that is ours, and we would be raised with it. */
+/* Makes the kernel choose boxes first when the host is out of memory. Only after init has its own
+ * memory: before that the child shares the memory of the keeper, whose score would be
+ * raised, too. */
 static int offer_to_oom(const struct host_state *h, pid_t pid, struct err *e)
 {
 	auto_fd int fd = -1;
 	char path[40];
 
 	if (h->rootless)
-		return 0; /* init's own file is not ours to write; the record shows no memory limit anyway */
+		return 0; /* without root the file of init is not writable; the record shows no
+			   * memory limit anyway */
 	snprintf(path, sizeof(path), "%d/oom_score_adj", (int)pid);
 	fd = openat(h->proc, path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, "500", 3) != 3)
@@ -152,8 +156,9 @@ static int offer_to_oom(const struct host_state *h, pid_t pid, struct err *e)
 	return 0;
 }
 
-/* What came with the CREATE waits in init's first connection, and is begun without a further word: its
- * limits are in force before init is. Not before a seed, which is to be told of first. */
+/* Queues the START that came with the CREATE in the first connection of init, which executes it
+ * without another message: the limits apply before init runs. Not for a box with a warm
+ * interpreter, which must be announced first. */
 static int start_waits(struct keeper_box *b, int to_init, struct err *e)
 {
 	if (!b->start || b->pool_class)
@@ -193,8 +198,8 @@ static int builder_launch(const struct host_state *h, struct keeper_box *b, stru
 	return offer_to_oom(h, out.pid, e);
 }
 
-/* Runs /bin/true in a box that will wait in the pool: init's pages, the loader and the first links
- * of the root are then warm, and the first real program does not pay for them. */
+/* Runs /bin/true in a box for the pool, so that pages of init, the loader and the first links of
+ * the root are cached, and the first real program starts faster. */
 static int warm_up(const struct keeper_box *b, struct err *e)
 {
 	static const char tail[] = "/\0/bin/true";
@@ -230,7 +235,8 @@ static int start_seed(const struct keeper_box *b, const struct seed_kind *kind, 
 	return sock_send(b->init, &told, sizeof(told), words, (size_t)n + 1, NULL, 0, e);
 }
 
-/* Test builds: a file of this name in the run folder makes the next child fail in set-up, once. */
+/* Test builds: a file of this name in the run folder makes the set-up of the next child
+ * fail, once. */
 static uint64_t injected_fault(const struct host_state *h)
 {
 #ifdef ATOLL_TEST
@@ -270,7 +276,7 @@ static int mount_volumes(const struct host_state *h, const struct keeper_box *b,
 	return 0;
 }
 
-/* The launch has to know which of them bring something for /usr, which is a mount of its own. */
+/* The launch has to know which layers have files for /usr, which is a separate mount. */
 static int mount_layers(const struct host_state *h, const struct keeper_box *b, struct spec *sp,
 			struct err *e)
 {
@@ -286,7 +292,7 @@ static int mount_layers(const struct host_state *h, const struct keeper_box *b, 
 	return 0;
 }
 
-/* A box being made drops what is above JAIL_FD_HIGH. */
+/* A box being created closes descriptors above JAIL_FD_HIGH. */
 static int lower_tasks(struct build_job *j, struct spec *sp, struct err *e)
 {
 	for (; sp->ntasks < j->ntasks; sp->ntasks++) {
@@ -387,10 +393,10 @@ static void *builder_work(void *arg)
 	pthread_mutex_lock(&m->lock);
 	m->tid[m->ntids++] = gettid();
 	pthread_mutex_unlock(&m->lock);
-	/* Boxes that get their cgroups later wait in the parent's, where this thread lives. */
+	/* Boxes that get their cgroups later stay in the parent cgroup, where this thread is. */
 	if (cgroups_enter(&m->host->cgroups, &e) < 0) {
 		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
-		abort(); /* a maker outside would make boxes outside */
+		abort(); /* a builder outside would create boxes outside */
 	}
 	for (;;) {
 		struct build_job *j;
@@ -435,8 +441,7 @@ int builder_start(struct builder **out, const struct host_state *h, unsigned thr
 	return 0;
 }
 
-/* Who has joined a thread knows that it is done, and not yet that it has left its cgroup, which is to be
- * removed next. */
+/* A joined thread may still be in its cgroup for a moment, and the cgroup is removed next. */
 static void wait_for_end(pid_t tid)
 {
 	while (tgkill(getpid(), tid, 0) == 0)
@@ -493,8 +498,8 @@ void builder_submit(struct builder *m, struct build_job *take_job)
 		lim = keeper_box_limits(take_job->box);
 		memcpy(name, take_job->box->meta.cgroup, sizeof(name));
 	}
-	/* Only for a job that begins at once: each holds descriptors that must be low numbers, as a box
-	 * being made drops those above JAIL_FD_HIGH. */
+	/* Only for a job that starts immediately: it holds descriptors with low numbers, because a
+	 * box being created closes those above JAIL_FD_HIGH. */
 	if (m->host->cgroups.version == 1 && name[0] && !take_job->ntasks && m->busy < m->nthreads)
 		take_job->cgroup = late = new_late();
 	m->busy++;
@@ -502,8 +507,9 @@ void builder_submit(struct builder *m, struct build_job *take_job)
 	pthread_mutex_lock(&m->lock);
 	builder_push(take_job->for_pool ? &m->later : &m->todo, take_job);
 	pthread_mutex_unlock(&m->lock);
-	pthread_cond_signal(&m->work); /* now: whoever wakes up would only wait for the lock */
-	/* From here on the job is the maker's; it waits for this before it goes on. */
+	pthread_cond_signal(&m->work); /* after the unlock, so that the woken thread does not wait
+				        * for the lock */
+	/* From here on the job belongs to the builder, which waits for the cgroup. */
 	if (late)
 		make_late(m->host, name, lim, late);
 }

@@ -1,8 +1,8 @@
-/* builder.h - boxes are made off the loop, on threads of their own.
- * Owns:         the threads and the jobs in flight: first those that a client waits for, in the order
- *               they came, then the pool's.
- * Does not own: the kbox of a job; the loop lends it until the job is back, and touches it no more
- *               than the table does. */
+/* builder.h - threads that create boxes, so that the loop is not blocked.
+ * Owns:         the threads and the jobs in progress: first those that a client waits for, in their
+ *               order, then those for the pool.
+ * Does not own: the keeper_box of a job; it belongs to the builder until the job is done, and the
+ *               loop only keeps it in the table. */
 #pragma once
 #include "base/err.h"
 #include "keeper/host_state.h"
@@ -10,7 +10,7 @@
 #include "keeper/zygote.h"
 #include <pthread.h>
 
-/* Cgroups that the loop makes while a maker clones (v1). */
+/* Cgroups that the loop creates while a builder clones (v1). */
 struct late_cgroup {
 	pthread_mutex_t lock;
 	pthread_cond_t there;
@@ -23,42 +23,46 @@ struct keeper;
 
 struct build_job {
 	/* clang-format off */
-	/* Not a box but something else that takes a while: done on a maker, told on the loop. */
-	int (*work)(const struct host_state *h, struct build_job *j, struct err *e); /* NULL: make the box */
+	/* Not a box but other slow work: done on a builder thread, finished on the loop. */
+	/* NULL: create the box. */
+	int (*work)(const struct host_state *h, struct build_job *j, struct err *e);
 	void (*back)(struct keeper *k, struct build_job *take_job);
 	struct keeper_box *box;
-	struct late_cgroup *cgroup; /* NULL: none, or the maker makes it */
-	int tasks[CG_NCTL], ntasks; /* of the box's own cgroup if it was a spare: high numbers */
-	void *start;       /* for the box, until it is there: kbox.h */
+	struct late_cgroup *cgroup; /* NULL: none, or the builder creates it */
+	int tasks[CG_NCTL], ntasks; /* of the cgroup of the box if it came from the cache: high
+				     * numbers */
+	void *start;       /* for the box, until it is created: keeper_box.h */
 	size_t start_len;
 	uint64_t without, seed_without; /* test builds */
-	unsigned pool_class; /* of the pool it is for, or would have been */
-	int orders; /* -1, or a zygote's socket: have it fork a seed into the box */
-	const struct seed_kind *starts;  /* have init start this seed in it */
-	const struct seed_kind *kind;    /* what the lane has */
-	const struct seed_kind *home_of; /* start this zygote in the box ... */
-	unsigned home_pool_class;              /* ... for this lane */
-	struct zygote_birth zygote;      /* and here it is */
-	uint64_t disk_promised; /* to other boxes: disk.h */
+	unsigned pool_class; /* class of the pool that it is for, or would have been */
+	int orders; /* -1, or the socket of a zygote that forks an interpreter into the box */
+	const struct seed_kind *starts;  /* init starts this interpreter in it */
+	const struct seed_kind *kind;    /* kind of the pool class */
+	const struct seed_kind *home_of; /* starts this zygote in the box ... */
+	unsigned home_pool_class;              /* ... for this pool class */
+	struct zygote_birth zygote;      /* the started zygote */
+	uint64_t disk_promised; /* to other boxes: disk_service.h */
 	uint16_t flags;   /* of the CREATE */
-	int for_pool, warm; /* warm: run something in it before it is needed, or have its seed practise */
-	uint64_t client;  /* who waits for it, and for what request */
+	int for_pool, warm; /* warm: run a program in it before it is needed, or warm up its
+			     * interpreter */
+	uint64_t client;  /* number of the client that waits, and ref of its request */
 	uint32_t ref;
 	struct {
 		char id[WIRE_ID], cgroup[WIRE_ID];
 		struct wire_limits was, want;
-	} limit; /* limit.c */
+	} limit; /* limit_job.c */
 	struct {
 		char id[WIRE_ID], cgroup[WIRE_ID];
 		int on;
-	} freeze; /* freeze.c */
+	} freeze; /* freeze_job.c */
 	struct {
 		char id[WIRE_VOLUME_ID];
-		uint64_t bytes; /* 0: drop it */
+		uint64_t bytes; /* 0: delete it */
 	} volume; /* volume.c */
-	struct err err;   /* kind 0: it lives */
-	int warm_pool_failed;  /* the box was made, but no interpreter could be forked or started in it */
-	uint64_t zygote_number; /* of the zygote that `orders` leads to */
+	struct err err;   /* kind 0: success */
+	int warm_pool_failed;  /* the box was created, but no interpreter could be forked or started
+			        * in it */
+	uint64_t zygote_number; /* number of the zygote behind `orders` */
 	uint64_t began_ns;
 	struct build_job *next;
 	/* clang-format on */
@@ -69,11 +73,12 @@ struct build_job *build_job_new(void); /* empty; never NULL */
 struct builder;
 must_check int builder_start(struct builder **out, const struct host_state *h, unsigned threads,
 			     struct err *e);
-int builder_fd(const struct builder *m); /* readable when a job is back */
-/* A job with a cgroup name and v1: comes back from here with its cgroups made, on this thread, while
- * the box is being cloned on another. */
+int builder_fd(const struct builder *m); /* readable when a job is done */
+/* A job with a cgroup name on v1: this function creates its cgroups, on this thread, while another
+ * thread clones the box. */
 void builder_submit(struct builder *m, struct build_job *take_job);
 struct build_job *builder_collect(struct builder *m); /* NULL: none */
-unsigned builder_waiting(const struct builder *m);    /* of those busy: somebody waits for them */
-void builder_stop(struct builder *m);           /* joins the threads; nothing may be in flight */
-unsigned builder_busy(const struct builder *m); /* given and not yet back; the loop's view */
+/* Number of busy jobs that a client waits for. */
+unsigned builder_waiting(const struct builder *m);
+void builder_stop(struct builder *m);           /* joins the threads; no job may be in progress */
+unsigned builder_busy(const struct builder *m); /* submitted and not collected yet */

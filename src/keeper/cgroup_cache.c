@@ -1,21 +1,24 @@
-/* cgroup_cache.c - cgroups made before they are asked for, and used again when they are as new (cgroup v1).
+/* cgroup_cache.c - cgroups that are created in advance, and reused if they are verified clean
+ * (cgroup v1).
  *
- * Making three of them and writing their limits is a fifth of a pooled create. A spare has the common
- * limits, no process, and its files open: `tasks`, and those with figures. All that stays with it while a
- * box is in it, so that to give it, to count at its end and to see that it is as new opens nothing:
+ * Creating three of them and writing their limits is a fifth of the cost of a pooled create. A
+ * cached cgroup has the common limits, no process, and open files: `tasks`, and those with
+ * counters. They stay open while a box is in it, so that assigning it, reading counters at the end
+ * and verifying it opens no file:
  *
- *           take                        the box has ended             a moment later, as new
- *   spare ─────────►  a box's own  ─────────────────────────►  ended  ──────────────────────►  spare
- *                                                                └─ anything else about it: removed
+ *           take                        the box has ended             a moment later, clean
+ *   cached ────────►  used by a box ────────────────────────►  ended  ──────────────────────►  cached
+ *                                                                └─ not clean: removed
  *
- * A keeper that dies leaves its spares; the next one removes every cgroup below its own parent that no
- * record names.
+ * A keeper that dies leaves its cached cgroups; the next one removes every cgroup below its parent
+ * that no record names.
  *
- * A spare is named by a number of its own, never by a box's: a box reads the name of its cgroup, and
- * is not to learn who had it before.
+ * A cached cgroup has a name of its own, never the id of a box: a box can read the name of its
+ * cgroup, and must not learn which box used it before.
  *
- * The highest number of processes cannot be set back, and is told of every box. So a cgroup is only given
- * to one that will have had as many itself before anybody is given it: spares are of two kinds. */
+ * The peak number of processes cannot be reset, and is reported for every box. So a cgroup is only
+ * reused for a box that itself reaches this peak before a client gets it: there are two kinds of
+ * cached cgroups. */
 #include "base/id.h"
 #include "base/cleanup.h"
 #include "keeper/keeper_internal.h"
@@ -23,25 +26,25 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SPARES 8       /* made ahead */
-#define SPARES_MOST 32 /* of each kind, kept of those that come back */
+#define SPARES 8       /* created in advance */
+#define SPARES_MOST 32 /* of each kind, at most, of returned ones */
 #define LOOK_MS 3
 
 struct cached_cgroup {
 	char name[WIRE_ID];
-	int open; /* these are: */
+	int open; /* these files are open: */
 	struct cgroup_files files;
-	int used;    /* a box has been in it */
-	int counted; /* when that had ended, nobody was in it any more, and these were its figures: */
+	int used;    /* a box has used it */
+	int counted; /* after the end of that box it was empty, and had these counters: */
 	struct cgroup_counts last;
 	struct cached_cgroup *next;
 };
 
-/* What every box of a kind has had when it is given away. */
+/* Peak number of processes that every box of a kind has when a client gets it. */
 static const uint64_t least_peak[CACHED_CGROUP_KINDS] = {
-	[CACHED_CGROUP_ANY] = 2, /* init, and the program that it is for */
-	[CACHED_CGROUP_SEEDED] =
-		3, /* init, the seed, and who brought it (src/zygote/fork_server.c) */
+	[CACHED_CGROUP_ANY] = 2,    /* init and the first program */
+	[CACHED_CGROUP_SEEDED] = 3, /* init, the interpreter, and the process that forked it
+		    * (src/zygote/fork_server.c) */
 };
 
 static struct box_limits cache_common(const struct keeper *k)
@@ -51,7 +54,7 @@ static struct box_limits cache_common(const struct keeper *k)
 	return keeper_box_limits(&like);
 }
 
-/* Of a cgroup that is there. */
+/* For an existing cgroup. */
 static struct cached_cgroup *cached_cgroup_new(const char *name)
 {
 	struct cached_cgroup *s = calloc(1, sizeof(*s));
@@ -98,7 +101,7 @@ static void cache_drop(struct keeper *k, struct cached_cgroup *take_s)
 
 	close_files(take_s);
 	if (cgroup_remove(&k->host.cgroups, take_s->name, &e) < 0)
-		fprintf(stderr, "atoll: keeper: %s\n", e.msg); /* the next keeper will */
+		fprintf(stderr, "atoll: keeper: %s\n", e.msg); /* the next keeper will remove it */
 	free(take_s);
 }
 
@@ -135,7 +138,7 @@ static struct cached_cgroup *cache_pop(struct cgroup_cache *of)
 	return s;
 }
 
-/* Of its own kind first, for the others may be anybody's. */
+/* Takes one of its own kind first, because those of the other kind fit any box. */
 static struct cached_cgroup *pop_for(struct keeper *k, enum cgroup_cache_kind kind)
 {
 	struct cached_cgroup *s = cache_pop(&k->spares[kind]);
@@ -143,7 +146,8 @@ static struct cached_cgroup *pop_for(struct keeper *k, enum cgroup_cache_kind ki
 	return s || kind == CACHED_CGROUP_ANY ? s : cache_pop(&k->spares[CACHED_CGROUP_ANY]);
 }
 
-/* One that a box may have now; what it was charged with when it came back is gone meanwhile. */
+/* One that is clean now; memory that was still charged when it was returned has been released
+ * since. */
 static struct cached_cgroup *pop_fresh(struct keeper *k, enum cgroup_cache_kind kind)
 {
 	struct cached_cgroup *s = pop_for(k, kind);
@@ -247,7 +251,7 @@ void cgroup_cache_count(const struct keeper *k, const struct keeper_box *b,
 	}
 	cgroup_count_open(&s->files, out);
 	s->last = *out;
-	s->counted = b->death.fd < 0 && out->pids_now == 0; /* it has ended */
+	s->counted = b->death.fd < 0 && out->pids_now == 0; /* the box has ended */
 }
 
 int cgroup_cache_may_keep(struct keeper *k, const struct keeper_box *b)
@@ -260,7 +264,7 @@ int cgroup_cache_may_keep(struct keeper *k, const struct keeper_box *b)
 	       ((b->own && b->own->counted) || cgroup_is_empty(&k->host.cgroups, b->meta.cgroup));
 }
 
-/* Each holds a dozen descriptors, which boxes need more. */
+/* Each holds a dozen descriptors, and boxes have priority. */
 static unsigned spares_most(const struct keeper *k)
 {
 	unsigned room = k->host.open_most / 4 + 1;
@@ -268,7 +272,7 @@ static unsigned spares_most(const struct keeper *k)
 	return room < SPARES_MOST ? room : SPARES_MOST;
 }
 
-/* Whose it may be, if there is room; NULL: nobody's. */
+/* The list that it can be added to, if there is space; NULL: it is removed. */
 static struct cgroup_cache *place_for(struct keeper *k, struct cached_cgroup *s)
 {
 	unsigned kind = 0;
@@ -288,7 +292,7 @@ static struct cgroup_cache *place_for(struct keeper *k, struct cached_cgroup *s)
 										: NULL;
 }
 
-/* Who ends a box often wants the next one at once: that goes first. */
+/* A client that ends a box often requests the next one immediately: that request comes first. */
 void cgroup_cache_keep(struct keeper *k, struct keeper_box *b)
 {
 	struct cached_cgroup *s = b->own ? take_back(k, b) : cached_cgroup_new(b->meta.cgroup);

@@ -1,9 +1,9 @@
-/* deadline.c - the end of a box's lifetime when no server is there to act on it.
+/* deadline.c - ends the lifetime of a box when no server does it.
  *
- * The server acts first: it has the box's row and the events. The keeper acts some seconds later, if the box
- * still lives with the same deadline. So a box ends, stops or freezes at the end of its lifetime also after
- * the server was stopped or killed. Deadlines are of CLOCK_BOOTTIME, which nobody sets, and are recorded
- * beside the box's record, for the next keeper. */
+ * The server acts first: it has the box's row and the events. The keeper acts some seconds later,
+ * if the box still runs with the same deadline. So a box ends, stops or freezes at the end of its
+ * lifetime also after the server was stopped or killed. Deadlines use CLOCK_BOOTTIME, which cannot
+ * be set, and are stored next to the record of the box, for the next keeper. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "keeper/keeper_internal.h"
@@ -12,10 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GRACE_NS 10000000000ull /* while the server that set it is connected: it may be busy */
-#define ALONE_NS 2000000000ull /* without one; the server reports no change of less than a second */
-#define RETRY_NS 1000000000ull /* an init that takes no connection now */
-#define SLEEP_MS 60000u        /* at most: the timer's clock stands still while the host sleeps */
+#define GRACE_NS 10000000000ull /* if the server that set it is connected: it may be busy */
+/* If it is not; the server reports no change of less than a second. */
+#define ALONE_NS 2000000000ull
+#define RETRY_NS 1000000000ull /* if init accepts no connection now */
+#define SLEEP_MS 60000u        /* at most: the clock of the timer stops while the host sleeps */
 
 static uint64_t due_ns(const struct keeper *k, const struct keeper_box *b)
 {
@@ -48,14 +49,16 @@ void deadline_adopt(struct keeper *k, struct keeper_box *b)
 {
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
 
-	if (!k->deadline_from_ns) /* a server that lives is about to connect, and may know of a later one */
+	if (!k->deadline_from_ns) /* a running server is about to connect, and may have a later
+				   * deadline */
 		k->deadline_from_ns = now + ALONE_NS;
 	record_file_read_deadline(k->records.fd, b->place, b->meta.about.id, &b->deadline);
 	if (b->deadline.at_ns)
 		wake_for(k, due_ns(k, b), now);
 }
 
-/* Ends all programs and keeps the files, as a server does. Returns -1 if init takes no connection now. */
+/* Ends all programs and keeps the files, as a server does. Returns -1 if init accepts no connection
+ * now. */
 static int stop_programs(const struct keeper_box *b)
 {
 	struct frame stop = sock_head(WIRE_STOP, 1);
@@ -88,7 +91,7 @@ static void deadline_act_on_box(struct keeper *k, struct keeper_box *b, uint64_t
 		teardown_kill(k, b);
 		return;
 	}
-	/* From here on it is stored, and ends when that time is over, too. */
+	/* From here on the box is stored, and ends when its retention has elapsed. */
 	b->deadline = (struct wire_then){ .at_ns = b->deadline.keep_ms == UINT64_MAX
 							   ? 0
 							   : now + b->deadline.keep_ms * 1000000,
@@ -126,7 +129,7 @@ void deadline_server_gone(struct keeper *k)
 {
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
 
-	/* Those that it has set may be due sooner now. */
+	/* Deadlines of this server may be due sooner now. */
 	if (k->deadline_ns)
 		wake_for(k, now, now);
 }

@@ -1,12 +1,13 @@
 /* disk_image.c - see disk_image.h.
  *
- * A volume is in use while its loop device is: the device holds the image's open file, and with it the
- * lock that was taken on it. So the kernel itself refuses a second writer, or a writer among readers,
- * whatever keepers and disk processes come and go; and lets go when the last mount has ended. That
- * may be a moment after the box has, so a lock that should be free is waited for.
+ * A volume is in use while its loop device is: the device holds the image's open file, and with it
+ * the lock that was taken on it. So the kernel itself refuses a second writer, or a writer among
+ * readers, even if keeper and disk service are restarted; and releases the lock when the last mount
+ * has ended. That may be a moment after the end of the box, so a lock that should be free is waited
+ * for.
  *
  * A volume has a journal: after a crash of the host the next mount replays it. A reader must not
- * write, so for it a replay that is due is done by a writer's mount before. */
+ * write, so a pending replay is done by a writable mount first. */
 #include "keeper/disk_image.h"
 #include "base/cleanup.h"
 
@@ -25,9 +26,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define VOLUME_OWNER 1000 /* the user of every box: each sees its own ids through a shifted mount */
+/* The user of every box: each box sees its own ids through an id-mapped mount. */
+#define VOLUME_OWNER 1000
 enum { LOCK_TRIES = 400, LOCK_WAIT_US = 5000 };
-enum { SUPER_INCOMPAT = 1024 + 0x60, NEEDS_RECOVERY = 0x4 }; /* where ext4 says so */
+enum { SUPER_INCOMPAT = 1024 + 0x60, NEEDS_RECOVERY = 0x4 }; /* the flag of ext4 for that */
 
 /* ---- an ext4 in a file ---- */
 
@@ -44,7 +46,7 @@ static int new_image(const char *dir, uint64_t bytes, struct err *e)
 
 #define RESERVE_MOST (1ull << 30)
 
-/* What volumes may still grow by: they are sparse. */
+/* How much volumes may still grow: they are sparse. */
 static uint64_t volumes_may_grow(const char *dir)
 {
 	char path[4096];
@@ -97,8 +99,9 @@ static int make_filesystem(int fd, uint32_t owner, char *const more[4], struct e
 
 	while (argv[n])
 		n++;
-	argv[n] = path; /* after the options, however many */
-	/* O_CLOEXEC descriptors are closed in mkfs; it opens ours by our own pid. */
+	argv[n] = path; /* after the options */
+	/* mkfs does not inherit O_CLOEXEC descriptors; it opens the file through /proc of this
+	 * process. */
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
 	snprintf(extended, sizeof(extended), "nodiscard,lazy_itable_init=1,root_owner=%u:%u", owner,
 		 owner);
@@ -113,7 +116,7 @@ static int make_filesystem(int fd, uint32_t owner, char *const more[4], struct e
 	return 0;
 }
 
-/* Another process may take the free number between our two calls; then there is another one. */
+/* Another process may take the free number between the two calls; then try the next one. */
 static int attach_loop(int fd, int read_only, char *out_path, size_t size, struct err *e)
 {
 	auto_fd int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
@@ -132,14 +135,14 @@ static int attach_loop(int fd, int read_only, char *out_path, size_t size, struc
 		if (dev < 0)
 			return err_sys(e, "open %s", out_path);
 		if (ioctl(dev, LOOP_CONFIGURE, &c) == 0)
-			return steal_fd(&dev); /* held until the mount holds it */
+			return steal_fd(&dev); /* open until the mount holds the device */
 		if (errno != EBUSY)
 			return err_sys(e, "attach %s", out_path);
 	}
 	return err_sys(e, "open /dev/loop-control");
 }
 
-/* flag: of the file system; NULL: none. */
+/* flag: a mount option of the file system; NULL: none. */
 static int mount_detached(const char *device, const char *flag, unsigned attrs, struct err *e)
 {
 	auto_fd int fs = fsopen("ext4", FSOPEN_CLOEXEC);
@@ -153,7 +156,7 @@ static int mount_detached(const char *device, const char *flag, unsigned attrs, 
 	return fd < 0 ? err_sys(e, "mount %s", device) : fd;
 }
 
-/* No journal: a box's disk does not outlive its box. */
+/* No journal: the disk of a box ends with the box. */
 int image_box_disk(const char *dir, uint64_t bytes, uint64_t files, uint32_t uid, struct err *e)
 {
 	auto_fd int img = new_image(dir, bytes, e), dev = -1;
@@ -188,7 +191,7 @@ static void file_of(char out[48], const char *id)
 	snprintf(out, 48, "%.31s.img", id);
 }
 
-/* The image, locked: LOCK_EX or LOCK_SH. */
+/* Opens the image and locks it: LOCK_EX or LOCK_SH. */
 static int open_locked(int volumes, const char *id, int lock, struct err *e)
 {
 	char file[48];
@@ -224,7 +227,7 @@ int image_volume_make(const char *dir, const char *id, uint64_t bytes, struct er
 		return err_in(e, "volume %s", id);
 	file_of(file, id);
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", img);
-	/* It has a name when it is whole, and is still there after a crash of the host. */
+	/* The image gets its name when it is complete, and survives a crash of the host. */
 	if (fsync(img) < 0)
 		return err_sys(e, "volume %s", id);
 	if (linkat(AT_FDCWD, self, volumes, file, AT_SYMLINK_FOLLOW) < 0)
@@ -248,7 +251,8 @@ int image_volume_drop(const char *dir, const char *id, struct err *e)
 	return 0;
 }
 
-/* mkfs has made it for fsck, which makes it anew when needed; the box's user could not remove it. */
+/* mkfs creates it for fsck, which creates it again when needed; the user of the box could not
+ * remove it. */
 static void remove_lost_and_found(int mount)
 {
 	struct stat st;
@@ -266,7 +270,7 @@ static int mount_to_write(int volumes, const char *id, struct err *e)
 	dev = img < 0 ? -1 : attach_loop(img, 0, device, sizeof(device), e);
 	if (dev < 0)
 		return -1;
-	/* discard: what is deleted in the box is free on the host. */
+	/* discard: space of files that are deleted in the box is freed on the host. */
 	fd = mount_detached(device, "discard", 0, e);
 	if (fd >= 0)
 		remove_lost_and_found(fd);
@@ -277,14 +281,14 @@ static int needs_recovery(int volumes, const char *id)
 {
 	char file[48];
 	auto_fd int fd = -1;
-	unsigned char flags = 0; /* the lowest byte comes first on every machine: it is on disk */
+	unsigned char flags = 0; /* little endian on disk, on every machine */
 
 	file_of(file, id);
 	fd = openat(volumes, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	return fd >= 0 && pread(fd, &flags, 1, SUPER_INCOMPAT) == 1 && flags & NEEDS_RECOVERY;
 }
 
-/* While somebody writes to it the flag is set, too: then the lock says so. */
+/* The flag is also set while a box writes to the volume; the lock detects that. */
 static int image_recover(int volumes, const char *id, struct err *e)
 {
 	auto_fd int mount = -1;

@@ -23,9 +23,9 @@ struct order {
 	char volume[WIRE_VOLUME_ID];
 };
 
-/* ---- in the disk process ---- */
+/* ---- in the disk service ---- */
 
-/* A mount, or -1 where there is none to hand over; e says if that is a failure. */
+/* Returns a mount, or -1 if there is none to return; e is set if that is a failure. */
 static int disk_fulfil(const char *dir, const struct order *o, struct err *e)
 {
 	switch (o->what) {
@@ -69,11 +69,13 @@ static _Noreturn void disk_process(int sock, const char *dir)
 {
 	struct order o;
 
-	/* The keeper's lock among others: it must be free when the keeper is gone. */
+	/* Closes all other descriptors, also the lock of the keeper: it must be free when the
+	 * keeper has ended. */
 	if (dup3(sock, DISK_FD, O_CLOEXEC) < 0 || close_range(DISK_FD + 1, ~0U, 0) < 0)
 		_exit(1);
 	sock = DISK_FD;
-	signal(SIGTERM, SIG_IGN); /* we end with the keeper's end of the socket */
+	signal(SIGTERM, SIG_IGN); /* this process ends when the keeper's end of the socket
+				   * is closed */
 	signal(SIGINT, SIG_IGN);
 	while (recv(sock, &o, sizeof(o), 0) == (ssize_t)sizeof(o)) {
 		struct err e = { 0 };
@@ -132,7 +134,7 @@ static int receive_answer(int sock, struct err *out_e)
 	return fd;
 }
 
-/* Sends the order, waits, takes what comes back. Makers take turns. */
+/* Sends a request and waits for the reply. Builder threads take turns. */
 static int do_order(int process, const struct order *o, struct err *e)
 {
 	static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
@@ -173,7 +175,7 @@ int disk_volume_make(int process, const char *id, uint64_t bytes, struct err *e)
 {
 	struct order o = { .what = VOLUME_MAKE, .bytes = bytes };
 
-	(void)order_volume(process, &o, id, e); /* no descriptor comes back */
+	(void)order_volume(process, &o, id, e); /* the reply has no descriptor */
 	return e->kind ? -1 : 0;
 }
 

@@ -1,8 +1,9 @@
-/* freeze_job.c - a box that stands still: its memory, programs and connections stay as they are.
+/* freeze_job.c - freezes and thaws a box: its memory, programs and connections stay unchanged.
  *
- * The state is the kernel's. The record says "frozen" before it may be true and until it no longer
- * can be, so whoever has to end a box after a crash knows that it must be thawed for that.
- * A maker does the work: the kernel needs a moment to stop every program. */
+ * The state is in the kernel. The record says "frozen" before the freeze starts and until the thaw
+ * has finished, so that a keeper that ends a box after a crash knows that it must thaw the box
+ * first. A builder thread does the work, because the kernel needs a moment to stop
+ * every program. */
 #include "base/cleanup.h"
 #include "keeper/keeper_internal.h"
 #include "wire/sock.h"
@@ -19,10 +20,10 @@ static void freeze_back(struct keeper *k, struct build_job *take_job)
 	auto_free struct build_job *j = take_job;
 	struct keeper_box *b = keeper_box_find(&k->boxes, j->freeze.id);
 	struct frame done = sock_head(WIRE_DONE, j->ref);
-	int running = j->freeze.on == !!j->err.kind; /* thawed, or never frozen */
+	int running = j->freeze.on == !!j->err.kind; /* thawed, or not frozen because of an error */
 	struct err e = j->err;
 
-	if (!b) { /* what we made for it after it was removed */
+	if (!b) { /* the box was removed; remove what this job has created for it */
 		struct err ignored;
 
 		(void)!cgroup_remove(&k->host.cgroups, j->freeze.cgroup, &ignored);
@@ -30,7 +31,8 @@ static void freeze_back(struct keeper *k, struct build_job *take_job)
 		b->changing = 0;
 	}
 	if (b &&
-	    b->meta.about.state == WIRE_BOX_DYING) /* its end came between: it must not sleep */
+	    b->meta.about.state == WIRE_BOX_DYING) /* its end was requested in between: it must not
+						    * stay frozen */
 		teardown_kill(k, b);
 	if (!b || b->meta.about.state != WIRE_BOX_TAKEN)
 		err_set(&e, ERR_NOT_FOUND, "box %s has ended meanwhile", j->freeze.id);
@@ -38,7 +40,8 @@ static void freeze_back(struct keeper *k, struct build_job *take_job)
 		struct err late;
 
 		b->meta.about.frozen = 0;
-		(void)!keeper_box_record(&k->host, b, &late); /* "may be so" is true as well */
+		/* A record that says "frozen" too long is harmless. */
+		(void)!keeper_box_record(&k->host, b, &late);
 	}
 	if (e.kind)
 		client_error(k, j->client, j->ref, &e);

@@ -41,21 +41,24 @@ static void host_harden(int rootless)
 {
 	struct rlimit files;
 
-	/* What our starter ignored (a shell's background job: INT, QUIT) boxes would ignore too. */
+	/* Boxes would inherit signals that the parent ignored (INT and QUIT in a background job of
+	 * a shell). */
 	for (int s = 1; s < NSIG; s++)
 		signal(s, SIG_DFL);
-	setsid(); /* no terminal of ours for boxes to inherit; fails only if we lead one already */
-	/* Without root, being dumpable is what makes /proc/PID/uid_map ours to write. */
+	setsid(); /* so that boxes inherit no terminal; fails only if this process is a session
+		   * leader already */
+	/* Without root, /proc/PID/uid_map is writable only if the process is dumpable. */
 	prctl(PR_SET_DUMPABLE, rootless);
-	/* Nor a descriptor, nor the environment of whoever started us. */
+	/* Boxes inherit no descriptor and no environment of the parent either. */
 	syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
 	for (char **v = environ; v && *v; v++)
 		memset(*v, 0, strlen(*v));
 	clearenv();
 	umask(077);
-	/* Not 0: boxes could no longer have 1, and 0 still feeds a core handler that is a pipe. */
+	/* Not 0: then boxes could not have 1, and with 0 a core handler that is a pipe would still
+	 * be started. */
 	setrlimit(RLIMIT_CORE, &(struct rlimit){ 1, 1 });
-	/* Three descriptors per box, and twenty more of those whose files stay open. */
+	/* Three descriptors per box, and twenty more per box whose files stay open. */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
@@ -112,7 +115,7 @@ static int open_run_dir(struct host_state *h, const char *run_dir, struct err *e
 	h->lock = openat(h->run, "keeper.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (h->lock < 0)
 		return err_sys(e, "open %s/keeper.lock", run_dir);
-	/* A keeper that was killed may have a child that is about to notice. */
+	/* A child of a killed keeper may hold the lock until it has noticed. */
 	for (int tries = 0; flock(h->lock, LOCK_EX | LOCK_NB) < 0; tries++) {
 		if (tries == LOCK_TRIES)
 			return err_set(e, ERR_CONFLICT, "another keeper runs in %s", run_dir);
@@ -121,7 +124,8 @@ static int open_run_dir(struct host_state *h, const char *run_dir, struct err *e
 	return 0;
 }
 
-/* Boxes run this and nothing else of ours; sealed, so that no box can change it for the next. */
+/* Boxes run only this executable of Atoll; it is sealed, so that no box can change it
+ * for others. */
 static int seal_init(struct host_state *h, struct err *e)
 {
 	size_t size = (size_t)(init_image_end - init_image);
@@ -132,7 +136,7 @@ static int seal_init(struct host_state *h, struct err *e)
 		fd = memfd_create("init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0 || write(fd, init_image, size) != (ssize_t)size)
 		return err_sys(e, "write init's image");
-	/* Execute-only: a process whose image it may not read is never dumpable. */
+	/* Execute-only: a process that may not read its own image is never dumpable. */
 	if (fchmod(fd, 0111) < 0)
 		return err_sys(e, "mode of init's image");
 	if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_EXEC) < 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
@@ -162,7 +166,7 @@ static int build_stage(const char *run_dir, int rootless, struct err *e)
 	char at[4096];
 
 	snprintf(at, sizeof(at), "%s/stage", run_dir);
-	umask(022); /* boxes read the skeleton; all else of ours is private */
+	umask(022); /* boxes read the skeleton; everything else is created private */
 	if (mnt_stage_begin(at, rootless, &stage, e) < 0)
 		return err_in(e, "stage");
 	skeleton = openat(stage, "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -174,7 +178,7 @@ static int build_stage(const char *run_dir, int rootless, struct err *e)
 	return mnt_stage_end(stage, e);
 }
 
-/* Two keepers of one host have two run folders, and must not take each other's cgroups for theirs. */
+/* Two keepers of one host have two run folders, and must not use each other's cgroups. */
 static void cgroup_name(const char *run_dir, char *out, size_t size)
 {
 	if (strcmp(run_dir, "/run/atoll") == 0)

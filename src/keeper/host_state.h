@@ -1,6 +1,7 @@
-/* host_state.h - what the keeper opened and prepared at its start, before host paths were gone.
+/* host_state.h - what the keeper opened and prepared at its start, before it left the host's
+ * mounts.
  * Owns: every descriptor and table here, for the life of the keeper. Read-only afterwards, so the
- * maker threads use it without locks. */
+ * builder threads use it without locks. */
 #pragma once
 #include "base/err.h"
 #include "jail/cgroup.h"
@@ -15,28 +16,30 @@ struct host_state {
 	struct probe probe;
 	struct cgroups cgroups;
 	struct seccomp filter;
-	uint64_t layers; /* what every box gets */
+	uint64_t layers; /* features that every box gets */
 	uint64_t boot;
-	int rootless;    /* root of our own user namespace only; boxes share our one id */
-	int run;         /* the run folder; our working directory too, for socket names */
-	int records;     /* of boxes: records.h */
+	int rootless;    /* root of its own user namespace only; boxes share the one id */
+	int run;         /* the run folder; also the working directory, for socket names */
+	int records;     /* record file of boxes: record_file.h */
 	int proc;        /* the host's /proc */
-	int self;        /* our own pidfd: children see by it whether we live */
+	int self;        /* pidfd of the keeper: children detect its end with it */
 	int init_exe;    /* sealed memfd */
-	int disks;       /* socket to the disk process */
-	int stock;       /* to the stock process; -1: without root there are no layers */
+	int disks;       /* socket to the disk service */
+	int stock;       /* socket to the layer store; -1: without root there are no layers */
 	int layers_dir;  /* the folder of the layers, or -1 */
-	struct nets *nets; /* networks that wait for boxes; locks for itself. NULL: a box makes its own */
-	unsigned files_most; /* descriptors that boxes may use up; the rest is for whoever connects */
-	uint64_t files_hard; /* and all there are */
-	unsigned pids_most;  /* of the host */
-	unsigned open_most; /* boxes of which what is looked at again and again stays open */
-	int lock;        /* held while we are the keeper */
+	struct nets *nets; /* pooled network namespaces; has its own lock. NULL: each box creates
+			    * its own */
+	unsigned files_most; /* descriptors that boxes may use; the rest is for clients */
+	uint64_t files_hard; /* the hard limit */
+	unsigned pids_most;  /* limit of the host */
+	unsigned open_most; /* boxes whose frequently read files stay open */
+	int lock;        /* held while this process is the keeper */
 	/* clang-format on */
 };
 
-/* Ends with us in the stage's mount namespace. Both folders exist after it. */
-/* Around what must work even when boxes have used up all other descriptors. The loop's thread only. */
+/* Encloses code that must work even if boxes have used all other descriptors. Only on the loop's
+ * thread. */
 void host_use_reserve(const struct host_state *h, int on);
+/* Ends in the keeper's own mount namespace. Both folders exist after it. */
 must_check int host_init(struct host_state *h, const char *run_dir, const char *state_dir,
 			 struct err *e);

@@ -1,7 +1,7 @@
 /* keeper.c - see keeper.h. Start, loop and clients.
  *
- * One thread, level-triggered epoll; makers on threads of their own (maker.h). Nothing a client or
- * a box sends is parsed beyond fixed structs. */
+ * One thread with level-triggered epoll, plus builder threads (builder.h). Of clients and boxes
+ * only fixed structs are parsed. */
 #include "keeper/keeper.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -26,7 +26,8 @@
 #include <unistd.h>
 
 #define CLIENTS_MAX 1024
-#define ANSWERS_BYTES (4 << 20) /* the answers to all that one client may have under way */
+/* For the answers to all requests that one client may have in progress. */
+#define ANSWERS_BYTES (4 << 20)
 
 /* ---- clients ---- */
 
@@ -60,8 +61,8 @@ void client_send(struct keeper *k, uint64_t client, const void *frame, size_t le
 	struct client *c = client_find(k, client);
 	struct err e;
 
-	/* A client that does not read its answers, of which its socket takes more than it may have
-	 * asked for, is broken: the socket is shut and the loop will see the end of it. */
+	/* The socket buffer has space for the answers to all allowed requests, so a client whose
+	 * buffer is full is broken: its socket is shut down, and the loop sees its end. */
 	if (c && sock_send(c->src.fd, frame, len, NULL, 0, &fd, fd >= 0, &e) < 0)
 		shutdown(c->src.fd, SHUT_RDWR);
 }
@@ -89,12 +90,12 @@ static void room_for_answers(int fd)
 {
 	int bytes = ANSWERS_BYTES;
 
-	/* Without root the host's limit holds: then it is fewer answers that may wait. */
+	/* Without root the limit of the host applies: then fewer answers may wait. */
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) < 0)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
-/* With the descriptors that boxes cannot use up: else nobody could connect to end some. */
+/* Uses the descriptors that are reserved from boxes: else no client could connect to end some. */
 static int accept_high(struct keeper *k, int listener)
 {
 	int fd, high;
@@ -160,8 +161,8 @@ int keeper_watch(struct keeper *k, struct source *s, struct err *e)
 
 void keeper_unwatch(struct keeper *k, struct source *s)
 {
-	/* A close alone is not enough: a box being made may hold a copy of the descriptor for a
-	 * moment, and the loop would be handed a source that is no more. */
+	/* A close alone is not enough: a box being created may hold a copy of the descriptor for a
+	 * moment, and epoll would return a source that was freed. */
 	if (s->fd >= 0)
 		epoll_ctl(k->epoll, EPOLL_CTL_DEL, s->fd, NULL);
 	own_close_fd(&s->fd);
@@ -172,7 +173,7 @@ void keeper_wake_in(struct keeper *k, unsigned ms)
 	struct itimerspec in = { .it_value = { ms / 1000, (ms % 1000) * 1000000L + 1 } };
 	uint64_t at_ns = now_ns() + ms * 1000000ull;
 
-	/* Sooner wins; whoever wanted later asks again when woken. */
+	/* The earlier time is kept; code that needs a later one sets it again when woken. */
 	if (k->wake_ns && k->wake_ns <= at_ns)
 		return;
 	k->wake_ns = at_ns;
@@ -207,7 +208,7 @@ void keeper_tend_nets(struct keeper *k)
 	j = build_job_new();
 	j->work = keeper_tend;
 	j->back = keeper_tended;
-	j->for_pool = 1; /* behind everybody who waits */
+	j->for_pool = 1; /* after all jobs that clients wait for */
 	k->tending = 1;
 	builder_submit(k->builder, j);
 }
@@ -245,7 +246,7 @@ static void on_made(struct keeper *k)
 	pool_refill(k);
 }
 
-/* Only whole seconds matter here, so it is looked at once per wake. */
+/* Only whole seconds matter, so this is checked once per wakeup. */
 static void leave_if_idle(struct keeper *k)
 {
 	unsigned taken = k->boxes.count - k->pooled - k->pool_making - k->homes;
@@ -298,7 +299,7 @@ static void keeper_loop(struct keeper *k)
 	struct epoll_event ev;
 
 	while (!k->stopping) {
-		/* One at a time: a handler may end any other source of a batch. */
+		/* One event at a time: a handler may free any other source of a batch. */
 		if (epoll_wait(k->epoll, &ev, 1, -1) > 0)
 			keeper_dispatch(k, ev.data.ptr);
 		leave_if_idle(k);
@@ -314,7 +315,7 @@ static int any_dying(struct keeper *k)
 	return b != NULL;
 }
 
-/* Taken boxes live on for the next keeper; the pool was only ours. */
+/* Boxes of clients keep running for the next keeper; pooled boxes end with this one. */
 static void keeper_drain(struct keeper *k)
 {
 	struct epoll_event ev;
@@ -340,7 +341,7 @@ struct keeper_options {
 	char run_dir[2048], state_dir[2048];
 };
 
-/* ATOLL_STATE, else the system's folder for root and the user's own for others. */
+/* ATOLL_STATE, else the folder of the system for root and the user's folder for others. */
 static void keeper_default_state_dir(char *out, size_t size)
 {
 	const char *set = getenv("ATOLL_STATE"), *user = getenv("XDG_STATE_HOME"),
@@ -417,7 +418,7 @@ static int keeper_start(struct keeper *k, const struct keeper_options *o, struct
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGINT);
 	signal(SIGPIPE, SIG_IGN);
-	/* Before the makers start, so that no thread takes the signal. */
+	/* Before the builder threads start, so that none of them receives the signal. */
 	if (k->epoll < 0 || sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
 		return err_sys(e, "start of the loop");
 	k->timer = timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -437,7 +438,7 @@ static int keeper_start(struct keeper *k, const struct keeper_options *o, struct
 	return watch_new(k, &listener, e);
 }
 
-/* Whoever started us waits for one of these. */
+/* The process that started the keeper waits for one of these. */
 static void keeper_tell(int ready_fd, const struct err *e)
 {
 	if (e)
@@ -457,7 +458,8 @@ int keeper_main(int argc, char **argv)
 	struct keeper_options o = { .ready_fd = -1 };
 	struct err e;
 
-	prctl(PR_SET_NAME, "atoll-keeper"); /* executed by /proc/self/exe it would be "exe" */
+	prctl(PR_SET_NAME, "atoll-keeper"); /* executed through /proc/self/exe, the name would be
+					     * "exe" */
 	if (keeper_parse(argc, argv, &o, &e) < 0 || keeper_start(&k, &o, &e) < 0) {
 		keeper_tell(o.ready_fd, &e);
 		return 125;

@@ -1,5 +1,6 @@
-/* keeper.h - the privileged process: makes, keeps, counts and ends boxes.
- * Holds no client state. Killed at any moment, the next one finds every box in the run folder. */
+/* keeper.h - the privileged process: creates, records, measures and ends boxes. It has no client
+ * state. If it is killed, the next one finds every box in the run folder. */
 #pragma once
 
-int keeper_main(int argc, char **argv); /* the hidden verb `atoll keeper`; returns an exit status */
+int keeper_main(int argc, char **argv); /* the hidden command `atoll keeper`; returns an
+					 * exit status */

@@ -50,7 +50,8 @@ struct keeper_box *keeper_box_after(struct kboxes *t, const char *id)
 
 		if (b && b->chain)
 			return b->chain;
-		/* If it has gone, its neighbours may not have been told yet: rather twice than never. */
+		/* If the box was removed, list its bucket again: entries may be repeated, but none
+		 * is missing. */
 		s = box_slot(t, id) + !!b;
 	}
 	for (; s < t->bucket + KEEPER_BOX_BUCKETS; s++)

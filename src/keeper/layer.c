@@ -1,7 +1,7 @@
-/* layer.c - read-only layers, named by what is in them; see stock.h for how they are kept.
+/* layer.c - read-only layers, named by their content; layer_store.h stores them.
  *
- * Whether a layer is in use is decided here, on the loop: a box has it in its record from the moment
- * it is asked for, and one that is dropped loses its name before anybody else can ask. */
+ * Whether a layer is in use is decided here, on the loop: a box has it in its record as soon as it
+ * is requested, and a deleted layer loses its name before another request is handled. */
 #include "base/id.h"
 #include "base/cleanup.h"
 #include "jail/launch.h"
@@ -18,7 +18,7 @@
 
 _Static_assert(WIRE_LAYERS == JAIL_LOWERS, "what may be asked for can be mounted");
 
-enum { JOBS_MOST = 16 }; /* orders under way: each is a process or two */
+enum { JOBS_MOST = 16 }; /* requests in progress: each is a process or two */
 
 struct layer_job {
 	struct source src; /* first, so that a source is its job */
@@ -68,7 +68,7 @@ static const char *user_of(struct keeper *k, const char *id)
 	return NULL;
 }
 
-/* ---- orders ---- */
+/* ---- requests ---- */
 
 static int layer_do_jobs(const struct keeper *k)
 {
@@ -112,7 +112,7 @@ static int layer_order(struct keeper *k, struct client *c, const struct frame *f
 	return 0;
 }
 
-/* An id that no box has: between two ranges there is one that is in neither. */
+/* An id that no box has: between two ranges there is one that belongs to neither. */
 static uint32_t writers_id(const struct keeper *k)
 {
 	return RANGE_FIRST_UID + k->ranges.first * RANGE_STRIDE + RANGE_SIZE;
@@ -152,7 +152,7 @@ static int layer_make(struct keeper *k, struct client *c, const struct wire_laye
 	return conn < 0 ? -1 : layer_order(k, c, &w->head, &o, conn, e);
 }
 
-/* Its name goes at once: who asks for it from now on hears that there is none. */
+/* Removes its name immediately: later requests find no such layer. */
 static int layer_drop(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
 {
 	struct layer_store_request o = { .what = STOCK_REMOVE };

@@ -1,9 +1,9 @@
 /* layer_import.c - see layer_import.h.
  *
  *   LIST  ->  ENTRY ... DONE      the whole tree, by name, held here: bounded in number and bytes
- *   GET   ->  ENTRY DATA ... ""   for each plain file; some are asked for ahead
+ *   GET   ->  ENTRY DATA ... ""   for each plain file; some are requested in advance
  *
- * What the list said of a file binds nobody: its bytes are counted as they come. */
+ * The sizes in the list are not trusted: bytes are counted as they arrive. */
 #include "keeper/layer_import.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -50,7 +50,7 @@ static void fetch_fini(struct fetch **at)
 	free(f);
 }
 
-/* One frame; the end of the stream is an error here, and so is what the worker complains about. */
+/* Reads one frame; the end of the stream is an error here, and so is an ERROR of the worker. */
 static int next_frame(struct fetch *f, const struct frame **out, struct err *e)
 {
 	const struct wire_error *told = (const void *)f->bytes;
@@ -75,7 +75,7 @@ static int import_unexpected(const struct frame *got, struct err *e)
 
 /* ---- the list ---- */
 
-/* What is in a folder at the last level is not told, so there must be none. */
+/* The list has no entries below the last level, so a folder at that level is rejected. */
 static int too_deep(const char *name, size_t n, uint32_t mode)
 {
 	unsigned depth = 1;
@@ -152,7 +152,7 @@ static int ask_file(struct fetch *f, size_t i, struct err *e)
 	return sock_send(f->worker, &ask, sizeof(ask), path, (size_t)n, NULL, 0, e);
 }
 
-/* Asks for more files, until enough are on their way; *next is the first not looked at. */
+/* Requests more files until enough are in progress; *next is the first entry not examined yet. */
 static int ask_ahead(struct fetch *f, size_t *next, unsigned *under_way, struct err *e)
 {
 	for (; *next < f->n && *under_way < AHEAD; ++*next) {
@@ -206,7 +206,7 @@ static int import_take(struct fetch *f, size_t i, struct err *e)
 	return err_set(e, ERR_INVALID, "'%.80s' is neither file, folder nor link", path);
 }
 
-/* Every folder on the way to the place. */
+/* Creates every folder above the place. */
 static int make_place(struct layer_tree *t, const char *place, struct err *e)
 {
 	char part[TREE_PATH];

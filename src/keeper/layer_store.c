@@ -44,7 +44,7 @@ static int send_with(int sock, const void *bytes, size_t n, const int *fds, unsi
 	return sendmsg(sock, &m, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
 }
 
-/* fds: room for two, -1 where none came. */
+/* fds: space for two, -1 for those that were not sent. */
 static ssize_t receive_with(int sock, void *bytes, size_t n, int fds[2])
 {
 	union {
@@ -67,17 +67,18 @@ static ssize_t receive_with(int sock, void *bytes, size_t n, int fds[2])
 
 /* ---- the writer ---- */
 
-/* The new folder becomes the root of a mount namespace that has nothing else. */
+/* Makes the new folder the root of a mount namespace without anything else. */
 static int own_root(int dir, struct err *e)
 {
-	/* While its mount is one of ours. */
+	/* Must be done while its mount is in this namespace. */
 	auto_fd int tree = open_tree(dir, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 
 	if (tree < 0)
 		return err_sys(e, "clone the new layer");
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(e, "own mounts");
-	/* Onto a folder that is surely there; what is below comes along and goes with the old root. */
+	/* Mounts onto a folder that always exists; everything below is removed with the
+	 * old root. */
 	if (move_mount(tree, "", AT_FDCWD, "/usr", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
 	    chdir("/usr") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
 	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
@@ -85,7 +86,7 @@ static int own_root(int dir, struct err *e)
 	return 0;
 }
 
-/* From here on there is nothing but the new folder, and no right to anything else. */
+/* After this the process sees only the new folder, and has no other rights. */
 static int enter_cell(int dir, uint32_t uid, struct err *e)
 {
 	const struct rlimit files = { 32, 32 }, none = { 0, 0 };
@@ -94,19 +95,20 @@ static int enter_cell(int dir, uint32_t uid, struct err *e)
 		return -1;
 	if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
 		return err_sys(e, "become nobody");
-	/* After the ids have changed: the kernel clears it with them. */
+	/* After the ids have changed, because the kernel clears PDEATHSIG then. */
 	if (geteuid() != uid || getegid() != uid || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
 	    setrlimit(RLIMIT_CORE, &none) < 0 ||
-	    /* Nobody of this id outlives it: the sealer reads what no one can change any more. */
+	    /* No process of this id may remain: the sealer must read files that cannot change any
+	     * longer. */
 	    setrlimit(RLIMIT_NPROC, &none) < 0)
 		return err_sys(e, "give up what is not needed");
 	alarm(WRITER_S);
 	return 0;
 }
 
-/* The three that it needs, at these numbers. Not the layers' folder, and not the socket on which the
- * answer goes: what this process says is believed by nobody but the sealer. */
+/* The three descriptors of the writer. It has neither the folder of layers nor the socket for the
+ * answer: only the sealer reads its output, and checks it. */
 enum { WRITER_DIR = 3, WRITER_CONN, WRITER_TELL };
 
 static int only_these(int dir, int conn, int tell, struct err *e)
@@ -131,7 +133,7 @@ static _Noreturn void store_writer(const struct layer_store_request *o, int dir,
 	if (only_these(dir, conn, tell, &e) < 0)
 		_exit(1);
 	if (enter_cell(WRITER_DIR, o->uid, &e) == 0) {
-		/* By the new root: the descriptor that came along knows a way up to the old one. */
+		/* Opened through the new root: the inherited descriptor leads up to the old one. */
 		close(WRITER_DIR);
 		t.root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (t.root < 0)
@@ -183,7 +185,7 @@ static int open_new(int layers, uint32_t uid, char name[32], struct err *e)
 	return steal_fd(&fd);
 }
 
-/* Everything is on the disk before it has its name. One that is there already is the same. */
+/* Everything is on the disk before the rename. A layer that exists already has the same content. */
 static int give_name(int layers, int fd, const char *name, const char *id, struct err *e)
 {
 	if (syncfs(fd) < 0)
@@ -212,7 +214,7 @@ static int store_make(int layers, const struct layer_store_request *o, int conn,
 	return -1;
 }
 
-/* ---- orders ---- */
+/* ---- requests ---- */
 
 static int mount_layer(int layers, const char *id, struct err *e)
 {
@@ -242,7 +244,7 @@ static int store_do_check(int layers, const char *id, struct layer_tree_sum *out
 	return 0;
 }
 
-/* In a process of its own. */
+/* Runs in a process of its own. */
 static _Noreturn void store_serve(int layers, const struct layer_store_request *o, int answer_to,
 				  int conn)
 {
@@ -273,7 +275,7 @@ static void take_order(int layers, const struct layer_store_request *o, int answ
 	}
 	switch (fork()) {
 	case 0:
-		close(STOCK_FD); /* the keeper's end must be the only other one */
+		close(STOCK_FD); /* only the keeper may hold the other end */
 		store_serve(layers, o, answer_to, conn);
 	case -1:
 		err_sys(&a.err, "start a process for a layer");
@@ -281,7 +283,7 @@ static void take_order(int layers, const struct layer_store_request *o, int answ
 	}
 }
 
-/* What a crash left, unless somebody is still at it. */
+/* Removes what a crash has left, unless another process still works on it. */
 static void store_sweep(int layers)
 {
 	int fd = openat(layers, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -309,11 +311,13 @@ static _Noreturn void stock_process(int sock, int layers)
 	struct layer_store_request o;
 	int fds[2];
 
-	/* The keeper's lock among others: it must be free when the keeper is gone. */
+	/* Closes all other descriptors, also the lock of the keeper: it must be free when the
+	 * keeper has ended. */
 	if (high < 0 || dir < 0 || dup3(high, STOCK_FD, O_CLOEXEC) < 0 ||
 	    dup3(dir, LAYERS_FD, O_CLOEXEC) < 0 || close_range(LAYERS_FD + 1, ~0U, 0) < 0)
 		_exit(1);
-	signal(SIGTERM, SIG_IGN); /* we end with the keeper's end of the socket */
+	signal(SIGTERM, SIG_IGN); /* this process ends when the keeper's end of the socket
+				   * is closed */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGCHLD, SIG_IGN);
 	store_sweep(LAYERS_FD);

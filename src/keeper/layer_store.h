@@ -1,13 +1,14 @@
-/* layer_store.h - the layers on disk, `<state>/layers/<id>`, and the process that looks after them.
- * Owns: that folder. The process stays among the host's mounts when the keeper leaves them; it makes
- * a layer of a box's folder, hands out detached mounts, removes, checks. Each order brings a socket
- * for its answer, so nobody waits for anybody else's.
+/* layer_store.h - the layers on disk, `<state>/layers/<id>`, and the process that manages them.
+ * Owns: that folder. The process stays in the host's mount namespace when the keeper leaves it. It
+ * creates a layer from a folder of a box, returns detached mounts, removes and verifies layers.
+ * Each request has a socket for its answer, so requests do not wait for each other.
  *
- *   stock process ── per MAKE: a sealer (privileged; makes new.N, seals it, gives it its name)
- *                                └── a writer (an id of nobody's, new.N is its root; speaks with the box)
+ *   layer store ── per MAKE: a sealer (privileged; creates new.N, finalizes it, renames it)
+ *                                └── a writer (an unused id, new.N is its root; talks to the box)
  *
- * A name is given by rename, after everything is on the disk. What a crash leaves is called new.N or
- * drop.ID and is swept by the next one; the lock on the folder tells whether somebody is at it. */
+ * A layer gets its name by rename, after everything is on the disk. A crash leaves new.N or
+ * drop.ID, which the next layer store removes; the lock on the folder shows whether a process still
+ * uses it. */
 #pragma once
 #include "base/err.h"
 #include "keeper/layer_tree.h"
@@ -16,10 +17,10 @@
 
 struct layer_store_request {
 	enum { STOCK_MAKE = 1, STOCK_MOUNT, STOCK_CHECK, STOCK_REMOVE } what;
-	uint32_t uid; /* MAKE: of the writer */
+	uint32_t uid; /* MAKE: uid of the writer */
 	char id[WIRE_LAYER_ID];
 	char path[WIRE_PATH],
-		place[WIRE_PATH]; /* MAKE: of the folder in the box, and in the layer */
+		place[WIRE_PATH]; /* MAKE: path of the folder in the box, and in the layer */
 	uint64_t bytes_most, files_most;
 };
 
@@ -28,16 +29,17 @@ struct layer_store_reply {
 	struct layer_tree_sum sum;
 };
 
-/* Before the keeper leaves the host's mounts. Returns a socket to the process, which ends when that
- * is closed; out_dir: the folder of the layers. */
+/* Called before the keeper leaves the host's mounts. Returns a socket to the process, which ends
+ * when the socket is closed; out_dir: the folder of the layers. */
 must_check int layer_store_start(const char *state_dir, int *out_dir, struct err *e);
 
-/* conn: MAKE: to the box's init, else -1. Returns the socket on which the answer will come. */
+/* conn: for MAKE to init of the box, else -1. Returns the socket for the answer. */
 must_check int layer_store_ask(int process, const struct layer_store_request *o, int conn,
 			       struct err *e);
-/* Waits for it. The mount of a MOUNT in *out_mount. */
+/* Waits for the answer. *out_mount: the mount of a MOUNT. */
 must_check int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount,
 				 struct err *e);
 
-/* A detached mount, read-only, nosuid, nodev, owners as on the disk: the caller shifts them. */
+/* A detached mount, read-only, nosuid, nodev, with the owners on the disk: the caller maps
+ * the ids. */
 must_check int layer_store_mount(int process, const char *id, int *out_mount, struct err *e);

@@ -13,12 +13,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { TREE_TIME = 315532800 }; /* 1980: zip, and so every wheel, knows no earlier one */
+enum { TREE_TIME = 315532800 }; /* 1980: zip, and so every wheel, has no earlier time */
 
 /* ---- names ---- */
 
-/* What may be at the top of a layer. Not /etc, /home, /dev, /proc, /tmp and their like: those are
- * made for each box, and what is mounted there must find a plain folder. */
+/* Folders that may be at the top of a layer. Not /etc, /home, /dev, /proc, /tmp and similar ones:
+ * those are created for each box, and their mounts need a plain folder. */
 static const char *const tops[] = { "usr", "opt", "var", "srv", "node_modules", ".cargo" };
 
 static int top_ok(const char *path, size_t n)
@@ -68,7 +68,7 @@ static int tree_count(struct layer_tree *t, uint64_t bytes, uint64_t files, stru
 	return 0;
 }
 
-/* The folder that a new name goes to, opened without following anything, and the name. */
+/* Opens the folder of a new name without following links, and returns the name. */
 static int open_parent(struct layer_tree *t, const char *path, const char **out_name, struct err *e)
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
@@ -113,7 +113,7 @@ int layer_tree_link(struct layer_tree *t, const char *path, const char *target, 
 	return symlinkat(target, parent, name) < 0 ? err_sys(e, "link '%.80s'", path) : 0;
 }
 
-/* Never a mode from outside: there is executable and there is not. */
+/* Modes of the box are not used: a file is executable or not. */
 int layer_tree_file(struct layer_tree *t, const char *path, int executable, int *out_fd,
 		    struct err *e)
 {
@@ -183,7 +183,7 @@ static void names_add(struct names *l, const char *name)
 		abort();
 }
 
-/* In order; dir stays the caller's. */
+/* Sorted; the caller keeps dir. */
 static int names_read(struct names *l, int dir, struct err *e)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -206,7 +206,7 @@ static int names_read(struct names *l, int dir, struct err *e)
 struct tree_walk {
 	struct sha256 sum;
 	struct layer_tree_sum *out;
-	int own; /* make it ours, too */
+	int own; /* also change the owner */
 	char path[TREE_PATH];
 	struct err *e;
 };
@@ -226,14 +226,14 @@ static int is_ours(struct tree_walk *w, const struct stat *st, unsigned mode)
 		       w->path);
 }
 
-/* fd: open for reading; of a file or a folder. */
+/* fd: a file or a folder, open for reading. */
 static int tree_own(struct tree_walk *w, int fd, const struct stat *st, unsigned mode)
 {
 	const struct timespec times[2] = { { TREE_TIME, 0 }, { TREE_TIME, 0 } };
 
 	if (!w->own)
 		return is_ours(w, st, mode);
-	/* The owner first: a change of it takes bits of the mode away. */
+	/* The owner first, because changing it clears bits of the mode. */
 	if (fchown(fd, geteuid(), getegid()) < 0 || fchmod(fd, mode) < 0 || futimens(fd, times) < 0)
 		return err_sys(w->e, "seal '%.120s'", w->path);
 	return 0;
@@ -320,7 +320,7 @@ static int tree_visit(struct tree_walk *w, int dir, const char *name, size_t abo
 		return err_sys(w->e, "look at '%.120s'", w->path);
 	if (S_ISDIR(st.st_mode))
 		return visit_dir(w, dir, name, above + (size_t)len);
-	if (!above) /* the box's root has folders there, and must still have them */
+	if (!above) /* the root of a box has folders there, which a layer must not replace */
 		return err_set(w->e, ERR_INVALID, "'%.40s' must be a folder", name);
 	return S_ISLNK(st.st_mode) ? visit_link(w, dir, name) : visit_file(w, dir, name);
 }
@@ -375,7 +375,7 @@ int layer_tree_check(int root, struct layer_tree_sum *out, struct err *e)
 	return walk_root(root, 0, out, e);
 }
 
-/* ---- the end of one ---- */
+/* ---- removal ---- */
 
 static int tree_empty(int dir, struct err *e)
 {

@@ -1,7 +1,7 @@
-/* limit_job.c - other limits for a living box.
+/* limit_job.c - changes the limits of a running box.
  *
- * The kernel may have to reclaim memory before a lower limit fits, which takes its time, so a maker
- * does it. The box may end meanwhile: the job knows it by its id only. */
+ * The kernel may have to reclaim memory before a lower limit fits, which takes time, so a builder
+ * thread does it. The box may end before that, so the job has only its id. */
 #include "base/cleanup.h"
 #include "keeper/keeper_internal.h"
 #include "wire/sock.h"
@@ -48,7 +48,7 @@ static void limit_back(struct keeper *k, struct build_job *take_job)
 	client_send(k, j->client, &out, sizeof(out), -1);
 }
 
-/* What nobody asked to change stays as it is. */
+/* Limits that are not in the request keep their value. */
 static struct wire_limits limit_resolve(const struct wire_limits *now,
 					const struct wire_limits *want)
 {

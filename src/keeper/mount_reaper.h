@@ -1,11 +1,12 @@
-/* mount_reaper.h - the mounts of boxes that have ended, let go of by a thread that nobody waits for.
- * Owns:         the thread, and a few mount namespaces that it has not come to yet.
- * Does not own: those of living boxes; each is in its kbox.
+/* mount_reaper.h - a thread that releases the mounts of boxes that have ended, so that no client
+ * waits for it.
+ * Owns:         the thread, and a few mount namespaces that it has not released yet.
+ * Does not own: those of running boxes; each is in its keeper_box.
  *
- * To take a box's mounts apart the kernel waits twice for all processors. It does so when the last
- * holder lets go. If that is init, whoever ends a box waits for it; so the keeper holds them a moment
- * longer. Only where nothing but memory comes of it: a box with a volume, a layer or a disk image has
- * let go of those when it is gone. */
+ * To destroy the mounts of a box the kernel waits twice for all processors. It does so when the
+ * last holder releases them. If that is init, the client that ends the box waits for it; so the
+ * keeper holds them a moment longer. Only if this delays nothing but the release of memory: a box
+ * with a volume, a layer or a disk image has released those when its end is reported. */
 #pragma once
 #include "base/err.h"
 
@@ -13,5 +14,5 @@ struct linger;
 
 must_check int mount_reaper_start(struct linger **out, struct err *e);
 void mount_reaper_stop(struct linger *l);
-/* Soon; at once if too many wait already. */
+/* Releases it soon; immediately if too many wait already. */
 void mount_reaper_close(struct linger *l, int take_ns);

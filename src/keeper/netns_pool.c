@@ -12,18 +12,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The kernel tells of a multicast group that was joined some milliseconds later, when nobody may be
- * left in it. Ten ticks of the slowest clock: then it has been told, and counted. */
+/* The kernel sends reports for a joined multicast group some milliseconds later, perhaps after the
+ * last process has ended. After ten ticks of the slowest clock they have been sent and counted. */
 #define REST_NS 100000000ull
-#define RUSH_NS 10000000000ull /* so long after the last one, what was a rush is over */
+/* This long after the last create, surplus namespaces are released. */
+#define RUSH_NS 10000000000ull
 
 enum { KEPT = 8, MOST = 160 };
 
 struct net {
 	struct nets *of;
 	int ns;
-	int as_new; /* test builds: 0 if nobody has looked */
-	int open;   /* these are: */
+	int as_new; /* test builds: 0 if not verified */
+	int open;   /* these files are open: */
 	struct net_files files;
 	uint64_t since_ns;
 };
@@ -40,7 +41,7 @@ struct nets {
 	struct net_text as_new;
 };
 
-/* Where launches do not look; low numbers are few. */
+/* Moves a descriptor to a high number: launches need the low ones. */
 static int netns_lift(int *fd, struct err *e)
 {
 	int high = fcntl(*fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
@@ -124,7 +125,8 @@ struct nets *netns_pool_new(int proc, unsigned open_most)
 	pthread_mutex_init(&n->lock, NULL);
 	t = netns_make(n, &e);
 	if (!t || net_read(proc, t->ns, &n->as_new, &e) < 0) {
-		/* A host without IPv6, or without one of the files: no way to see what was left. */
+		/* A host without IPv6, or without one of the files: a used namespace cannot be
+		 * verified. */
 		fprintf(stderr, "atoll: keeper: networks are made anew for each box: %s\n", e.msg);
 		netns_free(t);
 		netns_pool_free(n);
@@ -165,7 +167,7 @@ static struct net *pop_rested(struct nets *n, uint64_t now)
 	return t;
 }
 
-/* Takes it, unless there are too many. */
+/* Adds it, unless there are too many. */
 static void push_ready(struct nets *n, struct net **t, int seen)
 {
 	if (n->nready == MOST)
@@ -184,11 +186,11 @@ static void push_resting(struct nets *n, struct net **t)
 
 /* ---- */
 
-/* A box has been in it: is there anything to see? Slow, so without the lock. */
+/* Verifies a namespace that a box has used. Slow, so without the lock. */
 static int as_new(const struct nets *n, struct net *t)
 {
 	struct net_text now;
-	struct err ignored; /* what cannot be read is not as new */
+	struct err ignored; /* a namespace that cannot be read is not clean */
 	int same = open_files(t, &ignored) == 0 && net_look(&t->files, &now, &ignored) == 0 &&
 		   net_same(&now, &n->as_new);
 
@@ -290,7 +292,7 @@ void netns_pool_maintain(struct nets *n)
 	while (netns_lacks(n)) {
 		t = netns_make(n, &e);
 		if (!t)
-			return; /* whoever needs one will be told */
+			return; /* the next box that needs one gets the error */
 		netns_keep(n, t);
 	}
 }

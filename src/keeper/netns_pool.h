@@ -1,32 +1,35 @@
-/* netns_pool.h - network namespaces made before they are asked for, and used again when they are as new.
- * Owns:         those that wait. A box's own is in its kbox while it lives.
- * Does not own: what "as new" means; that is jail/net.h.
+/* netns_pool.h - network namespaces that are created in advance, and reused if they are verified
+ * clean.
+ * Owns:         pooled namespaces. That of a box is in its keeper_box while the box runs.
+ * Does not own: what "clean" means; that is in jail/net.h.
  *
- *              take                       give                  a moment later, as new
+ *              take                       put                   a moment later, clean
  *   ready ──────────────►  a box  ──────────────►  resting  ──────────────────────────►  ready
- *                                                    └─ anything is different: closed, and with it gone
+ *                                                    └─ any difference: closed, which destroys it
  *
- * A network namespace is a third of what a box costs: a quarter of a millisecond to make, as much to
- * take apart. Most programs never open a socket, and theirs is then as good as a new one. Makers take,
- * the loop gives: it locks for itself. */
+ * A network namespace is a third of the cost of a box: a quarter of a millisecond to create, and as
+ * much to destroy. Most programs never open a socket, and their namespace is still clean. Builder
+ * threads take, the loop returns: this module has its own lock. */
 #pragma once
 #include "base/err.h"
 
 struct nets;
-struct net; /* one of them, and while few boxes have one, the files that tell of it */
+struct net; /* a namespace and, if there are few boxes, its open files */
 
-/* NULL where it cannot be done: then each box makes its own with the rest of its namespaces. open_most: so
- * many may have their files open, nine each. */
+/* NULL if the host does not allow it: then each box creates its own with its other namespaces.
+ * open_most: how many may have open files, nine each. */
 struct nets *netns_pool_new(int proc, unsigned open_most);
-void netns_pool_free(struct nets *n); /* none is a box's */
+void netns_pool_free(struct nets *n); /* no box may use one */
 int net_ns(const struct net *t);      /* JAIL_FD_HIGH or above */
 void netns_free(struct net *t);       /* fine on NULL */
-/* NULL on error. out_as_new: it is new, or as new; 0 only if `unchecked`, see netns_pool_put(). */
+/* NULL on error. out_as_new: it is new or verified clean; 0 only if `unchecked`, see
+ * netns_pool_put(). */
 must_check struct net *netns_pool_take(struct nets *n, int unchecked, int *out_as_new,
 				       struct err *e);
-/* Nobody is in it any more. unchecked: test builds only, see jail_trusts_network(). */
+/* Returns a namespace without processes. unchecked: test builds only, see jail_trusts_network(). */
 void netns_pool_put(struct nets *n, struct net *take_t, int unchecked);
-/* Looks after those that wait: tests the rested, makes some, lets go of what was a rush. On a maker. */
+/* Maintains the pool: verifies returned namespaces, creates some, releases surplus ones. On a
+ * builder thread. */
 void netns_pool_maintain(struct nets *n);
-/* In how many ms there will be something to tend; -1: not until one is given or taken. */
+/* Time in ms until maintenance is needed; -1: not before one is returned or taken. */
 int netns_pool_next_ms(struct nets *n);

@@ -1,9 +1,9 @@
-/* pool.c - boxes made before they are asked for.
+/* pool.c - boxes that are created in advance.
  *
- * A pooled box is whole: namespaces, root, filter, a waiting init. Only its cgroups are missing on
- * v1 hosts, where they can be entered late for microseconds and an idle one is dear; on v2 it is
- * born in its own. Refilling waits for a quiet moment, so that it does not compete with the request
- * that emptied the place, unless the pool runs low. */
+ * A pooled box is complete: namespaces, root, filter, a waiting init. Only on v1 hosts it has no
+ * cgroups of its own, because entering them late takes microseconds and an idle cgroup is
+ * expensive; on v2 it is created inside its own. Refilling waits for an idle moment, so that it
+ * does not compete with the request that took a box, unless the pool runs low. */
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/cleanup.h"
@@ -21,7 +21,7 @@
 #define SPARES_LOW 2
 #define LOG_AGAIN_MS 60000
 
-/* Boxes in the pool take ids, descriptors and processes that requests need: an eighth of each at most. */
+/* Pooled boxes use ids, descriptors and processes that requests need: an eighth of each at most. */
 static unsigned pool_room(const struct keeper *k)
 {
 	unsigned room = POOL_MOST;
@@ -51,7 +51,8 @@ struct wire_limits pool_common_limits(const struct keeper *k)
 	};
 }
 
-/* Cgroup limits are written when a box is taken; the disk is mounted when it is made. */
+/* Cgroup limits are written when a client gets a box, but the disk is mounted when the box is
+ * created. */
 int pool_fits(const struct keeper *k, const struct wire_limits *want)
 {
 	return want->disk_bytes == k->common.disk_bytes &&
@@ -103,7 +104,8 @@ void pool_drop(struct keeper *k, struct keeper_box *b)
 	}
 }
 
-/* A spare one, or one by a name like a spare's, so that it may be one later. */
+/* Takes a cached cgroup, or chooses a name of the same form, so that the cgroup can be cached
+ * later. */
 static int name_cgroup(struct keeper *k, struct build_job *j, struct err *e)
 {
 	char id[ID_LEN + 1];
@@ -117,7 +119,7 @@ static int name_cgroup(struct keeper *k, struct build_job *j, struct err *e)
 	return 0;
 }
 
-/* A new box up to the point where a maker takes over: id, ids, record. */
+/* Prepares a new box for a builder thread: id, uid range, record. */
 int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_limits *lim,
 		    int own_cgroup, const struct wire_create *w, struct err *e)
 {
@@ -174,8 +176,8 @@ int pool_begin(struct keeper *k, struct build_job *j, const struct wire_limits *
 	return pool_begin_with(k, j, lim, own_cgroup, NULL, e);
 }
 
-/* To warm up what others are waiting for makes it late. A seed would practise what it is about to do: that
- * makes its program faster and is more work in all, so in a rush there is no time for it. */
+/* Warming up delays a box that a client waits for. It makes the first program of an interpreter
+ * faster but is more work in total, so it is skipped under load. */
 static int has_time(const struct keeper *k, const struct pool_class *l, unsigned pool_class,
 		    uint64_t now)
 {
@@ -184,7 +186,8 @@ static int has_time(const struct keeper *k, const struct pool_class *l, unsigned
 	return l->pooled * 2 >= l->depth;
 }
 
-/* A seed's process lives in the box before anybody takes it, so the box has its cgroups at birth. */
+/* An interpreter runs in the box before a client gets it, so such a box is created with its
+ * cgroups. */
 static int give_one(struct keeper *k, unsigned pool_class, uint64_t now, struct err *e)
 {
 	struct pool_class *l = &k->pool_classes[pool_class];
@@ -203,7 +206,7 @@ static int give_one(struct keeper *k, unsigned pool_class, uint64_t now, struct 
 	return 0;
 }
 
-/* 1: not now, a request is being served; but it is not nearly empty either. */
+/* 1: refill later, because a request is being served and the pool is not nearly empty. */
 static int may_wait(struct keeper *k, const struct pool_class *l, uint64_t now)
 {
 	if (now >= k->quiet_ns || (l->pooled + l->making) * 2 <= l->depth)
@@ -238,7 +241,8 @@ void pool_refill(struct keeper *k)
 		return;
 	}
 	k->pool_classes[0].depth = k->pool_depth;
-	/* Half a millisecond of our loop's time, and whoever was just given a box waits on the same CPU. */
+	/* This takes half a millisecond of the loop, and a client that just got a box may wait for
+	 * the same CPU. */
 	if (now >= k->quiet_ns || k->spares[CACHED_CGROUP_ANY].n < SPARES_LOW)
 		cgroup_cache_refill(k);
 	else
@@ -250,7 +254,8 @@ void pool_refill(struct keeper *k)
 		}
 }
 
-/* Without its folder a keeper is lost: no record of a box would outlive it. So none is left. */
+/* If the run folder was deleted, records of boxes would be lost with the keeper. So the keeper ends
+ * all boxes and exits. */
 static void leave_if_lost(struct keeper *k)
 {
 	struct stat st;
@@ -277,7 +282,7 @@ void pool_log(struct keeper *k, const char *what, const struct err *e)
 	k->pool_err_ns = now;
 }
 
-/* What failed now will fail at once again. */
+/* After a failure the pool waits before it tries again. */
 void pool_failed(struct keeper *k, const struct err *e)
 {
 	pool_log(k, "pool", e);

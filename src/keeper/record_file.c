@@ -12,19 +12,19 @@
 #define FILE_MAGIC 0x7364726f63657261ull /* "arecords" */
 
 struct header {
-	uint64_t sum; /* of all behind it */
+	uint64_t sum; /* checksum of everything after it */
 	uint64_t magic, boot;
-	uint32_t version, place; /* bytes of a place */
+	uint32_t version, place; /* place: bytes of a slot */
 };
 
 struct records_place {
-	uint64_t sum;   /* of all behind it, as far as it was written; 0: free */
-	uint64_t bytes; /* of the record; what it has no use for is not written */
+	uint64_t sum;   /* checksum of everything after it that was written; 0: free */
+	uint64_t bytes; /* of the record; unused space is not written */
 	struct box_record meta;
 };
 
 struct deadline {
-	uint64_t sum; /* of all behind it */
+	uint64_t sum; /* checksum of everything after it */
 	char id[WIRE_ID];
 	struct wire_then what;
 };
@@ -39,7 +39,7 @@ static_assert(offsetof(struct box_record, mounts) % 8 == 0 &&
 		      sizeof(struct box_record) % 8 == 0,
 	      "sums are of whole words");
 
-/* Against accidents, not against anybody: only the keeper's own user can write here. */
+/* Protects against accidents, not against attacks: only the user of the keeper can write here. */
 static uint64_t sum_of(const void *at, size_t bytes)
 {
 	uint64_t hash = 0xcbf29ce484222325u, word;
@@ -57,7 +57,7 @@ static off_t offset_of(uint32_t place)
 	return (off_t)RECORD_FILE_PLACE * (place + 1);
 }
 
-/* How much of it says something: most boxes have neither volumes nor layers. */
+/* Bytes of the record that are used: most boxes have neither volumes nor layers. */
 static size_t used_of(const struct box_record *m)
 {
 	if (m->nlayers)
@@ -105,7 +105,7 @@ static int look_at_header(struct record_file *r, struct err *e)
 
 	if (n < 0)
 		return err_sys(e, "read records");
-	/* Without a header, or with half of one, the places speak for themselves. */
+	/* Without a complete header, every slot is checked by itself. */
 	if (n < (ssize_t)sizeof(h) || !is_header(&h))
 		return 0;
 	r->old_boot = h.boot != r->boot;
@@ -156,9 +156,9 @@ void record_file_end(struct record_file *r, int run)
 	unlinkat(run, "records", 0);
 }
 
-/* ---- places ---- */
+/* ---- slots ---- */
 
-/* Is this a record? What was not written of it is 0. */
+/* 1: the slot has a valid record. Bytes that were not written are 0. */
 static int is_whole(struct records_place *p)
 {
 	size_t bytes = p->bytes;
@@ -216,7 +216,8 @@ void record_file_drop(struct record_file *r, uint32_t place)
 {
 	uint64_t none = 0;
 
-	/* If this fails the next keeper finds a box that has ended, as it would after a kill before it. */
+	/* If this fails, the next keeper finds the record of a box that has ended, as after a kill
+	 * before this call. */
 	(void)!pwrite(r->fd, &none, sizeof(none), offset_of(place));
 	r->taken[place / 64] &= ~(1ull << place % 64);
 	if (place < r->free_from)
@@ -232,7 +233,7 @@ int record_file_write(int fd, uint32_t place, const struct box_record *m, struct
 	p.sum = sum_of(&p.bytes, sizeof(p.bytes) + p.bytes);
 	if (pwrite(fd, &p, whole, offset_of(place)) == (ssize_t)whole)
 		return 0;
-	/* Not err_sys(): to a client, "no space" would be the box's disk. */
+	/* Not err_sys(): a client would take "no space" for the disk of the box. */
 	if (errno == ENOSPC || errno == EDQUOT)
 		return err_set(
 			e, ERR_SYS,

@@ -1,4 +1,4 @@
-/* request.c - what a client may ask of the keeper: one handler per frame. */
+/* request.c - requests of clients to the keeper: one handler per frame type. */
 #include "base/id.h"
 #include "base/cleanup.h"
 #include "jail/launch.h"
@@ -26,9 +26,9 @@ static void request_refuse(struct keeper *k, struct client *c, const struct fram
 	client_error(k, c->number, f->ref, &e);
 }
 
-/* ---- giving a box away ---- */
+/* ---- handing over a box ---- */
 
-/* A box without cgroups of its own has no limits by them, and says so. */
+/* A box without its own cgroups has no cgroup limits; its record must show that. */
 static void own_up(struct keeper_box *b)
 {
 	struct wire_box *about = &b->meta.about;
@@ -39,7 +39,7 @@ static void own_up(struct keeper_box *b)
 		~(FEATURE_BIT(LAYER_MEM) | FEATURE_BIT(LAYER_TASKS) | FEATURE_BIT(LAYER_CPU));
 }
 
-/* From here on it is the client's: its own cgroups, its state on disk, its connection. */
+/* Hands the box over to the client: its own cgroups, its state on disk, its connection. */
 static int hand_over(struct keeper *k, struct keeper_box *b, const struct wire_limits *lim,
 		     int idle, struct err *e)
 {
@@ -72,7 +72,8 @@ static int hand_over(struct keeper *k, struct keeper_box *b, const struct wire_l
 	if (sent == 0)
 		sent = keeper_box_start(b, b->init, e);
 	else if (b->started && e->sys == EPIPE)
-		sent = 0; /* it has ended already, and said so on that connection */
+		sent = 0; /* the box has already ended, and init has sent the EXIT on that
+			   * connection */
 	cgroup_cache_given(k, b, fds, n);
 	return sent;
 }
@@ -86,11 +87,11 @@ static void request_give(struct keeper *k, struct keeper_box *b, uint64_t client
 		b->waiters[b->nwaiters++] = (struct waiter){ client, ref };
 	teardown_watch_cpu(k, b);
 	client_send(k, client, &out, sizeof(out), b->init);
-	/* If the client is gone nobody has claimed it, and it ends with this. */
+	/* If the client has disconnected, the box is not claimed and ends when this is closed. */
 	own_close_fd(&b->init);
 }
 
-/* A broken box is ended; the client hears why. */
+/* Ends a broken box; the client gets the error. */
 static void give_up(struct keeper *k, struct keeper_box *b, uint64_t client, uint32_t ref,
 		    struct err *e)
 {
@@ -98,7 +99,8 @@ static void give_up(struct keeper *k, struct keeper_box *b, uint64_t client, uin
 	teardown_kill(k, b);
 }
 
-/* Fills in what nobody asked for. A small memory means a small disk, which then stays in it. */
+/* Fills in limits that are not in the request. A small memory limit gives a small disk, which then
+ * stays in memory. */
 static struct wire_limits request_resolve(const struct keeper *k, const struct wire_limits *want)
 {
 	struct wire_limits l = *want, d = k->common;
@@ -114,7 +116,7 @@ static struct wire_limits request_resolve(const struct keeper *k, const struct w
 	return l;
 }
 
-/* A limit is enforced or refused; and where it can be enforced, it must be there. */
+/* A limit is enforced or rejected; and if the host can enforce it, it must be given. */
 static int request_enforceable(const struct keeper *k, enum jail_feature layer, const char *what,
 			       uint64_t value, struct err *e)
 {
@@ -181,7 +183,7 @@ int request_too_many(struct keeper *k, struct client *c, const struct frame *f)
 	return 1;
 }
 
-/* The START that came along, for whoever is to have it. */
+/* The START that came with a CREATE. */
 struct along {
 	void *start; /* or NULL */
 	size_t len;
@@ -238,7 +240,8 @@ static void create_new(struct keeper *k, const struct waiter *who, const struct 
 	}
 }
 
-/* The box was to have a seed, and that failed: a seed is a wish, so a plain one is made instead. */
+/* No warm interpreter could be started in the box. It is best effort, so a plain box is created
+ * instead. */
 static void create_plain(struct keeper *k, const struct build_job *j)
 {
 	const struct box_record *m = &j->box->meta;
@@ -278,7 +281,7 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 	}
 	pool_class = w->seed[0] ? warm_pool_class(k, w->seed, w->seed_group) : 0;
 	if (pool_class && !warm_pool_wanted(k, pool_class))
-		pool_class = 0; /* still loading, or not to be had */
+		pool_class = 0; /* still loading, or not available */
 	b = f->flags & WIRE_CREATE_COLD || w->without || w->seed_without || w->nmounts ||
 			    w->nlayers || !pool_fits(k, &limits)
 		    ? NULL
@@ -322,7 +325,8 @@ void request_made(struct keeper *k, struct build_job *take_job)
 		warm_pool_worked(k, j);
 	if (!e.kind && keeper_watch(k, &b->death, &e) == 0) {
 		b->meta.about.state = j->for_pool ? WIRE_BOX_POOLED : WIRE_BOX_MAKING;
-		/* The pid is on disk before anybody holds the box: now, or in hand_over(). */
+		/* The pid is written to disk before a client gets the box: here, or
+		 * in hand_over(). */
 		if (!j->for_pool || keeper_box_record(&k->host, b, &e) == 0) {
 			if (j->for_pool) {
 				pool_add(k, b);
@@ -348,7 +352,7 @@ void request_made(struct keeper *k, struct build_job *take_job)
 	free(j);
 }
 
-/* ---- living boxes ---- */
+/* ---- running boxes ---- */
 
 struct keeper_box *request_named(struct keeper *k, struct client *c, const struct frame *f)
 {
@@ -374,7 +378,7 @@ static void on_open(struct keeper *k, struct client *c, const struct frame *f)
 	if (!b)
 		return;
 	keeper_box_socket(b, path);
-	/* A box can freeze its own init; it must not freeze us. */
+	/* A box can stop its own init; that must not block the keeper. */
 	host_use_reserve(&k->host, 1);
 	fd = sock_connect_now(path, &e);
 	host_use_reserve(&k->host, 0);
@@ -387,7 +391,7 @@ static void on_open(struct keeper *k, struct client *c, const struct frame *f)
 	client_send(k, c->number, &out, sizeof(out), fd);
 }
 
-/* A box that is gone is remembered for a while. */
+/* The counters of a box that has ended are kept for a while. */
 static int late_answer(struct keeper *k, struct client *c, const struct frame *f, uint8_t type)
 {
 	const struct wire_id *w = (const struct wire_id *)f;

@@ -1,5 +1,5 @@
-/* sweep.c - what an earlier keeper left: living boxes are adopted, the rest is removed.
- * By record only: an id, a pid with its start time, an id range. Never by name or by guess. */
+/* sweep.c - cleans up after an earlier keeper: adopts running boxes and removes the rest. Only by
+ * record: an id, a pid with its start time, a uid range. Never by the form of a name. */
 #include "base/cleanup.h"
 #include "jail/launch.h"
 #include "keeper/keeper_internal.h"
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A pidfd of the recorded process, if that very process still lives. */
+/* A pidfd of the recorded process, if exactly this process still runs. */
 static int find_process(const struct keeper *k, const struct box_record *m)
 {
 	int pid = m->about.init_pid, low, high;
@@ -18,7 +18,8 @@ static int find_process(const struct keeper *k, const struct box_record *m)
 	if (m->boot != k->host.boot || pid <= 1 || !m->start_time)
 		return -1;
 	low = (int)syscall(SYS_pidfd_open, pid, 0);
-	/* The time is read after the descriptor is held: now it cannot be another's. */
+	/* The start time is read after the pidfd was opened, so it cannot be that of another
+	 * process. */
 	if (low >= 0 && box_record_start_time(k->host.proc, pid, low) != m->start_time) {
 		close(low);
 		return -1;
@@ -44,14 +45,14 @@ static void adopt_or_end(struct keeper *k, const struct box_record *m, uint32_t 
 		teardown_seen(k, b);
 		return;
 	}
-	/* Nobody was given it, or its end had begun: finish that. */
+	/* No client had the box, or its end was started: end it. */
 	if (m->about.state != WIRE_BOX_TAKEN)
 		teardown_kill(k, b);
 	else
 		deadline_adopt(k, b);
 }
 
-/* A box may live behind what we cannot read, so it is neither ours to adopt nor to forget. */
+/* An unreadable record may belong to a running box, so it is neither adopted nor removed. */
 static void from_record(uint32_t place, const struct box_record *m, void *arg)
 {
 	struct keeper *k = arg;
@@ -63,7 +64,7 @@ static void from_record(uint32_t place, const struct box_record *m, void *arg)
 			m ? "another's, too" : "not whole");
 }
 
-/* Of an older keeper. Its file goes when the box has a record of ours. */
+/* A record file of an older keeper. It is removed when the box has a record in the new format. */
 static int from_old(const char *id, void *arg)
 {
 	struct keeper *k = arg;
@@ -72,12 +73,13 @@ static int from_old(const char *id, void *arg)
 	struct err e;
 
 	if (keeper_box_find(&k->boxes,
-			    id)) { /* it has one: whoever wrote that was killed before this */
+			    id)) { /* it has one: the keeper that wrote it was killed before it
+				    * removed the file */
 		box_record_old_remove(k->host.run, id);
 		return 0;
 	}
 	if (box_record_old_read(k->host.run, id, &m, &e) < 0) {
-		/* Empty: its maker died before there was anything to record. */
+		/* Empty: the keeper died before there was anything to record. */
 		if (e.kind == ERR_NOT_FOUND)
 			box_record_old_remove(k->host.run, id);
 		else
@@ -94,7 +96,7 @@ static int from_old(const char *id, void *arg)
 	return 0;
 }
 
-/* A cgroup below our own parent that no box names: a spare, or what was half made. */
+/* A cgroup below the parent that no record names: a cached one, or one of an incomplete box. */
 static void remove_unnamed(const char *name, void *arg)
 {
 	struct keeper *k = arg;

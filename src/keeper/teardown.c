@@ -1,9 +1,10 @@
 /* teardown.c - the end of a box.
  *
  * SIGKILL to init ends the whole pid namespace, setsid and double forks included. When its pidfd
- * says so, mounts and network are the kernel's to drop; we read the last figures, remove cgroups,
- * record and socket, give the id range back, and only then say GONE. What is still busy (a process
- * in uninterruptible sleep) keeps its range and its cgroups, and is tried again. */
+ * reports the end, the kernel releases mounts and network; the keeper reads the final counters,
+ * removes cgroups, record and socket, frees the uid range, and only then sends GONE. A box that is
+ * still busy (a process in uninterruptible sleep) keeps its range and its cgroups, and is tried
+ * again. */
 #include "base/cleanup.h"
 #include "keeper/mount_reaper.h"
 #include "keeper/netns_pool.h"
@@ -29,7 +30,8 @@ void teardown_kill(struct keeper *k, struct keeper_box *b)
 	b->meta.about.state = WIRE_BOX_DYING;
 	if (b->death.fd >= 0)
 		syscall(SYS_pidfd_send_signal, b->death.fd, SIGKILL, NULL, 0);
-	/* Behind the signal: init dies before it does anything else, and all others with it. */
+	/* Thawed after the signal: init dies before it does anything else, and all others
+	 * with it. */
 	if (b->meta.about.frozen)
 		(void)!cgroup_thaw(&k->host.cgroups, b->meta.cgroup, &ignored);
 }
@@ -66,7 +68,7 @@ const struct wire_counters *teardown_counters(const struct keeper *k, const char
 	return NULL;
 }
 
-/* What nobody has to wait for: it is out of everybody's reach already. */
+/* Cleanup that no client has to wait for: no process can reach these any longer. */
 static void leave_behind(struct keeper *k, struct keeper_box *b)
 {
 	mount_reaper_close(k->linger, steal_fd(&b->mounts));
@@ -74,7 +76,7 @@ static void leave_behind(struct keeper *k, struct keeper_box *b)
 		cgroup_cache_keep(k, b);
 	else
 		cgroup_cache_forget(k, b);
-	/* A zygote is in the network of its home, and may not have ended yet. */
+	/* A zygote is in the network of its box, and may not have ended yet. */
 	if (k->host.nets && !b->home) {
 		netns_pool_put(k->host.nets, steal(&b->net), b->net_unchecked);
 		keeper_tend_nets(k);
@@ -85,7 +87,7 @@ static void teardown_bury(struct keeper *k, struct keeper_box *b)
 {
 	char path[KEEPER_BOX_SOCKET];
 
-	/* The record goes last: while it is there, a new keeper finishes what we began. */
+	/* The record is removed last: as long as it exists, a new keeper can finish the cleanup. */
 	keeper_box_socket(b, path);
 	unlinkat(k->host.run, path, 0);
 	record_file_drop(&k->records, b->place);
@@ -112,7 +114,7 @@ static int remove_leftovers(struct keeper *k, struct keeper_box *b)
 		return 0;
 	if (e.sys != EBUSY)
 		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
-	/* Whoever is still in there was born of this box: nobody else can enter. */
+	/* All processes in this cgroup were started in this box: no others can enter. */
 	cgroup_kill(&k->host.cgroups, b->meta.cgroup);
 	return -1;
 }
@@ -121,7 +123,7 @@ void teardown_seen(struct keeper *k, struct keeper_box *b)
 {
 	siginfo_t si;
 
-	/* ECHILD: we adopted it, another process reaps it. */
+	/* ECHILD: the box was adopted, and another process reaps it. */
 	if (b->death.fd >= 0)
 		waitid((idtype_t)P_PIDFD, (id_t)b->death.fd, &si, WEXITED | WNOHANG | __WALL);
 	keeper_unwatch(k, &b->death);
@@ -131,7 +133,7 @@ void teardown_seen(struct keeper *k, struct keeper_box *b)
 		pool_drop(k, b);
 	b->meta.about.state = WIRE_BOX_DYING;
 	if (b->unread)
-		memset(&b->last, 0xff, sizeof(b->last)); /* "cannot tell" */
+		memset(&b->last, 0xff, sizeof(b->last)); /* "unknown" */
 	else
 		teardown_count(k, b, &b->last);
 	memcpy(b->last.id, b->meta.about.id, sizeof(b->last.id));

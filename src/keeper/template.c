@@ -1,4 +1,4 @@
-/* template.c - see template.h. Runs once per keeper, before the stage becomes its root. */
+/* template.c - see template.h. Runs once per keeper, before it changes its root. */
 #include "keeper/template.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Copied if it is there. Nothing with a secret, a user list or a machine's identity. */
+/* Copied if it exists. Nothing that contains a secret, a list of users or the identity of the
+ * machine. */
 const struct template_row template_etc[] = {
 	{ "alternatives", "half of /usr/bin points through it" },
 	{ "ld.so.cache", "where libraries are" },
@@ -63,7 +64,7 @@ static int copy_file(int from, int to, const char *name, const struct stat *st, 
 	auto_fd int out = -1;
 	ssize_t n = 1;
 
-	/* What others may not read on the host is not for boxes either. */
+	/* Files that other users cannot read on the host are not copied. */
 	if (in < 0 || !(st->st_mode & S_IROTH) || st->st_size > FILE_MAX_BYTES)
 		return 0;
 	out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -87,7 +88,7 @@ static int copy_dir(int from, int to, const char *name, int depth, struct err *e
 	int bad = 0;
 
 	if (!d)
-		return 0; /* not ours to read, so not theirs */
+		return 0; /* not readable here, so not copied */
 	if (mkdirat(to, name, 0755) < 0 && errno != EEXIST)
 		bad = err_sys(e, "mkdir %s", name);
 	out = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -152,12 +153,12 @@ static int write_file(int dir, const char *name, const char *text, struct err *e
 	return write_bytes(dir, name, text, strlen(text), e);
 }
 
-/* Debian's fixed ids (base-passwd), the same on every machine: files in /usr and archives name some of them.
- * Neither people nor the accounts of services, which would tell what is installed on the host. */
+/* Debian's fixed ids (base-passwd), the same on every machine: files in /usr and archives name some
+ * of them. No accounts of people or services, which would reveal what is installed on the host. */
 static const struct account {
 	/* clang-format off */
 	const char *name;
-	unsigned uid, gid; /* uid 0: a group alone */
+	unsigned uid, gid; /* uid 0: only a group */
 } accounts[] = {
 	{ "daemon", 1, 1 },   { "bin", 2, 2 },      { "sys", 3, 3 },        { "sync", 4, 65534 },
 	{ "games", 5, 60 },   { "man", 6, 12 },     { "lp", 7, 7 },         { "mail", 8, 8 },
@@ -197,8 +198,8 @@ static int write_groups(int etc, struct err *e)
 	return write_file(etc, "group", buf_str(&out), e);
 }
 
-/* Not the host's: that one starts programs to find out who it is, before every command of a login
- * shell, and forgets the PATH that it was given. */
+/* Not the file of the host, which starts `id` for every command of a login shell, and replaces the
+ * PATH. */
 static const char profile[] =
 	"PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}\n"
 	"case :$PATH: in *:/opt/atoll/bin:*) ;; *) PATH=$PATH:/opt/atoll/bin ;; esac\n"
@@ -215,7 +216,8 @@ static int write_etc(int etc, struct err *e)
 	    write_file(etc, "hostname", "atoll\n", e) < 0 ||
 	    write_file(etc, "hosts", "127.0.0.1 localhost atoll\n::1 localhost\n", e) < 0 ||
 	    write_file(etc, "resolv.conf", "", e) < 0 ||
-	    /* PEP 668 guards the host's packages, which a box cannot write: pip may go on, below the home. */
+	    /* PEP 668 protects packages of the host, which a box cannot write anyway: pip may
+	     * install below the home. */
 	    write_file(etc, "pip.conf", "[global]\nbreak-system-packages = true\n", e) < 0 ||
 	    write_file(etc, "profile", profile, e) < 0 ||
 	    write_file(etc, "nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", e) <
@@ -270,8 +272,8 @@ static int link_merged(int dir, struct err *e)
 	return 0;
 }
 
-/* The programs that run cells, and the agent: drivers.S. One copy for all boxes: they see it through
- * their overlay, so it costs an idle one nothing. */
+/* The programs that run cells, and the agent: drivers.S. One copy for all boxes: they see it
+ * through their overlay, so an idle box needs no memory for it. */
 static int write_drivers(int dir, struct err *e)
 {
 	auto_fd int to = openat(dir, "opt/atoll", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -286,8 +288,8 @@ static int write_drivers(int dir, struct err *e)
 		       : 0;
 }
 
-/* Much that is written for sandboxes says sudo. Nobody gains anything here: a box's root is for those
- * who have its token, so it runs what it is asked for as whoever asks. */
+/* Many programs for sandboxes use sudo. This one gives no privilege: root of a box is only for
+ * clients with its token, so it runs the command as the calling user. */
 static const char sudo[] = "#!/bin/sh\n"
 			   "while [ $# -gt 0 ]; do\n"
 			   "\tcase $1 in\n"
@@ -302,7 +304,7 @@ static const char sudo[] = "#!/bin/sh\n"
 			   "[ $# -gt 0 ] || exit 0\n"
 			   "exec \"$@\"\n";
 
-/* Names that programs expect and Debian has not; behind everything else on the PATH. */
+/* Names that programs expect and Debian does not have; last on the PATH. */
 static int write_names(int dir, struct err *e)
 {
 	auto_fd int bin = openat(dir, "opt/atoll/bin", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -316,8 +318,8 @@ static int write_names(int dir, struct err *e)
 	return symlinkat("/usr/bin/python3", bin, "python") < 0 ? err_sys(e, "link python") : 0;
 }
 
-/* What the host's apt has installed is what every box has of it: packages that a box adds are chosen
- * by that. Where there is no such list nobody asks for one. */
+/* The list of packages that apt has installed on the host, which are in every box: apt in a box
+ * selects further packages with it. A host without this list has no apt. */
 static int copy_status(int dir, struct err *e)
 {
 	auto_fd int from = open("/var/lib/dpkg", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

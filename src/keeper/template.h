@@ -1,10 +1,11 @@
 /* template.h - the skeleton of a box's root.
- * Owns: the allowlist of what a box may see of the host's /etc, and the files we write ourselves. */
+ * Owns: the allowlist of files of the host's /etc that a box sees, and the generated files. */
 #pragma once
 #include "base/err.h"
 
-/* Fills the folder (on the stage) with /etc, /home/user, links into /usr and mount points. */
-/* one_id: we own everything and can give nothing away. */
+/* Fills the folder (in the keeper's mount namespace) with /etc, /home/user, links into /usr and
+ * mount points. */
+/* one_id: the keeper has one id, so owners cannot be changed. */
 must_check int template_base(int dir, int one_id, struct err *e);
 
 struct template_row {

@@ -1,8 +1,8 @@
 /* uid_range.c - see uid_range.h.
  *
- * A share is a link in SHARES_DIR: its name is the share's number, its target the run folder that has it. The
- * keeper holds a lock on NUMBER.lock as long as it lives. A share outlives its keeper as long as a process with
- * one of its ids lives. */
+ * A share is a link in SHARES_DIR: its name is the share's number, its target the run folder that
+ * has it. The keeper holds a lock on NUMBER.lock as long as it lives. A share remains after the end
+ * of its keeper as long as a process with one of its ids exists. */
 #include "keeper/uid_range.h"
 #include "base/cleanup.h"
 
@@ -21,7 +21,7 @@
 
 enum { LOCK_TRIES = 200, LOCK_WAIT_US = 5000 };
 
-/* Whose it is; "" for nobody's. */
+/* The run folder that has the share; "": none. */
 static const char *owner_of(int dir, unsigned share, char out[PATH_MAX])
 {
 	char name[16];
@@ -44,7 +44,7 @@ static int lock_share(int dir, unsigned share)
 	return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ? -1 : steal_fd(&fd);
 }
 
-/* A keeper of a version without the lock above: it has one in its run folder. */
+/* For keepers of a version without that lock: they have one in the run folder. */
 static int keeper_lives_in(const char *run_dir)
 {
 	char path[PATH_MAX + 16];
@@ -70,7 +70,8 @@ static int uid_of(int proc, const char *pid, unsigned *out)
 	return at && sscanf(at, "\nUid: %u", out) == 1 ? 0 : -1;
 }
 
-/* Does a process of this host have one of the share's ids? What cannot be read may be one. */
+/* 1: a process of this host has one of the ids of the share. An unreadable process counts
+ * as one. */
 static int has_processes(unsigned share)
 {
 	unsigned first = RANGE_FIRST_UID + share * RANGE_PER_SHARE * RANGE_STRIDE, uid;
@@ -88,7 +89,8 @@ static int has_processes(unsigned share)
 	return found;
 }
 
-/* The lock of a share that nobody has had since the host was started, or that nobody has any more; or -1. */
+/* The lock of a share that was not used since the host was booted, or that is no longer used; or
+ * -1. */
 static int lock_if_free(int dir, unsigned share, int used)
 {
 	char owner[PATH_MAX];
@@ -103,7 +105,7 @@ static int lock_if_free(int dir, unsigned share, int used)
 	return steal_fd(&lock);
 }
 
-/* The share that this run folder has: its keeper of before may need a moment to be gone. */
+/* The share of this run folder: its previous keeper may need a moment to exit. */
 static int lock_own(int dir, unsigned share, const char *run_dir, struct err *e)
 {
 	int lock;
@@ -155,7 +157,7 @@ int uid_range_claim(struct uid_ranges *r, const char *run_dir, struct err *e)
 	if (mkdir(SHARES_DIR, 0700) < 0 && errno != EEXIST)
 		return err_sys(e, "make %s", SHARES_DIR);
 	dir = open(SHARES_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* Held until we return: two keepers must not find the same share free. */
+	/* Locked until this returns: two keepers must not find the same share free. */
 	if (dir < 0 || flock(dir, LOCK_EX) < 0)
 		return err_sys(e, "lock %s", SHARES_DIR);
 	share = find_share(dir, run_dir, &lock, e);

@@ -1,9 +1,9 @@
-/* volume.c - named disks that outlive boxes; see volume.h.
+/* volume.c - named disks that exist longer than boxes; see volume.h.
  *
- * A volume is an ext4 image of fixed size in the state folder. Who has it mounted is in the records of
- * the boxes, so a new keeper knows; and in the kernel: the loop device holds the image open, and with
- * it a lock, exclusive for one writer or shared for readers (disk.c). The records give the better
- * reason, the lock is what binds. */
+ * A volume is an ext4 image of fixed size in the state folder. The records of boxes show which box
+ * has it mounted, so a new keeper knows it; and the kernel does: the loop device holds the image
+ * open, and with it a lock, exclusive for one writer or shared for readers (disk_image.c). The
+ * records give the better error message, the lock enforces the rule. */
 #include "keeper/volume.h"
 #include "base/cleanup.h"
 #include "jail/feature.h"
@@ -16,7 +16,7 @@
 #define VOLUME_MIN (16ull << 20)
 #define VOLUME_MAX (1ull << 44)
 
-/* ---- names and places ---- */
+/* ---- names and mount points ---- */
 
 int volume_id_valid(const char id[WIRE_VOLUME_ID])
 {
@@ -27,7 +27,7 @@ int volume_id_valid(const char id[WIRE_VOLUME_ID])
 	return strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-_") == n;
 }
 
-/* The path without its first part, if that is it and ends there. */
+/* 1: the first part of the path is `part`. */
 static int starts_with_part(const char *path, const char *part)
 {
 	size_t n = strlen(part);
@@ -88,9 +88,9 @@ int volume_mounts_sane(const struct wire_mount *m, uint32_t n, struct err *e)
 	return 0;
 }
 
-/* ---- who has it ---- */
+/* ---- users of a volume ---- */
 
-/* 0: nobody; 1: readers; 2: a writer. */
+/* 0: none; 1: readers; 2: a writer. */
 static int volume_users(struct keeper *k, const char *id, const char **out_box)
 {
 	int most = 0;
@@ -138,7 +138,7 @@ int volume_check(struct keeper *k, const struct wire_create *w, struct err *e)
 	return 0;
 }
 
-/* ---- making and dropping ---- */
+/* ---- create, delete ---- */
 
 static int volume_work(const struct host_state *h, struct build_job *j, struct err *e)
 {

@@ -17,23 +17,24 @@
 
 #define SECOND 1000000000ull
 #define TEND_MS 5000
-#define POOL_CLASS_IDLE_NS (120 * SECOND) /* then its boxes go, ... */
-#define ZYGOTE_IDLE_NS (600 * SECOND)     /* ... and then what they come from */
+#define POOL_CLASS_IDLE_NS (120 * SECOND) /* then its boxes are ended, ... */
+#define ZYGOTE_IDLE_NS (600 * SECOND)     /* ... and then its zygote */
 #define RETRY_NS (2 * SECOND)
 #define FAILED_RETRY_NS (30 * SECOND)
 #define ABSENT_RETRY_NS (600 * SECOND)
-#define FAILURES_MOST 8  /* in a row; one that gives no answer counts for half of them */
-#define FORKS_MOST 10000 /* children share one layout of memory and one hash seed: not for ever */
-#define MEMORY_LOW 10    /* percent available */
-#define EVICT_NS                                                                                   \
-	(20 * SECOND) /* a lane that was not asked for so long may be given to another group */
+#define FAILURES_MOST 8 /* in a row; a missing answer counts as half of them */
+/* Children share one memory layout and one hash seed, so their number is limited. */
+#define FORKS_MOST 10000
+#define MEMORY_LOW 10 /* percent available */
+/* A pool class that was not requested for this long may be reused for another group. */
+#define EVICT_NS (20 * SECOND)
 #define DEPTH_LEAST 2
 
 const struct seed_kind seed_kinds[SEED_KINDS] = {
 	{ "", "", NULL, 0, 0 },
 	{ "python", "/usr/bin/python3", NULL, 8, 40 },
 	{ "python-data", "/usr/bin/python3", NULL, 4, 100 },
-	/* It has threads, so it cannot be forked. */
+	/* Node has threads, so it cannot be forked. */
 	{ "node", "/usr/bin/node", "/opt/atoll/seed_node.js", 3, 0 },
 };
 
@@ -75,12 +76,12 @@ static void make_zygote(struct keeper *k, unsigned pool_class)
 	if (z->kind->script || z->making || z->src.fd >= 0 || k->stopping || now_ns() < z->retry_ns)
 		return;
 	if (zygotes_mib(k) > z->kind->mib &&
-	    memory_is_low(k)) { /* others have one; this one has to wait */
+	    memory_is_low(k)) { /* other classes have a zygote; this one has to wait */
 		z->retry_ns = now_ns() + FAILED_RETRY_NS;
 		return;
 	}
 	j = build_job_new();
-	j->for_pool = 1; /* behind whatever a client waits for */
+	j->for_pool = 1; /* after all jobs that clients wait for */
 	j->home_of = z->kind;
 	j->home_pool_class = pool_class;
 	if (pool_begin(k, j, &k->common, 0, &e) < 0) {
@@ -94,7 +95,7 @@ static void make_zygote(struct keeper *k, unsigned pool_class)
 	k->homes++;
 }
 
-/* Without waiting: whatever it is busy with, we are not to be. */
+/* Does not wait: a busy zygote must not block the keeper. */
 static void reap_zygotes(struct keeper *k)
 {
 	unsigned left = 0;
@@ -111,7 +112,7 @@ static void end_process(struct keeper *k, pid_t pid)
 	reap_zygotes(k);
 	if (k->ncorpses < ARRAY_LEN(k->corpses))
 		k->corpses[k->ncorpses++] = pid;
-	else /* as many zygotes have not ended for minutes: something is stuck in the kernel */
+	else /* too many zygotes have not ended for minutes: the kernel is stuck */
 		fprintf(stderr, "atoll: keeper: zygote %d is not waited for\n", (int)pid);
 	keeper_wake_in(k, TEND_MS);
 }
@@ -190,7 +191,7 @@ void warm_pool_end_all(struct keeper *k)
 		end_zygote(k, &k->zygotes[i], 0);
 }
 
-/* ---- lanes ---- */
+/* ---- pool classes ---- */
 
 static void empty_pool_class(struct keeper *k, unsigned pool_class)
 {
@@ -210,7 +211,8 @@ static void free_pool_class(struct keeper *k, unsigned pool_class)
 	*z = (struct zygote){ .src = { SRC_ZYGOTE, -1 } };
 }
 
-/* The lane that was asked for longest ago, if that is a while ago and nothing is made for it now. */
+/* The pool class with the oldest request, if that was long ago and no box is being created
+ * for it. */
 static unsigned unused_pool_class(const struct keeper *k)
 {
 	uint64_t before = now_ns() - EVICT_NS;
@@ -270,14 +272,14 @@ unsigned warm_pool_class(struct keeper *k, const char *name, uint32_t group)
 	if (!kind)
 		return 0;
 	if (kind->script)
-		group = 0; /* each is started in its own box: boxes share nothing by it */
+		group = 0; /* each is started in its own box, so boxes share nothing */
 	for (unsigned i = 1; i < POOL_CLASSES; i++)
 		if (k->zygotes[i].kind == kind && k->zygotes[i].group == group)
 			return i;
 	return new_pool_class(k, kind, group);
 }
 
-/* The lanes of a kind that are in demand share its depth. */
+/* The requested pool classes of a kind share its depth. */
 static void deepen_pool_class(struct keeper *k, unsigned pool_class)
 {
 	const struct seed_kind *kind = k->zygotes[pool_class].kind;
@@ -301,7 +303,7 @@ int warm_pool_wanted(struct keeper *k, unsigned pool_class)
 		end_zygote(k, z, 0);
 	make_zygote(k, pool_class);
 	if (k->pool_depth &&
-	    now_ns() >= z->retry_ns) /* a keeper without a pool forks on demand only */
+	    now_ns() >= z->retry_ns) /* a keeper without a pool only forks on demand */
 		deepen_pool_class(k, pool_class);
 	keeper_wake_in(k, TEND_MS);
 	return warm_pool_is_ready(k, pool_class);
@@ -325,7 +327,8 @@ void warm_pool_for_job(struct keeper *k, struct build_job *j, unsigned pool_clas
 	j->kind = z->kind;
 	if (z->kind->script)
 		j->starts = z->kind;
-	else /* a high number: hundreds of jobs may wait, and launches need the low ones */
+	else /* moved to a high number: hundreds of jobs may wait, and launches need the
+	      * low numbers */
 		j->orders = fcntl(z->src.fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
 	j->zygote_number = z->number;
 }
@@ -341,7 +344,7 @@ void warm_pool_failed(struct keeper *k, const struct build_job *j)
 	struct zygote *z = &k->zygotes[j->pool_class];
 
 	if (!z->kind || z->number != j->zygote_number || (!z->kind->script && z->src.fd < 0))
-		return; /* that zygote has ended, and the keeper knows it */
+		return; /* that zygote has already ended */
 	z->failures += j->err.sys == ETIMEDOUT ? FAILURES_MOST / 2 : 1;
 	if (z->failures < FAILURES_MOST)
 		return;

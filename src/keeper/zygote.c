@@ -1,8 +1,8 @@
 /* zygote.c - see zygote.h.
  *
- * A zygote must be able to enter boxes, so it is the keeper's root with a handful of capabilities.
- * In return it sees nothing: its mounts, network and ipc are those of a box that runs nothing, and
- * the only bytes it ever reads are struct seed_order from us. */
+ * A zygote must be able to enter boxes, so it runs as root of the keeper with a few capabilities.
+ * In return it is isolated: its mounts, network and ipc are those of a box without programs, and
+ * the only bytes that it reads are struct seed_order from the keeper. */
 #include "keeper/zygote.h"
 #include "base/cleanup.h"
 #include "jail/caps.h"
@@ -31,8 +31,8 @@
 #define STACK 65536
 #define PLANT_MS 4000
 #define BIT(cap) (UINT64_C(1) << CAP_##cap)
-/* Entering namespaces, by the pidfd of an init that nobody may look into, and what the rows of the
- * seal take up to their own end. */
+/* For entering namespaces through the pidfd of an init that is not dumpable, and for the
+ * confinement steps of a child. */
 #define ZYGOTE_CAPS                                                                                \
 	(BIT(SYS_ADMIN) | BIT(SYS_PTRACE) | BIT(SYS_CHROOT) | BIT(SETUID) | BIT(SETGID) |          \
 	 BIT(SETPCAP))
@@ -43,12 +43,13 @@ extern const char seed_image[], seed_image_end[]; /* seed_image.S */
 
 struct start {
 	const char *program, *name;
-	int home; /* pidfd of its box's init */
+	int home; /* pidfd of init of its box */
 	int orders, filter, out[2], in[2];
 	struct err err;
 };
 
-/* ---- in the zygote, before it is one; the keeper's memory, so nothing is allocated ---- */
+/* ---- in the zygote before execve; it shares the memory of the keeper, so nothing is allocated
+ * ---- */
 
 static int enter_home(const struct start *s, struct err *e)
 {
@@ -56,7 +57,7 @@ static int enter_home(const struct start *s, struct err *e)
 		return err_sys(e, "death signal");
 	if (setns(s->home, CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
 		return err_sys(e, "enter the zygote's box");
-	/* Its own copy of the mounts, so that what follows is in nobody's box. */
+	/* A private copy of the mounts, so that the changes below are in no box. */
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(e, "own mounts");
 	if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=64m,mode=0755") < 0)
@@ -74,7 +75,8 @@ static int write_object(struct err *e)
 	return 0;
 }
 
-/* 0 1 pipes that lead nowhere, as a program would have them; 2 our own; 3 orders; 4 the filter. */
+/* 0 and 1: pipes without a peer, as a program would have; 2: stderr of the keeper; 3: requests; 4:
+ * the seccomp filter. */
 static int place_descriptors(const struct start *s, struct err *e)
 {
 	const int from[] = { s->in[0], s->out[1], 2, s->orders, s->filter };
@@ -95,17 +97,17 @@ static int place_descriptors(const struct start *s, struct err *e)
 
 static int zygote_main(void *arg)
 {
-	/* The long word is where the name of a child will be written. */
+	/* The name of a child will be written over the long argument. */
 	static char padding[] = "................................................................"
 				"................................................................"
 				"................................................................";
-	static char
-		path[] = "PATH=/usr/local/bin:/usr/bin:/bin",
-		home[] = "HOME=/tmp", lang[] = "LC_ALL=C.UTF-8", object[] = "LD_PRELOAD=" OBJECT,
-		blas[] = "OPENBLAS_NUM_THREADS=1", omp[] = "OMP_NUM_THREADS=1",
-		/* Every name is looked up here, once, and not in each child at its first call. */
+	static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=/tmp",
+		    lang[] = "LC_ALL=C.UTF-8", object[] = "LD_PRELOAD=" OBJECT,
+		    blas[] = "OPENBLAS_NUM_THREADS=1", omp[] = "OMP_NUM_THREADS=1",
+		    /* Symbols are resolved here, once, and not in each child at the first call. */
 		bound[] = "LD_BIND_NOW=1";
-	/* Room for the variables of a child, which are written over these: /proc/self/environ shows them. */
+	/* Space for the variables of a child, which are written over it, so that /proc/self/environ
+	 * shows them. */
 	static char room[sizeof("ATOLL_ROOM=") + ENVIRON_ROOM] = "ATOLL_ROOM=";
 	static char *env[] = { path, home, lang, object, blas, omp, bound, room, NULL };
 	struct start *s = arg;
@@ -139,7 +141,8 @@ static int filter_file(const struct host_state *h, struct err *e)
 static int zygote_launch(const struct host_state *h, struct start *s, struct zygote_birth *out,
 			 struct err *e)
 {
-	/* Kept: what a sanitizer has noted about it must not be found by whoever is mapped there next. */
+	/* Not freed: a sanitizer's notes about this stack must not apply to memory that is mapped
+	 * there later. */
 	static _Thread_local _Alignas(16) char stack[STACK];
 	struct clone_args args = {
 		.flags = CLONE_VM | CLONE_VFORK,
@@ -161,7 +164,8 @@ static int zygote_launch(const struct host_state *h, struct start *s, struct zyg
 		*e = s->err;
 		return -1;
 	}
-	/* Under pressure it goes with the boxes, not with us; and its children are like any in a box. */
+	/* When the host is out of memory, a zygote is killed with the boxes, not with the keeper;
+	 * its children get the same score as other processes in boxes. */
 	snprintf(name, sizeof(name), "%d/oom_score_adj", (int)pid);
 	adj = openat(h->proc, name, O_WRONLY | O_CLOEXEC);
 	if (adj >= 0)
@@ -265,7 +269,7 @@ int zygote_fork(const struct zygote_fork_args *p, struct err *e)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) < 0)
 		err_sys(e, "socket for a seed");
 	else if (pipe2(news, O_CLOEXEC) <
-		 0) /* of sockets on their way the kernel looks for circles */
+		 0) /* a pipe, because the kernel searches for cycles when sockets are sent */
 		err_sys(e, "pipe for a seed's report");
 	else
 		done = zygote_order(p, talk[1], news[1], e);
