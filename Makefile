@@ -37,6 +37,9 @@ bench-planner: build ## MBPP's texts through the planner (needs root, ATOLL_BENC
 library: build ## every program of the planner's library in every language (needs root; minutes)
 	@LIBRARY=all tests/run tests/system/library.sh
 
+bench-ui: build ## how quick the web UI is on loopback (needs root, chromium)
+	@ui/test/bench.sh
+
 screenshots: build ## every screen of the web UI into build/screenshots (needs root, chromium)
 	@ui/test/screenshots.sh
 
@@ -69,4 +72,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm bench-pipeline bench-programs bench-e2b bench-planner library screenshots fuzz tenant chaos soak install uninstall check-clean format clean
+.PHONY: help build test check bench bench-warm bench-pipeline bench-programs bench-e2b bench-planner library bench-ui screenshots fuzz tenant chaos soak install uninstall check-clean format clean

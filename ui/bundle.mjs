@@ -41,9 +41,21 @@ async function files() {
 		if (about.entryPoint === 'src/main.tsx') js = path
 		if (about.entryPoint === 'src/style/main.css') css = path
 	}
+	// Files that the first screen needs, so that the browser asks for all at once and not for one after the other.
+	const outputs = Object.fromEntries(Object.entries(metafile.outputs).map(([out, about]) => ['/a/' + out.split('/').pop(), about]))
+	const early = new Set()
+	const need = (path) => {
+		if (early.has(path)) return
+		early.add(path)
+		for (const i of outputs[path].imports) if (i.kind === 'import-statement') need('/a/' + i.path.split('/').pop())
+	}
+	need(js)
+	need(Object.keys(outputs).find((path) => outputs[path].entryPoint === 'src/editor/editor.ts'))
+	early.delete(js)
+	const hints = [...early].sort().map((path) => `<link rel="modulepreload" href="${path}">`).join('\n')
 	for (const name of readdirSync(join(here, 'static')))
 		if (name !== 'index.html') all['/' + name] = readFileSync(join(here, 'static', name))
-	const page = readFileSync(join(here, 'static/index.html'), 'utf8').replaceAll('@JS@', js).replaceAll('@CSS@', css)
+	const page = readFileSync(join(here, 'static/index.html'), 'utf8').replaceAll('@JS@', js).replaceAll('@CSS@', css).replace('@EARLY@', hints)
 	all['/'] = Buffer.from(page)
 	return { all, js, css, metafile }
 }

@@ -9,6 +9,7 @@ export const { url, key, ATOLL } = process.env
 const { UI_SHOTS } = process.env
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const { browser, close } = await startBrowser()
+export const closeBrowser = close
 
 export const cli = (...words) => execFileSync(ATOLL, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
 export const link = (...words) => cli('ui', '-q', ...words)

@@ -1,0 +1,9 @@
+#!/bin/sh
+# bench.sh: how quick the web UI is, with a daemon of its own on loopback. As root.
+set -eu
+top=$(cd "$(dirname "$0")/../.." && pwd)
+TMPDIR=$(mktemp -d) ATOLL=${ATOLL:-$top/build/atoll} libs=$top/tests/system
+export TMPDIR ATOLL libs
+chmod 711 "$TMPDIR"
+. "$libs/ui.lib"
+run_journeys bench.mjs
