@@ -35,10 +35,11 @@ awk '
 		gsub(/^ +| +$/, "", cell[4])
 		for (i = 2; i <= n; i += 2) {
 			fit = tolower(word[i])
-			end = sub(/_$/, "", fit) ? "_" : "s?([^a-z0-9]|$)"
+			end = sub(/_$/, "", fit) ? "_" : sub(/ $/, "", fit) ? "( +[a-z]|$)" : "s?([^a-z0-9]|$)"
 			gsub(/[.]/, "[.]", fit)
 			gsub(/[ _]/, "[ _]+", fit)
 			fit = "(^|[^a-z0-9])" fit end
+			sub(/ $/, "", word[i])
 			printf "%s\t%s\t%s\t%s\t%s\n", kind, fit, word[i], cell[3], cell[4]
 		}
 	}

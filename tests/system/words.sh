@@ -40,6 +40,15 @@ parts_of_longer_words_are_no_hits() {
 	is "$status $out" "0 "
 }
 
+a_word_with_a_space_is_a_hit_before_another_word_only() {
+	tree 'int who(struct x *who);' 'c->who.team = who ? 1 : 0;'
+	check_words
+	is "$status $out" "0 "
+	tree '/* who asks */'
+	check_words
+	has "$out" 'src/fleet/x.c:1: who   <- '
+}
+
 a_word_of_one_folder_is_allowed_in_others() {
 	tree '/* gate */'
 	mkdir src/wire
