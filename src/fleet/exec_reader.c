@@ -58,7 +58,7 @@ void exec_reader_output(struct exec_reader *t, unsigned stream, uint64_t offset,
 	}
 	if (n)
 		t->on->output(t, stream, offset, bytes, n);
-	/* reader_output() may have closed this reader and detached it from the connection. */
+	/* on->output() may have closed this reader and detached it from the connection. */
 	if (!t->ended && ear)
 		exec_reader_grant(t, ear, stream);
 }

@@ -318,8 +318,8 @@ static int write_names(int dir, struct err *e)
 	return symlinkat("/usr/bin/python3", bin, "python") < 0 ? err_sys(e, "link python") : 0;
 }
 
-/* The list of packages that apt has installed on the host, which are in every box: apt in a box
- * selects further packages with it. A host without this list has no apt. */
+/* Copies the list of packages that are installed on the host, and so in every box: it decides which
+ * packages an installation in a box adds. A host without dpkg needs no such list. */
 static int copy_status(int dir, struct err *e)
 {
 	auto_fd int from = open("/var/lib/dpkg", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
