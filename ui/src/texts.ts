@@ -99,6 +99,10 @@ export const t = {
 		new: 'New terminal', name: (n: number) => `Terminal ${n}`, label: 'Terminal input', ended: '[the shell has ended]', keys: 'Keys for the terminal',
 		follow: (address: string) => `A program in the box wants to open this address:\n\n${address}`,
 	},
+	search: {
+		title: 'Search in files', exact: 'Match case', busy: 'Searching…', hint: 'Type a word: every file below /home/user is searched.', error: 'The search failed', results: 'Results',
+		found: (n: number, files: number, cut: boolean) => n === 0 ? 'Nothing was found.' : `${cut ? 'The first ' : ''}${n} ${n === 1 ? 'hit' : 'hits'} in ${files} ${files === 1 ? 'file' : 'files'}`,
+	},
 	monitor: {
 		title: 'Monitor', error: 'The figures could not be read', live: 'Every second; before that every 10 s. Drag to zoom, double-click to zoom out.', notLive: 'Figures until the box stopped or the connection was lost.',
 		table: 'As a table', time: 'Time', pids: 'Processes', cpu: (cpus: number) => `CPU, of ${cpus * 100} %`, memory: (most: string) => `Memory, of ${most}`,
@@ -109,7 +113,7 @@ export const t = {
 		open: 'Every client that knows this address can open it.', shut: 'Close the port',
 	},
 	ws: {
-		openFiles: 'Open files', editor: 'Editor', panel: 'Panel', panes: 'Panes', closeTab: (name: string) => `Close ${name}`, hidePanel: 'Hide the panel', toggleSide: 'Show or hide the files', togglePanel: 'Show or hide the panel',
+		openFiles: 'Open files', sideTabs: 'Side bar', editor: 'Editor', panel: 'Panel', panes: 'Panes', closeTab: (name: string) => `Close ${name}`, hidePanel: 'Hide the panel', toggleSide: 'Show or hide the files', togglePanel: 'Show or hide the panel',
 		resizeSide: 'Width of the files', resizePanel: 'Height of the panel', resizePreview: 'Width of the preview', runFile: (name: string) => `Run ${name}`, notRunnable: 'This file is not of a language that this machine runs.',
 		noRuns: 'Nothing was run here yet. Open a file and press Run.', noFile: 'No file is open.', noFileHint: 'Choose one on the left, or press Ctrl K and type its name.',
 		saved: { saved: 'Saved', dirty: 'Not saved yet', saving: 'Saving…', failed: 'Not saved', conflict: 'Changed in two places' },

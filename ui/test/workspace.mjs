@@ -346,6 +346,27 @@ test('a preview shows a server of the box, and its hostile page reaches nothing 
 	await gone(box)
 })
 
+// ---- search ----
+
+test('a word is found in all files, and a hit opens its line', async (x) => {
+	const box = await newBox({ 'a.py': 'one\ntwo needle\n', 'src/deep/b.py': '\n\n    é🏝 NEEDLE here\n', 'c.txt': '<b>nothing</b>' }), page = x.page = await open(box, 'a.py')
+	await page.keyboard.press('Control+Shift+F')
+	await page.waitForSelector('.search-files input:focus')
+	await page.keyboard.type('needle')
+	await soon('both', async () => (await page.textContent('.count-line')) === '2 hits in 2 files')
+	await accessible(page, 'search')
+	await page.click('text=Match case')
+	await soon('one', async () => (await page.textContent('.count-line')) === '1 hit in 1 file')
+	await page.click('text=Match case')
+	await soon('marked', async () => (await page.textContent('.hits li:has-text("here") mark')) === 'NEEDLE')
+	await page.click('.hits li:has-text("here") button')
+	await page.waitForSelector('.center .tab.on >> text=b.py')
+	await soon('the line', async () => (await page.textContent('.editor-panel .cm-activeLine')).includes('NEEDLE'))
+	await page.fill('.search-files input[type=search]', 'is nowhere')
+	await soon('nothing', async () => (await page.textContent('.count-line')) === 'Nothing was found.')
+	await gone(box)
+})
+
 // ---- monitor ----
 
 test('the monitor draws what the box uses now, and has it as a table', async (x) => {

@@ -8,7 +8,7 @@ import { bytes, duration } from '../format'
 import { Icon } from '../icons'
 import { CopyButton, Dialog, Empty, ErrorState, Loading, Menu, Spark, failed } from '../parts/basics'
 import { loadEditor } from '../parts/CodeEditor'
-import { pageCommands } from '../parts/Palette'
+import { pageCommands, paletteOpen } from '../parts/Palette'
 import { Shell } from '../parts/Shell'
 import { Resource } from '../resource'
 import { go, query } from '../router'
@@ -22,6 +22,7 @@ import { Files, HOME, nameOf, parentOf, shortPath, shown } from '../workspace/fi
 import { Preview } from '../workspace/Preview'
 import { RUN, Stream, TERMINAL, killExec, listExecs, startRun, startTerminal } from '../workspace/programs'
 import { RunOutput, newRun, type Run } from '../workspace/RunOutput'
+import { Search } from '../workspace/Search'
 import { Tree } from '../workspace/Tree'
 
 interface Term { id: string, name: string, stream: Stream, over: boolean }
@@ -34,6 +35,7 @@ class Model {
 	readonly terms = signal<Term[]>([])
 	readonly runs = signal<Run[]>([])
 	readonly panel = signal('output') // or the id of a terminal
+	readonly side = signal<'files' | 'search'>('files')
 	readonly pane = signal<Pane>('code') // of a narrow screen
 	readonly layout = signal({ side: 240, panel: 260, preview: 480, sideOn: true, panelOn: true, previewOn: false })
 	readonly cursor = signal({ line: 1, column: 1 })
@@ -355,6 +357,8 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			const inTerm = (ev.target as Element).closest?.('.term') != null, mod = ev.ctrlKey || ev.metaKey
 			if (mod && ev.key === '`') { if (ev.shiftKey || !m.terms.value.length) void m.newTerminal(); else { m.setLayout({ panelOn: true }); m.panel.value = m.terms.value[m.terms.value.length - 1]!.id } }
 			else if (inTerm) return
+			else if (mod && ev.shiftKey && ev.key.toLowerCase() === 'f') { m.setLayout({ sideOn: true }); m.side.value = 'search'; m.pane.value = 'files' }
+			else if (mod && !ev.shiftKey && ev.key.toLowerCase() === 'p') paletteOpen.value = true
 			else if (mod && ev.key === 'Enter' && !(ev.target as Element).closest?.('.cm-editor')) { if (m.active.value) void m.run(m.active.value) }
 			else if (mod && ev.key === '.') { const r = m.running; if (r) m.stop(r) }
 			else if (mod && !ev.shiftKey && ev.key.toLowerCase() === 'b') m.setLayout({ sideOn: !m.layout.value.sideOn })
@@ -372,6 +376,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 		pageCommands.value = [
 			...(d ? [{ name: t.ws.runFile(shown(nameOf(d.path))), icon: 'play' as const, keys: 'Ctrl Enter', run: () => void m.run(d) }] : []),
 			{ name: t.term.new, icon: 'terminal', keys: 'Ctrl `', run: () => void m.newTerminal() },
+			{ name: t.search.title, icon: 'search', keys: 'Ctrl ⇧ F', run: () => { m.setLayout({ sideOn: true }); m.side.value = 'search'; m.pane.value = 'files' } },
 			{ name: t.ws.toggleSide, icon: 'panel-left', keys: 'Ctrl B', run: () => m.setLayout({ sideOn: !m.layout.value.sideOn }) },
 			{ name: t.ws.togglePanel, icon: 'panel-bottom', keys: 'Ctrl J', run: () => m.setLayout({ panelOn: !m.layout.value.panelOn }) },
 			...m.files.rows().filter((r) => r.entry.type === 'file').slice(0, 500).map((r) => ({ name: shortPath(shown(r.entry.path)), icon: 'file' as const, run: () => m.open(r.entry.path) })),
@@ -400,7 +405,13 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			{ended && <div class="banner ws-note" role="alert"><Icon name="triangle-alert" /><span>{ended} {t.ws.endedKept}</span></div>}
 			{!ended && b.state === 'paused' && <div class="banner ws-note calm"><Icon name="pause" /><span>{t.ws.paused}</span><button class="small" onClick={() => void act(b, 'resume').then(reload)}>{t.boxes.resume}</button></div>}
 			{!ended && b.state === 'kept' && <div class="banner ws-note calm"><span>{t.ws.kept}</span></div>}
-			<div class="side">{b.state === 'paused' ? <Empty text={t.ws.paused} /> : <Tree files={m.files} active={d?.path ?? ''} onOpen={(p) => m.open(p)} onMoved={(x, y) => m.moved(x, y)} onRemoved={(p) => m.removed(p)} uploadMost={session.info.value?.limits.upload_bytes ?? 0} />}</div>
+			<div class="side">{b.state === 'paused' ? <Empty text={t.ws.paused} /> : <>
+				<div class="side-tabs" role="tablist" aria-label={t.ws.sideTabs}>{([['files', t.files.title, 'files'], ['search', t.search.title, 'search']] as const).map(([id, name, icon]) => <button role="tab" key={id} id={`side-${id}`} aria-selected={m.side.value === id} aria-controls="side-body" tabIndex={m.side.value === id ? 0 : -1} onClick={() => { m.side.value = id }} onKeyDown={(e) => {
+					if (e.key !== 'ArrowRight' && e.key !== 'ArrowLeft') return
+					m.side.value = id === 'files' ? 'search' : 'files'
+					document.getElementById(`side-${m.side.value}`)?.focus()
+				}}><Icon name={icon} size={14} /><span>{name}</span></button>)}</div>
+				<div class="side-body" id="side-body" role="tabpanel" aria-labelledby={`side-${m.side.value}`}>{m.side.value === 'search' ? <Search box={b.id} onOpen={(p, line, column) => m.open(p, line, column)} /> : <Tree files={m.files} active={d?.path ?? ''} onOpen={(p) => m.open(p)} onMoved={(x, y) => m.moved(x, y)} onRemoved={(p) => m.removed(p)} uploadMost={session.info.value?.limits.upload_bytes ?? 0} />}</div></>}</div>
 			<Separator vertical value={l.side} set={(n) => m.setLayout({ side: clamp(n, 600) })} label={t.ws.resizeSide} reset={240} />
 			<section class="center" aria-label={t.ws.editor}>{m.tabs.value.length > 0 && <Tabs m={m} />}<EditorPane m={m} /></section>
 			<Separator value={l.panel} set={(n) => m.setLayout({ panel: clamp(n, 900) })} label={t.ws.resizePanel} reset={260} />

@@ -50,7 +50,7 @@ function List() {
 
 export const keyTable: [string, string][] = [
 	['Ctrl K, F1', t.palette.label], ['Ctrl Enter', t.quick.run], ['Ctrl .', t.quick.stop], ['Ctrl S', 'Save now'], ['g b', t.palette.goHome], ['g r', t.palette.goRuns],
-	['Ctrl B', 'Show or hide the files'], ['Ctrl J', 'Show or hide the panel'], ['Ctrl `', 'Terminal'], ['Alt W', 'Close the file'], ['Alt , and Alt .', 'Previous and next file'], ['F2, Delete', 'Rename, delete (in the file tree)'], ['Esc Tab', 'Leave the editor'], ['?', t.keys.title],
+	['Ctrl P', 'Open a file (in a box)'], ['Ctrl ⇧ F', t.search.title], ['Ctrl B', 'Show or hide the files'], ['Ctrl J', 'Show or hide the panel'], ['Ctrl `', 'Terminal'], ['Alt W', 'Close the file'], ['Alt , and Alt .', 'Previous and next file'], ['F2, Delete', 'Rename, delete (in the file tree)'], ['Esc Tab', 'Leave the editor'], ['?', t.keys.title],
 ]
 
 export function Palette() {
