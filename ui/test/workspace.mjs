@@ -17,8 +17,11 @@ const gone = (box) => call('DELETE', `/v1/boxes/${box}`)
 
 async function open(box, file, options = {}) {
 	const page = await newPage(options)
-	await page.goto(options.link ?? link())
-	await page.waitForSelector('.cm-content')
+	if (options.link) {
+		await page.goto(options.link)
+		await page.waitForSelector('.cm-content')
+	} else // as a tab that was signed in before
+		await page.addInitScript(([origin, k]) => { if (location.origin === origin) sessionStorage.setItem('atoll.key', k) }, [url, key])
 	await show(page, box, file)
 	return page
 }
