@@ -1,4 +1,5 @@
-/* arena.c - blocks of one size in a stock, larger ones by themselves. */
+/* arena.c - blocks of one size come from the server's free list; larger blocks are allocated one
+ * by one. */
 #include "http/arena.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* arena.h - memory that ends with a request.
- * Owns: the blocks of one request. They come from the server's stock and go back to it, so that an
- *       idle connection holds none and a busy one takes the block that is still in the cache. */
+/* arena.h - memory that is freed when a request ends.
+ * Owns: the blocks of one request. The server keeps a list of free blocks and gets them back, so
+ * an
+ *       idle connection holds no block and a busy one gets one that is still in the CPU cache. */
 #pragma once
 #include <stddef.h>
 

@@ -67,7 +67,7 @@ void http_client_free(struct http_client *c)
 
 /* ---- the question ---- */
 
-/* How long the body will be. UINT64_MAX: nobody knows. */
+/* The length of the body. UINT64_MAX: not known. */
 static uint64_t body_length(const struct http_call *call)
 {
 	struct stat st;
@@ -89,7 +89,7 @@ static int has_body(const struct http_call *call)
 	       strcmp(call->method, "PUT") == 0 || strcmp(call->method, "PATCH") == 0;
 }
 
-/* A line of our own must stay one line, whatever somebody typed. */
+/* A header value from the caller must not contain a line break, whatever the user typed. */
 static int is_line(const char *s)
 {
 	for (; *s; s++)
@@ -134,7 +134,8 @@ static ssize_t next_piece(const struct http_call *call, char *out, size_t room, 
 	return n < 0 ? err_sys(e, "read the body to send") : n;
 }
 
-/* 0: sent. -1: the source failed. -2: the peer did not want it all; it may have said why. */
+/* 0: sent. -1: the source failed. -2: the peer stopped reading; it may have sent an answer with
+ * the reason. */
 static int send_pieces(struct http_client *c, const struct http_call *call, uint64_t length,
 		       struct err *e)
 {
@@ -196,7 +197,7 @@ static int no_answer(const struct http_client *c, struct err *e)
 		       c->answer.why ? c->answer.why : "this is not HTTP");
 }
 
-/* 0, 1 (ended by the caller), -1; *heard: at least a byte came. */
+/* 0, 1 (ended by the caller), -1; *heard: at least one byte arrived. */
 static int read_answer(struct http_client *c, int *heard, struct err *e)
 {
 	struct response *a = &c->answer;
@@ -246,7 +247,8 @@ static int client_ask(struct http_client *c, const struct http_call *call, struc
 	sent = send_question(c, call, e);
 	if (sent == -1)
 		return -1;
-	if (sent == -2) { /* then what it said before it hung up is worth more than our error */
+	if (sent == -2) { /* the peer's answer before it closed is more useful than our write
+			   * error */
 		struct err unheard;
 
 		got = read_answer(c, heard, &unheard);
@@ -277,7 +279,8 @@ int http_call(struct http_client *c, const struct http_call *call, struct http_a
 	if (!kept && open_client_conn(c, e) < 0)
 		return -1;
 	got = client_ask(c, call, out, &heard, e);
-	/* A kept connection may end in the moment that we use it. Nothing was done, nothing was said. */
+	/* A kept connection may be closed by the server in the moment that the client uses it.
+	 * No byte of an answer arrived, so the request can be repeated. */
 	if (got < 0 && kept && !heard && is_repeatable(call)) {
 		client_conn_close(&c->client_conn);
 		http_answer_fini(out);

@@ -1,5 +1,5 @@
-/* client.h - asking an HTTP/1.1 server, one question at a time, and waiting for the answer.
- * Owns:         one connection, kept for the next question.
+/* client.h - a blocking HTTP/1.1 client: one request at a time.
+ * Owns:         one connection, kept for the next request.
  * Does not own: what the caller sends and where the answer goes. */
 #pragma once
 #include "base/buf.h"
@@ -15,7 +15,7 @@ struct http_client;
 struct http_client_options { /* 0, NULL: the default in parentheses */
 	const char *ca_file; /* for https (the machine's own list) */
 	uint32_t connect_ms; /* per address (10 s) */
-	uint32_t stall_ms;   /* without a byte from the peer, or one taken by it (for ever) */
+	uint32_t stall_ms;   /* longest time without a byte from or to the peer (no limit) */
 	uint32_t body_max;   /* of an answer that is collected (64 MiB) */
 };
 
@@ -39,8 +39,8 @@ struct http_call {
 	size_t body_len;
 	const int *body_fd;
 	ssize_t (*more)(void *user, void *out, size_t room, struct err *e); /* 0: the end; -1 */
-	/* The answer: its head when it is there, then its body as it comes. Not 0 ends the call, and
-	 * the connection; http_call() then returns 1. */
+	/* The answer: its head when it is complete, then its body in pieces. A result other than
+	 * 0 ends the call and closes the connection; http_call() then returns 1. */
 	int (*on_head)(void *user, const struct http_answer *a);
 	int (*on_body)(void *user, const char *bytes, size_t n);
 	void *user;
@@ -49,6 +49,6 @@ struct http_call {
 must_check int http_client_new(const char *base, const struct http_client_options *o,
 			       struct http_client **out_client, struct err *e);
 void http_client_free(struct http_client *c);
-/* 0: answered, whatever the status. 1: ended by on_head or on_body. -1: no whole answer. */
+/* 0: answered, with any status. 1: ended by on_head or on_body. -1: no complete answer. */
 must_check int http_call(struct http_client *c, const struct http_call *call,
 			 struct http_answer *out, struct err *e);

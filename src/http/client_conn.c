@@ -1,4 +1,5 @@
-/* client_conn.c - the socket does not block; poll() does, so that every wait has an end. */
+/* client_conn.c - the socket does not block; poll() waits for it, so every wait has a time
+ * limit. */
 #include "http/client_conn.h"
 #include "http/client_conn_internal.h"
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* client_conn.h - a connection to a server, blocking, with limits in time: TCP, TLS or a unix socket.
+/* client_conn.h - a blocking connection to a server with time limits: TCP, TLS or a unix socket.
  * Owns: the socket and its TLS session. */
 #pragma once
 #include "base/err.h"
@@ -16,7 +16,7 @@ struct client_conn_url { /* "http://host:port/prefix", "https://...", "unix:/pat
 	enum client_conn_kind kind;
 	char host[256]; /* without brackets; unix: the path of the socket */
 	char port[8];
-	char prefix[256]; /* "" or "/some/where", without a slash behind it */
+	char prefix[256]; /* "" or "/some/where", without a slash at the end */
 	char header[272]; /* what Host says */
 };
 must_check int client_conn_url_parse(const char *text, struct client_conn_url *out, struct err *e);
@@ -26,10 +26,11 @@ int client_conn_url_is_plain(const struct client_conn_url *u);
 struct client_conn {
 	int fd; /* -1: not connected */
 	struct ssl_st *ssl;
-	int stall_ms; /* -1: wait for ever */
+	int stall_ms; /* -1: no limit */
 	const struct client_conn_url *url;
 };
-/* tls: for CLIENT_CONN_TLS. Every address the name has is tried; the message names the last. */
+/* tls: for CLIENT_CONN_TLS. Every address of the name is tried; the error message names the last
+ * one. */
 must_check int client_conn_open(struct client_conn *d, const struct client_conn_url *url,
 				struct ssl_ctx_st *tls, uint32_t connect_ms, struct err *e);
 void client_conn_close(struct client_conn *d); /* fine on a closed one */
@@ -40,4 +41,4 @@ must_check ssize_t client_conn_read_now(struct client_conn *d, void *out, size_t
 must_check int client_conn_write(struct client_conn *d, const void *bytes, size_t n,
 				 struct err *e); /* all of it */
 int client_conn_is_stale(
-	struct client_conn *d); /* the peer has closed it, or has said something unasked */
+	struct client_conn *d); /* the peer has closed it, or has sent bytes without a request */

@@ -1,6 +1,7 @@
-/* client_conn_plain.c - takes the place of dial_tls.c and tls.c in the small client executable.
- * That executable starts atolld for every address that client_conn_url_is_plain() rejects, so these
- * functions are reached only if a caller forgot to ask; then they fail and say so. */
+/* client_conn_plain.c - replaces client_conn_tls.c and tls.c in the small client executable.
+ * That executable starts atolld for every address that client_conn_url_is_plain() rejects, so
+ * these functions are reached only if a caller forgot that check; then they return an error with
+ * this reason. */
 #include "base/cleanup.h"
 #include "http/client_conn_internal.h"
 #include "http/tls.h"

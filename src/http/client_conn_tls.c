@@ -1,5 +1,7 @@
-/* client_conn_tls.c - the part of dial.c that needs the resolver and OpenSSL: host names and TLS.
- * The small client executable has http/client_conn_plain.c in its place, see docs/architecture.md. */
+/* client_conn_tls.c - the part of client_conn.c that needs the resolver and OpenSSL: host names
+ * and TLS.
+ * The small client executable has http/client_conn_plain.c in its place, see
+ * docs/architecture.md. */
 #include "http/client_conn_internal.h"
 #include "base/cleanup.h"
 #include "http/tls.h"
@@ -32,8 +34,9 @@ int client_conn_open_name(struct client_conn *d, uint32_t ms, struct err *e)
 
 /* ---- quiet ---- */
 
-/* OpenSSL writes without MSG_NOSIGNAL. What SIGPIPE does is not ours to change: whoever pipes the
- * output of a command somewhere counts on it. So it is held back for the moment of the call. */
+/* OpenSSL writes without MSG_NOSIGNAL. This file must not change the action of SIGPIPE: a
+ * command whose output is piped to another program relies on it. So SIGPIPE is blocked for the
+ * duration of the call. */
 struct quiet {
 	sigset_t before;
 	int was_pending;

@@ -30,7 +30,8 @@ void conn_set_class(struct http_conn *c)
 	if ((unsigned)late == c->late && !c->class_due)
 		return;
 	c->late = (unsigned)late;
-	/* Fails while one of its events is ready; then it is set when that has been served. */
+	/* Fails while one of its events is ready; then the class is set after that event has
+	 * been served. */
 	c->class_due =
 		bufferevent_priority_set(c->bev, late ? LOOP_CLASS_LATE : LOOP_CLASS_NORMAL) < 0;
 }
@@ -130,7 +131,8 @@ void conn_flush(struct http_conn *c)
 
 	if (c->tls || c->armed || c->cut || evbuffer_get_length(out) == 0)
 		return;
-	/* Frozen so that nobody but libevent drains it. For this moment that is us. */
+	/* libevent freezes the buffer against other code that drains it. Here the connection
+	 * itself drains it. */
 	evbuffer_unfreeze(out, 1);
 	n = evbuffer_write(out, c->fd);
 	evbuffer_freeze(out, 1);
@@ -182,13 +184,15 @@ void conn_free(struct http_conn *c)
 		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
 			   sizeof(struct linger));
 	else if (ssl && !c->handshake && !c->cut)
-		SSL_shutdown(ssl); /* says that this is the end, and not somebody in between */
+		SSL_shutdown(ssl); /* proves to the peer that the stream ends here and was not
+				    * cut on the way */
 	bufferevent_free(c->bev);  /* and the socket */
 	free(c);
 }
 
-/* The last reply is out. A close() now would turn bytes that are still under way to us into a
- * reset, and that can overtake the reply: let the peer go first, but not for ever. */
+/* The last reply has been sent. A close() now would answer bytes that are still on their way to
+ * the server with a reset, and the reset can overtake the reply. So the server waits for the
+ * peer to close first, up to LINGER_MS. */
 void conn_close(struct http_conn *c)
 {
 	drop_request(c);
@@ -233,14 +237,14 @@ static int idle_step(struct http_conn *c)
 		c->state = CONN_HEAD;
 		return 1;
 	}
-	/* Who has been answered knows that a kept connection may end and asks again elsewhere. Who has
-	 * only just come would take it for a refusal. */
+	/* A client that has received a reply knows that a kept connection may close, and
+	 * connects again. A client that has just connected would take a close for a refusal. */
 	if (c->eof || (c->req.server->draining && c->asked && !is_asked(c)))
 		c->state = CONN_DEAD;
 	return 0;
 }
 
-/* Behind a switch of protocols: bytes, until there are no more. */
+/* After a switch of protocols: passes bytes on until the peer has sent all. */
 static int raw_step(struct http_conn *c)
 {
 	struct evbuffer *in = conn_input(c);
@@ -258,7 +262,8 @@ static int raw_step(struct http_conn *c)
 	return 1;
 }
 
-/* The body: who wants it gets it, and nobody gets it while the reply is being thrown away. */
+/* Gives body bytes to the handler that asked for them, and drops them while the reply is being
+ * discarded. */
 static int body_step(struct http_conn *c)
 {
 	struct http_req *r = &c->req;
@@ -292,7 +297,7 @@ static int drain_step(struct http_conn *c)
 	return 1;
 }
 
-/* The handler's own next step. Before everything else that it could be told. */
+/* Calls the handler's continuation, before any other callback. */
 static int then_step(struct http_conn *c)
 {
 	void (*then)(struct http_req * r) = c->then;
@@ -358,8 +363,8 @@ static int conn_step(struct http_conn *c)
 	return 0;
 }
 
-/* Read while there is room. libevent's own high watermark stops it too, but then it calls us back
- * for ever, in the belief that we have only forgotten to take what is there. */
+/* Reads while there is room. libevent's own high watermark stops reading, too, but then it calls
+ * back again and again until the waiting bytes are taken. */
 static void set_reading(struct http_conn *c)
 {
 	int want = !c->eof && evbuffer_get_length(conn_input(c)) < IN_HIGH && !splice_possible(c);
@@ -373,7 +378,8 @@ static void set_reading(struct http_conn *c)
 		bufferevent_disable(c->bev, EV_READ);
 }
 
-/* 0: others have theirs, after so many steps, so much time, or because the handler asked for it. */
+/* 0: other connections get their turn: after the limit of steps or of time, or because the
+ * handler asked for it. */
 static int has_turn(const struct http_conn *c, unsigned steps)
 {
 	return steps < STEPS_PER_WAKE && !c->then &&
@@ -406,7 +412,8 @@ void conn_schedule(struct http_conn *c)
 {
 	struct kicks *k;
 
-	if (c->kicked || c->running) /* whoever is being moved along looks again by itself */
+	if (c->kicked || c->running) /* conn_advance() is running or scheduled and checks again
+				      * by itself */
 		return;
 	k = &c->req.server->core->kicks[loop_budget_exceeded(c->req.server->loop, conn_budget(c))];
 	c->kicked = 1;
@@ -417,7 +424,7 @@ void conn_schedule(struct http_conn *c)
 	k->end = &c->next_kicked;
 }
 
-/* conn_advance(), or later when the budget was exceeded since the socket became ready. */
+/* Runs conn_advance() now, or later if the budget was exceeded since the socket became ready. */
 static void conn_wake(struct http_conn *c)
 {
 	struct loop *l = c->req.server->loop;
@@ -463,8 +470,8 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 		c->stamp = 0;
 		return;
 	}
-	/* An end of file alone may be a peer that has only finished asking. Under TLS nobody does
-	 * that, and libevent stops writing then. */
+	/* An end of file alone may come from a peer that has sent its whole request and still
+	 * reads. Under TLS no client does that, and libevent stops writing then. */
 	if (!(what & BEV_EVENT_EOF) || c->tls)
 		c->cut = 1;
 	c->eof = 1;
@@ -489,7 +496,8 @@ static void name_inet(struct http_req *r, const struct sockaddr_storage *from)
 	}
 }
 
-/* By our own end of the socket: a peer that has left already has no name, but its uid is known. */
+/* From the local end of the socket: a peer that has left already has no address, but its uid is
+ * known. */
 static void name_peer(struct http_conn *c)
 {
 	struct http_req *r = &c->req;
@@ -517,9 +525,9 @@ static void set_socket(struct http_conn *c)
 	name_peer(c);
 	if (c->req.unix_peer)
 		return;
-	/* None of these may fail on a socket; where one does, the connection is only less good. */
+	/* None of these should fail on a socket; if one does, the connection still works. */
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	/* A peer that vanished without a word is noticed even where nothing is sent. */
+	/* Detects a peer that vanished without closing, even when nothing is sent. */
 	(void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));

@@ -6,9 +6,10 @@
  *                          +---- not HTTP -----+
  *                                              +--last reply out--> LINGER --peer's end--> DEAD
  *
- * Only conn_advance() moves a connection along, calls the handler's functions and frees; everything
- * else (replies, writes, events, timeouts) leaves its mark and sees to it that conn_advance() runs. So
- * no http_...() calls back into the handler that called it, and nothing dies below anybody. */
+ * Only conn_advance() changes the state of a connection, calls the handler's functions and frees
+ * the connection. All other functions (replies, writes, events, timeouts) set flags and schedule
+ * conn_advance(). So no http_...() function calls back into the handler that called it, and no
+ * object is freed while a caller still uses it. */
 #pragma once
 #include "http/arena.h"
 #include "http/http.h"
@@ -24,8 +25,8 @@ enum conn_state { CONN_IDLE, CONN_HEAD, CONN_BUSY, CONN_WS, CONN_LINGER, CONN_DE
 enum conn_reply { REPLY_NONE, REPLY_STREAM, REPLY_DONE };
 
 enum {
-	BODY_DRAIN = 64 << 10, /* a body nobody wanted: up to here it is cheaper to read it */
-	LINGER_MS = 2000,      /* for the peer to read our last words before the socket goes */
+	BODY_DRAIN = 64 << 10, /* an unwanted body up to this size is read and dropped */
+	LINGER_MS = 2000,      /* for the peer to read the last reply before the close */
 	IN_HIGH = 64 << 10,    /* bytes read ahead */
 	STEPS_PER_WAKE = 64,   /* then the others have their turn */
 	STEPS_PER_LOOK = 4,    /* at the clock, which can say the same */
@@ -56,7 +57,7 @@ struct http_conn {
 	unsigned handshake : 1; /* of TLS, under way */
 	unsigned running : 1;   /* inside conn_advance() */
 	unsigned kicked : 1;
-	unsigned late : 1; /* served after others: its budget was exceeded when conn.c looked last */
+	unsigned late : 1; /* served after others: its budget was exceeded when conn.c checked it */
 	unsigned class_due : 1; /* and libevent has not accepted the change yet */
 	unsigned reading : 1;
 	unsigned armed : 1; /* libevent writes what waits, when it can */
@@ -73,14 +74,14 @@ struct http_conn {
 	unsigned body_done : 1; /* the last byte of it has been read */
 	unsigned end_told : 1;  /* on_body_end() */
 	unsigned paused : 1;
-	unsigned stopped : 1;  /* the parser was, and may have something to say without another byte */
+	unsigned stopped : 1;  /* the parser was, and may continue without another byte */
 	unsigned discard : 1;  /* read the body, for the sake of the next request */
 	unsigned expect : 1;   /* waits for our 100 */
 	unsigned full : 1;     /* http_write() said so: on_drain() is due */
 	unsigned chunked : 1;  /* the reply */
 	unsigned bodyless : 1; /* HEAD, 204, 304: what is written is swallowed */
 	unsigned http10 : 1;
-	unsigned raw : 1; /* http_switch(): no HTTP any more */
+	unsigned raw : 1; /* after http_switch(): the connection no longer carries HTTP */
 	int body_error; /* the status that ends it */
 
 	llhttp_t parser;
@@ -96,7 +97,7 @@ struct http_conn {
 	uint64_t body_max, body_got;
 	uint32_t body_tail; /* the last four bytes of a chunked body */
 	uint32_t body_rate; /* bytes per second that must come; 0: any */
-	uint64_t rate_at, rate_got; /* when the sweep measured it last, and what had come; 0: not yet */
+	uint64_t rate_at, rate_got; /* at the last check of the sweep: time, bytes; 0: not yet */
 	unsigned empty_lines; /* in front of the request */
 	uint64_t overhead; /* bytes of chunk heads and trailers since the last byte of body */
 	uint64_t reply_left;
@@ -126,13 +127,13 @@ struct http_core {
 };
 
 /* conn.c */
-/* why: NULL, or the reason for which it is answered 503 and closed. */
+/* why: NULL, or the reason with which the server answers 503 and closes. */
 void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const uint8_t key[16],
 	      const char *why);
 void conn_advance(struct http_conn *c);
 void conn_schedule(struct http_conn *c); /* conn_advance(), soon */
 struct loop_budget *conn_budget(
-	const struct http_conn *c);       /* whom its work is charged to; NULL: nobody */
+	const struct http_conn *c);       /* the budget that its work is charged to; NULL: none */
 void conn_set_class(struct http_conn *c); /* before or after others, by its budget */
 void conn_cut(struct http_conn *c, int reset);
 void conn_put(struct http_conn *c, const struct iovec *iov,
@@ -147,20 +148,20 @@ void conn_close(struct http_conn *c); /* after what waits has been sent */
 
 /* parse.c */
 void parse_begin(struct http_conn *c);
-int parse_head(struct http_conn *c); /* takes input; 1: go on */
+int parse_head(struct http_conn *c); /* takes input; 1: call the next step */
 int parse_body(struct http_conn *c); /* the same */
 
-/* reply.c: the layer's own answers. The connection closes after them. */
+/* reply.c: errors that this layer answers itself. The connection closes after them. */
 void reply_error(struct http_conn *c, int status, const char *why);
 void reply_switch(struct http_conn *c); /* 101: from here on it is not HTTP */
 
-/* tube.c */
+/* splice.c */
 void splice_close(struct http_conn *c);         /* fine without one */
 int splice_possible(const struct http_conn *c); /* the body of the request comes by splice_read() */
-int splice_read(struct http_conn *c);           /* 1: go on */
+int splice_read(struct http_conn *c);           /* 1: call the next step */
 void splice_take(struct http_conn *c, const char *bytes, size_t n); /* the same from the parser */
 int splice_holds(const struct http_conn *c);    /* some of that is not in the pipe yet */
-int splice_write(struct http_conn *c);          /* of the reply; 1: go on */
+int splice_write(struct http_conn *c);          /* of the reply; 1: call the next step */
 int splice_is_stuck(const struct http_conn *c); /* the peer takes nothing */
 
 /* sweep.c */

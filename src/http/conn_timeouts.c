@@ -1,6 +1,7 @@
-/* conn_timeouts.c - who has been waiting too long. One look at every connection, about once a second, is
- * cheaper than a timer that each of a connection's bytes would have to move. A wait begins when the
- * sweep first sees it, so a limit is met within one interval, never early. */
+/* conn_timeouts.c - closes connections that exceeded a time limit. The sweep checks every
+ * connection about once a second, which is cheaper than a timer that every received byte would
+ * have to move. A wait begins when the sweep first sees it, so a limit is enforced within one
+ * interval, never early. */
 #include "http/conn.h"
 
 #include <poll.h>
@@ -24,8 +25,8 @@ static int send_stalled(struct http_conn *c, uint64_t now)
 	return too_long(c, now, c->req.server->limits.send_stall_ms);
 }
 
-/* A peer that sent its end may only be silent, and while we do not read we would not see that it
- * left. When it is gone altogether, the kernel knows. */
+/* A peer that sent its end may still read, and while the server does not read it would not see
+ * that the peer left. The kernel knows when both directions are closed. */
 static int has_hung_up(const struct http_conn *c)
 {
 	struct pollfd p = { .fd = c->fd };
@@ -33,7 +34,7 @@ static int has_hung_up(const struct http_conn *c)
 	return !c->reading && poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP));
 }
 
-/* Too few bytes of body since the last look, half a minute ago? */
+/* Did too few bytes of body arrive since the last check, half a minute ago? */
 static int is_trickle(struct http_conn *c, uint64_t now)
 {
 	uint64_t took = now - c->rate_at, came = c->body_got - c->rate_got;

@@ -87,7 +87,7 @@ static int set_serial(X509 *c)
 	return ok;
 }
 
-/* A day early: clocks differ, most of all those of virtual machines. */
+/* Valid from a day ago: clocks differ, most of all those of virtual machines. */
 static int set_dates(X509 *c, time_t now)
 {
 	return X509_time_adj_ex(X509_getm_notBefore(c), -1, 0, &now) &&
@@ -135,7 +135,7 @@ static X509 *dev_ca_begin(EVP_PKEY *key, const char *common, time_t now)
 	return NULL;
 }
 
-/* May sign, but nobody who may sign, and only names of this domain. */
+/* The authority may sign certificates but no other authority, and only names of this domain. */
 static X509 *make_ca(EVP_PKEY *key, const char *domain, time_t now)
 {
 	char only[DOMAIN_MAX + 40], name[64];

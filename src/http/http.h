@@ -5,10 +5,11 @@
  *
  *   bytes -> llhttp (strict) -> struct http_req -> on_head() picks what happens -> body -> reply
  *
- * One request at a time per connection: a pipelined one is not parsed before the reply to the one
- * in front of it is out. Everything a stranger can choose has a limit in struct http_limits.
- * A reply is one of: http_reply() once; http_stream() and any number of http_write(), http_end(), or
- * http_stream_pipe(); http_ws(). When it is over, or the peer is gone, req->on_over is called once and req is no more. */
+ * One request at a time per connection: a pipelined request is parsed only after the reply to
+ * the previous one has been sent. Every size and number that a client can choose has a limit in
+ * struct http_limits. A reply is one of: http_reply() once; http_stream() and any number of
+ * http_write(), http_end(), or http_stream_pipe(); http_ws(). When the reply has ended, or the
+ * peer has left, the server calls req->on_over once and frees req. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -23,16 +24,18 @@ struct ssl_ctx_st;
 struct http_limits {          /* 0: the default in parentheses */
 	uint32_t head_bytes;  /* request line and headers together (32 KiB) */
 	uint32_t headers;     /* (100) */
-	uint32_t connections; /* (10000 and some) beyond it the longest idle one goes, or: 503 */
+	uint32_t connections; /* (10000 and some) above it the longest idle connection is closed;
+			       * none idle: 503 */
 	uint32_t per_address; /* of these (half of them) */
 	uint32_t head_ms;  /* from the first byte of a request to the end of its head, and from the
 				* beginning of a connection to its first byte (10 s) */
 	uint32_t idle_ms;  /* between requests (75 s) */
-	uint32_t fresh_ms; /* while draining, for who has connected and not asked yet (2 s) */
+	uint32_t fresh_ms; /* while draining, for a client that has connected and sent nothing
+			    * yet (2 s) */
 	uint32_t
 		body_stall_ms; /* without a byte of body; also how often http_body_rate() is checked (30 s) */
 	uint32_t send_stall_ms; /* without the peer taking a byte that we have (120 s) */
-	uint32_t out_high; /* bytes waiting for the peer before http_write() says full (256 KiB) */
+	uint32_t out_high; /* bytes waiting for the peer before http_write() returns 1 (256 KiB) */
 	uint32_t ws_ping_ms;    /* (20 s) */
 	uint32_t ws_silence_ms; /* (60 s) */
 };
@@ -67,15 +70,17 @@ struct http_req {
 	void *user;
 	int status; /* what was replied, for the log; 0: nothing yet */
 	uint64_t bytes_out;
-	/* HTTP_BODY_STREAM: pieces as they come. Return 0; http_pause() stops the flow. */
+	/* HTTP_BODY_STREAM: pieces as they arrive. http_pause() stops reading. */
 	void (*on_body)(struct http_req *r, const char *bytes, size_t n);
 	void (*on_body_end)(struct http_req *r);
-	/* http_body_pipe(): the pipe takes no more for now (or nobody reads from it); or it does again. */
+	/* http_body_pipe(): full 1: the pipe is full (or has no reader); 0: it takes bytes
+	 * again. */
 	void (*on_full)(struct http_req *r, int full);
 	void (*on_drain)(
 		struct http_req *r); /* after http_write() said full: there is room again */
-	/* The peer sends no more: it has left, or has only finished asking. Nobody can tell before
-	 * something is written to it. NULL: go on; it is noticed at the next write or within minutes. */
+	/* The peer sends no more: it has left, or has sent its whole request and still reads.
+	 * The server cannot distinguish the two before it writes. NULL: continue; a peer that
+	 * left is noticed at the next write or within minutes. */
 	void (*on_eof)(struct http_req *r);
 	void (*on_over)(
 		struct http_req *r); /* replied and sent, or the peer left: drop everything */
@@ -85,7 +90,8 @@ struct http_server {
 	/* clang-format off */
 	struct loop *loop;
 	struct http_limits limits; /* set between http_server_init() and http_listen() */
-	/* The head is complete. Must reply, or say how the body is wanted and set on_body_end. */
+	/* The head is complete. Must reply, or request the body (http_want_body()) and set
+	 * on_body_end. */
 	void (*on_head)(struct http_req *r);
 	void *user;
 	const char *always; /* "Name: value\r\n" lines of every reply, up to 256 bytes; NULL: none */
@@ -100,21 +106,22 @@ struct http_server {
 	int draining;
 	/* clang-format on */
 };
-/* None of the functions below calls one of the handler's before it returns. */
+/* None of the functions below calls a function of the handler before it returns. */
 void http_server_init(struct http_server *s,
 		      struct loop *l); /* also: SIGPIPE is ignored from now on */
 /* take_fd: bound and listening, TCP or unix. tls: NULL, or a context for it (borrowed). */
 must_check int http_listen(struct http_server *s, int take_fd, struct ssl_ctx_st *tls,
 			   struct err *e);
-/* No new connections; idle ones close now, the others after their reply. */
+/* Accepts no new connections; idle ones close now, the others after their reply. */
 void http_drain(struct http_server *s);
 int http_drained(const struct http_server *s);
 void http_server_fini(struct http_server *s);
 
 /* ---- asking a request ---- */
 const char *http_header(const struct http_req *r, const char *lower_name); /* NULL: not there */
-/* The decoded value of a query parameter, in memory of the request; NULL: not there. A value that
- * decodes to bytes with NUL, or is not valid percent-encoding, is -1 from http_query_check(). */
+/* The decoded value of a query parameter, in memory of the request; NULL: not present. For a
+ * value that decodes to bytes with NUL, or is not valid percent-encoding, http_query_check()
+ * returns -1. */
 const char *http_query(struct http_req *r, const char *name);
 must_check int http_query_check(struct http_req *r, const char *const *allowed,
 				struct err *e); /* allowed NULL: any name */
@@ -122,21 +129,21 @@ must_check int http_query_check(struct http_req *r, const char *const *allowed,
  * HTTP_BODY_STREAM (max: 0 no limit). Without a call the body is drained if small, else the
  * connection closes after the reply. */
 void http_want_body(struct http_req *r, enum http_body how, uint64_t max);
-/* HTTP_BODY_STREAM, but into this pipe, in place of on_body(): without passing through us where that
- * can be. It is closed before on_body_end() is called, and when a reply is made before that. */
+/* HTTP_BODY_STREAM, but into this pipe in place of on_body(), with splice() where possible. The
+ * pipe is closed before on_body_end() is called, and when a reply is made before that. */
 void http_body_pipe(struct http_req *r, int take_fd, uint64_t max);
-/* The body must come at this many bytes per second or more, while it is read: else 408. What is
- * wanted whole has HTTP_BODY_RATE without this. */
+/* While the body is read, it must arrive at this many bytes per second or more: else 408.
+ * HTTP_BODY_WHOLE has HTTP_BODY_RATE without this call. */
 enum { HTTP_BODY_RATE = 1024 };
 void http_body_rate(struct http_req *r, uint32_t bytes_per_s);
 void http_pause(struct http_req *r);
 void http_resume(struct http_req *r);
 int http_secure(const struct http_req *r); /* it came over TLS */
-/* The request's client is known: its work, and that of the connection until the next request says
- * otherwise, is charged to b (NULL: to its address). Calls then(): at once, or after the work of
- * other clients if b is exceeded. */
+/* The client of the request is known: the work of the request, and of the connection until the
+ * next request changes it, is charged to b (NULL: to the client's address). Calls then(): at
+ * once, or after the work of other clients if b is exceeded. */
 void http_charge(struct http_req *r, struct loop_budget *b, void (*then)(struct http_req *r));
-/* Calls then() from the loop, in the connection's turn; not after on_over(). */
+/* Calls then() from the loop, in the connection's turn; never after on_over(). */
 void http_continue(struct http_req *r, void (*then)(struct http_req *r));
 /* Memory that lives as long as the request. */
 void *http_alloc(struct http_req *r, size_t n);
@@ -148,20 +155,23 @@ void http_set(struct http_req *r, const char *name, const char *fmt, ...)
 void http_reply(struct http_req *r, int status, const char *type, const void *body, size_t n);
 /* Length known: Content-Length and exactly that many bytes; UINT64_MAX: chunked. */
 void http_stream(struct http_req *r, int status, const char *type, uint64_t length);
-/* Always takes everything. 1: more than out_high waits for the peer, stop until on_drain(). */
+/* Always takes everything. 1: more than out_high bytes wait for the peer, stop until on_drain(). */
 int http_write(struct http_req *r, const void *bytes, size_t n);
-/* In place of http_write() and http_end(): all that was announced comes out of this pipe, and then the
- * reply ends by itself. A pipe that ends before that cuts the connection. */
+/* In place of http_write() and http_end(): reads the announced number of bytes from this pipe,
+ * then ends the reply. A pipe that ends early cuts the connection. */
 void http_stream_pipe(struct http_req *r, int take_fd);
 size_t http_waiting(const struct http_req *r); /* bytes that the peer has not taken */
 void http_end(struct http_req *r);
-/* 1: the peer has sent all that it ever will. It may still read; only the handler knows whether that matters. */
+/* 1: the peer will send nothing more. It may still read; only the handler knows whether that
+ * matters. */
 int http_peer_ended(const struct http_req *r);
-/* The stream cannot be finished truthfully: the connection is cut, so that nobody takes it for whole. */
+/* The stream cannot be completed: cuts the connection, so that the client does not take it for
+ * complete. */
 void http_abort(struct http_req *r);
 void http_unset(struct http_req *r); /* forgets all that http_set() has set */
-/* 101 to one with r->upgrade, who speaks through us to somebody else: from here on bytes as they come,
- * by on_body() and http_write(), until on_body_end() and http_end(). */
+/* Answers 101 to a request with r->upgrade whose handler relays it to another server: from here
+ * on bytes are passed on as they arrive, by on_body() and http_write(), until on_body_end() and
+ * http_end(). */
 void http_switch(struct http_req *r);
 
 /* ---- WebSocket ---- */
@@ -170,14 +180,15 @@ struct ws_events {
 	void (*on_text)(struct ws *w, const char *text, size_t n); /* valid UTF-8 */
 	void (*on_binary)(struct ws *w, const void *bytes, size_t n);
 	void (*on_drain)(struct ws *w);
-	void (*on_close)(struct ws *w); /* w is no more after this */
+	void (*on_close)(struct ws *w); /* w is freed after this */
 };
-/* Takes the request over: 101, then events. protocol: the one chosen, or NULL. message_max: bytes of
- * one message, fragments together; beyond it 1009. Pings every 20 s, closes after 60 s of silence. */
+/* Takes the request over: 101, then events. protocol: the chosen one, or NULL. message_max:
+ * bytes of one message, fragments together; above it the server closes with 1009. Sends a ping
+ * every 20 s, closes after 60 s of silence. */
 struct ws *http_ws(struct http_req *r, const char *protocol, size_t message_max,
 		   const struct ws_events *on,
 		   void *user); /* NULL: !r->upgrade, or replied already */
-/* The first protocol the peer offers that is among ours (a list with NULL behind it), or NULL. */
+/* The first protocol offered by the peer that is in `ours` (ends with NULL), or NULL. */
 const char *http_ws_protocol(const struct http_req *r, const char *const *ours);
 void *ws_user(const struct ws *w);
 int ws_text(struct ws *w, const char *text, size_t n);    /* 1: full, wait for on_drain */

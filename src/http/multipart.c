@@ -3,8 +3,8 @@
  *   PREAMBLE --delimiter--> BEHIND --CRLF--> HEAD --empty line--> CONTENT --delimiter--> BEHIND
  *                             '-- "--" --> EPILOGUE
  *
- * The delimiter begins with CR and has no other: so bytes that only looked like its beginning are
- * content, and the search goes on with the byte that did not fit. */
+ * The delimiter begins with CR and has no other CR. So bytes that only looked like its beginning
+ * are content, and the search continues with the first byte that did not match. */
 #include "http/multipart.h"
 #include "base/cleanup.h"
 
@@ -20,7 +20,7 @@ static const char *skip_space(const char *s)
 	return s + strspn(s, " \t");
 }
 
-/* A token or a quoted string at *at, which moves behind it. */
+/* Reads a token or a quoted string at *at and moves *at past it. */
 static void take_value(const char **at, struct buf *out)
 {
 	const char *p = *at;
@@ -33,7 +33,7 @@ static void take_value(const char **at, struct buf *out)
 		return;
 	}
 	for (p++; *p && *p != '"'; p++) {
-		/* Only what must be escaped is taken for escaped: "C:\new" is sent by some as it is. */
+		/* Only \" and \\ are treated as escapes: some clients send "C:\new" unescaped. */
 		if (*p == '\\' && (p[1] == '"' || p[1] == '\\'))
 			p++;
 		buf_putc(out, *p);
@@ -151,8 +151,8 @@ static void multipart_take(struct multipart_view *in, size_t n)
 	in->n -= n;
 }
 
-/* Content up to what may be a delimiter. 1: there is some in out. m->matched == m->length afterwards:
- * the delimiter is complete. */
+/* Content up to a possible delimiter. 1: out has some. m->matched == m->length afterwards: the
+ * delimiter is complete. */
 static int multipart_scan(struct multipart *m, struct multipart_view *in,
 			  struct multipart_view *out)
 {
@@ -177,7 +177,7 @@ static int multipart_scan(struct multipart *m, struct multipart_view *in,
 	return out->n > 0;
 }
 
-/* What stands behind a delimiter on its line: "--", or spaces and the line's end. */
+/* The rest of the line after a delimiter: "--", or spaces and the line's end. */
 static int multipart_behind(struct multipart *m, struct multipart_view *in, struct err *e)
 {
 	while (in->n) {
@@ -291,7 +291,7 @@ enum multipart_event multipart_next(struct multipart *m, struct multipart_view *
 				return MULTIPART_PART;
 			}
 			break;
-		default: /* what follows the form is nobody's */
+		default: /* what follows the form is ignored */
 			multipart_take(in, in->n);
 		}
 	}

@@ -1,10 +1,9 @@
-/* multipart.h - a form that is sent as a stream of parts (RFC 7578), cut as it comes.
+/* multipart.h - a form that is sent as a stream of parts (RFC 7578), parsed as it arrives.
  * Owns: the head of the part that is being read, MULTIPART_HEAD bytes at most. Content is never
- *       collected: it is handed on as views of what came in.
+ *       stored: the caller gets views of the input.
  *
- *	while ((what = multipart_next(&m, &in, &bytes, &e)) != MULTIPART_MORE)
- *		...
- */
+ * 	while ((what = multipart_next(&m, &in, &bytes, &e)) != MULTIPART_MORE)
+ * 		... */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -28,7 +27,7 @@ enum multipart_event {
 struct multipart {
 	char delimiter[4 + MULTIPART_BOUNDARY + 1]; /* CR LF - - boundary */
 	size_t length, matched;
-	size_t lent; /* of those matched, never seen: the line end before was another's */
+	size_t lent; /* of those matched, bytes that were part of the line end before */
 	int state;
 	struct buf head;
 	char tail[4]; /* what came behind a delimiter, so far */

@@ -22,7 +22,7 @@ static struct http_conn *conn_of(llhttp_t *p)
 	return p->data;
 }
 
-/* ---- llhttp tells ---- */
+/* ---- Callbacks of llhttp ---- */
 
 static int saw_target(llhttp_t *p, const char *at, size_t n)
 {
@@ -58,7 +58,7 @@ static int saw_name(llhttp_t *p, const char *at, size_t n)
 	uint32_t begin = (uint32_t)(at - c->head);
 	struct span *s;
 
-	if (c->head_done) /* a trailer: nobody asked for it */
+	if (c->head_done) /* a trailer: ignored, no handler reads trailers */
 		return 0;
 	/* The previous one is complete once its value has begun. */
 	if ((c->nspans == 0 || c->spans[c->nspans - 1].value) && new_span(c) != 0)
@@ -95,7 +95,7 @@ static int saw_head_end(llhttp_t *p)
 	c->http10 = p->http_minor == 0;
 	c->req.keep_alive = llhttp_should_keep_alive(p);
 	c->req.length = p->flags & F_CHUNKED ? UINT64_MAX : p->content_length;
-	/* An upgrade is the handler's to accept. Until then this is HTTP like any other. */
+	/* The handler accepts an upgrade or not. Until then this is an ordinary HTTP request. */
 	p->upgrade = 0;
 	return 0;
 }
@@ -153,7 +153,7 @@ void parse_begin(struct http_conn *c)
 {
 	struct http_req *r = &c->req;
 
-	/* All but who it is and where it came from. */
+	/* Clears all but connection, server, peer and the header lines of every reply. */
 	memset(&r->method, 0,
 	       offsetof(struct http_req, unix_peer) - offsetof(struct http_req, method));
 	memset(&r->began_ms, 0, sizeof(*r) - offsetof(struct http_req, began_ms));
@@ -218,8 +218,8 @@ static void head_grow(struct http_conn *c, size_t n)
 	c->head_room = room;
 }
 
-/* Lines end in CRLF, and none goes on in the next: the one thing on which all who ever read a
- * header agree. */
+/* Lines end in CRLF, and no header is folded over two lines: the only form on which all HTTP
+ * implementations agree. */
 static int lines_are_plain(const char *head, size_t len)
 {
 	const char *end = head + len;
@@ -275,7 +275,7 @@ static void make_headers(struct http_conn *c)
 	c->req.nheaders = c->nspans;
 }
 
-/* "http://host/path" must name the host that Host names: there are checks on that one. */
+/* "http://host/path" must name the same host as the header Host: the checks use the latter. */
 static const char *strip_authority(struct http_conn *c, char *target, const char *host)
 {
 	size_t scheme = strncasecmp(target, "http://", 7) == 0    ? 7
@@ -466,7 +466,7 @@ static int take_head(struct http_conn *c)
 	return 1;
 }
 
-/* An empty line in front of a request is left over from somebody's form; it is not one. */
+/* Some clients send an extra CRLF after a form; an empty line before a request is skipped. */
 static int skip_empty_line(struct http_conn *c)
 {
 	char two[2];
@@ -517,7 +517,7 @@ int parse_head(struct http_conn *c)
 		return 1;
 	if (c->head_done)
 		return take_head(c);
-	/* Where llhttp sees more to come after an empty line, it is HTTP/2's greeting. */
+	/* llhttp expects more after an empty line: this is the HTTP/2 preface. */
 	return refuse_head(c, HPE_PAUSED_H2_UPGRADE);
 }
 
@@ -561,7 +561,8 @@ int parse_body(struct http_conn *c)
 	if (v.iov_len > BODY_PIECE)
 		v.iov_len = BODY_PIECE;
 	c->stamp = 0;
-	/* What is no body counts as overhead until body comes: so it is set before. */
+	/* All bytes count as overhead until a byte of body arrives, so this is added before
+	 * parsing. */
 	c->overhead += v.iov_len;
 	err = llhttp_execute(&c->parser, v.iov_base, v.iov_len);
 	used = err == HPE_OK

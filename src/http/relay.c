@@ -17,7 +17,7 @@ struct relay {
 
 /* ---- headers ---- */
 
-/* Of one connection, and so of nobody else's business. */
+/* Headers that concern one connection only and are not passed on. */
 static const char *const hop[] = {
 	/* clang-format off */
 	"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
@@ -87,8 +87,8 @@ static void request_line(struct buf *out, const struct http_req *r)
 			   r->query);
 }
 
-/* On this machine there may be a proxy in front of us, and what it says of its client is true. Others
- * are not believed: they could be anybody in the server's log. */
+/* A proxy on this machine is trusted to report the address of its client. A remote peer is not:
+ * it could put any address into the server's log. */
 static int is_near(const struct http_req *r)
 {
 	return r->unix_peer || strncmp(r->peer, "127.", 4) == 0 ||

@@ -1,14 +1,14 @@
-/* relay.h - a request of ours, answered by another server.
+/* relay.h - forwards a request to another server and its answer to the client.
  * Owns:         the exchange with that server, from a connection to the end of the answer.
  * Does not own: the request; its owner calls relay_free() in on_over() at the latest.
  *
  *   client  ── head written anew, body as it comes ──►  server
  *           ◄── head written anew, body as it comes ──
  *
- * Nothing of either head is copied as it stands: names and values are, those that concern one
- * connection are not (RFC 9110, 7.6.1), and how long a body is, each side says in its own words. So
- * what one side sends cannot become another request or answer on the other. Who is slow slows
- * the one at the other end down. An answer that the server did not finish is cut, not ended. */
+ * Both heads are written anew: names and values are copied, except the headers that concern one
+ * connection (RFC 9110, 7.6.1), and each side gets its own framing of the body. So bytes of one
+ * side cannot become a second request or answer on the other. A slow reader slows the sender
+ * down. An answer that the server did not finish is cut, not ended. */
 #pragma once
 #include "http/http.h"
 
@@ -16,11 +16,13 @@ struct relay_rules {
 	const char *host; /* for the server; NULL: as the client said */
 	/* 0: the server must not see this header. NULL: it may see all. */
 	int (*passes)(void *user, const struct http_header *h);
-	/* The value of a header for the client; NULL: it must not see it. NULL: as the server said. */
+	/* The value of a header for the client; NULL: the client does not get it. No function:
+	 * unchanged. */
 	const char *(*returns)(void *user, const struct http_header *h);
-	/* There is no answer, and nothing has been replied yet: that is for the owner to do. */
+	/* No answer arrived, and nothing has been replied yet: the owner replies. */
 	void (*failed)(void *user, const char *why);
-	/* An answer of which only the end of the connection says that it is over: can that be? NULL: yes. */
+	/* May an answer be taken for complete if only the end of the connection ends it? NULL:
+	 * yes. */
 	int (*believes)(void *user);
 	void (*switched)(void *user); /* both speak another protocol now; may be NULL */
 	void *user;

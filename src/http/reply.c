@@ -1,4 +1,4 @@
-/* reply.c - what goes back: a reply in one piece and one write, or a stream of them. */
+/* reply.c - sends a reply in one piece and one write, or as a stream. */
 #include "http/conn.h"
 
 #include <stdio.h>
@@ -100,7 +100,7 @@ static char *put_number(char *p, uint64_t v)
 	return p;
 }
 
-/* Without the headers of http_set() and without the empty line: they come from elsewhere. */
+/* Without the headers of http_set() and without the empty line: the caller adds both. */
 static size_t make_head(struct http_conn *c, char out[HEAD_ROOM], int status, const char *type,
 			uint64_t length)
 {
@@ -138,8 +138,8 @@ static size_t make_head(struct http_conn *c, char out[HEAD_ROOM], int status, co
 	return (size_t)(p - out);
 }
 
-/* A body that was not read is in the way of the next request. A small one is read and dropped,
- * else this is the last reply; and then it has to say so. */
+/* A body that was not read would be parsed as the next request. A small one is read and dropped;
+ * else this is the last reply, and its head must contain "Connection: close". */
 static void settle_body(struct http_conn *c)
 {
 	struct http_req *r = &c->req;
@@ -205,7 +205,7 @@ void http_set(struct http_req *r, const char *name, const char *fmt, ...)
 	c->set_len += name_len + 2;
 	vsnprintf(c->set + c->set_len, (size_t)n + 1, fmt, again);
 	va_end(again);
-	/* Whatever got into a value, it does not become a header of its own. */
+	/* A line break in a value must not start a header of its own. */
 	for (char *p = c->set + c->set_len; p < c->set + c->set_len + n; p++)
 		if ((unsigned char)*p < ' ' || *p == 127)
 			*p = ' ';
@@ -254,7 +254,7 @@ void http_stream(struct http_req *r, int status, const char *type, uint64_t leng
 
 	if (c->reply != REPLY_NONE)
 		return;
-	/* HTTP/1.0 knows no chunks: there the end of the connection is the end of the reply. */
+	/* HTTP/1.0 has no chunks: there the end of the connection is the end of the reply. */
 	if (length == UINT64_MAX && c->http10)
 		r->keep_alive = 0;
 	begin_reply(c, status);
@@ -294,7 +294,7 @@ int http_write(struct http_req *r, const void *bytes, size_t n)
 		put_piece(c, bytes, n);
 	if (conn_waiting(c) > r->server->limits.out_high)
 		conn_flush(c);
-	/* Once full it stays so until on_drain() has said otherwise: the writer waits for that. */
+	/* Stays set until on_drain() has been called: the writer waits for that. */
 	c->full |= conn_waiting(c) > r->server->limits.out_high;
 	return c->full;
 }
@@ -332,9 +332,9 @@ void http_abort(struct http_req *r)
 {
 	struct http_conn *c = r->conn;
 
-	/* An end without the last chunk cannot be taken for whole, and clients turn it into an error of
-	 * their own; a reset also discards what they have not read yet. Where nothing but the end
-	 * of the connection ends the reply, only a reset says that it is not whole. */
+	/* Without the last chunk the client reports an error of its own; a reset would also
+	 * discard what it has not read yet. Where only the end of the connection ends the reply,
+	 * only a reset shows that the reply is not complete. */
 	if (c->reply != REPLY_DONE)
 		conn_cut(c, !(c->reply == REPLY_STREAM && c->chunked));
 }

@@ -1,4 +1,4 @@
-/* request.c - what a handler asks of a request: headers, the query, memory, the body. */
+/* request.c - what a handler reads from a request: headers, the query, memory, the body. */
 #include "http/conn.h"
 
 #include <string.h>
@@ -62,7 +62,7 @@ struct param {
 	size_t name_len, value_len;
 };
 
-/* The next one; *rest moves behind it. 0: there is none. */
+/* The next parameter; *rest moves past it. 0: no more. */
 static int next_param(const char **rest, struct param *out)
 {
 	const char *p = *rest, *equals;
@@ -90,7 +90,7 @@ const char *http_query(struct http_req *r, const char *name)
 	while (next_param(&rest, &p)) {
 		const char *key = p.name;
 
-		/* Plain names, nearly always: then there is nothing to decode or to keep. */
+		/* Nearly all names are plain: then nothing has to be decoded or stored. */
 		if (memchr(p.name, '%', p.name_len) || memchr(p.name, '+', p.name_len)) {
 			key = request_decoded(r, p.name, p.name_len);
 			if (key && strcmp(key, name) == 0)

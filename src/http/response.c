@@ -1,4 +1,4 @@
-/* response.c - see response.h. A server is no friend either: its head has limits too. */
+/* response.c - see response.h. A server is not trusted either: its head has limits, too. */
 #include "http/response.h"
 #include "base/cleanup.h"
 
@@ -30,7 +30,7 @@ static int saw_name(llhttp_t *p, const char *at, size_t n)
 	return a->head_done ? 0 : response_add(a, at, n);
 }
 
-/* The text so far is the name; the value begins behind its NUL. */
+/* The text so far is the name; the value begins after its NUL. */
 static int saw_name_end(llhttp_t *p)
 {
 	struct response *a = response_of(p);
@@ -63,7 +63,8 @@ static int saw_value_end(llhttp_t *p)
 	return 0;
 }
 
-/* How long the body is must have one answer, whoever reads it. llhttp lets some pass that have two. */
+/* The length of the body must be unambiguous for every reader. llhttp accepts some answers that
+ * have two lengths. */
 static const char *response_framing(const struct response *a, const llhttp_t *p)
 {
 	unsigned lengths = 0, encodings = 0;
@@ -98,7 +99,8 @@ static int saw_head_end(llhttp_t *p)
 		return -1;
 	}
 	if (p->status_code < 200 && p->status_code != 101)
-		return 1; /* an interim one: forgotten in saw_end(). It has no body, whatever it says */
+		return 1; /* an interim answer: saw_end() drops it. It has no body, whatever its
+			   * headers announce */
 	a->head_done = 1;
 	a->keep_alive = llhttp_should_keep_alive(p);
 	for (unsigned i = 0; i < out->nheaders; i++) {
@@ -118,7 +120,7 @@ static int saw_head_end(llhttp_t *p)
 		a->ended = 1;
 		return -1;
 	}
-	/* Those have none, whatever length they tell; llhttp would wait for it. */
+	/* These have no body, whatever length they announce; llhttp would wait for it. */
 	return a->head_only || out->status == 204 || out->status == 304 ? 1 : 0;
 }
 

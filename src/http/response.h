@@ -1,4 +1,4 @@
-/* response.h - from bytes to an answer: llhttp, seen from the client's end.
+/* response.h - parses an answer with llhttp, for clients.
  * Owns: the text of the head, in which the headers are. */
 #pragma once
 #include "base/buf.h"
@@ -10,7 +10,7 @@
 struct response {
 	llhttp_t parser;
 	struct http_answer *out;
-	struct buf text; /* names and values, each with a NUL behind it */
+	struct buf text; /* names and values, each followed by a NUL */
 	uint32_t begin;  /* of the header in progress */
 	struct header_at {
 		uint32_t name, value;
@@ -28,7 +28,7 @@ struct response {
 
 void response_init(struct response *a, struct http_answer *out);
 void response_fini(struct response *a);
-/* Bytes used, or -1 with a->why; a->done and a->ended say when it is enough. */
+/* Bytes used, or -1 with a->why; a->done and a->ended are set when the answer is complete. */
 ssize_t response_feed(struct response *a, const char *bytes, size_t n);
 /* The peer has closed: 0 if that is how this answer ends. */
 int response_end(struct response *a);

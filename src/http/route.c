@@ -1,4 +1,4 @@
-/* route.c - the path is cut and decoded once; then every row is compared with the pieces. */
+/* route.c - splits and decodes the path once, then compares every row with the segments. */
 #include "http/route.h"
 
 #include <stdio.h>
@@ -82,7 +82,8 @@ static int route_cut(const char *path, struct path *out)
 	return 0;
 }
 
-/* The pattern behind the segment, or NULL where they differ. By hand: most rows differ at once. */
+/* The pattern after the segment, or NULL where they differ. Compared byte by byte: most rows
+ * differ at once. */
 static const char *route_same(const char *pattern, const struct segment *s)
 {
 	for (unsigned i = 0; i < s->n; i++)
@@ -127,7 +128,7 @@ static int is_closer(unsigned params, unsigned than)
 	return differ && (than & (differ & -differ));
 }
 
-/* HEAD is answered by whoever answers GET. */
+/* The handler of GET also answers HEAD. */
 static int route_serves(const struct route *r, const char *method)
 {
 	return strcmp(r->method, method) == 0 ||

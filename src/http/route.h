@@ -1,6 +1,6 @@
-/* route.h - which handler a request is for: one const table, matched segment by segment.
+/* route.h - selects the handler of a request: one const table, matched segment by segment.
  * Segments are split at '/' first and decoded then, so that "%2F" is a character and never a
- * separator; a segment that decodes to "", ".", ".." or holds NUL matches nothing: 400. */
+ * separator; a segment that decodes to "", ".", ".." or contains NUL matches nothing: 400. */
 #pragma once
 #include "base/err.h"
 
@@ -20,6 +20,6 @@ struct route_match {
 	char allow_text[64];
 };
 
-/* 0, or the HTTP status that answers it: 400, 404, 405 (allow is set), 414. */
+/* 0, or the HTTP status of the error: 400, 404, 405 (allow is set), 414. */
 int route_find(const struct route *table, unsigned count, const char *method, const char *path,
 	       struct route_match *out);

@@ -1,4 +1,4 @@
-/* server.c - listeners, the list of connections, and the clock that looks after them. */
+/* server.c - listeners, the list of connections, and the sweep that enforces their time limits. */
 #include "http/conn.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -60,7 +60,7 @@ const char *server_date(struct http_server *s)
 	return core->date;
 }
 
-/* Often enough for the shortest limit: tests have some of milliseconds. */
+/* Short enough for the shortest limit: tests set limits of milliseconds. */
 static uint64_t sweep_ms(const struct http_limits *l)
 {
 	uint64_t least = SWEEP_MS * 4;
@@ -79,7 +79,7 @@ static void server_sweep(struct timer *t)
 	uint64_t now = loop_now_ms();
 
 	loop_work_begin(s->loop, NULL);
-	/* Nothing is freed here: the marks that are left are acted upon by the kick. */
+	/* Nothing is freed here: run_kicked() acts on the flags that are set. */
 	for (struct http_conn *c = s->conns; c; c = c->next)
 		conn_check_timeout(c, now);
 	for (struct http_listener *l = s->listeners; l; l = l->next)
@@ -100,7 +100,7 @@ static struct http_conn *kicks_take(struct kicks *k)
 	return c;
 }
 
-/* Those that are on the list now; of the late ones, as many as there is time for. */
+/* Runs the connections that are on the list now; of the late ones, as many as time allows. */
 static void run_kicked(struct timer *t)
 {
 	struct kicks *k = loop_owner(t, struct kicks, timer);
@@ -150,7 +150,7 @@ static int is_full(const struct http_server *s)
 	return s->open - s->core->refusing - s->core->evicting >= s->limits.connections;
 }
 
-/* The marks are acted upon by the kick; from now on it does not count. */
+/* run_kicked() acts on the flags; from now on the connection is not counted. */
 static void server_evict_conn(struct http_server *s, struct http_conn *c)
 {
 	share_leave(c);
@@ -160,7 +160,8 @@ static void server_evict_conn(struct http_server *s, struct http_conn *c)
 	conn_cut(c, 0);
 }
 
-/* NULL: there is room for one more of this address, or some was made. Else why not. */
+/* NULL: one more connection of this address fits, or another one was closed for it. Else the
+ * reason for the 503. */
 static const char *make_room(struct http_server *s, const uint8_t key[16])
 {
 	const struct share *own = share_find(&s->core->shares, key);
@@ -208,7 +209,8 @@ static void can_accept(struct watch *w, unsigned what)
 		uint8_t key[16];
 
 		if (fd < 0) {
-			/* Level-triggered, it would wake us for ever; the sweep tries again. */
+			/* Level-triggered, the listener would wake the loop without end; the
+			 * sweep tries again. */
 			if (is_exhaustion(errno))
 				watch_want(w, 0);
 			return;
@@ -292,7 +294,8 @@ void http_server_init(struct http_server *s, struct loop *l)
 	shares_init(&core->shares);
 	timer_init(&core->sweep, l, server_sweep);
 	kicks_init(core, l);
-	/* A peer that is gone is an error of the write, and libevent's writes cannot say so. */
+	/* Writing to a peer that left must return EPIPE; libevent's writes have no flag for
+	 * that. */
 	signal(SIGPIPE, SIG_IGN);
 }
 

@@ -35,7 +35,8 @@ void shares_init(struct shares *all)
 {
 	for (unsigned i = 0; i < SHARE_LISTS; i++)
 		ring_init(&all->lists[i]);
-	/* Without random bytes addresses can be chosen to share a bucket, which is slower, not wrong. */
+	/* Without random bytes a client could choose addresses that share a bucket; that is
+	 * slower, not wrong. */
 	if (getrandom(&all->seed, sizeof(all->seed), GRND_NONBLOCK) != sizeof(all->seed))
 		all->seed = (uint64_t)(uintptr_t)all;
 }

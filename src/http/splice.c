@@ -1,12 +1,13 @@
-/* splice.c - a body that passes through a pipe, and not through our memory.
+/* splice.c - a body that passes through a pipe and not through the server's memory.
  *
  *   request   socket ==splice==> pipe     TLS, chunks, what was read ahead: parser --write--> pipe
  *   reply     pipe ==splice==> socket     TLS: pipe --read--> what waits for the peer
  *
- * One splice a wake, of a pipe's worth at most: the others have their turn. EAGAIN does not say which
- * of the two ends is not ready; poll() of the pipe does, and that end is then waited for.
- * Whoever has the other end of the pipe is not to be trusted, and need not be: neither of ours blocks,
- * we take what was announced and no more, and what does not come cuts the connection. */
+ * One splice per wake-up, of at most one pipe's capacity: then other connections have their
+ * turn. EAGAIN does not show which of the two ends is not ready; poll() of the pipe does, and
+ * the loop then waits for that end. The process at the other end of the pipe is not trusted:
+ * neither of our ends blocks, the server takes exactly the announced number of bytes, and
+ * missing bytes cut the connection. */
 #include "http/conn.h"
 #include "base/cleanup.h"
 
@@ -23,7 +24,7 @@ struct splice {
 	struct buf rest; /* request, copied: what the pipe did not take */
 	size_t rest_at;
 	int out;    /* a reply */
-	int broken; /* nobody reads from the pipe any more */
+	int broken; /* the pipe no longer has a reader */
 	int copies; /* these two do not splice */
 };
 
@@ -74,7 +75,7 @@ static void set_full(struct splice *t, unsigned full)
 		c->req.on_full(&c->req, (int)full);
 }
 
-/* The reader has something to say, elsewhere. Until it has, nothing goes on here. */
+/* The reader closed the pipe and reports the reason elsewhere. Until then this side waits. */
 static void set_broken(struct splice *t)
 {
 	t->broken = 1;

@@ -31,7 +31,7 @@ static SSL_CTX *tls_context(const SSL_METHOD *method)
 	return ctx;
 }
 
-/* A key with a passphrase would have OpenSSL ask the terminal, which a daemon has not. */
+/* For a key with a passphrase OpenSSL would ask the terminal; a daemon has none. */
 static int no_passphrase(char *buf, int size, int writing, void *user)
 {
 	(void)buf;
@@ -41,7 +41,8 @@ static int no_passphrase(char *buf, int size, int writing, void *user)
 	return -1;
 }
 
-/* Who asks for several protocols gets the one we speak; who asks for another, what it deserves. */
+/* A client that offers several protocols gets http/1.1; one that offers only others gets an
+ * alert. */
 static int tls_choose(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 		      const unsigned char *in, unsigned in_len, void *arg)
 {

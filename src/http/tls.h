@@ -1,4 +1,4 @@
-/* tls.h - OpenSSL contexts: ours as a server, and ours as somebody's client.
+/* tls.h - OpenSSL contexts, for the server and for clients.
  * Owns: nothing; a context belongs to the caller, until tls_free(). */
 #pragma once
 #include "base/err.h"
@@ -11,5 +11,5 @@ must_check int tls_server(const char *cert_file, const char *key_file, struct ss
 /* Verifies; ca_file: NULL for the machine's own list. */
 must_check int tls_client(const char *ca_file, struct ssl_ctx_st **out_ctx, struct err *e);
 void tls_free(struct ssl_ctx_st *ctx); /* fine on NULL; connections may still use it */
-/* What OpenSSL last complained about, in its words; it then has forgotten. */
+/* The last error of OpenSSL as text; clears its error queue. */
 const char *tls_why(void);

@@ -39,7 +39,7 @@ static void upstream_finish(struct upstream *u, const char *why)
 
 /* ---- the question ---- */
 
-/* It may have answered before it stopped listening, so that is for the reading side to find out. */
+/* The server may have answered before it stopped reading, so the reading side finds out. */
 static void set_deaf(struct upstream *u)
 {
 	u->deaf = 1;
@@ -84,7 +84,7 @@ static int upstream_put(struct upstream *u, const struct iovec *iov, unsigned n)
 	return u->full;
 }
 
-/* What is left moves to the front only when that is the smaller part. */
+/* The rest is moved to the start of the buffer only when it is the smaller part. */
 static void upstream_took(struct upstream *u, size_t n)
 {
 	u->out_at += n;
@@ -207,7 +207,7 @@ static void upstream_ended(struct upstream *u)
 
 static void upstream_readable(struct upstream *u)
 {
-	static char piece[UPSTREAM_PIECE]; /* everybody's: what is read is passed on at once */
+	static char piece[UPSTREAM_PIECE]; /* shared by all: what is read is passed on at once */
 	ssize_t n = recv(u->fd, piece, sizeof(piece), MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -232,7 +232,7 @@ static void upstream_ready(struct watch *w, unsigned what)
 		upstream_writable(u);
 }
 
-/* A server that says its head byte by byte has no more time for it than one that says nothing. */
+/* A server that sends its head byte by byte gets no more time for it than a silent one. */
 static void upstream_look(struct timer *t)
 {
 	struct upstream *u = loop_owner(t, struct upstream, clock);

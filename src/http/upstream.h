@@ -1,13 +1,15 @@
-/* upstream.h - one question to an HTTP/1.1 server, over a connection that is there already, on the loop.
- * Owns:         the connection, what of the question it has not taken yet, the parser of the answer.
- * Does not own: the words of the question, and where the answer goes.
+/* upstream.h - one request to an HTTP/1.1 server, over a connection that is open already, on the
+ * loop.
+ * Owns:         the connection, the unsent bytes of the request, the parser of the answer.
+ * Does not own: the content of the request, and where the answer goes.
  *
- *   upstream_ask() -> upstream_body()... -> upstream_body_end()      the question
+ *   upstream_ask() -> upstream_body()... -> upstream_body_end()      the request
  *   head() -> body()... -> over()                                    the answer, at any time meanwhile
  *
- * The server is nobody's friend: an answer is whole, or over() says why not. Memory is bounded by
- * UPSTREAM_HIGH and one piece; who is told "full" waits for drain(). Everything happens from the loop:
- * no upstream_...() calls back before it returns. One question per connection. */
+ * The server is not trusted: an answer is complete, or over() gets the reason why it is not.
+ * Memory is bounded by UPSTREAM_HIGH and one piece; a caller that got "full" waits for drain().
+ * All callbacks come from the loop: no upstream_...() function calls back before it returns. One
+ * request per connection. */
 #pragma once
 #include "http/response.h"
 #include "loop/loop.h"
@@ -18,11 +20,13 @@ enum { UPSTREAM_HIGH = 64 << 10, UPSTREAM_PIECE = 64 << 10 };
 
 struct upstream;
 struct upstream_events {
-	/* The answer's, not an interim one. Not NULL: why it is not taken, and over() follows. */
+	/* The head of the final answer, not of an interim one. Not NULL: the reason why it is
+	 * rejected; over() follows. */
 	const char *(*head)(struct upstream *u, const struct http_answer *a);
 	void (*body)(struct upstream *u, const char *bytes, size_t n);
 	void (*drain)(struct upstream *u); /* there is room for more of the question */
-	/* The last word, once. why NULL: the answer is whole. The owner may close it here. */
+	/* The last callback, called once. why NULL: the answer is complete. The owner may close
+	 * it here. */
 	void (*over)(struct upstream *u, const char *why);
 };
 
@@ -35,22 +39,22 @@ struct upstream {
 	struct response answer;
 	struct http_answer got;
 	const char *not_taken;
-	struct buf out; /* of the question: what the server has not taken, from out_at on */
+	struct buf out; /* of the request: bytes not yet sent, from out_at on */
 	size_t out_at;
 	uint32_t head_ms;
 	uint64_t moved_ms; /* when the server took something last */
 	unsigned chunked : 1;     /* the question's body */
 	unsigned upgrade : 1;     /* it asks for another protocol ... */
 	unsigned raw : 1;         /* ... which is spoken now */
-	unsigned until_close : 1; /* the answer ended with the connection, and said nowhere how long it is */
+	unsigned until_close : 1; /* the answer ended with the connection and announced no length */
 	unsigned paused : 1;
 	unsigned full : 1;
-	unsigned deaf : 1; /* the server takes no more of the question; there may be an answer */
+	unsigned deaf : 1; /* the server reads no more of the request; there may be an answer */
 	unsigned shut : 1; /* nothing more will be written */
 	/* clang-format on */
 };
 
-/* head_ms: for the server to answer, from the last byte of the question that it took. */
+/* head_ms: time for the server to answer, from the last byte of the request that it took. */
 void upstream_init(struct upstream *u, struct loop *l, int take_fd, uint32_t head_ms,
 		   const struct upstream_events *on);
 struct upstream_question {
@@ -65,4 +69,4 @@ int upstream_body(struct upstream *u, const char *bytes, size_t n); /* 1: full *
 void upstream_body_end(struct upstream *u);
 void upstream_shut(struct upstream *u); /* behind a 101: nothing more comes from this side */
 void upstream_pause(struct upstream *u, int paused);
-void upstream_close(struct upstream *u); /* tells nobody; fine on a zeroed or closed one */
+void upstream_close(struct upstream *u); /* calls no callback; fine on a zeroed or closed one */

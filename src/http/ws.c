@@ -182,7 +182,7 @@ int ws_go(struct http_conn *c)
 			w->on.on_drain(w);
 		return 1;
 	}
-	/* Who does not take our pongs may not send more pings. */
+	/* A peer that does not read our pongs may not send more pings. */
 	if (w->paused || conn_waiting(c) > c->req.server->limits.out_high)
 		return 0;
 	if (ws_codec_read(&w->msg) || ws_codec_over(&w->msg))

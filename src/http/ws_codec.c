@@ -1,4 +1,4 @@
-/* ws_codec.c - frames in, messages out, and the other way round. */
+/* ws_codec.c - cuts input into frames and messages, and builds frames for output. */
 #include "http/ws_codec.h"
 
 #include <endian.h>
@@ -168,7 +168,8 @@ int ws_codec_over(const struct ws_codec *m)
 	return m->close_got && m->close_sent;
 }
 
-/* The peer broke a rule. It is told which kind, and not listened to any more. */
+/* The peer violated the protocol. It gets a close frame with the code, and nothing more is read
+ * from it. */
 static int ws_codec_fail(struct ws_codec *m, uint16_t code)
 {
 	ws_codec_close(m, code, NULL);

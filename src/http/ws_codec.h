@@ -1,9 +1,10 @@
-/* ws_codec.h - a WebSocket conversation, either end of it, without the socket (RFC 6455).
+/* ws_codec.h - the WebSocket protocol for client and server, without the socket (RFC 6455).
  * Owns:         the frame in progress and the message put together so far.
- * Does not own: the bytes under way; the owner hands them in and carries them out.
+ * Does not own: the socket; the owner passes received bytes in and sends the output.
  *
- * wslay cuts frames; what frames mean is here: fragments, control frames between them, UTF-8, close
- * codes, the limit. A message takes the memory that has arrived of it, not what it announces. */
+ * wslay cuts frames; this file implements fragments, control frames between them, UTF-8, close
+ * codes and the size limit. A message takes the memory that has arrived of it, not the size that
+ * it announces. */
 #pragma once
 #include "base/buf.h"
 
@@ -24,7 +25,7 @@ struct ws_codec_owner {
 	size_t (*take)(void *user, void *out, size_t n); /* bytes that have come; 0: none */
 	void (*put)(void *user, const struct iovec *iov, unsigned n);
 	void (*on_message)(void *user, int opcode, const char *bytes,
-			   size_t n); /* with a NUL behind it */
+			   size_t n); /* followed by a NUL */
 };
 
 struct ws_codec {
@@ -49,7 +50,8 @@ struct ws_codec {
 void ws_codec_init(struct ws_codec *m, int is_client, size_t message_max,
 		   const struct ws_codec_owner *owner, void *user);
 void ws_codec_fini(struct ws_codec *m);
-/* 1: something was read, ask again; 0: nothing there, or nothing more wanted. Calls on_message(). */
+/* 1: something was read, call again; 0: nothing to read, or nothing more wanted. Calls
+ * on_message(). */
 int ws_codec_read(struct ws_codec *m);
 /* One whole message or control frame. Nothing after a close. */
 void ws_codec_send(struct ws_codec *m, int opcode, const struct iovec *iov, unsigned n);
@@ -59,5 +61,5 @@ int ws_codec_over(const struct ws_codec *m); /* both have said so, or the peer b
 
 /* 0: no longer UTF-8. Complete when need is 0. */
 int utf8_feed(struct utf8 *u, const void *bytes, size_t n);
-/* What proves that the handshake was understood: base64 of 20 bytes. */
+/* The value that proves that the server understood the handshake: base64 of 20 bytes. */
 void ws_accept_key(const char *key, char out[29]);
