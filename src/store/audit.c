@@ -92,8 +92,8 @@ static int draw_line(struct store *s, int64_t before_ns, struct err *e)
 	return sql_run(&q, e);
 }
 
-/* From the oldest up to the first that stays, so that a clock that was wrong for a while leaves no
- * holes. Reads no more than the `most` oldest rows, however many are too old. */
+/* Removes from the oldest row up to the first that is kept, so that a clock that was wrong for a
+ * while leaves no holes. Reads at most the `most` oldest rows, however many are too old. */
 static int drop_oldest(struct store *s, int64_t before_ns, unsigned most, unsigned *out_n,
 		       struct err *e)
 {

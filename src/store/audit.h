@@ -1,6 +1,6 @@
-/* audit.h - who did what, and whether it worked. Rows are only ever added.
- * The database itself refuses to change a row, or to delete one that is younger than the line that
- * store_audit_retire() has drawn; and drawing it is a row. */
+/* audit.h - which key did what, and whether it succeeded. Rows are only ever added.
+ * The database itself rejects a change of a row, and a delete of a row that is younger than the
+ * line set by store_audit_retire(); moving that line adds a row. */
 #pragma once
 #include "store/store.h"
 
@@ -36,7 +36,7 @@ struct store_audit_filter { /* zero: everything */
 /* Newest first. */
 must_check int store_audit_list(struct store *s, const struct store_audit_filter *f,
 				struct store_audits *out, struct err *e);
-/* Retention: removes the rows from before then, at most `most` at a time (out_n: how many; call again
- * while it is that many), and adds one row "audit.retire" of `who` that says how many. */
+/* Retention: removes the rows from before then, at most `most` per call (out_n: how many; call
+ * again while it is that many), and adds one row "audit.retire" of `who` with the number. */
 must_check int store_audit_retire(struct store *s, int64_t before_ns, const char *who,
 				  int64_t at_ns, unsigned most, unsigned *out_n, struct err *e);

@@ -1,5 +1,5 @@
-/* batches.h - many programs asked for at once: one row each, whatever the number of programs.
- * What was asked and what came of it are in files beside the database (batch/spool.h). */
+/* batches.h - many programs in one request: one row per batch, whatever the number of programs.
+ * The request and the results are in files beside the database (batch/spool.h). */
 #pragma once
 #include "store/store.h"
 

@@ -222,7 +222,8 @@ int store_box_set_state(struct store *s, const char *id, enum store_box_state st
 	sql_text(&q, id);
 	if (sql_run_one(&q, "box", id, e) == 0)
 		return 0;
-	if (e->kind == ERR_CONFLICT) /* back among the living, and the name has been given away */
+	if (e->kind == ERR_CONFLICT) /* the box is not gone after all, and another one has its
+				      * name by now */
 		return err_set(e, ERR_CONFLICT, "the name or session of box %.12s is taken", id);
 	return -1;
 }
@@ -360,7 +361,7 @@ static void where_states(struct sql_where *w, unsigned bits)
 {
 	const char *join = " AND state IN (";
 
-	if (!(bits >> STORE_BOX_GONE & 1)) /* as the index of the living has it */
+	if (!(bits >> STORE_BOX_GONE & 1)) /* as the index of boxes that are not gone has it */
 		buf_puts(&w->text, " AND state <> 'gone'");
 	if (!bits)
 		return;

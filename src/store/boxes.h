@@ -1,4 +1,4 @@
-/* boxes.h - what must be known about a box when nobody who knew is left. */
+/* boxes.h - what a new server process must know about a box after all earlier ones have ended. */
 #pragma once
 #include "store/store.h"
 
@@ -38,7 +38,7 @@ struct store_box {
 	int64_t created_ns;
 	int64_t started_ns;         /* the same, or when it was woken or resumed last */
 	int64_t ends_ns;            /* 0: no end */
-	int64_t idle_since_ns;      /* 0: busy, or nobody counts */
+	int64_t idle_since_ns;      /* 0: busy, or not counted */
 	int64_t kept_until_ns;      /* 0: neither kept nor paused, or until deleted */
 	int64_t ended_ns;           /* once gone ... */
 	char cause[STORE_WORD + 1]; /* ... and why */
@@ -51,7 +51,7 @@ struct store_box {
 	char *env;      /* JSON object; NULL is {} */
 	char *volumes;  /* JSON array; NULL is [] */
 	char *network;  /* JSON array of the hosts it may reach; NULL is []: none */
-	char *surface; /* JSON object: what the door it was made through must remember; NULL is {} */
+	char *surface; /* JSON object: what the surface that created it must remember; NULL is {} */
 };
 void store_box_fini(struct store_box *b); /* frees its texts; fine on a zeroed one */
 
@@ -66,13 +66,14 @@ void store_boxes_fini(struct store_boxes *l);
 must_check int store_box_insert(struct store *s, const struct store_box *b, struct err *e);
 /* The whole row but id, team, template and created_ns, which never change. */
 must_check int store_box_update(struct store *s, const struct store_box *b, struct err *e);
-/* STORE_BOX_GONE: with cause and time; name and session are free again. Else both are cleared. */
+/* STORE_BOX_GONE: sets cause and time; name and session can be used again. Other states clear
+ * both. */
 must_check int store_box_set_state(struct store *s, const char *id, enum store_box_state state,
 				   const char *cause, int64_t ended_ns, struct err *e);
-/* Why it is about to end, of one that is not gone yet: whoever finds it gone knows. */
+/* Stores the cause of an end that is about to begin; a server that finds the box gone reads it. */
 must_check int store_box_intend(struct store *s, const char *id, const char *cause, struct err *e);
-/* The same for a box that is not gone yet. ERR_NOT_FOUND: somebody else was first, and its cause
- * stays. */
+/* As store_box_set_state() with GONE, for a box that is not gone yet. ERR_NOT_FOUND: another
+ * process was first, and its cause is kept. */
 must_check int store_box_bury(struct store *s, const char *id, const char *cause, int64_t ended_ns,
 			      struct err *e);
 /* Only the clocks that move often. */
@@ -81,7 +82,8 @@ must_check int store_box_set_times(struct store *s, const char *id, int64_t ends
 
 /* Gone ones too. */
 must_check int store_box_get(struct store *s, const char *id, struct store_box *out, struct err *e);
-/* The one of this id, or the newest of this name among the team's last STORE_BOX_RECENT, that is gone. */
+/* The box of this id, or the newest of this name among the team's last STORE_BOX_RECENT, that is
+ * gone. */
 enum { STORE_BOX_RECENT = 500 };
 must_check int store_box_gone(struct store *s, const char *team, const char *id_or_name,
 			      struct store_box *out, struct err *e);
@@ -109,7 +111,7 @@ struct store_box_filter {     /* zero: everything that is not gone */
 must_check int store_box_list(struct store *s, const struct store_box_filter *f,
 			      struct store_boxes *out, struct err *e);
 struct store_cursor store_box_cursor(const struct store_box *b);
-/* All that are not gone, oldest first: what a restart has to look after. Not paged. */
+/* All boxes that are not gone, oldest first: those that a restarted server manages. Not paged. */
 must_check int store_box_live(struct store *s, struct store_boxes *out, struct err *e);
 must_check int store_box_count(struct store *s, const char *team, uint64_t *out_live,
 			       struct err *e);

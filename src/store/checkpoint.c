@@ -1,12 +1,12 @@
 /* checkpoint.c - see checkpoint.h.
  *
  *   loop thread                      this thread
- *   commit -> hook: dirty, pages     sleeps until dirty, then until CALM_S is over or
+ *   commit -> hook: dirty, pages     sleeps until dirty, then until CALM_S has passed or
  *             (signal if many)       MANY pages wait; copies; sleeps
  *
- * A passive checkpoint cannot make the WAL begin anew while commits keep coming: each time it is
- * done there is one more. So a WAL beyond FLOOD pages is emptied with the writer locked out, which
- * is then no more than the few pages of the last moment, and their sync. */
+ * A passive checkpoint cannot restart the WAL while commits keep arriving: at the end of each
+ * checkpoint there is one more commit. So a WAL of more than FLOOD pages is emptied with the
+ * writer locked out, for the time of the few pages of the last moment and their sync. */
 #include "store/checkpoint.h"
 #include "store/sql.h"
 
@@ -37,7 +37,7 @@ static int after_commit(void *user, sqlite3 *db, const char *name, int pages)
 	(void)name;
 	pthread_mutex_lock(&c->lock);
 	c->pages = (unsigned)pages;
-	/* Asleep for good, or for a while: only these two moments need a wake-up. */
+	/* Only a thread that sleeps without a limit or for CALM_S needs a wake-up. */
 	if (!c->dirty || checkpoint_waiting(c) >= MANY)
 		pthread_cond_signal(&c->wake);
 	c->dirty = 1;
@@ -45,7 +45,8 @@ static int after_commit(void *user, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
-/* With the lock. Until there is a reason to work, or to stop. 1: few commits came for a while. */
+/* Called with the lock. Sleeps until there is work, or until it must stop. 1: few commits came
+ * for a while. */
 static int sleep_well(struct checkpoint *c)
 {
 	struct timespec until;
@@ -60,8 +61,8 @@ static int sleep_well(struct checkpoint *c)
 	return 0;
 }
 
-/* The WAL begins anew after a complete checkpoint, but its file keeps its size until it is cut. The
- * writer is locked out for the length of an ftruncate(). */
+/* The WAL restarts after a complete checkpoint, but its file keeps its size until it is
+ * truncated. The writer is locked out for the duration of an ftruncate(). */
 static void checkpoint_truncate_wal(struct checkpoint *c)
 {
 	sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
@@ -105,8 +106,8 @@ static void *checkpoint_work(void *user)
 			checkpoint_truncate_wal(c);
 		pthread_mutex_lock(&c->lock);
 		c->done = done;
-		/* A full disk, a reader in the way: nobody has to hear of it, the rows are safe in
-		 * the WAL. */
+		/* A full disk or a concurrent reader: not reported, the rows are safe in the
+		 * WAL. */
 		c->dirty |= !all || (large && !calm); /* then it is cut after some quiet seconds */
 		if (!all && checkpoint_waiting(c) >= MANY)
 			c->done = c->pages; /* not at once again */

@@ -1,9 +1,9 @@
 /* checkpoint.h - a thread that copies the WAL into the database, so that no commit waits for a
  * disk.
  * Owns: its thread and its own connection.
- * Checkpoints are passive: nobody waits for them, unless the WAL has grown beyond all measure
- * because there was never a moment without a writer. A WAL that has become large is cut to nothing
- * at the next quiet moment. */
+ * Checkpoints are passive: no writer waits for them, except when the WAL has more than FLOOD
+ * pages because there was never a moment without a writer. A large WAL is truncated at the next
+ * quiet moment. */
 #pragma once
 #include "base/err.h"
 #include <limits.h>
@@ -21,11 +21,11 @@ struct checkpoint {
 	int started, stopping;
 	int dirty;      /* there was a commit since the last one */
 	unsigned pages; /* in the WAL, after that commit */
-	unsigned done;  /* of which were copied; less than that in the WAL: it has begun anew */
+	unsigned done;  /* pages already copied; more than the WAL has: the WAL was restarted */
 };
 
-/* Watches the commits of db, which is the caller's; path is that of its file. Waits up to timeout_ms
- * for the locks of other processes. */
+/* Watches the commits of db, which the caller owns; path is that of its file. Waits up to
+ * timeout_ms for the locks of other processes. */
 must_check int checkpoint_start(struct checkpoint *c, struct sqlite3 *db, const char *path,
 				unsigned timeout_ms, struct err *e);
 void checkpoint_stop(struct checkpoint *c); /* fine on a zeroed one */

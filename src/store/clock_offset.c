@@ -6,7 +6,7 @@
 
 enum { BOOT = 63 };
 #define LEAST_NS                                                                                   \
-	INT64_C(1000000000) /* below that it is no jump, and nobody's deadline is that exact */
+	INT64_C(1000000000) /* a smaller difference is no jump; no deadline is that exact */
 
 static int read_last(struct store *s, char boot[BOOT + 1], int64_t *offset_ns, struct err *e)
 {

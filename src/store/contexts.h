@@ -1,5 +1,5 @@
-/* contexts.h - interpreters that wait for cells: which program each one is, and where its last cell
- * begins in that program's streams. That is all a restart needs: the streams are in init's logs. */
+/* contexts.h - the contexts: which exec each one is, and where its last cell begins in the
+ * output of that exec. A restart needs no more: the output is in init's logs. */
 #pragma once
 #include "store/store.h"
 
@@ -21,7 +21,8 @@ struct store_context {
 	uint64_t from[STORE_CONTEXT_STREAMS]; /* of each stream, when it began */
 	uint64_t answers;     /* that this cell has got to what it asked */
 	uint64_t said;        /* bytes for the program's channel, that cell included */
-	int64_t began_ns, deadline_ns; /* 0: none. deadline_ns -1: it is over, and the cell was told */
+	int64_t began_ns, deadline_ns; /* 0: none. deadline_ns -1: it has expired, and the cell
+				        * was interrupted */
 	uint64_t max_output;
 	/* clang-format on */
 };
@@ -34,7 +35,7 @@ struct store_contexts {
 void store_contexts_fini(struct store_contexts *l);
 
 must_check int store_context_insert(struct store *s, const struct store_context *c, struct err *e);
-/* By id: the program and the cell. ERR_NOT_FOUND, too, when the row has a later cell already. */
+/* By id: updates exec and cell. ERR_NOT_FOUND, too, when the row has a later cell already. */
 must_check int store_context_update(struct store *s, const struct store_context *c, struct err *e);
 must_check int store_context_delete(struct store *s, const char *id, struct err *e);
 must_check int store_context_drop(struct store *s, const char *box,

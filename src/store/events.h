@@ -1,5 +1,5 @@
-/* events.h - what happened to boxes, in order, for those who were not listening.
- * The newest STORE_EVENTS are kept; older ones go a batch at a time. */
+/* events.h - what happened to boxes, in order, for clients that were not connected at that time.
+ * The newest STORE_EVENTS are kept; older ones are removed in batches. */
 #pragma once
 #include "store/store.h"
 
@@ -35,7 +35,7 @@ struct store_event_filter {     /* zero: everything, newest first */
 };
 must_check int store_event_find(struct store *s, const struct store_event_filter *f,
 				struct store_events *out, struct err *e);
-/* The oldest and the newest there are; 0 and 0: none. Who asks for those behind less than first-1
- * has missed some. */
+/* The oldest and the newest number; 0 and 0: none. A client that asks for events after less than
+ * first-1 has missed some. */
 must_check int store_event_range(struct store *s, int64_t *out_first, int64_t *out_last,
 				 struct err *e);

@@ -16,10 +16,10 @@ enum {
 	SPARE_PART = 16, /* ... or that part of the file, if that is more */
 };
 
-/* The conditions are written as nobody else writes them, and so are those of the indices: lists, which
- * want another order, are not tempted to use these.
- * Four tables, the same treatment: for each team, newest row first, the sizes are added up from the
- * index alone; older rows than the first that does not fit go, oldest first. */
+/* The conditions are written in an unusual form, here and in the indices, so that SQLite does
+ * not use these indices for lists, which need another order.
+ * Four tables are treated alike: for each team, newest row first, the sizes are added up from
+ * the index alone; rows older than the first that does not fit are removed, oldest first. */
 static const struct kind {
 	const char *next_team, *measure, *drop;
 	size_t count;    /* offset of the counter in struct store_history */

@@ -2,12 +2,14 @@
  * idempotency keys, sessions of MCP, audit rows; and returns the freed pages to the filesystem.
  * Owns: nothing but the position of a sweep, which the caller keeps.
  *
- * A sweep is many small steps, each of a bounded number of rows or pages and a transaction of its
- * own, so that the caller can serve requests between two steps. A sweep that is abandoned or
- * interrupted by kill -9 leaves a consistent database, and the next sweep starts from the beginning.
+ * A sweep is many small steps, each of a bounded number of rows or pages and a transaction of
+ * its own, so that the caller can serve requests between two steps. A sweep that is abandoned or
+ * interrupted by kill -9 leaves a consistent database, and the next sweep starts from the
+ * beginning.
  *
- * Rows of teams that no longer exist are removed like all others. Running programs, living boxes
- * and idempotency keys of the last IDEM_KEEP_NS that fit into team_bytes are never touched. */
+ * Rows of teams that no longer exist are removed like all others. Running programs, boxes that
+ * are not gone and idempotency keys of the last IDEM_KEEP_NS that fit into team_bytes are never
+ * touched. */
 #pragma once
 #include "store/store.h"
 #include <stddef.h>

@@ -15,7 +15,7 @@ void store_idem_fini(struct store_idem *i)
 static int idem_insert(struct store *s, const char *team, const char *key,
 		       const uint8_t hash[SHA256_BYTES], int64_t at_ns, int *out_new, struct err *e)
 {
-	/* One that is too old counts as not there, whether or not it was purged. */
+	/* A key that is too old counts as missing, whether or not it was purged. */
 	auto_sql struct sql q =
 		sql(s, "INSERT INTO idempotency VALUES (?, ?, ?, ?, '', 0, '', x'')"
 		       " ON CONFLICT (team, key) DO UPDATE SET hash = excluded.hash,"

@@ -1,9 +1,9 @@
-/* idempotency.h - the answer to a request that may be asked again (Idempotency-Key).
+/* idempotency.h - the stored answer to a request that a client may repeat (Idempotency-Key).
  *
  *   begin -> IDEM_NEW    do it; then finish with the answer, or forget it when it failed in a way
  *                        that a second try may cure
- *            IDEM_BUSY   the first one is still at it, or died at it: `subject` is what it had made
- *            IDEM_DONE   here is what was answered
+ *            IDEM_BUSY   the first request is in progress, or its server ended: `subject` is what it had made
+ *            IDEM_DONE   the answer of the first request
  *
  * Kept for 24 h; history.h removes what is older. */
 #pragma once
@@ -22,7 +22,7 @@ struct store_idem {
 	char subject[ID_LEN + 1]; /* what the request made so far, or "" */
 	int status;               /* IDEM_DONE: the answer */
 	char type[STORE_NAME + 1];
-	void *body; /* any bytes, and a NUL behind them */
+	void *body; /* any bytes, followed by a NUL */
 	size_t len;
 };
 void store_idem_fini(struct store_idem *i);
@@ -31,7 +31,7 @@ void store_idem_fini(struct store_idem *i);
 must_check int store_idem_begin(struct store *s, const char *team, const char *key,
 				const uint8_t hash[SHA256_BYTES], int64_t at_ns,
 				struct store_idem *out, struct err *e);
-/* In the same group as the row it speaks of, so that a crash leaves both or none. */
+/* In the same group as the row of the subject, so that a crash leaves both or none. */
 must_check int store_idem_subject(struct store *s, const char *team, const char *key,
 				  const char *subject, struct err *e);
 must_check int store_idem_finish(struct store *s, const char *team, const char *key, int status,

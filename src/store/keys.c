@@ -133,8 +133,8 @@ int store_key_find(struct store *s, const uint8_t hash[SHA256_BYTES], struct sto
 	if (sql_one(&q, "key", "of that hash", e) < 0)
 		return -1;
 	read_key(&q, &k);
-	/* How far the index walked tells something about a hash, which tells nothing about a key.
-	 * That it is the right one is said here, without haste. */
+	/* The time of the index search depends on the hash, which reveals nothing about a key.
+	 * This comparison decides, in constant time. */
 	if (!keys_same(k.hash, hash))
 		return err_set(e, ERR_NOT_FOUND, "no key 'of that hash'");
 	*out = k;
@@ -195,8 +195,7 @@ void store_keys_fini(struct store_keys *l)
 	*l = (struct store_keys){ 0 };
 }
 
-/* An id is tried first, so that a key cannot get in the way of another by taking its id as a
- * name. */
+/* An id is tried first, so that a key cannot hide another one by taking its id as a name. */
 static int by_id_or_name(struct store *s, const char *by_id, const char *by_name, const char *team,
 			 const char *id_or_name, struct err *e)
 {
@@ -233,7 +232,7 @@ int store_key_touch(struct store *s, struct store_key *k, int64_t at_ns, struct 
 	static const int64_t minute = INT64_C(60000000000);
 	auto_sql struct sql q = { 0 };
 
-	/* Both ways: a clock that was set back must not stop it for a year. */
+	/* In both directions: a clock that was set back must not stop updates for a year. */
 	if (at_ns - k->used_ns < minute && k->used_ns - at_ns < minute)
 		return 0;
 	q = sql(s, "UPDATE keys SET used_ns = ? WHERE id = ?");

@@ -1,4 +1,4 @@
-/* keys.h - API keys: who is asking. The key itself is not kept, only its SHA-256. */
+/* keys.h - API keys, which authenticate callers. The key itself is not stored, only its SHA-256. */
 #pragma once
 #include "base/sha256.h"
 #include "store/store.h"
@@ -33,14 +33,14 @@ struct store_keys {
 };
 void store_keys_fini(struct store_keys *l);
 
-/* A fresh key: text for its owner, hash and shown of k for the store. */
+/* A new key: text for its owner, hash and shown of k for the store. */
 must_check int store_key_make(char out_text[KEY_TEXT + 1], struct store_key *k, struct err *e);
 /* -1: not of the form of a key (hex digits are in lower case). */
 int store_key_hash(const char *text, uint8_t out[SHA256_BYTES]);
 
 /* k->id is made here. ERR_NOT_FOUND: no such team; ERR_CONFLICT: it has a key of that name. */
 must_check int store_key_add(struct store *s, struct store_key *k, struct err *e);
-/* Finds revoked and expired ones as well: the caller says which it was. */
+/* Finds revoked and expired keys as well: the caller distinguishes them. */
 must_check int store_key_find(struct store *s, const uint8_t hash[SHA256_BYTES],
 			      struct store_key *out, struct err *e);
 must_check int store_key_get(struct store *s, const char *id, struct store_key *out, struct err *e);
@@ -50,10 +50,10 @@ must_check int store_key_named(struct store *s, const char *team, const char *id
 /* Newest first; team NULL: of all. */
 must_check int store_key_list(struct store *s, const char *team, const struct store_cursor *after,
 			      unsigned limit, struct store_keys *out, struct err *e);
-/* A revoked key stays to be seen; a removed one is gone. By id or by name, within the team. */
+/* A revoked key stays in lists; a removed one is deleted. By id or by name, within the team. */
 must_check int store_key_revoke(struct store *s, const char *team, const char *id_or_name,
 				struct err *e);
 must_check int store_key_remove(struct store *s, const char *team, const char *id_or_name,
 				struct err *e);
-/* Writes when the last time written is more than a minute ago, and says so in k. */
+/* Writes the time of use when the stored one is more than a minute old, and updates k then. */
 must_check int store_key_touch(struct store *s, struct store_key *k, int64_t at_ns, struct err *e);

@@ -23,7 +23,8 @@ struct store_mcp_session {
 /* The row; of the team's sessions above MCP_SESSIONS those unused for the longest are removed. */
 must_check int store_mcp_session_insert(struct store *s, const struct store_mcp_session *x,
 					struct err *e);
-/* Marks it as used at at_ns, too. One of another key or team is ERR_NOT_FOUND, as is any text that is no id. */
+/* Also marks it as used at at_ns. A session of another key or team is ERR_NOT_FOUND, as is any
+ * text that is no id. */
 must_check int store_mcp_session_get(struct store *s, const char *id, const char *team,
 				     const char *key, int64_t at_ns, struct store_mcp_session *out,
 				     struct err *e);

@@ -1,4 +1,4 @@
-/* packages.h - which set of packages is in which layer, and how much it is wanted. */
+/* packages.h - which package set is in which layer, and how often it is used. */
 #pragma once
 #include "store/store.h"
 
@@ -23,7 +23,7 @@ struct store_sets {
 };
 void store_sets_fini(struct store_sets *l);
 
-/* Replaces one of that key; uses go on. */
+/* Replaces the set of that key; the count of uses is kept. */
 must_check int store_set_put(struct store *s, const struct store_set *set, struct err *e);
 must_check int store_set_get(struct store *s, const char *key, struct store_set *out,
 			     struct err *e);
@@ -33,8 +33,9 @@ must_check int store_set_list(struct store *s, unsigned limit, struct store_sets
 			      struct err *e);
 /* All sets that are in it. */
 must_check int store_set_forget(struct store *s, const char *layer, struct err *e);
-/* All layers together; one that several sets have counts once. */
+/* Bytes of all layers; a layer that several sets share counts once. */
 must_check int store_set_bytes(struct store *s, uint64_t *out, struct err *e);
-/* The layer that nobody has used for longest, after skipping so many. ERR_NOT_FOUND: no more. */
+/* The layer that was not used for the longest time, after skipping so many. ERR_NOT_FOUND: no
+ * more. */
 must_check int store_set_oldest(struct store *s, unsigned skip, char out_layer[STORE_HASH + 1],
 				struct err *e);

@@ -1,4 +1,4 @@
-/* paged_query.c - pages of rows: conditions that are there or not, and rows that become structs. */
+/* paged_query.c - pages of rows: optional conditions, and rows that become structs. */
 #include "base/cleanup.h"
 #include "store/sql.h"
 
@@ -25,7 +25,8 @@ void sql_where_i64(struct sql_where *w, const char *condition, int64_t value)
 	paged_query_where(w, condition, (struct sql_value){ .n = value });
 }
 
-/* Behind the cursor in a list newest first. Of one nanosecond, the greater id came first. */
+/* Rows after the cursor, in a list that is newest first. Of one nanosecond, the greater id came
+ * first. */
 void sql_where_after(struct sql_where *w, const char *ns, const struct store_cursor *after)
 {
 	char condition[64];

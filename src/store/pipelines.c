@@ -166,7 +166,7 @@ int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipeline
 	return read_rows(&q, STORE_PAGE, out, e);
 }
 
-/* The inner question is answered by an index alone; it is asked often, and mostly the answer is nobody. */
+/* The inner query is answered by an index alone; it runs often, and its result is mostly empty. */
 int store_pipeline_surplus(struct store *s, unsigned keep, struct store_pipelines *out,
 			   struct err *e)
 {
@@ -346,7 +346,7 @@ int store_lesson_add(struct store *s, const char *team, const char *run, const c
 	return sql_run(&q, e);
 }
 
-/* "word" OR "word": quoted, so that nothing of a task is an operator. */
+/* "word" OR "word": quoted, so that no word of a task is an operator. */
 static void words_of(const char *text, struct buf *out)
 {
 	for (unsigned n = 0; *text && n < 40;) {

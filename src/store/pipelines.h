@@ -1,6 +1,6 @@
-/* pipelines.h - runs from a wish to tested code: one row each, its documents, its events, and
- * what was learned. A document is there before the stage behind it begins; what comes of it is
- * for pipeline/pipeline.c to know. */
+/* pipelines.h - pipelines from a task to tested code: one row each, its documents, its events,
+ * and what was learned. A document is stored before the next stage begins; pipeline/pipeline.c
+ * knows what its content means. */
 #pragma once
 #include "store/store.h"
 
@@ -50,13 +50,13 @@ must_check int store_pipeline_list(struct store *s, const char *team, const char
 				   const struct store_cursor *after, unsigned limit,
 				   struct store_pipelines *out, struct err *e);
 must_check int store_pipeline_live(struct store *s, struct store_pipelines *out, struct err *e);
-/* Over for so long, or waiting for an answer since then; a page of them. */
+/* Those that ended before then, or have waited for an answer since then; a page of them. */
 must_check int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipelines *out,
 				  struct err *e);
-/* The oldest that are over, of teams that have more than `keep`; a page of them. */
+/* The oldest that have ended, of teams that have more than `keep`; a page of them. */
 must_check int store_pipeline_surplus(struct store *s, unsigned keep, struct store_pipelines *out,
 				      struct err *e);
-/* With its documents and events; what was learned of it stays. */
+/* With its documents and events; what was learned from it is kept. */
 must_check int store_pipeline_remove(struct store *s, const char *id, struct err *e);
 
 struct store_doc {
@@ -72,7 +72,7 @@ struct store_docs {
 	int more;
 };
 void store_docs_fini(struct store_docs *l);
-/* ERR_CONFLICT: there is one of that number, so somebody else drives this run. */
+/* ERR_CONFLICT: a document of that number exists, so another process drives this pipeline. */
 must_check int store_doc_add(struct store *s, const char *run, const struct store_doc *d,
 			     struct err *e);
 must_check int store_doc_list(struct store *s, const char *run, struct store_docs *out,
@@ -87,10 +87,10 @@ must_check int store_pipeline_event_last(struct store *s, const char *run, uint3
 					 struct err *e);
 
 struct store_policy {              /* of a team, on its pipelines */
-	char scan[STORE_WORD + 1]; /* "off", "warn", "block"; "": nothing was said */
+	char scan[STORE_WORD + 1]; /* "off", "warn", "block"; "": not set */
 	int forgetful;
 };
-/* A team that has said nothing has a zeroed one. */
+/* For a team without a policy the result is zeroed. */
 must_check int store_policy_get(struct store *s, const char *team, struct store_policy *out,
 				struct err *e);
 must_check int store_policy_put(struct store *s, const char *team, const struct store_policy *p,
@@ -109,14 +109,14 @@ void store_lessons_fini(struct store_lessons *l);
 must_check int store_lesson_add(struct store *s, const char *team, const char *run,
 				const char *task, const char *category, const char *fix,
 				struct err *e);
-/* Of this team, the likest first. text is a task's: its words are looked for, whatever else it
- * has. */
+/* Lessons of this team, the most similar first. text is the text of a task: its words are
+ * searched for, all other characters are ignored. */
 must_check int store_lesson_find(struct store *s, const char *team, const char *text, unsigned most,
 				 struct store_lessons *out, struct err *e);
 must_check int store_lesson_forget(struct store *s, const char *team,
 				   struct err *e); /* all of them */
 
-struct store_pipeline_sums { /* of those that are over */
+struct store_pipeline_sums { /* of those that have ended */
 	uint64_t runs, success, success_attempts, success_cost_micro;
 	uint64_t us[STORE_STAGES], calls, tokens_in, tokens_out, cache_read, cost_micro, overfit,
 		repaired;

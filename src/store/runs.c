@@ -18,14 +18,16 @@ const char *store_run_kind_name(enum store_run_kind kind)
 	return (unsigned)kind < STORE_RUN_KINDS ? kinds[kind] : "unknown";
 }
 
-/* The few that run and the many that have ended are in different indices: schema.c says why. */
+/* The few running execs and the many ended ones are in different indices; schema.c has the
+ * reason. */
 #define RUNNING "runs INDEXED BY runs_running WHERE ended_ns = 0"
 #define ENDED "runs WHERE ended_ns > 0"
 
 #define BRIEF "id, box, team, ref, kind, tag, started_ns, ended_ns, cause, status, output_bytes"
 #define COLUMNS BRIEF ", command, record"
-/* A record ends with the request that made the run, up to 64 KiB of it, and no list tells that: a page of a hundred
- * would be megabytes to read and parse. A quote within a text is escaped, so these bytes are the key's. */
+/* A record ends with the request that started the exec, up to 64 KiB of it, and lists leave it
+ * out: a page of a hundred would be megabytes to read and parse. A quote within a text is
+ * escaped, so these bytes are the key's. */
 #define LISTED                                                                                     \
 	BRIEF ", command, CASE WHEN instr(record, ',\"request\":{') > 0 THEN"                      \
 	      " substr(record, 1, instr(record, ',\"request\":{') - 1) || '}'"                     \
@@ -160,7 +162,8 @@ static int runs_do_list(struct sql *q, unsigned limit, int brief, struct store_r
 	return 0;
 }
 
-/* The conditions in w, asked of the running ones and, unless only those are wanted, of the others. */
+/* Applies the conditions in w to the running execs and, unless only those are wanted, to the
+ * others. */
 static void ask_of(struct sql_where *w, const char *columns, int running)
 {
 	auto_free char *conditions = buf_steal(&w->text);
@@ -180,8 +183,8 @@ int store_run_list(struct store *s, const struct store_run_filter *f, struct sto
 	auto_where struct sql_where w = { 0 };
 	unsigned limit = sql_limit(f->limit);
 
-	/* Few end badly or have a tag: their indices have only those, and want to hear their own
-	 * words. */
+	/* Few end badly or have a tag: their indices have only those rows, and SQLite uses them
+	 * only for a condition in the same form. */
 	if (f->cause && *f->cause && strcmp(f->cause, "exit") != 0)
 		buf_puts(&w.text, " AND cause NOT IN ('', 'exit')");
 	if (f->tag && *f->tag)

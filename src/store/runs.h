@@ -5,8 +5,9 @@
 enum store_run_kind { STORE_RUN_EXEC, STORE_RUN_PTY, STORE_RUN_ONCE, STORE_RUN_KINDS };
 const char *store_run_kind_name(enum store_run_kind kind); /* "exec", "pty", "run" */
 
-/* Tag of a program that Atoll started for itself: an archive's tar, a snapshot's packer. Nobody can give it, for it is
- * no name; lists leave it out unless it is asked for. */
+/* Tag of an exec that Atoll started for itself: the tar of an archive, the packer of a snapshot.
+ * Clients cannot set it, for it is not a valid name; lists leave it out unless a request names
+ * it. */
 #define STORE_RUN_HELPER ":helper"
 
 struct store_run {
@@ -33,10 +34,11 @@ struct store_runs {
 };
 void store_runs_fini(struct store_runs *l);
 
-/* As running; what only an end has (ended_ns, cause, status, output_bytes) is ignored. */
+/* Inserts it as running; the fields of an end (ended_ns, cause, status, output_bytes) are
+ * ignored. */
 must_check int store_run_begin(struct store *s, const struct store_run *r, struct err *e);
 /* By r->id: ended_ns (not 0), cause, status, output_bytes, record. ERR_CONFLICT: it has ended
- * before, and the first end stays. */
+ * before, and the first end is kept. */
 must_check int store_run_end(struct store *s, const struct store_run *r, struct err *e);
 must_check int store_run_get(struct store *s, const char *id, struct store_run *out, struct err *e);
 
@@ -56,7 +58,7 @@ struct store_run_filter { /* zero: everything */
 must_check int store_run_list(struct store *s, const struct store_run_filter *f,
 			      struct store_runs *out, struct err *e);
 struct store_cursor store_run_cursor(const struct store_run *r);
-/* All running ones of a box, oldest first: what a restart looks for in its init. Not paged; box
- * NULL: of every box. */
+/* All running execs of a box, oldest first: a restarted server asks init for them. Not paged;
+ * box NULL: of every box. */
 must_check int store_run_running(struct store *s, const char *box, struct store_runs *out,
 				 struct err *e);

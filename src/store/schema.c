@@ -1,6 +1,6 @@
-/* schema.c - see schema.h. STRICT: a number that is too large for 64 bits is refused, not turned
- * into a fraction. Random ids are ordinary keys and not the tables' order, so that a new row lands
- * on the page of the last one. */
+/* schema.c - see schema.h. STRICT: a number that is too large for 64 bits is rejected, not
+ * turned into a fraction. Random ids are ordinary keys and not the tables' order, so that a new
+ * row is written to the page of the last one. */
 #include "store/schema.h"
 #include "base/cleanup.h"
 #include "store/sql.h"
@@ -43,7 +43,7 @@ static const char first[] =
 	" expires_ns INTEGER NOT NULL,"
 	" revoked INTEGER NOT NULL"
 	") STRICT;"
-	/* A revoked key stays to be seen, and its name is free for the one that follows it. */
+	/* A revoked key stays in lists, and its name can be used for a new key. */
 	"CREATE UNIQUE INDEX keys_name ON keys (team, name) WHERE name <> '' AND NOT revoked;"
 	"CREATE INDEX keys_team ON keys (team, created_ns, id);"
 
@@ -85,7 +85,7 @@ static const char first[] =
 	"CREATE UNIQUE INDEX boxes_session ON boxes (team, session, template)"
 	" WHERE session <> '' AND state <> 'gone';"
 	"CREATE INDEX boxes_team ON boxes (team, created_ns, id);"
-	/* The living are few, the gone are many: a list of the first must not wade through those. */
+	/* Few boxes run and many are gone: a list of the running ones must not read the others. */
 	"CREATE INDEX boxes_live ON boxes (team, created_ns, id) WHERE state <> 'gone';"
 	"CREATE INDEX boxes_gone ON boxes (ended_ns) WHERE state = 'gone';"
 
@@ -108,7 +108,7 @@ static const char first[] =
 	"CREATE INDEX runs_box ON runs (box, started_ns, id);"
 	"CREATE INDEX runs_running ON runs (box, started_ns, id) WHERE ended_ns = 0;"
 	"CREATE INDEX runs_ended ON runs (ended_ns) WHERE ended_ns > 0;"
-	/* Nearly all end with 'exit', and for those runs_team will do. */
+	/* Nearly all execs end with 'exit', and for those the index runs_team is enough. */
 	"CREATE INDEX runs_cause ON runs (team, cause, started_ns, id)"
 	" WHERE cause NOT IN ('', 'exit');"
 	"CREATE INDEX runs_tag ON runs (team, tag, started_ns, id) WHERE tag <> '';"
@@ -124,7 +124,7 @@ static const char first[] =
 	" detail TEXT NOT NULL"
 	") STRICT;"
 	"CREATE INDEX audit_team ON audit (team, seq);"
-	/* What is older than the line may go; the line only moves forward. */
+	/* Rows older than the line may be deleted; the line only moves forward. */
 	"CREATE TABLE audit_line (one INTEGER PRIMARY KEY CHECK (one = 1), before_ns INTEGER NOT NULL)"
 	" STRICT;"
 	"INSERT INTO audit_line VALUES (1, 0);"
@@ -254,9 +254,9 @@ static const char package_sets[] = "CREATE TABLE package_sets ("
 				   ") STRICT;"
 				   "CREATE INDEX package_sets_layer ON package_sets (layer);";
 
-/* Somebody waits for the first write of a run, nobody for the second. So only what is asked of one
- * that runs is kept up while it does; it enters the indices of the lists when it ends. (And a CHECK
- * with IN builds a table of the values each time; one with OR does not.) */
+/* A client waits for the first write of an exec, but not for the second. So while an exec runs
+ * only the index for running ones contains it; it enters the indices of the lists when it ends.
+ * (And a CHECK with IN builds a table of the values each time; one with OR does not.) */
 static const char cheaper_runs[] =
 	"CREATE TABLE new_runs ("
 	" id TEXT PRIMARY KEY,"
@@ -282,12 +282,12 @@ static const char cheaper_runs[] =
 	"CREATE INDEX runs_team ON runs (team, started_ns, id) WHERE ended_ns > 0;"
 	"CREATE INDEX runs_box ON runs (box, started_ns, id) WHERE ended_ns > 0;"
 	"CREATE INDEX runs_ended ON runs (ended_ns) WHERE ended_ns > 0;"
-	/* Nearly all end with 'exit', and for those runs_team will do. */
+	/* Nearly all execs end with 'exit', and for those the index runs_team is enough. */
 	"CREATE INDEX runs_cause ON runs (team, cause, started_ns, id)"
 	" WHERE cause NOT IN ('', 'exit');"
 	"CREATE INDEX runs_tag ON runs (team, tag, started_ns, id) WHERE ended_ns > 0 AND tag <> '';";
 
-/* Boxes that stand still, and when the one or the other was set going last. */
+/* Paused boxes, and the time of the last resume of a box or context. */
 static const char pauses[] =
 	"CREATE TABLE new_boxes ("
 	" id TEXT PRIMARY KEY,"
@@ -338,7 +338,7 @@ static const char pauses[] =
 	"CREATE UNIQUE INDEX boxes_session ON boxes (team, session, template)"
 	" WHERE session <> '' AND state <> 'gone';"
 	"CREATE INDEX boxes_team ON boxes (team, created_ns, id);"
-	/* The living are few, the gone are many: a list of the first must not wade through those. */
+	/* Few boxes run and many are gone: a list of the running ones must not read the others. */
 	"CREATE INDEX boxes_live ON boxes (team, created_ns, id) WHERE state <> 'gone';"
 	"CREATE INDEX boxes_gone ON boxes (ended_ns) WHERE state = 'gone';";
 
@@ -366,7 +366,7 @@ static const char pipelines[] =
 	" title TEXT NOT NULL,"
 	" created_ns INTEGER NOT NULL,"
 	" ended_ns INTEGER NOT NULL,"
-	" outcome TEXT NOT NULL," /* "" until it is over */
+	" outcome TEXT NOT NULL," /* "" until it has ended */
 	" category TEXT NOT NULL,"
 	" attempts INTEGER NOT NULL,"
 	" plan_us INTEGER NOT NULL,"
@@ -398,11 +398,11 @@ static const char pipelines[] =
 	" json TEXT NOT NULL,"
 	" PRIMARY KEY (run, seq)"
 	") STRICT, WITHOUT ROWID;"
-	/* What helped before; words of a task find those that are like it. */
+	/* What helped before; a search with the words of a task finds similar tasks. */
 	"CREATE VIRTUAL TABLE pipeline_memory USING fts5("
 	" task, category, fix, team UNINDEXED, run UNINDEXED);";
 
-/* What a team has said about its pipelines; a team without a row has said nothing. */
+/* What a team has set for its pipelines; a team without a row has set nothing. */
 static const char policies_and_errands[] =
 	"CREATE TABLE pipeline_policies ("
 	" team TEXT PRIMARY KEY REFERENCES teams ON DELETE CASCADE,"
@@ -419,7 +419,7 @@ static const char policies_and_errands[] =
 	" created_ns INTEGER NOT NULL,"
 	" ended_ns INTEGER NOT NULL," /* 0: not yet */
 	" outcome TEXT NOT NULL,"
-	" report TEXT NOT NULL" /* JSON; "" until it is over, or where it has none */
+	" report TEXT NOT NULL" /* JSON; "" until it has ended, or where it has none */
 	") STRICT;"
 	"CREATE INDEX errands_team ON errands (team, created_ns, id);"
 	"CREATE INDEX errands_ended ON errands (ended_ns);";
@@ -525,7 +525,7 @@ int schema_accept(sqlite3 *db, int newest, struct err *e)
 {
 	int rc;
 
-	/* One look: between two, another process may have made the tables. */
+	/* In one transaction: between two queries another process may have made the tables. */
 	if (schema_execute(db, "SAVEPOINT look", e) < 0)
 		return -1;
 	rc = schema_judge(db, newest, e);
@@ -539,7 +539,7 @@ static int schema_step(sqlite3 *db, const char *const *steps, int newest, struct
 	char stamp[96];
 	int version;
 
-	/* Read again: somebody else may have been faster. */
+	/* Read again: another process may have been faster. */
 	if (schema_accept(db, newest, e) < 0 ||
 	    schema_number(db, "PRAGMA user_version", &version, e) < 0)
 		return -1;
@@ -558,7 +558,7 @@ int schema_migrate(sqlite3 *db, const char *const *steps, int newest, struct err
 
 	if (schema_number(db, "PRAGMA user_version", &version, e) < 0)
 		return -1;
-	/* Up to date is the rule, and then a full disk is no reason not to open it. */
+	/* Usually the file is up to date, and then a full disk must not prevent opening it. */
 	while (version < newest) {
 		if (schema_execute(db, "BEGIN IMMEDIATE", e) < 0)
 			return -1;

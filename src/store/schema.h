@@ -4,12 +4,12 @@
 
 struct sqlite3;
 
-/* What turns version i into i + 1. A row that was released is never changed again: others have run
- * it already. */
+/* The SQL that turns version i into i + 1. A released step is never changed: existing files have
+ * run it already. */
 extern const char *const schema_steps[];
 extern const int schema_newest; /* how many there are */
 
-/* Refuses what is not ours, or from a newer atoll, without having touched it. */
+/* Rejects a file that is not ours, or from a newer atoll, without having changed it. */
 must_check int schema_accept(struct sqlite3 *db, int newest, struct err *e);
 /* Runs the steps that are missing, each in a transaction of its own. */
 must_check int schema_migrate(struct sqlite3 *db, const char *const *steps, int newest,

@@ -1,4 +1,4 @@
-/* snapshots.h - what is known of the files that were taken of boxes. */
+/* snapshots.h - the rows of stored snapshots; the files themselves are elsewhere. */
 #pragma once
 #include "store/store.h"
 
@@ -39,12 +39,12 @@ struct store_snapshot_filter {
 must_check int store_snapshot_list(struct store *s, const struct store_snapshot_filter *f,
 				   struct store_snapshots *out, struct err *e);
 struct store_cursor store_snapshot_cursor(const struct store_snapshot *x);
-/* Of all files of a team; of everybody's when it is NULL. */
+/* Bytes of all files of a team; of all teams when it is NULL. */
 must_check int store_snapshot_bytes(struct store *s, const char *team, uint64_t *out,
 				    struct err *e);
-/* Its file is whole. Before that it is in no list, and nobody finds it. */
+/* Marks its file as complete. Before that no list or lookup contains the snapshot. */
 must_check int store_snapshot_finish(struct store *s, const char *id, uint64_t bytes,
 				     struct err *e);
-/* One that was begun before then and never finished, or ERR_NOT_FOUND. */
+/* A snapshot that was begun before then and never finished, or ERR_NOT_FOUND. */
 must_check int store_snapshot_stale(struct store *s, int64_t before_ns, char out_id[ID_LEN + 1],
 				    struct err *e);

@@ -16,8 +16,8 @@ static sqlite3_stmt *sql_prepare(struct store *s, const char *text, unsigned fla
 	return *rc == SQLITE_OK ? stmt : NULL;
 }
 
-/* Where it is, or could be. NULL: the neighbourhood is full, and nobody may be thrown out, for it
- * may be in use. */
+/* The slot of this statement, or a free one. NULL: all slots near it are taken, and none may be
+ * evicted, for it may be in use. */
 static sqlite3_stmt **sql_slot(struct store *s, const char *text)
 {
 	uint32_t hash = id_hash(text);
@@ -102,7 +102,7 @@ void sql_text(struct sql *q, const char *text)
 {
 	if (!text)
 		text = "";
-	/* SQLite would take it, but JSON could never carry it out again. */
+	/* SQLite would store it, but a JSON answer could never contain it. */
 	if (!is_utf8(text))
 		q->bad = "text that is not UTF-8";
 	else if (q->stmt)
@@ -175,7 +175,8 @@ char *sql_get_dup(struct sql *q)
 
 /* Steps ---- */
 
-/* A full disk is told as itself or as a failed write, depending on who noticed. */
+/* SQLite reports a full disk as such or as a failed write, depending on the system call that
+ * failed. */
 static int disk_errno(sqlite3 *db, int rc)
 {
 	int sys = sqlite3_system_errno(db);
@@ -245,8 +246,8 @@ static int step_failed(struct sql *q, struct err *e)
 	if (q->bad)
 		return err_set(e, ERR_INVALID, "%s", q->bad);
 	sql_fail(s->db, q->rc, e);
-	/* SQLite may have rolled back the whole group, not this statement alone: what followed would
-	 * be committed one by one. */
+	/* SQLite may have rolled back the whole group, not this statement alone: the following
+	 * statements would be committed one by one. */
 	if (s->depth && s->doom.kind == ERR_NONE &&
 	    (e->kind == ERR_SYS || sqlite3_get_autocommit(s->db)))
 		s->doom = *e;

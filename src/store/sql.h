@@ -1,17 +1,17 @@
 /* sql.h - SQL statements, prepared once and used many times. For the files of this folder only.
  *
- *	auto_sql struct sql q = sql(s, "SELECT name, boxes FROM teams WHERE name > ?");
+ * 	auto_sql struct sql q = sql(s, "SELECT name, boxes FROM teams WHERE name > ?");
  *
- *	sql_text(&q, after);
- *	while ((rc = sql_row(&q, e)) > 0) {
- *		sql_get_text(&q, team.name, sizeof(team.name));
- *		team.boxes = sql_get_u64(&q);
- *	}
+ * 	sql_text(&q, after);
+ * 	while ((rc = sql_row(&q, e)) > 0) {
+ * 		sql_get_text(&q, team.name, sizeof(team.name));
+ * 		team.boxes = sql_get_u64(&q);
+ * 	}
  *
- * Values are bound, and columns read, from left to right. What goes wrong before the first
- * sql_row() is told by it. A statement is at rest again at the end of the scope, so a function
- * must not return with rows unread that it still points into, and must not use one text twice at
- * the same time. */
+ * Values are bound, and columns read, from left to right. The first sql_row() returns an error
+ * that occurred before it. A statement is reset at the end of the scope, so a function must not
+ * return with rows unread that it still points into, and must not use one text twice at the same
+ * time. */
 #pragma once
 #include "base/buf.h"
 #include "store/checkpoint.h"
@@ -30,7 +30,8 @@ struct store {
 	uint64_t open_until_ns;    /* while store_open() runs: its deadline; else 0 */
 	uint64_t history_bytes;    /* store_history_added() */
 	int depth;                 /* of store_begin() */
-	struct err doom; /* why the open group can only be rolled back; ERR_NONE: it can go on */
+	struct err doom; /* why the open group can only be rolled back; ERR_NONE: it can be
+			  * committed */
 };
 
 struct sql {
@@ -56,7 +57,7 @@ void sql_blob(struct sql *q, const void *bytes, size_t n);
 must_check int sql_row(struct sql *q, struct err *e);
 /* For statements without rows. */
 must_check int sql_run(struct sql *q, struct err *e);
-/* The same, and one row must have been met: else ERR_NOT_FOUND, "no <what> '<which>'". */
+/* The same, and it must have changed a row: else ERR_NOT_FOUND, "no <what> '<which>'". */
 must_check int sql_run_one(struct sql *q, const char *what, const char *which, struct err *e);
 /* The only row, or ERR_NOT_FOUND as above. */
 must_check int sql_one(struct sql *q, const char *what, const char *which, struct err *e);
@@ -66,14 +67,14 @@ int64_t sql_get_i64(struct sql *q);
 uint64_t sql_get_u64(struct sql *q);
 void sql_get_text(struct sql *q, char *out, size_t size); /* cut to fit */
 char *sql_get_dup(struct sql *q);
-void *sql_get_blob(struct sql *q, size_t *out_n); /* a copy, with a NUL behind it */
+void *sql_get_blob(struct sql *q, size_t *out_n); /* a copy, followed by a NUL */
 
 /* What SQLite said, as one of our errors. */
 int sql_fail(sqlite3 *db, int rc, struct err *e);
 
 /* Lists ---- */
 
-/* Conditions that are there or not: "team = ?" and its value, joined with AND. */
+/* Optional conditions: "team = ?" and its value, joined with AND. */
 struct sql_where {
 	struct buf text; /* "SELECT ... WHERE 1" to begin with */
 	struct sql_value {
@@ -98,8 +99,9 @@ struct sql_rows {
 	unsigned n;
 	int more;
 };
-/* Reads all rows, up to limit, and up to STORE_PAGE_BYTES unless limit is beyond STORE_PAGE_MAX; the query asks for one more (LIMIT), to know that there is one. On
- * failure nothing is left: fini (or NULL) is called for each. */
+/* Reads all rows, up to limit, and up to STORE_PAGE_BYTES unless limit is beyond STORE_PAGE_MAX;
+ * the query asks for one row more (LIMIT), to know whether another page exists. On failure
+ * nothing is left: fini (or NULL) is called for each. */
 must_check int sql_list(struct sql *q, unsigned limit, size_t size,
 			void (*read)(struct sql *q, void *row), void (*fini)(void *row),
 			struct sql_rows *out, struct err *e);

@@ -15,16 +15,16 @@
 
 enum { REWRITE_PAGES = 16384 }; /* 64 MiB */
 
-/* Made here and not by SQLite, which would let others read it. One made by root, for a daemon that
- * is not root, belongs to the daemon; SQLite gives its WAL to the same owner. */
+/* Created here and not by SQLite, which would let other users read it. A file made by root, for
+ * a daemon that is not root, belongs to the daemon; SQLite gives its WAL to the same owner. */
 static int make_file(const char *dir, const char *path, struct err *e)
 {
 	struct stat st;
 	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	if (fd < 0)
-		/* There: then it is not opened again, for closing it would drop the locks that
-		 * another connection of this process has on it. */
+		/* The file exists: it is not opened again, for closing it would drop the locks
+		 * that another connection of this process has on it. */
 		return errno == EEXIST ? 0 : err_sys(e, "create %s", path);
 	if (geteuid() == 0 && (stat(dir, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0)) {
 		err_sys(e, "give %s to the owner of its folder", path);
@@ -34,8 +34,9 @@ static int make_file(const char *dir, const char *path, struct err *e)
 	return 0;
 }
 
-/* Somebody else is writing. SQLite's own handler looks again every 100 ms in the end, and a writer
- * without pauses is always there again by then; whoever looks every millisecond finds the gap. */
+/* Another process is writing. SQLite's own handler retries every 100 ms in the end, and a
+ * process that writes without pauses would hold the lock each time; a retry every millisecond
+ * finds the gap. */
 static int wait_turn(void *user, int tries)
 {
 	struct timespec nap = { .tv_nsec = tries < 20 ? 100000 : 1000000 };
@@ -60,7 +61,7 @@ static int use_wal(struct store *s, struct err *e)
 	sqlite3_stmt *stmt = NULL;
 	int wal = 0, rc = SQLITE_BUSY;
 
-	/* Only an empty file takes it, and turning WAL on writes the first page. */
+	/* Takes effect on an empty file only, and turning WAL on writes the first page. */
 	sqlite3_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
 	for (int tries = 0; (rc & 0xff) == SQLITE_BUSY; tries++) {
 		if (tries && now_ns() >= s->open_until_ns)
@@ -86,7 +87,7 @@ static int use_wal(struct store *s, struct err *e)
 
 static int store_configure(sqlite3 *db, struct err *e)
 {
-	/* A text in double quotes is a name, and nobody writes into the schema by the back door. */
+	/* A text in double quotes is a name, and no statement writes into the schema tables. */
 	sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
 	sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
 	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -100,9 +101,10 @@ static int store_configure(sqlite3 *db, struct err *e)
 	return 0;
 }
 
-/* Pages of removed rows can be returned to the filesystem only from a file that tracks who refers to
- * each page (auto_vacuum). A new file is made so; one of an older version is rewritten once, unless it
- * is so large that the daemon's start would wait for it: there, free pages are only used again. */
+/* Pages of removed rows can be returned to the filesystem only from a file that tracks the
+ * references to each page (auto_vacuum). A new file has this; a file of an older version is
+ * rewritten once, unless it is so large that the daemon's start would be delayed: there, free
+ * pages are only used again. */
 static int track_pages(sqlite3 *db, struct err *e)
 {
 	static const char rewrite[] = "PRAGMA auto_vacuum = INCREMENTAL; VACUUM";
@@ -181,8 +183,8 @@ void store_close(struct store *s)
 		store_rollback(s);
 	for (unsigned i = 0; i < SQL_CACHE; i++)
 		sqlite3_finalize(s->cache[i]);
-	/* The thread's connection first: whoever closes the last one copies what is left in the WAL
-	 * and removes it. */
+	/* The connection of the thread is closed first: closing the last connection copies the
+	 * rest of the WAL and removes it. */
 	checkpoint_stop(&s->checkpoint);
 	sqlite3_close(s->db);
 	free(s);
@@ -223,8 +225,8 @@ int store_begin(struct store *s, struct err *e)
 		*e = s->doom;
 		return -1;
 	}
-	/* Immediate: a group that began by reading could find, at its first write, that somebody
-	 * else has written since, and that cannot be waited for. */
+	/* Immediate: a group that began with a read could find, at its first write, that another
+	 * process has written since, and SQLite cannot wait in that case. */
 	if (store_say(s, s->depth ? "SAVEPOINT inner_one" : "BEGIN IMMEDIATE", e) < 0)
 		return -1;
 	s->depth++;

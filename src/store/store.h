@@ -4,22 +4,22 @@
  *               runs.h, audit.h, events.h, volumes.h, idempotency.h, batches.h.
  *
  * All calls come from one thread. A call that has returned 0 is committed (or part of the group
- * that store_begin() opened): it survives kill -9 of everybody. It was written, not synced: a
- * power cut may take the last seconds, always whole transactions from the end. The syncing is done
- * by a thread of the store's own, which copies the WAL into the database behind everybody's back.
+ * that store_begin() opened): it survives kill -9 of all processes. It was written, not synced:
+ * a power cut may lose the last seconds, always whole transactions from the end. A thread of the
+ * store syncs: it copies the WAL into the database in the background.
  *
- * Other processes may open the same file at the same time (`atoll key new` while the daemon runs):
- * writers wait for each other up to STORE_BUSY_MS, readers wait for nobody, and opening waits for
- * the locks of other processes up to STORE_OPEN_MS.
+ * Other processes may open the same file at the same time (`atoll key new` while the daemon
+ * runs): writers wait for each other up to STORE_BUSY_MS, readers never wait, and opening waits
+ * for the locks of other processes up to STORE_OPEN_MS.
  *
- * Failures. ERR_NOT_FOUND: no such row. ERR_CONFLICT: somebody has that name already. ERR_INVALID:
- * text that is not UTF-8, or metadata, env and volumes of a box that are not JSON. ERR_SYS with
- * sys ENOSPC: the disk is full; EBUSY: another process holds the file; EIO: the disk, or the file,
- * is broken. A write that failed has changed nothing, reading goes on, and the next write may
+ * Failures. ERR_NOT_FOUND: no such row. ERR_CONFLICT: the name is taken. ERR_INVALID: text that
+ * is not UTF-8, or metadata, env and volumes of a box that are not JSON. ERR_SYS with sys
+ * ENOSPC: the disk is full; EBUSY: another process holds the file; EIO: the disk, or the file,
+ * is broken. A write that failed has changed nothing, reads still work, and the next write may
  * succeed.
  *
- * Text is UTF-8 without NUL, comes back byte for byte, and its size was bounded by the caller. ""
- * and NULL are the same to the store; it gives back "". Times are nanoseconds since 1970; 0 is
+ * Text is UTF-8 without NUL, is returned byte for byte, and the caller has bounded its size. ""
+ * and NULL are the same to the store; it returns "". Times are nanoseconds since 1970; 0 is
  * never. */
 #pragma once
 #include "base/err.h"
@@ -32,7 +32,7 @@ enum {
 	STORE_SESSION = 128,        /* of a session key */
 	STORE_WORD = 32,            /* of a cause, an action, a kind */
 	STORE_PAGE = 100,           /* rows of a page when nothing was asked for ... */
-	STORE_PAGE_MAX = 1000,      /* ... and at most; `more` tells that there is another page */
+	STORE_PAGE_MAX = 1000,      /* ... and at most; `more` is set when another page exists */
 	STORE_PAGE_BYTES = 1 << 20, /* a page ends with the row that brings its texts beyond this */
 	STORE_BUSY_MS = 5000,       /* a write waits for another process that long ... */
 	STORE_OPEN_MS = 30000,      /* ... and opening, from its begin to its end */
@@ -41,23 +41,23 @@ enum {
 
 struct store;
 
-/* dir exists. Makes the file (0600, owned by the owner of dir), or brings an older one up to date;
- * one that a newer atoll made, or that is not ours, is refused and left as it is. */
+/* dir exists. Creates the file (0600, owned by the owner of dir), or migrates an older one; a
+ * file that a newer atoll made, or that is not ours, is rejected and left unchanged. */
 must_check int store_open(struct store **out, const char *dir, struct err *e);
 /* The same with another deadline than STORE_OPEN_MS. */
 must_check int store_open_within(struct store **out, const char *dir, unsigned timeout_ms,
 				 struct err *e);
 void store_close(struct store *s); /* rolls back what is open; fine on NULL */
 
-/* Several writes, all or nothing. Pairs nest: an inner rollback undoes only the inner ones. After
- * an ERR_SYS inside a group nothing more of it is taken, and store_commit() says so.
+/* Several writes, all or nothing. Pairs nest: an inner rollback undoes only the inner ones.
+ * After an ERR_SYS inside a group all further writes of it fail, and store_commit() returns that
+ * error.
  *
- *	if (store_begin(s, e) < 0)
- *		return -1;
- *	if (store_box_insert(s, &box, e) < 0 || store_event_add(s, &created, e) < 0)
- *		return store_rollback(s);	// always -1; e stays as it was
- *	return store_commit(s, e);		// on failure: rolled back
- * */
+ * 	if (store_begin(s, e) < 0)
+ * 		return -1;
+ * 	if (store_box_insert(s, &box, e) < 0 || store_event_add(s, &created, e) < 0)
+ * 		return store_rollback(s);	// always -1; e stays as it was
+ * 	return store_commit(s, e);		// on failure: rolled back */
 must_check int store_begin(struct store *s, struct err *e);
 must_check int store_commit(struct store *s, struct err *e);
 int store_rollback(struct store *s); /* returns -1 */
@@ -65,16 +65,16 @@ int store_rollback(struct store *s); /* returns -1 */
 /* Failures of the disk or the file (ERR_SYS) in this process so far, all stores together. */
 uint64_t store_errors(void);
 
-/* Reads every page and says what is wrong with the file. Takes its time; for `atoll doctor`. */
+/* Reads every page and returns what is wrong with the file. Slow; for `atoll doctor`. */
 must_check int store_check(struct store *s, struct err *e);
 int store_schema(const struct store *s); /* the version of the open file */
 
-/* Where a page of a list newest first ended: that of the last row. Zero: from the start. */
+/* Where a page of a list newest first ended: the position of the last row. Zero: from the start. */
 struct store_cursor {
 	int64_t ns;
 	char id[ID_LEN + 1];
 };
 #define STORE_CURSOR_TEXT 40
-/* The `next` of a list, and back; what did not come from us is ERR_INVALID. */
+/* Converts to the `next` of a list and back; a text that the store did not make is ERR_INVALID. */
 void store_cursor_text(const struct store_cursor *c, char out[STORE_CURSOR_TEXT]);
 must_check int store_cursor_parse(const char *text, struct store_cursor *out, struct err *e);

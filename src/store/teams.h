@@ -1,4 +1,4 @@
-/* teams.h - tenants, what they may use and what they have used. Team "default" is always there. */
+/* teams.h - teams, their quotas and their usage. Team "default" always exists. */
 #pragma once
 #include "store/store.h"
 
@@ -22,19 +22,20 @@ void store_teams_fini(struct store_teams *l);
 
 must_check int store_team_get(struct store *s, const char *name, struct store_team *out,
 			      struct err *e);
-/* Makes it or changes its quotas; created_ns counts only for a new one. */
+/* Creates it or changes its quotas; created_ns is used for a new one only. */
 must_check int store_team_put(struct store *s, const struct store_team *t, struct err *e);
 /* By name, after the given one (NULL: from the start), at most STORE_PAGE_MAX. */
 must_check int store_team_list(struct store *s, const char *after, struct store_teams *out,
 			       struct err *e);
-/* ERR_CONFLICT while it has keys, volumes or boxes that are not gone; its usage goes with it. */
+/* ERR_CONFLICT while it has keys, volumes or boxes that are not gone; its usage is removed with
+ * it. */
 must_check int store_team_remove(struct store *s, const char *name, struct err *e);
 
 struct store_usage {
 	uint64_t executions, compute_ms, output_bytes, boxes_created;
 };
 int32_t store_day(int64_t ns); /* days since 1970, UTC; the day of store_usage_* */
-/* Adds; a team that is not there (any more) is ERR_NOT_FOUND. */
+/* Adds to the usage; a team that does not exist (or was removed) is ERR_NOT_FOUND. */
 must_check int store_usage_add(struct store *s, const char *team, int32_t day,
 			       const struct store_usage *more, struct err *e);
 /* The sum over both days and those between. */

@@ -1,5 +1,6 @@
-/* ui_links.h - one-time links that open the web UI signed in (v1/ui_login.h). The token of a link is not kept, only
- * its SHA-256. A row, so that a link works whichever server process is asked, and after a restart. */
+/* ui_links.h - one-time links that open the web UI signed in (v1/ui_login.h). The token of a
+ * link is not stored, only its SHA-256. A link is a row, so that every server process accepts
+ * it, also after a restart. */
 #pragma once
 #include "base/sha256.h"
 #include "store/keys.h"
@@ -18,6 +19,7 @@ struct store_ui_link {
 /* The row; expired links of all teams are removed, and the team's oldest above UI_LINKS. */
 must_check int store_ui_link_insert(struct store *s, const struct store_ui_link *link,
 				    int64_t now_ns, struct err *e);
-/* Reads and removes it: of two that ask for the same link, one gets it. ERR_NOT_FOUND: unknown, used or expired. */
+/* Reads and removes it: of two requests with the same link, the first gets it. ERR_NOT_FOUND:
+ * unknown, used or expired. */
 must_check int store_ui_link_take(struct store *s, const uint8_t hash[SHA256_BYTES], int64_t now_ns,
 				  struct store_ui_link *out, struct err *e);

@@ -1,4 +1,4 @@
-/* volumes.c - see volumes.h. That there is one writer is an index of schema.c. */
+/* volumes.c - see volumes.h. An index in schema.c enforces that there is one writer. */
 #include "store/volumes.h"
 #include "base/cleanup.h"
 #include "store/sql.h"
@@ -119,7 +119,7 @@ int store_volume_remove(struct store *s, const char *id, struct err *e)
 	return -1;
 }
 
-/* Who has it ---- */
+/* ---- Which boxes have it ---- */
 
 static int writer_of(struct store *s, const char *volume, char out[ID_LEN + 1], struct err *e)
 {

@@ -1,5 +1,5 @@
-/* volumes.h - files that outlive boxes: whose they are, and which box has them now.
- * A volume has any number of readers and at most one writer, which the database itself sees to. */
+/* volumes.h - volumes: which team owns each, and which box has it mounted now.
+ * A volume has any number of readers and at most one writer, which the database itself enforces. */
 #pragma once
 #include "store/store.h"
 
@@ -22,7 +22,7 @@ struct store_volumes {
 };
 void store_volumes_fini(struct store_volumes *l);
 
-/* v->id is the caller's, for it names the image too. ERR_CONFLICT: the name is taken;
+/* The caller sets v->id, because the image has that name, too. ERR_CONFLICT: the name is taken;
  * ERR_NOT_FOUND: no such team. */
 must_check int store_volume_insert(struct store *s, const struct store_volume *v, struct err *e);
 must_check int store_volume_find(struct store *s, const char *team, const char *name,
@@ -50,8 +50,8 @@ struct store_attachments {
 };
 void store_attachments_fini(struct store_attachments *l);
 
-/* All n or none. ERR_CONFLICT: another box writes to it, this box has it, or something else at the
- * path; ERR_NOT_FOUND: no such volume. */
+/* All n or none. ERR_CONFLICT: another box writes to it, this box has it, or something else is
+ * mounted at the path; ERR_NOT_FOUND: no such volume. */
 must_check int store_volume_attach(struct store *s, const struct store_attachment *a, unsigned n,
 				   struct err *e);
 must_check int store_volume_detach(struct store *s, const char *box,
