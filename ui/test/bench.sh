@@ -5,5 +5,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 TMPDIR=$(mktemp -d) ATOLL=${ATOLL:-$top/build/atoll} libs=$top/tests/system
 export TMPDIR ATOLL libs
 chmod 711 "$TMPDIR"
-. "$libs/ui.lib"
-run_journeys bench.mjs
+status=0
+(. "$libs/ui.lib" && run_journeys bench.mjs) || status=$?
+rm -rf "$TMPDIR"
+exit $status

@@ -7,5 +7,7 @@ mkdir -p "$out"
 TMPDIR=$(mktemp -d) ATOLL=${ATOLL:-$top/build/atoll} UI_SHOTS=$out libs=$top/tests/system
 export TMPDIR ATOLL UI_SHOTS libs
 chmod 711 "$TMPDIR"
-. "$libs/ui.lib"
-run_journeys screenshots.mjs
+status=0
+(. "$libs/ui.lib" && run_journeys screenshots.mjs) || status=$?
+rm -rf "$TMPDIR"
+exit $status
