@@ -38,7 +38,7 @@ a_ninth_keeper_is_refused_and_its_daemon_does_not_start() {
 	ATOLL_RUN=$PWD/r9 timeout 30 "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/state" >serve.out 2>&1 || status=$?
 	end_all $pids
 	is "$status" 1 "$(cat serve.out)"
-	has "$(cat serve.out)" "there is no keeper: start a keeper: 8 keepers of this host have all user ids"
+	has "$(cat serve.out)" "cannot serve without a keeper: start a keeper: 8 keepers of this host have all user ids"
 	is "$(grep -c '"no keeper"' serve.out)" 1
 }
 
