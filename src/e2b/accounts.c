@@ -1,4 +1,5 @@
-/* accounts.c - see accounts.h. A key of theirs may do what a client needs: its role is editor. */
+/* accounts.c - see accounts.h. A key created here has the role editor, which is what an E2B
+ * client needs. */
 #include "e2b/accounts.h"
 #include "api/auth.h"
 #include "v1/keys.h"
@@ -22,7 +23,8 @@ const struct field accounts_max_query[] = {
 
 /* ---- teams ---- */
 
-/* Which key is asking is known to its owner; nobody else is told. */
+/* The answer contains the key of the request itself, because its owner knows it, and no other
+ * key. */
 void accounts_teams(struct call *c)
 {
 	call_json(c, 200,

@@ -1,4 +1,4 @@
-/* accounts.h - E2B's teams and API keys are ours: the caller's team, and its keys. */
+/* accounts.h - E2B's teams and API keys, mapped to Atoll's: the caller's team, and its keys. */
 #pragma once
 #include "api/fields.h"
 #include "e2b/e2b.h"

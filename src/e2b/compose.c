@@ -1,4 +1,5 @@
-/* compose.c - /files/compose: many files become one, and are removed then. See files.h. */
+/* compose.c - /files/compose: concatenates many files into one, then removes the parts. See
+ * files.h. */
 #include "api/fields.h"
 #include "base/cleanup.h"
 #include "record/changes.h"
@@ -38,7 +39,7 @@ static void compose_ready(struct file_client *k)
 	file_client_data(k, NULL, 0);
 }
 
-/* One after the other: what was put together is no longer needed in parts. */
+/* Removes the parts one after the other, after the file has been put together. */
 static void compose_next(struct composing *x)
 {
 	if (x->removed < x->n) {
@@ -66,8 +67,8 @@ static void compose_failed(struct file_client *k, const struct err *e)
 	struct composing *x = loop_owner(k, struct composing, file_req.file_client);
 
 	if (x->made && e->sys) {
-		compose_next(
-			x); /* named twice, or not to be removed: the file is made all the same */
+		compose_next(x); /* named twice, or not removable: the new file is complete all the
+			     * same */
 	} else if (e->sys == ENOENT) {
 		file_request_close(&x->file_req);
 		e2b_error(x->file_req.call, 404, "source file not found: %s", e->msg);

@@ -93,7 +93,7 @@ static void end_with(struct http_req *r, json_t *take_error)
 	http_end(r);
 }
 
-/* The status of a stream that was refused is 200: the audit log hears of it here. */
+/* The HTTP status of a rejected stream is 200, so the status for the audit log is set here. */
 static void fail_with(struct call *c, enum connect_code code, json_t *take_error)
 {
 	if (c->row && c->row->action && !c->audited)
@@ -148,7 +148,7 @@ struct ask {
 	void (*run)(struct call *c, json_t *ask);
 };
 
-/* The first envelope is the question, whole; what follows it is nothing of ours. */
+/* The first envelope contains the whole request; what follows it is ignored. */
 static int open_envelope(struct envelope *v, const struct buf *body, const char **why)
 {
 	const char *at = buf_str(body);

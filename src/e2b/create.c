@@ -2,7 +2,7 @@
  *
  *   body -> template, env, network, volumes, times -> quota -> the keeper -> 201
  *
- * Every part refuses for itself, before anything is made. */
+ * Each step rejects invalid values before anything is created. */
 #include "e2b/create.h"
 #include "v1/boxes.h"
 #include "api/quota.h"
@@ -207,7 +207,7 @@ static int read_want(struct call *c, struct create_making *m, int secure, int64_
 	row->metadata = m->metadata;
 	row->network = m->hosts;
 	row->volumes = m->volumes;
-	/* Theirs live until their time is over, used or not: no idle_ms. */
+	/* An E2B sandbox runs until its timeout has expired, used or not: no idle_ms. */
 	pausing_want(row, &m->box);
 	snprintf(row->team, sizeof(row->team), "%s", c->who.team);
 	snprintf(row->template, sizeof(row->template), "base");
@@ -216,7 +216,8 @@ static int read_want(struct call *c, struct create_making *m, int secure, int64_
 
 /* ---- making it ---- */
 
-/* Its id is among its variables, and is known only now; it is not in the store yet. */
+/* The id of the box is one of its variables and is known only now; the box is not in the store
+ * yet. */
 static int create_named(struct box_wait *w, const char *id, struct err *e)
 {
 	struct create_making *m = loop_owner(w, struct create_making, wait);
@@ -243,8 +244,8 @@ static void create_answer(struct call *c, struct box *b, const struct err *e)
 		call_fail(c, e);
 		return;
 	}
-	/* Their clients close the connection when they give up, and read on until then. An answer that is
-	 * not read would leave a sandbox of which nobody knows the id. */
+	/* E2B's clients close the connection when they give up, and read until then. If the
+	 * answer is not read, no client would know the id of the sandbox. */
 	if (http_peer_ended(c->req)) {
 		box_end(b, CAUSE_OPERATOR, NULL);
 		http_abort(c->req);
@@ -263,7 +264,7 @@ static void create_made(struct box_wait *w, struct box *b, const struct err *e)
 	if (!e)
 		templates_spawned(m->box.template);
 	making_free(m);
-	if (!c) { /* nobody knows its id, and nobody will ask for it */
+	if (!c) { /* no client knows its id, so no request for it will come */
 		if (!e)
 			box_end(b, CAUSE_OPERATOR, NULL);
 		return;

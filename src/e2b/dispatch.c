@@ -1,4 +1,4 @@
-/* dispatch.c - what a request is for: the control plane, or a port of a box. */
+/* dispatch.c - decides what a request is for: the control plane, or a port of a box. */
 #include "api/auth.h"
 #include "v1/ports.h"
 #include "base/cleanup.h"
@@ -11,7 +11,7 @@
 #include <strings.h>
 
 enum { RECENT = 256 };
-struct e2b { /* what this door has of its own */
+struct e2b { /* the state of this surface */
 	struct watchers *watchers;
 	char recent[RECENT][ID_LEN + 1]; /* boxes of signed links */
 };
@@ -33,7 +33,8 @@ static int read_port(const char *text, size_t n, uint16_t *out)
 	return port >= 1 && port <= 65535 ? 0 : -1;
 }
 
-/* Old clients put "-" and the clientID of the answer behind the id. Anything else is no box: out "". */
+/* Old clients append "-" and the clientID of the answer to the id. Any other text is no box: out
+ * "". */
 static void read_id(const char *text, size_t n, char out[ID_LEN + 1])
 {
 	const char *dash = memchr(text, '-', n);
@@ -111,7 +112,7 @@ uint16_t e2b_port(const struct call *c)
 	return ((const struct traffic *)c->surface)->to.port;
 }
 
-/* Who speaks to a box by its token acts for its team, on that box alone. */
+/* A client that uses the token of a box acts for the team of the box, on that box alone. */
 static void act_for(struct call *c, const struct box *b)
 {
 	c->who = (struct principal){ .role = ROLE_EDITOR };
@@ -126,8 +127,8 @@ static int may_pass(struct call *c, const struct box *b, uint16_t port)
 	struct e2b_box x;
 
 	e2b_box_read(b, &x);
-	/* A box of another door has no token yet, and must not be open to whoever knows its id. What
-	 * somebody has opened is. */
+	/* A box that another surface created has no token yet, and must not be open to every
+	 * client that knows its id. A port that its team has published is open. */
 	if (!x.ours && port != E2B_ENVD && port != E2B_INTERPRETER && ports_is_open(b, port))
 		return 1;
 	if (!x.ours) {
@@ -144,7 +145,7 @@ static int may_pass(struct call *c, const struct box *b, uint16_t port)
 	return 0;
 }
 
-/* A box that this door has never given a token for is open to nobody here. */
+/* A box for which this surface has never issued a token is closed to all clients here. */
 static int is_ours(const struct box *b)
 {
 	struct e2b_box x;
@@ -163,7 +164,7 @@ static void dispatch_resumed(struct box_wait *w, struct box *b, const struct err
 	(void)b;
 	(void)e;
 	c->drop = NULL;
-	http_resume(c->req); /* first: who comes next may want it to wait again */
+	http_resume(c->req); /* first: the code that runs next may pause it again */
 	dispatch_enter(c, t);
 }
 
@@ -172,7 +173,7 @@ static void stop_fetching(struct call *c)
 	box_wait_cancel(&((struct traffic *)c->surface)->fetching);
 }
 
-/* 1: it is paused and wakes for whoever comes; the request waits for that, once. */
+/* 1: the box is paused and this traffic resumes it; the request waits for that, once. */
 static int dispatch_wakes(struct call *c, struct traffic *t, struct box *b)
 {
 	struct e2b_box x;
@@ -218,7 +219,8 @@ static void dispatch_enter(struct call *c, struct traffic *t)
 		call_serve(c, t->to.port == E2B_ENVD ? &e2b_envd : &e2b_interpreter);
 }
 
-/* 1: another front made this box, and it is on its way to us; the body waits, too. */
+/* 1: another server process made this box, and its state is on its way to this one; the body
+ * waits, too. */
 static int dispatch_fetch(struct call *c, struct traffic *t)
 {
 	struct store_box row = { 0 };
@@ -239,8 +241,8 @@ static int dispatch_fetch(struct call *c, struct traffic *t)
 	return 1;
 }
 
-/* Links to files that say nothing but who may follow them. One that was made with no token of ours
- * gets the answer of all that name no box. */
+/* Signed links to files name no box; the signature identifies it. A link that was not signed
+ * with a token of ours gets the same answer as a request that names no box. */
 static int by_signature(struct call *c, struct traffic *t)
 {
 	const struct box *b = files_http_find(c);
@@ -287,7 +289,8 @@ static int dispatch_take(struct call *c)
 			dispatch_enter(c, t);
 		return 1;
 	}
-	/* Where all boxes have one address, a header names the box, and a browser asks before it sends one. */
+	/* Where all boxes have one address, a header names the box, and a browser sends a
+	 * preflight request before it sends that header. */
 	if (strcmp(c->req->method, "OPTIONS") == 0 && asks_for(c->req, "e2b-sandbox-id") &&
 	    e2b_cors(c))
 		return 1;
@@ -306,7 +309,7 @@ static int dispatch_take(struct call *c)
 
 const struct api_surface e2b_surface = { dispatch_take, NULL, 0, NULL };
 
-/* What is open to a box that stands still is cut: nobody may wait for an answer from there. */
+/* Cuts the connections to a box that is paused: no client may wait for an answer from it. */
 static void dispatch_cut(struct fleet *f, struct box *b)
 {
 	struct api *a = loop_owner(f, struct api, fleet);

@@ -18,8 +18,9 @@ static void drop_last(struct buf *b)
 	buf_cut(b, slash ? (size_t)(slash - b->p) : 0);
 }
 
-/* "//" and "/./" say nothing, nor does a slash at the end. In an absolute path ".." stays: what it
- * means depends on the links before it, and those only the box knows. A relative one is a text yet. */
+/* "//", "/./" and a slash at the end are removed. In an absolute path ".." stays: its meaning
+ * depends on the links before it, which only the box knows. In a relative path it is resolved as
+ * text. */
 static void entry_tidy(const char *path, int lexical, struct buf *out)
 {
 	while (*path) {

@@ -1,4 +1,4 @@
-/* envd.c - the table of port 49983, and who may use it: whoever has the box's token. */
+/* envd.c - the table of port 49983, which requires the box's token. */
 #include "e2b/envd.h"
 #include "api/auth.h"
 #include "api/fields.h"
@@ -45,7 +45,7 @@ static const struct api_route rows[] = {
 	/* clang-format on */
 };
 
-/* Rows that need nothing look for themselves: a signature will do for a file. */
+/* Routes without a required token check it themselves: for a file a signature is enough. */
 static int envd_admit(struct call *c)
 {
 	const char *has = http_header(c->req, "x-access-token");

@@ -1,4 +1,4 @@
-/* envd.h - port 49983 of a box: programs and files, as E2B's daemon offers them. */
+/* envd.h - port 49983 of a box: programs and files, as E2B's daemon envd offers them. */
 #pragma once
 #include "e2b/e2b.h"
 

@@ -1,4 +1,4 @@
-/* envd_http.c - the small questions to envd: what the box uses, its variables; and who may ask from a page. */
+/* envd_http.c - envd's small REST routes: what the box uses, its variables; and CORS. */
 #include "v1/usage_sampler.h"
 #include "base/cleanup.h"
 #include "e2b/envd.h"
@@ -23,7 +23,7 @@ static void keep_last(void *ctx, const struct usage_sample *s)
 		*(struct before *)ctx = (struct before){ s->cpu_us, s->at_s };
 }
 
-/* Of one CPU, since the last sample or since the box was made; 100 is one of them, busy. */
+/* Percent of one CPU, since the last sample or since the box was made; 100 is one busy CPU. */
 static double envd_http_busy(const struct usage_sampler *g, const struct box *b,
 			     const struct usage_now *now)
 {
@@ -97,7 +97,7 @@ void envd_envs(struct call *c)
 
 /* ---- pages ---- */
 
-/* A page has no more than its token lets it do, so any page may ask. */
+/* A page can do only what its token permits, so every origin is allowed. */
 int e2b_cors(struct call *c)
 {
 	const char *wants = http_header(c->req, "access-control-request-headers");

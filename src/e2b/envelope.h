@@ -13,8 +13,8 @@ struct envelope { /* zero is a valid one: nothing was read */
 	int whole; /* body is; the next call begins another one */
 };
 
-/* Takes bytes up to the end of one envelope of up to `most` bytes. 1: body is whole; 0: all were taken,
- * and it goes on; -1: nobody should read on, and *why says why. */
+/* Takes bytes up to the end of one envelope of up to `most` bytes. 1: body is complete; 0: all
+ * were taken, and more must follow; -1: the stream is invalid, and *why has the reason. */
 int envelope_take(struct envelope *v, const char **bytes, size_t *n, size_t most, const char **why);
 int envelope_is_open(const struct envelope *v); /* in the middle of one */
 void envelope_fini(struct envelope *v);

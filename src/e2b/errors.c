@@ -37,7 +37,7 @@ void e2b_format_error(struct call *c, int status, const char *code, const char *
 	errors_answer(c, status, text);
 }
 
-/* Old clients put a "-" and more behind the id of a box. Cut before anybody looks for it. */
+/* Old clients append a "-" and more to the id of a box. It is cut off before any lookup. */
 static int errors_admit(struct call *c)
 {
 	if (c->row && c->row->scope == SCOPE_BOX && c->match.nparams)
@@ -71,8 +71,8 @@ static int is_loopback(const char *host)
 	return 0;
 }
 
-/* Host "api.D:port" is how clients that know nothing but D come: their boxes are below D, too. Without
- * any domain of ours, those on this machine have localhost. */
+/* Clients that are configured with a domain D only use the Host "api.D:port": their boxes are
+ * below D, too. Without a configured domain, clients on this machine use localhost. */
 void e2b_domain(const struct call *c, char out[E2B_DOMAIN])
 {
 	const char *host = http_header(c->req, "host");
@@ -103,7 +103,7 @@ static void put_escaped(struct buf *out, const char *text)
 			buf_putc(out, *text);
 }
 
-/* The same for people. Nothing on the page moves, loads or runs. */
+/* The same as a page for people, without scripts and without anything that is loaded. */
 static void no_box_page(struct call *c, int status, const char *id, unsigned port,
 			const char *message)
 {

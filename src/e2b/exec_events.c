@@ -1,4 +1,4 @@
-/* exec_events.c - from what a cell said to what E2B's clients read: one JSON object each. */
+/* exec_events.c - turns the output of a cell into the JSON objects that E2B's clients read. */
 #include "api/event_stream.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -13,7 +13,8 @@
 
 static const char unreadable[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-/* How many of n bytes were taken: what may be the beginning of a character waits, unless it is the last. */
+/* Returns how many of n bytes were taken: an incomplete character at the end waits, unless it is
+ * the last piece. */
 static size_t take_text(struct buf *out, const char *bytes, size_t n, int last)
 {
 	size_t at = 0;
@@ -65,7 +66,7 @@ static const char *field_of(const char *mime)
 	return NULL;
 }
 
-/* The text of a string is the string: one pair of quotes goes. */
+/* Removes one pair of quotes around the text of a string. */
 static json_t *events_unquoted(json_t *text)
 {
 	const char *s = json_string_value(text);
@@ -102,7 +103,7 @@ static json_t *result_line(const json_t *event)
 	return line;
 }
 
-/* Their clients have no place for a display that changes: the first state of it was told. */
+/* E2B's clients cannot update a display: they got its first state. */
 static int is_update(const json_t *event)
 {
 	return json_is_true(json_object_get(json_object_get(event, "extra"), "update"));

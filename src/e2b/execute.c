@@ -1,9 +1,9 @@
-/* execute.c - POST /execute: one cell, told line by line while it runs.
+/* execute.c - POST /execute: runs one cell and sends its output line by line.
  *
  *   waits for its turn -> number_of_executions -> stdout, stderr, result, error ... -> end_of_execution
  *
- * Who leaves interrupts it. A box that ends cuts the connection: its client then asks whether the
- * box is there, and tells its caller. */
+ * A client that disconnects interrupts the cell. When the box ends, the connection is cut: the
+ * client then asks whether the box exists, and reports to its caller. */
 #include "v1/cells.h"
 #include "api/fields.h"
 #include "base/cleanup.h"
@@ -37,17 +37,17 @@ struct execute_execution {
 	struct call *call;
 	struct timer silence;
 	struct timer partial; /* set while the beginning of a line is held back */
-	int partial_due;      /* it is told now, though its end has not come */
+	int partial_due;      /* it is sent now, though its line end has not arrived */
 	char context[ID_LEN + 1];
-	int begun, failed; /* its number, an error were told */
+	int begun, failed; /* its number, an error were sent */
 	int full;
 };
 
-/* ---- what is told ---- */
+/* ---- Lines for the client ---- */
 
 static void execute_tell(struct execute_execution *x, json_t *take_line)
 {
-	/* All ASCII: their reader decodes pieces of a connection one by one. */
+	/* All ASCII: E2B's reader decodes pieces of a connection one by one. */
 	auto_free char *text = json_dumps(take_line, JSON_COMPACT | JSON_ENSURE_ASCII);
 	size_t n = text ? strlen(text) : 0;
 
@@ -88,7 +88,7 @@ static void tell_number(struct execute_execution *x)
 					  (json_int_t)(number > born ? number - born : number)));
 }
 
-/* Nobody is asked by their clients: there is no more to be read. */
+/* E2B's clients cannot answer a request for input: the cell reads an end of file. */
 static void refuse_input(struct execute_execution *x)
 {
 	struct context *ctx = context_of(x);
@@ -108,7 +108,8 @@ static void tell_event(struct execute_execution *x, const struct cell_piece *p)
 		execute_tell(x, line);
 }
 
-/* Leaves the beginning of a line out of p, for PARTIAL_MS at most. 0: there is nothing else in p. */
+/* Keeps the beginning of an incomplete line out of p, for PARTIAL_MS at most. 0: nothing else is
+ * in p. */
 static int execute_hold_partial_line(struct execute_execution *x, struct cell_piece *p)
 {
 	const char *end = memrchr(p->bytes, '\n', p->n);
@@ -163,7 +164,7 @@ static void execute_stop(struct execute_execution *x)
 	x->call->drop = NULL;
 }
 
-/* The names of their own ends; "": its driver ended it, as it should. */
+/* E2B's names of abnormal ends; "": the driver ended the cell normally. */
 static const char *execute_unnatural(const char *status, const char *cause)
 {
 	if (!strcmp(status, "ok") || !strcmp(status, "error") || !strcmp(status, "interrupted"))
@@ -173,7 +174,8 @@ static const char *execute_unnatural(const char *status, const char *cause)
 	return "ContextRestarting";
 }
 
-/* One whose turn never came does not know why its interpreter did not start; that one does. */
+/* A cell whose turn never came has no reason of its own; the context knows why its interpreter
+ * did not start. */
 static const char *why_it_ended(const struct execute_execution *x, const char *status,
 				const char *message)
 {
@@ -203,7 +205,7 @@ static const char *text_in(const json_t *doc, const char *name)
 	return s ? s : "";
 }
 
-/* 1: the box went with it, and nothing that is said now is true. */
+/* 1: the box ended with it, so a status of the cell would be wrong. */
 static int box_is_gone(const struct execute_execution *x)
 {
 	const struct box *b = fleet_find(&x->call->api->fleet, x->call->held);
@@ -273,7 +275,8 @@ static void client_drains(struct http_req *req)
 		tell_more(&x->reader);
 }
 
-/* It may only have finished asking. If it has left, the second write from here on says so. */
+/* The client may only have ended its request. If it has left, the second write from here on
+ * fails. */
 static void client_may_have_left(struct http_req *req)
 {
 	struct call *c = req->user;
@@ -319,7 +322,8 @@ static void execute_follow(struct call *c, const struct context *ctx, struct cel
 	tell_more(&x->reader);
 }
 
-/* The context it names, or that of its language. 1: its language has none, and runs each by itself. */
+/* The context that the request names, or the default one of its language. 1: the language keeps
+ * no state and runs each cell by itself. */
 static int execute_choose(struct call *c, struct context **out)
 {
 	const char *id = call_text(c, "context_id", ""), *language = call_text(c, "language", "");

@@ -55,7 +55,7 @@ static int sign_begin(struct call *c, const char *given, struct signature_tries 
 	return signature_begin(out, &s, given);
 }
 
-/* Did the token of this box make it, and does the link lead into it? */
+/* Was the signature made with the token of this box, and does the path belong to it? */
 static int is_signer(struct call *c, const struct box *b, const struct signature_tries *tries)
 {
 	char token[E2B_TOKEN + 1];
@@ -67,10 +67,10 @@ static int is_signer(struct call *c, const struct box *b, const struct signature
 	return b->state == BOX_RUNNING || would_wake(c, b, &x);
 }
 
-/* A link names no box, and a hash says nothing of the token in it, so that each box's token has to be
- * tried. Three things bound that: the token is read without parsing the row, what all share is
- * hashed once, and an address whose links fail too often is answered 429 before anything is tried.
- * The links that were found last are tried first. */
+/* A link names no box, and a hash does not reveal its token, so the token of each box has to be
+ * tried. Three things bound that: the token is read without parsing the row, the common part is
+ * hashed once, and an address whose links fail too often is answered 429 before any token is
+ * tried. The boxes of the last links are tried first. */
 struct box *files_http_find(struct call *c)
 {
 	const char *given = call_query(c, "signature");
@@ -135,8 +135,8 @@ int file_auth_user(struct call *c, int *out_root)
 	return 0;
 }
 
-/* A page asks before it sends; e2b_cors() has answered one that asks properly. Who may is decided by
- * token or signature, not by where it comes from. */
+/* A preflight request; e2b_cors() has answered a valid one. Token or signature decide about
+ * access, not the origin. */
 void files_http_options(struct call *c)
 {
 	http_set(c->req, "Allow", "GET, HEAD, OPTIONS, POST");

@@ -42,7 +42,7 @@ int files_is_old(const struct call *c)
 
 /* ---- long answers ---- */
 
-/* The head goes out with the first item, when nothing can be refused any more. */
+/* The head is sent with the first item; after that no error status can be sent. */
 static void array_begin(struct files_array *a)
 {
 	if (!a->begun) {
@@ -102,7 +102,7 @@ static const struct files_refusal {
 	{ ENFILE, CONNECT_EXHAUSTED, 429 },
 	{ EAGAIN, CONNECT_EXHAUSTED, 429 },
 	{ ENOMEM, CONNECT_EXHAUSTED, 429 },
-	/* No errno: nobody is there to say one. */
+	/* No errno: the worker is gone and could not send one. */
 	{ 0, CONNECT_UNAVAILABLE, 502 },
 };
 

@@ -1,11 +1,11 @@
-/* files.h - what envd's two ways to a box's files share: who asks, which path, what went wrong.
+/* files.h - what the two interfaces of envd to a box's files share: user, path, errors.
  *   filesystem.c  filesystem.Filesystem: stat, list, make, move, remove
  *   watchers.c    of it: what changes in a folder
- *   transfer.c    /files: content in and out
+ *   files_http.c  /files: content in and out
  *   compose.c     of it: one file of many
- *   admit.c       of it: who may
- * All of it is done by a worker that is the box's root. The user who was named decides where relative
- * paths begin, and whose what is made will be. */
+ *   file_auth.c   of it: access
+ * A worker that is root in the box does all of it. The user of the request decides where
+ * relative paths begin, and owns new files. */
 #pragma once
 #include "v1/file_request.h"
 #include "e2b/connect.h"
@@ -31,7 +31,7 @@ void files_http_compose(struct call *c); /* compose.c */
 void files_http_options(struct call *c); /* admit.c */
 
 /* ---- shared ---- */
-/* The path that a request names, in the call's memory; NULL: refused, and answered. */
+/* The path that a request names, in the call's memory; NULL: rejected, and answered. */
 const char *files_rpc_path(struct call *c, const json_t *ask, const char *field, int root);
 void files_rpc_fail(struct call *c, const struct err *e); /* by its errno; no answer was begun */
 void files_rpc_file_req_fail(struct file_request *d,
@@ -39,7 +39,7 @@ void files_rpc_file_req_fail(struct file_request *d,
 void files_rest_fail(struct file_request *d, const struct err *e);
 int files_is_old(const struct call *c); /* a client that takes no new fields */
 
-/* An answer that is an object with one array in it, of any length: written as it comes. */
+/* An answer that is an object with one array in it, of any length: written as the items arrive. */
 struct files_array {
 	struct http_req *req;
 	const char *key;
@@ -54,5 +54,6 @@ struct watchers *watchers_new(void);
 void watchers_free(struct watchers *w); /* NULL is fine */
 struct watchers *e2b_watchers(struct api *a);
 
-/* /files with a signature and nothing that names a box: the box that it was made for; NULL: none. */
+/* /files with a signature and without the name of a box: the box whose token signed it; NULL:
+ * none. */
 struct box *files_http_find(struct call *c);

@@ -2,9 +2,9 @@
  *
  *   body -> [gunzip] -> [multipart] -> the pipe of a PUT -> attributes, end -> DONE -> the next part
  *
- * Nothing is collected: where the pipe is full the connection is not read from. A plain body goes into
- * the pipe without passing through us. A file gets its name when all of it is there; a client that
- * leaves takes the worker along, and the worker the file that was not whole. */
+ * Nothing is collected: while the pipe is full the server does not read from the connection. A
+ * plain body goes into the pipe by splice(). A file gets its name when all of it has arrived;
+ * when the client disconnects, the worker ends, and the incomplete file is removed. */
 #include "v1/download.h"
 #include "base/cleanup.h"
 #include "record/changes.h"
@@ -106,7 +106,7 @@ static int was_written(const struct files_upload *u, const char *path)
 	return 0;
 }
 
-/* A PUT, and the pipe for what belongs into it. -1: refused, and answered. */
+/* Starts a PUT and opens the pipe for its content. -1: rejected, and answered. */
 static int begin_file(struct files_upload *u, const char *path)
 {
 	struct wire_put put = { .flags = WIRE_PUT_FOLLOW | (u->root ? 0 : WIRE_PUT_USER) };
@@ -150,7 +150,7 @@ static void end_file(struct files_upload *u)
 	u->phase = CLOSING;
 }
 
-/* As much as the pipe takes. A worker that has closed it is about to say why. */
+/* Writes as much as the pipe takes. A worker that has closed it is about to report the reason. */
 static size_t files_push(struct files_upload *u, const char *bytes, size_t n)
 {
 	size_t done = 0;
@@ -214,7 +214,7 @@ static int begin_part(struct files_upload *u)
 	return 0;
 }
 
-/* One event of the form. -1: refused, and answered; 0: it wants more. */
+/* Handles one event of the form. -1: rejected, and answered; 0: it needs more input. */
 static int files_cut(struct files_upload *u)
 {
 	struct multipart_view bytes;
@@ -241,7 +241,7 @@ static int files_cut(struct files_upload *u)
 	}
 }
 
-/* Some of what came becomes what is looked at. -1: refused, and answered; 0: nothing is there. */
+/* Decodes some of the input. -1: rejected, and answered; 0: no input is left. */
 static int files_refill(struct files_upload *u)
 {
 	const char *in = u->in.p + u->in_at;
@@ -283,7 +283,7 @@ static void files_finish(struct files_upload *u)
 	}
 }
 
-/* Goes on until something has to be waited for. */
+/* Runs until it has to wait for something. */
 static void files_pump(struct files_upload *u)
 {
 	struct http_req *r = u->file_req.call->req;
@@ -330,7 +330,7 @@ static void take_room(struct watch *w, unsigned what)
 	files_pump(u);
 }
 
-/* What is looked at may lie in the same memory, which moves when it grows. */
+/* The bytes being parsed may be in the same memory, which moves when it grows. */
 static void add_input(struct files_upload *u, const char *bytes, size_t n)
 {
 	size_t at = u->left.n && !u->gunzip ? (size_t)(u->left.p - u->in.p) : 0;
@@ -425,7 +425,7 @@ static void add_written(struct files_upload *u, json_t *take_metadata)
 	files_pump(u);
 }
 
-/* The name is given. Which attributes the disk has taken, it says itself. */
+/* The file has its name. The worker reports which attributes the disk has accepted. */
 static void files_done(struct file_client *k, uint16_t flags)
 {
 	struct files_upload *u = loop_owner(k, struct files_upload, file_req.file_client);
@@ -515,7 +515,7 @@ static int is_type(const char *header, const char *type)
 	return !strncasecmp(header, type, n) && (!header[n] || strchr("; \t", header[n]));
 }
 
-/* How the body is packed. -1: in no way that we know, and that is answered. */
+/* The content encoding of the body. -1: not supported, and answered. */
 static int read_kind(struct files_upload *u, struct call *c)
 {
 	const char *type = http_header(c->req, "content-type"),
@@ -575,8 +575,8 @@ void files_http_post(struct call *c)
 	u->file_req.path = u->path ? u->path : "";
 	file_request_open_in(&u->file_req, c, e2b_find_box(c), FILES_WORKER, &on);
 	c->drop = files_dropped;
-	/* It is asked for when there is somebody to take it; unless it waits already, because the box
-	 * had to be woken. */
+	/* The server reads the body when a worker can take it; unless reading is paused already,
+	 * because the box had to be resumed. */
 	c->req->on_body = body_came;
 	c->req->on_body_end = body_ended;
 }

@@ -1,5 +1,5 @@
-/* filesystem.c - filesystem.Filesystem: one question to the worker, one answer; and a listing of any
- * length, which is written as it comes. */
+/* filesystem.c - filesystem.Filesystem: one request to the worker, one answer; and a listing of
+ * any length, which is written as it arrives. */
 #include "base/cleanup.h"
 #include "e2b/entry.h"
 #include "e2b/files.h"

@@ -1,4 +1,4 @@
-/* gunzip.c - see gunzip.h. Members one behind the other are one body (RFC 1952). */
+/* gunzip.c - see gunzip.h. Consecutive members are one body (RFC 1952). */
 #include "e2b/gunzip.h"
 
 #include <stdint.h>
@@ -44,7 +44,8 @@ long gunzip_some(struct gunzip *g, const char **in, size_t *n, char *out, size_t
 		uInt given = (uInt)(*n < TAKEN_MOST ? *n : TAKEN_MOST);
 		int rc;
 
-		/* Even without input there may be more to come of what it has taken already. */
+		/* Even without new input, zlib may have more output of the input that it has
+		 * taken. */
 		if (g->ended && given) {
 			g->ended = 0;
 			if (inflateReset(z) != Z_OK)

@@ -16,7 +16,7 @@
 
 /* ---- names ---- */
 
-/* Their first name of a language is the one that they are shown. */
+/* The first E2B name of a language is the one that answers contain. */
 static const struct {
 	const char *theirs, *ours;
 	int listed; /* has a default context from the beginning */
@@ -186,7 +186,7 @@ static void interpreter_create(struct call *c)
 	answer_when_ready(c, x, interpreter_show);
 }
 
-/* Those that everybody expects first, then the others, oldest first. */
+/* First the default contexts, then the others, oldest first. */
 static void interpreter_list(struct call *c)
 {
 	const struct box *b = e2b_find_box(c);

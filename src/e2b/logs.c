@@ -1,4 +1,4 @@
-/* logs.c - see logs.h. A sandbox that is gone is known by its id for as long as its row is. */
+/* logs.c - see logs.h. A sandbox that ended is found by its id for as long as its row exists. */
 #include "e2b/logs.h"
 #include "base/cleanup.h"
 #include "record/record.h"
@@ -97,7 +97,7 @@ static void logs_field(struct log_line *l, const char *name, const json_t *value
 	}
 }
 
-/* Its words with spaces between them, cut. */
+/* The arguments with spaces between them, truncated. */
 static void command_text(struct store *s, const char *run, char *out, size_t size)
 {
 	struct store_run row = { 0 };
@@ -176,7 +176,7 @@ static void add_line(struct call *c, const struct logs_asked *q, const struct st
 		json_decref(l.fields);
 }
 
-/* One page of events is looked at; who wants more begins where it ended. */
+/* Reads one page of events; a client that wants more continues from where it ended. */
 static json_t *logs_lines(struct call *c, const struct logs_asked *q, struct store_event_filter *f)
 {
 	struct store_events rows = { 0 };
@@ -195,7 +195,7 @@ static json_t *logs_lines(struct call *c, const struct logs_asked *q, struct sto
 	return out;
 }
 
-/* Their command line takes a line apart again, as what a program of theirs logged. */
+/* E2B's command line parses such a line again, as a log line of a program. */
 static json_t *plain_line(json_t *entry)
 {
 	json_t *doc = json_deep_copy(json_object_get(entry, "fields")), *line;
@@ -327,7 +327,7 @@ static int is_wanted(const struct store_event *ev, const char *types)
 
 static void send_events(struct call *c, const char *box)
 {
-	enum { PAGES = 20 }; /* that is as far as anybody looks */
+	enum { PAGES = 20 }; /* the search stops after so many */
 	struct store_event_filter f = { .team = c->who.team, .box = box, .limit = STORE_PAGE_MAX };
 	int64_t skip = call_query_int(c, "offset", 0), limit = call_query_int(c, "limit", EVENTS);
 	const char *types = call_query(c, "types");

@@ -1,6 +1,6 @@
-/* logs.h - what happened to a sandbox: its log, and the lifecycle events of all. Both are read from the
- * events that /v1 has; the newest STORE_EVENTS of the daemon are kept. What programs print is not in
- * there: that is theirs who ran them. */
+/* logs.h - the log of a sandbox, and the lifecycle events of all. Both are read from the events
+ * that /v1 has; the newest STORE_EVENTS of the daemon are kept. The output of programs is not in
+ * them: only the client that started a program gets it. */
 #pragma once
 #include "api/fields.h"
 #include "e2b/e2b.h"

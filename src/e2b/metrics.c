@@ -1,4 +1,4 @@
-/* metrics.c - see metrics.h. Of the page cache nothing is known: memCache is 0. */
+/* metrics.c - see metrics.h. The size of the page cache is not known: memCache is 0. */
 #include "e2b/metrics.h"
 #include "v1/usage_sampler.h"
 #include "base/cleanup.h"

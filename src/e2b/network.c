@@ -1,9 +1,9 @@
 /* network.c - see network.h.
  *
- *   nothing said         as e2b.internet has it: none, or as with the next
- *   internet: true       all hosts of the operator's
- *   denyOut              those go; hosts that are names all do, for their addresses are not known here
- *   allowOut             comes on top: each entry, as far as the operator permits it */
+ *   not set              as e2b.internet: no hosts, or as in the next line
+ *   internet: true       all hosts that the operator permits
+ *   denyOut              removes addresses, and all hosts given by name, whose addresses are not known here
+ *   allowOut             is added: each entry, as far as the operator permits it */
 #include "e2b/network.h"
 #include "base/cleanup.h"
 #include "e2b/sandboxes.h"
@@ -120,7 +120,8 @@ static int network_holds(const struct target *range, const char *host)
 	return !rest || (addr[whole] ^ range->addr[whole]) >> (8 - rest) == 0;
 }
 
-/* What of the operator's rule an entry asks for; their entries are for all ports. 0: nothing. */
+/* The part of the operator's rule that an entry asks for; E2B's entries are for all ports. 0:
+ * none. */
 static int network_meet(const struct target *x, const struct allow_rule *permitted,
 			struct allow_rule *out)
 {
@@ -272,7 +273,7 @@ int network_read(const struct api *a, const json_t *from, int internet, struct n
 
 /* ---- of a sandbox that runs ---- */
 
-/* What is said of its ports stays: the update is about the way out alone. */
+/* The settings of its ports are kept: the update concerns outgoing connections alone. */
 static void keep_ports(const struct box *b, json_t *now)
 {
 	json_t *before = e2b_box_more(b, "network");

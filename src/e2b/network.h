@@ -1,8 +1,8 @@
-/* network.h - what a sandbox may reach, in E2B's words, as hosts in ours.
+/* network.h - translates E2B's network options of a sandbox into Atoll's list of hosts.
  *
- * Ours is a list of hosts, each within what the operator permits (docs/egress.md). Theirs is a filter
- * over addresses and names. What comes out is the part of theirs that the operator permits; the
- * rest cannot be reached, and that is no error. */
+ * Atoll's is a list of hosts, each within what the operator permits (docs/egress.md). E2B's is a
+ * filter over addresses and names. The result is the part of E2B's that the operator permits;
+ * the rest cannot be reached, and that is no error. */
 #pragma once
 #include "api/fields.h"
 #include "e2b/e2b.h"
@@ -12,11 +12,11 @@ extern const struct field network_update_fields[]; /* a body of PUT .../network 
 
 struct network {       /* zero is a valid empty one */
 	json_t *hosts; /* for row.network */
-	json_t *said;  /* as it was asked for, to be told again */
+	json_t *said;  /* as requested, for the answers */
 };
 void network_fini(struct network *n);
-/* from: an object of network_fields or network_update_fields, checked; may be NULL.
- * internet: 0, 1, or -1 where nothing was said. */
+/* from: an object of network_fields or network_update_fields, checked; may be NULL. internet: 0,
+ * 1, or -1 where it is not set. */
 must_check int network_read(const struct api *a, const json_t *from, int internet,
 			    struct network *out, struct err *e);
 

@@ -1,4 +1,5 @@
-/* oneshot.c - see oneshot.h. It is a flow (v1/run_request.h) whose record is told as an execution. */
+/* oneshot.c - see oneshot.h. A run request (v1/run_request.h) whose record is sent as an
+ * execution. */
 #include "e2b/oneshot.h"
 #include "v1/run_request.h"
 #include "base/cleanup.h"

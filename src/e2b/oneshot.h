@@ -1,5 +1,5 @@
-/* oneshot.h - an execution in a language that keeps no state (C, Go, Rust, ...): compiled and run by itself,
- * and told in the lines of port 49999, all at its end. */
+/* oneshot.h - an execution in a language that keeps no state (C, Go, Rust, ...): compiled and
+ * run by itself, and sent as the lines of port 49999, all at its end. */
 #pragma once
 #include "e2b/e2b.h"
 

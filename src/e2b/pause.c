@@ -39,5 +39,6 @@ void pausing_want(struct store_box *row, const struct e2b_box *x)
 	row->on_timeout = !x->auto_pause    ? STORE_TIMEOUT_KILL
 			  : x->pause_memory ? STORE_TIMEOUT_PAUSE
 					    : STORE_TIMEOUT_KEEP;
-	row->retention_ms = STORE_FOREVER; /* theirs stay until somebody deletes them */
+	row->retention_ms = STORE_FOREVER; /* a paused sandbox of E2B is kept until a client
+					    * deletes it */
 }

@@ -1,4 +1,5 @@
-/* pause.h - E2B's pause. What resumes: box_resume(), for connect and resume; door.c, for traffic. */
+/* pause.h - E2B's pause. Boxes are resumed by box_resume(), for connect and resume, and by
+ * dispatch.c, for traffic. */
 #pragma once
 #include "api/fields.h"
 #include "e2b/e2b.h"
@@ -6,7 +7,7 @@
 extern const struct field pausing_fields[];
 void pausing_pause(struct call *c); /* POST /sandboxes/{box}/pause */
 
-/* Paused, as E2B means it: with its memory, or with its files alone. */
+/* Paused as E2B defines it: with its memory, or with its files alone. */
 int pausing_is_paused(const struct box *b);
-/* For create: what happens when the time is over. */
+/* For create: what happens when the timeout has expired. */
 void pausing_want(struct store_box *row, const struct e2b_box *x);

@@ -1,4 +1,4 @@
-/* process.c - see process.h. A program is started or found, and told of: one JSON text per event. */
+/* process.c - see process.h. Starts or finds a program and sends its events: one JSON text each. */
 #include "e2b/process.h"
 #include "v1/run_request.h"
 #include "api/quota.h"
@@ -19,7 +19,7 @@
 struct follow {
 	struct call *call;
 	struct connect_stream stream;
-	int opened; /* `start` was said */
+	int opened; /* the event `start` was sent */
 	struct exec_reader reader;
 	int tapped;
 	int pid, pty;
@@ -88,7 +88,7 @@ static int signal_named(const char *name)
 	return name && sscanf(name, "signal %d", &number) == 1 ? number : 0;
 }
 
-/* "killed", "segmentation fault": as the C library calls them, in small letters. */
+/* "killed", "segmentation fault": the names of the C library, in lower case. */
 static void signal_words(int signo, char out[48])
 {
 	const char *words = signo > 0 && signo < NSIG ? sigdescr_np(signo) : NULL;
@@ -132,7 +132,8 @@ static int has_cause(const json_t *record, const char *const *causes)
 	return 0;
 }
 
-/* The box is over, or all its programs were ended from outside: that is no end of the program's own. */
+/* The box has ended, or all its programs were ended from outside: the program did not end by
+ * itself. */
 static int box_ended(const struct follow *f, const json_t *record)
 {
 	static const char *const outside[] = { "lifetime", "idle", "operator", NULL };
@@ -141,7 +142,8 @@ static int box_ended(const struct follow *f, const json_t *record)
 	return !b || b->state != BOX_RUNNING || has_cause(record, outside);
 }
 
-/* It never ran. What can be put right by asking otherwise is invalid; the rest is ours. */
+/* It never ran. An error that another request can avoid is `invalid`; the others are failures of
+ * the server. */
 static void say_refusal(struct follow *f, const json_t *record)
 {
 	const json_t *evidence = json_object_get(record, "evidence");
@@ -225,7 +227,7 @@ static void process_started(struct exec_reader *t, int pid)
 	say_start(loop_owner(t, struct follow, reader), pid);
 }
 
-/* Of Connect: nothing that is written from now on is missed, and only now it says so. */
+/* Of Connect: all output from now on is sent, so the event `start` is sent only now. */
 static void process_attached(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
 	struct follow *f = loop_owner(t, struct follow, reader);
@@ -351,7 +353,7 @@ static void follow_run(struct call *c, const struct exec *r)
 	}
 }
 
-/* How one ended that is over. */
+/* The end of a program that has ended. */
 static void follow_past(struct call *c, const struct recent_exit *p)
 {
 	struct store_run row = { 0 };
@@ -372,8 +374,8 @@ static void follow_past(struct call *c, const struct recent_exit *p)
 	json_decref(record);
 }
 
-/* One that is over, and whose end the keeper is still asked to explain, is neither running nor past. Who
- * follows it waits for that. */
+/* A program that has ended while the keeper is still asked for the cause is neither running nor
+ * past. A client that follows it waits for that answer. */
 static struct exec *find_followed(const struct box *b, const struct process_name *name)
 {
 	struct exec *r = process_find(b, name);

@@ -1,11 +1,12 @@
-/* process.h - process.Process of envd: programs of a box, as E2B's clients start and follow them.
- * Owns: what one client is told of one program, while it listens. The program is fleet's, and goes on
- * when nobody does.
+/* process.h - process.Process of envd: programs of a box, as E2B's clients start and follow
+ * them.
+ * Owns: the stream of events of one program for one client. The program belongs to fleet, and
+ * keeps running when no client follows it.
  *
  *   Start   -> start, data..., end      process.c
  *   Connect -> start, data..., end
- *   List, SendSignal, Update            processes.c
- *   SendInput, StreamInput, CloseStdin  input.c */
+ *   List, SendSignal, Update            process_list.c
+ *   SendInput, StreamInput, CloseStdin  process_stdin.c */
 #pragma once
 #include "record/changes.h"
 #include "e2b/connect.h"
@@ -30,6 +31,6 @@ int process_named(struct call *c, const json_t *ask, struct process_name *out);
 /* Among those that run; NULL: none. */
 struct exec *process_find(const struct box *b, const struct process_name *name);
 void process_missing(struct call *c, const struct process_name *name); /* not_found */
-/* 1: the box was taken over a moment ago and has not said yet which numbers its programs have; again()
- * is called when it has. The call's state and drop are used meanwhile. */
+/* 1: this server took the box over a moment ago and does not know the pids of its programs yet;
+ * again() is called when it does. The call's state and drop are used meanwhile. */
 int process_wait(struct call *c, const struct process_name *name, void (*again)(struct call *c));

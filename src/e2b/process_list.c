@@ -1,4 +1,5 @@
-/* process_list.c - see process.h: which programs there are, and what can be done to one. */
+/* process_list.c - see process.h: lists programs, sends signals to them and resizes their
+ * terminals. */
 #include "base/cleanup.h"
 #include "e2b/process.h"
 #include "notebook/context.h"
@@ -29,7 +30,7 @@ int process_named(struct call *c, const json_t *ask, struct process_name *out)
 	return -1;
 }
 
-/* A driver is what a context runs in, and no program of the client's. */
+/* A driver is the interpreter of a context, and no program of the client's. */
 static int is_driver(const struct box *b, const struct exec *r)
 {
 	for (const struct context *x = b->contexts; x; x = x->next)
@@ -184,7 +185,8 @@ static int signal_of(const json_t *v)
 	return name && !strcmp(name, "SIGNAL_SIGTERM") ? SIGTERM : 0;
 }
 
-/* Who kills one may look at once whether it is gone. What holds on to its output does not count. */
+/* A client that kills a program may check at once whether it is gone. Other processes that hold
+ * its output open do not count. */
 #define END_MS 1000
 
 struct killing {

@@ -1,5 +1,6 @@
-/* process_spec.h - what a Start asks for, checked: the program, its surroundings, its terminal.
- * Owns: the list of words. The words and the variables are the question's. */
+/* process_spec.h - the parameters of a Start, checked: the program, its environment, its
+ * terminal.
+ * Owns: the list of arguments. The arguments and the variables belong to the request. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -15,15 +16,16 @@ struct process_spec {
 	const char *tag; /* NULL: none */
 	int pty, stdin_open;
 	uint16_t rows, cols;
-	int root;         /* the caller's: who asks; before it is read */
+	int root;         /* set by the caller before it is read: the user of the request */
 	uint64_t wall_ms; /* the caller's, too */
 };
 /* process_spec_fini() in any case. */
 must_check int process_spec_read(struct process_spec *p, const json_t *ask, struct err *e);
 void process_spec_fini(struct process_spec *p);
 
-/* Its own variables: an array of pointers into pool, NULL behind them; the caller frees it. */
+/* Its own variables: an array of pointers into pool, ended with NULL; the caller frees it. */
 const char **process_spec_env(const struct process_spec *p, struct buf *pool);
 const char *const *process_spec_default_env(const struct process_spec *p); /* for exec_spec.usual */
-/* In the words of POST /v1/boxes/ID/execs, what would repeat it; the caller's. NULL: nothing would. */
+/* The body of POST /v1/boxes/ID/execs that would repeat it; the caller frees it. NULL: none
+ * would. */
 json_t *process_spec_request(const struct process_spec *p, const struct box *b);

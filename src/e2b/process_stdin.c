@@ -1,5 +1,5 @@
 /* process_stdin.c - see process.h: bytes for a program's stdin or terminal.
- * What a program does not read waits in its run, up to a limit; beyond it the client waits. */
+ * Bytes that a program does not read wait in its exec, up to a limit; above it the client waits. */
 #include "base/cleanup.h"
 #include "e2b/envelope.h"
 #include "e2b/process.h"
@@ -13,7 +13,7 @@ static struct box *box_of(const struct call *c)
 	return fleet_find(&c->api->fleet, c->held);
 }
 
-/* {"stdin": b64} or {"pty": b64}. 0: taken out; else what is wrong with it, and e says so. */
+/* {"stdin": b64} or {"pty": b64}. 0: decoded; else the error code, and e has the reason. */
 static int read_input(const json_t *input, const struct exec *r, struct buf *out,
 		      enum connect_code *code, struct err *e)
 {
@@ -45,7 +45,7 @@ struct sending {
 	struct call *call;
 	struct exec_input_wait low;
 	struct buf bytes;
-	int given; /* they are in the run; the answer waits until it has room again */
+	int given; /* the bytes are in the exec; the answer waits until it has room again */
 	char run[ID_LEN + 1];
 };
 
@@ -57,7 +57,7 @@ static void drop_sending(struct call *c)
 	buf_fini(&s->bytes);
 }
 
-/* Not more at once than one call's: who sends many gets in one after the other. */
+/* At most the bytes of one call at once: a client that sends much is served piece by piece. */
 static void stdin_give(struct sending *s)
 {
 	struct box *b = box_of(s->call);

@@ -1,8 +1,10 @@
-/* proxy.c - any other port of a box: the request goes in, the answer of whoever listens there comes out.
+/* proxy.c - any other port of a box: forwards the request to the server that listens there, and
+ * its answer to the client.
  *
- *   head -> a connection, opened from inside (fleet/port_conn.h) -> what was asked goes on (http/relay.h)
+ *   head -> a connection, opened from inside (fleet/port_conn.h) -> the request goes on to it (http/relay.h)
  *
- * What is in a box is a stranger to us and, maybe, to who asks: our keys and tokens stay outside. */
+ * A server in a box is not trusted, by Atoll and maybe not by the client: keys and tokens of
+ * Atoll are not forwarded. */
 #include "base/log.h"
 #include "e2b/e2b.h"
 #include "fleet/port_conn.h"
@@ -69,8 +71,8 @@ static int is_domain(const char *at, const char *end)
 	       (at + 6 == end || strchr("= \t", at[6]));
 }
 
-/* All boxes are below one domain: a cookie for that domain would be sent to the pages of every other
- * box. Without the attribute it is for the box's own name. */
+/* All boxes are below one domain: a cookie for that domain would be sent to the pages of every
+ * other box. Without the attribute it is for the box's own name. */
 static const char *own_cookie(struct call *c, const char *value)
 {
 	char *out = call_alloc(c, strlen(value) + 1), *to = out;
@@ -102,7 +104,7 @@ static const char *proxy_filter_header(void *user, const struct http_header *h)
 	return h->value;
 }
 
-/* What its maker wants every server in it to be called; "${PORT}" is the port. */
+/* The Host header that the creator of the box has set for its servers; "${PORT}" is the port. */
 static const char *proxy_masked(struct call *c, const struct box *b, uint16_t port)
 {
 	static const char place[] = "${PORT}";
@@ -125,7 +127,7 @@ static const char *proxy_masked(struct call *c, const struct box *b, uint16_t po
 
 /* ---- what the box says ---- */
 
-/* When a box ends, its servers hang up as if they had said everything. */
+/* When a box ends, its servers close their connections as if the answer were complete. */
 static int proxy_believes(void *user)
 {
 	const struct passage *p = user;
@@ -154,7 +156,7 @@ static void proxy_switched(void *user)
 	struct call *c = ((struct passage *)user)->call;
 
 	c->endless = 1;
-	c->req->on_eof = NULL; /* an end in one direction, and nothing else: on_body_end() tells */
+	c->req->on_eof = NULL; /* the end of one direction only: on_body_end() handles it */
 }
 
 static void proxy_entered(struct port_conn *x, int take_fd, const struct err *e)
@@ -202,7 +204,7 @@ static void on_drain(struct http_req *r)
 		relay_drain(proxy_of(r)->relay);
 }
 
-/* Who hangs up does not want the answer any more; the server in the box shall know. */
+/* A client that disconnects no longer wants the answer; the server in the box must notice. */
 static void on_eof(struct http_req *r)
 {
 	http_abort(r);
@@ -233,7 +235,7 @@ void e2b_proxy(struct call *c, struct box *b, uint16_t port)
 	r->on_drain = on_drain;
 	r->on_eof = on_eof;
 	http_want_body(r, HTTP_BODY_STREAM, 0);
-	http_pause(r); /* until there is somebody to give it to */
+	http_pause(r); /* until the server in the box can take it */
 	if (port_conn_open(&p->port_conn, b, port, &e) < 0)
 		proxy_entered(&p->port_conn, -1, &e);
 }

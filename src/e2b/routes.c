@@ -1,4 +1,4 @@
-/* routes.c - E2B's control plane: which paths are its, and who answers them. */
+/* routes.c - E2B's control plane: its paths and their handlers. */
 #include "api/auth.h"
 #include "base/cleanup.h"
 #include "e2b/accounts.h"

@@ -17,7 +17,7 @@ static void set_domain(const struct call *c, json_t *doc)
 	json_object_set_new(doc, "domain", domain[0] ? json_text(domain) : json_null());
 }
 
-/* Who may only look does not get what lets one act. */
+/* A key that may only read does not get the tokens, which permit more. */
 static void set_token(const struct call *c, json_t *doc, const char *name, const char *token)
 {
 	if (token[0] && c->who.role >= ROLE_EDITOR)
@@ -59,7 +59,7 @@ uint64_t sandbox_json_memory(const struct store_limits *l)
 	return sysinfo(&s) == 0 ? (uint64_t)s.totalram * s.mem_unit : 0;
 }
 
-/* One that never ends has an end that everybody can read. */
+/* For a sandbox without an end the answer has a date that every client can parse. */
 static json_t *end_at(const struct box *b)
 {
 	return b->row.ends_ns ? json_time((uint64_t)b->row.ends_ns)

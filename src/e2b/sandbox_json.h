@@ -1,4 +1,4 @@
-/* sandbox_json.h - a box as E2B tells of a sandbox: of a create, in a list, in full. */
+/* sandbox_json.h - a box in E2B's JSON for a sandbox: of a create, in a list, in full. */
 #pragma once
 #include "e2b/e2b.h"
 

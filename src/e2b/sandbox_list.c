@@ -1,5 +1,6 @@
-/* sandbox_list.c - see sandbox_list.h. All boxes that live are in memory; a page is cut from those that fit, in
- * order of (start, id). A cursor says where the last page ended and in which order that was. */
+/* sandbox_list.c - see sandbox_list.h. All boxes that are not gone are in memory; a page is cut
+ * from those that match, in order of (start, id). A cursor contains where the last page ended
+ * and in which order that was. */
 #include "e2b/sandbox_list.h"
 #include "api/time_param.h"
 #include "base/cleanup.h"
@@ -55,7 +56,7 @@ static int listing_digit(char c)
 				      : -1;
 }
 
-/* In place. What is no code stays as it is: their clients encode, and people type. */
+/* In place. An invalid escape stays as it is: clients encode their values, people do not. */
 static void listing_decode(char *text, int form)
 {
 	char *out = text;
@@ -74,7 +75,8 @@ static void listing_decode(char *text, int form)
 	*out = 0;
 }
 
-/* Encoded three times: each key and value, then as a form, then as a query. That last layer is off. */
+/* Encoded three times: each key and value, then as a form, then as a query. The last layer is
+ * decoded already. */
 static int read_metadata(struct call *c, struct filter *f, struct err *e)
 {
 	const char *query = call_query(c, "metadata");
@@ -166,7 +168,7 @@ static int read_filter(struct call *c, struct filter *f, struct err *e)
 
 /* ---- which ---- */
 
-/* Times are told in milliseconds; who asks with one that was told means the box it was told of. */
+/* Answers have times in milliseconds; a request with such a time means the box of that answer. */
 static int64_t whole_ms(int64_t ns)
 {
 	return ns / 1000000;
@@ -181,7 +183,7 @@ static int is_after(const struct box *b, const struct filter *f)
 	return f->ascending ? order > 0 : order < 0;
 }
 
-/* Not those that other doors make for one run. */
+/* Not the boxes that other surfaces make for one run. */
 static int is_seen(const struct call *c, const struct box *b)
 {
 	return (b->state == BOX_RUNNING || sandboxes_paused(b)) && !b->nobodys &&

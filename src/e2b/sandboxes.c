@@ -10,7 +10,10 @@
 
 #define SECONDS_MAX (INT64_C(1) << 31)
 enum { CONNECT_S = 300, RESUME_S = 15, REFRESH_S = 15, REFRESH_MAX_S = 3600 };
-enum { AT_ONCE = 4 }; /* boxes that may be ending while a kill is answered before its own has */
+enum {
+	AT_ONCE = 4
+}; /* boxes that may be ending at once before the answer to a kill waits for
+		       * its own */
 
 const struct field sandboxes_timeout_fields[] = {
 	{ "timeout", FIELD_INT, 1, 0, SECONDS_MAX,
@@ -125,7 +128,7 @@ static int set_end(struct box *b, uint64_t ms, struct err *e)
 	return -1;
 }
 
-/* What is further away, or never, stays as it is, to the nanosecond. */
+/* A later end, or none, stays as it is, to the nanosecond. */
 static int sandboxes_extend(struct box *b, uint64_t ms, struct err *e)
 {
 	if (!b->row.ends_ns || b->row.ends_ns >= fleet_now_ns() + (int64_t)ms * 1000000)
@@ -197,7 +200,7 @@ static int set_surface(struct box *b, const struct e2b_box *x, struct err *e)
 	return -1;
 }
 
-/* A box from another door gets what this one needs when it is first asked for here. */
+/* A box of another surface gets tokens when a request names it here for the first time. */
 static int sandboxes_adopt(struct box *b, struct err *e)
 {
 	struct e2b_box x;
@@ -326,7 +329,7 @@ static void sandboxes_ended(struct box_wait *w, struct box *b, const struct err 
 	call_empty(c, 204);
 }
 
-/* What is written of it, in one transaction: that it ends, how its programs did, who asked for it. */
+/* Writes in one transaction: that the box ends, how its programs ended, which key asked for it. */
 static void write_end(struct call *c, struct box *b)
 {
 	struct store *s = c->api->store;
@@ -339,9 +342,9 @@ static void write_end(struct call *c, struct box *b)
 		(void)!store_commit(s, &e); /* a full disk must not keep a box alive */
 }
 
-/* That it ends is written then, and nobody finds it any more: theirs do not wait for the rest, which
- * begins when the answer is on its way. But who kills faster than the kernel can clear away waits, or
- * the next ones to be made would wait for both. */
+/* The end is written first, and no lookup finds the box from then on. The answer does not wait
+ * for the rest, which begins after it was sent. But a client that kills boxes faster than the
+ * kernel can remove them waits, or its next boxes would wait for both. */
 void sandboxes_delete(struct call *c)
 {
 	struct box *b = sandboxes_find(c);

@@ -1,4 +1,5 @@
-/* signature.h - what lets a stranger with a link read or write one file: made with the box's token. */
+/* signature.h - the signature in a link that lets any client read or write one file: made with
+ * the box's token. */
 #pragma once
 #include "base/sha256.h"
 
@@ -13,12 +14,12 @@ struct signature_of {
 };
 void signature_make(const struct signature_of *s, char out[SIGNATURE]);
 
-/* The same for many tokens: what they have in common is hashed once. */
+/* The same for many tokens: their common part is hashed once. */
 struct signature_tries {
 	struct sha256 common;
 	const char *expiration;
 	uint8_t given[SHA256_BYTES];
 };
-/* 0, or -1: `given` is no signature. s->token is not looked at. */
+/* 0, or -1: `given` is no signature. s->token is not used. */
 int signature_begin(struct signature_tries *t, const struct signature_of *s, const char *given);
 int signature_is_of(const struct signature_tries *t, const char *token); /* in constant time */

@@ -1,7 +1,8 @@
 /* snapshots.c - see snapshots.h.
  *
- * A snapshot of theirs is its own template: "<id>:default", or "<team>/<name>:<tag>" when it was named.
- * A fork is a snapshot that nobody sees and boxes made of it; programs are not forked, files are. */
+ * A snapshot of E2B is its own template: "<id>:default", or "<team>/<name>:<tag>" when it was
+ * named. A fork is a snapshot that no list shows and boxes made of it; programs are not forked,
+ * files are. */
 #include "e2b/snapshots.h"
 #include "api/quota.h"
 #include "base/cleanup.h"
@@ -53,7 +54,7 @@ static void snapshots_taken(struct call *c, const struct store_snapshot *row, co
 		call_json(c, 201, snapshot_json(row));
 }
 
-/* The box whose files are wanted: it must run, or at least be woken. */
+/* The box whose files are copied: it must run, or be paused so that it can be resumed. */
 static struct box *snapshots_source(struct call *c)
 {
 	struct box *b = call_box_peek(c, 0);
@@ -152,16 +153,16 @@ struct fork {
 	struct box_wait wait;
 	struct snapshot *snap;
 	char box[ID_LEN + 1];
-	json_t *said; /* its entry of the answer, once it is there or is not to be had */
+	json_t *said; /* its entry in the answer, once it exists or has failed */
 };
 
 struct forking {
 	struct call *call;
-	struct box_spec want; /* row.door: the old one's */
+	struct box_spec want; /* row.door: of the old box */
 	struct e2b_box surface;
 	char snapshot[ID_LEN + 1];
 	unsigned count, begun, over;
-	int beginning; /* what ends at once is told behind the loop that begins it */
+	int beginning; /* one that ends at once is answered after the loop that begins it */
 	struct fork *v;
 };
 
@@ -181,7 +182,7 @@ static void fork_fini(struct forking *f)
 			       &ignored); /* what stays is swept */
 }
 
-/* Nobody will know of them. */
+/* No client will know their ids. */
 static void forker_left(struct call *c)
 {
 	struct forking *f = c->state;
@@ -257,7 +258,8 @@ static void fork_made(struct box_wait *w, struct box *b, const struct err *e)
 		fork_failed(k, call_status(&own), own.msg);
 }
 
-/* Its id is among its variables, and is known only now; it is not in the store yet. */
+/* The id of the box is one of its variables and is known only now; the box is not in the store
+ * yet. */
 static int fork_named(struct box_wait *w, const char *id, struct err *e)
 {
 	struct store_box *row = &w->box->row;
@@ -275,7 +277,7 @@ static int fork_named(struct box_wait *w, const char *id, struct err *e)
 	return 0;
 }
 
-/* Its own tokens: who has the old one's must not have this one. */
+/* Each fork has its own tokens: the token of the old box must not open this one. */
 static int fork_want(struct forking *f, struct box_spec *out, char **out_surface, struct err *e)
 {
 	struct e2b_box x = f->surface;

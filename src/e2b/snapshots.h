@@ -11,6 +11,6 @@ void e2b_snapshot_list(struct call *c);   /* GET /snapshots */
 int e2b_snapshot_delete(struct call *c, const char *id);
 void e2b_fork(struct call *c); /* POST /sandboxes/{box}/fork */
 
-/* For create: is this templateID a snapshot of the caller's team? 1: out is it, and when the box is
- * made snapshots_fill(c, b, out->id, done) follows before it is answered. */
+/* For create: is this templateID a snapshot of the caller's team? 1: out is it, and when the box
+ * is made snapshots_fill(c, b, out->id, done) must be called before the answer. */
 int e2b_snapshot_want(struct call *c, const char *template_id, struct store_snapshot *out);

@@ -1,4 +1,4 @@
-/* templates.c - see templates.h. A name is its own id here: who filters by either finds the same. */
+/* templates.c - see templates.h. A name is its own id here: a filter by either finds the same. */
 #include "e2b/templates.h"
 #include "api/box_template.h"
 #include "e2b/snapshots.h"

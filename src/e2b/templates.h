@@ -1,8 +1,8 @@
-/* templates.h - what boxes are made from: one template of ours, under the names their clients know. */
+/* templates.h - Atoll's template, under the names that E2B's clients know. */
 #pragma once
 #include "e2b/e2b.h"
 
-/* The one that "name", "name:default" or an id means; NULL: there is none. */
+/* The template that "name", "name:default" or an id means; NULL: there is none. */
 const char *templates_known(const char *reference);
 const char *templates_of(const struct e2b_box *x); /* of a box: never NULL */
 

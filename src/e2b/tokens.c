@@ -1,4 +1,4 @@
-/* tokens.c - what the door remembers of a box, and secrets compared. */
+/* tokens.c - what the surface stores with a box, and the comparison of secrets. */
 #include "base/cleanup.h"
 #include "e2b/e2b.h"
 
@@ -37,8 +37,9 @@ void e2b_box_read(const struct box *b, struct e2b_box *out)
 	json_decref(doc);
 }
 
-/* The row is compact JSON of ours, and within a text a quote is escaped: the first such member is the
- * token. What a client put in behind it opens no other box than its own. */
+/* The row is compact JSON written by the server, and a quote within a text is escaped: the first
+ * such member is the token. A member that a client put after it can open no other box than the
+ * client's own. */
 int e2b_box_token(const struct box *b, char out[E2B_TOKEN + 1])
 {
 	static const char member[] = "\"token\":\"";

@@ -1,9 +1,9 @@
 /* volume_box.c - see volume_box.h.
  *
- *   being made with it -> wait -> again
- *   has it             -> use that one
- *   ends               -> wait -> again
- *   nobody has it      -> make one */
+ *   a box with it is being created -> wait, then check again
+ *   a running box has it           -> use that box
+ *   a box that has it ends         -> wait, then check again
+ *   no box has it                  -> create a box */
 #include "e2b/volume_box.h"
 #include "api/quota.h"
 #include "base/cleanup.h"
@@ -23,7 +23,7 @@ static int is_volume_box(const struct box *b)
 	return b->row.metadata && !strcmp(b->row.metadata, PURPOSE);
 }
 
-/* ---- who has it? ---- */
+/* ---- Which box has it? ---- */
 
 static struct box *volume_box_making(const struct fleet *f, const char *volume)
 {
@@ -54,7 +54,7 @@ static struct box *volume_box_holder(struct api *a, const char *volume, char roo
 
 static void volume_box_bring(struct volume_box *d);
 
-/* The last one out ends it: nobody else can have the volume while this box does. */
+/* The last request ends the box: no other box can mount the volume while this one has it. */
 static void volume_box_over(struct http_req *r)
 {
 	struct call *c = r->user;
@@ -66,7 +66,7 @@ static void volume_box_over(struct http_req *r)
 	memcpy(box, d->box, sizeof(box));
 	box_wait_cancel(&d->wait);
 	if (b && b->state == BOX_MAKING && is_volume_box(b) && !b->made)
-		box_end(b, CAUSE_OPERATOR, NULL); /* nobody waits for it any more */
+		box_end(b, CAUSE_OPERATOR, NULL); /* no request waits for it */
 	d->over(r);
 	b = box[0] ? fleet_find(&a->fleet, box) : NULL;
 	if (b && is_volume_box(b) && !b->busy)

@@ -1,6 +1,6 @@
 /* volume_box.h - a box through which the content of a volume is reached.
- * A volume is a disk that only boxes open. One that has it already serves; else one is made for this,
- * with nothing but the volume, and ends with the last request that needed it.
+ * A volume is a disk that only boxes open. A box that has it mounted is used; else a box is
+ * created for this, with nothing but the volume, and ends with the last request that needed it.
  * Owns: the box, if it was made here; the wait for it. */
 #pragma once
 #include "e2b/e2b.h"
@@ -16,9 +16,10 @@ struct volume_box {
 	void (*over)(struct http_req *r); /* whose place we have taken */
 };
 
-/* Of the volume that the path names, of the caller's team. ready() follows, once; what prevents it is
- * answered. Takes c->door. */
+/* Of the volume that the path names, of the caller's team. Calls ready() once; a failure is
+ * answered here. Uses c->door. */
 void volume_box_open(struct call *c, struct volume_box *d,
 		     void (*ready)(struct call *c, struct volume_box *d, struct box *b));
-/* A box that is about to end and has one of these: w hears when it has. 0: there is none. */
+/* For a box that is about to end and has one of these volumes: w is called when it has ended. 0:
+ * there is none. */
 int volume_box_released(struct api *a, const struct wire_mount *m, unsigned n, struct box_wait *w);

@@ -1,10 +1,11 @@
 /* volume_files.c - see volume_files.h.
  *
- *   path -> a box (depot.h) -> its file worker -> what is there now -> their Stat
+ *   path -> a box (volume_box.h) -> its file worker -> the entry as it is now -> E2B's Stat
  *
- * One worker does one thing and is asked how it looks afterwards. Of times only that of the last change
- * is known; it stands for all three. What is made is the user's unless `uid` and `gid` say otherwise; folders
- * that are made on the way are root's with uid=0 and the user's else. */
+ * One worker makes one change and returns the entry afterwards. Only the time of the last change
+ * is known; it is used for all three times. New entries belong to the user unless `uid` and
+ * `gid` are given; folders that are made on the way belong to root with uid=0 and to the user
+ * else. */
 #include "e2b/volume_files.h"
 #include "v1/file_request.h"
 #include "v1/download.h"
@@ -69,7 +70,8 @@ struct volume_files {
 	struct wire_put put;
 	struct wire_chown owner;
 	int set_owner,
-		set_mode; /* still to be asked of the worker, in this order: CHOWN clears set-user-id */
+		set_mode;   /* requests still to be sent to the worker, in this order: CHOWN clears
+			   * set-user-id */
 	int asked, looking; /* for the deed; how it looks now */
 	json_t *items;
 };
@@ -84,7 +86,7 @@ static int volume_climbs(const char *path)
 	return 0;
 }
 
-/* Without what says nothing: "//", "/./", a slash at the end. NULL: refused, and answered. */
+/* Without "//", "/./" and a slash at the end. NULL: rejected, and answered. */
 static const char *read_path(struct call *c)
 {
 	const char *given = call_query(c, "path");
@@ -118,7 +120,7 @@ static const char *type_name(uint32_t mode)
 			       : "unknown";
 }
 
-/* below: the folder in the volume that name is relative to; NULL: name is of no use, path is it. */
+/* below: the folder in the volume that name is relative to; NULL: name is not used, path is. */
 static json_t *stat_json(const struct wire_entry *e, const struct file_request_entry *parts,
 			 const char *path, const char *below)
 {
@@ -159,7 +161,7 @@ static void volume_look(struct volume_files *x)
 	file_request_look(&x->file_req, x->file_req.path);
 }
 
-/* Owner and mode, where they are still to be set; then how it looks. */
+/* Sets owner and mode where requested, then reads the entry. */
 static void volume_files_next(struct volume_files *x)
 {
 	const char *path = x->file_req.path;
@@ -316,7 +318,7 @@ static int64_t volume_number(struct call *c, enum deed deed, const char *name, i
 	return deed == PATCH ? call_int(c, name, otherwise) : call_query_int(c, name, otherwise);
 }
 
-/* Which owner and mode the request wants, and what of that PUT or MKDIR does not set by itself. */
+/* Which owner and mode the request wants, and which of them PUT or MKDIR does not set by itself. */
 static void volume_files_want_owner(struct volume_files *x, struct call *c, uint32_t mode)
 {
 	int patch = x->deed == PATCH;
@@ -351,7 +353,7 @@ static void volume_begin(struct call *c, enum deed deed, uint32_t mode)
 		volume_files_want_owner(x, c, mode);
 	if ((deed == PUT || deed == MKDIR) && !call_query_flag(c, "force"))
 		x->put.flags |= WIRE_PUT_NEW; /* 409 where something is there */
-	if (deed == PUT) { /* the body is not read before there is somebody who takes it */
+	if (deed == PUT) { /* the server does not read the body before a worker can take it */
 		c->req->on_body_end = body_ended;
 		c->req->on_full = pipe_full;
 	}

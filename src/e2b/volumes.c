@@ -1,5 +1,5 @@
-/* volumes.c - see volumes.h. The token for the content of a volume is the key of who asks: it opens what
- * that key opens, ends when the key does, and nobody else is told it. */
+/* volumes.c - see volumes.h. The token for the content of a volume is the API key of the
+ * request: it permits what that key permits, expires with the key, and only its owner gets it. */
 #include "e2b/volumes.h"
 #include "v1/volumes.h"
 #include "base/cleanup.h"
@@ -56,7 +56,7 @@ void e2b_volumes_create(struct call *c)
 	volumes_make(c, volumes_do_made);
 }
 
-/* By id; by name, too, for those who have only that. */
+/* By id; by name, too, for clients that have only that. */
 int e2b_volumes_find(struct call *c, struct store_volume *out)
 {
 	const char *name = call_param(c, 0);
@@ -104,7 +104,8 @@ static void has_left(struct box_wait *w, struct box *b, const struct err *e)
 		volumes_drop(c, &v);
 }
 
-/* One that has just been looked into is still with the box that was made for it: that one ends. */
+/* A volume whose files were just read is still mounted in the box that was made for this: that
+ * box is ended. */
 void e2b_volumes_delete(struct call *c)
 {
 	struct dropping *d = call_alloc(c, sizeof(*d));

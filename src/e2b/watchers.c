@@ -1,11 +1,11 @@
-/* watchers.c - filesystem.Filesystem: what changes in a folder, as a stream, or asked for again and again.
+/* watchers.c - filesystem.Filesystem: the changes in a folder, as a stream or by polling.
  *
- *   WatchDir          a worker that watches, as long as the client listens
- *   CreateWatcher     the same, kept between calls; nobody reads from it meanwhile, and when the
- *                     kernel's queue overflows, that is told
- *   GetWatcherEvents  SYNC: all that had happened until now
+ *   WatchDir          a worker that watches, as long as the client reads the stream
+ *   CreateWatcher     the same, kept between calls; meanwhile the server does not read from it, and
+ *                     an overflow of the kernel's queue is reported
+ *   GetWatcherEvents  SYNC: all events until now
  *
- * A watcher ends with its box, and with this process: its client is told not_found then. */
+ * A watcher ends with its box, and with this server process: its client gets not_found then. */
 #include "base/id.h"
 #include "base/cleanup.h"
 #include "record/changes.h"
@@ -89,7 +89,7 @@ static json_t *event_json(struct wish *w, const struct frame *f, size_t len)
 		[WIRE_EVENT_GONE] = "EVENT_TYPE_REMOVE",
 	};
 	const struct wire_event *ev = (const struct wire_event *)f;
-	const char *name = (const char *)f + sizeof(*ev); /* there is a NUL behind it: post.c */
+	const char *name = (const char *)f + sizeof(*ev); /* followed by a NUL: post.c */
 	json_t *doc, *entry = steal(&w->entry);
 
 	(void)len;
@@ -202,7 +202,7 @@ static void watch_other(struct file_client *k, const struct frame *f, size_t len
 	}
 }
 
-/* After it has begun nobody but the box's end, or somebody in it, ends the worker. */
+/* After it has begun, only the end of the box, or a process in it, ends the worker. */
 static void watch_failed(struct file_client *k, const struct err *e)
 {
 	struct watchers_watching *w = loop_owner(k, struct watchers_watching, file_req.file_client);
@@ -268,7 +268,7 @@ struct watchers_watcher {
 	char *path;
 	struct call *call; /* that waits for it; NULL: none, or it has left */
 	struct files_array events;
-	const char *trouble; /* what is told next time; the last word */
+	const char *trouble; /* the error for the next call; the last one */
 };
 
 struct watchers {
@@ -329,7 +329,8 @@ static struct watchers_watcher *watchers_find(struct watchers *all, const char *
 	return NULL;
 }
 
-/* Of boxes that are no more. Nobody reads from an idle one, so nobody has noticed. */
+/* Frees the watchers of boxes that no longer exist. The server does not read from an idle one,
+ * so it has not noticed. */
 static void forget_dead(struct watchers *all, struct api *a)
 {
 	struct watchers_watcher *next;
@@ -401,7 +402,7 @@ static void kept_other(struct file_client *k, const struct frame *f, size_t len)
 		file_client_pause(k, 1);
 }
 
-/* The watched folder is gone, or the box is. What was told before is told. */
+/* The watched folder or the box is gone. Events from before that are still returned. */
 static void kept_failed(struct file_client *k, const struct err *e)
 {
 	struct watchers_watcher *w = loop_owner(k, struct watchers_watcher, file_client);
@@ -422,7 +423,7 @@ static void arming_dropped(struct call *c)
 	watcher_free(c->state);
 }
 
-/* It goes on to its DONE, and then it rests. */
+/* The worker continues to its DONE and is idle then. */
 static void telling_dropped(struct call *c)
 {
 	struct watchers_watcher *w = c->state;

@@ -2,7 +2,8 @@
  *
  *   begin -> IDEM_NEW    do it; then finish with the answer, or forget it when it failed in a way
  *                        that a second try may cure
- *            IDEM_BUSY   the first request is in progress, or its server ended: `subject` is what it had made
+ *            IDEM_BUSY   the first request is in progress, or its server ended: `subject` is what
+ *                        it had made
  *            IDEM_DONE   the answer of the first request
  *
  * Kept for 24 h; history.h removes what is older. */
