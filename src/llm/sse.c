@@ -59,10 +59,10 @@ static int sse_add(struct sse *s, const char *bytes, size_t n, struct err *e)
 {
 	size_t most = s->most ? s->most : SSE_MOST;
 
-	if (s->line.len + n > most)
+	/* A mark of the byte order may stand before the first line, and is not counted. */
+	if (s->line.len + n > most + (s->begun ? 0 : 3))
 		return err_set(e, ERR_LIMIT, "a line of more than %zu bytes", most);
 	buf_add(&s->line, bytes, n);
-	/* A mark of the byte order may stand before the first line. */
 	if (!s->begun && s->line.len >= 3) {
 		s->begun = 1;
 		if (memcmp(s->line.p, "\xef\xbb\xbf", 3) == 0) {
@@ -70,6 +70,8 @@ static int sse_add(struct sse *s, const char *bytes, size_t n, struct err *e)
 			buf_cut(&s->line, s->line.len - 3);
 		}
 	}
+	if (s->line.len > most)
+		return err_set(e, ERR_LIMIT, "a line of more than %zu bytes", most);
 	return 0;
 }
 

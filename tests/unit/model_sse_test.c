@@ -72,6 +72,25 @@ TEST(a_mark_of_the_byte_order_is_not_part_of_the_first_line)
 				 "[|a]"));
 }
 
+TEST(a_mark_of_the_byte_order_does_not_count_as_a_part_of_the_line)
+{
+	static const char text[] = "\xef\xbb\xbf"
+				   "data: abcd\n\n";
+
+	for (size_t piece = 1; piece < sizeof(text); piece++) {
+		struct sse s = { .event = note, .most = 10 };
+		struct err e;
+		int rc = 0;
+
+		seen[0] = 0;
+		for (size_t at = 0, n = sizeof(text) - 1; at < n && rc == 0; at += piece)
+			rc = sse_feed(&s, text + at, at + piece < n ? piece : n - at, &e);
+		sse_fini(&s);
+		CHECK_INT(rc, 0);
+		CHECK_STR(seen, "[|abcd]");
+	}
+}
+
 TEST(characters_may_be_cut_anywhere)
 {
 	CHECK(same_in_all_pieces(0, "data: \xc3\xa9\xf0\x9f\x90\xa2\n\n",
