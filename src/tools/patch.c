@@ -86,6 +86,11 @@ static int patch_bad(struct err *e, unsigned number, const char *what)
 	return err_set(e, ERR_INVALID, "line %u of the patch: %s", number, what);
 }
 
+static int patch_is_path(struct patch_text t)
+{
+	return t.n && !memchr(t.p, 0, t.n);
+}
+
 static int add_file(struct patch_file *out, int *count, struct patch_line l, struct patch_reader *r,
 		    struct err *e)
 {
@@ -97,11 +102,13 @@ static int add_file(struct patch_file *out, int *count, struct patch_line l, str
 		return patch_bad(e, r->number, "is neither the head of a file nor a part of one");
 	if (*count == PATCH_FILES)
 		return patch_bad(e, r->number, "there are too many files in it, at most 64");
-	if (!f.path.n || memchr(f.path.p, 0, f.path.n))
+	if (!patch_is_path(f.path))
 		return patch_bad(e, r->number, "names no file");
 	if (f.kind == PATCH_UPDATE && next_line(&peek, &move) && patch_begins(move, MOVE)) {
 		f.move = patch_behind(move, MOVE);
 		*r = peek;
+		if (!patch_is_path(f.move))
+			return patch_bad(e, r->number, "names no file");
 	}
 	f.body = (struct patch_text){ r->at, 0 };
 	out[(*count)++] = f;
@@ -384,8 +391,11 @@ int patch_apply(struct patch_text body, const char *old, size_t n, struct buf *o
 	/* A file without a newline at its end is left so, unless its last lines were changed. */
 	if (rc == 0 && n && old[n - 1] != '\n' && file.n && out->len > file.v[file.n - 1].n) {
 		struct patch_line last = file.v[file.n - 1];
+		size_t begin =
+			out->len - 1 - last.n; /* of the last line, if it is still the same */
 
-		if (!memcmp(out->p + out->len - 1 - last.n, last.p, last.n))
+		if ((!begin || out->p[begin - 1] == '\n') &&
+		    !memcmp(out->p + begin, last.p, last.n))
 			buf_cut(out, out->len - 1);
 	}
 	return rc;

@@ -49,6 +49,18 @@ TEST(what_is_no_patch_is_refused_with_its_line)
 	CHECK_INT(parse("*** Begin Patch\n*** Rename File: a\n*** End Patch"), -1);
 }
 
+TEST(a_file_is_moved_to_a_path)
+{
+	static const char nul[] = "*** Begin Patch\n*** Update File: a\n*** Move to: b\0c\n-1\n"
+				  "*** End Patch\n";
+
+	CHECK_INT(patch_parse(nul, sizeof(nul) - 1, files, &e), -1);
+	CHECK_STR(e.msg, "line 3 of the patch: names no file");
+	CHECK_INT(parse("*** Begin Patch\n*** Update File: a\n*** Move to: \n-1\n*** End Patch\n"),
+		  -1);
+	CHECK_STR(e.msg, "line 3 of the patch: names no file");
+}
+
 TEST(a_change_is_found_by_its_lines)
 {
 	CHECK_STR(apply(" a\n-b\n+B\n c\n", "a\nb\nc\n"), "a\nB\nc\n");
@@ -77,6 +89,7 @@ TEST(a_file_without_a_newline_at_its_end_stays_so)
 {
 	CHECK_STR(apply("-a\n+A\n", "a\nlast"), "A\nlast");
 	CHECK_STR(apply("-last\n+end\n", "a\nlast"), "a\nend\n");
+	CHECK_STR(apply("-last\n+the last\n", "a\nlast"), "a\nthe last\n");
 }
 
 TEST(what_does_not_fit_is_named)
