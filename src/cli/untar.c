@@ -213,9 +213,12 @@ static void take_pax(struct untar *u)
 	while (p < end) {
 		char *key;
 		unsigned long n = strtoul(p, &key, 10);
-		const char *eq, *stop = p + n;
+		const char *eq, *stop;
 
-		if (n == 0 || n > (size_t)(end - p) || *key != ' ' || ++key >= stop)
+		if (n == 0 || n > (size_t)(end - p))
+			return;
+		stop = p + n;
+		if (*key != ' ' || ++key >= stop)
 			return;
 		eq = memchr(key, '=', (size_t)(stop - key));
 		if (!eq || stop - eq < 2) /* the length counts the newline, too */
