@@ -390,6 +390,8 @@ static int check_names(const json_t *doc, struct err *e)
 		"limits", "timeout_ms", "timeouts", "cwd",   "max_output",
 	};
 	static const char *const texts[] = { "language", "code", "entry", "stdin", "cwd" };
+	/* These become C strings: a NUL would silently cut them. */
+	static const char *const words[] = { "language", "command", "entry", "cwd" };
 	const char *name;
 	json_t *v;
 
@@ -404,6 +406,11 @@ static int check_names(const json_t *doc, struct err *e)
 		for (i = 0; i < ARRAY_LEN(texts); i++)
 			if (!strcmp(texts[i], name) && !json_is_string(v))
 				return item_wrong(e, name, "a text");
+		for (i = 0; i < ARRAY_LEN(words); i++)
+			if (!strcmp(words[i], name) && json_is_string(v) &&
+			    strlen(json_string_value(v)) != json_string_length(v))
+				return err_set(e, ERR_INVALID, "%s: must not have a NUL in it",
+					       name);
 	}
 	return 0;
 }

@@ -128,6 +128,12 @@ TEST(what_is_no_item_is_told_why)
 	refused("{\"code\":7,\"language\":\"bash\"}", "code: must be a text");
 	refused("{\"command\":[]}", "command: must be");
 	refused("{\"command\":[7]}", "command: must be");
+	refused("{\"command\":\"a\\u0000b\"}", "command: must not have a NUL in it");
+	refused("{\"command\":\"a\",\"cwd\":\"/tmp\\u0000b\"}", "cwd: must not have a NUL in it");
+	refused("{\"language\":\"bash\\u0000\",\"code\":\"a\"}",
+		"language: must not have a NUL in it");
+	refused("{\"language\":\"bash\",\"entry\":\"a\\u0000.sh\"}",
+		"entry: must not have a NUL in it");
 	refused("{\"command\":\"a\",\"comand\":\"b\"}", "comand: there is no such field");
 	refused("{\"command\":\"a\",\"id\":{}}", "id: must be");
 	refused("{\"command\":\"a\",\"args\":\"b\"}", "args: must be");
