@@ -10,15 +10,15 @@ const p95 = (v) => [...v].sort((a, b) => a - b)[Math.floor(v.length * 0.95)]
 /** The page's own clock at the moment when a condition first holds. */
 const when = (page, condition) => page.evaluate(`new Promise((done) => { const look = () => (${condition}) ? done(performance.now()) : requestAnimationFrame(look); look() })`)
 
-const box = (await call('POST', '/v1/boxes', { name: 'bench', lifetime_ms: 600000 })).body.id
 for (let i = 0; i < ROUNDS; i++) {
+	const box = (await call('POST', '/v1/boxes', { lifetime_ms: 600000 })).body.id // a new one: without terminals
 	const page = await newPage() // a new profile: nothing is cached
 	await page.goto(link(), { waitUntil: 'commit' })
 	note('editor can be typed into, cold (ms)', await when(page, "document.querySelector('.cm-content') !== null"))
-	note('first paint, cold (ms)', await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN))
 	note('transferred, cold (KB)', await page.evaluate(() => performance.getEntriesByType('resource').reduce((n, r) => n + r.transferSize, 0) / 1000))
 	const clicked = await page.evaluate(() => { document.querySelector('button.primary').click(); return performance.now() })
 	note('click on Run to the first output (ms)', await when(page, "document.querySelector('.ln') !== null") - clicked)
+	note('first paint, cold (ms)', await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN))
 	await page.reload()
 	note('editor can be typed into, warm (ms)', await when(page, "document.querySelector('.cm-content') !== null"))
 	note('transferred, warm (KB)', await page.evaluate(() => performance.getEntriesByType('resource').filter((r) => r.name.includes('/a/')).reduce((n, r) => n + r.transferSize, 0) / 1000))
@@ -39,7 +39,7 @@ for (let i = 0; i < ROUNDS; i++) {
 	note('key to its echo, p95 of 40 (ms)', p95(echo))
 	note('JavaScript heap (MB)', await page.evaluate(() => (performance.memory?.usedJSHeapSize ?? NaN) / 1e6))
 	await page.context().close()
+	await call('DELETE', `/v1/boxes/${box}`)
 }
-await call('DELETE', `/v1/boxes/${box}`)
 for (const [name, v] of Object.entries(rows)) console.log(`${name.padEnd(44)} ${median(v).toFixed(1).padStart(8)}   of ${v.map((n) => n.toFixed(1)).join(' ')}`)
 await closeBrowser()
