@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "base/log.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "record/record.h"
 #include "store/audit.h"
 
@@ -156,16 +157,15 @@ static char *answer_etag_text(const json_t *doc)
 static void answer_etag(const json_t *doc, char out[40])
 {
 	auto_free char *text = answer_etag_text(doc);
+	char hex[2 * 12 + 1];
 	uint8_t hash[SHA256_BYTES];
 	struct sha256 s;
 
 	sha256_init(&s);
 	sha256_add(&s, text, text ? strlen(text) : 0);
 	sha256_end(&s, hash);
-	*out++ = '"';
-	for (unsigned i = 0; i < 12; i++, out += 2)
-		snprintf(out, 3, "%02x", hash[i]);
-	snprintf(out, 2, "\"");
+	hex_encode(hex, hash, 12);
+	snprintf(out, 40, "\"%s\"", hex);
 }
 
 static int answer_etag_listed(const char *list, const char *etag)

@@ -2,6 +2,7 @@
 #include "api/oidc.h"
 #include "api/fields.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 
 #include <jansson.h>
 #include <openssl/bn.h>
@@ -434,8 +435,7 @@ static void name_of(const char *sub, char out[STORE_NAME + 1])
 	for (; *sub && n < 40; sub++)
 		out[n++] = (unsigned char)*sub > 0x20 && (unsigned char)*sub < 0x7f ? *sub : '?';
 	out[n++] = '~';
-	for (unsigned i = 0; i < 10; i++, n += 2)
-		snprintf(out + n, 3, "%02x", hash[i]);
+	hex_encode(out + n, hash, 10);
 }
 
 static int read_who(const struct oidc *o, const json_t *doc, struct oidc_who *out, struct err *e)

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -32,18 +33,13 @@ static const char *const level_names[] = {
 
 /* ---- secrets ---- */
 
-static int is_hex(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 static size_t api_key(const char *p, size_t n)
 {
 	size_t len = 4;
 
 	if (n < 4 + KEY_HEX || memcmp(p, "e2b_", 4) != 0)
 		return 0;
-	while (len < n && is_hex(p[len]))
+	while (len < n && hex_digit(p[len]) >= 0)
 		len++;
 	return len >= 4 + KEY_HEX ? len : 0;
 }

@@ -4,6 +4,7 @@
 #include "base/toml_scan.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,14 +32,6 @@ static void put_utf8(struct buf *b, uint32_t c)
 	buf_putc(b, (char)(0x80 | (c & 0x3f)));
 }
 
-static int toml_scalar_hex(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
 /* Behind \u or \U. */
 static int toml_scalar_unicode(struct toml_scan *s, unsigned digits, struct buf *b)
 {
@@ -47,10 +40,10 @@ static int toml_scalar_unicode(struct toml_scan *s, unsigned digits, struct buf 
 	uint32_t c = 0;
 
 	for (unsigned i = 0; i < digits; i++, s->at++) {
-		if (toml_scalar_hex(*s->at) < 0)
+		if (hex_digit(*s->at) < 0)
 			return toml_fail(s, s->at, "\\%c needs %u hex digits, saw %s", start[1],
 					 digits, toml_saw(s->at, saw));
-		c = c << 4 | (uint32_t)toml_scalar_hex(*s->at);
+		c = c << 4 | (uint32_t)hex_digit(*s->at);
 	}
 	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
 		return toml_fail(s, start, "'%.*s' is no character", (int)digits + 2, start);
@@ -175,13 +168,12 @@ static int toml_scalar_digits(const char **p, unsigned base)
 {
 	const char *c = *p;
 
-	if (toml_scalar_hex(*c) < 0 || (unsigned)toml_scalar_hex(*c) >= base)
+	if (hex_digit(*c) < 0 || (unsigned)hex_digit(*c) >= base)
 		return 0;
 	for (c++;; c++) {
-		if (*c == '_' && toml_scalar_hex(c[1]) >= 0 &&
-		    (unsigned)toml_scalar_hex(c[1]) < base)
+		if (*c == '_' && hex_digit(c[1]) >= 0 && (unsigned)hex_digit(c[1]) < base)
 			continue;
-		if (toml_scalar_hex(*c) < 0 || (unsigned)toml_scalar_hex(*c) >= base)
+		if (hex_digit(*c) < 0 || (unsigned)hex_digit(*c) >= base)
 			break;
 	}
 	*p = c;

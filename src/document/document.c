@@ -1,6 +1,7 @@
 /* document.c - see document.h. */
 #include "document/document.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/sha256.h"
 
 #include <stdio.h>
@@ -24,8 +25,7 @@ void doc_hash(const json_t *doc, char out[65])
 	if (text)
 		sha256_add(&s, text, strlen(text));
 	sha256_end(&s, sum);
-	for (unsigned i = 0; i < SHA256_BYTES; i++)
-		snprintf(out + 2 * i, 3, "%02x", sum[i]);
+	hex_encode(out, sum, sizeof(sum));
 }
 
 void artifact_set_hash(json_t *artifact)

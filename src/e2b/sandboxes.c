@@ -1,6 +1,7 @@
 /* sandboxes.c - see sandboxes.h. */
 #include "e2b/sandboxes.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "record/cause.h"
 #include "e2b/pause.h"
 #include "e2b/sandbox_json.h"
@@ -176,8 +177,7 @@ static int make_token(char out[E2B_TOKEN + 1], struct err *e)
 
 	if (id_random(bytes, sizeof(bytes), e) < 0)
 		return -1;
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+	hex_encode(out, bytes, sizeof(bytes));
 	return 0;
 }
 

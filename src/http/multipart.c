@@ -7,6 +7,7 @@
  * are content, and the search continues with the first byte that did not match. */
 #include "http/multipart.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 
 #include <string.h>
 #include <strings.h>
@@ -64,13 +65,6 @@ char *multipart_parameter(const char *header, const char *name)
 	return NULL;
 }
 
-static int multipart_hex(char c)
-{
-	return c >= '0' && c <= '9'                 ? c - '0'
-	       : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-						    : -1;
-}
-
 /* RFC 8187: UTF-8''a%20b */
 static char *multipart_extended(char *take_value)
 {
@@ -83,8 +77,7 @@ static char *multipart_extended(char *take_value)
 	if (!p)
 		return NULL;
 	for (p++; *p; p++) {
-		int high = *p == '%' ? multipart_hex(p[1]) : -1,
-		    low = high >= 0 ? multipart_hex(p[2]) : -1;
+		int high = *p == '%' ? hex_digit(p[1]) : -1, low = high >= 0 ? hex_digit(p[2]) : -1;
 
 		buf_putc(&out, low >= 0 ? (char)(high << 4 | low) : *p);
 		p += low >= 0 ? 2 : 0;

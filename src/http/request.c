@@ -1,5 +1,6 @@
 /* request.c - what a handler reads from a request: headers, the query, memory, the body. */
 #include "http/conn.h"
+#include "base/hex.h"
 
 #include <string.h>
 
@@ -27,14 +28,6 @@ char *http_strdup(struct http_req *r, const char *s, size_t n)
 
 /* ---- the query ---- */
 
-static int request_hex(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
 /* NULL where it is not valid, or would hold a NUL. */
 static char *request_decoded(struct http_req *r, const char *s, size_t n)
 {
@@ -44,9 +37,9 @@ static char *request_decoded(struct http_req *r, const char *s, size_t n)
 		int byte = s[i] == '+' ? ' ' : s[i];
 
 		if (s[i] == '%') {
-			if (n - i < 3 || request_hex(s[i + 1]) < 0 || request_hex(s[i + 2]) < 0)
+			if (n - i < 3 || hex_digit(s[i + 1]) < 0 || hex_digit(s[i + 2]) < 0)
 				return NULL;
-			byte = request_hex(s[i + 1]) << 4 | request_hex(s[i + 2]);
+			byte = hex_digit(s[i + 1]) << 4 | hex_digit(s[i + 2]);
 			i += 2;
 		}
 		if (byte == 0)

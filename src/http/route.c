@@ -1,5 +1,6 @@
 /* route.c - splits and decodes the path once, then compares every row with the segments. */
 #include "http/route.h"
+#include "base/hex.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +18,6 @@ struct path {
 	char text[PATH_MAX_BYTES + 1]; /* decoded */
 };
 
-static int route_hex(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
 /* Decodes [from, end) to out. The bytes written, or -1. */
 static int route_decode(const char *from, const char *end, char *out)
 {
@@ -34,9 +27,9 @@ static int route_decode(const char *from, const char *end, char *out)
 		int byte = (unsigned char)*from;
 
 		if (byte == '%') {
-			if (end - from < 3 || route_hex(from[1]) < 0 || route_hex(from[2]) < 0)
+			if (end - from < 3 || hex_digit(from[1]) < 0 || hex_digit(from[2]) < 0)
 				return -1;
-			byte = route_hex(from[1]) << 4 | route_hex(from[2]);
+			byte = hex_digit(from[1]) << 4 | hex_digit(from[2]);
 			from += 2;
 		}
 		if (byte == 0)

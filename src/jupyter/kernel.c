@@ -2,6 +2,7 @@
 #include "jupyter/kernel.h"
 #include "base/id.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,8 +14,7 @@ static int new_session(char out[KERNEL_SESSION + 1], struct err *e)
 
 	if (id_random(raw, sizeof(raw), e) < 0)
 		return -1;
-	for (unsigned i = 0; i < sizeof(raw); i++)
-		snprintf(out + 2 * i, 3, "%02x", raw[i]);
+	hex_encode(out, raw, sizeof(raw));
 	return 0;
 }
 

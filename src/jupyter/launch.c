@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +30,7 @@ static int new_key(char out[JUPYTER_MSG_KEY + 1], struct err *e)
 
 	if (id_random(raw, sizeof(raw), e) < 0)
 		return -1;
-	for (unsigned i = 0; i < sizeof(raw); i++)
-		snprintf(out + 2 * i, 3, "%02x", raw[i]);
+	hex_encode(out, raw, sizeof(raw));
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 /* message.c - see message.h. */
 #include "jupyter/message.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/sha256.h"
 
 #include <stdio.h>
@@ -46,8 +47,7 @@ void jupyter_msg_sign(char out[JUPYTER_MSG_SIGNATURE + 1], const char *key,
 	uint8_t raw[SHA256_BYTES];
 
 	message_hmac(raw, key, parts, JUPYTER_MSG_PARTS);
-	for (unsigned i = 0; i < SHA256_BYTES; i++)
-		snprintf(out + 2 * i, 3, "%02x", raw[i]);
+	hex_encode(out, raw, sizeof(raw));
 }
 
 /* As long for every answer: how much of it was right must not be told by the clock. */

@@ -1,6 +1,7 @@
 /* layer_tree.c - see layer_tree.h. */
 #include "keeper/layer_tree.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/sha256.h"
 
 #include <dirent.h>
@@ -359,8 +360,7 @@ static int walk_root(int root, int own_it, struct layer_tree_sum *out, struct er
 		done = fstat(root, &st) < 0 ? err_sys(e, "look at a layer")
 					    : tree_own(w, root, &st, 0755);
 	sha256_end(&w->sum, digest);
-	for (unsigned i = 0; i < SHA256_BYTES; i++)
-		snprintf(out->id + 2 * i, 3, "%02x", digest[i]);
+	hex_encode(out->id, digest, sizeof(digest));
 	free(w);
 	return done;
 }

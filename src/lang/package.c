@@ -1,6 +1,7 @@
 /* package.c - see package.h. */
 #include "lang/package.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/sha256.h"
 #include "base/toml.h"
 #include "lang/popular_packages.h"
@@ -430,8 +431,7 @@ void packages_key(const struct packages *p, const char *runtime, char out[PACKAG
 	sha256_init(&s);
 	sha256_add(&s, text.p, text.len);
 	sha256_end(&s, digest);
-	for (unsigned i = 0; i < SHA256_BYTES; i++)
-		snprintf(out + 2 * i, 3, "%02x", digest[i]);
+	hex_encode(out, digest, sizeof(digest));
 }
 
 void packages_text(const struct packages *p, struct buf *out)

@@ -4,6 +4,7 @@
 #include "api/quota.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -175,8 +176,7 @@ int mcp_session_begin(struct mcp_call *m, const json_t *capabilities, struct err
 
 	if (id_random(raw, sizeof(raw), e) < 0)
 		return -1;
-	for (unsigned i = 0; i < sizeof(raw); i++)
-		snprintf(x.id + 2 * i, 3, "%02x", raw[i]);
+	hex_encode(x.id, raw, sizeof(raw));
 	memcpy(x.key, m->call->who.id, sizeof(x.key));
 	memcpy(x.team, m->call->who.team, sizeof(x.team));
 	if (store_mcp_session_insert(m->call->api->store, &x, e) < 0)

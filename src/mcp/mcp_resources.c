@@ -2,6 +2,7 @@
 #include "v1/files.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "tools/file_ops.h"
 #include "mcp/mcp.h"
 
@@ -27,14 +28,6 @@ static void put_uri(struct buf *out, const char *box, const char *path)
 	}
 }
 
-static int resources_hex(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
 /* "atoll://BOX/PATH"; -1: is none. */
 static int read_uri(const char *uri, char box[ROUTE_TEXT], struct buf *path)
 {
@@ -54,10 +47,10 @@ static int read_uri(const char *uri, char box[ROUTE_TEXT], struct buf *path)
 			buf_putc(path, *rest);
 			continue;
 		}
-		if (resources_hex(rest[1]) < 0 || resources_hex(rest[2]) < 0 ||
+		if (hex_digit(rest[1]) < 0 || hex_digit(rest[2]) < 0 ||
 		    (rest[1] == '0' && rest[2] == '0'))
 			return -1;
-		buf_putc(path, (char)(resources_hex(rest[1]) << 4 | resources_hex(rest[2])));
+		buf_putc(path, (char)(hex_digit(rest[1]) << 4 | hex_digit(rest[2])));
 		rest += 2;
 	}
 	return path->len <= FILE_REQUEST_PATH ? 0 : -1;

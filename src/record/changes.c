@@ -3,6 +3,7 @@
 #include "record/changes.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,8 +120,7 @@ static json_t *hash_of(const struct wire_entry *entry)
 
 	if (!entry->hashed)
 		return json_null();
-	for (unsigned i = 0; i < sizeof(entry->sha256); i++)
-		snprintf(hex + 2 * i, 3, "%02x", entry->sha256[i]);
+	hex_encode(hex, entry->sha256, sizeof(entry->sha256));
 	return json_string(hex);
 }
 

@@ -1,6 +1,7 @@
 /* keys.c - see keys.h. */
 #include "store/keys.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "store/sql.h"
 
 #include <assert.h>
@@ -38,8 +39,7 @@ int store_key_make(char out_text[KEY_TEXT + 1], struct store_key *k, struct err 
 
 	if (id_random(raw, sizeof(raw), e) < 0)
 		return -1;
-	for (unsigned i = 0; i < sizeof(raw); i++)
-		p += sprintf(p, "%02x", raw[i]);
+	hex_encode(p, raw, sizeof(raw));
 	snprintf(k->shown, sizeof(k->shown), "%s", out_text);
 	return store_key_hash(out_text, k->hash);
 }

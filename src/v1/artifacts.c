@@ -8,6 +8,7 @@
 #include "base/base64.h"
 #include "base/glob.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/sha256.h"
 #include "record/changes.h"
 
@@ -35,12 +36,6 @@ int artifacts_check(const json_t *patterns, struct err *e)
 
 /* ---- files of the request ---- */
 
-static void artifacts_hex(const uint8_t sum[SHA256_BYTES], char out[2 * SHA256_BYTES + 1])
-{
-	for (unsigned i = 0; i < SHA256_BYTES; i++)
-		snprintf(out + 2 * i, 3, "%02x", sum[i]);
-}
-
 static void artifacts_note_put(struct artifacts *x, const char *path, const void *bytes, size_t n)
 {
 	char full[512], hex[2 * SHA256_BYTES + 1];
@@ -50,7 +45,7 @@ static void artifacts_note_put(struct artifacts *x, const char *path, const void
 	sha256_init(&s);
 	sha256_add(&s, bytes, n);
 	sha256_end(&s, sum);
-	artifacts_hex(sum, hex);
+	hex_encode(hex, sum, SHA256_BYTES);
 	json_object_set_new(x->put, program_in_home(path, full), json_string(hex));
 }
 
@@ -153,7 +148,7 @@ static void artifacts_tell_change(struct artifacts *x, const char *path, const c
 	json_object_set_new(row, "kind", json_string(kind));
 	if (e) {
 		if (e->hashed)
-			artifacts_hex(e->sha256, hex);
+			hex_encode(hex, e->sha256, SHA256_BYTES);
 		json_object_set_new(row, "type", json_string(file_request_type(e->mode)));
 		json_object_set_new(row, "size", json_integer((json_int_t)e->size));
 		json_object_set_new(row, "sha256", e->hashed ? json_string(hex) : json_null());
@@ -171,7 +166,7 @@ static int artifacts_is_unchanged(const struct artifacts *x, const char *was,
 		return 0;
 	if (!e->hashed)
 		return e->mtime_ns <= x->files_put_ns;
-	artifacts_hex(e->sha256, hex);
+	hex_encode(hex, e->sha256, SHA256_BYTES);
 	return !strcmp(hex, was);
 }
 

@@ -4,6 +4,7 @@
 #include "v1/changes.h"
 #include "v1/file_request.h"
 #include "record/record.h"
+#include "base/hex.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,8 +43,7 @@ static json_t *hash_json(const struct wire_entry *e)
 
 	if (!e->hashed)
 		return json_null();
-	for (unsigned i = 0; i < sizeof(e->sha256); i++)
-		snprintf(hex + 2 * i, 3, "%02x", e->sha256[i]);
+	hex_encode(hex, e->sha256, sizeof(e->sha256));
 	return json_string(hex);
 }
 

@@ -4,6 +4,7 @@
 #include "v1/keys.h"
 #include "v1/ui.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "record/record.h"
 #include "store/ui_links.h"
 
@@ -41,8 +42,7 @@ static int ui_login_token(char out[UI_TOKEN_TEXT + 1], struct err *e)
 
 	if (id_random(bytes, sizeof(bytes), e) < 0)
 		return -1;
-	for (unsigned i = 0; i < UI_TOKEN_BYTES; i++)
-		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+	hex_encode(out, bytes, sizeof(bytes));
 	explicit_bzero(bytes, sizeof(bytes));
 	return 0;
 }
