@@ -1,5 +1,6 @@
 /* fix_name.c - steps about names that nothing defines. */
 #include "debug/fix_steps.h"
+#include "base/edit_distance.h"
 #include "base/cleanup.h"
 #include "lang/package.h"
 
@@ -84,7 +85,7 @@ static unsigned fix_name_slips(const char *name)
 static void fix_name_nearer(const char *wanted, const char *have, char best[NAME + 1],
 			    unsigned *least)
 {
-	unsigned far = package_distance(wanted, have);
+	unsigned far = edit_distance(wanted, have);
 
 	if (far > 0 && far < *least && strlen(have) > 2) {
 		*least = far;

@@ -1,6 +1,7 @@
 /* fix_package.c - steps about what is imported. */
 #include "debug/imports.h"
 #include "debug/fix_steps.h"
+#include "base/edit_distance.h"
 #include "base/cleanup.h"
 
 #include <ctype.h>
@@ -279,7 +280,7 @@ static const char *project_file(const struct failure_case *s, const char *stem,
 			continue;
 		if (!strcmp(has, stem))
 			return path;
-		if (strlen(has) > 2 && package_distance(has, stem) <= 1)
+		if (strlen(has) > 2 && edit_distance(has, stem) <= 1)
 			near = path;
 		if (!strcasecmp(has, stem))
 			near = path;

@@ -1,5 +1,6 @@
 /* fix_place.c - steps about what is around a program: files, ports, input, limits. A box is never loosened. */
 #include "debug/fix_steps.h"
+#include "base/edit_distance.h"
 #include "base/cleanup.h"
 #include "lang/package.h"
 
@@ -47,7 +48,7 @@ int fix_file_path(struct failure_case *s)
 
 		if (!strcmp(base_of(path), wanted) && strcmp(path, s->subject) != 0)
 			return replace_quoted(s, s->subject, path, "a file of the project");
-		if (strlen(wanted) > 4 && package_distance(base_of(path), wanted) == 1)
+		if (strlen(wanted) > 4 && edit_distance(base_of(path), wanted) == 1)
 			near = path;
 		if (!strcasecmp(base_of(path), wanted))
 			near = path;

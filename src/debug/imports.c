@@ -1,5 +1,6 @@
 /* imports.c - see imports.h. */
 #include "debug/imports.h"
+#include "base/edit_distance.h"
 #include "base/cleanup.h"
 #include "lang/popular_packages.h"
 
@@ -69,10 +70,10 @@ static const char *imports_mistyped(const struct toml_node *t, const char *name)
 	size_t n = strlen(name);
 
 	for (const struct toml_node *b = builtin ? builtin->in.first : NULL; b; b = b->next)
-		if (b->len > 3 && n >= 3 && package_distance(name, b->text) == 1)
+		if (b->len > 3 && n >= 3 && edit_distance(name, b->text) == 1)
 			return b->text;
 	for (const struct toml_node *b = builtin ? builtin->in.first : NULL; b; b = b->next)
-		if (b->len > 6 && package_distance(name, b->text) == 2)
+		if (b->len > 6 && edit_distance(name, b->text) == 2)
 			return b->text;
 	/* import Math, import JSON */
 	for (const struct toml_node *b = builtin ? builtin->in.first : NULL; b; b = b->next)
@@ -87,7 +88,7 @@ static const char *near_known(const struct toml_node *t, enum package_manager m,
 	const char *meant = package_mistaken(m, name);
 
 	for (const struct toml_node *k = known ? known->in.first : NULL; k && !meant; k = k->next)
-		if (k->len > 3 && package_distance(name, k->text) == 1)
+		if (k->len > 3 && edit_distance(name, k->text) == 1)
 			meant = k->text;
 	return meant;
 }

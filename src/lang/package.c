@@ -1,6 +1,7 @@
 /* package.c - see package.h. */
 #include "lang/package.h"
 #include "base/cleanup.h"
+#include "base/edit_distance.h"
 #include "base/hex.h"
 #include "base/sha256.h"
 #include "base/toml.h"
@@ -449,42 +450,13 @@ void package_name(enum package_manager m, const char *spec, char out[PACKAGE_TEX
 	snprintf(out, PACKAGE_TEXT + 1, "%.*s", (int)(n < PACKAGE_TEXT ? n : PACKAGE_TEXT), spec);
 }
 
-enum { NAME_MOST = 64 };
-
-unsigned package_distance(const char *a, const char *b)
-{
-	unsigned row[3][NAME_MOST + 1];
-	size_t n = strlen(a), m = strlen(b);
-
-	if (n > NAME_MOST || m > NAME_MOST)
-		return NAME_MOST;
-	for (size_t j = 0; j <= m; j++)
-		row[0][j] = (unsigned)j;
-	for (size_t i = 1; i <= n; i++) {
-		unsigned *now = row[i % 3], *before = row[(i + 2) % 3], *earlier = row[(i + 1) % 3];
-
-		now[0] = (unsigned)i;
-		for (size_t j = 1; j <= m; j++) {
-			unsigned cost = before[j - 1] + (a[i - 1] != b[j - 1]);
-
-			cost = before[j] + 1 < cost ? before[j] + 1 : cost;
-			cost = now[j - 1] + 1 < cost ? now[j - 1] + 1 : cost;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-			    earlier[j - 2] + 1 < cost)
-				cost = earlier[j - 2] + 1;
-			now[j] = cost;
-		}
-	}
-	return row[n % 3][m];
-}
-
 unsigned package_near(enum package_manager m, const char *name, const char *out[], unsigned most)
 {
 	unsigned n = 0;
 
 	for (unsigned far = 1; far <= 2; far++)
 		for (const char *const *c = common_names[m]; c && *c && n < most; c++)
-			if (package_distance(name, *c) == far && strlen(*c) > far + 1)
+			if (edit_distance(name, *c) == far && strlen(*c) > far + 1)
 				out[n++] = *c;
 	/* One that has it as a part, if nothing looks like it. */
 	for (const char *const *c = common_names[m]; c && *c && n == 0 && strlen(name) > 3; c++)
@@ -498,7 +470,7 @@ const char *package_mistaken(enum package_manager m, const char *name)
 	const char *meant = NULL;
 
 	for (const char *const *c = common_names[m]; c && *c; c++) {
-		unsigned far = package_distance(name, *c);
+		unsigned far = edit_distance(name, *c);
 
 		if (far == 0)
 			return NULL;

@@ -37,8 +37,6 @@ void packages_text(const struct packages *p, struct buf *out); /* "numpy pandas=
 
 /* The name alone, without extras and version. */
 void package_name(enum package_manager m, const char *spec, char out[PACKAGE_TEXT + 1]);
-/* Letters to change, add, leave out or exchange with their neighbour; 64 where a name is longer than that. */
-unsigned package_distance(const char *a, const char *b);
 /* Common packages with names like this one, the nearest first; returns how many. */
 unsigned package_near(enum package_manager m, const char *name, const char *out[], unsigned most);
 /* The very common package that differs in one letter only, or NULL: it may have been meant. */

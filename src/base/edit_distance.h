@@ -1,0 +1,8 @@
+/* edit_distance.h - how many typing errors lie between two names. */
+#pragma once
+
+enum { EDIT_DISTANCE_MAX = 64 };
+
+/* Characters to replace, add, leave out or exchange with their neighbour; EDIT_DISTANCE_MAX if a name is longer
+ * than that. */
+unsigned edit_distance(const char *a, const char *b);
