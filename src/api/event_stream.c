@@ -2,6 +2,7 @@
  * it is most of what the server sends. */
 #include "api/event_stream.h"
 #include "base/base64.h"
+#include "base/utf8.h"
 #include "record/record.h"
 
 #include <stdio.h>
@@ -64,51 +65,6 @@ int event_stream_event_at(struct event_stream *f, int64_t id, json_t *take_event
 }
 
 /* ---- text ---- */
-
-static unsigned length_of(unsigned char c)
-{
-	return c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
-}
-
-/* After some first bytes the second byte has narrower bounds, which exclude surrogates and overlong
- * forms. */
-static int second_ok(unsigned char first, unsigned char second)
-{
-	if (first == 0xe0)
-		return second >= 0xa0 && second <= 0xbf;
-	if (first == 0xed)
-		return second >= 0x80 && second <= 0x9f;
-	if (first == 0xf0)
-		return second >= 0x90 && second <= 0xbf;
-	if (first == 0xf4)
-		return second >= 0x80 && second <= 0x8f;
-	return second >= 0x80 && second <= 0xbf;
-}
-
-size_t event_stream_utf8(const char *bytes, size_t n, int *bad)
-{
-	const unsigned char *p = (const unsigned char *)bytes;
-	size_t i = 0;
-
-	*bad = 0;
-	while (i < n) {
-		unsigned len = length_of(p[i]), k;
-
-		if (!len) {
-			*bad = 1;
-			return i;
-		}
-		for (k = 1; k < len && i + k < n; k++)
-			if (k == 1 ? !second_ok(p[i], p[i + 1]) : (p[i + k] & 0xc0) != 0x80) {
-				*bad = 1;
-				return i;
-			}
-		if (i + len > n)
-			return i;
-		i += len;
-	}
-	return i;
-}
 
 /* The character after the backslash; 0: the byte is not escaped, 'u': it is written as \u and its
  * number. */
@@ -192,7 +148,7 @@ int event_stream_output(struct event_stream *f, const char *type, unsigned s, ui
 		n = joined.len;
 		f->rest[s].n = 0;
 	}
-	whole = event_stream_utf8(bytes, n, &bad);
+	whole = utf8_complete(bytes, n, &bad);
 	/* Text has no NUL; escaping many of them would make the event six times as long. */
 	if (bad || memchr(bytes, 0, n))
 		return full | write_piece(f, type, offset, bytes, n, 0);

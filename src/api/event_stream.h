@@ -30,8 +30,5 @@ void event_stream_flush(struct event_stream *f,
 			const char *const types[2]); /* sends the bytes of incomplete characters */
 void event_stream_end(struct event_stream *f);
 
-/* How many of n bytes are complete UTF-8 characters; *bad: the bytes contain an
- * invalid sequence. */
-size_t event_stream_utf8(const char *bytes, size_t n, int *bad);
 void event_stream_quote(struct buf *out, const char *text,
 			size_t n); /* as a JSON string, quotes and all */

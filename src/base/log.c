@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -116,21 +117,11 @@ static void puts_line(struct base_line *l, const char *s)
 }
 
 /* A character of UTF-8 that may be shown, or 0. */
-static unsigned shown_utf8(const unsigned char *p, size_t n)
+static unsigned shown_utf8(const char *p, size_t n)
 {
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	unsigned len = *p >> 5 == 6 ? 2 : *p >> 4 == 14 ? 3 : *p >> 3 == 30 ? 4 : 0;
-	uint32_t c = *p & (0x7fu >> len);
+	uint32_t c;
+	unsigned len = utf8_decode(p, n, &c);
 
-	if (!len || len > n)
-		return 0;
-	for (unsigned i = 1; i < len; i++) {
-		if (p[i] >> 6 != 2)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
 	return c < 0xa0 ? 0 : len; /* the second set of control characters moves cursors, too */
 }
 
@@ -149,9 +140,9 @@ static size_t put_char(struct base_line *l, const char *p, size_t n)
 	} else if (c < 0x80) {
 		log_put(l, p, 1);
 	} else {
-		unsigned len = shown_utf8((const unsigned char *)p, n);
+		unsigned len = shown_utf8(p, n);
 
-		log_put(l, len ? p : "\xef\xbf\xbd", len ? len : 3);
+		log_put(l, len ? p : UTF8_REPLACEMENT, len ? len : 3);
 		return len ? len : 1;
 	}
 	return 1;

@@ -11,6 +11,7 @@
  *   REPEATED  (an array) by [[a]]: only another [[a]] */
 #include "base/toml_scan.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,7 +63,7 @@ static void toml_where(const struct toml_scan *s, const char *at, unsigned *line
 			++*line;
 			*column = 1;
 		} else {
-			*column += ((unsigned char)*c & 0xc0) != 0x80; /* characters, not bytes */
+			*column += !utf8_continues(*c); /* characters, not bytes */
 		}
 	}
 }
@@ -90,30 +91,13 @@ const char *toml_saw(const char *at, char out[TOML_SAW])
 		return strcpy(out, "the end of the line");
 	if (*at == '\t')
 		return strcpy(out, "a tab");
-	while (((unsigned char)at[n] & 0xc0) == 0x80)
+	while (utf8_continues(at[n]))
 		n++;
 	snprintf(out, TOML_SAW, "'%.*s'", (int)n, at);
 	return out;
 }
 
 /* ---- bytes ---- */
-
-/* Length of the UTF-8 sequence at p, 0 if there is none: no long forms, no surrogates. */
-static unsigned toml_utf8(const unsigned char *p, size_t n)
-{
-	unsigned len = *p < 0x80 ? 1 : *p >> 5 == 6 ? 2 : *p >> 4 == 14 ? 3 : *p >> 3 == 30 ? 4 : 0;
-	uint32_t c = len > 1 ? *p & (0x7fu >> len) : *p;
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-
-	if (len > n)
-		return 0;
-	for (unsigned i = 1; i < len; i++) {
-		if (p[i] >> 6 != 2)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	return c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : len;
-}
 
 static int check_bytes(struct toml_scan *s, size_t len)
 {
@@ -122,7 +106,7 @@ static int check_bytes(struct toml_scan *s, size_t len)
 	if (len >= 3 && !memcmp(p, "\xef\xbb\xbf", 3))
 		return toml_fail(s, s->text, "a byte order mark is not part of TOML");
 	while (p < end) {
-		unsigned n = toml_utf8(p, (size_t)(end - p));
+		unsigned n = utf8_length(p, (size_t)(end - p));
 
 		if (!n)
 			return toml_fail(s, (const char *)p, "byte 0x%02x is not UTF-8", *p);

@@ -4,6 +4,7 @@
  * for these tools. A command may go wherever the box's user may; the box is the wall. */
 #include "boxagent/actions.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "boxagent/head_tail.h"
 #include "boxagent/shell.h"
 
@@ -46,7 +47,7 @@ static json_t *actions_said(int ok, const char *fmt, ...)
 	va_start(ap, fmt);
 	buf_vprintf(&text, fmt, ap);
 	va_end(ap);
-	head_tail_clean(buf_str(&text), text.len, &clean);
+	utf8_scrub(&clean, buf_str(&text), text.len);
 	return json_pack("{s:b, s:s}", "ok", ok, "text", buf_str(&clean));
 }
 
@@ -300,7 +301,7 @@ static void list_one(int dir, const struct dirent *d, const char *prefix, int64_
 	if (snprintf(path, sizeof(path), "%s%s%s", prefix, d->d_name, folder ? "/" : "") >=
 	    (int)sizeof(path))
 		return;
-	head_tail_clean(path, strlen(path), l->out);
+	utf8_scrub(l->out, path, strlen(path));
 	buf_putc(l->out, '\n');
 	if (folder && depth > 1)
 		list_folder(openat(dir, d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),

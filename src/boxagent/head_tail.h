@@ -16,8 +16,6 @@ void head_tail_text(const struct head_tail *c,
 		    struct buf *out); /* UTF-8, with the count in its middle */
 void head_tail_fini(struct head_tail *c);
 
-/* Any bytes as UTF-8 without NUL: what never can be becomes U+FFFD. */
-void head_tail_clean(const char *bytes, size_t n, struct buf *out);
 /* A text as a JSON string of at most so many bytes and a count. */
 json_t *head_tail_string(const char *bytes, size_t n, size_t most);
 /* A copy of an action whose texts are cut to so many bytes. */

@@ -1,5 +1,6 @@
 /* cli_error.c - see cli_error.h. */
 #include "cli/cli_error.h"
+#include "base/utf8.h"
 
 #include <jansson.h>
 #include <stdarg.h>
@@ -45,9 +46,7 @@ const char *cli_error_shown(const char *foreign, char out[SHOWN])
 {
 	size_t n = strnlen(foreign, CUT + 1), cut = n > CUT ? CUT : n;
 
-	/* Not in the middle of a UTF-8 sequence. */
-	while (n > CUT && cut > 0 && ((unsigned char)foreign[cut] & 0xc0) == 0x80)
-		cut--;
+	cut = utf8_cut(foreign, cut);
 	for (size_t i = 0; i < cut; i++)
 		out[i] = (unsigned char)foreign[i] < 32 || foreign[i] == 127 ? '?' : foreign[i];
 	strcpy(out + cut, n > CUT ? "..." : "");

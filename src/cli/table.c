@@ -1,6 +1,7 @@
 /* table.c - see table.h. */
 #include "cli/table.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ static unsigned width_of(const char *text)
 	unsigned n = 0;
 
 	for (; *text; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
+		n += !utf8_continues(*text);
 	return n;
 }
 

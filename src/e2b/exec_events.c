@@ -2,6 +2,7 @@
 #include "api/event_stream.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "record/record.h"
 #include "e2b/interpreter.h"
 #include "notebook/cell.h"
@@ -11,8 +12,6 @@
 
 /* ---- output ---- */
 
-static const char unreadable[] = "\xef\xbf\xbd"; /* U+FFFD */
-
 /* Returns how many of n bytes were taken: an incomplete character at the end waits, unless it is
  * the last piece. */
 static size_t take_text(struct buf *out, const char *bytes, size_t n, int last)
@@ -21,13 +20,13 @@ static size_t take_text(struct buf *out, const char *bytes, size_t n, int last)
 
 	while (at < n) {
 		int bad;
-		size_t whole = event_stream_utf8(bytes + at, n - at, &bad);
+		size_t whole = utf8_complete(bytes + at, n - at, &bad);
 
 		buf_add(out, bytes + at, whole);
 		at += whole;
 		if (at == n || (!bad && !last))
 			break;
-		buf_puts(out, unreadable);
+		buf_puts(out, UTF8_REPLACEMENT);
 		at++;
 	}
 	return at;

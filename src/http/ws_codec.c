@@ -43,43 +43,6 @@ void ws_codec_fini(struct ws_codec *m)
 	buf_fini(&m->message);
 }
 
-/* ---- UTF-8 ---- */
-
-static int utf8_begin(struct utf8 *u, uint8_t b)
-{
-	u->low = 0x80;
-	u->high = 0xbf;
-	if (b < 0xc2 || b > 0xf4) /* alone, overlong, or beyond Unicode */
-		return 0;
-	u->need = b < 0xe0 ? 1 : b < 0xf0 ? 2 : 3;
-	if (b == 0xe0)
-		u->low = 0xa0;
-	else if (b == 0xed)
-		u->high = 0x9f; /* surrogates */
-	else if (b == 0xf0)
-		u->low = 0x90;
-	else if (b == 0xf4)
-		u->high = 0x8f;
-	return 1;
-}
-
-int utf8_feed(struct utf8 *u, const void *bytes, size_t n)
-{
-	for (const uint8_t *p = bytes, *end = p + n; p < end; p++) {
-		if (!u->need) {
-			if (*p >= 0x80 && !utf8_begin(u, *p))
-				return 0;
-			continue;
-		}
-		if (*p < u->low || *p > u->high)
-			return 0;
-		u->low = 0x80;
-		u->high = 0xbf;
-		u->need--;
-	}
-	return 1;
-}
-
 /* ---- out ---- */
 
 static size_t frame_head(uint8_t out[14], int opcode, size_t n, int masked)
@@ -199,7 +162,7 @@ static int begin_frame(struct ws_codec *m, const struct wslay_frame_iocb *f)
 		return ws_codec_fail(m, 1002);
 	if (f->opcode) {
 		m->opcode = f->opcode;
-		m->utf8 = (struct utf8){ 0 };
+		m->utf8 = (struct utf8_check){ 0 };
 	}
 	if (f->payload_length > m->message_max - m->message.len)
 		return ws_codec_fail(m, 1009);
@@ -214,12 +177,13 @@ static int is_close_code(unsigned code)
 
 static int got_close(struct ws_codec *m)
 {
-	struct utf8 u = { 0 };
+	struct utf8_check u = { 0 };
 	unsigned code = m->control_len >= 2 ? (unsigned)m->control[0] << 8 | m->control[1] : 0;
 
 	if (m->control_len == 1 || (code && !is_close_code(code)) || (m->control_len >= 2 && !code))
 		return ws_codec_fail(m, 1002);
-	if (m->control_len > 2 && (!utf8_feed(&u, m->control + 2, m->control_len - 2) || u.need))
+	if (m->control_len > 2 &&
+	    (!utf8_check_add(&u, m->control + 2, m->control_len - 2) || u.need))
 		return ws_codec_fail(m, 1007);
 	m->close_got = 1;
 	m->close_code = code ? (uint16_t)code : 1005;
@@ -271,7 +235,7 @@ int ws_codec_read(struct ws_codec *m)
 		memcpy(m->control + m->control_len, f.data, f.data_length);
 		m->control_len += (unsigned)f.data_length;
 	} else {
-		if (m->opcode == WS_TEXT && !utf8_feed(&m->utf8, f.data, f.data_length))
+		if (m->opcode == WS_TEXT && !utf8_check_add(&m->utf8, f.data, f.data_length))
 			return ws_codec_fail(m, 1007);
 		buf_add(&m->message, f.data, f.data_length);
 	}

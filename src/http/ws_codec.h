@@ -7,6 +7,7 @@
  * it announces. */
 #pragma once
 #include "base/buf.h"
+#include "base/utf8.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,10 +17,6 @@
 struct wslay_frame_context;
 
 enum { WS_TEXT = 1, WS_BINARY = 2, WS_CLOSE = 8, WS_PING = 9, WS_PONG = 10, WS_CONTROL_MAX = 125 };
-
-struct utf8 { /* a check that can stop in the middle of a character */
-	uint8_t need, low, high;
-};
 
 struct ws_codec_owner {
 	size_t (*take)(void *user, void *out, size_t n); /* bytes that have come; 0: none */
@@ -36,7 +33,7 @@ struct ws_codec {
 	size_t message_max;
 
 	struct buf message;
-	struct utf8 utf8;
+	struct utf8_check utf8;
 	uint64_t left;  /* of the frame in progress */
 	uint8_t opcode; /* of the message in progress; 0: none */
 	uint8_t in_frame;
@@ -59,7 +56,5 @@ void ws_codec_close(struct ws_codec *m, uint16_t code,
 		    const char *reason);     /* code 0: without one */
 int ws_codec_over(const struct ws_codec *m); /* both have said so, or the peer broke the rules */
 
-/* 0: no longer UTF-8. Complete when need is 0. */
-int utf8_feed(struct utf8 *u, const void *bytes, size_t n);
 /* The value that proves that the server understood the handshake: base64 of 20 bytes. */
 void ws_accept_key(const char *key, char out[29]);

@@ -1,6 +1,7 @@
 /* driver_events.c - see driver_events.h. */
 #include "jupyter/driver_events.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,11 +12,7 @@
 /* Bytes of a text up to a limit, whole characters. */
 static size_t cut_at(const char *text, size_t n, size_t most)
 {
-	if (n <= most)
-		return n;
-	while (most && ((unsigned char)text[most] & 0xc0) == 0x80)
-		most--;
-	return most;
+	return n <= most ? n : utf8_cut(text, most);
 }
 
 /* A text in quotes; a NUL comes as the text \x00. */

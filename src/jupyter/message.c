@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/hex.h"
 #include "base/sha256.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,27 +68,6 @@ static int is_signed(const struct msg_frame *signature, const char *key,
 
 /* ---- JSON ---- */
 
-/* Bytes of the character there; 0: none begins there. */
-static size_t utf8_len(const unsigned char *p, size_t n)
-{
-	size_t len = *p < 0x80   ? 1
-		     : *p < 0xc2 ? 0
-		     : *p < 0xe0 ? 2
-		     : *p < 0xf0 ? 3
-		     : *p < 0xf5 ? 4
-				 : 0;
-
-	if (!len || len > n)
-		return 0;
-	for (size_t i = 1; i < len; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
-	    (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return len;
-}
-
 /* The value of "\uXXXX", -1 if it is none. */
 static int unit_at(const char *p, size_t n)
 {
@@ -145,7 +125,7 @@ static void message_mend(struct buf *out, const char *text, size_t n)
 	int in_text = 0;
 
 	for (size_t i = 0; i < n;) {
-		size_t len = utf8_len((const unsigned char *)text + i, n - i);
+		size_t len = utf8_length(text + i, n - i);
 
 		if (!len || (in_text && (unsigned char)text[i] < 0x20)) {
 			buf_puts(out, in_text ? "\\ufffd" : " ");

@@ -5,6 +5,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -89,7 +90,7 @@ static void send_error(struct mcp_call *m, int http, int code, json_t *take_data
 	auto_buf struct buf clean = { 0 };
 	json_t *error;
 
-	truncate_clean(text, strlen(text), &clean);
+	utf8_scrub(&clean, text, strlen(text));
 	error = json_pack("{s:i, s:s#}", "code", code, "message", buf_str(&clean), (int)clean.len);
 	if (take_data)
 		json_object_set_new(error, "data", take_data);

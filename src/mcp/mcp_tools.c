@@ -1,6 +1,7 @@
 /* mcp_tools.c - tools/call: the box it is about, its progress, its result. */
 #include "v1/boxes.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "mcp/mcp.h"
 
 #include <stdio.h>
@@ -16,9 +17,9 @@ static int tell_progress(struct mcp_call *m)
 	auto_buf struct buf clean = { 0 };
 	size_t from = m->said.len > PROGRESS_TEXT ? m->said.len - PROGRESS_TEXT : 0;
 
-	while (from && from < m->said.len && (m->said.p[from] & 0xc0) == 0x80)
-		from++;
-	truncate_clean(m->said.p + from, m->said.len - from, &clean);
+	if (from)
+		from = utf8_begin(m->said.p, m->said.len, from);
+	utf8_scrub(&clean, m->said.p + from, m->said.len - from);
 	buf_cut(&m->said, 0);
 	m->told_ms = loop_now_ms();
 	return mcp_notify(m, "notifications/progress",
@@ -142,7 +143,7 @@ static void no_box(struct call *c, int status, const char *code, const char *mes
 	(void)status;
 	(void)hint;
 	buf_printf(&said_so, "%s%s%s", message, why && *why ? ": " : "", why ? why : "");
-	truncate_clean(said_so.p, said_so.len, &clean);
+	utf8_scrub(&clean, said_so.p, said_so.len);
 	mcp_result(m, json_pack("{s:[{s:s, s:s#}], s:o, s:b}", "content", "type", "text", "text",
 				buf_str(&clean), (int)clean.len, "structuredContent",
 				call_error_json(c, code, message, why, NULL), "isError", 1));

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "store/agents.h"
 
 #include <stdio.h>
@@ -425,8 +426,7 @@ static void set_title(struct store_pipeline *row, const char *task)
 	size_t n = strcspn(task, "\n");
 
 	n = n < sizeof(row->title) - 1 ? n : sizeof(row->title) - 1;
-	while (n && ((unsigned char)task[n] & 0xc0) == 0x80)
-		n--; /* not through a character */
+	n = utf8_cut(task, n);
 	memcpy(row->title, task, n);
 	row->title[n] = 0;
 }

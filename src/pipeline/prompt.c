@@ -2,6 +2,7 @@
 #include "pipeline/prompt.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "lang/lang.h"
 
 #include <stdlib.h>
@@ -152,8 +153,7 @@ static void prompt_data(struct buf *out, const char *name, const char *text, siz
 	hash[12] = 0;
 	json_decref(j);
 	if (n > most)
-		while (most && ((unsigned char)text[most] & 0xc0) == 0x80)
-			most--;
+		most = utf8_cut(text, most);
 	buf_printf(out, "<data name=\"%s\" mark=\"%s\">\n%.*s%s", name, hash,
 		   (int)(n > most ? most : n), text, n && text[n - 1] == '\n' ? "" : "\n");
 	if (n > most)

@@ -1,6 +1,7 @@
 /* literal.c - see literal.h. A language is a row: its quotes, its escapes, its brackets. */
 #include "plan/literal.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "lang/lang.h"
 
 #include <stdint.h>
@@ -194,27 +195,6 @@ static const struct style *style_of(const struct lang *l)
 
 /* ---- texts ---- */
 
-/* One character: its code, and how many bytes it has. What is no UTF-8 is one byte of U+FFFD. */
-static unsigned literal_character(const unsigned char *p, size_t n, uint32_t *out)
-{
-	unsigned more = *p < 0x80 ? 0 : *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : *p >= 0xc2 ? 1 : 9;
-	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
-	uint32_t c = more == 0 ? *p : more == 1 ? *p & 0x1f : more == 2 ? *p & 0x0f : *p & 0x07;
-
-	*out = 0xfffd;
-	if (more == 9 || more >= n)
-		return 1;
-	for (unsigned i = 1; i <= more; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 1;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if (c < least[more] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 1;
-	*out = c;
-	return more + 1;
-}
-
 /* What a reader does not see, or sees elsewhere: controls, directions, joiners, separators. */
 static int literal_hides(uint32_t c)
 {
@@ -265,15 +245,16 @@ static int add_text(struct buf *out, const struct style *s, const char *text, si
 		return err_set(e, ERR_INVALID, "a text of %s cannot have a NUL in it", s->lang);
 	buf_puts(out, s->open);
 	while (n) {
-		unsigned took = literal_character(p, n, &c);
+		unsigned took = utf8_decode(p, n, &c);
 
+		took += !took; /* a byte that is not UTF-8 becomes U+FFFD */
 		if (c < 0x80)
 			add_ascii(out, s, (unsigned char)c);
 		else if (s->hidden && (literal_hides(c) || s->ascii) &&
 			 (c <= 0xffff || s->hidden_far))
 			add_escaped(out, c <= 0xffff ? s->hidden : s->hidden_far, c);
 		else if (c == 0xfffd)
-			buf_puts(out, "\xef\xbf\xbd");
+			buf_puts(out, UTF8_REPLACEMENT);
 		else
 			buf_add(out, p, took);
 		p += took;

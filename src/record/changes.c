@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,35 +62,6 @@ int changes_before(struct changes *c, struct box_handle *b, struct err *e)
 	return 0;
 }
 
-/* Bytes of the well-formed UTF-8 sequence at s, 0 if there is none. No overlong forms, no
- * surrogates, nothing above U+10FFFF. */
-static size_t utf8_length(const unsigned char *s)
-{
-	static const struct {
-		unsigned char first, last;            /* of the first byte */
-		unsigned char second_from, second_to; /* the rest is 80..BF */
-		unsigned char length;
-	} forms[] = {
-		{ 0x01, 0x7f, 0x00, 0xff, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 },
-		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
-		{ 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 },
-		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
-	};
-
-	for (unsigned i = 0; i < ARRAY_LEN(forms); i++) {
-		if (*s < forms[i].first || *s > forms[i].last)
-			continue;
-		if (s[1] < forms[i].second_from || s[1] > forms[i].second_to)
-			return 0;
-		for (size_t n = 2; n < forms[i].length; n++)
-			if ((s[n] & 0xc0) != 0x80)
-				return 0;
-		return forms[i].length;
-	}
-	return 0;
-}
-
 json_t *json_text(const char *foreign)
 {
 	auto_buf struct buf clean = { 0 };
@@ -97,15 +69,7 @@ json_t *json_text(const char *foreign)
 
 	if (as_it_is)
 		return as_it_is;
-	while (*foreign) {
-		size_t n = utf8_length((const unsigned char *)foreign);
-
-		if (n)
-			buf_add(&clean, foreign, n);
-		else
-			buf_puts(&clean, "\xef\xbf\xbd");
-		foreign += n ? n : 1;
-	}
+	utf8_scrub(&clean, foreign, strlen(foreign));
 	return json_string(buf_str(&clean));
 }
 

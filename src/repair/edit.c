@@ -1,5 +1,6 @@
 /* edit.c - see edit.h. */
 #include "repair/edit.h"
+#include "base/utf8.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ int edit_read(struct edit *x, const json_t *doc, struct err *e)
 /* Between two characters, not within one. */
 static int is_border(const char *source, size_t n, size_t at)
 {
-	return at == n || ((unsigned char)source[at] & 0xc0) != 0x80;
+	return at == n || !utf8_continues(source[at]);
 }
 
 /* Few bytes, or the old ones with few around them, or a part of the old ones. */

@@ -1,5 +1,6 @@
 /* sql.c - see sql.h. */
 #include "store/sql.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -60,38 +61,6 @@ void sql_fini(struct sql *q)
 
 /* Values ---- */
 
-static size_t sql_sequence(
-	const unsigned char *p) /* bytes of the character at p; 0: none of UTF-8 */
-{
-	unsigned lead = p[0];
-	size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-
-	if (lead > 0xf4)
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	/* Longer than need be, a surrogate, beyond the last plane. */
-	if ((lead == 0xe0 && p[1] < 0xa0) || (lead == 0xed && p[1] > 0x9f) ||
-	    (lead == 0xf0 && p[1] < 0x90) || (lead == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return n;
-}
-
-static int is_utf8(const char *text)
-{
-	const unsigned char *p = (const unsigned char *)text;
-
-	while (*p) {
-		size_t n = sql_sequence(p);
-
-		if (!n)
-			return 0;
-		p += n;
-	}
-	return 1;
-}
-
 static void sql_bound(struct sql *q, int rc)
 {
 	if (rc != SQLITE_OK && q->rc == SQLITE_OK)
@@ -103,7 +72,7 @@ void sql_text(struct sql *q, const char *text)
 	if (!text)
 		text = "";
 	/* SQLite would store it, but a JSON answer could never contain it. */
-	if (!is_utf8(text))
+	if (!utf8_valid(text, strlen(text)))
 		q->bad = "text that is not UTF-8";
 	else if (q->stmt)
 		sql_bound(q, sqlite3_bind_text(q->stmt, q->bound + 1, text, -1, SQLITE_STATIC));

@@ -2,6 +2,7 @@
 #include "swerex/swerex_call.h"
 #include "v1/boxes.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "tools/truncate.h"
 #include "mcp/mcp.h"
 #include "swerex/swerex_idempotency.h"
@@ -28,7 +29,7 @@ void swerex_exception(struct call *c, const char *class, const struct buf *messa
 {
 	auto_buf struct buf clean = { 0 };
 
-	truncate_clean(buf_str(message), message->len, &clean);
+	utf8_scrub(&clean, buf_str(message), message->len);
 	swerex_answer(c, RAISED,
 		      json_pack("{s:{s:s#, s:s, s:s, s:o}}", "swerexception", "message",
 				buf_str(&clean), (int)clean.len, "class_path", class, "traceback",
@@ -55,7 +56,7 @@ static void swerex_call_refuse(struct call *c, int status, const char *code, con
 	(void)code;
 	(void)hint;
 	buf_printf(&text, "%s%s%s", message, why && *why ? ": " : "", why ? why : "");
-	truncate_clean(text.p, text.len, &clean);
+	utf8_scrub(&clean, text.p, text.len);
 	if (x)
 		swerex_idempotency_forget(steal(&x->again));
 	call_send(c, status == 400 ? 422 : status,

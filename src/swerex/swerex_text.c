@@ -2,6 +2,7 @@
 #include "swerex/swerex.h"
 #include "api/event_stream.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 #include <string.h>
 #include <strings.h>
@@ -249,16 +250,11 @@ static void put_latin1(struct buf *out, unsigned char c)
 /* How many bytes at p are one character; 0: none. */
 static size_t swerex_text_character(const char *p, size_t n, enum swerex_codec c)
 {
-	int bad;
-
 	if (c == SWEREX_LATIN1 || (unsigned char)*p < 0x80)
 		return 1;
 	if (c == SWEREX_ASCII)
 		return 0;
-	for (size_t len = 2; len <= 4 && len <= n; len++) /* the shortest that is whole */
-		if (event_stream_utf8(p, len, &bad) == len && !bad)
-			return len;
-	return 0;
+	return utf8_length(p, n);
 }
 
 int swerex_decode(const struct buf *bytes, enum swerex_codec c, enum swerex_errors how,
@@ -276,7 +272,7 @@ int swerex_decode(const struct buf *bytes, enum swerex_codec c, enum swerex_erro
 			*at = i;
 			return -1;
 		} else if (how == SWEREX_REPLACE) {
-			buf_puts(out, "\xef\xbf\xbd");
+			buf_puts(out, UTF8_REPLACEMENT);
 		} else if (how == SWEREX_BACKSLASH) {
 			buf_printf(out, "\\x%02x", (unsigned char)*p);
 		}

@@ -2,6 +2,7 @@
 #include "tools/file_ops.h"
 #include "api/event_stream.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -225,11 +226,9 @@ void file_ops_close(struct file_ops *x)
 
 int file_ops_is_text(const struct buf *b)
 {
-	int bad = 0;
-
 	if (!b->len)
 		return 1;
-	return !memchr(b->p, 0, b->len) && event_stream_utf8(b->p, b->len, &bad) == b->len && !bad;
+	return !memchr(b->p, 0, b->len) && utf8_valid(b->p, b->len);
 }
 
 /* A tool that is about the file of its argument `path`. NULL: refused, and told. */

@@ -1,6 +1,7 @@
 /* job.c - one call of a tool: see tool.h. */
 #include "api/fields.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "tools/tool.h"
 
 #include <stdarg.h>
@@ -171,7 +172,7 @@ void tool_result(struct tool_job *j, int failed, json_t *take_data, const char *
 	if (j->redact.n)
 		redact_doc(j, r.data);
 	redact_text(&j->redact, text, n, &plain);
-	truncate_clean(buf_str(&plain), plain.len, &r.text);
+	utf8_scrub(&r.text, buf_str(&plain), plain.len);
 	job_settle(j, &r);
 }
 
@@ -231,6 +232,6 @@ json_t *tool_string(const struct tool_job *j, const char *bytes, size_t n)
 	auto_buf struct buf plain = { 0 }, clean = { 0 };
 
 	redact_text(&j->redact, bytes, n, &plain);
-	truncate_clean(buf_str(&plain), plain.len, &clean);
+	utf8_scrub(&clean, buf_str(&plain), plain.len);
 	return json_stringn(buf_str(&clean), clean.len);
 }

@@ -2,6 +2,7 @@
  * hand to a loop, what goes back is what the loop hands to the model. */
 #include "tools/llm_shapes.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -133,9 +134,9 @@ static json_t *shape_shortened(const json_t *text, int64_t most)
 
 	if (most <= 0 || n <= (size_t)most)
 		return json_incref((json_t *)text);
-	truncate_clean(json_string_value(text), half, &out);
+	utf8_scrub(&out, json_string_value(text), half);
 	buf_printf(&out, "\n[... %zu bytes left out ...]\n", n - 2 * half);
-	truncate_clean(json_string_value(text) + n - half, half, &out);
+	utf8_scrub(&out, json_string_value(text) + n - half, half);
 	return json_stringn(out.p, out.len);
 }
 

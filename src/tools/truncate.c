@@ -1,6 +1,6 @@
 /* truncate.c - see truncate.h. */
 #include "tools/truncate.h"
-#include "api/event_stream.h"
+#include "base/utf8.h"
 #include <string.h>
 
 static size_t half_of(const struct truncated *c)
@@ -33,10 +33,7 @@ static size_t tail_from(const struct truncated *c)
 {
 	size_t half = half_of(c), from = c->tail.len > half ? c->tail.len - half : 0;
 
-	/* Not in the middle of a character. */
-	while (truncate_lost(c) && from < c->tail.len && (c->tail.p[from] & 0xc0) == 0x80)
-		from++;
-	return from;
+	return truncate_lost(c) ? utf8_begin(c->tail.p, c->tail.len, from) : from;
 }
 
 uint64_t truncate_lost(const struct truncated *c)
@@ -47,24 +44,6 @@ uint64_t truncate_lost(const struct truncated *c)
 	return c->total - kept;
 }
 
-void truncate_clean(const char *bytes, size_t n, struct buf *out)
-{
-	while (n) { /* four bytes at a time: a character is never longer */
-		size_t some = n < 4 ? n : 4, good;
-		int bad;
-
-		good = *bytes ? event_stream_utf8(bytes, some, &bad) : 0;
-		if (good && memchr(bytes, 0, good))
-			good = (size_t)((const char *)memchr(bytes, 0, good) - bytes);
-		if (good)
-			buf_add(out, bytes, good);
-		else /* a NUL, a byte that never can be, or a character without its end */
-			buf_puts(out, "\xef\xbf\xbd");
-		bytes += good ? good : 1;
-		n -= good ? good : 1;
-	}
-}
-
 void truncate_text(const struct truncated *c, const char *how, struct buf *out)
 {
 	uint64_t lost = truncate_lost(c);
@@ -72,16 +51,16 @@ void truncate_text(const struct truncated *c, const char *how, struct buf *out)
 	int bad;
 
 	if (lost && head) {
-		size_t whole = event_stream_utf8(c->head.p, head, &bad);
+		size_t whole = utf8_complete(c->head.p, head, &bad);
 
 		if (head - whole < 4 && !bad)
 			head = whole;
 	}
-	truncate_clean(buf_str(&c->head), head, out);
+	utf8_scrub(out, buf_str(&c->head), head);
 	if (lost)
 		buf_printf(out, "\n[... %llu bytes left out%s%s ...]\n", (unsigned long long)lost,
 			   how ? "; " : "", how ? how : "");
-	truncate_clean(buf_str(&c->tail) + from, c->tail.len - from, out);
+	utf8_scrub(out, buf_str(&c->tail) + from, c->tail.len - from);
 }
 
 void truncate_fini(struct truncated *c)

@@ -17,6 +17,3 @@ uint64_t truncate_lost(const struct truncated *c); /* bytes that are in neither 
 /* As one text of whole UTF-8 characters; `how` tells where the rest is, and may be NULL. */
 void truncate_text(const struct truncated *c, const char *how, struct buf *out);
 void truncate_fini(struct truncated *c);
-
-/* Any bytes as UTF-8: those that never can be become U+FFFD, and so does NUL. */
-void truncate_clean(const char *bytes, size_t n, struct buf *out);

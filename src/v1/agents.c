@@ -13,6 +13,7 @@
 #include "api/page.h"
 #include "api/quota.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "record/record.h"
 #include "llm/llm.h"
 #include "store/agents.h"
@@ -90,8 +91,7 @@ static int insert_row(struct session *s, struct err *e)
 	if (id_new(row.id, e) < 0)
 		return -1;
 	n = n < sizeof(row.title) - 1 ? n : sizeof(row.title) - 1;
-	while (n && ((unsigned char)task[n] & 0xc0) == 0x80)
-		n--; /* do not cut within a character */
+	n = utf8_cut(task, n);
 	memcpy(row.title, task, n);
 	snprintf(row.team, sizeof(row.team), "%s", c->who.team);
 	snprintf(row.who, sizeof(row.who), "%s", c->who.id);

@@ -9,6 +9,7 @@
 #include "api/quota.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "record/record.h"
 #include "notebook/context.h"
 #include "lang/driver.h"
@@ -103,7 +104,7 @@ static void output_line(struct buf *line, const struct cell_piece *p, int text)
 static int tell_output(struct cell_piece *p, struct buf *line)
 {
 	int bad;
-	size_t whole = event_stream_utf8(p->bytes, p->n, &bad);
+	size_t whole = utf8_complete(p->bytes, p->n, &bad);
 	/* Text has no NUL; escaping many of them would make the event six times as long. */
 	int text = !bad && !memchr(p->bytes, 0, p->n) && (whole || !p->n);
 
@@ -309,7 +310,7 @@ static void cells_audit(struct call *c, const struct context *ctx, const char *c
 {
 	int bad;
 
-	n = n < AUDITED ? n : event_stream_utf8(code, AUDITED, &bad);
+	n = n < AUDITED ? n : utf8_complete(code, AUDITED, &bad);
 	call_audit_more(c, "cell.run", ctx->row.id, "ok",
 			json_pack("{s:s, s:o}", "language", ctx->row.language, "code",
 				  json_stringn(code, n)));

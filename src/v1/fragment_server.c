@@ -2,6 +2,7 @@
 #include "v1/fragment_server.h"
 #include "v1/ports.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "record/changes.h"
 #include "fleet/port_conn.h"
 #include "fleet/exec_reader.h"
@@ -58,8 +59,7 @@ static json_t *seed_server_tail(const struct buf *b)
 	const char *p = buf_str(b);
 	json_t *all = json_array();
 
-	while (*p && ((unsigned char)*p & 0xc0) == 0x80) /* the text was cut within a character */
-		p++;
+	p += utf8_begin(p, strlen(p), 0); /* the text was cut within a character */
 	if (*p)
 		json_array_append_new(all, json_text(p));
 	return all;

@@ -3,6 +3,7 @@
 #include "api/event_stream.h"
 #include "api/quota.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "record/record.h"
 #include "store/packages.h"
 
@@ -365,7 +366,7 @@ static void set_utf8(json_t *doc, const char *key, const char *bytes, size_t n)
 	int bad = 0;
 
 	while (n) {
-		size_t good = event_stream_utf8(bytes, n, &bad);
+		size_t good = utf8_complete(bytes, n, &bad);
 
 		buf_add(&text, bytes, good);
 		bytes += good;

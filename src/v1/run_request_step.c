@@ -2,6 +2,7 @@
 #include "v1/run_request_internal.h"
 #include "v1/hints.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "record/changes.h"
 #include "lang/diag.h"
 
@@ -198,7 +199,7 @@ void run_request_audit(struct api *a, struct call *c, const struct principal *wh
 		buf_printf(&line, "%s%s", i ? " " : "",
 			   json_string_value(json_array_get(r->command, i)));
 	if (line.len > AUDITED)
-		buf_cut(&line, event_stream_utf8(line.p, AUDITED, &bad));
+		buf_cut(&line, utf8_complete(line.p, AUDITED, &bad));
 	detail = json_pack("{s:s, s:s, s:s}", "box", r->box->row.id, "step", step, "command",
 			   buf_str(&line));
 	/* Init was just woken, often on the same processor. The rest can be written while init

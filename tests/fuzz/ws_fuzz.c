@@ -41,11 +41,11 @@ static void put(void *user, const struct iovec *iov, unsigned n)
 static void message(void *user, int opcode, const char *bytes, size_t n)
 {
 	struct feed *f = user;
-	struct utf8 u = { 0 };
+	struct utf8_check u = { 0 };
 
 	assert(n <= MESSAGE_MAX && bytes[n] == 0);
 	assert(opcode == WS_TEXT || opcode == WS_BINARY);
-	assert(opcode == WS_BINARY || (utf8_feed(&u, bytes, n) && !u.need));
+	assert(opcode == WS_BINARY || (utf8_check_add(&u, bytes, n) && !u.need));
 	assert(!f->m->close_got);
 	ws_codec_send(f->m, opcode, &(struct iovec){ (void *)bytes, n }, 1);
 }

@@ -2,6 +2,7 @@
 #include "agent/agent_prompt.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "boxagent/action.h"
 #include "boxagent/head_tail.h"
 #include "boxagent/actions.h"
@@ -367,7 +368,7 @@ TEST(bytes_of_any_kind_become_a_text)
 {
 	auto_buf struct buf out = { 0 };
 
-	head_tail_clean("a\0\xff\xc3\xa9\xe2\x82\xf0\x9f\x98\x80\xed\xa0\x80", 14, &out);
+	utf8_scrub(&out, "a\0\xff\xc3\xa9\xe2\x82\xf0\x9f\x98\x80\xed\xa0\x80", 14);
 	CHECK_STR(buf_str(&out),
 		  "a\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80"
 		  "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
