@@ -91,13 +91,19 @@ a_port_in_use_is_told_with_what_to_type() {
 	[ ! -e "$ATOLL_RUN/serve.pid" ] || fail "the pid file of a daemon that never served is left"
 }
 
+# Uid 4711 may not be able to reach the build folder, for example below /root: it executes a copy. TMPDIR and $work let
+# every uid pass (daemon.lib).
+users_atoll=$work/bin/atoll
+mkdir "$work/bin"
+cp "$(dirname "$ATOLL")"/atoll* "$work/bin/" 2>/dev/null || :
+export users_atoll
 as_user() { setpriv --reuid 4711 --regid 4711 --clear-groups env -i PATH="$PATH" HOME=/nonexistent "$@"; }
 
 a_user_without_a_session_has_a_run_folder() {
 	rm -rf /tmp/atoll-4711
-	is "$(as_user "$ATOLL" config get serve.run)" /tmp/atoll-4711
+	is "$(as_user "$users_atoll" config get serve.run)" /tmp/atoll-4711
 	is "$(stat -c '%a %u' /tmp/atoll-4711)" '700 4711'
-	is "$(as_user XDG_RUNTIME_DIR=/some/where "$ATOLL" config get serve.run)" /some/where/atoll
+	is "$(as_user XDG_RUNTIME_DIR=/some/where "$users_atoll" config get serve.run)" /some/where/atoll
 	rm -rf /tmp/atoll-4711
 }
 
@@ -105,7 +111,7 @@ a_run_folder_of_another_user_is_refused() {
 	rm -rf /tmp/atoll-4711
 	mkdir -m 700 /tmp/atoll-4711
 	status=0
-	as_user "$ATOLL" config get serve.run >out 2>err || status=$?
+	as_user "$users_atoll" config get serve.run >out 2>err || status=$?
 	rm -rf /tmp/atoll-4711
 	[ "$status" != 0 ] || fail "accepted: $(cat out)"
 	has "$(cat err)" "is not a folder of uid 4711 (owner 0)"
@@ -114,7 +120,7 @@ a_run_folder_of_another_user_is_refused() {
 a_user_with_a_key_reaches_the_daemon_of_the_machine() {
 	rm -rf /tmp/atoll-4711
 	status=0
-	as_user ATOLL_KEY="$key" "$ATOLL" ls >out 2>err || status=$?
+	as_user ATOLL_KEY="$key" "$users_atoll" ls >out 2>err || status=$?
 	rm -rf /tmp/atoll-4711
 	# Port 7070 is the machine's; whether something serves there is not this test's.
 	lacks "$(cat err)" "/tmp/atoll-4711"
@@ -140,7 +146,7 @@ EOF
 			python3 listen.py "$1" "$2" >heard &
 			n=200
 			while ! grep -q listens heard && [ $((n = n - 1)) -gt 0 ]; do sleep 0.1; done
-			setpriv --reuid 4711 --regid 4711 --clear-groups env -i HOME=/nonexistent ATOLL_KEY="$key" "$ATOLL" ls >out 2>err
+			setpriv --reuid 4711 --regid 4711 --clear-groups env -i HOME=/nonexistent ATOLL_KEY="$key" "$users_atoll" ls >out 2>err
 			kill $! 2>/dev/null
 			wait' sh "$1" "$2" || :
 		rm -rf /tmp/atoll-4711
