@@ -76,6 +76,7 @@ static const struct {
 	[INSTALL_BUILD] = { "dependency_missing", "a package could not be built", NULL },
 	[INSTALL_UNREACHABLE] = { "network_denied", "no source of packages could be reached", NULL },
 	[INSTALL_NOT_CONFIGURED] = { "network_denied", "there is no source of packages", NULL },
+	[INSTALL_NO_MANAGER] = { "dependency_missing", "the package manager is not on this host", NULL },
 	[INSTALL_TIMEOUT] = { "timeout_wall", "installing took too long",
 			      (const char *const[]){ "raise_install", NULL } },
 	[INSTALL_TOO_LARGE] = { "disk_full", "what was to be installed is too large", NULL },

@@ -11,6 +11,7 @@
  * lie below / in a box that has the layer. Words: %s the source, * the packages. */
 struct recipe {
 	const char *program; /* must be on the host */
+	const char *debian;  /* the Debian package that installs the manager and its runtime */
 	const char *from, *place;
 	const char *registry[16];     /* with a registry */
 	const char *mirror[16];       /* with a mirror on a volume; empty: there is no such thing */
@@ -118,7 +119,8 @@ static const char cargo_script[] =
 
 static const struct recipe recipes[PM_COUNT] = {
 	[PM_PIP] = {
-		.program = "/usr/bin/python3", .from = INSTALL_HOME, .place = "",
+		.program = "/usr/bin/python3", .debian = "python3-pip",
+		.from = INSTALL_HOME, .place = "",
 		.registry = { PIP, "--index-url=%s", "--", "*" },
 		.mirror = { PIP, "--no-index", "--find-links=" INSTALL_MIRROR "/pip", "--", "*" },
 		/* Hashes and not times: a layer's files are all of one time. */
@@ -126,13 +128,15 @@ static const struct recipe recipes[PM_COUNT] = {
 			   "unchecked-hash", "-s", INSTALL_HOME, "-p", "/", INSTALL_HOME },
 	},
 	[PM_NPM] = {
-		.program = "/usr/bin/npm", .from = INSTALL_HOME "/node_modules",
+		.program = "/usr/bin/npm", .debian = "npm",
+		.from = INSTALL_HOME "/node_modules",
 		.place = "node_modules",
 		.registry = { "/usr/bin/npm", NPM, "--registry=%s", "--", "*" },
 		.mirror = { "/usr/bin/node", "-e", npm_mirror, "--", NPM, "*" },
 	},
 	[PM_GEM] = {
-		.program = "/usr/bin/gem", .from = INSTALL_HOME, .place = "",
+		.program = "/usr/bin/gem", .debian = "ruby",
+		.from = INSTALL_HOME, .place = "",
 		.registry = { "/usr/bin/gem", "install", "--no-document", "--clear-sources",
 			      "--source=%s", "--install-dir=" INSTALL_HOME "/var/lib/gems/%r",
 			      "--bindir=" INSTALL_HOME "/usr/local/bin", "*" },
@@ -143,7 +147,8 @@ static const struct recipe recipes[PM_COUNT] = {
 	},
 	/* What was downloaded is laid out as a proxy answers: boxes have it for theirs. */
 	[PM_GO] = {
-		.program = "/usr/bin/go", .from = GO_MODULES "/cache/download",
+		.program = "/usr/bin/go", .debian = "golang-go",
+		.from = GO_MODULES "/cache/download",
 		.place = "opt/packages/go",
 		.before = { "/usr/bin/go", "mod", "init", "atoll.invalid/set" },
 		.registry = { "/usr/bin/go", "get", "--", "*" },
@@ -154,12 +159,14 @@ static const struct recipe recipes[PM_COUNT] = {
 			     "GOTOOLCHAIN=local" },
 	},
 	[PM_CARGO] = {
-		.program = "/usr/bin/cargo", .from = INSTALL_HOME, .place = "",
+		.program = "/usr/bin/cargo", .debian = "cargo",
+		.from = INSTALL_HOME, .place = "",
 		.registry = { CARGO, "registry = \"sparse+%s\"", "*" },
 		.mirror = { CARGO, "directory = \"" INSTALL_MIRROR "/cargo\"", "*" },
 	},
 	[PM_APT] = {
-		.program = "/usr/bin/apt-get", .from = INSTALL_HOME, .place = "",
+		.program = "/usr/bin/apt-get", .debian = "apt",
+		.from = INSTALL_HOME, .place = "",
 		.registry = { APT, "%s", "*" },
 		.mirror = { APT, "copy:" INSTALL_MIRROR "/apt", "*" },
 	},
@@ -253,9 +260,10 @@ int install_plan(const struct packages *p, const struct install_conf *conf,
 	if (!r->program)
 		return err_set(e, ERR_DENIED, "packages of %s cannot be installed yet", name);
 	if (!*runtime)
-		return err_set(e, ERR_DENIED,
-			       "%s is not on this host, so %s packages are of no use", r->program,
-			       name);
+		return err_set(
+			e, ERR_DENIED,
+			"%s is not on this host, so %s packages are of no use: apt-get install %s",
+			r->program, name, r->debian);
 	if (!source && !mirrored)
 		return err_set(
 			e, ERR_DENIED,
@@ -280,6 +288,7 @@ static const char *const faults[INSTALL_FAULTS] = {
 	[INSTALL_BUILD] = "build_failure",
 	[INSTALL_UNREACHABLE] = "unreachable",
 	[INSTALL_NOT_CONFIGURED] = "not_configured",
+	[INSTALL_NO_MANAGER] = "no_manager",
 	[INSTALL_TIMEOUT] = "timeout",
 	[INSTALL_TOO_LARGE] = "too_large",
 };
@@ -298,6 +307,10 @@ static const struct complaint {
 	const char *before; /* what stands before the package's name in that line; NULL: no name */
 	const char *versions; /* what stands before the list of versions, up to ')' */
 } complaints[] = {
+	{ PM_PIP, INSTALL_NO_MANAGER, "/usr/bin/python3: No module named pip", NULL, NULL },
+	{ PM_NPM, INSTALL_NO_MANAGER, "spawn /usr/bin/npm ENOENT", NULL, NULL },
+	{ PM_NPM, INSTALL_NO_MANAGER, "cannot execute '/usr/bin/npm'", NULL, NULL },
+	{ PM_GEM, INSTALL_NO_MANAGER, "cannot execute '/usr/bin/gem'", NULL, NULL },
 	{ PM_PIP, INSTALL_UNREACHABLE, "Failed to establish a new connection", NULL, NULL },
 	{ PM_PIP, INSTALL_UNREACHABLE, "Temporary failure in name resolution", NULL, NULL },
 	{ PM_PIP, INSTALL_UNREACHABLE, "Max retries exceeded", NULL, NULL },
@@ -412,4 +425,55 @@ void install_diagnose(enum package_manager m, const char *said, size_t n,
 		set_package(m, out, found);
 	if (c->versions)
 		cut_out(line, end, c->versions, ")\n", out->versions, sizeof(out->versions));
+}
+
+/* The last line that is not empty, without the spaces around it. npm ends with the name of a log file in the
+ * install box, which no longer exists then: the line before that. */
+static void install_last_line(const char *said, size_t n, char *out, size_t size)
+{
+	static const char log_file[] = "A complete log of this run";
+	const char *line, *end, *log = n ? memmem(said, n, log_file, strlen(log_file)) : NULL;
+
+	if (log) {
+		line_of(said, n, log, &line, &end);
+		n = (size_t)(line - said);
+	}
+	while (n && strchr(" \t\r\n", said[n - 1]))
+		n--;
+	if (!n)
+		return;
+	line_of(said, n, said + n - 1, &line, &end);
+	while (line < end && strchr(" \t", *line))
+		line++;
+	snprintf(out, size, "%.*s", (int)(end - line < 255 ? end - line : 255), line);
+}
+
+void install_explain(enum package_manager m, const char *said, size_t n,
+		     struct install_diagnosis *d, char *out, size_t size)
+{
+	const char *name = package_manager_name(m);
+
+	switch (d->fault) {
+	case INSTALL_NO_MANAGER:
+		snprintf(out, size, "install: %s is not installed on this host: apt-get install %s",
+			 name, recipes[m].debian);
+		break;
+	case INSTALL_NO_PACKAGE:
+		snprintf(out, size, "install: %s knows no package '%.80s'", name, d->package);
+		break;
+	case INSTALL_NO_VERSION:
+		snprintf(out, size, "install: %s has no such version of '%.80s'", name, d->package);
+		break;
+	case INSTALL_UNREACHABLE:
+		snprintf(out, size, "install: the registry of %s cannot be reached", name);
+		break;
+	case INSTALL_BUILD:
+		snprintf(out, size, "install: a package could not be built");
+		break;
+	default:
+		if (!d->line[0])
+			install_last_line(said, n, d->line, sizeof(d->line));
+		snprintf(out, size, "install: %s failed: %.160s", name,
+			 d->line[0] ? d->line : "it printed nothing");
+	}
 }

@@ -47,6 +47,7 @@ enum install_fault {
 	INSTALL_BUILD,
 	INSTALL_UNREACHABLE,
 	INSTALL_NOT_CONFIGURED,
+	INSTALL_NO_MANAGER, /* the manager itself is not on this host */
 	INSTALL_TIMEOUT,
 	INSTALL_TOO_LARGE,
 	INSTALL_FAULTS,
@@ -62,3 +63,7 @@ struct install_diagnosis {
 /* From what a manager that failed has said. */
 void install_diagnose(enum package_manager m, const char *said, size_t n,
 		      struct install_diagnosis *out);
+/* The message for the caller. A failure that no row of the table describes is explained by the last line
+ * of the output, which is then d->line too. */
+void install_explain(enum package_manager m, const char *said, size_t n,
+		     struct install_diagnosis *d, char *out, size_t size);

@@ -239,10 +239,16 @@ static void packages_explain(struct install *in, const json_t *record, struct pa
 {
 	const char *cause = json_string_value(json_object_get(record, "cause")),
 		   *summary = json_string_value(json_object_get(record, "summary")),
-		   *name = package_manager_name(in->set.manager);
+		   *name = package_manager_name(in->set.manager), *said = buf_str(&in->said);
+	size_t n = in->said.len;
 	unsigned timeout_s = (unsigned)(in->fleet->conf.packages.timeout_ms / 1000);
 
-	install_diagnose(in->set.manager, buf_str(&in->said), in->said.len, &f->d);
+	install_diagnose(in->set.manager, said, n, &f->d);
+	if (f->d.fault == INSTALL_UNKNOWN && summary) { /* not executed, or killed */
+		said = summary;
+		n = strlen(summary);
+		install_diagnose(in->set.manager, said, n, &f->d);
+	}
 	if (f->d.fault != INSTALL_BUILD && f->d.fault != INSTALL_NO_VERSION &&
 	    was_cut_off(in, f->d.line, sizeof(f->d.line)))
 		f->d.fault = INSTALL_UNREACHABLE;
@@ -253,20 +259,8 @@ static void packages_explain(struct install *in, const json_t *record, struct pa
 	} else if (cause && !strcmp(cause, cause_name(CAUSE_DISK))) {
 		f->d.fault = INSTALL_TOO_LARGE;
 		snprintf(f->message, sizeof(f->message), "install: the packages are too large");
-	} else if (f->d.fault == INSTALL_NO_PACKAGE) {
-		snprintf(f->message, sizeof(f->message), "install: %s knows no package '%.80s'",
-			 name, f->d.package);
-	} else if (f->d.fault == INSTALL_NO_VERSION) {
-		snprintf(f->message, sizeof(f->message),
-			 "install: %s has no such version of '%.80s'", name, f->d.package);
-	} else if (f->d.fault == INSTALL_UNREACHABLE) {
-		snprintf(f->message, sizeof(f->message),
-			 "install: the registry of %s cannot be reached", name);
-	} else if (f->d.fault == INSTALL_BUILD) {
-		snprintf(f->message, sizeof(f->message), "install: a package could not be built");
 	} else {
-		snprintf(f->message, sizeof(f->message), "install: %s failed: %.160s", name,
-			 summary ? summary : "");
+		install_explain(in->set.manager, said, n, &f->d, f->message, sizeof(f->message));
 	}
 }
 

@@ -792,6 +792,7 @@ TEST(what_the_installer_understood_is_believed)
 	} rows[] = { { "no_such_package", "dependency_missing" },
 		     { "unreachable", "network_denied" },
 		     { "not_configured", "network_denied" },
+		     { "no_manager", "dependency_missing" },
 		     { "timeout", "timeout_wall" } };
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {

@@ -294,6 +294,49 @@ TEST(complaints_are_understood)
 	CHECK_STR(d.package, "rakk");
 }
 
+static const char *explained(enum package_manager m, const char *said)
+{
+	static char text[240];
+	struct install_diagnosis d;
+
+	install_diagnose(m, said, strlen(said), &d);
+	install_explain(m, said, strlen(said), &d, text, sizeof(text));
+	return text;
+}
+
+TEST(a_missing_manager_is_named_with_its_debian_package)
+{
+	struct install_diagnosis d;
+
+	CHECK_STR(fault(PM_PIP, "/usr/bin/python3: No module named pip\n", &d), "no_manager");
+	CHECK_STR(explained(PM_PIP, "/usr/bin/python3: No module named pip\n"),
+		  "install: pip is not installed on this host: apt-get install python3-pip");
+	CHECK_STR(fault(PM_NPM, "Error: spawn /usr/bin/npm ENOENT\n    at onexit\n", &d),
+		  "no_manager");
+	CHECK_STR(explained(PM_NPM, "cannot execute '/usr/bin/npm': No such file or directory\n"),
+		  "install: npm is not installed on this host: apt-get install npm");
+	/* A package whose own setup imports pip fails to build; pip itself is there. */
+	CHECK_STR(fault(PM_PIP,
+			"ModuleNotFoundError: No module named 'pip'\n"
+			"error: subprocess-exited-with-error\n",
+			&d),
+		  "build_failure");
+}
+
+TEST(an_unknown_failure_is_explained_by_the_last_line_of_output)
+{
+	CHECK_STR(explained(PM_GEM, "one\n  two: it broke\n\n"),
+		  "install: gem failed: two: it broke");
+	CHECK_STR(
+		explained(PM_NPM,
+			  "npm ERR! code ENODATA\nnpm ERR! the body is empty\n\nnpm ERR! "
+			  "A complete log of this run can be found in:\nnpm ERR!     /tmp/x.log\n"),
+		"install: npm failed: npm ERR! the body is empty");
+	CHECK_STR(explained(PM_GEM, "Killed"), "install: gem failed: Killed");
+	CHECK_STR(explained(PM_GEM, " \n"), "install: gem failed: it printed nothing");
+	CHECK_STR(explained(PM_GEM, ""), "install: gem failed: it printed nothing");
+}
+
 TEST(a_plan_is_words_and_never_a_shell)
 {
 	struct install_conf conf = { .mirror = "mirror" };
@@ -305,6 +348,7 @@ TEST(a_plan_is_words_and_never_a_shell)
 	CHECK_INT(packages_add(&p, "tiny==1", &e), 0);
 	CHECK_INT(install_plan(&p, &conf, &plan, &e), -1);
 	CHECK(strstr(e.msg, "not on this host") != NULL);
+	CHECK(strstr(e.msg, "apt-get install python3-pip") != NULL);
 	conf.runtime[PM_PIP] = "python3.11 1";
 	CHECK_INT(install_plan(&p, &conf, &plan, &e), 0);
 	CHECK_INT(plan.nsteps, 2);
