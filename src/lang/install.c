@@ -66,8 +66,10 @@ static const char apt_script[] =
 	" echo \"deb [signed-by=/usr/share/keyrings/$ID-archive-keyring.gpg] $url $suite $parts\"\n"
 	"done >list\n"
 	"cat >conf <<-END\n"
-	"Dir::Etc::main \"-\"; Dir::Etc::parts \"-\"; Dir::Etc::sourceparts \"-\";\n"
-	"Dir::Etc::sourcelist \"$PWD/list\"; Dir::Etc::preferencesparts \"-\";\n"
+	/* /dev/null: apt 3 warns about any other folder that does not exist. */
+	"Dir::Etc::main \"/dev/null\"; Dir::Etc::parts \"/dev/null\";\n"
+	"Dir::Etc::sourceparts \"/dev/null\"; Dir::Etc::sourcelist \"$PWD/list\";\n"
+	"Dir::Etc::preferences \"/dev/null\"; Dir::Etc::preferencesparts \"/dev/null\";\n"
 	"Dir::State \"$PWD\"; Dir::State::lists \"$PWD/lists\"; Dir::Log \"$PWD\";\n"
 	"Dir::State::status \"/opt/atoll/status\";\n"
 	"Dir::Cache \"$PWD\"; Dir::Cache::archives \"$PWD/archives\";\n"
