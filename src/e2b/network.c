@@ -2,7 +2,8 @@
  *
  *   not set              as e2b.internet: no hosts, or as in the next line
  *   internet: true       all hosts that the operator permits
- *   denyOut              removes addresses, and all hosts given by name, whose addresses are not known here
+ *   denyOut              removes addresses, and all hosts given by name: their addresses are not
+ *                        known here
  *   allowOut             is added: each entry, as far as the operator permits it */
 #include "e2b/network.h"
 #include "base/cleanup.h"

@@ -1,7 +1,7 @@
 /* proxy.c - any other port of a box: forwards the request to the server that listens there, and
  * its answer to the client.
  *
- *   head -> a connection, opened from inside (fleet/port_conn.h) -> the request goes on to it (http/relay.h)
+ *   head -> a connection, opened from inside (fleet/port_conn.h) -> request and answer (http/relay.h)
  *
  * A server in a box is not trusted, by Atoll and maybe not by the client: keys and tokens of
  * Atoll are not forwarded. */

@@ -158,7 +158,7 @@ struct fork {
 
 struct forking {
 	struct call *call;
-	struct box_spec want; /* row.door: of the old box */
+	struct box_spec want; /* row.surface: of the old box */
 	struct e2b_box surface;
 	char snapshot[ID_LEN + 1];
 	unsigned count, begun, over;

@@ -17,7 +17,7 @@ struct volume_box {
 };
 
 /* Of the volume that the path names, of the caller's team. Calls ready() once; a failure is
- * answered here. Uses c->door. */
+ * answered here. Uses c->surface. */
 void volume_box_open(struct call *c, struct volume_box *d,
 		     void (*ready)(struct call *c, struct volume_box *d, struct box *b));
 /* For a box that is about to end and has one of these volumes: w is called when it has ended. 0:

@@ -5,7 +5,7 @@
 
 enum { FEW = 128 }; /* pointers that need no mapping: nearly every exec */
 
-/* In one page with the first exec's slot, which is linked right behind. */
+/* In one page with the slot of the first exec, which is linked right after it. */
 static LAZY char *few[FEW] __attribute__((aligned(4096)));
 
 static int args_load(int memfd, char *to, size_t n)
@@ -22,7 +22,8 @@ static int args_load(int memfd, char *to, size_t n)
 	return 0;
 }
 
-/* The next n strings before `end` into v, then NULL. Returns where they stop, NULL if too few. */
+/* Puts the next n strings before `end` into v, then NULL. Returns where they stop, NULL if too
+ * few. */
 static char *args_cut(char **v, uint32_t n, char *at, const char *end)
 {
 	for (; n; n--) {
@@ -57,7 +58,7 @@ int args_init(struct exec_args *a, const struct wire_start *st, char *tail, size
 	*a = (struct exec_args){ 0 };
 	if (memfd >= 0 && st->tail_bytes > ARGS_MOST)
 		return -E2BIG;
-	/* Every string has a NUL at least: this bounds the pointers before they meet memory. */
+	/* Every string has at least a NUL: this bounds the pointers before memory is allocated. */
 	if (!st->argc || pointers - 1 > st->tail_bytes)
 		return -EINVAL;
 	if (tail_len != (memfd < 0 ? st->tail_bytes : 0))

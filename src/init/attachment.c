@@ -1,9 +1,11 @@
 /* attachment.c - see attachment.h.
  *
- * Order within one view: STARTED, ROOM, then OUTPUT up to the credit, then EXIT. EXIT waits until every
- * byte of the streams attached has been sent, so a client that gives no more credit gets no EXIT:
- * it decides when it has seen enough. When EXIT is sent the view is gone.
- * Bytes of the channel wait until nothing of the other two is owed: they never overtake. */
+ * Order within one attachment: STARTED, ROOM, then OUTPUT up to the credit, then EXIT. EXIT
+ * waits until every byte of the attached streams has been sent, so a client that gives no more
+ * credit gets no EXIT: the client decides when it has read enough. After EXIT the attachment is
+ * freed.
+ * Bytes of the channel wait until all bytes of stdout and stderr have been sent: they never
+ * overtake. */
 #include "init/attachment.h"
 #include "init/conn.h"
 #include "init/exec.h"
@@ -113,8 +115,9 @@ static int owes_other(const struct exec *x, const struct attachment *v)
 	return 0;
 }
 
-/* A short program's end overtakes the news of its start, and both go as one. A shell that has to read
- * its profile takes more than a millisecond; those who start one alone wait that much longer. */
+/* The end of a short program overtakes the report of its start, and both are sent as one frame.
+ * A shell that reads its profile takes more than a millisecond; a client that starts one waits
+ * that much longer. */
 void attachment_will_report(struct exec *x, struct attachment *v)
 {
 	v->untold = 1;
@@ -172,7 +175,7 @@ static int pump_output(struct exec *x, struct attachment *v, int stream)
 	while (v->cursor[stream] < end) {
 		uint64_t n;
 
-		/* Memory was refused to the log: the offset tells the client of the gap. */
+		/* The log could not get memory: the offset shows the gap to the client. */
 		if (v->cursor[stream] < l->from) {
 			v->cursor[stream] = l->from;
 			continue;
@@ -197,7 +200,8 @@ static int is_sated(const struct exec *x, const struct attachment *v)
 	return 1;
 }
 
-/* Is there more to say, or no time left to wait for it? An EXIT alone says that it had started. */
+/* Is there another frame to send, or has the waiting time passed? An EXIT alone implies the
+ * start. */
 static int is_time_to_tell(const struct exec *x, const struct attachment *v)
 {
 	return !is_sated(x, v) || (x->over && x->lone) ||
@@ -205,7 +209,7 @@ static int is_time_to_tell(const struct exec *x, const struct attachment *v)
 			     v->room_told[1] != x->channel_in.room));
 }
 
-/* 1: stopped for fairness, not because the socket or the credit said so. */
+/* 1: stopped for fairness, not because of the socket or the credit. */
 static int pump_one(struct exec *x, struct attachment *v)
 {
 	int i;

@@ -1,6 +1,7 @@
-/* attachment.h - one connection watching one exec.
- * Owns: the cursors. Nothing is queued for a client: what it is owed is the difference between its
- * cursors and the logs, and frames are made of that when its socket takes them. */
+/* attachment.h - one connection that reads the output of one exec.
+ * Owns: the cursors. Nothing is queued for a client: the bytes to send are the difference
+ * between its cursors and the logs, and frames are built from the logs when its socket takes
+ * them. */
 #pragma once
 #include "wire/wire.h"
 #include <stddef.h>
@@ -28,12 +29,13 @@ void attachment_detach_all(struct exec *x);
 void attachment_detach_conn(const struct conn *c); /* from every exec */
 void attachment_conn_due(const struct conn *c);    /* its socket takes frames again */
 
-/* The lowest cursor on this stream, or its tip with nobody attached. */
+/* The lowest cursor on this stream, or the end of the log without attachments. */
 uint64_t attachment_slowest(const struct exec *x, int stream);
-/* Bytes that are about to enter the log at its tip: straight to the one reader who waits there. */
+/* Bytes that are about to be appended to the log: sent directly to a single reader that has read
+ * all before them. */
 void attachment_offer(struct exec *x, int stream, const char *bytes, size_t n);
-/* STARTED, together with the first other frame or in a moment. For a program that has ended by then and
- * said nothing, EXIT is enough: its client is woken once. */
+/* Schedules STARTED, together with the first other frame or in a moment. For a program that has
+ * ended by then without output, EXIT is enough: its client is woken once. */
 void attachment_will_report(struct exec *x, struct attachment *v);
-/* Sends what is owed and allowed. 1: there is more, but others should have a turn. */
+/* Sends what is due and allowed. 1: there is more, but other execs get their turn. */
 int attachment_pump(struct exec *x);

@@ -1,4 +1,4 @@
-/* boot_id.c - see boot_id.h. A failure leaves the id as it was: no program is worth less for it. */
+/* boot_id.c - see boot_id.h. A failure leaves the id as it was; programs run all the same. */
 #include "init/boot_id.h"
 #include "init/sys.h"
 
@@ -39,7 +39,7 @@ static void write_id(void)
 	(void)sys_pwrite(file, text, TEXT, 0);
 }
 
-/* The file takes a page: an idle box in which nothing ever ran goes without. */
+/* The file takes a page: an idle box in which nothing ever ran does not need it. */
 void boot_due(void)
 {
 	if (written)

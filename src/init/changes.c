@@ -48,7 +48,7 @@ static const uint8_t *changes_hash(struct look *l, int dir, const char *name, st
 	return left ? NULL : sum;
 }
 
-/* One entry told; 1 if it is a directory to enter. long_path ends with its name then. */
+/* Reports one entry; 1 if it is a directory to enter. long_path ends with its name then. */
 static int tell_change(struct look *l, int dir, const struct dirent64 *d)
 {
 	size_t n = strlen(d->d_name);

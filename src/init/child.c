@@ -5,15 +5,15 @@
  *     asleep until the child has    <---  execve: its memory is its own from here on
  *     its own memory, or is gone    <---  or a row failed: name and errno are in struct child_args
  *
- * The child borrows our memory, so it costs no page tables, and it can report a failure by
- * writing it down. Credentials, descriptors, signal mask and limits belong to the process, not to
- * the memory: what the rows change, they change for the child alone.
+ * The child shares init's memory, so it costs no page tables, and it can report a failure by
+ * writing it into that memory. Credentials, descriptors, signal mask and limits belong to the
+ * process, not to the memory: what the rows change, they change for the child alone.
  *
- * Already in force and inherited, since the launcher put them on us: namespaces, cgroups, limits,
- * landlock, the system call filter. What is left is to stop being init. Once the uid is the user's,
- * the user's other processes may signal the child, so a SIGSTOP at that moment makes init wait:
- * a box can freeze itself, and its owner ends it from outside. It cannot be read or traced
- * meanwhile, being non-dumpable until execve. */
+ * Already in force and inherited, since the launcher applied them to init: namespaces, cgroups,
+ * limits, landlock, the system call filter. The rows only drop what init has beyond the user.
+ * Once the uid is the user's, the user's other processes may signal the child, so a SIGSTOP at
+ * that moment makes init wait: a box can freeze itself, and its owner ends it from outside. It
+ * cannot be read or traced meanwhile, being non-dumpable until execve. */
 #include "init/child.h"
 #include "init/boot_id.h"
 #include "init/exec_steps.h"
@@ -32,7 +32,7 @@ static LAZY char far[PATH_MAX]; /* for longer paths; the child's, while we sleep
 
 long start_clone(unsigned long flags, void *stack_top, void (*run)(void *), void *arg);
 
-/* What the image's root may keep, and all that init itself has. */
+/* The capabilities that the image's root may keep, and all that init itself has. */
 static const uint8_t kept[] = { CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
 				CAP_KILL,  CAP_SETGID,       CAP_SETUID, CAP_NET_BIND_SERVICE };
 
@@ -41,8 +41,8 @@ static uint32_t wanted_id(const struct child_args *c)
 	return c->root ? 0 : self.user;
 }
 
-/* One uid in the whole box (rootless, or a test outside any box): there is nobody else to become,
- * and nothing that would let us. */
+/* The whole box has one uid (rootless, or a test outside any box): there is no other user to
+ * become, and no permission to. */
 static int is_already(const struct child_args *c)
 {
 	return wanted_id(c) == self.uid;
@@ -52,8 +52,8 @@ static int own_session(const struct child_args *c)
 {
 	long err;
 
-	/* A new session costs a scheduler group, and without a terminal it is only a group: init's
-	 * own session has no terminal to take. */
+	/* A new session costs a scheduler group, and without a terminal a process group is
+	 * enough: init's own session has no terminal that a program could take. */
 	if (!c->tty)
 		return (int)sys_setpgid(0, 0);
 	err = sys_setsid();
@@ -62,8 +62,8 @@ static int own_session(const struct child_args *c)
 	return err < 0 ? (int)err : 0;
 }
 
-/* After the three, one of which may be this number until then; or it is init's birth connection,
- * which the child has no use for. */
+/* After stdin, stdout and stderr, one of which may have this number until then; or it is init's
+ * first connection, which the child does not use. */
 static int own_channel(const struct child_args *c)
 {
 	long err = c->channel < 0             ? 0
@@ -107,7 +107,8 @@ static int become_uid(const struct child_args *c)
 {
 	long err = is_already(c) ? 0 : sys_setresuid(wanted_id(c));
 
-	/* A change of uid sets the memory, ours too, to what fs.suid_dumpable says. */
+	/* A change of uid sets the dumpable flag of the memory, which init shares, to
+	 * fs.suid_dumpable. */
 	return err < 0 ? (int)err : (int)sys_prctl(PR_SET_DUMPABLE, 0, 0);
 }
 
@@ -137,8 +138,8 @@ static int drop_bounds(const struct child_args *c)
 	for (i = 0; !c->root && i < ARRAY_LEN(kept); i++) {
 		long err = sys_prctl(PR_CAPBSET_DROP, kept[i], 0);
 
-		/* Outside a box (a test) init has nothing to do it with, and nothing is lost by it:
-		 * without new privileges, the row above, the bounds are never drawn upon. */
+		/* Outside a box (a test) init lacks the capability for it, and nothing is lost:
+		 * with no_new_privs, the row above, the bounding set is never used. */
 		if (err == -EPERM && is_already(c))
 			return 0;
 		if (err < 0)
@@ -158,8 +159,9 @@ static int drop_caps(const struct child_args *c)
 	if (mask && sys_capget(have) < 0)
 		return -EPERM;
 	want[0].permitted = want[0].effective = mask ? mask & have[0].permitted : 0;
-	/* Inheritable goes to nothing for both, and the ambient set with it: the kernel keeps that
-	 * below the inheritable one. Said twice, because a capability left there survives execve. */
+	/* Clears the inheritable set for both, and the ambient set with it: the kernel keeps the
+	 * ambient set within the inheritable one. Cleared twice, because a capability left there
+	 * survives execve. */
 	if (sys_prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0) < 0 || sys_capset(want) < 0 ||
 	    sys_capget(have) < 0)
 		return -EPERM;
@@ -197,25 +199,26 @@ static int close_descriptors(const struct child_args *c)
 static const struct child_step {
 	int (*run)(const struct child_args *c);
 } inside[NROWS] = {
-	/* Signals to the group must reach this exec alone, and a terminal needs a session to rule. */
+	/* Signals to the group must reach this exec alone, and a terminal needs a session. */
 	[ROW_SESSION] = { own_session },
 	[ROW_STDIO] = { own_stdio },
 	[ROW_FILE_SIZE] = { limit_file_size },
-	/* Groups before gid before uid: each step gives away the right to the one before. */
+	/* Groups before gid before uid: each step gives up the permission for the one before. */
 	[ROW_GROUPS] = { no_groups },
 	[ROW_GID] = { become_gid },
 	[ROW_UID] = { become_uid },
 	/* A drop not verified is a hope. */
 	[ROW_READ_BACK] = { read_back },
-	/* The launcher has said so already; the next row leans on it, so it is said here too. */
+	/* The launcher has set this already; the next row depends on it, so it is set here, too. */
 	[ROW_NO_NEW_PRIVS] = { no_new_privs },
 	[ROW_BOUNDS] = { drop_bounds },
 	[ROW_CAPS] = { drop_caps },
-	/* As the user and without CAP_DAC_OVERRIDE, or a program could be put where it may not go. */
+	/* As the user and without CAP_DAC_OVERRIDE, or a program could start in a directory that
+	 * its user may not enter. */
 	[ROW_DIRECTORY] = { change_directory },
-	/* Late: from here on a signal may end the child, and the parent must be able to tell. */
+	/* Late: from here on a signal may end the child, and the parent must be able to notice. */
 	[ROW_SIGNALS] = { default_signals },
-	/* All are close-on-exec; this catches the one that some day is not. */
+	/* All are close-on-exec; this closes one that by mistake is not. */
 	[ROW_DESCRIPTORS] = { close_descriptors },
 };
 
@@ -270,8 +273,8 @@ static const char *search_path(char *const *env)
 	return default_path;
 }
 
-/* execvp's rules: keep looking while a place has nothing that could be meant, and if all failed,
- * "permission denied" says more than "not found". No shell steps in for ENOEXEC. */
+/* The rules of execvp: continue while a directory has no such file, and if all failed,
+ * "permission denied" is reported before "not found". No shell is started for ENOEXEC. */
 static int child_execute(char *const *argv, char *const *env)
 {
 	const char *name = argv[0], *dirs = search_path(env);

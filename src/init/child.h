@@ -1,10 +1,11 @@
-/* child.h - from a request to a program that runs as the box's user.
+/* child.h - turns a request into a program that runs as the box's user.
  * Owns: the steps between clone and execve. No other file of init changes an identity or a
  * capability. */
 #pragma once
 #include <stdint.h>
 
-struct child_args { /* the caller's; the child shares our memory and writes its failure into it */
+struct child_args { /* belongs to the caller; the child shares init's memory and writes its
+		     * failure into it */
 	const char *cwd;
 	char **argv, **env;
 	int stdio[3];         /* become 0, 1 and 2; a number in its place already is left there */
@@ -20,5 +21,5 @@ struct child_args { /* the caller's; the child shares our memory and writes its 
 void child_drop_stack(void); /* the pages of the stack children borrow; none may run on it */
 int child_start(struct child_args *c); /* the pid, or -errno if there is no process at all */
 
-/* Makes the calling process the user (or the image's root) for good. 0 or -errno. */
+/* Makes the calling process the user (or the image's root) permanently. 0 or -errno. */
 int child_become(int root);

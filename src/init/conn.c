@@ -135,7 +135,8 @@ static int send_exec(struct conn *c, const struct exec *x)
 	return conn_send(c, &e, sizeof(e), NULL, 0, -1);
 }
 
-/* The place in the list is kept, not the list: execs may come and go while the client is slow. */
+/* The position in the list is stored, not the list: execs may start and end while the client is
+ * slow. */
 static void go_on_listing(struct conn *c)
 {
 	struct frame done = conn_head(WIRE_DONE, c->listing_ref);
@@ -205,15 +206,17 @@ static void conn_receive(struct conn *c, struct packet *p)
 	}
 }
 
-/* One frame a wake: the next client gets its turn, and a single request needs no second call. */
+/* One frame per wake-up: the next client gets its turn, and a single request needs no second
+ * call. */
 static void conn_readable(struct conn *c)
 {
 	struct packet p = { 0 };
 	unsigned i;
 
 	conn_receive(c, &p);
-	/* A peer that died with frames of ours unread is told as ECONNRESET once, before the frames that it
-	 * had sent; these, KEEP among them, count. The end of file follows them. */
+	/* When a peer ends with frames of init unread, the kernel returns ECONNRESET once,
+	 * before the frames that the peer had sent; these, KEEP among them, count. The end of
+	 * file follows them. */
 	if (p.len == -EAGAIN || p.len == -EINTR || p.len == -ECONNRESET)
 		return;
 	if (p.len <= 0 || p.cut || frame_check(scratch, (uint32_t)p.len) < 0 ||
@@ -257,8 +260,8 @@ static struct conn *conn_adopt(int take_fd)
 	return NULL;
 }
 
-/* What was sent stays readable without us. But a frame of the client's that we leave unread would be an
- * error at its end, and be told before the rest. */
+/* Frames that were sent stay readable after the close. But a frame of the client that is left
+ * unread would become an error at its end, returned before the rest. */
 void conn_end(struct conn *c)
 {
 	struct packet p;
@@ -315,8 +318,8 @@ void conn_sweep(void)
 	for (; dead; dead &= dead - 1) {
 		struct conn *c = &conns[__builtin_ctzll(dead)];
 
-		/* A keeper that dies before it has recorded us, or before its client has heard of us,
-		 * must leave nothing behind. */
+		/* A keeper that ends before it has recorded this box, or before its client knows
+		 * of it, must leave no box running. */
 		if (c->leash || (c->birth && !claimed))
 			sys_exit(0);
 		attachment_detach_conn(c);

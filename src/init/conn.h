@@ -1,6 +1,6 @@
-/* conn.h - clients: frames in, frames out.
- * Owns: the connections and the listening socket. A connection holds at most one frame that its
- * socket did not take; while it does, nothing more is read from that client. */
+/* conn.h - connections of clients: frames in, frames out.
+ * Owns: the connections and the listening socket. A connection stores at most one frame that its
+ * socket did not take; meanwhile nothing more is read from that client. */
 #pragma once
 #include "init/loop.h"
 #include "wire/wire.h"
@@ -11,7 +11,7 @@ enum { CONN_MAX = 64 };
 struct conn {
 	struct event_source src;
 	uint8_t birth;   /* the keeper's: may KEEP and ADOPT */
-	uint8_t leash;   /* the box ends with it */
+	uint8_t leash;   /* kill on close: the box ends with this connection */
 	uint8_t blocked; /* the socket is full */
 	uint8_t dead;    /* to be closed at the end of the turn */
 	uint8_t listing; /* EXECS: 1 + the next slot to tell; 0: not listing */
@@ -22,18 +22,20 @@ struct conn {
 
 void conn_init(int take_birth, int take_listener);
 struct frame conn_head(uint8_t type, uint32_t ref);
-/* 1 if the socket took it, 0 if not: then it is blocked, or dead. fd: -1 or one that rides along. */
+/* 1 if the socket took it, 0 if not: then it is blocked, or closed. fd: -1 or one that is sent
+ * with it. */
 int conn_send(struct conn *c, const void *body, size_t n, const void *tail, size_t tail_n, int fd);
 int conn_idle(const struct conn *c); /* would it take a frame now, as far as we know? */
-/* Sends now or as soon as possible. 0: another answer still waits, and take_fd stays yours. */
+/* Sends now or as soon as possible. 0: another answer still waits, and the caller keeps take_fd. */
 int conn_answer(struct conn *c, const void *body, size_t n, int take_fd);
-/* ERROR{kind, sys, "what" or "what: text of errno"}. kind ERR_NONE: the one errno stands for. */
+/* ERROR{kind, sys, "what" or "what: text of errno"}. kind ERR_NONE: the kind that belongs to
+ * errno. */
 int conn_error(struct conn *c, uint32_t ref, uint32_t kind, int sys, const char *what);
 _Noreturn void conn_end(
 	struct conn *c); /* the box, now that this one has been sent all it waits for */
 void conn_list(struct conn *c, uint32_t ref); /* answers EXECS */
-void conn_keep(void);                         /* the keeper has given us to somebody... */
-void conn_claim(void); /* ... who has us: now the birth connection is like any other */
+void conn_keep(void);                         /* the keeper has given this box to a client ... */
+void conn_claim(void); /* ... and the client has it: now the first connection is like any other */
 int conn_kept(void);
 unsigned conn_count(void);
-void conn_sweep(void); /* closes the dead; the loop's */
+void conn_sweep(void); /* frees closed connections; called by the loop */

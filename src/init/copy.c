@@ -1,6 +1,7 @@
 /* copy.c - COPY: a file or a whole tree, all of it or nothing; see worker.h.
- * Links are copied as links, permission bits are kept, holes stay holes. The copy grows under a
- * hidden name next to its destination and gets its own when it is whole; what failed is removed. */
+ * Links are copied as links, permission bits are kept, holes stay holes. The copy is written
+ * under a hidden name next to its destination and renamed when it is complete; a failed copy is
+ * removed. */
 #include "base/err.h"
 #include "init/conn.h"
 #include "init/scratch.h"
@@ -105,14 +106,14 @@ static int enter_both(struct copy *c, const char *name, const struct stat *st)
 		c->too_deep = 1;
 		return -ENAMETOOLONG;
 	}
-	/* The name lies in the buffer of `from`, which entering does not read anew. */
+	/* The name is in the buffer of `from`, which tree_enter() does not read again. */
 	err = tree_enter(&c->from, name);
 	if (err >= 0)
 		err = (int)sys_mkdirat(c->to.dir, name, 0700);
 	return err < 0 ? err : tree_enter(&c->to, name);
 }
 
-/* The mode when we are out again: without its x bit we would not find the way. */
+/* The mode is set after leaving: without the x bit the walk could not return. */
 static int leave_both(struct copy *c)
 {
 	int done = (int)sys_fcntl(c->to.dir, F_DUPFD_CLOEXEC, UPPER + 1), err = done;

@@ -1,14 +1,14 @@
 /* early_file.c - see early_file.h.
- * A file worker is a process, and a process costs more than most programs of a few lines. So init
- * writes small files itself, in the name of the box's user, as long as it is alone in the box:
- * nobody was there to lay a link in its way, nobody is there to stop it. */
+ * A file worker is a process, and starting a process costs more than most programs of a few
+ * lines. So init writes small files itself, as the box's user, as long as no other process has
+ * run in the box: none could have placed a symbolic link, and none can stop init. */
 #include "init/early_file.h"
 #include "init/params.h"
 #include "init/sys.h"
 #include "init/str.h"
 #include "init/worker.h"
 
-/* Init's capabilities would let it write anywhere, so where it may is said here. */
+/* Init's capabilities would let it write anywhere, so the allowed paths are checked here. */
 static int is_allowed(const char *path)
 {
 	const char *at;
@@ -49,7 +49,7 @@ static long write_file(char *path, const struct wire_put *put, const char *bytes
 	if (fd < 0)
 		return fd;
 	err = write_all(fd, bytes, n);
-	/* The mask of our birth is nobody's wish. */
+	/* The umask that init was started with must not change the requested mode. */
 	if (err >= 0)
 		err = sys_fchmod(fd, mode);
 	sys_close(fd);

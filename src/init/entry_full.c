@@ -1,6 +1,6 @@
-/* entry_full.c - an entry with all that is known of it: where a link leads in the end, the names of its
- * owner and group, the attributes that META has set; see worker.h.
- * All of it is the box's word: /etc/passwd, links and attributes are what its programs made them. */
+/* entry_full.c - an entry with all attributes: the target of a link, the names of its owner and
+ * group, the attributes that META has set; see worker.h.
+ * None of it is trusted: programs of the box can change /etc/passwd, links and attributes. */
 #include "init/conn.h"
 #include "init/sys.h"
 #include "init/str.h"
@@ -118,7 +118,7 @@ static size_t entry_add(size_t at, const char *s)
 	return at + n;
 }
 
-/* One that has no room any more, or is no text, is left out. */
+/* An attribute that does not fit, or is not text, is left out. */
 static size_t add_attribute(size_t at, const char *path, const char *name)
 {
 	size_t key = entry_add(at, name + strlen(ATTRIBUTE));

@@ -89,7 +89,7 @@ struct exec *exec_find(uint32_t ref)
 	return x;
 }
 
-/* Those that nobody is reading any more go before those that somebody is. */
+/* Finished execs without readers are evicted before those with readers. */
 static struct exec *oldest_finished(void)
 {
 	struct exec *x, *oldest = NULL;
@@ -184,7 +184,7 @@ void exec_due(struct exec *x)
 
 /* ---- beginning ---- */
 
-/* Our end does not block; the program's does, as programs expect. */
+/* Init's end does not block; the program's does, as programs expect. */
 int exec_pipe(int out_pair[2], int ours)
 {
 	long err = sys_pipe(out_pair, O_CLOEXEC);
@@ -194,7 +194,7 @@ int exec_pipe(int out_pair[2], int ours)
 	return (int)err;
 }
 
-/* theirs[] starts as /dev/null and -1s; what was opened in vain is closed by the caller. */
+/* theirs[] starts as /dev/null and -1s; on failure the caller closes what was opened. */
 static int open_pipes(struct exec *x, const struct wire_start *st, int theirs[3])
 {
 	int i, err, p[2];
@@ -216,7 +216,8 @@ static int open_pipes(struct exec *x, const struct wire_start *st, int theirs[3]
 	return 0;
 }
 
-/* One socket for both ways. Ours is two numbers, so that reading and writing wait independently. */
+/* One socket for both directions. Init has two descriptors of it, so that reading and writing
+ * are waited for independently. */
 int exec_channel(struct exec *x, int take_fd)
 {
 	long copy, err;
@@ -240,7 +241,8 @@ static int open_channel(struct exec *x, int *theirs)
 	return exec_channel(x, p[0]);
 }
 
-/* The slave belongs to whoever opens the master, so we open it as the program's user. */
+/* The slave of a terminal belongs to the user that opens the master, so init opens it as the
+ * program's user. */
 static int open_master(int root)
 {
 	uint32_t id = root ? 0 : self.user;
@@ -271,7 +273,8 @@ static int open_terminal(struct exec *x, const struct wire_start *st, int theirs
 	if (slave < 0)
 		return slave;
 	theirs[0] = theirs[1] = theirs[2] = slave;
-	/* A second number for the same terminal, so that reading and writing wait independently. */
+	/* A second descriptor of the same terminal, so that reading and writing are waited for
+	 * independently. */
 	copy = sys_fcntl(master, F_DUPFD_CLOEXEC, 3);
 	if (copy < 0)
 		return (int)copy;
@@ -433,7 +436,7 @@ static struct exec *led_by(int pid)
 	return x;
 }
 
-/* Everything that ends in the box ends here: leaders, and the orphans they leave. */
+/* Reaps every process that ends in the box: leaders of execs, and orphans. */
 static void exec_reap(void)
 {
 	struct rusage ru;
@@ -451,7 +454,7 @@ static void exec_reap(void)
 		if (x)
 			leader_ended(x, status, &ru);
 		else if (seed_reaped(pid) && !conn_kept())
-			sys_exit(70); /* nobody has us yet: the keeper makes another box */
+			sys_exit(70); /* no client has this box yet: the keeper makes another one */
 	}
 	zombies_left = i == REAP_A_TURN;
 }
@@ -461,7 +464,7 @@ static void child_signal(struct event_source *s, uint32_t events)
 	struct signalfd_siginfo info;
 
 	(void)events;
-	/* Read before waiting: a child that ends in between then wakes us again. */
+	/* Read before waiting: a child that ends in between then wakes init again. */
 	sys_read(s->fd, &info, sizeof(info));
 	exec_reap();
 }
@@ -477,8 +480,8 @@ void exec_init(void)
 	loop_want(&children, EPOLLIN);
 }
 
-/* The kernel signals all and lets nobody fork meanwhile, so once is enough. Outside a pid namespace
- * of our own (a test) it would be everybody on the machine. */
+/* The kernel signals all processes and prevents forks meanwhile, so one call is enough. Outside
+ * a pid namespace of its own (a test) this would signal all processes of the machine. */
 int exec_kill_all(void)
 {
 	if (sys_getpid() != 1)
@@ -489,7 +492,7 @@ int exec_kill_all(void)
 	return 0;
 }
 
-/* All descend from us, so when we have no child there is nobody. */
+/* All processes descend from init, so when init has no child the box has no process. */
 int exec_childless(void)
 {
 	return childless;
@@ -521,15 +524,16 @@ void exec_resize(struct exec *x, uint16_t rows, uint16_t cols)
 	x->cols = cols;
 }
 
-/* Grace is over: nothing more is awaited from whoever holds the pipes. A stream that waits for
- * its readers is not cut; what the program wrote is theirs. */
+/* The grace period has ended: init no longer waits for the processes that hold the pipes. A
+ * stream that waits for its readers is not cut; they get all that the program wrote. */
 static void exec_cut(struct exec *x)
 {
 	int i;
 
 	x->deadline_ns = 0;
 	x->overdue = 1;
-	/* The channel last, as ever: if another one must wait for its readers, so must it. */
+	/* The channel is cut last: if another stream must wait for its readers, so must the
+	 * channel. */
 	for (i = 0; i < WIRE_STREAMS; i++)
 		if (x->out[i].src.fd >= 0 && !stream_cut(&x->out[i]))
 			break;

@@ -1,15 +1,15 @@
-/* exec.h - the programs init runs, from START until they are forgotten.
+/* exec.h - the programs that init runs, from START until they are forgotten.
  * Owns: the table of execs; reaping, for the whole box; wall time and grace.
- * An exec is over when its leader has ended and its streams are at their end. Pipes that others
- * still hold are cut grace_ms after the leader, those of a lone one when somebody has put it down or
- * its wall time is over. A finished exec keeps its logs and its EXIT until it is forgotten, or
- * evicted by newer ones. */
+ * An exec has ended when its leader has ended and its streams are at their end. Pipes that other
+ * processes still hold are cut grace_ms after the leader; those of a lone exec when a client has
+ * killed it or its wall time has passed. A finished exec keeps its logs and its EXIT until it is
+ * forgotten, or evicted by newer ones. */
 #pragma once
 #include "init/stdin_buf.h"
 #include "init/stream.h"
 #include "wire/wire.h"
 
-/* Each has up to seven descriptors while it runs, and two logs afterwards: 1024 are all there are. */
+/* Each has up to seven descriptors while it runs, and two logs afterwards: the limit is 1024. */
 enum { EXEC_MAX = 192, EXEC_KEPT = 64 };
 
 struct exec_args;
@@ -24,8 +24,9 @@ struct exec {
 	uint16_t rows, cols; /* of the terminal */
 	uint8_t walled;      /* we killed it for its wall time */
 	uint8_t lone;        /* WIRE_START_LEADER_ONLY */
-	uint8_t put_down; /* lone: by a signal that nobody outlives; its streams are not waited for */
-	uint8_t overdue; /* grace is over, only slow readers keep a stream open */
+	uint8_t put_down;    /* lone: by a signal that ends every process; its streams are not
+			   * waited for */
+	uint8_t overdue;     /* the grace period has ended, only slow readers keep a stream open */
 	struct stream out[WIRE_STREAMS];
 	struct stdin_buf in;
 	struct stdin_buf channel_in;
@@ -33,7 +34,8 @@ struct exec {
 	const struct conn *last; /* WIRE_START_ONE_SHOT: whose EXIT ends the box; or NULL */
 	uint64_t born_ns;
 	uint64_t deadline_ns; /* wall time, then grace; 0: none */
-	uint64_t tell_ns; /* STARTED goes alone then, if nothing has taken it along; 0: no more */
+	uint64_t tell_ns; /* then STARTED is sent alone, if no other frame has taken it along; 0:
+			   * sent */
 	uint32_t grace_ms;
 	uint64_t turn;        /* of birth: the lowest finished one is evicted first */
 	struct wire_exit end; /* filled as it becomes known; sent when over */
@@ -43,11 +45,12 @@ void exec_init(void); /* starts to reap */
 struct exec *exec_find(uint32_t ref);
 struct exec *exec_next(const struct exec *after); /* all of them; NULL: the first, or no more */
 struct exec *exec_at(int slot);                   /* NULL: an empty one */
-/* A slot for a new exec; there are EXEC_KEPT for those that are over, the oldest goes. NULL: as many as
- * may be are running. */
+/* A slot for a new exec; EXEC_KEPT slots are for finished ones, the oldest is evicted. NULL: the
+ * maximum number of execs runs. */
 struct exec *exec_new(uint32_t ref);
 void exec_run(struct exec *x, const struct wire_start *st, const struct exec_args *a);
-/* For those who bring a process of their own: a pipe whose end `ours` does not block; the channel. */
+/* For callers that bring a process of their own: a pipe whose end `ours` does not block; the
+ * channel. */
 int exec_pipe(int out_pair[2], int ours);
 int exec_channel(struct exec *x, int take_fd);
 void exec_fail(struct exec *x, const char *step, int err); /* over before it began */
@@ -60,10 +63,10 @@ int exec_kill_all(void);  /* every process of the box but us; -EPERM if we are n
 int exec_childless(void); /* 1: all that lived at the last exec_kill_all() is reaped */
 uint64_t exec_reaped(void);
 
-/* From streams and feeds. */
+/* Called by streams and stdin buffers. */
 void exec_check(struct exec *x); /* is it over now? */
 void exec_was_cut(struct exec *x, int stream);
-void exec_due(struct exec *x); /* somebody is owed a frame, or has room again */
+void exec_due(struct exec *x); /* a frame is due for a client, or a socket has room again */
 
 /* The loop's. */
 void exec_pump(void);      /* sends what is owed */

@@ -5,9 +5,9 @@
  *   FD + an end     <---                           becomes the user, then serves one request
  *   requests        ------------------------->     after another until its end closes
  *
- * A process like any other of the box, and blocking is fine here: it keeps nobody waiting but its
- * own client. Every request has one answer: DONE, ERROR, or what it asked for. The rooms of the
- * worker are in worker.h. */
+ * The worker is a process like any other of the box, and may block: only its own client waits
+ * for it. Every request has one answer: DONE, ERROR, or what it asked for. worker.h lists the
+ * files of the worker. */
 #include "init/files.h"
 #include "base/err.h"
 #include "init/boot_id.h"
@@ -35,7 +35,8 @@ const char *last_part(const char *path)
 	return last;
 }
 
-/* What root made for the user is the user's. A worker that is the user made it as such. */
+/* Gives what root made for the user to the user. A worker that runs as the user has made it as
+ * such. */
 static long hand_over(int dir, const char *path)
 {
 	return sys_getuid() ? 0
@@ -57,7 +58,8 @@ static int make_parents(char *path, const char *end, int users)
 		if (!err && users)
 			err = hand_over(AT_FDCWD, path);
 		*at = '/';
-		/* The last two may stand for "is there already"; if not, the next step tells. */
+		/* The last two errors may mean that it exists already; if not, the next step
+		 * fails. */
 		if (err < 0 && err != -EEXIST && err != -EROFS && err != -EACCES)
 			return (int)err;
 	}
@@ -85,7 +87,7 @@ int open_parent(char *path, int users)
 	return dir;
 }
 
-/* Hidden, and nobody else's. */
+/* A hidden and unique name. */
 void temporary_name(char out[48])
 {
 	static uint32_t number;
@@ -99,7 +101,8 @@ void temporary_name(char out[48])
 
 /* ---- requests ---- */
 
-/* Sends at most `left` bytes from `at` on; a file that grows or shrinks meanwhile is its owner's. */
+/* Sends at most `left` bytes from `at` on; a file that grows or shrinks meanwhile is not
+ * protected. */
 static int send_bytes(int fd, uint32_t ref, uint64_t at, uint64_t left)
 {
 	struct frame f = conn_head(WIRE_DATA, ref);
@@ -132,8 +135,8 @@ static int write_all(int fd, const char *bytes, size_t n)
 	return 0;
 }
 
-/* The same through a pipe: pages, not bytes, unless the file is one of those (of /proc, say) that
- * have none. A client that does not want the rest closes its end. */
+/* The same through a pipe: splices pages, and copies bytes of files (of /proc, say) that have no
+ * pages. A client that does not want the rest closes its end. */
 static int pipe_bytes(int fd, int pipe, uint32_t ref, uint64_t at, uint64_t left)
 {
 	long n = 1, by_hand = 0;
@@ -177,7 +180,7 @@ static int files_do_get(const struct job *j)
 	err = (int)sys_fstat(fd, &st);
 	if (err >= 0 && !S_ISREG(st.st_mode))
 		err = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-	/* What the kernel makes up has the size that it happens to have when it is read. */
+	/* A file that the kernel generates has the size that it has when it is read. */
 	if (err >= 0 && sys_fstatfs(fd, &fs) >= 0 && is_made_up((uint32_t)fs.f_type))
 		st.st_size = 0;
 	if (err >= 0) {
@@ -265,7 +268,7 @@ static int change_mode(const struct job *j)
 	return (int)sys_fchmodat(AT_FDCWD, j->path, j->put->mode);
 }
 
-/* Init's own id is refused: a set-user-id file of it would let a program become init. */
+/* Init's own id is rejected: a set-user-id file of it would let a program become init. */
 static int change_owner(const struct job *j)
 {
 	uint32_t uid = j->chown->uid, gid = j->chown->gid;
@@ -322,8 +325,8 @@ static const struct verb {
 	[WIRE_DATA] = { put_data, "data", 0, 0, 0 },
 };
 
-/* Cuts the tail at its NULs; -errno unless there are as many parts as there should be. A NUL inside
- * a path would have us act on another one than was meant. */
+/* Splits the tail at its NULs; -errno unless the number of parts is right. A NUL inside a path
+ * would make the worker act on another path than the client meant. */
 static int find_parts(struct job *j, const struct verb *v)
 {
 	static char none[1];
@@ -349,7 +352,7 @@ static int find_parts(struct job *j, const struct verb *v)
 	return *j->path ? 0 : -ENOENT;
 }
 
-/* Is the pipe there that the request speaks of, and only then? */
+/* Is a pipe present exactly when the request announces one? */
 static int check_pipe(const struct job *j)
 {
 	int speaks = (j->head->type == WIRE_PUT || j->head->type == WIRE_GET) &&
@@ -384,7 +387,7 @@ static void files_serve(const struct frame *f, uint32_t len, int pipe)
 		say_head(WIRE_DONE, ref, 0);
 }
 
-/* A frame into scratch, and the one descriptor that may ride on it or -1. */
+/* Receives a frame into scratch, and the one descriptor that may come with it or -1. */
 static long files_receive(int *out_fd)
 {
 	struct {
@@ -407,14 +410,15 @@ static _Noreturn void files_worker(int sock, int root)
 	int fd;
 	long n;
 
-	/* Init's connections and logs are none of the user's business, so they go first. Our end may
-	 * have any number, one of the two below included: out of the way with it. */
+	/* The user must not reach init's connections and logs, so they are closed first. The
+	 * worker's end may have any number, also one of the two below, so it is moved out of the
+	 * way. */
 	sock = (int)sys_fcntl(sock, F_DUPFD_CLOEXEC, UPPER + 1);
 	if (sys_dup3(self.upper, UPPER, O_CLOEXEC) < 0 || sys_dup3(sock, SOCK, O_CLOEXEC) < 0 ||
 	    sys_close_range(UPPER + 1, ~0u) < 0 || sys_setsid() < 0 || child_become(root) < 0)
 		sys_exit(70);
 	put_init();
-	sys_sigmask(1ull << (SIGPIPE - 1)); /* a pipe that nobody reads is an error like others */
+	sys_sigmask(1ull << (SIGPIPE - 1)); /* a pipe without a reader is an error like others */
 	sys_umask(0);                       /* modes are what the client says */
 	if (sys_chdir(HOME) < 0)
 		sys_chdir("/");

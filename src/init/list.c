@@ -1,13 +1,14 @@
 /* list.c - LIST: the entries of a folder, in order, any number of them; see worker.h.
  *
- * A client pages through a folder by the last name it has seen, so the order must be one that the
- * folder itself does not know: bytewise by name. A folder is read whole and of its names only the
- * next few thousand are kept, the lowest above the last one told; when those are used up it is read
- * again. So a folder may have any number of entries, and change meanwhile: no name is told twice.
+ * A client pages through a folder by the last name it has seen, so the order must not depend on
+ * the folder: bytewise by name. A folder is read completely and of its names only the next few
+ * thousand are kept, the lowest above the last one sent; when those have been sent it is read
+ * again. So a folder may have any number of entries, and change meanwhile: no name is sent
+ * twice.
  *
- * With depth the walk is a folder's entry, then what is in it, then the next entry: the order of the
- * paths if '/' were the lowest of all characters. `after` is then a path, and each of its parts is
- * the floor of one level. */
+ * With depth the walk is a folder's entry, then what is in it, then the next entry: the order of
+ * the paths if '/' were the lowest of all characters. `after` is then a path, and each of its
+ * parts is the lower bound of one level. */
 #include "init/conn.h"
 #include "init/sys.h"
 #include "init/str.h"
@@ -29,7 +30,7 @@ struct list_folder { /* one folder */
 
 struct list_walk {
 	uint32_t ref, left, depth,
-		levels;   /* entries and levels that may still be told; where we are */
+		levels;   /* entries and levels that may still be sent; the current level */
 	char *after;      /* what is left of it below this level; NULL: nothing */
 	char floor[NAME]; /* this level's part of it; "": none */
 	uint16_t flags;   /* of DONE */
@@ -78,7 +79,7 @@ static void set_name(struct list_folder *l, uint32_t slot, const char *name)
 	memcpy(l->names[slot], name, strlen(name) + 1);
 }
 
-/* The highest of those kept is on top of the heap, and gives way. */
+/* Adds a name; the highest of those kept is on top of the heap, and is replaced. */
 static void list_keep(struct list_folder *l, const char *name)
 {
 	if (l->count < l->room) {
@@ -104,7 +105,7 @@ static void list_sort(struct list_folder *l)
 	}
 }
 
-/* The next names that are not below the floor; the floor itself only if asked for. */
+/* The next names that are not below the floor; the floor itself only if requested. */
 static int list_gather(struct list_folder *l, const char *floor, int with_floor)
 {
 	int err = (int)sys_openat(l->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -175,7 +176,7 @@ static void list_leave(struct list_walk *w)
 	sys_unmap(l->names, bytes_of(l->room));
 }
 
-/* Is this the name that `after` leads through? Asked once per level, of its first name. */
+/* Is this the name that `after` leads through? Checked once per level, for its first name. */
 static int was_told(struct list_walk *w, const char *name)
 {
 	int same = w->floor[0] && !text_compare(w->floor, name);
@@ -186,7 +187,7 @@ static int was_told(struct list_walk *w, const char *name)
 	return same;
 }
 
-/* One entry, and down into it if it is a folder. 1: no more may be told. */
+/* Sends one entry, and enters it if it is a folder. 1: the limit of entries is reached. */
 static int list_visit(struct list_walk *w, struct list_folder *l, const char *name)
 {
 	uint32_t end = l->path_len + (uint32_t)strlen(name);
@@ -211,7 +212,7 @@ static int list_visit(struct list_walk *w, struct list_folder *l, const char *na
 	if (dir < 0)
 		w->after = NULL; /* it leads no further */
 	if (dir < 0 ? dir != -ENOTDIR : list_enter(w, dir, end + 1) < 0)
-		w->flags |= WIRE_DONE_SKIPPED; /* the names it has given are told all the same */
+		w->flags |= WIRE_DONE_SKIPPED; /* the names that were read are sent all the same */
 	return 0;
 }
 

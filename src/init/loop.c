@@ -22,7 +22,8 @@ void loop_want(struct event_source *s, uint32_t want)
 
 	if (s->fd < 0 || want == s->armed)
 		return;
-	/* Only memory can fail here. A box whose init cannot listen any more is better ended. */
+	/* Only a lack of memory can fail here. A box whose init cannot serve its connections is
+	 * ended. */
 	if (sys_epoll_ctl(epoll_fd, op, s->fd, &ev) < 0)
 		sys_exit(70);
 	s->armed = want;
@@ -30,7 +31,7 @@ void loop_want(struct event_source *s, uint32_t want)
 
 void loop_close(struct event_source *s)
 {
-	sys_close(s->fd); /* the last reference: the kernel takes it off the epoll itself */
+	sys_close(s->fd); /* the last reference: the kernel removes it from the epoll itself */
 	s->fd = -1;
 	s->armed = 0;
 }

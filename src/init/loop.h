@@ -1,8 +1,8 @@
-/* loop.h - waiting, in one thread.
+/* loop.h - the event loop of init, in one thread.
  * Owns: the epoll descriptor and the time of this turn.
- * A source lives inside the object it serves, in a table that is never freed. An event may be
- * stale: a handler earlier in the batch may have closed its source, even opened it anew. So every
- * handler must bear being called for nothing, and no descriptor in here ever blocks. */
+ * A source is part of the object it serves, in a table that is never freed. An event may be
+ * stale: a handler earlier in the batch may have closed its source, or even opened it again. So
+ * every handler must tolerate a call without a reason, and no descriptor in here ever blocks. */
 #pragma once
 #include <stdint.h>
 
@@ -17,8 +17,9 @@ struct event_source {
 extern uint64_t loop_now_ns; /* sampled once per turn */
 
 void loop_init(void);
-/* Registers, changes or forgets, whichever leads to `want`. Nothing wanted means not registered:
- * EPOLLHUP cannot be masked, and a paused source whose peer has left would wake us for ever. */
+/* Registers, changes or removes the source according to `want`. Nothing wanted means not
+ * registered: EPOLLHUP cannot be masked, and a paused source whose peer has left would wake init
+ * without end. */
 void loop_want(struct event_source *s, uint32_t want);
 void loop_close(struct event_source *s); /* fine on a closed one */
 void loop_turn(int timeout_ms);          /* waits, samples the time, runs the handlers */

@@ -1,18 +1,19 @@
 /* main.c - PID 1 of a box.
  *
- * Static, without any library, asleep nearly always. It runs the programs it is asked to, keeps
- * their output by offset, reaps whatever ends in the box, and forks workers for file requests.
- * It has no queue and no heap: tables of fixed size, memfds for output, and one scratch buffer.
+ * Static, without any library, asleep nearly always. Init runs the programs that clients start,
+ * stores their output by offset, reaps every process that ends in the box, and forks workers for
+ * file requests. It has no queue and no heap: tables of fixed size, memfds for output, and one
+ * scratch buffer.
  *
  *   fd 0 1 2   /dev/null           argv[1]  uid of the user
- *   fd 3       birth connection    argv[2]  1 if clients may ask for the image's root
+ *   fd 3       first connection    argv[2]  1 if clients may ask for the image's root
  *   fd 4       listening socket
  *   fd 5       upper layer
  *   fd 6       boot id
  *
  * A turn: frames change state, children are reaped, pipes are read into the logs; then timers;
- * then what is owed to clients is sent. Reading order: child.c, exec.c, stream.c, view.c, conn.c,
- * verbs.c, files.c. */
+ * then what is due is sent to clients. Reading order: child.c, exec.c, stream.c, attachment.c,
+ * conn.c, requests.c, files.c. */
 #include "init/boot_id.h"
 #include "init/conn.h"
 #include "init/tcp.h"
@@ -44,14 +45,15 @@ static void learn_self(long argc, char **argv)
 	self.upper = UPPER_FD;
 }
 
-/* What children inherit is settled here once, instead of in every child. */
+/* Sets what all children inherit, once instead of in every child. */
 static void init_settle(void)
 {
 	int i;
 
 	if (sys_prctl(PR_SET_DUMPABLE, 0, 0) < 0)
 		sys_exit(BAD_BIRTH);
-	/* For ps on the host: having been executed by descriptor, we are called by its number. */
+	/* For ps on the host: init was executed by descriptor, and its name would be that
+	 * number. */
 	sys_prctl(PR_SET_NAME, (unsigned long)"atoll-init", 0);
 	sys_sigmask(~0ull); /* no handler outlives exec, and the launcher ignores nothing */
 	sys_umask(022);
@@ -75,9 +77,10 @@ _Noreturn void init_main(long *stack)
 	loop_init();
 	exec_init();
 	conn_init(BIRTH_FD, LISTEN_FD);
-	/* From here on the end of the birth connection tells that nobody wants this box (conn_sweep()).
-	 * The signal could not tell: a keeper that is killed after it has handed the box out, and before
-	 * we were scheduled to read KEEP, would take a box with it that its client already has. */
+	/* From here on the end of the first connection means that no client wants this box
+	 * (conn_sweep()). The signal could not mean that: a keeper that is killed after it has
+	 * handed the box out, and before init was scheduled to read KEEP, would end a box that
+	 * its client already has. */
 	sys_prctl(PR_SET_PDEATHSIG, 0, 0);
 	for (;;) {
 		exec_timers();

@@ -2,7 +2,7 @@
 #include "init/output_log.h"
 #include "init/sys.h"
 
-enum { NOEXEC_SEAL = 0x8 }; /* MFD_NOEXEC_SEAL, Linux 6.3; newer kernels grumble without it */
+enum { NOEXEC_SEAL = 0x8 }; /* MFD_NOEXEC_SEAL, Linux 6.3; newer kernels log a warning without it */
 enum { CLOEXEC = 0x1 };     /* MFD_CLOEXEC */
 enum { PUNCH_LEAST = 1 << 12, PUNCH_MOST = 1 << 16 };
 

@@ -1,6 +1,7 @@
-/* output_log.h - one output stream, kept by offset.
- * Owns: a memfd in which the position is the offset in the stream. It is made at the first byte;
- * old bytes are punched out, so the file is sparse and the newest `limit` bytes are in memory. */
+/* output_log.h - one output stream, stored by offset.
+ * Owns: a memfd in which the position is the offset in the stream. It is created at the first
+ * byte; old bytes are punched out, so the file is sparse and the newest `limit` bytes are in
+ * memory. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -14,18 +15,19 @@ struct log {
 	uint64_t limit; /* how many a late reader may count on */
 };
 
-/* What logs keep above LOG_DEFAULT is, all together, no more than twice the largest limit: beyond that
- * finished execs are cut to LOG_DEFAULT, oldest first, and then those that run. The pages are the box's
- * own memory. */
+/* All logs together keep above LOG_DEFAULT at most twice the largest limit: beyond that finished
+ * execs are cut to LOG_DEFAULT, oldest first, and then those that run. The pages are charged to
+ * the box's memory. */
 int log_crowded(void);
 void log_cut(struct log *l, uint64_t needed); /* to LOG_DEFAULT, and what lies above `needed` */
 uint64_t log_room_for(const struct log *l);   /* its limit, or LOG_DEFAULT while it is crowded */
 
 void log_init(struct log *l, uint64_t limit); /* 0: the default; clamped */
 void log_fini(struct log *l);
-/* Takes all n bytes, always. If memory is refused they are counted as dropped, with all that came
+/* Always takes all n bytes. Without memory they are counted as dropped, with all that came
  * before: a log has one beginning and no holes. */
 void log_append(struct log *l, const void *bytes, size_t n);
-/* Drops what exceeds the limit and lies below `needed`, the slowest attached reader. */
+/* Drops what exceeds the limit and is below `needed`, the position of the slowest attached
+ * reader. */
 void log_trim(struct log *l, uint64_t needed);
 long log_read(const struct log *l, uint64_t at, void *to, size_t n); /* at: kept, below the tip */

@@ -1,4 +1,4 @@
-/* params.h - what init was told at birth. Set once by main.c, read by all. */
+/* params.h - the parameters that init was started with. Set once by main.c, read by all. */
 #pragma once
 #include <stdint.h>
 

@@ -1,8 +1,9 @@
-/* put.c - files that arrive: PUT and its DATA; see worker.h.
- * A file gets its name when all of it is there; until then it has none (O_TMPFILE), so that a worker
- * that is killed leaves nothing behind. File systems without such files have a hidden name for it.
- * A PUT that fails is answered at once; what still comes of its DATA is swallowed. Where the bytes come through a pipe its end is not the file's:
- * that is the empty DATA, which a client that gave up does not send. */
+/* put.c - PUT and its DATA: writes files that a client uploads; see worker.h.
+ * A file gets its name when all of it has arrived; until then it has none (O_TMPFILE), so that a
+ * worker that is killed leaves nothing behind. On file systems without such files it has a
+ * hidden name. A PUT that fails is answered at once; its remaining DATA is dropped. Where the
+ * bytes come through a pipe the end of the pipe is not the end of the file: that is the empty
+ * DATA, which a client that gave up does not send. */
 #include "init/conn.h"
 #include "init/scratch.h"
 #include "init/params.h"
@@ -46,7 +47,7 @@ static uint32_t put_mode(const struct job *j)
 	return 0644;
 }
 
-/* Is this name in the folder still the file that the client has seen? */
+/* Does this name in the folder still belong to the file that the client has seen? */
 static int is_expected(const char *name)
 {
 	struct stat st;
@@ -68,7 +69,7 @@ static long put_write(const char *bytes, uint32_t n)
 	return 0;
 }
 
-/* Closed before it is said: a program that is open for writing cannot be run. */
+/* Closed before the answer: a program that is open for writing cannot be run. */
 static void put_over(long err)
 {
 	put_close();
@@ -78,7 +79,7 @@ static void put_over(long err)
 		say_head(WIRE_DONE, up.ref, 0);
 }
 
-/* We copy, and nobody else: so the pages are the box's, and count against its memory. */
+/* The worker itself copies: so the pages are charged to the box's memory. */
 static void put_from(int pipe)
 {
 	long n = 1, err = 0;
@@ -91,7 +92,7 @@ static void put_from(int pipe)
 		put_over(err);
 }
 
-/* The path of what is there, where a link leads to it; 0, or -errno: it cannot be written to. */
+/* The path of the file that a link leads to; 0, or -errno: it cannot be written to. */
 static int put_follow(char *path)
 {
 	int err, fd = (int)sys_openat(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0);
@@ -117,14 +118,14 @@ static int open_file(void)
 
 	if (fd >= 0)
 		return fd;
-	/* Not every file system has them; and if it is something else, this says what. */
+	/* Not every file system has O_TMPFILE; any other error is returned by this call. */
 	fd = (int)sys_openat(up.dir, up.temporary,
 			     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	up.named = fd >= 0;
 	return fd;
 }
 
-/* Its first name, hidden: a name in use can be taken over by a rename, not by a link. */
+/* Its first name is hidden: a rename can replace an existing name, a link cannot. */
 static long give_name(void)
 {
 	char path[48];
@@ -177,8 +178,9 @@ int put(const struct job *j)
 	return ANSWERED;
 }
 
-/* Only in place of the file that was meant. Two clients may get here at the same time, so looking
- * first would not do: the two names are exchanged, and the loser finds the winner's file in hand. */
+/* Replaces only the file that the client has seen. Two clients may get here at the same time, so
+ * a check before would not be enough: the two names are exchanged, and the second client finds
+ * the file of the first. */
 static long put_instead(void)
 {
 	long err = sys_renameat2(up.dir, up.temporary, up.dir, up.name, RENAME_EXCHANGE);
@@ -191,7 +193,7 @@ static long put_instead(void)
 	return -ESTALE;
 }
 
-/* The mode last, so that a half-written program cannot be run; the name when all is there. */
+/* The mode last, so that an incomplete program cannot be run; the name when all has arrived. */
 static long put_finish(void)
 {
 	unsigned how = up.flags & WIRE_PUT_NEW ? RENAME_NOREPLACE : 0;
@@ -208,7 +210,7 @@ static long put_finish(void)
 	return sys_renameat2(up.dir, up.temporary, up.dir, up.name, how);
 }
 
-/* One of them. A disk that has no attributes is no reason to refuse the file. */
+/* Sets one attribute. A disk without attributes is no reason to reject the file. */
 static long put_attribute(const char *key, const char *value)
 {
 	char name[256];
@@ -256,7 +258,7 @@ static long put_all_of(int from)
 	return n;
 }
 
-/* Told as an error of that path: the one of the PUT is in order. */
+/* Reported as an error of that path: the path of the PUT is valid. */
 int put_append(const struct job *j)
 {
 	int from;

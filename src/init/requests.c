@@ -1,6 +1,7 @@
 /* requests.c - see requests.h.
- * Late is not wrong: a frame for an exec that has just ended, or was forgotten, is dropped without
- * a word, because its sender could not know. Only requests that wait for an answer get one. */
+ * A late frame is no error: a frame for an exec that has just ended, or was forgotten, is
+ * dropped without an answer, because its sender could not know. Only requests that wait for an
+ * answer get one. */
 #include "init/requests.h"
 #include "base/err.h"
 #include "init/args.h"
@@ -44,7 +45,7 @@ enum {
 		      WIRE_START_WARM | WIRE_START_LEADER_ONLY | WIRE_START_ONE_SHOT,
 };
 
-/* Somebody has had us run something: from then on what lies in the box may be a trap. */
+/* A client has run a program: from then on files in the box are not trusted. */
 static int used;
 
 static int requests_refuse(const struct request *r, enum err_kind kind, const char *why)
@@ -68,15 +69,15 @@ static int requests_adopt(const struct request *r)
 	unsigned i;
 
 	if (!r->conn->birth || conn_kept() || !r->nfds)
-		return -1; /* once somebody has us it is too late to change our limits */
+		return -1; /* after the box was given to a client its limits cannot change */
 	for (i = 0; i < r->nfds; i++)
 		if (sys_write(r->fds[i], "0", 1) != 1)
 			sys_exit(70); /* outside its limits nothing may run */
 	return 0;
 }
 
-/* An interpreter that is here already, or the words to start one with. A box that was promised one
- * must not pass for a whole one without it. */
+/* Takes an interpreter that runs already, or the arguments to start one with. A box that was
+ * ordered with an interpreter must not be used without it. */
 static int requests_plant(const struct request *r)
 {
 	enum { WORDS = 8 };
@@ -105,7 +106,7 @@ static int requests_plant(const struct request *r)
 
 /* ---- execs ---- */
 
-/* 0: refused, and said so with an ERROR; there is no exec that could have an EXIT. */
+/* 0: rejected, and an ERROR was sent; there is no exec that could have an EXIT. */
 static int start_allowed(const struct request *r)
 {
 	const struct wire_start *st = r->start;
@@ -279,7 +280,7 @@ static int requests_leave(const struct request *r)
 
 	if (!v)
 		return 0;
-	v->streams = 0; /* nobody waits for this reader now, neither the program nor the EXIT */
+	v->streams = 0; /* neither the program nor the EXIT waits for this reader now */
 	v->hold = 0;
 	exec_due(x);
 	return 0;
@@ -293,8 +294,8 @@ static int requests_forget(const struct request *r)
 		return requests_refuse(r, ERR_CONFLICT, "this exec is still running");
 	if (x)
 		exec_forget(x);
-	/* Warmed up by the keeper for the pool, where it may wait for hours among thousands: back to small,
-	 * and unused. */
+	/* Warmed up by the keeper for the pool, where it may wait for hours among thousands: its
+	 * memory is made small again, and it counts as unused. */
 	if (x && !conn_kept()) {
 		used = 0;
 		child_drop_stack();
@@ -358,7 +359,7 @@ static int requests_files(const struct request *r)
 	return 0;
 }
 
-/* Silent when it succeeds: START may follow in the same breath. */
+/* No answer when it succeeds: START may follow at once. */
 static int requests_lay(const struct request *r)
 {
 	uint32_t n = 0;
@@ -395,7 +396,7 @@ static int connect_port(const struct request *r)
 	return 0;
 }
 
-/* The listening socket belongs to this box's network for ever, whoever holds it. */
+/* The listening socket belongs to the network of this box, whichever process holds it. */
 static int listen_port(const struct request *r)
 {
 	struct frame f = conn_head(WIRE_FD, r->head->ref);

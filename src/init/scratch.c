@@ -5,7 +5,7 @@
 
 enum { SMALL_ENOUGH = 8192 };
 
-/* It begins where the live variables end, in their page: an idle box gets small frames only. */
+/* It begins where the used variables end, in their page: an idle box gets small frames only. */
 LAST char scratch[WIRE_MAX] __attribute__((aligned(16)));
 static size_t most;
 

@@ -1,4 +1,4 @@
-/* scratch.h - the one large buffer: a frame that came in, or bytes on their way out.
+/* scratch.h - the one large buffer: a received frame, or bytes to be sent.
  * Handlers of frames change state and send nothing that is read from a log; the pump does that
  * after the last handler of the turn. So the two uses never overlap. */
 #pragma once

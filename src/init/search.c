@@ -1,8 +1,9 @@
-/* search.c - SEARCH: files by name, by what is in them, or both; see worker.h.
+/* search.c - SEARCH: files by name, by content, or both; see worker.h.
  *
- * Literal text, no expressions: what a box's user could make expensive is only the number of bytes,
- * and those are bounded per file and read once. A file is searched in pieces; a line longer than a
- * piece is searched in all of them, with enough of the one before that nothing hides on the seam. */
+ * Literal text, no expressions: a user can only make the number of bytes expensive, and those
+ * are bounded per file and read once. A file is searched in pieces; a line longer than a piece
+ * is searched in all of them, with enough of the piece before that a match across two pieces is
+ * found. */
 #include "init/conn.h"
 #include "init/sys.h"
 #include "init/str.h"
@@ -26,7 +27,7 @@ static LAZY struct search {
 	uint16_t flags; /* of DONE */
 	size_t path_len, text_len;
 	char name[NAME_MAX + 1], text[1024];
-	char path[PATH_ROOM + 1 + SHOWN + 1]; /* and what is told of a line */
+	char path[PATH_ROOM + 1 + SHOWN + 1]; /* and the answer for a line */
 } s;
 static LAZY char piece[PIECE];
 
@@ -51,7 +52,7 @@ static size_t search_find(const char *at, size_t n, const char *text, size_t len
 	return n;
 }
 
-/* [abc], [a-z], [!a-z]: one character. *p is at the bracket, and behind the set afterwards. */
+/* [abc], [a-z], [!a-z]: one character. *p is at the bracket, and after the set afterwards. */
 static int in_set(const char **p, char c)
 {
 	const char *at = *p + 1;
@@ -72,7 +73,7 @@ static int in_set(const char **p, char c)
 	return found != no;
 }
 
-/* One step of the pattern against one character; 0: it does not fit. */
+/* One step of the pattern against one character; 0: it does not match. */
 static int search_fits(const char **p, char c)
 {
 	int set;
@@ -132,7 +133,7 @@ static int name_fits(const char *name)
 
 /* ---- telling ---- */
 
-/* A search without hits would not notice that nobody waits for it any more. */
+/* A search without hits would not notice that its client has disconnected. */
 static void look_for_client(void)
 {
 	struct pollfd p = { .fd = SOCK };
@@ -185,7 +186,8 @@ static size_t init_conn_box_ended(const char *at, size_t n)
 	return i;
 }
 
-/* Whole lines in piece[0..n), or all of it if `last`. Returns how many bytes are done with, -1: stop. */
+/* Whole lines in piece[0..n), or all of it if `last`. Returns how many bytes are finished, -1:
+ * stop. */
 static long search_piece(struct search_lines *l, const struct stat *st, size_t n, int last)
 {
 	size_t at = 0;

@@ -1,14 +1,15 @@
 /* shrink.c - see shrink.h.
  *
- *   0x400000   text and constants     nobody can write here: the guard below the stack
- *              stack (start.S)        the lowest thing that can be written
+ *   0x400000   text and constants     not writable: the guard below the stack
+ *              stack (start.S)        the lowest writable memory
  *              variables, scratch     what an idle init touches: two pages with the stack's last
  *              LAZY ones
  *   _end       nothing                from here on, up to where the kernel put its stack and vdso
  *
- * Nobody misses what goes: arguments were read, there is no environment, time is asked with a
- * system call, and without handlers there is no way back from one (the vdso has that on aarch64).
- * On the host, ps shows the name of init in brackets: its command line was on that stack. */
+ * What is unmapped is not needed: arguments were read, there is no environment, init reads the
+ * time with a system call, and without signal handlers there is no sigreturn (which the vdso has
+ * on aarch64). On the host, ps shows the name of init in brackets: its command line was on that
+ * stack. */
 #include "init/shrink.h"
 #include "init/sys.h"
 #include "init/str.h"
@@ -22,7 +23,7 @@ enum { NO_GUARD = 70 };
 
 static unsigned long page; /* bytes; 4096 nearly everywhere, up to 65536 on aarch64 */
 
-/* A word of the auxiliary vector, which lies behind arguments and environment. 0: there is none. */
+/* A value of the auxiliary vector, which follows arguments and environment. 0: there is none. */
 static unsigned long shrink_aux(const long *given, unsigned long type)
 {
 	const unsigned long *at = (const unsigned long *)given + 1 + given[0] + 1;
@@ -53,7 +54,7 @@ static unsigned long vdso_end(unsigned long at)
 	return end;
 }
 
-/* Data that comes to lie below the stack would be what an overflow writes to. */
+/* An overflow of the stack would overwrite data that is below the stack. */
 static int stack_is_lowest(const long *given)
 {
 	const Elf64_Phdr *part = (const Elf64_Phdr *)shrink_aux(given, AT_PHDR);
@@ -84,12 +85,12 @@ void slim_down(const long *given)
 		end = vdso_end(vdso);
 	from = shrink_up((unsigned long)_end);
 	end = shrink_up(end);
-	/* Where the kernel has sealed the vdso (an option since Linux 6.15) this fails, and all stays as it
-	 * was: that costs memory and nothing else, so the box may live. */
+	/* Where the kernel has sealed the vdso (an option since Linux 6.15) this fails, and all
+	 * stays as it was: that costs memory and nothing else, so the box is started. */
 	sys_unmap((void *)from, end - from);
 }
 
-/* The kernel would round up what it is told, and take a neighbour's bytes along. */
+/* The kernel would round the length up, and free bytes of the next object. */
 void slim_forget(void *p, size_t n)
 {
 	unsigned long from = shrink_up((unsigned long)p), end = ((unsigned long)p + n) & -page;

@@ -20,7 +20,8 @@ void stdin_buf_init(struct stdin_buf *f, struct exec *x, int take_fd, enum event
 
 void stdin_buf_fini(struct stdin_buf *f)
 {
-	/* A socket or terminal has another number, too: closing this one would not end its watch. */
+	/* A socket or terminal has a second descriptor: closing this one would not remove it
+	 * from the epoll. */
 	loop_want(&f->src, 0);
 	if (f->kind == STDIN_BUF_SOCKET && f->src.fd >= 0)
 		sys_shutdown(f->src.fd, SHUT_WRITE);
@@ -30,7 +31,7 @@ void stdin_buf_fini(struct stdin_buf *f)
 	f->len = 0;
 }
 
-/* Told in halves, so that a slow program does not turn every byte it reads into a frame. */
+/* Reported in halves, so that a slow program does not cause a frame for every byte it reads. */
 static void renew_room(struct stdin_buf *f)
 {
 	uint64_t until =
@@ -42,7 +43,8 @@ static void renew_room(struct stdin_buf *f)
 	}
 }
 
-/* How many of n the program's side takes now; all of them if nobody will ever read. */
+/* How many of n bytes the program's side takes now; all of them if no process will ever read
+ * them. */
 static size_t hand_over(struct stdin_buf *f, const char *bytes, size_t n)
 {
 	long w = f->src.fd < 0 ? -EPIPE : sys_write(f->src.fd, bytes, n);

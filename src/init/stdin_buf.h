@@ -1,6 +1,6 @@
 /* stdin_buf.h - the bytes on their way to a program's stdin, or to its channel.
- * Owns: our end of the pipe (or a copy of the terminal's), and a buffer for what the program has
- * not taken yet. The buffer is bounded, and the client knows the bound: ROOM. */
+ * Owns: init's end of the pipe (or a copy of the terminal's), and a buffer for what the program
+ * has not read yet. The buffer is bounded, and the client knows the bound: ROOM. */
 #pragma once
 #include "init/loop.h"
 #include <stddef.h>

@@ -42,7 +42,7 @@ void stop_drop(const struct conn *c)
 			waiters[i].conn = NULL;
 }
 
-/* Who cannot take the answer now is told in a later turn: its socket wakes us. */
+/* A client whose socket is full gets its answer in a later turn: its socket wakes init. */
 void stop_turn(void)
 {
 	int i;

@@ -22,5 +22,5 @@ void text_add_number(struct text *t, uint64_t n);
 /* A decimal number and nothing else; -1 if it is not one or above max. */
 int64_t text_number(const char *s, uint64_t max);
 
-/* What a system call's refusal means to a client: the words and the kind (enum err_kind). */
+/* What the errno of a system call means to a client: the text and the kind (enum err_kind). */
 const char *text_errno(int err, uint32_t *out_kind);

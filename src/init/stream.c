@@ -7,7 +7,7 @@
 #include "init/attachment.h"
 
 enum { CHANNEL = 2 };
-enum { CUT_MOST = 1 << 20 }; /* the largest pipe a user can ask for: what was in it is theirs */
+enum { CUT_MOST = 1 << 20 }; /* the largest pipe a user can request: what was in it is read */
 
 static void stream_ready(struct event_source *src, uint32_t events);
 
@@ -30,7 +30,7 @@ void exec_pump_fini(struct stream *s)
 	log_fini(&s->log);
 }
 
-/* What fits before somebody attached would lose a byte. With nobody attached: always all. */
+/* Bytes that fit before an attached reader would lose one. Without readers: no limit. */
 static uint64_t stream_room(const struct stream *s)
 {
 	uint64_t unread = s->log.tip - attachment_slowest(s->exec, s->index);
@@ -55,8 +55,8 @@ void stream_resume(struct stream *s)
 
 static void stream_shut(struct stream *s)
 {
-	/* Nobody reads the other way any more either; and while that number is open, epoll would go
-	 * on telling us of this one. */
+	/* The other direction has no reader either; and while that descriptor is open, epoll
+	 * would continue to report this one. */
 	if (s->index == CHANNEL)
 		stdin_buf_fini(&s->exec->channel_in);
 	loop_close(&s->src);
@@ -68,7 +68,8 @@ static void at_end(struct stream *s)
 	exec_check(s->exec);
 }
 
-/* One read, of so many at most. 1: more may come; 0: nothing there now, or no room; -1: the end. */
+/* One read, of so many bytes at most. 1: more may come; 0: nothing there now, or no room; -1:
+ * the end. */
 static int stream_take(struct stream *s, uint64_t most)
 {
 	uint64_t want = stream_room(s) < most ? stream_room(s) : most;
@@ -83,7 +84,7 @@ static int stream_take(struct stream *s, uint64_t most)
 		return 0;
 	if (n <= 0) /* a terminal says EIO once its last user has left */
 		return -1;
-	/* The reader first: it is waiting. The log is for whoever comes later. */
+	/* The waiting reader first. The log is for readers that attach later. */
 	scratch_used((size_t)n);
 	attachment_offer(s->exec, s->index, scratch, (size_t)n);
 	log_append(&s->log, scratch, (size_t)n);
@@ -93,7 +94,7 @@ static int stream_take(struct stream *s, uint64_t most)
 	return 1;
 }
 
-/* All that was in it when we were called. 0: readers must catch up first. */
+/* Reads all that was in it at the call. 0: readers must catch up first. */
 static int stream_drain(struct stream *s)
 {
 	uint64_t until = s->log.tip + CUT_MOST;
@@ -119,15 +120,16 @@ static int stream_waiting(const struct stream *s)
 	return peeked > 0 || peeked == -EAGAIN || peeked == -EINTR ? 0 : -1;
 }
 
-/* No more than what waits before the others are drained: what comes meanwhile may be younger than a
- * line that is not drained. */
+/* Reads at most what is in the channel before the others are drained: bytes that arrive
+ * meanwhile may be younger than a line that is not drained. */
 static void channel_ready(struct stream *s)
 {
 	int n = stream_waiting(s);
 
 	if (!n)
 		return;
-	/* Room may be gone without a word of the pipe's: then it is not known to be empty. */
+	/* The log may be full without an end of the pipe: then the pipe is not known to be
+	 * empty. */
 	if (!stream_drain(&s->exec->out[0]) || !stream_drain(&s->exec->out[1]))
 		stream_resume(s);
 	else if (n < 0 || stream_take(s, (uint64_t)n) < 0)
@@ -142,7 +144,7 @@ static void stream_ready(struct event_source *src, uint32_t events)
 		channel_ready(s);
 		return;
 	}
-	/* A pipe that is hung up and not readable is empty for good: that spares the read. */
+	/* A pipe that is hung up and not readable stays empty: that saves the read. */
 	if ((!s->tty && (events & (EPOLLIN | EPOLLHUP)) == EPOLLHUP) ||
 	    stream_take(s, STREAM_CHUNK) < 0)
 		at_end(s);

@@ -1,8 +1,9 @@
 /* stream.h - one output of a running program: its pipe (or terminal) and its log.
- * Owns: our end of the pipe. Reads it while the log has room for what attached readers have not
- * had yet; when there is none it leaves the bytes in the pipe, and the program waits.
- * The channel is read last: what a program printed before it wrote there must be told before. So
- * nothing is taken from it before the other two are empty, and while one of them waits, it waits. */
+ * Owns: init's end of the pipe. Reads it while the log has room for what attached readers have
+ * not received yet; without room the bytes stay in the pipe, and the program waits.
+ * The channel is read last: clients must get what a program printed before it wrote to the
+ * channel first. So nothing is read from it before the other two are empty, and while one of
+ * them waits, it waits. */
 #pragma once
 #include "init/output_log.h"
 #include "init/loop.h"
@@ -23,6 +24,6 @@ void exec_pump_init(struct stream *s, struct exec *x, int index, uint64_t log_by
 void stream_open(struct stream *s, int take_fd, int tty);
 void exec_pump_fini(struct stream *s); /* the log too */
 void stream_resume(struct stream *s);  /* a reader has moved: listen again, if there is room now */
-/* The leader is gone and its grace is over: take what is in the pipe, then close it. Returns 0 if
- * readers must catch up first. */
+/* The leader has ended and its grace period, too: reads what is in the pipe, then closes it.
+ * Returns 0 if readers must catch up first. */
 int stream_cut(struct stream *s);

@@ -1,4 +1,4 @@
-/* sys.h - the kernel, called directly.
+/* sys.h - system calls without a C library.
  * Init has no libc: every call it makes is a line here, so this list is also what the box's
  * system call filter must allow it. All return the kernel's value: negative is -errno. */
 #pragma once
@@ -29,8 +29,8 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* For large arrays that an idle init never touches: linked behind all others (the linker sorts
- * sections by name), they do not pull its few live variables apart over many pages. */
+/* For large arrays that an idle init never touches: linked after all others (the linker sorts
+ * sections by name), they do not spread its few used variables over many pages. */
 #define LAZY __attribute__((section(".bss.lazy")))
 #define LAST __attribute__((section(".bss.last"))) /* behind the live variables, before the lazy */
 
@@ -213,7 +213,7 @@ static inline long sys_epoll_wait(int ep, struct epoll_event *evs, int max, int 
 	return SYS(epoll_pwait, ep, evs, max, timeout_ms, 0, SIGSET_BYTES);
 }
 
-static inline long sys_ppoll(struct pollfd *fds, unsigned n, long timeout_ns) /* -1: for ever */
+static inline long sys_ppoll(struct pollfd *fds, unsigned n, long timeout_ns) /* -1: no limit */
 {
 	struct __kernel_timespec ts = { timeout_ns / 1000000000, timeout_ns % 1000000000 };
 

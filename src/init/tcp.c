@@ -1,6 +1,6 @@
 /* tcp.c - see tcp.h.
- * On loopback a connect is decided within the call; it waits only while the listener's queue is
- * full. The descriptor that arrives is non-blocking. */
+ * On loopback a connect succeeds or fails within the call; it waits only while the listener's
+ * queue is full. The descriptor that is sent is non-blocking. */
 #include "init/tcp.h"
 #include "base/err.h"
 #include "init/conn.h"
@@ -18,7 +18,8 @@ struct tcp {
 	uint32_t ref;
 	uint16_t port;
 	uint8_t tried_v6;
-	uint8_t done; /* src.fd is connected, or err says why not; the client has yet to be told */
+	uint8_t done; /* src.fd is connected, or err has the reason; the client must still be
+		       * notified */
 	int err;
 	uint64_t deadline_ns;
 };
@@ -70,7 +71,7 @@ int tcp_listen(uint16_t port)
 	return err < 0 ? err : fd;
 }
 
-/* Tells the client, if it can take it now. */
+/* Sends the result to the client, if its socket takes it now. */
 static void tcp_tell(struct tcp *d)
 {
 	struct frame f = conn_head(WIRE_FD, d->ref);
@@ -97,7 +98,7 @@ static void tcp_decided(struct tcp *d, int err)
 	if (err < 0 && !d->tried_v6) {
 		int v6 = try_v6(d);
 
-		/* Where there is no ::1, what 127.0.0.1 said is the better reason. */
+		/* Where ::1 does not exist, the error of 127.0.0.1 is the better reason. */
 		tcp_decided(d, v6 < 0 && v6 != -EINPROGRESS ? err : v6);
 		return;
 	}
@@ -151,7 +152,7 @@ void tcp_drop(const struct conn *c)
 
 int tcp_timeout_ms(void)
 {
-	return busy ? 100 : -1; /* rare and short: looking ten times a second needs no arithmetic */
+	return busy ? 100 : -1; /* rare and short: a check ten times a second is enough */
 }
 
 void tcp_timers(void)

@@ -7,9 +7,9 @@ enum { TCP_MAX = 16, TCP_BACKLOG = 64 };
 
 struct conn;
 
-/* Listens on that port of 127.0.0.1. The descriptor, the caller's; or -errno. */
+/* Listens on that port of 127.0.0.1. Returns a descriptor that the caller closes; or -errno. */
 int tcp_listen(uint16_t port);
-/* Answers FD or ERROR, now or later. 127.0.0.1 first, then ::1. -1: too many under way. */
+/* Answers FD or ERROR, now or later. 127.0.0.1 first, then ::1. -1: too many in progress. */
 int tcp_start(struct conn *c, uint32_t ref, uint16_t port);
 void tcp_drop(const struct conn *c); /* its client is gone */
 int tcp_timeout_ms(void);            /* as exec_timeout_ms() */

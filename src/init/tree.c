@@ -3,7 +3,7 @@
 #include "init/str.h"
 #include <linux/magic.h>
 
-enum { DENTS = 4096 }; /* small: after each return from below the rest of it is read again */
+enum { DENTS = 4096 }; /* small: after each return from a subfolder the rest of it is read again */
 enum { LEVELS_FIRST = 1024, LEVELS_MOST = 1 << 22 };
 
 static LAZY char dents[DENTS] __attribute__((aligned(8)));
@@ -73,8 +73,8 @@ static int move_to(struct tree *t, int dir)
 	return 0;
 }
 
-/* Opened anew: ext4 does not find its way back to the start on a descriptor that was moved to a
- * directory's end by lseek before it was first read. */
+/* Opened again: on ext4 a descriptor that lseek() has moved to a directory's end before the
+ * first read does not return to the start. */
 int tree_rewind(struct tree *t)
 {
 	int dir = (int)sys_openat(t->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -145,7 +145,7 @@ static int remove_entry(int dir, const struct dirent64 *d)
 }
 
 /* A directory is read again until a whole pass finds it empty: some file systems skip entries
- * when others vanish under the reader, and what was emptied from inside goes in the next pass. */
+ * when others vanish during the read, and a folder that was emptied is removed in the next pass. */
 int layer_tree_remove(struct tree *t)
 {
 	int changed = 0;

@@ -1,12 +1,12 @@
-/* tree.h - walking a directory tree of any depth, made by an enemy.
- * Owns: one descriptor, however deep it is, and a list of the directories above it.
- * Goes down by name without following links, up by ".." and then checks that it is where it came
- * from: a directory that was moved meanwhile ends the walk instead of leading it astray. Crosses
- * into another file system only if asked to. */
+/* tree.h - walks a directory tree of any depth, made by an attacker.
+ * Owns: one descriptor, at any depth, and a list of the directories above it.
+ * Goes down by name without following links, up by ".." and then checks that it is in the
+ * directory it came from: a directory that was moved meanwhile ends the walk. Crosses into
+ * another file system only if requested. */
 #pragma once
 #include "init/sys.h"
 
-struct level { /* a directory above: who it is, and where in it we were */
+struct level { /* a directory above: its identity, and the position in it */
 	uint64_t dev, ino;
 	int64_t at;
 };
@@ -20,7 +20,7 @@ struct tree {
 	long have, next; /* bytes in the buffer, and consumed */
 	int err;
 	int cross; /* into other file systems, too, but never into procfs */
-	int force; /* layer_tree_remove: folders are ours, whatever their mode says */
+	int force; /* layer_tree_remove: folders can be entered, whatever their mode is */
 };
 
 int tree_init(struct tree *t, int take_dir); /* 0 or -errno; closes take_dir in the end, always */

@@ -1,16 +1,19 @@
-/* watch.c - WATCH: what changes in a folder, and below it, until the client leaves; see worker.h.
+/* watch.c - WATCH: reports what changes in a folder, and below it, until the client leaves; see
+ * worker.h.
  *
- * The worker does nothing else from then on. Nothing is queued here: while the client does not read,
- * we do not either, the kernel's queue overflows, and that is told. Each watched folder knows its
- * name and the folder above, so a folder that is moved takes what is below it along.
+ * The worker does nothing else from then on. Nothing is queued here: while the client does not
+ * read, the worker does not either, the kernel's queue overflows, and the client gets an
+ * OVERFLOW. Each watched folder knows its name and the folder above, so a folder that is moved
+ * keeps what is below it.
  *
- * A rename is two events of the kernel, which may have others between them: the first half waits a
- * moment for its other half. Without one it was a move out of the folder, that is, a removal. A
- * file that is written to all the time is told of every 20 ms, and once more at the end.
- * WATCH_PLAIN is for those who know inotify's words and want no others: each half is told by itself.
+ * A rename is two events of the kernel, which may have others between them: the first half waits
+ * a moment for its other half. Without one it was a move out of the folder, that is, a removal.
+ * A file that is written to all the time is reported every 20 ms, and once more at the end.
+ * WATCH_PLAIN is for clients that want the plain events of inotify: each half is reported by
+ * itself.
  *
- * Whoever asks by SYNC is told of all that had happened when it asked: the kernel queues an event
- * before the call that caused it returns. */
+ * A client that sends SYNC gets all events up to that moment: the kernel queues an event before
+ * the call that caused it returns. */
 #include "base/err.h"
 #include "init/conn.h"
 #include "init/sys.h"
@@ -214,7 +217,8 @@ static int is_folder(int dir, const struct dirent64 *d)
 	return sys_fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISDIR(st.st_mode);
 }
 
-/* Watches every folder below this one. aloud: it is new, and so is all that is in it. */
+/* Watches every folder below this one. aloud: it is new, and so is all that is in it, and is
+ * reported. */
 static int scan_tree(struct tree *t, int slot, int aloud)
 {
 	for (;;) {
@@ -297,7 +301,8 @@ static void forget_below(int top)
 		wds[i] = wds[i] < 0 ? 0 : wds[i];
 }
 
-/* All anew: at the start, and when folders may have come, gone and moved unseen. */
+/* Watches everything again: at the start, and when folders may have been made, removed or moved
+ * unseen. */
 static int watch_begin(void)
 {
 	int err;
@@ -374,7 +379,7 @@ static void moved_to(int folder, const struct inotify_event *ev)
 		give_up_half();
 	settle_writes();
 	w.written_name[0] = '\0';
-	/* Our own uploads come under a hidden name, and what they replace may leave under one. */
+	/* Uploads of a worker have a hidden name first, and what they replace may get one. */
 	if (ours && !w.half.hidden && !hidden)
 		watch_renamed(folder, ev->name);
 	else if (!hidden)
@@ -423,12 +428,13 @@ static void watch_overflow(void)
 	w.written_name[0] = '\0';
 	if (watch_begin() < 0)
 		sys_exit(0); /* the client sees the end */
-	/* After it: what the client looks at now, it will hear of if it changes. */
+	/* After it: a change of what the client reads now will be reported. */
 	watch_tell(WIRE_EVENT_OVERFLOW, 0, "", NULL);
 }
 
-/* Of a file that has no name (O_TMPFILE), as our uploads until they are whole: the kernel calls it "#" and its
- * number. Writes to such files are not told us (IN_EXCL_UNLINK), changes of their modes are. */
+/* Is this a file that has no name (O_TMPFILE), as uploads until they are complete? The kernel
+ * names it "#" and its number. It does not report writes to such files (IN_EXCL_UNLINK), but
+ * changes of their modes. */
 static int is_nameless(int folder, const char *name)
 {
 	const char *path = *name == '#' ? path_of(one, folder, name) : NULL;
@@ -470,8 +476,9 @@ static _Noreturn void watch_gone(void)
 	sys_exit(0);
 }
 
-/* Our working folder is the one we watch, so its end is not the end of its inode: no event of its own
- * tells us. Where the folder above may not be watched, we do not hear of it. */
+/* The working folder of the worker is the one it watches, so a removal does not free its inode
+ * and causes no event of its own. Where the folder above may not be watched, the removal is not
+ * reported. */
 static void look_whether_gone(void)
 {
 	if (sys_getcwd(one, sizeof(one)) == -ENOENT)
@@ -509,13 +516,14 @@ static long take_events(void)
 	while (at < n) {
 		const struct inotify_event *ev = (const void *)(events + at);
 		if (watch_happened(ev) < 0)
-			return 0; /* the rest is of watches that are no more */
+			return 0; /* the rest belongs to watches that no longer exist */
 		at += (long)(sizeof(*ev) + ev->len);
 	}
 	return n > 0 ? n : 0;
 }
 
-/* What is in the queue now, and no more: a program that never rests must not keep us here. */
+/* What is in the queue now, and no more: a program that writes without pause must not keep the
+ * worker here. */
 static void catch_up(uint32_t ref)
 {
 	int waiting = 0;

@@ -1,11 +1,11 @@
-/* worker.h - the rooms of the file worker (files.c): what they share, and their requests.
+/* worker.h - the files of the file worker (files.c): what they share, and their requests.
  *   files.c    the worker itself, and what is one system call     put.c      PUT, DATA
  *   list.c     LIST                                               copy.c     COPY
  *   changes.c  CHANGES                                            watch.c    WATCH
- *   search.c   SEARCH                                             say.c      its voice
- *   full.c     an entry with all that is known of it
+ *   search.c   SEARCH                                             worker_reply.c  its answers
+ *   entry_full.c  an entry with all attributes
  * One request after another, in a process of its own: blocking is fine, statics are fine. The
- * frame lies in `scratch`; whoever fills that with bytes of files copies what it still needs. */
+ * frame is in `scratch`; code that fills that with bytes of files copies what it still needs. */
 #pragma once
 #include "wire/wire.h"
 #include <stddef.h>
@@ -59,7 +59,7 @@ void say_error(uint32_t ref, const char *verb, const char *path, int err);
 void say_refusal(uint32_t ref, uint32_t kind, const char *verb, const char *path, const char *why);
 void say_entry(uint32_t ref, const struct stat *st, const uint8_t *sha256, const char *name,
 	       size_t n);
-/* With what a link leads to: `at` in `dir` is where it really is, `name` what the client calls it. */
+/* With the target of a link: `at` in `dir` is the real place, `name` the client's name of it. */
 void say_link(uint32_t ref, const struct stat *st, int dir, const char *at, const char *name);
 uint64_t mtime_ns(const struct stat *st);
 struct wire_entry entry_from(uint32_t ref, const struct stat *st);

@@ -4,7 +4,7 @@
 #include "init/str.h"
 #include "init/worker.h"
 
-enum { NAME_SHOWN = 80 }; /* of a path in a message, so that the reason is not pushed out */
+enum { NAME_SHOWN = 80 }; /* of a path in a message, so that the reason still fits */
 
 static LAZY char target[PATH_MAX + 1]; /* NUL and what a link holds */
 
@@ -40,7 +40,7 @@ void say_head(uint8_t type, uint32_t ref, uint16_t flags)
 	say(&f, sizeof(f), NULL, 0);
 }
 
-/* "verb path: why" */
+/* "request path: why" */
 static void reply_refuse(struct wire_error e, const char *verb, const char *path, const char *why)
 {
 	struct text t = { .to = e.msg, .room = sizeof(e.msg) };

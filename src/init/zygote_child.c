@@ -118,7 +118,7 @@ int seed_run(const struct wire_zygote *w, char **argv)
 
 /* ---- starting ---- */
 
-/* "/usr/bin/python3" and "python3" are the same to whoever asks; any other path is another file. */
+/* "/usr/bin/python3" and "python3" mean the same interpreter; any other path is another file. */
 static int is_meant(const char *name)
 {
 	const char *last = seed.program, *at;
@@ -129,7 +129,7 @@ static int is_meant(const char *name)
 	return !text_compare(name, seed.program) || !text_compare(name, last);
 }
 
-/* A seed is the user's, has pipes, and was made without a limit to its files. */
+/* A warm interpreter runs as the user, has pipes, and was made without a limit to its files. */
 static int zygote_suits(const struct wire_start *st, const struct exec_args *a)
 {
 	return seed.pid && is_meant(a->argv[0]) &&
@@ -138,7 +138,7 @@ static int zygote_suits(const struct wire_start *st, const struct exec_args *a)
 	       (!*a->cwd || !text_compare(a->cwd, HOME));
 }
 
-/* cwd NUL argc NUL argv... env...: the strings of START lie one behind the other already. */
+/* cwd NUL argc NUL argv... env...: the strings of START are in this order already. */
 static int send_words(const struct wire_start *st, const struct exec_args *a)
 {
 	size_t cwd = strlen(a->cwd) + 1, rest = st->tail_bytes - cwd;

@@ -1,6 +1,6 @@
-/* zygote_child.h - an interpreter in this box that waits to be told what to be.
- * Owns: its process while it waits, our ends of its pipes, and the socket it listens on.
- * How it is told is in src/seed/words.h. */
+/* zygote_child.h - a warm interpreter in this box that waits for its program.
+ * Owns: its process while it waits, init's ends of its pipes, and the socket it listens on.
+ * src/zygote/start_msg.h has the protocol on that socket. */
 #pragma once
 #include "wire/wire.h"
 
@@ -12,6 +12,6 @@ struct exec;
 int seed_take(const struct wire_zygote *w, int take_fd);
 /* ... not yet there: started by us */
 int seed_run(const struct wire_zygote *w, char **argv);
-/* Makes it this exec. 1: it is; 0: it is not there, or is not what START asks for. */
+/* Makes it this exec. 1: done; 0: there is none, or it does not match START. */
 int seed_start(struct exec *x, const struct wire_start *st, const struct exec_args *a);
-int seed_reaped(int pid); /* 1: that was it, and it was still waiting */
+int seed_reaped(int pid); /* 1: it was the warm interpreter, and it was still waiting */
