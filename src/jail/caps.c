@@ -37,7 +37,8 @@ uint64_t caps_kept_mask(void)
 
 int caps_bound(uint64_t keep, struct err *e)
 {
-	/* The kernel says where its list ends (EINVAL); ours may be older than that. */
+	/* The kernel returns EINVAL after its last capability; this list may be older than the
+	 * kernel. */
 	for (int cap = 0; cap < 64; cap++) {
 		if (keep >> cap & 1)
 			continue;
@@ -76,7 +77,7 @@ int caps_read(uint64_t *permitted, uint64_t *effective, struct err *e)
 	return 0;
 }
 
-/* Sets all three and reads them back: a drop not verified is a hope. */
+/* Sets all three and reads them back: a failed drop must be noticed. */
 static int caps_set(uint64_t keep, uint64_t inheritable, struct err *e)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };

@@ -1,5 +1,5 @@
 /* caps.h - capabilities, by raw system calls (this runs between clone and exec).
- * Owns: the table of what an image's root may keep, and why. */
+ * Owns: the table of capabilities that an image's root may keep, with the reasons. */
 #pragma once
 #include "base/err.h"
 #include <stdint.h>
@@ -16,7 +16,8 @@ uint64_t caps_kept_mask(void);
 must_check int caps_bound(uint64_t keep, struct err *e); /* drop all others from the bounding set */
 /* Sets permitted and effective to exactly this, inheritable and ambient to nothing; reads back. */
 must_check int caps_only(uint64_t keep, struct err *e);
-/* Adds to the inheritable set: before caps_bound(), for what init has outside the bounds. */
+/* Adds to the inheritable set. Call before caps_bound(), for what init has outside the bounding
+ * set. */
 must_check int caps_inherit(uint64_t also, struct err *e);
 /* The same, but they survive the next exec of a program that is not setuid (init clears this). */
 must_check int caps_over_exec(uint64_t keep, struct err *e);

@@ -192,8 +192,8 @@ int cgroups_init(struct cgroups *cs, const char *name, struct err *e)
 		cs->dir[i] = cs->root[i] = -1;
 	if (init_v2(cs, name, e) < 0 || (!cs->version && init_v1(cs, name, e) < 0) ||
 	    (cs->version && cgroups_limit_parent(cs, e) < 0)) {
-		/* Not ours to use is not an error of ours: boxes then have no such limits, say so, and
-		 * refuse any that is asked for. */
+		/* A host that does not permit cgroups is no error: boxes then have no such
+		 * limits, their records show it, and a request with such a limit is rejected. */
 		if (e->sys != EACCES && e->sys != EPERM && e->sys != EROFS)
 			return err_in(e, "cgroups");
 		cgroups_fini(cs);
@@ -208,7 +208,8 @@ int cgroups_init(struct cgroups *cs, const char *name, struct err *e)
 	return 0;
 }
 
-/* v2 has one directory for all, v1 one for controllers that are mounted together: act on it once. */
+/* v2 has one directory for all, v1 one for controllers that are mounted together: it must be
+ * used once. */
 int cgroups_is_alias(const struct cgroups *cs, unsigned i)
 {
 	return (cs->version == 2 && i != CG_MEMORY) || cs->joined >> i & 1;
@@ -242,8 +243,8 @@ int cgroups_enter(const struct cgroups *cs, struct err *e)
 
 /* ---- one box ---- */
 
-/* devices has one rule set for all boxes, at the parent. freezer is for those that are frozen one day,
- * and made then. */
+/* devices has one rule set for all boxes, at the parent. A freezer is created when a box is
+ * paused. */
 static int box_has(const struct cgroups *cs, unsigned i)
 {
 	return cs->dir[i] >= 0 && i != CG_DEVICES && i != CG_FREEZER && !cgroups_is_alias(cs, i);

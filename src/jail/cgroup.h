@@ -1,4 +1,4 @@
-/* cgroup.h - the resource envelope of boxes, on cgroup v1 and v2 behind one interface.
+/* cgroup.h - the resource limits of boxes, one interface for cgroup v1 and v2.
  * Owns:         the "atoll" cgroup of this host and the box cgroups below it, mkdir to rmdir.
  * Does not own: the processes in them; the keeper kills and reaps those first. */
 #pragma once
@@ -7,9 +7,10 @@
 
 enum cgroup_ctl { CG_MEMORY, CG_PIDS, CG_CPU, CG_CPUACCT, CG_DEVICES, CG_FREEZER, CG_NCTL };
 
-struct cgroups {          /* of the host; opened once, before the keeper loses sight of /sys */
+struct cgroups {          /* of the host; opened once, before the keeper leaves the host's mounts */
 	int version;      /* 0: none usable */
-	int dir[CG_NCTL]; /* v1: "atoll" in each hierarchy. v2: all the same. -1: not there */
+	int dir[CG_NCTL]; /* v1: "atoll" in each hierarchy. v2: the same directory. -1: not
+			   * available */
 	unsigned
 		joined; /* v1: bits of controllers that are mounted with an earlier one ("cpu,cpuacct") */
 	uint64_t layers;   /* which limits can be enforced, bits of enum jail_feature */
@@ -37,9 +38,9 @@ struct cgroup_files {               /* v1: of one that is used again and again, 
 
 /* name: the parent's name below each hierarchy's root. */
 must_check int cgroups_init(struct cgroups *cs, const char *name, struct err *e);
-/* Removes the parent too, if nothing is in it any more. */
+/* Removes the parent too, if it is empty. */
 void cgroups_fini(struct cgroups *cs);
-/* The calling thread, and what it will clone, enters the parent (v1: boxes wait there). */
+/* The calling thread, and what it will clone, enters the parent (v1: new boxes start there). */
 must_check int cgroups_enter(const struct cgroups *cs, struct err *e);
 
 /* mkdir and every limit, before a process is in it. On failure nothing is left. */
@@ -47,8 +48,9 @@ must_check int cgroup_make(const struct cgroups *cs, const char *id, const struc
 			   struct err *e);
 must_check int cgroup_limit(const struct cgroups *cs, const char *id, const struct box_limits *lim,
 			    struct err *e);
-/* Other limits for a box that lives. A lower memory limit than what it uses is refused unless the
- * kernel can reclaim the difference; nobody is killed for it. On failure all is as it was. */
+/* Changes the limits of a running box. A memory limit below the current use is rejected unless
+ * the kernel can reclaim the difference; no process is killed for it. On failure all is as it
+ * was. */
 must_check int cgroup_change(const struct cgroups *cs, const char *id, const struct box_limits *was,
 			     const struct box_limits *want, struct err *e);
 /* v1: `tasks` files, one per controller, for a process to write "0" into. Returns how many. */
@@ -57,26 +59,29 @@ must_check int cgroup_tasks(const struct cgroups *cs, const char *id, int out_fd
 /* v2: the directory, for CLONE_INTO_CGROUP. */
 must_check int cgroup_dir(const struct cgroups *cs, const char *id, struct err *e);
 void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts *out);
-/* The same of one whose files are open. The caller owns the descriptors, and may number them anew. */
+/* The same for a cgroup whose files are open. The caller owns the descriptors, and may renumber
+ * them. */
 must_check int cgroup_open(const struct cgroups *cs, const char *id, struct cgroup_files *out,
 			   struct err *e);
 void cgroup_close(struct cgroup_files *f);
 void cgroup_count_open(const struct cgroup_files *f, struct cgroup_counts *out);
 uint64_t cgroup_memory_now(const struct cgroup_files *f);
-/* For the next box: the highest use of memory is what it is now, and CPU time is counted from 0. */
+/* For the next box: the peak of memory is set to the current use, and CPU time is counted from
+ * 0. */
 must_check int cgroup_reset(const struct cgroup_files *f, struct err *e);
-/* CPU time is counted from now on. Returns what has to be subtracted from cpu_us: 0 on v1, where the counter
- * is set to 0; on v2 the counter cannot be set, and its value is returned. f: NULL, or its open files. */
+/* CPU time is counted from now on. Returns what has to be subtracted from cpu_us: 0 on v1, where
+ * the counter is set to 0; on v2 the counter cannot be set, and its value is returned. f: NULL,
+ * or its open files. */
 uint64_t cgroup_restart_cpu(const struct cgroups *cs, const char *id, const struct cgroup_files *f);
 int cgroups_can_count_cpu(const struct cgroups *cs); /* of all processes of a box together */
-/* Nothing of it runs any more, or all goes on where it was; asked twice it is the same as once. Waits
- * for the kernel, within bounds; what cannot be frozen is thawed again. */
+/* Freezes or thaws all processes; a second call changes nothing. Waits for the kernel, within
+ * bounds; a box that cannot be frozen is thawed again. */
 must_check int cgroup_freeze(const struct cgroups *cs, const char *id, struct err *e);
 must_check int cgroup_thaw(const struct cgroups *cs, const char *id, struct err *e);
 int cgroups_can_freeze(const struct cgroups *cs);
-/* v1: 1 if nobody is in it and no figure of it tells of somebody who was, so that another box may have
- * it, with the same limits. What a cgroup cannot be made to forget makes it 0, but for one figure: how many
- * processes it has had at most. Whoever comes next must be sure to have as many. */
+/* v1: 1 if no process is in it and no counter shows a trace of an earlier one, so that another
+ * box may use it, with the same limits. A counter that cannot be reset makes it 0, with one
+ * exception: the highest number of processes. The next box must be allowed as many. */
 int cgroup_as_new(const struct cgroups *cs, const struct cgroup_counts *n);
 int cgroup_is_empty(const struct cgroups *cs, const char *id); /* v1 */
 /* SIGKILL to every process found in it, frozen ones too. Returns how many were seen. */

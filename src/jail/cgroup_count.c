@@ -1,5 +1,5 @@
-/* cgroup_count.c - the figures of a box's cgroup: read once, or again and again from files that stay open;
- * and whether they are those of a new one. */
+/* cgroup_count.c - the counters of a box's cgroup: read once, or repeatedly from files that stay
+ * open; and whether they are those of an unused one. */
 #include "jail/cgroup_life.h"
 #include "base/cleanup.h"
 
@@ -56,7 +56,8 @@ static uint64_t number_again(int fd, const char *key)
 
 enum { MEMORY_NOW = 3, MEMORY_PEAK, CPU_USED = 8 };
 
-/* Whether somebody is in it comes first: if nobody is, the others stay as they are, but for the memory. */
+/* The number of processes comes first: if it is 0, the others no longer change, except for the
+ * memory. */
 static const struct figure {
 	int version; /* 0: both */
 	enum cgroup_ctl ctl;
@@ -185,13 +186,13 @@ int cgroup_is_empty(const struct cgroups *cs, const char *id)
 	return cgroup_number(cs->dir[CG_PIDS], id, "pids.current", NULL) == 0;
 }
 
-/* Charges that nobody has any more are given back late: some pages per processor, mounts, and what is
- * freed by and by. More is file cache, which would be counted as the next one's. */
+/* The kernel releases charges without an owner late: some pages per processor, mounts, and what
+ * is freed in the background. More is file cache, which would be charged to the next box. */
 #define LEFT_BYTES (4u << 20)
 
 int cgroup_as_new(const struct cgroups *cs, const struct cgroup_counts *n)
 {
-	/* Without these two nobody can tell. */
+	/* Without these two an unused cgroup cannot be recognised. */
 	if (cs->version != 1 || cs->dir[CG_PIDS] < 0 || cs->dir[CG_MEMORY] < 0)
 		return 0;
 	return n->pids_now == 0 && n->pids_hits == 0 && n->pids_peak != UINT64_MAX &&

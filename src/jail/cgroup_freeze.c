@@ -1,4 +1,4 @@
-/* cgroup_freeze.c - all processes of a box at once: frozen, thawed, killed. */
+/* cgroup_freeze.c - freezes, thaws and kills all processes of a box at once. */
 #include "jail/cgroup_life.h"
 #include "base/cleanup.h"
 
@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Every process it lists, once; several reads see a changing list. Returns how many were seen. */
+/* Calls each() for every listed process, once; several reads see a changing list. Returns how
+ * many were seen. */
 static int each_listed(int dir, const char *id, int (*each)(int pid, void *arg), void *arg)
 {
 	char path[64], text[4096 + 1], *at, *end;
@@ -51,7 +52,7 @@ int cgroup_kill(const struct cgroups *cs, const char *id)
 	for (unsigned i = 0; i < CG_NCTL; i++)
 		if (!cgroups_is_alias(cs, i))
 			seen += each_listed(cs->dir[i], id, end_one, NULL);
-	if (seen) /* the dead must wake up to die */
+	if (seen) /* a killed process must be thawed to end */
 		(void)!cgroup_thaw(cs, id, &ignored);
 	return seen;
 }
@@ -71,7 +72,8 @@ static int cannot_freeze(const struct cgroups *cs, struct err *e)
 		       cs->version ? "no cgroup controller 'freezer'" : cs->why_not);
 }
 
-/* Harmless for one that is in it already; one that has ended meanwhile is no failure. */
+/* No effect on a process that is in it already; a process that has ended meanwhile is no
+ * failure. */
 static int move_one(int pid, void *arg)
 {
 	const int *procs = arg;
@@ -96,9 +98,10 @@ static int cgroup_freeze_lister(const struct cgroups *cs)
 					 : cs->dir[CG_CPU];
 }
 
-/* v1: who is written into a frozen group freezes on the spot; children of the others are born outside.
- * So we go on until those inside are all there are: none of them can fork any more. Several rounds at once,
- * to be faster than who forks; then a rest, for who is ending cannot be moved and needs the processor for it. */
+/* v1: a process that is moved into a frozen group freezes at once; children of the other
+ * processes start outside. So this repeats until all processes are inside: none of them can
+ * fork. Several rounds without a pause, to be faster than a forking process; then a pause,
+ * because a process that is ending cannot be moved and needs the processor for it. */
 static int cgroup_freeze_gather(const struct cgroups *cs, const char *id, struct err *e)
 {
 	char path[64];
@@ -131,8 +134,9 @@ static int freeze_v1(const struct cgroups *cs, const char *id, struct err *e)
 	    cgroup_freeze_gather(cs, id, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
-		/* To read it is what makes the kernel look. To write it again is for those who were told while
-		 * they were in vfork(), and slept there then: nobody tells them a second time. */
+		/* Reading the state makes the kernel check it. Writing it again is for processes
+		 * that were signalled while they slept in vfork(): the kernel does not signal
+		 * them a second time. */
 		if (cgroup_get(cs->dir[CG_FREEZER], path, state, sizeof(state)) == 0 &&
 		    strncmp(state, "FROZEN", 6) == 0)
 			return 0;

@@ -1,4 +1,4 @@
-/* cgroup_life.h - what the files of cgroups have in common; nobody else includes this.
+/* cgroup_life.h - what the files of cgroups have in common; no other file includes this.
  *   cgroup.c        found, made, entered, removed    cgroup_count.c    what a box has used
  *   cgroup_limit.c  what a box may use               cgroup_freeze.c   all its processes at once */
 #pragma once

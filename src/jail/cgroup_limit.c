@@ -1,4 +1,4 @@
-/* cgroup_limit.c - what a box may use: written into its cgroup, and changed while it lives. */
+/* cgroup_limit.c - what a box may use: written into its cgroup, and changed while it runs. */
 #include "jail/cgroup_life.h"
 #include "base/cleanup.h"
 
@@ -12,7 +12,7 @@
 
 enum format { BYTES, COUNT, CPU_QUOTA, CPU_MAX, ZERO };
 
-/* No memory.high: a program that will not fit would be slowed for seconds before it is told. */
+/* No memory.high: a program that does not fit would be slowed for seconds before it is killed. */
 static const struct knob {
 	int version;
 	enum cgroup_ctl ctl;
@@ -64,8 +64,8 @@ static int cgroup_limit_turn(const struct cgroups *cs, const struct knob *k, con
 	return k->optional && e->sys == ENOENT ? 0 : -1;
 }
 
-/* The limit with swap must never be the lower one of the two. A cgroup that has had limits before
- * may have to be raised: then that one goes first. */
+/* The limit with swap must never be the lower one of the two. In a cgroup that has had limits
+ * before it may have to be raised: then that limit is written first. */
 static int limit_memory_v1(const struct cgroups *cs, const char *id, const struct box_limits *lim,
 			   struct err *e)
 {
@@ -104,7 +104,7 @@ static int set_memory(const struct cgroups *cs, const char *id, const char *file
 	return cgroup_put(cs->dir[CG_MEMORY], path, bytes == UINT64_MAX ? "max" : value, e);
 }
 
-/* The kernel refuses a limit below what is used and cannot be reclaimed (EBUSY). The limit with
+/* The kernel rejects a limit below what is used and cannot be reclaimed (EBUSY). The limit with
  * swap must never be the lower one of the two, or absent. */
 static int change_memory_v1(const struct cgroups *cs, const char *id, uint64_t was, uint64_t want,
 			    struct err *e)
@@ -120,8 +120,8 @@ static int change_memory_v1(const struct cgroups *cs, const char *id, uint64_t w
 	return 0;
 }
 
-/* A lower memory.max would kill. memory.high only reclaims, and slows down who wants more: under it
- * we look whether the new limit fits, before it is set. */
+/* A lower memory.max would kill. memory.high only reclaims, and slows allocations down: with it
+ * the code checks whether the new limit fits, before that is set. */
 static int change_memory_v2(const struct cgroups *cs, const char *id, uint64_t was, uint64_t want,
 			    struct err *e)
 {
@@ -198,7 +198,7 @@ static unsigned long read_sysctl(const char *path, unsigned long otherwise)
 	return n ? n : otherwise;
 }
 
-/* A tenth of the machine, within bounds, is for what is not in a box. */
+/* A tenth of the machine, within bounds, is reserved for processes outside boxes. */
 static uint64_t parent_memory(void)
 {
 	uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
@@ -227,8 +227,8 @@ static int put_number(int dir, const char *file, uint64_t n, struct err *e)
 	return cgroup_put(dir, file, text, e);
 }
 
-/* Boxes of an earlier keeper may be in it, and use more than the limit: then the kernel refuses it on v1 (EBUSY),
- * and the boxes live on under the limit that they have. */
+/* Boxes of an earlier keeper may be in it, and use more than the limit: then the kernel rejects
+ * it on v1 (EBUSY), and the boxes keep running under their old limit. */
 static int limit_parent_memory(const struct cgroups *cs, struct err *e)
 {
 	int dir = cs->dir[CG_MEMORY], done;
@@ -238,7 +238,7 @@ static int limit_parent_memory(const struct cgroups *cs, struct err *e)
 		return 0;
 	if (cs->version == 2)
 		return put_number(dir, "memory.max", parent_memory(), e);
-	/* Before Linux 5.11 a limit held for what is below it only where this was said. */
+	/* Before Linux 5.11 a limit applied to the groups below only with this setting. */
 	(void)!cgroup_put(dir, "memory.use_hierarchy", "1", &ignored);
 	done = put_number(dir, "memory.limit_in_bytes", parent_memory(), e);
 	return done < 0 && e->sys == EBUSY ? 0 : done;

@@ -19,7 +19,7 @@ static long device_bpf(int cmd, union bpf_attr *attr)
 	return syscall(SYS_bpf, cmd, attr, sizeof(*attr));
 }
 
-/* r2 major, r3 minor: jump over a row when one differs, return 1 when both fit, 0 at the end. */
+/* r2 major, r3 minor: skips a row when one differs, returns 1 when both match, 0 at the end. */
 static unsigned device_assemble(struct bpf_insn *out)
 {
 	const short major = offsetof(struct bpf_cgroup_dev_ctx, major);

@@ -1,4 +1,4 @@
-/* device.h - which devices any box may open, whatever nodes it finds.
+/* device.h - which devices any box may open, whatever device nodes it has.
  * cgroup v1 takes the rows as text (cgroup.c); v2 takes them as a BPF program, made here. */
 #pragma once
 #include "base/err.h"
@@ -10,5 +10,5 @@ struct device_row {
 extern const struct device_row device_rows[];
 extern const unsigned device_nrows;
 
-/* v2: attaches the program to the directory; it binds everything below. */
+/* v2: attaches the program to the directory; it applies to everything below. */
 must_check int device_attach(int cgroup_dir, struct err *e);

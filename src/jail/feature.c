@@ -40,7 +40,7 @@ const struct feature_row jail_layers[LAYER_COUNT] = {
 	},
 	[LAYER_IDMAP] = {
 		"idmap", "the template's files belong to the box's root", 0,
-		"they belong to nobody: readable, but root inside cannot change them",
+		"they have the overflow uid: readable, but root inside cannot change them",
 	},
 	[LAYER_MEM] = {
 		"memory-limit", "a box out of memory ends itself, not the host", 0,
@@ -75,7 +75,7 @@ const struct feature_row jail_layers[LAYER_COUNT] = {
 		"all of the kernel is in reach",
 	},
 	[LAYER_LANDLOCK] = {
-		"landlock", "a second wall behind the mounts, for devices, signals and sockets", 0,
+		"landlock", "a second barrier after the mounts, for devices, signals and sockets", 0,
 		"one wall fewer",
 	},
 };

@@ -1,4 +1,4 @@
-/* feature.h - the walls of a box, as bits: what a host can offer and what a box really has. */
+/* feature.h - the features of isolation as bits: what a host offers and what a box really has. */
 #pragma once
 #include <stdint.h>
 
@@ -12,7 +12,8 @@ enum jail_feature {
 	LAYER_UTS,       /* own host name */
 	LAYER_CGROUP_NS, /* own view of the cgroup tree */
 	LAYER_OVERLAY,   /* overlay root; without it the root is a private copy of the template */
-	LAYER_IDMAP,     /* template files belong to the box's root, not to nobody */
+	LAYER_IDMAP,     /* template files belong to the box's root, not to the overflow uid
+			  * (nobody) */
 	LAYER_MEM,       /* memory limit by cgroup */
 	LAYER_TASKS,     /* process limit by cgroup */
 	LAYER_CPU,       /* cpu limit by cgroup */

@@ -1,4 +1,4 @@
-/* keeper_root.c - the keeper's side of mnt.h, once per keeper, with all its privileges. */
+/* keeper_root.c - the keeper's part of mnt.h, once per keeper, with all its privileges. */
 #include "base/cleanup.h"
 #include "jail/mnt.h"
 
@@ -13,7 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* The only device nodes of a box. Made by us, so that nobody else's /dev can lie about them. */
+/* The only device nodes of a box. Created here, so that they do not depend on another /dev. */
 static const struct node {
 	const char *name;
 	unsigned major, minor;
@@ -42,7 +42,7 @@ static int make_dirs(int stage, struct err *e)
 	return 0;
 }
 
-/* Without the right to make nodes, the host's own are bound, and looked at twice. */
+/* Without the permission to make nodes, the host's own are bound, and checked before and after. */
 static int bind_node(int stage, const char *path, const char *name, struct err *e)
 {
 	auto_fd int fd = openat(stage, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -130,8 +130,8 @@ static int bind_onto(int stage, const char *from, const char *to, unsigned long 
 	return 0;
 }
 
-/* Inside a user namespace a procfs may be mounted only where another is in full sight. It ends up
- * covered by the box's root, out of reach. */
+/* Inside a user namespace a procfs may be mounted only where another one is fully visible. The
+ * box's root covers it later, so that it cannot be reached. */
 static int show_proc(int stage, struct err *e)
 {
 	if (mkdirat(stage, "p", 0700) < 0 || fchdir(stage) < 0 ||
@@ -144,16 +144,17 @@ int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e)
 {
 	auto_fd int stage = -1;
 
-	if (!rootless) /* where host root looks like nobody, owners say nothing */
+	if (!rootless) /* without root, host root appears as the overflow uid, and owners cannot be checked */
 		mnt_look_at_proc();
 	if (unshare(CLONE_NEWNS) < 0)
 		return err_sys(e, "new mount namespace");
-	/* Before any mount, or those below would appear on the host too. */
+	/* Before any mount, or the mounts below would appear on the host too. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(e, "make mounts private");
-	/* No nodev: the six nodes live here. No noexec: so do the programs of /opt/atoll, which boxes without an
-	 * overlay see by a bind mount, and a box cannot clear that flag. What holds no programs has it below.
-	 * Root owns it and it is nobody's root but ours. */
+	/* No nodev: the six nodes are here. No noexec: so are the programs of /opt/atoll, which
+	 * boxes without an overlay see by a bind mount, and a box cannot clear that flag. Mounts
+	 * without programs have it below. Root owns this file system, and only the keeper uses
+	 * it as its root. */
 	if (mount("tmpfs", at, "tmpfs", MS_NOSUID, "mode=755,size=64m") < 0)
 		return err_sys(e, "mount the stage at %s", at);
 	stage = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -161,8 +162,8 @@ int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e)
 		return err_sys(e, "open the stage");
 	if (make_dirs(stage, e) < 0 || make_dev(stage, e) < 0 || make_sys(stage, e) < 0)
 		return -1;
-	/* What the host has mounted below /usr is not the host's /usr; but without root those mounts
-	 * cannot be taken away. */
+	/* What the host has mounted below /usr does not belong to boxes; but without root those
+	 * mounts cannot be removed. */
 	if (bind_onto(stage, "/usr", "u", rootless ? MS_REC : 0, MOUNT_ATTR_NODEV, e) < 0 ||
 	    bind_onto(stage, "d", "d", MS_REC, MOUNT_ATTR_NOEXEC, e) < 0 ||
 	    bind_onto(stage, "s", "s", 0, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)

@@ -1,9 +1,9 @@
 /* landlock.c - see landlock.h.
  *
- * The mounts decide what is there; this says what may be done with it even if a mount were wrong.
- * Every right that the kernel's ABI knows is handled, which is to say refused, and the rows give
- * some of it back. A right that a kernel does not know is left out: what an older kernel cannot
- * refuse, it cannot be asked to allow. */
+ * The mounts decide which files exist; landlock restricts what may be done with them even if a
+ * mount were wrong. Every right that the kernel's ABI knows is handled, that is, denied, and the
+ * rows allow some of it again. A right that a kernel does not know is left out: it can neither
+ * deny nor allow it. */
 #include "jail/landlock.h"
 #include "base/cleanup.h"
 
@@ -38,18 +38,18 @@ struct ruleset { /* struct landlock_ruleset_attr of ABI 6; older kernels take it
 const struct landlock_row landlock_rows[] = {
 	{ "/", READ | WRITE, "read, execute, write, make, remove, rename",
 	  "what should be hidden is not mounted; /usr, /dev, /proc/sys are read-only mounts" },
-	{ "/", 0, "no device nodes", "MAKE_CHAR and MAKE_BLOCK are given to nobody" },
+	{ "/", 0, "no device nodes", "no process gets MAKE_CHAR or MAKE_BLOCK" },
 	{ "/dev", FS(IOCTL_DEV), "ioctl",
-	  "six nodes and the box's own terminals; no other device, wherever one should turn up" },
+	  "six nodes and the box's own terminals; no other device, wherever its node is" },
 	{ NULL, LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, "no abstract sockets from outside",
-	  "the network namespace keeps them apart; this holds if it should not" },
+	  "the network namespace separates them; this is a second barrier" },
 	{ NULL, LANDLOCK_SCOPE_SIGNAL, "no signals to the outside",
-	  "the pid namespace keeps them apart; this holds if it should not" },
+	  "the pid namespace separates them; this is a second barrier" },
 };
 const unsigned landlock_nrows = ARRAY_LEN(landlock_rows);
 
-/* Which ABI brought which rights. On ABI 1 a file cannot be renamed into another directory: that
- * kernel refuses it (EXDEV, and programs copy) in every domain, because it cannot check it. */
+/* Which ABI introduced which rights. On ABI 1 a file cannot be renamed into another directory:
+ * that kernel rejects it (EXDEV, and programs copy) in every domain, because it cannot check it. */
 static const struct {
 	int abi;
 	uint64_t fs, scopes;

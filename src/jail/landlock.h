@@ -1,4 +1,4 @@
-/* landlock.h - the second wall behind the mounts.
+/* landlock.h - the second barrier after the mounts.
  * Owns: the ruleset's table of paths and rights. */
 #pragma once
 #include "base/err.h"
@@ -6,21 +6,21 @@
 
 int landlock_abi(void); /* 0: the kernel has none */
 
-/* Builds the ruleset from paths as they are now (call it inside the box's root) and restricts the
- * caller. No allocation; raw system calls. Does nothing but succeed when the ABI is 0: the caller
- * has probed, and the box's record says so. Needs no_new_privs. `layer`, if not -1, is a folder that
- * no path leads to and whose descriptor init holds, to say which files have changed: readable.
- * `alone` 0: without the scopes, for two processes of one box that have come into it by different
- * doors are not in one domain, and must be able to signal each other. */
+/* Builds the ruleset from paths as they are now (call it inside the box's root) and restricts
+ * the caller. No allocation; raw system calls. Succeeds without effect when the ABI is 0: the
+ * caller has probed, and the box's record shows it. Needs no_new_privs. `layer`, if not -1, is a
+ * folder outside all paths whose descriptor init holds, to list changed files: readable. `alone`
+ * 0: without the scopes, because two processes of one box that have entered it separately are
+ * not in one domain, and must be able to signal each other. */
 must_check int landlock_apply(int abi, int layer, int alone, struct err *e);
 
-/* For a process of our own: nothing but this folder (NULL: nothing), and nothing in it is executed. Succeeds where
- * the kernel has no landlock. Needs no_new_privs. */
+/* For a process of Atoll itself: nothing but this folder (NULL: nothing), and nothing in it is
+ * executed. Succeeds where the kernel has no landlock. Needs no_new_privs. */
 must_check int landlock_confine(const char *folder, struct err *e);
 
 struct landlock_row {
 	const char *path;   /* NULL: a scope, not a path */
-	uint64_t bits;      /* LANDLOCK_ACCESS_FS_* or _SCOPE_*; 0: a right that nobody gets */
+	uint64_t bits;      /* LANDLOCK_ACCESS_FS_* or _SCOPE_*; 0: a right that no process gets */
 	const char *rights; /* the same in words */
 	const char *why;
 };

@@ -1,4 +1,4 @@
-/* launch.c - from a spec to a running box.
+/* launch.c - turns a spec into a running box.
  *
  *   launcher thread                            child
  *   becomes the range's first id
@@ -9,10 +9,11 @@
  *   waits for the child's tid                  execve(init), or err and exit
  *   word to become 0 <-----------------------  (the kernel clears it)
  *
- * Identity and network belong to a thread, not to its process: the keeper's other threads stay what
- * they are. Both share one memory, so a failed row is simply written into struct birth, and nothing is
- * copied: the keeper's size does not matter. They share the descriptor table until the child's first
- * act. A row that fails ends the launch; what is optional was probed before and is in spec.layers. */
+ * Identity and network belong to a thread, not to its process: the keeper's other threads are
+ * not affected. Launcher and child share one memory, so a failed row writes its error into the
+ * shared launch context, and nothing is copied: the keeper's size does not matter. They share
+ * the descriptor table until the child's first row. A row that fails ends the launch; what is
+ * optional was probed before and is in spec.layers. */
 #include "jail/launch.h"
 #include "base/cleanup.h"
 #include "jail/caps.h"
@@ -112,17 +113,19 @@ static int own_table(struct birth *b, struct err *e)
 	return 0;
 }
 
-/* Before it has a file or a byte of its own, so that no moment of its life is unlimited. */
+/* Before it has a file or a byte of its own, so that it is limited from the first moment. */
 static int own_cgroups(struct birth *b, struct err *e)
 {
 	for (int i = 0; i < b->sp->ntasks; i++)
-		/* "0": ourselves. A pid here would wait for a grace period of the kernel. */
+		/* "0": the calling process. A pid here would wait for a grace period of the
+		 * kernel. */
 		if (write(b->sp->tasks[i], "0", 1) != 1)
 			return err_sys(e, "enter cgroup %d", i);
 	return 0;
 }
 
-/* A namespace that came with the clone would begin at the launcher's own place, above all boxes. */
+/* A cgroup namespace made by the clone would have the launcher's own cgroup as its root, above
+ * all boxes. */
 static int own_cgroup_view(struct birth *b, struct err *e)
 {
 	(void)b;
@@ -142,14 +145,14 @@ static int death_signal(struct birth *b, struct err *e)
 static int no_folder(struct birth *b, struct err *e)
 {
 	(void)b;
-	umask(0); /* the rows below mean the modes that they name; init has its own */
+	umask(0); /* the modes in the rows below must not be masked; init sets its own mask */
 	if (chdir("/") < 0)
 		return err_sys(e, "chdir /");
 	return 0;
 }
 
-/* The keeper has left its own session behind (setsid costs a scheduler group, so not per box):
- * here it must hold. */
+/* The keeper has left its session (setsid costs a scheduler group, so it is not called per box):
+ * here the child checks that it has no terminal. */
 static int no_terminal(struct birth *b, struct err *e)
 {
 	auto_fd int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -179,8 +182,8 @@ static int resource_limits(struct birth *b, struct err *e)
 static int launch_bounds(struct birth *b, struct err *e)
 {
 	(void)b;
-	/* SETPCAP stays outside the bounds: init alone has it, to empty the bounds of those it starts,
-	 * and cannot pass it on. */
+	/* SETPCAP stays outside the bounding set: init alone has it, to empty the bounding set
+	 * of the programs it starts, and cannot pass it on. */
 	return caps_inherit(INIT_CAPS, e) < 0 ? -1 : caps_bound(caps_kept_mask(), e);
 }
 
@@ -201,10 +204,11 @@ static int second_wall(struct birth *b, struct err *e)
 	return landlock_apply(b->sp->landlock_abi, b->upper, !b->sp->seeded, e);
 }
 
-/* 0-2 null, 3 birth, 4 listener, 5 the writable layer, 6 the boot id, 7 init's image (closed by exec). */
+/* 0-2 null, 3 first connection, 4 listener, 5 the writable layer, 6 the boot id, 7 init's image
+ * (closed by exec). */
 enum { IMAGE_FD = 7 };
 
-/* A source that is one of the first numbers itself would be lost to another. */
+/* A source that has one of the target numbers itself would be overwritten. */
 static int out_of_the_way(int fd)
 {
 	return fd > IMAGE_FD ? fd : fcntl(fd, F_DUPFD_CLOEXEC, IMAGE_FD + 1);
@@ -261,22 +265,23 @@ static const struct launch_step {
 	uint64_t layer; /* run only if this layer is asked for; 0: always */
 } inside[] = {
 #define ROW(n, w) { n, w }
-	/* The table is the keeper's until now: an open() of ours would land in it. */
-	{ ROW("own descriptors", "a table of our own before we open anything"), own_table, 0 },
-	{ ROW("own cgroups", "every limit holds before there is anything to limit"), own_cgroups, 0 },
+	/* Until now the table is shared with the keeper: an open() would add to it. */
+	{ ROW("own descriptors", "the child has its own table before it opens a file"), own_table, 0 },
+	{ ROW("own cgroups", "every limit applies from the first moment"), own_cgroups, 0 },
 	{ ROW("cgroup view", "the box's own cgroup is the root it sees"), own_cgroup_view,
 	  FEATURE_BIT(LAYER_CGROUP_NS) },
 	{ ROW("working folder", "the keeper's folder and mask are not inherited"), no_folder, 0 },
 	{ ROW("keyring", "session keyrings are inherited and not namespaced"), user_new_keyring, 0 },
-	/* Until we take the new namespace's root our uid is unmapped: mkdir() says EOVERFLOW. */
+	/* Until the child becomes root of the new namespace its uid is unmapped: mkdir() returns
+	 * EOVERFLOW. */
 	{ ROW("box root", "root of the box's own user namespace, no host id"), user_become_root,
 	  FEATURE_BIT(LAYER_UIDRANGE) },
 	/* Before any mount, or the mounts below would appear on the host too. */
 	{ ROW("private mounts", "no mount event leaves or enters"), mnt_private, 0 },
-	{ ROW("host name", "the host's name is the host's business"), host_name, FEATURE_BIT(LAYER_UTS) },
+	{ ROW("host name", "the host's name is hidden"), host_name, FEATURE_BIT(LAYER_UTS) },
 	{ ROW("loopback", "lo up, nothing else: no route, no neighbour"), net_loopback,
 	  FEATURE_BIT(LAYER_NET) },
-	{ ROW("network unused", "one that is used again is as new: whoever had it did nothing there"), net_unused,
+	{ ROW("network unused", "one that is used again is verified clean: no earlier box left a trace in it"), net_unused,
 	  FEATURE_BIT(LAYER_NET) },
 	{ ROW("disk", "the box's writable bytes and files, bounded"), mnt_disk, 0 },
 	/* Built from the stage, so before the switch takes that away. */
@@ -296,22 +301,22 @@ static const struct launch_step {
 	{ ROW("root switch", "host paths end here"), mnt_switch, 0 },
 	{ ROW("root verified", "procfs is procfs, nothing propagates, / is the new root"), mnt_verify,
 	  0 },
-	{ ROW("no terminal", "nobody's keyboard to type into"), no_terminal, 0 },
+	{ ROW("no terminal", "no terminal of the host to write into"), no_terminal, 0 },
 	{ ROW("resource limits", "descriptors, cores, locked memory, queues"), resource_limits, 0 },
 	/* Needs CAP_SETPCAP, which the rows after it give up. */
 	{ ROW("capability bounds", "what no process of the box can ever hold"), launch_bounds, 0 },
-	/* Groups, gid, uid, then read back: a drop not verified is a hope. */
+	/* Groups, gid, uid, then read back: a failed drop must be noticed. */
 	{ ROW("identity", "init's own id, no supplementary groups"), user_become_init,
 	  FEATURE_BIT(LAYER_UIDRANGE) },
 	{ ROW("capabilities", "init keeps what starting programs takes"), launch_capabilities, 0 },
 	/* After the ids have changed: the kernel clears it with them. */
-	{ ROW("death signal", "die with the keeper until it has recorded us"), death_signal, 0 },
-	/* Without it, a process this weak may not load a filter at all. */
+	{ ROW("death signal", "ends with the keeper until the keeper has recorded the box"), death_signal, 0 },
+	/* Without it, an unprivileged process may not load a filter at all. */
 	{ ROW("no new privileges", "no setuid program can undo any of this"), no_new_privs, 0 },
-	{ ROW("landlock", "a second wall behind the mounts"), second_wall, FEATURE_BIT(LAYER_LANDLOCK) },
+	{ ROW("landlock", "a second barrier after the mounts"), second_wall, FEATURE_BIT(LAYER_LANDLOCK) },
 	{ ROW("descriptors", "nothing open but null, two sockets, the box's layer and its boot id"), launch_descriptors, 0 },
 	{ ROW("signals", "nothing blocked or ignored"), own_signals, 0 },
-	/* Last: the filter binds us too, and the rows above need what it forbids. */
+	/* Last: the filter applies to the child too, and the rows above need what it forbids. */
 	{ ROW("system calls", "the allowlist; everything after inherits it"), load_filter, 0 },
 #undef ROW
 	/* clang-format on */
@@ -364,8 +369,9 @@ static int run_rows(struct birth *b)
 	return 0;
 }
 
-/* Until our first row we hold the keeper's descriptors, its lock and its listener among them. If it
- * is killed now they must not outlive it: the signal from here on, and a look at what was before. */
+/* Until its first row the child has the keeper's descriptors, its lock and its listener among
+ * them. If the keeper is killed now they must not stay open: the death signal is set here, and
+ * then the child checks whether the keeper has ended before. */
 static int keeper_is_gone(const struct launch_launch *l)
 {
 	struct pollfd p = { .fd = l->birth.sp->keeper, .events = POLLIN };
@@ -406,7 +412,7 @@ static const struct {
 	{ FEATURE_BIT(LAYER_IPC), CLONE_NEWIPC },     { FEATURE_BIT(LAYER_UTS), CLONE_NEWUTS },
 };
 
-/* It is the host's, so it must be entered while we have the host's rights. */
+/* It belongs to the host, so it must be entered while the thread has the host's rights. */
 static int enter_network(const struct spec *sp, struct err *e)
 {
 	if (setns(sp->net, CLONE_NEWNET) < 0)
@@ -414,7 +420,7 @@ static int enter_network(const struct spec *sp, struct err *e)
 	return 0;
 }
 
-/* A launcher that cannot go home would make the next box out of this one. */
+/* A launcher that cannot return to its own network would start the next box in this one. */
 static void leave_network(int home)
 {
 	if (setns(home, CLONE_NEWNET) < 0)
@@ -444,7 +450,7 @@ static int clone_child(struct launch_launch *l, int has_network, struct err *e)
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)sp->cgroup;
 	}
-	/* The child may run before we return: it must find its own tid here, not 0. */
+	/* The child may run before the clone returns: it must find its own tid here, not 0. */
 	l->tid = 1;
 	pid = clone3_call(&args, sizeof(args), child_main, l);
 	if (pid < 0) {
@@ -530,15 +536,16 @@ static int shift_layers(struct launch_launch *l, struct err *e)
 	for (unsigned i = 0; i < sp->nlowers; i++)
 		if (mnt_shift(sp->lowers[i].mount, userns, e) < 0)
 			return err_in(e, "layer %u", i);
-	/* The skeleton only, which is ours. /usr keeps its owners, none of whom is in the box: else the
-	 * box's user would be the host's uid 1000, and its root the host's, for what they alone may read. */
+	/* The ids of the skeleton only, which belongs to Atoll. /usr keeps its owners, none of
+	 * which is mapped in the box: else the box's user would be the host's uid 1000, and its
+	 * root the host's, for files that they alone may read. */
 	return mnt_layer("/t", userns, &l->birth.layer_root, e);
 }
 
-/* A procfs shows the pid namespace of whoever mounts it, and inside the box the kernel allows the
- * mount only while the host's own /proc is in sight. So we make it. Linux 6.17 takes the namespace
- * as an option; before, a process with our rights is born into it, leaves the detached mount in our
- * common table, and is gone. */
+/* A procfs shows the pid namespace of the process that mounts it, and inside the box the kernel
+ * allows the mount only while the host's own /proc is visible. So the launcher makes it. Linux
+ * 6.17 takes the namespace as an option; before, a process with the launcher's rights is cloned
+ * into it, leaves the detached mount in the shared descriptor table, and exits. */
 static int proc_main(void *arg)
 {
 	struct launch_launch *l = arg;
@@ -614,7 +621,7 @@ static int prepare_child(struct launch_launch *l, struct err *e)
 	return 0;
 }
 
-/* Waits until the child runs init or is no more. */
+/* Waits until the child has executed init or has ended. */
 static int await_exec(struct launch_launch *l, struct err *e)
 {
 	struct timespec patience = { .tv_sec = START_TIMEOUT_S };

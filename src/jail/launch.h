@@ -1,4 +1,4 @@
-/* launch.h - from a spec to a running box.
+/* launch.h - turns a spec into a running box.
  * Owns:         the order of isolation (the step table) and the moments before init runs.
  * Does not own: the box afterwards; the keeper watches its pidfd, names it and ends it. */
 #pragma once
@@ -12,7 +12,7 @@ struct spec;
 #define JAIL_RANGE 65536   /* host ids per box */
 #define JAIL_USER 1000     /* the box's user, seen from inside */
 #define JAIL_INIT_ID 65533 /* its PID 1: an id that no user code gets */
-#define JAIL_FD_HIGH 128   /* launchers never look above: long-lived descriptors belong there */
+#define JAIL_FD_HIGH 128   /* launchers never close above it: long-lived descriptors belong there */
 
 #define JAIL_LOWERS 4
 
@@ -24,7 +24,7 @@ struct jail_lower {  /* a read-only tree below the box's root */
 struct spec {
 	/* clang-format off */
 	char id[16];
-	uint64_t layers;    /* bits of enum jail_feature to put in force; probed before, never guessed */
+	uint64_t layers;    /* bits of enum jail_feature to apply; probed before, never guessed */
 	uint32_t uid_base;  /* first host id of its range */
 	uint64_t disk_bytes, disk_files;
 	struct {
@@ -38,17 +38,17 @@ struct spec {
 	int cgroup;         /* cgroup v2: the directory it is born in; else -1 */
 	int tasks[6];       /* cgroup v1: `tasks` files to enter before anything else */
 	int ntasks;
-	/* If set: called while the namespaces are there and the child waits, to bring the above. Making
-	 * cgroups and cloning namespaces take about as long, and can go side by side. */
+	/* If set: called while the namespaces exist and the child waits, to provide the above.
+	 * Making cgroups and cloning namespaces take about as long, and can run in parallel. */
 	int (*bring_tasks)(struct spec *sp, struct err *e);
 	void *bring_arg;
-	int net;            /* a network namespace that was made ahead (net.h), or -1: make one */
-	int net_as_new;     /* it is new, or was looked at by net_same() since its last box */
+	int net;            /* a network namespace that was made before (net.h), or -1: make one */
+	int net_as_new;     /* it is new, or net_same() has checked it since its last box */
 	int want_mounts;    /* the caller is to hold its mount namespace, too */
 	int proc;           /* the host's /proc, for maps */
 	int keeper;         /* pidfd of the calling process */
 	int init_exe;       /* sealed memfd */
-	int birth, listener; /* become 3 and 4 of init */
+	int birth, listener; /* become descriptors 3 and 4 of init */
 	int landlock_abi;
 	int seeded;         /* an interpreter will be forked into it from outside */
 	int at_home;        /* its user will write to the home folder at once */
@@ -64,11 +64,11 @@ struct jailed {
 	int mounts; /* its mount namespace, if that was wanted; else -1 */
 };
 
-/* Blocks its thread until init runs. Any failed row ends the start: there is no half-isolated box.
- * Needs the stage of mnt.h. Thread-safe as long as each thread brings its own spec. */
+/* Blocks its thread until init runs. Any failed row ends the start: there is no partly isolated
+ * box. Needs the stage of mnt.h. Thread-safe as long as each thread has its own spec. */
 must_check int jail_launch(struct spec *sp, struct jailed *out, struct err *e);
 
-/* Test builds: its namespace will be given to the next box whatever it did there. */
+/* Test builds: the next box gets its namespace without a check. */
 int jail_trusts_network(const struct spec *sp);
 
 /* The rows, for `atoll policy` and for tests (`--without NAME`). */

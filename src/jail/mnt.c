@@ -1,8 +1,8 @@
 /* mnt.c - the mounts of one box, made from inside its namespaces (see mnt.h for the stage).
  *
- * The box's root is an overlay: the template's skeleton below, the box's own disk above. /usr is the
- * host's, read-only, and belongs to nobody in the box. Targets are found below the
- * root's descriptor and mounted onto by descriptor; a template may be hostile. */
+ * The box's root is an overlay: the template's skeleton below, the box's own disk above. /usr is
+ * the host's, read-only, and no user of the box owns it. Targets are opened below the root's
+ * descriptor and mounted onto by descriptor; a template may be hostile. */
 #include "base/cleanup.h"
 #include "jail/feature.h"
 #include "jail/mnt.h"
@@ -76,8 +76,8 @@ const struct mnt_row mnt_ns_rows[] = {
 };
 const unsigned mnt_n_ns_rows = ARRAY_LEN(mnt_ns_rows);
 
-/* A place is named by its last part, or below a mount of ours: no link leads there, and one that
- * stands there itself is not followed. */
+/* A place is named by its last part, or is below a mount of Atoll's: no link leads there, and a
+ * link at the place itself is not followed. */
 static int mnt_attach(const struct birth *b, int mountfd, const char *path, struct err *e)
 {
 	if (move_mount(mountfd, "", b->root, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
@@ -179,7 +179,8 @@ static int place_lowers(const struct birth *b, struct err *e)
 	return 0;
 }
 
-/* "k0:k1:l". Relative names: mountinfo inside shows them, and must not show ours. */
+/* "k0:k1:l". Relative names: mountinfo in the box shows them, and must not show the keeper's
+ * paths. */
 static void lower_names(const struct birth *b, const char *below, int of_usr, char out[64])
 {
 	int n = 0;
@@ -190,8 +191,9 @@ static void lower_names(const struct birth *b, const char *below, int of_usr, ch
 	snprintf(out + n, 64 - (size_t)n, "%s", below);
 }
 
-/* To copy it up at the first file costs four times as much; but a box that only waits has no use for two
- * more folders. As the template has it: a further layer may have it otherwise, and then that holds. */
+/* A copy-up at the first file costs four times as much; but a box that only waits does not need
+ * two more folders. Made as in the template: where a further layer has it otherwise, that layer
+ * decides. */
 static int open_home(const struct birth *b, struct err *e)
 {
 	if (!b->sp->at_home || b->sp->nlowers)
@@ -213,7 +215,7 @@ static int mnt_overlay(struct birth *b, struct err *e)
 	if (place_lowers(b, e) < 0 || open_home(b, e) < 0)
 		return -1;
 	lower_names(b, "l", 0, lowers);
-	/* volatile: on a real disk an unmount would sync it, other boxes' data included. */
+	/* volatile: on a real disk an unmount would sync it, with the data of other boxes. */
 	snprintf(options, sizeof(options),
 		 "lowerdir=%s,upperdir=b/u,workdir=b/w,index=off,metacopy=off,userxattr%s", lowers,
 		 b->sp->disk < 0 ? "" : ",volatile");
@@ -236,7 +238,7 @@ static int bind_template(const char *name, unsigned long flags, struct err *e)
 	return 0;
 }
 
-/* Without overlays: the same shape made by hand, with what the template has of its own bound. */
+/* Without overlays: the same folders made one by one, with those of the template bound. */
 static int plain_root(const struct birth *b, struct err *e)
 {
 	static const struct mnt_place {
@@ -288,8 +290,8 @@ int mnt_root(struct birth *b, struct err *e)
 	return 0;
 }
 
-/* The next part of a path, made if it is missing, opened without following anything. Below its home it
- * is the user's own. */
+/* Opens the next part of a path, made if it is missing, without following links. Below its home
+ * it belongs to the user. */
 static int step_into(int dir, const char *name, int users, struct err *e)
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
@@ -340,8 +342,8 @@ int mnt_volumes(struct birth *b, struct err *e)
 	return 0;
 }
 
-/* Layers that bring something for /usr lie on the host's: both read-only, and the host's files have
- * the owners there that they have without. */
+/* Layers with files for /usr are mounted over the host's: both read-only, and the host's files
+ * keep the owners that they have without layers. */
 static int layered_usr(const struct birth *b, struct err *e)
 {
 	char lowers[64];
@@ -403,7 +405,8 @@ int mnt_proc(struct birth *b, struct err *e)
 
 	if (proc < 0 || mnt_attach(b, proc, "proc", e) < 0)
 		return -1;
-	/* The rows below work relative to it: a procfs of our own, whatever the template holds. */
+	/* The rows below work relative to it: a procfs made here, whatever the template
+	 * contains. */
 	if (fchdir(proc) < 0)
 		return err_sys(e, "enter proc");
 	return 0;
@@ -414,8 +417,8 @@ int mnt_sys(struct birth *b, struct err *e)
 	return attach_clone(b, "/s/sys", "sys", e);
 }
 
-/* What was looked up stays in memory, name and inode, until the host is short of it: 3 KiB in each of
- * thousands of boxes. A remount that changes nothing lets go of it. If it fails, nothing else is lost. */
+/* The kernel keeps looked-up names and inodes in memory until the host needs it: 3 KiB in each
+ * of thousands of boxes. A remount that changes nothing frees them. A failure does no harm. */
 static void forget_names(void)
 {
 	(void)mount(NULL, ".", NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
@@ -441,10 +444,11 @@ int mnt_ns_limits(struct birth *b, struct err *e)
 	return 0;
 }
 
-/* All of it: sysctls, of which some check the uid only and some run programs as the host's root, and the
- * files of every process. oom_score_adj is one of those, and its lower bound is the value that was last
- * written with CAP_SYS_RESOURCE, which a keeper may lack: a program of the box could take back what the
- * keeper has written there, and outlive the host's own processes. */
+/* All of it: sysctls, of which some check the uid only and some run programs as the host's root,
+ * and the files of every process. One of those is oom_score_adj, whose lower bound is the value
+ * that was last written with CAP_SYS_RESOURCE, which a keeper may lack: a program of the box
+ * could lower the value that the keeper has written, and be killed later than the host's own
+ * processes. */
 int mnt_proc_readonly(struct birth *b, struct err *e)
 {
 	(void)b;
@@ -454,8 +458,9 @@ int mnt_proc_readonly(struct birth *b, struct err *e)
 	return 0;
 }
 
-/* Programs take a boot id for "the machine has not been restarted": here the machine is the box. The
- * file is on its disk, out of reach, and seen through a read-only mount; init has it to write. */
+/* Programs take a boot id for "the machine has not been restarted": here the machine is the box.
+ * The file is on its disk, outside its root, and visible through a read-only mount; init can
+ * write it. */
 int mnt_boot_id(struct birth *b, struct err *e)
 {
 	static const char path[] = "sys/kernel/random/boot_id";
@@ -471,10 +476,10 @@ int mnt_boot_id(struct birth *b, struct err *e)
 	return 0;
 }
 
-/* Files that only their owner may open need no mask: that is the host's root, whom no id of a box
- * maps to and over whose files its capabilities hold no power. Nor do files that
- * this kernel has not made at its own start; folders may come later, with a module. Looked at once: a
- * mount costs more than a look, but a look at 28 files per box costs, too. */
+/* Files that only their owner may open need no mask: the owner is the host's root, to which no
+ * id of a box maps, and a box's capabilities do not apply to its files. Files that this kernel
+ * did not create at its start need none either; folders may appear later, with a module. Checked
+ * once: a mount costs more than a check, but checking 28 files per box costs, too. */
 static unsigned char needless[ARRAY_LEN(mnt_masks)];
 
 static int needs_no_mask(const struct mnt_row *row)
@@ -492,7 +497,7 @@ void mnt_look_at_proc(void)
 {
 	struct stat st;
 
-	/* Where we see processes only, what is missing says nothing: boxes have all of it. */
+	/* Where /proc shows processes only, a missing file proves nothing: boxes get all masks. */
 	if (lstat("/proc/uptime", &st) < 0)
 		return;
 	for (unsigned i = 0; i < mnt_nmasks; i++)
@@ -514,7 +519,7 @@ int mnt_switch(struct birth *b, struct err *e)
 {
 	if (fchdir(b->root) < 0)
 		return err_sys(e, "enter the new root");
-	/* The stage has a handful of mounts and all are in the box anyway, so covering it leaves
+	/* The stage has a few mounts and all are in the box anyway, so covering it leaves
 	 * nothing to reach; pivot_root would walk every task of the host. */
 	if (mount(".", "/", NULL, MS_MOVE, NULL) < 0)
 		return err_sys(e, "move the new root to /");
@@ -523,8 +528,8 @@ int mnt_switch(struct birth *b, struct err *e)
 	return 0;
 }
 
-/* That nothing propagates is a property of the stage, the same for every box cut from it, and
- * reading mountinfo is slow: looked at in the first box of each launcher. */
+/* That nothing propagates is a property of the stage, the same for every box made from it, and
+ * reading mountinfo is slow: checked in the first box of each launcher. */
 static int nothing_propagates(struct err *e)
 {
 	static _Thread_local int seen;
@@ -544,8 +549,8 @@ static int nothing_propagates(struct err *e)
 	return 0;
 }
 
-/* A switch not verified is a hope: /proc is procfs and shows our own pid namespace, and the root
- * is the new one. */
+/* A failed switch must be noticed: /proc is procfs and shows the box's own pid namespace, and
+ * the root is the new one. */
 int mnt_verify(struct birth *b, struct err *e)
 {
 	struct stat root, here;

@@ -1,6 +1,6 @@
-/* mnt.h - the stage: the keeper's own mount namespace, from which every box is cut.
+/* mnt.h - the stage: the keeper's own mount namespace, from which every box is made.
  * Owns:         the stage's tmpfs and its mount points.
- * Does not own: a box's mounts; they die with its namespace. What lies in /t; see template.c.
+ * Does not own: a box's mounts; they end with its namespace. The content of /t; see template.c.
  *
  *   /         tmpfs of the keeper
  *   /u        the host's /usr, read-only
@@ -17,20 +17,21 @@
 /* Moves the calling process into a new mount namespace and builds the stage at `at`, an existing
  * folder. Before any thread exists. Returns a descriptor of the stage, to be filled. */
 must_check int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e);
-/* Makes the stage our root and drops every other mount. Open what you need of the host before. */
+/* Makes the stage the root and drops every other mount. Open what is needed of the host before. */
 must_check int mnt_stage_end(int stage, struct err *e);
 
 /* A detached, read-only clone of a stage folder; ids shifted by the user namespace unless -1. */
 must_check int mnt_layer(const char *path, int userns, int *out_mount, struct err *e);
 
-/* The ids of a detached mount that nobody has used yet, as the user namespace maps them. */
+/* Shifts the ids of a detached mount, which must be unused so far, as the user namespace maps
+ * them. */
 must_check int mnt_shift(int mount, int userns, struct err *e);
 
 /* A detached procfs of the given pid namespace (Linux 6.17), or with -1 of the caller's. */
 must_check int mnt_new_proc(int pidns, struct err *e);
 
-/* Which masks this kernel needs. At the keeper's start, while the host's /proc is in sight; without it
- * all are made. */
+/* Which masks this kernel needs. Called at the keeper's start, while the host's /proc is
+ * visible; without this call all are made. */
 void mnt_look_at_proc(void);
 
 struct mnt_row { /* for `atoll policy` */

@@ -13,10 +13,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Counters never go back, so one that is as it was in a new namespace has not been moved. */
+/* Counters never decrease, so a counter with the value of a new namespace was not used. */
 const struct net_row net_rows[NET_ROWS] = {
 	{ "dev", "interfaces, and every byte that went over lo" },
-	{ "sockstat", "sockets that somebody still holds, wherever; connections that linger" },
+	{ "sockstat", "sockets that a process still holds; connections in TIME_WAIT" },
 	{ "snmp", "packets that were sent, or could not be: IP, ICMP, TCP, UDP" },
 	{ "netstat", "the same in detail, and of TCP's states" },
 	{ "snmp6", "the same for IPv6" },
@@ -45,17 +45,18 @@ static int lo_up(struct err *e)
 	return ifr.ifr_flags & IFF_UP ? 0 : err_set(e, ERR_SYS, "lo is down");
 }
 
-/* In one that was made ahead it is up since then: nobody in a box has a right over it. */
+/* In a namespace that was made before its box, lo is up already: no process of a box may change
+ * it. */
 int net_loopback(struct birth *b, struct err *e)
 {
 	return b->sp->net < 0 ? lo_up(e) : 0;
 }
 
-/* Whoever brings one says whether it was looked at: what somebody has used is no box's. */
+/* The caller states whether the namespace was checked: a used one must not be given to a box. */
 int net_unused(struct birth *b, struct err *e)
 {
 	if (b->sp->net >= 0 && !b->sp->net_as_new)
-		return err_set(e, ERR_SYS, "this network was not seen to be as new");
+		return err_set(e, ERR_SYS, "this network namespace was not verified clean");
 	return 0;
 }
 
@@ -115,7 +116,7 @@ static int is_of_all(const char *word, size_t n)
 	return 0;
 }
 
-/* Leaves out the number behind such a word. Returns the new length. */
+/* Removes the number after such a word. Returns the new length. */
 static size_t only_of_this(char *text, size_t len)
 {
 	size_t to = 0, word;
@@ -174,10 +175,11 @@ void net_close(struct net_files *f)
 		own_close_fd(&f->fd[i]);
 }
 
-/* The kernel tells anew whenever it is read from the beginning, and all that fits into a page at once. */
+/* The kernel generates the text whenever it is read from the beginning, and returns up to a page
+ * at once. */
 #define AT_ONCE 4096
 
-/* The whole file, or it is too long to be believed. */
+/* Reads the whole file; one that is too long is an error. */
 static int add_file(int fd, const char *name, struct net_text *out, struct err *e)
 {
 	size_t from = out->len;

@@ -1,25 +1,26 @@
 /* net.h - the network of a box: a namespace with lo in it, and nothing else.
- * Owns:         how one is made ahead of its box, and how it is seen that one is as new.
- * Does not own: which of them waits for whom; the keeper's nets.c keeps them.
+ * Owns:         how one is made before its box, and the check that one is unused.
+ * Does not own: the list of waiting ones; the keeper's netns_pool.c keeps them.
  *
- * One that is made here belongs to the host's user namespace: no process of a box has any right over
- * it, its own root included. So it can be given to another box, if nothing of the first is left in it.
- * docs/sandbox.md tells what could stay behind, row by row. */
+ * A namespace that is made here belongs to the host's user namespace: no process of a box has
+ * any right over it, its own root included. So it can be given to another box, if nothing of the
+ * first is left in it. docs/sandbox.md lists what could be left, row by row. */
 #pragma once
 #include "base/err.h"
 #include <stddef.h>
 
 enum { NET_TEXT = 16384, NET_ROWS = 9 };
 
-struct net_text { /* all that a namespace tells about itself */
+struct net_text { /* all that the files of a namespace contain */
 	size_t len;
 	char bytes[NET_TEXT];
 };
 
-/* A descriptor of a new namespace, lo up; any port is anybody's, for there is nobody else in it. proc:
- * the host's. The calling thread is elsewhere for a moment, and alone in that. */
+/* A descriptor of a new namespace, lo up; every user may bind every port, for the box is alone
+ * in it. proc: the host's. The calling thread, and no other, is in the new namespace for a
+ * moment. */
 must_check int net_make(int proc, struct err *e);
-/* The files that tell of one, open: they go on telling, wherever the thread is. */
+/* The files of a namespace, open: they show that namespace, wherever the thread is. */
 struct net_files {
 	int fd[NET_ROWS];
 };

@@ -47,7 +47,7 @@ static int try_overlay(void)
 		     "lowerdir=l,upperdir=u,workdir=w,userxattr,volatile") == 0;
 }
 
-/* In a child: make the namespaces, say so, wait until ids are mapped, try an overlay. */
+/* In a child: makes the namespaces, reports that, waits until ids are mapped, tries an overlay. */
 static int probe_child(int say, int hear)
 {
 	int done = 0;
@@ -58,7 +58,8 @@ static int probe_child(int say, int hear)
 	done |= USERNS_OK;
 	if (write(say, &c, 1) != 1 || read(hear, &c, 1) != 1)
 		return done;
-	/* Until we take the namespace's root our uid is unmapped: mkdir() says EOVERFLOW. */
+	/* Until the child becomes root of the namespace its uid is unmapped: mkdir() returns
+	 * EOVERFLOW. */
 	if (setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0 &&
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && try_overlay())
 		done |= OVERLAY_OK;
@@ -99,7 +100,8 @@ static void probe_namespaces(struct probe *p)
 	}
 	pid = fork();
 	if (pid == 0) {
-		/* If the caller is killed meanwhile, we hear its end and not wait for ourselves. */
+		/* If the caller is killed meanwhile, the child reads an end of file and does not
+		 * wait for itself. */
 		close(up[0]);
 		close(down[1]);
 		_exit(probe_child(up[1], down[0]));

@@ -1,5 +1,5 @@
 /* probe.h - what this host can really do, found by trying it.
- * Owns: nothing that lasts; every probe runs in a child that is gone when it returns. */
+ * Owns: nothing permanent; every probe runs in a child that has ended when it returns. */
 #pragma once
 #include "base/err.h"
 #include <stdint.h>
@@ -19,5 +19,6 @@ struct probe {
 	char why_not[160]; /* the first thing that failed, in words */
 };
 
-/* as_root: judge as for the host's root; a keeper without root is root of its own namespace only. */
+/* as_root: the result for the host's root; a keeper without root is root of its own namespace
+ * only. */
 void probe_host(struct probe *out, int as_root);

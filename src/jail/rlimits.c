@@ -12,17 +12,17 @@
 		RLIMIT_##resource, #resource, soft, hard, why                                      \
 	}
 
-/* Memory, tasks, cpu and disk are the cgroup's and the quota's. Here are the things that those do
+/* The cgroup limits memory, tasks and CPU, the quota the disk. These rows limit what those do
  * not count, or count too late. */
 const struct limit_row limits_rows[] = {
 	LIMIT(NOFILE, 1024, 16384, "open files are kernel memory; select() ends at 1024"),
 	LIMIT(NPROC, 4096, 4096, "per host uid, so it binds where a pids cgroup is missing"),
-	LIMIT(CORE, 1, 1, "1 byte means no core at all; 0 still feeds a piped core handler"),
+	LIMIT(CORE, 1, 1, "1 byte means no core at all; 0 still starts a piped core handler"),
 	LIMIT(SIGPENDING, 4096, 4096, "queued signals and POSIX timers are kernel memory"),
 	LIMIT(MSGQUEUE, 819200, 819200, "bytes in POSIX message queues"),
 	LIMIT(MEMLOCK, 8 << 20, 8 << 20, "pages that cannot be reclaimed"),
 	LIMIT(RTPRIO, 0, 0, "no real-time priority: it would starve the host"),
-	LIMIT(NICE, 0, 0, "nobody raises its own priority"),
+	LIMIT(NICE, 0, 0, "no process raises its own priority"),
 };
 const unsigned limits_nrows = ARRAY_LEN(limits_rows);
 
@@ -31,7 +31,7 @@ static rlim_t rlimits_lower(rlim_t a, rlim_t b)
 	return a < b ? a : b;
 }
 
-/* What we inherited may be tighter, and raising it would need CAP_SYS_RESOURCE. */
+/* The inherited limit may be lower, and raising it would need CAP_SYS_RESOURCE. */
 static int apply_lower(const struct limit_row *row)
 {
 	struct rlimit now, want;

@@ -1,19 +1,20 @@
-/* seccomp.c - see seccomp.h. The list of calls is in syscalls.h; this file makes it a program.
+/* seccomp.c - see seccomp.h. The list of calls is in syscall_table.h; this file compiles it.
  *
  * The kernel runs the program for every system call of a box, from top to bottom:
  *
- *   the ABI                not ours: the process dies
- *   the number             a search tree over ranges of numbers that are answered alike
- *   the arguments          for the few calls that are judged by them
+ *   the ABI                another one than ours: the process is killed
+ *   the number             a search tree over ranges of numbers with the same answer
+ *   the arguments          for the few calls that are decided by them
  *   the answers            one instruction each, shared by all that leads there
  *
- * Every box loads it anew, so it should be small and shallow: the kernel verifies, translates and
- * compiles each instruction, then walks the program once per call number, to remember those that
- * pass whatever their arguments. libseccomp would compile the list too, to three times the size,
- * because it tests for calls where we test for ranges; we ask it for their numbers only.
+ * Every box loads it again, so it should be small and shallow: the kernel verifies, translates
+ * and compiles each instruction, then walks the program once per call number, to remember those
+ * that pass whatever their arguments. libseccomp would compile the list, too, to three times the
+ * size, because it tests for calls where this code tests for ranges; it is used for their
+ * numbers only.
  *
- * Compiling allocates and takes its time; it happens once, in the keeper. Applying is one system
- * call on memory that is never written again. */
+ * Compiling allocates and is slow; it happens once, in the keeper. Applying is one system call
+ * on memory that is never written again. */
 #include "jail/seccomp.h"
 #include "base/cleanup.h"
 
@@ -61,10 +62,10 @@ int seccomp_number(const char *call)
 
 /* ---- writing a program ----
  *
- * From its end. A jump of classic BPF only goes forward, so whatever a step leads to is already
- * there: a place, counted from the end, which never changes and whose distance is known. And a
- * step that has been written before need not be written again: who leads to it shares all that
- * follows. */
+ * A program is written from its end. A jump of classic BPF only goes forward, so the target of a
+ * step exists already: a place, counted from the end, which never changes and whose distance is
+ * known. And a step that has been written before is not written again: several steps lead to it
+ * and share all that follows. */
 
 enum {
 	ROOM = 1024, /* steps; the kernel would take 4096 */
@@ -86,7 +87,7 @@ struct seccomp_program {
 static unsigned seccomp_append(struct seccomp_program *p, struct launch_step s)
 {
 	if (p->len == ROOM) {
-		p->overflow = 1; /* seccomp_finish() tells; until then any place will do */
+		p->overflow = 1; /* seccomp_finish() reports it; until then any place will do */
 		return 0;
 	}
 	p->steps[p->len] = s;
@@ -113,7 +114,7 @@ static unsigned find_or_append(struct seccomp_program *p, struct launch_step s)
 	return seccomp_find(p, s, &place) ? place : seccomp_append(p, s);
 }
 
-/* What stands in for the step at `to` where that is too far away to be named. */
+/* The jump that replaces the step at `to` where that is too far away for a branch. */
 static struct launch_step seccomp_hop(const struct seccomp_program *p, unsigned to)
 {
 	if (BPF_CLASS(p->steps[to].code) == BPF_RET)
@@ -203,7 +204,7 @@ static const uint32_t actions[] = {
 static unsigned add_rules(struct seccomp_program *p, const struct argument_rule *r, unsigned n,
 			  unsigned depth, unsigned otherwise);
 
-/* What condition `depth` reads has been read. Rules that expect the same value share the test. */
+/* The value of condition `depth` has been read. Rules that expect the same value share the test. */
 static unsigned add_values(struct seccomp_program *p, const struct argument_rule *r, unsigned n,
 			   unsigned depth, unsigned otherwise)
 {
@@ -218,7 +219,8 @@ static unsigned add_values(struct seccomp_program *p, const struct argument_rule
 	return seccomp_branch(p, BPF_JEQ, r->is[depth].value, yes, no);
 }
 
-/* The rules agree up to condition `depth`. Those that go on to read the same share the reading. */
+/* The rules agree up to condition `depth`. Rules that read the same argument next share the
+ * reading. */
 static unsigned add_rules(struct seccomp_program *p, const struct argument_rule *r, unsigned n,
 			  unsigned depth, unsigned otherwise)
 {
@@ -299,11 +301,11 @@ static int add_numbers(struct seccomp_program *p, struct ranges *rs, unsigned fl
 	for (int nr = 0; nr <= newest; nr++)
 		add_range(rs, (uint32_t)nr, places[nr]);
 	rs->end = (uint32_t)newest + 1;
-	/* To a libc EPERM from a new call is an answer, ENOSYS a reason to fall back. */
+	/* To a libc EPERM from a new call is an answer, ENOSYS a reason to use an older call. */
 	add_range(rs, rs->end, no_such_call);
 #ifdef __x86_64__
-	/* x32 hides behind the same arch, with bit 30 set. -1 is not a call: a tracer writes it to
-	 * have one skipped. */
+	/* x32 has the same arch, with bit 30 set. -1 is not a call: a tracer writes it to have a
+	 * call skipped. */
 	add_range(rs, 0x40000000, seccomp_answer(p, SECCOMP_RET_KILL_PROCESS));
 	add_range(rs, 0xffffffff, no_such_call);
 #endif
@@ -311,7 +313,7 @@ static int add_numbers(struct seccomp_program *p, struct ranges *rs, unsigned fl
 }
 
 /* A single number within a range takes one test where a tree over range borders needs two: so
- * these three go together. Tells how many to take from the front. */
+ * these three are handled together. Returns how many to take from the start. */
 static unsigned with_single(const struct range *r, unsigned n)
 {
 	return n >= 3 && r[2].place == r[0].place && r[2].first == r[1].first + 1 ? 3 : 1;
@@ -347,7 +349,7 @@ int seccomp_compile(struct seccomp *sc, unsigned flags, struct err *e)
 	place = add_tree(&p, rs.at, rs.n, rs.end);
 	place = bpf_load(&p, offsetof(struct seccomp_data, nr), place);
 	/* Before the number, or it would be read by the wrong table: i386's socketcall has the
-	 * number of our getuid. */
+	 * number of getuid. */
 	place = seccomp_branch(&p, BPF_JEQ, NATIVE, place,
 			       seccomp_answer(&p, SECCOMP_RET_KILL_PROCESS));
 	bpf_load(&p, offsetof(struct seccomp_data, arch), place);

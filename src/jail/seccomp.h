@@ -22,13 +22,13 @@ void seccomp_fini(struct seccomp *sc);
 /* Raw system call, no allocation: runs between clone and exec. Needs no_new_privs. */
 must_check int seccomp_apply(const struct seccomp *sc, struct err *e);
 
-/* One row per call, for `atoll policy` and for tests. A call without a row is refused (EPERM) up
- * to the newest number known here, and does not exist (ENOSYS) beyond it. */
+/* One row per call, for `atoll policy` and for tests. A call without a row fails with EPERM up
+ * to the newest number known here, and with ENOSYS above it. */
 enum seccomp_verdict {
 	SECCOMP_ALLOWED,
 	SECCOMP_BY_ARGUMENT, /* why says which arguments */
 	SECCOMP_NOOP,        /* does nothing and reports success */
-	SECCOMP_ENOSYS,      /* libc is told to use the older call */
+	SECCOMP_ENOSYS,      /* libc then uses the older call */
 	SECCOMP_REFUSED,     /* EPERM */
 };
 struct seccomp_row {

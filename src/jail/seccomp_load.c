@@ -1,5 +1,5 @@
-/* seccomp_load.c - loading a compiled filter. A file of its own: it needs no library, and goes where
- * libseccomp does not. */
+/* seccomp_load.c - loads a compiled filter. A file of its own: it needs no library, and is used
+ * in executables without libseccomp. */
 #include "jail/seccomp.h"
 
 #include <linux/filter.h>

@@ -1,6 +1,6 @@
-/* steps.h - what the rows of launch.c may see, and the rows that other files of jail/ bring.
- * Everything here runs between clone and exec in memory shared with the launcher:
- * no allocation, no libc state, no setuid() wrappers. */
+/* steps.h - what the rows of launch.c may use, and the rows that other files of jail/ define.
+ * Everything here runs between clone and exec in memory shared with the launcher: no allocation,
+ * no libc state, no setuid() wrappers. */
 #pragma once
 #include "base/err.h"
 #include "jail/launch.h"

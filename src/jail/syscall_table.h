@@ -1,8 +1,8 @@
-/* syscall_table.h - the list itself: every system call a box may make, and those it is known to be
- * refused, with the reason. Included by seccomp.c only, which says how a row becomes a rule.
+/* syscall_table.h - every system call that a box may make, and those that are known and
+ * rejected, with the reason. Included by seccomp.c only, which turns rows into rules.
  *
- * The list was drawn from strace of fifteen toolchains (135 calls) and widened to what their
- * manuals promise. A name that an architecture lacks costs nothing there. */
+ * The list was taken from strace of fifteen toolchains (135 calls) and extended to what their
+ * manuals document. A name that an architecture lacks costs nothing there. */
 #pragma once
 #include "jail/seccomp.h"
 
@@ -51,7 +51,7 @@ const struct seccomp_row seccomp_rows[] = {
 	LOOSE("tee", "as splice"),
 	BY_ARGUMENT("ioctl", "not TIOCSTI, TIOCLINUX, TIOCCONS: they type into terminals"),
 
-	/* ---- files, by path: what can be reached is the mounts' business ---- */
+	/* ---- files, by path: the mounts decide what can be reached ---- */
 	ALLOW("openat"), ALLOW("openat2"), ALLOW("faccessat"), ALLOW("faccessat2"),
 	ALLOW("newfstatat"), ALLOW("statx"), ALLOW("statfs"), ALLOW("chdir"), ALLOW("getcwd"),
 	ALLOW("mkdirat"), ALLOW("unlinkat"), ALLOW("linkat"), ALLOW("symlinkat"),
@@ -158,8 +158,8 @@ const struct seccomp_row seccomp_rows[] = {
 	FALL_BACK("file_getattr", "newer form of an ioctl"),
 	FALL_BACK("file_setattr", "newer form of an ioctl"),
 
-	/* ---- refused. Nothing below makes a rule: a call without one is refused anyway. The rows
-	 * say why it is not above, and the tests try each of them. ---- */
+	/* ---- rejected. Nothing below makes a rule: a call without one is rejected anyway. The rows
+	 * have the reason, and the tests try each of them. ---- */
 	REFUSE("io_uring_setup", "does the work of other calls where no filter sees it"),
 	REFUSE("io_uring_enter", "as io_uring_setup"),
 	REFUSE("io_uring_register", "as io_uring_setup"),
@@ -176,8 +176,8 @@ const struct seccomp_row seccomp_rows[] = {
 	REFUSE("open_tree", "as mount"), REFUSE("open_tree_attr", "as mount"),
 	REFUSE("move_mount", "as mount"), REFUSE("mount_setattr", "as mount"),
 	REFUSE("fsopen", "as mount"), REFUSE("fsconfig", "as mount"), REFUSE("fsmount", "as mount"),
-	REFUSE("fspick", "as mount"), REFUSE("statmount", "tells about the host's mounts"),
-	REFUSE("listmount", "as statmount"), REFUSE("listns", "tells about the host's namespaces"),
+	REFUSE("fspick", "as mount"), REFUSE("statmount", "shows the host's mounts"),
+	REFUSE("listmount", "as statmount"), REFUSE("listns", "shows the host's namespaces"),
 	REFUSE("name_to_handle_at", "handles name files past every mount"),
 	REFUSE("open_by_handle_at", "as name_to_handle_at; the 'shocker' escape"),
 
@@ -187,9 +187,9 @@ const struct seccomp_row seccomp_rows[] = {
 	REFUSE("userfaultfd", "stops the kernel in mid-copy: the tool of many exploits"),
 	REFUSE("memfd_secret", "memory that the host cannot account for or inspect"),
 	REFUSE("vmsplice", "maps foreign pages into pipes"),
-	REFUSE("remap_file_pages", "kernel surface that nobody uses"),
+	REFUSE("remap_file_pages", "kernel surface that no program uses"),
 	REFUSE("modify_ldt", "kernel surface; 16-bit code"),
-	REFUSE("cachestat", "tells what others have read: a side channel"),
+	REFUSE("cachestat", "shows what other processes have read: a side channel"),
 
 	REFUSE("pidfd_getfd", "takes descriptors out of other processes"),
 	REFUSE("process_vm_writev", "writes other processes' memory; gdb uses ptrace"),
@@ -218,7 +218,7 @@ const struct seccomp_row seccomp_rows[] = {
 	REFUSE("lsm_set_self_attr", "as lsm_get_self_attr"),
 	REFUSE("lsm_list_modules", "as lsm_get_self_attr"),
 	REFUSE("iopl", "the machine's ports"), REFUSE("ioperm", "as iopl"),
-	REFUSE("uselib", "kernel surface that nobody uses"), REFUSE("ustat", "as uselib"),
+	REFUSE("uselib", "kernel surface that no program uses"), REFUSE("ustat", "as uselib"),
 	REFUSE("sysfs", "as uselib"), REFUSE("lookup_dcookie", "as uselib"),
 	REFUSE("nfsservctl", "as uselib"),
 };
@@ -239,11 +239,12 @@ static const struct {
 	{ "file_setattr", 469 },      { "listns", 470 },
 };
 
-/* What BY_ARGUMENT means. Rules of one call stand together, and the first one that matches decides;
- * where none does, the call is refused. In a rule all conditions must hold. A condition takes one
- * exact value: never "not equal", never a range. It looks at the lower half of an argument, because
- * the kernel takes all of these as int and drops the upper one; a 64-bit comparison would miss
- * AF_VSOCK | 1 << 32. Rules that begin with the same conditions stand together, too. */
+/* What BY_ARGUMENT means. The rules of one call are consecutive, and the first one that matches
+ * decides; where none does, the call is rejected. In a rule all conditions must hold. A
+ * condition takes one exact value: never "not equal", never a range. It reads the lower half of
+ * an argument, because the kernel takes all of these as int and drops the upper one; a 64-bit
+ * comparison would miss AF_VSOCK | 1 << 32. Rules that begin with the same conditions are
+ * consecutive, too. */
 #define LOW32(n) offsetof(struct seccomp_data, args[n])
 #define HIGH32(n) (LOW32(n) + 4)
 #define ARG(n, value)                                                                              \
@@ -303,14 +304,14 @@ static const struct argument_rule {
 	ALLOW_IF("personality", ARG(0, UNAME26)),
 	ALLOW_IF("personality", ARG(0, UNAME26 | PER_LINUX32)),
 	ALLOW_IF("personality", ARG(0, 0xffffffff)), /* the query */
-	/* The one list of what is refused: devices have more ioctls than anybody can name. */
+	/* The only list of rejected values: devices have more ioctls than can be listed. */
 	REFUSE_IF("ioctl", ARG(1, TIOCSTI)),
 	REFUSE_IF("ioctl", ARG(1, TIOCLINUX)),
 	REFUSE_IF("ioctl", ARG(1, TIOCCONS)),
 	ALLOW_ELSE("ioctl"),
-	/* A core piped to a program runs that program as the host's root. RLIMIT_CORE 1 prevents it
-	 * and 0, strangely, does not: so the limit may be read and not changed. prlimit64 only
-	 * reads if the new limit's address is NULL, in both its halves. */
+	/* A core piped to a program runs that program as the host's root. RLIMIT_CORE 1 prevents
+	 * it and 0 does not: so the limit may be read and not changed. prlimit64 only reads if
+	 * the new limit's address is NULL, in both its halves. */
 #define IF_NO_CORE(call, then, ...) { call, { __VA_ARGS__ }, then, SECCOMP_NO_CORE }
 	IF_NO_CORE("setrlimit", SECCOMP_REFUSED, ARG(0, RLIMIT_CORE)),
 	IF_NO_CORE("setrlimit", SECCOMP_ALLOWED, { 0 }),

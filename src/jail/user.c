@@ -54,8 +54,8 @@ int user_become_creator(uint32_t uid_base, struct user_was *out_was, struct err 
 				.gid = getegid(),
 				.securebits = prctl(PR_GET_SECUREBITS) };
 
-	/* A change of uid must not take our capabilities. The groups stay: the box gives those up as soon
-	 * as its maps allow that, and until then it only waits. */
+	/* A change of uid must not drop the thread's capabilities. The groups stay: the box
+	 * drops those as soon as its maps allow that, and until then it only waits. */
 	if (was.securebits < 0 ||
 	    prctl(PR_SET_SECUREBITS, was.securebits | SECBIT_NO_SETUID_FIXUP) < 0)
 		return err_sys(e, "securebits");
@@ -71,8 +71,8 @@ void user_come_back(const struct user_was *was)
 {
 	struct err e;
 
-	/* The bits last: they are why we still may. And what this thread starts later must lose its
-	 * capabilities with its uid again. */
+	/* The bits last: they permit the change. And processes that this thread starts later
+	 * must lose their capabilities with their uid again. */
 	if (set_both(was->uid, was->gid, &e) < 0 || prctl(PR_SET_SECUREBITS, was->securebits) < 0)
 		abort();
 }
@@ -137,8 +137,8 @@ int user_become_root(struct birth *b, struct err *e)
 int user_become_init(struct birth *b, struct err *e)
 {
 	(void)b;
-	/* The capabilities that init needs to start programs as the user survive this change of
-	 * uid and nothing else does: the next row narrows them. */
+	/* Only the capabilities that init needs to start programs as the user survive this
+	 * change of uid: the next row narrows them. */
 	if (caps_keep_over_setuid(e) < 0)
 		return -1;
 	if (set_ids(JAIL_INIT_ID, JAIL_INIT_ID, e) < 0)

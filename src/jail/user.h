@@ -1,4 +1,4 @@
-/* user.h - identities: who makes a box, who its root is, who its PID 1 is. */
+/* user.h - identities: the creator of a box, its root, and its PID 1. */
 #pragma once
 #include "base/err.h"
 #include <stdint.h>
@@ -9,11 +9,12 @@ struct user_was { /* of this thread */
 	int securebits;
 };
 
-/* While it makes the namespaces a thread is the range's first id, with all its capabilities: kernel
- * counters (inotify, namespaces) are charged to the creator, and each box must have its own. Nobody
- * else is that id: what had it before is gone. */
+/* While it makes the namespaces a thread has the range's first id, with all its capabilities:
+ * kernel counters (inotify, namespaces) are charged to the creator, and each box must have its
+ * own. No other process has that id: an earlier box with it has ended. */
 must_check int user_become_creator(uint32_t uid_base, struct user_was *out_was, struct err *e);
-void user_come_back(const struct user_was *was); /* or aborts: it would be neither */
+void user_come_back(const struct user_was *was); /* or aborts: the thread would have neither
+						  * identity */
 
 /* Without root: the caller becomes root of a user namespace of its own, which holds one id, its
  * own. Before any thread exists. */
@@ -23,5 +24,6 @@ must_check int user_own_namespace(struct err *e);
  * in a keeper without root, the box's user is the keeper's own id and there is no other. */
 must_check int user_write_maps(int proc, pid_t pid, uint32_t uid_base, struct err *e);
 
-/* The box's own user, for good: no groups, both ids, read back. In the box's user namespace. */
+/* Becomes the box's own user permanently: no groups, both ids, read back. In the box's user
+ * namespace. */
 must_check int user_become_user(struct err *e);
