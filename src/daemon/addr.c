@@ -185,7 +185,7 @@ int addr_of(int fd, struct addr *out, struct err *e)
 	return 0;
 }
 
-/* ---- who is there already ---- */
+/* ---- Which process listens there already ---- */
 
 static unsigned port_of(const struct addr *a)
 {
@@ -313,7 +313,7 @@ static int listen_tcp(const struct addr *a, int backlog, struct err *e)
 
 	if (fd < 0)
 		return -1;
-	/* A restart must not wait for the last connections of the one before. */
+	/* A restart must not wait for the last connections of the previous daemon. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0 ||
 	    (v6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only)) < 0))
 		return err_sys(e, "setsockopt");
@@ -338,7 +338,7 @@ static int listen_everywhere(const struct addr *a, int backlog, struct err *e)
 	return listen_tcp(&v4, backlog, e);
 }
 
-/* Nothing at the path, or a socket that nobody listens on, which goes. */
+/* Checks that nothing is at the path, or removes a socket without a listener. */
 static int make_way(const struct addr *a, struct err *e)
 {
 	const char *path = a->local.sun_path;
@@ -352,7 +352,8 @@ static int make_way(const struct addr *a, struct err *e)
 	probe = new_socket(AF_UNIX, e);
 	if (probe < 0)
 		return -1;
-	/* EAGAIN is a listener with a full queue; EACCES may be one. Only a refusal is nobody. */
+	/* EAGAIN is a listener with a full queue; EACCES may be one. Only ECONNREFUSED means
+	 * that no process listens. */
 	if (connect(probe, &a->any, a->len) == 0 || (errno != ECONNREFUSED && errno != ENOENT))
 		return err_set(e, ERR_CONFLICT, "%s is in use", a->text);
 	if (unlink(path) < 0 && errno != ENOENT)
@@ -367,11 +368,11 @@ static int listen_unix(const struct addr *a, int backlog, struct err *e)
 	if (fd < 0)
 		return -1;
 	if (bind(fd, &a->any, a->len) < 0) {
-		if (errno == EADDRINUSE) /* somebody was faster */
+		if (errno == EADDRINUSE) /* another process was faster */
 			return err_set(e, ERR_CONFLICT, "%s is in use", a->text);
 		return err_sys(e, "bind to %s", a->text);
 	}
-	/* Between bind and listen nobody can connect, so no one gets in by the mode before. */
+	/* Between bind and listen no client can connect, so none gets in with the mode before. */
 	if (chmod(a->local.sun_path, 0660) < 0 || listen(fd, backlog) < 0) {
 		err_sys(e, "listen on %s", a->text);
 		unlink(a->local.sun_path);

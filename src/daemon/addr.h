@@ -1,9 +1,9 @@
-/* addr.h - where to listen, as people write it, and the socket that listens there.
+/* addr.h - a listen address as text, and the socket that listens there.
  *
- *	127.0.0.1:7070   [::1]:7070   localhost:7070   an address of this machine
- *	:7070                                          all of them, IPv6 and IPv4
- *	127.0.0.1:0                                    any free port; addr_of() tells which
- *	unix:/run/atoll/atoll.sock                     who may open the file may connect
+ * 	127.0.0.1:7070   [::1]:7070   localhost:7070   an address of this machine
+ * 	:7070                                          all of them, IPv6 and IPv4
+ * 	127.0.0.1:0                                    any free port; addr_of() returns which
+ * 	unix:/run/atoll/atoll.sock                     clients that may open the file may connect
  *
  * No name but localhost is looked up: where a daemon listens must not depend on a resolver. */
 #pragma once
@@ -15,7 +15,8 @@
 #define ADDR_TEXT 128
 
 struct addr {
-	char text[ADDR_TEXT]; /* "127.0.0.1:7070", "unix:/path": for messages, and parses again */
+	char text[ADDR_TEXT]; /* "127.0.0.1:7070", "unix:/path": for messages, and can be parsed
+			       * again */
 	socklen_t len;
 	union {
 		struct sockaddr any;
@@ -26,8 +27,8 @@ struct addr {
 };
 
 must_check int addr_parse(struct addr *out, const char *text, struct err *e);
-/* Bound, listening, non-blocking, CLOEXEC. A unix socket has mode 0660, and replaces one that
- * nobody listens on any more. -1: ERR_CONFLICT in use, ERR_DENIED not allowed, ERR_INVALID not an
+/* Bound, listening, non-blocking, CLOEXEC. A unix socket has mode 0660, and replaces a socket
+ * without a listener. -1: ERR_CONFLICT in use, ERR_DENIED not allowed, ERR_INVALID not an
  * address of this machine. */
 must_check int addr_listen(const struct addr *a, int backlog, struct err *e);
 must_check int addr_of(int fd, struct addr *out, struct err *e); /* what it is bound to */

@@ -20,7 +20,8 @@ static _Noreturn void child_do_become(int link, const char *name, void (*be)(voi
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	/* Not the ports, not the links of fronts, not the seat: who holds one is not seen to leave. */
+	/* The child must not hold listening sockets, links of servers or the pidfile: the end of
+	 * a process is noticed only when no other process holds its descriptor. */
 	if (dup2(link, 3) < 0 || syscall(SYS_close_range, 4, ~0U, 0) < 0)
 		_exit(1);
 	prctl(PR_SET_NAME, name);

@@ -1,8 +1,9 @@
-/* client.c - `atoll`: a small executable for what is typed, so that a command costs little to start.
- * It needs libc and nothing else, and is linked statically where the build allows. The daemon, the
- * keeper and everything that needs OpenSSL, SQLite or the resolver are in atolld, an executable in the
- * same folder. This one replaces itself with it for every verb that is not in its table, and for
- * addresses with a host name or TLS. See docs/architecture.md, "Two executables". */
+/* client.c - `atoll`: a small executable for the command line, so that a command starts fast.
+ * It needs libc and nothing else, and is linked statically where the build allows. The daemon,
+ * the keeper and everything that needs OpenSSL, SQLite or the resolver are in atolld, an
+ * executable in the same folder. This one replaces itself with it for every command that is not
+ * in its table, and for addresses with a host name or TLS. See docs/architecture.md, "Two
+ * executables". */
 #include "base/cleanup.h"
 #include "cli/dispatch.h"
 #include "cli/verbs.h"

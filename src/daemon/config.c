@@ -1,5 +1,5 @@
 /* config.c - see config.h. Sources are read from the weakest to the strongest, each over the one
- * before; all of them are checked, also where a stronger one has the last word. */
+ * before; all of them are checked, also where a stronger one overrides them. */
 #include "daemon/config.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -382,7 +382,7 @@ static int take_table(const struct config_file *f, const struct toml_node *table
 	return 0;
 }
 
-/* A line that is no TOML is quoted in the error, and it may be the one with the key. */
+/* An error quotes a line that is no TOML, and that line may contain the key. */
 static void hide_keys(struct err *e)
 {
 	char *c = e->msg;
@@ -443,8 +443,8 @@ static int load_file(struct config *c, const char *path, int must_be, struct err
 	return take_file(c, path, fd, 0, e);
 }
 
-/* atoll.toml in this folder or the nearest above. One that belongs to somebody else is not there:
- * whoever may write to /tmp must not have a say in what we do below it. */
+/* atoll.toml in this folder or the nearest above. A file of another user is ignored: a user that
+ * may write to /tmp must not change the settings of commands below it. */
 static int load_project(struct config *c, const char *cwd, struct err *e)
 {
 	char dir[PATH_MAX], path[PATH_MAX + 16];
@@ -515,7 +515,8 @@ static int load_env(struct config *c, struct err *e)
 	return 0;
 }
 
-/* A path behind a flag means the working folder, as for any command; one in a file has no such folder. */
+/* A path in a flag is relative to the working folder, as for any command; a file has no such
+ * folder. */
 static int add_folder(struct buf *out, const char *path, struct err *e)
 {
 	char here[PATH_MAX];
@@ -583,7 +584,7 @@ static const char *config_folder(const char *system, const char *var, const char
 	return n < (int)size ? out : NULL;
 }
 
-/* Defaults that depend on who we are and on what was set. */
+/* Defaults that depend on the user and on other settings. */
 static int fill_folders(struct config *c, struct err *e)
 {
 	char dir[PATH_MAX];
@@ -622,7 +623,8 @@ static int check_together(const struct config *c, struct err *e)
 	if (config_number(c, CONFIG_DEFAULT_LIFETIME) > config_number(c, CONFIG_MAX_LIFETIME))
 		return config_clash(c, CONFIG_DEFAULT_LIFETIME, CONFIG_MAX_LIFETIME,
 				    "the default is above the maximum", e);
-	/* A signature alone proves little: a token for somebody else must not open this door. */
+	/* A valid signature is not enough: a token that was issued for another service must not
+	 * be accepted. */
 	if (config_text(c, CONFIG_OIDC_ISSUER) && !config_text(c, CONFIG_OIDC_JWKS))
 		return config_clash(c, CONFIG_OIDC_ISSUER, CONFIG_OIDC_JWKS,
 				    "tokens need the public keys of the issuer", e);

@@ -1,12 +1,12 @@
 /* config.h - the settings of Atoll: one table, four sources, and every value knows its origin.
  * Owns: the values.
  *
- *	flags  >  ATOLL_*  >  files  >  what is built in
+ * 	flags  >  ATOLL_*  >  files  >  what is built in
  *
- * Files, a nearer one over a farther one: $XDG_CONFIG_HOME/atoll/config.toml (or ~/.config), then
- * /etc/atoll/config.toml; for the command line also atoll.toml, in this folder or above it. Or
- * exactly one, with --config. A name that is not known, a value of the wrong type or out of range
- * is an error with its place, wherever it stands: a typing error must not become a default. */
+ * Files, a nearer one over a farther one: $XDG_CONFIG_HOME/atoll/config.toml (or ~/.config),
+ * then /etc/atoll/config.toml; for the command line also atoll.toml, in this folder or above it.
+ * Or exactly one, with --config. An unknown name, a value of the wrong type or out of range is
+ * an error with its place, in every source: a typing error must not become a default. */
 #pragma once
 #include "base/err.h"
 #include "cli/args.h"
@@ -126,8 +126,8 @@ struct config_row {
 	unsigned project : 1; /* atoll.toml may say it */
 };
 extern const struct config_row config_rows[CONFIG_NKEYS];
-/* One flag per row that has one, and --config, for the verb that serves. main() has it filled by
- * config_init_flags() before anything parses. */
+/* One flag per row that has one, and --config, for the command `serve`. main() calls
+ * config_init_flags() to fill it before anything is parsed. */
 enum { CONFIG_FLAG_FILE = CONFIG_NFLAGS, CONFIG_FLAGS };
 extern struct flag config_flags[CONFIG_FLAGS];
 void config_init_flags(void);
@@ -178,5 +178,5 @@ const char *config_shown(const struct config *c, enum config_key key, char out[C
 
 int config_find(const char *name);            /* the key, or -1 */
 const char *config_nearest(const char *name); /* a name that was meant, or NULL */
-/* The settings among the flags of a verb that begins with config_flags. */
+/* The settings among the flags of a command that begins with config_flags. */
 unsigned config_from_args(const struct args *a, struct config_given *out, unsigned room);

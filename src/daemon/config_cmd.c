@@ -1,4 +1,4 @@
-/* config_cmd.c - `atoll config`: which settings hold, and who said so. */
+/* config_cmd.c - `atoll config`: the values of the settings, and where each was set. */
 #include "base/cleanup.h"
 #include "daemon/config.h"
 #include "daemon/verbs.h"
@@ -31,7 +31,7 @@ static json_t *number_or_none(uint64_t n)
 	return n ? json_integer((json_int_t)n) : json_null();
 }
 
-/* Sizes and times stay as written: a bare number would not say its unit. */
+/* Sizes and times stay as written: a bare number would have no unit. */
 static json_t *as_json(const struct config *c, enum config_key key)
 {
 	char shown[CONFIG_SHOWN];
@@ -194,7 +194,7 @@ static int config_check(const struct cli *cli, const struct args *a, const struc
 
 static const struct part {
 	const char *name;
-	unsigned least, most; /* words behind it */
+	unsigned least, most; /* arguments after it */
 	int (*run)(const struct cli *cli, const struct args *a, const struct config *c);
 } parts[] = {
 	{ "show", 0, 0, config_show },

@@ -1,4 +1,4 @@
-/* config_table.c - the table of settings; see config.h. Names, defaults and texts are said here and
+/* config_table.c - the table of settings; see config.h. Names, defaults and texts are here and
  * nowhere else: files, environment, flags, `atoll config` and the manual's test read these rows. */
 #include "daemon/config.h"
 #include "base/cleanup.h"
@@ -32,7 +32,7 @@ static int check_socket(const char *path, struct err *e)
 	return addr_parse(&a, text, e);
 }
 
-/* "/boxes/<id>.sock" must fit behind it into the address of a socket. */
+/* The path and "/boxes/<id>.sock" must fit into the address of a socket. */
 static int check_run(const char *path, struct err *e)
 {
 	if (strlen(path) > 70)

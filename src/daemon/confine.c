@@ -1,6 +1,7 @@
 /* confine.c - see confine.h.
- * The front reads what strangers send. Whoever breaks it must find nothing to go on with: no
- * program can be started, no socket made, no file seen but its own, no other process touched. */
+ * The server reads what unknown clients send. An attacker that takes the process over must not
+ * get further: it cannot start a program, make a socket, see a file but the server's own, or
+ * touch another process. */
 #include "daemon/confine.h"
 #include "base/cleanup.h"
 #include "jail/landlock.h"
@@ -41,8 +42,8 @@ const struct confine_step confine_steps[] = {
 };
 const unsigned confine_nsteps = ARRAY_LEN(confine_steps);
 
-/* It speaks with boxes and with the internet, and believes neither. What it has to know of this
- * machine (resolv.conf, hosts) it has read before. */
+/* Egress connects to boxes and to the internet, and trusts neither. It has read what it needs of
+ * this machine (resolv.conf, hosts) before. */
 const struct confine_step confine_egress_steps[] = {
 	{ "read write readv writev close", "bytes" },
 	{ "socket connect accept4 recvmsg sendmsg recvfrom sendto shutdown getsockopt setsockopt "
@@ -60,8 +61,8 @@ const struct confine_step confine_egress_steps[] = {
 };
 const unsigned confine_negress_steps = ARRAY_LEN(confine_egress_steps);
 
-/* It has keys and speaks with the internet. Names are resolved by ourselves, on the loop: no thread, no
- * file. What libcurl and OpenSSL load, they have loaded before. */
+/* The llm process has keys and connects to the internet. It resolves names itself, on the loop:
+ * no thread, no file. What libcurl and OpenSSL load was loaded before. */
 const struct confine_step confine_llm_steps[] = {
 	{ "read write readv writev close lseek fstat newfstatat", "bytes; fstat: of what is open" },
 	{ "socket connect recvmsg sendmsg recvfrom sendto shutdown getsockopt setsockopt getsockname "

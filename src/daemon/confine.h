@@ -1,22 +1,23 @@
-/* confine.h - the walls around the front and egress: an uid of its own, one folder or none, few system
- * calls.
+/* confine.h - confines the server, egress and llm: a uid of its own, one folder or none, few
+ * system calls.
  * Owns: the tables of calls. A step that fails ends the start. */
 #pragma once
 #include "base/err.h"
 #include <sys/types.h>
 
 /* Groups, gid, uid, then read back; no_new_privs; landlock: `folder` alone; the filter. uid
- * (uid_t)-1: stays who it is. Call it before the first thread and the first foreign byte. */
+ * (uid_t)-1: keeps its uid. Call it before the first thread and before reading bytes of a
+ * client. */
 must_check int confine_enter(uid_t uid, gid_t gid, const char *folder, struct err *e);
 
-/* The same for egress: no file at all, and sockets of the internet only. */
+/* The same for egress: no file at all, and internet sockets only. */
 must_check int confine_enter_egress(uid_t uid, gid_t gid, struct err *e);
 
-/* For the process that asks models: the same as egress, and what TLS needs. */
+/* For the process that calls models: the same as egress, and what TLS needs. */
 must_check int confine_enter_llm(uid_t uid, gid_t gid, struct err *e);
 
-/* Wipes the strings of the environment, then forgets them: a process that was forked has its parent's,
- * and keys come that way, too. */
+/* Overwrites the strings of the environment, then clears it: a forked process has its parent's,
+ * and keys can be set there, too. */
 void confine_clear_environment(void);
 
 struct confine_step {

@@ -1,6 +1,6 @@
-/* doctor.c - `atoll doctor`: can this machine hold boxes, and how well.
- * One row per question. Where it is possible the answer is found by trying, not by reading a version
- * number (jail/probe.h); the fix is what to type. */
+/* doctor.c - `atoll doctor`: can this machine run boxes, and how well.
+ * One row per check. Where possible the check tries the feature and does not read a version
+ * number (jail/probe.h); the fix is a command to type. */
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "client/box_handle.h"
@@ -116,7 +116,7 @@ static void add_word(char *list, size_t size, const char *word)
 	snprintf(list + n, size - n, "%s%s", n ? " " : "", word);
 }
 
-/* The keeper knows which it may use; without one we only see which there are. */
+/* The keeper knows which it may use; without one only the existing ones are known. */
 static void doctor_cgroups(const struct patient *p, struct finding *f)
 {
 	static const struct {
@@ -181,7 +181,8 @@ static void doctor_landlock(const struct patient *p, struct finding *f)
 		   "one isolation feature less; add lsm=landlock,... to the kernel command line");
 }
 
-/* The keeper's own, which its boxes inherit; without a keeper the one that it would be started with. */
+/* The limit of the keeper, which its boxes inherit; without a keeper the one that it would be
+ * started with. */
 static int core_limit_is_one(const struct patient *p)
 {
 	char path[40], line[128];

@@ -1,6 +1,7 @@
-/* egress_child.h - the warden's hold on egress: what the settings permit, the process, who is connected to it.
- * Owns: the process and the link to it. When either ends, another one is started; boxes' connections
- *       are cut then, their programs may ask again, and nothing else is harmed. */
+/* egress_child.h - how the supervisor manages egress: the rules of the settings, the process,
+ * the servers connected to it.
+ * Owns: the process and the link to it. When either ends, another one is started; connections of
+ * boxes are cut then, and their programs can connect again. */
 #pragma once
 #include "egress/egress.h"
 #include "daemon/child.h"
@@ -21,14 +22,15 @@ struct egress_child {
 	struct egress_child_rules rules;
 	struct egress_limits limits;
 	const struct config *config; /* borrowed */
-	int root;                    /* it becomes somebody else */
+	int root;                    /* it changes its uid */
 };
 
 void egress_child_init(struct egress_child *o, int root);
-/* Makes it what the settings say: started, ended, or ended and started anew. */
+/* Applies the settings: starts it, ends it, or ends and starts it again. */
 void egress_child_apply(struct egress_child *o, const struct config *c);
-/* It should run and does not: tries again, not in a circle. 1: look again in a while. */
+/* Starts it again if it should run and does not, with a delay between tries. 1: call again in a
+ * while. */
 int egress_child_tend(struct egress_child *o);
 int egress_child_ended(struct egress_child *o, pid_t pid); /* 1: it was that one */
-/* Connects a front (by its link) with egress. -1: there is none now. */
+/* Connects a server (by its link) with egress. -1: it does not run now. */
 int egress_child_hand(struct egress_child *o, int server_link);

@@ -55,7 +55,8 @@ static int endpoint_rank(const char *address)
 	return strspn(address, "0") == strlen(address);
 }
 
-/* Whose socket a connection to this port of 127.0.0.1 reaches; -1: nothing listens there. */
+/* The uid of the socket that a connection to this port of 127.0.0.1 reaches; -1: nothing listens
+ * there. */
 static int64_t endpoint_listener_uid(unsigned port)
 {
 	static const char *const files[] = { "/proc/net/tcp", "/proc/net/tcp6" };
@@ -85,7 +86,8 @@ static int64_t endpoint_listener_uid(unsigned port)
 	return uid;
 }
 
-/* Any user may listen on this port. The key is for root's daemon, or for one of this user. */
+/* Any user may listen on this port. The key is sent to root's daemon, or to one of this user,
+ * only. */
 static int endpoint_use_port(struct endpoint *out, struct err *e)
 {
 	int64_t uid = endpoint_listener_uid(MACHINE_PORT);

@@ -1,4 +1,4 @@
-/* endpoint.h - which daemon the command line speaks with, and with which key: from the settings. */
+/* endpoint.h - which daemon the command line connects to, and with which key: from the settings. */
 #pragma once
 #include "cli/args.h"
 

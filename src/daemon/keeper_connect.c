@@ -41,9 +41,9 @@ static void connect_patience(int fd, long ms)
 
 enum verdict { GOOD, GONE, FOREIGN };
 
-/* Not through link_ask(), which would patiently replace a keeper that hangs up on us. One that was
- * killed can still be connected to, as long as a child of it has not noticed: then nobody answers,
- * and its pid tells. */
+/* Does not use link_ask(), which would replace a keeper that closes the connection. A keeper
+ * that was killed still accepts connections as long as a child of it has not ended: then no
+ * answer arrives, and its pid shows that it is gone. */
 static enum verdict connect_greet(int fd)
 {
 	struct keeper_sync k = { .fd = fd, .next_ref = 1 };

@@ -1,7 +1,7 @@
-/* keeper_connect.h - a connection to a keeper that understands us.
- * One that another version of atoll left behind is asked to leave; boxes live on without it. */
+/* keeper_connect.h - a connection to a keeper of the same protocol version.
+ * A keeper of another version of atoll is asked to exit; boxes keep running without it. */
 #pragma once
 #include "base/err.h"
 
-/* Starts one if there is none. Returns the descriptor; blocks for seconds at most. */
+/* Starts a keeper if none runs. Returns the descriptor; blocks for seconds at most. */
 must_check int keeper_connect(struct err *e);

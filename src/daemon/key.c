@@ -1,6 +1,6 @@
-/* key.c - `atoll key`: keys are made where the daemon keeps them, so the first one needs no other. For a
- * daemon that -H or ATOLL_HOST names they are made through its API.
- * A running daemon finds a new key at once, and forgets a removed one within a second. */
+/* key.c - `atoll key`: keys are made in the store of the daemon, so the first one needs no other
+ * key. For a daemon that -H or ATOLL_HOST names they are made through its API.
+ * A running daemon accepts a new key at once, and rejects a removed one within a second. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "record/record.h"

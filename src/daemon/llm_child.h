@@ -1,9 +1,10 @@
-/* llm_child.h - the warden's hold on the process that asks models: which file, the process, who has a line to it.
- * Owns: the process and the link to it. When it ends, another one is started; when the file says something
- *       else after a reload, too, and the old one answers what it was asked.
+/* llm_child.h - how the supervisor manages the llm process: which file, the process, the servers
+ * connected to it.
+ * Owns: the process and the link to it. When it ends, another one is started; also when the file
+ * has changed at a reload, and the old process finishes its requests.
  *
- * The warden never reads the file: fronts are its children and have its memory. Whoever has to look into
- * it is a child that ends, or the process itself. */
+ * The supervisor never reads the file: servers are its children and have its memory. Only a
+ * child that exits afterwards, or the llm process itself, reads it. */
 #pragma once
 #include "daemon/child.h"
 #include "daemon/config.h"
@@ -14,7 +15,7 @@ struct llm_child {
 	struct child child;
 	char path[512];
 	uint8_t digest[LLM_CHILD_DIGEST]; /* of what it was started with */
-	int root;                         /* it becomes somebody else */
+	int root;                         /* it changes its uid */
 };
 
 /* The file of models: serve.models, or models.toml beside a file of settings; "": there is none. */

@@ -44,7 +44,7 @@ static int listener_of(const struct client_conn_url *url, pid_t *out_pid, struct
 	return 0;
 }
 
-/* The daemon's socket lies in its run folder, unless serve.socket says otherwise. */
+/* The daemon's socket is in its run folder, unless serve.socket is set. */
 static int find_by_socket(const char *verb, const char *named, char run[256], struct err *e)
 {
 	struct pidfile_record note;

@@ -1,7 +1,7 @@
-/* main.c - atolld: the daemon, the keeper, and every verb. client.c is the small `atoll`, which
- * starts this executable for all that it cannot do itself.
- * Everything a verb may need to know about this build is handed to it here; the verbs themselves
- * live below, one per file. */
+/* main.c - atolld: the daemon, the keeper, and every command. client.c is the small `atoll`,
+ * which starts this executable for all that it cannot do itself.
+ * What a command needs to know about this build is passed to it here; the commands themselves
+ * are in one file each. */
 #include "base/cleanup.h"
 #include "cli/dispatch.h"
 #include "cli/verbs.h"
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 
 	if (dispatch_fill_stdio() < 0)
 		return STATUS_OURS;
-	/* The keeper is not a verb of the command line: it parses nothing and prints nothing. */
+	/* The keeper is not a command of the command line: it parses nothing and prints nothing. */
 	if (argc > 1 && !strcmp(argv[1], "keeper"))
 		return keeper_main(argc - 1, argv + 1);
 	config_init_flags();

@@ -32,7 +32,7 @@ static int read_note(int fd, struct pidfile_record *out)
 		       : -1;
 }
 
-/* The one before us removes the file when it leaves: a lock on that one is worth nothing. */
+/* The previous daemon removes the file when it exits: a lock on a removed file has no effect. */
 static int is_current(int fd, const char *path)
 {
 	struct stat held, named;
@@ -93,7 +93,7 @@ int pidfile_write(int fd, const struct pidfile_record *note, struct err *e)
 			 note->version, (int)note->server, note->failed_upgrades,
 			 note->upgrade_errno);
 
-	/* One write over the old text, then the rest of that: a reader never sees an empty file. */
+	/* One write over the old text, then truncation: a reader never sees an empty file. */
 	if (pwrite(fd, text, (size_t)n, 0) != n || ftruncate(fd, n) < 0)
 		return err_sys(e, "write serve.pid");
 	return 0;
@@ -108,7 +108,8 @@ int pidfile_read(const char *run_dir, struct pidfile_record *out, struct err *e)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 && errno != ENOENT)
 		return err_sys(e, "open %s", path);
-	/* A lock that we get is held by nobody: what the file says is of one that is no more. */
+	/* If this process gets the lock, no daemon holds it: the file is of a daemon that no
+	 * longer exists. */
 	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0 || read_note(fd, out) < 0)
 		return err_set(e, ERR_NOT_FOUND, "no daemon serves from %.150s", run_dir);
 	return 0;

@@ -1,9 +1,11 @@
-/* pidfile.h - who serves from a run folder: the file serve.pid, and the lock on it.
- * Owns: the descriptor that holds the lock. The warden takes it and every front inherits it, so that
- *       it is free only when nobody who may touch the boxes is left; across an upgrade it is kept.
+/* pidfile.h - which daemon serves from a run folder: the file serve.pid, and the lock on it.
+ * Owns: the descriptor that holds the lock. The supervisor takes it and every server inherits
+ * it, so that it is free only when no process that may change boxes is left; across an upgrade
+ * it is kept.
  *
- * The file says "PID VERSION FRONT FAILURES ERRNO": the warden, what it runs, the front that serves (0: none
- * yet), how many upgrades could not execute their binary, and why the last of these could not. */
+ * The file contains "PID VERSION SERVER FAILURES ERRNO": the supervisor, its version, the server
+ * that serves (0: none yet), how many upgrades could not execute their binary, and the errno of
+ * the last of these. */
 #pragma once
 #include "base/err.h"
 #include <sys/types.h>
@@ -16,13 +18,14 @@ struct pidfile_record {
 	int failed_upgrades, upgrade_errno; /* 0 in the file of a daemon that does not write them */
 };
 
-/* Waits some seconds for those who are leaving. The descriptor, or -1: somebody stays. */
+/* Waits some seconds for a daemon that is exiting. The descriptor, or -1: a daemon keeps
+ * running. */
 must_check int pidfile_take(const char *run_dir, struct err *e);
-/* The same for the state folder, which daemons with different run folders could name: their rows and boxes are
- * not each other's. */
+/* The same for the state folder, which daemons with different run folders could name: each needs
+ * rows and boxes of its own. */
 must_check int pidfile_lock_state(const char *state_dir, struct err *e);
 must_check int pidfile_write(int fd, const struct pidfile_record *note, struct err *e);
-/* Of the one that serves there; ERR_NOT_FOUND: nobody does. */
+/* Of the daemon that serves there; ERR_NOT_FOUND: none does. */
 must_check int pidfile_read(const char *run_dir, struct pidfile_record *out, struct err *e);
 /* The same, with a pidfd of its supervisor, for signals. */
 must_check int pidfile_find_process(const char *run_dir, struct pidfile_record *out, int *out_pidfd,

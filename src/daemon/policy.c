@@ -1,5 +1,5 @@
-/* policy.c - `atoll policy`: the walls of a box, printed from the tables that build them.
- * Nothing is described here; a row that changes there changes what is printed. */
+/* policy.c - `atoll policy`: the isolation of a box, printed from the tables that build it.
+ * No text is repeated here; a row that changes there changes what is printed. */
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "cli/suggest.h"
@@ -254,7 +254,8 @@ int policy_without(const char *name, uint64_t *launch, uint64_t *init)
 {
 	int found = -1;
 
-	/* Some rows stand in both tables, because each leans on it; a wall is out only if both are. */
+	/* Some rows are in both tables, because both depend on them; such a feature is off only
+	 * if both are. */
 	for (unsigned i = 0; i < jail_nsteps; i++) {
 		if (!strcmp(jail_step_rows[i].name, name)) {
 			*launch |= UINT64_C(1) << i;

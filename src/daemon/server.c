@@ -1,16 +1,16 @@
 /* server.c - see server.h.
  *
- *   warden                      front
- *   fork                  --->  walls, store, fleet
- *                         <---  WIRE_INFO: a keeper, please
+ *   supervisor                  server
+ *   fork                  --->  confinement, store, fleet
+ *                         <---  WIRE_INFO: requests a keeper connection
  *   connects              --->  WIRE_FD
- *                               restores what lived, then listens
+ *                               restores running boxes, then listens
  *                         <---  WIRE_DONE
- *   WIRE_DONE             --->  no older front is left beside it
+ *   WIRE_DONE             --->  no older server is left beside it
  *   SIGTERM               --->  drains: no new connections, running answers are finished
  *
- * It listens only when every box of before is in its berth again: who connects earlier waits in
- * the socket's queue, and finds everything. */
+ * The server listens only when every earlier box is in its table again: a client that connects
+ * earlier waits in the socket's queue, and finds all boxes. */
 #include "daemon/server.h"
 #include "pipeline/pipeline.h"
 #include "api/api.h"
@@ -59,7 +59,7 @@ struct server {
 	int status;
 };
 
-/* ---- the warden ---- */
+/* ---- the supervisor ---- */
 
 static void ask_keeper(struct fleet *f)
 {
@@ -95,7 +95,7 @@ static void keeper_came(struct server *x, int take_fd)
 
 	fleet_keeper(f, take_fd);
 	frame_conn_send(&f->keeper.post, &fill, sizeof(fill), NULL, 0,
-			-1); /* nobody waits for its answer */
+			-1); /* no caller waits for its answer */
 }
 
 static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
@@ -130,8 +130,9 @@ static void begin_drain(struct server *x)
 	timer_set(&x->tick, 10);
 }
 
-/* Without it nobody would bring a keeper; and the next warden's front, which knows nothing of us, must
- * not find us beside it. So not a moment longer: streams are resumed over there. */
+/* Without the supervisor no keeper would be started; and the server of the next supervisor,
+ * which does not know this process, must not run beside it. So it exits at once: clients resume
+ * their streams at the new server. */
 static void supervisor_left(struct frame_conn *p, const struct err *why)
 {
 	struct server *x = loop_owner(p, struct server, supervisor);
@@ -166,7 +167,8 @@ static void is_drained(struct timer *t)
 
 /* ---- the beginning ---- */
 
-/* 0: a unix socket. There nobody is in between, and the kernel says who is at the other end: no TLS. */
+/* 0: a unix socket. There no other machine is in between, and the kernel reports the uid of the
+ * peer: no TLS. */
 static uint16_t port_of(int fd)
 {
 	struct sockaddr_storage at = { 0 };
@@ -209,8 +211,9 @@ static void all_restored(struct fleet *f)
 	frame_conn_send(&x->supervisor, &done, sizeof(done), NULL, 0, -1);
 }
 
-/* Which interpreter the host has, and so every box: the file that its name leads to, and its size. One
- * that is replaced has packages of its own. Before we enter our cell, where it cannot be seen. */
+/* Which interpreter the host has, and so every box: the file that its name leads to, and its
+ * size. An interpreter that is replaced gets package sets of its own. Called before the
+ * confinement, in which the file cannot be seen. */
 static const char *host_runtime(enum package_manager m, char out[64])
 {
 	static const char *const programs[PM_COUNT] = {
@@ -234,7 +237,7 @@ static const char *host_runtime(enum package_manager m, char out[64])
 	return out;
 }
 
-/* Whom an install may reach: the registry, and where it keeps its files. */
+/* Hosts that an install may reach: the registry, and the host of its files. */
 static const char *install_hosts(const struct config *c, const char *url, const char **out_trusted)
 {
 	const char *const *more = config_list(c, CONFIG_PACKAGES_HOSTS);
@@ -319,7 +322,7 @@ static uint64_t memory_half(void)
 	return half > least ? half : least;
 }
 
-/* Of the processes that the kernel numbers; 1024 where it does not tell. */
+/* A quarter of the kernel's limit of process ids; 1024 where that cannot be read. */
 static uint64_t pid_quarter(void)
 {
 	auto_fd int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
@@ -330,7 +333,7 @@ static uint64_t pid_quarter(void)
 	return n / 4 > 1024 ? n / 4 : 1024;
 }
 
-/* Where images of disks lie; 16 GiB where nobody can tell. */
+/* Half of the disk that has the images; 16 GiB where its size cannot be read. */
 static uint64_t disk_half(const char *state)
 {
 	struct statvfs v;
@@ -555,7 +558,7 @@ static int server_begin(struct server *x, struct err *e)
 	    open_oidc(s->config, &x->api.oidc, e) < 0 || loop_init(&x->loop, e) < 0 ||
 	    confine_enter(s->uid, s->gid, s->folder, e) < 0)
 		return -1;
-	/* From here on we are who we want to be. */
+	/* From here on the process has its final uid. */
 	if (store_open(&x->api.store, s->folder, e) < 0)
 		return -1;
 	x->api.loop = &x->loop;

@@ -1,4 +1,4 @@
-/* server.h - the process that speaks HTTP: its start, its life, its end.
+/* server.h - the process that answers HTTP requests: its start, its main loop, its end.
  * Owns: everything the requests need: loop, store, fleet, api. */
 #pragma once
 #include "base/err.h"
@@ -13,13 +13,15 @@ struct server_start {
 	int supervisor; /* WIRE_INFO to it: bring a keeper; WIRE_DONE: we serve */
 	int listeners[SERVER_LISTENERS];
 	unsigned nlisteners;
-	int alone; /* no older front drains beside us; else the warden says WIRE_DONE when it is gone */
-	uid_t uid, own_uid; /* to become; who started the daemon */
+	int alone; /* no older server drains beside it; else the supervisor sends WIRE_DONE when
+		    * it has exited */
+	uid_t uid, own_uid; /* to become; the user that started the daemon */
 	gid_t gid;
 	const char *folder; /* of the store */
-	int models;         /* somebody asks them: WIRE_LLM_CONNECT to the warden brings a line */
+	int models;         /* the llm process runs: WIRE_LLM_CONNECT to the supervisor returns a
+			     * connection */
 };
-/* Can the files that the settings name be used? What a reload asks before it believes in it. */
+/* Can the files that the settings name be used? A reload calls this before it applies them. */
 must_check int server_check(const struct config *c, struct err *e);
-/* Never returns before it is told to leave; the exit status. */
+/* Returns the exit status, after the supervisor has asked it to exit. */
 int server_main(const struct server_start *s);

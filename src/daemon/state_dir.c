@@ -11,8 +11,8 @@
 
 enum { SERVER_UID = 64170 };
 
-/* Who the front becomes: as configured, else the user "atoll" where there is one, else a number
- * that nobody has. Started by somebody who is not root it stays that one. */
+/* The user that the server becomes: as configured, else the user "atoll" where it exists, else
+ * an unused uid. Started by a user that is not root, it keeps that uid. */
 static int find_user(struct state_dir *h, const struct config *c, struct err *e)
 {
 	const char *name = config_text(c, CONFIG_USER);
@@ -53,7 +53,7 @@ int state_dir_make(const char *path, mode_t mode, struct err *e)
 	return 0;
 }
 
-/* The state folder stays ours, or the front could lead the keeper astray in it. */
+/* The state folder stays root's, or the server could place files in it that mislead the keeper. */
 static int make_state(struct state_dir *h, const struct config *c, struct err *e)
 {
 	const char *state = config_text(c, CONFIG_STATE);
@@ -63,7 +63,7 @@ static int make_state(struct state_dir *h, const struct config *c, struct err *e
 	snprintf(h->folder, sizeof(h->folder), "%s/front", h->state);
 	if (state_dir_make(h->folder, 0700, e) < 0)
 		return -1;
-	/* A keeper may have made it, for itself alone; the front has to pass through. */
+	/* A keeper may have created it, for itself alone; the server needs to pass through it. */
 	if (h->uid != (uid_t)-1 && stat(h->state, &st) == 0 && st.st_uid == 0 &&
 	    chmod(h->state, (st.st_mode & 07777) | 0111) < 0)
 		return err_sys(e, "make %s accessible to the server", h->state);

@@ -1,4 +1,5 @@
-/* stop.c - `atoll stop`: ends the daemon of this machine, and with --all its boxes and its keeper.
+/* stop.c - `atoll stop`: ends the daemon of this machine, and with --all its boxes and its
+ * keeper.
  *
  *   stop                     supervisor                 server                 keeper
  *   (--all: ends every box)  ------------------------------------------------>
@@ -6,7 +7,8 @@
  *   waits for its pidfd <--- exits when no server is left
  *   (--all: SIGTERM)         ------------------------------------------------> exits
  *
- * Without --all boxes and their programs go on, and the next `atoll serve` takes them over. */
+ * Without --all boxes and their programs keep running, and the next `atoll serve` takes them
+ * over. */
 #include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "daemon/local_daemon.h"
@@ -77,7 +79,7 @@ static int stop_boxes(int all, struct stop_result *r, struct err *e)
 	return rc;
 }
 
-/* A request in progress may take its time; SIGTERM a second time closes its connection. */
+/* A request in progress may be slow; a second SIGTERM closes its connection. */
 static int stop_wait(int pidfd, struct err *e)
 {
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };

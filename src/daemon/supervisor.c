@@ -1,13 +1,14 @@
-/* supervisor.c - `atoll serve`: holds the sockets, starts the front and the keeper, and starts them
- * again. It reads nothing that strangers send. docs/daemon.md has the drawing.
+/* supervisor.c - `atoll serve`: holds the sockets, starts the server and the keeper, and
+ * restarts them. It reads nothing that clients send. docs/daemon.md has the drawing.
  *
- *   SIGTERM, SIGINT   the front drains, then both leave; boxes live on
- *   SIGHUP            the configuration is read again: a new front takes over, the old one drains
- *   SIGUSR2           the same after executing the binary anew: an upgrade. The sockets are kept
+ *   SIGTERM, SIGINT   the server drains, then both exit; boxes keep running
+ *   SIGHUP            the configuration is read again: a new server takes over, the old one drains
+ *   SIGUSR2           the same after executing the binary again: an upgrade. The sockets are kept
  *
- * Fronts come in a row: the newest is to serve, older ones drain. An old one is told to drain when
- * the newest serves; when the newest fails before that, the one before it goes on as if nothing had
- * been. Every front has a link to us and leaves when it breaks: without us nobody would know of it. */
+ * Servers are a list: the newest is to serve, older ones drain. An old one gets the signal to
+ * drain when the newest serves; when the newest fails before that, the one before it continues
+ * to serve. Every server has a link to the supervisor and exits when the link breaks: without a
+ * supervisor no process would manage it. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -38,7 +39,7 @@
 #include <time.h>
 #include <sys/wait.h>
 
-/* Across an upgrade: the seat and the listening sockets; the fronts, each as PID:LINK. */
+/* Kept across an upgrade: the pidfile and the listening sockets; the servers, each as PID:LINK. */
 #define FDS_VAR "ATOLL_SERVE_FDS"
 #define FRONTS_VAR "ATOLL_SERVE_FRONTS"
 #define STATE_VAR "ATOLL_SERVE_STATE" /* the lock on the state folder */
@@ -76,7 +77,7 @@ struct supervisor {
 	int ready;    /* the newest serves */
 	int leaving;
 	int activated; /* the sockets are a service manager's */
-	int announced; /* where it serves was said */
+	int announced; /* the addresses were printed */
 	int failed;
 	int failed_upgrades,
 		upgrade_errno; /* for `atoll upgrade`, which reads them from serve.pid */
@@ -195,7 +196,7 @@ static int open_sockets(struct supervisor *w, struct err *e)
 	return listen_on(w, path, e);
 }
 
-/* ---- the front ---- */
+/* ---- the server ---- */
 
 static _Noreturn void be_server(struct supervisor *w, int link)
 {
@@ -217,11 +218,13 @@ static _Noreturn void be_server(struct supervisor *w, int link)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
-	signal(SIGINT, SIG_IGN); /* Ctrl-C reaches both; the warden says when */
+	signal(SIGINT, SIG_IGN); /* Ctrl-C reaches both; the supervisor decides when the server
+				  * exits */
 	own_close_fd(&w->signals);
 	own_close_fd(&w->egress_child.child.link);
 	own_close_fd(&w->llm_child.child.link);
-	/* Or the others would not see the end of the warden. The seat stays open: it is ours, too. */
+	/* Or the other servers would not notice the end of the supervisor. The pidfile stays
+	 * open: the server holds its lock, too. */
 	for (unsigned i = 0; i < w->nfronts; i++)
 		own_close_fd(&w->fronts[i].link);
 	prctl(PR_SET_NAME, "atoll-front");
@@ -260,8 +263,8 @@ static int start_server(struct supervisor *w, struct err *e)
 	return 0;
 }
 
-/* Logged when it is another reason, and once a minute. A daemon that has never served leaves: whoever has
- * started it has to see to that. */
+/* Logged when the reason changes, and once a minute. A daemon that has never served exits: the
+ * service manager or user that started it gets the error. */
 static void no_keeper(struct supervisor *w, const struct err *e)
 {
 	uint64_t now = now_ns();
@@ -280,8 +283,8 @@ static void no_keeper(struct supervisor *w, const struct err *e)
 		kill(w->fronts[i].pid, SIGTERM);
 }
 
-/* Makes sure that there is a keeper and hands a connection over. Not in a circle: a front whose
- * keepers leave at once gets one every AGAIN_MS. */
+/* Makes sure that a keeper runs and passes a connection on. With a delay: a server whose keepers
+ * exit at once gets one every AGAIN_MS. */
 static void hand_keeper(struct supervisor *w, struct server_process *f)
 {
 	struct frame head = sock_head(WIRE_FD, 0);
@@ -352,7 +355,7 @@ static void server_says(struct supervisor *w, struct server_process *f)
 	struct err e;
 	int n = sock_recv(f->link, buf, NULL, &nfds, &e);
 
-	if (n <= 0) { /* it is ending; its pid tells how */
+	if (n <= 0) { /* it is ending; its exit status has the reason */
 		own_close_fd(&f->link);
 		f->wants_keeper = f->wants_way = f->wants_model = 0;
 		return;
@@ -438,7 +441,7 @@ static void server_ended(struct supervisor *w, unsigned i)
 		log_warn("cannot notify the server that it is the only one", LOG_E(&e));
 }
 
-/* Another one instead of the newest, unless the one before it still serves. */
+/* Starts another server instead of the newest, unless the one before it still serves. */
 static void replace_server(struct supervisor *w, int status)
 {
 	struct timespec a_while = { .tv_nsec = AGAIN_MS * 1000000 };
@@ -451,7 +454,7 @@ static void replace_server(struct supervisor *w, int status)
 		note_pidfile(w);
 		return;
 	}
-	if (!w->announced) /* it never served: whoever started us has to see to that */
+	if (!w->announced) /* it never served: the process exits, and its parent gets the error */
 		w->leaving = w->failed = 1;
 	if (w->leaving)
 		return;
@@ -537,7 +540,8 @@ static int hand_keepers(struct supervisor *w)
 	return waiting;
 }
 
-/* Egress is there as long as somebody may want it, and whoever asked for it is connected. */
+/* Keeps egress running as long as a server may need it, and connects the servers that asked for
+ * it. */
 static int hand_ways(struct supervisor *w)
 {
 	int waiting = !w->leaving && egress_child_tend(&w->egress_child);
@@ -583,7 +587,7 @@ static void supervisor_watch(struct supervisor *w)
 			return;
 		if (rc <= 0)
 			continue;
-		/* A signal may change the row of fronts; then the poll is out of date. */
+		/* A signal may change the list of servers; then the poll set is out of date. */
 		if (p[0].revents) {
 			on_signal(w);
 			continue;
@@ -606,7 +610,8 @@ static void remove_sockets(const struct supervisor *w)
 			unlink(a.text + 5);
 }
 
-/* After an upgrade the keeper is the old binary's. Its boxes live on; the next one adopts them. */
+/* After an upgrade the keeper still runs the old binary. Its boxes keep running; the next keeper
+ * adopts them. */
 static void retire_keeper(void)
 {
 	struct keeper_sync k = { .fd = -1 };
@@ -642,7 +647,7 @@ static int supervisor_begin(struct supervisor *w, struct err *e)
 	    state_dir_open(&w->state_dir, &w->config, e) < 0 || remember_exe(w, e) < 0 ||
 	    supervisor_inherit(w, e) < 0)
 		return -1;
-	/* Before the sockets: whoever is leaving still has them. */
+	/* Before the sockets: a daemon that is exiting still has them. */
 	if (w->pidfile < 0)
 		w->pidfile = pidfile_take(w->run, e);
 	if (w->pidfile >= 0 && w->state < 0)
@@ -674,7 +679,8 @@ static int run_serve(const struct cli *cli, const struct args *a)
 		if (e.kind == ERR_CONFLICT && strstr(e.msg, " is in use"))
 			cli_error_hint(&t, "another port", "atoll serve --listen 127.0.0.1:7071");
 		cli_error_hint(&t, "settings", "atoll config show --origin");
-		/* Or a script that waits for the start would take the file for a daemon's. */
+		/* Or a script that waits for the start would take the file for that of a running
+		 * daemon. */
 		if (w.pidfile >= 0 && !w.upgraded)
 			pidfile_leave(w.run, w.pidfile);
 		config_fini(&w.config);

@@ -1,13 +1,14 @@
-/* upgrade.c - `atoll upgrade`: the daemon executes its binary anew, and nobody notices.
+/* upgrade.c - `atoll upgrade`: the daemon executes its new binary, without an interruption for
+ * clients.
  *
- *   upgrade                      warden                          fronts
+ *   upgrade                      supervisor                      servers
  *   may the new one run? --->    (the file by its name)
  *   SIGUSR2              --->    executes it: same pid, same sockets
- *                                starts a front           --->   the new one restores and serves
- *   reads serve.pid      <---    writes who serves
+ *                                starts a server          --->   the new one restores and serves
+ *   reads serve.pid      <---    writes which server serves
  *                                                         --->   the old one drains
  *
- * A binary that cannot even say its version is not given the daemon. */
+ * A binary that cannot print its version is not used. */
 #include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "daemon/local_daemon.h"
@@ -26,7 +27,7 @@
 
 enum { WAIT_MS = 30000, STEP_MS = 20 };
 
-/* What it was started from; another file may have that name by now. */
+/* The file that it was started from; another file may have that name by now. */
 static int exe_of(pid_t pid, char *out, size_t size, struct err *e)
 {
 	static const char gone[] = " (deleted)";
@@ -81,7 +82,7 @@ static int version_of(const char *exe, char out[PIDFILE_VERSION], struct err *e)
 	return 0;
 }
 
-/* Until another front serves, or the warden is no more. */
+/* Waits until another server serves, or the supervisor has ended. */
 static int await_server(const char *run, const struct pidfile_record *before, int pidfd,
 			struct pidfile_record *after, struct err *e)
 {

@@ -1,4 +1,4 @@
-/* verbs.h - the verbs that look below the library: they may include everything. */
+/* verbs.h - the commands that use internals of the daemon: they may include everything. */
 #pragma once
 #include "cli/args.h"
 
