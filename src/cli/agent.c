@@ -1,5 +1,6 @@
-/* agent.c - `atoll agent`: a task for an agent in a box of its own. Its steps go to standard error as they
- * happen, its result to standard output. When we are ended, so is it. */
+/* agent.c - `atoll agent`: a task for an agent in a box of its own. Its steps are printed to
+ * standard error as they happen, its result to standard output. When this process ends, the
+ * agent ends. */
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "cli/api_client.h"
@@ -49,7 +50,7 @@ struct local_run {
 
 /* ---- what happens, for people ---- */
 
-/* A stranger's text on our terminal: no control characters, and not too much of it. */
+/* Prints foreign text to the terminal: no control characters, and a limited number of lines. */
 static void print_safe(FILE *to, const char *text, unsigned lines)
 {
 	for (; *text; text++) {
@@ -67,7 +68,7 @@ static void print_safe(FILE *to, const char *text, unsigned lines)
 	}
 }
 
-/* Of an action, what tells most. */
+/* The argument of an action that describes it best. */
 static const char *agent_gist(const json_t *args)
 {
 	static const char *const names[] = { "command", "path" };

@@ -1,4 +1,5 @@
-/* api.c - `atoll api`: one call of the API as it is; without words, the table of them. */
+/* api.c - `atoll api`: sends one request of the API unchanged; without arguments, prints the
+ * table of them. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
 #include "cli/table.h"

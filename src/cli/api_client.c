@@ -37,7 +37,7 @@ int api_client_usage(struct api_client *r, const char *fmt, ...)
 	return api_settle(r, STATUS_USAGE);
 }
 
-/* Nobody was there to take the question; else the answer got lost on its way. */
+/* No daemon received the request; otherwise the answer was lost on its way. */
 static int never_asked(const struct err *e)
 {
 	switch (e->sys) {
@@ -88,7 +88,7 @@ static int exit_status(int http)
 	return STATUS_FAILED;
 }
 
-/* Hints of the API tell which path to ask; here that would be the wrong language. */
+/* Hints of the API name a path to request; people at a command line cannot use that. */
 static int for_people(const char *hint)
 {
 	static const char *const methods[] = { "GET ",    "POST ",   "PUT ",  "PATCH ",
@@ -322,7 +322,7 @@ static int api_talk(struct api_client *r, struct http_call *call, const char *ty
 	return rc;
 }
 
-/* What only reads may be asked twice: a daemon that restarts drops those it was answering. */
+/* A request that only reads may be repeated: a daemon that restarts drops those in progress. */
 static int api_harmless(const char *method)
 {
 	return !strcmp(method, "GET") || !strcmp(method, "HEAD");
@@ -569,7 +569,7 @@ int api_client_bytes(struct api_client *r, struct api_client_bytes *x)
 		rc = (cli_error_what(&r->trouble, err_kind_name(b.sunk.kind), "%s", b.sunk.msg),
 		      api_settle(r, STATUS_FAILED));
 	else if (b.broken == EPIPE)
-		rc = r->status = 0; /* the reader has enough; nobody's failure */
+		rc = r->status = 0; /* the reader closed the pipe; that is no failure */
 	else if (b.broken)
 		rc = (cli_error_what(&r->trouble, "failed", "write: %s", strerror(b.broken)),
 		      api_settle(r, STATUS_FAILED));

@@ -1,17 +1,17 @@
-/* api_client.h - asking the daemon: the public HTTP API and nothing else.
- * Owns:         one connection, and what went wrong last, in words for people.
- * Does not own: the settings; main() has looked them up.
+/* api_client.h - a client of the daemon: the public HTTP API and nothing else.
+ * Owns:         one connection, and the last error, as text for people.
+ * Does not own: the settings; main() has read them.
  *
- *	static int show(struct api_client *r, const struct args *a)
- *	{
- *		json_t *box = api_client_get(r, "/v1/boxes/%s", a->words[0]);
+ * 	static int show(struct api_client *r, const struct args *a)
+ * 	{
+ * 		json_t *box = api_client_get(r, "/v1/boxes/%s", a->words[0]);
  *
- *		if (!box)
- *			return r->status;
- *		...
+ * 		if (!box)
+ * 			return r->status;
+ * 		...
  *
- * Whoever returns a status other than 0 has r->trouble filled in, or nothing to say; api_client_verb()
- * says it. */
+ * A function that returns a status other than 0 has filled in the error of r, or has nothing to
+ * print; the wrapper of the command prints it. */
 #pragma once
 #include "base/buf.h"
 #include "cli/args.h"
@@ -25,21 +25,21 @@ struct api_client {
 	struct endpoint reach;
 	struct http_client *client;
 	struct cli_error trouble;
-	char code[32];     /* of the trouble, when it came from the daemon */
+	char code[32];     /* of the error, when it came from the daemon */
 	int status;        /* the exit status that goes with it */
 	int http;          /* status of the last answer; 0: there was none */
-	int lost;          /* the last failure was the connection's: another try may succeed */
-	int never;         /* and nobody has seen the question */
-	int runs;          /* the verb runs a program: failures of ours are 125 */
+	int lost;          /* the last failure was one of the connection: another try may succeed */
+	int never;         /* and no daemon has received the request */
+	int runs;          /* the command runs a program: failures of atoll itself are 125 */
 	char etag[80];     /* of the last answer; "": it had none */
 	const char *match; /* the next call's If-Match, or NULL */
 	const char *once;  /* the next call's Idempotency-Key, or NULL */
 };
 
-/* Each returns 0, or the exit status that goes with r->trouble. */
+/* Each returns 0, or the exit status that belongs to the error in r. */
 must_check int api_client_open(struct api_client *r, const struct cli *cli);
-/* For a verb that reads stdin before it opens a connection: the small client hands the command line
- * over to atolld now, if the daemon's address needs that. */
+/* For a command that reads stdin before it opens a connection: the small client starts atolld in
+ * its place now, if the daemon's address needs that. */
 void api_client_prepare(const struct cli *cli);
 must_check int api_client_again(struct api_client *r,
 				const struct api_client *other); /* same daemon */
@@ -47,7 +47,7 @@ void api_client_close(struct api_client *r);
 /* Opens, runs, says what is wrong, closes. */
 int api_client_verb(const struct cli *cli, const struct args *a,
 		    int (*run)(struct api_client *r, const struct args *a));
-/* For a verb of its own wording: "usage" and r->status 2. */
+/* For a command with its own message: "usage" and r->status 2. */
 int api_client_usage(struct api_client *r, const char *fmt, ...) CLI_ERROR_FORMAT(2, 3);
 
 /* A path: every %s is escaped, %u is a uint64_t. The caller frees it. */
@@ -58,11 +58,12 @@ void api_client_escape(struct buf *out, const char *text);
 json_t *api_client_json(struct api_client *r, const char *method, const char *path,
 			json_t *take_body);
 json_t *api_client_get(struct api_client *r, const char *fmt, ...); /* as api_client_path() */
-/* Every item of a list, page by page; each() not 0 ends it. path may have a query. */
+/* Every item of a list, page by page; a result of each() other than 0 ends it. path may have a
+ * query. */
 must_check int api_client_list(struct api_client *r, const char *path,
 			       int (*each)(void *ctx, json_t *item), void *ctx);
 
-/* An answer that comes as lines of JSON. Not 0 from each() ends it, and is returned as 0. */
+/* An answer in lines of JSON. A result of each() other than 0 ends it, and this returns 0. */
 must_check int api_client_lines(struct api_client *r, const char *method, const char *path,
 				json_t *take_body, int (*each)(void *ctx, json_t *line), void *ctx);
 /* The same for a POST whose body is read from a descriptor to its end. */

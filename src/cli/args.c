@@ -64,7 +64,7 @@ static int args_unknown(const struct command *v, const char *typed, struct cli_e
 	return -1;
 }
 
-/* A name a shell could use: anything else is a typing error or a trick. */
+/* A name that a shell could use: anything else is a typing error or an attack. */
 static int env_ok(const char *text)
 {
 	const char *c = text;
@@ -155,7 +155,7 @@ static int no_value(const struct command *v, const struct flag *f, struct cli_er
 	return -1;
 }
 
-/* --name, --name=value, --name value. *i moves over what was used. */
+/* --name, --name=value, --name value. *i moves past what was used. */
 static int take_long(struct args *a, int argc, char **argv, int *i, struct cli_error *t)
 {
 	const char *name = argv[*i] + 2, *equals = strchr(name, '=');

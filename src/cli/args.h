@@ -1,5 +1,6 @@
-/* args.h - what a verb is, and its command line taken apart by the verb's own table.
- * The same rows drive parsing, `atoll VERB -h`, `atoll help VERB` and the near-miss hints. */
+/* args.h - what a command is, and its command line parsed by the command's own table.
+ * The same rows are used for parsing, `atoll COMMAND -h`, `atoll help COMMAND` and the near-miss
+ * hints. */
 #pragma once
 #include "cli/cli_error.h"
 #include <stddef.h>
@@ -24,7 +25,7 @@ struct flag {
 	const char *metavar, *help;
 };
 
-/* Flags that every verb has, numbered apart from its own. */
+/* Flags that every command has, numbered apart from its own. */
 enum {
 	ARG_HELP = 100,
 	ARG_JSON,
@@ -53,14 +54,15 @@ struct command {
 	const char *words;   /* what its first word may be, with blanks between; or NULL */
 	const struct flag *flags;
 	unsigned nflags;
-	unsigned own_words; /* from this word on (1: the first) everything belongs to the program */
+	unsigned own_words; /* from this argument on (1: the first) everything belongs to the
+			     * program */
 	unsigned max_words;
 	const struct example *examples; /* up to one without a line */
 	int (*run)(const struct cli *cli, const struct args *a);
 };
 
 struct given {
-	unsigned flag; /* index into the verb's flags, or ARG_x */
+	unsigned flag; /* index into the command's flags, or ARG_x */
 	const char *text;
 	uint64_t value;
 };
@@ -74,7 +76,7 @@ struct args {
 	int dashes; /* the words came behind "--" */
 };
 
-/* argv[0] is the verb. On -1 t says what was wrong: exit 2. */
+/* argv[0] is the name of the command. On -1 t has the reason: exit 2. */
 must_check int args_parse(struct args *a, const struct command *verb, int argc, char **argv,
 			  struct cli_error *t);
 void args_fini(struct args *a);
@@ -84,25 +86,28 @@ int args_has(const struct args *a, unsigned flag);
 const char *args_text(const struct args *a, unsigned flag, const char *otherwise);
 uint64_t args_value(const struct args *a, unsigned flag, uint64_t otherwise);
 
-/* The daemon that verbs speak with, from the settings. */
+/* The daemon that commands connect to, from the settings. */
 struct endpoint {
 	char where[300]; /* "unix:/path", "http://host:port", "https://host:port" */
 	char key[64];    /* "": none */
-	int chosen;      /* somebody named it; else it is the usual place */
+	int chosen;      /* a flag, a variable or a setting named it; else it is the default
+			  * place */
 };
 
-/* What main() hands to every verb. */
+/* What main() passes to every command. */
 struct cli {
 	const struct command *const *verbs; /* NULL-terminated */
 	const char *const *layers;          /* names by bit, NULL-terminated */
 	/* Test builds: bits of the row to leave out, in the launcher's table or in init's. */
 	int (*without)(const char *row, uint64_t *launch, uint64_t *init);
-	/* Looked up only by verbs that need it: reading files takes time, and they may be wrong. */
+	/* Called only by commands that need it: reading files takes time, and they may be
+	 * invalid. */
 	int (*reach)(struct endpoint *out, struct err *e);
 	/* The TCP port that `atoll serve` would listen on by the settings; 0: none, or any. NULL: not atolld. */
 	unsigned (*listen_port)(void);
-	/* Starts atolld with the same command line: for a verb, a flag or an address that this executable
-	 * cannot handle. Does not return; if it fails it says so. NULL: this is atolld. */
+	/* Starts atolld with the same command line: for a command, a flag or an address that
+	 * this executable cannot handle. Does not return; prints an error if it fails. NULL:
+	 * this is atolld. */
 	void (*hand_over)(const struct cli *cli) __attribute__((noreturn));
 	const char *host; /* -H, or NULL */
 	char **argv;      /* all of it, as main() got it */

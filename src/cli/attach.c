@@ -1,4 +1,4 @@
-/* attach.c - `atoll attach`: back to a program that runs, at the byte. */
+/* attach.c - `atoll attach`: reconnects to a running program, at the exact byte of its output. */
 #include "cli/exec_follow.h"
 #include "cli/attach_io.h"
 #include "cli/options.h"

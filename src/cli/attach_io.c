@@ -33,7 +33,7 @@ static int attach_over(struct exec_follow *f, int status, struct buf output[2])
 	if (r->cli->json)
 		api_client_print(f->record);
 	r->trouble.what[0] = 0;
-	/* A reader that left is told nothing: it would be told of a broken pipe it broke. */
+	/* No message when the reader closed the pipe: the user closed it. */
 	return f->unread ? (int)api_client_int(f->record, "status", STATUS_OURS)
 			 : exec_follow_report(r->cli, f->record);
 }

@@ -1,5 +1,6 @@
-/* batch.c - `atoll batch`: a file of programs, each in a fresh box; who failed, why, and how fast.
- * A stream that breaks goes on behind the last result; the daemon runs the batch meanwhile. */
+/* batch.c - `atoll batch`: a file of programs, each in a fresh box; prints failures, reasons and
+ * times.
+ * A stream that breaks continues after the last result; the daemon runs the batch meanwhile. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "cli/api_client.h"
@@ -79,7 +80,7 @@ static void print_failure(struct sheet *s, const json_t *line)
 	const char *end = err + strlen(err), *from;
 	char shown[SHOWN];
 
-	/* Of a traceback the last line says what happened, of a compiler's words the first. */
+	/* Of a traceback the last line has the reason, of a compiler's output the first. */
 	while (end > err && end[-1] == '\n')
 		end--;
 	for (from = end; from > err && from[-1] != '\n'; from--)
@@ -261,7 +262,7 @@ static int send_items(struct sheet *s, const struct args *a)
 		api_client_lines_of(s->r, buf_str(&path), fd, "application/x-ndjson", take_line, s);
 	if (s->end || s->refused || s->unread)
 		return 0;
-	/* It has begun: whatever broke, the daemon goes on, and so do we. */
+	/* The batch has begun: after any failure the daemon continues, and so does this command. */
 	return s->id[0] ? batch_follow(s) : status ? status : (s->r->status = STATUS_OURS);
 }
 

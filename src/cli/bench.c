@@ -1,6 +1,6 @@
-/* bench.c - `atoll bench`: what a box costs here, next to a plain process.
- * The subjects take turns, so that a slow moment of the machine hits all of them. bench/ compares
- * with other sandboxes; this needs nothing but the executable. */
+/* bench.c - `atoll bench`: measures what a box costs here, compared with a plain process.
+ * The subjects take turns, so that a slow moment of the machine affects all of them. bench/
+ * compares with other sandboxes; this needs nothing but the executable. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "client/box_handle.h"
@@ -29,7 +29,7 @@ struct bench {
 static const char *const true_argv[] = { "/bin/true", NULL };
 static const struct box_command true_command = { .argv = true_argv };
 
-/* ---- subjects: one measured go each, in nanoseconds; 0: failed with e set ---- */
+/* ---- subjects: one measured run each, in nanoseconds; 0: failed with e set ---- */
 
 static uint64_t plain_process(struct bench *b, struct err *e)
 {
@@ -78,7 +78,8 @@ static uint64_t fresh_box(struct bench *b, uint16_t flags_, struct err *e)
 		return 0;
 	took = run_true(&box, began, e);
 	boxh_close(&box);
-	/* Outside the measured time, and to its end: the next round must not pay for this one. */
+	/* Outside the measured time, and to its end: the next round must not be slowed by this
+	 * one. */
 	if (boxh_kill(&b->keeper, box.about.id, NULL, e) < 0)
 		return 0;
 	return took;

@@ -7,14 +7,14 @@ struct box_path {
 	const char *path; /* "" with a box: its home */
 };
 
-/* A word with a colon before any slash is in a box; "./a:b" is not. */
+/* An argument with a colon before any slash is in a box; "./a:b" is not. */
 void box_path_parse(struct box_path *p, const char *word);
 
-/* The file that a verb's words name: BOX:PATH, or BOX PATH. Returns 0 or r->status. */
+/* The file that the arguments of a command name: BOX:PATH, or BOX PATH. Returns 0 or r->status. */
 must_check int box_path_words(struct api_client *r, const struct args *a, struct box_path *out);
 
 enum box_path_type { BOX_PATH_NOTHING, BOX_PATH_FILE, BOX_PATH_FOLDER, BOX_PATH_OTHER };
-/* What is at this path of the box, links followed; -1: r->status. mode may be NULL. */
+/* What is at this path of the box, with links followed; -1: r->status. mode may be NULL. */
 int box_path_look(struct api_client *r, const char *box, const char *path, unsigned *mode);
 /* tar of what is in the folder, to be read from *out_fd; -1: errno. */
 pid_t box_path_start_tar(const char *folder, int *out_fd);

@@ -1,4 +1,4 @@
-/* cert.c - `atoll cert`: TLS for a domain of boxes on a machine where nobody sells certificates. */
+/* cert.c - `atoll cert`: TLS for a domain of boxes on a machine without a public certificate. */
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "cli/verbs.h"
@@ -84,7 +84,7 @@ static int write_all(int dir, const struct ca_files *made, int force, struct err
 	return rc;
 }
 
-/* ---- the verb ---- */
+/* ---- the command ---- */
 
 static int cert_refused(const struct cli *cli, const char *domain, const struct err *e)
 {

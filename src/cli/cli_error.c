@@ -53,7 +53,7 @@ const char *cli_error_shown(const char *foreign, char out[SHOWN])
 	return out;
 }
 
-/* Foreign bytes that are no UTF-8 would make jansson refuse the whole. */
+/* jansson rejects a document with bytes that are not UTF-8. */
 static json_t *error_text(const char *s)
 {
 	json_t *j = json_string(s);
@@ -77,7 +77,8 @@ static void say_json(const struct cli_error *t)
 	json_decref(doc);
 }
 
-/* Messages quote names of files and answers of daemons. In a terminal their control characters would be commands. */
+/* Messages quote names of files and answers of daemons. On a terminal their control characters
+ * would be commands. */
 static void say_text(const char *before, const char *s, const char *after)
 {
 	fputs(before, stderr);

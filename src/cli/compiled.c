@@ -11,7 +11,8 @@
 
 enum { COMPILED_MOST = 32 << 20, SOURCE_MOST = 4 << 20 };
 
-/* A folder of this user's: with sudo, HOME may be another user's, and root's files do not belong there. */
+/* A folder of this user: with sudo, HOME may belong to another user, and root's files must not
+ * be there. */
 static int compiled_folder(char *out, size_t size)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -65,7 +66,8 @@ void compiled_init(struct compiled *c, const struct local_run *s, const struct r
 	struct err e;
 
 	*c = (struct compiled){ .cache.folder = -1 };
-	/* A folder, packages, another user or missing walls: the key would not know what the compiler saw. */
+	/* A folder, packages, another user or missing isolation: the key would not contain all
+	 * that the compiler saw. */
 	if (in->workdir >= 0 || o->nlayers || o->root || o->without_launch || o->without_init ||
 	    o->create_flags & WIRE_CREATE_COLD || compiled_source(in, &source) < 0)
 		return;

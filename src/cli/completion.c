@@ -1,5 +1,5 @@
-/* completion.c - `atoll completion`: what a shell can complete, from the verbs' own tables.
- * Each script asks nothing of atoll while it runs: words and flags are in it. */
+/* completion.c - `atoll completion`: what a shell can complete, from the tables of the commands.
+ * A script does not run atoll: names and flags are in it. */
 #include "base/cleanup.h"
 #include "cli/verbs.h"
 
@@ -26,7 +26,8 @@ static const struct flag *flag_at(const struct command *v, unsigned i)
 	return i < v->nflags ? &v->flags[i] : &args_common[i - v->nflags];
 }
 
-/* A shell's single-quoted text; fish knows \' inside, the others leave and come back. */
+/* Text in single quotes for a shell; fish knows \' inside, in the others the quotes are closed
+ * and opened again. */
 static void completion_quoted(const char *text, const char *quote)
 {
 	putchar('\'');

@@ -1,4 +1,4 @@
-/* diff.c - `atoll diff`: files of a box that are not as they were at its beginning. */
+/* diff.c - `atoll diff`: lists files of a box that have changed since its start. */
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/api_client.h"

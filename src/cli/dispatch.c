@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Files that we open must never become a stdin, stdout or stderr that was closed. */
+/* Files that are opened later must never become a stdin, stdout or stderr that was closed. */
 int dispatch_fill_stdio(void)
 {
 	for (int fd = 0; fd < 3; fd++)
@@ -77,13 +77,14 @@ static int run_verb(struct cli *cli, int argc, char **argv)
 	else
 		status = dispatch_command(cli, &a);
 	args_fini(&a);
-	/* What was printed must have arrived; a full disk is our failure, a closed pipe is nobody's. */
+	/* The output must have arrived; a full disk is a failure of atoll, a closed pipe is
+	 * none. */
 	if (fflush(stdout) != 0 && status == 0)
 		status = STATUS_OURS;
 	return status;
 }
 
-/* The two that people put in front of the verb. */
+/* The two flags that people put before the command. */
 static void skip_leading(struct cli *cli, int *argc, char ***argv)
 {
 	for (;;) {

@@ -1,4 +1,5 @@
-/* events.c - `atoll events`: what happens to boxes. A stream that breaks goes on behind the last one. */
+/* events.c - `atoll events`: prints what happens to boxes. A stream that breaks continues after
+ * the last event. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "cli/api_client.h"

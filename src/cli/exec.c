@@ -1,4 +1,4 @@
-/* exec.c - `atoll exec`: a program in a box of the daemon, as if it ran here. */
+/* exec.c - `atoll exec`: runs a program in a box of the daemon as if it ran here. */
 #include "base/cleanup.h"
 #include "cli/exec_follow.h"
 #include "cli/attach_io.h"

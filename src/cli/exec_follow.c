@@ -1,11 +1,11 @@
 /* exec_follow.c - see exec_follow.h.
  *
- *   this thread     reads the answer, writes output, comes back after a broken connection
+ *   this thread     reads the answer, writes output, reconnects after a broken connection
  *   pump            stdin -> POST .../stdin; blocks when the program does not read
  *   control         signals -> POST .../signal, .../resize; must not wait for either of the others
  *
- * Each has a connection of its own. What they share is the exec's id and the number of times that
- * the daemon was found again. */
+ * Each has a connection of its own. They share the exec's id and the number of reconnects to the
+ * daemon. */
 #include "cli/exec_follow.h"
 #include "base/base64.h"
 #include "base/clock.h"
@@ -50,7 +50,7 @@ void exec_follow_fini(struct exec_follow *f)
 
 int exec_follow_has_terminal(void)
 {
-	/* In the background a change of the terminal's settings would stop us. */
+	/* In the background a change of the terminal's settings would stop this process. */
 	return isatty(0) && isatty(1) && tcgetpgrp(0) == getpgrp();
 }
 
@@ -77,7 +77,7 @@ static void follow_post(struct exec_follow *f, struct api_client *r, const char 
 	auto_buf struct buf full = { 0 };
 
 	buf_printf(&full, "%s%s", path, what);
-	/* A daemon that is just starting again is worth some tries; one that is gone is not. */
+	/* A daemon that is restarting is retried some times; one that is gone is not. */
 	for (int i = 0; i < TRIES; i++) {
 		json_t *doc = api_client_json(r, "POST", buf_str(&full), json_incref(take_body));
 
@@ -186,7 +186,7 @@ static void follow_unread(struct exec_follow *f, unsigned s)
 	f->out[s] = -1;
 	if (f->unread++)
 		return;
-	/* As a pipe would do it. What the program still writes goes nowhere. */
+	/* As a pipe would do it. Further output of the program is discarded. */
 	if (f->signals && f->known && api_client_again(&r, f->r) == 0) {
 		follow_post(f, &r, "signal", json_pack("{s:s}", "signal", "PIPE"));
 		api_client_close(&r);
@@ -252,7 +252,7 @@ static void take_started(struct exec_follow *f, const json_t *line)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* A snapshot is complete when both streams are as far as they were when it began. */
+/* A snapshot is complete when both streams have reached their size at its beginning. */
 static int seen_all(const struct exec_follow *f)
 {
 	return f->snapshot && f->tips == 3 && f->next[0] >= f->tip[0] && f->next[1] >= f->tip[1];
@@ -305,7 +305,7 @@ static int find_tag(void *ctx, json_t *item)
 	return 1;
 }
 
-/* The box may have ended meanwhile, and the program with it: its record is still there. */
+/* The box may have ended meanwhile, and the program with it: its record still exists. */
 static int find_record(struct exec_follow *f)
 {
 	json_t *doc = api_client_get(f->r, "/v1/runs/%s", f->exec);
@@ -326,7 +326,7 @@ static int read_on(struct exec_follow *f)
 	return api_client_lines(f->r, "GET", path, NULL, take_line, f);
 }
 
-/* Was it started? If its tag is not there, nothing was, and it may be sent again. */
+/* Was it started? If no exec has its tag, none was, and the request may be sent again. */
 static int start_again(struct exec_follow *f, const json_t *body)
 {
 	auto_free char *list = api_client_path("/v1/boxes/%s/execs?limit=20", f->box);

@@ -1,10 +1,11 @@
-/* exec_follow.h - a program in a box of the daemon, seen from here: its output at the byte, our input, our
- * signals, until it is over.
- * Owns: two threads, one for input and one for signals; they end with the process, so whoever follows
- * a program with input or signals keeps its struct exec_follow until then.
+/* exec_follow.h - follows a program in a box of the daemon: its output at the exact byte, input
+ * and signals from here, until it ends.
+ * Owns: two threads, one for input and one for signals; they end with the process, so a caller
+ * that follows a program with input or signals keeps its struct exec_follow until then.
  *
- * The connection may break at any time, and the daemon may be another one afterwards: output goes on
- * at the first byte that was not written yet, input at the first that the program has not got. */
+ * The connection may break at any time, and the daemon may be another process afterwards: output
+ * continues at the first byte that was not written yet, input at the first that the program has
+ * not received. */
 #pragma once
 #include "cli/api_client.h"
 #include <pthread.h>
@@ -12,7 +13,8 @@
 struct exec_follow {
 	/* clang-format off */
 	struct api_client *r;
-	struct api_client mould; /* for the threads' own: where the daemon is, and nothing that ends */
+	struct api_client mould; /* for the clients of the threads: the daemon's address, and
+				  * nothing to be freed */
 	const char *box;
 	char exec[64];    /* its id; "" until it is known */
 	char tag[32];     /* by which it is found if the answer to its start was lost */
@@ -20,20 +22,20 @@ struct exec_follow {
 	int out[2];       /* where they go; -1: nowhere */
 	struct buf *keep[2];
 	size_t keep_max;  /* bytes of each */
-	uint64_t dropped[2]; /* bytes that nobody can give us any more */
+	uint64_t dropped[2]; /* bytes that the daemon no longer has */
 	int terminal;     /* ours is raw, the program has one of its own */
 	int input;        /* stdin is passed on */
 	int attached;     /* it ran before us, and may have had input */
 	int twice;        /* two Ctrl-C kill, also inside a terminal */
 	int signals;      /* are passed on */
 	int snapshot;     /* only what is there already */
-	int lines;        /* the daemon's lines go to stdout as they are, and nothing else */
+	int lines;        /* the daemon's lines are printed to stdout unchanged, and nothing else */
 	int quiet;
-	json_t *record;   /* once it is over; the caller's */
+	json_t *record;   /* set once it has ended; the caller frees it */
 
 	int unread; /* our own reader has left */
 	uint64_t tip[2];
-	unsigned tips; /* bits: which of them were told */
+	unsigned tips; /* bits: which of them were printed */
 	const char *wrong;
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
@@ -51,5 +53,5 @@ void exec_follow_fini(struct exec_follow *f);
 /* Our terminal is one on both ends, and ours to change. */
 int exec_follow_has_terminal(void);
 json_t *exec_follow_size(void); /* {rows, cols} */
-/* Says how it ended, if that needs words. Returns the exit status. */
+/* Prints how it ended, if that needs a message. Returns the exit status. */
 int exec_follow_report(const struct cli *cli, const json_t *record);

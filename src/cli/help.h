@@ -1,9 +1,9 @@
-/* help.h - help texts, printed from the verbs' own tables. */
+/* help.h - help texts, printed from the tables of the commands. */
 #pragma once
 #include "cli/args.h"
 
 void help_overview(const struct command *const *verbs); /* what `atoll` alone prints */
 void help_verb(const struct command *v, int whole);     /* whole: with notes and examples */
 const struct command *help_find(const struct command *const *verbs, const char *name);
-/* "no verb named ..." with the close one. Returns the exit status. */
+/* "no command named ..." with the closest one. Returns the exit status. */
 int help_unknown(const struct command *const *verbs, const char *typed, int json);

@@ -1,5 +1,6 @@
-/* kill.c - `atoll kill`: ends boxes, and returns when nothing of them is left; or one program in one.
- * Boxes are the daemon's; those that it does not know, and all when there is none, the keeper's. */
+/* kill.c - `atoll kill`: ends boxes, and returns when nothing of them is left; or ends one
+ * program in a box.
+ * Asks the daemon; for boxes that it does not know, and without a daemon, the keeper. */
 #include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "cli/suggest.h"
@@ -182,7 +183,7 @@ static int kill_words(struct api_client *r, const struct args *a)
 		status = one ? one : status;
 	}
 	keeper_sync_close(&k);
-	r->trouble.what[0] = 0; /* all of it was said */
+	r->trouble.what[0] = 0; /* all errors were printed */
 	return status;
 }
 

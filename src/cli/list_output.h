@@ -1,4 +1,5 @@
-/* list_output.h - a list of the daemon's: a table for people, names for a script, JSON for a program. */
+/* list_output.h - prints a list from the daemon: a table for people, names for a script, JSON
+ * for a program. */
 #pragma once
 #include "cli/api_client.h"
 #include "cli/table.h"

@@ -38,19 +38,19 @@ int local_run_open(struct local_run *s, const struct cli *cli, const struct opti
 	*s = (struct local_run){
 		.cli = cli, .opt = opt, .keeper.fd = -1, .box.init = -1, .files.fd = -1
 	};
-	/* A folder that cannot be written to is said before the program runs. */
+	/* A folder that cannot be written to is reported before the program runs. */
 	if (bring_open(&s->bring, opt->out, e) < 0)
 		return -1;
 	bring_watch(&s->bring, &s->changes);
 	if (keeper_sync_open(&s->keeper, 1, e) < 0)
 		return -1;
 	if (boxh_create(&s->keeper, &s->box, &want, e) < 0) {
-		/* The keeper knows the ranges; whoever typed the number has to hear of them. */
+		/* The keeper knows the allowed ranges; its message is passed on to the user. */
 		if (e->kind == ERR_INVALID)
 			e->kind = ERR_LIMIT;
 		return -1;
 	}
-	/* Before anything else: from here on the box cannot outlive us. */
+	/* Before anything else: from here on the box ends when this process does. */
 	if (boxh_kill_on_close(&s->box, e) < 0)
 		return -1;
 	s->create_us = (now_ns() - began) / 1000;
@@ -71,8 +71,8 @@ void local_run_close(struct local_run *s)
 	struct err e;
 
 	files_close(&s->files);
-	/* The leash would do; the keeper is told so that it need not find out. If it was killed
-	 * meanwhile, its successor has to clean up, and asking starts one. */
+	/* Kill on close would end the box; the keeper is asked so that it need not find out. If
+	 * it was killed meanwhile, its successor has to clean up, and the request starts one. */
 	if (s->box.init >= 0 && boxh_drop(&s->keeper, s->box.about.id, &e) < 0)
 		(void)!boxh_kill(&s->keeper, s->box.about.id, NULL, &e);
 	boxh_close(&s->box);
@@ -106,7 +106,7 @@ static int has_terminal(const struct local_run *s)
 {
 	if (s->opt->no_tty || s->cli->json || s->no_stdin || !isatty(0) || !isatty(1))
 		return 0;
-	/* In the background a change of the terminal's settings would stop us. */
+	/* In the background a change of the terminal's settings would stop this process. */
 	return tcgetpgrp(0) == getpgrp();
 }
 
@@ -121,7 +121,8 @@ static void wire_streams(struct local_run *s, struct exec_pump *st)
 		st->out[i].keep_max = KEPT_OUTPUT;
 	}
 	buf_cut(&s->said, 0);
-	/* A compiler may use either stream. A program's last words are on stderr, or on its terminal. */
+	/* A compiler may use either stream. A program's last messages are on stderr, or on its
+	 * terminal. */
 	for (int i = 0; i < 2 && s->lang && wants_record(s); i++) {
 		st->out[i].note = s->compiling ? diag_head : diag_tail;
 		st->out[i].noted = &s->said;
@@ -157,7 +158,8 @@ static struct box_command local_command(const struct local_run *s, const char *c
 	return cmd;
 }
 
-/* Kernel evidence is asked for only when the end needs explaining or will be written down. */
+/* The counters of the kernel are read only when the end needs an explanation or a record is
+ * written. */
 static void local_gather(struct local_run *s, struct exit_info *x)
 {
 	int plain = x->exited && x->exit.why == WIRE_WHY_EXIT && x->exit.status == 0;
@@ -167,7 +169,7 @@ static void local_gather(struct local_run *s, struct exit_info *x)
 
 	if (plain && !wants_record(s))
 		return;
-	/* A box that died is waited for: its last figures are read when nothing moves any more. */
+	/* For a box that died, wait: its last counters are read when no process is left. */
 	if (x->end == STREAM_BOX_DIED)
 		rc = boxh_kill(&s->keeper, id, &x->figures, &e);
 	else
@@ -202,7 +204,7 @@ int local_run_exec(struct local_run *s, const char *const *argv, struct exit_inf
 
 	if (signals < 0)
 		return -1;
-	/* Everything is in place; an idle worker would only use up a process. */
+	/* All files are written; an idle worker would only use up a process. */
 	files_close(&s->files);
 	exec_pump_init(&st, &s->box);
 	st.signals = signals;
@@ -237,7 +239,7 @@ static void say_end(const struct local_run *s, const struct exit_info *x)
 {
 	auto_buf struct buf sentence = { 0 }, hint = { 0 };
 
-	/* A reader that left is told nothing: it would be told of a broken pipe it broke. */
+	/* No message when the reader closed the pipe: the user closed it. */
 	if (s->cli->quiet || s->cli->json || x->end == STREAM_UNREAD)
 		return;
 	cause_sentence(x, &sentence);
@@ -307,7 +309,7 @@ static json_t *make_record(struct local_run *s, const char *template, const char
 	return doc;
 }
 
-/* Also of a program that failed: what it wrote may tell why. A compiler's work stays in the box. */
+/* Also of a program that failed: its files may show why. A compiler's output stays in the box. */
 static int bring_out(struct local_run *s, struct err *e)
 {
 	char size[UNITS_TEXT];

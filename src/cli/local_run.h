@@ -1,5 +1,5 @@
 /* local_run.h - one box for one command line: from its creation to the record of its end.
- * Owns:         the keeper's link, the box and its leash. However the process ends, the box does too.
+ * Owns:         the connection to the keeper, and the box with kill on close: it ends with this process.
  * Does not own: the options it was opened with. */
 #pragma once
 #include "base/buf.h"
@@ -27,7 +27,7 @@ struct local_run {
 	int twice;     /* two Ctrl-C kill, also inside a terminal */
 	int no_stdin;  /* it was the program's code */
 	int seeded;    /* the next command may be what waits in the box */
-	int last;      /* the next command is all that the box is for: nothing will be asked of it afterwards */
+	int last;      /* the box is for the next command only: no request follows it */
 	int files_put; /* something was copied in */
 	const struct lang *lang; /* what the record should understand of its errors; NULL: nothing */
 	uint64_t printed;        /* bytes of the last command, on both streams */
@@ -36,17 +36,17 @@ struct local_run {
 	/* clang-format on */
 };
 
-/* seed: the interpreter that should wait in the box, or "". */
+/* The interpreter that should wait in the box (warm interpreter), or "". */
 must_check int local_run_open(struct local_run *s, const struct cli *cli, const struct options *opt,
 			      const char *seed, struct err *e);
 must_check int local_run_files(struct local_run *s, struct err *e); /* makes s->files usable */
 /* Runs one command to its end. */
 must_check int local_run_exec(struct local_run *s, const char *const *argv, struct exit_info *out,
 			      struct err *e);
-/* Says what has to be said, writes the record, returns the exit status. */
+/* Prints messages, writes the record, returns the exit status. */
 int local_run_report(struct local_run *s, const char *template, const char *const *argv,
 		     const struct exit_info *end);
 void local_run_close(struct local_run *s);
 
-/* Our own failure, with the hint that fits its kind. Returns the exit status. */
+/* Prints a failure of atoll itself, with the hint for its kind. Returns the exit status. */
 int local_run_failed(const struct cli *cli, const struct err *e);

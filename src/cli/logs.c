@@ -1,4 +1,4 @@
-/* logs.c - `atoll logs`: what a program has written, and with -f what it still writes. */
+/* logs.c - `atoll logs`: prints the output of a program, and with -f what it still writes. */
 #include "cli/exec_follow.h"
 #include "cli/attach_io.h"
 #include "cli/verbs.h"

@@ -1,11 +1,11 @@
-/* mcp.c - `atoll mcp`: MCP over stdin and stdout, carried to the daemon's /mcp.
+/* mcp.c - `atoll mcp`: MCP over stdin and stdout, forwarded to the daemon's /mcp.
  *
  *   stdin: a message a line --> us --fork--> a carrier per message --POST--> daemon
  *   stdout: a line each     <-- us <--pipe--  'M' a message, 'S' a session's id
  *
- * We alone write to stdout, whole lines only. A carrier is a process, so that a call which is cancelled
- * can be dropped at any moment: its connection closes with it, and that is how the daemon is told.
- * Nothing is understood here but ids, methods and names: what headers are made of. */
+ * Only this process writes to stdout, whole lines only. A carrier is a process, so that a
+ * cancelled call can be dropped at any moment: its connection closes with it, and the daemon
+ * notices that. This file parses only ids, methods and names, which the headers need. */
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "cli/api_client.h"
@@ -38,7 +38,7 @@ struct gateway {
 	struct api_client *remote;
 	char session[SESSION];
 	char version[32];
-	json_t *hello; /* the client's `initialize`, for a daemon that has forgotten us */
+	json_t *hello; /* the client's `initialize`, for a daemon that no longer has the session */
 	struct carrier carriers[CARRIERS];
 	struct buf in;
 	int eof, broken; /* stdin; stdout */
@@ -213,7 +213,8 @@ static int mcp_go(struct trip *t, const json_t *message, const char *session, st
 	return rc;
 }
 
-/* A session that was unused for too long is gone; a client on stdin cannot be told to begin anew. */
+/* A session that was unused for too long is gone; a client on stdin cannot be asked to begin
+ * again. */
 static int mcp_again(struct trip *t, struct err *e)
 {
 	char session[SESSION];
@@ -242,7 +243,7 @@ static void mcp_fail(struct trip *t, const char *why, const char *hint)
 	json_decref(doc);
 }
 
-/* The answer is one message; what was refused before anybody saw its id has none. */
+/* The answer is one message; a request that was rejected before its id was read has none. */
 static void pass_answer(struct trip *t)
 {
 	json_t *doc = t->body.len ? json_loadb(t->body.p, t->body.len, 0, NULL) : NULL,
@@ -274,8 +275,8 @@ static int never_connected(const struct err *e)
 	       e->sys == ENETUNREACH;
 }
 
-/* A server that is killed takes its connections with it, and the next one serves at once. What a second
- * time cannot change is sent a second time; a tool may have begun, and its caller decides. */
+/* A server that is killed closes its connections, and the next one serves at once. A request
+ * that has the same effect twice is sent again; a tool may have begun, and its caller decides. */
 static void mcp_carry(const struct gateway *g, const json_t *message, int out)
 {
 	struct trip t = { .g = g, .message = message, .out = out };
@@ -364,7 +365,8 @@ static int send_off(struct gateway *g, const json_t *message)
 	return 0;
 }
 
-/* In the modern era leaving is cancelling; in the old one the daemon is told, by the message itself. */
+/* In the newer protocol disconnecting cancels; in the older one the message itself is sent to
+ * the daemon. */
 static int mcp_cancels(struct gateway *g, const json_t *message)
 {
 	const json_t *id = json_object_get(json_object_get(message, "params"), "requestId");
@@ -403,7 +405,8 @@ static void take_line(struct gateway *g, const char *text, size_t n)
 	json_decref(message);
 }
 
-/* Only while it can be sent at once: the rest waits, and so does who writes it. */
+/* Reads a message only while it can be sent at once: the rest waits in the pipe, and so does its
+ * writer. */
 static int may_take(const struct gateway *g)
 {
 	unsigned busy = 0;
@@ -497,7 +500,7 @@ static int mcp_turn(struct gateway *g)
 	struct pollfd fds[CARRIERS + 1];
 	int n;
 
-	/* The input is looked at only when a message of it could go on its way. */
+	/* The input is polled only when one of its messages could be sent. */
 	fds[CARRIERS] = (struct pollfd){ .fd = g->eof || !may_take(g) ? -1 : 0, .events = POLLIN };
 	for (unsigned i = 0; i < CARRIERS; i++)
 		fds[i] = (struct pollfd){ .fd = g->carriers[i].pid ? g->carriers[i].fd : -1,

@@ -1,4 +1,4 @@
-/* model.c - `atoll model`: which language models may be asked, and a question to one of them. */
+/* model.c - `atoll model`: lists language models, and sends a prompt to one of them. */
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "cli/list_output.h"

@@ -147,7 +147,7 @@ static int new_make(struct api_client *r, const struct args *a)
 		json_decref(doc);
 		return r->status;
 	}
-	/* So that it is made once, even if the answer is lost and we ask again. */
+	/* So that one box is created, even if the answer is lost and the request is repeated. */
 	if (id_new(once, &e) == 0)
 		r->once = once;
 	doc = api_client_json(r, "POST", "/v1/boxes", doc);

@@ -41,7 +41,7 @@ const struct flag options_flags[OPT_COUNT] = {
 	[OPT_WATCH] = { "watch", 0, FLAG_SWITCH, NULL, "run again when a file changes" },
 };
 
-/* A name that came with us may be anything; a terminal type is a word. */
+/* The variable may contain anything; a terminal type is a word. */
 const char *options_terminal(void)
 {
 	static const char allowed[] =

@@ -1,4 +1,4 @@
-/* options.h - how a box is wanted: the flags that `run` and `shell` share.
+/* options.h - the parameters of a box: the flags that `run` and `shell` share.
  * Borrows the command line it was read from. */
 #pragma once
 #include "cli/args.h"
@@ -34,7 +34,7 @@ enum {
 };
 extern const struct flag options_flags[OPT_COUNT];
 
-/* Rows that other verbs have, too. */
+/* Rows that other commands have, too. */
 #define OPTION_MEM                                                                                 \
 	{                                                                                          \
 		"mem", 'm', FLAG_SIZE, "SIZE", "memory of all processes together (512M)"           \

@@ -1,4 +1,4 @@
-/* packages.c - `atoll packages`, and -p of other verbs; see packages.h. */
+/* packages.c - `atoll packages`, and -p of other commands; see packages.h. */
 #include "cli/packages.h"
 #include "base/cleanup.h"
 #include "base/units.h"
@@ -28,7 +28,7 @@ static void add_word(json_t *all, const char *word, const char *otherwise)
 		list = json_array();
 		json_object_set_new(all, name, list);
 	}
-	/* What is no text at all is refused by whoever reads this. */
+	/* The daemon rejects an argument that is not UTF-8. */
 	if (json_array_append_new(list, json_string(word)) < 0)
 		json_array_append_new(list, json_string("?"));
 }
@@ -161,7 +161,7 @@ int packages_for(struct options *o, const struct cli *cli, const struct args *a,
 	return status;
 }
 
-/* ---- the verb ---- */
+/* ---- the command ---- */
 
 static void packages_row(struct table *t, json_t *v)
 {

@@ -9,9 +9,11 @@
 			"install a package, e.g. numpy==1.26 or npm:left-pad; may be repeated"     \
 	}
 
-/* {"pip": [...]} of all -p; a word without a manager is `otherwise`'s. NULL: there are none. */
+/* {"pip": [...]} of all -p; a word without a manager belongs to `otherwise`. NULL: there are
+ * none. */
 json_t *packages_json(const struct args *a, unsigned flag, const char *otherwise);
-/* Has them installed, with what the manager says on stderr, and puts their layers into the options.
- * Nothing to do without -p. Returns 0, or the exit status; that is told. */
+/* Asks the daemon to install them, prints the manager's output to stderr, and puts their layers
+ * into the options. Does nothing without -p. Returns 0, or the exit status after printing the
+ * error. */
 int packages_for(struct options *o, const struct cli *cli, const struct args *a, unsigned flag,
 		 const char *language);

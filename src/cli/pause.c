@@ -1,4 +1,4 @@
-/* pause.c - `atoll pause` and `atoll resume`: boxes that stand still, and go on. */
+/* pause.c - `atoll pause` and `atoll resume`: freezes all processes of boxes, and thaws them. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
 #include "cli/verbs.h"

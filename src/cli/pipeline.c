@@ -1,5 +1,5 @@
-/* pipeline.c - `atoll pipeline`: a wish in words, and what came of it, stage by stage.
- * A stream that breaks goes on behind the last event; the daemon goes on meanwhile. */
+/* pipeline.c - `atoll pipeline`: a task in words, and its result, stage by stage.
+ * A stream that breaks continues after the last event; the daemon works on it meanwhile. */
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/cleanup.h"
@@ -148,7 +148,7 @@ static int take_event(void *ctx, json_t *event)
 	return s->report != NULL;
 }
 
-/* Until its end or a question, over as many connections as it takes. */
+/* Follows it until its end or a question, over as many connections as needed. */
 static int pipeline_follow(struct story *s)
 {
 	while (!s->report && !s->question) {
@@ -234,7 +234,7 @@ static int is_good(const json_t *report)
 	       !strcmp(outcome, "plausible");
 }
 
-/* 1: there was somebody to ask, and the answer was sent. */
+/* 1: a user is at the terminal, and the answer was sent. */
 static int ask_here(struct story *s)
 {
 	auto_free char *path = api_client_path("/v1/pipelines/%s/answer", s->id);
@@ -508,7 +508,8 @@ static int pipeline_begin(struct api_client *r, const struct args *a)
 
 	if (!task)
 		return r->status;
-	/* So that there is one, even if the answer is lost and we ask again. */
+	/* So that one pipeline is created, even if the answer is lost and the request is
+	 * repeated. */
 	if (id_new(once, &e) == 0)
 		r->once = once;
 	doc = api_client_json(r, "POST", "/v1/pipelines", task);

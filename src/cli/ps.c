@@ -1,5 +1,5 @@
-/* ps.c - `atoll ps`: the programs that run in the daemon's boxes; without a daemon, the keeper's
- * boxes. */
+/* ps.c - `atoll ps`: lists the programs that run in the daemon's boxes; without a daemon, the
+ * keeper's boxes. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "base/units.h"
@@ -179,7 +179,7 @@ static int ps_ps(const struct cli *cli, const struct args *a)
 	if (!status)
 		status = ps_programs(&r, a);
 	api_client_close(&r);
-	/* Nobody named a daemon, and there is none: then the keeper's boxes are all there is. */
+	/* No daemon was named, and none runs: then the keeper's boxes are listed. */
 	if (status && r.never && !r.reach.chosen && !a->nwords)
 		return ps_local(cli);
 	return status ? cli_error_print(&r.trouble, cli->json, status) : 0;

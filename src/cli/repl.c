@@ -1,10 +1,10 @@
 /* repl.c - `atoll repl`: cells typed here, run by an interpreter in a box.
  *
- *   this thread     reads cells, sends them, prints what comes of them
+ *   this thread     reads cells, sends them, prints their output
  *   control         Ctrl-C -> POST .../interrupt; must not wait for a cell to end
  *
- * Each has a connection of its own. A cell whose connection breaks goes on, and so does its output,
- * behind the last event that was printed. */
+ * Each has a connection of its own. A cell whose connection breaks keeps running, and its output
+ * continues after the last event that was printed. */
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -40,7 +40,7 @@ static struct repl { /* one in a process */
 	int own_box;
 	int terminal;
 	volatile sig_atomic_t running; /* a cell is: Ctrl-C is for it */
-	volatile sig_atomic_t cleared; /* Ctrl-C at the prompt: what was typed is no more */
+	volatile sig_atomic_t cleared; /* Ctrl-C at the prompt: discard what was typed */
 	uint64_t last_int_ns;
 	pthread_mutex_t lock; /* of other */
 	/* the cell */
@@ -52,7 +52,7 @@ static struct repl { /* one in a process */
 
 /* ---- the box and its context ---- */
 
-/* With an interpreter that waits in it already, where there is one. */
+/* With a warm interpreter in it, where the language has one. */
 static int make_box(struct api_client *r)
 {
 	const struct lang *l = lang_named(repl.language);
@@ -101,7 +101,7 @@ static void clean_up(struct api_client *r)
 		json_decref(api_client_json(r, "DELETE", path, NULL));
 }
 
-/* Not about the cell: on the other connection, which two threads use. */
+/* A request beside the cell: on the other connection, which two threads use. */
 static int repl_tell(const char *what, json_t *take_body)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s/contexts/%s/", repl.box, repl.context);
@@ -299,7 +299,7 @@ static int repl_heard(void *ctx, json_t *ev)
 
 /* ---- running one ---- */
 
-/* The connection broke, the cell did not: behind what we have. */
+/* The connection broke, the cell did not: continue after the last event. */
 static int come_back(struct api_client *r, int status)
 {
 	while (!repl.over && !repl.unread && r->lost && repl.number &&
@@ -321,7 +321,7 @@ static int exit_status(void)
 						     : STATUS_FAILED;
 }
 
-/* Its exit status; *wrong: it is ours, and r->trouble says why. */
+/* The cell's exit status; *wrong: it is one of atoll, and r has the error. */
 static int run_cell(struct api_client *r, const char *code, size_t n, int *wrong)
 {
 	auto_free char *path =
@@ -354,7 +354,8 @@ static int run_cell(struct api_client *r, const char *code, size_t n, int *wrong
 
 /* ---- typing one ---- */
 
-/* More open than closed, outside of quotes; or it ends in a way that wants more. */
+/* More open brackets than closed ones, outside of quotes; or the line ends in a way that needs
+ * more. */
 static int wants_more(const char *text, size_t n)
 {
 	int depth = 0;
@@ -379,7 +380,7 @@ static int wants_more(const char *text, size_t n)
 	return depth > 0 || (n > 1 && text[n - 2] == '\\');
 }
 
-/* A block goes on until an empty line. */
+/* A block continues until an empty line. */
 static int is_block(const struct buf *cell)
 {
 	const char *first = buf_str(cell);
@@ -387,7 +388,7 @@ static int is_block(const struct buf *cell)
 
 	while (line && strchr(" \t\r", first[line - 1]))
 		line--;
-	/* Which language a kernel speaks is not known here; few but Python end a line like that. */
+	/* The language of a driver is not known here; few but Python end a line like that. */
 	return line &&
 	       (!strcmp(repl.language, "python") || !strncmp(repl.language, "jupyter:", 8)) &&
 	       (first[line - 1] == ':' || *first == '@');
@@ -418,7 +419,7 @@ static int type_cell(struct buf *cell)
 			continue;
 		}
 		if (cell->len + (size_t)n > CELL_MOST)
-			return 1; /* the daemon says so, too */
+			return 1; /* the daemon reports it, too */
 		buf_add(cell, line, (size_t)n);
 		if (!wants_more(cell->p, cell->len) && (!is_block(cell) || is_blank(line)))
 			return 1;

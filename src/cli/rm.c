@@ -1,4 +1,4 @@
-/* rm.c - `atoll rm`: ends boxes of the daemon, whatever they hold. */
+/* rm.c - `atoll rm`: ends boxes of the daemon, with all that is in them. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
 #include "cli/verbs.h"
@@ -42,7 +42,7 @@ static int drop_all(struct api_client *r, const struct args *a)
 		if (one)
 			cli_error_print(&r->trouble, r->cli->json, status = one);
 	}
-	r->trouble.what[0] = 0; /* all of it was said */
+	r->trouble.what[0] = 0; /* all errors were printed */
 	return status;
 }
 

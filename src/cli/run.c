@@ -1,4 +1,4 @@
-/* run.c - `atoll run`: a program in a fresh box, and the box is gone when it ends. */
+/* run.c - `atoll run`: runs a program in a fresh box, which ends with it. */
 #include "base/cleanup.h"
 #include "cli/compiled.h"
 #include "cli/run_inputs.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A row of the language's table, and the program's arguments behind it. The caller frees it. */
+/* A row of the language's table, followed by the program's arguments. The caller frees it. */
 static const char **run_do_words(uint64_t memory, const struct run_inputs *in,
 				 const char *const *row, int with_args)
 {
@@ -87,7 +87,7 @@ static int in_box(struct local_run *s, const struct run_inputs *in, const char *
 					      in->lang ? in->lang->run : NULL, 1);
 	s->seeded = !command;
 	s->last = !s->cli->json && !s->opt->report &&
-		  !s->opt->out; /* a record tells which files have changed */
+		  !s->opt->out; /* a record lists which files have changed */
 	if (local_run_exec(s, argv, &end, e) < 0)
 		return -1;
 	*out_status = local_run_report(s, in->template, argv, &end);
@@ -104,8 +104,8 @@ static int is_set(const char *const *env, const char *name)
 	return 0;
 }
 
-/* What the language wants where the command line says nothing. Its variables are added to opt's
- * array; *out_text is what they are made of, to be freed. */
+/* The language's limits where the command line has none. Its variables are added to opt's array;
+ * *out_text has their text, to be freed. */
 static void add_wishes(struct options *opt, const struct lang *l, char **out_text)
 {
 	unsigned n = 0, more = 0;
@@ -227,7 +227,8 @@ static int run_once(void *ctx)
 	return status;
 }
 
-/* The words that name files here, behind each other; a command's are the box's own. */
+/* The arguments that name files here, one after the other; those of a command are paths of the
+ * box. */
 static int run_watched(const struct cli *cli, const struct args *a)
 {
 	auto_free const char **files = calloc(a->nwords + 1, sizeof(*files));

@@ -52,7 +52,7 @@ static char *below_root(const struct run_inputs *in, const char *path)
 	return inputs_text("%s", real + n + 1);
 }
 
-/* A plain relative path keeps its shape; one that leads elsewhere keeps its last part. */
+/* A plain relative path is kept; one that leads elsewhere is reduced to its last part. */
 static int stays_below(const char *path)
 {
 	if (*path == '/')
@@ -232,7 +232,7 @@ static void add_source(struct run_inputs *in, unsigned *n, char *take_path)
 	in->sources[*n] = NULL;
 }
 
-/* A folder that was copied in is a project: what lies beside the program belongs to it. */
+/* A folder that was copied in is a project: the files beside the program belong to it. */
 static void find_sources(struct run_inputs *in, const char *place)
 {
 	const char *slash = strrchr(place, '/');

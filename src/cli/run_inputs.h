@@ -1,5 +1,6 @@
-/* run_inputs.h - what of this machine goes into the box: the program, the files its arguments name,
- * a folder. Everything is looked at before a box exists, so that a typing error costs nothing.
+/* run_inputs.h - what is copied from this machine into the box: the program, the files its
+ * arguments name, a folder. Everything is checked before a box exists, so that a typing error
+ * costs nothing.
  * Owns: the plan. Does not own: the command line it was made from. */
 #pragma once
 #include "base/buf.h"

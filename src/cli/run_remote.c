@@ -24,8 +24,8 @@
 
 enum { MARGIN_MS = 60000 }; /* of the box's lifetime, beyond the program's time */
 #define OUT_MOST                                                                                   \
-	(1ull                                                                                      \
-	 << 30) /* bytes that --out fetches if the daemon does not tell the size of the box's disk */
+	(1ull << 30) /* bytes that --out fetches if the daemon does not send the size of the box's
+		 * disk */
 
 int run_remote_wanted(const struct cli *cli)
 {
@@ -257,7 +257,8 @@ static json_t *index_changes(const json_t *doc)
 	return all;
 }
 
-/* max: what a box can hold. A file with holes may be larger than that, and names and sizes are the program's. */
+/* max: what a box can hold. A file with holes may be larger than that, and the program chooses
+ * names and sizes. */
 static int fetch_one(struct api_client *r, const char *box, int folder, const char *path,
 		     uint64_t max, uint64_t *bytes)
 {
@@ -350,7 +351,7 @@ static int in_box(struct api_client *r, const json_t *made, const struct options
 	if (o->out && !(before = changes_of(r, box)))
 		return r->status;
 	status = run_there(r, box, o, in, argv);
-	/* Also of a program that failed; not of one of which nothing is known. */
+	/* Also of a program that failed; not of one whose end is not known. */
 	if (o->out && !r->trouble.what[0]) {
 		int fetched = fetch_all(r, made, o, folder, before);
 

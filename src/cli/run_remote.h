@@ -2,7 +2,8 @@
 #pragma once
 #include "cli/run_inputs.h"
 
-/* Did -H or ATOLL_HOST name a daemon? The settings do not count: without them a run is of this machine. */
+/* Did -H or ATOLL_HOST name a daemon? The settings do not count: without these two a program
+ * runs on this machine. */
 int run_remote_wanted(const struct cli *cli);
 /* argv: of the program; compiler: or NULL. Returns the exit status. */
 int run_remote(const struct cli *cli, const struct args *a, const struct options *opt,

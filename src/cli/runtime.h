@@ -1,10 +1,11 @@
-/* runtime.h - which template runs this program: the one asked for, or the one that fits. */
+/* runtime.h - selects the template for a program: the requested one, or the one that matches the
+ * file. */
 #pragma once
 #include "cli/cli_error.h"
 #include "lang/lang.h"
 
-/* wanted NULL: by the file's ending and how it begins. *out NULL: the program runs as it is.
- * Returns 0, or the exit status that goes with t. */
+/* wanted NULL: by the file's suffix and its first bytes. *out NULL: the program runs as it is.
+ * Returns 0, or the exit status that belongs to t. */
 must_check int runtime_choose(const struct lang **out, const char *wanted, const char *file,
 			      const char *head, size_t n, struct cli_error *t);
 /* No language has this name. Returns the exit status. */

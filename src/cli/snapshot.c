@@ -1,4 +1,4 @@
-/* snapshot.c - `atoll snapshot`: the files of a box, for others to begin with. */
+/* snapshot.c - `atoll snapshot`: stores the files of a box, for new boxes to start with. */
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/list_output.h"

@@ -1,7 +1,7 @@
 /* stdin_forward.c - see stdin_forward.h.
- * The daemon has a queue in front of the program. What it accepted is not yet what the program's box
- * has: each answer says how far that is, and until then the bytes stay here. When the daemon is
- * another one, it is asked where the box's input ends, and that is where we go on. */
+ * The daemon has a queue before the program. Bytes that it accepted may not have reached the
+ * box: each answer contains how far that is, and until then the bytes are kept here. A new
+ * daemon process is asked where the box's input ends, and sending continues there. */
 #include "cli/stdin_forward.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -45,7 +45,8 @@ static void let_go_below(struct pump *p, uint64_t offset)
 	p->base += n;
 }
 
-/* Where its box says the input ends. 0: found out; -1: it takes no more, or nobody can say. */
+/* The position at which the input in the box ends. 0: known; -1: it takes no more, or the
+ * position cannot be found. */
 static int find_place(struct pump *p)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -67,7 +68,8 @@ static int find_place(struct pump *p)
 	return -1;
 }
 
-/* At a terminal there may be others who type, and then our bytes have no number of their own. */
+/* On a terminal other clients may type, too, and then the bytes of this client have no positions
+ * of their own. */
 static int is_alone(const struct pump *p)
 {
 	return !p->f->terminal && !p->f->attached;
@@ -115,7 +117,7 @@ static int forward_push(struct pump *p)
 			return -1;
 		if (find_place(p) < 0)
 			return -1;
-		if (p->sent > forward_total(p)) { /* somebody else writes, too */
+		if (p->sent > forward_total(p)) { /* another client writes, too */
 			if (is_alone(p))
 				return -1;
 			buf_cut(&p->kept, 0);
@@ -204,7 +206,7 @@ static unsigned forward_generation(struct exec_follow *f)
 	return now;
 }
 
-/* Everything was handed over; a daemon that dies now may not have passed it on. */
+/* Everything was sent; a daemon that ends now may not have passed it on. */
 static void forward_watch(struct pump *p)
 {
 	struct exec_follow *f = p->f;

@@ -1,5 +1,5 @@
-/* table.h - rows for people: columns as wide as they must be, a header only on a terminal.
- * Owns: the cells, until they are printed. Text from elsewhere cannot move a cursor. */
+/* table.h - rows for people: columns as wide as needed, a header only on a terminal.
+ * Owns: the cells, until they are printed. Foreign text cannot move the cursor. */
 #pragma once
 #include "base/buf.h"
 #include "cli/cli_error.h"

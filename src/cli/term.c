@@ -18,7 +18,7 @@ void term_restore(void)
 		tcsetattr(fd, TCSADRAIN, &saved);
 }
 
-/* A crash of ours must not leave the user with a terminal that echoes nothing. */
+/* A crash of atoll must not leave the user with a terminal without echo. */
 static void on_crash(int signo)
 {
 	term_restore();

@@ -1,4 +1,4 @@
-/* term.h - our own terminal in raw mode, and back, whatever happens.
+/* term.h - puts the terminal into raw mode, and restores it in every case.
  * Owns: the terminal's settings from term_raw() to term_restore(). One per process. */
 #pragma once
 #include "base/err.h"

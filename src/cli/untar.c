@@ -1,4 +1,4 @@
-/* untar.c - see untar.h. ustar, GNU's long names and pax headers; what else there is, is skipped. */
+/* untar.c - see untar.h. ustar, GNU's long names and pax headers; all other entries are skipped. */
 #include "cli/untar.h"
 #include "base/cleanup.h"
 #include "cli/below.h"
@@ -66,7 +66,7 @@ static int make_link(struct untar *u, struct err *e)
 	return 0;
 }
 
-/* A hard link to what came before becomes a copy: nothing of this machine gets another name. */
+/* A hard link to an earlier entry becomes a copy: no file of this machine gets another name. */
 static int make_copy(struct untar *u, struct err *e)
 {
 	auto_fd int from = -1;
@@ -128,7 +128,7 @@ static int sum_fits(const unsigned char *b)
 
 static void take_name(struct untar *u, const unsigned char *b)
 {
-	if (u->name.len) /* a header before this one has said it */
+	if (u->name.len) /* an earlier header has set it */
 		return;
 	if (!memcmp(b + 257, "ustar", 6) && b[345])
 		buf_printf(&u->name, "%.155s/", (const char *)b + 345);

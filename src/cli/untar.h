@@ -1,6 +1,6 @@
-/* untar.h - an archive from a box, unpacked here. What a box sends is hostile: only files, folders
- * and links are made, only below the folder given, never through a link, never more than permission
- * bits; nobody is made the owner of anything. */
+/* untar.h - unpacks an archive from a box. What a box sends is hostile: only files, folders and
+ * links are made, only below the given folder, never through a link, with permission bits only;
+ * owners are not set. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"

@@ -1,4 +1,4 @@
-/* verbs.h - the verbs of this folder. main.c puts them into the one table. */
+/* verbs.h - the commands of this folder. main.c puts them into one table. */
 #pragma once
 #include "cli/args.h"
 

@@ -46,7 +46,7 @@ static int versions_start(struct versions_asked *x, const char *const *argv)
 	return bad ? -1 : 0;
 }
 
-/* What is too long is read and forgotten: it must not block on us. */
+/* Output that is too long is read and dropped: the program must not block. */
 static void versions_hear(struct versions_asked *x)
 {
 	char rest[SAID];

@@ -1,4 +1,4 @@
-/* versions.h - what this machine's compilers and interpreters say about themselves. */
+/* versions.h - the versions that this machine's compilers and interpreters print. */
 #pragma once
 #include "lang/lang.h"
 
@@ -6,6 +6,6 @@ struct versions {
 	char text[64][LANG_VERSION + 1]; /* by the row's number; "": not here, or it does not say */
 };
 
-/* Asks all of them at once, or only one (a row of lang_at()); it has ten seconds to answer. */
+/* Runs all of them at once, or only one (a row of lang_at()); each has ten seconds to answer. */
 void versions_ask(struct versions *v, const struct lang *only);
 const char *versions_of(const struct versions *v, const struct lang *l);

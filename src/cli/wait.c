@@ -1,4 +1,4 @@
-/* wait.c - `atoll wait`: until a program is over. */
+/* wait.c - `atoll wait`: waits until a program has ended. */
 #include "cli/exec_follow.h"
 #include "cli/attach_io.h"
 #include "cli/verbs.h"

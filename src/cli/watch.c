@@ -1,9 +1,9 @@
 /* watch.c - see watch.h.
  *
- *   run ---> over ---> wait for a change ---> wait for quiet ---> run
+ *   run ---> ended ---> wait for a change ---> wait for quiet ---> run
  *    └── a change: end it, wait for quiet ──────────────────────^
  *
- * Folders are watched, not files: editors write another file and give it the name. */
+ * Folders are watched, not files: editors write another file and rename it. */
 #include "cli/watch.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -81,7 +81,7 @@ static int add_file(struct watch_watcher *w, const char *file, struct err *e)
 	return add_place(w, folder, 0, e);
 }
 
-/* What tools keep for themselves changes all the time and is no program. */
+/* Files that tools keep for themselves change all the time and are no program. */
 static int is_theirs(const char *name)
 {
 	size_t n = strlen(name);
@@ -141,7 +141,7 @@ static int watch_heed(struct watch_watcher *w, const struct inotify_event *ev)
 			buf_printf(&below, "%s/%s", p->path, ev->name);
 			(void)!add_tree(w, buf_str(&below), 1, &ignored); /* one more or less */
 		} else if ((ev->mask & CHANGES) == IN_CREATE) {
-			continue; /* its end of writing will be told */
+			continue; /* an event for the end of writing follows */
 		}
 		snprintf(w->changed, sizeof(w->changed), "%s", ev->name);
 		return 1;
@@ -165,7 +165,8 @@ static int read_changes(struct watch_watcher *w)
 	return some;
 }
 
-/* Waits: 1 a change, 2 the process is over, 0 the time is, or we shall stop. child may be -1. */
+/* Waits: 1 a change, 2 the process has ended, 0 the time has passed, or it must stop. child may
+ * be -1. */
 static int wait_for(struct watch_watcher *w, int child, int ms)
 {
 	for (;;) {
@@ -199,7 +200,7 @@ static int status_of(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* By its leash the box ends with it, whatever it ends by. */
+/* With kill on close the box ends with the process, whatever ends that. */
 static int end_child(struct watch_watcher *w, pid_t pid, int fd, int signo)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -225,7 +226,7 @@ static pid_t watch_start(struct watch_watcher *w, const sigset_t *before, int (*
 	return pid;
 }
 
-/* Until it is over, or something changed (*out_changed), or we shall stop. */
+/* Runs until the process has ended, or a file changed (*out_changed), or it must stop. */
 static int run_once(struct watch_watcher *w, const sigset_t *before, int (*once)(void *), void *ctx,
 		    int *out_changed, struct err *e)
 {

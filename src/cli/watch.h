@@ -1,5 +1,5 @@
-/* watch.h - does something again whenever files change.
- * Owns: the inotify descriptor, and the process that does it. */
+/* watch.h - runs a function again whenever files change.
+ * Owns: the inotify descriptor, and the process that runs the function. */
 #pragma once
 #include "cli/cli_error.h"
 #include <stddef.h>
@@ -10,7 +10,7 @@ struct watch_files {
 	const char *ignore;       /* a file that we write ourselves, or NULL */
 };
 
-/* once() runs in a process of its own, which is ended when something changes meanwhile. Returns when
- * we are told to stop: the status of the last one. */
+/* once() runs in a process of its own, which is ended when a file changes meanwhile. Returns
+ * after a signal to stop: the status of the last run. */
 int watch_loop(const struct watch_files *w, int (*once)(void *ctx), void *ctx, int quiet,
 	       struct err *e);
