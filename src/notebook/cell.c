@@ -117,7 +117,7 @@ void cell_event(struct cell *c, uint64_t end, json_t *take_event)
 	c->events[c->nevents++] = (struct cell_event){
 		.text = steal(&text), .end = end, .mark = { kept_until(c, 0), kept_until(c, 1) }
 	};
-	/* Each costs a row, too: many small ones are no way around the limit. */
+	/* Each event costs a row, too: many small ones must not bypass the limit. */
 	c->event_bytes += n + sizeof(*c->events);
 	held += n + sizeof(*c->events);
 }

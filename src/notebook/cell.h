@@ -1,10 +1,10 @@
-/* cell.h - what one cell said, kept for those who read it.
- * Owns: its output, up to a limit, and its events; whoever reads has only a place.
+/* cell.h - the output and events of one cell, stored for its readers.
+ * Owns: its output, up to a limit, and its events; a reader has only a position.
  *
- * A place is three numbers: bytes of stdout, of stderr and of the channel, since the cell began. An
- * event of the channel also knows how much of the other two came before it, so all can be told again
- * from any place, in the same order, and whatever the pieces were when they came: after a restart
- * the bytes are read again from init's logs, and cut differently. */
+ * A position is three numbers: bytes of stdout, of stderr and of the channel, since the cell
+ * began. An event of the channel also knows how much of the other two came before it, so all can
+ * be sent again from any position, in the same order, however the bytes were split when they
+ * arrived: after a restart the bytes are read again from init's logs, and split differently. */
 #pragma once
 #include "base/buf.h"
 #include <jansson.h>
@@ -52,7 +52,7 @@ struct cell {
 	int truncated;            /* some output was not kept */
 	int no_input;             /* a question is answered with end of file at once */
 	uint64_t asked, answered; /* for input: it waits while there are more of the first */
-	json_t *end;              /* the last event, once it is over */
+	json_t *end;              /* the last event, once it has ended */
 	struct cell_reader *readers;
 };
 
@@ -60,11 +60,11 @@ struct cell *cell_new(void);
 struct cell *cell_ref(struct cell *c);
 void cell_unref(struct cell *c);
 
-/* offset: since the cell began. A jump says that bytes are lost. */
+/* offset: since the cell began. A jump means that bytes are lost. */
 void cell_output(struct cell *c, unsigned stream, uint64_t offset, const char *bytes, size_t n);
 /* end: bytes of the channel since the cell began, this event's line included. */
 void cell_event(struct cell *c, uint64_t end, json_t *take_event);
-/* The last event; "truncated", "duration_us" and "cell" are added. Later ones are not taken. */
+/* The last event; "truncated", "duration_us" and "cell" are added. Later events are ignored. */
 void cell_over(struct cell *c, json_t *take_end);
 void cell_tell(struct cell *c); /* all readers: there is more */
 
@@ -76,13 +76,13 @@ struct cell_piece {
 	const char *bytes;
 	size_t n;
 	int last; /* output: no more of it can follow without something else in between */
-	uint64_t after[CELL_STREAMS]; /* the place behind it */
+	uint64_t after[CELL_STREAMS]; /* the position after it */
 };
 /* r->told set, from zero or from where a client was. */
 void cell_read(struct cell *c, struct cell_reader *r);
 void cell_unread(struct cell_reader *r);
-/* What comes next for this reader, at most so many bytes of output. It is told when the reader
- * takes over piece.after. CELL_END is the end's text, once. */
+/* The next piece for this reader, at most so many bytes of output. It counts as read when the
+ * reader copies piece.after. CELL_END is the text of the end, once. */
 struct cell_piece cell_next(const struct cell_reader *r, size_t most);
 void cell_told(struct cell_reader *r, const struct cell_piece *p);
 uint64_t cell_held(void); /* bytes of all */

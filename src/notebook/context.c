@@ -7,9 +7,9 @@
  *           <--  result, error, input       <--  channel
  *           <--  end                        <--  {"ev":"end","id":"7"}
  *
- * The row is written while the driver works, and again after the end was told: a cell costs no write
- * that its client waits for. If the front dies between the two lines, the next one hears of a cell
- * that it has no row of, and takes it as it comes. */
+ * The row is written while the driver works, and again after the end was sent to the client: no
+ * client waits for a write of the store. If the server ends between the two lines, the next one
+ * receives events of a cell without a row, and adopts the cell. */
 #include "notebook/context_internal.h"
 #include "base/log.h"
 #include "base/cleanup.h"
@@ -53,12 +53,12 @@ void context_write_row(struct context *c)
 {
 	struct err e;
 
-	/* What is not written is only lost to those who come back after a crash. */
+	/* A row that could not be written is missing only after a crash. */
 	if (store_context_update(c->box->fleet->store, &c->row, &e) < 0 && e.kind != ERR_NOT_FOUND)
 		log_error("context row lost", LOG_S("context", c->row.id), LOG_S("error", e.msg));
 }
 
-/* ---- who waits for it ---- */
+/* ---- requests that wait for it ---- */
 
 void context_await(struct context *c, struct context_wait *w)
 {
@@ -112,7 +112,7 @@ static void clock_due(struct timer *t)
 	struct exec *r = context_run_of(c);
 
 	if (c->box->state == BOX_PAUSED)
-		return; /* time stands still: contexts_resume() */
+		return; /* the box is paused: contexts_resume() sets the timer again */
 	if (c->state == CONTEXT_STARTING) {
 		context_kill_driver(c);
 		context_die(c, "slow", "its driver did not get ready in time",
@@ -126,7 +126,7 @@ static void clock_due(struct timer *t)
 		context_set_clock(c);
 	} else if (c->state == CONTEXT_BUSY) {
 		c->killing = "timeout";
-		context_kill_driver(c); /* its end tells the rest */
+		context_kill_driver(c); /* the end of the driver does the rest */
 	}
 }
 

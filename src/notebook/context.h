@@ -1,13 +1,13 @@
-/* context.h - an interpreter that keeps its state between cells: a driver (docs/languages.md) in a
- * box, and the cells it is given, one after the other.
- * Owns:         its row, its cells, the tap on its driver, the time a cell may take.
- * Does not own: the driver's run; that is the berth's, as any other.
+/* context.h - an interpreter that keeps its state between cells: a driver (docs/languages.md) in
+ * a box, and its cells, one after the other.
+ * Owns:         its row, its cells, the exec reader of its driver, the time limit of a cell.
+ * Does not own: the driver's exec; the box owns it, as any other.
  *
  *   starting -> idle <-> busy        any -> dead -> starting (restart)
  *
- * A cell goes on when its client leaves. When the front dies, the next one finds the row: which
- * program it is, and where the last cell begins in its streams. It reads them again from there, and
- * a cell that was running runs on. */
+ * A cell keeps running when its client leaves. When the server ends, the next one finds the row:
+ * which exec it is, and where the last cell begins in its output. It reads the output again from
+ * there, and a running cell is not interrupted. */
 #pragma once
 #include "notebook/cell.h"
 #include "notebook/driver_protocol.h"
@@ -39,7 +39,7 @@ struct context_wait {
 
 struct context {
 	/* clang-format off */
-	struct context *next; /* of its berth */
+	struct context *next; /* of its box */
 	struct box *box;
 	struct store_context row;
 	enum context_state state;
@@ -50,15 +50,17 @@ struct context {
 	} end;
 	struct exec_reader reader;
 	int tapped;
-	struct buf last_words; /* what it said on stderr before it was ready, the beginning of it */
+	struct buf last_words; /* its output on stderr before it was ready, the beginning of it */
 	int restarting; /* the old driver is ending, then there will be another */
 	const char *killing; /* why we end the driver: "timeout", ...; NULL: we do not */
-	int interrupted; /* the cell's time is over, and it was told so, by this front */
+	int interrupted; /* the cell's time has passed, and this server has interrupted it */
 	struct driver_msg talk;
 	uint64_t at[CELL_STREAMS]; /* bytes of its program's streams that were read */
-	uint64_t born; /* cells before this driver: what is left of a number is its count */
-	uint64_t said_before; /* another server gave it a cell: what the driver must have got by then; 0: all is sure */
-	int skip_number; /* the driver may have been given a cell of the next number, which no row tells of */
+	uint64_t born; /* cells before this driver: the difference to a number is the driver's
+		        * own count */
+	uint64_t said_before; /* another server gave it a cell: bytes that the driver must have
+			       * received by then; 0: all is known */
+	int skip_number; /* the driver may have received a cell of the next number without a row */
 	struct cell *current;
 	struct cell *queue; /* oldest first */
 	unsigned queued;
@@ -89,18 +91,18 @@ struct cell_want {
 	uint64_t timeout_ms, max_output; /* 0: none; CELL_OUTPUT */
 	int no_input; /* no client can answer a question: `input()` gets end of file */
 };
-/* *out is the caller's: cell_unref(). It is numbered when its turn has come. */
+/* The caller releases *out with cell_unref(). It is numbered when its turn has come. */
 must_check int context_cell(struct context *c, const struct cell_want *want, struct cell **out,
 			    struct err *e);
 struct cell *context_cell_find(const struct context *c, uint64_t number); /* borrowed; NULL: gone */
 int context_interrupt(struct context *c);                                 /* 0: nothing runs */
-/* Nobody wants it any more: it is interrupted if it runs, and never begun if it waits. */
+/* No client wants it: it is interrupted if it runs, and never begun if it waits. */
 void context_cell_cancel(struct context *c, struct cell *x);
-/* text NULL: there is no more. */
+/* text NULL: end of the input. */
 must_check int context_input(struct context *c, const char *text, size_t n, struct err *e);
 /* Another driver under the same id; what runs or waits ends. */
 must_check int context_restart(struct context *c, struct err *e);
-void context_end(struct context *c); /* and its driver; c is no more */
+void context_end(struct context *c); /* and its driver; frees c */
 json_t *context_json(const struct context *c);
 
 /* Restores, resyncs and frees the contexts of a box with the box: fleet_conf.hooks has it. */

@@ -1,4 +1,4 @@
-/* context_cell.c - the cells of a context: they wait, run one after the other, are over and kept. */
+/* context_cell.c - the cells of a context: they wait, run one after the other, end and are kept. */
 #include "notebook/context_internal.h"
 #include "base/cleanup.h"
 #include "fleet/exec.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Finished ones are kept for a while, small ones longer than large ones. */
+/* Finished cells are kept for a while, small ones longer than large ones. */
 static void context_cell_keep(struct context *c, struct cell *take_cell)
 {
 	size_t bytes = 0;
@@ -57,9 +57,9 @@ static void begin_cell(struct context *c, struct cell *take_cell, struct buf *li
 	box_hold(c->box);
 }
 
-/* Until init has told how many bytes the channel has taken nothing is sent, and the count of this front may
- * be wrong: the row says so, and context_told() writes the right one before the first byte goes. A row
- * that is found like that tells of a line that was never sent. */
+/* Until init has reported how many bytes the channel has taken nothing is sent, and the count of
+ * this server may be wrong: the row is marked so, and context_told() writes the right count
+ * before the first byte is sent. A row with this mark belongs to a line that was never sent. */
 static void say_line(struct context *c, const struct buf *line)
 {
 	struct exec *r = context_run_of(c);
@@ -77,9 +77,9 @@ static void say_cell(struct context *c, const struct buf *line)
 	context_set_clock(c);
 }
 
-/* With another server beside this one the row is read and written before the driver hears of the cell, in
- * one transaction: so two cells never have one number, nor are two lines sent at once. 0: the other one's
- * cell runs, and this one waits for its end. */
+/* With another server beside this one the row is read and written before the driver gets the
+ * cell, in one transaction: so two cells never have one number, nor are two lines sent at once.
+ * 0: a cell of the other server runs, and this one waits for its end. */
 static int run_shared(struct context *c, struct cell *take_cell)
 {
 	auto_buf struct buf line = { 0 };
@@ -135,7 +135,7 @@ void context_next_cell(struct context *c)
 		wait_in_front(c, x);
 }
 
-/* The running one is over; its client hears of it before it is written down. */
+/* The running cell has ended; its client is notified before the row is written. */
 void context_end_cell(struct context *c, json_t *take_end)
 {
 	struct cell *x = c->current;
@@ -143,7 +143,8 @@ void context_end_cell(struct context *c, json_t *take_end)
 
 	c->current = NULL;
 	snprintf(c->row.status, sizeof(c->row.status), "%s", status ? status : "");
-	if (c->row.deadline_ns != CONTEXT_TOLD) /* whoever reads it again should read why */
+	if (c->row.deadline_ns != CONTEXT_TOLD) /* a server that reads the row later finds the
+						 * reason in it */
 		c->row.deadline_ns = 0;
 	c->killing = NULL;
 	cell_over(x, take_end);

@@ -1,4 +1,4 @@
-/* context_driver.c - the interpreter of a context: it starts, ends, and starts again. */
+/* context_driver.c - the interpreter of a context: it starts, ends, and is restarted. */
 #include "notebook/context_internal.h"
 #include "base/cleanup.h"
 #include "lang/driver.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOG_BYTES = 4 << 20 }; /* of each stream, for whoever comes back */
+enum { LOG_BYTES = 4 << 20 }; /* of each stream, for readers that reconnect */
 
 /* ---- its beginning ---- */
 
@@ -135,7 +135,8 @@ void context_die(struct context *c, const char *cause, const char *why, const ch
 	timer_clear(&c->clock);
 	if (c->state != CONTEXT_DEAD)
 		context_become(c, CONTEXT_DEAD);
-	/* One that had ended before a restart has, whatever became of its driver since. */
+	/* A cell that had ended before a restart stays ended, whatever happened to its driver
+	 * since. */
 	if (c->current)
 		context_end_cell(c, c->row.status[0] ? json_pack("{s:s}", "status", c->row.status)
 						     : end_json(c, status));
@@ -160,7 +161,8 @@ void context_start_again(struct context *c)
 	context_write_row(c);
 }
 
-/* A box has the host's programs; packages of its own may bring more, which the start of the driver will show. */
+/* A box has the host's programs; packages of its own may add more, which the start of the driver
+ * will show. */
 static int is_installed(const struct box *b, const char *language, struct err *e)
 {
 	const struct lang *l = lang_named(!strcmp(language, "jshell") ? "java" : language);

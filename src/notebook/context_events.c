@@ -1,4 +1,5 @@
-/* context_events.c - what is heard of a driver: its words on the channel, what cells print, its end. */
+/* context_events.c - handles events of a driver: its messages on the channel, the output of
+ * cells, its end. */
 #include "notebook/context_internal.h"
 #include "base/cleanup.h"
 #include "record/record.h"
@@ -13,7 +14,7 @@ static void broke_rules(struct context *c, const char *why)
 		    "restart it: what ran in it may have written to descriptor 3");
 }
 
-/* Another front began it, or one that died before it could write so. */
+/* Another server began it, or one that ended before it could write the row. */
 static void adopt_cell(struct context *c, uint64_t number)
 {
 	struct cell *x = cell_new();
@@ -85,7 +86,7 @@ static void context_heard(struct context *c, struct driver_msg_event *ev, uint64
 	if (!c->current && ev->cell > c->row.cell)
 		adopt_cell(c, ev->cell);
 	if (!c->current || ev->cell < c->current->number)
-		return; /* some thread of a cell that is over */
+		return; /* a thread of a cell that has ended */
 	if (ev->kind == DRIVER_MSG_END) {
 		context_ended(c, ev);
 		return;
@@ -136,7 +137,7 @@ static void reader_reads(struct exec_reader *t, unsigned stream, uint64_t offset
 	cell_tell(c->current);
 }
 
-/* After a restart: some bytes may be gone, if more came than init keeps while nobody read. */
+/* After a restart: bytes may be missing, if more arrived than init keeps without a reader. */
 static void reader_begins(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
 	struct context *c = loop_owner(t, struct context, reader);
@@ -171,7 +172,7 @@ static const char *text_in(const json_t *doc, const char *name)
 	return json_string_value(json_object_get(doc, name));
 }
 
-/* The record's own words; a program that just exits needs some of ours. */
+/* The message of the record; a program that just exits needs a message of ours. */
 static void ended_as(struct context *c, const json_t *record)
 {
 	const char *summary = text_in(record, "summary");

@@ -1,22 +1,23 @@
-/* context_internal.h - what the files of a context have in common; nobody else includes this.
- *   context.c        states, who waits, time, the list    context_driver.c   it starts and ends
- *   context_cell.c   cells, one after the other           context_restore.c  begun by another front
- *   context_heard.c  what its driver says */
+/* context_internal.h - what the files of a context have in common; no other file includes this.
+ *   context.c        states, waiting requests, time, list  context_driver.c   it starts and ends
+ *   context_cell.c   cells, one after the other            context_restore.c  begun by another server
+ *   context_events.c events of its driver */
 #pragma once
 #include "notebook/context.h"
 
-/* For a deadline: it has passed, and the cell was told so. In the row, so that the next front knows why it
- * ended; if it has not, nobody knows whether the word went out, and it is told again. */
+/* For a deadline: it has passed, and the cell was interrupted. In the row, so that the next
+ * server knows why it ended; without an end it is not known whether the interrupt was sent, and
+ * it is sent again. */
 #define CONTEXT_TOLD (-1)
 
-/* Bytes said, in a row: nothing of the last line was sent yet. */
+/* Bytes sent, in a row: nothing of the last line was sent yet. */
 #define CONTEXT_UNSAID UINT64_MAX
 
 /* context.c */
 void context_become(struct context *c, enum context_state next); /* one of those that may follow */
-struct exec *context_run_of(const struct context *c); /* of its driver; NULL: it is over */
+struct exec *context_run_of(const struct context *c); /* of its driver; NULL: it has ended */
 void context_write_row(struct context *c);
-void context_tell_waiters(struct context *c); /* all, who then wait no more */
+void context_tell_waiters(struct context *c); /* all of them, which then no longer wait */
 void context_set_clock(struct context *c);
 struct context *context_add(struct box *b); /* an empty one, behind the others */
 void context_free(struct context *c);
@@ -27,16 +28,17 @@ void context_end_cell(struct context *c, json_t *take_end);
 void context_end_queue(struct context *c, const char *cause, const char *message);
 
 /* context_restore.c */
-void context_told(struct exec *r); /* init has said how many bytes its driver's channel has taken */
-/* Takes over what another server, beside this one, wrote about its last cell: one that runs keeps the
- * context busy here, too. */
+void context_told(struct exec *r); /* init has reported how many bytes its driver's channel has
+				    * taken */
+/* Takes over what another server, beside this one, wrote about its last cell: a running cell
+ * keeps the context busy here, too. */
 void context_sync(struct context *c);
 
-/* context_heard.c */
+/* context_events.c */
 extern const struct exec_reader_events context_reader_on;
 
 /* context_driver.c */
-void context_hang_up(struct context *c); /* nothing is heard of it any more */
+void context_hang_up(struct context *c); /* closes the exec reader: no more events arrive */
 void context_kill_driver(struct context *c);
 void context_die(struct context *c, const char *cause, const char *why, const char *hint);
 void context_start_again(struct context *c); /* or dies of it */

@@ -1,12 +1,13 @@
-/* context_restore.c - contexts that another front began: their rows, and the last cell again. */
+/* context_restore.c - contexts that another server began: reads their rows, and the last cell
+ * again. */
 #include "notebook/context_internal.h"
 #include "lang/driver.h"
 
 #include <string.h>
 
-/* The server that was sending a cell, or an answer to its question, ended in the middle of the line, and
- * the rest is nowhere. A newline makes the driver pass over what it got of it. The cell was not run: its
- * clients hear that, and the context keeps its state. */
+/* The server that was sending a cell, or an answer to its question, ended in the middle of the
+ * line, and the rest is lost. A newline makes the driver skip the part that it has received. The
+ * cell was not run: its clients get that error, and the context keeps its state. */
 static void drop_cut_line(struct context *c, struct exec *r, uint64_t missing)
 {
 	c->row.said = exec_channel_send(r, "\n", 1);
@@ -35,7 +36,7 @@ void context_told(struct exec *r)
 	struct context *c = r->user;
 	uint64_t before = c->said_before;
 
-	/* The other server may be in the middle of it: contexts_catch_up() comes back to this. */
+	/* The other server may be in the middle of it: contexts_catch_up() calls this again. */
 	if (before && c->box->fleet->alone) {
 		c->said_before = 0;
 		if (r->words_sent > before)
@@ -43,7 +44,7 @@ void context_told(struct exec *r)
 		else if (r->words_sent < before && c->current && !c->row.status[0])
 			drop_cut_line(c, r, before - r->words_sent);
 	}
-	/* What was said before the count was known was written down with a wrong one. */
+	/* Bytes that were sent before the count was known were stored with a wrong count. */
 	if (c->current && r->words.len > r->words_taken && c->row.said != exec_on_output(r)) {
 		c->row.said = exec_on_output(r);
 		context_write_row(c);
@@ -86,7 +87,7 @@ static void context_do_restore(struct box *b, struct store_context *take_row)
 				 &context_reader_on);
 	c->tapped = 1;
 	if (c->state != CONTEXT_BUSY ||
-	    !c->row.status[0]) /* one that is over has all the time there is */
+	    !c->row.status[0]) /* a cell that has ended has no deadline */
 		context_set_clock(c);
 }
 
@@ -114,7 +115,7 @@ static void take_cell(struct context *c, const struct store_context *row)
 	x->began_ns = row->began_ns;
 	x->max_output = row->max_output ? row->max_output : CELL_OUTPUT;
 	x->answered = row->answers;
-	memcpy(x->from, c->at, sizeof(x->from)); /* what came before that was read as nobody's */
+	memcpy(x->from, c->at, sizeof(x->from)); /* earlier bytes were read without a cell */
 	c->current = x;
 	c->row.cell = row->cell;
 	memcpy(c->row.status, row->status, sizeof(c->row.status));
@@ -139,7 +140,8 @@ void context_sync(struct context *c)
 	    store_context_get(c->box->fleet->store, c->row.id, &row, &e) < 0)
 		return;
 	if (row.cell > c->row.cell && strcmp(row.run, c->row.run) == 0) {
-		/* One that has ended there is still to be heard here, up to its end; one that never ran has none. */
+		/* A cell that has ended there must still be read here, up to its end; one that
+		 * never ran has no output. */
 		if (!row.began_ns || !strcmp(row.status, "dropped"))
 			c->row.cell = row.cell;
 		else

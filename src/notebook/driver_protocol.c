@@ -58,7 +58,7 @@ static int driver_msg_wrong(struct err *e, const char *why, const char *line, si
 		       some, i < n ? "..." : "");
 }
 
-/* A number that somebody can count on before the parser meets memory. */
+/* Counts values before the parser allocates memory for them. */
 static int too_many(const char *line, size_t n)
 {
 	size_t nodes = 0;
@@ -98,7 +98,7 @@ static int status_of(const json_t *doc, enum driver_msg_status *out)
 	return -1;
 }
 
-/* Only what the table names goes on to clients. */
+/* Only fields of the table are passed on to clients. */
 static json_t *copy_known(const struct says *s, const json_t *doc)
 {
 	json_t *event = json_pack("{s:s}", "type", s->name);
@@ -178,8 +178,8 @@ int driver_msg_take(struct driver_msg *t, const char **bytes, size_t *n,
 	if (end && take)
 		rc = read_line(from, take, out, e);
 	if (end && t->line.room > 65536)
-		buf_fini(
-			&t->line); /* long lines are rare; nobody waits for the next with a megabyte */
+		buf_fini(&t->line); /* long lines are rare; the buffer of a megabyte is not kept
+				    * for the next one */
 	else if (end)
 		buf_cut(&t->line, 0);
 	return rc;

@@ -1,6 +1,6 @@
-/* driver_protocol.h - what a driver says on its channel, line by line (docs/languages.md).
- * Owns: the line that has not ended yet. Every byte is a stranger's: a line is bounded, is JSON that
- * costs no more memory than it should, and is one of the five events, or talk_line() says no. */
+/* driver_protocol.h - the messages of a driver on its channel, line by line (docs/languages.md).
+ * Owns: the line that has not ended yet. No byte is trusted: a line is bounded, is JSON of
+ * bounded cost, and is one of the five events, or it is rejected. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -30,17 +30,17 @@ struct driver_msg_event {
 
 struct driver_msg {
 	struct buf line;
-	int lost; /* bytes before it are missing: up to the next newline nothing is known */
+	int lost; /* bytes before it are missing: skip to the next newline */
 };
 
-/* Takes bytes up to the end of one line. 1: *out is what it said; 0: the line goes on, all were taken,
- * or there was nothing in it; -1: it is not of the table. */
+/* Takes bytes up to the end of one line. 1: *out is its message; 0: the line is not complete,
+ * all bytes were taken, or it was empty; -1: it is not in the table. */
 must_check int driver_msg_take(struct driver_msg *t, const char **bytes, size_t *n,
 			       struct driver_msg_event *out, struct err *e);
 void driver_msg_gap(struct driver_msg *t); /* some bytes are lost */
 void driver_msg_fini(struct driver_msg *t);
 
-/* What a driver is told; a line with its newline. env: NULL or an object. */
+/* A message for a driver; a line with its newline. env: NULL or an object. */
 void driver_msg_run(struct buf *out, uint64_t cell, const char *code, size_t n, const json_t *env);
 /* text NULL: the end of input. */
 void driver_msg_input(struct buf *out, uint64_t cell, const char *text, size_t n);
