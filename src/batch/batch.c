@@ -1,9 +1,9 @@
 /* batch.c - see batch.h.
  *
- * One thread; nothing here waits. A batch is read from its file a line at a time, when somebody of
- * its team may start another program; so memory holds what is in flight and not what was asked for.
- * A result is in the file before anybody hears of it. When the disk is full it is kept here, the
- * batch starts nothing, and it is tried again every second. */
+ * One thread; nothing here blocks. A batch is read from its file a line at a time, when its team
+ * may start another program; so memory holds the items in flight and not the whole request. A
+ * result is in the file before a client gets it. When the disk is full the result is kept in
+ * memory, the batch starts nothing, and the write is retried every second. */
 #include "batch/batch_internal.h"
 #include "base/log.h"
 #include "base/cleanup.h"
@@ -120,7 +120,7 @@ void batch_free(struct batch *b)
 	free(b);
 }
 
-/* What is over and read by nobody is only in its files. */
+/* A batch that has ended and has no reader is kept in its files only. */
 void batch_let_go(struct batch *b)
 {
 	if (batch_has_ended(b) && !b->watches && !b->unwritten)
@@ -172,7 +172,7 @@ void batch_count(struct batch *b, unsigned verdict, unsigned why)
 		b->row.errors++;
 }
 
-/* Numbers, and which items are done, as the index tells them. */
+/* Counts, and which items are done, from the index. */
 static int batch_recount(struct batch *b, struct err *e)
 {
 	struct spool_row rows[256];
@@ -240,7 +240,7 @@ static void batch_purge(struct batches *a)
 		return;
 	for (unsigned i = 0; i < rows.n; i++) {
 		if (batches_find(a, rows.v[i].id))
-			continue; /* somebody reads it */
+			continue; /* it has a reader */
 		spool_remove(a->folder, rows.v[i].id);
 		(void)!store_batch_remove(a->fleet->store, rows.v[i].id, &e);
 	}
@@ -283,7 +283,7 @@ static void on_again(struct timer *t)
 	batches_pump(a);
 }
 
-/* What another front left: it goes on behind the results that are there. */
+/* Takes over a batch of another server: it continues after the existing results. */
 static void batch_restore(struct batches *a)
 {
 	struct store_batches rows = { 0 };
@@ -309,7 +309,8 @@ static void batch_restore(struct batches *a)
 			continue;
 		}
 		b->more = 1;
-		if (b->options.attached) /* its client has left with the front */
+		if (b->options.attached) /* its client has disconnected with the end of that
+					  * server */
 			batch_cancel(b);
 		else
 			batch_received(b, 0);

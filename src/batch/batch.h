@@ -1,12 +1,13 @@
 /* batch.h - thousands of small programs, each in a fresh box, results in the order they end.
- * Owns:         every batch that runs or is being read, the programs in flight, whose turn it is.
- * Does not own: clients (v1/batch.c), boxes beyond their leash (job.h), files' form (spool.h).
+ * Owns:         every batch that runs or is being read, the programs in flight, the scheduling.
+ * Does not own: clients (v1/batch.c), boxes beyond their jobs (job.h), the format of files
+ * (spool.h).
  *
- *   client --> ID.in --> [whose turn?] --> job, job, job ... --> ID.out --> clients
+ *   client --> ID.in --> [scheduling] --> job, job, job ... --> ID.out --> clients
  *                          fewest in flight first: teams, then their batches
  *
- * Everything a batch is lies in its row and its files: a front that dies leaves the items without a
- * result to the next one. An item may then be run twice; it has one result. */
+ * The state of a batch is in its row and its files: when a server ends, the next one runs the
+ * items without a result. An item may then be run twice; it has one result. */
 #pragma once
 #include "batch/job.h"
 #include "batch/spool.h"
@@ -15,7 +16,7 @@
 enum {
 	BATCH_ITEMS = 1000000,
 	BATCH_LIVE = 1000,    /* batches at once */
-	BATCH_LEAD = 8 << 20, /* bytes of results that a client who reads may be behind */
+	BATCH_LEAD = 8 << 20, /* bytes of results that may wait for a client that reads */
 };
 
 struct batch_conf {
@@ -25,10 +26,10 @@ struct batch_conf {
 	uint64_t keep_ms;               /* of files and row behind the end */
 };
 
-/* Who keeps the accounts. May be NULL. */
+/* The accounting of usage. May be NULL. */
 struct batch_hooks {
 	void *ctx;
-	/* 0: no more for this team today, and out says why. Counts one. */
+	/* 0: no more for this team today, and out has the reason. Counts one. */
 	int (*may_run)(void *ctx, const char *team, struct err *out);
 	unsigned (*may_have)(void *ctx, const char *team); /* boxes at once */
 	void (*used)(void *ctx, const char *team, uint64_t cpu_us, uint64_t output_bytes);
@@ -38,7 +39,8 @@ struct batches;
 must_check int batches_new(struct batches **out, struct fleet *f, const struct batch_conf *conf,
 			   const struct batch_hooks *hooks, struct err *e);
 void batches_free(struct batches *a); /* what runs is run again by the next front */
-/* We are alone with the store now, or no longer: takes up what others left, or starts nothing more. */
+/* This server is alone with the store now, or no longer: takes over batches of others, or starts
+ * nothing more. */
 void batches_alone(struct batches *a);
 struct batch_figures {
 	uint64_t verdicts[VERDICT_COUNT];
@@ -54,7 +56,7 @@ struct batch_options {
 };
 
 struct batch;
-/* Somebody who reads the results. */
+/* A reader of the results. */
 struct batch_watch {
 	struct batch_watch *next;
 	struct batch *batch; /* NULL: none */
@@ -64,7 +66,7 @@ struct batch_watch {
 
 must_check int batch_new(struct batches *a, const char *team, const char *who,
 			 const struct batch_options *o, struct batch_watch *w, struct err *e);
-/* Of this team, running or over. ERR_NOT_FOUND; EBUSY: another front has it. */
+/* Of this team, running or ended. ERR_NOT_FOUND; EBUSY: another server has it. */
 must_check int batch_watch(struct batches *a, const char *team, const char *id, uint32_t after,
 			   struct batch_watch *w, struct err *e);
 void batch_unwatch(struct batch_watch *w); /* fine on one that watches nothing */
@@ -73,7 +75,7 @@ void batch_unwatch(struct batch_watch *w); /* fine on one that watches nothing *
 must_check int batch_add(struct batch *b, const char *bytes, size_t n, struct err *e);
 void batch_received(struct batch *b, int whole); /* that was all; 0: the client has left */
 void batch_cancel(struct batch *b);
-void batch_forget(struct batch *b); /* one that is over: its files and its row */
+void batch_forget(struct batch *b); /* of a batch that has ended: removes its files and its row */
 
 const struct store_batch *batch_row(const struct batch *b);
 int batch_is_over(const struct batch *b); /* and its results are complete */

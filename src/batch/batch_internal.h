@@ -1,7 +1,7 @@
-/* batch_internal.h - what the files of a batch have in common; nobody else includes this.
- *   batch.c       all of them, and what another front left    batch_run.c      lines to programs to results
- *   batch_take.c  one comes in                                batch_result.c   what is told of an item
- *   batch_read.c  one is read */
+/* batch_internal.h - what the files of a batch have in common; no other file includes this.
+ *   batch.c      all of them, and those of another server    run.c      lines to programs to results
+ *   receive.c    a batch is uploaded                         result.c   the result of an item
+ *   results.c    a batch is read */
 #pragma once
 #include "batch/batch.h"
 
@@ -71,9 +71,9 @@ void batch_free(struct batch *b);
 void batch_free_work(struct work *w);
 int batch_has_ended(const struct batch *b);
 void batch_write_row(struct batch *b); /* what a full disk refuses is written later */
-void batch_tell(struct batch *b);      /* who reads it: there is more */
+void batch_tell(struct batch *b);      /* notifies its readers: there is more */
 void batch_end(struct batch *b, enum store_batch_state state);
-void batch_let_go(struct batch *b); /* frees one that is over and read by nobody */
+void batch_let_go(struct batch *b); /* frees a batch that has ended and has no reader */
 void batch_count(struct batch *b, unsigned verdict, unsigned why);
 struct batch *batches_find(const struct batches *a, const char *id);
 struct batch *batches_take_up(struct batches *a, struct store_batch *take_row, struct err *e);

@@ -1,5 +1,5 @@
-/* item.c - see item.h. A line comes from a stranger: unknown fields are refused, so that a typing
- * error is not a default; every size was bounded by that of the line. */
+/* item.c - see item.h. A line is not trusted: unknown fields are rejected, so that a typing
+ * error does not become a default; every size is bounded by that of the line. */
 #include "fleet/bounds.h"
 #include "base/units.h"
 #include "batch/item.h"
@@ -204,7 +204,7 @@ static const char **row_words(const struct batch_item *x, const char *const *row
 	return lang_words(row, &job, more);
 }
 
-/* All files of the language, and among them the one that is begun with. */
+/* All files of the language, and among them the one to start with. */
 static void find_sources(struct batch_item *x)
 {
 	size_t n = 0, room = json_object_size(x->files) + 1;
@@ -315,7 +315,7 @@ static int check_files(const json_t *files, struct err *e)
 	return 0;
 }
 
-/* The usual variables, those of the language, and on top of them the item's. */
+/* The usual variables, those of the language, then the item's, which override both. */
 static int plan_env(struct batch_item *x, const json_t *env, struct err *e)
 {
 	const struct lang_pair *own = x->lang ? x->lang->env : NULL;

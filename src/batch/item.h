@@ -1,7 +1,8 @@
-/* item.h - one program of a batch: from a line of JSON to what has to be done, or why it cannot be.
+/* item.h - one program of a batch: from a line of JSON to its parameters, or the reason why it
+ * is invalid.
  * Owns: the parsed line; all texts point into it.
  *
- *	{"id": any, "language": "python", "code": "print(1)", "stdin": "...", "expected": "1\n"}
+ * 	{"id": any, "language": "python", "code": "print(1)", "stdin": "...", "expected": "1\n"}
  *
  * Nothing here touches a box. */
 #pragma once
@@ -17,14 +18,14 @@ enum {
 	ITEM_DEPTH = 16,
 	ITEM_FILES = 1000,
 	ITEM_WORDS = 1000,       /* arguments; variables */
-	ITEM_OUTPUT = 16 * 1024, /* bytes of each stream that are told, unless asked for more */
+	ITEM_OUTPUT = 16 * 1024, /* bytes of each stream in a result, unless the item sets more */
 	ITEM_OUTPUT_MAX = 1024 * 1024,
 	ITEM_RUN_MS = 30000,
 	ITEM_COMPILE_MS = 60000,
 	ITEM_BEHIND = 16, /* commands behind the program */
 };
 
-/* What holds for every item of a batch that does not say otherwise. */
+/* The values for every item of a batch that does not set its own. */
 struct batch_item_defaults {
 	char language[36]; /* "": none */
 	uint32_t run_ms;   /* 0: ITEM_RUN_MS */
@@ -63,7 +64,7 @@ struct batch_item {
 	size_t want_len;
 	int want_code, any_code;
 	const struct lang *lang; /* NULL: a command */
-	/* What no line says; set behind batch_item_make() by who knows. */
+	/* Not in the line; set by the caller after batch_item_make(). */
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below the box's root, the first on top */
 	unsigned nlayers;
 	uint32_t tail;  /* bytes of each stream's end that are kept besides its beginning */
@@ -73,10 +74,10 @@ struct batch_item {
 	unsigned nbehind;
 };
 
-/* -1: this is no item, and e says why; x->id may be known all the same. batch_item_fini() in any case. */
+/* -1: the line is invalid, and e has the reason; x->id may be known all the same. Call batch_item_fini() in any case. */
 must_check int batch_item_parse(struct batch_item *x, const char *line, size_t n,
 				const struct batch_item_defaults *d, struct err *e);
-/* The same of a document, of any size: from one who has bounded it. */
+/* The same for a document of any size; the caller has bounded it. */
 must_check int batch_item_make(struct batch_item *x, json_t *take_doc,
 			       const struct batch_item_defaults *d, struct err *e);
 void batch_item_fini(struct batch_item *x); /* fine on a zeroed one */

@@ -14,7 +14,7 @@ enum {
 	LOG = 128 * 1024,    /* kept by init until we have read them */
 	SLACK = 64 * 1024,   /* more than expected, and still looked at: blanks, say */
 	STDIN_PIECE = 32 * 1024,
-	STUCK_MS = 5000,    /* behind its time limit */
+	STUCK_MS = 5000,    /* after its time limit */
 	BEHIND_SAID = 4096, /* bytes of a command behind the program */
 	PACK_MS = 20000,
 };
@@ -109,7 +109,7 @@ static int says_it(const struct batch_job *j, struct batch_job_end *end)
 	return end->differs_line == 0;
 }
 
-/* Of the whole box, where the kernel tells; else of this step. */
+/* Of the whole box, where the kernel counts it; else of this step. */
 static uint64_t cpu_of(const struct batch_job *j, const struct exit_info *end,
 		       const struct wire_counters *last)
 {
@@ -120,7 +120,7 @@ static uint64_t cpu_of(const struct batch_job *j, const struct exit_info *end,
 	return (us == UINT64_MAX ? 0 : us) + j->cpu_before_us;
 }
 
-/* figures: when the program had ended; last: when all was over. Either may be NULL. */
+/* figures: when the program had ended; last: when all had ended. Either may be NULL. */
 static void conclude_with(struct batch_job *j, const struct wire_counters *figures,
 			  const struct wire_counters *last)
 {
@@ -165,7 +165,7 @@ static void on_gone(void *ctx, const struct frame *f, size_t len, int *fd, const
 	job_conclude(j, (const struct wire_counters *)f);
 }
 
-/* The end wants explaining: what the kernel says of the whole box, once it is no more. */
+/* The end needs an explanation: reads the kernel's counters of the whole box, once it has ended. */
 static void look_back(struct batch_job *j)
 {
 	if (j->asking)
@@ -205,7 +205,7 @@ static void ask_figures(struct batch_job *j, keeper_done *done)
 					      WIRE_COUNTERS_REPLY, done, j);
 }
 
-/* Commands after the program are computed for its team, too, and are not the program's. */
+/* The CPU time of commands after the program counts for its team, too, but not for the program. */
 static void on_all_counted(void *ctx, const struct frame *f, size_t len, int *fd,
 			   const struct err *e)
 {
@@ -247,7 +247,7 @@ static void behind_refused(struct init_call *x, const struct err *e)
 {
 	struct batch_job *j = loop_owner(x, struct batch_job, ear);
 
-	(void)e; /* it did not run: that is said */
+	(void)e; /* it did not run: the result has the error */
 	next_behind(j);
 }
 
@@ -340,7 +340,7 @@ static int went_well(const struct wire_exit *exit)
 	return exit->why == WIRE_WHY_EXIT && exit->status == 0;
 }
 
-/* Its words are nobody's business. */
+/* The output of a helper is ignored. */
 static void helper_said(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
@@ -379,7 +379,7 @@ static void pack_came(struct init_call *x, unsigned stream, uint64_t offset, con
 	init_conn_credit(x, stream, offset + n + WINDOW);
 }
 
-/* What is too large, or cannot be packed, is used all the same. */
+/* A binary that is too large, or cannot be packed, is used all the same. */
 static void job_packed(struct init_call *x, const struct wire_exit *exit)
 {
 	struct batch_job *j = loop_owner(x, struct batch_job, ear);
@@ -448,7 +448,7 @@ static void output_came(struct init_call *x, unsigned stream, uint64_t offset, c
 		return;
 	}
 	if (n > room && stream == 0 && j->item.want && is_last(j)) {
-		j->flooded = 1; /* whatever else it has to say, it cannot be right any more */
+		j->flooded = 1; /* its further messages cannot be valid */
 		look_back(j);
 		return;
 	}
@@ -471,7 +471,7 @@ static void go_on_after(struct batch_job *j)
 		job_conclude(j, j->counted ? &j->figures : NULL);
 }
 
-/* NULL: nobody could look. */
+/* NULL: the counters could not be read. */
 static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct batch_job *j = ctx;
@@ -555,7 +555,7 @@ static void lay_files(struct batch_job *j)
 		init_conn_put_early(&j->line, ref, COMPILE_CACHE_FILE, j->made.p, j->made.len);
 }
 
-/* How the program is started; with which interpreter it may come is said here and in box_wanted(). */
+/* How the program is started; this and box_wanted() decide whether it gets a warm interpreter. */
 static struct box_command command_of(const struct batch_job *j)
 {
 	const struct batch_item_step *s = &j->item.steps[j->step];
@@ -614,7 +614,8 @@ static void line_gone(struct init_conn *l, const struct err *why)
 	struct batch_job *j = l->user;
 
 	(void)why;
-	if (j->is_behind) { /* the program's end is known; what was run behind it died with the box */
+	if (j->is_behind) { /* the program's end is known; the command after it ended with the
+			     * box */
 		if (!j->asking)
 			ask_figures(j, on_all_counted);
 		return;

@@ -1,12 +1,15 @@
-/* job.h - one item in a fresh box: claimed, filled, run, judged, let go. No row, no event, no berth.
- * Owns: the item, its box (on a leash: whatever becomes of us, it ends), what it has said so far.
+/* job.h - one item in a fresh box: claimed, filled, run, judged, released. No row, no event, no
+ * entry in the fleet.
+ * Owns: the item, its box (kill on close: it ends with this process), its output so far.
  *
- * What is compiled is packed behind the compiler, unless it lies ready already: artefact.h.
+ * A compiled binary is packed after the compiler ran, unless the compile cache has it:
+ * buildcache/compile_reuse.h.
  *
  *   CREATE -> LEASH, LAY..., START -> OUTPUT..., EXIT -> [START again] -> verdict -> the line closes
- *                (one breath)              bad end: KILL with the kernel's figures --^
+ *                (at once)                 bad end: KILL with the kernel's figures --^
  *
- * A program that exits 0 costs two questions to the keeper (a box, its figures) and no file worker. */
+ * A program that exits 0 costs two requests to the keeper (a box, its figures) and no file
+ * worker. */
 #pragma once
 #include "record/cause.h"
 #include "client/init_conn.h"
@@ -17,7 +20,7 @@
 enum verdict { VERDICT_PASSED, VERDICT_FAILED, VERDICT_ERROR, VERDICT_COUNT };
 const char *verdict_name(enum verdict v);
 
-/* Why: those of record/cause.h, and some that only a judge knows. */
+/* Causes: those of record/cause.h, and some that only batches have. */
 enum {
 	WHY_STDOUT = CAUSE_COUNT, /* it said something else */
 	WHY_OUTPUT,               /* it said far too much */
@@ -51,7 +54,8 @@ struct batch_job {
 	struct fleet *fleet;
 	struct batch_item item;
 	const char *team; /* NULL, or: what it compiles is kept for this one; borrowed */
-	const char *seed_team; /* whose zygote its interpreter is forked from; NULL: that of `team`; borrowed */
+	const char *seed_team; /* the team whose zygote forks its interpreter; NULL: that of
+			        * `team`; borrowed */
 	void (*done)(struct batch_job *j, const struct batch_job_end *end); /* once; then batch_job_fini() */
 	/* NULL, or: what the program says, as it comes. */
 	void (*said)(struct batch_job *j, const char *step, unsigned stream, const char *bytes, size_t n);
@@ -72,7 +76,7 @@ struct batch_job {
 	int input_ended;
 	struct wire_exit exit;
 	int exited;
-	int counted; /* this is what the kernel counted of its box when the program had ended: */
+	int counted; /* the kernel's counters of its box when the program had ended: */
 	struct wire_counters figures;
 	uint64_t cpu_before_us; /* the box's CPU time when this step began */
 	int overdue;
@@ -86,7 +90,7 @@ struct batch_job {
 	/* clang-format on */
 };
 
-/* item is parsed and stays the job's. done is never called from within. */
+/* item is parsed and belongs to the job. done is never called from within. */
 void batch_job_start(struct batch_job *j, struct fleet *f);
 void batch_job_check(struct batch_job *j, uint64_t now_ms); /* now and then: init may be stuck */
 void batch_job_fini(struct batch_job *j); /* at any time: the box ends, done is not called */

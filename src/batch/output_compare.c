@@ -1,5 +1,6 @@
-/* output_compare.c - see output_compare.h. Each way is a reader that gives the next piece of what counts; two texts are
- * the same when their readers give the same pieces. Nothing is copied. */
+/* output_compare.c - see output_compare.h. Each mode is a reader that returns the next piece
+ * that counts; two texts are the same when their readers return the same pieces. Nothing is
+ * copied. */
 #include "batch/output_compare.h"
 #include "base/cleanup.h"
 
@@ -13,7 +14,7 @@ struct compare_reader {
 struct compare_piece {
 	const char *p;
 	size_t n;
-	int is; /* 0: there is no more */
+	int is; /* 0: the end */
 	unsigned line;
 };
 
@@ -50,8 +51,7 @@ static struct compare_piece next_exact(struct compare_reader *r)
 	return p;
 }
 
-/* Of the whole text the blanks at its end are cut off before, so the last line is one with something
- * in it. */
+/* The blanks at the end of the whole text are cut off before, so the last line is not empty. */
 static struct compare_piece next_trimmed(struct compare_reader *r)
 {
 	struct compare_piece p = next_exact(r);

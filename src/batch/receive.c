@@ -1,4 +1,4 @@
-/* receive.c - a batch comes in: its row, its lines into the file; and it is called off. */
+/* receive.c - receives a batch: its row, its lines into the file; and cancels it. */
 #include "batch/batch_internal.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ int batch_new(struct batches *a, const char *team, const char *who, const struct
 	return 0;
 }
 
-/* Of a line that is too long the rest is dropped; what is kept is enough to see that. */
+/* Of a line that is too long the rest is dropped; the kept part is enough to detect that. */
 static int add_line_part(struct batch *b, const char *bytes, size_t n, struct err *e)
 {
 	size_t room = b->line_len < ITEM_BYTES + 1 ? ITEM_BYTES + 1 - b->line_len : 0;
@@ -137,7 +137,7 @@ void batch_cancel(struct batch *b)
 	batches_pump(a);
 }
 
-/* Who still reads it has the files open. */
+/* Readers keep the files open. */
 void batch_forget(struct batch *b)
 {
 	struct err e;

@@ -1,4 +1,4 @@
-/* result.c - what is told of an item that is over: its line in the results, its record. */
+/* result.c - the result of an item that has ended: its line in the results, its record. */
 #include "batch/batch_internal.h"
 #include "base/cleanup.h"
 #include "record/record.h"
@@ -112,7 +112,7 @@ json_t *batch_result(struct work *w, const struct batch_job_end *end)
 	return doc;
 }
 
-/* ---- records, for who wants them ---- */
+/* ---- records, if requested ---- */
 
 static json_t *record_of(const struct batch_job *j, const struct batch_job_end *end,
 			 struct store_run *row)
@@ -137,7 +137,7 @@ static json_t *record_of(const struct batch_job *j, const struct batch_job_end *
 	return doc;
 }
 
-/* A row like that of any other run. What the disk does not take is in the results all the same. */
+/* A row like that of any other exec. What the disk does not take is in the results all the same. */
 void batch_record(struct work *w, const struct batch_job_end *end)
 {
 	struct batch_job *j = &w->job;

@@ -1,4 +1,4 @@
-/* results.c - who reads a batch: its results from any number on, and what it is as JSON. */
+/* results.c - reads a batch: its results from any number on, and its description as JSON. */
 #include "batch/batch_internal.h"
 #include "record/record.h"
 
@@ -51,7 +51,7 @@ void batch_unwatch(struct batch_watch *w)
 		;
 	*at = w->next;
 	w->batch = NULL;
-	/* Perhaps it waited for this reader; perhaps nobody needs it any more. */
+	/* Perhaps the batch waited for this reader; perhaps it can be freed. */
 	timer_set(&b->all->again, 0);
 }
 

@@ -1,4 +1,4 @@
-/* run.c - from a line of a batch to its result: whose turn it is, the item, the program. */
+/* run.c - from a line of a batch to its result: scheduling, the item, the program. */
 #include "batch/batch_internal.h"
 #include "base/log.h"
 #include "base/cleanup.h"
@@ -14,7 +14,7 @@ enum {
 
 /* ---- results ---- */
 
-/* The number of a result is its place in the file, so it is said here. */
+/* The number of a result is its place in the file, so it is set here. */
 static int write_result(struct batch *b, const json_t *doc, struct spool_row row, struct err *e)
 {
 	auto_free char *text = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
@@ -37,7 +37,7 @@ void batch_check_over(struct batch *b)
 		batch_end(b, STORE_BATCH_OVER);
 }
 
-/* The end of an item's journey, and of w. On a full disk w stays and holds its result. */
+/* Finishes an item and frees w. On a full disk w stays and holds its result. */
 static void finish_work(struct work *w, const struct batch_job_end *end)
 {
 	struct batch *b = w->batch;
@@ -140,7 +140,7 @@ static int next_line(struct batch *b, const char **out, size_t *out_n)
 			continue;
 		}
 		b->more = 0;
-		/* The last line may lack its newline, unless nobody knows whether it is whole. */
+		/* The last line may lack its newline, unless it is not known to be complete. */
 		if (b->row.state == STORE_BATCH_RECEIVING || !n || !b->row.whole)
 			return 0;
 		*out = b->text.p;
@@ -165,7 +165,7 @@ static void run_refuse(struct work *w, unsigned why, const struct err *e)
 	finish_work(w, &end);
 }
 
-/* 1: an item was dealt with or is on its way; 0: there is none now. */
+/* 1: an item was handled or is on its way; 0: there is none now. */
 static int take_item(struct batch *b)
 {
 	struct batches *a = b->all;

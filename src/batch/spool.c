@@ -73,7 +73,7 @@ void spool_remove(int folder, const char *id)
 
 /* ---- after a crash ---- */
 
-/* Rows that fit together and to the results; the rest is cut off. */
+/* Keeps rows that are consistent with each other and with the results; the rest is cut off. */
 static int spool_recover(struct spool *s, uint64_t out_size, uint64_t idx_size, struct err *e)
 {
 	auto_free struct spool_row *rows = calloc(ROWS_AT_ONCE, sizeof(*rows));

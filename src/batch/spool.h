@@ -1,19 +1,19 @@
 /* spool.h - the three files of a batch, in <state>/batches.
  * Owns: their descriptors.
  *
- *   ID.in    items as they came, one per line
- *   ID.out   results, one line of JSON each: exactly what clients are told
- *   ID.idx   of each result: where its line ends, whose it is, what became of it
+ *   ID.in    items as received, one per line
+ *   ID.out   results, one line of JSON each: exactly what clients get
+ *   ID.idx   of each result: where its line ends, its item, its status
  *
- * A result counts when its row of the index is written; that is before anybody is told. What a crash
- * left of one that does not count is cut off when the files are opened again. */
+ * A result counts when its row of the index is written, before a client gets it. The rest of a
+ * result that does not count, left by a crash, is cut off when the files are opened again. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
 #include <stdint.h>
 
 struct spool_row {
-	uint64_t end; /* offset in ID.out behind its line */
+	uint64_t end; /* offset in ID.out after its line */
 	uint32_t item;
 	uint16_t verdict, cause;
 };
@@ -38,7 +38,7 @@ must_check int spool_result(struct spool *s, const char *line, size_t n, struct 
 /* The rows from `first` on, up to max; how many. */
 must_check int spool_rows(const struct spool *s, uint32_t first, struct spool_row *out,
 			  unsigned max, struct err *e);
-/* Where the result with this number begins, from 1; that behind the last: the end. */
+/* Where the result with this number begins, from 1; the number after the last: the end. */
 must_check int spool_offset(const struct spool *s, uint32_t seq, uint64_t *out, struct err *e);
 /* Up to n bytes of results, or of items; how many. */
 must_check int spool_read(const struct spool *s, uint64_t at, void *to, size_t n, struct err *e);
