@@ -74,7 +74,8 @@ struct batch_item {
 	unsigned nbehind;
 };
 
-/* -1: the line is invalid, and e has the reason; x->id may be known all the same. Call batch_item_fini() in any case. */
+/* -1: the line is invalid, and e has the reason; x->id may be known all the same. Call
+ * batch_item_fini() in any case. */
 must_check int batch_item_parse(struct batch_item *x, const char *line, size_t n,
 				const struct batch_item_defaults *d, struct err *e);
 /* The same for a document of any size; the caller has bounded it. */

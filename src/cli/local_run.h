@@ -1,5 +1,6 @@
 /* local_run.h - one box for one command line: from its creation to the record of its end.
- * Owns:         the connection to the keeper, and the box with kill on close: it ends with this process.
+ * Owns:         the connection to the keeper, and the box (kill on close: it ends with this
+ *               process).
  * Does not own: the options it was opened with. */
 #pragma once
 #include "base/buf.h"

@@ -234,7 +234,7 @@ static char *read_answer(int secret)
 	return line;
 }
 
-/* Stdin that is no terminal was the cell itself: there is no more of it. */
+/* Stdin that is no terminal was the cell itself: the rest of it is empty. */
 static void give_input(const json_t *ev)
 {
 	auto_free char *line = NULL;

@@ -22,10 +22,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { MARGIN_MS = 60000 }; /* of the box's lifetime, beyond the program's time */
-#define OUT_MOST                                                                                   \
-	(1ull << 30) /* bytes that --out fetches if the daemon does not send the size of the box's
-		 * disk */
+enum { MARGIN_MS = 60000 };   /* of the box's lifetime, beyond the program's time */
+#define OUT_MOST (1ull << 30) /* bytes that --out fetches if the daemon sends no size of the disk */
 
 int run_remote_wanted(const struct cli *cli)
 {

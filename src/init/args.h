@@ -13,7 +13,8 @@ struct exec_args {
 	size_t map_bytes;
 };
 
-/* -EINVAL: they do not match the counts. -E2BIG, -ENOMEM: valid, but too much. memfd: -1 or its number. */
+/* -EINVAL: they do not match the counts. -E2BIG, -ENOMEM: valid, but too much. memfd: -1 or its
+ * number. */
 int args_init(struct exec_args *a, const struct wire_start *st, char *tail, size_t tail_len,
 	      int memfd);
 void args_fini(struct exec_args *a);

@@ -1,6 +1,6 @@
 /* context_internal.h - what the files of a context have in common; no other file includes this.
- *   context.c        states, waiting requests, time, list  context_driver.c   it starts and ends
- *   context_cell.c   cells, one after the other            context_restore.c  begun by another server
+ *   context.c        states, waiting requests, time      context_driver.c   it starts and ends
+ *   context_cell.c   cells, one after the other          context_restore.c  begun by another server
  *   context_events.c events of its driver */
 #pragma once
 #include "notebook/context.h"
