@@ -12,8 +12,7 @@ enum jail_feature {
 	LAYER_UTS,       /* own host name */
 	LAYER_CGROUP_NS, /* own view of the cgroup tree */
 	LAYER_OVERLAY,   /* overlay root; without it the root is a private copy of the template */
-	LAYER_IDMAP,     /* template files belong to the box's root, not to the overflow uid
-			  * (nobody) */
+	LAYER_IDMAP,     /* template files belong to the box's root, not to the overflow uid */
 	LAYER_MEM,       /* memory limit by cgroup */
 	LAYER_TASKS,     /* process limit by cgroup */
 	LAYER_CPU,       /* cpu limit by cgroup */
