@@ -41,8 +41,8 @@ static int no_passphrase(char *buf, int size, int writing, void *user)
 	return -1;
 }
 
-/* A client that offers several protocols gets http/1.1; one that offers only others gets an
- * alert. */
+/* A client that offers several protocols gets http/1.1; one that offers only others gets no
+ * answer to its offer. */
 static int tls_choose(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 		      const unsigned char *in, unsigned in_len, void *arg)
 {

@@ -12,7 +12,7 @@ struct spec;
 #define JAIL_RANGE 65536   /* host ids per box */
 #define JAIL_USER 1000     /* the box's user, seen from inside */
 #define JAIL_INIT_ID 65533 /* its PID 1: an id that no user code gets */
-#define JAIL_FD_HIGH 128   /* launchers never close above it: long-lived descriptors belong there */
+#define JAIL_FD_HIGH 128   /* a new box closes all from here on: the keeper's long-lived ones */
 
 #define JAIL_LOWERS 4
 

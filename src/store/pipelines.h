@@ -109,8 +109,8 @@ void store_lessons_fini(struct store_lessons *l);
 must_check int store_lesson_add(struct store *s, const char *team, const char *run,
 				const char *task, const char *category, const char *fix,
 				struct err *e);
-/* Lessons of this team, the most similar first. text is the text of a task: its words are
- * searched for, all other characters are ignored. */
+/* Lessons of this team, the most similar first. text is the text of a task: all words of it
+ * are searched for, all other characters are ignored. */
 must_check int store_lesson_find(struct store *s, const char *team, const char *text, unsigned most,
 				 struct store_lessons *out, struct err *e);
 must_check int store_lesson_forget(struct store *s, const char *team,

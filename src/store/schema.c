@@ -287,7 +287,7 @@ static const char cheaper_runs[] =
 	" WHERE cause NOT IN ('', 'exit');"
 	"CREATE INDEX runs_tag ON runs (team, tag, started_ns, id) WHERE ended_ns > 0 AND tag <> '';";
 
-/* Paused boxes, and the time of the last resume of a box or context. */
+/* Adds the state of paused boxes. */
 static const char pauses[] =
 	"CREATE TABLE new_boxes ("
 	" id TEXT PRIMARY KEY,"
