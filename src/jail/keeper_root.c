@@ -42,7 +42,7 @@ static int make_dirs(int stage, struct err *e)
 	return 0;
 }
 
-/* Without the permission to make nodes, the host's own are bound, and checked later. */
+/* Without the permission to make nodes, the host's own are bound; make_node() checks their numbers. */
 static int bind_node(int stage, const char *path, const char *name, struct err *e)
 {
 	auto_fd int fd = openat(stage, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

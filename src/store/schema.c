@@ -287,7 +287,7 @@ static const char cheaper_runs[] =
 	" WHERE cause NOT IN ('', 'exit');"
 	"CREATE INDEX runs_tag ON runs (team, tag, started_ns, id) WHERE ended_ns > 0 AND tag <> '';";
 
-/* Adds the state of paused boxes. */
+/* Adds the state of paused boxes, and started_ns: when a box was created or resumed last. */
 static const char pauses[] =
 	"CREATE TABLE new_boxes ("
 	" id TEXT PRIMARY KEY,"
