@@ -95,6 +95,16 @@ apt_failed() {
 	die "apt-get failed: $(grep '^E:' "$1" | tail -1 | cut -c 4-) (all of it: $1)"
 }
 
+# Go 1.20 and later come without a compiled library, and every new box would compile it again for seconds. As root,
+# compiles it once into GOROOT, which boxes see (docs/languages.md); again only after an update of Go.
+compile_go_library() {
+	[ "$(id -u)" = 0 ] && [ -x /usr/bin/go ] || return 0
+	[ "$(go_in_goroot list -f '{{.Stale}}' fmt 2>/dev/null)" = true ] || return 0
+	say "compiling the library of Go into $(/usr/bin/go env GOROOT)/pkg (once; 300 MB)"
+	go_in_goroot install std || say "that failed; tests of Go will be slow"
+}
+go_in_goroot() { GODEBUG=installgoroot=all GOTOOLCHAIN=local GOFLAGS= /usr/bin/go "$@"; }
+
 # configure DIR CC OPTION...: makes a build folder, or leaves the one that is there.
 configure() {
 	dir=$1 cached="${ccache:+$ccache }$2"
