@@ -30,10 +30,12 @@ void conn_set_class(struct http_conn *c)
 	if ((unsigned)late == c->late && !c->class_due)
 		return;
 	c->late = (unsigned)late;
-	/* Fails while one of its events is ready; then the class is set after that event has
-	 * been served. */
-	c->class_due =
-		bufferevent_priority_set(c->bev, late ? LOOP_CLASS_LATE : LOOP_CLASS_NORMAL) < 0;
+	/* Fails while one of its events is ready; then the class is set after that event has been
+	 * served. Not for TLS: libevent queues a callback for such a connection, and changes its
+	 * class while it is queued, which loses events and makes the loop spin. conn_wake()
+	 * delays the requests of these instead. */
+	c->class_due = !c->tls && bufferevent_priority_set(c->bev, late ? LOOP_CLASS_LATE
+									: LOOP_CLASS_NORMAL) < 0;
 }
 
 struct evbuffer *conn_input(const struct http_conn *c)
@@ -434,7 +436,7 @@ static void conn_wake(struct http_conn *c)
 		return;
 	loop_work_begin(l, conn_budget(c));
 	conn_set_class(c);
-	if (c->late && !was_late)
+	if (c->late && (c->tls || !was_late))
 		conn_schedule(c);
 	else
 		conn_advance(c);
