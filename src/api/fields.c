@@ -27,7 +27,7 @@ static const char *skip_string(const char *p, const char *end)
 	return p;
 }
 
-int fields_scan(const char *text, size_t n, struct err *e)
+static int fields_scan(const char *text, size_t n, struct err *e)
 {
 	const char *end = text + n;
 	unsigned members = 0, depth = 0;

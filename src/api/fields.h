@@ -21,7 +21,6 @@ json_t *fields_schema(const struct field *table);
 /* A document with more members of objects and arrays than this, or deeper nesting, is rejected
  * before it is parsed: its cost in memory depends on its members, not on its bytes. */
 enum { FIELDS_MEMBERS = 10000, FIELDS_DEPTH = 64 };
-must_check int fields_scan(const char *text, size_t n, struct err *e);
 /* How many bytes a body of this table may have: `most` if the table has files, code or other texts
  * of any length, else FIELDS_SMALL. */
 enum { FIELDS_SMALL = 256 << 10 };

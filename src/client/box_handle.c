@@ -324,10 +324,3 @@ int boxh_files(struct box_handle *b, uint16_t flags, int *out_fd, struct err *e)
 	ask.flags = flags;
 	return ask_fd(b, &ask, sizeof(ask), ask.ref, out_fd, e);
 }
-
-int box_connect(struct box_handle *b, uint16_t port, int *out_fd, struct err *e)
-{
-	struct wire_connect ask = { .head = sock_head(WIRE_CONNECT, b->next_ref++), .port = port };
-
-	return ask_fd(b, &ask, sizeof(ask), ask.head.ref, out_fd, e);
-}

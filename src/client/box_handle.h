@@ -97,7 +97,6 @@ must_check int boxh_stdin(struct box_handle *b, uint32_t ref, const void *bytes,
 /* A connection to a file worker inside. */
 must_check int boxh_files(struct box_handle *b, uint16_t flags, int *out_fd,
 			  struct err *e); /* WIRE_FILES_* */
-must_check int box_connect(struct box_handle *b, uint16_t port, int *out_fd, struct err *e);
 
 /* Converts an ERROR frame to an err. The text is untrusted: control characters become '?'. */
 int wire_error_read(const struct wire_error *said, struct err *e);

@@ -100,12 +100,10 @@ static int send_data(struct files *f, uint32_t ref, const void *bytes, size_t n,
 	return sock_send(f->fd, &head, sizeof(head), bytes, n, NULL, 0, e);
 }
 
-static int begin_put(struct files *f, const char *path, mode_t mode, uint32_t flags,
-		     uint32_t *out_ref, struct err *e)
+static int begin_put(struct files *f, const char *path, mode_t mode, uint32_t *out_ref,
+		     struct err *e)
 {
-	struct wire_put put = { .head = sock_head(WIRE_PUT, f->next_ref++),
-				.mode = mode & 0777,
-				.flags = flags };
+	struct wire_put put = { .head = sock_head(WIRE_PUT, f->next_ref++), .mode = mode & 0777 };
 
 	*out_ref = put.head.ref;
 	return files_ask(f, &put, sizeof(put), path, strlen(path), e);
@@ -116,13 +114,13 @@ static int begin_put(struct files *f, const char *path, mode_t mode, uint32_t fl
 
 /* Sends the content of one file, without waiting for the answer. */
 OUT_OF_LINE static int send_file(struct files *f, int src_fd, const char *path, mode_t mode,
-				 uint32_t flags, uint64_t *out_bytes, struct err *e)
+				 uint64_t *out_bytes, struct err *e)
 {
 	char bytes[DATA_MAX];
 	uint32_t ref;
 	ssize_t n;
 
-	if (begin_put(f, path, mode, flags, &ref, e) < 0)
+	if (begin_put(f, path, mode, &ref, e) < 0)
 		return -1;
 	do {
 		n = read(src_fd, bytes, sizeof(bytes));
@@ -137,24 +135,13 @@ OUT_OF_LINE static int send_file(struct files *f, int src_fd, const char *path, 
 	return 0;
 }
 
-static int files_do_put(struct files *f, int src_fd, const char *path, mode_t mode, uint32_t flags,
-			struct err *e)
+int files_put(struct files *f, int src_fd, const char *path, mode_t mode, struct err *e)
 {
 	uint64_t bytes = 0;
 
-	if (send_file(f, src_fd, path, mode, flags, &bytes, e) < 0)
+	if (send_file(f, src_fd, path, mode, &bytes, e) < 0)
 		return -1;
 	return files_settle(f, 0, e);
-}
-
-int files_put(struct files *f, int src_fd, const char *path, mode_t mode, struct err *e)
-{
-	return files_do_put(f, src_fd, path, mode, 0, e);
-}
-
-int files_put_new(struct files *f, int src_fd, const char *path, mode_t mode, struct err *e)
-{
-	return files_do_put(f, src_fd, path, mode, WIRE_PUT_NEW, e);
 }
 
 int files_put_bytes(struct files *f, const void *bytes, size_t n, const char *path, mode_t mode,
@@ -162,7 +149,7 @@ int files_put_bytes(struct files *f, const void *bytes, size_t n, const char *pa
 {
 	uint32_t ref;
 
-	if (begin_put(f, path, mode, 0, &ref, e) < 0)
+	if (begin_put(f, path, mode, &ref, e) < 0)
 		return -1;
 	for (size_t done = 0; done < n;) {
 		size_t part = n - done > DATA_MAX ? DATA_MAX : n - done;
@@ -235,7 +222,7 @@ static int walk_file(struct files_walk *w, int dir_fd, const char *name, struct 
 		return err_set(e, ERR_CONFLICT, "%.80s changed its kind while it was copied",
 			       w->path);
 	w->tally->files++;
-	return send_file(w->f, fd, w->path, st.st_mode | 0600, 0, &w->tally->bytes, e);
+	return send_file(w->f, fd, w->path, st.st_mode | 0600, &w->tally->bytes, e);
 }
 
 static int walk_entry(struct files_walk *w, int dir_fd, const char *name, struct err *e)

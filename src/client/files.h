@@ -22,8 +22,6 @@ void files_close(struct files *f);
 
 /* Copies the rest of src_fd to `path`, and creates missing folders above it. */
 must_check int files_put(struct files *f, int src_fd, const char *path, mode_t mode, struct err *e);
-must_check int files_put_new(struct files *f, int src_fd, const char *path, mode_t mode,
-			     struct err *e);
 must_check int files_put_bytes(struct files *f, const void *bytes, size_t n, const char *path,
 			       mode_t mode, struct err *e);
 

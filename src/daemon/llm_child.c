@@ -27,7 +27,8 @@ static int llm_beside(const char *settings, char out[512])
 	       access(out, F_OK) == 0;
 }
 
-void llm_child_path(const struct config *c, char out[512])
+/* The file of models: serve.models, or models.toml beside a file of settings; "": there is none. */
+static void llm_child_path(const struct config *c, char out[512])
 {
 	const char *given = config_text(c, CONFIG_MODELS);
 

@@ -18,8 +18,6 @@ struct llm_child {
 	int root;                         /* it changes its uid */
 };
 
-/* The file of models: serve.models, or models.toml beside a file of settings; "": there is none. */
-void llm_child_path(const struct config *c, char out[512]);
 /* Is it one? Nothing is also fine. */
 must_check int llm_child_check(const struct config *c, struct err *e);
 

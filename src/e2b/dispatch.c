@@ -107,11 +107,6 @@ struct box *e2b_find_box(struct call *c)
 	return ((struct traffic *)c->surface)->box;
 }
 
-uint16_t e2b_port(const struct call *c)
-{
-	return ((const struct traffic *)c->surface)->to.port;
-}
-
 /* A client that uses the token of a box acts for the team of the box, on that box alone. */
 static void act_for(struct call *c, const struct box *b)
 {

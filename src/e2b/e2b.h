@@ -61,7 +61,6 @@ int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e);
 char *e2b_recent(struct api *a, const uint8_t signature[32]);
 /* Of a call that was taken as traffic: its box, which runs and is held while the call lasts. */
 struct box *e2b_find_box(struct call *c);
-uint16_t e2b_port(const struct call *c);
 
 /* Adds the CORS headers to the answer for a page. 1: it was a preflight request, and was
  * answered (envd_http.c). */

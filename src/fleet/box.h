@@ -160,6 +160,3 @@ uint64_t box_left_ms(const struct box *b); /* rest of its lifetime; UINT64_MAX: 
 #define BOX_RENEWED "{\"lifetime_from\":\"use\"}"
 int box_renews(const struct store_box *row);
 int64_t box_ends_ns(const struct box *b);
-/* 1: the box was used since ends_ns was set, and ends_ns is set again. 0: its lifetime
- * has ended. */
-int box_renew(struct box *b);

@@ -46,7 +46,9 @@ int64_t box_ends_ns(const struct box *b)
 	return box_renews(&b->row) ? renewed : b->row.ends_ns;
 }
 
-int box_renew(struct box *b)
+/* 1: the box was used since ends_ns was set, and ends_ns is set again. 0: its lifetime
+ * has ended. */
+static int box_renew(struct box *b)
 {
 	int64_t ends_ns = box_ends_ns(b);
 	struct err e;

@@ -28,7 +28,7 @@ static uint64_t window_end(const struct exec_reader *t, uint64_t from, unsigned 
 }
 
 /* Grants half a window at a time, so that a credit is rare and never late. */
-void exec_reader_grant(struct exec_reader *t, struct init_call *ear, unsigned stream)
+static void exec_reader_grant(struct exec_reader *t, struct init_call *ear, unsigned stream)
 {
 	uint64_t next = ear->next_byte[stream], until = ear->granted[stream];
 

@@ -68,4 +68,3 @@ void exec_reader_begin(struct exec_reader *t);
 void exec_reader_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n);
 void exec_reader_over(struct exec_reader *t, json_t *record, const struct err *e);
-void exec_reader_grant(struct exec_reader *t, struct init_call *ear, unsigned stream);

@@ -200,5 +200,3 @@ size_t ws_waiting(const struct ws *w);
 void ws_pause(struct ws *w); /* no more messages until ws_resume(): the peer's writes will block */
 void ws_resume(struct ws *w);
 void ws_close(struct ws *w, uint16_t code, const char *reason); /* on_close() follows */
-
-const char *http_reason(int status); /* "Not Found" */

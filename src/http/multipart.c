@@ -42,7 +42,8 @@ static void take_value(const char **at, struct buf *out)
 	*at = *p ? p + 1 : p;
 }
 
-char *multipart_parameter(const char *header, const char *name)
+/* The value of a parameter of a header ("form-data; name=\"x\""), to be freed; NULL: not there. */
+static char *multipart_parameter(const char *header, const char *name)
 {
 	const char *at = strchr(header, ';');
 	size_t n = strlen(name);

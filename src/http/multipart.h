@@ -44,6 +44,3 @@ int multipart_ended(const struct multipart *m); /* the last delimiter was seen *
 /* Of the part that began last; NULL: it has none. */
 const char *multipart_name(const struct multipart *m);
 const char *multipart_filename(const struct multipart *m);
-
-/* The value of a parameter of a header ("form-data; name=\"x\""), to be freed; NULL: not there. */
-char *multipart_parameter(const char *header, const char *name);

@@ -70,7 +70,7 @@ static unsigned row_of(int status)
 	return n;
 }
 
-const char *http_reason(int status)
+static const char *http_reason(int status)
 {
 	unsigned row = row_of(status);
 

@@ -137,7 +137,8 @@ void driver_event_input(struct buf *out, const char *cell, const json_t *content
 
 /* ---- errors ---- */
 
-void driver_event_plain(struct buf *out, const char *text, size_t n)
+/* Without the sequences that colour a terminal. */
+static void driver_event_plain(struct buf *out, const char *text, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (text[i] != '\033') {

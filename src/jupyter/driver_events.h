@@ -26,6 +26,3 @@ void driver_event_error(struct buf *out, const char *cell, const json_t *content
 void driver_event_trouble(struct buf *out, const char *cell, const char *name, const char *value);
 void driver_event_input(struct buf *out, const char *cell, const json_t *content);
 void driver_event_end(struct buf *out, const char *cell, const char *status, int64_t count);
-
-/* Without the sequences that colour a terminal. */
-void driver_event_plain(struct buf *out, const char *text, size_t n);

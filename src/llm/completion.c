@@ -686,11 +686,3 @@ int asker_init(struct asker *x, struct loop *l, const struct models_config *b, s
 	curl_loop_init(&x->multi, l, completion_tried);
 	return 0;
 }
-
-void asker_fini(struct asker *x)
-{
-	curl_loop_fini(&x->multi);
-	resolver_fini(&x->names);
-	free(x->ca);
-	x->ca = NULL;
-}

@@ -40,7 +40,6 @@ struct completion_owner {
 /* Reads resolv.conf, hosts and certificates: before the walls. */
 must_check int asker_init(struct asker *x, struct loop *l, const struct models_config *b,
 			  struct err *e);
-void asker_fini(struct asker *x); /* nobody asks any more */
 /* NULL: it is no question, nobody can be asked, or too many ask. */
 struct completion *completion_start(struct asker *x, json_t *take_request,
 				    struct completion_owner *o, struct err *e);

@@ -20,7 +20,6 @@
 	X(multi_socket_action)                                                                     \
 	X(multi_assign)                                                                            \
 	X(multi_info_read)                                                                         \
-	X(multi_cleanup)                                                                           \
 	X(slist_append)                                                                            \
 	X(slist_free_all)                                                                          \
 	X(getdate)

@@ -95,11 +95,3 @@ void curl_loop_init(struct curl_loop *m, struct loop *l, void (*done)(void *owne
 	curl.multi_setopt(m->handle, CURLMOPT_TIMERDATA, m);
 	curl.multi_setopt(m->handle, CURLMOPT_MAXCONNECTS, 32L);
 }
-
-void curl_loop_fini(struct curl_loop *m)
-{
-	if (m->handle)
-		curl.multi_cleanup(m->handle);
-	m->handle = NULL;
-	timer_fini(&m->timer);
-}

@@ -12,4 +12,3 @@ struct curl_loop {
 };
 
 void curl_loop_init(struct curl_loop *m, struct loop *l, void (*done)(void *owner, int rc));
-void curl_loop_fini(struct curl_loop *m);

@@ -116,7 +116,7 @@ static struct pipeline *pipeline_find(const struct pipelines *a, const char *id)
 
 /* ---- storing ---- */
 
-void pipeline_log(const struct pipeline *p, const char *outcome)
+static void pipeline_log(const struct pipeline *p, const char *outcome)
 {
 	char line[160];
 

@@ -94,7 +94,6 @@ void pipeline_event(struct pipeline *p, const char *type, json_t *take_event);
  * kind and outcome are static texts, or live as long as the pipeline. */
 void pipeline_store(struct pipeline *p, const char *kind, json_t *take_doc, const char *outcome);
 void pipeline_notify(struct pipelines *a, const char *id); /* who looks on: there is more */
-void pipeline_log(const struct pipeline *p, const char *outcome);
 int pipeline_stops(struct pipeline *p, const char *point);
 void pipeline_add_usage(struct pipeline *p, const json_t *usage);
 json_t *pipeline_usage(const struct pipeline *p);

@@ -326,7 +326,7 @@ static int reply_schema_do_check(const json_t *schema, const json_t *v,
 	return 0;
 }
 
-int reply_schema_check(const json_t *schema, const json_t *value, struct err *e)
+static int reply_schema_check(const json_t *schema, const json_t *value, struct err *e)
 {
 	struct reply_schema_place top = { 0 };
 

@@ -14,4 +14,3 @@ const json_t *reply_schema_json(enum reply_schema f);
 
 /* The whole text, one value, no fences, no name twice; then its form. NULL: e has the place. */
 json_t *reply_schema_parse(enum reply_schema f, const char *text, size_t n, struct err *e);
-must_check int reply_schema_check(const json_t *schema, const json_t *value, struct err *e);

@@ -1,6 +1,6 @@
 /* llm_shapes.c - calls of tools as OpenAI's and Anthropic's models make them: what comes is what their SDKs
  * hand to a loop, what goes back is what the loop hands to the model. */
-#include "tools/llm_shapes.h"
+#include "tools/tool.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
 
@@ -8,6 +8,15 @@
 #include <string.h>
 
 enum { COMMANDS = 32 };
+
+/* One call of a model, in its provider's shape. */
+struct llm_shape {
+	struct tool_call call; /* first: it is c->door */
+	json_t *asked;         /* the request; kept, for others take c->body */
+	json_t *output;        /* what is collected, or NULL */
+	size_t at;
+	void (*over)(struct llm_shape *p, struct call *c, const struct tool_result *r);
+};
 
 static void shape_left(struct call *c)
 {
@@ -17,8 +26,9 @@ static void shape_left(struct call *c)
 	json_decref(p->output);
 }
 
-struct llm_shape *llm_shape_new(struct call *c, void (*over)(struct llm_shape *p, struct call *c,
-							     const struct tool_result *r))
+static struct llm_shape *llm_shape_new(struct call *c,
+				       void (*over)(struct llm_shape *p, struct call *c,
+						    const struct tool_result *r))
 {
 	struct llm_shape *p = call_alloc(c, sizeof(*p));
 
@@ -38,7 +48,7 @@ static void job_over(struct tool_job *j, const struct tool_result *r)
 
 static const struct tool_surface on = { NULL, job_over };
 
-void llm_shape_fail(struct llm_shape *p, struct call *c, const char *why)
+static void llm_shape_fail(struct llm_shape *p, struct call *c, const char *why)
 {
 	struct tool_result r = { .failed = 1 };
 
@@ -49,7 +59,8 @@ void llm_shape_fail(struct llm_shape *p, struct call *c, const char *why)
 	json_decref(r.data);
 }
 
-void llm_shape_run(struct llm_shape *p, struct call *c, const struct tool *t, json_t *args)
+/* Reports every error to the model, in the shape of a result. */
+static void llm_shape_run(struct llm_shape *p, struct call *c, const struct tool *t, json_t *args)
 {
 	if (!t || t->marks & TOOL_BOXES)
 		llm_shape_fail(p, c, "there is no such tool");
@@ -59,7 +70,7 @@ void llm_shape_run(struct llm_shape *p, struct call *c, const struct tool *t, js
 		tool_begin(c, t, args, &on);
 }
 
-json_t *llm_shape_text(const struct tool_result *r)
+static json_t *llm_shape_text(const struct tool_result *r)
 {
 	return json_stringn(buf_str(&r->text), r->text.len);
 }

@@ -48,7 +48,7 @@ static json_t *boxes_limit(uint64_t n)
 	return n ? json_integer((json_int_t)n) : json_null();
 }
 
-json_t *box_row_json(const struct store_box *row)
+static json_t *box_row_json(const struct store_box *row)
 {
 	const struct store_limits *l = &row->limits;
 	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "id", row->id, "name",

@@ -8,7 +8,6 @@ json_t *box_json(const struct box *b);
 /* Variables often contain secrets: a caller with the role viewer gets their names, not their
  * values. */
 void box_withhold(const struct call *c, json_t *doc);
-json_t *box_row_json(const struct store_box *row);
 
 void boxes_create(struct call *c); /* boxes_create.c */
 void boxes_list(struct call *c);

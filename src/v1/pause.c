@@ -53,7 +53,8 @@ void pause_begin(struct call *c, struct box *b, int memory, pause_done *done)
 		pause_refused(c, b, done, &e);
 }
 
-void pause_end(struct call *c, struct box *b, int reboot, pause_done *done)
+/* Resumes a paused or a stopped box; reboot: with its files only, without its processes. */
+static void pause_end(struct call *c, struct box *b, int reboot, pause_done *done)
 {
 	struct pausing *p = pause_do_begin(c, done);
 	struct err e;

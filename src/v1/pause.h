@@ -11,5 +11,3 @@ void pause_resume(struct call *c);
  * has disconnected. */
 typedef void pause_done(struct call *c, struct box *b, const struct err *e);
 void pause_begin(struct call *c, struct box *b, int memory, pause_done *done);
-/* Resumes a paused or a stopped box; reboot: with its files only, without its processes. */
-void pause_end(struct call *c, struct box *b, int reboot, pause_done *done);

@@ -2,7 +2,7 @@
  * and against servers that misbehave. */
 #include "http/client.h"
 #include "http/tls.h"
-#include "http/wsclient.h"
+#include "wsclient.h"
 #include "tap.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* wsclient.c - see wsclient.h. */
-#include "http/wsclient.h"
+#include "wsclient.h"
 #include "http/response.h"
 #include "http/client_conn.h"
 #include "http/tls.h"
