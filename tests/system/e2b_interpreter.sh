@@ -257,7 +257,8 @@ print("a", end="", flush=True)
 display(2)
 print("b", end="")'
 	# Results and output come on two descriptors: their order is not certain.
-	is "$(jq -r '.text // empty' <body | sort | tr '\n' ' ')" '1 2 a b '
+	is "$(lines stdout | jq -rj .text)" ab "$body"
+	is "$(jq -r 'select(.type == "result").text' <body | tr '\n' ' ')" '1 2 ' "$body"
 }
 
 what_keeps_no_state_runs_by_itself() {
