@@ -107,26 +107,6 @@ fault_used() {
 	[ ! -e "$work/run/$1" ]
 }
 
-failed_children_do_not_cost_the_zygote() {
-	[ -x "$ATOLL_TEST_BIN" ] || skip "no build with test hooks: $ATOLL_TEST_BIN"
-	stop_daemon
-	kill "$keeper_pid"
-	ATOLL=$ATOLL_TEST_BIN
-	start_daemon
-	soon warm_python
-	before=$(zygotes)
-	for _ in 1 2; do
-		for fault in seed-fails seed-dies; do
-			: >"$work/run/$fault"
-			soon fault_used $fault
-		done
-	done
-	has "$(log)" "injected fault"
-	has "$(log)" "child died in set-up"
-	is "$(zygotes)" "$before" "$(log)"
-	soon no_zombies
-}
-
 # The hash seed of the interpreter of a pipeline's program, of the team whose key it is. Sets hash.
 pipeline_hash() {
 	api POST "/v1/pipelines?wait=1" '{"task":"run it","files":{"main.py":"print(hash(\"atoll\") if \"memfd:seed\" in open(\"/proc/self/maps\").read() else \"plain\")\n"}}'
@@ -145,6 +125,27 @@ pipelines_of_two_teams_do_not_share_a_zygote() {
 	[ "$hash" != "$first" ] || fail "one hash seed for two teams: $hash"
 	forked_hash
 	is "$hash" "$(pipeline_hash && echo "$hash")" "a run and a pipeline of one team share one"
+}
+
+# The last one: it replaces daemon and keeper by those of the build with test hooks.
+failed_children_do_not_cost_the_zygote() {
+	[ -x "$ATOLL_TEST_BIN" ] || skip "no build with test hooks: $ATOLL_TEST_BIN"
+	stop_daemon
+	kill "$keeper_pid"
+	ATOLL=$ATOLL_TEST_BIN
+	start_daemon
+	soon warm_python
+	before=$(zygotes)
+	for _ in 1 2; do
+		for fault in seed-fails seed-dies; do
+			: >"$work/run/$fault"
+			soon fault_used $fault
+		done
+	done
+	has "$(log)" "injected fault"
+	has "$(log)" "child died in set-up"
+	is "$(zygotes)" "$before" "$(log)"
+	soon no_zombies
 }
 
 run_daemon_tests
