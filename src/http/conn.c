@@ -23,6 +23,21 @@ struct loop_budget *conn_budget(const struct http_conn *c)
 	return c->budget ? c->budget : c->share ? &c->share->budget : NULL;
 }
 
+void conn_set_class(struct http_conn *c)
+{
+	int late = loop_budget_exceeded(c->req.server->loop, conn_budget(c));
+
+	if ((unsigned)late == c->late && !c->class_due)
+		return;
+	c->late = (unsigned)late;
+	/* Fails while one of its events is ready; then the class is set after that event has been
+	 * served. Not for TLS: libevent queues a callback for such a connection, and changes its
+	 * class while it is queued, which loses events and makes the loop spin. conn_wake()
+	 * delays the requests of these instead. */
+	c->class_due = !c->tls && bufferevent_priority_set(c->bev, late ? LOOP_CLASS_LATE
+									: LOOP_CLASS_NORMAL) < 0;
+}
+
 struct evbuffer *conn_input(const struct http_conn *c)
 {
 	return bufferevent_get_input(c->bev);
@@ -204,6 +219,7 @@ static void conn_finish(struct http_conn *c)
 	c->stamp = 0;
 	c->state = CONN_IDLE;
 	share_idle(&c->req.server->core->shares, c);
+	conn_set_class(c);
 }
 
 /* ---- along ---- */
@@ -410,17 +426,17 @@ void conn_schedule(struct http_conn *c)
 	k->end = &c->next_kicked;
 }
 
-/* Runs conn_advance() now, or after other work if the budget is exceeded. The priority of the connection's
- * events in libevent is never changed: bufferevent_priority_set() also changes that of a callback which may
- * be queued, and events were lost. */
+/* Runs conn_advance() now, or later if the budget was exceeded since the socket became ready. */
 static void conn_wake(struct http_conn *c)
 {
 	struct loop *l = c->req.server->loop;
+	int was_late = c->late;
 
 	if (c->running)
 		return;
 	loop_work_begin(l, conn_budget(c));
-	if (loop_budget_exceeded(l, conn_budget(c)))
+	conn_set_class(c);
+	if (c->late && (c->tls || !was_late))
 		conn_schedule(c);
 	else
 		conn_advance(c);
