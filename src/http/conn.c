@@ -436,10 +436,15 @@ static void conn_wake(struct http_conn *c)
 		return;
 	loop_work_begin(l, conn_budget(c));
 	conn_set_class(c);
-	if (c->late && (c->tls || !was_late))
+	if (c->late && (c->tls || !was_late)) {
+		/* No more is read until conn_advance() has run: a client that sends without end
+		 * would fill the memory, and its reads would delay that run for ever. */
+		c->reading = 0;
+		bufferevent_disable(c->bev, EV_READ);
 		conn_schedule(c);
-	else
+	} else {
 		conn_advance(c);
+	}
 	loop_work_end(l);
 }
 
