@@ -1,4 +1,4 @@
-/* agent_prompt.h - what a model is told so that it flies the agent of a box: the rules, the task, what happened.
+/* agent_prompt.h - the prompt of the model that drives the agent of a box: rules, task, history.
  * Owns: nothing. Pure: words of a box go in as data between marks, never as rules. */
 #pragma once
 #include "base/err.h"

@@ -2,7 +2,7 @@
  *
  *   making -> filling -> flying -> ending -> told
  *
- * There is one way out, session_conclude(): the first verdict counts, then the box ends, then the owner is told. */
+ * There is one way out, session_conclude(): the first verdict counts, then the box ends, then the owner is notified. */
 #include "agent/agent_session.h"
 #include "agent/agent_prompt.h"
 #include "base/id.h"

@@ -26,7 +26,7 @@ static void let_file_client_go(struct compile_reuse *x)
 	x->file_client_open = 0;
 }
 
-/* From here on the berth tells when it goes: nobody else would. */
+/* From now on the box calls its hook when it ends; no other notice would come. */
 static void reuse_begin(struct compile_reuse *x, struct box *b)
 {
 	x->box = b;

@@ -438,7 +438,7 @@ static void conn_wake(struct http_conn *c)
 	conn_set_class(c);
 	if (c->late && (c->tls || !was_late)) {
 		/* No more is read until conn_advance() has run: a client that sends without end
-		 * would fill the memory, and its reads would delay that run for ever. */
+		 * would fill the memory, and its reads would delay that run without limit. */
 		c->reading = 0;
 		bufferevent_disable(c->bev, EV_READ);
 		conn_schedule(c);
