@@ -4,7 +4,7 @@ export const test = (name, body) => all.push({ name, body })
 export function is(a, b, what = '') { if (a !== b) throw new Error(`${what ? what + ': ' : ''}${JSON.stringify(a)} is not ${JSON.stringify(b)}`) }
 export function ok(x, what) { if (!x) throw new Error(what) }
 export function has(text, part) { if (!String(text).includes(part)) throw new Error(`${JSON.stringify(part)} is not in ${JSON.stringify(String(text).slice(0, 400))}`) }
-export async function soon(what, f, ms = 10000) {
+export async function soon(what, f, ms = 20000) {
 	const end = Date.now() + ms
 	for (let last; ; await new Promise((r) => setTimeout(r, 30))) {
 		try { last = await f(); if (last) return last } catch (e) { last = e }
@@ -20,7 +20,7 @@ export async function run(setUp, tearDown, only) {
 		try {
 			ctx = await setUp(t.name)
 			let timer
-			await Promise.race([t.body(ctx), new Promise((_, no) => { timer = setTimeout(() => no(new Error('took more than 40 s')), 40000) })]).finally(() => clearTimeout(timer))
+			await Promise.race([t.body(ctx), new Promise((_, no) => { timer = setTimeout(() => no(new Error('took more than 60 s')), 60000) })]).finally(() => clearTimeout(timer))
 			await ctx.check?.()
 			console.log(`ok ${n} - ${t.name} (${Date.now() - began} ms)`)
 		} catch (e) {

@@ -28,7 +28,7 @@ async function open(box, file, options = {}) {
 async function show(page, box, file) {
 	await page.goto(`${url}/b/${box}${file ? `?file=${encodeURIComponent(file)}` : ''}`)
 	await page.waitForSelector(file ? '.center .tab.on [role=tab]' : '.tree')
-	if (file) await soon('the text is there', () => page.evaluate(() => document.querySelector('.editor-panel .cm-content') !== null))
+	if (file) await soon('the text is shown', () => page.isVisible('.editor-panel .cm-content')) // hidden until it is loaded
 }
 async function write(page, text) {
 	await page.click('.editor-panel .cm-content')

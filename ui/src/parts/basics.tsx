@@ -1,6 +1,6 @@
 // Small parts that every page uses.
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../api'
 import { Icon, type IconName } from '../icons'
 import type { Resource } from '../resource'
@@ -40,7 +40,7 @@ export function Line({ text }: { text: string }) {
 
 export function Dialog({ title, onClose, children, wide }: { title: string, onClose: () => void, children: ComponentChildren, wide?: boolean }) {
 	const d = useRef<HTMLDialogElement>(null)
-	useEffect(() => {
+	useLayoutEffect(() => {
 		const opener = document.activeElement as HTMLElement | null
 		d.current!.showModal()
 		return () => opener?.focus?.()
