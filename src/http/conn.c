@@ -23,21 +23,6 @@ struct loop_budget *conn_budget(const struct http_conn *c)
 	return c->budget ? c->budget : c->share ? &c->share->budget : NULL;
 }
 
-void conn_set_class(struct http_conn *c)
-{
-	int late = loop_budget_exceeded(c->req.server->loop, conn_budget(c));
-
-	if ((unsigned)late == c->late && !c->class_due)
-		return;
-	c->late = (unsigned)late;
-	/* Fails while one of its events is ready; then the class is set after that event has been
-	 * served. Not for TLS: libevent queues a callback for such a connection, and changes its
-	 * class while it is queued, which loses events and makes the loop spin. conn_wake()
-	 * delays the requests of these instead. */
-	c->class_due = !c->tls && bufferevent_priority_set(c->bev, late ? LOOP_CLASS_LATE
-									: LOOP_CLASS_NORMAL) < 0;
-}
-
 struct evbuffer *conn_input(const struct http_conn *c)
 {
 	return bufferevent_get_input(c->bev);
@@ -219,7 +204,6 @@ static void conn_finish(struct http_conn *c)
 	c->stamp = 0;
 	c->state = CONN_IDLE;
 	share_idle(&c->req.server->core->shares, c);
-	conn_set_class(c);
 }
 
 /* ---- along ---- */
@@ -426,17 +410,17 @@ void conn_schedule(struct http_conn *c)
 	k->end = &c->next_kicked;
 }
 
-/* Runs conn_advance() now, or later if the budget was exceeded since the socket became ready. */
+/* Runs conn_advance() now, or after all other work if its budget is exceeded. libevent could serve
+ * the socket itself at a lower priority, but bufferevent_priority_set() changes the priority of
+ * callbacks that are queued already, which loses events and makes the loop spin. */
 static void conn_wake(struct http_conn *c)
 {
 	struct loop *l = c->req.server->loop;
-	int was_late = c->late;
 
 	if (c->running)
 		return;
 	loop_work_begin(l, conn_budget(c));
-	conn_set_class(c);
-	if (c->late && (c->tls || !was_late)) {
+	if (loop_work_is_late(l)) {
 		/* No more is read until conn_advance() has run: a client that sends without end
 		 * would fill the memory, and its reads would delay that run without limit. */
 		c->reading = 0;

@@ -57,8 +57,6 @@ struct http_conn {
 	unsigned handshake : 1; /* of TLS, under way */
 	unsigned running : 1;   /* inside conn_advance() */
 	unsigned kicked : 1;
-	unsigned late : 1; /* served after others: its budget was exceeded when conn.c checked it */
-	unsigned class_due : 1; /* and libevent has not accepted the change yet */
 	unsigned reading : 1;
 	unsigned armed : 1; /* libevent writes what waits, when it can */
 	unsigned eof : 1;   /* the peer sends no more */
@@ -133,8 +131,7 @@ void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const 
 void conn_advance(struct http_conn *c);
 void conn_schedule(struct http_conn *c); /* conn_advance(), soon */
 struct loop_budget *conn_budget(
-	const struct http_conn *c);       /* the budget that its work is charged to; NULL: none */
-void conn_set_class(struct http_conn *c); /* before or after others, by its budget */
+	const struct http_conn *c); /* the budget that its work is charged to; NULL: none */
 void conn_cut(struct http_conn *c, int reset);
 void conn_put(struct http_conn *c, const struct iovec *iov,
 	      unsigned n); /* waits for the turn's end */

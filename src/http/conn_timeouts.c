@@ -74,7 +74,6 @@ void conn_check_timeout(struct http_conn *c, uint64_t now)
 	const struct http_limits *l = &c->req.server->limits;
 	int leaving = c->req.server->draining;
 
-	conn_set_class(c);
 	if (c->handshake) {
 		if (too_long(c, now, leaving ? l->fresh_ms : l->head_ms))
 			conn_cut(c, 0);

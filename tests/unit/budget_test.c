@@ -5,6 +5,9 @@
 #include "http_rig.h"
 #include "wire/sock.h"
 
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
 enum { MANY = 12 };
 
 static struct loop_budget greedy, modest;
@@ -261,4 +264,100 @@ TEST(a_client_that_leaves_while_its_request_waits_is_forgotten)
 	close(fd); /* a reset */
 	CHECK(UNTIL(overs == 1 && server.open == 0));
 	end_server();
+}
+
+/* ---- the server over TLS ---- */
+
+/* A context with a key and a certificate of its own. */
+static SSL_CTX *tls_context(void)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	EVP_PKEY *key = EVP_EC_gen("P-256");
+	X509 *cert = X509_new();
+
+	if (!ctx || !key || !cert || !X509_set_version(cert, X509_VERSION_3) ||
+	    !X509_gmtime_adj(X509_getm_notBefore(cert), -60) ||
+	    !X509_gmtime_adj(X509_getm_notAfter(cert), 3600) || !X509_set_pubkey(cert, key) ||
+	    !X509_sign(cert, key, EVP_sha256()) || SSL_CTX_use_certificate(ctx, cert) != 1 ||
+	    SSL_CTX_use_PrivateKey(ctx, key) != 1)
+		abort();
+	EVP_PKEY_free(key);
+	X509_free(cert);
+	return ctx;
+}
+
+struct tls_client {
+	SSL *ssl;
+	const char *request;
+	unsigned to_send, answers;
+};
+
+static int tls_dial(struct tls_client *c, SSL_CTX *ctx, const char *request, unsigned times)
+{
+	int fd = dial();
+
+	*c = (struct tls_client){ SSL_new(ctx), request, times, 0 };
+	if (fd < 0 || !c->ssl || SSL_set_fd(c->ssl, fd) != 1)
+		return 0;
+	SSL_set_connect_state(c->ssl);
+	return UNTIL(SSL_do_handshake(c->ssl) == 1);
+}
+
+/* Sends what fits and counts the answers that have arrived. */
+static void tls_step(struct tls_client *c)
+{
+	char in[4096];
+	int n;
+
+	while (c->to_send > 0 && SSL_write(c->ssl, c->request, (int)strlen(c->request)) > 0)
+		c->to_send--;
+	while ((n = SSL_read(c->ssl, in, sizeof(in))) > 0)
+		for (int i = 0; i < n; i++)
+			c->answers += in[i] == '\n' && i > 0 && in[i - 1] != '\r';
+}
+
+static void tls_close(struct tls_client *c)
+{
+	close(SSL_get_fd(c->ssl));
+	SSL_free(c->ssl);
+}
+
+TEST(a_flood_of_requests_over_tls_is_answered_whole_and_delays_no_other_client)
+{
+	enum { EACH = 60 };
+	SSL_CTX *server_ctx = tls_context(), *client_ctx = SSL_CTX_new(TLS_client_method());
+	struct tls_client all[MANY], other;
+	unsigned answers = 0, heads_before;
+	uint64_t end;
+
+	CHECK(begin_budgets() && begin_server_with(NULL, on_head, server_ctx));
+	for (unsigned i = 0; i < MANY; i++)
+		CHECK(tls_dial(&all[i], client_ctx, "GET /greedy HTTP/1.1\r\nHost: x\r\n\r\n",
+			       EACH));
+	CHECK(tls_dial(&other, client_ctx, "GET /modest HTTP/1.1\r\nHost: x\r\n\r\n", 1));
+	for (unsigned i = 0; i < MANY; i++)
+		tls_step(&all[i]);
+	CHECK(UNTIL(heads >= 2 * MANY)); /* the flood is in progress and its budget exceeded */
+	CHECK(loop_budget_exceeded(&loop, &greedy));
+	heads_before = heads;
+	tls_step(&other);
+	end = loop_now_ms() + PATIENCE_MS;
+	while (answers < MANY * EACH && loop_now_ms() < end) {
+		turn();
+		tls_step(&other);
+		answers = 0;
+		for (unsigned i = 0; i < MANY; i++) {
+			tls_step(&all[i]);
+			answers += all[i].answers;
+		}
+	}
+	CHECK_INT(answers, MANY * EACH);
+	CHECK_INT(other.answers, 1);
+	CHECK(heads_then - heads_before <= 4); /* its own, and what was read already */
+	for (unsigned i = 0; i < MANY; i++)
+		tls_close(&all[i]);
+	tls_close(&other);
+	end_server();
+	SSL_CTX_free(server_ctx);
+	SSL_CTX_free(client_ctx);
 }

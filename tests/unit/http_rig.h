@@ -52,7 +52,9 @@ RIG void turn(void)
 		(so);                                                                              \
 	})
 
-RIG int begin_server(const struct http_limits *limits, void (*on_head)(struct http_req *))
+/* tls: NULL, or a context for it (borrowed). */
+RIG int begin_server_with(const struct http_limits *limits, void (*on_head)(struct http_req *),
+			  struct ssl_ctx_st *tls)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	socklen_t len = sizeof(where);
@@ -67,7 +69,12 @@ RIG int begin_server(const struct http_limits *limits, void (*on_head)(struct ht
 	if (limits)
 		server.limits = *limits;
 	server.on_head = on_head;
-	return http_listen(&server, fd, NULL, &oops) == 0;
+	return http_listen(&server, fd, tls, &oops) == 0;
+}
+
+RIG int begin_server(const struct http_limits *limits, void (*on_head)(struct http_req *))
+{
+	return begin_server_with(limits, on_head, NULL);
 }
 
 RIG void end_server(void)
