@@ -62,6 +62,8 @@ all_boxes_together_leave_room_for_the_host() {
 	mem=$(parent memory memory.limit_in_bytes memory.max)
 	all=$(awk '/^MemTotal/ { printf "%.0f", $2 * 1024 }' /proc/meminfo)
 	[ "$mem" -lt "$all" ] || fail "$mem of $all bytes"
+	weight=$(parent cpu cpu.shares cpu.weight)
+	[ "$weight" = 256 ] || [ "$weight" = 25 ] || fail "CPU weight $weight: the daemon would wait for programs in boxes"
 }
 a_team_has_a_number_of_boxes_unless_the_operator_says_otherwise() {
 	api PUT /v1/teams/other '{}'
