@@ -113,6 +113,8 @@ void box_finish(struct box *b, const struct wire_counters *figures)
 	int buried = is_buried(b);
 	/* The end of a box whose only run has ended is not reported as a failure. */
 	int missed = b->died && !(b->ephemeral && !b->runs);
+	/* Determined before its execs end: they claim the kills for memory. */
+	enum cause cause = b->because == CAUSE_EXIT && missed ? own_end(b, figures) : b->because;
 
 	box_set_state(b, BOX_GONE);
 	egress_client_close(b);
@@ -131,7 +133,7 @@ void box_finish(struct box *b, const struct wire_counters *figures)
 		exec_box_gone(r, figures);
 	}
 	if (!buried)
-		end_bury(b, b->because == CAUSE_EXIT && missed ? own_end(b, figures) : b->because);
+		end_bury(b, cause);
 	box_leave(b);
 	box_notify(&b->ended, b, NULL);
 	box_free(b);

@@ -25,7 +25,7 @@ static void dir_remove(const char *dir)
 	rmdir(dir);
 }
 
-static void dir_done(char (*dir)[128])
+__attribute__((unused)) static void dir_done(char (*dir)[128])
 {
 	dir_remove(*dir);
 }
