@@ -9,7 +9,7 @@ alive() { [ "$(named "$1")" ]; }
 none() { ! alive "$1"; }
 
 # HostDoS: neither a session, nor a second fork, nor ignored signals help
-daemons_end_with_their_box() {
+background_processes_end_with_their_box() {
 	inside daemon "$word"
 	is "$status" 0
 	if [ "$place" = host ]; then
@@ -21,7 +21,7 @@ daemons_end_with_their_box() {
 }
 
 # HostDoS
-a_box_ends_with_the_client_that_leads_it() {
+a_box_ends_with_its_client() {
 	held 8 a
 	kill -9 "$a"
 	gone() { [ ! -d "/proc/$program" ] && [ ! -d "/proc/$init" ]; }
@@ -45,7 +45,7 @@ records() {
 }
 
 # HostDoS
-a_box_leaves_nobody_no_record_and_no_socket() {
+a_box_leaves_no_process_no_record_and_no_socket() {
 	held 8 a
 	dir=$(cgroup_of memory "$program")
 	soon records 3 # ours, and two that wait
@@ -58,7 +58,7 @@ a_box_leaves_nobody_no_record_and_no_socket() {
 
 # HostDoS: before anybody has taken it, nobody would ever end it. It is stopped, so that it cannot
 # see for itself that its keeper is gone: the kernel has to do it.
-a_waiting_box_dies_with_its_keeper() {
+a_pooled_box_ends_with_its_keeper() {
 	own_keeper "${executable:-$ATOLL}"
 	is "$said" R
 	waiting() { boxes=$(children "$keeper" atoll-init); [ "$(echo "$boxes" | wc -w)" = 2 ]; }
@@ -82,7 +82,7 @@ ended() { # PID...
 }
 
 # HostLeak
-the_keeper_keeps_to_itself() {
+the_keeper_is_not_dumpable_and_its_folders_are_private() {
 	is "$(stat -c %a "$ATOLL_RUN") $(stat -c %a "$ATOLL_RUN/boxes")" "700 700"
 	same "$(sed -n 's/^Umask:\t//p' "/proc/$keeper/status")" 0077
 	same "$(awk '/Max core file size/ { print $5, $6 }' "/proc/$keeper/limits")" "$(core_limit)"
@@ -93,7 +93,7 @@ the_keeper_keeps_to_itself() {
 }
 
 # HostLeak
-the_keeper_passes_no_descriptor_on() {
+the_keeper_passes_no_descriptor_to_a_box() {
 	for fd in /proc/"$keeper"/fd/*; do
 		n=${fd##*/}
 		[ "$n" -le 2 ] || grep -q '^flags:.*02[0-9]\{6\}$' "/proc/$keeper/fdinfo/$n" ||
@@ -102,12 +102,12 @@ the_keeper_passes_no_descriptor_on() {
 }
 
 # HostLeak
-the_keeper_forgets_its_starters_environment() {
+the_keeper_clears_the_environment_of_its_starter() {
 	case $(tr '\0' '\n' <"/proc/$keeper/environ") in *"$ATOLL_CANARY"*) escaped "it is all still there" ;; esac
 }
 
 # Escape
-rows_cannot_be_left_out_of_a_real_build() {
+a_release_build_cannot_skip_isolation_steps() {
 	mutant=$(dirname "$ATOLL")/mutant
 	"$mutant" "$bin/probe" facts uid >out
 	"$mutant" -w "steps:system calls" "$bin/probe" facts uid >out 2>said && escaped "the launcher left out a row"
@@ -136,7 +136,7 @@ elsewhere() {
 }
 
 # Escape
-a_record_lists_the_walls_that_are_there() {
+a_record_lists_the_active_isolation_features() {
 	limits="--report r.json"
 	facts switches
 	"$ATOLL" policy layers --json | json /dev/stdin '[r["name"] for r in d["layers"]]' >all
@@ -148,14 +148,14 @@ a_record_lists_the_walls_that_are_there() {
 }
 
 # Escape
-without_a_filter_no_box_is_made() {
+without_seccomp_no_box_is_created() {
 	elsewhere seccomp
 	is "$made" no
 	has "$said" system-calls
 }
 
 # Escape: no warn and continue
-an_older_kernel_makes_whole_boxes_or_none() {
+with_a_missing_system_call_a_box_is_fully_isolated_or_not_created() {
 	for call in openat2 close_range mount_setattr open_tree move_mount fsopen clone3 keyctl; do
 		elsewhere $call
 		echo "# without $call: $([ $made = yes ] && echo whole || echo "none: $(echo "$said" | head -n 1)")"
@@ -172,7 +172,7 @@ an_older_kernel_makes_whole_boxes_or_none() {
 }
 
 # Escape: who is not root shares a uid with his boxes, so only the walls are between them
-an_ordinary_user_has_fewer_walls_and_is_told_so() {
+an_ordinary_user_has_fewer_isolation_features_and_they_are_listed() {
 	newline='
 '
 	dir=$(mktemp -d /tmp/atoll-user.XXXXXX)
@@ -221,7 +221,7 @@ an_ordinary_user_has_fewer_walls_and_is_told_so() {
 }
 
 # The last word: a keeper that is asked to leave takes everything with it.
-nothing_is_left_behind() {
+a_keeper_that_exits_leaves_no_cgroup_record_or_file() {
 	held 8 a
 	dir=$(dirname "$(cgroup_of memory "$program")")
 	freed 8 a

@@ -43,18 +43,18 @@ the_hosts_programs_can_be_run_but_not_changed() {
 }
 
 # HostLeak: a uid inside that is also the owner's outside
-what_others_may_not_read_of_the_hosts_programs_is_not_for_boxes() {
+a_box_cannot_read_host_programs_that_others_may_not_read() {
 	private_programs
 	refused $(printf 'read=%s ' $private)
 }
 
 # HostDoS: whoever opens a leased file waits, the host's root included
-no_lease_holds_up_the_hosts_programs() {
+a_box_cannot_hold_a_lease_on_host_programs() {
 	refused lease=/usr/bin/base32 lease=/usr/share/common-licenses/GPL-3
 }
 
 # Escape
-every_mount_is_the_one_that_the_policy_names() {
+every_mount_is_listed_in_the_policy() {
 	facts mounts
 	while read -r at options; do
 		found=$(mounted "$at")
@@ -79,7 +79,7 @@ every_mount_is_the_one_that_the_policy_names() {
 }
 
 # Escape
-no_mount_of_a_box_shows_on_the_host_or_the_other_way_round() {
+mounts_do_not_propagate_between_box_and_host() {
 	ours() { grep -c -e "$work" -e lowerdir=l, /proc/self/mountinfo || :; }
 	before=$(ours)
 	held 8 a
@@ -103,7 +103,7 @@ kernel_settings_cannot_be_written() {
 }
 
 # HostLeak: by it programs know a machine again, and two boxes that they share one.
-a_boot_id_is_the_boxs_own() {
+each_box_has_its_own_boot_id() {
 	facts boot
 	first=$(fact boot)
 	[ "$first" ] || fail "it has none"
@@ -127,7 +127,7 @@ kernel_memory_keys_and_logs_are_masked() {
 }
 
 # Escape
-only_harmless_devices_are_there() {
+only_harmless_devices_exist() {
 	facts devices
 	fact dev | sed -n 's/ [cb]/ /p' | sort >have
 	policy devices 'r["what"] + " " + r["name"]' | grep -v -e ptmx -e pts | sort >want
@@ -137,13 +137,13 @@ only_harmless_devices_are_there() {
 }
 
 # Escape
-no_device_node_can_be_made() {
+no_device_node_can_be_created() {
 	refused mknod-char=node mknod-block=node mknod-whiteout=node mknod-whiteout=/dev/shm/node \
 		mknod-high=/dev/shm/node
 }
 
 # Escape: even if a node should appear. A process of the host's root, in the box's cgroup.
-a_device_that_appears_could_not_be_opened() {
+a_host_device_cannot_be_opened_from_the_cgroup_of_a_box() {
 	[ -c /dev/loop-control ] || skip "no device here that root could open and a box could not"
 	true 8<>/dev/loop-control || skip "this host forbids devices to root too"
 	held 8 a
@@ -156,14 +156,14 @@ a_device_that_appears_could_not_be_opened() {
 }
 
 # Escape: a forgotten descriptor is a way out
-a_program_holds_its_three_streams_and_nothing_else() {
+a_program_has_only_stdin_stdout_and_stderr_open() {
 	facts fds terminal
 	shows stdio "pipe pipe pipe"
 	[ "$(fact fd | cut -d ' ' -f 1 | sort -n | tr '\n' ' ')" = "0 1 2 " ] || escaped "$(fact fd)"
 }
 
 # HostLeak
-the_environment_is_made_from_nothing() {
+the_environment_has_nothing_of_the_host() {
 	facts env
 	names=$(fact env | sed 's/=.*//' | sort | tr '\n' ' ')
 	[ "$names" = "HOME LANG LOGNAME PATH SHELL TERM USER " ] || escaped "$names"
@@ -178,14 +178,14 @@ a_program_starts_in_its_home() {
 }
 
 # Escape
-nobody_mounts_or_changes_the_root() {
+a_box_cannot_mount_or_change_its_root() {
 	refused mount bind=/usr remount=/usr remount=/proc umount=/proc umount=/proc/cmdline pivot \
 		chroot=/home/user nested call=fsopen call=fsmount call=fspick call=open_tree call=move_mount \
 		call=mount_setattr
 }
 
 # Escape: the "shocker" opened the host's files by their numbers
-files_have_no_handles() {
+file_handles_cannot_be_opened() {
 	refused call=name_to_handle_at call=open_by_handle_at
 }
 
@@ -196,7 +196,7 @@ set_user_id_programs_gain_nothing() {
 }
 
 # HostLeak: whoever reads a box's files from outside, for the record, reads the box's and no other
-links_out_of_the_box_lead_the_record_nowhere() {
+the_record_does_not_follow_links_out_of_the_box() {
 	canary
 	sum=$(sha256sum <"$canary" | cut -c 1-64)
 	"$ATOLL" run --report r.json -- ln -s "$canary" link </dev/null

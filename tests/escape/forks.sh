@@ -14,7 +14,7 @@ snake() { # CODE
 }
 
 # Lateral: the state of a generator is memory, and memory is copied
-two_boxes_of_one_parent_draw_different_numbers() {
+two_boxes_of_one_zygote_draw_different_random_numbers() {
 	draw='import random, uuid, os, secrets, tempfile
 print(random.random(), uuid.uuid4(), os.urandom(4).hex(), secrets.token_hex(4), next(tempfile._get_candidate_names()))'
 	snake "$draw"
@@ -26,7 +26,7 @@ print(random.random(), uuid.uuid4(), os.urandom(4).hex(), secrets.token_hex(4), 
 }
 
 # Lateral
-what_one_box_writes_into_common_memory_stays_in_it() {
+writes_to_memory_shared_by_fork_stay_in_one_box() {
 	poke='import ctypes, string, sys
 at = id(string.ascii_letters) + sys.getsizeof("") - 1
 print(ctypes.string_at(at, 4).decode())
@@ -58,7 +58,7 @@ shared() { # FILE: the facts of it that are also in $out
 }
 
 # Lateral: the kernel gives each process that is executed its own
-two_boxes_of_one_parent_have_their_own_canary() {
+two_boxes_of_one_zygote_have_different_stack_canaries() {
 	snake "$secrets"
 	echo "$out" >first
 	snake "$secrets"
@@ -66,7 +66,7 @@ two_boxes_of_one_parent_have_their_own_canary() {
 }
 
 # Lateral: a fork shares addresses and the hash seed, so boxes of two teams have two parents
-boxes_of_two_teams_share_no_secret() {
+boxes_of_two_teams_share_no_zygote_secret() {
 	group=1
 	snake "$secrets"
 	echo "$out" >first
@@ -76,7 +76,7 @@ boxes_of_two_teams_share_no_secret() {
 }
 
 # SelfDoS: a canary that is changed must not be checked against the old one
-a_renewed_canary_harms_no_program() {
+a_renewed_stack_canary_breaks_no_program() {
 	snake 'import ctypes, threading, os, json, sqlite3, subprocess, sys
 t = threading.Thread(target=lambda: print(json.dumps([1]), flush=True)); t.start(); t.join()
 print(sqlite3.connect(":memory:").execute("select 1").fetchone())
@@ -91,7 +91,7 @@ print(deep(900))'
 }
 
 # Lateral
-no_writable_mapping_is_shared() {
+no_writable_mapping_is_shared_with_the_zygote() {
 	snake 'for line in open("/proc/self/maps"):
     f = line.split()
     if "w" in f[1] and "s" in f[1]: print(line, end="")'
@@ -99,7 +99,7 @@ no_writable_mapping_is_shared() {
 }
 
 # Lateral: what was loaded lies in one file for all. Outside, root could open what it has mapped
-the_file_that_an_interpreter_comes_from_cannot_be_opened() {
+the_heap_image_of_a_zygote_cannot_be_opened() {
 	look='import os
 n = 0
 for line in open("/proc/self/maps"):
@@ -120,7 +120,7 @@ $look")" opened
 }
 
 # HostLeak
-an_interpreter_holds_its_three_streams_and_nothing_else() {
+a_forked_interpreter_has_only_its_three_streams_open() {
 	snake 'import os
 for n in range(256):
     try: print(n, os.readlink("/proc/self/fd/%d" % n).split(":")[0])
@@ -129,7 +129,7 @@ for n in range(256):
 }
 
 # Escape
-an_interpreter_is_a_child_of_init_in_its_namespaces() {
+a_forked_interpreter_is_a_child_of_init_in_the_namespaces_of_the_box() {
 	snake 'import os
 print(os.getppid(), os.getsid(0) == os.getpid() == os.getpgrp())
 for n in sorted(os.listdir("/proc/self/ns") if os.path.exists("/proc/self") else []):
@@ -143,7 +143,7 @@ for n in sorted(os.listdir("/proc/self/ns") if os.path.exists("/proc/self") else
 }
 
 # HostLeak: the words of the zygote, and where it was started
-nothing_of_the_parents_environment_is_left() {
+nothing_of_the_zygotes_environment_is_left() {
 	snake 'import os
 print(sorted(os.environ))
 print(open("/proc/self/environ", "rb").read().replace(b"\0", b" "))'
@@ -154,14 +154,14 @@ print(open("/proc/self/environ", "rb").read().replace(b"\0", b" "))'
 }
 
 # Escape: a program that is executed would lose them by itself, this one is not
-an_interpreter_has_no_capability() {
+a_forked_interpreter_has_no_capability() {
 	snake 'for line in open("/proc/self/status"):
     if line.startswith("Cap"): print(line, end="")'
 	[ "$(echo "$out" | cut -f 2 | sort -u)" = 0000000000000000 ] || escaped "$out"
 }
 
 # SelfDoS
-an_interpreters_files_have_the_usual_mode() {
+files_of_a_forked_interpreter_have_the_default_mode() {
 	snake 'import os
 open("a", "w").close()
 print(oct(os.stat("a").st_mode))'
@@ -169,7 +169,7 @@ print(oct(os.stat("a").st_mode))'
 }
 
 # SelfDoS
-a_parent_that_dies_harms_no_box() {
+the_death_of_a_zygote_does_not_affect_its_boxes() {
 	zygotes() { for p in $(pgrep -P "$keeper"); do tr '\0' ' ' <"/proc/$p/cmdline" | grep -q '^/usr/bin/python3 python ' && echo "$p" || :; done; }
 	snake 'print(1)'
 	before=$(zygotes)

@@ -7,7 +7,7 @@ need_keeper
 owner() { sed -n "s/^$2:\t\([0-9]*\).*/\1/p" "/proc/$1/status"; }
 
 # Escape: host uid 0 without any capability may still write core_pattern
-ids_inside_mean_nothing_outside() {
+ids_of_a_box_are_mapped_to_unused_host_ids() {
 	held 8 a
 	read -r first base count <"/proc/$init/uid_map"
 	same "$first $count" "0 65536"
@@ -20,7 +20,7 @@ ids_inside_mean_nothing_outside() {
 }
 
 # Escape
-a_program_is_the_user_and_nobody_else() {
+a_program_runs_as_user_and_has_no_other_ids() {
 	facts uid gid groups
 	shows uid "1000 1000 1000"
 	shows gid "1000 1000 1000"
@@ -28,7 +28,7 @@ a_program_is_the_user_and_nobody_else() {
 }
 
 # Escape
-init_has_an_id_of_its_own() {
+init_has_its_own_uid() {
 	held 8 a
 	read -r _ base _ <"/proc/$init/uid_map"
 	[ "$(owner "$init" Uid)" = $((base + 65533)) ] || escaped "init runs as $(owner "$init" Uid) of $base"
@@ -36,7 +36,7 @@ init_has_an_id_of_its_own() {
 }
 
 # Escape
-a_program_has_no_capability_and_can_get_none() {
+a_program_has_no_capability_and_cannot_gain_one() {
 	facts caps
 	for set in effective permitted inheritable bounding ambient; do
 		shows $set 000000000
@@ -50,20 +50,20 @@ no_program_gains_privileges() {
 }
 
 # HostLeak: session keyrings are inherited, and no namespace holds them
-the_starters_keys_are_out_of_reach() {
+kernel_keys_of_the_starter_are_not_reachable() {
 	"$PROBE" with-key "$key" "$PROBE" try "key=$key" | grep -q ' ok$' || skip "no keyrings in this kernel"
 	refused "key=$key" call=keyctl call=add_key call=request_key
 }
 
 # Escape: a terminal can be typed into
-there_is_no_terminal_to_type_into() {
+a_program_cannot_inject_input_into_a_terminal() {
 	facts terminal
 	shows terminal ENXIO
 	refused type-in console-menu console-take
 }
 
 # Escape: one that it asked for is no other's
-a_terminal_of_a_box_is_its_own() {
+a_box_has_its_own_terminals() {
 	flags=-t
 	[ "$place" != box ] || place=library
 	facts terminal fds process
@@ -75,7 +75,7 @@ a_terminal_of_a_box_is_its_own() {
 }
 
 # Escape: a session with the keeper's terminal in it
-a_keeper_with_a_terminal_makes_no_boxes() {
+a_keeper_with_a_controlling_terminal_creates_no_boxes() {
 	keeper_on_terminal "$ATOLL"
 	if inside facts terminal && [ "$status" = 0 ]; then
 		escaped "a box was made; terminal: $(fact terminal)"
@@ -85,7 +85,7 @@ a_keeper_with_a_terminal_makes_no_boxes() {
 }
 
 # SelfDoS: a signal to one program's group must not reach another's
-a_program_leads_a_group_of_its_own() {
+a_program_leads_its_own_process_group() {
 	facts process
 	shows group own
 }
@@ -98,7 +98,7 @@ no_signal_is_blocked_or_ignored() {
 }
 
 # HostDoS
-resource_limits_are_those_of_the_policy() {
+rlimits_are_those_of_the_policy() {
 	facts limits
 	policy limits 'r["name"] + " " + r["what"].replace(" /", "")' | sed "s/^CORE .*/CORE $(core_limit)/" >want
 	[ "$(wc -l <want)" -ge 8 ]
@@ -120,7 +120,7 @@ a_core_limit_of_zero_is_raised_or_reported() {
 }
 
 # HostDoS
-a_limit_on_file_sizes_binds() {
+the_file_size_limit_is_enforced() {
 	flags="-f 4096"
 	[ "$place" != box ] || place=library
 	facts limits
@@ -128,33 +128,33 @@ a_limit_on_file_sizes_binds() {
 }
 
 # HostDoS: when the host's memory ends, boxes go first
-the_kernel_ends_boxes_before_the_hosts_own_processes() {
+the_oom_killer_prefers_boxes_to_host_processes() {
 	facts oom
 	shows oom_score_adj 500
 }
 
 # HostDoS: the lower bound that the kernel itself knows is set by writers with CAP_SYS_RESOURCE only
-a_program_cannot_change_its_place_in_the_oom_order() {
+a_program_cannot_lower_its_oom_score() {
 	refused write=/proc/self/oom_score_adj write=/proc/self/oom_adj write=/proc/thread-self/oom_score_adj
 	facts oom
 	shows oom_score_adj 500
 }
 
 # SelfDoS
-output_goes_to_whoever_asked_for_it() {
+a_program_writes_its_output_to_pipes() {
 	facts terminal
 	shows stdio "pipe pipe pipe"
 }
 
 # Escape: init has the few capabilities there are, and the sockets to the outside
-init_cannot_be_read_traced_or_ended() {
+init_cannot_be_read_traced_or_killed() {
 	refused "read=/proc/${target:=1}/environ" "read=/proc/$target/maps" "list=/proc/$target/fd" \
 		"see=/proc/$target/exe" "memory=$target" "ptrace=$target" "take-fd=$target" \
 		"read-memory=$target" "signal=$target" "limits-of=$target"
 }
 
 # Escape: the program that a box runs first is one of ours
-init_is_sealed_empty_and_not_the_hosts_executable() {
+init_runs_from_a_sealed_memfd_with_an_empty_environment() {
 	held 8 a
 	same "$(wc -c <"/proc/$init/environ")" 0 "init has an environment"
 	has "$(readlink "/proc/$init/exe")" "/memfd:init"
@@ -168,14 +168,14 @@ init_is_sealed_empty_and_not_the_hosts_executable() {
 }
 
 # HostLeak, HostDoS
-host_processes_are_out_of_sight() {
+host_processes_are_not_visible() {
 	facts processes process
 	[ "$(fact process)" = "$(fact pid)" ] || escaped "sees $(fact process | tr '\n' ' ')"
 	refused "signal=$$" "read=/proc/$$/cmdline" "ptrace=$$" "limits-of=$$"
 }
 
 # Escape, Lateral
-every_namespace_is_the_boxs_own() {
+every_namespace_belongs_to_the_box() {
 	facts ns
 	for ns in user mnt pid net ipc uts cgroup; do
 		theirs=$(fact ns | sed -n "s/^$ns //p")
@@ -185,13 +185,13 @@ every_namespace_is_the_boxs_own() {
 }
 
 # HostLeak
-the_hosts_name_is_not_told() {
+the_host_name_is_not_visible() {
 	facts hostname
 	shows hostname atoll
 }
 
 # HostLeak: at most the last part of its path, which is its own
-the_cgroup_tree_is_not_told() {
+the_cgroup_path_of_the_host_is_not_visible() {
 	held 8 a
 	case $(cut -d : -f 3 "/proc/$program/cgroup") in *atoll*) ;; *) fail "not in a cgroup of ours" ;; esac
 	freed 8 a

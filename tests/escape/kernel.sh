@@ -6,12 +6,12 @@
 need_keeper
 
 # Escape
-calls_that_no_box_needs_are_refused() {
+system_calls_that_no_box_needs_are_rejected() {
 	refused calls
 }
 
 # Escape
-the_filter_is_there() {
+the_seccomp_filter_is_active() {
 	facts switches
 	shows seccomp 2
 }
@@ -44,14 +44,14 @@ dangerous_sockets_do_not_open() {
 }
 
 # Escape: the kernel drops the upper half of an int, and so must the filter
-the_upper_half_of_an_argument_opens_nothing() {
+the_upper_half_of_a_system_call_argument_bypasses_no_rule() {
 	refused socket=38,5,0,1 socket=40,1,0,1 socket=40,1,0,0x80000000 socket=16,3,12,1 type-in=1 \
 		console-menu=1 console-take=0x7fffffff clone=0x110000000 mknod-high=/dev/shm/node \
 		personality=0x100040000
 }
 
 # Escape: with a user namespace of its own a program has every capability, and most of the kernel
-no_namespace_can_be_made_or_entered() {
+no_namespace_can_be_created_or_entered() {
 	for flag in 0x10000000 0x20000 0x20000000 0x40000000 0x8000000 0x4000000 0x2000000 0x80; do
 		set -- "$@" "unshare=$flag" "clone3=$flag"
 		[ $flag = 0x80 ] || set -- "$@" "clone=$flag"

@@ -45,7 +45,7 @@ a_memory_bomb_stays_in_its_box() {
 }
 
 # HostDoS: none of these is a page of the program itself
-memory_by_other_names_is_memory_too() {
+memfd_shared_memory_pipes_and_sockets_count_as_memory() {
 	for what in memfd segments; do
 		limits="--mem 64M --disk 8M"
 		used $what 192
@@ -68,7 +68,7 @@ a_fork_bomb_stays_in_its_box() {
 }
 
 # PeerDoS: on a busy host it may get less, so what counts is that it was held back
-a_busy_box_has_its_share_of_processors_and_no_more() {
+a_busy_box_gets_no_more_than_its_cpu_limit() {
 	limits="--cpu 0.1 --report r.json"
 	inside spin 400 4
 	got=$(fact spin)
@@ -78,7 +78,7 @@ a_busy_box_has_its_share_of_processors_and_no_more() {
 }
 
 # HostDoS
-what_a_box_writes_has_an_end() {
+the_disk_of_a_box_is_bounded() {
 	for what in disk tmp shm; do
 		limits="--disk 16M --mem 128M"
 		used $what 64
@@ -87,7 +87,7 @@ what_a_box_writes_has_an_end() {
 }
 
 # HostDoS: more than memory should hold
-what_a_box_writes_to_a_real_disk_has_an_end_too() {
+the_disk_image_of_a_box_is_bounded() {
 	[ -c /dev/loop-control ] || skip "no loop devices here"
 	limits="--disk 64M --mem 64M"
 	loops=$(losetup -n -O BACK-FILE | grep -c "$ATOLL_STATE" || :)
@@ -100,14 +100,14 @@ what_a_box_writes_to_a_real_disk_has_an_end_too() {
 }
 
 # HostDoS
-files_are_counted() {
+the_number_of_files_is_limited() {
 	limits="--files 500"
 	used files 2000
 	within 500
 }
 
 # HostDoS: kernel memory by way of objects
-objects_of_the_kernel_are_counted() {
+kernel_objects_are_limited() {
 	used descriptors 20000
 	within 1024
 	used timers 20000
@@ -119,20 +119,20 @@ objects_of_the_kernel_are_counted() {
 }
 
 # PeerDoS: counted per user of the host, unless told otherwise
-inotify_instances_are_counted_per_box() {
+inotify_instances_are_limited_per_box() {
 	used inotify 500
 	within 64
 	[ "$got" -ge 32 ] || fail "only $got"
 }
 
 # PeerDoS
-terminals_are_counted_per_box() {
+terminals_are_limited_per_box() {
 	used terminals 200
 	within 64
 }
 
 # HostDoS: output that nobody reads is kept in a few pages, and then the program waits
-output_that_nobody_reads_does_not_grow() {
+unread_output_is_bounded() {
 	mkfifo output
 	"$ATOLL" run --mem 64M -- bash -c "exec -a flood-$$ yes" </dev/null >output 2>err &
 	client=$!

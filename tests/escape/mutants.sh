@@ -39,7 +39,7 @@ done
 
 # Seen from the host, while a program of the host's /usr runs in it: nothing can be put into a box
 # whose init can start no file worker.
-init_is_not_the_boxs_root() {
+init_does_not_run_as_root_of_the_box() {
 	flags=-n brought=/bin/sleep name=a
 	mkfifo a.in
 	in_place later "60.$$"
@@ -55,7 +55,7 @@ init_is_not_the_boxs_root() {
 }
 
 # Until it has a table of its own, what a box closes is closed for the keeper.
-a_box_being_made_leaves_the_keepers_descriptors_alone() {
+a_box_being_created_does_not_touch_the_keepers_descriptors() {
 	own_keeper "$ATOLL"
 	is "$said" R
 	waiting() { [ "$(children "$keeper" atoll-init | wc -l)" = 2 ]; }
@@ -73,176 +73,176 @@ a_box_being_made_leaves_the_keepers_descriptors_alone() {
 table() {
 	sed 's/#.*//; s/[ 	][ 	]*/ /g; s/ $//; /^ *$/d' <<-'END'
 		# the launcher, from top to bottom
-		a_box_being_made_leaves_the_keepers_descriptors_alone   escaped  steps:own descriptors
-		every_process_of_a_box_is_in_its_cgroups_with_its_limits  escaped  steps:own cgroups
-		the_cgroup_tree_is_not_told                             escaped  steps:cgroup view
-		a_waiting_box_dies_with_its_keeper                      escaped  itself steps:death signal  # only whole boxes wait; seen before it moved behind the last change of ids
-		a_program_starts_in_its_home                            closed   steps:working folder
-		the_starters_keys_are_out_of_reach                      holds    steps:keyring           # the filter
-		the_starters_keys_are_out_of_reach                      escaped  steps:keyring,steps:system calls
-		a_program_is_the_user_and_nobody_else                   holds    steps:box root          # its maker has that id already
-		no_mount_of_a_box_shows_on_the_host_or_the_other_way_round  holds  steps:private mounts  # the stage is private already
-		the_hosts_name_is_not_told                              escaped  steps:host name
-		a_box_has_a_loopback_of_its_own                         escaped  steps:loopback
-		a_network_is_as_new_for_every_box                       escaped  steps:network unused
-		a_network_that_was_used_goes_with_its_box               escaped  steps:network unused
-		what_a_box_writes_has_an_end                            closed   steps:disk
-		the_root_holds_what_a_box_needs_and_nothing_else        closed   steps:root filesystem
-		without_its_row_a_box_has_no_volume                     escaped  itself steps:volumes    # volumebox.c leaves it out
-		the_hosts_programs_can_be_run_but_not_changed           escaped  steps:programs
-		only_harmless_devices_are_there                         closed   steps:devices
-		every_mount_is_the_one_that_the_policy_names            escaped  steps:no sysfs
-		host_processes_are_out_of_sight                         closed   steps:processes         # the row that verifies it
-		host_processes_are_out_of_sight                         escaped  steps:processes,steps:root verified
-		inotify_instances_are_counted_per_box                   escaped  steps:namespace limits
-		no_namespace_can_be_made_or_entered                     holds    steps:namespace limits  # the filter
-		no_namespace_can_be_made_or_entered                     holds    steps:system calls      # the limits
-		no_namespace_can_be_made_or_entered                     escaped  steps:namespace limits,steps:system calls
-		kernel_settings_cannot_be_written                       escaped  steps:read-only proc
-		a_program_cannot_change_its_place_in_the_oom_order      escaped  steps:read-only proc
-		a_boot_id_is_the_boxs_own                               escaped  steps:boot id
-		kernel_memory_keys_and_logs_are_masked                  escaped  steps:masked proc
-		the_root_holds_what_a_box_needs_and_nothing_else        closed   steps:root switch       # the row that verifies it
-		the_root_holds_what_a_box_needs_and_nothing_else        closed   steps:root switch,steps:root verified  # no /dev/tty there
-		the_root_holds_what_a_box_needs_and_nothing_else        closed   steps:root switch,steps:root verified,steps:no terminal  # no /dev/null there
-		a_keeper_with_a_terminal_makes_no_boxes                 escaped  steps:no terminal
-		resource_limits_are_those_of_the_policy                 escaped  steps:resource limits
-		objects_of_the_kernel_are_counted                       escaped  steps:resource limits
-		a_program_has_no_capability_and_can_get_none            escaped  steps:capability bounds
-		init_has_an_id_of_its_own                               closed   steps:identity          # then it cannot drop the bounds
-		init_is_not_the_boxs_root                               escaped  steps:identity,exec:capability bounds
-		a_program_has_no_capability_and_can_get_none            closed   steps:capabilities      # then init cannot become anybody
-		no_program_gains_privileges                             closed   steps:no new privileges # then no filter can be loaded
-		no_program_gains_privileges                             escaped  steps:no new privileges,exec:no new privileges,steps:landlock,steps:system calls
-		no_device_node_can_be_made                              holds    steps:landlock          # the filter
-		no_device_node_can_be_made                              holds    steps:system calls      # landlock
-		no_device_node_can_be_made                              escaped  steps:landlock,steps:system calls
-		a_program_holds_its_three_streams_and_nothing_else      closed   steps:descriptors
-		no_signal_is_blocked_or_ignored                         escaped  steps:signals
-		the_filter_is_there                                     escaped  steps:system calls
-		calls_that_no_box_needs_are_refused                     escaped  steps:system calls
-		programs_of_another_abi_are_killed                      escaped  steps:system calls
-		sockets_open_in_four_families_and_few_protocols         escaped  steps:system calls
-		dangerous_sockets_do_not_open                           escaped  steps:system calls
-		the_upper_half_of_an_argument_opens_nothing             escaped  steps:system calls
-		sync_does_not_reach_the_hosts_disks                     escaped  steps:system calls
-		address_randomisation_cannot_be_switched_off            escaped  steps:system calls
-		there_is_no_terminal_to_type_into                       escaped  steps:system calls
-		files_have_no_handles                                   escaped  steps:system calls
-		nobody_mounts_or_changes_the_root                       escaped  steps:system calls,steps:namespace limits,steps:landlock
+		a_box_being_created_does_not_touch_the_keepers_descriptors               escaped  steps:own descriptors
+		every_process_of_a_box_is_in_its_cgroups_with_its_limits                 escaped  steps:own cgroups
+		the_cgroup_path_of_the_host_is_not_visible                               escaped  steps:cgroup view
+		a_pooled_box_ends_with_its_keeper                                        escaped  itself steps:death signal  # only whole boxes wait; seen before it moved behind the last change of ids
+		a_program_starts_in_its_home                                             closed   steps:working folder
+		kernel_keys_of_the_starter_are_not_reachable                             holds    steps:keyring           # the filter
+		kernel_keys_of_the_starter_are_not_reachable                             escaped  steps:keyring,steps:system calls
+		a_program_runs_as_user_and_has_no_other_ids                              holds    steps:box root          # its maker has that id already
+		mounts_do_not_propagate_between_box_and_host                             holds    steps:private mounts  # the stage is private already
+		the_host_name_is_not_visible                                             escaped  steps:host name
+		a_box_has_its_own_loopback                                               escaped  steps:loopback
+		a_network_namespace_is_clean_for_every_box                               escaped  steps:network unused
+		a_used_network_namespace_is_not_reused                                   escaped  steps:network unused
+		the_disk_of_a_box_is_bounded                                             closed   steps:disk
+		the_root_holds_what_a_box_needs_and_nothing_else                         closed   steps:root filesystem
+		without_its_row_a_box_has_no_volume                                      escaped  itself steps:volumes    # volumebox.c leaves it out
+		the_hosts_programs_can_be_run_but_not_changed                            escaped  steps:programs
+		only_harmless_devices_exist                                              closed   steps:devices
+		every_mount_is_listed_in_the_policy                                      escaped  steps:no sysfs
+		host_processes_are_not_visible                                           closed   steps:processes         # the row that verifies it
+		host_processes_are_not_visible                                           escaped  steps:processes,steps:root verified
+		inotify_instances_are_limited_per_box                                    escaped  steps:namespace limits
+		no_namespace_can_be_created_or_entered                                   holds    steps:namespace limits  # the filter
+		no_namespace_can_be_created_or_entered                                   holds    steps:system calls      # the limits
+		no_namespace_can_be_created_or_entered                                   escaped  steps:namespace limits,steps:system calls
+		kernel_settings_cannot_be_written                                        escaped  steps:read-only proc
+		a_program_cannot_lower_its_oom_score                                     escaped  steps:read-only proc
+		each_box_has_its_own_boot_id                                             escaped  steps:boot id
+		kernel_memory_keys_and_logs_are_masked                                   escaped  steps:masked proc
+		the_root_holds_what_a_box_needs_and_nothing_else                         closed   steps:root switch       # the row that verifies it
+		the_root_holds_what_a_box_needs_and_nothing_else                         closed   steps:root switch,steps:root verified  # no /dev/tty there
+		the_root_holds_what_a_box_needs_and_nothing_else                         closed   steps:root switch,steps:root verified,steps:no terminal  # no /dev/null there
+		a_keeper_with_a_controlling_terminal_creates_no_boxes                    escaped  steps:no terminal
+		rlimits_are_those_of_the_policy                                          escaped  steps:resource limits
+		kernel_objects_are_limited                                               escaped  steps:resource limits
+		a_program_has_no_capability_and_cannot_gain_one                          escaped  steps:capability bounds
+		init_has_its_own_uid                                                     closed   steps:identity          # then it cannot drop the bounds
+		init_does_not_run_as_root_of_the_box                                     escaped  steps:identity,exec:capability bounds
+		a_program_has_no_capability_and_cannot_gain_one                          closed   steps:capabilities      # then init cannot become anybody
+		no_program_gains_privileges                                              closed   steps:no new privileges # then no filter can be loaded
+		no_program_gains_privileges                                              escaped  steps:no new privileges,exec:no new privileges,steps:landlock,steps:system calls
+		no_device_node_can_be_created                                            holds    steps:landlock          # the filter
+		no_device_node_can_be_created                                            holds    steps:system calls      # landlock
+		no_device_node_can_be_created                                            escaped  steps:landlock,steps:system calls
+		a_program_has_only_stdin_stdout_and_stderr_open                          closed   steps:descriptors
+		no_signal_is_blocked_or_ignored                                          escaped  steps:signals
+		the_seccomp_filter_is_active                                             escaped  steps:system calls
+		system_calls_that_no_box_needs_are_rejected                              escaped  steps:system calls
+		programs_of_another_abi_are_killed                                       escaped  steps:system calls
+		sockets_open_in_four_families_and_few_protocols                          escaped  steps:system calls
+		dangerous_sockets_do_not_open                                            escaped  steps:system calls
+		the_upper_half_of_a_system_call_argument_bypasses_no_rule                escaped  steps:system calls
+		sync_does_not_reach_the_hosts_disks                                      escaped  steps:system calls
+		address_randomisation_cannot_be_switched_off                             escaped  steps:system calls
+		a_program_cannot_inject_input_into_a_terminal                            escaped  steps:system calls
+		file_handles_cannot_be_opened                                            escaped  steps:system calls
+		a_box_cannot_mount_or_change_its_root                                    escaped  steps:system calls,steps:namespace limits,steps:landlock
 
 		# init, from top to bottom
-		a_program_leads_a_group_of_its_own                      escaped  exec:session
-		a_terminal_of_a_box_is_its_own                          escaped  exec:session
-		output_goes_to_whoever_asked_for_it                     escaped  exec:stdio
-		a_limit_on_file_sizes_binds                             escaped  exec:file size
-		a_program_is_the_user_and_nobody_else                   holds    exec:groups             # init has none
-		a_program_is_the_user_and_nobody_else                   closed   exec:gid                # read back
-		a_program_is_the_user_and_nobody_else                   escaped  exec:gid,exec:read back
-		a_program_is_the_user_and_nobody_else                   closed   exec:uid                # read back
-		a_program_is_the_user_and_nobody_else                   escaped  exec:uid,exec:read back
-		a_program_is_the_user_and_nobody_else                   holds    exec:read back
-		no_program_gains_privileges                             holds    exec:no new privileges  # the launcher has said so
-		a_program_has_no_capability_and_can_get_none            escaped  exec:capability bounds
-		a_program_has_no_capability_and_can_get_none            escaped  exec:capabilities
-		a_program_starts_in_its_home                            escaped  exec:directory
-		no_signal_is_blocked_or_ignored                         escaped  exec:signals
-		a_program_holds_its_three_streams_and_nothing_else      holds    exec:descriptors        # all are close-on-exec
+		a_program_leads_its_own_process_group                                    escaped  exec:session
+		a_box_has_its_own_terminals                                              escaped  exec:session
+		a_program_writes_its_output_to_pipes                                     escaped  exec:stdio
+		the_file_size_limit_is_enforced                                          escaped  exec:file size
+		a_program_runs_as_user_and_has_no_other_ids                              holds    exec:groups             # init has none
+		a_program_runs_as_user_and_has_no_other_ids                              closed   exec:gid                # read back
+		a_program_runs_as_user_and_has_no_other_ids                              escaped  exec:gid,exec:read back
+		a_program_runs_as_user_and_has_no_other_ids                              closed   exec:uid                # read back
+		a_program_runs_as_user_and_has_no_other_ids                              escaped  exec:uid,exec:read back
+		a_program_runs_as_user_and_has_no_other_ids                              holds    exec:read back
+		no_program_gains_privileges                                              holds    exec:no new privileges  # the launcher has said so
+		a_program_has_no_capability_and_cannot_gain_one                          escaped  exec:capability bounds
+		a_program_has_no_capability_and_cannot_gain_one                          escaped  exec:capabilities
+		a_program_starts_in_its_home                                             escaped  exec:directory
+		no_signal_is_blocked_or_ignored                                          escaped  exec:signals
+		a_program_has_only_stdin_stdout_and_stderr_open                          holds    exec:descriptors        # all are close-on-exec
 
 		# an interpreter that is forked into a box, from top to bottom
-		an_interpreter_holds_its_three_streams_and_nothing_else escaped  seal:descriptors
-		the_starters_keys_are_out_of_reach                      holds    seal:keyring            # the filter
-		the_starters_keys_are_out_of_reach                      escaped  seal:keyring,seal:system calls
-		an_interpreter_is_a_child_of_init_in_its_namespaces     escaped  seal:namespaces
-		an_interpreters_files_have_the_usual_mode               escaped  seal:working folder
-		an_interpreter_is_a_child_of_init_in_its_namespaces     escaped  seal:session
-		resource_limits_are_those_of_the_policy                 escaped  seal:resource limits
-		a_program_has_no_capability_and_can_get_none            escaped  seal:capability bounds
-		a_program_is_the_user_and_nobody_else                   escaped  seal:identity
-		an_interpreter_has_no_capability                        escaped  seal:capabilities
-		no_program_gains_privileges                             holds    seal:no new privileges  # the zygote has said so
-		no_device_node_can_be_made                              holds    seal:landlock           # the filter
-		no_device_node_can_be_made                              escaped  seal:landlock,seal:system calls
-		the_filter_is_there                                     escaped  seal:system calls
-		two_boxes_of_one_parent_draw_different_numbers          escaped  itself
-		two_boxes_of_one_parent_have_their_own_canary           escaped  itself  # seen with a child that keeps its parent's
-		boxes_of_two_teams_share_no_secret                      escaped  itself  # seen with one zygote for all teams
-		a_renewed_canary_harms_no_program                       escaped  itself
-		what_one_box_writes_into_common_memory_stays_in_it      escaped  itself
-		no_writable_mapping_is_shared                           escaped  itself
-		the_file_that_an_interpreter_comes_from_cannot_be_opened escaped itself
-		nothing_of_the_parents_environment_is_left              escaped  itself
-		a_parent_that_dies_harms_no_box                         escaped  itself
+		a_forked_interpreter_has_only_its_three_streams_open                     escaped  seal:descriptors
+		kernel_keys_of_the_starter_are_not_reachable                             holds    seal:keyring            # the filter
+		kernel_keys_of_the_starter_are_not_reachable                             escaped  seal:keyring,seal:system calls
+		a_forked_interpreter_is_a_child_of_init_in_the_namespaces_of_the_box     escaped  seal:namespaces
+		files_of_a_forked_interpreter_have_the_default_mode                      escaped  seal:working folder
+		a_forked_interpreter_is_a_child_of_init_in_the_namespaces_of_the_box     escaped  seal:session
+		rlimits_are_those_of_the_policy                                          escaped  seal:resource limits
+		a_program_has_no_capability_and_cannot_gain_one                          escaped  seal:capability bounds
+		a_program_runs_as_user_and_has_no_other_ids                              escaped  seal:identity
+		a_forked_interpreter_has_no_capability                                   escaped  seal:capabilities
+		no_program_gains_privileges                                              holds    seal:no new privileges  # the zygote has said so
+		no_device_node_can_be_created                                            holds    seal:landlock           # the filter
+		no_device_node_can_be_created                                            escaped  seal:landlock,seal:system calls
+		the_seccomp_filter_is_active                                             escaped  seal:system calls
+		two_boxes_of_one_zygote_draw_different_random_numbers                    escaped  itself
+		two_boxes_of_one_zygote_have_different_stack_canaries                    escaped  itself  # seen with a child that keeps its parent's
+		boxes_of_two_teams_share_no_zygote_secret                                escaped  itself  # seen with one zygote for all teams
+		a_renewed_stack_canary_breaks_no_program                                 escaped  itself
+		writes_to_memory_shared_by_fork_stay_in_one_box                          escaped  itself
+		no_writable_mapping_is_shared_with_the_zygote                            escaped  itself
+		the_heap_image_of_a_zygote_cannot_be_opened                              escaped  itself
+		nothing_of_the_zygotes_environment_is_left                               escaped  itself
+		the_death_of_a_zygote_does_not_affect_its_boxes                          escaped  itself
 
 		# the box's root
-		the_boxs_root_has_eight_capabilities_and_no_more        escaped  steps:capability bounds
-		the_boxs_root_has_eight_capabilities_and_no_more        escaped  exec:capabilities
-		the_boxs_root_cannot_write_kernel_settings              escaped  steps:read-only proc
-		the_boxs_root_cannot_change_the_oom_order               escaped  steps:read-only proc
-		the_boxs_root_cannot_look_behind_the_masks              escaped  steps:masked proc
-		the_boxs_root_cannot_leave                              escaped  steps:system calls
-		the_boxs_root_is_nobody_outside                         escaped  host
-		the_boxs_root_cannot_read_what_is_the_host_roots        escaped  host
-		the_boxs_root_cannot_hold_up_the_hosts_programs         escaped  host
-		the_boxs_root_cannot_become_init                        escaped  itself
-		the_boxs_root_is_bound_by_the_same_limits               escaped  wider --disk 64M --mem 256M
+		root_of_a_box_has_only_eight_capabilities                                escaped  steps:capability bounds
+		root_of_a_box_has_only_eight_capabilities                                escaped  exec:capabilities
+		root_of_a_box_cannot_write_kernel_settings                               escaped  steps:read-only proc
+		root_of_a_box_cannot_lower_its_oom_score                                 escaped  steps:read-only proc
+		root_of_a_box_cannot_read_masked_paths                                   escaped  steps:masked proc
+		root_of_a_box_cannot_mount_chroot_or_enter_namespaces                    escaped  steps:system calls
+		root_of_a_box_is_an_unprivileged_user_of_the_host                        escaped  host
+		root_of_a_box_cannot_read_files_of_the_hosts_root                        escaped  host
+		root_of_a_box_cannot_hold_a_lease_on_host_programs                       escaped  host
+		root_of_a_box_cannot_trace_or_kill_init                                  escaped  itself
+		root_of_a_box_has_the_same_limits                                        escaped  wider --disk 64M --mem 256M
 
 		# what no row does: namespaces, id maps, the stage, init itself
-		host_files_are_out_of_reach                             escaped  host
-		host_processes_are_out_of_sight                         escaped  host
-		the_root_holds_what_a_box_needs_and_nothing_else        escaped  host
-		the_kernel_ends_boxes_before_the_hosts_own_processes    escaped  host
-		no_mount_of_a_box_shows_on_the_host_or_the_other_way_round  escaped  shared
-		every_namespace_is_the_boxs_own                         escaped  host
-		ids_inside_mean_nothing_outside                         escaped  host
-		init_is_sealed_empty_and_not_the_hosts_executable       escaped  host
-		init_cannot_be_read_traced_or_ended                     escaped  host
-		the_environment_is_made_from_nothing                    escaped  host
-		what_others_may_not_read_of_the_hosts_programs_is_not_for_boxes  escaped  host
-		no_lease_holds_up_the_hosts_programs                    escaped  host
-		only_harmless_devices_are_there                         escaped  host
-		set_user_id_programs_gain_nothing                       escaped  user
-		the_hosts_sockets_are_out_of_reach                      escaped  host
-		there_is_no_network_but_loopback                        escaped  host
-		neighbours_have_different_ids_on_the_host               escaped  host
-		neighbours_share_no_sockets                             escaped  host
-		neighbours_share_no_memory_queues_or_files              escaped  host
-		neighbours_cannot_see_or_signal_each_other              escaped  host
-		daemons_end_with_their_box                              escaped  host
-		a_box_without_inotify_instances_leaves_its_neighbour_some  escaped  user
+		host_files_are_out_of_reach                                              escaped  host
+		host_processes_are_not_visible                                           escaped  host
+		the_root_holds_what_a_box_needs_and_nothing_else                         escaped  host
+		the_oom_killer_prefers_boxes_to_host_processes                           escaped  host
+		mounts_do_not_propagate_between_box_and_host                             escaped  shared
+		every_namespace_belongs_to_the_box                                       escaped  host
+		ids_of_a_box_are_mapped_to_unused_host_ids                               escaped  host
+		init_runs_from_a_sealed_memfd_with_an_empty_environment                  escaped  host
+		init_cannot_be_read_traced_or_killed                                     escaped  host
+		the_environment_has_nothing_of_the_host                                  escaped  host
+		a_box_cannot_read_host_programs_that_others_may_not_read                 escaped  host
+		a_box_cannot_hold_a_lease_on_host_programs                               escaped  host
+		only_harmless_devices_exist                                              escaped  host
+		set_user_id_programs_gain_nothing                                        escaped  user
+		sockets_of_the_host_are_not_reachable                                    escaped  host
+		a_box_has_only_a_loopback_interface                                      escaped  host
+		two_boxes_have_different_host_ids                                        escaped  host
+		two_boxes_share_no_sockets                                               escaped  host
+		two_boxes_share_no_memory_queues_or_files                                escaped  host
+		two_boxes_cannot_see_or_signal_each_other                                escaped  host
+		background_processes_end_with_their_box                                  escaped  host
+		a_box_that_uses_all_inotify_instances_leaves_some_to_others              escaped  user
 
 		# limits: cgroups, file systems, mounts
-		every_process_of_a_box_is_in_its_cgroups_with_its_limits  escaped  host
-		a_memory_bomb_stays_in_its_box                          escaped  wider --mem 512M --disk 8M
-		memory_by_other_names_is_memory_too                     escaped  wider --mem 512M --disk 8M
-		a_fork_bomb_stays_in_its_box                            escaped  wider --pids 512
-		a_busy_box_has_its_share_of_processors_and_no_more      escaped  wider --cpu 2 --report r.json
-		what_a_box_writes_has_an_end                            escaped  wider --disk 64M --mem 256M
-		what_a_box_writes_to_a_real_disk_has_an_end_too         escaped  wider --disk 300M --mem 64M
-		files_are_counted                                       escaped  wider --files 5000
-		terminals_are_counted_per_box                           escaped  host
+		every_process_of_a_box_is_in_its_cgroups_with_its_limits                 escaped  host
+		a_memory_bomb_stays_in_its_box                                           escaped  wider --mem 512M --disk 8M
+		memfd_shared_memory_pipes_and_sockets_count_as_memory                    escaped  wider --mem 512M --disk 8M
+		a_fork_bomb_stays_in_its_box                                             escaped  wider --pids 512
+		a_busy_box_gets_no_more_than_its_cpu_limit                               escaped  wider --cpu 2 --report r.json
+		the_disk_of_a_box_is_bounded                                             escaped  wider --disk 64M --mem 256M
+		the_disk_image_of_a_box_is_bounded                                       escaped  wider --disk 300M --mem 64M
+		the_number_of_files_is_limited                                           escaped  wider --files 5000
+		terminals_are_limited_per_box                                            escaped  host
 
 		# the keeper
-		the_keeper_keeps_to_itself                              escaped  other
-		the_keeper_passes_no_descriptor_on                      escaped  other
-		the_keeper_forgets_its_starters_environment             escaped  other
-		rows_cannot_be_left_out_of_a_real_build                 escaped  other
+		the_keeper_is_not_dumpable_and_its_folders_are_private                   escaped  other
+		the_keeper_passes_no_descriptor_to_a_box                                 escaped  other
+		the_keeper_clears_the_environment_of_its_starter                         escaped  other
+		a_release_build_cannot_skip_isolation_steps                              escaped  other
 
-		a_core_limit_of_zero_is_raised_or_reported              escaped  itself
-		a_device_that_appears_could_not_be_opened               escaped  itself
-		links_out_of_the_box_lead_the_record_nowhere            escaped  itself
-		output_that_nobody_reads_does_not_grow                  escaped  itself
-		a_neighbours_memory_bomb_is_not_noticed                 escaped  itself
-		what_is_shared_of_usr_is_shared_as_documented           escaped  itself
-		a_box_ends_with_the_client_that_leads_it                escaped  itself
-		a_box_cannot_hang_its_client                            escaped  itself
-		a_box_leaves_nobody_no_record_and_no_socket             escaped  itself
-		a_network_that_was_not_used_is_used_again               escaped  itself
-		a_record_lists_the_walls_that_are_there                 escaped  itself
-		without_a_filter_no_box_is_made                         escaped  itself
-		an_older_kernel_makes_whole_boxes_or_none               escaped  itself
-		an_ordinary_user_has_fewer_walls_and_is_told_so         escaped  itself
-		nothing_is_left_behind                                  escaped  itself
+		a_core_limit_of_zero_is_raised_or_reported                               escaped  itself
+		a_host_device_cannot_be_opened_from_the_cgroup_of_a_box                  escaped  itself
+		the_record_does_not_follow_links_out_of_the_box                          escaped  itself
+		unread_output_is_bounded                                                 escaped  itself
+		a_memory_bomb_does_not_affect_another_box                                escaped  itself
+		two_boxes_share_only_the_documented_host_files                           escaped  itself
+		a_box_ends_with_its_client                                               escaped  itself
+		a_box_cannot_hang_its_client                                             escaped  itself
+		a_box_leaves_no_process_no_record_and_no_socket                          escaped  itself
+		an_unused_network_namespace_is_reused                                    escaped  itself
+		a_record_lists_the_active_isolation_features                             escaped  itself
+		without_seccomp_no_box_is_created                                        escaped  itself
+		with_a_missing_system_call_a_box_is_fully_isolated_or_not_created        escaped  itself
+		an_ordinary_user_has_fewer_isolation_features_and_they_are_listed        escaped  itself
+		a_keeper_that_exits_leaves_no_cgroup_record_or_file                      escaped  itself
 	END
 }
 

@@ -7,7 +7,7 @@ need_keeper
 word=atoll-$$ port=$((20000 + $$ % 12000)) # below those that are given out
 
 # Lateral
-neighbours_have_different_ids_on_the_host() {
+two_boxes_have_different_host_ids() {
 	held 7 a
 	one=$(cat "/proc/$init/uid_map")
 	held 8 b
@@ -19,7 +19,7 @@ neighbours_have_different_ids_on_the_host() {
 }
 
 # Lateral
-neighbours_share_no_sockets() {
+two_boxes_share_no_sockets() {
 	held 7 a "hold-abstract=$word" "hold-tcp=$port"
 	is "$(got_from a "hold-tcp=$port")" ok
 	verdicts "abstract=$word" "tcp=$port"
@@ -28,7 +28,7 @@ neighbours_share_no_sockets() {
 }
 
 # Lateral
-neighbours_share_no_memory_queues_or_files() {
+two_boxes_share_no_memory_queues_or_files() {
 	[ "$place" != host ] || trap 'ipcrm -M 4242 2>/dev/null; rm -f "/dev/shm/$word" "/tmp/$word"' EXIT
 	# A message queue may be refused altogether, but not shared.
 	held 7 a hold-segment=4242 "hold-queue=$word" "hold-shm=/$word" "hold-file=/tmp/$word"
@@ -39,7 +39,7 @@ neighbours_share_no_memory_queues_or_files() {
 }
 
 # Lateral
-neighbours_cannot_see_or_signal_each_other() {
+two_boxes_cannot_see_or_signal_each_other() {
 	held 7 a
 	theirs=$(sed -n 's/^NSpid:.*\t//p' "/proc/$program/status")
 	facts processes process
@@ -53,7 +53,7 @@ neighbours_cannot_see_or_signal_each_other() {
 }
 
 # PeerDoS: the kernel charges these to whoever made the namespace
-a_box_without_inotify_instances_leaves_its_neighbour_some() {
+a_box_that_uses_all_inotify_instances_leaves_some_to_others() {
 	name=greedy
 	mkfifo greedy.in
 	in_place later use +inotify 500
@@ -65,7 +65,7 @@ a_box_without_inotify_instances_leaves_its_neighbour_some() {
 }
 
 # PeerDoS
-a_neighbours_memory_bomb_is_not_noticed() {
+a_memory_bomb_does_not_affect_another_box() {
 	held 7 a
 	limits="--mem 32M --disk 8M"
 	used memory 64
@@ -77,7 +77,7 @@ a_neighbours_memory_bomb_is_not_noticed() {
 # A limit of ours, told in docs/sandbox.md: the host's /usr is one set of inodes for all, so a lock
 # on one of its files, or a watch, reaches from box to box. Nothing can be written that way, but
 # two boxes that want to can talk, and one can learn which program of the host others start.
-what_is_shared_of_usr_is_shared_as_documented() {
+two_boxes_share_only_the_documented_host_files() {
 	held 7 a lock=/usr/bin/env
 	verdicts lock=/usr/bin/env
 	freed 7 a

@@ -5,7 +5,7 @@
 need_keeper
 
 # Escape, HostLeak
-the_hosts_sockets_are_out_of_reach() {
+sockets_of_the_host_are_not_reachable() {
 	mkfifo listener.in
 	# Where a box could name it, if it saw the host's files.
 	dir=$(mktemp -d /tmp/atoll-socket.XXXXXX)
@@ -25,7 +25,7 @@ the_hosts_sockets_are_out_of_reach() {
 }
 
 # Escape, HostLeak
-there_is_no_network_but_loopback() {
+a_box_has_only_a_loopback_interface() {
 	facts interfaces routes
 	shows interface lo
 	[ "$(fact route4 | grep -vc Iface)" = 0 ] || escaped "$(fact route4)"
@@ -33,12 +33,12 @@ there_is_no_network_but_loopback() {
 }
 
 # SelfDoS: servers and their clients in one box
-a_box_has_a_loopback_of_its_own() {
+a_box_has_its_own_loopback() {
 	works own-loopback
 }
 
 # Lateral: boxes that follow each other may have one network, if the first did nothing there
-a_network_is_as_new_for_every_box() {
+a_network_namespace_is_clean_for_every_box() {
 	facts network
 	new=$(fact network)
 	for _ in 1 2 3; do
@@ -49,7 +49,7 @@ a_network_is_as_new_for_every_box() {
 }
 
 # Lateral: and if it did, nobody ever comes there again
-a_network_that_was_used_goes_with_its_box() {
+a_used_network_namespace_is_not_reused() {
 	kept() { ls -l "/proc/$keeper/fd" | grep -qF "$net"; }
 	lost() { ! kept; }
 	for deed in own-loopback join-group=239.1.2.3 flow-label; do
@@ -63,7 +63,7 @@ a_network_that_was_used_goes_with_its_box() {
 }
 
 # Else the two above would tell nothing.
-a_network_that_was_not_used_is_used_again() {
+an_unused_network_namespace_is_reused() {
 	: >seen
 	again() {
 		facts ns

@@ -5,7 +5,7 @@
 need_keeper
 
 # Escape
-the_boxs_root_has_eight_capabilities_and_no_more() {
+root_of_a_box_has_only_eight_capabilities() {
 	as_root
 	facts uid groups caps switches
 	shows uid "0 0 0"
@@ -20,7 +20,7 @@ the_boxs_root_has_eight_capabilities_and_no_more() {
 }
 
 # Escape
-the_boxs_root_is_nobody_outside() {
+root_of_a_box_is_an_unprivileged_user_of_the_host() {
 	as_root
 	held 8 a
 	read -r _ base _ <"/proc/$init/uid_map"
@@ -31,7 +31,7 @@ the_boxs_root_is_nobody_outside() {
 }
 
 # Escape: these files belong to the root of a namespace, and that is what he is
-the_boxs_root_cannot_write_kernel_settings() {
+root_of_a_box_cannot_write_kernel_settings() {
 	as_root
 	refused write=/proc/sys/net/ipv4/ip_forward write=/proc/sys/kernel/core_pattern \
 		write=/proc/sys/kernel/hostname write=/proc/sys/kernel/shmmax write=/proc/sys/user/max_user_namespaces \
@@ -39,7 +39,7 @@ the_boxs_root_cannot_write_kernel_settings() {
 }
 
 # HostDoS
-the_boxs_root_cannot_change_the_oom_order() {
+root_of_a_box_cannot_lower_its_oom_score() {
 	as_root
 	facts oom
 	shows oom_score_adj 500
@@ -47,14 +47,14 @@ the_boxs_root_cannot_change_the_oom_order() {
 }
 
 # HostLeak
-the_boxs_root_cannot_look_behind_the_masks() {
+root_of_a_box_cannot_read_masked_paths() {
 	as_root
 	policy masks 'r["what"] == "hidden" and r["name"] or ""' | grep . >all
 	refused $(while read -r at; do [ -d "$at" ] && echo "list=$at" || echo "read=$at"; done <all)
 }
 
 # Escape
-the_boxs_root_cannot_leave() {
+root_of_a_box_cannot_mount_chroot_or_enter_namespaces() {
 	as_root
 	refused mount bind=/usr remount=/usr umount=/proc/cmdline pivot chroot=/home/user nested calls sync \
 		mknod-char=node mknod-block=node mknod-whiteout=/dev/shm/node unshare=0x10000000 \
@@ -65,7 +65,7 @@ the_boxs_root_cannot_leave() {
 }
 
 # Escape: he may become any user of the box, the one that init is included
-the_boxs_root_cannot_become_init() {
+root_of_a_box_cannot_trace_or_kill_init() {
 	as_root
 	refused ptrace=1 memory=1 take-fd=1 read-memory=1 read=/proc/1/environ list=/proc/1/fd "trace-as=65533"
 	held 8 a
@@ -75,20 +75,20 @@ the_boxs_root_cannot_become_init() {
 }
 
 # HostLeak
-the_boxs_root_cannot_read_what_is_the_host_roots() {
+root_of_a_box_cannot_read_files_of_the_hosts_root() {
 	private_programs
 	as_root
 	refused $(printf 'read=%s ' $private)
 }
 
 # HostDoS: the owner of a file may lease it, and then everybody else waits
-the_boxs_root_cannot_hold_up_the_hosts_programs() {
+root_of_a_box_cannot_hold_a_lease_on_host_programs() {
 	as_root
 	refused lease=/usr/bin/base32 lease=/usr/share/common-licenses/GPL-3
 }
 
 # HostDoS
-the_boxs_root_is_bound_by_the_same_limits() {
+root_of_a_box_has_the_same_limits() {
 	limits="--disk 16M --mem 128M --pids 50"
 	as_root
 	used disk 64

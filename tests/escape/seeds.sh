@@ -17,9 +17,9 @@ place=seed
 
 # A limit on the size of files and a terminal are not for a seed: such programs are executed. The other
 # three are about the client's words or another keeper.
-not_for_seeds='a_limit_on_file_sizes_binds a_terminal_of_a_box_is_its_own
-	a_keeper_with_a_terminal_makes_no_boxes the_environment_is_made_from_nothing
-	a_neighbours_memory_bomb_is_not_noticed'
+not_for_seeds='the_file_size_limit_is_enforced a_box_has_its_own_terminals
+	a_keeper_with_a_controlling_terminal_creates_no_boxes the_environment_has_nothing_of_the_host
+	a_memory_bomb_does_not_affect_another_box'
 names=$(for file in identity files kernel network neighbours; do tests_of "$here/$file.sh"; done)
 for name in $not_for_seeds; do
 	names=$(echo "$names" | grep -vx "$name")

@@ -189,7 +189,7 @@ static int create_run_kill(struct keeper_sync *k, unsigned flags, struct err *e)
 	return done;
 }
 
-TEST(a_thousand_boxes_come_and_go_and_leave_nothing)
+TEST(a_thousand_boxes_are_created_and_deleted_and_leave_nothing)
 {
 	unsigned n = from_env("STRESS_BOXES", 1000);
 	struct keeper_sync k;
@@ -371,7 +371,7 @@ static int survive(unsigned kills, struct err *e)
 	return good;
 }
 
-TEST(keepers_killed_at_random_under_load_lose_no_box_and_no_byte)
+TEST(keepers_killed_at_random_under_load_lose_no_box_and_no_output)
 {
 	struct err e;
 
@@ -399,7 +399,7 @@ static void check_all_gone(struct keeper_sync *k)
 	CHECK_INT(leftovers(), 0);
 }
 
-TEST(a_box_ends_with_the_leash_of_its_client)
+TEST(a_box_with_kill_on_close_ends_with_its_client)
 {
 	struct wire_create w = wish(0);
 	struct keeper_sync k;
@@ -414,7 +414,7 @@ TEST(a_box_ends_with_the_leash_of_its_client)
 	check_all_gone(&k);
 }
 
-TEST(a_box_that_nobody_claimed_ends_with_its_connection)
+TEST(an_unclaimed_box_ends_with_its_connection)
 {
 	struct wire_create w = wish(0);
 	struct keeper_sync k;

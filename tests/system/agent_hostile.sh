@@ -15,17 +15,17 @@ enemy() {
 ask='{"ask":{"turns":[]}}'
 same=$(run_it 'echo x')
 
-a_line_without_an_end_ends_it() {
+a_protocol_line_without_end_ends_the_session() {
 	enemy 'head -c 10000000 /dev/zero | tr "\0" x >&3; sleep 20'
 	outcome failed
 	has "$(of .why)" "a line of more than"
 }
-a_log_without_an_end_ends_it() {
+log_output_over_16_mib_ends_the_session() {
 	enemy 'yes "$(printf %020000d 1)" | head -c 40000000; sleep 20'
 	outcome failed
 	has "$(of .why)" "more than 16777216 bytes"
 }
-nonsense_ends_it() {
+invalid_protocol_messages_end_the_session() {
 	for words in hello '[]' '{}' '"ask"' '{"ask":1}' '{"ask":{}}' '{"ask":{"turns":[{}]}}' '{"ask":{"turns":[],"ask":{}},"ask":{}}' \
 		'{"end":[]}'; do
 		enemy "echo '$words' >&3; sleep 20"
@@ -36,17 +36,17 @@ nonsense_ends_it() {
 	enemy 'head -c 64 /dev/urandom >&3; printf "\0\n" >&3; sleep 20'
 	outcome failed
 }
-who_asks_twice_at_once_is_ended() {
+an_agent_with_two_questions_in_flight_is_ended() {
 	enemy "echo '$ask' >&3; echo '$ask' >&3; sleep 20" "$(script '{"never":true}')"
 	outcome failed
 	has "$(of .why)" "no agent of ours asks"
 }
-who_asks_for_ever_is_ended() {
+an_agent_exceeding_its_question_budget_is_ended() {
 	enemy "while read -r x <&3; do echo '$ask' >&3; done" "$(script "$same")"
 	outcome failed
 	is "$(of .usage.calls)" 6
 }
-a_result_is_the_models_or_none() {
+a_result_comes_only_from_the_model() {
 	enemy "echo '{\"end\":{\"outcome\":\"done\",\"result\":\"mine\"}}' >&3; echo '{\"done\":true,\"result\":\"mine\"}'"
 	outcome failed
 	is "$(of .result)" null
@@ -55,25 +55,25 @@ a_result_is_the_models_or_none() {
 	outcome done
 	is "$(of .result)" theirs
 }
-who_says_that_it_is_done_and_stays_is_ended() {
+an_agent_that_reports_the_end_but_does_not_exit_is_ended() {
 	enemy "read -r x <&3; echo '$ask' >&3; read -r x <&3; echo '{\"end\":{\"outcome\":\"done\"}}' >&3; sleep 20" \
 		"$(script "$(done_with theirs)")"
 	outcome done
 	[ "$(of .ms)" -lt 8000 ] || fail "only its wall time ended it"
 }
-who_says_nothing_is_ended_in_time() {
+a_silent_agent_is_ended_at_the_wall_limit() {
 	wall=1500
 	enemy 'sleep 20'
 	outcome budget
 	has "$(of .why)" max_wall_ms
 }
-any_bytes_of_a_log_are_told_as_text() {
+log_lines_of_any_bytes_are_sent_as_text_events() {
 	enemy 'printf "\377\0\033[2J\n{\"a\":1,\"a\":2}\nplain"; printf "x\377" >&2; exit 3'
 	outcome failed
 	is "$(jq -r 'select(.type == "log") | .text' <events | wc -l)" 3
 	has "$(jq -r 'select(.type == "stderr") | .text' <events)" x
 }
-who_wants_nothing_from_its_host_cannot_stop_it() {
+an_agent_that_does_not_read_cannot_block_its_host() {
 	wall=2500
 	enemy "echo '$ask' >&3; sleep 20" "$(script '{"never":true}')"
 	outcome budget

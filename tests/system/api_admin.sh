@@ -30,7 +30,7 @@ rows() {
 
 # ---- keys ----
 
-a_key_is_told_once_and_opens_the_door() {
+a_new_key_is_shown_once_and_is_accepted() {
 	api POST /v1/keys '{"name":"laptop","role":"editor"}'
 	is "$code" 201 "$body"
 	new=$(get .key) id=$(get .id)
@@ -54,7 +54,7 @@ a_key_is_told_once_and_opens_the_door() {
 	is "$code" 404
 }
 
-a_key_that_asks_for_nothing_may_only_look() {
+a_key_without_a_role_is_a_viewer() {
 	api POST /v1/keys '{"name":"least"}'
 	is "$(get .role)" viewer
 	as "$(get .key)" api POST /v1/boxes '{}'
@@ -87,7 +87,7 @@ a_key_is_bound_to_a_box_by_its_name() {
 	api DELETE "/v1/boxes/$box"
 }
 
-a_name_of_a_key_is_given_once() {
+the_name_of_a_key_is_unique() {
 	api POST /v1/keys '{"name":"once"}'
 	is "$code" 201
 	api POST /v1/keys '{"name":"once"}'
@@ -95,7 +95,7 @@ a_name_of_a_key_is_given_once() {
 	api DELETE /v1/keys/once
 }
 
-only_owners_see_keys_and_audit() {
+only_owners_may_list_keys_and_audit_rows() {
 	for who in "$viewer" "$editor"; do
 		for path in /v1/keys /v1/keys/tests /v1/audit; do
 			as "$who" api GET "$path"
@@ -110,7 +110,7 @@ only_owners_see_keys_and_audit() {
 	done
 }
 
-bad_keys_are_refused_by_their_field() {
+an_invalid_key_request_names_the_field() {
 	for bad in '{}' '{"name":""}' '{"name":7}' '{"name":"a b"}' '{"name":"x","role":"king"}' \
 		'{"name":"x","expires_ms":0}' '{"name":"x","expires_ms":-5}' '{"name":"x","expires_ms":1e300}' \
 		'{"name":"x","expires_ms":99999999999999999}' '{"name":"x","tema":"y"}' '{"name":"x","box":["y"]}'; do
@@ -129,7 +129,7 @@ bad_keys_are_refused_by_their_field() {
 	is "$code" 400
 }
 
-pages_of_keys_follow_each_other() {
+keys_are_listed_in_pages() {
 	make_team pager
 	for i in 1 2 3; do as "$theirs" api POST /v1/keys "{\"name\":\"k$i\"}"; done
 	as "$theirs" api GET '/v1/keys?limit=2'
@@ -139,7 +139,7 @@ pages_of_keys_follow_each_other() {
 	is "$(get .next)" null
 }
 
-a_revoked_key_cuts_its_stream() {
+revoking_a_key_closes_its_streams() {
 	api POST /v1/keys '{"name":"streamer"}'
 	curl -sS -N -H "X-API-Key: $(get .key)" "$url/v1/events?follow=1" >stream 2>stream.err &
 	reader=$!
@@ -186,7 +186,7 @@ teams_do_not_see_each_other() {
 	is "$code" 403
 }
 
-an_operator_makes_and_removes_a_team() {
+an_operator_creates_and_deletes_a_team() {
 	api PUT /v1/teams/brief '{"boxes":3,"requests_per_second":50}'
 	is "$code" 201 "$body"
 	is "$(get .quotas.boxes)" 3
@@ -213,7 +213,7 @@ an_operator_makes_and_removes_a_team() {
 	is "$code" 400
 }
 
-bad_teams_are_refused() {
+invalid_team_settings_are_rejected() {
 	for bad in '{"boxes":-2}' '{"boxes":"3"}' '{"boxes":1.5}' '{"requests_per_second":99999999999}' '{"nmae":1}' '[]'; do
 		api PUT /v1/teams/bad "$bad"
 		is "$code" 400 "$bad: $body"
@@ -228,7 +228,7 @@ bad_teams_are_refused() {
 
 # ---- quotas ----
 
-boxes_at_once_are_counted_while_they_are_made() {
+the_box_quota_counts_boxes_that_are_being_created() {
 	make_team few '{"boxes":2}'
 	for i in 1 2 3 4 5 6; do
 		curl -sS -o "made.$i" -w '%{http_code}\n' -H "X-API-Key: $theirs" "$url/v1/boxes" -d '{"cold":true}' >"code.$i" &
@@ -243,7 +243,7 @@ boxes_at_once_are_counted_while_they_are_made() {
 	is "$code" 200 "$body"
 }
 
-executions_of_a_day_are_counted() {
+the_quota_of_executions_per_day_is_enforced() {
 	make_team doers '{"executions_per_day":2}'
 	for i in 1 2; do
 		as "$theirs" api POST /v1/run '{"command":"true"}'
@@ -256,7 +256,7 @@ executions_of_a_day_are_counted() {
 	is "$code" 200 "$body"
 }
 
-output_of_a_day_is_counted_even_if_nobody_reads() {
+the_quota_of_output_per_day_counts_unread_output() {
 	make_team loud '{"output_bytes_per_day":1000}'
 	as "$theirs" api POST /v1/boxes '{}'
 	loud=$(get .id)
@@ -270,7 +270,7 @@ output_of_a_day_is_counted_even_if_nobody_reads() {
 	as "$theirs" api DELETE "/v1/boxes/$loud"
 }
 
-computing_of_a_month_is_counted() {
+the_quota_of_cpu_time_per_month_is_enforced() {
 	make_team thinkers '{"compute_ms_per_month":50}'
 	as "$theirs" api POST /v1/run '{"command":["python3","-c","import time\nwhile time.process_time() < 0.2: pass"]}'
 	is "$code" 200 "$body"
@@ -280,7 +280,7 @@ computing_of_a_month_is_counted() {
 	[ "$(get .usage.compute_ms_this_month)" -ge 150 ] || fail "$body"
 }
 
-requests_of_a_second_are_counted() {
+the_quota_of_requests_per_second_is_enforced() {
 	make_team rushed '{"requests_per_second":5}'
 	i=0
 	while as "$theirs" api GET /v1/info && [ "$code" = 200 ] && [ $i -lt 200 ]; do i=$((i + 1)); done
@@ -290,7 +290,7 @@ requests_of_a_second_are_counted() {
 	soon again
 }
 
-what_the_configuration_says_counts_for_all() {
+a_team_without_a_quota_inherits_the_configured_one() {
 	api GET /v1/usage
 	is "$(get .quotas.boxes)" 64
 	is "$(get .own.boxes)" null
@@ -323,14 +323,14 @@ openapi_json_describes_every_path_and_its_answer() {
 
 # ---- the audit log ----
 
-every_change_names_its_action() {
+every_changing_route_has_an_audit_action() {
 	api GET /openapi.json
 	# Tools note what they do themselves, by the programs and files that they use.
 	is "$(get '[.paths[] | to_entries[] | select(.key != "get" and .value.tags != ["tools"] and .value["x-atoll-audit"] == null)] | length')" 0
 	is "$(get '[.paths[] | to_entries[] | select(.key == "get" and .value["x-atoll-audit"] != null)] | length')" 0
 }
 
-every_attempt_to_change_is_in_the_log() {
+every_attempt_to_change_something_is_audited() {
 	api GET /openapi.json
 	# A session is asked for without a key, and who has no good key leaves no row.
 	get '.paths | to_entries[] | .key as $p | .value | to_entries[] | select(.key != "get" and .value.tags != ["tools"] and $p != "/v1/ui/sessions") | [.key, $p, .value["x-atoll-audit"]] | @tsv' >routes
@@ -350,7 +350,7 @@ every_attempt_to_change_is_in_the_log() {
 	done <routes
 }
 
-what_was_done_to_a_box_is_told_in_order() {
+the_audit_rows_of_a_box_are_in_order() {
 	new_box '{"name":"watched"}'
 	api PATCH /v1/boxes/watched '{"metadata":{"a":"b"}}'
 	api POST /v1/boxes/watched/execs '{"command":"cat; exit 3","open_stdin":true,"background":true}'
@@ -375,7 +375,7 @@ what_was_done_to_a_box_is_told_in_order() {
 	is "$(get .who)" "$me"
 }
 
-a_long_command_is_cut_in_the_log() {
+a_long_command_is_truncated_in_the_audit_log() {
 	api POST /v1/run "{\"command\":\"true $(printf 'ä%.0s' $(seq 500))\"}"
 	is "$code" 200 "$body"
 	api GET '/v1/audit?action=exec.start&limit=1'
@@ -383,7 +383,7 @@ a_long_command_is_cut_in_the_log() {
 	has "$(get '.items[0].detail.command')" ää
 }
 
-what_was_refused_is_in_the_log_too() {
+rejected_requests_are_audited() {
 	as "$viewer" api DELETE /v1/boxes/precious
 	is "$code" 403
 	api GET '/v1/audit?subject=precious'
@@ -396,7 +396,7 @@ what_was_refused_is_in_the_log_too() {
 	get '.items[0].subject' | LC_ALL=C grep -q '^[ -~]*$' || fail "$body"
 }
 
-keys_and_teams_are_in_the_log_without_their_secret() {
+changes_of_keys_and_teams_are_audited_without_secrets() {
 	api POST /v1/keys '{"name":"logged"}'
 	id=$(get .id) text=$(get .key)
 	api DELETE /v1/keys/logged
@@ -409,7 +409,7 @@ keys_and_teams_are_in_the_log_without_their_secret() {
 	is "$(rows team.put logged) $(rows team.delete logged)" "1 1"
 }
 
-the_log_is_filtered_and_paged() {
+audit_rows_are_filtered_and_paged_by_the_api() {
 	for i in 1 2 3; do api PUT /v1/teams/paged '{}'; done
 	api GET '/v1/audit?subject=paged&limit=2'
 	is "$(get '.items | length')" 2

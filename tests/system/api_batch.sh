@@ -18,7 +18,7 @@ has_results() { [ "$(results)" -ge "$1" ]; }
 # many N CODE: so many items.
 many() { seq 0 $(($1 - 1)) | sed "s/.*/{\"id\":\"i&\",\"command\":\"$2\"}/"; }
 
-items_are_judged_by_output_and_exit_code() {
+items_are_compared_by_output_and_exit_code() {
 	cat >items <<-'X'
 		{"id":"a","language":"python","code":"print(6*7)","expected":"42"}
 		{"id":"b","language":"python","code":"print(6*7)","expected":"43"}
@@ -50,7 +50,7 @@ null" "what passed has no stderr"
 	has "$body" 'atoll_batches 0'
 }
 
-ends_that_are_not_an_exit_are_explained() {
+items_that_did_not_exit_have_a_cause() {
 	cat >items <<-'X'
 		{"command":"sleep 60","timeout_ms":200}
 		{"language":"python","code":"x = b'x' * (300 << 20)","limits":{"mem":67108864}}
@@ -77,7 +77,7 @@ ends_that_are_not_an_exit_are_explained() {
 	is "$(of 9 '.stdout + .stdout_encoding')" /w==base64
 }
 
-lines_that_are_no_items_do_not_stop_the_others() {
+invalid_lines_do_not_stop_the_other_items() {
 	{
 		echo '{"id":"first","command":"true"}'
 		echo 'garbage'
@@ -100,7 +100,7 @@ lines_that_are_no_items_do_not_stop_the_others() {
 	is "$(of 7 .verdict)$(of 8 .verdict)" passedfailed "ids are the client's own; two are two"
 }
 
-a_batch_may_be_empty() {
+an_empty_batch_is_accepted() {
 	: >items
 	send items
 	is "$(end '[.items, .results, .state] | join(" ")')" "0 0 over"
@@ -110,7 +110,7 @@ a_batch_may_be_empty() {
 	is "$(end .items)" 0
 }
 
-the_small_form_is_one_document() {
+a_batch_can_be_one_json_document() {
 	api POST /v1/batch '{"items":[{"code":"print(1)","expected":"1"},7,{"command":"true"}],"language":"python"}'
 	is "$code" 200
 	is "$(jq -r 'select(.type == "end") | [.passed, .errors] | join(" ")' <body)" "2 1"
@@ -122,7 +122,7 @@ the_small_form_is_one_document() {
 	is "$code" 400
 }
 
-results_can_be_read_again_from_any_number() {
+results_can_be_read_again_from_any_item_number() {
 	many 5 true >items
 	send items
 	[ "$(find "$state" -name "$id.*" | wc -l)" = 3 ] || fail "where are its files?"
@@ -144,7 +144,7 @@ data: {\"type\":\"result\",\"n\":5,"
 	is "$(find "$state" -name "$id.*")" ""
 }
 
-programs_are_runs_only_where_that_is_wanted() {
+items_are_stored_as_runs_only_with_record_true() {
 	many 2 'exit 4' >items
 	send items
 	api GET /v1/runs
@@ -157,7 +157,7 @@ programs_are_runs_only_where_that_is_wanted() {
 # compiled N: of so many items the compiler did not run.
 compiled_before() { is "$(jq -rs '[.[] | select(.compiled_before)] | length' <events)" "$1" "compiled before"; }
 
-what_was_compiled_is_not_compiled_again_for_the_same_team() {
+the_same_source_is_compiled_once_per_team() {
 	cat >items <<-'X'
 		{"language":"c","code":"#include <stdio.h>\nint main(int n, char **v){int unused; puts(v[n-1]);return n;}","args":["a"],"expected":{"stdout":"a","exit_code":2}}
 		{"language":"java","code":"class A { static class B { static String c = \"inner\"; } public static void main(String[] v) { System.out.println(B.c + System.getProperty(\"x\")); } }","expected":"innernull"}
@@ -191,7 +191,7 @@ what_was_compiled_is_not_compiled_again_for_the_same_team() {
 	compiled_before 0
 }
 
-what_was_compiled_and_touched_since_is_compiled_again() {
+a_damaged_cache_entry_is_compiled_again() {
 	echo '{"language":"c","code":"int main(){return 0;}"}' >items
 	send items
 	send items
@@ -206,7 +206,7 @@ what_was_compiled_and_touched_since_is_compiled_again() {
 	compiled_before 1
 }
 
-another_team_does_not_see_it() {
+compiled_programs_are_not_shared_between_teams() {
 	api PUT /v1/teams/red '{}'
 	red=$("$ATOLL" key new r1 --team red --state "$state" --quiet)
 	many 1 true >items
@@ -234,7 +234,7 @@ a_cancelled_batch_leaves_no_boxes() {
 	is "$(get .state)" cancelled "again is no harm"
 }
 
-a_client_that_leaves_is_not_waited_for() {
+a_batch_continues_after_its_client_disconnects() {
 	many 30 'sleep 0.05' >items
 	curl -sSN -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch" &
 	curl=$!
@@ -247,7 +247,7 @@ a_client_that_leaves_is_not_waited_for() {
 	is "$(jq -s '[.[] | select(.type == "result").item] | unique | length' <body)" 30
 }
 
-a_client_that_wants_to_be_waited_for_is() {
+with_detach_false_a_disconnect_cancels_the_batch() {
 	many 30 'sleep 78' >items
 	curl -sSN -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch?detach=false" &
 	curl=$!
@@ -259,7 +259,7 @@ a_client_that_wants_to_be_waited_for_is() {
 	soon no_process 'sleep 78'
 }
 
-half_an_upload_is_run_as_far_as_it_came() {
+the_items_of_an_incomplete_upload_are_executed() {
 	# Announces more than it sends, and goes.
 	{
 		printf 'POST /v1/batch HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: %s\r\nContent-Length: 5000\r\n\r\n' "$key"
@@ -278,7 +278,7 @@ s.close()' "${url##*:}" >answer
 	is "$(get '[.items, .passed, .whole] | map(tostring) | join(" ")')" "3 3 false"
 }
 
-a_batch_survives_the_death_of_the_front() {
+a_batch_continues_after_the_server_is_killed() {
 	many 60 'sleep 0.05; echo \\"$RANDOM\\"' >items
 	curl -sSN -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch" &
 	soon grep -q '"result"' events
@@ -295,7 +295,7 @@ a_batch_survives_the_death_of_the_front() {
 	is "$(jq -s 'map(.item) | sort | . == [range(0; 60)]' <all)" true "every item once"
 }
 
-a_batch_survives_the_death_of_the_keeper() {
+a_batch_continues_after_the_keeper_is_killed() {
 	many 40 'sleep 0.05' >items
 	curl -sSN -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch" &
 	sent=$!
@@ -305,7 +305,7 @@ a_batch_survives_the_death_of_the_keeper() {
 	is "$(end '[.passed, .results] | join(" ")')" "40 40" "$(jq -c 'select(.verdict == "error")' <events | head -2)"
 }
 
-the_small_team_is_not_behind_the_large_one() {
+a_large_batch_does_not_delay_the_batch_of_another_team() {
 	api PUT /v1/teams/blue '{}'
 	blue=$("$ATOLL" key new b1 --team blue --state "$state" --quiet)
 	many 400 'sleep 0.05' >items
@@ -321,7 +321,7 @@ the_small_team_is_not_behind_the_large_one() {
 	wait $sent
 }
 
-a_team_over_its_quota_is_told_so_by_item() {
+each_item_over_the_quota_reports_the_quota() {
 	api PUT /v1/teams/poor '{"executions_per_day":3}'
 	poor=$("$ATOLL" key new p1 --team poor --state "$state" --quiet)
 	many 5 true >items
@@ -329,7 +329,7 @@ a_team_over_its_quota_is_told_so_by_item() {
 	is "$(end '[.passed, .errors, .causes.quota] | join(" ")')" "3 2 2"
 }
 
-the_command_line_tells_failures_and_a_summary() {
+atoll_batch_prints_failures_and_a_summary() {
 	cat >items <<-'X'
 		{"id":"good","code":"print(1)","expected":"1"}
 		{"id":"bad","code":"raise ValueError(7)"}
@@ -361,7 +361,7 @@ the_command_line_tells_failures_and_a_summary() {
 	is "$status" 3
 }
 
-the_command_line_goes_on_when_the_front_dies() {
+atoll_batch_continues_after_the_server_is_killed() {
 	many 40 'sleep 0.05' >items
 	"$ATOLL" batch --json items >out 2>err &
 	sent=$!
@@ -372,7 +372,7 @@ the_command_line_goes_on_when_the_front_dies() {
 	is "$(jq -r 'select(.type == "end").passed' <out)" 40
 }
 
-the_command_line_goes_on_over_a_reload() {
+atoll_batch_continues_during_a_reload() {
 	many 60 'sleep 0.03' >items
 	"$ATOLL" batch --json items >out 2>err &
 	sent=$!
@@ -384,7 +384,7 @@ the_command_line_goes_on_over_a_reload() {
 }
 
 # To make and unmake them takes as long as a tenth of all that a program costs.
-a_steady_batch_makes_no_cgroups() {
+a_long_batch_reuses_cgroups() {
 	[ ! -f /sys/fs/cgroup/cgroup.controllers ] || skip "on cgroup v2 each box makes its own"
 	pid=$("$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
 	parent=$(readlink /proc/$pid/fd/* | grep -x '/sys/fs/cgroup/pids/atoll-[^/]*' | head -1)

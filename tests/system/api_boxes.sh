@@ -6,13 +6,13 @@ health_needs_no_key() {
 	is "$(curl -sS "$url/healthz")" '{"status":"ok"}'
 }
 
-everything_else_needs_one() {
+every_other_route_needs_a_key() {
 	for path in /v1/info /v1/boxes /metrics /openapi.json /v1/nothing /v1/keys /v1/audit /v1/events; do
 		is "$(curl -sS -o /dev/null -w '%{http_code}' "$url$path")" 401 "$path"
 	done
 }
 
-a_wrong_key_is_refused_and_told_so() {
+an_invalid_key_is_rejected_with_a_message() {
 	is "$(curl -sS -o body -w '%{http_code}' -H 'X-API-Key: e2b_0000000000000000000000000000000000000000' "$url/v1/info")" 401
 	is "$(get .error.code)" unauthorized
 	has "$(get .error.why)" "not known"
@@ -22,7 +22,7 @@ a_wrong_key_is_refused_and_told_so() {
 }
 
 # For readers without a checkout: the daemon has its own documents, and an error names the page of its route.
-errors_name_a_page_that_the_daemon_serves() {
+errors_link_to_a_page_that_the_daemon_serves() {
 	explained() { # METHOD PATH BODY PAGE
 		api "$1" "$2" "$3"
 		case $code in 4*) ;; *) fail "$1 $2: $code" ;; esac
@@ -44,16 +44,16 @@ errors_name_a_page_that_the_daemon_serves() {
 	api DELETE "/v1/boxes/$box"
 }
 
-both_headers_carry_a_key() {
+both_key_headers_are_accepted() {
 	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $key" "$url/v1/info")" 200
 	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $key" "$url/v1/info")" 200
 }
 
-the_unix_socket_knows_its_peer() {
+a_client_of_the_unix_socket_is_identified_by_its_uid() {
 	is "$(curl -sS --unix-socket "$sock" http://localhost/v1/info | jq -r .who)" "uid:0"
 }
 
-one_call_runs_a_program() {
+v1_run_runs_a_program_in_one_request() {
 	api POST /v1/run '{"language":"python","code":"print(6*7)"}'
 	is "$code" 200 "$body"
 	is "$(get .stdout)" 42
@@ -61,7 +61,7 @@ one_call_runs_a_program() {
 	is "$(get .status)" 0
 }
 
-one_call_leaves_nothing_behind() {
+v1_run_leaves_no_box() {
 	api POST /v1/run '{"command":["true"]}'
 	gone=$(get .box)
 	i=0
@@ -71,12 +71,12 @@ one_call_leaves_nothing_behind() {
 	is "$(get .state)" gone
 }
 
-files_are_there_before_the_program() {
+files_are_written_before_the_program_starts() {
 	api POST /v1/run '{"files":{"a/b.txt":"hello","c.bin":{"base64":"AAEC"}},"command":"cat a/b.txt; wc -c <c.bin"}'
 	is "$(get .stdout)" "hello3"
 }
 
-a_compiler_comes_before_its_program() {
+a_program_is_compiled_before_it_runs() {
 	api POST /v1/run '{"language":"c","code":"#include <stdio.h>\nint main(int c,char**v){printf(\"%s\\n\",v[1]);return 3;}","args":["hi"]}'
 	is "$(get .stdout)" hi "$body"
 	is "$(get .status)" 3
@@ -85,7 +85,7 @@ a_compiler_comes_before_its_program() {
 	has "$(get .stderr)" error
 }
 
-a_stream_tells_everything_in_order() {
+a_stream_has_all_events_in_order() {
 	curl -sS -N -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' "$url/v1/run" \
 		-d '{"command":"echo one; echo two >&2; exit 4"}' >body
 	is "$(head -1 body | jq -r .type)" started
@@ -94,12 +94,12 @@ a_stream_tells_everything_in_order() {
 	is "$(tail -1 body | jq -r '.type + " " + (.status|tostring)')" "exit 4"
 }
 
-server_sent_events_are_the_same() {
+server_sent_events_equal_ndjson_events() {
 	curl -sS -N -H "X-API-Key: $key" -H 'Accept: text/event-stream' "$url/v1/run" -d '{"command":"echo x"}' >body
 	is "$(sed -n 's/^data: //p' body | jq -r 'select(.type=="stdout").data')" x
 }
 
-a_box_is_made_shown_listed_and_ended() {
+a_box_is_created_shown_listed_and_deleted() {
 	new_box '{"name":"demo","metadata":{"a":"1"},"env":{"X":"y"}}'
 	api GET /v1/boxes/demo
 	is "$(get .id)" "$box"
@@ -119,7 +119,7 @@ a_box_is_made_shown_listed_and_ended() {
 	is "$code" 404
 }
 
-a_name_is_given_once() {
+the_name_of_a_box_is_unique() {
 	new_box '{"name":"twin"}'
 	api POST /v1/boxes '{"name":"twin"}'
 	is "$code" 409
@@ -127,7 +127,7 @@ a_name_is_given_once() {
 	api DELETE "/v1/boxes/$box"
 }
 
-a_session_finds_its_box_again() {
+a_session_returns_the_same_box() {
 	new_box '{"session":"user-1/chat 2"}'
 	first=$box
 	api POST /v1/boxes '{"session":"user-1/chat 2"}'
@@ -136,7 +136,7 @@ a_session_finds_its_box_again() {
 	api DELETE "/v1/boxes/$first"
 }
 
-an_idempotency_key_makes_one_box() {
+a_repeated_idempotency_key_creates_one_box() {
 	api POST /v1/boxes '{}' -H 'Idempotency-Key: k1'
 	is "$code" 201
 	first=$(get .id)
@@ -148,7 +148,7 @@ an_idempotency_key_makes_one_box() {
 	api DELETE "/v1/boxes/$first"
 }
 
-an_etag_saves_a_reading_and_guards_a_change() {
+an_etag_returns_304_and_rejects_a_stale_change() {
 	new_box
 	api GET "/v1/boxes/$box"
 	tag=$(sed -n 's/^etag: *//Ip' head | tr -d '\r')
@@ -164,7 +164,7 @@ an_etag_saves_a_reading_and_guards_a_change() {
 	api DELETE "/v1/boxes/$box"
 }
 
-pages_of_a_list_follow_each_other() {
+boxes_are_listed_in_pages() {
 	for i in 1 2 3 4 5; do new_box "{\"name\":\"p$i\"}"; done
 	api GET '/v1/boxes?limit=2&name=p'
 	is "$(get '[.items[].name] | join(",")')" "p5,p4"
@@ -176,7 +176,7 @@ pages_of_a_list_follow_each_other() {
 	for i in 1 2 3 4 5; do api DELETE "/v1/boxes/p$i"; is "$code" 204; done
 }
 
-a_lifetime_is_honoured_and_named() {
+an_expired_lifetime_ends_the_box_with_cause_lifetime() {
 	new_box '{"lifetime_ms":4000}'
 	api POST "/v1/boxes/$box/execs" '{"command":"sleep 20"}'
 	is "$(get .cause)" lifetime "$body"
@@ -185,7 +185,7 @@ a_lifetime_is_honoured_and_named() {
 }
 
 # The default lifetime counts from the last use; this file's last test starts a daemon where that is short.
-a_box_tells_what_its_lifetime_counts_from() {
+lifetime_from_is_use_or_creation() {
 	new_box
 	is "$(get '.lifetime_from + " " + (.lifetime_ms | tostring)')" "use 600000"
 	first=$(get .ends)
@@ -206,7 +206,7 @@ a_box_tells_what_its_lifetime_counts_from() {
 	done
 }
 
-an_ended_box_says_when_and_why_it_ended() {
+a_deleted_box_has_its_end_time_and_cause() {
 	new_box '{"name":"short-lived","lifetime_ms":1000}'
 	soon ended
 	for which in "$box" short-lived; do
@@ -233,13 +233,13 @@ an_ended_box_says_when_and_why_it_ended() {
 }
 ended() { api GET "/v1/boxes/$box"; [ "$(get .state)" = gone ]; }
 
-a_lifetime_too_long_is_refused() {
+a_lifetime_over_the_maximum_is_rejected() {
 	api POST /v1/boxes '{"lifetime_ms":999999999999}'
 	is "$code" 400
 	has "$(get .error.message)" lifetime_ms
 }
 
-an_idle_box_ends_and_a_busy_one_does_not() {
+an_idle_timeout_ends_only_a_box_without_activity() {
 	new_box '{"idle_ms":400}'
 	idle=$box
 	new_box '{"idle_ms":1500}'
@@ -249,7 +249,7 @@ an_idle_box_ends_and_a_busy_one_does_not() {
 	is "$(get '.state + " " + .cause')" "gone idle"
 }
 
-a_box_that_keeps_its_files_can_be_used_again() {
+a_stopped_box_that_kept_its_files_starts_again() {
 	new_box '{"lifetime_ms":2000,"on_timeout":"keep"}'
 	api POST "/v1/boxes/$box/execs" '{"command":"echo kept >f; sleep 30"}'
 	is "$(get .cause)" lifetime
@@ -263,7 +263,7 @@ a_box_that_keeps_its_files_can_be_used_again() {
 	api DELETE "/v1/boxes/$box"
 }
 
-a_viewer_sees_and_changes_nothing() {
+a_viewer_may_read_but_not_change() {
 	new_box
 	owner=$key key=$viewer
 	api GET /v1/boxes
@@ -285,7 +285,7 @@ a_viewer_sees_and_changes_nothing() {
 	is "$code" 204
 }
 
-a_key_of_one_box_opens_no_other() {
+a_key_for_one_box_is_rejected_for_other_boxes() {
 	new_box
 	mine=$box
 	new_box
@@ -301,7 +301,7 @@ a_key_of_one_box_opens_no_other() {
 	for b in $mine $box; do api DELETE "/v1/boxes/$b"; done
 }
 
-another_team_finds_nothing_here() {
+boxes_of_another_team_are_not_found() {
 	new_box '{"name":"secret"}'
 	api PUT /v1/teams/other '{}'
 	is "$code" 201 "$body"
@@ -333,7 +333,7 @@ a_removed_key_is_refused_within_a_second() {
 	key=$owner
 }
 
-bad_bodies_are_named_by_their_path() {
+an_invalid_body_names_the_json_path() {
 	api POST /v1/boxes '{"nmae":"x"}'
 	is "$code" 400
 	has "$(get .error.message)" nmae
@@ -373,7 +373,7 @@ bad_bodies_are_named_by_their_path() {
 	is "$code" 400
 }
 
-some_words_of_metadata_are_reserved() {
+metadata_keys_that_start_with_atoll_are_reserved() {
 	api POST /v1/boxes '{"metadata":{"atoll.ephemeral":"1"}}'
 	is "$code" 400 "$body"
 	has "$(get .error.message)" reserved
@@ -386,7 +386,7 @@ some_words_of_metadata_are_reserved() {
 	is "$(get '.metadata | tojson')" '{"c":"d"}'
 }
 
-null_is_the_same_as_not_given() {
+a_null_field_equals_a_missing_field() {
 	new_box '{"name":null,"limits":{"mem":null,"pids":77}}'
 	is "$(get .limits.pids)" 77
 	default=$(get .limits.mem)
@@ -394,19 +394,19 @@ null_is_the_same_as_not_given() {
 	is "$(get .limits.mem)" "$default"
 }
 
-a_foreign_host_or_origin_is_refused() {
+a_foreign_host_or_origin_header_is_rejected() {
 	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $key" -H 'Host: evil.example' "$url/v1/info")" 421
 	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $key" -H 'Origin: http://evil.example' "$url/v1/info")" 403
 	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $key" -H "Origin: $url" "$url/v1/info")" 200
 }
 
-the_table_of_routes_is_openapi() {
+every_route_is_in_openapi_json() {
 	api GET /openapi.json
 	is "$(get .openapi)" 3.1.0
 	is "$(get '.paths["/v1/boxes"].post.requestBody.content["application/json"].schema.type')" object
 }
 
-metrics_please_promtool() {
+promtool_accepts_the_metrics() {
 	api GET /metrics
 	promtool check metrics <body >promtool.out 2>&1 || fail "$(cat promtool.out)"
 	has "$body" 'atoll_runs_ended_total{cause="exit"}'

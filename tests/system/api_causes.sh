@@ -48,19 +48,19 @@ waits() {
 	is "$code" 200 "$body"
 }
 
-a_plain_end_is_exit() {
+a_normal_exit_has_cause_exit() {
 	dies exit 0 '{"command":"true"}'
 	dies exit 7 '{"command":"exit 7"}'
 	is "$(was '.exit_code, .signal' | tr '\n' ' ')" "7 null "
 }
 
-a_signal_is_named() {
+death_by_signal_has_cause_signal_and_its_name() {
 	dies signal 143 '{"command":"kill -TERM $$"}'
 	is "$(was .signal)" SIGTERM
 	dies signal 139 '{"command":"kill -SEGV $$"}'
 }
 
-too_much_memory_is_memory() {
+out_of_memory_has_cause_memory() {
 	dies memory 137 '{"language":"python","code":"x = bytearray(256 << 20)","limits":{"mem":67108864}}'
 	[ "$(was .evidence.oom_kills)" -ge 1 ] || fail "$(cat record)"
 	has "$(was .summary)" "64 MiB"
@@ -68,31 +68,31 @@ too_much_memory_is_memory() {
 	dies memory 9 '{"command":"python3 -c \"x = bytearray(256 << 20)\"; exit 9","limits":{"mem":67108864}}'
 }
 
-too_many_processes_are_processes() {
+too_many_processes_have_cause_processes() {
 	dies processes 1 '{"language":"python","code":"import os, time\nwhile True:\n    if os.fork() == 0:\n        time.sleep(1000)","limits":{"pids":40}}'
 	[ "$(was .evidence.pids_hits)" -ge 1 ] || fail "$(cat record)"
 }
 
-a_full_disk_is_disk() {
+a_full_disk_has_cause_disk() {
 	dies disk 1 '{"command":"dd if=/dev/zero of=big bs=1M count=32","limits":{"disk":8388608}}'
 	has "$(was .summary)" "8 MiB"
 }
 
-too_many_files_are_disk() {
+too_many_files_have_cause_disk() {
 	dies disk 1 '{"language":"python","code":"for i in range(100000): open(str(i), \"w\")","limits":{"files":500}}'
 	has "$(was .summary)" 500
 }
 
-too_long_a_time_is_wall() {
+the_wall_limit_has_cause_wall() {
 	dies wall 124 '{"command":"sleep 100","timeout_ms":200}'
 	is "$(was .limits.wall_ms)" 200
 }
 
-too_much_computing_is_cpu() {
+the_cpu_time_limit_has_cause_cpu() {
 	dies cpu 137 '{"command":"while :; do :; done","limits":{"cpu_ms":300}}'
 }
 
-a_call_that_kills_is_policy() {
+death_by_seccomp_has_cause_policy() {
 	cat >abi.py <<-'END'
 		import ctypes, mmap, os, platform, signal
 		if platform.machine() == "x86_64":
@@ -116,7 +116,7 @@ a_call_that_kills_is_policy() {
 	is "$(was .signal)" SIGSYS
 }
 
-the_end_of_a_lifetime_is_lifetime() {
+the_end_of_a_lifetime_has_cause_lifetime() {
 	new_box '{"lifetime_ms":4000}'
 	before=$(counted lifetime)
 	in_background 'sleep 100'
@@ -126,7 +126,7 @@ the_end_of_a_lifetime_is_lifetime() {
 	is "$(get '.state + " " + .cause')" "gone lifetime"
 }
 
-a_box_without_activity_is_idle() {
+a_box_without_activity_ends_with_cause_idle() {
 	new_box '{"idle_ms":3000}'
 	before=$(counted idle)
 	in_background 'sleep 100'
@@ -142,7 +142,7 @@ ended_as() {
 	[ "$(get .cause)" = "$1" ]
 }
 
-deleting_its_box_is_operator() {
+deleting_the_box_has_cause_operator() {
 	new_box
 	before=$(counted operator)
 	in_background 'sleep 100'
@@ -154,7 +154,7 @@ deleting_its_box_is_operator() {
 	is "$(get .cause)" operator
 }
 
-the_end_of_init_is_host() {
+the_death_of_init_has_cause_host() {
 	new_box
 	before=$(counted host)
 	in_background 'exec sleep 47113'
@@ -167,7 +167,7 @@ the_end_of_init_is_host() {
 	is "$(get '.state + " " + .cause')" "gone host"
 }
 
-what_cannot_be_run_is_127_or_126() {
+a_missing_command_is_127_and_a_non_executable_126() {
 	before=$(counted exit)
 	dies exit 127 '{"command":["/nothing/here"]}'
 	[ "$(was .hint)" != null ] || fail "no hint"
@@ -176,7 +176,7 @@ what_cannot_be_run_is_127_or_126() {
 	dies exit 126 '{"command":["./f"],"files":{"f":"not a program"}}'
 }
 
-a_signal_over_the_api_is_a_signal() {
+a_signal_sent_by_the_api_has_cause_signal() {
 	new_box
 	before=$(counted signal)
 	in_background 'exec sleep 100'
@@ -191,7 +191,7 @@ a_signal_over_the_api_is_a_signal() {
 	ends signal 137
 }
 
-a_death_for_memory_is_not_the_next_programs() {
+an_oom_kill_is_not_attributed_to_the_next_exec() {
 	new_box '{"limits":{"mem":67108864}}'
 	before=$(counted memory)
 	api POST "/v1/boxes/$box/execs" '{"language":"python","code":"x = bytearray(256 << 20)"}'
@@ -210,7 +210,7 @@ a_death_for_memory_is_not_the_next_programs() {
 	ends operator 137
 }
 
-an_old_death_for_memory_does_not_explain_a_broken_box() {
+an_earlier_oom_kill_does_not_explain_the_death_of_a_box() {
 	new_box '{"limits":{"mem":67108864}}'
 	api POST "/v1/boxes/$box/execs" '{"language":"python","code":"x = bytearray(256 << 20)"}'
 	is "$(get .cause)" memory
@@ -224,7 +224,7 @@ an_old_death_for_memory_does_not_explain_a_broken_box() {
 	is "$(get .cause)" host
 }
 
-two_that_die_for_memory_at_once_both_say_so() {
+two_simultaneous_oom_kills_both_have_cause_memory() {
 	new_box '{"limits":{"mem":67108864}}'
 	before=$(counted memory)
 	for i in 1 2; do
@@ -240,7 +240,7 @@ two_that_die_for_memory_at_once_both_say_so() {
 	is "$(get .cause)" exit
 }
 
-computing_is_counted_for_who_computed() {
+cpu_time_is_attributed_to_the_exec_that_used_it() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"language":"python","code":"import time\nt = time.process_time()\nwhile time.process_time() - t < 0.4: pass"}'
 	is "$(get '.cpu_s >= 0.4')" true "$body"
@@ -248,7 +248,7 @@ computing_is_counted_for_who_computed() {
 	is "$(get '.cpu_s < 0.3')" true "$(get .cpu_s)"
 }
 
-a_box_that_has_served_its_one_run_ended_well() {
+the_box_of_v1_run_ends_with_cause_exit() {
 	api POST /v1/run '{"command":"exit 3"}'
 	box=$(get .box)
 	gone_now() { api GET "/v1/boxes/$box" && [ "$(get .state)" = gone ]; }
@@ -256,7 +256,7 @@ a_box_that_has_served_its_one_run_ended_well() {
 	is "$(get .cause)" exit
 }
 
-boxes_are_counted_by_their_end_as_well() {
+ended_boxes_are_counted_by_cause_in_metrics() {
 	n() { curl -sS -H "X-API-Key: $key" "$url/metrics" | sed -n "s/^atoll_boxes_ended_total{cause=\"$1\"} //p"; }
 	before=$(n operator)
 	new_box
@@ -272,7 +272,7 @@ boxes_are_counted_by_their_end_as_well() {
 }
 
 # Boxes in which an interpreter waits have their cgroups one after the other.
-a_box_is_told_nothing_of_the_one_before() {
+a_reused_cgroup_has_no_figures_of_its_previous_box() {
 	waits_in_it() { # a box with python in it, once there is one
 		api POST /v1/boxes '{"warm":"python"}'
 		box=$(get .id)

@@ -31,7 +31,7 @@ have() { [ -x "/usr/bin/$1" ] || skip "no $1 on this host"; }
 
 # ---- cells ----
 
-a_cell_finds_what_the_one_before_it_left() {
+a_cell_sees_the_state_of_the_previous_cell() {
 	new_box
 	context
 	is "$(get '.state + " " + .language')" "idle python"
@@ -67,7 +67,7 @@ other_languages_keep_their_state_too() {
 	done
 }
 
-an_interpreter_that_waited_is_like_any_other() {
+a_warm_interpreter_runs_interrupts_and_restarts_like_a_new_one() {
 	for language in python node; do
 		[ "$language" = python ] || have "$language"
 		new_box "{\"warm\":\"$language\"}"
@@ -82,7 +82,7 @@ an_interpreter_that_waited_is_like_any_other() {
 	done
 }
 
-the_standing_context_of_a_language_is_made_at_its_first_cell() {
+the_default_context_of_a_language_is_created_by_its_first_cell() {
 	new_box
 	api POST "/v1/boxes/$box/cells" '{"language":"python","code":"y = 5"}'
 	is "$(get .status)" ok "$body"
@@ -108,7 +108,7 @@ a_language_without_state_is_compiled_and_run() {
 	is "$code" 400
 }
 
-events_come_in_order_with_their_places() {
+events_are_in_order_with_their_offsets() {
 	new_box
 	context
 	stream 'print("one")
@@ -145,7 +145,7 @@ J()'
 	is "$(jq -r 'select(.type == "result") | .data["application/json"].x - 0.1234567890123456 | fabs < 1e-17' events)" true
 }
 
-bytes_that_are_no_text_come_as_base64() {
+output_that_is_not_utf8_is_base64() {
 	new_box
 	context
 	stream 'import os; os.write(1, b"\xff\xfe\x00") and None'
@@ -156,7 +156,7 @@ bytes_that_are_no_text_come_as_base64() {
 	is "$(get .status)" ok "$body"
 }
 
-a_cell_asks_for_a_line() {
+a_cell_reads_a_line_of_input() {
 	new_box
 	context
 	begin 'name = input("name? "); print("hello", name)'
@@ -175,7 +175,7 @@ a_cell_asks_for_a_line() {
 }
 
 # A client that waits for one JSON document cannot answer a question.
-a_question_that_no_client_can_answer_gets_end_of_file() {
+input_without_a_connected_client_returns_end_of_file() {
 	new_box
 	context
 	cell 'input("name? ")'
@@ -196,7 +196,7 @@ x' 'input: false'
 	is "$(jq -r '.results[0].data["text/plain"]' answer)" "'world'" "$(cat answer)"
 }
 
-cells_wait_for_their_turn() {
+cells_of_a_context_run_one_after_another() {
 	new_box
 	context
 	begin 'import time
@@ -216,7 +216,7 @@ while not done: time.sleep(0.01)' 2>/dev/null || :
 
 # ---- ending them ----
 
-an_endless_cell_is_interrupted_at_once() {
+interrupt_stops_an_endless_cell() {
 	new_box
 	context
 	begin 'z = 1
@@ -233,7 +233,7 @@ while True: pass'
 	is "$code" 409
 }
 
-a_timeout_interrupts_and_then_kills() {
+a_timeout_interrupts_the_cell_and_then_kills_the_driver() {
 	new_box
 	context
 	cell 'while True: pass' 'timeout_ms: 100'
@@ -247,7 +247,7 @@ while True: pass' 'timeout_ms: 100'
 	is "$(get .state)" dead
 }
 
-a_cell_that_takes_all_memory_says_so() {
+a_cell_that_runs_out_of_memory_reports_it() {
 	new_box '{"limits":{"mem":100000000}}'
 	context
 	cell 'x = bytearray(1 << 30)
@@ -274,7 +274,7 @@ a_driver_that_exits_ends_its_cell_with_the_cause() {
 	is "$(get '.state + " " + .end.cause')" "dead exit"
 }
 
-garbage_on_the_channel_ends_the_context_and_nothing_else() {
+invalid_driver_messages_end_only_their_context() {
 	new_box
 	context
 	other=$at
@@ -292,7 +292,7 @@ import time; time.sleep(5)'
 	is "$(get .status)" ok "$body"
 }
 
-a_restart_keeps_the_id_and_nothing_else() {
+a_restart_keeps_the_context_id_and_clears_its_state() {
 	new_box
 	context
 	cell 'x = 1'
@@ -306,7 +306,7 @@ a_restart_keeps_the_id_and_nothing_else() {
 	is "$(get .cell)" 3
 }
 
-a_removed_context_is_gone_with_its_program() {
+deleting_a_context_kills_its_driver() {
 	new_box
 	context
 	begin 'import time; time.sleep(100)'
@@ -322,7 +322,7 @@ a_removed_context_is_gone_with_its_program() {
 	soon ended
 }
 
-two_contexts_run_side_by_side() {
+two_contexts_run_at_the_same_time() {
 	new_box
 	context
 	one=$ctx
@@ -357,7 +357,7 @@ while not x:
 
 # ---- limits ----
 
-a_gigabyte_of_output_costs_little_memory() {
+a_gigabyte_of_cell_output_uses_little_server_memory() {
 	new_box
 	context
 	before=$(resident)
@@ -368,7 +368,7 @@ for i in range(1024): os.write(1, b"x" * (1 << 20)) and None' 'max_output: 1000'
 	[ $((after - before)) -lt 20000 ] || fail "grew by $((after - before)) KiB"
 }
 
-a_result_that_is_too_long_ends_nothing() {
+a_result_over_the_limit_does_not_end_the_context() {
 	new_box
 	context
 	cell '"x" * (40 << 20)'
@@ -377,7 +377,7 @@ a_result_that_is_too_long_ends_nothing() {
 	is "$(get .status)" ok "$(head -c 300 body)"
 }
 
-what_makes_no_sense_is_refused() {
+invalid_context_and_cell_requests_are_rejected() {
 	new_box
 	for bad in '{}' '{"language":1}' '{"language":""}' '{"language":"python","x":1}' '{"language":"python","env":{"A=":"b"}}' \
 		'{"language":"klingon"}' '[]' '{"language":"python","env":[]}'; do
@@ -400,7 +400,7 @@ what_makes_no_sense_is_refused() {
 	is "$code" 429
 }
 
-who_may_not_change_may_only_look() {
+a_viewer_may_read_contexts_but_not_run_cells() {
 	new_box
 	context
 	owner=$key key=$viewer
@@ -427,7 +427,7 @@ who_may_not_change_may_only_look() {
 
 # ---- the front dies ----
 
-a_cell_outlives_its_front_and_is_read_without_gap_or_repetition() {
+a_cell_continues_after_the_server_is_killed_and_no_output_is_lost_or_repeated() {
 	new_box
 	context
 	cell 'kept = 5'
@@ -448,7 +448,7 @@ i' "$warden" >out || fail "$(cat out)"
 	is "$(get .cell)" 3
 }
 
-a_finished_cell_can_be_read_after_a_restart_of_the_front() {
+a_finished_cell_can_be_read_after_a_server_restart() {
 	new_box
 	context
 	cell 'print("before"); 7'
@@ -462,7 +462,7 @@ a_finished_cell_can_be_read_after_a_restart_of_the_front() {
 2" "$body"
 }
 
-an_answer_is_given_once_also_after_a_restart_of_the_front() {
+input_is_delivered_once_across_a_server_restart() {
 	new_box
 	context
 	begin 'a = input(); b = input(); a + b'
@@ -482,7 +482,7 @@ an_answer_is_given_once_also_after_a_restart_of_the_front() {
 	is "$(get '.results[0].data["text/plain"]')" "'onetwo'" "$body"
 }
 
-a_timeout_holds_over_a_restart_of_the_front() {
+a_cell_timeout_is_enforced_across_a_server_restart() {
 	new_box
 	context
 	begin 'while True: pass' 'timeout_ms: 700'
@@ -496,7 +496,7 @@ in_time() {
 	is "$(jq -r 'select(.type == "end") | .status + " " + .cause' events)" "interrupted timeout" "$(cat events)"
 }
 
-that_time_was_over_is_known_to_every_later_front() {
+a_timed_out_cell_keeps_cause_timeout_across_server_restarts() {
 	new_box
 	context
 	begin 'import time
@@ -527,7 +527,7 @@ new_front() {
 	soon another
 }
 
-a_cell_that_was_cut_while_it_was_sent_is_refused_and_the_state_is_kept() {
+a_partly_sent_cell_is_rejected_after_a_server_restart_and_the_state_is_kept() {
 	new_box
 	context
 	cell 'import os; kept = 5; os.getpid()'
@@ -546,7 +546,7 @@ a_cell_that_was_cut_while_it_was_sent_is_refused_and_the_state_is_kept() {
 	is "$(get '.status + .results[0].data["text/plain"]')" ok5 "$body"
 }
 
-a_cell_that_was_not_sent_yet_is_refused_and_the_state_is_kept() {
+an_unsent_cell_is_rejected_after_a_server_restart_and_the_state_is_kept() {
 	new_box
 	context
 	cell 'kept = 5'
@@ -568,7 +568,7 @@ a_cell_that_was_not_sent_yet_is_refused_and_the_state_is_kept() {
 	is "$(get '.status + .results[0].data["text/plain"]')" ok5 "$body"
 }
 
-cells_of_two_fronts_keep_their_own_answers() {
+cells_of_two_servers_get_their_own_results() {
 	new_box
 	context
 	cell '0'
@@ -597,7 +597,7 @@ print("one")'
 	is "$(jq -r .cell one two? three? | sort -u | wc -l)" 7
 }
 
-a_reload_changes_nothing_for_a_cell() {
+a_reload_does_not_affect_a_running_cell() {
 	new_box
 	context
 	cell 'kept = 5'
@@ -618,7 +618,7 @@ second" "$(cat events)"
 }
 
 # The last test: it ends the daemon of the others.
-a_cell_without_a_timeout_gets_the_default_one() {
+a_cell_without_a_timeout_gets_the_default_timeout() {
 	stop_daemon
 	ATOLL_DEFAULT_CELL_TIME=300ms start_daemon
 	new_box

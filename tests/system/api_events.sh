@@ -17,7 +17,7 @@ said() { grep -q "$2" "$1"; }
 # seqs FILE: the numbers in a stream of NDJSON, one per line.
 seqs() { jq -r 'select(.seq) | .seq' <"$1"; }
 
-a_page_tells_what_happened_to_a_box() {
+events_of_a_box_are_listed() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"exit 5"}'
 	api DELETE "/v1/boxes/$box"
@@ -33,7 +33,7 @@ a_page_tells_what_happened_to_a_box() {
 	is "$(get '[.items[].type] | join(" ")')" box.ended
 }
 
-a_stream_tells_it_as_it_happens() {
+events_of_a_box_are_streamed_when_they_happen() {
 	follow s ''
 	new_box
 	soon said s "\"box\":\"$box\",\"type\":\"box.created\""
@@ -42,7 +42,7 @@ a_stream_tells_it_as_it_happens() {
 	leave
 }
 
-a_stream_begins_where_the_last_one_ended() {
+an_event_stream_resumes_after_a_given_number() {
 	follow s1 ''
 	new_box
 	soon said s1 box.created
@@ -55,7 +55,7 @@ a_stream_begins_where_the_last_one_ended() {
 	is "$(jq -r 'select(.seq).type' <s2)" box.ended
 }
 
-server_sent_events_carry_numbers_and_resume() {
+server_sent_events_have_ids_and_resume() {
 	follow s '' -H 'Accept: text/event-stream'
 	new_box
 	soon said s box.created
@@ -73,7 +73,7 @@ server_sent_events_carry_numbers_and_resume() {
 	is "$code" 400
 }
 
-stored_and_live_meet_without_gap_or_repetition() {
+stored_and_live_events_join_without_gap_or_repetition() {
 	api GET '/v1/events?limit=1'
 	from=$(get '.items[0].seq // 1')
 	(
@@ -105,7 +105,7 @@ stored_and_live_meet_without_gap_or_repetition() {
 	api DELETE "/v1/boxes/$box"
 }
 
-a_reader_that_does_not_read_misses_nothing() {
+a_slow_reader_of_events_misses_none() {
 	python3 - "$url" "$key" <<'PY' || fail "see above"
 import json, socket, sys, threading, urllib.request
 url, key = sys.argv[1:]
@@ -157,7 +157,7 @@ assert got == want, (len(got), len(want), [x for x in want if x not in got][:5])
 PY
 }
 
-a_team_hears_of_its_own_boxes_only() {
+a_team_gets_events_of_its_own_boxes_only() {
 	api PUT /v1/teams/quiet '{}'
 	api POST /v1/keys '{"name":"listener","team":"quiet"}'
 	owner=$key key=$(get .key)
@@ -173,7 +173,7 @@ a_team_hears_of_its_own_boxes_only() {
 	is "$(jq -r 'select(.seq).box' <t | sort -u)" "$box"
 }
 
-the_box_of_a_bound_key_is_heard() {
+a_key_for_one_box_reads_the_events_of_that_box_only() {
 	new_box
 	api POST /v1/keys "{\"name\":\"ear\",\"box\":\"$box\"}"
 	owner=$key key=$(get .key)
@@ -186,7 +186,7 @@ the_box_of_a_bound_key_is_heard() {
 	api DELETE "/v1/boxes/$box"
 }
 
-listening_does_not_keep_a_box_alive() {
+following_events_does_not_count_as_activity() {
 	new_box '{"idle_ms":1500}'
 	curl -sS -N -H "X-API-Key: $key" "$url/v1/boxes/$box/events?follow=1" >s &
 	readers=$!
@@ -197,7 +197,7 @@ listening_does_not_keep_a_box_alive() {
 
 # ---- stats ----
 
-a_box_tells_what_it_uses() {
+stats_show_the_resource_usage_of_a_box() {
 	new_box '{"limits":{"mem":134217728,"pids":64}}'
 	api POST "/v1/boxes/$box/execs" '{"command":"head -c 3000000 /dev/urandom >f; exec sleep 600","background":true}'
 	written() {
@@ -219,7 +219,7 @@ a_box_tells_what_it_uses() {
 	is "$code" 404
 }
 
-a_death_for_memory_is_seen_in_the_stats() {
+an_oom_kill_is_counted_in_the_stats() {
 	new_box '{"limits":{"mem":33554432}}'
 	api POST "/v1/boxes/$box/execs" '{"command":["python3","-c","x = bytearray(1 << 28)"]}'
 	is "$(get .cause)" memory "$body"
@@ -228,7 +228,7 @@ a_death_for_memory_is_seen_in_the_stats() {
 	api DELETE "/v1/boxes/$box"
 }
 
-stats_come_every_second_to_who_follows() {
+followed_stats_are_sent_every_second() {
 	new_box
 	curl -sS -N -H "X-API-Key: $key" "$url/v1/boxes/$box/stats?follow=1" >s &
 	readers=$!
@@ -249,7 +249,7 @@ stats_come_every_second_to_who_follows() {
 	readers=
 }
 
-boxes_nobody_watches_have_a_history_too() {
+usage_is_recorded_for_boxes_without_a_follower() {
 	new_box
 	remembered() {
 		api GET "/v1/boxes/$box/stats/history"
@@ -266,7 +266,7 @@ boxes_nobody_watches_have_a_history_too() {
 	api DELETE "/v1/boxes/$box"
 }
 
-watching_does_not_keep_a_box_alive() {
+following_stats_does_not_count_as_activity() {
 	new_box '{"idle_ms":1500}'
 	curl -sS -N -H "X-API-Key: $key" "$url/v1/boxes/$box/stats?follow=1" >s &
 	reader=$!
@@ -275,7 +275,7 @@ watching_does_not_keep_a_box_alive() {
 	is "$(get .cause)" idle
 }
 
-the_machine_is_told_about_to_its_operators() {
+host_figures_are_shown_to_operators() {
 	api GET /v1/stats
 	is "$code" 200 "$body"
 	is "$(get '.load | length')" 3
@@ -285,7 +285,7 @@ the_machine_is_told_about_to_its_operators() {
 
 # ---- metrics, and the page for those who come with a browser ----
 
-metrics_know_the_pool_the_templates_and_the_process() {
+metrics_include_pool_templates_and_process() {
 	api POST /v1/run '{"command":"true"}'
 	api GET /metrics
 	promtool check metrics <body >promtool.out 2>&1 || fail "$(cat promtool.out)"
@@ -299,7 +299,7 @@ metrics_know_the_pool_the_templates_and_the_process() {
 }
 
 metric() { sed -n "s/^atoll_$1 //p" body; } # of the last body
-metrics_tell_the_error_rate_the_language_cpu_and_memory() {
+metrics_include_errors_language_cpu_and_memory() {
 	api POST /v1/run '{"language":"python","code":"raise SystemExit(1)"}'
 	api POST /v1/run '{"command":"nosuchprogram"}'
 	api POST /v1/run '{"command":"true"}'
@@ -313,7 +313,7 @@ metrics_tell_the_error_rate_the_language_cpu_and_memory() {
 	case $(metric cpu_seconds_total) in 0.000000 | '') fail "no CPU time: $(metric cpu_seconds_total)" ;; esac
 }
 
-metrics_of_the_machine_are_not_for_other_teams() {
+host_metrics_are_not_shown_to_other_teams() {
 	api PUT /v1/teams/nosy '{}'
 	api POST /v1/keys '{"name":"v","role":"viewer","team":"nosy"}'
 	nosy=$(get .key)
@@ -322,7 +322,7 @@ metrics_of_the_machine_are_not_for_other_teams() {
 	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "X-API-Key: $viewer" "$url/metrics")" 200
 }
 
-programs_of_our_own_are_in_no_list_and_no_count() {
+internal_execs_are_neither_listed_nor_counted() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"true"}'
 	api GET /v1/usage
@@ -338,7 +338,7 @@ programs_of_our_own_are_in_no_list_and_no_count() {
 	is "$(get .usage.executions_today)" "$before"
 }
 
-metrics_are_public_only_when_asked_for() {
+metrics_are_public_only_when_configured() {
 	is "$(curl -sS -o /dev/null -w '%{http_code}' "$url/metrics")" 401
 	ATOLL_RUN=$work/run2 ATOLL_METRICS_PUBLIC=true "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/state2" 2>open.log &
 	other=$!
@@ -353,7 +353,7 @@ metrics_are_public_only_when_asked_for() {
 	[ -z "$second" ] || kill "$second"
 }
 
-a_browser_is_told_what_this_is() {
+the_root_page_explains_how_to_get_a_key() {
 	is "$(curl -sS -o page -D head -w '%{http_code}' "$url/")" 200
 	has "$(cat page)" 'atoll key new'
 	has "$(cat head)" 'text/html'
@@ -362,7 +362,7 @@ a_browser_is_told_what_this_is() {
 	is "$(curl -sS -o /dev/null -w '%{http_code}' -H 'Host: evil.example' "$url/")" 421
 }
 
-bad_questions_about_events_are_refused() {
+invalid_event_queries_are_rejected() {
 	for bad in after=-1 after=x follow=maybe limit=0 limit=1001 from=3; do
 		api GET "/v1/events?$bad"
 		is "$code" 400 "$bad"
@@ -373,7 +373,7 @@ bad_questions_about_events_are_refused() {
 	is "$code" 404
 }
 
-what_the_front_before_still_does_is_told_too() {
+events_of_the_draining_server_are_streamed_by_the_new_one() {
 	curl -sS -o ran -H "X-API-Key: $key" "$url/v1/run" -d '{"command":"echo $HOSTNAME; sleep 3"}' &
 	ran=$!
 	started() { api GET '/v1/runs?running=1' && [ "$(get '.items | length')" = 1 ]; }
@@ -392,7 +392,7 @@ what_the_front_before_still_does_is_told_too() {
 	is "$(jq -r .status <ran)" 0
 }
 
-a_stream_ends_whole_when_its_front_leaves() {
+an_event_stream_ends_cleanly_when_its_server_drains() {
 	follow s ''
 	new_box
 	soon said s box.created

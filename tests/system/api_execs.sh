@@ -21,7 +21,7 @@ resident() { awk '/VmRSS/ { print $2 }' "/proc/$(front)/status"; }
 
 # ---- life ----
 
-a_background_program_is_listed_shown_and_waited_for() {
+a_background_exec_is_listed_shown_and_waited_for() {
 	new_box
 	start '{"command":"read x; echo got $x","background":true,"open_stdin":true,"tag":"reader"}'
 	is "$(get '.state + " " + .tag + " " + .kind')" "running reader exec"
@@ -43,7 +43,7 @@ a_background_program_is_listed_shown_and_waited_for() {
 	is "$(curl -sS -H "X-API-Key: $key" "$url$at/output?raw=stdout")" "got line"
 }
 
-a_tag_finds_the_newest_program_that_has_it() {
+a_tag_finds_the_newest_exec_with_this_tag() {
 	new_box
 	start '{"command":"sleep 100","background":true,"tag":"web"}'
 	first=$exec
@@ -64,7 +64,7 @@ a_tag_finds_the_newest_program_that_has_it() {
 	is "$code" 404
 }
 
-a_signal_goes_to_the_whole_group() {
+a_signal_is_sent_to_the_whole_process_group() {
 	new_box
 	start '{"command":"trap \"echo caught; exit 5\" USR1; echo ready; sleep 100 & wait","background":true}'
 	ready() { curl -sS -m 0.3 -H "X-API-Key: $key" "$url$at/output?raw=stdout" 2>/dev/null | grep -q ready; }
@@ -81,7 +81,7 @@ a_signal_goes_to_the_whole_group() {
 	done
 }
 
-what_a_background_child_holds_does_not_hang_it() {
+a_child_that_holds_the_output_open_does_not_block_the_exec() {
 	new_box
 	began=$(date +%s)
 	runs '{"command":"sleep 60 & echo done"}'
@@ -93,7 +93,7 @@ what_a_background_child_holds_does_not_hang_it() {
 	is "$(get .status)" 0 "the child was killed: $body"
 }
 
-a_client_that_leaves_does_not_stop_the_program() {
+a_client_disconnect_does_not_stop_a_background_exec() {
 	new_box
 	py leaves "/v1/boxes/$box/execs" '{"command":"echo first; sleep 0.3; echo second >f; echo end","tag":"left"}'
 	is_over() { api GET "/v1/boxes/$box/execs/left" && [ "$(get .state)" = over ]; }
@@ -111,7 +111,7 @@ a_client_that_leaves_does_not_stop_the_program() {
 
 # ---- input ----
 
-input_comes_in_pieces_and_is_closed() {
+stdin_can_be_sent_in_parts_and_closed() {
 	new_box
 	start '{"command":"cat","background":true,"open_stdin":true}'
 	for piece in one two 'th\303' '\274r\000ee'; do send "$piece"; is "$code" 200; done
@@ -124,7 +124,7 @@ input_comes_in_pieces_and_is_closed() {
 	is "$code" 409
 }
 
-input_larger_than_the_pipe_gets_through() {
+stdin_larger_than_the_pipe_arrives_complete() {
 	new_box
 	head -c 1000003 /dev/urandom >big
 	start '{"command":"cat | (sleep 0.2; wc -c)","background":true,"open_stdin":true}'
@@ -138,7 +138,7 @@ input_larger_than_the_pipe_gets_through() {
 	is "$(curl -sS -H "X-API-Key: $key" "$url$at/output?raw=stdout" | cut -d ' ' -f 1)" "$(sha256sum big | cut -d ' ' -f 1)"
 }
 
-input_in_the_request_is_all_of_it() {
+stdin_given_in_the_request_is_closed_after_it() {
 	new_box
 	runs '{"command":"cat; echo end","stdin":"a\nb"}'
 	is "$(get .stdout)" "$(printf 'a\nbend')"
@@ -151,7 +151,7 @@ input_in_the_request_is_all_of_it() {
 	is "$(get .stdout)" 900000
 }
 
-a_program_that_does_not_read_ends_the_sending() {
+sending_stdin_ends_when_the_exec_closes_its_stdin() {
 	new_box
 	start '{"command":"sleep 0.3; exec <&-; sleep 0.2","background":true,"open_stdin":true}'
 	head -c 3000000 /dev/zero >big
@@ -166,7 +166,7 @@ a_program_that_does_not_read_ends_the_sending() {
 
 # ---- terminals ----
 
-a_terminal_has_a_size_and_takes_another() {
+a_terminal_has_a_size_and_can_be_resized() {
 	new_box
 	start '{"command":["/bin/bash","--norc"],"background":true,"pty":{"rows":33,"cols":101},"env":{"PS1":"$ "}}'
 	is "$(get '.pty, .kind' | tr '\n' ' ')" "true pty "
@@ -183,7 +183,7 @@ a_terminal_has_a_size_and_takes_another() {
 	is "$(get .status)" 3
 }
 
-control_c_interrupts_what_runs_on_the_terminal() {
+control_c_interrupts_the_foreground_process_of_the_terminal() {
 	new_box
 	start '{"command":["/bin/bash","--norc"],"background":true,"pty":{},"env":{"PS1":"$ "}}'
 	has "$(py terminal "$at" 'stty size; echo "g"o-mark; sleep 100\n' go-mark)" "24 80"
@@ -193,7 +193,7 @@ control_c_interrupts_what_runs_on_the_terminal() {
 	is "$(get .cause)" exit
 }
 
-a_program_without_a_terminal_has_no_size() {
+an_exec_without_a_terminal_cannot_be_resized() {
 	new_box
 	start '{"command":"sleep 100","background":true}'
 	api POST "$at/resize" '{"rows":1,"cols":1}'
@@ -202,7 +202,7 @@ a_program_without_a_terminal_has_no_size() {
 
 # ---- output ----
 
-many_read_one_program() {
+several_readers_get_the_output_of_one_exec() {
 	new_box
 	start '{"command":"read x; seq 100000","background":true,"open_stdin":true}'
 	py many_readers "$at/output" 20 >counted &
@@ -213,12 +213,12 @@ many_read_one_program() {
 	is "$(cat counted)" "1 588895"
 }
 
-a_reader_may_come_before_the_program_has_begun() {
+a_reader_may_attach_before_the_exec_starts() {
 	new_box
 	timeout 60 python3 "$here/execs.py" at_once "/v1/boxes/$box/execs" 50 || fail "no output"
 }
 
-one_reader_too_many_is_told_so() {
+a_reader_over_the_limit_is_rejected() {
 	new_box
 	start '{"command":"sleep 100","background":true}'
 	mkfifo hold
@@ -237,14 +237,14 @@ one_reader_too_many_is_told_so() {
 	soon has_room
 }
 
-a_reader_resumes_at_its_byte() {
+a_reader_resumes_at_a_byte_offset() {
 	new_box
 	start '{"command":"seq 60000","background":true}'
 	py resumes "$at/output" 12 >got
 	seq 60000 | cmp - got || fail "not the same"
 }
 
-offsets_are_exact_within_characters_and_in_bytes_that_are_none() {
+offsets_are_exact_inside_characters_and_invalid_utf8() {
 	new_box
 	runs '{"command":"printf \"aä€𝄞z\"","tag":"t"}'
 	at=/v1/boxes/$box/execs/$(get .id)
@@ -261,7 +261,7 @@ offsets_are_exact_within_characters_and_in_bytes_that_are_none() {
 	is "$(events "$at/output" | py bytes_of | od -An -tx1 | tr -d ' \n')" 6f6bfffec3bcc3
 }
 
-beyond_the_end_there_is_nothing() {
+reading_from_an_offset_after_the_end_returns_only_the_exit() {
 	new_box
 	runs '{"command":"echo hello"}'
 	at=/v1/boxes/$box/execs/$(get .id)
@@ -286,7 +286,7 @@ beyond_the_end_there_is_nothing() {
 	is "$code" 400
 }
 
-what_nobody_read_is_kept_and_the_rest_is_told_as_dropped() {
+unread_output_is_stored_up_to_a_limit_and_the_rest_is_reported_dropped() {
 	new_box
 	start '{"command":"head -c 25000000 /dev/zero | tr \"\\\\0\" x; echo END","background":true}'
 	api GET "$at/wait"
@@ -303,7 +303,7 @@ what_nobody_read_is_kept_and_the_rest_is_told_as_dropped() {
 	is "$(events "$at/output?stdout=24999990" | jq -r 'select(.type=="reading" and .stream=="stdout").dropped')" 0
 }
 
-output_that_nobody_read_is_kept_within_a_part_of_the_memory() {
+unread_output_uses_a_bounded_part_of_the_memory_of_the_box() {
 	new_box '{"limits":{"mem":67108864}}'
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
 		runs '{"command":"head -c 4000000 /dev/zero; head -c 4000000 /dev/zero >&2; echo END","background":false,"max_output":0}'
@@ -314,14 +314,14 @@ output_that_nobody_read_is_kept_within_a_part_of_the_memory() {
 	is "$(events "$at/output" | jq -r 'select(.type=="reading" and .stream=="stdout").dropped')" 0
 }
 
-a_foreground_program_loses_nothing() {
+the_output_of_a_foreground_exec_is_complete() {
 	new_box
 	curl -sS -N -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' "$url/v1/boxes/$box/execs" \
 		-d '{"command":"head -c 8000000 /dev/urandom | tee >(sha256sum >&2)"}' >got
 	is "$(py bytes_of <got | sha256sum | cut -d ' ' -f 1)" "$(py bytes_of stderr <got | cut -d ' ' -f 1)"
 }
 
-a_plain_answer_is_cut_and_says_so() {
+long_output_is_truncated_in_a_plain_answer_and_marked() {
 	new_box
 	runs '{"command":"seq 100000","max_output":10}'
 	is "$(get '.stdout, .truncated' | tr '\n' ' ')" "1 2 3 4 5  true "
@@ -331,7 +331,7 @@ a_plain_answer_is_cut_and_says_so() {
 	is "$(get '.stdout | length')" 1048576
 }
 
-clients_that_never_read_cost_little_and_hold_up_nobody_else() {
+clients_that_never_read_use_little_memory_and_do_not_block_others() {
 	new_box
 	start '{"command":"while :; do echo 0123456789012345678901234567890123456789; done","background":true}'
 	loud=$at
@@ -358,7 +358,7 @@ clients_that_never_read_cost_little_and_hold_up_nobody_else() {
 
 # ---- many, and odd ones ----
 
-as_many_programs_as_may_be_run_at_once_and_the_next_is_refused() {
+the_129th_simultaneous_exec_of_a_box_is_rejected() {
 	new_box
 	for i in $(seq 128); do start '{"command":["sleep","100"],"background":true}'; done
 	api GET "/v1/boxes/$box/execs?running=1&limit=200"
@@ -372,7 +372,7 @@ as_many_programs_as_may_be_run_at_once_and_the_next_is_refused() {
 	is "$(get .stdout)" room
 }
 
-three_hundred_short_programs_leave_nothing() {
+three_hundred_short_execs_leave_no_processes() {
 	new_box
 	cat >ask <<-END
 		url = "$url/v1/boxes/$box/execs"
@@ -390,7 +390,7 @@ three_hundred_short_programs_leave_nothing() {
 	is "$(get .running)" 0
 }
 
-variables_of_the_program_win_over_the_box_over_the_usual() {
+variables_of_the_exec_override_the_box_which_overrides_the_defaults() {
 	new_box '{"env":{"A":"box","B":"box","LANG":"box"}}'
 	runs '{"command":"echo $A $B $C $HOME $LANG","env":{"B":"own","C":"own","HOME":"/tmp"}}'
 	is "$(get .stdout)" "box own own /tmp box"
@@ -402,7 +402,7 @@ variables_of_the_program_win_over_the_box_over_the_usual() {
 	done
 }
 
-a_folder_that_is_not_there_is_named() {
+a_missing_working_directory_is_named() {
 	new_box
 	runs '{"command":"pwd","cwd":"/tmp"}'
 	is "$(get .stdout)" /tmp
@@ -413,7 +413,7 @@ a_folder_that_is_not_there_is_named() {
 	is "$(get .stdout)" /home/user
 }
 
-root_is_who_the_box_says() {
+the_user_of_an_exec_may_be_user_or_root() {
 	new_box
 	runs '{"command":"id -u"}'
 	is "$(get .stdout)" 1000
@@ -425,7 +425,7 @@ root_is_who_the_box_says() {
 	is "$code" 400
 }
 
-huge_arguments_arrive_or_are_refused() {
+large_arguments_arrive_complete_or_are_rejected() {
 	new_box
 	python3 -c 'import json; print(json.dumps({"command":["sh","-c","echo $# ${#1}","sh"]+["x"*100]*8000}))' >many
 	runs @many
@@ -448,7 +448,7 @@ huge_arguments_arrive_or_are_refused() {
 
 # ---- files of a one-shot run ----
 
-files_that_a_run_made_are_given_back() {
+files_that_a_run_created_are_returned_as_artifacts() {
 	api POST /v1/run '{"language":"python","code":"import os\nopen(\"output.png\",\"wb\").write(b\"\\x89PNG\\0\")\nos.makedirs(\"x/y\")\nopen(\"x/y/b.txt\",\"w\").write(\"ä\")\nopen(\"in.csv\",\"a\").write(\"2\")\nos.remove(\"gone.txt\")\nopen(\"/tmp/t.txt\",\"w\")","files":{"in.csv":"1","same.txt":"s","gone.txt":"g"},"artifacts":["*.png","*.txt","in.csv"]}'
 	is "$code" 200 "$body"
 	is "$(get '.artifacts | sort_by(.path) | .[] | [.path, .size, .text, .base64] | @json')" '["in.csv",2,"12",null]
@@ -470,7 +470,7 @@ added /tmp/t.txt" "$body"
 	is "$(jq -r 'select(.type == "exit") | .artifacts[0].text' <body)" s "$body"
 }
 
-artifacts_of_control_characters_do_not_make_a_large_answer() {
+artifacts_of_control_characters_do_not_inflate_the_answer() {
 	api POST /v1/run '{"language":"python","code":"open(\"c.txt\",\"w\").write(\"\\1\" * 1000000)\nopen(\"q.txt\",\"w\").write(chr(34) * 9000)\nopen(\"e.txt\",\"w\").write(\"\\33[1mx\" * 9)","artifacts":["*.txt"]}'
 	is "$code" 200
 	is "$(get '.artifacts | sort_by(.path) | .[] | [.path, .size, (.text | length), (.base64 | length)] | @json')" '["c.txt",1000000,0,1333336]
@@ -478,7 +478,7 @@ artifacts_of_control_characters_do_not_make_a_large_answer() {
 ["q.txt",9000,9000,0]' "$(head -c 300 body)"
 }
 
-artifacts_are_bounded_and_their_names_are_only_names() {
+the_number_and_size_of_artifacts_is_bounded_and_patterns_are_checked() {
 	api POST /v1/run '{"command":"head -c 9000000 /dev/zero >big; for i in $(seq 70); do echo $i >f$i.dat; done; ln -s /etc/passwd l.dat; mkfifo p.dat; printf x >\"$(printf \"n\\377\\nq.data\")\"; (while :; do date >z; done) &","artifacts":["big","*.dat"]}'
 	is "$(get '"\(.artifacts | length) \(.artifacts_truncated)"')" "64 true" "$(get '.artifacts | length')"
 	is "$(get '[.artifacts[] | select(.path == "l.dat" or .path == "p.dat")] | length')" 0
@@ -492,7 +492,7 @@ artifacts_are_bounded_and_their_names_are_only_names() {
 	done
 }
 
-a_box_that_ends_ends_its_streams() {
+the_end_of_a_box_ends_its_output_streams() {
 	new_box
 	start '{"command":"echo here; sleep 100","background":true}'
 	events "$at/output" >got &

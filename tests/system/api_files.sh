@@ -55,7 +55,7 @@ some_worker() { ! no_worker; }
 
 # ---- content ----
 
-a_file_comes_back_as_it_went() {
+a_file_is_read_as_it_was_written() {
 	new_box
 	head -c 3000000 /dev/urandom >sent
 	f PUT '?path=deep/er/data.bin' --data-binary @sent
@@ -77,7 +77,7 @@ a_file_comes_back_as_it_went() {
 	has "$out" short
 }
 
-a_file_goes_over_the_unix_socket_too() {
+files_are_transferred_over_the_unix_socket() {
 	new_box
 	head -c 3000000 /dev/urandom >sent
 	for how in '' 'Transfer-Encoding: chunked'; do
@@ -96,7 +96,7 @@ an_upload_counts_against_the_memory_of_its_box() {
 	[ "$(get .memory.now)" = null ] || [ "$(get .memory.now)" -ge 40000000 ] || fail "$body"
 }
 
-an_empty_file_is_a_file() {
+an_empty_file_can_be_written_and_read() {
 	new_box
 	f PUT '?path=empty' --data-binary ''
 	is "$code" 201
@@ -109,7 +109,7 @@ an_empty_file_is_a_file() {
 	is "$(content chunked)" abc
 }
 
-head_tells_without_content() {
+head_returns_the_headers_without_content() {
 	new_box
 	put a.json '{"a":1}'
 	code=$(curl -sS -I -o head -w '%{http_code}' -H "X-API-Key: $key" "$url/v1/boxes/$box/files?path=a.json")
@@ -118,7 +118,7 @@ head_tells_without_content() {
 	is "$code" 404
 }
 
-ranges_are_parts_of_a_file() {
+range_requests_return_parts_of_a_file() {
 	new_box
 	put digits 0123456789
 	for row in '0-0 206 0' '2-4 206 234' '7- 206 789' '7-99 206 789' '-3 206 789' '-99 206 0123456789' \
@@ -139,7 +139,7 @@ ranges_are_parts_of_a_file() {
 	is "$code" 200
 }
 
-a_range_counts_only_for_the_version_it_means() {
+if_range_with_a_stale_etag_returns_the_whole_file() {
 	new_box
 	put v 0123456789
 	f GET '?path=v'
@@ -152,7 +152,7 @@ a_range_counts_only_for_the_version_it_means() {
 	is "$code" 206
 }
 
-what_a_client_has_is_not_sent_again() {
+a_current_etag_or_date_returns_304() {
 	new_box
 	put v one
 	f GET '?path=v'
@@ -179,7 +179,7 @@ a_huge_sparse_file_is_read_at_its_end() {
 
 # ---- versions and atomicity ----
 
-a_change_can_insist_on_what_it_replaces() {
+if_match_rejects_a_change_of_another_version() {
 	new_box
 	put v one
 	f GET '?path=v'
@@ -204,7 +204,7 @@ a_change_can_insist_on_what_it_replaces() {
 	is "$code" 201
 }
 
-of_two_who_insist_one_wins() {
+of_simultaneous_if_match_changes_one_succeeds() {
 	new_box
 	put v one
 	f GET '?path=v'
@@ -220,7 +220,7 @@ of_two_who_insist_one_wins() {
 	is "$(content v)" "winner ${won#code}"
 }
 
-a_client_that_leaves_midway_changes_nothing() {
+an_aborted_upload_leaves_the_old_file() {
 	new_box
 	put v before
 	say "PUT /v1/boxes/$box/files?path=v HTTP/1.1\\r\\nHost: localhost\\r\\nX-API-Key: $key\\r\\nContent-Length: 100\\r\\n\\r\\npart" 0
@@ -231,7 +231,7 @@ a_client_that_leaves_midway_changes_nothing() {
 }
 
 # Not even to the box itself, and not when the worker has no time to tidy up.
-half_an_upload_is_not_to_be_seen() {
+a_partial_upload_is_not_visible_in_the_box() {
 	new_box
 	put v before
 	files_left
@@ -248,7 +248,7 @@ half_an_upload_is_not_to_be_seen() {
 	is "$(content v)" before
 }
 
-an_upload_too_large_is_refused() {
+an_upload_over_the_limit_is_rejected() {
 	new_box
 	f PUT '?path=v' -H 'Content-Length: 99999999999' -H 'Expect: 100-continue' --data-binary x
 	is "$code" 507 "$body"
@@ -260,7 +260,7 @@ an_upload_too_large_is_refused() {
 	is "$(names .)" ""
 }
 
-a_full_disk_says_how_large_it_is() {
+a_full_disk_is_reported_with_its_size() {
 	new_box '{"limits":{"disk":16777216}}'
 	put small fits
 	head -c 30000000 /dev/zero >large
@@ -277,7 +277,7 @@ a_full_disk_says_how_large_it_is() {
 
 # ---- while things happen ----
 
-a_file_that_grows_is_read_at_the_length_it_had() {
+a_growing_file_is_sent_with_its_length_at_the_start() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"while :; do date >>log; done","background":true}'
 	exec=$(get .id)
@@ -302,7 +302,7 @@ cut_off() {
 	case $rc in 18 | 56) ;; *) fail "curl says $rc, with $(wc -c <slow) bytes: $(cat slow.err)" ;; esac
 }
 
-a_file_that_shrinks_is_cut_off_and_not_short() {
+a_shrinking_file_aborts_the_download() {
 	new_box
 	sh_in 'truncate -s 200M f'
 	slowly '?path=f'
@@ -310,7 +310,7 @@ a_file_that_shrinks_is_cut_off_and_not_short() {
 	cut_off
 }
 
-a_box_that_dies_cuts_its_download() {
+the_death_of_a_box_aborts_its_download() {
 	new_box
 	sh_in 'truncate -s 200M f'
 	slowly '?path=f'
@@ -319,7 +319,7 @@ a_box_that_dies_cuts_its_download() {
 	cut_off
 }
 
-a_box_that_dies_cuts_its_archive() {
+the_death_of_a_box_aborts_its_archive_download() {
 	new_box
 	sh_in 'truncate -s 200M f'
 	slowly '/archive?path=f'
@@ -327,7 +327,7 @@ a_box_that_dies_cuts_its_archive() {
 	cut_off
 }
 
-a_box_that_dies_fails_its_upload() {
+the_death_of_a_box_fails_its_upload() {
 	new_box
 	files_left
 	say "PUT /v1/boxes/$box/files?path=v HTTP/1.1\\r\\nHost: localhost\\r\\nX-API-Key: $key\\r\\nContent-Length: 100\\r\\n\\r\\npart" 20 >answer &
@@ -342,7 +342,7 @@ a_box_that_dies_fails_its_upload() {
 files_left() { sh_in 'stat -f -c %d .' && left=$out; }
 is_uploading() { sh_in 'stat -f -c %d .' && [ "$out" -lt "$left" ]; }
 
-a_kept_box_is_read_and_written_and_stays_kept() {
+files_of_a_stopped_box_can_be_read_and_written_without_starting_it() {
 	new_box '{"lifetime_ms":1500,"on_timeout":"keep"}'
 	put f one
 	soon state_is kept
@@ -363,7 +363,7 @@ a_kept_box_is_read_and_written_and_stays_kept() {
 
 # ---- paths ----
 
-bad_paths_are_refused() {
+invalid_paths_are_rejected() {
 	new_box
 	for row in '|400' '?path=|400' "?path=$(printf 'a%.0s' $(seq 5000))|400" '?path=a%00b|400' '?path=a%zzb|400' \
 		'?path=a%4|400' '?path=a&path=b|400' '?pth=a|400' '?path=..|409' '?path=/|409' \
@@ -381,7 +381,7 @@ bad_paths_are_refused() {
 	is "$(names .)" ""
 }
 
-dots_lead_around_the_box_and_not_out_of_it() {
+dot_dot_paths_stay_inside_the_box() {
 	new_box
 	echo "the host's own" >"$work/secret"
 	chmod 644 "$work/secret"
@@ -398,7 +398,7 @@ dots_lead_around_the_box_and_not_out_of_it() {
 	done
 }
 
-links_of_the_box_lead_nowhere_on_the_host() {
+symlinks_in_the_box_do_not_reach_host_files() {
 	new_box
 	echo "the host's own" >"$work/secret"
 	chmod 644 "$work/secret"
@@ -417,7 +417,7 @@ links_of_the_box_lead_nowhere_on_the_host() {
 	has "$(get .target)" "$work"
 }
 
-what_is_no_file_does_not_hang() {
+fifos_sockets_devices_and_link_loops_are_rejected_without_blocking() {
 	new_box
 	sh_in 'mkfifo fifo; ln -s loop loop; mkdir folder; python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")"'
 	for row in 'fifo 409' 'loop 409' 'folder 409' '/dev/null 409' '/dev/zero 409' 'sock 409' 'loop/x 409' 'fifo/x 409'; do
@@ -438,7 +438,7 @@ what_is_no_file_does_not_hang() {
 	is "$code" 409
 }
 
-what_the_user_may_not_read_is_denied() {
+a_file_that_the_user_may_not_read_is_denied() {
 	new_box
 	sh_in 'echo x >f; chmod 0 f; mkdir d; chmod 0 d'
 	f GET '?path=f'
@@ -450,7 +450,7 @@ what_the_user_may_not_read_is_denied() {
 	sh_in 'chmod 755 d'
 }
 
-names_of_any_bytes_survive() {
+file_names_of_any_bytes_are_preserved() {
 	new_box
 	for name in 'new%0Aline' 'quo%22te%27' '%ff%fe' 'back%5Cslash' '%E2%82%AC' ' %20x' '-rf' 'a%2Bb' '%1b%5b31m'; do
 		f PUT "?path=d/$(echo "$name" | tr -d ' ')" --data-binary "$name"
@@ -511,7 +511,7 @@ a_thousand_files_are_listed_in_pages() {
 	is "$code" 404
 }
 
-a_list_goes_as_deep_as_asked() {
+a_list_has_the_requested_depth() {
 	new_box
 	put a/b/c 1
 	put a/d 22
@@ -530,7 +530,7 @@ a_list_goes_as_deep_as_asked() {
 	is "$code" 409
 }
 
-folders_are_made_moved_copied_and_changed() {
+folders_are_created_moved_copied_and_changed() {
 	new_box
 	api POST "/v1/boxes/$box/files/mkdir" '{"path":"a/b","mode":"0700"}'
 	is "$code $(get '.type + .mode')" "201 folder0700"
@@ -574,7 +574,7 @@ folders_are_made_moved_copied_and_changed() {
 
 # ---- archives ----
 
-a_tree_travels_as_an_archive() {
+a_tree_is_downloaded_and_uploaded_as_an_archive() {
 	for format in tar tar.gz zip; do
 		new_box
 		put t/a one
@@ -598,7 +598,7 @@ a_tree_travels_as_an_archive() {
 	is "$code" 400
 }
 
-entries_of_an_archive_are_counted() {
+the_number_of_entries_of_an_archive_is_bounded() {
 	new_box
 	mkdir t && touch t/1 t/2 t/3
 	tar -cf a.tar t
@@ -606,7 +606,7 @@ entries_of_an_archive_are_counted() {
 	is "$code $(get .entries)" "200 4"
 }
 
-half_an_archive_is_cut_off() {
+an_incomplete_archive_is_rejected() {
 	new_box
 	put t/a one
 	sh_in 'echo x >t/b; chmod 0 t/b'
@@ -616,7 +616,7 @@ half_an_archive_is_cut_off() {
 	[ $rc != 0 ] || fail "it looks whole"
 }
 
-what_is_no_archive_is_refused_with_the_reason() {
+an_invalid_archive_is_rejected_with_the_reason() {
 	new_box
 	for format in tar tar.gz zip; do
 		f PUT "/archive?path=d&format=$format" --data-binary 'this is not an archive'
@@ -633,7 +633,7 @@ what_is_no_archive_is_refused_with_the_reason() {
 	is "$code" 403 "$body"
 }
 
-an_archive_too_large_for_the_disk_says_so() {
+an_archive_too_large_for_the_disk_is_rejected() {
 	new_box '{"limits":{"disk":16777216}}'
 	head -c 30000000 /dev/zero >large
 	tar -cf a.tar large
@@ -641,14 +641,14 @@ an_archive_too_large_for_the_disk_says_so() {
 	is "$code" 507 "$body"
 }
 
-who_leaves_ends_the_unpacking() {
+a_client_disconnect_ends_the_unpacking() {
 	new_box
 	say "PUT /v1/boxes/$box/files/archive HTTP/1.1\\r\\nHost: localhost\\r\\nX-API-Key: $key\\r\\nContent-Length: 100000\\r\\n\\r\\npart" 0
 	soon no_running
 }
 no_running() { api GET "/v1/boxes/$box/execs?running=1"; [ "$(get '.items | length')" = 0 ]; }
 
-who_leaves_ends_the_packing() {
+a_client_disconnect_ends_the_packing() {
 	new_box
 	sh_in 'truncate -s 200M f'
 	slowly /archive
@@ -683,7 +683,7 @@ needle here'
 	done
 }
 
-who_leaves_ends_the_search() {
+a_client_disconnect_ends_the_search() {
 	new_box
 	sh_in 'yes zzy | head -c 10M >f; for i in $(seq 400); do ln f f$i; done'
 	curl -sS -N -H "X-API-Key: $key" "$url/v1/boxes/$box/files/search?content=zzz" >/dev/null 2>&1 &
@@ -693,7 +693,7 @@ who_leaves_ends_the_search() {
 	soon no_worker
 }
 
-a_watch_tells_what_happens() {
+a_watch_reports_file_changes() {
 	new_box
 	curl -sS -N -H "X-API-Key: $key" "$url/v1/boxes/$box/files/watch?recursive=1" >events 2>/dev/null &
 	pid=$!
@@ -719,7 +719,7 @@ a_watch_tells_what_happens() {
 	is "$code" 409
 }
 
-more_folders_than_can_be_watched_are_a_limit_and_not_the_end_of_the_box() {
+too_many_folders_to_watch_are_a_limit_error_and_the_box_keeps_running() {
 	new_box
 	sh_in 'mkdir many && cd many && seq 5000 | xargs mkdir'
 	f GET '/watch?path=many&recursive=1'
@@ -729,7 +729,7 @@ more_folders_than_can_be_watched_are_a_limit_and_not_the_end_of_the_box() {
 	is "$code" 201 "$body"
 }
 
-a_watch_speaks_server_sent_events_and_ends_with_its_box() {
+a_watch_can_use_server_sent_events_and_ends_with_its_box() {
 	new_box
 	curl -sS -N -H "X-API-Key: $key" -H 'Accept: text/event-stream' "$url/v1/boxes/$box/files/watch" >events 2>/dev/null &
 	pid=$!
@@ -741,7 +741,7 @@ a_watch_speaks_server_sent_events_and_ends_with_its_box() {
 
 # ---- who may ----
 
-a_viewer_reads_and_changes_nothing() {
+a_viewer_may_read_files_but_not_change_them() {
 	new_box
 	put f x
 	owner=$key key=$viewer
@@ -775,7 +775,7 @@ a_viewer_reads_and_changes_nothing() {
 	is "$code" 401
 }
 
-variables_are_shown_and_replaced() {
+variables_of_a_box_are_shown_and_replaced() {
 	new_box '{"env":{"A":"1","B":"2"}}'
 	api GET "/v1/boxes/$box/env"
 	is "$(get '.env.A + .env.B')" 12

@@ -12,7 +12,7 @@ refused() { # BODY WORDS: with 400 and these words
 	has "$(get .error.message)" "$2"
 }
 
-languages_are_listed_to_any_key() {
+any_key_may_list_languages() {
 	key=$viewer
 	api GET /v1/languages
 	is "$code" 200
@@ -26,7 +26,7 @@ languages_are_listed_to_any_key() {
 	is "$("$ATOLL" lang --json | jq -cS '.items | map(del(.version))')" "$(jq -cS '.items | map(del(.version))' body)"
 }
 
-two_who_ask_at_once_get_the_same_answer() {
+simultaneous_requests_for_languages_get_the_same_answer() {
 	for i in 1 2 3; do
 		curl -sS -H "X-API-Key: $key" "$url/v1/languages" >"l$i" &
 	done
@@ -36,7 +36,7 @@ two_who_ask_at_once_get_the_same_answer() {
 	is "$(jq -r '.items[0].name' l1)" python
 }
 
-stages_are_told_as_they_begin() {
+compile_and_run_steps_are_reported_when_they_start() {
 	curl -sS -N -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' "$url/v1/run" \
 		-d '{"language":"c","code":"#include <stdio.h>\nint main(void) { puts(\"hi\"); }"}' >events
 	is "$(jq -r 'select(.type == "started") | .step' events | tr '\n' ' ')" "compile run "
@@ -46,7 +46,7 @@ stages_are_told_as_they_begin() {
 	has "$(tail -n 3 events)" '"errors":[{"file":"main.c","line":1,"column":25'
 }
 
-a_compiler_has_its_own_time_and_the_record_says_so() {
+the_compile_timeout_is_separate_and_named_in_the_record() {
 	runs '{"language":"c++","code":"#include <iostream>\nint main() {}","timeouts":{"compile_ms":1}}'
 	is "$(get '.cause + " " + .step')" "wall compile"
 	is "$(get .status)" 124
@@ -54,7 +54,7 @@ a_compiler_has_its_own_time_and_the_record_says_so() {
 	is "$(get '.cause + " " + .step')" "wall run"
 }
 
-what_is_stored_has_the_errors_too() {
+the_stored_run_record_has_the_errors() {
 	runs '{"language":"c","code":"int main(void) { return x; }"}'
 	id=$(get .id)
 	stored() { api GET "/v1/runs/$id" && [ "$(get '.errors[0].line')" = 1 ]; }
@@ -65,7 +65,7 @@ what_is_stored_has_the_errors_too() {
 	is "$(get .error.line)" 1
 }
 
-a_version_is_honoured_or_refused() {
+a_requested_version_is_used_or_rejected() {
 	version=$(/usr/bin/python3 --version | cut -d ' ' -f 2 | cut -d . -f 1,2)
 	runs "{\"language\":\"python@$version\",\"code\":\"print(1)\"}"
 	is "$(get .stdout)" 1
@@ -74,7 +74,7 @@ a_version_is_honoured_or_refused() {
 	refused '{"language":"python@x","code":"print(1)"}' "is no version"
 }
 
-files_and_an_entry_are_a_program() {
+several_files_and_an_entry_form_a_program() {
 	runs '{"language":"py","files":{"main.py":"import b; print(b.x)","b.py":"x = 42"}}'
 	is "$(get .stdout)" 42
 	runs '{"files":{"tool":"#!/usr/bin/env python3\nprint(7)"},"entry":"tool"}'
@@ -89,13 +89,13 @@ files_and_an_entry_are_a_program() {
 	refused '{"language":"py","files":["a.py"]}' "must be an object"
 }
 
-a_language_without_a_file_name_finds_its_class() {
+a_java_program_without_a_file_name_is_named_by_its_class() {
 	[ -x /usr/bin/javac ] || skip "no java"
 	runs '{"language":"java","code":"class A {}\nclass B { public static void main(String[] a) { System.out.println(\"B\"); } }"}'
 	is "$(get .stdout)" B "$body"
 }
 
-go_modules_have_packages_of_their_own() {
+a_go_module_may_have_packages() {
 	[ -x /usr/bin/go ] || skip "no go"
 	runs '{"language":"go","entry":"main.go","files":{"go.mod":"module x\n","main.go":"package main\nimport \"x/y\"\nfunc main() { println(y.N) }","y/y.go":"package y\nconst N = 42"}}'
 	is "$(get .stderr)" 42 "$body"
@@ -111,20 +111,20 @@ the_compiler_can_be_chosen() {
 	refused '{"language":"c","compiler":"tcc","code":"x"}' "c knows no 'tcc'"
 }
 
-python_has_its_libraries_for_data() {
+python_has_the_data_libraries() {
 	[ -d /usr/lib/python3/dist-packages/sklearn ] || skip "python3-sklearn is not installed"
 	runs '{"language":"python","code":"import numpy as np, pandas as pd, matplotlib\nfrom sklearn.linear_model import LinearRegression\nmatplotlib.use(\"Agg\")\nimport matplotlib.pyplot as plt\nx = pd.DataFrame({\"a\": np.arange(5)})\nplt.plot(x.a); plt.savefig(\"x.png\")\nprint(round(float(LinearRegression().fit(x[[\"a\"]], x.a * 2).coef_[0])))"}'
 	is "$(get .stdout)" 2 "$body"
 }
 
-warnings_do_not_stop_a_program_and_are_told() {
+compiler_warnings_are_reported_and_the_program_runs() {
 	runs '{"language":"c","code":"int main(void) { int unused; return 0; }"}'
 	is "$(get .status)" 0
 	is "$(get '.warnings[0].severity')" warning "$body"
 	is "$(get .errors)" null
 }
 
-a_language_knows_how_to_run_its_tests() {
+tests_are_run_with_the_test_command_of_the_language() {
 	runs '{"language":"py","test":true,"files":{"a.py":"x = 1","a_test.py":"import unittest, a\nclass T(unittest.TestCase):\n    def test_x(self): self.assertEqual(a.x, 2)"}}'
 	is "$(get .step)" test
 	is "$(get .status)" 1
@@ -132,7 +132,7 @@ a_language_knows_how_to_run_its_tests() {
 	refused '{"language":"sh","test":true,"files":{"a.sh":""}}' "no command for tests"
 }
 
-tests_of_python_are_functions_classes_and_plain_asserts() {
+python_tests_may_be_functions_classes_and_asserts() {
 	tested() { runs "{\"language\":\"python\",\"test\":true,\"files\":$1}"; }
 	tested '{"test_a.py":"def test_x():\n    assert 1 == 2\n"}'
 	is "$(get .exit_code)" 1 "$body"
@@ -150,7 +150,7 @@ tests_of_python_are_functions_classes_and_plain_asserts() {
 3" "$body"
 }
 
-no_test_at_all_is_a_failure() {
+a_test_run_without_tests_fails() {
 	untested() {
 		[ -x "/usr/bin/$1" ] || return 0
 		runs "{\"language\":\"$2\",\"test\":true,\"files\":$3}"
@@ -166,7 +166,7 @@ no_test_at_all_is_a_failure() {
 	untested rustc rust '{"main.rs":"fn main() {}"}'
 }
 
-what_fails_most_has_a_hint() {
+common_failures_have_a_hint() {
 	hint() { runs "$1"; has "$(get .hint)" "$2"; }
 	hint '{"language":"python","code":"import nosuch_module"}' '"packages": {"pip": ["nosuch_module"]}; no source for pip packages is configured yet: packages.pip_index'
 	hint '{"language":"python","code":"import bs4x, bs4"}' '{"pip": ["bs4x"]}'
@@ -184,7 +184,7 @@ what_fails_most_has_a_hint() {
 	is "$(get .stdout)" "False 1" "$body"
 }
 
-an_interpreter_that_is_not_there_is_named() {
+a_missing_interpreter_is_named() {
 	[ ! -e /usr/bin/julia ] || skip "julia is installed"
 	new_box
 	api POST "/v1/boxes/$box/cells" '{"language":"julia","code":"1"}'
@@ -202,7 +202,7 @@ an_interpreter_that_is_not_there_is_named() {
 	done
 }
 
-what_cannot_be_is_refused() {
+invalid_requests_are_rejected_with_the_field() {
 	refused '{"language":"cobol","code":"x"}' "language: 'cobol'"
 	refused '{"language":"","code":"x"}' "language"
 	refused '{"code":"x"}' "language"
@@ -212,7 +212,7 @@ what_cannot_be_is_refused() {
 	[ -e /usr/bin/julia ] || refused '{"language":"julia","code":"x"}' "julia is not installed on this host: this distribution has no package"
 }
 
-the_programs_own_variables_replace_the_languages() {
+variables_of_the_request_override_those_of_the_language() {
 	[ -x /usr/bin/go ] || skip "no go"
 	runs '{"command":"env","env":{"GOFLAGS":"-x"}}'
 	has "$body" "GOFLAGS=-x"
@@ -221,7 +221,7 @@ the_programs_own_variables_replace_the_languages() {
 	has "$(get .stderr)" "nonsense"
 }
 
-a_language_may_want_more_memory_than_others() {
+a_language_can_have_a_higher_default_memory() {
 	[ -x /usr/bin/javac ] || skip "no java"
 	runs '{"language":"java","code":"class A { public static void main(String[] a) { System.out.println(Runtime.getRuntime().maxMemory() >> 20); } }"}'
 	[ "$(get .stdout)" -gt 500 ] || fail "$body"

@@ -43,7 +43,7 @@ the_languages() {
 	X
 }
 
-the_second_run_of_every_language_is_not_compiled_and_says_the_same() {
+the_second_run_of_every_language_is_not_compiled_and_has_the_same_output() {
 	the_languages >all
 	[ -s all ] || skip "no compiler is installed"
 	while IFS="$(printf '\t')" read -r name text; do
@@ -61,7 +61,7 @@ the_second_run_of_every_language_is_not_compiled_and_says_the_same() {
 	done <all
 }
 
-a_compiler_that_warned_is_heard_again() {
+stored_compiler_warnings_are_reported_again() {
 	text=$(body_of c "#include <stdio.h>
 int main(void) { int nobody_wants_this; fputs(\"own\", stderr); } // $mark")
 	runs "$text"
@@ -79,7 +79,7 @@ int main(void) { int nobody_wants_this; fputs(\"own\", stderr); } // $mark")
 	is "$(jq -r 'select(.type == "started").step' <events)" run
 }
 
-what_the_compiler_does_not_see_is_not_what_counts() {
+inputs_of_the_program_alone_do_not_change_the_cache_key() {
 	text="#include <stdio.h>
 #include <stdlib.h>
 int main(int n, char **v) { printf(\"%s %s %d\", v[n - 1], getenv(\"A\") ? getenv(\"A\") : \"\", getchar()); return n; } // $mark"
@@ -95,7 +95,7 @@ int main(int n, char **v) { printf(\"%s %s %d\", v[n - 1], getenv(\"A\") ? geten
 	is "$(get .stdout)" 'x 1 97'
 }
 
-what_the_compiler_sees_is() {
+inputs_of_the_compiler_change_the_cache_key() {
 	text="#include <stdio.h>
 #include \"n.h\"
 int main(void) { printf(\"%d %d\", N, M); } // $mark"
@@ -118,7 +118,7 @@ int main(void) { printf(\"%d %d\", N, M); } // $mark"
 	is "$(get .stdout)" '1 5'
 }
 
-a_program_that_does_not_compile_never_does() {
+compile_errors_are_not_cached() {
 	for _ in 1 2; do
 		runs "$(body_of c "int main(void) { return nothing; } // $mark")"
 		before false
@@ -127,7 +127,7 @@ a_program_that_does_not_compile_never_does() {
 	done
 }
 
-a_program_that_asks_for_the_time_or_installs_something_is_compiled_each_time() {
+a_program_that_uses_the_compile_time_or_installs_packages_is_not_cached() {
 	for _ in 1 2; do
 		runs "$(body_of c "#include <stdio.h>
 int main(void) { puts(__TIME__); } // $mark")"
@@ -138,7 +138,7 @@ int main(void) { puts(__TIME__); } // $mark")"
 	done
 }
 
-another_team_has_it_compiled_for_itself() {
+another_team_has_its_own_cache_entries() {
 	runs "$(body_of c "$(says team)")"
 	runs "$(body_of c "$(says team)")"
 	before true
@@ -152,7 +152,7 @@ another_team_has_it_compiled_for_itself() {
 	before true # now it is theirs, too
 }
 
-what_is_damaged_lost_or_cannot_be_kept_is_compiled_again() {
+a_damaged_or_lost_cache_entry_is_compiled_again() {
 	one=$(body_of c "$(says damaged)")
 	runs "$one"
 	[ "$(made f)" ]
@@ -179,7 +179,7 @@ what_is_damaged_lost_or_cannot_be_kept_is_compiled_again() {
 	before true
 }
 
-a_front_that_dies_loses_nothing_of_it() {
+cache_entries_survive_the_death_of_the_server() {
 	one=$(body_of c "$(says front)")
 	runs "$one"
 	new_box
@@ -212,7 +212,7 @@ a_front_that_dies_loses_nothing_of_it() {
 
 # ---- in a box that lives ----
 
-the_second_cell_of_every_language_is_not_compiled_here_or_in_another_fresh_box() {
+the_second_cell_of_every_language_is_not_compiled_in_this_or_another_new_box() {
 	the_languages | grep -v '^typescript' >all # that has an interpreter
 	[ -s all ] || skip "no compiler is installed"
 	while IFS="$(printf '\t')" read -r name text; do
@@ -232,7 +232,7 @@ the_second_cell_of_every_language_is_not_compiled_here_or_in_another_fresh_box()
 	done <all
 }
 
-a_cell_and_a_run_share_what_was_made() {
+a_cell_and_a_run_share_cache_entries() {
 	runs "$(body_of c "$(says shared)")"
 	before false
 	new_box
@@ -246,7 +246,7 @@ a_cell_and_a_run_share_what_was_made() {
 	before true
 }
 
-what_lies_in_the_workspace_counts() {
+files_in_the_workspace_change_the_cache_key_of_a_cell() {
 	text="#include <stdio.h>
 #include \"n.h\"
 int main(void) { printf(\"%d\", N); } // $mark"
@@ -277,7 +277,7 @@ int main(void) { printf(\"%d\", N); } // $mark"
 	is "$(get .stdout)" 8
 }
 
-what_was_made_where_others_had_been_stays_there() {
+a_program_compiled_in_a_used_box_is_cached_for_that_box_only() {
 	# A program had run.
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"true"}'
@@ -310,7 +310,7 @@ what_was_made_where_others_had_been_stays_there() {
 	is "$(get .stdout)" stays
 }
 
-a_box_with_a_volume_has_everything_compiled() {
+a_box_with_a_volume_does_not_use_the_cache() {
 	api POST /v1/volumes '{"name":"reuse","bytes":33554432}'
 	is "$code" 201 "$body"
 	runs "$(body_of c "$(says volume)")"
@@ -322,7 +322,7 @@ a_box_with_a_volume_has_everything_compiled() {
 	done
 }
 
-an_execution_of_e2b_is_spared_the_compiler_too() {
+an_e2b_execution_uses_the_compile_cache() {
 	jq -nc --arg c "$(says e2b)" '{language: "c", code: $c}' >ask
 	for known in '"compile","run"' '"run"'; do
 		api POST /v2/sandboxes '{"templateID":"code-interpreter-v1"}'
@@ -336,7 +336,7 @@ an_execution_of_e2b_is_spared_the_compiler_too() {
 	done
 }
 
-a_program_that_is_compiled_with_its_boxs_name_has_its_own() {
+a_program_that_contains_the_id_of_its_box_is_compiled_per_box() {
 	[ -x /usr/bin/rustc ] || skip "no rustc"
 	jq -nc --arg c "fn main() { print!(\"{}\", env!(\"E2B_SANDBOX_ID\")); } // $mark" '{language: "rust", code: $c}' >ask
 	for _ in 1 2; do
@@ -348,7 +348,7 @@ a_program_that_is_compiled_with_its_boxs_name_has_its_own() {
 	done
 }
 
-two_cells_at_once_say_what_they_are_told_to() {
+simultaneous_execs_of_one_box_each_run_their_own_program() {
 	new_box
 	for n in 1 2 3 4; do
 		curl -sS -H "X-API-Key: $key" -H 'Content-Type: application/json' -d "$(body_of c "$(says "at once $n")" |
@@ -363,7 +363,7 @@ two_cells_at_once_say_what_they_are_told_to() {
 	done
 }
 
-a_program_that_still_runs_is_in_nobodys_way() {
+a_running_program_does_not_block_a_second_run_of_it() {
 	text="#include <unistd.h>
 int main(void) { return !!write(1, \"up\", 2) && sleep(60); } // $mark"
 	new_box

@@ -4,7 +4,7 @@
 
 fragment() { api POST /api/sandbox "$1"; }
 
-code_is_run_and_told_in_pieces() {
+code_is_executed_and_its_output_is_an_array_of_parts() {
 	fragment '{"template":"code-interpreter-v1","code":"print(6*7)","title":"t","commentary":"c","port":null}'
 	is "$code" 200 "$body"
 	is "$(get '.stdout[0]')" 42
@@ -16,7 +16,7 @@ code_is_run_and_told_in_pieces() {
 	is "$(get .state)" running
 }
 
-the_fragment_may_have_a_field_of_its_own() {
+the_fragment_may_be_nested_in_a_field() {
 	fragment '{"fragment":{"template":"code-interpreter-v1","code":"print(1)"},"userID":"u1","teamID":"t1","accessToken":"x"}'
 	is "$code" 200 "$body"
 	is "$(get '.stdout[0]')" 1
@@ -26,7 +26,7 @@ the_fragment_may_have_a_field_of_its_own() {
 	is "$(get '.stdout[0]')" 2 "$body"
 }
 
-a_session_keeps_its_box_per_template() {
+a_session_has_one_box_per_template() {
 	fragment '{"template":"code-interpreter-v1","session":"s 1","code":"open(\"f\",\"w\").write(\"kept\")"}'
 	first=$(get .sbxId)
 	fragment '{"template":"code-interpreter-v1","sessionId":"s 1","code":"print(open(\"f\").read())"}'
@@ -38,7 +38,7 @@ a_session_keeps_its_box_per_template() {
 	[ "$(get .sbxId)" != "$first" ] || fail "another session got the same box"
 }
 
-a_session_asked_for_ten_times_at_once_is_one_box() {
+ten_simultaneous_requests_of_a_session_share_one_box() {
 	for i in 1 2 3 4 5 6 7 8 9 10; do
 		curl -sS -H "X-API-Key: $key" "$url/api/sandbox" -o "r$i" \
 			-d '{"template":"base","session":"rush","code":"print(1)"}' &
@@ -52,7 +52,7 @@ a_session_asked_for_ten_times_at_once_is_one_box() {
 	is "$(jq -r .id b? | sort -u | wc -l)" 1 "$(cat b1 b2)"
 }
 
-a_request_renews_the_ten_minutes() {
+each_request_renews_the_lifetime_of_ten_minutes() {
 	fragment '{"template":"base","session":"again","code":"print(1)"}'
 	b=$(get .sbxId)
 	api PATCH "/v1/boxes/$b" '{"lifetime_ms":600000}'
@@ -62,7 +62,7 @@ a_request_renews_the_ten_minutes() {
 	[ "$(get .ends)" \> "$before" ] || fail "ends $(get .ends), before $before"
 }
 
-files_come_in_three_shapes() {
+files_are_accepted_in_three_formats() {
 	fragment '{"template":"base","files":[{"file_path":"main.py","file_content":"import lib; print(lib.x)"},{"path":"lib.py","content":"x=5"}]}'
 	is "$(get '.stdout[0]')" 5 "$body"
 	fragment '{"template":"base","files":{"lib.py":"x=6","go.py":"import lib; print(lib.x)"},"file_path":"go.py"}'
@@ -73,7 +73,7 @@ files_come_in_three_shapes() {
 	is "$(get '.stdout[0]')" 7 "$body"
 }
 
-packages_are_installed_before() {
+the_install_command_runs_before_the_code() {
 	fragment '{"template":"base","code":"print(open(\"p\").read())","has_additional_dependencies":true,"additional_dependencies":["p"],"install_dependencies_command":"echo installed >p"}'
 	is "$(get '.stdout[0]')" "$(printf 'installed\n\n')" "$body"
 	fragment '{"template":"base","code":"print(1)","has_additional_dependencies":false,"install_dependencies_command":"exit 1"}'
@@ -84,7 +84,7 @@ packages_are_installed_before() {
 	is "$(get '.runtimeError | .name + ": " + .value')" "install: no such package"
 }
 
-an_error_has_its_name_and_its_trace() {
+an_error_has_its_name_and_traceback() {
 	fragment '{"template":"code-interpreter-v1","code":"print(\"before\")\nnothing_here"}'
 	is "$(get '.runtimeError.name')" NameError "$body"
 	has "$(get '.runtimeError.value')" nothing_here
@@ -96,7 +96,7 @@ an_error_has_its_name_and_its_trace() {
 	is "$(get '.runtimeError.name, .cause, .exitCode' | tr '\n' ' ')" "wall wall 124 "
 }
 
-code_of_an_interpreter_is_a_cell() {
+interpreter_code_is_executed_as_a_cell() {
 	fragment '{"template":"code-interpreter-v1","session":"cells","code":"y = 5\n1 + 1"}'
 	is "$(get '.cellResults[0] | "\(.text) \(.isMainResult)"')" "2 true" "$body"
 	fragment '{"template":"code-interpreter-v1","session":"cells","code":"print(y)\nclass P:\n  def _repr_png_(self): return b\"\\x89PNG\"\nP()"}'
@@ -116,7 +116,7 @@ iVBORw==" "$body"
 	is "$(get '"\(.exitCode) \(.runtimeError.name) \(.runtimeError.value)"')" "3 install no such package" "$body"
 }
 
-only_a_server_that_answers_has_an_address() {
+a_url_is_returned_only_for_a_server_that_answers() {
 	fragment '{"template":"gradio-developer","file_path":"app.py","code":"import sys\nprint(\"no such framework\", file=sys.stderr)\nsys.exit(9)","port":8501}'
 	is "$code $(get '"\(.url) \(.exitCode) \(.runtimeError.name) \(.stderr[0])"')" "200 null 9 server_ended no such framework" "$body"
 	has "$(get .runtimeError.value)" "port 8501"
@@ -151,7 +151,7 @@ a_web_application_runs_in_the_background() {
 	is "$(get '.items | length')" 1
 }
 
-wrong_fragments_are_named_by_their_field() {
+an_invalid_fragment_names_the_field() {
 	while IFS='|' read -r wrong field; do
 		fragment "$wrong"
 		is "$code" 400 "$wrong: $body"
@@ -182,7 +182,7 @@ wrong_fragments_are_named_by_their_field() {
 	api GET /v1/boxes
 }
 
-a_tree_shows_what_was_written() {
+the_file_tree_shows_written_files() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"mkdir -p a/b node_modules/x .git/y; echo hi >a/b/c.txt; echo 1 >node_modules/x/y; touch .env; ln -s /etc link; mkdir closed; touch closed/in; chmod 0 closed"}'
 	api GET "/api/sandbox/$box/files"
@@ -205,7 +205,7 @@ a_tree_shows_what_was_written() {
 	is "$code" 400
 }
 
-a_huge_tree_is_cut_and_says_so() {
+a_large_file_tree_is_truncated_and_marked() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"for d in 1 2 3 4; do mkdir $d; (cd $d; seq -f f%g 2000 | xargs touch); done; mkdir -p $(seq -s / 60)"}'
 	api GET "/api/sandbox/$box/files"
@@ -245,7 +245,7 @@ a_file_is_read_and_written() {
 	is "$code" 403 "$body"
 }
 
-no_path_leads_out_of_the_box() {
+no_path_reaches_outside_the_box() {
 	new_box
 	echo "of the host" >"$work/secret"
 	chmod 644 "$work/secret"
@@ -260,7 +260,7 @@ no_path_leads_out_of_the_box() {
 	[ ! -e "$work/mine" ] || fail "it is there"
 }
 
-boxes_of_others_are_not_there() {
+boxes_of_other_teams_are_not_found() {
 	for path in files "files/content?path=x"; do
 		api GET "/api/sandbox/aaaaaaaaaaaa/$path"
 		is "$code" 404
@@ -276,7 +276,7 @@ boxes_of_others_are_not_there() {
 	key=$owner
 }
 
-a_run_is_replayed_in_a_fresh_box() {
+a_run_is_replayed_in_a_new_box() {
 	api POST /v1/run '{"files":{"in.txt":"from a file"},"env":{"X":"y"},"stdin":"z","limits":{"mem":134217728},"command":"cat in.txt - ; echo $X; ls | wc -l; touch more; exit 3"}'
 	is "$(get .status)" 3 "$body"
 	before=$(get .stdout) run=$(get .id) old=$(get .box)
@@ -295,14 +295,14 @@ a_run_is_replayed_in_a_fresh_box() {
 	is "$(get .replay_of)" "$again"
 }
 
-code_is_replayed_with_its_compiler() {
+compiled_code_is_replayed_with_its_compiler() {
 	api POST /v1/run '{"language":"c","code":"#include <stdio.h>\nint main(int c,char**v){puts(v[1]);return 0;}","args":["hello"]}'
 	is "$(get .stdout)" hello "$body"
 	api POST "/v1/runs/$(get .id)/replay"
 	is "$(get .stdout)" hello "$body"
 }
 
-an_exec_is_replayed_with_its_box_s_variables() {
+an_exec_is_replayed_with_the_variables_of_its_box() {
 	new_box '{"env":{"A":"box","B":"box"},"limits":{"pids":50}}'
 	api POST "/v1/boxes/$box/execs" '{"command":"echo $A $B","env":{"B":"own"},"tag":"t"}'
 	is "$(get .stdout)" "box own"
@@ -313,7 +313,7 @@ an_exec_is_replayed_with_its_box_s_variables() {
 	is "$(get .limits.pids)" 50
 }
 
-what_cannot_be_replayed_says_so() {
+a_run_that_cannot_be_replayed_is_rejected_with_the_reason() {
 	api POST /v1/runs/aaaaaaaaaaaa/replay
 	is "$code" 404
 	python3 -c 'import json; print(json.dumps({"command":"wc -c f","files":{"f":"x"*100000}}))' >large

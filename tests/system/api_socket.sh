@@ -10,7 +10,7 @@ start() {
 	exec=$(get .id)
 }
 
-a_program_is_read_over_a_channel() {
+the_output_of_an_exec_is_read_over_a_channel() {
 	new_box
 	start '{"command":"echo out; echo err >&2; exit 3","background":true}'
 	is "$(ws "
@@ -22,7 +22,7 @@ print(w.status, joined(f, 7), joined(f, 7, 1), end['record']['status'])
 ")" "101 b'out\\n' b'err\\n' 3"
 }
 
-a_channel_resumes_at_its_byte() {
+a_channel_resumes_at_a_byte_offset() {
 	new_box
 	start '{"command":"seq 1 20000","background":true}'
 	is "$(ws "
@@ -55,7 +55,7 @@ print(b'41 99' in joined(f, 1), [x[1]['record']['status'] for x in f if x[0] == 
 ")" "True [5]"
 }
 
-eof_and_signals_reach_the_program() {
+end_of_input_and_signals_are_sent_over_a_channel() {
 	new_box
 	start '{"command":"wc -c","background":true,"open_stdin":true}'
 	counted=$exec
@@ -73,7 +73,7 @@ print(joined(f, 1).strip(), [x[1]['record']['signal'] for x in g if x[0] == 'tex
 ")" "b'100000' ['SIGTERM']"
 }
 
-a_credit_bounds_what_is_sent() {
+no_more_bytes_are_sent_than_the_credit_of_the_channel() {
 	new_box
 	start '{"command":"head -c 300000 /dev/zero","background":true}'
 	is "$(ws "
@@ -91,7 +91,7 @@ print(got, len(extra), got + len(joined(f, 1)))
 ")" "1000 0 300000"
 }
 
-two_readers_of_one_program_see_the_same() {
+two_channels_of_one_exec_get_the_same_output() {
 	new_box
 	start '{"command":"for i in $(seq 200); do echo $i; sleep 0.002; done","background":true}'
 	is "$(ws "
@@ -101,7 +101,7 @@ print({joined(w.until('closed', 1), 1) == ''.join(f'{i}\n' for i in range(1, 201
 ")" "{True}"
 }
 
-news_come_without_gap_or_double() {
+events_arrive_without_gap_or_repetition() {
 	new_box
 	is "$(ws "
 import urllib.request
@@ -121,7 +121,7 @@ print(seqs == sorted(set(seqs)))
 ")" True
 }
 
-a_folder_is_watched() {
+a_folder_is_watched_over_a_channel() {
 	new_box
 	is "$(ws "
 import urllib.request
@@ -137,7 +137,7 @@ print('d' in seen)
 ")" True
 }
 
-figures_come_every_second() {
+usage_figures_are_sent_every_second_over_a_channel() {
 	new_box
 	is "$(ws "
 w = Ws(URL, KEY)
@@ -147,13 +147,13 @@ print(a['mem'] >= 0, b['pids'] >= 1)
 ")" "True True"
 }
 
-a_key_may_come_as_a_protocol() {
+the_key_may_be_given_as_a_websocket_subprotocol() {
 	is "$(ws "print(Ws(URL, KEY, ('atoll.v1', 'key.' + KEY), header=False).status)")" 101
 	is "$(ws "print(Ws(URL, KEY, ('atoll.v1', 'key.e2b_' + '0' * 40), header=False).status)")" 401
 	is "$(ws "print(Ws(URL, KEY, header=False).status)")" 401
 }
 
-a_viewer_reads_and_types_nothing() {
+a_viewer_may_read_a_channel_but_not_write_stdin() {
 	new_box
 	start '{"command":"cat","background":true,"open_stdin":true}'
 	key=$viewer
@@ -167,7 +167,7 @@ print(a, b)
 ")" "denied denied"
 }
 
-nonsense_is_answered_and_the_socket_lives() {
+invalid_messages_get_an_error_and_the_socket_stays_open() {
 	new_box
 	is "$(ws "
 w = Ws(URL, KEY)
@@ -182,7 +182,7 @@ print(' '.join(out))
 ")" "invalid invalid invalid invalid invalid invalid not_found not_found not_found not_found"
 }
 
-a_box_that_ends_ends_its_channels() {
+the_end_of_a_box_closes_its_channels() {
 	new_box
 	start '{"command":"echo hi; exec sleep 60","background":true}'
 	is "$(ws "
@@ -196,7 +196,7 @@ print([x[1]['record']['cause'] for x in f if x[0] == 'text' and x[1]['op'] == 'e
 ")" "['operator']"
 }
 
-a_revoked_key_closes_the_socket() {
+revoking_a_key_closes_its_socket() {
 	owner=$key
 	key=$("$ATOLL" key new fleeting --state "$state" --quiet)
 	is "$(ws "

@@ -27,7 +27,7 @@ refused() {
 	has "$(get .error.why)" "$2"
 }
 
-a_token_opens_the_door_of_its_team() {
+a_token_is_accepted_for_its_team() {
 	api PUT /v1/teams/red '{}'
 	ask "$(token 300)" /v1/info
 	is "$code" 200 "$(cat body)"
@@ -38,7 +38,7 @@ a_token_opens_the_door_of_its_team() {
 	is "$code" 403
 }
 
-what_a_token_does_is_in_the_log_by_its_subject() {
+audit_rows_of_a_token_name_its_subject() {
 	api PUT /v1/teams/red '{}'
 	code=$(curl -sS -o body -w '%{http_code}' -H "Authorization: Bearer $(token 300 ',"group":"red","role":"editor"')" "$url/v1/boxes" -d '{}')
 	is "$code" 201
@@ -48,7 +48,7 @@ what_a_token_does_is_in_the_log_by_its_subject() {
 	curl -sS -X DELETE -H "Authorization: Bearer $(token 300 ',"group":"red","role":"editor"')" "$url/v1/boxes/$made"
 }
 
-bad_tokens_are_told_why() {
+an_invalid_token_is_rejected_with_the_reason() {
 	api PUT /v1/teams/red '{}'
 	refused "$(token -61)" "over since"
 	refused "$(token 300 ',"group":"nobody"')" "not known here"
@@ -67,7 +67,7 @@ bad_tokens_are_told_why() {
 	is "$(curl -sS -o body -w '%{http_code}' -H "X-API-Key: $good" "$url/v1/info")" 401
 }
 
-a_stream_ends_with_its_token() {
+a_stream_ends_when_its_token_expires() {
 	api PUT /v1/teams/red '{}'
 	# In the last seconds of the leeway.
 	curl -sS -N -H "Authorization: Bearer $(token -57)" "$url/v1/events?follow=1" >s 2>s.err &
@@ -78,7 +78,7 @@ a_stream_ends_with_its_token() {
 	[ $status != 0 ] || fail "it looked whole"
 }
 
-a_reload_takes_new_keys_and_refuses_a_broken_set() {
+a_reload_reads_new_signing_keys_and_rejects_an_invalid_key_set() {
 	api PUT /v1/teams/red '{}'
 	old=$(token 300)
 	make_set two
@@ -97,7 +97,7 @@ a_reload_takes_new_keys_and_refuses_a_broken_set() {
 	is "$(front)" "$front_before"
 }
 
-a_daemon_with_a_broken_set_does_not_start() {
+the_daemon_does_not_start_with_an_invalid_key_set() {
 	echo '{}' >broken.json
 	status=0
 	ATOLL_RUN=$work/run3 ATOLL_OIDC_JWKS=$PWD/broken.json timeout 20 "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/state3" >out 2>err || status=$?
@@ -108,7 +108,7 @@ a_daemon_with_a_broken_set_does_not_start() {
 
 # ---- secrets ----
 
-keys_and_tokens_are_not_in_the_log() {
+keys_and_tokens_are_not_written_to_the_log() {
 	api POST /v1/keys '{"name":"secret-one"}'
 	secret=$(get .key) good=$(token 300)
 	for header in "X-API-Key: $secret" "Authorization: Bearer $secret" "authorization: bearer   $secret"; do
@@ -134,7 +134,7 @@ keys_and_tokens_are_not_in_the_log() {
 	! grep -F "$(echo "$good" | cut -d . -f 3)" "$work/serve.log" || fail "its signature is in the log"
 }
 
-keys_are_not_in_the_store_either() {
+keys_are_not_written_to_the_database() {
 	api POST /v1/keys '{"name":"stored"}'
 	secret=$(get .key)
 	api DELETE /v1/keys/stored

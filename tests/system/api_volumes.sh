@@ -14,7 +14,7 @@ says() { # BOX COMMAND
 	get .stdout
 }
 
-files_outlive_the_box_that_wrote_them() {
+files_of_a_volume_exist_after_the_box_that_wrote_them() {
 	volume keep
 	mounted keep
 	is "$code" 201 "$body"
@@ -30,7 +30,7 @@ files_outlive_the_box_that_wrote_them() {
 	is "$code" 204
 }
 
-one_writes_or_many_read() {
+a_volume_has_one_writer_or_several_readers() {
 	volume shared
 	mounted shared
 	writer=$(get .id)
@@ -57,7 +57,7 @@ one_writes_or_many_read() {
 	is "$code" 204
 }
 
-a_quota_binds() {
+the_quota_of_a_volume_is_enforced() {
 	volume small 16777216
 	mounted small
 	box=$(get .id)
@@ -66,7 +66,7 @@ a_quota_binds() {
 	api DELETE /v1/volumes/small
 }
 
-what_a_killed_front_attached_stays_attached() {
+a_volume_stays_attached_after_the_server_is_killed() {
 	volume sticky
 	mounted sticky
 	box=$(get .id)
@@ -81,7 +81,7 @@ what_a_killed_front_attached_stays_attached() {
 	api DELETE /v1/volumes/sticky
 }
 
-nothing_of_another_team_is_there() {
+volumes_of_another_team_are_not_found() {
 	volume mine
 	owner=$key
 	api PUT /v1/teams/strangers '{}'
@@ -97,7 +97,7 @@ nothing_of_another_team_is_there() {
 	is "$code" 204
 }
 
-bad_wishes_are_refused() {
+invalid_volume_requests_are_rejected() {
 	volume here
 	api POST /v1/volumes '{"name":"here"}'
 	is "$code" 409

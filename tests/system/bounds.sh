@@ -21,7 +21,7 @@ parent() {
 	fi
 }
 
-a_box_larger_than_the_maximum_is_refused_at_every_door() {
+a_box_over_the_maximum_is_rejected_by_every_api() {
 	for row in 'mem 1099511627776 max_mem' 'cpu_milli 1024000 max_cpu' "pids $(cat /proc/sys/kernel/pid_max) max_pids" \
 		'disk 549755813888000 max_disk' 'files 100000000 max_files'; do
 		set -- $row
@@ -43,7 +43,7 @@ a_box_larger_than_the_maximum_is_refused_at_every_door() {
 	api PATCH "/v1/boxes/$box" '{"limits":{"mem":600000000}}'
 	is "$code" 200 "$body"
 }
-a_key_of_one_box_does_not_change_its_limits() {
+a_key_for_one_box_may_not_change_its_limits() {
 	new_box
 	api POST /v1/keys "{\"name\":\"only\",\"role\":\"editor\",\"box\":\"$box\"}"
 	is "$code" 201 "$body"
@@ -54,7 +54,7 @@ a_key_of_one_box_does_not_change_its_limits() {
 	as "$bound" api PATCH "/v1/boxes/$box" '{"metadata":{"a":"b"}}'
 	is "$code" 200 "$body"
 }
-all_boxes_together_leave_room_for_the_host() {
+the_limits_of_all_boxes_together_are_below_those_of_the_host() {
 	new_box
 	most=$(cat /proc/sys/kernel/pid_max)
 	pids=$(parent pids pids.max pids.max)
@@ -65,13 +65,13 @@ all_boxes_together_leave_room_for_the_host() {
 	weight=$(parent cpu cpu.shares cpu.weight)
 	[ "$weight" = 256 ] || [ "$weight" = 25 ] || fail "CPU weight $weight: the daemon would wait for programs in boxes"
 }
-a_team_has_a_number_of_boxes_unless_the_operator_says_otherwise() {
+a_team_has_a_default_box_quota() {
 	api PUT /v1/teams/other '{}'
 	is "$(get .quotas.boxes)" 256 "$body"
 	api PUT /v1/teams/other '{"boxes":-1}'
 	is "$(get .quotas.boxes)" null
 }
-disks_that_could_fill_the_host_together_are_refused() {
+disks_that_together_exceed_the_host_are_rejected() {
 	half=$(df -B1 --output=avail "$state" | awk 'NR == 2 { printf "%.0f", $1 * 0.45 }')
 	[ "$half" -lt 900000000000 ] || skip "the disk is larger than any box may have"
 	for i in 1 2; do
@@ -82,7 +82,7 @@ disks_that_could_fill_the_host_together_are_refused() {
 	is "$code" 429 "$body"
 	has "$body" 'does not fit'
 }
-sizes_and_times_are_taken_as_the_command_line_takes_them() {
+sizes_and_times_have_the_same_units_in_api_and_command_line() {
 	api POST /v1/run '{"command":"true","timeout_ms":"30s","limits":{"mem":"256M","disk":"64M","cpu_ms":"2s"}}'
 	is "$code" 200 "$body"
 	is "$(get '.limits | [.mem, .disk, .wall_ms, .cpu_ms] | join(",")')" "268435456,67108864,30000,2000"
@@ -99,7 +99,7 @@ sizes_and_times_are_taken_as_the_command_line_takes_them() {
 	curl -sS -N --max-time 60 -H "X-API-Key: $key" --data-binary @item -o events "$url/v1/batch"
 	is "$(jq -r 'select(.type == "result").verdict' <events)" passed "$(cat events)"
 }
-a_command_has_a_time_limit_unless_it_goes_on_by_itself() {
+a_command_has_a_default_wall_limit_unless_it_runs_in_the_background() {
 	api POST /v1/run '{"command":"true"}'
 	is "$(get .limits.wall_ms)" 300000 "$body"
 	api POST /v1/run '{"language":"python","code":"1"}'
@@ -111,13 +111,13 @@ a_command_has_a_time_limit_unless_it_goes_on_by_itself() {
 	api GET "/v1/boxes/$box/execs/$(get .id)/wait"
 	is "$(get .limits.wall_ms)" null "$body"
 }
-variables_outside_their_field_are_told_where_to_go() {
+variables_outside_the_env_field_are_rejected_with_a_hint() {
 	new_box
 	api PUT "/v1/boxes/$box/env" '{"A":"1"}'
 	is "$code" 400
 	has "$(get '.error.hints[0]')" '{"env": {'
 }
-no_more_boxes_than_the_machine_may_have() {
+the_number_of_boxes_of_the_host_is_bounded() {
 	while [ "${n:=0}" -lt 12 ] && api POST /v1/boxes '{}' && [ "$code" = 201 ]; do n=$((n + 1)); done
 	is "$code" 429 "$body"
 	has "$body" limits.max_boxes

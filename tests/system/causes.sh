@@ -100,7 +100,7 @@ box_told() {
 	is "$(counted boxes "$1")" $((boxes + 1)) "boxes that ended of $1"
 }
 
-each_cause_is_told_alike_by_cli_record_and_metrics() {
+cli_record_and_metrics_report_the_same_cause() {
 	rows >table
 	seen=
 	while IFS='|' read -r cause status_wanted says advises new_flags exec_flags program <&3; do

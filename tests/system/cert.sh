@@ -4,7 +4,7 @@
 
 text_of() { openssl x509 -in "$1" -noout -text; }
 
-three_files_are_made_that_fit_together() {
+cert_creates_a_ca_a_certificate_and_a_key_that_match() {
 	atoll cert Box.Example.Test --dir made
 	is "$status" 0 "$err"
 	is "$(stat -c '%a' made/ca.pem made/cert.pem made/key.pem | paste -sd ' ')" '644 644 600'
@@ -19,7 +19,7 @@ three_files_are_made_that_fit_together() {
 	openssl x509 -in made/cert.pem -noout -checkend $((700 * 86400)) >/dev/null
 }
 
-the_line_for_curl_has_the_port_that_is_configured() {
+the_printed_curl_line_has_the_configured_port() {
 	made() { ATOLL_LISTEN=$1 atoll cert box.test --force; is "$status" 0 "$err"; }
 	made 127.0.0.1:7199
 	has "$out" 'https://box.test:7199/'
@@ -36,7 +36,7 @@ the_line_for_curl_has_the_port_that_is_configured() {
 	)
 }
 
-the_authority_is_good_for_nothing_else() {
+the_ca_may_sign_only_this_domain_and_its_key_is_not_stored() {
 	atoll cert box.test --dir made
 	has "$(text_of made/ca.pem)" 'DNS:box.test'
 	has "$(text_of made/ca.pem)" 'X509v3 Name Constraints: critical'
@@ -44,7 +44,7 @@ the_authority_is_good_for_nothing_else() {
 	is "$(cat made/* | grep -c 'PRIVATE KEY')" 2 # one key: two lines
 }
 
-nothing_is_overwritten_unless_forced() {
+existing_files_are_overwritten_only_with_force() {
 	atoll cert box.test
 	before=$(cat ./*.pem | sha256sum)
 	atoll cert box.test
@@ -65,7 +65,7 @@ nothing_is_overwritten_unless_forced() {
 	[ -f key.pem ] && [ ! -L key.pem ]
 }
 
-what_is_no_domain_is_refused() {
+an_invalid_domain_is_rejected() {
 	for name in localhost '' . a..b -a.b a-.b '*.a.b' 'a b.c' 127.0.0.1 a.b:443 a.b. \
 		aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.b "$(printf 'a.%.0s' $(seq 200))b" 'ä.b'; do
 		atoll cert "$name"
@@ -88,7 +88,7 @@ fetch() {
 	curl -sS --max-time 30 -o body --cacert "$work/tls/ca.pem" --resolve "$name:$tls_port:127.0.0.1" "https://$name:$tls_port$2"
 }
 
-boxes_are_reached_by_https() {
+ports_of_boxes_are_reached_by_https() {
 	local_api -X POST -d '{}' http://localhost/v1/boxes
 	box=$(get .id)
 	local_api -T "$here/proxied.py" "http://localhost/v1/boxes/$box/files?path=s.py"
@@ -119,7 +119,7 @@ boxes_are_reached_by_https() {
 	)" 101
 }
 
-node_takes_the_certificate() {
+node_accepts_the_certificate() {
 	command -v node >/dev/null || skip "no node here"
 	is "$(NODE_EXTRA_CA_CERTS=$work/tls/ca.pem node -e "
 const lookup = (host, o, done) => o.all ? done(null, [{ address: '127.0.0.1', family: 4 }]) : done(null, '127.0.0.1', 4);

@@ -16,7 +16,7 @@ jqo() { jq -r "$1" <out; }
 
 # ---- boxes ----
 
-a_new_box_prints_its_name_or_its_id() {
+new_prints_the_name_or_the_id_of_the_box() {
 	atoll new named-box
 	is "$status" 0
 	is "$out" named-box
@@ -27,7 +27,7 @@ a_new_box_prints_its_name_or_its_id() {
 	"$ATOLL" rm -q named-box
 }
 
-limits_times_and_texts_arrive() {
+new_passes_limits_times_variables_and_metadata() {
 	atoll new --json --mem 64M --cpu 0.5 --pids 33 --disk 16M --files 100 --cpu-time 5s --lifetime 2m \
 		--idle 30s --keep 2h -e A=b -e C=d=e --meta k=v --session 'some session'
 	is "$status" 0 "$err"
@@ -42,7 +42,7 @@ limits_times_and_texts_arrive() {
 	gone
 }
 
-what_new_cannot_make_is_a_usage_error() {
+invalid_arguments_of_new_are_a_usage_error() {
 	for words in '--mem nonsense' '--on-timeout never' '--keep soon' '--meta novalue' '--meta =v' '--lifetime 0s' \
 		'--lifetime 400h' 'two names' '--unknown' '--mem' '-e 1X=2' '--mem 1'; do
 		# shellcheck disable=SC2086 # words
@@ -55,7 +55,7 @@ what_new_cannot_make_is_a_usage_error() {
 	is "$status" 2
 }
 
-a_name_is_taken_once() {
+new_rejects_a_name_that_is_in_use() {
 	made twice
 	atoll new twice
 	is "$status" 1
@@ -63,7 +63,7 @@ a_name_is_taken_once() {
 	gone
 }
 
-ls_lists_filters_and_speaks_json() {
+ls_lists_and_filters_boxes_and_prints_json() {
 	made --meta color=red
 	red=$box
 	made blue-box --meta color=blue
@@ -82,7 +82,7 @@ ls_lists_filters_and_speaks_json() {
 	"$ATOLL" rm -q "$red"
 }
 
-pages_are_put_together() {
+ls_reads_all_pages() {
 	for i in 1 2 3; do "$ATOLL" new -q --meta page=yes >>ids; done
 	atoll api GET '/v1/boxes?limit=1&metadata=page%3Dyes'
 	[ "$(jqo .next)" != null ] || fail "no second page"
@@ -90,7 +90,7 @@ pages_are_put_together() {
 	xargs "$ATOLL" rm -q <ids
 }
 
-show_tells_a_box() {
+show_prints_a_box() {
 	made shown --meta a=b
 	atoll show shown
 	has "$out" "running"
@@ -104,7 +104,7 @@ show_tells_a_box() {
 	has "$out" gone
 }
 
-a_paused_box_goes_on_and_a_snapshot_begins_another() {
+a_box_is_paused_and_resumed_and_a_snapshot_starts_another() {
 	made still
 	atoll pause still
 	is "$status" 0 "$err"
@@ -133,7 +133,7 @@ a_paused_box_goes_on_and_a_snapshot_begins_another() {
 	atoll rm still again
 }
 
-rename_gives_another_name() {
+rename_changes_the_name_of_a_box() {
 	made before
 	atoll rename before after
 	is "$status" 0
@@ -147,7 +147,7 @@ rename_gives_another_name() {
 	"$ATOLL" rm -q after other
 }
 
-rm_ends_what_it_can_and_tells_the_rest() {
+rm_deletes_every_box_it_finds_and_names_the_others() {
 	made one
 	first=$box
 	made two
@@ -162,7 +162,7 @@ two"
 	is "$(jqo .state)" gone
 }
 
-prune_deletes_kept_boxes_only_when_told() {
+prune_deletes_stopped_boxes_only_when_requested() {
 	made --lifetime 100ms --keep 1h
 	soon sh -c "'$ATOLL' show --json $box | grep -q '\"state\":\"kept\"'"
 	atoll prune
@@ -177,7 +177,7 @@ prune_deletes_kept_boxes_only_when_told() {
 
 # ---- programs ----
 
-exec_is_like_running_it_here() {
+exec_passes_output_and_exit_status() {
 	made
 	atoll exec "$box" -- sh -c 'echo out; echo err >&2; exit 7'
 	is "$status" 7
@@ -195,7 +195,7 @@ exec_is_like_running_it_here() {
 	gone
 }
 
-exec_passes_stdin_folder_and_variables() {
+exec_passes_stdin_working_directory_and_variables() {
 	made -e FROM_BOX=1
 	is "$(seq 100000 | "$ATOLL" exec "$box" -- sha256sum)" "$(seq 100000 | sha256sum)"
 	is "$(printf 'no end of line' | "$ATOLL" exec "$box" cat)" "no end of line"
@@ -205,7 +205,7 @@ exec_passes_stdin_folder_and_variables() {
 	gone
 }
 
-bytes_are_not_changed_on_their_way() {
+exec_passes_bytes_unchanged() {
 	made
 	head -c 3000000 /dev/urandom >bytes
 	"$ATOLL" exec "$box" -- cat <bytes >back
@@ -214,7 +214,7 @@ bytes_are_not_changed_on_their_way() {
 	gone
 }
 
-a_reader_that_leaves_ends_the_program() {
+exec_ends_the_program_when_stdout_is_closed() {
 	made
 	is "$("$ATOLL" exec "$box" -- yes | head -2)" "y
 y"
@@ -222,7 +222,7 @@ y"
 	gone
 }
 
-exec_json_is_the_record_with_the_output() {
+exec_json_prints_the_record_with_the_output() {
 	made
 	atoll exec --json "$box" -- sh -c 'echo out; echo err >&2; exit 3'
 	is "$status" 3
@@ -233,7 +233,7 @@ err
 	gone
 }
 
-signals_go_to_the_program() {
+exec_forwards_signals() {
 	made
 	"$ATOLL" exec "$box" -- sh -c 'trap "echo got it; exit 9" TERM; echo ready; while :; do sleep 0.05; done' >out &
 	pid=$!
@@ -246,7 +246,7 @@ signals_go_to_the_program() {
 	gone
 }
 
-two_interrupts_kill() {
+a_second_interrupt_kills_the_exec() {
 	made
 	# A shell's background job ignores SIGINT, and so would we.
 	/usr/bin/python3 - "$ATOLL" "$box" <<-'EOF'
@@ -265,7 +265,7 @@ two_interrupts_kill() {
 	gone
 }
 
-a_background_program_is_found_waited_for_and_killed() {
+a_background_exec_is_listed_waited_for_and_killed() {
 	made
 	atoll exec -d "$box" -- sh -c 'echo one; echo two >&2; sleep 60'
 	is "$status" 0
@@ -296,7 +296,7 @@ a_background_program_is_found_waited_for_and_killed() {
 	gone
 }
 
-logs_follow_to_the_end() {
+logs_follow_prints_output_until_the_exec_ends() {
 	made
 	x=$("$ATOLL" exec -d "$box" -- sh -c 'echo first; until [ -e go ]; do sleep 0.02; done; echo last')
 	"$ATOLL" logs -f "$box" "$x" >followed &
@@ -311,7 +311,7 @@ last"
 	gone
 }
 
-attach_goes_on_at_the_byte() {
+attach_continues_at_a_byte_offset() {
 	made
 	x=$("$ATOLL" exec -d "$box" -- sh -c 'echo 0123456789; until [ -e go ]; do sleep 0.02; done; echo end; exit 6')
 	soon sh -c "'$ATOLL' logs $box $x | grep -q 9"
@@ -334,7 +334,7 @@ end"
 	gone
 }
 
-a_terminal_is_a_terminal_and_can_be_left() {
+exec_opens_a_terminal_that_can_be_detached() {
 	made
 	status=0
 	/usr/bin/python3 "$here/onpty.py" 'wait=$' 'send=tty; stty size\r' 'wait=/dev/pts/' 'wait=24 80' \
@@ -349,7 +349,7 @@ a_terminal_is_a_terminal_and_can_be_left() {
 	gone
 }
 
-input_that_is_sent_twice_is_taken_once() {
+stdin_sent_twice_with_the_same_offset_is_accepted_once() {
 	made
 	x=$("$ATOLL" api POST "/v1/boxes/$box/execs" '{"command":["cat"],"background":true,"open_stdin":true}' | jq -r .id)
 	send() { printf %s "$2" | "$ATOLL" api POST "/v1/boxes/$box/execs/$x/stdin?$1" - --type application/octet-stream; }
@@ -368,7 +368,7 @@ input_that_is_sent_twice_is_taken_once() {
 	gone
 }
 
-two_people_can_type_into_one_terminal() {
+two_clients_can_type_into_one_terminal() {
 	made
 	x=$("$ATOLL" api POST "/v1/boxes/$box/execs" '{"command":["bash"],"background":true,"pty":{}}' | jq -r .id)
 	/usr/bin/python3 "$here/onpty.py" 'wait=$' 'send=echo fi""rst\r' 'wait=first' 'wait=second' 'send=echo th""ird\r' 'wait=third' \
@@ -381,7 +381,7 @@ two_people_can_type_into_one_terminal() {
 	gone
 }
 
-a_shell_in_a_box_takes_no_limits() {
+shell_in_an_existing_box_rejects_limits() {
 	made
 	is "$(echo 'echo hello $((6*7))' | "$ATOLL" shell "$box")" "hello 42"
 	atoll shell --mem 1G "$box"
@@ -411,7 +411,7 @@ runs_are_listed_and_shown() {
 
 # ---- files ----
 
-files_and_folders_go_in_and_out() {
+cp_copies_files_and_folders_in_both_directions() {
 	made
 	mkdir -p src/sub
 	echo hello >src/a
@@ -440,7 +440,7 @@ hello
 	gone
 }
 
-what_cannot_be_copied_is_told() {
+cp_names_files_that_it_cannot_copy() {
 	made
 	atoll cp nothing "$box:x"
 	is "$status" 3
@@ -462,7 +462,7 @@ what_cannot_be_copied_is_told() {
 	gone
 }
 
-put_and_cat_take_the_same_words() {
+put_and_cat_take_the_same_arguments() {
 	made
 	printf one | "$ATOLL" put "$box:a.txt"
 	is "$("$ATOLL" cat "$box:a.txt")" one
@@ -476,7 +476,7 @@ put_and_cat_take_the_same_words() {
 	gone
 }
 
-put_and_cat_are_inverse() {
+cat_prints_the_bytes_that_put_wrote() {
 	made
 	head -c 300000 /dev/urandom >bytes
 	"$ATOLL" put "$box" deep/er/file <bytes
@@ -495,7 +495,7 @@ put_and_cat_are_inverse() {
 	gone
 }
 
-diff_tells_what_changed() {
+diff_lists_changed_files() {
 	made
 	is "$("$ATOLL" diff "$box")" ""
 	echo x | "$ATOLL" put "$box" new.txt
@@ -507,7 +507,7 @@ diff_tells_what_changed() {
 	gone
 }
 
-volumes_outlive_boxes() {
+a_volume_exists_after_its_box_is_deleted() {
 	atoll volume new cli-data --size 32M
 	is "$status" 0 "$err"
 	is "$out" cli-data
@@ -538,7 +538,7 @@ volumes_outlive_boxes() {
 
 # ---- watching ----
 
-stats_top_and_events_tell_what_happens() {
+stats_top_and_events_print_usage_and_events() {
 	made watched
 	atoll stats watched
 	has "$out" "memory"
@@ -561,7 +561,7 @@ stats_top_and_events_tell_what_happens() {
 	gone
 }
 
-api_calls_anything() {
+api_sends_any_request() {
 	has "$("$ATOLL" api)" "/v1/boxes/{box}/changes"
 	atoll api GET /healthz
 	is "$(jqo .status)" ok
@@ -586,7 +586,7 @@ api_calls_anything() {
 
 # ---- what goes wrong ----
 
-a_box_that_is_not_there_has_a_neighbour() {
+an_unknown_box_name_suggests_a_similar_one() {
 	made demonstration
 	for verb in $verbs_of_boxes; do
 		case $verb in
@@ -608,7 +608,7 @@ a_box_that_is_not_there_has_a_neighbour() {
 	gone
 }
 
-verbs_without_words_ask_for_them() {
+commands_without_their_arguments_name_what_is_missing() {
 	for verb in $verbs_of_boxes cp kill; do
 		atoll "$verb"
 		is "$status" 2 "$verb"
@@ -616,7 +616,7 @@ verbs_without_words_ask_for_them() {
 	done
 }
 
-hostile_names_are_only_names() {
+hostile_box_names_are_rejected_without_escape_sequences() {
 	for name in ../../etc '..' '%2e%2e' 'a/b' 'a?b=c' '#' "$(printf 'a\033[2Jb')" 'ä' "$(printf '%0500d' 1)"; do
 		atoll show "$name"
 		case $status in 2 | 3) ;; *) fail "'$name': $status $err" ;; esac
@@ -624,7 +624,7 @@ hostile_names_are_only_names() {
 	done
 }
 
-without_a_daemon_every_verb_says_where_it_looked() {
+without_a_daemon_every_command_names_the_address_it_tried() {
 	for words in 'new' 'ls' 'show x' 'rename x y' 'rm x' 'prune' 'pause x' 'resume x' 'snapshot' 'volume' 'exec x true' 'shell x' 'attach x y' 'wait x y' 'logs x' \
 		'cp x:a b' 'cat x y' 'diff x' 'stats x' 'top' 'runs' 'events' 'events -f' 'api' 'ps x'; do
 		# shellcheck disable=SC2086 # words
@@ -641,7 +641,7 @@ without_a_daemon_every_verb_says_where_it_looked() {
 	is "$status" 0 "the keeper's list is still there: $err"
 }
 
-addresses_come_from_flag_variable_and_file() {
+the_address_is_taken_from_flag_variable_or_file() {
 	made
 	ATOLL_KEY=$key atoll -H "$url" show -q "$box"
 	is "$out" "$box" "$err"
@@ -661,7 +661,7 @@ addresses_come_from_flag_variable_and_file() {
 	gone
 }
 
-a_wrong_key_opens_nothing() {
+commands_fail_with_an_invalid_key() {
 	atoll -H "$url" ls
 	is "$status" 4
 	has "$err" "ATOLL_KEY"
@@ -678,7 +678,7 @@ a_wrong_key_opens_nothing() {
 	lacks "$err" short
 }
 
-kill_ends_boxes_of_both_kinds() {
+kill_ends_boxes_of_the_daemon_and_private_boxes() {
 	made victim
 	atoll kill victim
 	is "$status" 0
@@ -697,7 +697,7 @@ kill_ends_boxes_of_both_kinds() {
 	is "$status" 3
 }
 
-set_changes_times_and_limits() {
+set_changes_timeouts_and_limits() {
 	made --lifetime 2m --meta old=1
 	atoll set "$box" --lifetime 1h --mem 1G --cpu 0.5 --pids 77 --keep 2h --meta new=2
 	is "$status" 0 "$err"
@@ -744,7 +744,7 @@ variables_of_a_box_are_shown_set_and_removed() {
 	is "$status" 3
 }
 
-port_tells_the_address_and_who_listens() {
+port_prints_the_address_and_the_listening_process() {
 	made
 	atoll port "$box" 8123
 	is "$status" 0 "$err"
@@ -771,7 +771,7 @@ port_tells_the_address_and_who_listens() {
 }
 
 # With ATOLL_HOST of one daemon they acted on the daemon of this machine's folders.
-key_and_upgrade_act_on_the_daemon_that_was_named() {
+key_and_upgrade_use_the_daemon_given_by_flag() {
 	other() { ATOLL_RUN=$PWD/none ATOLL_STATE=$PWD/other "$ATOLL" "$@" >out 2>err || return $?; }
 	mkdir none
 	other -H "unix:$sock" key ls -q
@@ -805,7 +805,7 @@ key_and_upgrade_act_on_the_daemon_that_was_named() {
 }
 
 # It ran on this machine whatever -H said.
-run_uses_the_daemon_that_was_named() {
+run_uses_the_daemon_given_by_flag() {
 	there() { ATOLL_RUN=$PWD/none ATOLL_KEY=$key "$ATOLL" -H "$url" run "$@" >out 2>err || return $?; }
 	mkdir none src
 	status=0
@@ -856,7 +856,7 @@ run_uses_the_daemon_that_was_named() {
 	has "$(cat err)" "cannot reach the daemon at unix:/none/sock"
 }
 
-files_of_a_box_elsewhere_do_not_fill_this_disk() {
+run_out_of_a_remote_box_writes_no_more_than_its_disk_size() {
 	there() { ATOLL_KEY=$key "$ATOLL" -H "$url" run "$@" >out 2>err || return $?; }
 	status=0
 	there -o got --disk 20M -- sh -c 'echo x >a; truncate -s 300M holes' </dev/null || status=$?
@@ -867,7 +867,7 @@ files_of_a_box_elsewhere_do_not_fill_this_disk() {
 	is "$(stat -c %s all/b all/empty | tr '\n' ' ')" "20000000 0 "
 }
 
-every_verb_has_help_and_json_errors() {
+every_command_has_help_and_json_errors() {
 	for verb in new ls show rename set env port rm prune pause resume snapshot volume exec attach wait logs cp cat put diff top stats runs events api; do
 		atoll "$verb" -h
 		is "$status" 0 "$verb"

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
-a_file_runs_with_its_arguments() {
+run_executes_a_file_with_its_arguments() {
 	echo 'import sys; print(sys.argv[1:])' >hello.py
 	run hello.py a 'b c' ''
 	is "$status" 0 "$err"
@@ -11,13 +11,13 @@ a_file_runs_with_its_arguments() {
 	nothing_left
 }
 
-flags_behind_the_file_are_the_programs() {
+flags_after_the_file_are_passed_to_the_program() {
 	echo 'import sys; print(sys.argv[1:])' >hello.py
 	run hello.py --mem 1 -h
 	is "$out" "['--mem', '1', '-h']"
 }
 
-every_language_of_this_machine_runs() {
+every_installed_language_runs() {
 	echo 'print(6 * 7)' >a.py
 	echo 'echo $((6 * 7))' >a.sh
 	printf '#include <stdio.h>\nint main(void) { printf("%%d\\n", 6 * 7); }\n' >a.c
@@ -33,13 +33,13 @@ every_language_of_this_machine_runs() {
 	nothing_left
 }
 
-a_first_line_chooses_the_interpreter() {
+the_shebang_selects_the_interpreter() {
 	printf '#!/usr/bin/env python3\nprint("snake")\n' >tool
 	run tool
 	is "$out" snake
 }
 
-a_program_for_this_machine_runs_as_it_is() {
+a_native_executable_is_run_directly() {
 	cp /usr/bin/printf prog
 	run prog '%s-%s' a b
 	is "$out" a-b
@@ -75,7 +75,7 @@ sub/data.csv two
 data.csv one"
 }
 
-a_file_from_elsewhere_keeps_its_last_part() {
+a_file_from_another_folder_keeps_its_base_name() {
 	mkdir here there
 	echo far >there/data.csv
 	echo 'import sys; print(sys.argv[1], open(sys.argv[1]).read().strip())' >here/a.py
@@ -86,13 +86,13 @@ a_file_from_elsewhere_keeps_its_last_part() {
 	is "$out" "data.csv far"
 }
 
-a_file_of_usr_is_in_the_box_already() {
+a_file_below_usr_is_not_copied() {
 	echo 'import sys; print(sys.argv[1])' >a.py
 	run a.py /usr/bin/env
 	is "$out" /usr/bin/env
 }
 
-a_folder_is_copied_in_as_it_is() {
+a_folder_is_copied_with_modes_and_links() {
 	mkdir -p p/src/deep p/empty
 	echo hello >p/src/deep/file
 	printf '#!/bin/sh\necho runs\n' >p/go
@@ -108,7 +108,7 @@ runs
 	nothing_left
 }
 
-a_file_below_the_folder_runs_in_its_place() {
+a_file_of_the_copied_folder_runs_at_its_path() {
 	mkdir -p p/src
 	echo 'import sys, os; print(os.path.dirname(__file__), open(sys.argv[1]).read().strip())' >p/src/a.py
 	echo data >p/d
@@ -144,7 +144,7 @@ pipes_and_sockets_are_left_out_and_named() {
 	has "$err" pipe
 }
 
-a_tree_too_deep_is_refused_clearly() {
+a_tree_that_is_too_deep_is_rejected_with_a_message() {
 	mkdir p
 	(cd p && for i in $(seq 300); do mkdir d && cd d; done)
 	run -w p -- true
@@ -153,7 +153,7 @@ a_tree_too_deep_is_refused_clearly() {
 	nothing_left
 }
 
-a_folder_that_does_not_fit_says_which_limit() {
+a_folder_over_the_disk_limit_names_the_limit() {
 	mkdir p
 	head -c 20000000 /dev/urandom >p/big
 	run --disk 8M -w p -- true
@@ -162,7 +162,7 @@ a_folder_that_does_not_fit_says_which_limit() {
 	nothing_left
 }
 
-the_environment_is_made_from_nothing() {
+the_environment_has_nothing_of_the_host() {
 	ATOLL_SECRET=x SECRET=y run -e FOO=bar -e FOO=baz -- env
 	has "$out" FOO=baz
 	has "$out" HOME=/home/user
@@ -172,7 +172,7 @@ the_environment_is_made_from_nothing() {
 
 # ---- and back ----
 
-files_that_a_program_made_are_brought_back() {
+files_that_a_program_created_are_copied_to_the_out_folder() {
 	mkdir -p src/sub
 	echo old >src/kept && echo old >src/sub/changed && echo old >src/removed
 	run -w src --out got -- sh -c 'echo new >sub/changed; rm removed; mkdir a; echo 1 >a/made; printf "\\0\\377" >bytes
@@ -196,7 +196,7 @@ files_that_a_program_made_are_brought_back() {
 	is "$(ls none)" ""
 }
 
-nothing_is_written_outside_the_folder() {
+nothing_is_written_outside_the_out_folder() {
 	mkdir got outside
 	ln -s ../outside got/link
 	echo precious >outside/file
@@ -220,7 +220,7 @@ nothing_is_written_outside_the_folder() {
 	is "$(ls got)" file
 }
 
-a_folder_that_cannot_be_written_is_told_before_the_run() {
+an_out_folder_that_cannot_be_written_is_an_error_before_the_run() {
 	echo file >taken
 	run --out taken -- sh -c 'echo ran >&2'
 	is "$status" 125
@@ -232,7 +232,7 @@ a_folder_that_cannot_be_written_is_told_before_the_run() {
 	is "$status" 2
 }
 
-the_hosts_service_accounts_are_not_in_a_box() {
+service_accounts_of_the_host_are_not_in_a_box() {
 	run -- cat /etc/passwd /etc/group
 	is "$(echo "$out" | awk -F: '$3 > 100 && $3 != 1000 && $3 != 65534')" ""
 	has "$out" "www-data:x:33:33:"

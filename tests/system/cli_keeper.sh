@@ -15,7 +15,7 @@ end_keeper() {
 	soon is_gone "$pid"
 }
 
-clients_that_come_at_once_share_one_keeper() {
+simultaneous_clients_share_one_keeper() {
 	export ATOLL_RUN="$PWD/r"
 	for i in 1 2 3 4; do "$ATOLL" run -- echo $i >o$i & done
 	wait
@@ -24,7 +24,7 @@ clients_that_come_at_once_share_one_keeper() {
 	end_keeper
 }
 
-a_keeper_that_left_makes_room_for_the_next() {
+a_new_keeper_starts_while_the_old_one_exits() {
 	export ATOLL_RUN="$PWD/r"
 	"$ATOLL" run -- true
 	pid=$(keeper_pid)
@@ -64,7 +64,7 @@ ends_well() {
 	is "$(tail -1 out)" on
 }
 
-a_run_survives_the_death_of_its_keeper_and_nothing_is_left() {
+a_run_continues_after_the_death_of_its_keeper_and_leaves_nothing() {
 	export ATOLL_RUN="$PWD/r"
 	waiting_box --report r.json
 	kill -KILL "$(keeper_pid)"
@@ -102,7 +102,7 @@ boxes_of_an_older_keeper_are_adopted() {
 	end_keeper
 }
 
-a_record_that_is_torn_is_left_alone_and_the_others_are_read() {
+a_torn_record_is_skipped_and_the_others_are_read() {
 	export ATOLL_RUN="$PWD/r"
 	waiting_box
 	kill -KILL "$(keeper_pid)"
@@ -113,7 +113,7 @@ a_record_that_is_torn_is_left_alone_and_the_others_are_read() {
 	end_keeper
 }
 
-records_of_another_version_are_not_thrown_away() {
+records_of_another_version_are_not_overwritten() {
 	export ATOLL_RUN="$PWD/r"
 	waiting_box
 	kill -KILL "$(keeper_pid)"
@@ -152,7 +152,7 @@ start_keeper() {
 	said=$(dd bs=4096 count=1 2>/dev/null <ready)
 }
 
-boxes_do_not_use_up_the_descriptors_for_connections() {
+boxes_leave_descriptors_for_connections() {
 	start_keeper "$PWD/r" prlimit --nofile=256:256
 	is "$said" R
 	runs=
@@ -175,7 +175,7 @@ boxes_do_not_use_up_the_descriptors_for_connections() {
 	wait $pid || :
 }
 
-a_keeper_that_cannot_start_says_why() {
+a_keeper_that_cannot_start_prints_the_reason() {
 	export ATOLL_RUN="$PWD/r"
 	mkdir r
 	# Somebody holds the keeper's place and does not listen.

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
-the_list_has_versions_and_says_how_to_get_the_rest() {
+lang_lists_versions_and_how_to_install_missing_languages() {
 	atoll lang
 	is "$status" 0
 	has "$out" "python"
@@ -16,7 +16,7 @@ the_list_has_versions_and_says_how_to_get_the_rest() {
 	[ "$(jq -r .install out)" = null ] || has "$(jq -r .install out)" "sudo apt-get install"
 }
 
-one_language_is_shown_by_any_of_its_names() {
+a_language_is_shown_by_any_of_its_names() {
 	atoll lang cpp
 	has "$out" "C++"
 	has "$out" "compiler   gcc"
@@ -29,7 +29,7 @@ one_language_is_shown_by_any_of_its_names() {
 	is "$status" 2
 }
 
-its_first_program_runs() {
+the_example_program_of_each_language_runs() {
 	"$ATOLL" lang sh --hello >hello
 	run --lang sh - <hello
 	is "$out" "hello from bash" "$err"
@@ -39,7 +39,7 @@ its_first_program_runs() {
 	is "$status" 2
 }
 
-a_language_that_is_not_here_says_what_to_do() {
+a_missing_language_names_the_package_to_install() {
 	[ ! -e /usr/bin/julia ] || skip "julia is installed"
 	echo 'println(1)' >x.jl
 	run x.jl
@@ -48,7 +48,7 @@ a_language_that_is_not_here_says_what_to_do() {
 	has "$err" "install:"
 }
 
-a_version_is_honoured_or_refused() {
+a_requested_version_is_used_or_rejected() {
 	version=$(/usr/bin/python3 --version | cut -d ' ' -f 2 | cut -d . -f 1,2)
 	echo 'print(1)' >x.py
 	run -t "python@$version" x.py
@@ -85,7 +85,7 @@ the_compiler_can_be_chosen() {
 	is "$status" 2
 }
 
-a_folder_is_a_project() {
+a_project_folder_is_run_by_its_entry_file() {
 	mkdir p
 	printf '#include <stdio.h>\nint f(void);\nint main(void) { printf("%%d\\n", f()); }\n' >p/main.c
 	printf 'int f(void) { return 42; }\n' >p/f.c
@@ -102,7 +102,7 @@ watch() {
 }
 lines() { [ "$(grep -c "$2" "$1")" -ge "$3" ]; }
 
-a_changed_file_is_run_again() {
+watch_runs_a_changed_file_again() {
 	echo 'print("one")' >x.py
 	watch x.py
 	soon lines werr "waiting for changes" 1
@@ -120,7 +120,7 @@ a_changed_file_is_run_again() {
 	is "$(tr '\n' ' ' <wout)" "one two three "
 }
 
-a_program_that_still_runs_is_ended_first() {
+watch_ends_the_running_program_before_the_next_run() {
 	mkdir p
 	echo 'import time; print("first", flush=True); time.sleep(4731)' >p/x.py
 	watch -w p p/x.py
@@ -132,7 +132,7 @@ a_program_that_still_runs_is_ended_first() {
 	wait "$watcher" || :
 }
 
-there_must_be_something_to_watch() {
+watch_needs_a_file() {
 	run --watch - </dev/null
 	is "$status" 2
 	has "$err" "no file to watch"
@@ -145,7 +145,7 @@ there_must_be_something_to_watch() {
 
 # ---- the compile cache ----
 
-a_program_is_compiled_once() {
+an_unchanged_program_is_compiled_once() {
 	command -v gcc >/dev/null || skip "no C here"
 	export XDG_CACHE_HOME="$PWD/cache"
 	mkdir cache

@@ -12,7 +12,7 @@ cause() {
 	has "$err" "cause=$want]"
 }
 
-memory_is_known_by_the_kernels_own_count() {
+out_of_memory_is_detected_by_the_kernel_counter() {
 	cause memory --mem 64M -- /usr/bin/python3 -c 'x = bytearray(256 << 20)'
 	is "$status" 137
 	has "$err" "memory limit reached: 64 MiB"
@@ -21,14 +21,14 @@ memory_is_known_by_the_kernels_own_count() {
 	nothing_left
 }
 
-a_waiting_box_can_be_given_more_memory_than_it_had() {
+the_memory_limit_of_a_pooled_box_can_be_raised() {
 	for i in 1 2 3; do
 		run --mem 700M -- /usr/bin/python3 -c 'x = bytearray(600 << 20); print(len(x) >> 20)'
 		is "$out" 600 "$err"
 	done
 }
 
-a_child_out_of_memory_is_known_too() {
+an_oom_kill_of_a_child_is_reported() {
 	cause memory --mem 64M -- sh -c '/usr/bin/python3 -c "x = bytearray(256 << 20)"; exit 9'
 	is "$status" 9
 }
@@ -44,7 +44,7 @@ while True:
 	nothing_left 4718
 }
 
-a_fork_bomb_that_never_gives_up_ends_with_its_time() {
+a_persistent_fork_bomb_ends_at_the_wall_limit() {
 	run --pids 40 --time 1s -- /usr/bin/python3 -c '
 import os
 while True:
@@ -57,7 +57,7 @@ while True:
 }
 
 # As in the setting box.disk: what a box gets that asked for nothing.
-no_disk_size_is_half_of_the_memory_and_at_most_256_mib() {
+the_default_disk_is_half_of_the_memory_and_at_most_256_mib() {
 	size() { run "$@" -- sh -c 'echo $(($(stat -f -c "%b * %S" .) >> 20))'; is "$status" 0 "$err"; }
 	size --disk none
 	is "$out" 256
@@ -67,13 +67,13 @@ no_disk_size_is_half_of_the_memory_and_at_most_256_mib() {
 	is "$out" 8
 }
 
-a_full_disk_is_known() {
+a_full_disk_is_reported() {
 	cause disk --disk 8M -- sh -c 'head -c 20000000 /dev/zero >big'
 	has "$err" "disk limit reached: 8 MiB"
 	nothing_left
 }
 
-too_many_files_are_known() {
+too_many_files_are_reported() {
 	cause disk --files 500 -- /usr/bin/python3 -c '
 for i in range(1000000):
     open(f"f{i}", "w").close()'
@@ -82,7 +82,7 @@ for i in range(1000000):
 	nothing_left
 }
 
-a_million_files_and_their_box_are_gone_soon() {
+a_box_with_a_million_files_is_deleted_soon() {
 	run --files 200000 --disk 256M -- /usr/bin/python3 -c '
 try:
     for i in range(1000000):
@@ -93,7 +93,7 @@ except OSError:
 	nothing_left
 }
 
-a_deep_tree_and_its_box_are_gone_soon() {
+a_box_with_a_deep_tree_is_deleted_soon() {
 	run -- /usr/bin/python3 -c '
 import os
 for i in range(3000):
@@ -104,24 +104,24 @@ print("deep")'
 	nothing_left
 }
 
-the_time_limit_is_known() {
+the_wall_limit_is_reported() {
 	cause wall --time 300ms -- sleep 4720
 	is "$status" 124
 	nothing_left "sleep 4720"
 }
 
-cpu_time_of_all_processes_is_known() {
+cpu_time_includes_all_processes() {
 	cause cpu --cpu-time 300ms --time 20s -- sh -c 'while :; do :; done & while :; do :; done'
 	has "$err" "CPU time limit reached: 300 ms"
 	nothing_left
 }
 
-half_a_cpu_is_half_a_cpu() {
+half_a_cpu_limits_cpu_time_to_half_of_the_wall_time() {
 	run --cpu 0.5 --report r.json --time 600ms -- sh -c 'while :; do :; done'
 	[ "$(json r.json 'd["cpu_s"] < 0.45')" = True ] || fail "$(json r.json 'd["cpu_s"]') s of 0.6 s"
 }
 
-a_refused_system_call_is_no_death_but_an_error() {
+a_filtered_system_call_returns_an_error_and_does_not_kill() {
 	run -- /usr/bin/python3 -c '
 import ctypes, os
 print(ctypes.CDLL(None, use_errno=True).syscall(425, 1, 0) < 0)'
@@ -129,12 +129,12 @@ print(ctypes.CDLL(None, use_errno=True).syscall(425, 1, 0) < 0)'
 	is "$out" True
 }
 
-a_death_by_sigsys_is_policy() {
+death_by_sigsys_has_cause_policy() {
 	cause policy -- sh -c 'kill -SYS $$'
 	is "$status" 159
 }
 
-a_limit_out_of_range_is_refused_with_the_range() {
+a_limit_out_of_range_is_rejected_with_the_range() {
 	run --mem 1k -- true
 	is "$status" 2
 	has "$err" "memory limit of 1024: from 4194304"
@@ -142,7 +142,7 @@ a_limit_out_of_range_is_refused_with_the_range() {
 	is "$status" 2
 }
 
-a_symlink_or_proc_trick_of_the_program_reaches_nothing_outside() {
+symlinks_and_proc_paths_of_the_program_do_not_reach_the_host() {
 	run -- sh -c 'ln -s /proc/1/root escape; cat escape/etc/shadow; cat /proc/1/environ; ls /proc/1/fd' 
 	[ "$status" != 0 ] || fail "it could: $out"
 	lacks "$out" root:

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
-version_says_which() {
+version_prints_the_version() {
 	atoll version
 	has "$out" "atoll 0."
 	atoll --version
@@ -33,7 +33,7 @@ the_client_starts_the_daemon_executable_beside_it() {
 	has "$(cd bin && ./atoll nosuch 2>&1)" "no command named 'nosuch'"
 }
 
-host_names_and_tls_are_left_to_the_daemon_executable() {
+host_names_and_tls_are_handled_by_the_daemon_executable() {
 	mkdir bin
 	cp "$ATOLL" bin/atoll
 	for host in https://127.0.0.1:1 http://localhost:1; do
@@ -50,7 +50,7 @@ host_names_and_tls_are_left_to_the_daemon_executable() {
 	has "$(cat err)" "connection refused"
 }
 
-help_explains_every_verb() {
+help_explains_every_command() {
 	for v in run shell ps kill doctor policy config bench completion version help; do
 		atoll help $v
 		is "$status" 0
@@ -60,13 +60,13 @@ help_explains_every_verb() {
 	done
 }
 
-examples_of_run_are_flags_that_exist() {
+the_examples_of_run_use_existing_flags() {
 	"$ATOLL" run -h | sed -n 's/^  atoll run \(.*\)/\1/p' | grep -o -e '--[a-z-]*' | sort -u | while read -r f; do
 		[ "$f" = -- ] || "$ATOLL" run -h | grep -q -e "$f"
 	done
 }
 
-ps_lists_a_box_until_it_is_gone() {
+ps_lists_a_box_until_it_is_deleted() {
 	is "$("$ATOLL" ps)" ""
 	"$ATOLL" run -q -- sleep 4730 &
 	cli=$!
@@ -90,13 +90,13 @@ kill_all_ends_all() {
 	soon no_process "sleep 4731"
 }
 
-a_box_that_is_not_there_is_3() {
+an_unknown_box_is_status_3() {
 	atoll kill aaaaaaaaaaaa
 	is "$status" 3
 	has "$err" "no box named 'aaaaaaaaaaaa'"
 }
 
-doctor_has_one_line_per_question() {
+doctor_prints_one_line_per_check() {
 	atoll doctor
 	is "$status" 0 "$out"
 	has "$out" "user namespaces"
@@ -106,7 +106,7 @@ doctor_has_one_line_per_question() {
 }
 
 # core(5): | names a program that the kernel starts, @ a socket that it connects to.
-doctor_warns_of_a_core_handler_and_says_which_kind() {
+doctor_warns_of_a_core_dump_handler_and_names_its_kind() {
 	at=/proc/sys/kernel/core_pattern
 	for pattern in '|/usr/bin/handler %p' '@/run/handler' '@@/run/handler'; do
 		echo "$pattern" >pattern

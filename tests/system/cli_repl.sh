@@ -5,7 +5,7 @@
 onpty() { /usr/bin/python3 "$here/onpty.py" "$@"; }
 boxes() { api GET /v1/boxes; get '.items | length'; }
 
-a_piped_cell_is_run_whole_and_its_end_is_the_status() {
+piped_code_is_one_cell_and_sets_the_exit_status() {
 	is "$(printf 'x = 6\nx * 7\n' | "$ATOLL" repl python)" 42
 	printf 'print("out")\n1/0\n' | "$ATOLL" repl python >out 2>err && fail "an error is not 0"
 	is "$(cat out)" out
@@ -17,13 +17,13 @@ a_piped_cell_is_run_whole_and_its_end_is_the_status() {
 	is "$(boxes)" 0
 }
 
-with_json_its_events_are_printed() {
+repl_json_prints_the_events() {
 	printf 'print(1)\ninput()\n' | "$ATOLL" repl python --json >out || :
 	is "$(jq -r .type out | tr '\n' ' ')" "start stdout input error end " "$(cat out)"
 	is "$(jq -r 'select(.type == "error") | .name' out)" EOFError
 }
 
-on_a_terminal_cells_share_their_state() {
+cells_typed_on_a_terminal_share_their_state() {
 	new_box
 	onpty 'wait=>>>' 'send=x = 6\r' 'wait=>>>' 'send=for i in range(2):\r' 'wait=...' 'send=    print("t" + str(i))\r' \
 		'wait=...' 'send=\r' 'wait=t1' 'wait=>>>' 'send=[x,\r' 'wait=...' 'send=x * 7]\r' 'wait=[6, 42]' 'wait=>>>' \
@@ -34,19 +34,19 @@ on_a_terminal_cells_share_their_state() {
 	api DELETE "/v1/boxes/$box"
 }
 
-control_c_interrupts_the_cell_and_not_the_conversation() {
+control_c_interrupts_the_cell_and_not_the_repl() {
 	onpty 'wait=>>>' 'send=print("be" + "gun"); import time; time.sleep(100)\r' 'wait=begun' 'send=\x03' 'wait=KeyboardInterrupt' \
 		'wait=>>>' 'send=abc\x03' 'wait=>>>' 'send=6 * 7\r' 'wait=42' 'wait=>>>' 'send=\x04' -- \
 		"$ATOLL" repl python >out || fail "$(cat out)"
 	is "$(boxes)" 0
 }
 
-a_cell_asks_the_terminal() {
+a_cell_reads_input_from_the_terminal() {
 	onpty 'wait=>>>' 'send=n = input("na" + "me? ")\r' 'wait=name? ' 'send=world\r' 'wait=>>>' 'send="hello " + n\r' \
 		"wait='hello world'" 'wait=>>>' 'send=\x04' -- "$ATOLL" repl python >out || fail "$(cat out)"
 }
 
-a_front_that_dies_does_not_end_the_cell() {
+the_death_of_the_server_does_not_end_the_cell() {
 	printf 'import time\nfor i in range(100):\n    print(i)\n    time.sleep(0.01)\n"done"' >cell.py
 	"$ATOLL" repl python <cell.py >out 2>err &
 	pid=$!
@@ -57,7 +57,7 @@ a_front_that_dies_does_not_end_the_cell() {
 'done'"
 }
 
-what_cannot_be_is_said() {
+repl_reports_a_missing_language_box_or_invalid_text() {
 	status=0
 	"$ATOLL" repl 2>err || status=$?
 	is $status 2

@@ -16,7 +16,7 @@ made() {
 }
 lines_in() { [ "$(wc -l <"$1")" -ge "$2" ]; }
 
-output_is_complete_when_the_front_is_killed() {
+output_is_complete_when_the_server_is_killed() {
 	made
 	"$ATOLL" exec "$box" -- sh -c '
 		i=0
@@ -39,7 +39,7 @@ output_is_complete_when_the_front_is_killed() {
 	"$ATOLL" rm -q "$box"
 }
 
-input_is_complete_when_the_front_is_killed() {
+input_is_complete_when_the_server_is_killed() {
 	made
 	seq 300000 >whole
 	mkfifo way
@@ -58,7 +58,7 @@ input_is_complete_when_the_front_is_killed() {
 	"$ATOLL" rm -q "$box"
 }
 
-the_end_of_input_arrives_when_the_front_is_killed() {
+the_end_of_input_arrives_when_the_server_is_killed() {
 	made
 	# It reads only when it is told to, so the end of input waits in the daemon.
 	x=
@@ -73,7 +73,7 @@ the_end_of_input_arrives_when_the_front_is_killed() {
 	"$ATOLL" rm -q "$box"
 }
 
-logs_events_and_wait_outlive_the_front() {
+logs_events_and_wait_continue_when_the_server_is_killed() {
 	made
 	x=$("$ATOLL" exec -d "$box" -- sh -c 'echo one; until [ -e go ]; do sleep 0.02; done; echo two; exit 3')
 	"$ATOLL" logs -f "$box" "$x" >log 2>log.err &
@@ -98,7 +98,7 @@ two"
 	"$ATOLL" rm -q "$box"
 }
 
-a_box_that_ends_meanwhile_ends_its_programs() {
+exec_returns_137_when_its_box_is_deleted() {
 	made
 	status=0
 	"$ATOLL" exec "$box" -- sh -c 'echo ready; sleep 60' >out 2>err &

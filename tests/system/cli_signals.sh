@@ -30,7 +30,7 @@ ended() {
 	err=$(sed '/^atoll: box .* ready/d' err)
 }
 
-signals_reach_the_program() {
+run_forwards_signals_to_the_program() {
 	begin -- /usr/bin/python3 -c "$(cat "$work/tells.py")"
 	for s in USR1 USR2 HUP QUIT CONT INT; do
 		kill -$s $cli
@@ -42,7 +42,7 @@ signals_reach_the_program() {
 	nothing_left
 }
 
-ctrl_c_ends_a_program_that_does_not_mind() {
+ctrl_c_ends_a_program_with_default_signal_handling() {
 	# Not a shell: dash forgets a signal that comes just before it execs.
 	begin -- /usr/bin/python3 -c 'import time; print("ready", flush=True); time.sleep(4721)'
 	kill -INT $cli
@@ -63,7 +63,7 @@ the_second_ctrl_c_within_two_seconds_kills() {
 	nothing_left "sleep 4722"
 }
 
-a_program_that_ignores_sigterm_lives_until_the_cli_is_killed() {
+a_program_that_ignores_sigterm_runs_until_the_cli_is_killed() {
 	begin -- sh -c 'trap "" TERM; echo ready; while :; do sleep 4723; done'
 	kill -TERM $cli
 	kill -USR2 $cli
@@ -72,18 +72,18 @@ a_program_that_ignores_sigterm_lives_until_the_cli_is_killed() {
 	nothing_left "sleep 4723"
 }
 
-on_a_terminal_the_program_has_one_too() {
+a_program_started_on_a_terminal_has_a_terminal() {
 	out=$(/usr/bin/python3 "$here/onpty.py" -- "$ATOLL" run -- sh -c 'tty; stty size; echo $TERM')
 	has "$out" /dev/pts/
 	has "$out" "24 80"
 }
 
-without_a_terminal_on_both_sides_there_is_none_inside() {
+a_program_has_no_terminal_unless_stdin_and_stdout_are_one() {
 	out=$(/usr/bin/python3 "$here/onpty.py" -- "$ATOLL" run -T -- sh -c 'tty || echo none')
 	has "$out" none
 }
 
-the_window_size_follows() {
+a_resize_of_the_terminal_is_forwarded() {
 	out=$(/usr/bin/python3 "$here/onpty.py" wait=ready size=40x132 wait=40 -- "$ATOLL" run -- bash -c '
 		trap "stty size; exit" WINCH
 		echo ready
@@ -108,7 +108,7 @@ ctrl_c_twice_in_a_terminal_kills_what_ignores_it() {
 	soon no_process "sleep 4725"
 }
 
-a_terminal_that_vanishes_ends_the_run_and_the_box() {
+closing_the_terminal_ends_the_run_and_the_box() {
 	status=0
 	/usr/bin/python3 "$here/onpty.py" wait=ready leave -- \
 		"$ATOLL" run -- sh -c 'trap "" HUP; echo ready; while :; do sleep 4726; done' >out || status=$?
@@ -117,14 +117,14 @@ a_terminal_that_vanishes_ends_the_run_and_the_box() {
 	soon eval '! "$ATOLL" ps -q | grep -q .'
 }
 
-a_terminal_is_itself_again_afterwards() {
+the_terminal_settings_are_restored_after_a_run() {
 	out=$(/usr/bin/python3 "$here/onpty.py" -- sh -c 'stty -a >before; "$1" run -- true; stty -a >after; cmp before after && echo same' sh "$ATOLL")
 	has "$out" same
 	out=$(/usr/bin/python3 "$here/onpty.py" wait=ready -- sh -c 'stty -a >before; "$1" run -- sh -c "echo ready; kill -9 \$\$"; stty -a >after; cmp before after && echo same' sh "$ATOLL")
 	has "$out" same
 }
 
-a_shell_is_a_shell() {
+shell_opens_an_interactive_shell() {
 	status=0
 	out=$(/usr/bin/python3 "$here/onpty.py" 'wait=$ ' 'send=echo $((6*7)) $USER\n' 'wait=42 user' \
 		'send=\x03' 'send=\x03' 'insist=exit 9\n' -- "$ATOLL" shell) || status=$?
@@ -132,7 +132,7 @@ a_shell_is_a_shell() {
 	has "$out" "42 user"
 }
 
-a_shell_reads_commands_from_a_pipe() {
+shell_reads_commands_from_a_pipe() {
 	is "$(echo 'echo $((6*7))' | "$ATOLL" shell)" 42
 }
 

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
-a_program_keeps_its_exit_status() {
+run_returns_the_exit_status_of_the_program() {
 	for want in 0 1 7 124 125 255; do
 		run -- sh -c "exit $want"
 		is "$status" $want
@@ -19,7 +19,7 @@ a_signal_is_128_and_its_number() {
 	has "$err" "[exit 139, cause=signal]"
 }
 
-the_time_limit_is_124() {
+the_wall_limit_is_status_124() {
 	run --time 200ms -- sleep 4711
 	is "$status" 124
 	has "$err" "time limit reached: 200 ms"
@@ -27,7 +27,7 @@ the_time_limit_is_124() {
 	nothing_left "sleep 4711"
 }
 
-a_command_that_is_not_there_is_127() {
+a_missing_command_is_status_127() {
 	run -- nosuch-program
 	is "$status" 127
 	has "$err" "cannot execute 'nosuch-program': No such file"
@@ -36,7 +36,7 @@ a_command_that_is_not_there_is_127() {
 	nothing_left
 }
 
-a_file_that_is_not_executable_is_126() {
+a_file_that_is_not_executable_is_status_126() {
 	run -- /etc/passwd
 	is "$status" 126
 	has "$err" "Permission denied"
@@ -51,7 +51,7 @@ a_program_that_dies_at_once_has_its_status_and_output() {
 	nothing_left
 }
 
-ten_megabytes_of_arguments_are_refused_clearly() {
+ten_megabytes_of_arguments_are_rejected_with_a_message() {
 	# By the kernel before us, or by us: one of the two says 126 and why.
 	status=0
 	(ulimit -s unlimited && "$ATOLL" run -- true $(seq 1400000)) 2>err || status=$?
@@ -72,7 +72,7 @@ two_megabytes_of_arguments_arrive_or_are_refused_by_execve() {
 	[ "$status" = 126 ] || is "$out" 249999
 }
 
-a_binary_of_a_foreign_architecture_is_126() {
+a_binary_of_a_foreign_architecture_is_status_126() {
 	# The head of a program for another machine: e_machine is 8 (MIPS).
 	printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\10\0\1\0\0\0' >foreign
 	head -c 4096 /dev/zero >>foreign
@@ -94,7 +94,7 @@ the_cli_killed_by_a_signal_leaves_nothing() {
 	nothing_left "sleep 4712"
 }
 
-a_killed_box_is_reported_and_nothing_is_left() {
+the_end_of_a_killed_box_is_reported_and_it_leaves_nothing() {
 	"$ATOLL" run -v -- sleep 4713 2>err &
 	cli=$!
 	soon grep -q ready err

@@ -37,7 +37,7 @@ alive() {
 	is "$(get .state)" running "$1"
 }
 
-a_lifetime_is_not_shortened_by_a_day_forward() {
+a_clock_step_of_one_day_forward_does_not_shorten_a_lifetime() {
 	ahead 0
 	new_box '{"lifetime_ms":600000,"idle_ms":200000}'
 	long=$box
@@ -56,7 +56,7 @@ a_lifetime_is_not_shortened_by_a_day_forward() {
 	alive "$long"
 }
 
-a_lifetime_is_not_lengthened_by_a_day_back() {
+a_clock_step_of_one_day_back_does_not_lengthen_a_lifetime() {
 	ahead 0
 	began=$(uptime_ms)
 	new_box '{"lifetime_ms":2000}'
@@ -65,7 +65,7 @@ a_lifetime_is_not_lengthened_by_a_day_back() {
 	jump 0
 }
 
-an_idle_timeout_does_not_look_at_the_clock() {
+an_idle_timeout_does_not_depend_on_the_wall_clock() {
 	ahead 0
 	began=$(uptime_ms)
 	new_box '{"idle_ms":2000}'
@@ -79,7 +79,7 @@ an_idle_timeout_does_not_look_at_the_clock() {
 	jump 0
 }
 
-a_front_that_starts_after_the_jump_knows_of_it() {
+a_server_started_after_a_clock_step_accounts_for_it() {
 	ahead 0
 	for by in 86400 -86400; do
 		new_box '{"lifetime_ms":600000}'
@@ -99,7 +99,7 @@ a_front_that_starts_after_the_jump_knows_of_it() {
 	done
 }
 
-a_key_of_a_repeated_request_is_good_for_its_day() {
+a_clock_step_does_not_expire_an_idempotency_key() {
 	ahead 0
 	api POST /v1/boxes '{}' -H 'Idempotency-Key: once'
 	is "$code" 201
@@ -111,7 +111,7 @@ a_key_of_a_repeated_request_is_good_for_its_day() {
 	jump 0
 }
 
-rates_and_versions_go_on() {
+rate_limits_and_etags_work_after_a_clock_step() {
 	ahead 0
 	new_box
 	api PUT "/v1/boxes/$box/files?path=f" one

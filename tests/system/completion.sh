@@ -10,7 +10,7 @@ offers() {
 		_ _ "$@"
 }
 
-bash_can_read_its_script() {
+bash_parses_its_completion_script() {
 	"$ATOLL" completion bash | bash -n
 	is "$(bash -c '. /dev/stdin; complete -p atoll' <<-END
 	$("$ATOLL" completion bash)
@@ -18,7 +18,7 @@ bash_can_read_its_script() {
 	)" "complete -o filenames -F _atoll atoll"
 }
 
-bash_offers_every_verb() {
+bash_completes_every_command() {
 	said=$("$ATOLL" help | sed -n 's/^  \([a-z]*\) .*/\1/p' | grep -vx atoll)
 	is "$(offers atoll '')" "$said"
 	is "$(offers atoll con)" config
@@ -26,7 +26,7 @@ bash_offers_every_verb() {
 	is "$(offers atoll xyz)" ""
 }
 
-bash_offers_every_flag_of_a_verb() {
+bash_completes_every_flag_of_a_command() {
 	for verb in run config ps; do
 		for flag in $("$ATOLL" $verb -h | sed '/^Examples/,$d' | grep -oE -e '--[a-z][a-z-]+' | sort -u); do
 			offers atoll $verb "$flag" | grep -qx -e "$flag" || fail "$verb $flag"
@@ -35,7 +35,7 @@ bash_offers_every_flag_of_a_verb() {
 	is "$(offers atoll run --me)" --mem
 }
 
-bash_offers_words_and_files_where_they_belong() {
+bash_completes_arguments_and_files_by_position() {
 	touch 'a file'
 	is "$(offers atoll config ch)" check
 	is "$(offers atoll completion z)" zsh
@@ -45,21 +45,21 @@ bash_offers_words_and_files_where_they_belong() {
 	is "$(offers atoll config check 'a')" "a file"
 }
 
-zsh_can_read_its_script() {
+zsh_parses_its_completion_script() {
 	"$ATOLL" completion zsh >script
 	has "$(cat script)" "'config:show effective settings"
 	command -v zsh >/dev/null || skip "no zsh"
 	zsh -n script
 }
 
-fish_can_read_its_script() {
+fish_parses_its_completion_script() {
 	"$ATOLL" completion fish >script
 	has "$(cat script)" "-a config -d 'show effective settings"
 	command -v fish >/dev/null || skip "no fish"
 	fish -n script
 }
 
-another_shell_is_a_usage_error() {
+an_unknown_shell_is_a_usage_error() {
 	atoll completion tcsh
 	is "$status" 2
 	has "$err" "'tcsh' is not one of bash, zsh, fish"

@@ -13,7 +13,7 @@ clean() {
 	export XDG_CONFIG_HOME="$PWD/xdg"
 }
 
-show_names_every_setting_and_its_origin() {
+config_show_prints_every_setting_and_its_source() {
 	clean
 	printf '[serve]\ndrain = "5s"\n' >xdg/atoll/config.toml
 	ATOLL_POOL=7 atoll config show --origin
@@ -25,7 +25,7 @@ show_names_every_setting_and_its_origin() {
 	lacks "$out" config.toml
 }
 
-show_as_json_has_values_of_their_type() {
+config_show_json_has_typed_values() {
 	clean
 	printf '[serve]\nlisten = [":1", "unix:/a"]\n[metrics]\npublic = true\n' >f.toml
 	atoll config show --config f.toml --json
@@ -39,7 +39,7 @@ show_as_json_has_values_of_their_type() {
 	is "$(json out 'd["host"]["value"]')" None
 }
 
-get_prints_one_and_nothing_else() {
+config_get_prints_only_the_value() {
 	clean
 	is "$("$ATOLL" config get serve.drain)" 30s
 	is "$(ATOLL_LISTEN=:1,:2 "$ATOLL" config get serve.listen)" ":1
@@ -49,7 +49,7 @@ get_prints_one_and_nothing_else() {
 	is "$status $out$err" "1 "
 }
 
-get_knows_what_was_meant() {
+config_get_suggests_a_similar_setting() {
 	clean
 	atoll config get serve.lisen
 	is "$status" 3
@@ -58,7 +58,7 @@ get_knows_what_was_meant() {
 	has "$err" "atoll config get serve.drain"
 }
 
-a_key_is_shown_by_its_first_letters() {
+an_api_key_is_shown_only_by_its_first_letters() {
 	clean
 	export ATOLL_KEY=$key
 	for words in "show" "show --json" "show --origin" "get key" "get key --json"; do
@@ -72,7 +72,7 @@ a_key_is_shown_by_its_first_letters() {
 	lacks "$out$err" 456789
 }
 
-check_says_where_a_file_is_wrong() {
+config_check_prints_the_line_of_an_error() {
 	clean
 	printf '[serve]\nlisten = [":7070"]\nlimit = 1\n' >f.toml
 	atoll config check f.toml
@@ -87,7 +87,7 @@ check_says_where_a_file_is_wrong() {
 	has "$err" "No such file"
 }
 
-check_looks_at_the_file_alone() {
+config_check_reads_only_the_given_file() {
 	clean
 	printf '[keeper]\npool = 2\n' >f.toml
 	ATOLL_POOL=many atoll config check f.toml
@@ -98,7 +98,7 @@ check_looks_at_the_file_alone() {
 	has "$err" "ATOLL_POOL"
 }
 
-a_projects_file_is_found_from_below_and_may_not_choose_the_host() {
+a_project_file_is_found_from_subfolders_and_may_not_set_the_host() {
 	clean
 	mkdir -p p/a/b
 	printf '[box]\nmem = "1G"\n' >p/atoll.toml
@@ -127,7 +127,7 @@ a_server_at_the_loopback_address_of_a_box_is_refused() {
 	is "$status" 0 "$err"
 }
 
-words_that_are_not_known_are_a_usage_error() {
+invalid_arguments_of_config_are_a_usage_error() {
 	clean
 	for words in "" "set" "get" "get a b" "show x" "check a b"; do
 		atoll config $words
@@ -137,7 +137,7 @@ words_that_are_not_known_are_a_usage_error() {
 
 # In sentences of the sources; a format such as "limits.%s" is a pattern, no name, and all else that looks like a name
 # is listed here.
-every_setting_that_a_text_names_is_there() {
+every_setting_named_in_documents_exists() {
 	clean
 	"$ATOLL" config show --json >out
 	json out '"\n".join(d)' >names
@@ -151,7 +151,7 @@ every_setting_that_a_text_names_is_there() {
 }
 
 # Lines of the manual are `.It Ic NAME , Ev VARIABLE Pq DEFAULT`.
-the_manual_has_every_setting_its_variable_and_its_default() {
+the_manual_lists_every_setting_with_variable_and_default() {
 	clean
 	"$ATOLL" config show --json >out
 	json out '"\n".join(n + " " + v["env"] for n, v in d.items())' >settings

@@ -30,19 +30,19 @@ kernel_cpu() {
 }
 used_ms() { api GET /v1/usage && get .usage.compute_ms_this_month; }
 
-a_run_that_exits_0_counts_what_nobody_waited_for() {
+the_cpu_time_of_a_run_includes_unreaped_children() {
 	api POST /v1/run "$(run_json "$burner; burn 0.4 /tmp/d; done_with /tmp/d; exit 0")"
 	is "$code/$(get .exit_code)" 200/0 "$body"
 	is "$(get .evidence.cpu_scope)" box
 	at_least "$(get .cpu_s)" 0.4
 	below "$(get .cpu_s)" 1.2
 }
-a_run_that_is_killed_counts_its_children() {
+the_cpu_time_of_a_killed_run_includes_its_children() {
 	api POST /v1/run '{"command":"for i in 1 2 3; do (while :; do :; done) & done; wait","timeout_ms":60000,"limits":{"cpu_ms":500}}'
 	is "$(get .cause)" cpu "$body"
 	at_least "$(get .cpu_s)" 0.5
 }
-a_cgroup_that_is_used_again_counts_from_0() {
+the_cpu_time_of_a_reused_cgroup_starts_at_0() {
 	api POST /v1/run "$(run_json "$burner; burn 0.4 /tmp/d; done_with /tmp/d")"
 	at_least "$(get .cpu_s)" 0.4
 	for i in 1 2 3 4 5 6 7 8; do
@@ -52,7 +52,7 @@ a_cgroup_that_is_used_again_counts_from_0() {
 	api POST /v1/run '{"language":"python","code":"print(1)"}'
 	below "$(get .cpu_s)" 0.4
 }
-all_figures_agree_with_the_kernel() {
+all_cpu_figures_agree_with_the_kernel() {
 	new_box
 	before=$(used_ms)
 	api POST "/v1/boxes/$box/execs" "$(run_json "$burner; burn 0.4 /tmp/1; burn 0.4 /tmp/2; done_with /tmp/1; done_with /tmp/2")"
@@ -70,7 +70,7 @@ all_figures_agree_with_the_kernel() {
 	is "$code" 204
 	near "$(awk "BEGIN { print ($(used_ms) - $before) / 1000 }")" "$now" usage
 }
-e2b_metrics_tell_of_a_box_that_computes() {
+e2b_metrics_show_cpu_use_of_a_busy_box() {
 	api POST /sandboxes '{"templateID":"base","timeout":60}'
 	is "$code" 201 "$body"
 	box=$(get .sandboxID)
@@ -78,14 +78,14 @@ e2b_metrics_tell_of_a_box_that_computes() {
 	api GET "/sandboxes/$box/metrics"
 	at_least "$(get '[.[].cpuUsedPct] | max')" 0.1 "$body"
 }
-items_of_a_batch_count_their_boxes() {
+batch_items_count_the_cpu_time_of_their_boxes() {
 	before=$(used_ms)
 	jq -nc --arg c "$burner; burn 0.4 /tmp/d; done_with /tmp/d" '{command: $c}' >items
 	curl -sS -N --max-time 60 -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch"
 	at_least "$(jq -r 'select(.type == "result").cpu_ms' <events)" 400 "$(cat events)"
 	at_least "$(($(used_ms) - before))" 400
 }
-the_compute_quota_binds_miners_in_the_background() {
+the_cpu_quota_counts_background_processes() {
 	api PUT /v1/teams/miners '{"compute_ms_per_month":600}'
 	api POST /v1/keys '{"name":"owner","role":"editor","team":"miners"}'
 	key=$(get .key)

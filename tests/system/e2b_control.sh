@@ -42,7 +42,7 @@ says() {
 	out=$(get .stdout)
 }
 
-health_needs_no_key_and_the_rest_does() {
+health_needs_no_key_and_other_routes_do() {
 	is "$(curl -sS -o /dev/null -w '%{http_code}' "$url/health")" 204
 	for path in /sandboxes /v2/sandboxes /templates /teams /api-keys /volumes /secrets /sandboxes/x/y; do
 		is "$(curl -sS -o body -w '%{http_code}' "$url$path")" 401 "$path"
@@ -60,7 +60,7 @@ health_needs_no_key_and_the_rest_does() {
 	is "$code $(get .error.code)" '404 not_found'
 }
 
-a_sandbox_is_made_shown_and_ended() {
+a_sandbox_is_created_shown_and_deleted() {
 	make '{"templateID":"base","metadata":{"owner":"ci"},"envVars":{"FOO":"bar"},"timeout":120,"mcp":null,"future":1}'
 	is "$(get '[.templateID, .envdVersion, (.envdAccessToken | length), (.trafficAccessToken | length)] | @csv')" '"base","0.6.13",40,40'
 	token=$(get .envdAccessToken)
@@ -78,7 +78,7 @@ a_sandbox_is_made_shown_and_ended() {
 	refused 404 DELETE "/sandboxes/$box"
 }
 
-a_chunked_body_is_a_body() {
+a_chunked_request_body_is_accepted() {
 	printf '{"templateID":"base"}' >small
 	api POST /v2/sandboxes @small -H 'Transfer-Encoding: chunked'
 	is "$code" 201 "$body"
@@ -86,7 +86,7 @@ a_chunked_body_is_a_body() {
 	end
 }
 
-the_first_version_gives_a_token_also_when_not_asked() {
+version_1_returns_a_token_without_a_request_for_it() {
 	make '{"templateID":"base"}' /sandboxes
 	is "$(get '.envdAccessToken | length')" 40
 	api GET "/sandboxes/$box"
@@ -99,7 +99,7 @@ the_first_version_gives_a_token_also_when_not_asked() {
 	end
 }
 
-who_may_only_look_gets_no_token() {
+a_viewer_gets_no_sandbox_token() {
 	make
 	owner=$key key=$viewer
 	api GET "/sandboxes/$box"
@@ -112,7 +112,7 @@ who_may_only_look_gets_no_token() {
 	end
 }
 
-nonsense_is_refused_in_their_shape() {
+invalid_requests_get_errors_in_e2b_format() {
 	for bad in '' '[]' '{' '{}' '{"templateID":1}' '{"templateID":"base","timeout":0}' '{"templateID":"base","timeout":"x"}' \
 		'{"templateID":"base","timeout":99999999}' '{"templateID":"base","timeout":1e30}' '{"templateID":"base","metadata":[]}' \
 		'{"templateID":"base","metadata":{"a":1}}' '{"templateID":"base","metadata":{"atoll.install":"x"}}' \
@@ -158,14 +158,14 @@ every_api_has_the_same_list_of_templates() {
 	for box in $(api GET /v2/sandboxes; get '.[].sandboxID'); do end; done
 }
 
-other_names_of_the_template_are_good() {
+aliases_of_templates_are_accepted() {
 	for name in base:default code-interpreter-v1 BASE; do
 		make "{\"templateID\":\"$name\"}"
 		end
 	done
 }
 
-lists_are_in_order_and_in_pages() {
+sandboxes_are_listed_in_order_and_in_pages() {
 	make '{"templateID":"base","metadata":{"n":"1"}}'; one=$box
 	make '{"templateID":"code-interpreter-v1","metadata":{"n":"2","k k":"v&v=é"}}'; two=$box
 	make '{"templateID":"base","metadata":{"n":"3"}}'; three=$box
@@ -203,7 +203,7 @@ lists_are_in_order_and_in_pages() {
 	for box in $one $two $three; do end; done
 }
 
-others_teams_sandboxes_are_not_there() {
+sandboxes_of_other_teams_are_not_found() {
 	make
 	api PUT /v1/teams/others '{}'
 	api POST /v1/keys '{"name":"other","role":"owner","team":"others"}'
@@ -222,7 +222,7 @@ others_teams_sandboxes_are_not_there() {
 	end
 }
 
-a_timeout_can_be_moved_both_ways() {
+a_timeout_can_be_extended_and_shortened() {
 	make '{"templateID":"base","timeout":100}'
 	api POST "/sandboxes/$box/timeout" '{"timeout":1000}'
 	is "$code" 204 "$body"
@@ -254,7 +254,7 @@ a_timeout_can_be_moved_both_ways() {
 	soon is_gone
 }
 
-one_that_pauses_comes_back() {
+a_paused_sandbox_can_be_resumed() {
 	make '{"templateID":"base","timeout":1000,"autoPause":true,"autoPauseMemory":false}'
 	token=$(get .envdAccessToken)
 	api GET "/sandboxes/$box"
@@ -288,7 +288,7 @@ one_that_pauses_comes_back() {
 	end
 }
 
-a_box_of_ours_becomes_a_sandbox_when_it_is_connected_to() {
+connecting_to_a_box_of_the_v1_api_makes_it_a_sandbox() {
 	new_box
 	is "$(curl -sS -o /dev/null -w '%{http_code}' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' "$url/health")" 502
 	api GET "/sandboxes/$box"
@@ -302,7 +302,7 @@ a_box_of_ours_becomes_a_sandbox_when_it_is_connected_to() {
 	end
 }
 
-the_domain_is_one_that_is_served() {
+the_domain_of_a_sandbox_is_served_by_this_daemon() {
 	make
 	is "$(get .domain)" "box.example:${url##*:}"
 	api GET "/sandboxes/$box" '' -H 'Host: api.localhost:1234'
@@ -312,7 +312,7 @@ the_domain_is_one_that_is_served() {
 	end
 }
 
-the_network_is_what_both_permit() {
+the_allowed_hosts_are_those_of_the_request_and_the_operator() {
 	make
 	is "$(hosts)" ""
 	end
@@ -339,7 +339,7 @@ the_network_is_what_both_permit() {
 	done
 }
 
-the_network_of_one_that_runs_can_be_changed() {
+the_allowed_hosts_of_a_running_sandbox_can_be_changed() {
 	make '{"templateID":"base","network":{"allowPublicTraffic":false}}'
 	is "$(get '.trafficAccessToken | length')" 40
 	says "curl -sS --max-time 5 http://registry.test:$http/simple"
@@ -369,7 +369,7 @@ is_denied() { fetch && [ "$out" = 403 ]; }
 is_reached() { fetch && [ "$out" = 200 ]; }
 is_closed() { fetch && [ "$out" = 000 ]; }
 
-templates_tell_what_a_sandbox_gets() {
+templates_show_the_limits_of_their_sandboxes() {
 	make
 	api GET "/sandboxes/$box"
 	got=$(get '[.cpuCount, .memoryMB, .diskSizeMB] | @csv')
@@ -379,7 +379,7 @@ templates_tell_what_a_sandbox_gets() {
 	is "$(get ".[] | select(.templateID == \"$template\") | [.spawnCount > 0, (.lastSpawnedAt | type)] | @csv")" 'true,"string"' "$body"
 	end
 }
-figures_come_from_the_kernel() {
+metrics_of_a_sandbox_are_read_from_the_kernel() {
 	make
 	api GET "/sandboxes/$box/metrics"
 	is "$code" 200 "$body"
@@ -396,7 +396,7 @@ figures_come_from_the_kernel() {
 	end
 }
 
-what_happened_can_be_read() {
+events_of_a_sandbox_are_its_logs() {
 	make
 	says 'exit 3'
 	says true
@@ -429,7 +429,7 @@ what_happened_can_be_read() {
 	refused 400 GET '/events/sandboxes?limit=101'
 }
 
-the_templates_are_told_and_not_built() {
+templates_are_listed_and_cannot_be_built() {
 	for path in /templates /v2/templates; do
 		api GET $path
 		is "$(get '[.[].templateID] | index("base") != null')" true
@@ -453,7 +453,7 @@ the_templates_are_told_and_not_built() {
 	refused 501 POST /events/webhooks '{}'
 }
 
-teams_and_keys_are_ours() {
+teams_and_api_keys_are_those_of_atoll() {
 	api GET /teams
 	is "$(get '[.[].teamID] | join(" ")')" default
 	api GET /teams/default/metrics
@@ -477,7 +477,7 @@ teams_and_keys_are_ours() {
 	refused 404 DELETE "/api-keys/$id"
 }
 
-volumes_are_ours_and_stay() {
+e2b_volumes_are_volumes_of_atoll() {
 	api POST /volumes '{"name":"data"}'
 	is "$code" 201 "$body"
 	volume=$(get .volumeID)
@@ -514,7 +514,7 @@ content() {
 	body=$(tr '\0' '?' <body)
 }
 
-the_content_of_a_volume_is_reached_without_a_sandbox() {
+files_of_a_volume_are_read_and_written_without_a_sandbox() {
 	api POST /volumes '{"name":"content"}'
 	volume=$(get .volumeID)
 	head -c 300000 /dev/urandom >big
@@ -612,7 +612,7 @@ the_content_of_a_volume_is_reached_without_a_sandbox() {
 	is "$code" 204 "$body"
 }
 
-a_quota_is_told_with_when_to_come_again() {
+an_exceeded_quota_has_a_retry_after_header() {
 	api PUT /v1/teams/small '{"boxes":1}'
 	api POST /v1/keys '{"name":"small","role":"owner","team":"small"}'
 	owner=$key key=$(get .key)

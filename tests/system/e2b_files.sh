@@ -43,7 +43,7 @@ sign() { # PATH OP USER [EXPIRATION]: the query's value
 
 # ---- entries ----
 
-a_folder_is_made_with_those_above_it() {
+mkdir_creates_missing_parent_folders() {
 	new_sandbox
 	fs MakeDir '{"path":"a/b/c"}'
 	is "$code" 200 "$body"
@@ -60,7 +60,7 @@ a_folder_is_made_with_those_above_it() {
 	is "$code $(get .code)" '400 invalid_argument'
 }
 
-an_entry_is_told_as_their_clients_want_it() {
+an_entry_has_the_fields_of_the_e2b_protocol() {
 	new_sandbox
 	put notes/a.txt data
 	sh_in 'ln -s notes/a.txt link; ln -s /nowhere dangling; ln -s notes folder; chmod 1777 notes; touch -d 2026-01-02T03:04:05.123456789Z notes/a.txt'
@@ -85,7 +85,7 @@ an_entry_is_told_as_their_clients_want_it() {
 	is "$code $(get .code)" '404 not_found'
 }
 
-a_listing_has_any_length_and_goes_as_deep_as_asked() {
+a_listing_is_complete_and_has_the_requested_depth() {
 	new_sandbox
 	sh_in 'mkdir -p t/a/deep t/b; touch t/a/deep/x t/a.txt t/b/y'
 	fs ListDir '{"path":"t"}'
@@ -108,7 +108,7 @@ a_listing_has_any_length_and_goes_as_deep_as_asked() {
 	is "$body" '{"entries":[]}'
 }
 
-a_move_makes_folders_and_shows_what_is_there_then() {
+a_move_creates_parent_folders_and_returns_the_new_entry() {
 	new_sandbox
 	put one 1
 	fs Move '{"source":"one","destination":"new/folder/two"}'
@@ -124,7 +124,7 @@ a_move_makes_folders_and_shows_what_is_there_then() {
 	is "$code $body" '200 {}'
 }
 
-the_named_user_owns_what_is_made_and_root_does_it() {
+the_named_user_owns_created_files_and_root_may_create_them_anywhere() {
 	new_sandbox
 	put /0/file.txt x
 	fs Stat '{"path":"/0/file.txt"}'
@@ -143,7 +143,7 @@ the_named_user_owns_what_is_made_and_root_does_it() {
 	is "$code $(get .code)" '401 401'
 }
 
-questions_that_make_no_sense_are_refused() {
+invalid_file_requests_are_rejected() {
 	new_sandbox
 	for ask in '{"path":1}' '{"path":["a"]}' '{"path":"a\u0000b"}' '{"path":"~root/x"}' '[]' '{' '{"path":"x","depth":-1}' \
 		'{"path":".","depth":"x"}' "{\"path\":\"$(head -c 5000 /dev/zero | tr '\0' a)\"}"; do
@@ -160,7 +160,7 @@ questions_that_make_no_sense_are_refused() {
 
 # ---- content ----
 
-content_comes_back_as_it_went() {
+file_content_is_read_as_it_was_written() {
 	new_sandbox
 	head -c 3000000 /dev/urandom >sent
 	at '/files?path=dir/a.bin' -F 'file=@sent;filename=other'
@@ -191,7 +191,7 @@ content_comes_back_as_it_went() {
 	is "$code" 400
 }
 
-one_form_may_bring_many_files() {
+one_form_may_upload_several_files() {
 	new_sandbox
 	at /files -F 'file=one;filename=x/1.txt' -F 'other=ignored' -F 'file=two;filename=/tmp/2.txt' -F 'file=;filename=3'
 	is "$(jq -c '[.[].path]' body)" '["/home/user/x/1.txt","/tmp/2.txt","/home/user/3"]'
@@ -214,7 +214,7 @@ one_form_may_bring_many_files() {
 	is "$(get '.entries | length')" 300
 }
 
-an_upload_that_makes_no_sense_leaves_no_file() {
+an_invalid_upload_leaves_no_file() {
 	new_sandbox
 	at '/files?path=f' -H 'Content-Type: text/plain' -d x
 	is "$code" 400
@@ -259,7 +259,7 @@ a_full_disk_is_507_and_leaves_no_file() {
 	put small x
 }
 
-attributes_go_with_a_file_and_are_replaced_with_it() {
+metadata_of_a_file_is_stored_and_replaced_with_it() {
 	new_sandbox
 	at '/files?path=m' -F file=x -H 'X-Metadata-Author: me' -H 'X-Metadata-K2: v 2'
 	is "$(jq -cS '.[0]' body)" '{"metadata":{"author":"me","k2":"v 2"},"name":"m","path":"/home/user/m","type":"file"}'
@@ -274,7 +274,7 @@ attributes_go_with_a_file_and_are_replaced_with_it() {
 	is "$code" 400
 }
 
-files_are_put_together_by_the_box() {
+compose_joins_files_inside_the_box() {
 	new_sandbox
 	put p/1 one
 	put p/2 two
@@ -302,7 +302,7 @@ link() {
 	body=$(cat body)
 }
 
-a_signed_link_is_enough_and_only_for_what_was_signed() {
+a_signed_url_is_accepted_only_for_its_path_and_operation() {
 	new_sandbox
 	put hello.txt hi
 	link GET "path=hello.txt&signature=$(sign hello.txt read '')"
@@ -332,7 +332,7 @@ a_signed_link_is_enough_and_only_for_what_was_signed() {
 	is "$code" 401
 }
 
-a_box_of_another_door_is_not_open_to_who_knows_its_id() {
+the_id_of_a_v1_box_alone_does_not_authorise_e2b_requests() {
 	new_box
 	token=
 	at '/files?path=/etc/passwd'
@@ -345,7 +345,7 @@ a_box_of_another_door_is_not_open_to_who_knows_its_id() {
 
 events() { fs GetWatcherEvents "{\"watcherId\":\"$watcher\"}"; is "$code" 200 "$body"; get '[.events[] | (.type[11:] + " " + .name)] | join(", ")'; }
 
-a_watcher_tells_all_that_has_happened_in_the_very_next_call() {
+a_watcher_returns_all_events_in_the_next_call() {
 	new_sandbox
 	fs MakeDir '{"path":"w"}'
 	fs CreateWatcher '{"path":"w","recursive":true,"includeEntry":true}'
@@ -380,7 +380,7 @@ a_watcher_tells_all_that_has_happened_in_the_very_next_call() {
 	is "$code $(get .code)" '400 invalid_argument'
 }
 
-watchers_are_not_without_number() {
+the_number_of_watchers_is_bounded() {
 	new_sandbox
 	for i in $(seq 32); do
 		fs CreateWatcher '{"path":"."}'
@@ -394,7 +394,7 @@ watchers_are_not_without_number() {
 	is "$code" 404
 }
 
-a_stream_tells_what_changes_until_its_time_is_over() {
+a_watch_stream_reports_changes_until_its_timeout() {
 	new_sandbox
 	fs MakeDir '{"path":"w"}'
 	python3 - "$url" "$box" "$token" >said <<-'EOF2'

@@ -48,7 +48,7 @@ a_sandbox_that_ends_before_the_body_has_arrived_is_not_found() {
 	EOF
 }
 
-headers_are_obeyed_before_the_host_and_half_of_them_is_refused() {
+sandbox_headers_override_the_host_name_and_need_both_values() {
 	sandbox; one=$box one_token=$token
 	sandbox
 	# The host is the second one's; the headers name the first, and its token it takes.
@@ -71,7 +71,7 @@ headers_are_obeyed_before_the_host_and_half_of_them_is_refused() {
 	is "$code $(jq -r .message body)" '502 The sandbox was not found'
 }
 
-a_token_opens_its_own_sandbox_and_no_other() {
+a_token_is_accepted_only_for_its_sandbox() {
 	sandbox '"network":{"allowPublicTraffic":false}'; one_token=$token one_traffic=$traffic
 	sandbox '"network":{"allowPublicTraffic":false}'
 	set -- -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' -H "X-Access-Token: $one_token"
@@ -91,7 +91,7 @@ a_token_opens_its_own_sandbox_and_no_other() {
 	is "$code $(jq -r .message body)" '502 The sandbox is running but port is not open'
 }
 
-an_id_alone_opens_neither_envd_nor_the_interpreter() {
+a_sandbox_id_without_token_is_rejected_by_envd_and_interpreter() {
 	for way in /sandboxes /v2/sandboxes; do
 		api POST $way '{"templateID":"base","timeout":300,"secure":false}'
 		is "$code" 201 "$body"
@@ -116,7 +116,7 @@ an_id_alone_opens_neither_envd_nor_the_interpreter() {
 	done
 }
 
-words_that_are_none_of_theirs_are_refused() {
+unknown_enum_values_are_rejected() {
 	sandbox
 	py enums
 	api GET '/v2/sandboxes?state=dreaming'
@@ -125,7 +125,7 @@ words_that_are_none_of_theirs_are_refused() {
 	is "$code $(get .code)" '400 400'
 }
 
-an_empty_answer_says_that_it_is_empty() {
+an_empty_answer_has_no_chunked_body() {
 	sandbox
 	api POST "/sandboxes/$box/timeout" '{"timeout":100}'
 	is "$code" 204
@@ -139,7 +139,7 @@ an_empty_answer_says_that_it_is_empty() {
 	grep -qi '^content-length: ' head
 }
 
-a_watcher_tells_that_its_folder_went_and_goes_with_it() {
+a_watcher_reports_the_removal_of_its_folder_and_ends() {
 	sandbox
 	rpc MakeDir '{"path":"w"}'
 	rpc CreateWatcher '{"path":"w"}'
@@ -159,13 +159,13 @@ a_watcher_tells_that_its_folder_went_and_goes_with_it() {
 	is "$code" 200 "$body"
 }
 
-a_client_that_is_shot_leaves_its_place() {
+killed_readers_release_their_reader_slots() {
 	sandbox
 	py killed_readers
 }
 
 none_named() { api GET "/v2/sandboxes?metadata=case%3D$1" && [ "$code $body" = '200 []' ]; }
-a_sandbox_whose_client_closed_before_the_answer_ends() {
+a_sandbox_ends_when_its_client_closes_before_the_answer() {
 	body="{\"templateID\":\"base\",\"timeout\":300,\"metadata\":{\"case\":\"left\"}}"
 	for i in 1 2 3 4 5; do
 		# The request and the end in one segment: the FIN is there before the box is.
@@ -197,7 +197,7 @@ a_thousand_streams_at_once_are_all_served() {
 	py thousand $all
 }
 
-a_signed_link_wakes_who_may_be_woken_and_an_old_one_nobody() {
+a_signed_url_resumes_a_sandbox_with_auto_resume_and_an_expired_one_does_not() {
 	sandbox '"autoPause":true,"autoResume":{"enabled":true}'
 	envd '/files?path=f' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' -H "X-Access-Token: $token" -F file=here
 	is "$code" 200 "$body"
@@ -222,7 +222,7 @@ a_signed_link_wakes_who_may_be_woken_and_an_old_one_nobody() {
 }
 
 # The last one: the daemon of the others does not come back.
-old_clients_get_sandboxes_without_tokens_where_the_operator_says_so() {
+old_clients_get_sandboxes_without_tokens_when_configured() {
 	kill "$(cat "$work/warden")"; warden=$(cat "$work/warden"); soon daemon_left
 	ATOLL_E2B_INSECURE=true start_daemon
 	api POST /sandboxes '{"templateID":"base","timeout":300}'

@@ -33,7 +33,7 @@ have() { [ -x "/usr/bin/$1" ] || skip "no $1 on this host"; }
 
 # ---- executions ----
 
-an_execution_is_told_in_lines() {
+an_execution_is_answered_as_json_lines() {
 	sandbox
 	port GET /health
 	is "$code" 200
@@ -53,7 +53,7 @@ x'
 	lacks "$(cat head)" Content-Length
 }
 
-output_is_ascii_whatever_its_bytes_are() {
+output_lines_are_ascii_for_any_bytes() {
 	sandbox
 	execute 'import os
 os.write(1, "\u00e9\U0001f600".encode() + b"\xff\x00.")
@@ -79,7 +79,7 @@ Rich()'
 		'[false,"rich","<b>","$x$",{"application/x-own":"own"}] [true,"rich","<b>","$x$",{"application/x-own":"own"}] '
 }
 
-a_frame_has_its_columns_as_data() {
+a_data_frame_has_its_columns_as_data() {
 	sandbox
 	execute 'import pandas'
 	[ "$(lines error)" ] && skip "no pandas"
@@ -88,7 +88,7 @@ a_frame_has_its_columns_as_data() {
 	has "$(lines result | jq -r .html)" "<table"
 }
 
-a_figure_has_a_picture_and_a_chart() {
+a_matplotlib_figure_has_a_png_and_chart_data() {
 	sandbox
 	execute 'import matplotlib.pyplot as plt'
 	[ "$(lines error)" ] && skip "no matplotlib"
@@ -120,7 +120,7 @@ f()'
 	is "$(lines error | jq -r .name)" EOFError
 }
 
-variables_hold_for_one_execution() {
+env_vars_apply_to_one_execution() {
 	sandbox
 	execute 'import os; os.environ.get("FOO", "none")' 'env_vars: {FOO: "bar"}'
 	is "$(lines result | jq -r .text)" bar
@@ -130,7 +130,7 @@ variables_hold_for_one_execution() {
 	is "$code" 400
 }
 
-nonsense_is_refused_in_words() {
+invalid_executions_are_rejected_with_a_message() {
 	sandbox
 	execute 1 'language: "python", context_id: "python"'
 	is "$code $body" "400 Only one of context_id or language can be provided"
@@ -151,7 +151,7 @@ nonsense_is_refused_in_words() {
 	is "$code" 502
 }
 
-silence_is_filled_and_leaving_interrupts() {
+keepalives_are_sent_and_a_disconnect_interrupts_the_execution() {
 	sandbox
 	begin 'import time
 try:
@@ -167,7 +167,7 @@ except KeyboardInterrupt:
 	has "$(lines result)" told
 }
 
-who_leaves_the_queue_is_not_served() {
+a_queued_execution_of_a_disconnected_client_is_dropped() {
 	sandbox
 	begin 'import time
 while not __import__("os").path.exists("/tmp/go"): time.sleep(0.02)'
@@ -181,7 +181,7 @@ while not __import__("os").path.exists("/tmp/go"): time.sleep(0.02)'
 	is "$(tail -1 events)" '{"type":"end_of_execution"}'
 }
 
-a_box_that_ends_cuts_its_executions() {
+the_end_of_a_sandbox_aborts_its_executions() {
 	sandbox
 	begin 'import time; time.sleep(60)'
 	api DELETE "/sandboxes/$box"
@@ -194,7 +194,7 @@ a_box_that_ends_cuts_its_executions() {
 	is "$code" 502
 }
 
-an_interpreter_that_dies_is_replaced() {
+an_interpreter_that_exited_is_replaced() {
 	sandbox
 	execute 'x = 1; import os; os._exit(3)'
 	is "$(lines error | jq -r .name)" ContextRestarting
@@ -205,7 +205,7 @@ an_interpreter_that_dies_is_replaced() {
 
 # ---- languages ----
 
-a_language_has_a_context_of_its_own() {
+each_language_has_its_own_default_context() {
 	have node
 	sandbox
 	execute 'let x = 41' 'language: " JavaScript "'
@@ -232,7 +232,7 @@ r_and_java_keep_their_state() {
 }
 
 # R writes a line in three pieces, and a client that prints each one by itself shows three lines.
-a_line_that_is_written_in_pieces_is_told_as_one() {
+a_line_written_in_parts_is_one_output_line() {
 	sandbox
 	execute 'import os, time
 for i in range(40):
@@ -261,7 +261,7 @@ print("b", end="")'
 	is "$(jq -r 'select(.type == "result").text' <body | tr '\n' ' ')" '1 2 ' "$body"
 }
 
-what_keeps_no_state_runs_by_itself() {
+a_language_without_state_runs_without_a_context() {
 	have perl
 	sandbox
 	execute 'print "out\n"; exit 3' 'language: "perl"'
@@ -271,7 +271,7 @@ what_keeps_no_state_runs_by_itself() {
 
 # ---- contexts ----
 
-contexts_are_made_listed_and_removed() {
+contexts_are_created_listed_and_removed() {
 	sandbox
 	port GET /contexts
 	is "$(get '[.[].language] | tostring')" '["python","javascript"]'
@@ -302,7 +302,7 @@ contexts_are_made_listed_and_removed() {
 	is "$code" 500
 }
 
-a_restart_wipes_and_keeps_the_id() {
+a_restart_clears_the_state_and_keeps_the_context_id() {
 	sandbox
 	execute 'x = 1'
 	port POST /contexts/python/restart

@@ -16,27 +16,27 @@ shared() { # one sandbox for those who leave nothing behind
 }
 in_shared() { shared && py "$@" || fail "$1"; }
 
-output_comes_before_the_end_and_the_end_says_how() { in_shared output_and_exit; }
-every_byte_comes_through() { in_shared many_bytes; }
-a_program_has_its_user_home_and_variables_and_no_one_elses() { in_shared surroundings; }
-a_folder_is_absolute_or_begins_at_home_and_must_be_there() { in_shared folders; }
-input_is_open_unless_it_is_refused() { in_shared standard_input; }
-input_that_nobody_reads_holds_its_writers() { in_shared input_that_is_not_read; }
-a_stream_of_input_is_taken_and_a_broken_one_refused() { in_shared input_stream; }
-a_running_program_is_listed_with_its_number_and_words() { in_shared listing; }
-a_signal_is_for_that_program_alone_and_ends_it_at_once() { in_shared signals; }
-a_child_that_holds_the_output_delays_the_end() { in_shared streams_to_their_end; }
-a_timeout_ends_the_program_or_only_who_follows() { in_shared timeouts; }
-all_who_follow_hear_it_and_who_comes_late_hears_the_end() { in_shared followers; }
-who_comes_while_it_ends_hears_the_end() { in_shared late_followers; }
-who_leaves_kills_nobody() { in_shared who_leaves_kills_nobody; }
-who_does_not_read_slows_the_program_down() { in_shared slow_reader; }
-a_silent_stream_says_that_it_lives() { in_shared keepalives; }
-a_terminal_has_a_size_and_another_and_ends() { in_shared terminal; }
-a_hundred_at_once_all_run() { in_shared hundred; }
-nonsense_is_refused_in_the_protocols_own_words() { in_shared nonsense; }
+output_precedes_the_end_event_which_has_the_exit_status() { in_shared output_and_exit; }
+output_of_any_bytes_arrives_unchanged() { in_shared many_bytes; }
+a_process_has_the_home_and_variables_of_its_user() { in_shared surroundings; }
+cwd_is_absolute_or_below_home_and_must_exist() { in_shared folders; }
+stdin_is_open_unless_the_request_disables_it() { in_shared standard_input; }
+writing_stdin_waits_for_a_process_that_does_not_read() { in_shared input_that_is_not_read; }
+streamed_stdin_is_accepted_and_an_invalid_stream_rejected() { in_shared input_stream; }
+a_running_process_is_listed_with_pid_and_command() { in_shared listing; }
+a_signal_is_sent_only_to_the_process_itself() { in_shared signals; }
+a_child_that_holds_the_output_open_delays_the_end_event() { in_shared streams_to_their_end; }
+a_timeout_of_start_ends_the_process_and_of_connect_only_the_stream() { in_shared timeouts; }
+all_followers_get_the_output_and_a_late_one_gets_the_end() { in_shared followers; }
+a_follower_that_connects_during_the_exit_gets_the_end() { in_shared late_followers; }
+a_client_disconnect_kills_no_process() { in_shared a_client_disconnect_kills_no_process; }
+a_client_that_does_not_read_slows_the_process_down() { in_shared slow_reader; }
+a_silent_stream_gets_keepalives() { in_shared keepalives; }
+a_terminal_has_a_size_is_resized_and_ends() { in_shared terminal; }
+a_hundred_simultaneous_processes_all_run() { in_shared hundred; }
+invalid_requests_get_connect_error_codes() { in_shared nonsense; }
 
-without_its_token_nobody_does_anything() {
+every_process_request_needs_the_sandbox_token() {
 	shared
 	api POST /process.Process/List '{}' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983'
 	is "$code $(get .code)" "401 401"
@@ -54,7 +54,7 @@ envd() { # METHOD PATH [CURL OPTION...]
 	api "$m" "$p" '' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' -H "X-Access-Token: $token" "$@"
 }
 
-the_small_questions_have_answers() {
+health_metrics_and_envs_are_answered() {
 	shared
 	envd GET /health
 	is "$code" 204
@@ -75,7 +75,7 @@ the_small_questions_have_answers() {
 	done
 }
 
-a_page_of_any_origin_may_ask_with_a_token() {
+cors_allows_any_origin_with_a_token() {
 	shared
 	envd OPTIONS /process.Process/Start -H 'Origin: https://page.example' \
 		-H 'Access-Control-Request-Method: POST' -H 'Access-Control-Request-Headers: x-access-token, content-type'
@@ -90,7 +90,7 @@ a_page_of_any_origin_may_ask_with_a_token() {
 	is "$code" 401
 }
 
-a_box_that_ends_cuts_its_streams() {
+the_end_of_a_sandbox_aborts_its_streams() {
 	sandbox
 	py box_ends >said &
 	reader=$!
@@ -104,7 +104,7 @@ a_box_that_ends_cuts_its_streams() {
 	is "$code" 502
 }
 
-what_was_started_is_found_again_by_another_front() {
+processes_are_found_after_a_server_restart() {
 	sandbox
 	pid=$(py outlives)
 	old=$(front)

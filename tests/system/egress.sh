@@ -31,7 +31,7 @@ egress() { pgrep -P "$warden" -x atoll-egress; }
 way_open() { api GET "/v1/boxes/$box/network" && [ "$(get .open)" = true ]; }
 seen() { grep -c "$1" "$work/registry.log" || :; }
 
-an_allowed_host_is_reached_and_the_record_says_so() {
+an_allowed_host_is_reached_and_recorded() {
 	net_box "registry.test:$http"
 	is "$(get '.network.allow[0]')" "registry.test:$http"
 	says "curl -sS http://registry.test:$http/simple"
@@ -57,7 +57,7 @@ the_connections_of_a_run_are_in_its_record() {
 	gone
 }
 
-a_tunnel_is_a_tunnel() {
+connect_opens_a_tunnel_to_an_allowed_host() {
 	net_box "registry.test:$echo" "registry.test:$http"
 	says "curl -sS -p -x http://127.0.0.1:3128 http://registry.test:$http/tunnelled"
 	is "$out" packages
@@ -76,7 +76,7 @@ ping
 	gone
 }
 
-a_program_of_such_a_box_knows_its_proxy_and_its_index() {
+a_box_with_network_has_the_proxy_and_package_index_variables() {
 	net_box "registry.test:$http"
 	says 'echo $HTTP_PROXY $https_proxy $NO_PROXY $PIP_INDEX_URL'
 	is "$out" "http://127.0.0.1:3128 http://127.0.0.1:3128 localhost,127.0.0.1,::1 http://registry.test:$http/simple"
@@ -92,7 +92,7 @@ Connection refused"
 	gone
 }
 
-another_host_is_refused_and_told_what_to_do() {
+a_host_that_is_not_allowed_is_rejected_with_a_hint() {
 	net_box "registry.test:$http"
 	before=$(seen .)
 	says "curl -s -w '%{http_code}' http://registry.test:$echo/"
@@ -107,7 +107,7 @@ another_host_is_refused_and_told_what_to_do() {
 	gone
 }
 
-a_host_the_operator_does_not_permit_is_403() {
+a_request_for_a_host_that_the_operator_does_not_permit_is_403() {
 	api POST /v1/boxes '{"network":{"allow":["example.org"]}}'
 	is "$code" 403
 	case $(get .error.message) in *'network.allow[0]'*example.org*egress.allow*) ;; *) fail "$body" ;; esac
@@ -125,7 +125,7 @@ a_host_the_operator_does_not_permit_is_403() {
 	done
 }
 
-an_internal_address_is_refused_whatever_its_name() {
+an_internal_address_is_rejected_whatever_its_host_name() {
 	net_box "inside.test:$http" metadata.test mixed.test
 	before=$(seen '^GET')
 	says "curl -s -w '%{http_code}' http://inside.test:$http/"
@@ -141,7 +141,7 @@ an_internal_address_is_refused_whatever_its_name() {
 	gone
 }
 
-names_that_no_rule_has_are_not_even_asked_for() {
+host_names_without_a_rule_are_not_resolved() {
 	net_box metadata.test
 	says "curl -s -o /dev/null http://secret-of-the-box.test/"
 	is "$(seen 'dns secret')" 0
@@ -165,7 +165,7 @@ a_name_is_resolved_once_for_a_connection() {
 }
 
 # Escape, Exfil
-without_the_proxy_there_is_nothing() {
+without_the_proxy_no_host_is_reachable() {
 	net_box "registry.test:$http"
 	says "python3 - <<-'X'
 	import socket
@@ -181,7 +181,7 @@ without_the_proxy_there_is_nothing() {
 }
 
 # Escape, HostLeak: the proxy's own loopback, other protocols, other families
-the_proxy_leads_to_nothing_else_of_the_host() {
+the_proxy_reaches_no_other_service_of_the_host() {
 	net_box "registry.test:$http"
 	port=${url##*:}
 	before=$(seen .)
@@ -203,7 +203,7 @@ the_proxy_leads_to_nothing_else_of_the_host() {
 	gone
 }
 
-what_could_be_read_twice_is_refused() {
+ambiguous_http_requests_are_rejected() {
 	net_box "registry.test:$http"
 	before=$(seen '^GET\|^POST')
 	says "python3 - <<-'X'
@@ -241,7 +241,7 @@ what_could_be_read_twice_is_refused() {
 	gone
 }
 
-a_budget_is_kept() {
+the_byte_budget_of_a_box_is_enforced() {
 	net_box "registry.test:$http"
 	says "curl -s http://registry.test:$http/big/4000000 | wc -c"
 	is "$out" 4000000
@@ -254,7 +254,7 @@ a_budget_is_kept() {
 	gone
 }
 
-a_box_that_ends_in_a_transfer_harms_nobody() {
+a_box_that_ends_during_a_transfer_does_not_affect_others() {
 	net_box "registry.test:$http"
 	api POST "/v1/boxes/$box/execs" "{\"command\":\"curl -s --limit-rate 1000 http://registry.test:$http/big/4000001\",\"background\":true}"
 	soon grep -q big/4000001 "$work/registry.log"
@@ -267,7 +267,7 @@ a_box_that_ends_in_a_transfer_harms_nobody() {
 }
 
 # Else a box that is no more would keep its network.
-a_box_that_ended_leaves_nothing_in_egress() {
+an_ended_box_has_no_endpoint_in_egress() {
 	before=$(find "/proc/$(egress)/fd" | wc -l)
 	net_box "registry.test:$http"
 	soon way_open
@@ -277,7 +277,7 @@ a_box_that_ended_leaves_nothing_in_egress() {
 	soon sh -c "[ \$(find /proc/$(egress)/fd | wc -l) = $before ]"
 }
 
-a_killed_egress_comes_again_and_boxes_use_it() {
+a_killed_egress_process_is_replaced_and_boxes_use_the_new_one() {
 	net_box "registry.test:$http"
 	says "curl -sS http://registry.test:$http/"
 	is "$out" packages
@@ -290,7 +290,7 @@ a_killed_egress_comes_again_and_boxes_use_it() {
 	gone
 }
 
-a_killed_front_does_not_cut_what_goes_on() {
+killing_the_server_does_not_cut_running_transfers() {
 	net_box "registry.test:$http"
 	says "curl -sS http://registry.test:$http/"
 	is "$out" packages
@@ -308,7 +308,7 @@ a_killed_front_does_not_cut_what_goes_on() {
 	gone
 }
 
-egress_has_walls() {
+the_egress_process_is_unprivileged_and_filtered() {
 	pid=$(egress)
 	is "$(awk '/^Uid:/ { print $2, $3, $4 }' "/proc/$pid/status")" "64171 64171 64171"
 	is "$(awk '/^(CapEff|CapPrm|CapBnd)/ && $1 != "CapBnd:" { print $2 }' "/proc/$pid/status" | sort -u)" 0000000000000000
@@ -317,7 +317,7 @@ egress_has_walls() {
 	is "$(find "/proc/$pid/fd" -lname '/*' -printf '%l\n' | grep -v '^/dev/null$\|serve.log$\|serve.out$')" ""
 }
 
-other_settings_are_taken_over() {
+a_reload_applies_changed_egress_settings() {
 	net_box "registry.test:$http"
 	old=$(egress)
 	kill -HUP "$warden"
@@ -329,7 +329,7 @@ other_settings_are_taken_over() {
 	gone
 }
 
-an_upgrade_brings_a_new_egress_and_boxes_use_it() {
+an_upgrade_starts_a_new_egress_process_and_boxes_use_it() {
 	net_box "registry.test:$http"
 	old=$(egress)
 	kill -USR2 "$warden"

@@ -28,7 +28,7 @@ old_runs_boxes_and_audit_rows_are_removed() {
 	has "$(cat "$work/serve.log")" 'removed old rows'
 }
 
-a_living_box_and_its_running_program_stay() {
+a_running_box_and_its_execs_are_not_removed() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":["sleep","60"],"background":true}'
 	exec=$(get .exec)
@@ -42,7 +42,7 @@ a_living_box_and_its_running_program_stay() {
 	api DELETE "/v1/boxes/$box"
 }
 
-a_team_that_writes_much_loses_its_oldest_runs() {
+a_team_over_its_history_size_loses_its_oldest_runs() {
 	command -v sqlite3 >/dev/null || skip "no sqlite3"
 	stop_daemon
 	export ATOLL_HISTORY=none ATOLL_HISTORY_SIZE=512K
@@ -61,7 +61,7 @@ a_team_that_writes_much_loses_its_oldest_runs() {
 	soon few
 }
 
-a_history_that_is_no_time_is_refused() {
+an_invalid_history_setting_is_rejected() {
 	ATOLL_HISTORY=yesterday "$ATOLL" config check >said 2>&1 && fail "accepted"
 	has "$(cat said)" ATOLL_HISTORY
 	ATOLL_HISTORY_SIZE=-1 "$ATOLL" config check >said 2>&1 && fail "accepted"

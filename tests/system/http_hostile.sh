@@ -17,7 +17,7 @@ plain() {
 }
 lines() { grep -ci "^$1:" head; }
 
-a_hosts_port_is_digits_and_nothing_follows() {
+an_invalid_port_in_the_host_header_is_rejected() {
 	port=${url##*:}
 	for host in "127.0.0.1:$port" localhost "[::1]:$port" "LOCALHOST:1"; do
 		raw "GET /healthz HTTP/1.1\r\nHost: $host\r\nConnection: close\r\n\r\n"
@@ -30,7 +30,7 @@ a_hosts_port_is_digits_and_nothing_follows() {
 	done
 }
 
-an_encoded_slash_is_no_separator_and_one_at_the_end_is_ignored() {
+an_encoded_slash_is_no_separator_and_a_trailing_slash_is_ignored() {
 	for path in /v1%2fboxes /v1%2Fboxes%2f /v2%2Fsandboxes; do
 		api GET $path
 		is "$code" 404 "$path $body"
@@ -41,7 +41,7 @@ an_encoded_slash_is_no_separator_and_one_at_the_end_is_ignored() {
 	is "$code" 400 "$body"
 }
 
-what_is_there_twice_is_refused() {
+duplicate_headers_bare_lf_and_leading_empty_lines_are_rejected() {
 	for h in 'Authorization: Bearer x' 'X-API-Key: %s' 'Origin: http://localhost' 'Content-Type: application/json'; do
 		raw "GET /v1/who HTTP/1.1\r\nHost: localhost\r\n$(echo "$h" | sed "s/%s/$key/")\r\n$(echo "$h" | sed "s/%s/$key/")\r\nConnection: close\r\n\r\n"
 		is "$code" 400 "$h"
@@ -52,7 +52,7 @@ what_is_there_twice_is_refused() {
 	is "$code" 400 'a bare LF'
 }
 
-a_body_says_that_it_is_json_or_comes_with_a_key_and_from_no_page() {
+a_body_of_a_type_that_a_web_page_can_send_is_rejected() {
 	set -- -X POST -H "X-API-Key: $key" --data-binary '{"command":"true"}'
 	for type in application/json 'Application/JSON; charset=utf-8' application/vnd.x+json application/x-www-form-urlencoded ''; do
 		plain /v1/run "$@" -H "Content-Type:${type:+ $type}"
@@ -84,7 +84,7 @@ a_body_says_that_it_is_json_or_comes_with_a_key_and_from_no_page() {
 	is "$code" 200
 }
 
-wrong_keys_are_counted_and_slowed_and_the_right_one_is_not() {
+invalid_keys_are_rate_limited_and_valid_ones_are_not() {
 	py wrong_keys
 	api GET /metrics
 	[ "$(sed -n 's/^atoll_auth_failures_total //p' body)" -ge 200 ] || fail "$(grep auth_ body)"
@@ -97,7 +97,7 @@ wrong_keys_are_counted_and_slowed_and_the_right_one_is_not() {
 	is "$code" 401
 }
 
-every_answer_says_that_it_is_what_it_says_and_for_whom() {
+every_answer_has_nosniff_and_a_cross_origin_policy() {
 	api POST /v2/sandboxes '{"templateID":"base","timeout":60}'
 	box=$(get .sandboxID) token=$(get .envdAccessToken)
 	for path in /healthz /v1/who /openapi.json /nowhere /metrics "/v1/boxes/$box" "/v1/boxes/$box/files?path=/etc/hostname" /sandboxes; do
@@ -113,7 +113,7 @@ every_answer_says_that_it_is_what_it_says_and_for_whom() {
 	is "$(sed -n 's/^cross-origin-resource-policy: \(.*\)\r$/\1/ip' head)" cross-origin
 }
 
-a_page_may_ask_whether_it_may_name_a_sandbox() {
+a_cors_preflight_with_a_sandbox_header_is_answered() {
 	set -- -X OPTIONS -H 'Origin: https://page.example' -H 'Access-Control-Request-Method: POST'
 	plain /process.Process/Start "$@" -H 'Access-Control-Request-Headers: content-type,E2B-Sandbox-Id,x-access-token'
 	is "$code" 204 "$body"
@@ -166,7 +166,7 @@ large_variables_are_refused_before_a_box_is_made() {
 	api DELETE "/v1/boxes/$box"
 }
 
-a_list_of_large_rows_comes_in_pages() {
+a_list_of_large_rows_is_split_into_pages() {
 	x=$(head -c 120000 /dev/zero | tr '\0' x)
 	new_box
 	for i in $(seq 12); do
@@ -185,7 +185,7 @@ a_list_of_large_rows_comes_in_pages() {
 	api DELETE "/v1/boxes/$box"
 }
 
-a_link_that_no_box_signed_is_refused_before_all_are_tried() {
+a_url_signed_by_no_box_is_rejected_without_checking_every_box() {
 	api POST /v2/sandboxes '{"templateID":"base","timeout":60}'
 	box=$(get .sandboxID) token=$(get .envdAccessToken)
 	good=$(printf '/etc/hostname:read::%s' "$token" | openssl dgst -sha256 -binary | base64 -w0 | sed 's/=*$//; s/+/%2B/g; s,/,%2F,g; s/^/v1_/')
@@ -206,7 +206,7 @@ a_link_that_no_box_signed_is_refused_before_all_are_tried() {
 	is "$code" 200 "$body"
 }
 
-wrong_keys_are_slowed_at_every_path() {
+invalid_keys_are_rate_limited_at_every_path() {
 	for path in /v1/who /mcp /sandboxes /swerex/is_alive; do
 		slowed=0
 		for i in $(seq 45); do
@@ -224,7 +224,7 @@ wrong_keys_are_slowed_at_every_path() {
 	[ $slowed -gt 5 ] || fail "two headers: $slowed of 45 were slowed"
 }
 
-who_may_only_look_is_told_no_values() {
+a_viewer_sees_variable_names_without_values() {
 	new_box '{"env":{"SECRET":"hush-hush"},"name":"hushed"}'
 	owner=$key key=$viewer
 	for path in /v1/boxes '/v1/boxes?state=all' "/v1/boxes/$box" /v1/boxes/hushed "/v1/boxes/$box/env"; do
@@ -245,7 +245,7 @@ who_may_only_look_is_told_no_values() {
 	key=$owner
 }
 
-silence_shuts_nobody_out() {
+idle_connections_do_not_block_other_clients() {
 	ulimit -n 4096
 	py silence
 }
@@ -253,7 +253,7 @@ silence_shuts_nobody_out() {
 # team_key NAME: makes the team, prints the key of its only member.
 team_key() { api PUT "/v1/teams/$1" '{}'; api POST /v1/keys "{\"name\":\"only\",\"role\":\"viewer\",\"team\":\"$1\"}"; get .key; }
 
-a_team_that_asks_for_much_is_served_after_others() {
+a_team_with_many_requests_is_served_after_others() {
 	api GET /v1/languages # the first time takes a box
 	is "$code" 200
 	key=$(team_key greedy),$(team_key modest)

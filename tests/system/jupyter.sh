@@ -57,7 +57,7 @@ in_box() {
 
 # ---- cells ----
 
-python_keeps_its_state_and_tells_all_it_has() {
+a_python_kernel_keeps_state_and_returns_output_and_results() {
 	living python3
 	is "$(get '.language + " " + .state')" "jupyter:python3 idle" "$body"
 	cell 'x = 41'
@@ -76,14 +76,14 @@ os.system("echo once") and None'
 	is "$(get .status)" ok
 }
 
-a_plot_of_python_is_a_picture() {
+a_python_plot_is_returned_as_png() {
 	living python3
 	/usr/bin/python3 -c 'import matplotlib, matplotlib_inline' 2>/dev/null || skip "no matplotlib on this host"
 	cell 'import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()'
 	is "$(get '.results[0].data["image/png"]' | base64 -d | head -c 4 | tail -c 3)" PNG "$body"
 }
 
-r_keeps_its_state_and_tells_all_it_has() {
+an_r_kernel_keeps_state_and_returns_output_and_results() {
 	living ir
 	cell 'x <- 41'
 	is "$(get .status)" ok "$body"
@@ -100,7 +100,7 @@ f()'
 	has "$(get .error.text)" 'stop("bad")'
 }
 
-an_error_has_its_traceback_without_colours() {
+a_kernel_error_has_a_traceback_without_colours() {
 	living python3
 	cell 'def f(): return 1 / 0
 f()'
@@ -111,7 +111,7 @@ f()'
 	is "$(get .error.name)" SyntaxError "$body"
 }
 
-a_cell_asks_for_a_line() {
+a_cell_reads_a_line_of_input() {
 	for kernel in python3 ir; do
 		living $kernel
 		case $kernel in python3) begin 'n = input("name? "); print("hello", n)' ;; ir) begin 'n <- readline("name? "); cat("hello", n)' ;; esac
@@ -130,7 +130,7 @@ a_cell_asks_for_a_line() {
 	is "$(jq -r 'select(.type == "error") | .name' events)" EOFError
 }
 
-variables_of_one_cell_are_refused() {
+env_of_a_single_cell_is_rejected_for_kernels() {
 	living python3
 	cell '1' 'env: {A: "b"}'
 	is "$(get '.status + " " + .error.name')" "error Unsupported" "$body"
@@ -138,7 +138,7 @@ variables_of_one_cell_are_refused() {
 
 # ---- ending them ----
 
-an_endless_cell_is_interrupted_and_the_kernel_lives() {
+an_endless_cell_is_interrupted_and_the_kernel_keeps_running() {
 	for kernel in python3 ir; do
 		living $kernel
 		cell 'y = 5'
@@ -155,7 +155,7 @@ an_endless_cell_is_interrupted_and_the_kernel_lives() {
 	done
 }
 
-a_spec_has_an_environment_and_may_want_messages_for_interrupts() {
+a_kernel_spec_sets_variables_and_message_interrupts() {
 	living python3
 	# It says what it got; a signal would have ended it.
 	spec byword <<-'SPEC'
@@ -174,7 +174,7 @@ a_spec_has_an_environment_and_may_want_messages_for_interrupts() {
 	api DELETE "$at"
 }
 
-a_restart_is_another_kernel() {
+a_restart_starts_a_new_kernel() {
 	living python3
 	cell 'import os, subprocess; x = 1; subprocess.Popen(["sleep", "987"]).pid and None'
 	api POST "$at/restart"
@@ -205,7 +205,7 @@ a_kernel_that_dies_ends_its_cell_with_the_cause() {
 	is "$(get '.results[0].data["text/plain"]')" 42 "$body"
 }
 
-a_cell_outlives_its_front() {
+a_cell_of_a_kernel_continues_after_the_server_is_killed() {
 	living python3
 	cell 'kept = 5'
 	python3 "$here/contexts.py" resume "$box" "${at##*/}" 'import os, time
@@ -223,7 +223,7 @@ i' "$warden" >resumed || fail "$(cat resumed)"
 
 # ---- bad input ----
 
-an_unknown_kernel_is_named_with_those_that_are_here() {
+an_unknown_kernel_is_rejected_with_the_list_of_kernels() {
 	living python3
 	refused nothere "there is no Jupyter kernel 'nothere' here; there is: "
 	for bad in '' . .. -x a/b "a'b" "$(printf %025d 0)"; do
@@ -232,7 +232,7 @@ an_unknown_kernel_is_named_with_those_that_are_here() {
 	done
 }
 
-a_hostile_spec_is_refused_in_words() {
+a_hostile_kernel_spec_is_rejected_with_a_message() {
 	living python3
 	echo '{"argv": "python3 {connection_file}"}' | spec text
 	refused text "argv is not a list"
@@ -259,7 +259,7 @@ a_hostile_spec_is_refused_in_words() {
 	in_box 'rm -r .local/share/jupyter' >/dev/null
 }
 
-what_a_cell_forges_is_passed_over_or_its_own_loss() {
+forged_kernel_messages_are_ignored_or_affect_only_their_context() {
 	living python3
 	# Signed with another key, not signed, no message at all, of another cell: none of it is heard.
 	cell 'k = get_ipython().kernel; s = k.session
@@ -290,7 +290,7 @@ None'
 	is "$(get '.results[0].data["text/plain"]')" 42 "$(echo "$body" | head -c 500)"
 }
 
-a_loud_cell_is_cut_and_ends() {
+output_of_a_cell_over_the_limit_is_truncated_and_the_cell_ends() {
 	living python3
 	cell 'print("x" * (20 << 20)); 5'
 	is "$(get '.status + " " + (.truncated | tostring) + " " + (.stdout | length | tostring)')" "ok true 4194304" "$(echo "$body" | head -c 300)"
@@ -300,7 +300,7 @@ a_loud_cell_is_cut_and_ends() {
 
 # ---- other doors ----
 
-the_kernels_are_listed_and_can_be_typed_to() {
+kernels_are_listed_and_usable_with_repl() {
 	have python3
 	has "$("$ATOLL" lang)" jupyter:python3
 	is "$("$ATOLL" lang --json | jq -r '.kernels[] | select(.name == "jupyter:python3") | .language')" python
@@ -323,7 +323,7 @@ e2b_clients_name_a_kernel_as_a_language() {
 	api DELETE "/v1/boxes/$box"
 }
 
-a_kernel_without_memory_says_so() {
+a_kernel_out_of_memory_is_reported() {
 	have python3
 	new_box '{"limits":{"mem":150000000}}'
 	context python3

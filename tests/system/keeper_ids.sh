@@ -42,7 +42,7 @@ a_ninth_keeper_is_refused_and_its_daemon_does_not_start() {
 	is "$(grep -c '"no keeper"' serve.out)" 1
 }
 
-a_share_is_free_when_its_keeper_and_its_boxes_are_gone() {
+a_uid_share_is_free_when_its_keeper_and_boxes_have_ended() {
 	rm -rf /run/atoll.ids
 	eight_keepers
 	ATOLL_RUN=$PWD/r1 "$ATOLL" run -- sh -c 'echo in; sleep 60' >in &

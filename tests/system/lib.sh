@@ -1,7 +1,7 @@
 # lib.sh - for shell tests that drive $ATOLL. Source it, write functions, end with `run_tests`.
 #
 #	. "$(dirname "$0")/lib.sh"
-#	a_program_keeps_its_exit_status() {
+#	run_returns_the_exit_status_of_the_program() {
 #		run -- sh -c 'exit 7'
 #		is "$status" 7
 #	}

@@ -14,7 +14,7 @@ send() {
 # Whatever did not pass, a line each, and its last words.
 bad() { jq -r 'select(.type == "result" and .verdict != "passed") | "# \(.id): \(.cause): \(.message // "") \((.stderr // "")[-200:])"' <events; }
 
-every_program_of_the_library_says_what_its_examples_say() {
+every_library_program_prints_the_output_of_its_examples() {
 	# Compilers make it long: with what they do otherwise it is `make library`.
 	if [ "${LIBRARY:-}" = all ]; then "$items"; else "$items" --quick; fi >items || fail "there are no programs"
 	# All of them: a task that lost its examples, or a language its programs, would not be missed otherwise.
@@ -27,7 +27,7 @@ every_program_of_the_library_says_what_its_examples_say() {
 	"$items" --judge <events || fail "an output does not match"
 }
 
-a_task_of_two_steps_runs_both_in_their_order() {
+a_task_of_two_steps_runs_both_in_order() {
 	for language in Python JavaScript; do
 		"$items" --plan "In $language: the mean and median of 1, 2 and 6, then the area of a rectangle with length 3 and width 4"
 	done >items
@@ -38,7 +38,7 @@ area: 12"
 	is "$(jq -r 'select(.type == "end") | .passed' <events)" 2
 }
 
-no_text_gets_out_of_its_quotes_in_any_language() {
+text_slots_are_quoted_safely_in_every_language() {
 	"$items" --literals >items
 	send items
 	bad

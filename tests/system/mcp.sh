@@ -33,7 +33,7 @@ old() {
 }
 error() { get .error.code; }
 
-the_modern_era_needs_no_handshake() {
+the_stateless_protocol_needs_no_handshake() {
 	modern server/discover
 	is "$code" 200 "$body"
 	is "$(get '.result.supportedVersions | join(" ")')" "$V"
@@ -45,7 +45,7 @@ the_modern_era_needs_no_handshake() {
 	is "$(get '.result.tools[0].inputSchema.properties.box.type')" string
 	is "$(get .id)" 7
 }
-a_tool_works_in_the_keys_own_box() {
+a_tool_uses_the_default_box_of_its_key() {
 	modern tools/call '"name":"write_file","arguments":{"path":"f","content":"hello"}' write_file
 	is "$(get .result.isError)" false "$body"
 	modern tools/call '"name":"read_file","arguments":{"path":"f"}' read_file
@@ -56,7 +56,7 @@ a_tool_works_in_the_keys_own_box() {
 	modern tools/call '"name":"read_file","arguments":{"path":"f"}' read_file
 	is "$(get .result.isError)" true "another key has another box"
 }
-a_box_can_be_made_named_and_ended() {
+a_box_can_be_created_named_and_deleted_by_tools() {
 	modern tools/call '"name":"create_box","arguments":{"name":"mine"}' create_box
 	is "$(get .result.isError)" false "$body"
 	modern tools/call '"name":"run_command","arguments":{"box":"mine","command":"echo $((6*7))"}' run_command
@@ -67,7 +67,7 @@ a_box_can_be_made_named_and_ended() {
 	is "$(get .result.isError)" true
 	has "$body" "it was deleted"
 }
-a_viewer_gets_no_box_of_its_own() {
+a_viewer_gets_no_default_box() {
 	new_box
 	key=$viewer
 	modern tools/call '"name":"list_files","arguments":{}' list_files
@@ -80,7 +80,7 @@ a_viewer_gets_no_box_of_its_own() {
 	modern tools/call '"name":"create_box","arguments":{}' create_box
 	is "$(get .result.isError)" true
 }
-a_key_for_one_box_has_that_one() {
+a_key_for_one_box_uses_that_box() {
 	new_box
 	owner=$key
 	key=$("$ATOLL" key new bound --box "$box" --state "$state" --quiet)
@@ -92,7 +92,7 @@ a_key_for_one_box_has_that_one() {
 	api POST "/v1/boxes/$box/tools/read_file" '{"path":"f"}'
 	is "$(get .text)" x
 }
-modern_headers_must_say_what_the_body_says() {
+protocol_headers_must_equal_the_body() {
 	B="{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{$META}}"
 	post "$B"
 	is "$code $(error)" "400 -32020"
@@ -115,7 +115,7 @@ modern_headers_must_say_what_the_body_says() {
 	is "$(get '.error.data.supported | join(" ")')" "$V"
 	is "$(get .error.data.requested)" 1999-01-01
 }
-what_is_no_message_is_refused() {
+invalid_messages_are_rejected() {
 	post '{"jsonrpc":'
 	is "$code $(error)" "400 -32700"
 	post '[{"jsonrpc":"2.0","id":1,"method":"ping"}]'
@@ -140,7 +140,7 @@ what_is_no_message_is_refused() {
 	has "$(get '.result.content[0].text')" "pth: is no field"
 	is "$(get .result.isError)" true
 }
-strangers_and_strange_pages_are_kept_out() {
+a_wrong_key_host_or_origin_is_rejected() {
 	right=$key key=wrong
 	modern tools/list
 	is "$code" 401
@@ -155,7 +155,7 @@ strangers_and_strange_pages_are_kept_out() {
 	code=$(curl -sS -o body -w '%{http_code}' -X DELETE -H "Authorization: Bearer $key" -H "MCP-Protocol-Version: $V" "$url/mcp")
 	is "$code" 405
 }
-the_old_era_has_sessions() {
+the_session_protocol_has_sessions() {
 	hello
 	[ ${#session} = 32 ] || fail "session '$session'"
 	is "$(get .result.protocolVersion)" 2025-11-25
@@ -186,13 +186,13 @@ the_old_era_has_sessions() {
 	old ping
 	is "$code" 404
 }
-an_old_version_is_answered_in_itself_and_an_unknown_one_by_ours() {
+a_known_old_version_is_confirmed_and_an_unknown_one_gets_ours() {
 	hello 2025-03-26
 	is "$(get .result.protocolVersion)" 2025-03-26
 	hello 1999-01-01
 	is "$(get .result.protocolVersion)" 2025-11-25
 }
-old_sessions_go_when_there_are_too_many() {
+the_oldest_session_is_removed_when_there_are_too_many() {
 	hello
 	first=$session
 	python3 - "$url" "$key" <<-'PY'
@@ -218,7 +218,7 @@ kill_server() {
 	kill -9 "$was"
 	soon another_front
 }
-a_session_survives_a_killed_and_a_replaced_server() {
+an_mcp_session_survives_a_killed_and_a_replaced_server() {
 	hello
 	old logging/setLevel '{"level":"debug"}'
 	old tools/call '{"name":"write_file","arguments":{"path":"kept","content":"still here"}}'
@@ -262,20 +262,20 @@ a_session_survives_a_killed_and_a_replaced_server() {
 	old ping
 	is "$code" 404
 }
-a_session_keeps_its_level_of_notices() {
+a_session_keeps_its_log_level() {
 	hello
 	old logging/setLevel '{"level":"debug"}'
 	kill_server
 	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
 	has "$body" notifications/message
 }
-what_is_no_session_id_is_refused() {
+an_invalid_session_id_is_rejected() {
 	for session in x 0123456789ABCDEF0123456789abcdef "$(printf '\303\050')" "' OR 1=1 --" "$(head -c 4000 /dev/zero | tr '\0' a)"; do
 		old ping
 		is "$code" 404 "$body"
 	done
 }
-a_call_that_a_killed_server_had_can_be_repeated() {
+a_call_that_was_running_in_a_killed_server_can_be_repeated() {
 	hello
 	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
 	curl -sS --max-time 30 -o other -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" --data-binary \
@@ -288,7 +288,7 @@ a_call_that_a_killed_server_had_can_be_repeated() {
 	old tools/call '{"name":"run_command","arguments":{"command":"echo again"}}'
 	has "$body" '"exit_code":0'
 }
-output_comes_as_progress_before_the_result() {
+output_is_sent_as_progress_before_the_result() {
 	modern tools/call '"name":"run_command","arguments":{"command":"echo one; sleep 0.3; echo two"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":"p1"},"x":0' run_command
 	is "$code" 400 "two _meta: duplicates are refused"
 	post "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"run_command\",\"arguments\":{\"command\":\"echo one; sleep 0.3; echo two\"},$(echo "$META" | sed 's/}$/,"progressToken":"p1"}/')}}" \
@@ -301,7 +301,7 @@ two"
 	is "$(jq -rs '[.[].params.progress | select(. != null)] | . == sort and length > 1' <events)" true
 	is "$(jq -rs '.[-1].result.structuredContent.exit_code' <events)" 0
 }
-log_notices_come_when_they_were_asked_for() {
+log_notifications_are_sent_when_requested() {
 	hello
 	old logging/setLevel '{"level":"debug"}'
 	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
@@ -310,7 +310,7 @@ log_notices_come_when_they_were_asked_for() {
 	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
 	lacks "$body" notifications/message
 }
-who_leaves_has_cancelled_in_the_modern_era() {
+a_disconnect_cancels_a_call_of_the_stateless_protocol() {
 	modern tools/call '"name":"run_command","arguments":{"command":"true"}' run_command # the box is there
 	modern_sleep() {
 		curl -sS --max-time 30 -o /dev/null -H "Authorization: Bearer $key" -H "MCP-Protocol-Version: $V" -H 'Mcp-Method: tools/call' \
@@ -322,7 +322,7 @@ who_leaves_has_cancelled_in_the_modern_era() {
 	kill $client
 	soon no_process '^sleep 7341'
 }
-a_notice_cancels_in_the_old_era() {
+a_notification_cancels_a_call_of_the_session_protocol() {
 	hello
 	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
 	curl -sS --max-time 30 -o other -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" --data-binary \
@@ -336,7 +336,7 @@ a_notice_cancels_in_the_old_era() {
 	old ping
 	is "$code" 200
 }
-files_are_resources() {
+files_of_a_box_are_mcp_resources() {
 	modern tools/call '"name":"write_file","arguments":{"path":"d e/ü.txt","content":"text"}' write_file
 	modern tools/call '"name":"run_command","arguments":{"command":"printf \"\\\\001\\\\377\" >bin"}' run_command
 	modern resources/list
@@ -359,7 +359,7 @@ files_are_resources() {
 	old resources/templates/list
 	is "$(get '.result.resourceTemplates[0].uriTemplate')" 'atoll://{box}/{+path}'
 }
-prompts_are_filled_in() {
+prompts_are_returned_with_their_arguments() {
 	modern prompts/list
 	is "$(get '.result.prompts | length')" 3
 	modern prompts/get '"name":"solve","arguments":{"task":"add two numbers"}' solve
@@ -377,7 +377,7 @@ prompts_are_filled_in() {
 stdio() {
 	printf '%s\n' "$@" | ATOLL_KEY=$key timeout 20 "$ATOLL" -H "$url" mcp >lines 2>err || fail "status $?: $(cat err)"
 }
-stdio_carries_both_eras() {
+stdio_supports_both_protocol_versions() {
 	stdio '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}' \
 		'{"jsonrpc":"2.0","method":"notifications/initialized"}' \
 		'{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"run_command","arguments":{"command":"echo hi"},"_meta":{"progressToken":5}}}'
@@ -391,7 +391,7 @@ stdio_carries_both_eras() {
 	is "$(jq -r 'select(.id == 2) | .result.messages | length' <lines)" 1
 	is "$(jq -r 'select(.id == 3) | .error.code' <lines)" -32602
 }
-stdio_answers_nonsense_and_a_daemon_that_is_away() {
+stdio_answers_invalid_messages_and_reports_a_missing_daemon() {
 	stdio 'nonsense' '[1]' '' '{"jsonrpc":"2.0","id":4,"method":"tools/list"}'
 	is "$(jq -rs '[.[].error.code | tostring] | sort | join(" ")' <lines)" "-32020 -32600 -32700" "$(cat lines)"
 	is "$(jq -rs '[.[] | select(.id == 4)] | length' <lines)" 1
@@ -400,7 +400,7 @@ stdio_answers_nonsense_and_a_daemon_that_is_away() {
 	is "$(jq -r .error.code <lines)" -32603
 	is "$(jq -r .id <lines)" 5
 }
-stdio_cancels_in_either_era() {
+stdio_cancels_in_both_protocol_versions() {
 	cat >cancel.py <<-'PY'
 		import json, os, subprocess, sys, time
 		atoll, url, old = sys.argv[1:4]
@@ -432,7 +432,7 @@ stdio_cancels_in_either_era() {
 		ATOLL_KEY=$key python3 cancel.py "$ATOLL" "$url" $old || fail "era $old"
 	done
 }
-stdio_outlives_a_daemon_that_forgets_its_session() {
+stdio_continues_when_the_daemon_has_lost_its_session() {
 	cat >forget.py <<-'PY'
 		import json, subprocess, sys
 		atoll, url, key = sys.argv[1:4]
@@ -455,7 +455,7 @@ stdio_outlives_a_daemon_that_forgets_its_session() {
 	PY
 	ATOLL_KEY=$key python3 forget.py "$ATOLL" "$url" "$key"
 }
-stdio_answers_a_call_that_a_killed_server_had() {
+stdio_answers_a_call_that_was_running_in_a_killed_server() {
 	cat >killed.py <<-'PY'
 		import json, os, signal, subprocess, sys, time
 		atoll, url, warden = sys.argv[1:4]

@@ -87,11 +87,11 @@ client() {
 	PY
 }
 
-a_tool_runs_when_a_person_has_allowed_it() {
+a_tool_runs_after_the_user_approved_it() {
 	client
 	asks allowed
 }
-and_does_not_when_not() {
+a_tool_does_not_run_after_the_user_declined_it() {
 	client
 	key=$editor # has no box of its own yet
 	api GET /v1/boxes
@@ -100,27 +100,27 @@ and_does_not_when_not() {
 	api GET /v1/boxes
 	is "$(get '.items | length')" "$before" "$body"
 }
-an_approval_is_of_one_call_and_cannot_be_made_up() {
+an_approval_is_valid_for_one_call_and_cannot_be_forged() {
 	client
 	asks forged
 }
-a_client_that_can_ask_nobody_is_told_so() {
+a_client_without_elicitation_gets_an_error() {
 	client
 	asks mute
 }
-in_the_old_era_it_is_asked_on_the_calls_own_stream() {
+the_session_protocol_asks_on_the_stream_of_the_call() {
 	client
 	asks old
 }
-a_session_can_be_asked_after_its_server_was_killed() {
+a_session_can_be_asked_after_a_server_restart() {
 	client
 	asks killed "$warden"
 }
-a_question_whose_answer_would_go_to_the_next_server_ends_its_call() {
+replacing_the_server_ends_a_call_that_waits_for_approval() {
 	client
 	asks replaced "$warden"
 }
-only_tools_can_be_named() {
+the_approve_setting_accepts_only_tool_names() {
 	! ATOLL_MCP_APPROVE=fly "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/other" >out 2>&1 || fail "it serves"
 	grep -q "'fly' is no tool" out || fail "$(cat out)"
 }

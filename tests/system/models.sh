@@ -73,7 +73,7 @@ front_pid() { pgrep -P "$(cat "$work/warden")" -x atoll-front | tail -1; }
 ask() { api POST /v1/models/ask "$(jq -nc --arg m "$1" '{text:"6*7?", model:$m} + ($ARGS.named.more // {} )' --argjson more "${2:-{\}}")"; }
 asked() { curl -sS "http://127.0.0.1:$plain_port/count/$1" | jq -r .asked; }
 
-a_question_is_answered_and_what_it_cost_is_told() {
+a_completion_is_answered_with_its_cost() {
 	api GET /v1/models
 	is "$(get '.roles.debugger | join(",")')" ok,length "$body"
 	lacks "$body" "$secret"
@@ -90,7 +90,7 @@ Be brief."
 	has "$(cat count)" "Authorization: Bearer $secret"
 }
 
-the_command_line_asks_as_well() {
+atoll_model_ask_prints_a_completion() {
 	export ATOLL_KEY="$key"
 	atoll -H "$url" model ask '6*7?' --role agent
 	is "$status" 0 "$(cat err)"
@@ -105,7 +105,7 @@ the_command_line_asks_as_well() {
 }
 
 # model, HTTP status, category, tries, retriable, what the message has
-each_fault_has_its_end() {
+each_provider_fault_has_its_status_category_and_retries() {
 	cat >want <<-'END'
 		drip 200 - 1 - -
 		lingers 200 - 1 - -
@@ -156,7 +156,7 @@ each_fault_has_its_end() {
 	is "$(jq -r '.usage.calls' error200.body)" 2
 }
 
-a_provider_that_fails_again_and_again_is_left_alone() {
+a_provider_that_fails_repeatedly_is_skipped_for_a_while() {
 	ask empty
 	ask empty
 	is "$(get '.answer.error.category')" unavailable "$body"
@@ -168,13 +168,13 @@ a_provider_that_fails_again_and_again_is_left_alone() {
 	is "$(get '.answer.error.retry_after_ms > 0')" true
 }
 
-signs_of_life_are_no_answer_and_end_with_the_deadline() {
+keepalives_of_a_provider_do_not_extend_the_deadline() {
 	ask pings '{"deadline_ms":700}'
 	is "$code" 504 "$body"
 	has "$(get .answer.error.message)" 'no answer within 700 ms'
 }
 
-who_leaves_has_its_question_cancelled_and_counted() {
+a_client_disconnect_cancels_the_completion_and_is_counted() {
 	curl -sS --max-time 20 -o /dev/null -H "X-API-Key: $key" -H 'Content-Type: application/json' \
 		--data-binary '{"text":"x","model":"wait"}' "$url/v1/models/ask" 2>/dev/null &
 	client=$!
@@ -185,7 +185,7 @@ who_leaves_has_its_question_cancelled_and_counted() {
 	soon counted
 }
 
-the_figures_are_in_metrics() {
+completions_are_counted_in_metrics() {
 	api GET /metrics
 	has "$body" 'atoll_model_questions_total{model="ok"}'
 	has "$body" 'atoll_model_tokens_total{model="ok",kind="cache_read"}'
@@ -196,7 +196,7 @@ the_figures_are_in_metrics() {
 	fi
 }
 
-keys_are_in_one_process_only() {
+provider_keys_are_in_the_llm_process_only() {
 	! grep -q libasan "/proc/$(model_pid)/maps" || skip "a sanitizer keeps what was freed, and the environment"
 	cat >scan.py <<-'END'
 		import sys
@@ -228,7 +228,7 @@ keys_are_in_one_process_only() {
 	lacks "$(cat out err)" "$secret"
 }
 
-the_process_is_nobody_and_can_start_nothing() {
+the_llm_process_is_unprivileged_and_cannot_start_programs() {
 	pid=$(model_pid)
 	is "$(awk '/^Uid:/ { print $2, $3, $4, $5 }' "/proc/$pid/status")" '64172 64172 64172 64172'
 	is "$(awk '/^(Seccomp|NoNewPrivs):/ { print $2 }' "/proc/$pid/status" | sort -u | tr '\n' ' ')" '1 2 '
@@ -237,7 +237,7 @@ the_process_is_nobody_and_can_start_nothing() {
 	is "$(awk '/Max core file size/ { print $5 }' "/proc/$pid/limits")" 0
 }
 
-a_process_that_ends_is_replaced_and_its_questions_say_so() {
+an_llm_process_that_exited_is_replaced_and_its_requests_fail() {
 	curl -sS --max-time 20 -o lost.body -w '%{http_code}' -H "X-API-Key: $key" -H 'Content-Type: application/json' \
 		--data-binary '{"text":"x","model":"wait"}' "$url/v1/models/ask" >lost.code &
 	waiting=$!
@@ -253,7 +253,7 @@ a_process_that_ends_is_replaced_and_its_questions_say_so() {
 	[ "$(model_pid)" != "$old" ] || fail "the same process"
 }
 
-a_reload_takes_other_keys_and_refuses_nonsense() {
+a_reload_applies_new_models_and_rejects_an_invalid_file() {
 	warden=$(cat "$work/warden") old=$(model_pid)
 	cp "$work/models.toml" good.toml
 	echo 'x = 1' >>"$work/models.toml"
@@ -279,7 +279,7 @@ a_reload_takes_other_keys_and_refuses_nonsense() {
 	cp good.toml "$work/models.toml"
 }
 
-without_a_file_nobody_is_asked() {
+a_missing_models_file_and_unknown_roles_are_errors() {
 	old=$(model_pid)
 	mkdir -p other
 	ATOLL_RUN=$work/run2 "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/state2" --models "$work/none.toml" >out 2>err && fail "it serves"

@@ -156,7 +156,7 @@ installs() { # install boxes ever made
 
 # ---- tests ----
 
-a_set_is_installed_once_and_then_at_hand() {
+a_package_set_is_installed_once_and_then_reused() {
 	cd "$work" && mkdir -p m && cd m && make_mirror && cd "$OLDPWD"
 	before=$(installs)
 	run_code python 'import tiny, other; print(tiny.version, other.version)' '{packages:["Other==2.0","tiny<1.1"]}'
@@ -174,7 +174,7 @@ a_set_is_installed_once_and_then_at_hand() {
 	is "$(get '.items[0].uses')" 1
 }
 
-its_programs_are_on_the_path_and_its_bytecode_is_used() {
+programs_of_a_package_set_are_on_the_path_and_its_bytecode_is_used() {
 	api POST /v1/boxes '{"packages":{"pip":["tiny==1.0"]}}'
 	is "$code" 201 "$body"
 	box=$(get .id)
@@ -185,7 +185,7 @@ its_programs_are_on_the_path_and_its_bytecode_is_used() {
 	api DELETE "/v1/boxes/$box"
 }
 
-nobody_in_a_box_can_change_them() {
+packages_are_read_only_in_a_box() {
 	run_code bash 'd=$(python3 -c "import tiny; print(tiny.__path__[0])"); echo x >$d/__init__.py || echo x >$d/new || rm -r $d || echo no' \
 		'{packages:{pip:["tiny==1.0"]}}'
 	is "$(get .stdout)" no "$body"
@@ -193,7 +193,7 @@ nobody_in_a_box_can_change_them() {
 	is "$(get .stdout)" 1.0
 }
 
-npm_packages_are_found_from_everywhere() {
+npm_packages_are_found_from_any_folder() {
 	run_code node 'console.log(require("small"))' '{packages:["small@^1.0"], cwd:"/tmp"}'
 	is "$(get .stdout)" "small 1.2.0" "$body"
 	api POST /v1/run '{"files":{"a.mjs":"import s from \"small\"; console.log(s)"},"command":["node","a.mjs"],"packages":{"npm":["small@1.0.0"],"pip":["tiny==1.0"]}}'
@@ -201,13 +201,13 @@ npm_packages_are_found_from_everywhere() {
 	is "$(get '.packages.sets | length')" 2
 }
 
-gems_are_where_ruby_looks() {
+gems_are_in_the_search_path_of_ruby() {
 	command -v gem >/dev/null || skip "no gem on this host"
 	run_code ruby 'require "little"; puts LITTLE' '{packages:["little"]}'
 	is "$(get .stdout)" 1.0.0 "$body"
 }
 
-crates_are_built_into_programs() {
+crates_are_compiled_to_programs() {
 	[ -x /usr/bin/cargo ] || skip "no cargo on this host"
 	run_code rust 'fn main() { println!("{}", tiny_crate::version()); }' '{packages:["tiny-crate@~1.0"]}'
 	is "$code $(get .stdout)" "200 1.0.0" "$body"
@@ -221,7 +221,7 @@ crates_are_built_into_programs() {
 	is "$code $(get .error.category) $(get .error.package)" "422 no_such_package no-such-crate" "$body"
 }
 
-debian_packages_bring_what_they_need_and_run_no_script() {
+debian_packages_include_dependencies_and_run_no_scripts() {
 	run_code bash 'second-deb; first-deb; ls /etc/*-deb.conf 2>&1 | grep -c conf; command -v bash' '{packages:["second-deb"]}'
 	is "$code" 200 "$body"
 	is "$(get .stdout)" "second-deb 2.0
@@ -246,13 +246,13 @@ packages_of_the_distribution_and_the_public_registry_work() {
 	is "$code $(get .stdout)" "200 true" "$body"
 }
 
-go_modules_come_from_the_layer() {
+go_modules_are_read_from_the_layer() {
 	command -v go >/dev/null || skip "no go on this host"
 	api POST /v1/run '{"files":{"go.mod":"module x\nrequire example.org/hello v1.0.0\n"},"command":"go list -f {{.Module.Version}} example.org/hello","packages":{"go":["example.org/hello"]}}'
 	is "$(get .stdout)" v1.0.0 "$body"
 }
 
-what_a_program_says_it_needs_is_installed() {
+packages_declared_in_a_program_are_installed() {
 	run_code python '# /// script
 # dependencies = ["flasq"]
 # ///
@@ -270,7 +270,7 @@ import tiny' '{packages:false}'
 	is "$(get .status)" 1 "$body"
 }
 
-progress_is_told_as_it_happens() {
+install_progress_is_streamed() {
 	curl -sS -N -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' -H 'Content-Type: application/json' \
 		--data-binary '{"language":"python","code":"import tiny; print(1)","packages":["tiny==1.1"]}' "$url/v1/run" >lines
 	has "$(jq -r 'select(.type=="install") | .text' <lines)" "Successfully installed tiny-1.1"
@@ -278,7 +278,7 @@ progress_is_told_as_it_happens() {
 	is "$(jq -r .type <lines | uniq | tr '\n' ' ')" "install started stdout exit "
 }
 
-failures_have_a_category_and_a_way_on() {
+install_failures_have_a_category_and_a_hint() {
 	run_code python 1 '{packages:["numpyy"]}'
 	is "$code" 422 "$body"
 	is "$(get .error.category)" no_such_package
@@ -296,7 +296,7 @@ failures_have_a_category_and_a_way_on() {
 	is "$(get .error.category)" no_such_version "$body"
 }
 
-names_that_would_be_more_than_names_are_refused_before_anything_runs() {
+invalid_package_names_are_rejected_before_anything_runs() {
 	before=$(installs)
 	for name in '-r/etc/passwd' '--index-url=http://x' 'a b' 'a;id' '$(id)' '../a' '/etc/passwd' 'http://x/y.whl' 'git+https://x' 'a@file:///x' '' ; do
 		api POST /v1/run "$(jq -nc --arg n "$name" '{language:"python", code:"1", packages:[$n]}')"
@@ -312,14 +312,14 @@ names_that_would_be_more_than_names_are_refused_before_anything_runs() {
 	is "$(installs)" "$before"
 }
 
-a_name_one_letter_off_is_warned_about() {
+a_package_name_similar_to_a_popular_one_is_warned_about() {
 	run_code python 1 '{packages:["flasq"]}'
 	has "$(get '.packages.warnings[0]')" "one letter away from 'flask'"
 	run_code python 1 '{packages:["tiny==1.0"]}'
 	is "$(get '.packages.warnings')" null "$body"
 }
 
-many_who_want_the_same_wait_for_one_install() {
+simultaneous_requests_for_a_set_share_one_install() {
 	before=$(installs)
 	for i in 1 2 3 4; do
 		curl -sS -o "o$i" -H "X-API-Key: $key" -H 'Content-Type: application/json' \
@@ -330,7 +330,7 @@ many_who_want_the_same_wait_for_one_install() {
 	is "$(installs)" $((before + 1))
 }
 
-a_layer_that_was_changed_is_noticed_and_installed_anew() {
+a_changed_layer_is_detected_and_installed_again() {
 	run_code python 1 '{packages:["flasq"]}'
 	set=$(get '.packages.sets[0].set') layer=$(get '.packages.sets[0].layer')
 	api POST "/v1/packages/$set/check" '{}'
@@ -356,7 +356,7 @@ install_box() {
 	[ "$box" ]
 }
 
-an_install_box_is_nobodys() {
+the_install_box_belongs_to_no_team() {
 	curl -sS -o out -H "X-API-Key: $key" -H 'Content-Type: application/json' \
 		--data-binary '{"packages":{"pip":["slow"]}}' "$url/v1/packages" &
 	soon install_box
@@ -372,7 +372,7 @@ an_install_box_is_nobodys() {
 	is "$(jq -r .error.category out)" failed "$(cat out)"
 }
 
-a_set_in_use_cannot_be_dropped() {
+a_package_set_in_use_cannot_be_deleted() {
 	api POST /v1/boxes '{"packages":{"pip":["tiny==1.1"]}}'
 	box=$(get .id) set=$(get '.packages.sets[0].set')
 	api DELETE "/v1/packages/$set"
@@ -387,7 +387,7 @@ a_set_in_use_cannot_be_dropped() {
 	is "$code" 403
 }
 
-the_command_line_has_them_too() {
+run_installs_packages_and_atoll_packages_manages_sets() {
 	export ATOLL_HOST="$url" ATOLL_KEY="$key"
 	echo 'import tiny; print(tiny.version)' >x.py
 	atoll run -p tiny==1.0 x.py
@@ -420,14 +420,14 @@ the_command_line_has_them_too() {
 	atoll rm "$name"
 }
 
-sets_survive_a_killed_front() {
+package_sets_survive_a_killed_server() {
 	kill -9 "$(front)"
 	run_code python 'import other; print(other.version)' '{packages:["other","flasq"]}'
 	is "$(get .stdout)" 2.0 "$body"
 	is "$(get '.packages.sets[0].installed')" false
 }
 
-the_least_recently_used_go_first_when_there_is_too_much() {
+the_least_recently_used_sets_are_deleted_first() {
 	api GET /v1/packages
 	[ "$(get '.items | length')" -gt 2 ] || fail "too few: $body"
 	warden=$(cat "$work/warden")
@@ -452,7 +452,7 @@ serve_registry() {
 	port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$work/registry.log" | head -1)
 }
 
-from_a_registry_through_the_way_out() {
+packages_are_installed_from_a_registry_through_egress() {
 	warden=$(cat "$work/warden")
 	stop_daemon
 	serve_registry
@@ -484,7 +484,7 @@ from_a_registry_through_the_way_out() {
 	is "$(get .stdout)" 1.1 "$body"
 }
 
-a_manager_has_its_time() {
+the_install_timeout_is_enforced() {
 	warden=$(cat "$work/warden")
 	stop_daemon
 	export ATOLL_PACKAGES_MIRROR=mirror ATOLL_PACKAGES_TIMEOUT=1s

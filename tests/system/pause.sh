@@ -16,7 +16,7 @@ counted() { count && [ "$n" -ge "$1" ]; }
 state_is() { api GET "/v1/boxes/$box" && [ "$(get .state)" = "$1" ]; }
 read_file() { api GET "/v1/boxes/$box/files?path=$1" && echo "$body"; }
 
-nothing_happens_in_a_paused_box_and_it_goes_on_where_it_was() {
+processes_of_a_paused_box_are_frozen_and_continue_after_resume() {
 	counting
 	pid=$(read_file pid)
 	count
@@ -36,7 +36,7 @@ nothing_happens_in_a_paused_box_and_it_goes_on_where_it_was() {
 	is "$code" 204
 }
 
-programs_that_come_and_go_all_the_time_are_paused_every_time() {
+a_box_that_forks_constantly_can_be_paused() {
 	new_box
 	for i in 1 2 3 4 5 6; do
 		api POST "/v1/boxes/$box/execs" '{"command":["sh","-c","while :; do /bin/true; /bin/true & done"],"background":true}'
@@ -50,7 +50,7 @@ programs_that_come_and_go_all_the_time_are_paused_every_time() {
 	api DELETE "/v1/boxes/$box"
 }
 
-who_needs_a_running_box_hears_that_it_is_paused() {
+requests_that_need_a_running_box_are_rejected_while_it_is_paused() {
 	new_box
 	api POST "/v1/boxes/$box/pause"
 	is "$code" 200 "$body"
@@ -81,7 +81,7 @@ a_paused_box_can_be_deleted() {
 	is "$(get .state)" gone
 }
 
-without_memory_programs_end_and_files_stay() {
+pausing_without_memory_ends_processes_and_keeps_files() {
 	counting
 	api POST "/v1/boxes/$box/pause" '{"memory":false}'
 	is "$code" 200 "$body"
@@ -95,7 +95,7 @@ without_memory_programs_end_and_files_stay() {
 }
 
 boot_id() { read_file /proc/sys/kernel/random/boot_id; }
-a_boot_id_is_the_boxs_own_and_lasts_as_long_as_its_programs() {
+each_box_has_its_own_boot_id_until_its_processes_end() {
 	new_box
 	other=$(boot_id)
 	api DELETE "/v1/boxes/$box"
@@ -113,7 +113,7 @@ a_boot_id_is_the_boxs_own_and_lasts_as_long_as_its_programs() {
 	api DELETE "/v1/boxes/$box"
 }
 
-its_lifetime_stands_still_and_begins_again() {
+the_lifetime_is_suspended_while_paused_and_restarts_on_resume() {
 	new_box '{"lifetime_ms":4000,"on_timeout":"kill"}'
 	api POST "/v1/boxes/$box/pause"
 	is "$code" 200 "$body"
@@ -124,7 +124,7 @@ its_lifetime_stands_still_and_begins_again() {
 	soon state_is gone
 }
 
-a_box_can_be_paused_when_its_time_is_over() {
+a_box_can_be_configured_to_pause_when_its_lifetime_ends() {
 	counting '{"lifetime_ms":3000,"on_timeout":"pause"}'
 	soon state_is paused
 	api POST "/v1/boxes/$box/resume"
@@ -134,14 +134,14 @@ a_box_can_be_paused_when_its_time_is_over() {
 	api DELETE "/v1/boxes/$box"
 }
 
-a_paused_box_goes_when_its_retention_is_over() {
+a_paused_box_is_deleted_when_its_retention_ends() {
 	new_box '{"retention_ms":500}'
 	api POST "/v1/boxes/$box/pause"
 	is "$(get .state)" paused
 	soon state_is gone
 }
 
-a_front_that_dies_leaves_it_paused() {
+a_box_stays_paused_when_the_server_dies() {
 	counting
 	pid=$(read_file pid)
 	api POST "/v1/boxes/$box/pause"
@@ -164,7 +164,7 @@ a_front_that_dies_leaves_it_paused() {
 	api DELETE "/v1/boxes/$box"
 }
 
-a_keeper_that_dies_leaves_it_paused() {
+a_box_stays_paused_when_the_keeper_dies() {
 	counting
 	api POST "/v1/boxes/$box/pause"
 	keeper=$("$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
@@ -188,7 +188,7 @@ sandbox() {
 	box=$(get .sandboxID)
 }
 
-their_pause_says_so_once() {
+pausing_a_paused_sandbox_is_409() {
 	sandbox
 	api POST "/sandboxes/$box/pause"
 	is "$code" 204 "$body"
@@ -203,7 +203,7 @@ their_pause_says_so_once() {
 	is "$code" 404 "$body"
 }
 
-who_comes_while_it_is_being_paused_has_it_running() {
+a_request_during_the_pause_resumes_the_sandbox() {
 	sandbox
 	for _ in 1 2 3 4 5; do
 		curl -sS -o /dev/null -X POST -H "X-API-Key: $key" "$url/sandboxes/$box/pause" &
@@ -218,7 +218,7 @@ who_comes_while_it_is_being_paused_has_it_running() {
 
 traffic() { curl -sS --max-time 10 -o body -w '%{http_code}' -H "E2b-Sandbox-Id: $box" -H "E2b-Sandbox-Port: ${1:-49983}" "$url/health"; }
 
-theirs_is_paused_when_its_time_is_over_and_wakes_for_who_comes() {
+a_sandbox_with_auto_pause_and_auto_resume_is_resumed_by_traffic() {
 	sandbox '{"templateID":"base","timeout":1,"autoPause":true,"autoResume":{"enabled":true}}'
 	soon state_is paused
 	api PATCH "/v1/boxes/$box" '{"lifetime_ms":60000}'
@@ -236,7 +236,7 @@ theirs_is_paused_when_its_time_is_over_and_wakes_for_who_comes() {
 	api DELETE "/sandboxes/$box"
 }
 
-connecting_goes_on_where_it_was_or_with_its_files_alone() {
+connect_resumes_a_sandbox_with_its_processes_or_only_its_files() {
 	sandbox '{"templateID":"base","timeout":60}'
 	old=$(boot_id)
 	put_counter
@@ -276,7 +276,7 @@ connecting_goes_on_where_it_was_or_with_its_files_alone() {
 	is "$code" 204
 }
 
-theirs_without_that_stays_paused() {
+a_sandbox_without_auto_resume_stays_paused() {
 	sandbox '{"templateID":"base","timeout":1,"autoPause":true}'
 	soon state_is paused
 	is "$(traffic)" 502
@@ -285,7 +285,7 @@ theirs_without_that_stays_paused() {
 	api DELETE "/sandboxes/$box"
 }
 
-theirs_ends_otherwise() {
+a_sandbox_without_auto_pause_ends_at_its_timeout() {
 	sandbox '{"templateID":"base","timeout":1}'
 	soon state_is gone
 }

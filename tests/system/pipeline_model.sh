@@ -33,7 +33,7 @@ pipeline() { api POST "/v1/pipelines?wait=1" "$1"; is "$code" 200 "$body"; }
 documents() { api GET "/v1/pipelines/$1" && get '[.documents[].kind] | join(" ")'; }
 asks_models() { api GET /v1/models && [ "$code" = 200 ]; }
 
-what_rules_do_not_know_a_model_does() {
+a_model_handles_tasks_that_the_rules_do_not_know() {
 	pipeline '{"task":"ponder the imponderable, loudly"}'
 	is "$(get .outcome) $(get .attempts)" "plausible 1" "$body"
 	has "$(get .artifact.provenance)" "llm:"
@@ -42,12 +42,12 @@ what_rules_do_not_know_a_model_does() {
 	is "$(documents "$(get .run_id)")" "task plan artifact result report"
 }
 
-what_rules_know_is_not_asked() {
+a_model_is_not_called_for_tasks_that_the_rules_know() {
 	pipeline '{"task":"mean and median of 3, 1 and 2 in Python"}'
 	is "$(get .outcome) $(get .usage.calls)" "verified 0" "$body"
 }
 
-a_wrong_program_is_mended_by_a_model() {
+a_wrong_program_is_fixed_by_a_model() {
 	pipeline '{"task":"first wrong, then better","mode":"llm"}'
 	is "$(get .outcome) $(get .attempts)" "plausible 2" "$body"
 	is "$(documents "$(get .run_id)")" "task plan artifact result diagnosis diagnosis artifact result report"
@@ -56,7 +56,7 @@ a_wrong_program_is_mended_by_a_model() {
 	is "$(get '[.items[] | select(.type == "model_call") | .role] | join(" ")')" "planner coder debugger" "$body"
 }
 
-attempts_end_when_nothing_helps() {
+attempts_end_when_no_fix_helps() {
 	pipeline '{"task":"a stubborn one","mode":"llm"}'
 	# Each says something else, so each is another fault, and all attempts are used.
 	is "$(get .outcome) $(get .attempts)" "failed 3" "$body"
@@ -78,7 +78,7 @@ a_race_of_programs_has_one_winner() {
 	is "$(get .same)" true "$body"
 }
 
-a_budget_of_calls_is_kept() {
+the_budget_of_model_calls_is_enforced() {
 	pipeline '{"task":"first wrong, then better","mode":"llm","budget":{"max_calls":2}}'
 	is "$(get .outcome) $(get .usage.calls)" "failed 2" "$body"
 	has "$(get .why)" max_calls
@@ -93,25 +93,25 @@ a_budget_of_calls_is_kept() {
 	has "$(get .hint)" 'mode "heuristic" keeps it from being asked'
 }
 
-checks_see_all_of_stdout() {
+checks_get_the_complete_stdout() {
 	pipeline '{"task":"ponder at length","mode":"llm"}'
 	is "$(get .outcome) $(get .attempts)" "plausible 1" "$body"
 }
 
-a_planner_is_offered_the_languages_of_this_host() {
+the_planner_prompt_lists_the_languages_of_this_host() {
 	pipeline '{"task":"ponder the imponderable","mode":"llm"}'
 	api GET /v1/languages
 	is "$(cat "$work/port.languages")" "$(get '[.items[] | select(.here) | .name] | sort | join(" ")')"
 }
 
-tokens_of_a_question_that_was_cut_off_are_counted() {
+tokens_of_an_interrupted_completion_are_counted() {
 	pipeline '{"task":"hang up once","mode":"llm"}'
 	is "$(get .outcome) $(get .usage.calls)" "plausible 3" "$body"
 	# Two answers have 40 each that no cache had; the planner's question of the first try has far more.
 	[ "$(get '.usage.in > 500')" = true ] || fail "$body"
 }
 
-a_model_may_ask_too() {
+a_model_may_ask_the_user_a_question() {
 	pipeline '{"task":"ask me first","mode":"llm"}'
 	is "$(get .outcome) $(get .question.name)" "needs_input number" "$body"
 	id=$(get .run_id)
@@ -120,7 +120,7 @@ a_model_may_ask_too() {
 	is "$(get .outcome)" plausible "$body"
 }
 
-figures_have_cost_and_cache() {
+pipeline_metrics_include_cost_and_cached_tokens() {
 	api GET /v1/pipelines/metrics
 	[ "$(get '.cost_per_success > 0 and .cache_hit_ratio > 0 and .usage.calls > 0')" = true ] || fail "$body"
 }

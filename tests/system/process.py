@@ -338,7 +338,7 @@ def late_followers():
         list(pool.map(one, range(120)))
 
 
-def who_leaves_kills_nobody():
+def a_client_disconnect_kills_no_process():
     s = Stream("Start", {"process": {"cmd": "cat"}})
     events, pid = started(s)
     s.close()

@@ -28,7 +28,7 @@ serve_box() {
 }
 header() { jq -r --arg n "$1" '[.headers[] | select(.[0] == $n) | .[1]] | join("|")' <body; }
 
-a_server_on_loopback_is_reached_by_host_and_by_headers() {
+a_server_on_loopback_is_reached_by_host_name_and_by_headers() {
 	at /echo?a=b%20c
 	is "$code" 200 "$body"
 	is "$(get .path)" '/echo?a=b%20c'
@@ -66,7 +66,7 @@ a_port_is_closed_until_it_is_opened() {
 	is "$(get .url)" "http://3000-$box.localhost:${url##*:}"
 }
 
-the_hosts_name_may_be_masked() {
+the_host_header_can_be_masked() {
 	api POST /v2/sandboxes '{"templateID":"base","timeout":60,"network":{"maskRequestHost":"localhost:${PORT}"}}'
 	is "$code" 201 "$body"
 	box=$(get .sandboxID)
@@ -78,7 +78,7 @@ the_hosts_name_may_be_masked() {
 	api DELETE "/v1/boxes/$box"
 }
 
-our_secrets_do_not_enter_the_box() {
+keys_and_tokens_are_not_forwarded_to_the_box() {
 	at /echo -H "X-API-Key: $key" -H "Authorization: Bearer $key" -H 'E2b-Traffic-Access-Token: t' \
 		-H 'X-Access-Token: 0123456789012345678901234567890123456789' -H 'X-Kept: yes'
 	is "$code" 200
@@ -89,7 +89,7 @@ our_secrets_do_not_enter_the_box() {
 	is "$(header x-api-key) $(header authorization) $(header x-access-token)" 'of-the-program Basic eDp5 '
 }
 
-a_box_sets_nothing_for_the_pages_of_other_boxes() {
+a_box_cannot_set_cookies_or_clear_data_of_other_boxes() {
 	at /manners
 	is "$code" 200
 	is "$(grep -i '^set-cookie' head | tr -d '\r' | cut -d ' ' -f 2- | paste -sd '|')" \
@@ -98,7 +98,7 @@ a_box_sets_nothing_for_the_pages_of_other_boxes() {
 	is "$(grep -ci '^x-kept' head)" 1
 }
 
-a_preview_has_one_name_and_no_other_leads_to_it() {
+a_port_is_reached_only_by_its_exact_host_name() {
 	for host in "08000-$box" "8000-$box-$box" "8000-${box}x" "8000-x$box" "8000-$box-" "008000-$box" "99999-$box" "0-$box" "8000-" \
 		"8000--$box"; do
 		code=$(curl -sS -o body -w '%{http_code}' -H "Host: $host.localhost" "$url/left")
@@ -108,7 +108,7 @@ a_preview_has_one_name_and_no_other_leads_to_it() {
 	is "$(curl -sS -o body -w '%{http_code}' -H "Host: 8000-$box-atoll.localhost" "$url/left")" 200
 }
 
-heads_are_written_anew_both_ways() {
+hop_by_hop_headers_are_removed_and_forwarded_headers_are_set() {
 	at /echo -H 'Connection: x-hop' -H 'X-Hop: 1' -H 'TE: trailers' -H 'X-Forwarded-For: 9.9.9.9'
 	is "$(header x-hop)$(header te)" ''
 	is "$(header connection)" close
@@ -125,7 +125,7 @@ a_connection_serves_many_requests() {
 		'200 1,200 0,204 0,200 0,'
 }
 
-bodies_without_bytes_are_passed_on() {
+answers_without_a_body_are_forwarded() {
 	at '/none?status=204'
 	is "$code$body" 204
 	at '/none?status=304'
@@ -138,7 +138,7 @@ bodies_without_bytes_are_passed_on() {
 	is "$code $body" '200 at last'
 }
 
-uploads_and_downloads_are_whole_and_bounded() {
+uploads_and_downloads_are_complete_and_memory_is_bounded() {
 	pid=$(front)
 	echo 5 >"/proc/$pid/clear_refs" 2>/dev/null || :
 	before=$(awk '/VmHWM/ {print $2}' "/proc/$pid/status")
@@ -153,7 +153,7 @@ uploads_and_downloads_are_whole_and_bounded() {
 	grep -q __asan_init "$ATOLL" || [ $((after - before)) -lt 40000 ] || fail "the front grew by $((after - before)) KiB"
 }
 
-events_arrive_as_they_are_sent_and_the_server_sees_who_leaves() {
+events_are_forwarded_at_once_and_a_disconnect_reaches_the_server() {
 	at /left
 	is "$(py "
 s = ask('/events')
@@ -169,7 +169,7 @@ q.close()
 	soon two_left
 }
 
-a_websocket_goes_through() {
+a_websocket_is_forwarded() {
 	is "$(py "
 s = websocket()
 head, _, got = until(s, b'hello').partition(b'\r\n\r\n')
@@ -183,7 +183,7 @@ b'\\x81~\\x03\\xe8'
 (b'\\x88\\x00', 'end')"
 }
 
-a_closed_port_is_a_502_for_programs_and_for_people() {
+a_closed_port_is_a_502_as_json_and_as_html() {
 	port=9 at /
 	is "$code" 502
 	is "$(jq -cS . body)" "{\"code\":502,\"message\":\"The sandbox is running but port is not open\",\"port\":9,\"sandboxId\":\"$box\"}"
@@ -208,7 +208,7 @@ a_server_that_is_just_starting_is_waited_for() {
 	is "$code $body" '200 abcdefg'
 }
 
-what_is_no_answer_is_a_502() {
+an_invalid_answer_of_the_server_is_a_502() {
 	for text in 'SSH-2.0-x%0D%0A' '' 'HTTP/1.1%20200%20OK%0D%0AContent-Length:%201%0D%0AContent-Length:%202%0D%0A%0D%0Ax' \
 		'HTTP/1.1%20200%20OK%0D%0ATransfer-Encoding:%20gzip%0D%0A%0D%0Ax' 'HTTP/1.1%20101%20X%0D%0A%0D%0A'; do
 		at "/says?text=$text"
@@ -217,7 +217,7 @@ what_is_no_answer_is_a_502() {
 	done
 }
 
-a_short_answer_never_looks_whole() {
+an_incomplete_answer_is_cut_for_the_client() {
 	for text in 'Content-Length:%2010%0D%0A%0D%0Ahello' 'Transfer-Encoding:%20chunked%0D%0A%0D%0A5%0D%0Ahello%0D%0A'; do
 		at "/says?text=HTTP/1.1%20200%20OK%0D%0A$text"
 		is "$code" cut
@@ -233,7 +233,7 @@ print(b'200 OK' in until(ask('/chunks'), b'abc'))
 True"
 }
 
-a_box_that_ends_cuts_its_connections() {
+the_end_of_a_box_cuts_its_proxied_connections() {
 	serve_box
 	is "$(py "
 import subprocess

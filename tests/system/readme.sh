@@ -28,7 +28,7 @@ the_cells_of_the_readme_work() {
 	is "$code" 404
 }
 
-the_verbs_of_the_readme_exist() {
+the_commands_of_the_readme_exist() {
 	sed -n 's/^| `atoll \([a-z]*\).*/\1/p' "$top/README.md" | sort -u >verbs
 	[ -s verbs ]
 	while read -r verb; do
@@ -47,7 +47,7 @@ every_file_that_the_documents_name_exists() {
 }
 
 # In the table of the walk, `conn.c` after `src/http/server.c` is src/http/conn.c.
-every_file_of_the_walk_exists() {
+every_file_of_the_request_walk_exists() {
 	awk -F '|' '/^## A walk through/ { walk = 1 } walk && /^## When/ { exit }
 		walk && $2 ~ /[0-9]/ {
 			n = split($3, name, "`")

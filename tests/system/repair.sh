@@ -54,32 +54,32 @@ x = json.load(sys.stdin)
 print(x["found"]["label"], (x["artifact"] or {}).get("provenance", "-"), x["found"].get("diff", ""))'
 }
 
-every_artifact_has_an_answer() {
+every_artifact_gets_a_result() {
 	is "$status" 0 "$(cat "$work/err")"
 	is "$(wc -l <"$work/out")" "$(wc -l <"$work/in")"
 }
-three_calls_with_one_held_out_are_verified() {
+a_repair_that_passes_a_held_out_call_is_verified() {
 	has "$(answer 1)" 'verified repair:arithmetic line 2 -    return a - b'
 	has "$(answer 1)" '+    return a + b'
 }
-what_two_inputs_show_is_plausible() { has "$(answer 2)" 'plausible repair:range line 3'; }
-a_test_that_only_exits_well_is_plausible() { has "$(answer 3)" 'plausible repair:sibling line 2'; }
-what_no_edit_repairs_is_said_to_be_none() { is "$(answer 4)" 'none - '; }
-who_says_that_it_is_repaired_is_not_believed() { is "$(answer 5)" 'none - '; }
-who_is_equal_to_everything_is_not_believed() { is "$(answer 6)" 'none - '; }
-javascript_is_repaired_as_well() {
+a_repair_tested_with_two_inputs_is_plausible() { has "$(answer 2)" 'plausible repair:range line 3'; }
+a_repair_tested_by_exit_status_only_is_plausible() { has "$(answer 3)" 'plausible repair:sibling line 2'; }
+without_a_working_edit_the_result_is_none() { is "$(answer 4)" 'none - '; }
+output_that_claims_a_repair_is_not_trusted() { is "$(answer 5)" 'none - '; }
+a_value_that_equals_everything_does_not_pass() { is "$(answer 6)" 'none - '; }
+javascript_is_repaired_too() {
 	command -v node >/dev/null || skip "no node"
 	has "$(answer 7)" 'verified repair:arithmetic line 2'
 }
 doubt() { sed -n "$1p" "$work/out" | python3 -c 'import json, sys; print(json.load(sys.stdin)["found"].get("doubt"))'; }
-a_repair_beside_a_line_that_no_example_runs_is_plausible() {
+a_repair_next_to_an_unexecuted_line_is_plausible() {
 	has "$(answer 8)" 'plausible repair:arithmetic line 4'
 	is "$(doubt 8)" "no example runs line 3"
 	command -v node >/dev/null || skip "no node"
 	has "$(answer 9)" 'plausible repair:'
 	is "$(doubt 9)" "no example runs all of line 3"
 }
-a_repair_that_one_example_alone_decides_is_plausible() {
+a_repair_decided_by_a_single_example_is_plausible() {
 	has "$(answer 10)" 'plausible repair:'
 	has "$(doubt 10)" 'only one example fails'
 }

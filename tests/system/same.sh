@@ -8,7 +8,7 @@ is_warm() {
 		"$ATOLL" batch --json - | jq 'select(.type == "result").cpu_ms < 15' | grep -q true
 }
 
-a_program_cannot_tell_whether_its_interpreter_waited() {
+a_program_behaves_the_same_in_a_warm_and_a_new_interpreter() {
 	soon is_warm
 	"$here/same.py" items >items
 	"$ATOLL" batch --json items >results || [ $? = 1 ]

@@ -4,7 +4,7 @@
 
 field() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$2/status"; }
 
-the_front_is_nobody_and_filtered() {
+the_server_is_unprivileged_and_filtered() {
 	pid=$(front)
 	set -- $(field Uid "$pid")
 	[ "$1" != 0 ] && [ "$1" = "$2" ] && [ "$2" = "$3" ] && [ "$3" = "$4" ] || fail "uids: $*"
@@ -15,23 +15,23 @@ the_front_is_nobody_and_filtered() {
 	is "$(field NoNewPrivs "$pid")" 1
 }
 
-every_thread_of_the_front_is_filtered() {
+every_thread_of_the_server_is_filtered() {
 	for task in "/proc/$(front)"/task/*; do
 		is "$(sed -n 's/^Seccomp:[[:space:]]*//p' "$task/status")" 2 "$task"
 	done
 }
 
-the_front_holds_no_key_in_its_environment() {
+the_server_has_no_key_in_its_environment() {
 	is "$(tr '\0' '\n' <"/proc/$(front)/environ" | grep -c '^[A-Z_]*KEY')" 0
 }
 
-the_store_is_the_fronts_and_the_state_is_not() {
+the_server_owns_the_database_folder_and_root_the_state_folder() {
 	is "$(stat -c %u "$state")" 0
 	[ "$(stat -c %u "$state/front")" != 0 ] || fail "front's folder is root's"
 	is "$(stat -c %a "$state/front")" 700
 }
 
-a_state_folder_that_a_keeper_made_is_opened_for_the_front() {
+a_state_folder_created_by_a_keeper_is_made_accessible_to_the_server() {
 	mkdir -m 700 before
 	chmod 711 .
 	ATOLL_RUN=$PWD/run "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/before" >out 2>err &
@@ -46,7 +46,7 @@ a_state_folder_that_a_keeper_made_is_opened_for_the_front() {
 	kill "$pid"
 }
 
-a_port_in_use_is_said_so() {
+a_port_in_use_is_reported() {
 	other=$work/other
 	status=0
 	ATOLL_RUN=$other/run "$ATOLL" serve --listen "${url#http://}" --state "$other/state" >out 2>err || status=$?
@@ -54,7 +54,7 @@ a_port_in_use_is_said_so() {
 	has "$(cat err)" "${url##*:}"
 }
 
-an_unreachable_folder_ends_the_start() {
+serve_fails_when_the_server_user_cannot_reach_the_folder() {
 	mkdir -m 700 locked
 	status=0
 	ATOLL_RUN=$PWD/locked/run timeout 20 "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/locked/state" >out 2>err || status=$?
@@ -62,7 +62,7 @@ an_unreachable_folder_ends_the_start() {
 	has "$(cat err)" "chmod o+x"
 }
 
-a_wrong_setting_names_its_place() {
+an_invalid_setting_names_its_source() {
 	printf '[serve]\nlistne = "127.0.0.1:1"\n' >c.toml
 	status=0
 	"$ATOLL" serve --config c.toml >out 2>err || status=$?
@@ -71,7 +71,7 @@ a_wrong_setting_names_its_place() {
 	has "$(cat err)" c.toml:2
 }
 
-a_killed_front_is_back_at_once() {
+a_killed_server_is_replaced() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"i=0; while [ $i -lt 400 ]; do echo $i; i=$((i+1)); sleep 0.005; done","background":true}'
 	exec=$(get .id)
@@ -93,7 +93,7 @@ a_killed_keeper_is_replaced() {
 	is "$(get .stdout)" new "$body"
 }
 
-both_killed_at_once_lose_nothing() {
+killing_server_and_keeper_together_loses_no_box() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"for i in $(seq 1000); do echo $i; sleep 0.001; done","background":true}'
 	exec=$(get .id)
@@ -102,7 +102,7 @@ both_killed_at_once_lose_nothing() {
 	is "$(md5sum <body)" "$(seq 1000 | md5sum)"
 }
 
-a_reload_takes_new_settings_and_keeps_streams() {
+a_reload_applies_settings_and_keeps_streams() {
 	new_box
 	curl -sS -N -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' "$url/v1/boxes/$box/execs" \
 		-d '{"command":"for i in $(seq 100); do echo $i; sleep 0.01; done"}' >stream &
@@ -119,7 +119,7 @@ a_reload_takes_new_settings_and_keeps_streams() {
 }
 front_changed() { [ "$(pgrep -P "$warden" | wc -l)" = 1 ] && [ "$(front)" != "$1" ]; }
 
-ten_thousand_idle_connections_cost_little() {
+ten_thousand_idle_connections_use_little_memory() {
 	cat >many.py <<-'END'
 		import resource, socket, sys, time
 		port, front, many = int(sys.argv[1]), sys.argv[2], 9990  # the limit is 10000, and others ask, too
@@ -154,7 +154,7 @@ ten_thousand_idle_connections_cost_little() {
 	is "$code" 200
 }
 
-certificates_make_it_https() {
+with_certificates_the_daemon_serves_https() {
 	openssl req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 1 -subj /CN=localhost \
 		-addext 'subjectAltName=DNS:localhost,IP:127.0.0.1' 2>/dev/null
 	ATOLL_RUN=$PWD/run "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/state" --tls-cert c.pem --tls-key ./k.pem >out 2>err &
@@ -186,7 +186,7 @@ a_missing_certificate_is_named() {
 	has "$(cat err)" /nowhere/c.pem
 }
 
-leaving_finishes_answers_and_keeps_boxes() {
+stopping_the_daemon_finishes_requests_and_keeps_boxes() {
 	new_box '{"name":"stays"}'
 	curl -sS -H "X-API-Key: $key" "$url/v1/boxes/stays/execs" -d '{"command":"sleep 0.5; echo done"}' >answer &
 	reader=$!

@@ -16,7 +16,7 @@ exec_works() {
 	[ "$code $(get .stdout)" = "200 fine" ]
 }
 
-a_full_disk_is_507_and_nothing_is_left_of_what_was_refused() {
+a_full_disk_is_507_and_rejected_requests_leave_nothing() {
 	new_box
 	fill
 	soon exec_refused
@@ -33,7 +33,7 @@ a_full_disk_is_507_and_nothing_is_left_of_what_was_refused() {
 	is "$code $(get '.items | length')" "200 0" "$body"
 }
 
-what_runs_and_what_is_read_does_not_need_the_disk() {
+running_execs_and_reads_work_with_a_full_disk() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"read line; echo got $line","background":true,"open_stdin":true}'
 	exec=$(get .id)

@@ -22,7 +22,7 @@ init_of() {
 	ps -o ppid= -p "$(processes 'sleep 31.4159' | head -1)" | tr -d ' '
 }
 
-a_create_cut_by_a_dead_front_makes_one_box() {
+a_repeated_create_after_the_death_of_the_server_creates_one_box() {
 	command -v sqlite3 >/dev/null || skip "no sqlite3"
 	stopped=$(keeper_pid)
 	for i in 1 2 3; do api POST /v1/boxes '{}'; api DELETE "/v1/boxes/$(get .id)"; done
@@ -43,7 +43,7 @@ a_create_cut_by_a_dead_front_makes_one_box() {
 	api DELETE "/v1/boxes/$first"
 }
 
-a_box_made_but_not_told_is_told_to_who_asks_again() {
+a_box_created_before_the_server_died_is_returned_to_the_repeated_request() {
 	command -v sqlite3 >/dev/null || skip "no sqlite3"
 	api POST /v1/boxes '{}' -H 'Idempotency-Key: untold'
 	first=$(get .id)
@@ -57,7 +57,7 @@ a_box_made_but_not_told_is_told_to_who_asks_again() {
 
 # The inits that wait in the pool, and all others of this keeper, do not run until `kill -CONT`: so it is when
 # the machine is busy and they are not scheduled.
-a_box_given_out_outlives_a_keeper_killed_before_its_init_ran() {
+a_box_survives_a_keeper_killed_before_init_ran() {
 	killed=$(keeper_pid)
 	pooled() { [ "$(pgrep -c -P "$killed" -x atoll-init)" -ge 2 ]; }
 	soon pooled
@@ -77,7 +77,7 @@ a_box_given_out_outlives_a_keeper_killed_before_its_init_ran() {
 	api DELETE "/v1/boxes/$given"
 }
 
-a_run_that_never_started_is_the_hosts_doing() {
+a_run_that_never_started_has_cause_host() {
 	command -v sqlite3 >/dev/null || skip "no sqlite3"
 	new_box
 	sql "insert into runs (id, box, team, ref, kind, tag, started_ns, ended_ns, cause, status, output_bytes, command, record)
@@ -92,7 +92,7 @@ a_run_that_never_started_is_the_hosts_doing() {
 }
 
 # The answer is out, the row is not written: the front is killed in that moment.
-an_end_that_was_told_but_not_written_is_asked_for_again() {
+an_exit_answered_but_not_stored_is_read_again_from_init() {
 	new_box
 	for i in 1 2 3; do
 		before=$(seat 3)
@@ -116,7 +116,7 @@ an_end_that_was_told_but_not_written_is_asked_for_again() {
 	api DELETE "/v1/boxes/$box"
 }
 
-an_end_that_was_begun_is_finished_with_its_reason() {
+a_started_deletion_is_completed_with_its_cause() {
 	command -v sqlite3 >/dev/null || skip "no sqlite3"
 	new_box
 	sql "update boxes set cause = 'operator' where id = '$box'"
@@ -124,7 +124,7 @@ an_end_that_was_begun_is_finished_with_its_reason() {
 	soon asks_for "$box" '.state + " " + .cause' "gone operator"
 }
 
-an_end_that_only_the_dead_front_knew_of_has_its_reason() {
+a_deletion_requested_before_the_server_died_has_its_cause() {
 	new_box
 	stopped=$(keeper_pid)
 	kill -STOP "$stopped" # it will read KILL when both who wrote it and who asked for it are gone
@@ -137,7 +137,7 @@ an_end_that_only_the_dead_front_knew_of_has_its_reason() {
 	soon asks_for "$box" '.state + " " + .cause' "gone operator"
 }
 
-a_second_delete_waits_for_the_end_of_the_box_too() {
+a_second_delete_also_waits_for_the_end_of_the_box() {
 	new_box
 	stopped=$(keeper_pid)
 	kill -STOP "$stopped"
@@ -156,7 +156,7 @@ a_second_delete_waits_for_the_end_of_the_box_too() {
 	is "$(cat first second)" 204204
 }
 
-a_lifetime_that_passes_without_a_front_is_named() {
+a_lifetime_that_ends_without_a_server_has_cause_lifetime() {
 	new_box '{"lifetime_ms":2500}'
 	api POST "/v1/boxes/$box/execs" '{"command":"sleep 100","background":true}'
 	run=$(get .id)
@@ -169,7 +169,7 @@ a_lifetime_that_passes_without_a_front_is_named() {
 	is "$(get .cause)" lifetime
 }
 
-idle_time_goes_on_over_restarts() {
+idle_time_is_counted_across_server_restarts() {
 	new_box '{"idle_ms":2400}'
 	for _ in 1 2 3 4; do
 		sleep 0.8 # shorter than the idle time, together longer
@@ -186,7 +186,7 @@ print(int((at[1] - at[0]).total_seconds() * 1000))')
 	[ "$lived" -lt 4500 ] || fail "idle after $lived ms of 2400"
 }
 
-output_that_nobody_reads_is_activity() {
+unread_output_counts_as_activity() {
 	new_box '{"idle_ms":2000}'
 	api POST "/v1/boxes/$box/execs" '{"command":"for i in 1 2 3 4 5 6; do echo $i; sleep 0.4; done","background":true}'
 	run=$(get .id)
@@ -195,7 +195,7 @@ output_that_nobody_reads_is_activity() {
 	is "$(get '.cause + " " + (.stdout_bytes | tostring)')" "exit 12" "$body"
 }
 
-a_frozen_box_keeps_nobody_waiting() {
+a_box_with_a_stopped_init_does_not_delay_the_server_start() {
 	new_box
 	frozen=$box
 	init=$(init_of "$frozen")
@@ -211,7 +211,7 @@ a_frozen_box_keeps_nobody_waiting() {
 	for b in $frozen $box; do api DELETE "/v1/boxes/$b"; is "$code" 204; done
 }
 
-the_box_of_a_cut_run_ends_with_it() {
+the_box_of_an_aborted_run_ends() {
 	curl -sS -o cut -H "X-API-Key: $key" -d '{"command":"sleep 0.5"}' "$url/v1/run" 2>/dev/null &
 	there() { api GET /v1/boxes && [ "$(get '.items | length')" = 1 ]; }
 	soon there
@@ -221,13 +221,13 @@ the_box_of_a_cut_run_ends_with_it() {
 	is "$(get .cause)" exit
 }
 
-a_second_daemon_for_the_same_folder_is_refused() {
+a_second_daemon_with_the_same_run_folder_is_rejected() {
 	atoll serve --listen 127.0.0.1:0 --state "$work/other"
 	is "$status" 1
 	has "$err" "serves from $ATOLL_RUN already (pid $warden)"
 }
 
-a_second_daemon_for_the_same_state_is_refused() {
+a_second_daemon_with_the_same_state_folder_is_rejected() {
 	status=0
 	ATOLL_RUN=$PWD/other timeout 30 "$ATOLL" serve --listen 127.0.0.1:0 --state "$state" >out 2>err || status=$?
 	is "$status" 1 "$(cat err)"
@@ -236,7 +236,7 @@ a_second_daemon_for_the_same_state_is_refused() {
 	is "$code" 200
 }
 
-a_reload_brings_another_front_with_new_settings() {
+a_reload_starts_a_new_server_with_new_settings() {
 	before=$(seat 3)
 	printf '[limits]\nmax_lifetime = "1h"\n' >"$work/config.toml"
 	kill -HUP "$warden"
@@ -246,7 +246,7 @@ a_reload_brings_another_front_with_new_settings() {
 	: >"$work/config.toml"
 }
 
-a_reload_that_cannot_be_read_changes_nothing() {
+a_reload_with_an_invalid_file_changes_nothing() {
 	before=$(seat 3)
 	echo 'nonsense = [' >"$work/config.toml"
 	kill -HUP "$warden"
@@ -257,7 +257,7 @@ a_reload_that_cannot_be_read_changes_nothing() {
 	: >"$work/config.toml"
 }
 
-an_upgrade_loses_no_byte_and_refuses_nobody() {
+an_upgrade_loses_no_output_and_rejects_no_request() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"for i in $(seq 1 60); do echo line $i; sleep 0.05; done","background":true}'
 	run=$(get .id)
@@ -285,7 +285,7 @@ an_upgrade_loses_no_byte_and_refuses_nobody() {
 	api DELETE "/v1/boxes/$box"
 }
 
-without_a_daemon_there_is_nothing_to_upgrade() {
+upgrade_without_a_daemon_is_an_error() {
 	status=0
 	ATOLL_RUN=$PWD/none "$ATOLL" upgrade >out 2>err || status=$?
 	is "$status" 3
@@ -293,7 +293,7 @@ without_a_daemon_there_is_nothing_to_upgrade() {
 }
 
 # The last test: the daemon that it starts is another.
-a_lifetime_ends_without_a_daemon_and_with_another_keeper() {
+a_lifetime_ends_without_a_daemon_and_after_a_keeper_restart() {
 	n=0
 	for then in kill keep pause; do
 		n=$((n + 1))

@@ -12,7 +12,7 @@ run() {
 read_file() { api GET "/v1/boxes/$box/files?path=$1" && echo "$body"; }
 put() { api PUT "/v1/boxes/$box/files?path=$1" "$2"; }
 
-a_box_begins_with_the_files_of_another() {
+a_box_starts_with_the_files_of_a_snapshot() {
 	new_box
 	old=$box
 	run 'mkdir -p d/e; echo hello >d/e/f; ln -s f d/e/l; chmod 640 d/e/f; touch -d @1000000000 d/e/f; echo t >/tmp/t; ln d/e/f d/e/hard; mkfifo d/p; printf "%01000d" 0 >"d/$(printf "x\377y")"'
@@ -40,7 +40,7 @@ a_box_begins_with_the_files_of_another() {
 	is "$(find "$state" -name '*.snap' -o -name '*.part' | wc -l)" 0
 }
 
-the_newest_of_a_name_is_meant() {
+a_name_selects_its_newest_snapshot() {
 	new_box
 	put f one
 	api POST /v1/snapshots "{\"box\":\"$box\",\"name\":\"Base-1:v1\"}"
@@ -65,7 +65,7 @@ the_newest_of_a_name_is_meant() {
 	is "$code" 404
 }
 
-what_is_no_name_is_refused() {
+an_invalid_snapshot_name_is_rejected() {
 	new_box
 	for name in 'a b' '/x' 'other/x' 'x:' 'ä' '../../x'; do
 		api POST /v1/snapshots "$(jq -n --arg b "$box" --arg n "$name" '{box: $b, name: $n}')"
@@ -78,7 +78,7 @@ what_is_no_name_is_refused() {
 	api DELETE "/v1/boxes/$box"
 }
 
-another_team_has_none_of_it() {
+snapshots_of_another_team_are_not_found() {
 	new_box
 	api POST /v1/snapshots "{\"box\":\"$box\",\"name\":\"ours\"}"
 	snap=$(get .id)
@@ -100,7 +100,7 @@ another_team_has_none_of_it() {
 	api DELETE "/v1/boxes/$box"
 }
 
-one_that_does_not_fit_leaves_no_box() {
+a_snapshot_over_the_disk_limit_leaves_no_box() {
 	new_box
 	run 'head -c 12000000 /dev/urandom >big'
 	api POST /v1/snapshots "{\"box\":\"$box\"}"
@@ -114,7 +114,7 @@ one_that_does_not_fit_leaves_no_box() {
 	api DELETE "/v1/snapshots/$snap"
 }
 
-a_client_who_leaves_takes_no_half_snapshot_with_it() {
+a_client_disconnect_leaves_no_partial_snapshot() {
 	new_box
 	run 'head -c 30000000 /dev/urandom >big'
 	curl -sS --max-time 0.15 -o /dev/null -H "X-API-Key: $key" -H 'Content-Type: application/json' -d "{\"box\":\"$box\"}" "$url/v1/snapshots" 2>/dev/null || :
@@ -130,7 +130,7 @@ sandbox() {
 	box=$(get .sandboxID)
 }
 
-their_snapshot_is_a_template() {
+an_e2b_snapshot_is_a_template() {
 	sandbox
 	old=$box
 	put f kept
@@ -170,7 +170,7 @@ their_snapshot_is_a_template() {
 	api DELETE "/sandboxes/$old"
 }
 
-a_fork_has_the_files_and_not_the_token() {
+a_fork_has_the_files_but_not_the_token() {
 	sandbox
 	old=$box
 	token=$(get .envdAccessToken)

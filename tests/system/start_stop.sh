@@ -51,7 +51,7 @@ stop_all_ends_boxes_daemon_and_keeper() {
 	has "$out" "no daemon serves"
 }
 
-a_second_checkout_replaces_the_daemon_of_the_first() {
+serving_from_a_second_checkout_replaces_the_daemon_of_the_first() {
 	own_daemon c
 	mkdir first second
 	cp "$(dirname "$ATOLL")"/atoll* first/ 2>/dev/null || :
@@ -82,7 +82,7 @@ an_upgrade_whose_binary_cannot_be_executed_is_refused_at_once() {
 	atoll stop --all -q
 }
 
-a_port_in_use_is_told_with_what_to_type() {
+a_port_in_use_is_reported_with_the_command_to_type() {
 	own_daemon e
 	ATOLL_LISTEN=${url#http://}
 	serve_from "$ATOLL" 2>err && fail "it started"

@@ -39,7 +39,7 @@ raises() {
 	[ -z "${2-}" ] || has "$(get .swerexception.message)" "$2"
 }
 
-a_box_is_alive_and_one_that_is_not_there_is_not() {
+is_alive_is_true_for_a_box_and_false_for_an_unknown_one() {
 	new_box
 	api GET "/swerex/$box/is_alive"
 	is "$code" 200
@@ -55,7 +55,7 @@ a_box_is_alive_and_one_that_is_not_there_is_not() {
 	api GET "/swerex/$box/execute"
 	is "$code" 405
 }
-a_session_keeps_folder_variables_functions_and_aliases() {
+a_session_keeps_directory_variables_functions_and_aliases() {
 	new_box
 	session
 	is "$(get -c .)" '{"output":"","session_type":"bash"}'
@@ -82,7 +82,7 @@ huBc'
 	command_ 'echo $PATH; trap "echo bye" EXIT'
 	is "$(get .output)" /nothing
 }
-the_exit_code_is_exact_and_check_decides() {
+the_exit_code_is_exact_and_check_controls_errors() {
 	new_box
 	session
 	command_ 'printf "no line end"; echo to stderr >&2; (exit 3)'
@@ -110,7 +110,7 @@ output_has_no_colours_and_no_carriage_returns() {
 	command_ 'printf "\033[1;31mred\033[0m\r\n\033]0;title\007two\033(B\r\nper\rcent\n"; printf "bad \377 \000 byte\n"'
 	is "$(get '.output | tojson')" '"red\ntwo\nper\rcent\nbad � � byte\n"'
 }
-two_sessions_are_two_shells() {
+two_sessions_have_separate_shells() {
 	new_box
 	session one
 	session two
@@ -123,7 +123,7 @@ two_sessions_are_two_shells() {
 	wait $aside
 	is "$(jq -r .output aside/body)" "was here"
 }
-commands_of_one_session_wait_for_each_other() {
+commands_of_one_session_run_one_after_another() {
 	new_box
 	session
 	aside 'echo a >>/tmp/order; touch /tmp/in; until [ -e /tmp/go ]; do sleep 0.02; done; N=1; echo a >>/tmp/order'
@@ -137,7 +137,7 @@ commands_of_one_session_wait_for_each_other() {
 a
 b 1"
 }
-files_are_sourced_when_a_session_begins() {
+startup_files_are_sourced_when_a_session_starts() {
 	new_box
 	rex write_file '{"path":"a b.sh","content":"X=sourced; echo loud\n"}'
 	rex write_file '{"path":"two.sh","content":"Y=$X-too\n"}'
@@ -151,7 +151,7 @@ files_are_sourced_when_a_session_begins() {
 	rex create_session '{"session":"t","startup_source":["/home/user/slow.sh"],"startup_timeout":0.2}'
 	raises swerex.exceptions.CommandTimeoutError
 }
-sessions_are_there_once_or_not_at_all() {
+duplicate_and_unknown_sessions_are_errors() {
 	new_box
 	command_ 'true'
 	raises swerex.exceptions.SessionDoesNotExistError "session 'default' does not exist"
@@ -175,7 +175,7 @@ sessions_are_there_once_or_not_at_all() {
 	rex close ''
 	is "$code" 200
 }
-what_is_no_bash_is_raised_before_it_runs() {
+invalid_bash_syntax_is_an_error_before_execution() {
 	new_box
 	session
 	command_ 'touch /tmp/ran; if then'
@@ -206,7 +206,7 @@ a_timeout_ends_the_command_and_not_the_session() {
 	rex execute '{"command":["sleep","100"],"timeout":0.2}'
 	raises swerex.exceptions.CommandTimeoutError
 }
-an_interrupt_ends_what_runs() {
+an_interrupt_ends_the_running_command() {
 	new_box
 	session
 	for how in 'sleep 100; echo after' 'trap "" INT; exec 3>&1; while :; do sleep 1; done' 'while :; do :; done'; do
@@ -222,7 +222,7 @@ an_interrupt_ends_what_runs() {
 		is "$(get .output)" next
 	done
 }
-programs_in_the_background_live_on() {
+background_processes_of_a_session_keep_running() {
 	new_box
 	session
 	command_ 'sleep 100 & echo $! >/tmp/pid'
@@ -230,7 +230,7 @@ programs_in_the_background_live_on() {
 	command_ 'kill -0 $(cat /tmp/pid) && echo lives; kill $(cat /tmp/pid)'
 	is "$(get .output)" lives
 }
-long_output_comes_whole_and_too_long_loses_its_middle() {
+long_output_is_complete_and_output_over_the_limit_loses_its_middle() {
 	new_box
 	session
 	command_ 'seq 1 60000'
@@ -243,7 +243,7 @@ long_output_comes_whole_and_too_long_loses_its_middle() {
 	rex execute '{"command":["seq","1","30000"]}'
 	is "$(get '.stdout | length')" 168894
 }
-programs_are_run_by_themselves() {
+execute_runs_a_command_outside_a_session() {
 	new_box
 	rex execute '{"command":["sh","-c","echo out; echo err >&2; exit 4"]}'
 	is "$code" 200 "$body"
@@ -263,7 +263,7 @@ programs_are_run_by_themselves() {
 	rex execute '{"command":"true","cwd":"/nothing"}'
 	is "$code" 511
 }
-files_are_written_and_read() {
+write_file_and_read_file_transfer_files() {
 	new_box
 	rex write_file '{"path":"/home/user/deep/er/f","content":"ä\nb"}'
 	is "$code" 200 "$body"
@@ -307,7 +307,7 @@ form() {
 	code=$(curl -sS -g --max-time 30 -o body -w '%{http_code}' -H "X-API-Key: $key" "$@" "$url/swerex/$box/upload")
 	body=$(cat body)
 }
-files_and_folders_are_uploaded() {
+upload_transfers_files_and_folders() {
 	new_box
 	printf 'a\r\n--\000\377' >up
 	form file=@up target_path=/home/user/new/up unzip=false
@@ -330,7 +330,7 @@ files_and_folders_are_uploaded() {
 	rex execute '{"command":["stat","-c","%s","large"]}'
 	is "$(get .stdout)" 20000000
 }
-an_upload_that_is_none_is_refused() {
+an_invalid_upload_is_rejected() {
 	new_box
 	echo text >up
 	form file=@up target_path=here unzip=true
@@ -360,7 +360,7 @@ an_upload_that_is_none_is_refused() {
 	form file=@up target_path=x
 	is "$code" 404
 }
-what_is_wrong_with_a_request_is_named() {
+an_invalid_swerex_request_names_the_field() {
 	new_box
 	for bad in 'create_session {"session":"../x"} session' 'create_session {"session":7} session' \
 		'create_session {"session":""} session' 'create_session {"session_type":"zsh"} session_type' \
@@ -390,7 +390,7 @@ what_is_wrong_with_a_request_is_named() {
 	rex run_in_session @big
 	is "$(get .output)" fits
 }
-roles_teams_and_keys_of_one_box_have_their_borders() {
+roles_teams_and_box_keys_are_enforced() {
 	new_box
 	as "$viewer" rex execute '{"command":"true"}'
 	is "$code" 403
@@ -418,7 +418,7 @@ roles_teams_and_keys_of_one_box_have_their_borders() {
 	rex execute '{"command":"true"}' -H 'Origin: http://evil.example'
 	is "$code" 403
 }
-the_own_box_of_a_key_is_made_when_it_is_needed() {
+the_default_box_of_a_key_is_created_on_demand() {
 	box=_
 	api GET /swerex/_/is_alive
 	is "$(get .is_alive)" true
@@ -432,7 +432,7 @@ the_own_box_of_a_key_is_made_when_it_is_needed() {
 	as "$viewer" rex execute '{"command":["ls"]}'
 	is "$code" 403
 }
-a_box_that_ends_raises_and_is_gone_then() {
+the_end_of_a_box_raises_an_error_and_then_it_is_not_found() {
 	new_box
 	session
 	aside 'touch /tmp/begun; sleep 100'
@@ -446,7 +446,7 @@ a_box_that_ends_raises_and_is_gone_then() {
 	api GET "/swerex/$box/is_alive"
 	is "$code" 404
 }
-what_is_sent_again_is_done_once() {
+a_repeated_request_id_is_executed_once() {
 	new_box
 	session
 	for try in 1 2; do
@@ -478,7 +478,7 @@ what_is_sent_again_is_done_once() {
 	is "$code" 404
 	box=$here
 }
-a_request_whose_client_left_is_not_done_again() {
+a_repeated_request_of_a_disconnected_client_is_not_executed_again() {
 	new_box
 	session
 	curl -sS -H "X-API-Key: $key" -H 'X-Request-ID: gone' "$url/swerex/$box/run_in_session" \
@@ -493,7 +493,7 @@ a_request_whose_client_left_is_not_done_again() {
 	command_ 'wc -l <count'
 	is "$(get .output)" 1
 }
-secrets_of_the_box_are_left_out() {
+secrets_of_the_box_are_redacted_in_output() {
 	new_box '{"env":{"API_KEY":"sesame-open"}}'
 	session
 	command_ 'echo "key: $API_KEY"'

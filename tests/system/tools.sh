@@ -32,7 +32,7 @@ the_strict_schema_of_openai_requires_every_field() {
 	is "$(get '.tools[0].function.parameters.properties.start_line.type | join(" ")')" "integer null"
 	lacks "$body" '"maximum"'
 }
-a_file_is_written_and_read_by_any_of_its_names() {
+a_file_tool_is_accepted_by_any_of_its_names() {
 	new_box
 	tool write_file '{"path":"a/b.txt","content":"one\ntwo\nthree\n"}'
 	is "$code" 200 "$body"
@@ -47,7 +47,7 @@ three"
 	tool read_file '{"path":"a/b.txt","start_line":null}'
 	is "$(get .is_error)" false
 }
-what_is_wrong_with_a_request_is_named_by_its_path() {
+an_invalid_tool_request_names_the_json_path() {
 	new_box
 	tool read_file '{"path":"x","colour":"red"}'
 	is "$code" 400
@@ -68,7 +68,7 @@ what_is_wrong_with_a_request_is_named_by_its_path() {
 	tool read_file '{"path":"x"}'
 	is "$code" 404
 }
-what_goes_wrong_in_the_box_is_a_result() {
+failures_inside_the_box_are_tool_results() {
 	new_box
 	tool read_file '{"path":"nothing.txt"}'
 	is "$code" 200
@@ -100,7 +100,7 @@ a_folder_is_listed_and_searched() {
 	tool search_files '{}'
 	is "$(get .is_error)" true
 }
-an_edit_wants_its_text_exactly_once() {
+an_edit_needs_exactly_one_occurrence_of_its_text() {
 	new_box
 	tool write_file '{"path":"f","content":"a b a\n"}'
 	tool edit_file '{"path":"f","old_str":"b","new_str":"c"}'
@@ -115,7 +115,7 @@ an_edit_wants_its_text_exactly_once() {
 	tool read_file '{"path":"f"}'
 	is "$(text)" "x c x"
 }
-long_output_keeps_its_beginning_and_its_end() {
+long_tool_output_loses_its_middle() {
 	new_box
 	tool run_command '{"command":"seq 1 100000"}'
 	is "$(get .data.truncated)" true
@@ -126,7 +126,7 @@ long_output_keeps_its_beginning_and_its_end() {
 	api GET "/v1/boxes/$box/execs/$(get .data.exec)"
 	is "$code" 200
 }
-secrets_of_the_box_are_not_told() {
+secrets_of_the_box_are_redacted_in_tool_output() {
 	new_box '{"env":{"API_TOKEN":"hunter2hunter2","PLAIN":"visible1"}}'
 	tool run_command '{"command":"printf hunter2; sleep 0.1; printf \"hunter2 $PLAIN $API_TOKEN\"; echo $API_TOKEN >f"}'
 	is "$(get .data.stdout)" "[API_TOKEN] visible1 [API_TOKEN]"
@@ -136,7 +136,7 @@ secrets_of_the_box_are_not_told() {
 	tool search_files '{"content":"hunter2"}'
 	lacks "$body" hunter2
 }
-output_streams_when_asked_for() {
+output_is_streamed_when_requested() {
 	new_box
 	tool run_command '{"command":"echo a; echo b >&2"}' -H 'Accept: application/x-ndjson'
 	is "$code" 200
@@ -153,7 +153,7 @@ a_program_is_run_and_its_time_is_limited() {
 	tool run_command '{"command":"sleep 20","background":true}'
 	is "$(get .data.running)" true
 }
-a_viewer_may_look_and_not_touch() {
+a_viewer_may_use_reading_tools_only() {
 	new_box
 	tool write_file '{"path":"f","content":"x"}'
 	key=$viewer
@@ -168,7 +168,7 @@ a_viewer_may_look_and_not_touch() {
 
 # patch TEXT: with apply_patch.
 patch() { tool apply_patch "$(jq -cn --arg p "$1" '{patch:$p}')"; }
-a_patch_is_applied_whole_or_not_at_all() {
+a_patch_is_applied_completely_or_not_at_all() {
 	new_box
 	tool write_file '{"path":"a.py","content":"def f():\n    return 1\n\ndef g():\n    return 1\n"}'
 	tool write_file '{"path":"old.txt","content":"x\n"}'
@@ -221,7 +221,7 @@ def g():
 *** End Patch'
 	is "$(get .data.error.code)" exists
 }
-what_was_left_out_can_be_read() {
+truncated_output_can_be_read_later() {
 	new_box
 	tool run_command '{"command":"seq 1 100000"}'
 	exec=$(get .data.exec)
@@ -239,7 +239,7 @@ what_was_left_out_can_be_read() {
 	begun() { tool read_output "{\"exec\":\"$exec\"}" && [ "$(get .data.output)" = begun ]; }
 	soon begun
 }
-a_port_is_open_when_somebody_listens() {
+a_port_is_open_when_a_process_listens() {
 	new_box
 	tool open_port '{"port":8123}'
 	is "$(get .data.error.code)" not_open "$body"
@@ -248,7 +248,7 @@ a_port_is_open_when_somebody_listens() {
 	soon listens
 	has "$(get .data.url)" "http://8123-$box."
 }
-a_manager_gets_names_and_never_options() {
+package_names_that_look_like_options_are_rejected() {
 	new_box
 	tool install_packages '{"packages":["--index-url=http://x"]}'
 	is "$(get .data.error.code)" invalid "$body"
@@ -266,7 +266,7 @@ a_manager_gets_names_and_never_options() {
 # openai JQ-EXPRESSION, anthropic JQ-EXPRESSION: a call in their shape.
 openai() { api POST "/v1/boxes/$box/tools/openai" "$(jq -cn "$1")"; }
 anthropic() { api POST "/v1/boxes/$box/tools/anthropic" "$(jq -cn "$1")"; }
-calls_of_openai_are_answered_in_their_shape() {
+openai_tool_calls_are_answered_in_openai_format() {
 	new_box
 	openai '{id:"call_1",type:"function",function:{name:"write_file",arguments:"{\"path\":\"f\",\"content\":\"one\\n\"}"}}'
 	is "$code" 200 "$body"
@@ -297,7 +297,7 @@ b"
 	openai '{type:"dance"}'
 	is "$code" 400
 }
-calls_of_anthropic_are_answered_in_their_shape() {
+anthropic_tool_calls_are_answered_in_anthropic_format() {
 	new_box
 	use() { anthropic "{type:\"tool_use\",id:\"t1\",name:\"$1\",input:$2}"; }
 	use bash '{command:"cd /tmp && export A=5 && f() { echo f$A; } && echo $PWD"}'
@@ -336,7 +336,7 @@ calls_of_anthropic_are_answered_in_their_shape() {
 	is "$code" 400
 }
 
-what_is_too_much_is_refused_and_who_leaves_is_forgotten() {
+oversized_tool_requests_are_rejected_and_a_disconnect_cancels() {
 	new_box
 	python3 - "$url" "$key" "$box" <<-'PY'
 		import http.client, json, socket, sys

@@ -22,14 +22,14 @@ open_session() {
 	[ "$code" != 201 ] || note_answer
 }
 
-a_client_that_is_no_browser_gets_a_page_of_text() {
+a_client_that_is_not_a_browser_gets_a_text_page() {
 	api GET /
 	is "$code" 200
 	has "$body" 'every request takes a key'
 	lacks "$body" 'id="app"'
 }
 
-a_browser_gets_the_ui_on_every_page_and_the_api_stays_the_api() {
+a_browser_gets_the_ui_on_every_page_and_api_routes_are_unchanged() {
 	need_ui
 	for path in / /runs /runs/aaaaaaaaaaaa /b/demo /settings; do
 		is "$(browser "$url$path")" 200 "$path"
@@ -42,7 +42,7 @@ a_browser_gets_the_ui_on_every_page_and_the_api_stays_the_api() {
 	is "$(curl -s -o body -w '%{http_code}' "$url/runs")" 401 # it does not accept text/html
 }
 
-pages_have_a_strict_policy_and_are_always_asked_for_again() {
+pages_have_a_strict_content_policy_and_are_not_cached() {
 	need_ui
 	browser "$url/" >/dev/null
 	policy=$(header Content-Security-Policy)
@@ -83,7 +83,7 @@ files_are_compressed_and_cached_without_limit() {
 	is "$(browser -H "If-None-Match: $packed" -H 'Accept-Encoding: gzip' "$url$file")" 304
 }
 
-a_link_opens_a_session_once() {
+a_login_link_is_valid_once() {
 	need_ui
 	new_link
 	is "$(jq -r .role link)" owner
@@ -107,7 +107,7 @@ a_link_opens_a_session_once() {
 	is "$code" 204
 }
 
-only_an_owner_makes_links_and_only_for_a_role() {
+only_an_owner_creates_login_links() {
 	need_ui
 	is "$(curl -s -o /dev/null -w '%{http_code}' -H "X-API-Key: $editor" -H 'Content-Type: application/json' -d '{}' "$url/v1/ui/links")" 403
 	is "$(curl -s -o /dev/null -w '%{http_code}' -H 'Content-Type: application/json' -d '{}' "$url/v1/ui/links")" 401
@@ -122,7 +122,7 @@ only_an_owner_makes_links_and_only_for_a_role() {
 	is "$code" 400
 }
 
-a_link_expires_and_guessing_is_slowed_down() {
+a_login_link_expires_and_guesses_are_rate_limited() {
 	need_ui
 	new_link
 	sqlite3 "$state/front/atoll.db" 'UPDATE ui_links SET expires_ns = 1'
@@ -139,7 +139,7 @@ a_link_expires_and_guessing_is_slowed_down() {
 	is "$code" 403
 }
 
-a_link_outlives_the_server_and_two_cannot_share_it() {
+a_login_link_survives_a_restart_and_two_browsers_cannot_share_it() {
 	need_ui
 	sleep 2 # failures of the test before count for this address
 	new_link

@@ -42,7 +42,7 @@ the_units_are_well_formed() {
 	is "$said" ""
 }
 
-the_score_is_the_one_of_the_manual() {
+the_security_score_is_the_documented_one() {
 	analyze
 	score=$(systemd-analyze security --offline=true "$unit" 2>/dev/null | sed -n 's/.*level for atoll.service: \([0-9.]*\).*/\1/p')
 	[ "$score" ] || skip "this systemd-analyze knows no --offline"
@@ -50,12 +50,12 @@ the_score_is_the_one_of_the_manual() {
 	awk -v score="$score" -v told="$told" 'BEGIN { exit !(told > 0 && score <= told + 0.2) }' || fail "$score, not $told"
 }
 
-boxes_can_be_made_with_the_capabilities_of_the_unit() {
+boxes_can_be_created_with_the_capabilities_of_the_unit() {
 	try_run k $(settings CapabilityBoundingSet)
 	is "$result" made
 }
 
-no_capability_of_the_unit_is_there_for_nothing() {
+every_capability_of_the_unit_is_needed() {
 	for cap in $(settings CapabilityBoundingSet); do
 		folder=k
 		case $cap in
@@ -70,7 +70,7 @@ no_capability_of_the_unit_is_there_for_nothing() {
 	done
 }
 
-no_call_that_a_box_may_make_is_filtered_by_the_unit() {
+the_unit_filters_no_system_call_that_a_box_may_use() {
 	analyze
 	"$ATOLL" policy seccomp --json >out
 	for group in $(settings SystemCallFilter | tr -d '~'); do

@@ -65,7 +65,7 @@ teams_do_not_share_a_zygote() {
 
 waits='import time\nprint(\"progress\")\nwhile True: time.sleep(1)'
 
-what_was_printed_before_a_kill_is_returned() {
+output_printed_before_a_kill_is_returned() {
 	# Forked, and plain: the interpreter reads this variable at its start only.
 	for env in '{}' '{"PYTHONUTF8":"1"}'; do
 		api POST /v1/run "{\"language\":\"python\",\"timeout_ms\":700,\"env\":$env,\"code\":\"$waits\"}"
@@ -73,7 +73,7 @@ what_was_printed_before_a_kill_is_returned() {
 	done
 }
 
-other_languages_return_it_too() {
+output_printed_before_a_kill_is_returned_in_other_languages() {
 	while IFS='|' read -r language program code; do
 		[ -x "$program" ] || continue
 		api POST /v1/run "$(jq -n --arg l "$language" --arg c "$code" '{language: $l, code: $c, timeout_ms: 1500}')"
@@ -87,7 +87,7 @@ other_languages_return_it_too() {
 	END
 }
 
-what_is_printed_arrives_before_the_program_ends() {
+output_arrives_while_the_program_runs() {
 	for env in '{}' '{"PYTHONUTF8":"1"}'; do
 		new_box '{"warm":"python"}'
 		curl -sS -N -H "X-API-Key: $key" -H 'Accept: text/event-stream' "$url/v1/boxes/$box/execs" \
@@ -128,7 +128,7 @@ pipelines_of_two_teams_do_not_share_a_zygote() {
 }
 
 # The last one: it replaces daemon and keeper by those of the build with test hooks.
-failed_children_do_not_cost_the_zygote() {
+failed_children_do_not_end_the_zygote() {
 	[ -x "$ATOLL_TEST_BIN" ] || skip "no build with test hooks: $ATOLL_TEST_BIN"
 	stop_daemon
 	kill "$keeper_pid"

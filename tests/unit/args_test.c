@@ -109,7 +109,7 @@ TEST(a_single_dash_is_a_word)
 	CHECK_STR(a.words[0], "-");
 }
 
-TEST(an_unknown_flag_names_the_close_one)
+TEST(an_unknown_flag_suggests_a_similar_one)
 {
 	CHECK_INT(PARSE(&plain, "--meme", "1k"), -1);
 	CHECK_STR(t.what, "plain: unknown flag '--meme'");
@@ -124,7 +124,7 @@ TEST(an_unknown_flag_with_nothing_close_names_only_the_list)
 	CHECK_STR(t.hints[0].text, "atoll plain -h");
 }
 
-TEST(a_flag_without_its_value_says_what_it_wants)
+TEST(a_flag_without_its_value_names_the_expected_value)
 {
 	CHECK_INT(PARSE(&plain, "--mem"), -1);
 	CHECK_STR(t.what, "--mem needs a value: SIZE");

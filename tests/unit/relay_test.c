@@ -250,7 +250,7 @@ TEST(heads_alone_have_no_body)
 	finish();
 }
 
-TEST(what_is_no_answer_is_a_502)
+TEST(an_invalid_answer_of_the_server_is_a_502)
 {
 	static const char *const wrong[] = {
 		"SSH-2.0-OpenSSH_9.2\r\n",
