@@ -2,6 +2,7 @@
 import { signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { Icon, type IconName } from '../icons'
+import { places } from '../places'
 import { go } from '../router'
 import * as session from '../session'
 import { newBox, shownBoxes, titleOf } from '../store'
@@ -15,8 +16,7 @@ export const keysOpen = signal(false)
 export const pageCommands = signal<Command[]>([])
 
 const common = (): Command[] => [
-	{ name: t.palette.goHome, icon: 'house', keys: 'g b', run: () => go('/') },
-	{ name: t.palette.goRuns, icon: 'history', keys: 'g r', run: () => go('/runs') },
+	...places.map((p) => ({ name: p.command, icon: p.icon, keys: `g ${p.key}`, run: () => go(p.path) })),
 	...(session.mayEdit.value ? [{ name: t.palette.newBox, icon: 'plus' as const, run: () => void newBox().then((b) => go(`/b/${b.id}`), failed) }] : []),
 	{ name: t.theme.label, icon: 'sun-moon', run: nextTheme },
 	{ name: t.palette.keys, icon: 'key-round', keys: '?', run: () => { keysOpen.value = true } },
@@ -49,7 +49,7 @@ function List() {
 }
 
 export const keyTable: [string, string][] = [
-	['Ctrl K, F1', t.palette.label], ['Ctrl Enter', t.quick.run], ['Ctrl .', t.quick.stop], ['Ctrl S', 'Save now'], ['g b', t.palette.goHome], ['g r', t.palette.goRuns],
+	['Ctrl K, F1', t.palette.label], ['Ctrl Enter', t.quick.run], ['Ctrl .', t.quick.stop], ['Ctrl S', 'Save now'], ...places.map((p): [string, string] => [`g ${p.key}`, p.command]),
 	['Ctrl P', 'Open a file (in a box)'], ['Ctrl ⇧ F', t.search.title], ['Ctrl B', 'Show or hide the files'], ['Ctrl J', 'Show or hide the panel'], ['Ctrl `', 'Terminal'], ['Alt W', 'Close the file'], ['Alt , and Alt .', 'Previous and next file'], ['F2, Delete', 'Rename, delete (in the file tree)'], ['Esc Tab', 'Leave the editor'], ['?', t.keys.title],
 ]
 
@@ -73,8 +73,8 @@ export function onKey(e: KeyboardEvent) {
 	if (typing || e.ctrlKey || e.metaKey || e.altKey) return
 	if (first === 'g') {
 		first = ''
-		if (e.key === 'b') go('/')
-		else if (e.key === 'r') go('/runs')
+		const to = places.find((p) => p.key === e.key)
+		if (to) go(to.path)
 	} else if (e.key === 'g') {
 		first = 'g'
 		setTimeout(() => { first = '' }, 1000)

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Icon, type IconName } from '../icons'
+import { places, placeOf } from '../places'
 import { go, path } from '../router'
 import * as session from '../session'
 import { connection, socket } from '../socket'
@@ -16,11 +17,10 @@ import { paletteOpen } from './Palette'
 function Rail() {
 	const at = path.value
 	const link = (to: string, icon: IconName, text: string, here: boolean) =>
-		<li><a href={to} aria-current={here ? 'page' : undefined}><Icon name={icon} size={20} /><span>{text}</span></a></li>
+		<li key={to}><a href={to} aria-current={here ? 'page' : undefined}><Icon name={icon} size={20} /><span>{text}</span></a></li>
 	return <nav class="rail" aria-label={t.nav.label}>
 		<ul>
-			{link('/', 'house', t.nav.home, at === '/')}
-			{link('/runs', 'history', t.nav.runs, at.startsWith('/runs'))}
+			{places.map((p) => link(p.path, p.icon, p.name, placeOf(at) === p))}
 			{at.startsWith('/b/') && link(at, 'box', t.nav.box, true)}
 		</ul>
 	</nav>
@@ -31,8 +31,10 @@ const words = { connecting: t.conn.connecting, live: t.conn.live, lost: t.conn.l
 function Crumbs() {
 	const at = path.value.split('/').filter(Boolean)
 	const b = at[0] === 'b' ? shownBoxes.value.find((x) => x.id === at[1] || x.name === at[1]) : undefined
-	const here = at[0] === 'b' ? (b ? titleOf(b) : decodeURIComponent(at[1] ?? '')) : at[0] === 'runs' ? (at[1] ? t.runs.one(at[1]) : t.runs.page) : ''
+	const here = at[0] === 'b' ? (b ? titleOf(b) : decodeURIComponent(at[1] ?? '')) : at[0] === 'runs' && at[1] ? t.runs.one(at[1]) : ''
+	const place = at.length && at[0] !== 'b' && !here ? placeOf(path.value) : undefined
 	return <span class="crumbs"><a class="brand" href="/"><Icon name="atoll" size={20} /><strong>{t.product}</strong></a>
+		{place && <><span class="slash" aria-hidden="true">/</span>{at[1] ? <><a class="here" href={place.path}>{place.name}</a><span class="slash" aria-hidden="true">/</span><span class="here">{at[1]}</span></> : <span class="here">{place.name}</span>}</>}
 		{here && <><span class="slash" aria-hidden="true">/</span><span class="here">{here}</span></>}</span>
 }
 
