@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "fleet/recent_exits.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const struct {
@@ -24,10 +25,14 @@ const char *box_state_name(enum box_state s)
 	return states[s].name;
 }
 
+int box_state_follows(enum box_state now, enum box_state next)
+{
+	return states[now].next >> next & 1;
+}
+
 void box_set_state(struct box *b, enum box_state next)
 {
-	if (!(states[b->state].next >> next & 1))
-		abort(); /* a bug in this program */
+	assert(box_state_follows(b->state, next));
 	b->state = next;
 	if (next == BOX_ENDING)
 		b->fleet->ending++;

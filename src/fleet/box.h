@@ -3,7 +3,18 @@
  * Does not own: the processes. When the server dies, the next one restores this struct from the row
  *               and the keeper.
  *
- *   making -> running <-> kept, paused -> ending -> gone */
+ *   making --BOX--> running                   the keeper has created it, or OPEN has reached it
+ *   making --BOX--> kept                      OPEN has reached a stopped box
+ *   making --DONE of FREEZE--> paused         a paused box after a restart of the server
+ *   running --timeout, pause--> kept          its programs end, its files stay
+ *   running --timeout, pause--> paused        its processes are frozen
+ *   kept --used, resume--> running
+ *   paused --resume, freeze failed--> running
+ *   paused --resume--> making                 paused by an earlier server: its init is opened again
+ *   all of these --box_end()--> ending --DESTROYED--> gone
+ *
+ * box_set_state() holds the table of these transitions and asserts each. A box that is being made
+ * ends when it exists. */
 #pragma once
 #include "client/init_conn.h"
 #include "fleet/port_conn.h"
@@ -19,6 +30,7 @@ enum box_state {
 	BOX_STATES
 };
 const char *box_state_name(enum box_state s);
+int box_state_follows(enum box_state now, enum box_state next); /* 1: next may follow now */
 
 /* In the metadata of a box that installs packages: the key of its set. */
 #define BOX_INSTALL "atoll.install"

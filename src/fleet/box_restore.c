@@ -213,8 +213,7 @@ void box_restore(struct fleet *f, struct store_box *take_row, struct box_wait *w
 	if (w)
 		box_wait_for(b, &b->made, w);
 	if (strcmp(b->row.boot, f->boot) != 0) { /* the machine was rebooted */
-		b->state = BOX_ENDING;
-		b->fleet->ending++;
+		box_set_state(b, BOX_ENDING);
 		box_restore_execs(b);
 		b->because = CAUSE_HOST;
 		box_finish(b, NULL);

@@ -16,6 +16,47 @@
 #include <sys/socket.h>
 #include <arpa/inet.h>
 
+/* ---- states ---- */
+
+static const unsigned conn_next_states[] = {
+	[CONN_IDLE] = 1u << CONN_HEAD | 1u << CONN_BUSY | 1u << CONN_DEAD,
+	[CONN_HEAD] = 1u << CONN_BUSY | 1u << CONN_DEAD,
+	[CONN_BUSY] = 1u << CONN_IDLE | 1u << CONN_WS | 1u << CONN_LINGER | 1u << CONN_DEAD,
+	[CONN_WS] = 1u << CONN_LINGER | 1u << CONN_DEAD,
+	[CONN_LINGER] = 1u << CONN_DEAD,
+	[CONN_DEAD] = 0,
+};
+_Static_assert(ARRAY_LEN(conn_next_states) == CONN_STATES, "a state without a row");
+
+static const unsigned conn_next_replies[] = {
+	[REPLY_NONE] = 1u << REPLY_STREAM | 1u << REPLY_DONE,
+	[REPLY_STREAM] = 1u << REPLY_DONE,
+	[REPLY_DONE] = 1u << REPLY_NONE,
+};
+_Static_assert(ARRAY_LEN(conn_next_replies) == REPLY_STATES, "a state without a row");
+
+int conn_state_follows(enum conn_state now, enum conn_state next)
+{
+	return conn_next_states[now] >> next & 1;
+}
+
+int conn_reply_follows(enum conn_reply now, enum conn_reply next)
+{
+	return conn_next_replies[now] >> next & 1;
+}
+
+void conn_set_state(struct http_conn *c, enum conn_state next)
+{
+	assert(conn_state_follows(c->state, next));
+	c->state = next;
+}
+
+void conn_set_reply(struct http_conn *c, enum conn_reply next)
+{
+	assert(conn_reply_follows(c->reply, next));
+	c->reply = next;
+}
+
 /* ---- whose work ---- */
 
 struct loop_budget *conn_budget(const struct http_conn *c)
@@ -185,10 +226,10 @@ void conn_close(struct http_conn *c)
 	drop_request(c);
 	c->stamp = 0;
 	if (c->eof) {
-		c->state = CONN_DEAD;
+		conn_set_state(c, CONN_DEAD);
 		return;
 	}
-	c->state = CONN_LINGER;
+	conn_set_state(c, CONN_LINGER);
 	if (c->tls)
 		SSL_shutdown(bufferevent_openssl_get_ssl(c->bev));
 	shutdown(c->fd, SHUT_WR);
@@ -202,7 +243,7 @@ static void conn_finish(struct http_conn *c)
 	}
 	drop_request(c);
 	c->stamp = 0;
-	c->state = CONN_IDLE;
+	conn_set_state(c, CONN_IDLE);
 	share_idle(&c->req.server->core->shares, c);
 }
 
@@ -220,13 +261,13 @@ static int idle_step(struct http_conn *c)
 {
 	if (evbuffer_get_length(conn_input(c)) > 0) {
 		parse_begin(c);
-		c->state = CONN_HEAD;
+		conn_set_state(c, CONN_HEAD);
 		return 1;
 	}
 	/* A client that has received a reply knows that a kept connection may close, and
 	 * connects again. A client that has just connected would take a close for a refusal. */
 	if (c->eof || (c->req.server->draining && c->asked && !is_asked(c)))
-		c->state = CONN_DEAD;
+		conn_set_state(c, CONN_DEAD);
 	return 0;
 }
 
@@ -297,7 +338,7 @@ static int busy_step(struct http_conn *c)
 {
 	conn_flush(c);
 	if (c->cut) {
-		c->state = CONN_DEAD;
+		conn_set_state(c, CONN_DEAD);
 		return 0;
 	}
 	if (c->then)
@@ -326,7 +367,7 @@ static int linger_step(struct http_conn *c)
 
 	evbuffer_drain(in, evbuffer_get_length(in));
 	if (c->eof || c->cut)
-		c->state = CONN_DEAD;
+		conn_set_state(c, CONN_DEAD);
 	return 0;
 }
 
@@ -380,8 +421,8 @@ void conn_advance(struct http_conn *c)
 	if (c->running)
 		return;
 	c->running = 1;
-	if (c->cut && c->state != CONN_BUSY && c->state != CONN_WS)
-		c->state = CONN_DEAD;
+	if (c->cut && c->state != CONN_BUSY && c->state != CONN_WS && c->state != CONN_DEAD)
+		conn_set_state(c, CONN_DEAD);
 	do
 		more = conn_step(c);
 	while (more && has_turn(c, ++steps));

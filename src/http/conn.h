@@ -1,13 +1,21 @@
 /* conn.h - one accepted connection. For the files of this folder only.
  * Owns: the socket, its buffers, the request in progress and that request's memory.
  *
- *   IDLE --first byte--> HEAD --whole head--> BUSY --reply out, body read--> IDLE
- *                          |                   |  \--101--> WS
- *                          +---- not HTTP -----+
- *                                              +--last reply out--> LINGER --peer's end--> DEAD
+ *   state            IDLE --first byte--> HEAD --whole head, or not HTTP--> BUSY
+ *                    IDLE --too many connections: 503---------------------> BUSY
+ *                    BUSY --reply sent, body read--> IDLE
+ *                    BUSY --101--> WS
+ *                    BUSY, WS --last reply sent--> LINGER
+ *                    all --peer has closed, connection is cut--> DEAD
  *
- * Only conn_advance() changes the state of a connection, calls the handler's functions and frees
- * the connection. All other functions (replies, writes, events, timeouts) set flags and schedule
+ *   reply            NONE --http_reply()--> DONE              (of the present request)
+ *                    NONE --http_stream()--> STREAM --http_end()--> DONE
+ *                    DONE --next request--> NONE
+ *
+ * conn_set_state() and conn_set_reply() hold both tables, and assert each transition.
+ *
+ * Only conn_advance() ends a request, calls the handler's functions and frees the connection. All
+ * other functions (replies, writes, events, timeouts) change the reply, set flags and schedule
  * conn_advance(). So no http_...() function calls back into the handler that called it, and no
  * object is freed while a caller still uses it. */
 #pragma once
@@ -21,8 +29,16 @@
 struct bufferevent;
 struct evbuffer;
 
-enum conn_state { CONN_IDLE, CONN_HEAD, CONN_BUSY, CONN_WS, CONN_LINGER, CONN_DEAD };
+enum conn_state {
+	CONN_IDLE,
+	CONN_HEAD,
+	CONN_BUSY,
+	CONN_WS,
+	CONN_LINGER, /* waits until the peer has read the last reply */
+	CONN_DEAD,
+};
 enum conn_reply { REPLY_NONE, REPLY_STREAM, REPLY_DONE };
+enum { CONN_STATES = CONN_DEAD + 1, REPLY_STATES = REPLY_DONE + 1 };
 
 enum {
 	BODY_DRAIN = 64 << 10, /* an unwanted body up to this size is read and dropped */
@@ -129,6 +145,11 @@ struct http_core {
 void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const uint8_t key[16],
 	      const char *why);
 void conn_advance(struct http_conn *c);
+/* The only functions that change the state and the reply. Each must be one that may follow. */
+void conn_set_state(struct http_conn *c, enum conn_state next);
+void conn_set_reply(struct http_conn *c, enum conn_reply next);
+int conn_state_follows(enum conn_state now, enum conn_state next); /* 1: next may follow now */
+int conn_reply_follows(enum conn_reply now, enum conn_reply next);
 void conn_schedule(struct http_conn *c); /* conn_advance(), soon */
 struct loop_budget *conn_budget(
 	const struct http_conn *c); /* the budget that its work is charged to; NULL: none */
@@ -150,7 +171,7 @@ int parse_body(struct http_conn *c); /* the same */
 
 /* reply.c: errors that this layer answers itself. The connection closes after them. */
 void reply_error(struct http_conn *c, int status, const char *why);
-void reply_switch(struct http_conn *c); /* 101: from here on it is not HTTP */
+void reply_switch(struct http_conn *c, enum conn_reply next); /* 101: from here on it is not HTTP */
 
 /* splice.c */
 void splice_close(struct http_conn *c);         /* fine without one */

@@ -171,7 +171,8 @@ void parse_begin(struct http_conn *c)
 	c->body_tail = c->body_rate = c->empty_lines = 0;
 	c->rate_at = c->rate_got = 0;
 	c->body_error = 0;
-	c->reply = REPLY_NONE;
+	if (c->reply != REPLY_NONE)
+		conn_set_reply(c, REPLY_NONE);
 	c->how = HTTP_BODY_NONE;
 	c->handled = c->head_done = c->body_done = c->end_told = c->paused = c->stopped =
 		c->discard = 0;
@@ -460,7 +461,7 @@ static int take_head(struct http_conn *c)
 	r->server->requests++;
 	share_busy(c);
 	c->asked = 1;
-	c->state = CONN_BUSY;
+	conn_set_state(c, CONN_BUSY);
 	c->handled = 1;
 	r->server->on_head(r);
 	return 1;
@@ -488,7 +489,7 @@ int parse_head(struct http_conn *c)
 
 	if (n == 0) {
 		if (c->eof)
-			c->state = CONN_DEAD;
+			conn_set_state(c, CONN_DEAD);
 		return 0;
 	}
 	if (left == 0)

@@ -163,7 +163,7 @@ static void begin_reply(struct http_conn *c, int status)
 static void reply_done(struct http_conn *c)
 {
 	splice_close(c);
-	c->reply = REPLY_DONE;
+	conn_set_reply(c, REPLY_DONE);
 	c->discard = !c->body_done && c->req.keep_alive;
 	c->paused = 0;
 	c->stamp = 0;
@@ -231,7 +231,7 @@ void http_reply(struct http_req *r, int status, const char *type, const void *bo
 	reply_done(c);
 }
 
-void reply_switch(struct http_conn *c)
+void reply_switch(struct http_conn *c, enum conn_reply next)
 {
 	char head[HEAD_ROOM];
 	struct iovec out[3];
@@ -241,7 +241,7 @@ void reply_switch(struct http_conn *c)
 	out[1] = (struct iovec){ c->set, c->set_len };
 	out[2] = (struct iovec){ "\r\n", 2 };
 	conn_put(c, out, 3);
-	c->reply = REPLY_DONE;
+	conn_set_reply(c, next);
 }
 
 /* ---- streams ---- */
@@ -264,7 +264,7 @@ void http_stream(struct http_req *r, int status, const char *type, uint64_t leng
 	out[1] = (struct iovec){ c->set, c->set_len };
 	out[2] = (struct iovec){ "\r\n", 2 };
 	conn_put(c, out, 3);
-	c->reply = REPLY_STREAM;
+	conn_set_reply(c, REPLY_STREAM);
 }
 
 static void put_piece(struct http_conn *c, const void *bytes, size_t n)
@@ -352,8 +352,7 @@ void http_switch(struct http_req *r)
 	if (!r->upgrade || c->reply != REPLY_NONE)
 		return;
 	r->keep_alive = 0;
-	reply_switch(c);
-	c->reply = REPLY_STREAM;
+	reply_switch(c, REPLY_STREAM);
 	c->reply_left = UINT64_MAX;
 	c->bodyless = c->chunked = 0;
 	c->raw = 1;
@@ -377,7 +376,8 @@ void reply_error(struct http_conn *c, int status, const char *why)
 		conn_cut(c, 1);
 	if (c->reply != REPLY_NONE)
 		return;
-	c->state = CONN_BUSY;
+	if (c->state != CONN_BUSY)
+		conn_set_state(c, CONN_BUSY);
 	c->set_len = 0;
 	n = snprintf(
 		body, sizeof(body),

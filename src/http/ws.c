@@ -95,9 +95,9 @@ struct ws *http_ws(struct http_req *r, const char *protocol, size_t message_max,
 	http_set(r, "Sec-WebSocket-Accept", "%s", accept);
 	if (protocol)
 		http_set(r, "Sec-WebSocket-Protocol", "%s", protocol);
-	reply_switch(c);
+	reply_switch(c, REPLY_DONE);
 	c->ws = w;
-	c->state = CONN_WS;
+	conn_set_state(c, CONN_WS);
 	conn_schedule(c);
 	if (r->server->draining)
 		ws_close(w, 1001, "the server is leaving");
@@ -168,7 +168,7 @@ int ws_go(struct http_conn *c)
 
 	conn_flush(c);
 	if (c->cut) {
-		c->state = CONN_DEAD;
+		conn_set_state(c, CONN_DEAD);
 		return 0;
 	}
 	if (ws_codec_over(&w->msg)) {
@@ -188,7 +188,7 @@ int ws_go(struct http_conn *c)
 	if (ws_codec_read(&w->msg) || ws_codec_over(&w->msg))
 		return 1;
 	if (c->eof)
-		c->state = CONN_DEAD;
+		conn_set_state(c, CONN_DEAD);
 	return 0;
 }
 

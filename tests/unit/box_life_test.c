@@ -922,3 +922,27 @@ TEST(running_exec_is_attached_again_after_a_restart)
 	CHECK_STR(stored_cause(id_of(20)), "exit");
 	end_test();
 }
+
+/* ---- the table of states ---- */
+
+/* 1: a chain of transitions leads from one state to the other. */
+static int leads_to(enum box_state from, enum box_state to, unsigned seen)
+{
+	for (unsigned i = 0; i < BOX_STATES; i++)
+		if (box_state_follows(from, (enum box_state)i) &&
+		    (i == to ||
+		     (!(seen >> i & 1) && leads_to((enum box_state)i, to, seen | 1u << i))))
+			return 1;
+	return 0;
+}
+
+TEST(every_state_of_a_box_is_reached_and_ends_in_gone)
+{
+	for (unsigned i = 0; i < BOX_STATES; i++) {
+		CHECK(i == BOX_MAKING || leads_to(BOX_MAKING, (enum box_state)i, 0));
+		CHECK(i == BOX_GONE || leads_to((enum box_state)i, BOX_GONE, 0));
+		CHECK(!box_state_follows(BOX_GONE, (enum box_state)i));
+		CHECK_INT(box_state_follows((enum box_state)i, BOX_GONE), i == BOX_ENDING);
+		CHECK_INT(box_state_follows((enum box_state)i, BOX_ENDING), i < BOX_ENDING);
+	}
+}

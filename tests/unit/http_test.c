@@ -1,5 +1,6 @@
 /* http_test.c - requests, replies, streams, and peers that do none of it properly. */
 #include "http_rig.h"
+#include "http/conn.h"
 
 /* ---- a server that does a little of everything ---- */
 
@@ -1322,4 +1323,27 @@ TEST(a_server_that_ends_takes_its_requests_with_it)
 	end_server();
 	CHECK_INT(overs, 1);
 	close(fd);
+}
+
+/* ---- the tables of states ---- */
+
+TEST(every_state_of_a_connection_can_end_and_the_last_one_is_final)
+{
+	for (unsigned i = 0; i < CONN_STATES; i++) {
+		enum conn_state now = (enum conn_state)i;
+
+		CHECK_INT(conn_state_follows(now, CONN_DEAD), now != CONN_DEAD);
+		CHECK(!conn_state_follows(CONN_DEAD, now));
+		CHECK(!conn_state_follows(now, now));
+	}
+	CHECK(!conn_state_follows(CONN_WS, CONN_BUSY)); /* after 101 it is not HTTP again */
+	CHECK(!conn_state_follows(CONN_LINGER, CONN_IDLE));
+}
+
+TEST(reply_that_is_done_is_not_continued)
+{
+	CHECK(conn_reply_follows(REPLY_NONE, REPLY_DONE));
+	CHECK(conn_reply_follows(REPLY_STREAM, REPLY_DONE));
+	CHECK(!conn_reply_follows(REPLY_DONE, REPLY_STREAM));
+	CHECK(!conn_reply_follows(REPLY_STREAM, REPLY_NONE)); /* a stream is ended or cut */
 }
