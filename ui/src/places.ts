@@ -9,6 +9,7 @@ export const places: Place[] = [
 	place('/', 'house', t.nav.home, 'b'),
 	place('/runs', 'history', t.nav.runs, 'r'),
 	place('/pipelines', 'workflow', t.nav.pipelines, 'p'),
+	place('/batches', 'layers', t.nav.batches, 't'),
 ]
 
 /** The place that an address belongs to. */

@@ -3,7 +3,7 @@ export const t = {
 	product: 'Atoll',
 	tagline: 'Run code in sandboxes on your own machine',
 	skip: 'Skip to the content',
-	nav: { label: 'Main', home: 'Home', runs: 'Runs', box: 'Box', pipelines: 'Pipelines' },
+	nav: { label: 'Main', home: 'Home', runs: 'Runs', box: 'Box', pipelines: 'Pipelines', batches: 'Batches' },
 	cancel: 'Cancel', close: 'Close', retry: 'Retry', copy: 'Copy', copied: 'Copied', undo: 'Undo', more: 'More', open: 'Open',
 	slow: 'The daemon has not answered for 5 seconds.', delete: 'Delete', rename: 'Rename', download: 'Download', copyDetails: 'Copy details', loadMore: 'Load more',
 	conn: {
@@ -139,6 +139,15 @@ export const t = {
 		kinds: { task: 'Task', plan: 'Plan', artifact: 'Program', result: 'Result', diagnosis: 'Diagnosis', repair: 'Repair', question: 'Question', answer: 'Answer', report: 'Report' } as Record<string, string>,
 		language: 'Language', source: 'Source', template: 'Template', confidence: 'Confidence', steps: 'Steps', packages: 'Packages', assumptions: 'Assumptions', checks: 'Checks', examples: 'Examples', changed: 'Changed because', provenance: 'Origin', evidence: 'Evidence', category: 'Category', cause: 'Cause', action: 'Action', place: 'Place', usage: 'Model usage', installed: 'Installed', scan: 'Findings of the scan', files: 'Files', changes: 'Changes to the attempt before',
 		pass: 'passed', fail: 'failed', expected: 'expected', got: 'got', hint: 'Hint', nearest: 'Nearest known tasks', phase: 'Phase', exit: 'Exit', took: 'Took', memory: 'Memory', output: 'Output', given: 'given with the task',
+	},
+	batches: {
+		title: 'Batches', one: (id: string) => `Batch ${id}`, empty: 'No batch was started yet.', emptyCli: 'atoll batch items.jsonl', error: 'The batches could not be read', missing: 'There is no such batch, or it is no longer kept.',
+		new: 'New batch', lead: 'Many small programs, one JSON object per line, each in its own box. With "expected" its output is compared.', items: 'Items, one JSON object per line', language: 'Language of items without one', start: 'Start', starting: 'Sending…', file: 'Send a file', example: 'Insert an example',
+		states: { running: 'Running', over: 'Finished', cancelled: 'Cancelled', reading: 'Receiving', stalled: 'Waits for disk space' } as Record<string, string>,
+		passed: (n: number) => `${n.toLocaleString()} passed`, failed: (n: number) => `${n.toLocaleString()} failed`, errors: (n: number) => `${n.toLocaleString()} not run`, progress: (n: number, all: number | null) => all == null ? `${n.toLocaleString()} results so far` : `${n.toLocaleString()} of ${all.toLocaleString()} results`,
+		flying: (n: number) => `${n} running now`, notWhole: 'The upload broke off; only its complete lines were run', cancel: 'Cancel the batch', save: 'Download the results', removed: 'The batch was deleted', results: 'Results', filter: 'Which results', allResults: 'All', filterNone: 'No result of this kind.', waiting: 'Results appear here as programs end.', noResults: 'There is no result.',
+		cut: (n: number) => `Only the first ${n.toLocaleString()} results are listed here; the download has all of them.`, itemTitle: 'Item', item: (n: number) => `item ${n}`, verdict: 'Verdict', end: 'End', says: 'Message or output', line: (n: number) => `line ${n} of the upload`,
+		verdicts: { passed: 'Passed', failed: 'Failed', error: 'Not run' } as Record<string, string>, causes: { exit: 'exit status', stdout: 'other output', wall: 'time limit', memory: 'memory limit', compile: 'not compiled', invalid: 'invalid item', cpu: 'CPU limit', processes: 'process limit', disk: 'disk limit', signal: 'signal', output: 'too much output', policy: 'system call filter', quota: 'quota', host: 'host' } as Record<string, string>,
 	},
 	status: {
 		boxes: (n: number) => n === 1 ? '1 box' : `${n} boxes`, load: (l: string) => `load ${l}`,

@@ -1,4 +1,4 @@
 #!/bin/sh
-# ui_pages.sh - the web UI in a browser: pipelines.
+# ui_pipelines.sh - the web UI in a browser: pipelines.
 . "$(dirname "$0")/ui.lib"
 run_journeys pipelines.mjs
