@@ -88,7 +88,7 @@ table() {
 		a_used_network_namespace_is_not_reused                                   escaped  steps:network unused
 		the_disk_of_a_box_is_bounded                                             closed   steps:disk
 		the_root_holds_what_a_box_needs_and_nothing_else                         closed   steps:root filesystem
-		without_its_row_a_box_has_no_volume                                      escaped  itself steps:volumes    # volumebox.c leaves it out
+		without_its_launch_step_a_box_has_no_volume                                      escaped  itself steps:volumes    # volumebox.c leaves it out
 		the_hosts_programs_can_be_run_but_not_changed                            escaped  steps:programs
 		only_harmless_devices_exist                                              closed   steps:devices
 		every_mount_is_listed_in_the_policy                                      escaped  steps:no sysfs

@@ -45,7 +45,7 @@ static int on_host(const char *script)
 	return system(command);
 }
 
-TEST(a_volume_outlives_its_box_and_belongs_to_the_user_of_the_next)
+TEST(a_volume_is_kept_after_its_box_and_owned_by_the_user_of_the_next_box)
 {
 	struct keeper_sync k;
 	struct made a, b, c;
@@ -101,7 +101,7 @@ TEST(the_keeper_keeps_its_own_descriptors)
 	keeper_sync_close(&k);
 }
 
-TEST(a_volume_holds_what_it_was_made_for_and_gives_back_what_is_deleted)
+TEST(the_size_of_a_volume_is_enforced_and_deleted_space_is_freed)
 {
 	struct keeper_sync k;
 	struct made m;
@@ -134,7 +134,7 @@ TEST(a_volume_holds_what_it_was_made_for_and_gives_back_what_is_deleted)
 }
 
 /* Escape: what an enemy of the host may have put on it is of no use. */
-TEST(a_volume_brings_no_device_and_no_set_user_id_program)
+TEST(devices_and_set_user_id_programs_of_a_volume_have_no_effect)
 {
 	struct keeper_sync k;
 	struct made m;
@@ -189,7 +189,7 @@ TEST(a_read_only_volume_cannot_be_written_and_no_other_box_sees_it)
 	keeper_sync_close(&k);
 }
 
-TEST(places_that_are_not_for_data_are_refused)
+TEST(mount_points_outside_data_folders_are_rejected)
 {
 	static const char *const bad[] = { "/etc/x", "/usr/lib", "/mnt/../etc",
 					   "mnt",    "/",        "/proc/x" };
@@ -257,7 +257,7 @@ TEST(a_volume_survives_the_death_of_keeper_and_disk_process)
 }
 
 /* A test build leaves the row out, and then the promise is seen to be broken; a real one refuses. */
-TEST(without_its_row_a_box_has_no_volume)
+TEST(without_its_launch_step_a_box_has_no_volume)
 {
 	struct wire_create w = wish_volume("alive", "/data", 0);
 	struct keeper_sync k;
@@ -280,7 +280,7 @@ TEST(without_its_row_a_box_has_no_volume)
 }
 
 /* The image as a power cut would leave it: copied while it is written to. */
-TEST(a_volume_is_whole_after_a_crash_of_the_host)
+TEST(a_volume_is_consistent_after_a_crash_of_the_host)
 {
 	struct keeper_sync k;
 	struct made m;
@@ -305,7 +305,7 @@ TEST(a_volume_is_whole_after_a_crash_of_the_host)
 	keeper_sync_close(&k);
 }
 
-TEST(nothing_is_left_of_all_this)
+TEST(no_box_or_cgroup_is_left_after_all_volume_tests)
 {
 	leave_nothing();
 }

@@ -1,12 +1,12 @@
 #!/bin/sh
-# agent_hostile.sh - a box whose agent is an enemy: what its host believes, how much it takes, how it ends.
-# Wants a build with test hooks: an order may then name another program than the pilot.
+# agent_hostile.sh - a box with a hostile agent: what its host accepts, how much it reads, how the session ends.
+# Needs a build with test hooks: a request may then name another program than boxagent.
 ATOLL=${ATOLL_TEST_BIN:-none}
 [ -x "$ATOLL" ] || { echo "1..0 # SKIP no build with test hooks: meson setup build-test -Dtest_hooks=true"; exit 0; }
 export ATOLL
 . "$(dirname "$0")/agent.lib"
 
-# enemy PROGRAM [SCRIPT]: a line of bash instead of the pilot; its descriptor 3 is the host.
+# enemy PROGRAM [SCRIPT]: a line of bash instead of boxagent; its descriptor 3 is connected to the host.
 enemy() {
 	agent "${2:-[]}" "$(jq -cn --arg p "$1" --arg w "${wall:-8000}" '{pilot: ["/bin/bash", "-c", $p], max_steps: 3, budget: {max_wall_ms: ($w | tonumber)}}')"
 	cp body events

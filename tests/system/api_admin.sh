@@ -1,5 +1,5 @@
 #!/bin/sh
-# api_admin.sh - keys, teams, quotas, usage, the audit log: who may come in, and who did what.
+# api_admin.sh - keys, teams, quotas, usage, the audit log: authorisation, and what is recorded.
 . "$(dirname "$0")/daemon.lib"
 
 # as KEY COMMAND...: with another key.
@@ -12,7 +12,7 @@ make_team() {
 	is "$code" 201 "$body"
 	theirs=$(get .key)
 }
-# over WHAT: the last answer was 429, with everything a client needs to go on.
+# over WHAT: the last answer was 429 and names the quota and when to retry.
 over() {
 	is "$code" 429 "$body"
 	is "$(get .error.code)" quota
@@ -96,7 +96,7 @@ the_name_of_a_key_is_unique() {
 }
 
 only_owners_may_list_keys_and_audit_rows() {
-	for who in "$viewer" "$editor"; do
+	for other in "$viewer" "$editor"; do
 		for path in /v1/keys /v1/keys/tests /v1/audit; do
 			as "$who" api GET "$path"
 			is "$code" 403 "$path"
@@ -117,7 +117,7 @@ an_invalid_key_request_names_the_field() {
 		api POST /v1/keys "$bad"
 		is "$code" 400 "$bad: $body"
 	done
-	api POST /v1/keys '{"name":"x","team":"nobody"}'
+	api POST /v1/keys '{"name":"x","team":"missing"}'
 	is "$code" 404 "$body"
 	for path in /v1/keys/%00 /v1/keys/..%2f /v1/keys/%ff /v1/keys/never; do
 		api DELETE "$path"
@@ -311,7 +311,7 @@ openapi_json_describes_every_path_and_its_answer() {
 		is "$(jq --arg p "$path" '.paths[$p] != null' body)" true "$path"
 	done
 	is "$(get '[.paths | to_entries[] | select(.value.get and .key != "/v1/socket" and .value.get.responses["2XX"].content == null) | .key] | @csv')" ""
-	# Every reference leads somewhere.
+	# Every reference has a target.
 	get '[.. | objects | .["$ref"]? // empty] | unique[]' | sed 's/.*\///' >named
 	get '.components.schemas | keys[]' | sort >there
 	is "$(sort named | comm -23 - there)" ""
@@ -325,27 +325,27 @@ openapi_json_describes_every_path_and_its_answer() {
 
 every_changing_route_has_an_audit_action() {
 	api GET /openapi.json
-	# Tools note what they do themselves, by the programs and files that they use.
+	# Tool calls are audited by the execs and files that they use.
 	is "$(get '[.paths[] | to_entries[] | select(.key != "get" and .value.tags != ["tools"] and .value["x-atoll-audit"] == null)] | length')" 0
 	is "$(get '[.paths[] | to_entries[] | select(.key == "get" and .value["x-atoll-audit"] != null)] | length')" 0
 }
 
 every_attempt_to_change_something_is_audited() {
 	api GET /openapi.json
-	# A session is asked for without a key, and who has no good key leaves no row.
+	# A session is requested without a key, and requests without a valid key have no audit row.
 	get '.paths | to_entries[] | .key as $p | .value | to_entries[] | select(.key != "get" and .value.tags != ["tools"] and $p != "/v1/ui/sessions") | [.key, $p, .value["x-atoll-audit"]] | @tsv' >routes
 	[ "$(wc -l <routes)" -ge 12 ] || fail "$(cat routes)"
 	n=0
-	while IFS='	' read -r verb route action; do
+	while IFS='	' read -r command route action; do
 		n=$((n + 1))
 		api GET "/v1/audit?action=$action&limit=1"
 		before=$(get '.items[0].seq // 0')
-		# Nothing of that name is there, and the body is wrong: whatever happens, it is noted.
-		api "$(echo "$verb" | tr a-z A-Z)" "$(echo "$route" | sed "s/{[a-z]*}/none-$n/g")" '{"command":7,"name":7,"boxes":"x"}'
-		[ "$code" -ge 400 ] || fail "$verb $route: $code"
+		# The object does not exist and the body is invalid: the attempt is audited in every case.
+		api "$(echo "$command" | tr a-z A-Z)" "$(echo "$route" | sed "s/{[a-z]*}/none-$n/g")" '{"command":7,"name":7,"boxes":"x"}'
+		[ "$code" -ge 400 ] || fail "$command $route: $code"
 		api GET "/v1/audit?action=$action&limit=1"
-		[ "$(get '.items[0].seq')" -gt "$before" ] || fail "no row for $verb $route"
-		[ "$(get '.items[0].result')" != ok ] || fail "$verb $route: $body"
+		[ "$(get '.items[0].seq')" -gt "$before" ] || fail "no row for $command $route"
+		[ "$(get '.items[0].result')" != ok ] || fail "$command $route: $body"
 		is "$(get '.items[0].detail.request | length')" 12
 	done <routes
 }
@@ -421,7 +421,7 @@ audit_rows_are_filtered_and_paged_by_the_api() {
 	is "$(get '.items | length')" 0
 	api GET '/v1/audit?subject=paged&since=2100-01-01T00:00:00%2B01:00'
 	is "$(get '.items | length')" 0
-	api GET '/v1/audit?subject=paged&who=nobody'
+	api GET '/v1/audit?subject=paged&who=missing'
 	is "$(get '.items | length')" 0
 	for bad in since=yesterday since=2026-13-01T00:00:00Z since=99999999999999 until= after=0 after=x limit=1001 wo=x; do
 		api GET "/v1/audit?$bad"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# api_batch.sh - /v1/batch and `atoll batch`: what is judged how, what goes on after a crash, who waits for whom.
+# api_batch.sh - /v1/batch and `atoll batch`: how results are compared, what continues after a crash, fairness between
+# teams.
 . "$(dirname "$0")/daemon.lib"
 
 # send FILE [QUERY]: a batch; the events are in ./events, sets id.
@@ -8,14 +9,14 @@ send() {
 		--data-binary "@$1" -o events "$url/v1/batch${2:-}"
 	id=$(jq -r 'select(.type == "batch").id' <events)
 }
-# of ITEM FILTER: of its result.
+# of ITEM FILTER: a field of the result of this item.
 of() { jq -r "select(.type == \"result\" and .item == $1) | $2" <events; }
 end() { jq -r "select(.type == \"end\") | $1" <events; }
 state() { api GET "/v1/batch/$id"; get .state; }
 is_state() { [ "$(state)" = "$1" ]; }
 results() { api GET "/v1/batch/$id"; get .results; }
 has_results() { [ "$(results)" -ge "$1" ]; }
-# many N CODE: so many items.
+# many N CODE: prints N items.
 many() { seq 0 $(($1 - 1)) | sed "s/.*/{\"id\":\"i&\",\"command\":\"$2\"}/"; }
 
 items_are_compared_by_output_and_exit_code() {
@@ -154,7 +155,7 @@ items_are_stored_as_runs_only_with_record_true() {
 	is "$(get "[.items[] | select(.tag == \"batch-$id\")]"' | map([.command[2], .cause, .status] | join(" ")) | join(",")')" "exit 4 exit 4,exit 4 exit 4"
 }
 
-# compiled N: of so many items the compiler did not run.
+# compiled_before N: N items were taken from the compile cache.
 compiled_before() { is "$(jq -rs '[.[] | select(.compiled_before)] | length' <events)" "$1" "compiled before"; }
 
 the_same_source_is_compiled_once_per_team() {
@@ -170,7 +171,7 @@ the_same_source_is_compiled_once_per_team() {
 	send items
 	is "$(end .passed)" "$n" "$(cat events)"
 	compiled_before "$n"
-	sed 's/"a"/"b"/g' items >others # of the first one what it gets, and not what it is
+	sed 's/"a"/"b"/g' items >others # other arguments for the first program, the same source
 	send others
 	is "$(end .passed)" "$n" "$(cat events)"
 	compiled_before "$n"
@@ -260,7 +261,7 @@ with_detach_false_a_disconnect_cancels_the_batch() {
 }
 
 the_items_of_an_incomplete_upload_are_executed() {
-	# Announces more than it sends, and goes.
+	# Announces more bytes than it sends, and disconnects.
 	{
 		printf 'POST /v1/batch HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: %s\r\nContent-Length: 5000\r\n\r\n' "$key"
 		many 3 true
@@ -377,13 +378,13 @@ atoll_batch_continues_during_a_reload() {
 	"$ATOLL" batch --json items >out 2>err &
 	sent=$!
 	soon grep -q '"result"' out
-	kill -HUP "$(cat "$work/warden")"
+	kill -HUP "$(cat "$work/supervisor")"
 	wait $sent || fail "$(cat err)"
 	is "$(jq -rs '[.[] | select(.type == "result").n] | . == [range(1; 61)]' <out)" true
 	is "$(jq -rs '[.[] | select(.type == "result").item] | sort | . == [range(0; 60)]' <out)" true
 }
 
-# To make and unmake them takes as long as a tenth of all that a program costs.
+# Creating and removing cgroups takes a tenth of the time of a short program.
 a_long_batch_reuses_cgroups() {
 	[ ! -f /sys/fs/cgroup/cgroup.controllers ] || skip "on cgroup v2 each box makes its own"
 	pid=$("$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
@@ -394,7 +395,7 @@ a_long_batch_reuses_cgroups() {
 	send items
 	send items
 	is "$(end .passed)" 100 "$(head -3 events)"
-	# 200 boxes later: those that were there, and not 200 others.
+	# After 200 boxes the same cgroups exist, not 200 new ones.
 	[ "$(ls "$parent" | grep -cFx -f before)" -ge $(($(wc -l <before) / 2)) ] ||
 		fail "of $(wc -l <before) $(ls "$parent" | grep -cFx -f before) are left"
 }

@@ -33,7 +33,7 @@ errors_link_to_a_page_that_the_daemon_serves() {
 	new_box
 	explained GET /v1/nothing '' daemon.md
 	explained POST /v1/boxes '{"limits":1}' daemon.md
-	explained POST /v1/packages '{"manager":"nobody"}' packages.md
+	explained POST /v1/packages '{"manager":"unknown"}' packages.md
 	explained POST "/v1/boxes/$box/cells" '{"language":1}' languages.md
 	explained POST /v1/pipelines '{"task":1}' pipeline.md
 	explained POST /v1/batch '{"items":1}' batch.md
@@ -412,7 +412,7 @@ promtool_accepts_the_metrics() {
 	has "$body" 'atoll_runs_ended_total{cause="exit"}'
 }
 
-# The last test: it ends the daemon of the others.
+# The last test, because it stops the daemon of the other tests.
 a_box_in_use_is_not_ended_by_the_default_lifetime() {
 	stop_daemon
 	ATOLL_DEFAULT_LIFETIME=2s start_daemon
@@ -424,7 +424,7 @@ a_box_in_use_is_not_ended_by_the_default_lifetime() {
 		api POST "/v1/boxes/$used/execs" '{"command":"sleep 0.2"}'
 		is "$code" 200 "$body"
 	done
-	ended # the box that nobody used
+	ended # the unused box
 	is "$(get .cause)" lifetime "$body"
 	box=$used
 	soon ended

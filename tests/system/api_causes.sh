@@ -1,14 +1,14 @@
 #!/bin/sh
-# api_causes.sh - why a program ended is told in its record, in the list of runs and in /metrics.
+# api_causes.sh - the cause of an exit is in the run record, in the list of runs and in /metrics.
 . "$(dirname "$0")/daemon.lib"
 
-# counted CAUSE: programs that ended so, as /metrics has it.
+# counted CAUSE: the number of execs that ended with this cause, from /metrics.
 counted() {
 	curl -sS -H "X-API-Key: $key" "$url/metrics" |
 		sed -n "s/^atoll_runs_ended_total{cause=\"$1\"} //p"
 }
 
-# ends CAUSE STATUS: the record in ./body, and what others are told of it. `before` is the count.
+# ends CAUSE STATUS: checks the record in ./body, the list of runs, and that the count is `before` + 1.
 ends() {
 	is "$(get .cause)" "$1" "$body"
 	is "$(get .status)" "$2" "$body"
@@ -26,7 +26,7 @@ ends() {
 	is "$(get '.items[0].id')" "$run"
 }
 
-# dies CAUSE STATUS BODY: in a box of its own.
+# dies CAUSE STATUS BODY: runs BODY in a new box and checks cause and status.
 dies() {
 	before=$(counted "$1")
 	api POST /v1/run "$3"
@@ -36,13 +36,13 @@ dies() {
 }
 was() { jq -r "$1" <record; }
 
-# in_background COMMAND [FIELDS]: in $box; sets exec.
+# in_background COMMAND [FIELDS]: starts an exec in $box; sets exec.
 in_background() {
 	api POST "/v1/boxes/$box/execs" "{\"command\":\"$1\",\"background\":true${2:-}}"
 	is "$code" 201 "$body"
 	exec=$(get .id)
 }
-# waits: for $exec; its record is in ./body.
+# waits: waits for $exec; its record is in ./body.
 waits() {
 	api GET "/v1/boxes/$box/execs/$exec/wait"
 	is "$code" 200 "$body"
@@ -64,7 +64,7 @@ out_of_memory_has_cause_memory() {
 	dies memory 137 '{"language":"python","code":"x = bytearray(256 << 20)","limits":{"mem":67108864}}'
 	[ "$(was .evidence.oom_kills)" -ge 1 ] || fail "$(cat record)"
 	has "$(was .summary)" "64 MiB"
-	# A child's end is its parent's reason.
+	# A child was killed, and its parent exits with an error.
 	dies memory 9 '{"command":"python3 -c \"x = bytearray(256 << 20)\"; exit 9","limits":{"mem":67108864}}'
 }
 
@@ -130,7 +130,7 @@ a_box_without_activity_ends_with_cause_idle() {
 	new_box '{"idle_ms":3000}'
 	before=$(counted idle)
 	in_background 'sleep 100'
-	# Not by waiting for it: that would be activity.
+	# Not by waiting for the exec: that would be activity.
 	soon ended_as idle
 	api GET "/v1/runs/$exec"
 	ends idle 137
@@ -202,7 +202,7 @@ an_oom_kill_is_not_attributed_to_the_next_exec() {
 	before=$(counted signal)
 	api POST "/v1/boxes/$box/execs" '{"command":"kill -9 $$"}'
 	ends signal 137
-	# Nor is it why the box ends.
+	# The box does not end with that cause either.
 	before=$(counted operator)
 	in_background 'sleep 100'
 	api DELETE "/v1/boxes/$box"
@@ -271,7 +271,7 @@ ended_boxes_are_counted_by_cause_in_metrics() {
 	is "$(n cpu)" $((before + 1))
 }
 
-# Boxes in which an interpreter waits have their cgroups one after the other.
+# Boxes with a warm interpreter reuse cgroups one after the other.
 a_reused_cgroup_has_no_figures_of_its_previous_box() {
 	waits_in_it() { # a box with python in it, once there is one
 		api POST /v1/boxes '{"warm":"python"}'
@@ -279,8 +279,8 @@ a_reused_cgroup_has_no_figures_of_its_previous_box() {
 		api GET "/v1/boxes/$box/stats"
 		[ "$(get .pids.now)" = 2 ] || { api DELETE "/v1/boxes/$box" && return 1; }
 	}
-	# It reads "/" in there: only the host knows the name.
-	named() { # of the box in which sleep NUMBER runs
+	# Inside the box the cgroup path is "/"; only the host sees the name.
+	named() { # NUMBER: the cgroup of the box in which `sleep NUMBER` runs
 		for at in "$parent"/*/cgroup.procs; do
 			for pid in $(cat "$at" 2>/dev/null); do
 				[ "$(tr '\0' ' ' <"/proc/$pid/cmdline")" != "sleep $1 " ] || dirname "$at"
@@ -309,12 +309,12 @@ a_reused_cgroup_has_no_figures_of_its_previous_box() {
 	pid=$("$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
 	parent=$(readlink /proc/$pid/fd/* | grep -x '/sys/fs/cgroup/pids/atoll-[^/]*' | head -1)
 	: >names
-	# Heavy ones and light ones, in every order; the light ones are asked.
+	# Execs with high and low usage in every order; those with low usage are checked.
 	for deed in light many light large light light many large light light light light light; do
 		one $deed
 	done
 	[ -d "$parent" ] || return 0 # cgroup v2: each box has its own
-	# On a busy machine one that computed a moment too long was held back, and is nobody's again.
+	# On a busy machine a box that was throttled by its CPU limit is not reused.
 	n=0
 	while [ -z "$(sort names | uniq -d)" ]; do
 		n=$((n + 1))

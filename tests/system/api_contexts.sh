@@ -9,14 +9,14 @@ context() {
 	is "$code" 201 "$body"
 	ctx=$(get .id) at=/v1/boxes/$box/contexts/$ctx
 }
-# cell CODE [MORE FIELDS]: its whole answer is in body.
+# cell CODE [MORE FIELDS]: executes a cell; the answer is in body.
 cell() { api POST "$at/cells" "$(jq -nc --arg code "$1" "{code: \$code${2:+, $2}}")"; }
 # stream CODE [FIELDS]: its events, one a line, into the file events.
 stream() {
 	curl -sS -N --max-time 25 -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' \
 		--data-binary "$(jq -nc --arg code "$1" "{code: \$code${2:+, $2}}")" "$url$at/cells" >events
 }
-# begin CODE: in the background; returns when it runs.
+# begin CODE: executes a cell in the background; returns when it runs.
 begin() {
 	: >events
 	stream "$@" &
@@ -44,7 +44,7 @@ a_cell_sees_the_state_of_the_previous_cell() {
 	cell 'import os, sys; print("e", file=sys.stderr); os.environ["A"]' 'env: {A: "b c"}'
 	is "$(get '.stderr + .results[0].data["text/plain"]')" "e
 'b c'" "$body"
-	cell '' # nothing is a cell, too
+	cell '' # empty code is a cell, too
 	is "$(get .status)" ok
 }
 
@@ -117,7 +117,7 @@ display(2)
 	is "$(jq -r .type events | uniq | tr '\n' ' ')" "start stdout result error end " "$(cat events)"
 	is "$(jq -r 'select(.type == "error") | .name' events)" ZeroDivisionError
 	is "$(jq -r 'select(.type == "end") | .status' events)" error
-	# From every place comes what is behind it, and nothing else.
+	# From every offset exactly the later events are returned.
 	n=0
 	for place in $(jq -r .at events); do
 		n=$((n + 1))
@@ -174,7 +174,7 @@ a_cell_reads_a_line_of_input() {
 	done
 }
 
-# A client that waits for one JSON document cannot answer a question.
+# A client that waits for one JSON document cannot send input.
 input_without_a_connected_client_returns_end_of_file() {
 	new_box
 	context
@@ -201,7 +201,7 @@ cells_of_a_context_run_one_after_another() {
 	context
 	begin 'import time
 while not done: time.sleep(0.01)' 2>/dev/null || :
-	wait $streaming # no such name: it ends with an error, and the context goes on
+	wait $streaming # an undefined name: the cell ends with an error and the context keeps running
 	begin 'import time; out = []; input()'
 	for i in 1 2 3; do
 		curl -sS -H "X-API-Key: $key" --data-binary "{\"code\":\"out.append($i)\"}" "$url$at/cells" >"queued$i" &
@@ -265,11 +265,11 @@ for i in range(0, len(x), 4096): x[i] = 1'
 a_driver_that_exits_ends_its_cell_with_the_cause() {
 	new_box
 	context
-	begin 'import os; os.write(1, b"last words\n"); os._exit(7)'
+	begin 'import os; os.write(1, b"last output\n"); os._exit(7)'
 	wait $streaming
 	is "$(jq -r 'select(.type == "end") | .status + " " + .cause' events)" "died exit" "$(cat events)"
 	has "$(jq -r 'select(.type == "end") | .message' events)" "status 7"
-	is "$(jq -r 'select(.type == "stdout") | .data' events)" "last words"
+	is "$(jq -r 'select(.type == "stdout") | .data' events)" "last output"
 	api GET "$at"
 	is "$(get '.state + " " + .end.cause')" "dead exit"
 }
@@ -279,7 +279,7 @@ invalid_driver_messages_end_only_their_context() {
 	context
 	other=$at
 	context
-	# The driver's own descriptor, found the way hostile code would.
+	# The descriptor of the driver, found as hostile code would find it.
 	cell 'import os, socket
 for fd in os.listdir("/proc/self/fd"):
     try: s = socket.socket(fileno=os.dup(int(fd))); s.sendall(b"not a line of ours\n")
@@ -425,7 +425,7 @@ a_viewer_may_read_contexts_but_not_run_cells() {
 	is "$code" 200
 }
 
-# ---- the front dies ----
+# ---- the server is killed ----
 
 a_cell_continues_after_the_server_is_killed_and_no_output_is_lost_or_repeated() {
 	new_box
@@ -438,7 +438,7 @@ while not os.path.exists("/tmp/stop"):
     i += 1
     time.sleep(0.002)
 display(kept)
-i' "$warden" >out || fail "$(cat out)"
+i' "$supervisor" >out || fail "$(cat out)"
 	is "$(jq -r '.status + " " + (.kills | tostring)' out)" "ok 3" "$(head -c 300 out)"
 	is "$(jq -r '.results[0]' out)" 5
 	n=$(jq -r '.results[1]' out)
@@ -519,8 +519,8 @@ in_box() {
 	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg command "$*" '{command: $command}')"
 	is "$code $(get .status)" "200 0" "$body"
 }
-# new_front: kills it, and waits for the next.
-new_front() {
+# new_server: kills the server and waits for the next one.
+new_server() {
 	dying=$(front)
 	kill -9 "$dying"
 	another() { now=$(front) && [ "$now" ] && [ "$now" != "$dying" ] && api GET "$at" && [ "$code" = 200 ]; }
@@ -536,7 +536,7 @@ a_partly_sent_cell_is_rejected_after_a_server_restart_and_the_state_is_kept() {
 	head -c 3000000 /dev/zero | tr '\0' x | jq -Rc '{code: ("kept = \"" + . + "\"")}' >large
 	curl -sS -o cut --max-time 25 -H "X-API-Key: $key" --data-binary @large "$url$at/cells" 2>/dev/null &
 	soon busy
-	new_front
+	new_server
 	wait $! || :
 	in_box kill -CONT "$driver"
 	soon idle
@@ -550,7 +550,7 @@ an_unsent_cell_is_rejected_after_a_server_restart_and_the_state_is_kept() {
 	new_box
 	context
 	cell 'kept = 5'
-	new_front
+	new_server
 	soon idle
 	api POST "/v1/boxes/$box/execs" '{"command":["sleep","27.1828"],"background":true}'
 	soon processes 'sleep 27.1828'
@@ -583,7 +583,7 @@ print("one")'
 	waiting() { api GET "$at" && [ "$(get .waiting)" = 3 ]; }
 	soon waiting
 	old=$(front)
-	kill -HUP "$(cat "$work/warden")"
+	kill -HUP "$(cat "$work/supervisor")"
 	serves() { now=$(cut -d ' ' -f 3 "$ATOLL_RUN/serve.pid") && [ "$now" != "$old" ] && [ "$now" != 0 ]; }
 	soon serves
 	for i in 1 2 3; do give "three$i" "print(\"three$i\")"; done
@@ -604,8 +604,8 @@ a_reload_does_not_affect_a_running_cell() {
 	begin 'print("first", flush=True); input(); print("second"); kept'
 	soon grep -q first events
 	before=$(front)
-	kill -HUP "$warden"
-	another() { [ "$(pgrep -P "$warden" | grep -vc "^$before$")" -gt 0 ] && api GET "$at" && [ "$code" = 200 ]; }
+	kill -HUP "$supervisor"
+	another() { [ "$(pgrep -P "$supervisor" | grep -vc "^$before$")" -gt 0 ] && api GET "$at" && [ "$code" = 200 ]; }
 	soon another
 	answered() { api POST "$at/input" '{"text":""}'; [ "$code" = 204 ]; }
 	soon answered
@@ -617,7 +617,7 @@ second" "$(cat events)"
 	is "$(get '.results[0].data["text/plain"] + " " + (.count | tostring)')" "6 3" "$body"
 }
 
-# The last test: it ends the daemon of the others.
+# The last test, because it stops the daemon of the other tests.
 a_cell_without_a_timeout_gets_the_default_timeout() {
 	stop_daemon
 	ATOLL_DEFAULT_CELL_TIME=300ms start_daemon

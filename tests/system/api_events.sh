@@ -1,6 +1,5 @@
 #!/bin/sh
-# api_events.sh - /v1/events and stats: what happens to boxes, told once, in order, to everybody who
-# listens.
+# api_events.sh - /v1/events and stats: each event of a box is sent once and in order to every subscriber.
 . "$(dirname "$0")/daemon.lib"
 
 # follow FILE QUERY [CURL OPTION...]: a reader in the background; sets reader.
@@ -63,7 +62,7 @@ server_sent_events_have_ids_and_resume() {
 	last=$(sed -n 's/^id: //p' s | tail -1)
 	is "$(sed -n 's/^data: //p' s | jq -r 'select(.seq).seq' | tail -1)" "$last"
 	api DELETE "/v1/boxes/$box"
-	# As an EventSource does: its address is the old one, the header is newer.
+	# As an EventSource reconnects: the URL has the old number, the header a newer one.
 	curl -sS -N -H "X-API-Key: $key" -H 'Accept: text/event-stream' -H "Last-Event-ID: $last" "$url/v1/events?after=1" >s2 &
 	readers=$!
 	soon said s2 box.ended
@@ -82,13 +81,13 @@ stored_and_live_events_join_without_gap_or_repetition() {
 		done
 	) &
 	busy=$!
-	# Readers that come while it goes on, each from the same number: all must see the same.
+	# Readers that connect while events are added, each from the same number, must all see the same events.
 	for i in 1 2 3 4; do follow "s$i" "&after=$((from - 1))"; done
 	wait $busy
 	new_box '{"name":"last-one"}'
 	for i in 1 2 3 4; do soon said "s$i" "$box"; done
 	leave
-	# What came behind that one, some may have heard and some not.
+	# Later events may have reached some readers and not others.
 	last=$(jq -r "select(.box == \"$box\").seq" <s1 | head -1)
 	api GET "/v1/events?after=$((from - 1))&limit=$((last - from + 1))"
 	get '.items[].seq' >all
@@ -98,7 +97,7 @@ stored_and_live_events_join_without_gap_or_repetition() {
 		cmp -s all got || fail "reader $i: $(diff all got | head -3)"
 		is "$(sort -n got | uniq -d)" ""
 	done
-	# And byte for byte the same events, live or stored.
+	# Live and stored events are equal byte for byte.
 	jq -cS "select(.seq and .seq <= $last)" <s1 >live
 	jq -cS '.items[]' <body >stored
 	cmp -s live stored || fail "$(diff live stored | head -4)"
@@ -125,7 +124,7 @@ while True:
     last = page[-1]['seq']
 s.sendall(f'GET /v1/events?follow=1&after=0 HTTP/1.1\r\nHost: {host}:{port}\r\nX-API-Key: {key}\r\n\r\n'.encode())
 box = call('POST', '/v1/boxes', {'env': {}})['id']
-for i in range(40): # events with it standing still
+for i in range(40): # events while this reader does not read
     call('POST', f'/v1/boxes/{box}/execs', {'command': 'true'})
 want = []
 after = 0
@@ -175,14 +174,14 @@ a_team_gets_events_of_its_own_boxes_only() {
 
 a_key_for_one_box_reads_the_events_of_that_box_only() {
 	new_box
-	api POST /v1/keys "{\"name\":\"ear\",\"box\":\"$box\"}"
+	api POST /v1/keys "{\"name\":\"bound\",\"box\":\"$box\"}"
 	owner=$key key=$(get .key)
 	api GET "/v1/boxes/$box/events"
 	is "$(get '.items[0].type')" box.created
 	api GET /v1/events
 	is "$code" 403
 	key=$owner
-	api DELETE /v1/keys/ear
+	api DELETE /v1/keys/bound
 	api DELETE "/v1/boxes/$box"
 }
 
@@ -234,7 +233,7 @@ followed_stats_are_sent_every_second() {
 	readers=$!
 	several() { [ "$(grep -c '"type":"stats"' s)" -ge 3 ]; }
 	soon several
-	# What was watched is remembered by the second.
+	# While a client follows, one sample per second is stored.
 	api GET "/v1/boxes/$box/stats/history?step=1"
 	[ "$(get '.items | length')" -ge 2 ] || fail "$body"
 	is "$(get .step_s)" 1
@@ -283,7 +282,7 @@ host_figures_are_shown_to_operators() {
 	[ "$(get .keeper.pool_depth)" -ge 0 ] || fail "$body"
 }
 
-# ---- metrics, and the page for those who come with a browser ----
+# ---- metrics, and the page for browsers ----
 
 metrics_include_pool_templates_and_process() {
 	api POST /v1/run '{"command":"true"}'
@@ -380,10 +379,10 @@ events_of_the_draining_server_are_streamed_by_the_new_one() {
 	soon started
 	mine=$(get '.items[0].box')
 	before=$(grep -c '"msg":"draining"' "$work/serve.log") || :
-	kill -HUP "$warden"
+	kill -HUP "$supervisor"
 	next_serves() { [ "$(grep -c '"msg":"draining"' "$work/serve.log")" -gt "$before" ]; }
 	soon next_serves
-	# The old front has the request, and the new one our ear.
+	# The old server has the request, the new one our event stream.
 	follow s "&box=$mine&after=0"
 	wait $ran
 	soon said s box.ended
@@ -396,7 +395,7 @@ an_event_stream_ends_cleanly_when_its_server_drains() {
 	follow s ''
 	new_box
 	soon said s box.created
-	kill -HUP "$warden"
+	kill -HUP "$supervisor"
 	status=0
 	wait "$reader" || status=$?
 	is "$status" 0 "$(cat s.err)"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# api_execs.sh - programs in a box: their streams, their input, their ends, and who watches.
+# api_execs.sh - execs in a box: output streams, stdin, exits, readers.
 . "$(dirname "$0")/daemon.lib"
 
 py() { python3 "$here/execs.py" "$@"; }
@@ -51,7 +51,7 @@ a_tag_finds_the_newest_exec_with_this_tag() {
 	is "$(get .id)" "$first"
 	api DELETE "/v1/boxes/$box/execs/web"
 	is "$(get .signal)" SIGKILL
-	# Over, but still known by it.
+	# The exec has ended and is still found by its tag.
 	api GET "/v1/boxes/$box/execs/web"
 	is "$code" 200 "$body"
 	is "$(get '.id + " " + .state')" "$first over"
@@ -96,8 +96,8 @@ a_child_that_holds_the_output_open_does_not_block_the_exec() {
 a_client_disconnect_does_not_stop_a_background_exec() {
 	new_box
 	py leaves "/v1/boxes/$box/execs" '{"command":"echo first; sleep 0.3; echo second >f; echo end","tag":"left"}'
-	is_over() { api GET "/v1/boxes/$box/execs/left" && [ "$(get .state)" = over ]; }
-	soon is_over
+	has_ended() { api GET "/v1/boxes/$box/execs/left" && [ "$(get .state)" = over ]; }
+	soon has_ended
 	is "$(get .cause)" exit
 	runs '{"command":"cat f"}'
 	is "$(get .stdout)" second
@@ -271,7 +271,7 @@ reading_from_an_offset_after_the_end_returns_only_the_exit() {
 	is "$(tail -1 got | jq -r .type)" exit
 	events "$at/output?stdout=9223372036854775807" >got
 	is "$(tail -1 got | jq -r .type)" exit
-	# What has not been written yet is waited for.
+	# Reading waits for output that is not written yet.
 	start '{"command":"read x; echo 0123456789","background":true,"open_stdin":true}'
 	events "$at/output?stdout=4" >got &
 	reader=$!
@@ -299,7 +299,7 @@ unread_output_is_stored_up_to_a_limit_and_the_rest_is_reported_dropped() {
 	py bytes_of <got >bytes
 	is $(($(wc -c <bytes) + dropped)) 25000004
 	is "$(tail -c 4 bytes)" END
-	# From what is kept nothing is dropped.
+	# Nothing of the stored output is dropped.
 	is "$(events "$at/output?stdout=24999990" | jq -r 'select(.type=="reading" and .stream=="stdout").dropped')" 0
 }
 
@@ -348,7 +348,7 @@ clients_that_never_read_use_little_memory_and_do_not_block_others() {
 	done
 	after=$(resident)
 	echo "# rss $before -> $after KiB with 40 silent readers"
-	# A sanitizer keeps what was freed for a while.
+	# A sanitizer retains freed memory for a while.
 	grep -q __asan_init "$ATOLL" || [ $((after - before)) -lt 20000 ] || fail "rss grew from $before to $after KiB"
 	exec 9>&-
 	wait $silent
@@ -506,7 +506,7 @@ the_end_of_a_box_ends_its_output_streams() {
 	api DELETE "/v1/boxes/$box"
 	wait $reader $waiter
 	is "$(tail -1 got | jq -r '.type + " " + .cause')" "exit operator"
-	# Who asks too late is told that there is no such box.
+	# A request after the end of the box is answered with 404.
 	case $(jq -r '.cause // .error.code' waited) in operator | not_found) ;; *) fail "$(cat waited)" ;; esac
 }
 

@@ -26,7 +26,8 @@ put() { # PATH TEXT
 }
 content() { curl -sS -g --max-time 30 -H "X-API-Key: $key" "$url/v1/boxes/$box/files?path=$1"; }
 names() { f GET "/list?path=$1"; get '[.items[].name] | join(" ")'; }
-# say TEXT SECONDS: raw bytes to the daemon; prints what it answers until it closes or the time is over.
+# say TEXT SECONDS: raw bytes to the daemon; prints the answer until the daemon closes the connection or SECONDS have
+# passed.
 say() {
 	python3 - "$url" "$1" "${2:-3}" <<-'EOF'
 		import socket, sys
@@ -45,8 +46,8 @@ say() {
 }
 ended() { ! kill -0 "$1"; }
 state_is() { api GET "/v1/boxes/$box"; [ "$(get .state)" = "$1" ]; }
-# The box has no process but init and the one that looks. The worker does not show in /proc, but it is
-# of the same user and can be signalled.
+# The box has no process but init and this one. The file worker is not visible in /proc, but has the same
+# user and can be signalled.
 no_worker() {
 	sh_in 'n=0; for i in $(seq 2 $$); do ! kill -0 $i 2>/dev/null || n=$((n + 1)); done; echo $n'
 	[ "$out" = 1 ]
@@ -230,7 +231,7 @@ an_aborted_upload_leaves_the_old_file() {
 	is "$(names .)" v
 }
 
-# Not even to the box itself, and not when the worker has no time to tidy up.
+# Neither visible in the box, nor left when the file worker is killed.
 a_partial_upload_is_not_visible_in_the_box() {
 	new_box
 	put v before
@@ -290,7 +291,7 @@ a_growing_file_is_sent_with_its_length_at_the_start() {
 }
 has_bytes() { f GET "?path=$1" && [ "$code" = 200 ] && [ -s body ]; }
 
-# slowly PATH: a download that takes its time; sets pid.
+# slowly PATH: a slow download in the background; sets pid.
 slowly() {
 	curl -sS --limit-rate 1M -o slow -H "X-API-Key: $key" "$url/v1/boxes/$box/files$1" 2>slow.err &
 	pid=$!
@@ -338,7 +339,7 @@ the_death_of_a_box_fails_its_upload() {
 	has "$(head -1 answer)" "502"
 	has "$(cat answer)" box_ended
 }
-# Its file has no name yet, but is one more on the disk.
+# The uploaded file has no name yet, but counts on the disk.
 files_left() { sh_in 'stat -f -c %d .' && left=$out; }
 is_uploading() { sh_in 'stat -f -c %d .' && [ "$out" -lt "$left" ]; }
 
@@ -462,7 +463,7 @@ file_names_of_any_bytes_are_preserved() {
 	is "$(get '.items[] | select(.name_base64).name_base64')" "$(printf '\377\376' | base64)"
 	has "$body" 'new\nline'
 	has "$body" 'quo\"te'
-	f GET '/list?path=d&limit=8' # the last one is the one that is no text
+	f GET '/list?path=d&limit=8' # the last name is the one that is not UTF-8
 	f GET "/list?path=d&limit=8&after=$(get .next)"
 	is "$(get '.items | length')" 1
 	f GET '?path=d/new%0Aline'
@@ -611,7 +612,7 @@ an_incomplete_archive_is_rejected() {
 	put t/a one
 	sh_in 'echo x >t/b; chmod 0 t/b'
 	f GET '/archive?path=t'
-	# A cut takes with it what has not been read yet, the head too.
+	# A reset connection discards unread bytes, including the response head.
 	case $code in 200 | 000) ;; *) fail "$code $body" ;; esac
 	[ $rc != 0 ] || fail "it looks whole"
 }
@@ -699,7 +700,7 @@ a_watch_reports_file_changes() {
 	pid=$!
 	soon grep -q '"watching"' events
 	is "$(head -1 events | jq -r .type)" watching
-	some_worker || fail "nobody is there who could watch"
+	some_worker || fail "no file worker is running"
 	put a/b hello
 	soon grep -q '"create".*user/a/b"' events
 	api POST "/v1/boxes/$box/files/move" '{"from":"a/b","to":"a/c"}'
@@ -739,7 +740,7 @@ a_watch_can_use_server_sent_events_and_ends_with_its_box() {
 	has "$(cat events)" box_ended
 }
 
-# ---- who may ----
+# ---- authorisation ----
 
 a_viewer_may_read_files_but_not_change_them() {
 	new_box
@@ -755,9 +756,9 @@ a_viewer_may_read_files_but_not_change_them() {
 	is "$code" 403
 	f PUT /archive --data-binary y
 	is "$code" 403
-	for verb in mkdir move copy chmod; do
-		api POST "/v1/boxes/$box/files/$verb" '{}'
-		is "$code" 403 "$verb"
+	for command in mkdir move copy chmod; do
+		api POST "/v1/boxes/$box/files/$command" '{}'
+		is "$code" 403 "$command"
 	done
 	api GET "/v1/boxes/$box/env"
 	is "$code" 200

@@ -192,7 +192,7 @@ a_missing_interpreter_is_named() {
 	has "$(get .error.message)" "julia is not installed on this host"
 	api POST "/v1/boxes/$box/cells" '{"language":"jupyter:nosuch","code":"1"}'
 	has "$(get .message)" "there is no Jupyter kernel 'nosuch' here"
-	api POST /v1/run '{"language":"julia","packages":{"apt":["julia"]},"code":"1"}' # its layer would have it
+	api POST /v1/run '{"language":"julia","packages":{"apt":["julia"]},"code":"1"}' # the package layer would provide it
 	has "$(get .error.message)" "no source for apt packages is configured: set packages.apt_mirrors"
 	for row in r=Rscript ruby=ruby php=php jshell=java; do
 		[ ! -e "/usr/bin/${row#*=}" ] || continue

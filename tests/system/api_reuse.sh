@@ -1,5 +1,5 @@
 #!/bin/sh
-# api_reuse.sh - what was compiled once is not compiled again: for the same, of the same team, and no further.
+# api_reuse.sh - the compile cache: the same source of the same team is compiled once.
 . "$(dirname "$0")/daemon.lib"
 
 # Every test compiles programs of its own: $mark is in their text.
@@ -14,7 +14,7 @@ cell() { # LANGUAGE CODE
 	ask "/v1/boxes/$box/cells" "$(jq -nc --arg l "$1" --arg c "$2" '{language: $l, code: $c}')"
 }
 before() { # true, false
-	# Two programs may want one place, and the later has it: once more, with nobody in between.
+	# Two programs may have the same cache slot, and the later one replaces the earlier: try once more.
 	if [ "$1" = true ] && [ "$(get '.compiled_before == true')" = false ]; then ask "$asked" "$wish"; fi
 	is "$(get '.compiled_before == true')" "$1" "compiled before: $body"
 }
@@ -23,13 +23,13 @@ put() { # PATH TEXT: a file of the box
 	case $code in 2*) ;; *) fail "$body" ;; esac
 }
 made() { find "$state" -path '*/made/*' -type "$1"; } # f or d
-says() { # WORD: a program in C that does
+says() { # WORD: prints a program in C that prints it
 	echo "#include <stdio.h>
 int main(void) { puts(\"$1\"); } // $mark"
 }
 body_of() { jq -nc --arg l "$1" --arg c "$2" '{language: $l, code: $c}'; }
 
-# the_languages: name TAB program, of those that are here.
+# the_languages: name TAB program of every installed language.
 the_languages() {
 	while IFS="$(printf '\t')" read -r name program text; do
 		[ ! -x "$program" ] || printf '%s\t%s\n' "$name" "$text"
@@ -63,10 +63,10 @@ the_second_run_of_every_language_is_not_compiled_and_has_the_same_output() {
 
 stored_compiler_warnings_are_reported_again() {
 	text=$(body_of c "#include <stdio.h>
-int main(void) { int nobody_wants_this; fputs(\"own\", stderr); } // $mark")
+int main(void) { int unused_variable; fputs(\"own\", stderr); } // $mark")
 	runs "$text"
 	before false
-	has "$(get .stderr)" nobody_wants_this
+	has "$(get .stderr)" unused_variable
 	is "$(get '.warnings | length')" 1
 	jq -S '[.stderr, .warnings]' <body >first
 	runs "$text"
@@ -74,7 +74,7 @@ int main(void) { int nobody_wants_this; fputs(\"own\", stderr); } // $mark")
 	is "$(jq -S '[.stderr, .warnings]' <body)" "$(cat first)"
 	curl -sSN -H "X-API-Key: $key" -H 'Content-Type: application/json' -H 'Accept: application/x-ndjson' \
 		-d "$text" "$url/v1/run" >events
-	is "$(jq -r 'if .type == "stderr" then .data else .type end' <events | grep -c nobody_wants_this)" 2 "$(cat events)"
+	is "$(jq -r 'if .type == "stderr" then .data else .type end' <events | grep -c unused_variable)" 2 "$(cat events)"
 	is "$(jq -sr 'map(select(.type == "compiled"))[0].before' <events)" true
 	is "$(jq -r 'select(.type == "started").step' <events)" run
 }
@@ -90,7 +90,7 @@ int main(int n, char **v) { printf(\"%s %s %d\", v[n - 1], getenv(\"A\") ? geten
 	runs "$(printf %s "$one" | jq -c '.args = ["y", "z"] | .stdin = "b" | .timeout_ms = 9000 | .limits = {pids: 40} | .tag = "t"')"
 	before true
 	is "$(get '.stdout, .exit_code' | tr '\n' ' ')" 'z  98 3 '
-	runs "$(printf %s "$one" | jq -c '.env = {A: "1"}')" # a variable can be for either of them
+	runs "$(printf %s "$one" | jq -c '.env = {A: "1"}')" # a variable may be read by the compiler, too
 	before false
 	is "$(get .stdout)" 'x 1 97'
 }
@@ -149,7 +149,7 @@ another_team_has_its_own_cache_entries() {
 	is "$(get .stdout)" team
 	new_box
 	cell c "$(says team)"
-	before true # now it is theirs, too
+	before true # now this team has an entry, too
 }
 
 a_damaged_or_lost_cache_entry_is_compiled_again() {
@@ -164,7 +164,7 @@ a_damaged_or_lost_cache_entry_is_compiled_again() {
 	before true
 	for f in $(made f); do
 		rm "$f"
-		mkdir "$f" # nothing can be read there, or written
+		mkdir "$f" # a folder instead of the file: reading and writing fail
 	done
 	for _ in 1 2; do
 		runs "$one"
@@ -191,13 +191,13 @@ cache_entries_survive_the_death_of_the_server() {
 	runs "$one"
 	before true
 	is "$(get .stdout)" front
-	# Of a box from before nobody knows who has been there: it has its own.
+	# For a box of a previous server it is unknown whether it was used: its entries are for this box only.
 	cell c "$(says front)"
 	before false
 	cell c "$(says front)"
 	before true
 	is "$(get .stdout)" front
-	# In the middle of a compiler: what is there then is nothing.
+	# Killed while the compiler runs: no entry is stored.
 	curl -sS --max-time 20 -H "X-API-Key: $key" -H 'Content-Type: application/json' -o /dev/null \
 		-d "$(body_of c "$(says middle)" | jq -c '.code += "\n#include \"/dev/zero\"" | .timeouts = {compile_ms: 60000}')" "$url/v1/run" 2>/dev/null &
 	asked=$!
@@ -213,7 +213,7 @@ cache_entries_survive_the_death_of_the_server() {
 # ---- in a box that lives ----
 
 the_second_cell_of_every_language_is_not_compiled_in_this_or_another_new_box() {
-	the_languages | grep -v '^typescript' >all # that has an interpreter
+	the_languages | grep -v '^typescript' >all # which has an interpreter
 	[ -s all ] || skip "no compiler is installed"
 	while IFS="$(printf '\t')" read -r name text; do
 		text="$(echo "$text" | tr @ '\n')
@@ -266,7 +266,7 @@ int main(void) { printf(\"%d\", N); } // $mark"
 	cell c "$text"
 	before false
 	is "$(get .stdout)" 3
-	# Also where it was not looked for before.
+	# Also a file in a folder that was not searched before.
 	api POST "/v1/boxes/$box/execs" '{"command":"echo \"#define N 9\" >/dev/shm/n.h; ln -sf /dev/shm/n.h n.h"}'
 	cell c "$text"
 	before false
@@ -278,19 +278,19 @@ int main(void) { printf(\"%d\", N); } // $mark"
 }
 
 a_program_compiled_in_a_used_box_is_cached_for_that_box_only() {
-	# A program had run.
+	# An exec had run in the box.
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"true"}'
 	cell c "$(says stays)"
 	before false
 	cell c "$(says stays)"
 	before true
-	# A file lay beside it that changes what it says.
+	# A file next to the source changes the output.
 	new_box
 	put /home/user/stdio.h '#define puts(x) __builtin_puts("poison")'
 	cell c "$(says stays | sed 's/<stdio.h>/"stdio.h"/')"
 	is "$(get .stdout)" poison
-	# It lay in a place that is the compiler's own.
+	# The file is in a folder of the compiler.
 	if [ -x /usr/bin/javac ]; then
 		java="public class Main { public static void main(String[] a) { System.out.println(\"java\"); } } // $mark"
 		new_box '{"limits":{"mem":1073741824}}'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# api_seeds.sh - /api/sandbox, as chat front ends call it; and runs that are run again.
+# api_seeds.sh - /api/sandbox, as chat front ends call it; and replays of runs.
 . "$(dirname "$0")/daemon.lib"
 
 fragment() { api POST /api/sandbox "$1"; }
@@ -140,7 +140,7 @@ a_web_application_runs_in_the_background() {
 	}
 	soon answers
 	is "$(curl -sS --max-time 20 -o /dev/null -w '%{http_code}' -H "Host: 7860-$b.localhost" "$url/")" 200
-	# The next version takes its place.
+	# The next version of the application replaces the running one.
 	fragment "$new"
 	is "$(get .sbxId)" "$b"
 	[ "$(get .exec)" != "$first" ] || fail "the same exec"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# api_tokens.sh - tokens that somebody else signed, and secrets that must not be seen.
+# api_tokens.sh - tokens of an external issuer, and secrets that must not be logged or stored.
 . "$(dirname "$0")/daemon.lib"
 
 jwks=$work/jwks.json issuer=https://id.example/realms/x
@@ -11,7 +11,7 @@ make_set() {
 	n=$(openssl rsa -in "$work/signer.pem" -noout -modulus | cut -d = -f 2 | python3 -c 'import sys; sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read()))' | b64)
 	echo "{\"keys\":[{\"kty\":\"RSA\",\"kid\":\"$1\",\"n\":\"$n\",\"e\":\"AQAB\"}]}" >"$jwks"
 }
-# token SECONDS [CLAIMS]: good for that long.
+# token SECONDS [CLAIMS]: prints a token that is valid for that long.
 token() {
 	claims="\"iss\":\"$issuer\",\"aud\":\"atoll\",\"sub\":\"ann\",\"exp\":$(($(date +%s) + $1))"
 	head=$(printf '{"alg":"RS256","kid":"%s"}' "${kid:-one}" | b64)
@@ -51,7 +51,7 @@ audit_rows_of_a_token_name_its_subject() {
 an_invalid_token_is_rejected_with_the_reason() {
 	api PUT /v1/teams/red '{}'
 	refused "$(token -61)" "over since"
-	refused "$(token 300 ',"group":"nobody"')" "not known here"
+	refused "$(token 300 ',"group":"unknown"')" "not known here"
 	refused "$(token 300 '')" "claim group names no team"
 	refused "$(token 300 ',"group":"red","role":"king"')" "role"
 	refused "$(kid=two token 300)" "kid 'two'"
@@ -63,13 +63,13 @@ an_invalid_token_is_rejected_with_the_reason() {
 	good=$(token 300)
 	refused "$(printf '{"alg":"none"}' | b64).$(echo "$good" | cut -d . -f 2)." "alg is 'none'"
 	refused "${good%.*}.$(printf x | b64)" "signature"
-	# Only as a bearer: the other header is for keys.
+	# Only in the Authorization header: the other header is for keys.
 	is "$(curl -sS -o body -w '%{http_code}' -H "X-API-Key: $good" "$url/v1/info")" 401
 }
 
 a_stream_ends_when_its_token_expires() {
 	api PUT /v1/teams/red '{}'
-	# In the last seconds of the leeway.
+	# In the last seconds of the allowed clock difference.
 	curl -sS -N -H "Authorization: Bearer $(token -57)" "$url/v1/events?follow=1" >s 2>s.err &
 	reader=$!
 	soon grep -q following s
@@ -83,18 +83,18 @@ a_reload_reads_new_signing_keys_and_rejects_an_invalid_key_set() {
 	old=$(token 300)
 	make_set two
 	new=$(kid=two token 300)
-	kill -HUP "$warden"
+	kill -HUP "$supervisor"
 	taken() { ask "$new" /v1/info && [ "$code" = 200 ]; }
 	soon taken
 	gone() { ask "$old" /v1/info && [ "$code" = 401 ]; }
 	soon gone
-	front_before=$(front)
+	server_before=$(front)
 	echo '{"keys":[' >"$jwks"
-	kill -HUP "$warden"
+	kill -HUP "$supervisor"
 	soon grep -q 'reload refused' "$work/serve.log"
 	ask "$new" /v1/info
 	is "$code" 200
-	is "$(front)" "$front_before"
+	is "$(front)" "$server_before"
 }
 
 the_daemon_does_not_start_with_an_invalid_key_set() {
@@ -124,7 +124,7 @@ keys_and_tokens_are_not_written_to_the_log() {
 	curl -sS -o /dev/null -H "Authorization: Bearer $good" "$url/v1/info"
 	curl -sS -o /dev/null -H "Authorization: Bearer ${good}x" "$url/v1/info"
 	curl -sS -o /dev/null -X DELETE -H "X-API-Key: $key" "$url/v1/keys/secret-one"
-	# The log did say something about all of them.
+	# The log has lines about all of these requests.
 	logged() { [ "$(grep -c '"msg":"request"' "$work/serve.log")" -ge 12 ]; }
 	soon logged
 	! grep -F "$secret" "$work/serve.log" || fail "the key is in the log"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# api_volumes.sh - files that outlive boxes: made, mounted, shared, full, removed.
+# api_volumes.sh - volumes: created, mounted, shared, full, removed.
 . "$(dirname "$0")/daemon.lib"
 
 volume() {

@@ -1,15 +1,15 @@
 #!/bin/sh
-# bounds.sh - the most that one box may be given, and all boxes together: refused by name at every door.
+# bounds.sh - the maximum limits of one box and of all boxes: every API rejects more and names the setting.
 . "$(dirname "$0")/daemon.lib"
 
 as() { (key=$1; shift; "$@"; echo "$code" >code) || exit 1; code=$(cat code); }
-# refuses SETTING VALUE: the last answer does, and says what to change.
+# refuses SETTING VALUE: the last answer rejects VALUE and names SETTING.
 refuses() {
 	is "$code" 400 "$body"
 	has "$(get .error.message)" "$1"
 	has "$(get .error.message)" "$2"
 }
-# parent CONTROLLER FILE_V1 FILE_V2: that file of the cgroup of all boxes.
+# parent CONTROLLER FILE_V1 FILE_V2: prints this file of the cgroup of all boxes.
 parent() {
 	pid=$("$ATOLL" ps --local --json | jq -r --arg b "$box" 'first(.. | objects | select(.id? == $b)).pid')
 	if [ -e /sys/fs/cgroup/cgroup.controllers ]; then

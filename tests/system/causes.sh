@@ -1,9 +1,9 @@
 #!/bin/sh
-# causes.sh - why a program ended, told alike by the CLI over the daemon, by the record and by /metrics:
-# one row of the table for each cause. (api_causes.sh: what is and what is not which cause.)
+# causes.sh - the CLI, the run record and /metrics report the same cause: one row of the table for each cause.
+# (api_causes.sh tests when each cause applies.)
 . "$(dirname "$0")/daemon.lib"
 
-# counted FAMILY CAUSE: as /metrics has it now.
+# counted FAMILY CAUSE: the current count in /metrics.
 counted() {
 	curl -sS -H "X-API-Key: $key" "$url/metrics" | sed -n "s/^atoll_$1_ended_total{cause=\"$2\"} //p"
 }
@@ -28,7 +28,7 @@ rows() {
 	END
 }
 
-# What others do to it while it runs, where the program alone does not end so.
+# What is done to the exec while it runs, for causes that the program alone cannot produce.
 meanwhile() {
 	case $1 in
 	operator)
@@ -47,7 +47,7 @@ ended_row() {
 	[ "$(get '.items[0].state')" = over ]
 }
 
-# The row's program, in a box of its own, started by the CLI: sets status, err, run.
+# The program of the row, in a new box, started by the CLI: sets status, err, run.
 run_row() {
 	# shellcheck disable=SC2086 # flags are words
 	box=$("$ATOLL" new -q $5)
@@ -66,9 +66,9 @@ run_row() {
 	err=$(cat err)
 }
 
-# is_told CAUSE STATUS SAYS ADVISES: to everybody.
-is_told() {
-	if [ "$1" != idle ]; then # that one is in the background: to wait for it would be activity
+# reported CAUSE STATUS SAYS ADVISES: checks CLI, record and metrics.
+reported() {
+	if [ "$1" != idle ]; then # this exec is in the background: waiting for it would be activity
 		is "$status" "$2" "the CLI: $err"
 		has "$err" "$3"
 		has "$err" "$4"
@@ -85,7 +85,7 @@ is_told() {
 	has "$("$ATOLL" runs -q --cause "$1" -n 3)" "$run"
 }
 
-# those that end with their box: it says the same.
+# For causes that end the box: the box has the same cause.
 box_told() {
 	case $1 in
 	cpu | lifetime | idle | operator | host) ;;
@@ -105,11 +105,11 @@ cli_record_and_metrics_report_the_same_cause() {
 	seen=
 	while IFS='|' read -r cause status_wanted says advises new_flags exec_flags program <&3; do
 		run_row "$cause" "$status_wanted" "$says" "$advises" "$new_flags" "$exec_flags" "$program"
-		is_told "$cause" "$status_wanted" "$says" "$advises"
+		reported "$cause" "$status_wanted" "$says" "$advises"
 		box_told "$cause"
 		seen="$seen $cause"
 	done 3<table
-	# Every cause that /metrics knows has had its row.
+	# Every cause of /metrics has a row.
 	for cause in $(curl -sS -H "X-API-Key: $key" "$url/metrics" |
 		sed -n 's/^atoll_runs_ended_total{cause="\(.*\)"} .*/\1/p'); do
 		has "$seen " " $cause "

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cert.sh - `atoll cert`, and boxes by https under a domain of their own.
+# cert.sh - `atoll cert`, and ports of boxes over https.
 . "$(dirname "$0")/daemon.lib"
 
 text_of() { openssl x509 -in "$1" -noout -text; }
@@ -80,7 +80,7 @@ an_invalid_domain_is_rejected() {
 	is "$status" 1
 }
 
-# Over the unix socket: there the key is who we are.
+# Over the unix socket, where the uid authenticates the client.
 local_api() { curl -sS --max-time 30 --unix-socket "$sock" -o body "$@"; }
 served() { fetch 8000 /left && [ "$(cat body)" = 0 ]; }
 fetch() {

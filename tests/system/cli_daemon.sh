@@ -1,10 +1,10 @@
 #!/bin/sh
-# cli_daemon.sh - the verbs that speak with the daemon: what they do, what they say, how they exit.
+# cli_daemon.sh - the commands that call the daemon: their effect, output and exit status.
 . "$(dirname "$0")/daemon.lib"
 
-verbs_of_boxes='show rename env port rm pause resume exec attach wait logs cat put diff stats'
+commands_of_boxes='show rename env port rm pause resume exec attach wait logs cat put diff stats'
 
-# made [FLAG...]: a box of this test alone; sets box.
+# made [FLAG...]: a new box for this test; sets box.
 made() {
 	atoll new -q "$@"
 	is "$status" 0 "$err"
@@ -20,7 +20,7 @@ new_prints_the_name_or_the_id_of_the_box() {
 	atoll new named-box
 	is "$status" 0
 	is "$out" named-box
-	is "$err" "" "nothing is said without a terminal"
+	is "$err" "" "no message without a terminal"
 	made
 	has "$("$ATOLL" ls -q)" "$box"
 	gone
@@ -126,7 +126,7 @@ a_box_is_paused_and_resumed_and_a_snapshot_starts_another() {
 	is "$out" kept
 	atoll snapshot rm ready
 	is "$status" 0 "$err"
-	atoll snapshot new nobody-here
+	atoll snapshot new missing-box
 	is "$status" 3 "$err"
 	atoll snapshot sideways
 	is "$status" 2
@@ -248,7 +248,7 @@ exec_forwards_signals() {
 
 a_second_interrupt_kills_the_exec() {
 	made
-	# A shell's background job ignores SIGINT, and so would we.
+	# A background job of a shell ignores SIGINT, and a child would inherit that.
 	/usr/bin/python3 - "$ATOLL" "$box" <<-'EOF'
 	import signal, subprocess, sys
 	p = subprocess.Popen([sys.argv[1], "exec", sys.argv[2], "--", "sh", "-c", "trap : INT; echo ready; while :; do sleep 0.05; done"],
@@ -588,30 +588,30 @@ api_sends_any_request() {
 
 an_unknown_box_name_suggests_a_similar_one() {
 	made demonstration
-	for verb in $verbs_of_boxes; do
-		case $verb in
-		rename | exec | cat | put) set -- "$verb" demonstratoin x ;;
-		attach | wait) set -- "$verb" demonstratoin abcdefghijkl ;;
-		*) set -- "$verb" demonstratoin ;;
+	for command in $commands_of_boxes; do
+		case $command in
+		rename | exec | cat | put) set -- "$command" demonstratoin x ;;
+		attach | wait) set -- "$command" demonstratoin abcdefghijkl ;;
+		*) set -- "$command" demonstratoin ;;
 		esac
 		atoll "$@"
-		case $verb in
-		exec | attach | wait) is "$status" 125 "$verb: $err" ;;
-		*) is "$status" 3 "$verb: $err" ;;
+		case $command in
+		exec | attach | wait) is "$status" 125 "$command: $err" ;;
+		*) is "$status" 3 "$command: $err" ;;
 		esac
 		has "$err" 'no box named "demonstratoin"'
 		has "$err" "close: demonstration (running, base)"
 		is "$out" ""
 		atoll "$@" --json
-		[ "$verb" = exec ] || is "$(jq -r .error.code <err)" not_found "$verb"
+		[ "$command" = exec ] || is "$(jq -r .error.code <err)" not_found "$command"
 	done
 	gone
 }
 
 commands_without_their_arguments_name_what_is_missing() {
-	for verb in $verbs_of_boxes cp kill; do
-		atoll "$verb"
-		is "$status" 2 "$verb"
+	for command in $commands_of_boxes cp kill; do
+		atoll "$command"
+		is "$status" 2 "$command"
 		has "$err" "missing"
 	done
 }
@@ -735,7 +735,7 @@ variables_of_a_box_are_shown_set_and_removed() {
 		has "$err" "is not NAME=VALUE"
 	done
 	is "$("$ATOLL" env "$box" | sort | tr '\n' ',')" "B=2,KEEP=1,"
-	# Both changes stay, whichever comes first.
+	# Both changes are kept in either order.
 	"$ATOLL" env "$box" C=1 & "$ATOLL" env "$box" D=1
 	wait $!
 	is "$("$ATOLL" env "$box" | grep -c '^[CD]=1')" 2
@@ -770,7 +770,7 @@ port_prints_the_address_and_the_listening_process() {
 	is "$status" 3
 }
 
-# With ATOLL_HOST of one daemon they acted on the daemon of this machine's folders.
+# With ATOLL_HOST set, they once used the daemon of the local run folder.
 key_and_upgrade_use_the_daemon_given_by_flag() {
 	other() { ATOLL_RUN=$PWD/none ATOLL_STATE=$PWD/other "$ATOLL" "$@" >out 2>err || return $?; }
 	mkdir none
@@ -804,7 +804,7 @@ key_and_upgrade_use_the_daemon_given_by_flag() {
 	[ "$(cat "$work/run/serve.pid")" != "$before" ] || fail "it was not upgraded"
 }
 
-# It ran on this machine whatever -H said.
+# It once ran on this machine in spite of -H.
 run_uses_the_daemon_given_by_flag() {
 	there() { ATOLL_RUN=$PWD/none ATOLL_KEY=$key "$ATOLL" -H "$url" run "$@" >out 2>err || return $?; }
 	mkdir none src
@@ -868,15 +868,15 @@ run_out_of_a_remote_box_writes_no_more_than_its_disk_size() {
 }
 
 every_command_has_help_and_json_errors() {
-	for verb in new ls show rename set env port rm prune pause resume snapshot volume exec attach wait logs cp cat put diff top stats runs events api; do
-		atoll "$verb" -h
-		is "$status" 0 "$verb"
+	for command in new ls show rename set env port rm prune pause resume snapshot volume exec attach wait logs cp cat put diff top stats runs events api; do
+		atoll "$command" -h
+		is "$status" 0 "$command"
 		has "$out" "Examples"
 		has "$out" "--host"
-		atoll "$verb" --nonsense --json
-		is "$status" 2 "$verb"
-		atoll --json "$verb" --nonsense
-		is "$(jq -r .error.code <err)" usage "$verb"
+		atoll "$command" --nonsense --json
+		is "$status" 2 "$command"
+		atoll --json "$command" --nonsense
+		is "$(jq -r .error.code <err)" usage "$command"
 	done
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_errors.sh - a command line that is wrong says what, why and what to type, and makes no box.
+# cli_errors.sh - an error of the command line names what, why and what to type, and no box is created.
 . "$(dirname "$0")/lib.sh"
 
 # refused STATUS TEXT WORD...: this status, this text on stderr, nothing on stdout, no keeper started.

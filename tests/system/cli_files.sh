@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_files.sh - what of this machine goes into a box, and what the program sees of it.
+# cli_files.sh - which files of this machine are copied into a box, and what the program sees of them.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
@@ -184,7 +184,7 @@ files_that_a_program_created_are_copied_to_the_out_folder() {
 	[ -x got/bytes ] || fail "it lost its mode"
 	is "$(cat src/sub/changed)" old "the original is not touched"
 	has "$err" "atoll: 3 files, 8 B, in got"
-	# Again into the same folder, with a record; and by a compiled program, whose compiler's work stays.
+	# Again into the same folder, with a record; and by a compiled program, without the files of the compiler.
 	printf '#include <stdio.h>\nint main(void){fputs("c", fopen("by_c","w"));return 0;}\n' >w.c
 	run --out got --report r.json w.c
 	is "$status" 0 "$err"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# cli_keeper.sh - the CLI brings a keeper up when there is none, and gets over the loss of one.
+# cli_keeper.sh - the CLI starts a keeper when none runs, and continues when a keeper dies.
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
 
-# The keeper of this test's own run folder. Asking starts one, so ask only while there should be one.
+# The keeper of this test's run folder. The command starts a keeper, so call it only while one should run.
 keeper_pid() {
 	"$ATOLL" doctor --json | /usr/bin/python3 -c 'import json, sys
 print([r["value"].split()[1].strip(",") for r in json.load(sys.stdin) if r["name"] == "keeper"][0])'
@@ -29,7 +29,7 @@ a_new_keeper_starts_while_the_old_one_exits() {
 	"$ATOLL" run -- true
 	pid=$(keeper_pid)
 	kill "$pid"
-	# At once: the old one may still be on its way out.
+	# Immediately: the old keeper may still be exiting.
 	is "$("$ATOLL" run -- echo again)" again
 	end_keeper
 }
@@ -51,7 +51,7 @@ waiting_box() {
 	soon grep -q started out
 	box=$(sed -n 's/^atoll: box \([a-z2-7]*\) ready.*/\1/p' err)
 }
-knows() { # BOX: the next keeper does
+knows() { # BOX: the next keeper lists it
 	keeper_pid >/dev/null
 	has "$("$ATOLL" ps -q)" "$1"
 }
@@ -74,7 +74,7 @@ a_run_continues_after_the_death_of_its_keeper_and_leaves_nothing() {
 	end_keeper
 }
 
-# Each box had a file of its own, and the next keeper a folder to read.
+# Older keepers wrote one record file per box into a folder.
 boxes_of_an_older_keeper_are_adopted() {
 	export ATOLL_RUN="$PWD/r"
 	waiting_box
@@ -85,7 +85,7 @@ boxes_of_an_older_keeper_are_adopted() {
 		places = [(at, *struct.unpack_from("QQ", all, at)) for at in range(2048, len(all), 2048)]
 		metas = [all[at + 16 : at + 16 + n] for at, sum, n in places if sum]
 		id = max(meta.find(sys.argv[1].encode()) for meta in metas)
-		for meta in metas: # those that wait in the pool, too: a box without a record is nobody's to end
+		for meta in metas: # pooled boxes, too: without a record no keeper would end them
 		    open("r/boxes/%s.box" % meta[id : id + 12].decode(), "wb").write(meta.ljust(1112, b"\0"))
 	END
 	[ -s "r/boxes/$box.box" ] || fail "no record of $box"
@@ -93,7 +93,7 @@ boxes_of_an_older_keeper_are_adopted() {
 	echo torn >r/boxes/aaaaaaaaaaaa.box
 	: >r/boxes/bbbbbbbbbbbb.box
 	knows "$box"
-	is "$(ls r/boxes/*.box)" r/boxes/aaaaaaaaaaaa.box # which nobody can read, and nobody drops
+	is "$(ls r/boxes/*.box)" r/boxes/aaaaaaaaaaaa.box # unreadable, and not removed
 	has "$(cat r/keeper.log)" "aaaaaaaaaaaa.box is not a record of this version; left alone"
 	kill -KILL "$(keeper_pid)"
 	knows "$box"
@@ -165,7 +165,7 @@ boxes_leave_descriptors_for_connections() {
 	done
 	has "$(cat e$i)" "Too many open files"
 	[ "$i" -gt 2 ] || fail "no box at all"
-	"$ATOLL" ps --local >seen # one that has no descriptor for us would hang up
+	"$ATOLL" ps --local >seen # a keeper without a free descriptor would close the connection
 	is "$(wc -l <seen)" $((i - 1))
 	is "$(cat "/proc/$pid/comm")" atoll-keeper
 	"$ATOLL" kill --local --all >/dev/null
@@ -178,7 +178,7 @@ boxes_leave_descriptors_for_connections() {
 a_keeper_that_cannot_start_prints_the_reason() {
 	export ATOLL_RUN="$PWD/r"
 	mkdir r
-	# Somebody holds the keeper's place and does not listen.
+	# Another process holds the lock of the keeper and does not listen.
 	flock r/keeper.lock sleep 4740 &
 	holder=$!
 	soon eval '! flock -n r/keeper.lock true'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_lang.sh - languages on the command line: which there are, which version, which compiler, again.
+# cli_lang.sh - languages on the command line: list, versions, compilers, --watch, the compile cache.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
@@ -109,7 +109,7 @@ watch_runs_a_changed_file_again() {
 	echo 'print("two")' >x.py
 	soon lines wout two 1
 	soon lines werr "waiting for changes" 2
-	# As editors do it.
+	# As editors save files.
 	echo 'print("three")' >.x.new
 	mv .x.new x.py
 	soon lines wout three 1
@@ -158,10 +158,10 @@ an_unchanged_program_is_compiled_once() {
 	go a.c x
 	is "$status $(cat out)" "2 x"
 	cached || fail "not from the cache: $(cat said)"
-	# From stdin and at another place, but the same for the compiler? Its path differs: compiled anew, once.
+	# From stdin the path that the compiler sees differs: compiled once more.
 	go -t c - <a.c
 	cached && fail "another path"
-	# Whatever the compiler sees is in the key.
+	# Everything that the compiler sees is in the cache key.
 	go -e CPATH=/usr/include a.c
 	cached && fail "another variable"
 	sed 's/none/less/' a.c >b.c && mv b.c a.c
@@ -172,7 +172,7 @@ an_unchanged_program_is_compiled_once() {
 	cached && fail "--cold"
 	go -w . a.c
 	cached && fail "a folder"
-	# What fails, warns or asks for the time is not kept.
+	# A program that fails to compile, has warnings or uses the time is not cached.
 	echo 'int main(void) { return x; }' >bad.c
 	go bad.c && go bad.c
 	is "$status" 1
@@ -183,7 +183,7 @@ an_unchanged_program_is_compiled_once() {
 	printf '#include <stdio.h>\nint main(void) { puts(__TIME__); return 0; }\n' >time.c
 	go time.c && go time.c
 	cached && fail "the time"
-	# A file that was changed or cut is not believed.
+	# A changed or truncated cache file is not used.
 	go a.c
 	cached || fail "not from the cache"
 	for f in cache/atoll/made/*; do printf x | dd of="$f" bs=1 seek=5000 conv=notrunc 2>/dev/null; done
@@ -191,7 +191,7 @@ an_unchanged_program_is_compiled_once() {
 	is "$(cat out)" less
 	cached && fail "a file that was changed"
 	is "$(stat -c %a cache/atoll/made)" 700
-	# No folder for it: then there is no cache, and no error.
+	# Without a cache folder there is no cache and no error.
 	status=0
 	XDG_CACHE_HOME=/proc/none "$ATOLL" run a.c >out 2>err || status=$?
 	is "$status $(cat out) $(cat err)" "1 less "

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_limits.sh - a program that runs against a limit is stopped there, and the record says which.
+# cli_limits.sh - a program that exceeds a limit is stopped, and the record names the limit.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
@@ -56,7 +56,7 @@ while True:
 	nothing_left bomb-4719
 }
 
-# As in the setting box.disk: what a box gets that asked for nothing.
+# As the setting box.disk documents: the disk of a box without --disk.
 the_default_disk_is_half_of_the_memory_and_at_most_256_mib() {
 	size() { run "$@" -- sh -c 'echo $(($(stat -f -c "%b * %S" .) >> 20))'; is "$status" 0 "$err"; }
 	size --disk none

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_machine.sh - the verbs around a run: ps, kill, doctor, policy, bench, version, help.
+# cli_machine.sh - the commands around a run: ps, kill, doctor, policy, bench, version, help.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
@@ -11,7 +11,7 @@ version_prints_the_version() {
 	is "$("$ATOLL" version --json | cut -c1-12)" '{"version":"'
 }
 
-# The dynamic linker took two thirds of a typed `atoll run -- true`.
+# With libraries, the dynamic linker took two thirds of the time of `atoll run -- true`.
 the_client_needs_no_library_but_libc() {
 	for l in ssl crypto sqlite3 event seccomp wslay; do
 		lacks "$(ldd "$ATOLL" 2>&1)" "lib$l"

@@ -64,8 +64,8 @@ repl_reports_a_missing_language_box_or_invalid_text() {
 	has "$(cat err)" "missing language"
 	"$ATOLL" repl klingon </dev/null 2>err && fail "no such language"
 	has "$(cat err)" klingon
-	"$ATOLL" repl python --box nobody </dev/null 2>err && fail "no such box"
-	has "$(cat err)" nobody
+	"$ATOLL" repl python --box missing </dev/null 2>err && fail "no such box"
+	has "$(cat err)" missing
 	printf '\377' | "$ATOLL" repl python 2>err && fail "not UTF-8"
 	has "$(cat err)" UTF-8
 	is "$(boxes)" 0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_resume.sh - the daemon is killed with -9 while we look and type: no byte is lost, none comes twice.
+# cli_resume.sh - the server is killed with -9 during input and output: no byte is lost or repeated.
 . "$(dirname "$0")/daemon.lib"
 
 kill_front() {
@@ -60,7 +60,7 @@ input_is_complete_when_the_server_is_killed() {
 
 the_end_of_input_arrives_when_the_server_is_killed() {
 	made
-	# It reads only when it is told to, so the end of input waits in the daemon.
+	# The program reads only after a signal, so the end of input waits in the daemon.
 	x=
 	head -c 200000 /dev/urandom >whole
 	"$ATOLL" exec --tag reader "$box" -- sh -c 'until [ -e go ]; do sleep 0.02; done; sha256sum' <whole >out 2>err &

@@ -1,10 +1,10 @@
 #!/bin/sh
-# cli_signals.sh - signals, Ctrl-C and terminals: the program gets them, the box never survives them.
+# cli_signals.sh - signals, Ctrl-C and terminals are passed to the program, and the box ends with the run.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
-# A program that says which signal came. $1 on its command line marks it.
-cat >"$work/tells.py" <<'X'
+# A program that prints the signals it receives. $1 on its command line identifies it.
+cat >"$work/signals.py" <<'X'
 import signal, sys, time
 def tell(n, _):
     print("got", signal.Signals(n).name, flush=True)
@@ -31,7 +31,7 @@ ended() {
 }
 
 run_forwards_signals_to_the_program() {
-	begin -- /usr/bin/python3 -c "$(cat "$work/tells.py")"
+	begin -- /usr/bin/python3 -c "$(cat "$work/signals.py")"
 	for s in USR1 USR2 HUP QUIT CONT INT; do
 		kill -$s $cli
 		soon grep -q "got SIG$s" out
@@ -43,7 +43,7 @@ run_forwards_signals_to_the_program() {
 }
 
 ctrl_c_ends_a_program_with_default_signal_handling() {
-	# Not a shell: dash forgets a signal that comes just before it execs.
+	# Not a shell: dash loses a signal that arrives just before it execs.
 	begin -- /usr/bin/python3 -c 'import time; print("ready", flush=True); time.sleep(4721)'
 	kill -INT $cli
 	ended

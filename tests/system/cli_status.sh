@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_status.sh - the exit status of a run is the program's, or says truthfully what happened to it.
+# cli_status.sh - the exit status of a run is that of the program, or the documented one of its cause.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
@@ -44,15 +44,15 @@ a_file_that_is_not_executable_is_status_126() {
 
 a_program_that_dies_at_once_has_its_status_and_output() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		run -- sh -c 'echo last words; kill -KILL $$'
+		run -- sh -c 'echo last output; kill -KILL $$'
 		is "$status" 137
-		is "$out" "last words"
+		is "$out" "last output"
 	done
 	nothing_left
 }
 
 ten_megabytes_of_arguments_are_rejected_with_a_message() {
-	# By the kernel before us, or by us: one of the two says 126 and why.
+	# Rejected by the kernel or by the CLI: in both cases status 126 and a reason.
 	status=0
 	(ulimit -s unlimited && "$ATOLL" run -- true $(seq 1400000)) 2>err || status=$?
 	is "$status" 126

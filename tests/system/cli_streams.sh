@@ -1,5 +1,5 @@
 #!/bin/sh
-# cli_streams.sh - stdout carries the program's stdout and nothing else, byte by byte.
+# cli_streams.sh - stdout has exactly the bytes of the program's stdout.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# clock.sh - somebody sets the clock by a day, either way: boxes end when their time is over, not before
-# and not a day later; keys of repeated requests stay good; and so it is after a restart in between.
+# clock.sh - the wall clock is set by a day in both directions: lifetimes end on time and idempotency keys stay
+# valid, also after a restart in between.
 . "$(dirname "$0")/daemon.lib"
 
 grep -q __asan_init "$ATOLL" && { echo "1..0 # SKIP a sanitizer wants to be loaded first"; exit 0; }
@@ -8,13 +8,13 @@ shift_file=$work/shift
 python3 -c 'open("'"$shift_file"'", "wb").write(bytes(8))'
 chmod 644 "$shift_file"
 
-# ahead SECONDS: what the daemon's clock says is that much more than what ours says.
+# ahead SECONDS: sets the clock of the daemon ahead of ours by SECONDS.
 ahead() {
 	python3 -c 'import struct, sys
 with open(sys.argv[1], "r+b") as f: f.write(struct.pack("q", int(sys.argv[2])))' "$shift_file" "$1"
 }
 noticed() { grep -c 'the clock was set' "$work/serve.log" || :; }
-# jump SECONDS: and the daemon knows.
+# jump SECONDS: the same, and waits until the daemon has noticed it.
 jump() {
 	before=$(noticed)
 	ahead "$1"
@@ -23,7 +23,7 @@ jump() {
 has_noticed() { [ "$(noticed)" -gt "$before" ]; }
 uptime_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
-# lives_for MS: $box, which was asked for at $began, ends after that time and not two seconds later.
+# lives_for MS: $box, requested at $began, ends after MS and less than two seconds later.
 lives_for() {
 	gone_now() { api GET "/v1/boxes/$box" && [ "$(get .state)" = gone ]; }
 	soon gone_now
@@ -48,7 +48,7 @@ a_clock_step_of_one_day_forward_does_not_shorten_a_lifetime() {
 	[ $(($(uptime_ms) - began)) -lt 5900 ] || fail "too slow a machine for this"
 	lives_for 6000 lifetime
 	alive "$long"
-	# When it will end is told as the clock is now.
+	# `ends` is given in the current time of the clock.
 	api GET "/v1/boxes/$long"
 	left=$(($(date -d "$(get .ends)" +%s) - $(date +%s) - 86400))
 	[ "$left" -gt 500 ] && [ "$left" -le 600 ] || fail "$left seconds left, told as $(get .ends)"
@@ -70,7 +70,7 @@ an_idle_timeout_does_not_depend_on_the_wall_clock() {
 	began=$(uptime_ms)
 	new_box '{"idle_ms":2000}'
 	jump 86400
-	# Asking would be activity.
+	# A request for the box would be activity.
 	ended() { [ "$(sqlite3_state)" = gone ]; }
 	sqlite3_state() { "$ATOLL" ls -a --json | jq -r --arg id "$box" '.. | objects | select(.id == $id) | .state' | head -1; }
 	soon ended
@@ -86,14 +86,14 @@ a_server_started_after_a_clock_step_accounts_for_it() {
 		long=$box
 		began=$(uptime_ms)
 		new_box '{"lifetime_ms":3000}'
-		kill -STOP "$warden" # no new front before the clock is set
+		kill -STOP "$supervisor" # no new server before the clock is set
 		old=$(front)
 		kill -9 "$old"
 		ahead "$by"
-		kill -CONT "$warden"
+		kill -CONT "$supervisor"
 		lives_for 3000 lifetime
 		alive "$long"
-		[ "$(front)" != "$old" ] || fail "the old front"
+		[ "$(front)" != "$old" ] || fail "the old server still serves"
 		jump 0
 		api DELETE "/v1/boxes/$long"
 	done

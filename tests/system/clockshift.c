@@ -1,6 +1,6 @@
 /* clockshift.c - a wall clock that a test can set, without touching the machine's: to be loaded in front
  * of libc (LD_PRELOAD). CLOCKSHIFT names a file of 8 bytes, the seconds by which it is ahead. It is
- * mapped at the start, so that who has no files left still sees it change. */
+ * mapped at the start, so that a process that may not open files still sees it change. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 #!/bin/sh
-# completion.sh - what the shells are told is what the verbs say.
+# completion.sh - the completion scripts offer the commands and flags that exist.
 . "$(dirname "$0")/lib.sh"
 command -v bash >/dev/null || { echo "1..0 # SKIP no bash"; exit 0; }
 
-# What bash offers for a command line, which ends where the cursor is.
+# Prints the completions of bash for a command line with the cursor at its end.
 offers() {
 	"$ATOLL" completion bash >script
 	bash -c '. ./script; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _atoll; printf "%s\n" "${COMPREPLY[@]}"' \
@@ -27,9 +27,9 @@ bash_completes_every_command() {
 }
 
 bash_completes_every_flag_of_a_command() {
-	for verb in run config ps; do
-		for flag in $("$ATOLL" $verb -h | sed '/^Examples/,$d' | grep -oE -e '--[a-z][a-z-]+' | sort -u); do
-			offers atoll $verb "$flag" | grep -qx -e "$flag" || fail "$verb $flag"
+	for command in run config ps; do
+		for flag in $("$ATOLL" $command -h | sed '/^Examples/,$d' | grep -oE -e '--[a-z][a-z-]+' | sort -u); do
+			offers atoll $command "$flag" | grep -qx -e "$flag" || fail "$command $flag"
 		done
 	done
 	is "$(offers atoll run --me)" --mem

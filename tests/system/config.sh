@@ -1,10 +1,10 @@
 #!/bin/sh
-# config.sh - atoll config: what holds, who said so, and what is wrong with a file.
+# config.sh - atoll config: effective settings, their source, and errors in a file.
 . "$(dirname "$0")/lib.sh"
 page=$here/../../man/atoll.1
 key=e2b_0123456789abcdef0123456789abcdef01234567
 
-# Nothing of the machine's own settings has a say here.
+# Settings of this machine have no effect here.
 clean() {
 	for name in $(env | sed -n 's/^\(ATOLL_[A-Z_]*\)=.*/\1/p'); do
 		case $name in ATOLL_INIT | ATOLL_TEST_BIN) ;; *) unset "$name" ;; esac

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """contexts.py - a client of cells, for api_contexts.sh. Asks the daemon at $url with $key.
 
-	contexts.py resume BOX CONTEXT CODE WARDEN   the cell's events, while its front is killed; then
+	contexts.py resume BOX CONTEXT CODE SUPERVISOR   the cell's events, while its server is killed; then
 	                                             /tmp/stop is made, for which CODE waits
 	contexts.py seconds METHOD PATH [BODY]       how long an answer takes
 	contexts.py side BOX A B                     two contexts at once
@@ -27,8 +27,8 @@ def ask(method, path, body=None, **head):
     return c.getresponse()
 
 
-def front_of(warden):
-    return int(subprocess.run(["pgrep", "-P", warden], capture_output=True, text=True,
+def server_of(supervisor):
+    return int(subprocess.run(["pgrep", "-P", supervisor], capture_output=True, text=True,
                               check=True).stdout.split()[0])
 
 
@@ -57,14 +57,14 @@ class Cell:
                 return
 
 
-def resume(box, context, code, warden):
+def resume(box, context, code, supervisor):
     path = f"/v1/boxes/{box}/contexts/{context}/cells"
     cell, kills, stopped = Cell(), 0, 0
     answer = ask("POST", path, {"code": code}, Accept="application/x-ndjson")
     cell.take(answer, 1)
     while not cell.end:
         if kills < 3:
-            os.kill(front_of(warden), signal.SIGKILL)
+            os.kill(server_of(supervisor), signal.SIGKILL)
             kills += 1
         elif not stopped:
             stopped = ask("PUT", f"/v1/boxes/{box}/files?path=/tmp/stop", "").status

@@ -1,9 +1,9 @@
 #!/bin/sh
-# cpu_figures.sh - CPU time is that of a box's cgroup, everywhere it is told: records, stats, E2B, usage, quotas.
-# Programs burn an amount of CPU time, not of time, so that a busy machine changes nothing.
+# cpu_figures.sh - CPU time is that of the cgroup of a box in records, stats, E2B metrics, usage and quotas.
+# Programs use an amount of CPU time, not of wall time, so that a busy machine changes nothing.
 . "$(dirname "$0")/daemon.lib"
 
-# Daemonised, so nothing of the run waits for it: burn SECONDS, then say so.
+# burn SECONDS FILE: a daemonised process uses that CPU time, then creates FILE; the run does not wait for it.
 burner='burn() { setsid -f python3 -c "
 import os, sys, time
 while time.process_time() < $1: pass
@@ -58,7 +58,7 @@ all_cpu_figures_agree_with_the_kernel() {
 	api POST "/v1/boxes/$box/execs" "$(run_json "$burner; burn 0.4 /tmp/1; burn 0.4 /tmp/2; done_with /tmp/1; done_with /tmp/2")"
 	first=$(get .cpu_s)
 	at_least "$first" 0.8 "$body"
-	# What goes on behind the first is not the second's.
+	# CPU time of background processes of the first exec is not counted for the second.
 	api POST "/v1/boxes/$box/execs" "$(run_json "$burner; burn 0.5 /tmp/3; true")"
 	api POST "/v1/boxes/$box/execs" "$(run_json "$burner; done_with /tmp/3")"
 	now=$(kernel_cpu "$box")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# e2b_control.sh - E2B's control plane: sandboxes made, found, changed and ended in their words.
+# e2b_control.sh - the control plane of the E2B API: sandboxes are created, listed, changed and deleted.
 # The "registry" is a server on the loopback (registry.py), so the operator allows it as internal.
 . "$(dirname "$0")/daemon.lib"
 
@@ -50,7 +50,7 @@ health_needs_no_key_and_other_routes_do() {
 	done
 	refused 404 GET /sandboxes/nothing/at/all
 	refused 405 PUT /sandboxes '{}'
-	# What only E2B's own API has, and versions that only it has: in its shape, with a key and without.
+	# Routes and versions that only the E2B API has: errors in E2B format, with a key and without.
 	for path in /admin /admin/teams/x/builds/cancel /v2/admin/x /v2/nothing /v3/nothing/at/all /v2; do
 		refused 404 GET "$path"
 		is "$(curl -sS -o body -w '%{http_code}' "$url$path")" 401 "$path"
@@ -506,7 +506,7 @@ e2b_volumes_are_volumes_of_atoll() {
 	refused 404 DELETE "/volumes/$volume"
 }
 
-# content METHOD WHAT QUERY [CURL OPTION...]: with the volume's token, as their clients do.
+# content METHOD WHAT QUERY [CURL OPTION...]: with the token of the volume, as E2B clients do.
 content() {
 	method=$1 what=$2 query=$3
 	shift 3
@@ -523,12 +523,12 @@ files_of_a_volume_are_read_and_written_without_a_sandbox() {
 	is "$(get '[.name, .type, .path, .size, .mode, .uid] | @csv')" '"b.bin","file","/a/b.bin",300000,420,1000'
 	content GET file 'path=a/b.bin'
 	is "$code" 200
-	cmp -s big body || fail "it comes back different"
-	# Whoever hears the answer may mount it at once.
+	cmp -s big body || fail "the content differs"
+	# After the answer the volume can be mounted at once.
 	make '{"templateID":"base","volumeMounts":[{"name":"content","path":"/mnt/c"}]}'
 	says 'wc -c </mnt/c/a/b.bin; echo hi >/mnt/c/from-inside; ln -s /nowhere /mnt/c/link'
 	is "$out" 300000 "$body"
-	# The sandbox that has it serves.
+	# The sandbox that mounts the volume serves the request.
 	content GET file 'path=/from-inside'
 	is "$body" hi
 	content POST dir 'path=/new/deep&mode=448'
@@ -582,7 +582,7 @@ files_of_a_volume_are_read_and_written_without_a_sandbox() {
 	done
 	content GET dir 'path=/'
 	is "$(get '[.[].path | select(. == "/x" or . == "/y")] | length')" 0 "$body"
-	# What is there is replaced only by force.
+	# An existing file is replaced only with force.
 	content PUT file 'path=/f' -d one
 	is "$code" 201 "$body"
 	content PUT file 'path=/f' -d two

@@ -1,5 +1,5 @@
 #!/bin/sh
-# e2b_files.sh - files through the E2B door: filesystem.Filesystem and /files, and what goes wrong.
+# e2b_files.sh - files of the E2B API: filesystem.Filesystem and /files, and their errors.
 . "$(dirname "$0")/daemon.lib"
 export ATOLL_UPLOAD_MAX=200M
 
@@ -292,9 +292,9 @@ compose_joins_files_inside_the_box() {
 	is "$code" 400
 }
 
-# ---- who may ----
+# ---- authorisation ----
 
-# link METHOD QUERY [CURL OPTION...]: without any header of theirs.
+# link METHOD QUERY [CURL OPTION...]: without any E2B header.
 link() {
 	method=$1 query=$2
 	shift 2
@@ -316,7 +316,7 @@ a_signed_url_is_accepted_only_for_its_path_and_operation() {
 	is "$code" 200 "$body"
 	at '/files?path=a%20b.txt'
 	is "$body" there
-	# Of another path, another deed, another time: it names no box, and so nothing is found.
+	# Signed for another path, operation or time: the signature matches no box, so the box is not found.
 	for query in "path=other&signature=$(sign hello.txt read '')" "path=hello.txt&signature=$(sign hello.txt write '')" \
 		"path=hello.txt&signature=$(sign hello.txt read '' $soon)&signature_expiration=$((soon + 1))" \
 		"path=hello.txt&signature=v1_" 'path=hello.txt&signature=' 'path=hello.txt'; do

@@ -1,16 +1,16 @@
 #!/bin/sh
-# e2b_hostile.sh - who comes to the E2B door with somebody else's papers, too often, or is shot on the way.
+# e2b_hostile.sh - E2B requests with the token of another sandbox, too many requests, and killed clients.
 . "$(dirname "$0")/daemon.lib"
 
 py() { python3 "$here/process.py" "$@" || fail "$1"; }
-# sandbox [MORE]: of its body; sets box, token.
+# sandbox [FIELDS]: creates a sandbox; sets box, token.
 sandbox() {
 	api POST /v2/sandboxes "{\"templateID\":\"base\",\"timeout\":300${1:+,$1}}"
 	is "$code" 201 "$body"
 	box=$(get .sandboxID) token=$(get .envdAccessToken) traffic=$(get .trafficAccessToken)
 	export box token
 }
-# envd PATH [CURL OPTION...]: with nothing but what is given.
+# envd PATH [CURL OPTION...]: with no other headers than those given.
 envd() {
 	p=$1
 	shift
@@ -51,7 +51,7 @@ a_sandbox_that_ends_before_the_body_has_arrived_is_not_found() {
 sandbox_headers_override_the_host_name_and_need_both_values() {
 	sandbox; one=$box one_token=$token
 	sandbox
-	# The host is the second one's; the headers name the first, and its token it takes.
+	# The host name is that of the second sandbox; the headers name the first, whose token is required.
 	set -- -H "Host: 49983-$box.localhost" -H "E2b-Sandbox-Id: $one" -H 'E2b-Sandbox-Port: 49983'
 	envd /files?path=/etc/hostname "$@" -H "X-Access-Token: $one_token"
 	is "$code" 200 "$body"
@@ -149,7 +149,7 @@ a_watcher_reports_the_removal_of_its_folder_and_ends() {
 	is "$code" 200 "$body"
 	rpc GetWatcherEvents "{\"watcherId\":\"$watcher\"}"
 	is "$code $(jq -r '[.events[].type] | unique | join(" ")' body)" '200 EVENT_TYPE_REMOVE'
-	# With it the watcher has gone; a folder of that name that comes later is another one.
+	# The watcher ended with its folder; a new folder of the same name is not watched.
 	rpc MakeDir '{"path":"w"}'
 	rpc GetWatcherEvents "{\"watcherId\":\"$watcher\"}"
 	is "$code $(jq -r .code body)" '404 not_found'
@@ -168,7 +168,7 @@ none_named() { api GET "/v2/sandboxes?metadata=case%3D$1" && [ "$code $body" = '
 a_sandbox_ends_when_its_client_closes_before_the_answer() {
 	body="{\"templateID\":\"base\",\"timeout\":300,\"metadata\":{\"case\":\"left\"}}"
 	for i in 1 2 3 4 5; do
-		# The request and the end in one segment: the FIN is there before the box is.
+		# The request and the FIN are in one segment: the FIN arrives before the box exists.
 		python3 - "$url" "$key" "$body" <<-'EOF'
 			import socket, sys
 			host, port = sys.argv[1][7:].split(":")
@@ -213,7 +213,7 @@ a_signed_url_resumes_a_sandbox_with_auto_resume_and_an_expired_one_does_not() {
 	envd "/files?path=f&signature=$(sign f)"
 	is "$code $body" '200 here'
 	is "$(state)" running
-	# One that did not ask for it stays as it is.
+	# A sandbox without auto-resume stays paused.
 	sandbox
 	api POST "/sandboxes/$box/pause" '{}'
 	envd "/files?path=f&signature=$(sign f)"
@@ -221,9 +221,9 @@ a_signed_url_resumes_a_sandbox_with_auto_resume_and_an_expired_one_does_not() {
 	is "$(state)" paused
 }
 
-# The last one: the daemon of the others does not come back.
+# The last test, because it stops the daemon of the other tests.
 old_clients_get_sandboxes_without_tokens_when_configured() {
-	kill "$(cat "$work/warden")"; warden=$(cat "$work/warden"); soon daemon_left
+	kill "$(cat "$work/supervisor")"; supervisor=$(cat "$work/supervisor"); soon daemon_left
 	ATOLL_E2B_INSECURE=true start_daemon
 	api POST /sandboxes '{"templateID":"base","timeout":300}'
 	is "$code $(get 'has("envdAccessToken")')" '201 false' "$body"
@@ -234,7 +234,7 @@ old_clients_get_sandboxes_without_tokens_when_configured() {
 	is "$(get '.envdAccessToken | length')" 40
 	stop_daemon
 	start_daemon
-	# It was made without one and stays so: its clients have nothing to send.
+	# It was created without a token and stays so: its clients have no token to send.
 	envd '/files?path=/etc/hostname' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983'
 	is "$code" 200 "$body"
 }

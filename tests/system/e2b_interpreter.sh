@@ -1,5 +1,5 @@
 #!/bin/sh
-# e2b_interpreter.sh - port 49999 of a box: executions and contexts as E2B's clients ask for them.
+# e2b_interpreter.sh - port 49999 of a box: executions and contexts of E2B clients.
 . "$(dirname "$0")/daemon.lib"
 
 # sandbox: sets box, traffic.
@@ -20,7 +20,7 @@ execute() {
 	port POST '/execute?source=test' @ask
 }
 lines() { jq -c "select(.type == \"$1\")" <body; }
-# begin CODE: in the background, into the file events; returns when it has said its number.
+# begin CODE: in the background, into the file events; returns after the event with its number.
 begin() {
 	jq -nc --arg code "$1" "{code: \$code}" >ask.bg
 	: >events
@@ -134,8 +134,8 @@ invalid_executions_are_rejected_with_a_message() {
 	sandbox
 	execute 1 'language: "python", context_id: "python"'
 	is "$code $body" "400 Only one of context_id or language can be provided"
-	execute 1 'context_id: "nobody"'
-	is "$code $body" "404 Context nobody not found"
+	execute 1 'context_id: "missing"'
+	is "$code $body" "404 Context missing not found"
 	execute 1 'language: "klingon"'
 	is "$code" 400
 	port POST /execute '{}'
@@ -146,7 +146,7 @@ invalid_executions_are_rejected_with_a_message() {
 	is "$code" 400
 	port GET /nothing
 	is "$code" 404
-	box=nobodynobody
+	box=missingmissing
 	execute 1
 	is "$code" 502
 }
@@ -161,7 +161,7 @@ except KeyboardInterrupt:
     raise'
 	soon grep -q keepalive events # within 5 s
 	kill $running
-	execute '1 + 1' # waits for the one before it
+	execute '1 + 1' # waits for the previous execution
 	is "$(lines result | jq -r .text)" 2
 	execute 'open("/tmp/told").read()'
 	has "$(lines result)" told
@@ -173,8 +173,8 @@ a_queued_execution_of_a_disconnected_client_is_dropped() {
 while not __import__("os").path.exists("/tmp/go"): time.sleep(0.02)'
 	curl -sS -N -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "E2B-Traffic-Access-Token: $traffic" --max-time 0.3 \
 		--data-binary '{"code": "open(\"/tmp/never\", \"w\")"}' "$url/execute" >/dev/null 2>&1 || :
-	sleep 1 # that somebody has left is only seen by writing to them, and nobody can see that it was seen
-	execute 'touch /tmp/go' 'language: "bash"' # in another context: it need not wait
+	sleep 1 # the server notices the disconnect only when it writes, which cannot be observed from here
+	execute 'touch /tmp/go' 'language: "bash"' # another context does not wait
 	execute '__import__("os").path.exists("/tmp/never")'
 	is "$(lines result | jq -r .text)" False
 	wait $running
@@ -231,7 +231,7 @@ r_and_java_keep_their_state() {
 	fi
 }
 
-# R writes a line in three pieces, and a client that prints each one by itself shows three lines.
+# R writes a line in three parts, and a client that prints each part as a line shows three lines.
 a_line_written_in_parts_is_one_output_line() {
 	sandbox
 	execute 'import os, time
@@ -246,7 +246,7 @@ for i in range(40):
 		is "$(lines stdout | jq -rj .text | wc -l)" 40 "$body"
 		is "$(lines stdout | jq -r 'select(.text | endswith("\n") | not) | .text')" ''
 	fi
-	# What is no whole line is told as well: after a moment, before another event, and at the end.
+	# An incomplete line is sent after a moment, before another event, and at the end.
 	begin 'import time
 print("half a line", end="", flush=True)
 time.sleep(60)'
@@ -256,7 +256,7 @@ time.sleep(60)'
 print("a", end="", flush=True)
 display(2)
 print("b", end="")'
-	# Results and output come on two descriptors: their order is not certain.
+	# Results and output arrive on two descriptors, so their order is not fixed.
 	is "$(lines stdout | jq -rj .text)" ab "$body"
 	is "$(jq -r 'select(.type == "result").text' <body | tr '\n' ' ')" '1 2 ' "$body"
 }
@@ -309,9 +309,9 @@ a_restart_clears_the_state_and_keeps_the_context_id() {
 	is "$code" 200 "$body"
 	execute 'x' 'context_id: "python"'
 	is "$(lines error | jq -r .name)$(lines number_of_executions | jq .execution_count)" NameError1
-	port POST /contexts/javascript/restart # which has never run
+	port POST /contexts/javascript/restart # a context that was never used
 	is "$code" 200
-	port POST /contexts/nobody/restart
+	port POST /contexts/missing/restart
 	is "$code" 404
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# e2b_process.sh - programs as E2B's clients start, follow and end them.
+# e2b_process.sh - processes as E2B clients start, follow and end them.
 . "$(dirname "$0")/daemon.lib"
 
 py() { python3 "$here/process.py" "$@"; }
@@ -9,7 +9,7 @@ sandbox() {
 	box=$(get .sandboxID) token=$(get .envdAccessToken)
 	export box token
 }
-shared() { # one sandbox for those who leave nothing behind
+shared() { # one sandbox for all tests that leave nothing in it
 	[ -s ../sandbox ] || { sandbox && echo "$box $token" >../sandbox; }
 	read -r box token <../sandbox
 	export box token
@@ -94,8 +94,8 @@ the_end_of_a_sandbox_aborts_its_streams() {
 	sandbox
 	py box_ends >said &
 	reader=$!
-	heard() { grep -q here said; }
-	soon heard
+	printed() { grep -q here said; }
+	soon printed
 	api DELETE "/sandboxes/$box"
 	is "$code" 204 "$body"
 	wait $reader

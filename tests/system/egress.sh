@@ -1,5 +1,5 @@
 #!/bin/sh
-# egress.sh - the way out of a box: whom it reaches through the proxy, whom not, and what is told of it.
+# egress.sh - outbound connections of a box: which hosts the proxy allows, and what is recorded.
 # The "registry" is a server on the loopback (registry.py), so the operator allows it as internal.
 . "$(dirname "$0")/daemon.lib"
 
@@ -17,17 +17,17 @@ export ATOLL_EGRESS_ALLOW="inside.test:$http,metadata.test,mixed.test,public.tes
 export ATOLL_EGRESS_INTERNAL="registry.test:$http,registry.test:$echo"
 export ATOLL_EGRESS_IN=8M ATOLL_PIP_INDEX="http://registry.test:$http/simple"
 
-# net_box HOST...: a box that may reach these.
+# net_box HOST...: creates a box that may connect to these hosts.
 net_box() {
 	new_box "$(jq -nc '{network:{allow:$ARGS.positional}}' --args "$@")"
 }
-# says COMMAND: in the box; sets code and out.
+# says COMMAND: executes it in the box; sets code and out.
 says() {
 	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$1" '{command:$c}')"
 	out=$(get .stdout)
 }
 gone() { api DELETE "/v1/boxes/$box"; }
-egress() { pgrep -P "$warden" -x atoll-egress; }
+egress() { pgrep -P "$supervisor" -x atoll-egress; }
 way_open() { api GET "/v1/boxes/$box/network" && [ "$(get .open)" = true ]; }
 seen() { grep -c "$1" "$work/registry.log" || :; }
 
@@ -132,7 +132,7 @@ an_internal_address_is_rejected_whatever_its_host_name() {
 	case $out in *loopback*egress.allow_internal*403) ;; *) fail "$out" ;; esac
 	says "curl -s -w '%{http_code}' http://metadata.test/latest/meta-data"
 	case $out in *metadata*never*403) ;; *) fail "$out" ;; esac
-	# One address out there, one in here: what the name is for is clear.
+	# The name has a public and an internal address: the public one is used.
 	says "curl -s -w '%{http_code}' http://mixed.test/"
 	case $out in *private*403) ;; *) fail "$out" ;; esac
 	says "curl -s -o /dev/null -w '%{http_code}' http://nowhere.test/"
@@ -154,7 +154,7 @@ host_names_without_a_rule_are_not_resolved() {
 	gone
 }
 
-# A name that means something else the next moment: there is no next moment.
+# A name whose address changes between two lookups: there is only one lookup.
 a_name_is_resolved_once_for_a_connection() {
 	net_box "registry.test:$http"
 	before=$(seen 'dns registry.test')
@@ -227,7 +227,7 @@ ambiguous_http_requests_are_rejected() {
 	X"
 	is "$out" "" "$body"
 	is "$(seen '^GET\|^POST')" "$before"
-	# A second request behind the first is not passed on, and hop-by-hop headers are not either.
+	# A second pipelined request and hop-by-hop headers are not forwarded.
 	says "python3 - <<-'X'
 	import socket
 	one = 'GET http://registry.test:$http/first HTTP/1.1\r\nHost: registry.test:$http\r\nConnection: keep-alive, X-Secret\r\nX-Secret: 1\r\n\r\n'
@@ -266,7 +266,7 @@ a_box_that_ends_during_a_transfer_does_not_affect_others() {
 	gone
 }
 
-# Else a box that is no more would keep its network.
+# Otherwise a box that ended would still have its endpoint.
 an_ended_box_has_no_endpoint_in_egress() {
 	before=$(find "/proc/$(egress)/fd" | wc -l)
 	net_box "registry.test:$http"
@@ -283,7 +283,7 @@ a_killed_egress_process_is_replaced_and_boxes_use_the_new_one() {
 	is "$out" packages
 	old=$(egress)
 	kill -9 "$old"
-	soon sh -c "new=\$(pgrep -P $warden -x atoll-egress) && [ \"\$new\" != $old ]"
+	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-egress) && [ \"\$new\" != $old ]"
 	soon way_open
 	says "curl -sS http://registry.test:$http/after"
 	is "$out" packages "$body"
@@ -294,12 +294,12 @@ killing_the_server_does_not_cut_running_transfers() {
 	net_box "registry.test:$http"
 	says "curl -sS http://registry.test:$http/"
 	is "$out" packages
-	old=$(pgrep -P "$warden" -x atoll-front)
+	old=$(pgrep -P "$supervisor" -x atoll-front)
 	holder=$(egress)
 	api POST "/v1/boxes/$box/execs" "{\"command\":\"curl -s --limit-rate 2000000 http://registry.test:$http/big/3999999 >f\",\"background\":true}"
 	soon grep -q big/3999999 "$work/registry.log"
 	kill -9 "$old"
-	soon sh -c "new=\$(pgrep -P $warden -x atoll-front) && [ \"\$new\" != $old ]"
+	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-front) && [ \"\$new\" != $old ]"
 	soon way_open
 	is "$(egress)" "$holder"
 	soon sh -c "curl -sS -H 'X-API-Key: $key' -H 'Content-Type: application/json' -d '{\"command\":\"stat -c %s f\"}' $url/v1/boxes/$box/execs | grep -q 3999999"
@@ -313,16 +313,16 @@ the_egress_process_is_unprivileged_and_filtered() {
 	is "$(awk '/^Uid:/ { print $2, $3, $4 }' "/proc/$pid/status")" "64171 64171 64171"
 	is "$(awk '/^(CapEff|CapPrm|CapBnd)/ && $1 != "CapBnd:" { print $2 }' "/proc/$pid/status" | sort -u)" 0000000000000000
 	is "$(awk '/^NoNewPrivs|^Seccomp:/ { print $2 }' "/proc/$pid/status" | tr '\n' ' ')" "1 2 "
-	# Nothing of the daemon's: no port, no database, no link between others.
+	# No descriptors of the daemon: no port, no database, no socket between other processes.
 	is "$(find "/proc/$pid/fd" -lname '/*' -printf '%l\n' | grep -v '^/dev/null$\|serve.log$\|serve.out$')" ""
 }
 
 a_reload_applies_changed_egress_settings() {
 	net_box "registry.test:$http"
 	old=$(egress)
-	kill -HUP "$warden"
+	kill -HUP "$supervisor"
 	soon sh -c "[ \$(grep -c '\"egress serves\"' '$work/serve.log') -ge 1 ]"
-	is "$(egress)" "$old" # nothing of it changed
+	is "$(egress)" "$old" # no egress setting changed
 	soon way_open
 	says "curl -sS http://registry.test:$http/"
 	is "$out" packages "$body"
@@ -332,8 +332,8 @@ a_reload_applies_changed_egress_settings() {
 an_upgrade_starts_a_new_egress_process_and_boxes_use_it() {
 	net_box "registry.test:$http"
 	old=$(egress)
-	kill -USR2 "$warden"
-	soon sh -c "new=\$(pgrep -P $warden -x atoll-egress) && [ \"\$new\" != $old ] && ! kill -0 $old"
+	kill -USR2 "$supervisor"
+	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-egress) && [ \"\$new\" != $old ] && ! kill -0 $old"
 	soon way_open
 	says "curl -sS http://registry.test:$http/"
 	is "$out" packages "$body"

@@ -107,7 +107,7 @@ async def once429(w, n):
 
 
 async def later(w, n):
-    await say(w, error(429, "come back tomorrow", retry_after="86400"))
+    await say(w, error(429, "retry tomorrow", retry_after="86400"))
 
 
 async def denied(w, n):
@@ -142,12 +142,12 @@ async def length(w, n):
     await say(w, head() + chunk('{"a": [1, 2') + chunk(finish="length") + USAGE + DONE)
 
 
-async def lingers(w, n):  # all was said, and the connection stays
+async def lingers(w, n):  # the answer is complete, and the connection stays open
     await say(w, head() + GOOD)
     await asyncio.sleep(60)
 
 
-async def wait(w, n):  # for who cancels
+async def wait(w, n):  # until the client cancels
     await say(w, head() + chunk("begun"))
     await asyncio.sleep(20)
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# history.sh - the daemon removes runs, boxes and audit rows by itself: those that are too old, and those of
-# a team that has written too much. What a sweep removes and in which steps is in store_test.c.
+# history.sh - the daemon removes old runs, boxes and audit rows, and those of a team over its history size.
+# What a sweep removes, and in which steps, is tested in store_test.c.
 . "$(dirname "$0")/daemon.lib"
 
 run_once() {
@@ -34,7 +34,7 @@ a_running_box_and_its_execs_are_not_removed() {
 	exec=$(get .exec)
 	[ "$exec" != null ] || exec=$(get .id)
 	run_once
-	soon run_removed # a sweep came by, later than both began
+	soon run_removed # a sweep has run after both started
 	api GET "/v1/boxes/$box"
 	is "$(get .state)" running
 	api GET "/v1/runs/$exec"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# http_hostile.sh - requests that a careful server refuses, and clients that take more than their share.
+# http_hostile.sh - requests that must be rejected, and clients that use more than their share.
 . "$(dirname "$0")/daemon.lib"
 export ATOLL_MAX_CONNECTIONS=300 # of which one address has 151
 
-# raw TEXT: sent as it is (%s in it is the key); sets code: of the first answer, or "none".
+# raw TEXT: sends it unchanged (%s is replaced by the key); sets code: status of the first answer, or "none".
 raw() {
 	code=$(python3 "$here/http_hostile.py" raw "$url" "$(printf "$1" "$key" | base64 -w0)")
 }
@@ -71,7 +71,7 @@ a_body_of_a_type_that_a_web_page_can_send_is_rejected() {
 	done
 	plain /v1/run "$@" -H 'Content-Type: application/json' -H 'Content-Encoding: identity'
 	is "$code" 200 "$body"
-	# As a page of another site would have it sent, if it had the key.
+	# As a page of another site would send it, if it had the key.
 	for from in 'Sec-Fetch-Site: cross-site' 'Sec-Fetch-Site: same-site' "Origin: $url"; do
 		plain /v1/run "$@" -H "$from"
 		is "$code" 415 "$from $body"
@@ -89,10 +89,10 @@ invalid_keys_are_rate_limited_and_valid_ones_are_not() {
 	api GET /metrics
 	[ "$(sed -n 's/^atoll_auth_failures_total //p' body)" -ge 200 ] || fail "$(grep auth_ body)"
 	[ "$(sed -n 's/^atoll_auth_slowed_total //p' body)" -ge 100 ] || fail "$(grep auth_ body)"
-	# Somebody behind a proxy of this machine has an own account.
+	# A client behind a proxy on this machine is counted by its own address.
 	plain /v1/who -H 'X-API-Key: e2b_0123456789012345678901234567890123456789' -H 'X-Forwarded-For: 192.0.2.1'
 	is "$code" 401 "$body"
-	# Who sends none guesses nothing.
+	# Requests without a key are not counted as guesses.
 	for _ in $(seq 50); do plain /v1/who; done
 	is "$code" 401
 }
@@ -107,7 +107,7 @@ every_answer_has_nosniff_and_a_cross_origin_policy() {
 	done
 	plain /v1/who
 	is "$code $(lines X-Content-Type-Options) $(lines Cross-Origin-Resource-Policy)" '401 1 1'
-	# A page may have a file of a sandbox, when it has its token.
+	# A web page may read a file of a sandbox with the token of the sandbox.
 	plain "/files?path=/etc/hostname" -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' -H "X-Access-Token: $token" -H 'Origin: https://page.example'
 	is "$code $(lines Access-Control-Allow-Origin) $(lines X-Content-Type-Options)" '200 1 1' "$(cat head)"
 	is "$(sed -n 's/^cross-origin-resource-policy: \(.*\)\r$/\1/ip' head)" cross-origin
@@ -129,7 +129,7 @@ json_is_bounded_before_it_is_parsed() {
 	py json
 	api POST /v1/run "{\"language\":\"python\",\"code\":\"print(1)\",\"files\":{$(seq 2000 | sed 's/.*/"f&":"x"/' | paste -sd,)}}"
 	is "$code $(get .stdout)" '200 1' "$(head -c 300 body)"
-	# Only routes with files or code take megabytes.
+	# Only routes for files or code accept megabytes.
 	head -c 300000 /dev/zero | tr '\0' x | sed 's/.*/{"name":"&"}/' >large
 	api POST /v1/boxes @large
 	is "$code" 413 "$(head -c 300 body)"
@@ -157,7 +157,7 @@ large_variables_are_refused_before_a_box_is_made() {
 	is "$code $(get .stdout)" "200 131069" "$(head -c 300 body)"
 	api GET '/v1/boxes?state=all'
 	is "$(get '.items | length')" $((before + 1))
-	# A request that is refused has changed nothing.
+	# A rejected request has changed nothing.
 	new_box '{"idle_ms":500000}'
 	api PATCH "/v1/boxes/$box" '{"idle_ms":600000,"env":{"=":"x"}}'
 	is "$code" 400 "$body"
@@ -201,7 +201,7 @@ a_url_signed_by_no_box_is_rejected_without_checking_every_box() {
 		plain "/files?path=/etc/hostname&signature=$bad"
 		case $code in 401 | 429) ;; *) fail "$bad: $code $body" ;; esac
 	done
-	# One that was found before is found, whatever others have tried.
+	# A URL that was valid before is accepted, however many invalid ones were tried.
 	plain "/files?path=/etc/hostname&signature=$good"
 	is "$code" 200 "$body"
 }
@@ -215,7 +215,7 @@ invalid_keys_are_rate_limited_at_every_path() {
 		done
 		[ $slowed -gt 5 ] || fail "$path: $slowed of 45 were slowed"
 	done
-	# A proxy that adds a header of its own speaks last.
+	# Of several forwarded headers the last one, added by the proxy, counts.
 	slowed=0
 	for i in $(seq 45); do
 		plain /v1/who -H "X-API-Key: e2b_$(printf '%040d' "$i")" -H "X-Forwarded-For: 192.0.2.$i" -H 'X-Forwarded-For: 203.0.113.9'
@@ -250,11 +250,11 @@ idle_connections_do_not_block_other_clients() {
 	py silence
 }
 
-# team_key NAME: makes the team, prints the key of its only member.
+# team_key NAME: creates the team, prints a key of it.
 team_key() { api PUT "/v1/teams/$1" '{}'; api POST /v1/keys "{\"name\":\"only\",\"role\":\"viewer\",\"team\":\"$1\"}"; get .key; }
 
 a_team_with_many_requests_is_served_after_others() {
-	api GET /v1/languages # the first time takes a box
+	api GET /v1/languages # the first request needs a box
 	is "$code" 200
 	key=$(team_key greedy),$(team_key modest)
 	py turns

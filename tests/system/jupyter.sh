@@ -1,6 +1,6 @@
 #!/bin/sh
 # jupyter.sh - contexts whose interpreter is a Jupyter kernel: ipykernel and IRkernel as Debian has them, and
-# kernels that mean harm.
+# hostile kernels.
 . "$(dirname "$0")/daemon.lib"
 
 # context NAME [BOX]: in $box; sets ctx and at, the path of it.
@@ -9,7 +9,7 @@ context() {
 	is "$code" 201 "$body"
 	ctx=$(get .id) at=/v1/boxes/$box/contexts/$ctx
 }
-# Those of the next tests, one for each kernel: to start one takes a second.
+# One context for each kernel, shared by the next tests: starting a kernel takes a second.
 living() {
 	have "$1"
 	if [ -s "$work/living.$1" ]; then
@@ -33,13 +33,13 @@ have() {
 	[ -e "/usr/share/jupyter/kernels/$1/kernel.json" ] || skip "no Jupyter kernel $1 on this host"
 	ls /usr/lib/*/libzmq.so.5 >/dev/null 2>&1 || skip "no libzmq on this host"
 }
-# spec NAME: stdin becomes its kernel.json in $box.
+# spec NAME: writes stdin as the kernel.json of NAME in $box.
 spec() {
 	cat >kernel.json
 	api PUT "/v1/boxes/$box/files?path=/home/user/.local/share/jupyter/kernels/$1/kernel.json" "$(cat kernel.json)"
 	case $code in 20?) ;; *) fail "$code $body" ;; esac
 }
-# refused NAME WORDS: it makes no context, and says why.
+# refused NAME WORDS: creating a context fails with a message that has WORDS.
 refused() {
 	api POST "/v1/boxes/$box/contexts" "{\"language\":\"jupyter:$1\"}"
 	is "$code" 409 "$body"
@@ -49,7 +49,7 @@ refused() {
 		api DELETE "/v1/boxes/$box/contexts/$dead"
 	done
 }
-# in_box COMMAND: its output.
+# in_box COMMAND: prints its output.
 in_box() {
 	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$1" '{command: $c}')"
 	get .stdout
@@ -143,7 +143,7 @@ an_endless_cell_is_interrupted_and_the_kernel_keeps_running() {
 		living $kernel
 		cell 'y = 5'
 		case $kernel in python3) endless='while True: pass' ;; ir) endless='while (TRUE) {}' ;; esac
-		begin "$endless" # it may not even have begun
+		begin "$endless" # the interrupt may arrive before the cell starts
 		api POST "$at/interrupt"
 		is "$code" 204 "$body"
 		wait $streaming
@@ -157,7 +157,7 @@ an_endless_cell_is_interrupted_and_the_kernel_keeps_running() {
 
 a_kernel_spec_sets_variables_and_message_interrupts() {
 	living python3
-	# It says what it got; a signal would have ended it.
+	# The kernel prints the message that it got; a signal would have killed it.
 	spec byword <<-'SPEC'
 		{"argv": ["/usr/bin/python3", "-c", "import signal, sys; signal.signal(signal.SIGINT, lambda *a: sys.exit(3)); from ipykernel.kernelapp import IPKernelApp as A\nimport ipykernel.ipkernel as k\nclass K(k.IPythonKernel):\n    async def interrupt_request(self, s, i, p):\n        import os; open('/tmp/asked', 'w'); os.kill(os.getpid(), 2)\n        self.session.send(s, 'interrupt_reply', {'status': 'ok'}, p, ident=i)\nA.launch_instance(kernel_class=K)", "-f", "{connection_file}"],
 		 "display_name": "by word", "language": "python", "interrupt_mode": "message", "env": {"WHERE": "${HOME}/x"}}
@@ -182,7 +182,7 @@ a_restart_starts_a_new_kernel() {
 	cell 'x'
 	is "$(get .error.name)" NameError "$body"
 	none() { [ -z "$(in_box 'pgrep -f "sleep 98[7]"')" ]; }
-	soon none # what it had started ended with it
+	soon none # its child processes have ended, too
 	folders() { [ "$(in_box 'ls -d /tmp/.jupyter-* | wc -l')" = 1 ]; }
 	soon folders
 	is "$(in_box 'stat -c %a /tmp/.jupyter-*; stat -c %a /tmp/.jupyter-*/connection.json' | grep -o '...$' | tr '\n' ' ')" "700 600 "
@@ -190,7 +190,7 @@ a_restart_starts_a_new_kernel() {
 
 a_kernel_that_dies_ends_its_cell_with_the_cause() {
 	living python3
-	begin 'import os; print("last words", flush=True); os._exit(7)'
+	begin 'import os; print("last output", flush=True); os._exit(7)'
 	wait $streaming
 	is "$(jq -r 'select(.type == "end") | .status + " " + .cause' events)" "died exit" "$(cat events)"
 	has "$(jq -r 'select(.type == "end") | .message' events)" "status 7"
@@ -215,7 +215,7 @@ while not os.path.exists("/tmp/stop"):
     i += 1
     time.sleep(0.002)
 display(kept)
-i' "$warden" >resumed || fail "$(cat resumed)"
+i' "$supervisor" >resumed || fail "$(cat resumed)"
 	is "$(jq -r '.status + " " + (.kills | tostring)' resumed)" "ok 3" "$(head -c 300 resumed)"
 	cell 'kept'
 	is "$(get '.results[0].data["text/plain"]')" 5 "$body"
@@ -261,7 +261,7 @@ a_hostile_kernel_spec_is_rejected_with_a_message() {
 
 forged_kernel_messages_are_ignored_or_affect_only_their_context() {
 	living python3
-	# Signed with another key, not signed, no message at all, of another cell: none of it is heard.
+	# Messages with a wrong signature, no signature, an invalid format or of another cell are ignored.
 	cell 'k = get_ipython().kernel; s = k.session
 t = s.clone(); t.key = b"0" * 64
 p = k.get_parent()
@@ -279,7 +279,7 @@ s.send(k.iopub_socket, "error", {"ename": 1, "evalue": [], "traceback": "x"}, pa
 	is "$(get '.status + (.results | length | tostring) + .results[0].data["text/plain"]')" "ok1'true'" "$body"
 	case $body in *FORGED*) fail "$body" ;; esac
 	has "$(get .stderr)" "passed over"
-	# With its key it says what a kernel may say, and loses its own end.
+	# With the right key a cell can send any kernel message, and only breaks its own end.
 	cell 's.send(k.iopub_socket, "status", {"execution_state": "idle"}, parent=k.get_parent())
 s.send(k.iopub_socket, "error", {"ename": 1, "evalue": [], "traceback": "x"}, parent=k.get_parent())
 for i in range(3): s.send(k.iopub_socket, "execute_result", {"data": {"text/plain": [1], "a/b": 2, "text/html": "h", "application/json": [[]] * 300000}}, parent=k.get_parent())
@@ -298,7 +298,7 @@ output_of_a_cell_over_the_limit_is_truncated_and_the_cell_ends() {
 	is "$(get '.results | length')" 3000 "$(echo "$body" | head -c 300)"
 }
 
-# ---- other doors ----
+# ---- other APIs ----
 
 kernels_are_listed_and_usable_with_repl() {
 	have python3
@@ -318,7 +318,7 @@ e2b_clients_name_a_kernel_as_a_language() {
 	}
 	execute '{"language":"jupyter:python3","code":"x = 6; x * 7"}'
 	is "$(jq -r 'select(.type == "result") | (.is_main_result | tostring) + .text' lines)" true42 "$(cat lines)"
-	execute '{"context_id":"jupyter:python3","code":"x / 0"}' # its default context goes by that name
+	execute '{"context_id":"jupyter:python3","code":"x / 0"}' # the id of the default context is this name
 	is "$(jq -r 'select(.type == "error") | .name' lines)" ZeroDivisionError "$(cat lines)"
 	api DELETE "/v1/boxes/$box"
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # keeper_ids.sh - the shares of user ids that the keepers of one host take: src/keeper/range.c.
-# In a /run of its own, because the shares are the whole host's.
+# In a private /run, because all keepers of a host share the uid shares.
 if [ "$(id -u)" = 0 ] && [ -z "${private_run-}" ] && unshare -m true 2>/dev/null; then
 	export private_run=yes
 	exec unshare -m --propagation private sh -c 'mount -t tmpfs tmpfs /run && exec "$0"' "$0"
@@ -50,12 +50,12 @@ a_uid_share_is_free_when_its_keeper_and_boxes_have_ended() {
 	soon lives
 	kill -9 "$first"
 	end_all $pids
-	# The folders of all are there, and a box of the first lives.
+	# The folders of all keepers exist, and a box of the first keeper runs.
 	start_keeper "$PWD/r9"
 	is "$said" R
 	is "$(readlink /run/atoll.ids/0)" "$PWD/r1"
 	end_all "$pid"
-	# Not the folder but the box has the ids.
+	# The box holds the ids, not the folder.
 	mv r1 away
 	start_keeper "$PWD/r10"
 	is "$said" R

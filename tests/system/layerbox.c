@@ -56,7 +56,7 @@ static int drop_layer(int keeper, const char *id)
 	return ask(keeper, &w, sizeof(w), NULL, 0);
 }
 
-TEST(a_folder_of_a_box_is_in_every_box_that_asks_for_it)
+TEST(a_layer_made_of_a_folder_is_mounted_in_every_box_that_requests_it)
 {
 	char id[WIRE_LAYER_ID], again[WIRE_LAYER_ID];
 	struct keeper_sync k;
@@ -84,7 +84,7 @@ TEST(a_folder_of_a_box_is_in_every_box_that_asks_for_it)
 	keeper_sync_close(&k);
 }
 
-TEST(nobody_in_a_box_can_change_a_layer)
+TEST(a_layer_is_read_only_in_a_box)
 {
 	char id[WIRE_LAYER_ID];
 	struct wire_layer check = { .head = sock_head(WIRE_LAYER_CHECK, 4) };
@@ -133,7 +133,7 @@ static int root_sh(const struct made *m, const char *script)
 									 : -1;
 }
 
-TEST(a_root_of_one_box_changes_nothing_for_the_others)
+TEST(root_of_a_box_changes_a_layer_only_in_its_own_copy)
 {
 	char id[WIRE_LAYER_ID];
 	struct wire_layer check = { .head = sock_head(WIRE_LAYER_CHECK, 4) };
@@ -160,7 +160,7 @@ TEST(a_root_of_one_box_changes_nothing_for_the_others)
 	keeper_sync_close(&k);
 }
 
-TEST(a_layer_that_was_changed_on_the_host_is_noticed)
+TEST(a_layer_changed_on_the_host_is_detected)
 {
 	char id[WIRE_LAYER_ID], path[300];
 	struct wire_layer check = { .head = sock_head(WIRE_LAYER_CHECK, 4) };
@@ -178,7 +178,7 @@ TEST(a_layer_that_was_changed_on_the_host_is_noticed)
 	keeper_sync_close(&k);
 }
 
-TEST(a_layer_in_use_stays_and_a_dropped_one_is_not_to_be_had)
+TEST(a_layer_in_use_is_kept_and_a_dropped_one_cannot_be_mounted)
 {
 	char id[WIRE_LAYER_ID];
 	struct keeper_sync k;
@@ -200,7 +200,7 @@ TEST(a_layer_in_use_stays_and_a_dropped_one_is_not_to_be_had)
 	keeper_sync_close(&k);
 }
 
-TEST(ids_that_are_none_and_too_many_are_refused)
+TEST(invalid_layer_ids_and_too_many_layers_are_rejected)
 {
 	static const char *const bad[] = {
 		"",    "..",    "../../../etc",
@@ -224,7 +224,7 @@ TEST(ids_that_are_none_and_too_many_are_refused)
 	keeper_sync_close(&k);
 }
 
-TEST(a_hostile_folder_is_refused_and_leaves_nothing)
+TEST(a_hostile_folder_is_rejected_and_leaves_no_layer)
 {
 	static const struct {
 		const char *script, *words;
@@ -259,8 +259,8 @@ TEST(a_hostile_folder_is_refused_and_leaves_nothing)
 	keeper_sync_close(&k);
 }
 
-/* Setting everybody's owner takes a link for a link. */
-TEST(links_to_the_host_lead_nowhere)
+/* A recursive change of owner does not follow links. */
+TEST(links_in_a_layer_do_not_reach_host_files)
 {
 	struct keeper_sync k;
 	struct wire_layer_make w;
@@ -309,7 +309,7 @@ static int entries(const char *name)
 	return n;
 }
 
-TEST(what_a_crash_left_is_swept_by_the_next_keeper)
+TEST(files_left_by_a_crash_are_removed_by_the_next_keeper)
 {
 	struct keeper_sync k;
 	char command[400];
@@ -330,7 +330,7 @@ TEST(what_a_crash_left_is_swept_by_the_next_keeper)
 	keeper_sync_close(&k);
 }
 
-TEST(four_layers_of_one_box_lie_on_each_other)
+TEST(a_box_can_mount_four_layers)
 {
 	char id[3][WIRE_LAYER_ID];
 	struct keeper_sync k;
@@ -353,7 +353,7 @@ TEST(four_layers_of_one_box_lie_on_each_other)
 	keeper_sync_close(&k);
 }
 
-TEST(nothing_is_left)
+TEST(no_file_or_mount_is_left_after_all_layer_tests)
 {
 	leave_nothing();
 }

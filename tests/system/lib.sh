@@ -7,9 +7,9 @@
 #	}
 #	run_tests
 #
-# A test is a function whose name has three words or more: the promise. Helpers have fewer. It runs
+# A test is a function whose name has three words or more and states what is checked. Helpers have fewer. It runs
 # in a subshell, in an empty folder of its own, and fails by `fail`, by a check below or by any
-# command that fails. The keeper is ours alone and is killed by its pid at the end.
+# command that fails. The keeper belongs to this script and is killed by its pid at the end.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${ATOLL:?the executable under test}"
@@ -44,7 +44,7 @@ is() { [ "$1" = "$2" ] || fail "'$1' is not '$2'${3:+: $3}"; }
 has() { case $1 in *"$2"*) ;; *) fail "'$2' is not in: $(echo "$1" | head -c 400)" ;; esac; }
 lacks() { case $1 in *"$2"*) fail "'$2' is in: $(echo "$1" | head -c 400)" ;; esac; }
 
-# Runs the CLI with these words. Sets status, out, err and, from what -v says, box.
+# Runs the CLI with these arguments. Sets status, out, err and, from the output of -v, box.
 atoll() {
 	status=0
 	"$ATOLL" "$@" >out 2>err || status=$?
@@ -58,7 +58,7 @@ run() {
 	out=$(tr '\0' '?' <out) err=$(cat err)
 }
 
-# Waits until a command succeeds; five seconds are plenty for what should be immediate.
+# Waits until a command succeeds, and fails after about ten seconds.
 soon() {
 	for _ in $(seq 1000); do
 		"$@" >/dev/null 2>&1 && return 0
@@ -67,7 +67,7 @@ soon() {
 	fail "never came true: $*"
 }
 
-processes() { pgrep -f -- "$1"; } # those with these words on their command line
+processes() { pgrep -f -- "$1"; } # with this text on their command line
 no_process() { ! processes "$1"; }
 no_trace() {
 	! "$ATOLL" ps -q | grep -q . &&
@@ -75,14 +75,14 @@ no_trace() {
 		[ -z "$(find /sys/fs/cgroup -maxdepth 4 -type d -name "*$1*" 2>/dev/null)" ] &&
 		! grep -q "$1" /proc/self/mountinfo
 }
-# Nothing of the box, and no process with the word given. The CLI does not wait for the end of a box.
+# Waits until nothing of the box and no process with the given word is left: the CLI does not wait for that.
 nothing_left() {
 	[ "$box" ] || fail "no box was named"
 	soon no_trace "$box"
 	[ $# = 0 ] || soon no_process "$1"
 }
 
-# json FILE EXPRESSION: what a Python expression over the document d says.
+# json FILE EXPRESSION: prints the value of a Python expression over the document d.
 json() {
 	/usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
 }

@@ -1,23 +1,23 @@
 #!/bin/sh
-# library.sh - every program of the planner's library, in every language that is installed, with the slots of every
-# example: what it says, and what its form as a function gives.
+# library.sh - every program of the planner's library, in every installed language, with the slots of every
+# example: its output, and the result of its form as a function.
 . "$(dirname "$0")/daemon.lib"
 items=$(dirname "$ATOLL")/library-items
 tasks=$(cd "$(dirname "$0")/../../share/tasks" && pwd)
 
-# send FILE: a batch; the events are in ./events. With time: eight compilers at once are slow on a slow machine.
+# send FILE: runs a batch; the events are in ./events. A long timeout: eight compilers at once are slow.
 send() {
 	jq -c '.timeouts = {run_ms: 120000, compile_ms: 240000}' "$1" |
 		curl -sSN --max-time 840 -H "X-API-Key: $key" -H 'Content-Type: application/x-ndjson' \
 			--data-binary @- -o events "$url/v1/batch"
 }
-# Whatever did not pass, a line each, and its last words.
+# Prints one line for each item that failed, with the end of its output.
 bad() { jq -r 'select(.type == "result" and .verdict != "passed") | "# \(.id): \(.cause): \(.message // "") \((.stderr // "")[-200:])"' <events; }
 
 every_library_program_prints_the_output_of_its_examples() {
-	# Compilers make it long: with what they do otherwise it is `make library`.
+	# Compilers take long: `make library` includes them.
 	if [ "${LIBRARY:-}" = all ]; then "$items"; else "$items" --quick; fi >items || fail "there are no programs"
-	# All of them: a task that lost its examples, or a language its programs, would not be missed otherwise.
+	# Count them: otherwise a task without examples or a language without programs would not be noticed.
 	is "$(jq -r '.id | split("/")[0]' items | sort -u | wc -l)" "$(ls "$tasks" | wc -l)"
 	[ "$(wc -l <items)" -ge 1000 ] || fail "only $(wc -l <items) programs"
 	send items

@@ -188,7 +188,9 @@ static void put_call(const struct library_task *t, const struct library_program 
 	while (i < ARRAY_LEN(callers) && strcmp(callers[i].lang, p->lang->name) != 0)
 		i++;
 	if (i == ARRAY_LEN(callers) || !t->examples[n].returns) {
-		fprintf(stderr, "%s: nobody says what it returns, or who calls it\n", id);
+		fprintf(stderr,
+			"%s: an example without a return value, or a language without a caller\n",
+			id);
 		exit(1);
 	}
 	ask = json_pack("{s:o, s:O}", "args", args_of(t, p->takes ? p->takes : "", slots),

@@ -1,5 +1,5 @@
 #!/bin/sh
-# mcp.sh - the MCP server: both eras over HTTP and stdio, what it refuses and how, progress, cancelling.
+# mcp.sh - the MCP server: the stateless and the session protocol over HTTP and stdio, errors, progress, cancelling.
 . "$(dirname "$0")/daemon.lib"
 
 V=2026-07-28
@@ -20,7 +20,7 @@ modern() {
 	post "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"$1\",\"params\":{${2:+$2,}$META}}" \
 		-H "MCP-Protocol-Version: $V" -H "Mcp-Method: $1" ${3:+-H "Mcp-Name: $3"}
 }
-# hello: opens a session of the old era; sets session.
+# hello: opens a session of the session protocol; sets session.
 hello() {
 	post "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"${1:-2025-11-25}\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}"
 	is "$code" 200 "$body"
@@ -235,7 +235,7 @@ an_mcp_session_survives_a_killed_and_a_replaced_server() {
 		was=$(front)
 		case $how in
 		killed) kill -9 "$was" ;;
-		reloaded) kill -HUP "$warden" ;;
+		reloaded) kill -HUP "$supervisor" ;;
 		upgraded) "$ATOLL" upgrade >/dev/null ;;
 		esac
 		soon another_front
@@ -311,7 +311,7 @@ log_notifications_are_sent_when_requested() {
 	lacks "$body" notifications/message
 }
 a_disconnect_cancels_a_call_of_the_stateless_protocol() {
-	modern tools/call '"name":"run_command","arguments":{"command":"true"}' run_command # the box is there
+	modern tools/call '"name":"run_command","arguments":{"command":"true"}' run_command # the box exists now
 	modern_sleep() {
 		curl -sS --max-time 30 -o /dev/null -H "Authorization: Bearer $key" -H "MCP-Protocol-Version: $V" -H 'Mcp-Method: tools/call' \
 			-H 'Mcp-Name: run_command' --data-binary "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"run_command\",\"arguments\":{\"command\":\"exec sleep 7341\"},$META}}" "$url/mcp" &
@@ -354,7 +354,7 @@ files_of_a_box_are_mcp_resources() {
 	modern resources/read '"uri":"file:///etc/passwd"' file:///etc/passwd
 	is "$(error)" -32602
 	hello
-	old resources/read '{"uri":"atoll://nobody/x"}'
+	old resources/read '{"uri":"atoll://missing/x"}'
 	is "$(error)" -32002
 	old resources/templates/list
 	is "$(get '.result.resourceTemplates[0].uriTemplate')" 'atoll://{box}/{+path}'
@@ -444,7 +444,7 @@ stdio_continues_when_the_daemon_has_lost_its_session() {
 		ask(id=0, method="initialize", params=hello)
 		import http.client
 		c = http.client.HTTPConnection(url[7:])
-		for i in range(1024): # the daemon keeps that many: ours is gone
+		for i in range(1024): # the daemon keeps that many sessions: ours is dropped
 		    c.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
 		              {"Authorization": "Bearer " + key})
 		    c.getresponse().read()
@@ -458,11 +458,11 @@ stdio_continues_when_the_daemon_has_lost_its_session() {
 stdio_answers_a_call_that_was_running_in_a_killed_server() {
 	cat >killed.py <<-'PY'
 		import json, os, signal, subprocess, sys, time
-		atoll, url, warden = sys.argv[1:4]
+		atoll, url, supervisor = sys.argv[1:4]
 		def pids(*how):
 		    return [int(x) for x in subprocess.run(["pgrep", *how], capture_output=True, text=True).stdout.split()]
 		def server():
-		    return pids("-P", warden, "-x", "atoll-front")
+		    return pids("-P", supervisor, "-x", "atoll-front")
 		def until(what):
 		    end = time.time() + 20
 		    while time.time() < end:
@@ -496,7 +496,7 @@ stdio_answers_a_call_that_was_running_in_a_killed_server() {
 		p.stdin.close()
 		assert p.wait(20) == 0
 	PY
-	ATOLL_KEY=$key timeout 60 python3 killed.py "$ATOLL" "$url" "$warden" || fail "status $?"
+	ATOLL_KEY=$key timeout 60 python3 killed.py "$ATOLL" "$url" "$supervisor" || fail "status $?"
 }
 
 run_daemon_tests

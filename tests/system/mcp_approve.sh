@@ -1,9 +1,9 @@
 #!/bin/sh
-# mcp_approve.sh - a tool that a person must allow: asked through the client, in both eras.
+# mcp_approve.sh - tools that the user must approve: asked through the client, in both protocol versions.
 export ATOLL_MCP_APPROVE=write_file
 . "$(dirname "$0")/daemon.lib"
 
-# asks STEP...: a client that can ask; see below.
+# asks STEP...: runs a client with elicitation; the steps are below.
 asks() { python3 client.py "$url" "$key" "$@"; }
 client() {
 	cat >client.py <<-'PY'
@@ -93,7 +93,7 @@ a_tool_runs_after_the_user_approved_it() {
 }
 a_tool_does_not_run_after_the_user_declined_it() {
 	client
-	key=$editor # has no box of its own yet
+	key=$editor # has no default box yet
 	api GET /v1/boxes
 	before=$(get '.items | length')
 	asks refused
@@ -114,11 +114,11 @@ the_session_protocol_asks_on_the_stream_of_the_call() {
 }
 a_session_can_be_asked_after_a_server_restart() {
 	client
-	asks killed "$warden"
+	asks killed "$supervisor"
 }
 replacing_the_server_ends_a_call_that_waits_for_approval() {
 	client
-	asks replaced "$warden"
+	asks replaced "$supervisor"
 }
 the_approve_setting_accepts_only_tool_names() {
 	! ATOLL_MCP_APPROVE=fly "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/other" >out 2>&1 || fail "it serves"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""model.py - a model that says what it was told to say, behind the API of one (chat completions).
+"""model.py - a model that replies from a script, with the API of chat completions.
 
 model.py FOLDER: serves on a free port of the loopback and writes its number to FOLDER/port. A task whose
 text begins with `script NAME` is answered from FOLDER/NAME.json, a list: a text; {"error": why};
@@ -57,7 +57,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, request, client_address):
-        pass  # who asked has left
+        pass  # the client has disconnected
 
 
 server = Server(("127.0.0.1", 0), Handler)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# models.sh - the process that asks language models, against a server that misbehaves on purpose (faults.py):
-# what is tried again and what is not, what is counted, and who knows the key.
+# models.sh - the LLM process, against a server that misbehaves on purpose (faults.py): retries, counters, and
+# which process has the key.
 . "$(dirname "$0")/daemon.lib"
 
 here=$(dirname "$0")
@@ -26,7 +26,7 @@ certificates() {
 		-extfile "$work/ext" -out "$work/tls.pem" 2>/dev/null
 }
 
-# A provider for each fault: one that is left alone must not hide another.
+# A provider for each fault: a provider that is skipped after failures must not hide another fault.
 faults="ok drip silence nothing pings endless huge line reset error200 invalid200 client500 storm once429 later denied \
 quota noretry empty cut garbage redirect length lingers wait"
 model() { # ID NAME PROVIDER
@@ -45,17 +45,17 @@ write_models() {
 	provider tls "https://localhost:$tls_port/v1" "key_env = \"HIDDEN_KEY\"
 ca_file = \"$work/ca.pem\""
 	provider stranger "https://localhost:$tls_port/v1" ""
-	provider nobody "http://127.0.0.1:9/v1" "retries = 0"
+	provider closed "http://127.0.0.1:9/v1" "retries = 0"
 	model tls ok-tls tls
 	model stranger ok-stranger stranger
-	model nobody x nobody
+	model closed x closed
 	printf '[role]\nagent = ["ok"]\ndebugger = ["ok", "length"]\n'
 }
 
 certificates
 serve_faults plain
 plain_port=$port
-serve_faults loud # those with many bytes must not delay the others
+serve_faults loud # providers that send many bytes must not delay the others
 loud_port=$port
 serve_faults tls "$work/tls.pem" "$work/tls.key"
 tls_port=$port
@@ -68,8 +68,8 @@ finish_faults() {
 }
 trap finish_faults EXIT
 
-model_pid() { pgrep -P "$(cat "$work/warden")" -x atoll-model | tail -1; }
-front_pid() { pgrep -P "$(cat "$work/warden")" -x atoll-front | tail -1; }
+model_pid() { pgrep -P "$(cat "$work/supervisor")" -x atoll-model | tail -1; }
+server_pid() { pgrep -P "$(cat "$work/supervisor")" -x atoll-front | tail -1; }
 ask() { api POST /v1/models/ask "$(jq -nc --arg m "$1" '{text:"6*7?", model:$m} + ($ARGS.named.more // {} )' --argjson more "${2:-{\}}")"; }
 asked() { curl -sS "http://127.0.0.1:$plain_port/count/$1" | jq -r .asked; }
 
@@ -131,7 +131,7 @@ each_provider_fault_has_its_status_category_and_retries() {
 		redirect 502 broken 1 false 302
 		tls 200 - 1 - -
 		stranger 502 auth 1 false certificate
-		nobody 502 network 1 true connect
+		closed 502 network 1 true connect
 	END
 	while read -r m _; do
 		curl -sS --max-time 30 -o "$m.body" -w '%{http_code}' -H "X-API-Key: $key" -H 'Content-Type: application/json' \
@@ -150,7 +150,7 @@ each_provider_fault_has_its_status_category_and_retries() {
 	is "$(jq -r '.text' drip.body)" slow
 	is "$(jq -r '.stop + .text' length.body)" 'length{"a": [1, 2'
 	is "$(asked silence) $(asked denied) $(asked client500)" '3 1 2'
-	# Words that were paid are counted, also if they came to nothing.
+	# Tokens that were paid are counted, also when the completion failed.
 	is "$(jq -r '.answer.usage | [.calls, .out > 0, .estimated] | join(" ")' endless.body)" '1 true true'
 	is "$(jq -r '.answer.usage.calls' cut.body)" 3
 	is "$(jq -r '.usage.calls' error200.body)" 2
@@ -219,9 +219,9 @@ provider_keys_are_in_the_llm_process_only() {
 		print(len(found))
 	END
 	is "$(python3 scan.py "$(model_pid)" "$secret" "$hidden")" 2
-	is "$(python3 scan.py "$(front_pid)" "$secret" "$hidden")" 0
-	is "$(python3 scan.py "$(cat "$work/warden")" "$secret")" 0
-	lacks "$(tr '\0' '\n' <"/proc/$(front_pid)/environ")" "$hidden"
+	is "$(python3 scan.py "$(server_pid)" "$secret" "$hidden")" 0
+	is "$(python3 scan.py "$(cat "$work/supervisor")" "$secret")" 0
+	lacks "$(tr '\0' '\n' <"/proc/$(server_pid)/environ")" "$hidden"
 	lacks "$(cat "$work/serve.log")" "$secret"
 	lacks "$(cat "$work/serve.log")" "$hidden"
 	atoll doctor
@@ -254,22 +254,22 @@ an_llm_process_that_exited_is_replaced_and_its_requests_fail() {
 }
 
 a_reload_applies_new_models_and_rejects_an_invalid_file() {
-	warden=$(cat "$work/warden") old=$(model_pid)
+	supervisor=$(cat "$work/supervisor") old=$(model_pid)
 	cp "$work/models.toml" good.toml
 	echo 'x = 1' >>"$work/models.toml"
-	kill -HUP "$warden"
+	kill -HUP "$supervisor"
 	soon grep -q "reload refused.*'x' is\|reload refused.*models.toml" "$work/serve.log"
 	is "$(model_pid)" "$old"
 	ask ok
 	is "$code" 200
-	# What was asked of the old one is answered by it.
+	# Requests to the old process are answered by it.
 	curl -sS --max-time 20 -o slow.body -H "X-API-Key: $key" -H 'Content-Type: application/json' \
 		--data-binary '{"text":"x","model":"drip"}' "$url/v1/models/ask" &
 	slow=$!
 	drips() { [ "$(asked drip)" = 2 ]; }
 	soon drips
 	sed "s/$secret/sk-another-key-1234/" good.toml >"$work/models.toml"
-	kill -HUP "$warden"
+	kill -HUP "$supervisor"
 	other() { [ "$(model_pid)" ] && [ "$(model_pid)" != "$old" ]; }
 	soon other
 	wait $slow

@@ -46,22 +46,22 @@ if pid == 0:
 size(fd, 24, 80)
 mark = 0
 for step in steps:
-    verb, _, text = step.partition("=")
-    if verb == "wait":
+    action, _, text = step.partition("=")
+    if action == "wait":
         while text.encode() not in seen[mark:]:
             if not read(fd):
                 break
         mark = seen.find(text.encode(), mark) + len(text)
-    elif verb == "send":
+    elif action == "send":
         os.write(fd, typed(text))
-    elif verb == "insist":
+    elif action == "insist":
         insisted = typed(text)
         os.write(fd, insisted)
-    elif verb == "size":
+    elif action == "size":
         rows, cols = text.split("x")
         size(fd, int(rows), int(cols))
         os.kill(pid, signal.SIGWINCH)
-    elif verb == "leave":
+    elif action == "leave":
         os.close(fd)
         fd = -1
 while fd >= 0 and read(fd):

@@ -1,6 +1,6 @@
 #!/bin/sh
-# packages.sh - sets of packages: installed once, in every box that asks for them, from a mirror that the
-# test makes. Only the mirror's two packages from Debian and npm need a network; their test is skipped without.
+# packages.sh - package sets: installed once, mounted in every box that requests them, from a mirror that the
+# test creates. Only the mirror's two packages from Debian and npm need a network; their test is skipped without.
 . "$(dirname "$0")/daemon.lib"
 
 # ---- a mirror ----
@@ -110,7 +110,7 @@ debian_package() {
 	rm -r deb
 }
 
-# Of the distribution, and of the public registry, as they are.
+# Unchanged packages of the distribution and of the public registry.
 real_packages() {
 	(cd apt && apt-get -q download hello >/dev/null 2>&1)
 	(cd apt && dpkg-scanpackages -m . >Packages 2>/dev/null)
@@ -149,7 +149,7 @@ make_mirror() {
 run_code() { # LANGUAGE CODE [MORE]: of a run
 	api POST /v1/run "$(jq -nc --arg l "$1" --arg c "$2" "{language:\$l, code:\$c} + (${3:-{\}})")"
 }
-installs() { # install boxes ever made
+installs() { # the number of install boxes created so far
 	api GET '/v1/boxes?state=all&limit=1000'
 	get '[.items[] | select(.metadata["atoll.install"])] | length'
 }
@@ -164,7 +164,7 @@ a_package_set_is_installed_once_and_then_reused() {
 	is "$(get .stdout)" "1.0 2.0" "$body"
 	is "$(get '.packages.sets[0].installed')" true
 	is "$(installs)" $((before + 1))
-	# Written in another way it is the same set.
+	# The same set in another notation.
 	run_code python 'import tiny; print(tiny.version)' '{packages:["tiny <1.1","other == 2.0"]}'
 	is "$(get .stdout)" 1.0 "$body"
 	is "$(get '.packages.sets[0].installed')" false
@@ -262,7 +262,7 @@ import flasq; print(flasq.version)'
 	is "$(get .stdout)" 1.0 "$body"
 	api POST /v1/run '{"entry":"a.js","files":{"a.js":"console.log(require(\"small\"))","package.json":"{\"dependencies\":{\"small\":\"1.0.0\"}}"}}'
 	is "$(get .stdout)" "small 1.0.0" "$body"
-	# Nothing that was not asked for.
+	# Nothing that was not requested.
 	run_code python '# /// script
 # dependencies = ["tiny"]
 # ///
@@ -338,7 +338,7 @@ a_changed_layer_is_detected_and_installed_again() {
 	echo evil >>"$(find "$state/layers/$layer" -name __init__.py)"
 	api POST "/v1/packages/$set/check" '{}'
 	is "$code" 409 "$body"
-	# It is known no more; and a layer that is gone is no end either.
+	# The set is no longer listed; a missing layer is no error either.
 	rm -r "$state/layers/$layer"
 	run_code python 'import flasq; print(flasq.version)' '{packages:["flasq"]}'
 	is "$(get .stdout)" 1.0 "$body"
@@ -347,7 +347,7 @@ a_changed_layer_is_detected_and_installed_again() {
 	run_code python 1 '{packages:["flasq"]}'
 	is "$code" 404 "$body"
 	api GET "/v1/packages/$set"
-	is "$code" 404 # so the next to ask has it installed
+	is "$code" 404 # so the next request installs it
 }
 
 install_box() {
@@ -360,7 +360,7 @@ the_install_box_belongs_to_no_team() {
 	curl -sS -o out -H "X-API-Key: $key" -H 'Content-Type: application/json' \
 		--data-binary '{"packages":{"pip":["slow"]}}' "$url/v1/packages" &
 	soon install_box
-	# What comes out of it is for everybody, so nobody may put something in.
+	# Its layer is shared by all boxes, so no caller may write into it.
 	api POST "/v1/boxes/$box/execs" '{"command":"true"}'
 	is "$code" 404 "$body"
 	api PUT "/v1/boxes/$box/files?path=x" 'x'
@@ -430,7 +430,7 @@ package_sets_survive_a_killed_server() {
 the_least_recently_used_sets_are_deleted_first() {
 	api GET /v1/packages
 	[ "$(get '.items | length')" -gt 2 ] || fail "too few: $body"
-	warden=$(cat "$work/warden")
+	supervisor=$(cat "$work/supervisor")
 	stop_daemon
 	ATOLL_PACKAGES_CACHE=3k start_daemon
 	run_code python 1 '{packages:["tiny","other","flasq"]}'
@@ -453,14 +453,14 @@ serve_registry() {
 }
 
 packages_are_installed_from_a_registry_through_egress() {
-	warden=$(cat "$work/warden")
+	supervisor=$(cat "$work/supervisor")
 	stop_daemon
 	serve_registry
 	unset ATOLL_PACKAGES_MIRROR
 	export ATOLL_PIP_INDEX="http://127.0.0.2:$port/simple" ATOLL_NPM_REGISTRY="http://127.0.0.2:$port/npm"
 	export ATOLL_EGRESS_INTERNAL="127.0.0.2:$port" ATOLL_PACKAGES_PREINSTALL='pip tiny!=1.0'
 	start_daemon
-	soon is_installed 'tiny!=1.0' # before anybody asks
+	soon is_installed 'tiny!=1.0' # before the first request
 	run_code python 'import tiny; print(tiny.version)' '{packages:["tiny!=1.0"]}'
 	is "$(get .stdout)" 1.1 "$body"
 	run_code node 'console.log(require("small"))' '{packages:["small@<1.2"]}'
@@ -470,7 +470,7 @@ packages_are_installed_from_a_registry_through_egress() {
 	api POST /v1/boxes '{"packages":{"gem":["little"]}}'
 	is "$code" 422
 	is "$(get .error.category)" not_configured "$body"
-	# Only the install had a way out.
+	# Only the install box could connect to the registry.
 	run_code python 'import urllib.request as u, tiny; u.urlopen("'"http://127.0.0.2:$port/"'")' '{packages:["tiny!=1.0"]}'
 	is "$(get .status)" 1
 	is "$(get '.packages.sets[0].installed')" false
@@ -485,7 +485,7 @@ packages_are_installed_from_a_registry_through_egress() {
 }
 
 the_install_timeout_is_enforced() {
-	warden=$(cat "$work/warden")
+	supervisor=$(cat "$work/supervisor")
 	stop_daemon
 	export ATOLL_PACKAGES_MIRROR=mirror ATOLL_PACKAGES_TIMEOUT=1s
 	start_daemon

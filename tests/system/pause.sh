@@ -1,5 +1,5 @@
 #!/bin/sh
-# pause.sh - a box that stands still: its programs, its time, its end, and whoever dies meanwhile.
+# pause.sh - paused boxes: their processes, lifetimes and ends, also when server or keeper die.
 . "$(dirname "$0")/daemon.lib"
 
 # counting: sets box, exec: a program that counts into a file, ten times a second.
@@ -24,7 +24,7 @@ processes_of_a_paused_box_are_frozen_and_continue_after_resume() {
 	api POST "/v1/boxes/$box/pause" '{}'
 	is "$code" 200 "$body"
 	is "$(get .state)" paused
-	sleep 3 # sixty turns of its loop
+	sleep 3 # sixty iterations of the sampler
 	api POST "/v1/boxes/$box/resume"
 	is "$code" 200 "$body"
 	is "$(get .state)" running
@@ -145,9 +145,9 @@ a_box_stays_paused_when_the_server_dies() {
 	counting
 	pid=$(read_file pid)
 	api POST "/v1/boxes/$box/pause"
-	front=$(pgrep -P "$(cat "$work/warden")" | head -1)
-	fronts=$(pgrep -P "$(cat "$work/warden")" -d ' ')
-	for p in $fronts; do
+	front=$(pgrep -P "$(cat "$work/supervisor")" | head -1)
+	servers=$(pgrep -P "$(cat "$work/supervisor")" -d ' ')
+	for p in $servers; do
 		case $(tr '\0' ' ' <"/proc/$p/cmdline") in *front*) front=$p ;; esac
 	done
 	kill -9 "$front"
@@ -181,7 +181,7 @@ a_box_stays_paused_when_the_keeper_dies() {
 	is "$code" 204 "$body"
 }
 
-# ---- E2B's door ----
+# ---- the E2B API ----
 sandbox() {
 	api POST /v2/sandboxes "${1:-{\"templateID\":\"base\"\}}"
 	is "$code" 201 "$body"
@@ -210,7 +210,7 @@ a_request_during_the_pause_resumes_the_sandbox() {
 		api POST "/v2/sandboxes/$box/connect" '{}'
 		case $code in 200 | 201) ;; *) fail "$code: $body" ;; esac
 		wait
-		api POST "/v2/sandboxes/$box/connect" '{}' # the pause may have come behind
+		api POST "/v2/sandboxes/$box/connect" '{}' # the pause may have been done after the connect
 		case $code in 200 | 201) ;; *) fail "$code: $body" ;; esac
 		state_is running || fail "$body"
 	done
@@ -224,7 +224,7 @@ a_sandbox_with_auto_pause_and_auto_resume_is_resumed_by_traffic() {
 	api PATCH "/v1/boxes/$box" '{"lifetime_ms":60000}'
 	is "$(traffic)" 204 "$(cat body)"
 	state_is running || fail "$body"
-	for _ in 1 2 3; do # several at once wait for the same
+	for _ in 1 2 3; do # several simultaneous requests wait for the same resume
 		api POST "/sandboxes/$box/pause"
 		is "$code" 204 "$body"
 		traffic >t.1 &

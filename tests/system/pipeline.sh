@@ -1,5 +1,5 @@
 #!/bin/sh
-# pipeline.sh - from a wish to tested code, over HTTP and by `atoll pipeline`.
+# pipeline.sh - code generation pipelines over HTTP and by `atoll pipeline`.
 . "$(dirname "$0")/daemon.lib"
 
 # pipeline BODY [QUERY]: its report, in ./body
@@ -57,7 +57,7 @@ a_missing_package_is_installed_and_reported() {
 	has "$(get '.evidence | join(";")')" "installed pip polars"
 	run_id=$(get .run_id)
 	is "$(documents "$run_id")" "task plan artifact result diagnosis artifact result report"
-	# Each attempt is another program, and says whose child it is.
+	# Each attempt is another artifact and names its parent.
 	is "$(get '[.documents[] | select(.kind == "artifact") | .document.hash] | unique | length')" 2
 	is "$(get '[.documents[] | select(.kind == "artifact") | .document] | .[1].parent == .[0].hash')" true
 	is "$(get '[.documents[] | select(.kind == "diagnosis") | .document.category] | .[0]')" dependency_missing "$body"
@@ -69,7 +69,7 @@ a_wrong_program_is_repaired_by_its_examples() {
 	is "$(get .outcome) $(get .attempts)" "verified 2" "$body"
 	has "$(get .why)" unseen
 	has "$(get '.artifact.files["main.py"]')" "a + b"
-	# The one that was held back is not in the program's own list.
+	# The held-out example is not in the list of the program.
 	is "$(get '.artifact.examples | length')" 2
 }
 
@@ -100,7 +100,7 @@ an_exceeded_limit_is_identified_by_kernel_evidence() {
 	hits time '{"task":"run it","files":{"main.py":"while True: pass\n"},"limits":{"run_ms":200},"budget":{"max_attempts":1}}'
 	hits memory '{"task":"run it","files":{"main.py":"x = bytearray(300 << 20)\nprint(len(x))\n"},"limits":{"memory":67108864},"budget":{"max_attempts":1}}'
 	hits output '{"task":"run it","files":{"main.py":"while True: print(\"x\" * 65536)\n"},"budget":{"max_attempts":1}}'
-	# Who says that a limit was met has met none.
+	# Output that claims an exceeded limit is no evidence.
 	hits "" '{"task":"run it","files":{"main.py":"raise SystemExit(\"out of memory, timed out\")\n"},"budget":{"max_attempts":1}}'
 }
 
@@ -146,7 +146,7 @@ earlier_fixes_are_shown_to_the_debugger() {
 	wish='{"task":"repair the tally of pebbles","files":{"main.py":"def pebbles(a, b):\n    return a - b\n"},"examples":[
 		{"call":"pebbles(2, 3)","expected":"5"},{"call":"pebbles(0, 1)","expected":"1"},{"call":"pebbles(5, 5)","expected":"10"}]}'
 	recalled='[.documents[] | select(.kind == "diagnosis") | .document.evidence[] | select(.source == "memory").text] | length'
-	api DELETE /v1/pipelines/memory # what other tests have taught
+	api DELETE /v1/pipelines/memory # lessons of other tests
 	for memory in true true false; do
 		api PUT /v1/pipelines/policy "{\"memory\":$memory}"
 		is "$code" 200 "$body"
@@ -156,7 +156,7 @@ earlier_fixes_are_shown_to_the_debugger() {
 		get "$recalled" >>told
 	done
 	is "$(tr '\n' ' ' <told)" "0 1 0 "
-	# What helped there is of no use to a program about something else, though both are to be repaired.
+	# The lesson is not used for a program about something else, though both are repaired.
 	api PUT /v1/pipelines/policy '{"memory":true}'
 	pipeline '{"task":"repair the sum of apples","files":{"main.py":"def apples(a, b):\n    return a - b\n"},"examples":[
 		{"call":"apples(2, 3)","expected":"5"},{"call":"apples(0, 1)","expected":"1"}]}'
@@ -227,7 +227,7 @@ a_file_of_functions_needs_no_main() {
 	done
 }
 
-# As pipeline, for what may take longer than one request waits.
+# As pipeline(), for a pipeline that may take longer than one request waits.
 pipeline_patiently() {
 	api POST /v1/pipelines "$1"
 	is "$code" 202 "$body"
@@ -280,7 +280,7 @@ a_pipeline_waits_for_the_answer_to_its_question() {
 	is "$(documents "$id")" "task plan artifact result diagnosis question answer plan artifact result report"
 	api POST "/v1/pipelines/$id/answer" '{"text":"again"}'
 	is "$code" 409 "$body"
-	# One that waits can be cancelled, too.
+	# A waiting pipeline can be cancelled, too.
 	pipeline "$wish"
 	api POST "/v1/pipelines/$(get .run_id)/cancel"
 	is "$(get .outcome)" cancelled "$body"
@@ -295,7 +295,7 @@ events_list_every_stage_in_order() {
 	is "$(jq -s '[.[].seq] == [range(1; length + 1)]' events)" true
 	is "$(jq -r 'select(.type == "run_finished") | .report.outcome' events)" verified
 	id=$(jq -r 'select(.type == "run_finished") | .report.run_id' events)
-	# From a number on, as it was told.
+	# Events from a number on are the same as before.
 	curl -sS -H "X-API-Key: $key" "$url/v1/pipelines/$id/events?follow=true&after=5" >rest
 	sed 1,5d events | cmp - rest || fail "$(diff events rest)"
 	curl -sS -H "X-API-Key: $key" -H 'Accept: text/event-stream' -H 'Last-Event-ID: 5' "$url/v1/pipelines/$id/events" >sse
@@ -343,7 +343,7 @@ a_replay_of_an_attempt_reports_whether_the_result_is_equal() {
 a_race_returns_the_first_program_that_passes() {
 	pipeline '{"task":"fix it","race":3,"files":{"main.py":"def add(a, b):\n    return a - b\n"},
 		"examples":[{"call":"add(2, 3)","expected":"5"},{"call":"add(0, 1)","expected":"1"}]}'
-	# Two examples: none could be held out.
+	# Two examples: none can be held out.
 	is "$(get .outcome)" plausible "$body"
 	has "$(get '.artifact.files["main.py"]')" "a + b"
 }

@@ -1,18 +1,18 @@
 #!/bin/sh
-# pipeline_kill.sh - kill -9 before, inside and behind every stage: the run goes on behind its last document, comes to
-# the same end, and no stage that had its document is run again. Needs a build with test hooks.
+# pipeline_kill.sh - kill -9 before, inside and after every stage: the pipeline continues after its last document, has
+# the same result, and no stage with a document is run again. Needs a build with test hooks.
 . "$(dirname "$0")/daemon.lib"
 
 [ -x "$ATOLL_TEST_BIN" ] || { echo "1..0 # SKIP no build with test hooks: $ATOLL_TEST_BIN"; exit 0; }
 ATOLL=$ATOLL_TEST_BIN
-seat() { cut -d ' ' -f "$1" "$ATOLL_RUN/serve.pid"; } # 1: warden, 2: version, 3: front
+seat() { cut -d ' ' -f "$1" "$ATOLL_RUN/serve.pid"; } # 1: supervisor, 2: version, 3: server
 another_front() { [ "$(seat 3)" != "$1" ] && [ "$(seat 3)" != 0 ] && kill -0 "$(seat 3)"; }
 kill_front() {
 	before=$(seat 3)
 	kill -9 "$before"
 	soon another_front "$before"
 }
-stands_still() { grep -q "stopped for a test.*$1.*$2" "$work/serve.log"; }
+is_stopped() { grep -q "stopped for a test.*$1.*$2" "$work/serve.log"; }
 finished() { api GET "/v1/pipelines/$1?documents=false" && [ "$(get .state)" = over ]; }
 in_time() {
 	for _ in 1 2 3 4 5 6; do (soon finished "$1") >/dev/null && return 0; done
@@ -28,11 +28,11 @@ begin() {
 	is "$code" 202 "$body"
 	id=$(get .id)
 }
-stand_still() {
-	for _ in 1 2 3 4 5 6; do (soon stands_still "$1" "$2") >/dev/null && return 0; done
+wait_stopped() {
+	for _ in 1 2 3 4 5 6; do (soon is_stopped "$1" "$2") >/dev/null && return 0; done
 	fail "never stood still: $1 at $2"
 }
-# It came to the same end as one that nobody disturbed, and every stage has one document and one end.
+# It has the same result as a pipeline without kills, and every stage has one document and one end.
 check_end() {
 	in_time "$id"
 	api GET "/v1/pipelines/$id"
@@ -50,7 +50,7 @@ without_a_kill_the_pipeline_has_the_expected_documents() {
 	check_end undisturbed
 }
 
-# Each stands still at a place of its own, and one kill is for all of them.
+# Each pipeline stops at another place, and one kill hits all of them.
 begin_all() {
 	for stage in planner coder executor debugger repair orchestrator; do
 		for point in before inside after; do
@@ -58,7 +58,7 @@ begin_all() {
 			echo "$id $stage:$point" >>all
 		done
 	done
-	while read -r id place; do stand_still "$id" "$place"; done <all
+	while read -r id place; do wait_stopped "$id" "$place"; done <all
 }
 
 pipelines_continue_after_kills_between_and_inside_all_stages() {
@@ -106,14 +106,14 @@ a_pending_question_survives_the_death_of_the_server() {
 	is "$(get .outcome)" plausible
 }
 
-# The last: its daemon is on another port.
+# The last test: its daemon is on another port.
 a_new_daemon_continues_pipelines_of_the_old_one() {
 	begin_all
 	kill -9 "$(seat 1)" "$(seat 3)"
-	wait "$warden" 2>/dev/null || :
+	wait "$supervisor" 2>/dev/null || :
 	start_daemon
 	while read -r id place; do check_end "$place"; done <all
-	stop_daemon # it is this shell's child, which waits for it as long as it takes
+	stop_daemon # it is a child of this shell, which waits for its exit
 	[ -z "$keeper_pid" ] || kill "$keeper_pid"
 }
 

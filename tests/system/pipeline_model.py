@@ -1,6 +1,6 @@
 """pipeline_model.py - a model for pipeline_model.sh: it plans, codes and debugs by rote, behind an API of chat
 completions. pipeline_model.py FILE: serves on a free port of the loopback and writes its number there. Its first
-program is wrong where the task says so; the debugger mends that. A task with `racing` has a right and a wrong one."""
+program is wrong where the task requests it; the debugger fixes that. A task with `racing` has a right and a wrong one."""
 import http.server
 import itertools
 import json

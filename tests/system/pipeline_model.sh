@@ -1,6 +1,6 @@
 #!/bin/sh
-# pipeline_model.sh - pipelines with a model that plans, codes and debugs by rote (pipeline_model.py): the same documents as
-# without one, budgets, races, and what is counted.
+# pipeline_model.sh - pipelines with a scripted model that plans, codes and debugs (pipeline_model.py): the same
+# documents as without one, budgets, races, counters.
 . "$(dirname "$0")/daemon.lib"
 
 serve_model() {
@@ -11,7 +11,7 @@ serve_model() {
 		[provider.rote]
 		dialect = "chat"
 		base = "http://localhost:$(cat "$work/port")/v1"
-		key = "sk-nobody-else-knows"
+		key = "sk-secret-of-this-test"
 		[model.small]
 		provider = "rote"
 		name = "rote-1"
@@ -58,7 +58,7 @@ a_wrong_program_is_fixed_by_a_model() {
 
 attempts_end_when_no_fix_helps() {
 	pipeline '{"task":"a stubborn one","mode":"llm"}'
-	# Each says something else, so each is another fault, and all attempts are used.
+	# Each attempt has another output, so each is another fault, and all attempts are used.
 	is "$(get .outcome) $(get .attempts)" "failed 3" "$body"
 	has "$(get .root_cause)" "expected stdout to contain 'right', seen 'still still wrong"
 	api GET "/v1/pipelines/$(get .run_id)"
@@ -107,7 +107,7 @@ the_planner_prompt_lists_the_languages_of_this_host() {
 tokens_of_an_interrupted_completion_are_counted() {
 	pipeline '{"task":"hang up once","mode":"llm"}'
 	is "$(get .outcome) $(get .usage.calls)" "plausible 3" "$body"
-	# Two answers have 40 each that no cache had; the planner's question of the first try has far more.
+	# Two answers have 40 uncached tokens each; the planner's prompt of the first try has far more.
 	[ "$(get '.usage.in > 500')" = true ] || fail "$body"
 }
 

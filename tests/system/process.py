@@ -210,7 +210,7 @@ def standard_input():
 
 
 def input_that_is_not_read():
-    """A program that reads nothing holds its writers, and they are let go when it ends."""
+    """Writing to a process that does not read waits, and ends when the process ends."""
     events, pid = started(Stream("Start", {"process": {"cmd": "sleep", "args": ["100"]}}))
     doc = {"process": {"pid": pid}, "input": {"stdin": b64(b"x" * 1000000)}}
     with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -279,7 +279,7 @@ def signals():
     assert got["end"] == {"exitCode": -1, "status": "signal: killed", "error": "signal: killed"}, got
     assert stream.end == {}
     assert "exitCode" not in run(shell(f"kill -0 {child} && kill {child}"))["end"]
-    for who in ({"pid": pid}, {"tag": "nobody"}):
+    for selector in ({"pid": pid}, {"tag": "missing"}):
         status, answer = unary("SendSignal", {"process": who, "signal": 9})
         assert (status, answer["code"]) == (404, "not_found"), answer
     assert unary("SendSignal", {"signal": 9})[1]["code"] == "invalid_argument"
@@ -292,7 +292,7 @@ def streams_to_their_end():
 
 
 def timeouts():
-    """Of Start it is the program's; every follower is told. Of Connect it is the follower's."""
+    """The timeout of Start ends the process, and every follower gets the end. That of Connect ends the follower."""
     stream = Stream("Start", shell("echo $$; sleep 100"), Connect_Timeout_Ms=1200)
     events, pid = started(stream)
     with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -307,12 +307,12 @@ def timeouts():
 
 
 def followers():
-    """Several, each from its moment on; and one that comes when all is over."""
+    """Several followers, each from the moment it connects, and one that connects after the end."""
     events, pid = started(Stream("Start", {"process": {"cmd": "cat"}, "tag": "echo"}))
     say = lambda text: done("SendInput", {"process": {"pid": pid}, "input": {"stdin": b64(text)}})
     say(b"before ")
     until(events, b"before ")
-    others = [Stream("Connect", {"process": who}) for who in ({"pid": pid}, {"tag": "echo"})]
+    others = [Stream("Connect", {"process": selector}) for selector in ({"pid": pid}, {"tag": "echo"})]
     pairs = [started(s) for s in others]
     assert [p for _, p in pairs] == [pid, pid]
     say(b"now")
@@ -349,7 +349,7 @@ def a_client_disconnect_kills_no_process():
 
 
 def slow_reader():
-    """Who does not read holds the program, and not the daemon's memory."""
+    """A client that does not read blocks the process and does not fill the memory of the daemon."""
     s = Stream("Start", {"process": {"cmd": "yes"}}, receive=4096)
     events, pid = started(s)
 
@@ -417,14 +417,14 @@ def nonsense():
     code, message = refusal("Start", {"process": {"cmd": "true", "args": ["x" * 200000]}})
     assert code == "resource_exhausted", (code, message)
     for method in ("SendSignal", "SendInput", "CloseStdin", "Update"):
-        for who in (None, {}, [], {"pid": 0}, {"pid": -1}, {"pid": "7"}, {"pid": 1 << 40}, {"tag": ""}):
+        for selector in (None, {}, [], {"pid": 0}, {"pid": -1}, {"pid": "7"}, {"pid": 1 << 40}, {"tag": ""}):
             status, answer = unary(method, {"process": who, "signal": 9})
             assert (status, answer["code"]) == (400, "invalid_argument"), (method, who, answer)
     assert run(good)["end"]["exited"]
 
 
 def enums():
-    """A word or a number that is none of theirs is refused; what it was meant for lives on."""
+    """An unknown enum name or number is rejected, and the process keeps running."""
     stream = Stream("Start", {"process": {"cmd": "cat"}})
     events, pid = started(stream)
     for word in ("SIGNAL_SIGNOPE", "", "9", 1 << 40, -1, 1.5, None, [], {}):
@@ -463,7 +463,7 @@ def killed_readers():
 
 
 def thousand(*boxes):
-    """ID:TOKEN...: forty who listen in each, all at once; every one of them hears what is said then."""
+    """ID:TOKEN...: forty simultaneous followers in each sandbox; every one gets the output printed then."""
     crowds = []
     for box in boxes:
         os.environ["box"], os.environ["token"] = box.split(":")
@@ -475,12 +475,12 @@ def thousand(*boxes):
         done("SendInput", {"process": {"pid": pid}, "input": {"stdin": b64(box.encode())}})
         done("CloseStdin", {"process": {"pid": pid}})
     for box, pid, listeners, events in crowds:
-        for heard, _ in listeners + [(events, pid)]:
-            assert gather(heard)["stdout"] == box.encode()
+        for received, _ in listeners + [(events, pid)]:
+            assert gather(received)["stdout"] == box.encode()
 
 
 def outlives():
-    """Prints the pid of a program that goes on; with one, follows it."""
+    """Without a pid: starts a long-running process and prints its pid; with a pid: follows it."""
     if len(sys.argv) < 3:
         s = Stream("Start", {"process": {"cmd": "cat"}})
         print(started(s)[1])

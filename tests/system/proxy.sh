@@ -1,5 +1,5 @@
 #!/bin/sh
-# proxy.sh - ports of a box, reached from outside: HTTP, streams, WebSockets, and servers with bad manners.
+# proxy.sh - ports of a box, reached from outside: HTTP, streams, WebSockets, and misbehaving servers.
 . "$(dirname "$0")/daemon.lib"
 
 py() { python3 "$here/proxy.py" "$url" "$box" "$1"; }
@@ -13,7 +13,7 @@ at() {
 	body=$(tr '\0' '?' <body 2>/dev/null)
 }
 served() { at /left && [ "$code" = 200 ]; }
-# One for all tests: its server has many sides.
+# One box for all tests: its server answers many paths.
 serve_box() {
 	api POST /v1/boxes '{}'
 	box=$(get .id)
@@ -104,7 +104,7 @@ a_port_is_reached_only_by_its_exact_host_name() {
 		code=$(curl -sS -o body -w '%{http_code}' -H "Host: $host.localhost" "$url/left")
 		is "$code $(get .message)" '502 The sandbox was not found' "$host"
 	done
-	# As old clients make it, with the clientID of the answer.
+	# The form of old clients, with the clientID of the answer.
 	is "$(curl -sS -o body -w '%{http_code}' -H "Host: 8000-$box-atoll.localhost" "$url/left")" 200
 }
 
@@ -149,8 +149,8 @@ uploads_and_downloads_are_complete_and_memory_is_bounded() {
 	is "$(get .sha256)" "$(sha256sum <sent | cut -d ' ' -f 1)"
 	is "$(curl -sS --max-time 60 -H "Host: 8000-$box.localhost" "$url/big?n=200000000" | wc -c)" 200000000
 	after=$(awk '/VmHWM/ {print $2}' "/proc/$pid/status")
-	# A sanitised build keeps what is freed.
-	grep -q __asan_init "$ATOLL" || [ $((after - before)) -lt 40000 ] || fail "the front grew by $((after - before)) KiB"
+	# A sanitized build retains freed memory.
+	grep -q __asan_init "$ATOLL" || [ $((after - before)) -lt 40000 ] || fail "the server grew by $((after - before)) KiB"
 }
 
 events_are_forwarded_at_once_and_a_disconnect_reaches_the_server() {

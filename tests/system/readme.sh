@@ -29,11 +29,11 @@ the_cells_of_the_readme_work() {
 }
 
 the_commands_of_the_readme_exist() {
-	sed -n 's/^| `atoll \([a-z]*\).*/\1/p' "$top/README.md" | sort -u >verbs
-	[ -s verbs ]
-	while read -r verb; do
-		"$ATOLL" help "$verb" >/dev/null || fail "no verb $verb"
-	done <verbs
+	sed -n 's/^| `atoll \([a-z]*\).*/\1/p' "$top/README.md" | sort -u >commands
+	[ -s commands ]
+	while read -r command; do
+		"$ATOLL" help "$command" >/dev/null || fail "no command $command"
+	done <commands
 }
 
 # Names in backquotes, as `src/fleet/box.c` or `src/fleet/box.h`; a name with < > * { or NAME is a pattern.

@@ -72,7 +72,7 @@ class Threaded(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     allow_reuse_address = True
 
-    def handle_error(self, *args):  # who hangs up in the middle is part of the test
+    def handle_error(self, *args):  # clients that disconnect early are part of the test
         pass
 
 

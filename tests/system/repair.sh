@@ -1,5 +1,5 @@
 #!/bin/sh
-# Programs that fail their examples, and what becomes of them. In real boxes: see tests/system/repairbox.c.
+# Repair of programs that fail their examples, in real boxes: see tests/system/repairbox.c.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
@@ -21,24 +21,24 @@ artifact("n = int(input())\nt = 0\nfor i in range(n):\n    t += i\nprint(t)\n",
          [{"input": "3\n", "expected": "6\n"}, {"input": "4\n", "expected": "10"}])
 artifact("def biggest(xs):\n    return min(xs)\n", [],
          tests=[{"path": "test_main.py", "content": "from main import biggest\nassert biggest([1, 5, 2]) == 5\n"}])
-# Nothing that is one edit away does this.
+# No single edit repairs this program.
 artifact("def f(x):\n    return 'abc'\n", calls(of=[("f(1)", "[1, 2]"), ("f(4)", "{'a': 77}")]))
-# Says to everybody who may listen that it is repaired, and ends before anybody could look.
+# Prints on every descriptor that it is repaired, and exits before its result is checked.
 LIE = "b'{\"found\": 0, \"rule\": \"lie\", \"at\": 0, \"cut\": 0, \"new\": \"#\"}\\n'"
 artifact("import os\ndef f(x):\n    return 1\nfor fd in range(1, 64):\n    try:\n        os.write(fd, %s)\n"
          "    except OSError:\n        pass\nos._exit(0)\n" % LIE, calls(of=[("f(1)", "5"), ("f(4)", "7"), ("f(5)", "8")]))
-# Is equal to everything, and makes the search believe that everything is equal.
+# Returns an object that equals everything, to make every comparison of the search succeed.
 artifact("import builtins\nclass Any:\n    def __eq__(self, other):\n        return True\n    def __repr__(self):\n"
          "        return '5'\nbuiltins.any = lambda x: True\ndef f(x):\n    return Any() if x > 1 else None\n",
          calls(of=[("f(1)", "6"), ("f(4)", "7"), ("f(5)", "8")]))
 # JavaScript, whose candidates run in a thread of one box.
 artifact("const add = (a, b) => {\n  return a - b;\n};\n", calls(of=[("add(2, 3)", "5"), ("add(0, 0)", "0"), ("add(7, 1)", "8")]),
          language="javascript", entry="main.js", files={"main.js": "const add = (a, b) => {\n  return a - b;\n};\n"})
-# A line that no example runs may be as wrong as the one that was repaired.
+# A line that no example executes may be as wrong as the repaired one.
 artifact("def f(n):\n    if n > 100:\n        return 0\n    return n - 1\n", calls(of=[("f(2)", "3"), ("f(5)", "6"), ("f(9)", "10")]))
 artifact("", calls(of=[("f(2)", "3"), ("f(5)", "6"), ("f(9)", "10")]), language="javascript", entry="main.js",
          files={"main.js": "function f(n) {\n  if (n > 100) {\n    return 0;\n  }\n  return n - 1;\n}\n"})
-# Only the first example keeps the two changes apart: leave it out, and another program is right as well.
+# Only the first example distinguishes the two changes: without it, another program passes as well.
 artifact("def f(a, b):\n    return a - b\n", calls(of=[("f(2, 3)", "6"), ("f(0, 0)", "0"), ("f(2, 2)", "4")]))
 END
 }
@@ -47,7 +47,7 @@ artifacts >"$work/in"
 status=0
 "$(dirname "$ATOLL")/repairbox" 2 3 <"$work/in" >"$work/out" 2>"$work/err" || status=$?
 
-# Of the answer in line $1: its label, what was done, the lines before and after.
+# Prints of the answer in line $1: its label, the edit, the lines before and after.
 answer() {
 	sed -n "$1p" "$work/out" | python3 -c 'import json, sys
 x = json.load(sys.stdin)

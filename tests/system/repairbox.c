@@ -46,7 +46,7 @@ static void need_keeper(struct fleet *f)
 	fleet_keeper(f, k.fd);
 }
 
-static void go_on(void);
+static void repairbox_next(void);
 
 static void tried(struct candidate_test *t, uint64_t passed, int lost)
 {
@@ -54,7 +54,7 @@ static void tried(struct candidate_test *t, uint64_t passed, int lost)
 
 	w->answer = json_pack("{s:I, s:b}", "passed", (json_int_t)passed, "lost", lost);
 	nflying--;
-	go_on();
+	repairbox_next();
 }
 
 static void repaired(struct repair_owner *o, json_t *take_artifact, json_t *take_found)
@@ -64,7 +64,7 @@ static void repaired(struct repair_owner *o, json_t *take_artifact, json_t *take
 	w->answer = json_pack("{s:o, s:o}", "found", take_found, "artifact",
 			      take_artifact ? take_artifact : json_null());
 	nflying--;
-	go_on();
+	repairbox_next();
 }
 
 static void try_it(struct work *w)
@@ -80,7 +80,7 @@ static void try_it(struct work *w)
 					     doc_text(w->artifact, "entry"))));
 }
 
-static void go_on(void)
+static void repairbox_next(void)
 {
 	for (; nprinted < nworks && works[nprinted].answer; nprinted++) {
 		json_dumpf(works[nprinted].answer, stdout, JSON_COMPACT);
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
 	fleet_init(&fleet, &loop, NULL, &conf, "test");
 	fleet.need_keeper = need_keeper;
 	need_keeper(&fleet);
-	go_on();
+	repairbox_next();
 	if (nprinted < nworks)
 		loop_run(&loop);
 	keeper_client_fini(&fleet.keeper);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """same.py - programs that end in every way, for same.sh: each is run by an interpreter that waited and
-by a fresh one, and nobody should be able to tell the two apart.
+by a fresh one, and the program must not be able to distinguish the two.
 
 	same.py items		the items of a batch
 	same.py compare FILE	its results; prints what differs"""
@@ -222,7 +222,7 @@ ROW = {"PYTHONPATH": "/opt/atoll/python"}  # of runtimes/python.toml
 
 def items():
     for name, code in PROGRAMS.items():
-        # No program ends so: then both streams are told.
+        # No program exits with this status: print both streams.
         both = {"stdin": "in\n", "timeout_ms": 30000, "expected": {"exit_code": 77}}
         print(json.dumps({"id": name + ":waited", "language": "python", "code": code, **both}))
         print(json.dumps({"id": name + ":fresh", "command": PLAIN, "env": ROW, "files": {"main.py": code}, **both}))

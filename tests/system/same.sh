@@ -1,8 +1,8 @@
 #!/bin/sh
-# same.sh - an interpreter that waited ends like a fresh one: destructors, threads, exits, signals.
+# same.sh - a warm interpreter ends like a new one: destructors, threads, exits, signals.
 . "$(dirname "$0")/daemon.lib"
 
-# The first to ask is not waited for: interpreters are loaded from then on.
+# The first request does not wait for a warm interpreter; the keeper loads them from then on.
 is_warm() {
 	echo '{"language":"python","code":"import os; print(os.getppid())"}' |
 		"$ATOLL" batch --json - | jq 'select(.type == "result").cpu_ms < 15' | grep -q true

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """scan.py - looks for a word wherever a process could find it: files, environments, memory.
 
-scan.py HEX [PID...]: the word in hex, so that it is in nobody's arguments. Without PIDs all of what is
+scan.py HEX [PID...]: the word in hex, so that the word itself is in no command line. Without PIDs all of what is
 to be seen from here: every file but /usr (the host's programs, read-only) and every process; with them
 only the memory and environment of those. Prints a line per place that has it, and what was looked at.
 Its own memory is left out: there it is."""

@@ -1,5 +1,5 @@
 #!/bin/sh
-# serve.sh - the daemon's processes: who they are, how they start, change and leave.
+# serve.sh - the processes of the daemon: their users, start, replacement and exit.
 . "$(dirname "$0")/daemon.lib"
 
 field() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$2/status"; }
@@ -109,20 +109,20 @@ a_reload_applies_settings_and_keeps_streams() {
 	reader=$!
 	soon test -s stream
 	before=$(front)
-	kill -HUP "$warden"
+	kill -HUP "$supervisor"
 	wait $reader
 	is "$(jq -rj 'select(.type=="stdout").data' <stream | md5sum)" "$(seq 100 | md5sum)"
 	is "$(tail -1 stream | jq -r .type)" exit
-	soon front_changed "$before"
+	soon server_changed "$before"
 	api GET "/v1/boxes/$box"
 	is "$code" 200
 }
-front_changed() { [ "$(pgrep -P "$warden" | wc -l)" = 1 ] && [ "$(front)" != "$1" ]; }
+server_changed() { [ "$(pgrep -P "$supervisor" | wc -l)" = 1 ] && [ "$(front)" != "$1" ]; }
 
 ten_thousand_idle_connections_use_little_memory() {
 	cat >many.py <<-'END'
 		import resource, socket, sys, time
-		port, front, many = int(sys.argv[1]), sys.argv[2], 9990  # the limit is 10000, and others ask, too
+		port, front, many = int(sys.argv[1]), sys.argv[2], 9990  # the limit is 10000, and other clients connect, too
 		try:
 		    resource.setrlimit(resource.RLIMIT_NOFILE, (many + 100, max(many + 100, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
 		except (ValueError, OSError):
@@ -165,13 +165,13 @@ with_certificates_the_daemon_serves_https() {
 	is "$(curl -sS --cacert c.pem "$where/healthz")" '{"status":"ok"}'
 	secret=$("$ATOLL" key new s --state "$PWD/state" --quiet)
 	is "$(curl -sS --cacert c.pem -H "X-API-Key: $secret" "$where/v1/run" -d '{"command":"echo safe"}' | jq -r .stdout)" safe
-	# Nothing is spliced through TLS, and it is the same bytes all the same.
+	# TLS connections do not use splice(2), and the bytes are the same.
 	box=$(curl -sS --cacert c.pem -H "X-API-Key: $secret" "$where/v1/boxes" -d '{}' | jq -r .id)
 	head -c 5000000 /dev/urandom >sent
 	is "$(curl -sS --cacert c.pem -H "X-API-Key: $secret" -T sent "$where/v1/boxes/$box/files?path=f" | jq .size)" 5000000
 	curl -sS --cacert c.pem -H "X-API-Key: $secret" -o back "$where/v1/boxes/$box/files?path=f"
 	cmp sent back
-	curl -sS --cacert c.pem -H "X-API-Key: $secret" -o /dev/null -X DELETE "$where/v1/boxes/$box" # or it lives on
+	curl -sS --cacert c.pem -H "X-API-Key: $secret" -o /dev/null -X DELETE "$where/v1/boxes/$box" # so that the box does not outlive the test
 	pid=$(ATOLL_RUN=$PWD/run "$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
 	kill "$tls"
 	wait "$tls"
@@ -191,10 +191,10 @@ stopping_the_daemon_finishes_requests_and_keeps_boxes() {
 	curl -sS -H "X-API-Key: $key" "$url/v1/boxes/stays/execs" -d '{"command":"sleep 0.5; echo done"}' >answer &
 	reader=$!
 	soon busy_box
-	kill "$warden"
+	kill "$supervisor"
 	wait $reader
 	is "$(jq -r .stdout <answer)" done
-	wait "$warden" || :
+	wait "$supervisor" || :
 	is "$("$ATOLL" ps --local -q | grep -c "$box")" 1
 	start_daemon
 	api GET /v1/boxes/stays
@@ -202,5 +202,5 @@ stopping_the_daemon_finishes_requests_and_keeps_boxes() {
 }
 busy_box() { api GET /v1/boxes/stays && [ "$(get .running)" = 1 ]; }
 
-export ATOLL_MAX_CONNECTIONS_PER_ADDRESS=10000 # all tests come from one
+export ATOLL_MAX_CONNECTIONS_PER_ADDRESS=10000 # all tests use one address
 run_daemon_tests

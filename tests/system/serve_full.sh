@@ -1,12 +1,12 @@
 #!/bin/sh
-# serve_full.sh - a state folder without room: what needs a row is refused and undone, the rest goes on.
-# In a mount namespace of our own, so that the small disk goes with us.
+# serve_full.sh - a full state folder: requests that need a row are rejected and undone, others continue.
+# In a private mount namespace, so that the small disk is unmounted with this script.
 [ "$FULL_INSIDE" ] || [ "$(id -u)" != 0 ] || FULL_INSIDE=1 exec unshare -m "$0" "$@"
 . "$(dirname "$0")/daemon.lib"
 
 fill() { head -c 100000000 /dev/zero >"$state/front/fill" 2>/dev/null || :; }
 room() { rm -f "$state/front/fill"; }
-# The log may have blocks that were written before, so the first may still find room.
+# The WAL may have allocated blocks, so the first request may still succeed.
 exec_refused() {
 	api POST "/v1/boxes/$box/execs" '{"command":"true"}'
 	[ "$code" = 507 ]

@@ -1,21 +1,21 @@
 #!/bin/sh
-# serve_restart.sh - what a front, a keeper or a binary that goes away leaves to the next, one case each.
-# The crowd is in serve_stress.sh.
+# serve_restart.sh - what a new server, keeper or binary takes over from the old one, one case each.
+# The load test is serve_stress.sh.
 . "$(dirname "$0")/daemon.lib"
 
 sql() { sqlite3 -cmd '.timeout 5000' "$state/front/atoll.db" "$1"; }
-seat() { cut -d ' ' -f "$1" "$ATOLL_RUN/serve.pid"; } # 1: warden, 2: version, 3: front
+seat() { cut -d ' ' -f "$1" "$ATOLL_RUN/serve.pid"; } # 1: supervisor, 2: version, 3: server
 keeper_pid() { "$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2; }
-another_front() { [ "$(seat 3)" != "$1" ] && [ "$(seat 3)" != 0 ] && kill -0 "$(seat 3)"; }
+another_server() { [ "$(seat 3)" != "$1" ] && [ "$(seat 3)" != 0 ] && kill -0 "$(seat 3)"; }
 kill_front() {
 	before=$(seat 3)
 	kill -9 "$before"
-	soon another_front "$before"
+	soon another_server "$before"
 }
 asks_for() { api GET "/v1/boxes/$1" && [ "$(get "$2")" = "$3" ]; }
-# Not by its path: to ask for a box is activity in it.
+# Not by the path of the box: that request would be activity.
 listed_gone() { api GET '/v1/boxes?state=gone' && [ "$(get ".items | any(.id == \"$1\")")" = true ]; }
-# The init of a box, by a program in it: its parent is it, on the host.
+# The host pid of the init of a box: the parent of an exec in it.
 init_of() {
 	api POST "/v1/boxes/$1/execs" '{"command":["sleep","31.4159"],"background":true}'
 	soon processes 'sleep 31.4159'
@@ -32,7 +32,7 @@ a_repeated_create_after_the_death_of_the_server_creates_one_box() {
 	soon begun
 	kill -9 "$(seat 3)"
 	kill -CONT "$stopped"
-	wait $! || : # cut it was
+	wait $! || : # the request was aborted
 	again() { api POST /v1/boxes '{}' -H 'Idempotency-Key: cut' && [ "$code" = 201 ]; }
 	soon again
 	first=$(get .id)
@@ -55,8 +55,8 @@ a_box_created_before_the_server_died_is_returned_to_the_repeated_request() {
 	api DELETE "/v1/boxes/$first"
 }
 
-# The inits that wait in the pool, and all others of this keeper, do not run until `kill -CONT`: so it is when
-# the machine is busy and they are not scheduled.
+# All inits of this keeper, also of pooled boxes, are stopped until `kill -CONT`: as on a busy machine that does
+# not schedule them.
 a_box_survives_a_keeper_killed_before_init_ran() {
 	killed=$(keeper_pid)
 	pooled() { [ "$(pgrep -c -P "$killed" -x atoll-init)" -ge 2 ]; }
@@ -91,7 +91,7 @@ a_run_that_never_started_has_cause_host() {
 	api DELETE "/v1/boxes/$box"
 }
 
-# The answer is out, the row is not written: the front is killed in that moment.
+# The server is killed after the answer is sent and before the row is written.
 an_exit_answered_but_not_stored_is_read_again_from_init() {
 	new_box
 	for i in 1 2 3; do
@@ -106,7 +106,7 @@ an_exit_answered_but_not_stored_is_read_again_from_init() {
 			print(json.loads(answer)["id"])
 		EOF
 		)
-		soon another_front "$before"
+		soon another_server "$before"
 		ended() { api GET "/v1/runs/$run" && [ "$(get .state)" = over ]; }
 		soon ended
 		is "$(get '.cause + " " + (.status|tostring)')" "exit 3" "$body"
@@ -127,7 +127,7 @@ a_started_deletion_is_completed_with_its_cause() {
 a_deletion_requested_before_the_server_died_has_its_cause() {
 	new_box
 	stopped=$(keeper_pid)
-	kill -STOP "$stopped" # it will read KILL when both who wrote it and who asked for it are gone
+	kill -STOP "$stopped" # it reads KILL after the server and the client have exited
 	curl -sS -o cut -X DELETE -H "X-API-Key: $key" "$url/v1/boxes/$box" 2>/dev/null &
 	is_ending() { api GET "/v1/boxes/$box" && [ "$code" = 404 ]; }
 	soon is_ending
@@ -148,7 +148,7 @@ a_second_delete_also_waits_for_the_end_of_the_box() {
 	soon is_ending
 	delete >second &
 	two=$!
-	api GET /v1/boxes # answered after the second one was read
+	api GET /v1/boxes # answered after the second delete was read
 	early=$(cat second)
 	kill -CONT "$stopped"
 	wait $one $two
@@ -160,10 +160,10 @@ a_lifetime_that_ends_without_a_server_has_cause_lifetime() {
 	new_box '{"lifetime_ms":2500}'
 	api POST "/v1/boxes/$box/execs" '{"command":"sleep 100","background":true}'
 	run=$(get .id)
-	kill -STOP "$warden"
+	kill -STOP "$supervisor"
 	kill -9 "$(seat 3)"
-	sleep 2.7 # its time passes: that is what is tested
-	kill -CONT "$warden"
+	sleep 2.7 # the lifetime ends meanwhile
+	kill -CONT "$supervisor"
 	soon asks_for "$box" '.state + " " + .cause' "gone lifetime"
 	api GET "/v1/runs/$run"
 	is "$(get .cause)" lifetime
@@ -177,7 +177,7 @@ idle_time_is_counted_across_server_restarts() {
 	done
 	soon listed_gone "$box"
 	asks_for "$box" .cause idle
-	# Counted from the last restart it would be 5.6 s at least.
+	# Counted from the last restart, the idle time would end after 5.6 s or more.
 	lived=$(python3 -c 'import json, re, datetime
 d = json.load(open("body"))
 at = [datetime.datetime.fromisoformat(re.sub(r"Z$", "+00:00", d[k])) for k in ("created", "ended")]
@@ -224,7 +224,7 @@ the_box_of_an_aborted_run_ends() {
 a_second_daemon_with_the_same_run_folder_is_rejected() {
 	atoll serve --listen 127.0.0.1:0 --state "$work/other"
 	is "$status" 1
-	has "$err" "serves from $ATOLL_RUN already (pid $warden)"
+	has "$err" "serves from $ATOLL_RUN already (pid $supervisor)"
 }
 
 a_second_daemon_with_the_same_state_folder_is_rejected() {
@@ -239,8 +239,8 @@ a_second_daemon_with_the_same_state_folder_is_rejected() {
 a_reload_starts_a_new_server_with_new_settings() {
 	before=$(seat 3)
 	printf '[limits]\nmax_lifetime = "1h"\n' >"$work/config.toml"
-	kill -HUP "$warden"
-	soon another_front "$before"
+	kill -HUP "$supervisor"
+	soon another_server "$before"
 	api POST /v1/boxes '{"lifetime_ms":7200000}'
 	is "$code" 400
 	: >"$work/config.toml"
@@ -249,7 +249,7 @@ a_reload_starts_a_new_server_with_new_settings() {
 a_reload_with_an_invalid_file_changes_nothing() {
 	before=$(seat 3)
 	echo 'nonsense = [' >"$work/config.toml"
-	kill -HUP "$warden"
+	kill -HUP "$supervisor"
 	soon grep -q 'reload refused' "$work/serve.log"
 	is "$(seat 3)" "$before"
 	api GET /v1/info
@@ -267,12 +267,12 @@ an_upgrade_loses_no_output_and_rejects_no_request() {
 		curl -sS -o /dev/null "$url/healthz" 2>>refused || :
 	done) &
 	knocker=$!
-	old_keeper=$(keeper_pid) old_front=$(seat 3)
+	old_keeper=$(keeper_pid) old_server=$(seat 3)
 	atoll upgrade
 	is "$status" 0 "$err"
 	has "$out" "upgraded from"
-	has "$out" "(pid $warden)"
-	another_front "$old_front" || fail "the same front serves"
+	has "$out" "(pid $supervisor)"
+	another_server "$old_server" || fail "the same server still serves"
 	wait $reader || fail "the stream was cut: $(cat stream.err)"
 	: >enough
 	wait $knocker
@@ -292,7 +292,7 @@ upgrade_without_a_daemon_is_an_error() {
 	has "$(cat err)" "no daemon serves"
 }
 
-# The last test: the daemon that it starts is another.
+# The last test, because it starts another daemon.
 a_lifetime_ends_without_a_daemon_and_after_a_keeper_restart() {
 	n=0
 	for then in kill keep pause; do
@@ -302,9 +302,9 @@ a_lifetime_ends_without_a_daemon_and_after_a_keeper_restart() {
 		api POST "/v1/boxes/$box/execs" "{\"command\":[\"sleep\",\"271.$$$n\"],\"background\":true}"
 		soon processes "sleep 271.$$$n"
 	done
-	sleep 1.2 # a server tells the keeper of boxes that are a second old
+	sleep 1.2 # the server sends the deadline of a box to the keeper after one second
 	old_keeper=$(keeper_pid)
-	kill -9 "$warden" "$(seat 3)"
+	kill -9 "$supervisor" "$(seat 3)"
 	kill -9 "$old_keeper"
 	"$ATOLL" run -- true # starts the next keeper
 	lives() { "$ATOLL" ps --local --json | grep -q "$1"; }

@@ -1,3 +1,3 @@
 #!/bin/sh
-# Front, keeper and warden killed under 300 streaming boxes. See tests/stress/serve_test.py.
+# Server, keeper and supervisor are killed under 300 streaming boxes. See tests/stress/serve_test.py.
 exec /usr/bin/python3 "$(dirname "$0")/../stress/serve_test.py"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# snapshots.sh - the files of a box, for other boxes to begin with: /v1 and E2B's door.
+# snapshots.sh - snapshots of the files of a box as a base for new boxes: /v1 and the E2B API.
 . "$(dirname "$0")/daemon.lib"
 
 # run COMMAND: in $box; sets out.
@@ -30,7 +30,7 @@ a_box_starts_with_the_files_of_a_snapshot() {
 	is "$out" "$(printf '640 user 1000000000 2\nfifo\n3')" "$body"
 	api DELETE "/v1/boxes/$old"
 	api DELETE "/v1/boxes/$box"
-	new_box "{\"snapshot\":\"$snap\"}" # it outlives the box it was taken of
+	new_box "{\"snapshot\":\"$snap\"}" # the snapshot exists after its box was deleted
 	is "$(read_file d/e/f)" hello
 	api DELETE "/v1/boxes/$box"
 	api DELETE "/v1/snapshots/$snap"
@@ -71,7 +71,7 @@ an_invalid_snapshot_name_is_rejected() {
 		api POST /v1/snapshots "$(jq -n --arg b "$box" --arg n "$name" '{box: $b, name: $n}')"
 		has "400 404" "$code" "$name: $body"
 	done
-	api POST /v1/snapshots '{"box":"nobody"}'
+	api POST /v1/snapshots '{"box":"missing"}'
 	is "$code" 404
 	api POST /v1/snapshots '{}'
 	is "$code" 400
@@ -123,7 +123,7 @@ a_client_disconnect_leaves_no_partial_snapshot() {
 	api DELETE "/v1/boxes/$box"
 }
 
-# ---- E2B's door ----
+# ---- the E2B API ----
 sandbox() {
 	api POST /v2/sandboxes "${1:-{\"templateID\":\"base\"\}}"
 	is "$code" 201 "$body"
@@ -152,7 +152,7 @@ an_e2b_snapshot_is_a_template() {
 	api GET "/snapshots?limit=1&sandboxID=$old&nextToken=$next"
 	is "$(get length)" 1
 	lacks "$(cat head)" -Next-Token
-	api GET "/snapshots?name=nobody"
+	api GET "/snapshots?name=missing"
 	is "$(get length)" 0
 	for t in "$snap" default/mine:default mine; do
 		sandbox "{\"templateID\":\"$t\"}"

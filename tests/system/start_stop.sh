@@ -7,7 +7,7 @@ chmod 755 "$work"
 
 daemon_pid() { cut -d ' ' -f 1 "$1/serve.pid"; }
 box_answers() { "$ATOLL" -H "unix:$ATOLL_RUN/atoll.sock" exec "$1" -- true; }
-# A process that waits to be reaped by the host's init has exited.
+# A zombie counts as exited.
 exited() { ! grep -q '^State:.[^ZX]' "/proc/$1/status" 2>/dev/null; }
 
 # own_daemon NAME: sets ATOLL_RUN and ATOLL_STATE of a daemon that this test starts by `serve` of scripts/lib.sh.
@@ -122,12 +122,12 @@ a_user_with_a_key_reaches_the_daemon_of_the_machine() {
 	status=0
 	as_user ATOLL_KEY="$key" "$users_atoll" ls >out 2>err || status=$?
 	rm -rf /tmp/atoll-4711
-	# Port 7070 is the machine's; whether something serves there is not this test's.
+	# Port 7070 is not used here: another daemon may listen on it.
 	lacks "$(cat err)" "/tmp/atoll-4711"
 	lacks "$(cat err)" "unix:/run/user"
 }
 
-# A user of this machine who listens on the daemon's port must not be sent the keys of others.
+# Keys must not be sent to another local user that listens on the port of the daemon.
 a_key_is_not_sent_to_another_users_port() {
 	cat >listen.py <<'EOF'
 import os, socket, sys
@@ -141,23 +141,23 @@ EOF
 	# guess UID ADDRESS: `atoll ls` of a user with a key, where that uid listens; in a network of its own.
 	guess() {
 		rm -rf /tmp/atoll-4711
-		: >heard
+		: >received
 		unshare -n sh -c 'ip link set lo up
-			python3 listen.py "$1" "$2" >heard &
+			python3 listen.py "$1" "$2" >received &
 			n=200
-			while ! grep -q listens heard && [ $((n = n - 1)) -gt 0 ]; do sleep 0.1; done
+			while ! grep -q listens received && [ $((n = n - 1)) -gt 0 ]; do sleep 0.1; done
 			setpriv --reuid 4711 --regid 4711 --clear-groups env -i HOME=/nonexistent ATOLL_KEY="$key" "$users_atoll" ls >out 2>err
 			kill $! 2>/dev/null
 			wait' sh "$1" "$2" || :
 		rm -rf /tmp/atoll-4711
-		grep -q listens heard || fail "$(cat heard err)"
+		grep -q listens received || fail "$(cat received err)"
 	}
 	for address in 127.0.0.1 0.0.0.0; do
 		guess 4712 $address
-		lacks "$(cat heard)" "$key" "$address"
+		lacks "$(cat received)" "$key" "$address"
 		has "$(cat err)" "port 7070 of this machine is served by uid 4712, not by root"
 		guess 0 $address
-		has "$(cat heard)" "$key" "$address"
+		has "$(cat received)" "$key" "$address"
 	done
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# swerex.sh - the runtime of SWE-ReX at /swerex/{box}: sessions, programs, files, and what is raised.
+# swerex.sh - the runtime of SWE-ReX at /swerex/{box}: sessions, commands, files, and errors.
 . "$(dirname "$0")/daemon.lib"
 
 # rex NAME BODY [CURL OPTION...]: sets code, body.
@@ -21,7 +21,7 @@ as() {
 	"$@"
 	key=$was
 }
-# aside COMMAND [SESSION]: at the same time, in a folder ./aside; `wait $aside` for it.
+# aside COMMAND [SESSION]: in the background, in the folder ./aside; `wait $aside` for it.
 aside() {
 	mkdir -p aside
 	(cd aside && command_ "$@" && echo "$code" >code) &
@@ -44,7 +44,7 @@ is_alive_is_true_for_a_box_and_false_for_an_unknown_one() {
 	api GET "/swerex/$box/is_alive"
 	is "$code" 200
 	is "$(get -c .)" '{"is_alive":true,"message":""}'
-	api GET /swerex/nobody/is_alive
+	api GET /swerex/missing/is_alive
 	is "$code" 404
 	has "$(get .detail)" "no such box"
 	as nonsense api GET "/swerex/$box/is_alive"
@@ -72,7 +72,7 @@ hello
 f 2 in /tmp
 /usr
 huBc'
-	command_ 'echo $NOBODY'
+	command_ 'echo $UNDEFINED'
 	is "$(get .exit_code)" 127
 	command_ 'pwd; PATH=/nothing'
 	is "$(get .output)" /usr
@@ -356,7 +356,7 @@ an_invalid_upload_is_rejected() {
 	is "$code" 413
 	as "$viewer" form file=@up target_path=x
 	is "$code" 403
-	box=nobody
+	box=missing
 	form file=@up target_path=x
 	is "$code" 404
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tools.sh - the tools of docs/agents.md over /v1: what they do, what they refuse, what they hide.
+# tools.sh - the tools of docs/agents.md over /v1: their effects, errors and redaction.
 . "$(dirname "$0")/daemon.lib"
 
 # tool NAME ARGS [CURL OPTION...]: sets code, body.
@@ -64,7 +64,7 @@ an_invalid_tool_request_names_the_json_path() {
 	is "$code" 404
 	tool create_box '{}'
 	is "$code" 404
-	box=nobody
+	box=missing
 	tool read_file '{"path":"x"}'
 	is "$code" 404
 }
@@ -263,7 +263,7 @@ package_names_that_look_like_options_are_rejected() {
 		has "$(text)" "${row#*=}"
 	done
 }
-# openai JQ-EXPRESSION, anthropic JQ-EXPRESSION: a call in their shape.
+# openai JQ-EXPRESSION, anthropic JQ-EXPRESSION: a tool call in the format of that provider.
 openai() { api POST "/v1/boxes/$box/tools/openai" "$(jq -cn "$1")"; }
 anthropic() { api POST "/v1/boxes/$box/tools/anthropic" "$(jq -cn "$1")"; }
 openai_tool_calls_are_answered_in_openai_format() {
@@ -354,7 +354,7 @@ oversized_tool_requests_are_rejected_and_a_disconnect_cancels() {
 		assert tool("read_file", b'{"path": "\xff"}')[0] == 400
 		assert tool("read_file", b'{"path": "a\\u0000b"}')[0] == 400
 		assert tool("read_file", b"[" * 100000)[0] == 413
-		for i in range(20): # leaves in the middle of its stream
+		for i in range(20): # disconnects during its stream
 		    s = socket.create_connection((host.split(":")[0], int(host.split(":")[1])), 10)
 		    text = json.dumps({"command": "yes | head -c 3000000"})
 		    s.sendall(f"POST /v1/boxes/{box}/tools/run_command HTTP/1.1\r\nHost: {host}\r\nX-API-Key: {key}\r\n"

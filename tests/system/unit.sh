@@ -1,6 +1,6 @@
 #!/bin/sh
-# unit.sh - the systemd unit: well-formed, as tight as docs/daemon.md says, and not too tight.
-# There is no service manager in a test, so what a unit takes away is taken away by hand.
+# unit.sh - the systemd unit: well-formed, as restricted as docs/daemon.md states, and no more than that.
+# There is no service manager in a test, so the script applies the restrictions of the unit itself.
 . "$(dirname "$0")/lib.sh"
 units=$here/../../systemd
 unit=$units/atoll.service
@@ -8,7 +8,7 @@ unit=$units/atoll.service
 analyze() { command -v systemd-analyze >/dev/null || skip "no systemd-analyze"; }
 settings() { sed -n "s/^$1=//p" "$unit" | tr '\n' ' '; }
 
-# try_run FOLDER CAPABILITY...: a keeper with these and no others, and what comes of runs in it.
+# try_run FOLDER CAPABILITY...: starts a keeper with only these capabilities and runs programs with it.
 try_run() {
 	[ "$(id -u)" = 0 ] || skip "not root"
 	command -v setpriv >/dev/null || skip "no setpriv"
@@ -34,7 +34,7 @@ try_run() {
 the_units_are_well_formed() {
 	analyze
 	mkdir u
-	# The installed path is found by the service manager; here it is the one under test.
+	# The executable under test replaces the installed path of the unit.
 	sed "s,^ExecStart=atoll ,ExecStart=$ATOLL ,; /^Documentation/d" "$unit" >u/atoll.service
 	sed '/^Documentation/d' "$units/atoll.socket" >u/atoll.socket
 	said=$(SYSTEMD_UNIT_PATH=$PWD/u:/usr/lib/systemd/system:/lib/systemd/system \
@@ -59,11 +59,11 @@ every_capability_of_the_unit_is_needed() {
 	for cap in $(settings CapabilityBoundingSet); do
 		folder=k
 		case $cap in
-		CAP_NET_BIND_SERVICE | CAP_KILL) continue ;; # for ports, and for ends, that a run does not see
+		CAP_NET_BIND_SERVICE | CAP_KILL) continue ;; # for low ports and for killing boxes, which a run does not use
 		CAP_SYS_RESOURCE) continue ;; # for the lower bound of oom_score_adj and for RLIMIT_CORE: identity.sh
 		CAP_DAC_OVERRIDE)
 			[ "$(stat -c %a /sys/fs/cgroup/pids 2>/dev/null || stat -c %a /sys/fs/cgroup)" = 555 ] || continue
-			folder=new ;; # whose cgroups are not there yet
+			folder=new ;; # its cgroups do not exist yet
 		esac
 		try_run $folder $(settings CapabilityBoundingSet | sed "s/$cap//")
 		[ "$result" != made ] || fail "boxes are made without $cap"

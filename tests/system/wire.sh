@@ -1,3 +1,3 @@
 #!/bin/sh
-# What a server asks of keeper and boxes, over the wire. See tests/system/wirebox.c.
+# The wire protocol of keeper and init, as the server uses it. See tests/system/wirebox.c.
 exec "$(dirname "$ATOLL")/wirebox"

@@ -22,7 +22,7 @@ TEST(a_stopped_box_keeps_its_files_and_runs_again)
 	keeper_sync_close(&k);
 }
 
-TEST(a_watch_works_behind_the_filter_and_on_the_overlay)
+TEST(a_watch_works_with_the_seccomp_filter_on_an_overlay)
 {
 	struct frame f = sock_head(WIRE_WATCH, 3);
 	struct keeper_sync k;
@@ -72,7 +72,7 @@ TEST(the_template_is_listed_copied_and_searched_like_any_folder)
 	keeper_sync_close(&k);
 }
 
-/* Silent: what follows it tells. */
+/* Sends no reply: the next frame is answered. */
 static int lay(const struct made *m, const char *tail, size_t n, uint32_t mode, uint32_t flags)
 {
 	struct wire_put put = { .head = sock_head(WIRE_PUT_EARLY, 9),
@@ -83,7 +83,7 @@ static int lay(const struct made *m, const char *tail, size_t n, uint32_t mode, 
 	return sock_send(m->init, &put, sizeof(put), tail, n, NULL, 0, &e);
 }
 
-TEST(a_file_is_laid_before_the_first_program_and_is_the_users)
+TEST(an_early_file_is_written_before_the_first_exec_and_owned_by_user)
 {
 	struct keeper_sync k;
 	struct made m;
@@ -101,7 +101,7 @@ TEST(a_file_is_laid_before_the_first_program_and_is_the_users)
 	keeper_sync_close(&k);
 }
 
-TEST(a_file_is_laid_nowhere_but_below_the_home_and_not_behind_a_program)
+TEST(an_early_file_outside_home_or_after_an_exec_is_rejected)
 {
 	static const char *const bad[] = {
 		"/etc/x", "/home/user",      "/home/user/../x", "x",
@@ -129,7 +129,7 @@ TEST(a_file_is_laid_nowhere_but_below_the_home_and_not_behind_a_program)
 
 /* ---- a box for one program ---- */
 
-/* CREATE with a START behind it. */
+/* CREATE followed by a START. */
 static size_t with_start(char *to, const struct wire_create *w, uint16_t flags, const char *script)
 {
 	struct wire_start st = { .head = sock_head(WIRE_START, 77),
@@ -165,7 +165,7 @@ static void runs_once(struct keeper_sync *k, unsigned flags)
 	CHECK(GOT(frame)->ref == 41 && GOT(wire_counters)->mem_peak != UINT64_MAX);
 }
 
-TEST(a_program_comes_with_the_request_and_the_box_ends_with_it)
+TEST(create_with_a_start_runs_the_exec_and_the_box_ends_with_it)
 {
 	struct wire_pool_size fill = { .head = sock_head(WIRE_POOL_SIZE, 3), .depth = 2 };
 	struct keeper_sync k;
@@ -180,7 +180,7 @@ TEST(a_program_comes_with_the_request_and_the_box_ends_with_it)
 	keeper_sync_close(&k);
 }
 
-TEST(a_pool_of_any_depth_cannot_be_asked_for)
+TEST(a_pool_depth_over_the_maximum_is_rejected)
 {
 	static const uint32_t too_deep[] = { 1001, 20000, UINT32_MAX };
 	struct wire_pool_size fill = { .head = sock_head(WIRE_POOL_SIZE, 3) };
@@ -199,7 +199,7 @@ TEST(a_pool_of_any_depth_cannot_be_asked_for)
 	keeper_sync_close(&k);
 }
 
-TEST(a_program_that_comes_along_is_one_like_any_other)
+TEST(an_exec_started_with_create_has_input_output_and_exit_like_any_other)
 {
 	struct wire_create w = wish(WIRE_CREATE_COLD, 41);
 	struct keeper_sync k;
@@ -214,7 +214,7 @@ TEST(a_program_that_comes_along_is_one_like_any_other)
 	memcpy(m.id, GOT(wire_box)->id, sizeof(m.id));
 	CHECK_INT(receive(m.init), WIRE_EXIT);
 	CHECK(lay(&m, "/home/user/f\0x", 14, 0, 0) ==
-	      0); /* something ran: no file is laid any more */
+	      0); /* an exec ran: early files are no longer accepted */
 	CHECK(is_error(receive(m.init), ERR_CONFLICT, "started"));
 	CHECK_INT(sh(&m, "cat f"), 0);
 	CHECK_STR(said, "kept\n");
@@ -222,11 +222,11 @@ TEST(a_program_that_comes_along_is_one_like_any_other)
 	keeper_sync_close(&k);
 }
 
-TEST(what_comes_with_a_request_is_a_program_or_refused)
+TEST(create_with_an_invalid_start_is_rejected)
 {
 	struct wire_create w = wish(WIRE_CREATE_COLD, 41);
 	struct frame info = sock_head(WIRE_INFO, 7);
-	auto_fd int init = -1; /* nobody claims the box: it ends with this */
+	auto_fd int init = -1; /* the box is not claimed: it ends with this connection */
 	struct keeper_sync k;
 	char request[4096];
 	size_t n;
@@ -259,7 +259,7 @@ static int once(struct keeper_sync *k, const char *const *argv, struct wire_exit
 	return -1;
 }
 
-TEST(once_tells_how_it_ended_and_what_it_took)
+TEST(box_once_returns_exit_status_and_usage)
 {
 	static char large[100 * 1024];
 	const char *const fails[] = { "/bin/sh", "-c", "kill -9 $$", NULL }, *const none[] = {
@@ -304,7 +304,7 @@ static pid_t once_elsewhere(const char *script)
 	return pid;
 }
 
-TEST(whenever_its_client_is_killed_the_box_ends)
+TEST(a_box_ends_whenever_its_client_is_killed)
 {
 	struct keeper_sync k;
 
@@ -321,7 +321,7 @@ TEST(whenever_its_client_is_killed_the_box_ends)
 	keeper_sync_close(&k);
 }
 
-TEST(whenever_its_keeper_is_killed_no_box_is_left)
+TEST(no_box_is_left_whenever_its_keeper_is_killed)
 {
 	struct keeper_sync k;
 
@@ -334,7 +334,7 @@ TEST(whenever_its_keeper_is_killed_no_box_is_left)
 		usleep(i * 150);
 		CHECK(end_keeper(&k, SIGKILL) == 0);
 		waitpid(pid, NULL,
-			0); /* it was served by the next one, or heard that this one is gone */
+			0); /* served by the next keeper, or failed because this one exited */
 	}
 	CHECK(next_keeper(&k) == 0);
 	CHECK(no_boxes(&k));
@@ -345,7 +345,7 @@ TEST(whenever_its_keeper_is_killed_no_box_is_left)
 
 enum { MANY = 100 };
 
-TEST(a_hundred_creates_at_once_are_all_served_and_nobody_else_waits)
+TEST(a_hundred_simultaneous_creates_are_served_and_do_not_delay_others)
 {
 	struct frame info = sock_head(WIRE_INFO, 7);
 	struct keeper_sync k, other;
@@ -388,7 +388,7 @@ TEST(a_hundred_creates_at_once_are_all_served_and_nobody_else_waits)
 	keeper_sync_close(&other);
 }
 
-TEST(more_than_a_thousand_waiting_creates_are_refused_and_said)
+TEST(more_than_a_thousand_waiting_creates_are_rejected_with_a_message)
 {
 	enum { FLOOD = 1200 };
 	static struct made m[FLOOD];
@@ -398,7 +398,7 @@ TEST(more_than_a_thousand_waiting_creates_are_refused_and_said)
 
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
-	/* Nobody reads an answer until all is sent: they must fit into the socket. */
+	/* No answer is read until all requests are sent: the answers must fit into the socket. */
 	for (uint32_t i = 1; i <= FLOOD; i++) {
 		struct wire_create w = wish(WIRE_CREATE_COLD, i);
 
@@ -439,7 +439,7 @@ static int limit(int keeper, const struct wire_limit *w)
 	return ask(keeper, w, sizeof(*w), NULL, 0);
 }
 
-TEST(memory_cpu_and_processes_of_a_living_box_change)
+TEST(memory_cpu_and_process_limits_of_a_running_box_can_change)
 {
 	struct wire_limit w;
 	struct keeper_sync k;
@@ -471,7 +471,7 @@ TEST(memory_cpu_and_processes_of_a_living_box_change)
 	keeper_sync_close(&k);
 }
 
-TEST(memory_in_use_is_not_taken_away)
+TEST(a_memory_limit_below_the_usage_is_rejected)
 {
 	struct wire_start st = { .head = sock_head(WIRE_START, 1),
 				 .argc = 3,
@@ -495,7 +495,7 @@ TEST(memory_in_use_is_not_taken_away)
 	w.limits.mem_bytes = 100ull << 20;
 	w.limits.pids = 77;
 	CHECK(is_error(limit(k.fd, &w), ERR_CONFLICT, "cannot do with less"));
-	CHECK_INT(sh(&m, "pgrep -c python3 || true"), 0); /* nobody was killed, ... */
+	CHECK_INT(sh(&m, "pgrep -c python3 || true"), 0); /* no process was killed, ... */
 	CHECK_STR(said, "1\n");
 	w = ask_limit(&m);
 	CHECK_INT(limit(k.fd, &w), WIRE_BOX); /* ... and nothing was changed */
@@ -510,7 +510,7 @@ TEST(memory_in_use_is_not_taken_away)
 	keeper_sync_close(&k);
 }
 
-TEST(what_cannot_be_changed_is_refused_with_the_reason)
+TEST(limits_that_cannot_be_changed_are_rejected_with_the_reason)
 {
 	struct wire_limit w;
 	struct keeper_sync k;
@@ -542,7 +542,7 @@ TEST(what_cannot_be_changed_is_refused_with_the_reason)
 	keeper_sync_close(&k);
 }
 
-TEST(changed_limits_are_in_the_record_of_the_next_keeper)
+TEST(changed_limits_are_kept_by_the_next_keeper)
 {
 	struct wire_id open = { .head = sock_head(WIRE_OPEN, 3) };
 	struct wire_limit w;
@@ -565,7 +565,7 @@ TEST(changed_limits_are_in_the_record_of_the_next_keeper)
 	keeper_sync_close(&k);
 }
 
-TEST(nothing_is_left_of_all_this)
+TEST(no_box_or_cgroup_is_left_after_all_wire_tests)
 {
 	leave_nothing();
 }

@@ -196,7 +196,7 @@ static inline int worker(const struct made *m)
 	return ask(m->init, &f, sizeof(f), NULL, 0) == WIRE_FD ? got_fd : -1;
 }
 
-/* What a test that failed has left behind must not be there for ever. */
+/* Ends what a failed test has left running. */
 static inline int end_what_is_left(struct keeper_sync *k)
 {
 	struct wire_box page[64];

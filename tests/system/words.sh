@@ -1,5 +1,5 @@
 #!/bin/sh
-# words.sh - tests/words.sh finds banned words, and allows as many as the folder's number says.
+# words.sh - tests/words.sh finds banned words, and allows as many as the number of the folder.
 . "$(dirname "$0")/lib.sh"
 top=$(cd "$here/../.." && pwd)
 

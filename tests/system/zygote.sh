@@ -1,6 +1,6 @@
 #!/bin/sh
-# zygote.sh - interpreters that are forked into boxes: many at once, children that fail, output as it is
-# printed, teams apart.
+# zygote.sh - interpreters that are forked into boxes: many at once, children that fail, output at once when it
+# is printed, separate zygotes per team.
 . "$(dirname "$0")/daemon.lib"
 [ -x /usr/bin/python3 ] || { echo "1..0 # SKIP no python3"; exit 0; }
 
@@ -15,7 +15,7 @@ zombies() { ps --ppid "$(keeper_pid)" -o stat= | grep -c Z; }
 no_zombies() { [ "$(zombies)" = 0 ]; }
 log() { cat "$work/run/keeper.log"; }
 
-# Until a box with a waiting interpreter can be had.
+# Waits until a box with a warm interpreter can be created.
 warm_python() {
 	api POST /v1/boxes '{"warm":"python"}'
 	api DELETE "/v1/boxes/$(get .id)"
@@ -43,7 +43,7 @@ hundred_boxes_at_once_keep_the_zygote_and_leave_no_zombie() {
 	soon no_zombies
 }
 
-# The hash seed of a forked interpreter of the team whose key it is. Sets hash.
+# The hash seed of a forked interpreter of the team of $key. Sets hash.
 forked_hash() {
 	api POST /v1/run '{"language":"python","code":"print(hash(\"atoll\") if \"memfd:seed\" in open(\"/proc/self/maps\").read() else \"plain\")"}'
 	hash=$(get .stdout)
@@ -66,7 +66,7 @@ teams_do_not_share_a_zygote() {
 waits='import time\nprint(\"progress\")\nwhile True: time.sleep(1)'
 
 output_printed_before_a_kill_is_returned() {
-	# Forked, and plain: the interpreter reads this variable at its start only.
+	# Forked and executed: the interpreter reads this variable at its start only.
 	for env in '{}' '{"PYTHONUTF8":"1"}'; do
 		api POST /v1/run "{\"language\":\"python\",\"timeout_ms\":700,\"env\":$env,\"code\":\"$waits\"}"
 		is "$(get '.cause + " " + .stdout')" "wall progress" "$body"
@@ -107,7 +107,7 @@ fault_used() {
 	[ ! -e "$work/run/$1" ]
 }
 
-# The hash seed of the interpreter of a pipeline's program, of the team whose key it is. Sets hash.
+# The hash seed of the interpreter of a pipeline of the team of $key. Sets hash.
 pipeline_hash() {
 	api POST "/v1/pipelines?wait=1" '{"task":"run it","files":{"main.py":"print(hash(\"atoll\") if \"memfd:seed\" in open(\"/proc/self/maps\").read() else \"plain\")\n"}}'
 	hash=$(get .output)
@@ -127,7 +127,7 @@ pipelines_of_two_teams_do_not_share_a_zygote() {
 	is "$hash" "$(pipeline_hash && echo "$hash")" "a run and a pipeline of one team share one"
 }
 
-# The last one: it replaces daemon and keeper by those of the build with test hooks.
+# The last test, because it replaces daemon and keeper by those of the build with test hooks.
 failed_children_do_not_end_the_zygote() {
 	[ -x "$ATOLL_TEST_BIN" ] || skip "no build with test hooks: $ATOLL_TEST_BIN"
 	stop_daemon
