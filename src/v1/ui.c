@@ -19,6 +19,8 @@ extern const char ui_bundle[], ui_bundle_end[]; /* ui_bundle.S */
 
 enum { UI_FILES = 256, UI_HASH = 32 };
 
+static const char frame_path[] = "/frame.html";
+
 struct ui_file {
 	char path[96], type[48], hash[UI_HASH + 1];
 	size_t plain, len; /* before gzip, and after */
@@ -125,16 +127,32 @@ static void ui_frame_sources(const struct api *a, struct buf *out)
 	}
 }
 
+/* The page in which the web UI shows HTML of boxes: cell results, .html files. Scripts of that HTML are executed, but
+ * with an opaque origin and without network access, also if the page is opened by its address. */
+static void ui_set_frame_headers(struct http_req *r)
+{
+	http_set(
+		r, "Content-Security-Policy",
+		"sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' data: blob:; "
+		"style-src 'unsafe-inline' data:; img-src data: blob:; font-src data:; media-src data: blob:; "
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'self'");
+	http_set(r, "X-Frame-Options", "SAMEORIGIN");
+}
+
 static void ui_set_headers(struct call *c, const struct ui_file *f, int is_page, const char *etag)
 {
 	auto_buf struct buf frames = { 0 };
 	struct http_req *r = c->req;
+	int is_frame = !strcmp(f->path, frame_path);
 
 	http_set(r, "ETag", "%s", etag);
-	http_set(r, "Cache-Control", is_page ? "no-cache" : "public, max-age=31536000, immutable");
+	http_set(r, "Cache-Control",
+		 is_page || is_frame ? "no-cache" : "public, max-age=31536000, immutable");
 	http_set(r, "Vary", is_page ? "Accept, Accept-Encoding" : "Accept-Encoding");
 	http_set(r, "Referrer-Policy", "no-referrer");
-	if (strncmp(f->type, "text/html", 9) != 0)
+	if (is_frame)
+		ui_set_frame_headers(r);
+	if (is_frame || strncmp(f->type, "text/html", 9) != 0)
 		return;
 	ui_frame_sources(c->api, &frames);
 	/* The editor and the terminal create style elements; scripts are executed only from files
@@ -142,7 +160,7 @@ static void ui_set_headers(struct call *c, const struct ui_file *f, int is_page,
 	http_set(
 		r, "Content-Security-Policy",
 		"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-		"font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; frame-src%s; "
+		"font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; frame-src 'self'%s; "
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 		buf_str(&frames));
 	http_set(r, "Cross-Origin-Opener-Policy", "same-origin");
@@ -189,8 +207,9 @@ static void ui_reply(struct call *c, const struct ui_file *f, int is_page)
 static int ui_take(struct call *c)
 {
 	struct http_req *r = c->req;
-	int is_page = ui_is_page(r->path),
-	    is_asset = !strncmp(r->path, "/a/", 3) || !strcmp(r->path, "/favicon.svg");
+	int is_page = ui_is_page(r->path), is_asset = !strncmp(r->path, "/a/", 3) ||
+						      !strcmp(r->path, "/favicon.svg") ||
+						      !strcmp(r->path, frame_path);
 	const struct ui_file *f;
 
 	if (!(is_page ? ui_accepts_html(r) : is_asset) ||

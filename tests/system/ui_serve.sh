@@ -49,7 +49,7 @@ pages_have_a_strict_content_policy_and_are_not_cached() {
 	for part in "default-src 'none'" "script-src 'self';" "frame-ancestors 'none'" "base-uri 'none'" "form-action 'none'"; do
 		has "$policy" "$part"
 	done
-	has "$policy" "frame-src http://*.localhost:* https://*.localhost:*;" # previews of boxes, and nothing else
+	has "$policy" "frame-src 'self' http://*.localhost:* https://*.localhost:*;" # /frame.html, previews of boxes, and nothing else
 	lacks "${policy#*script-src}" 'unsafe-eval'
 	lacks "$(echo "$policy" | tr ';' '\n' | grep script-src)" unsafe-inline
 	is "$(header X-Content-Type-Options)" nosniff
@@ -60,6 +60,20 @@ pages_have_a_strict_content_policy_and_are_not_cached() {
 	etag=$(header ETag)
 	is "$(browser -H "If-None-Match: $etag" "$url/")" 304
 	is "$(browser -H 'If-None-Match: "other"' "$url/")" 200
+}
+
+html_of_boxes_is_shown_in_a_page_with_an_opaque_origin() {
+	need_ui
+	is "$(browser "$url/frame.html")" 200
+	is "$(header Content-Type)" 'text/html;charset=utf-8'
+	policy=$(header Content-Security-Policy)
+	has "$policy" 'sandbox allow-scripts;' # no allow-same-origin: an opaque origin, however the page is opened
+	has "$policy" "default-src 'none'"
+	has "$policy" "frame-ancestors 'self'"
+	lacks "$policy" 'connect-src'
+	is "$(header X-Frame-Options)" SAMEORIGIN
+	is "$(header Cache-Control)" no-cache
+	is "$(curl -s -o body -w '%{http_code}' "$url/frame.html")" 200 # it needs no key and has no data
 }
 
 files_are_compressed_and_cached_without_limit() {

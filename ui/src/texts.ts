@@ -107,6 +107,22 @@ export const t = {
 		title: 'Monitor', error: 'The figures could not be read', live: 'Every second; before that every 10 s. Drag to zoom, double-click to zoom out.', notLive: 'Figures until the box stopped or the connection was lost.',
 		table: 'As a table', time: 'Time', pids: 'Processes', cpu: (cpus: number) => `CPU, of ${cpus * 100} %`, memory: (most: string) => `Memory, of ${most}`,
 	},
+	nb: {
+		new: 'New notebook', untitled: 'Untitled', toolbar: 'Notebook', runCell: 'Run cell', runAll: 'Run all', interrupt: 'Interrupt', restart: 'Restart', restartRun: 'Restart and run all', clear: 'Clear all outputs', shutDown: 'Shut down the interpreter',
+		code: 'Code', markdown: 'Markdown', language: 'Language of the notebook', more: 'More actions for the notebook', languages: { jshell: 'Java (JShell)' } as Record<string, string>,
+		states: { none: 'not started', starting: 'starting…', idle: 'idle', busy: 'busy', dead: 'ended' },
+		kinds: { code: 'code', markdown: 'Markdown', raw: 'text' }, cell: (n: number, kind: string) => `Cell ${n}, ${kind}`, source: (n: number) => `Source of cell ${n}`, tools: (n: number) => `Actions for cell ${n}`,
+		up: 'Move up', down: 'Move down', below: 'Insert a cell below', remove: 'Delete the cell', removed: 'The cell was deleted', toMarkdown: 'Change to Markdown', toCode: 'Change to code', editMarkdown: 'Edit the Markdown', showMarkdown: 'Show the Markdown', emptyMarkdown: 'Empty Markdown cell. Double-click to edit.',
+		html: 'Result as HTML', picture: 'Picture', input: 'The program asks for a line', send: 'Send', endInput: 'End of input',
+		invalid: (name: string) => `${name} is not a notebook`, noNotebook: 'The file has no list of cells.', oldFormat: (v: string) => `The file has notebook format ${v}; format 4 is supported. Convert it: jupyter nbconvert --to notebook`,
+		noKernel: 'The interpreter cannot be started', dead: 'The interpreter has ended: its variables are lost. Restart it to run cells.', notRun: 'Not run', lostStart: 'The connection was lost before the cell started',
+		ends: { timeout: 'Stopped by the time limit', restart: 'Stopped by the restart', removed: 'Stopped: the interpreter was shut down', memory: 'The interpreter ran out of memory', died: 'The interpreter has ended' } as Record<string, string>,
+		truncated: '[more output was not kept]',
+	},
+	view: {
+		switch: 'View of the file', source: 'Source', preview: 'Preview', table: 'Table', tree: 'Tree', notebook: 'Notebook', showSource: 'Show the source', html: 'HTML of the file', done: 'done', open: 'open', root: 'Document',
+		items: (n: number) => n === 1 ? '[1 item]' : `[${n} items]`, keys: (n: number) => n === 1 ? '{1 key}' : `{${n} keys}`, more: (n: number) => `Show more (${n} left)`,
+	},
 	preview: {
 		title: 'Preview', port: 'Port', reload: 'Reload', tab: 'Open in a new tab', copy: 'Copy the address', close: 'Close the preview', frame: (port: number) => `Port ${port} of the box`,
 		empty: 'Show a web server of this box.', hint: 'Type its port and press Open. Example: python3 -m http.server 3000', noAddress: 'This daemon has no address for ports of boxes: set serve.domain',

@@ -1,42 +1,14 @@
 // workspace.mjs - the workspace of a box: files, editor, runs, terminals. Started by tests/system/ui_workspace.sh.
+import { get, gone, newBox, open, put, saved, sh, show } from './boxes.mjs'
 import { accessible, call, frontPid, key, link, newPage, runAll, url } from './kit.mjs'
 import { has, is, ok, soon, test } from './tap.mjs'
 
-let made = 0
-/** A box with these files. */
-async function newBox(files = {}) {
-	const b = (await call('POST', '/v1/boxes', { name: `ws-${++made}`, lifetime_ms: 600000 })).body
-	for (const [path, text] of Object.entries(files)) await put(b.id, path, text)
-	return b.id
-}
-const at = (box, path) => `${url}/v1/boxes/${box}/files?${new URLSearchParams({ path })}`
-const put = async (box, path, body) => is((await fetch(at(box, path), { method: 'PUT', body, headers: { 'X-API-Key': key, 'Content-Type': 'application/octet-stream' } })).ok, true, `write ${path}`)
-const get = async (box, path) => (await fetch(at(box, path), { headers: { 'X-API-Key': key } })).text()
-const sh = async (box, command) => (await call('POST', `/v1/boxes/${box}/execs`, { command })).body
-const gone = (box) => call('DELETE', `/v1/boxes/${box}`)
-
-async function open(box, file, options = {}) {
-	const page = await newPage(options)
-	if (options.link) {
-		await page.goto(options.link)
-		await page.waitForSelector('.cm-content')
-	} else // as a tab that was signed in before
-		await page.addInitScript(([origin, k]) => { if (location.origin === origin) sessionStorage.setItem('atoll.key', k) }, [url, key])
-	await show(page, box, file)
-	return page
-}
-async function show(page, box, file) {
-	await page.goto(`${url}/b/${box}${file ? `?file=${encodeURIComponent(file)}` : ''}`)
-	await page.waitForSelector(file ? '.center .tab.on [role=tab]' : '.tree')
-	if (file) await soon('the text is shown', () => page.isVisible('.editor-panel .cm-content')) // hidden until it is loaded
-}
 async function write(page, text) {
 	await page.click('.editor-panel .cm-content')
 	await page.keyboard.press('Control+a')
 	await page.keyboard.insertText(text)
 }
 const text = (page) => page.evaluate(() => [...document.querySelectorAll('.editor-panel .cm-line')].map((l) => l.textContent).join('\n'))
-const saved = (page) => soon('it is saved', async () => (await page.textContent('.status [role=status]')) === 'Saved')
 const row = (page, name) => page.locator('.row-item', { hasText: name }).first()
 const menu = async (page, name, what) => { await row(page, name).hover(); await row(page, name).locator('.menu > button').click(); await page.click(`role=menuitem[name="${what}"]`) }
 /** What a terminal has, all of it. */

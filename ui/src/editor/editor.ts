@@ -12,6 +12,8 @@ import { languageFor } from './languages'
 export interface EditorOptions {
 	doc: string, language: string, label: string, readOnly?: boolean
 	onChange?: (doc: string) => void, onRun?: () => void, onSave?: () => void, onCursor?: (line: number, column: number) => void
+	keys?: { key: string, run: () => void }[] // before those of the editor
+	small?: boolean // as high as its text: the cell of a notebook
 }
 
 const style = HighlightStyle.define([
@@ -67,13 +69,14 @@ export class Editor {
 			doc,
 			extensions: [
 				Prec.highest(keymap.of([
+					...(o.keys ?? []).map((k) => ({ key: k.key, run: run(k.run), preventDefault: true })),
 					{ key: 'Mod-Enter', run: run(o.onRun) },
 					{ key: 'Mod-s', run: run(o.onSave), preventDefault: true },
 					{ key: 'Escape', run: temporarilySetTabFocusMode }, // then Tab leaves the editor
 				])),
-				lineNumbers(), highlightActiveLineGutter(), highlightSpecialChars(), history(), foldGutter(), drawSelection(), dropCursor(),
+				lineNumbers(), highlightSpecialChars(), history(), o.small ? [] : [highlightActiveLineGutter(), foldGutter(), highlightActiveLine()], drawSelection(), dropCursor(),
 				EditorState.allowMultipleSelections.of(true), indentOnInput(), syntaxHighlighting(style), bracketMatching(),
-				rectangularSelection(), crosshairCursor(), highlightActiveLine(),
+				rectangularSelection(), crosshairCursor(),
 				keymap.of([...defaultKeymap.filter((k) => k.key !== 'Mod-Enter'), ...historyKeymap, ...foldKeymap, indentWithTab]),
 				this.language.of([]), this.locked.of(this.lock(o.readOnly ?? false)), look,
 				EditorView.contentAttributes.of({ 'aria-label': o.label, tabindex: '0', autocapitalize: 'off', autocorrect: 'off', spellcheck: 'false' }),

@@ -1,7 +1,7 @@
 // The workspace of a box: files, editor, terminals, output. The address has the file: a pasted link opens the same one.
 import { signal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { api, box as boxPath, type Box } from '../api'
+import { api, box as boxPath, ApiError, type Box } from '../api'
 import { clock } from '../clock'
 import type { Editor } from '../editor/editor'
 import { bytes, duration } from '../format'
@@ -18,6 +18,7 @@ import { local } from '../storage'
 import { act, eventListeners, figures, languages, newBox, titleOf, watch } from '../store'
 import { t } from '../texts'
 import { Document } from '../workspace/documents'
+import type { Notebook } from '../workspace/cells'
 import { Files, HOME, nameOf, parentOf, shortPath, shown } from '../workspace/files'
 import { Preview } from '../workspace/Preview'
 import { RUN, Stream, TERMINAL, killExec, listExecs, startRun, startTerminal } from '../workspace/programs'
@@ -40,6 +41,7 @@ class Model {
 	readonly layout = signal({ side: 240, panel: 260, preview: 480, sideOn: true, panelOn: true, previewOn: false })
 	readonly cursor = signal({ line: 1, column: 1 })
 	editor: Editor | null = null
+	readonly notebooks = new Map<Document, Notebook>()
 	private numbered = 0
 
 	constructor(readonly id: string) {
@@ -65,6 +67,7 @@ class Model {
 		this.files.reveal(path)
 		this.pane.value = 'code'
 		this.goto = line ? { path, line, column: column ?? 1 } : null
+		if (line) d.preview.value = false // a line of the source
 		this.remember()
 		if (line && this.editor && d.editor === this.editor) { this.editor.goto(line, column); this.goto = null }
 	}
@@ -72,6 +75,8 @@ class Model {
 
 	close(d: Document) {
 		const at = this.tabs.value.indexOf(d)
+		this.notebooks.get(d)?.close()
+		this.notebooks.delete(d)
 		d.close()
 		this.tabs.value = this.tabs.value.filter((x) => x !== d)
 		if (this.active.value === d) this.active.value = this.tabs.value[Math.min(at, this.tabs.value.length - 1)] ?? null
@@ -89,13 +94,33 @@ class Model {
 	remember() {
 		local.set(`tabs.${this.id}`, JSON.stringify(this.tabs.value.map((d) => d.path)))
 		const q = new URLSearchParams()
-		if (this.active.value) q.set('file', shortPath(this.active.value.path))
+		const d = this.active.value
+		if (d) q.set('file', shortPath(d.path))
+		if (d?.viewer && d.preview.value !== d.previewFirst) q.set('view', d.preview.value ? 'preview' : 'source')
 		history.replaceState(null, '', `/b/${this.id}${q.size ? `?${q}` : ''}`)
 	}
 	restore() {
 		try { for (const p of JSON.parse(local.get(`tabs.${this.id}`) ?? '[]').slice(0, 20)) if (typeof p === 'string') this.open(p) } catch { /* none */ }
-		const file = query.peek().get('file'), line = Number(query.peek().get('line') ?? 0)
+		const file = query.peek().get('file'), line = Number(query.peek().get('line') ?? 0), view = query.peek().get('view')
 		if (file) this.open(file.startsWith('/') ? file : `${HOME}/${file}`, line || undefined)
+		const d = this.active.value
+		if (file && view && d?.viewer) { d.preview.value = view === 'preview'; this.remember() }
+	}
+	setPreview(d: Document, on: boolean) {
+		d.flush?.()
+		d.preview.value = on
+		this.remember()
+	}
+	/** Its file has a name that is not used yet. */
+	async newNotebook() {
+		for (let n = 0; n < 100; n++) {
+			const path = `${HOME}/${t.nb.untitled}${n || ''}.ipynb`
+			try {
+				await this.files.create(path)
+				this.open(path)
+				return
+			} catch (e) { if ((e as ApiError).status !== 409 && (e as ApiError).status !== 412) { failed(e); return } }
+		}
 	}
 
 	// ---- programs ----
@@ -138,6 +163,8 @@ class Model {
 	}
 
 	async run(d: Document) {
+		const nb = this.notebooks.get(d)
+		if (nb && d.preview.value) { nb.runAll(); return }
 		await d.save()
 		const lang = languages.value.value?.find((l) => l.name === d.language)
 		this.panel.value = 'output'
@@ -194,13 +221,13 @@ function Tabs({ m }: { m: Model }) {
 				}}><bdi>{shown(nameOf(d.path))}</bdi><span class={`mark ${d.saved.value}`} title={words[d.saved.value]}>{marks[d.saved.value]}<span class="hidden">{d.saved.value !== 'saved' ? words[d.saved.value] : ''}</span></span></button>
 			<span class="closer" title={t.ws.closeTab(shown(nameOf(d.path)))} aria-hidden="true" onClick={() => m.close(d)}><Icon name="x" size={13} /></span>
 		</div>)}
-	</div></div>
+	</div>{m.active.value?.viewer && m.active.value.kind.value === 'text' && <ViewSwitch m={m} d={m.active.value} />}</div>
 }
 
 /** One editor for all tabs: each keeps its own state with its cursor and its history. */
 function EditorPane({ m }: { m: Model }) {
 	const place = useRef<HTMLDivElement>(null), [ready, setReady] = useState<Editor | null>(null), current = useRef<Document | null>(null)
-	const d = m.active.value, kind = d?.kind.value
+	const d = m.active.value, kind = d?.kind.value, source = kind === 'text' && !(d!.viewer && d!.preview.value)
 	useEffect(() => {
 		let gone = false, made: Editor | null = null
 		void loadEditor().then(({ Editor }) => {
@@ -222,25 +249,44 @@ function EditorPane({ m }: { m: Model }) {
 			old.editor = null
 		}
 		current.current = null
-		if (d && kind === 'text') {
+		if (d && source) {
 			if (old !== d || d.editor !== ready) ready.show(d.state, d.text, d.language)
 			d.state = null
 			d.editor = ready
 			current.current = d
 			if (m.goto?.path === d.path) { ready.goto(m.goto.line, m.goto.column); m.goto = null }
 		}
-	}, [ready, d, kind])
+	}, [ready, d, source])
 	return <div class="editor-panel" id="editor-panel" role={d ? 'tabpanel' : undefined} aria-label={d ? shown(nameOf(d.path)) : undefined}>
 		{d?.saved.value === 'conflict' && <Conflict d={d} />}
 		{d?.saved.value === 'failed' && d.error.value && !d.error.value.offline && <div class="banner"><Icon name="triangle-alert" /><span>{t.ws.notSaved}: {d.error.value.message}</span><button class="small" onClick={() => d.retry()}>{t.retry}</button><CopyButton text={() => d.text} label={t.ws.copyText} /></div>}
-		<div class="editor" ref={place} style={{ display: kind === 'text' ? undefined : 'none' }} />
-		{!d && <div class="state empty"><Icon name="files" size={28} /><p>{t.ws.noFile}</p><p class="dim">{t.ws.noFileHint}</p></div>}
+		<div class="editor" ref={place} style={{ display: source ? undefined : 'none' }} />
+		{d && kind === 'text' && !source && <ViewerPane key={d.path} m={m} d={d} />}
+		{!d && <div class="state empty"><Icon name="files" size={28} /><p>{t.ws.noFile}</p><p class="dim">{t.ws.noFileHint}</p>{session.mayEdit.value && <button class="small" onClick={() => void m.newNotebook()}><Icon name="notebook" size={14} /><span>{t.nb.new}</span></button>}</div>}
 		{kind === 'loading' && <Loading lines={5} />}
 		{kind === 'error' && <ErrorState title={t.ws.cannotOpen(shown(nameOf(d!.path)))} error={d!.error.value!} retry={() => void d!.load()} />}
 		{kind === 'image' && <div class="viewer"><img src={d!.address} alt={shown(nameOf(d!.path))} /></div>}
 		{kind === 'binary' && <div class="viewer text" tabIndex={0} role="group" aria-label={shown(nameOf(d!.path))}><p class="dim">{t.ws.binary(bytes(d!.size.value))}</p><pre>{d!.head}</pre></div>}
 		{kind === 'large' && <div class="state"><p>{t.ws.large(bytes(d!.size.value))}</p></div>}
 	</div>
+}
+
+/** What a file shows instead of its source. Its code is loaded when it is first needed. */
+function ViewerPane({ m, d }: { m: Model, d: Document }) {
+	const [view, setView] = useState<{ V: typeof import('../workspace/Viewer').default } | null>(null), [away, setAway] = useState(false)
+	useEffect(() => { import('../workspace/Viewer').then((x) => setView({ V: x.default }), () => setAway(true)) }, [])
+	if (away) return <ErrorState title={t.ws.cannotOpen(shown(nameOf(d.path)))} error={new ApiError(0, 'unreachable', t.error.offlineWhy)} retry={() => location.reload()} />
+	return view ? <view.V box={m.id} d={d} notebooks={m.notebooks} onPlace={(file, line, column) => m.open(file, line || undefined, column)} /> : <Loading lines={5} />
+}
+
+function ViewSwitch({ m, d }: { m: Model, d: Document }) {
+	const name = { notebook: t.view.notebook, csv: t.view.table, json: t.view.tree, markdown: t.view.preview, html: t.view.preview }[d.viewer!]
+	return <div class="langs view-switch push" role="radiogroup" aria-label={t.view.switch}>{([[false, t.view.source], [true, name]] as const).map(([on, label]) => <button role="radio" key={label} aria-checked={d.preview.value === on} tabIndex={d.preview.value === on ? 0 : -1} onClick={() => m.setPreview(d, on)} onKeyDown={(e) => {
+		if (!['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown'].includes(e.key)) return
+		m.setPreview(d, !d.preview.value)
+		const group = e.currentTarget.parentElement!
+		requestAnimationFrame(() => group.querySelector<HTMLElement>('[aria-checked=true]')?.focus())
+	}}>{label}</button>)}</div>
 }
 
 function Conflict({ d }: { d: Document }) {
@@ -288,7 +334,7 @@ function Status({ b, m }: { b: Box, m: Model }) {
 		{f && b.state === 'running' && <><span class="figure">{t.ws.cpu(Math.round(cpu * 100))}<Spark values={f.cpu} label={t.boxes.cpu} /></span><span>{t.ws.memory(bytes(f.mem), bytes(b.limits.mem))}</span></>}
 		{ends && <span class="wide-only">{t.ws.ends(duration(Math.max(0, Date.parse(ends) - clock.value)))}</span>}
 		<span class="push" />
-		{d?.kind.value === 'text' && <><span>{t.ws.place(m.cursor.value.line, m.cursor.value.column)}</span><span>{d.language}</span><span role="status">{t.ws.saved[d.saved.value]}</span></>}
+		{d?.kind.value === 'text' && <>{!(d.viewer && d.preview.value) && <span>{t.ws.place(m.cursor.value.line, m.cursor.value.column)}</span>}<span>{d.viewer === 'notebook' ? t.view.notebook : d.language}</span><span role="status">{t.ws.saved[d.saved.value]}</span></>}
 	</footer>
 }
 
@@ -339,6 +385,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			eventListeners.delete(onBoxEvent)
 			changes.close()
 			watch([])
+			for (const nb of m.notebooks.values()) nb.close()
 			for (const doc of m.tabs.value) doc.close()
 		}
 	}, [])
@@ -374,6 +421,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 	}, [])
 	useEffect(() => {
 		pageCommands.value = [
+			{ name: t.nb.new, icon: 'notebook', run: () => void m.newNotebook() },
 			...(d ? [{ name: t.ws.runFile(shown(nameOf(d.path))), icon: 'play' as const, keys: 'Ctrl Enter', run: () => void m.run(d) }] : []),
 			{ name: t.term.new, icon: 'terminal', keys: 'Ctrl `', run: () => void m.newTerminal() },
 			{ name: t.search.title, icon: 'search', keys: 'Ctrl ⇧ F', run: () => { m.setLayout({ sideOn: true }); m.side.value = 'search'; m.pane.value = 'files' } },
@@ -385,20 +433,22 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 	}, [d, m.files.folders.value])
 
 	const clamp = (n: number, most: number) => Math.max(120, Math.min(n, most))
-	const runnable = d?.kind.value === 'text' && (languages.value.value?.some((x) => x.name === d.language && x.here) ?? false)
+	const book = d?.viewer === 'notebook' && d.preview.value
+	const runnable = d?.kind.value === 'text' && (book || (languages.value.value?.some((x) => x.name === d.language && x.here) ?? false))
 	return <Shell title={titleOf(b)} status={<Status b={b} m={m} />}>
 		<div class={`ws pane-${m.pane.value} ${l.sideOn ? '' : 'no-side'} ${l.panelOn ? '' : 'no-panel'} ${l.previewOn ? '' : 'no-preview'}`} style={{ '--side': `${l.side}px`, '--panel': `${l.panel}px`, '--preview': `${l.preview}px` }}>
 			<div class="bar">
 				<h1 class="hidden">{titleOf(b)}</h1>
 				<button class="plain wide-720" aria-label={t.ws.toggleSide} aria-pressed={l.sideOn} title={`${t.ws.toggleSide} (Ctrl B)`} onClick={() => m.setLayout({ sideOn: !l.sideOn })}><Icon name="panel-left" /></button>
 				{running.value ? <button class="stop" onClick={() => m.stop(running.value!)}><Icon name="square" size={14} /><span>{t.quick.stop}</span></button>
-					: <button class="primary" disabled={!runnable || !session.mayEdit.value || !alive} onClick={() => void m.run(d!)} title={d && !runnable ? t.ws.notRunnable : undefined}><Icon name="play" size={14} /><span>{d && runnable ? t.ws.runFile(shown(nameOf(d.path))) : t.quick.run}</span></button>}
+					: <button class="primary" disabled={!runnable || !session.mayEdit.value || !alive} onClick={() => void m.run(d!)} title={d && !runnable ? t.ws.notRunnable : undefined}><Icon name="play" size={14} /><span>{book ? t.nb.runAll : d && runnable ? t.ws.runFile(shown(nameOf(d.path))) : t.quick.run}</span></button>}
 				<span class="dim wide-only">{b.name ? b.id : ''}</span>
 				<span class="push" />
 				<button class="small" aria-pressed={l.previewOn} onClick={() => { m.setLayout({ previewOn: !l.previewOn }); m.pane.value = l.previewOn ? 'code' : 'preview' }}><Icon name="external-link" size={14} /><span>{t.preview.title}</span></button>
 				<button class="plain wide-720" aria-label={t.ws.togglePanel} aria-pressed={l.panelOn} title={`${t.ws.togglePanel} (Ctrl J)`} onClick={() => m.setLayout({ panelOn: !l.panelOn })}><Icon name="panel-bottom" /></button>
 				<Menu label={t.boxes.menu(titleOf(b))} items={[
 					b.state === 'paused' ? { label: t.boxes.resume, icon: 'play', run: () => void act(b, 'resume').then(reload) } : { label: t.boxes.pause, icon: 'pause', run: () => void act(b, 'pause').then(reload), disabled: !alive },
+					{ label: t.nb.new, icon: 'notebook', run: () => void m.newNotebook(), disabled: !session.mayEdit.value || !alive },
 					{ label: t.ws.downloadAll, icon: 'download', run: () => void m.files.download({ name: titleOf(b), path: HOME, type: 'folder', size: 0, mode: '', mtime: '', etag: '' }).catch(failed) },
 				]} />
 			</div>

@@ -9,6 +9,8 @@ import { merge } from './merge'
 
 export type Saved = 'saved' | 'dirty' | 'saving' | 'failed' | 'conflict'
 export type Kind = 'loading' | 'text' | 'image' | 'binary' | 'large' | 'error'
+export type ViewerKind = 'notebook' | 'csv' | 'markdown' | 'json' | 'html'
+const viewers: Record<string, ViewerKind> = { ipynb: 'notebook' }
 const SAVE_MS = 300, LARGE = 20 << 20
 const images: Record<string, string> = { png: 'image/png', jpg: 'image/jpeg', jpeg: 'image/jpeg', gif: 'image/gif', webp: 'image/webp', svg: 'image/svg+xml', ico: 'image/x-icon', bmp: 'image/bmp' }
 
@@ -18,19 +20,30 @@ export class Document {
 	readonly error = signal<ApiError | null>(null)
 	readonly theirs = signal<{ text: string, etag: string } | null>(null)
 	readonly size = signal(0)
+	readonly revision = signal(0) // grows with every change of the text
+	readonly preview = signal(false) // shown by its viewer, not as source
+	readonly viewer: ViewerKind | null
 	text = ''
 	base = '' // what the daemon has, as far as this tab knows
 	etag = ''
 	state: unknown = null // the editor's, while another file is shown
 	editor: Editor | null = null // while this one is
 	address = '' // of an image
+	flush: (() => void) | null = null // puts what a viewer has changed into the text
+	onText: ((text: string) => void) | null = null // the text was changed elsewhere
 	head = '' // of a binary file, as hexadecimal digits
 	readonly language: string
 	private timer: ReturnType<typeof setTimeout> | undefined
 	private busy: Promise<void> | null = null
 
-	constructor(readonly files: Files, readonly path: string) { this.language = languageOf(path) }
+	constructor(readonly files: Files, readonly path: string) {
+		this.language = languageOf(path)
+		this.viewer = viewers[path.split('.').pop()!.toLowerCase()] ?? null
+		this.preview.value = this.previewFirst
+	}
 
+	/** Files that are opened by their viewer. */
+	get previewFirst() { return this.viewer === 'notebook' || this.viewer === 'csv' }
 	private get draft() { return `draft.${this.files.box}.${this.path}` }
 
 	async load() {
@@ -57,6 +70,7 @@ export class Document {
 			}
 			this.base = this.text = text
 			this.restore()
+			this.revision.value++
 			this.kind.value = 'text'
 		} catch (e) {
 			this.error.value = e as ApiError
@@ -79,6 +93,7 @@ export class Document {
 
 	change(text: string) {
 		this.text = text
+		this.revision.value++
 		if (this.saved.value === 'conflict') return
 		this.saved.value = 'dirty'
 		clearTimeout(this.timer)
@@ -87,6 +102,7 @@ export class Document {
 
 	/** Now. Returns when the daemon has it, or it is known that it has not. */
 	async save(): Promise<void> {
+		this.flush?.()
 		clearTimeout(this.timer)
 		if (this.busy) { await this.busy; if (this.saved.value === 'dirty') return this.save(); return }
 		if (this.kind.value !== 'text' || this.saved.value === 'saved' || this.saved.value === 'conflict') return
@@ -116,6 +132,7 @@ export class Document {
 
 	/** The page goes away and no answer will be seen: a small text is still sent, and kept for a reload. */
 	leave() {
+		this.flush?.()
 		if (this.kind.value !== 'text' || this.saved.value === 'saved') return
 		this.stash()
 		if (this.saved.value !== 'conflict' && this.text.length < 60000) void this.files.write(this.path, this.text, this.etag || undefined, true).catch(() => {})
@@ -150,6 +167,8 @@ export class Document {
 
 	private show(text: string) {
 		this.text = text
+		this.revision.value++
+		this.onText?.(text)
 		if (this.editor) this.editor.replaceDoc(text)
 		else this.state = null
 	}
