@@ -63,6 +63,7 @@ struct api {
 	struct oidc *oidc; /* NULL: tokens of other issuers are rejected */
 	struct quota *quota;
 	struct usage_sampler *gauges;
+	struct host_sampler *host; /* NULL: figures of the machine are not available */
 	struct api_table *native; /* routes of the native API */
 	void (*on_second)(struct api *a);
 	const struct api_surface *const *surfaces; /* NULL-terminated; NULL: only /v1 */

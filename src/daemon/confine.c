@@ -30,8 +30,8 @@ const struct confine_step confine_steps[] = {
 	{ "mmap munmap mprotect mremap madvise brk membarrier", "memory" },
 	{ "openat open newfstatat fstat stat lstat statx access faccessat faccessat2 unlink unlinkat "
 	  "ftruncate fsync fdatasync fallocate fchmod fchown readlink readlinkat getcwd mkdir mkdirat "
-	  "geteuid getuid getegid getgid fcntl flock umask rename renameat renameat2",
-	  "SQLite, in the one folder that landlock leaves" },
+	  "geteuid getuid getegid getgid fcntl flock umask rename renameat renameat2 fstatfs",
+	  "SQLite, in the one folder that landlock leaves; fstatfs: free space of that folder" },
 	{ "futex set_robust_list rseq clone sched_yield sched_getaffinity gettid getpid exit "
 	  "exit_group tgkill restart_syscall set_tid_address",
 	  "its checkpoint thread (clone: CLONE_THREAD only), and its end" },

@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "v1/agents.h"
+#include "v1/host_sampler.h"
 #include "v1/v1.h"
 #include "base/cleanup.h"
 #include "e2b/e2b.h"
@@ -550,6 +551,7 @@ static int server_begin(struct server *x, struct err *e)
 	char boot[64];
 
 	conf.hooks = hooks;
+	x->api.host = host_sampler_new(s->folder);
 	many_files();
 	set_way_env(s->config);
 	if (egress_child_rules(s->config, &rules, e) < 0)

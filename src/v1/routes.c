@@ -155,6 +155,7 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/boxes/{box}/stats", NEED_VIEWER, stats_show, "show the current resource usage of a box, once or every second", .query = stats_query, .group = "stats", .scope = SCOPE_BOX },
 	{ "GET", "/v1/boxes/{box}/stats/history", NEED_VIEWER, stats_history, "show the resource usage of a box over time, in steps of 10 s", .query = stats_history_query, .group = "stats", .scope = SCOPE_BOX },
 	{ "GET", "/v1/stats", NEED_VIEWER, stats_host, "show the figures of the machine; only for team default", .group = "stats" },
+	{ "GET", "/v1/stats/history", NEED_VIEWER, stats_host_history, "show the figures of the machine over time; only for team default", .query = stats_host_history_query, .group = "stats" },
 
 	{ "GET", "/v1/keys", NEED_OWNER, keys_list, "list the keys of the team, newest first", .query = keys_list_query, .group = "keys" },
 	{ "POST", "/v1/keys", NEED_OWNER, keys_create, "create a key; only this answer contains its secret", keys_create_fields, .group = "keys", .action = "key.create" },

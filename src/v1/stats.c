@@ -1,6 +1,7 @@
 /* stats.c - see stats.h. Reading usage does not count as use of a box, and does not start a stopped
  * one. */
 #include "v1/stats.h"
+#include "v1/host_sampler.h"
 #include "api/keeper_info.h"
 #include "api/event_stream.h"
 #include "v1/usage_sampler.h"
@@ -20,6 +21,15 @@ const struct field stats_history_query[] = {
 	  "a time, or a duration before now such as 15m (default: all stored values)", NULL },
 	{ "step", FIELD_INT, 0, 1, USAGE_STEP_S,
 	  "seconds between values: 10, or 1 for times when a client followed the stats", NULL },
+	{ 0 },
+};
+
+const struct field stats_host_history_query[] = {
+	{ "since", FIELD_TEXT, 0, 0, TIME_PARAM_TEXT,
+	  "a time, or a duration before now such as 15m (default: all stored values)", NULL },
+	{ "step", FIELD_INT, 0, 1, USAGE_STEP_S,
+	  "seconds between values: 10 (of the last 24 hours), or 1 (of the last 15 minutes)",
+	  NULL },
 	{ 0 },
 };
 
@@ -166,30 +176,45 @@ static void one_sample(void *ctx, const struct usage_sample *s)
 					(json_int_t)s->disk_kib << 10, "running", (int)s->running));
 }
 
-void stats_history(struct call *c)
+/* The parameters of both histories. -1: the call was answered with an error. */
+static int stats_history_range(struct call *c, int *out_step_s, uint32_t *out_since_s)
 {
-	const struct box *b = call_box_peek(c, 0);
 	const char *since = call_query(c, "since");
 	int64_t step = call_query_int(c, "step", USAGE_STEP_S), from = 0;
-	json_t *items;
 	struct err e;
 
-	if (!b)
-		return;
 	if (step != 1 && step != USAGE_STEP_S) {
 		call_error(c, 400, "invalid", "?step= is 1 or 10", NULL, NULL);
-		return;
+		return -1;
 	}
 	if (since && time_param_parse(since, fleet_now_ns(), &from, &e) < 0) {
 		call_fail(c, &e);
-		return;
+		return -1;
 	}
-	items = json_array();
 	from = from < 0 ? 0 : from / 1000000000;
-	usage_history(c->api->gauges, b->row.id, (int)step,
-		      from > UINT32_MAX ? UINT32_MAX : (uint32_t)from, one_sample, items);
+	*out_step_s = (int)step;
+	*out_since_s = from > UINT32_MAX ? UINT32_MAX : (uint32_t)from;
+	return 0;
+}
+
+static void stats_answer_history(struct call *c, int step_s, json_t *take_items)
+{
 	call_json(c, 200,
-		  json_pack("{s:I, s:o, s:n}", "step_s", (json_int_t)step, "items", items, "next"));
+		  json_pack("{s:i, s:o, s:n}", "step_s", step_s, "items", take_items, "next"));
+}
+
+void stats_history(struct call *c)
+{
+	const struct box *b = call_box_peek(c, 0);
+	json_t *items;
+	uint32_t since_s;
+	int step_s;
+
+	if (!b || stats_history_range(c, &step_s, &since_s) < 0)
+		return;
+	items = json_array();
+	usage_history(c->api->gauges, b->row.id, step_s, since_s, one_sample, items);
+	stats_answer_history(c, step_s, items);
 }
 
 /* ---- the machine ---- */
@@ -211,6 +236,7 @@ static void host_known(struct call *c, const struct wire_info *a)
 				(int)stats_running(&c->api->fleet));
 
 	if (sysinfo(&s) == 0) {
+		json_object_set_new(doc, "cpus", json_integer(get_nprocs()));
 		json_object_set_new(doc, "load",
 				    json_pack("[f, f, f]", (double)s.loads[0] * load,
 					      (double)s.loads[1] * load,
@@ -220,6 +246,18 @@ static void host_known(struct call *c, const struct wire_info *a)
 					      (json_int_t)s.totalram * s.mem_unit, "free",
 					      (json_int_t)(s.freeram + s.bufferram) * s.mem_unit));
 		json_object_set_new(doc, "uptime_s", json_integer(s.uptime));
+	}
+	if (c->api->host) {
+		struct host_sample now;
+
+		host_sampler_read(c->api->host, c->api->fleet.count, &now);
+		json_object_set_new(doc, "cpu_us", stats_figure(now.has_cpu, now.cpu_us));
+		json_object_set_new(doc, "disk",
+				    json_pack("{s:o, s:o}", "total",
+					      stats_figure(now.has_disk, now.disk_total), "used",
+					      stats_figure(now.has_disk, now.disk_bytes)));
+		json_object_set_new(json_object_get(doc, "memory"), "used",
+				    stats_figure(now.has_mem, now.mem_bytes));
 	}
 	if (a)
 		json_object_set_new(doc, "keeper",
@@ -231,10 +269,41 @@ static void host_known(struct call *c, const struct wire_info *a)
 	call_json(c, 200, doc);
 }
 
+/* Figures of the machine are for operators. -1: the call was answered with an error. */
+static int stats_check_operator(struct call *c)
+{
+	if (!strcmp(c->who.team, TEAM_DEFAULT))
+		return 0;
+	call_error(c, 403, "denied", "the machine is not this team's", c->who.team, NULL);
+	return -1;
+}
+
 void stats_host(struct call *c)
 {
-	if (strcmp(c->who.team, TEAM_DEFAULT) != 0)
-		call_error(c, 403, "denied", "the machine is not this team's", c->who.team, NULL);
-	else
+	if (stats_check_operator(c) == 0)
 		keeper_info_request(c, host_known);
+}
+
+static void stats_add_host_sample(void *ctx, const struct host_sample *s)
+{
+	json_array_append_new(ctx, json_pack("{s:o, s:o, s:o, s:o, s:f, s:i}", "at",
+					     json_time((uint64_t)s->at_s * 1000000000), "cpu_us",
+					     stats_figure(s->has_cpu, s->cpu_us), "memory",
+					     stats_figure(s->has_mem, s->mem_bytes), "disk",
+					     stats_figure(s->has_disk, s->disk_bytes), "load",
+					     s->load_centi / 100.0, "boxes", (int)s->boxes));
+}
+
+void stats_host_history(struct call *c)
+{
+	json_t *items;
+	uint32_t since_s;
+	int step_s;
+
+	if (stats_check_operator(c) < 0 || stats_history_range(c, &step_s, &since_s) < 0)
+		return;
+	items = json_array();
+	if (c->api->host)
+		host_sampler_history(c->api->host, step_s, since_s, stats_add_host_sample, items);
+	stats_answer_history(c, step_s, items);
 }

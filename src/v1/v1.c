@@ -4,6 +4,7 @@
 #include "fleet/snapshot.h"
 #include "pipeline/pipeline.h"
 #include "v1/batch.h"
+#include "v1/host_sampler.h"
 #include "v1/languages.h"
 #include "v1/pipelines.h"
 #include "v1/usage_sampler.h"
@@ -11,6 +12,8 @@
 static void v1_on_second(struct api *a)
 {
 	usage_sampler_tick(a->gauges);
+	if (a->host)
+		host_sampler_tick(a->host, a->fleet.count);
 }
 
 int v1_init(struct api *a, struct err *e)
@@ -36,5 +39,6 @@ void v1_fini(struct api *a)
 	batches_free(a->batches);
 	snapshots_fini(&a->fleet);
 	usage_sampler_free(a->gauges);
+	host_sampler_free(a->host);
 	api_fini(a);
 }

@@ -282,6 +282,24 @@ host_figures_are_shown_to_operators() {
 	[ "$(get .keeper.pool_depth)" -ge 0 ] || fail "$body"
 }
 
+host_figures_include_processors_disk_and_a_history() {
+	api GET /v1/stats
+	[ "$(get '.cpus >= 1 and .cpu_us > 0 and .disk.used > 0 and .disk.total > .disk.used')" = true ] || fail "$body"
+	[ "$(get '.memory.used > 0 and .memory.used < .memory.total')" = true ] || fail "$body"
+	two_samples() { api GET '/v1/stats/history?step=1&since=5m' && [ "$(get '.items | length')" -ge 2 ]; }
+	soon two_samples
+	is "$(get .step_s)" 1
+	is "$(get '.items | map(.cpu_us) | . == sort')" true "$body"
+	is "$(get '.items | map(.at) | . == sort')" true "$body"
+	is "$(get '.items | all(.memory > 0 and .disk > 0 and .load >= 0)')" true "$body"
+	api GET '/v1/stats/history'
+	is "$(get '.step_s') $(get '.items | length > 0')" '10 true' "$body"
+	api GET '/v1/stats/history?since=2099-01-01T00:00:00Z&step=1'
+	is "$(get '.items | length')" 0 "$body"
+	api GET '/v1/stats/history?step=3'
+	is "$code" 400
+}
+
 # ---- metrics, and the page for browsers ----
 
 metrics_include_pool_templates_and_process() {

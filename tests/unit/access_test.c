@@ -483,6 +483,7 @@ TEST(routes_for_operators_reject_owners_of_other_teams)
 		{ { .method = "DELETE", .pattern = "/v1/packages/aaaaaaaaaaaa" }, 403 },
 		{ { .method = "POST", .pattern = "/v1/packages/aaaaaaaaaaaa/check" }, 403 },
 		{ { .method = "GET", .pattern = "/v1/stats" }, 403 },
+		{ { .method = "GET", .pattern = "/v1/stats/history" }, 403 },
 	};
 
 	CHECK_INT(begin(), 0);
