@@ -121,7 +121,9 @@ export const t = {
 	},
 	view: {
 		switch: 'View of the file', source: 'Source', preview: 'Preview', table: 'Table', tree: 'Tree', notebook: 'Notebook', showSource: 'Show the source', html: 'HTML of the file', done: 'done', open: 'open', root: 'Document',
-		items: (n: number) => n === 1 ? '[1 item]' : `[${n} items]`, keys: (n: number) => n === 1 ? '{1 key}' : `{${n} keys}`, more: (n: number) => `Show more (${n} left)`,
+		items: (n: number) => n === 1 ? '[1 item]' : `[${n} items]`, keys: (n: number) => n === 1 ? '{1 key}' : `{${n} keys}`, more: (n: number) => `Show more (${n} left)`, notJson: (name: string) => `${name} is not valid JSON`, showLine: (n: number) => `Show line ${n}`,
+		htmlNote: 'Scripts of this page run without network and without other files of the box. For a whole site start a server in the box and open Preview.',
+		filter: 'Filter rows', row: 'Row', noRows: 'This table has no rows.', rows: (n: number, all: number, columns: number) => `${n === all ? all.toLocaleString() : `${n.toLocaleString()} of ${all.toLocaleString()}`} ${all === 1 ? 'row' : 'rows'}, ${columns.toLocaleString()} ${columns === 1 ? 'column' : 'columns'}`,
 	},
 	preview: {
 		title: 'Preview', port: 'Port', reload: 'Reload', tab: 'Open in a new tab', copy: 'Copy the address', close: 'Close the preview', frame: (port: number) => `Port ${port} of the box`,

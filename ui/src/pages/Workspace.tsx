@@ -244,7 +244,7 @@ function EditorPane({ m }: { m: Model }) {
 	useEffect(() => {
 		if (!ready) return
 		const old = current.current
-		if (old && old !== d) {
+		if (old && (old !== d || !source)) {
 			old.state = ready.view.state
 			old.editor = null
 		}

@@ -2,12 +2,14 @@
 import { useState } from 'preact/hooks'
 import { Icon } from '../icons'
 import { t } from '../texts'
+import { Written } from './parse'
 
 const STEP = 200
 
 function Value({ name, value, level }: { name?: string, value: unknown, level: number }) {
 	const [open, setOpen] = useState(level < 2), [most, setMost] = useState(STEP)
 	const label = name !== undefined && <><span class="j-key">{name}</span>: </>
+	if (value instanceof Written) return <div class="j-row leaf">{label}<span class="j-number">{value.source}</span></div>
 	if (value === null || typeof value !== 'object')
 		return <div class="j-row leaf">{label}<span class={`j-${value === null ? 'null' : typeof value}`}>{typeof value === 'string' ? JSON.stringify(value.length > 5000 ? value.slice(0, 5000) + '…' : value) : String(value)}</span></div>
 	const list = Array.isArray(value), all = list ? (value as unknown[]).map((v, i) => [String(i), v] as const) : Object.entries(value as object)

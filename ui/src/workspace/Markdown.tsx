@@ -79,7 +79,7 @@ class Renderer {
 		for (const [i, c] of children(n).entries()) {
 			plain(c.from)
 			at = c.to
-			if (marks.has(c.name) || c.name === 'TaskMarker') { if (c.name === 'HeaderMark' && this.text[at] === ' ') at++; continue }
+			if (marks.has(c.name) || c.name === 'TaskMarker' || (c.name === 'URL' && n.name === 'Link')) { if (c.name === 'HeaderMark' && this.text[at] === ' ') at++; continue }
 			out.push(this.span(c, i))
 		}
 		plain(n.to)

@@ -10,7 +10,7 @@ import { merge } from './merge'
 export type Saved = 'saved' | 'dirty' | 'saving' | 'failed' | 'conflict'
 export type Kind = 'loading' | 'text' | 'image' | 'binary' | 'large' | 'error'
 export type ViewerKind = 'notebook' | 'csv' | 'markdown' | 'json' | 'html'
-const viewers: Record<string, ViewerKind> = { ipynb: 'notebook' }
+const viewers: Record<string, ViewerKind> = { ipynb: 'notebook', csv: 'csv', tsv: 'csv', md: 'markdown', markdown: 'markdown', json: 'json', geojson: 'json', jsonl: 'json', ndjson: 'json', html: 'html', htm: 'html' }
 const SAVE_MS = 300, LARGE = 20 << 20
 const images: Record<string, string> = { png: 'image/png', jpg: 'image/jpeg', jpeg: 'image/jpeg', gif: 'image/gif', webp: 'image/webp', svg: 'image/svg+xml', ico: 'image/x-icon', bmp: 'image/bmp' }
 
