@@ -136,6 +136,12 @@ enum field_type {
 	{                                                                                          \
 		name, FIELD_TEXT, 0, 0, 0, NULL, NULL                                              \
 	} /* a row of FIELD_CHOICE's `fields` */
+/* A word of the previous minor version: accepted, but neither in error messages nor in the
+ * documents. The handler calls call_renamed() for it. */
+#define FIELD_OLD_VALUE(name)                                                                      \
+	{                                                                                          \
+		name, FIELD_TEXT, 0, 0, 0, "deprecated", NULL                                      \
+	}
 struct field {
 	const char *name;
 	enum field_type type;
@@ -262,6 +268,8 @@ void call_refuse_key(struct call *c, int status, const char *why);
 int call_authorize(struct call *c);
 
 /* ---- answering ---- */
+/* The request contains an old word that is still accepted: adds a header Warning to the answer. */
+void call_renamed(struct call *c, const char *field, const char *old, const char *name);
 void call_json(struct call *c, int status, json_t *take_doc);
 void call_empty(struct call *c, int status);
 /* Call_json() without the format of the surface. */

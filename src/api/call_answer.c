@@ -76,6 +76,13 @@ void call_send(struct call *c, int status, json_t *take_doc)
 		free(text);
 }
 
+void call_renamed(struct call *c, const char *field, const char *old, const char *name)
+{
+	http_set(c->req, "Warning",
+		 "299 - \"%s=%s is deprecated and will be rejected by version 0.3: use %s=%s\"",
+		 field, old, field, name);
+}
+
 void call_json(struct call *c, int status, json_t *take_doc)
 {
 	if (c->format && c->format->json)

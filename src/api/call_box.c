@@ -126,7 +126,7 @@ struct box *call_box_peek(struct call *c, unsigned param)
 {
 	struct box *b = fleet_named(&c->api->fleet, c->who.team, call_param(c, param));
 
-	if (b && (b->state == BOX_RUNNING || b->state == BOX_KEPT || b->state == BOX_PAUSED) &&
+	if (b && (b->state == BOX_RUNNING || b->state == BOX_STOPPED || b->state == BOX_PAUSED) &&
 	    (!c->who.box[0] || !strcmp(c->who.box, b->row.id)))
 		return b;
 	if (b && b->late) { /* the box runs and its init accepts no connection */
@@ -174,7 +174,7 @@ int call_adopt(struct call *c, struct store_box *take_row)
 	struct box *b = fleet_find(f, take_row->id);
 
 	/* A streamed body cannot wait until its handler runs again. */
-	if (c->fetched || c->row->how == HTTP_BODY_STREAM || take_row->state == STORE_BOX_GONE ||
+	if (c->fetched || c->row->how == HTTP_BODY_STREAM || take_row->state == STORE_BOX_DELETED ||
 	    strcmp(take_row->boot, f->boot) != 0 || (b && b->state != BOX_MAKING)) {
 		store_box_fini(take_row);
 		return 0;

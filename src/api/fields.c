@@ -226,9 +226,12 @@ static int fields_check_choice(const json_t *v, const struct field *f, const cha
 	for (char *c = seen; *c; c++)
 		*c = isprint((unsigned char)*c) ? *c : '?';
 	n = snprintf(want, sizeof(want), "'%s' is not one of", seen);
-	for (const struct field *one = f->fields; one->name && n < (int)sizeof(want); one++)
+	for (const struct field *one = f->fields; one->name && n < (int)sizeof(want); one++) {
+		if (one->help)
+			continue; /* FIELD_OLD_VALUE */
 		n += snprintf(want + n, sizeof(want) - (size_t)n, "%s %s",
 			      one == f->fields ? "" : ",", one->name);
+	}
 	return fields_bad(e, path, f->name, want);
 }
 
@@ -408,7 +411,9 @@ static json_t *schema_of(const struct field *f)
 	case FIELD_CHOICE:
 		s = json_pack("{s:s, s:[]}", "type", "string", "enum");
 		for (const struct field *one = f->fields; one->name; one++)
-			json_array_append_new(json_object_get(s, "enum"), json_string(one->name));
+			if (!one->help) /* not a FIELD_OLD_VALUE */
+				json_array_append_new(json_object_get(s, "enum"),
+						      json_string(one->name));
 		break;
 	case FIELD_ANY:
 		s = json_object();

@@ -22,7 +22,7 @@ enum {
 
 int batch_has_ended(const struct batch *b)
 {
-	return b->row.state == STORE_BATCH_OVER || b->row.state == STORE_BATCH_CANCELLED;
+	return b->row.state == STORE_BATCH_FINISHED || b->row.state == STORE_BATCH_CANCELLED;
 }
 
 /* What a full disk keeps from being written is written later. */
@@ -140,7 +140,7 @@ void batch_end(struct batch *b, enum store_batch_state state)
 	b->row.state = state;
 	b->row.ended_ns = fleet_now_ns();
 	b->all->live--;
-	if (state == STORE_BATCH_OVER)
+	if (state == STORE_BATCH_FINISHED)
 		b->row.items = b->next_item;
 	batch_write_row(b);
 	log_info("batch ended", LOG_S("batch", b->row.id), LOG_S("team", b->row.team),

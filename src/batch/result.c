@@ -2,6 +2,7 @@
 #include "batch/batch_internal.h"
 #include "base/cleanup.h"
 #include "record/record.h"
+#include "fleet/exec.h"
 #include "store/runs.h"
 
 #include <math.h>
@@ -105,7 +106,7 @@ json_t *batch_result(struct work *w, const struct batch_job_end *end)
 	}
 	set_ending(doc, end);
 	if (j->found)
-		json_object_set_new(doc, "compiled_before", json_true());
+		exec_json_set_cached(doc);
 	set_output(doc, j, 0, "stdout");
 	if (end->verdict != VERDICT_PASSED)
 		set_output(doc, j, 1, "stderr");
@@ -132,7 +133,7 @@ static json_t *record_of(const struct batch_job *j, const struct batch_job_end *
 
 	memcpy(rec.id, row->id, sizeof(rec.id));
 	doc = record_json(&rec);
-	json_object_set_new(doc, "state", json_string("over"));
+	json_object_set_new(doc, "state", json_string("exited"));
 	json_object_set_new(doc, "tag", json_string(row->tag));
 	return doc;
 }

@@ -34,7 +34,7 @@ static int write_result(struct batch *b, const json_t *doc, struct spool_row row
 void batch_check_over(struct batch *b)
 {
 	if (!b->more && !b->flying && b->row.state == STORE_BATCH_RUNNING)
-		batch_end(b, STORE_BATCH_OVER);
+		batch_end(b, STORE_BATCH_FINISHED);
 }
 
 /* Finishes an item and frees w. On a full disk w stays and holds its result. */

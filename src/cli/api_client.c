@@ -301,6 +301,21 @@ static unsigned headers_of(struct api_client *r, const char *type, const char *a
 	return n;
 }
 
+/* Prints the header Warning of the daemon: 299 - "text". Once, because a list has many pages. */
+static void api_warn(struct api_client *r, const struct http_answer *a)
+{
+	const char *warning = http_answer_header(a, "warning"), *text;
+	char shown[240];
+
+	text = warning ? strchr(warning, '"') : NULL;
+	if (!text || r->warned || r->cli->quiet)
+		return;
+	r->warned = 1;
+	snprintf(shown, sizeof(shown), "%.*s", (int)strcspn(text + 1, "\""), text + 1);
+	api_clean(shown);
+	fprintf(stderr, "atoll: warning: %s\n", shown);
+}
+
 static int api_talk(struct api_client *r, struct http_call *call, const char *type,
 		    const char *accept, struct http_answer *out)
 {
@@ -319,6 +334,7 @@ static int api_talk(struct api_client *r, struct http_call *call, const char *ty
 	r->http = out->status;
 	etag = http_answer_header(out, "etag");
 	snprintf(r->etag, sizeof(r->etag), "%s", etag ? etag : "");
+	api_warn(r, out);
 	return rc;
 }
 
@@ -603,7 +619,7 @@ static void api_consider(struct near *n, const char *name, const json_t *box)
 		return;
 	n->slips = slips;
 	snprintf(n->best, sizeof(n->best), "%s", name);
-	snprintf(n->about, sizeof(n->about), "%s (%s, %s)", name, api_client_text(box, "state"),
+	snprintf(n->about, sizeof(n->about), "%s (%s, %s)", name, api_client_state(box),
 		 api_client_text(box, "template"));
 }
 
@@ -652,6 +668,19 @@ const char *api_client_text(const json_t *doc, const char *key)
 	const char *s = json_string_value(json_object_get(doc, key));
 
 	return s ? s : "";
+}
+
+const char *api_client_state(const json_t *doc)
+{
+	static const struct {
+		const char *old, *name;
+	} renamed[] = { { "over", "exited" }, { "kept", "stopped" }, { "gone", "deleted" } };
+	const char *state = api_client_text(doc, "state");
+
+	for (unsigned i = 0; i < ARRAY_LEN(renamed); i++)
+		if (!strcmp(state, renamed[i].old))
+			return renamed[i].name;
+	return state;
 }
 
 int64_t api_client_int(const json_t *doc, const char *key, int64_t otherwise)

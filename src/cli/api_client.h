@@ -31,6 +31,7 @@ struct api_client {
 	int lost;          /* the last failure was one of the connection: another try may succeed */
 	int never;         /* and no daemon has received the request */
 	int runs;          /* the command runs a program: failures of atoll itself are 125 */
+	int warned;        /* a warning of the daemon was printed */
 	char etag[80];     /* of the last answer; "": it had none */
 	const char *match; /* the next call's If-Match, or NULL */
 	const char *once;  /* the next call's Idempotency-Key, or NULL */
@@ -93,6 +94,7 @@ void api_client_explain_box(struct api_client *r, const char *box);
 /* ---- for people ---- */
 void api_client_print(const json_t *doc);                        /* one line */
 const char *api_client_text(const json_t *doc, const char *key); /* never NULL */
+const char *api_client_state(const json_t *doc); /* never NULL; also of a daemon of version 0.1 */
 int64_t api_client_int(const json_t *doc, const char *key, int64_t otherwise);
 int64_t api_client_when_ms(const char *rfc3339); /* -1: is none */
 /* "3 m 5 s" since, or until, that moment; "-" if there is none. */

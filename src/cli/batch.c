@@ -172,12 +172,20 @@ static void print_summary(const struct sheet *s)
 		puts("not all items had been sent");
 }
 
+/* A daemon of version 0.1 sends "over". */
+static const char *batch_state(const json_t *doc)
+{
+	const char *state = api_client_text(doc, "state");
+
+	return strcmp(state, "over") ? state : "finished";
+}
+
 static int batch_conclude(struct sheet *s)
 {
 	const json_t *error = json_object_get(s->refused, "error");
 	int well = s->end && !api_client_int(s->end, "failed", 0) &&
 		   !api_client_int(s->end, "errors", 0) &&
-		   !strcmp(api_client_text(s->end, "state"), "over") &&
+		   !strcmp(batch_state(s->end), "finished") &&
 		   json_is_true(json_object_get(s->end, "whole"));
 
 	show_progress(s, 1);

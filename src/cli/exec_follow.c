@@ -310,7 +310,7 @@ static int find_record(struct exec_follow *f)
 {
 	json_t *doc = api_client_get(f->r, "/v1/runs/%s", f->exec);
 
-	if (doc && !strcmp(api_client_text(doc, "state"), "over")) {
+	if (doc && !strcmp(api_client_state(doc), "exited")) {
 		f->record = doc;
 		return 0;
 	}

@@ -12,7 +12,7 @@ enum { LS_ALL, LS_STATE, LS_TEMPLATE, LS_META, LS_NAME, LS_NFLAGS };
 static const struct flag flags[LS_NFLAGS] = {
 	[LS_ALL] = { "all", 'a', FLAG_SWITCH, NULL, "include deleted boxes" },
 	[LS_STATE] = { "state", 0, FLAG_TEXT, "STATE",
-		       "only boxes in this state: running, kept, paused, gone" },
+		       "only boxes in this state: running, stopped, paused, deleted" },
 	[LS_TEMPLATE] = { "template", 't', FLAG_TEXT, "NAME", "only boxes of this template" },
 	[LS_META] = { "meta", 0, FLAG_WORDS, "KEY=VALUE",
 		      "only boxes with this metadata; may be repeated" },
@@ -49,13 +49,13 @@ static void ls_row(struct table *t, json_t *box)
 
 	table_cell(t, "%s", api_client_text(box, "id"));
 	table_cell(t, "%s", api_client_text(box, "name"));
-	table_cell(t, "%s", api_client_text(box, "state"));
+	table_cell(t, "%s", api_client_state(box));
 	table_cell(t, "%s", api_client_text(box, "template"));
 	table_cell(t, "%lld", (long long)api_client_int(box, "running", 0));
 	table_cell(t, "%s", api_client_since(text, box, "created"));
 	if (json_is_string(json_object_get(box, "kept_until")))
 		table_cell(t, "%s", api_client_until(text, box, "kept_until"));
-	else if (!strcmp(api_client_text(box, "state"), "gone"))
+	else if (!strcmp(api_client_state(box), "deleted"))
 		table_cell(t, "%s", api_client_text(box, "cause"));
 	else
 		table_cell(t, "%s", api_client_until(text, box, "ends"));

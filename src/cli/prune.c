@@ -1,4 +1,4 @@
-/* prune.c - `atoll prune`: deletes boxes that have timed out and are only kept for their files. */
+/* prune.c - `atoll prune`: deletes stopped boxes and their files. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
 #include "cli/verbs.h"
@@ -24,8 +24,8 @@ static int prune_agreed(size_t n)
 {
 	char answer[16] = "";
 
-	fprintf(stderr, "atoll: delete %zu kept box%s and %s files? [y/N] ", n, n == 1 ? "" : "es",
-		n == 1 ? "its" : "their");
+	fprintf(stderr, "atoll: delete %zu stopped box%s and %s files? [y/N] ", n,
+		n == 1 ? "" : "es", n == 1 ? "its" : "their");
 	if (!fgets(answer, sizeof(answer), stdin))
 		return 0;
 	return !strcmp(answer, "y\n") || !strcmp(answer, "yes\n");
@@ -59,9 +59,9 @@ static int prune_boxes(struct api_client *r, const struct args *a, const json_t 
 
 	if (n && !args_has(a, PRUNE_YES) &&
 	    (args_has(a, PRUNE_NO_INPUT) || !isatty(0) || !isatty(2))) {
-		api_client_usage(r, "%zu kept box%s would be deleted with all files", n,
+		api_client_usage(r, "%zu stopped box%s would be deleted with all files", n,
 				 n == 1 ? "" : "es");
-		cli_error_hint(&r->trouble, "list", "atoll ls --state kept");
+		cli_error_hint(&r->trouble, "list", "atoll ls --state stopped");
 		cli_error_hint(&r->trouble, "confirm", "atoll prune --yes");
 		status = r->status;
 	} else if (n && !args_has(a, PRUNE_YES) && !prune_agreed(n)) {
@@ -82,7 +82,7 @@ static int prune_boxes(struct api_client *r, const struct args *a, const json_t 
 static int prune_prune(struct api_client *r, const struct args *a)
 {
 	json_t *boxes = json_array();
-	int status = api_client_list(r, "/v1/boxes?state=kept", prune_collect, boxes);
+	int status = api_client_list(r, "/v1/boxes?state=stopped", prune_collect, boxes);
 
 	if (!status)
 		status = prune_boxes(r, a, boxes);
@@ -96,7 +96,7 @@ static int run_prune(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
-	{ "atoll prune", "delete boxes that are kept only for their files, after asking" },
+	{ "atoll prune", "delete stopped boxes, after asking" },
 	{ "atoll prune --yes", "delete them without asking" },
 	{ 0 },
 };
@@ -105,7 +105,7 @@ const struct command verb_prune = {
 	.name = "prune",
 	.group = "Boxes",
 	.usage = "[--yes]",
-	.summary = "delete boxes that are kept only for their files",
+	.summary = "delete stopped boxes and their files",
 	.flags = flags,
 	.nflags = PRUNE_NFLAGS,
 	.examples = examples,

@@ -120,7 +120,7 @@ static int ps_each(void *ctx, json_t *run)
 {
 	struct list_output *l = ctx;
 	struct table *t = &l->table;
-	int over = !strcmp(api_client_text(run, "state"), "over");
+	int over = !strcmp(api_client_state(run), "exited");
 	char text[24];
 
 	if (l->cli->json) {

@@ -16,7 +16,7 @@ static int rm_drop(struct api_client *r, const char *box)
 	}
 	json_decref(doc);
 	if (r->cli->json) {
-		json_t *gone = json_pack("{s:o, s:s}", "box", json_string(box), "state", "gone");
+		json_t *gone = json_pack("{s:o, s:s}", "box", json_string(box), "state", "deleted");
 
 		api_client_print(gone);
 		json_decref(gone);

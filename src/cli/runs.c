@@ -121,9 +121,9 @@ static void print_record(const json_t *run)
 
 	command_text(&line, json_object_get(run, "command"));
 	printf("%s in %s: %s\n", api_client_text(run, "id"), api_client_text(run, "box"),
-	       *summary                                         ? summary
-	       : !strcmp(api_client_text(run, "state"), "over") ? "ended by itself"
-								: "running");
+	       *summary                                   ? summary
+	       : !strcmp(api_client_state(run), "exited") ? "ended by itself"
+							  : "running");
 	printf("%-12s %s\n", "command", cli_error_shown(buf_str(&line), shown));
 	if (*api_client_text(run, "cause"))
 		printf("%-12s %s, exit %lld\n", "cause", api_client_text(run, "cause"),

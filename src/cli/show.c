@@ -66,7 +66,7 @@ static void print_box(const json_t *box)
 	show_row("id", api_client_text(box, "id"));
 	show_row("name", api_client_text(box, "name"));
 	show_row("session", api_client_text(box, "session"));
-	show_row("state", api_client_text(box, "state"));
+	show_row("state", api_client_state(box));
 	show_row("cause", api_client_text(box, "cause"));
 	show_row("template", api_client_text(box, "template"));
 	number_row("programs", box, "running", 1);

@@ -76,14 +76,14 @@ static void add_row(struct top *t, struct table *table, json_t *box, json_t *row
 	load = load_of(t, id, api_client_int(json_object_get(stats, "cpu"), "us", -1));
 	if (rows) {
 		json_object_set_new(stats, "name", json_string(api_client_text(box, "name")));
-		json_object_set_new(stats, "state", json_string(api_client_text(box, "state")));
+		json_object_set_new(stats, "state", json_string(api_client_state(box)));
 		json_object_set_new(stats, "cpu_percent", load < 0 ? json_null() : json_real(load));
 		json_array_append_new(rows, stats);
 		return;
 	}
 	table_cell(table, "%s", id);
 	table_cell(table, "%s", api_client_text(box, "name"));
-	table_cell(table, "%s", api_client_text(box, "state"));
+	table_cell(table, "%s", api_client_state(box));
 	if (load < 0)
 		table_cell(table, "-");
 	else

@@ -46,7 +46,7 @@ static int wait_for(struct api_client *r, const char *box, const char *exec, uin
 		if (!doc)
 			return r->status;
 		heard = now_ns();
-		if (strcmp(api_client_text(doc, "state"), "over") != 0) {
+		if (strcmp(api_client_state(doc), "exited") != 0) {
 			json_decref(doc);
 			continue;
 		}

@@ -224,7 +224,7 @@ static int dispatch_fetch(struct call *c, struct traffic *t)
 	if (!id_valid(t->to.id) || fleet_find(&c->api->fleet, t->to.id) ||
 	    store_box_get(c->api->store, t->to.id, &row, &e) < 0)
 		return 0;
-	if (row.state == STORE_BOX_GONE || strcmp(row.boot, c->api->fleet.boot) != 0) {
+	if (row.state == STORE_BOX_DELETED || strcmp(row.boot, c->api->fleet.boot) != 0) {
 		store_box_fini(&row);
 		return 0;
 	}

@@ -44,7 +44,7 @@ static const struct {
 	const char *ours, *theirs, *message;
 } kinds[] = {
 	{ "box.created", "sandbox.lifecycle.created", "the sandbox was created" },
-	{ "box.kept", "sandbox.lifecycle.paused", "the sandbox was paused, its programs ended" },
+	{ "box.stopped", "sandbox.lifecycle.paused", "the sandbox was paused, its programs ended" },
 	{ "box.paused", "sandbox.lifecycle.paused", "the sandbox was paused" },
 	{ "box.woken", "sandbox.lifecycle.resumed", "the sandbox was resumed" },
 	{ "box.resumed", "sandbox.lifecycle.resumed", "the sandbox was resumed" },

@@ -10,7 +10,7 @@ const struct field pausing_fields[] = {
 
 int pausing_is_paused(const struct box *b)
 {
-	return b->state == BOX_PAUSED || b->state == BOX_KEPT;
+	return b->state == BOX_PAUSED || b->state == BOX_STOPPED;
 }
 
 static void pause_paused(struct call *c, struct box *b, const struct err *e)

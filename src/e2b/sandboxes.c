@@ -268,7 +268,7 @@ static void sandboxes_wake(struct call *c, struct box *b, int64_t otherwise_s)
 		return;
 	}
 	b->row.lifetime_ms = ms;
-	if (b->state == BOX_KEPT) {
+	if (b->state == BOX_STOPPED) {
 		box_wake(b);
 		call_json(c, 201, sandbox_json_created(c, b));
 	} else if (box_resume(b, !call_flag(c, "memory", 1), wait_with(c, sandboxes_awake), &e) <

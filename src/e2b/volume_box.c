@@ -136,7 +136,7 @@ static void volume_box_bring(struct volume_box *d)
 	b = volume_box_holder(c->api, d->volume, d->root);
 	if (!b)
 		volume_box_make(d);
-	else if (b->state == BOX_RUNNING || b->state == BOX_KEPT)
+	else if (b->state == BOX_RUNNING || b->state == BOX_STOPPED)
 		volume_box_use(d, b);
 	else if (b->state == BOX_ENDING)
 		box_end(b, CAUSE_OPERATOR, &d->wait);

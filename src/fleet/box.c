@@ -10,13 +10,13 @@ static const struct {
 	const char *name;
 	unsigned next;
 } states[] = {
-	[BOX_MAKING] = { "making",
-			 1u << BOX_RUNNING | 1u << BOX_KEPT | 1u << BOX_PAUSED | 1u << BOX_ENDING },
-	[BOX_RUNNING] = { "running", 1u << BOX_KEPT | 1u << BOX_PAUSED | 1u << BOX_ENDING },
-	[BOX_KEPT] = { "kept", 1u << BOX_RUNNING | 1u << BOX_ENDING },
+	[BOX_MAKING] = { "creating", 1u << BOX_RUNNING | 1u << BOX_STOPPED | 1u << BOX_PAUSED |
+					     1u << BOX_ENDING },
+	[BOX_RUNNING] = { "running", 1u << BOX_STOPPED | 1u << BOX_PAUSED | 1u << BOX_ENDING },
+	[BOX_STOPPED] = { "stopped", 1u << BOX_RUNNING | 1u << BOX_ENDING },
 	[BOX_PAUSED] = { "paused", 1u << BOX_RUNNING | 1u << BOX_MAKING | 1u << BOX_ENDING },
-	[BOX_ENDING] = { "ending", 1u << BOX_GONE },
-	[BOX_GONE] = { "gone", 0 },
+	[BOX_ENDING] = { "ending", 1u << BOX_DELETED },
+	[BOX_DELETED] = { "deleted", 0 },
 };
 _Static_assert(ARRAY_LEN(states) == BOX_STATES, "a state without a row");
 
@@ -36,7 +36,7 @@ void box_set_state(struct box *b, enum box_state next)
 	b->state = next;
 	if (next == BOX_ENDING)
 		b->fleet->ending++;
-	else if (next == BOX_GONE)
+	else if (next == BOX_DELETED)
 		b->fleet->ending--;
 }
 
@@ -126,7 +126,7 @@ void box_free(struct box *b)
 	fleet_call_hooks(b->fleet, after_free, b);
 	/* The end of a box may be known here before its connection closes; calls in progress must
 	 * fail with it. */
-	if (b->state == BOX_GONE)
+	if (b->state == BOX_DELETED)
 		init_conn_box_ended(&b->line);
 	init_conn_close(&b->line);
 	port_conns_fail(b);

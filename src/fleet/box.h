@@ -23,10 +23,10 @@
 enum box_state {
 	BOX_MAKING,
 	BOX_RUNNING,
-	BOX_KEPT,   /* its programs have ended, its files exist */
-	BOX_PAUSED, /* all its processes are frozen */
+	BOX_STOPPED, /* its programs have ended, its files exist */
+	BOX_PAUSED,  /* all its processes are frozen */
 	BOX_ENDING,
-	BOX_GONE,
+	BOX_DELETED,
 	BOX_STATES
 };
 const char *box_state_name(enum box_state s);

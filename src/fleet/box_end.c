@@ -53,7 +53,7 @@ static int is_buried(struct box *b)
 	if (store_box_get(b->fleet->store, b->row.id, &row, &e) < 0)
 		return 0;
 	box_take_cause(b, row.cause);
-	gone = row.state == STORE_BOX_GONE;
+	gone = row.state == STORE_BOX_DELETED;
 	store_box_fini(&row);
 	return gone;
 }
@@ -116,7 +116,7 @@ void box_finish(struct box *b, const struct wire_counters *figures)
 	/* Determined before its execs end: they claim the kills for memory. */
 	enum cause cause = b->because == CAUSE_EXIT && missed ? own_end(b, figures) : b->because;
 
-	box_set_state(b, BOX_GONE);
+	box_set_state(b, BOX_DELETED);
 	egress_client_close(b);
 	timer_clear(&b->clock);
 	if (figures)

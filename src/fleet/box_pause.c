@@ -43,16 +43,16 @@ static void pause_keep(struct box *b, enum cause because)
 	static const struct init_call_ops on = { .answer = pause_kept };
 	struct err e;
 
-	box_set_state(b, BOX_KEPT);
+	box_set_state(b, BOX_STOPPED);
 	b->because = because;
-	store_for(b, STORE_BOX_KEPT);
+	store_for(b, STORE_BOX_STOPPED);
 	if (box_changed(b, &e) < 0) { /* a box whose row cannot be written cannot be kept */
 		box_end(b, because, NULL);
 		return;
 	}
 	init_conn_remove_call(&b->look);
 	init_conn_request(&b->line, &b->look, &on, WIRE_STOP, 0);
-	fleet_emit(b->fleet, b->row.team, b->row.id, "box.kept",
+	fleet_emit(b->fleet, b->row.team, b->row.id, "box.stopped",
 		   json_pack("{s:s}", "cause", cause_name(because)));
 }
 
@@ -235,7 +235,7 @@ static void on_thawed(void *ctx, const struct frame *f, size_t len, int *fd, con
 
 int box_resume(struct box *b, int reboot, struct box_wait *w, struct err *e)
 {
-	if (b->state == BOX_KEPT) {
+	if (b->state == BOX_STOPPED) {
 		box_wake(b);
 		if (w)
 			w->done(w, b, NULL);
@@ -280,7 +280,7 @@ void box_on_timeout(struct box *b, enum cause because, uint64_t ms)
 void box_wake(struct box *b)
 {
 	box_touch(b);
-	if (b->state != BOX_KEPT)
+	if (b->state != BOX_STOPPED)
 		return;
 	box_set_state(b, BOX_RUNNING);
 	set_going(b);

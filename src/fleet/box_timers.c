@@ -101,7 +101,7 @@ static uint64_t kept_left_ms(const struct box *b)
 /* Its lifetime does not elapse; only its retention does. */
 int box_is_stored(const struct box *b)
 {
-	return b->state == BOX_KEPT || b->state == BOX_PAUSED;
+	return b->state == BOX_STOPPED || b->state == BOX_PAUSED;
 }
 
 /* What the keeper does at the deadline if no server has done it. */
@@ -249,14 +249,14 @@ void box_reread(struct box *b)
 
 	if (store_box_get(b->fleet->store, b->row.id, &row, &e) < 0)
 		return;
-	if (row.state == STORE_BOX_GONE) { /* the keeper will report its end here, too */
+	if (row.state == STORE_BOX_DELETED) { /* the keeper will report its end here, too */
 		store_box_fini(&row);
 		return;
 	}
 	store_box_fini(&b->row);
 	b->row = row;
-	if (b->state == BOX_RUNNING && row.state == STORE_BOX_KEPT)
-		box_set_state(b, BOX_KEPT);
+	if (b->state == BOX_RUNNING && row.state == STORE_BOX_STOPPED)
+		box_set_state(b, BOX_STOPPED);
 	else if (b->state == BOX_RUNNING && row.state == STORE_BOX_PAUSED)
 		box_set_state(b, BOX_PAUSED);
 	else if (box_is_stored(b) && !b->moving && row.state == STORE_BOX_RUNNING) {

@@ -35,7 +35,7 @@ struct exec_spec {                            /* borrowed for the call */
 	int helper;  /* started by the server, not by a client: in no list, and not
 				  * counted as a program */
 	const struct lang *lang; /* language of the program, or NULL */
-	int compiled_before;     /* the program came from the compile cache; shown in its record */
+	int cached;              /* the program came from the compile cache; shown in its record */
 	int lone; /* signals and wall limit apply to the leader only, not to its process group:
 		   * WIRE_START_LEADER_ONLY */
 	uint64_t log_bytes;
@@ -65,7 +65,7 @@ struct exec {
 	char tag[STORE_NAME + 1];
 	int pid, tty, stdin_open;
 	int input_noted; /* the first input was written to the audit log */
-	int compiled_before;
+	int cached;
 	const struct lang *lang; /* NULL: a command, or not known since a restart */
 	int restored;
 	unsigned tries; /* restored: number of requests that init rejected as unknown */
@@ -145,4 +145,5 @@ int exec_is_helper(const struct exec *r);
 void exec_free(struct exec *r);
 json_t *exec_json(const struct exec *r); /* for a running exec */
 json_t *exec_row_json(const struct store_run *row);
+void exec_json_set_cached(json_t *doc);                /* the program came from the compile cache */
 json_t *exec_row_request(const struct store_run *row); /* owned by the caller; NULL: none */

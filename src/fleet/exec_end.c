@@ -88,11 +88,11 @@ static json_t *make_record(struct exec *r, const struct exit_info *end, int64_t 
 			rec.dropped[i] = r->exit.dropped[i];
 	memcpy(rec.id, r->id, sizeof(rec.id));
 	doc = record_json(&rec);
-	json_object_set_new(doc, "state", json_string("over"));
+	json_object_set_new(doc, "state", json_string("exited"));
 	if (egress_client_wanted(b))
 		json_object_set_new(doc, "network", egress_client_since(b, r->started_ns));
-	if (r->compiled_before)
-		json_object_set_new(doc, "compiled_before", json_true());
+	if (r->cached)
+		exec_json_set_cached(doc);
 	if (r->tag[0])
 		json_object_set_new(doc, "tag", json_string(r->tag));
 	if (r->replay_of[0])

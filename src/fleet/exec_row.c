@@ -132,17 +132,36 @@ json_t *exec_row_request(const struct store_run *row)
 	return request;
 }
 
+void exec_json_set_cached(json_t *doc)
+{
+	json_object_set_new(doc, "cached", json_true());
+	json_object_set_new(doc, "compiled_before", json_true()); /* its name in version 0.1 */
+}
+
+/* A record that version 0.1 has stored gets the words of this version. */
+static void exec_row_translate(json_t *doc)
+{
+	const char *state = json_string_value(json_object_get(doc, "state"));
+
+	if (state && !strcmp(state, "over"))
+		json_object_set_new(doc, "state", json_string("exited"));
+	if (json_is_true(json_object_get(doc, "compiled_before")))
+		exec_json_set_cached(doc);
+}
+
 json_t *exec_row_json(const struct store_run *row)
 {
 	json_t *doc = row->record ? json_loads(row->record, 0, NULL) : NULL;
 
 	json_object_del(doc, REQUEST);
-	if (json_object_get(doc, "id"))
+	if (json_object_get(doc, "id")) {
+		exec_row_translate(doc);
 		return doc;
+	}
 	json_decref(doc);
 	doc = json_pack("{s:s, s:s, s:s, s:s, s:s}", "id", row->id, "box", row->box, "state",
-			row->ended_ns ? "over" : "running", "kind", store_run_kind_name(row->kind),
-			"tag", row->tag);
+			row->ended_ns ? "exited" : "running", "kind",
+			store_run_kind_name(row->kind), "tag", row->tag);
 	if (row->command)
 		json_object_set_new(doc, "command", json_loads(row->command, 0, NULL));
 	json_object_set_new(doc, "started", json_time((uint64_t)row->started_ns));

@@ -175,7 +175,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	r->tty = want->pty;
 	r->stdin_open = want->stdin_open || want->pty;
 	r->wall_ms = want->wall_ms;
-	r->compiled_before = want->compiled_before;
+	r->cached = want->cached;
 	r->command = words_json(want->argv);
 	r->started_ns = fleet_now_ns();
 	r->lang = want->lang;

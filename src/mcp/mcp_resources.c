@@ -112,7 +112,7 @@ void mcp_resources_list(struct mcp_call *m)
 	mcp_own_session(c, session);
 	b = c->who.box[0] ? fleet_find(&c->api->fleet, c->who.box)
 			  : fleet_session(&c->api->fleet, c->who.team, session, "base");
-	if (!b || (b->state != BOX_RUNNING && b->state != BOX_KEPT)) {
+	if (!b || (b->state != BOX_RUNNING && b->state != BOX_STOPPED)) {
 		if (json_is_string(cursor))
 			mcp_error(m, 200, RPC_PARAMS, NULL, "cursor: is none of ours");
 		else

@@ -166,7 +166,7 @@ static void apply_report(struct pipeline *p, const json_t *doc)
 {
 	snprintf(p->row.outcome, sizeof(p->row.outcome), "%.32s", doc_text(doc, "outcome"));
 	snprintf(p->row.category, sizeof(p->row.category), "%.32s", doc_text(doc, "category"));
-	p->row.state = STORE_PIPELINE_OVER;
+	p->row.state = STORE_PIPELINE_FINISHED;
 	p->step = NEXT_OVER;
 }
 

@@ -6,17 +6,21 @@
 #include <assert.h>
 #include <string.h>
 
-static const char *const states[] = {
-	[STORE_BATCH_RECEIVING] = "receiving",
-	[STORE_BATCH_RUNNING] = "running",
-	[STORE_BATCH_OVER] = "over",
-	[STORE_BATCH_CANCELLED] = "cancelled",
+/* `column` is the word in the database, part of a constraint of the schema; `name` is the public
+ * word. */
+static const struct {
+	const char *column, *name;
+} states[] = {
+	[STORE_BATCH_RECEIVING] = { "receiving", "receiving" },
+	[STORE_BATCH_RUNNING] = { "running", "running" },
+	[STORE_BATCH_FINISHED] = { "over", "finished" },
+	[STORE_BATCH_CANCELLED] = { "cancelled", "cancelled" },
 };
 static_assert(ARRAY_LEN(states) == STORE_BATCH_STATES, "a state without a name");
 
 const char *store_batch_state_name(enum store_batch_state state)
 {
-	return (unsigned)state < STORE_BATCH_STATES ? states[state] : "unknown";
+	return (unsigned)state < STORE_BATCH_STATES ? states[state].name : "unknown";
 }
 
 #define COLUMNS                                                                                    \
@@ -33,7 +37,7 @@ static void read_batch(struct sql *q, void *row)
 	sql_get_text(q, b->who, sizeof(b->who));
 	sql_get_text(q, state, sizeof(state));
 	for (unsigned i = 0; i < STORE_BATCH_STATES; i++)
-		if (strcmp(state, states[i]) == 0)
+		if (strcmp(state, states[i].column) == 0)
 			b->state = (enum store_batch_state)i;
 	b->created_ns = sql_get_i64(q);
 	b->ended_ns = sql_get_i64(q);
@@ -73,7 +77,7 @@ int store_batch_insert(struct store *s, const struct store_batch *b, struct err 
 	sql_text(&q, b->id);
 	sql_text(&q, b->team);
 	sql_text(&q, b->who);
-	sql_text(&q, store_batch_state_name(b->state));
+	sql_text(&q, states[b->state].column);
 	sql_i64(&q, b->created_ns);
 	sql_i64(&q, b->ended_ns);
 	sql_u64(&q, b->items);
@@ -92,7 +96,7 @@ int store_batch_update(struct store *s, const struct store_batch *b, struct err 
 		sql(s, "UPDATE batches SET state = ?, ended_ns = ?, items = ?, passed = ?,"
 		       " failed = ?, errors = ?, bytes = ?, whole = ? WHERE id = ?");
 
-	sql_text(&q, store_batch_state_name(b->state));
+	sql_text(&q, states[b->state].column);
 	sql_i64(&q, b->ended_ns);
 	sql_u64(&q, b->items);
 	sql_u64(&q, b->passed);

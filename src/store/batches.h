@@ -6,7 +6,7 @@
 enum store_batch_state {
 	STORE_BATCH_RECEIVING, /* the client still sends items; they are run meanwhile */
 	STORE_BATCH_RUNNING,   /* all items are there */
-	STORE_BATCH_OVER,
+	STORE_BATCH_FINISHED,
 	STORE_BATCH_CANCELLED,
 	STORE_BATCH_STATES,
 };

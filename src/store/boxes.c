@@ -6,23 +6,28 @@
 #include <assert.h>
 #include <string.h>
 
-static const char *const states[] = {
-	[STORE_BOX_RUNNING] = "running",
-	[STORE_BOX_KEPT] = "kept",
-	[STORE_BOX_PAUSED] = "paused",
-	[STORE_BOX_GONE] = "gone",
+/* `column` is the word in the database: the schema's constraints and indexes contain it, so it does
+ * not change. `name` is the public word. Both are accepted from clients (docs/daemon.md, "Renamed
+ * words"). */
+static const struct {
+	const char *column, *name;
+} states[] = {
+	[STORE_BOX_RUNNING] = { "running", "running" },
+	[STORE_BOX_STOPPED] = { "kept", "stopped" },
+	[STORE_BOX_PAUSED] = { "paused", "paused" },
+	[STORE_BOX_DELETED] = { "gone", "deleted" },
 };
 static_assert(ARRAY_LEN(states) == STORE_BOX_STATES, "a state without a name");
 
 const char *store_box_state_name(enum store_box_state state)
 {
-	return (unsigned)state < STORE_BOX_STATES ? states[state] : "unknown";
+	return (unsigned)state < STORE_BOX_STATES ? states[state].name : "unknown";
 }
 
 int store_box_state_parse(const char *text, enum store_box_state *out)
 {
 	for (unsigned i = 0; i < STORE_BOX_STATES; i++)
-		if (strcmp(text, states[i]) == 0) {
+		if (strcmp(text, states[i].name) == 0 || strcmp(text, states[i].column) == 0) {
 			*out = (enum store_box_state)i;
 			return 0;
 		}
@@ -85,7 +90,7 @@ static void read_box(struct sql *q, void *row)
 	sql_get_text(q, b->boot, sizeof(b->boot));
 	sql_get_text(q, word, sizeof(word));
 	if (store_box_state_parse(word, &b->state) < 0)
-		b->state = STORE_BOX_GONE; /* a CHECK keeps that out */
+		b->state = STORE_BOX_DELETED; /* a CHECK keeps that out */
 	sql_get_text(q, word, sizeof(word));
 	if (store_on_timeout_parse(word, &b->on_timeout) < 0)
 		b->on_timeout = STORE_TIMEOUT_KILL; /* as above */
@@ -139,7 +144,7 @@ static void bind_changing(struct sql *q, const struct store_box *b)
 	sql_text(q, b->name);
 	sql_text(q, b->session);
 	sql_text(q, b->boot);
-	sql_text(q, store_box_state_name(b->state));
+	sql_text(q, states[b->state].column);
 	sql_text(q, store_on_timeout_name(b->on_timeout));
 	sql_i64(q, b->ends_ns);
 	sql_i64(q, b->idle_since_ns);
@@ -214,9 +219,9 @@ int store_box_set_state(struct store *s, const char *id, enum store_box_state st
 {
 	auto_sql struct sql q =
 		sql(s, "UPDATE boxes SET state = ?, cause = ?, ended_ns = ? WHERE id = ?");
-	int gone = state == STORE_BOX_GONE;
+	int gone = state == STORE_BOX_DELETED;
 
-	sql_text(&q, store_box_state_name(state));
+	sql_text(&q, states[state].column);
 	sql_text(&q, gone ? cause : "");
 	sql_i64(&q, gone ? ended_ns : 0);
 	sql_text(&q, id);
@@ -361,13 +366,13 @@ static void where_states(struct sql_where *w, unsigned bits)
 {
 	const char *join = " AND state IN (";
 
-	if (!(bits >> STORE_BOX_GONE & 1)) /* as the index of boxes that are not gone has it */
+	if (!(bits >> STORE_BOX_DELETED & 1)) /* as the index of boxes that are not gone has it */
 		buf_puts(&w->text, " AND state <> 'gone'");
 	if (!bits)
 		return;
 	for (unsigned i = 0; i < STORE_BOX_STATES; i++)
 		if (bits >> i & 1) {
-			buf_printf(&w->text, "%s'%s'", join, states[i]);
+			buf_printf(&w->text, "%s'%s'", join, states[i].column);
 			join = ", ";
 		}
 	buf_puts(&w->text, ")");
@@ -385,7 +390,7 @@ int store_box_list(struct store *s, const struct store_box_filter *f, struct sto
 	if (f->states >> STORE_BOX_STATES)
 		return err_set(e, ERR_INVALID, "no such state of a box");
 	buf_printf(&w.text, "SELECT " COLUMNS " FROM boxes %s WHERE 1",
-		   f->states >> STORE_BOX_GONE & 1 ? "" : "INDEXED BY boxes_live");
+		   f->states >> STORE_BOX_DELETED & 1 ? "" : "INDEXED BY boxes_live");
 	where_states(&w, f->states);
 	sql_where_text(&w, "team = ?", f->team);
 	sql_where_text(&w, "template = ?", f->template);

@@ -4,13 +4,16 @@
 
 enum store_box_state {
 	STORE_BOX_RUNNING,
-	STORE_BOX_KEPT,
+	STORE_BOX_STOPPED,
 	STORE_BOX_PAUSED,
-	STORE_BOX_GONE,
+	STORE_BOX_DELETED,
 	STORE_BOX_STATES
 };
-const char *store_box_state_name(enum store_box_state state);           /* "running", "kept", ... */
-int store_box_state_parse(const char *text, enum store_box_state *out); /* -1: no such state */
+const char *store_box_state_name(enum store_box_state state); /* "running", "stopped", ... */
+int store_box_state_parse(
+	const char *text,
+	enum store_box_state
+		*out); /* -1: no such state. Accepts also the names of earlier versions. */
 
 enum store_on_timeout {
 	STORE_TIMEOUT_KILL,
@@ -66,7 +69,7 @@ void store_boxes_fini(struct store_boxes *l);
 must_check int store_box_insert(struct store *s, const struct store_box *b, struct err *e);
 /* The whole row but id, team, template and created_ns, which never change. */
 must_check int store_box_update(struct store *s, const struct store_box *b, struct err *e);
-/* STORE_BOX_GONE: sets cause and time; name and session can be used again. Other states clear
+/* STORE_BOX_DELETED: sets cause and time; name and session can be used again. Other states clear
  * both. */
 must_check int store_box_set_state(struct store *s, const char *id, enum store_box_state state,
 				   const char *cause, int64_t ended_ns, struct err *e);

@@ -3,6 +3,9 @@
 #include "base/cleanup.h"
 #include "store/sql.h"
 
+#include <stdio.h>
+#include <string.h>
+
 enum { BATCH = 1024 }; /* between two looks at what is too old */
 
 static int events_trim(struct store *s, int64_t newest, struct err *e)
@@ -42,6 +45,8 @@ static void read_event(struct sql *q, void *row)
 	sql_get_text(q, ev->team, sizeof(ev->team));
 	sql_get_text(q, ev->box, sizeof(ev->box));
 	sql_get_text(q, ev->type, sizeof(ev->type));
+	if (strcmp(ev->type, "box.kept") == 0) /* its name in version 0.1 */
+		snprintf(ev->type, sizeof(ev->type), "box.stopped");
 	ev->data = sql_get_dup(q);
 }
 

@@ -7,16 +7,20 @@
 #include <ctype.h>
 #include <string.h>
 
-static const char *const states[] = {
-	[STORE_PIPELINE_RUNNING] = "running",
-	[STORE_PIPELINE_WAITING] = "waiting",
-	[STORE_PIPELINE_OVER] = "over",
+/* `column` is the word in the database, part of a constraint of the schema; `name` is the public
+ * word. */
+static const struct {
+	const char *column, *name;
+} states[] = {
+	[STORE_PIPELINE_RUNNING] = { "running", "running" },
+	[STORE_PIPELINE_WAITING] = { "waiting", "waiting" },
+	[STORE_PIPELINE_FINISHED] = { "over", "finished" },
 };
 static_assert(ARRAY_LEN(states) == STORE_PIPELINE_STATES, "a state without a name");
 
 const char *store_pipeline_state_name(enum store_pipeline_state state)
 {
-	return (unsigned)state < STORE_PIPELINE_STATES ? states[state] : "unknown";
+	return (unsigned)state < STORE_PIPELINE_STATES ? states[state].name : "unknown";
 }
 
 /* ---- rows ---- */
@@ -36,7 +40,7 @@ static void read_pipeline(struct sql *q, void *row)
 	sql_get_text(q, p->who, sizeof(p->who));
 	sql_get_text(q, state, sizeof(state));
 	for (unsigned i = 0; i < STORE_PIPELINE_STATES; i++)
-		if (strcmp(state, states[i]) == 0)
+		if (strcmp(state, states[i].column) == 0)
 			p->state = (enum store_pipeline_state)i;
 	sql_get_text(q, p->title, sizeof(p->title));
 	p->created_ns = sql_get_i64(q);
@@ -79,7 +83,7 @@ int store_pipeline_insert(struct store *s, const struct store_pipeline *p, struc
 	sql_text(&q, p->id);
 	sql_text(&q, p->team);
 	sql_text(&q, p->who);
-	sql_text(&q, store_pipeline_state_name(p->state));
+	sql_text(&q, states[p->state].column);
 	sql_text(&q, p->title);
 	sql_i64(&q, p->created_ns);
 	bind_progress(&q, p);
@@ -94,7 +98,7 @@ int store_pipeline_update(struct store *s, const struct store_pipeline *p, struc
 		       " calls = ?, tokens_in = ?, tokens_out = ?, cache_read = ?, cost_micro = ?,"
 		       " overfit = ? WHERE id = ?");
 
-	sql_text(&q, store_pipeline_state_name(p->state));
+	sql_text(&q, states[p->state].column);
 	bind_progress(&q, p);
 	sql_text(&q, p->id);
 	return sql_run_one(&q, "pipeline", p->id, e);

@@ -7,7 +7,7 @@
 enum store_pipeline_state {
 	STORE_PIPELINE_RUNNING,
 	STORE_PIPELINE_WAITING, /* for an answer */
-	STORE_PIPELINE_OVER,
+	STORE_PIPELINE_FINISHED,
 	STORE_PIPELINE_STATES,
 };
 const char *store_pipeline_state_name(enum store_pipeline_state state);

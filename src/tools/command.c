@@ -108,11 +108,11 @@ static void command_copy(json_t *to, const json_t *from, const char *name)
 
 static void command_over(struct call *c, json_t *take_record)
 {
-	static const char *const told[] = {
-		"exit_code", "status",   "signal",       "cause",        "summary",        "hint",
-		"step",      "timings",  "cpu_s",        "mem_peak",     "errors",         "error",
-		"warnings",  "language", "stdout_bytes", "stderr_bytes", "compiled_before"
-	};
+	static const char *const told[] = { "exit_code", "status",   "signal",       "cause",
+					    "summary",   "hint",     "step",         "timings",
+					    "cpu_s",     "mem_peak", "errors",       "error",
+					    "warnings",  "language", "stdout_bytes", "stderr_bytes",
+					    "cached" };
 	struct tool_job *j = job_of(c);
 	auto_buf struct buf out = { 0 }, err = { 0 }, text = { 0 };
 	json_t *data = json_object();

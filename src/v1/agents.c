@@ -409,7 +409,7 @@ void agents_run(struct call *c)
 static json_t *row_json(const struct store_agent *x)
 {
 	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:o}", "id", x->id, "task", x->title, "who",
-				x->who, "state", x->ended_ns ? "over" : "running", "created_at",
+				x->who, "state", x->ended_ns ? "finished" : "running", "created_at",
 				json_time((uint64_t)x->created_ns));
 
 	if (x->ended_ns) {

@@ -276,8 +276,8 @@ static const struct archive_format *format_of(struct call *c)
  * may not. */
 static int is_awake(struct call *c, struct box *b)
 {
-	if (b->state == BOX_KEPT && c->who.role < ROLE_EDITOR) {
-		call_error(c, 409, "kept", "the box is kept, and packing would wake it",
+	if (b->state == BOX_STOPPED && c->who.role < ROLE_EDITOR) {
+		call_error(c, 409, "stopped", "the box is stopped, and packing would start it",
 			   "the key's role is viewer",
 			   "read its files one by one, or ask an editor");
 		return 0;

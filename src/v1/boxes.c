@@ -7,12 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct field box_state_values[] = { FIELD_VALUE("running"), FIELD_VALUE("kept"),
-						 FIELD_VALUE("paused"),  FIELD_VALUE("gone"),
-						 FIELD_VALUE("all"),     { 0 } };
+static const struct field box_state_values[] = { FIELD_VALUE("running"),  FIELD_VALUE("stopped"),
+						 FIELD_VALUE("paused"),   FIELD_VALUE("deleted"),
+						 FIELD_VALUE("all"),      FIELD_OLD_VALUE("kept"),
+						 FIELD_OLD_VALUE("gone"), { 0 } };
 const struct field box_list_query[] = {
 	/* clang-format off */
-	{ "state", FIELD_CHOICE, 0, 0, 0, "only boxes in this state (default: all except gone)", box_state_values },
+	{ "state", FIELD_CHOICE, 0, 0, 0, "only boxes in this state (default: all except deleted)", box_state_values },
 	{ "template", FIELD_TEXT, 0, 0, STORE_TEMPLATE, "only boxes of this template", NULL },
 	{ "name", FIELD_TEXT, 0, 0, STORE_NAME, "only boxes whose name starts with this text", NULL },
 	{ "metadata", FIELD_TEXT, 0, 0, 1024, "only boxes with key=value; separate several pairs by an encoded &", NULL },
@@ -74,7 +75,7 @@ static json_t *box_row_json(const struct store_box *row)
 	json_object_set_new(doc, "volumes", text_json(row->volumes, 1));
 	json_object_set_new(doc, "network",
 			    json_pack("{s:o}", "allow", text_json(row->network, 1)));
-	if (row->state == STORE_BOX_GONE) {
+	if (row->state == STORE_BOX_DELETED) {
 		json_object_set_new(doc, "ended", boxes_moment(row->ended_ns));
 		json_object_set_new(doc, "cause", json_string(row->cause));
 	}
@@ -131,10 +132,12 @@ static int read_filter(struct call *c, struct store_box_filter *f, struct store_
 	if (state && !strcmp(state, "all"))
 		f->states = (1u << STORE_BOX_STATES) - 1;
 	else if (state && store_box_state_parse(state, &s) < 0)
-		return err_set(e, ERR_INVALID, "?state=%.20s: running, kept, paused, gone or all",
-			       state);
+		return err_set(e, ERR_INVALID,
+			       "?state=%.20s: running, stopped, paused, deleted or all", state);
 	else if (state)
 		f->states = 1u << s;
+	if (f->states && strcmp(state, "all") && strcmp(state, store_box_state_name(s)))
+		call_renamed(c, "state", state, store_box_state_name(s));
 	if (after && store_cursor_parse(after, &f->after, e) < 0)
 		return -1;
 	if (!meta)
@@ -194,7 +197,7 @@ static int show_gone(struct call *c)
 	if (!id_valid(call_param(c, 0)) ||
 	    store_box_get(c->api->store, call_param(c, 0), &row, &e) < 0)
 		return 0;
-	if (strcmp(row.team, c->who.team) != 0 || row.state != STORE_BOX_GONE ||
+	if (strcmp(row.team, c->who.team) != 0 || row.state != STORE_BOX_DELETED ||
 	    (c->who.box[0] && strcmp(c->who.box, row.id) != 0)) {
 		store_box_fini(&row);
 		return 0;

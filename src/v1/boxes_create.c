@@ -233,7 +233,7 @@ static void boxes_furnish(struct call *c, const struct box_spec *want, struct id
 
 static int is_there(const struct box *b)
 {
-	return b && (b->state == BOX_RUNNING || b->state == BOX_KEPT || b->state == BOX_PAUSED);
+	return b && (b->state == BOX_RUNNING || b->state == BOX_STOPPED || b->state == BOX_PAUSED);
 }
 
 struct joining {

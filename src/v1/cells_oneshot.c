@@ -30,13 +30,14 @@ static json_t *error_of(const json_t *record)
 static json_t *end_of(const json_t *record)
 {
 	json_t *us = json_object_get(json_object_get(record, "timings"), "run_us"),
-	       *before = json_object_get(record, "compiled_before");
+	       *cached = json_object_get(record, "cached");
 
-	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:O*}", "status",
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:O*, s:O*}", "status",
 			 ended_well(record) ? "ok" : "error", "cause", copy_of(record, "cause"),
 			 "code", copy_of(record, "exit_code"), "hint", copy_of(record, "hint"),
 			 "exec", copy_of(record, "id"), "truncated", copy_of(record, "truncated"),
-			 "duration_us", json_integer_value(us), "compiled_before", before);
+			 "duration_us", json_integer_value(us), "cached", cached, "compiled_before",
+			 cached);
 }
 
 static void tell_stream(struct event_stream *f, const json_t *record, const char *name,

@@ -147,13 +147,14 @@ static json_t *row_or_run(struct api *a, const struct store_run *row)
 }
 
 /* The record of an exec that ended is stored as the text of an answer; it contains the id of the
- * run. */
+ * run. Records of version 0.1 have another word for the state and are translated. */
 static int is_whole_record(const struct store_run *row)
 {
 	char own[ID_LEN + 16];
 
 	snprintf(own, sizeof(own), "\"id\":\"%s\"", row->id);
-	return row->ended_ns && row->record && strstr(row->record, own);
+	return row->ended_ns && row->record && strstr(row->record, own) &&
+	       strstr(row->record, "\"state\":\"exited\"");
 }
 
 static void add_run(struct api *a, const struct store_run *row, struct buf *out)

@@ -80,7 +80,7 @@ void pause_box(struct call *c)
 
 	if (!b)
 		return;
-	if (b->state == (memory ? BOX_PAUSED : BOX_KEPT) && !b->moving)
+	if (b->state == (memory ? BOX_PAUSED : BOX_STOPPED) && !b->moving)
 		pause_answer(c, b, NULL); /* the box already is in this state */
 	else
 		pause_begin(c, b, memory, pause_answer);

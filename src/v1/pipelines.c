@@ -318,7 +318,7 @@ void pipelines_events(struct call *c)
 		after = strtoll(last, NULL, 10);
 	if (call_query_flag(c, "follow") || event_stream_wanted(c) != EVENT_STREAM_NONE)
 		follow_stream(c, row.id, (uint32_t)after, 0,
-			      row.state == STORE_PIPELINE_OVER ||
+			      row.state == STORE_PIPELINE_FINISHED ||
 				      (call_query(c, "follow") && !call_query_flag(c, "follow")));
 	else
 		send_page(c, row.id, (uint32_t)after);

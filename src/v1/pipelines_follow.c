@@ -95,7 +95,7 @@ static int send_report(struct call *c, const char *id)
 		call_fail(c, &e);
 		return 1;
 	}
-	if (row.state == STORE_PIPELINE_OVER) {
+	if (row.state == STORE_PIPELINE_FINISHED) {
 		json_t *doc = pipelines_doc(c->api, id, "report", 0);
 
 		call_json(c, 200, doc ? doc : pipelines_row_json(&row));

@@ -45,7 +45,7 @@ struct run_request {
 
 	struct compile_reuse reuse;
 	int looked; /* the compile cache was searched */
-	int compiled_before;
+	int cached;
 	unsigned holds; /* number of holds of the box when it was first used */
 	struct buf words
 		[2]; /* complete output of the compiler, which the compile cache stores with the

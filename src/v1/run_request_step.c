@@ -259,7 +259,7 @@ static struct exec_spec want_of(const struct run_request *w, const struct run_st
 		.stdin_open = last && (json_object_get(w->body, "stdin") ||
 				       json_is_true(json_object_get(w->body, "open_stdin"))),
 		.root = w->plan.root,
-		.compiled_before = last && w->compiled_before,
+		.cached = last && w->cached,
 		.seed = last && w->plan.program.seed != NULL,
 		.lang = w->plan.program.lang,
 		.request = w->request,
@@ -296,7 +296,7 @@ void run_request_looked(struct compile_reuse *x, int found)
 
 	if (found) {
 		say_again(w, &x->made);
-		w->compiled_before = 1;
+		w->cached = 1;
 		go_on(w);
 	} else if (w->looked == 1) {
 		w->looked = 2; /* not in the cache: run the compiler */

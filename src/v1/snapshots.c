@@ -191,7 +191,7 @@ void snapshots_create(struct call *c)
 	struct box *b = fleet_named(&c->api->fleet, c->who.team, box);
 	struct err e;
 
-	if (!b || (b->state != BOX_RUNNING && b->state != BOX_KEPT && b->state != BOX_PAUSED) ||
+	if (!b || (b->state != BOX_RUNNING && b->state != BOX_STOPPED && b->state != BOX_PAUSED) ||
 	    (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0)) {
 		call_no_box(c, box);
 		return;

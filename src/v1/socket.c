@@ -44,7 +44,7 @@ struct box *channel_box(const struct channel *c, const json_t *msg, struct err *
 	const struct principal *who = channel_who(c);
 	struct box *b = name ? fleet_named(&channel_api(c)->fleet, who->team, name) : NULL;
 
-	if (b && (b->state == BOX_RUNNING || b->state == BOX_KEPT) &&
+	if (b && (b->state == BOX_RUNNING || b->state == BOX_STOPPED) &&
 	    (!who->box[0] || !strcmp(who->box, b->row.id)))
 		return b;
 	if (b && b->state == BOX_PAUSED)

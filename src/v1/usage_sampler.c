@@ -294,7 +294,7 @@ void usage_sampler_tick(struct usage_sampler *g)
 		for (struct box *b = g->fleet->slots[slot]; b; b = b->next) {
 			struct gauge_box *x;
 
-			if (b->state != BOX_RUNNING && b->state != BOX_KEPT &&
+			if (b->state != BOX_RUNNING && b->state != BOX_STOPPED &&
 			    b->state != BOX_PAUSED)
 				continue;
 			x = box_of(g, b->row.id);

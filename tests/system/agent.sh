@@ -38,7 +38,7 @@ finished_agent_sessions_are_listed_and_shown() {
 	api POST /v1/agents @order
 	id=$(get .id)
 	api GET '/v1/agents?limit=1'
-	is "$(get '.items[0] | [.id, .state, .outcome] | join(" ")')" "$id over done" "$body"
+	is "$(get '.items[0] | [.id, .state, .outcome] | join(" ")')" "$id finished done" "$body"
 	api GET "/v1/agents?limit=1&after=$(get .next)"
 	[ "$(get '.items[0].id')" != "$id" ] || fail "$body"
 	api GET "/v1/agents/$id"
@@ -163,7 +163,7 @@ the_box_of_a_session_ends_when_the_server_dies() {
 	soon no_boxes
 	# The stored row has the same outcome.
 	api GET '/v1/agents?limit=1'
-	is "$(get '.items[0] | .state + " " + .outcome')" "over lost" "$body"
+	is "$(get '.items[0] | .state + " " + .outcome')" "finished lost" "$body"
 }
 an_agent_session_continues_during_an_upgrade() {
 	begin said "$(script "$(run_it "until [ -e on-$$ ]; do sleep 0.05; done; echo continued")" "$(done_with through)")"

@@ -45,7 +45,7 @@ null" "what passed has no stderr"
 	has "$(of 2 .stderr)" AssertionError
 	is "$(of 2 .exit_code)" 1
 	is "$(of 8 .id)" 7
-	is "$(end '[.items, .results, .passed, .failed, .errors, .state, .causes.stdout] | join(" ")')" "11 11 7 4 0 over 3"
+	is "$(end '[.items, .results, .passed, .failed, .errors, .state, .causes.stdout] | join(" ")')" "11 11 7 4 0 finished 3"
 	api GET /metrics
 	has "$body" 'atoll_batch_results_total{verdict="passed"} '
 	has "$body" 'atoll_batches 0'
@@ -104,7 +104,7 @@ invalid_lines_do_not_stop_the_other_items() {
 an_empty_batch_is_accepted() {
 	: >items
 	send items
-	is "$(end '[.items, .results, .state] | join(" ")')" "0 0 over"
+	is "$(end '[.items, .results, .state] | join(" ")')" "0 0 finished"
 	is "$(jq -r .type <events | tr '\n' ' ')" "batch end "
 	printf '\n\n' >items
 	send items
@@ -135,7 +135,7 @@ results_can_be_read_again_from_any_item_number() {
 	has "$body" "id: 5
 data: {\"type\":\"result\",\"n\":5,"
 	api GET "/v1/batch/$id"
-	is "$(get '.state + (.passed | tostring)')" over5
+	is "$(get '.state + (.passed | tostring)')" finished5
 	api GET /v1/batch
 	is "$(get '.items[0].id')" "$id"
 	api DELETE "/v1/batch/$id?forget=1"
@@ -155,8 +155,8 @@ items_are_stored_as_runs_only_with_record_true() {
 	is "$(get "[.items[] | select(.tag == \"batch-$id\")]"' | map([.command[2], .cause, .status] | join(" ")) | join(",")')" "exit 4 exit 4,exit 4 exit 4"
 }
 
-# compiled_before N: N items were taken from the compile cache.
-compiled_before() { is "$(jq -rs '[.[] | select(.compiled_before)] | length' <events)" "$1" "compiled before"; }
+# cached N: N items were taken from the compile cache.
+cached() { is "$(jq -rs '[.[] | select(.cached)] | length' <events)" "$1" "compiled before"; }
 
 the_same_source_is_compiled_once_per_team() {
 	cat >items <<-'X'
@@ -167,44 +167,44 @@ the_same_source_is_compiled_once_per_team() {
 	n=$(wc -l <items)
 	send items
 	is "$(end .passed)" "$n"
-	compiled_before 0
+	cached 0
 	send items
 	is "$(end .passed)" "$n" "$(cat events)"
-	compiled_before "$n"
+	cached "$n"
 	sed 's/"a"/"b"/g' items >others # other arguments for the first program, the same source
 	send others
 	is "$(end .passed)" "$n" "$(cat events)"
-	compiled_before "$n"
+	cached "$n"
 	sed 's/return n/return 1+n-1/; s/inner/other/g' items >others
 	send others
 	is "$(end .passed)" "$n" "$(cat events)"
-	compiled_before 0
+	cached 0
 	sed 's/"args"/"env":{"CFLAGS":"-O0"},"args"/; s/"code"/"env":{"Z":"1"},"code"/2' items | head -n 1 >others
 	send others
 	is "$(end .passed)" 1
-	compiled_before 0
+	cached 0
 	api PUT /v1/teams/umber '{}'
 	own=$key
 	key=$("$ATOLL" key new u1 --team umber --state "$state" --quiet)
 	send items
 	key=$own
 	is "$(end .passed)" "$n"
-	compiled_before 0
+	cached 0
 }
 
 a_damaged_cache_entry_is_compiled_again() {
 	echo '{"language":"c","code":"int main(){return 0;}"}' >items
 	send items
 	send items
-	compiled_before 1
+	cached 1
 	for f in $(find "$state" -path "*/made/*"); do
 		printf X | dd of="$f" bs=1 seek=100 conv=notrunc 2>/dev/null
 	done
 	send items
 	is "$(end .passed)" 1
-	compiled_before 0
+	cached 0
 	send items
-	compiled_before 1
+	cached 1
 }
 
 compiled_programs_are_not_shared_between_teams() {
@@ -242,7 +242,7 @@ a_batch_continues_after_its_client_disconnects() {
 	soon grep -q '"result"' events
 	kill -9 $curl
 	id=$(jq -r .id <events | head -1)
-	soon is_state over
+	soon is_state finished
 	is "$(results)" 30
 	api GET "/v1/batch/$id/results?follow=0"
 	is "$(jq -s '[.[] | select(.type == "result").item] | unique | length' <body)" 30
@@ -274,7 +274,7 @@ s.sendall(open("request", "rb").read())
 print(s.recv(4096).decode())
 s.close()' "${url##*:}" >answer
 	id=$(sed -n 's/.*"type":"batch","id":"\([a-z2-7]*\)".*/\1/p' answer)
-	soon is_state over
+	soon is_state finished
 	api GET "/v1/batch/$id"
 	is "$(get '[.items, .passed, .whole] | map(tostring) | join(" ")')" "3 3 false"
 }
@@ -288,7 +288,7 @@ a_batch_continues_after_the_server_is_killed() {
 	id=$(jq -r .id <events | head -1)
 	seen=$(jq -sr '[.[] | select(.type == "result").n] | max' <events)
 	soon grep -q '"n":' events
-	soon is_state over
+	soon is_state finished
 	is "$(results)" 60
 	curl -sSN -H "X-API-Key: $key" "$url/v1/batch/$id/results?after=$seen" >rest
 	cat events rest | jq -c 'select(.type == "result")' >all

@@ -68,7 +68,7 @@ v1_run_leaves_no_box() {
 	while api GET /v1/boxes && [ "$(get '.items | length')" != 0 ] && [ $i -lt 100 ]; do i=$((i + 1)); done
 	is "$(get '.items | length')" 0
 	api GET "/v1/boxes/$gone"
-	is "$(get .state)" gone
+	is "$(get .state)" deleted
 }
 
 files_are_written_before_the_program_starts() {
@@ -113,7 +113,7 @@ a_box_is_created_shown_listed_and_deleted() {
 	api DELETE /v1/boxes/demo
 	is "$code" 204
 	api GET "/v1/boxes/$box"
-	is "$(get .state)" gone
+	is "$(get .state)" deleted
 	is "$(get .cause)" operator
 	api GET /v1/boxes/demo
 	is "$code" 404
@@ -231,7 +231,7 @@ a_deleted_box_has_its_end_time_and_cause() {
 	theirs=$(curl -sS -H "X-API-Key: $key" -d '{"name":"k","team":"others","role":"owner"}' -H 'Content-Type: application/json' "$url/v1/keys" | jq -r .key)
 	is "$(curl -sS -H "X-API-Key: $theirs" -d '{"command":"true"}' -H 'Content-Type: application/json' "$url/v1/boxes/$box/execs" | jq -r .error.code)" not_found
 }
-ended() { api GET "/v1/boxes/$box"; [ "$(get .state)" = gone ]; }
+ended() { api GET "/v1/boxes/$box"; [ "$(get .state)" = deleted ]; }
 
 a_lifetime_over_the_maximum_is_rejected() {
 	api POST /v1/boxes '{"lifetime_ms":999999999999}'
@@ -246,7 +246,7 @@ an_idle_timeout_ends_only_a_box_without_activity() {
 	api POST "/v1/boxes/$box/execs" '{"command":"sleep 2.5"}'
 	is "$(get .cause)" exit
 	api GET "/v1/boxes/$idle"
-	is "$(get '.state + " " + .cause')" "gone idle"
+	is "$(get '.state + " " + .cause')" "deleted idle"
 }
 
 a_stopped_box_that_kept_its_files_starts_again() {
@@ -254,13 +254,39 @@ a_stopped_box_that_kept_its_files_starts_again() {
 	api POST "/v1/boxes/$box/execs" '{"command":"echo kept >f; sleep 30"}'
 	is "$(get .cause)" lifetime
 	api GET "/v1/boxes/$box"
-	is "$(get .state)" kept
+	is "$(get .state)" stopped
 	api PATCH "/v1/boxes/$box" '{"lifetime_ms":60000}'
 	api POST "/v1/boxes/$box/execs" '{"command":"cat f"}'
 	is "$(get .stdout)" kept "$body"
 	api GET "/v1/boxes/$box"
 	is "$(get .state)" running
 	api DELETE "/v1/boxes/$box"
+}
+
+old_state_words_are_accepted_with_a_warning_and_answered_with_the_new_ones() {
+	new_box
+	id=$box
+	api DELETE "/v1/boxes/$box"
+	for word in gone deleted; do
+		curl -sS -D head -o page -H "X-API-Key: $key" "$url/v1/boxes?state=$word"
+		is "$(jq -r --arg id "$id" '.items[] | select(.id == $id) | .state' <page)" deleted "$word"
+		warned=$(sed -n 's/\r$//; s/^[Ww]arning: //p' head)
+		case $word in
+		gone) has "$warned" '299 - "state=gone is deprecated'; has "$warned" 'use state=deleted"' ;;
+		*) is "$warned" "" ;;
+		esac
+	done
+	api GET '/v1/boxes?state=kept'
+	is "$code" 200
+	api GET '/v1/boxes?state=lost'
+	is "$code" 400
+	has "$(get .error.message)" "running, stopped, paused, deleted, all"
+	api GET /openapi.json
+	is "$(get '[.paths["/v1/boxes"].get.parameters[] | select(.name == "state") | .schema.enum[]] | join(" ")')" \
+		"running stopped paused deleted all"
+	out=$(ATOLL_HOST=unix:$sock "$ATOLL" ls --state gone 2>said)
+	has "$out" "$id"
+	has "$(cat said)" "atoll: warning: state=gone is deprecated"
 }
 
 a_viewer_may_read_but_not_change() {

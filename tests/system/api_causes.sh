@@ -12,7 +12,7 @@ counted() {
 ends() {
 	is "$(get .cause)" "$1" "$body"
 	is "$(get .status)" "$2" "$body"
-	is "$(get .state)" over
+	is "$(get .state)" exited
 	run=$(get .id) box=$(get .box)
 	[ "$1" = exit ] || [ "$(get .summary)" != null ] || fail "no summary: $body"
 	case $1 in
@@ -123,7 +123,7 @@ the_end_of_a_lifetime_has_cause_lifetime() {
 	soon ended_as lifetime
 	ends lifetime 137
 	api GET "/v1/boxes/$box"
-	is "$(get '.state + " " + .cause')" "gone lifetime"
+	is "$(get '.state + " " + .cause')" "deleted lifetime"
 }
 
 a_box_without_activity_ends_with_cause_idle() {
@@ -164,7 +164,7 @@ the_death_of_init_has_cause_host() {
 	soon ended_as host
 	ends host 125
 	api GET "/v1/boxes/$box"
-	is "$(get '.state + " " + .cause')" "gone host"
+	is "$(get '.state + " " + .cause')" "deleted host"
 }
 
 a_missing_command_is_127_and_a_non_executable_126() {
@@ -251,7 +251,7 @@ cpu_time_is_attributed_to_the_exec_that_used_it() {
 the_box_of_v1_run_ends_with_cause_exit() {
 	api POST /v1/run '{"command":"exit 3"}'
 	box=$(get .box)
-	gone_now() { api GET "/v1/boxes/$box" && [ "$(get .state)" = gone ]; }
+	gone_now() { api GET "/v1/boxes/$box" && [ "$(get .state)" = deleted ]; }
 	soon gone_now
 	is "$(get .cause)" exit
 }

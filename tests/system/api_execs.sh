@@ -35,7 +35,7 @@ a_background_exec_is_listed_shown_and_waited_for() {
 	send 'line\n'
 	is "$code" 200
 	api GET "$at/wait"
-	is "$(get '.state + " " + .cause')" "over exit"
+	is "$(get '.state + " " + .cause')" "exited exit"
 	api GET "$at/wait"
 	is "$(get .cause)" exit
 	api GET "/v1/boxes/$box/execs?running=1"
@@ -54,7 +54,7 @@ a_tag_finds_the_newest_exec_with_this_tag() {
 	# The exec has ended and is still found by its tag.
 	api GET "/v1/boxes/$box/execs/web"
 	is "$code" 200 "$body"
-	is "$(get '.id + " " + .state')" "$first over"
+	is "$(get '.id + " " + .state')" "$first exited"
 	start '{"command":"sleep 100","background":true,"tag":"web"}'
 	api GET "/v1/boxes/$box/execs/web"
 	is "$(get .id)" "$exec"
@@ -96,7 +96,7 @@ a_child_that_holds_the_output_open_does_not_block_the_exec() {
 a_client_disconnect_does_not_stop_a_background_exec() {
 	new_box
 	py leaves "/v1/boxes/$box/execs" '{"command":"echo first; sleep 0.3; echo second >f; echo end","tag":"left"}'
-	has_ended() { api GET "/v1/boxes/$box/execs/left" && [ "$(get .state)" = over ]; }
+	has_ended() { api GET "/v1/boxes/$box/execs/left" && [ "$(get .state)" = exited ]; }
 	soon has_ended
 	is "$(get .cause)" exit
 	runs '{"command":"cat f"}'
@@ -105,7 +105,7 @@ a_client_disconnect_does_not_stop_a_background_exec() {
 	ends_so() { api GET '/v1/runs?limit=1' && [ "$(get '.items[0].status')" = 9 ]; }
 	soon ends_so
 	box=$(get '.items[0].box')
-	its_box_is_gone() { api GET "/v1/boxes/$box" && [ "$(get .state)" = gone ]; }
+	its_box_is_gone() { api GET "/v1/boxes/$box" && [ "$(get .state)" = deleted ]; }
 	soon its_box_is_gone
 }
 

@@ -346,16 +346,16 @@ is_uploading() { sh_in 'stat -f -c %d .' && [ "$out" -lt "$left" ]; }
 files_of_a_stopped_box_can_be_read_and_written_without_starting_it() {
 	new_box '{"lifetime_ms":1500,"on_timeout":"keep"}'
 	put f one
-	soon state_is kept
+	soon state_is stopped
 	is "$(content f)" one
 	put g two
 	is "$(names .)" "f g"
 	f GET '/stat?path=g'
 	is "$code" 200
-	state_is kept || fail "it woke up"
+	state_is stopped || fail "it woke up"
 	owner=$key key=$viewer
 	f GET /archive
-	is "$code $(get .error.code)" "409 kept"
+	is "$code $(get .error.code)" "409 stopped"
 	key=$owner
 	f GET /archive
 	is "$code" 200

@@ -15,8 +15,9 @@ cell() { # LANGUAGE CODE
 }
 before() { # true, false
 	# Two programs may have the same cache slot, and the later one replaces the earlier: try once more.
-	if [ "$1" = true ] && [ "$(get '.compiled_before == true')" = false ]; then ask "$asked" "$wish"; fi
-	is "$(get '.compiled_before == true')" "$1" "compiled before: $body"
+	if [ "$1" = true ] && [ "$(get '.cached == true')" = false ]; then ask "$asked" "$wish"; fi
+	is "$(get '.cached == true')" "$1" "cached: $body"
+	is "$(get '.compiled_before == true')" "$1" "the name of version 0.1: $body"
 }
 put() { # PATH TEXT: a file of the box
 	api PUT "/v1/boxes/$box/files?path=$1" "$2" -H 'Content-Type: application/octet-stream'
@@ -241,7 +242,7 @@ a_cell_and_a_run_share_cache_entries() {
 	api POST "/v1/boxes/$box/execs" "$(body_of c "$(says shared)" | jq -c '.background = true | .tag = "b"')"
 	is "$code" 201 "$body"
 	id=$(get .id)
-	ended() { api GET "/v1/runs/$id" && [ "$(get .state)" = over ]; }
+	ended() { api GET "/v1/runs/$id" && [ "$(get .state)" = exited ]; }
 	soon ended
 	before true
 }

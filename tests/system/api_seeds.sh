@@ -145,7 +145,7 @@ a_web_application_runs_in_the_background() {
 	is "$(get .sbxId)" "$b"
 	[ "$(get .exec)" != "$first" ] || fail "the same exec"
 	api GET "/v1/boxes/$b/execs/$first"
-	is "$(get .state)" over
+	is "$(get .state)" exited
 	soon answers
 	api GET "/v1/boxes/$b/execs?running=1"
 	is "$(get '.items | length')" 1

@@ -44,7 +44,7 @@ meanwhile() {
 
 ended_row() {
 	api GET "/v1/runs?box=$box&limit=1"
-	[ "$(get '.items[0].state')" = over ]
+	[ "$(get '.items[0].state')" = exited ]
 }
 
 # The program of the row, in a new box, started by the CLI: sets status, err, run.
@@ -94,7 +94,7 @@ box_told() {
 		return
 		;;
 	esac
-	gone_now() { api GET "/v1/boxes/$box" && [ "$(get .state)" = gone ]; }
+	gone_now() { api GET "/v1/boxes/$box" && [ "$(get .state)" = deleted ]; }
 	soon gone_now
 	is "$(get .cause)" "$1"
 	is "$(counted boxes "$1")" $((boxes + 1)) "boxes that ended of $1"

@@ -70,7 +70,7 @@ ls_lists_and_filters_boxes_and_prints_json() {
 	has "$("$ATOLL" ls)" "blue-box"
 	is "$("$ATOLL" ls -q --meta color=red)" "$red"
 	is "$("$ATOLL" ls -q --name blue)" "$box"
-	is "$("$ATOLL" ls -q --state kept)" ""
+	is "$("$ATOLL" ls -q --state stopped)" ""
 	atoll ls --json --meta color=blue
 	is "$(jqo '.items[0].name')" blue-box
 	is "$(jqo .next)" null
@@ -101,7 +101,7 @@ show_prints_a_box() {
 	is "$("$ATOLL" show -q shown)" "$box"
 	gone
 	atoll show "$box"
-	has "$out" gone
+	has "$out" deleted
 }
 
 a_box_is_paused_and_resumed_and_a_snapshot_starts_another() {
@@ -159,18 +159,18 @@ two"
 	lacks "$("$ATOLL" ls -q)" "$first"
 	made
 	atoll rm --json "$box"
-	is "$(jqo .state)" gone
+	is "$(jqo .state)" deleted
 }
 
 prune_deletes_stopped_boxes_only_when_requested() {
 	made --lifetime 100ms --keep 1h
-	soon sh -c "'$ATOLL' show --json $box | grep -q '\"state\":\"kept\"'"
+	soon sh -c "'$ATOLL' show --json $box | grep -q '\"state\":\"stopped\"'"
 	atoll prune
 	is "$status" 2
 	has "$err" "atoll prune --yes"
 	atoll prune --yes --json
 	is "$(jqo '.deleted[0]')" "$box"
-	is "$("$ATOLL" ls -q --state kept)" ""
+	is "$("$ATOLL" ls -q --state stopped)" ""
 	atoll prune --yes
 	is "$status" 0
 }

@@ -25,7 +25,7 @@ uptime_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
 # lives_for MS: $box, requested at $began, ends after MS and less than two seconds later.
 lives_for() {
-	gone_now() { api GET "/v1/boxes/$box" && [ "$(get .state)" = gone ]; }
+	gone_now() { api GET "/v1/boxes/$box" && [ "$(get .state)" = deleted ]; }
 	soon gone_now
 	took=$(($(uptime_ms) - began))
 	[ "$took" -ge "$1" ] || fail "ended after $took ms, $1 were asked for"
@@ -71,7 +71,7 @@ an_idle_timeout_does_not_depend_on_the_wall_clock() {
 	new_box '{"idle_ms":2000}'
 	jump 86400
 	# A request for the box would be activity.
-	ended() { [ "$(sqlite3_state)" = gone ]; }
+	ended() { [ "$(sqlite3_state)" = deleted ]; }
 	sqlite3_state() { "$ATOLL" ls -a --json | jq -r --arg id "$box" '.. | objects | select(.id == $id) | .state' | head -1; }
 	soon ended
 	took=$(($(uptime_ms) - began))

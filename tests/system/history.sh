@@ -10,7 +10,7 @@ run_once() {
 	[ "$run" != null ] || run=$(get .id)
 }
 run_removed() { api GET "/v1/runs/$run" && [ "$code" = 404 ]; }
-box_removed() { api GET '/v1/boxes?state=gone' && [ "$(get ".items | any(.id == \"$box\")")" = false ]; }
+box_removed() { api GET '/v1/boxes?state=deleted' && [ "$(get ".items | any(.id == \"$box\")")" = false ]; }
 audit_removed() { api GET "/v1/audit?subject=$box&action=box.create" && [ "$(get '.items | length')" = 0 ]; }
 
 old_runs_boxes_and_audit_rows_are_removed() {

@@ -22,7 +22,7 @@ every_library_program_prints_the_output_of_its_examples() {
 	[ "$(wc -l <items)" -ge 1000 ] || fail "only $(wc -l <items) programs"
 	send items
 	bad | head -60
-	is "$(jq -r 'select(.type == "end") | "\(.state) \(.failed) \(.errors)"' <events)" "over 0 0"
+	is "$(jq -r 'select(.type == "end") | "\(.state) \(.failed) \(.errors)"' <events)" "finished 0 0"
 	is "$(jq -r 'select(.type == "end") | .passed' <events)" "$(wc -l <items)"
 	"$items" --judge <events || fail "an output does not match"
 }
@@ -42,7 +42,7 @@ text_slots_are_quoted_safely_in_every_language() {
 	"$items" --literals >items
 	send items
 	bad
-	is "$(jq -r 'select(.type == "end") | "\(.state) \(.passed)"' <events)" "over $(wc -l <items)"
+	is "$(jq -r 'select(.type == "end") | "\(.state) \(.passed)"' <events)" "finished $(wc -l <items)"
 }
 
 run_daemon_tests

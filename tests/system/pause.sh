@@ -78,14 +78,14 @@ a_paused_box_can_be_deleted() {
 	api DELETE "/v1/boxes/$box"
 	is "$code" 204 "$body"
 	api GET "/v1/boxes/$box"
-	is "$(get .state)" gone
+	is "$(get .state)" deleted
 }
 
 pausing_without_memory_ends_processes_and_keeps_files() {
 	counting
 	api POST "/v1/boxes/$box/pause" '{"memory":false}'
 	is "$code" 200 "$body"
-	is "$(get .state)" kept
+	is "$(get .state)" stopped
 	api POST "/v1/boxes/$box/resume"
 	is "$(get .state)" running
 	api GET "/v1/boxes/$box"
@@ -121,7 +121,7 @@ the_lifetime_is_suspended_while_paused_and_restarts_on_resume() {
 	state_is paused || fail "it did not outlive its time: $body"
 	api POST "/v1/boxes/$box/resume"
 	is "$(get .state)" running
-	soon state_is gone
+	soon state_is deleted
 }
 
 a_box_can_be_configured_to_pause_when_its_lifetime_ends() {
@@ -138,7 +138,7 @@ a_paused_box_is_deleted_when_its_retention_ends() {
 	new_box '{"retention_ms":500}'
 	api POST "/v1/boxes/$box/pause"
 	is "$(get .state)" paused
-	soon state_is gone
+	soon state_is deleted
 }
 
 a_box_stays_paused_when_the_server_dies() {
@@ -287,7 +287,7 @@ a_sandbox_without_auto_resume_stays_paused() {
 
 a_sandbox_without_auto_pause_ends_at_its_timeout() {
 	sandbox '{"templateID":"base","timeout":1}'
-	soon state_is gone
+	soon state_is deleted
 }
 
 run_daemon_tests

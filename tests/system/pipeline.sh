@@ -41,7 +41,7 @@ a_task_becomes_verified_code() {
 median: 3"
 	has "$(get '.artifact.files["main.py"]')" statistics
 	is "$(documents "$(get .run_id)")" "task plan artifact result report"
-	is "$(get .state)" over
+	is "$(get .state)" finished
 	is "$(get '[.documents[].document.seq] | join(" ")')" "1 2 3 4 5"
 }
 

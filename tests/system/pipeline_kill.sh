@@ -13,7 +13,7 @@ kill_front() {
 	soon another_front "$before"
 }
 is_stopped() { grep -q "stopped for a test.*$1.*$2" "$work/serve.log"; }
-finished() { api GET "/v1/pipelines/$1?documents=false" && [ "$(get .state)" = over ]; }
+finished() { api GET "/v1/pipelines/$1?documents=false" && [ "$(get .state)" = finished ]; }
 in_time() {
 	for _ in 1 2 3 4 5 6; do (soon finished "$1") >/dev/null && return 0; done
 	fail "never finished: $1"

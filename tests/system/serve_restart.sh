@@ -14,7 +14,7 @@ kill_front() {
 }
 asks_for() { api GET "/v1/boxes/$1" && [ "$(get "$2")" = "$3" ]; }
 # Not by the path of the box: that request would be activity.
-listed_gone() { api GET '/v1/boxes?state=gone' && [ "$(get ".items | any(.id == \"$1\")")" = true ]; }
+listed_gone() { api GET '/v1/boxes?state=deleted' && [ "$(get ".items | any(.id == \"$1\")")" = true ]; }
 # The host pid of the init of a box: the parent of an exec in it.
 init_of() {
 	api POST "/v1/boxes/$1/execs" '{"command":["sleep","31.4159"],"background":true}'
@@ -41,6 +41,21 @@ a_repeated_create_after_the_death_of_the_server_creates_one_box() {
 	api GET /v1/boxes
 	is "$(get '[.items[].id] | join(" ")')" "$first"
 	api DELETE "/v1/boxes/$first"
+}
+
+records_of_version_0_1_are_answered_with_the_new_words() {
+	command -v sqlite3 >/dev/null || skip "no sqlite3"
+	api POST /v1/run '{"command":"true"}'
+	run=$(get .id)
+	stored() { [ "$(sql "select count(*) from runs where id = '$run' and ended_ns > 0")" = 1 ]; }
+	soon stored
+	sql "update runs set record = replace(record, '\"state\":\"exited\"', '\"compiled_before\":true,\"state\":\"over\"')
+		where id = '$run'"
+	is "$(sql "select instr(record, '\"state\":\"over\"') > 0 from runs where id = '$run'")" 1
+	api GET "/v1/runs/$run"
+	is "$(get '.state + " \(.cached) \(.compiled_before)"')" "exited true true"
+	api GET /v1/runs
+	is "$(get ".items[] | select(.id == \"$run\") | .state + \" \(.cached)\"")" "exited true"
 }
 
 a_box_created_before_the_server_died_is_returned_to_the_repeated_request() {
@@ -107,7 +122,7 @@ an_exit_answered_but_not_stored_is_read_again_from_init() {
 		EOF
 		)
 		soon another_server "$before"
-		ended() { api GET "/v1/runs/$run" && [ "$(get .state)" = over ]; }
+		ended() { api GET "/v1/runs/$run" && [ "$(get .state)" = exited ]; }
 		soon ended
 		is "$(get '.cause + " " + (.status|tostring)')" "exit 3" "$body"
 	done
@@ -121,7 +136,7 @@ a_started_deletion_is_completed_with_its_cause() {
 	new_box
 	sql "update boxes set cause = 'operator' where id = '$box'"
 	kill_front
-	soon asks_for "$box" '.state + " " + .cause' "gone operator"
+	soon asks_for "$box" '.state + " " + .cause' "deleted operator"
 }
 
 a_deletion_requested_before_the_server_died_has_its_cause() {
@@ -134,7 +149,7 @@ a_deletion_requested_before_the_server_died_has_its_cause() {
 	kill -9 "$(seat 3)"
 	kill -CONT "$stopped"
 	wait $! || :
-	soon asks_for "$box" '.state + " " + .cause' "gone operator"
+	soon asks_for "$box" '.state + " " + .cause' "deleted operator"
 }
 
 a_second_delete_also_waits_for_the_end_of_the_box() {
@@ -164,7 +179,7 @@ a_lifetime_that_ends_without_a_server_has_cause_lifetime() {
 	kill -9 "$(seat 3)"
 	sleep 2.7 # the lifetime ends meanwhile
 	kill -CONT "$supervisor"
-	soon asks_for "$box" '.state + " " + .cause' "gone lifetime"
+	soon asks_for "$box" '.state + " " + .cause' "deleted lifetime"
 	api GET "/v1/runs/$run"
 	is "$(get .cause)" lifetime
 }
@@ -217,7 +232,7 @@ the_box_of_an_aborted_run_ends() {
 	soon there
 	gone=$(get '.items[0].id')
 	kill_front
-	soon asks_for "$gone" .state gone
+	soon asks_for "$gone" .state deleted
 	is "$(get .cause)" exit
 }
 
@@ -321,8 +336,8 @@ a_lifetime_ends_without_a_daemon_and_after_a_keeper_restart() {
 	}
 	soon frozen
 	start_daemon --config "$work/config.toml"
-	asks_for "$kill" '.state + " " + .cause' "gone lifetime" || fail "$body"
-	soon asks_for "$keep" .state kept
+	asks_for "$kill" '.state + " " + .cause' "deleted lifetime" || fail "$body"
+	soon asks_for "$keep" .state stopped
 	soon asks_for "$pause" .state paused
 	for b in $keep $pause; do api DELETE "/v1/boxes/$b"; done
 }

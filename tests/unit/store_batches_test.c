@@ -21,7 +21,7 @@ TEST(a_batch_comes_back_as_it_was_written)
 
 	STORE(s, dir);
 	CHECK_OK(store_batch_insert(s, &b, &err));
-	b.state = STORE_BATCH_OVER;
+	b.state = STORE_BATCH_FINISHED;
 	b.ended_ns = 9;
 	b.items = 10;
 	b.passed = 7;
@@ -34,7 +34,7 @@ TEST(a_batch_comes_back_as_it_was_written)
 	CHECK_STR(got.team, "blue");
 	CHECK_STR(got.who, "key");
 	CHECK_STR(got.options, "{\"jobs\":3}");
-	CHECK_INT(got.state, STORE_BATCH_OVER);
+	CHECK_INT(got.state, STORE_BATCH_FINISHED);
 	CHECK_INT(got.created_ns, 5);
 	CHECK_INT(got.ended_ns, 9);
 	CHECK_INT(got.items, 10);

@@ -133,21 +133,21 @@ TEST(boxes_are_filtered_by_team_state_template_and_name)
 	b = box_of(2);
 	strcpy(b.name, "axbyc");
 	strcpy(b.template, "node");
-	b.state = STORE_BOX_KEPT;
+	b.state = STORE_BOX_STOPPED;
 	CHECK_OK(store_box_insert(s, &b, &err));
 	b = box_of(3);
 	strcpy(b.team, "blue");
 	CHECK_OK(store_box_insert(s, &b, &err));
 	b = box_of(4);
 	CHECK_OK(store_box_insert(s, &b, &err));
-	CHECK_OK(store_box_set_state(s, b.id, STORE_BOX_GONE, "wall", 50, &err));
+	CHECK_OK(store_box_set_state(s, b.id, STORE_BOX_DELETED, "wall", 50, &err));
 
 #define LISTED(...) listed(s, (struct store_box_filter){ __VA_ARGS__ })
 	CHECK_INT(LISTED(0), 3);
 	CHECK_INT(LISTED(.team = "default"), 2);
 	CHECK_INT(LISTED(.team = "nobody"), 0);
-	CHECK_INT(LISTED(.states = 1u << STORE_BOX_GONE), 1);
-	CHECK_INT(LISTED(.states = 1u << STORE_BOX_GONE | 1u << STORE_BOX_KEPT), 2);
+	CHECK_INT(LISTED(.states = 1u << STORE_BOX_DELETED), 1);
+	CHECK_INT(LISTED(.states = 1u << STORE_BOX_DELETED | 1u << STORE_BOX_STOPPED), 2);
 	CHECK_INT(LISTED(.states = (1u << STORE_BOX_STATES) - 1), 4);
 	CHECK_INT(LISTED(.states = 1u << STORE_BOX_STATES), -1);
 	CHECK_INT(err.kind, ERR_INVALID);

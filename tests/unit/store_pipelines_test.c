@@ -25,7 +25,7 @@ TEST(a_pipeline_comes_back_as_it_was_written)
 	CHECK_OK(store_pipeline_live(s, &live, &err));
 	CHECK_INT(live.n, 1);
 	store_pipelines_fini(&live);
-	p.state = STORE_PIPELINE_OVER;
+	p.state = STORE_PIPELINE_FINISHED;
 	p.ended_ns = 9;
 	snprintf(p.outcome, sizeof(p.outcome), "verified");
 	snprintf(p.category, sizeof(p.category), "typo");
@@ -35,7 +35,7 @@ TEST(a_pipeline_comes_back_as_it_was_written)
 	p.overfit = 1;
 	CHECK_OK(store_pipeline_update(s, &p, &err));
 	CHECK_OK(store_pipeline_get(s, "aaaaaaaaaaaa", &got, &err));
-	CHECK_INT(got.state, STORE_PIPELINE_OVER);
+	CHECK_INT(got.state, STORE_PIPELINE_FINISHED);
 	CHECK_STR(got.title, "a wish");
 	CHECK_STR(got.outcome, "verified");
 	CHECK_STR(got.category, "typo");
@@ -160,7 +160,7 @@ TEST(only_a_team_that_has_too_many_loses_its_oldest)
 		p = row(id, i + 1);
 		snprintf(p.team, sizeof(p.team), "%s", i % 3 ? "blue" : "red"); /* six and three */
 		CHECK_OK(store_pipeline_insert(s, &p, &err));
-		p.state = STORE_PIPELINE_OVER;
+		p.state = STORE_PIPELINE_FINISHED;
 		p.ended_ns = 20;
 		if (i != 1) /* the oldest of blue still runs */
 			CHECK_OK(store_pipeline_update(s, &p, &err));
@@ -223,7 +223,7 @@ TEST(sums_are_of_those_that_are_over)
 
 	STORE(s, dir);
 	a.ended_ns = b.ended_ns = 9;
-	a.state = b.state = STORE_PIPELINE_OVER;
+	a.state = b.state = STORE_PIPELINE_FINISHED;
 	snprintf(a.outcome, sizeof(a.outcome), "verified");
 	a.attempts = 3;
 	a.cost_micro = 5;

@@ -35,7 +35,7 @@ static struct store_box rows_box(void)
 		.session = "s-1",
 		.template = "base",
 		.boot = "boot-1",
-		.state = STORE_BOX_KEPT,
+		.state = STORE_BOX_STOPPED,
 		.on_timeout = STORE_TIMEOUT_KEEP,
 		.created_ns = 21,
 		.ends_ns = 22,

@@ -340,7 +340,7 @@ TEST(a_team_with_keys_or_volumes_or_boxes_stays)
 	strcpy(b.team, "blue");
 	CHECK_OK(store_box_insert(s, &b, &err));
 	CHECK_ERR(store_team_remove(s, "blue", &err), ERR_CONFLICT);
-	CHECK_OK(store_box_set_state(s, b.id, STORE_BOX_GONE, "operator", 9, &err));
+	CHECK_OK(store_box_set_state(s, b.id, STORE_BOX_DELETED, "operator", 9, &err));
 	CHECK_OK(store_team_remove(s, "blue", &err));
 	CHECK_OK(store_usage_get(s, "blue", 0, 10, &u, &err));
 	CHECK_INT(u.executions, 0);
@@ -465,7 +465,7 @@ TEST(a_box_that_is_not_there_is_not_found)
 	CHECK_ERR(store_box_by_name(s, "default", "", &out, &err), ERR_NOT_FOUND);
 	CHECK_ERR(store_box_by_session(s, "default", "", "base", &out, &err), ERR_NOT_FOUND);
 	CHECK_ERR(store_box_update(s, &b, &err), ERR_NOT_FOUND);
-	CHECK_ERR(store_box_set_state(s, b.id, STORE_BOX_GONE, "x", 1, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_box_set_state(s, b.id, STORE_BOX_DELETED, "x", 1, &err), ERR_NOT_FOUND);
 	CHECK_ERR(store_box_set_times(s, b.id, 1, 2, 3, &err), ERR_NOT_FOUND);
 	CHECK_OK(store_box_insert(s, &b, &err));
 	CHECK_ERR(store_box_by_name(s, "default", "", &out, &err), ERR_NOT_FOUND);
@@ -496,7 +496,7 @@ TEST(names_and_sessions_are_taken_by_one_living_box_of_a_team)
 	CHECK_OK(store_box_by_session(s, "default", "s-1", "node", &out, &err));
 	CHECK_STR(out.id, b.id);
 	store_box_fini(&out);
-	CHECK_OK(store_box_set_state(s, a.id, STORE_BOX_GONE, "idle", 77, &err));
+	CHECK_OK(store_box_set_state(s, a.id, STORE_BOX_DELETED, "idle", 77, &err));
 	CHECK_ERR(store_box_by_name(s, "default", "nest", &out, &err), ERR_NOT_FOUND);
 	CHECK_OK(store_box_update(s, &b, &err));
 	CHECK_OK(store_box_by_name(s, "default", "nest", &out, &err));
@@ -505,7 +505,7 @@ TEST(names_and_sessions_are_taken_by_one_living_box_of_a_team)
 	/* And no way back for the first one. */
 	CHECK_ERR(store_box_set_state(s, a.id, STORE_BOX_RUNNING, "", 0, &err), ERR_CONFLICT);
 	CHECK_OK(store_box_get(s, a.id, &out, &err));
-	CHECK(out.state == STORE_BOX_GONE && out.ended_ns == 77);
+	CHECK(out.state == STORE_BOX_DELETED && out.ended_ns == 77);
 	CHECK_STR(out.cause, "idle");
 	store_box_fini(&out);
 }
@@ -593,6 +593,10 @@ TEST(states_have_names)
 		CHECK_INT(st, i);
 	}
 	CHECK_INT(store_box_state_parse("", &st), -1);
+	CHECK_STR(store_box_state_name(STORE_BOX_STOPPED), "stopped");
+	CHECK_STR(store_box_state_name(STORE_BOX_DELETED), "deleted");
+	CHECK(store_box_state_parse("kept", &st) == 0 && st == STORE_BOX_STOPPED);
+	CHECK(store_box_state_parse("gone", &st) == 0 && st == STORE_BOX_DELETED);
 }
 
 /* Runs ---- */

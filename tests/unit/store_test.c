@@ -56,6 +56,45 @@ static int spill(const char *dir, const char *name, const void *bytes, size_t n)
 	return fd >= 0 && write(fd, bytes, n) == (ssize_t)n ? 0 : -1;
 }
 
+/* Words of version 0.1 ---- */
+
+TEST(rows_with_state_words_of_version_0_1_are_read)
+{
+	STORE(s, dir);
+	struct store_box b = rows_box(), out = { 0 };
+	struct store_events events = { 0 };
+
+	CHECK_OK(store_box_insert(s, &b, &err));
+	CHECK_INT(plain(dir, "UPDATE boxes SET state = 'kept'"), SQLITE_OK);
+	CHECK_OK(store_box_get(s, b.id, &out, &err));
+	CHECK_STR(store_box_state_name(out.state), "stopped");
+	store_box_fini(&out);
+	CHECK_INT(plain(dir, "UPDATE boxes SET state = 'gone'"), SQLITE_OK);
+	CHECK_OK(store_box_get(s, b.id, &out, &err));
+	CHECK_STR(store_box_state_name(out.state), "deleted");
+	store_box_fini(&out);
+	CHECK_INT(plain(dir, "INSERT INTO events (at_ns, team, box, type, data)"
+			     " VALUES (1, 'blue', 'aaaaaaaaaaaa', 'box.kept', '{}')"),
+		  SQLITE_OK);
+	CHECK_OK(store_event_list(s, 0, "blue", NULL, 0, &events, &err));
+	CHECK_INT(events.n, 1);
+	CHECK_STR(events.v[0].type, "box.stopped");
+	store_events_fini(&events);
+}
+
+/* A server of version 0.1 reads the same file while it is replaced. */
+TEST(states_are_stored_with_the_words_of_the_schema)
+{
+	STORE(s, dir);
+	struct store_box b = rows_box();
+
+	b.state = STORE_BOX_STOPPED;
+	CHECK_OK(store_box_insert(s, &b, &err));
+	CHECK_INT(plain(dir, "CREATE TEMP TABLE t (n CHECK (n = 1));"
+			     " INSERT INTO t SELECT count(*) FROM boxes WHERE state = 'kept'"),
+		  SQLITE_OK);
+}
+
 /* Opening ---- */
 
 TEST(a_new_store_is_private_and_current)

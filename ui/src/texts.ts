@@ -78,7 +78,7 @@ export const t = {
 		pause: 'Pause', resume: 'Resume', menu: (name: string) => `Actions for box ${name}`,
 		deleted: (name: string) => `Box ${name} will be deleted`, ended: (name: string) => `Box ${name} was deleted`,
 		never: 'never', endsIn: (time: string) => `in ${time}`,
-		states: { running: 'running', kept: 'kept', paused: 'paused', making: 'starting', gone: 'ended' } as Record<string, string>,
+		states: { running: 'running', stopped: 'stopped', paused: 'paused', creating: 'starting', deleted: 'ended' } as Record<string, string>,
 		slow: 'The daemon has not answered for 5 seconds.',
 		error: 'The boxes could not be read',
 	},

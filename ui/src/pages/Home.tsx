@@ -16,7 +16,7 @@ import { QuickRun } from './QuickRun'
 
 function BoxRow({ b }: { b: Box }) {
 	const f = figures.value.get(b.id), running = b.state === 'running', cpu = f?.cpu[f.cpu.length - 1] ?? 0
-	const ends = b.state === 'kept' ? b.kept_until : b.ends
+	const ends = b.state === 'stopped' ? b.kept_until : b.ends
 	return <tr>
 		<td class="name"><a href={`/b/${b.id}`}>{titleOf(b)}</a>{b.name && <span class="id">{b.id}</span>}</td>
 		<td><span class={`badge ${b.state}`}><span class="dot" aria-hidden="true" />{t.boxes.states[b.state] ?? b.state}</span></td>

@@ -328,7 +328,7 @@ function Panel({ m, b, alive }: { m: Model, b: Box, alive: boolean }) {
 }
 
 function Status({ b, m }: { b: Box, m: Model }) {
-	const f = figures.value.get(b.id), cpu = f?.cpu[f.cpu.length - 1] ?? 0, d = m.active.value, ends = b.state === 'kept' ? b.kept_until : b.ends
+	const f = figures.value.get(b.id), cpu = f?.cpu[f.cpu.length - 1] ?? 0, d = m.active.value, ends = b.state === 'stopped' ? b.kept_until : b.ends
 	return <footer class="status">
 		<span class={`badge ${b.state}`}><span class="dot" aria-hidden="true" />{t.boxes.states[b.state] ?? b.state}</span>
 		{f && b.state === 'running' && <><span class="figure">{t.ws.cpu(Math.round(cpu * 100))}<Spark values={f.cpu} label={t.boxes.cpu} /></span><span>{t.ws.memory(bytes(f.mem), bytes(b.limits.mem))}</span></>}
@@ -344,8 +344,8 @@ export default function Workspace({ id }: { id: string }) {
 	const of = useMemo(() => new Resource(() => api<Box>(boxPath(id))), [id])
 	useEffect(() => void of.load(), [of, generation.value])
 	const b = of.value.value, e = of.error.value, alive = useRef<Box | null>(null)
-	if (b && b.state !== 'gone') alive.current = b
-	const why = b?.state === 'gone' ? t.ws.endedBecause(titleOf(b), t.ws.causes[b.cause ?? ''] ?? b.cause ?? '') : e?.status === 404 ? e.message : ''
+	if (b && b.state !== 'deleted') alive.current = b
+	const why = b?.state === 'deleted' ? t.ws.endedBecause(titleOf(b), t.ws.causes[b.cause ?? ''] ?? b.cause ?? '') : e?.status === 404 ? e.message : ''
 	if (alive.current) return <Inside b={alive.current} reload={() => void of.load()} ended={why} key={alive.current.id} />
 	return <Shell title={id}><div class="page">{why ? <Ended title={b || e?.code === 'box_ended' ? t.ws.ended : t.ws.noBox} why={why} /> : e ? <ErrorState title={t.ws.cannotOpen(id)} error={e} retry={() => void of.load()} /> : <Loading lines={6} />}</div></Shell>
 }
@@ -454,7 +454,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			</div>
 			{ended && <div class="banner ws-note" role="alert"><Icon name="triangle-alert" /><span>{ended} {t.ws.endedKept}</span></div>}
 			{!ended && b.state === 'paused' && <div class="banner ws-note calm"><Icon name="pause" /><span>{t.ws.paused}</span><button class="small" onClick={() => void act(b, 'resume').then(reload)}>{t.boxes.resume}</button></div>}
-			{!ended && b.state === 'kept' && <div class="banner ws-note calm"><span>{t.ws.kept}</span></div>}
+			{!ended && b.state === 'stopped' && <div class="banner ws-note calm"><span>{t.ws.kept}</span></div>}
 			<div class="side">{b.state === 'paused' ? <Empty text={t.ws.paused} /> : <>
 				<div class="side-tabs" role="tablist" aria-label={t.ws.sideTabs}>{([['files', t.files.title, 'files'], ['search', t.search.title, 'search']] as const).map(([id, name, icon]) => <button role="tab" key={id} id={`side-${id}`} aria-selected={m.side.value === id} aria-controls="side-body" tabIndex={m.side.value === id ? 0 : -1} onClick={() => { m.side.value = id }} onKeyDown={(e) => {
 					if (e.key !== 'ArrowRight' && e.key !== 'ArrowLeft') return
