@@ -12,7 +12,7 @@ run_returns_the_exit_status_of_the_program() {
 	nothing_left
 }
 
-a_signal_is_128_and_its_number() {
+a_signal_is_status_128_plus_its_number() {
 	run -- sh -c 'kill -SEGV $$'
 	is "$status" 139
 	has "$err" "atoll: ended by SIGSEGV"

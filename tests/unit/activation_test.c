@@ -35,7 +35,7 @@ static void place(int at)
 	fcntl(at, F_SETFD, 0);
 }
 
-TEST_FORKED(listening_sockets_are_taken_in_order)
+TEST_FORKED(inherited_listening_sockets_are_used_in_order)
 {
 	int fds[ACTIVATION_MOST];
 	struct err e = { 0 };
@@ -51,7 +51,7 @@ TEST_FORKED(listening_sockets_are_taken_in_order)
 	CHECK_INT(activation_take(fds, &e), 0);
 }
 
-TEST_FORKED(sockets_for_somebody_else_are_not_ours)
+TEST_FORKED(inherited_sockets_of_another_pid_are_ignored)
 {
 	int fds[ACTIVATION_MOST];
 	struct err e = { 0 };
@@ -64,7 +64,7 @@ TEST_FORKED(sockets_for_somebody_else_are_not_ours)
 	CHECK_INT(activation_take(fds, &e), 0); /* not set at all */
 }
 
-TEST_FORKED(what_is_no_listening_socket_is_refused)
+TEST_FORKED(an_inherited_descriptor_that_does_not_listen_is_rejected)
 {
 	int fds[ACTIVATION_MOST], pair[2];
 	struct err e = { 0 };
@@ -84,7 +84,7 @@ TEST_FORKED(what_is_no_listening_socket_is_refused)
 	CHECK_INT(e.sys, EBADF);
 }
 
-TEST_FORKED(nonsense_in_the_environment_is_an_error)
+TEST_FORKED(invalid_activation_variables_are_an_error)
 {
 	static const char *const counts[] = { "x",  "-1", "1x",  "99999999999999999999",
 					      " 1", "+1", "1000" };
@@ -106,7 +106,7 @@ static int manager(struct sockaddr_un *a, socklen_t len)
 	return bind(fd, (struct sockaddr *)a, len) < 0 ? -1 : fd;
 }
 
-TEST_FORKED(news_reach_a_manager_with_and_without_a_file)
+TEST_FORKED(notifications_reach_a_path_and_an_abstract_socket)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	struct err e = { 0 };
@@ -137,7 +137,7 @@ TEST_FORKED(news_reach_a_manager_with_and_without_a_file)
 	CHECK_INT(recv(fd, got, sizeof(got), MSG_DONTWAIT), 10);
 }
 
-TEST_FORKED(without_a_manager_nothing_happens)
+TEST_FORKED(without_a_notify_socket_nothing_is_sent)
 {
 	struct err e = { 0 };
 

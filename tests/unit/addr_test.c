@@ -18,7 +18,7 @@ static const char *parsed(const char *text)
 	return addr_parse(&a, text, &e) < 0 ? e.msg : a.text;
 }
 
-TEST(an_address_is_read_and_said_again)
+TEST(an_address_is_parsed_and_printed)
 {
 	const struct {
 		const char *text, *again;
@@ -40,7 +40,7 @@ TEST(an_address_is_read_and_said_again)
 	}
 }
 
-TEST(a_bad_address_is_told_what_is_wrong_and_how_to_write_it)
+TEST(an_invalid_address_is_rejected_with_an_example)
 {
 	const struct {
 		const char *text, *why;
@@ -110,7 +110,7 @@ static int connects(int listener)
 	return connect(fd, (struct sockaddr *)&to, len) == 0;
 }
 
-TEST(port_0_is_a_free_one_and_can_be_asked_for)
+TEST(port_0_chooses_a_free_port_that_can_be_queried)
 {
 	struct err e = { 0 };
 	auto_fd int fd = try_listen("127.0.0.1:0", &e);
@@ -123,7 +123,7 @@ TEST(port_0_is_a_free_one_and_can_be_asked_for)
 	CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC && (fcntl(fd, F_GETFL) & O_NONBLOCK));
 }
 
-TEST(all_addresses_are_reached_by_either_family)
+TEST(a_wildcard_address_accepts_both_ip_versions)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -138,7 +138,7 @@ TEST(all_addresses_are_reached_by_either_family)
 	CHECK_INT(connect(client, (struct sockaddr *)&to, sizeof(to)), 0);
 }
 
-TEST(a_port_in_use_names_its_user)
+TEST(a_port_in_use_names_the_process_that_uses_it)
 {
 	struct err e = { 0 };
 	auto_fd int fd = try_listen("127.0.0.1:0", &e);
@@ -162,7 +162,7 @@ TEST(an_address_of_another_machine_is_refused)
 	CHECK_STR(e.msg, "192.0.2.1:7070 is not an address of this machine");
 }
 
-TEST_FORKED(a_low_port_says_what_it_needs)
+TEST_FORKED(a_low_port_names_the_missing_capability)
 {
 	struct err e = { 0 };
 	int low = 0;
@@ -173,7 +173,7 @@ TEST_FORKED(a_low_port_says_what_it_needs)
 	if (low <= 1)
 		SKIP("every port is free for all here");
 	if (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0)
-		SKIP("cannot become nobody");
+		SKIP("cannot change to an unprivileged uid");
 	CHECK(try_listen("127.0.0.1:1", &e) < 0);
 	CHECK_INT(e.kind, ERR_DENIED);
 	CHECK(strstr(e.msg, "CAP_NET_BIND_SERVICE"));
@@ -188,7 +188,7 @@ static const char *in_folder(const char *name)
 	return path;
 }
 
-TEST(a_unix_socket_is_for_its_user_and_group)
+TEST(a_unix_socket_is_accessible_to_its_user_and_group)
 {
 	mode_t old = umask(0);
 	const char *at = in_folder("mode");
@@ -204,7 +204,7 @@ TEST(a_unix_socket_is_for_its_user_and_group)
 	unlink(at + 5);
 }
 
-TEST(a_stale_socket_is_replaced_and_a_living_one_is_not)
+TEST(a_stale_socket_is_replaced_and_a_listening_one_is_not)
 {
 	const char *at = in_folder("stale");
 	struct err e = { 0 };
@@ -223,7 +223,7 @@ TEST(a_stale_socket_is_replaced_and_a_living_one_is_not)
 	unlink(at + 5);
 }
 
-TEST(a_living_socket_with_a_full_queue_is_not_taken_for_stale)
+TEST(a_listening_socket_with_a_full_queue_is_not_stale)
 {
 	const char *at = in_folder("full");
 	struct err e = { 0 };
@@ -245,7 +245,7 @@ TEST(a_living_socket_with_a_full_queue_is_not_taken_for_stale)
 	unlink(at + 5);
 }
 
-TEST(a_file_that_is_no_socket_is_left_alone)
+TEST(a_file_that_is_no_socket_is_not_replaced)
 {
 	const char *at = in_folder("file");
 	struct err e = { 0 };

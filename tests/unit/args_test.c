@@ -1,4 +1,4 @@
-/* args_test.c - a command line, taken apart by a verb's table. */
+/* args_test.c - the arguments of a command, parsed by its table of flags. */
 #include "cli/args.h"
 #include "base/cleanup.h"
 #include "cli/suggest.h"
@@ -29,12 +29,12 @@ static const struct command owner = {
 static struct args a;
 static struct cli_error t;
 
-#define PARSE(verb, ...)                                                                           \
+#define PARSE(command, ...)                                                                        \
 	({                                                                                         \
-		static char *argv_[] = { "verb", __VA_ARGS__ };                                    \
+		static char *argv_[] = { "command", __VA_ARGS__ };                                 \
 		args_fini(&a);                                                                     \
 		t = (struct cli_error){ 0 };                                                       \
-		args_parse(&a, verb, (int)ARRAY_LEN(argv_), argv_, &t);                            \
+		args_parse(&a, command, (int)ARRAY_LEN(argv_), argv_, &t);                         \
 	})
 
 TEST(a_value_follows_its_flag_or_an_equals_sign_or_its_letter)
@@ -47,14 +47,14 @@ TEST(a_value_follows_its_flag_or_an_equals_sign_or_its_letter)
 	CHECK_INT(args_has(&a, F_SWITCH), 0);
 }
 
-TEST(the_last_one_given_wins_and_a_missing_one_has_its_default)
+TEST(the_last_value_of_a_flag_wins_and_a_missing_flag_has_its_default)
 {
 	CHECK_INT(PARSE(&plain, "--mem", "1k", "--mem", "2k"), 0);
 	CHECK_INT(args_value(&a, F_MEM, 0), 2048);
 	CHECK_INT(args_value(&a, F_CPUS, 42), 42);
 }
 
-TEST(letters_can_be_joined)
+TEST(short_flags_can_be_joined)
 {
 	CHECK_INT(PARSE(&plain, "-kqm", "1M"), 0);
 	CHECK(args_has(&a, F_SWITCH));
@@ -62,10 +62,10 @@ TEST(letters_can_be_joined)
 	CHECK_INT(args_value(&a, F_MEM, 0), 1 << 20);
 }
 
-TEST(a_thousand_letters_are_a_thousand_flags)
+TEST(a_thousand_joined_short_flags_are_accepted)
 {
 	static char many[1002];
-	char *argv[] = { "verb", many };
+	char *argv[] = { "command", many };
 
 	memset(many, 'k', 1001);
 	many[0] = '-';
@@ -74,7 +74,7 @@ TEST(a_thousand_letters_are_a_thousand_flags)
 	CHECK_INT(a.ngiven, 1000);
 }
 
-TEST(words_and_flags_may_be_mixed)
+TEST(arguments_and_flags_may_be_mixed)
 {
 	CHECK_INT(PARSE(&plain, "one", "-k", "two"), 0);
 	CHECK_INT(a.nwords, 2);
@@ -82,13 +82,13 @@ TEST(words_and_flags_may_be_mixed)
 	CHECK(args_has(&a, F_SWITCH));
 }
 
-TEST(one_word_too_many_is_refused)
+TEST(too_many_arguments_are_rejected)
 {
 	CHECK_INT(PARSE(&plain, "one", "two", "three"), -1);
 	CHECK(strstr(t.what, "'three'"));
 }
 
-TEST(from_the_first_word_on_everything_is_the_programs)
+TEST(after_the_first_argument_all_belong_to_the_program)
 {
 	CHECK_INT(PARSE(&owner, "-k", "prog", "--mem", "12Q", "-z"), 0);
 	CHECK_INT(a.nwords, 4);
@@ -103,7 +103,7 @@ TEST(two_dashes_end_the_flags)
 	CHECK_INT(a.dashes, 1);
 }
 
-TEST(a_single_dash_is_a_word)
+TEST(a_single_dash_is_an_argument)
 {
 	CHECK_INT(PARSE(&owner, "-n", "x", "-"), 0);
 	CHECK_STR(a.words[0], "-");
@@ -117,7 +117,7 @@ TEST(an_unknown_flag_suggests_a_similar_one)
 	CHECK_STR(t.hints[0].text, "--mem");
 }
 
-TEST(an_unknown_flag_with_nothing_close_names_only_the_list)
+TEST(an_unknown_flag_without_a_similar_one_refers_to_the_list)
 {
 	CHECK_INT(PARSE(&plain, "--zzzzzzzz=3"), -1);
 	CHECK_INT(t.nhints, 1);
@@ -160,7 +160,7 @@ TEST(an_environment_name_is_letters_digits_and_underscores)
 	CHECK_INT(PARSE(&plain, "-e", "A"), -1);
 }
 
-TEST(a_foreign_text_is_cut_and_cannot_move_the_cursor)
+TEST(text_of_the_user_is_truncated_and_escaped_in_errors)
 {
 	char shown[SHOWN];
 
@@ -172,7 +172,7 @@ TEST(a_foreign_text_is_cut_and_cannot_move_the_cursor)
 		  "012345678901234567890123456789012345678...");
 }
 
-TEST(slips_are_counted_and_a_swap_is_one)
+TEST(edit_distance_counts_a_swap_as_one)
 {
 	CHECK_INT(suggest_distance("run", "run"), 0);
 	CHECK_INT(suggest_distance("rnu", "run"), 1);
@@ -180,7 +180,7 @@ TEST(slips_are_counted_and_a_swap_is_one)
 	CHECK_INT(suggest_distance("", "abc"), 3);
 }
 
-TEST(nothing_is_close_beyond_two_slips)
+TEST(nothing_is_suggested_beyond_an_edit_distance_of_two)
 {
 	const char *const names[] = { "run", "shell", "doctor", NULL };
 

@@ -1,4 +1,4 @@
-/* What compilers have made: found again by who asks for the same, and by nobody else. */
+/* artefact_test.c - the compile cache: an entry is found by the same inputs only. */
 #include "lang/compile_cache.h"
 #include "lang/lang.h"
 #include "store_dir.h"
@@ -50,7 +50,7 @@ static void place_of(const struct compile_cache_key *key, const char *dir, char 
 		 (key->bytes[0] | (unsigned)key->bytes[1] << 8) % COMPILE_CACHE_PLACES);
 }
 
-TEST(what_was_put_is_found_and_nothing_else)
+TEST(a_stored_program_is_found_by_its_key_only)
 {
 	struct compile_inputs of = usual();
 	struct compile_cache_key key, other;
@@ -72,7 +72,7 @@ TEST(what_was_put_is_found_and_nothing_else)
 	done_with(&a, dir);
 }
 
-TEST(a_key_is_of_all_that_the_compiler_sees)
+TEST(the_key_covers_everything_that_the_compiler_sees)
 {
 	json_t *files = json_pack("{s:s}", "a.h", "#define A 1"),
 	       *changed = json_pack("{s:s}", "a.h", "#define A 2"),
@@ -117,7 +117,7 @@ TEST(a_key_is_of_all_that_the_compiler_sees)
 	json_decref(coded);
 }
 
-TEST(a_compiler_that_was_replaced_makes_another_key)
+TEST(a_replaced_compiler_changes_the_key)
 {
 	struct compile_inputs of = usual();
 	struct compile_cache_key before, after;
@@ -141,7 +141,7 @@ TEST(a_compiler_that_was_replaced_makes_another_key)
 	CHECK(memcmp(&before, &after, sizeof(before)) != 0);
 }
 
-TEST(a_program_that_asks_for_the_time_has_no_key)
+TEST(a_program_that_uses_the_compile_time_has_no_key)
 {
 	json_t *files = json_pack("{s:s, s:s}", "a.h", "#define A", "b.h",
 				  "#define B __TIMESTAMP__"),
@@ -159,13 +159,13 @@ TEST(a_program_that_asks_for_the_time_has_no_key)
 	of.code = "char *t = __TIME__;";
 	of.code_len = strlen(of.code);
 	CHECK_INT(compile_cache_tells_time(&of), 1);
-	of.code_len = 12; /* what is behind it is not its */
+	of.code_len = 12; /* bytes after its length do not count */
 	CHECK_INT(compile_cache_tells_time(&of), 0);
 	json_decref(coded);
 	json_decref(files);
 }
 
-TEST(what_a_compiler_said_is_kept_with_what_it_made)
+TEST(compiler_output_is_stored_with_the_program)
 {
 	auto_buf struct buf kept = { 0 }, given = { 0 };
 	struct buf said[2] = { { 0 } };
@@ -184,7 +184,7 @@ TEST(what_a_compiler_said_is_kept_with_what_it_made)
 	buf_fini(&said[1]);
 }
 
-TEST(what_was_kept_in_another_form_is_not_taken)
+TEST(an_entry_of_another_format_is_not_used)
 {
 	struct compile_messages head = { { 4, UINT32_MAX } };
 	auto_buf struct buf kept = { 0 };
@@ -209,7 +209,7 @@ TEST(what_was_kept_in_another_form_is_not_taken)
 	CHECK_INT(compile_cache_read(&kept, &made), -1); /* neither form */
 }
 
-TEST(an_entry_that_was_touched_is_refused_and_removed)
+TEST(a_changed_entry_is_rejected_and_removed)
 {
 	struct compile_inputs of = usual();
 	auto_buf struct buf out = { 0 };
@@ -240,7 +240,7 @@ TEST(an_entry_that_was_touched_is_refused_and_removed)
 	done_with(&a, dir);
 }
 
-TEST(there_are_so_many_places_and_no_more)
+TEST(the_number_of_entries_is_bounded)
 {
 	struct compile_inputs of = usual();
 	struct compile_caches a;
@@ -269,7 +269,7 @@ TEST(there_are_so_many_places_and_no_more)
 	done_with(&a, dir);
 }
 
-TEST(what_is_too_large_or_nothing_is_not_kept)
+TEST(a_program_that_is_empty_or_too_large_is_not_stored)
 {
 	auto_free char *large = calloc(1, COMPILE_CACHE_MOST + 1);
 	struct compile_inputs of = usual();

@@ -84,7 +84,7 @@ static int everything_is_there(void)
 	       strcmp(data, "data") != 0;
 }
 
-TEST(what_is_baked_stays_as_it_was)
+TEST(the_heap_keeps_its_content_after_it_is_moved_into_the_image)
 {
 	HOLDS(everything_is_there);
 }
@@ -96,7 +96,7 @@ static int lies_in_the_file(void)
 	return rc ? rc : !in_file("rw-p") || !in_file("r-xp");
 }
 
-TEST(data_and_code_lie_in_the_sealed_file)
+TEST(data_and_code_are_mapped_from_the_sealed_file)
 {
 	HOLDS(lies_in_the_file);
 }
@@ -123,7 +123,7 @@ static int leaves_spare_out(void)
 	return 0;
 }
 
-TEST(what_is_spare_stays_out_of_the_file_and_is_empty_afterwards)
+TEST(free_memory_is_not_in_the_image_and_reads_as_zero)
 {
 	HOLDS(leaves_spare_out);
 }
@@ -148,7 +148,7 @@ static int sees_no_other(void)
 	       strcmp(data, "data") != 0;
 }
 
-TEST(what_one_fork_writes_no_other_sees)
+TEST(writes_of_one_fork_are_not_visible_in_another)
 {
 	HOLDS(sees_no_other);
 }
@@ -192,7 +192,7 @@ static int learns(void)
 	return heap_image_learn(touch, &e) < 0 || apart(has_its_copies) != 0;
 }
 
-TEST(a_child_has_its_copies_of_what_half_of_the_trials_wrote_to_and_no_others)
+TEST(a_child_copies_only_pages_that_half_of_the_trials_wrote)
 {
 	HOLDS(learns);
 }
@@ -266,14 +266,14 @@ static int in_the_rest(void)
 											     : 0;
 }
 
-TEST(what_is_made_when_all_that_was_free_is_taken_lies_in_the_rest)
+TEST(allocations_use_the_rest_of_the_heap_when_the_free_list_is_empty)
 {
 	if (!PLAIN)
 		SKIP("a sanitizer has a heap of its own");
 	CHECK_INT(apart(in_the_rest), 0);
 }
 
-TEST(what_is_made_behind_closed_holes_lies_behind_all_that_was_there)
+TEST(allocations_after_compaction_are_placed_after_the_old_heap)
 {
 	if (!PLAIN)
 		SKIP("a sanitizer has a heap of its own");

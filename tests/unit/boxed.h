@@ -80,7 +80,7 @@ static inline char *in_dir(const char *name)
 	return p;
 }
 
-/* fork(), into a pid namespace of its own if asked: only a PID 1 may end everybody. */
+/* fork(), into a new pid namespace on request: only a PID 1 may kill all processes. */
 static inline pid_t fork_init(int alone)
 {
 	long pid;
@@ -284,13 +284,13 @@ static inline void start_in(int conn, struct wire_start *st, const char *cwd, ch
 #define start(conn, st, ...) start_in(conn, st, "/", (char *[]){ __VA_ARGS__, NULL })
 #define shell(conn, st, script) start(conn, st, "/bin/sh", "-c", script)
 
-struct heard { /* what came out of one exec */
+struct exec_output { /* output and exit of one exec */
 	char text[WIRE_STREAMS][65536];
 	uint64_t n[WIRE_STREAMS], first[WIRE_STREAMS], last[WIRE_STREAMS];
 	struct wire_exit end;
 };
 
-static inline void hear_output(struct heard *h)
+static inline void hear_output(struct exec_output *h)
 {
 	struct wire_output *o = GOT(wire_output);
 	int s = (int)o->stream;
@@ -307,9 +307,9 @@ static inline void hear_output(struct heard *h)
 }
 
 /* Everything up to EXIT; other frames of the exec are skipped. */
-static inline struct heard *hear(int conn)
+static inline struct exec_output *hear(int conn)
 {
-	static struct heard h;
+	static struct exec_output h;
 
 	memset(&h, 0, sizeof(h));
 	for (;;) {

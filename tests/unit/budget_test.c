@@ -250,7 +250,7 @@ TEST(many_requests_on_one_connection_do_not_hold_up_others)
 	end_server();
 }
 
-TEST(a_client_that_leaves_while_its_request_waits_is_forgotten)
+TEST(a_waiting_request_is_dropped_when_its_client_disconnects)
 {
 	int fd;
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-TEST(zero_is_an_empty_string)
+TEST(a_zeroed_buffer_is_an_empty_string)
 {
 	struct buf b = { 0 };
 
@@ -13,7 +13,7 @@ TEST(zero_is_an_empty_string)
 	buf_fini(&b);
 }
 
-TEST(adding_nothing_needs_no_memory)
+TEST(adding_nothing_allocates_nothing)
 {
 	struct buf b = { 0 };
 
@@ -23,7 +23,7 @@ TEST(adding_nothing_needs_no_memory)
 	CHECK(!b.p);
 }
 
-TEST(pieces_come_out_in_order)
+TEST(added_parts_are_in_order)
 {
 	auto_buf struct buf b = { 0 };
 
@@ -34,7 +34,7 @@ TEST(pieces_come_out_in_order)
 	CHECK_INT(b.len, 16);
 }
 
-TEST(bytes_may_hold_a_nul)
+TEST(bytes_may_contain_a_nul)
 {
 	auto_buf struct buf b = { 0 };
 
@@ -43,7 +43,7 @@ TEST(bytes_may_hold_a_nul)
 	CHECK(memcmp(buf_str(&b), "a\0b", 4) == 0);
 }
 
-TEST(it_is_terminated_at_every_length)
+TEST(a_buffer_is_nul_terminated_at_every_length)
 {
 	auto_buf struct buf b = { 0 };
 
@@ -54,7 +54,7 @@ TEST(it_is_terminated_at_every_length)
 	}
 }
 
-TEST(a_format_longer_than_the_room_fits)
+TEST(formatted_text_longer_than_the_capacity_fits)
 {
 	auto_buf struct buf b = { 0 };
 
@@ -63,7 +63,7 @@ TEST(a_format_longer_than_the_room_fits)
 	CHECK_STR(buf_str(&b) + 9998, "07");
 }
 
-TEST(growth_is_by_doubling)
+TEST(the_capacity_grows_by_doubling)
 {
 	auto_buf struct buf b = { 0 };
 	unsigned moves = 0;
@@ -77,7 +77,7 @@ TEST(growth_is_by_doubling)
 	CHECK(moves < 20);
 }
 
-TEST(space_is_written_by_others_and_then_counted)
+TEST(reserved_space_is_counted_after_it_is_written)
 {
 	auto_buf struct buf b = { 0 };
 
@@ -89,7 +89,7 @@ TEST(space_is_written_by_others_and_then_counted)
 	CHECK_STR(buf_str(&b), "hello");
 }
 
-TEST(a_cut_keeps_the_front_and_the_memory)
+TEST(truncation_keeps_the_beginning_and_the_memory)
 {
 	auto_buf struct buf b = { 0 };
 	const char *before;
@@ -103,7 +103,7 @@ TEST(a_cut_keeps_the_front_and_the_memory)
 	CHECK_STR(buf_str(&b), "one");
 }
 
-TEST(stolen_text_outlives_the_buffer)
+TEST(stolen_text_is_valid_after_the_buffer_is_freed)
 {
 	struct buf b = { 0 };
 	char *s;
@@ -116,7 +116,7 @@ TEST(stolen_text_outlives_the_buffer)
 	free(s);
 }
 
-TEST(stolen_nothing_is_an_empty_string)
+TEST(stealing_from_an_empty_buffer_returns_an_empty_string)
 {
 	struct buf b = { 0 };
 	char *s = buf_steal(&b);

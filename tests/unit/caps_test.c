@@ -15,7 +15,7 @@
 			SKIP("needs root's capabilities");                                         \
 	} while (0)
 
-TEST(an_image_root_keeps_eight_and_none_that_is_dangerous)
+TEST(root_of_a_box_has_eight_capabilities_and_no_dangerous_one)
 {
 	const int never[] = { CAP_SYS_ADMIN,       CAP_SYS_CHROOT, CAP_MKNOD,       CAP_NET_RAW,
 			      CAP_NET_ADMIN,       CAP_SYS_PTRACE, CAP_AUDIT_WRITE, CAP_SETFCAP,
@@ -29,7 +29,7 @@ TEST(an_image_root_keeps_eight_and_none_that_is_dangerous)
 		CHECK(caps_kept[i].name && caps_kept[i].why);
 }
 
-TEST_FORKED(the_bounding_set_shrinks_to_what_is_kept)
+TEST_FORKED(the_bounding_set_is_reduced_to_the_given_capabilities)
 {
 	uint64_t left = 0;
 	struct err e;
@@ -53,7 +53,7 @@ TEST_FORKED(a_bound_that_cannot_be_set_is_an_error)
 	CHECK_INT(e.sys, EPERM);
 }
 
-TEST_FORKED(only_leaves_exactly_what_is_named)
+TEST_FORKED(caps_only_keeps_exactly_the_named_capabilities)
 {
 	uint64_t permitted, effective;
 	struct err e;
@@ -62,7 +62,7 @@ TEST_FORKED(only_leaves_exactly_what_is_named)
 	CHECK(caps_only(BIT(CAP_CHOWN) | BIT(CAP_BPF), &e) == 0); /* one in each half */
 	CHECK(caps_read(&permitted, &effective, &e) == 0);
 	CHECK(permitted == (BIT(CAP_CHOWN) | BIT(CAP_BPF)) && effective == permitted);
-	CHECK(caps_only(BIT(CAP_KILL), &e) < 0); /* what is gone does not come back */
+	CHECK(caps_only(BIT(CAP_KILL), &e) < 0); /* a dropped capability cannot be regained */
 	CHECK_INT(e.sys, EPERM);
 	CHECK(caps_only(0, &e) == 0);
 	CHECK(caps_read(&permitted, &effective, &e) == 0);
@@ -87,7 +87,7 @@ TEST_FORKED(inheritable_and_ambient_capabilities_are_cleared)
 	CHECK_INT(half[0].inheritable, 0);
 }
 
-TEST_FORKED(capabilities_survive_setuid_if_asked_to)
+TEST_FORKED(capabilities_are_kept_across_setuid_on_request)
 {
 	uint64_t permitted, effective;
 	struct err e;
@@ -100,7 +100,7 @@ TEST_FORKED(capabilities_survive_setuid_if_asked_to)
 	CHECK(effective == BIT(CAP_CHOWN));
 }
 
-static int exec_as_nobody_and_look(void)
+static int exec_unprivileged_and_check(void)
 {
 	struct err e;
 
@@ -111,13 +111,13 @@ static int exec_as_nobody_and_look(void)
 	return 1;
 }
 
-TEST(capabilities_survive_exec_if_asked_to_and_no_other_does)
+TEST(only_requested_capabilities_are_kept_across_exec)
 {
 	NEED_ROOT();
-	CHECK_INT(forked_status(exec_as_nobody_and_look), 0);
+	CHECK_INT(forked_status(exec_unprivileged_and_check), 0);
 }
 
-TEST_FORKED(no_new_privileges_is_for_ever)
+TEST_FORKED(no_new_privileges_cannot_be_unset)
 {
 	struct err e;
 

@@ -55,7 +55,7 @@ static void over(void)
 	cell_over(c, json_pack("{s:s}", "status", "ok"));
 }
 
-TEST(all_is_told_in_the_order_it_came)
+TEST(events_are_read_in_the_order_of_arrival)
 {
 	c = cell_new();
 	begin(0, 0, 0);
@@ -71,7 +71,7 @@ TEST(all_is_told_in_the_order_it_came)
 	cell_unref(c);
 }
 
-TEST(from_any_place_comes_exactly_the_rest)
+TEST(reading_from_any_offset_returns_exactly_the_rest)
 {
 	char all[4096];
 
@@ -100,7 +100,7 @@ TEST(from_any_place_comes_exactly_the_rest)
 		}
 }
 
-TEST(a_place_behind_an_event_does_not_tell_it_again)
+TEST(an_event_before_the_offset_is_not_repeated)
 {
 	c = cell_new();
 	cell_output(c, 0, 0, "ab", 2);
@@ -119,7 +119,7 @@ TEST(a_place_behind_an_event_does_not_tell_it_again)
 	cell_unref(c);
 }
 
-TEST(output_beyond_the_limit_is_counted_and_not_kept)
+TEST(output_over_the_limit_is_counted_and_not_stored)
 {
 	static char much[100000];
 
@@ -139,7 +139,7 @@ TEST(output_beyond_the_limit_is_counted_and_not_kept)
 	CHECK_INT(cell_held(), 0);
 }
 
-TEST(events_have_a_limit_and_the_cell_still_ends)
+TEST(the_number_of_events_is_limited_and_the_end_is_still_stored)
 {
 	c = cell_new();
 	for (uint64_t i = 1; i < 2000000 && !c->truncated; i++)
@@ -151,7 +151,7 @@ TEST(events_have_a_limit_and_the_cell_still_ends)
 	CHECK_INT(cell_held(), 0);
 }
 
-TEST(bytes_that_are_lost_are_told_of)
+TEST(lost_bytes_are_reported)
 {
 	c = cell_new();
 	cell_output(c, 0, 10, "tail", 4); /* the first ten are gone */
@@ -171,7 +171,7 @@ TEST(bytes_that_are_lost_are_told_of)
 	cell_unref(c);
 }
 
-TEST(after_the_end_nothing_is_added)
+TEST(no_event_is_added_after_the_end)
 {
 	c = cell_new();
 	over();
@@ -184,7 +184,7 @@ TEST(after_the_end_nothing_is_added)
 	cell_unref(c);
 }
 
-TEST(readers_are_told_and_may_leave)
+TEST(readers_are_notified_and_may_detach)
 {
 	struct cell_reader other = { .news = count };
 

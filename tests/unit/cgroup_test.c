@@ -77,7 +77,7 @@ TEST(a_lower_memory_limit_is_set_only_if_it_fits)
 	close(cs.dir[0]);
 }
 
-TEST(what_fails_half_way_is_undone)
+TEST(a_change_that_fails_midway_is_undone)
 {
 	const struct box_limits was = { .mem_bytes = 200000000, .pids = 10, .cpu_milli = 1000 };
 	const struct box_limits want = { .mem_bytes = 300000000, .pids = 20, .cpu_milli = 500 };
@@ -91,7 +91,7 @@ TEST(what_fails_half_way_is_undone)
 	close(cs.dir[0]);
 }
 
-TEST(a_frozen_box_is_one_that_the_kernel_calls_so)
+TEST(a_box_is_frozen_when_the_kernel_reports_it)
 {
 	struct cgroups cs = version_2();
 	struct err e;
@@ -109,7 +109,7 @@ TEST(a_frozen_box_is_one_that_the_kernel_calls_so)
 	close(cs.dir[0]);
 }
 
-TEST(what_cannot_be_frozen_is_refused_by_name)
+TEST(freezing_without_a_freezer_controller_is_rejected)
 {
 	struct cgroups cs = { .version = 1 };
 	struct err e;
@@ -140,10 +140,10 @@ static struct cgroups version_1(void)
 	return cs;
 }
 
-TEST(a_cgroup_is_as_new_only_if_no_figure_tells_of_somebody)
+TEST(a_cgroup_is_clean_only_if_all_counters_are_zero)
 {
 	static const struct {
-		const char *file, *tells, *was;
+		const char *file, *dirty, *was;
 	} rows[] = {
 		{ "pids.current", "1\n", "0\n" },
 		{ "pids.events", "max 1\n", "max 0\n" },
@@ -162,7 +162,7 @@ TEST(a_cgroup_is_as_new_only_if_no_figure_tells_of_somebody)
 
 	CHECK(cgroup_open(&cs, "box", &files, &e) == 0);
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		set(rows[i].file, rows[i].tells);
+		set(rows[i].file, rows[i].dirty);
 		cgroup_count(&cs, "box", &named);
 		CHECK(!cgroup_as_new(&cs, &named));
 		cgroup_count_open(&files, &again);
@@ -182,7 +182,7 @@ TEST(a_cgroup_is_as_new_only_if_no_figure_tells_of_somebody)
 	close(cs.dir[0]);
 }
 
-TEST(cpu_time_restarts_at_0_or_the_counter_is_told)
+TEST(cpu_time_is_reset_or_its_base_value_is_returned)
 {
 	struct cgroups v1 = version_1(), v2;
 	struct cgroup_files files;
@@ -209,7 +209,7 @@ TEST(cpu_time_restarts_at_0_or_the_counter_is_told)
 }
 
 /* Distributions mount cpu and cpuacct as one hierarchy. */
-TEST(controllers_that_are_mounted_together_are_acted_on_once)
+TEST(controllers_mounted_together_are_handled_once)
 {
 	const struct box_limits lim = { .mem_bytes = 200000000, .pids = 10, .cpu_milli = 1000 };
 	struct cgroups cs = version_2();
@@ -226,7 +226,7 @@ TEST(controllers_that_are_mounted_together_are_acted_on_once)
 	close(cs.dir[CG_CPU]);
 }
 
-TEST(the_files_are_removed)
+TEST(the_test_folders_are_removed)
 {
 	char command[64];
 

@@ -191,7 +191,7 @@ static int begin(void)
 	un = listen_unix();
 	server = fork();
 	if (server == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that crashes leaves nobody behind */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that crashes leaves no process */
 		serve(tcp, tls, un);
 		_exit(0);
 	}
@@ -229,7 +229,7 @@ static void end_client(void)
 
 /* ---- addresses ---- */
 
-TEST(an_address_is_understood_or_refused_with_a_reason)
+TEST(an_address_is_parsed_or_rejected_with_the_reason)
 {
 	static const char *const bad[] = {
 		"",           "localhost",     "ftp://a",        "http://",      "http://:80",
@@ -250,7 +250,7 @@ TEST(an_address_is_understood_or_refused_with_a_reason)
 	http_client_free(NULL);
 }
 
-TEST(nobody_there_is_said_with_the_address_and_the_reason)
+TEST(a_failed_connection_reports_address_and_reason)
 {
 	char url[64];
 
@@ -265,14 +265,14 @@ TEST(nobody_there_is_said_with_the_address_and_the_reason)
 	end_client();
 }
 
-TEST(a_connection_that_is_never_made_ends_in_time)
+TEST(connecting_ends_at_its_timeout)
 {
 	struct http_client_options o = { .connect_ms = 100, .stall_ms = 100 };
 	struct http_call call = { .method = "GET", .target = "/" };
 	char url[64];
 	int fd = listen_tcp(url, "http");
 
-	/* It is made, by the kernel, but nobody ever answers. */
+	/* The kernel accepts the connection, but no process answers. */
 	CHECK_INT(http_client_new(url, &o, &client, &e), 0);
 	CHECK_INT(http_call(client, &call, &answer, &e), -1);
 	CHECK(strstr(e.msg, "timed out"));
@@ -308,25 +308,25 @@ static void everything(const char *url, const char *ca)
 	end_client();
 }
 
-TEST(everything_works_over_tcp)
+TEST(requests_work_over_tcp)
 {
 	CHECK(begin());
 	everything(tcp_url, NULL);
 }
 
-TEST(everything_works_over_a_unix_socket)
+TEST(requests_work_over_a_unix_socket)
 {
 	CHECK(begin());
 	everything(unix_url, NULL);
 }
 
-TEST(everything_works_over_tls)
+TEST(requests_work_over_tls)
 {
 	CHECK(begin());
 	everything(tls_url, cert);
 }
 
-TEST(a_connection_is_used_again)
+TEST(a_connection_is_reused)
 {
 	char first[64];
 
@@ -376,7 +376,7 @@ static void send_bodies(const char *url)
 	end_client();
 }
 
-TEST(a_body_may_come_from_a_function_or_a_file)
+TEST(a_body_may_be_read_from_a_function_or_a_file)
 {
 	CHECK(begin());
 	send_bodies(tcp_url);
@@ -384,7 +384,7 @@ TEST(a_body_may_come_from_a_function_or_a_file)
 	send_bodies(tls_url);
 }
 
-TEST(a_refusal_in_the_middle_of_an_upload_is_heard)
+TEST(an_error_answer_during_an_upload_is_returned)
 {
 	struct http_call call = { .method = "POST", .target = "/small", .more = produce };
 
@@ -409,7 +409,7 @@ static int receive(void *user, const char *bytes, size_t n)
 	return received > 300;
 }
 
-TEST(a_stream_is_handed_on_as_it_comes_and_can_be_left)
+TEST(a_streamed_answer_is_passed_on_at_once_and_can_be_aborted)
 {
 	struct http_call call = { .method = "GET", .target = "/stream", .on_body = receive };
 
@@ -421,7 +421,7 @@ TEST(a_stream_is_handed_on_as_it_comes_and_can_be_left)
 	end_client();
 }
 
-TEST(what_is_typed_does_not_become_a_header)
+TEST(newlines_in_headers_and_targets_are_rejected)
 {
 	struct http_header evil = { "X", "a\r\nY: b" };
 	struct http_call call = { .method = "GET", .target = "/", .headers = &evil, .nheaders = 1 };
@@ -437,7 +437,7 @@ TEST(what_is_typed_does_not_become_a_header)
 
 /* ---- certificates ---- */
 
-TEST(a_certificate_that_nobody_vouches_for_is_refused)
+TEST(an_untrusted_certificate_is_rejected)
 {
 	char wrong_host[64];
 
@@ -454,7 +454,7 @@ TEST(a_certificate_that_nobody_vouches_for_is_refused)
 	end_client();
 }
 
-TEST(plain_talk_to_a_tls_port_and_the_reverse_fail_clearly)
+TEST(http_to_a_tls_port_and_the_reverse_fail_with_a_message)
 {
 	char mixed[80];
 
@@ -470,7 +470,7 @@ TEST(plain_talk_to_a_tls_port_and_the_reverse_fail_clearly)
 	end_client();
 }
 
-TEST(a_bad_certificate_is_named)
+TEST(an_invalid_certificate_file_is_named)
 {
 	struct ssl_ctx_st *ctx;
 
@@ -491,7 +491,7 @@ TEST(a_bad_certificate_is_named)
 
 /* ---- servers that misbehave ---- */
 
-/* Shakes hands, hears the head of the question, and leaves. */
+/* Completes the handshake, reads the head of the request, and disconnects. */
 static void hang_up_after_head(int fd)
 {
 	struct ssl_ctx_st *ctx;
@@ -519,7 +519,7 @@ static ssize_t produce_late(void *user, void *out, size_t room, struct err *err)
 	return produce(NULL, out, room, err);
 }
 
-TEST(a_tls_peer_that_is_gone_is_an_error_and_not_a_signal)
+TEST(writing_to_a_closed_tls_peer_is_an_error_and_no_signal)
 {
 	pid_t child;
 	struct http_call call = {
@@ -566,7 +566,7 @@ static int fate(const char *reply)
 	return got;
 }
 
-TEST(an_answer_that_is_none_is_an_error_and_no_crash)
+TEST(an_invalid_answer_is_an_error)
 {
 	CHECK_INT(fate(""), -1);
 	CHECK(strstr(e.msg, "hung up"));
@@ -655,7 +655,7 @@ TEST(a_websocket_carries_messages_both_ways)
 	converse(tls_url, cert);
 }
 
-TEST(a_websocket_that_is_refused_says_with_what)
+TEST(a_rejected_websocket_reports_the_status)
 {
 	struct wsclient *w;
 	struct buf body = { 0 };

@@ -1,4 +1,4 @@
-/* cloak_test.c - what a model is not given: secrets, and the middle of long output. */
+/* cloak_test.c - output for a model: secrets are redacted, and long output loses its middle. */
 #include "tools/redact.h"
 #include "tools/truncate.h"
 #include "base/utf8.h"
@@ -21,7 +21,7 @@ static const char *pass(const char *text, size_t n)
 	return buf_str(&out);
 }
 
-TEST(names_tell_what_is_a_secret)
+TEST(secrets_are_recognised_by_variable_name)
 {
 	CHECK(redact_suspects("OPENAI_API_KEY"));
 	CHECK(redact_suspects("github_token"));
@@ -31,7 +31,7 @@ TEST(names_tell_what_is_a_secret)
 	CHECK(!redact_suspects("KEYBOARD"));
 }
 
-TEST(secrets_are_hidden_however_the_text_is_cut)
+TEST(secrets_are_redacted_however_the_text_is_split)
 {
 	redact_init(
 		&k,
@@ -46,7 +46,7 @@ TEST(secrets_are_hidden_however_the_text_is_cut)
 	redact_fini(&k);
 }
 
-TEST(a_box_without_secrets_passes_everything)
+TEST(without_secrets_output_is_unchanged)
 {
 	redact_init(&k, NULL);
 	CHECK_STR(pass("abcdef", 2), "abcdef");
@@ -55,7 +55,7 @@ TEST(a_box_without_secrets_passes_everything)
 	redact_fini(&k);
 }
 
-TEST(short_output_is_kept_whole)
+TEST(short_output_is_not_truncated)
 {
 	struct truncated c = { 0 };
 	struct buf out = { 0 };
@@ -69,7 +69,7 @@ TEST(short_output_is_kept_whole)
 	buf_fini(&out);
 }
 
-TEST(long_output_loses_its_middle_and_says_how_much)
+TEST(long_output_loses_its_middle_and_states_how_much)
 {
 	struct truncated c = { 0 };
 	struct buf out = { 0 };
@@ -88,7 +88,7 @@ TEST(long_output_loses_its_middle_and_says_how_much)
 	buf_fini(&out);
 }
 
-TEST(any_bytes_become_text)
+TEST(bytes_that_are_not_utf8_are_replaced_in_output)
 {
 	struct buf out = { 0 };
 

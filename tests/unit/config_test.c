@@ -1,4 +1,4 @@
-/* config_test.c - which value holds, where it came from, and what a mistake is told. */
+/* config_test.c - which value is effective, its source, and the messages of errors. */
 #include "daemon/config.h"
 #include "base/cleanup.h"
 #include "tap.h"
@@ -114,7 +114,7 @@ TEST(every_row_is_complete_and_its_default_is_valid)
 	CHECK(!config_bool(&c, CONFIG_METRICS_PUBLIC) && !config_text(&c, CONFIG_HOST));
 }
 
-TEST(flags_win_over_environment_over_near_files_over_far_files)
+TEST(flags_override_environment_which_overrides_near_and_far_files)
 {
 	static const struct config_given given[] = { { CONFIG_DRAIN, "5s" } };
 	struct config_source src = { .system_file = path[SYSTEM], .given = given, .ngiven = 1 };
@@ -144,7 +144,7 @@ TEST(flags_win_over_environment_over_near_files_over_far_files)
 	CHECK_STR(c.values[CONFIG_DRAIN].where, "--drain");
 }
 
-TEST(one_file_by_name_is_the_only_one)
+TEST(a_file_given_by_name_is_the_only_one_read)
 {
 	struct config_source src = { .file = path[ONE], .system_file = path[SYSTEM] };
 
@@ -161,7 +161,7 @@ TEST(one_file_by_name_is_the_only_one)
 	CHECK(strstr(e.msg, "No such file"));
 }
 
-TEST(a_mistake_in_a_file_names_line_and_what_was_meant)
+TEST(an_error_in_a_file_names_line_and_suggestion)
 {
 	const struct {
 		const char *text, *complaint;
@@ -229,7 +229,7 @@ TEST(a_mistake_in_a_file_names_line_and_what_was_meant)
 		CHECK_STR(complaint(rows[i].text), rows[i].complaint);
 }
 
-TEST(what_may_be_written_in_a_file_is_taken)
+TEST(every_notation_allowed_in_a_file_is_accepted)
 {
 	begin();
 	CHECK_STR(complaint("[serve]\nlisten = '127.0.0.1:1, unix:/a'\ndomain = []\n"
@@ -249,7 +249,7 @@ TEST(what_may_be_written_in_a_file_is_taken)
 	CHECK_INT(config_number(&c, CONFIG_QUOTA_OUTPUT), 1536 << 20);
 }
 
-TEST(settings_that_contradict_each_other_are_refused_with_both_origins)
+TEST(contradicting_settings_are_rejected_with_both_sources)
 {
 	begin();
 	CHECK(strstr(complaint("[serve]\ntls_cert = '/a'\n"),
@@ -262,7 +262,7 @@ TEST(settings_that_contradict_each_other_are_refused_with_both_origins)
 		     "tokens for other services are rejected"));
 }
 
-TEST(a_mistake_in_the_environment_or_a_flag_names_it)
+TEST(an_error_in_the_environment_or_a_flag_names_it)
 {
 	static const struct config_given given[] = { { CONFIG_LISTEN, "x" } };
 	struct config_source src = { .system_file = path[SYSTEM], .given = given, .ngiven = 1 };
@@ -278,7 +278,7 @@ TEST(a_mistake_in_the_environment_or_a_flag_names_it)
 	CHECK(!strncmp(e.msg, "--listen: address 'x'", 21));
 }
 
-TEST(a_lists_flag_may_be_repeated)
+TEST(a_flag_of_a_list_may_be_repeated)
 {
 	static const struct config_given given[] = { { CONFIG_LISTEN, ":1" },
 						     { CONFIG_LISTEN, ":2,:3" },
@@ -295,7 +295,7 @@ TEST(a_lists_flag_may_be_repeated)
 	CHECK_INT(config_number(&c, CONFIG_POOL), 2);
 }
 
-TEST(a_file_that_comes_with_the_code_may_not_choose_host_or_key)
+TEST(a_project_file_may_not_set_host_or_key)
 {
 	static const char *const lines[] = { "host = 'http://127.0.0.1:1'\n", "key = '" KEY "'\n",
 					     "key_file = '/a'\n", "[serve]\nstate = '/a'\n" };
@@ -310,11 +310,11 @@ TEST(a_file_that_comes_with_the_code_may_not_choose_host_or_key)
 	}
 }
 
-TEST(an_atoll_toml_of_somebody_else_is_not_there)
+TEST(a_project_file_of_another_user_is_ignored)
 {
 	begin();
 	if (geteuid() != 0)
-		SKIP("not root: nobody else's files can be made");
+		SKIP("not root: files of another user cannot be created");
 	put(PROJECT, "[box]\nmem = '3G'\n");
 	CHECK_INT(load(1), 0);
 	CHECK(config_number(&c, CONFIG_BOX_MEM) > 0);
@@ -323,7 +323,7 @@ TEST(an_atoll_toml_of_somebody_else_is_not_there)
 	CHECK_INT(config_number(&c, CONFIG_BOX_MEM), 0);
 }
 
-TEST(a_key_is_never_said_whole)
+TEST(an_api_key_is_never_printed_completely)
 {
 	char shown[CONFIG_SHOWN];
 
@@ -344,7 +344,7 @@ TEST(a_key_is_never_said_whole)
 	CHECK(!strstr(e.msg, "hunter2"));
 }
 
-TEST(folders_follow_the_run_folder)
+TEST(default_folders_are_below_the_run_folder)
 {
 	begin();
 	setenv("ATOLL_RUN", "/somewhere", 1);
@@ -355,7 +355,7 @@ TEST(folders_follow_the_run_folder)
 	unsetenv("ATOLL_RUN");
 }
 
-TEST(what_is_no_readable_file_is_said)
+TEST(an_unreadable_configuration_file_is_reported)
 {
 	struct config_source src = { .file = folder };
 

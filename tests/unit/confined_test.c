@@ -1,4 +1,4 @@
-/* confined_test.c - what is left to egress behind its walls. */
+/* confined_test.c - what egress and the LLM process may do after they have confined themselves. */
 #include "daemon/confine.h"
 #include "base/cleanup.h"
 #include "forked.h"
@@ -17,7 +17,7 @@ static void enter(void)
 	CHECK(confine_enter_egress(uid, uid, &e) == 0);
 }
 
-TEST_FORKED(egress_makes_sockets_of_the_internet_and_no_others)
+TEST_FORKED(egress_may_create_only_internet_sockets)
 {
 	static const int others[] = {
 		AF_UNIX, AF_NETLINK, AF_PACKET, AF_ALG, AF_VSOCK, AF_BLUETOOTH
@@ -37,14 +37,14 @@ TEST_FORKED(egress_makes_sockets_of_the_internet_and_no_others)
 }
 
 /* The kernel looks at 32 bits of the family; a filter that looked at more could be led past. */
-TEST_FORKED(bits_above_the_family_change_nothing)
+TEST_FORKED(upper_bits_of_the_socket_family_are_ignored)
 {
 	enter();
 	CHECK_FAILS(syscall(SYS_socket, AF_VSOCK | 1L << 40, SOCK_STREAM, 0), EPERM);
 	CHECK_FAILS(syscall(SYS_socket, AF_UNIX | 1L << 32, SOCK_STREAM, 0), EPERM);
 }
 
-TEST_FORKED(egress_opens_no_file_and_starts_nothing)
+TEST_FORKED(egress_cannot_open_files_or_start_programs)
 {
 	char *argv[] = { "true", NULL };
 
@@ -67,7 +67,7 @@ static void enter_model(void)
 	CHECK(confine_enter_llm(uid, uid, &e) == 0);
 }
 
-TEST_FORKED(who_asks_models_starts_no_program_and_sees_no_file)
+TEST_FORKED(the_llm_process_cannot_open_files_or_start_programs)
 {
 	char *const argv[] = { "true", NULL };
 
@@ -79,7 +79,7 @@ TEST_FORKED(who_asks_models_starts_no_program_and_sees_no_file)
 	CHECK_FAILS(syscall(SYS_openat, AT_FDCWD, "/etc/passwd", O_RDONLY), EPERM);
 }
 
-TEST_FORKED(who_asks_models_connects_and_is_never_connected_to)
+TEST_FORKED(the_llm_process_may_connect_but_not_listen)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	int tcp;

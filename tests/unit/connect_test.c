@@ -16,7 +16,7 @@ static int take(struct envelope *v, const char *bytes, size_t n, const char **wh
 	return envelope_take(v, &bytes, &n, MOST, why);
 }
 
-TEST(an_envelope_is_its_flags_its_length_and_its_text)
+TEST(an_envelope_is_written_as_flags_length_and_data)
 {
 	uint8_t head[ENVELOPE];
 
@@ -26,7 +26,7 @@ TEST(an_envelope_is_its_flags_its_length_and_its_text)
 	CHECK(!memcmp(head, "\0\0\0\0\x1a", 5));
 }
 
-TEST(one_that_comes_whole_is_taken_whole)
+TEST(an_envelope_in_one_part_is_parsed)
 {
 	struct envelope v = { 0 };
 	const char *why;
@@ -37,7 +37,7 @@ TEST(one_that_comes_whole_is_taken_whole)
 	envelope_fini(&v);
 }
 
-TEST(one_that_comes_byte_by_byte_is_the_same)
+TEST(an_envelope_byte_by_byte_is_parsed)
 {
 	static const char text[] = "\0\0\0\0\5hello";
 	struct envelope v = { 0 };
@@ -52,7 +52,7 @@ TEST(one_that_comes_byte_by_byte_is_the_same)
 	envelope_fini(&v);
 }
 
-TEST(several_in_one_piece_come_one_after_the_other)
+TEST(several_envelopes_in_one_part_are_parsed)
 {
 	static const char text[] = "\0\0\0\0\1a\0\0\0\0\0\0\0\0\0\2bc\0\0\0";
 	const char *at = text, *why;
@@ -67,11 +67,11 @@ TEST(several_in_one_piece_come_one_after_the_other)
 	CHECK_STR(buf_str(&v.body), "bc");
 	CHECK(envelope_take(&v, &at, &n, MOST, &why) == 0);
 	CHECK_INT(n, 0);
-	CHECK(envelope_is_open(&v)); /* who ends here has sent half a head */
+	CHECK(envelope_is_open(&v)); /* the input ends in the middle of a head */
 	envelope_fini(&v);
 }
 
-TEST(nothing_is_nothing)
+TEST(empty_input_has_no_result)
 {
 	struct envelope v = { 0 };
 	const char *why;
@@ -81,7 +81,7 @@ TEST(nothing_is_nothing)
 	envelope_fini(&v);
 }
 
-TEST(flags_and_sizes_that_are_not_ours_are_refused_at_the_head)
+TEST(unknown_flags_and_sizes_over_the_limit_are_rejected_at_the_head)
 {
 	static const struct {
 		const char *head, *why;
@@ -102,7 +102,7 @@ TEST(flags_and_sizes_that_are_not_ours_are_refused_at_the_head)
 	}
 }
 
-TEST(any_cut_of_any_bytes_ends_in_a_word_and_not_in_a_crash)
+TEST(random_bytes_in_random_parts_end_with_a_result)
 {
 	unsigned seed = 7;
 
@@ -138,7 +138,7 @@ static int bytes_of(const char *text, struct buf *out)
 	return rc;
 }
 
-TEST(bytes_come_in_base64_padded_or_not)
+TEST(base64_is_accepted_with_and_without_padding)
 {
 	auto_buf struct buf out = { 0 };
 
@@ -150,7 +150,7 @@ TEST(bytes_come_in_base64_padded_or_not)
 	CHECK(bytes_of("", &out) == 0 && !out.len);
 }
 
-TEST(what_is_no_base64_is_refused)
+TEST(invalid_base64_is_rejected)
 {
 	static const char *const rows[] = { "a", "aGkKa", "a*==", "aG k", "aGk\n", "\xc3\xa4" };
 	auto_buf struct buf out = { 0 };
@@ -161,7 +161,7 @@ TEST(what_is_no_base64_is_refused)
 	CHECK(connect_bytes(json_true(), &out) == -1);
 }
 
-TEST(base64_of_any_length_comes_back)
+TEST(base64_of_any_length_is_encoded_and_decoded)
 {
 	unsigned char bytes[300];
 	unsigned seed = 3;

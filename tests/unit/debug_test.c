@@ -289,7 +289,7 @@ static int as_expected(const struct toml_node *c)
 	return ok;
 }
 
-TEST(every_program_that_failed_is_understood)
+TEST(every_recorded_failure_has_its_expected_category)
 {
 	unsigned count = 0;
 
@@ -319,7 +319,7 @@ static int fails_without(const struct toml_node *c)
 	return ok;
 }
 
-TEST(no_rule_could_be_left_out)
+TEST(every_rule_is_needed_by_some_failure)
 {
 	unsigned idle = 0, count = 0;
 
@@ -329,7 +329,7 @@ TEST(no_rule_could_be_left_out)
 		for (unsigned j = 0; j < rules_at(i)->n; j++) {
 			rules_without(rules_at(i)->v[j].name);
 			if (!for_all(fails_without, &count)) {
-				printf("# nobody misses %s\n", rules_at(i)->v[j].name);
+				printf("# no failure needs %s\n", rules_at(i)->v[j].name);
 				idle++;
 			}
 		}
@@ -337,7 +337,7 @@ TEST(no_rule_could_be_left_out)
 	CHECK_INT(idle, 0);
 }
 
-TEST(every_rule_has_a_program_that_needs_it)
+TEST(every_rule_has_a_recorded_failure)
 {
 	unsigned count = 0, rules = 0, missing = 0;
 
@@ -398,7 +398,7 @@ static const char *action(const json_t *d)
 	return doc_text(json_object_get(d, "action"), "kind");
 }
 
-TEST(what_the_kernel_saw_comes_first)
+TEST(kernel_evidence_precedes_program_output)
 {
 	static const struct {
 		const char *cause, *category, *kind;
@@ -428,7 +428,7 @@ TEST(what_the_kernel_saw_comes_first)
 	}
 }
 
-TEST(a_limit_that_was_hit_counts_as_what_the_kernel_saw)
+TEST(a_reached_limit_counts_as_kernel_evidence)
 {
 	static const struct {
 		const char *limit, *category;
@@ -472,7 +472,7 @@ TEST(signals_have_their_categories)
 		}
 }
 
-TEST(who_waits_idle_with_threads_is_in_a_deadlock)
+TEST(an_idle_program_with_threads_at_the_wall_limit_is_a_deadlock)
 {
 	json_t *r = result_with("run", "wall", "", ""), *d;
 
@@ -542,7 +542,7 @@ TEST(the_same_diagnosis_twice_stops)
 	json_decref(two);
 }
 
-TEST(another_wrong_output_is_another_fault)
+TEST(a_different_wrong_output_is_a_different_fault)
 {
 	json_t *a = artifact_with("python", "print(1)\n"), *r;
 	static const char *const said[] = { "1\n", "2\n", "1\n" };
@@ -565,7 +565,7 @@ TEST(another_wrong_output_is_another_fault)
 	json_decref(a);
 }
 
-TEST(a_package_without_a_source_names_the_setting)
+TEST(a_package_without_a_configured_source_names_the_setting)
 {
 	json_t *a = artifact_with("python", "import yaml\n"), *d;
 
@@ -584,7 +584,7 @@ TEST(a_package_without_a_source_names_the_setting)
 	json_decref(d);
 }
 
-TEST(what_ran_before_is_not_made_again)
+TEST(a_fix_that_leads_to_an_earlier_artifact_is_not_repeated)
 {
 	static const char said[] =
 		"  File \"main.py\", line 1\nModuleNotFoundError: No module named 'yaml'\n";
@@ -602,7 +602,7 @@ TEST(what_ran_before_is_not_made_again)
 	json_decref(two);
 }
 
-TEST(a_package_that_is_installed_is_not_installed_again)
+TEST(an_installed_package_is_not_installed_again)
 {
 	json_t *a = artifact_with("python", "import yaml\n"), *d;
 
@@ -617,7 +617,7 @@ TEST(a_package_that_is_installed_is_not_installed_again)
 	json_decref(d);
 }
 
-TEST(a_package_in_no_list_is_asked_for_where_the_plan_says_so)
+TEST(an_unknown_package_is_a_question_when_the_plan_requires_it)
 {
 	json_t *plan = json_pack("{s:b}", "unknown_packages", 0),
 	       *a = artifact_with("python", "import zedzed\n");
@@ -639,7 +639,7 @@ TEST(a_package_in_no_list_is_asked_for_where_the_plan_says_so)
 	json_decref(r);
 }
 
-TEST(examples_that_differ_lead_to_a_search)
+TEST(failed_examples_start_a_repair_search)
 {
 	json_t *a = artifact_with("python", "print(int(input()) + 2)\n"), *r, *d;
 
@@ -660,7 +660,7 @@ TEST(examples_that_differ_lead_to_a_search)
 	json_decref(d);
 }
 
-TEST(a_program_that_calls_nothing_is_called)
+TEST(a_program_that_calls_no_function_gets_a_call)
 {
 	static const struct {
 		const char *language, *program, *has;
@@ -691,7 +691,7 @@ TEST(a_program_that_calls_nothing_is_called)
 	}
 }
 
-TEST(a_failed_command_of_the_checks_is_an_assertion)
+TEST(a_failed_check_command_has_category_assertion)
 {
 	json_t *r = result_with("check", "exit", "x\n", ""), *d;
 
@@ -703,7 +703,7 @@ TEST(a_failed_command_of_the_checks_is_an_assertion)
 	json_decref(d);
 }
 
-TEST(what_fails_and_passes_unchanged_is_flaky)
+TEST(a_failure_that_passes_unchanged_is_flaky)
 {
 	json_t *r, *d;
 
@@ -716,7 +716,7 @@ TEST(what_fails_and_passes_unchanged_is_flaky)
 	json_decref(d);
 }
 
-TEST(an_example_that_fails_behind_a_good_run_is_not_flaky)
+TEST(a_failed_example_after_a_good_run_is_not_flaky)
 {
 	json_t *r = result_with("run", "exit", "", "ZeroDivisionError: division by zero\n"), *d;
 
@@ -728,7 +728,7 @@ TEST(an_example_that_fails_behind_a_good_run_is_not_flaky)
 	json_decref(d);
 }
 
-TEST(what_a_good_run_says_is_no_complaint)
+TEST(output_of_a_successful_run_is_no_failure)
 {
 	json_t *r = result_with("check", "exit", "", "warning: x.txt: Permission denied\n"), *d;
 
@@ -742,7 +742,7 @@ TEST(what_a_good_run_says_is_no_complaint)
 	json_decref(d);
 }
 
-TEST(what_a_scan_refuses_is_not_tried_again)
+TEST(code_that_the_scan_blocks_is_not_retried)
 {
 	json_t *r =
 		json_pack("{s:s, s:[], s:[{s:s, s:i, s:s, s:s}]}", "phase", "scan", "phases",
@@ -756,7 +756,7 @@ TEST(what_a_scan_refuses_is_not_tried_again)
 	json_decref(d);
 }
 
-TEST(what_a_package_manager_says_is_understood)
+TEST(errors_of_package_managers_are_classified)
 {
 	static const struct {
 		const char *manager, *said, *category;
@@ -785,7 +785,7 @@ TEST(what_a_package_manager_says_is_understood)
 	}
 }
 
-TEST(what_the_installer_understood_is_believed)
+TEST(the_category_of_the_installer_is_used)
 {
 	static const struct {
 		const char *fault, *category;
@@ -806,7 +806,7 @@ TEST(what_the_installer_understood_is_believed)
 	}
 }
 
-TEST(a_package_that_comes_with_the_language_is_not_installed)
+TEST(a_standard_library_module_is_not_installed)
 {
 	json_t *a = artifact_with("python", "import json\n"), *d;
 
@@ -826,7 +826,7 @@ TEST(a_package_that_comes_with_the_language_is_not_installed)
 	json_decref(d);
 }
 
-TEST(a_file_of_the_task_is_put_where_it_is_read)
+TEST(a_missing_file_of_the_task_is_added_at_the_path_that_is_read)
 {
 	json_t *plan = json_pack("{s:{s:s}}", "files", "data.csv", "1,2\n");
 	json_t *a = artifact_with("python", "print(open('data.csv').read())\n");
@@ -855,7 +855,7 @@ static int whole(json_t *take_d)
 	return ok;
 }
 
-TEST(documents_without_anything_have_a_diagnosis)
+TEST(empty_and_invalid_documents_have_a_diagnosis)
 {
 	static const char *const docs[] = {
 		"{}",
@@ -886,7 +886,7 @@ TEST(documents_without_anything_have_a_diagnosis)
 	CHECK(whole(debug_make(NULL, NULL, NULL, NULL)));
 }
 
-TEST(a_hostile_text_costs_little)
+TEST(analysis_of_a_hostile_text_is_fast)
 {
 	static const char letters[] = "aB('\"[{ \t:;/.=-_`\n";
 	auto_buf struct buf big = { 0 }, line = { 0 };
@@ -905,7 +905,7 @@ TEST(a_hostile_text_costs_little)
 	}
 }
 
-TEST(bytes_that_are_cut_within_a_letter_are_text)
+TEST(text_cut_inside_a_character_is_valid_utf8)
 {
 	auto_buf struct buf said = { 0 };
 	json_t *d;
@@ -921,7 +921,7 @@ TEST(bytes_that_are_cut_within_a_letter_are_text)
 
 /* ---- the page ---- */
 
-TEST(the_page_of_errors_is_the_table)
+TEST(docs_errors_md_lists_the_category_table)
 {
 	auto_free char *text = NULL;
 	unsigned bad = 0;
@@ -940,7 +940,7 @@ TEST(the_page_of_errors_is_the_table)
 	CHECK_INT(bad, 0);
 }
 
-TEST(every_category_has_somebody_who_could_fix_it)
+TEST(every_category_states_whether_it_can_be_fixed)
 {
 	for (const struct debug_category *c = debug_categories; c->name; c++)
 		CHECK(!strcmp(c->fixable, "llm") || !strcmp(c->fixable, "human") ||

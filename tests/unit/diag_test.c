@@ -57,7 +57,7 @@ TEST(an_error_may_take_several_lines)
 		  "\"message\":\"alone\"}]");
 }
 
-TEST(a_linker_knows_no_line)
+TEST(linker_errors_have_no_line)
 {
 	CHECK_STR(errors("c", "/usr/bin/ld: /tmp/x.o: in function `main':\n"
 			      "main.c:(.text+0x8): undefined reference to `f'\n"),
@@ -65,14 +65,14 @@ TEST(a_linker_knows_no_line)
 		  "\"message\":\"undefined reference to `f'\"}]");
 }
 
-TEST(what_is_no_error_is_none)
+TEST(output_without_errors_has_no_diagnostics)
 {
 	CHECK_STR(errors("c", ""), "none");
 	CHECK_STR(errors("c", "hello\nworld: 3\n"), "none");
 	CHECK_STR(errors("python", "main.py:3:4: error: x\n"), "none");
 }
 
-TEST(errors_are_bounded)
+TEST(the_number_of_errors_is_bounded)
 {
 	auto_buf struct buf b = { 0 };
 	json_t *all;
@@ -84,7 +84,7 @@ TEST(errors_are_bounded)
 	json_decref(all);
 }
 
-TEST(hostile_bytes_become_text)
+TEST(diagnostics_of_invalid_utf8_are_valid_text)
 {
 	static const char bytes[] = "a\xff.c:1:99999999999999999999: error: \0\xfe\xc3\n";
 	json_t *all = diag_errors(lang_named("c"), bytes, sizeof(bytes) - 1);
@@ -96,7 +96,7 @@ TEST(hostile_bytes_become_text)
 	json_decref(all);
 }
 
-TEST(a_line_of_a_megabyte_is_cut)
+TEST(a_line_of_a_megabyte_is_truncated)
 {
 	auto_buf struct buf b = { 0 };
 	json_t *all;
@@ -110,7 +110,7 @@ TEST(a_line_of_a_megabyte_is_cut)
 	json_decref(all);
 }
 
-TEST(a_traceback_ends_with_what_it_is_about)
+TEST(the_error_of_a_traceback_is_its_last_line)
 {
 	CHECK_STR(
 		fault("python", "Traceback (most recent call last):\n"
@@ -126,7 +126,7 @@ TEST(a_traceback_ends_with_what_it_is_about)
 	CHECK_STR(fault("python", ""), "none");
 }
 
-TEST(both_kinds_of_panic_are_known)
+TEST(both_panic_formats_of_rust_are_parsed)
 {
 	CHECK_STR(fault("rust", "thread 'main' panicked at 'boom', main.rs:2:5\nnote: run\n"),
 		  "{\"type\":\"panicked\",\"message\":\"boom\",\"file\":\"main.rs\",\"line\":2}");
@@ -134,7 +134,7 @@ TEST(both_kinds_of_panic_are_known)
 		  "{\"type\":\"panicked\",\"message\":\"boom\",\"file\":\"main.rs\",\"line\":2}");
 }
 
-TEST(the_end_of_a_long_text_is_what_counts)
+TEST(the_end_of_a_long_output_is_analysed)
 {
 	auto_buf struct buf kept = { 0 };
 	char block[1000];

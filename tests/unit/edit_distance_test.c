@@ -17,7 +17,7 @@ TEST(each_kind_of_typing_error_counts_once)
 	CHECK_INT(edit_distance("kitten", "sitting"), 3);
 }
 
-TEST(a_name_over_the_limit_is_as_far_as_can_be)
+TEST(a_name_over_the_length_limit_has_the_maximum_distance)
 {
 	char longest[EDIT_DISTANCE_MAX + 1], longer[EDIT_DISTANCE_MAX + 2];
 

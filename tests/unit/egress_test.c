@@ -1,4 +1,4 @@
-/* egress_test.c - whom a box may reach through the proxy, and what happens to everything else. */
+/* egress_test.c - which hosts a box may reach through the proxy, and how others are rejected. */
 #include "base/cleanup.h"
 #include "egress/ip_class.h"
 #include "egress/http_message.h"
@@ -29,7 +29,7 @@ static const char *again(const char *text)
 	return rule_parse(&r, text, &e) < 0 ? e.msg : rule_text(&r, out);
 }
 
-TEST(a_rule_is_read_and_said_again)
+TEST(an_allow_rule_is_parsed_and_printed)
 {
 	const struct {
 		const char *text, *said;
@@ -49,7 +49,7 @@ TEST(a_rule_is_read_and_said_again)
 		CHECK_STR(again(rows[i].text), rows[i].said);
 }
 
-TEST(what_some_resolver_would_take_for_an_address_is_no_host)
+TEST(notations_that_a_resolver_could_take_for_an_address_are_no_host)
 {
 	const char *const rows[] = { "",
 				     "*",
@@ -92,7 +92,7 @@ TEST(what_some_resolver_would_take_for_an_address_is_no_host)
 	}
 }
 
-TEST(a_rule_fits_by_whole_labels_and_by_port)
+TEST(a_rule_matches_whole_labels_and_the_port)
 {
 	const struct {
 		const char *rule, *host;
@@ -116,7 +116,7 @@ TEST(a_rule_fits_by_whole_labels_and_by_port)
 	}
 }
 
-TEST(a_box_gets_no_more_than_the_operator_permits)
+TEST(the_rules_of_a_box_are_limited_to_those_of_the_operator)
 {
 	const struct {
 		const char *wide, *narrow;
@@ -140,7 +140,7 @@ TEST(a_box_gets_no_more_than_the_operator_permits)
 	}
 }
 
-TEST(the_host_of_a_registry_is_found_in_its_address)
+TEST(the_host_of_a_registry_url_is_parsed)
 {
 	const struct {
 		const char *url, *rule;
@@ -247,7 +247,7 @@ TEST(every_address_has_its_class)
 	}
 }
 
-TEST(an_address_of_this_machine_is_recognised)
+TEST(local_addresses_of_this_machine_are_recognised)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(80) };
 
@@ -282,7 +282,7 @@ static const char *written(void)
 	return out;
 }
 
-TEST(a_request_is_written_in_our_own_words)
+TEST(a_request_is_serialised_again_before_it_is_forwarded)
 {
 	CHECK_INT(asked("GET http://Host.Example:80/a?b HTTP/1.1\r\nHost: host.example\r\n"
 			"X-Mine:  kept \r\nConnection: close, X-Secret\r\nX-Secret: 1\r\n"
@@ -312,7 +312,7 @@ TEST(a_request_is_written_in_our_own_words)
 	CHECK_INT(message.port, 443);
 }
 
-TEST(what_two_readers_could_read_differently_is_refused)
+TEST(an_ambiguous_request_is_rejected)
 {
 #define H "Host: h.example\r\n"
 	const char *const rows[] = {
@@ -372,7 +372,7 @@ TEST(what_two_readers_could_read_differently_is_refused)
 	}
 }
 
-TEST(a_head_with_too_many_headers_is_refused)
+TEST(a_request_with_too_many_headers_is_rejected)
 {
 	auto_buf struct buf b = { 0 };
 
@@ -395,7 +395,7 @@ static int answered(const char *head, int no_body)
 	return message_response(&message, head, strlen(head), &wrong);
 }
 
-TEST(an_answer_is_read_as_strictly)
+TEST(an_ambiguous_answer_is_rejected)
 {
 	CHECK_INT(answered("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", 0), 0);
 	CHECK_INT(message.framing, MESSAGE_LENGTH);
@@ -524,7 +524,7 @@ static void say(int fd, const char *fmt, unsigned a, unsigned b)
 		abort();
 }
 
-/* Reads what there is; 1: the other side has ended. */
+/* Reads all available bytes; 1: the peer has closed. */
 static int take(int fd)
 {
 	ssize_t n;
@@ -536,7 +536,7 @@ static int take(int fd)
 }
 
 /* Until `text` came, or the end of it; 5 seconds at most. */
-static int hears(int fd, const char *text)
+static int receives(int fd, const char *text)
 {
 	for (int i = 0; i < 10000; i++) {
 		int end = take(fd);
@@ -547,7 +547,7 @@ static int hears(int fd, const char *text)
 			return !text;
 		turn();
 	}
-	printf("# heard only: %.300s\n", got);
+	printf("# received only: %.300s\n", got);
 	return 0;
 }
 
@@ -606,12 +606,12 @@ TEST(a_request_for_an_allowed_host_is_answered_and_reported)
 	    server_port);
 	host = accepted();
 	CHECK(host >= 0);
-	CHECK(hears(host, "\r\n\r\n"));
+	CHECK(receives(host, "\r\n\r\n"));
 	CHECK(strncmp(got, "GET /a HTTP/1.1\r\nhost: 127.0.0.1:", 32) == 0);
 	fresh();
 	say(host, "HTTP/1.1 200 Fine\r\nContent-Length: 5\r\nSet-Cookie: a\r\n\r\nhello%c%c", 'x',
 	    'y');
-	CHECK(hears(box, NULL));
+	CHECK(receives(box, NULL));
 	CHECK_STR(got, "HTTP/1.1 200 OK\r\nset-cookie: a\r\ncontent-length: 5\r\n"
 		       "connection: close\r\n\r\nhello");
 	close(box);
@@ -628,7 +628,7 @@ TEST(a_request_for_an_allowed_host_is_answered_and_reported)
 	close(host);
 }
 
-TEST(chunks_are_written_anew_both_ways)
+TEST(chunked_bodies_are_encoded_again_in_both_directions)
 {
 	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	int box = dial(w), host;
@@ -639,15 +639,15 @@ TEST(chunks_are_written_anew_both_ways)
 	    "3;ext=1\r\nabc\r\n0\r\nTrailer: x\r\n\r\nGET http://x/ HTTP/1.1\r\n\r\n",
 	    server_port, server_port);
 	host = accepted();
-	CHECK(hears(host, "0\r\n\r\n"));
+	CHECK(receives(host, "0\r\n\r\n"));
 	CHECK(strstr(got, "\r\n\r\n3\r\nabc\r\n0\r\n\r\n"));
 	CHECK(!strstr(got, "Trailer") && !strstr(got, "http://x"));
 	fresh();
 	say(host,
-	    "HTTP/1.1 100 Go on\r\n\r\nHTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\n\r\n"
+	    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\n\r\n"
 	    "%c\r\nhello\r\n%c\r\n\r\n",
 	    '5', '0');
-	CHECK(hears(box, NULL));
+	CHECK(receives(box, NULL));
 	CHECK_STR(got, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n"
 		       "5\r\nhello\r\n0\r\n\r\n");
 	close(host);
@@ -663,16 +663,16 @@ TEST(a_tunnel_passes_bytes_and_half_closes)
 	say(box, "CONNECT localhost:%u HTTP/1.1\r\nHost: localhost:%u\r\n\r\nearly", server_port,
 	    server_port);
 	host = accepted();
-	CHECK(hears(box, "HTTP/1.1 200 Connection established\r\n\r\n"));
+	CHECK(receives(box, "HTTP/1.1 200 Connection established\r\n\r\n"));
 	fresh();
-	CHECK(hears(host, "early"));
+	CHECK(receives(host, "early"));
 	shutdown(box, SHUT_WR);
 	fresh();
-	CHECK(hears(host, NULL));
+	CHECK(receives(host, NULL));
 	say(host, "late%c%c", 'r', '!');
 	close(host);
 	fresh();
-	CHECK(hears(box, NULL));
+	CHECK(receives(box, NULL));
 	CHECK_STR(got, "later!");
 	CHECK(reported());
 	CHECK_STR(report_text[2], "ok");
@@ -690,7 +690,7 @@ static const char *verdict_of(struct egress_endpoint *w, const char *request, in
 	fresh();
 	say(box, request, server_port, server_port);
 	snprintf(line, sizeof(line), "HTTP/1.1 %d ", status);
-	if (!hears(box, line) || !hears(box, NULL) || strncmp(got, line, strlen(line)) != 0) {
+	if (!receives(box, line) || !receives(box, NULL) || strncmp(got, line, strlen(line)) != 0) {
 		close(box);
 		return "another answer";
 	}
@@ -701,7 +701,7 @@ static const char *verdict_of(struct egress_endpoint *w, const char *request, in
 	return why;
 }
 
-TEST(another_host_is_refused_with_what_to_do_about_it)
+TEST(another_host_is_rejected_with_a_hint)
 {
 	struct egress_endpoint *w = begin("other.example\n127.0.0.1:9", 1, NULL);
 
@@ -719,7 +719,7 @@ TEST(another_host_is_refused_with_what_to_do_about_it)
 	CHECK(accept4(server, NULL, NULL, 0) < 0);
 }
 
-TEST(the_hosts_of_a_way_that_is_open_can_change)
+TEST(the_rules_of_an_open_endpoint_can_change)
 {
 	struct egress_endpoint *w = begin("other.example", 1, NULL);
 	struct err e;
@@ -733,14 +733,14 @@ TEST(the_hosts_of_a_way_that_is_open_can_change)
 	/* One that cannot be read changes nothing; neither does one for a box that has none. */
 	CHECK(egress_change(&egress, w->id, "a b", 3, &e) < 0);
 	CHECK_INT(e.kind, ERR_INVALID);
-	CHECK(egress_change(&egress, "nobody", "a.example", 9, &e) < 0);
+	CHECK(egress_change(&egress, "missing", "a.example", 9, &e) < 0);
 	CHECK_INT(e.kind, ERR_NOT_FOUND);
 	CHECK_INT(w->nrules, 2);
 	CHECK(egress_change(&egress, w->id, "", 0, &e) == 0);
 	CHECK_INT(w->nrules, 0);
 }
 
-TEST(an_internal_address_is_refused_unless_the_operator_said_so)
+TEST(an_internal_address_is_rejected_unless_configured)
 {
 	struct egress_endpoint *w = begin(LISTED, 0, NULL);
 
@@ -767,7 +767,7 @@ TEST(a_metadata_service_is_never_reached)
 	CHECK(strstr(got, "never reached"));
 }
 
-TEST(a_host_that_does_not_listen_is_a_502)
+TEST(a_refused_connection_is_a_502)
 {
 	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 
@@ -777,7 +777,7 @@ TEST(a_host_that_does_not_listen_is_a_502)
 		  "unreachable");
 }
 
-TEST(garbage_is_a_400_and_a_large_head_a_431)
+TEST(an_invalid_request_is_400_and_a_large_head_431)
 {
 	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	static char a[40000];
@@ -792,13 +792,13 @@ TEST(garbage_is_a_400_and_a_large_head_a_431)
 	say(box, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nX: ", server_port,
 	    server_port);
 	CHECK(send(box, a, sizeof(a), MSG_NOSIGNAL) == (ssize_t)sizeof(a));
-	CHECK(hears(box, "HTTP/1.1 431 "));
+	CHECK(receives(box, "HTTP/1.1 431 "));
 	close(box);
 	CHECK(reported());
 	CHECK_STR(report_text[2], "bad");
 }
 
-TEST(who_asks_too_slowly_is_asked_to_leave)
+TEST(a_request_that_arrives_too_slowly_is_408)
 {
 	struct egress_limits m = { .head_ms = 30 };
 	struct egress_endpoint *w = begin(LISTED, 1, &m);
@@ -806,7 +806,7 @@ TEST(who_asks_too_slowly_is_asked_to_leave)
 
 	fresh();
 	say(box, "GET http://127.0.0.1:%u/ HTTP/1.1\r\n", server_port, 0);
-	CHECK(hears(box, "HTTP/1.1 408 "));
+	CHECK(receives(box, "HTTP/1.1 408 "));
 	close(box);
 	CHECK(reported());
 	CHECK_STR(report_text[2], "timeout");
@@ -822,14 +822,14 @@ TEST(a_silent_tunnel_ends)
 	say(box, "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server_port,
 	    server_port);
 	host = accepted();
-	CHECK(hears(host, NULL));
+	CHECK(receives(host, NULL));
 	CHECK(reported());
 	CHECK_STR(report_text[2], "timeout");
 	close(host);
 	close(box);
 }
 
-TEST(a_budget_ends_the_transfer_and_those_after_it)
+TEST(an_exhausted_byte_budget_ends_this_and_later_transfers)
 {
 	struct egress_limits m = { .bytes_in = 1000 };
 	struct egress_endpoint *w = begin(LISTED, 1, &m);
@@ -842,7 +842,7 @@ TEST(a_budget_ends_the_transfer_and_those_after_it)
 	host = accepted();
 	memset(a, 'a', sizeof(a));
 	CHECK(send(host, a, sizeof(a), MSG_NOSIGNAL) > 0);
-	CHECK(hears(box, NULL));
+	CHECK(receives(box, NULL));
 	CHECK(ngot < sizeof(a));
 	CHECK(reported());
 	CHECK_STR(report_text[2], "budget");
@@ -854,7 +854,7 @@ TEST(a_budget_ends_the_transfer_and_those_after_it)
 	CHECK(strstr(got, "egress.bytes_in"));
 }
 
-TEST(who_does_not_read_stops_who_writes)
+TEST(a_peer_that_does_not_read_stops_reading_from_the_other)
 {
 	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	int box = dial(w), host;
@@ -880,7 +880,7 @@ TEST(who_does_not_read_stops_who_writes)
 	CHECK_INT(w->nproxies, 0);
 }
 
-TEST(a_cut_answer_is_not_taken_for_a_whole_one)
+TEST(an_incomplete_answer_is_not_forwarded_as_complete)
 {
 	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	int box = dial(w), host;
@@ -890,15 +890,15 @@ TEST(a_cut_answer_is_not_taken_for_a_whole_one)
 	    server_port);
 	host = accepted();
 	say(host, "HTTP/1.1 200 Fine\r\nContent-Length: %u\r\n\r\nhello", 50, 0);
-	CHECK(hears(box, "hello"));
+	CHECK(receives(box, "hello"));
 	close(host);
-	CHECK(hears(box, NULL));
+	CHECK(receives(box, NULL));
 	CHECK(reported());
 	CHECK_STR(report_text[2], "cut");
 	close(box);
 }
 
-TEST(a_box_that_is_closed_takes_its_connections_along)
+TEST(closing_an_endpoint_closes_its_connections)
 {
 	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	int box = dial(w), asking = dial(w), host;
@@ -907,11 +907,11 @@ TEST(a_box_that_is_closed_takes_its_connections_along)
 	say(box, "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server_port,
 	    server_port);
 	host = accepted();
-	CHECK(hears(box, "200 Connection"));
+	CHECK(receives(box, "200 Connection"));
 	egress_close(&egress, "abcdefghijkl");
-	CHECK(hears(host, NULL));
+	CHECK(receives(host, NULL));
 	fresh();
-	CHECK(hears(asking, NULL));
+	CHECK(receives(asking, NULL));
 	CHECK(reported() && reported());
 	CHECK_INT(egress.nproxies, 0);
 	CHECK(egress.ways == NULL);
@@ -920,7 +920,7 @@ TEST(a_box_that_is_closed_takes_its_connections_along)
 	close(asking);
 }
 
-TEST(a_front_opens_ways_and_a_new_one_hears_of_them)
+TEST(a_new_server_gets_the_list_of_open_endpoints)
 {
 	struct egress_endpoint *w = begin(LISTED, 1, NULL);
 	struct wire_egress_open ask = { .head = sock_head(WIRE_EGRESS_OPEN, 7), .id = "second" };
@@ -967,7 +967,7 @@ TEST(a_front_opens_ways_and_a_new_one_hears_of_them)
 	CHECK_STR(verdict_of(w, "nonsense\r\n\r\n", 400), "bad"); /* reported to the new one */
 }
 
-TEST(a_box_has_so_many_connections_and_the_others_wait)
+TEST(connections_over_the_limit_of_a_box_wait)
 {
 	struct egress_limits m = { .connections = 2 };
 	struct wire_egress_open ask = { .id = "listening" };
@@ -993,7 +993,7 @@ TEST(a_box_has_so_many_connections_and_the_others_wait)
 		turn();
 	fresh();
 	say(c[2], "nonsense\r\n\r\n%c%c", ' ', ' ');
-	CHECK(hears(c[2], "HTTP/1.1 400"));
+	CHECK(receives(c[2], "HTTP/1.1 400"));
 	close(c[1]);
 	close(c[2]);
 	for (int i = 0; i < 200 && egress.ways->nproxies; i++)
@@ -1001,7 +1001,7 @@ TEST(a_box_has_so_many_connections_and_the_others_wait)
 	CHECK_INT(egress.ways->nproxies, 0);
 }
 
-TEST(a_box_makes_so_many_connections_in_a_second)
+TEST(the_connection_rate_of_a_box_is_limited)
 {
 	struct egress_limits m = { .rate = 1 };
 	struct wire_egress_open ask = { .id = "busy" };

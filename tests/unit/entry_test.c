@@ -29,7 +29,7 @@ TEST(relative_paths_are_below_the_users_home)
 	CHECK_STR(path("a/../b", 0), "/home/user/b");
 }
 
-TEST(absolute_paths_stay_what_they_are)
+TEST(absolute_paths_are_not_changed)
 {
 	CHECK_STR(path("/", 0), "/");
 	CHECK_STR(path("//tmp/./x/", 0), "/tmp/x");
@@ -37,7 +37,7 @@ TEST(absolute_paths_stay_what_they_are)
 	CHECK_STR(path("/a/~", 0), "/a/~");
 }
 
-TEST(homes_of_others_and_endless_paths_are_refused)
+TEST(homes_of_other_users_and_overlong_paths_are_rejected)
 {
 	char longest[5000];
 
@@ -55,7 +55,7 @@ static const char *letters(uint32_t mode)
 	return out;
 }
 
-TEST(permissions_are_written_as_go_writes_them)
+TEST(permissions_are_formatted_like_in_go)
 {
 	CHECK_STR(letters(0100644), "-rw-r--r--");
 	CHECK_STR(letters(0040755), "drwxr-xr-x");
@@ -70,7 +70,7 @@ TEST(permissions_are_written_as_go_writes_them)
 	CHECK_STR(letters(0107777), "ugtrwxrwxrwx");
 }
 
-/* An entry as the worker tells it. */
+/* An entry as the file worker sends it. */
 static json_t *entry(uint32_t mode, uint32_t target, const char *tail, size_t n)
 {
 	struct wire_entry e = {
@@ -102,7 +102,7 @@ TEST(an_entry_has_exactly_the_fields_of_entry_info)
 		"\"modifiedTime\":\"2026-01-02T03:04:05.123456789Z\",\"metadata\":{\"k\":\"v\"}}");
 }
 
-TEST(a_link_has_the_type_and_mode_of_what_it_leads_to)
+TEST(a_link_has_the_type_and_mode_of_its_target)
 {
 	CHECK_STR(
 		text(entry(0120777, 0040700,
@@ -113,7 +113,7 @@ TEST(a_link_has_the_type_and_mode_of_what_it_leads_to)
 		"\"modifiedTime\":\"2026-01-02T03:04:05.123456789Z\",\"symlinkTarget\":\"/real\"}");
 }
 
-TEST(a_link_that_leads_nowhere_has_no_type_and_leads_to_itself)
+TEST(a_dangling_link_has_no_type_and_itself_as_target)
 {
 	json_t *doc = entry(0120777, 0, TAIL("l\0\0u\0g"));
 
@@ -123,7 +123,7 @@ TEST(a_link_that_leads_nowhere_has_no_type_and_leads_to_itself)
 	json_decref(doc);
 }
 
-TEST(what_was_never_an_entry_is_none)
+TEST(an_invalid_entry_document_is_rejected)
 {
 	CHECK(!entry(0100644, 0, "", 0));
 	CHECK(!entry(0100644, 0, TAIL("")));
@@ -131,14 +131,14 @@ TEST(what_was_never_an_entry_is_none)
 	CHECK(!entry(0100644, 0, "a\0\0user\0user", 12)); /* its NUL is missing */
 }
 
-TEST(attributes_that_are_no_text_are_left_out)
+TEST(attributes_that_are_not_utf8_are_left_out)
 {
 	json_t *doc = entry_metadata(TAIL("a\0\0u\0g\0bad\0\xff\0good\0x\0odd"));
 
 	CHECK_STR(text(doc), "{\"good\":\"x\"}");
 }
 
-TEST(a_signature_is_what_their_clients_make)
+TEST(a_signature_equals_that_of_e2b_clients)
 {
 	struct signature_of s = { .path = "hello.txt",
 				  .operation = "read",

@@ -13,7 +13,7 @@ TEST(every_way_to_fail_returns_minus_one)
 	CHECK_INT(err_in(&e, "x"), -1);
 }
 
-TEST(a_system_failure_keeps_errno_and_says_it)
+TEST(err_sys_keeps_errno_and_appends_its_text)
 {
 	struct err e;
 
@@ -24,7 +24,7 @@ TEST(a_system_failure_keeps_errno_and_says_it)
 	CHECK_INT(e.kind, ERR_SYS);
 }
 
-TEST(context_goes_in_front_and_errno_survives)
+TEST(err_in_prepends_context_and_keeps_errno)
 {
 	struct err e;
 
@@ -38,7 +38,7 @@ TEST(context_goes_in_front_and_errno_survives)
 	CHECK_INT(e.kind, ERR_SYS);
 }
 
-TEST(a_plain_failure_has_no_errno)
+TEST(err_set_has_no_errno)
 {
 	struct err e = { .sys = EIO };
 
@@ -49,7 +49,7 @@ TEST(a_plain_failure_has_no_errno)
 	CHECK_INT(e.kind, ERR_LIMIT);
 }
 
-TEST(a_long_message_is_cut_and_stays_a_string)
+TEST(a_long_message_is_truncated_and_terminated)
 {
 	struct {
 		struct err e;

@@ -1,11 +1,12 @@
-/* event_stream_test.c - output of programs as JSON strings: every byte that text can have comes back as it was. */
+/* event_stream_test.c - output of programs as JSON strings: every byte of a text is decoded
+ * unchanged. */
 #include "api/event_stream.h"
 #include "base/cleanup.h"
 #include "tap.h"
 
 #include <jansson.h>
 
-static int comes_back(const char *text, size_t n)
+static int round_trips(const char *text, size_t n)
 {
 	auto_buf struct buf out = { 0 };
 	json_t *back;
@@ -18,30 +19,30 @@ static int comes_back(const char *text, size_t n)
 	return same;
 }
 
-TEST(every_byte_of_a_text_is_quoted)
+TEST(every_byte_of_a_text_is_quoted_as_json)
 {
 	char text[0x80];
 
 	for (unsigned i = 0; i < sizeof(text); i++)
 		text[i] = (char)i;
-	CHECK(comes_back(text, sizeof(text)));
-	CHECK(comes_back("", 0));
-	CHECK(comes_back("\xc3\xa4\xe2\x82\xac", 5));
+	CHECK(round_trips(text, sizeof(text)));
+	CHECK(round_trips("", 0));
+	CHECK(round_trips("\xc3\xa4\xe2\x82\xac", 5));
 }
 
-TEST(a_text_of_escapes_only_has_room)
+TEST(the_buffer_fits_a_text_of_only_escapes)
 {
 	static char text[100000];
 
 	for (unsigned c = 0; c < 3; c++) {
 		memset(text, "\x01\n\""[c], sizeof(text));
-		CHECK(comes_back(text, sizeof(text)));
-		CHECK(comes_back(text, 4096));
-		CHECK(comes_back(text, 4097));
+		CHECK(round_trips(text, sizeof(text)));
+		CHECK(round_trips(text, 4096));
+		CHECK(round_trips(text, 4097));
 	}
 }
 
-TEST(the_short_forms_are_used)
+TEST(short_escapes_are_used)
 {
 	auto_buf struct buf out = { 0 };
 

@@ -11,7 +11,7 @@ static void ask_list(int w, const char *path, const char *after, uint32_t max, u
 	send_frame(w, &l, sizeof(l), tail, (size_t)n, -1);
 }
 
-static void a_file_is_put_whole_with_its_mode_and_its_folders(struct box *b)
+static void a_file_is_written_with_its_mode_and_parent_folders(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 	char *path = in_dir("a/b/c.txt"), text[16] = "";
@@ -30,7 +30,7 @@ static void a_file_is_put_whole_with_its_mode_and_its_folders(struct box *b)
 	CHECK(count_names(in_dir("a/b")) == 1); /* no temporary file is left */
 }
 
-static void a_failed_put_is_answered_once_and_its_data_swallowed(struct box *b)
+static void a_failed_put_is_answered_once_and_its_data_discarded(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 
@@ -47,7 +47,7 @@ static void a_failed_put_is_answered_once_and_its_data_swallowed(struct box *b)
 	expect_error(w, ERR_INVALID);
 }
 
-static void an_upload_cut_short_leaves_nothing(struct box *b)
+static void an_incomplete_upload_leaves_no_file(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 
@@ -64,7 +64,7 @@ static void an_upload_cut_short_leaves_nothing(struct box *b)
 		;
 }
 
-static void a_large_file_comes_back_as_it_went(struct box *b)
+static void a_large_file_is_read_as_it_was_written(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 	auto_free char *sent = malloc(3000000), *back = malloc(3000000);
@@ -92,7 +92,7 @@ static void make_pipe(int ends[2])
 	CHECK(!pipe2(ends, O_CLOEXEC));
 }
 
-static void a_file_comes_out_of_a_pipe(struct box *b)
+static void a_file_is_sent_through_a_pipe(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 	struct wire_get g = { .head = head(WIRE_GET, 8), .from = 3 };
@@ -124,7 +124,7 @@ static void a_file_comes_out_of_a_pipe(struct box *b)
 	close(ends[0]);
 }
 
-static void a_pipe_that_nobody_reads_ends_the_answer_and_not_the_worker(struct box *b)
+static void a_closed_pipe_ends_the_answer_and_not_the_worker(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 	struct wire_get g = { .head = head(WIRE_GET, 8) };
@@ -171,7 +171,7 @@ static void a_file_arrives_by_pipe_and_is_named_by_the_empty_data(struct box *b)
 	CHECK(get_bytes(w, path, 0, 0, text, sizeof(text)) == 7 && !memcmp(text, "through", 7));
 }
 
-static void a_put_that_fails_lets_its_pipe_go(struct box *b)
+static void a_failed_put_closes_its_pipe(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 	struct wire_put p = { .head = head(WIRE_PUT, 9) };
@@ -218,7 +218,7 @@ static void only_plain_files_are_read(struct box *b)
 	expect_error(w, ERR_INVALID);
 }
 
-static void names_are_made_listed_moved_and_looked_at(struct box *b)
+static void folders_are_created_listed_moved_and_examined(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 	char two[600];
@@ -343,7 +343,7 @@ static struct seen see_changes(int w, uint32_t most, uint64_t hash_bytes)
 	return s;
 }
 
-static void changes_tell_what_the_upper_layer_holds(struct box *b)
+static void changes_lists_the_files_of_the_upper_layer(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 	struct seen s;
@@ -377,7 +377,7 @@ static void changes_survive_a_tree_of_thousands_of_levels(struct box *b)
 	CHECK(s.dirs >= 3501 && s.files >= 3500 && s.longest > 7000 && !s.cut);
 }
 
-static void a_path_too_long_for_a_frame_is_left_out_and_said(struct box *b)
+static void a_path_too_long_for_a_frame_is_skipped_and_reported(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 	int i, fd = open(in_dir("upper"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -401,11 +401,11 @@ static void a_path_too_long_for_a_frame_is_left_out_and_said(struct box *b)
 	CHECK(s.cut == WIRE_DONE_TRUNCATED && s.dirs >= 255 && s.longest > 60000);
 }
 
-static void garbage_ends_the_worker_and_not_the_box(struct box *b)
+static void an_invalid_frame_ends_the_worker_and_not_the_box(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 
-	send_head(w, WIRE_STAT, 1); /* init's verb, not a worker's */
+	send_head(w, WIRE_STAT, 1); /* a request for init, not for a worker */
 	CHECK(!receive(w));
 	ask_status(b->conn);
 }
@@ -439,7 +439,7 @@ static void touch(const char *name)
 	close(fd);
 }
 
-static void a_list_is_in_order_and_comes_in_pages(struct box *b)
+static void a_list_is_sorted_and_split_into_pages(struct box *b)
 {
 	static const char *const names[] = {
 		"l/b", "l/a", "l/\xff", "l/B", "l/a.b", "l/ab", "l/-"
@@ -508,7 +508,7 @@ static void a_deep_list_resumes_at_any_path(struct box *b)
 	CHECK(!strcmp(got, "a "));
 }
 
-static void a_folder_larger_than_a_page_is_listed_whole(struct box *b)
+static void a_folder_larger_than_a_page_is_listed_completely(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 	char name[64], last[64] = "";
@@ -531,7 +531,7 @@ static void a_folder_larger_than_a_page_is_listed_whole(struct box *b)
 	CHECK(HEAD->type == WIRE_DONE && !HEAD->flags && n == made);
 }
 
-static void links_tell_where_they_lead(struct box *b)
+static void links_are_listed_with_their_targets(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 	const struct wire_entry *e = GOT(wire_entry);
@@ -577,7 +577,7 @@ static void put_if(int w, const char *name, const char *text, const struct wire_
 	ask_path(w, WIRE_DATA, 6, NULL, 0);
 }
 
-static void a_file_is_replaced_only_if_it_is_the_one_that_was_meant(struct box *b)
+static void a_file_is_replaced_only_if_its_version_matches(struct box *b)
 {
 	auto_fd int w = open_worker(b), other = open_worker(b);
 	struct wire_entry e, was;
@@ -594,7 +594,7 @@ static void a_file_is_replaced_only_if_it_is_the_one_that_was_meant(struct box *
 	put_if(w, "if/f", "four", &was);
 	expect_error(w, ERR_CONFLICT);
 	CHECK(GOT(wire_error)->sys == ESTALE);
-	/* Somebody is faster while the bytes are on their way. */
+	/* Another writer replaces the file during the upload. */
 	put_if(other, "if/f", "five5", &e);
 	expect(other, WIRE_DONE);
 	put_if(w, "if/f", "six", &e);
@@ -610,8 +610,8 @@ static void a_file_is_replaced_only_if_it_is_the_one_that_was_meant(struct box *
 	expect_error(w, ERR_INVALID);
 }
 
-/* Both have seen the same file, both send: one is told that it came too late, whoever it is. */
-static void of_two_who_replace_the_same_file_one_wins(struct box *b)
+/* Two uploads are conditional on the same version: one of them is rejected. */
+static void of_two_conditional_replacements_one_succeeds(struct box *b)
 {
 	auto_fd int w = open_worker(b), other = open_worker(b);
 	int i, won, lost;
@@ -645,7 +645,7 @@ static void ask_two(int w, int type, const char *from, const char *to, int flags
 	send_frame(w, &f, sizeof(f), tail, (size_t)n, -1);
 }
 
-static void modes_are_changed_and_flags_are_known_or_refused(struct box *b)
+static void modes_are_changed_and_unknown_flags_rejected(struct box *b)
 {
 	struct frame f = head(WIRE_REMOVE, 1);
 	auto_fd int w = open_worker(b);
@@ -742,7 +742,7 @@ static void a_folder_is_not_copied_into_itself(struct box *b)
 	run_shell("test \"$(find self | sort | tr '\\n' ' ')\" = 'self self/a self/a/b self/a/f '");
 }
 
-static void what_cannot_be_copied_is_left_out_and_said(struct box *b)
+static void files_that_cannot_be_copied_are_skipped_and_reported(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 
@@ -855,7 +855,7 @@ static void await_event(int w, const char *want)
 	} while (strcmp(got, want));
 }
 
-static void a_watch_tells_what_happens_in_a_folder(struct box *b)
+static void a_watch_reports_changes_in_a_folder(struct box *b)
 {
 	auto_fd int w = -1, files = open_worker(b);
 
@@ -893,7 +893,7 @@ static void a_watch_tells_what_happens_in_a_folder(struct box *b)
 	CHECK(!receive(w));
 }
 
-static void a_deep_watch_follows_folders_that_come_move_and_go(struct box *b)
+static void a_recursive_watch_follows_created_moved_and_removed_folders(struct box *b)
 {
 	auto_fd int w = -1;
 
@@ -916,14 +916,14 @@ static void a_deep_watch_follows_folders_that_come_move_and_go(struct box *b)
 	expect_event(w, "create/ late/x");
 	expect_event(w, "create/ late/x/y");
 	expect_event(w, "create late/x/y/z");
-	/* What has left is not heard of any more. */
+	/* A folder that was moved out is no longer watched. */
 	run_shell("mv w2/n left");
 	expect_event(w, "remove/ n");
 	run_shell(": >left/moved/b/h; : >w2/last");
 	expect_event(w, "create last");
 }
 
-static void many_writes_are_few_events_and_the_last_is_told(struct box *b)
+static void many_writes_are_merged_into_few_events_and_the_last_is_reported(struct box *b)
 {
 	auto_fd int w = -1, fd = -1;
 	int i, n = 0;
@@ -950,7 +950,7 @@ static void many_writes_are_few_events_and_the_last_is_told(struct box *b)
 	expect_event(w, "write log");
 }
 
-static void a_reader_too_slow_for_the_kernels_queue_is_told(struct box *b)
+static void an_overflow_of_the_inotify_queue_is_reported(struct box *b)
 {
 	auto_fd int w = -1;
 	char name[64];
@@ -971,7 +971,7 @@ static void a_reader_too_slow_for_the_kernels_queue_is_told(struct box *b)
 	await_event(w, "create unseen/f");
 }
 
-static void more_folders_than_watches_are_an_error_not_a_gap(struct box *b)
+static void more_folders_than_watches_are_an_error(struct box *b)
 {
 	auto_fd int w = -1, v = -1;
 
@@ -1068,7 +1068,7 @@ static int hear_hits(int w, char *to, size_t room)
 	return HEAD->flags;
 }
 
-static void names_are_found_by_part_or_by_pattern(struct box *b)
+static void names_are_found_by_substring_or_pattern(struct box *b)
 {
 	static const struct {
 		const char *name, *hits;
@@ -1131,7 +1131,7 @@ static void lines_are_found_with_their_number(struct box *b)
 	CHECK(!hear_hits(w, got, sizeof(got)) && !strcmp(got, "f:4:four "));
 }
 
-static void long_lines_are_searched_whole_and_told_in_part(struct box *b)
+static void long_lines_are_searched_completely_and_returned_in_part(struct box *b)
 {
 	struct wire_search s = { .head = head(WIRE_SEARCH, 3), .file_bytes = 1000 };
 	const struct wire_hit *h = GOT(wire_hit);
@@ -1165,7 +1165,7 @@ static void long_lines_are_searched_whole_and_told_in_part(struct box *b)
 	CHECK(HEAD->flags == WIRE_DONE_SKIPPED); /* larger than was wanted */
 }
 
-static void a_search_nobody_waits_for_ends(struct box *b)
+static void a_search_ends_when_its_client_disconnects(struct box *b)
 {
 	auto_fd int w = open_worker(b);
 	uint64_t before = ask_status(b->conn).reaped;
@@ -1178,45 +1178,45 @@ static void a_search_nobody_waits_for_ends(struct box *b)
 
 /* clang-format off */
 static const struct test tests[] = {
-	TEST(a_file_is_put_whole_with_its_mode_and_its_folders),
-	TEST(a_failed_put_is_answered_once_and_its_data_swallowed),
-	TEST(an_upload_cut_short_leaves_nothing),
-	TEST(a_large_file_comes_back_as_it_went),
-	TEST(a_file_comes_out_of_a_pipe),
-	TEST(a_pipe_that_nobody_reads_ends_the_answer_and_not_the_worker),
+	TEST(a_file_is_written_with_its_mode_and_parent_folders),
+	TEST(a_failed_put_is_answered_once_and_its_data_discarded),
+	TEST(an_incomplete_upload_leaves_no_file),
+	TEST(a_large_file_is_read_as_it_was_written),
+	TEST(a_file_is_sent_through_a_pipe),
+	TEST(a_closed_pipe_ends_the_answer_and_not_the_worker),
 	TEST(a_file_arrives_by_pipe_and_is_named_by_the_empty_data),
-	TEST(a_put_that_fails_lets_its_pipe_go),
+	TEST(a_failed_put_closes_its_pipe),
 	TEST(only_plain_files_are_read),
-	TEST(names_are_made_listed_moved_and_looked_at),
+	TEST(folders_are_created_listed_moved_and_examined),
 	TEST(remove_does_not_follow_links),
 	TEST(a_tree_ten_thousand_deep_is_removed),
 	TEST(a_wide_tree_is_removed),
-	TEST(changes_tell_what_the_upper_layer_holds),
+	TEST(changes_lists_the_files_of_the_upper_layer),
 	TEST(changes_survive_a_tree_of_thousands_of_levels),
-	TEST(a_path_too_long_for_a_frame_is_left_out_and_said),
-	TEST(garbage_ends_the_worker_and_not_the_box),
-	TEST(a_list_is_in_order_and_comes_in_pages),
+	TEST(a_path_too_long_for_a_frame_is_skipped_and_reported),
+	TEST(an_invalid_frame_ends_the_worker_and_not_the_box),
+	TEST(a_list_is_sorted_and_split_into_pages),
 	TEST(a_deep_list_resumes_at_any_path),
-	TEST(a_folder_larger_than_a_page_is_listed_whole),
-	TEST(links_tell_where_they_lead),
-	TEST(a_file_is_replaced_only_if_it_is_the_one_that_was_meant),
-	TEST(of_two_who_replace_the_same_file_one_wins),
-	TEST(modes_are_changed_and_flags_are_known_or_refused),
+	TEST(a_folder_larger_than_a_page_is_listed_completely),
+	TEST(links_are_listed_with_their_targets),
+	TEST(a_file_is_replaced_only_if_its_version_matches),
+	TEST(of_two_conditional_replacements_one_succeeds),
+	TEST(modes_are_changed_and_unknown_flags_rejected),
 	TEST(a_tree_is_copied_with_links_modes_and_holes),
 	TEST(a_folder_is_not_copied_into_itself),
-	TEST(what_cannot_be_copied_is_left_out_and_said),
+	TEST(files_that_cannot_be_copied_are_skipped_and_reported),
 	TEST(a_copy_deeper_than_the_limit_is_refused_and_removed),
 	TEST(a_copy_that_does_not_fit_leaves_nothing),
-	TEST(a_watch_tells_what_happens_in_a_folder),
-	TEST(a_deep_watch_follows_folders_that_come_move_and_go),
-	TEST(many_writes_are_few_events_and_the_last_is_told),
-	TEST(a_reader_too_slow_for_the_kernels_queue_is_told),
-	TEST(more_folders_than_watches_are_an_error_not_a_gap),
+	TEST(a_watch_reports_changes_in_a_folder),
+	TEST(a_recursive_watch_follows_created_moved_and_removed_folders),
+	TEST(many_writes_are_merged_into_few_events_and_the_last_is_reported),
+	TEST(an_overflow_of_the_inotify_queue_is_reported),
+	TEST(more_folders_than_watches_are_an_error),
 	TEST(a_watch_ends_with_its_connection),
-	TEST(names_are_found_by_part_or_by_pattern),
+	TEST(names_are_found_by_substring_or_pattern),
 	TEST(lines_are_found_with_their_number),
-	TEST(long_lines_are_searched_whole_and_told_in_part),
-	TEST(a_search_nobody_waits_for_ends),
+	TEST(long_lines_are_searched_completely_and_returned_in_part),
+	TEST(a_search_ends_when_its_client_disconnects),
 };
 /* clang-format on */
 

@@ -2,10 +2,10 @@
  *
  *	TEST_FORKED(a_filtered_process_cannot_unshare)
  *	{
- *		...			CHECK and SKIP as ever; the rest of the file is not affected
+ *		...			CHECK and SKIP as usual; the rest of the file is not affected
  *	}
  *
- * The body runs in a child. What it found comes back through a shared page, so that it can end
+ * The body runs in a child. Its result is returned through a shared page, so that it can end
  * under any filter that lets a process exit. A child that dies is a test that failed. */
 #pragma once
 #include "tap.h"
@@ -52,7 +52,7 @@ static void forked_run(void (*body)(void))
 	tap_why = shared->why;
 }
 
-/* Runs body in a child, which exits with what it returns; tells what waitpid() tells. */
+/* Runs body in a child, which exits with its result; returns the status of waitpid(). */
 __attribute__((unused)) static int forked_status(int (*body)(void))
 {
 	int status = -1;

@@ -37,7 +37,7 @@ TEST(every_known_type_is_accepted_at_its_size_and_not_below)
 	CHECK(known > 40);
 }
 
-TEST(a_tail_is_taken_up_to_the_largest_frame_or_not_at_all)
+TEST(a_frame_tail_is_accepted_up_to_the_largest_frame)
 {
 	for (unsigned type = 0; type < 256; type++) {
 		uint32_t body = frame_body((uint8_t)type);
@@ -66,7 +66,7 @@ TEST(unknown_types_have_no_size_and_no_name)
 	CHECK_STR(frame_name(WIRE_START), "START");
 }
 
-TEST(another_version_is_not_ours)
+TEST(a_frame_of_another_version_is_rejected)
 {
 	for (unsigned version = 0; version < 256; version++)
 		CHECK_INT(check((uint8_t)version, WIRE_INFO, sizeof(struct frame)),
@@ -93,7 +93,7 @@ TEST(another_version_is_not_ours)
 		holes;                                                                             \
 	})
 
-TEST(structs_on_the_wire_have_no_holes)
+TEST(wire_structs_have_no_padding)
 {
 	CHECK_INT(HOLES(frame), 0);
 	CHECK_INT(HOLES(wire_create), 0);
@@ -127,7 +127,7 @@ TEST(structs_on_the_wire_have_no_holes)
 	CHECK_INT(HOLES(wire_entry), 0);
 }
 #else
-TEST(structs_on_the_wire_have_no_holes)
+TEST(wire_structs_have_no_padding)
 {
 	SKIP("this compiler cannot point at the holes; gcc can");
 }

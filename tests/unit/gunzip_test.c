@@ -51,7 +51,7 @@ static int unpack(const char *in, size_t n, size_t piece, size_t room, struct bu
 	return ended;
 }
 
-TEST(what_was_packed_comes_back_however_it_is_cut)
+TEST(compressed_data_in_any_parts_is_decompressed)
 {
 	char packed[400], text[] = "one two three two three one two one";
 	size_t n = pack(text, sizeof(text) - 1, packed, sizeof(packed));
@@ -65,7 +65,7 @@ TEST(what_was_packed_comes_back_however_it_is_cut)
 	}
 }
 
-TEST(members_one_behind_the_other_are_one_body)
+TEST(concatenated_gzip_members_are_one_body)
 {
 	char packed[400];
 	size_t n = pack("ab", 2, packed, 200);
@@ -77,7 +77,7 @@ TEST(members_one_behind_the_other_are_one_body)
 	CHECK_STR(buf_str(&out), "abcd");
 }
 
-TEST(a_cut_body_has_not_ended_and_a_wrong_one_is_refused)
+TEST(a_truncated_body_is_incomplete_and_an_invalid_one_rejected)
 {
 	char packed[400];
 	size_t n = pack("some text", 9, packed, sizeof(packed));
@@ -91,7 +91,7 @@ TEST(a_cut_body_has_not_ended_and_a_wrong_one_is_refused)
 	CHECK(unpack("", 0, 5, 10, &d, &e) == 0);
 }
 
-TEST(a_bomb_gives_no_more_than_was_asked_for)
+TEST(a_decompression_bomb_yields_no_more_than_requested)
 {
 	size_t n = 50 << 20, size;
 	auto_free char *zeros = calloc(1, n), *packed = malloc(1 << 20);

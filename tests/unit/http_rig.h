@@ -140,7 +140,7 @@ RIG int say(int fd, const char *text)
 	return say_bytes(fd, text, strlen(text));
 }
 
-RIG int heard(int fd, const char *text)
+RIG int received(int fd, const char *text)
 {
 	take(fd);
 	return memmem(got, got_len, text, strlen(text)) != NULL;

@@ -140,7 +140,7 @@ static void vanish(int fd)
 
 /* ---- the good cases ---- */
 
-TEST(a_request_is_answered_and_the_connection_lives_on)
+TEST(a_request_is_answered_and_the_connection_stays_open)
 {
 	int fd;
 
@@ -163,33 +163,33 @@ TEST(a_request_is_answered_and_the_connection_lives_on)
 	end_server();
 }
 
-TEST(the_handler_sees_names_in_lower_case_and_values_without_spaces)
+TEST(header_names_are_lower_case_and_values_are_trimmed)
 {
 	int fd;
 
 	CHECK(begin());
 	fd = dial();
 	say(fd, "GET /facts?a=b&c HTTP/1.1\r\nHOST:a\r\nX-Some: \t v w \t\r\nEmpty:\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "|empty=")));
+	CHECK(UNTIL(received(fd, "|empty=")));
 	CHECK(strstr(got, "GET|/facts?a=b&c|/facts|a=b&c|3|1|host=a|x-some=v w|empty="));
 	close(fd);
 	end_server();
 }
 
-TEST(an_empty_value_leaves_the_header_after_it_alone)
+TEST(an_empty_header_value_does_not_affect_the_next_header)
 {
 	int fd;
 
 	CHECK(begin());
 	fd = dial();
 	say(fd, "GET /facts HTTP/1.1\r\nHost: a\r\nEmpty:\r\nBlank: \t\r\nAfter: x\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "\r\n\r\n")));
+	CHECK(UNTIL(received(fd, "\r\n\r\n")));
 	CHECK(strstr(got, "host=a|empty=|blank=|after=x"));
 	close(fd);
 	end_server();
 }
 
-TEST(a_head_that_comes_byte_by_byte_is_the_same)
+TEST(a_head_sent_byte_by_byte_is_parsed)
 {
 	const char *text = "GET /facts HTTP/1.1\r\nHost: a\r\nX-Some: v w\r\n\r\n";
 	int fd;
@@ -200,12 +200,12 @@ TEST(a_head_that_comes_byte_by_byte_is_the_same)
 		say_bytes(fd, p, 1);
 		turn();
 	}
-	CHECK(UNTIL(heard(fd, "|host=a|x-some=v w")));
+	CHECK(UNTIL(received(fd, "|host=a|x-some=v w")));
 	close(fd);
 	end_server();
 }
 
-TEST(a_body_is_read_whole)
+TEST(a_body_is_read_completely)
 {
 	int fd;
 
@@ -214,14 +214,14 @@ TEST(a_body_is_read_whole)
 	say(fd, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
 	CHECK(UNTIL(heads == 1));
 	say(fd, "cdeGET / HTTP/1.1\r\nHost: a\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "hello\n")));
+	CHECK(UNTIL(received(fd, "hello\n")));
 	CHECK(strstr(got, "\r\n\r\nabcdeHTTP/1.1 200"));
 	CHECK_INT(ends, 1);
 	close(fd);
 	end_server();
 }
 
-TEST(a_chunked_body_is_put_together)
+TEST(a_chunked_body_is_decoded)
 {
 	int fd;
 
@@ -230,26 +230,26 @@ TEST(a_chunked_body_is_put_together)
 	say(fd,
 	    "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 	    "3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "hello\n")));
+	CHECK(UNTIL(received(fd, "hello\n")));
 	CHECK(strstr(got, "\r\n\r\nabc0123456789HTTP/1.1 200"));
 	close(fd);
 	end_server();
 }
 
-TEST(an_empty_body_also_ends)
+TEST(the_end_of_an_empty_body_is_reported)
 {
 	int fd;
 
 	CHECK(begin());
 	fd = dial();
 	say(fd, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "Content-Length: 0")));
+	CHECK(UNTIL(received(fd, "Content-Length: 0")));
 	CHECK_INT(ends, 1);
 	close(fd);
 	end_server();
 }
 
-TEST(an_upload_stops_while_the_handler_pauses)
+TEST(reading_of_a_body_stops_while_the_handler_pauses)
 {
 	int fd;
 
@@ -265,12 +265,12 @@ TEST(an_upload_stops_while_the_handler_pauses)
 	CHECK(UNTIL(streamed == 5));
 	CHECK_INT(ends, 0);
 	http_resume(kept);
-	CHECK(UNTIL(heard(fd, "\r\n\r\n5")));
+	CHECK(UNTIL(received(fd, "\r\n\r\n5")));
 	close(fd);
 	end_server();
 }
 
-TEST(an_upload_that_was_paused_at_its_last_byte_ends)
+TEST(a_body_paused_at_its_last_byte_ends_after_resume)
 {
 	int fd;
 
@@ -280,13 +280,13 @@ TEST(an_upload_that_was_paused_at_its_last_byte_ends)
 	CHECK(UNTIL(streamed == 3));
 	CHECK_INT(ends, 0);
 	http_resume(kept);
-	CHECK(UNTIL(heard(fd, "\r\n\r\n3")));
+	CHECK(UNTIL(received(fd, "\r\n\r\n3")));
 	CHECK_INT(ends, 1);
 	close(fd);
 	end_server();
 }
 
-TEST(a_paused_upload_does_not_fill_memory)
+TEST(a_paused_body_uses_bounded_memory)
 {
 	static char bytes[1 << 20];
 	ssize_t n;
@@ -311,7 +311,7 @@ TEST(a_paused_upload_does_not_fill_memory)
 	end_server();
 }
 
-TEST(a_client_that_expects_100_gets_it_when_the_body_is_wanted)
+TEST(expect_100_is_answered_when_the_handler_reads_the_body)
 {
 	int fd;
 
@@ -319,11 +319,11 @@ TEST(a_client_that_expects_100_gets_it_when_the_body_is_wanted)
 	fd = dial();
 	say(fd,
 	    "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "HTTP/1.1 100 Continue\r\n\r\n")));
+	CHECK(UNTIL(received(fd, "HTTP/1.1 100 Continue\r\n\r\n")));
 	say(fd, "ab");
-	CHECK(UNTIL(heard(fd, "\r\n\r\nab")));
+	CHECK(UNTIL(received(fd, "\r\n\r\nab")));
 	close(fd);
-	/* And not when it is too large, or nobody wants it: then the answer comes instead. */
+	/* Not when the body is too large or not read: then only the answer is sent. */
 	CHECK_INT(
 		fate("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2000\r\n\r\n"),
 		413);
@@ -343,21 +343,21 @@ TEST(a_head_request_gets_the_length_and_no_body)
 	CHECK(begin());
 	fd = dial();
 	say(fd, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "hello\n")));
+	CHECK(UNTIL(received(fd, "hello\n")));
 	CHECK(strstr(got, "Content-Length: 6\r\n\r\nHTTP/1.1 200 OK"));
 	say(fd, "HEAD /stream HTTP/1.1\r\nHost: a\r\n\r\n");
 	CHECK(UNTIL(kept));
 	got_len = 0;
 	http_write(kept, "unseen", 6);
 	http_end(kept);
-	CHECK(UNTIL(heard(fd, "\r\n\r\n")));
+	CHECK(UNTIL(received(fd, "\r\n\r\n")));
 	CHECK(strstr(got, "Transfer-Encoding: chunked") && !strstr(got, "unseen") &&
 	      !strstr(got, "0\r\n\r\n"));
 	close(fd);
 	end_server();
 }
 
-TEST(a_reply_may_come_later_and_pipelined_ones_keep_their_order)
+TEST(pipelined_requests_with_delayed_replies_are_answered_in_order)
 {
 	int fd;
 
@@ -368,11 +368,11 @@ TEST(a_reply_may_come_later_and_pipelined_ones_keep_their_order)
 	for (unsigned i = 0; i < 5; i++)
 		turn();
 	CHECK_INT(heads, 1);
-	CHECK(!heard(fd, "HTTP"));
+	CHECK(!received(fd, "HTTP"));
 	http_set(kept, "X-Late", "%s\r\nInjected: %d", "yes", 1);
 	http_reply(kept, 202, "text/plain", "later\n", 6);
 	CHECK(kept); /* nothing is called back before http_reply() returns */
-	CHECK(UNTIL(heard(fd, "hello\n")));
+	CHECK(UNTIL(received(fd, "hello\n")));
 	CHECK(strstr(got, "later\nHTTP/1.1 200"));
 	CHECK(strstr(got, "X-Late: yes  Injected: 1\r\n"));
 	CHECK_INT(overs, 2);
@@ -380,7 +380,7 @@ TEST(a_reply_may_come_later_and_pipelined_ones_keep_their_order)
 	end_server();
 }
 
-TEST(a_stream_is_chunked_and_ends)
+TEST(a_streamed_reply_is_chunked)
 {
 	int fd;
 
@@ -390,10 +390,10 @@ TEST(a_stream_is_chunked_and_ends)
 	CHECK(UNTIL(kept));
 	CHECK_INT(http_write(kept, "one", 3), 0);
 	CHECK_INT(http_write(kept, "", 0), 0);
-	CHECK(UNTIL(heard(fd, "3\r\none\r\n")));
+	CHECK(UNTIL(received(fd, "3\r\none\r\n")));
 	CHECK_INT(http_write(kept, piece, 17000), 0);
 	http_end(kept);
-	CHECK(UNTIL(heard(fd, "\r\n0\r\n\r\n")));
+	CHECK(UNTIL(received(fd, "\r\n0\r\n\r\n")));
 	CHECK(strstr(got, "4268\r\n"));
 	CHECK(UNTIL(overs == 1));
 	CHECK_INT(server.open, 1);
@@ -401,7 +401,7 @@ TEST(a_stream_is_chunked_and_ends)
 	end_server();
 }
 
-TEST(for_http_1_0_the_end_of_the_connection_is_the_end_of_a_stream)
+TEST(a_streamed_reply_of_http_1_0_ends_with_the_connection)
 {
 	int fd;
 
@@ -417,7 +417,7 @@ TEST(for_http_1_0_the_end_of_the_connection_is_the_end_of_a_stream)
 	CHECK_INT(fate("GET / HTTP/1.0\r\n\r\n"), 200);
 	fd = dial();
 	say(fd, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "hello\n")));
+	CHECK(UNTIL(received(fd, "hello\n")));
 	CHECK(strstr(got, "Connection: keep-alive\r\n"));
 	close(fd);
 	end_server();
@@ -432,7 +432,7 @@ static void promise_head(struct http_req *r)
 	http_stream(r, 200, "text/plain", promised);
 }
 
-TEST(a_known_length_is_kept_and_a_short_one_is_cut)
+TEST(a_streamed_reply_shorter_than_its_length_closes_the_connection)
 {
 	int fd;
 
@@ -445,7 +445,7 @@ TEST(a_known_length_is_kept_and_a_short_one_is_cut)
 	http_write(kept, "ab", 2);
 	http_write(kept, "cdef", 4);
 	http_end(kept);
-	CHECK(UNTIL(heard(fd, "Content-Length: 4\r\n\r\nabcd")));
+	CHECK(UNTIL(received(fd, "Content-Length: 4\r\n\r\nabcd")));
 	CHECK(UNTIL(overs == 1));
 	CHECK_INT(server.open, 1);
 	say(fd, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -458,7 +458,7 @@ TEST(a_known_length_is_kept_and_a_short_one_is_cut)
 	end_server();
 }
 
-TEST(an_aborted_stream_is_not_taken_for_whole)
+TEST(an_aborted_stream_is_not_terminated)
 {
 	int fd;
 
@@ -467,11 +467,11 @@ TEST(an_aborted_stream_is_not_taken_for_whole)
 	say(fd, "GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
 	CHECK(UNTIL(kept));
 	http_write(kept, "half", 4);
-	CHECK(UNTIL(heard(fd, "half")));
+	CHECK(UNTIL(received(fd, "half")));
 	http_abort(kept);
 	CHECK(UNTIL(ended(fd)));
 	CHECK_INT(got_end, 1); /* a FIN: the missing last chunk says it */
-	CHECK(!heard(fd, "0\r\n\r\n"));
+	CHECK(!received(fd, "0\r\n\r\n"));
 	CHECK_INT(overs, 1);
 	close(fd);
 	/* Without chunks the end could be taken for the reply's. */
@@ -480,7 +480,7 @@ TEST(an_aborted_stream_is_not_taken_for_whole)
 	say(fd, "GET /stream HTTP/1.0\r\nHost: a\r\n\r\n");
 	CHECK(UNTIL(kept));
 	http_write(kept, "half", 4);
-	CHECK(UNTIL(heard(fd, "half")));
+	CHECK(UNTIL(received(fd, "half")));
 	http_abort(kept);
 	CHECK(UNTIL(ended(fd)));
 	CHECK_INT(got_end, -1);
@@ -533,7 +533,7 @@ TEST(query_parameters_are_decoded_and_checked)
 	end_server();
 }
 
-TEST(a_body_nobody_wanted_is_skipped_if_small_and_ends_the_connection_if_large)
+TEST(an_unread_body_is_skipped_if_small_and_ends_the_connection_if_large)
 {
 	static char bytes[60000];
 	int fd;
@@ -541,7 +541,7 @@ TEST(a_body_nobody_wanted_is_skipped_if_small_and_ends_the_connection_if_large)
 	CHECK(begin());
 	fd = dial();
 	say(fd, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "hello\n")));
+	CHECK(UNTIL(received(fd, "hello\n")));
 	CHECK(!strstr(got, "Connection"));
 	CHECK(UNTIL(overs == 1));
 	say_bytes(fd, bytes, sizeof(bytes));
@@ -555,7 +555,7 @@ TEST(a_body_nobody_wanted_is_skipped_if_small_and_ends_the_connection_if_large)
 	end_server();
 }
 
-TEST(a_unix_peer_is_known_by_its_uid)
+TEST(a_unix_peer_is_identified_by_its_uid)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	const char *dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
@@ -582,14 +582,14 @@ TEST(a_unix_peer_is_known_by_its_uid)
 	end_server();
 }
 
-TEST(draining_lets_replies_finish_and_takes_nothing_new)
+TEST(draining_finishes_replies_and_accepts_no_requests)
 {
 	int busy, idle, fd;
 
 	CHECK(begin());
 	idle = dial();
 	say(idle, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-	CHECK(UNTIL(heard(idle, "hello\n")));
+	CHECK(UNTIL(received(idle, "hello\n")));
 	busy = dial();
 	say(busy, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
 	CHECK(UNTIL(kept && server.open == 2));
@@ -611,8 +611,8 @@ TEST(draining_lets_replies_finish_and_takes_nothing_new)
 	end_server();
 }
 
-/* Between its connect() and its first byte the processor may be somebody else's. */
-TEST(draining_waits_a_moment_for_who_has_only_just_come)
+/* Between its connect() and its first byte the client may lose the processor. */
+TEST(draining_waits_for_the_first_request_of_a_new_connection)
 {
 	static const struct http_limits brief = { .idle_ms = 100, .fresh_ms = 300 };
 	int slow, silent;
@@ -739,7 +739,7 @@ static const struct {
 	{ "GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", 400 },
 };
 
-TEST(what_two_readers_could_read_differently_is_refused_and_ends_the_connection)
+TEST(an_ambiguous_request_is_rejected_and_ends_the_connection)
 {
 	CHECK(begin());
 	for (unsigned i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
@@ -805,7 +805,7 @@ TEST(other_forms_of_the_target_mean_the_same_host)
 
 /* ---- too much ---- */
 
-TEST(a_head_beyond_its_limit_is_refused_while_it_comes)
+TEST(a_head_over_the_limit_is_rejected_before_it_is_complete)
 {
 	static char bytes[1 << 20];
 
@@ -842,7 +842,7 @@ TEST(too_many_headers_are_refused)
 	end_server();
 }
 
-TEST(a_body_beyond_its_limit_is_refused_before_it_is_read)
+TEST(a_body_over_the_limit_is_rejected_before_it_is_read)
 {
 	char big[3000];
 
@@ -860,7 +860,7 @@ TEST(a_body_beyond_its_limit_is_refused_before_it_is_read)
 	end_server();
 }
 
-TEST(chunks_made_of_words_are_refused)
+TEST(overlong_chunk_extensions_and_trailers_are_rejected)
 {
 	struct buf b = { 0 };
 
@@ -878,7 +878,7 @@ TEST(chunks_made_of_words_are_refused)
 	end_server();
 }
 
-TEST(a_pipelined_flood_is_served_in_order_and_stays_small)
+TEST(many_pipelined_requests_are_answered_in_order_with_bounded_memory)
 {
 	enum { COUNT = 5000 };
 	struct buf b = { 0 };
@@ -920,7 +920,7 @@ static int ask(int fd)
 	got_len = 0;
 	got_end = 0;
 	say(fd, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-	return UNTIL(heard(fd, "hello"));
+	return UNTIL(received(fd, "hello"));
 }
 
 /* A request that the handler does not answer yet. */
@@ -940,7 +940,7 @@ static int is_closed(int fd)
 	return UNTIL(ended(fd));
 }
 
-TEST(one_connection_too_many_is_told_so)
+TEST(a_connection_over_the_limit_gets_503)
 {
 	struct http_limits limits = { .connections = 2, .per_address = 2 };
 	int a, b, c;
@@ -964,7 +964,7 @@ TEST(one_connection_too_many_is_told_so)
 	end_server();
 }
 
-TEST(who_never_asked_makes_room_first_and_who_was_answered_next)
+TEST(connections_without_a_request_are_closed_first_then_idle_ones)
 {
 	struct http_limits limits = { .connections = 4, .per_address = 4 };
 	int kept_one, busy, silent[2], fd;
@@ -996,7 +996,7 @@ TEST(who_never_asked_makes_room_first_and_who_was_answered_next)
 	end_server();
 }
 
-TEST(an_address_has_its_share)
+TEST(connections_per_address_are_limited)
 {
 	struct http_limits limits = { .connections = 6, .per_address = 3 };
 	int mine[4], other;
@@ -1021,7 +1021,7 @@ TEST(an_address_has_its_share)
 	end_server();
 }
 
-TEST(a_flood_of_silence_shuts_nobody_out)
+TEST(silent_connections_do_not_block_other_clients)
 {
 	enum { FLOOD = 400 };
 	struct http_limits limits = { .connections = 64 };
@@ -1043,7 +1043,7 @@ TEST(a_flood_of_silence_shuts_nobody_out)
 	end_server();
 }
 
-TEST(who_never_asks_has_the_time_of_a_head_and_who_was_answered_more)
+TEST(a_connection_without_a_request_has_the_head_timeout_and_an_idle_one_longer)
 {
 	struct http_limits limits = { .head_ms = 40, .idle_ms = 60000 };
 	int silent, answered;
@@ -1059,7 +1059,7 @@ TEST(who_never_asks_has_the_time_of_a_head_and_who_was_answered_more)
 	end_server();
 }
 
-TEST(thousands_may_be_idle)
+TEST(thousands_of_connections_may_be_idle)
 {
 	enum { MANY = 10000 };
 	static int fds[MANY];
@@ -1074,7 +1074,7 @@ TEST(thousands_may_be_idle)
 	}
 	CHECK(n >= 400);
 	say(fds[0], "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-	CHECK(UNTIL(heard(fds[0], "hello")));
+	CHECK(UNTIL(received(fds[0], "hello")));
 	for (int i = 0; i < n; i++)
 		close(fds[i]);
 	CHECK(UNTIL(server.open == 0));
@@ -1092,7 +1092,7 @@ static const struct http_limits hasty = {
 	.send_stall_ms = 150,
 };
 
-TEST(a_head_that_drips_is_ended_in_time)
+TEST(a_slow_head_is_ended_by_its_timeout)
 {
 	uint64_t begun = loop_now_ms();
 	int fd;
@@ -1110,7 +1110,7 @@ TEST(a_head_that_drips_is_ended_in_time)
 	end_server();
 }
 
-TEST(an_idle_connection_and_a_stalled_body_are_ended)
+TEST(idle_connections_and_stalled_bodies_are_closed_by_timeout)
 {
 	int fd;
 
@@ -1122,7 +1122,7 @@ TEST(an_idle_connection_and_a_stalled_body_are_ended)
 	CHECK_INT(fate("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab"), 408);
 	CHECK_INT(overs, 1);
 	CHECK_INT(ends, 0);
-	/* But whoever waits for us has all the time in the world. */
+	/* But a client that waits for its reply has no timeout. */
 	fd = dial();
 	kept = NULL;
 	say(fd, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -1131,12 +1131,12 @@ TEST(an_idle_connection_and_a_stalled_body_are_ended)
 		turn();
 	CHECK(kept);
 	http_reply(kept, 200, NULL, "late", 4);
-	CHECK(UNTIL(heard(fd, "late")));
+	CHECK(UNTIL(received(fd, "late")));
 	close(fd);
 	end_server();
 }
 
-TEST(a_body_that_trickles_is_ended_where_it_must_not)
+TEST(a_body_that_arrives_too_slowly_is_ended)
 {
 	struct http_limits limits = { .body_stall_ms = 100 };
 	uint64_t begun = loop_now_ms(), last = 0;
@@ -1162,12 +1162,12 @@ TEST(a_body_that_trickles_is_ended_where_it_must_not)
 		say(fd, "x");
 		turn();
 	}
-	CHECK(UNTIL(heard(fd, "60")));
+	CHECK(UNTIL(received(fd, "60")));
 	close(fd);
 	end_server();
 }
 
-TEST(a_reader_that_never_reads_costs_little_and_is_cut)
+TEST(a_client_that_never_reads_uses_bounded_memory_and_is_closed)
 {
 	int fd;
 
@@ -1185,7 +1185,7 @@ TEST(a_reader_that_never_reads_costs_little_and_is_cut)
 	end_server();
 }
 
-TEST(a_slow_reader_gets_everything_in_its_own_time)
+TEST(a_slow_client_gets_the_complete_reply)
 {
 	static char sink[256 << 10];
 	size_t total = 0;
@@ -1209,8 +1209,8 @@ TEST(a_slow_reader_gets_everything_in_its_own_time)
 	end_server();
 }
 
-/* Something may be written in between, when it is not full any more and not yet drained. */
-TEST(a_writer_that_was_told_to_wait_is_told_to_go_on)
+/* A write is possible when the buffer is no longer full and not yet drained. */
+TEST(a_writer_that_was_paused_is_resumed)
 {
 	static char sink[4 << 10];
 	int fd;
@@ -1232,7 +1232,7 @@ TEST(a_writer_that_was_told_to_wait_is_told_to_go_on)
 	end_server();
 }
 
-TEST(a_peer_that_only_closed_its_half_gets_its_reply)
+TEST(a_client_that_half_closed_gets_its_reply)
 {
 	int fd;
 
@@ -1245,14 +1245,14 @@ TEST(a_peer_that_only_closed_its_half_gets_its_reply)
 	CHECK_INT(overs, 0);
 	http_reply(kept, 200, NULL, "still here", 10);
 	CHECK(UNTIL(ended(fd) == 1));
-	CHECK(heard(fd, "still here"));
+	CHECK(received(fd, "still here"));
 	close(fd);
 
 	fd = dial();
 	say(fd, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
 	shutdown(fd, SHUT_WR);
 	CHECK(UNTIL(ended(fd) == 1));
-	CHECK(heard(fd, "\r\n\r\nabc"));
+	CHECK(received(fd, "\r\n\r\nabc"));
 	close(fd);
 
 	fd = dial();
@@ -1264,7 +1264,7 @@ TEST(a_peer_that_only_closed_its_half_gets_its_reply)
 	end_server();
 }
 
-TEST(a_peer_that_vanishes_is_told_once_wherever_it_was)
+TEST(a_disconnect_is_reported_once_in_every_state)
 {
 	static const char *const places[] = {
 		"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -1292,7 +1292,7 @@ TEST(a_peer_that_vanishes_is_told_once_wherever_it_was)
 	end_server();
 }
 
-TEST(a_stream_to_a_peer_that_went_away_politely_ends_with_the_next_write)
+TEST(a_stream_to_a_closed_peer_ends_with_the_next_write)
 {
 	uint64_t begun = loop_now_ms();
 	int fd;
@@ -1300,7 +1300,7 @@ TEST(a_stream_to_a_peer_that_went_away_politely_ends_with_the_next_write)
 	CHECK(begin());
 	fd = dial();
 	say(fd, "GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "\r\n\r\n")));
+	CHECK(UNTIL(received(fd, "\r\n\r\n")));
 	close(fd);
 	CHECK(UNTIL(eofs == 1));
 	CHECK_INT(overs, 0);
@@ -1312,7 +1312,7 @@ TEST(a_stream_to_a_peer_that_went_away_politely_ends_with_the_next_write)
 	end_server();
 }
 
-TEST(a_server_that_ends_takes_its_requests_with_it)
+TEST(freeing_the_server_ends_its_requests)
 {
 	int fd;
 

@@ -1,4 +1,4 @@
-/* id_test.c - names that nobody can guess. */
+/* id_test.c - ids that cannot be guessed. */
 #include "base/id.h"
 #include "tap.h"
 
@@ -12,7 +12,7 @@ TEST(a_new_id_is_valid)
 	CHECK(id_valid(id));
 }
 
-TEST(ten_thousand_ids_differ_from_their_neighbours)
+TEST(ten_thousand_consecutive_ids_differ)
 {
 	char id[ID_LEN + 1], last[ID_LEN + 1] = "";
 	struct err e;
@@ -56,7 +56,7 @@ TEST(an_id_that_could_be_a_path_or_an_option_is_not_one)
 	CHECK(!id_valid("abcdefghijk\n"));
 }
 
-TEST(letters_that_are_misread_are_not_in_ids)
+TEST(ambiguous_letters_are_not_used_in_ids)
 {
 	CHECK(!id_valid("abcdefghijk0"));
 	CHECK(!id_valid("abcdefghijk1"));

@@ -21,7 +21,7 @@ static const char *find(const char *language, const char *name)
 	return out;
 }
 
-TEST(an_import_has_its_package)
+TEST(an_import_is_mapped_to_its_package)
 {
 	static const struct {
 		const char *language, *name, *package;
@@ -70,7 +70,7 @@ TEST(an_import_has_its_package)
 		CHECK_STR(find(rows[i].language, rows[i].name), rows[i].package);
 }
 
-TEST(what_comes_with_the_language_is_never_installed)
+TEST(standard_library_modules_are_never_installed)
 {
 	CHECK_STR(find("python", "json"), "builtin");
 	CHECK_STR(find("python", "os.path"), "builtin");
@@ -90,7 +90,7 @@ TEST(what_comes_with_the_language_is_never_installed)
 	CHECK_STR(find("r", "stats"), "builtin");
 }
 
-TEST(a_mistyped_name_is_what_was_meant)
+TEST(a_mistyped_import_is_corrected)
 {
 	CHECK_STR(find("python", "maths"), "mistyped math");
 	CHECK_STR(find("python", "jsn"), "mistyped json");
@@ -104,14 +104,14 @@ TEST(a_mistyped_name_is_what_was_meant)
 	CHECK_STR(find("perl", "List::Utl"), "mistyped List::Util");
 }
 
-TEST(a_name_of_another_version_has_one_of_today)
+TEST(a_module_name_of_python_2_is_replaced)
 {
 	CHECK_STR(find("python", "urllib2"), "replaced urllib.request");
 	CHECK_STR(find("python", "ConfigParser"), "replaced configparser");
 	CHECK_STR(find("python", "Tkinter"), "replaced tkinter");
 }
 
-TEST(one_letter_from_a_very_common_package_is_refused)
+TEST(a_name_one_letter_from_a_popular_package_is_rejected)
 {
 	CHECK_STR(find("python", "reqeusts"), "suspect requests");
 	CHECK_STR(find("python", "numpyy"), "suspect numpy");
@@ -122,7 +122,7 @@ TEST(one_letter_from_a_very_common_package_is_refused)
 	CHECK_STR(find("go", "github.com/gogle/uuid"), "suspect github.com/google/uuid");
 }
 
-TEST(a_name_in_no_list_is_a_guess_where_it_could_be_one)
+TEST(an_unlisted_valid_name_is_a_guess)
 {
 	CHECK_STR(find("python", "zebrafish_tools"), "guess pip zebrafish_tools");
 	CHECK_STR(find("node", "@scope/thing/deep"), "guess npm @scope/thing");
@@ -138,7 +138,7 @@ TEST(a_name_in_no_list_is_a_guess_where_it_could_be_one)
 	CHECK_STR(find("java", "org.example"), "none");
 }
 
-TEST(what_is_no_name_is_none)
+TEST(an_invalid_module_name_has_no_package)
 {
 	static const char *const names[] = {
 		"", "-rf", "../x", "a b", "x;y", "--index-url=x", "\xff\xfe", ".", "/", "@", "::"
@@ -156,7 +156,7 @@ TEST(what_is_no_name_is_none)
 	CHECK_STR(find("nosuchlanguage", "x"), "none");
 }
 
-TEST(a_library_is_found_by_header_and_symbol)
+TEST(a_c_library_is_found_by_header_and_symbol)
 {
 	const struct lang *c = lang_named("c");
 
@@ -177,7 +177,7 @@ static unsigned in_common(enum package_manager m, const char *name)
 	return 0;
 }
 
-TEST(no_name_is_in_two_lists)
+TEST(no_name_is_in_two_import_lists)
 {
 	for (unsigned i = 0; i < lang_count(); i++) {
 		const struct toml_node *t = import_table(lang_at(i)),
@@ -195,7 +195,7 @@ TEST(no_name_is_in_two_lists)
 	}
 }
 
-TEST(the_tables_are_as_large_as_promised)
+TEST(the_import_tables_have_the_documented_size)
 {
 	const struct toml_node *py = import_table(lang_named("python"));
 

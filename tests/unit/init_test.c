@@ -3,14 +3,14 @@
 
 /* ---- birth ---- */
 
-static void end_of_file_before_keep_ends_init(struct box *b)
+static void init_exits_when_its_first_connection_closes_before_persist(struct box *b)
 {
 	close(b->conn);
 	b->conn = -1;
 	CHECK(box_wait(b) == 0);
 }
 
-static void after_keep_the_birth_connection_is_like_any_other(struct box *b)
+static void after_persist_the_first_connection_is_a_normal_one(struct box *b)
 {
 	int other;
 
@@ -23,7 +23,7 @@ static void after_keep_the_birth_connection_is_like_any_other(struct box *b)
 		;
 }
 
-static void adopt_writes_a_zero_into_each_descriptor(struct box *b)
+static void join_cgroups_writes_0_to_each_descriptor(struct box *b)
 {
 	struct frame f = head(WIRE_JOIN_CGROUPS, 0);
 	char got[8] = "";
@@ -36,7 +36,7 @@ static void adopt_writes_a_zero_into_each_descriptor(struct box *b)
 	close(p[1]);
 }
 
-static void a_failed_adopt_ends_init(struct box *b)
+static void a_failed_join_cgroups_ends_init(struct box *b)
 {
 	struct frame f = head(WIRE_JOIN_CGROUPS, 0);
 	int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
@@ -46,7 +46,7 @@ static void a_failed_adopt_ends_init(struct box *b)
 	CHECK(WEXITSTATUS(box_wait(b)) == 70);
 }
 
-static void adopt_comes_too_late_after_the_first_start(struct box *b)
+static void join_cgroups_after_the_first_start_is_rejected(struct box *b)
 {
 	struct wire_start st = starting(1);
 	struct frame f = head(WIRE_JOIN_CGROUPS, 0);
@@ -58,7 +58,7 @@ static void adopt_comes_too_late_after_the_first_start(struct box *b)
 	CHECK(!receive(b->conn));
 }
 
-static void a_stranger_may_neither_keep_nor_adopt(struct box *b)
+static void only_the_first_connection_may_persist_or_join_cgroups(struct box *b)
 {
 	int a = box_connect(b), c = box_connect(b);
 	struct frame f = head(WIRE_JOIN_CGROUPS, 0);
@@ -72,7 +72,7 @@ static void a_stranger_may_neither_keep_nor_adopt(struct box *b)
 	ask_status(b->conn);
 }
 
-static void a_leash_ends_init_with_its_connection(struct box *b)
+static void kill_on_close_ends_init_with_its_connection(struct box *b)
 {
 	int other = box_connect(b);
 
@@ -93,7 +93,7 @@ static struct wire_start last(uint32_t ref)
 	return st;
 }
 
-static void the_last_program_ends_the_box_and_is_read_afterwards(struct box *b)
+static void the_last_exec_ends_the_box_and_its_output_is_read_afterwards(struct box *b)
 {
 	struct wire_start st = last(1);
 
@@ -104,7 +104,7 @@ static void the_last_program_ends_the_box_and_is_read_afterwards(struct box *b)
 	CHECK(!receive(b->conn));
 }
 
-static void a_slow_reader_of_the_last_program_loses_nothing(struct box *b)
+static void a_slow_reader_gets_all_output_of_the_last_exec(struct box *b)
 {
 	struct wire_start st = last(1);
 	uint64_t total = 4 << 20, got = 0;
@@ -120,7 +120,7 @@ static void a_slow_reader_of_the_last_program_loses_nothing(struct box *b)
 	CHECK(!receive(b->conn) && box_wait(b) == 0);
 }
 
-static void the_last_program_waits_for_credit(struct box *b)
+static void the_end_of_the_last_exec_waits_for_credit(struct box *b)
 {
 	struct wire_start st = last(1);
 
@@ -135,7 +135,7 @@ static void the_last_program_waits_for_credit(struct box *b)
 }
 
 /* Unread they would be an error at our end, before what we have not read. */
-static void what_comes_too_late_for_the_last_program_harms_nobody(struct box *b)
+static void frames_after_the_last_exec_are_ignored(struct box *b)
 {
 	struct wire_start st = last(1);
 	pid_t flood;
@@ -155,7 +155,7 @@ static void what_comes_too_late_for_the_last_program_harms_nobody(struct box *b)
 	CHECK(waitpid(flood, &frame_len, 0) == flood && !frame_len);
 }
 
-static void who_leaves_the_last_program_ends_the_box(struct box *b)
+static void disconnecting_from_the_last_exec_ends_the_box(struct box *b)
 {
 	struct wire_start st = last(1);
 	int other = box_connect(b);
@@ -167,7 +167,7 @@ static void who_leaves_the_last_program_ends_the_box(struct box *b)
 	CHECK(box_wait(b) == 0);
 }
 
-static void the_last_program_has_a_reader(struct box *b)
+static void the_last_exec_needs_an_attached_reader(struct box *b)
 {
 	struct wire_start st = last(1);
 
@@ -177,7 +177,7 @@ static void the_last_program_has_a_reader(struct box *b)
 	ask_status(b->conn);
 }
 
-static void what_cannot_run_is_the_last_of_a_box_too(struct box *b)
+static void a_last_exec_that_cannot_start_ends_the_box(struct box *b)
 {
 	struct wire_start st = last(1);
 
@@ -189,7 +189,7 @@ static void what_cannot_run_is_the_last_of_a_box_too(struct box *b)
 
 /* ---- stop ---- */
 
-static void stop_ends_every_program_and_leaves_the_box_usable(struct box *b)
+static void stop_ends_every_exec_and_the_box_stays_usable(struct box *b)
 {
 	auto_fd int other = box_connect(b), worker = -1;
 	struct wire_start st = starting(1);
@@ -223,7 +223,7 @@ static void stop_ends_every_program_and_leaves_the_box_usable(struct box *b)
 		done = receive(b->conn) == WIRE_DONE;
 }
 
-static void stop_with_nothing_to_end_is_done_at_once(struct box *b)
+static void stop_without_execs_is_answered_at_once(struct box *b)
 {
 	send_head(b->conn, WIRE_STOP, 1);
 	expect(b->conn, WIRE_DONE);
@@ -231,7 +231,7 @@ static void stop_with_nothing_to_end_is_done_at_once(struct box *b)
 	expect(b->conn, WIRE_DONE);
 }
 
-static void nothing_starts_while_the_programs_end(struct box *b)
+static void no_exec_starts_while_stop_is_in_progress(struct box *b)
 {
 	struct wire_start st = starting(1);
 	int i, refused = 0, ran = 0;
@@ -257,7 +257,7 @@ static void nothing_starts_while_the_programs_end(struct box *b)
 	CHECK(refused + ran == 10); /* refused or untouched, never killed */
 }
 
-static void an_init_that_is_not_pid_1_ends_nobody(struct box *b)
+static void an_init_that_is_not_pid_1_kills_no_other_process(struct box *b)
 {
 	struct frame f = head(WIRE_FILES, 2);
 
@@ -270,10 +270,10 @@ static void an_init_that_is_not_pid_1_ends_nobody(struct box *b)
 
 /* ---- programs ---- */
 
-static void a_program_runs_and_its_status_comes_back(struct box *b)
+static void an_exec_runs_and_its_exit_status_is_returned(struct box *b)
 {
 	struct wire_start st = starting(7);
-	struct heard *h;
+	struct exec_output *h;
 
 	st.head.flags = WIRE_START_NOTIFY;
 	shell(b->conn, &st, "echo; exit 3");
@@ -288,7 +288,7 @@ static void a_program_runs_and_its_status_comes_back(struct box *b)
 static void output_has_offsets_and_streams(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	shell(b->conn, &st, "echo one; echo two >&2; echo three");
 	h = hear(b->conn);
@@ -297,7 +297,7 @@ static void output_has_offsets_and_streams(struct box *b)
 	CHECK(h->end.bytes[0] == 10 && h->end.bytes[1] == 4);
 }
 
-static void directory_environment_and_path_are_as_asked(struct box *b)
+static void directory_environment_and_path_are_those_of_the_request(struct box *b)
 {
 	static const char tail[] = "/tmp\0sh\0-c\0pwd; echo $A $PATH\0A=b c\0PATH=/nowhere:/bin";
 	struct wire_start st = starting(1);
@@ -330,11 +330,11 @@ static void strings_may_come_in_a_memfd(struct box *b)
 	CHECK(!strncmp(hear(b->conn)->text[0], "2999\na fairly", 13));
 }
 
-static void too_many_strings_are_an_exit_not_a_broken_box(struct box *b)
+static void too_many_strings_fail_the_exec_and_not_the_box(struct box *b)
 {
 	auto_fd int fd = memfd_create("args", MFD_CLOEXEC);
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	st.argc = 1;
 	st.tail_bytes = 9 << 20;
@@ -367,13 +367,13 @@ static void counts_that_do_not_match_are_refused(struct box *b)
 
 static void expect_no_exec(struct box *b, int err, const char *step)
 {
-	struct heard *h = hear(b->conn);
+	struct exec_output *h = hear(b->conn);
 
 	if (h->end.why != WIRE_WHY_EXEC || h->end.status != err || strcmp(h->end.step, step))
 		fail("why %u, status %d, step '%s'", h->end.why, h->end.status, h->end.step);
 }
 
-static void what_cannot_run_says_which_step_and_why(struct box *b)
+static void an_exec_that_cannot_start_reports_step_and_errno(struct box *b)
 {
 	struct wire_start st = starting(1);
 	int fd;
@@ -397,10 +397,10 @@ static void what_cannot_run_says_which_step_and_why(struct box *b)
 	expect_no_exec(b, ENOEXEC, "program");
 }
 
-static void a_child_keeps_nothing_of_init(struct box *b)
+static void a_child_inherits_no_state_of_init(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	/* ls itself opens one more; signals: none blocked, none ignored; no capability anywhere */
 	shell(b->conn, &st,
@@ -413,10 +413,10 @@ static void a_child_keeps_nothing_of_init(struct box *b)
 		fail("%s", h->text[0]);
 }
 
-static void file_size_is_limited_as_asked(struct box *b)
+static void the_requested_file_size_limit_is_set(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	st.fsize_bytes = 1024;
 	start_in(b->conn, &st, dir,
@@ -438,7 +438,7 @@ static void a_duplicate_ref_is_a_conflict(struct box *b)
 	CHECK(hear(b->conn)->end.status == 0);
 }
 
-static void rows_can_be_left_out_only_in_a_test_build(struct box *b)
+static void steps_can_be_skipped_only_in_a_test_build(struct box *b)
 {
 	struct wire_start st = starting(1);
 	int row = 0;
@@ -453,7 +453,7 @@ static void rows_can_be_left_out_only_in_a_test_build(struct box *b)
 		CHECK(HEAD->type == WIRE_ERROR && GOT(wire_error)->kind == ERR_INVALID);
 }
 
-static void two_hundred_programs_leave_no_zombie(struct box *b)
+static void two_hundred_execs_leave_no_zombie(struct box *b)
 {
 	struct wire_start st = starting(1);
 	struct wire_status s;
@@ -472,7 +472,7 @@ static void two_hundred_programs_leave_no_zombie(struct box *b)
 	fclose(f);
 }
 
-static void the_oldest_finished_is_evicted_and_the_running_never(struct box *b)
+static void the_oldest_finished_exec_is_evicted_and_a_running_one_never(struct box *b)
 {
 	struct wire_start st = starting(1);
 
@@ -500,7 +500,7 @@ static void the_oldest_finished_is_evicted_and_the_running_never(struct box *b)
 	CHECK(ask_status(b->conn).running == 127);
 }
 
-static void listing_names_every_exec(struct box *b)
+static void the_list_has_every_exec(struct box *b)
 {
 	struct wire_start st = starting(11);
 	int seen = 0;
@@ -522,7 +522,7 @@ static void listing_names_every_exec(struct box *b)
 	CHECK(HEAD->type == WIRE_DONE && HEAD->ref == 77 && seen == 23);
 }
 
-static void listing_tells_of_terminals_and_stdin(struct box *b)
+static void the_list_shows_terminals_and_stdin(struct box *b)
 {
 	struct wire_start st = starting(1);
 	struct wire_resize size = { .head = head(WIRE_RESIZE, 1), .rows = 50, .cols = 132 };
@@ -560,10 +560,10 @@ static void listing_tells_of_terminals_and_stdin(struct box *b)
 
 /* ---- output ---- */
 
-static void a_second_connection_resumes_where_it_wants(struct box *b)
+static void a_second_connection_resumes_at_a_given_offset(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 	auto_fd int other = -1;
 
 	shell(b->conn, &st, "printf 0123456789; printf abc >&2");
@@ -578,7 +578,7 @@ static void a_second_connection_resumes_where_it_wants(struct box *b)
 	CHECK(h->end.why == WIRE_WHY_EXIT);
 }
 
-static void two_readers_of_a_living_program_both_get_everything(struct box *b)
+static void two_readers_of_a_running_exec_both_get_all_output(struct box *b)
 {
 	struct wire_start st = starting(1);
 	auto_fd int other = box_connect(b);
@@ -594,7 +594,7 @@ static void two_readers_of_a_living_program_both_get_everything(struct box *b)
 	CHECK(!strcmp(hear(other)->text[0], "shared"));
 }
 
-static void without_credit_the_program_waits_and_init_stays_small(struct box *b)
+static void without_credit_the_exec_waits_and_init_uses_little_memory(struct box *b)
 {
 	struct wire_start st = starting(1);
 	struct wire_exec x = { 0 };
@@ -603,7 +603,7 @@ static void without_credit_the_program_waits_and_init_stays_small(struct box *b)
 	st.log_bytes = 65536;
 	st.credit[0] = st.credit[1] = 0;
 	start(b->conn, &st, "head", "-c", "8388608", "/dev/zero");
-	do { /* until the log is full and the pipe, too: the tip stands still */
+	do { /* until the log and the pipe are full: the tip no longer moves */
 		send_head(b->conn, WIRE_EXECS, 2);
 		before = x.tip[0];
 		expect(b->conn, WIRE_EXEC);
@@ -627,7 +627,7 @@ static void without_credit_the_program_waits_and_init_stays_small(struct box *b)
 	CHECK(GOT(wire_exit)->dropped[0] <= total - 65536 && !GOT(wire_exit)->cut);
 }
 
-static void exit_waits_for_the_credit_that_shows_the_last_byte(struct box *b)
+static void exit_is_sent_after_the_credit_for_the_last_byte(struct box *b)
 {
 	struct wire_start st = starting(1);
 	struct wire_exec x;
@@ -648,29 +648,29 @@ static void exit_waits_for_the_credit_that_shows_the_last_byte(struct box *b)
 	expect(b->conn, WIRE_EXIT);
 }
 
-static void a_reader_who_leaves_holds_nobody_up_and_gets_the_exit(struct box *b)
+static void a_detached_reader_does_not_block_the_exec_and_gets_the_exit(struct box *b)
 {
 	struct wire_start st = starting(1);
 
 	st.log_bytes = 65536;
 	st.credit[0] = 1000;
 	start(b->conn, &st, "head", "-c", "4194304", "/dev/zero");
-	expect(b->conn, WIRE_OUTPUT); /* and now it stands still: no more credit */
+	expect(b->conn, WIRE_OUTPUT); /* then no further output: there is no credit */
 	send_head(b->conn, WIRE_DETACH, 1);
 	do {
 		CHECK(receive(b->conn));
 	} while (HEAD->type == WIRE_OUTPUT);
 	CHECK(HEAD->type == WIRE_EXIT && GOT(wire_exit)->bytes[0] == 4194304);
 	CHECK(!GOT(wire_exit)->status && GOT(wire_exit)->dropped[0]);
-	send_head(b->conn, WIRE_DETACH, 1);  /* over, and not attached any more */
+	send_head(b->conn, WIRE_DETACH, 1);  /* ended, and no longer attached */
 	send_head(b->conn, WIRE_DETACH, 77); /* never was */
 	ask_status(b->conn);
 }
 
-static void who_leaves_may_come_back(struct box *b)
+static void a_detached_reader_may_attach_again(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	st.head.flags = WIRE_START_STDIN;
 	start(b->conn, &st, "cat");
@@ -685,7 +685,7 @@ static void who_leaves_may_come_back(struct box *b)
 	CHECK(h->n[0] == 9 || (h->n[0] == 5 && !strcmp(h->text[0], "while")));
 }
 
-static void a_program_started_apart_sends_its_starter_only_the_exit(struct box *b)
+static void a_detached_start_sends_only_the_exit(struct box *b)
 {
 	struct wire_start st = starting(1);
 
@@ -704,7 +704,7 @@ static void a_program_started_apart_sends_its_starter_only_the_exit(struct box *
 	CHECK(GOT(wire_exit)->why == WIRE_WHY_EXEC);
 }
 
-static void one_may_attach_for_the_exit_alone(struct box *b)
+static void a_client_may_attach_for_the_exit_only(struct box *b)
 {
 	struct wire_start st = starting(1);
 	auto_fd int other = box_connect(b);
@@ -727,14 +727,14 @@ static void one_may_attach_for_the_exit_alone(struct box *b)
 	CHECK(!receive(other));
 }
 
-static void a_reader_that_never_reads_costs_no_memory(struct box *b)
+static void a_reader_that_never_reads_uses_no_memory_of_init(struct box *b)
 {
 	struct wire_start st = starting(1);
 	auto_fd int other = box_connect(b);
 	uint64_t got = 0;
 
 	st.log_bytes = 65536;
-	start(other, &st, "head", "-c", "4194304", "/dev/zero"); /* all the credit, nobody reads */
+	start(other, &st, "head", "-c", "4194304", "/dev/zero"); /* all credit, no reader */
 	while (!readable(other, PATIENCE_MS))
 		;
 	CHECK(ask_status(b->conn).running == 1 && init_kib(b, "VmRSS") < 256);
@@ -745,11 +745,11 @@ static void a_reader_that_never_reads_costs_no_memory(struct box *b)
 	CHECK(HEAD->type == WIRE_EXIT && got == 4194304);
 }
 
-static void with_nobody_attached_the_oldest_bytes_go(struct box *b)
+static void without_a_reader_the_oldest_output_is_dropped(struct box *b)
 {
 	struct wire_start st = starting(1);
 	auto_fd int other = box_connect(b);
-	struct heard *h;
+	struct exec_output *h;
 
 	st.log_bytes = 8192;
 	st.credit[0] = st.credit[1] = 0;
@@ -767,10 +767,10 @@ static void with_nobody_attached_the_oldest_bytes_go(struct box *b)
 	CHECK(h->last[0] == 1048576 && h->first[0] == h->end.dropped[0]);
 }
 
-static void a_daemon_that_keeps_the_pipe_is_cut_after_the_grace(struct box *b)
+static void a_background_process_holding_the_pipe_is_cut_off_after_grace(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	st.grace_ms = 50;
 	shell(b->conn, &st, "setsid sh -c 'while :; do sleep 1; done' & echo $!");
@@ -781,10 +781,10 @@ static void a_daemon_that_keeps_the_pipe_is_cut_after_the_grace(struct box *b)
 
 /* ---- stdin ---- */
 
-static void stdin_arrives_and_ends(struct box *b)
+static void stdin_and_its_end_reach_the_exec(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	st.head.flags = WIRE_START_STDIN;
 	start(b->conn, &st, "cat");
@@ -795,7 +795,7 @@ static void stdin_arrives_and_ends(struct box *b)
 	CHECK(!strcmp(h->text[0], "hello world") && h->end.stdin_bytes == 11);
 }
 
-static void room_lets_a_megabyte_through(struct box *b)
+static void the_stdin_window_passes_a_megabyte(struct box *b)
 {
 	struct wire_start st = starting(1);
 	uint64_t room = 0, sent = 0, total = 1 << 20, got = 0;
@@ -824,7 +824,7 @@ static void room_lets_a_megabyte_through(struct box *b)
 	CHECK(hear(b->conn)->end.stdin_bytes == total);
 }
 
-static void more_than_the_room_ends_that_connection_only(struct box *b)
+static void stdin_over_the_window_ends_only_that_connection(struct box *b)
 {
 	struct wire_start st = starting(1);
 	auto_fd int other = box_connect(b);
@@ -844,10 +844,10 @@ static void more_than_the_room_ends_that_connection_only(struct box *b)
 	send_signal(b->conn, 1, SIGKILL);
 }
 
-static void a_program_that_closed_its_stdin_is_no_problem(struct box *b)
+static void stdin_for_an_exec_that_closed_it_is_dropped(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	st.head.flags = WIRE_START_STDIN;
 	shell(b->conn, &st, "exec 0<&-; echo closed; while :; do sleep 0.01; done");
@@ -863,7 +863,7 @@ static void a_program_that_closed_its_stdin_is_no_problem(struct box *b)
 /* ---- terminals, signals, time ---- */
 
 /* Reads output until the text is in it. */
-static void hear_text(int conn, struct heard *h, const char *text)
+static void hear_text(int conn, struct exec_output *h, const char *text)
 {
 	while (!strstr(h->text[0], text)) {
 		int type = receive(conn);
@@ -875,10 +875,10 @@ static void hear_text(int conn, struct heard *h, const char *text)
 	}
 }
 
-static void the_channel_is_descriptor_3_both_ways(struct box *b)
+static void the_channel_is_descriptor_3_in_both_directions(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	st.head.flags = WIRE_START_CHANNEL;
 	shell(b->conn, &st, "ls /proc/self/fd; cat <&3 >&3");
@@ -891,7 +891,7 @@ static void the_channel_is_descriptor_3_both_ways(struct box *b)
 	CHECK(h->end.bytes[2] == 13 && h->end.status == 0 && !h->end.cut);
 }
 
-static void a_megabyte_passes_the_channel_by_room_and_credit(struct box *b)
+static void a_megabyte_passes_the_channel_with_window_and_credit(struct box *b)
 {
 	struct wire_start st = starting(1);
 	uint64_t room = 0, sent = 0, total = 1 << 20, got = 0, until = 5000;
@@ -926,7 +926,7 @@ static void a_megabyte_passes_the_channel_by_room_and_credit(struct box *b)
 }
 
 /* One byte on the channel after each line: when it comes, the line has come. */
-static void what_was_printed_before_is_told_before(struct box *b)
+static void output_printed_before_a_channel_message_is_sent_before_it(struct box *b)
 {
 	struct wire_start st = starting(1);
 	uint64_t n[WIRE_STREAMS] = { 0 };
@@ -979,10 +979,10 @@ static void a_terminal_has_no_channel(struct box *b)
 	expect_error(b->conn, ERR_INVALID);
 }
 
-static void a_channel_that_another_keeps_is_cut_after_the_grace(struct box *b)
+static void a_channel_held_by_another_process_is_closed_after_the_grace_period(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	st.head.flags = WIRE_START_CHANNEL;
 	st.grace_ms = 50;
@@ -1020,7 +1020,7 @@ static void a_terminal_echoes_resizes_and_ends(struct box *b)
 {
 	struct wire_resize size = { .head = head(WIRE_RESIZE, 1), .rows = 50, .cols = 132 };
 	struct wire_start st = starting(1);
-	struct heard h = { 0 };
+	struct exec_output h = { 0 };
 
 	st.head.flags = WIRE_START_PTY | WIRE_START_STDIN;
 	st.rows = 25;
@@ -1041,21 +1041,21 @@ static void a_terminal_echoes_resizes_and_ends(struct box *b)
 	CHECK(hear(b->conn)->end.status == 5);
 }
 
-static void the_last_words_on_a_terminal_are_not_lost(struct box *b)
+static void the_last_output_on_a_terminal_is_not_lost(struct box *b)
 {
 	struct wire_start st = starting(1);
 
 	st.head.flags = WIRE_START_PTY;
 	for (; st.head.ref <= 50; st.head.ref++) {
-		start(b->conn, &st, "/bin/echo", "last words");
-		CHECK(!strcmp(hear(b->conn)->text[0], "last words\r\n"));
+		start(b->conn, &st, "/bin/echo", "last output");
+		CHECK(!strcmp(hear(b->conn)->text[0], "last output\r\n"));
 	}
 }
 
 static void control_c_reaches_the_terminals_foreground(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard h = { 0 };
+	struct exec_output h = { 0 };
 
 	st.head.flags = WIRE_START_PTY;
 	shell(b->conn, &st, "echo ready; exec sleep 1000");
@@ -1067,12 +1067,12 @@ static void control_c_reaches_the_terminals_foreground(struct box *b)
 static void a_signal_reaches_the_whole_group(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	shell(b->conn, &st, "sleep 1000 & echo; wait");
 	expect(b->conn, WIRE_OUTPUT);
 	send_signal(b->conn, 1, SIGTERM);
-	h = hear(b->conn); /* comes only if the sleep has let go of the pipes as well */
+	h = hear(b->conn); /* returns only if the sleep has closed the pipes, too */
 	CHECK(h->end.why == WIRE_WHY_SIGNAL && h->end.status == SIGTERM && !h->end.cut);
 	send_signal(b->conn, 1, SIGTERM); /* late, and no harm */
 	send_signal(b->conn, 1, 65);
@@ -1090,10 +1090,10 @@ static struct wire_start lone(uint32_t ref)
 	return st;
 }
 
-static void a_lone_program_is_read_to_the_end_of_its_streams(struct box *b)
+static void a_leader_only_exec_is_read_to_the_end_of_its_streams(struct box *b)
 {
 	struct wire_start st = lone(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	shell(b->conn, &st, "(sleep 0.3; echo late) & echo early");
 	expect(b->conn, WIRE_STARTED);
@@ -1101,7 +1101,7 @@ static void a_lone_program_is_read_to_the_end_of_its_streams(struct box *b)
 	CHECK(!strcmp(h->text[0], "early\nlate\n") && !h->end.cut && h->end.status == 0);
 }
 
-static void a_lone_program_that_says_nothing_has_its_number_told(struct box *b)
+static void a_leader_only_exec_without_output_reports_its_pid(struct box *b)
 {
 	struct wire_start st = lone(1);
 
@@ -1111,10 +1111,10 @@ static void a_lone_program_that_says_nothing_has_its_number_told(struct box *b)
 	expect(b->conn, WIRE_EXIT);
 }
 
-static void a_signal_to_a_lone_program_is_for_it_alone(struct box *b)
+static void a_signal_to_a_leader_only_exec_reaches_only_the_leader(struct box *b)
 {
 	struct wire_start st = lone(1);
-	struct heard *h;
+	struct exec_output *h;
 	pid_t child;
 
 	shell(b->conn, &st, "sleep 1000 & echo $!; wait");
@@ -1127,10 +1127,10 @@ static void a_signal_to_a_lone_program_is_for_it_alone(struct box *b)
 	CHECK(child > 1 && kill(child, SIGKILL) == 0);
 }
 
-static void who_holds_the_pipes_of_a_lone_program_is_let_go_by_a_kill(struct box *b)
+static void sigkill_ends_reading_pipes_that_others_hold_of_a_leader_only_exec(struct box *b)
 {
 	struct wire_start st = lone(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	shell(b->conn, &st, "sleep 30 & echo; exit 5");
 	expect(b->conn, WIRE_STARTED);
@@ -1140,10 +1140,10 @@ static void who_holds_the_pipes_of_a_lone_program_is_let_go_by_a_kill(struct box
 	CHECK(h->end.cut == 3);
 }
 
-static void the_wall_time_of_a_lone_program_is_also_of_who_holds_its_pipes(struct box *b)
+static void the_wall_limit_of_a_leader_only_exec_includes_holders_of_its_pipes(struct box *b)
 {
 	struct wire_start st = lone(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	st.wall_ms = 80;
 	shell(b->conn, &st, "sleep 30 & exit 0");
@@ -1157,10 +1157,10 @@ static void the_wall_time_of_a_lone_program_is_also_of_who_holds_its_pipes(struc
 	CHECK(h->end.why == WIRE_WHY_WALL && h->end.status == SIGKILL);
 }
 
-static void wall_time_ends_the_group(struct box *b)
+static void the_wall_limit_kills_the_process_group(struct box *b)
 {
 	struct wire_start st = starting(1);
-	struct heard *h;
+	struct exec_output *h;
 
 	st.wall_ms = 80;
 	shell(b->conn, &st, "sleep 1000 & wait");
@@ -1169,7 +1169,7 @@ static void wall_time_ends_the_group(struct box *b)
 	CHECK(h->end.wall_us >= 80000 && h->end.wall_us < 8000000);
 }
 
-static void a_client_that_leaves_does_not_end_its_program(struct box *b)
+static void a_disconnect_does_not_end_the_exec(struct box *b)
 {
 	struct wire_start st = starting(1);
 	auto_fd int other = box_connect(b);
@@ -1188,7 +1188,7 @@ static void a_client_that_leaves_does_not_end_its_program(struct box *b)
 
 /* ---- the connection ---- */
 
-static void garbage_ends_only_the_connection_it_came_on(struct box *b)
+static void an_invalid_frame_ends_only_its_connection(struct box *b)
 {
 	static const struct frame bad[] = {
 		{ WIRE_VERSION + 1, WIRE_STAT, 0, 0 }, { WIRE_VERSION, 0, 0, 0 },
@@ -1228,7 +1228,7 @@ static void garbage_ends_only_the_connection_it_came_on(struct box *b)
 	CHECK(!strcmp(hear(b->conn)->text[0], "alive"));
 }
 
-static void descriptors_nobody_asked_for_end_the_connection(struct box *b)
+static void unexpected_descriptors_end_the_connection(struct box *b)
 {
 	auto_fd int other = box_connect(b);
 	struct frame f = head(WIRE_STAT, 1);
@@ -1238,7 +1238,7 @@ static void descriptors_nobody_asked_for_end_the_connection(struct box *b)
 	ask_status(b->conn);
 }
 
-static void the_sixty_fifth_client_is_turned_away(struct box *b)
+static void the_65th_client_is_rejected(struct box *b)
 {
 	int fd[64], i;
 
@@ -1343,7 +1343,7 @@ static void sha256_agrees_with_its_standard(struct box *b)
 		      32));
 }
 
-static void an_idle_init_is_small(struct box *b)
+static void an_idle_init_uses_little_memory(struct box *b)
 {
 	long page_kib = sysconf(_SC_PAGESIZE) / 1024;
 
@@ -1366,7 +1366,7 @@ static long boot_id_bytes(void)
 }
 
 /* The file is there from an init before; what counts is when this one writes. */
-static void a_boot_id_is_written_when_somebody_could_read_it(struct box *b)
+static void the_boot_id_is_written_with_the_first_exec(struct box *b)
 {
 	struct wire_start st = starting(1);
 
@@ -1379,7 +1379,7 @@ static void a_boot_id_is_written_when_somebody_could_read_it(struct box *b)
 	CHECK(boot_id_bytes() == 37);
 }
 
-static void a_file_worker_finds_a_boot_id(struct box *b)
+static void a_file_worker_reads_the_boot_id(struct box *b)
 {
 	ask_status(b->conn);
 	CHECK(!truncate(in_dir("boot"), 0));
@@ -1387,7 +1387,7 @@ static void a_file_worker_finds_a_boot_id(struct box *b)
 	CHECK(boot_id_bytes() == 37);
 }
 
-/* And it goes on living without the rest: a program starts, a file worker answers. */
+/* Init works without the unmapped memory: an exec starts, a file worker answers. */
 static void an_init_maps_its_image_and_nothing_else(struct box *b)
 {
 	struct wire_start st = starting(1);
@@ -1409,7 +1409,7 @@ static void an_init_maps_its_image_and_nothing_else(struct box *b)
 	}
 	if (f)
 		fclose(f);
-	if (n > 0) { /* without root nobody may read this of a process that is not dumpable */
+	if (n > 0) { /* only root may read this of a process that is not dumpable */
 		CHECK(n >= 2 && last - first < 4 << 20);
 		CHECK(strncmp(access, "rw-p", 4) == 0);
 	}
@@ -1421,82 +1421,82 @@ static void an_init_maps_its_image_and_nothing_else(struct box *b)
 
 /* clang-format off */
 static const struct test tests[] = {
-	TEST(end_of_file_before_keep_ends_init),
-	TEST(after_keep_the_birth_connection_is_like_any_other),
-	TEST(adopt_writes_a_zero_into_each_descriptor),
-	TEST(a_failed_adopt_ends_init),
-	TEST(adopt_comes_too_late_after_the_first_start),
-	TEST(a_stranger_may_neither_keep_nor_adopt),
-	TEST(a_leash_ends_init_with_its_connection),
-	TEST(the_last_program_ends_the_box_and_is_read_afterwards),
-	TEST(a_slow_reader_of_the_last_program_loses_nothing),
-	TEST(the_last_program_waits_for_credit),
-	TEST(what_comes_too_late_for_the_last_program_harms_nobody),
-	TEST(who_leaves_the_last_program_ends_the_box),
-	TEST(the_last_program_has_a_reader),
-	TEST(what_cannot_run_is_the_last_of_a_box_too),
-	TEST_PID1(stop_ends_every_program_and_leaves_the_box_usable),
-	TEST_PID1(stop_with_nothing_to_end_is_done_at_once),
-	TEST_PID1(nothing_starts_while_the_programs_end),
-	TEST(an_init_that_is_not_pid_1_ends_nobody),
-	TEST(a_program_runs_and_its_status_comes_back),
+	TEST(init_exits_when_its_first_connection_closes_before_persist),
+	TEST(after_persist_the_first_connection_is_a_normal_one),
+	TEST(join_cgroups_writes_0_to_each_descriptor),
+	TEST(a_failed_join_cgroups_ends_init),
+	TEST(join_cgroups_after_the_first_start_is_rejected),
+	TEST(only_the_first_connection_may_persist_or_join_cgroups),
+	TEST(kill_on_close_ends_init_with_its_connection),
+	TEST(the_last_exec_ends_the_box_and_its_output_is_read_afterwards),
+	TEST(a_slow_reader_gets_all_output_of_the_last_exec),
+	TEST(the_end_of_the_last_exec_waits_for_credit),
+	TEST(frames_after_the_last_exec_are_ignored),
+	TEST(disconnecting_from_the_last_exec_ends_the_box),
+	TEST(the_last_exec_needs_an_attached_reader),
+	TEST(a_last_exec_that_cannot_start_ends_the_box),
+	TEST_PID1(stop_ends_every_exec_and_the_box_stays_usable),
+	TEST_PID1(stop_without_execs_is_answered_at_once),
+	TEST_PID1(no_exec_starts_while_stop_is_in_progress),
+	TEST(an_init_that_is_not_pid_1_kills_no_other_process),
+	TEST(an_exec_runs_and_its_exit_status_is_returned),
 	TEST(output_has_offsets_and_streams),
-	TEST(directory_environment_and_path_are_as_asked),
+	TEST(directory_environment_and_path_are_those_of_the_request),
 	TEST(strings_may_come_in_a_memfd),
-	TEST(too_many_strings_are_an_exit_not_a_broken_box),
+	TEST(too_many_strings_fail_the_exec_and_not_the_box),
 	TEST(counts_that_do_not_match_are_refused),
-	TEST(what_cannot_run_says_which_step_and_why),
-	TEST(a_child_keeps_nothing_of_init),
-	TEST(file_size_is_limited_as_asked),
+	TEST(an_exec_that_cannot_start_reports_step_and_errno),
+	TEST(a_child_inherits_no_state_of_init),
+	TEST(the_requested_file_size_limit_is_set),
 	TEST(a_duplicate_ref_is_a_conflict),
-	TEST(rows_can_be_left_out_only_in_a_test_build),
-	TEST(two_hundred_programs_leave_no_zombie),
-	TEST(the_oldest_finished_is_evicted_and_the_running_never),
-	TEST(listing_names_every_exec),
-	TEST(listing_tells_of_terminals_and_stdin),
-	TEST(a_second_connection_resumes_where_it_wants),
-	TEST(two_readers_of_a_living_program_both_get_everything),
-	TEST(without_credit_the_program_waits_and_init_stays_small),
-	TEST(exit_waits_for_the_credit_that_shows_the_last_byte),
-	TEST(a_reader_who_leaves_holds_nobody_up_and_gets_the_exit),
-	TEST(who_leaves_may_come_back),
-	TEST(a_program_started_apart_sends_its_starter_only_the_exit),
-	TEST(one_may_attach_for_the_exit_alone),
-	TEST(a_reader_that_never_reads_costs_no_memory),
-	TEST(with_nobody_attached_the_oldest_bytes_go),
-	TEST(a_daemon_that_keeps_the_pipe_is_cut_after_the_grace),
-	TEST(stdin_arrives_and_ends),
-	TEST(room_lets_a_megabyte_through),
-	TEST(more_than_the_room_ends_that_connection_only),
-	TEST(a_program_that_closed_its_stdin_is_no_problem),
-	TEST(the_channel_is_descriptor_3_both_ways),
-	TEST(a_megabyte_passes_the_channel_by_room_and_credit),
-	TEST(what_was_printed_before_is_told_before),
+	TEST(steps_can_be_skipped_only_in_a_test_build),
+	TEST(two_hundred_execs_leave_no_zombie),
+	TEST(the_oldest_finished_exec_is_evicted_and_a_running_one_never),
+	TEST(the_list_has_every_exec),
+	TEST(the_list_shows_terminals_and_stdin),
+	TEST(a_second_connection_resumes_at_a_given_offset),
+	TEST(two_readers_of_a_running_exec_both_get_all_output),
+	TEST(without_credit_the_exec_waits_and_init_uses_little_memory),
+	TEST(exit_is_sent_after_the_credit_for_the_last_byte),
+	TEST(a_detached_reader_does_not_block_the_exec_and_gets_the_exit),
+	TEST(a_detached_reader_may_attach_again),
+	TEST(a_detached_start_sends_only_the_exit),
+	TEST(a_client_may_attach_for_the_exit_only),
+	TEST(a_reader_that_never_reads_uses_no_memory_of_init),
+	TEST(without_a_reader_the_oldest_output_is_dropped),
+	TEST(a_background_process_holding_the_pipe_is_cut_off_after_grace),
+	TEST(stdin_and_its_end_reach_the_exec),
+	TEST(the_stdin_window_passes_a_megabyte),
+	TEST(stdin_over_the_window_ends_only_that_connection),
+	TEST(stdin_for_an_exec_that_closed_it_is_dropped),
+	TEST(the_channel_is_descriptor_3_in_both_directions),
+	TEST(a_megabyte_passes_the_channel_with_window_and_credit),
+	TEST(output_printed_before_a_channel_message_is_sent_before_it),
 	TEST(the_channel_waits_while_output_has_no_credit),
 	TEST(a_terminal_has_no_channel),
-	TEST(a_channel_that_another_keeps_is_cut_after_the_grace),
+	TEST(a_channel_held_by_another_process_is_closed_after_the_grace_period),
 	TEST(the_channel_resumes_by_offset_and_is_listed),
 	TEST(a_terminal_echoes_resizes_and_ends),
-	TEST(the_last_words_on_a_terminal_are_not_lost),
+	TEST(the_last_output_on_a_terminal_is_not_lost),
 	TEST(control_c_reaches_the_terminals_foreground),
 	TEST(a_signal_reaches_the_whole_group),
-	TEST(a_lone_program_is_read_to_the_end_of_its_streams),
-	TEST(a_lone_program_that_says_nothing_has_its_number_told),
-	TEST(a_signal_to_a_lone_program_is_for_it_alone),
-	TEST(who_holds_the_pipes_of_a_lone_program_is_let_go_by_a_kill),
-	TEST(the_wall_time_of_a_lone_program_is_also_of_who_holds_its_pipes),
-	TEST(wall_time_ends_the_group),
-	TEST(a_client_that_leaves_does_not_end_its_program),
-	TEST(garbage_ends_only_the_connection_it_came_on),
-	TEST(descriptors_nobody_asked_for_end_the_connection),
-	TEST(the_sixty_fifth_client_is_turned_away),
+	TEST(a_leader_only_exec_is_read_to_the_end_of_its_streams),
+	TEST(a_leader_only_exec_without_output_reports_its_pid),
+	TEST(a_signal_to_a_leader_only_exec_reaches_only_the_leader),
+	TEST(sigkill_ends_reading_pipes_that_others_hold_of_a_leader_only_exec),
+	TEST(the_wall_limit_of_a_leader_only_exec_includes_holders_of_its_pipes),
+	TEST(the_wall_limit_kills_the_process_group),
+	TEST(a_disconnect_does_not_end_the_exec),
+	TEST(an_invalid_frame_ends_only_its_connection),
+	TEST(unexpected_descriptors_end_the_connection),
+	TEST(the_65th_client_is_rejected),
 	TEST(connect_reaches_a_port_inside),
 	TEST(listen_opens_a_port_inside),
 	TEST(sha256_agrees_with_its_standard),
-	TEST(an_idle_init_is_small),
+	TEST(an_idle_init_uses_little_memory),
 	TEST(an_init_maps_its_image_and_nothing_else),
-	TEST(a_boot_id_is_written_when_somebody_could_read_it),
-	TEST(a_file_worker_finds_a_boot_id),
+	TEST(the_boot_id_is_written_with_the_first_exec),
+	TEST(a_file_worker_reads_the_boot_id),
 };
 /* clang-format on */
 

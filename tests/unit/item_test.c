@@ -28,7 +28,7 @@ static void refused(const char *line, const char *why)
 	batch_item_fini(&x);
 }
 
-TEST(code_becomes_a_file_and_a_command)
+TEST(the_code_of_an_item_becomes_a_file_and_a_command)
 {
 	struct batch_item x;
 
@@ -47,7 +47,7 @@ TEST(code_becomes_a_file_and_a_command)
 	batch_item_fini(&x);
 }
 
-TEST(a_command_is_for_the_shell_or_a_list)
+TEST(a_command_is_a_shell_string_or_a_list)
 {
 	struct batch_item x;
 
@@ -61,7 +61,7 @@ TEST(a_command_is_for_the_shell_or_a_list)
 	batch_item_fini(&x);
 }
 
-TEST(what_the_batch_says_holds_where_the_item_is_silent)
+TEST(settings_of_the_batch_apply_to_items_without_their_own)
 {
 	struct batch_item_defaults d = { .language = "bash", .run_ms = 9, .limits.mem_bytes = 1 };
 	static const char plain[] = "{\"code\":\"x\"}",
@@ -78,7 +78,7 @@ TEST(what_the_batch_says_holds_where_the_item_is_silent)
 	batch_item_fini(&x);
 }
 
-TEST(expectations_have_a_short_and_a_long_form)
+TEST(expected_output_has_a_short_and_a_long_form)
 {
 	struct batch_item x;
 
@@ -98,7 +98,7 @@ TEST(expectations_have_a_short_and_a_long_form)
 	batch_item_fini(&x);
 }
 
-TEST(variables_come_on_top_of_the_usual_ones)
+TEST(variables_of_an_item_are_added_to_the_defaults)
 {
 	struct batch_item x;
 	int home = 0, own = 0;
@@ -113,7 +113,7 @@ TEST(variables_come_on_top_of_the_usual_ones)
 	batch_item_fini(&x);
 }
 
-TEST(what_is_no_item_is_told_why)
+TEST(an_invalid_item_is_rejected_with_the_reason)
 {
 	refused("", "not JSON");
 	refused("{", "not JSON");
@@ -154,7 +154,7 @@ TEST(what_is_no_item_is_told_why)
 	refused("{\"command\":\"a\",\"files\":{\"x\":{\"base64\":\"?\"}}}", "must be text");
 }
 
-TEST(an_id_is_known_even_of_an_item_that_is_none)
+TEST(the_id_of_an_invalid_item_is_returned)
 {
 	struct batch_item x;
 

@@ -10,7 +10,7 @@ static int same(enum output_compare how, const char *got, const char *want)
 	return output_compare_same(how, got, strlen(got), want, strlen(want));
 }
 
-TEST(ways_have_names)
+TEST(comparison_modes_have_names)
 {
 	enum output_compare how;
 
@@ -24,7 +24,7 @@ TEST(ways_have_names)
 	CHECK_INT(output_compare_parse("Exact", &how), -1);
 }
 
-TEST(exact_means_every_byte)
+TEST(exact_compares_every_byte)
 {
 	CHECK(same(JUDGE_EXACT, "", ""));
 	CHECK(same(JUDGE_EXACT, "a\nb\n", "a\nb\n"));
@@ -35,7 +35,7 @@ TEST(exact_means_every_byte)
 	CHECK(!same(JUDGE_EXACT, "a\r\n", "a\n"));
 }
 
-TEST(trimmed_forgives_the_ends_of_lines_and_of_the_text)
+TEST(trimmed_ignores_white_space_at_line_ends_and_at_the_end)
 {
 	CHECK(same(JUDGE_TRIMMED, "42\n", "42"));
 	CHECK(same(JUDGE_TRIMMED, "42", "42\n\n\n"));
@@ -44,7 +44,7 @@ TEST(trimmed_forgives_the_ends_of_lines_and_of_the_text)
 	CHECK(same(JUDGE_TRIMMED, "", " \n\t\n"));
 }
 
-TEST(trimmed_does_not_forgive_what_is_inside_or_in_front)
+TEST(trimmed_does_not_ignore_white_space_inside_or_before_text)
 {
 	CHECK(!same(JUDGE_TRIMMED, " a", "a"));
 	CHECK(!same(JUDGE_TRIMMED, "a  b", "a b"));
@@ -55,7 +55,7 @@ TEST(trimmed_does_not_forgive_what_is_inside_or_in_front)
 	CHECK(!same(JUDGE_TRIMMED, "", "a"));
 }
 
-TEST(tokens_take_any_white_space_for_any_other)
+TEST(tokens_treats_all_white_space_as_equal)
 {
 	CHECK(same(JUDGE_TOKENS, "1 2\n3", " 1\n2\t3 \n"));
 	CHECK(same(JUDGE_TOKENS, "", "  \n "));
@@ -64,7 +64,7 @@ TEST(tokens_take_any_white_space_for_any_other)
 	CHECK(!same(JUDGE_TOKENS, "1 2 3", "1 2"));
 }
 
-TEST(any_bytes_may_be_in_it)
+TEST(output_of_any_bytes_is_compared)
 {
 	CHECK(output_compare_same(JUDGE_EXACT, "a\0b", 3, "a\0b", 3));
 	CHECK(!output_compare_same(JUDGE_EXACT, "a\0b", 3, "a\0c", 3));
@@ -74,7 +74,7 @@ TEST(any_bytes_may_be_in_it)
 	CHECK(output_compare_same(JUDGE_TOKENS, "\xff\xfe", 2, "\xff\xfe\n", 3));
 }
 
-TEST(the_line_of_the_first_difference_is_told)
+TEST(the_line_of_the_first_difference_is_returned)
 {
 	CHECK_INT(output_compare_line(JUDGE_EXACT, "a\nb\n", 4, "a\nc\n", 4), 2);
 	CHECK_INT(output_compare_line(JUDGE_TRIMMED, "a\nb\nx", 5, "a\nb", 3), 3);

@@ -1,4 +1,4 @@
-/* jupyter_test.c - a kernel's messages: who may speak, what is heard, and how it is told. */
+/* jupyter_test.c - messages of a kernel: which are accepted, and the events they become. */
 #include "base/cleanup.h"
 #include "notebook/driver_protocol.h"
 #include "jupyter/cell.h"
@@ -63,7 +63,7 @@ static enum err_kind judged(const char *header, const char *parent, const char *
 	return ERR_NONE;
 }
 
-TEST(a_signature_is_that_of_rfc_4231)
+TEST(hmac_sha256_matches_rfc_4231)
 {
 	struct msg_frame parts[JUPYTER_MSG_PARTS] = { frame("what do "), frame(""),
 						      frame("ya want for "), frame("nothing?") };
@@ -73,7 +73,7 @@ TEST(a_signature_is_that_of_rfc_4231)
 	CHECK_STR(out, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
-TEST(what_we_write_can_be_read_with_our_key_and_no_other)
+TEST(a_message_is_accepted_only_with_its_key)
 {
 	json_t *parent = json_pack("{s:s}", "msg_id", "before");
 	struct msg_frame frames[2 + JUPYTER_MSG_PARTS];
@@ -99,7 +99,7 @@ TEST(what_we_write_can_be_read_with_our_key_and_no_other)
 	json_decref(parent);
 }
 
-TEST(every_changed_bit_is_noticed)
+TEST(every_changed_bit_invalidates_the_signature)
 {
 	static const char header[] = "{\"msg_id\":\"k\",\"msg_type\":\"stream\"}",
 			  content[] = "{\"text\":\"x\"}";
@@ -133,7 +133,7 @@ TEST(every_changed_bit_is_noticed)
 	CHECK_INT(parse(&m, &p), -1);
 }
 
-TEST(what_has_not_the_frames_is_no_message)
+TEST(a_message_with_missing_frames_is_rejected)
 {
 	struct msg_frame frames[JUPYTER_MSG_FRAMES];
 	struct jupyter_msg m;
@@ -153,7 +153,7 @@ TEST(what_has_not_the_frames_is_no_message)
 	}
 }
 
-TEST(signed_nonsense_is_refused)
+TEST(a_signed_invalid_message_is_rejected)
 {
 	static const char good[] = "{\"msg_id\":\"k\",\"msg_type\":\"status\"}";
 	auto_buf struct buf deep = { 0 }, longer = { 0 };
@@ -176,7 +176,7 @@ TEST(signed_nonsense_is_refused)
 	CHECK_INT(judged(buf_str(&longer), "{}", "{}"), ERR_INVALID);
 }
 
-static int mended(const char *text, size_t n, const char *want)
+static int repaired(const char *text, size_t n, const char *want)
 {
 	json_t *doc = jupyter_msg_json(text, n);
 	auto_free char *got =
@@ -188,20 +188,20 @@ static int mended(const char *text, size_t n, const char *want)
 	json_decref(doc);
 	return same;
 }
-#define MENDED(text, want) CHECK(mended(text, sizeof(text) - 1, want))
+#define REPAIRED(text, want) CHECK(repaired(text, sizeof(text) - 1, want))
 
-TEST(what_is_nearly_json_is_mended)
+TEST(nan_surrogates_and_invalid_utf8_are_fixed_in_json)
 {
-	MENDED("[NaN,-Infinity,Infinity]", "[null,null,null]");
-	MENDED("[\"NaN\",1180591620717411303424]", "[\"NaN\",1.1805916207174113e21]");
-	MENDED("[\"\xff\xc3\xa4\xc3\"]", "[\"\xef\xbf\xbd\xc3\xa4\xef\xbf\xbd\"]");
-	MENDED("[\"\\ud800x\\udc00\\ud83d\\ude00\"]",
-	       "[\"\xef\xbf\xbdx\xef\xbf\xbd\xf0\x9f\x98\x80\"]");
-	MENDED("[\"a\tb\\\"c\\\\\"]", "[\"a\xef\xbf\xbd"
-				      "b\\\"c\\\\\"]");
-	MENDED("[\"\\", "nothing");
-	MENDED("[\"\\u", "nothing");
-	MENDED("NaNa", "nothing");
+	REPAIRED("[NaN,-Infinity,Infinity]", "[null,null,null]");
+	REPAIRED("[\"NaN\",1180591620717411303424]", "[\"NaN\",1.1805916207174113e21]");
+	REPAIRED("[\"\xff\xc3\xa4\xc3\"]", "[\"\xef\xbf\xbd\xc3\xa4\xef\xbf\xbd\"]");
+	REPAIRED("[\"\\ud800x\\udc00\\ud83d\\ude00\"]",
+		 "[\"\xef\xbf\xbdx\xef\xbf\xbd\xf0\x9f\x98\x80\"]");
+	REPAIRED("[\"a\tb\\\"c\\\\\"]", "[\"a\xef\xbf\xbd"
+					"b\\\"c\\\\\"]");
+	REPAIRED("[\"\\", "nothing");
+	REPAIRED("[\"\\u", "nothing");
+	REPAIRED("NaNa", "nothing");
 }
 
 /* ---- cells ---- */
@@ -228,7 +228,7 @@ static void hear(const char *type, const char *content)
 	jupyter_msg_fini(&m);
 }
 
-/* What a front makes of it: the types of all events, and the last document. */
+/* The events as the server parses them: the types of all events, and the last document. */
 static json_t *last;
 static const char *told(void)
 {
@@ -270,7 +270,7 @@ static void begin(void)
 	cell_begin(&cell, "7", REQUEST);
 }
 
-TEST(a_cell_is_over_when_both_have_happened)
+TEST(a_cell_ends_after_both_reply_and_idle_status)
 {
 	begin();
 	hear("status", "{\"execution_state\":\"busy\"}");
@@ -291,11 +291,11 @@ TEST(a_cell_is_over_when_both_have_happened)
 	hear("execute_reply", "{\"status\":\"ok\",\"execution_count\":\"x\"}");
 	CHECK_STR(told(), "end ");
 	CHECK_INT(json_integer_value(json_object_get(last, "count")), 5);
-	hear("execute_reply", "{\"status\":\"ok\"}"); /* nobody asked */
+	hear("execute_reply", "{\"status\":\"ok\"}"); /* without a request */
 	CHECK_STR(told(), "");
 }
 
-TEST(an_error_is_told_once)
+TEST(an_error_is_reported_once)
 {
 	static const char bad[] =
 		"{\"status\":\"error\",\"ename\":\"E\",\"evalue\":\"v\\u001b[0m\","
@@ -320,7 +320,7 @@ TEST(an_error_is_told_once)
 	CHECK_STR(told(), "error end ");
 }
 
-TEST(an_interrupted_cell_is_that_even_without_a_reply)
+TEST(an_interrupted_cell_is_reported_without_a_reply)
 {
 	begin();
 	cell.interrupted = 1;
@@ -337,7 +337,7 @@ TEST(an_interrupted_cell_is_that_even_without_a_reply)
 	CHECK_STR(field("status"), "ok");
 }
 
-TEST(there_is_one_value_and_any_number_of_displays)
+TEST(a_cell_has_one_result_and_any_number_of_displays)
 {
 	begin();
 	hear("display_data",
@@ -408,7 +408,7 @@ static const char *shown(const char *kind, const char *before, const char *many,
 #define X4 "\\u0001\\u0001\\u0001\\u0001"
 #define X16 X4 X4 X4 X4
 
-TEST(what_a_front_would_not_take_is_left_out_and_named)
+TEST(output_that_the_server_would_reject_is_left_out_and_named)
 {
 	CHECK_STR(shown("text/plain", "\"", "\xc3\xa4", 600000, "\""), "result ");
 	CHECK(was_cut("text/plain"));
@@ -429,7 +429,7 @@ TEST(what_a_front_would_not_take_is_left_out_and_named)
 		  "h");
 }
 
-TEST(depth_has_an_end)
+TEST(the_depth_of_json_is_limited)
 {
 	auto_buf struct buf content = { 0 };
 
@@ -461,7 +461,7 @@ static int spec_is(const char *text, const char *complaint)
 	return *complaint && strstr(e.msg, complaint);
 }
 
-TEST(a_spec_is_checked_in_every_part)
+TEST(every_field_of_a_kernel_spec_is_checked)
 {
 	CHECK(spec_is("{\"argv\":[\"a\",\"{connection_file}\"]}", ""));
 	CHECK(spec_is(
@@ -483,7 +483,7 @@ TEST(a_spec_is_checked_in_every_part)
 		      "interrupt_mode"));
 }
 
-TEST(a_name_is_one_word_of_the_store)
+TEST(invalid_kernel_names_are_rejected)
 {
 	static const char *const bad[] = { "",    ".",   "..",
 					   "-a",  "a/b", "a b",
@@ -500,7 +500,7 @@ TEST(a_name_is_one_word_of_the_store)
 	CHECK(!driver_of("Jupyter:ir"));
 }
 
-TEST(the_command_of_a_kernel_has_its_name_behind)
+TEST(the_driver_command_of_a_kernel_ends_with_its_name)
 {
 	const char *argv[DRIVER_WORDS];
 
@@ -529,7 +529,7 @@ static const char *put(const char *folder, const char *name, const char *text)
 	return path;
 }
 
-TEST(the_first_place_that_has_a_name_is_taken)
+TEST(the_first_folder_that_has_a_kernel_is_used)
 {
 	char one[] = "/tmp/specs-XXXXXX", two[] = "/tmp/specs-XXXXXX", command[200];
 	struct spec_places places = { .path = { "/nonexistent/kernels", mkdtemp(one),
@@ -578,7 +578,7 @@ static void word(struct buf *out, const char *text)
 	launch_word(out, text, "/f", "/d");
 }
 
-TEST(places_in_words_are_filled_in)
+TEST(placeholders_of_kernel_arguments_are_replaced)
 {
 	CHECK_STR(filled(word, "--f={connection_file}:{resource_dir}{prefix}"), "--f=/f:/d/usr");
 	CHECK_STR(filled(word, "{connection_file"), "{connection_file");
@@ -591,9 +591,8 @@ TEST(places_in_words_are_filled_in)
 
 /* ---- everything at once ---- */
 
-/* Messages of real kernels, changed at random and signed: whatever they have become, a front takes what
- * is said of them. */
-TEST(whatever_a_kernel_signs_a_front_can_take)
+/* Messages of real kernels, changed at random and signed: the server accepts their events. */
+TEST(events_of_random_signed_messages_are_accepted_by_the_server)
 {
 	static const char *const types[] = {
 		"stream", "display_data",  "update_display_data", "execute_result",

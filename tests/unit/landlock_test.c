@@ -52,7 +52,7 @@ static int restrict_to(int abi)
 			SKIP("needs root, to make a small root");                                  \
 	} while (0)
 
-TEST_FORKED(work_in_the_own_root_goes_on_for_an_unprivileged_user)
+TEST_FORKED(an_unprivileged_user_can_work_in_its_own_root)
 {
 	int fd;
 
@@ -72,7 +72,7 @@ TEST_FORKED(work_in_the_own_root_goes_on_for_an_unprivileged_user)
 	CHECK(open("/dev/null", O_RDWR) >= 0);
 }
 
-TEST_FORKED(even_root_makes_no_device_nodes)
+TEST_FORKED(root_cannot_create_device_nodes)
 {
 	NEED_ABI(1);
 	CHECK(enter_small_root());
@@ -82,7 +82,7 @@ TEST_FORKED(even_root_makes_no_device_nodes)
 	CHECK_FAILS(mknod("/a/block", S_IFBLK | 0600, makedev(7, 0)), EACCES);
 }
 
-TEST_FORKED(a_device_outside_the_table_answers_no_ioctl)
+TEST_FORKED(ioctl_on_a_device_outside_the_table_is_denied)
 {
 	struct termios t;
 
@@ -93,7 +93,7 @@ TEST_FORKED(a_device_outside_the_table_answers_no_ioctl)
 	CHECK_FAILS(ioctl(open("/other", O_RDWR), TCGETS, &t), EACCES);
 }
 
-TEST_FORKED(signals_do_not_leave_the_domain)
+TEST_FORKED(signals_to_processes_outside_the_domain_are_denied)
 {
 	pid_t inside;
 
@@ -107,7 +107,7 @@ TEST_FORKED(signals_do_not_leave_the_domain)
 	CHECK(kill(inside, SIGKILL) == 0 && waitpid(inside, NULL, 0) == inside);
 }
 
-TEST_FORKED(abstract_sockets_of_others_are_out_of_reach)
+TEST_FORKED(abstract_sockets_outside_the_domain_are_denied)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX, .sun_path = "\0atoll-landlock-test" };
 	int listener = socket(AF_UNIX, SOCK_STREAM, 0), before = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -121,7 +121,7 @@ TEST_FORKED(abstract_sockets_of_others_are_out_of_reach)
 	CHECK_FAILS(connect(after, (struct sockaddr *)&name, sizeof(name)), EPERM);
 }
 
-TEST_FORKED(an_old_abi_is_asked_only_for_what_it_knows)
+TEST_FORKED(an_old_landlock_abi_gets_only_flags_it_supports)
 {
 	NEED_ABI(2);
 	CHECK(enter_small_root());
@@ -131,7 +131,7 @@ TEST_FORKED(an_old_abi_is_asked_only_for_what_it_knows)
 	CHECK(truncate("/a/file", 0) == 0);
 }
 
-TEST_FORKED(an_abi_from_the_future_is_met_with_what_we_know)
+TEST_FORKED(a_newer_landlock_abi_gets_only_flags_we_know)
 {
 	NEED_ABI(6);
 	CHECK(enter_small_root());
@@ -145,7 +145,7 @@ TEST_FORKED(abi_zero_restricts_nothing)
 	CHECK(kill(getppid(), 0) == 0);
 }
 
-TEST_FORKED(only_a_path_that_is_not_there_is_skipped)
+TEST_FORKED(only_a_missing_path_is_skipped)
 {
 	struct err e;
 
@@ -158,7 +158,7 @@ TEST_FORKED(only_a_path_that_is_not_there_is_skipped)
 	CHECK_INT(e.sys, ELOOP);
 }
 
-TEST(every_row_says_what_and_why)
+TEST(every_rule_has_a_name_and_a_reason)
 {
 	for (unsigned i = 0; i < landlock_nrows; i++)
 		CHECK(landlock_rows[i].rights && landlock_rows[i].why);

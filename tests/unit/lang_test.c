@@ -12,7 +12,7 @@ static const char *of(const char *file, const char *head)
 	return l ? l->name : "none";
 }
 
-TEST(an_ending_decides)
+TEST(the_file_extension_selects_the_language)
 {
 	CHECK_STR(of("a.py", ""), "python");
 	CHECK_STR(of("/x/y/a.mjs", ""), "node");
@@ -23,7 +23,7 @@ TEST(an_ending_decides)
 	CHECK_STR(of("x.jl", ""), "julia");
 }
 
-TEST(an_ending_must_match_whole)
+TEST(a_file_extension_must_match_completely)
 {
 	CHECK_STR(of("a.p", ""), "none");
 	CHECK_STR(of("a.pyc", ""), "none");
@@ -33,7 +33,7 @@ TEST(an_ending_must_match_whole)
 	CHECK_STR(of("x.py/a", ""), "none");
 }
 
-TEST(a_first_line_decides_where_the_name_does_not)
+TEST(a_shebang_selects_the_language_without_an_extension)
 {
 	CHECK_STR(of("tool", "#!/usr/bin/python3\n"), "python");
 	CHECK_STR(of("tool", "#!/usr/bin/env node\nx"), "node");
@@ -45,7 +45,7 @@ TEST(a_first_line_decides_where_the_name_does_not)
 	CHECK_STR(of("tool", "#!/usr/bin/env\npython3"), "none");
 }
 
-TEST(a_program_is_known_by_its_first_bytes)
+TEST(an_executable_is_recognised_by_its_first_bytes)
 {
 	CHECK(lang_is_program("\177ELF\2", 5));
 	CHECK(lang_is_program("#!/x", 4));
@@ -60,7 +60,7 @@ static const char *named(const char *name)
 	return l ? l->name : "none";
 }
 
-TEST(people_have_other_names_for_languages)
+TEST(aliases_of_languages_are_accepted)
 {
 	CHECK_STR(named("js"), "node");
 	CHECK_STR(named("JavaScript"), "node");
@@ -74,7 +74,7 @@ TEST(people_have_other_names_for_languages)
 	CHECK_STR(named("pythonx"), "none");
 }
 
-TEST(a_command_is_a_row_with_its_places_filled)
+TEST(placeholders_of_a_command_are_replaced)
 {
 	const char *const row[] = { "cc",          "-o",          "{program}", "{sources}",
 				    "-x{stem}.o",  "{dir}{unit}", "{mystery",  "${x}",
@@ -96,7 +96,7 @@ TEST(a_command_is_a_row_with_its_places_filled)
 	CHECK(!argv[ARRAY_LEN(want)]);
 }
 
-TEST(a_word_about_memory_is_left_out_where_nobody_knows_it)
+TEST(an_argument_with_an_unknown_heap_size_is_left_out)
 {
 	const char *const row[] = { "java", "-Xmx{heap}m", "{sources}", NULL };
 	struct lang_job job = { .source = "A.java", .program = "p" };
@@ -109,7 +109,7 @@ TEST(a_word_about_memory_is_left_out_where_nobody_knows_it)
 
 /* ---- the files ---- */
 
-TEST(every_file_is_read_and_its_patterns_compile)
+TEST(every_language_file_is_parsed_and_its_patterns_compile)
 {
 	struct err e;
 
@@ -125,7 +125,7 @@ TEST(every_file_is_read_and_its_patterns_compile)
 	}
 }
 
-TEST(names_aliases_and_endings_belong_to_one_row)
+TEST(names_aliases_and_extensions_are_unique)
 {
 	for (unsigned i = 0; i < lang_count(); i++) {
 		const struct lang *l = lang_at(i);
@@ -160,7 +160,7 @@ static const char *why(const char *text)
 	"name = 'x'\ntitle = 'X'\nfile = 'main.x'\nendings = ['.x']\napt = ['x']\n"                \
 	"version = ['x']\nrun = ['x', '{source}']\nhello = ''\nselftest = ''\n"
 
-TEST(a_file_with_an_error_is_refused_with_its_place)
+TEST(an_invalid_language_file_is_rejected_with_the_line)
 {
 	CHECK_STR(why(GOOD), "");
 	CHECK_STR(why(GOOD "colour = 'red'\n"), "x.toml:10: colour: is not known");
@@ -187,7 +187,7 @@ static const char *version(const char *said)
 	return out;
 }
 
-TEST(a_version_is_found_in_what_a_program_says)
+TEST(a_version_is_parsed_from_program_output)
 {
 	CHECK_STR(version("Python 3.11.2\n"), "3.11.2");
 	CHECK_STR(version("v20.20.2\n"), "20.20.2");
@@ -200,7 +200,7 @@ TEST(a_version_is_found_in_what_a_program_says)
 		  "1.2.3.4.5.6.7.8.9.10.11.12.13.14");
 }
 
-TEST(a_pin_fits_as_far_as_it_goes)
+TEST(a_version_pin_matches_a_prefix_of_the_version)
 {
 	char name[LANG_NAME + 1];
 
@@ -232,7 +232,7 @@ static const char *file_of(const char *lang, const char *text)
 	return out;
 }
 
-TEST(the_class_with_main_is_the_program)
+TEST(the_java_class_with_main_is_the_program)
 {
 	CHECK_STR(unit("/h/Main.java",
 		       "public class Main {\n  static class Inner {}\n"
@@ -244,7 +244,7 @@ TEST(the_class_with_main_is_the_program)
 	CHECK_STR(unit("a/Later.java", ""), "Later");
 }
 
-TEST(a_hostile_text_is_looked_at_in_no_time)
+TEST(a_hostile_java_source_is_scanned_quickly)
 {
 	static const char *const pieces[] = { "\n",           " ",   "public ", "class A\n",
 					      "static void ", "\t\n" };
@@ -263,7 +263,7 @@ TEST(a_hostile_text_is_looked_at_in_no_time)
 	}
 }
 
-TEST(a_public_class_names_its_file)
+TEST(a_public_java_class_names_its_file)
 {
 	CHECK_STR(file_of("java", "import x;\npublic final class Foo {}"), "Foo.java");
 	CHECK_STR(file_of("java", "class Foo {}"), "Main.java");
@@ -279,7 +279,7 @@ static const char *seed(const char *lang, const char *text)
 	return s ? s : "none";
 }
 
-TEST(what_a_program_imports_chooses_its_seed)
+TEST(the_imports_of_a_program_select_its_warm_interpreter)
 {
 	CHECK_STR(seed("python", "print(1)\n"), "python");
 	CHECK_STR(seed("python", "import os, numpy as np\n"), "python-data");

@@ -89,7 +89,7 @@ static int understood(const struct library_task *t, const struct library_example
 	return ok;
 }
 
-TEST(every_file_of_the_folder_is_in_the_library)
+TEST(every_file_of_share_tasks_is_in_the_library)
 {
 	DIR *d = opendir(TASKS);
 	unsigned files = 0;
@@ -106,7 +106,7 @@ TEST(every_file_of_the_folder_is_in_the_library)
 	CHECK_INT(library_count(), files);
 }
 
-TEST(every_file_can_be_read)
+TEST(every_task_file_is_valid)
 {
 	for (const struct image *i = task_images; i->text; i++) {
 		struct library_task t;
@@ -130,7 +130,7 @@ static const char *read_of(const char *text)
 	return e.msg;
 }
 
-TEST(a_file_that_is_wrong_says_where)
+TEST(an_invalid_task_file_is_rejected_with_the_line)
 {
 	CHECK_STR(read_of("version = 1\nsay = 2\n"), "x.toml:2: say: is not known here");
 	CHECK_STR(read_of("version = '1'\n"),
@@ -156,7 +156,7 @@ TEST(every_task_has_examples_with_their_output)
 	}
 }
 
-TEST(every_function_says_what_it_returns_for_every_example)
+TEST(every_function_has_a_return_value_for_every_example)
 {
 	for (unsigned i = 0; i < library_count(); i++) {
 		const struct library_task *t = library_at(i);
@@ -169,7 +169,7 @@ TEST(every_function_says_what_it_returns_for_every_example)
 	}
 }
 
-TEST(every_example_is_understood_as_its_own_task)
+TEST(every_example_matches_its_own_task)
 {
 	unsigned bad = 0;
 
@@ -197,7 +197,7 @@ static json_t *program_of(const struct library_task *t, const struct library_exa
 	return artifact;
 }
 
-TEST(every_program_is_filled_in_in_every_language)
+TEST(slots_are_filled_in_every_program_of_every_language)
 {
 	unsigned bad = 0;
 

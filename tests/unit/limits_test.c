@@ -15,7 +15,7 @@ static unsigned long long lower(unsigned long long a, unsigned long long b)
 	return a < b ? a : b;
 }
 
-TEST_FORKED(each_row_is_in_force_or_a_tighter_one_was)
+TEST_FORKED(each_limit_is_set_or_was_lower_before)
 {
 	struct rlimit before, now;
 	struct err e;
@@ -43,7 +43,7 @@ TEST_FORKED(a_lower_hard_limit_stays)
 	CHECK_INT(files.rlim_cur, 100);
 }
 
-TEST_FORKED(open_files_end_at_the_soft_limit)
+TEST_FORKED(the_soft_limit_bounds_open_files)
 {
 	struct err e;
 	int fd, last = -1;
@@ -99,7 +99,7 @@ static int core_to_a_socket(void)
 	return apply_with_no_core("@/run/handler\n");
 }
 
-TEST(a_core_limit_of_zero_is_refused_where_cores_have_a_handler)
+TEST(a_core_limit_of_zero_is_rejected_where_cores_are_piped)
 {
 	int file = WEXITSTATUS(forked_status(core_to_a_file));
 
@@ -128,7 +128,7 @@ TEST(a_crash_writes_no_core)
 	CHECK(!WCOREDUMP(status));
 }
 
-TEST(every_limit_and_every_wall_says_why)
+TEST(every_rlimit_and_every_feature_has_a_reason)
 {
 	for (unsigned i = 0; i < limits_nrows; i++)
 		CHECK(limits_rows[i].name && limits_rows[i].why &&

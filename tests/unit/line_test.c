@@ -1,4 +1,4 @@
-/* line_test.c - boxes and keepers, heard on the loop: what is kept, what is refused, who is told.
+/* line_test.c - connections to init and keeper on the loop: what is accepted and rejected.
  * The other side is played by the test over a socket pair; nothing it sends may do harm. */
 #include "client/init_conn.h"
 #include "base/cleanup.h"
@@ -11,8 +11,8 @@
 
 enum { REF = 9, SOON_MS = 5000, SHORT_MS = 30 };
 
-struct heard {
-	struct init_call ear;
+struct test_call {
+	struct init_call call;
 	char text[2][256];
 	unsigned len[2];
 	int started, exited, lost, status, refused;
@@ -27,7 +27,7 @@ static struct play {
 	int theirs;
 	int gone;
 	struct err why;
-	struct heard x;
+	struct test_call x;
 	struct err e;
 } p;
 
@@ -47,12 +47,12 @@ static void turn(void)
 
 static void on_started(struct init_call *x, int pid)
 {
-	loop_owner(x, struct heard, ear)->started = pid;
+	loop_owner(x, struct test_call, call)->started = pid;
 }
 
 static void on_output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes, size_t n)
 {
-	struct heard *h = loop_owner(x, struct heard, ear);
+	struct test_call *h = loop_owner(x, struct test_call, call);
 
 	(void)offset;
 	if (h->len[stream] + n < sizeof(h->text[0]))
@@ -62,7 +62,7 @@ static void on_output(struct init_call *x, unsigned stream, uint64_t offset, con
 
 static void on_exited(struct init_call *x, const struct wire_exit *end)
 {
-	struct heard *h = loop_owner(x, struct heard, ear);
+	struct test_call *h = loop_owner(x, struct test_call, call);
 
 	h->exited++;
 	h->status = end->status;
@@ -70,7 +70,7 @@ static void on_exited(struct init_call *x, const struct wire_exit *end)
 
 static void on_refused(struct init_call *x, const struct err *e)
 {
-	struct heard *h = loop_owner(x, struct heard, ear);
+	struct test_call *h = loop_owner(x, struct test_call, call);
 
 	h->refused++;
 	h->why = *e;
@@ -78,7 +78,7 @@ static void on_refused(struct init_call *x, const struct err *e)
 
 static void on_lost(struct init_call *x)
 {
-	loop_owner(x, struct heard, ear)->lost++;
+	loop_owner(x, struct test_call, call)->lost++;
 }
 
 static const struct init_call_ops events = {
@@ -106,8 +106,8 @@ static int begin(void)
 	p.line.on_gone = line_gone;
 	if (init_conn_open(&p.line, &p.loop, pair[1], "abc", &p.e) < 0)
 		return -1;
-	init_conn_add_call(&p.line, &p.x.ear, REF, &events);
-	p.x.ear.granted[0] = p.x.ear.granted[1] = 100;
+	init_conn_add_call(&p.line, &p.x.call, REF, &events);
+	p.x.call.granted[0] = p.x.call.granted[1] = 100;
 	return 0;
 }
 
@@ -131,7 +131,7 @@ static int say_output(uint32_t ref, uint32_t stream, uint64_t offset, const char
 	return say(&f, sizeof(f), text, strlen(text));
 }
 
-TEST(output_and_the_exit_come_in_order)
+TEST(output_and_exit_are_delivered_in_order)
 {
 	struct wire_exit end = { sock_head(WIRE_EXIT, REF), .status = 3 };
 
@@ -145,11 +145,11 @@ TEST(output_and_the_exit_come_in_order)
 	CHECK_STR(p.x.text[1], "two");
 	CHECK_INT(p.x.exited, 1);
 	CHECK_INT(p.x.status, 3);
-	CHECK(!p.x.ear.line);
+	CHECK(!p.x.call.line);
 	finish();
 }
 
-TEST(frames_for_nobody_are_dropped)
+TEST(frames_without_a_call_are_dropped)
 {
 	CHECK_INT(begin(), 0);
 	CHECK_INT(say_output(REF + 1, 0, 0, "x"), 0);
@@ -160,7 +160,7 @@ TEST(frames_for_nobody_are_dropped)
 	finish();
 }
 
-/* Each of these ends the line, and tells the listener once. */
+/* Each of these closes the connection and notifies the call once. */
 static int ends_the_line(uint32_t stream, uint64_t offset, const char *text)
 {
 	if (begin() < 0 || say_output(REF, 0, 0, "0123456789") < 0 ||
@@ -171,34 +171,34 @@ static int ends_the_line(uint32_t stream, uint64_t offset, const char *text)
 	return p.gone == 1 && p.x.lost == 1 && p.why.kind == ERR_INVALID;
 }
 
-TEST(a_third_stream_ends_the_line)
+TEST(output_of_an_unknown_stream_closes_the_connection)
 {
 	CHECK_INT(ends_the_line(2, 0, "x"), 1);
 }
 
-TEST(bytes_sent_twice_end_the_line)
+TEST(repeated_output_bytes_close_the_connection)
 {
 	CHECK_INT(ends_the_line(0, 5, "x"), 1);
 }
 
-TEST(bytes_beyond_the_credit_end_the_line)
+TEST(output_over_the_credit_closes_the_connection)
 {
 	CHECK_INT(ends_the_line(0, 99, "xx"), 1);
 	CHECK_INT(ends_the_line(0, 101, "x"), 1);
 	CHECK_INT(ends_the_line(0, UINT64_MAX, "x"), 1);
 }
 
-TEST(a_gap_within_the_credit_is_told_by_its_offset)
+TEST(a_gap_in_the_output_is_reported_by_its_offset)
 {
 	CHECK_INT(begin(), 0);
 	CHECK_INT(say_output(REF, 0, 50, "x"), 0);
 	turn();
 	CHECK_INT(p.gone, 0);
-	CHECK_INT(p.x.ear.next_byte[0], 51);
+	CHECK_INT(p.x.call.next_byte[0], 51);
 	finish();
 }
 
-TEST(what_is_no_frame_ends_the_line)
+TEST(an_invalid_frame_closes_the_connection)
 {
 	static const char *const garbage[] = { "x", "\002", "\002\101\0\0\0\0\0\0", "" };
 
@@ -212,7 +212,7 @@ TEST(what_is_no_frame_ends_the_line)
 	}
 }
 
-TEST(frames_only_a_client_sends_are_dropped_or_end_the_line)
+TEST(client_frames_from_init_are_dropped_or_close_the_connection)
 {
 	struct wire_signal f = { .head = sock_head(WIRE_SIGNAL, REF), .signo = 9 };
 
@@ -236,7 +236,7 @@ static int open_files(void)
 	return n;
 }
 
-TEST(descriptors_nobody_asked_for_are_closed)
+TEST(unexpected_descriptors_are_closed)
 {
 	struct frame f = sock_head(WIRE_FD, REF);
 	int fds[WIRE_FDS], before;
@@ -255,20 +255,20 @@ TEST(descriptors_nobody_asked_for_are_closed)
 	finish();
 }
 
-TEST(a_box_that_leaves_tells_everybody_once)
+TEST(a_closed_connection_notifies_every_call_once)
 {
 	CHECK_INT(begin(), 0);
-	CHECK_INT(say_output(REF, 0, 0, "last words"), 0);
+	CHECK_INT(say_output(REF, 0, 0, "last output"), 0);
 	own_close_fd(&p.theirs);
 	turn();
-	CHECK_STR(p.x.text[0], "last words");
+	CHECK_STR(p.x.text[0], "last output");
 	CHECK_INT(p.x.lost, 1);
 	CHECK_INT(p.gone, 1);
 	CHECK(!init_conn_is_open(&p.line));
 	finish();
 }
 
-TEST(an_end_that_is_known_elsewhere_is_told_to_who_listens)
+TEST(marking_the_box_as_ended_notifies_its_calls)
 {
 	CHECK_INT(begin(), 0);
 	init_conn_box_ended(&p.line);
@@ -278,7 +278,7 @@ TEST(an_end_that_is_known_elsewhere_is_told_to_who_listens)
 	finish();
 }
 
-TEST(an_error_is_shown_without_what_moves_a_cursor)
+TEST(control_characters_of_an_error_are_removed)
 {
 	struct wire_error f = { .head = sock_head(WIRE_ERROR, REF), .kind = 999, .sys = 5 };
 
@@ -292,7 +292,7 @@ TEST(an_error_is_shown_without_what_moves_a_cursor)
 	finish();
 }
 
-TEST(a_box_that_does_not_read_is_given_up)
+TEST(a_box_that_does_not_read_is_disconnected)
 {
 	static char bytes[32 * 1024];
 
@@ -313,13 +313,13 @@ static void closes_the_line(struct init_call *x, const struct wire_exit *end)
 	init_conn_close(&p.line);
 }
 
-TEST(a_listener_may_close_the_line_it_hears)
+TEST(a_callback_may_close_its_connection)
 {
 	static const struct init_call_ops on = { .exited = closes_the_line };
 	struct wire_exit end = { sock_head(WIRE_EXIT, REF), .status = 0 };
 
 	CHECK_INT(begin(), 0);
-	p.x.ear.on = &on;
+	p.x.call.on = &on;
 	CHECK_INT(say(&end, sizeof(end), NULL, 0), 0);
 	CHECK_INT(say_output(REF, 0, 0, "after"), 0);
 	turn();
@@ -327,7 +327,7 @@ TEST(a_listener_may_close_the_line_it_hears)
 	finish();
 }
 
-/* ---- the office ---- */
+/* ---- the keeper client ---- */
 
 static struct {
 	struct keeper_client keeper;
@@ -384,7 +384,7 @@ static uint32_t next_question(uint8_t *type)
 	return ((struct frame *)buf)->ref;
 }
 
-TEST(an_answer_finds_its_question)
+TEST(a_reply_is_matched_to_its_request)
 {
 	struct wire_counters a = { .head = sock_head(WIRE_COUNTERS_REPLY, 0) };
 	uint8_t type = 0;
@@ -395,14 +395,14 @@ TEST(an_answer_finds_its_question)
 	a.head.ref = next_question(&type);
 	CHECK_INT(type, WIRE_COUNTERS);
 	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
-	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0); /* twice: the second is nobody's */
+	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0); /* twice: the second reply has no request */
 	turn();
 	CHECK_INT(o.answers, 1);
 	CHECK_INT(o.keeper.waiting, 0);
 	close_keeper();
 }
 
-TEST(an_answer_of_another_type_is_an_error)
+TEST(a_reply_of_another_type_is_an_error)
 {
 	struct wire_info a = { .head = sock_head(WIRE_INFO_REPLY, 0) };
 	uint8_t type;
@@ -418,7 +418,7 @@ TEST(an_answer_of_another_type_is_an_error)
 	close_keeper();
 }
 
-TEST(questions_are_asked_again_of_the_next_keeper)
+TEST(pending_requests_are_sent_again_to_the_next_keeper)
 {
 	struct wire_counters a = { .head = sock_head(WIRE_COUNTERS_REPLY, 0) };
 	int pair[2];
@@ -445,7 +445,7 @@ TEST(questions_are_asked_again_of_the_next_keeper)
 	close_keeper();
 }
 
-TEST(a_forgotten_question_is_answered_to_nobody)
+TEST(the_reply_to_a_cancelled_request_is_dropped)
 {
 	struct wire_counters a = { .head = sock_head(WIRE_COUNTERS_REPLY, 0) };
 	struct keeper_call *ask;

@@ -37,7 +37,7 @@ static const char *output(const char *bytes, size_t n, int last, size_t *left)
 	return dumped(line);
 }
 
-TEST(a_character_that_is_cut_waits_for_its_end)
+TEST(a_split_character_is_held_until_it_is_complete)
 {
 	size_t left;
 
@@ -51,7 +51,7 @@ TEST(a_character_that_is_cut_waits_for_its_end)
 		  "{\"text\":\"\\uD83D\\uDE00\",\"type\":\"stderr\"}");
 }
 
-TEST(bytes_that_are_no_text_are_replaced)
+TEST(bytes_that_are_not_utf8_are_replaced)
 {
 	size_t left;
 
@@ -72,7 +72,7 @@ TEST(a_result_has_a_field_for_each_type)
 		"\"json\":[1],\"png\":\"cA==\",\"text\":\"a\",\"type\":\"result\"}");
 }
 
-TEST(only_a_whole_pair_of_quotes_goes)
+TEST(only_a_matching_pair_of_quotes_is_removed)
 {
 	static const struct {
 		const char *has, *shown;
@@ -92,7 +92,7 @@ TEST(only_a_whole_pair_of_quotes_goes)
 	}
 }
 
-TEST(an_error_has_all_three_texts)
+TEST(an_error_has_name_value_and_traceback)
 {
 	CHECK_STR(
 		event("{\"type\":\"error\",\"name\":\"E\",\"value\":\"v\",\"frames\":[],\"text\":\"t\"}"),
@@ -101,7 +101,7 @@ TEST(an_error_has_all_three_texts)
 		  "{\"name\":\"\",\"traceback\":\"\",\"type\":\"error\",\"value\":\"\"}");
 }
 
-TEST(what_they_do_not_know_is_left_out)
+TEST(fields_that_e2b_does_not_know_are_left_out)
 {
 	CHECK_STR(event("{\"type\":\"input\",\"prompt\":\"?\"}"), "none");
 	CHECK_STR(

@@ -1,4 +1,4 @@
-/* log_test.c - a line is one line, whatever was put into it, and tells no secret. */
+/* log_test.c - a log line is one line for any value, and has no secrets. */
 #include "base/log.h"
 #include "base/cleanup.h"
 #include "tap.h"
@@ -42,7 +42,7 @@ TEST(a_line_is_one_json_object_with_typed_fields)
 		  "{\"ts\":\"2026-11-14T12:00:00.123Z\",\"level\":\"info\",\"msg\":\"m\"}\n");
 }
 
-TEST(a_line_for_people_quotes_what_needs_it)
+TEST(a_text_line_quotes_values_when_needed)
 {
 	CHECK_STR(PLAIN("box made", LOG_S("box", "k3v7"), LOG_S("cmd", "a b"), LOG_S("e", ""),
 			LOG_U("n", 1)),
@@ -51,7 +51,7 @@ TEST(a_line_for_people_quotes_what_needs_it)
 		  "2026-11-14T12:00:00.123Z info m x=\"a\\nb=c\"\n");
 }
 
-TEST(foreign_bytes_stay_inside_their_value)
+TEST(control_characters_and_newlines_are_escaped_in_values)
 {
 	CHECK_STR(told("a\"b\\c\nd\re\tf", 11), "a\"b\\c\nd\re\tf");
 	CHECK_STR(told("\x1b[31m\x7f\x01", 7), "\x1b[31m\x7f\x01");
@@ -66,7 +66,7 @@ TEST(foreign_bytes_stay_inside_their_value)
 	CHECK_STR(told("", 0), "");
 }
 
-TEST(no_line_is_longer_than_a_pipe_takes_at_once)
+TEST(no_log_line_is_longer_than_an_atomic_pipe_write)
 {
 	static char big[9000];
 	struct log_field many[12];
@@ -95,7 +95,7 @@ TEST(no_line_is_longer_than_a_pipe_takes_at_once)
 	}
 }
 
-TEST(keys_and_credentials_are_not_told)
+TEST(keys_and_credentials_are_redacted)
 {
 	static char edge[LOG_VALUE + 100];
 
@@ -119,7 +119,7 @@ TEST(keys_and_credentials_are_not_told)
 	CHECK(!strstr(told(edge, sizeof(edge)), "e2b_"));
 }
 
-TEST(a_registered_secret_is_not_told)
+TEST(a_registered_secret_is_redacted)
 {
 	CHECK_STR(told("hunter22 and more", 17), "hunter22 and more");
 	log_secret("hunter22");
@@ -161,7 +161,7 @@ TEST(a_line_below_the_level_is_not_written)
 	close(ends[1]);
 }
 
-TEST(a_reader_that_stands_still_loses_lines_and_is_told_how_many)
+TEST(a_blocked_reader_loses_lines_and_their_number_is_logged)
 {
 	static char got[1 << 20];
 	int ends[2];
@@ -183,9 +183,9 @@ TEST(a_reader_that_stands_still_loses_lines_and_is_told_how_many)
 	snprintf(got + n + 1, 64, "\"lost\":%llu}\n", (unsigned long long)lost);
 	CHECK(strstr(got, got + n + 1) && strstr(got, "\"msg\":\"back\"}\n"));
 	CHECK_INT(log_lost(), 0);
-	/* Nobody at all, and no descriptor at all: still nothing happens to the caller. */
+	/* Without a reader and without a descriptor, logging has no effect on the caller. */
 	close(ends[0]);
-	log_info("nobody");
+	log_info("unread");
 	close(ends[1]);
 	log_setup(-1, LOG_JSON, LEVEL_INFO);
 	log_info("nowhere");

@@ -56,7 +56,7 @@ static void count(struct watch *w, unsigned what)
 		watch_want(w, w->wants & ~(unsigned)LOOP_WRITE);
 }
 
-TEST(a_readable_descriptor_is_told_until_it_is_empty)
+TEST(a_readable_descriptor_is_reported_until_it_is_empty)
 {
 	struct pair p;
 
@@ -70,7 +70,7 @@ TEST(a_readable_descriptor_is_told_until_it_is_empty)
 	teardown(&p);
 }
 
-TEST(both_directions_are_told_one_at_a_time)
+TEST(reading_and_writing_are_reported_separately)
 {
 	struct pair p;
 
@@ -85,7 +85,7 @@ TEST(both_directions_are_told_one_at_a_time)
 	teardown(&p);
 }
 
-TEST(what_is_not_wanted_is_not_told)
+TEST(events_that_are_not_requested_are_not_reported)
 {
 	struct pair p;
 
@@ -127,7 +127,7 @@ TEST(a_watch_may_stop_itself_and_be_started_again)
 	teardown(&p);
 }
 
-TEST(a_timer_comes_once_and_not_before_its_time)
+TEST(a_timer_fires_once_and_not_early)
 {
 	struct pair p;
 	uint64_t begin = loop_now_ms();
@@ -152,7 +152,7 @@ static void end_itself(struct timer *t)
 	loop_stop(&loop);
 }
 
-TEST(a_timer_may_end_itself)
+TEST(a_timer_may_be_cleared_in_its_callback)
 {
 	struct pair p;
 
@@ -165,7 +165,7 @@ TEST(a_timer_may_end_itself)
 	teardown(&p);
 }
 
-TEST(a_cleared_timer_does_not_come)
+TEST(a_cleared_timer_does_not_fire)
 {
 	struct pair p;
 	struct timer late;
@@ -202,7 +202,7 @@ TEST(a_signal_is_delivered_on_the_loop)
 	teardown(&p);
 }
 
-TEST(a_stop_that_comes_first_is_not_forgotten)
+TEST(a_stop_before_the_run_is_remembered)
 {
 	struct pair p;
 
@@ -213,7 +213,7 @@ TEST(a_stop_that_comes_first_is_not_forgotten)
 	teardown(&p);
 }
 
-TEST(zeroed_ones_may_be_stopped)
+TEST(zeroed_watches_and_timers_may_be_stopped)
 {
 	struct watch w = { 0 };
 	struct timer t = { 0 };

@@ -14,7 +14,7 @@ static int parse(struct models_config *b, const char *text, struct err *e)
 	return models_config_parse(b, "models.toml", text, strlen(text), e);
 }
 
-TEST(a_whole_file_is_understood)
+TEST(a_complete_models_file_is_parsed)
 {
 	static const char text[] = PROVIDER
 		"key = \"sk-1\"\nsilence = \"2s\"\nretries = 1\nschema = \"tool\"\nold_limit = true\n"
@@ -84,7 +84,7 @@ static const struct {
 	/* clang-format on */
 };
 
-TEST(what_is_wrong_is_said_with_its_line)
+TEST(an_error_in_the_models_file_names_the_line)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(wrong); i++) {
 		struct err e = { 0 };
@@ -116,7 +116,7 @@ TEST(keys_come_from_files_and_the_environment_without_their_newline)
 	models_config_fini(&b);
 }
 
-TEST(what_everybody_may_see_has_no_key_and_no_address)
+TEST(the_public_model_list_has_no_key_and_no_url)
 {
 	struct models_config b;
 	struct err e;
@@ -146,7 +146,7 @@ TEST(an_error_never_shows_a_key)
 	CHECK(!strstr(e.msg, "secret"));
 }
 
-TEST(another_key_is_another_book)
+TEST(a_changed_key_changes_the_digest)
 {
 	uint8_t one[32], two[32], again[32];
 	struct models_config b;

@@ -38,7 +38,7 @@ static char *body(const char *dialect, const char *request)
 		CHECK_STR(text_, want);                                                            \
 	} while (0)
 
-TEST(a_talk_becomes_a_body_of_chat)
+TEST(a_conversation_is_encoded_for_openai_chat)
 {
 	provider.schema = SCHEMA_NATIVE;
 	CHECK_BODY(
@@ -57,7 +57,7 @@ TEST(a_talk_becomes_a_body_of_chat)
 		"\"stream_options\":{\"include_usage\":true}}");
 }
 
-TEST(a_talk_becomes_a_body_of_responses)
+TEST(a_conversation_is_encoded_for_openai_responses)
 {
 	provider.schema = SCHEMA_NATIVE;
 	CHECK_BODY(
@@ -73,7 +73,7 @@ TEST(a_talk_becomes_a_body_of_responses)
 		"\"max_output_tokens\":99,\"temperature\":0.5,\"store\":false,\"stream\":true}");
 }
 
-TEST(a_talk_becomes_a_body_of_messages_with_marks_for_the_cache)
+TEST(a_conversation_is_encoded_for_anthropic_with_cache_marks)
 {
 	provider.schema = SCHEMA_NATIVE;
 	CHECK_BODY(
@@ -90,7 +90,7 @@ TEST(a_talk_becomes_a_body_of_messages_with_marks_for_the_cache)
 		"\"temperature\":0.5,\"stop_sequences\":[\"END\"],\"stream\":true}");
 }
 
-TEST(a_talk_becomes_a_body_of_ollama)
+TEST(a_conversation_is_encoded_for_ollama)
 {
 	provider.schema = SCHEMA_NATIVE;
 	CHECK_BODY(
@@ -106,7 +106,7 @@ TEST(a_talk_becomes_a_body_of_ollama)
 		"\"options\":{\"num_predict\":99,\"temperature\":0.5,\"stop\":[\"END\"]},\"stream\":true}");
 }
 
-TEST(where_a_form_is_not_known_a_tool_is_demanded)
+TEST(without_schema_support_a_tool_call_is_required)
 {
 	static const char q[] = "{\"role\":\"a\",\"messages\":[{\"role\":\"user\",\"text\":\"x\"}],"
 				"\"schema\":{\"name\":\"out\",\"schema\":{\"type\":\"object\"}}}";
@@ -121,7 +121,7 @@ TEST(where_a_form_is_not_known_a_tool_is_demanded)
 	provider.schema = SCHEMA_NATIVE;
 }
 
-TEST(a_model_of_small_answers_is_not_asked_for_larger_ones)
+TEST(max_tokens_does_not_exceed_the_maximum_of_the_model)
 {
 	model.max_tokens = 50;
 	provider.old_limit = 1;
@@ -156,7 +156,7 @@ static const struct {
 	/* clang-format on */
 };
 
-TEST(what_is_no_request_is_refused_with_its_place)
+TEST(an_invalid_completion_request_names_the_json_path)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(wrong); i++) {
 		json_t *q = json_loads(wrong[i].text, 0, NULL);
@@ -175,7 +175,7 @@ TEST(what_is_no_request_is_refused_with_its_place)
 static struct reply reply;
 static struct err broke;
 
-static int heard(void *ctx, const char *name, const char *data, size_t len, struct err *e)
+static int on_event(void *ctx, const char *name, const char *data, size_t len, struct err *e)
 {
 	return ((const struct dialect *)ctx)->event(&reply, name, data, len, e);
 }
@@ -184,7 +184,7 @@ static int heard(void *ctx, const char *name, const char *data, size_t len, stru
 static int hear(const char *dialect, const char *text)
 {
 	const struct dialect *d = dialect_find(dialect);
-	struct sse s = { .lines = d->lines, .event = heard, .ctx = (void *)(uintptr_t)d };
+	struct sse s = { .lines = d->lines, .event = on_event, .ctx = (void *)(uintptr_t)d };
 	int rc;
 
 	reply_fini(&reply);
@@ -211,7 +211,7 @@ static const char *calls(void)
 	return text;
 }
 
-TEST(chat_text_and_a_last_piece_with_usage_and_no_choices)
+TEST(chat_text_and_a_last_event_with_usage_are_parsed)
 {
 	CHECK_INT(
 		hear("chat",
@@ -231,7 +231,7 @@ TEST(chat_text_and_a_last_piece_with_usage_and_no_choices)
 	CHECK_INT(reply.usage.out, 13);
 }
 
-TEST(chat_calls_come_in_pieces_some_of_them_empty)
+TEST(chat_tool_calls_in_several_events_are_joined)
 {
 	CHECK_INT(
 		hear("chat",
@@ -250,7 +250,7 @@ TEST(chat_calls_come_in_pieces_some_of_them_empty)
 	CHECK(reply.complete);
 }
 
-TEST(arguments_that_are_no_object_are_shown_as_they_came)
+TEST(tool_arguments_that_are_no_object_are_returned_unchanged)
 {
 	CHECK_INT(
 		hear("chat",
@@ -263,7 +263,7 @@ TEST(arguments_that_are_no_object_are_shown_as_they_came)
 	CHECK_INT(reply.stop, STOP_LENGTH);
 }
 
-TEST(calls_without_places_are_told_apart_by_their_ids)
+TEST(tool_calls_without_an_index_are_distinguished_by_id)
 {
 	CHECK_INT(
 		hear("chat",
@@ -274,7 +274,7 @@ TEST(calls_without_places_are_told_apart_by_their_ids)
 	CHECK_INT(reply.stop, STOP_TOOLS); /* "stop" with calls means the calls */
 }
 
-TEST(a_chat_without_a_reason_was_cut)
+TEST(a_chat_stream_without_a_finish_reason_is_incomplete)
 {
 	CHECK_INT(
 		hear("chat",
@@ -283,7 +283,7 @@ TEST(a_chat_without_a_reason_was_cut)
 	CHECK(!reply.complete);
 }
 
-TEST(a_form_that_is_cut_says_length_before_it_is_parsed)
+TEST(a_truncated_json_reply_stops_with_length)
 {
 	CHECK_INT(
 		hear("chat",
@@ -292,7 +292,7 @@ TEST(a_form_that_is_cut_says_length_before_it_is_parsed)
 	CHECK_INT(reply.stop, STOP_LENGTH);
 }
 
-TEST(a_refusal_stays_one)
+TEST(a_refusal_is_reported_as_refusal)
 {
 	CHECK_INT(hear("chat",
 		       "data: {\"choices\":[{\"delta\":{\"refusal\":\"I will not.\"}}]}\n\n"
@@ -302,7 +302,7 @@ TEST(a_refusal_stays_one)
 	CHECK_STR(buf_str(&reply.text), "I will not.");
 }
 
-TEST(an_error_in_the_stream_with_a_number_as_its_code)
+TEST(an_error_event_with_a_numeric_code_is_parsed)
 {
 	CHECK_INT(
 		hear("chat",
@@ -313,7 +313,7 @@ TEST(an_error_in_the_stream_with_a_number_as_its_code)
 	CHECK_STR(reply.error.msg, "the slot is gone");
 }
 
-TEST(nonsense_in_a_stream_is_an_error)
+TEST(invalid_events_are_an_error)
 {
 	CHECK_INT(hear("chat", "data: {oops\n\n"), -1);
 	CHECK_INT(hear("messages", "data: [1]\n\n"), -1);
@@ -324,7 +324,7 @@ TEST(nonsense_in_a_stream_is_an_error)
 	CHECK(!reply.complete);
 }
 
-TEST(messages_text_ping_and_usage_that_grows)
+TEST(anthropic_text_ping_and_cumulative_usage_are_parsed)
 {
 	CHECK_INT(
 		hear("messages",
@@ -346,7 +346,7 @@ TEST(messages_text_ping_and_usage_that_grows)
 	CHECK(reply.complete);
 }
 
-TEST(messages_calls_with_pieces_and_one_without_any)
+TEST(anthropic_tool_calls_with_and_without_arguments_are_parsed)
 {
 	CHECK_INT(
 		hear("messages",
@@ -367,7 +367,7 @@ TEST(messages_calls_with_pieces_and_one_without_any)
 	CHECK_INT(reply.stop, STOP_TOOLS);
 }
 
-TEST(messages_may_fail_after_they_have_begun)
+TEST(an_anthropic_error_after_the_start_is_reported)
 {
 	CHECK_INT(
 		hear("messages",
@@ -378,7 +378,7 @@ TEST(messages_may_fail_after_they_have_begun)
 	CHECK_STR(reply.error.type, "overloaded_error");
 }
 
-TEST(messages_without_their_stop_were_cut)
+TEST(an_anthropic_stream_without_a_stop_is_incomplete)
 {
 	CHECK_INT(
 		hear("messages",
@@ -387,7 +387,7 @@ TEST(messages_without_their_stop_were_cut)
 	CHECK(!reply.complete);
 }
 
-TEST(responses_text_calls_and_usage)
+TEST(openai_responses_text_calls_and_usage_are_parsed)
 {
 	CHECK_INT(
 		hear("responses",
@@ -406,7 +406,7 @@ TEST(responses_text_calls_and_usage)
 	CHECK_INT(reply.usage.cache_read, 8);
 }
 
-TEST(responses_that_are_incomplete_or_failed_say_so)
+TEST(incomplete_or_failed_openai_responses_are_reported)
 {
 	CHECK_INT(
 		hear("responses",
@@ -426,7 +426,7 @@ TEST(responses_that_are_incomplete_or_failed_say_so)
 	CHECK_STR(reply.error.type, "rate_limit_exceeded");
 }
 
-TEST(ollama_speaks_in_lines_and_its_arguments_are_objects)
+TEST(ollama_lines_with_object_arguments_are_parsed)
 {
 	CHECK_INT(
 		hear("ollama",
@@ -444,7 +444,7 @@ TEST(ollama_speaks_in_lines_and_its_arguments_are_objects)
 	CHECK_STR(reply.error.msg, "model 'x' not found");
 }
 
-TEST(an_answer_has_an_end_also_if_the_model_knows_none)
+TEST(the_length_of_an_answer_is_limited)
 {
 	struct reply r = { .most = 100 };
 	struct err e;
@@ -457,7 +457,7 @@ TEST(an_answer_has_an_end_also_if_the_model_knows_none)
 	CHECK_INT(e.kind, ERR_LIMIT);
 }
 
-TEST(an_answer_of_endless_calls_ends)
+TEST(the_number_of_tool_calls_of_an_answer_is_limited)
 {
 	struct reply r = { 0 };
 	struct err e;
@@ -482,7 +482,7 @@ static int again(int status, const char *body, const char *headers)
 	return ask_retriable(status, &r.error, &h);
 }
 
-TEST(what_is_tried_again_and_what_is_not)
+TEST(http_statuses_are_classified_as_retriable_or_not)
 {
 	static const int yes[] = { 408, 409, 429, 500, 502, 503, 504, 529 },
 			 no[] = { 302, 400, 401, 402, 403, 404, 413, 422 };
@@ -505,7 +505,7 @@ TEST(what_is_tried_again_and_what_is_not)
 	CHECK(!again(200, "{\"error\":{\"message\":\"x\",\"code\":400}}", NULL));
 }
 
-TEST(how_long_to_wait_is_read_in_three_ways)
+TEST(the_retry_delay_is_read_from_three_headers)
 {
 	struct ask_headers h = { .should_retry = -1, .after_ms = -1 };
 
@@ -525,7 +525,7 @@ TEST(how_long_to_wait_is_read_in_three_ways)
 }
 
 #define FAILED(body) body, sizeof(body) - 1
-TEST(errors_of_all_shapes_become_one_line)
+TEST(errors_of_all_providers_become_one_line)
 {
 	struct reply r = { 0 };
 

@@ -54,17 +54,17 @@ TEST(several_lines_of_data_are_joined)
 	CHECK(same_in_all_pieces(0, "data: a\ndata:\ndata:b\n\n", "[|a\n\nb]"));
 }
 
-TEST(comments_and_unknown_fields_are_not_heard)
+TEST(comments_and_unknown_fields_are_ignored)
 {
 	CHECK(same_in_all_pieces(0, ": ping\n\nid: 7\nretry: 9\nnonsense\ndata:  x\n\n", "[| x]"));
 }
 
-TEST(an_event_without_its_empty_line_is_none)
+TEST(an_event_without_the_final_empty_line_is_dropped)
 {
 	CHECK(same_in_all_pieces(0, "data: a\n\ndata: cut", "[|a]"));
 }
 
-TEST(a_mark_of_the_byte_order_is_not_part_of_the_first_line)
+TEST(a_byte_order_mark_is_skipped)
 {
 	CHECK(same_in_all_pieces(0,
 				 "\xef\xbb\xbf"
@@ -72,7 +72,7 @@ TEST(a_mark_of_the_byte_order_is_not_part_of_the_first_line)
 				 "[|a]"));
 }
 
-TEST(a_mark_of_the_byte_order_does_not_count_as_a_part_of_the_line)
+TEST(a_byte_order_mark_does_not_count_for_the_line_limit)
 {
 	static const char text[] = "\xef\xbb\xbf"
 				   "data: abcd\n\n";
@@ -91,13 +91,13 @@ TEST(a_mark_of_the_byte_order_does_not_count_as_a_part_of_the_line)
 	}
 }
 
-TEST(characters_may_be_cut_anywhere)
+TEST(characters_may_be_split_anywhere)
 {
 	CHECK(same_in_all_pieces(0, "data: \xc3\xa9\xf0\x9f\x90\xa2\n\n",
 				 "[|\xc3\xa9\xf0\x9f\x90\xa2]"));
 }
 
-TEST(of_lines_each_is_an_event_and_the_last_may_lack_its_end)
+TEST(in_line_mode_each_line_is_an_event_with_or_without_a_final_newline)
 {
 	CHECK(same_in_all_pieces(1, "{\"a\":1}\n\n{\"b\":2}\r\n{\"c\":3}",
 				 "[|{\"a\":1}][|{\"b\":2}][|{\"c\":3}]"));
@@ -129,7 +129,7 @@ TEST(an_event_of_endless_lines_is_an_error)
 	CHECK_INT(e.kind, ERR_LIMIT);
 }
 
-TEST(who_listens_may_have_enough)
+TEST(a_callback_can_stop_the_parser)
 {
 	struct sse s = { .event = note };
 	struct err e = { 0 };

@@ -72,26 +72,26 @@ TEST(a_part_has_a_name_a_filename_and_content)
 		"[file|dir/a.txt]data;$");
 }
 
-TEST(parts_follow_each_other_and_may_be_empty)
+TEST(several_parts_are_parsed_and_may_be_empty)
 {
 	FORM_IS("--XY\r\ncontent-disposition: form-data; name=a\r\n\r\n\r\n--XY\r\n"
 		"Content-Disposition: form-data; name=\"b\"\r\n\r\n2\r\n--XY\r\n\r\nbare\r\n--XY--",
 		"[a|-];[b|-]2;[-|-]bare;$");
 }
 
-TEST(what_only_looks_like_a_boundary_is_content)
+TEST(text_similar_to_a_boundary_is_content)
 {
 	FORM_IS("--XY\r\n\r\n\r\r\n\r\n-\r\n--\r\n--X\r\n--XZ\r\n\r\n--XY--",
 		"[-|-]\r\r\n\r\n-\r\n--\r\n--X\r\n--XZ\r\n;$");
 	FORM_IS("--XY\r\n\r\n--X\r\n--XY--", "[-|-]--X;$");
 }
 
-TEST(text_before_and_after_the_form_is_nobodys)
+TEST(text_before_and_after_the_form_is_ignored)
 {
 	FORM_IS("hello\r\n--X\r\n--XY\r\n\r\n1\r\n--XY--\r\n--XY\r\n\r\n2", "[-|-]1;$");
 }
 
-TEST(a_delimiter_may_have_spaces_behind_it_but_nothing_else)
+TEST(a_boundary_may_be_followed_by_spaces_only)
 {
 	FORM_IS("--XY \t\r\n\r\n1\r\n--XY--", "[-|-]1;$");
 	FORM_IS("--XYZ\r\n\r\n1", "!the form's boundary is followed by something else");
@@ -99,13 +99,13 @@ TEST(a_delimiter_may_have_spaces_behind_it_but_nothing_else)
 	FORM_IS("--XY\r\r", "!the form's boundary is followed by something else");
 }
 
-TEST(a_form_that_is_cut_has_not_ended)
+TEST(a_truncated_form_is_incomplete)
 {
 	FORM_IS("--XY\r\n\r\n1\r\n--X", "[-|-]1");
 	FORM_IS("--XY\r\nContent-Disp", "");
 }
 
-TEST(filenames_come_quoted_escaped_or_encoded)
+TEST(filenames_may_be_quoted_escaped_or_encoded)
 {
 	FORM_IS("--XY\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a%22; b.txt\"\r\n\r\n\r\n--XY--",
 		"[file|a%22; b.txt];$");
@@ -119,7 +119,7 @@ TEST(filenames_come_quoted_escaped_or_encoded)
 		"[|];$");
 }
 
-TEST(nul_is_content_but_not_part_of_a_head)
+TEST(a_nul_is_accepted_in_content_and_rejected_in_headers)
 {
 	static const char form[] = "--XY\r\n\r\n1\0"
 				   "2\r\n--XY--",
@@ -135,7 +135,7 @@ TEST(nul_is_content_but_not_part_of_a_head)
 		  "!the head of a part has a NUL in it");
 }
 
-TEST(a_head_has_an_end)
+TEST(the_headers_of_a_part_are_bounded)
 {
 	size_t n = MULTIPART_HEAD + 100;
 	auto_free char *form = malloc(n);
@@ -147,7 +147,7 @@ TEST(a_head_has_an_end)
 	CHECK_STR(buf_str(&got), "!the head of a part is longer than 16384 bytes");
 }
 
-TEST(a_boundary_must_be_there_and_be_one)
+TEST(a_missing_or_invalid_boundary_is_rejected)
 {
 	char type[200] = "multipart/form-data; boundary=";
 	auto_buf struct buf a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 };

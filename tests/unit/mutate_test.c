@@ -36,7 +36,7 @@ TEST(tokens_are_names_numbers_texts_and_operators)
 		"n:fn n:f o:< o:' n:a o:> o:( n:c o:: o:& o:' n:a n:str o:) o:-> n:char o:{ t:'\\n' o:}");
 }
 
-TEST(what_does_not_end_ends_with_the_program)
+TEST(unterminated_strings_and_comments_end_with_the_program)
 {
 	auto_buf struct buf out = { 0 };
 
@@ -72,7 +72,7 @@ static int rank_of(const char *language, const char *from, const char *to)
 	return rank;
 }
 
-TEST(likely_mistakes_are_undone)
+TEST(common_mistakes_are_among_the_edits)
 {
 	static const struct {
 		const char *language, *wrong, *right;
@@ -109,7 +109,7 @@ TEST(likely_mistakes_are_undone)
 	}
 }
 
-TEST(types_pointers_texts_comments_and_headers_are_left_alone)
+TEST(types_pointers_strings_comments_and_includes_are_not_edited)
 {
 	CHECK(rank_of("c++", "vector<int> v;", "vector<=int> v;") < 0);
 	CHECK(rank_of("c", "char *p;", "char +p;") < 0);
@@ -120,7 +120,7 @@ TEST(types_pointers_texts_comments_and_headers_are_left_alone)
 	CHECK(rank_of("node", "x = -1;", "x = +1;") < 0);
 }
 
-TEST(what_is_likelier_comes_first)
+TEST(likely_edits_come_first)
 {
 	const char *source = "function f(a, b) { g(a); return a <= b; }";
 
@@ -128,7 +128,7 @@ TEST(what_is_likelier_comes_first)
 	      rank_of("node", source, "function f(a, b) { ; return a <= b; }"));
 }
 
-TEST(every_edit_is_small_and_there_are_no_more_than_asked_for)
+TEST(every_edit_is_small_and_their_number_is_limited)
 {
 	auto_buf struct buf source = { 0 };
 	struct mutations m;
@@ -149,7 +149,7 @@ TEST(every_edit_is_small_and_there_are_no_more_than_asked_for)
 	mutations_fini(&m);
 }
 
-TEST(noise_of_any_kind_makes_only_edits_that_fit)
+TEST(edits_of_random_text_are_valid)
 {
 	static const char *const noise[] = { "((((((",
 					     "))))",

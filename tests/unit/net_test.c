@@ -1,5 +1,5 @@
-/* net_test.c - a network namespace that was made ahead, and how it is seen that it is as new. Takes
- * root; what boxes make of it is in tests/escape/network.sh. */
+/* net_test.c - network namespaces that were created in advance, and the check that they are clean.
+ * Takes root; what boxes make of it is in tests/escape/network.sh. */
 #include "jail/net.h"
 #include "base/cleanup.h"
 #include "tap.h"
@@ -40,7 +40,7 @@ static int socket_in(int ns, int sends)
 	return setns(home, CLONE_NEWNET) < 0 ? -1 : fd;
 }
 
-TEST(two_new_networks_are_the_same_whatever_happens_elsewhere)
+TEST(two_new_network_namespaces_have_the_same_fingerprint)
 {
 	auto_fd int a = -1, b = -1;
 	int busy[12];
@@ -62,7 +62,7 @@ TEST(two_new_networks_are_the_same_whatever_happens_elsewhere)
 	CHECK(net_same(&one, &other));
 }
 
-TEST(the_thread_is_where_it_was)
+TEST(the_thread_returns_to_its_network_namespace)
 {
 	char before[64] = "", after[64] = "";
 	auto_fd int ns = -1;
@@ -76,7 +76,7 @@ TEST(the_thread_is_where_it_was)
 	CHECK_STR(after, before);
 }
 
-TEST(a_socket_that_somebody_holds_is_seen_and_one_that_is_closed_is_not)
+TEST(an_open_socket_changes_the_fingerprint_and_a_closed_one_does_not)
 {
 	auto_fd int ns = -1, held = -1;
 
@@ -93,7 +93,7 @@ TEST(a_socket_that_somebody_holds_is_seen_and_one_that_is_closed_is_not)
 	CHECK(net_same(&one, &other));
 }
 
-TEST(one_packet_is_seen_for_ever)
+TEST(one_packet_changes_the_fingerprint_permanently)
 {
 	auto_fd int ns = -1, sent = -1;
 
@@ -108,7 +108,7 @@ TEST(one_packet_is_seen_for_ever)
 	CHECK(!net_same(&one, &other));
 }
 
-TEST(files_that_are_open_tell_the_same_as_files_that_are_opened)
+TEST(kept_open_files_give_the_same_fingerprint_as_newly_opened_ones)
 {
 	auto_fd int ns = -1, held = -1;
 	struct net_files files;
@@ -133,7 +133,7 @@ TEST(files_that_are_open_tell_the_same_as_files_that_are_opened)
 	CHECK_INT(net_look(&files, &other, &e), -1);
 }
 
-TEST(what_is_no_network_is_refused)
+TEST(a_descriptor_that_is_no_network_namespace_is_rejected)
 {
 	auto_fd int ns = -1;
 

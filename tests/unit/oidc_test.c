@@ -1,4 +1,4 @@
-/* oidc_test.c - tokens: the good ones open, and every other one is told why it does not. */
+/* oidc_test.c - tokens: valid ones are accepted, others are rejected with the reason. */
 #include "api/oidc.h"
 #include "base/buf.h"
 #include "tap.h"
@@ -16,13 +16,13 @@
 	"{\"iss\":\"https://id.example\",\"aud\":\"atoll\",\"sub\":\"ann\",\"exp\":1800000300,"    \
 	"\"team\":\"red\",\"role\":\"editor\"}"
 
-static EVP_PKEY *rsa, *ec, *strange; /* the last one is in nobody's set */
+static EVP_PKEY *rsa, *ec, *strange; /* the last one is in no key set */
 static char jwks[8192];
 static struct oidc *o;
 static struct oidc_who who;
 static struct err e;
 
-/* ---- the other side: whoever makes tokens ---- */
+/* ---- the issuer of tokens ---- */
 
 static char *coded(const void *bytes, size_t n)
 {
@@ -169,7 +169,7 @@ static int load(const char *set)
 
 /* ---- the promises ---- */
 
-TEST(a_set_of_keys_is_read)
+TEST(a_key_set_is_parsed)
 {
 	rsa = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)2048);
 	strange = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)2048);
@@ -181,7 +181,7 @@ TEST(a_set_of_keys_is_read)
 	CHECK_INT(oidc_new(&o, &conf, jwks, strlen(jwks), &e), 0);
 }
 
-TEST(good_tokens_open_with_both_algorithms)
+TEST(valid_tokens_of_both_algorithms_are_accepted)
 {
 	CHECK_INT(check(token(rsa, RS, GOOD)), 0);
 	CHECK_STR(who.id, "oidc:ann");
@@ -205,7 +205,7 @@ TEST(alg_none_is_refused)
 	REFUSED(token(rsa, "{\"alg\":7,\"kid\":\"r\"}", GOOD), "alg");
 }
 
-TEST(the_public_key_is_no_shared_secret)
+TEST(a_token_signed_with_the_public_key_as_hmac_secret_is_rejected)
 {
 	char *h = coded("{\"alg\":\"HS256\",\"kid\":\"r\"}", 25), *p = coded(GOOD, strlen(GOOD)),
 	     *s;
@@ -229,7 +229,7 @@ TEST(a_key_is_used_with_its_own_algorithm_only)
 	REFUSED(token(rsa, "{\"alg\":\"RS256\",\"kid\":\"e\"}", GOOD), "its key is for ES256");
 }
 
-TEST(a_strange_key_or_kid_is_refused)
+TEST(an_unknown_key_or_kid_is_rejected)
 {
 	REFUSED(token(strange, RS, GOOD), "signature");
 	REFUSED(token(rsa, "{\"alg\":\"RS256\",\"kid\":\"x\"}", GOOD), "kid 'x'");
@@ -255,7 +255,7 @@ TEST(a_set_of_one_key_needs_no_kid)
 	o = many;
 }
 
-TEST(one_bit_of_anything_breaks_it)
+TEST(every_changed_bit_invalidates_a_token)
 {
 	char *good = token(ec, ES, GOOD);
 
@@ -272,7 +272,7 @@ TEST(one_bit_of_anything_breaks_it)
 	free(good);
 }
 
-TEST(times_have_a_minute_of_leeway)
+TEST(times_are_checked_with_a_minute_of_tolerance)
 {
 #define TIMED(claims)                                                                                  \
 	token(ec, ES,                                                                                  \
@@ -306,7 +306,7 @@ TEST(issuer_and_audience_must_be_ours)
 	REFUSED(SAID(",\"iss\":\"https://id.example\""), "audience");
 }
 
-TEST(who_it_is_must_be_said_in_full)
+TEST(subject_team_and_role_claims_are_checked)
 {
 #define CLAIMS(text)                                                                               \
 	token(ec, ES,                                                                              \
@@ -323,7 +323,7 @@ TEST(who_it_is_must_be_said_in_full)
 	CHECK_INT(who.role, ROLE_OWNER);
 }
 
-TEST(long_and_odd_subjects_stay_apart)
+TEST(long_and_unusual_subjects_have_different_names)
 {
 	char first[STORE_NAME + 1], payload[512], sub[100];
 
@@ -348,7 +348,7 @@ TEST(long_and_odd_subjects_stay_apart)
 	CHECK(!strncmp(who.id, "oidc:????b~", 10));
 }
 
-TEST(text_that_is_no_token_is_refused)
+TEST(text_that_is_not_a_token_is_rejected)
 {
 	static const char *const bad[] = { "",          ".",           "..",
 					   "...",       "a.b",         "a.b.c.d",
@@ -366,7 +366,7 @@ TEST(text_that_is_no_token_is_refused)
 	REFUSED(strdup("e3+.e30.e30"), "base64url");
 }
 
-TEST(sets_that_cannot_be_used_are_refused_with_the_reason)
+TEST(unusable_key_sets_are_rejected_with_the_reason)
 {
 	char set[8192];
 	EVP_PKEY *weak = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)1024);
@@ -398,7 +398,7 @@ TEST(sets_that_cannot_be_used_are_refused_with_the_reason)
 	EVP_PKEY_free(weak);
 }
 
-TEST(everything_is_given_back)
+TEST(freeing_a_key_set_or_null_is_allowed)
 {
 	oidc_free(o);
 	oidc_free(NULL);

@@ -22,7 +22,7 @@ static const char *canonical(enum package_manager m, const char *text)
 	return out;
 }
 
-TEST(pip_takes_names_extras_and_versions_and_nothing_else)
+TEST(pip_accepts_only_names_extras_and_versions)
 {
 	static const struct {
 		const char *text, *is;
@@ -85,7 +85,7 @@ TEST(pip_takes_names_extras_and_versions_and_nothing_else)
 		CHECK_STR(canonical(PM_PIP, bad[i]), "");
 }
 
-TEST(npm_takes_names_with_scopes_and_versions)
+TEST(npm_accepts_names_with_scopes_and_versions)
 {
 	static const char *const good[] = { "left-pad",     "@types/node", "react@18.2.0",
 					    "react@^18",    "react@~18.2", "react@latest",
@@ -127,7 +127,7 @@ TEST(the_other_managers_have_grammars_too)
 	CHECK_STR(canonical(PM_APT, "-o=x"), "");
 }
 
-TEST(names_and_languages_lead_to_managers)
+TEST(a_manager_is_selected_by_name_or_language)
 {
 	CHECK_INT(package_manager_named("pip"), PM_PIP);
 	CHECK_INT(package_manager_named("pipx"), -1);
@@ -149,7 +149,7 @@ static void set_key(const char *const *names, const char *runtime, char out[PACK
 	packages_fini(&p);
 }
 
-TEST(a_set_has_one_key_however_it_is_written)
+TEST(a_package_set_has_one_key_in_every_notation)
 {
 	static const char *const one[] = { "numpy", "Pandas>=1,<2", NULL },
 				 *const two[] = { "pandas <2, >=1", "NumPy", "numpy", NULL },
@@ -166,7 +166,7 @@ TEST(a_set_has_one_key_however_it_is_written)
 	CHECK(strcmp(a, b) != 0);
 }
 
-TEST(requirements_have_comments_and_no_options)
+TEST(a_requirements_file_may_have_comments_but_no_options)
 {
 	static const char good[] =
 		"# what we need\nnumpy\n\n pandas==1.5  # old\r\n\trequests[socks]\nlast";
@@ -185,7 +185,7 @@ TEST(requirements_have_comments_and_no_options)
 	packages_fini(&p);
 }
 
-TEST(a_script_says_what_it_needs)
+TEST(dependencies_declared_in_a_script_are_read)
 {
 	static const char good[] =
 		"#!/usr/bin/python3\n# /// script\n# requires-python = \">=3.11\"\n"
@@ -212,7 +212,7 @@ TEST(a_script_says_what_it_needs)
 	packages_fini(&p);
 }
 
-TEST(a_set_has_an_end)
+TEST(the_size_of_a_package_set_is_limited)
 {
 	struct packages p = { .manager = PM_PIP };
 	char name[300];
@@ -230,7 +230,7 @@ TEST(a_set_has_an_end)
 	CHECK_INT(packages_add(&p, name, &e), -1);
 }
 
-TEST(a_name_one_letter_off_is_asked_about)
+TEST(a_name_one_letter_from_a_popular_one_is_reported)
 {
 	const char *near[3];
 
@@ -251,7 +251,7 @@ static const char *fault(enum package_manager m, const char *said, struct instal
 	return install_fault_name(d->fault);
 }
 
-TEST(complaints_are_understood)
+TEST(errors_of_package_managers_are_understood)
 {
 	struct install_diagnosis d;
 
@@ -337,7 +337,7 @@ TEST(an_unknown_failure_is_explained_by_the_last_line_of_output)
 	CHECK_STR(explained(PM_GEM, ""), "install: gem failed: it printed nothing");
 }
 
-TEST(a_plan_is_words_and_never_a_shell)
+TEST(an_install_plan_is_an_argument_list_without_a_shell)
 {
 	struct install_conf conf = { .mirror = "mirror" };
 	struct packages p = { .manager = PM_PIP };

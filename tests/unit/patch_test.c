@@ -23,7 +23,7 @@ static const char *apply(const char *body, const char *old)
 	return buf_str(&out);
 }
 
-TEST(files_are_found_with_their_kind_and_their_lines)
+TEST(files_of_a_patch_are_parsed_with_operation_and_lines)
 {
 	CHECK_INT(
 		parse("*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: b c \n"
@@ -38,7 +38,7 @@ TEST(files_are_found_with_their_kind_and_their_lines)
 	CHECK(!strncmp(files[2].body.p, "@@\n-1\n+2\n*** End of File\n", files[2].body.n));
 }
 
-TEST(what_is_no_patch_is_refused_with_its_line)
+TEST(an_invalid_patch_is_rejected_with_the_line)
 {
 	CHECK_INT(parse(""), -1);
 	CHECK_INT(parse("*** Begin Patch\n*** End Patch"), -1);
@@ -49,7 +49,7 @@ TEST(what_is_no_patch_is_refused_with_its_line)
 	CHECK_INT(parse("*** Begin Patch\n*** Rename File: a\n*** End Patch"), -1);
 }
 
-TEST(a_file_is_moved_to_a_path)
+TEST(a_file_can_be_moved)
 {
 	static const char nul[] = "*** Begin Patch\n*** Update File: a\n*** Move to: b\0c\n-1\n"
 				  "*** End Patch\n";
@@ -61,7 +61,7 @@ TEST(a_file_is_moved_to_a_path)
 	CHECK_STR(e.msg, "line 3 of the patch: names no file");
 }
 
-TEST(a_change_is_found_by_its_lines)
+TEST(a_change_is_located_by_its_lines)
 {
 	CHECK_STR(apply(" a\n-b\n+B\n c\n", "a\nb\nc\n"), "a\nB\nc\n");
 	CHECK_STR(apply("@@\n-b\n", "a\nb\nc\n"), "a\nc\n");
@@ -71,14 +71,14 @@ TEST(a_change_is_found_by_its_lines)
 	CHECK_STR(apply("-x\n+y\n*** End of File\n", "x\nx\n"), "x\ny\n");
 }
 
-TEST(blanks_at_the_ends_of_lines_are_forgiven_and_stay)
+TEST(trailing_blanks_are_ignored_in_the_search_and_kept)
 {
 	CHECK_STR(apply(" a\n-b\n+B\n", "a  \nb\t\n"), "a  \nB\n");
 	CHECK_STR(apply(" if x:\n-y\n+    z\n", "  if x:\n    y\n"), "  if x:\n    z\n");
 	CHECK_STR(apply("-a\n+b\n c\n", "a\r\nc\r\n"), "b\nc\r\n");
 }
 
-TEST(only_new_lines_go_to_the_end_or_behind_the_place)
+TEST(a_change_of_only_new_lines_is_added_at_the_end_or_after_its_anchor)
 {
 	CHECK_STR(apply("+z\n", "a\n"), "a\nz\n");
 	CHECK_STR(apply("@@ a\n+z\n", "a\nb\n"), "a\nz\nb\n");
@@ -92,7 +92,7 @@ TEST(a_file_without_a_newline_at_its_end_stays_so)
 	CHECK_STR(apply("-last\n+the last\n", "a\nlast"), "a\nthe last\n");
 }
 
-TEST(what_does_not_fit_is_named)
+TEST(a_change_that_does_not_match_is_named)
 {
 	CHECK(!apply("-nothing\n+x\n", "a\n"));
 	CHECK(strstr(e.msg, "'nothing'"));
@@ -102,7 +102,7 @@ TEST(what_does_not_fit_is_named)
 	CHECK(!apply("@@\n-c\n@@\n-a\n", "a\nb\nc\n")); /* in the order of the file */
 }
 
-TEST(a_patch_that_would_take_for_ever_is_given_up)
+TEST(a_patch_that_takes_too_long_is_rejected)
 {
 	struct buf file = { 0 }, body = { 0 };
 

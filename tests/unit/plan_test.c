@@ -50,7 +50,7 @@ static const char *member(const json_t *plan, const char *name)
 	return as_text(json_object_get(plan, name));
 }
 
-TEST(a_task_of_the_library_becomes_a_plan_with_its_slots)
+TEST(a_library_task_becomes_a_plan_with_its_slots)
 {
 	json_t *plan =
 		planned("Write a Python script that computes the mean and median of 3, 1 and 2");
@@ -65,7 +65,7 @@ TEST(a_task_of_the_library_becomes_a_plan_with_its_slots)
 	json_decref(plan);
 }
 
-TEST(what_is_not_said_is_assumed_aloud)
+TEST(values_that_the_task_does_not_give_are_listed_as_assumptions)
 {
 	json_t *plan = planned("mean and median of numbers");
 
@@ -74,7 +74,7 @@ TEST(what_is_not_said_is_assumed_aloud)
 	json_decref(plan);
 }
 
-TEST(what_a_library_check_cannot_show_is_in_the_plan)
+TEST(the_plan_lists_what_its_checks_cannot_show)
 {
 	json_t *all = planned(
 		       "Write a Python script that computes the mean and median of a list of numbers"),
@@ -100,7 +100,7 @@ TEST(the_same_task_gives_the_same_plan)
 	json_decref(b);
 }
 
-TEST(what_nobody_explains_is_not_understood_and_says_why)
+TEST(an_unknown_task_is_not_understood_and_the_reason_is_given)
 {
 	json_t *plan = planned(
 		"Compute the mean and median salary of all astronauts by their blood group");
@@ -119,7 +119,7 @@ TEST(what_nobody_explains_is_not_understood_and_says_why)
 	json_decref(plan);
 }
 
-TEST(a_language_that_there_is_not_is_said_and_not_replaced)
+TEST(a_missing_language_is_reported_and_not_replaced)
 {
 	json_t *plan = planned_of("{'task': 'mean and median of 1, 2', 'language': 'cobol'}");
 
@@ -135,7 +135,7 @@ TEST(a_language_that_there_is_not_is_said_and_not_replaced)
 	json_decref(plan);
 }
 
-TEST(a_function_that_is_called_has_the_name_of_the_examples)
+TEST(a_function_gets_the_name_that_the_examples_call)
 {
 	json_t *plan = planned("Area of a rectangle in Python: area2(2, 3) -> 6"), *artifact;
 	struct err e;
@@ -150,7 +150,7 @@ TEST(a_function_that_is_called_has_the_name_of_the_examples)
 	json_decref(plan);
 }
 
-TEST(a_call_with_other_arguments_is_not_that_function)
+TEST(a_call_with_other_arguments_does_not_match_the_function)
 {
 	json_t *plan = planned("Area of a rectangle in Python: area2([2, 3]) -> 6");
 
@@ -158,7 +158,7 @@ TEST(a_call_with_other_arguments_is_not_that_function)
 	json_decref(plan);
 }
 
-TEST(examples_with_input_want_a_program_that_reads)
+TEST(examples_with_input_need_a_program_that_reads_stdin)
 {
 	json_t *plan = planned("Mean and median of numbers in Python.\nInput: 1 2\nOutput: 1.5\n");
 
@@ -176,7 +176,7 @@ TEST(an_answer_fills_a_slot)
 	json_decref(plan);
 }
 
-TEST(an_answer_that_is_none_is_asked_for_again)
+TEST(an_invalid_answer_is_asked_again)
 {
 	json_t *plan =
 		planned_of("{'task': 'mean and median of numbers', 'answers': {'numbers': 'no'}}");
@@ -186,7 +186,7 @@ TEST(an_answer_that_is_none_is_asked_for_again)
 	json_decref(plan);
 }
 
-TEST(given_files_are_run_as_they_are)
+TEST(given_files_are_executed_unchanged)
 {
 	json_t *plan = planned_of(
 		"{'task': 'run it', 'files': {'a.js': '1', 'd.csv': 'x'}, 'stdin': 'in', "
@@ -208,7 +208,7 @@ TEST(given_files_are_run_as_they_are)
 	json_decref(plan);
 }
 
-TEST(a_fence_in_the_text_is_a_program)
+TEST(a_fenced_code_block_is_a_program)
 {
 	json_t *plan = planned("Why does this fail?\n```js\nconsole.log(x)\n```\n");
 
@@ -218,7 +218,7 @@ TEST(a_fence_in_the_text_is_a_program)
 	json_decref(plan);
 }
 
-TEST(data_that_comes_along_is_no_program)
+TEST(data_files_are_not_programs)
 {
 	json_t *plan = planned_of("{'task': 'mean and median of 1, 2', 'files': {'d.csv': 'x'}}");
 
@@ -227,7 +227,7 @@ TEST(data_that_comes_along_is_no_program)
 	json_decref(plan);
 }
 
-TEST(a_plan_that_asks_has_no_program_yet)
+TEST(a_plan_with_a_question_has_no_program)
 {
 	json_t *plan = planned("xyzzy");
 	struct err e;
@@ -238,7 +238,7 @@ TEST(a_plan_that_asks_has_no_program_yet)
 
 /* ---- several steps ---- */
 
-TEST(steps_that_stand_alone_are_a_program_each)
+TEST(independent_steps_are_separate_programs)
 {
 	json_t *plan = planned(
 		"Compute the mean and median of 1, 2 and 4, then find the area of a circle with "
@@ -263,7 +263,7 @@ TEST(steps_that_stand_alone_are_a_program_each)
 	json_decref(plan);
 }
 
-TEST(a_step_that_leans_on_another_is_not_understood)
+TEST(a_step_that_depends_on_another_is_not_understood)
 {
 	static const char *const texts[] = {
 		"Compute the mean and median of 1, 2, then find the area of it with radius 2",
@@ -313,7 +313,7 @@ TEST(a_nul_is_escaped_or_refused)
 	CHECK_STR(literal("r", "a\0b", 3), "refused");
 }
 
-TEST(bytes_that_are_no_utf8_become_a_character_that_says_so)
+TEST(bytes_that_are_not_utf8_become_the_replacement_character)
 {
 	for (unsigned i = 0; i < lang_count(); i++) {
 		const char *out = literal(lang_at(i)->name, "\xff\xc3(\xed\xa0\x80", 6);
@@ -325,7 +325,7 @@ TEST(bytes_that_are_no_utf8_become_a_character_that_says_so)
 	}
 }
 
-TEST(a_quote_never_stands_alone)
+TEST(quotes_inside_a_literal_are_escaped)
 {
 	for (unsigned i = 0; i < lang_count(); i++) {
 		const char *out = literal(lang_at(i)->name, "\"'\\\n$(x)", 8);
@@ -340,7 +340,7 @@ TEST(a_quote_never_stands_alone)
 	CHECK_STR(literal("python", "\xe2\x80\xae", 3), "\"\\u202e\"");
 }
 
-TEST(lists_are_those_of_the_language)
+TEST(list_literals_have_the_syntax_of_the_language)
 {
 	static const struct {
 		const char *lang, *reals, *texts;
@@ -387,7 +387,7 @@ TEST(an_integer_of_more_than_32_bits_is_long_in_java)
 	json_decref(v);
 }
 
-TEST(what_was_put_in_is_not_looked_at_again)
+TEST(inserted_slot_values_are_not_expanded_again)
 {
 	json_t *plan = planned("mean and median of 1, 2"), *artifact;
 	struct err e;
@@ -403,7 +403,7 @@ TEST(what_was_put_in_is_not_looked_at_again)
 	json_decref(plan);
 }
 
-TEST(a_plan_is_cheap_even_for_a_long_and_hostile_text)
+TEST(planning_of_a_long_hostile_text_is_fast)
 {
 	static const char *const parts[] = { "f(",
 					     "1 ",

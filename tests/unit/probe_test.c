@@ -1,4 +1,4 @@
-/* probe_test.c - what a host can do is found out, and whoever asks may be killed meanwhile. */
+/* probe_test.c - the probe of host features, which may be killed at any time. */
 #include "base/clock.h"
 #include "jail/feature.h"
 #include "jail/probe.h"
@@ -12,7 +12,7 @@
 
 enum { KILLS = 40, PATIENCE_S = 30 };
 
-TEST(root_has_namespaces_here)
+TEST(root_can_create_namespaces_on_this_host)
 {
 	struct probe p;
 
@@ -61,7 +61,7 @@ static int children_are_gone(void)
 	return 0;
 }
 
-TEST(whoever_asks_can_be_killed_at_any_moment_and_nothing_is_left)
+TEST(a_killed_probe_leaves_no_process)
 {
 	unsigned step;
 

@@ -8,7 +8,7 @@ static int overlap(uint32_t a, uint32_t b)
 	return a < b ? b - a < RANGE_SIZE : a - b < RANGE_SIZE;
 }
 
-TEST(ranges_of_living_boxes_do_not_overlap)
+TEST(uid_ranges_of_running_boxes_do_not_overlap)
 {
 	static struct uid_ranges r;
 	uint32_t base[64];
@@ -22,7 +22,7 @@ TEST(ranges_of_living_boxes_do_not_overlap)
 	}
 }
 
-TEST(a_range_rests_as_long_as_possible_before_it_is_used_again)
+TEST(a_uid_range_is_reused_as_late_as_possible)
 {
 	static struct uid_ranges r;
 	uint32_t first, other;
@@ -39,7 +39,7 @@ TEST(a_range_rests_as_long_as_possible_before_it_is_used_again)
 	CHECK_INT(other, first);
 }
 
-TEST(a_range_that_was_found_in_use_is_not_given_out)
+TEST(a_uid_range_in_use_is_not_allocated)
 {
 	static struct uid_ranges r;
 	uint32_t first = RANGE_FIRST_UID, got;
@@ -63,7 +63,7 @@ TEST(shares_do_not_overlap_and_end_below_the_last_id)
 	CHECK(RANGE_FIRST_UID + (uint64_t)RANGE_COUNT * RANGE_STRIDE < UINT32_MAX);
 }
 
-TEST(when_all_are_taken_it_says_so)
+TEST(allocation_fails_when_all_uid_ranges_are_taken)
 {
 	static struct uid_ranges r;
 	uint32_t base;

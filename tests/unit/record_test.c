@@ -59,7 +59,7 @@ static const char *hint(const struct exit_info *x)
 		CHECK_INT(cause_status(&(x)), status);                                             \
 	} while (0)
 
-TEST(a_program_that_exits_is_its_own_cause_and_nothing_is_said)
+TEST(a_program_that_exits_has_cause_exit_without_a_message)
 {
 	struct exit_info good = exited_with(0), bad = exited_with(3);
 
@@ -69,7 +69,7 @@ TEST(a_program_that_exits_is_its_own_cause_and_nothing_is_said)
 	CHECK_STR(hint(&bad), "");
 }
 
-TEST(a_signal_is_128_and_its_number)
+TEST(a_signal_is_status_128_plus_its_number)
 {
 	struct exit_info x = killed_by(SIGSEGV);
 
@@ -77,7 +77,7 @@ TEST(a_signal_is_128_and_its_number)
 	CHECK_STR(sentence(&x), "ended by SIGSEGV after 2.1 s");
 }
 
-TEST(a_kill_with_an_oom_event_is_memory)
+TEST(a_kill_with_an_oom_event_has_cause_memory)
 {
 	struct exit_info x = killed_by(SIGKILL);
 
@@ -89,7 +89,7 @@ TEST(a_kill_with_an_oom_event_is_memory)
 	CHECK_STR(hint(&x), "raise: atoll run --mem 512M ...   (peak was 256 MiB)");
 }
 
-TEST(a_failed_exit_with_an_oom_event_is_memory_but_a_good_one_is_not)
+TEST(a_failed_exit_with_an_oom_event_has_cause_memory_and_a_good_one_exit)
 {
 	struct exit_info bad = exited_with(1), good = exited_with(0);
 
@@ -98,14 +98,14 @@ TEST(a_failed_exit_with_an_oom_event_is_memory_but_a_good_one_is_not)
 	CAUSE(good, "exit", 0);
 }
 
-TEST(a_kill_without_an_oom_event_is_a_signal)
+TEST(a_kill_without_an_oom_event_has_cause_signal)
 {
 	struct exit_info x = killed_by(SIGKILL);
 
 	CAUSE(x, "signal", 137);
 }
 
-TEST(a_counter_that_the_host_cannot_give_proves_nothing)
+TEST(an_unavailable_counter_is_no_evidence)
 {
 	struct exit_info x = killed_by(SIGKILL);
 
@@ -144,7 +144,7 @@ TEST(a_full_disk_or_no_file_left_explains_a_failed_exit)
 	CAUSE(x, "exit", 1);
 }
 
-TEST(the_time_limit_is_124_whatever_signal_ended_it)
+TEST(the_wall_limit_is_status_124_for_every_signal)
 {
 	struct exit_info x = killed_by(SIGKILL);
 
@@ -155,7 +155,7 @@ TEST(the_time_limit_is_124_whatever_signal_ended_it)
 	CHECK_STR(hint(&x), "raise: atoll run --time 3s ...");
 }
 
-TEST(cpu_time_is_known_by_sigxcpu_or_by_the_keeper)
+TEST(cause_cpu_is_known_by_sigxcpu_or_by_the_keeper)
 {
 	struct exit_info x = killed_by(SIGXCPU), y = { .end = STREAM_BOX_DIED, .evidence = 1 };
 
@@ -165,7 +165,7 @@ TEST(cpu_time_is_known_by_sigxcpu_or_by_the_keeper)
 	CHECK_STR(hint(&x), "raise: atoll run --cpu-time 4s ...");
 }
 
-TEST(what_was_served_is_told_what_to_do_in_the_words_of_the_api)
+TEST(hints_of_the_daemon_use_the_names_of_the_api)
 {
 	struct exit_info x = { .end = STREAM_EXITED, .exited = 1, .evidence = 1, .served = 1 };
 
@@ -185,14 +185,14 @@ TEST(what_was_served_is_told_what_to_do_in_the_words_of_the_api)
 	CHECK_STR(hint(&x), "raise: \"timeout_ms\": 3000, or atoll exec --time 3s ...");
 }
 
-TEST(sigsys_is_policy)
+TEST(sigsys_has_cause_policy)
 {
 	struct exit_info x = killed_by(SIGSYS);
 
 	CAUSE(x, "policy", 128 + SIGSYS);
 }
 
-TEST(a_second_ctrl_c_is_the_operator)
+TEST(a_second_ctrl_c_has_cause_operator)
 {
 	struct exit_info x = killed_by(SIGKILL), gone = { .end = STREAM_KILLED };
 
@@ -202,14 +202,14 @@ TEST(a_second_ctrl_c_is_the_operator)
 	CAUSE(gone, "operator", 137);
 }
 
-TEST(a_terminal_that_went_away_is_the_operator)
+TEST(a_closed_terminal_has_cause_operator)
 {
 	struct exit_info x = { .end = STREAM_HUNG_UP };
 
 	CAUSE(x, "operator", 128 + SIGHUP);
 }
 
-TEST(a_program_that_exits_although_we_wanted_to_kill_it_has_exited)
+TEST(a_program_that_exits_before_a_requested_kill_has_cause_exit)
 {
 	struct exit_info x = exited_with(5);
 
@@ -217,7 +217,7 @@ TEST(a_program_that_exits_although_we_wanted_to_kill_it_has_exited)
 	CHECK_STR(cause_name(cause_of(&x)), "exit");
 }
 
-TEST(a_reader_that_left_is_sigpipe)
+TEST(a_closed_output_is_status_141)
 {
 	struct exit_info killed = killed_by(SIGKILL), gone = { .end = STREAM_UNREAD };
 
@@ -226,7 +226,7 @@ TEST(a_reader_that_left_is_sigpipe)
 	CAUSE(gone, "signal", 141);
 }
 
-TEST(a_box_that_vanished_is_the_host_unless_evidence_says_memory)
+TEST(a_lost_box_has_cause_host_unless_an_oom_event_shows_memory)
 {
 	struct exit_info x = { .end = STREAM_BOX_DIED, .evidence = 1 };
 
@@ -235,7 +235,7 @@ TEST(a_box_that_vanished_is_the_host_unless_evidence_says_memory)
 	CAUSE(x, "memory", 137);
 }
 
-TEST(a_program_that_is_not_there_is_127_and_one_that_cannot_run_126)
+TEST(a_missing_program_is_127_and_one_that_cannot_run_126)
 {
 	struct exit_info x = exited_with(ENOENT);
 
@@ -250,7 +250,7 @@ TEST(a_program_that_is_not_there_is_127_and_one_that_cannot_run_126)
 	CAUSE(x, "exit", 126);
 }
 
-TEST(a_row_of_isolation_that_failed_is_our_failure)
+TEST(a_failed_isolation_step_is_an_internal_error)
 {
 	struct exit_info x = exited_with(EPERM);
 
@@ -288,7 +288,7 @@ static const char *text(json_t *doc, const char *key)
 	return json_string_value(json_object_get(doc, key));
 }
 
-TEST(the_record_has_names_for_layers_and_times_in_utc)
+TEST(the_record_names_features_and_has_times_in_utc)
 {
 	struct record r = a_record();
 	json_t *doc = record_json(&r), *layers = json_object_get(doc, "layers");
@@ -304,7 +304,7 @@ TEST(the_record_has_names_for_layers_and_times_in_utc)
 	json_decref(doc);
 }
 
-TEST(bytes_that_are_no_text_do_not_break_the_record)
+TEST(bytes_that_are_not_utf8_do_not_break_the_record)
 {
 	struct record r = a_record();
 	json_t *doc = record_json(&r), *argv = json_object_get(doc, "command");

@@ -109,7 +109,7 @@ TEST(a_record_is_read_as_it_was_written)
 	end_run(&r);
 }
 
-TEST(a_deadline_is_of_the_box_that_it_names_and_outlives_the_keeper)
+TEST(a_deadline_belongs_to_its_box_and_is_kept_by_the_next_keeper)
 {
 	static struct record_file r;
 	struct wire_then d = { .at_ns = 12, .keep_ms = UINT64_MAX, .then = WIRE_THEN_STOP }, got;
@@ -136,7 +136,7 @@ TEST(a_deadline_is_of_the_box_that_it_names_and_outlives_the_keeper)
 	end_run(&r);
 }
 
-TEST(volumes_and_layers_are_recorded_and_leave_nothing_for_the_next_in_their_place)
+TEST(a_reused_slot_has_no_volumes_or_layers_of_the_previous_box)
 {
 	static struct record_file r;
 	struct box_record with = box("abcdefghijkl"), without = box("bbcdefghijkl");
@@ -163,7 +163,7 @@ TEST(volumes_and_layers_are_recorded_and_leave_nothing_for_the_next_in_their_pla
 	end_run(&r);
 }
 
-TEST(a_place_that_was_dropped_is_free_now_and_for_the_next_keeper)
+TEST(a_dropped_slot_is_free_now_and_for_the_next_keeper)
 {
 	static struct record_file r;
 	struct box_record m = box("abcdefghijkl");
@@ -186,7 +186,7 @@ TEST(a_place_that_was_dropped_is_free_now_and_for_the_next_keeper)
 	end_run(&r);
 }
 
-TEST(a_record_that_is_not_whole_is_told_and_its_place_is_nobodys)
+TEST(a_torn_record_is_reported_and_its_slot_not_reused)
 {
 	static struct record_file r;
 	struct box_record m = box("abcdefghijkl");
@@ -217,7 +217,7 @@ TEST(a_record_that_is_not_whole_is_told_and_its_place_is_nobodys)
 	end_run(&r);
 }
 
-TEST(what_is_not_whole_is_forgotten_with_the_boot_it_was_of)
+TEST(a_torn_record_of_an_earlier_boot_is_dropped)
 {
 	static struct record_file r;
 	struct box_record m = box("abcdefghijkl");
@@ -237,7 +237,7 @@ TEST(what_is_not_whole_is_forgotten_with_the_boot_it_was_of)
 	end_run(&r);
 }
 
-TEST(a_whole_record_of_something_impossible_is_not_believed)
+TEST(a_complete_record_with_impossible_values_is_rejected)
 {
 	static struct record_file r;
 	struct box_record m[8];
@@ -262,7 +262,7 @@ TEST(a_whole_record_of_something_impossible_is_not_believed)
 	end_run(&r);
 }
 
-TEST(any_bytes_at_all_do_no_harm)
+TEST(a_record_file_of_random_bytes_is_read_safely)
 {
 	static struct record_file r;
 	static unsigned char noise[64 * RECORD_FILE_PLACE];
@@ -284,7 +284,7 @@ TEST(any_bytes_at_all_do_no_harm)
 	end_run(&r);
 }
 
-TEST(without_its_head_the_file_still_says_who_lives)
+TEST(records_are_read_without_the_head_of_the_file)
 {
 	static struct record_file r;
 	struct box_record m = box("abcdefghijkl");
@@ -300,7 +300,7 @@ TEST(without_its_head_the_file_still_says_who_lives)
 	end_run(&r);
 }
 
-/* The head as it is in the file; whoever changes it has to change this, and the version. */
+/* The head as it is in the file; a change of it needs a change here, and a new version. */
 struct head {
 	uint64_t sum, magic, boot;
 	uint32_t version, place;
@@ -319,7 +319,7 @@ static uint64_t sum_of(const struct head *h)
 	return hash;
 }
 
-TEST(another_version_is_refused_while_its_boxes_may_live)
+TEST(a_file_of_another_version_is_rejected_while_its_boxes_may_run)
 {
 	static struct record_file r;
 	struct box_record m = box("abcdefghijkl");
@@ -337,13 +337,13 @@ TEST(another_version_is_refused_while_its_boxes_may_live)
 	CHECK(again(&r, BOOT, &e) < 0);
 	CHECK_INT(e.kind, ERR_CONFLICT);
 	CHECK(strstr(e.msg, "version 2"));
-	/* When the host was started again nobody lives. */
+	/* After a reboot of the host no box runs. */
 	CHECK(again(&r, BOOT + 1, &e) == 0);
 	CHECK_INT(found.n + found.torn, 0);
 	end_run(&r);
 }
 
-TEST(another_version_without_boxes_is_begun_anew)
+TEST(a_file_of_another_version_without_boxes_is_replaced)
 {
 	static struct record_file r;
 	struct box_record m = box("abcdefghijkl");
@@ -363,7 +363,7 @@ TEST(another_version_without_boxes_is_begun_anew)
 	end_run(&r);
 }
 
-TEST(places_end_and_begin_again)
+TEST(slots_are_bounded_and_reused)
 {
 	static struct record_file r;
 	uint32_t place;
@@ -383,7 +383,7 @@ TEST(places_end_and_begin_again)
 	end_run(&r);
 }
 
-TEST(the_file_is_no_longer_than_its_last_box_wants)
+TEST(the_file_ends_after_its_last_record)
 {
 	static struct record_file r;
 	struct box_record m = box("abcdefghijkl");
@@ -402,7 +402,7 @@ TEST(the_file_is_no_longer_than_its_last_box_wants)
 	end_run(&r);
 }
 
-TEST(the_file_goes_with_the_last_box)
+TEST(the_file_is_removed_with_the_last_box)
 {
 	static struct record_file r;
 	uint32_t place;
@@ -418,7 +418,7 @@ TEST(the_file_goes_with_the_last_box)
 	end_run(&r);
 }
 
-TEST(a_link_or_a_folder_in_its_place_is_not_followed)
+TEST(a_link_or_a_folder_instead_of_the_file_is_rejected)
 {
 	static struct record_file r;
 	struct err e;
@@ -448,7 +448,7 @@ static int count_old(const char *id, void *arg)
 	return 0;
 }
 
-TEST(the_files_of_older_keepers_are_read_if_they_are_whole)
+TEST(record_files_of_older_keepers_are_read_if_complete)
 {
 	static struct record_file r;
 	struct box_record m = box("abcdefghijkl"), got;

@@ -77,7 +77,7 @@ static void on_head(struct http_req *r)
 	far = pair[1];
 	asked_len = 0;
 	asked_end = 0;
-	http_set(r, "X-Own", "of the front");
+	http_set(r, "X-Own", "of the server");
 	r->on_body = on_body;
 	r->on_body_end = on_body_end;
 	r->on_drain = on_drain;
@@ -135,7 +135,7 @@ static int get(void)
 
 #define ANSWER(text) say(far, text)
 
-TEST(a_question_is_written_anew)
+TEST(a_request_is_serialised_again)
 {
 	begin();
 	say(near,
@@ -150,7 +150,7 @@ TEST(a_question_is_written_anew)
 	finish();
 }
 
-TEST(a_proxy_on_this_machine_is_believed_about_its_client)
+TEST(forwarded_headers_of_a_local_proxy_are_trusted)
 {
 	begin();
 	say(near,
@@ -162,27 +162,27 @@ TEST(a_proxy_on_this_machine_is_believed_about_its_client)
 	finish();
 }
 
-TEST(an_answer_is_written_anew)
+TEST(an_answer_is_serialised_again)
 {
 	begin();
 	CHECK(get());
 	ANSWER("HTTP/1.1 299 Whatever They Say\r\nset-cookie: a=1\r\nSet-Cookie: b=2\r\n"
 	       "Connection: keep-alive, x-hop\r\nX-Hop: 1\r\nContent-Type: text/x\r\nDate: never\r\n"
 	       "Keep-Alive: 5\r\nContent-Length: 5\r\nX-Odd: a\tb\r\n\r\nhelloHTTP/1.1 200 OK\r\n\r\n");
-	CHECK(UNTIL(heard(near, "hello")));
+	CHECK(UNTIL(received(near, "hello")));
 	CHECK(UNTIL(overs == 1));
 	take(near);
 	CHECK_INT(status_of(), 299);
-	CHECK(heard(near, "set-cookie: a=1\r\nset-cookie: b=2\r\n"));
-	CHECK(heard(near, "\r\nContent-Length: 5\r\n"));
-	CHECK(heard(near, "\r\ncontent-type: text/x\r\n"));
-	CHECK(!heard(near, "never") && !heard(near, "x-hop") && !heard(near, "X-Own"));
-	CHECK_STR(got + got_len - 9, "\r\n\r\nhello"); /* and nothing behind it */
+	CHECK(received(near, "set-cookie: a=1\r\nset-cookie: b=2\r\n"));
+	CHECK(received(near, "\r\nContent-Length: 5\r\n"));
+	CHECK(received(near, "\r\ncontent-type: text/x\r\n"));
+	CHECK(!received(near, "never") && !received(near, "x-hop") && !received(near, "X-Own"));
+	CHECK_STR(got + got_len - 9, "\r\n\r\nhello"); /* and nothing after it */
 	CHECK(!got_end);
 	finish();
 }
 
-TEST(the_clients_connection_is_used_again)
+TEST(the_connection_of_the_client_is_reused)
 {
 	begin();
 	for (unsigned i = 1; i <= 3; i++) {
@@ -197,15 +197,15 @@ TEST(the_clients_connection_is_used_again)
 	finish();
 }
 
-TEST(chunks_are_unpacked_and_trailers_dropped)
+TEST(chunks_are_decoded_and_trailers_dropped)
 {
 	begin();
 	CHECK(get());
 	ANSWER("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n"
 	       "3;ext=1\r\nabc\r\n0\r\nX-T: 1\r\n\r\n");
-	CHECK(UNTIL(heard(near, "0\r\n\r\n")));
-	CHECK(heard(near, "\r\n\r\n3\r\nabc\r\n0\r\n\r\n"));
-	CHECK(!heard(near, "X-T") && !heard(near, "ext") && !heard(near, "trailer"));
+	CHECK(UNTIL(received(near, "0\r\n\r\n")));
+	CHECK(received(near, "\r\n\r\n3\r\nabc\r\n0\r\n\r\n"));
+	CHECK(!received(near, "X-T") && !received(near, "ext") && !received(near, "trailer"));
 	finish();
 }
 
@@ -215,13 +215,13 @@ TEST(interim_answers_are_skipped)
 	CHECK(get());
 	ANSWER("HTTP/1.1 100 Continue\r\nX-A: 1\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: l\r\n\r\n"
 	       "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-	CHECK(UNTIL(heard(near, "\r\n\r\nok")));
+	CHECK(UNTIL(received(near, "\r\n\r\nok")));
 	CHECK_INT(status_of(), 200);
-	CHECK(!heard(near, "103") && !heard(near, "x-a") && !heard(near, "link"));
+	CHECK(!received(near, "103") && !received(near, "x-a") && !received(near, "link"));
 	finish();
 }
 
-TEST(heads_alone_have_no_body)
+TEST(answers_without_a_body_are_relayed)
 {
 	static const struct {
 		const char *method, *answer, *has;
@@ -242,7 +242,7 @@ TEST(heads_alone_have_no_body)
 		CHECK(UNTIL(heads == i + 1 && was_asked("\r\n\r\n")));
 		ANSWER(rows[i].answer);
 		CHECK(UNTIL(overs == i + 1));
-		CHECK(heard(near, rows[i].has));
+		CHECK(received(near, rows[i].has));
 		CHECK_STR(got + got_len - 4, "\r\n\r\n");
 		CHECK_INT(count_of("\r\n\r\n"), 1);
 	}
@@ -275,26 +275,26 @@ TEST(an_invalid_answer_of_the_server_is_a_502)
 		CHECK(get());
 		ANSWER(wrong[i]);
 		hang_up();
-		CHECK(UNTIL(heard(near, "no\n")));
+		CHECK(UNTIL(received(near, "no\n")));
 		CHECK_INT(status_of(), 502);
 		CHECK(why_failed[0]);
 		CHECK(UNTIL(overs == i + 1));
 	}
-	CHECK(!ended(near)); /* it may go on asking */
+	CHECK(!ended(near)); /* the client may send further requests */
 	finish();
 }
 
-TEST(a_server_that_hangs_up_without_a_word_is_a_502)
+TEST(a_server_that_closes_without_an_answer_is_a_502)
 {
 	begin();
 	CHECK(get());
 	hang_up();
-	CHECK(UNTIL(heard(near, "no\n")));
+	CHECK(UNTIL(received(near, "no\n")));
 	CHECK_STR(why_failed, "it hung up without an answer");
 	finish();
 }
 
-TEST(a_head_that_never_ends_is_a_502)
+TEST(an_endless_head_is_a_502)
 {
 	unsigned n = 0;
 
@@ -305,12 +305,12 @@ TEST(a_head_that_never_ends_is_a_502)
 		send(far, "X-More: and more and more\r\n", 27, MSG_NOSIGNAL | MSG_DONTWAIT);
 		turn();
 	}
-	CHECK(UNTIL(heard(near, "no\n")));
+	CHECK(UNTIL(received(near, "no\n")));
 	CHECK(n < 10000);
 	finish();
 }
 
-TEST(a_server_that_drips_its_head_has_no_more_time_than_a_silent_one)
+TEST(a_slow_head_has_the_same_timeout_as_silence)
 {
 	uint64_t begun;
 
@@ -324,11 +324,11 @@ TEST(a_server_that_drips_its_head_has_no_more_time_than_a_silent_one)
 	}
 	CHECK_STR(why_failed, "it did not answer in time");
 	CHECK(loop_now_ms() - begun < 3000);
-	CHECK(UNTIL(heard(near, "no\n")));
+	CHECK(UNTIL(received(near, "no\n")));
 	finish();
 }
 
-TEST(an_answer_that_is_cut_short_is_cut_for_the_client_too)
+TEST(an_incomplete_answer_is_incomplete_for_the_client)
 {
 	static const char *const begun[] = {
 		"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello",
@@ -343,25 +343,25 @@ TEST(an_answer_that_is_cut_short_is_cut_for_the_client_too)
 		if (i < 2)
 			hang_up();
 		CHECK(UNTIL(ended(near)));
-		CHECK(!heard(near, "0\r\n\r\n"));
+		CHECK(!received(near, "0\r\n\r\n"));
 		finish();
 	}
 }
 
-TEST(the_end_of_a_connection_is_believed_only_where_it_can_be)
+TEST(an_answer_that_ends_with_the_connection_is_accepted_only_when_allowed)
 {
 	begin();
 	CHECK(get());
 	ANSWER("HTTP/1.1 200 OK\r\n\r\nhello");
-	CHECK(UNTIL(heard(near, "hello")));
+	CHECK(UNTIL(received(near, "hello")));
 	believed = 0;
 	hang_up();
 	CHECK(UNTIL(ended(near)));
-	CHECK(!heard(near, "0\r\n\r\n"));
+	CHECK(!received(near, "0\r\n\r\n"));
 	finish();
 }
 
-TEST(bodies_go_in_with_their_length_or_in_chunks)
+TEST(request_bodies_are_relayed_with_length_or_chunked)
 {
 	begin();
 	say(near, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello");
@@ -384,7 +384,7 @@ TEST(bodies_go_in_with_their_length_or_in_chunks)
 	finish();
 }
 
-TEST(an_answer_before_the_end_of_the_body_arrives)
+TEST(an_answer_before_the_end_of_the_body_is_relayed)
 {
 	static char body[1 << 20];
 
@@ -395,13 +395,13 @@ TEST(an_answer_before_the_end_of_the_body_arrives)
 	ANSWER("HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig");
 	hang_up();
 	say_bytes(near, body, sizeof(body));
-	CHECK(UNTIL(heard(near, "\r\n\r\nbig")));
+	CHECK(UNTIL(received(near, "\r\n\r\nbig")));
 	CHECK_INT(status_of(), 413);
-	CHECK(heard(near, "Connection: close\r\n"));
+	CHECK(received(near, "Connection: close\r\n"));
 	finish();
 }
 
-TEST(a_server_that_does_not_read_stops_the_client)
+TEST(a_server_that_does_not_read_stops_reading_from_the_client)
 {
 	static char body[64 << 10];
 	size_t sent = 0;
@@ -424,7 +424,7 @@ TEST(a_server_that_does_not_read_stops_the_client)
 	finish();
 }
 
-TEST(a_client_that_does_not_read_stops_the_server)
+TEST(a_client_that_does_not_read_stops_reading_from_the_server)
 {
 	static char body[64 << 10];
 	size_t sent = 0;
@@ -446,12 +446,12 @@ TEST(a_client_that_does_not_read_stops_the_server)
 	finish();
 }
 
-TEST(a_client_that_leaves_is_told_to_the_server)
+TEST(a_client_disconnect_closes_the_server_connection)
 {
 	begin();
 	CHECK(get());
 	ANSWER("HTTP/1.1 200 OK\r\n\r\ndata: 1\n\n");
-	CHECK(UNTIL(heard(near, "data: 1")));
+	CHECK(UNTIL(received(near, "data: 1")));
 	close(near);
 	CHECK(UNTIL((was_asked("-"), asked_end)));
 	CHECK_INT(overs, 1);
@@ -463,7 +463,7 @@ TEST(a_client_that_leaves_is_told_to_the_server)
 	"GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"             \
 	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 
-TEST(behind_a_101_there_are_bytes_both_ways)
+TEST(after_a_101_bytes_are_relayed_in_both_directions)
 {
 	begin();
 	say(near, UPGRADE "early");
@@ -472,23 +472,23 @@ TEST(behind_a_101_there_are_bytes_both_ways)
 	CHECK(was_asked("sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"));
 	ANSWER("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
 	       "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n\x01\x02greeting");
-	CHECK(UNTIL(heard(near, "\r\n\r\n\x01\x02greeting")));
+	CHECK(UNTIL(received(near, "\r\n\r\n\x01\x02greeting")));
 	CHECK_INT(status_of(), 101);
 	CHECK_INT(switches, 1);
-	CHECK(heard(near, "sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
+	CHECK(received(near, "sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
 	CHECK_INT(count_of("pgrade: websocket\r\n"), 1);
 	CHECK(UNTIL(was_asked("\r\n\r\nearly")));
-	say(near, "GET / HTTP/1.1\r\n\r\n"); /* not a request any more */
+	say(near, "GET / HTTP/1.1\r\n\r\n"); /* no longer a request */
 	CHECK(UNTIL(was_asked("earlyGET / HTTP/1.1\r\n\r\n")));
 	ANSWER("more");
-	CHECK(UNTIL(heard(near, "greetingmore")));
+	CHECK(UNTIL(received(near, "greetingmore")));
 	CHECK_INT(heads, 1);
 	shutdown(near, SHUT_WR);
 	CHECK(UNTIL((was_asked("-"), asked_end)));
-	ANSWER("last words");
+	ANSWER("last output");
 	hang_up();
 	CHECK(UNTIL(ended(near)));
-	CHECK(heard(near, "morelast words"));
+	CHECK(received(near, "morelast output"));
 	CHECK_INT(got_end, 1);
 	finish();
 }
@@ -500,7 +500,7 @@ TEST(an_upgrade_may_be_declined)
 	CHECK(UNTIL(was_asked("\r\n\r\n")));
 	ANSWER("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
 	CHECK(UNTIL(overs == 1));
-	CHECK(heard(near, "\r\n\r\nno"));
+	CHECK(received(near, "\r\n\r\nno"));
 	CHECK_INT(status_of(), 403);
 	CHECK_INT(switches, 0);
 	finish();
@@ -512,7 +512,7 @@ TEST(an_upgrade_to_something_else_is_a_502)
 	say(near, UPGRADE);
 	CHECK(UNTIL(was_asked("\r\n\r\n")));
 	ANSWER("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n");
-	CHECK(UNTIL(heard(near, "no\n")));
+	CHECK(UNTIL(received(near, "no\n")));
 	CHECK_INT(status_of(), 502);
 	finish();
 }

@@ -25,7 +25,7 @@ static void refused(const char *line, const char *why)
 	CHECK(!x.edit.text);
 }
 
-TEST(an_edit_is_of_the_source_that_we_have)
+TEST(an_edit_applies_to_the_given_source)
 {
 	auto_buf struct buf text = { 0 }, shown = { 0 };
 	struct search_msg x;
@@ -44,7 +44,7 @@ TEST(an_edit_is_of_the_source_that_we_have)
 	edit_fini(&x.edit);
 }
 
-TEST(an_edit_at_the_very_beginning_and_at_the_very_end)
+TEST(edits_at_the_beginning_and_at_the_end_apply)
 {
 	struct search_msg x;
 	char line[128];
@@ -70,7 +70,7 @@ static const char *doubted(const char *said)
 	return why;
 }
 
-TEST(who_did_not_look_at_everything_has_doubts)
+TEST(an_incomplete_search_is_reported_as_doubt)
 {
 	char long_one[2048];
 
@@ -86,7 +86,7 @@ TEST(who_did_not_look_at_everything_has_doubts)
 	CHECK_INT(strlen(doubted(long_one)), OVERFIT_CHECK_REASON - 1);
 }
 
-TEST(what_is_no_edit_is_refused)
+TEST(an_invalid_edit_is_rejected)
 {
 	static const char *const lines[] = {
 		"{\"found\":-1,\"rule\":\"x\",\"at\":0,\"cut\":0,\"new\":\"#\"}",
@@ -114,7 +114,7 @@ TEST(what_is_no_edit_is_refused)
 	refused("{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":0,\"new\":\"a\\u0000b\"}", "JSON");
 }
 
-TEST(a_program_that_differs_in_many_places_is_no_edit_of_ours)
+TEST(a_program_with_many_differences_is_not_an_edit)
 {
 	auto_buf struct buf line = { 0 }, big = { 0 };
 	struct search_msg x;
@@ -141,7 +141,7 @@ TEST(a_program_that_differs_in_many_places_is_no_edit_of_ours)
 	CHECK(search_msg_parse(&x, line.p, line.len, big.p, big.len, &err) < 0);
 }
 
-TEST(noise_is_refused_and_other_news_are_of_no_interest)
+TEST(invalid_messages_are_rejected_and_other_messages_ignored)
 {
 	auto_buf struct buf huge = { 0 };
 	struct search_msg x;
@@ -170,7 +170,7 @@ TEST(noise_is_refused_and_other_news_are_of_no_interest)
 	CHECK_STR(x.acts, "");
 }
 
-TEST(two_that_answer_differently_where_both_answer_differ)
+TEST(programs_differ_when_two_given_results_differ)
 {
 	CHECK(!search_msg_differ("", ""));
 	CHECK(!search_msg_differ("12ab", "12ab"));
@@ -190,7 +190,7 @@ static int possible(const char *text)
 	return fine;
 }
 
-TEST(what_can_be_repaired_has_a_source_a_language_and_examples)
+TEST(repair_needs_a_source_a_language_and_examples)
 {
 	CHECK(possible("{\"language\":\"python\",\"entry\":\"a.py\",\"files\":{\"a.py\":\"x\"},"
 		       "\"examples\":[{\"call\":\"f(1)\",\"expected\":\"1\"}]}"));

@@ -25,7 +25,7 @@ static int passes(const char *check, int code, const char *out)
 	return pass;
 }
 
-TEST(checks_are_what_their_names_say)
+TEST(each_check_type_compares_as_documented)
 {
 	CHECK_INT(passes("{\"kind\":\"exit\",\"arg\":\"3\"}", 3, ""), 1);
 	CHECK_INT(passes("{\"kind\":\"exit\",\"arg\":3}", 0, ""), 0);
@@ -38,7 +38,7 @@ TEST(checks_are_what_their_names_say)
 	CHECK_INT(passes("{\"kind\":\"command\",\"arg\":\"true\"}", 0, ""), -1);
 }
 
-TEST(patterns_that_could_take_for_ever_are_not_tried)
+TEST(patterns_with_exponential_time_are_not_tried)
 {
 	static const char *const bad[] = { "(a*)\\\\1", "((a{100}){100}){100}", "(" };
 	char text[200];
@@ -49,7 +49,7 @@ TEST(patterns_that_could_take_for_ever_are_not_tried)
 	}
 }
 
-TEST(bytes_of_a_stranger_become_text)
+TEST(output_of_any_bytes_becomes_valid_text)
 {
 	json_t *v = execute_text("a\0b\xff", 4, "z", 1, 100);
 
@@ -60,7 +60,7 @@ TEST(bytes_of_a_stranger_become_text)
 
 /* ---- calls ---- */
 
-TEST(an_answer_is_what_stands_behind_the_mark)
+TEST(a_result_is_the_text_after_the_mark)
 {
 	size_t n = 0;
 	const char *at = harness_answer("noise\n@mark:[1, 2] \n", 20, "@mark:", &n);
@@ -72,7 +72,7 @@ TEST(an_answer_is_what_stands_behind_the_mark)
 	CHECK(!harness_answer("", 0, "@mark:", &n));
 }
 
-TEST(values_are_the_same_however_they_are_written)
+TEST(values_are_equal_in_every_notation)
 {
 	static const struct {
 		const char *got, *expected;
@@ -104,7 +104,7 @@ TEST(values_are_the_same_however_they_are_written)
 	}
 }
 
-TEST(a_call_is_put_around_the_program)
+TEST(a_call_is_added_to_the_program)
 {
 	json_t *a = doc(
 		       "{\"language\":\"python\",\"entry\":\"main.py\",\"files\":{\"main.py\":\"x = 1\"}}"),
@@ -197,7 +197,7 @@ static const char *label(const char *plan, const char *artifact, const char *res
 	return found;
 }
 
-TEST(a_repair_is_verified_where_the_examples_leave_no_other_and_one_was_held_out)
+TEST(a_repair_is_verified_if_unique_and_a_held_out_example_passes)
 {
 	static const char many[] =
 		"{\"examples\":[{\"pass\":true},{\"pass\":true},{\"pass\":true}]}";
@@ -224,14 +224,14 @@ TEST(a_repair_is_verified_where_the_examples_leave_no_other_and_one_was_held_out
 		      "{\"provenance\":\"repair:x\",\"repair\":{\"pinned\":false,\"held_out\":true}}",
 		      held),
 		"plausible");
-	/* What somebody has written since is no longer that repair. */
+	/* A program that was edited after the repair is no longer that repair. */
 	CHECK_STR(label("{}",
 			"{\"provenance\":\"llm:x\",\"repair\":{\"pinned\":true,\"held_out\":true}}",
 			held),
 		  "examples_pass");
 }
 
-TEST(nothing_is_verified_that_was_not_seen)
+TEST(a_result_without_evidence_is_not_verified)
 {
 	CHECK_STR(label("{}", "{}", "{}"), "plausible");
 	CHECK_STR(label("{}", "{}", "{\"checks\":[{\"kind\":\"exit\",\"pass\":true}]}"),
@@ -246,7 +246,7 @@ TEST(nothing_is_verified_that_was_not_seen)
 }
 
 /* Whatever wrote it: that the given examples and tests pass proves nothing beyond them. */
-TEST(a_program_that_passes_what_was_given_is_examples_pass)
+TEST(a_program_that_passes_its_examples_is_examples_pass)
 {
 	static const char *const artifacts[] = { "{}", "{\"provenance\":\"given\"}",
 						 "{\"provenance\":\"llm:x\"}",
@@ -267,7 +267,7 @@ TEST(a_program_that_passes_what_was_given_is_examples_pass)
 		}
 }
 
-TEST(a_program_of_the_library_is_verified_only_for_what_its_check_shows)
+TEST(a_library_program_is_verified_only_if_its_check_shows_the_whole_task)
 {
 	static const char check[] = "{\"checks\":[{\"kind\":\"stdout_regex\",\"pass\":true}]}";
 	static const char exited[] = "{\"checks\":[{\"kind\":\"exit\",\"pass\":true}]}";
@@ -279,7 +279,7 @@ TEST(a_program_of_the_library_is_verified_only_for_what_its_check_shows)
 	CHECK_STR(label("{\"source\":\"library\"}", template, exited), "plausible");
 }
 
-TEST(two_runs_are_the_same_when_they_end_and_say_the_same)
+TEST(two_runs_are_equal_when_exit_and_output_are_equal)
 {
 	json_t *a = doc(
 		       "{\"success\":true,\"phase\":\"run\",\"phases\":[{\"name\":\"install\",\"ms\":5},"

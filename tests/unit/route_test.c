@@ -35,7 +35,7 @@ static const char *found(const char *method, const char *path)
 			       : "4xx";
 }
 
-TEST(a_path_finds_its_row)
+TEST(a_path_finds_its_route)
 {
 	CHECK_STR(found("GET", "/"), "root");
 	CHECK_STR(found("GET", "/v1/boxes"), "list");
@@ -59,7 +59,7 @@ TEST(parameters_come_in_the_order_of_the_pattern)
 	CHECK_INT(m.nparams, 0);
 }
 
-TEST(words_win_over_parameters_wherever_they_stand)
+TEST(literal_segments_take_precedence_over_parameters)
 {
 	CHECK_STR(found("GET", "/v1/boxes/stats"), "stats");
 	CHECK_STR(found("DELETE", "/v1/boxes/stats"), "kill");
@@ -68,20 +68,20 @@ TEST(words_win_over_parameters_wherever_they_stand)
 	CHECK_STR(found("GET", "/v1/runs/first"), "first");
 }
 
-TEST(one_slash_at_the_end_is_the_same_place)
+TEST(one_trailing_slash_is_ignored)
 {
 	CHECK_STR(found("GET", "/v1/boxes/"), "list");
 	CHECK_STR(found("GET", "/v1/boxes/a/"), "show");
 	CHECK_INT(find("GET", "/nowhere/at/all/"), 404);
 }
 
-TEST(an_encoded_slash_separates_nothing)
+TEST(an_encoded_slash_is_no_separator)
 {
 	CHECK_INT(find("GET", "/v1%2fboxes"), 404);
 	CHECK_INT(find("GET", "/v1%2Fboxes/a"), 404);
 }
 
-TEST(an_encoded_slash_is_a_character)
+TEST(an_encoded_slash_in_a_parameter_is_decoded)
 {
 	CHECK_STR(found("GET", "/v1/boxes/a%2Fb"), "show");
 	CHECK_STR(m.params[0], "a/b");
@@ -93,7 +93,7 @@ TEST(an_encoded_slash_is_a_character)
 	CHECK_STR(m.params[0], "\xc3\xa9+"); /* + is a + here */
 }
 
-TEST(what_means_another_place_is_refused)
+TEST(dot_segments_and_empty_segments_are_rejected)
 {
 	static const char *const bad[] = {
 		"",
@@ -121,7 +121,7 @@ TEST(what_means_another_place_is_refused)
 	CHECK_INT(find("GET", "/v1/boxes/..."), 0); /* an ordinary name */
 }
 
-TEST(what_is_nowhere_is_404)
+TEST(an_unknown_path_is_404)
 {
 	static const char *const gone[] = {
 		"/v1",
@@ -139,7 +139,7 @@ TEST(what_is_nowhere_is_404)
 	CHECK_INT(route_find(table, 0, "GET", "/", &m), 404);
 }
 
-TEST(another_method_is_405_and_says_which)
+TEST(another_method_is_405_with_the_allowed_methods)
 {
 	CHECK_INT(find("PUT", "/v1/boxes"), 405);
 	CHECK_STR(m.allow, "GET, HEAD, POST");
@@ -152,7 +152,7 @@ TEST(another_method_is_405_and_says_which)
 	CHECK_INT(find("get", "/"), 405);
 }
 
-TEST(head_is_answered_by_get)
+TEST(head_uses_the_route_of_get)
 {
 	CHECK_STR(found("HEAD", "/v1/boxes"), "list");
 	CHECK_INT(find("HEAD", "/v1/boxes/a/execs"), 405);
@@ -170,7 +170,7 @@ TEST(a_parameter_or_a_path_too_long_is_414)
 	CHECK_INT(find("GET", path), 414);
 }
 
-TEST(a_hundred_rows_cost_microseconds)
+TEST(a_lookup_in_a_hundred_routes_takes_microseconds)
 {
 	static struct route many[100];
 	static char patterns[100][64];

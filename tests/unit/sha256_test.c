@@ -31,13 +31,13 @@ static const char *sum_of(char c, size_t n, size_t step)
 	return hex(sum);
 }
 
-TEST(nothing_has_a_sum)
+TEST(the_sum_of_empty_input_matches_the_standard)
 {
 	CHECK_STR(sum_of('x', 0, 1),
 		  "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
-TEST(abc_agrees_with_the_standard)
+TEST(the_sum_of_abc_matches_the_standard)
 {
 	uint8_t sum[SHA256_BYTES];
 	struct sha256 s;
@@ -48,13 +48,13 @@ TEST(abc_agrees_with_the_standard)
 	CHECK_STR(hex(sum), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-TEST(a_million_agrees_with_the_standard)
+TEST(the_sum_of_a_million_bytes_matches_the_standard)
 {
 	CHECK_STR(sum_of('a', 1000000, 4096),
 		  "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST(lengths_around_a_block_are_padded_right)
+TEST(lengths_around_a_block_are_padded_correctly)
 {
 	static const struct {
 		size_t n;
@@ -73,7 +73,7 @@ TEST(lengths_around_a_block_are_padded_right)
 		CHECK_STR(sum_of('x', rows[i].n, 4096), rows[i].sum);
 }
 
-TEST(the_size_of_the_pieces_does_not_matter)
+TEST(the_sum_does_not_depend_on_the_size_of_the_parts)
 {
 	char whole[2 * SHA256_BYTES + 1];
 

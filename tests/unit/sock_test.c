@@ -72,7 +72,7 @@ TEST(the_largest_frame_fits_and_one_byte_more_does_not)
 	close_pair();
 }
 
-TEST(descriptors_ride_along_and_close_on_exec)
+TEST(descriptors_of_a_frame_arrive_close_on_exec)
 {
 	int fds[WIRE_FDS], got[WIRE_FDS];
 	unsigned before = open_descriptors(), n = WIRE_FDS;
@@ -92,7 +92,7 @@ TEST(descriptors_ride_along_and_close_on_exec)
 	CHECK_INT(open_descriptors(), before);
 }
 
-TEST(descriptors_without_room_are_closed)
+TEST(descriptors_over_the_expected_number_are_closed)
 {
 	int fds[3], got[3];
 	unsigned before = open_descriptors(), n;
@@ -145,7 +145,7 @@ static int send_raw(const void *bytes, size_t len, const int *fds, unsigned nfds
 	return sendmsg(pair[0], &msg, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-TEST(a_flood_of_descriptors_leaves_none_behind)
+TEST(many_descriptors_in_one_message_are_all_closed)
 {
 	struct frame f = sock_head(WIRE_FD, 1);
 	int fds[32], got[WIRE_FDS];
@@ -164,7 +164,7 @@ TEST(a_flood_of_descriptors_leaves_none_behind)
 	CHECK_INT(open_descriptors(), before);
 }
 
-TEST(rubbish_is_invalid_and_its_descriptors_are_closed)
+TEST(an_invalid_frame_is_rejected_and_its_descriptors_closed)
 {
 	static char too_long[WIRE_MAX + 100];
 	struct frame good = sock_head(WIRE_DATA, 1), bad = sock_head(WIRE_DATA, 1);
@@ -187,7 +187,7 @@ TEST(rubbish_is_invalid_and_its_descriptors_are_closed)
 	CHECK_INT(open_descriptors(), before);
 }
 
-TEST(an_empty_packet_reads_as_the_end_and_its_descriptors_are_closed)
+TEST(an_empty_packet_is_end_of_file_and_its_descriptors_are_closed)
 {
 	unsigned before = open_descriptors(), n = WIRE_FDS;
 	int fds[2], got[WIRE_FDS];
@@ -202,7 +202,7 @@ TEST(an_empty_packet_reads_as_the_end_and_its_descriptors_are_closed)
 	CHECK_INT(open_descriptors(), before);
 }
 
-TEST(a_peer_that_left_is_an_end_to_read_and_an_error_to_write)
+TEST(a_closed_peer_is_end_of_file_for_reads_and_an_error_for_writes)
 {
 	struct frame f = sock_head(WIRE_INFO, 1);
 	struct err e;
@@ -216,7 +216,7 @@ TEST(a_peer_that_left_is_an_end_to_read_and_an_error_to_write)
 	close(pair[0]);
 }
 
-TEST(a_socket_that_does_not_block_says_so)
+TEST(a_non_blocking_socket_returns_would_block)
 {
 	static char tail[WIRE_MAX / 2];
 	struct frame f = sock_head(WIRE_DATA, 1);
@@ -243,7 +243,7 @@ static const char *fresh_path(void)
 	return path;
 }
 
-TEST(a_client_meets_a_listener)
+TEST(a_client_connects_to_a_listener)
 {
 	struct frame f = sock_head(WIRE_INFO, 5);
 	int listener, client, server;
@@ -265,7 +265,7 @@ TEST(a_client_meets_a_listener)
 	unlink(path);
 }
 
-TEST(a_stale_socket_is_replaced_and_a_living_one_is_not)
+TEST(a_stale_socket_is_replaced_and_a_listening_one_is_not)
 {
 	struct err e;
 	int first = sock_listen(fresh_path(), 4, &e), second;
@@ -280,7 +280,7 @@ TEST(a_stale_socket_is_replaced_and_a_living_one_is_not)
 	unlink(path);
 }
 
-TEST(a_file_in_the_way_is_left_alone)
+TEST(a_file_at_the_path_of_the_socket_is_not_replaced)
 {
 	struct stat st;
 	struct err e;
@@ -294,7 +294,7 @@ TEST(a_file_in_the_way_is_left_alone)
 	unlink(path);
 }
 
-TEST(a_socket_of_another_kind_is_left_alone)
+TEST(a_socket_of_another_type_is_not_replaced)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int stream = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -310,7 +310,7 @@ TEST(a_socket_of_another_kind_is_left_alone)
 	unlink(path);
 }
 
-TEST(a_full_queue_is_waited_for_only_by_those_who_want_to)
+TEST(connecting_to_a_full_queue_waits_only_on_request)
 {
 	int listener, held[64], n = 0;
 	struct err e;
@@ -328,7 +328,7 @@ TEST(a_full_queue_is_waited_for_only_by_those_who_want_to)
 	unlink(path);
 }
 
-TEST(nobody_there_keeps_its_errno)
+TEST(a_failed_connect_keeps_errno)
 {
 	struct err e;
 	int listener;
@@ -343,7 +343,7 @@ TEST(nobody_there_keeps_its_errno)
 	unlink(path);
 }
 
-TEST(a_path_too_long_for_a_socket_is_refused_not_cut)
+TEST(a_path_too_long_for_a_socket_is_rejected)
 {
 	char name[200];
 	struct err e;

@@ -38,7 +38,7 @@ static void done_with(struct spool *s, const char *dir)
 	CHECK_INT(rmdir(path), 0); /* nothing of it is left */
 }
 
-TEST(results_are_read_back_from_any_number_on)
+TEST(results_are_read_from_any_number)
 {
 	auto_dir char dir[128];
 	struct spool_row rows[3];
@@ -70,7 +70,7 @@ TEST(results_are_read_back_from_any_number_on)
 	done_with(&s, dir);
 }
 
-TEST(a_result_without_its_row_does_not_count)
+TEST(a_result_without_its_index_entry_is_ignored)
 {
 	auto_dir char dir[128];
 	struct spool s;
@@ -89,7 +89,7 @@ TEST(a_result_without_its_row_does_not_count)
 	done_with(&s, dir);
 }
 
-TEST(a_row_without_its_result_does_not_count)
+TEST(an_index_entry_without_its_result_is_ignored)
 {
 	auto_dir char dir[128];
 	struct spool s;
@@ -109,7 +109,7 @@ TEST(a_row_without_its_result_does_not_count)
 	done_with(&s, dir);
 }
 
-TEST(garbage_in_the_index_ends_what_counts)
+TEST(an_invalid_index_entry_ends_the_valid_results)
 {
 	auto_dir char dir[128];
 	struct spool s;
@@ -124,7 +124,7 @@ TEST(garbage_in_the_index_ends_what_counts)
 	done_with(&s, dir);
 }
 
-TEST(items_are_appended_and_read_in_pieces)
+TEST(items_are_appended_and_read_in_parts)
 {
 	auto_dir char dir[128];
 	struct spool s;
@@ -141,7 +141,7 @@ TEST(items_are_appended_and_read_in_pieces)
 	done_with(&s, dir);
 }
 
-TEST(two_batches_do_not_share_a_name_and_none_opens_what_is_not_there)
+TEST(a_batch_name_is_unique_and_an_unknown_one_is_an_error)
 {
 	auto_dir char dir[128];
 	struct spool s, other;

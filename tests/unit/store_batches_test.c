@@ -15,7 +15,7 @@ static struct store_batch row(const char *id, int64_t at)
 	return b;
 }
 
-TEST(a_batch_comes_back_as_it_was_written)
+TEST(a_batch_is_read_as_it_was_written)
 {
 	struct store_batch b = row("aaaaaaaaaaaa", 5), got;
 
@@ -73,7 +73,7 @@ TEST(batches_are_listed_by_team_newest_first_in_pages)
 	store_batches_fini(&l);
 }
 
-TEST(the_living_and_the_old_are_found_and_bytes_are_summed)
+TEST(unfinished_and_old_batches_are_found_and_bytes_summed)
 {
 	struct store_batch a = row("aaaaaaaaaaaa", 1), b = row("bbbbbbbbbbbb", 2);
 	struct store_batches l;
@@ -98,6 +98,6 @@ TEST(the_living_and_the_old_are_found_and_bytes_are_summed)
 	store_batches_fini(&l);
 	CHECK_OK(store_batch_bytes(s, "blue", &bytes, &err));
 	CHECK_INT(bytes, 7);
-	CHECK_OK(store_batch_bytes(s, "nobody", &bytes, &err));
+	CHECK_OK(store_batch_bytes(s, "missing", &bytes, &err));
 	CHECK_INT(bytes, 0);
 }

@@ -48,7 +48,7 @@ static void write_until_killed(const char *dir, int tell)
 			_exit(1);
 }
 
-/* Reads what the child says is committed until it has said `enough`, kills it, reads the rest. */
+/* Reads which rows the child has committed until there are `enough`, kills it, reads the rest. */
 static int last_told(int from, pid_t child, unsigned enough)
 {
 	unsigned n;
@@ -64,7 +64,7 @@ static int last_told(int from, pid_t child, unsigned enough)
 	return last;
 }
 
-TEST(what_was_committed_is_there_after_kill_9_and_nothing_is_half_done)
+TEST(committed_transactions_survive_kill_9_and_others_leave_nothing)
 {
 	auto_dir char dir[128];
 	unsigned enough = 0;
@@ -129,7 +129,7 @@ static int make_keys(const char *dir, int tell)
 	return 0;
 }
 
-TEST(another_process_writes_at_the_same_time_and_is_seen_at_once)
+TEST(writes_of_another_process_are_visible_at_once)
 {
 	auto_dir char dir[128];
 	auto_store struct store *s = NULL;
@@ -183,7 +183,7 @@ static int open_and_write(const char *dir, unsigned who)
 	return 0;
 }
 
-TEST(many_open_a_new_file_at_the_same_moment)
+TEST(many_processes_create_the_database_at_the_same_time)
 {
 	for (unsigned round = 0; round < 25; round++) {
 		auto_dir char dir[128];
@@ -256,7 +256,7 @@ TEST(opening_waits_for_a_process_that_locks_the_file_for_six_seconds)
 }
 
 /* A reader of a file that has no WAL yet: SQLite does not wait for it when WAL is turned on. */
-TEST(a_reader_that_never_leaves_delays_opening_only_until_the_deadline)
+TEST(a_permanent_reader_delays_opening_only_until_the_deadline)
 {
 	auto_dir char dir[128];
 	auto_store struct store *s = NULL;
@@ -294,7 +294,7 @@ TEST(the_connection_that_checkpoints_waits_for_a_lock_as_well)
 	lock_holder_end(holder);
 }
 
-TEST(a_writer_that_does_not_come_to_an_end_is_told_as_busy)
+TEST(an_endless_writer_is_reported_as_busy)
 {
 	auto_store struct store *other = NULL;
 
@@ -354,12 +354,12 @@ static void check_full(struct store *s)
 	CHECK(n > 10);
 	CHECK_INT(count(s, "SELECT count(*) FROM boxes"), n);
 	CHECK_INT(count(s, "SELECT count(*) FROM events"), n);
-	CHECK_OK(store_box_get(s, id_of(n - 1), &b, &err)); /* reading goes on */
+	CHECK_OK(store_box_get(s, id_of(n - 1), &b, &err)); /* reading still works */
 	store_box_fini(&b);
 	check_doom(s, n);
 }
 
-TEST(a_file_that_may_not_grow_fails_whole_and_recovers)
+TEST(a_file_that_cannot_grow_rolls_back_and_recovers)
 {
 	STORE(s, dir);
 	(void)count(s, "PRAGMA max_page_count = 120");
@@ -371,7 +371,7 @@ TEST(a_file_that_may_not_grow_fails_whole_and_recovers)
 	CHECK_OK(store_check(s, &err));
 }
 
-TEST_FORKED(a_full_disk_fails_whole_and_recovers)
+TEST_FORKED(a_full_disk_rolls_back_and_the_store_recovers)
 {
 	auto_dir char dir[128];
 	auto_store struct store *s = NULL;
@@ -414,7 +414,7 @@ static off_t size_of(const char *dir, const char *name)
 }
 
 /* Never a pause, so a passive checkpoint alone would never let the WAL begin anew. */
-TEST(the_wal_stays_bounded_while_writing_goes_on)
+TEST(the_wal_stays_bounded_during_writes)
 {
 	struct store_box b = box_of(1);
 	static char data[40000];
@@ -438,7 +438,7 @@ TEST(the_wal_stays_bounded_while_writing_goes_on)
 	CHECK_OK(store_check(s, &err));
 }
 
-TEST(the_wal_reaches_the_database_by_itself)
+TEST(the_wal_is_checkpointed_without_a_request)
 {
 	struct store_event ev = { .team = "default", .type = "noise" };
 	static char data[40000];
@@ -448,7 +448,7 @@ TEST(the_wal_reaches_the_database_by_itself)
 	memset(data, ' ', sizeof(data) - 1);
 	ev.data = data;
 	begin = now = size_of(dir, "atoll.db");
-	/* Only a checkpoint writes to the file; nobody here asks for one. */
+	/* Only a checkpoint writes to the file, and this test requests none. */
 	for (unsigned i = 0; i < 15000 && now < begin + (4 << 20); i++) {
 		CHECK_OK(store_event_add(s, &ev, &err));
 		now = size_of(dir, "atoll.db");

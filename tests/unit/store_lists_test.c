@@ -145,7 +145,7 @@ TEST(boxes_are_filtered_by_team_state_template_and_name)
 #define LISTED(...) listed(s, (struct store_box_filter){ __VA_ARGS__ })
 	CHECK_INT(LISTED(0), 3);
 	CHECK_INT(LISTED(.team = "default"), 2);
-	CHECK_INT(LISTED(.team = "nobody"), 0);
+	CHECK_INT(LISTED(.team = "missing"), 0);
 	CHECK_INT(LISTED(.states = 1u << STORE_BOX_DELETED), 1);
 	CHECK_INT(LISTED(.states = 1u << STORE_BOX_DELETED | 1u << STORE_BOX_STOPPED), 2);
 	CHECK_INT(LISTED(.states = (1u << STORE_BOX_STATES) - 1), 4);
@@ -405,7 +405,7 @@ TEST(audit_rows_can_be_neither_changed_nor_deleted)
 {
 	STORE(s, dir);
 	CHECK_OK(note(s, 10, "box.create"));
-	CHECK_ERR(try_sql(s, "UPDATE audit SET who = 'nobody'"), ERR_DENIED);
+	CHECK_ERR(try_sql(s, "UPDATE audit SET who = 'other'"), ERR_DENIED);
 	CHECK_ERR(try_sql(s, "DELETE FROM audit"), ERR_DENIED);
 	CHECK_ERR(try_sql(s, "DELETE FROM audit_line"), ERR_DENIED);
 	CHECK_INT(NOTES(.who = "uid:0"), 1);

@@ -7,7 +7,7 @@
 static struct store_pipeline row(const char *id, int64_t at)
 {
 	struct store_pipeline p = {
-		.team = "blue", .who = "key", .created_ns = at, .title = "a wish"
+		.team = "blue", .who = "key", .created_ns = at, .title = "a task"
 	};
 
 	snprintf(p.id, sizeof(p.id), "%s", id);
@@ -36,7 +36,7 @@ TEST(a_pipeline_comes_back_as_it_was_written)
 	CHECK_OK(store_pipeline_update(s, &p, &err));
 	CHECK_OK(store_pipeline_get(s, "aaaaaaaaaaaa", &got, &err));
 	CHECK_INT(got.state, STORE_PIPELINE_FINISHED);
-	CHECK_STR(got.title, "a wish");
+	CHECK_STR(got.title, "a task");
 	CHECK_STR(got.outcome, "verified");
 	CHECK_STR(got.category, "typo");
 	CHECK_INT(got.attempts, 2);

@@ -18,7 +18,7 @@ static struct store_ui_link link_of(unsigned n, const char *team, int64_t expire
 	return x;
 }
 
-TEST(a_link_is_taken_once_and_not_after_its_time)
+TEST(a_login_link_is_valid_once_and_until_it_expires)
 {
 	struct store_ui_link x = link_of(1, "default", 100), got;
 
@@ -40,7 +40,7 @@ TEST(a_link_is_taken_once_and_not_after_its_time)
 	CHECK_ERR(store_ui_link_take(s, x.hash, 99, &got, &err), ERR_NOT_FOUND);
 }
 
-TEST(unused_links_of_a_team_are_bounded)
+TEST(the_number_of_unused_login_links_of_a_team_is_bounded)
 {
 	struct store_ui_link x, got;
 
@@ -72,7 +72,7 @@ static struct store_mcp_session session_of(unsigned n, const char *team, const c
 	return x;
 }
 
-TEST(a_session_is_found_by_its_key_alone_and_after_a_restart)
+TEST(a_session_is_found_by_its_key_after_a_restart)
 {
 	struct store_mcp_session x = session_of(5, "default", "k1", 1), got;
 	static const char *const bad[] = { "",
@@ -107,7 +107,7 @@ TEST(a_session_is_found_by_its_key_alone_and_after_a_restart)
 	CHECK_ERR(store_mcp_session_set_level(s, x.id, 3, &err), ERR_NOT_FOUND);
 }
 
-TEST(a_team_has_so_many_sessions_and_those_unused_for_a_month_go)
+TEST(sessions_per_team_are_bounded_and_unused_ones_removed_after_a_month)
 {
 	const int64_t base = MCP_SESSION_KEEP_NS * 2;
 	struct store_history h = { .now_ns = base + MCP_SESSION_KEEP_NS - 1000, .team_bytes = 1 };
@@ -142,7 +142,7 @@ TEST(a_team_has_so_many_sessions_and_those_unused_for_a_month_go)
 
 /* Keys ---- */
 
-TEST(a_fresh_key_has_its_form_and_its_hash)
+TEST(a_new_key_has_the_key_format_and_its_hash)
 {
 	char text[KEY_TEXT + 1], other[KEY_TEXT + 1];
 	struct store_key k = { 0 };
@@ -166,7 +166,7 @@ TEST(the_hash_of_a_key_is_its_sha256)
 	CHECK(memcmp(hash, want, sizeof(want)) == 0);
 }
 
-TEST(what_is_not_a_key_has_no_hash)
+TEST(text_that_is_not_a_key_has_no_hash)
 {
 	static const char *const bad[] = {
 		"",
@@ -195,7 +195,7 @@ static int add_key(struct store *s, const char *team, const char *name, struct s
 	return store_key_make(text, k, &err) < 0 ? -1 : store_key_add(s, k, &err);
 }
 
-TEST(a_key_is_found_by_its_hash_and_by_nothing_near_it)
+TEST(a_key_is_found_only_by_its_exact_hash)
 {
 	struct store_key k, got;
 
@@ -210,7 +210,7 @@ TEST(a_key_is_found_by_its_hash_and_by_nothing_near_it)
 	CHECK_ERR(store_key_get(s, "nonono", &got, &err), ERR_NOT_FOUND);
 }
 
-TEST(a_key_needs_a_team_and_a_name_of_its_own)
+TEST(a_key_needs_a_team_and_a_unique_name)
 {
 	struct store_team t = { .name = "blue" };
 	struct store_key k;
@@ -223,10 +223,10 @@ TEST(a_key_needs_a_team_and_a_name_of_its_own)
 	CHECK_ERR(add_key(s, "blue", "ci", &k), ERR_CONFLICT);
 	CHECK_OK(add_key(s, "default", "ci", &k));
 	CHECK_OK(add_key(s, "blue", "", &k));
-	CHECK_OK(add_key(s, "blue", "", &k)); /* no name is nobody's name */
+	CHECK_OK(add_key(s, "blue", "", &k)); /* several keys may have no name */
 }
 
-TEST(a_revoked_key_stays_and_its_name_is_free)
+TEST(a_revoked_key_is_kept_and_its_name_is_free)
 {
 	struct store_key k, next, got;
 
@@ -257,7 +257,7 @@ TEST(a_key_is_removed_by_id_before_name_and_only_in_its_team)
 	CHECK_ERR(store_key_remove(s, "default", "", &err), ERR_NOT_FOUND);
 }
 
-TEST(the_use_of_a_key_is_noted_to_the_minute)
+TEST(the_last_use_of_a_key_is_stored_per_minute)
 {
 	static const int64_t second = INT64_C(1000000000);
 	struct store_key k, got;
@@ -291,7 +291,7 @@ TEST(roles_have_names)
 
 /* Teams ---- */
 
-TEST(team_default_is_there_and_stays)
+TEST(the_default_team_exists_and_cannot_be_removed)
 {
 	struct store_team t;
 
@@ -304,7 +304,7 @@ TEST(team_default_is_there_and_stays)
 	CHECK_ERR(store_team_put(s, &(struct store_team){ 0 }, &err), ERR_INVALID);
 }
 
-TEST(a_team_is_changed_by_putting_it_again)
+TEST(a_team_is_changed_by_storing_it_again)
 {
 	struct store_team t = { .name = "blue", .created_ns = 5, .boxes = 1 }, got;
 	struct store_key k;
@@ -320,7 +320,7 @@ TEST(a_team_is_changed_by_putting_it_again)
 	CHECK(got.boxes == 2 && got.requests_per_second == UINT32_MAX && got.created_ns == 5);
 }
 
-TEST(a_team_with_keys_or_volumes_or_boxes_stays)
+TEST(a_team_with_keys_volumes_or_boxes_cannot_be_removed)
 {
 	struct store_team t = { .name = "blue" };
 	struct store_volume v = { .id = "cccccccccccc", .team = "blue", .name = "data" };
@@ -381,10 +381,10 @@ TEST(usage_adds_up_per_day_and_over_days)
 	CHECK_INT(got.executions, 3);
 	CHECK_OK(store_usage_get(s, "default", 11, 11, &got, &err));
 	CHECK_INT(got.executions, 0);
-	CHECK_ERR(store_usage_add(s, "nobody", 10, &u, &err), ERR_NOT_FOUND);
+	CHECK_ERR(store_usage_add(s, "missing", 10, &u, &err), ERR_NOT_FOUND);
 }
 
-TEST(usage_beyond_all_numbers_is_refused_and_not_wrapped)
+TEST(a_usage_overflow_is_rejected)
 {
 	struct store_usage u = { .output_bytes = INT64_MAX }, got;
 
@@ -395,7 +395,7 @@ TEST(usage_beyond_all_numbers_is_refused_and_not_wrapped)
 	CHECK(got.output_bytes == INT64_MAX);
 }
 
-TEST(a_day_begins_at_midnight_utc)
+TEST(a_usage_day_starts_at_midnight_utc)
 {
 	static const int64_t day = INT64_C(86400000000000);
 
@@ -409,7 +409,7 @@ TEST(a_day_begins_at_midnight_utc)
 
 /* Boxes ---- */
 
-TEST(a_box_is_buried_once_and_the_first_cause_stays)
+TEST(a_box_ends_once_and_keeps_its_first_cause)
 {
 	struct store_box b = box_of(1), out;
 
@@ -423,7 +423,7 @@ TEST(a_box_is_buried_once_and_the_first_cause_stays)
 	store_box_fini(&out);
 }
 
-TEST(deadlines_move_with_a_clock_that_was_set_and_only_once)
+TEST(deadlines_follow_a_clock_step_once)
 {
 	const int64_t second = 1000000000, hour = 3600 * second;
 	struct store_box b = box_of(1), out;
@@ -456,7 +456,7 @@ TEST(deadlines_move_with_a_clock_that_was_set_and_only_once)
 	store_box_fini(&out);
 }
 
-TEST(a_box_that_is_not_there_is_not_found)
+TEST(an_unknown_box_is_not_found)
 {
 	struct store_box b = box_of(1), out;
 
@@ -472,7 +472,7 @@ TEST(a_box_that_is_not_there_is_not_found)
 	CHECK_ERR(store_box_by_session(s, "default", "", "base", &out, &err), ERR_NOT_FOUND);
 }
 
-TEST(names_and_sessions_are_taken_by_one_living_box_of_a_team)
+TEST(names_and_sessions_are_unique_among_running_boxes_of_a_team)
 {
 	struct store_box a = box_of(1), b = box_of(2), out;
 
@@ -523,7 +523,7 @@ TEST(another_team_may_use_the_same_names)
 	CHECK_OK(store_box_insert(s, &b, &err));
 }
 
-TEST(a_box_is_updated_whole_but_for_what_never_changes)
+TEST(an_update_changes_all_fields_of_a_box_except_constant_ones)
 {
 	struct store_box b = box_of(1), want = rows_box(), out;
 
@@ -547,7 +547,7 @@ TEST(a_box_is_updated_whole_but_for_what_never_changes)
 	store_box_fini(&out);
 }
 
-TEST(metadata_env_and_volumes_must_be_what_they_are)
+TEST(metadata_env_and_volumes_must_be_valid_json)
 {
 	static const char *const bad[] = {
 		"{", "[]", "1", "nonsense", "{\"a\":}", "{} {}", "\"\""
@@ -572,7 +572,7 @@ TEST(metadata_env_and_volumes_must_be_what_they_are)
 	}
 }
 
-TEST(a_box_keeps_the_hosts_it_may_reach)
+TEST(the_allowed_hosts_of_a_box_are_stored)
 {
 	struct store_box b = box_of(1), out;
 
@@ -602,7 +602,7 @@ TEST(states_have_names)
 /* Runs ---- */
 
 /* A page of a hundred would be megabytes to parse. */
-TEST(lists_leave_out_what_was_asked_for_and_programs_of_our_own)
+TEST(lists_can_exclude_states_and_never_have_internal_execs)
 {
 	static const struct {
 		const char *record, *listed;
@@ -644,7 +644,7 @@ TEST(lists_leave_out_what_was_asked_for_and_programs_of_our_own)
 	store_runs_fini(&l);
 }
 
-TEST(a_run_begins_and_ends_once)
+TEST(a_run_starts_and_ends_once)
 {
 	struct store_run r = rows_run(), out;
 
@@ -671,7 +671,7 @@ TEST(a_run_begins_and_ends_once)
 	CHECK_ERR(store_run_get(s, "", &out, &err), ERR_NOT_FOUND);
 }
 
-TEST(a_record_of_a_megabyte_comes_back)
+TEST(a_record_of_a_megabyte_is_stored)
 {
 	struct store_run r = rows_run(), out;
 	size_t n = 1 << 20;
@@ -711,7 +711,7 @@ static struct store_context rows_context(void)
 				       .max_output = 67 };
 }
 
-TEST(a_context_comes_back_whole_with_its_box)
+TEST(a_context_is_read_with_its_box)
 {
 	struct store_context c = rows_context();
 	struct store_contexts l = { 0 };
@@ -736,7 +736,7 @@ TEST(a_context_comes_back_whole_with_its_box)
 	store_contexts_fini(&l);
 }
 
-TEST(a_row_never_goes_back_to_an_earlier_cell)
+TEST(the_cell_number_of_a_context_never_decreases)
 {
 	struct store_context c = rows_context();
 	struct store_contexts l = { 0 };
@@ -755,7 +755,7 @@ TEST(a_row_never_goes_back_to_an_earlier_cell)
 	store_contexts_fini(&l);
 }
 
-TEST(a_language_has_one_standing_context_in_a_box)
+TEST(a_language_has_one_default_context_per_box)
 {
 	struct store_context c = rows_context();
 	struct store_contexts l = { 0 };
@@ -789,7 +789,7 @@ static struct store_set a_set(char key, char layer, int64_t at_ns)
 	return s;
 }
 
-TEST(a_set_of_packages_is_found_by_its_key_and_counts_its_uses)
+TEST(a_package_set_is_found_by_its_key_and_its_uses_are_counted)
 {
 	struct store_set s1 = a_set('a', '1', 5), out;
 	struct store_sets all;
@@ -811,7 +811,7 @@ TEST(a_set_of_packages_is_found_by_its_key_and_counts_its_uses)
 	store_sets_fini(&all);
 }
 
-TEST(layers_that_several_sets_share_count_once_and_the_oldest_goes_first)
+TEST(layers_shared_by_sets_count_once_and_the_oldest_is_removed_first)
 {
 	struct store_set v[] = { a_set('a', '1', 10), a_set('b', '1', 50), a_set('c', '2', 20),
 				 a_set('d', '3', 30) };

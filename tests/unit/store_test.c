@@ -1,4 +1,4 @@
-/* The store as a file: who may open it, what becomes of it, groups. Rows are in store_*_test.c. */
+/* store_test.c - the database file: access, migration, transactions. Rows are in store_*_test.c. */
 #include "base/buf.h"
 #include "store/audit.h"
 #include "store/history.h"
@@ -97,7 +97,7 @@ TEST(states_are_stored_with_the_words_of_the_schema)
 
 /* Opening ---- */
 
-TEST(a_new_store_is_private_and_current)
+TEST(a_new_database_is_private_and_has_the_newest_version)
 {
 	struct stat st;
 	char path[160];
@@ -110,7 +110,7 @@ TEST(a_new_store_is_private_and_current)
 	CHECK_OK(store_check(s, &err));
 }
 
-TEST(a_row_of_everything_comes_back_after_reopening)
+TEST(rows_of_every_table_are_read_after_reopening)
 {
 	STORE(s, dir);
 	CHECK_OK(rows_fill(s));
@@ -121,7 +121,7 @@ TEST(a_row_of_everything_comes_back_after_reopening)
 	rows_check(s);
 }
 
-TEST(closing_leaves_one_file_with_everything_in_it)
+TEST(closing_leaves_one_file_with_all_rows)
 {
 	struct stat st;
 	char path[160];
@@ -134,7 +134,7 @@ TEST(closing_leaves_one_file_with_everything_in_it)
 	CHECK_INT(stat(path, &st), -1);
 }
 
-TEST(a_folder_that_is_not_there_is_said_to_be)
+TEST(a_missing_folder_is_reported)
 {
 	auto_store struct store *s = NULL;
 
@@ -143,7 +143,7 @@ TEST(a_folder_that_is_not_there_is_said_to_be)
 	CHECK(strstr(err.msg, "/nonexistent/state/atoll.db"));
 }
 
-TEST(a_folder_with_a_name_without_end_is_refused)
+TEST(an_overlong_folder_name_is_rejected)
 {
 	auto_store struct store *s = NULL;
 	static char name[8000];
@@ -152,7 +152,7 @@ TEST(a_folder_with_a_name_without_end_is_refused)
 	CHECK_ERR(store_open(&s, name, &err), ERR_INVALID);
 }
 
-TEST(a_folder_in_the_place_of_the_file_is_refused)
+TEST(a_folder_instead_of_the_file_is_rejected)
 {
 	auto_dir char dir[128];
 	auto_store struct store *s = NULL;
@@ -166,7 +166,7 @@ TEST(a_folder_in_the_place_of_the_file_is_refused)
 	rmdir(path);
 }
 
-TEST(garbage_is_refused_and_left_as_it_is)
+TEST(a_file_that_is_no_database_is_rejected_and_not_changed)
 {
 	auto_dir char dir[128];
 	auto_store struct store *s = NULL;
@@ -201,7 +201,7 @@ TEST(a_truncated_file_is_refused)
 	}
 }
 
-TEST(a_broken_page_is_found_by_the_check)
+TEST(a_damaged_page_is_found_by_the_check)
 {
 	char path[160], zeros[4096] = { 0 };
 	auto_fd int fd = -1;
@@ -219,7 +219,7 @@ TEST(a_broken_page_is_found_by_the_check)
 	CHECK_INT(err.sys, EIO);
 }
 
-TEST(a_wal_of_garbage_takes_nothing_away)
+TEST(an_invalid_wal_loses_no_rows)
 {
 	char garbage[9000];
 
@@ -244,7 +244,7 @@ TEST(the_database_of_another_program_is_refused)
 	CHECK(strstr(err.msg, "another program"));
 }
 
-TEST(the_database_of_a_newer_atoll_is_refused_and_left_as_it_is)
+TEST(a_database_of_a_newer_version_is_rejected_and_not_changed)
 {
 	auto_buf struct buf before = { 0 }, after = { 0 };
 	char want[80], stamp[64];
@@ -263,14 +263,14 @@ TEST(the_database_of_a_newer_atoll_is_refused_and_left_as_it_is)
 	CHECK(before.len == after.len && memcmp(before.p, after.p, after.len) == 0);
 }
 
-static void become_nobody(void)
+static void become_unprivileged(void)
 {
 	if (geteuid() == 0 &&
 	    (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0))
 		_exit(1);
 }
 
-TEST_FORKED(a_file_that_may_only_be_read_is_refused)
+TEST_FORKED(a_read_only_database_file_is_rejected)
 {
 	char path[160];
 
@@ -279,12 +279,12 @@ TEST_FORKED(a_file_that_may_only_be_read_is_refused)
 	s = NULL;
 	path_of(path, dir, "atoll.db");
 	CHECK(chmod(path, 0444) == 0 && chmod(dir, 0777) == 0);
-	become_nobody();
+	become_unprivileged();
 	CHECK_ERR(store_open(&s, dir, &err), ERR_SYS);
 	CHECK_INT(err.sys, EACCES);
 }
 
-TEST_FORKED(a_file_that_may_not_be_read_is_refused)
+TEST_FORKED(an_unreadable_database_file_is_rejected)
 {
 	char path[160];
 
@@ -293,7 +293,7 @@ TEST_FORKED(a_file_that_may_not_be_read_is_refused)
 	s = NULL;
 	path_of(path, dir, "atoll.db");
 	CHECK(chmod(path, 0) == 0 && chmod(dir, 0777) == 0);
-	become_nobody();
+	become_unprivileged();
 	CHECK_ERR(store_open(&s, dir, &err), ERR_SYS);
 	CHECK_INT(err.sys, EACCES);
 }
@@ -327,7 +327,7 @@ static const char *const history[] = {
 	"CREATE TABLE b AS SELECT x + y AS z FROM a; DROP TABLE a",
 };
 
-TEST(every_version_becomes_the_newest)
+TEST(every_old_version_is_migrated_to_the_newest)
 {
 	for (int from = 0; from <= 3; from++) {
 		sqlite3 *db;
@@ -349,7 +349,7 @@ TEST(every_version_becomes_the_newest)
 	}
 }
 
-TEST(a_step_that_fails_leaves_the_version_before_it_whole)
+TEST(a_failed_migration_leaves_the_previous_version)
 {
 	static const char *const broken[] = {
 		"CREATE TABLE a (x INTEGER); INSERT INTO a VALUES (1)",
@@ -383,8 +383,8 @@ TEST(a_store_of_version_1_still_opens_with_all_its_rows)
 	CHECK_OK(store_check(s, &err));
 }
 
-/* Whoever is about to change a released step: add another one. */
-TEST(the_first_step_makes_what_it_made_when_it_was_released)
+/* Do not change a released migration step: add another one. */
+TEST(the_first_migration_creates_the_released_schema)
 {
 	static const char all[] =
 		"SELECT group_concat(sql, x'0a') FROM"
@@ -431,7 +431,7 @@ static int put(struct store *s, unsigned n)
 	return store_box_insert(s, &b, &err);
 }
 
-TEST(a_group_is_all_or_nothing)
+TEST(a_transaction_is_all_or_nothing)
 {
 	STORE(s, dir);
 	CHECK_OK(store_begin(s, &err));
@@ -446,7 +446,7 @@ TEST(a_group_is_all_or_nothing)
 	CHECK(has(s, 1) && has(s, 2));
 }
 
-TEST(an_inner_rollback_undoes_the_inner_ones_alone)
+TEST(an_inner_rollback_undoes_only_inner_changes)
 {
 	STORE(s, dir);
 	CHECK_OK(store_begin(s, &err));
@@ -462,7 +462,7 @@ TEST(an_inner_rollback_undoes_the_inner_ones_alone)
 	CHECK(has(s, 1) && !has(s, 2) && has(s, 3));
 }
 
-TEST(an_outer_rollback_undoes_committed_inner_ones)
+TEST(an_outer_rollback_undoes_committed_inner_changes)
 {
 	STORE(s, dir);
 	CHECK_OK(store_begin(s, &err));
@@ -473,7 +473,7 @@ TEST(an_outer_rollback_undoes_committed_inner_ones)
 	CHECK(!has(s, 1));
 }
 
-TEST(an_end_without_a_beginning_changes_nothing)
+TEST(a_commit_without_a_begin_changes_nothing)
 {
 	STORE(s, dir);
 	CHECK_INT(store_rollback(s), -1);
@@ -482,7 +482,7 @@ TEST(an_end_without_a_beginning_changes_nothing)
 	CHECK_OK(put(s, 1));
 }
 
-TEST(closing_rolls_back_what_is_open)
+TEST(closing_rolls_back_an_open_transaction)
 {
 	STORE(s, dir);
 	CHECK_OK(store_begin(s, &err));
@@ -522,7 +522,7 @@ TEST(text_that_is_not_utf8_is_refused)
 	}
 }
 
-TEST(hostile_text_comes_back_byte_for_byte)
+TEST(hostile_text_is_read_byte_for_byte)
 {
 	static const char *const texts[] = {
 		"'",
@@ -553,7 +553,7 @@ TEST(hostile_text_comes_back_byte_for_byte)
 	}
 }
 
-TEST(a_cursor_survives_being_text_and_nothing_else_is_one)
+TEST(a_cursor_is_parsed_from_its_text_and_other_text_is_rejected)
 {
 	static const char *const bad[] = {
 		"",
@@ -580,7 +580,7 @@ TEST(a_cursor_survives_being_text_and_nothing_else_is_one)
 		CHECK_ERR(store_cursor_parse(bad[i], &d, &err), ERR_INVALID);
 }
 
-TEST(more_kinds_of_questions_than_the_cache_holds_are_answered)
+TEST(more_statements_than_the_cache_holds_are_executed)
 {
 	STORE(s, dir);
 	for (unsigned i = 0; i < SQL_CACHE * 3; i++) {
@@ -661,7 +661,7 @@ static int history_sweep(struct store *s, struct store_history *h, unsigned *out
 	return rc;
 }
 
-TEST(a_year_of_runs_leaves_thirty_days_and_a_small_file)
+TEST(retention_of_thirty_days_removes_older_runs_and_shrinks_the_file)
 {
 	uint64_t largest = 0, all, unused;
 	char path[160];
@@ -704,7 +704,7 @@ TEST(a_year_of_runs_leaves_thirty_days_and_a_small_file)
 	CHECK_OK(store_check(s, &err));
 }
 
-TEST(a_team_keeps_as_many_bytes_of_history_as_it_may_and_others_keep_theirs)
+TEST(the_history_size_of_a_team_is_enforced_without_affecting_others)
 {
 	struct store_history h = { .now_ns = DAY_NS,
 				   .keep_ns = 30 * DAY_NS,
@@ -732,7 +732,7 @@ TEST(a_team_keeps_as_many_bytes_of_history_as_it_may_and_others_keep_theirs)
 	CHECK_OK(store_check(s, &err));
 }
 
-TEST(nothing_is_removed_without_bounds)
+TEST(without_retention_limits_nothing_is_removed)
 {
 	struct store_history h = { .now_ns = INT64_MAX };
 	unsigned most;
@@ -743,7 +743,7 @@ TEST(nothing_is_removed_without_bounds)
 	CHECK(!h.runs && !h.boxes && !h.keys && !h.audit_rows && !most);
 }
 
-TEST(the_log_of_writes_shrinks_in_a_quiet_moment)
+TEST(the_wal_is_truncated_when_idle)
 {
 	char path[160];
 	struct stat st = { 0 };
@@ -760,7 +760,7 @@ TEST(the_log_of_writes_shrinks_in_a_quiet_moment)
 	CHECK(st.st_size <= 1 << 20);
 }
 
-TEST(a_file_of_an_older_version_learns_to_shrink)
+TEST(a_database_of_an_older_version_gets_auto_vacuum)
 {
 	STORE(s, dir);
 	store_close(s);

@@ -66,7 +66,7 @@ static int run(struct play *p)
 	return exec_pump_run(&p->stream, &command, &p->e);
 }
 
-TEST(both_streams_arrive_and_the_exit_ends_it)
+TEST(both_streams_arrive_and_the_exit_ends_the_pump)
 {
 	struct play p;
 
@@ -81,7 +81,7 @@ TEST(both_streams_arrive_and_the_exit_ends_it)
 	finish(&p);
 }
 
-TEST(frames_of_another_exec_are_not_ours)
+TEST(frames_of_another_exec_are_ignored)
 {
 	struct wire_exit other = { sock_head(WIRE_EXIT, REF + 1), .status = 9 };
 	struct play p;
@@ -94,7 +94,7 @@ TEST(frames_of_another_exec_are_not_ours)
 	finish(&p);
 }
 
-TEST(an_end_without_an_exit_is_a_box_that_died)
+TEST(end_of_file_without_an_exit_means_that_the_box_died)
 {
 	struct play p;
 
@@ -108,7 +108,7 @@ TEST(an_end_without_an_exit_is_a_box_that_died)
 	finish(&p);
 }
 
-TEST(a_box_that_died_before_it_was_asked_is_no_failure_of_ours)
+TEST(a_box_that_died_before_the_request_is_a_result)
 {
 	struct play p;
 
@@ -119,7 +119,7 @@ TEST(a_box_that_died_before_it_was_asked_is_no_failure_of_ours)
 	finish(&p);
 }
 
-TEST(more_than_was_kept_is_counted)
+TEST(output_over_the_limit_is_counted)
 {
 	char many[1500];
 	struct play p;
@@ -133,7 +133,7 @@ TEST(more_than_was_kept_is_counted)
 	finish(&p);
 }
 
-TEST(a_jump_in_the_offset_says_what_was_dropped)
+TEST(a_jump_in_the_offset_counts_as_dropped_bytes)
 {
 	struct play p;
 
@@ -171,7 +171,7 @@ TEST(a_third_stream_is_refused)
 	CHECK(refused(UINT32_MAX, 0, 1));
 }
 
-TEST(output_that_was_sent_already_is_refused)
+TEST(repeated_output_is_rejected)
 {
 	struct play p;
 
@@ -181,7 +181,7 @@ TEST(output_that_was_sent_already_is_refused)
 	finish(&p);
 }
 
-TEST(bytes_that_are_no_frame_end_it)
+TEST(an_invalid_frame_ends_the_pump)
 {
 	struct play p;
 
@@ -192,7 +192,7 @@ TEST(bytes_that_are_no_frame_end_it)
 	finish(&p);
 }
 
-TEST(what_init_says_went_wrong_is_said)
+TEST(an_error_of_init_is_returned)
 {
 	struct wire_error f = { sock_head(WIRE_ERROR, REF), .kind = ERR_LIMIT,
 				.msg = "no\033 more" };
@@ -205,7 +205,7 @@ TEST(what_init_says_went_wrong_is_said)
 	finish(&p);
 }
 
-TEST(credit_is_renewed_by_half_windows)
+TEST(credit_is_renewed_in_half_windows)
 {
 	static char many[60000];
 	struct wire_output_window last = { 0 };
@@ -236,7 +236,7 @@ TEST(credit_is_renewed_by_half_windows)
 	finish(&p);
 }
 
-TEST(arguments_that_no_execve_takes_are_refused_before_they_are_sent)
+TEST(arguments_too_long_for_execve_are_rejected_before_sending)
 {
 	static char one[BOX_STRING_MAX + 1];
 	const char *const list[] = { "prog", one, NULL };
@@ -253,7 +253,7 @@ TEST(arguments_that_no_execve_takes_are_refused_before_they_are_sent)
 	finish(&p);
 }
 
-TEST(long_arguments_go_as_a_sealed_descriptor)
+TEST(long_arguments_are_sent_as_a_sealed_memfd)
 {
 	static char one[100000];
 	const char *const list[] = { "prog", one, NULL };

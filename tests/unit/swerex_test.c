@@ -14,7 +14,7 @@ static void plain(const char *text, const char *expected)
 	CHECK_STR(buf_str(&out), expected);
 }
 
-TEST(what_a_terminal_would_take_is_left_out)
+TEST(terminal_escape_sequences_are_removed)
 {
 	plain("", "");
 	plain("\033[1;31mred\033[0m \033[2Kline\033[?25l", "red line");
@@ -24,7 +24,7 @@ TEST(what_a_terminal_would_take_is_left_out)
 	plain("\303\244\033[mb", "\303\244b");
 }
 
-TEST(a_sequence_without_an_end_takes_no_line_along)
+TEST(an_unterminated_escape_sequence_does_not_remove_a_line)
 {
 	plain("a\033", "a");
 	plain("a\033[", "a");
@@ -33,7 +33,7 @@ TEST(a_sequence_without_an_end_takes_no_line_along)
 	plain("a\033\033[mb", "ab");
 }
 
-TEST(a_mark_begins_a_line)
+TEST(a_mark_is_recognised_only_at_the_start_of_a_line)
 {
 	size_t before = 0;
 
@@ -55,7 +55,7 @@ static int decode(const char *bytes, size_t n, enum swerex_codec c, enum swerex_
 	return swerex_decode(&in, c, how, out, &at) < 0 ? (int)at : -1;
 }
 
-TEST(strict_names_the_first_byte_that_is_none)
+TEST(strict_decoding_reports_the_first_invalid_byte)
 {
 	auto_buf struct buf a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 }, e = { 0 };
 
@@ -70,7 +70,7 @@ TEST(strict_names_the_first_byte_that_is_none)
 	CHECK(!memcmp(e.p, "a\303\244\000", 4));
 }
 
-TEST(the_others_go_on)
+TEST(other_decoding_modes_continue_after_invalid_bytes)
 {
 	auto_buf struct buf a = { 0 }, b = { 0 }, c = { 0 };
 
@@ -85,7 +85,7 @@ TEST(the_others_go_on)
 	CHECK_INT(swerex_errors("surrogateescape"), -1);
 }
 
-TEST(the_name_of_a_file_is_one_word_of_the_script)
+TEST(file_names_are_quoted_in_the_script)
 {
 	auto_buf struct buf out = { 0 };
 	json_t *sources = json_pack("[s, s]", "/x'; rm -rf ~; '", "~/a b");

@@ -40,7 +40,7 @@ static void clear(void)
 	t = (struct driver_msg){ 0 };
 }
 
-TEST(the_five_events_are_understood)
+TEST(the_five_driver_events_are_parsed)
 {
 	CHECK_INT(line("{\"ev\":\"ready\",\"language\":\"python\",\"version\":\"3.11.2\"}"), 1);
 	CHECK_INT(ev.kind, DRIVER_MSG_READY);
@@ -69,7 +69,7 @@ TEST(the_five_events_are_understood)
 	clear();
 }
 
-TEST(what_is_not_of_the_table_is_refused)
+TEST(unknown_driver_events_are_rejected)
 {
 	static const char *const bad[] = {
 		"x",
@@ -108,14 +108,14 @@ TEST(what_is_not_of_the_table_is_refused)
 	}
 }
 
-TEST(fields_that_nobody_knows_are_left_out)
+TEST(unknown_fields_are_left_out)
 {
 	CHECK_INT(line("{\"ev\":\"end\",\"id\":\"1\",\"status\":\"ok\",\"took\":3}"), 1);
 	CHECK(!json_object_get(ev.doc, "took") && !json_object_get(ev.doc, "id"));
 	clear();
 }
 
-TEST(lines_come_in_any_pieces)
+TEST(lines_in_any_parts_are_joined)
 {
 	static const char text[] = "{\"ev\":\"end\",\"id\":\"1\",\"status\":\"ok\"}\n\n"
 				   "{\"ev\":\"end\",\"id\":\"2\",\"status\":\"error\"}\n";
@@ -142,7 +142,7 @@ TEST(lines_come_in_any_pieces)
 	clear();
 }
 
-TEST(a_line_without_an_end_is_refused_in_time)
+TEST(a_line_over_the_limit_is_rejected)
 {
 	size_t piece = 1 << 20, told = 0;
 	char *text = malloc(piece);
@@ -155,7 +155,7 @@ TEST(a_line_without_an_end_is_refused_in_time)
 	clear();
 }
 
-TEST(values_without_number_never_meet_the_parser)
+TEST(a_line_with_too_many_values_is_rejected_before_parsing)
 {
 	size_t n = 0, room = DRIVER_MSG_NODES * 2 + 100;
 	char *text = malloc(room);
@@ -172,7 +172,7 @@ TEST(values_without_number_never_meet_the_parser)
 	clear();
 }
 
-TEST(commas_in_a_text_are_not_values)
+TEST(commas_in_a_string_do_not_count_as_values)
 {
 	size_t n = 0, room = DRIVER_MSG_NODES * 4;
 	char *text = malloc(room);
@@ -188,7 +188,7 @@ TEST(commas_in_a_text_are_not_values)
 	clear();
 }
 
-TEST(behind_a_gap_it_begins_with_the_next_line)
+TEST(after_a_gap_parsing_continues_with_the_next_line)
 {
 	static const char text[] = "of a line\n{\"ev\":\"end\",\"id\":\"2\",\"status\":\"ok\"}\n";
 
@@ -199,7 +199,7 @@ TEST(behind_a_gap_it_begins_with_the_next_line)
 	clear();
 }
 
-TEST(what_a_driver_is_told_is_one_line_of_ascii)
+TEST(messages_to_a_driver_are_one_ascii_line)
 {
 	auto_buf struct buf out = { 0 };
 	json_t *env = json_pack("{s:s}", "A", "b");

@@ -11,7 +11,7 @@ static int check(const char *text, struct err *e)
 	return done;
 }
 
-TEST(a_task_may_have_all_of_its_members)
+TEST(a_task_with_all_members_is_accepted)
 {
 	struct err e = { 0 };
 
@@ -29,7 +29,7 @@ TEST(a_task_may_have_all_of_its_members)
 	CHECK_INT(check("{\"task\":\"x\",\"files\":null}", &e), 0);
 }
 
-TEST(what_it_may_not_say_is_named_with_its_path)
+TEST(an_invalid_member_of_a_task_is_named_by_its_path)
 {
 	static const struct {
 		const char *doc, *says;
@@ -66,7 +66,7 @@ TEST(what_it_may_not_say_is_named_with_its_path)
 	}
 }
 
-TEST(what_runs_decides_the_hash_and_nothing_else)
+TEST(the_artifact_hash_covers_only_what_is_executed)
 {
 	json_t *a = json_pack("{s:s, s:{s:s}, s:s, s:i}", "language", "python", "files", "main.py",
 			      "1", "entry", "main.py", "attempt", 1),

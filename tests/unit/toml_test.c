@@ -1,4 +1,4 @@
-/* toml_test.c - what a file says, and what its author is told. What is TOML and what is not is
+/* toml_test.c - values of a file, and the messages of errors. What is TOML and what is not is
  * held against Python's parser by tests/system/toml.sh. */
 #include "base/toml.h"
 #include "base/buf.h"
@@ -40,7 +40,7 @@ TEST(values_are_found_by_name_with_their_type_and_line)
 	toml_fini(&doc);
 }
 
-TEST(nothing_is_an_empty_table)
+TEST(an_empty_document_is_an_empty_table)
 {
 	struct toml doc;
 	struct err e;
@@ -50,7 +50,7 @@ TEST(nothing_is_an_empty_table)
 	toml_fini(&doc);
 }
 
-TEST(an_error_says_where_and_what_was_seen)
+TEST(an_error_names_line_and_value)
 {
 	const struct {
 		const char *text, *complaint;
@@ -107,7 +107,7 @@ static const char *repeated(const char *head, const char *unit, unsigned times)
 	return buf_str(&b);
 }
 
-TEST(every_bound_is_an_error_and_not_a_crash)
+TEST(exceeding_a_parser_limit_is_an_error)
 {
 	CHECK_STR(complaint(repeated("a = ", "[", 100000)), "f:1:69: more than 64 levels");
 	CHECK(strstr(complaint(repeated("a = ", "{a=", 100000)), "more than 64 levels"));
@@ -119,7 +119,7 @@ TEST(every_bound_is_an_error_and_not_a_crash)
 	repeated("", "", 0);
 }
 
-TEST(bytes_behind_the_end_are_not_read)
+TEST(no_byte_after_the_end_is_read)
 {
 	struct toml doc;
 	struct err e;
@@ -129,7 +129,7 @@ TEST(bytes_behind_the_end_are_not_read)
 	toml_fini(&doc);
 }
 
-TEST(a_nul_in_a_text_is_part_of_it)
+TEST(a_nul_in_a_string_is_kept)
 {
 	static const char text[] = "a = 'x'\n\"b\\u0000c\" = \"y\\u0000z\"";
 	struct toml doc;

@@ -49,7 +49,7 @@ static int write_file(struct layer_tree *t, const char *path, int executable, co
 
 /* ---- names ---- */
 
-TEST(paths_are_relative_plain_and_where_layers_may_be)
+TEST(layer_paths_are_relative_normal_and_below_allowed_folders)
 {
 	static const char *const good[] = { "usr",
 					    "usr/local/lib/python3.11/dist-packages/a.py",
@@ -82,7 +82,7 @@ TEST(paths_are_relative_plain_and_where_layers_may_be)
 	CHECK(!layer_tree_path_ok(name));
 }
 
-TEST(ids_are_64_hexadecimal_digits)
+TEST(layer_ids_are_64_hexadecimal_digits)
 {
 	char id[72];
 
@@ -140,7 +140,7 @@ TEST(a_name_is_written_once_and_never_below_a_file)
 	end();
 }
 
-TEST(files_and_bytes_have_an_end)
+TEST(the_number_of_files_and_bytes_is_limited)
 {
 	struct layer_tree t = begin();
 	struct err e;
@@ -177,7 +177,7 @@ static void fill(struct layer_tree *t, int reverse)
 	CHECK_INT(layer_tree_link(t, "opt/d/l", "../a", &e), 0);
 }
 
-TEST(the_same_content_has_the_same_name_in_whatever_order)
+TEST(the_same_content_has_the_same_id_in_any_order)
 {
 	struct layer_tree_sum one, two;
 	struct layer_tree t = begin();
@@ -250,7 +250,7 @@ static void setuid_bit(void)
 	CHECK_INT(fchmodat(root, "opt/a", 04644, 0), 0);
 }
 
-TEST(any_other_content_has_another_name_and_setuid_is_no_content)
+TEST(different_content_has_a_different_id_and_setuid_bits_are_dropped)
 {
 	static void (*const changes[])(void) = { other_bytes, other_mode, other_name, other_target,
 						 other_kind };
@@ -288,7 +288,7 @@ static void file_on_top(void)
 	CHECK(fd >= 0);
 }
 
-TEST(what_no_layer_may_have_is_not_sealed)
+TEST(a_tree_with_forbidden_files_is_not_finalized)
 {
 	static void (*const changes[])(void) = { hard_link, a_pipe, bad_top, link_on_top,
 						 file_on_top };
@@ -298,7 +298,7 @@ TEST(what_no_layer_may_have_is_not_sealed)
 		CHECK_INT(name_after(changes[i], id), -1);
 }
 
-TEST(a_sealed_tree_that_was_changed_is_noticed)
+TEST(a_changed_tree_is_detected)
 {
 	struct layer_tree t = begin();
 	struct layer_tree_sum sum, now;
@@ -366,7 +366,7 @@ static void say_head(struct words *w, uint8_t type, uint32_t ref, uint16_t flags
 	say(w, &f, sizeof(f), text, strlen(text));
 }
 
-/* All of it is sent ahead; the fetcher's questions are read by nobody. */
+/* All replies are sent in advance; the requests of the fetcher are not read. */
 static int fetch(struct words *w, const char *place, struct err *e)
 {
 	struct layer_tree t = begin();
@@ -386,7 +386,7 @@ static int fetch(struct words *w, const char *place, struct err *e)
 	return done;
 }
 
-TEST(a_worker_that_tells_the_truth_is_copied)
+TEST(a_tree_is_copied_from_a_correct_worker)
 {
 	struct words w = { 0 };
 	struct layer_tree_sum sum;
@@ -411,7 +411,7 @@ TEST(a_worker_that_tells_the_truth_is_copied)
 	end();
 }
 
-TEST(a_worker_that_lies_is_refused)
+TEST(a_worker_with_inconsistent_answers_is_rejected)
 {
 	static const struct {
 		const char *why, *name;
@@ -447,7 +447,7 @@ TEST(a_worker_that_lies_is_refused)
 	}
 }
 
-TEST(bytes_of_another_file_a_cut_stream_and_complaints_are_errors)
+TEST(wrong_bytes_truncated_streams_and_worker_errors_are_errors)
 {
 	struct words w = { 0 };
 	struct wire_error bad = { .head = sock_head(WIRE_ERROR, 1),
@@ -480,7 +480,7 @@ TEST(bytes_of_another_file_a_cut_stream_and_complaints_are_errors)
 	end();
 }
 
-TEST(a_tree_at_the_top_must_bring_its_own_place)
+TEST(a_layer_at_the_root_must_contain_an_allowed_folder)
 {
 	struct words w = { 0 };
 	struct err e;

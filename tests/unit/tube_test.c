@@ -110,7 +110,7 @@ static void send_and_drain(int fd, const char *bytes, size_t n)
 	}
 }
 
-TEST(a_body_arrives_in_the_pipe_as_it_was_sent)
+TEST(a_body_is_spliced_to_the_pipe_unchanged)
 {
 	char head[100];
 	int fd;
@@ -125,15 +125,15 @@ TEST(a_body_arrives_in_the_pipe_as_it_was_sent)
 	CHECK(UNTIL(drain(LARGE)));
 	CHECK_INT(taken_len, LARGE);
 	CHECK(memcmp(sent, taken, LARGE) == 0);
-	CHECK(UNTIL(heard(fd, "whole")));
+	CHECK(UNTIL(received(fd, "whole")));
 	CHECK_INT(ends, 1);
-	/* And the connection goes on: not one byte too many was taken. */
+	/* The connection stays usable: no byte too many was spliced. */
 	say(fd, "GET /plain HTTP/1.1\r\nHost: a\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "plain\n")));
+	CHECK(UNTIL(received(fd, "plain\n")));
 	end(fd);
 }
 
-TEST(what_came_with_the_head_and_what_follows_the_body_stay_apart)
+TEST(bytes_read_with_the_head_and_after_the_body_are_kept_separate)
 {
 	int fd;
 
@@ -142,14 +142,14 @@ TEST(what_came_with_the_head_and_what_follows_the_body_stay_apart)
 	say(fd, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nabcd");
 	CHECK(UNTIL(heads == 1));
 	say(fd, "efghGET /plain HTTP/1.1\r\nHost: a\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "plain\n")));
+	CHECK(UNTIL(received(fd, "plain\n")));
 	CHECK(drain(LARGE));
 	CHECK_INT(taken_len, 8);
 	CHECK(memcmp(taken, "abcdefgh", 8) == 0);
 	end(fd);
 }
 
-TEST(a_chunked_body_waits_for_a_slow_reader_and_loses_nothing)
+TEST(a_chunked_body_waits_for_a_slow_reader_of_the_pipe)
 {
 	static char chunks[LARGE + 4096];
 	size_t n = 0;
@@ -170,11 +170,11 @@ TEST(a_chunked_body_waits_for_a_slow_reader_and_loses_nothing)
 	CHECK(UNTIL(drain(LARGE)));
 	CHECK_INT(taken_len, LARGE);
 	CHECK(memcmp(sent, taken, LARGE) == 0);
-	CHECK(UNTIL(heard(fd, "whole")));
+	CHECK(UNTIL(received(fd, "whole")));
 	end(fd);
 }
 
-TEST(a_pipe_that_nobody_reads_stops_the_sender_and_is_told)
+TEST(a_full_pipe_stops_the_sender_and_a_closed_one_is_reported)
 {
 	static const struct http_limits hasty = { .body_stall_ms = 100 };
 	char head[100];
@@ -196,18 +196,18 @@ TEST(a_pipe_that_nobody_reads_stops_the_sender_and_is_told)
 	before = server.bytes_in;
 	drain(4096 * 8);
 	CHECK(UNTIL(server.bytes_in > before));
-	/* And if the reader goes, whoever answers has the word. */
+	/* If the reader closes the pipe, the handler answers. */
 	close_ours();
 	CHECK(UNTIL(full));
 	CHECK(kept);
 	http_reply(kept, 507, "text/plain", "no room\n", 8);
-	CHECK(UNTIL(heard(fd, "no room")));
-	CHECK(heard(fd, "Connection: close"));
+	CHECK(UNTIL(received(fd, "no room")));
+	CHECK(received(fd, "Connection: close"));
 	CHECK_INT(ends, 0);
 	end(fd);
 }
 
-TEST(a_body_that_ends_early_is_refused_and_its_pipe_closed)
+TEST(an_incomplete_body_is_rejected_and_its_pipe_closed)
 {
 	int fd;
 
@@ -216,14 +216,14 @@ TEST(a_body_that_ends_early_is_refused_and_its_pipe_closed)
 	say(fd, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf");
 	CHECK(UNTIL(heads == 1));
 	shutdown(fd, SHUT_WR);
-	CHECK(UNTIL(heard(fd, "400 Bad Request")));
+	CHECK(UNTIL(received(fd, "400 Bad Request")));
 	CHECK(UNTIL(drain(LARGE)));
 	CHECK_INT(taken_len, 4);
 	CHECK_INT(ends, 0);
 	end(fd);
 }
 
-TEST(a_reply_comes_out_of_the_pipe_and_ends_by_itself)
+TEST(a_reply_is_spliced_from_the_pipe_until_its_length)
 {
 	size_t put = 0;
 	int fd;
@@ -240,18 +240,18 @@ TEST(a_reply_comes_out_of_the_pipe_and_ends_by_itself)
 		turn();
 		take(fd);
 	}
-	/* More than was announced is nobody's. */
+	/* Bytes over the announced length are not sent. */
 	(void)!write(ours, "more", 4);
 	CHECK(UNTIL(overs == 1));
 	CHECK(UNTIL((take(fd), got_len > LARGE)));
 	CHECK(memcmp(got + got_len - LARGE, sent, LARGE) == 0);
 	close_ours();
 	say(fd, "GET /plain HTTP/1.1\r\nHost: a\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "plain\n")));
+	CHECK(UNTIL(received(fd, "plain\n")));
 	end(fd);
 }
 
-TEST(a_pipe_that_ends_early_cuts_the_reply)
+TEST(a_pipe_that_ends_early_aborts_the_reply)
 {
 	int fd;
 
@@ -267,7 +267,7 @@ TEST(a_pipe_that_ends_early_cuts_the_reply)
 	end(fd);
 }
 
-TEST(a_peer_that_takes_nothing_is_cut_and_one_that_goes_is_noticed)
+TEST(a_client_that_does_not_read_is_closed_and_a_disconnect_reported)
 {
 	static const struct http_limits hasty = { .send_stall_ms = 200 };
 	int fd;
@@ -297,7 +297,7 @@ TEST(a_peer_that_takes_nothing_is_cut_and_one_that_goes_is_noticed)
 	end(-1);
 }
 
-TEST(nothing_announced_is_nothing_waited_for)
+TEST(a_body_of_length_0_ends_at_once)
 {
 	int fd;
 
@@ -305,7 +305,7 @@ TEST(nothing_announced_is_nothing_waited_for)
 	announced = 0;
 	fd = dial();
 	say(fd, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "Content-Length: 0\r\n")));
+	CHECK(UNTIL(received(fd, "Content-Length: 0\r\n")));
 	CHECK(UNTIL(overs == 1));
 	end(fd);
 }

@@ -5,7 +5,7 @@
 #define K 1024ull
 #define EXAMPLE "; write it like 512M or 1.5G"
 
-TEST(a_field_of_json_has_the_unit_of_its_name)
+TEST(a_json_field_has_the_unit_of_its_name)
 {
 	uint64_t n = 7;
 	struct err e;
@@ -65,7 +65,7 @@ static const char *size_complaint(const char *text)
 	return e.msg;
 }
 
-TEST(a_bad_size_is_told_what_is_wrong_and_how_to_write_it)
+TEST(an_invalid_size_is_rejected_with_an_example)
 {
 	const struct {
 		const char *text, *complaint;
@@ -100,7 +100,7 @@ TEST(a_bad_size_is_told_what_is_wrong_and_how_to_write_it)
 		CHECK_STR(size_complaint(rows[i].text), rows[i].complaint);
 }
 
-TEST(a_long_bad_value_is_cut_so_that_the_reason_is_seen)
+TEST(a_long_invalid_value_is_truncated_before_the_reason)
 {
 	char text[500];
 
@@ -137,7 +137,7 @@ TEST(times_need_a_unit)
 	CHECK(units_parse_time("3d", &ms, &e) < 0);
 }
 
-TEST(cpus_are_thousandths)
+TEST(cpus_are_parsed_as_thousandths)
 {
 	uint32_t milli;
 	struct err e;
@@ -154,7 +154,7 @@ TEST(cpus_are_thousandths)
 	CHECK(units_parse_cpus("5000000", &milli, &e) < 0);
 }
 
-TEST(counts_are_whole_and_within_their_limit)
+TEST(counts_are_integers_within_their_limit)
 {
 	uint32_t n;
 	struct err e;
@@ -169,7 +169,7 @@ TEST(counts_are_whole_and_within_their_limit)
 	CHECK_INT(n, 100);
 }
 
-TEST(sizes_are_told_in_one_or_two_figures_that_matter)
+TEST(sizes_are_printed_with_one_or_two_digits)
 {
 	char out[UNITS_TEXT];
 
@@ -185,7 +185,7 @@ TEST(sizes_are_told_in_one_or_two_figures_that_matter)
 	CHECK_STR(units_size(out, UINT64_MAX), "16777215 TiB");
 }
 
-TEST(times_are_told_as_people_say_them)
+TEST(durations_are_printed_in_a_readable_unit)
 {
 	char out[UNITS_TEXT];
 

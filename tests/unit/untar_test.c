@@ -81,7 +81,7 @@ static const char *content(const char *name)
 	return text;
 }
 
-TEST(files_folders_and_links_come_out_whatever_the_pieces)
+TEST(files_folders_and_links_are_extracted_from_any_parts)
 {
 	static const size_t pieces[] = { 1, 7, 512, 513, 100000 };
 
@@ -111,7 +111,7 @@ TEST(files_folders_and_links_come_out_whatever_the_pieces)
 	}
 }
 
-TEST(nothing_is_made_outside_the_folder)
+TEST(nothing_is_created_outside_the_folder)
 {
 	static const char *const names[] = { "../x", "a/../../x", "/tmp/untar-outside",
 					     "..",   "a/..",      "./../x" };
@@ -182,7 +182,7 @@ TEST(a_link_is_not_written_through)
 	end();
 }
 
-TEST(a_file_replaces_a_link_instead_of_what_it_leads_to)
+TEST(a_file_replaces_a_link_and_not_its_target)
 {
 	auto_buf struct buf tar = { 0 };
 	struct untar u;
@@ -221,7 +221,7 @@ TEST(devices_pipes_and_setuid_bits_are_left_out)
 	end();
 }
 
-TEST(long_names_come_in_headers_of_their_own)
+TEST(long_names_in_extra_headers_are_read)
 {
 	auto_buf struct buf tar = { 0 }, pax = { 0 };
 	char name[200], longer[200];
@@ -247,7 +247,7 @@ TEST(long_names_come_in_headers_of_their_own)
 	end();
 }
 
-TEST(what_is_no_archive_is_said_to_be_none)
+TEST(an_invalid_archive_is_rejected)
 {
 	auto_buf struct buf junk = { 0 }, half = { 0 }, huge = { 0 };
 	struct untar u;

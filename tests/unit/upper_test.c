@@ -36,7 +36,7 @@ static int alone(const struct wire_entry *e, const char *path, uint8_t out[SHA25
 	return rc;
 }
 
-TEST(what_one_has_put_there_oneself_is_nothing)
+TEST(files_written_by_the_request_itself_do_not_change_the_digest)
 {
 	struct wire_entry e = file(1), unread = { .mode = S_IFREG | 0644 },
 			  link = { .mode = S_IFLNK };
@@ -62,7 +62,7 @@ TEST(what_one_has_put_there_oneself_is_nothing)
 	CHECK_INT(alone(&e, "/tmp/main.outer", d), 1);
 }
 
-TEST(the_order_in_which_it_is_told_does_not_matter)
+TEST(the_order_of_entries_does_not_change_the_digest)
 {
 	struct wire_entry a = file(1), b = file(2);
 	uint8_t x[SHA256_BYTES], y[SHA256_BYTES];
@@ -80,7 +80,7 @@ TEST(the_order_in_which_it_is_told_does_not_matter)
 	upper_digest_fini(&two);
 }
 
-TEST(whatever_a_compiler_could_see_of_a_file_counts)
+TEST(every_attribute_visible_to_a_compiler_changes_the_digest)
 {
 	struct wire_entry a = file(1), b;
 	uint8_t x[SHA256_BYTES], y[SHA256_BYTES];
@@ -103,7 +103,7 @@ TEST(whatever_a_compiler_could_see_of_a_file_counts)
 	CHECK(memcmp(x, y, sizeof(x)) != 0);
 }
 
-TEST(what_cannot_be_looked_at_has_no_digest)
+TEST(an_unreadable_entry_prevents_the_digest)
 {
 	struct wire_entry e = file(1), link = { .mode = S_IFLNK | 0777 };
 	uint8_t d[SHA256_BYTES];

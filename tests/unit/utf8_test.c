@@ -53,7 +53,7 @@ TEST(every_code_point_but_surrogates_is_decoded)
 	CHECK_INT(wrong, 0);
 }
 
-TEST(no_other_bytes_are_a_character)
+TEST(no_other_byte_sequence_is_decoded)
 {
 	unsigned two = 0, three = 0, four = 0;
 
@@ -137,7 +137,7 @@ TEST(a_character_without_its_end_is_incomplete_and_nothing_after_it_is_read)
 	CHECK_INT(utf8_valid(NULL, 0), 1);
 }
 
-TEST(complete_characters_are_counted_up_to_the_first_that_is_not)
+TEST(counting_stops_at_the_first_invalid_character)
 {
 	int bad;
 

@@ -71,7 +71,7 @@ TEST(volumes_are_mounted_only_where_data_belongs)
 	CHECK(volume_mounts_sane(&long_path, 1, &e) < 0);
 }
 
-TEST(places_of_one_box_do_not_overlap)
+TEST(mount_points_of_one_box_do_not_overlap)
 {
 	struct wire_mount two[5] = { at("a", "/mnt/a"), at("b", "/mnt/b") };
 	struct err e;

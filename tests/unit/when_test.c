@@ -13,7 +13,7 @@ static int parse(const char *text)
 	return time_param_parse(text, NOW, &ns, &e);
 }
 
-TEST(dates_are_read_to_the_nanosecond)
+TEST(dates_are_parsed_to_the_nanosecond)
 {
 	CHECK_INT(parse("2026-11-15T12:00:00Z"), 0);
 	CHECK_INT(ns, INT64_C(1794744000000000000));
@@ -47,7 +47,7 @@ TEST(durations_are_how_long_ago)
 	CHECK_INT(ns, NOW - 500000000);
 }
 
-TEST(everything_else_is_refused)
+TEST(other_time_values_are_rejected)
 {
 	static const char *const bad[] = {
 		"",

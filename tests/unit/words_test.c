@@ -68,7 +68,7 @@ static const char *examples(const char *text)
 	return out;
 }
 
-TEST(numbers_are_read_as_they_are_written)
+TEST(numbers_in_a_task_are_parsed_exactly)
 {
 	CHECK_STR(read_as("3, -1.5 and 10th"), "n:3 ,:, n:-1.5 w:and n:10");
 	CHECK_STR(read_as("[3,1,2]"), ",:[ n:3 ,:, n:1 ,:, n:2 ,:]");
@@ -77,7 +77,7 @@ TEST(numbers_are_read_as_they_are_written)
 	CHECK_STR(read_as("10 MB, 4KiB, 3 kids"), "s:10 MB ,:, s:4KiB ,:, n:3 w:kids");
 }
 
-TEST(texts_files_addresses_and_dates_are_told_apart)
+TEST(strings_files_urls_and_dates_are_distinguished)
 {
 	CHECK_STR(read_as("it's 'a b' or \"x \\\" y\" or “c”"),
 		  "w:it's t:a b w:or t:x \\\" y w:or t:c");
@@ -88,14 +88,14 @@ TEST(texts_files_addresses_and_dates_are_told_apart)
 	CHECK_STR(read_as("c++ C# utf-8"), "w:c++ w:C# w:utf ,:- n:8");
 }
 
-TEST(an_open_quote_is_a_mark_and_nothing_is_lost)
+TEST(an_unmatched_quote_is_punctuation)
 {
 	CHECK_STR(read_as("say \"hello"), "w:say ,:\" w:hello");
 	CHECK_STR(read_as("the dogs' bones"), "w:the w:dogs ,:' w:bones");
 	CHECK_STR(read_as(""), "");
 }
 
-TEST(words_of_a_family_are_one_word)
+TEST(inflected_words_have_one_stem)
 {
 	CHECK(one_family("computes", "compute"));
 	CHECK(one_family("computing", "computed"));
@@ -108,7 +108,7 @@ TEST(words_of_a_family_are_one_word)
 	CHECK(!one_family("mean", "median"));
 }
 
-TEST(a_name_tells_the_language_and_an_everyday_word_does_not)
+TEST(a_language_name_is_recognised_and_an_everyday_word_is_not)
 {
 	CHECK_STR(language("Write a Python script"), "python");
 	CHECK_STR(language("in C, please"), "c");
@@ -124,7 +124,7 @@ TEST(a_name_tells_the_language_and_an_everyday_word_does_not)
 	CHECK_STR(language("grade c and grade r"), "none");
 }
 
-TEST(examples_are_found_in_whatever_way_they_are_shown)
+TEST(examples_are_found_in_every_notation)
 {
 	CHECK_STR(
 		examples("f(2) -> 4, and f(3) => 9."),
@@ -140,7 +140,7 @@ TEST(examples_are_found_in_whatever_way_they_are_shown)
 	CHECK_STR(examples("f(x) is a function; f(2) returns something; f((2 -> 3"), "[]");
 }
 
-TEST(code_in_a_fence_is_taken_out_of_the_text)
+TEST(fenced_code_is_removed_from_the_text)
 {
 	const char *text = "Run this\n```python\nprint(1)\n```\nplease";
 	struct task_examples s;
@@ -153,7 +153,7 @@ TEST(code_in_a_fence_is_taken_out_of_the_text)
 	task_examples_fini(&s);
 }
 
-TEST(asserts_in_a_fence_are_examples_and_no_program)
+TEST(fenced_asserts_are_examples_and_no_program)
 {
 	const char *text = "A function f.\n```\nassert f(1) == 2\n```\n";
 	struct task_examples s;

@@ -79,7 +79,7 @@ static int begin_ws(const struct http_limits *limits)
 		return -1;
 	fd = dial();
 	say(fd, HANDSHAKE "\r\n");
-	if (!UNTIL(heard(fd, "\r\n\r\n")) || status_of() != 101)
+	if (!UNTIL(received(fd, "\r\n\r\n")) || status_of() != 101)
 		return -1;
 	got_len = 0;
 	return fd;
@@ -133,7 +133,7 @@ static int close_code(int fd)
 	return -1;
 }
 
-TEST(the_handshake_proves_that_it_was_understood)
+TEST(the_handshake_returns_the_accept_key)
 {
 	int fd;
 
@@ -141,7 +141,7 @@ TEST(the_handshake_proves_that_it_was_understood)
 	fd = dial();
 	say(fd, HANDSHAKE
 	    "Sec-WebSocket-Protocol: other, atoll.v1\r\nSec-WebSocket-Protocol: atoll.v2\r\n\r\n");
-	CHECK(UNTIL(heard(fd, "\r\n\r\n")));
+	CHECK(UNTIL(received(fd, "\r\n\r\n")));
 	CHECK_INT(status_of(), 101);
 	CHECK(strstr(got, "\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
 	CHECK(strstr(got, "\r\nUpgrade: websocket\r\n") &&
@@ -174,7 +174,7 @@ TEST(half_a_handshake_is_an_ordinary_request)
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		got_len = 0;
 		say(fd, bad[i]);
-		CHECK(UNTIL(heard(fd, "\r\n\r\n")));
+		CHECK(UNTIL(received(fd, "\r\n\r\n")));
 		CHECK_INT(status_of(), 426);
 		CHECK(strstr(got, "\r\nSec-WebSocket-Version: 13\r\n") &&
 		      strstr(got, "\r\nUpgrade: websocket\r\n"));
@@ -183,7 +183,7 @@ TEST(half_a_handshake_is_an_ordinary_request)
 	end_server();
 }
 
-TEST(messages_come_and_go)
+TEST(messages_are_received_and_sent)
 {
 	int fd = begin_ws(NULL);
 	uint8_t bytes[600] = { 0, 255, 1 };
@@ -191,7 +191,7 @@ TEST(messages_come_and_go)
 	CHECK(fd >= 0);
 	echo = 1;
 	send_frame(fd, FIN | WS_TEXT, "h\xc3\xa9llo", 6);
-	CHECK(UNTIL(heard(fd, "\x81\x06h\xc3\xa9llo")));
+	CHECK(UNTIL(received(fd, "\x81\x06h\xc3\xa9llo")));
 	send_frame(fd, FIN | WS_BINARY, bytes, sizeof(bytes));
 	CHECK(UNTIL((take(fd), got_len) == 8 + 4 + sizeof(bytes)));
 	CHECK(memcmp(got + 8, "\x82\x7e\x02\x58", 4) == 0);
@@ -205,7 +205,7 @@ TEST(messages_come_and_go)
 	end_server();
 }
 
-TEST(fragments_make_one_message_and_control_frames_may_come_between)
+TEST(fragments_form_one_message_with_control_frames_between)
 {
 	int fd = begin_ws(NULL);
 
@@ -219,13 +219,13 @@ TEST(fragments_make_one_message_and_control_frames_may_come_between)
 	CHECK(UNTIL(texts == 1));
 	CHECK_STR(last, "a\xc3\xa9"
 			"b");
-	CHECK(UNTIL(heard(fd, "\x8a\x0d"
-			      "are you there")));
+	CHECK(UNTIL(received(fd, "\x8a\x0d"
+				 "are you there")));
 	close(fd);
 	end_server();
 }
 
-TEST(frames_that_come_byte_by_byte_are_the_same)
+TEST(frames_sent_byte_by_byte_are_parsed)
 {
 	uint8_t bytes[32];
 	int fd = begin_ws(NULL);
@@ -242,7 +242,7 @@ TEST(frames_that_come_byte_by_byte_are_the_same)
 	end_server();
 }
 
-TEST(a_frame_behind_the_handshake_is_not_lost)
+TEST(a_frame_sent_with_the_handshake_is_not_lost)
 {
 	uint8_t bytes[512];
 	size_t n = strlen(HANDSHAKE "\r\n");
@@ -299,7 +299,7 @@ static const struct {
 #undef ROW
 };
 
-TEST(who_breaks_a_rule_is_told_which_kind)
+TEST(a_protocol_violation_is_answered_with_its_close_code)
 {
 	for (unsigned i = 0; i < sizeof(abuses) / sizeof(abuses[0]); i++) {
 		int fd = begin_ws(NULL), code;
@@ -319,7 +319,7 @@ TEST(who_breaks_a_rule_is_told_which_kind)
 	}
 }
 
-TEST(fragments_together_may_not_be_too_long_either)
+TEST(the_total_length_of_fragments_is_limited)
 {
 	char bytes[300] = { 0 };
 	int fd = begin_ws(NULL);
@@ -334,7 +334,7 @@ TEST(fragments_together_may_not_be_too_long_either)
 	end_server();
 }
 
-TEST(who_does_not_take_pongs_may_not_send_pings)
+TEST(a_client_that_does_not_read_pongs_is_closed_when_it_sends_pings)
 {
 	static uint8_t pings[131 * 500];
 	struct http_limits limits = { .out_high = 4096, .send_stall_ms = 300 };
@@ -359,7 +359,7 @@ TEST(who_does_not_take_pongs_may_not_send_pings)
 	end_server();
 }
 
-TEST(a_slow_reader_is_told_full_and_then_drain)
+TEST(writing_to_a_slow_reader_reports_full_and_then_drain)
 {
 	static char bytes[64 << 10];
 	struct iovec two[2] = { { bytes, 10 }, { bytes, sizeof(bytes) - 10 } };
@@ -387,7 +387,7 @@ TEST(a_slow_reader_is_told_full_and_then_drain)
 	end_server();
 }
 
-TEST(a_paused_one_gets_its_messages_later)
+TEST(a_paused_socket_receives_its_messages_after_resume)
 {
 	int fd = begin_ws(NULL);
 
@@ -403,27 +403,27 @@ TEST(a_paused_one_gets_its_messages_later)
 	end_server();
 }
 
-TEST(a_close_from_here_waits_for_the_answer)
+TEST(a_local_close_waits_for_the_close_of_the_peer)
 {
 	int fd = begin_ws(NULL);
 
 	CHECK(fd >= 0);
 	ws_close(open_ws, 4000, "enough");
 	CHECK_INT(ws_text(open_ws, "unheard", 7), 0);
-	CHECK(UNTIL(heard(fd, "\x88\x08\x0f\xa0"
-			      "enough")));
+	CHECK(UNTIL(received(fd, "\x88\x08\x0f\xa0"
+				 "enough")));
 	CHECK_INT(closes, 0);
 	send_frame(fd, FIN | WS_TEXT, "crossing", 8);
 	send_frame(fd, FIN | WS_CLOSE, "\x0f\xa0", 2);
 	CHECK(UNTIL(closes == 1));
 	CHECK_INT(texts, 0);
 	CHECK(UNTIL(ended(fd)));
-	CHECK(!heard(fd, "unheard"));
+	CHECK(!received(fd, "unheard"));
 	close(fd);
 	end_server();
 }
 
-TEST(a_peer_that_does_not_answer_a_close_is_cut)
+TEST(a_peer_that_does_not_answer_a_close_is_disconnected)
 {
 	struct http_limits limits = { .ws_ping_ms = 100 }; /* so that the sweep looks often */
 	int fd = begin_ws(&limits);
@@ -435,7 +435,7 @@ TEST(a_peer_that_does_not_answer_a_close_is_cut)
 	end_server();
 }
 
-TEST(pings_are_sent_and_silence_ends_it)
+TEST(pings_are_sent_and_a_silent_peer_is_disconnected)
 {
 	struct http_limits limits = { .ws_ping_ms = 40, .ws_silence_ms = 200 };
 	int fd = begin_ws(&limits);
@@ -453,7 +453,7 @@ TEST(pings_are_sent_and_silence_ends_it)
 	end_server();
 }
 
-TEST(draining_says_goodbye)
+TEST(draining_sends_a_close_frame)
 {
 	int fd = begin_ws(NULL);
 
