@@ -26,12 +26,16 @@ enum {
 	LOOK_MS = 500,   /* while another server may add events */
 };
 
+static const struct field order_values[] = { FIELD_VALUE("oldest"), FIELD_VALUE("newest"), { 0 } };
+
 /* clang-format off */
 #define EVENT_FIELDS                                                                               \
 	{ "after", FIELD_INT, 0, 0, INT64_MAX,                                                     \
 	  "events after this number; 0: all stored events. Default for a stream: from now on", NULL },  \
 	{ "follow", FIELD_BOOL, 0, 0, 0, "continue with new events as they happen", NULL },                            \
-	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)", NULL }
+	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)", NULL }, \
+	{ "order", FIELD_CHOICE, 0, 0, 0,                                                          \
+	  "newest: the newest events first; then after is `next` of the previous page (default oldest)", order_values }
 /* clang-format on */
 
 const struct field events_query[] = {
@@ -176,15 +180,28 @@ static void events_follow(struct call *c, const char *box, int64_t after, int mi
 
 /* ---- a page ---- */
 
+static int events_newest_first(struct call *c)
+{
+	const char *order = call_query(c, "order");
+
+	return order && !strcmp(order, "newest");
+}
+
 static void send_page(struct call *c, const char *box, int64_t after, int missed)
 {
+	struct store_event_filter filter = {
+		.team = c->who.team,
+		.box = *box ? box : NULL,
+		.behind = after,
+		.oldest_first = !events_newest_first(c),
+		.limit = (unsigned)call_query_int(c, "limit", 0),
+	};
 	struct store_events rows = { 0 };
 	json_t *items, *doc;
 	char next[24];
 	struct err e;
 
-	if (store_event_list(c->api->store, after, c->who.team, *box ? box : NULL,
-			     (unsigned)call_query_int(c, "limit", 0), &rows, &e) < 0) {
+	if (store_event_find(c->api->store, &filter, &rows, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
@@ -228,13 +245,18 @@ static void events_tell(struct call *c, const char *box)
 
 	if (!begin_at(c, &after, &given))
 		return;
+	if (stream && events_newest_first(c)) {
+		call_error(c, 400, "invalid", "a stream has the oldest events first",
+			   "order=newest", "leave out order or follow");
+		return;
+	}
 	if (store_event_range(c->api->store, &first, &last, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
 	/* The oldest events are deleted: a client that stopped before them has missed some, perhaps
 	 * of other boxes. */
-	missed = given && after > 0 && after + 1 < first;
+	missed = given && after > 0 && after + 1 < first && !events_newest_first(c);
 	if (!stream)
 		send_page(c, box, after, missed);
 	else

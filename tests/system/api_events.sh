@@ -300,6 +300,28 @@ host_figures_include_processors_disk_and_a_history() {
 	is "$code" 400
 }
 
+a_page_of_events_can_start_with_the_newest() {
+	new_box
+	api DELETE "/v1/boxes/$box"
+	api GET '/v1/events?limit=1000'
+	get '[.items[].seq] | reverse | .[]' >backwards
+	api GET '/v1/events?order=newest&limit=2'
+	is "$(get '.items[0].type') $(get '.items[0].box')" "box.ended $box"
+	get '.items[].seq' >pages
+	while [ "$(get .next)" != null ]; do
+		api GET "/v1/events?order=newest&limit=100&after=$(get .next)"
+		is "$(get .missed)" false
+		get '.items[].seq' >>pages
+	done
+	cmp pages backwards || fail "$(diff pages backwards)"
+	api GET "/v1/events?order=newest&box=$box"
+	is "$(get '[.items[].type] | join(" ")')" 'box.ended box.created'
+	api GET '/v1/events?order=newest&follow=1'
+	is "$code" 400
+	api GET '/v1/events?order=sideways'
+	is "$code" 400
+}
+
 # ---- metrics, and the page for browsers ----
 
 metrics_include_pool_templates_and_process() {
