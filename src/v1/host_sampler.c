@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HOST_SECONDS = 15 * 60, HOST_TENS = 24 * 360, HOST_STEP_S = 10, HOST_TEXT = 4096 };
+enum { HOST_SECONDS = 15 * 60, HOST_TENS = 24 * 360, HOST_TEXT = 4096 };
+static const int64_t HOST_STEP_NS = INT64_C(9500000000);
 
 struct host_ring {
 	struct host_sample *v;
@@ -127,10 +128,12 @@ static void host_read_disk(const struct host_sampler *h, struct host_sample *s)
 void host_sampler_read(const struct host_sampler *h, unsigned boxes, struct host_sample *out_now)
 {
 	struct sysinfo info;
+	struct timespec now;
 	uint64_t load = 0;
 
+	clock_gettime(CLOCK_REALTIME, &now);
 	*out_now = (struct host_sample){
-		.at_s = (uint32_t)time(NULL),
+		.at_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec,
 		.boxes = boxes > UINT16_MAX ? UINT16_MAX : (uint16_t)boxes,
 	};
 	if (sysinfo(&info) == 0)
@@ -145,16 +148,17 @@ void host_sampler_tick(struct host_sampler *h, unsigned boxes)
 {
 	const struct host_ring *t = &h->tens;
 	struct host_sample now;
-	uint32_t last;
+	int64_t last;
 
 	host_sampler_read(h, boxes, &now);
 	host_ring_add(&h->seconds, &now);
-	last = t->n ? t->v[(t->first + t->n - 1) % t->room].at_s : 0;
-	if (now.at_s < last || now.at_s - last >= HOST_STEP_S) /* the clock may be set back */
+	last = t->n ? t->v[(t->first + t->n - 1) % t->room].at_ns : 0;
+	/* The clock may be set back; ticks are not exactly a second apart. */
+	if (now.at_ns < last || now.at_ns - last >= HOST_STEP_NS)
 		host_ring_add(&h->tens, &now);
 }
 
-void host_sampler_history(const struct host_sampler *h, int step_s, uint32_t since_s,
+void host_sampler_history(const struct host_sampler *h, int step_s, int64_t since_ns,
 			  void (*each)(void *ctx, const struct host_sample *s), void *ctx)
 {
 	const struct host_ring *r = step_s == 1 ? &h->seconds : &h->tens;
@@ -162,7 +166,7 @@ void host_sampler_history(const struct host_sampler *h, int step_s, uint32_t sin
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct host_sample *s = &r->v[(r->first + i) % r->room];
 
-		if (s->at_s >= since_s)
+		if (s->at_ns >= since_ns)
 			each(ctx, s);
 	}
 }

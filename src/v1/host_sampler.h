@@ -13,7 +13,7 @@ struct host_sample {
 	uint64_t cpu_us; /* time that all processors worked since the machine started */
 	uint64_t mem_bytes, mem_total; /* in use: what no program could allocate without swapping */
 	uint64_t disk_bytes, disk_total; /* of the file system with the state folder */
-	uint32_t at_s;                   /* wall clock */
+	int64_t at_ns;                   /* wall clock */
 	uint16_t load_centi, boxes;      /* load of the last minute, in hundredths */
 	uint8_t has_cpu, has_mem, has_disk;
 };
@@ -26,5 +26,5 @@ void host_sampler_tick(struct host_sampler *h, unsigned boxes); /* once a second
 void host_sampler_read(const struct host_sampler *h, unsigned boxes, struct host_sample *out_now);
 
 /* Samples since then, oldest first. step_s: 1 or 10. */
-void host_sampler_history(const struct host_sampler *h, int step_s, uint32_t since_s,
+void host_sampler_history(const struct host_sampler *h, int step_s, int64_t since_ns,
 			  void (*each)(void *ctx, const struct host_sample *s), void *ctx);

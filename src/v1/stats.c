@@ -177,7 +177,7 @@ static void one_sample(void *ctx, const struct usage_sample *s)
 }
 
 /* The parameters of both histories. -1: the call was answered with an error. */
-static int stats_history_range(struct call *c, int *out_step_s, uint32_t *out_since_s)
+static int stats_history_range(struct call *c, int *out_step_s, int64_t *out_since_ns)
 {
 	const char *since = call_query(c, "since");
 	int64_t step = call_query_int(c, "step", USAGE_STEP_S), from = 0;
@@ -191,9 +191,8 @@ static int stats_history_range(struct call *c, int *out_step_s, uint32_t *out_si
 		call_fail(c, &e);
 		return -1;
 	}
-	from = from < 0 ? 0 : from / 1000000000;
 	*out_step_s = (int)step;
-	*out_since_s = from > UINT32_MAX ? UINT32_MAX : (uint32_t)from;
+	*out_since_ns = from < 0 ? 0 : from;
 	return 0;
 }
 
@@ -207,13 +206,15 @@ void stats_history(struct call *c)
 {
 	const struct box *b = call_box_peek(c, 0);
 	json_t *items;
-	uint32_t since_s;
+	int64_t since_ns;
 	int step_s;
 
-	if (!b || stats_history_range(c, &step_s, &since_s) < 0)
+	if (!b || stats_history_range(c, &step_s, &since_ns) < 0)
 		return;
 	items = json_array();
-	usage_history(c->api->gauges, b->row.id, step_s, since_s, one_sample, items);
+	since_ns /= 1000000000;
+	usage_history(c->api->gauges, b->row.id, step_s,
+		      since_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)since_ns, one_sample, items);
 	stats_answer_history(c, step_s, items);
 }
 
@@ -251,6 +252,7 @@ static void host_known(struct call *c, const struct wire_info *a)
 		struct host_sample now;
 
 		host_sampler_read(c->api->host, c->api->fleet.count, &now);
+		json_object_set_new(doc, "at", json_time((uint64_t)now.at_ns));
 		json_object_set_new(doc, "cpu_us", stats_figure(now.has_cpu, now.cpu_us));
 		json_object_set_new(doc, "disk",
 				    json_pack("{s:o, s:o}", "total",
@@ -287,7 +289,7 @@ void stats_host(struct call *c)
 static void stats_add_host_sample(void *ctx, const struct host_sample *s)
 {
 	json_array_append_new(ctx, json_pack("{s:o, s:o, s:o, s:o, s:f, s:i}", "at",
-					     json_time((uint64_t)s->at_s * 1000000000), "cpu_us",
+					     json_time((uint64_t)s->at_ns), "cpu_us",
 					     stats_figure(s->has_cpu, s->cpu_us), "memory",
 					     stats_figure(s->has_mem, s->mem_bytes), "disk",
 					     stats_figure(s->has_disk, s->disk_bytes), "load",
@@ -297,13 +299,13 @@ static void stats_add_host_sample(void *ctx, const struct host_sample *s)
 void stats_host_history(struct call *c)
 {
 	json_t *items;
-	uint32_t since_s;
+	int64_t since_ns;
 	int step_s;
 
-	if (stats_check_operator(c) < 0 || stats_history_range(c, &step_s, &since_s) < 0)
+	if (stats_check_operator(c) < 0 || stats_history_range(c, &step_s, &since_ns) < 0)
 		return;
 	items = json_array();
 	if (c->api->host)
-		host_sampler_history(c->api->host, step_s, since_s, stats_add_host_sample, items);
+		host_sampler_history(c->api->host, step_s, since_ns, stats_add_host_sample, items);
 	stats_answer_history(c, step_s, items);
 }

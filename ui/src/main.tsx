@@ -18,6 +18,7 @@ function Page() {
 	if (first === 'runs') return <Lazy key={path.value} load={async () => (await import('./pages/Runs')).default} props={{ id: second ?? '' }} />
 	if (first === 'pipelines') return <Lazy key={path.value} load={async () => (await import('./pages/Pipelines')).default} props={{ id: second ?? '' }} />
 	if (first === 'batches') return <Lazy key={path.value} load={async () => (await import('./pages/Batches')).default} props={{ id: second ?? '' }} />
+	if (first === 'monitor' && !second) return <Lazy key={first} load={async () => (await import('./pages/Monitor')).default} props={{}} />
 	if (first === 'b' && second) return <Lazy key={second} load={async () => (await import('./pages/Workspace')).default} props={{ id: decodeURIComponent(second) }} />
 	return <NotFound />
 }

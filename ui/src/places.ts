@@ -10,6 +10,7 @@ export const places: Place[] = [
 	place('/runs', 'history', t.nav.runs, 'r'),
 	place('/pipelines', 'workflow', t.nav.pipelines, 'p'),
 	place('/batches', 'layers', t.nav.batches, 't'),
+	place('/monitor', 'activity', t.nav.monitor, 'm'),
 ]
 
 /** The place that an address belongs to. */

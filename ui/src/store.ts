@@ -20,7 +20,7 @@ export const shownBoxes = computed(() => (boxes.value.value ?? []).filter((b) =>
 /** The box of a quick run: it lives as long as its program and is not listed. */
 export const hideBox = (id: string) => { hidden.value = new Set([...[...hidden.value].slice(-200), id]) }
 
-export interface Figures { cpu: number[], mem: number, pids: number }
+export interface Figures { cpu: number[], mem: number, pids: number, oom: number }
 export const figures = signal<ReadonlyMap<string, Figures>>(new Map())
 export const eventListeners = new Set<(e: { type: string, box: string, data: any }) => void>()
 
@@ -46,7 +46,7 @@ function watchFigures(id: string): Channel {
 			const cpu = before && m.cpu_us != null ? Math.max(0, (m.cpu_us - before.us) / 1000 / (now - before.at)) : 0
 			before = { us: m.cpu_us ?? 0, at: now }
 			const next = new Map(figures.value)
-			next.set(id, { cpu: [...(old?.cpu ?? []), cpu].slice(-30), mem: m.mem ?? 0, pids: m.pids ?? 0 })
+			next.set(id, { cpu: [...(old?.cpu ?? []), cpu].slice(-30), mem: m.mem ?? 0, pids: m.pids ?? 0, oom: m.oom_kills ?? 0 })
 			figures.value = next
 		},
 		over: () => { watched.delete(id); boxes.soon() },

@@ -3,7 +3,7 @@ export const t = {
 	product: 'Atoll',
 	tagline: 'Run code in sandboxes on your own machine',
 	skip: 'Skip to the content',
-	nav: { label: 'Main', home: 'Home', runs: 'Runs', box: 'Box', pipelines: 'Pipelines', batches: 'Batches' },
+	nav: { label: 'Main', home: 'Home', runs: 'Runs', box: 'Box', pipelines: 'Pipelines', batches: 'Batches', monitor: 'Monitor' },
 	cancel: 'Cancel', close: 'Close', retry: 'Retry', copy: 'Copy', copied: 'Copied', undo: 'Undo', more: 'More', open: 'Open',
 	slow: 'The daemon has not answered for 5 seconds.', delete: 'Delete', rename: 'Rename', download: 'Download', copyDetails: 'Copy details', loadMore: 'Load more',
 	conn: {
@@ -166,6 +166,12 @@ export const t = {
 		flying: (n: number) => `${n} running now`, notWhole: 'The upload broke off; only its complete lines were run', cancel: 'Cancel the batch', save: 'Download the results', removed: 'The batch was deleted', results: 'Results', filter: 'Which results', allResults: 'All', filterNone: 'No result of this kind.', waiting: 'Results appear here as programs end.', noResults: 'There is no result.',
 		cut: (n: number) => `Only the first ${n.toLocaleString()} results are listed here; the download has all of them.`, itemTitle: 'Item', item: (n: number) => `item ${n}`, verdict: 'Verdict', end: 'End', says: 'Message or output', line: (n: number) => `line ${n} of the upload`,
 		verdicts: { passed: 'Passed', failed: 'Failed', error: 'Not run' } as Record<string, string>, causes: { exit: 'exit status', stdout: 'other output', wall: 'time limit', memory: 'memory limit', compile: 'not compiled', invalid: 'invalid item', cpu: 'CPU limit', processes: 'process limit', disk: 'disk limit', signal: 'signal', output: 'too much output', policy: 'system call filter', quota: 'quota', host: 'host' } as Record<string, string>,
+	},
+	host: {
+		title: 'Monitor', machine: 'This machine', show: 'Show', range: 'Time', zoom: 'Drag to zoom, double-click to zoom out.', last15m: 'Last 15 minutes', last1h: 'Last hour', last6h: 'Last 6 hours', last24h: 'Last 24 hours', openBox: 'Open the box',
+		facts: (cpus: number, memory: string, up: string) => `${cpus} ${cpus === 1 ? 'processor' : 'processors'}, ${memory}, running for ${up}`, disk: 'Disk', diskOf: (most: string) => `Disk, of ${most}`, load: 'Load', of: (most: string) => ` of ${most}`, oom: 'OOM kills',
+		notOperator: 'Figures of the machine are shown to members of the team default. Choose a box.', noBoxes: 'No box exists now.', kills: 'Ended by the memory limit', noKills: 'No program was ended by the memory limit.', killsError: 'The events could not be read',
+		boxKilled: (box: string) => `Box ${box} ran out of memory`, runKilled: (box: string) => `A program in ${box} ran out of memory`,
 	},
 	status: {
 		boxes: (n: number) => n === 1 ? '1 box' : `${n} boxes`, load: (l: string) => `load ${l}`,

@@ -1,13 +1,12 @@
 // What a box uses: history from the daemon (a sample every 10 s), then live samples once a second. One cursor for all graphs.
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import uPlot from 'uplot'
 import { ApiError, api, box as boxPath, type Box } from '../api'
 import { bytes } from '../format'
 import { ErrorState, Loading } from '../parts/basics'
+import { Graph } from '../parts/Graph'
 import { connection, generation, socket } from '../socket'
 import { t } from '../texts'
-import { dark } from '../theme'
 
 interface Sample { at: string, memory: number | null, cpu_us: number | null, pids: number | null, disk: number | null }
 const MOST = 4000
@@ -30,27 +29,6 @@ class Series {
 		this.pids.push(pids)
 		if (this.time.length > MOST) for (const c of [this.time, this.cpu, this.memory, this.pids]) c.shift()
 	}
-}
-
-const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
-
-function Graph({ title, series, of, version, unit, most }: { title: string, series: Series, of: 'cpu' | 'memory' | 'pids', version: number, unit: (n: number) => string, most?: number }) {
-	const place = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null), d = dark.value
-	useEffect(() => {
-		const axis = { stroke: css('--fg2'), grid: { stroke: css('--line'), width: 1 }, ticks: { stroke: css('--line'), width: 1 }, font: '11px system-ui' }
-		const p = plot.current = new uPlot({
-			width: 300, height: 150, cursor: { sync: { key: 'atoll' }, drag: { x: true, y: false } }, legend: { show: false },
-			scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, Math.max(max ?? 0, most ?? 1) * 1.05] } },
-			axes: [axis, { ...axis, size: 62, values: (_u, v) => v.map((n) => n == null ? '' : unit(n)) }],
-			series: [{}, { stroke: css('--acc'), width: 1.5, fill: css('--acc-bg'), points: { show: false }, spanGaps: false }],
-		}, [series.time, series[of]] as uPlot.AlignedData, place.current!)
-		const size = new ResizeObserver(() => p.setSize({ width: Math.max(120, place.current!.clientWidth), height: Math.max(90, place.current!.clientHeight) }))
-		size.observe(place.current!)
-		return () => { size.disconnect(); p.destroy() }
-	}, [d])
-	useEffect(() => { plot.current?.setData([series.time, series[of]] as uPlot.AlignedData) }, [version])
-	const last = series[of][series[of].length - 1]
-	return <figure class="graph"><figcaption><span>{title}</span><strong>{last == null ? '–' : unit(last)}</strong></figcaption><div class="plot" ref={place} aria-hidden="true" /></figure>
 }
 
 export default function Monitor({ b, shown }: { b: Box, shown: boolean }) {
@@ -87,9 +65,9 @@ export default function Monitor({ b, shown }: { b: Box, shown: boolean }) {
 		{table.value ? <table class="samples"><caption class="hidden">{t.monitor.title}</caption><thead><tr><th scope="col">{t.monitor.time}</th><th scope="col">{t.boxes.cpu}</th><th scope="col">{t.boxes.memory}</th><th scope="col">{t.monitor.pids}</th></tr></thead>
 			<tbody>{rows.map((i) => <tr key={s.time[i]}><td>{new Date(s.time[i]! * 1000).toLocaleTimeString()}</td><td>{s.cpu[i] == null ? '–' : `${s.cpu[i]!.toFixed(0)} %`}</td><td>{bytes(s.memory[i])}</td><td>{s.pids[i] ?? '–'}</td></tr>)}</tbody></table>
 			: <div class="graphs">
-				<Graph title={t.monitor.cpu(b.limits.cpu_milli / 1000)} series={s} of="cpu" version={v} unit={(n) => `${Math.round(n)} %`} most={10} />
-				<Graph title={t.monitor.memory(bytes(b.limits.mem))} series={s} of="memory" version={v} unit={(n) => bytes(n)} most={1 << 20} />
-				<Graph title={t.monitor.pids} series={s} of="pids" version={v} unit={(n) => String(Math.round(n))} most={4} />
+				<Graph title={t.monitor.cpu(b.limits.cpu_milli / 1000)} time={s.time} values={s.cpu} version={v} unit={(n) => `${Math.round(n)} %`} most={10} />
+				<Graph title={t.monitor.memory(bytes(b.limits.mem))} time={s.time} values={s.memory} version={v} binary unit={(n) => bytes(n)} most={1 << 20} />
+				<Graph title={t.monitor.pids} time={s.time} values={s.pids} version={v} unit={(n) => String(Math.round(n))} most={4} />
 			</div>}
 	</div>
 }
