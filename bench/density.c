@@ -29,7 +29,7 @@ const char *density_kind_name(enum density_kind kind)
 	return kind == DENSITY_IDLE ? "idle" : "own limits, one program run";
 }
 
-/* A box that nobody has spoken to ends with its first connection; any question claims it. */
+/* An unclaimed box ends with its first connection; any request to its init claims it. */
 static int claim(struct box *b, struct err *e)
 {
 	static _Alignas(8) char answer[WIRE_MAX];
@@ -92,7 +92,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The rate of creating beside those that live: the median of a few batches, each removed again. */
+/* The rate of creating further boxes: the median of a few batches, each removed again. */
 static int create_rate(struct herd *h, enum density_kind kind, double *out, struct err *e)
 {
 	double rates[BATCHES];
@@ -112,7 +112,7 @@ static int create_rate(struct herd *h, enum density_kind kind, double *out, stru
 	return 0;
 }
 
-/* Programs in boxes picked at random, plain processes in between; connecting is off the clock. */
+/* Execs in randomly chosen boxes, with plain processes in between; connecting is not measured. */
 static int exec_samples(const struct herd *h, struct samples *exec, struct samples *fork,
 			struct err *e)
 {
@@ -144,7 +144,7 @@ static int measure(struct density_point *p, struct herd *h, struct err *e)
 		return -1;
 	p->fill_rate = p->boxes * 1e9 / (double)(now_ns() - from);
 	p->at = memory_settle();
-	/* Before the execs: a box in which something ran is no longer what was counted. */
+	/* Before the execs: a box in which something ran uses more memory. */
 	if (create_rate(h, p->kind, &p->create_rate, e) < 0 ||
 	    exec_samples(h, &p->exec, &p->fork, e) < 0)
 		return -1;
@@ -178,7 +178,8 @@ static void plan(struct density *d, unsigned most)
 	if (most > first)
 		d->points[d->npoints++] =
 			(struct density_point){ .kind = DENSITY_IDLE, .boxes = most };
-	/* Last: the kernel takes minutes to let go of memory cgroups, and all points have one beginning. */
+	/* Last: the kernel frees memory cgroups after minutes, and all points need the same
+	 * start. */
 	d->points[d->npoints++] = (struct density_point){ .kind = DENSITY_LIMITED, .boxes = first };
 }
 
@@ -194,12 +195,12 @@ void density_measure(struct density *d, unsigned most)
 		abort();
 	d->rate_at_10 = d->fork_at_10_ms = NAN;
 	plan(d, most);
-	/* No pool: its boxes would come and go beside ours. */
+	/* Without a pool: its boxes would be created and deleted during the measurement. */
 	broken = keeper_sync_set_pool(mine_link(), 0, &about, &e) < 0 || rate_at_few(d, &h, &e) < 0;
 	before = memory_settle();
 	for (unsigned i = 0; i < d->npoints; i++) {
 		d->points[i].before = before;
-		/* After a failure nobody knows how many are alive: later points would lie. */
+		/* After a failure the number of boxes is unknown: later points would be wrong. */
 		if (broken || measure(&d->points[i], &h, &e) < 0) {
 			snprintf(d->points[i].missing, sizeof(d->points[i].missing), "%.190s",
 				 e.msg);

@@ -1,4 +1,4 @@
-// e2b-stub.js - answers what E2B's package asks for, and does nothing. Prints its port.
+// e2b-stub.js - answers the requests of the E2B package without doing anything. Prints its port.
 'use strict';
 const http = require('node:http');
 
@@ -10,7 +10,7 @@ const envelope = (flags, value) => {
 	head.writeUInt32BE(body.length, 1);
 	return Buffer.concat([head, body]);
 };
-// As long as ours, header by header and byte by byte: what the client has to read is the same.
+// As long as the answers of Atoll, so that the client reads the same amount.
 const sandbox = JSON.stringify({
 	sandboxID: 'aaaaaaaaaaaa', templateID: 'base', alias: 'base', clientID: 'atoll', envdVersion: '0.6.13',
 	trafficAccessToken: null, envdAccessToken: '0'.repeat(40), domain: 'localhost:7777',

@@ -12,8 +12,8 @@ const WIDTH = 50, TURNS = 4, REST_MS = 300;
 const ms = () => Number(process.hrtime.bigint()) / 1e6;
 const at = (url) => ({ apiUrl: url, sandboxUrl: url, timeoutMs: 60000 });
 
-// One life: what each step took. Commands are for a sandbox of template `base`; one for code comes with an
-// interpreter that waits.
+// One sandbox from creation to end: the duration of each step. Commands use template `base`; a sandbox for code has a
+// warm interpreter.
 async function life(url, code) {
 	const t = [ms()];
 	const box = await (code ? Interpreter : Sandbox).create(at(url));
@@ -56,7 +56,7 @@ function table(title, ours, theirs) {
 async function main() {
 	const n = Number(rounds);
 
-	for (const code of [false, true]) // both are warm, and so are we
+	for (const code of [false, true]) // warm up both servers and this client
 		for (const url of [stub, server]) await lives(url, 30, 10, code);
 	for (const [title, count, width, code] of [
 		["create, commands.run('true'), kill: alone", n, 1, false],
@@ -65,8 +65,8 @@ async function main() {
 	]) {
 		const all = { stub: [], server: [] };
 
-		// By turns, so that what else the machine does falls on both; and what one leaves to be done
-		// does not fall on the other.
+		// In turns, so that other load affects both, and the clean-up of one does not
+		// affect the other.
 		for (let i = 0; i < TURNS; i++)
 			for (const [who, url] of [['stub', stub], ['server', server]]) {
 				all[who].push(...(await lives(url, Math.ceil(count / TURNS), width, code)));

@@ -1,8 +1,8 @@
 /* latency.c - round after round, every subject in a new order, a few samples per visit.
  *
  * Neighbours, clocks and the kernel's background work (network namespaces are torn down long after
- * their owner) hit all subjects alike that way, and ratios of one run mean something. The first
- * sample of a visit is thrown away: it would measure the caches the subject before left behind. */
+ * their owner) affect all subjects alike that way, and ratios of one run are comparable. The first
+ * sample of a visit is discarded: it would measure the caches of the previous subject. */
 #include "latency.h"
 
 #include "base/clock.h"
@@ -63,7 +63,7 @@ static void visit(struct subject *s, unsigned round)
 
 	if (round % every)
 		return;
-	/* The caches do not matter to what takes this long. */
+	/* For a duration this long the caches do not matter. */
 	if (s->cost_ns < VISIT_NS && sample(s, &done, &total) < 0)
 		return;
 	while (burst-- && !*s->missing && !stop_asked)

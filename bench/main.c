@@ -1,11 +1,11 @@
-/* main.c - Atoll beside a plain process and its peers, in one run on one machine.
+/* main.c - compares Atoll with a plain process and its peers, in one run on one machine.
  *
- *   latency   p50, p90, p99 of "run /bin/true" for every subject, by turns
- *   rates     the same as often per second as 1, 2 and 8 workers manage
- *   density   what 1,000 and 5,000 boxes at once cost
+ *   latency   p50, p90, p99 of "run /bin/true" for every subject, in turns
+ *   rates     the same per second, by 1, 2 and 8 workers
+ *   density   the memory of 1,000 and 5,000 boxes at once
  *
- * Numbers are told, never judged by the exit status: a slow machine is not a failed test. The exit
- * status is 0 unless nothing could be measured at all (1) or the flags make no sense (2). */
+ * Numbers do not affect the exit status: a slow machine is not a failed test. The exit status is 0
+ * unless nothing could be measured (1) or the flags are invalid (2). */
 #include "base/cleanup.h"
 #include "density.h"
 #include "facts.h"
@@ -45,7 +45,7 @@ static const char help[] =
 	"  --atoll FILE     the executable to measure (default: the one beside this program)\n"
 	"  --quick          15 rounds, half a second, 200 boxes: to see that it works\n";
 
-/* Names of parts and of subjects in one list; whichever kind is not mentioned stays complete. */
+/* Names of parts and of subjects in one list; a kind without any name stays complete. */
 static int parse_only(struct options *o, char *list)
 {
 	int parts = 0, some = 0;
@@ -161,7 +161,7 @@ static int remove_entry(const char *path, const struct stat *st, int kind, struc
 	(void)st;
 	(void)kind;
 	(void)ftw;
-	remove(path); /* what resists keeps its folder there, and remove_bench_dir() tells */
+	remove(path); /* on failure the folder stays, and remove_bench_dir() reports it */
 	return 0;
 }
 
@@ -180,8 +180,8 @@ static int is_in_memory(const char *folder)
 	return statfs(folder, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
 
-/* In /run, where we and the runtimes that we compare with keep our state. On every machine that has
- * booted that is in memory; in a container it may be on disk, and all would measure its journal. */
+/* In /run, where Atoll and the compared runtimes keep their state. On a booted machine that is in
+ * memory; in a container it may be on disk, and all subjects would measure its journal. */
 static int make_bench_dir(struct err *e)
 {
 	const char *const folders[] = {
@@ -220,7 +220,7 @@ static void start_keeper(const struct options *o)
 
 	atoll_beside_us(beside, sizeof(beside));
 	snprintf(run_dir, sizeof(run_dir), "%s/run", bench_dir);
-	/* Not fatal: the peers are measured, and every row of ours says why it is missing. */
+	/* Not fatal: the peers are measured, and every row of Atoll has the reason. */
 	if (mine_start(o->atoll ? o->atoll : beside, run_dir, &e) < 0)
 		fprintf(stderr, "bench: no keeper: %s\n", e.msg);
 }
@@ -268,7 +268,7 @@ int main(int argc, char **argv)
 		subjects[i].wanted = 1;
 	if (parse(&o, argc, argv) < 0)
 		return 2;
-	/* Keepers inherit it: one descriptor per box is not what should stop us. */
+	/* Keepers inherit it: the limit must not bound the number of boxes. */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);

@@ -56,7 +56,7 @@ long memory_parts(const struct memory *m)
 	return m->slab + m->page_tables + m->kernel_stack + m->percpu + m->anon + m->shmem;
 }
 
-/* Without the right to, clean dentries count as used: figures get too high, never too low. */
+/* Without the permission to drop caches, clean dentries count as used: figures may be too high. */
 static void drop_caches(void)
 {
 	auto_fd int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);

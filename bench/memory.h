@@ -12,6 +12,6 @@ struct memory {
 long memory_used(const struct memory *m);
 /* The sum of what the kernel names: slab, page tables, stacks, per-cpu, anonymous, tmpfs. */
 long memory_parts(const struct memory *m);
-/* Drops caches and reads until the figures stand still; if neighbours never let them, the lowest
- * of all readings: others only ever add. */
+/* Drops caches and reads until the figures no longer change; if they never settle, returns the
+ * lowest of all readings: other load only adds to them. */
 struct memory memory_settle(void);

@@ -104,10 +104,10 @@ static int start(struct err *e)
 		return err_sys(e, "fork");
 	if (keeper_pid == 0)
 		become_keeper(log, say_fd);
-	own_close_fd(&say_fd); /* or its death would not be an end of file */
+	own_close_fd(&say_fd); /* otherwise its death would not be an end of file */
 	if (hear(hear_fd, e) < 0)
 		return -1;
-	/* For run_dir_find(), in us and in our workers. */
+	/* For run_dir_find(), in this process and in the workers. */
 	if (setenv("ATOLL_RUN", run_dir, 1) < 0)
 		return err_sys(e, "setenv");
 	return keeper_sync_open(&link_, 0, e);
@@ -125,7 +125,7 @@ int mine_start(const char *atoll, const char *dir, struct err *e)
 	return -1;
 }
 
-/* Boxes outlive their keeper by design, so each is killed by name first. */
+/* Boxes keep running without their keeper by design, so each is killed by name first. */
 static void kill_all(void)
 {
 	struct wire_box some[32];
@@ -141,7 +141,7 @@ static void kill_all(void)
 				return;
 }
 
-/* A keeper that ended before its time is news, and its log goes with the run folder. */
+/* A keeper that exited early is reported, because its log is removed with the run folder. */
 static void mourn(int status)
 {
 	char line[300];
@@ -185,7 +185,8 @@ void mine_stop(void)
 		keeper_pid = 0;
 		keeper_sync_close(&link_);
 		mourn(status);
-		/* Its boxes live on: another one finds them by their records and ends them. */
+		/* Its boxes keep running: another keeper finds them by their records and ends
+		 * them. */
 		if (!*missing && start(&e) < 0)
 			fprintf(stderr, "bench: boxes may be left: %s\n", e.msg);
 	}
@@ -229,7 +230,7 @@ int mine_open(struct subject *s, struct err *e)
 	return subject_run(s, NULL, NULL, e);
 }
 
-/* A worker's connection is its own: answers to two on one socket would be mixed up. */
+/* Each worker has its own connection: replies to two workers on one socket would be mixed up. */
 int mine_join(struct subject *s, int worker, struct err *e)
 {
 	(void)s;
@@ -264,7 +265,7 @@ int pooled_once(struct subject *s, struct err *e)
 	return mine_true(&taken, e);
 }
 
-/* A number for pooled boxes that were made on the spot would be a lie. */
+/* A figure for pooled boxes must not include boxes that were created on demand. */
 int pooled_check(struct subject *s, struct err *e)
 {
 	struct wire_info about;
@@ -284,7 +285,7 @@ int pooled_after(struct subject *s, struct err *e)
 	return boxh_kill(&link_, taken.about.id, NULL, e);
 }
 
-/* Until nothing of the box is left: the keeper says so. */
+/* Waits until the keeper reports that nothing of the box is left. */
 int cold_once(struct subject *s, struct err *e)
 {
 	struct wire_create want = { .template = "base", .limits = box_default_limits() };

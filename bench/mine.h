@@ -1,12 +1,12 @@
 /* mine.h - Atoll as a subject, through the library the CLI uses.
- * Owns: a keeper of its own, in a run folder of its own: nobody else's boxes are touched. */
+ * Owns: a keeper in a separate run folder: other boxes are not touched. */
 #pragma once
 #include "base/err.h"
 #include "client/box_handle.h"
 
 struct subject;
 
-/* Starts the keeper; ends it and everything it made. Both are fine when there is none. */
+/* Starts the keeper; ends it and everything it created. Both are allowed without one. */
 must_check int mine_start(const char *atoll, const char *dir, struct err *e);
 void mine_stop(void);
 const char *mine_missing(void); /* why there is no keeper; NULL: there is one */

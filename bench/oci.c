@@ -1,10 +1,10 @@
-/* oci.c - crun, runc and runsc, each given the leanest bundle that is still a sandbox: pid, net,
+/* oci.c - crun, runc and runsc, each with the smallest bundle that is still a sandbox: pid, net,
  * ipc, uts and mount namespaces, /usr and /etc read-only, tmpfs, a cgroup with memory, pids and
  * cpu limits, uid 1000 without capabilities. No seccomp, no user namespace, no masked paths: they
- * do less than we do.
+ * do less than Atoll.
  *
  * One bundle per runtime and worker, because the bundle names the cgroup. All lie in bench_dir;
- * runtimes remove container and cgroup themselves; what a killed one left oci_close() deletes. */
+ * runtimes remove container and cgroup themselves; oci_close() deletes what a killed one left. */
 #include "base/cleanup.h"
 #include "peers.h"
 #include "spawn.h"
@@ -23,7 +23,7 @@
 #define NFLAGS 6
 #define NWORKERS 8
 
-/* What may stand between the program and "run", best first; the first that works is used. */
+/* Global flags before "run", best first; the first set that works is used. */
 static const struct choice {
 	const char *runtime, *note;
 	const char *flags[NFLAGS];
@@ -133,8 +133,8 @@ int oci_join(struct subject *s, int worker, struct err *e)
 	return 0;
 }
 
-/* Calls the runtime's verb on our container. */
-static int call(const struct oci *o, const char *const *verb, struct err *e)
+/* Calls a command of the runtime for the container. */
+static int call(const struct oci *o, const char *const *command, struct err *e)
 {
 	const char *argv[NFLAGS + 10];
 	struct spawn sp = { .path = o->path, .argv = argv, .quiet = 1, .mnt_ns = o->mnt_ns };
@@ -145,8 +145,8 @@ static int call(const struct oci *o, const char *const *verb, struct err *e)
 	argv[n++] = o->root;
 	for (unsigned i = 0; i < NFLAGS && o->choice->flags[i]; i++)
 		argv[n++] = o->choice->flags[i];
-	while (*verb)
-		argv[n++] = *verb++;
+	while (*command)
+		argv[n++] = *command++;
 	argv[n++] = o->id;
 	argv[n] = NULL;
 	return spawn_wait(&sp, e);
@@ -154,17 +154,17 @@ static int call(const struct oci *o, const char *const *verb, struct err *e)
 
 static int run(const struct oci *o, struct err *e)
 {
-	const char *const verb[] = { "run", "--bundle", o->bundle, NULL };
+	const char *const command[] = { "run", "--bundle", o->bundle, NULL };
 
-	return call(o, verb, e);
+	return call(o, command, e);
 }
 
 static void forget(const struct oci *o)
 {
-	const char *const verb[] = { "delete", "--force", NULL };
+	const char *const command[] = { "delete", "--force", NULL };
 	struct err ignored; /* in the usual case there is nothing left to delete */
 
-	if (call(o, verb, &ignored) < 0)
+	if (call(o, command, &ignored) < 0)
 		return;
 }
 
@@ -174,7 +174,7 @@ int oci_once(struct subject *s, struct err *e)
 
 	if (run(o, e) == 0)
 		return 0;
-	/* Or the id stays taken and every later run fails for this one's reason. */
+	/* Otherwise the id stays in use and every later run fails. */
 	forget(o);
 	return -1;
 }
@@ -212,8 +212,8 @@ static int is_hybrid(void)
 	return v1 && v2;
 }
 
-/* A mount namespace without the cgroup2 mounts. A child makes it, so that we and the keeper we
- * start stay where we are; the descriptor keeps it alive. */
+/* A mount namespace without the cgroup2 mounts. A child creates it, so that this process and its
+ * keeper stay in theirs; the descriptor keeps it alive. */
 static int without_cgroup2(int *out_ns, struct err *e)
 {
 	int made[2], over[2], fd = -1;

@@ -1,10 +1,11 @@
-/* planner.c - how many texts of a set of programming tasks the planner claims, and programs to see whether it
- * was right. The set is JSON lines as of MBPP: text, task_id, test_list of asserts.
+/* planner.c - how many texts of a set of programming tasks the planner claims, and programs to
+ * check whether it was right. The set is JSON lines as of MBPP: text, task_id, test_list of
+ * asserts.
  *
- *	atoll-bench-planner FILE.jsonl [FOLDER]
+ * atoll-bench-planner FILE.jsonl [FOLDER]
  *
  * Twice: with the text alone, where a program is whatever prints; and with the first assert as an example,
- * which asks for a function. The latter's programs, with all their asserts behind, go to FOLDER/ID.py. */
+ * which asks for a function. The latter's programs, followed by all asserts, are in FOLDER/ID.py. */
 #include "plan/code.h"
 #include "plan/plan.h"
 #include "base/clock.h"

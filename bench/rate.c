@@ -1,5 +1,5 @@
-/* rate.c - see rate.h. Workers are processes, as the clients of a keeper are; each counts what it
- * finished before the slice ended, over the time it really took. */
+/* rate.c - see rate.h. Workers are processes, like the clients of a keeper; each counts the runs it
+ * finished before the slice ended, and the time that they took. */
 #include "rate.h"
 
 #include "base/clock.h"
@@ -41,7 +41,8 @@ static void work(struct subject *s, struct tally *t, uint64_t slice_ns)
 	t->ns = now - from;
 }
 
-/* A worker gets ready, says so, and starts when the last one has: `go` is then closed. */
+/* A worker prepares, reports that it is ready, and starts when `go` is closed: all are ready
+ * then. */
 static _Noreturn void worker(struct subject *s, int i, struct tally *t, const int said[2],
 			     const int go[2], uint64_t slice_ns)
 {
@@ -122,7 +123,8 @@ static void measure_one(struct subject *s, int step, uint64_t slice_ns, struct t
 	else
 		rate = slice(s, rate_workers[step], slice_ns, tallies, &e);
 	if (rate < 0) {
-		/* One bad slice spoils the figure: the mean of the good ones would flatter. */
+		/* One failed slice invalidates the figure: the mean of the others would be too
+		 * good. */
 		s->rate[step] = NAN;
 		s->slices[step] = SLICES;
 		snprintf(s->rate_note, sizeof(s->rate_note), "%d workers: %.180s",

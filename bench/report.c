@@ -295,7 +295,7 @@ static void density_table(struct density *d)
 	}
 	printf("  used: all that is not free, less page cache; parts: slab + page tables + stacks\n"
 	       "  + per-cpu + anonymous + tmpfs; avail.: fall of MemAvailable. The goal takes the\n"
-	       "  higher of the first two. left: what had not come back after the last was gone.\n");
+	       "  higher of the first two. left: memory not freed after the last box was deleted.\n");
 }
 
 static void goals_table(struct findings *f)

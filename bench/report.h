@@ -1,4 +1,4 @@
-/* report.h - the findings as a table for people and as JSON for programs. */
+/* report.h - the results as a table and as JSON. */
 #pragma once
 #include "base/err.h"
 #include "density.h"

@@ -1,4 +1,4 @@
-/* sample.h - durations of one thing measured many times, and what to say about them.
+/* sample.h - durations of one thing measured many times, and their percentiles.
  * Owns: the array. Zero is a valid empty one. */
 #pragma once
 #include <stddef.h>

@@ -26,7 +26,7 @@ int spawn_setup(struct err *e)
 	return 0;
 }
 
-/* The last line says most: runtimes wrap the cause in log lines of their own. */
+/* The last line has the cause: runtimes print log lines before it. */
 static void complaint(char *out, size_t size)
 {
 	char text[2048];
@@ -62,7 +62,7 @@ int spawn_wait(const struct spawn *sp, struct err *e)
 	memcpy(with, env, sizeof(env));
 	with[ARRAY_LEN(env) - 1] = sp->variable;
 	with[ARRAY_LEN(env)] = NULL;
-	/* One append position for all: start the complaint of this run at byte 0. */
+	/* All runs append to one file: truncate it, so that it has only the errors of this run. */
 	if (sp->quiet && (ftruncate(stderr_fd, 0) < 0 || lseek(stderr_fd, 0, SEEK_SET) < 0))
 		return err_sys(e, "empty the stderr file");
 	pid = vfork();
@@ -103,7 +103,7 @@ void spawn_first_line(const char *path, const char *const *argv, char *out, size
 	from = fdopen(pipe_fd[0], "r");
 	if (from && fgets(out, (int)size, from))
 		out[strcspn(out, "\n")] = '\0';
-	/* Read to the end, or the program dies of SIGPIPE with the rest of its text. */
+	/* Read to the end, otherwise SIGPIPE kills the program. */
 	while (from && fgetc(from) != EOF)
 		;
 	if (from)

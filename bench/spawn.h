@@ -1,11 +1,11 @@
-/* spawn.h - run another program and wait for it, at the lowest price there is.
- * vfork() and not fork(): the price must not depend on how large the benchmark itself is. */
+/* spawn.h - runs another program and waits for it, with the lowest overhead.
+ * vfork() and not fork(): the overhead must not depend on the size of the benchmark. */
 #pragma once
 #include "base/err.h"
 #include <stddef.h>
 
 struct spawn {
-	const char *path;        /* absolute: the search in PATH is nobody's cost */
+	const char *path;        /* absolute: no search in PATH is measured */
 	const char *const *argv; /* NULL-terminated */
 	int quiet;               /* stdin and stdout on /dev/null, stderr kept for spawn_reason() */
 	const char *variable;    /* NAME=VALUE, added to the environment; or NULL */

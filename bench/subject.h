@@ -1,4 +1,4 @@
-/* subject.h - something that runs /bin/true: what the benchmark compares.
+/* subject.h - a subject of the benchmark: something that runs /bin/true.
  * Owns:         the table of subjects and what was measured of each.
  * Does not own: when and how often they run; latency.c and rate.c decide that. */
 #pragma once
@@ -15,15 +15,16 @@ struct subject {
 
 	/* Finds it, prepares it; a failure makes it "n/a" with that reason. */
 	int (*open)(struct subject *s, struct err *e);
-	/* In every worker process, 0 being the only one: what two at once must not share. */
+	/* In every worker process, 0 being the only one: prepares what two workers must not
+	 * share. */
 	int (*join)(struct subject *s, int worker, struct err *e);
-	/* Off the clock, before a sample of latency. NULL: nothing to do. */
+	/* Not measured, before a sample of latency. NULL: nothing to do. */
 	int (*ready)(struct subject *s, struct err *e);
-	/* On the clock: from the wish to the exit status of /bin/true. */
+	/* Measured: from the request to the exit status of /bin/true. */
 	int (*once)(struct subject *s, struct err *e);
-	/* What once() left over; on a clock of its own. NULL: once() leaves nothing. */
+	/* Cleans up after once(); measured separately. NULL: once() leaves nothing. */
 	int (*after)(struct subject *s, struct err *e);
-	/* Off the clock: was it really what the row says? NULL: it cannot be anything else. */
+	/* Not measured: checks that the sample is what the row claims. NULL: no check needed. */
 	int (*check)(struct subject *s, struct err *e);
 	void (*close)(struct subject *s);
 
@@ -46,9 +47,9 @@ struct subject *subject_named(const char *name); /* NULL: no such */
 double subject_p50(const char *name);
 /* Makes it "n/a" from now on. */
 void subject_give_up(struct subject *s, const struct err *e);
-/* ready, once, after; both durations are written on success. NULL: no interest. */
+/* ready, once, after; both durations are written on success. NULL: not needed. */
 must_check int subject_run(struct subject *s, uint64_t *out_done_ns, uint64_t *out_total_ns,
 			   struct err *e);
 
-/* ^C: every loop looks here, so that the clean-up at the end is reached. */
+/* Set by ^C: every loop checks it, so that the clean-up at the end is reached. */
 extern volatile int stop_asked;

@@ -1,9 +1,9 @@
-/* talk.c - one exec, asked for over HTTP and asked of init itself, by turns in the same box.
+/* talk.c - one exec, requested over HTTP and directly from init, in turns in the same box.
  *
  *	atoll-bench-talk PORT KEY BOX ROUNDS	(ATOLL_RUN names the keeper's folder)
  *
- * Prints {"direct": {...}, "http": {...}}. The HTTP client is as thin as can be: one connection, one
- * write, reads until Content-Length is reached. What is left is the daemon. */
+ * Prints {"direct": {...}, "http": {...}}. The HTTP client is minimal: one connection, one write,
+ * reads until Content-Length is reached. The remaining difference is the daemon. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "client/box_handle.h"
@@ -33,7 +33,7 @@ static int dial(unsigned short port, struct err *e)
 	return steal_fd(&fd);
 }
 
-/* The whole answer; -1: it is none, or not 200. */
+/* Reads the complete answer; -1: invalid, or not 200. */
 static int answer(int fd, struct err *e)
 {
 	static char buf[ANSWER];

@@ -1,11 +1,12 @@
-/* warm.c - a fresh box with an interpreter that waits, against the same program on the bare host.
+/* warm.c - a new box with a warm interpreter, compared with the same program on the host.
  *
- *	atoll-bench-warm [ROUNDS]
+ * atoll-bench-warm [ROUNDS]
  *
- * Rounds, interleaved, of: the host's own interpreter; a box from the pool whose interpreter waits;
- * a box made on demand, with one forked on demand. Each from the request to the first byte of output,
- * the program put into the box included where it cannot be an argument. Then 200 idle interpreters at
- * once, and what each costs in memory. bench/warm starts the keeper at ATOLL_RUN for it. */
+ * Interleaved rounds of: the interpreter of the host; a pooled box with a warm interpreter; a box
+ * created on demand, with an interpreter forked on demand. Each from the request to the first byte
+ * of output, including the transfer of the program where it is not an argument. Then 200 idle
+ * interpreters at once, and the memory of each. bench/warm starts the keeper at ATOLL_RUN for
+ * it. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "client/box_handle.h"
@@ -102,7 +103,7 @@ static int put(const struct subject *s, struct box_handle *b, struct err *e)
 	return done;
 }
 
-/* As on_host(). -2: the box was made, but without a seed. */
+/* As on_host(). -2: the box was created without a warm interpreter. */
 static double in_box(const struct subject *s, uint16_t flags, struct err *e)
 {
 	const char *const by_word[] = { s->program, s->flag, s->code, NULL }, *const by_file[] = {
@@ -152,11 +153,11 @@ static int measure(const struct subject *s, unsigned rounds, struct err *e)
 	double h, p, d;
 	int tries = 0;
 
-	/* The first to ask gets a plain box, and has one loaded for the next. */
+	/* The first request gets a box without a warm interpreter, and loads one for the next. */
 	while (in_box(s, 0, e) < 0 && tries++ < LOAD_TRIES)
 		usleep(LOAD_WAIT_US);
 	for (unsigned i = 0; i < rounds; i++) {
-		usleep(SETTLE_US); /* the pool fills again */
+		usleep(SETTLE_US); /* the pool is refilled */
 		host[i] = on_host(s);
 		pooled[i] = in_box(s, 0, e);
 		demand[i] = in_box(s, WIRE_CREATE_COLD, e);
@@ -194,7 +195,7 @@ static int crowd(struct err *e)
 	unsigned n = 0;
 	int rc = 0;
 
-	sleep(2); /* what the rounds left is gone */
+	sleep(2); /* everything of the rounds is deleted */
 	before = available_mib();
 	for (; rc == 0 && n < CROWD; n++) {
 		rc = create(&subjects[1], WIRE_CREATE_COLD, &boxes[n], e);

@@ -1,6 +1,5 @@
 #!/bin/sh
-# ending.sh - the end of a box, the privileged process outside, and hosts that offer less.
-# security.md §10, and §4 rows 1, 2, 4 and 20.
+# ending.sh - the end of a box, the keeper, and hosts with fewer features.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
@@ -29,17 +28,17 @@ a_box_ends_with_its_client() {
 	exec 8>&-
 }
 
-# HostDoS: a program that stops every process of its user, those that answer for it included
+# HostDoS: a program that stops every process of its user, including file workers
 a_box_cannot_hang_its_client() {
 	status=0
 	timeout -s KILL 10 "$ATOLL" run --time 1s --report r.json -- sh -c \
 		'(setsid sh -c "while :; do kill -STOP -1; done" >/dev/null 2>&1 &) ; sleep 60' </dev/null 2>err || status=$?
-	[ "$status" != 137 ] || escaped "its client waits for ever"
-	is "$status" 124 # the time was over
+	[ "$status" != 137 ] || escaped "its client waits without limit"
+	is "$status" 124 # the wall limit
 }
 
 sockets() { [ "$(find "$ATOLL_RUN/boxes" -type s | wc -l)" = "$1" ]; }
-# A place in the file is 2048 bytes, the first is the file's own, and a free one begins with zeroes.
+# A slot of the record file has 2048 bytes; the first is the head of the file, and a free one starts with zeroes.
 records() {
 	[ "$(tail -c +2049 "$ATOLL_RUN/records" | od -A n -v -t u8 -w2048 | awk '$1 != 0' | wc -l)" = "$1" ]
 }
@@ -48,22 +47,22 @@ records() {
 a_box_leaves_no_process_no_record_and_no_socket() {
 	held 8 a
 	dir=$(cgroup_of memory "$program")
-	soon records 3 # ours, and two that wait
+	soon records 3 # ours, and two pooled boxes
 	freed 8 a
-	nobody() { [ ! -d "$dir" ] || [ -z "$(cat "$dir/cgroup.procs")" ]; } # or it waits for another box
-	gone() { nobody && sockets 2 && records 2; }
+	no_process() { [ ! -d "$dir" ] || [ -z "$(cat "$dir/cgroup.procs")" ]; } # or the cgroup is kept for another box
+	gone() { no_process && sockets 2 && records 2; }
 	soon gone
 	lacks "$("$ATOLL" ps -q)" .
 }
 
-# HostDoS: before anybody has taken it, nobody would ever end it. It is stopped, so that it cannot
-# see for itself that its keeper is gone: the kernel has to do it.
+# HostDoS: no client would end a box that was not claimed. Init is stopped, so that it cannot notice the
+# death of its keeper itself: the kernel has to kill it.
 a_pooled_box_ends_with_its_keeper() {
 	own_keeper "${executable:-$ATOLL}"
 	is "$said" R
 	waiting() { boxes=$(children "$keeper" atoll-init); [ "$(echo "$boxes" | wc -w)" = 2 ]; }
 	soon waiting
-	kill -9 "$keeper" # until init runs the death signal tells it, then the end of its birth connection
+	kill -9 "$keeper" # before init runs, the death signal ends it, later the end of its first connection
 	wait "$keeper" 2>/dev/null || :
 	if ! (soon ended $boxes) >/dev/null; then
 		kill -9 $boxes
@@ -86,7 +85,7 @@ the_keeper_is_not_dumpable_and_its_folders_are_private() {
 	is "$(stat -c %a "$ATOLL_RUN") $(stat -c %a "$ATOLL_RUN/boxes")" "700 700"
 	same "$(sed -n 's/^Umask:\t//p' "/proc/$keeper/status")" 0077
 	same "$(awk '/Max core file size/ { print $5, $6 }' "/proc/$keeper/limits")" "$(core_limit)"
-	# Not dumpable: even its own uid may not look into it, without a capability for that.
+	# Not dumpable: even its own uid may not read its memory without a capability.
 	setpriv --bounding-set -all --inh-caps -all -- cat "/proc/$keeper/environ" >seen 2>/dev/null &&
 		escaped "the keeper's memory is readable"
 	:
@@ -120,7 +119,7 @@ a_release_build_cannot_skip_isolation_steps() {
 
 # ---- hosts that offer less ----
 
-# elsewhere CALL...: a keeper on a kernel without these calls; sets made and said.
+# elsewhere CALL...: runs a box with a keeper on a kernel without these calls; sets made and said.
 elsewhere() {
 	rm -rf run state
 	own_keeper "$ATOLL" "$PROBE" block "$@" --
@@ -141,7 +140,7 @@ a_record_lists_the_active_isolation_features() {
 	facts switches
 	"$ATOLL" policy layers --json | json /dev/stdin '[r["name"] for r in d["layers"]]' >all
 	is "$(json r.json 'd["layers"]')" "$(cat all)"
-	# One wall fewer: the box runs, and the record says so.
+	# Without one feature the box runs, and the record does not list it.
 	elsewhere landlock
 	is "$made" yes "$said"
 	is "$(json r.json '[l for l in '"$(cat all)"' if l not in d["layers"]]')" "['landlock']"
@@ -171,7 +170,7 @@ with_a_missing_system_call_a_box_is_fully_isolated_or_not_created() {
 	done
 }
 
-# Escape: who is not root shares a uid with his boxes, so only the walls are between them
+# Escape: the boxes of an ordinary user have the uid of that user, so only the other features separate them
 an_ordinary_user_has_fewer_isolation_features_and_they_are_listed() {
 	newline='
 '
@@ -212,7 +211,7 @@ an_ordinary_user_has_fewer_isolation_features_and_they_are_listed() {
 	grep ' ok$' out && escaped "$(grep ' ok$' out)"
 	is "$(wc -l <out)" 14
 
-	# A limit that nobody can enforce is not accepted.
+	# A limit that cannot be enforced is rejected.
 	for limit in "--mem 64M" "--pids 5" "--cpu 0.5"; do
 		as "$dir/atoll" run $limit -- true 2>err && escaped "$limit was promised"
 		has "$(cat err)" "cannot be enforced"
@@ -220,7 +219,7 @@ an_ordinary_user_has_fewer_isolation_features_and_they_are_listed() {
 	keeper_gone
 }
 
-# The last word: a keeper that is asked to leave takes everything with it.
+# The last test: a keeper that is asked to exit removes everything of its own.
 a_keeper_that_exits_leaves_no_cgroup_record_or_file() {
 	held 8 a
 	dir=$(dirname "$(cgroup_of memory "$program")")

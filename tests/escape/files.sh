@@ -1,10 +1,9 @@
 #!/bin/sh
-# files.sh - what a box sees of the host's files, and what it can do to them.
-# security.md §4 rows 13 to 18 and 22, §8.
+# files.sh - which files of the host a box sees, and what it can do to them.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
-# A file on the host that anybody could read, if only he got there.
+# A world-readable file of the host that no box may reach.
 canary() {
 	canary=$(mktemp /tmp/atoll-canary.XXXXXX)
 	trap 'rm -f "$canary"' EXIT
@@ -42,13 +41,13 @@ the_hosts_programs_can_be_run_but_not_changed() {
 	is "$(stat -c '%y %z %a %h' /usr/bin/env)" "$before"
 }
 
-# HostLeak: a uid inside that is also the owner's outside
+# HostLeak: a uid of the box may have the same number as an owner on the host
 a_box_cannot_read_host_programs_that_others_may_not_read() {
 	private_programs
 	refused $(printf 'read=%s ' $private)
 }
 
-# HostDoS: whoever opens a leased file waits, the host's root included
+# HostDoS: every process that opens a leased file waits, including root of the host
 a_box_cannot_hold_a_lease_on_host_programs() {
 	refused lease=/usr/bin/base32 lease=/usr/share/common-licenses/GPL-3
 }
@@ -102,7 +101,7 @@ kernel_settings_cannot_be_written() {
 	is "$(cat /proc/sys/kernel/core_pattern)" "$before"
 }
 
-# HostLeak: by it programs know a machine again, and two boxes that they share one.
+# HostLeak: the boot id identifies a machine, and shows that two boxes share one.
 each_box_has_its_own_boot_id() {
 	facts boot
 	first=$(fact boot)
@@ -120,7 +119,7 @@ kernel_memory_keys_and_logs_are_masked() {
 		grep -qx "/proc/$at" all || fail "the policy does not hide /proc/$at"
 	done
 	refused $(while read -r at; do [ -d "$at" ] && echo "list=$at" || echo "read=$at"; done <all)
-	# What this kernel has at all is empty, or not even root of the box may open it.
+	# Of the files that this kernel has, each is empty or cannot be opened by root of the box.
 	for at in $(cat all); do
 		[ ! -e "$at" ] || echo "$out" | grep -Eq "=$at (ENODATA|EACCES)" || fail "$at: $(echo "$out" | grep "=$at ")"
 	done
@@ -142,7 +141,7 @@ no_device_node_can_be_created() {
 		mknod-high=/dev/shm/node
 }
 
-# Escape: even if a node should appear. A process of the host's root, in the box's cgroup.
+# Escape: even if a device node exists. Checked with a process of the host's root in the cgroup of the box.
 a_host_device_cannot_be_opened_from_the_cgroup_of_a_box() {
 	[ -c /dev/loop-control ] || skip "no device here that root could open and a box could not"
 	true 8<>/dev/loop-control || skip "this host forbids devices to root too"
@@ -155,7 +154,7 @@ a_host_device_cannot_be_opened_from_the_cgroup_of_a_box() {
 	freed 8 a
 }
 
-# Escape: a forgotten descriptor is a way out
+# Escape: by an inherited descriptor
 a_program_has_only_stdin_stdout_and_stderr_open() {
 	facts fds terminal
 	shows stdio "pipe pipe pipe"
@@ -170,7 +169,7 @@ the_environment_has_nothing_of_the_host() {
 	case $out in *"$ATOLL_CANARY"*) escaped "a word from outside is inside" ;; esac
 }
 
-# Escape: a folder of the host as working folder is a way out
+# Escape: by a working directory on the host
 a_program_starts_in_its_home() {
 	facts process
 	shows folder /home/user
@@ -184,7 +183,7 @@ a_box_cannot_mount_or_change_its_root() {
 		call=mount_setattr
 }
 
-# Escape: the "shocker" opened the host's files by their numbers
+# Escape: the "shocker" exploit opened files of the host by inode number
 file_handles_cannot_be_opened() {
 	refused call=name_to_handle_at call=open_by_handle_at
 }
@@ -195,14 +194,14 @@ set_user_id_programs_gain_nothing() {
 	refused set-user-id=/usr/bin/su
 }
 
-# HostLeak: whoever reads a box's files from outside, for the record, reads the box's and no other
+# HostLeak: the keeper reads files of the box for the record and must not follow links to the host
 the_record_does_not_follow_links_out_of_the_box() {
 	canary
 	sum=$(sha256sum <"$canary" | cut -c 1-64)
 	"$ATOLL" run --report r.json -- ln -s "$canary" link </dev/null
 	is "$(json r.json '[f["path"] for f in d["files_changed"]]')" "['/home/user/link']"
 	lacks "$(cat r.json)" "$sum"
-	# The same words in a file of the box's own: then their sum is there.
+	# The same content in a file of the box has its hash in the record.
 	"$ATOLL" run --report r.json -- sh -c 'cat >file' <"$canary"
 	has "$(cat r.json)" "$sum"
 }

@@ -1,10 +1,10 @@
 #!/bin/sh
-# forks.sh - what two boxes might share because one interpreter was forked into both.
+# forks.sh - what two boxes could share because both interpreters were forked from one zygote.
 . "$(dirname "$0")/lib.sh"
 [ -x /usr/bin/python3 ] || { echo "1..0 # SKIP no python3"; exit 0; }
 need_keeper
 
-# A program in a box of its own, run by the interpreter that waits there. Sets out.
+# Runs a program in a new box by its warm interpreter. Sets out.
 group=
 snake() { # CODE
 	brought=/usr/bin/python3 flags="-sp${group:+ -g $group}"
@@ -13,7 +13,7 @@ snake() { # CODE
 	is "$status" 0 "$err"
 }
 
-# Lateral: the state of a generator is memory, and memory is copied
+# Lateral: the state of a random generator is memory, and a fork copies memory
 two_boxes_of_one_zygote_draw_different_random_numbers() {
 	draw='import random, uuid, os, secrets, tempfile
 print(random.random(), uuid.uuid4(), os.urandom(4).hex(), secrets.token_hex(4), next(tempfile._get_candidate_names()))'
@@ -39,7 +39,7 @@ print(ctypes.string_at(at, 4).decode())'
 	done
 }
 
-# What an attack on the memory of a neighbour, or on its tables, would have to know. One fact a line.
+# Prints what an attack on the memory of another box would have to know, one fact per line.
 secrets='import ctypes, platform
 libc = ctypes.CDLL(None)
 libc.getauxval.restype = libc.pthread_self.restype = ctypes.c_ulong
@@ -53,11 +53,11 @@ print("hash", hash("atoll"))
 print("libc", ctypes.cast(libc.getauxval, ctypes.c_void_p).value)
 print("stack", libc.getauxval(25))
 print("heap", id(object()))'
-shared() { # FILE: the facts of it that are also in $out
+shared() { # FILE: prints its facts that are also in $out
 	echo "$out" | grep -Fxf "$1" | cut -d ' ' -f 1 | tr '\n' ' '
 }
 
-# Lateral: the kernel gives each process that is executed its own
+# Lateral: execve gives each process its own canary
 two_boxes_of_one_zygote_have_different_stack_canaries() {
 	snake "$secrets"
 	echo "$out" >first
@@ -65,7 +65,7 @@ two_boxes_of_one_zygote_have_different_stack_canaries() {
 	case $(shared first) in *random* | *canary*) escaped "the same $(shared first)" ;; esac
 }
 
-# Lateral: a fork shares addresses and the hash seed, so boxes of two teams have two parents
+# Lateral: a fork shares addresses and the hash seed, so boxes of two teams have two zygotes
 boxes_of_two_teams_share_no_zygote_secret() {
 	group=1
 	snake "$secrets"
@@ -75,7 +75,7 @@ boxes_of_two_teams_share_no_zygote_secret() {
 	[ -z "$(shared first)" ] || escaped "the same $(shared first)"
 }
 
-# SelfDoS: a canary that is changed must not be checked against the old one
+# SelfDoS: a changed canary must not be compared with the old one
 a_renewed_stack_canary_breaks_no_program() {
 	snake 'import ctypes, threading, os, json, sqlite3, subprocess, sys
 t = threading.Thread(target=lambda: print(json.dumps([1]), flush=True)); t.start(); t.join()
@@ -98,7 +98,7 @@ no_writable_mapping_is_shared_with_the_zygote() {
 	[ -z "$out" ] || escaped "$out"
 }
 
-# Lateral: what was loaded lies in one file for all. Outside, root could open what it has mapped
+# Lateral: the heap image is one file for all boxes. On the host, root could open the mapped file
 the_heap_image_of_a_zygote_cannot_be_opened() {
 	look='import os
 n = 0
@@ -142,7 +142,7 @@ for n in sorted(os.listdir("/proc/self/ns") if os.path.exists("/proc/self") else
 	done
 }
 
-# HostLeak: the words of the zygote, and where it was started
+# HostLeak: the arguments of the zygote, and its working directory
 nothing_of_the_zygotes_environment_is_left() {
 	snake 'import os
 print(sorted(os.environ))
@@ -153,7 +153,7 @@ print(open("/proc/self/environ", "rb").read().replace(b"\0", b" "))'
 	has "$(echo "$out" | tail -n 1)" "HOME=/home/user"
 }
 
-# Escape: a program that is executed would lose them by itself, this one is not
+# Escape: execve drops capabilities, a fork does not
 a_forked_interpreter_has_no_capability() {
 	snake 'for line in open("/proc/self/status"):
     if line.startswith("Cap"): print(line, end="")'
@@ -177,7 +177,7 @@ the_death_of_a_zygote_does_not_affect_its_boxes() {
 	kill -9 $before
 	run -- true
 	is "$status" 0
-	snake 'print(2)' # waits until there is another
+	snake 'print(2)' # waits until there is another zygote
 	after=$(zygotes)
 	[ "$after" ] && [ "$after" != "$before" ] || fail "still '$before'"
 }

@@ -1,6 +1,5 @@
 #!/bin/sh
-# identity.sh - who a program is, what it was given, and what it can do to other processes.
-# security.md §4 rows 3, 7 to 12 and 19 to 22.
+# identity.sh - the ids, capabilities and descriptors of a program, and what it can do to other processes.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
@@ -14,7 +13,7 @@ ids_of_a_box_are_mapped_to_unused_host_ids() {
 	[ "$base" -ge 65536 ] || escaped "host users are mapped: $base"
 	is "$(cat "/proc/$init/gid_map")" "$(cat "/proc/$init/uid_map")"
 	is "$(owner "$program" Uid) $(owner "$program" Gid)" "$((base + 1000)) $((base + 1000))"
-	# The kernel counts some things against whoever made the namespace: that must not be root.
+	# The kernel counts some resources for the creator of the namespace, which must not be root.
 	is "$("$PROBE" names "$init" | sed -n 's/^owner //p')" "$base"
 	freed 8 a
 }
@@ -49,20 +48,20 @@ no_program_gains_privileges() {
 	shows no_new_privs 1
 }
 
-# HostLeak: session keyrings are inherited, and no namespace holds them
+# HostLeak: session keyrings are inherited, and no namespace isolates them
 kernel_keys_of_the_starter_are_not_reachable() {
 	"$PROBE" with-key "$key" "$PROBE" try "key=$key" | grep -q ' ok$' || skip "no keyrings in this kernel"
 	refused "key=$key" call=keyctl call=add_key call=request_key
 }
 
-# Escape: a terminal can be typed into
+# Escape: a program could inject input into its terminal
 a_program_cannot_inject_input_into_a_terminal() {
 	facts terminal
 	shows terminal ENXIO
 	refused type-in console-menu console-take
 }
 
-# Escape: one that it asked for is no other's
+# Escape: a terminal of a box is in its own devpts
 a_box_has_its_own_terminals() {
 	flags=-t
 	[ "$place" != box ] || place=library
@@ -74,7 +73,7 @@ a_box_has_its_own_terminals() {
 	refused type-in type-in=1
 }
 
-# Escape: a session with the keeper's terminal in it
+# Escape: a session with the terminal of the keeper
 a_keeper_with_a_controlling_terminal_creates_no_boxes() {
 	keeper_on_terminal "$ATOLL"
 	if inside facts terminal && [ "$status" = 0 ]; then
@@ -84,13 +83,13 @@ a_keeper_with_a_controlling_terminal_creates_no_boxes() {
 	keeper_gone
 }
 
-# SelfDoS: a signal to one program's group must not reach another's
+# SelfDoS: a signal to the group of one program must not reach another program
 a_program_leads_its_own_process_group() {
 	facts process
 	shows group own
 }
 
-# SelfDoS: what the keeper ignores would be ignored for ever
+# SelfDoS: signals that the keeper ignores would stay ignored
 no_signal_is_blocked_or_ignored() {
 	facts signals
 	shows blocked ""
@@ -127,13 +126,13 @@ the_file_size_limit_is_enforced() {
 	fact limit | grep -qx "FSIZE 4096 4096" || escaped "$(fact limit | grep FSIZE)"
 }
 
-# HostDoS: when the host's memory ends, boxes go first
+# HostDoS: when the host runs out of memory, boxes are killed first
 the_oom_killer_prefers_boxes_to_host_processes() {
 	facts oom
 	shows oom_score_adj 500
 }
 
-# HostDoS: the lower bound that the kernel itself knows is set by writers with CAP_SYS_RESOURCE only
+# HostDoS: the lower bound of oom_score_adj is set only by writers with CAP_SYS_RESOURCE
 a_program_cannot_lower_its_oom_score() {
 	refused write=/proc/self/oom_score_adj write=/proc/self/oom_adj write=/proc/thread-self/oom_score_adj
 	facts oom
@@ -146,14 +145,14 @@ a_program_writes_its_output_to_pipes() {
 	shows stdio "pipe pipe pipe"
 }
 
-# Escape: init has the few capabilities there are, and the sockets to the outside
+# Escape: init has capabilities, and sockets to the host
 init_cannot_be_read_traced_or_killed() {
 	refused "read=/proc/${target:=1}/environ" "read=/proc/$target/maps" "list=/proc/$target/fd" \
 		"see=/proc/$target/exe" "memory=$target" "ptrace=$target" "take-fd=$target" \
 		"read-memory=$target" "signal=$target" "limits-of=$target"
 }
 
-# Escape: the program that a box runs first is one of ours
+# Escape: the first program of a box is the init of Atoll
 init_runs_from_a_sealed_memfd_with_an_empty_environment() {
 	held 8 a
 	same "$(wc -c <"/proc/$init/environ")" 0 "init has an environment"
@@ -162,7 +161,7 @@ init_runs_from_a_sealed_memfd_with_an_empty_environment() {
 	is "$(sed -n 's/^mode //p' names)" 111
 	seals=$(sed -n 's/^seals //p' names)
 	[ $((seals & 0xf)) = 15 ] || escaped "seals $seals"
-	# Not dumpable: then its files in /proc are root's, not its own.
+	# Not dumpable: its files in /proc belong to root.
 	is "$(stat -c %u "/proc/$init/environ")" 0
 	freed 8 a
 }
@@ -190,7 +189,7 @@ the_host_name_is_not_visible() {
 	shows hostname atoll
 }
 
-# HostLeak: at most the last part of its path, which is its own
+# HostLeak: at most the last part of the path, which names the box itself
 the_cgroup_path_of_the_host_is_not_visible() {
 	held 8 a
 	case $(cut -d : -f 3 "/proc/$program/cgroup") in *atoll*) ;; *) fail "not in a cgroup of ours" ;; esac

@@ -1,7 +1,7 @@
 #!/bin/sh
-# kernel.sh - how much of the kernel a box can talk to.
-# security.md §6, and §4 row 11 and 23. tests/unit/seccomp_test.c judges the filter call by call;
-# here it is asked whether it is really there, in front of a real program.
+# kernel.sh - which kernel interfaces a box can use.
+# tests/unit/seccomp_test.c checks the filter call by call;
+# here it is checked that the filter is active for a real program.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
@@ -16,7 +16,7 @@ the_seccomp_filter_is_active() {
 	shows seccomp 2
 }
 
-# Escape: another ABI has another table, and the filter would judge by the wrong one
+# Escape: another ABI has another table of calls, and the filter would use the wrong one
 programs_of_another_abi_are_killed() {
 	(place=host && cd "$work" && verdicts other-abi && echo "$out") | grep -q ' ok$' ||
 		skip "this machine runs no program of another ABI"
@@ -35,7 +35,7 @@ sockets_open_in_four_families_and_few_protocols() {
 	shows inet6 "1:0 1:6 2:0 2:17 2:58"
 }
 
-# Escape: AF_ALG is Copy Fail, AF_VSOCK leads to the machine outside of this one
+# Escape: AF_ALG is Copy Fail, AF_VSOCK connects to the hypervisor
 dangerous_sockets_do_not_open() {
 	refused socket=38,5,0 socket=40,1,0 socket=17,3,0 socket=2,3,1 socket=15,3,2 socket=33,2,10 \
 		socket=44,3,0 socket=30,5,0 socket=29,3,1 socket=31,3,1 socket=43,1,0 socket=41,2,0 \
@@ -43,14 +43,14 @@ dangerous_sockets_do_not_open() {
 		socket=16,3,12 socket=16,3,6
 }
 
-# Escape: the kernel drops the upper half of an int, and so must the filter
+# Escape: the kernel ignores the upper half of an int argument, and so must the filter
 the_upper_half_of_a_system_call_argument_bypasses_no_rule() {
 	refused socket=38,5,0,1 socket=40,1,0,1 socket=40,1,0,0x80000000 socket=16,3,12,1 type-in=1 \
 		console-menu=1 console-take=0x7fffffff clone=0x110000000 mknod-high=/dev/shm/node \
 		personality=0x100040000
 }
 
-# Escape: with a user namespace of its own a program has every capability, and most of the kernel
+# Escape: in a new user namespace a program has every capability, and reaches most kernel code
 no_namespace_can_be_created_or_entered() {
 	for flag in 0x10000000 0x20000 0x20000000 0x40000000 0x8000000 0x4000000 0x2000000 0x80; do
 		set -- "$@" "unshare=$flag" "clone3=$flag"
@@ -67,10 +67,10 @@ sync_does_not_reach_the_hosts_disks() {
 	refused sync
 }
 
-# Escape: an exploit's first step is to know where things are
+# Escape: an exploit needs known addresses
 address_randomisation_cannot_be_switched_off() {
 	refused personality=0x0040000 personality=0x0400000
-	facts mounts # so that something was allowed, too
+	facts mounts # a call that is allowed
 }
 
 run_tests

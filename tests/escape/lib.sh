@@ -1,4 +1,4 @@
-# lib.sh - for promises about the walls of a box. Source it, write promises, end with `run_tests`.
+# lib.sh - for tests of the isolation of a box. Source it, write tests, end with `run_tests`.
 #
 #	. "$(dirname "$0")/lib.sh"
 #	need_keeper
@@ -9,16 +9,16 @@
 #	}
 #	run_tests
 #
-# A promise looks from both sides: what a hostile program got, which the probe tells from inside,
-# and that the host stayed as it was. It calls `escaped` when a wall did not hold, and fails in any
-# other way when something else went wrong. mutants.sh takes the walls out, row by row, and wants to
-# see `escaped` and nothing else: a promise that was never broken is not known to hold.
+# A test checks both sides: what a hostile program got, which the probe reports from inside, and that
+# the host is unchanged. It calls `escaped` when the isolation failed, and fails in any other way when
+# something else went wrong. mutants.sh skips the isolation steps one by one and expects `escaped`:
+# a test that was never seen to fail proves nothing.
 #
-# The word above a promise is gVisor's class of what would happen without it:
+# The word above a test is gVisor's class of what would happen without the isolation:
 #	Escape    code of a box acts as the host          HostLeak  it learns what is the host's
 #	Lateral   it acts on another box, or learns of it HostDoS   it uses up the host
 #	PeerDoS   it uses up what another box has         SelfDoS   it harms itself beyond repair
-[ -z "${loading-}" ] || return 0 # mutants.sh wants the promises of a file, and has all this already
+[ -z "${loading-}" ] || return 0 # mutants.sh sources the tests of a file, and has all this already
 . "$(dirname "$0")/../system/lib.sh"
 export ATOLL_STATE="$work/state" ATOLL_CANARY="a word from outside"
 : "${PROBE:?the probe, built beside atoll}"
@@ -27,11 +27,11 @@ cp "$PROBE" "$work/bin/probe"
 bin=$work/bin
 key=atoll-canary-$$
 
-# What mutants.sh changes: where `inside` runs, which rows are missing, what a limit is instead.
+# Changed by mutants.sh: where `inside` runs, which steps are skipped, other limits.
 place=box without= instead=
 
-# A keeper of our own, with something to lose: a word in its environment, a key in its keyring,
-# groups, a signal that it ignores.
+# Starts a keeper with things that a box must not get: a variable, a key in its keyring, groups, an
+# ignored signal.
 keeper_here() { # EXECUTABLE [WRAPPER...]: sets keeper
 	executable=$1
 	shift
@@ -52,11 +52,11 @@ need_keeper() {
 }
 
 escaped() { echo "# escaped: $*"; exit 9; }
-closed() { echo "# refused: $*"; exit 8; } # no box at all: nothing got out, nothing got in
+closed() { echo "# refused: $*"; exit 8; } # no box was created: nothing could escape
 
 # ---- inside ----
 
-# The words that start a probe: in a box, in one with rows missing, or right on the host.
+# The command line of a probe: in a box, in a box with skipped steps, or on the host.
 in_place() { # COMMAND_NAME WORD...: "$@" of the named function gets the whole command line
 	then=$1
 	shift
@@ -95,7 +95,7 @@ facts() { # KEY...
 	[ "$out" ] || escaped "the probe's words did not arrive"
 }
 fact() { echo "$out" | sed -n "/^$1\( \|\$\)/{s/^$1 \{0,1\}//;p}"; }
-same() { [ "$1" = "$2" ] || escaped "'$1' is not '$2'${3:+: $3}"; } # as `is`, of a wall
+same() { [ "$1" = "$2" ] || escaped "'$1' is not '$2'${3:+: $3}"; } # as `is`, for the isolation
 shows() { [ "$(fact "$1")" = "$2" ] || escaped "$1 is '$(fact "$1" | head -c 300)', not '$2'"; }
 
 verdicts() { # DEED...
@@ -103,22 +103,22 @@ verdicts() { # DEED...
 	is "$status" 0 "$err"
 	[ "$(echo "$out" | grep -Ec ' (ok|E[A-Z0-9]+|killed SIG[A-Z]+)$')" = $# ] || fail "not $# verdicts: $out"
 }
-refused() { # DEED...: none of them works
+refused() { # ACTION...: each of them fails
 	verdicts "$@"
 	case $(echo "$out" | sed -n 's/ ok$//p') in ?*) escaped $(echo "$out" | sed -n 's/ ok$//p') ;; esac
 }
-works() { # DEED...: all of them do
+works() { # ACTION...: each of them works
 	verdicts "$@"
 	[ "$(echo "$out" | grep -c ' ok$')" = $# ] || escaped "does not work: $(echo "$out" | grep -v ' ok$')"
 }
 
-# From here on as the box's root, who has a few capabilities over it.
+# From here on probes run as root of the box, which has a few capabilities in it.
 as_root() {
 	limits="$limits --root" flags="$flags -r"
 	[ -z "$instead" ] || instead="$instead --root"
 }
 
-# used WHAT MOST: takes up to MOST; sets got. A probe that was killed for it has got nothing.
+# used WHAT MOST: allocates up to MOST; sets got. A probe that was killed for it got nothing.
 used() {
 	inside use "$@"
 	got=$(echo "$out" | sed -n "s/^$1 \([0-9]*\).*/\1/p")
@@ -127,8 +127,8 @@ used() {
 
 # ---- boxes that stay ----
 
-# held FD NAME DEED...: a box that holds these until `freed FD NAME`; FD is 7 or 8. Sets program and
-# init, their process ids on the host.
+# held FD NAME ACTION...: starts a box that keeps the results of these until `freed FD NAME`; FD is 7 or 8.
+# Sets program and init, the process ids on the host.
 later() { "$@" <"$name.in" >"$name.out" 2>"$name.err" 7>&- 8>&- 9<"$bin/probe" & eval "$name=\$!"; }
 held() {
 	fd=$1 name=$2
@@ -149,7 +149,7 @@ held() {
 	[ "$program" ] || fail "no program on the host's side"
 	init=$(sed -n 's/^PPid:\t//p' "/proc/$program/status")
 }
-named() { # WORD: processes of the probe with it on their command line
+named() { # WORD: processes of the probe with WORD on their command line
 	grep -ls -- "$1" /proc/[0-9]*/cmdline | while IFS=/ read -r _ _ pid _; do
 		line=$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") || continue
 		case ${line%% *} in probe | */probe) echo "$pid" ;; esac
@@ -162,8 +162,8 @@ freed() {
 
 # ---- the host's side ----
 
-# Files below the host's /usr that no other user of the host may read: of its root, and of whoever
-# there has the number of a box's user. Sets private.
+# Creates files below /usr of the host that other users may not read: one of root, and one of the host user
+# with the uid number of a box user. Sets private.
 private_programs() {
 	private="/usr/local/share/atoll-canary-$$.0 /usr/local/share/atoll-canary-$$.1000"
 	trap 'rm -f $private' EXIT
@@ -174,7 +174,7 @@ private_programs() {
 	done
 }
 
-# cgroup_of CONTROLLER PID: its folder on the host; nothing if there is no such controller.
+# cgroup_of CONTROLLER PID: prints its folder on the host; nothing without this controller.
 cgroup_of() {
 	if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
 		echo "/sys/fs/cgroup$(sed -n 's/^0:://p' "/proc/$2/cgroup")"
@@ -183,7 +183,7 @@ cgroup_of() {
 		[ -z "$at" ] || echo "$at$(sed -n "s/^[0-9]*:\([^:]*,\)*$1\(,[^:]*\)*://p" "/proc/$2/cgroup")"
 	fi
 }
-# mounted PLACE: options, type and options of the file system, as facts mounts has told.
+# mounted PATH: options, type and options of the file system, from `facts mounts`.
 mounted() { fact mount | awk -v at="$1" '$5 == at { print $6, $(NF - 2), $NF }'; }
 
 got_from() { sed -n "s|^$2 ||p" "$1.out"; } # NAME FACT
@@ -204,14 +204,14 @@ core_limit() { # [HARD_LIMIT]
 
 # ---- keepers of their own ----
 
-# For tests that end or cripple theirs: in this test's folder, gone with it at the latest.
+# For tests that stop or damage their keeper: in the folder of the test, ended with it at the latest.
 own_keeper() { # EXECUTABLE [WRAPPER...]
 	export ATOLL_RUN="$PWD/run" ATOLL_STATE="$PWD/state"
 	keeper_here "$@"
 	trap 'kill -9 "$keeper" 2>/dev/null || :' EXIT
 }
 
-# A keeper that leads a session with a terminal: it cannot leave that by itself.
+# Starts a keeper that leads a session with a terminal, which it cannot leave.
 keeper_on_terminal() {
 	export ATOLL_RUN="$PWD/run" ATOLL_STATE="$PWD/state"
 	rm -f "$work/ready"

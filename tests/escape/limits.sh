@@ -1,11 +1,11 @@
 #!/bin/sh
-# limits.sh - how much of the host a box can use up.
-# security.md §7, and §4 rows 4 to 6. That the record names the limit is in system/cli_limits.sh;
-# here the question is whether it binds, and what the host's side says.
+# limits.sh - how many resources of the host a box can use.
+# That the record names the limit is in system/cli_limits.sh;
+# here it is checked that the limit is enforced, with the counters of the host.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
-# within MOST: got must not be more
+# within MOST: got must not be larger
 within() { [ "$got" -le "$1" ] || escaped "got $got, more than $1"; }
 knob() { # CONTROLLER V1-FILE V2-FILE: its value, from the host
 	dir=$(cgroup_of "$1" "$program")
@@ -14,7 +14,7 @@ knob() { # CONTROLLER V1-FILE V2-FILE: its value, from the host
 	cat "$dir/$file"
 }
 
-# HostDoS: for each controller, the box's first process included
+# HostDoS: for each controller, including the init of the box
 every_process_of_a_box_is_in_its_cgroups_with_its_limits() {
 	for how in "" --cold; do
 		limits="--mem 64M --disk 16M --pids 33 --cpu 0.5 $how"
@@ -67,7 +67,7 @@ a_fork_bomb_stays_in_its_box() {
 	done
 }
 
-# PeerDoS: on a busy host it may get less, so what counts is that it was held back
+# PeerDoS: on a busy host the box may get less CPU, so its throttling is checked
 a_busy_box_gets_no_more_than_its_cpu_limit() {
 	limits="--cpu 0.1 --report r.json"
 	inside spin 400 4
@@ -86,7 +86,7 @@ the_disk_of_a_box_is_bounded() {
 	done
 }
 
-# HostDoS: more than memory should hold
+# HostDoS: a disk larger than the memory
 the_disk_image_of_a_box_is_bounded() {
 	[ -c /dev/loop-control ] || skip "no loop devices here"
 	limits="--disk 64M --mem 64M"
@@ -106,7 +106,7 @@ the_number_of_files_is_limited() {
 	within 500
 }
 
-# HostDoS: kernel memory by way of objects
+# HostDoS: kernel memory used by objects
 kernel_objects_are_limited() {
 	used descriptors 20000
 	within 1024
@@ -118,7 +118,7 @@ kernel_objects_are_limited() {
 	within 20
 }
 
-# PeerDoS: counted per user of the host, unless told otherwise
+# PeerDoS: counted per user of the host without a user namespace
 inotify_instances_are_limited_per_box() {
 	used inotify 500
 	within 64
@@ -131,7 +131,7 @@ terminals_are_limited_per_box() {
 	within 64
 }
 
-# HostDoS: output that nobody reads is kept in a few pages, and then the program waits
+# HostDoS: unread output is stored in a few pages, and then the program waits
 unread_output_is_bounded() {
 	mkfifo output
 	"$ATOLL" run --mem 64M -- bash -c "exec -a flood-$$ yes" </dev/null >output 2>err &

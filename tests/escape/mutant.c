@@ -1,20 +1,18 @@
-/* mutant.c - runs a program in a box from which rows of isolation are missing.
+/* mutant.c - runs a program in a box with skipped isolation steps.
  *
- *	mutant [-w TABLE:ROW]... [-f BYTES] [-g GROUP] [-rtnsp] PROGRAM [ARG...]
+ * mutant [-w TABLE:ROW]... [-f BYTES] [-g GROUP] [-rtnsp] PROGRAM [ARG...]
  *
- *	-w   leave out a row: `steps:landlock` of the launcher's table, `exec:uid` of init's,
- *	     `seal:identity` of a seed's
- *	-f   limit the size of files (RLIMIT_FSIZE)
- *	-g   with -s: of a zygote of this group; the daemon has one for each team
- *	-r   as the box's root
- *	-t   on a terminal of the box
- *	-s   by a Python interpreter that was forked into the box: it executes PROGRAM
- *	-p   with -s: PROGRAM is python3 and its words, and the interpreter is that itself
- *	-n   PROGRAM is a path of the box; otherwise this host's file is put there and run
+ * -w   leave out a row: `steps:landlock` of the launcher's table, `exec:uid` of init's,
+ *      `seal:identity` of a seed's
+ * -f limit the size of files (RLIMIT_FSIZE) -g with -s: of a zygote of this group; the daemon has
+ * one for each team -r as the box's root -t on a terminal of the box -s by a Python interpreter
+ * that was forked into the box: it executes PROGRAM -p with -s: PROGRAM is python3 with its
+ * arguments, and the interpreter is executed directly -n PROGRAM is a path of the box; otherwise
+ * this host's file is put there and run
  *
- * Only a keeper and an init with test hooks do as asked; others refuse, which is a promise too.
+ * Only a keeper and an init with test hooks accept this; others reject it, which is tested, too.
  * Exit status: the program's, 128 + signal, or 125 when there was no box or no program to run;
- * the reason is on stderr then. `atoll run --without` is the same for people, but takes out rows of
+ * the reason is on stderr then. `atoll run --without` is the same for users, but skips steps of
  * one name in both tables at once. */
 #include "base/cleanup.h"
 #include "client/box_handle.h"
@@ -165,7 +163,7 @@ static int status_of(const struct wire_exit *x)
 	}
 }
 
-/* The first who asks for a seed may come before it is loaded: then he gets a plain box. */
+/* The first request for a warm interpreter may get a box without one: it is not loaded yet. */
 static int create(struct keeper_sync *k, struct box_handle *b, const struct wire_create *want,
 		  struct err *e)
 {
@@ -204,7 +202,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "refused: %s\n", e.msg);
 		return REFUSED;
 	}
-	/* Leashed: it ends with us, whatever happens to us. */
+	/* Kill on close: the box ends with this process in every case. */
 	if (boxh_kill_on_close(&b, &e) < 0 || run(&b, &w, &x, &e) < 0)
 		fprintf(stderr, "refused: %s\n", e.msg);
 	else

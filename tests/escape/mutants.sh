@@ -1,24 +1,24 @@
 #!/bin/sh
-# mutants.sh - every wall is taken out once, and every promise is broken once.
+# mutants.sh - every isolation step is skipped once, and every test of tests/escape is seen to fail once.
 #
-# A promise that was never seen to fail is not known to hold. So each is run again where it must not
-# hold: in a box without the row of the launcher's or of init's table that makes it true, or, where
-# no row does, in a place without walls. The table below says what is to be seen:
+# A test that was never seen to fail proves nothing. So each is run again where it must fail: in a box
+# without the step of the launcher or of init that it depends on, or, where no step does, in a place
+# without isolation. The table below has the expected results:
 #
-#	escaped   the promise is broken, and says so
-#	closed    there is no box: a later row refuses to go on without this one
-#	holds     another wall holds it up. Then the row has a second line, without both
+#	escaped   the test fails with `escaped`
+#	closed    there is no box: a later step fails without this one
+#	holds     another step also prevents it. Then there is a second line, without both
 #
 # Where:
-#	steps:ROW,exec:ROW   a box without these rows (a test build can do that)
-#	host, user           no box: right on this host, as root or as somebody
-#	wider FLAGS          a box with more of what the promise says is bounded
-#	shared               a mount namespace that hears of the host's mounts
+#	steps:STEP,exec:STEP a box without these steps (a test build can do that)
+#	host, user           no box: directly on this host, as root or as an ordinary user
+#	wider FLAGS          a box with a higher limit than the test expects
+#	shared               a mount namespace that receives mounts of the host
 #	other                a process of the host that is not the keeper
-#	itself [ROW]         not run here. Either the promise looks at both cases itself, or no box without
-#	                     this row can be brought about from outside
+#	itself [STEP]        not run here. Either the test checks both cases itself, or no box without
+#	                     this step can be created from outside
 #
-# The last two tests hold the table to the code: every row, every promise.
+# The last two tests compare the table with the code: it has every step and every test.
 . "$(dirname "$0")/lib.sh"
 if [ ! -x "$ATOLL_TEST_BIN" ] || [ ! -x "$(dirname "$ATOLL_TEST_BIN")/mutant" ]; then
 	echo "1..0 # SKIP no build with test hooks: meson setup build-test -Dtest_hooks=true"
@@ -37,8 +37,8 @@ done
 
 # ---- what only a mutant can break ----
 
-# Seen from the host, while a program of the host's /usr runs in it: nothing can be put into a box
-# whose init can start no file worker.
+# Checked from the host, while a program of /usr runs in the box: no file can be written into a box whose
+# init cannot start a file worker.
 init_does_not_run_as_root_of_the_box() {
 	flags=-n brought=/bin/sleep name=a
 	mkfifo a.in
@@ -54,7 +54,7 @@ init_does_not_run_as_root_of_the_box() {
 	same "$uid" $((base + 65533))
 }
 
-# Until it has a table of its own, what a box closes is closed for the keeper.
+# Until a box has its own descriptor table, it closes the descriptors of the keeper.
 a_box_being_created_does_not_touch_the_keepers_descriptors() {
 	own_keeper "$ATOLL"
 	is "$said" R
@@ -76,12 +76,12 @@ table() {
 		a_box_being_created_does_not_touch_the_keepers_descriptors               escaped  steps:own descriptors
 		every_process_of_a_box_is_in_its_cgroups_with_its_limits                 escaped  steps:own cgroups
 		the_cgroup_path_of_the_host_is_not_visible                               escaped  steps:cgroup view
-		a_pooled_box_ends_with_its_keeper                                        escaped  itself steps:death signal  # only whole boxes wait; seen before it moved behind the last change of ids
+		a_pooled_box_ends_with_its_keeper                                        escaped  itself steps:death signal  # only complete boxes are pooled; seen to fail before the step was moved after the last change of ids
 		a_program_starts_in_its_home                                             closed   steps:working folder
 		kernel_keys_of_the_starter_are_not_reachable                             holds    steps:keyring           # the filter
 		kernel_keys_of_the_starter_are_not_reachable                             escaped  steps:keyring,steps:system calls
-		a_program_runs_as_user_and_has_no_other_ids                              holds    steps:box root          # its maker has that id already
-		mounts_do_not_propagate_between_box_and_host                             holds    steps:private mounts  # the stage is private already
+		a_program_runs_as_user_and_has_no_other_ids                              holds    steps:box root          # the builder has that id already
+		mounts_do_not_propagate_between_box_and_host                             holds    steps:private mounts  # the mount namespace of the keeper is private already
 		the_host_name_is_not_visible                                             escaped  steps:host name
 		a_box_has_its_own_loopback                                               escaped  steps:loopback
 		a_network_namespace_is_clean_for_every_box                               escaped  steps:network unused
@@ -111,7 +111,7 @@ table() {
 		a_program_has_no_capability_and_cannot_gain_one                          escaped  steps:capability bounds
 		init_has_its_own_uid                                                     closed   steps:identity          # then it cannot drop the bounds
 		init_does_not_run_as_root_of_the_box                                     escaped  steps:identity,exec:capability bounds
-		a_program_has_no_capability_and_cannot_gain_one                          closed   steps:capabilities      # then init cannot become anybody
+		a_program_has_no_capability_and_cannot_gain_one                          closed   steps:capabilities      # then init cannot change its uid
 		no_program_gains_privileges                                              closed   steps:no new privileges # then no filter can be loaded
 		no_program_gains_privileges                                              escaped  steps:no new privileges,exec:no new privileges,steps:landlock,steps:system calls
 		no_device_node_can_be_created                                            holds    steps:landlock          # the filter
@@ -142,7 +142,7 @@ table() {
 		a_program_runs_as_user_and_has_no_other_ids                              closed   exec:uid                # read back
 		a_program_runs_as_user_and_has_no_other_ids                              escaped  exec:uid,exec:read back
 		a_program_runs_as_user_and_has_no_other_ids                              holds    exec:read back
-		no_program_gains_privileges                                              holds    exec:no new privileges  # the launcher has said so
+		no_program_gains_privileges                                              holds    exec:no new privileges  # the launcher has set it
 		a_program_has_no_capability_and_cannot_gain_one                          escaped  exec:capability bounds
 		a_program_has_no_capability_and_cannot_gain_one                          escaped  exec:capabilities
 		a_program_starts_in_its_home                                             escaped  exec:directory
@@ -160,13 +160,13 @@ table() {
 		a_program_has_no_capability_and_cannot_gain_one                          escaped  seal:capability bounds
 		a_program_runs_as_user_and_has_no_other_ids                              escaped  seal:identity
 		a_forked_interpreter_has_no_capability                                   escaped  seal:capabilities
-		no_program_gains_privileges                                              holds    seal:no new privileges  # the zygote has said so
+		no_program_gains_privileges                                              holds    seal:no new privileges  # the zygote has set it
 		no_device_node_can_be_created                                            holds    seal:landlock           # the filter
 		no_device_node_can_be_created                                            escaped  seal:landlock,seal:system calls
 		the_seccomp_filter_is_active                                             escaped  seal:system calls
 		two_boxes_of_one_zygote_draw_different_random_numbers                    escaped  itself
-		two_boxes_of_one_zygote_have_different_stack_canaries                    escaped  itself  # seen with a child that keeps its parent's
-		boxes_of_two_teams_share_no_zygote_secret                                escaped  itself  # seen with one zygote for all teams
+		two_boxes_of_one_zygote_have_different_stack_canaries                    escaped  itself  # seen to fail with a child that keeps the canary of its zygote
+		boxes_of_two_teams_share_no_zygote_secret                                escaped  itself  # seen to fail with one zygote for all teams
 		a_renewed_stack_canary_breaks_no_program                                 escaped  itself
 		writes_to_memory_shared_by_fork_stay_in_one_box                          escaped  itself
 		no_writable_mapping_is_shared_with_the_zygote                            escaped  itself
@@ -174,7 +174,7 @@ table() {
 		nothing_of_the_zygotes_environment_is_left                               escaped  itself
 		the_death_of_a_zygote_does_not_affect_its_boxes                          escaped  itself
 
-		# the box's root
+		# root of the box
 		root_of_a_box_has_only_eight_capabilities                                escaped  steps:capability bounds
 		root_of_a_box_has_only_eight_capabilities                                escaped  exec:capabilities
 		root_of_a_box_cannot_write_kernel_settings                               escaped  steps:read-only proc
@@ -187,7 +187,7 @@ table() {
 		root_of_a_box_cannot_trace_or_kill_init                                  escaped  itself
 		root_of_a_box_has_the_same_limits                                        escaped  wider --disk 64M --mem 256M
 
-		# what no row does: namespaces, id maps, the stage, init itself
+		# without a step: namespaces, id maps, the mount namespace of the keeper, init itself
 		host_files_are_out_of_reach                                              escaped  host
 		host_processes_are_not_visible                                           escaped  host
 		the_root_holds_what_a_box_needs_and_nothing_else                         escaped  host
@@ -267,7 +267,7 @@ somewhere() { # WHERE
 		;;
 	*) place=mutant without=$1 ;;
 	esac
-	# On the host init is anybody's first process; a target of our own is not to be missed.
+	# On the host pid 1 is the init of the host, so a process of this test is the target.
 	case $place in host | user) target=$$ ;; esac
 }
 
@@ -285,7 +285,7 @@ broken() { # PROMISE WANT WHERE
 }
 
 table >"$work/table"
-# Born in it, a box on cgroup v2 has nothing to enter: the row does nothing there.
+# On cgroup v2 a box is created in its cgroup: the step does nothing there.
 [ ! -f /sys/fs/cgroup/cgroup.controllers ] || sed -i 's/escaped steps:own cgroups/escaped itself steps:own cgroups/' "$work/table"
 while read -r promise want where; do
 	case $where in itself*) ;; *) broken "$promise" "$want" "$where" ;; esac

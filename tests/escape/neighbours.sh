@@ -1,10 +1,9 @@
 #!/bin/sh
-# neighbours.sh - what one box can do to another, or learn of it.
-# security.md §2 ("not namespaced"), §4 rows 3 and 7.
+# neighbours.sh - what one box can do to another, or learn about it.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
-word=atoll-$$ port=$((20000 + $$ % 12000)) # below those that are given out
+word=atoll-$$ port=$((20000 + $$ % 12000)) # below the ephemeral ports
 
 # Lateral
 two_boxes_have_different_host_ids() {
@@ -30,7 +29,7 @@ two_boxes_share_no_sockets() {
 # Lateral
 two_boxes_share_no_memory_queues_or_files() {
 	[ "$place" != host ] || trap 'ipcrm -M 4242 2>/dev/null; rm -f "/dev/shm/$word" "/tmp/$word"' EXIT
-	# A message queue may be refused altogether, but not shared.
+	# A message queue may be denied, but not shared.
 	held 7 a hold-segment=4242 "hold-queue=$word" "hold-shm=/$word" "hold-file=/tmp/$word"
 	is "$(got_from a hold-segment=4242) $(got_from a "hold-shm=/$word")" "ok ok"
 	verdicts segment=4242 "queue=$word" "shm=/$word" "see=/tmp/$word"
@@ -44,7 +43,7 @@ two_boxes_cannot_see_or_signal_each_other() {
 	theirs=$(sed -n 's/^NSpid:.*\t//p' "/proc/$program/status")
 	facts processes process
 	[ "$(fact process)" = "$(fact pid)" ] || escaped "sees $(fact process | tr '\n' ' ')"
-	# By its number on the host, and by a number that is its own inside.
+	# By its pid on the host, and by its pid in its own box.
 	refused "signal=$program" "ptrace=$program" "signal=$init"
 	[ -d "/proc/$program" ] || escaped "the other is gone"
 	inside try "kill=$theirs"
@@ -52,7 +51,7 @@ two_boxes_cannot_see_or_signal_each_other() {
 	freed 7 a
 }
 
-# PeerDoS: the kernel charges these to whoever made the namespace
+# PeerDoS: the kernel charges these to the creator of the namespace
 a_box_that_uses_all_inotify_instances_leaves_some_to_others() {
 	name=greedy
 	mkfifo greedy.in
@@ -74,15 +73,15 @@ a_memory_bomb_does_not_affect_another_box() {
 	freed 7 a
 }
 
-# A limit of ours, told in docs/sandbox.md: the host's /usr is one set of inodes for all, so a lock
-# on one of its files, or a watch, reaches from box to box. Nothing can be written that way, but
-# two boxes that want to can talk, and one can learn which program of the host others start.
+# A known limit, documented in docs/sandbox.md: all boxes share the inodes of the host's /usr, so a lock
+# or a watch on one of its files is visible in other boxes. Nothing can be written that way, but two
+# cooperating boxes can communicate, and a box can see which programs of the host others start.
 two_boxes_share_only_the_documented_host_files() {
 	held 7 a lock=/usr/bin/env
 	verdicts lock=/usr/bin/env
 	freed 7 a
 	is "$out" "lock=/usr/bin/env EAGAIN"
-	verdicts lock=/etc/passwd # one file of the template for all, but each box has its own overlay
+	verdicts lock=/etc/passwd # the template file is shared, but each box has its own overlay
 	is "$out" "lock=/etc/passwd ok"
 
 	name=watcher

@@ -1,13 +1,12 @@
 #!/bin/sh
-# network.sh - whom a box can talk to: itself.
-# security.md §4 row 12, §9.
+# network.sh - a box reaches no network but its own loopback.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
 # Escape, HostLeak
 sockets_of_the_host_are_not_reachable() {
 	mkfifo listener.in
-	# Where a box could name it, if it saw the host's files.
+	# At a path that a box could use if it saw files of the host.
 	dir=$(mktemp -d /tmp/atoll-socket.XXXXXX)
 	trap 'rm -rf "$dir"' EXIT
 	chmod 755 "$dir"
@@ -37,18 +36,18 @@ a_box_has_its_own_loopback() {
 	works own-loopback
 }
 
-# Lateral: boxes that follow each other may have one network, if the first did nothing there
+# Lateral: consecutive boxes may share a network namespace, if the first one did not use it
 a_network_namespace_is_clean_for_every_box() {
 	facts network
 	new=$(fact network)
 	for _ in 1 2 3; do
 		works own-loopback
 		facts network
-		same "$(fact network)" "$new" "of whoever was here before"
+		same "$(fact network)" "$new" "traces of the previous box"
 	done
 }
 
-# Lateral: and if it did, nobody ever comes there again
+# Lateral: a network namespace that was used is not given to another box
 a_used_network_namespace_is_not_reused() {
 	kept() { ls -l "/proc/$keeper/fd" | grep -qF "$net"; }
 	lost() { ! kept; }
@@ -62,7 +61,7 @@ a_used_network_namespace_is_not_reused() {
 	done
 }
 
-# Else the two above would tell nothing.
+# Otherwise the two tests above would prove nothing.
 an_unused_network_namespace_is_reused() {
 	: >seen
 	again() {

@@ -1,6 +1,5 @@
 #!/bin/sh
-# root.sh - the root of a box: he owns what is in it, and nothing else.
-# security.md §4 row 21; "SandboxRoot" among gVisor's attackers.
+# root.sh - root of a box has rights over the files of the box, and over nothing else.
 . "$(dirname "$0")/lib.sh"
 need_keeper
 
@@ -30,7 +29,7 @@ root_of_a_box_is_an_unprivileged_user_of_the_host() {
 	freed 8 a
 }
 
-# Escape: these files belong to the root of a namespace, and that is what he is
+# Escape: these files belong to root of the user namespace, which root of the box is
 root_of_a_box_cannot_write_kernel_settings() {
 	as_root
 	refused write=/proc/sys/net/ipv4/ip_forward write=/proc/sys/kernel/core_pattern \
@@ -64,7 +63,7 @@ root_of_a_box_cannot_mount_chroot_or_enter_namespaces() {
 		"see=$ATOLL_RUN" "signal=$$" see=/proc/1/root
 }
 
-# Escape: he may become any user of the box, the one that init is included
+# Escape: root of the box may change to any uid of the box, including that of init
 root_of_a_box_cannot_trace_or_kill_init() {
 	as_root
 	refused ptrace=1 memory=1 take-fd=1 read-memory=1 read=/proc/1/environ list=/proc/1/fd "trace-as=65533"
@@ -81,7 +80,7 @@ root_of_a_box_cannot_read_files_of_the_hosts_root() {
 	refused $(printf 'read=%s ' $private)
 }
 
-# HostDoS: the owner of a file may lease it, and then everybody else waits
+# HostDoS: the owner of a file may lease it, and then every other process waits
 root_of_a_box_cannot_hold_a_lease_on_host_programs() {
 	as_root
 	refused lease=/usr/bin/base32 lease=/usr/share/common-licenses/GPL-3

@@ -1,8 +1,8 @@
 #!/bin/sh
-# seeds.sh - a box whose interpreter was forked into it from outside has the same walls.
+# seeds.sh - a box whose interpreter was forked from a zygote has the same isolation.
 #
-# The promises of the other files are run again, unchanged, with a probe that such an interpreter
-# executes. Those that only forks of one parent can break are in forks.sh.
+# The tests of the other files are run again, unchanged, with a probe that such an interpreter executes.
+# Tests that apply only to forks of one zygote are in forks.sh.
 . "$(dirname "$0")/lib.sh"
 [ -x /usr/bin/python3 ] || { echo "1..0 # SKIP no python3"; exit 0; }
 need_keeper
@@ -15,8 +15,8 @@ for file in identity files kernel network neighbours; do
 done
 place=seed
 
-# A limit on the size of files and a terminal are not for a seed: such programs are executed. The other
-# three are about the client's words or another keeper.
+# Programs with a file size limit or a terminal do not use a warm interpreter: they are executed. The other
+# three tests are about the arguments of the client or another keeper.
 not_for_seeds='the_file_size_limit_is_enforced a_box_has_its_own_terminals
 	a_keeper_with_a_controlling_terminal_creates_no_boxes the_environment_has_nothing_of_the_host
 	a_memory_bomb_does_not_affect_another_box'

@@ -1,4 +1,4 @@
-/* volumebox.c - promises about volumes, from both sides: tests/escape/volumes.sh. */
+/* volumebox.c - tests of volumes, from inside and outside of a box: tests/escape/volumes.sh. */
 #include "jail/launch.h"
 #include "system/wirebox.h"
 
@@ -59,7 +59,7 @@ TEST(a_volume_is_kept_after_its_box_and_owned_by_the_user_of_the_next_box)
 		  0);
 	CHECK_STR(said, "1000 1000\n1000 1000\n");
 	CHECK(end(k.fd, &a) == 0);
-	/* Two readers at once, with other ids on the host: the same file, the same owner. */
+	/* Two readers at the same time, with different host ids: the same file, the same owner. */
 	CHECK(make_with(k.fd, "first", "/mnt/v", 1, &b) == 0 &&
 	      make_with(k.fd, "first", "/data", 1, &c) == 0);
 	CHECK(b.about.uid_base != a.about.uid_base || c.about.uid_base != a.about.uid_base);
@@ -83,7 +83,7 @@ TEST(a_volume_is_kept_after_its_box_and_owned_by_the_user_of_the_next_box)
 	keeper_sync_close(&k);
 }
 
-/* Each volume's job once closed descriptor 0, whatever that was by then. */
+/* Each volume job once closed descriptor 0, which could be any file then. */
 TEST(the_keeper_keeps_its_own_descriptors)
 {
 	struct frame info = sock_head(WIRE_INFO, 7);
@@ -133,7 +133,7 @@ TEST(the_size_of_a_volume_is_enforced_and_deleted_space_is_freed)
 	keeper_sync_close(&k);
 }
 
-/* Escape: what an enemy of the host may have put on it is of no use. */
+/* Escape: device nodes and set-user-id programs on a hostile volume have no effect. */
 TEST(devices_and_set_user_id_programs_of_a_volume_have_no_effect)
 {
 	struct keeper_sync k;
@@ -236,10 +236,11 @@ TEST(a_volume_survives_the_death_of_keeper_and_disk_process)
 	CHECK_INT(sh(&m, "echo before >/data/f"), 0);
 	CHECK(end_keeper(&k, SIGKILL) == 0 && next_keeper(&k) == 0);
 	CHECK_INT(sh(&m, "echo after >>/data/f"), 0);
-	/* The next keeper knows who has it. */
+	/* The next keeper knows which box uses it. */
 	CHECK(refused_with(k.fd, "alive", "/data", 0, ERR_CONFLICT, m.id));
 	CHECK(is_error(volume(k.fd, WIRE_VOLUME_DROP, "alive", 0), ERR_CONFLICT, m.id));
-	/* Who cannot know, because the box is not its own, is stopped by the kernel: no lock to be had. */
+	/* A keeper of other boxes cannot know this and is stopped by the kernel: the lock is
+	 * held. */
 	CHECK(on_host("! flock -n -x alive.img true && ! flock -n -s alive.img true") == 0);
 
 	disks = keepers_child(&k);
@@ -256,7 +257,7 @@ TEST(a_volume_survives_the_death_of_keeper_and_disk_process)
 	keeper_sync_close(&k);
 }
 
-/* A test build leaves the row out, and then the promise is seen to be broken; a real one refuses. */
+/* A test build skips the step, and then the test is seen to fail; a release build rejects that. */
 TEST(without_its_launch_step_a_box_has_no_volume)
 {
 	struct wire_create w = wish_volume("alive", "/data", 0);
@@ -295,7 +296,7 @@ TEST(a_volume_is_consistent_after_a_crash_of_the_host)
 	CHECK(on_host("cp alive.img crashed.img") == 0);
 	CHECK(end(k.fd, &m) == 0);
 	CHECK(make_with(k.fd, "crashed", "/data", 1, &m) ==
-	      0); /* a reader, and yet the journal is due */
+	      0); /* a read-only mount, and yet the journal must be replayed */
 	CHECK_INT(sh(&m, "cat /data/199 && ls /data | wc -l"), 0);
 	CHECK_STR(said, "199\n201\n");
 	CHECK(end(k.fd, &m) == 0);

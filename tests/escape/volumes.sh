@@ -1,6 +1,6 @@
 #!/bin/sh
-# Volumes: what they bring into a box, who may have one, what they survive. See volumebox.c. A test
-# build, if there is one, also leaves the row out.
+# Volumes: isolation, exclusive use, and crashes. See volumebox.c. A test build, if there is one, also skips
+# the step.
 bin=$(dirname "$ATOLL_TEST_BIN")/volumebox
 [ -x "$bin" ] || bin=$(dirname "$ATOLL")/volumebox
 exec "$bin"

@@ -9,7 +9,7 @@ supervisor or egress is killed, the binary is executed anew, or the configuratio
 
 CHAOS_SECONDS (600), CHAOS_CLIENTS (12), CHAOS_SEED. At the end: 0 boxes lost, 0 wrong checksums, 0 requests
 without an answer, 0 contexts that do not answer, 0 keys executed twice. A request that is cut is repeated, as
-a client would; what counts is what was promised and is not there."""
+a client would; a finding is an accepted request whose result is missing."""
 
 import hashlib
 import http.client
@@ -29,8 +29,8 @@ ATOLL = os.environ.get("ATOLL", "build/atoll")
 SECONDS = int(os.environ.get("CHAOS_SECONDS", "600"))
 CLIENTS = int(os.environ.get("CHAOS_CLIENTS", "12"))
 SEED = int(os.environ.get("CHAOS_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
-ANSWER_S = 60   # a request that has no answer by then hangs
-PROMISE_S = 180  # until what was promised must be there, with all the repetitions that takes
+ANSWER_S = 60   # a request without an answer by then hangs
+PROMISE_S = 180  # the limit for a result of an accepted request, with all repetitions
 
 lock = threading.Lock()
 problems = {name: [] for name in ("lost", "checksum", "hanging", "context", "twice")}
@@ -54,7 +54,7 @@ def problem(kind, text):
 
 
 class Cut(Exception):
-    """the connection ended before the answer did"""
+    """the connection ended before the answer was complete"""
 
 
 class Daemon:
@@ -118,7 +118,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def once(d, method, path, body=None, headers=None, timeout=ANSWER_S):
-    """status and document; Cut when there is no whole answer, TimeoutError when it hangs"""
+    """status and document; Cut without a complete answer, TimeoutError when it hangs"""
     c = Connection(d.sock, timeout)
     try:
         c.request(method, path, json.dumps(body) if body is not None else None,
@@ -175,7 +175,7 @@ def make_box(d, rnd, made):
 
 
 def check_run(d, rnd, box):
-    """a program with a known result; which may run again if it was cut, as its answer says nothing then"""
+    """a program with a known result; repeated if the answer was cut, because then its state is unknown"""
     n = rnd.randrange(1 << 30)
     got = ask(d, "POST", "/v1/boxes/%s/execs" % box, {"command": "echo $((%d + 1))" % n})
     if got and (got[0] != 200 or got[1].get("stdout") != "%d\n" % (n + 1)):
@@ -232,7 +232,7 @@ def check_stream(d, rnd, box):
                     have.update(line + b"\n")
                 tail = rest if whole or tail.startswith(b"\n") else tail
         except (socket.timeout, TimeoutError):
-            problem("hanging", "stream %s of %s stands still after %d bytes" % (run, box, total))
+            problem("hanging", "stream %s of %s makes no progress after %d bytes" % (run, box, total))
             return
         except (OSError, http.client.HTTPException):
             pass
@@ -282,7 +282,7 @@ def check_cells(d, rnd, box):
         else:
             problem("lost" if status == 404 else "context", "cell of %s: %d %s" % (path, status, str(doc)[:300]))
             return
-    # Whatever happened, it answers.
+    # In every case the daemon answers.
     got = ask(d, "POST", path + "/cells", {"code": "print(n)"})
     if got and (got[0] != 200 or got[1].get("status") not in ("ok", "error")):
         problem("context", "%s answers no more: %s" % (path, str(got)[:300]))

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""serve_test.py - a daemon whose processes die at the worst moment, and nothing is lost.
+"""serve_test.py - the processes of a daemon are killed at any time, and nothing is lost.
 
 Boxes by the hundred, a program in each that counts aloud, a reader for each that resumes at the
-byte it has. Meanwhile front, keeper and warden are killed at random, the configuration is read
+byte it has. Meanwhile server, keeper and supervisor are killed at random, the configuration is read
 again and the binary is executed anew. Afterwards every byte of every stream must have come exactly
 once, every program must have its record, every box must still be there; and once all are deleted
 nothing may be left of them.
@@ -10,7 +10,7 @@ nothing may be left of them.
     ATOLL=b/atoll tests/stress/serve_test.py      TAP; needs root, python3 and nothing else
 
 SERVE_BOXES (300), SERVE_KILLS (20), SERVE_SEED set the size; SERVE_ROUNDS (1) repeats it against one
-state folder, or SERVE_SECONDS until that much time is over. tests/soak.sh does."""
+state folder, or SERVE_SECONDS until that much time has passed. tests/soak.sh does."""
 
 import asyncio
 import base64
@@ -33,13 +33,13 @@ KILLS = int(os.environ.get("SERVE_KILLS", "20"))
 SEED = int(os.environ.get("SERVE_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
 ROUNDS = int(os.environ.get("SERVE_ROUNDS", "1"))
 SECONDS = int(os.environ.get("SERVE_SECONDS", "0"))
-AT_ONCE = 16  # requests while boxes are made and ended
+AT_ONCE = 16  # simultaneous requests that create and delete boxes
 LINES_PER_S = 8
-LATE_S = 5.0  # how much after its time a box may end, on a machine where others are killed all the time ...
-KILL_S = 1.0  # ... and how much more for each kill that falls between the two (and what nobody could run in)
-FRONT_MIB, KEEPER_MIB = 64, 32  # what they may grow to, whatever happens
-CALM_MIB = 4  # what boxes that came and went may leave: SQLite's page cache (2 MiB), and some play
-PATIENCE_S = 60  # without any progress, a reader is stuck
+LATE_S = 5.0  # how late a box may end while processes are killed ...
+KILL_S = 1.0  # ... and how much more for each kill in this time (plus the time without a free processor)
+SERVER_MIB, KEEPER_MIB = 64, 32  # the most memory that they may use
+CALM_MIB = 4  # growth after boxes were created and deleted: SQLite's page cache (2 MiB), and a margin
+PATIENCE_S = 60  # a reader without progress for that long is stuck
 
 rnd = random.Random(SEED)
 failed = False
@@ -51,7 +51,7 @@ def say(text):
 
 
 def is_sanitised():
-    """then freed memory is kept in quarantine, and sizes say nothing"""
+    """with a sanitizer freed memory is kept in quarantine, and sizes mean nothing"""
     with open(ATOLL, "rb") as f:
         return b"__asan_init" in f.read()
 
@@ -62,7 +62,7 @@ def memory_verdict(name, problems):
         verdict(name, problems)
         return
     count += 1
-    print("ok %d - %s # SKIP a sanitised build keeps what is freed" % (count, name), flush=True)
+    print("ok %d - %s # SKIP a sanitized build retains freed memory" % (count, name), flush=True)
 
 
 def verdict(name, problems):
@@ -80,7 +80,7 @@ def verdict(name, problems):
 
 
 def stat_of(pid):
-    """state, parent; None when it is no more"""
+    """state, parent; None when the process no longer exists"""
     try:
         with open("/proc/%d/stat" % pid) as f:
             rest = f.read().rpartition(")")[2].split()
@@ -113,7 +113,7 @@ def rss_mib(pid, field="VmRSS:"):
 
 
 def descriptors(pid, but=()):
-    """how many it has open, but for those of such names"""
+    """the number of open files, without those of these names"""
     n = 0
     try:
         for fd in os.listdir("/proc/%d/fd" % pid):
@@ -126,14 +126,14 @@ def descriptors(pid, but=()):
     return n
 
 
-# What a keeper has ready for other boxes, with its files open, by a dozen each: as many as there were boxes at
-# once. That there is an end to it is another promise.
+# Descriptors of cgroups and networks that a keeper caches for other boxes, a dozen each: at most as many as
+# there were boxes at once. The bound of the cache is checked elsewhere.
 KEPT = ("net:", "/proc/", "/sys/fs/cgroup/")
 KEPT_MOST = 5000
 
 
 def holds(pid, file):
-    """whether it has that file open"""
+    """whether the process has that file open"""
     try:
         for fd in os.listdir("/proc/%d/fd" % pid):
             try:
@@ -148,7 +148,7 @@ def holds(pid, file):
 
 
 def fnv(text):
-    """as id_hash() has it: the keeper's cgroups are named by its run folder"""
+    """as id_hash() computes it: the cgroups of a keeper are named by its run folder"""
     h = 2166136261
     for c in text.encode():
         h = ((h ^ c) * 16777619) & 0xFFFFFFFF
@@ -158,7 +158,7 @@ def fnv(text):
 class Daemon:
     def __init__(self):
         self.home = tempfile.mkdtemp(prefix="serve.", dir=os.environ.get("TMPDIR", "/tmp"))
-        os.chmod(self.home, 0o711)  # the front is somebody else
+        os.chmod(self.home, 0o711)  # the server is another user
         self.run = os.path.join(self.home, "run")
         self.state = os.path.join(self.home, "state")
         self.env = dict(os.environ, ATOLL_RUN=self.run)
@@ -191,17 +191,17 @@ class Daemon:
             if line.startswith("atoll: serving on http://"):
                 self.port = int(line.rpartition(":")[2])
 
-    def fronts(self):
-        """all that hold the seat: a draining one serves its readers on, and so would one whose
-        warden is dead"""
+    def servers(self):
+        """all servers with the lock of the pidfile: a draining one still serves its readers, and so does one whose
+        supervisor is dead"""
         try:
             seat = os.stat(os.path.join(self.run, "serve.pid"))
         except OSError:
             return []
         return [p for p in pids() if name_of(p) == "atoll-front" and holds(p, seat)]
 
-    def front(self):
-        return max(self.fronts(), default=0)
+    def server(self):
+        return max(self.servers(), default=0)
 
     def keeper(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
@@ -213,7 +213,7 @@ class Daemon:
         return pid if stat_of(pid) and stat_of(pid)[0] != "Z" else 0
 
     def sample(self):
-        for what, pid in (("front", self.front()), ("keeper", self.keeper())):
+        for what, pid in (("server", self.server()), ("keeper", self.keeper())):
             if pid:
                 self.peak[what] = max(self.peak[what], rss_mib(pid))
 
@@ -232,11 +232,11 @@ class Daemon:
         return (await p.communicate())[0].decode().strip()
 
 
-# ---- HTTP, as little of it as is needed ----
+# ---- a minimal HTTP client ----
 
 
 class Cut(Exception):
-    """the connection ended before the answer did"""
+    """the connection ended before the answer was complete"""
 
 
 def fold(request):
@@ -246,15 +246,15 @@ def fold(request):
 class Api:
     def __init__(self, daemon, key):
         self.daemon, self.key = daemon, key
-        self.refused = 0  # connections, while there was a warden
-        self.no_warden = False
+        self.refused = 0  # rejected connections while a supervisor ran
+        self.no_supervisor = False
 
     async def open(self, method, path, body=None, headers=()):
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.daemon.port,
                                                            limit=1 << 22)
         except ConnectionRefusedError as e:
-            self.refused += not self.no_warden
+            self.refused += not self.no_supervisor
             raise Cut("refused") from e
         except OSError as e:
             raise Cut(str(e)) from e
@@ -287,7 +287,7 @@ class Api:
 
     @staticmethod
     async def chunks(fields, reader):
-        """the body; Cut when it is not all of it"""
+        """the body; Cut when it is incomplete"""
         try:
             if fields.get("transfer-encoding", "").lower() == "chunked":
                 while True:
@@ -330,7 +330,7 @@ class Api:
             await asyncio.sleep(0.02)
 
 
-# ---- programs that count, and what they must have said ----
+# ---- programs that count, and their expected output ----
 
 COUNT = r'''mkfifo f; exec 3<>f; i=0
 while [ $i -lt %d ]; do
@@ -403,7 +403,7 @@ class Program:
                 if code != 201:
                     raise RuntimeError("exec: %d %s" % (code, doc))
             except Cut:
-                # Has it begun? Its tag tells.
+                # Its tag shows whether it has started.
                 code, doc = await api.insist("GET", "/v1/boxes/%s/execs" % self.box)
                 if code != 200:
                     raise RuntimeError("execs: %d %s" % (code, doc))
@@ -414,7 +414,7 @@ class Program:
             self.id = doc["id"]
 
     def take(self, event):
-        """1: that was the end"""
+        """1: the stream has ended"""
         what = event["type"]
         if what in ("stdout", "stderr"):
             s = what == "stderr"
@@ -472,7 +472,7 @@ class Program:
     async def watch(self, api):
         try:
             await asyncio.wait_for(self.follow(api), 3600)
-        except Exception as e:  # whatever it is, it is this reader's trouble
+        except Exception as e:  # any exception is a failure of this reader
             self.trouble.append("%s: %r" % (self.path(), e))
 
     def stream_problems(self):
@@ -493,7 +493,7 @@ class Program:
 
 
 async def in_turn(things, do):
-    """do(thing) for each, AT_ONCE at a time"""
+    """do(thing) for each, AT_ONCE at the same time"""
     queue = list(things)
 
     async def worker():
@@ -503,11 +503,11 @@ async def in_turn(things, do):
     await asyncio.gather(*[worker() for _ in range(AT_ONCE)])
 
 
-# ---- what goes on meanwhile ----
+# ---- other load ----
 
 
 class Meanwhile:
-    """boxes that come and go while everything dies; none may be left over"""
+    """boxes that are created and deleted during the kills; none may be left"""
 
     def __init__(self, api):
         self.api = api
@@ -526,11 +526,11 @@ class Meanwhile:
             if rnd.random() < 0.5:
                 await asyncio.sleep(rnd.random() * 0.2)
             code, doc = await self.api.insist("DELETE", "/v1/boxes/" + doc["id"])
-            if code not in (204, 404):  # 404: the answer to the first try was cut
+            if code not in (204, 404):  # 404: the answer to the first request was cut
                 self.trouble.append("delete: %d %s" % (code, doc))
 
     async def run_once(self):
-        """cut or not, the box of a run ends with it"""
+        """the box of a run ends with it, also when the answer was cut"""
         while not self.over:
             try:
                 code, doc = await self.api.call("POST", "/v1/run", {"command": "sleep 0.2; echo x"})
@@ -551,14 +551,14 @@ class Meanwhile:
 
 
 class Timed:
-    """a box whose time is over in the middle of it all"""
+    """a box whose lifetime or idle time ends during the kills"""
 
     def __init__(self, field, ms):
         self.field, self.ms = field, ms
         self.box = self.made = self.gone = None
 
     async def make(self, api):
-        # Without a key: asked twice it must not be the same box with an older clock.
+        # Without an idempotency key: a repeated request must not return the same box with an older start time.
         code, doc = await api.insist("POST", "/v1/boxes", {self.field: self.ms})
         if code != 201:
             raise RuntimeError("create: %d %s" % (code, doc))
@@ -571,11 +571,11 @@ class Timed:
         until = time.monotonic() + 30
         while True:
             code, doc = await api.insist("GET", "/v1/boxes/" + self.box)
-            # Asking is activity: an idle box is asked rarely enough.
+            # A request is activity: an idle box is queried rarely enough.
             if code == 200 and doc["state"] == "gone":
                 break
             if time.monotonic() > until:
-                return ["box %s: %s is over for 30 s, and it lives" % (self.box, self.field)]
+                return ["box %s: %s has passed for 30 s, and it still runs" % (self.box, self.field)]
             await asyncio.sleep(self.ms / 1000 + 0.5)
         out = []
         why = self.field.partition("_")[0]
@@ -592,7 +592,7 @@ class Timed:
             queued = queue.between(moment(doc["ended"]) - self.late, moment(doc["ended"]))
             self.slack = LATE_S + kills * KILL_S + queued - self.late
             if self.slack < 0:
-                out.append("box %s: %.3f s late, with %d kills and %.3f s in which nobody could run" %
+                out.append("box %s: %.3f s late, with %d kills and %.3f s without a free processor" %
                            (self.box, self.late, kills, queued))
             code, doc = await api.insist("GET", "/v1/runs?box=" + self.box)
             out += ["run %s: cause %s, wanted lifetime" % (x["id"], x.get("cause"))
@@ -601,20 +601,20 @@ class Timed:
 
 
 def moment(text):
-    """seconds; the fraction may be of any length"""
+    """a time in seconds; the fraction may have any length"""
     whole, _, fraction = text.rstrip("Z").partition(".")
     import calendar
     return (calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) +
             float("0." + (fraction or "0")))
 
 
-# ---- a machine that others use, too ----
+# ---- a machine with other load ----
 
 
 class Queue:
-    """How long fronts and keepers were ready to run, and did not: others had the processors. The kernel
+    """How long servers and keepers waited for a processor. The kernel
     counts it for each process; one that was killed takes the last quarter second of its with it. And how
-    long there was no warden: ours is the one who starts it, and waits for a processor as well."""
+    long there was no supervisor: this process starts it, and waits for a processor as well."""
 
     def __init__(self, daemon):
         self.daemon, self.total, self.seen = daemon, 0.0, {}
@@ -630,7 +630,7 @@ class Queue:
 
     async def watch(self):
         while True:
-            for pid in self.daemon.fronts() + [self.daemon.keeper()]:
+            for pid in self.daemon.servers() + [self.daemon.keeper()]:
                 now = self.waited(pid) if pid else None
                 if now is not None:
                     self.total += now - self.seen.get(pid, 0.0)
@@ -644,9 +644,9 @@ class Queue:
         return down + (inside[-1] - inside[0] if inside else 0.0)
 
 
-# ---- the killing ----
+# ---- kills ----
 
-killed_at = []  # of the wall clock: whoever should have ended a box was not there
+killed_at = []  # wall clock times: the process that should have ended a box did not run then
 
 
 def end(pid, signo=signal.SIGKILL):
@@ -669,8 +669,8 @@ class Chaos:
         self.down_s = 0.0
 
     async def feel(self, what, readers):
-        """A kill that no reader notices proves nothing: each one that had a stream open must lose it.
-        (Or its program's end was on the way already.)"""
+        """A kill that no reader notices proves nothing: each reader with an open stream must lose it, or its
+        program has just ended."""
         until = time.monotonic() + 5
         left = dict(readers)
         while left and time.monotonic() < until:
@@ -684,29 +684,29 @@ class Chaos:
     def readers(self):
         return {p: p.cuts for p in self.programs if p.attached}
 
-    def front(self):
-        return sum([end(p) for p in self.daemon.fronts()]) > 0
+    def server(self):
+        return sum([end(p) for p in self.daemon.servers()]) > 0
 
     def keeper(self):
         return end(self.daemon.keeper())
 
     def both(self):
-        pair = [self.front, self.keeper]
+        pair = [self.server, self.keeper]
         rnd.shuffle(pair)
         return pair[0]() + pair[1]() > 0
 
-    async def warden(self):
+    async def supervisor(self):
         begun, since = time.monotonic(), time.time()
-        self.api.no_warden = True
+        self.api.no_supervisor = True
         end(self.daemon.proc.pid)
         await self.daemon.proc.wait()
         await self.daemon.start()
-        self.api.no_warden = False
+        self.api.no_supervisor = False
         self.queue.down.append((since, time.time()))
         self.down_s = max(self.down_s, time.monotonic() - begun)
 
     async def go(self, kills, extra):
-        todo = [rnd.choice(["front", "keeper", "both"]) for _ in range(kills)] + extra
+        todo = [rnd.choice(["server", "keeper", "both"]) for _ in range(kills)] + extra
         rnd.shuffle(todo)
         for what in todo:
             await asyncio.sleep(rnd.uniform(0.1, 1.5))
@@ -714,8 +714,8 @@ class Chaos:
             readers = self.readers()
             killed_at.append(time.time())
             try:
-                if what == "warden":
-                    await self.warden()
+                if what == "supervisor":
+                    await self.supervisor()
                 elif what == "reload":
                     end(self.daemon.proc.pid, signal.SIGHUP)
                 elif what == "upgrade":
@@ -723,20 +723,20 @@ class Chaos:
                     if not said.startswith("upgraded from"):
                         self.trouble.append("upgrade said: '%s'" % said)
                 else:
-                    # There may be none right now: the last one was killed and is being replaced.
+                    # There may be no process: the last one was killed and is being replaced.
                     until = time.monotonic() + 5
                     while not getattr(self, what)() and time.monotonic() < until:
                         await asyncio.sleep(0.01)
                         readers = self.readers()
                 self.done[what] += 1
-                if what in ("front", "both", "warden"):
+                if what in ("server", "both", "supervisor"):
                     await self.feel(what, readers)
             except Exception as e:
                 self.trouble.append("%s: %r" % (what, e))
                 return
 
 
-# ---- what may be left: nothing ----
+# ---- nothing may be left ----
 
 
 def is_ours(pid, parent):
@@ -763,7 +763,7 @@ def leftovers(daemon):
 
 
 async def stop(daemon):
-    """the daemon, then the keeper; both by their pid, both when they have nothing left to do"""
+    """stops the daemon, then the keeper, by pid, when they have nothing left to do"""
     keeper = daemon.keeper()
     end(daemon.proc.pid, signal.SIGTERM)
     await daemon.proc.wait()
@@ -773,7 +773,7 @@ async def stop(daemon):
         await asyncio.sleep(0.02)
 
 
-# ---- the play ----
+# ---- the run ----
 
 
 async def all_boxes(api):
@@ -789,14 +789,14 @@ async def all_boxes(api):
 
 
 def cast(seconds, first):
-    """who plays: mostly lines, some terminals, some bursts of bytes that are no text"""
+    """the programs: most print lines, some use terminals, some print bursts of binary data"""
     return [Program(first + i, "bursts" if i % 30 == 7 else "pty" if i % 15 == 3 else "lines",
                     seconds * rnd.uniform(0.4, 1.0)) for i in range(BOXES)]
 
 
 async def one_round(daemon, api, number):
     seconds = 6 + KILLS * 1.2
-    programs = cast(seconds, number * 1000000)  # Idempotency-Keys are for ever
+    programs = cast(seconds, number * 1000000)  # Idempotency-Keys do not expire during the test
     begun = time.monotonic()
     await in_turn(programs, lambda p: p.make(api))
     made = time.monotonic()
@@ -828,22 +828,22 @@ async def one_round(daemon, api, number):
                                                     time.monotonic() - begun))
     say("open streams that kills have cut: %d; at least %d and at most %d resumptions of one" %
         (chaos.felt, min(p.cuts for p in programs), max(p.cuts for p in programs)))
-    say("meanwhile: %d boxes came and went, %d runs, %d of them cut; connections refused: %d; "
+    say("meanwhile: %d boxes were created and deleted, %d runs, %d of them cut; connections refused: %d; "
         "longest without a daemon %.1f s" % (meanwhile.made, meanwhile.runs, meanwhile.cut_runs,
                                              api.refused, chaos.down_s))
-    say("fronts and keepers waited for a processor for %.1f s of %.1f" % (queue.total, time.time() - queue.points[0][0]))
-    say("memory at most: front %.1f MiB, keeper %.1f MiB; log of the store: %.1f MiB" %
-        (daemon.peak["front"], daemon.peak["keeper"], daemon.wal_mib()))
-    # Where fronts wait for a processor all the time, the next kill comes before the readers are back.
+    say("servers and keepers waited for a processor for %.1f s of %.1f" % (queue.total, time.time() - queue.points[0][0]))
+    say("memory at most: server %.1f MiB, keeper %.1f MiB; log of the store: %.1f MiB" %
+        (daemon.peak["server"], daemon.peak["keeper"], daemon.wal_mib()))
+    # Where servers wait for a processor all the time, the next kill happens before the readers reconnect.
     wanted = BOXES if queue.total < 0.3 * (time.time() - queue.points[0][0]) else 0
     verdict("every process that is killed is replaced", chaos.trouble)
-    verdict("every kill of a front cuts the streams it has", chaos.unfelt +
+    verdict("every kill of a server cuts its streams", chaos.unfelt +
             ([] if chaos.felt >= wanted else ["only %d streams were ever cut" % chaos.felt]))
-    verdict("no connection is refused while there is a warden",
+    verdict("no connection is refused while a supervisor runs",
             ["%d were" % api.refused] if api.refused else [])
-    verdict("no byte of any stream is lost or comes twice",
+    verdict("no byte of any stream is lost or repeated",
             [x for p in programs for x in p.stream_problems()])
-    verdict("boxes can be made and ended all the time", meanwhile.trouble)
+    verdict("boxes can be created and deleted all the time", meanwhile.trouble)
 
     problems = []
 
@@ -858,21 +858,21 @@ async def one_round(daemon, api, number):
         max([getattr(t, "late", 0) for t in timed], default=0),
         min([getattr(t, "slack", LATE_S) for t in timed], default=0)))
     watching.cancel()
-    verdict("a box ends when its time is over, and says so", late)
+    verdict("a box ends when its time has passed, with that cause", late)
 
     ids = {b["id"]: b for b in await all_boxes(api)}
     wanted = {p.box for p in programs}
-    until = time.monotonic() + 5  # the last boxes of runs are on their way out
+    until = time.monotonic() + 5  # the last boxes of runs are being deleted
     while set(ids) - wanted and time.monotonic() < until:
         await asyncio.sleep(0.1)
         ids = {b["id"]: b for b in await all_boxes(api)}
-    verdict("every box is there, and no other",
+    verdict("exactly the expected boxes exist",
             ["lost: " + b for b in wanted - set(ids)] +
-            ["nobody's: %s" % ids[b] for b in set(ids) - wanted] +
+            ["unexpected: %s" % ids[b] for b in set(ids) - wanted] +
             ["%s is %s" % (b, ids[b]["state"]) for b in wanted & set(ids)
              if ids[b]["state"] != "running"])
     code, doc = await api.insist("GET", "/v1/runs?running=true&limit=100")
-    verdict("no program is said to run that does not",
+    verdict("no ended program is listed as running",
             ["run %s of box %s" % (r["id"], r["box"]) for r in doc["items"]])
 
     problems = []
@@ -885,14 +885,14 @@ async def one_round(daemon, api, number):
     await in_turn(programs, delete)
     left = await daemon.ask("ps", "-q")
     verdict("every box can be deleted", problems + ["still there: " + x for x in left.split()])
-    memory_verdict("memory stays bounded (front %d MiB, keeper %d MiB)" % (FRONT_MIB, KEEPER_MIB),
-                   ["%s: %.1f MiB" % (w, daemon.peak[w]) for w, most in (("front", FRONT_MIB),
+    memory_verdict("memory stays bounded (server %d MiB, keeper %d MiB)" % (SERVER_MIB, KEEPER_MIB),
+                   ["%s: %.1f MiB" % (w, daemon.peak[w]) for w, most in (("server", SERVER_MIB),
                                                                          ("keeper", KEEPER_MIB))
                     if daemon.peak[w] > most])
 
 
 async def calm(daemon, api):
-    """with nobody killed: what comes and goes leaves nothing in the processes either"""
+    """without kills: boxes that are created and deleted leave no memory or descriptors in the processes"""
     async def one(_):
         code, doc = await api.insist("POST", "/v1/boxes", {})
         path = "/v1/boxes/" + doc["id"]
@@ -902,27 +902,27 @@ async def calm(daemon, api):
     sizes = []
     for _ in range(4):
         await in_turn(range(100), one)
-        # Not the pages of files: SQLite maps the index of its log, and the kernel drops that at will.
-        sizes.append([rss_mib(daemon.front(), "RssAnon:"), rss_mib(daemon.keeper(), "RssAnon:"),
-                      descriptors(daemon.front()), descriptors(daemon.keeper(), KEPT)])
-    say("after 100, 200, 300, 400 boxes: front %s MiB, keeper %s MiB, descriptors %s, %s" %
+        # Without file pages: SQLite maps the index of its WAL, and the kernel may drop it.
+        sizes.append([rss_mib(daemon.server(), "RssAnon:"), rss_mib(daemon.keeper(), "RssAnon:"),
+                      descriptors(daemon.server()), descriptors(daemon.keeper(), KEPT)])
+    say("after 100, 200, 300, 400 boxes: server %s MiB, keeper %s MiB, descriptors %s, %s" %
         tuple("/".join("%.4g" % s[i] for s in sizes) for i in range(4)))
     problems = []
-    for i, what in enumerate(("front", "keeper")):
+    for i, what in enumerate(("server", "keeper")):
         if sizes[-1][i] - sizes[0][i] > CALM_MIB:
             problems.append("%s grew by %.1f MiB" % (what, sizes[-1][i] - sizes[0][i]))
-        # The first ones fill what the keeper has ready for others: networks, cgroups.
+        # The first boxes fill the caches of the keeper: networks, cgroups.
         more = sizes[-1][i + 2] - sizes[1][i + 2]
         if more > 30:
             problems.append("%s has %d descriptors more after 200 boxes" % (what, more))
     kept = descriptors(daemon.keeper()) - sizes[-1][3]
-    say("the keeper keeps %d descriptors for others" % kept)
+    say("the keeper caches %d descriptors for other boxes" % kept)
     if kept > KEPT_MOST:
-        problems.append("the keeper keeps %d descriptors for others" % kept)
-    memory_verdict("boxes that came and went leave no memory behind (%d MiB)" % CALM_MIB, problems)
+        problems.append("the keeper caches %d descriptors for other boxes" % kept)
+    memory_verdict("deleted boxes leave no memory in use (%d MiB)" % CALM_MIB, problems)
 
 
-EXTRA = ["warden"] * 3 + ["reload"] * 2 + ["upgrade"] * 2
+EXTRA = ["supervisor"] * 3 + ["reload"] * 2 + ["upgrade"] * 2
 
 
 async def play():

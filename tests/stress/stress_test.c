@@ -1,7 +1,7 @@
-/* stress_test.c - many boxes, and keepers that die at the worst moment.
+/* stress_test.c - many boxes, and keepers that are killed at any time.
  *
- * Drives the library of the CLI against keepers of its own (a run folder of its own, this very
- * executable as `keeper`). STRESS_BOXES and STRESS_KILLS set the size; ./check runs it small,
+ * Uses the client library of the CLI with its own keepers (a separate run folder, this executable
+ * as `keeper`). STRESS_BOXES and STRESS_KILLS set the size; ./check runs it small,
  * tests/soak.sh for as long as you like. Needs root. */
 #include "base/clock.h"
 #include "base/id.h"
@@ -29,7 +29,7 @@ enum { WANTED = 12, WORKERS = 3 };
 
 static char run_dir[64], state_dir[64], parent[32];
 
-/* ---- the world around ---- */
+/* ---- the environment ---- */
 
 static unsigned from_env(const char *name, unsigned fallback)
 {
@@ -38,13 +38,13 @@ static unsigned from_env(const char *name, unsigned fallback)
 	return text ? (unsigned)strtoul(text, NULL, 10) : fallback;
 }
 
-/* As host.c names it: the keeper's cgroups are found by its run folder. */
+/* As host_state.c names it: the cgroups of a keeper are found by its run folder. */
 static void name_parent(void)
 {
 	snprintf(parent, sizeof(parent), "atoll-%08x", id_hash(run_dir));
 }
 
-/* The library starts a keeper from /proc/self/exe, and that is us. */
+/* The library starts a keeper from /proc/self/exe, which is this test. */
 __attribute__((constructor)) static void set_up(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "keeper") == 0)
@@ -73,7 +73,7 @@ static unsigned count_glob(const char *where)
 	return n;
 }
 
-/* A killed keeper's children are the host's to reap; some hosts are slow at it. */
+/* Children of a killed keeper are reaped by the init of the host, on some hosts slowly. */
 static int is_zombie(const char *pid)
 {
 	char path[280], text[512], *at;
@@ -137,7 +137,7 @@ static unsigned leftovers(void)
 	       count_records();
 }
 
-/* Ended, not reaped: that is somebody else's business and may take its time. */
+/* A zombie counts as ended: the init of the host reaps it later. */
 static int end_keeper(int signo)
 {
 	auto_fd int pidfd = -1;
@@ -208,7 +208,7 @@ TEST(a_thousand_boxes_are_created_and_deleted_and_leave_nothing)
 	CHECK_INT(leftovers(), 0);
 }
 
-/* ---- a box that must not be lost: it counts aloud ---- */
+/* ---- a box that must not be lost: it prints numbers ---- */
 
 struct wanted {
 	char id[WIRE_ID];
@@ -248,7 +248,7 @@ static int take_numbers(struct wanted *w, const char *text, size_t n)
 	return 0;
 }
 
-/* Attaches at our offset and reads until at least one more number has come. */
+/* Attaches at the offset and reads until at least one more number has arrived. */
 static int resume(struct keeper_sync *k, struct wanted *w, struct err *e)
 {
 	static _Alignas(8) char bytes[WIRE_MAX];
@@ -299,7 +299,7 @@ static _Noreturn void work_until_ended(unsigned seed)
 			k.fd = -1;
 			continue;
 		}
-		/* Whatever fails here fails because a keeper was killed: begin again with the next. */
+		/* A failure here means that a keeper was killed: start again with the next one. */
 		if (create_run_kill(&k, (i + seed) % 3 ? 0 : WIRE_CREATE_COLD, &e) < 0) {
 			keeper_sync_close(&k);
 			k.fd = -1;
@@ -321,7 +321,7 @@ static int kill_one_at_random(unsigned *seed)
 	return end_keeper(SIGKILL);
 }
 
-/* Boxes that a killed worker had claimed are nobody's, but alive: they were wanted until then. */
+/* Boxes that a killed worker had claimed have no owner but still run: delete them. */
 static int end_all_boxes(struct err *e)
 {
 	struct wire_box page[64];

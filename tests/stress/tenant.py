@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tenant.py - one tenant with an editor's key tries to take the machine; another team asks GET /v1/who meanwhile.
+"""tenant.py - one tenant with an editor's key attacks the machine while another team sends GET /v1/who.
 
 Started by tenant.sh, which has made the daemon and the keys. For each attack, in turn: the latency without it, the
 attack for SECONDS, the latency meanwhile. Holds if every answer to the other team came and was 200, the 99th
@@ -20,8 +20,8 @@ HOST, PORT = URL.rsplit(":", 1)
 KEY, OTHER = os.environ["TENANT_KEY"], os.environ["OTHER_KEY"]
 STATE = os.environ["state"]
 SECONDS = float(os.environ.get("TENANT_SECONDS", "15"))
-RATIO = float(os.environ.get("TENANT_RATIO", "10"))  # 0: latency is printed and not judged
-FLOOR_MS = float(os.environ.get("TENANT_FLOOR_MS", "5"))  # a 99th percentile below this is as good as this
+RATIO = float(os.environ.get("TENANT_RATIO", "10"))  # 0: latency is printed and not checked
+FLOOR_MS = float(os.environ.get("TENANT_FLOOR_MS", "5"))  # a 99th percentile below this counts as this
 FORK_S, DISK_LEFT = 5.0, 1 << 30
 ONLY = sys.argv[1:]
 
@@ -33,7 +33,7 @@ class Client:
         self.key, self.c = key, None
 
     def ask(self, method, path, body=None, timeout=30, headers=None):
-        """Status and bytes; (0, why) where there is no answer."""
+        """Status and bytes; (0, reason) without an answer."""
         h = {"X-API-Key": self.key, "Content-Type": "application/json"} if self.key else {}
         h.update(headers or {})
         data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
@@ -76,11 +76,11 @@ def clean():
     c.close()
 
 
-# ---- what is measured ----
+# ---- measurement ----
 
 def watch():
-    """The other team, in a process of its own so that the attack takes no time of this interpreter: asks until its
-    input ends, on a connection that it keeps and makes again when it is lost. Prints what it saw."""
+    """The other team, in a separate process so that the attack takes no time of this interpreter: sends requests until
+    its input ends, on a connection that it reopens when it is lost. Prints its measurements."""
     seen = {"times": [], "bad": [], "forks": [], "disk": 1 << 62}
     done = threading.Event()
 
@@ -101,7 +101,7 @@ def watch():
         while not done.is_set():
             t = time.perf_counter()
             code, data = c.ask("GET", "/v1/who", timeout=20)
-            if not code:  # one that was idle may be closed on us
+            if not code:  # the server may have closed an idle connection
                 code, data = c.ask("GET", "/v1/who", timeout=20)
             seen["times"].append((time.perf_counter() - t) * 1000)
             if code != 200:
@@ -139,7 +139,7 @@ def measure(seconds):
     return w.end()
 
 
-# ---- attacks: each goes on until stop is set ----
+# ---- attacks: each runs until stop is set ----
 
 def at_once(n, work):
     threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(n)]

@@ -39,7 +39,7 @@ TEST(pages_of_boxes_have_each_box_once_newest_first)
 	CHECK_INT(seen, 50);
 }
 
-TEST(a_page_has_a_size_whatever_was_asked_for)
+TEST(the_size_of_a_page_is_limited)
 {
 	struct store_box_filter f = { 0 };
 	struct store_boxes l;
@@ -64,7 +64,7 @@ TEST(a_page_has_a_size_whatever_was_asked_for)
 	store_boxes_fini(&l);
 }
 
-TEST(a_page_of_large_rows_is_short_and_the_next_one_goes_on)
+TEST(a_page_of_large_rows_is_short_and_the_next_one_continues)
 {
 	struct store_box_filter f = { .limit = 100 };
 	static char large[100000];
@@ -167,7 +167,7 @@ TEST(boxes_are_filtered_by_team_state_template_and_name)
 	CHECK_INT(LISTED(.states = (1u << STORE_BOX_STATES) - 1), 3);
 }
 
-TEST(boxes_are_filtered_by_the_very_strings_of_their_metadata)
+TEST(boxes_are_filtered_by_exact_metadata)
 {
 	static const struct {
 		struct store_pair pair[2];
@@ -257,7 +257,7 @@ static int runs(struct store *s, struct store_run_filter f)
 	return n;
 }
 
-TEST(runs_are_filtered_paged_and_forgotten)
+TEST(runs_are_filtered_paged_and_removed)
 {
 	struct store_runs l;
 	struct store_history swept;
@@ -321,7 +321,7 @@ static void plans(struct store *s, struct buf *out)
 	}
 }
 
-TEST(no_list_of_runs_wades_through_all_of_them)
+TEST(every_list_of_runs_uses_an_index)
 {
 	auto_buf struct buf said = { 0 };
 
@@ -411,7 +411,7 @@ TEST(audit_rows_can_be_neither_changed_nor_deleted)
 	CHECK_INT(NOTES(.who = "uid:0"), 1);
 }
 
-TEST(retiring_audit_rows_leaves_a_trace_and_never_goes_back)
+TEST(removing_audit_rows_leaves_a_row_and_cannot_be_undone)
 {
 	unsigned n;
 
@@ -437,7 +437,7 @@ TEST(retiring_audit_rows_leaves_a_trace_and_never_goes_back)
 
 /* Events ---- */
 
-TEST(events_are_read_from_where_one_stopped)
+TEST(events_are_read_after_a_given_number)
 {
 	struct store_event ev = {
 		.at_ns = 1, .team = "default", .box = "aaaaaaaaaaaa", .type = "t"
@@ -533,7 +533,7 @@ static int add_volume(struct store *s, const char *team, const char *name, unsig
 	return store_volume_insert(s, &v, &err);
 }
 
-TEST(volumes_are_made_found_listed_and_removed)
+TEST(volumes_are_created_found_listed_and_removed)
 {
 	struct store_volume v;
 	struct store_volumes l;
@@ -589,7 +589,7 @@ static struct store_snapshot snapshot(const char *id, const char *name, int64_t 
 	return x;
 }
 
-TEST(a_snapshot_is_there_when_it_is_whole)
+TEST(a_snapshot_is_listed_when_it_is_complete)
 {
 	struct store_snapshot a = snapshot("aaaaaaaaaaab", "n", 10),
 			      b = snapshot("aaaaaaaaaaac", "n", 20), out;
@@ -683,7 +683,7 @@ TEST(all_volumes_of_a_box_are_attached_or_none)
 
 /* Idempotency ---- */
 
-TEST(the_second_request_gets_the_answer_of_the_first)
+TEST(a_repeated_request_gets_the_answer_of_the_first)
 {
 	uint8_t hash[SHA256_BYTES] = { 1 }, other[SHA256_BYTES] = { 2 };
 	struct store_idem i;
@@ -710,7 +710,7 @@ TEST(the_second_request_gets_the_answer_of_the_first)
 	store_idem_fini(&i);
 }
 
-TEST(an_answer_is_forgotten_when_told_or_after_a_day)
+TEST(a_stored_answer_is_removed_on_request_or_after_a_day)
 {
 	uint8_t hash[SHA256_BYTES] = { 1 }, other[SHA256_BYTES] = { 2 };
 	struct store_idem i;
@@ -736,7 +736,7 @@ TEST(an_answer_is_forgotten_when_told_or_after_a_day)
 	CHECK_INT(swept.keys, 1);
 }
 
-TEST(an_idempotency_key_has_a_length)
+TEST(the_length_of_an_idempotency_key_is_limited)
 {
 	uint8_t hash[SHA256_BYTES] = { 1 };
 	char key[IDEM_KEY + 2];

@@ -14,7 +14,7 @@ static struct store_pipeline row(const char *id, int64_t at)
 	return p;
 }
 
-TEST(a_pipeline_comes_back_as_it_was_written)
+TEST(a_pipeline_is_read_as_it_was_written)
 {
 	struct store_pipeline p = row("aaaaaaaaaaaa", 5), got;
 	struct store_pipelines live;
@@ -52,7 +52,7 @@ TEST(a_pipeline_comes_back_as_it_was_written)
 	CHECK_ERR(store_pipeline_get(s, "bbbbbbbbbbbb", &got, &err), ERR_NOT_FOUND);
 }
 
-TEST(a_document_has_its_number_once)
+TEST(the_number_of_a_document_is_unique)
 {
 	struct store_pipeline p = row("aaaaaaaaaaaa", 5);
 	struct store_doc one = { .seq = 1, .kind = "task", .json = (char *)"{}" },
@@ -121,7 +121,7 @@ TEST(lessons_are_found_by_words_and_belong_to_a_team)
 	store_lessons_fini(&got);
 }
 
-TEST(a_team_that_has_said_nothing_has_no_policy)
+TEST(a_team_without_settings_has_no_policy)
 {
 	struct store_team team = { .name = "blue" };
 	struct store_policy p = { .scan = "warn", .forgetful = 1 };
@@ -147,7 +147,7 @@ TEST(a_team_that_has_said_nothing_has_no_policy)
 	CHECK_STR(p.scan, "");
 }
 
-TEST(only_a_team_that_has_too_many_loses_its_oldest)
+TEST(only_a_team_over_its_limit_loses_its_oldest_pipelines)
 {
 	struct store_pipelines found;
 
@@ -175,7 +175,7 @@ TEST(only_a_team_that_has_too_many_loses_its_oldest)
 	store_pipelines_fini(&found);
 }
 
-TEST(an_errand_that_nobody_ends_is_lost_and_old_ones_go)
+TEST(an_unfinished_agent_session_is_marked_lost_and_old_ones_removed)
 {
 	struct store_agent x = { .id = "aaaaaaaaaaaa",
 				 .team = "blue",
@@ -214,7 +214,7 @@ TEST(an_errand_that_nobody_ends_is_lost_and_old_ones_go)
 	store_agents_fini(&all);
 }
 
-TEST(sums_are_of_those_that_are_over)
+TEST(sums_include_only_finished_pipelines)
 {
 	struct store_pipeline a = row("aaaaaaaaaaaa", 1), b = row("bbbbbbbbbbbb", 2),
 			      c = row("cccccccccccc", 3);

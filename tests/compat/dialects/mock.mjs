@@ -1,4 +1,4 @@
-// mock.mjs PORTFILE - a published server of mocked models, with what run.sh asks it.
+// mock.mjs PORTFILE - a published mock server of models, with the fixtures of run.sh.
 import { writeFileSync, renameSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -33,7 +33,7 @@ mock.addFixture({ match: { userMessage: "hang up" }, response: { content: "a lon
 mock.addFixture({ match: { userMessage: "nonsense" }, response: { content: "x" }, chaos: { malformedRate: 1 } });
 mock.addFixture({ match: { userMessage: "gone" }, response: { content: "x" }, chaos: { disconnectRate: 1 } });
 mock.addFixture({ match: { userMessage: "Give the plan." }, response: { content: JSON.stringify(plan) } });
-// The first program has a part missing; what is said about that is in the next question.
+// The first program is incomplete; the error about it is in the next prompt.
 mock.addFixture({ match: { userMessage: "was not accepted" }, response: { content: JSON.stringify(code('print("forty-two")\n')) } });
 mock.addFixture({ match: { userMessage: "Write the program." }, response: { content: JSON.stringify(code("# TODO: implement\n")) } });
 mock.addFixture({ match: { userMessage: "hello" }, response: { content: "Hello, \u00e9\ud83d\udc22 there." } });

@@ -38,7 +38,7 @@ dialects="chat responses messages ollama"
 {
 	for d in $dialects; do
 		case $d in chat | responses) base=/v1 ;; *) base= ;; esac
-		# One for good questions and one for bad: who fails too often is left alone.
+		# One provider for good requests and one for bad ones: a provider that fails too often is skipped.
 		for kind in '' -bad -worse; do
 			case $kind in '') retries=2 ;; -bad) retries=1 ;; *) retries=0 ;; esac
 			printf '[provider.%s]\nretries = %s\ndialect = "%s"\nbase = "http://127.0.0.1:%s%s"\nkey = "test-key-4711"\n' "$d$kind" "$retries" "$d" "$port" "$base"
@@ -63,7 +63,7 @@ text_is_the_same_in_all_dialects() {
 	done
 }
 
-calls_and_their_results_are_the_same_in_all_dialects() {
+tool_calls_and_results_are_the_same_in_all_dialects() {
 	for d in $dialects; do
 		ask "$d" 'list the files' "$tools"
 		is "$(get '[.stop, .calls[0].name, .calls[0].arguments.command, .calls[0].arguments.timeout_ms] | @csv')" '"tools","run_command","ls",5000' "$d: $body"
@@ -76,7 +76,7 @@ calls_and_their_results_are_the_same_in_all_dialects() {
 	done
 }
 
-who_is_busy_is_asked_again_when_it_said() {
+a_busy_provider_is_retried_after_its_delay() {
 	for d in $dialects; do
 		ask "$d" "busy $d"
 		is "$code" 200 "$d: $body"
@@ -84,14 +84,14 @@ who_is_busy_is_asked_again_when_it_said() {
 	done
 }
 
-what_cannot_be_mended_is_not_tried_again() {
+permanent_errors_are_not_retried() {
 	for d in $dialects; do
 		ask "$d" forbidden
 		is "$(get '.answer | [.error.category, .tries, .error.status] | @csv')" '"auth",1,401' "$d: $body"
 	done
 }
 
-broken_answers_are_errors_and_never_answers() {
+invalid_answers_are_errors() {
 	for d in $dialects; do
 		for what in 'hang up' overloaded; do
 			ask "$d-bad" "$what" '{"deadline_ms":8000}'
@@ -105,7 +105,7 @@ broken_answers_are_errors_and_never_answers() {
 	done
 }
 
-a_pipeline_by_models_ends_with_what_was_seen() {
+a_pipeline_with_models_ends_with_the_expected_outcome() {
 	api POST '/v1/pipelines?wait=1' '{"task":"Print the answer to everything, in words.","mode":"llm","language":"python"}'
 	is "$code" 200 "$body"
 	case $(get .outcome) in verified | examples_pass | plausible) ;; *) fail "$body" ;; esac

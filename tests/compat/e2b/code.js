@@ -8,7 +8,7 @@ const reachable = ({ plain, sdk }) => !plain || Boolean(sdk.E2B);
 
 const table = [
 	[
-		'python keeps its state, gives a result, output and errors',
+		'python keeps its state and returns results, output and errors',
 		async ({ make }) => {
 			const box = await make();
 			const outs = [];
@@ -31,7 +31,7 @@ const table = [
 		},
 	],
 	[
-		'code has the environment of its sandbox, and its own for once',
+		'code has the environment of its sandbox, and extra variables for one execution',
 		async ({ make }) => {
 			const box = await make({ envs: { FROM: 'box' } });
 			const get = (name, envs) => box.runCode(`import os; os.environ.get('${name}', 'none')`, { envs }).then((r) => r.text);
@@ -44,7 +44,7 @@ const table = [
 		},
 	],
 	[
-		'a file written by one side is read by the other',
+		'files are shared between code and the file API',
 		async ({ make }) => {
 			const box = await make();
 
@@ -55,7 +55,7 @@ const table = [
 		},
 	],
 	[
-		'javascript and typescript keep state and await at the top',
+		'javascript and typescript keep state and support top-level await',
 		async ({ make }) => {
 			const box = await make();
 
@@ -84,7 +84,7 @@ const table = [
 		},
 	],
 	[
-		'contexts are apart, listed, restarted and removed',
+		'contexts are separate, listed, restarted and removed',
 		async ({ make }) => {
 			const box = await make();
 			const one = await box.createCodeContext({ cwd: '/tmp' });
@@ -107,7 +107,7 @@ const table = [
 		({ ci }) => Boolean(ci.Sandbox.prototype.listCodeContexts),
 	],
 	[
-		'a cell whose reader has gone is interrupted',
+		'a cell whose client has disconnected is interrupted',
 		async ({ make }) => {
 			const box = await make();
 
@@ -116,7 +116,7 @@ const table = [
 		},
 	],
 	[
-		'results come in their kinds',
+		'results have their MIME types',
 		async ({ make }) => {
 			const box = await make();
 			const rich = await box.runCode(
@@ -137,7 +137,7 @@ const table = [
 		},
 	],
 	[
-		'charts are pictures and data',
+		'charts have an image and data',
 		async ({ make }) => {
 			const box = await make();
 			const draw = async (code) => {
@@ -164,7 +164,7 @@ const table = [
 		},
 	],
 	[
-		'a client that asks for no token sends those that it was given',
+		'a client that requests no token sends the given tokens',
 		async ({ make }) => {
 			const box = await make({ secure: false });
 			const status = (path, body) =>
@@ -191,7 +191,7 @@ const table = [
 
 			await soon(() => box.started, 'it runs');
 			await box.kill();
-			await over; // in time; the limit of a test is shorter than the cell
+			await over; // the timeout of a test is shorter than the cell
 		},
 	],
 ];

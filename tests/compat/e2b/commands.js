@@ -1,4 +1,4 @@
-// commands.js - programs: run, followed, fed, found again, killed; terminals; git, which is made of them.
+// commands.js - commands: output, stdin, background, reconnect, kill; terminals; git, which uses commands.
 'use strict';
 const assert = require('node:assert/strict');
 const { rejects, soon } = require('./harness.js');
@@ -8,7 +8,7 @@ const text = (parts) => Buffer.concat(parts.map((p) => Buffer.from(p))).toString
 
 module.exports = [
 	[
-		'a command gives its output, both streams, and its status',
+		'a command returns both output streams and its exit code',
 		async ({ make }) => {
 			const box = await make();
 			const seen = { out: '', err: '' };
@@ -25,7 +25,7 @@ module.exports = [
 		},
 	],
 	[
-		'output of megabytes and of every byte arrives whole',
+		'megabytes of output and all byte values arrive unchanged',
 		async ({ make }) => {
 			const box = await make();
 			const big = await box.commands.run('seq 400000');
@@ -38,7 +38,7 @@ module.exports = [
 		},
 	],
 	[
-		'a command has the user, folder and environment that it was given',
+		'a command has the requested user, directory and environment',
 		async ({ make }) => {
 			const box = await make({ envs: { FROM: 'box', BOTH: 'box' } });
 			const said = async (cmd, opts) => (await box.commands.run(cmd, opts)).stdout.trim();
@@ -51,11 +51,11 @@ module.exports = [
 			assert.equal(await said('echo $E2B_SANDBOX $E2B_SANDBOX_ID'), `true ${box.sandboxId}`);
 			assert.equal(await said('echo $HOME $USER'), '/home/user user');
 			await rejects(box.commands.run('true', { cwd: '/nowhere' }), 'InvalidArgumentError', /nowhere/);
-			await rejects(box.commands.run('true', { user: 'nobody-here' }), 'AuthenticationError');
+			await rejects(box.commands.run('true', { user: 'missing' }), 'AuthenticationError');
 		},
 	],
 	[
-		'the names that scripts expect are there: python and sudo',
+		'python and sudo exist in the sandbox',
 		async ({ make }) => {
 			const box = await make();
 			const said = await box.commands.run('python -c "print(6 * 7)"; sudo -E A=b sh -c "echo $0 \\$A"');
@@ -63,7 +63,7 @@ module.exports = [
 		},
 	],
 	[
-		'a command in the background is listed, followed, and waited for',
+		'a background command is listed, followed and waited for',
 		async ({ make }) => {
 			const box = await make();
 			let out = '';
@@ -85,7 +85,7 @@ module.exports = [
 		},
 	],
 	[
-		'an input is closed, and a program that reads to its end is done',
+		'closing stdin ends a program that reads to its end',
 		async ({ make }) => {
 			const box = await make();
 			const handle = await box.commands.run('cat; echo end', { background: true, stdin: true });
@@ -95,17 +95,17 @@ module.exports = [
 			await handle.closeStdin();
 			assert.equal((await handle.wait()).stdout, 'aüend\n');
 		},
-		({ sdk }) => Boolean(sdk.E2B), // the handle's own came later
+		({ sdk }) => Boolean(sdk.E2B), // newer releases only
 	],
 	[
-		'without an input a program sees its end at once',
+		'without stdin a program reads end of file at once',
 		async ({ make }) => {
 			const box = await make();
 			assert.equal((await box.commands.run('cat; echo end')).stdout, 'end\n');
 		},
 	],
 	[
-		'a killed command says so, and killing nothing says false',
+		'a killed command reports its signal, and killing an unknown pid returns false',
 		async ({ make }) => {
 			const box = await make();
 			const handle = await box.commands.run('sleep 60', { background: true });
@@ -120,7 +120,7 @@ module.exports = [
 		},
 	],
 	[
-		'a program outlives its reader, and another one takes it up',
+		'a command continues without its client, and another client connects to it',
 		async ({ make, Sandbox }) => {
 			const box = await make();
 			const handle = await box.commands.run('while read l; do echo "<$l>"; done', { background: true, stdin: true });
@@ -137,7 +137,7 @@ module.exports = [
 		},
 	],
 	[
-		'a command past its time is ended and told as such',
+		'a command over its timeout is ended with a timeout error',
 		async ({ make }) => {
 			const box = await make();
 
@@ -146,19 +146,19 @@ module.exports = [
 		},
 	],
 	[
-		'a sandbox that is killed under a command says what happened',
+		'a command reports that its sandbox was killed',
 		async ({ make, sdk }) => {
 			const box = await make();
 			const handle = await box.commands.run('sleep 60', { background: true });
 
 			await box.kill();
 			const e = await settled(handle);
-			const name = sdk.E2B ? 'TimeoutError' : 'SandboxError'; // the older one does not ask further
+			const name = sdk.E2B ? 'TimeoutError' : 'SandboxError'; // the older release does not check the sandbox
 			assert.equal(e.constructor.name, name, String(e));
 		},
 	],
 	[
-		'a terminal is one: size, echo, signals, and its end',
+		'a terminal has size, echo, signals and an exit',
 		async ({ make }) => {
 			const box = await make();
 			const parts = [];
@@ -181,7 +181,7 @@ module.exports = [
 		},
 	],
 	[
-		'a terminal is found again by its pid, and killed',
+		'a terminal is connected to by its pid, and killed',
 		async ({ make }) => {
 			const box = await make();
 			const pty = await box.pty.create({ cols: 80, rows: 24, onData: () => {}, timeoutMs: 0 });
@@ -197,7 +197,7 @@ module.exports = [
 		},
 	],
 	[
-		'git works as they drive it',
+		'git works through the git methods of the client',
 		async ({ make }) => {
 			const box = await make();
 			const repo = '/home/user/repo';

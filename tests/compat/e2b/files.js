@@ -1,4 +1,4 @@
-// files.js - files and folders: written, read, listed, moved, watched, and by links that are signed.
+// files.js - files and folders: written, read, listed, moved, watched, and transferred by signed URLs.
 'use strict';
 const assert = require('node:assert/strict');
 const { rejects, soon } = require('./harness.js');
@@ -40,7 +40,7 @@ module.exports = [
 		},
 	],
 	[
-		'folders on the way are made, and belong to whom they should',
+		'missing parent folders are created and owned by the user',
 		async ({ make }) => {
 			const box = await make();
 
@@ -50,7 +50,7 @@ module.exports = [
 			assert.equal(said.stdout, 'user 755\nuser 755\nuser 644\nroot 644\n');
 			assert.equal(await box.files.read('/etc/hostname', { user: 'root' }).then((s) => s.length > 0), true);
 			await rejects(box.files.write('/home/user/x', 'a folder'), 'InvalidArgumentError');
-			await rejects(box.files.read('a', { user: 'nobody-here' }), 'AuthenticationError');
+			await rejects(box.files.read('a', { user: 'missing' }), 'AuthenticationError');
 		},
 	],
 	[
@@ -67,7 +67,7 @@ module.exports = [
 		},
 	],
 	[
-		'a stream is uploaded as it comes, and compressed where asked',
+		'a stream is uploaded, compressed on request',
 		async ({ make }) => {
 			const box = await make();
 			const raw = bytes(100000);
@@ -83,7 +83,7 @@ module.exports = [
 		has_streams,
 	],
 	[
-		'twenty megabytes go up and down unchanged',
+		'twenty megabytes are uploaded and downloaded unchanged',
 		async ({ make }) => {
 			const box = await make();
 			const raw = bytes(20 << 20);
@@ -97,7 +97,7 @@ module.exports = [
 		},
 	],
 	[
-		'an entry says what it is',
+		'an entry has type, size, mode and owner',
 		async ({ make }) => {
 			const box = await make();
 
@@ -117,7 +117,7 @@ module.exports = [
 		},
 	],
 	[
-		'a folder is listed, as deep as asked, in order',
+		'a folder is listed in order with the requested depth',
 		async ({ make }) => {
 			const box = await make();
 
@@ -136,7 +136,7 @@ module.exports = [
 		},
 	],
 	[
-		'folders and files are made, found, renamed and removed',
+		'folders and files are created, found, renamed and removed',
 		async ({ make }) => {
 			const box = await make();
 
@@ -156,7 +156,7 @@ module.exports = [
 		},
 	],
 	[
-		'words about a file are kept with it',
+		'metadata of a file is stored with it',
 		async ({ make }) => {
 			const box = await make();
 			const wrote = await box.files.write('noted', 'x', { metadata: { author: 'me', Stage: 'one' } });
@@ -169,7 +169,7 @@ module.exports = [
 		has_streams,
 	],
 	[
-		'a folder is watched, its branches too',
+		'a folder is watched, also recursively',
 		async ({ make }) => {
 			const box = await make();
 			const seen = [];
@@ -190,7 +190,7 @@ module.exports = [
 		},
 	],
 	[
-		'a watch tells its end, and may carry the entry',
+		'a watch reports its end, and events may have the entry',
 		async ({ make }) => {
 			const box = await make();
 			const seen = [];
@@ -207,7 +207,7 @@ module.exports = [
 		has_streams,
 	],
 	[
-		'a link downloads and uploads without any header, until it expires',
+		'a signed URL downloads and uploads without headers until it expires',
 		async ({ make }) => {
 			const box = await make();
 

@@ -1,20 +1,20 @@
-// harness.js - runs tables of promises against one release of E2B's packages, and prints TAP.
+// harness.js - runs tables of tests against one release of the E2B packages, and prints TAP.
 //
 // A test is a sentence and a function of a context:
-//	sdk, ci     the two packages: e2b, @e2b/code-interpreter
-//	Sandbox     the one to make: the code interpreter's, which has everything of the other one
-//	make(...)   Sandbox.create, and it is killed when the test is over
-//	folder, from    where they are; from(NAME) and from.import(NAME) load others that are there
-//	plain       true over http at an address, false over https at a domain
-// A row of a table is [sentence, test, applies]; applies(context), where it is given, says whether this
-// release, reached in this way, has the feature at all; what it has not is named in a comment.
+// 	sdk, ci     the two packages: e2b, @e2b/code-interpreter
+// 	Sandbox     the one to make: the code interpreter's, which has everything of the other one
+// 	make(...)   Sandbox.create; the sandbox is killed after the test
+// 	folder, from    where they are; from(NAME) and from.import(NAME) load others that are there
+// 	plain       true over http at an address, false over https at a domain
+// A row of a table is [sentence, test, applies]; applies(context), if given, returns whether this release,
+// reached in this way, has the feature; skipped features are named in a comment.
 'use strict';
 const assert = require('node:assert/strict');
 const path = require('node:path');
 const { createRequire } = require('node:module');
 const { pathToFileURL } = require('node:url');
 
-const LIMIT_MS = 60000; // of a test; two cores may have other things to do
+const LIMIT_MS = 60000; // of a test; the machine may be busy
 
 // load FOLDER: the packages installed there.
 function load(folder) {
@@ -26,7 +26,7 @@ function load(folder) {
 	return { folder: path.resolve(folder), from, sdk, ci, Sandbox: ci.Sandbox };
 }
 
-// Waits until fn() is true, or says what it still was.
+// Waits until fn() is true, or fails with its last value.
 async function soon(fn, what = String(fn), ms = 30000) {
 	const end = Date.now() + ms;
 
@@ -69,7 +69,7 @@ async function run_one(shared, name, fn) {
 	return !error;
 }
 
-// width: how many at once; only: those with these words.
+// width: the number of parallel tests; only: tests with these words.
 async function run(shared, tables, { width = 4, only } = {}) {
 	const queue = [];
 	let failed = 0;
@@ -90,7 +90,7 @@ async function run(shared, tables, { width = 4, only } = {}) {
 	return failed;
 }
 
-// What went wrong, by the name of its class; the packages have several copies of some.
+// The name of the error class; the packages have several copies of some classes.
 async function rejects(promise, name, text) {
 	try {
 		await promise;

@@ -6,7 +6,7 @@
 #	ATOLL=build/atoll tests/compat/e2b/run.sh [now|before|tools] [plain|tls] [WORDS OF A TEST]
 #
 # The packages come from npm, at the versions of now/, before/ and tools/, into a folder outside of the tree:
-# E2B_COMPAT_CACHE, or below ~/.cache. Never their server's name: without one of ours nothing is asked.
+# E2B_COMPAT_CACHE, or below ~/.cache. The public server is never contacted: without a daemon nothing is sent.
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$top/tests/compat/e2b/e2b.lib"
 case ${1-} in */*) shift ;; esac # tests/run names an init, as for every test

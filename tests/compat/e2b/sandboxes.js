@@ -1,4 +1,4 @@
-// sandboxes.js - a sandbox's life: made, found, kept, paused, copied, ended.
+// sandboxes.js - life cycle of sandboxes: created, found, paused, forked, ended.
 'use strict';
 const assert = require('node:assert/strict');
 const { rejects, soon } = require('./harness.js');
@@ -11,7 +11,7 @@ const all_of = async (pages) => {
 	return items;
 };
 const boot_id = async (box) => (await box.files.read('/proc/sys/kernel/random/boot_id')).trim();
-// A program that is still there later.
+// Starts a long-running program.
 async function asleep(box) {
 	const handle = await box.commands.run('sleep 300', { background: true, timeoutMs: 0 });
 
@@ -21,7 +21,7 @@ async function asleep(box) {
 
 module.exports = [
 	[
-		'a sandbox is made, says what it is, and ends',
+		'a sandbox is created, has its info, and ends',
 		async ({ make, Sandbox }) => {
 			const box = await make({ metadata: { who: 'me' }, timeoutMs: 60000 });
 			const info = await box.getInfo();
@@ -41,13 +41,13 @@ module.exports = [
 		},
 	],
 	[
-		'a name of another template is refused, and base is known by all its names',
+		'an unknown template is rejected, and base is accepted by all its names',
 		async ({ make, sdk }) => {
 			const plain = await sdk.Sandbox.create('base', { timeoutMs: 20000 });
 			assert.equal((await plain.commands.run('echo base')).stdout, 'base\n');
 			await plain.kill();
 			await make('code-interpreter-v1', { timeoutMs: 20000 });
-			const e = await rejects(sdk.Sandbox.create('nobody-made-this'), 'SandboxError');
+			const e = await rejects(sdk.Sandbox.create('missing-template'), 'SandboxError');
 			assert.match(e.message, /404/);
 		},
 	],
@@ -104,7 +104,7 @@ module.exports = [
 		},
 	],
 	[
-		'a timeout is moved both ways, and at its end the sandbox is gone',
+		'a timeout is extended and shortened, and the sandbox ends with it',
 		async ({ make, Sandbox }) => {
 			const box = await make({ timeoutMs: 60000 });
 
@@ -118,7 +118,7 @@ module.exports = [
 		},
 	],
 	[
-		'a sandbox that may pause at its timeout does, and comes back with its programs',
+		'a sandbox with autoPause is paused at its timeout and resumed with its processes',
 		async ({ Sandbox, mine }) => {
 			const lifecycle = { onTimeout: 'pause' };
 			const box = Sandbox.betaCreate
@@ -132,7 +132,7 @@ module.exports = [
 		},
 	],
 	[
-		'a pause keeps programs, pids and the boot; twice is told',
+		'a pause keeps processes, pids and the boot id; a second pause is reported',
 		async ({ make, Sandbox }) => {
 			const box = await make({ envs: { KEPT: 'yes' }, timeoutMs: 60000 });
 			const sleeper = await asleep(box);
@@ -151,7 +151,7 @@ module.exports = [
 		},
 	],
 	[
-		'a pause without memory keeps files, and looks like a reboot',
+		'a pause without memory keeps files and is like a reboot',
 		async ({ make }) => {
 			const box = await make({ timeoutMs: 60000 });
 			const sleeper = await asleep(box);
@@ -167,7 +167,7 @@ module.exports = [
 		({ Sandbox }) => Boolean(Sandbox.fork), // came with it
 	],
 	[
-		'a fork has the files of its parent, and its own life',
+		'a fork has the files of its parent and is independent',
 		async ({ make, mine }) => {
 			const box = await make({ timeoutMs: 60000 });
 
@@ -187,7 +187,7 @@ module.exports = [
 		({ Sandbox }) => Boolean(Sandbox.fork),
 	],
 	[
-		'a snapshot is made, listed, started from, and removed',
+		'a snapshot is created, listed, used for a sandbox, and removed',
 		async ({ make, Sandbox }) => {
 			const box = await make({ timeoutMs: 60000 });
 
@@ -204,7 +204,7 @@ module.exports = [
 		},
 	],
 	[
-		'a snapshot has a name where one was given',
+		'a snapshot has its given name',
 		async ({ make, Sandbox }) => {
 			const box = await make({ timeoutMs: 60000 });
 			const name = `snap-${mark()}`;
@@ -218,7 +218,7 @@ module.exports = [
 		({ Sandbox }) => Boolean(Sandbox.fork),
 	],
 	[
-		'metrics are sampled while it lives',
+		'metrics are sampled while the sandbox runs',
 		async ({ make, sdk }) => {
 			const box = await make({ timeoutMs: 60000 });
 			const got = await soon(async () => {
@@ -232,11 +232,11 @@ module.exports = [
 			assert.ok(last.memUsed >= 0 && last.cpuUsedPct >= 0);
 			const end = new Date(Date.now() - 3600000);
 			const before = await box.getMetrics({ start: new Date(end - 1000), end });
-			if (sdk.E2B) assert.deepEqual(before, []); // the older one forgets to send them
+			if (sdk.E2B) assert.deepEqual(before, []); // the older release does not send the parameters
 		},
 	],
 	[
-		'a network is closed at birth, opened and closed again while it runs',
+		'the network is closed at the start, and can be opened and closed while the sandbox runs',
 		async ({ make }) => {
 			const box = await make({ allowInternetAccess: false, timeoutMs: 60000 });
 
@@ -248,7 +248,7 @@ module.exports = [
 		({ Sandbox }) => Boolean(Sandbox.updateNetwork),
 	],
 	[
-		'a client with options of its own needs no environment',
+		'a client with explicit options needs no environment variables',
 		async ({ sdk }) => {
 			const { E2B_API_KEY: apiKey, E2B_API_URL: apiUrl, E2B_SANDBOX_URL: sandboxUrl } = process.env;
 			const client = new sdk.E2B({ apiKey, apiUrl, sandboxUrl });
@@ -260,7 +260,7 @@ module.exports = [
 		({ sdk }) => Boolean(sdk.E2B),
 	],
 	[
-		'thirty are made at once, each its own',
+		'thirty sandboxes created at once are separate',
 		async ({ Sandbox, mine }) => {
 			const boxes = await Promise.all(
 				Array.from({ length: 30 }, (_, n) => Sandbox.create({ timeoutMs: 60000, envs: { N: String(n) } }))

@@ -1,4 +1,4 @@
-// stored.js - what outlives sandboxes: templates and their tags, volumes, secrets.
+// stored.js - templates and their tags, volumes, secrets.
 'use strict';
 const assert = require('node:assert/strict');
 const { rejects } = require('./harness.js');
@@ -7,7 +7,7 @@ const mark = () => Math.random().toString(36).slice(2);
 
 module.exports = [
 	[
-		'base exists, others do not, and tags are told',
+		'base exists, other templates do not, and tags are listed',
 		async ({ sdk: { Template } }) => {
 			assert.equal(await Template.exists('base'), true);
 			assert.equal(await Template.exists('code-interpreter-v1'), true);
@@ -16,7 +16,7 @@ module.exports = [
 		},
 	],
 	[
-		'a template cannot be built here, and the client is told so',
+		'building a template is rejected with a message',
 		async ({ sdk: { Template } }) => {
 			await assert.rejects(Template.build(Template().fromBaseImage().runCmd('true'), `t-${mark()}`), (e) => {
 				assert.match(e.message, /template|build/i);
@@ -25,7 +25,7 @@ module.exports = [
 		},
 	],
 	[
-		'a volume is made, filled, mounted, listed and destroyed',
+		'a volume is created, written, mounted, listed and deleted',
 		async ({ sdk: { Volume }, make }) => {
 			const name = `vol-${mark()}`;
 			const volume = await Volume.create(name);
@@ -48,7 +48,7 @@ module.exports = [
 		({ sdk }) => Boolean(sdk.Volume && sdk.E2B),
 	],
 	[
-		'a secret is refused with a reason',
+		'a secret is rejected with a reason',
 		async ({ sdk: { Secret } }) => {
 			const e = await rejects(Secret.create(`s-${mark()}`, 'value'), 'SecretError');
 			assert.doesNotMatch(e.message, /value/);

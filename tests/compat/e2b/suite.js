@@ -1,4 +1,4 @@
-// suite.js - node suite.js FILE: what vitest wrote, as a table of totals and of what failed and why.
+// suite.js - node suite.js FILE: prints the results of vitest as totals and a table of failures with reasons.
 'use strict';
 const { testResults: files } = JSON.parse(require('node:fs').readFileSync(process.argv[2]));
 const { relative } = require('node:path');

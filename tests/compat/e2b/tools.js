@@ -1,4 +1,4 @@
-// tools.js - what is built on E2B's packages: its command line, and frameworks whose tools are sandboxes.
+// tools.js - programs that use the E2B packages: its command line, and frameworks with sandbox tools.
 'use strict';
 const assert = require('node:assert/strict');
 const path = require('node:path');
@@ -7,7 +7,7 @@ const { copyFile } = require('node:fs/promises');
 
 const plain_text = (s) => s.replace(/\u001b\[[0-9;?]*[a-zA-Z]/g, '');
 
-// A program to its end; input, where it is given, and then its end.
+// Runs a program to its exit, with the given input.
 function command(name, words, input) {
 	return new Promise((yes) => {
 		const child = spawn(name, words, { env: { ...process.env, CI: '1', NO_COLOR: '1', NO_UPDATE_NOTIFIER: '1', HOME: process.env.TMPDIR } });
@@ -26,7 +26,7 @@ const cli = (folder, words, input) =>
 
 module.exports = [
 	[
-		'the command line lists, looks, runs, pauses, resumes and kills',
+		'the command line lists, shows, runs, pauses, resumes and kills',
 		async ({ folder, make }) => {
 			const box = await make({ metadata: { by: 'cli' }, timeoutMs: 60000 });
 			const id = box.sandboxId;
@@ -67,7 +67,7 @@ module.exports = [
 		},
 	],
 	[
-		'the command line makes a sandbox and leaves it',
+		'the command line creates a sandbox and disconnects',
 		async ({ folder, Sandbox }) => {
 			const made = await cli(folder, ['sandbox', 'create', '--detach', '--timeout', '60', 'base']);
 			const [id] = made.out.match(/\b[a-z0-9]{12}\b/) || [];
@@ -78,9 +78,9 @@ module.exports = [
 		},
 	],
 	[
-		'the example says what it should',
+		'the example prints the expected output',
 		async ({ folder }) => {
-			const here = path.join(folder, 'example.mjs'); // its packages are found beside it
+			const here = path.join(folder, 'example.mjs'); // next to its packages
 			await copyFile(path.join(__dirname, '../../../examples/with_e2b.mjs'), here);
 			const said = await command(process.execPath, [here]);
 
@@ -88,7 +88,7 @@ module.exports = [
 		},
 	],
 	[
-		'a model that calls tools runs code here, by the AI SDK',
+		'a model that calls tools runs code with the AI SDK',
 		async ({ from, Sandbox }) => {
 			const { generateText, tool, stepCountIs } = await from.import('ai');
 			const { MockLanguageModelV4 } = await from.import('ai/test');
@@ -119,7 +119,7 @@ module.exports = [
 		},
 	],
 	[
-		'a LangChain tool keeps a sandbox between its calls',
+		'a LangChain tool keeps its sandbox between calls',
 		async ({ from, make }) => {
 			const { tool } = await from.import('@langchain/core/tools');
 			const { z } = await from.import('zod');
@@ -137,7 +137,7 @@ module.exports = [
 		},
 	],
 	[
-		'ComputeSDK drives sandboxes by its E2B provider',
+		'ComputeSDK uses sandboxes through its E2B provider',
 		async ({ from }) => {
 			const { e2b } = await from.import('@computesdk/e2b');
 			const box = await e2b({ apiKey: process.env.E2B_API_KEY }).sandbox.create();

@@ -1,4 +1,4 @@
-// traffic.js - what a program in a sandbox serves, reached from outside by its host name.
+// traffic.js - servers in a sandbox, reached from outside by host name.
 'use strict';
 const assert = require('node:assert/strict');
 const http = require('node:http');
@@ -20,7 +20,7 @@ class H(http.server.BaseHTTPRequestHandler):
 	def log_message(self, *a): pass
 http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), H).serve_forever()
 `;
-// Answers an upgrade by hand, and then says everything back: a WebSocket's bytes are its own affair.
+// Answers an upgrade request, and then echoes all bytes: the proxy does not parse WebSocket frames.
 const ECHO = `
 import socket
 s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(('127.0.0.1', 9001)); s.listen()
@@ -33,7 +33,7 @@ while True:
 	c.close()
 `;
 
-// The status of an answer that came whole.
+// The status of a complete answer.
 async function status(url, options) {
 	const answer = await fetch(url, options);
 
@@ -51,7 +51,7 @@ async function serve(box, name, code, ...args) {
 
 module.exports = [
 	[
-		'a server inside is reached by its host name',
+		'a server in a sandbox is reached by its host name',
 		async ({ make, plain }) => {
 			const box = await make();
 			const url = at(box, 8123, plain);
@@ -74,7 +74,7 @@ module.exports = [
 		},
 	],
 	[
-		'an upgraded connection carries bytes both ways',
+		'an upgraded connection passes bytes in both directions',
 		async ({ make, plain }) => {
 			const box = await make();
 			const url = new URL(at(box, 9001, plain));
@@ -112,7 +112,7 @@ module.exports = [
 		},
 	],
 	[
-		'a server inside goes on after a pause, on the same name',
+		'a server in a sandbox continues after a pause, with the same host name',
 		async ({ make, plain }) => {
 			const box = await make({ timeoutMs: 60000 });
 			const url = at(box, 8123, plain);
@@ -126,7 +126,7 @@ module.exports = [
 		},
 	],
 	[
-		'traffic wakes a paused sandbox that asked for it',
+		'traffic resumes a paused sandbox with autoResume',
 		async ({ make, plain }) => {
 			const box = await make({ timeoutMs: 60000, lifecycle: { onTimeout: 'pause', autoResume: true } });
 			const url = at(box, 8123, plain);

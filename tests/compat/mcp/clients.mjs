@@ -1,4 +1,4 @@
-// clients.mjs SDK HOW: a whole session by the official client libraries.
+// clients.mjs SDK HOW: a complete session with the official client libraries.
 //   SDK: 1 (@modelcontextprotocol/sdk), 2 (@modelcontextprotocol/client); HOW: http, stdio; ERA: legacy, auto
 import { assert, api, atoll, key, load, loadFile, main, test, until, url } from "./harness.mjs";
 
@@ -29,11 +29,11 @@ async function session(run) {
 		await c.close();
 	}
 }
-// Versions differ in whether a result's schema stands between the two.
+// Versions differ in whether the schema of the result is the second argument.
 const call = (c, name, args, options) =>
 	sdk === "1" ? c.callTool({ name, arguments: args }, undefined, options) : c.callTool({ name, arguments: args }, options);
 
-test("it is greeted in the era it wants", () =>
+test("the protocol version of the client is used", () =>
 	session(async (c) => {
 		assert.equal(c.getServerVersion()?.name, "atoll");
 		assert.ok(c.getServerCapabilities().tools);
@@ -56,19 +56,19 @@ test("tools are listed and called", () =>
 		assert.match(bad.content[0].text, /pth: is no field/);
 	}));
 
-// Each line is waited for: of what comes together with the answer a library may say nothing.
-test("output comes as progress", () =>
+// Waits for each line: a library may drop progress that arrives together with the answer.
+test("output is sent as progress", () =>
 	session(async (c) => {
 		const said = [], told = [];
-		const heard = (n) => told.push(call(c, "write_file", { path: `heard${n}`, content: "x" }));
-		const wait = "until test -e heard$i; do sleep 0.02; done";
-		await call(c, "run_command", { command: `rm -f heard*; for i in 1 2; do echo line $i; ${wait}; done` },
-			{ onprogress: (p) => heard(said.push(p)) });
+		const received = (n) => told.push(call(c, "write_file", { path: `received${n}`, content: "x" }));
+		const wait = "until test -e received$i; do sleep 0.02; done";
+		await call(c, "run_command", { command: `rm -f received*; for i in 1 2; do echo line $i; ${wait}; done` },
+			{ onprogress: (p) => received(said.push(p)) });
 		await Promise.all(told);
 		assert.equal(said.map((p) => p.message).join(""), "line 1\nline 2\n");
 	}));
 
-test("a call that is aborted ends its program", () =>
+test("aborting a call ends its program", () =>
 	session(async (c) => {
 		const stop = new AbortController();
 		const { structuredContent: made } = await call(c, "create_box", {});
@@ -82,13 +82,13 @@ test("a call that is aborted ends its program", () =>
 		await call(c, "delete_box", { box: made.id });
 	}));
 
-test("many calls at once keep their answers apart", () =>
+test("simultaneous calls get their own answers", () =>
 	session(async (c) => {
 		const all = await Promise.all([...Array(12).keys()].map((i) => call(c, "run_command", { command: `echo ${i}` })));
 		all.forEach((r, i) => assert.equal(r.structuredContent.stdout, `${i}\n`));
 	}));
 
-test("files are resources", () =>
+test("files are listed and read as resources", () =>
 	session(async (c) => {
 		await call(c, "write_file", { path: "ö/file one.txt", content: "text" });
 		const { resources } = await c.listResources();
@@ -99,7 +99,7 @@ test("files are resources", () =>
 		assert.equal((await c.listResourceTemplates()).resourceTemplates.length, 1);
 	}));
 
-test("prompts are offered and completed", () =>
+test("prompts are listed and their arguments completed", () =>
 	session(async (c) => {
 		assert.equal((await c.listPrompts()).prompts.length, 3);
 		const p = await c.getPrompt({ name: "solve", arguments: { task: "count words" } });
@@ -109,14 +109,14 @@ test("prompts are offered and completed", () =>
 	}));
 
 if (old)
-	test("it is pinged and told how loud to be", () =>
+	test("ping and log level requests are answered", () =>
 		session(async (c) => {
 			await c.ping();
 			await c.setLoggingLevel("info");
-			const heard = [];
-			c.fallbackNotificationHandler = async (n) => void heard.push(n);
+			const received = [];
+			c.fallbackNotificationHandler = async (n) => void received.push(n);
 			await call(c, "run_command", { command: "true" });
-			assert.ok(heard.some((n) => n.method === "notifications/message"), JSON.stringify(heard));
+			assert.ok(received.some((n) => n.method === "notifications/message"), JSON.stringify(received));
 		}));
 
 await main(`mcp client ${sdk}, ${how}, ${era}`);

@@ -1,4 +1,4 @@
-// doorman.mjs PORT KEY: passes requests on to that port of this machine, with the key where there is none.
+// doorman.mjs PORT KEY: forwards requests to that port of this machine, and adds the key where it is missing.
 import http from "node:http";
 
 const [port, key] = process.argv.slice(2);

@@ -1,4 +1,4 @@
-// harness.mjs - tests as a list of promises, told as TAP; and packages from wherever they were installed.
+// harness.mjs - runs tests and prints TAP; imports packages from the folder where they were installed.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -7,7 +7,7 @@ export { assert };
 export const { MCP_URL: url, MCP_KEY: key, MCP_ATOLL: atoll, MCP_PACKAGES: packages } = process.env;
 const from = createRequire(packages + "/package.json");
 export const load = (name) => import(pathToFileURL(from.resolve(name)));
-// Those that only say how they are imported, not required.
+// Packages that can be imported but not required.
 export const loadFile = (path) => import(pathToFileURL(packages + "/node_modules/" + path));
 
 const tests = [];

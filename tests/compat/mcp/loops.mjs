@@ -5,7 +5,7 @@ import { api, assert, load, main, test } from "./harness.mjs";
 const { default: OpenAI } = await load("openai");
 const { default: Anthropic } = await load("@anthropic-ai/sdk");
 
-// A model that says what it was told to say, one turn after the other, and remembers what it was asked.
+// A scripted model: replies one turn after the other, and stores the requests.
 async function model(turns) {
 	const asked = [];
 	const server = http.createServer((q, r) => {
@@ -40,7 +40,7 @@ const chat = (message, finish_reason) => ({
 });
 const chatCall = (id, name, args) => ({ id, type: "function", function: { name, arguments: JSON.stringify(args) } });
 
-test("openai's chat drives a box", () =>
+test("OpenAI chat completions use the tools of a box", () =>
 	box(async (b) => {
 		const m = await model([
 			chat({ tool_calls: [chatCall("c1", "write_file", { path: "n.py", content: "print(6*7)\n" }),
@@ -70,7 +70,7 @@ const response = (output) => ({
 	instructions: null, metadata: {}, parallel_tool_calls: true, temperature: 1, tool_choice: "auto", tools: [], top_p: 1,
 });
 
-test("openai's responses drive a box: functions, shell, apply_patch", () =>
+test("OpenAI responses use a box: functions, shell, apply_patch", () =>
 	box(async (b) => {
 		const m = await model([
 			response([{ type: "function_call", id: "f1", call_id: "c1", name: "write_file", status: "completed",
@@ -109,7 +109,7 @@ const message = (content, stop_reason) => ({
 });
 const use = (id, name, input) => ({ type: "tool_use", id, name, input });
 
-test("anthropic's messages drive a box: bash, the editor, our own tools", () =>
+test("Anthropic messages use a box: bash, the editor, Atoll's tools", () =>
 	box(async (b) => {
 		const m = await model([
 			message([use("t1", "bash", { command: "cd /tmp && export WORD=kept" }),

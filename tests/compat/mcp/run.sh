@@ -32,7 +32,7 @@ need_packages() {
 	exit 0
 }
 
-# drive WORDS...: a script that tells TAP without numbers.
+# drive WORDS...: runs a script that prints TAP without numbers.
 drive() {
 	timeout 120 node "$compat/$@" >"$work/tap" 2>&1
 	status=$?
@@ -75,7 +75,7 @@ inspect() {
 	done
 }
 
-# The suite has no key: something stands before the daemon that adds one.
+# The suite sends no key: a proxy in front of the daemon adds one.
 conformance() {
 	newer || return
 	inspect
@@ -86,7 +86,7 @@ conformance() {
 	node "$compat/doorman.mjs" "${url##*:}" "$key" >"$work/doorman" &
 	doorman=$!
 	soon grep -q . "$work/doorman"
-	# A test build has the tools that most of the suite calls.
+	# Only a test build has the tools that most of the suite calls.
 	fixtures=without
 	curl -sS "$url/mcp" -H "X-API-Key: $key" -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' --data-binary \
 		'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}' |

@@ -1,10 +1,10 @@
-// pipelines.mjs - many pipelines against a scripted model that speaks one dialect and misbehaves as told.
+// pipelines.mjs - many pipelines with a scripted model of one dialect that misbehaves on purpose.
 //
 //	node pipelines.mjs PORT-FILE DIALECT COUNT
 //
 // The mock writes its port to the file and waits for a line on stdin: "URL KEY" of the daemon. A pipeline's task names its
 // number and its case; the mock answers by that, by the role (which is the model's name) and by how often that
-// role was asked. What it gave away in tokens is summed, and must be what the report says.
+// role was called. Its tokens are summed and compared with the report.
 import { writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
@@ -13,7 +13,7 @@ const [portFile, dialect, count] = process.argv.slice(2);
 const { LLMock } = await import(createRequire(`${process.env.MODEL_PACKAGES}/package.json`).resolve('@copilotkit/aimock'));
 const say = (ok, what, why = []) => console.log([`${ok ? 'ok' : 'not ok'} - models, ${dialect}: ${what}`, ...why.map((w) => `#   ${w}`)].join('\n'));
 
-// ---- what a good model says ----
+// ---- replies of a good model ----
 const plan = (more) => ({ reasoning: 'r', language: 'python', steps: ['print it'], packages: [], entry: 'main.py',
 	checks: [{ kind: 'exit', arg: '0' }, { kind: 'stdout_contains', arg: 'forty-two' }], inputs_needed: [], assumptions: [], confidence: 0.9, ...more });
 const code = (text) => ({ reasoning: 'r', files: [{ path: 'main.py', content: text }], entry: 'main.py', packages: [], stdin: null });
@@ -31,7 +31,7 @@ const bad = { error: { message: 'no such parameter', type: 'invalid_request_erro
 const cut = { text: JSON.stringify(code(GOOD)).slice(0, 40), finishReason: 'length' };
 const cases = {
 	good: { planner: [plan()], coder: [code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'], attempts: 1, calls: 2 },
-	mended: { planner: [plan()], coder: [wrong], debugger: [fix], outcome: ['verified', 'examples_pass', 'plausible'], attempts: 2, calls: 3 },
+	fixed: { planner: [plan()], coder: [wrong], debugger: [fix], outcome: ['verified', 'examples_pass', 'plausible'], attempts: 2, calls: 3 },
 	fenced_once: { planner: [fenced(plan()), plan()], coder: [code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'], calls: 3 },
 	prose_twice: { planner: ['Sure! Here is a plan.', 'As I said.'], outcome: ['failed'], calls: 2, category: 'model' },
 	empty: { planner: ['', plan()], coder: [code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'] },
@@ -40,7 +40,7 @@ const cases = {
 	cut_off: { planner: [plan()], coder: [cut, cut], outcome: ['failed'] },
 	rate_limited: { planner: [rate, plan()], coder: [rate, code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'], calls: 4 },
 	unavailable: { planner: [down, plan()], coder: [code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'], calls: 3 },
-	// Before its first byte: nobody can tell whether that was paid for.
+	// Before its first byte: whether the provider charges for it is unknown.
 	hangs_up: { planner: [plan()], coder: [code(GOOD)], outcome: ['verified', 'examples_pass', 'plausible'], calls: 3, unsure: true },
 	refused: { planner: [bad], outcome: ['failed'], calls: 1, category: 'model' },
 	gives_up: { planner: [plan()], coder: [wrong], debugger: [diagnosis({ category: 'wrong_output', action: 'stop', detail: 'nothing helps' })],

@@ -31,7 +31,7 @@ models() { # DIALECT PORT
 	printf '[role]\nplanner = ["planner"]\ncoder = ["coder"]\ndebugger = ["debugger"]\n'
 }
 
-# drive DIALECT COUNT: the mock and who asks for pipelines are one program; the daemon starts between.
+# drive DIALECT COUNT: the mock and the client of the pipelines are one program; the daemon is started in between.
 drive() {
 	rm -f "$work/port" "$work/go"
 	mkfifo "$work/go"
