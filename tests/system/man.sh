@@ -33,9 +33,9 @@ for command in $commands; do
 	ok "every flag of $command is in the manual" "$missing"
 done
 
-missing=
+missing= every=$(for command in $commands; do flags "$command"; done)
 for flag in $(sed -n 's/^\.It .*Fl -\([a-z][a-z-]*\).*/\1/p' "$page" | sort -u); do
-	for command in $commands; do flags "$command"; done | grep -qx -e "--$flag" || missing="$missing --$flag"
+	echo "$every" | grep -qx -e "--$flag" || missing="$missing --$flag"
 done
 # The keeper is not for people and has no -h.
 missing=$(echo " $missing " | sed 's/ --idle-exit / /; s/ --pool / /; s/ --ready-fd / /' | xargs)
