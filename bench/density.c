@@ -30,7 +30,7 @@ const char *density_kind_name(enum density_kind kind)
 }
 
 /* An unclaimed box ends with its first connection; any request to its init claims it. */
-static int claim(struct box *b, struct err *e)
+static int claim(struct box_handle *b, struct err *e)
 {
 	static _Alignas(8) char answer[WIRE_MAX];
 	struct frame ask = sock_head(WIRE_STAT, 0);
@@ -46,7 +46,7 @@ static int claim(struct box *b, struct err *e)
 static int make_one(enum density_kind kind, char id[WIRE_ID], struct err *e)
 {
 	const uint16_t idle = WIRE_CREATE_COLD | WIRE_CREATE_IDLE;
-	struct box b;
+	struct box_handle b;
 	int done;
 
 	if (mine_create(&b, kind == DENSITY_IDLE ? idle : WIRE_CREATE_COLD, e) < 0)
@@ -120,7 +120,7 @@ static int exec_samples(const struct herd *h, struct samples *exec, struct sampl
 
 	for (int i = 0; i < EXECS && !stop_asked; i++) {
 		uint64_t from, fork_ns;
-		struct box b;
+		struct box_handle b;
 		int ran;
 
 		if (boxh_open(mine_link(), &b, h->ids[(unsigned)random() % h->n], e) < 0)

@@ -19,8 +19,8 @@ enum { READY_FD = 3, READY_MS = 10000, POOL_DEPTH = 8 };
 
 static pid_t keeper_pid;
 static struct keeper_sync link_ = { .fd = -1 };
-static struct box taken = { .init = -1 };  /* pooled: between once and after */
-static struct box living = { .init = -1 }; /* exec: the box that stays */
+static struct box_handle taken = { .init = -1 };  /* pooled: between once and after */
+static struct box_handle living = { .init = -1 }; /* exec: the box that stays */
 static uint64_t hits_before;
 static char missing[200] = "not started";
 static char atoll_path[PATH_MAX], run_dir[64], log_path[96];
@@ -197,7 +197,7 @@ void mine_stop(void)
 		end_keeper();
 }
 
-int mine_create(struct box *b, uint16_t flags, struct err *e)
+int mine_create(struct box_handle *b, uint16_t flags, struct err *e)
 {
 	struct wire_create want = { .template = "base", .limits = box_default_limits() };
 
@@ -216,7 +216,7 @@ static int was_true(const struct wire_exit *end, struct err *e)
 	return 0;
 }
 
-int mine_true(struct box *b, struct err *e)
+int mine_true(struct box_handle *b, struct err *e)
 {
 	struct wire_exit end;
 
