@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-static void prompt_describe(struct buf *out, const struct verb_row *v)
+static void prompt_describe(struct buf *out, const struct agent_tool_row *v)
 {
 	buf_printf(out, "- %s: %s. args:", v->name, v->help);
-	for (unsigned i = 0; i < VERB_ARGS && v->args[i].name; i++) {
+	for (unsigned i = 0; i < AGENT_TOOL_ARGS && v->args[i].name; i++) {
 		static const char *const types[] = {
 			[ARG_TEXT] = "string", [ARG_INT] = "integer", [ARG_FLAG] = "boolean"
 		};
-		const struct verb_arg *a = &v->args[i];
+		const struct agent_tool_arg *a = &v->args[i];
 
 		buf_printf(out, "%s %s (%s%s; %s)", i ? "," : "", a->name, types[a->type],
 			   a->required ? ", required" : "", a->help);
@@ -35,9 +35,9 @@ static json_t *prompt_rules(const struct agent_prompt *b)
 		"{\"done\": true, \"result\": ...}   the end; result is your answer to the task\n"
 		"A reply that is anything else is refused; two in a row end the run. So does the same "
 		"action three times in a row.\n\nTools:\n");
-	for (unsigned i = 0; i < VERB_COUNT; i++)
+	for (unsigned i = 0; i < AGENT_TOOL_COUNT; i++)
 		if (b->allowed >> i & 1)
-			prompt_describe(&t, &verbs[i]);
+			prompt_describe(&t, &agent_tools[i]);
 	buf_printf(
 		&t,
 		"\nA command is ended after %llu ms unless timeout_ms says otherwise; nobody answers its "

@@ -2,14 +2,14 @@
  * Owns: nothing. Pure: words of a box go in as data between marks, never as rules. */
 #pragma once
 #include "base/err.h"
-#include "boxagent/verbs.h"
+#include "boxagent/agent_tools.h"
 
 enum { AGENT_PROMPT_MARK = 12, AGENT_PROMPT_TURNS = 256 };
 
 struct agent_prompt {                /* borrowed */
 	const char *task, *mark;     /* mark: a word that the box cannot know */
 	const json_t *files;         /* NULL, or an object whose names are told */
-	unsigned allowed, max_steps; /* allowed: a bit for each verb */
+	unsigned allowed, max_steps; /* allowed: a bit for each tool */
 	uint64_t command_ms;
 };
 

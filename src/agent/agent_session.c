@@ -539,9 +539,9 @@ static json_t *tool_names(unsigned allowed)
 {
 	json_t *all = json_array();
 
-	for (unsigned i = 0; i < VERB_COUNT; i++)
+	for (unsigned i = 0; i < AGENT_TOOL_COUNT; i++)
 		if (allowed >> i & 1)
-			json_array_append_new(all, json_string(verbs[i].name));
+			json_array_append_new(all, json_string(agent_tools[i].name));
 	return all;
 }
 
@@ -708,16 +708,16 @@ int agent_session_tools(const json_t *names, unsigned *out, struct err *e)
 
 	json_array_foreach((json_t *)names, i, name)
 	{
-		int verb = json_is_string(name) ? verb_named(json_string_value(name)) : -1;
+		int kind = json_is_string(name) ? agent_tool_named(json_string_value(name)) : -1;
 
-		if (verb < 0)
+		if (kind < 0)
 			return err_set(e, ERR_INVALID,
 				       "tools[%zu]: '%.40s' is none of read_file, write_file, "
 				       "list_files, edit_file, run_command",
 				       i, json_is_string(name) ? json_string_value(name) : "?");
-		all |= 1u << verb;
+		all |= 1u << kind;
 	}
-	*out = json_array_size(names) ? all : (1u << VERB_COUNT) - 1;
+	*out = json_array_size(names) ? all : (1u << AGENT_TOOL_COUNT) - 1;
 	return 0;
 }
 

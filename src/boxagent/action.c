@@ -52,15 +52,15 @@ static int action_shape(const char *text, size_t n, struct err *e)
 	return action_modest(text, n, e);
 }
 
-static const struct verb_arg *find_arg(const struct verb_row *v, const char *name)
+static const struct agent_tool_arg *find_arg(const struct agent_tool_row *v, const char *name)
 {
-	for (unsigned i = 0; i < VERB_ARGS && v->args[i].name; i++)
+	for (unsigned i = 0; i < AGENT_TOOL_ARGS && v->args[i].name; i++)
 		if (!strcmp(v->args[i].name, name))
 			return &v->args[i];
 	return NULL;
 }
 
-static int check_arg(const struct verb_arg *a, const json_t *v, struct err *e)
+static int check_arg(const struct agent_tool_arg *a, const json_t *v, struct err *e)
 {
 	json_int_t n = json_integer_value(v);
 
@@ -74,9 +74,9 @@ static int check_arg(const struct verb_arg *a, const json_t *v, struct err *e)
 	return 0;
 }
 
-static int check_args(const struct verb_row *row, const json_t *args, struct err *e)
+static int check_args(const struct agent_tool_row *row, const json_t *args, struct err *e)
 {
-	const struct verb_arg *a;
+	const struct agent_tool_arg *a;
 	const char *name;
 	json_t *v;
 
@@ -91,7 +91,7 @@ static int check_args(const struct verb_row *row, const json_t *args, struct err
 		if (check_arg(a, v, e) < 0)
 			return -1;
 	}
-	for (unsigned i = 0; i < VERB_ARGS && row->args[i].name; i++)
+	for (unsigned i = 0; i < AGENT_TOOL_ARGS && row->args[i].name; i++)
 		if (row->args[i].required && !json_object_get(args, row->args[i].name))
 			return err_set(e, ERR_INVALID, "args.%s is missing", row->args[i].name);
 	return 0;
@@ -116,10 +116,10 @@ static int unknown_tool(const char *name, unsigned allowed, struct err *e)
 	char list[120] = "";
 	size_t n = 0;
 
-	for (unsigned i = 0; i < VERB_COUNT; i++)
+	for (unsigned i = 0; i < AGENT_TOOL_COUNT; i++)
 		if (allowed >> i & 1)
 			n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n ? ", " : "",
-					      verbs[i].name);
+					      agent_tools[i].name);
 	return err_set(e, ERR_INVALID, "there is no tool '%.40s'; there are: %s", name, list);
 }
 
@@ -139,7 +139,7 @@ static int read_done(struct action *r, struct err *e)
 static int read_action(struct action *r, unsigned allowed, struct err *e)
 {
 	const json_t *tool = json_object_get(r->doc, "tool");
-	int verb;
+	int kind;
 
 	if (json_object_get(r->doc, "done"))
 		return tool ? err_set(e, ERR_INVALID,
@@ -149,16 +149,16 @@ static int read_action(struct action *r, unsigned allowed, struct err *e)
 		return err_set(e, ERR_INVALID, "it has neither tool nor done");
 	if (!json_is_string(tool))
 		return err_set(e, ERR_INVALID, "tool must be a string");
-	verb = verb_named(json_string_value(tool));
-	if (verb < 0 || !(allowed >> verb & 1))
+	kind = agent_tool_named(json_string_value(tool));
+	if (kind < 0 || !(allowed >> kind & 1))
 		return unknown_tool(json_string_value(tool), allowed, e);
-	r->verb = (enum verb)verb;
+	r->kind = (enum agent_tool)kind;
 	r->args = json_object_get(r->doc, "args");
 	if (!r->args)
 		return err_set(e, ERR_INVALID, "args is missing");
 	if (check_members(r->doc, "tool", "args", e) < 0)
 		return -1;
-	return check_args(&verbs[verb], r->args, e);
+	return check_args(&agent_tools[kind], r->args, e);
 }
 
 int action_parse(const char *text, size_t n, unsigned allowed, struct action *out, struct err *e)

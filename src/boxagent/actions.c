@@ -408,10 +408,12 @@ static json_t *do_run(struct actions *h, const struct action *r)
 
 json_t *actions_run(struct actions *h, const struct action *r)
 {
-	static json_t *(*const row[VERB_COUNT])(struct actions * h, const struct action *r) = {
-		[VERB_READ] = do_read, [VERB_WRITE] = do_write, [VERB_LIST] = do_list,
-		[VERB_EDIT] = do_edit, [VERB_RUN] = do_run,
+	static json_t *(*const row[AGENT_TOOL_COUNT])(struct actions * h,
+						      const struct action *r) = {
+		[AGENT_TOOL_READ] = do_read, [AGENT_TOOL_WRITE] = do_write,
+		[AGENT_TOOL_LIST] = do_list, [AGENT_TOOL_EDIT] = do_edit,
+		[AGENT_TOOL_RUN] = do_run,
 	};
 
-	return row[r->verb](h, r);
+	return row[r->kind](h, r);
 }

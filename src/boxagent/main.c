@@ -214,9 +214,9 @@ static void read_spec(struct pilot *p, const json_t *spec)
 	p->hands.result_bytes = boxagent_number(spec, "result_bytes", 16384);
 	json_array_foreach(json_object_get(spec, "tools"), i, tool)
 	{
-		int verb = json_is_string(tool) ? verb_named(json_string_value(tool)) : -1;
+		int kind = json_is_string(tool) ? agent_tool_named(json_string_value(tool)) : -1;
 
-		p->allowed |= verb < 0 ? 0 : 1u << verb;
+		p->allowed |= kind < 0 ? 0 : 1u << kind;
 	}
 	agent_history_init(&p->turns, boxagent_number(spec, "context_bytes", 65536));
 }

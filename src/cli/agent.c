@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "cli/api_client.h"
 #include "cli/list_output.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -158,8 +158,8 @@ static int agent_tell(struct local_run *s)
 	if (done)
 		return 0;
 	s->r->status = 1;
-	cli_error_what(&s->r->trouble, outcome, "the agent did not finish the task: %s", outcome);
-	cli_error_why(&s->r->trouble, "%s", api_client_text(s->report, "why"));
+	cli_error_what(&s->r->error, outcome, "the agent did not finish the task: %s", outcome);
+	cli_error_why(&s->r->error, "%s", api_client_text(s->report, "why"));
 	return 1;
 }
 
@@ -305,7 +305,7 @@ static int agent_agent(struct api_client *r, const struct args *a)
 		return agent_show(r, a->words[1]);
 	if (a->nwords != 2 || strcmp(a->words[0], "run") != 0) {
 		api_client_usage(r, "agent: missing task or subcommand");
-		cli_error_hint(&r->trouble, "type", "atoll agent run \"the task\" | ls | show ID");
+		cli_error_hint(&r->error, "type", "atoll agent run \"the task\" | ls | show ID");
 		return r->status;
 	}
 	if (read_task(r, a->words[1], &task) != 0 || !(order = order_of(r, a, buf_str(&task))))
@@ -317,12 +317,12 @@ static int agent_agent(struct api_client *r, const struct args *a)
 		const json_t *error = json_object_get(s.error, "error");
 
 		status = r->status = 1;
-		cli_error_what(&r->trouble, "refused", "%s", api_client_text(error, "message"));
+		cli_error_what(&r->error, "refused", "%s", api_client_text(error, "message"));
 	} else if (status == 0 && !s.unread) {
 		status = r->status = 1;
-		cli_error_what(&r->trouble, "lost",
+		cli_error_what(&r->error, "lost",
 			       "the daemon disconnected before the agent had finished");
-		cli_error_why(&r->trouble, "the box of the agent has ended, too");
+		cli_error_why(&r->error, "the box of the agent has ended, too");
 	}
 	json_decref(s.report);
 	json_decref(s.error);
@@ -331,7 +331,7 @@ static int agent_agent(struct api_client *r, const struct args *a)
 
 static int run_agent(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, agent_agent);
+	return api_client_command(cli, a, agent_agent);
 }
 
 static const struct example examples[] = {
@@ -344,7 +344,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_agent = {
+const struct command command_agent = {
 	.name = "agent",
 	.group = "Run",
 	.usage = "run TASK | ls | show ID",

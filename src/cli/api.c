@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "cli/api_client.h"
 #include "cli/table.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -70,8 +70,8 @@ static int api_cmd_check(struct api_client *r, const struct args *a)
 	} else {
 		return 0;
 	}
-	cli_error_hint(&r->trouble, "type", "atoll api GET /v1/boxes");
-	cli_error_hint(&r->trouble, "list", "atoll api");
+	cli_error_hint(&r->error, "type", "atoll api GET /v1/boxes");
+	cli_error_hint(&r->error, "list", "atoll api");
 	return r->status;
 }
 
@@ -108,7 +108,7 @@ static int api_cmd_call(struct api_client *r, const struct args *a)
 
 static int run_api(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, api_cmd_call);
+	return api_client_command(cli, a, api_cmd_call);
 }
 
 static const struct example examples[] = {
@@ -119,7 +119,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_api = {
+const struct command command_api = {
 	.name = "api",
 	.group = "Machine",
 	.usage = "[METHOD PATH [BODY | -]]",

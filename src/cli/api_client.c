@@ -33,7 +33,7 @@ int api_client_usage(struct api_client *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	cli_error_what(&r->trouble, "usage", "%s", text);
+	cli_error_what(&r->error, "usage", "%s", text);
 	return api_settle(r, STATUS_USAGE);
 }
 
@@ -61,16 +61,16 @@ static int api_unreachable(struct api_client *r, const struct err *e)
 
 	r->http = 0;
 	if (e->kind == ERR_INVALID) {
-		cli_error_what(&r->trouble, "usage", "%s", e->msg);
+		cli_error_what(&r->error, "usage", "%s", e->msg);
 		return api_settle(r, STATUS_USAGE);
 	}
 
 	snprintf(why, sizeof(why), "%s", e->sys ? strerror(e->sys) : e->msg);
 	why[0] = (char)tolower((unsigned char)why[0]);
-	cli_error_what(&r->trouble, "unreachable", "cannot reach the daemon at %s", r->reach.where);
-	cli_error_why(&r->trouble, "%s", why);
-	cli_error_hint(&r->trouble, "start one", "atoll serve");
-	cli_error_hint(&r->trouble, "elsewhere",
+	cli_error_what(&r->error, "unreachable", "cannot reach the daemon at %s", r->reach.where);
+	cli_error_why(&r->error, "%s", why);
+	cli_error_hint(&r->error, "start one", "atoll serve");
+	cli_error_hint(&r->error, "elsewhere",
 		       "atoll -H https://host:7070 ...   or set ATOLL_HOST");
 	r->lost = 1;
 	r->never = never_asked(e);
@@ -106,18 +106,18 @@ static void take_hints(struct api_client *r, const json_t *hints)
 	json_t *v;
 
 	json_array_foreach(hints, i, v) if (json_is_string(v) && for_people(json_string_value(v)))
-		cli_error_hint(&r->trouble, "hint", "%s", json_string_value(v));
+		cli_error_hint(&r->error, "hint", "%s", json_string_value(v));
 }
 
 static void key_hints(struct api_client *r)
 {
 	if (r->http == 401 && !r->reach.key[0])
-		cli_error_hint(&r->trouble, "key", "set ATOLL_KEY, or key_file in config.toml");
+		cli_error_hint(&r->error, "key", "set ATOLL_KEY, or key_file in config.toml");
 	if (r->http == 401)
-		cli_error_hint(&r->trouble, "make one",
+		cli_error_hint(&r->error, "make one",
 			       "atoll key new NAME   (where the daemon runs)");
 	if (r->http == 403)
-		cli_error_hint(&r->trouble, "your key", "atoll api GET /v1/info");
+		cli_error_hint(&r->error, "your key", "atoll api GET /v1/info");
 }
 
 static void api_clean(char *text)
@@ -138,13 +138,13 @@ static int api_refused(struct api_client *r, const char *bytes, size_t n)
 	snprintf(r->code, sizeof(r->code), "%s",
 		 *api_client_text(error, "code") ? api_client_text(error, "code") : "failed");
 	if (*message)
-		cli_error_what(&r->trouble, r->code, "%s", message);
+		cli_error_what(&r->error, r->code, "%s", message);
 	else
-		cli_error_what(&r->trouble, r->code, "the daemon answered %d", r->http);
+		cli_error_what(&r->error, r->code, "the daemon answered %d", r->http);
 	if (*why)
-		cli_error_why(&r->trouble, "%s", why);
-	api_clean(r->trouble.what);
-	api_clean(r->trouble.why);
+		cli_error_why(&r->error, "%s", why);
+	api_clean(r->error.what);
+	api_clean(r->error.why);
 	take_hints(r, json_object_get(error, "hints"));
 	key_hints(r);
 	api_settle(r, exit_status(r->http));
@@ -154,9 +154,9 @@ static int api_refused(struct api_client *r, const char *bytes, size_t n)
 
 static int api_garbled(struct api_client *r, const char *what)
 {
-	cli_error_what(&r->trouble, "failed", "%s does not respond like an atoll daemon",
+	cli_error_what(&r->error, "failed", "%s does not respond like an atoll daemon",
 		       r->reach.where);
-	cli_error_why(&r->trouble, "%s", what);
+	cli_error_why(&r->error, "%s", what);
 	return api_settle(r, STATUS_FAILED);
 }
 
@@ -179,8 +179,8 @@ static int connect_to(struct api_client *r)
 
 	hand_over(r);
 	if (http_client_new(r->reach.where, NULL, &r->client, &e) < 0) {
-		cli_error_what(&r->trouble, "usage", "%s", e.msg);
-		cli_error_hint(&r->trouble, "type", "-H unix:/path   or   -H https://host:7070");
+		cli_error_what(&r->error, "usage", "%s", e.msg);
+		cli_error_hint(&r->error, "type", "-H unix:/path   or   -H https://host:7070");
 		return api_settle(r, STATUS_USAGE);
 	}
 	return 0;
@@ -192,8 +192,8 @@ int api_client_open(struct api_client *r, const struct cli *cli)
 
 	*r = (struct api_client){ .cli = cli };
 	if (cli->reach(&r->reach, &e) < 0) {
-		cli_error_what(&r->trouble, err_kind_name(e.kind), "%s", e.msg);
-		cli_error_hint(&r->trouble, "check", "atoll config show --origin");
+		cli_error_what(&r->error, err_kind_name(e.kind), "%s", e.msg);
+		cli_error_hint(&r->error, "check", "atoll config show --origin");
 		return r->status = STATUS_USAGE;
 	}
 	if (cli->host) {
@@ -223,21 +223,21 @@ void api_client_close(struct api_client *r)
 	r->client = NULL;
 }
 
-int api_client_verb(const struct cli *cli, const struct args *a,
-		    int (*run)(struct api_client *r, const struct args *a))
+int api_client_command(const struct cli *cli, const struct args *a,
+		       int (*run)(struct api_client *r, const struct args *a))
 {
 	struct api_client r;
 	int status = api_client_open(&r, cli);
 
 	if (!status) {
 		status = run(&r, a);
-		if (status == 0 || !r.trouble.what[0] || status != r.status) {
+		if (status == 0 || !r.error.what[0] || status != r.status) {
 			api_client_close(&r);
 			return status;
 		}
 	}
 	api_client_close(&r);
-	return cli_error_print(&r.trouble, cli->json, status);
+	return cli_error_print(&r.error, cli->json, status);
 }
 
 /* ---- one exchange ---- */
@@ -582,12 +582,12 @@ int api_client_bytes(struct api_client *r, struct api_client_bytes *x)
 	if (b.failed && rc >= 0)
 		rc = api_refused(r, buf_str(&b.error), b.error.len);
 	else if (b.sunk.kind)
-		rc = (cli_error_what(&r->trouble, err_kind_name(b.sunk.kind), "%s", b.sunk.msg),
+		rc = (cli_error_what(&r->error, err_kind_name(b.sunk.kind), "%s", b.sunk.msg),
 		      api_settle(r, STATUS_FAILED));
 	else if (b.broken == EPIPE)
 		rc = r->status = 0; /* the reader closed the pipe; that is no failure */
 	else if (b.broken)
-		rc = (cli_error_what(&r->trouble, "failed", "write: %s", strerror(b.broken)),
+		rc = (cli_error_what(&r->error, "failed", "write: %s", strerror(b.broken)),
 		      api_settle(r, STATUS_FAILED));
 	else if (rc < 0)
 		rc = r->status;
@@ -634,7 +634,7 @@ static int near_each(void *ctx, json_t *box)
 
 void api_client_explain_box(struct api_client *r, const char *box)
 {
-	struct cli_error before = r->trouble;
+	struct cli_error before = r->error;
 	struct near n = { .typed = box };
 	int status = r->status, failed;
 	char shown[SHOWN];
@@ -645,14 +645,13 @@ void api_client_explain_box(struct api_client *r, const char *box)
 	r->status = status;
 	r->http = 404;
 	if (failed || n.found || n.seen >= NEAR) {
-		r->trouble = before;
+		r->error = before;
 		return;
 	}
-	cli_error_what(&r->trouble, "not_found", "no box named \"%s\"",
-		       cli_error_shown(box, shown));
+	cli_error_what(&r->error, "not_found", "no box named \"%s\"", cli_error_shown(box, shown));
 	if (*n.best)
-		cli_error_hint(&r->trouble, "close", "%s", n.about);
-	cli_error_hint(&r->trouble, "list", "atoll ls -a");
+		cli_error_hint(&r->error, "close", "%s", n.about);
+	cli_error_hint(&r->error, "list", "atoll ls -a");
 }
 
 /* ---- for people ---- */

@@ -24,7 +24,7 @@ struct api_client {
 	const struct cli *cli;
 	struct endpoint reach;
 	struct http_client *client;
-	struct cli_error trouble;
+	struct cli_error error;
 	char code[32];     /* of the error, when it came from the daemon */
 	int status;        /* the exit status that goes with it */
 	int http;          /* status of the last answer; 0: there was none */
@@ -46,8 +46,8 @@ must_check int api_client_again(struct api_client *r,
 				const struct api_client *other); /* same daemon */
 void api_client_close(struct api_client *r);
 /* Opens, runs, says what is wrong, closes. */
-int api_client_verb(const struct cli *cli, const struct args *a,
-		    int (*run)(struct api_client *r, const struct args *a));
+int api_client_command(const struct cli *cli, const struct args *a,
+		       int (*run)(struct api_client *r, const struct args *a));
 /* For a command with its own message: "usage" and r->status 2. */
 int api_client_usage(struct api_client *r, const char *fmt, ...) CLI_ERROR_FORMAT(2, 3);
 

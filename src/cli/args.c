@@ -123,7 +123,7 @@ static void args_forget(struct args *a, unsigned flag)
 
 static int args_take(struct args *a, unsigned flag, const char *text, struct cli_error *t)
 {
-	const struct flag *f = args_row(a->verb, flag);
+	const struct flag *f = args_row(a->command, flag);
 	struct given *g;
 	struct err e;
 
@@ -159,19 +159,19 @@ static int no_value(const struct command *v, const struct flag *f, struct cli_er
 static int take_long(struct args *a, int argc, char **argv, int *i, struct cli_error *t)
 {
 	const char *name = argv[*i] + 2, *equals = strchr(name, '=');
-	int flag = args_find(a->verb, name, equals ? (size_t)(equals - name) : strlen(name), 0);
+	int flag = args_find(a->command, name, equals ? (size_t)(equals - name) : strlen(name), 0);
 	const struct flag *f;
 
 	if (flag < 0)
-		return args_unknown(a->verb, argv[*i], t);
-	f = args_row(a->verb, (unsigned)flag);
+		return args_unknown(a->command, argv[*i], t);
+	f = args_row(a->command, (unsigned)flag);
 	if (f->type == FLAG_SWITCH && equals) {
 		cli_error_what(t, "usage", "--%s takes no value", f->name);
-		cli_error_hint(t, "list", "atoll %s -h", a->verb->name);
+		cli_error_hint(t, "list", "atoll %s -h", a->command->name);
 		return -1;
 	}
 	if (f->type != FLAG_SWITCH && !equals && *i + 1 >= argc)
-		return no_value(a->verb, f, t);
+		return no_value(a->command, f, t);
 	if (f->type == FLAG_SWITCH || equals)
 		return args_take(a, (unsigned)flag, equals ? equals + 1 : NULL, t);
 	return args_take(a, (unsigned)flag, argv[++*i], t);
@@ -181,12 +181,12 @@ static int take_long(struct args *a, int argc, char **argv, int *i, struct cli_e
 static int take_short(struct args *a, int argc, char **argv, int *i, struct cli_error *t)
 {
 	for (const char *c = argv[*i] + 1; *c; c++) {
-		int flag = args_find(a->verb, NULL, 0, *c);
+		int flag = args_find(a->command, NULL, 0, *c);
 		const struct flag *f;
 
 		if (flag < 0)
-			return args_unknown(a->verb, argv[*i], t);
-		f = args_row(a->verb, (unsigned)flag);
+			return args_unknown(a->command, argv[*i], t);
+		f = args_row(a->command, (unsigned)flag);
 		if (f->type == FLAG_SWITCH) {
 			if (args_take(a, (unsigned)flag, NULL, t) < 0)
 				return -1;
@@ -195,7 +195,7 @@ static int take_short(struct args *a, int argc, char **argv, int *i, struct cli_
 		if (c[1])
 			return args_take(a, (unsigned)flag, c + 1, t);
 		if (*i + 1 >= argc)
-			return no_value(a->verb, f, t);
+			return no_value(a->command, f, t);
 		return args_take(a, (unsigned)flag, argv[++*i], t);
 	}
 	return 0;
@@ -205,16 +205,16 @@ static int too_many(const struct args *a, struct cli_error *t)
 {
 	char shown[SHOWN];
 
-	cli_error_what(t, "usage", "%s: one word too many: '%s'", a->verb->name,
-		       cli_error_shown(a->words[a->verb->max_words], shown));
-	cli_error_hint(t, "usage", "atoll %s %s", a->verb->name, a->verb->usage);
+	cli_error_what(t, "usage", "%s: one word too many: '%s'", a->command->name,
+		       cli_error_shown(a->words[a->command->max_words], shown));
+	cli_error_hint(t, "usage", "atoll %s %s", a->command->name, a->command->usage);
 	return -1;
 }
 
-int args_parse(struct args *a, const struct command *verb, int argc, char **argv,
+int args_parse(struct args *a, const struct command *command, int argc, char **argv,
 	       struct cli_error *t)
 {
-	*a = (struct args){ .verb = verb };
+	*a = (struct args){ .command = command };
 	a->words = calloc((size_t)argc + 1, sizeof(*a->words));
 	if (!a->words)
 		abort();
@@ -223,7 +223,7 @@ int args_parse(struct args *a, const struct command *verb, int argc, char **argv
 
 		if (a->dashes || !is_flag) {
 			a->words[a->nwords++] = argv[i];
-			if (!verb->own_words || a->nwords < verb->own_words)
+			if (!command->own_words || a->nwords < command->own_words)
 				continue;
 			while (++i < argc)
 				a->words[a->nwords++] = argv[i];
@@ -235,7 +235,7 @@ int args_parse(struct args *a, const struct command *verb, int argc, char **argv
 					    : take_short(a, argc, argv, &i, t)) < 0)
 			return -1;
 	}
-	if (!verb->own_words && a->nwords > verb->max_words)
+	if (!command->own_words && a->nwords > command->max_words)
 		return too_many(a, t);
 	return 0;
 }

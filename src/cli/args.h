@@ -68,7 +68,7 @@ struct given {
 };
 
 struct args {
-	const struct command *verb;
+	const struct command *command;
 	struct given *given;
 	unsigned ngiven;
 	char **words;
@@ -77,7 +77,7 @@ struct args {
 };
 
 /* argv[0] is the name of the command. On -1 t has the reason: exit 2. */
-must_check int args_parse(struct args *a, const struct command *verb, int argc, char **argv,
+must_check int args_parse(struct args *a, const struct command *command, int argc, char **argv,
 			  struct cli_error *t);
 void args_fini(struct args *a);
 
@@ -96,8 +96,8 @@ struct endpoint {
 
 /* What main() passes to every command. */
 struct cli {
-	const struct command *const *verbs; /* NULL-terminated */
-	const char *const *layers;          /* names by bit, NULL-terminated */
+	const struct command *const *commands; /* NULL-terminated */
+	const char *const *layers;             /* names by bit, NULL-terminated */
 	/* Test builds: bits of the row to leave out, in the launcher's table or in init's. */
 	int (*without)(const char *row, uint64_t *launch, uint64_t *init);
 	/* Called only by commands that need it: reading files takes time, and they may be

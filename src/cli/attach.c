@@ -2,7 +2,7 @@
 #include "cli/exec_follow.h"
 #include "cli/attach_io.h"
 #include "cli/options.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ static int attach_attach(struct api_client *r, const struct args *a)
 	r->runs = 1;
 	if (!a->nwords) {
 		api_client_usage(r, "attach: missing box");
-		cli_error_hint(&r->trouble, "type", "atoll attach BOX [EXEC]");
+		cli_error_hint(&r->error, "type", "atoll attach BOX [EXEC]");
 		return r->status;
 	}
 	if (at && read_from(r, at, from))
@@ -60,8 +60,8 @@ static int attach_attach(struct api_client *r, const struct args *a)
 	else if (attach_newest(r, a->words[0], 1, exec))
 		return r->status;
 	if (!*exec) {
-		cli_error_what(&r->trouble, "not_found", "no program runs in %s", a->words[0]);
-		cli_error_hint(&r->trouble, "list", "atoll ps %s", a->words[0]);
+		cli_error_what(&r->error, "not_found", "no program runs in %s", a->words[0]);
+		cli_error_hint(&r->error, "list", "atoll ps %s", a->words[0]);
 		return r->status = STATUS_OURS;
 	}
 	about = api_client_get(r, "/v1/boxes/%s/execs/%s", a->words[0], exec);
@@ -85,7 +85,7 @@ static int attach_attach(struct api_client *r, const struct args *a)
 
 static int run_attach(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, attach_attach);
+	return api_client_command(cli, a, attach_attach);
 }
 
 static const struct example examples[] = {
@@ -94,7 +94,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_attach = {
+const struct command command_attach = {
 	.name = "attach",
 	.group = "Run",
 	.usage = "[FLAGS] BOX [EXEC]",

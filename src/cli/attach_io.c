@@ -32,7 +32,7 @@ static int attach_over(struct exec_follow *f, int status, struct buf output[2])
 		json_object_set_new(f->record, "truncated", json_true());
 	if (r->cli->json)
 		api_client_print(f->record);
-	r->trouble.what[0] = 0;
+	r->error.what[0] = 0;
 	/* No message when the reader closed the pipe: the user closed it. */
 	return f->unread ? (int)api_client_int(f->record, "status", STATUS_OURS)
 			 : exec_follow_report(r->cli, f->record);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "cli/api_client.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -190,7 +190,7 @@ static int batch_conclude(struct sheet *s)
 
 	show_progress(s, 1);
 	if (error) {
-		cli_error_what(&s->r->trouble, "refused", "%s", api_client_text(error, "message"));
+		cli_error_what(&s->r->error, "refused", "%s", api_client_text(error, "message"));
 		return s->r->status = STATUS_FAILED;
 	}
 	if (s->end && !s->r->cli->json)
@@ -212,9 +212,9 @@ static int batch_follow(struct sheet *s)
 			return status;
 		if (now_ns() - s->heard_ns > GIVE_UP_MS * UINT64_C(1000000)) {
 			if (!status)
-				cli_error_what(&s->r->trouble, "lost",
+				cli_error_what(&s->r->error, "lost",
 					       "the daemon sent no further data");
-			cli_error_hint(&s->r->trouble, "later",
+			cli_error_hint(&s->r->error, "later",
 				       "atoll batch --resume %s --after %lld", s->id,
 				       (long long)s->last);
 			return s->r->status = STATUS_OURS;
@@ -250,7 +250,7 @@ static int open_items(struct api_client *r, const char *name)
 		return dup(0);
 	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
-		cli_error_what(&r->trouble, "not_found", "%s: %s", cli_error_shown(name, shown),
+		cli_error_what(&r->error, "not_found", "%s: %s", cli_error_shown(name, shown),
 			       strerror(errno));
 		r->status = STATUS_NOT_FOUND;
 	}
@@ -317,9 +317,9 @@ static int batch_check(struct api_client *r, const struct args *a)
 		return 0;
 	api_client_usage(r, others || a->nwords ? "batch: more than one action given"
 						: "batch: missing file");
-	cli_error_hint(&r->trouble, "type", "atoll batch items.jsonl");
+	cli_error_hint(&r->error, "type", "atoll batch items.jsonl");
 	cli_error_hint(
-		&r->trouble, "an item",
+		&r->error, "an item",
 		"{\"id\":1,\"language\":\"python\",\"code\":\"print(1)\",\"expected\":\"1\"}");
 	return r->status;
 }
@@ -352,7 +352,7 @@ static int batch_batch(struct api_client *r, const struct args *a)
 
 static int run_batch(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, batch_batch);
+	return api_client_command(cli, a, batch_batch);
 }
 
 static const struct example examples[] = {
@@ -362,7 +362,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_batch = {
+const struct command command_batch = {
 	/* clang-format off */
 	.name = "batch",
 	.group = "Run",

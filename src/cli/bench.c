@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "cli/local_run.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -201,7 +201,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_bench = {
+const struct command command_bench = {
 	.name = "bench",
 	.group = "Machine",
 	.usage = "[-n N]",

@@ -30,8 +30,8 @@ int box_path_words(struct api_client *r, const struct args *a, struct box_path *
 	}
 	if (out->box[0] && *out->path)
 		return 0;
-	api_client_usage(r, "%s: missing box and path", a->verb->name);
-	cli_error_hint(&r->trouble, "type", "atoll %s BOX:PATH", a->verb->name);
+	api_client_usage(r, "%s: missing box and path", a->command->name);
+	cli_error_hint(&r->error, "type", "atoll %s BOX:PATH", a->command->name);
 	return r->status;
 }
 
@@ -44,7 +44,7 @@ int box_path_look(struct api_client *r, const char *box, const char *path, unsig
 	if (!doc && r->http == 404) {
 		api_client_explain_box(r, box);
 		/* The box is there, then it is the path that is not. */
-		return strncmp(r->trouble.what, "no box", 6) ? BOX_PATH_NOTHING : -1;
+		return strncmp(r->error.what, "no box", 6) ? BOX_PATH_NOTHING : -1;
 	}
 	if (!doc)
 		return -1;

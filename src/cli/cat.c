@@ -1,7 +1,7 @@
 /* cat.c - `atoll cat`: the content of a file in a box. */
 #include "base/cleanup.h"
 #include "cli/box_path.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static int cat_print(struct api_client *r, const struct args *a)
 
 static int run_cat(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, cat_print);
+	return api_client_command(cli, a, cat_print);
 }
 
 static const struct example examples[] = {
@@ -31,7 +31,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_cat = {
+const struct command command_cat = {
 	.name = "cat",
 	.group = "Files",
 	.usage = "BOX PATH",

@@ -1,7 +1,7 @@
 /* cert.c - `atoll cert`: TLS for a domain of boxes on a machine without a public certificate. */
 #include "base/cleanup.h"
 #include "record/record.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 #include "http/dev_ca.h"
 
 #include <ctype.h>
@@ -201,7 +201,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_cert = {
+const struct command command_cert = {
 	.name = "cert",
 	.group = "Machine",
 	.usage = "DOMAIN",

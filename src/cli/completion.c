@@ -1,7 +1,7 @@
 /* completion.c - `atoll completion`: what a shell can complete, from the tables of the commands.
  * A script does not run atoll: names and flags are in it. */
 #include "base/cleanup.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void completion_quoted(const char *text, const char *quote)
 
 /* ---- bash ---- */
 
-static void bash_verb(const struct command *v)
+static void bash_command(const struct command *v)
 {
 	printf("\t%s)\n\t\tflags='", v->name);
 	for (unsigned i = 0; i < count_flags(v); i++) {
@@ -65,28 +65,28 @@ static void bash_verb(const struct command *v)
 	printf("'\n\t\twords='%s' ;;\n", v->words ? v->words : "");
 }
 
-static void completion_bash(const struct command *const *verbs)
+static void completion_bash(const struct command *const *commands)
 {
 	puts("# bash completion for atoll: source <(atoll completion bash)\n"
 	     "_atoll() {\n"
-	     "\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}\n"
+	     "\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n"
 	     "\tlocal flags= valued= words=\n"
 	     "\tCOMPREPLY=()");
-	printf("\tlocal verbs='");
-	for (const struct command *const *v = verbs; *v; v++)
+	printf("\tlocal commands='");
+	for (const struct command *const *v = commands; *v; v++)
 		if (completion_shown(*v))
-			printf("%s%s", v == verbs ? "" : " ", (*v)->name);
+			printf("%s%s", v == commands ? "" : " ", (*v)->name);
 	puts("'\n"
 	     "\tif [ \"$COMP_CWORD\" -le 1 ]; then\n"
-	     "\t\tCOMPREPLY=($(compgen -W \"$verbs\" -- \"$word\"))\n"
+	     "\t\tCOMPREPLY=($(compgen -W \"$commands\" -- \"$word\"))\n"
 	     "\t\treturn\n"
 	     "\tfi\n"
-	     "\tcase $verb in");
-	for (; *verbs; verbs++)
-		if (completion_shown(*verbs))
-			bash_verb(*verbs);
+	     "\tcase $command in");
+	for (; *commands; commands++)
+		if (completion_shown(*commands))
+			bash_command(*commands);
 	puts("\tesac\n"
-	     "\t[ \"$verb\" = help ] && words=$verbs\n"
+	     "\t[ \"$command\" = help ] && words=$commands\n"
 	     "\t[ \"$COMP_CWORD\" = 2 ] || words=\n"
 	     "\tcase \" $valued \" in\n"
 	     "\t*\" $before \"*) mapfile -t COMPREPLY < <(compgen -f -- \"$word\"); return ;;\n"
@@ -130,7 +130,7 @@ static void zsh_flag(const struct flag *f, const char *spelling, int repeated)
 	putchar('\'');
 }
 
-static void zsh_verb(const struct command *v)
+static void zsh_command(const struct command *v)
 {
 	printf("\t\t%s)\n\t\t_arguments", v->name);
 	for (unsigned i = 0; i < count_flags(v); i++) {
@@ -148,19 +148,19 @@ static void zsh_verb(const struct command *v)
 	if (v->words)
 		printf(" \\\n\t\t\t'1:word:(%s)'", v->words);
 	else if (!strcmp(v->name, "help"))
-		printf(" \\\n\t\t\t'1:verb:_atoll_verbs'");
+		printf(" \\\n\t\t\t'1:command:_atoll_commands'");
 	if (v->own_words || v->max_words)
 		printf(" \\\n\t\t\t'*:file:_files'");
 	puts(" ;;");
 }
 
-static void completion_zsh(const struct command *const *verbs)
+static void completion_zsh(const struct command *const *commands)
 {
 	puts("#compdef atoll\n"
 	     "# zsh completion for atoll: atoll completion zsh > \"${fpath[1]}/_atoll\"\n"
-	     "_atoll_verbs() {\n"
-	     "\tlocal -a verbs=(");
-	for (const struct command *const *v = verbs; *v; v++) {
+	     "_atoll_commands() {\n"
+	     "\tlocal -a commands=(");
+	for (const struct command *const *v = commands; *v; v++) {
 		if (!completion_shown(*v))
 			continue;
 		printf("\t\t'%s:", (*v)->name);
@@ -168,20 +168,20 @@ static void completion_zsh(const struct command *const *verbs)
 		puts("'");
 	}
 	puts("\t)\n"
-	     "\t_describe verb verbs\n"
+	     "\t_describe command commands\n"
 	     "}\n"
 	     "_atoll() {\n"
 	     "\tif (( CURRENT == 2 )); then\n"
-	     "\t\t_atoll_verbs\n"
+	     "\t\t_atoll_commands\n"
 	     "\t\treturn\n"
 	     "\tfi\n"
-	     "\tlocal verb=$words[2]\n"
+	     "\tlocal command=$words[2]\n"
 	     "\twords=(\"${(@)words[2,-1]}\")\n"
 	     "\t(( CURRENT-- ))\n"
-	     "\tcase $verb in");
-	for (; *verbs; verbs++)
-		if (completion_shown(*verbs))
-			zsh_verb(*verbs);
+	     "\tcase $command in");
+	for (; *commands; commands++)
+		if (completion_shown(*commands))
+			zsh_command(*commands);
 	puts("\tesac\n"
 	     "}\n"
 	     "[ \"$funcstack[1]\" = _atoll ] && _atoll \"$@\" || compdef _atoll atoll");
@@ -189,7 +189,7 @@ static void completion_zsh(const struct command *const *verbs)
 
 /* ---- fish ---- */
 
-static void fish_verb(const struct command *v)
+static void fish_command(const struct command *v)
 {
 	printf("complete -c atoll -f -n __fish_use_subcommand -a %s -d ", v->name);
 	completion_quoted(v->summary, "\\'");
@@ -210,18 +210,18 @@ static void fish_verb(const struct command *v)
 		       v->name, v->words);
 }
 
-static void completion_fish(const struct command *const *verbs)
+static void completion_fish(const struct command *const *commands)
 {
 	puts("# fish completion for atoll: atoll completion fish | source");
-	for (; *verbs; verbs++)
-		if (completion_shown(*verbs))
-			fish_verb(*verbs);
+	for (; *commands; commands++)
+		if (completion_shown(*commands))
+			fish_command(*commands);
 }
 
 static const struct shell {
 	/* clang-format off */
 	const char *name;
-	void (*print)(const struct command *const *verbs);
+	void (*print)(const struct command *const *commands);
 } shells[] = { { "bash", completion_bash }, { "zsh", completion_zsh }, { "fish", completion_fish } };
 
 static int completion_completion(const struct cli *cli, const struct args *a)
@@ -231,7 +231,7 @@ static int completion_completion(const struct cli *cli, const struct args *a)
 
 	for (unsigned i = 0; a->nwords && i < ARRAY_LEN(shells); i++) {
 		if (!strcmp(shells[i].name, a->words[0])) {
-			shells[i].print(cli->verbs);
+			shells[i].print(cli->commands);
 			return 0;
 		}
 	}
@@ -251,7 +251,7 @@ static const struct example examples[] = {
 	/* clang-format on */
 };
 
-const struct command verb_completion = {
+const struct command command_completion = {
 	.name = "completion",
 	.group = "Machine",
 	.usage = "bash | zsh | fish",

@@ -2,7 +2,7 @@
 #include "base/cleanup.h"
 #include "cli/box_path.h"
 #include "cli/untar.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@ static int cp_ours(struct api_client *r, const char *what, const char *path)
 	int status = errno == ENOENT ? STATUS_NOT_FOUND : STATUS_FAILED;
 	char shown[SHOWN];
 
-	cli_error_what(&r->trouble, status == STATUS_FAILED ? "failed" : "not_found", "%s %s: %s",
+	cli_error_what(&r->error, status == STATUS_FAILED ? "failed" : "not_found", "%s %s: %s",
 		       what, cli_error_shown(path, shown), strerror(errno));
 	return r->status = status;
 }
@@ -90,7 +90,7 @@ static int put_folder(struct api_client *r, const char *folder, const char *box,
 	own_close_fd(&fd);
 	waitpid(pid, &how, 0);
 	if (!status && how != 0) {
-		cli_error_what(&r->trouble, "failed", "tar could not read all of %.200s", folder);
+		cli_error_what(&r->error, "failed", "tar could not read all of %.200s", folder);
 		status = r->status = STATUS_FAILED;
 	}
 	return status;
@@ -185,7 +185,7 @@ static int get_folder(struct api_client *r, const struct box_path *from, const c
 	x.ctx = &u;
 	r->status = api_client_bytes(r, &x);
 	if (!r->status && untar_end(&u, &e) < 0) {
-		cli_error_what(&r->trouble, "failed", "%s", e.msg);
+		cli_error_what(&r->error, "failed", "%s", e.msg);
 		r->status = STATUS_FAILED;
 	}
 	if (!r->status && u.skipped && !r->cli->quiet)
@@ -212,7 +212,7 @@ static int get_archive(struct api_client *r, const struct box_path *from)
 
 	if (isatty(1)) {
 		api_client_usage(r, "will not write an archive to a terminal");
-		cli_error_hint(&r->trouble, "type", "atoll cp %s:%s - | tar t", from->box,
+		cli_error_hint(&r->error, "type", "atoll cp %s:%s - | tar t", from->box,
 			       from->path);
 		return r->status;
 	}
@@ -234,7 +234,7 @@ static int copy_out(struct api_client *r, const struct box_path *from, const cha
 	if (there < 0)
 		return r->status;
 	if (there == BOX_PATH_NOTHING) {
-		cli_error_what(&r->trouble, "not_found", "%s does not exist in %s",
+		cli_error_what(&r->error, "not_found", "%s does not exist in %s",
 			       cli_error_shown(from->path, shown), from->box);
 		return r->status = STATUS_NOT_FOUND;
 	}
@@ -261,15 +261,15 @@ static int cp_copy(struct api_client *r, const struct args *a)
 	} else {
 		api_client_usage(r, "cp: missing source or destination");
 	}
-	cli_error_hint(&r->trouble, "in", "atoll cp FILE BOX:PATH");
-	cli_error_hint(&r->trouble, "out", "atoll cp BOX:PATH FILE");
-	cli_error_hint(&r->trouble, "across", "atoll cp BOX:PATH - | atoll cp - OTHER:PATH");
+	cli_error_hint(&r->error, "in", "atoll cp FILE BOX:PATH");
+	cli_error_hint(&r->error, "out", "atoll cp BOX:PATH FILE");
+	cli_error_hint(&r->error, "across", "atoll cp BOX:PATH - | atoll cp - OTHER:PATH");
 	return r->status;
 }
 
 static int run_cp(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, cp_copy);
+	return api_client_command(cli, a, cp_copy);
 }
 
 static const struct example examples[] = {
@@ -280,7 +280,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_cp = {
+const struct command command_cp = {
 	.name = "cp",
 	.group = "Files",
 	.usage = "FILE BOX:PATH | BOX:PATH FILE",

@@ -3,7 +3,7 @@
 #include "base/units.h"
 #include "cli/api_client.h"
 #include "cli/table.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static int diff_diff(struct api_client *r, const struct args *a)
 
 	if (!a->nwords) {
 		api_client_usage(r, "diff: missing box");
-		cli_error_hint(&r->trouble, "list", "atoll ls");
+		cli_error_hint(&r->error, "list", "atoll ls");
 		return r->status;
 	}
 	doc = api_client_get(r, "/v1/boxes/%s/changes?limit=10000", a->words[0]);
@@ -60,7 +60,7 @@ static int diff_diff(struct api_client *r, const struct args *a)
 
 static int run_diff(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, diff_diff);
+	return api_client_command(cli, a, diff_diff);
 }
 
 static const struct example examples[] = {
@@ -68,7 +68,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_diff = {
+const struct command command_diff = {
 	.name = "diff",
 	.group = "Files",
 	.usage = "BOX",

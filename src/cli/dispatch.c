@@ -49,7 +49,7 @@ static int dispatch_command(struct cli *cli, const struct args *a)
 	cli->host = args_text(a, ARG_HOST, cli->host);
 	cli->color = wants_color(when);
 	if (args_has(a, ARG_HELP)) {
-		help_verb(a->verb, 0);
+		help_command(a->command, 0);
 		return 0;
 	}
 	if (!color_known(when)) {
@@ -58,12 +58,12 @@ static int dispatch_command(struct cli *cli, const struct args *a)
 		cli_error_hint(&t, "type", "--color never");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
-	return a->verb->run(cli, a);
+	return a->command->run(cli, a);
 }
 
-static int run_verb(struct cli *cli, int argc, char **argv)
+static int run_command(struct cli *cli, int argc, char **argv)
 {
-	const struct command *v = help_find(cli->verbs, argv[0]);
+	const struct command *v = help_find(cli->commands, argv[0]);
 	struct cli_error t;
 	struct args a;
 	int status;
@@ -71,7 +71,7 @@ static int run_verb(struct cli *cli, int argc, char **argv)
 	if (!v && cli->hand_over)
 		cli->hand_over(cli);
 	if (!v)
-		return help_unknown(cli->verbs, argv[0], cli->json);
+		return help_unknown(cli->commands, argv[0], cli->json);
 	if (args_parse(&a, v, argc, argv, &t) < 0)
 		status = cli_error_print(&t, cli->json || args_has(&a, ARG_JSON), STATUS_USAGE);
 	else
@@ -110,12 +110,12 @@ int dispatch_main(struct cli *cli, int argc, char **argv)
 	if (!strcmp(first, "-h") || !strcmp(first, "--help")) {
 		if (cli->hand_over)
 			cli->hand_over(cli);
-		help_overview(cli->verbs);
+		help_overview(cli->commands);
 		return fflush(stdout) != 0 ? STATUS_OURS : 0;
 	}
 	signal(SIGPIPE, SIG_IGN);
 	if (!strcmp(first, "--version") || !strcmp(first, "-V"))
 		argv[1] = "version";
 	skip_leading(cli, &argc, &argv);
-	return run_verb(cli, argc - 1, argv + 1);
+	return run_command(cli, argc - 1, argv + 1);
 }

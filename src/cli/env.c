@@ -1,7 +1,7 @@
 /* env.c - `atoll env`: the variables that every program of a box gets. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static int env_check(struct api_client *r, const struct args *a)
 			api_client_usage(
 				r, "'%s' is not NAME=VALUE with a name of letters, digits and _",
 				cli_error_shown(a->words[i], shown));
-			cli_error_hint(&r->trouble, "remove one", "atoll env BOX --unset NAME");
+			cli_error_hint(&r->error, "remove one", "atoll env BOX --unset NAME");
 			return r->status;
 		}
 	return 0;
@@ -78,7 +78,7 @@ static int env_of_box(struct api_client *r, const struct args *a)
 
 	if (!a->nwords) {
 		api_client_usage(r, "env: missing box");
-		cli_error_hint(&r->trouble, "type", "atoll env BOX [NAME=VALUE...]");
+		cli_error_hint(&r->error, "type", "atoll env BOX [NAME=VALUE...]");
 		return r->status;
 	}
 	if (env_check(r, a))
@@ -108,7 +108,7 @@ static int env_of_box(struct api_client *r, const struct args *a)
 
 static int run_env(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, env_of_box);
+	return api_client_command(cli, a, env_of_box);
 }
 
 static const struct example examples[] = {
@@ -119,7 +119,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_env = {
+const struct command command_env = {
 	.name = "env",
 	.group = "Boxes",
 	.usage = "BOX [NAME=VALUE...]",

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "cli/api_client.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -126,7 +126,7 @@ static int events_events(struct api_client *r, const struct args *a)
 
 static int run_events(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, events_events);
+	return api_client_command(cli, a, events_events);
 }
 
 static const struct example examples[] = {
@@ -135,7 +135,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_events = {
+const struct command command_events = {
 	.name = "events",
 	.group = "Observe",
 	.usage = "[FLAGS]",

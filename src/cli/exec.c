@@ -3,7 +3,7 @@
 #include "cli/exec_follow.h"
 #include "cli/attach_io.h"
 #include "cli/options.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -108,8 +108,8 @@ static int exec_in(struct api_client *r, const struct args *a)
 				 a->nwords ? "exec in %s: missing command"
 					   : "exec: missing box and command",
 				 a->nwords ? a->words[0] : "");
-		cli_error_hint(&r->trouble, "type", "atoll exec BOX -- CMD [ARGS...]");
-		cli_error_hint(&r->trouble, "list", "atoll ls");
+		cli_error_hint(&r->error, "type", "atoll exec BOX -- CMD [ARGS...]");
+		cli_error_hint(&r->error, "list", "atoll ls");
 		return r->status;
 	}
 	body = body_of(a, terminal);
@@ -123,7 +123,7 @@ static int exec_in(struct api_client *r, const struct args *a)
 
 static int run_exec(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, exec_in);
+	return api_client_command(cli, a, exec_in);
 }
 
 static const struct example examples[] = {
@@ -141,7 +141,7 @@ static const char notes[] =
 	"output continues at the same byte. Exit status: the command's; 128+N if signal N ended it;\n"
 	"124 time limit; 126 cannot execute; 127 not found; 125 atoll or its daemon failed.";
 
-const struct command verb_exec = {
+const struct command command_exec = {
 	.name = "exec",
 	.group = "Run",
 	.usage = "[FLAGS] BOX -- CMD [ARGS...]",

@@ -285,7 +285,7 @@ static int take_line(void *ctx, json_t *line)
 	} else if (!strcmp(type, "error")) {
 		const json_t *error = json_object_get(line, "error");
 
-		cli_error_what(&f->r->trouble, "failed", "%s", api_client_text(error, "message"));
+		cli_error_what(&f->r->error, "failed", "%s", api_client_text(error, "message"));
 		f->wrong = "error";
 		return 1;
 	}
@@ -352,7 +352,7 @@ static int may_come_back(const struct api_client *r)
 static int say_gone(struct exec_follow *f)
 {
 	if (f->exec[0])
-		cli_error_hint(&f->r->trouble, "resume", "atoll attach %s %s --from %llu,%llu",
+		cli_error_hint(&f->r->error, "resume", "atoll attach %s %s --from %llu,%llu",
 			       f->box, f->exec, (unsigned long long)f->next[0],
 			       (unsigned long long)f->next[1]);
 	return f->r->status = STATUS_OURS;
@@ -399,7 +399,7 @@ static int follow_prepare(struct exec_follow *f)
 	if (f->signals && begin_control(f))
 		return f->r->status;
 	if (f->terminal && term_raw(0, &e) < 0) {
-		cli_error_what(&f->r->trouble, "failed", "%s", e.msg);
+		cli_error_what(&f->r->error, "failed", "%s", e.msg);
 		return f->r->status = STATUS_OURS;
 	}
 	f->mould = *f->r;

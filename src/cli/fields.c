@@ -35,7 +35,7 @@ int fields_pairs(struct api_client *r, json_t *doc, const struct args *a, unsign
 		    json_object_set_new(map, name, json_string(eq + 1)) < 0) {
 			json_decref(map);
 			return api_client_usage(r, "--%s: '%s' is not KEY=VALUE, as text",
-						a->verb->flags[flag].name,
+						a->command->flags[flag].name,
 						cli_error_shown(text, shown));
 		}
 	}
@@ -68,7 +68,7 @@ int fields_keep(struct api_client *r, json_t *doc, const struct args *a, unsigne
 		return 0;
 	if (strcmp(keep, "forever") && units_parse_time(keep, &ms, &e) < 0) {
 		api_client_usage(r, "--keep: %s", e.msg);
-		cli_error_hint(&r->trouble, "type", "--keep 2h, or --keep forever");
+		cli_error_hint(&r->error, "type", "--keep 2h, or --keep forever");
 		return r->status;
 	}
 	json_object_set_new(doc, "retention_ms",

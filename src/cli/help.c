@@ -2,31 +2,31 @@
 #include "cli/help.h"
 #include "base/cleanup.h"
 #include "cli/suggest.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_VERBS = 64 };
+enum { MOST_COMMANDS = 64 };
 
-const struct command *help_find(const struct command *const *verbs, const char *name)
+const struct command *help_find(const struct command *const *commands, const char *name)
 {
-	for (; *verbs; verbs++)
-		if (!strcmp((*verbs)->name, name))
-			return *verbs;
+	for (; *commands; commands++)
+		if (!strcmp((*commands)->name, name))
+			return *commands;
 	return NULL;
 }
 
-int help_unknown(const struct command *const *verbs, const char *typed, int json)
+int help_unknown(const struct command *const *commands, const char *typed, int json)
 {
-	const char *names[MOST_VERBS + 1] = { 0 }, *close;
+	const char *names[MOST_COMMANDS + 1] = { 0 }, *close;
 	char shown[SHOWN];
 	struct cli_error t;
 	unsigned n = 0;
 
-	for (; *verbs; verbs++)
-		if ((*verbs)->group && n < MOST_VERBS)
-			names[n++] = (*verbs)->name;
+	for (; *commands; commands++)
+		if ((*commands)->group && n < MOST_COMMANDS)
+			names[n++] = (*commands)->name;
 	cli_error_what(&t, "usage", "no command named '%s'", cli_error_shown(typed, shown));
 	close = suggest_nearest(typed, names);
 	if (close)
@@ -44,36 +44,36 @@ static void say_beginning(void)
 	     "  atoll new demo                  create a box that stays; then: atoll exec demo -- CMD");
 }
 
-void help_overview(const struct command *const *verbs)
+void help_overview(const struct command *const *commands)
 {
 	const char *group = "";
 
 	say_beginning();
-	for (; *verbs; verbs++) {
-		if (!(*verbs)->group)
+	for (; *commands; commands++) {
+		if (!(*commands)->group)
 			continue;
-		if (strcmp(group, (*verbs)->group) != 0)
-			printf("\n%-9s", (*verbs)->group);
-		group = (*verbs)->group;
-		printf("  %s", (*verbs)->name);
+		if (strcmp(group, (*commands)->group) != 0)
+			printf("\n%-9s", (*commands)->group);
+		group = (*commands)->group;
+		printf("  %s", (*commands)->name);
 	}
 	puts("\nGlobal     -H/--host URL  --json  -q/--quiet  -v/--verbose  --color WHEN  -h/--help\n\n"
 	     "atoll help describes every command; atoll COMMAND -h lists the flags of a command;\n"
 	     "atoll help COMMAND explains it.");
 }
 
-static void list_all(const struct command *const *verbs)
+static void list_all(const struct command *const *commands)
 {
 	const char *group = "";
 
 	say_beginning();
-	for (; *verbs; verbs++) {
-		if (!(*verbs)->group)
+	for (; *commands; commands++) {
+		if (!(*commands)->group)
 			continue;
-		if (strcmp(group, (*verbs)->group) != 0)
-			printf("\n%s\n", (*verbs)->group);
-		group = (*verbs)->group;
-		printf("  %-10s %s\n", (*verbs)->name, (*verbs)->summary);
+		if (strcmp(group, (*commands)->group) != 0)
+			printf("\n%s\n", (*commands)->group);
+		group = (*commands)->group;
+		printf("  %-10s %s\n", (*commands)->name, (*commands)->summary);
 	}
 	puts("\natoll COMMAND -h lists the flags of a command; atoll help COMMAND explains it.");
 }
@@ -89,7 +89,7 @@ static void print_flag(const struct flag *f)
 	printf("  %-24s %s\n", left, f->help);
 }
 
-void help_verb(const struct command *v, int whole)
+void help_command(const struct command *v, int whole)
 {
 	printf("atoll %s%s%s\n  %s\n", v->name, *v->usage ? " " : "", v->usage, v->summary);
 	if (whole && v->notes)
@@ -112,17 +112,17 @@ static int help_help(const struct cli *cli, const struct args *a)
 	const struct command *v;
 
 	if (!a->nwords) {
-		list_all(cli->verbs);
+		list_all(cli->commands);
 		return 0;
 	}
-	v = help_find(cli->verbs, a->words[0]);
+	v = help_find(cli->commands, a->words[0]);
 	if (!v)
-		return help_unknown(cli->verbs, a->words[0], cli->json);
-	help_verb(v, 1);
+		return help_unknown(cli->commands, a->words[0], cli->json);
+	help_command(v, 1);
 	return 0;
 }
 
-const struct command verb_help = {
+const struct command command_help = {
 	.name = "help",
 	.group = "Machine",
 	.usage = "[COMMAND]",

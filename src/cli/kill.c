@@ -6,7 +6,7 @@
 #include "cli/suggest.h"
 #include "cli/api_client.h"
 #include "cli/local_run.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -141,7 +141,7 @@ static int kill_box(struct api_client *r, const char *box, int *status)
 	if (!doc && r->http == 404)
 		return 0;
 	if (!doc)
-		*status = cli_error_print(&r->trouble, r->cli->json, r->status);
+		*status = cli_error_print(&r->error, r->cli->json, r->status);
 	else if (!r->cli->quiet && !r->cli->json)
 		puts(box);
 	json_decref(doc);
@@ -157,7 +157,7 @@ static int kill_words(struct api_client *r, const struct args *a)
 	if (args_has(a, KILL_SIGNAL) || is_exec(r, a)) {
 		if (a->nwords != 2) {
 			api_client_usage(r, "--signal is for one program in one box");
-			cli_error_hint(&r->trouble, "type", "atoll kill -s INT BOX EXEC");
+			cli_error_hint(&r->error, "type", "atoll kill -s INT BOX EXEC");
 			return r->status;
 		}
 		return kill_exec(r, a);
@@ -176,14 +176,14 @@ static int kill_words(struct api_client *r, const struct args *a)
 			(void)!keeper_sync_open(&k, 0, &e);
 		if (k.fd < 0) {
 			api_client_explain_box(r, a->words[i]);
-			one = cli_error_print(&r->trouble, r->cli->json, r->status);
+			one = cli_error_print(&r->error, r->cli->json, r->status);
 		} else {
 			one = kill_one(r->cli, &k, a->words[i]);
 		}
 		status = one ? one : status;
 	}
 	keeper_sync_close(&k);
-	r->trouble.what[0] = 0; /* all errors were printed */
+	r->error.what[0] = 0; /* all errors were printed */
 	return status;
 }
 
@@ -207,8 +207,7 @@ static int kill_boxes(const struct cli *cli, const struct args *a)
 	api_client_close(&r);
 	if (status && r.never && !r.reach.chosen && !args_has(a, KILL_SIGNAL))
 		return kill_local(cli, a);
-	return status && r.trouble.what[0] ? cli_error_print(&r.trouble, cli->json, status)
-					   : status;
+	return status && r.error.what[0] ? cli_error_print(&r.error, cli->json, status) : status;
 }
 
 static const struct example examples[] = {
@@ -219,7 +218,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_kill = {
+const struct command command_kill = {
 	.name = "kill",
 	.group = "Run",
 	.usage = "BOX... | BOX EXEC | --all",

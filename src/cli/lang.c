@@ -2,7 +2,7 @@
 #include "base/cleanup.h"
 #include "cli/runtime.h"
 #include "cli/table.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 #include "cli/versions.h"
 #include "lang/lang_json.h"
 
@@ -180,7 +180,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_lang = {
+const struct command command_lang = {
 	.name = "lang",
 	.group = "Machine",
 	.usage = "[NAME]",

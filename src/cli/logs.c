@@ -1,7 +1,7 @@
 /* logs.c - `atoll logs`: prints the output of a program, and with -f what it still writes. */
 #include "cli/exec_follow.h"
 #include "cli/attach_io.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static int logs_logs(struct api_client *r, const struct args *a)
 
 	if (!a->nwords) {
 		api_client_usage(r, "logs: missing box");
-		cli_error_hint(&r->trouble, "list", "atoll ls");
+		cli_error_hint(&r->error, "list", "atoll ls");
 		return r->status;
 	}
 	if (a->nwords > 1)
@@ -50,7 +50,7 @@ static int logs_logs(struct api_client *r, const struct args *a)
 
 static int run_logs(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, logs_logs);
+	return api_client_command(cli, a, logs_logs);
 }
 
 static const struct example examples[] = {
@@ -59,7 +59,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_logs = {
+const struct command command_logs = {
 	.name = "logs",
 	.group = "Observe",
 	.usage = "[-f] BOX [EXEC]",

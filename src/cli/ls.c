@@ -1,7 +1,7 @@
 /* ls.c - `atoll ls`: the daemon's boxes. */
 #include "base/cleanup.h"
 #include "cli/list_output.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static int ls_list(struct api_client *r, const struct args *a)
 
 static int run_ls(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, ls_list);
+	return api_client_command(cli, a, ls_list);
 }
 
 static const struct example examples[] = {
@@ -83,7 +83,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_ls = {
+const struct command command_ls = {
 	.name = "ls",
 	.group = "Boxes",
 	.usage = "[FLAGS]",

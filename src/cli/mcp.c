@@ -9,7 +9,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "cli/api_client.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 #include "http/client.h"
 
 #include <errno.h>
@@ -557,9 +557,9 @@ static int mcp_do_run(struct api_client *r, const struct args *a)
 	return 0;
 }
 
-static int mcp_verb(const struct cli *cli, const struct args *a)
+static int mcp_command(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, mcp_do_run);
+	return api_client_command(cli, a, mcp_do_run);
 }
 
 static const struct example examples[] = {
@@ -568,7 +568,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_mcp = {
+const struct command command_mcp = {
 	.name = "mcp",
 	.group = "Machine",
 	.usage = "",
@@ -577,5 +577,5 @@ const struct command verb_mcp = {
 		"Forwards messages of the Model Context Protocol, one per line, to /mcp of the daemon. Exits at the end of\n"
 		"its input.",
 	.examples = examples,
-	.run = mcp_verb,
+	.run = mcp_command,
 };

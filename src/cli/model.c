@@ -2,7 +2,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "cli/list_output.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -139,13 +139,13 @@ static int model_command(struct api_client *r, const struct args *a)
 	if (!strcmp(what, "ask") && a->nwords == 2)
 		return model_ask(r, a);
 	api_client_usage(r, "model: missing or unknown subcommand");
-	cli_error_hint(&r->trouble, "type", "atoll model ls | ask TEXT");
+	cli_error_hint(&r->error, "type", "atoll model ls | ask TEXT");
 	return r->status;
 }
 
 static int run_model(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, model_command);
+	return api_client_command(cli, a, model_command);
 }
 
 static const struct example examples[] = {
@@ -155,7 +155,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_model = {
+const struct command command_model = {
 	.name = "model",
 	.group = "Machine",
 	.usage = "ls | ask TEXT",

@@ -4,7 +4,7 @@
 #include "cli/options.h"
 #include "cli/packages.h"
 #include "cli/api_client.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -160,7 +160,7 @@ static int new_make(struct api_client *r, const struct args *a)
 
 static int run_new(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, new_make);
+	return api_client_command(cli, a, new_make);
 }
 
 static const struct example examples[] = {
@@ -174,7 +174,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_new = {
+const struct command command_new = {
 	/* clang-format off */
 	.name = "new",
 	.group = "Boxes",

@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/list_output.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 #include "lang/package.h"
 
 #include <stdio.h>
@@ -60,15 +60,15 @@ static void say_failure(struct api_client *r, const json_t *error)
 	char shown[SHOWN];
 	size_t i;
 
-	cli_error_what(&r->trouble, "install", "%.300s", api_client_text(error, "message"));
+	cli_error_what(&r->error, "install", "%.300s", api_client_text(error, "message"));
 	if (*api_client_text(error, "why"))
-		cli_error_why(&r->trouble, "%.300s", api_client_text(error, "why"));
-	json_array_foreach(near, i, v) cli_error_hint(&r->trouble, "close", "%s",
+		cli_error_why(&r->error, "%.300s", api_client_text(error, "why"));
+	json_array_foreach(near, i, v) cli_error_hint(&r->error, "close", "%s",
 						      cli_error_shown(json_string_value(v), shown));
 	if (json_array_size(json_object_get(error, "versions"))) {
 		auto_free char *text = json_dumps(json_object_get(error, "versions"), JSON_COMPACT);
 
-		cli_error_hint(&r->trouble, "versions", "%.200s", text ? text : "");
+		cli_error_hint(&r->error, "versions", "%.200s", text ? text : "");
 	}
 	r->status = r->runs ? STATUS_OURS : STATUS_FAILED;
 }
@@ -109,7 +109,7 @@ static int packages_install(struct packages_adding *a, json_t *take_packages)
 				      json_pack("{s:o}", "packages", take_packages), each_line, a);
 
 	if (status && r->lost)
-		cli_error_hint(&r->trouble, "start",
+		cli_error_hint(&r->error, "start",
 			       "atoll serve: it is the daemon that installs packages");
 	if (status)
 		return status;
@@ -156,7 +156,7 @@ int packages_for(struct options *o, const struct cli *cli, const struct args *a,
 		status = STATUS_OURS;
 	json_decref(x.done);
 	if (status)
-		cli_error_print(&r.trouble, cli->json, status);
+		cli_error_print(&r.error, cli->json, status);
 	api_client_close(&r);
 	return status;
 }
@@ -233,10 +233,10 @@ static int each_named(struct api_client *r, const struct args *a,
 		if (status)
 			return status;
 		if (!s.found[0] || s.several) {
-			cli_error_what(&r->trouble, "not_found", "%s package set named '%s'",
+			cli_error_what(&r->error, "not_found", "%s package set named '%s'",
 				       s.several ? "more than one" : "no",
 				       cli_error_shown(a->words[i], shown));
-			cli_error_hint(&r->trouble, "list", "atoll packages ls");
+			cli_error_hint(&r->error, "list", "atoll packages ls");
 			return r->status = STATUS_NOT_FOUND;
 		}
 		status = act(r, s.found);
@@ -279,14 +279,14 @@ static int packages_command(struct api_client *r, const struct args *a)
 	if (!strcmp(what, "check") && a->nwords > 1)
 		return each_named(r, a, packages_do_check);
 	api_client_usage(r, "packages: missing or unknown subcommand");
-	cli_error_hint(&r->trouble, "type",
+	cli_error_hint(&r->error, "type",
 		       "atoll packages ls | add NAME... | rm SET... | check SET...");
 	return r->status;
 }
 
 static int run_packages(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, packages_command);
+	return api_client_command(cli, a, packages_command);
 }
 
 static const struct example examples[] = {
@@ -296,7 +296,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_packages = {
+const struct command command_packages = {
 	.name = "packages",
 	.group = "Boxes",
 	.usage = "ls | add NAME... | rm SET... | check SET...",

@@ -1,7 +1,7 @@
 /* pause.c - `atoll pause` and `atoll resume`: freezes all processes of boxes, and thaws them. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 
@@ -50,12 +50,12 @@ static int resume_each(struct api_client *r, const struct args *a)
 
 static int run_pause(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, pause_each);
+	return api_client_command(cli, a, pause_each);
 }
 
 static int run_resume(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, resume_each);
+	return api_client_command(cli, a, resume_each);
 }
 
 static const struct example pause_examples[] = {
@@ -64,7 +64,7 @@ static const struct example pause_examples[] = {
 	{ 0 },
 };
 
-const struct command verb_pause = {
+const struct command command_pause = {
 	.name = "pause",
 	.group = "Boxes",
 	.usage = "BOX...",
@@ -83,7 +83,7 @@ static const struct example resume_examples[] = {
 	{ 0 },
 };
 
-const struct command verb_resume = {
+const struct command command_resume = {
 	.name = "resume",
 	.group = "Boxes",
 	.usage = "BOX...",

@@ -4,7 +4,7 @@
 #include "base/id.h"
 #include "base/cleanup.h"
 #include "cli/list_output.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -162,9 +162,9 @@ static int pipeline_follow(struct story *s)
 			return status;
 		if (now_ns() - s->heard_ns > GIVE_UP_MS * UINT64_C(1000000)) {
 			if (!status)
-				cli_error_what(&s->r->trouble, "lost",
+				cli_error_what(&s->r->error, "lost",
 					       "the daemon sent no further data");
-			cli_error_hint(&s->r->trouble, "later", "atoll pipeline show %s", s->id);
+			cli_error_hint(&s->r->error, "later", "atoll pipeline show %s", s->id);
 			return s->r->status = STATUS_OURS;
 		}
 		poll(NULL, 0, AGAIN_MS);
@@ -282,9 +282,8 @@ static int pipeline_conclude(struct story *s)
 		json_decref(doc);
 		return STATUS_FAILED;
 	}
-	cli_error_what(&s->r->trouble, "needs_input", "%s",
-		       api_client_text(s->question, "question"));
-	cli_error_hint(&s->r->trouble, "type", "atoll pipeline answer %s TEXT", s->id);
+	cli_error_what(&s->r->error, "needs_input", "%s", api_client_text(s->question, "question"));
+	cli_error_hint(&s->r->error, "type", "atoll pipeline answer %s TEXT", s->id);
 	return s->r->status = STATUS_FAILED;
 }
 
@@ -299,7 +298,7 @@ static int read_file(struct api_client *r, const char *name, struct buf *out)
 	while (fd >= 0 && out->len <= FILE_MOST && (n = read(fd, buf_space(out, 65536), 65536)) > 0)
 		buf_grew(out, (size_t)n);
 	if (fd < 0 || n < 0) {
-		cli_error_what(&r->trouble, "not_found", "%s: %s", cli_error_shown(name, shown),
+		cli_error_what(&r->error, "not_found", "%s: %s", cli_error_shown(name, shown),
 			       strerror(errno));
 		return r->status = STATUS_NOT_FOUND;
 	}
@@ -723,14 +722,14 @@ static int pipeline_pipeline(struct api_client *r, const struct args *a)
 			return words[i].run(r, a);
 	api_client_usage(r, "pipeline: missing or unknown subcommand");
 	cli_error_hint(
-		&r->trouble, "type",
+		&r->error, "type",
 		"atoll pipeline run TASK | ls | show ID | replay ID | cancel ID | answer ID TEXT | rm ID | policy");
 	return r->status;
 }
 
 static int run_pipeline(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, pipeline_pipeline);
+	return api_client_command(cli, a, pipeline_pipeline);
 }
 
 static const struct example examples[] = {
@@ -742,7 +741,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_pipeline = {
+const struct command command_pipeline = {
 	/* clang-format off */
 	.name = "pipeline",
 	.group = "Run",

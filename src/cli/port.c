@@ -2,7 +2,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/list_output.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static int port_listens(struct api_client *r, const char *box, uint32_t port)
 	int listens = json_is_false(json_object_get(doc, "is_error"));
 
 	if (doc && !listens && strcmp(api_client_text(error, "code"), "not_open") != 0) {
-		cli_error_what(&r->trouble, "failed", "port %u: %.200s", port,
+		cli_error_what(&r->error, "failed", "port %u: %.200s", port,
 			       api_client_text(error, "message"));
 		r->status = STATUS_FAILED;
 		listens = -1;
@@ -101,7 +101,7 @@ static int port_of_box(struct api_client *r, const struct args *a)
 	if (!a->nwords || (args_has(a, PORT_OPEN) && args_has(a, PORT_CLOSE)) ||
 	    (a->nwords == 1 && a->ngiven && (args_has(a, PORT_OPEN) || args_has(a, PORT_CLOSE)))) {
 		api_client_usage(r, "port: missing box or port");
-		cli_error_hint(&r->trouble, "type", "atoll port BOX PORT [--open | --close]");
+		cli_error_hint(&r->error, "type", "atoll port BOX PORT [--open | --close]");
 		return r->status;
 	}
 	if (a->nwords == 1)
@@ -122,7 +122,7 @@ static int port_of_box(struct api_client *r, const struct args *a)
 
 static int run_port(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, port_of_box);
+	return api_client_command(cli, a, port_of_box);
 }
 
 static const struct example examples[] = {
@@ -132,7 +132,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_port = {
+const struct command command_port = {
 	.name = "port",
 	.group = "Boxes",
 	.usage = "[--open | --close] BOX [PORT]",

@@ -1,7 +1,7 @@
 /* prune.c - `atoll prune`: deletes stopped boxes and their files. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,8 +61,8 @@ static int prune_boxes(struct api_client *r, const struct args *a, const json_t 
 	    (args_has(a, PRUNE_NO_INPUT) || !isatty(0) || !isatty(2))) {
 		api_client_usage(r, "%zu stopped box%s would be deleted with all files", n,
 				 n == 1 ? "" : "es");
-		cli_error_hint(&r->trouble, "list", "atoll ls --state stopped");
-		cli_error_hint(&r->trouble, "confirm", "atoll prune --yes");
+		cli_error_hint(&r->error, "list", "atoll ls --state stopped");
+		cli_error_hint(&r->error, "confirm", "atoll prune --yes");
 		status = r->status;
 	} else if (n && !args_has(a, PRUNE_YES) && !prune_agreed(n)) {
 		status = STATUS_FAILED;
@@ -92,7 +92,7 @@ static int prune_prune(struct api_client *r, const struct args *a)
 
 static int run_prune(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, prune_prune);
+	return api_client_command(cli, a, prune_prune);
 }
 
 static const struct example examples[] = {
@@ -101,7 +101,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_prune = {
+const struct command command_prune = {
 	.name = "prune",
 	.group = "Boxes",
 	.usage = "[--yes]",

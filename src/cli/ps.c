@@ -7,7 +7,7 @@
 #include "cli/api_client.h"
 #include "cli/local_run.h"
 #include "cli/table.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -182,7 +182,7 @@ static int ps_ps(const struct cli *cli, const struct args *a)
 	/* No daemon was named, and none runs: then the keeper's boxes are listed. */
 	if (status && r.never && !r.reach.chosen && !a->nwords)
 		return ps_local(cli);
-	return status ? cli_error_print(&r.trouble, cli->json, status) : 0;
+	return status ? cli_error_print(&r.error, cli->json, status) : 0;
 }
 
 static const struct example examples[] = {
@@ -192,7 +192,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_ps = {
+const struct command command_ps = {
 	.name = "ps",
 	.group = "Run",
 	.usage = "[-a] [BOX] | --local",

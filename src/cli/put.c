@@ -1,7 +1,7 @@
 /* put.c - `atoll put`: writes stdin into a file of a box, all of it or nothing. */
 #include "base/cleanup.h"
 #include "cli/box_path.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static int put_put(struct api_client *r, const struct args *a)
 
 static int run_put(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, put_put);
+	return api_client_command(cli, a, put_put);
 }
 
 static const struct example examples[] = {
@@ -57,7 +57,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_put = {
+const struct command command_put = {
 	.name = "put",
 	.group = "Files",
 	.usage = "[FLAGS] BOX:PATH | BOX PATH",

@@ -1,7 +1,7 @@
 /* rename.c - `atoll rename`: another name for a box. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ static int rename_change(struct api_client *r, const struct args *a)
 
 	if (a->nwords != 2) {
 		api_client_usage(r, "rename: missing box or new name");
-		cli_error_hint(&r->trouble, "type", "atoll rename BOX NAME");
+		cli_error_hint(&r->error, "type", "atoll rename BOX NAME");
 		return r->status;
 	}
 	path = api_client_path("/v1/boxes/%s", a->words[0]);
@@ -30,7 +30,7 @@ static int rename_change(struct api_client *r, const struct args *a)
 
 static int run_rename(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, rename_change);
+	return api_client_command(cli, a, rename_change);
 }
 
 static const struct example examples[] = {
@@ -38,7 +38,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_rename = {
+const struct command command_rename = {
 	.name = "rename",
 	.group = "Boxes",
 	.usage = "BOX NAME",

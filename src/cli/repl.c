@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "cli/options.h"
 #include "cli/api_client.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 #include "lang/lang.h"
 
 #include <errno.h>
@@ -481,7 +481,7 @@ static int talk_to(struct api_client *r, const struct args *a)
 	repl.terminal = isatty(0) && !r->cli->json;
 	if (a->nwords != 1) {
 		api_client_usage(r, "repl: missing language");
-		cli_error_hint(&r->trouble, "type", "atoll repl python");
+		cli_error_hint(&r->error, "type", "atoll repl python");
 		return r->status;
 	}
 	snprintf(repl.language, sizeof(repl.language), "%s", a->words[0]);
@@ -492,7 +492,7 @@ static int talk_to(struct api_client *r, const struct args *a)
 
 static int run_repl(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, talk_to);
+	return api_client_command(cli, a, talk_to);
 }
 
 static const struct example examples[] = {
@@ -511,7 +511,7 @@ static const char notes[] =
 	"status is 0 for success, 1 for an error, 130 for an interrupted cell. The temporary box, or the\n"
 	"interpreter in an existing box, ends with this command.";
 
-const struct command verb_repl = {
+const struct command command_repl = {
 	.name = "repl",
 	.group = "Run",
 	.usage = "[FLAGS] LANGUAGE",

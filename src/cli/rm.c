@@ -1,7 +1,7 @@
 /* rm.c - `atoll rm`: ends boxes of the daemon, with all that is in them. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ static int drop_all(struct api_client *r, const struct args *a)
 
 	if (!a->nwords) {
 		api_client_usage(r, "rm: missing box");
-		cli_error_hint(&r->trouble, "list", "atoll ls");
+		cli_error_hint(&r->error, "list", "atoll ls");
 		return r->status;
 	}
 	/* One that is not there does not save the others. */
@@ -40,15 +40,15 @@ static int drop_all(struct api_client *r, const struct args *a)
 		int one = rm_drop(r, a->words[i]);
 
 		if (one)
-			cli_error_print(&r->trouble, r->cli->json, status = one);
+			cli_error_print(&r->error, r->cli->json, status = one);
 	}
-	r->trouble.what[0] = 0; /* all errors were printed */
+	r->error.what[0] = 0; /* all errors were printed */
 	return status;
 }
 
 static int run_rm(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, drop_all);
+	return api_client_command(cli, a, drop_all);
 }
 
 static const struct example examples[] = {
@@ -57,7 +57,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_rm = {
+const struct command command_rm = {
 	.name = "rm",
 	.group = "Boxes",
 	.usage = "BOX...",

@@ -6,7 +6,7 @@
 #include "cli/api_client.h"
 #include "cli/run_remote.h"
 #include "cli/local_run.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 #include "cli/watch.h"
 
 #include <stdio.h>
@@ -307,7 +307,7 @@ static const char notes[] =
 	"Exit status: the program's; 128+N if signal N ended it; 124 time limit; 126 cannot execute;\n"
 	"127 not found; 125 atoll itself failed. --json and --report contain the cause.";
 
-const struct command verb_run = {
+const struct command command_run = {
 	.name = "run",
 	.group = "Run",
 	.usage = "[FLAGS] FILE [ARGS...] | - | -- CMD [ARGS...]",

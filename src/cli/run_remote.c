@@ -36,7 +36,7 @@ static int remote_fail_path(struct api_client *r, const char *what, const char *
 {
 	char shown[SHOWN];
 
-	cli_error_what(&r->trouble, "failed", "%s %s: %s", what, cli_error_shown(path, shown),
+	cli_error_what(&r->error, "failed", "%s %s: %s", what, cli_error_shown(path, shown),
 		       strerror(errno));
 	return r->status = STATUS_OURS;
 }
@@ -102,7 +102,7 @@ static int send_folder(struct api_client *r, const char *box, const char *folder
 	close(x.from);
 	waitpid(pid, &how, 0);
 	if (!status && how != 0) {
-		cli_error_what(&r->trouble, "failed", "tar could not read all of %.200s", folder);
+		cli_error_what(&r->error, "failed", "tar could not read all of %.200s", folder);
 		status = r->status = STATUS_OURS;
 	}
 	return status;
@@ -281,8 +281,8 @@ static int fetch_one(struct api_client *r, const char *box, int folder, const ch
 	x.most = &left;
 	status = api_client_bytes(r, &x);
 	*bytes += x.written;
-	if (status && r->http < 400 && !strcmp(r->trouble.code, "limit"))
-		cli_error_what(&r->trouble, "limit",
+	if (status && r->http < 400 && !strcmp(r->error.code, "limit"))
+		cli_error_what(&r->error, "limit",
 			       "--out: %s: files of more than %s, the size of the box's disk",
 			       cli_error_shown(to, shown), units_size(size, max));
 	return status;
@@ -318,7 +318,7 @@ static int fetch_all(struct api_client *r, const json_t *box, const struct optio
 		files += !status;
 	}
 	if (!status && json_is_true(json_object_get(after, "truncated"))) {
-		cli_error_what(&r->trouble, "limit",
+		cli_error_what(&r->error, "limit",
 			       "--out: more than 10000 files have changed; some are missing");
 		status = r->status = STATUS_OURS;
 	}
@@ -350,7 +350,7 @@ static int in_box(struct api_client *r, const json_t *made, const struct options
 		return r->status;
 	status = run_there(r, box, o, in, argv);
 	/* Also of a program that failed; not of one whose end is not known. */
-	if (o->out && !r->trouble.what[0]) {
+	if (o->out && !r->error.what[0]) {
 		int fetched = fetch_all(r, made, o, folder, before);
 
 		status = fetched ? fetched : status;
@@ -371,7 +371,7 @@ int run_remote(const struct cli *cli, const struct args *a, const struct options
 	r.runs = 1;
 	if (!status && opt->report) {
 		api_client_usage(&r, "--report is of a run on this machine");
-		cli_error_hint(&r.trouble, "instead", "--json prints the daemon's record");
+		cli_error_hint(&r.error, "instead", "--json prints the daemon's record");
 		status = r.status;
 	}
 	if (!status && opt->out) {
@@ -386,8 +386,8 @@ int run_remote(const struct cli *cli, const struct args *a, const struct options
 		status = in_box(&r, box, opt, in, argv, compiler, folder);
 		path = api_client_path("/v1/boxes/%s", api_client_text(box, "id"));
 	}
-	if (status && r.trouble.what[0])
-		cli_error_print(&r.trouble, cli->json, status);
+	if (status && r.error.what[0])
+		cli_error_print(&r.error, cli->json, status);
 	if (path)
 		json_decref(api_client_json(&r, "DELETE", path, NULL));
 	json_decref(box);

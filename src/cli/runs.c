@@ -3,7 +3,7 @@
 #include "base/units.h"
 #include "cli/api_client.h"
 #include "cli/table.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -145,9 +145,8 @@ static int runs_do_show(struct api_client *r, const char *id)
 	char shown[SHOWN];
 
 	if (!run && r->http == 404) {
-		cli_error_what(&r->trouble, "not_found", "no run \"%s\"",
-			       cli_error_shown(id, shown));
-		cli_error_hint(&r->trouble, "list", "atoll runs");
+		cli_error_what(&r->error, "not_found", "no run \"%s\"", cli_error_shown(id, shown));
+		cli_error_hint(&r->error, "list", "atoll runs");
 	}
 	if (!run)
 		return r->status;
@@ -166,13 +165,13 @@ static int runs_runs(struct api_client *r, const struct args *a)
 	if (a->nwords == 2 && !strcmp(a->words[0], "show"))
 		return runs_do_show(r, a->words[1]);
 	api_client_usage(r, "runs: unknown subcommand");
-	cli_error_hint(&r->trouble, "type", "atoll runs | atoll runs show ID");
+	cli_error_hint(&r->error, "type", "atoll runs | atoll runs show ID");
 	return r->status;
 }
 
 static int run_runs(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, runs_runs);
+	return api_client_command(cli, a, runs_runs);
 }
 
 static const struct example examples[] = {
@@ -182,7 +181,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_runs = {
+const struct command command_runs = {
 	.name = "runs",
 	.group = "Observe",
 	.usage = "[FLAGS] | show ID",

@@ -2,7 +2,7 @@
 #include "base/cleanup.h"
 #include "cli/fields.h"
 #include "cli/options.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 
@@ -66,8 +66,8 @@ static int set_box(struct api_client *r, const struct args *a)
 	if (!a->nwords || (set_describe(r, doc, a) == 0 && !json_object_size(doc))) {
 		json_decref(doc);
 		api_client_usage(r, a->nwords ? "set: no property given" : "set: missing box");
-		cli_error_hint(&r->trouble, "type", "atoll set BOX --lifetime 1h --mem 1G");
-		cli_error_hint(&r->trouble, "flags", "atoll set -h");
+		cli_error_hint(&r->error, "type", "atoll set BOX --lifetime 1h --mem 1G");
+		cli_error_hint(&r->error, "flags", "atoll set -h");
 		return r->status;
 	}
 	if (r->status) {
@@ -87,7 +87,7 @@ static int set_box(struct api_client *r, const struct args *a)
 
 static int run_set(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, set_box);
+	return api_client_command(cli, a, set_box);
 }
 
 static const struct example examples[] = {
@@ -97,7 +97,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_set = {
+const struct command command_set = {
 	.name = "set",
 	.group = "Boxes",
 	.usage = "FLAGS BOX",

@@ -4,7 +4,7 @@
 #include "cli/run_inputs.h"
 #include "cli/packages.h"
 #include "cli/local_run.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <unistd.h>
 
@@ -59,7 +59,7 @@ static int shell_fits(struct api_client *r, const struct args *a)
 			continue;
 		api_client_usage(r, "--%s is for a fresh box, and %s is there already",
 				 options_flags[flag].name, a->words[0]);
-		cli_error_hint(&r->trouble, "instead", "atoll new --%s ...",
+		cli_error_hint(&r->error, "instead", "atoll new --%s ...",
 			       options_flags[flag].name);
 		return r->status;
 	}
@@ -91,7 +91,7 @@ static int in_daemon(struct api_client *r, const struct args *a)
 
 static int shell_shell(const struct cli *cli, const struct args *a)
 {
-	return a->nwords ? api_client_verb(cli, a, in_daemon) : shell_fresh(cli, a);
+	return a->nwords ? api_client_command(cli, a, in_daemon) : shell_fresh(cli, a);
 }
 
 static const struct example examples[] = {
@@ -101,7 +101,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_shell = {
+const struct command command_shell = {
 	/* clang-format off */
 	.name = "shell",
 	.group = "Run",

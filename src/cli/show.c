@@ -1,7 +1,7 @@
 /* show.c - `atoll show`: all there is to know about a box. */
 #include "base/units.h"
 #include "cli/api_client.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -87,7 +87,7 @@ static int show_show(struct api_client *r, const struct args *a)
 
 	if (!a->nwords) {
 		api_client_usage(r, "show: missing box");
-		cli_error_hint(&r->trouble, "list", "atoll ls");
+		cli_error_hint(&r->error, "list", "atoll ls");
 		return r->status;
 	}
 	box = api_client_get(r, "/v1/boxes/%s", a->words[0]);
@@ -107,7 +107,7 @@ static int show_show(struct api_client *r, const struct args *a)
 
 static int run_show(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, show_show);
+	return api_client_command(cli, a, show_show);
 }
 
 static const struct example examples[] = {
@@ -116,7 +116,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_show = {
+const struct command command_show = {
 	.name = "show",
 	.group = "Boxes",
 	.usage = "BOX",

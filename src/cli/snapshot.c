@@ -2,7 +2,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/list_output.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,13 +67,13 @@ static int snapshot_snapshot(struct api_client *r, const struct args *a)
 	if (!strcmp(what, "rm") && a->nwords == 2)
 		return snapshot_drop(r, a);
 	api_client_usage(r, "snapshot: missing or unknown subcommand");
-	cli_error_hint(&r->trouble, "type", "atoll snapshot new BOX [NAME] | ls | rm SNAPSHOT");
+	cli_error_hint(&r->error, "type", "atoll snapshot new BOX [NAME] | ls | rm SNAPSHOT");
 	return r->status;
 }
 
 static int run_snapshot(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, snapshot_snapshot);
+	return api_client_command(cli, a, snapshot_snapshot);
 }
 
 static const struct example examples[] = {
@@ -83,7 +83,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_snapshot = {
+const struct command command_snapshot = {
 	.name = "snapshot",
 	.group = "Boxes",
 	.usage = "new BOX [NAME] | ls | rm SNAPSHOT",

@@ -3,7 +3,7 @@
 #include "base/units.h"
 #include "cli/api_client.h"
 #include "cli/table.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -98,8 +98,8 @@ static int stats_stats(struct api_client *r, const struct args *a)
 
 	if (!a->nwords) {
 		api_client_usage(r, "stats: missing box");
-		cli_error_hint(&r->trouble, "list", "atoll ls");
-		cli_error_hint(&r->trouble, "all", "atoll top");
+		cli_error_hint(&r->error, "list", "atoll ls");
+		cli_error_hint(&r->error, "all", "atoll top");
 		return r->status;
 	}
 	status = args_has(a, STATS_FOLLOW)
@@ -112,7 +112,7 @@ static int stats_stats(struct api_client *r, const struct args *a)
 
 static int run_stats(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, stats_stats);
+	return api_client_command(cli, a, stats_stats);
 }
 
 static const struct example examples[] = {
@@ -122,7 +122,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_stats = {
+const struct command command_stats = {
 	.name = "stats",
 	.group = "Observe",
 	.usage = "[FLAGS] BOX",

@@ -4,7 +4,7 @@
 #include "base/units.h"
 #include "cli/api_client.h"
 #include "cli/table.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -148,7 +148,7 @@ static int top_top(struct api_client *r, const struct args *a)
 
 static int run_top(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, top_top);
+	return api_client_command(cli, a, top_top);
 }
 
 static const struct example examples[] = {
@@ -157,7 +157,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_top = {
+const struct command command_top = {
 	.name = "top",
 	.group = "Observe",
 	.usage = "[-n N]",

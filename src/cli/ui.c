@@ -1,7 +1,7 @@
 /* ui.c - `atoll ui`: a link that opens the web UI signed in. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,9 +43,9 @@ static int ui_make_link(struct api_client *r, const struct args *a)
 		ui_print(r, link);
 	} else if (link) {
 		cli_error_what(
-			&r->trouble, "not_found",
+			&r->error, "not_found",
 			"this daemon listens only on a unix socket, which browsers cannot use");
-		cli_error_hint(&r->trouble, "serve", "atoll serve --listen 127.0.0.1:7070");
+		cli_error_hint(&r->error, "serve", "atoll serve --listen 127.0.0.1:7070");
 		r->status = STATUS_FAILED;
 	}
 	json_decref(link);
@@ -54,7 +54,7 @@ static int ui_make_link(struct api_client *r, const struct args *a)
 
 static int run_ui(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, ui_make_link);
+	return api_client_command(cli, a, ui_make_link);
 }
 
 static const struct example examples[] = {
@@ -63,7 +63,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_ui = {
+const struct command command_ui = {
 	/* clang-format off */
 	.name = "ui",
 	.group = "Machine",

@@ -1,5 +1,5 @@
 /* version.c - `atoll version`. */
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ static int version_version(const struct cli *cli, const struct args *a)
 	return 0;
 }
 
-const struct command verb_version = {
+const struct command command_version = {
 	.name = "version",
 	.group = "Machine",
 	.usage = "",

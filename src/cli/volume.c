@@ -2,7 +2,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/list_output.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static int volume_agreed(struct api_client *r, const char *name)
 
 	if (!isatty(0) || !isatty(2)) {
 		api_client_usage(r, "all that is in it would be deleted");
-		cli_error_hint(&r->trouble, "do it", "atoll volume rm --yes %s", name);
+		cli_error_hint(&r->error, "do it", "atoll volume rm --yes %s", name);
 		return 0;
 	}
 	fprintf(stderr, "atoll: delete volume %s and all that is in it? [y/N] ", name);
@@ -94,13 +94,13 @@ static int volume_volume(struct api_client *r, const struct args *a)
 	if (!strcmp(what, "rm") && a->nwords == 2)
 		return volume_drop(r, a);
 	api_client_usage(r, "volume: missing or unknown subcommand");
-	cli_error_hint(&r->trouble, "type", "atoll volume new NAME | ls | rm NAME");
+	cli_error_hint(&r->error, "type", "atoll volume new NAME | ls | rm NAME");
 	return r->status;
 }
 
 static int run_volume(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, volume_volume);
+	return api_client_command(cli, a, volume_volume);
 }
 
 static const struct example examples[] = {
@@ -110,7 +110,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_volume = {
+const struct command command_volume = {
 	.name = "volume",
 	.group = "Boxes",
 	.usage = "new NAME | ls | rm NAME",

@@ -1,7 +1,7 @@
 /* wait.c - `atoll wait`: waits until a program has ended. */
 #include "cli/exec_follow.h"
 #include "cli/attach_io.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 #include "base/clock.h"
 
 #include <poll.h>
@@ -22,7 +22,7 @@ static uint64_t ms_since(uint64_t then_ns)
 
 static int wait_late(struct api_client *r, const char *exec)
 {
-	cli_error_what(&r->trouble, "timeout", "%s is still running", exec);
+	cli_error_what(&r->error, "timeout", "%s is still running", exec);
 	return r->status = 124;
 }
 
@@ -66,7 +66,7 @@ static int wait_exec(struct api_client *r, const struct args *a)
 	r->runs = 1;
 	if (!a->nwords) {
 		api_client_usage(r, "wait: missing box");
-		cli_error_hint(&r->trouble, "type", "atoll wait BOX [EXEC]");
+		cli_error_hint(&r->error, "type", "atoll wait BOX [EXEC]");
 		return r->status;
 	}
 	if (a->nwords > 1)
@@ -74,8 +74,7 @@ static int wait_exec(struct api_client *r, const struct args *a)
 	else if (attach_newest(r, a->words[0], 0, exec))
 		return r->status;
 	if (!*exec) {
-		cli_error_what(&r->trouble, "not_found", "no program was started in %s",
-			       a->words[0]);
+		cli_error_what(&r->error, "not_found", "no program was started in %s", a->words[0]);
 		return r->status = STATUS_OURS;
 	}
 	status = wait_for(r, a->words[0], exec, args_value(a, WAIT_TIME, 0));
@@ -86,7 +85,7 @@ static int wait_exec(struct api_client *r, const struct args *a)
 
 static int exec_wait(const struct cli *cli, const struct args *a)
 {
-	return api_client_verb(cli, a, wait_exec);
+	return api_client_command(cli, a, wait_exec);
 }
 
 static const struct example examples[] = {
@@ -94,7 +93,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_wait = {
+const struct command command_wait = {
 	.name = "wait",
 	.group = "Run",
 	.usage = "BOX [EXEC]",

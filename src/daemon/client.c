@@ -6,7 +6,7 @@
  * executables". */
 #include "base/cleanup.h"
 #include "cli/dispatch.h"
-#include "cli/verbs.h"
+#include "cli/commands.h"
 #include "jail/feature.h"
 #include "daemon/config_checks.h"
 #include "daemon/endpoint.h"
@@ -16,16 +16,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct command *const verbs[] = {
+static const struct command *const commands[] = {
 	/* clang-format off */
-	&verb_run, &verb_batch, &verb_pipeline, &verb_agent, &verb_exec, &verb_shell, &verb_repl, &verb_attach, &verb_ps, &verb_kill,
-	&verb_wait,
-	&verb_new, &verb_ls, &verb_show, &verb_rename, &verb_set, &verb_env, &verb_port, &verb_rm, &verb_prune,
-	&verb_pause, &verb_resume, &verb_snapshot,
-	&verb_volume, &verb_packages,
-	&verb_cp, &verb_cat, &verb_put, &verb_diff,
-	&verb_logs, &verb_top, &verb_stats, &verb_runs, &verb_events,
-	&verb_api, &verb_ui, &verb_mcp, &verb_model, &verb_lang, &verb_version,
+	&command_run, &command_batch, &command_pipeline, &command_agent, &command_exec, &command_shell, &command_repl, &command_attach, &command_ps, &command_kill,
+	&command_wait,
+	&command_new, &command_ls, &command_show, &command_rename, &command_set, &command_env, &command_port, &command_rm, &command_prune,
+	&command_pause, &command_resume, &command_snapshot,
+	&command_volume, &command_packages,
+	&command_cp, &command_cat, &command_put, &command_diff,
+	&command_logs, &command_top, &command_stats, &command_runs, &command_events,
+	&command_api, &command_ui, &command_mcp, &command_model, &command_lang, &command_version,
 	NULL,
 	/* clang-format on */
 };
@@ -79,7 +79,7 @@ int config_check_set(const char *text, struct err *e)
 int main(int argc, char **argv)
 {
 	struct cli cli = { .argv = argv,
-			   .verbs = verbs,
+			   .commands = commands,
 			   .layers = layer_names(),
 			   .reach = endpoint_find,
 			   .hand_over = client_hand_over };

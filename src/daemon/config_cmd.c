@@ -1,7 +1,7 @@
 /* config_cmd.c - `atoll config`: the values of the settings, and where each was set. */
 #include "base/cleanup.h"
 #include "daemon/config.h"
-#include "daemon/verbs.h"
+#include "daemon/commands.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -244,7 +244,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_config = {
+const struct command command_config = {
 	.name = "config",
 	.group = "Machine",
 	.usage = "show | get NAME | check [FILE]",

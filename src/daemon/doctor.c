@@ -7,7 +7,7 @@
 #include "jail/feature.h"
 #include "jail/probe.h"
 #include "lang/lang.h"
-#include "daemon/verbs.h"
+#include "daemon/commands.h"
 
 #include <fcntl.h>
 #include <jansson.h>
@@ -432,7 +432,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_doctor = {
+const struct command command_doctor = {
 	.name = "doctor",
 	.group = "Machine",
 	.usage = "",

@@ -8,7 +8,7 @@
 #include "cli/api_client.h"
 #include "daemon/state_dir.h"
 #include "daemon/endpoint.h"
-#include "daemon/verbs.h"
+#include "daemon/commands.h"
 #include "store/audit.h"
 #include "store/keys.h"
 #include "store/teams.h"
@@ -275,7 +275,7 @@ static int run_key(const struct cli *cli, const struct args *a)
 	if (names_daemon(cli, a, &named, &e) < 0)
 		return key_failed(cli, &e);
 	if (named)
-		return api_client_verb(cli, a, remote_key);
+		return api_client_command(cli, a, remote_key);
 	if (open_store(a, &s, &e) < 0)
 		return key_failed(cli, &e);
 	rc = !strcmp(what, "new")  ? key_make(s, cli, a, &e)
@@ -293,7 +293,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_key = {
+const struct command command_key = {
 	/* clang-format off */
 	.name = "key",
 	.group = "Access",

@@ -11,7 +11,8 @@
 
 enum { CONNECT_MS = 5000 };
 
-static int local_daemon_refuse(const char *verb, const char *named, const char *run, struct err *e)
+static int local_daemon_refuse(const char *command, const char *named, const char *run,
+			       struct err *e)
 {
 	struct pidfile_record note;
 	struct err why;
@@ -23,7 +24,7 @@ static int local_daemon_refuse(const char *verb, const char *named, const char *
 		e, ERR_INVALID,
 		"%s acts on the daemon of a run folder, here %.60s (%s), and cannot act on %.80s; unset "
 		"ATOLL_HOST, or set ATOLL_RUN to its run folder",
-		verb, run, pid, named);
+		command, run, pid, named);
 }
 
 /* The process that listens there: the supervisor, or systemd (1) where that opened the socket. */
@@ -45,7 +46,7 @@ static int listener_of(const struct client_conn_url *url, pid_t *out_pid, struct
 }
 
 /* The daemon's socket is in its run folder, unless serve.socket is set. */
-static int find_by_socket(const char *verb, const char *named, char run[256], struct err *e)
+static int find_by_socket(const char *command, const char *named, char run[256], struct err *e)
 {
 	struct pidfile_record note;
 	struct client_conn_url url;
@@ -56,7 +57,7 @@ static int find_by_socket(const char *verb, const char *named, char run[256], st
 	if (client_conn_url_parse(named, &url, e) < 0)
 		return -1;
 	if (url.kind != CLIENT_CONN_UNIX)
-		return local_daemon_refuse(verb, named, run, e);
+		return local_daemon_refuse(command, named, run, e);
 	if (listener_of(&url, &listener, e) < 0)
 		return -1;
 	if (pidfile_read(run, &note, e) == 0 && note.supervisor == listener)
@@ -65,12 +66,12 @@ static int find_by_socket(const char *verb, const char *named, char run[256], st
 	slash = strrchr(folder, '/');
 	*slash = 0;
 	if (pidfile_read(folder, &note, e) < 0 || (note.supervisor != listener && listener != 1))
-		return local_daemon_refuse(verb, named, run, e);
+		return local_daemon_refuse(command, named, run, e);
 	snprintf(run, 256, "%s", folder);
 	return 0;
 }
 
-int local_daemon_find(const struct cli *cli, const char *verb, char out[256], struct err *e)
+int local_daemon_find(const struct cli *cli, const char *command, char out[256], struct err *e)
 {
 	struct endpoint reach = { 0 };
 
@@ -80,7 +81,7 @@ int local_daemon_find(const struct cli *cli, const char *verb, char out[256], st
 		snprintf(reach.where, sizeof(reach.where), "%s", cli->host);
 	if (!cli->host && !reach.chosen)
 		return 0;
-	if (find_by_socket(verb, reach.where, out, e) < 0)
+	if (find_by_socket(command, reach.where, out, e) < 0)
 		return -1;
 	return setenv("ATOLL_RUN", out, 1) < 0 ? err_sys(e, "setenv") : 0;
 }

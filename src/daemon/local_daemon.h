@@ -9,5 +9,5 @@
 /* Writes the folder to out and sets ATOLL_RUN to it, for the keeper's socket. On -1 the message
  * names the daemon of the request and the one that would have been used. The command's name is
  * for that message. */
-must_check int local_daemon_find(const struct cli *cli, const char *verb, char out[256],
+must_check int local_daemon_find(const struct cli *cli, const char *command, char out[256],
 				 struct err *e);

@@ -13,7 +13,7 @@
 #include "jail/mnt.h"
 #include "jail/seccomp.h"
 #include "keeper/template.h"
-#include "daemon/verbs.h"
+#include "daemon/commands.h"
 #include "zygote/confine_steps.h"
 
 #include <jansson.h>
@@ -278,7 +278,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_policy = {
+const struct command command_policy = {
 	.name = "policy",
 	.group = "Machine",
 	.usage = "[SECTION...]",

@@ -13,7 +13,7 @@
 #include "client/box_handle.h"
 #include "daemon/local_daemon.h"
 #include "daemon/pidfile.h"
-#include "daemon/verbs.h"
+#include "daemon/commands.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -184,7 +184,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_stop = {
+const struct command command_stop = {
 	.name = "stop",
 	.group = "Machine",
 	.usage = "[--all]",

@@ -25,7 +25,7 @@
 #include "daemon/state_dir.h"
 #include "daemon/egress_child.h"
 #include "daemon/pidfile.h"
-#include "daemon/verbs.h"
+#include "daemon/commands.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -700,7 +700,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_serve = {
+const struct command command_serve = {
 	.name = "serve",
 	.group = "Machine",
 	.usage = "",

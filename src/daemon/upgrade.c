@@ -13,7 +13,7 @@
 #include "client/box_handle.h"
 #include "daemon/local_daemon.h"
 #include "daemon/pidfile.h"
-#include "daemon/verbs.h"
+#include "daemon/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -153,7 +153,7 @@ static const struct example examples[] = {
 	{ 0 },
 };
 
-const struct command verb_upgrade = {
+const struct command command_upgrade = {
 	.name = "upgrade",
 	.group = "Machine",
 	.usage = "",

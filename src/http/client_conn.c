@@ -145,15 +145,15 @@ const char *client_conn_name(const struct client_conn_url *u)
 	return u->kind == CLIENT_CONN_UNIX ? u->host : u->header;
 }
 
-int client_conn_wait(struct client_conn *d, short what, int ms, const char *verb, struct err *e)
+int client_conn_wait(struct client_conn *d, short what, int ms, const char *action, struct err *e)
 {
 	int n = wait_for(d->fd, what, ms);
 
 	if (n < 0)
-		return err_sys(e, "%s %.120s", verb, client_conn_name(d->url));
+		return err_sys(e, "%s %.120s", action, client_conn_name(d->url));
 	if (n == 0) {
 		errno = ETIMEDOUT;
-		return err_sys(e, "%s %.120s", verb, client_conn_name(d->url));
+		return err_sys(e, "%s %.120s", action, client_conn_name(d->url));
 	}
 	return 0;
 }

@@ -7,7 +7,7 @@
 
 /* ---- in dial.c ---- */
 const char *client_conn_name(const struct client_conn_url *u); /* for messages */
-must_check int client_conn_wait(struct client_conn *d, short what, int ms, const char *verb,
+must_check int client_conn_wait(struct client_conn *d, short what, int ms, const char *action,
 				struct err *e);
 must_check int client_conn_connect(struct client_conn *d, const struct sockaddr *to, socklen_t len,
 				   uint32_t ms, struct err *e);

@@ -99,34 +99,35 @@ static int expect_name(SSL *ssl, const char *host)
 	return SSL_set_tlsext_host_name(ssl, host) && SSL_set1_host(ssl, host);
 }
 
-static int tls_refused(struct client_conn *d, const char *verb, struct err *e)
+static int tls_refused(struct client_conn *d, const char *action, struct err *e)
 {
 	long verdict = SSL_get_verify_result(d->ssl);
 
 	if (verdict != X509_V_OK) {
 		ERR_clear_error();
-		return err_set(e, ERR_DENIED, "%s %.100s: its certificate: %s", verb,
+		return err_set(e, ERR_DENIED, "%s %.100s: its certificate: %s", action,
 			       client_conn_name(d->url), X509_verify_cert_error_string(verdict));
 	}
-	return err_set(e, ERR_SYS, "%s %.100s: TLS: %s", verb, client_conn_name(d->url), tls_why());
+	return err_set(e, ERR_SYS, "%s %.100s: TLS: %s", action, client_conn_name(d->url),
+		       tls_why());
 }
 
 /* What an SSL_...() that returned `n` waits for. 0: try again, 1: the end, -1: failed. */
-static int tls_wait(struct client_conn *d, int n, int ms, const char *verb, struct err *e)
+static int tls_wait(struct client_conn *d, int n, int ms, const char *action, struct err *e)
 {
 	switch (SSL_get_error(d->ssl, n)) {
 	case SSL_ERROR_WANT_READ:
-		return client_conn_wait(d, POLLIN, ms, verb, e);
+		return client_conn_wait(d, POLLIN, ms, action, e);
 	case SSL_ERROR_WANT_WRITE:
-		return client_conn_wait(d, POLLOUT, ms, verb, e);
+		return client_conn_wait(d, POLLOUT, ms, action, e);
 	case SSL_ERROR_ZERO_RETURN:
 		return 1;
 	case SSL_ERROR_SYSCALL:
 		if (errno)
-			return err_sys(e, "%s %.120s", verb, client_conn_name(d->url));
+			return err_sys(e, "%s %.120s", action, client_conn_name(d->url));
 		return 1;
 	default:
-		return tls_refused(d, verb, e);
+		return tls_refused(d, action, e);
 	}
 }
 

@@ -220,7 +220,7 @@ static void conn_readable(struct conn *c)
 	if (p.len == -EAGAIN || p.len == -EINTR || p.len == -ECONNRESET)
 		return;
 	if (p.len <= 0 || p.cut || frame_check(scratch, (uint32_t)p.len) < 0 ||
-	    verb_run(c, (struct frame *)(void *)scratch, (uint32_t)p.len, p.fds, p.nfds) < 0)
+	    requests_run(c, (struct frame *)(void *)scratch, (uint32_t)p.len, p.fds, p.nfds) < 0)
 		conn_die(c);
 	for (i = 0; i < p.nfds; i++)
 		sys_close(p.fds[i]);

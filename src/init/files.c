@@ -299,12 +299,12 @@ static int entry_of(const struct job *j)
 
 /* ---- the worker ---- */
 
-static const struct verb {
+static const struct request_row {
 	int (*run)(const struct job *j); /* 0: say DONE; ANSWERED; or -errno: say ERROR */
 	const char *name;
 	uint8_t least, most; /* parts of the tail; 0: it is not text */
 	uint16_t flags;      /* that it knows */
-} verbs[] = {
+} request_rows[] = {
 	[WIRE_PUT] = { put, "put", 1, 1, WIRE_PIPE },
 	[WIRE_GET] = { files_do_get, "get", 1, 1, WIRE_PIPE | WIRE_GET_END },
 	[WIRE_MKDIR] = { make_directory, "mkdir", 1, 1, 0 },
@@ -327,7 +327,7 @@ static const struct verb {
 
 /* Splits the tail at its NULs; -errno unless the number of parts is right. A NUL inside a path
  * would make the worker act on another path than the client meant. */
-static int find_parts(struct job *j, const struct verb *v)
+static int find_parts(struct job *j, const struct request_row *v)
 {
 	static char none[1];
 	uint32_t i, seen = 1;
@@ -363,7 +363,8 @@ static int check_pipe(const struct job *j)
 
 static void files_serve(const struct frame *f, uint32_t len, int pipe)
 {
-	const struct verb *v = f->type < ARRAY_LEN(verbs) ? &verbs[f->type] : NULL;
+	const struct request_row *v =
+		f->type < ARRAY_LEN(request_rows) ? &request_rows[f->type] : NULL;
 	struct job j = { .head = f, .path = scratch + frame_body(f->type), .pipe = pipe };
 	uint32_t ref = f->ref;
 	int err;

@@ -412,10 +412,10 @@ static int listen_port(const struct request *r)
 	return 0;
 }
 
-static const struct verb {
+static const struct request_row {
 	int (*run)(const struct request *r);
 	uint8_t takes_fds;
-} verbs[] = {
+} request_rows[] = {
 	/* clang-format off */
 	[WIRE_PERSIST] = { requests_keep, 0 },
 	[WIRE_JOIN_CGROUPS] = { requests_adopt, 1 },
@@ -439,9 +439,10 @@ static const struct verb {
 	/* clang-format on */
 };
 
-int verb_run(struct conn *c, struct frame *f, uint32_t len, int *fds, unsigned nfds)
+int requests_run(struct conn *c, struct frame *f, uint32_t len, int *fds, unsigned nfds)
 {
-	const struct verb *v = f->type < ARRAY_LEN(verbs) ? &verbs[f->type] : NULL;
+	const struct request_row *v =
+		f->type < ARRAY_LEN(request_rows) ? &request_rows[f->type] : NULL;
 	struct request r = { .conn = c, .head = f, .fds = fds, .nfds = nfds };
 
 	if (!v || !v->run || (nfds && !v->takes_fds))

@@ -55,8 +55,9 @@ int watch(const struct job *j); /* returns only if it fails at once */
 void say(const void *body, size_t n, const void *tail, size_t tail_n);
 void say_two(const void *body, size_t n, const char *a, const char *b); /* tail: a NUL b */
 void say_head(uint8_t type, uint32_t ref, uint16_t flags);
-void say_error(uint32_t ref, const char *verb, const char *path, int err);
-void say_refusal(uint32_t ref, uint32_t kind, const char *verb, const char *path, const char *why);
+void say_error(uint32_t ref, const char *action, const char *path, int err);
+void say_refusal(uint32_t ref, uint32_t kind, const char *action, const char *path,
+		 const char *why);
 void say_entry(uint32_t ref, const struct stat *st, const uint8_t *sha256, const char *name,
 	       size_t n);
 /* With the target of a link: `at` in `dir` is the real place, `name` the client's name of it. */

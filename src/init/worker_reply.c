@@ -41,11 +41,11 @@ void say_head(uint8_t type, uint32_t ref, uint16_t flags)
 }
 
 /* "request path: why" */
-static void reply_refuse(struct wire_error e, const char *verb, const char *path, const char *why)
+static void reply_refuse(struct wire_error e, const char *action, const char *path, const char *why)
 {
 	struct text t = { .to = e.msg, .room = sizeof(e.msg) };
 
-	text_add(&t, verb);
+	text_add(&t, action);
 	text_add(&t, " ");
 	t.room = t.len + NAME_SHOWN + 1;
 	text_add(&t, path);
@@ -55,18 +55,18 @@ static void reply_refuse(struct wire_error e, const char *verb, const char *path
 	say(&e, sizeof(e), NULL, 0);
 }
 
-void say_refusal(uint32_t ref, uint32_t kind, const char *verb, const char *path, const char *why)
+void say_refusal(uint32_t ref, uint32_t kind, const char *action, const char *path, const char *why)
 {
-	reply_refuse((struct wire_error){ .head = conn_head(WIRE_ERROR, ref), .kind = kind }, verb,
-		     path, why);
+	reply_refuse((struct wire_error){ .head = conn_head(WIRE_ERROR, ref), .kind = kind },
+		     action, path, why);
 }
 
-void say_error(uint32_t ref, const char *verb, const char *path, int err)
+void say_error(uint32_t ref, const char *action, const char *path, int err)
 {
 	struct wire_error e = { .head = conn_head(WIRE_ERROR, ref), .sys = err };
 	const char *why = text_errno(err, &e.kind);
 
-	reply_refuse(e, verb, path, why);
+	reply_refuse(e, action, path, why);
 }
 
 uint64_t mtime_ns(const struct stat *st)

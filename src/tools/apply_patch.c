@@ -29,7 +29,7 @@ static struct patching *patching_of(struct file_ops *x)
 
 static void patcher_tell(struct patching *p)
 {
-	static const char *const verbs[] = {
+	static const char *const kinds[] = {
 		[PATCH_ADD] = "A", [PATCH_UPDATE] = "M", [PATCH_DELETE] = "D"
 	};
 	json_t *all = json_array();
@@ -39,9 +39,9 @@ static void patcher_tell(struct patching *p)
 	for (unsigned i = 0; i < p->n; i++) {
 		const struct change *c = &p->changes[i];
 
-		buf_printf(&text, "%s %s%s%s\n", verbs[c->kind], c->path, c->to ? " -> " : "",
+		buf_printf(&text, "%s %s%s%s\n", kinds[c->kind], c->path, c->to ? " -> " : "",
 			   c->to ? c->to : "");
-		json_array_append_new(all, json_pack("{s:s, s:s, s:s?}", "kind", verbs[c->kind],
+		json_array_append_new(all, json_pack("{s:s, s:s, s:s?}", "kind", kinds[c->kind],
 						     "path", c->path, "to", c->to));
 		call_audit(p->content.job->call,
 			   c->kind == PATCH_DELETE ? "file.remove" : "file.write", c->path, "ok");

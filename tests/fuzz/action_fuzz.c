@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		assert(!a.doc && e.msg[0]);
 		return 0;
 	}
-	assert(a.done ? a.result != NULL : a.verb < VERB_COUNT && json_is_object(a.args));
+	assert(a.done ? a.result != NULL : a.command < VERB_COUNT && json_is_object(a.args));
 	action_fini(&a);
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* args_fuzz.c - a command line, one word per line, against a verb with a flag of every type. */
+/* args_fuzz.c - a command line, one word per line, against a command with a flag of every type. */
 #include "cli/args.h"
 #include "base/cleanup.h"
 #include "fuzz.h"
@@ -34,12 +34,12 @@ static void parse(const struct command *v, int argc, char **argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	struct command verb = { .name = "verb",
-				.usage = "WORD",
-				.flags = flags,
-				.nflags = ARRAY_LEN(flags),
-				.max_words = 3 };
-	char text[4096], *argv[65] = { "verb" }, *save = NULL;
+	struct command command = { .name = "command",
+				   .usage = "WORD",
+				   .flags = flags,
+				   .nflags = ARRAY_LEN(flags),
+				   .max_words = 3 };
+	char text[4096], *argv[65] = { "command" }, *save = NULL;
 	int argc = 1;
 
 	if (len >= sizeof(text))
@@ -49,8 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	for (char *w = strtok_r(text, "\n", &save); w && argc < 64; w = strtok_r(NULL, "\n", &save))
 		argv[argc++] = w;
 
-	parse(&verb, argc, argv);
-	verb.own_words = 1;
-	parse(&verb, argc, argv);
+	parse(&command, argc, argv);
+	command.own_words = 1;
+	parse(&command, argc, argv);
 	return 0;
 }

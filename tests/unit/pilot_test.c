@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define ALL ((1u << VERB_COUNT) - 1)
+#define ALL ((1u << AGENT_TOOL_COUNT) - 1)
 
 static struct err e;
 static struct action a;
@@ -40,11 +40,11 @@ static int refused(const char *text, const char *words)
 TEST(an_action_is_accepted_by_either_name_of_its_tool)
 {
 	CHECK(takes("{\"tool\":\"run_command\",\"args\":{\"command\":\"ls\"}}"));
-	CHECK_INT(a.verb, VERB_RUN);
+	CHECK_INT(a.kind, AGENT_TOOL_RUN);
 	action_fini(&a);
 	CHECK(takes(
 		" \n{\"tool\":\"RunTerminalCommand\",\"args\":{\"command\":\"ls\",\"timeout_ms\":5}}\n"));
-	CHECK_INT(a.verb, VERB_RUN);
+	CHECK_INT(a.kind, AGENT_TOOL_RUN);
 	action_fini(&a);
 	CHECK(takes("{\"tool\":\"list_files\",\"args\":{}}"));
 	action_fini(&a);
@@ -137,7 +137,7 @@ TEST(an_unknown_tool_is_rejected_with_the_list_of_tools)
 	const char *run = "{\"tool\":\"run_command\",\"args\":{\"command\":\"\"}}";
 
 	CHECK(refused("{\"tool\":\"rm_rf\",\"args\":{}}", "there are: read_file, write_file"));
-	CHECK(action_parse(run, strlen(run), 1u << VERB_READ, &a, &e) < 0);
+	CHECK(action_parse(run, strlen(run), 1u << AGENT_TOOL_READ, &a, &e) < 0);
 	CHECK(strstr(e.msg, "there are: read_file") != NULL);
 	CHECK(strstr(e.msg, "write_file") == NULL);
 }

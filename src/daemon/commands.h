@@ -1,0 +1,14 @@
+/* commands.h - the commands that use internals of the daemon: they may include everything. */
+#pragma once
+#include "cli/args.h"
+
+extern const struct command command_config;
+extern const struct command command_doctor;
+extern const struct command command_policy;
+extern const struct command command_serve;
+extern const struct command command_stop;
+extern const struct command command_key;
+extern const struct command command_upgrade;
+
+/* Adds the bit of the row with this name, in the launcher's table or in init's; -1: no such row. */
+int policy_without(const char *row, uint64_t *launch, uint64_t *init);
