@@ -14,7 +14,7 @@
 struct head {
 	char magic[8];
 	struct compile_cache_key key;
-	uint8_t digest[SHA256_BYTES]; /* of the bytes behind */
+	uint8_t digest[SHA256_BYTES]; /* of the bytes that follow */
 	uint64_t bytes;
 };
 static const char magic[8] = "made 2\n";
@@ -39,7 +39,7 @@ void compile_caches_close(struct compile_caches *a)
 
 /* ---- keys ---- */
 
-/* With its length in front: no two lists of texts look alike. */
+/* The length comes first, so that no two lists of texts have the same encoding. */
 static void artefact_hash_bytes(struct sha256 *s, const void *bytes, size_t n)
 {
 	uint64_t len = n;
@@ -80,8 +80,8 @@ static void add_look(struct sha256 *s, const char *path)
 	sha256_add(s, look, sizeof(look));
 }
 
-/* A compiler is a hundred files, and asking each takes longer than some compile. Whatever package comes
- * or goes or is replaced shows in one of these. */
+/* A compiler has hundreds of files, and a check of each would take longer than some compile. Every
+ * package that is installed, removed or replaced changes one of these. */
 static void add_host(struct sha256 *s, const char *compiler)
 {
 	static const char *const places[] = {
@@ -111,7 +111,7 @@ static void add_files(struct sha256 *s, const json_t *files)
 	}
 }
 
-/* They are ours, and another version of us may have others. */
+/* These files belong to Atoll, and another version of Atoll may have others. */
 static void add_support(struct sha256 *s, const struct lang_pair *files)
 {
 	uint64_t n = 0;
@@ -141,7 +141,7 @@ void compile_cache_key(const struct compile_inputs *of, struct compile_cache_key
 	add_text(&s, of->box_env);
 	add_text(&s, of->cwd);
 	sha256_add(&s, &of->nlayers,
-		   sizeof(of->nlayers)); /* or a layer could be taken for a file's name */
+		   sizeof(of->nlayers)); /* else a layer could be taken for a file name */
 	for (unsigned i = 0; i < of->nlayers; i++)
 		add_text(&s, of->layers[i]);
 	add_text(&s, of->source);
@@ -221,7 +221,7 @@ static int read_all(int fd, void *to, size_t n)
 	return 0;
 }
 
-/* 1: it is of this key, and whole; 0: of another; -1: nobody can tell what it is. */
+/* 1: an entry of this key, and complete; 0: of another key; -1: invalid. */
 static int read_whole(int fd, const struct compile_cache_key *key, size_t most, struct buf *out)
 {
 	uint8_t digest[SHA256_BYTES];
@@ -289,7 +289,7 @@ void compile_cache_put(const struct compile_caches *a, const struct compile_cach
 	fd = openat(a->folder, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	/* Nothing waits for the disk: what a crash leaves of it does not fit its digest. */
+	/* No fsync: an entry that a crash leaves incomplete does not match its digest. */
 	if (write_all(fd, &h, sizeof(h)) < 0 || write_all(fd, bytes, n) < 0 ||
 	    renameat(a->folder, draft, a->folder, name) < 0)
 		unlinkat(a->folder, draft, 0);
@@ -310,7 +310,7 @@ static const char **artefact_shell_argv(const char *script, const char *program)
 
 const char **compile_cache_pack(const char *program)
 {
-	/* -I: a failure of either is told. */
+	/* -I: a failure of tar or gzip is reported. */
 	return artefact_shell_argv("exec tar -C \"${1%/*}/\" -I 'gzip -1' -cf - -- \"${1##*/}\"",
 				   program);
 }
@@ -320,8 +320,8 @@ const char **compile_cache_unpack(const char *program)
 	return artefact_shell_argv("tar -C \"${1%/*}/\" -xzf \"$2\" && rm -f \"$2\"", program);
 }
 
-/* A file that is as it is needs nobody in the box to unpack it. One that is too large may still fit when
- * packed; a much larger one is not worth the try. */
+/* A file that is stored unpacked needs no program in the box to unpack it. A file that is too large
+ * may fit when packed; a much larger one is not tried. */
 const char **compile_cache_give(const char *program)
 {
 	return artefact_shell_argv(

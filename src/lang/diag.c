@@ -1,5 +1,5 @@
-/* diag.c - see diag.h. A pattern sees a few lines at a time, each cut: what a regular expression
- * costs depends on the length of its text, and this text is a stranger's. */
+/* diag.c - see diag.h. A pattern is applied to a few lines at a time, each truncated: the cost of a
+ * regular expression depends on the length of the text, and this text is untrusted. */
 #include "lang/diag.h"
 #include "base/cleanup.h"
 #include "client/box_handle.h"
@@ -11,7 +11,7 @@
 
 enum { LINE_BYTES = 512, LINES_MAX = 600, WINDOW_LINES = 3, RESULTS = 50, GROUPS = 10 };
 
-/* Some lines as a text of their own, from `at` on. */
+/* Copies some lines, from `at` on. */
 struct window {
 	char text[WINDOW_LINES * (LINE_BYTES + 1) + 1];
 	regmatch_t group[GROUPS];
@@ -42,7 +42,7 @@ static void diag_look(struct window *w, const char *at, const char *end, unsigne
 		at = stop + 1;
 	}
 	*to = 0;
-	/* A NUL would hide the rest from the patterns, and nothing else. */
+	/* A NUL would end the text for the patterns. */
 	for (char *p = w->text; p < to; p++)
 		*p = *p ? *p : ' ';
 }
@@ -77,7 +77,7 @@ static json_t *group_number(struct window *w, uint32_t group)
 	return json_integer(strtol(w->text + w->group[group].rm_so, NULL, 10));
 }
 
-/* Files are told as the request named them. */
+/* Files are reported by the names of the request. */
 static json_t *group_file(struct window *w, uint32_t group)
 {
 	json_t *path = group_text(w, group);
@@ -166,7 +166,7 @@ json_t *diag_errors(const struct lang *l, const char *text, size_t len)
 
 /* ---- programs ---- */
 
-/* A frame in a library of the host, or in none of the user's files: the user did not write it. */
+/* A frame in a library of the host or outside of the files of the user is skipped. */
 static int is_library(const struct window *w, uint32_t group)
 {
 	const char *path;
@@ -178,8 +178,8 @@ static int is_library(const struct window *w, uint32_t group)
 	       !strncmp(path, BOX_HOME "/.local/", strlen(BOX_HOME "/.local/"));
 }
 
-/* The last window that matches, or the first one; 0: none does. file: the group that names a file, or 0; a
- * window with one of the user's goes before all others. */
+/* The last window that matches, or the first one; 0: none. file: the group that names a file, or 0;
+ * a window that names a file of the user is preferred. */
 static int diag_find(struct window *w, const char *pattern, unsigned lines, int last, uint32_t file,
 		     const char *text, const char *end)
 {
@@ -210,7 +210,8 @@ static json_t *fault_of(const struct lang_pattern *p, const char *text, const ch
 	struct window w, place;
 	json_t *doc;
 
-	/* Where a place belongs to it, words alone are not enough: anybody may write "x: y". */
+	/* Where the pattern has a file and line, text alone is not enough: any program may print
+	 * "x: y". */
 	if (!diag_find(&w, p->match, p->lines, 1, 0, text, end) ||
 	    (p->at && !diag_find(&place, p->at, 1, (int)p->at_last, p->at_file, text, end)))
 		return NULL;

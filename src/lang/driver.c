@@ -13,14 +13,14 @@ static const struct driver rows[] = {
 	{ "r", { "/usr/bin/Rscript", DRIVER_DIR "r.R" }, 0 },
 	{ "ruby", { "/usr/bin/ruby", DRIVER_DIR "ruby.rb" }, 0 },
 	{ "php", { "/usr/bin/php", DRIVER_DIR "php.php" }, 0 },
-	/* "java" stays a program that is compiled and run; this one is asked for by its own name. */
+	/* "java" is a program that is compiled and run; the interpreter has another name. */
 	{ "jshell",
 	  { "/usr/bin/java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto",
 	    "-Xmx256m", "--add-opens=java.base/java.io=ALL-UNNAMED", DRIVER_DIR "jshell.java" },
 	  0 },
 };
 
-/* Any kernel that a box has; its name is the last word. */
+/* Any kernel of the box; its name is the last argument. */
 static const struct driver jupyter = { "jupyter", { DRIVER_DIR "bin/jupyter" }, 0 };
 
 static const char *kernel_of(const char *language)

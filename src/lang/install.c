@@ -7,22 +7,23 @@
 
 /* ---- plans ---- */
 
-/* How a manager is told where packages come from, and to install them below INSTALL_HOME as they will
- * lie below / in a box that has the layer. Words: %s the source, * the packages. */
+/* The arguments for a manager: the package source, and an installation below INSTALL_HOME with the
+ * layout below / of a box with the layer. %s is the source, * the packages. */
 struct recipe {
 	const char *program; /* must be on the host */
 	const char *debian;  /* the Debian package that installs the manager and its runtime */
 	const char *from, *place;
-	const char *registry[16];     /* with a registry */
-	const char *mirror[16];       /* with a mirror on a volume; empty: there is no such thing */
-	const char *before[8];        /* a step before it */
-	const char *after[12];        /* one behind it */
-	const char *env[INSTALL_ENV]; /* of the manager */
+	const char *registry[16];         /* with a registry */
+	const char *mirror[16];           /* with a mirror on a volume; empty: not supported */
+	const char *before[8];            /* a step before it */
+	const char *after[12];            /* one behind it */
+	const char *env[INSTALL_ENV];     /* of the manager */
 	const char *box_env[INSTALL_ENV]; /* of programs in a box with the layer */
 };
 
-/* A mirror of npm is a folder laid out as a registry answers: a file per package, the tarballs beside
- * it. npm speaks HTTP only, so this serves the folder on the box's own loopback meanwhile. */
+/* A mirror of npm is a folder with the answers of a registry: a file per package, and the tarballs.
+ * npm supports only HTTP, so this serves the folder on the loopback of the box during the
+ * install. */
 static const char npm_mirror[] =
 	"const http=require('http'),fs=require('fs'),path=require('path');"
 	"const {spawn}=require('child_process');"
@@ -45,12 +46,13 @@ static const char npm_mirror[] =
 		"--no-input", "--no-compile", "--disable-pip-version-check",                       \
 		"--no-warn-script-location"
 
-/* A module's own sums are checked; who vouches for them is another host, which installs do not ask. */
+/* The checksums of a module are checked; the checksum database is another host, which installs do
+ * not contact. */
 #define GO_MODULES "/home/user/modules"
 
-/* apt, as nobody in particular: what the host has is taken as installed (the keeper's copy of dpkg's
- * list), what is missing is downloaded, checked by apt, and unpacked. No script of a package is run.
- * What lies elsewhere than a layer may have something is left out, and said. */
+/* apt without root: packages of the host count as installed (the keeper's copy of dpkg's list),
+ * missing ones are downloaded, checked by apt, and unpacked. No script of a package is run. Files
+ * outside of the folders that a layer may have are left out and reported. */
 static const char apt_script[] =
 	"set -e; umask 022; sources=$1; shift\n"
 	"mkdir -p /home/user/apt/lists/partial /home/user/apt/archives/partial " INSTALL_HOME
@@ -83,15 +85,15 @@ static const char apt_script[] =
 	"for deb in /home/user/apt/archives/*.deb; do\n"
 	" [ ! -e \"$deb\" ] || { echo \"unpacking ${deb##*/}\"; dpkg-deb -x \"$deb\" .; }\n"
 	"done\n"
-	"for dir in bin sbin lib; do\n" /* of packages from before they moved below /usr */
+	"for dir in bin sbin lib; do\n" /* of packages that still have folders outside of /usr */
 	" [ ! -d $dir ] || { mkdir -p usr/$dir; cp -a $dir/. usr/$dir/; rm -r $dir; }\n"
 	"done\n"
 	"for dir in *; do case $dir in usr|opt|var|srv) ;; *)\n"
 	" echo \"left out: /$dir\"; rm -r \"$dir\" ;; esac; done\n";
 #define APT "/bin/sh", "-c", apt_script, "apt"
 
-/* Crates are sources. They lie in the layer as cargo vendor lays them out, and a file in the root of the
- * box, where every cargo looks, says so. A mirror is a folder of that kind. */
+/* Crates are sources. The layer has them as `cargo vendor` stores them, and a file in the root of
+ * the box, which every cargo reads, names this folder. A mirror is such a folder. */
 #define CRATES "/opt/packages/cargo"
 static const char cargo_script[] =
 	"set -e; umask 022; from=$1; shift\n"
@@ -125,7 +127,7 @@ static const struct recipe recipes[PM_COUNT] = {
 		.from = INSTALL_HOME, .place = "",
 		.registry = { PIP, "--index-url=%s", "--", "*" },
 		.mirror = { PIP, "--no-index", "--find-links=" INSTALL_MIRROR "/pip", "--", "*" },
-		/* Hashes and not times: a layer's files are all of one time. */
+		/* Hashes and not times: all files of a layer have the same time. */
 		.after = { "/usr/bin/python3", "-m", "compileall", "-q", "--invalidation-mode",
 			   "unchecked-hash", "-s", INSTALL_HOME, "-p", "/", INSTALL_HOME },
 	},
@@ -147,7 +149,7 @@ static const struct recipe recipes[PM_COUNT] = {
 			    "--install-dir=" INSTALL_HOME "/var/lib/gems/%r",
 			    "--bindir=" INSTALL_HOME "/usr/local/bin", "*" },
 	},
-	/* What was downloaded is laid out as a proxy answers: boxes have it for theirs. */
+	/* Downloads are stored as a module proxy answers: boxes use the folder as their proxy. */
 	[PM_GO] = {
 		.program = "/usr/bin/go", .debian = "golang-go",
 		.from = GO_MODULES "/cache/download",
@@ -300,14 +302,14 @@ const char *install_fault_name(enum install_fault f)
 	return faults[f];
 }
 
-/* The first row whose words are there, whole manager by whole manager: what explains the others comes
- * first. A package that cannot be found because nobody answers is a network that cannot be reached. */
+/* The first row whose text occurs in the output; rows that explain others come first: a package
+ * that is not found because no server answers is an unreachable network. */
 static const struct complaint {
 	enum package_manager manager;
 	enum install_fault fault;
 	const char *words;
-	const char *before; /* what stands before the package's name in that line; NULL: no name */
-	const char *versions; /* what stands before the list of versions, up to ')' */
+	const char *before;   /* the text before the package name in that line; NULL: no name */
+	const char *versions; /* the text before the list of versions, which ends with ')' */
 } complaints[] = {
 	{ PM_PIP, INSTALL_NO_MANAGER, "/usr/bin/python3: No module named pip", NULL, NULL },
 	{ PM_NPM, INSTALL_NO_MANAGER, "spawn /usr/bin/npm ENOENT", NULL, NULL },
@@ -364,7 +366,7 @@ static const struct complaint {
 	{ PM_APT, INSTALL_NO_VERSION, "have unmet dependencies", NULL, NULL },
 };
 
-/* Between two marks of one line. */
+/* The text between two marks of one line. */
 static void cut_out(const char *line, const char *end, const char *before, const char *stops,
 		    char *out, size_t size)
 {
@@ -391,7 +393,7 @@ static void line_of(const char *said, size_t n, const char *at, const char **out
 	*out_end = end ? end : said + n;
 }
 
-/* The name in it, as far as it is one; npm says 'name@*'. */
+/* The valid part of the name; npm prints 'name@*'. */
 static void set_package(enum package_manager m, struct install_diagnosis *d, const char *found)
 {
 	struct packages p = { .manager = m };

@@ -25,7 +25,7 @@ enum {
 static struct lang rows[MOST_LANGS];
 static unsigned nrows;
 
-/* What does not parse is a fault of this executable, and its unit test would have said so. */
+/* A file that does not parse is a defect of this executable, which its unit test finds. */
 static void read_rows(void)
 {
 	struct err e;
@@ -213,7 +213,7 @@ const char *const *lang_compiler(const struct lang *l, const char *wanted)
 	return NULL;
 }
 
-/* Adds the value of the {place} that begins here; returns its length in the word, 0: none does. */
+/* Adds the value of the {placeholder} that starts here; returns its length in the word, 0: none. */
 static size_t put_place(struct buf *out, const char *at, const struct lang_job *job)
 {
 	const char *slash = strrchr(job->source, '/'), *dot = ending_of(job->source);
@@ -238,7 +238,7 @@ static size_t put_place(struct buf *out, const char *at, const struct lang_job *
 	}
 	if (strncmp(at, HEAP, strlen(HEAP)) != 0)
 		return 0;
-	/* The rest is for code, stacks and files, which are memory in a box, too. */
+	/* The rest is for code, stacks and files, which use memory of the box, too. */
 	buf_printf(out, "%llu", (unsigned long long)(job->memory * 6 / 10 >> 20));
 	return strlen(HEAP);
 }
@@ -302,14 +302,14 @@ const char **lang_words(const char *const *row, const struct lang_job *job, cons
 
 /* ---- names that are in the text ---- */
 
-/* Patterns see a line at a time, cut: what they cost grows with the length of a text, in the worst
- * case with its square, and this text is a stranger's. */
+/* Patterns are applied to truncated lines: their cost grows with the length of a text, in the worst
+ * case with its square, and this text is untrusted. */
 struct lang_line {
 	char text[LINE_BYTES + 1];
 	const char *next;
 };
 
-/* 0: there is no further one. */
+/* 0: no more lines. */
 static int next_line(struct lang_line *l, const char *end)
 {
 	const char *stop;
@@ -326,7 +326,7 @@ static int next_line(struct lang_line *l, const char *end)
 	return 1;
 }
 
-/* The last group of the pattern, where it matches; 0: it does not. */
+/* The last group of the pattern, if it matches; 0: no match. */
 static int name_in(const regex_t *re, const char *line, char out[LANG_UNIT])
 {
 	regmatch_t m[10];
@@ -340,7 +340,7 @@ static int name_in(const regex_t *re, const char *line, char out[LANG_UNIT])
 	return 1;
 }
 
-/* The first name, or the last one up to the line where `until` matches; 0: there is none. */
+/* The first name, or the last one before the line that matches `until`; 0: none. */
 static int find_name(const char *pattern, const char *until, const char *text, size_t len,
 		     char out[LANG_UNIT])
 {

@@ -1,4 +1,4 @@
-/* lang_file.c - see lang_file.h. What a file may say is a table; one loop reads it. */
+/* lang_file.c - see lang_file.h. The keys of a file are a table; one loop reads it. */
 #include "lang/lang_file.h"
 #include "base/cleanup.h"
 #include "base/toml.h"
@@ -32,7 +32,7 @@ static void *lang_file_room(struct runtime_store *s, size_t n, size_t size)
 enum kind {
 	TEXT,     /* const char * */
 	TEXTS,    /* const char *const * */
-	WORDS,    /* the same, with {places} */
+	WORDS,    /* the same, with {placeholders} */
 	NUMBER,   /* uint32_t */
 	SIZE,     /* uint64_t */
 	PAIRS,    /* a table of texts */
@@ -173,7 +173,7 @@ static int read_text(struct lang_file_reader *r, const struct toml_node *n, cons
 	return 0;
 }
 
-/* "{unti}" is a typing error; "${x}" and "{}" belong to whoever reads the word. */
+/* "{unti}" is a typing error; "${x}" and "{}" belong to the program that gets the word. */
 static int check_places(struct lang_file_reader *r, const struct toml_node *n)
 {
 	static const char *const places[] = { "source", "stem", "dir",     "program",

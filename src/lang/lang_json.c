@@ -77,7 +77,7 @@ json_t *lang_json_lang(const struct lang *l, const char *version)
 	return doc;
 }
 
-/* Packages come once, though two languages may want them. */
+/* Each package is listed once, though two languages may need it. */
 static void add_package(struct buf *out, const char *name)
 {
 	size_t n = strlen(name);
@@ -88,7 +88,7 @@ static void add_package(struct buf *out, const char *name)
 	buf_printf(out, "%s%s", out->len ? " " : "sudo apt-get install ", name);
 }
 
-/* A package that a language of this host needs, too, is installed already: nodejs for typescript, gcc for c++. */
+/* A package of an installed language is installed already: nodejs for typescript, gcc for c++. */
 static int about_has_package(const char *package)
 {
 	for (unsigned i = 0; i < lang_count(); i++)
@@ -112,7 +112,7 @@ void lang_json_install(struct buf *out)
 	}
 }
 
-/* Those of a box's own user are its own affair. */
+/* Kernels of the user of a box are not listed here. */
 json_t *lang_json_kernels(void)
 {
 	struct spec_places places;

@@ -21,10 +21,10 @@ static int pip_canonical(const char *text, struct buf *out, struct err *e);
 static int plain_canonical(const char *text, struct buf *out, struct err *e,
 			   enum package_manager m);
 
-/* How a name may look, what stands between it and its version, and how that may look. */
+/* The grammar of a name, of the operators before a version, and of a version. */
 static const struct grammar {
 	const char *name;
-	const char *languages;    /* each with a space behind it */
+	const char *languages;    /* each followed by a space */
 	const char *first, *rest; /* characters of a name */
 	const char *between;      /* before a version; canonical is the first of them */
 	const char *version_first, *version;
@@ -79,7 +79,7 @@ static int package_refuse(enum package_manager m, const char *text, const char *
 		       why, grammars[m].name, grammars[m].example);
 }
 
-/* What is wrong with it whatever the manager, or NULL. */
+/* An error that holds for every manager, or NULL. */
 static const char *plainly_wrong(const char *text)
 {
 	if (!*text)
@@ -104,7 +104,7 @@ static void skip_spaces(const char **at)
 	*at += strspn(*at, " ");
 }
 
-/* PEP 503: lower case, and any run of -_. is one dash. Stops behind the name. */
+/* PEP 503: lower case, and any run of -_. is one dash. Stops after the name. */
 static int pip_name(const char **at, struct buf *out)
 {
 	size_t n = strspn(*at, LOWER UPPER DIGIT "-_.");
@@ -127,7 +127,7 @@ static int pip_name(const char **at, struct buf *out)
 }
 
 enum { PARTS_MOST = 16 };
-struct package_parts { /* of a list with commas, to be put in order */
+struct package_parts { /* of a list with commas, which is sorted */
 	struct buf v[PARTS_MOST];
 	unsigned n;
 };
@@ -241,7 +241,7 @@ static size_t name_length(enum package_manager m, const char *text)
 	return scope + n;
 }
 
-/* A module's first part is a host, and it is a path of plain parts. */
+/* The first part of a module is a host, the others are plain path segments. */
 static int go_name_ok(const char *text, size_t n)
 {
 	size_t host = strcspn(text, "/");
@@ -282,7 +282,7 @@ void packages_fini(struct packages *p)
 	p->n = 0;
 }
 
-/* Keeps the order; what is there already is there once. */
+/* Keeps the order and adds no duplicate. */
 static void package_insert(struct packages *p, char *take_text)
 {
 	unsigned at = 0;
@@ -324,7 +324,7 @@ static int add_line(struct packages *p, const char *line, size_t n, unsigned num
 	char text[PACKAGE_TEXT + 2];
 	const char *comment = memchr(line, '#', n);
 
-	/* A comment begins the line or has a space before it. */
+	/* A comment starts the line or follows a space. */
 	if (comment && (comment == line || comment[-1] == ' ' || comment[-1] == '\t'))
 		n = (size_t)(comment - line);
 	while (n && isspace((unsigned char)line[n - 1]))
@@ -458,7 +458,7 @@ unsigned package_near(enum package_manager m, const char *name, const char *out[
 		for (const char *const *c = common_names[m]; c && *c && n < most; c++)
 			if (edit_distance(name, *c) == far && strlen(*c) > far + 1)
 				out[n++] = *c;
-	/* One that has it as a part, if nothing looks like it. */
+	/* A package with this text in its name, if none is similar. */
 	for (const char *const *c = common_names[m]; c && *c && n == 0 && strlen(name) > 3; c++)
 		if (strstr(*c, name) || (strlen(*c) > 3 && strstr(name, *c)))
 			out[n++] = *c;

@@ -1,4 +1,4 @@
-/* popular_packages.h - very common packages, to say which one may have been meant. */
+/* popular_packages.h - very common packages, for suggestions. */
 #pragma once
 #include "lang/package.h"
 

@@ -1,5 +1,5 @@
-/* breaker.h - a provider that fails again and again is left alone for a while.
- * Owns: nothing; a zeroed one is a provider in good health. */
+/* breaker.h - a provider that fails repeatedly is not called for a while.
+ * Owns: nothing; a zeroed breaker is a healthy provider. */
 #pragma once
 #include <stdint.h>
 
@@ -12,4 +12,4 @@ struct breaker {
 
 void breaker_good(struct breaker *b);
 void breaker_failed(struct breaker *b, const char *provider, const char *why);
-uint64_t breaker_rests(const struct breaker *b); /* for so many ms; 0: it may be asked */
+uint64_t breaker_rests(const struct breaker *b); /* remaining pause in ms; 0: it may be called */

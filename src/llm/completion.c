@@ -16,10 +16,10 @@
 
 enum {
 	ERROR_BODY = 64 << 10,
-	GRACE_MS = 2000, /* between the last word and the end of the connection */
+	GRACE_MS = 2000, /* between the last event and the end of the connection */
 	BACKOFF_MS = 500,
 	BACKOFF_MOST_MS = 8000,
-	AFTER_MOST_MS = 60000, /* who says "in an hour" is not waited for */
+	AFTER_MOST_MS = 60000, /* a longer Retry-After is not waited for */
 	CA_MOST = 8 << 20,
 };
 
@@ -33,14 +33,14 @@ struct completion {
 	CURL *easy;
 	struct curl_slist *headers, *addresses;
 	struct resolver_request *name;
-	struct timer silence, deadline, next; /* next: the wait before a try, or the moment to tell */
+	struct timer silence, deadline, next; /* next: the next try, or the call of done() */
 	struct sse sse;
 	struct reply reply;
 	struct buf wrong; /* the body of an error */
 	size_t raw;
-	int sent; /* all of the last try's question was, and it was not refused */
+	int sent; /* the last request was sent completely and was not rejected */
 	struct ask_headers said;
-	struct err broke; /* why we stopped reading */
+	struct err broke; /* why reading was stopped */
 	int stopped_reading, over;
 	struct failure failure;
 	struct usage usage;
@@ -143,7 +143,8 @@ static void count_try(struct completion *a)
 	struct usage u = a->reply.usage;
 
 	u.calls = 1;
-	/* Not told, or cut before the last word about it: by bytes, and marked so. Never nothing. */
+	/* No usage was reported, or the stream ended before it: estimated by bytes, and marked as
+	 * estimated. Never zero. */
 	if ((a->raw || a->sent) &&
 	    (!a->reply.told_usage || !(u.in + u.out + u.cache_read + u.cache_write))) {
 		u.in = strlen(a->body) / 4;
@@ -167,7 +168,8 @@ static void end_try(struct completion *a)
 		curl_off_t bytes = 0;
 		long status = status_of(a);
 
-		/* The whole question is with them, and they did not refuse it: its tokens are used, whatever comes back. */
+		/* The provider has the complete request and did not reject it: its tokens are used,
+		 * with or without an answer. */
 		curl.easy_getinfo(a->easy, CURLINFO_SIZE_UPLOAD_T, &bytes);
 		a->sent =
 			status == 200 || (!status && bytes > 0 && (size_t)bytes >= strlen(a->body));
@@ -226,11 +228,11 @@ static void try_failed(struct completion *a)
 	uint64_t wait = completion_backoff(a), now = loop_now_ms();
 	int same;
 
-	if (!a->failure.again && a->failure.status) /* it answers, and we are at fault */
+	if (!a->failure.again && a->failure.status) /* the request is at fault */
 		breaker_good(breaker_of(a));
 	else
 		breaker_failed(breaker_of(a), provider_of(a), a->failure.err.msg);
-	/* Some say 500 for our own mistake: whoever says the very same a second time means it. */
+	/* Some providers answer 500 to an invalid request: the same error twice is final. */
 	same = a->failure.status == 500 && a->tries > 1 &&
 	       strstr(buf_str(&a->why), a->failure.err.msg);
 	if (!a->failure.again || same || a->tries > a->model->provider->retries ||
@@ -279,7 +281,7 @@ static void completion_silent(struct timer *t)
 {
 	struct completion *a = loop_owner(t, struct completion, silence);
 
-	if (a->reply.complete) { /* all was said, they only do not hang up */
+	if (a->reply.complete) { /* the answer is complete; only the connection is still open */
 		completion_tried(a, CURLE_OK);
 		return;
 	}
@@ -322,7 +324,7 @@ static void set_trust(struct completion *a)
 	OPT(CAINFO, NULL);
 }
 
-/* From here on it is their turn. */
+/* From here on the provider has to answer. */
 static int completion_connected(void *user, char *to, char *from, int to_port, int from_port)
 {
 	struct completion *a = user;
@@ -386,7 +388,7 @@ static void addresses_of(struct completion *a, const struct name_address *v, uns
 	auto_buf struct buf line = { 0 };
 	char ip[INET6_ADDRSTRLEN];
 
-	/* '+': for this question; the next one looks again. */
+	/* '+': for this request; the next one resolves again. */
 	buf_printf(&line, "+%s:%u:", p->host, p->port);
 	for (unsigned i = 0; i < n; i++) {
 		int six = v[i].to.ss_family == AF_INET6;
@@ -438,7 +440,7 @@ static void try_now(struct completion *a)
 
 /* ---- the answer ---- */
 
-/* A form that was asked for as a tool: its arguments are the answer. */
+/* A schema that was requested as a tool: its arguments are the answer. */
 static void unwrap_schema(struct completion *a, json_t *answer)
 {
 	const char *name =
@@ -549,7 +551,7 @@ static char *url_of(const struct models_config_provider *p)
 	size_t n = strlen(p->base);
 	struct buf url = { 0 };
 
-	/* "https://host/v1" is written for all of them, also where the path has it. */
+	/* "https://host/v1" is the usual base, also where the path of the dialect contains /v1. */
 	if (strncmp(path, "/v1/", 4) == 0 && n > 3 && strcmp(p->base + n - 3, "/v1") == 0)
 		path += 3;
 	buf_printf(&url, "%s%s", p->base, path);
@@ -565,7 +567,7 @@ static void set_headers(struct completion *a)
 		   p->dialect->lines ? "Accept: application/x-ndjson" : "Accept: text/event-stream",
 		   NULL);
 	add_header(a, "User-Agent: atoll/" ATOLL_VERSION, NULL);
-	add_header(a, "Expect:", NULL); /* no question before the question */
+	add_header(a, "Expect:", NULL); /* no OPTIONS or 100-continue before the request */
 	if (p->key)
 		add_header(a, p->dialect->key, p->key);
 	if (p->dialect->more)

@@ -1,11 +1,12 @@
-/* completion.h - questions to models, many at once, over libcurl on our loop.
- * Owns:         connections, the questions under way, what is known of each provider's health.
- * Does not own: the book (borrowed), nor who asks.
+/* completion.h - requests to models, many at once, with libcurl on the loop.
+ * Owns: connections, the requests in progress, the breaker of each provider.
+ * Does not own: the models configuration (borrowed), the callers.
  *
  *   resolve ─► connect ─► stream ─► answer
  *      ▲                    │ broken, busy, silent: wait, once or twice more, from the beginning
  *      └────────────────────┘
- * Slow is fine, silent is not. Every try that got words out of a model is paid, and so it is counted. */
+ * A slow stream is fine, a silent one is ended. Every try that got output of a model is paid, so it
+ * is counted. */
 #pragma once
 #include "egress/resolver.h"
 #include "loop/loop.h"
@@ -31,17 +32,17 @@ struct asker {
 
 struct completion;
 struct completion_owner {
-	/* Pieces; never completion_cancel() from within. NULL: not wanted. */
+	/* Parts of the answer; must not call completion_cancel(). NULL: not needed. */
 	void (*said)(struct completion_owner *o, json_t *take_event);
 	/* Once, never from within completion_start(). A failure has answer.error, too. */
 	void (*done)(struct completion_owner *o, json_t *take_answer, const struct err *e);
 };
 
-/* Reads resolv.conf, hosts and certificates: before the walls. */
+/* Reads resolv.conf, hosts and certificates: call it before the process confines itself. */
 must_check int asker_init(struct asker *x, struct loop *l, const struct models_config *b,
 			  struct err *e);
-/* NULL: it is no question, nobody can be asked, or too many ask. */
+/* NULL: an invalid request, no model available, or too many requests. */
 struct completion *completion_start(struct asker *x, json_t *take_request,
 				    struct completion_owner *o, struct err *e);
-/* done is not called; the answer so far, with what was paid. */
+/* done is not called; returns the answer so far, with its cost. */
 json_t *completion_cancel(struct completion *a);

@@ -1,5 +1,5 @@
-/* curl.h - libcurl, loaded by the one process that needs it: it brings thirty libraries along, and neither
- * a command that lasts a millisecond nor the process that strangers talk to should have them.
+/* curl.h - libcurl, loaded by the one process that needs it: it loads thirty libraries, which
+ * neither the short-lived CLI nor the server, which parses untrusted data, should have.
  * Owns: the loaded library, for the life of the process. */
 #pragma once
 #include "base/err.h"
@@ -24,7 +24,7 @@
 	X(slist_free_all)                                                                          \
 	X(getdate)
 
-/* Its setters are macros that look at types; here they are plain calls. */
+/* Its setters are type-checking macros; here they are plain functions. */
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
 #undef curl_multi_setopt
@@ -36,4 +36,4 @@ struct curl {
 };
 extern struct curl curl;
 
-must_check int curl_load(struct err *e); /* again: nothing */
+must_check int curl_load(struct err *e); /* a second call does nothing */

@@ -1,6 +1,6 @@
 /* curl_loop.h - libcurl on our loop.
  * Owns:         its multi handle, and a watch for each connection that it has.
- * Does not own: transfers: who adds one removes it, also when done() was called. */
+ * Does not own: transfers: the caller that adds one removes it, also after done(). */
 #pragma once
 #include "loop/loop.h"
 

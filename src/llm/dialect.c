@@ -1,5 +1,5 @@
-/* dialect.c - see dialect.h. Facts about the four are in their makers' documents; what surprised us has a
- * test in tests/unit/model_dialect_test.c. */
+/* dialect.c - see dialect.h. The four APIs are documented by their providers; unexpected behaviour
+ * has a test in tests/unit/model_dialect_test.c. */
 #include "llm/dialect_util.h"
 #include "base/cleanup.h"
 

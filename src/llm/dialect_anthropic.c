@@ -1,4 +1,4 @@
-/* dialect_anthropic.c - the dialect "messages". See speech.h. */
+/* dialect_anthropic.c - the dialect "messages". See dialect_util.h. */
 #include "llm/dialect_util.h"
 #include "base/cleanup.h"
 
@@ -33,7 +33,8 @@ static json_t *messages_system(const json_t *request)
 	all = json_array();
 	json_array_foreach(list, i, one)
 		json_array_append_new(all, json_pack("{s:s, s:O}", "type", "text", "text", one));
-	/* All before this mark is the same for everybody: tools, then these texts. */
+	/* Everything before this mark is the same for all requests of a role: tools, then these
+	 * texts. */
 	anthropic_cached(json_array_get(all, json_array_size(all) - 1));
 	return all;
 }
@@ -43,7 +44,7 @@ static json_t *messages_content(const json_t *m)
 	json_t *blocks = json_array(), *one;
 	size_t i;
 
-	/* Results come first, or they are refused. */
+	/* Results must come first, otherwise the provider rejects them. */
 	json_array_foreach(json_object_get(m, "results"), i, one)
 	{
 		json_t *b = json_pack("{s:s, s:O, s:O}", "type", "tool_result", "tool_use_id",
@@ -76,7 +77,7 @@ static json_t *messages_messages(const json_t *request)
 				      json_pack("{s:O, s:o}", "role", json_object_get(m, "role"),
 						"content", blocks));
 	}
-	/* A talk that goes on is read again up to here by the next request of it. */
+	/* The next request of the same conversation is read from the cache up to here. */
 	if (json_array_size(all) > 1 && json_array_size(blocks))
 		anthropic_cached(json_array_get(blocks, json_array_size(blocks) - 1));
 	return all;
@@ -115,7 +116,7 @@ static const struct hear_reason messages_stops[] = {
 	{ "pause_turn", STOP_END },
 };
 
-/* Counters are sums so far, each where it is given: the last word counts. */
+/* Counters are cumulative, and each may be missing: the last value counts. */
 static void messages_usage(struct reply *r, const json_t *u)
 {
 	const struct {
@@ -153,7 +154,7 @@ static int messages_block(struct reply *r, const json_t *event, struct err *e)
 		       part_text(block, "id"), part_text(block, "name"), e);
 	if (hear_object(r, c, json_object_get(block, "input"), e) < 0)
 		return -1;
-	c->whole = 1; /* pieces take its place; without any it stands, mostly as nothing */
+	c->whole = 1; /* replaced by parts that follow, if there are any */
 	return 0;
 }
 

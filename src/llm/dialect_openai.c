@@ -1,4 +1,5 @@
-/* dialect_openai.c - the dialect "chat", and Ollama's, which has its messages and tools. See speech.h. */
+/* dialect_openai.c - the dialect "chat", and that of Ollama, which has the same messages and tools.
+ * See dialect_util.h. */
 #include "llm/dialect_util.h"
 #include "base/cleanup.h"
 
@@ -123,7 +124,7 @@ static int chat_call(struct reply *r, const json_t *c, struct err *e)
 {
 	const json_t *f = json_object_get(c, "function"), *index = json_object_get(c, "index");
 	const char *id = part_text(c, "id");
-	/* Some count nothing: then a new id is a new call. */
+	/* Some providers send no index: then a new id is a new call. */
 	int64_t slot = json_is_integer(index) ? json_integer_value(index)
 		       : r->ncalls && (!id || !*id ||
 				       (r->calls[r->ncalls - 1].id &&
@@ -151,7 +152,7 @@ static int chat_choice(struct reply *r, const json_t *choice, struct err *e)
 			   c) if (chat_call(r, c, e) < 0) return -1;
 	if (finish && *finish)
 		hear_stop(r, hear_reason(chat_stops, ARRAY_LEN(chat_stops), finish));
-	/* The mark behind it may be missing; without a reason it was cut. */
+	/* The final [DONE] may be missing; without a finish reason the stream is incomplete. */
 	r->complete |= finish && *finish;
 	return 0;
 }
@@ -169,7 +170,7 @@ int chat_event(struct reply *r, const char *name, const char *data, size_t len, 
 		return -1;
 	if (json_object_get(j, "error") || strcmp(name, "error") == 0)
 		reply_fail_body(r, 0, data, len);
-	/* The last one has usage and an empty list. */
+	/* The last event has usage and an empty list. */
 	choice = json_array_get(json_object_get(j, "choices"), 0);
 	if (choice)
 		rc = chat_choice(r, choice, e);

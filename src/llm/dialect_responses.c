@@ -1,4 +1,4 @@
-/* dialect_responses.c - the dialect "responses". See speech.h. */
+/* dialect_responses.c - the dialect "responses". See dialect_util.h. */
 #include "llm/dialect_util.h"
 #include "base/cleanup.h"
 
@@ -87,7 +87,7 @@ static int responses_piece(struct reply *r, const json_t *event, struct err *e)
 			      json_object_get(event, "delta"), e);
 }
 
-/* What has come in pieces comes once more as a whole; who sent no pieces is heard here. */
+/* Items sent in parts are repeated completely here; the copy is used if there were no parts. */
 static int responses_item_done(struct reply *r, const json_t *event, struct err *e)
 {
 	const json_t *item = json_object_get(event, "item");

@@ -52,12 +52,12 @@ enum stop hear_reason(const struct hear_reason *rows, unsigned n, const char *th
 	for (unsigned i = 0; i < n; i++)
 		if (strcmp(rows[i].theirs, theirs) == 0)
 			return rows[i].stop;
-	return STOP_END; /* a reason of tomorrow: the answer is checked anyway */
+	return STOP_END; /* an unknown reason: the answer is checked in any case */
 }
 
 void hear_stop(struct reply *r, enum stop s)
 {
-	/* A refusal was said in words before. */
+	/* The text of the refusal was sent before. */
 	if (r->stop != STOP_REFUSAL)
 		r->stop = s == STOP_END && r->ncalls ? STOP_TOOLS : s;
 }

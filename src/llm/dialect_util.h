@@ -1,4 +1,4 @@
-/* dialect_util.h - what the dialects have in common: how a request is said, and a reply heard.
+/* dialect_util.h - helpers of the dialects: encoding requests and parsing replies.
  * Owns: nothing. */
 #pragma once
 #include "llm/models_config.h"
@@ -13,7 +13,8 @@ struct hear_row {
 	const char *type;
 	int (*take)(struct reply *r, const json_t *event, struct err *e);
 };
-/* By the type in the data; the name of the event is the same, or missing. Others are not for us. */
+/* By the type in the data; the name of the event is the same, or missing. Other events are
+ * ignored. */
 int hear_typed(const struct hear_row *rows, unsigned n, struct reply *r, const char *data,
 	       size_t len, struct err *e);
 int hear_text(struct reply *r, const json_t *j, struct err *e);
@@ -26,19 +27,19 @@ struct hear_reason { /* why a reply ended */
 };
 enum stop hear_reason(const struct hear_reason *rows, unsigned n, const char *theirs);
 void hear_stop(struct reply *r, enum stop s);
-/* total: with what was cached in it. */
+/* total: including cached tokens. */
 void hear_usage(struct reply *r, uint64_t total, uint64_t cache_read, uint64_t cache_write,
 		uint64_t out);
 
 /* ---- saying ---- */
-void say(json_t *to, const char *name, const json_t *value); /* NULL: nothing is said */
+void say(json_t *to, const char *name, const json_t *value); /* NULL: not given */
 void say_new(json_t *to, const char *name, json_t *take_value);
 json_t *say_dumped(const json_t *j);       /* as text */
 json_t *say_system(const json_t *request); /* all of it as one text; NULL: none */
 json_int_t say_tokens(const json_t *request, const struct models_config_model *m);
 int say_schema(const json_t *request,
-	       const struct models_config_model *m); /* in the dialect's own way */
-/* The schema as a tool that has to be called: its arguments are the answer. NULL: not so. */
+	       const struct models_config_model *m); /* in the notation of the dialect */
+/* The schema as a tool that must be called: its arguments are the answer. NULL: not used. */
 const json_t *say_schema_tool(const json_t *request, const struct models_config_model *m);
 typedef json_t *tool_shape(const char *name, const char *description, json_t *parameters,
 			   const json_t *strict);

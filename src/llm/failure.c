@@ -56,7 +56,7 @@ void ask_header(struct ask_headers *h, const char *line, size_t n)
 		snprintf(h->request_id, sizeof(h->request_id), "%.79s", value);
 }
 
-/* Things that no second try mends, whatever the status is. */
+/* Errors that a retry cannot fix, whatever the status. */
 static const char *const lasting[] = {
 	"invalid_request_error",   "authentication_error", "permission_error",   "not_found_error",
 	"request_too_large",       "billing_error",        "insufficient_quota", "invalid_api_key",
@@ -70,7 +70,7 @@ int ask_retriable(int status, const struct reply_error *error, const struct ask_
 	for (unsigned i = 0; i < ARRAY_LEN(lasting); i++)
 		if (strcmp(error->type, lasting[i]) == 0)
 			return 0;
-	if (status == 200) /* then an error in the stream: by the number in it, if there is one */
+	if (status == 200) /* an error in the stream: by its numeric code, if there is one */
 		status = error->status ? error->status : 500;
 	return status == 408 || status == 409 || status == 429 || status >= 500;
 }

@@ -1,9 +1,9 @@
-/* failure.h - what went wrong with a try to ask a model, whether another one would help, and when.
- * Owns: nothing. Pure, but for the clock that a date is held against. */
+/* failure.h - classification of a failed request to a model: category, whether and when to retry.
+ * Owns: nothing. Pure, except that a date is compared with the clock. */
 #pragma once
 #include "llm/reply.h"
 
-struct ask_headers {      /* what a provider says beside its answer */
+struct ask_headers {      /* headers of an answer that matter for retries */
 	int should_retry; /* -1: not said */
 	int64_t after_ms; /* -1: not said */
 	char request_id[80];
@@ -19,11 +19,11 @@ struct failure {
 	struct err err;
 };
 
-/* who: the provider, in front of what is said. */
+/* who: the provider, a prefix of the message. */
 __attribute__((format(printf, 5, 6))) void failure_set(struct failure *f, const char *who,
 						       const char *category, int again,
 						       const char *fmt, ...);
-/* They answered, and say that something is wrong. */
+/* The provider answered with an error. */
 void failure_told(struct failure *f, const char *who, int status, const struct reply_error *error,
 		  const struct ask_headers *h);
 void failure_curl(struct failure *f, const char *who, int rc); /* a CURLcode */

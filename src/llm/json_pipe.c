@@ -16,7 +16,7 @@ static void pipe_breaks(struct json_pipe *p)
 		return;
 	p->broken = 1;
 	watch_want(&p->watch, 0);
-	timer_set(&p->gone_soon, 0); /* never from within a call of the owner's */
+	timer_set(&p->gone_soon, 0); /* never from within a call by the owner */
 }
 
 static void gone_now(struct timer *t)
@@ -117,7 +117,7 @@ static void read_some(struct json_pipe *p)
 		buf_cut(&p->in, p->in.len - taken);
 	}
 	if (!p->in.len && p->in.room > 2 * A_TURN)
-		buf_fini(&p->in); /* a large one is not kept for ever */
+		buf_fini(&p->in); /* a large buffer is freed after use */
 }
 
 static void pipe_ready(struct watch *w, unsigned what)

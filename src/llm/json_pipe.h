@@ -1,6 +1,6 @@
-/* json_pipe.h - JSON both ways over a stream socket, a length before each: 4 bytes, the lowest first.
- * Owns: the descriptor, what is not yet a message, what is not yet written. Bounded both ways: who sends
- *       or leaves more than that is hung up on. */
+/* json_pipe.h - JSON messages over a stream socket, each after its length: 4 bytes, little-endian.
+ * Owns: the descriptor, incomplete messages, unsent messages. Bounded in both directions: a peer
+ * that sends more, or leaves more unread, is disconnected. */
 #pragma once
 #include "base/buf.h"
 #include "loop/loop.h"
@@ -16,13 +16,12 @@ struct json_pipe {
 	size_t out_at;
 	int broken;
 	/* Set both before json_pipe_init(). */
-	void (*message)(struct json_pipe *p,
-			const json_t *m);  /* not json_pipe_fini() from within */
-	void (*gone)(struct json_pipe *p); /* once; json_pipe_fini() is for here */
+	void (*message)(struct json_pipe *p, const json_t *m); /* must not call json_pipe_fini() */
+	void (*gone)(struct json_pipe *p); /* called once; may call json_pipe_fini() */
 };
 
 /* fd: blocking or not. */
 void json_pipe_init(struct json_pipe *p, struct loop *l, int take_fd);
 void json_pipe_send(struct json_pipe *p,
-		    json_t *take_message); /* what cannot be sent ends in gone() */
-void json_pipe_fini(struct json_pipe *p);  /* fine on a zeroed one whose fd is -1 */
+		    json_t *take_message); /* a failure to send is reported by gone() */
+void json_pipe_fini(struct json_pipe *p);  /* allowed on a zeroed one whose fd is -1 */

@@ -1,4 +1,4 @@
-/* llm_client.c - see model.h. */
+/* llm_client.c - see llm.h. */
 #include "llm/llm.h"
 #include "base/log.h"
 #include "base/cleanup.h"
@@ -20,7 +20,7 @@ struct llm_client {
 	struct llm_request *asks; /* the newest first */
 	unsigned nasks;
 	uint64_t numbers;
-	struct timer need, look; /* look: has somebody waited too long for a line? */
+	struct timer need, look; /* look: ends requests that wait too long for a connection */
 };
 
 /* ---- figures ---- */
@@ -40,7 +40,7 @@ static void llm_client_count(struct llm_client *x, const json_t *answer, int fai
 	json_t *row = model ? json_object_get(x->figures, model) : NULL;
 	double cost;
 
-	if (!model) /* it came to no model */
+	if (!model) /* it reached no model */
 		return;
 	if (!row) {
 		row = json_object();
@@ -122,7 +122,7 @@ static void process_says(struct json_pipe *p, const json_t *m)
 	}
 }
 
-/* A question that will have no answer: nobody knows what it cost. */
+/* A request that will have no answer: its cost is unknown. */
 static void llm_client_fail(struct llm_request *a, const char *why)
 {
 	struct err e = { .kind = ERR_SYS };
@@ -149,7 +149,7 @@ static struct llm_request *sent_before(const struct llm_client *x, uint64_t numb
 static void process_gone(struct json_pipe *p)
 {
 	struct llm_client *x = loop_owner(p, struct llm_client, pipe);
-	uint64_t last = x->numbers; /* who asks from within done() asks the next one */
+	uint64_t last = x->numbers; /* requests made in done() go to the next process */
 	struct llm_request *a;
 
 	json_pipe_fini(p);
@@ -230,7 +230,7 @@ void llm_client_free(struct llm_client *x)
 
 void llm_client_connect(struct llm_client *x, int take_fd)
 {
-	if (x->connected) { /* one is enough; what is asked there would be lost */
+	if (x->connected) { /* one call is enough; requests made in it would be lost */
 		close(take_fd);
 		return;
 	}
@@ -303,6 +303,6 @@ void llm_cancel(struct llm_request *a)
 	if (!x)
 		return;
 	llm_client_forget(a);
-	if (x->connected) /* also if it was never taken: then nobody minds */
+	if (x->connected) /* also if the process never accepted it: then it is ignored there */
 		json_pipe_send(&x->pipe, json_pack("{s:I}", "cancel", (json_int_t)number));
 }

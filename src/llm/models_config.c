@@ -56,7 +56,7 @@ static void models_wipe(char **text)
 
 /* ---- members ---- */
 
-/* A plain line of text: what goes into a URL or a header must not end it. */
+/* A plain line of text: a value for a URL or a header must not contain a line end. */
 static int take_text(const struct models_reader *r, const struct toml_node *n, char **out,
 		     struct err *e)
 {
@@ -174,7 +174,7 @@ static int have_key(const struct models_reader *r, const struct toml_node *n,
 		len--;
 	if (!len || len > MODELS_CONFIG_KEY)
 		return models_wrong(r, n, e, "there is no key, or one that is too long");
-	for (size_t i = 0; i < len; i++) /* it becomes a header; and is not shown here */
+	for (size_t i = 0; i < len; i++) /* it becomes a header; the value is not printed */
 		if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 127)
 			return models_wrong(
 				r, n, e, "the key has a blank or a byte that no header may have");
@@ -305,7 +305,7 @@ static int read_provider(const struct models_reader *r, const struct toml_node *
 		return models_wrong(r, t, e, "a provider is a table: [provider.name]");
 	if (r->book->nproviders == MODELS_CONFIG_PROVIDERS)
 		return models_wrong(r, t, e, "too many providers");
-	r->book->nproviders++; /* from here on it is freed with the rest */
+	r->book->nproviders++; /* from here on it is freed with the configuration */
 	*p = (struct models_config_provider){ .name = models_copy(t->key, t->key_len),
 					      .connect_ms = CONNECT_MS,
 					      .silence_ms = SILENCE_MS,
@@ -351,7 +351,7 @@ static int take_price(const struct models_reader *r, const struct toml_node *t,
 		has_read |= i == 2;
 		has_write |= i == 3;
 	}
-	/* Who does not say it pays for all input alike. */
+	/* Without this price all input costs the same. */
 	if (!has_read)
 		out->cache_read = out->in;
 	if (!has_write)
@@ -445,7 +445,7 @@ static const struct {
 	const char *key;
 	int (*read)(const struct models_reader *r, const struct toml_node *t, struct err *e);
 } sections[] = {
-	/* in the order in which they lean on each other */
+	/* in dependency order */
 	{ "provider", read_provider },
 	{ "model", read_model },
 	{ "role", read_role },
@@ -498,7 +498,7 @@ static int read_all(const struct models_reader *r, const struct toml_node *root,
 		       : err_set(e, ERR_INVALID, "%.80s: there is no [model.NAME]", r->file);
 }
 
-/* The parser's copies of keys. */
+/* Wipes the copies of keys in the parser. */
 static void wipe_tree(const struct toml_node *n)
 {
 	for (; n; n = n->next) {

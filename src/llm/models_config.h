@@ -1,5 +1,7 @@
-/* models_config.h - who can be asked: providers, models and their prices, roles. /etc/atoll/models.toml.
- * Owns: every text in it. Keys are here and nowhere else: models_config_fini() wipes them, nothing prints them. */
+/* models_config.h - the models configuration, /etc/atoll/models.toml: providers, models and their
+ * prices, roles.
+ * Owns: every string in it. Keys are stored only here: models_config_fini() wipes them, nothing
+ * prints them. */
 #pragma once
 #include "base/err.h"
 #include <jansson.h>
@@ -16,7 +18,7 @@ enum {
 	MODELS_CONFIG_KEY = 4096
 };
 
-enum models_config_schema { SCHEMA_NATIVE, SCHEMA_TOOL, SCHEMA_NONE }; /* how a form is demanded */
+enum models_config_schema { SCHEMA_NATIVE, SCHEMA_TOOL, SCHEMA_NONE }; /* how it is requested */
 
 struct models_config_provider {
 	char *name;
@@ -30,7 +32,7 @@ struct models_config_provider {
 	uint32_t connect_ms, silence_ms, deadline_ms;
 	unsigned retries;
 	enum models_config_schema schema;
-	int old_limit; /* its servers call it max_tokens */
+	int old_limit; /* its servers use the name max_tokens */
 };
 
 struct models_config_price { /* per million tokens */
@@ -42,8 +44,7 @@ struct models_config_model {
 	char *name; /* theirs */
 	const struct models_config_provider *provider;
 	struct models_config_price price;
-	uint32_t
-		max_tokens; /* of an answer; what is asked for is cut to it. 0: whatever is asked for */
+	uint32_t max_tokens; /* of an answer; larger requests are reduced to it. 0: no maximum */
 };
 
 struct models_config_role {
@@ -59,8 +60,8 @@ struct models_config {
 	unsigned nproviders, nmodels, nroles;
 };
 
-/* name: for errors, "models.toml:3: ...". key_file and ca_file are read, key_env is looked up: call it
- * before the walls. On -1 nothing is left to free. */
+/* name: for errors, "models.toml:3: ...". key_file and ca_file are read, key_env is looked up: call
+ * it before the process confines itself. On -1 nothing is left to free. */
 must_check int models_config_parse(struct models_config *out, const char *name, const char *text,
 				   size_t len, struct err *e);
 must_check int models_config_load(struct models_config *out, const char *path, struct err *e);
@@ -73,5 +74,5 @@ const struct models_config_model *models_config_find(const struct models_config 
 						     unsigned level, struct err *e);
 /* {models: [{id, name, provider, dialect, price}], roles: {planner: [id]}}; no key, no base. */
 json_t *models_config_public(const struct models_config *b);
-/* SHA-256 over all that matters, keys as well: is it another book? */
+/* SHA-256 of all values, keys included: shows whether the configuration has changed. */
 void models_config_digest(const struct models_config *b, uint8_t out[32]);

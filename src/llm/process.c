@@ -104,7 +104,7 @@ static void process_asks(struct process_link *l, json_int_t number, json_t *requ
 	struct process_question *q = process_must(calloc(1, sizeof(*q)));
 	struct err e;
 
-	/* What we leave without having taken, the front asks the next one. */
+	/* Requests that were not accepted are sent by the server to the next process. */
 	json_pipe_send(&l->pipe, json_pack("{s:I}", "taken", number));
 	*q = (struct process_question){ .link = l,
 					.owner = { .said = process_said, .done = process_done },
@@ -126,7 +126,7 @@ static void process_cancels(struct process_link *l, json_int_t number)
 	for (struct process_question *q = l->questions; q; q = q->next)
 		if (q->number == number) {
 			process_tell(l, number, completion_cancel(q->ask),
-				     &e); /* what was paid is counted */
+				     &e); /* paid tokens are counted */
 			process_drop(q);
 			leave_if_done(l->process);
 			return;
@@ -190,7 +190,7 @@ static void supervisor_says(struct watch *w, unsigned what)
 	int n = sock_recv(w->fd, buf, &fd, &nfds, &e);
 
 	(void)what;
-	if (n <= 0) { /* another one takes our place: what was asked is still answered */
+	if (n <= 0) { /* another process replaces this one: accepted requests are still answered */
 		watch_stop(w);
 		x->leaving = 1;
 		leave_if_done(x);
@@ -207,7 +207,7 @@ int llm_main(const char *book_path, int supervisor, int (*walls)(void *ctx, stru
 	struct err e;
 
 	signal(SIGPIPE, SIG_IGN);
-	setrlimit(RLIMIT_CORE, &none); /* there are keys in here */
+	setrlimit(RLIMIT_CORE, &none); /* the memory has keys */
 	if (models_config_load(&x.book, book_path, &e) < 0 || loop_init(&x.loop, &e) < 0 ||
 	    asker_init(&x.asker, &x.loop, &x.book, &e) < 0 || walls(ctx, &e) < 0) {
 		log_error("models cannot be asked", LOG_E(&e));

@@ -1,15 +1,16 @@
-/* process.h - the process that has the keys: fronts ask it, it asks models.
- * Owns: the book, the connections to models, the lines to fronts.
+/* process.h - the LLM process, which has the keys: servers send it requests, it calls models.
+ * Owns: the models configuration, the connections to models and to servers.
  *
  *   front ── {ask: n, request} ──►            {cancel: n}
  *         ◄── {book} at first, {said: n, event}, {done: n, answer, kind?}
  *
- * A front is not trusted with a key, and what models say is not trusted at all: behind the walls there is
- * no file, no program to start, and nobody to connect to but by name. */
+ * A server is not trusted with a key, and answers of models are not trusted at all: after it has
+ * confined itself, the process cannot open files or start programs, and connects only by name. */
 #pragma once
 #include "base/err.h"
 
-/* The whole process, until `warden` hangs up and the last answer is told: MODEL + fd on it brings a
- * front. walls() is called when nothing needs to be opened any more. The exit status. */
+/* Runs the process until `warden` is closed and the last answer is sent: a MODEL frame with a
+ * descriptor on it is a connection of a server. walls() is called when no more files must be
+ * opened. Returns the exit status. */
 int llm_main(const char *book_path, int supervisor, int (*walls)(void *ctx, struct err *e),
 	     void *ctx);

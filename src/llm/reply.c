@@ -144,7 +144,7 @@ int reply_arguments(struct reply *r, struct reply_call *c, const char *piece, si
 	return 0;
 }
 
-/* Text of a stranger, for a message: one line, printable. */
+/* Untrusted text for a message: one printable line. */
 static void reply_plain(char *out, size_t room, const char *text)
 {
 	size_t n = 0;
@@ -154,7 +154,7 @@ static void reply_plain(char *out, size_t room, const char *text)
 			out[n++] = *text;
 		else if (n && out[n - 1] != ' ')
 			out[n++] = ' ';
-	/* Not in the middle of a character. */
+	/* Does not cut inside a character. */
 	if (*text)
 		while (n && ((unsigned char)out[n - 1] & 0xc0) == 0x80)
 			n--;
@@ -188,7 +188,7 @@ static int known_error(struct reply *r, const json_t *body)
 	msg = json_string_value(json_object_get(in, "message"));
 	if (!msg && !type)
 		return 0;
-	/* insufficient_quota and the like say more than the type beside them. */
+	/* Codes such as insufficient_quota are more precise than the type. */
 	if (json_is_string(code) && *json_string_value(code))
 		type = json_string_value(code);
 	reply_fail(r, type, msg, json_is_integer(code) ? (int)json_integer_value(code) : 0);
@@ -219,7 +219,7 @@ json_t *reply_calls(const struct reply *r)
 
 	for (unsigned i = 0; i < r->ncalls; i++) {
 		const struct reply_call *c = &r->calls[i];
-		/* No piece at all is what a tool without parameters gets. */
+		/* A tool without parameters has no parts. */
 		json_t *arguments = c->arguments.len ? json_loadb(c->arguments.p, c->arguments.len,
 								  JSON_REJECT_DUPLICATES, NULL)
 						     : json_object(),

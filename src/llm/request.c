@@ -1,4 +1,4 @@
-/* request.c - is it a request? See dialect.h. Whoever builds bodies may rely on every shape checked here. */
+/* request.c - validates requests; see dialect.h. The dialects rely on these checks. */
 #include "base/cleanup.h"
 #include "llm/dialect.h"
 

@@ -9,7 +9,7 @@ static int sse_dispatch(struct sse *s, struct err *e)
 	int rc = 0;
 
 	if (s->has_data) {
-		/* One LF behind each line of data; the last one is not part of it. */
+		/* Each line of data is followed by LF, except the last one. */
 		buf_cut(&s->data, s->data.len - 1);
 		rc = s->event(s->ctx, s->name, buf_str(&s->data), s->data.len, e);
 	}
@@ -35,7 +35,7 @@ static void sse_field(struct sse *s, const char *line, size_t n)
 		buf_add(&s->data, value, n);
 		buf_putc(&s->data, '\n');
 		s->has_data = 1;
-	} /* id, retry, comments, what is yet to be invented */
+	} /* id, retry, comments, unknown fields */
 }
 
 static int end_line(struct sse *s, struct err *e)
@@ -59,7 +59,7 @@ static int sse_add(struct sse *s, const char *bytes, size_t n, struct err *e)
 {
 	size_t most = s->most ? s->most : SSE_MOST;
 
-	/* A mark of the byte order may stand before the first line, and is not counted. */
+	/* A byte order mark before the first line is skipped and not counted. */
 	if (s->line.len + n > most + (s->begun ? 0 : 3))
 		return err_set(e, ERR_LIMIT, "a line of more than %zu bytes", most);
 	buf_add(&s->line, bytes, n);

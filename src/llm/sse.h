@@ -1,5 +1,5 @@
-/* sse.h - a stream of events out of bytes that come in any pieces: server-sent events, or JSON a line.
- * Owns: what is not yet an event. Bounded: a line or an event that does not end is an error. */
+/* sse.h - parses server-sent events or JSON lines from bytes in any parts.
+ * Owns: the incomplete event. Bounded: a line or an event over the limit is an error. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -12,12 +12,13 @@ struct sse {
 	struct buf line, data;
 	char name[SSE_NAME]; /* "event:", cut */
 	int has_data, after_cr, begun;
-	/* -1: no more of it; sse_feed() returns that. data ends with a NUL. */
+	/* -1: stop; sse_feed() returns it. data is NUL-terminated. */
 	int (*event)(void *ctx, const char *name, const char *data, size_t len, struct err *e);
 	void *ctx;
 };
 
 must_check int sse_feed(struct sse *s, const char *bytes, size_t n, struct err *e);
-/* The stream ended: of lines the last one may lack its end; an event that does is none. */
+/* The stream has ended: a last line without LF is an event, an incomplete server-sent event is
+ * dropped. */
 must_check int sse_end(struct sse *s, struct err *e);
 void sse_fini(struct sse *s); /* fine on a zeroed one */
