@@ -122,7 +122,9 @@ static void doctor_cgroups(const struct patient *p, struct finding *f)
 	static const struct {
 		const char *controller;
 		enum jail_feature layer;
-	} wanted[] = { { "memory", LAYER_MEM }, { "pids", LAYER_TASKS }, { "cpu", LAYER_CPU } };
+	} wanted[] = { { "memory", FEATURE_MEM },
+		       { "pids", FEATURE_TASKS },
+		       { "cpu", FEATURE_CPU } };
 	char have[64] = "", lack[64] = "";
 
 	for (unsigned i = 0; i < ARRAY_LEN(wanted); i++) {
@@ -145,7 +147,7 @@ static void doctor_cgroups(const struct patient *p, struct finding *f)
 static void cpu_time(const struct patient *p, struct finding *f)
 {
 	int can = p->has_keeper &&
-		  ((p->keeper.cgroup_version == 2 && p->keeper.layers & FEATURE_BIT(LAYER_CPU)) ||
+		  ((p->keeper.cgroup_version == 2 && p->keeper.layers & FEATURE_BIT(FEATURE_CPU)) ||
 		   (p->keeper.cgroup_version == 1 && has_controller("cpuacct")));
 
 	doctor_say(f, can ? GOOD : POOR,
@@ -274,24 +276,24 @@ static void doctor_walls(const struct patient *p, struct finding *f)
 	const struct feature_row *gap = NULL;
 	unsigned have = 0;
 
-	for (unsigned i = 0; i < LAYER_COUNT; i++) {
+	for (unsigned i = 0; i < FEATURE_COUNT; i++) {
 		if (p->has_keeper && p->keeper.layers & FEATURE_BIT(i))
 			have++;
-		else if (!gap || jail_layers[i].mandatory > gap->mandatory)
-			gap = &jail_layers[i];
+		else if (!gap || jail_features[i].mandatory > gap->mandatory)
+			gap = &jail_features[i];
 	}
 	doctor_say(f,
 		   !gap             ? GOOD
 		   : gap->mandatory ? BAD
 				    : POOR,
-		   "%u of %u active", have, LAYER_COUNT);
+		   "%u of %u active", have, FEATURE_COUNT);
 	if (gap)
 		snprintf(f->fix, sizeof(f->fix), "%s: %s", gap->name, gap->missing);
 }
 
 static void doctor_disk(const struct patient *p, struct finding *f)
 {
-	if (p->has_keeper && p->keeper.layers & FEATURE_BIT(LAYER_DISK)) {
+	if (p->has_keeper && p->keeper.layers & FEATURE_BIT(FEATURE_DISK)) {
 		doctor_say(f, GOOD, "bytes and files of a box are bounded");
 		return;
 	}

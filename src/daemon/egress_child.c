@@ -141,10 +141,10 @@ void egress_child_apply(struct egress_child *o, const struct config *c)
 	o->rules = fresh;
 	o->limits = limits;
 	o->child.tried_ns = 0;
-	egress_child_tend(o);
+	egress_child_maintain(o);
 }
 
-int egress_child_tend(struct egress_child *o)
+int egress_child_maintain(struct egress_child *o)
 {
 	struct err e;
 

@@ -30,7 +30,7 @@ void egress_child_init(struct egress_child *o, int root);
 void egress_child_apply(struct egress_child *o, const struct config *c);
 /* Starts it again if it should run and does not, with a delay between tries. 1: call again in a
  * while. */
-int egress_child_tend(struct egress_child *o);
+int egress_child_maintain(struct egress_child *o);
 int egress_child_ended(struct egress_child *o, pid_t pid); /* 1: it was that one */
 /* Connects a server (by its link) with egress. -1: it does not run now. */
 int egress_child_hand(struct egress_child *o, int server_link);

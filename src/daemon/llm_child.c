@@ -148,10 +148,10 @@ void llm_child_apply(struct llm_child *o, const struct config *c)
 	snprintf(o->path, sizeof(o->path), "%s", path);
 	memcpy(o->digest, v.digest, sizeof(o->digest));
 	o->child.tried_ns = 0;
-	llm_child_tend(o);
+	llm_child_maintain(o);
 }
 
-int llm_child_tend(struct llm_child *o)
+int llm_child_maintain(struct llm_child *o)
 {
 	struct err e;
 

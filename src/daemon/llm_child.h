@@ -23,6 +23,6 @@ must_check int llm_child_check(const struct config *c, struct err *e);
 
 void llm_child_init(struct llm_child *o, int root);
 void llm_child_apply(struct llm_child *o, const struct config *c); /* as egress_child_apply() */
-int llm_child_tend(struct llm_child *o);
+int llm_child_maintain(struct llm_child *o);
 int llm_child_ended(struct llm_child *o, pid_t pid);
 int llm_child_hand(struct llm_child *o, int server_link);

@@ -52,9 +52,9 @@ static void policy_row(struct policy_page *p, const char *name, const char *what
 
 static void policy_layers(struct policy_page *p)
 {
-	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		policy_row(p, jail_layers[i].name, jail_layers[i].mandatory ? "mandatory" : "",
-			   jail_layers[i].why);
+	for (unsigned i = 0; i < FEATURE_COUNT; i++)
+		policy_row(p, jail_features[i].name, jail_features[i].mandatory ? "mandatory" : "",
+			   jail_features[i].why);
 }
 
 static void policy_steps(struct policy_page *p)

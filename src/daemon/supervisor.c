@@ -544,7 +544,7 @@ static int hand_keepers(struct supervisor *w)
  * it. */
 static int hand_ways(struct supervisor *w)
 {
-	int waiting = !w->leaving && egress_child_tend(&w->egress_child);
+	int waiting = !w->leaving && egress_child_maintain(&w->egress_child);
 
 	for (unsigned i = 0; i < w->nfronts; i++) {
 		struct server_process *f = &w->fronts[i];
@@ -560,7 +560,7 @@ static int hand_ways(struct supervisor *w)
 /* The same for models. */
 static int hand_models(struct supervisor *w)
 {
-	int waiting = !w->leaving && llm_child_tend(&w->llm_child);
+	int waiting = !w->leaving && llm_child_maintain(&w->llm_child);
 
 	for (unsigned i = 0; i < w->nfronts; i++) {
 		struct server_process *f = &w->fronts[i];

@@ -188,7 +188,7 @@ static int change_directory(const struct child_args *c)
 static int default_signals(const struct child_args *c)
 {
 	(void)c;
-	return (int)sys_sigmask(0); /* dispositions are default since our birth */
+	return (int)sys_sigmask(0); /* dispositions are default since our start */
 }
 
 static int close_descriptors(const struct child_args *c)

@@ -282,9 +282,9 @@ static void conn_knock(struct event_source *s, uint32_t events)
 		conn_adopt(fd);
 }
 
-void conn_init(int take_birth, int take_listener)
+void conn_init(int take_keeper, int take_listener)
 {
-	conn_adopt(take_birth)->birth = 1;
+	conn_adopt(take_keeper)->is_keeper = 1;
 	listener = (struct event_source){ .fd = take_listener, .ready = conn_knock };
 	loop_want(&listener, EPOLLIN);
 }
@@ -320,7 +320,7 @@ void conn_sweep(void)
 
 		/* A keeper that ends before it has recorded this box, or before its client knows
 		 * of it, must leave no box running. */
-		if (c->leash || (c->birth && !claimed))
+		if (c->leash || (c->is_keeper && !claimed))
 			sys_exit(0);
 		attachment_detach_conn(c);
 		tcp_drop(c);

@@ -10,17 +10,17 @@ enum { CONN_MAX = 64 };
 
 struct conn {
 	struct event_source src;
-	uint8_t birth;   /* the keeper's: may KEEP and ADOPT */
-	uint8_t leash;   /* kill on close: the box ends with this connection */
-	uint8_t blocked; /* the socket is full */
-	uint8_t dead;    /* to be closed at the end of the turn */
-	uint8_t listing; /* EXECS: 1 + the next slot to tell; 0: not listing */
+	uint8_t is_keeper; /* the keeper's: may KEEP and ADOPT */
+	uint8_t leash;     /* kill on close: the box ends with this connection */
+	uint8_t blocked;   /* the socket is full */
+	uint8_t dead;      /* to be closed at the end of the turn */
+	uint8_t listing;   /* EXECS: 1 + the next slot to tell; 0: not listing */
 	uint32_t listing_ref;
 	uint32_t answer_len; /* of the frame that waits; 0: none does */
 	int answer_fd;       /* rides on it; or -1 */
 };
 
-void conn_init(int take_birth, int take_listener);
+void conn_init(int take_keeper, int take_listener);
 struct frame conn_head(uint8_t type, uint32_t ref);
 /* 1 if the socket took it, 0 if not: then it is blocked, or closed. fd: -1 or one that is sent
  * with it. */

@@ -37,7 +37,7 @@ struct exec {
 	uint64_t tell_ns; /* then STARTED is sent alone, if no other frame has taken it along; 0:
 			   * sent */
 	uint32_t grace_ms;
-	uint64_t turn;        /* of birth: the lowest finished one is evicted first */
+	uint64_t turn;        /* of creation: the lowest finished one is evicted first */
 	struct wire_exit end; /* filled as it becomes known; sent when over */
 };
 

@@ -25,7 +25,7 @@
 #include "init/sys.h"
 #include "init/str.h"
 
-enum { BIRTH_FD = 3, LISTEN_FD, UPPER_FD, BOOT_FD, BAD_BIRTH = 70 };
+enum { KEEPER_FD = 3, LISTEN_FD, UPPER_FD, BOOT_FD, BAD_START = 70 };
 
 struct self self;
 
@@ -37,7 +37,7 @@ static void learn_self(long argc, char **argv)
 	int64_t root = argc == 3 ? text_number(argv[2], 1) : -1;
 
 	if (user < 0 || root < 0)
-		sys_exit(BAD_BIRTH);
+		sys_exit(BAD_START);
 	self.uid = (uint32_t)sys_getuid();
 	self.gid = (uint32_t)sys_getgid();
 	self.user = (uint32_t)user;
@@ -51,15 +51,15 @@ static void init_settle(void)
 	int i;
 
 	if (sys_prctl(PR_SET_DUMPABLE, 0, 0) < 0)
-		sys_exit(BAD_BIRTH);
+		sys_exit(BAD_START);
 	/* For ps on the host: init was executed by descriptor, and its name would be that
 	 * number. */
 	sys_prctl(PR_SET_NAME, (unsigned long)"atoll-init", 0);
 	sys_sigmask(~0ull); /* no handler outlives exec, and the launcher ignores nothing */
 	sys_umask(022);
-	for (i = BIRTH_FD; i <= BOOT_FD; i++)
+	for (i = KEEPER_FD; i <= BOOT_FD; i++)
 		if (sys_fcntl(i, F_SETFD, FD_CLOEXEC) < 0)
-			sys_exit(BAD_BIRTH);
+			sys_exit(BAD_START);
 	sys_fcntl(LISTEN_FD, F_SETFL, O_RDWR | O_NONBLOCK);
 }
 
@@ -76,7 +76,7 @@ _Noreturn void init_main(long *stack)
 	boot_init(BOOT_FD);
 	loop_init();
 	exec_init();
-	conn_init(BIRTH_FD, LISTEN_FD);
+	conn_init(KEEPER_FD, LISTEN_FD);
 	/* From here on the end of the first connection means that no client wants this box
 	 * (conn_sweep()). The signal could not mean that: a keeper that is killed after it has
 	 * handed the box out, and before init was scheduled to read KEEP, would end a box that

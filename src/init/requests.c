@@ -58,7 +58,7 @@ static int requests_refuse(const struct request *r, enum err_kind kind, const ch
 
 static int requests_keep(const struct request *r)
 {
-	if (!r->conn->birth)
+	if (!r->conn->is_keeper)
 		return -1;
 	conn_keep();
 	return 0;
@@ -68,7 +68,7 @@ static int requests_adopt(const struct request *r)
 {
 	unsigned i;
 
-	if (!r->conn->birth || conn_kept() || !r->nfds)
+	if (!r->conn->is_keeper || conn_kept() || !r->nfds)
 		return -1; /* after the box was given to a client its limits cannot change */
 	for (i = 0; i < r->nfds; i++)
 		if (sys_write(r->fds[i], "0", 1) != 1)
@@ -84,7 +84,7 @@ static int requests_plant(const struct request *r)
 	char *argv[WORDS + 1], *at = r->tail, *end = r->tail + r->tail_len;
 	int n = 0, err;
 
-	if (!r->conn->birth || conn_kept() || r->nfds != !r->tail_len)
+	if (!r->conn->is_keeper || conn_kept() || r->nfds != !r->tail_len)
 		return -1;
 	if (r->nfds) {
 		/* The caller closes what is in fds[]. */

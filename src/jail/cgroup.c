@@ -20,11 +20,11 @@ static const struct {
 	const char *name;
 	uint64_t layer;
 } controllers[CG_NCTL] = {
-	[CG_MEMORY] = { "memory", FEATURE_BIT(LAYER_MEM) },
-	[CG_PIDS] = { "pids", FEATURE_BIT(LAYER_TASKS) },
-	[CG_CPU] = { "cpu", FEATURE_BIT(LAYER_CPU) },
+	[CG_MEMORY] = { "memory", FEATURE_BIT(FEATURE_MEM) },
+	[CG_PIDS] = { "pids", FEATURE_BIT(FEATURE_TASKS) },
+	[CG_CPU] = { "cpu", FEATURE_BIT(FEATURE_CPU) },
 	[CG_CPUACCT] = { "cpuacct", 0 },
-	[CG_DEVICES] = { "devices", FEATURE_BIT(LAYER_DEVICES) },
+	[CG_DEVICES] = { "devices", FEATURE_BIT(FEATURE_DEVICES) },
 	[CG_FREEZER] = { "freezer", 0 },
 };
 
@@ -119,7 +119,7 @@ static int init_v2(struct cgroups *cs, const char *name, struct err *e)
 	cs->version = 2;
 	(void)steal_fd(&root);
 	if (device_attach(parent, e) == 0)
-		cs->layers |= FEATURE_BIT(LAYER_DEVICES);
+		cs->layers |= FEATURE_BIT(FEATURE_DEVICES);
 	else
 		snprintf(cs->why_not, sizeof(cs->why_not), "devices: %.140s", e->msg);
 	return 0;

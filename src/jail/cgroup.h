@@ -82,7 +82,7 @@ int cgroups_can_freeze(const struct cgroups *cs);
 /* v1: 1 if no process is in it and no counter shows a trace of an earlier one, so that another
  * box may use it, with the same limits. A counter that cannot be reset makes it 0, with one
  * exception: the highest number of processes. The next box must be allowed as many. */
-int cgroup_as_new(const struct cgroups *cs, const struct cgroup_counts *n);
+int cgroup_is_clean(const struct cgroups *cs, const struct cgroup_counts *n);
 int cgroup_is_empty(const struct cgroups *cs, const char *id); /* v1 */
 /* SIGKILL to every process found in it, frozen ones too. Returns how many were seen. */
 int cgroup_kill(const struct cgroups *cs, const char *id);

@@ -190,7 +190,7 @@ int cgroup_is_empty(const struct cgroups *cs, const char *id)
  * is freed in the background. More is file cache, which would be charged to the next box. */
 #define LEFT_BYTES (4u << 20)
 
-int cgroup_as_new(const struct cgroups *cs, const struct cgroup_counts *n)
+int cgroup_is_clean(const struct cgroups *cs, const struct cgroup_counts *n)
 {
 	/* Without these two an unused cgroup cannot be recognised. */
 	if (cs->version != 1 || cs->dir[CG_PIDS] < 0 || cs->dir[CG_MEMORY] < 0)

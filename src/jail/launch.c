@@ -60,8 +60,8 @@
 #define START_TIMEOUT_S 20
 
 struct launch_launch {
-	struct birth birth;
-	struct spec *spec; /* the same as birth.sp, for what is brought late */
+	struct launch_ctx ctx;
+	struct spec *spec; /* the same as ctx.sp, for what is brought late */
 	struct jailed box;
 	_Atomic uint32_t go;  /* 1: maps are written; 2: give up */
 	_Atomic uint32_t tid; /* of the child; the kernel clears it at exec and at death */
@@ -86,7 +86,7 @@ static void raise_to(unsigned *first_unneeded, int fd)
 
 /* The first number above all descriptors that the rows below use. JAIL_FD_HIGH, unless the keeper had so many
  * low ones open that the kernel gave this launch a number above it. */
-static unsigned first_unneeded_fd(const struct birth *b)
+static unsigned first_unneeded_fd(const struct launch_ctx *b)
 {
 	const struct spec *sp = b->sp;
 	unsigned first = JAIL_FD_HIGH;
@@ -99,14 +99,14 @@ static unsigned first_unneeded_fd(const struct birth *b)
 		raise_to(&first, sp->lowers[i].mount);
 	raise_to(&first, sp->disk);
 	raise_to(&first, sp->init_exe);
-	raise_to(&first, sp->birth);
+	raise_to(&first, sp->keeper_conn);
 	raise_to(&first, sp->listener);
 	raise_to(&first, b->layer_root);
 	raise_to(&first, b->proc);
 	return first;
 }
 
-static int own_table(struct birth *b, struct err *e)
+static int own_table(struct launch_ctx *b, struct err *e)
 {
 	if (syscall(SYS_close_range, first_unneeded_fd(b), ~0U, CLOSE_RANGE_UNSHARE) < 0)
 		return err_sys(e, "unshare descriptors");
@@ -114,7 +114,7 @@ static int own_table(struct birth *b, struct err *e)
 }
 
 /* Before it has a file or a byte of its own, so that it is limited from the first moment. */
-static int own_cgroups(struct birth *b, struct err *e)
+static int own_cgroups(struct launch_ctx *b, struct err *e)
 {
 	for (int i = 0; i < b->sp->ntasks; i++)
 		/* "0": the calling process. A pid here would wait for a grace period of the
@@ -126,7 +126,7 @@ static int own_cgroups(struct birth *b, struct err *e)
 
 /* A cgroup namespace made by the clone would have the launcher's own cgroup as its root, above
  * all boxes. */
-static int own_cgroup_view(struct birth *b, struct err *e)
+static int own_cgroup_view(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	if (unshare(CLONE_NEWCGROUP) < 0)
@@ -134,7 +134,7 @@ static int own_cgroup_view(struct birth *b, struct err *e)
 	return 0;
 }
 
-static int death_signal(struct birth *b, struct err *e)
+static int death_signal(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -142,7 +142,7 @@ static int death_signal(struct birth *b, struct err *e)
 	return 0;
 }
 
-static int no_folder(struct birth *b, struct err *e)
+static int no_folder(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	umask(0); /* the modes in the rows below must not be masked; init sets its own mask */
@@ -153,7 +153,7 @@ static int no_folder(struct birth *b, struct err *e)
 
 /* The keeper has left its session (setsid costs a scheduler group, so it is not called per box):
  * here the child checks that it has no terminal. */
-static int no_terminal(struct birth *b, struct err *e)
+static int no_terminal(struct launch_ctx *b, struct err *e)
 {
 	auto_fd int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 
@@ -163,7 +163,7 @@ static int no_terminal(struct birth *b, struct err *e)
 	return 0;
 }
 
-static int host_name(struct birth *b, struct err *e)
+static int host_name(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	if (sethostname("atoll", 5) < 0)
@@ -171,7 +171,7 @@ static int host_name(struct birth *b, struct err *e)
 	return 0;
 }
 
-static int resource_limits(struct birth *b, struct err *e)
+static int resource_limits(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	return limits_apply(e);
@@ -179,7 +179,7 @@ static int resource_limits(struct birth *b, struct err *e)
 
 #define INIT_CAPS (caps_kept_mask() | UINT64_C(1) << CAP_SETPCAP)
 
-static int launch_bounds(struct birth *b, struct err *e)
+static int launch_bounds(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	/* SETPCAP stays outside the bounding set: init alone has it, to empty the bounding set
@@ -187,19 +187,19 @@ static int launch_bounds(struct birth *b, struct err *e)
 	return caps_inherit(INIT_CAPS, e) < 0 ? -1 : caps_bound(caps_kept_mask(), e);
 }
 
-static int launch_capabilities(struct birth *b, struct err *e)
+static int launch_capabilities(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	return caps_over_exec(INIT_CAPS, e);
 }
 
-static int no_new_privs(struct birth *b, struct err *e)
+static int no_new_privs(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	return caps_no_new_privs(e);
 }
 
-static int second_wall(struct birth *b, struct err *e)
+static int second_wall(struct launch_ctx *b, struct err *e)
 {
 	return landlock_apply(b->sp->landlock_abi, b->upper, !b->sp->seeded, e);
 }
@@ -214,13 +214,13 @@ static int out_of_the_way(int fd)
 	return fd > IMAGE_FD ? fd : fcntl(fd, F_DUPFD_CLOEXEC, IMAGE_FD + 1);
 }
 
-static int launch_descriptors(struct birth *b, struct err *e)
+static int launch_descriptors(struct launch_ctx *b, struct err *e)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int from[] = { null,
 		       null,
 		       null,
-		       b->sp->birth,
+		       b->sp->keeper_conn,
 		       b->sp->listener,
 		       b->upper,
 		       b->boot < 0 ? null : b->boot,
@@ -241,7 +241,7 @@ static int launch_descriptors(struct birth *b, struct err *e)
 	return 0;
 }
 
-static int own_signals(struct birth *b, struct err *e)
+static int own_signals(struct launch_ctx *b, struct err *e)
 {
 	uint64_t none = 0;
 
@@ -253,7 +253,7 @@ static int own_signals(struct birth *b, struct err *e)
 	return 0;
 }
 
-static int load_filter(struct birth *b, struct err *e)
+static int load_filter(struct launch_ctx *b, struct err *e)
 {
 	return seccomp_apply(b->sp->filter, e);
 }
@@ -261,7 +261,7 @@ static int load_filter(struct birth *b, struct err *e)
 static const struct launch_step {
 	/* clang-format off */
 	struct jail_step_row row;
-	int (*run)(struct birth *b, struct err *e);
+	int (*run)(struct launch_ctx *b, struct err *e);
 	uint64_t layer; /* run only if this layer is asked for; 0: always */
 } inside[] = {
 #define ROW(n, w) { n, w }
@@ -269,20 +269,20 @@ static const struct launch_step {
 	{ ROW("own descriptors", "the child has its own table before it opens a file"), own_table, 0 },
 	{ ROW("own cgroups", "every limit applies from the first moment"), own_cgroups, 0 },
 	{ ROW("cgroup view", "the box's own cgroup is the root it sees"), own_cgroup_view,
-	  FEATURE_BIT(LAYER_CGROUP_NS) },
+	  FEATURE_BIT(FEATURE_CGROUP_NS) },
 	{ ROW("working folder", "the keeper's folder and mask are not inherited"), no_folder, 0 },
 	{ ROW("keyring", "session keyrings are inherited and not namespaced"), user_new_keyring, 0 },
 	/* Until the child becomes root of the new namespace its uid is unmapped: mkdir() returns
 	 * EOVERFLOW. */
 	{ ROW("box root", "root of the box's own user namespace, no host id"), user_become_root,
-	  FEATURE_BIT(LAYER_UIDRANGE) },
+	  FEATURE_BIT(FEATURE_UIDRANGE) },
 	/* Before any mount, or the mounts below would appear on the host too. */
 	{ ROW("private mounts", "no mount event leaves or enters"), mnt_private, 0 },
-	{ ROW("host name", "the host's name is hidden"), host_name, FEATURE_BIT(LAYER_UTS) },
+	{ ROW("host name", "the host's name is hidden"), host_name, FEATURE_BIT(FEATURE_UTS) },
 	{ ROW("loopback", "lo up, nothing else: no route, no neighbour"), net_loopback,
-	  FEATURE_BIT(LAYER_NET) },
+	  FEATURE_BIT(FEATURE_NET) },
 	{ ROW("network unused", "one that is used again is verified clean: no earlier box left a trace in it"), net_unused,
-	  FEATURE_BIT(LAYER_NET) },
+	  FEATURE_BIT(FEATURE_NET) },
 	{ ROW("disk", "the box's writable bytes and files, bounded"), mnt_disk, 0 },
 	/* Built from the stage, so before the switch takes that away. */
 	{ ROW("root filesystem", "template below, the box's disk above"), mnt_root, 0 },
@@ -294,7 +294,7 @@ static const struct launch_step {
 	/* Needs /proc/sys writable, which the next row ends; and after every detached mount, for
 	 * the kernel counts those as mount namespaces. */
 	{ ROW("namespace limits", "no nested namespaces, bounded inotify"), mnt_ns_limits,
-	  FEATURE_BIT(LAYER_USERNS) },
+	  FEATURE_BIT(FEATURE_USERNS) },
 	{ ROW("read-only proc", "no sysctl, and no place in the OOM order, can be written"), mnt_proc_readonly, 0 },
 	{ ROW("boot id", "the box's own, not the host's"), mnt_boot_id, 0 },
 	{ ROW("masked proc", "kernel memory, keys, logs and other tenants' traces"), mnt_proc_masks, 0 },
@@ -307,13 +307,13 @@ static const struct launch_step {
 	{ ROW("capability bounds", "what no process of the box can ever hold"), launch_bounds, 0 },
 	/* Groups, gid, uid, then read back: a failed drop must be noticed. */
 	{ ROW("identity", "init's own id, no supplementary groups"), user_become_init,
-	  FEATURE_BIT(LAYER_UIDRANGE) },
+	  FEATURE_BIT(FEATURE_UIDRANGE) },
 	{ ROW("capabilities", "init keeps what starting programs takes"), launch_capabilities, 0 },
 	/* After the ids have changed: the kernel clears it with them. */
 	{ ROW("death signal", "ends with the keeper until the keeper has recorded the box"), death_signal, 0 },
 	/* Without it, an unprivileged process may not load a filter at all. */
 	{ ROW("no new privileges", "no setuid program can undo any of this"), no_new_privs, 0 },
-	{ ROW("landlock", "a second barrier after the mounts"), second_wall, FEATURE_BIT(LAYER_LANDLOCK) },
+	{ ROW("landlock", "a second barrier after the mounts"), second_wall, FEATURE_BIT(FEATURE_LANDLOCK) },
 	{ ROW("descriptors", "nothing open but null, two sockets, the box's layer and its boot id"), launch_descriptors, 0 },
 	{ ROW("signals", "nothing blocked or ignored"), own_signals, 0 },
 	/* Last: the filter applies to the child too, and the rows above need what it forbids. */
@@ -343,7 +343,7 @@ static int left_out(const struct spec *sp, unsigned i)
 #endif
 }
 
-static int is_left_out(const struct spec *sp, int (*run)(struct birth *b, struct err *e))
+static int is_left_out(const struct spec *sp, int (*run)(struct launch_ctx *b, struct err *e))
 {
 	for (unsigned i = 0; i < ARRAY_LEN(inside); i++)
 		if (inside[i].run == run)
@@ -356,7 +356,7 @@ int jail_trusts_network(const struct spec *sp)
 	return is_left_out(sp, net_unused);
 }
 
-static int run_rows(struct birth *b)
+static int run_rows(struct launch_ctx *b)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(inside); i++) {
 		const struct launch_step *s = &inside[i];
@@ -374,7 +374,7 @@ static int run_rows(struct birth *b)
  * then the child checks whether the keeper has ended before. */
 static int keeper_is_gone(const struct launch_launch *l)
 {
-	struct pollfd p = { .fd = l->birth.sp->keeper, .events = POLLIN };
+	struct pollfd p = { .fd = l->ctx.sp->keeper, .events = POLLIN };
 
 	return prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || poll(&p, 1, 0) != 0;
 }
@@ -383,7 +383,7 @@ static int child_main(void *arg)
 {
 	static char name[] = "init", user[] = "1000", yes[] = "1", no[] = "0";
 	struct launch_launch *l = arg;
-	char *argv[] = { name, user, l->birth.sp->allow_root ? yes : no, NULL };
+	char *argv[] = { name, user, l->ctx.sp->allow_root ? yes : no, NULL };
 	char *env[] = { NULL };
 	struct timespec patience = { .tv_sec = START_TIMEOUT_S };
 
@@ -393,12 +393,12 @@ static int child_main(void *arg)
 		if (launch_futex(&l->go, FUTEX_WAIT_PRIVATE, 0, &patience) < 0 &&
 		    errno == ETIMEDOUT)
 			return 1;
-	if (l->go != 1 || run_rows(&l->birth) < 0)
+	if (l->go != 1 || run_rows(&l->ctx) < 0)
 		return 1;
 	l->execing = 1;
 	syscall(SYS_execveat, IMAGE_FD, "", argv, env, AT_EMPTY_PATH);
 	l->execing = 0;
-	err_sys(&l->birth.err, "exec init");
+	err_sys(&l->ctx.err, "exec init");
 	return 1;
 }
 
@@ -407,9 +407,12 @@ static int child_main(void *arg)
 static const struct {
 	uint64_t layer, flag;
 } namespaces[] = {
-	{ FEATURE_BIT(LAYER_USERNS), CLONE_NEWUSER }, { FEATURE_BIT(LAYER_MOUNTS), CLONE_NEWNS },
-	{ FEATURE_BIT(LAYER_PIDS_NS), CLONE_NEWPID }, { FEATURE_BIT(LAYER_NET), CLONE_NEWNET },
-	{ FEATURE_BIT(LAYER_IPC), CLONE_NEWIPC },     { FEATURE_BIT(LAYER_UTS), CLONE_NEWUTS },
+	{ FEATURE_BIT(FEATURE_USERNS), CLONE_NEWUSER },
+	{ FEATURE_BIT(FEATURE_MOUNTS), CLONE_NEWNS },
+	{ FEATURE_BIT(FEATURE_PIDS_NS), CLONE_NEWPID },
+	{ FEATURE_BIT(FEATURE_NET), CLONE_NEWNET },
+	{ FEATURE_BIT(FEATURE_IPC), CLONE_NEWIPC },
+	{ FEATURE_BIT(FEATURE_UTS), CLONE_NEWUTS },
 };
 
 /* It belongs to the host, so it must be entered while the thread has the host's rights. */
@@ -429,7 +432,7 @@ static void leave_network(int home)
 
 static int clone_child(struct launch_launch *l, int has_network, struct err *e)
 {
-	const struct spec *sp = l->birth.sp;
+	const struct spec *sp = l->ctx.sp;
 	struct clone_args args = {
 		.flags = CLONE_VM | CLONE_FILES | CLONE_PIDFD | CLONE_CHILD_SETTID |
 			 CLONE_CHILD_CLEARTID,
@@ -463,11 +466,11 @@ static int clone_child(struct launch_launch *l, int has_network, struct err *e)
 
 static int clone_as_creator(struct launch_launch *l, int has_network, struct err *e)
 {
-	const struct spec *sp = l->birth.sp;
+	const struct spec *sp = l->ctx.sp;
 	struct user_was was;
 	int cloned;
 
-	if (!(sp->layers & FEATURE_BIT(LAYER_UIDRANGE)))
+	if (!(sp->layers & FEATURE_BIT(FEATURE_UIDRANGE)))
 		return clone_child(l, has_network, e);
 	if (user_become_creator(sp->uid_base, &was, e) < 0)
 		return -1;
@@ -479,7 +482,7 @@ static int clone_as_creator(struct launch_launch *l, int has_network, struct err
 static int clone_box(struct launch_launch *l, struct err *e)
 {
 	static _Thread_local int home = -1;
-	const struct spec *sp = l->birth.sp;
+	const struct spec *sp = l->ctx.sp;
 	int cloned;
 
 	if (sp->net < 0 || is_left_out(sp, net_loopback))
@@ -514,16 +517,16 @@ static int open_ns(const struct launch_launch *l, unsigned long from_pidfd, cons
 	if (fd >= 0)
 		return fd;
 	snprintf(path, sizeof(path), "%d/ns/%s", (int)l->box.pid, name);
-	fd = openat(l->birth.sp->proc, path, O_RDONLY | O_CLOEXEC);
+	fd = openat(l->ctx.sp->proc, path, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? err_sys(e, "open the box's %s namespace", name) : fd;
 }
 
 static int shift_layers(struct launch_launch *l, struct err *e)
 {
-	const struct spec *sp = l->birth.sp;
+	const struct spec *sp = l->ctx.sp;
 	auto_fd int userns = -1;
 
-	if (!(sp->layers & FEATURE_BIT(LAYER_IDMAP)))
+	if (!(sp->layers & FEATURE_BIT(FEATURE_IDMAP)))
 		return sp->nvolumes || sp->nlowers
 			       ? err_set(e, ERR_SYS, "volumes and layers need shifted ids")
 			       : 0;
@@ -539,7 +542,7 @@ static int shift_layers(struct launch_launch *l, struct err *e)
 	/* The ids of the skeleton only, which belongs to Atoll. /usr keeps its owners, none of
 	 * which is mapped in the box: else the box's user would be the host's uid 1000, and its
 	 * root the host's, for files that they alone may read. */
-	return mnt_layer("/t", userns, &l->birth.layer_root, e);
+	return mnt_layer("/t", userns, &l->ctx.layer_root, e);
 }
 
 /* A procfs shows the pid namespace of the process that mounts it, and inside the box the kernel
@@ -550,7 +553,7 @@ static int proc_main(void *arg)
 {
 	struct launch_launch *l = arg;
 
-	l->birth.proc = mnt_new_proc(-1, &l->birth.err);
+	l->ctx.proc = mnt_new_proc(-1, &l->ctx.err);
 	return 0;
 }
 
@@ -566,7 +569,7 @@ static int make_proc_from_inside(struct launch_launch *l, struct err *e)
 	long pid;
 
 	if (home < 0)
-		home = openat(l->birth.sp->proc, "thread-self/ns/pid_for_children",
+		home = openat(l->ctx.sp->proc, "thread-self/ns/pid_for_children",
 			      O_RDONLY | O_CLOEXEC);
 	if (home < 0 || setns(l->box.pidfd, CLONE_NEWPID) < 0)
 		return err_sys(e, "step into the box's pid namespace");
@@ -578,9 +581,9 @@ static int make_proc_from_inside(struct launch_launch *l, struct err *e)
 		return err_sys(e, "clone into the box's pid namespace");
 	}
 	launch_reap((pid_t)pid);
-	if (l->birth.proc < 0)
-		*e = l->birth.err;
-	return l->birth.proc < 0 ? -1 : 0;
+	if (l->ctx.proc < 0)
+		*e = l->ctx.err;
+	return l->ctx.proc < 0 ? -1 : 0;
 }
 
 static int make_proc(struct launch_launch *l, struct err *e)
@@ -588,12 +591,12 @@ static int make_proc(struct launch_launch *l, struct err *e)
 	static _Atomic int no_option;
 	auto_fd int ns = -1;
 
-	if (!(l->birth.sp->layers & FEATURE_BIT(LAYER_UIDRANGE)))
+	if (!(l->ctx.sp->layers & FEATURE_BIT(FEATURE_UIDRANGE)))
 		return 0;
 	if (!no_option) {
 		ns = open_ns(l, PIDFD_GET_PID_NAMESPACE, "pid", e);
-		l->birth.proc = ns < 0 ? -1 : mnt_new_proc(ns, e);
-		if (l->birth.proc >= 0)
+		l->ctx.proc = ns < 0 ? -1 : mnt_new_proc(ns, e);
+		if (l->ctx.proc >= 0)
 			return 0;
 		no_option = 1;
 	}
@@ -602,9 +605,9 @@ static int make_proc(struct launch_launch *l, struct err *e)
 
 static int prepare_child(struct launch_launch *l, struct err *e)
 {
-	const struct spec *sp = l->birth.sp;
+	const struct spec *sp = l->ctx.sp;
 
-	if (sp->layers & FEATURE_BIT(LAYER_USERNS) &&
+	if (sp->layers & FEATURE_BIT(FEATURE_USERNS) &&
 	    user_write_maps(sp->proc, l->box.pid, sp->uid_base, e) < 0)
 		return err_in(e, "id maps");
 	if (shift_layers(l, e) < 0)
@@ -632,7 +635,7 @@ static int await_exec(struct launch_launch *l, struct err *e)
 			return err_set(e, ERR_SYS, "start took more than %d s", START_TIMEOUT_S);
 	if (l->execing)
 		return 0;
-	*e = l->birth.err;
+	*e = l->ctx.err;
 	return e->kind ? -1 : err_set(e, ERR_SYS, "the box died in set-up");
 }
 
@@ -679,15 +682,15 @@ int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 		}
 	}
 	l->spec = sp;
-	l->birth = (struct birth){
+	l->ctx = (struct launch_ctx){
 		.sp = sp, .layer_root = -1, .proc = -1, .root = -1, .upper = -1, .boot = -1
 	};
 	l->box = (struct jailed){ .pid = 0, .pidfd = -1, .mounts = -1 };
 	l->go = l->tid = 0;
 	l->execing = 0;
 	done = launch_launch(l, e);
-	own_close_fd(&l->birth.layer_root);
-	own_close_fd(&l->birth.proc);
+	own_close_fd(&l->ctx.layer_root);
+	own_close_fd(&l->ctx.proc);
 	if (done < 0)
 		return err_in(e, "box %s", sp->id);
 	*out = l->box;

@@ -43,12 +43,12 @@ struct spec {
 	int (*bring_tasks)(struct spec *sp, struct err *e);
 	void *bring_arg;
 	int net;            /* a network namespace that was made before (net.h), or -1: make one */
-	int net_as_new;     /* it is new, or net_same() has checked it since its last box */
+	int net_is_clean;     /* it is new, or net_same() has checked it since its last box */
 	int want_mounts;    /* the caller is to hold its mount namespace, too */
 	int proc;           /* the host's /proc, for maps */
 	int keeper;         /* pidfd of the calling process */
 	int init_exe;       /* sealed memfd */
-	int birth, listener; /* become descriptors 3 and 4 of init */
+	int keeper_conn, listener; /* become descriptors 3 and 4 of init */
 	int landlock_abi;
 	int seeded;         /* an interpreter will be forked into it from outside */
 	int at_home;        /* its user will write to the home folder at once */

@@ -78,7 +78,7 @@ const unsigned mnt_n_ns_rows = ARRAY_LEN(mnt_ns_rows);
 
 /* A place is named by its last part, or is below a mount of Atoll's: no link leads there, and a
  * link at the place itself is not followed. */
-static int mnt_attach(const struct birth *b, int mountfd, const char *path, struct err *e)
+static int mnt_attach(const struct launch_ctx *b, int mountfd, const char *path, struct err *e)
 {
 	if (move_mount(mountfd, "", b->root, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return err_sys(e, "mount onto /%s", path);
@@ -86,7 +86,8 @@ static int mnt_attach(const struct birth *b, int mountfd, const char *path, stru
 }
 
 /* With what is mounted below: without root, device nodes are mounts of their own. */
-static int attach_clone(const struct birth *b, const char *from, const char *path, struct err *e)
+static int attach_clone(const struct launch_ctx *b, const char *from, const char *path,
+			struct err *e)
 {
 	auto_fd int fd =
 		open_tree(AT_FDCWD, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
@@ -129,7 +130,7 @@ static int new_fs(const char *type, const struct option *opts, unsigned n, unsig
 	return fd;
 }
 
-int mnt_private(struct birth *b, struct err *e)
+int mnt_private(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -153,7 +154,7 @@ static int place_disk(const struct spec *sp, struct err *e)
 	return 0;
 }
 
-int mnt_disk(struct birth *b, struct err *e)
+int mnt_disk(struct launch_ctx *b, struct err *e)
 {
 	if (place_disk(b->sp, e) < 0)
 		return -1;
@@ -166,7 +167,7 @@ int mnt_disk(struct birth *b, struct err *e)
 }
 
 /* Mounts the further layers at /k0, /k1, ... */
-static int place_lowers(const struct birth *b, struct err *e)
+static int place_lowers(const struct launch_ctx *b, struct err *e)
 {
 	char at[8];
 
@@ -181,7 +182,7 @@ static int place_lowers(const struct birth *b, struct err *e)
 
 /* "k0:k1:l". Relative names: mountinfo in the box shows them, and must not show the keeper's
  * paths. */
-static void lower_names(const struct birth *b, const char *below, int of_usr, char out[64])
+static void lower_names(const struct launch_ctx *b, const char *below, int of_usr, char out[64])
 {
 	int n = 0;
 
@@ -194,7 +195,7 @@ static void lower_names(const struct birth *b, const char *below, int of_usr, ch
 /* A copy-up at the first file costs four times as much; but a box that only waits does not need
  * two more folders. Made as in the template: where a further layer has it otherwise, that layer
  * decides. */
-static int open_home(const struct birth *b, struct err *e)
+static int open_home(const struct launch_ctx *b, struct err *e)
 {
 	if (!b->sp->at_home || b->sp->nlowers)
 		return 0;
@@ -204,7 +205,7 @@ static int open_home(const struct birth *b, struct err *e)
 	return 0;
 }
 
-static int mnt_overlay(struct birth *b, struct err *e)
+static int mnt_overlay(struct launch_ctx *b, struct err *e)
 {
 	char lowers[64], options[192];
 
@@ -239,7 +240,7 @@ static int bind_template(const char *name, unsigned long flags, struct err *e)
 }
 
 /* Without overlays: the same folders made one by one, with those of the template bound. */
-static int plain_root(const struct birth *b, struct err *e)
+static int plain_root(const struct launch_ctx *b, struct err *e)
 {
 	static const struct mnt_place {
 		const char *path;
@@ -255,7 +256,7 @@ static int plain_root(const struct birth *b, struct err *e)
 		{ "mnt", 0755, 0 },
 	};
 	static const char *const merged[] = { "bin", "sbin", "lib", "lib32", "lib64" };
-	int many_ids = !!(b->sp->layers & FEATURE_BIT(LAYER_UIDRANGE));
+	int many_ids = !!(b->sp->layers & FEATURE_BIT(FEATURE_UIDRANGE));
 	char to[16], in_usr[16];
 
 	if (mount("/b/u", "/r", NULL, MS_BIND, NULL) < 0 || chdir("/r") < 0)
@@ -277,10 +278,10 @@ static int plain_root(const struct birth *b, struct err *e)
 											      : 0;
 }
 
-int mnt_root(struct birth *b, struct err *e)
+int mnt_root(struct launch_ctx *b, struct err *e)
 {
 	int made =
-		b->sp->layers & FEATURE_BIT(LAYER_OVERLAY) ? mnt_overlay(b, e) : plain_root(b, e);
+		b->sp->layers & FEATURE_BIT(FEATURE_OVERLAY) ? mnt_overlay(b, e) : plain_root(b, e);
 
 	if (made < 0)
 		return -1;
@@ -308,7 +309,7 @@ static int step_into(int dir, const char *name, int users, struct err *e)
 	return fd < 0 ? err_sys(e, "open %s", name) : fd;
 }
 
-static int mount_volume(const struct birth *b, int mount, const char *path, struct err *e)
+static int mount_volume(const struct launch_ctx *b, int mount, const char *path, struct err *e)
 {
 	int users = strncmp(path, "/home/user/", 11) == 0;
 	auto_fd int at = fcntl(b->root, F_DUPFD_CLOEXEC, 3);
@@ -334,7 +335,7 @@ static int mount_volume(const struct birth *b, int mount, const char *path, stru
 	return 0;
 }
 
-int mnt_volumes(struct birth *b, struct err *e)
+int mnt_volumes(struct launch_ctx *b, struct err *e)
 {
 	for (unsigned i = 0; i < b->sp->nvolumes; i++)
 		if (mount_volume(b, b->sp->volumes[i].mount, b->sp->volumes[i].path, e) < 0)
@@ -344,7 +345,7 @@ int mnt_volumes(struct birth *b, struct err *e)
 
 /* Layers with files for /usr are mounted over the host's: both read-only, and the host's files
  * keep the owners that they have without layers. */
-static int layered_usr(const struct birth *b, struct err *e)
+static int layered_usr(const struct launch_ctx *b, struct err *e)
 {
 	char lowers[64];
 	const struct option opts[] = { { "source", "usr", 0 },
@@ -358,7 +359,7 @@ static int layered_usr(const struct birth *b, struct err *e)
 	return fd < 0 ? -1 : mnt_attach(b, fd, "usr", e);
 }
 
-int mnt_usr(struct birth *b, struct err *e)
+int mnt_usr(struct launch_ctx *b, struct err *e)
 {
 	for (unsigned i = 0; i < b->sp->nlowers; i++)
 		if (b->sp->lowers[i].has_usr)
@@ -385,7 +386,7 @@ static int mount_shm(struct err *e)
 	return 0;
 }
 
-int mnt_dev(struct birth *b, struct err *e)
+int mnt_dev(struct launch_ctx *b, struct err *e)
 {
 	return attach_clone(b, "/d", "dev", e) < 0 || mount_pts(e) < 0 || mount_shm(e) < 0 ? -1 : 0;
 }
@@ -398,7 +399,7 @@ int mnt_new_proc(int pidns, struct err *e)
 		      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);
 }
 
-int mnt_proc(struct birth *b, struct err *e)
+int mnt_proc(struct launch_ctx *b, struct err *e)
 {
 	auto_fd int own = b->proc < 0 ? mnt_new_proc(-1, e) : -1;
 	int proc = b->proc < 0 ? own : b->proc;
@@ -412,7 +413,7 @@ int mnt_proc(struct birth *b, struct err *e)
 	return 0;
 }
 
-int mnt_sys(struct birth *b, struct err *e)
+int mnt_sys(struct launch_ctx *b, struct err *e)
 {
 	return attach_clone(b, "/s/sys", "sys", e);
 }
@@ -424,7 +425,7 @@ static void forget_names(void)
 	(void)mount(NULL, ".", NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 }
 
-int mnt_ns_limits(struct birth *b, struct err *e)
+int mnt_ns_limits(struct launch_ctx *b, struct err *e)
 {
 	char path[64];
 
@@ -449,7 +450,7 @@ int mnt_ns_limits(struct birth *b, struct err *e)
  * that was last written with CAP_SYS_RESOURCE, which a keeper may lack: a program of the box
  * could lower the value that the keeper has written, and be killed later than the host's own
  * processes. */
-int mnt_proc_readonly(struct birth *b, struct err *e)
+int mnt_proc_readonly(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	if (mount(NULL, ".", NULL,
@@ -461,7 +462,7 @@ int mnt_proc_readonly(struct birth *b, struct err *e)
 /* Programs take a boot id for "the machine has not been restarted": here the machine is the box.
  * The file is on its disk, outside its root, and visible through a read-only mount; init can
  * write it. */
-int mnt_boot_id(struct birth *b, struct err *e)
+int mnt_boot_id(struct launch_ctx *b, struct err *e)
 {
 	static const char path[] = "sys/kernel/random/boot_id";
 	const unsigned long flags = MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
@@ -504,7 +505,7 @@ void mnt_look_at_proc(void)
 		needless[i] = (unsigned char)needs_no_mask(&mnt_masks[i]);
 }
 
-int mnt_proc_masks(struct birth *b, struct err *e)
+int mnt_proc_masks(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	for (unsigned i = 0; i < mnt_nmasks; i++)
@@ -515,7 +516,7 @@ int mnt_proc_masks(struct birth *b, struct err *e)
 	return 0;
 }
 
-int mnt_switch(struct birth *b, struct err *e)
+int mnt_switch(struct launch_ctx *b, struct err *e)
 {
 	if (fchdir(b->root) < 0)
 		return err_sys(e, "enter the new root");
@@ -551,7 +552,7 @@ static int nothing_propagates(struct err *e)
 
 /* A failed switch must be noticed: /proc is procfs and shows the box's own pid namespace, and
  * the root is the new one. */
-int mnt_verify(struct birth *b, struct err *e)
+int mnt_verify(struct launch_ctx *b, struct err *e)
 {
 	struct stat root, here;
 	struct statfs fs;

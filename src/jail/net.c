@@ -47,15 +47,15 @@ static int lo_up(struct err *e)
 
 /* In a namespace that was made before its box, lo is up already: no process of a box may change
  * it. */
-int net_loopback(struct birth *b, struct err *e)
+int net_loopback(struct launch_ctx *b, struct err *e)
 {
 	return b->sp->net < 0 ? lo_up(e) : 0;
 }
 
 /* The caller states whether the namespace was checked: a used one must not be given to a box. */
-int net_unused(struct birth *b, struct err *e)
+int net_unused(struct launch_ctx *b, struct err *e)
 {
-	if (b->sp->net >= 0 && !b->sp->net_as_new)
+	if (b->sp->net >= 0 && !b->sp->net_is_clean)
 		return err_set(e, ERR_SYS, "this network namespace was not verified clean");
 	return 0;
 }

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "jail/launch.h"
 
-struct birth { /* one launch in progress, shared by launcher and child */
+struct launch_ctx { /* one launch in progress, shared by launcher and child */
 	const struct spec *sp;
 	int layer_root; /* detached mount of the template's skeleton, ids shifted; or -1 */
 	int proc;       /* detached procfs of the box's pid namespace; -1: mount one */
@@ -15,24 +15,24 @@ struct birth { /* one launch in progress, shared by launcher and child */
 	struct err err;
 };
 
-must_check int user_become_root(struct birth *b, struct err *e);
-must_check int user_become_init(struct birth *b, struct err *e);
-must_check int user_new_keyring(struct birth *b, struct err *e);
+must_check int user_become_root(struct launch_ctx *b, struct err *e);
+must_check int user_become_init(struct launch_ctx *b, struct err *e);
+must_check int user_new_keyring(struct launch_ctx *b, struct err *e);
 
-must_check int mnt_private(struct birth *b, struct err *e);
-must_check int mnt_disk(struct birth *b, struct err *e);
-must_check int mnt_root(struct birth *b, struct err *e);
-must_check int mnt_volumes(struct birth *b, struct err *e);
-must_check int mnt_usr(struct birth *b, struct err *e);
-must_check int mnt_dev(struct birth *b, struct err *e);
-must_check int mnt_proc(struct birth *b, struct err *e);
-must_check int mnt_sys(struct birth *b, struct err *e);
-must_check int mnt_ns_limits(struct birth *b, struct err *e);
-must_check int mnt_boot_id(struct birth *b, struct err *e);
-must_check int mnt_proc_readonly(struct birth *b, struct err *e);
-must_check int mnt_proc_masks(struct birth *b, struct err *e);
-must_check int mnt_switch(struct birth *b, struct err *e);
-must_check int mnt_verify(struct birth *b, struct err *e);
+must_check int mnt_private(struct launch_ctx *b, struct err *e);
+must_check int mnt_disk(struct launch_ctx *b, struct err *e);
+must_check int mnt_root(struct launch_ctx *b, struct err *e);
+must_check int mnt_volumes(struct launch_ctx *b, struct err *e);
+must_check int mnt_usr(struct launch_ctx *b, struct err *e);
+must_check int mnt_dev(struct launch_ctx *b, struct err *e);
+must_check int mnt_proc(struct launch_ctx *b, struct err *e);
+must_check int mnt_sys(struct launch_ctx *b, struct err *e);
+must_check int mnt_ns_limits(struct launch_ctx *b, struct err *e);
+must_check int mnt_boot_id(struct launch_ctx *b, struct err *e);
+must_check int mnt_proc_readonly(struct launch_ctx *b, struct err *e);
+must_check int mnt_proc_masks(struct launch_ctx *b, struct err *e);
+must_check int mnt_switch(struct launch_ctx *b, struct err *e);
+must_check int mnt_verify(struct launch_ctx *b, struct err *e);
 
-must_check int net_loopback(struct birth *b, struct err *e);
-must_check int net_unused(struct birth *b, struct err *e);
+must_check int net_loopback(struct launch_ctx *b, struct err *e);
+must_check int net_unused(struct launch_ctx *b, struct err *e);

@@ -126,7 +126,7 @@ int user_write_maps(int proc, pid_t pid, uint32_t uid_base, struct err *e)
 	return write_both(proc, pid, 0, uid_base, JAIL_RANGE, e);
 }
 
-int user_become_root(struct birth *b, struct err *e)
+int user_become_root(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	if (set_ids(0, 0, e) < 0)
@@ -134,7 +134,7 @@ int user_become_root(struct birth *b, struct err *e)
 	return verify_ids(0, 0, e);
 }
 
-int user_become_init(struct birth *b, struct err *e)
+int user_become_init(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	/* Only the capabilities that init needs to start programs as the user survive this
@@ -151,7 +151,7 @@ int user_become_user(struct err *e)
 	return set_ids(JAIL_USER, JAIL_USER, e) < 0 ? -1 : verify_ids(JAIL_USER, JAIL_USER, e);
 }
 
-int user_new_keyring(struct birth *b, struct err *e)
+int user_new_keyring(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0)

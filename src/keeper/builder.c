@@ -29,7 +29,7 @@
 
 _Static_assert(WIRE_OWNER_MAX == JAIL_INIT_ID - 1, "clients cannot give files to the id of init");
 
-#define MAKERS_MAX 16
+#define BUILDERS_MAX 16
 #define WARM_UP_MS 10000
 
 struct queue {
@@ -44,8 +44,8 @@ struct builder {
 	int back;
 	unsigned busy, waiting; /* used by the loop's thread only */
 	int stop;
-	pthread_t thread[MAKERS_MAX];
-	pid_t tid[MAKERS_MAX];
+	pthread_t thread[BUILDERS_MAX];
+	pid_t tid[BUILDERS_MAX];
 	unsigned nthreads, ntids;
 };
 
@@ -178,7 +178,7 @@ static int builder_launch(const struct host_state *h, struct keeper_box *b, stru
 	keeper_box_socket(b, path);
 	sp->listener = sock_listen_new(path, 64, e);
 	if (sp->listener >= 0 && sock_pair(pair, e) == 0 && start_waits(b, pair[0], e) == 0) {
-		sp->birth = pair[1];
+		sp->keeper_conn = pair[1];
 		done = jail_launch(sp, &out, e);
 	}
 	own_close_fd(&sp->listener);
@@ -284,7 +284,7 @@ static int mount_layers(const struct host_state *h, const struct keeper_box *b, 
 		struct jail_lower *l = &sp->lowers[sp->nlowers];
 		auto_fd int usr = -1;
 
-		if (layer_store_mount(h->stock, b->meta.layer[sp->nlowers], &l->mount, e) < 0)
+		if (layer_store_mount(h->layer_store, b->meta.layer[sp->nlowers], &l->mount, e) < 0)
 			return -1;
 		usr = openat(l->mount, "usr", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		l->has_usr = usr >= 0;
@@ -346,9 +346,9 @@ static int builder_make(const struct host_state *h, struct build_job *j, struct 
 	else if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
 		made = make_cgroup(h, b, &sp, e);
 	sp.want_mounts = !h->rootless && sp.disk < 0 && !sp.nvolumes && !sp.nlowers;
-	if (made == 0 && h->nets && sp.layers & FEATURE_BIT(LAYER_NET)) {
+	if (made == 0 && h->netns_pool && sp.layers & FEATURE_BIT(FEATURE_NET)) {
 		b->net_unchecked = jail_trusts_network(&sp);
-		b->net = netns_pool_take(h->nets, b->net_unchecked, &sp.net_as_new, e);
+		b->net = netns_pool_take(h->netns_pool, b->net_unchecked, &sp.net_is_clean, e);
 		sp.net = b->net ? net_ns(b->net) : -1;
 		made = sp.net < 0 ? -1 : 0;
 	}
@@ -434,9 +434,9 @@ int builder_start(struct builder **out, const struct host_state *h, unsigned thr
 	m->back = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (m->back < 0)
 		return err_sys(e, "eventfd");
-	for (; m->nthreads < threads && m->nthreads < MAKERS_MAX; m->nthreads++)
+	for (; m->nthreads < threads && m->nthreads < BUILDERS_MAX; m->nthreads++)
 		if (pthread_create(&m->thread[m->nthreads], NULL, builder_work, m) != 0)
-			return err_set(e, ERR_SYS, "cannot start maker thread %u", m->nthreads);
+			return err_set(e, ERR_SYS, "cannot start builder thread %u", m->nthreads);
 	*out = m;
 	return 0;
 }

@@ -40,7 +40,7 @@ struct build_job {
 	const struct seed_kind *kind;    /* kind of the pool class */
 	const struct seed_kind *home_of; /* starts this zygote in the box ... */
 	unsigned home_pool_class;              /* ... for this pool class */
-	struct zygote_birth zygote;      /* the started zygote */
+	struct zygote_handle zygote;      /* the started zygote */
 	uint64_t disk_promised; /* to other boxes: disk_service.h */
 	uint16_t flags;   /* of the CREATE */
 	int for_pool, warm; /* warm: run a program in it before it is needed, or warm up its

@@ -26,8 +26,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SPARES 8       /* created in advance */
-#define SPARES_MOST 32 /* of each kind, at most, of returned ones */
+#define CGROUP_CACHE_SIZE 8  /* created in advance */
+#define CGROUP_CACHE_MOST 32 /* of each kind, at most, of returned ones */
 #define LOOK_MS 3
 
 struct cached_cgroup {
@@ -141,9 +141,10 @@ static struct cached_cgroup *cache_pop(struct cgroup_cache *of)
 /* Takes one of its own kind first, because those of the other kind fit any box. */
 static struct cached_cgroup *pop_for(struct keeper *k, enum cgroup_cache_kind kind)
 {
-	struct cached_cgroup *s = cache_pop(&k->spares[kind]);
+	struct cached_cgroup *s = cache_pop(&k->cached_cgroups[kind]);
 
-	return s || kind == CACHED_CGROUP_ANY ? s : cache_pop(&k->spares[CACHED_CGROUP_ANY]);
+	return s || kind == CACHED_CGROUP_ANY ? s
+					      : cache_pop(&k->cached_cgroups[CACHED_CGROUP_ANY]);
 }
 
 /* One that is clean now; memory that was still charged when it was returned has been released
@@ -154,7 +155,7 @@ static struct cached_cgroup *pop_fresh(struct keeper *k, enum cgroup_cache_kind 
 	struct err e;
 
 	if (s && s->used && cgroup_reset(&s->files, &e) < 0) {
-		pool_log(k, "spare cgroup", &e);
+		pool_log(k, "cached cgroup", &e);
 		cache_drop(k, s);
 		return NULL;
 	}
@@ -265,11 +266,11 @@ int cgroup_cache_may_keep(struct keeper *k, const struct keeper_box *b)
 }
 
 /* Each holds a dozen descriptors, and boxes have priority. */
-static unsigned spares_most(const struct keeper *k)
+static unsigned cgroup_cache_most(const struct keeper *k)
 {
 	unsigned room = k->host.open_most / 4 + 1;
 
-	return room < SPARES_MOST ? room : SPARES_MOST;
+	return room < CGROUP_CACHE_MOST ? room : CGROUP_CACHE_MOST;
 }
 
 /* The list that it can be added to, if there is space; NULL: it is removed. */
@@ -284,12 +285,13 @@ static struct cgroup_cache *place_for(struct keeper *k, struct cached_cgroup *s)
 		s->last.mem_now = cgroup_memory_now(&s->files);
 	else
 		cgroup_count_open(&s->files, &s->last);
-	if (!cgroup_as_new(&k->host.cgroups, &s->last))
+	if (!cgroup_is_clean(&k->host.cgroups, &s->last))
 		return NULL;
 	while (kind < CACHED_CGROUP_KINDS && s->last.pids_peak > least_peak[kind])
 		kind++;
-	return kind < CACHED_CGROUP_KINDS && k->spares[kind].n < spares_most(k) ? &k->spares[kind]
-										: NULL;
+	return kind < CACHED_CGROUP_KINDS && k->cached_cgroups[kind].n < cgroup_cache_most(k)
+		       ? &k->cached_cgroups[kind]
+		       : NULL;
 }
 
 /* A client that ends a box often requests the next one immediately: that request comes first. */
@@ -319,20 +321,21 @@ void cgroup_cache_inspect(struct keeper *k)
 
 void cgroup_cache_refill(struct keeper *k)
 {
-	unsigned most = spares_most(k) < SPARES ? spares_most(k) : SPARES;
+	unsigned most =
+		cgroup_cache_most(k) < CGROUP_CACHE_SIZE ? cgroup_cache_most(k) : CGROUP_CACHE_SIZE;
 	unsigned want = k->pool_depth < most ? k->pool_depth : most;
 	struct err e;
 
 	if (k->host.cgroups.version != 1 || k->stopping)
 		return;
-	while (k->spares[CACHED_CGROUP_ANY].n < want) {
+	while (k->cached_cgroups[CACHED_CGROUP_ANY].n < want) {
 		struct cached_cgroup *s = cache_make(k, &e);
 
 		if (!s) {
-			pool_log(k, "spare cgroup", &e);
+			pool_log(k, "cached cgroup", &e);
 			return;
 		}
-		cache_push(&k->spares[CACHED_CGROUP_ANY], s);
+		cache_push(&k->cached_cgroups[CACHED_CGROUP_ANY], s);
 	}
 }
 
@@ -340,7 +343,7 @@ void cgroup_cache_drop_all(struct keeper *k)
 {
 	cgroup_cache_inspect(k);
 	for (unsigned i = 0; i < CACHED_CGROUP_KINDS; i++)
-		for (struct cached_cgroup *s = cache_pop(&k->spares[i]); s;
-		     s = cache_pop(&k->spares[i]))
+		for (struct cached_cgroup *s = cache_pop(&k->cached_cgroups[i]); s;
+		     s = cache_pop(&k->cached_cgroups[i]))
 			cache_drop(k, s);
 }

@@ -151,11 +151,11 @@ static int check_layers(struct host_state *h, struct err *e)
 	if (!h->probe.merged_usr)
 		return err_set(e, ERR_DENIED,
 			       "/bin is not a link into /usr: boxes need a merged /usr");
-	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		if (jail_layers[i].mandatory && !(h->layers & FEATURE_BIT(i)))
+	for (unsigned i = 0; i < FEATURE_COUNT; i++)
+		if (jail_features[i].mandatory && !(h->layers & FEATURE_BIT(i)))
 			return err_set(e, ERR_DENIED,
 				       "this host offers no %s (%s); see: atoll doctor",
-				       jail_layers[i].name,
+				       jail_features[i].name,
 				       h->probe.why_not[0] ? h->probe.why_not : h->cgroups.why_not);
 	return 0;
 }
@@ -197,7 +197,7 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 				  .init_exe = -1,
 				  .disks = -1,
 				  .lock = -1,
-				  .stock = -1,
+				  .layer_store = -1,
 				  .layers_dir = -1 };
 	h->rootless = geteuid() != 0;
 	host_harden(h->rootless);
@@ -218,8 +218,8 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 	if (h->disks < 0)
 		return -1;
 	if (!h->rootless) {
-		h->stock = layer_store_start(state_dir, &h->layers_dir, e);
-		if (h->stock < 0)
+		h->layer_store = layer_store_start(state_dir, &h->layers_dir, e);
+		if (h->layer_store < 0)
 			return -1;
 	}
 	probe_host(&h->probe, !h->rootless);
@@ -230,7 +230,7 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 	    seal_init(h, e) < 0 || build_stage(run_dir, h->rootless, e) < 0)
 		return -1;
 	if (!h->rootless)
-		h->nets = netns_pool_new(h->proc, h->open_most);
+		h->netns_pool = netns_pool_new(h->proc, h->open_most);
 	if (fchdir(h->run) < 0)
 		return err_sys(e, "enter the run folder");
 	return 0;

@@ -9,7 +9,7 @@
 #include "jail/seccomp.h"
 #include <stdint.h>
 
-struct nets;
+struct netns_pool;
 
 struct host_state {
 	/* clang-format off */
@@ -25,9 +25,9 @@ struct host_state {
 	int self;        /* pidfd of the keeper: children detect its end with it */
 	int init_exe;    /* sealed memfd */
 	int disks;       /* socket to the disk service */
-	int stock;       /* socket to the layer store; -1: without root there are no layers */
+	int layer_store;       /* socket to the layer store; -1: without root there are no layers */
 	int layers_dir;  /* the folder of the layers, or -1 */
-	struct nets *nets; /* pooled network namespaces; has its own lock. NULL: each box creates
+	struct netns_pool *netns_pool; /* pooled network namespaces; has its own lock. NULL: each box creates
 			    * its own */
 	unsigned files_most; /* descriptors that boxes may use; the rest is for clients */
 	uint64_t files_hard; /* the hard limit */

@@ -180,25 +180,26 @@ void keeper_wake_in(struct keeper *k, unsigned ms)
 	timerfd_settime(k->timer, 0, &in, NULL);
 }
 
-static int keeper_tend(const struct host_state *h, struct build_job *j, struct err *e)
+static int keeper_maintain(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	(void)j;
 	(void)e;
-	netns_pool_maintain(h->nets);
+	netns_pool_maintain(h->netns_pool);
 	return 0;
 }
 
-static void keeper_tended(struct keeper *k, struct build_job *take_job)
+static void keeper_maintained(struct keeper *k, struct build_job *take_job)
 {
-	k->tending = 0;
+	k->maintaining = 0;
 	free(take_job);
-	keeper_tend_nets(k);
+	keeper_maintain_netns(k);
 }
 
-void keeper_tend_nets(struct keeper *k)
+void keeper_maintain_netns(struct keeper *k)
 {
-	int due =
-		!k->host.nets || k->tending || k->stopping ? -1 : netns_pool_next_ms(k->host.nets);
+	int due = !k->host.netns_pool || k->maintaining || k->stopping
+			  ? -1
+			  : netns_pool_next_ms(k->host.netns_pool);
 	struct build_job *j;
 
 	if (due > 0)
@@ -206,10 +207,10 @@ void keeper_tend_nets(struct keeper *k)
 	if (due != 0)
 		return;
 	j = build_job_new();
-	j->work = keeper_tend;
-	j->back = keeper_tended;
+	j->work = keeper_maintain;
+	j->back = keeper_maintained;
 	j->for_pool = 1; /* after all jobs that clients wait for */
-	k->tending = 1;
+	k->maintaining = 1;
 	builder_submit(k->builder, j);
 }
 
@@ -226,7 +227,7 @@ static void on_timer(struct keeper *k)
 	deadline_look(k);
 	warm_pool_maintain(k);
 	pool_refill(k);
-	keeper_tend_nets(k);
+	keeper_maintain_netns(k);
 }
 
 static void on_made(struct keeper *k)
@@ -336,7 +337,7 @@ static void keeper_drain(struct keeper *k)
 /* ---- start ---- */
 
 struct keeper_options {
-	unsigned idle_exit_s, pool, makers;
+	unsigned idle_exit_s, pool, builders;
 	int ready_fd;
 	char run_dir[2048], state_dir[2048];
 };
@@ -362,9 +363,9 @@ static int keeper_parse(int argc, char **argv, struct keeper_options *o, struct 
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	*o = (struct keeper_options){ .pool = 4,
-				      .makers = cpus > 4   ? 4
-						: cpus > 1 ? 2
-							   : 1,
+				      .builders = cpus > 4   ? 4
+						  : cpus > 1 ? 2
+							     : 1,
 				      .ready_fd = -1 };
 	if (run_dir_find(o->run_dir, sizeof(o->run_dir), e) < 0)
 		return -1;
@@ -424,8 +425,8 @@ static int keeper_start(struct keeper *k, const struct keeper_options *o, struct
 	k->timer = timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	signals.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (watch_new(k, &timer, e) < 0 || watch_new(k, &signals, e) < 0 ||
-	    builder_start(&k->builder, &k->host, o->makers, e) < 0 ||
-	    mount_reaper_start(&k->linger, e) < 0)
+	    builder_start(&k->builder, &k->host, o->builders, e) < 0 ||
+	    mount_reaper_start(&k->mount_reaper, e) < 0)
 		return -1;
 	made.fd = builder_fd(k->builder);
 	if (watch_new(k, &made, e) < 0 || sweep_start(k, e) < 0)
@@ -434,7 +435,7 @@ static int keeper_start(struct keeper *k, const struct keeper_options *o, struct
 	if (listener.fd < 0)
 		return -1;
 	pool_refill(k);
-	keeper_tend_nets(k);
+	keeper_maintain_netns(k);
 	return watch_new(k, &listener, e);
 }
 
@@ -470,8 +471,8 @@ int keeper_main(int argc, char **argv)
 	keeper_drain(&k);
 	cgroup_cache_drop_all(&k);
 	builder_stop(k.builder);
-	mount_reaper_stop(k.linger);
-	netns_pool_free(k.host.nets);
+	mount_reaper_stop(k.mount_reaper);
+	netns_pool_free(k.host.netns_pool);
 	record_file_end(&k.records, k.host.run);
 	cgroups_fini(&k.host.cgroups);
 	return 0;

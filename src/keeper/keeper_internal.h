@@ -43,7 +43,7 @@ struct keeper {
 	struct uid_ranges ranges;
 	struct record_file records;
 	struct builder *builder;
-	struct linger *linger;
+	struct mount_reaper *mount_reaper;
 	struct client *clients;
 	uint64_t last_client;
 	unsigned nclients;
@@ -61,13 +61,13 @@ struct keeper {
 	unsigned pooled, pool_depth, pool_making; /* of all classes; pool_depth: of the plain one */
 	struct zygote zygotes[POOL_CLASSES];
 	uint64_t last_zygote;
-	unsigned homes;                  /* number of zygote boxes */
-	pid_t corpses[2 * POOL_CLASSES]; /* zygotes that were killed and are not reaped */
-	unsigned ncorpses;
-	uint64_t tend_ns;    /* next time at which unused pool classes are removed */
-	uint64_t quiet_ns;   /* no refill before this time: a request is being served, ... */
-	uint64_t pause_ns;   /* ... or the last attempt has failed */
-	struct err pool_err; /* the last error, and when it was logged */
+	unsigned homes;                   /* number of zygote boxes */
+	pid_t unreaped[2 * POOL_CLASSES]; /* zygotes that were killed and are not reaped */
+	unsigned nunreaped;
+	uint64_t maintain_ns; /* next time at which unused pool classes are removed */
+	uint64_t quiet_ns;    /* no refill before this time: a request is being served, ... */
+	uint64_t pause_ns;    /* ... or the last attempt has failed */
+	struct err pool_err;  /* the last error, and when it was logged */
 	uint64_t pool_err_ns;
 	struct wire_limits common; /* limits of pooled boxes */
 	uint64_t hits, misses;
@@ -76,15 +76,15 @@ struct keeper {
 	struct cgroup_cache {
 		struct cached_cgroup *first;
 		unsigned n;
-	} spares[CACHED_CGROUP_KINDS];
+	} cached_cgroups[CACHED_CGROUP_KINDS];
 	struct cached_cgroup *ended[16]; /* of boxes that have ended, not inspected yet */
 	unsigned nended, held;           /* held: boxes that use a cached cgroup */
 
-	int tending; /* a builder thread maintains the pooled networks */
+	int maintaining; /* a builder thread maintains the pooled networks */
 
 	struct keeper_box *dying; /* ended, but not completely removed yet */
-	struct wire_counters obituary[EXIT_COUNTERS];
-	unsigned obituary_next;
+	struct wire_counters exit_counters[EXIT_COUNTERS];
+	unsigned exit_counters_next;
 	unsigned metered;             /* boxes with a CPU time limit */
 	uint64_t deadline_ns;         /* the earliest of all boxes, CLOCK_BOOTTIME; 0: none */
 	uint64_t deadline_from_ns;    /* not before this time: deadlines of an earlier keeper */
@@ -98,7 +98,7 @@ void client_error(struct keeper *k, uint64_t client, uint32_t ref, const struct 
 must_check int keeper_watch(struct keeper *k, struct source *s, struct err *e);
 void keeper_unwatch(struct keeper *k, struct source *s); /* also closes it */
 /* Now on a builder thread, or later by timer. */
-void keeper_tend_nets(struct keeper *k);
+void keeper_maintain_netns(struct keeper *k);
 /* Sets the timer to this time, unless it is earlier. */
 void keeper_wake_in(struct keeper *k, unsigned ms);
 

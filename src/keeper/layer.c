@@ -30,9 +30,9 @@ struct layer_job {
 
 static int can_have_layers(const struct keeper *k, struct err *e)
 {
-	const uint64_t need = FEATURE_BIT(LAYER_IDMAP) | FEATURE_BIT(LAYER_OVERLAY);
+	const uint64_t need = FEATURE_BIT(FEATURE_IDMAP) | FEATURE_BIT(FEATURE_OVERLAY);
 
-	if (k->host.stock < 0)
+	if (k->host.layer_store < 0)
 		return err_set(e, ERR_DENIED, "layers take a keeper that runs as root");
 	if ((k->host.layers & need) != need)
 		return err_set(e, ERR_DENIED,
@@ -88,7 +88,7 @@ static int layer_order(struct keeper *k, struct client *c, const struct frame *f
 	if (layer_do_jobs(k) >= JOBS_MOST)
 		return err_set(e, ERR_LIMIT, "%d layers are being made or removed already",
 			       JOBS_MOST);
-	sock = layer_store_ask(k->host.stock, o, conn, e);
+	sock = layer_store_ask(k->host.layer_store, o, conn, e);
 	if (sock < 0)
 		return -1;
 	if (keeper_box_lift(&sock, e) < 0) {
@@ -101,7 +101,7 @@ static int layer_order(struct keeper *k, struct client *c, const struct frame *f
 	*j = (struct layer_job){ .src = { SRC_LAYER, sock },
 				 .client = c->number,
 				 .ref = f->ref,
-				 .answer = o->what == STOCK_REMOVE ? WIRE_DONE : WIRE_LAYER,
+				 .answer = o->what == LAYER_STORE_REMOVE ? WIRE_DONE : WIRE_LAYER,
 				 .next = k->layer_jobs };
 	if (keeper_watch(k, &j->src, e) < 0) {
 		close(sock);
@@ -126,7 +126,7 @@ static int text_ok(const char *text)
 static int layer_make(struct keeper *k, struct client *c, const struct wire_layer_make *w,
 		      struct err *e)
 {
-	struct layer_store_request o = { .what = STOCK_MAKE,
+	struct layer_store_request o = { .what = LAYER_STORE_MAKE,
 					 .uid = writers_id(k),
 					 .bytes_most = w->bytes_most,
 					 .files_most = w->files_most };
@@ -155,7 +155,7 @@ static int layer_make(struct keeper *k, struct client *c, const struct wire_laye
 /* Removes its name immediately: later requests find no such layer. */
 static int layer_drop(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
 {
-	struct layer_store_request o = { .what = STOCK_REMOVE };
+	struct layer_store_request o = { .what = LAYER_STORE_REMOVE };
 	const char *box = user_of(k, w->id);
 
 	if (box)
@@ -170,7 +170,7 @@ static int layer_drop(struct keeper *k, struct client *c, const struct wire_laye
 static int layer_do_check(struct keeper *k, struct client *c, const struct wire_layer *w,
 			  struct err *e)
 {
-	struct layer_store_request o = { .what = STOCK_CHECK };
+	struct layer_store_request o = { .what = LAYER_STORE_CHECK };
 
 	memcpy(o.id, w->id, TREE_ID);
 	return layer_order(k, c, &w->head, &o, -1, e);

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STOCK_FD = 3, LAYERS_FD = 4, WRITER_S = 900 };
+enum { LAYER_STORE_FD = 3, LAYERS_FD = 4, WRITER_S = 900 };
 
 /* ---- frames with descriptors ---- */
 
@@ -251,9 +251,9 @@ static _Noreturn void store_serve(int layers, const struct layer_store_request *
 	struct layer_store_reply a = { 0 };
 	int done = -1;
 
-	if (o->what == STOCK_MAKE)
+	if (o->what == LAYER_STORE_MAKE)
 		done = store_make(layers, o, conn, &a.sum, &a.err);
-	else if (o->what == STOCK_CHECK)
+	else if (o->what == LAYER_STORE_CHECK)
 		done = store_do_check(layers, o->id, &a.sum, &a.err);
 	else
 		done = layer_tree_remove(layers, o->id, &a.err);
@@ -267,7 +267,7 @@ static void take_order(int layers, const struct layer_store_request *o, int answ
 {
 	struct layer_store_reply a = { 0 };
 
-	if (o->what == STOCK_MOUNT) {
+	if (o->what == LAYER_STORE_MOUNT) {
 		auto_fd int fd = mount_layer(layers, o->id, &a.err);
 
 		(void)!send_with(answer_to, &a, sizeof(a), &fd, fd >= 0);
@@ -275,7 +275,7 @@ static void take_order(int layers, const struct layer_store_request *o, int answ
 	}
 	switch (fork()) {
 	case 0:
-		close(STOCK_FD); /* only the keeper may hold the other end */
+		close(LAYER_STORE_FD); /* only the keeper may hold the other end */
 		store_serve(layers, o, answer_to, conn);
 	case -1:
 		err_sys(&a.err, "start a process for a layer");
@@ -305,7 +305,7 @@ static void store_sweep(int layers)
 		closedir(d);
 }
 
-static _Noreturn void stock_process(int sock, int layers)
+static _Noreturn void layer_store_process(int sock, int layers)
 {
 	int high = fcntl(sock, F_DUPFD_CLOEXEC, 64), dir = fcntl(layers, F_DUPFD_CLOEXEC, 64);
 	struct layer_store_request o;
@@ -313,7 +313,7 @@ static _Noreturn void stock_process(int sock, int layers)
 
 	/* Closes all other descriptors, also the lock of the keeper: it must be free when the
 	 * keeper has ended. */
-	if (high < 0 || dir < 0 || dup3(high, STOCK_FD, O_CLOEXEC) < 0 ||
+	if (high < 0 || dir < 0 || dup3(high, LAYER_STORE_FD, O_CLOEXEC) < 0 ||
 	    dup3(dir, LAYERS_FD, O_CLOEXEC) < 0 || close_range(LAYERS_FD + 1, ~0U, 0) < 0)
 		_exit(1);
 	signal(SIGTERM, SIG_IGN); /* this process ends when the keeper's end of the socket
@@ -321,7 +321,7 @@ static _Noreturn void stock_process(int sock, int layers)
 	signal(SIGINT, SIG_IGN);
 	signal(SIGCHLD, SIG_IGN);
 	store_sweep(LAYERS_FD);
-	while (receive_with(STOCK_FD, &o, sizeof(o), fds) == (ssize_t)sizeof(o)) {
+	while (receive_with(LAYER_STORE_FD, &o, sizeof(o), fds) == (ssize_t)sizeof(o)) {
 		take_order(LAYERS_FD, &o, fds[0], fds[1]);
 		own_close_fd(&fds[0]);
 		own_close_fd(&fds[1]);
@@ -351,16 +351,16 @@ int layer_store_start(const char *state_dir, int *out_dir, struct err *e)
 	if (dir < 0)
 		return -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_sys(e, "socket to the stock process");
+		return err_sys(e, "socket to the layer store");
 	pid = fork();
 	if (pid == 0) {
 		close(pair[0]);
-		stock_process(pair[1], dir);
+		layer_store_process(pair[1], dir);
 	}
 	close(pair[1]);
 	if (pid < 0) {
 		close(pair[0]);
-		return err_sys(e, "start the stock process");
+		return err_sys(e, "start the layer store");
 	}
 	*out_dir = steal_fd(&dir);
 	return pair[0];
@@ -377,7 +377,7 @@ int layer_store_ask(int process, const struct layer_store_request *o, int conn, 
 	if (send_with(process, o, sizeof(*o), fds, conn >= 0 ? 2 : 1) < 0) {
 		close(pair[0]);
 		close(pair[1]);
-		return err_set(e, ERR_SYS, "the stock process is gone");
+		return err_set(e, ERR_SYS, "the layer store is gone");
 	}
 	close(pair[1]);
 	return pair[0];
@@ -391,7 +391,7 @@ int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount, s
 	own_close_fd(&fds[1]);
 	if (n != (ssize_t)sizeof(*out)) {
 		own_close_fd(&fds[0]);
-		return err_set(e, ERR_SYS, "the stock process gave no answer");
+		return err_set(e, ERR_SYS, "the layer store gave no answer");
 	}
 	if (out->err.kind) {
 		own_close_fd(&fds[0]);
@@ -407,7 +407,7 @@ int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount, s
 
 int layer_store_mount(int process, const char *id, int *out_mount, struct err *e)
 {
-	struct layer_store_request o = { .what = STOCK_MOUNT };
+	struct layer_store_request o = { .what = LAYER_STORE_MOUNT };
 	struct layer_store_reply a;
 	auto_fd int sock = -1;
 

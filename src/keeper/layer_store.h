@@ -16,7 +16,12 @@
 #include <stdint.h>
 
 struct layer_store_request {
-	enum { STOCK_MAKE = 1, STOCK_MOUNT, STOCK_CHECK, STOCK_REMOVE } what;
+	enum {
+		LAYER_STORE_MAKE = 1,
+		LAYER_STORE_MOUNT,
+		LAYER_STORE_CHECK,
+		LAYER_STORE_REMOVE
+	} what;
 	uint32_t uid; /* MAKE: uid of the writer */
 	char id[WIRE_LAYER_ID];
 	char path[WIRE_PATH],

@@ -7,7 +7,7 @@
 
 enum { MOST = 32 };
 
-struct linger {
+struct mount_reaper {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
@@ -18,7 +18,7 @@ struct linger {
 
 static void *close_all(void *arg)
 {
-	struct linger *l = arg;
+	struct mount_reaper *l = arg;
 	int ns;
 
 	for (;;) {
@@ -33,21 +33,21 @@ static void *close_all(void *arg)
 	}
 }
 
-int mount_reaper_start(struct linger **out, struct err *e)
+int mount_reaper_start(struct mount_reaper **out, struct err *e)
 {
-	auto_free struct linger *l = calloc(1, sizeof(*l));
+	auto_free struct mount_reaper *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		abort();
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->work, NULL);
 	if (pthread_create(&l->thread, NULL, close_all, l) != 0)
-		return err_set(e, ERR_SYS, "cannot start a thread for what lingers");
+		return err_set(e, ERR_SYS, "cannot start the mount reaper");
 	*out = steal(&l);
 	return 0;
 }
 
-void mount_reaper_stop(struct linger *l)
+void mount_reaper_stop(struct mount_reaper *l)
 {
 	pthread_mutex_lock(&l->lock);
 	l->stop = 1;
@@ -59,7 +59,7 @@ void mount_reaper_stop(struct linger *l)
 	free(l);
 }
 
-void mount_reaper_close(struct linger *l, int take_ns)
+void mount_reaper_close(struct mount_reaper *l, int take_ns)
 {
 	auto_fd int ns = take_ns;
 

@@ -10,9 +10,9 @@
 #pragma once
 #include "base/err.h"
 
-struct linger;
+struct mount_reaper;
 
-must_check int mount_reaper_start(struct linger **out, struct err *e);
-void mount_reaper_stop(struct linger *l);
+must_check int mount_reaper_start(struct mount_reaper **out, struct err *e);
+void mount_reaper_stop(struct mount_reaper *l);
 /* Releases it soon; immediately if too many wait already. */
-void mount_reaper_close(struct linger *l, int take_ns);
+void mount_reaper_close(struct mount_reaper *l, int take_ns);

@@ -21,15 +21,15 @@
 enum { KEPT = 8, MOST = 160 };
 
 struct net {
-	struct nets *of;
+	struct netns_pool *of;
 	int ns;
-	int as_new; /* test builds: 0 if not verified */
-	int open;   /* these files are open: */
+	int is_clean; /* test builds: 0 if not verified */
+	int open;     /* these files are open: */
 	struct net_files files;
 	uint64_t since_ns;
 };
 
-struct nets {
+struct netns_pool {
 	pthread_mutex_t lock;
 	int proc;
 	struct net *ready[MOST],
@@ -38,7 +38,7 @@ struct nets {
 	uint64_t taken_ns;
 	_Atomic unsigned nopen;
 	unsigned open_most;
-	struct net_text as_new;
+	struct net_text clean;
 };
 
 /* Moves a descriptor to a high number: launches need the low ones. */
@@ -53,7 +53,7 @@ static int netns_lift(int *fd, struct err *e)
 	return high < 0 ? -1 : 0;
 }
 
-static struct net *netns_make(struct nets *n, struct err *e)
+static struct net *netns_make(struct netns_pool *n, struct err *e)
 {
 	int ns = net_make(n->proc, e);
 	struct net *t;
@@ -112,9 +112,9 @@ static void own_free_net(struct net **t)
 }
 #define auto_net __attribute__((cleanup(own_free_net)))
 
-struct nets *netns_pool_new(int proc, unsigned open_most)
+struct netns_pool *netns_pool_new(int proc, unsigned open_most)
 {
-	struct nets *n = calloc(1, sizeof(*n));
+	struct netns_pool *n = calloc(1, sizeof(*n));
 	struct net *t;
 	struct err e;
 
@@ -124,7 +124,7 @@ struct nets *netns_pool_new(int proc, unsigned open_most)
 	n->open_most = open_most;
 	pthread_mutex_init(&n->lock, NULL);
 	t = netns_make(n, &e);
-	if (!t || net_read(proc, t->ns, &n->as_new, &e) < 0) {
+	if (!t || net_read(proc, t->ns, &n->clean, &e) < 0) {
 		/* A host without IPv6, or without one of the files: a used namespace cannot be
 		 * verified. */
 		fprintf(stderr, "atoll: keeper: networks are made anew for each box: %s\n", e.msg);
@@ -132,12 +132,12 @@ struct nets *netns_pool_new(int proc, unsigned open_most)
 		netns_pool_free(n);
 		return NULL;
 	}
-	t->as_new = 1;
+	t->is_clean = 1;
 	n->ready[n->nready++] = t;
 	return n;
 }
 
-void netns_pool_free(struct nets *n)
+void netns_pool_free(struct netns_pool *n)
 {
 	if (!n)
 		return;
@@ -151,12 +151,12 @@ void netns_pool_free(struct nets *n)
 
 /* ---- under the lock ---- */
 
-static struct net *pop_ready(struct nets *n)
+static struct net *pop_ready(struct netns_pool *n)
 {
 	return n->nready ? n->ready[--n->nready] : NULL;
 }
 
-static struct net *pop_rested(struct nets *n, uint64_t now)
+static struct net *pop_rested(struct netns_pool *n, uint64_t now)
 {
 	struct net *t = n->resting[n->first];
 
@@ -168,15 +168,15 @@ static struct net *pop_rested(struct nets *n, uint64_t now)
 }
 
 /* Adds it, unless there are too many. */
-static void push_ready(struct nets *n, struct net **t, int seen)
+static void push_ready(struct netns_pool *n, struct net **t, int seen)
 {
 	if (n->nready == MOST)
 		return;
-	(*t)->as_new = seen;
+	(*t)->is_clean = seen;
 	n->ready[n->nready++] = steal(t);
 }
 
-static void push_resting(struct nets *n, struct net **t)
+static void push_resting(struct netns_pool *n, struct net **t)
 {
 	if (n->nresting == MOST)
 		return;
@@ -187,19 +187,19 @@ static void push_resting(struct nets *n, struct net **t)
 /* ---- */
 
 /* Verifies a namespace that a box has used. Slow, so without the lock. */
-static int as_new(const struct nets *n, struct net *t)
+static int netns_is_clean(const struct netns_pool *n, struct net *t)
 {
 	struct net_text now;
 	struct err ignored; /* a namespace that cannot be read is not clean */
 	int same = open_files(t, &ignored) == 0 && net_look(&t->files, &now, &ignored) == 0 &&
-		   net_same(&now, &n->as_new);
+		   net_same(&now, &n->clean);
 
 	if (n->nopen > n->open_most)
 		close_files(t);
 	return same;
 }
 
-static struct net *take_rested(struct nets *n)
+static struct net *take_rested(struct netns_pool *n)
 {
 	for (;;) {
 		auto_net struct net *t = NULL;
@@ -207,27 +207,27 @@ static struct net *take_rested(struct nets *n)
 		pthread_mutex_lock(&n->lock);
 		t = pop_rested(n, now_ns());
 		pthread_mutex_unlock(&n->lock);
-		if (!t || as_new(n, t))
+		if (!t || netns_is_clean(n, t))
 			return steal(&t);
 	}
 }
 
-struct net *netns_pool_take(struct nets *n, int unchecked, int *out_as_new, struct err *e)
+struct net *netns_pool_take(struct netns_pool *n, int unchecked, int *out_clean, struct err *e)
 {
 	struct net *t;
 
 	pthread_mutex_lock(&n->lock);
 	n->taken_ns = now_ns();
-	while ((t = pop_ready(n)) != NULL && !t->as_new && !unchecked)
+	while ((t = pop_ready(n)) != NULL && !t->is_clean && !unchecked)
 		netns_free(t);
 	pthread_mutex_unlock(&n->lock);
-	*out_as_new = !t || t->as_new;
+	*out_clean = !t || t->is_clean;
 	if (!t)
 		t = take_rested(n);
 	return t ? t : netns_make(n, e);
 }
 
-void netns_pool_put(struct nets *n, struct net *take_t, int unchecked)
+void netns_pool_put(struct netns_pool *n, struct net *take_t, int unchecked)
 {
 	auto_net struct net *t = take_t;
 
@@ -241,17 +241,17 @@ void netns_pool_put(struct nets *n, struct net *take_t, int unchecked)
 	pthread_mutex_unlock(&n->lock);
 }
 
-static int want_more(const struct nets *n)
+static int want_more(const struct netns_pool *n)
 {
 	return n->nready + n->nresting < KEPT;
 }
 
-static int too_many(const struct nets *n, uint64_t now)
+static int too_many(const struct netns_pool *n, uint64_t now)
 {
 	return n->nready > KEPT && now - n->taken_ns > RUSH_NS;
 }
 
-static void netns_keep(struct nets *n, struct net *take_t)
+static void netns_keep(struct netns_pool *n, struct net *take_t)
 {
 	auto_net struct net *t = take_t;
 
@@ -260,7 +260,7 @@ static void netns_keep(struct nets *n, struct net *take_t)
 	pthread_mutex_unlock(&n->lock);
 }
 
-static struct net *pop_surplus(struct nets *n)
+static struct net *pop_surplus(struct netns_pool *n)
 {
 	struct net *t;
 
@@ -270,7 +270,7 @@ static struct net *pop_surplus(struct nets *n)
 	return t;
 }
 
-static int netns_lacks(struct nets *n)
+static int netns_lacks(struct netns_pool *n)
 {
 	int more;
 
@@ -280,7 +280,7 @@ static int netns_lacks(struct nets *n)
 	return more;
 }
 
-void netns_pool_maintain(struct nets *n)
+void netns_pool_maintain(struct netns_pool *n)
 {
 	struct net *t;
 	struct err e;
@@ -297,7 +297,7 @@ void netns_pool_maintain(struct nets *n)
 	}
 }
 
-int netns_pool_next_ms(struct nets *n)
+int netns_pool_next_ms(struct netns_pool *n)
 {
 	uint64_t now = now_ns(), rested;
 	int due = -1;

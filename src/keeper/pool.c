@@ -18,7 +18,7 @@
 #define QUIET_MS 3
 #define RUSH_MS 50
 #define PAUSE_MS 1000
-#define SPARES_LOW 2
+#define CGROUP_CACHE_LOW 2
 #define LOG_AGAIN_MS 60000
 
 /* Pooled boxes use ids, descriptors and processes that requests need: an eighth of each at most. */
@@ -43,11 +43,11 @@ struct wire_limits pool_common_limits(const struct keeper *k)
 	uint64_t can = k->host.layers;
 
 	return (struct wire_limits){
-		.mem_bytes = can & FEATURE_BIT(LAYER_MEM) ? WIRE_USUAL_MEM : 0,
+		.mem_bytes = can & FEATURE_BIT(FEATURE_MEM) ? WIRE_USUAL_MEM : 0,
 		.disk_bytes = WIRE_USUAL_DISK,
 		.disk_files = WIRE_USUAL_FILES,
-		.cpu_milli = can & FEATURE_BIT(LAYER_CPU) ? WIRE_USUAL_CPU_MILLI : 0,
-		.pids = can & FEATURE_BIT(LAYER_TASKS) ? WIRE_USUAL_PIDS : 0,
+		.cpu_milli = can & FEATURE_BIT(FEATURE_CPU) ? WIRE_USUAL_CPU_MILLI : 0,
+		.pids = can & FEATURE_BIT(FEATURE_TASKS) ? WIRE_USUAL_PIDS : 0,
 	};
 }
 
@@ -243,7 +243,7 @@ void pool_refill(struct keeper *k)
 	k->pool_classes[0].depth = k->pool_depth;
 	/* This takes half a millisecond of the loop, and a client that just got a box may wait for
 	 * the same CPU. */
-	if (now >= k->quiet_ns || k->spares[CACHED_CGROUP_ANY].n < SPARES_LOW)
+	if (now >= k->quiet_ns || k->cached_cgroups[CACHED_CGROUP_ANY].n < CGROUP_CACHE_LOW)
 		cgroup_cache_refill(k);
 	else
 		keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));

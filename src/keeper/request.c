@@ -36,7 +36,7 @@ static void own_up(struct keeper_box *b)
 	about->limits.mem_bytes = about->limits.cpu_ms = 0;
 	about->limits.cpu_milli = about->limits.pids = 0;
 	about->layers &=
-		~(FEATURE_BIT(LAYER_MEM) | FEATURE_BIT(LAYER_TASKS) | FEATURE_BIT(LAYER_CPU));
+		~(FEATURE_BIT(FEATURE_MEM) | FEATURE_BIT(FEATURE_TASKS) | FEATURE_BIT(FEATURE_CPU));
 }
 
 /* Hands the box over to the client: its own cgroups, its state on disk, its connection. */
@@ -141,9 +141,9 @@ static int in_range(const char *what, uint64_t value, uint64_t least, uint64_t m
 
 int request_limits_sane(const struct keeper *k, const struct wire_limits *l, struct err *e)
 {
-	if (request_enforceable(k, LAYER_MEM, "memory", l->mem_bytes, e) < 0 ||
-	    request_enforceable(k, LAYER_TASKS, "process", l->pids, e) < 0 ||
-	    request_enforceable(k, LAYER_CPU, "cpu", l->cpu_milli, e) < 0)
+	if (request_enforceable(k, FEATURE_MEM, "memory", l->mem_bytes, e) < 0 ||
+	    request_enforceable(k, FEATURE_TASKS, "process", l->pids, e) < 0 ||
+	    request_enforceable(k, FEATURE_CPU, "cpu", l->cpu_milli, e) < 0)
 		return -1;
 	if (l->cpu_ms && !cgroups_can_count_cpu(&k->host.cgroups))
 		return err_set(e, ERR_DENIED,

@@ -63,23 +63,23 @@ void teardown_count(const struct keeper *k, const struct keeper_box *b, struct w
 const struct wire_counters *teardown_counters(const struct keeper *k, const char *id)
 {
 	for (unsigned i = 0; i < EXIT_COUNTERS; i++)
-		if (strcmp(k->obituary[i].id, id) == 0)
-			return &k->obituary[i];
+		if (strcmp(k->exit_counters[i].id, id) == 0)
+			return &k->exit_counters[i];
 	return NULL;
 }
 
 /* Cleanup that no client has to wait for: no process can reach these any longer. */
 static void leave_behind(struct keeper *k, struct keeper_box *b)
 {
-	mount_reaper_close(k->linger, steal_fd(&b->mounts));
+	mount_reaper_close(k->mount_reaper, steal_fd(&b->mounts));
 	if (b->cached_cgroup)
 		cgroup_cache_keep(k, b);
 	else
 		cgroup_cache_forget(k, b);
 	/* A zygote is in the network of its box, and may not have ended yet. */
-	if (k->host.nets && !b->home) {
-		netns_pool_put(k->host.nets, steal(&b->net), b->net_unchecked);
-		keeper_tend_nets(k);
+	if (k->host.netns_pool && !b->home) {
+		netns_pool_put(k->host.netns_pool, steal(&b->net), b->net_unchecked);
+		keeper_maintain_netns(k);
 	}
 }
 
@@ -93,7 +93,7 @@ static void teardown_bury(struct keeper *k, struct keeper_box *b)
 	record_file_drop(&k->records, b->place);
 	if (b->meta.about.uid_base)
 		uid_range_free(&k->ranges, b->meta.about.uid_base);
-	k->obituary[k->obituary_next++ % EXIT_COUNTERS] = b->last;
+	k->exit_counters[k->exit_counters_next++ % EXIT_COUNTERS] = b->last;
 	for (unsigned i = 0; i < b->nwaiters; i++) {
 		b->last.head = sock_head(WIRE_DESTROYED, b->waiters[i].ref);
 		client_send(k, b->waiters[i].client, &b->last, sizeof(b->last), -1);

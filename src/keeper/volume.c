@@ -113,7 +113,7 @@ static int can_have_volumes(const struct keeper *k, struct err *e)
 	if (k->host.rootless)
 		return err_set(e, ERR_DENIED,
 			       "volumes are disk images: they take a keeper that runs as root");
-	if (!(k->host.layers & FEATURE_BIT(LAYER_IDMAP)))
+	if (!(k->host.layers & FEATURE_BIT(FEATURE_IDMAP)))
 		return err_set(e, ERR_DENIED,
 			       "volumes need mounts with shifted ids, which this kernel has not");
 	return 0;

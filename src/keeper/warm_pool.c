@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 
 #define SECOND 1000000000ull
-#define TEND_MS 5000
+#define MAINTAIN_MS 5000
 #define POOL_CLASS_IDLE_NS (120 * SECOND) /* then its boxes are ended, ... */
 #define ZYGOTE_IDLE_NS (600 * SECOND)     /* ... and then its zygote */
 #define RETRY_NS (2 * SECOND)
@@ -100,21 +100,21 @@ static void reap_zygotes(struct keeper *k)
 {
 	unsigned left = 0;
 
-	for (unsigned i = 0; i < k->ncorpses; i++)
-		if (waitpid(k->corpses[i], NULL, WNOHANG | __WALL) == 0)
-			k->corpses[left++] = k->corpses[i];
-	k->ncorpses = left;
+	for (unsigned i = 0; i < k->nunreaped; i++)
+		if (waitpid(k->unreaped[i], NULL, WNOHANG | __WALL) == 0)
+			k->unreaped[left++] = k->unreaped[i];
+	k->nunreaped = left;
 }
 
 static void end_process(struct keeper *k, pid_t pid)
 {
 	kill(pid, SIGKILL);
 	reap_zygotes(k);
-	if (k->ncorpses < ARRAY_LEN(k->corpses))
-		k->corpses[k->ncorpses++] = pid;
+	if (k->nunreaped < ARRAY_LEN(k->unreaped))
+		k->unreaped[k->nunreaped++] = pid;
 	else /* too many zygotes have not ended for minutes: the kernel is stuck */
 		fprintf(stderr, "atoll: keeper: zygote %d is not waited for\n", (int)pid);
-	keeper_wake_in(k, TEND_MS);
+	keeper_wake_in(k, MAINTAIN_MS);
 }
 
 static void end_zygote(struct keeper *k, struct zygote *z, uint64_t retry_ns)
@@ -305,7 +305,7 @@ int warm_pool_wanted(struct keeper *k, unsigned pool_class)
 	if (k->pool_depth &&
 	    now_ns() >= z->retry_ns) /* a keeper without a pool only forks on demand */
 		deepen_pool_class(k, pool_class);
-	keeper_wake_in(k, TEND_MS);
+	keeper_wake_in(k, MAINTAIN_MS);
 	return warm_pool_is_ready(k, pool_class);
 }
 
@@ -360,13 +360,13 @@ void warm_pool_failed(struct keeper *k, const struct build_job *j)
 void warm_pool_maintain(struct keeper *k)
 {
 	uint64_t now = now_ns();
-	int low = -1, any = k->ncorpses != 0;
+	int low = -1, any = k->nunreaped != 0;
 
 	for (unsigned i = 1; i < POOL_CLASSES; i++)
 		any |= k->zygotes[i].kind != NULL;
 	if (any)
-		keeper_wake_in(k, TEND_MS);
-	if (!any || now < k->tend_ns)
+		keeper_wake_in(k, MAINTAIN_MS);
+	if (!any || now < k->maintain_ns)
 		return;
 	reap_zygotes(k);
 	for (unsigned i = 1; i < POOL_CLASSES; i++) {
@@ -380,5 +380,5 @@ void warm_pool_maintain(struct keeper *k)
 		if (now - z->asked_ns > ZYGOTE_IDLE_NS && !z->making && !k->pool_classes[i].making)
 			free_pool_class(k, i);
 	}
-	k->tend_ns = now + TEND_MS * 1000000ull;
+	k->maintain_ns = now + MAINTAIN_MS * 1000000ull;
 }

@@ -138,7 +138,7 @@ static int filter_file(const struct host_state *h, struct err *e)
 	return steal_fd(&fd);
 }
 
-static int zygote_launch(const struct host_state *h, struct start *s, struct zygote_birth *out,
+static int zygote_launch(const struct host_state *h, struct start *s, struct zygote_handle *out,
 			 struct err *e)
 {
 	/* Not freed: a sanitizer's notes about this stack must not apply to memory that is mapped
@@ -175,7 +175,7 @@ static int zygote_launch(const struct host_state *h, struct start *s, struct zyg
 }
 
 int zygote_start(const struct host_state *h, const struct keeper_box *home, const char *program,
-		 const char *name, struct zygote_birth *out, struct err *e)
+		 const char *name, struct zygote_handle *out, struct err *e)
 {
 	struct start s = { .program = program,
 			   .name = name,

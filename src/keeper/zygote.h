@@ -9,7 +9,7 @@
 
 struct spec;
 
-struct zygote_birth { /* what the keeper has of a started zygote */
+struct zygote_handle { /* what the keeper has of a started zygote */
 	pid_t pid;
 	int orders; /* socket; readable when it has loaded ("R"), end of file when it has died */
 };
@@ -17,7 +17,7 @@ struct zygote_birth { /* what the keeper has of a started zygote */
 /* Starts program (a path in the box) in the namespaces of `home`, a box that no client gets. It is
  * not ready when this returns, because loading takes time. */
 must_check int zygote_start(const struct host_state *h, const struct keeper_box *home,
-			    const char *program, const char *name, struct zygote_birth *out,
+			    const char *program, const char *name, struct zygote_handle *out,
 			    struct err *e);
 
 struct zygote_fork_args {

@@ -54,12 +54,12 @@ static int row_namespaces(struct sealing *s, struct err *e)
 		uint64_t layer;
 		int flag;
 	} namespaces[] = {
-		{ FEATURE_BIT(LAYER_USERNS), CLONE_NEWUSER },
-		{ FEATURE_BIT(LAYER_MOUNTS), CLONE_NEWNS },
-		{ FEATURE_BIT(LAYER_NET), CLONE_NEWNET },
-		{ FEATURE_BIT(LAYER_IPC), CLONE_NEWIPC },
-		{ FEATURE_BIT(LAYER_UTS), CLONE_NEWUTS },
-		{ FEATURE_BIT(LAYER_CGROUP_NS), CLONE_NEWCGROUP },
+		{ FEATURE_BIT(FEATURE_USERNS), CLONE_NEWUSER },
+		{ FEATURE_BIT(FEATURE_MOUNTS), CLONE_NEWNS },
+		{ FEATURE_BIT(FEATURE_NET), CLONE_NEWNET },
+		{ FEATURE_BIT(FEATURE_IPC), CLONE_NEWIPC },
+		{ FEATURE_BIT(FEATURE_UTS), CLONE_NEWUTS },
+		{ FEATURE_BIT(FEATURE_CGROUP_NS), CLONE_NEWCGROUP },
 	};
 	int flags = 0;
 
@@ -100,7 +100,7 @@ static int row_bounds(struct sealing *s, struct err *e)
 static int row_identity(struct sealing *s, struct err *e)
 {
 	/* Without a range of ids the box has one, and it is ours already. */
-	return s->order->layers & FEATURE_BIT(LAYER_UIDRANGE) ? user_become_user(e) : 0;
+	return s->order->layers & FEATURE_BIT(FEATURE_UIDRANGE) ? user_become_user(e) : 0;
 }
 
 static int row_caps(struct sealing *s, struct err *e)
@@ -121,7 +121,7 @@ static int row_privileges(struct sealing *s, struct err *e)
 
 static int row_landlock(struct sealing *s, struct err *e)
 {
-	return s->order->layers & FEATURE_BIT(LAYER_LANDLOCK)
+	return s->order->layers & FEATURE_BIT(FEATURE_LANDLOCK)
 		       ? landlock_apply(s->order->landlock_abi, -1, 0, e)
 		       : 0;
 }

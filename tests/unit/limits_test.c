@@ -133,7 +133,8 @@ TEST(every_rlimit_and_every_feature_has_a_reason)
 	for (unsigned i = 0; i < limits_nrows; i++)
 		CHECK(limits_rows[i].name && limits_rows[i].why &&
 		      limits_rows[i].soft <= limits_rows[i].hard);
-	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		CHECK(jail_layers[i].name && jail_layers[i].why && jail_layers[i].missing);
-	CHECK(jail_layers[LAYER_SECCOMP].mandatory && !jail_layers[LAYER_LANDLOCK].mandatory);
+	for (unsigned i = 0; i < FEATURE_COUNT; i++)
+		CHECK(jail_features[i].name && jail_features[i].why && jail_features[i].missing);
+	CHECK(jail_features[FEATURE_SECCOMP].mandatory &&
+	      !jail_features[FEATURE_LANDLOCK].mandatory);
 }

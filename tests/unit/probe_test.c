@@ -20,8 +20,8 @@ TEST(root_can_create_namespaces_on_this_host)
 		SKIP("needs root");
 	probe_host(&p, 1);
 	CHECK(p.kernel_major >= 5);
-	CHECK(p.layers & FEATURE_BIT(LAYER_PIDS_NS));
-	CHECK(!p.userns == !(p.layers & FEATURE_BIT(LAYER_USERNS)));
+	CHECK(p.layers & FEATURE_BIT(FEATURE_PIDS_NS));
+	CHECK(!p.userns == !(p.layers & FEATURE_BIT(FEATURE_USERNS)));
 }
 
 /* How long one takes, in microseconds. */
