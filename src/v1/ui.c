@@ -82,7 +82,7 @@ static int ui_is_page(const char *path)
 {
 	static const char *const folders[] = { "",          "b",         "runs",      "boxes",
 					       "templates", "pipelines", "agents",    "batches",
-					       "monitor",   "network",   "schedules", "events",
+					       "monitor",   "network",   "schedules", "activity",
 					       "settings" };
 	size_t n = strcspn(path + 1, "/");
 

@@ -11,6 +11,8 @@ export const places: Place[] = [
 	place('/pipelines', 'workflow', t.nav.pipelines, 'p'),
 	place('/batches', 'layers', t.nav.batches, 't'),
 	place('/monitor', 'activity', t.nav.monitor, 'm'),
+	place('/activity', 'list', t.nav.events, 'e'),
+	place('/settings', 'settings', t.nav.settings, 's'),
 ]
 
 /** The place that an address belongs to. */
