@@ -1,4 +1,4 @@
-/* journal.c - see course.h: documents, events and the row of a pipeline, written. */
+/* journal.c - see pipeline_internal.h: writes documents, events and the row of a pipeline. */
 #include "pipeline/pipeline_internal.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -57,7 +57,7 @@ static int write_doc(struct pipeline *p, const char *kind, json_t *doc, struct e
 	return store_doc_add(p->all->fleet->store, p->row.id, &row, e);
 }
 
-/* What people want to know of a document, in a few words. */
+/* A short description of a document for users. */
 static json_t *detail_of(const char *kind, const json_t *doc)
 {
 	const json_t *phases = json_object_get(doc, "phases"),
@@ -93,7 +93,7 @@ static json_t *finished_event(const struct pipeline *p, const char *kind, const 
 			 detail_of(kind, doc));
 }
 
-/* The last event of a stage, and of the run, where this document is its end. */
+/* The last event of a stage, and of the pipeline, if this document ends it. */
 static int write_events(struct pipeline *p, const char *kind, const json_t *doc,
 			const char *outcome, struct err *e)
 {

@@ -8,12 +8,12 @@
 
 enum {
 	LESSONS = 3,
-	FOUND = 16,        /* that are looked at for those */
-	SHARED_LEAST = 2,  /* words that two tasks must share to be about the same thing, */
+	FOUND = 16,        /* lessons that are examined */
+	SHARED_LEAST = 2,  /* words that two similar tasks must share, */
 	SUBJECT_MOST = 64, /* of so many */
 };
 
-/* Words of any task, which say nothing about what it is about. */
+/* Words that occur in any task and do not describe it. */
 static const char *const generic[] = { "repair", "fix",    "make",     "write",   "program",
 				       "code",   "script", "function", "python",  "please",
 				       "should", "test",   "tests",    "example", "examples",
@@ -30,7 +30,7 @@ static int is_generic(const struct word *w)
 	return w->n < 4;
 }
 
-/* The stems of the words that say what a task is about, each once. */
+/* The stems of the words that describe a task, each once. */
 static unsigned subject_of(const struct words *w, const char *out[SUBJECT_MOST])
 {
 	unsigned n = 0;
@@ -48,8 +48,8 @@ static unsigned subject_of(const struct words *w, const char *out[SUBJECT_MOST])
 	return n;
 }
 
-/* Are two tasks about the same thing? Half of what the first one says must be in the other. A task that says nothing
- * ("fix it") is like no other. */
+/* Are two tasks similar? Half of the words of the first must be in the other. A task without
+ * describing words ("fix it") is similar to none. */
 static int is_like(const char *task, const char *other)
 {
 	auto_words struct words a = { 0 }, b = { 0 };
@@ -86,7 +86,7 @@ void lessons_add(struct pipeline *p)
 		return;
 	(void)!store_lesson_add(p->all->fleet->store, p->row.team, p->row.id,
 				doc_text(p->task, "task"), doc_text(last, "category"), because,
-				&e); /* then it is not known, and that is all */
+				&e); /* on failure the lesson is not stored */
 }
 
 json_t *lessons_like(const struct pipeline *p, const char *category)

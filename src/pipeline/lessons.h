@@ -1,13 +1,14 @@
-/* lessons.h - what helped a team's pipelines before: a line per change behind which a program was verified.
- * Owns: nothing; the lines are the store's.
+/* lessons.h - lessons of earlier pipelines of a team: one line per change after which a program was
+ * verified.
+ * Owns: nothing; the lines are rows of the store.
  *
- * Whoever plans or looks for a mistake is shown those that are like the task, as examples. Nothing is kept and nothing is
- * shown where the configuration, the team's policy or the task itself says so. */
+ * Planner and debugger get the lessons of similar tasks as examples. The configuration, the policy
+ * of the team or the task can disable storing and showing them. */
 #pragma once
 #include "pipeline/pipeline_internal.h"
 
-void lessons_add(struct pipeline *p); /* of one that is verified */
-/* [{task, category, fix}], the likest first. category: of a mistake, or "". */
+void lessons_add(struct pipeline *p); /* of a verified pipeline */
+/* [{task, category, fix}], the most similar first. category: of a failure, or "". */
 json_t *lessons_like(const struct pipeline *p, const char *category);
-/* The same document with `lessons` in it, where there are any. */
+/* A copy of the document with `lessons`, if there are any. */
 json_t *lessons_with(const struct pipeline *p, json_t *take_doc, const char *category);

@@ -1,4 +1,4 @@
-/* pipeline.c - see pipeline.h: which there are, who drives them, and who looks on. */
+/* pipeline.c - see pipeline.h: the list of pipelines, their execution and their watchers. */
 #include "pipeline/pipeline.h"
 #include "pipeline/pipeline_internal.h"
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An agent has an hour at most; one that has not ended by then has nobody who could tell. */
+/* An agent session has an hour at most; one that has not ended by then was lost. */
 #define ERRANDS_LOST_NS (INT64_C(2) * 3600 * 1000000000)
 enum { TICK_MS = 30000, WRITE_AGAIN_MS = 1000, WALL_MS = 600000 };
 
@@ -126,7 +126,7 @@ static void pipeline_log(const struct pipeline *p, const char *outcome)
 	log_info(line, LOG_S("team", p->row.team));
 }
 
-/* What was thought of it is thought again from what is stored. */
+/* Its state is computed again from the stored documents. */
 static void pipeline_reload(struct pipeline *p);
 
 static void try_store(struct pipeline *p)
@@ -137,7 +137,7 @@ static void try_store(struct pipeline *p)
 
 	if (journal_add(p, p->unwritten_kind, doc, p->unwritten_outcome, &e) < 0) {
 		if (e.kind == ERR_CONFLICT ||
-		    e.kind == ERR_NOT_FOUND) { /* another one drives it, or nobody */
+		    e.kind == ERR_NOT_FOUND) { /* another server executes it, or none */
 			log_warn("a pipeline is no longer ours", LOG_S("pipeline", p->row.id),
 				 LOG_E(&e));
 			pipeline_leave(p);
@@ -168,8 +168,8 @@ void pipeline_store(struct pipeline *p, const char *kind, json_t *take_doc, cons
 	try_store(p);
 }
 
-/* In test builds the answer "test-stop": "planner:before" lets a run stand still there until
- * somebody kills us. Once: not one that was taken up. */
+/* In test builds the answer "test-stop": "planner:before" stops a pipeline there until the server
+ * is killed. Only once: not in a pipeline that was taken over. */
 int pipeline_stops(struct pipeline *p, const char *point)
 {
 #ifdef ATOLL_TEST
@@ -236,11 +236,11 @@ static void come_due(struct timer *t)
 		return;
 	}
 	if (p->step == NEXT_WAIT || p->step == NEXT_OVER) {
-		pipeline_leave(p); /* whoever wants something of it finds it in the store */
+		pipeline_leave(p); /* callers find it in the store */
 		return;
 	}
 	if (!p->all->serving || !p->all->fleet->alone)
-		return; /* not ours to drive, or not yet */
+		return; /* not executed by this server, or not yet */
 	if (!timer_pending(&p->wall))
 		set_wall(p);
 	p->stage_began_us = now_us();
@@ -270,7 +270,7 @@ static void read_docs(struct pipeline *p, const struct store_docs *docs)
 	}
 }
 
-/* NULL: it cannot be read; tried again when somebody asks. */
+/* NULL: it cannot be read; the next request tries again. */
 static struct pipeline *take_up(struct pipelines *a, const struct store_pipeline *row,
 				struct err *e)
 {
@@ -285,7 +285,7 @@ static struct pipeline *take_up(struct pipelines *a, const struct store_pipeline
 	}
 	read_docs(p, &docs);
 	store_docs_fini(&docs);
-	p->row = *row; /* its counts are in it already */
+	p->row = *row; /* its counters are included already */
 	return p;
 }
 
@@ -337,7 +337,7 @@ void pipelines_alone(struct pipelines *a)
 		take_all_up(a);
 		return;
 	}
-	/* Whoever comes behind us goes on with what is stored. */
+	/* The next server continues with the stored documents. */
 	for (struct pipeline *p = a->first, *next; p; p = next) {
 		next = p->next;
 		pipeline_leave(p);
@@ -350,7 +350,7 @@ static void remove_all(struct pipelines *a, struct store_pipelines *rows)
 
 	for (unsigned i = 0; i < rows->n; i++)
 		(void)!store_pipeline_remove(a->fleet->store, rows->v[i].id,
-					     &e); /* the next time, then */
+					     &e); /* the next sweep tries again */
 	store_pipelines_fini(rows);
 }
 
@@ -467,7 +467,7 @@ int pipeline_start(struct pipelines *a, const char *team, const char *who, const
 	return done;
 }
 
-/* Of this team: from memory, else from the store, for this question only. */
+/* A pipeline of this team: from memory, else from the store for this request only. */
 static struct pipeline *pipeline_bring(struct pipelines *a, const char *team, const char *id,
 				       int *brought, struct err *e)
 {

@@ -1,5 +1,5 @@
-/* pipeline_apply.c - see course.h: what a document means. No clock, no store, nothing that runs: the same
- * documents in the same order are the same state, whoever reads them. */
+/* pipeline_apply.c - see pipeline_internal.h: applies a document to the state. No clock, no store,
+ * no execution: the same documents in the same order give the same state. */
 #include "pipeline/pipeline_internal.h"
 #include "base/cleanup.h"
 
@@ -33,8 +33,8 @@ static void apply_task(struct pipeline *p, const json_t *doc)
 	p->step = NEXT_PLAN;
 }
 
-/* With three examples one is held back: who fits a program to those that he sees does not know
- * it. */
+/* With three examples one is held out: a program that is fitted to the shown examples is not fitted
+ * to it. */
 static void apply_plan(struct pipeline *p, const json_t *doc)
 {
 	size_t n = json_array_size(json_object_get(doc, "examples"));
@@ -73,7 +73,7 @@ static void apply_artifact(struct pipeline *p, const json_t *doc)
 	p->step = NEXT_EXECUTE;
 }
 
-/* The example that was held back and failed is shown from now on, and another one is held back. */
+/* A held-out example that failed is shown from now on, and another one is held out. */
 static void show_held(struct pipeline *p)
 {
 	json_t *all = json_deep_copy(json_object_get(p->plan, "examples")),
@@ -136,8 +136,8 @@ static json_t *member_object(json_t *task, const char *name)
 	return json_object_get(task, name);
 }
 
-/* What a task has a member for goes there. A debugger asks for files by their names; all else is
- * an answer. */
+/* An answer for a member of the task is stored in that member. A debugger asks for files by name;
+ * everything else is stored as an answer. */
 static void apply_answer(struct pipeline *p, const json_t *doc)
 {
 	static const char *const members[] = { "stdin", "language" };
@@ -173,7 +173,7 @@ static void apply_report(struct pipeline *p, const json_t *doc)
 static const struct {
 	const char *kind;
 	void (*apply)(struct pipeline *p, const json_t *doc);
-	int stage; /* whose time it is */
+	int stage; /* the stage in progress */
 } kinds[] = {
 	{ "task", apply_task, -1 },
 	{ "plan", apply_plan, STORE_STAGE_PLAN },

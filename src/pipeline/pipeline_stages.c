@@ -1,5 +1,5 @@
-/* pipeline_stages.c - what each stage of a pipeline does. See course.h; none of this knows how documents
- * are stored.
+/* pipeline_stages.c - the work of each stage of a pipeline. See pipeline_internal.h; documents are
+ * stored elsewhere.
  *
  *   planner, coder, debugger   pure where a library, a rule or given code is enough; else a model's
  *   executor                   boxes; several artifacts at once: race.c
@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { REPAIR_BOXES = 4 };
-#define SURE 0.5 /* below it a model is asked, where there is one */
+#define SURE 0.5 /* below it a model is called, if there is one */
 
 /* ---- a model ---- */
 
@@ -32,7 +32,7 @@ static double stages_budget(const struct pipeline *p, const char *name)
 	return json_number_value(json_object_get(json_object_get(p->task, "budget"), name));
 }
 
-/* NULL: there is some left. */
+/* NULL: within the budget. */
 static const char *stages_spent(const struct pipeline *p)
 {
 	const struct store_pipeline *row = &p->row;
@@ -54,14 +54,14 @@ static int may_ask(const struct pipeline *p, const char *role)
 	return !is_mode(p, "heuristic") && !stages_spent(p) && roles_has(p->all->conf.line, role);
 }
 
-/* What keeps a model from being asked: a budget that ran out; NULL: that is not the reason. */
+/* The exhausted budget that prevents a model call; NULL: none. */
 static const char *kept_by_budget(const struct pipeline *p, const char *role)
 {
 	return !is_mode(p, "heuristic") && roles_has(p->all->conf.line, role) ? stages_spent(p)
 									      : NULL;
 }
 
-/* What would let a model be asked where none was; NULL: one was, or could have been. */
+/* How to enable a model where none was called; NULL: one was called, or could have been. */
 static const char *model_hint(const struct pipeline *p)
 {
 	if (!roles_has(p->all->conf.line, "planner") && !roles_has(p->all->conf.line, "coder"))
@@ -90,7 +90,7 @@ static struct role_call *new_asker(struct pipeline *p,
 	return k;
 }
 
-/* How many are still being waited for. */
+/* The number of model calls without an answer. */
 static unsigned stages_answered(struct role_call *k, json_t *take_doc, const json_t *usage,
 				const struct err *e)
 {
@@ -156,7 +156,7 @@ static void report_end(struct pipeline *p)
 	const json_t *lost = json_object_get(p->plan, "not_understood");
 	const char *why, *label;
 
-	if (*doc_text(lost, "model")) { /* it was never a question of understanding */
+	if (*doc_text(lost, "model")) { /* the task was understood */
 		stages_report(p, OUTCOME_FAILED, doc_text(lost, "model"), "model");
 		return;
 	}
@@ -196,7 +196,7 @@ void stage_cancel(struct pipeline *p)
 
 /* ---- planner ---- */
 
-/* member: "why" it is not understood, what the "model" did instead, or which "budget" ran out. */
+/* member: "why" it is not understood, the result of the "model", or the exhausted "budget". */
 static json_t *no_plan(const char *member, const char *text)
 {
 	return json_pack("{s:s, s:{s:s, s:[]}, s:[]}", "schema", AGENT_PLAN, "not_understood",
@@ -223,7 +223,7 @@ static void model_planned(struct roles_owner *o, json_t *take_doc, const json_t 
 	stages_answered(k, NULL, usage, e);
 	p->naskers = 0;
 	if (!plan && !is_mode(p, "llm"))
-		plan = plan_make(p->task); /* no better than it was, and no worse */
+		plan = plan_make(p->task); /* neither better nor worse */
 	plan_done(p, plan ? plan : no_plan("model", e ? e->msg : "the model had no plan"));
 }
 
@@ -258,7 +258,7 @@ static void plan_stage(struct pipeline *p)
 
 /* ---- coder ---- */
 
-/* What coder, debugger and repair see: all but the example that is held back. */
+/* The plan for coder, debugger and repair: without the held-out example. */
 static json_t *shown_plan(const struct pipeline *p)
 {
 	json_t *plan = json_copy(p->plan), *examples;
@@ -279,7 +279,7 @@ static void stages_ready(json_t *artifact, unsigned attempt)
 	artifact_set_hash(artifact);
 }
 
-/* 1: another attempt may be made of it. */
+/* 1: another attempt is possible. */
 static int is_new(const struct pipeline *p, json_t *artifact)
 {
 	if (!artifact)
@@ -301,7 +301,8 @@ static int has_hash(const json_t *list, const char *hash)
 	return 0;
 }
 
-/* The first is the document of this stage, the others are beside it: one attempt, one document. */
+/* The first one is the document of this stage, the others are its rivals: one document per
+ * attempt. */
 static void store_candidates(struct pipeline *p, json_t *take_list, const char *outcome)
 {
 	json_t *first = json_incref(json_array_get(take_list, 0));
@@ -386,7 +387,7 @@ static void code_stage(struct pipeline *p)
 
 /* ---- debugger ---- */
 
-/* What helped with the same kind of mistake is worth a look, by whoever reads it. */
+/* Adds lessons about the same category. */
 static void stages_recall(const struct pipeline *p, json_t *diagnosis)
 {
 	const char *category = doc_text(diagnosis, "category");
@@ -420,7 +421,7 @@ static void debug_stage(struct pipeline *p)
 	pipeline_store(p, "diagnosis", d, "diagnosed");
 }
 
-/* The first that has a program is the diagnosis; programs of the others are its rivals. */
+/* The first answer with a program is the diagnosis; the programs of the others are its rivals. */
 static json_t *best_diagnosis(struct pipeline *p)
 {
 	json_t *best = NULL, *rivals = json_array();
@@ -449,7 +450,7 @@ static void models_debugged(struct roles_owner *o, json_t *take_doc, const json_
 	if (stages_answered(k, take_doc, usage, e))
 		return;
 	doc = best_diagnosis(p);
-	if (!doc) { /* the one there is stays the last word */
+	if (!doc) { /* the existing diagnosis is kept */
 		doc = json_copy(p->diagnosis);
 		json_object_del(doc, "new_artifact");
 		json_object_set_new(doc, "why", json_string(p->askers[0].e.msg));
@@ -531,7 +532,7 @@ static const char *novelty_at(const json_t *before, size_t i)
 	return doc_text(json_array_get(before, i), "novelty");
 }
 
-/* The same diagnosis of another attempt: what was done about it did not help. */
+/* The same diagnosis as in an earlier attempt: that fix did not help. */
 static int is_stuck(const struct pipeline *p)
 {
 	const char *now = doc_text(p->diagnosis, "novelty");
@@ -556,14 +557,14 @@ static void stages_retry(struct pipeline *p, json_t *take_list)
 	store_candidates(p, take_list, "another attempt");
 }
 
-/* In a race a patch that was found by search runs beside the one that a rule has made. */
+/* In a race a patch found by search competes with the patch of a rule. */
 static int wants_rival(const struct pipeline *p)
 {
 	return !p->repaired && !strcmp(doc_text(p->result, "phase"), "check") &&
 	       json_object_get(p->diagnosis, "new_artifact") && repair_possible(p->artifact);
 }
 
-/* What could be tried next, the likeliest first. */
+/* The next possible steps, the most promising first. */
 static json_t *stages_candidates(const struct pipeline *p)
 {
 	json_t *list = json_array();
@@ -581,7 +582,7 @@ static json_t *stages_candidates(const struct pipeline *p)
 	return list;
 }
 
-/* Nothing is left to do. What was not done, and why, is as much of the answer as the fault itself. */
+/* No step is left. The report names the failure, and which steps were not taken and why. */
 static void report_stop(struct pipeline *p)
 {
 	const char *cause = doc_text(p->diagnosis, "root_cause"),

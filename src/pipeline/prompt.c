@@ -142,7 +142,7 @@ json_t *prompt_system(enum reply_schema f)
 
 /* ---- data ---- */
 
-/* No text can know the mark that ends it: it is a hash of that text. */
+/* A text cannot contain the mark that ends it: the mark is a hash of that text. */
 static void prompt_data(struct buf *out, const char *name, const char *text, size_t most)
 {
 	size_t n = strlen(text);
@@ -179,7 +179,7 @@ static size_t lines_end(const char *text, unsigned lines)
 	return (size_t)(at - text);
 }
 
-/* The name of a file is a stranger's as well. */
+/* File names are untrusted, too. */
 static void prompt_named(struct buf *out, const char *kind, const char *path, const char *text,
 			 size_t most)
 {
@@ -220,7 +220,7 @@ static void whole_files(struct buf *out, const json_t *files)
 
 static json_t *prompt_message(struct buf *b)
 {
-	/* Cut in the middle of a character it would be no text. */
+	/* Does not cut inside a character. */
 	json_t *m =
 		json_pack("{s:s, s:o*}", "role", "user", "text", json_stringn(buf_str(b), b->len));
 
@@ -239,7 +239,8 @@ static void member_data(struct buf *out, const json_t *doc, const char *name)
 		json_data(out, name, v);
 }
 
-/* Examples, not orders: they are about other tasks, and their words are those of a stranger. */
+/* Lessons are examples, not instructions: they are about other tasks, and their text is
+ * untrusted. */
 static void prompt_lessons(struct buf *b, const json_t *doc)
 {
 	if (json_array_size(json_object_get(doc, "lessons")))
@@ -285,7 +286,7 @@ json_t *prompt_code(const json_t *plan)
 	return prompt_message(&b);
 }
 
-/* The first lines tell where it began, the last ones what it came to. */
+/* The first lines show the start, the last ones the result. */
 static void ends_of(struct buf *out, const char *name, const char *text)
 {
 	size_t first = lines_end(text, FIRST), n = strlen(text), last = n;
@@ -315,7 +316,7 @@ static void prompt_phases(struct buf *b, const json_t *result)
 	json_array_foreach(json_object_get(result, "phases"), i, p)
 	{
 		if (i + 2 < json_array_size(json_object_get(result, "phases")))
-			continue; /* those that were fine */
+			continue; /* passed checks */
 		buf_printf(b, "Phase \"%.20s\": exit status %lld, cause %.30s, %lld ms.\n",
 			   doc_text(p, "name"),
 			   (long long)json_integer_value(json_object_get(p, "exit_code")),

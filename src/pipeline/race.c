@@ -1,5 +1,5 @@
-/* race.c - the executor of a pipeline: its candidates side by side, the first that passes wins, and is
- * held against the example that it was not shown. See course.h. */
+/* race.c - the executor of a pipeline: candidates run in parallel, the first that passes wins and
+ * is tested with the held-out example. See pipeline_internal.h. */
 #include "pipeline/pipeline_internal.h"
 #include "base/cleanup.h"
 
@@ -44,7 +44,7 @@ static const char *result_word(const json_t *result)
 								: "failed";
 }
 
-/* The first that passed, else the first of all. */
+/* The first candidate that passed, else the first one. */
 static void race_over(struct pipeline *p)
 {
 	struct runner *best = &p->runners[0];
@@ -82,7 +82,7 @@ static void begin_held(struct runner *r)
 	json_decref(alone);
 }
 
-/* What it was not shown belongs to its result as what it was shown does. */
+/* The result of the held-out example is added to the result. */
 static void add_held(struct runner *r, const json_t *held)
 {
 	json_t *rows = json_object_get(r->result, "examples"),

@@ -44,7 +44,7 @@ static json_t *reply_schema_words(const char *const *list_of)
 	return all;
 }
 
-/* All are required; in the order given, which is the order in which a model thinks. */
+/* All members are required, in this order, in which a model also generates them. */
 static json_t *reply_schema_object(json_t *take_properties)
 {
 	json_t *required = json_array();
@@ -64,7 +64,7 @@ static json_t *reply_schema_languages(void)
 	for (unsigned i = 0; i < lang_count(); i++)
 		if (lang_present(lang_at(i)))
 			json_array_append_new(all, json_string(lang_at(i)->name));
-	/* A host without any has nothing to plan for, but a form must name one. */
+	/* A host without languages cannot run anything, but the schema must name one. */
 	if (!json_array_size(all))
 		json_array_append_new(all, json_string(lang_at(0)->name));
 	return all;

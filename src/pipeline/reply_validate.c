@@ -80,7 +80,7 @@ static const char *behind_comment(const char *line, size_t n)
 	return NULL;
 }
 
-/* A comment anywhere in the line, for what stands behind code. */
+/* A comment anywhere in the line, also after code. */
 static const char *comment_in(const char *line)
 {
 	const char *c = strstr(line, "//"), *hash = strchr(line, '#');
@@ -100,7 +100,7 @@ static int validate_elides(const char *line)
 		return 0;
 	while (isspace((unsigned char)*said))
 		said++;
-	/* "# ...", "// ... more": nothing is written that way that is whole. */
+	/* "# ...", "// ... more": such a program is incomplete. */
 	if (comment && (strncmp(said, "...", 3) == 0 || strncmp(said, "\xe2\x80\xa6", 3) == 0))
 		return 1;
 	if (strncmp(said, "TODO", 4) == 0 || strncmp(said, "FIXME", 5) == 0)
@@ -169,7 +169,7 @@ static int package_fits(const json_t *p, const struct lang *l, struct err *e)
 	return 0;
 }
 
-/* What is installed: those there were, and the answer's. NULL: e. */
+/* The existing packages and those of the answer. NULL: e. */
 static json_t *packages_of(const json_t *answer, const json_t *before, const char *language,
 			   struct err *e)
 {
@@ -314,7 +314,7 @@ json_t *reply_validate_plan(const json_t *answer, const json_t *task, const char
 
 /* ---- a program ---- */
 
-/* files: what there is; the answer's are put into it. */
+/* files: the existing files; those of the answer are added. */
 static int add_files(json_t *files, const json_t *list, struct err *e)
 {
 	json_t *f;
@@ -383,7 +383,7 @@ json_t *reply_validate_code(const json_t *answer, const json_t *plan, const char
 		json_decref(files);
 		return NULL;
 	}
-	/* What the task says is given to the program stays what it is given. */
+	/* Files of the task are not replaced. */
 	if (*doc_text(plan, "stdin") || !json_is_string(input))
 		input = json_object_get(plan, "stdin");
 	a = json_pack("{s:s, s:o, s:O, s:o, s:s, s:{}, s:o, s:n, s:n}", "schema", AGENT_ARTIFACT,
@@ -458,7 +458,7 @@ static json_t *validate_edited(const json_t *answer, const json_t *artifact, con
 	return child;
 }
 
-/* The last line that the failing phase said: the same failure says the same. */
+/* The last output line of the failed phase: equal for equal failures. */
 static const char *last_words(const json_t *result, char out[200])
 {
 	const json_t *phases = json_object_get(result, "phases"),
@@ -487,7 +487,7 @@ static void validate_novelty(const json_t *answer, const json_t *result, char ou
 
 	json_array_append_new(what, json_stringn_nocheck(last_words(result, words), strlen(words)));
 	if (!strcmp(doc_text(result, "phase"),
-		    "check")) { /* another output is another fault, whatever it is called */
+		    "check")) { /* another output is another fault, also in the same category */
 		json_array_append_new(what, json_string(report_output(result)));
 		json_array_append(what, json_object_get(result, "examples"));
 	}

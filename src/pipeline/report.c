@@ -26,8 +26,9 @@ static int is_of_library(const json_t *plan, const json_t *artifact)
 	       (!strncmp(how, "template:", 9) || !strncmp(how, "debug:", 6));
 }
 
-/* A program that a search found passes the examples because they led to it. It is verified only where they leave
- * no other one (`pinned`, see repair.h) and it passed one that the search did not have. */
+/* A program found by search passes the examples because the search selected it by them. It is
+ * verified only if no other program passes them (`pinned`, see repair.h) and it passed an example
+ * that the search did not have. */
 static const char *repair_label(const json_t *repair, int held, const char **out_why)
 {
 	int pinned = json_is_true(json_object_get(repair, "pinned"));
@@ -44,8 +45,8 @@ static const char *repair_label(const json_t *repair, int held, const char **out
 	return pinned && held ? "verified" : "plausible";
 }
 
-/* A program of the library was not made from the examples: all of them are unseen by it. Its own check is about its
- * output, so a program whose wish says more than that is not verified by it. */
+/* A library program was not made from the examples, so they all count as unseen. Its own check
+ * covers its output only, so it does not verify a program for a task that asks for more. */
 static const char *library_label(const json_t *plan, unsigned examples, unsigned tests,
 				 unsigned checks, const char **out_why)
 {
@@ -207,8 +208,8 @@ int report_same(const json_t *a, const json_t *b, const char **out_what)
 	static const char *const of_phases[] = { "name",  "exit_code", "signal",
 						 "cause", "stdout",    NULL };
 	static const char *const of_rows[] = { "pass", "got", NULL };
-	/* Installing is done once: who comes later finds it there. So what counts is where it
-	 * ended. */
+	/* Packages are installed once and found by later runs, so only the last phase is
+	 * compared. */
 	json_t *x = json_pack("[O?]", last_run(a)), *y = json_pack("[O?]", last_run(b));
 	int runs = same_rows(x, y, of_phases);
 

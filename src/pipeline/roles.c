@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_BACK = 64 << 10 }; /* of a wrong answer, shown to who gave it */
+enum { ANSWER_BACK = 64 << 10 }; /* bytes of an invalid answer that are shown to the model */
 
 static const struct role {
 	const char *name;
@@ -28,7 +28,7 @@ struct roles_ask {
 	struct roles_owner *owner;
 	struct llm_client *line;
 	struct llm_request ask;
-	struct timer soon;              /* to tell what could not even be asked */
+	struct timer soon;              /* reports a request that could not be sent */
 	json_t *a, *b;                  /* task; plan; artifact and result */
 	json_t *messages, *usage, *doc; /* doc: the outcome */
 	unsigned level, asked;
@@ -101,13 +101,13 @@ static void tell_soon(struct timer *t)
 
 /* ---- an answer ---- */
 
-/* -1: err says what is wrong with it. Else doc is set. */
+/* -1: err has the error. Else doc is set. */
 static int roles_understand(struct roles_ask *x, const json_t *answer)
 {
 	const char *stop = doc_text(answer, "stop"), *model = doc_text(answer, "model");
 	json_t *text = json_object_get(answer, "text"), *form;
 
-	/* Before it is parsed: what was cut can still look whole. */
+	/* Before parsing: a truncated answer can still be valid JSON. */
 	if (strcmp(stop, "length") == 0)
 		return err_set(&x->err, ERR_LIMIT, "the answer was cut at %u tokens",
 			       x->max_tokens);
@@ -145,7 +145,7 @@ static void tell_call(struct roles_ask *x, const json_t *answer, const char *out
 
 static int ask_now(struct roles_ask *x, struct err *e);
 
-/* Once more, with what it said and what was wrong with that. */
+/* Asks again, with the answer and its error. */
 static int ask_again(struct roles_ask *x, const json_t *answer, struct err *e)
 {
 	int too_long = strcmp(doc_text(answer, "stop"), "length") == 0;
@@ -186,7 +186,7 @@ static void roles_answered(struct llm_request *m, const json_t *answer, const st
 	tell_call(x, answer, outcome);
 	log_info("a model's answer was not accepted", LOG_S("role", x->role->name),
 		 LOG_S("model", doc_text(answer, "model")), LOG_E(&x->err));
-	/* Who refuses is not talked into it. */
+	/* A refusal is not retried. */
 	if (x->asked > 1 || x->err.kind == ERR_DENIED || ask_again(x, answer, &failed) < 0) {
 		err_in(&x->err, "%s", x->role->name);
 		roles_tell(x);

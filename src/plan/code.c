@@ -1,4 +1,4 @@
-/* code.c - see code.h. A library's text goes through once: what was put in is not looked at again. */
+/* code.c - see code.h. A library text is expanded once: inserted values are not expanded again. */
 #include "plan/code.h"
 #include "plan/library.h"
 #include "plan/literal.h"
@@ -28,7 +28,7 @@ static size_t name_at(const char *p, char *out, size_t room)
 	return n;
 }
 
-/* {{name}} or {{name|as}} of a slot; anything else with braces belongs to the program. */
+/* {{name}} or {{name|as}} of a slot; other braces belong to the program. */
 static int hole_at(const char *p, const struct library_task *t, struct hole *h)
 {
 	const char *from = p;
@@ -177,8 +177,8 @@ static json_t *artifact_of(const json_t *plan, json_t *take_files, const char *e
 	return a;
 }
 
-/* One program of the library, filled in, as the text of a file; NULL: there is none, or a slot does not
- * suit it. what: a plan, or a step of one. */
+/* One library program with its slots filled, as the text of a file; NULL: none, or a slot has the
+ * wrong type. what: a plan, or a step of one. */
 static json_t *program_of(const json_t *what, const struct lang *l, struct err *e)
 {
 	const char *id = doc_text(what, "template");
@@ -218,7 +218,7 @@ static json_t *from_library(const json_t *plan, struct err *e)
 	return artifact_of(plan, files, entry, buf_str(&provenance));
 }
 
-/* A program per step, and one that runs them. */
+/* One program per step, and one that runs them. */
 static int add_steps(const json_t *plan, json_t *files, struct buf *provenance, struct err *e)
 {
 	const struct lang *l = lang_named(doc_text(plan, "language"));

@@ -1,4 +1,4 @@
-/* code.h - the program that a plan describes. It sees the plan and nothing else. */
+/* code.h - creates the program that a plan describes, from the plan only. */
 #pragma once
 #include "document/document.h"
 

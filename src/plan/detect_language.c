@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* CAREFUL: also a word of every day. It counts behind "in", or before "program". */
+/* CAREFUL: also an everyday word. It counts only after "in" or before "program". */
 enum how { ALWAYS, CAREFUL, CAPITAL };
 
 static const struct {
@@ -98,7 +98,7 @@ static int detect_counts(const struct words *w, unsigned i, enum how how)
 	       (i + 1 < w->n && word_is_mark(&w->all[i + 1], ':') && i == 0);
 }
 
-/* Behind "in" is what is wanted; a name alone may be what it is about. */
+/* A name after "in" is the wanted language; a name alone may be the topic. */
 static const struct lang *by_name(const struct words *w, unsigned char *spoken)
 {
 	const char *found = NULL;

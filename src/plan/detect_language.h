@@ -1,10 +1,9 @@
-/* detect_language.h - in which language a task wants its program: by name, by a file's ending, by a library's
+/* detect_language.h - the language that a task asks for: by name, file extension, or library
  * name. */
 #pragma once
 #include "plan/words.h"
 
 struct lang;
 
-/* NULL: nothing says so. Words that speak of the language and of nothing else are set in `spoken`
- * (one per word). */
+/* NULL: unknown. Words that only name the language are marked in `spoken` (one per word). */
 const struct lang *detect_language(const struct words *w, unsigned char *spoken);

@@ -11,7 +11,7 @@
 
 /* ---- the vocabulary: every stem that a task speaks of has a number ---- */
 
-enum { VOCABULARY = 1 << 14 }; /* places; half of them may be taken */
+enum { VOCABULARY = 1 << 14 }; /* slots; half of them may be used */
 
 static struct {
 	char stem[WORD_STEM];
@@ -19,7 +19,7 @@ static struct {
 } places[VOCABULARY];
 static struct {
 	unsigned spread;
-	const void *last; /* the task that was counted last */
+	const void *last; /* the last counted task */
 } known[VOCABULARY / 2];
 static unsigned nknown = 1; /* 0: unknown */
 
@@ -32,7 +32,7 @@ static unsigned place_of(const char *stem)
 	return at;
 }
 
-/* Numbers have no family; in a phrase ("3n+1") they stand for themselves. */
+/* Numbers have no stem; in a phrase ("3n+1") they match exactly. */
 static const char *stem_of(const struct word *w, char room[WORD_STEM])
 {
 	if (*w->stem || w->kind == WORD_MARK || w->kind == WORD_TEXT)
@@ -60,7 +60,7 @@ static unsigned library_learn(const char *stem, const void *task)
 
 	if (!places[at].id) {
 		if (nknown == ARRAY_LEN(known))
-			abort(); /* the library is in our executable: a test would have said so */
+			abort(); /* the library is embedded: a test checks it */
 		strcpy(places[at].stem, stem);
 		places[at].id = nknown++;
 	}
@@ -174,7 +174,7 @@ static int read_phrases(const struct library_reader *r, const struct toml_node *
 	return 0;
 }
 
-/* The words of a sentence, one each. */
+/* The words of a sentence, each once. */
 static void read_said(const struct library_reader *r, const char *text, struct phrases *out)
 {
 	auto_words struct words w = { 0 };
@@ -417,7 +417,7 @@ static int read_examples(const struct library_reader *r, const struct toml_node 
 	return 0;
 }
 
-/* A pattern is written in one line: its \n and \t become what they mean, which regcomp() does not do. */
+/* A pattern is written in one line: \n and \t are replaced, which regcomp() does not do. */
 static int read_output(const struct library_reader *r, const struct toml_node *n,
 		       struct library_task *t)
 {
@@ -548,7 +548,7 @@ void library_forget(struct library_task *t)
 static struct library_task *tasks;
 static unsigned ntasks;
 
-/* The file's name without its ending; stays. */
+/* The file name without extension; never freed. */
 static const char *id_of(const struct image *i)
 {
 	char *id = strndup(i->name, strcspn(i->name, "."));
@@ -558,7 +558,7 @@ static const char *id_of(const struct image *i)
 	return id;
 }
 
-/* What does not parse is a fault of this executable, and its unit test would have said so. */
+/* A file that does not parse is a defect of this executable, which its unit test finds. */
 static void read_all(void)
 {
 	size_t n = 0;

@@ -1,4 +1,4 @@
-/* library.h - the tasks that the planner knows: share/tasks, read from our own executable.
+/* library.h - the tasks that the planner knows: share/tasks, embedded in the executable.
  * Owns: all of it, for the life of the process. docs/pipeline.md has the format. */
 #pragma once
 #include "plan/words.h"
@@ -26,7 +26,7 @@ enum slot_type {
 
 enum { PHRASE_WORDS = 6 };
 
-/* Words that stand one behind the other, as numbers of the library's vocabulary. */
+/* Consecutive words, as numbers of the vocabulary. */
 struct phrase {
 	unsigned n, ids[PHRASE_WORDS];
 	const char *text;
@@ -40,17 +40,17 @@ struct phrases {
 struct library_slot {
 	const char *name, *question;
 	enum slot_type type;
-	json_t *otherwise;   /* its default; NULL: it must be told */
-	struct phrases hint; /* stand before it */
+	json_t *otherwise;   /* its default; NULL: required */
+	struct phrases hint; /* words that precede it */
 	int only;            /* no other slot is of its type */
-	int any;             /* texts, and no other slot takes numbers: "[1, 2]" may be texts */
+	int any;             /* strings, and no other slot has numbers: "[1, 2]" may be strings */
 };
 
 struct library_program {
 	const struct lang *lang;
 	const char *file, *text;
-	const char *function; /* the same as a function, for tasks that call one; or NULL */
-	const char *takes;    /* what that function takes: "numbers", "text integer" */
+	const char *function; /* the program as a function, for tasks that call one; or NULL */
+	const char *takes;    /* the parameter types of that function: "numbers", "text integer" */
 	json_t *packages;     /* ["npm:left-pad"] */
 };
 
@@ -58,12 +58,12 @@ struct library_example {
 	const char *task, *stdout_text, *stdin_text;
 	const struct lang *lang;
 	json_t *slots, *files;
-	json_t *returns; /* what the function gives for these slots, where there is one; or NULL */
+	json_t *returns; /* the return value of the function for these slots; or NULL */
 };
 
 struct library_task {
 	const char *id, *says;
-	char *output; /* a regular expression for what it says, or NULL */
+	char *output; /* a regular expression for the output, or NULL */
 	unsigned version;
 	struct phrases *needs; /* nneeds groups */
 	unsigned nneeds;
@@ -74,10 +74,10 @@ struct library_task {
 	unsigned nprograms;
 	struct library_example *examples;
 	unsigned nexamples;
-	json_t *files; /* {path: text} that are there unless the task brings its own; or NULL */
+	json_t *files; /* {path: text} for tasks without their own files; or NULL */
 	int network;
 	int reads;       /* its programs read their input */
-	struct toml doc; /* all texts are in it */
+	struct toml doc; /* owns all strings */
 };
 
 unsigned library_count(void);
@@ -85,14 +85,14 @@ const struct library_task *library_at(unsigned i);
 const struct library_task *library_named(const char *id); /* "mean-median", or with "@1" */
 const struct library_program *library_program(const struct library_task *t, const struct lang *l);
 
-/* The number of a word's family in the vocabulary; 0: no task knows it. */
+/* The number of a stem in the vocabulary; 0: unknown. */
 unsigned library_word(const struct word *w);
-/* How many tasks speak of it. */
+/* The number of tasks that contain it. */
 unsigned library_spread(unsigned word);
 
 const char *slot_type_name(enum slot_type type);
 
-/* One task; its words are the vocabulary's from now on. On -1 there is nothing to free. */
+/* Adds one task and its words to the vocabulary. On -1 there is nothing to free. */
 must_check int library_read(struct library_task *out, const char *id, const char *text, size_t len,
 			    struct err *e);
 

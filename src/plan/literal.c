@@ -9,20 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How a control character is written, and how a character that hides itself (a mark for direction, a
- * line separator): NULL for the latter where a text is bytes and they may stay. */
+/* Escapes for control characters and for invisible characters (direction marks, line separators);
+ * NULL for the latter where a string is bytes and they may stay. */
 struct style {
 	const char *lang;
 	const char *open, *close;        /* of a text */
-	const char *special;             /* gets a backslash, besides \ and the quote */
+	const char *special;             /* characters that are escaped, besides \ and the quote */
 	const char *control;             /* format of a byte below 0x20 and of 0x7f */
-	const char *hidden, *hidden_far; /* format of such a character; beyond 0xffff */
-	int ascii; /* all others are written so: a file's encoding is not sure */
-	int nul;   /* a text may have one */
+	const char *hidden, *hidden_far; /* format of an invisible character; above 0xffff */
+	int ascii; /* escape all non-ASCII: the file encoding is not certain */
+	int nul;   /* a string may contain a NUL */
 	const char *list, *list_end, *between;
-	const char *reals, *integers, *texts; /* what stands before a list of these; or NULL */
+	const char *reals, *integers, *texts; /* prefix of a list of this type; or NULL */
 	int dot;                              /* a real must look like one: 3.0 */
-	const char *far;                      /* behind an integer of more than 32 bits; or NULL */
+	const char *far;                      /* suffix of integers over 32 bits; or NULL */
 };
 
 static const struct style styles[] = {
@@ -59,7 +59,7 @@ static const struct style styles[] = {
 	  .list = "[",
 	  .list_end = "]",
 	  .between = ", " },
-	/* Octal, with three digits: \x takes as many as there are. ?? would begin a trigraph. */
+	/* Octal with three digits, because \x has no fixed length. ?? would start a trigraph. */
 	{ .lang = "c",
 	  .open = "\"",
 	  .close = "\"",
@@ -104,7 +104,7 @@ static const struct style styles[] = {
 	  .list_end = "]",
 	  .between = ", ",
 	  .dot = 1 },
-	/* Not \u for what ends a line or a text: javac reads those before it looks at quotes. */
+	/* Not \u for line ends and quotes: javac expands those before it parses strings. */
 	{ .lang = "java",
 	  .open = "\"",
 	  .close = "\"",
@@ -181,7 +181,7 @@ static const struct style styles[] = {
 	  .list = "[",
 	  .list_end = "]",
 	  .between = ", " },
-	/* Between single quotes everything is itself, and only the quote cannot be there. */
+	/* In single quotes all characters are literal, and only the quote is not allowed. */
 	{ .lang = "bash", .open = "'", .close = "'", .list = "(", .list_end = ")", .between = " " },
 };
 
@@ -195,7 +195,8 @@ static const struct style *style_of(const struct lang *l)
 
 /* ---- texts ---- */
 
-/* What a reader does not see, or sees elsewhere: controls, directions, joiners, separators. */
+/* Characters that are invisible or change the display: controls, directions, joiners,
+ * separators. */
 static int literal_hides(uint32_t c)
 {
 	return (c >= 0x80 && c < 0xa0) || (c >= 0x200b && c <= 0x200f) ||
@@ -266,7 +267,7 @@ static int add_text(struct buf *out, const struct style *s, const char *text, si
 
 /* ---- numbers ---- */
 
-/* As short as it can be and still be the same number. */
+/* The shortest notation of the same number. */
 static void add_real(struct buf *out, double v)
 {
 	char text[40];
@@ -281,7 +282,7 @@ static void add_real(struct buf *out, double v)
 		buf_puts(out, ".0");
 }
 
-/* Without its letter javac takes a number for an int, and this one is none. */
+/* Without the suffix javac reads an int, for which this number is too large. */
 static int is_far(json_int_t v)
 {
 	return v < INT32_MIN || v > INT32_MAX;

@@ -11,7 +11,7 @@
 
 /* ---- one text, several tasks ---- */
 
-/* A word that begins the next step: how many words it has. "if a, then b" is one task. */
+/* The number of words that separate steps here; 0: none. "if a, then b" is one task. */
 static unsigned begins_step(const struct words *w, unsigned i)
 {
 	if (word_is(&w->all[i], "afterwards") || word_is(&w->all[i], "finally"))
@@ -26,7 +26,7 @@ static unsigned begins_step(const struct words *w, unsigned i)
 	return 1;
 }
 
-/* What is between two steps belongs to none: ", and", ";". */
+/* Separators between steps belong to none: ", and", ";". */
 static unsigned without_end(const struct words *w, unsigned from, unsigned to)
 {
 	while (to > from && (w->all[to - 1].kind == WORD_MARK || word_is(&w->all[to - 1], "and")))
@@ -70,7 +70,7 @@ static json_t *multi_step_split(const char *text, size_t len)
 	return out;
 }
 
-/* Does it speak of what an earlier step said? */
+/* Does it refer to the output of an earlier step? */
 static int leans_back(const char *text)
 {
 	static const char *const back[] = { "it",      "its",    "them", "result",
@@ -87,7 +87,7 @@ static int leans_back(const char *text)
 
 /* ---- a plan of several ---- */
 
-/* Understood, asking nothing, and guessing nothing: a default would be somebody else's data. */
+/* Understood, without questions and without defaults: a default could be data of another step. */
 static int is_settled(const json_t *plan)
 {
 	return !json_object_get(plan, "not_understood") &&
@@ -108,7 +108,7 @@ static void add_step(json_t *plan, const json_t *step, const struct lang *l)
 	json_object_set_new(one, "file", json_sprintf("step%u%s", n, ending ? ending : ""));
 	json_array_append_new(steps, one);
 	json_array_extend(json_object_get(plan, "packages"), json_object_get(step, "packages"));
-	if (n > 1) /* the plan began as a copy of the first */
+	if (n > 1) /* the plan started as a copy of the first step */
 		json_array_extend(json_object_get(plan, "not_shown"),
 				  json_object_get(step, "not_shown"));
 	json_object_update_missing(json_object_get(plan, "files"), json_object_get(step, "files"));

@@ -1,12 +1,12 @@
-/* multi_step.h - a task that is several, one behind the other: "do this, then do that". */
+/* multi_step.h - a task of several consecutive steps: "do this, then do that". */
 #pragma once
 #include "document/document.h"
 
 enum { MULTI_STEP_MOST = 6 };
 
-/* A plan of a program per step, all in one language, run in their order in one folder; NULL: it is none
- * of those, or a step is not understood by itself, or takes what another one only says ("then sort it"):
- * programs of the library hand on files, not what they print. one(): the plan of a single task. */
+/* A plan with one program per step, all in one language, run in order in one folder; NULL: not such
+ * a task, or a step is not understood alone, or needs the output of another step ("then sort it"):
+ * library programs pass files, not output. one(): the plan of a single task. */
 json_t *multi_step_make(const json_t *task, const char *language,
 			json_t *(*one)(const json_t *task));
 /* The program that runs those files, or NULL: none is known in this language. */

@@ -1,4 +1,4 @@
-/* plan.c - see plan.h. Which task it is, fit.c says; here it becomes a document. */
+/* plan.c - see plan.h. template_match.c finds the task; here it becomes a document. */
 #include "plan/plan.h"
 #include "plan/task_examples.h"
 #include "plan/template_match.h"
@@ -15,7 +15,7 @@
 
 enum { UNKNOWN_TOLD = 6 };
 
-static const double APART = 0.04; /* two tasks closer than this are one question */
+static const double APART = 0.04; /* if two tasks are closer than this, the user is asked */
 
 /* ---- a plan, member by member ---- */
 
@@ -70,7 +70,7 @@ static void plan_carry(json_t *plan, const json_t *task, const char *name, json_
 	json_decref(take_otherwise);
 }
 
-/* What every plan has, whoever makes it. */
+/* Members of every plan. */
 static json_t *plan_begin(const struct task_text *k, const struct lang *l, const char *source)
 {
 	json_t *plan = json_object(), *text = json_object_get(k->task, "task");
@@ -107,7 +107,7 @@ static void add_step(json_t *plan, const char *goal)
 					"goal", goal));
 }
 
-/* Two digits: more would promise what is not known. */
+/* Two digits: more would suggest a precision that does not exist. */
 static void set_confidence(json_t *plan, double v)
 {
 	json_object_set_new(plan, "confidence", json_real((double)(int)(v * 100 + 0.5) / 100));
@@ -156,7 +156,7 @@ static void add_program_packages(json_t *plan, const struct library_program *p)
 	}
 }
 
-/* Files that the task brings are its own; ours are there for those it does not. */
+/* Files of the task take precedence over those of the library. */
 static void add_files(json_t *plan, const struct library_task *t)
 {
 	json_t *files = json_object_get(plan, "files"), *text;
@@ -169,7 +169,8 @@ static void add_files(json_t *plan, const struct library_task *t)
 	}
 }
 
-/* Words of things that happen outside of the box, or to a thing that the box does not have: no check in it sees them. */
+/* Words for effects outside of the box, or on things that the box does not have: no check can
+ * observe them. */
 static int is_outside(const struct word *w)
 {
 	static const char *const outside[] = { "download", "downloads", "downloading", "upload",
@@ -182,8 +183,9 @@ static int is_outside(const struct word *w)
 	return 0;
 }
 
-/* What the text says and the task's own check cannot show: words that the task does not explain, and what happens
- * outside of its box. A program that has any is not verified by that check. */
+/* What the text asks for and the check of the task cannot show: words that the task does not
+ * explain, and effects outside of the box. A program with such words is not verified by that
+ * check. */
 static json_t *not_shown(const struct task_text *k, const struct template_match *f)
 {
 	json_t *out = json_array();
@@ -308,7 +310,7 @@ static json_t *not_understood(const struct task_text *k, const struct template_m
 								      best[i].task->version),
 							 "says", best[i].task->says, "missing",
 							 what_is_missing(k, &best[i])));
-	/* A cut may have split a character. */
+	/* The truncation may have split a character. */
 	json_object_set_new(plan, "not_understood",
 			    json_pack("{s:o, s:o}", "why",
 				      json_stringn(buf_str(&why), why.len)
@@ -333,7 +335,7 @@ static json_t *which_one(const struct task_text *k, const struct template_match 
 	return plan;
 }
 
-/* An answer to "which one?" settles it. */
+/* The answer to "which one?" decides. */
 static json_t *by_answer(const struct task_text *k)
 {
 	const char *id = doc_text(json_object_get(k->task, "answers"), "task");
@@ -382,7 +384,7 @@ static const struct lang *language_of(const char *path, const json_t *text)
 	return lang_of(path, json_string_value(text), json_string_length(text));
 }
 
-/* The file to start with: the one that is named, or the only one, or the one of the usual name. */
+/* The entry file: the named one, or the only one, or the one with the default name. */
 static const char *entry_of(const json_t *files, const struct lang *wanted)
 {
 	const char *path, *found = NULL;
@@ -414,7 +416,7 @@ static json_t *as_given(const struct task_text *k, const struct lang *l, const c
 	return plan;
 }
 
-/* NULL: there is no code in the task's files. */
+/* NULL: the files of the task have no code. */
 static json_t *of_files(const struct task_text *k)
 {
 	const json_t *files = json_object_get(k->task, "files");
@@ -465,7 +467,7 @@ json_t *plan_make(const json_t *task)
 {
 	json_t *plan = plan_single(task), *several = NULL;
 
-	/* Only then: "sort, then print" is one task where the library knows it. */
+	/* Only then: "sort, then print" is one task if the library has it. */
 	if (json_object_get(plan, "not_understood") &&
 	    json_is_string(json_object_get(task, "task")))
 		several = multi_step_make(task, doc_text(plan, "language"), plan_single);

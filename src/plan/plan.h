@@ -1,7 +1,8 @@
-/* plan.h - what a task asks for: one of the library, or code that was given, or a question.
+/* plan.h - makes a plan for a task: a library task, given code, or a question.
  * Owns: nothing. No model, no clock, no box: the same task gives the same plan. */
 #pragma once
 #include "document/document.h"
 
-/* A plan. It may ask (inputs_needed) or say that it did not understand (not_understood). */
+/* Returns a plan. It may have a question (inputs_needed) or the reason why it was not understood
+ * (not_understood). */
 json_t *plan_make(const json_t *task);

@@ -1,8 +1,8 @@
 /* slot_fill.c - see slot_fill.h.
  *
- * Every place of the text where a slot's value may stand has a distance: how far its hint is before
- * it. The nearest pair of slot and place is settled first, then the next one among what is left; so
- * "replace 'a' by 'b'" does not depend on the order in which a file names its slots. */
+ * Each possible value in the text has a distance to the preceding hint of a slot. The pair of slot
+ * and value with the smallest distance is assigned first, then the next one among the rest; so
+ * "replace 'a' by 'b'" does not depend on the order of the slots in a file. */
 #include "plan/slot_fill.h"
 #include "base/cleanup.h"
 
@@ -13,8 +13,8 @@ enum {
 	RANGE_MOST = 10000, /* numbers of "1 to 10000" */
 	HINT_REACH = 3,     /* words between a hint and its value */
 	NO_HINT = 20,
-	SPELLED = 10, /* "ten" is less likely meant than 10 */
-	BARE = 5,     /* and a word without quotes less than one with them */
+	SPELLED = 10, /* "ten" is less likely a value than 10 */
+	BARE = 5,     /* and a word without quotes less than one with quotes */
 	NEVER = 1000,
 };
 
@@ -36,7 +36,7 @@ static json_t *number_json(const struct word *one)
 	return one->whole ? json_integer(one->integer) : json_real(one->number);
 }
 
-/* Over what stands between two things of a list: "," "and" ", and" ";". Returns where the next is. */
+/* Skips separators of a list: "," "and" ", and" ";". Returns the index of the next item. */
 static unsigned over_separator(const struct words *w, unsigned i)
 {
 	unsigned from = i;
@@ -49,7 +49,7 @@ static unsigned over_separator(const struct words *w, unsigned i)
 	return i > from ? i : 0;
 }
 
-/* "1 to 10", "1..10", "1-10", "between 1 and 10". Returns the last number's place. */
+/* "1 to 10", "1..10", "1-10", "between 1 and 10". Returns the index of the last number. */
 static unsigned range_at(const struct words *w, unsigned i)
 {
 	unsigned k = i + 1;
@@ -96,7 +96,7 @@ static int opens_list(const struct words *w, unsigned i)
 	       !(w->all[i].glued && i && w->all[i - 1].kind == WORD_PLAIN);
 }
 
-/* Of what a list is. LIST_ANY: texts, and numbers as they are written. */
+/* The type of the items. LIST_ANY: strings, and numbers as written. */
 enum list_of { LIST_NUMBERS, LIST_TEXTS, LIST_ANY };
 
 static int is_value(const struct word *one, enum list_of of)
@@ -116,7 +116,7 @@ static int value_at(const struct words *w, unsigned i, enum list_of of, json_t *
 	return 1;
 }
 
-/* "[3, 1, 2]", "['a', 'b']". Brackets within are left out: "[[1, 2], [3, 4]]" are four numbers. */
+/* "[3, 1, 2]", "['a', 'b']". Inner brackets are ignored: "[[1, 2], [3, 4]]" has four numbers. */
 static unsigned slot_fill_bracketed(const struct words *w, unsigned i, enum list_of of, json_t *out)
 {
 	unsigned depth = 0;
@@ -148,7 +148,7 @@ static unsigned slot_fill_brackets(const struct words *w, unsigned i, enum list_
 	return to;
 }
 
-/* "3, 1 and 2", "3 1 2". Of those with blanks only there must be three: two may be anything. */
+/* "3, 1 and 2", "3 1 2". A list with only blanks needs three items. */
 static unsigned slot_fill_enumerated(const struct words *w, unsigned i, enum list_of of,
 				     json_t *out)
 {
@@ -156,7 +156,7 @@ static unsigned slot_fill_enumerated(const struct words *w, unsigned i, enum lis
 
 	if ((i >= 2 && over_separator(w, i - 1) == i && is_value(&w->all[i - 2], of)) ||
 	    (i >= 1 && is_value(&w->all[i - 1], of)))
-		return 0; /* in the middle of one */
+		return 0; /* inside of a list */
 	if (!value_at(w, i++, of, out))
 		return 0;
 	for (;;) {
@@ -180,7 +180,7 @@ static int whole_numbers(const json_t *list)
 	return 1;
 }
 
-/* join: brackets behind brackets are one list. */
+/* join: consecutive brackets are one list. */
 static int list_place(const struct words *w, unsigned i, enum list_of of, int join,
 		      struct slot_fill_place *out)
 {
@@ -227,7 +227,7 @@ static int is_small_word(const struct word *one)
 	return strstr(small, want) != NULL;
 }
 
-/* A name or a word that belongs to nobody else: no task knows it. */
+/* A name or a word that no task contains. */
 static int is_foreign(const struct word *one)
 {
 	return one->kind == WORD_PLAIN && !one->spelled && !is_small_word(one) && !one->id;
@@ -282,7 +282,7 @@ static int is_column_name(const struct word *one)
 	return one->kind == WORD_TEXT || (one->kind == WORD_PLAIN && !is_small_word(one));
 }
 
-/* "columns name and age", "the age column"; or behind a hint of the slot. */
+/* "columns name and age", "the age column"; or after a hint of the slot. */
 static int columns_place(const struct words *w, unsigned i, int hinted, struct slot_fill_place *out)
 {
 	int behind = i && is_column_word(w, i - 1), before = is_column_word(w, i + 1);
@@ -332,7 +332,7 @@ static int slot_fill_single(struct slot_fill_place *out, unsigned i, json_t *val
 	return value != NULL;
 }
 
-/* Behind a colon: the rest of the line as it is. */
+/* After a colon: the rest of the line, unchanged. */
 static int rest_place(const struct words *w, unsigned i, struct slot_fill_place *out)
 {
 	unsigned to = i;
@@ -358,11 +358,11 @@ static int number_place(const struct words *w, unsigned i, int whole, struct slo
 		return 0;
 	if (!one->whole && one->kind == WORD_NUMBER && !memchr(one->p, '.', one->n) &&
 	    !memchr(one->p, 'e', one->n) && !memchr(one->p, 'E', one->n))
-		return 0; /* whole, and too big: what we had would be another number */
+		return 0; /* too large: the stored value would be another number */
 	return slot_fill_single(out, i, number_json(one), one->spelled ? SPELLED : 0);
 }
 
-/* hint: how far the nearest hint is before it, NO_HINT if there is none. */
+/* hint: the distance to the preceding hint, NO_HINT: none. */
 static int place_at(const struct library_slot *s, const struct words *w, unsigned i, int hint,
 		    struct slot_fill_place *out)
 {
@@ -425,7 +425,7 @@ static int hint_ends_at(const struct phrase *p, const struct words *w, unsigned 
 	return 1;
 }
 
-/* How many words are between a hint and word i. */
+/* The number of words between a hint and word i. */
 static int hint_before(const struct library_slot *s, const struct words *w, unsigned i)
 {
 	int between = 0;
@@ -452,7 +452,7 @@ static int is_free(const unsigned char *used, const struct slot_fill_place *p)
 	return 1;
 }
 
-/* The nearest place for a slot that is not taken yet. */
+/* The nearest unused value for a slot. */
 static int slot_fill_nearest(const struct library_slot *s, const struct words *w,
 			     const unsigned char *used, struct slot_fill_place *out)
 {
@@ -478,7 +478,7 @@ static int slot_fill_nearest(const struct library_slot *s, const struct words *w
 	return out->value != NULL;
 }
 
-/* Lists first: the numbers of one are not to be had singly. */
+/* Lists first: the numbers of a list are not single values. */
 static int settle_one(const struct library_task *t, const struct words *w, int lists,
 		      json_t *values, unsigned char *used)
 {
@@ -532,7 +532,7 @@ static json_t *all_numbers(const struct words *w, int whole)
 	return NULL;
 }
 
-/* By commas; quotes around a part are no part of it. */
+/* Splits at commas; quotes around an item are removed. */
 static json_t *slot_fill_parts(const char *text, size_t len)
 {
 	json_t *list = json_array();

@@ -1,9 +1,10 @@
-/* slot_fill.h - what a task's text says for the slots of a library's task. */
+/* slot_fill.h - finds values in the text of a task for the slots of a library task. */
 #pragma once
 #include "plan/library.h"
 
-/* Values by name. The words have their numbers (library_word()). used: one per word, set where a value was taken from. What the text does not have is
- * not in the answer: neither defaults nor questions are its business. */
+/* Returns values by name. The words have their numbers (library_word()). used: one per word, set
+ * for words of values. Slots without a value are not in the result: defaults and questions are
+ * handled by the caller. */
 json_t *slot_fill_find(const struct library_task *t, const struct words *w, unsigned char *used);
-/* An answer to a question, as the slot's type; NULL: it is none. */
+/* Converts an answer to the type of the slot; NULL: invalid. */
 json_t *slot_answer(const struct library_slot *s, const char *text, size_t len);

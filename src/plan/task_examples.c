@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LONGEST_CALL = 2048 }; /* or a text of brackets would be read again from each of them */
+enum { LONGEST_CALL = 2048 }; /* bounds the scans of nested brackets */
 
 static void task_examples_blank(char *from, const char *to)
 {
@@ -50,7 +50,7 @@ size_t task_examples_callee(const char *call)
 	return n && call[n] == '(' ? n : 0;
 }
 
-/* Over brackets and quotes, up to where the outermost one closes; NULL: it does not, in this line. */
+/* Skips to the end of the outermost bracket; NULL: not closed in this line. */
 static char *task_examples_balanced(char *p)
 {
 	const char *far = p + LONGEST_CALL;
@@ -91,7 +91,7 @@ static int begins_value(const char *p)
 	return isdigit((unsigned char)*p) || (*p && strchr("([{\"'", *p));
 }
 
-/* One literal: in brackets, in quotes, or up to a blank; a full stop ends the sentence, not the value. */
+/* One literal: in brackets, in quotes, or up to a blank; a full stop after it is not part of it. */
 static char *value_end(char *p)
 {
 	char *to;
@@ -106,7 +106,7 @@ static char *value_end(char *p)
 	return to > p ? to : NULL;
 }
 
-/* An argument's kind by how it begins: a quote, a bracket and what is in it, a digit. */
+/* The type of an argument by its first character: a quote, a bracket and its content, a digit. */
 static int is_kind(const char *arg, const char *type, size_t n)
 {
 	int list = *arg == '[' || *arg == '(', text, number;
@@ -145,7 +145,7 @@ int task_examples_takes(const char *call, const char *types)
 
 		fits = n && is_kind(p, types, n);
 		types += n + strspn(types + n, " ");
-		while (p < end - 1 && *p != ',') { /* over this argument */
+		while (p < end - 1 && *p != ',') { /* skips this argument */
 			char *over = strchr("([{\"'", *p) ? task_examples_balanced(p) : p + 1;
 
 			p = over ? over : end;
@@ -173,7 +173,7 @@ static void add_example(struct task_examples *out, const char *one, const char *
 	free(wanted);
 }
 
-/* Behind a call: the arrow, in whatever way it is written. */
+/* The arrow after a call, in every notation. */
 static char *behind_arrow(char *p)
 {
 	static const char *const arrows[] = { "->",        "=>",      "→",
@@ -214,7 +214,7 @@ static int take_assert(struct task_examples *out, char *line)
 	value = task_examples_skip(value + 2);
 	to = value;
 	while (*to && *to != '\n' &&
-	       *to != ',') { /* a comma outside of brackets is the message's */
+	       *to != ',') { /* a comma outside of brackets starts the message */
 		char *over = strchr("([{\"'", *to) ? task_examples_balanced(to) : to + 1;
 
 		if (!over)
@@ -274,7 +274,7 @@ static void take_arrows(struct task_examples *out, char *line)
 	}
 }
 
-/* "input:" and its kin at p: how long it is. */
+/* The length of "input:" or a similar label at p. */
 static size_t task_examples_label(const char *p, const char *name)
 {
 	size_t n = strlen(name), more;
@@ -356,7 +356,7 @@ static int only_examples(const char *from, const char *to)
 	return any;
 }
 
-/* The first one with code is the code; asserts in a fence are examples like others. */
+/* The first fence with code is the program; asserts in a fence are examples. */
 static void take_fences(struct task_examples *out)
 {
 	for (char *p = out->rest; *p; p = next_line(p)) {
@@ -393,7 +393,7 @@ void task_examples_read(struct task_examples *out, const char *text, size_t len)
 				       .rest = malloc(len + 1) };
 	if (!out->rest)
 		abort();
-	/* A NUL would end our search early. */
+	/* A NUL would end the search early. */
 	for (size_t i = 0; i < len; i++)
 		out->rest[i] = text[i] ? text[i] : ' ';
 	out->rest[len] = 0;

@@ -1,4 +1,4 @@
-/* task_examples.h - what a task's text shows besides words: code in a fence, and examples of what is wanted.
+/* task_examples.h - finds fenced code and examples in the text of a task.
  *
  *	assert add(2, 3) == 5		>>> add(2, 3)		add(2, 3) -> 5
  *	input: 3 1 2  output: 1 2 3
@@ -8,19 +8,20 @@
 #include <jansson.h>
 #include <stddef.h>
 
-enum { TASK_EXAMPLES_MOST = 64 }; /* examples; what is behind them is not read */
+enum { TASK_EXAMPLES_MOST = 64 }; /* maximum of examples; the rest is ignored */
 
 struct task_examples {
-	char *rest; /* the text with all of that blanked, as long as before */
+	char *rest; /* the text with code and examples replaced by blanks */
 	size_t len;
 	json_t *examples; /* as in a task */
-	char *code;       /* of the first fence that has any, or NULL */
-	char tag[24];     /* what the fence calls it: "python" */
+	char *code;       /* code of the first fence, or NULL */
+	char tag[24];     /* the language of the fence: "python" */
 };
 
 void task_examples_read(struct task_examples *out, const char *text, size_t len);
 void task_examples_fini(struct task_examples *s);
-/* The name of what an example calls: "add" of "add(2, 3)"; 0: it calls nothing. */
+/* The name of the called function: "add" of "add(2, 3)"; 0: no call. */
 size_t task_examples_callee(const char *call);
-/* Are these its arguments, by number and kind? types: "numbers integer text", of slots; also "any". */
+/* Do the arguments match by number and type? types: "numbers integer text", of slots; also
+ * "any". */
 int task_examples_takes(const char *call, const char *types);

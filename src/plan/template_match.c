@@ -1,8 +1,6 @@
-/* template_match.c - see template_match.h.
- *
- * Every task of the library explains some words of a text and leaves others unexplained. The one that
- * explains most is meant, if it explains nearly all, if all that it needs is there, and if no other
- * explains as much. A wrong program is worse than none. */
+/* template_match.c - see template_match.h. Every library task explains some words of a text. The
+ * task that explains most is chosen if it explains nearly all words, all its required words are
+ * present, and no other task explains as much. A wrong program is worse than none. */
 #include "plan/template_match.h"
 #include "document/document.h"
 #include "plan/slot_fill.h"
@@ -13,23 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double CLAIM = 0.77;  /* of what is said, by weight, must be explained */
-static const double STRANGE = 2.5; /* the weight of a word that no task knows */
-static const double VALUE = 2.0;   /* of a number, a file, a text that no slot takes */
-static const double TURN = 4.0;    /* of one that makes it another task */
-static const double THING = 0.4;   /* of one that says what everybody knows */
-static const double ASSUMED = 0.3,
-		    MISSING = 0.5; /* what a slot costs that the text does not fill */
-static const double NEEDED = 1.6;  /* a needed word counts that much more */
+static const double CLAIM = 0.77;                 /* share of the weight that must be explained */
+static const double STRANGE = 2.5;                /* the weight of a word that no task has */
+static const double VALUE = 2.0;                  /* of a number, a file, a string without a slot */
+static const double TURN = 4.0;                   /* of a word that changes the task */
+static const double THING = 0.4;                  /* of a word without information */
+static const double ASSUMED = 0.3, MISSING = 0.5; /* penalty of an unfilled slot */
+static const double NEEDED = 1.6;                 /* factor of a required word */
 
-/* Families of words that weigh something else than their rareness says. */
+/* Stems whose weight is not given by their frequency. */
 struct match_format {
 	const char *words;
 	char stems[160][WORD_STEM];
 	unsigned n;
 };
 
-/* What is wanted of us, and nothing about what it is to do. */
+/* Requests without information about the program. */
 static struct match_format prose = {
 	.words =
 		"a an the of in to for from with by is are be and or on at as it its that this these those "
@@ -40,12 +37,12 @@ static struct match_format prose = {
 		"user help let s t language quick quickly just there their them us here but must have has had "
 		"was were been being while via per about such check whether result implementation generate example demo"
 };
-/* What a thing is, mostly said anyway. */
+/* Common nouns. */
 static struct match_format things = {
 	.words = "list array numbers number integer string text word element item value "
 		 "sequence line tuple two data input specified certain all"
 };
-/* Left out, it is another task. */
+/* Words that change the task. */
 static struct match_format turns = {
 	.words =
 		"co first last second third even odd negative positive non not no without except largest "
@@ -123,7 +120,7 @@ static double match_strangeness(const struct task_text *k, unsigned i)
 
 	if (w->kind == WORD_NUMBER && w->whole && (w->integer == 0 || w->integer == 1) && i &&
 	    (word_is(w - 1, "from") || word_is(w - 1, "between")))
-		return THING; /* where counting begins */
+		return THING; /* start of the count */
 	if (w->kind != WORD_PLAIN)
 		return VALUE;
 	return k->prose[i]               ? 0
@@ -134,7 +131,7 @@ static double match_strangeness(const struct task_text *k, unsigned i)
 
 static void number_words(struct task_text *k)
 {
-	library_count(); /* the vocabulary is the library's */
+	library_count(); /* the vocabulary belongs to the library */
 	for (unsigned i = 0; i < k->words.n; i++) {
 		struct word *w = &k->words.all[i];
 
@@ -189,7 +186,7 @@ void task_text_fini(struct task_text *k)
 
 /* ---- how well a task explains it ---- */
 
-/* Marks every place of the phrase as seen; how often it is there. */
+/* Marks every occurrence of the phrase as seen; returns their number. */
 unsigned task_text_has(const struct task_text *k, const struct phrase *p, unsigned char *seen,
 		       int how)
 {
@@ -222,7 +219,7 @@ unsigned task_text_has_any(const struct task_text *k, const struct phrases *all,
 
 enum { SEEN = 1, SEEN_NEEDED = 2 };
 
-/* Of two tasks that explain as much the one is meant that has to guess less. */
+/* Of two tasks with the same score the one with fewer defaults is chosen. */
 static double match_guesses(const struct template_match *f, const json_t *answers)
 {
 	double sum = 0;
@@ -241,12 +238,12 @@ int template_match_complete(const struct template_match *f)
 	return f->groups == f->task->nneeds && !f->never;
 }
 
-/* Words of values count a little: they are what the slots are there for. */
+/* Words of values count a little. */
 static void match_weigh(const struct task_text *k, struct template_match *f)
 {
 	unsigned char *used = match_zeroed(k->words.n, 1);
 
-	memcpy(used, k->spoken, k->words.n); /* "in JavaScript" is nobody's value */
+	memcpy(used, k->spoken, k->words.n); /* "in JavaScript" is no value */
 	f->slots = template_match_complete(f) ? slot_fill_find(f->task, &k->words, used)
 					      : json_object();
 	for (unsigned i = 0; i < k->words.n; i++) {
@@ -317,7 +314,7 @@ int template_match_claims(const struct task_text *k, const struct template_match
 	       template_match_has_program(k, f);
 }
 
-/* Those that claim the text first, best first; then those that come near. */
+/* First the tasks that claim the text, best first; then similar tasks. */
 static int comes_first(const struct task_text *k, const struct template_match *a,
 		       const struct template_match *b)
 {
@@ -335,7 +332,7 @@ static int comes_first(const struct task_text *k, const struct template_match *a
 	return near_a > near_b;
 }
 
-/* The best few, in order; returns how many there are. */
+/* The best few, in order; returns their number. */
 unsigned template_match_best(const struct task_text *k,
 			     struct template_match best[TEMPLATE_MATCH_NEAREST])
 {

@@ -1,5 +1,6 @@
-/* template_match.h - a task's text, looked at once, and how well each task of the library explains it.
- * Owns: what was found in the text, until task_text_fini(); what a fit found, until template_match_fini(). */
+/* template_match.h - analyses the text of a task, and scores how well each library task explains
+ * it.
+ * Owns: the analysis, until task_text_fini(); the match, until template_match_fini(). */
 #pragma once
 #include "plan/task_examples.h"
 #include "plan/library.h"
@@ -10,25 +11,25 @@ struct task_text {
 	const json_t *task;
 	struct task_examples shown;
 	struct words words;
-	unsigned char *spoken; /* per word: speaks of the language only */
-	unsigned char *prose;  /* per word: says nothing about the task */
-	double *strange;       /* per word: how much it weighs where it is not explained */
-	unsigned *row;         /* indices of the words that are no marks */
+	unsigned char *spoken; /* per word: names only the language */
+	unsigned char *prose;  /* per word: no information about the task */
+	double *strange;       /* per word: its weight if unexplained */
+	unsigned *row;         /* indices of words that are no punctuation */
 	unsigned nrow;
-	const struct lang *lang; /* NULL: nobody said */
-	int unknown;             /* somebody did, and there is none of that name */
+	const struct lang *lang; /* NULL: not given */
+	int unknown;             /* an unknown language was named */
 	json_t *examples;
-	char callee[64]; /* what the examples call; "": nothing */
+	char callee[64]; /* the function that the examples call; "": none */
 	const char *call;
-	int inputs; /* examples give input and want output */
+	int inputs; /* examples have input and output */
 };
 
 void task_text_read(struct task_text *k, const json_t *task);
 void task_text_fini(struct task_text *k);
-int task_text_matters(
-	const struct task_text *k,
-	unsigned word); /* it says what is to be done: no filler, no "list" or "number" */
-/* How often a phrase is in the text. seen: one per word, or NULL; set to how where it was, if that is more. */
+int task_text_matters(const struct task_text *k,
+		      unsigned word); /* it describes the work: no filler, no "list" or "number" */
+/* The number of occurrences of a phrase. seen: one per word, or NULL; raised to `how` for its
+ * words. */
 unsigned task_text_has(const struct task_text *k, const struct phrase *p, unsigned char *seen,
 		       int how);
 unsigned task_text_has_any(const struct task_text *k, const struct phrases *all,
@@ -37,7 +38,7 @@ unsigned task_text_has_any(const struct task_text *k, const struct phrases *all,
 struct template_match {
 	const struct library_task *task;
 	const struct library_program *program;
-	json_t *slots; /* that the text fills */
+	json_t *slots; /* filled slots */
 	unsigned groups, never;
 	double explained, strange, score;
 	unsigned char *seen; /* per word */
@@ -47,15 +48,14 @@ void template_match_make(const struct task_text *k, const struct library_task *t
 			 struct template_match *out);
 void template_match_fini(struct template_match *f);
 double template_match_coverage(
-	const struct template_match *f); /* how much of the text it explains, by weight: 0 to 1 */
+	const struct template_match *f); /* explained share of the weight: 0 to 1 */
 int template_match_complete(
-	const struct template_match
-		*f); /* all that it needs is there, nothing that it must not have */
-/* Does it have what is asked for: a program in this language, a function where one is called, one that
- * reads where there is input? */
+	const struct template_match *f); /* all required words are present, and no excluded one */
+/* Does it have a program in the language, a function if one is called, and input handling if
+ * needed? */
 int template_match_has_program(const struct task_text *k, const struct template_match *f);
 int template_match_claims(const struct task_text *k,
-			  const struct template_match *f); /* it is that, as far as it knows */
-/* Those that claim the text first, best first; then those that come near. Returns how many. */
+			  const struct template_match *f); /* it claims the text */
+/* First the tasks that claim the text, best first; then similar ones. Returns their number. */
 unsigned template_match_best(const struct task_text *k,
 			     struct template_match best[TEMPLATE_MATCH_NEAREST]);

@@ -34,7 +34,7 @@ static int words_ends(const char *p, size_t n, const char *with)
 	return n >= len && !memcmp(p + n - len, with, len);
 }
 
-/* Crude, and the same for a library's words and a task's: that is all it has to be. */
+/* Simple; it only has to be the same for words of the library and of a task. */
 void words_stem(const char *p, size_t n, char out[WORD_STEM])
 {
 	if (n >= WORD_STEM)
@@ -106,7 +106,7 @@ static const char *words_find(const char *from, const char *end, const char *wha
 	return memmem(from, (size_t)(end - from), what, strlen(what));
 }
 
-/* "it's" opens nothing: a single quote opens only where a word cannot go on, and closes there, too. */
+/* The quote of "it's" opens nothing: a single quote opens and closes only at a word boundary. */
 static int take_quoted(struct library_reader *r)
 {
 	static const struct {
@@ -168,7 +168,7 @@ static size_t date_len(const char *p, const char *end)
 	return a + b + c + 2;
 }
 
-/* "1,000,000" is one number, "1,2,3" are three: only the former has groups of three with a zero in front. */
+/* "1,000,000" is one number, "1,2,3" are three: only the former has groups of three digits. */
 static size_t grouped_len(const char *p, const char *end)
 {
 	size_t n = words_digits(p, end), zero = 0;
@@ -219,7 +219,7 @@ static void value_of(struct word *w)
 	w->whole = !*stop && (double)w->integer == w->number && fabs(w->number) < 9.2e18;
 }
 
-/* 10MB, 4 KiB: bytes. Only letters that cannot be meant otherwise, unless they are glued. */
+/* 10MB, 4 KiB: bytes. After a blank only unambiguous units count. */
 static size_t size_unit(const char *p, const char *end, uint64_t *out_times)
 {
 	static const char letters[] = "kmgt";
@@ -278,7 +278,7 @@ static int take_number(struct library_reader *r)
 	return 1;
 }
 
-/* What a name has to end with to be a file's, when it has no folder in front. */
+/* Extensions of file names without a folder. */
 static int is_file_ending(const char *p, size_t n)
 {
 	static const char known[] =
@@ -309,7 +309,7 @@ static int is_product(const char *p, size_t n)
 	return 0;
 }
 
-/* "/etc/hosts" and "./x"; of "4/13" and "and/or" the slash divides. */
+/* "/etc/hosts" and "./x"; in "4/13" and "and/or" the slash separates. */
 static int is_path(const struct library_reader *r, const char *p, size_t n)
 {
 	if (p > r->text && is_letter(p[-1]))
@@ -396,7 +396,7 @@ void words_read(struct words *out, const char *text, size_t len)
 
 	out->n = 0;
 	out->text = malloc(len + 1);
-	/* A word is a byte at least. */
+	/* A word has at least one byte. */
 	out->all = malloc(sizeof(*out->all) * (len < WORDS_MOST ? len + 1 : WORDS_MOST));
 	if (!out->text || !out->all)
 		abort();
