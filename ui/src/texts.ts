@@ -161,7 +161,7 @@ export const t = {
 	batches: {
 		title: 'Batches', one: (id: string) => `Batch ${id}`, empty: 'No batch was started yet.', emptyCli: 'atoll batch items.jsonl', error: 'The batches could not be read', missing: 'There is no such batch, or it is no longer kept.',
 		new: 'New batch', lead: 'Many small programs, one JSON object per line, each in its own box. With "expected" its output is compared.', items: 'Items, one JSON object per line', language: 'Language of items without one', start: 'Start', starting: 'Sending…', file: 'Send a file', example: 'Insert an example',
-		states: { running: 'Running', over: 'Finished', cancelled: 'Cancelled', reading: 'Receiving', stalled: 'Waits for disk space' } as Record<string, string>,
+		states: { receiving: 'Receiving', running: 'Running', finished: 'Finished', cancelled: 'Cancelled' } as Record<string, string>,
 		passed: (n: number) => `${n.toLocaleString()} passed`, failed: (n: number) => `${n.toLocaleString()} failed`, errors: (n: number) => `${n.toLocaleString()} not run`, progress: (n: number, all: number | null) => all == null ? `${n.toLocaleString()} results so far` : `${n.toLocaleString()} of ${all.toLocaleString()} results`,
 		flying: (n: number) => `${n} running now`, notWhole: 'The upload broke off; only its complete lines were run', cancel: 'Cancel the batch', save: 'Download the results', removed: 'The batch was deleted', results: 'Results', filter: 'Which results', allResults: 'All', filterNone: 'No result of this kind.', waiting: 'Results appear here as programs end.', noResults: 'There is no result.',
 		cut: (n: number) => `Only the first ${n.toLocaleString()} results are listed here; the download has all of them.`, itemTitle: 'Item', item: (n: number) => `item ${n}`, verdict: 'Verdict', end: 'End', says: 'Message or output', line: (n: number) => `line ${n} of the upload`,
@@ -184,7 +184,7 @@ export const t = {
 	events: {
 		title: 'Events', audit: 'Audit log', lead: 'What happened to boxes and programs, the newest first', auditLead: 'Which key did what, the newest first', error: 'The events could not be read', auditError: 'The audit log could not be read', empty: 'Nothing happened yet.', auditEmpty: 'Nothing was done yet.', cli: 'atoll events', noneOfBox: 'No event of this box.', noneOfKind: 'No event of this kind among the newest.', noneOfFilter: 'No entry matches.', ownersOnly: 'Only an owner may read the audit log.',
 		when: 'When', what: 'What', detail: 'Detail', box: 'Box: id or name', kind: 'Kind', allKinds: 'All kinds', who: 'Who', action: 'Action', subject: 'Subject', result: 'Result',
-		types: { 'box.created': 'Box created', 'box.ended': 'Box ended', 'box.paused': 'Box paused', 'box.resumed': 'Box resumed', 'box.kept': 'Box kept', 'box.woken': 'Box woken', 'run.ended': 'Program ended' } as Record<string, string>,
+		types: { 'box.created': 'Box created', 'box.ended': 'Box ended', 'box.paused': 'Box paused', 'box.resumed': 'Box resumed', 'box.stopped': 'Box stopped', 'box.woken': 'Box woken', 'run.ended': 'Program ended' } as Record<string, string>,
 	},
 	status: {
 		boxes: (n: number) => n === 1 ? '1 box' : `${n} boxes`, load: (l: string) => `load ${l}`,

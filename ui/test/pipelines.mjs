@@ -12,7 +12,7 @@ async function begin(body) {
 }
 async function report(body) {
 	const id = await begin(body)
-	await soon('the report', async () => (await call('GET', `/v1/pipelines/${id}?documents=0`)).body.state === 'over')
+	await soon('the report', async () => (await call('GET', `/v1/pipelines/${id}?documents=0`)).body.state === 'finished')
 	return id
 }
 const open = async (page, path) => { await page.goto(url + path); await page.waitForSelector('#main') }

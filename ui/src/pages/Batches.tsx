@@ -21,7 +21,7 @@ interface Result { n: number, item: number, id?: string, verdict: 'passed' | 'fa
 
 const RESULTS_MOST = 20000, SHOWN_FIRST = 100
 const x = t.batches
-const live = (b: Batch) => !['over', 'cancelled'].includes(b.state)
+const live = (b: Batch) => !['finished', 'cancelled'].includes(b.state)
 const toneOf = (b: Batch) => live(b) ? 'running' : b.state === 'cancelled' ? 'stopped' : b.failed + b.errors ? 'bad' : 'ok'
 const icons: Record<string, IconName> = { ok: 'circle-check', bad: 'circle-x', running: 'play', stopped: 'square' }
 const wordOf = (b: Batch) => x.states[b.state] ?? b.state

@@ -19,7 +19,7 @@ import { DocumentView, cellText, money, type PipelineDocument } from './Pipeline
 
 interface Question { name: string, question: string, type?: string, options?: { template?: string, says?: string }[] | string[] }
 interface Pipeline {
-	id: string, state: 'running' | 'waiting' | 'over', task: string, attempts: number, created_at: string, ended_at?: string, ms: number, outcome?: string, category?: string,
+	id: string, state: 'running' | 'waiting' | 'finished', task: string, attempts: number, created_at: string, ended_at?: string, ms: number, outcome?: string, category?: string,
 	usage: { calls: number, cost: number }, question?: Question, documents?: PipelineDocument[]
 }
 interface PipelineEvent { seq: number, at: string, type: string, attempt: number, stage?: string, outcome?: string, detail?: string, stream?: string, text?: string, reason?: string, change?: string, role?: string, model?: string, ms?: number }
@@ -58,7 +58,7 @@ function List() {
 	const outcome = query.value.get('outcome') ?? ''
 	const list = usePaged<Pipeline>(`/v1/pipelines${outcome ? `?outcome=${encodeURIComponent(outcome)}` : ''}`, (p) => p.id)
 	const metrics = useMemo(() => new Resource(() => api<Metrics>('/v1/pipelines/metrics')), [])
-	const active = (list.first.value.value ?? []).some((p) => p.state !== 'over')
+	const active = (list.first.value.value ?? []).some((p) => p.state !== 'finished')
 	const again = useCallback(() => { void list.first.load(); void metrics.load() }, [list.first, metrics])
 	useEffect(() => void metrics.load(), [metrics, generation.value])
 	useEvery(active ? 1500 : 6000, again)
@@ -73,7 +73,7 @@ function List() {
 			<PagedView of={list} error={t.pipelines.error} empty={outcome ? <Empty text={t.pipelines.none} /> : <Empty text={t.pipelines.empty} cli={t.pipelines.emptyCli} />}>{(all) => <ul class="runs">{all.map((p) => <li key={p.id}><a href={`/pipelines/${p.id}`}>
 				<span class={`v ${toneOf(p)}`}><Icon name={icons[toneOf(p)]} /></span>
 				<span class="what"><span class="one-line">{p.task}</span><span class="dim">{wordOf(p)}{p.category ? `: ${p.category.replaceAll('_', ' ')}` : ''}{p.attempts ? ` · ${t.pipelines.attempts(p.attempts)}` : ''}</span></span>
-				<span class="when"><span>{ago(p.created_at, clock.value)}</span><span class="dim">{p.state === 'over' ? duration(p.ms) : ''}</span></span>
+				<span class="when"><span>{ago(p.created_at, clock.value)}</span><span class="dim">{p.state === 'finished' ? duration(p.ms) : ''}</span></span>
 			</a></li>)}</ul>}</PagedView>
 		</section>
 	</div></Shell>
@@ -174,7 +174,7 @@ function One({ id }: { id: string }) {
 	const step = useCallback(() => of.soon(120), [of])
 	const events = useEvents(id, p?.state, step)
 	const again = useCallback(() => void of.load(), [of])
-	useEvery(3000, again, p != null && p.state !== 'over')
+	useEvery(3000, again, p != null && p.state !== 'finished')
 	const cell = query.value.get('cell') ?? ''
 	const select = (c: string) => go(`/pipelines/${id}${c ? `?cell=${c}` : ''}`, true)
 	const act = async (what: string, f: () => Promise<unknown>) => {
@@ -196,15 +196,15 @@ function One({ id }: { id: string }) {
 		return <>
 			<section class="card record" aria-labelledby="page-title">
 				<header class={`verdict ${toneOf(p)}`}><Icon name={icons[toneOf(p)]} size={22} /><div><h1 id="page-title">{p.task}</h1><p role="status"><strong>{wordOf(p)}</strong>{why ? `: ${why}` : ''}</p>
-					<p class="dim">{[t.pipelines.attempts(p.attempts), p.state === 'over' ? duration(p.ms) : '', ago(p.created_at, clock.value), p.usage.calls ? t.pipelines.calls(p.usage.calls, money(p.usage.cost)) : ''].filter(Boolean).join(' · ')}</p></div></header>
+					<p class="dim">{[t.pipelines.attempts(p.attempts), p.state === 'finished' ? duration(p.ms) : '', ago(p.created_at, clock.value), p.usage.calls ? t.pipelines.calls(p.usage.calls, money(p.usage.cost)) : ''].filter(Boolean).join(' · ')}</p></div></header>
 				{p.state === 'waiting' && p.question && <Ask p={p} onSent={again} />}
 				<Grid rows={rows} events={events} running={p.state === 'running'} selected={at} onSelect={select} />
 				<footer class="row">
-					{p.state !== 'over' ? <button class="stop" disabled={busy.value !== '' || !session.mayEdit.value} onClick={() => void act('cancel', async () => { await api(`/v1/pipelines/${id}/cancel`, { body: {} }); await of.load() })}><Icon name="square" size={14} /><span>{t.pipelines.cancel}</span></button>
+					{p.state !== 'finished' ? <button class="stop" disabled={busy.value !== '' || !session.mayEdit.value} onClick={() => void act('cancel', async () => { await api(`/v1/pipelines/${id}/cancel`, { body: {} }); await of.load() })}><Icon name="square" size={14} /><span>{t.pipelines.cancel}</span></button>
 						: rows.some((r) => r.executor.length) && <button disabled={busy.value !== '' || !session.mayEdit.value} onClick={() => void replay(nth)}><Icon name="rotate-ccw" size={14} /><span>{busy.value === 'replay' ? t.pipelines.replaying : t.pipelines.replay(nth)}</span></button>}
 					<span class="dim" role="status">{replayed.value}</span>
 					<span class="push" /><CopyButton text={() => `atoll pipeline show ${id}`} label="atoll pipeline show" />
-					{p.state === 'over' && <button class="small" disabled={busy.value !== '' || !session.mayEdit.value} onClick={() => void act('delete', async () => { await api(`/v1/pipelines/${id}`, { method: 'DELETE' }); toast({ text: t.pipelines.removed }); go('/pipelines') })}><Icon name="trash-2" size={14} /><span>{t.pipelines.remove}</span></button>}
+					{p.state === 'finished' && <button class="small" disabled={busy.value !== '' || !session.mayEdit.value} onClick={() => void act('delete', async () => { await api(`/v1/pipelines/${id}`, { method: 'DELETE' }); toast({ text: t.pipelines.removed }); go('/pipelines') })}><Icon name="trash-2" size={14} /><span>{t.pipelines.remove}</span></button>}
 				</footer>
 			</section>
 			<section class="card documents" aria-label={t.pipelines.message}>
