@@ -249,7 +249,7 @@ static uint64_t injected_fault(const struct host_state *h)
 	return 0;
 }
 
-static int builder_plant_box(const struct host_state *h, const struct build_job *j,
+static int builder_plant_box(const struct host_state *h, const struct make_job *j,
 			     const struct spec *sp, struct err *e)
 {
 	struct zygote_fork_args p = { .orders = j->orders,
@@ -262,29 +262,67 @@ static int builder_plant_box(const struct host_state *h, const struct build_job 
 	return zygote_fork(&p, e);
 }
 
-static int mount_volumes(const struct host_state *h, const struct keeper_box *b, struct spec *sp,
-			 struct err *e)
+/* ---- the steps of one box ---- */
+
+struct build {
+	const struct host_state *h;
+	struct make_job *j;
+	struct keeper_box *b;
+	struct spec sp; /* what the launch needs; its descriptors are closed after the launch */
+};
+
+static int build_record(struct build *x, struct err *e)
 {
-	for (; sp->nvolumes < b->meta.nmounts; sp->nvolumes++) {
-		const struct wire_mount *m = &b->meta.mounts[sp->nvolumes];
+	return keeper_box_record(x->h, x->b, e);
+}
+
+static int build_disk(struct build *x, struct err *e)
+{
+	struct spec *sp = &x->sp;
+
+	if (!x->b->meta.disk_image)
+		return 0;
+	return disk_make(x->h->disks, sp->disk_bytes, sp->disk_files, sp->uid_base,
+			 x->j->disk_promised, &sp->disk, e);
+}
+
+static void build_close_disk(struct build *x)
+{
+	own_close_fd(&x->sp.disk);
+}
+
+static int build_volumes(struct build *x, struct err *e)
+{
+	struct spec *sp = &x->sp;
+
+	for (; sp->nvolumes < x->b->meta.nmounts; sp->nvolumes++) {
+		const struct wire_mount *m = &x->b->meta.mounts[sp->nvolumes];
 
 		sp->volumes[sp->nvolumes].path = m->path;
-		if (disk_volume_mount(h->disks, m->id, m->flags & WIRE_MOUNT_RO,
+		if (disk_volume_mount(x->h->disks, m->id, m->flags & WIRE_MOUNT_RO,
 				      &sp->volumes[sp->nvolumes].mount, e) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-/* The launch has to know which layers have files for /usr, which is a separate mount. */
-static int mount_layers(const struct host_state *h, const struct keeper_box *b, struct spec *sp,
-			struct err *e)
+static void build_close_volumes(struct build *x)
 {
-	for (; sp->nlowers < b->meta.nlayers; sp->nlowers++) {
+	while (x->sp.nvolumes > 0)
+		close(x->sp.volumes[--x->sp.nvolumes].mount);
+}
+
+/* The launch has to know which layers have files for /usr, which is a separate mount. */
+static int build_layers(struct build *x, struct err *e)
+{
+	struct spec *sp = &x->sp;
+
+	for (; sp->nlowers < x->b->meta.nlayers; sp->nlowers++) {
 		struct jail_lower *l = &sp->lowers[sp->nlowers];
 		auto_fd int usr = -1;
 
-		if (layer_store_mount(h->layer_store, b->meta.layer[sp->nlowers], &l->mount, e) < 0)
+		if (layer_store_mount(x->h->layer_store, x->b->meta.layer[sp->nlowers], &l->mount,
+				      e) < 0)
 			return -1;
 		usr = openat(l->mount, "usr", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		l->has_usr = usr >= 0;
@@ -292,8 +330,14 @@ static int mount_layers(const struct host_state *h, const struct keeper_box *b, 
 	return 0;
 }
 
+static void build_close_layers(struct build *x)
+{
+	while (x->sp.nlowers > 0)
+		close(x->sp.lowers[--x->sp.nlowers].mount);
+}
+
 /* A box being created closes descriptors above JAIL_FD_HIGH. */
-static int lower_tasks(struct build_job *j, struct spec *sp, struct err *e)
+static int lower_tasks(const struct make_job *j, struct spec *sp, struct err *e)
 {
 	for (; sp->ntasks < j->ntasks; sp->ntasks++) {
 		int low = fcntl(j->tasks[sp->ntasks], F_DUPFD_CLOEXEC, 3);
@@ -305,83 +349,183 @@ static int lower_tasks(struct build_job *j, struct spec *sp, struct err *e)
 	return 0;
 }
 
-static int builder_make(const struct host_state *h, struct build_job *j, struct err *e)
+static int build_cgroup(struct build *x, struct err *e)
 {
-	struct keeper_box *b = j->box;
-	struct spec sp = {
-		.layers = b->meta.about.layers,
-		.uid_base = b->meta.about.uid_base,
-		.disk_bytes = b->meta.about.limits.disk_bytes,
-		.disk_files = b->meta.about.limits.disk_files,
-		.disk = -1,
-		.cgroup = -1,
-		.net = -1,
-		.proc = h->proc,
-		.keeper = h->self,
-		.init_exe = h->init_exe,
-		.listener = -1,
-		.landlock_abi = h->probe.landlock_abi,
-		.seeded = b->pool_class != 0,
-		.at_home = b->pool_class || b->start,
-		.allow_root = !h->rootless,
-		.filter = &h->filter,
-		.without = j->without,
-		.bring_tasks = j->cgroup ? bring_late : NULL,
-		.bring_arg = j->cgroup,
-	};
+	if (x->j->ntasks)
+		return lower_tasks(x->j, &x->sp, e);
+	if (x->b->meta.cgroup[0] && !x->j->cgroup)
+		return make_cgroup(x->h, x->b, &x->sp, e);
+	return 0;
+}
+
+static void build_close_cgroup(struct build *x)
+{
+	/* Those that the loop has created are closed by end_late(). */
+	for (int i = 0; !x->j->cgroup && i < x->sp.ntasks; i++)
+		close(x->sp.tasks[i]);
+	x->sp.ntasks = 0;
+	own_close_fd(&x->sp.cgroup);
+}
+
+static int build_network(struct build *x, struct err *e)
+{
+	struct keeper_box *b = x->b;
+	struct spec *sp = &x->sp;
+
+	if (!x->h->netns_pool || !(sp->layers & FEATURE_BIT(FEATURE_NET)))
+		return 0;
+	b->net_unchecked = jail_trusts_network(sp);
+	b->net = netns_pool_take(x->h->netns_pool, b->net_unchecked, &sp->net_is_clean, e);
+	sp->net = b->net ? net_ns(b->net) : -1;
+	return sp->net < 0 ? -1 : 0;
+}
+
+static int build_launch(struct build *x, struct err *e)
+{
+	struct spec *sp = &x->sp;
+
+	sp->want_mounts = !x->h->rootless && sp->disk < 0 && !sp->nvolumes && !sp->nlowers;
+	return builder_launch(x->h, x->b, sp, e);
+}
+
+static int build_warm_up(struct build *x, struct err *e)
+{
+	return x->j->warm && !x->j->pool_class ? warm_up(x->b, e) : 0;
+}
+
+static int build_interpreter(struct build *x, struct err *e)
+{
+	struct make_job *j = x->j;
 	int made = 0;
 
-	memcpy(sp.id, b->meta.about.id, sizeof(sp.id));
-	if (keeper_box_record(h, b, e) < 0)
-		return -1;
-	if (b->meta.disk_image)
-		made = disk_make(h->disks, sp.disk_bytes, sp.disk_files, sp.uid_base,
-				 j->disk_promised, &sp.disk, e);
-	if (made == 0)
-		made = mount_volumes(h, b, &sp, e);
-	if (made == 0)
-		made = mount_layers(h, b, &sp, e);
-	if (made == 0 && j->ntasks)
-		made = lower_tasks(j, &sp, e);
-	else if (made == 0 && b->meta.cgroup[0] && !j->cgroup)
-		made = make_cgroup(h, b, &sp, e);
-	sp.want_mounts = !h->rootless && sp.disk < 0 && !sp.nvolumes && !sp.nlowers;
-	if (made == 0 && h->netns_pool && sp.layers & FEATURE_BIT(FEATURE_NET)) {
-		b->net_unchecked = jail_trusts_network(&sp);
-		b->net = netns_pool_take(h->netns_pool, b->net_unchecked, &sp.net_is_clean, e);
-		sp.net = b->net ? net_ns(b->net) : -1;
-		made = sp.net < 0 ? -1 : 0;
-	}
-	if (made == 0)
-		made = builder_launch(h, b, &sp, e);
-	if (made == 0 && j->warm && !j->pool_class)
-		made = warm_up(b, e);
-	if (made == 0 && (j->orders >= 0 || j->starts)) {
-		made = j->starts ? start_seed(b, j->starts, e) : builder_plant_box(h, j, &sp, e);
-		j->warm_pool_failed = made < 0;
-	}
-	if (made == 0 && j->home_of)
-		made = zygote_start(h, b, j->home_of->program, j->home_of->name, &j->zygote, e);
-	for (int i = 0; !j->cgroup && i < sp.ntasks; i++)
-		close(sp.tasks[i]);
-	while (sp.nvolumes > 0)
-		close(sp.volumes[--sp.nvolumes].mount);
-	while (sp.nlowers > 0)
-		close(sp.lowers[--sp.nlowers].mount);
-	own_close_fd(&sp.disk);
-	own_close_fd(&sp.cgroup);
+	if (j->starts)
+		made = start_seed(x->b, j->starts, e);
+	else if (j->orders >= 0)
+		made = builder_plant_box(x->h, j, &x->sp, e);
+	j->warm_pool_failed = made < 0;
 	return made;
+}
+
+static int build_zygote(struct build *x, struct err *e)
+{
+	struct make_job *j = x->j;
+
+	if (!j->home_of)
+		return 0;
+	return zygote_start(x->h, x->b, j->home_of->program, j->home_of->name, &j->zygote, e);
+}
+
+/* From top to bottom; a row that has nothing to do returns 0. undo releases what the row has opened for
+ * the launch only: in reverse order, after success and after a failure. What belongs to the box
+ * (record, cgroup, network, processes) is released by teardown.c, also after a failure. */
+static const struct build_step {
+	const char *name;
+	int (*run)(struct build *x, struct err *e);
+	void (*undo)(struct build *x); /* NULL: the row opens nothing that is not the box's */
+} build_steps[] = {
+	/* First: whatever is created after it, the next keeper finds by the record. */
+	{ "record", build_record, NULL },
+	{ "disk", build_disk, build_close_disk },
+	{ "volumes", build_volumes, build_close_volumes },
+	{ "layers", build_layers, build_close_layers },
+	/* Before the launch: with v2 the process is created inside its cgroup. */
+	{ "cgroup", build_cgroup, build_close_cgroup },
+	{ "network", build_network, NULL },
+	{ "launch", build_launch, NULL },
+	/* After the launch: these rows talk to init. */
+	{ "warm-up", build_warm_up, NULL },
+	{ "interpreter", build_interpreter, NULL },
+	{ "zygote", build_zygote, NULL },
+};
+
+/* Test builds: a file "build-fails-NAME" in the run folder makes this step fail, once. */
+static int build_fault(const struct host_state *h, const struct build_step *step, struct err *e)
+{
+#ifdef ATOLL_TEST
+	char name[64];
+
+	snprintf(name, sizeof(name), "build-fails-%s", step->name);
+	if (unlinkat(h->run, name, 0) == 0)
+		return err_set(e, ERR_SYS, "fault in step '%s'", step->name);
+#endif
+	(void)h;
+	(void)step;
+	(void)e;
+	return 0;
+}
+
+static int build_box(const struct host_state *h, struct build_job *job, struct err *e)
+{
+	struct make_job *j = &job->make;
+	struct keeper_box *b = j->box;
+	struct build x = { .h = h,
+			   .j = j,
+			   .b = b,
+			   .sp = {
+				   .layers = b->meta.about.layers,
+				   .uid_base = b->meta.about.uid_base,
+				   .disk_bytes = b->meta.about.limits.disk_bytes,
+				   .disk_files = b->meta.about.limits.disk_files,
+				   .disk = -1,
+				   .cgroup = -1,
+				   .net = -1,
+				   .proc = h->proc,
+				   .keeper = h->self,
+				   .init_exe = h->init_exe,
+				   .listener = -1,
+				   .landlock_abi = h->probe.landlock_abi,
+				   .seeded = b->pool_class != 0,
+				   .at_home = b->pool_class || b->start,
+				   .allow_root = !h->rootless,
+				   .filter = &h->filter,
+				   .without = j->without,
+				   .bring_tasks = j->cgroup ? bring_late : NULL,
+				   .bring_arg = j->cgroup,
+			   } };
+	unsigned n = 0;
+	int made = 0;
+
+	memcpy(x.sp.id, b->meta.about.id, sizeof(x.sp.id));
+	for (; made == 0 && n < ARRAY_LEN(build_steps); n++) {
+		made = build_steps[n].run(&x, e);
+		if (made == 0)
+			made = build_fault(h, &build_steps[n], e);
+	}
+	while (n > 0)
+		if (build_steps[--n].undo)
+			build_steps[n].undo(&x);
+	return made;
+}
+
+/* ---- jobs ---- */
+
+static const struct {
+	int (*work)(const struct host_state *h, struct build_job *j, struct err *e);
+	void (*back)(struct keeper *k, struct build_job *take_job);
+} builder_kinds[] = {
+	[BUILD_BOX] = { build_box, request_made },
+	[BUILD_LIMIT] = { limit_work, limit_back },
+	[BUILD_FREEZE] = { freeze_work, freeze_back },
+	[BUILD_VOLUME] = { volume_work, volume_back },
+	[BUILD_NETNS] = { netns_work, netns_back },
+};
+_Static_assert(ARRAY_LEN(builder_kinds) == BUILD_KINDS, "a kind of job without a row");
+
+void build_job_finish(struct keeper *k, struct build_job *take_job)
+{
+	builder_kinds[take_job->kind].back(k, take_job);
 }
 
 static void do_job(const struct host_state *h, struct build_job *j)
 {
 	j->began_ns = now_ns();
-	if ((j->work ? j->work : builder_make)(h, j, &j->err) == 0)
+	if (builder_kinds[j->kind].work(h, j, &j->err) == 0)
 		j->err.kind = ERR_NONE;
-	end_late(j->cgroup);
-	own_close_fd(&j->orders);
-	if (j->box)
-		j->box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
+	if (j->kind != BUILD_BOX)
+		return;
+	end_late(j->make.cgroup);
+	own_close_fd(&j->make.orders);
+	j->make.box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
 }
 
 static void *builder_work(void *arg)
@@ -467,13 +611,15 @@ int builder_fd(const struct builder *m)
 	return m->back;
 }
 
-struct build_job *build_job_new(void)
+struct build_job *build_job_new(enum build_kind kind)
 {
 	struct build_job *j = calloc(1, sizeof(*j));
 
 	if (!j)
 		abort();
-	j->orders = -1;
+	j->kind = kind;
+	if (kind == BUILD_BOX)
+		j->make.orders = -1;
 	return j;
 }
 
@@ -490,18 +636,19 @@ static struct late_cgroup *new_late(void)
 
 void builder_submit(struct builder *m, struct build_job *take_job)
 {
+	struct make_job *make = take_job->kind == BUILD_BOX ? &take_job->make : NULL;
 	struct late_cgroup *late = NULL;
 	struct box_limits lim = { 0 };
 	char name[WIRE_ID] = "";
 
-	if (take_job->box) {
-		lim = keeper_box_limits(take_job->box);
-		memcpy(name, take_job->box->meta.cgroup, sizeof(name));
+	if (make) {
+		lim = keeper_box_limits(make->box);
+		memcpy(name, make->box->meta.cgroup, sizeof(name));
 	}
 	/* Only for a job that starts immediately: it holds descriptors with low numbers, because a
 	 * box being created closes those above JAIL_FD_HIGH. */
-	if (m->host->cgroups.version == 1 && name[0] && !take_job->ntasks && m->busy < m->nthreads)
-		take_job->cgroup = late = new_late();
+	if (m->host->cgroups.version == 1 && name[0] && !make->ntasks && m->busy < m->nthreads)
+		make->cgroup = late = new_late();
 	m->busy++;
 	m->waiting += !take_job->for_pool;
 	pthread_mutex_lock(&m->lock);

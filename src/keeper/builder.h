@@ -21,12 +21,18 @@ struct late_cgroup {
 
 struct keeper;
 
-struct build_job {
+/* What a builder thread does; builder_kinds (builder.c) has the functions. */
+enum build_kind {
+	BUILD_BOX,    /* builder.c; its result goes to request.c or warm_pool.c */
+	BUILD_LIMIT,  /* limit_job.c */
+	BUILD_FREEZE, /* freeze_job.c */
+	BUILD_VOLUME, /* volume.c */
+	BUILD_NETNS,  /* keeper.c: maintains the pool of network namespaces */
+	BUILD_KINDS
+};
+
+struct make_job {
 	/* clang-format off */
-	/* Not a box but other slow work: done on a builder thread, finished on the loop. */
-	/* NULL: create the box. */
-	int (*work)(const struct host_state *h, struct build_job *j, struct err *e);
-	void (*back)(struct keeper *k, struct build_job *take_job);
 	struct keeper_box *box;
 	struct late_cgroup *cgroup; /* NULL: none, or the builder creates it */
 	int tasks[CG_NCTL], ntasks; /* of the cgroup of the box if it came from the cache: high
@@ -43,32 +49,58 @@ struct build_job {
 	struct zygote_handle zygote;      /* the started zygote */
 	uint64_t disk_promised; /* to other boxes: disk_service.h */
 	uint16_t flags;   /* of the CREATE */
-	int for_pool, warm; /* warm: run a program in it before it is needed, or warm up its
-			     * interpreter */
-	uint64_t client;  /* number of the client that waits, and ref of its request */
-	uint32_t ref;
-	struct {
-		char id[WIRE_ID], cgroup[WIRE_ID];
-		struct wire_limits was, want;
-	} limit; /* limit_job.c */
-	struct {
-		char id[WIRE_ID], cgroup[WIRE_ID];
-		int on;
-	} freeze; /* freeze_job.c */
-	struct {
-		char id[WIRE_VOLUME_ID];
-		uint64_t bytes; /* 0: delete it */
-	} volume; /* volume.c */
-	struct err err;   /* kind 0: success */
+	int warm; /* runs a program in it before it is needed, or warms up its interpreter */
 	int warm_pool_failed;  /* the box was created, but no interpreter could be forked or started
 			        * in it */
 	uint64_t zygote_number; /* number of the zygote behind `orders` */
-	uint64_t began_ns;
-	struct build_job *next;
 	/* clang-format on */
 };
 
-struct build_job *build_job_new(void); /* empty; never NULL */
+struct limit_job {
+	char id[WIRE_ID], cgroup[WIRE_ID];
+	struct wire_limits was, want;
+};
+
+struct freeze_job {
+	char id[WIRE_ID], cgroup[WIRE_ID];
+	int on;
+};
+
+struct volume_job {
+	char id[WIRE_VOLUME_ID];
+	uint64_t bytes; /* 0: delete it */
+};
+
+struct build_job {
+	struct build_job *next;
+	enum build_kind kind; /* which member of the union is valid */
+	int for_pool;         /* no client waits for it: after all jobs that clients wait for */
+	uint64_t client;      /* number of the client that waits, and ref of its request */
+	uint32_t ref;
+	struct err err; /* kind 0: success */
+	uint64_t began_ns;
+	union {
+		struct make_job make;     /* BUILD_BOX */
+		struct limit_job limit;   /* BUILD_LIMIT */
+		struct freeze_job freeze; /* BUILD_FREEZE */
+		struct volume_job volume; /* BUILD_VOLUME */
+	};
+};
+
+struct build_job *build_job_new(enum build_kind kind); /* empty; never NULL */
+/* The job is done, on the thread of the loop: answers its client and frees it. */
+void build_job_finish(struct keeper *k, struct build_job *take_job);
+
+/* What a kind of job does on a builder thread, and after that on the thread of the loop. */
+must_check int limit_work(const struct host_state *h, struct build_job *j, struct err *e);
+void limit_back(struct keeper *k, struct build_job *take_job);
+must_check int freeze_work(const struct host_state *h, struct build_job *j, struct err *e);
+void freeze_back(struct keeper *k, struct build_job *take_job);
+must_check int volume_work(const struct host_state *h, struct build_job *j, struct err *e);
+void volume_back(struct keeper *k, struct build_job *take_job);
+must_check int netns_work(const struct host_state *h, struct build_job *j, struct err *e);
+void netns_back(struct keeper *k, struct build_job *take_job);
+void request_made(struct keeper *k, struct build_job *take_job); /* BUILD_BOX */
 
 struct builder;
 must_check int builder_start(struct builder **out, const struct host_state *h, unsigned threads,

@@ -207,16 +207,17 @@ int cgroup_cache_take(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCT
 
 void cgroup_cache_take_for_job(struct keeper *k, struct build_job *j)
 {
-	struct box_limits want = keeper_box_limits(j->box), have = cache_common(k);
-	enum cgroup_cache_kind kind = j->orders >= 0 ? CACHED_CGROUP_SEEDED : CACHED_CGROUP_ANY;
+	struct box_limits want = keeper_box_limits(j->make.box), have = cache_common(k);
+	enum cgroup_cache_kind kind =
+		j->make.orders >= 0 ? CACHED_CGROUP_SEEDED : CACHED_CGROUP_ANY;
 	struct cached_cgroup *s =
 		memcmp(&want, &have, sizeof(want)) == 0 ? pop_fresh(k, kind) : NULL;
 
 	if (!s)
 		return;
-	cache_give(k, j->box, s);
-	memcpy(j->tasks, s->files.tasks, sizeof(s->files.tasks));
-	j->ntasks = s->files.ntasks;
+	cache_give(k, j->make.box, s);
+	memcpy(j->make.tasks, s->files.tasks, sizeof(s->files.tasks));
+	j->make.ntasks = s->files.ntasks;
 }
 
 void cgroup_cache_given(struct keeper *k, struct keeper_box *b, int *fds, int n)

@@ -10,12 +10,12 @@
 
 #include <string.h>
 
-static int freeze_work(const struct host_state *h, struct build_job *j, struct err *e)
+int freeze_work(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	return (j->freeze.on ? cgroup_freeze : cgroup_thaw)(&h->cgroups, j->freeze.cgroup, e);
 }
 
-static void freeze_back(struct keeper *k, struct build_job *take_job)
+void freeze_back(struct keeper *k, struct build_job *take_job)
 {
 	auto_free struct build_job *j = take_job;
 	struct keeper_box *b = keeper_box_find(&k->boxes, j->freeze.id);
@@ -68,10 +68,8 @@ static int freeze_possible(struct keeper *k, struct keeper_box *b, int on, struc
 static void freeze_begin_request(struct keeper *k, struct keeper_box *b, int on, uint64_t client,
 				 uint32_t ref)
 {
-	struct build_job *j = build_job_new();
+	struct build_job *j = build_job_new(BUILD_FREEZE);
 
-	j->work = freeze_work;
-	j->back = freeze_back;
 	j->client = client;
 	j->ref = ref;
 	j->freeze.on = on;

@@ -180,7 +180,7 @@ void keeper_wake_in(struct keeper *k, unsigned ms)
 	timerfd_settime(k->timer, 0, &in, NULL);
 }
 
-static int keeper_maintain(const struct host_state *h, struct build_job *j, struct err *e)
+int netns_work(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	(void)j;
 	(void)e;
@@ -188,7 +188,7 @@ static int keeper_maintain(const struct host_state *h, struct build_job *j, stru
 	return 0;
 }
 
-static void keeper_maintained(struct keeper *k, struct build_job *take_job)
+void netns_back(struct keeper *k, struct build_job *take_job)
 {
 	k->maintaining = 0;
 	free(take_job);
@@ -206,9 +206,7 @@ void keeper_maintain_netns(struct keeper *k)
 		keeper_wake_in(k, (unsigned)due);
 	if (due != 0)
 		return;
-	j = build_job_new();
-	j->work = keeper_maintain;
-	j->back = keeper_maintained;
+	j = build_job_new(BUILD_NETNS);
 	j->for_pool = 1; /* after all jobs that clients wait for */
 	k->maintaining = 1;
 	builder_submit(k->builder, j);
@@ -237,12 +235,8 @@ static void on_made(struct keeper *k)
 
 	if (read(builder_fd(k->builder), &n, sizeof(n)) < 0)
 		return;
-	while ((j = builder_collect(k->builder)) != NULL) {
-		if (j->back)
-			j->back(k, j);
-		else
-			request_made(k, j);
-	}
+	while ((j = builder_collect(k->builder)) != NULL)
+		build_job_finish(k, j);
 	pool_filled(k);
 	pool_refill(k);
 }

@@ -105,7 +105,6 @@ void keeper_wake_in(struct keeper *k, unsigned ms);
 /* request.c */
 /* F has been checked. */
 void request_handle(struct keeper *k, struct client *c, const struct frame *f);
-void request_made(struct keeper *k, struct build_job *take_job);
 /* The running box that a frame names; NULL: rejected. */
 struct keeper_box *request_named(struct keeper *k, struct client *c, const struct frame *f);
 int request_too_many(struct keeper *k, struct client *c, const struct frame *f); /* 1: rejected */

@@ -16,14 +16,14 @@ static struct box_limits limit_of(const struct wire_limits *l)
 	return keeper_box_limits(&like);
 }
 
-static int limit_work(const struct host_state *h, struct build_job *j, struct err *e)
+int limit_work(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	struct box_limits was = limit_of(&j->limit.was), want = limit_of(&j->limit.want);
 
 	return cgroup_change(&h->cgroups, j->limit.cgroup, &was, &want, e);
 }
 
-static void limit_back(struct keeper *k, struct build_job *take_job)
+void limit_back(struct keeper *k, struct build_job *take_job)
 {
 	auto_free struct build_job *j = take_job;
 	struct keeper_box *b = keeper_box_find(&k->boxes, j->limit.id);
@@ -110,9 +110,7 @@ void limit_request(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	j = build_job_new();
-	j->work = limit_work;
-	j->back = limit_back;
+	j = build_job_new(BUILD_LIMIT);
 	j->client = c->number;
 	j->ref = f->ref;
 	j->limit.was = b->meta.about.limits;

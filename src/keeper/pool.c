@@ -111,11 +111,11 @@ static int name_cgroup(struct keeper *k, struct build_job *j, struct err *e)
 	char id[ID_LEN + 1];
 
 	cgroup_cache_take_for_job(k, j);
-	if (j->ntasks)
+	if (j->make.ntasks)
 		return 0;
 	if (id_new(id, e) < 0)
 		return -1;
-	memcpy(j->box->meta.cgroup, id, sizeof(id));
+	memcpy(j->make.box->meta.cgroup, id, sizeof(id));
 	return 0;
 }
 
@@ -133,38 +133,38 @@ int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_lim
 		record_file_drop(&k->records, place);
 		return -1;
 	}
-	j->box = keeper_box_new(&k->boxes, id);
-	j->box->place = place;
-	j->box->pool_class = j->pool_class;
-	about = &j->box->meta.about;
+	j->make.box = keeper_box_new(&k->boxes, id);
+	j->make.box->place = place;
+	j->make.box->pool_class = j->make.pool_class;
+	about = &j->make.box->meta.about;
 	about->head = sock_head(WIRE_BOX, 0);
 	about->limits = *lim;
 	about->layers = k->host.layers;
 	about->state = WIRE_BOX_MAKING;
 	about->uid_base = uid_base;
-	about->seeded = j->pool_class != 0;
+	about->seeded = j->make.pool_class != 0;
 	about->created_ns = clock_ns(CLOCK_REALTIME);
 	snprintf(about->template, sizeof(about->template), "base");
-	j->box->meta.magic = BOX_RECORD_MAGIC;
-	j->box->meta.boot = k->host.boot;
+	j->make.box->meta.magic = BOX_RECORD_MAGIC;
+	j->make.box->meta.boot = k->host.boot;
 	if (!keeper_box_disk_in_memory(lim)) {
-		j->disk_promised = keeper_box_disks(&k->boxes);
-		j->box->meta.disk_image = 1;
+		j->make.disk_promised = keeper_box_disks(&k->boxes);
+		j->make.box->meta.disk_image = 1;
 	}
 	if (own_cgroup && name_cgroup(k, j, e) < 0) {
 		if (uid_base)
 			uid_range_free(&k->ranges, uid_base);
 		record_file_drop(&k->records, place);
-		keeper_box_free(&k->boxes, j->box);
+		keeper_box_free(&k->boxes, j->make.box);
 		return -1;
 	}
-	j->box->start = steal(&j->start);
-	j->box->start_len = j->start_len;
+	j->make.box->start = steal(&j->make.start);
+	j->make.box->start_len = j->make.start_len;
 	if (w) {
-		j->box->meta.nmounts = w->nmounts;
-		memcpy(j->box->meta.mounts, w->mounts, sizeof(w->mounts));
-		j->box->meta.nlayers = w->nlayers;
-		memcpy(j->box->meta.layer, w->layer, sizeof(w->layer));
+		j->make.box->meta.nmounts = w->nmounts;
+		memcpy(j->make.box->meta.mounts, w->mounts, sizeof(w->mounts));
+		j->make.box->meta.nlayers = w->nlayers;
+		memcpy(j->make.box->meta.layer, w->layer, sizeof(w->layer));
 	}
 	builder_submit(k->builder, j);
 	return 0;
@@ -191,13 +191,13 @@ static int has_time(const struct keeper *k, const struct pool_class *l, unsigned
 static int give_one(struct keeper *k, unsigned pool_class, uint64_t now, struct err *e)
 {
 	struct pool_class *l = &k->pool_classes[pool_class];
-	struct build_job *j = build_job_new();
+	struct build_job *j = build_job_new(BUILD_BOX);
 
 	j->for_pool = 1;
 	warm_pool_for_job(k, j, pool_class);
-	j->warm = has_time(k, l, pool_class, now);
+	j->make.warm = has_time(k, l, pool_class, now);
 	if (pool_begin(k, j, &k->common, pool_class || k->host.cgroups.version == 2, e) < 0) {
-		own_close_fd(&j->orders);
+		own_close_fd(&j->make.orders);
 		free(j);
 		return -1;
 	}

@@ -219,23 +219,23 @@ static void create_new(struct keeper *k, const struct waiter *who, const struct 
 		       struct along *take_along, const struct wire_limits *limits,
 		       unsigned pool_class)
 {
-	struct build_job *j = build_job_new();
+	struct build_job *j = build_job_new(BUILD_BOX);
 	struct err e;
 
 	j->client = who->client;
 	j->ref = who->ref;
-	j->start = take_along->start;
-	j->start_len = take_along->len;
-	j->flags = w->head.flags;
-	j->without = w->without;
-	j->seed_without = w->seed_without;
+	j->make.start = take_along->start;
+	j->make.start_len = take_along->len;
+	j->make.flags = w->head.flags;
+	j->make.without = w->without;
+	j->make.seed_without = w->seed_without;
 	warm_pool_for_job(k, j, pool_class);
 	if (pool_begin_with(k, j, limits,
 			    k->host.cgroups.version != 0 && !(w->head.flags & WIRE_CREATE_IDLE), w,
 			    &e) < 0) {
 		client_error(k, who->client, who->ref, &e);
-		own_close_fd(&j->orders);
-		free(j->start);
+		own_close_fd(&j->make.orders);
+		free(j->make.start);
 		free(j);
 	}
 }
@@ -244,13 +244,13 @@ static void create_new(struct keeper *k, const struct waiter *who, const struct 
  * instead. */
 static void create_plain(struct keeper *k, const struct build_job *j)
 {
-	const struct box_record *m = &j->box->meta;
+	const struct box_record *m = &j->make.box->meta;
 	struct waiter who = { j->client, j->ref };
-	struct wire_create w = { .head.flags = j->flags,
-				 .without = j->without,
+	struct wire_create w = { .head.flags = j->make.flags,
+				 .without = j->make.without,
 				 .nmounts = m->nmounts,
 				 .nlayers = m->nlayers };
-	struct along along = { steal(&j->box->start), j->box->start_len };
+	struct along along = { steal(&j->make.box->start), j->make.box->start_len };
 
 	fprintf(stderr, "atoll: keeper: %s; made without it\n", j->err.msg);
 	memcpy(w.mounts, m->mounts, sizeof(w.mounts));
@@ -309,19 +309,19 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 void request_made(struct keeper *k, struct build_job *take_job)
 {
 	struct build_job *j = take_job;
-	struct keeper_box *b = j->box;
+	struct keeper_box *b = j->make.box;
 	struct err e = j->err;
 
-	if (j->home_of) {
+	if (j->make.home_of) {
 		warm_pool_box_created(k, j);
 		return;
 	}
 	if (j->for_pool) {
-		k->pool_classes[j->pool_class].making--;
+		k->pool_classes[j->make.pool_class].making--;
 		k->pool_making--;
 	}
-	request_awaits(b, j->flags);
-	if (j->pool_class && !e.kind)
+	request_awaits(b, j->make.flags);
+	if (j->make.pool_class && !e.kind)
 		warm_pool_worked(k, j);
 	if (!e.kind && keeper_watch(k, &b->death, &e) == 0) {
 		b->meta.about.state = j->for_pool ? WIRE_BOX_POOLED : WIRE_BOX_MAKING;
@@ -340,11 +340,11 @@ void request_made(struct keeper *k, struct build_job *take_job)
 			return;
 		}
 	}
-	if (j->warm_pool_failed && !j->seed_without)
+	if (j->make.warm_pool_failed && !j->make.seed_without)
 		warm_pool_failed(k, j);
 	if (j->for_pool)
 		pool_failed(k, &e);
-	else if (j->warm_pool_failed && !j->seed_without)
+	else if (j->make.warm_pool_failed && !j->make.seed_without)
 		create_plain(k, j);
 	else
 		client_error(k, j->client, j->ref, &e);

@@ -140,14 +140,14 @@ int volume_check(struct keeper *k, const struct wire_create *w, struct err *e)
 
 /* ---- create, delete ---- */
 
-static int volume_work(const struct host_state *h, struct build_job *j, struct err *e)
+int volume_work(const struct host_state *h, struct build_job *j, struct err *e)
 {
 	if (j->volume.bytes)
 		return disk_volume_make(h->disks, j->volume.id, j->volume.bytes, e);
 	return disk_volume_drop(h->disks, j->volume.id, e);
 }
 
-static void volume_back(struct keeper *k, struct build_job *take_job)
+void volume_back(struct keeper *k, struct build_job *take_job)
 {
 	auto_free struct build_job *j = take_job;
 	struct frame done = sock_head(WIRE_DONE, j->ref);
@@ -187,9 +187,7 @@ void volume_request(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	j = build_job_new();
-	j->work = volume_work;
-	j->back = volume_back;
+	j = build_job_new(BUILD_VOLUME);
 	j->client = c->number;
 	j->ref = f->ref;
 	j->volume.bytes = f->type == WIRE_VOLUME_MAKE ? w->bytes : 0;

@@ -80,17 +80,17 @@ static void make_zygote(struct keeper *k, unsigned pool_class)
 		z->retry_ns = now_ns() + FAILED_RETRY_NS;
 		return;
 	}
-	j = build_job_new();
+	j = build_job_new(BUILD_BOX);
 	j->for_pool = 1; /* after all jobs that clients wait for */
-	j->home_of = z->kind;
-	j->home_pool_class = pool_class;
+	j->make.home_of = z->kind;
+	j->make.home_pool_class = pool_class;
 	if (pool_begin(k, j, &k->common, 0, &e) < 0) {
 		fprintf(stderr, "atoll: keeper: zygote %s: %s\n", z->kind->name, e.msg);
 		z->retry_ns = now_ns() + RETRY_NS;
 		free(j);
 		return;
 	}
-	j->box->home = 1;
+	j->make.box->home = 1;
 	z->making = 1;
 	k->homes++;
 }
@@ -135,17 +135,17 @@ static void end_zygote(struct keeper *k, struct zygote *z, uint64_t retry_ns)
 void warm_pool_box_created(struct keeper *k, struct build_job *take_job)
 {
 	struct build_job *j = take_job;
-	struct zygote *z = &k->zygotes[j->home_pool_class];
+	struct zygote *z = &k->zygotes[j->make.home_pool_class];
 	struct err e = j->err;
 
 	z->making = 0;
-	if (!e.kind && keeper_watch(k, &j->box->death, &e) == 0) {
-		z->home = j->box;
-		z->pid = j->zygote.pid;
+	if (!e.kind && keeper_watch(k, &j->make.box->death, &e) == 0) {
+		z->home = j->make.box;
+		z->pid = j->make.zygote.pid;
 		z->number = ++k->last_zygote;
 		z->ready = 0;
 		z->forks = z->failures = 0;
-		z->src = (struct source){ SRC_ZYGOTE, j->zygote.orders };
+		z->src = (struct source){ SRC_ZYGOTE, j->make.zygote.orders };
 		if (keeper_watch(k, &z->src, &e) == 0) {
 			free(j);
 			return;
@@ -153,13 +153,13 @@ void warm_pool_box_created(struct keeper *k, struct build_job *take_job)
 	}
 	fprintf(stderr, "atoll: keeper: %s\n", e.msg);
 	z->retry_ns = now_ns() + ABSENT_RETRY_NS;
-	if (j->zygote.pid) {
-		own_close_fd(&j->zygote.orders);
-		end_process(k, j->zygote.pid);
+	if (j->make.zygote.pid) {
+		own_close_fd(&j->make.zygote.orders);
+		end_process(k, j->make.zygote.pid);
 	}
 	z->home = NULL;
 	z->src.fd = -1;
-	teardown_discard(k, j->box);
+	teardown_discard(k, j->make.box);
 	free(j);
 }
 
@@ -320,30 +320,30 @@ void warm_pool_for_job(struct keeper *k, struct build_job *j, unsigned pool_clas
 {
 	struct zygote *z = &k->zygotes[pool_class];
 
-	j->pool_class = pool_class;
+	j->make.pool_class = pool_class;
 	if (!pool_class)
 		return;
 	z->forks++;
-	j->kind = z->kind;
+	j->make.kind = z->kind;
 	if (z->kind->script)
-		j->starts = z->kind;
+		j->make.starts = z->kind;
 	else /* moved to a high number: hundreds of jobs may wait, and launches need the
 	      * low numbers */
-		j->orders = fcntl(z->src.fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
-	j->zygote_number = z->number;
+		j->make.orders = fcntl(z->src.fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
+	j->make.zygote_number = z->number;
 }
 
 void warm_pool_worked(struct keeper *k, const struct build_job *j)
 {
-	if (k->zygotes[j->pool_class].number == j->zygote_number)
-		k->zygotes[j->pool_class].failures = 0;
+	if (k->zygotes[j->make.pool_class].number == j->make.zygote_number)
+		k->zygotes[j->make.pool_class].failures = 0;
 }
 
 void warm_pool_failed(struct keeper *k, const struct build_job *j)
 {
-	struct zygote *z = &k->zygotes[j->pool_class];
+	struct zygote *z = &k->zygotes[j->make.pool_class];
 
-	if (!z->kind || z->number != j->zygote_number || (!z->kind->script && z->src.fd < 0))
+	if (!z->kind || z->number != j->make.zygote_number || (!z->kind->script && z->src.fd < 0))
 		return; /* that zygote has already ended */
 	z->failures += j->err.sys == ETIMEDOUT ? FAILURES_MOST / 2 : 1;
 	if (z->failures < FAILURES_MOST)
@@ -351,7 +351,7 @@ void warm_pool_failed(struct keeper *k, const struct build_job *j)
 	fprintf(stderr,
 		"atoll: keeper: zygote %s: its children fail in set-up; no more for %llu s\n",
 		z->kind->name, FAILED_RETRY_NS / SECOND);
-	k->pool_classes[j->pool_class].depth = 0;
+	k->pool_classes[j->make.pool_class].depth = 0;
 	z->failures = 0;
 	end_zygote(k, z, FAILED_RETRY_NS);
 	z->retry_ns = now_ns() + FAILED_RETRY_NS;
