@@ -191,12 +191,9 @@ a_url_signed_by_no_box_is_rejected_without_checking_every_box() {
 	good=$(printf '/etc/hostname:read::%s' "$token" | openssl dgst -sha256 -binary | base64 -w0 | sed 's/=*$//; s/+/%2B/g; s,/,%2F,g; s/^/v1_/')
 	plain "/files?path=/etc/hostname&signature=$good"
 	is "$code" 200 "$body"
-	slowed=0
-	for i in $(seq 60); do
-		plain "/files?path=/etc/hostname&signature=v1_$(printf '%043d' "$i")"
-		case $code in 429) slowed=$((slowed + 1)) ;; 401) ;; *) fail "$i: $code $body" ;; esac
-	done
-	[ $slowed -gt 5 ] || fail "slowed: $slowed"
+	curl -s -w '%{http_code}\n' -o 'guessed.#1' "$url/files?path=/etc/hostname&signature=v1_[$(printf '%043d' 1)-$(printf '%043d' 60)]" >codes
+	is "$(grep -cvxE '401|429' codes)" 0 "$(sort codes | uniq -c)"
+	[ "$(grep -cx 429 codes)" -gt 5 ] || fail "$(sort codes | uniq -c)"
 	for bad in x v1_ v2_$(printf '%043d' 1) "v1_$(printf '%044d' 1)" "v1_$(printf '%042d' 1)-"; do
 		plain "/files?path=/etc/hostname&signature=$bad"
 		case $code in 401 | 429) ;; *) fail "$bad: $code $body" ;; esac
@@ -206,22 +203,27 @@ a_url_signed_by_no_box_is_rejected_without_checking_every_box() {
 	is "$code" 200 "$body"
 }
 
+# guess PATH FORWARDED...: 45 requests with invalid keys by one process, so that a slow machine cannot spread them over
+# time. %d in a header is the number of the request.
+guess() {
+	path=$1
+	shift
+	for i in $(seq 45); do
+		[ "$i" = 1 ] || echo next
+		printf 'silent\nurl = "%s%s"\noutput = "/dev/null"\nwrite-out = "%%{http_code}\\n"\nheader = "X-API-Key: e2b_%040d"\n' "$url" "$path" "$i"
+		for forwarded in "$@"; do
+			printf "header = \"X-Forwarded-For: $forwarded\"\n" "$i"
+		done
+	done | curl -K - >codes
+	is "$(grep -cvxE '401|429' codes)" 0 "$path: $(sort codes | uniq -c)"
+	[ "$(grep -cx 429 codes)" -gt 5 ] || fail "$path $*: $(sort codes | uniq -c)"
+}
 invalid_keys_are_rate_limited_at_every_path() {
 	for path in /v1/who /mcp /sandboxes /swerex/is_alive; do
-		slowed=0
-		for i in $(seq 45); do
-			plain "$path" -H "X-API-Key: e2b_$(printf '%040d' "$i")" -H "X-Forwarded-For: 192.0.2.1, 198.51.100.7"
-			case $code in 429) slowed=$((slowed + 1)) ;; 401) ;; *) fail "$path $i: $code $body" ;; esac
-		done
-		[ $slowed -gt 5 ] || fail "$path: $slowed of 45 were slowed"
+		guess "$path" '192.0.2.1, 198.51.100.7'
 	done
 	# Of several forwarded headers the last one, added by the proxy, counts.
-	slowed=0
-	for i in $(seq 45); do
-		plain /v1/who -H "X-API-Key: e2b_$(printf '%040d' "$i")" -H "X-Forwarded-For: 192.0.2.$i" -H 'X-Forwarded-For: 203.0.113.9'
-		case $code in 429) slowed=$((slowed + 1)) ;; 401) ;; *) fail "$i: $code $body" ;; esac
-	done
-	[ $slowed -gt 5 ] || fail "two headers: $slowed of 45 were slowed"
+	guess /v1/who '192.0.2.%d' 203.0.113.9
 }
 
 a_viewer_sees_variable_names_without_values() {
