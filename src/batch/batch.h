@@ -38,7 +38,7 @@ struct batch_hooks {
 struct batches;
 must_check int batches_new(struct batches **out, struct fleet *f, const struct batch_conf *conf,
 			   const struct batch_hooks *hooks, struct err *e);
-void batches_free(struct batches *a); /* what runs is run again by the next front */
+void batches_free(struct batches *a); /* what runs is run again by the next server */
 /* This server is alone with the store now, or no longer: takes over batches of others, or starts
  * nothing more. */
 void batches_alone(struct batches *a);

@@ -18,7 +18,7 @@ int batch_watch(struct batches *a, const char *team, const char *id, uint32_t af
 			store_batch_fini(&row);
 			return err_set(e, ERR_NOT_FOUND, "there is no batch '%.20s'", id);
 		}
-		if (!row.ended_ns) { /* the other front runs it, and leaves it to us soon */
+		if (!row.ended_ns) { /* the other server runs it and ends soon */
 			store_batch_fini(&row);
 			err_set(e, ERR_SYS, "the batch is being taken over; ask again");
 			e->sys = EBUSY;

@@ -162,8 +162,8 @@ int confine_enter(uid_t uid, gid_t gid, const char *folder, struct err *e)
 			       : -1;
 	}
 	if (landlock_confine(folder, e) < 0)
-		return err_in(e, "front");
-	return load_filter(confine_steps, confine_nsteps, e) < 0 ? err_in(e, "front") : 0;
+		return err_in(e, "server");
+	return load_filter(confine_steps, confine_nsteps, e) < 0 ? err_in(e, "server") : 0;
 }
 
 /* No file at all. */

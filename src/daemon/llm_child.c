@@ -159,7 +159,7 @@ int llm_child_maintain(struct llm_child *o)
 		return 0;
 	if (child_rests(&o->child))
 		return 1;
-	if (child_start(&o->child, "atoll-model", be_model, o, &e) < 0)
+	if (child_start(&o->child, "atoll-llm", be_model, o, &e) < 0)
 		log_error("no models", LOG_E(&e));
 	return !o->child.pid;
 }

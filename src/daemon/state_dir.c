@@ -1,5 +1,6 @@
 /* state_dir.c - see state_dir.h. */
 #include "daemon/state_dir.h"
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -53,6 +54,20 @@ int state_dir_make(const char *path, mode_t mode, struct err *e)
 	return 0;
 }
 
+/* Version 0.1 has named the server's folder "front". An existing one is used and not renamed: during
+ * an upgrade the old server still has its files open. */
+static void find_folder(struct state_dir *h)
+{
+	static const char *const names[] = { "server", "front" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+		snprintf(h->folder, sizeof(h->folder), "%s/%s", h->state, names[i]);
+		if (access(h->folder, F_OK) == 0)
+			return;
+	}
+	snprintf(h->folder, sizeof(h->folder), "%s/server", h->state);
+}
+
 /* The state folder stays root's, or the server could place files in it that mislead the keeper. */
 static int make_state(struct state_dir *h, const struct config *c, struct err *e)
 {
@@ -60,7 +75,7 @@ static int make_state(struct state_dir *h, const struct config *c, struct err *e
 	struct stat st;
 
 	snprintf(h->state, sizeof(h->state), "%s", state);
-	snprintf(h->folder, sizeof(h->folder), "%s/front", h->state);
+	find_folder(h);
 	if (state_dir_make(h->folder, 0700, e) < 0)
 		return -1;
 	/* A keeper may have created it, for itself alone; the server needs to pass through it. */

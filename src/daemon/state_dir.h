@@ -1,6 +1,6 @@
 /* state_dir.h - the folders of the daemon, and their owners.
  * <state> stays root's: the keeper's images are in it, and the server must not be able to
- * mislead the keeper. <state>/front belongs to the server, with the store in it. */
+ * mislead the keeper. <state>/server belongs to the server, with the store in it. */
 #pragma once
 #include "base/err.h"
 #include "daemon/config.h"

@@ -41,9 +41,10 @@
 
 /* Kept across an upgrade: the pidfile and the listening sockets; the servers, each as PID:LINK. */
 #define FDS_VAR "ATOLL_SERVE_FDS"
-#define FRONTS_VAR "ATOLL_SERVE_FRONTS"
+/* Its value does not change: the supervisor of version 0.1 sets it for the next one. */
+#define SERVERS_VAR "ATOLL_SERVE_FRONTS"
 #define STATE_VAR "ATOLL_SERVE_STATE" /* the lock on the state folder */
-enum { AGAIN_MS = 200, BACKLOG = 4096, FRONTS = 8, KEEPER_TRIES = 10, LOG_AGAIN_MS = 60000 };
+enum { AGAIN_MS = 200, BACKLOG = 4096, SERVERS_MAX = 8, KEEPER_TRIES = 10, LOG_AGAIN_MS = 60000 };
 
 struct server_process {
 	pid_t pid;
@@ -69,8 +70,8 @@ struct supervisor {
 	int keeper_tries; /* that have failed, since the last that has not */
 	uint64_t keeper_logged_ns;
 	char keeper_error[sizeof(((struct err *)0)->msg)];
-	struct server_process fronts[FRONTS]; /* oldest first */
-	unsigned nfronts;
+	struct server_process servers[SERVERS_MAX]; /* oldest first */
+	unsigned nservers;
 	struct egress_child egress_child;
 	struct llm_child llm_child;
 	int upgraded; /* we came into being by an upgrade */
@@ -126,7 +127,7 @@ static int supervisor_keep(int fd, struct err *e)
 /* From before an upgrade. */
 static int supervisor_inherit(struct supervisor *w, struct err *e)
 {
-	char *text = getenv(FDS_VAR), *fronts = getenv(FRONTS_VAR), *rest = NULL;
+	char *text = getenv(FDS_VAR), *servers = getenv(SERVERS_VAR), *rest = NULL;
 
 	for (char *p = text ? strtok_r(text, ",", &rest) : NULL; p;
 	     p = strtok_r(NULL, ",", &rest)) {
@@ -140,13 +141,13 @@ static int supervisor_inherit(struct supervisor *w, struct err *e)
 		else if (add_listener(w, fd, e) < 0)
 			return -1;
 	}
-	for (char *p = fronts ? strtok_r(fronts, ",", &rest) : NULL; p && w->nfronts < FRONTS;
-	     p = strtok_r(NULL, ",", &rest)) {
+	for (char *p = servers ? strtok_r(servers, ",", &rest) : NULL;
+	     p && w->nservers < SERVERS_MAX; p = strtok_r(NULL, ",", &rest)) {
 		struct server_process f = { .link = -1 };
 
 		if (sscanf(p, "%d:%d", &f.pid, &f.link) != 2 || supervisor_keep(f.link, e) < 0)
 			return -1;
-		w->fronts[w->nfronts++] = f;
+		w->servers[w->nservers++] = f;
 	}
 	if (getenv(STATE_VAR)) {
 		w->state = atoi(getenv(STATE_VAR));
@@ -154,7 +155,7 @@ static int supervisor_inherit(struct supervisor *w, struct err *e)
 			return -1;
 	}
 	unsetenv(FDS_VAR);
-	unsetenv(FRONTS_VAR);
+	unsetenv(SERVERS_VAR);
 	unsetenv(STATE_VAR);
 	return 0;
 }
@@ -204,7 +205,7 @@ static _Noreturn void be_server(struct supervisor *w, int link)
 				  .layer_names = layer_names(),
 				  .supervisor = link,
 				  .nlisteners = w->nlisteners,
-				  .alone = w->nfronts == 0,
+				  .alone = w->nservers == 0,
 				  .uid = w->state_dir.uid,
 				  .gid = w->state_dir.gid,
 				  .own_uid = getuid(),
@@ -225,16 +226,16 @@ static _Noreturn void be_server(struct supervisor *w, int link)
 	own_close_fd(&w->llm_child.child.link);
 	/* Or the other servers would not notice the end of the supervisor. The pidfile stays
 	 * open: the server holds its lock, too. */
-	for (unsigned i = 0; i < w->nfronts; i++)
-		own_close_fd(&w->fronts[i].link);
-	prctl(PR_SET_NAME, "atoll-front");
+	for (unsigned i = 0; i < w->nservers; i++)
+		own_close_fd(&w->servers[i].link);
+	prctl(PR_SET_NAME, "atoll-server");
 	confine_clear_environment();
 	exit(server_main(&s));
 }
 
 static struct server_process *supervisor_newest(struct supervisor *w)
 {
-	return w->nfronts ? &w->fronts[w->nfronts - 1] : NULL;
+	return w->nservers ? &w->servers[w->nservers - 1] : NULL;
 }
 
 static int start_server(struct supervisor *w, struct err *e)
@@ -242,8 +243,8 @@ static int start_server(struct supervisor *w, struct err *e)
 	int pair[2];
 	pid_t pid;
 
-	if (w->nfronts == FRONTS)
-		return err_set(e, ERR_LIMIT, "%d servers are still draining", FRONTS - 1);
+	if (w->nservers == SERVERS_MAX)
+		return err_set(e, ERR_LIMIT, "%d servers are still draining", SERVERS_MAX - 1);
 	if (sock_pair(pair, e) < 0)
 		return -1;
 	fflush(NULL);
@@ -258,7 +259,7 @@ static int start_server(struct supervisor *w, struct err *e)
 		be_server(w, pair[1]);
 	}
 	close(pair[1]);
-	w->fronts[w->nfronts++] = (struct server_process){ .pid = pid, .link = pair[0] };
+	w->servers[w->nservers++] = (struct server_process){ .pid = pid, .link = pair[0] };
 	w->ready = 0;
 	return 0;
 }
@@ -279,8 +280,8 @@ static void no_keeper(struct supervisor *w, const struct err *e)
 		return;
 	fprintf(stderr, "atoll: cannot serve without a keeper: %s\n", e->msg);
 	w->leaving = w->failed = 1;
-	for (unsigned i = 0; i < w->nfronts; i++)
-		kill(w->fronts[i].pid, SIGTERM);
+	for (unsigned i = 0; i < w->nservers; i++)
+		kill(w->servers[i].pid, SIGTERM);
 }
 
 /* Makes sure that a keeper runs and passes a connection on. With a delay: a server whose keepers
@@ -340,9 +341,9 @@ static void say_ready(struct supervisor *w)
 		say_where(w);
 	w->ready = w->announced = 1;
 	note_pidfile(w);
-	for (unsigned i = 0; i + 1 < w->nfronts; i++)
-		if (!w->fronts[i].told++)
-			kill(w->fronts[i].pid, SIGTERM);
+	for (unsigned i = 0; i + 1 < w->nservers; i++)
+		if (!w->servers[i].told++)
+			kill(w->servers[i].pid, SIGTERM);
 	if (activation_notify("READY=1", &e) < 0)
 		log_warn("service manager", LOG_E(&e));
 }
@@ -380,7 +381,7 @@ static int hand_on(int fd)
 
 static void begin_again(struct supervisor *w)
 {
-	auto_buf struct buf fds = { 0 }, fronts = { 0 };
+	auto_buf struct buf fds = { 0 }, servers = { 0 };
 	char state[16];
 
 	buf_printf(&fds, "%d", hand_on(w->pidfile));
@@ -389,12 +390,12 @@ static void begin_again(struct supervisor *w)
 	for (unsigned i = 0; i < w->nlisteners; i++)
 		buf_printf(&fds, ",%d", hand_on(w->listeners[i]));
 	/* As our children they are reaped by what we become. */
-	for (unsigned i = 0; i < w->nfronts; i++)
-		if (w->fronts[i].link >= 0)
-			buf_printf(&fronts, "%d:%d,", (int)w->fronts[i].pid,
-				   hand_on(w->fronts[i].link));
+	for (unsigned i = 0; i < w->nservers; i++)
+		if (w->servers[i].link >= 0)
+			buf_printf(&servers, "%d:%d,", (int)w->servers[i].pid,
+				   hand_on(w->servers[i].link));
 	setenv(FDS_VAR, fds.p, 1);
-	setenv(FRONTS_VAR, fronts.p ? fronts.p : "", 1);
+	setenv(SERVERS_VAR, servers.p ? servers.p : "", 1);
 	log_info("executing the new binary");
 	execv(w->exe, w->argv);
 	w->upgrade_errno = errno;
@@ -403,7 +404,7 @@ static void begin_again(struct supervisor *w)
 		  LOG_S("error", strerror(w->upgrade_errno)));
 	note_pidfile(w);
 	unsetenv(FDS_VAR);
-	unsetenv(FRONTS_VAR);
+	unsetenv(SERVERS_VAR);
 	unsetenv(STATE_VAR);
 }
 
@@ -433,10 +434,10 @@ static void server_ended(struct supervisor *w, unsigned i)
 	struct server_process *last;
 	struct err e;
 
-	own_close_fd(&w->fronts[i].link);
-	memmove(&w->fronts[i], &w->fronts[i + 1], (--w->nfronts - i) * sizeof(w->fronts[0]));
+	own_close_fd(&w->servers[i].link);
+	memmove(&w->servers[i], &w->servers[i + 1], (--w->nservers - i) * sizeof(w->servers[0]));
 	last = supervisor_newest(w);
-	if (w->nfronts == 1 && last->link >= 0 &&
+	if (w->nservers == 1 && last->link >= 0 &&
 	    sock_send(last->link, &alone, sizeof(alone), NULL, 0, NULL, 0, &e) < 0)
 		log_warn("cannot notify the server that it is the only one", LOG_E(&e));
 }
@@ -464,7 +465,7 @@ static void replace_server(struct supervisor *w, int status)
 	if (!w->ready) /* it did not get far: not in a circle */
 		nanosleep(&a_while, NULL);
 	if (start_server(w, &e) < 0)
-		log_error("no front", LOG_E(&e));
+		log_error("no server", LOG_E(&e));
 }
 
 static void supervisor_reap(struct supervisor *w)
@@ -476,9 +477,9 @@ static void supervisor_reap(struct supervisor *w)
 		if (egress_child_ended(&w->egress_child, pid) ||
 		    llm_child_ended(&w->llm_child, pid))
 			continue;
-		for (unsigned i = 0; i < w->nfronts; i++)
-			if (w->fronts[i].pid == pid) {
-				int was_newest = i + 1 == w->nfronts;
+		for (unsigned i = 0; i < w->nservers; i++)
+			if (w->servers[i].pid == pid) {
+				int was_newest = i + 1 == w->nservers;
 
 				server_ended(w, i);
 				if (was_newest)
@@ -509,8 +510,8 @@ static void on_signal(struct supervisor *w)
 		if (activation_notify("STOPPING=1", &e) < 0)
 			log_warn("service manager", LOG_E(&e));
 		/* A second time means now. */
-		for (unsigned i = 0; i < w->nfronts; i++)
-			kill(w->fronts[i].pid, w->leaving ? SIGKILL : SIGTERM);
+		for (unsigned i = 0; i < w->nservers; i++)
+			kill(w->servers[i].pid, w->leaving ? SIGKILL : SIGTERM);
 		w->leaving = 1;
 	}
 }
@@ -532,10 +533,10 @@ static int hand_keepers(struct supervisor *w)
 {
 	int waiting = 0;
 
-	for (unsigned i = 0; i < w->nfronts; i++) {
-		if (w->fronts[i].wants_keeper)
-			hand_keeper(w, &w->fronts[i]);
-		waiting |= w->fronts[i].wants_keeper;
+	for (unsigned i = 0; i < w->nservers; i++) {
+		if (w->servers[i].wants_keeper)
+			hand_keeper(w, &w->servers[i]);
+		waiting |= w->servers[i].wants_keeper;
 	}
 	return waiting;
 }
@@ -546,8 +547,8 @@ static int hand_ways(struct supervisor *w)
 {
 	int waiting = !w->leaving && egress_child_maintain(&w->egress_child);
 
-	for (unsigned i = 0; i < w->nfronts; i++) {
-		struct server_process *f = &w->fronts[i];
+	for (unsigned i = 0; i < w->nservers; i++) {
+		struct server_process *f = &w->servers[i];
 
 		if (f->wants_way && f->link >= 0 &&
 		    egress_child_hand(&w->egress_child, f->link) == 0)
@@ -562,8 +563,8 @@ static int hand_models(struct supervisor *w)
 {
 	int waiting = !w->leaving && llm_child_maintain(&w->llm_child);
 
-	for (unsigned i = 0; i < w->nfronts; i++) {
-		struct server_process *f = &w->fronts[i];
+	for (unsigned i = 0; i < w->nservers; i++) {
+		struct server_process *f = &w->servers[i];
 
 		if (f->wants_model && f->link >= 0 && llm_child_hand(&w->llm_child, f->link) == 0)
 			f->wants_model = 0;
@@ -574,13 +575,13 @@ static int hand_models(struct supervisor *w)
 
 static void supervisor_watch(struct supervisor *w)
 {
-	while (!w->leaving || w->nfronts) {
-		struct pollfd p[FRONTS + 1] = { { .fd = w->signals, .events = POLLIN } };
-		unsigned n = w->nfronts;
+	while (!w->leaving || w->nservers) {
+		struct pollfd p[SERVERS_MAX + 1] = { { .fd = w->signals, .events = POLLIN } };
+		unsigned n = w->nservers;
 		int rc;
 
 		for (unsigned i = 0; i < n; i++)
-			p[i + 1] = (struct pollfd){ .fd = w->fronts[i].link, .events = POLLIN };
+			p[i + 1] = (struct pollfd){ .fd = w->servers[i].link, .events = POLLIN };
 		rc = poll(p, n + 1,
 			  hand_keepers(w) | hand_ways(w) | hand_models(w) ? AGAIN_MS / 4 : -1);
 		if (rc < 0 && errno != EINTR)
@@ -593,8 +594,8 @@ static void supervisor_watch(struct supervisor *w)
 			continue;
 		}
 		for (unsigned i = 0; i < n; i++)
-			if (p[i + 1].revents && w->fronts[i].link >= 0)
-				server_says(w, &w->fronts[i]);
+			if (p[i + 1].revents && w->servers[i].link >= 0)
+				server_says(w, &w->servers[i]);
 	}
 }
 

@@ -50,7 +50,7 @@ static void drop_report(struct egress *x)
 	free(r);
 }
 
-/* To the newest front. What it cannot take now waits until its socket has room. */
+/* To the newest server. What it cannot take now waits until its socket has room. */
 static void send_reports(struct egress *x)
 {
 	struct egress_link *l = x->links;
@@ -121,7 +121,7 @@ static void way_wants(struct egress_endpoint *w)
 		watch_want(&w->listener, has_room(w) && !timer_pending(&w->again) ? LOOP_READ : 0);
 }
 
-/* Each connection costs us and the front some work, and a box can make them by the thousand.
+/* Each connection costs us and the server some work, and a box can make them by the thousand.
  * 1: another one, now. */
 static int take_token(struct egress_endpoint *w)
 {
@@ -299,7 +299,7 @@ void egress_close(struct egress *x, const char *id)
 	way_free(w);
 }
 
-/* ---- fronts ---- */
+/* ---- servers ---- */
 
 static void link_gone(struct egress_link *l)
 {
@@ -330,7 +330,8 @@ static void egress_answer(struct egress_link *l, uint32_t ref, const struct err 
 		       : sock_send(l->fd, &done, sizeof(done), NULL, 0, NULL, 0, &e));
 }
 
-static void front_opens(struct egress_link *l, const struct frame *f, size_t len, int take_fd)
+static void egress_server_opens(struct egress_link *l, const struct frame *f, size_t len,
+				int take_fd)
 {
 	const struct wire_egress_open *ask = (const struct wire_egress_open *)f;
 	const char *hosts = (const char *)(ask + 1);
@@ -347,7 +348,7 @@ static void front_opens(struct egress_link *l, const struct frame *f, size_t len
 	egress_answer(l, f->ref, done < 0 ? &e : NULL);
 }
 
-static void front_says(struct egress_link *l)
+static void egress_server_readable(struct egress_link *l)
 {
 	static char buf[WIRE_MAX];
 	const struct frame *f = (const struct frame *)buf;
@@ -365,7 +366,7 @@ static void front_says(struct egress_link *l)
 	if (!nfds)
 		fd = -1;
 	if (f->type == WIRE_EGRESS_OPEN)
-		front_opens(l, f, (size_t)n, steal_fd(&fd));
+		egress_server_opens(l, f, (size_t)n, steal_fd(&fd));
 	else if (f->type == WIRE_EGRESS_CLOSE &&
 		 memchr(((const struct wire_id *)f)->id, 0, WIRE_ID))
 		egress_close(l->egress, ((const struct wire_id *)f)->id);
@@ -378,7 +379,7 @@ static void link_ready(struct watch *w, unsigned what)
 	if (what == LOOP_WRITE)
 		send_reports(l->egress);
 	else
-		front_says(l);
+		egress_server_readable(l);
 }
 
 static int tell_held(struct egress_link *l)
@@ -386,7 +387,7 @@ static int tell_held(struct egress_link *l)
 	struct timeval patience = { .tv_sec = HELD_SECONDS };
 	struct err e;
 
-	/* Waits for a new front to read the list: it has asked for it, and does nothing else. */
+	/* Waits for a new server to read the list: it has asked for it, and does nothing else. */
 	setsockopt(l->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 
 	for (const struct egress_endpoint *w = l->egress->ways; w; w = w->next) {

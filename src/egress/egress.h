@@ -1,7 +1,7 @@
 /* egress.h - the process through which boxes reach registries, and nothing else.
  * Owns:         the listening sockets in the boxes' networks, the connections on them, the reports.
- * Does not own: the boxes, nor who may ask for what (the front). What the operator permits is told
- *               here by the warden, and checked here again: a front that lies opens no other door.
+ * Does not own: the boxes, nor who may ask for what (the server). What the operator permits is told
+ *               here by the supervisor, and checked here again: a server that lies reaches no other host.
  *
  *   box ── 127.0.0.1:3128 ──► way ──► proxy ──► a host that a rule of the box and one of the operator fit
  *
@@ -42,7 +42,7 @@ struct egress {
 	struct resolver names;
 	struct egress_endpoint *ways;
 	unsigned nways, nproxies;
-	struct egress_link *links; /* to fronts, the newest first */
+	struct egress_link *links; /* to servers, the newest first */
 	struct egress_report *first, *last;
 	unsigned nreports;
 	uint64_t lost; /* reports that nobody took */
@@ -50,7 +50,7 @@ struct egress {
 
 must_check int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf,
 			   struct err *e);
-/* A front: it is told which boxes have a way already, then its frames are served. */
+/* A server: it gets the list of boxes with an endpoint, then its frames are served. */
 void egress_add_server(struct egress *x, int take_fd);
 /* hosts: one rule per line. ERR_CONFLICT: the box has one. */
 must_check int egress_open(struct egress *x, const struct wire_egress_open *ask, const char *hosts,
@@ -61,7 +61,7 @@ must_check int egress_change(struct egress *x, const char *id, const char *hosts
 void egress_close(struct egress *x, const char *id); /* fine if there is none */
 void egress_fini(struct egress *x);
 
-/* The whole process, until `warden` hangs up: WAY + fd on it brings a front. walls() is called when
+/* The whole process, until the supervisor closes `warden`: EGRESS_CONNECT + fd on it adds a server. walls() is called when
  * nothing needs to be opened any more. The exit status. */
 int egress_main(const struct egress_conf *conf, int supervisor,
 		int (*walls)(void *ctx, struct err *e), void *ctx);

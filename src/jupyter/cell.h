@@ -11,7 +11,7 @@
 enum { CELL_REPLIED = 1 << 0, CELL_IDLE = 1 << 1, CELL_OVER = CELL_REPLIED | CELL_IDLE };
 
 struct kernel_cell {
-	char id[24];                  /* the front's number; "": none runs */
+	char id[24];                  /* the server's number; "": none runs */
 	char request[JUPYTER_MSG_ID]; /* our message that asked for it */
 	unsigned seen;
 	int begun;       /* the kernel has said that it executes it */

@@ -1,6 +1,6 @@
 /* main.c - a Jupyter kernel as an interpreter of ours: the driver of the languages jupyter:NAME.
  *
- *   front            driver                                     kernel (its own process group)
+ *   server           driver                                     kernel (its own process group)
  *   {"op":"run"} --> execute_request                   shell -->
  *                                                      iopub <-- status busy, execute_input
  *   stdout,      <-- written to descriptors 1 and 2    iopub <-- stream
@@ -10,7 +10,7 @@
  *   SIGINT       --> SIGINT, or interrupt_request    control -->
  *   end          <--                            shell, iopub <-- execute_reply and status idle
  *
- * It runs in the box, as its user, beside what it drives: the front believes no driver, and this one is
+ * It runs in the box, as its user, beside what it drives: the server trusts no driver, and this one is
  * written to be broken only by breaking one's own context. The kernel is a child; its end is ours, in
  * the same words, so that the cause of it is told as for any program. Whatever ends us ends it, too
  * (launch.h). What it writes to its descriptors 1 and 2 past the protocol is passed on, except from
@@ -132,7 +132,7 @@ static void jupyter_complain(struct jupyter_driver *d, const struct err *e)
 	d->complained = 1;
 }
 
-/* ---- what the front says ---- */
+/* ---- messages of the server ---- */
 
 static void jupyter_refuse(struct jupyter_driver *d, const char *id, const char *name,
 			   const char *why)

@@ -20,7 +20,7 @@ struct process {
 	int leaving;
 };
 
-struct process_link { /* to a front */
+struct process_link { /* to a server */
 	struct process_link *next;
 	struct process *process;
 	struct json_pipe pipe;
@@ -133,9 +133,9 @@ static void process_cancels(struct process_link *l, json_int_t number)
 		}
 }
 
-/* ---- fronts ---- */
+/* ---- servers ---- */
 
-static void front_says(struct json_pipe *p, const json_t *m)
+static void process_server_message(struct json_pipe *p, const json_t *m)
 {
 	struct process_link *l = loop_owner(p, struct process_link, pipe);
 	const json_t *ask = json_object_get(m, "ask"), *cancel = json_object_get(m, "cancel");
@@ -147,7 +147,7 @@ static void front_says(struct json_pipe *p, const json_t *m)
 		process_cancels(l, json_integer_value(cancel));
 }
 
-static void front_gone(struct json_pipe *p)
+static void process_server_closed(struct json_pipe *p)
 {
 	struct process_link *l = loop_owner(p, struct process_link, pipe),
 			    **at = &l->process->links;
@@ -165,13 +165,13 @@ static void front_gone(struct json_pipe *p)
 	leave_if_done(x);
 }
 
-static void front_comes(struct process *x, int take_fd)
+static void process_add_server(struct process *x, int take_fd)
 {
 	struct process_link *l = process_must(calloc(1, sizeof(*l)));
 
 	l->process = x;
-	l->pipe.message = front_says;
-	l->pipe.gone = front_gone;
+	l->pipe.message = process_server_message;
+	l->pipe.gone = process_server_closed;
 	l->next = x->links;
 	x->links = l;
 	json_pipe_init(&l->pipe, &x->loop, take_fd);
@@ -195,7 +195,7 @@ static void supervisor_says(struct watch *w, unsigned what)
 		x->leaving = 1;
 		leave_if_done(x);
 	} else if (((const struct frame *)buf)->type == WIRE_LLM_CONNECT && nfds) {
-		front_comes(x, steal_fd(&fd));
+		process_add_server(x, steal_fd(&fd));
 	}
 }
 

@@ -1,7 +1,7 @@
 /* process.h - the LLM process, which has the keys: servers send it requests, it calls models.
  * Owns: the models configuration, the connections to models and to servers.
  *
- *   front ── {ask: n, request} ──►            {cancel: n}
+ *   server ── {ask: n, request} ──►            {cancel: n}
  *         ◄── {book} at first, {said: n, event}, {done: n, answer, kind?}
  *
  * A server is not trusted with a key, and answers of models are not trusted at all: after it has

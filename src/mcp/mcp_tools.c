@@ -106,7 +106,7 @@ static void has_own_box(struct call *c, int status, json_t *take_doc)
 	mcp_begin(m);
 }
 
-/* Also when a box has come to us that another front made. */
+/* Also when this server has adopted a box of another server. */
 static void find_box(struct call *c)
 {
 	struct mcp_call *m = c->surface;

@@ -4,7 +4,7 @@
  *   swerex_again.c   what is sent twice           swerex_text.c    scripts in, clean text out
  *
  * A session is a folder of the box. Each command is a shell of its own that begins where the last
- * one ended, as with the tool `bash`: one that hangs or exits takes no session along, and a front
+ * one ended, as with the tool `bash`: one that hangs or exits takes no session along, and a server
  * that is replaced loses none.
  *
  *   state    what a shell needs to go on: options, variables, functions, aliases, folder

@@ -177,7 +177,7 @@ static int is_first(struct call *c, struct swerex *x)
 	}
 }
 
-/* Also when a box has come to us that another front made. */
+/* Also when this server has adopted a box of another server. */
 void swerex_begin(struct call *c, const struct tool *t, const struct tool_surface *on)
 {
 	struct swerex *x = c->surface ? c->surface : swerex_new(c, t, on);

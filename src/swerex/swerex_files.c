@@ -271,7 +271,7 @@ void swerex_upload(struct call *c)
 	uint64_t most = c->api->conf.upload_max;
 	struct swerex_form *f;
 
-	if (c->surface) { /* a box has come to us that another front made */
+	if (c->surface) { /* this server has adopted a box of another server */
 		swerex_begin(c, &upload_row, &upload_on);
 		return;
 	}

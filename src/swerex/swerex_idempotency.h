@@ -1,5 +1,5 @@
 /* swerex_idempotency.h - X-Request-ID: a request that is sent again is not done again.
- * Owns: the last answers, a few and for some minutes, in the memory of this front. A client sends
+ * Owns: the last answers, a few and for some minutes, in the memory of this server. A client sends
  *       again what the connection lost, at once; who wants more has Idempotency-Key on /v1. */
 #pragma once
 #include "api/api.h"

@@ -213,8 +213,12 @@ static uint64_t info_resident(int statm)
 
 static void info_process(struct buf *b, const struct api *a)
 {
-	info_one(b, "front_resident_bytes", "gauge", "Resident memory of the server process.",
-		 info_resident(a->conf.statm));
+	uint64_t resident = info_resident(a->conf.statm);
+
+	info_one(b, "server_resident_bytes", "gauge", "Resident memory of the server process.",
+		 resident);
+	info_one(b, "front_resident_bytes", "gauge",
+		 "Deprecated name of atoll_server_resident_bytes.", resident);
 	info_one(b, "store_errors_total", "counter", "Failed reads and writes of the database.",
 		 store_errors());
 	info_one(b, "log_lines_lost_total", "counter",

@@ -108,15 +108,15 @@ enum wire_type {
 	WIRE_HIT,       /* struct wire_hit, tail: path below the root; with a line: NUL some of it */
 	/* client -> file worker, continued */
 	WIRE_CHOWN = 104, /* struct wire_chown, tail: path -> DONE; of a link itself */
-	/* the way out: front <-> warden <-> egress, front <-> egress */
-	WIRE_EGRESS_CONNECT = 112,  /* front: egress, please; warden: here is a connection to it, to either + fd */
+	/* egress: server <-> supervisor <-> egress, server <-> egress */
+	WIRE_EGRESS_CONNECT = 112,  /* server: request; supervisor: a connection to egress, to either + fd */
 	WIRE_EGRESS_OPEN,   /* struct wire_egress_open, tail: hosts, a line each; + a listening fd -> DONE; without
 			  * one: these hosts from now on, of one that is open */
 	WIRE_EGRESS_CLOSE,  /* struct wire_id */
-	WIRE_EGRESS_LIST,   /* struct wire_egress_list: of each box, when a front comes; then DONE */
+	WIRE_EGRESS_LIST,   /* struct wire_egress_list: of each box, when a server connects; then DONE */
 	WIRE_EGRESS_REPORT, /* struct wire_egress_report, tail: host NUL rule NUL verdict NUL why NUL */
-	/* models: front <-> warden <-> the process that asks them */
-	WIRE_LLM_CONNECT, /* front: a line to it, please; warden: here is one (a stream of JSON), to either + fd */
+	/* models: server <-> supervisor <-> llm */
+	WIRE_LLM_CONNECT, /* server: request; supervisor: a stream of JSON to llm, to either + fd */
 };
 /* clang-format on */
 
@@ -362,7 +362,7 @@ struct wire_connect {
 	uint32_t pad;
 };
 
-/* ---- front <-> egress ---- */
+/* ---- server <-> egress ---- */
 
 struct wire_egress_open {
 	struct frame head;

@@ -198,7 +198,7 @@ class Daemon:
             seat = os.stat(os.path.join(self.run, "serve.pid"))
         except OSError:
             return []
-        return [p for p in pids() if name_of(p) == "atoll-front" and holds(p, seat)]
+        return [p for p in pids() if name_of(p) == "atoll-server" and holds(p, seat)]
 
     def server(self):
         return max(self.servers(), default=0)

@@ -289,7 +289,7 @@ no_api_key_is_visible_in_the_box_while_the_agent_works() {
 	python3 "$here/scan.py" "$(hex "$secret")" $pids >outside
 	python3 "$here/scan.py" "$(hex Canary-7131)" $pids >>outside
 	# Only the LLM process has the key.
-	python3 "$here/scan.py" "$(hex "$secret")" $(pgrep -P "$supervisor" -x atoll-model) >asker
+	python3 "$here/scan.py" "$(hex "$secret")" $(pgrep -P "$supervisor" -x atoll-llm) >asker
 	python3 "$here/scan.py" "$(hex "$secret")" $(front) >teller
 	in_box user "touch go-$$"
 	wait "$client"

@@ -328,11 +328,11 @@ metrics_include_pool_templates_and_process() {
 	api POST /v1/run '{"command":"true"}'
 	api GET /metrics
 	promtool check metrics <body >promtool.out 2>&1 || fail "$(cat promtool.out)"
-	for name in pool_hits_total pool_misses_total pool_boxes front_resident_bytes store_errors_total \
+	for name in pool_hits_total pool_misses_total pool_boxes server_resident_bytes front_resident_bytes store_errors_total \
 		log_lines_lost_total keeper_queue 'template_boxes_created_total{template="base"}' 'keeper_up 1'; do
 		has "$body" "atoll_$name"
 	done
-	[ "$(sed -n 's/^atoll_front_resident_bytes //p' body)" -gt 1000000 ] || fail "no memory"
+	[ "$(sed -n 's/^atoll_server_resident_bytes //p' body)" -gt 1000000 ] || fail "no memory"
 	taken=$(sed -n 's/^atoll_pool_\(hits\|misses\)_total //p' body | paste -sd + | bc)
 	[ "$taken" -ge 1 ] || fail "nothing was taken: $taken"
 }

@@ -138,7 +138,7 @@ keys_are_not_written_to_the_database() {
 	api POST /v1/keys '{"name":"stored"}'
 	secret=$(get .key)
 	api DELETE /v1/keys/stored
-	! grep -aF "$secret" "$state"/front/atoll.db* || fail "the key is on the disk"
+	! grep -aF "$secret" "$state"/server/atoll.db* || fail "the key is on the disk"
 }
 
 make_set one

@@ -294,12 +294,12 @@ killing_the_server_does_not_cut_running_transfers() {
 	net_box "registry.test:$http"
 	says "curl -sS http://registry.test:$http/"
 	is "$out" packages
-	old=$(pgrep -P "$supervisor" -x atoll-front)
+	old=$(pgrep -P "$supervisor" -x atoll-server)
 	holder=$(egress)
 	api POST "/v1/boxes/$box/execs" "{\"command\":\"curl -s --limit-rate 2000000 http://registry.test:$http/big/3999999 >f\",\"background\":true}"
 	soon grep -q big/3999999 "$work/registry.log"
 	kill -9 "$old"
-	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-front) && [ \"\$new\" != $old ]"
+	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-server) && [ \"\$new\" != $old ]"
 	soon way_open
 	is "$(egress)" "$holder"
 	soon sh -c "curl -sS -H 'X-API-Key: $key' -H 'Content-Type: application/json' -d '{\"command\":\"stat -c %s f\"}' $url/v1/boxes/$box/execs | grep -q 3999999"

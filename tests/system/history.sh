@@ -57,7 +57,7 @@ a_team_over_its_history_size_loses_its_oldest_runs() {
 	soon run_removed
 	api GET "/v1/runs/$last"
 	is "$code" 200 "$body"
-	few() { [ "$(sqlite3 -cmd '.timeout 5000' "$state/front/atoll.db" 'select count(*) from runs')" -le 13 ]; }
+	few() { [ "$(sqlite3 -cmd '.timeout 5000' "$state/server/atoll.db" 'select count(*) from runs')" -le 13 ]; }
 	soon few
 }
 

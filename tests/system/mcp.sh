@@ -462,7 +462,7 @@ stdio_answers_a_call_that_was_running_in_a_killed_server() {
 		def pids(*how):
 		    return [int(x) for x in subprocess.run(["pgrep", *how], capture_output=True, text=True).stdout.split()]
 		def server():
-		    return pids("-P", supervisor, "-x", "atoll-front")
+		    return pids("-P", supervisor, "-x", "atoll-server")
 		def until(what):
 		    end = time.time() + 20
 		    while time.time() < end:

@@ -29,7 +29,7 @@ client() {
 		    return r["requestState"]
 		def code(r): return r["result"].get("structuredContent", {}).get("code")
 		def front():
-		    return subprocess.run(["pgrep", "-P", sys.argv[4], "-x", "atoll-front"], capture_output=True, text=True).stdout.split()
+		    return subprocess.run(["pgrep", "-P", sys.argv[4], "-x", "atoll-server"], capture_output=True, text=True).stdout.split()
 		def replace(kill): # the server, by another one
 		    was = front()
 		    kill(was)

@@ -68,8 +68,8 @@ finish_faults() {
 }
 trap finish_faults EXIT
 
-model_pid() { pgrep -P "$(cat "$work/supervisor")" -x atoll-model | tail -1; }
-server_pid() { pgrep -P "$(cat "$work/supervisor")" -x atoll-front | tail -1; }
+model_pid() { pgrep -P "$(cat "$work/supervisor")" -x atoll-llm | tail -1; }
+server_pid() { pgrep -P "$(cat "$work/supervisor")" -x atoll-server | tail -1; }
 ask() { api POST /v1/models/ask "$(jq -nc --arg m "$1" '{text:"6*7?", model:$m} + ($ARGS.named.more // {} )' --argjson more "${2:-{\}}")"; }
 asked() { curl -sS "http://127.0.0.1:$plain_port/count/$1" | jq -r .asked; }
 

@@ -27,8 +27,8 @@ the_server_has_no_key_in_its_environment() {
 
 the_server_owns_the_database_folder_and_root_the_state_folder() {
 	is "$(stat -c %u "$state")" 0
-	[ "$(stat -c %u "$state/front")" != 0 ] || fail "front's folder is root's"
-	is "$(stat -c %a "$state/front")" 700
+	[ "$(stat -c %u "$state/server")" != 0 ] || fail "front's folder is root's"
+	is "$(stat -c %a "$state/server")" 700
 }
 
 a_state_folder_created_by_a_keeper_is_made_accessible_to_the_server() {

@@ -4,8 +4,8 @@
 [ "$FULL_INSIDE" ] || [ "$(id -u)" != 0 ] || FULL_INSIDE=1 exec unshare -m "$0" "$@"
 . "$(dirname "$0")/daemon.lib"
 
-fill() { head -c 100000000 /dev/zero >"$state/front/fill" 2>/dev/null || :; }
-room() { rm -f "$state/front/fill"; }
+fill() { head -c 100000000 /dev/zero >"$state/server/fill" 2>/dev/null || :; }
+room() { rm -f "$state/server/fill"; }
 # The WAL may have allocated blocks, so the first request may still succeed.
 exec_refused() {
 	api POST "/v1/boxes/$box/execs" '{"command":"true"}'

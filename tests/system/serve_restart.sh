@@ -3,7 +3,7 @@
 # The load test is serve_stress.sh.
 . "$(dirname "$0")/daemon.lib"
 
-sql() { sqlite3 -cmd '.timeout 5000' "$state/front/atoll.db" "$1"; }
+sql() { sqlite3 -cmd '.timeout 5000' "$state/server/atoll.db" "$1"; }
 seat() { cut -d ' ' -f "$1" "$ATOLL_RUN/serve.pid"; } # 1: supervisor, 2: version, 3: server
 keeper_pid() { "$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2; }
 another_server() { [ "$(seat 3)" != "$1" ] && [ "$(seat 3)" != 0 ] && kill -0 "$(seat 3)"; }
@@ -305,6 +305,13 @@ upgrade_without_a_daemon_is_an_error() {
 	ATOLL_RUN=$PWD/none "$ATOLL" upgrade >out 2>err || status=$?
 	is "$status" 3
 	has "$(cat err)" "no daemon serves"
+}
+
+a_state_folder_of_version_0_1_is_taken_over() {
+	"$ATOLL" key new first --state "$work/older" --quiet >/dev/null
+	mv "$work/older/server" "$work/older/front"
+	has "$("$ATOLL" key ls --state "$work/older")" first
+	[ ! -e "$work/older/server" ] || fail "a second folder"
 }
 
 # The last test, because it starts another daemon.

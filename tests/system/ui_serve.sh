@@ -116,7 +116,7 @@ a_login_link_is_valid_once() {
 	api GET '/v1/audit?action=ui.session'
 	is "$(get '.items[0].result')" ok
 	lacks "$(cat "$work/serve.log")" "$token"
-	lacks "$(strings "$state/front/atoll.db"* 2>/dev/null)" "$token"
+	lacks "$(strings "$state/server/atoll.db"* 2>/dev/null)" "$token"
 	api DELETE "/v1/keys/$id"
 	is "$code" 204
 }
@@ -139,7 +139,7 @@ only_an_owner_creates_login_links() {
 a_login_link_expires_and_guesses_are_rate_limited() {
 	need_ui
 	new_link
-	sqlite3 "$state/front/atoll.db" 'UPDATE ui_links SET expires_ns = 1'
+	sqlite3 "$state/server/atoll.db" 'UPDATE ui_links SET expires_ns = 1'
 	open_session "$token"
 	is "$code" 401
 	open_session short
@@ -191,7 +191,7 @@ expired_keys_of_sessions_are_removed_by_the_next_session() {
 	new_link
 	open_session "$token"
 	id=$(get .id)
-	sqlite3 "$state/front/atoll.db" "UPDATE keys SET expires_ns = 1 WHERE id = '$id'"
+	sqlite3 "$state/server/atoll.db" "UPDATE keys SET expires_ns = 1 WHERE id = '$id'"
 	new_link
 	open_session "$token"
 	is "$code" 201
