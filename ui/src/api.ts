@@ -5,7 +5,7 @@ import { t } from './texts'
 export interface Limits { mem: number, disk: number, files: number, cpu_milli: number, pids: number, cpu_ms: number | null, wall_ms?: number }
 export interface Box {
 	id: string, name: string, state: string, template: string, created: string, ends: string | null, limits: Limits,
-	lifetime_from: string, lifetime_ms: number | null, running: number, kept_until: string | null, metadata: Record<string, string>, cause?: string, ended?: string
+	lifetime_from: string, lifetime_ms: number | null, running: number, kept_until: string | null, metadata: Record<string, string>, cause?: string, ended?: string, network?: { allow: string[] }
 }
 export interface RunRecord {
 	id: string, box: string, template?: string, command: string[], started: string, ended: string | null, cause: string | null,

@@ -104,8 +104,8 @@ setInterval(() => { if (connection.value === 'live' && !document.hidden) void ho
 
 // ---- what is done to boxes ----
 
-export async function newBox(): Promise<Box> {
-	return api<Box>('/v1/boxes', { body: { lifetime_ms: Math.min(7200000, session.info.value?.limits.max_lifetime_ms ?? 7200000), lifetime_from: 'use', on_timeout: 'keep' } })
+export async function newBox(more: Record<string, unknown> = {}): Promise<Box> {
+	return api<Box>('/v1/boxes', { body: { ...more, lifetime_ms: Math.min(7200000, session.info.value?.limits.max_lifetime_ms ?? 7200000), lifetime_from: 'use', on_timeout: 'keep' } })
 }
 
 export const titleOf = (b: { id: string, name?: string }) => b.name || b.id

@@ -125,6 +125,18 @@ export const t = {
 		htmlNote: 'Scripts of this page run without network and without other files of the box. For a whole site start a server in the box and open Preview.',
 		filter: 'Filter rows', row: 'Row', noRows: 'This table has no rows.', rows: (n: number, all: number, columns: number) => `${n === all ? all.toLocaleString() : `${n.toLocaleString()} of ${all.toLocaleString()}`} ${all === 1 ? 'row' : 'rows'}, ${columns.toLocaleString()} ${columns === 1 ? 'column' : 'columns'}`,
 	},
+	pkg: {
+		title: 'Packages', manager: 'Package manager', install: 'Install', field: 'Name of a package, or part of one', placeholder: { pip: 'numpy or numpy==1.26', npm: 'lodash or lodash@4', gem: 'rake' },
+		installed: 'Installed packages', count: (n: number, all: number) => n === all ? `${all} installed` : `${n} of ${all} installed`, error: 'The packages could not be read', log: 'Output of the package manager', menu: (name: string) => `Actions for ${name}`, remove: 'Remove', origins: { box: 'this box', layer: 'layer', system: 'system' },
+		installing: (what: string) => `Installing ${what}…`, removing: (what: string) => `Removing ${what}…`, copying: 'Copying the box…', near: 'Similar names:', versions: 'Available versions:',
+		ready: (what: string) => `${what} is installed`, readyWhy: 'A box gets its packages when it is made. A copy of this box has them, with all files and variables.', copy: 'Open a copy with it',
+		noNetwork: 'This box has no network: packages are installed outside it and added to a copy of the box.',
+	},
+	env: {
+		title: 'Environment variables', short: 'Variables', name: 'Name', value: 'Value', add: 'Add', replace: 'Replace', empty: 'This box has no variables of its own.', error: 'The variables could not be read', note: 'Programs that already run keep their variables.',
+		badName: 'A name has letters, digits and _, and does not begin with a digit.', removed: (n: string) => `${n} was removed`, withheld: 'hidden from viewers', blank: 'empty',
+		show: (n: string) => `Show the value of ${n}`, hide: (n: string) => `Hide the value of ${n}`, edit: (n: string) => `Change ${n}`, remove: (n: string) => `Remove ${n}`, valueOf: (n: string) => `Value of ${n}`,
+	},
 	preview: {
 		title: 'Preview', port: 'Port', reload: 'Reload', tab: 'Open in a new tab', copy: 'Copy the address', close: 'Close the preview', frame: (port: number) => `Port ${port} of the box`,
 		empty: 'Show a web server of this box.', hint: 'Type its port and press Open. Example: python3 -m http.server 3000', noAddress: 'This daemon has no address for ports of boxes: set serve.domain',

@@ -28,7 +28,7 @@ export async function open(box, file, options = {}) {
 }
 export async function show(page, box, file, shown = '.editor-panel .cm-content') {
 	await page.goto(`${url}/b/${box}${file ? `?file=${encodeURIComponent(file)}` : ''}`)
-	await page.waitForSelector(file ? '.center .tab.on [role=tab]' : '.tree')
+	await page.waitForSelector(file ? '.center .tab.on [role=tab]' : '.tree', { state: 'attached' })
 	if (file) await soon('the file is shown', () => page.isVisible(shown)) // hidden until it is loaded
 }
 export const saved = (page) => soon('it is saved', async () => (await page.textContent('.status [role=status]')) === 'Saved')

@@ -1,6 +1,6 @@
 // tap.mjs - tests with names, their results as TAP for tests/run.
 const all = []
-export const test = (name, body) => all.push({ name, body })
+export const test = (name, body, seconds = 60) => all.push({ name, body, seconds })
 export function is(a, b, what = '') { if (a !== b) throw new Error(`${what ? what + ': ' : ''}${JSON.stringify(a)} is not ${JSON.stringify(b)}`) }
 export function ok(x, what) { if (!x) throw new Error(what) }
 export function has(text, part) { if (!String(text).includes(part)) throw new Error(`${JSON.stringify(part)} is not in ${JSON.stringify(String(text).slice(0, 400))}`) }
@@ -20,7 +20,7 @@ export async function run(setUp, tearDown, only) {
 		try {
 			ctx = await setUp(t.name)
 			let timer
-			await Promise.race([t.body(ctx), new Promise((_, no) => { timer = setTimeout(() => no(new Error('took more than 60 s')), 60000) })]).finally(() => clearTimeout(timer))
+			await Promise.race([t.body(ctx), new Promise((_, no) => { timer = setTimeout(() => no(new Error(`took more than ${t.seconds} s`)), t.seconds * 1000) })]).finally(() => clearTimeout(timer))
 			await ctx.check?.()
 			console.log(`ok ${n} - ${t.name} (${Date.now() - began} ms)`)
 		} catch (e) {

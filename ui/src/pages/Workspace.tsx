@@ -8,6 +8,7 @@ import { bytes, duration } from '../format'
 import { Icon } from '../icons'
 import { CopyButton, Dialog, Empty, ErrorState, Loading, Menu, Spark, failed } from '../parts/basics'
 import { loadEditor } from '../parts/CodeEditor'
+import { Later } from '../parts/Lazy'
 import { pageCommands, paletteOpen } from '../parts/Palette'
 import { Shell } from '../parts/Shell'
 import { Resource } from '../resource'
@@ -27,6 +28,7 @@ import { Search } from '../workspace/Search'
 import { Tree } from '../workspace/Tree'
 
 interface Term { id: string, name: string, stream: Stream, over: boolean }
+type Side = 'files' | 'search' | 'packages' | 'env'
 type Pane = 'files' | 'code' | 'panel' | 'preview'
 
 class Model {
@@ -36,7 +38,7 @@ class Model {
 	readonly terms = signal<Term[]>([])
 	readonly runs = signal<Run[]>([])
 	readonly panel = signal('output') // or the id of a terminal
-	readonly side = signal<'files' | 'search'>('files')
+	readonly side = signal<Side>('files')
 	readonly pane = signal<Pane>('code') // of a narrow screen
 	readonly layout = signal({ side: 240, panel: 260, preview: 480, sideOn: true, panelOn: true, previewOn: false })
 	readonly cursor = signal({ line: 1, column: 1 })
@@ -181,6 +183,18 @@ class Model {
 			this.runs.value = [...this.runs.value.slice(-19), r]
 		} catch (e) { failed(e) }
 	}
+	/** A command with its output in the panel; returns its exit status when it has ended, null if it did not exit by itself. */
+	async command(command: string[], title: string): Promise<number | null> {
+		this.panel.value = 'output'
+		this.setLayout({ panelOn: true })
+		const x: any = await startRun(this.id, { command })
+		for (const r of this.runs.value) r.open.value = false
+		const r = newRun(x.id, title, new Stream(this.id, x.id, 'exec'))
+		this.runs.value = [...this.runs.value.slice(-19), r]
+		return new Promise((done) => {
+			const undo = r.stream!.record.subscribe((rec) => { if (rec) { queueMicrotask(() => undo()); done(rec.exit_code) } })
+		})
+	}
 	stop(r: Run) {
 		r.stopped = true
 		void killExec(this.id, r.key).catch(failed)
@@ -188,6 +202,8 @@ class Model {
 	get running() { return [...this.runs.value].reverse().find((r) => !r.record.value && !r.stream?.over.value) }
 }
 
+const sides = [['files', t.files.title, 'files'], ['search', t.search.title, 'search'], ['packages', t.pkg.title, 'package'], ['env', t.env.short, 'braces']] as const
+const loadPackages = async () => (await import('../workspace/Packages')).default, loadVariables = async () => (await import('../workspace/Variables')).default
 const commandShown = (c: string[]) => c.map((w) => shortPath(w).replace(/^\/usr\/(local\/)?bin\//, '')).join(' ')
 
 // ---- parts ----
@@ -425,6 +441,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			...(d ? [{ name: t.ws.runFile(shown(nameOf(d.path))), icon: 'play' as const, keys: 'Ctrl Enter', run: () => void m.run(d) }] : []),
 			{ name: t.term.new, icon: 'terminal', keys: 'Ctrl `', run: () => void m.newTerminal() },
 			{ name: t.search.title, icon: 'search', keys: 'Ctrl ⇧ F', run: () => { m.setLayout({ sideOn: true }); m.side.value = 'search'; m.pane.value = 'files' } },
+			...([['packages', t.pkg.title, 'package'], ['env', t.env.title, 'braces']] as const).map(([id, name, icon]) => ({ name, icon, run: () => { m.setLayout({ sideOn: true }); m.side.value = id; m.pane.value = 'files' } })),
 			{ name: t.ws.toggleSide, icon: 'panel-left', keys: 'Ctrl B', run: () => m.setLayout({ sideOn: !m.layout.value.sideOn }) },
 			{ name: t.ws.togglePanel, icon: 'panel-bottom', keys: 'Ctrl J', run: () => m.setLayout({ panelOn: !m.layout.value.panelOn }) },
 			...m.files.rows().filter((r) => r.entry.type === 'file').slice(0, 500).map((r) => ({ name: shortPath(shown(r.entry.path)), icon: 'file' as const, run: () => m.open(r.entry.path) })),
@@ -456,12 +473,13 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			{!ended && b.state === 'paused' && <div class="banner ws-note calm"><Icon name="pause" /><span>{t.ws.paused}</span><button class="small" onClick={() => void act(b, 'resume').then(reload)}>{t.boxes.resume}</button></div>}
 			{!ended && b.state === 'stopped' && <div class="banner ws-note calm"><span>{t.ws.kept}</span></div>}
 			<div class="side">{b.state === 'paused' ? <Empty text={t.ws.paused} /> : <>
-				<div class="side-tabs" role="tablist" aria-label={t.ws.sideTabs}>{([['files', t.files.title, 'files'], ['search', t.search.title, 'search']] as const).map(([id, name, icon]) => <button role="tab" key={id} id={`side-${id}`} aria-selected={m.side.value === id} aria-controls="side-body" tabIndex={m.side.value === id ? 0 : -1} onClick={() => { m.side.value = id }} onKeyDown={(e) => {
-					if (e.key !== 'ArrowRight' && e.key !== 'ArrowLeft') return
-					m.side.value = id === 'files' ? 'search' : 'files'
+				<div class="side-tabs" role="tablist" aria-label={t.ws.sideTabs}>{sides.map(([id, name, icon], i) => <button role="tab" key={id} id={`side-${id}`} aria-selected={m.side.value === id} aria-controls="side-body" title={name} tabIndex={m.side.value === id ? 0 : -1} onClick={() => { m.side.value = id }} onKeyDown={(e) => {
+					const step = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0
+					if (!step) return
+					m.side.value = sides[(i + step + sides.length) % sides.length]![0]
 					document.getElementById(`side-${m.side.value}`)?.focus()
-				}}><Icon name={icon} size={14} /><span>{name}</span></button>)}</div>
-				<div class="side-body" id="side-body" role="tabpanel" aria-labelledby={`side-${m.side.value}`}>{m.side.value === 'search' ? <Search box={b.id} onOpen={(p, line, column) => m.open(p, line, column)} /> : <Tree files={m.files} active={d?.path ?? ''} onOpen={(p) => m.open(p)} onMoved={(x, y) => m.moved(x, y)} onRemoved={(p) => m.removed(p)} uploadMost={session.info.value?.limits.upload_bytes ?? 0} />}</div></>}</div>
+				}}><Icon name={icon} size={15} /><span class={m.side.value === id ? '' : 'hidden'}>{name}</span></button>)}</div>
+				<div class="side-body" id="side-body" role="tabpanel" aria-labelledby={`side-${m.side.value}`}>{m.side.value === 'packages' ? <Later load={loadPackages} props={{ b, files: m.files, alive, run: (c, title) => m.command(c, title) }} /> : m.side.value === 'env' ? <Later load={loadVariables} props={{ box: b.id, alive }} /> : m.side.value === 'search' ? <Search box={b.id} onOpen={(p, line, column) => m.open(p, line, column)} /> : <Tree files={m.files} active={d?.path ?? ''} onOpen={(p) => m.open(p)} onMoved={(x, y) => m.moved(x, y)} onRemoved={(p) => m.removed(p)} uploadMost={session.info.value?.limits.upload_bytes ?? 0} />}</div></>}</div>
 			<Separator vertical value={l.side} set={(n) => m.setLayout({ side: clamp(n, 600) })} label={t.ws.resizeSide} reset={240} />
 			<section class="center" aria-label={t.ws.editor}>{m.tabs.value.length > 0 && <Tabs m={m} />}<EditorPane m={m} /></section>
 			<Separator value={l.panel} set={(n) => m.setLayout({ panel: clamp(n, 900) })} label={t.ws.resizePanel} reset={260} />

@@ -18,3 +18,16 @@ export function Lazy<P extends object>({ load, props }: { load: () => Promise<Co
 	return <Shell title={t.product}><div class="page">{error ?
 		<ErrorState title={t.error.offline} error={new ApiError(0, 'unreachable', t.error.offlineWhy)} retry={() => location.reload()} /> : <Loading lines={5} />}</div></Shell>
 }
+
+/** The same for a part of a page. */
+export function Later<P extends object>({ load, props }: { load: () => Promise<ComponentType<P>>, props: P }) {
+	const [part, setPart] = useState<{ Part: ComponentType<P> } | null>(null), [error, setError] = useState(false)
+	useEffect(() => {
+		let gone = false
+		setPart(null)
+		load().then((Part) => { if (!gone) setPart({ Part }) }, () => setError(true))
+		return () => { gone = true }
+	}, [load])
+	if (error) return <ErrorState title={t.error.offline} error={new ApiError(0, 'unreachable', t.error.offlineWhy)} retry={() => location.reload()} />
+	return part ? <part.Part {...props} /> : <Loading lines={4} />
+}

@@ -1,0 +1,103 @@
+// packages.mjs - packages of a box, from a mirror that the test makes. Started by tests/system/ui_packages.sh.
+import { get, gone, newBox, open, put, sh } from './boxes.mjs'
+import { accessible, call, runAll } from './kit.mjs'
+import { has, is, ok, soon, test } from './tap.mjs'
+
+const SLOW = { timeout: 110000 } // a package manager in a new box
+const wheels = `import zipfile, os
+os.makedirs("/data/pip", exist_ok=True)
+for version in ("1.0", "1.1"):
+    z = zipfile.ZipFile(f"/data/pip/tiny-{version}-py3-none-any.whl", "w")
+    z.writestr("tiny/__init__.py", f"version = '{version}'")
+    d = f"tiny-{version}.dist-info"
+    z.writestr(f"{d}/METADATA", f"Metadata-Version: 2.1\\nName: tiny\\nVersion: {version}\\n")
+    z.writestr(f"{d}/WHEEL", "Wheel-Version: 1.0\\nGenerator: t\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    z.writestr(f"{d}/RECORD", "")
+    z.close()
+`
+test('the mirror is made', async () => {
+	is((await call('POST', '/v1/volumes', { name: 'mirror', bytes: 64 << 20 })).status, 201)
+	const b = (await call('POST', '/v1/boxes', { volumes: [{ name: 'mirror', path: '/data' }] })).body.id
+	const r = (await call('POST', `/v1/boxes/${b}/execs`, { language: 'python', code: wheels })).body
+	is(r.exit_code, 0, r.stderr)
+	await gone(b)
+})
+
+async function openPackages(box, options) {
+	const page = await open(box, null, options)
+	if (options?.width < 500) await page.click('.pane-bar >> text=Files')
+	await page.click('.side-tabs [title=Packages]')
+	await page.waitForSelector('.packages .pkg-list')
+	return page
+}
+
+test('a box without network: a package is installed as a layer, and a copy is offered', async (x) => {
+	const box = await newBox(), page = x.page = await openPackages(box)
+	await page.fill('.pkg-form input', 'tiny==1.0')
+	await page.click('.pkg-form >> text=Install')
+	await page.waitForSelector('.pkg-ready >> text=tiny==1.0 is installed', SLOW)
+	await gone(box)
+}, 120)
+
+test('a copy of the box has the package, the files and the variables', async (x) => {
+	const box = await newBox({ 'kept.txt': 'kept' }, { env: { MODE: 'fast' } }), page = x.page = await openPackages(box)
+	await page.fill('.pkg-form input', 'tiny==1.0') // installed before
+	await page.click('.pkg-form >> text=Install')
+	await page.waitForSelector('.pkg-ready >> text=tiny==1.0 is installed', SLOW)
+	await page.click('.pkg-ready >> text=Open a copy with it')
+	await soon('another box', () => !page.url().includes(box) && page.url().includes('/b/'))
+	const copy = page.url().match(/\/b\/([a-z0-9]+)/)[1]
+	is(await get(copy, 'kept.txt'), 'kept')
+	is((await call('GET', `/v1/boxes/${copy}/env`)).body.env.MODE, 'fast')
+	is((await call('POST', `/v1/boxes/${copy}/execs`, { language: 'python', code: 'import tiny; print(tiny.version)' })).body.stdout.trim(), '1.0')
+	await page.click('.side-tabs [title=Packages]')
+	await page.waitForSelector('.pkg-list li:has-text("tiny")')
+	has(await page.textContent('.pkg-list li:has-text("tiny")'), '1.0')
+	await gone(box)
+	await gone(copy)
+})
+
+test('a package or a version that does not exist: why, and what there is', async (x) => {
+	const box = await newBox(), page = x.page = await openPackages(box)
+	await page.fill('.pkg-form input', 'tiny==9')
+	await page.keyboard.press('Enter')
+	await page.waitForSelector('.pkg-fault', SLOW)
+	has(await page.textContent('.pkg-fault'), 'tiny')
+	await page.click('.pkg-fault .place >> text=1.0')
+	await page.waitForSelector('.pkg-ready >> text=tiny==1.0 is installed', SLOW)
+	await page.fill('.pkg-form input', '--index-url=http://elsewhere.test')
+	await page.keyboard.press('Enter')
+	await soon('an option is refused', async () => /option|name/.test(await page.textContent('.pkg-fault')))
+	await gone(box)
+}, 120)
+
+test('what is in the home folder can be removed', async (x) => {
+	const box = await newBox({ '.local/lib/python3.11/site-packages/mine/__init__.py': '', '.local/lib/python3.11/site-packages/mine-2.0.dist-info/METADATA': 'Metadata-Version: 2.1\nName: mine\nVersion: 2.0\n', '.local/lib/python3.11/site-packages/mine-2.0.dist-info/RECORD': 'mine/__init__.py,,\nmine-2.0.dist-info/METADATA,,\nmine-2.0.dist-info/RECORD,,\nmine-2.0.dist-info/INSTALLER,,\n', '.local/lib/python3.11/site-packages/mine-2.0.dist-info/INSTALLER': 'pip\n' })
+	const page = x.page = await openPackages(box)
+	await page.fill('.pkg-form input', 'mine')
+	await page.waitForSelector('.pkg-list li:has-text("mine")')
+	has(await page.textContent('.count-line'), '1 of')
+	if ((await sh(box, ['python3', '-m', 'pip', '--version'])).exit_code !== 0) { await gone(box); return } // this machine has no pip
+	const version = (await sh(box, ['python3', '-c', 'import sys; print("%d.%d" % sys.version_info[:2])'])).stdout.trim()
+	if (version !== '3.11') { await gone(box); return } // another folder
+	await page.click('.pkg-list li:has-text("mine") .menu > button')
+	await page.click('role=menuitem[name="Remove"]')
+	await page.waitForSelector('.group .verdict', SLOW)
+	await soon('it is gone', async () => await page.locator('.pkg-list li:has-text("mine")').count() === 0)
+	await gone(box)
+}, 120)
+
+for (const theme of ['light', 'dark'])
+	test(`packages are accessible: ${theme}`, async (x) => {
+		const box = await newBox(), page = x.page = await openPackages(box, { theme, width: theme === 'dark' ? 390 : 1280, mobile: theme === 'dark' })
+		await page.fill('.pkg-form input', '--option')
+		await page.keyboard.press('Enter')
+		await page.waitForSelector('.pkg-fault', SLOW)
+		await page.fill('.pkg-form input', 'n')
+		if (process.env.UI_SHOTS) await page.screenshot({ path: `${process.env.UI_SHOTS}/packages-${theme}.png` })
+		await accessible(page, 'packages')
+		ok(await page.locator('.pkg-list li').count() > 0, 'system packages are listed')
+		await gone(box)
+	})
+
+await runAll()
