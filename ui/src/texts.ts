@@ -137,6 +137,11 @@ export const t = {
 		badName: 'A name has letters, digits and _, and does not begin with a digit.', removed: (n: string) => `${n} was removed`, withheld: 'hidden from viewers', blank: 'empty',
 		show: (n: string) => `Show the value of ${n}`, hide: (n: string) => `Hide the value of ${n}`, edit: (n: string) => `Change ${n}`, remove: (n: string) => `Remove ${n}`, valueOf: (n: string) => `Value of ${n}`,
 	},
+	problems: { title: 'Problems', none: 'No problem was reported. Errors of compilers and programs that you run appear here.', noFile: 'Without a file', severities: { error: 'Error', warning: 'Warning', note: 'Note' } },
+	ports: {
+		title: 'Ports', none: 'No server listens in this box. Start one, for example in a terminal:', error: 'The ports could not be read', state: 'State', address: 'Address', preview: 'Open preview', private: 'not published',
+		listening: 'listens', loopback: 'listens on 127.0.0.1', nothing: 'published, nothing listens', opened: (n: number) => `A server listens on port ${n}`,
+	},
 	preview: {
 		title: 'Preview', port: 'Port', reload: 'Reload', tab: 'Open in a new tab', copy: 'Copy the address', close: 'Close the preview', frame: (port: number) => `Port ${port} of the box`,
 		empty: 'Show a web server of this box.', hint: 'Type its port and press Open. Example: python3 -m http.server 3000', noAddress: 'This daemon has no address for ports of boxes: set serve.domain',

@@ -1,6 +1,6 @@
 // panels.mjs - what stands beside the files of a box: environment variables, packages without a registry, problems, ports.
 // Started by tests/system/ui_panels.sh.
-import { gone, newBox, open } from './boxes.mjs'
+import { gone, newBox, open, put } from './boxes.mjs'
 import { accessible, call, runAll } from './kit.mjs'
 import { has, is, ok, soon, test } from './tap.mjs'
 
@@ -58,6 +58,68 @@ test('packages without a registry: the error names the setting', async (x) => {
 	has(await page.textContent('.pkg-fault'), 'no source for pip packages is configured: set packages.pip_index')
 	await gone(box)
 })
+
+test('problems of compilers and programs are listed; a place opens the file; a corrected program leaves the list', async (x) => {
+	const box = await newBox({ 'bad.c': 'int main(void)\n{\n    return nothing;\n}\n', 'main.py': 'import util\nutil.f()\n', 'util.py': '# one\ndef f():\n    return 1/0\n' }), page = x.page = await open(box, 'bad.c')
+	await page.click('.bar .primary')
+	await page.waitForSelector('.panel [role=tab]:has-text("Problems") .count')
+	await page.click('.row-item >> text=main.py')
+	await page.waitForSelector('.tab.on >> text=main.py')
+	await page.click('.bar .primary')
+	await page.waitForSelector('.group[aria-label*="main.py"] .verdict.bad')
+	await page.click('.panel [role=tab] >> text=Problems')
+	await page.waitForSelector('.problems section >> nth=1')
+	has(await page.textContent('.problems'), 'nothing')
+	has(await page.textContent('.problems'), 'ZeroDivisionError')
+	await page.click('.problem-row:has-text("ZeroDivisionError")')
+	await page.waitForSelector('.tab.on >> text=util.py')
+	await soon('the line', async () => (await page.textContent('.editor-panel .cm-activeLine')).includes('1/0'))
+	await put(box, 'util.py', 'def f():\n    return 1\n')
+	await page.click('.tab >> text=main.py')
+	await page.click('.bar .primary')
+	await page.waitForSelector('.group[aria-label*="main.py"] .verdict.ok')
+	await page.click('.panel [role=tab] >> text=Problems')
+	await soon('only the other', async () => !(await page.textContent('.problems')).includes('ZeroDivisionError'))
+	has(await page.textContent('.problems'), 'nothing')
+	await gone(box)
+})
+
+test('a server that a program starts is found, offered, listed, previewed and closed', async (x) => {
+	const box = await newBox({ 'index.html': '<h1>From the box</h1>', 'server.py': 'import http.server\nhttp.server.ThreadingHTTPServer(("127.0.0.1", 8123), http.server.SimpleHTTPRequestHandler).serve_forever()\n' }), page = x.page = await open(box, 'server.py')
+	await page.click('.panel [role=tab] >> text=Ports')
+	await page.waitForSelector('text=No server listens in this box')
+	await page.click('.bar .primary')
+	await page.waitForSelector('.toast >> text=A server listens on port 8123')
+	await page.click('.panel [role=tab] >> text=Ports')
+	await page.waitForSelector('.ports >> text=listens on 127.0.0.1')
+	await page.click('.ports >> text=Open preview')
+	await page.frameLocator('.preview iframe').locator('h1 >> text=From the box').waitFor()
+	await page.waitForSelector('.ports a[href*="8123-"]')
+	await page.click('.ports >> text=Close the port')
+	await page.waitForSelector('.ports >> text=not published')
+	await page.click('.bar .stop')
+	await page.click('.panel [role=tab] >> text=Ports')
+	await page.waitForSelector('text=No server listens in this box')
+	await gone(box)
+})
+
+for (const theme of ['light', 'dark'])
+	test(`problems and ports are accessible: ${theme}`, async (x) => {
+		const box = await newBox({ 'bad.c': '#include <stdio.h>\nint main(void)\n{\n    int unused;\n    return nothing + other;\n}\n', 'server.py': 'import http.server\nhttp.server.ThreadingHTTPServer(("", 8000), http.server.SimpleHTTPRequestHandler).serve_forever()\n' }), page = x.page = await open(box, 'bad.c', { theme })
+		await page.click('.bar .primary')
+		await page.click('.panel [role=tab]:has-text("Problems"):has(.count)')
+		await page.waitForSelector('.problem-row')
+		if (UI_SHOTS) await page.screenshot({ path: `${UI_SHOTS}/problems-${theme}.png` })
+		await accessible(page, 'problems')
+		await page.click('.row-item >> text=server.py')
+		await page.waitForSelector('.tab.on >> text=server.py')
+		await page.click('.bar .primary')
+		await page.click('.panel [role=tab] >> text=Ports')
+		await page.waitForSelector('.ports tbody tr')
+		if (UI_SHOTS) await page.screenshot({ path: `${UI_SHOTS}/ports-${theme}.png` })
+		await accessible(page, 'ports')
+		await gone(box)
+	})
 
 for (const theme of ['light', 'dark'])
 	test(`variables are accessible: ${theme}`, async (x) => {

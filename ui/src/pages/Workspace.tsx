@@ -18,10 +18,14 @@ import { connection, generation, socket } from '../socket'
 import { local } from '../storage'
 import { act, eventListeners, figures, languages, newBox, titleOf, watch } from '../store'
 import { t } from '../texts'
+import { toast } from '../toasts'
 import { Document } from '../workspace/documents'
 import type { Notebook } from '../workspace/cells'
 import { Files, HOME, nameOf, parentOf, shortPath, shown } from '../workspace/files'
+import { PortList } from '../workspace/PortList'
+import { Ports } from '../workspace/ports'
 import { Preview } from '../workspace/Preview'
+import { Problems, problemsOf } from '../workspace/Problems'
 import { RUN, Stream, TERMINAL, killExec, listExecs, startRun, startTerminal } from '../workspace/programs'
 import { RunOutput, newRun, type Run } from '../workspace/RunOutput'
 import { Search } from '../workspace/Search'
@@ -43,11 +47,15 @@ class Model {
 	readonly layout = signal({ side: 240, panel: 260, preview: 480, sideOn: true, panelOn: true, previewOn: false })
 	readonly cursor = signal({ line: 1, column: 1 })
 	editor: Editor | null = null
+	readonly want = signal<{ port: number } | null>(null) // what the preview is to show
+	readonly ports: Ports
 	readonly notebooks = new Map<Document, Notebook>()
 	private numbered = 0
 
 	constructor(readonly id: string) {
 		this.files = new Files(id)
+		this.ports = new Ports(this.files, () => connection.value === 'live' && (this.panel.value === 'ports' || this.running !== undefined || this.terms.value.some((x) => !x.over)),
+			(port) => toast({ text: t.ports.opened(port), ms: 10000, action: { label: t.ports.preview, run: () => this.showPort(port) } }))
 		try { this.layout.value = { ...this.layout.value, ...JSON.parse(local.get(`layout.${id}`) ?? local.get('layout') ?? '{}') } } catch { /* as built in */ }
 	}
 	setLayout(change: Partial<{ side: number, panel: number, preview: number, sideOn: boolean, panelOn: boolean, previewOn: boolean }>) {
@@ -182,6 +190,11 @@ class Model {
 			}
 			this.runs.value = [...this.runs.value.slice(-19), r]
 		} catch (e) { failed(e) }
+	}
+	showPort(port: number) {
+		this.want.value = { port }
+		this.setLayout({ previewOn: true })
+		this.pane.value = 'preview'
 	}
 	/** A command with its output in the panel; returns its exit status when it has ended, null if it did not exit by itself. */
 	async command(command: string[], title: string): Promise<number | null> {
@@ -318,25 +331,28 @@ function Panel({ m, b, alive }: { m: Model, b: Box, alive: boolean }) {
 	const any = m.terms.value.length > 0, [monitor, setMonitor] = useState<{ M: typeof import('../workspace/Monitor').default } | null>(null)
 	useEffect(() => { if (m.panel.value === 'monitor' && !monitor) void import('../workspace/Monitor').then((x) => setMonitor({ M: x.default })) }, [m.panel.value])
 	useEffect(() => { if (any && !pane) void import('../workspace/TerminalPane').then((x) => setPane({ T: x.default })) }, [any])
-	const tab = (id: string, name: string, close?: () => void) => <div class={`tab ${m.panel.value === id ? 'on' : ''}`} role="presentation" key={id}>
+	const problems = problemsOf(m.runs.value), servers = m.ports.list.value?.filter((p) => p.listening).length ?? 0
+	const fixed: [string, string, number?][] = [['output', t.output.title], ['problems', t.problems.title, problems.length], ['ports', t.ports.title, servers], ['monitor', t.monitor.title]]
+	const tab = (id: string, name: string, close?: () => void, count?: number) => <div class={`tab ${m.panel.value === id ? 'on' : ''}`} role="presentation" key={id}>
 		<button role="tab" aria-selected={m.panel.value === id} aria-controls="panel-body" tabIndex={m.panel.value === id ? 0 : -1} onClick={() => { m.panel.value = id }} onKeyDown={(e) => {
-			const all = ['output', 'monitor', ...m.terms.value.map((x) => x.id)], step = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0
+			const all = [...fixed.map((f) => f[0]), ...m.terms.value.map((x) => x.id)], step = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0
 			if (e.key === 'Delete' && close) close()
 			if (step) { m.panel.value = all[(all.indexOf(id) + step + all.length) % all.length]!; ((e.currentTarget as Element).closest('[role=tablist]')!.querySelectorAll<HTMLElement>('[role=tab]')[all.indexOf(m.panel.value)])?.focus() }
-		}}>{name}</button>
+		}}>{name}{count ? <span class="count">{count}</span> : null}</button>
 		{close && <span class="closer" title={t.ws.closeTab(name)} aria-hidden="true" onClick={close}><Icon name="x" size={13} /></span>}
 	</div>
 	return <section class="panel" aria-label={t.ws.panel}>
 		<div class="tabs"><div role="tablist" aria-label={t.ws.panel}>
-			{tab('output', t.output.title)}
-			{tab('monitor', t.monitor.title)}
+			{fixed.map(([id, name, count]) => tab(id, name, undefined, count))}
 			{m.terms.value.map((x) => tab(x.id, x.name, () => m.closeTerm(x)))}
 			</div>
 			<button class="small" onClick={() => void m.newTerminal()} disabled={!session.mayEdit.value || !alive} title={t.term.new}><Icon name="plus" size={14} /><span>{t.term.new}</span></button>
 			<button class="plain push wide-720" aria-label={t.ws.hidePanel} title={t.ws.hidePanel} onClick={() => m.setLayout({ panelOn: false })}><Icon name="chevron-down" /></button>
 		</div>
-		<div class="panel-body" id="panel-body" role="tabpanel" aria-label={m.panel.value === 'output' ? t.output.title : m.panel.value === 'monitor' ? t.monitor.title : m.terms.value.find((x) => x.id === m.panel.value)?.name}>
+		<div class="panel-body" id="panel-body" role="tabpanel" aria-label={fixed.find((f) => f[0] === m.panel.value)?.[1] ?? m.terms.value.find((x) => x.id === m.panel.value)?.name}>
 			<div class={m.panel.value === 'output' ? 'fill' : 'away'}><RunOutput runs={m.runs.value} onStop={(r) => m.stop(r)} onPlace={(file, line, column) => m.open(file.startsWith('/') ? file : `${HOME}/${file}`, line, column)} /></div>
+			{m.panel.value === 'problems' && <div><Problems list={problems} onPlace={(file, line, column) => m.open(file, line, column)} /></div>}
+			{m.panel.value === 'ports' && <div><PortList box={b.id} ports={m.ports} onOpen={(port) => m.showPort(port)} /></div>}
 			{monitor && <div class={m.panel.value === 'monitor' ? 'fill' : 'away'}><monitor.M b={b} shown={m.panel.value === 'monitor'} /></div>}
 			{pane && m.terms.value.map((x) => <pane.T key={x.id} stream={x.stream} shown={m.panel.value === x.id} onEnd={() => m.termOver(x.id)} />)}
 		</div>
@@ -405,6 +421,12 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			for (const doc of m.tabs.value) doc.close()
 		}
 	}, [])
+	useEffect(() => {
+		if (!alive) return
+		m.ports.start()
+		return () => m.ports.stop()
+	}, [alive])
+	useEffect(() => { if (m.panel.value === 'ports' && alive) void m.ports.load() }, [m.panel.value])
 	// After a loss: what was not saved is saved, what was not seen is read.
 	useSignalEffect(() => {
 		if (generation.value < 2) return
@@ -485,7 +507,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			<Separator value={l.panel} set={(n) => m.setLayout({ panel: clamp(n, 900) })} label={t.ws.resizePanel} reset={260} />
 			<Panel m={m} b={b} alive={alive && connection.value === 'live'} />
 			{l.previewOn && <><Separator vertical flip value={l.preview} set={(n) => m.setLayout({ preview: clamp(n, 1200) })} label={t.ws.resizePreview} reset={480} />
-				<Preview box={b.id} initial={Number(query.peek().get('port') ?? 0)} onClose={() => { m.setLayout({ previewOn: false }); m.pane.value = 'code' }} /></>}
+				<Preview box={b.id} initial={Number(query.peek().get('port') ?? 0)} want={m.want.value} onChange={() => { if (m.ports.list.value) void m.ports.load() }} onClose={() => { m.setLayout({ previewOn: false }); m.pane.value = 'code' }} /></>}
 			<nav class="pane-bar" aria-label={t.ws.panes}>{([['files', 'files', t.files.title], ['code', 'code', t.quick.code], ['panel', 'terminal', t.ws.panel]] as const).map(([p, icon, name]) => <button key={p} aria-current={m.pane.value === p ? 'true' : undefined} onClick={() => { m.pane.value = p }}><Icon name={icon} size={18} /><span>{name}</span></button>)}</nav>
 		</div>
 	</Shell>

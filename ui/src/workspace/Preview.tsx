@@ -1,6 +1,7 @@
 // A web server of the box in a frame. Its pages are hostile: they come from another origin and another site than this page,
 // hold no key, and the frame's sandbox keeps them from leading this page elsewhere.
 import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
 import { api, box as boxPath } from '../api'
 import { Icon } from '../icons'
 import { CopyButton, failed } from '../parts/basics'
@@ -10,7 +11,7 @@ import { t } from '../texts'
 
 export interface Shown { port: number, url: string }
 
-export function Preview({ box, onClose, initial }: { box: string, onClose: () => void, initial: number }) {
+export function Preview({ box, onClose, initial, want, onChange }: { box: string, onClose: () => void, initial: number, want: { port: number } | null, onChange: () => void }) {
 	const port = useSignal(String(initial || local.get(`port.${box}`) || 3000)), shown = useSignal<Shown | null>(null), turn = useSignal(0), busy = useSignal(false)
 	const open = async (e?: Event) => {
 		e?.preventDefault()
@@ -23,13 +24,15 @@ export function Preview({ box, onClose, initial }: { box: string, onClose: () =>
 			shown.value = { port: n, url: p.url }
 			turn.value++
 			local.set(`port.${box}`, String(n))
+			onChange()
 		} catch (x) { failed(x) }
 		busy.value = false
 	}
+	useEffect(() => { if (want) { port.value = String(want.port); void open() } }, [want])
 	const shut = async () => {
 		const s = shown.value
 		shown.value = null
-		if (s) await api(`${boxPath(box)}/ports/${s.port}`, { method: 'DELETE' }).catch(failed)
+		if (s) await api(`${boxPath(box)}/ports/${s.port}`, { method: 'DELETE' }).then(onChange, failed)
 	}
 	const s = shown.value
 	return <section class="preview" aria-label={t.preview.title}>

@@ -11,12 +11,15 @@ import { t } from '../texts'
 import { clock } from '../clock'
 import type { Stream } from './programs'
 
+const TAIL = 16384
+
 export interface Run {
 	key: string, title: string, started: string, stream: Stream | null, record: Signal<RunRecord | null>, open: Signal<boolean>
 	text: { stdout: string, stderr: string } | null // of a compiler that found errors
 	stopped?: boolean
+	tail: string // the last of what it printed to stderr
 }
-export const newRun = (key: string, title: string, stream: Stream | null): Run => ({ key, title, started: new Date().toISOString(), stream, record: stream ? stream.record : signal(null), open: signal(true), text: null })
+export const newRun = (key: string, title: string, stream: Stream | null): Run => ({ key, title, started: new Date().toISOString(), stream, record: stream ? stream.record : signal(null), open: signal(true), text: null, tail: '' })
 
 function Group({ run, onPlace, onStop }: { run: Run, onPlace: (file: string, line: number, column: number) => void, onStop: (r: Run) => void }) {
 	const place = useRef<HTMLDivElement>(null), pane = useRef<OutputPane | null>(null)
@@ -27,7 +30,11 @@ function Group({ run, onPlace, onStop }: { run: Run, onPlace: (file: string, lin
 			pane.current.add(1, run.text.stderr)
 		}
 		const decoders = [new TextDecoder(), new TextDecoder()] as const
-		run.stream?.begin((s, data) => pane.current!.add(s, decoders[s].decode(data, { stream: true })))
+		run.stream?.begin((s, data) => {
+			const text = decoders[s].decode(data, { stream: true })
+			if (s) run.tail = (run.tail + text).slice(-TAIL)
+			pane.current!.add(s, text)
+		})
 		return () => run.stream?.close()
 	}, [])
 	const r = run.record.value, live = !r && !run.stream?.over.value, gone = run.stream?.failure.value
