@@ -304,6 +304,7 @@ test('a preview shows a server of the box, and its hostile page reaches nothing 
 	</script>`
 	const box = await newBox({ 'index.html': attack, 'secret.txt': 'x' }), page = x.page = await open(box)
 	await call('POST', `/v1/boxes/${box}/execs`, { command: 'exec python3 -m http.server 3000', background: true })
+	await soon('it listens', async () => (await get(box, '/proc/net/tcp')).includes(':0BB8'))
 	await page.click('.bar >> text=Preview')
 	await page.fill('#preview-port', '3000')
 	await page.click('.address >> text=Open')
