@@ -57,7 +57,7 @@ test('a copy of the box has the package, the files and the variables', async (x)
 	await gone(copy)
 })
 
-test('a package or a version that does not exist: why, and what there is', async (x) => {
+test('a package or a version that does not exist: why, and the versions that exist', async (x) => {
 	const box = await newBox(), page = x.page = await openPackages(box)
 	await page.fill('.pkg-form input', 'tiny==9')
 	await page.keyboard.press('Enter')
