@@ -2,8 +2,8 @@
  *
  *   what the kernel saw > the exit status > a runtime's last words > a compiler's first > any line > checks
  *
- * The first of them that says something decides; then the rule's steps (mend.h) are asked in their order
- * and the first that can do something does it. What it makes must differ from everything that ran. */
+ * The first source with a finding decides; then the fixes of the rule (fix.h) are tried in order
+ * and the first applicable one is used. Its artifact must differ from everything that ran. */
 #include "debug/debug.h"
 #include "debug/failure_facts.h"
 #include "debug/fix.h"
@@ -24,8 +24,8 @@ enum {
 	LAST_LINES = 40
 };
 
-/* What it said, line by line: the end of it, last line first, and behind that its beginning: who calls
- * himself a thousand times says why in the first line. */
+/* The output line by line: its end, last line first, and then its beginning: an endless recursion
+ * names its reason in the first line. */
 struct debug_said {
 	const char *stream;
 	const char *text;
@@ -81,7 +81,7 @@ void failure_seen(struct failure_case *s, const char *source, long line, const c
 
 	if (line > 0)
 		json_object_set_new(one, "line", json_integer(line));
-	json_object_set_new(one, "text", json_text(cut)); /* a cut may be within a letter */
+	json_object_set_new(one, "text", json_text(cut)); /* may be cut inside a character */
 	json_array_append_new(s->evidence, one);
 }
 
@@ -100,7 +100,7 @@ static const char *debug_group(const struct failure_case *s, unsigned n)
 	return n && n < RULE_GROUPS ? s->group[n] : "";
 }
 
-/* The rule's why, with {1} and the like filled in. */
+/* The message of the rule, with {1} etc. replaced. */
 static void debug_explain(struct failure_case *s, const char *why)
 {
 	for (; *why; why++) {
@@ -162,7 +162,7 @@ static int by_lines(struct failure_case *s, enum rule_on on, int weak,
 {
 	char line[LINE_BYTES + 1];
 
-	/* Who said nothing has a status all the same. */
+	/* Without output there is still an exit status. */
 	for (unsigned i = 0; i < said->n || (on == ON_EXIT && !i); i++) {
 		line_copy(i < said->n ? said->line[i] : "", line);
 		if (!line_rules(s, on, weak, line))
@@ -203,7 +203,7 @@ static int by_compiler(struct failure_case *s, int weak, const struct debug_said
 	return found;
 }
 
-/* A file of the project and a number behind it, the first that is told: "main.js:3". */
+/* The first file of the project with a line number in the output: "main.js:3". */
 static void place_by_path(struct failure_case *s, const struct debug_said *said)
 {
 	const char *path, *first = NULL;
@@ -225,7 +225,7 @@ static void place_by_path(struct failure_case *s, const struct debug_said *said)
 	}
 }
 
-/* Where a program failed, if its rule did not say. */
+/* The file and line of the failure, if the rule does not give them. */
 static void place_fault(struct failure_case *s, const struct debug_said *said)
 {
 	json_t *fault = NULL;
@@ -237,7 +237,7 @@ static void place_fault(struct failure_case *s, const struct debug_said *said)
 		s->line = number_or_0(fault, "line");
 		json_decref(fault);
 	}
-	/* A runtime's own files are not where it has to be changed. */
+	/* Files of the runtime are not to be changed. */
 	if (!failure_file(s, s->file))
 		place_by_path(s, said);
 }
@@ -295,7 +295,7 @@ static int in_before(const json_t *before, const char *member, const char *hash)
 	return 0;
 }
 
-/* Something that has not run yet: not this one, not its parent, nothing that was made before. */
+/* An artifact that has not run yet: not this one, not its parent, no earlier one. */
 static int is_new(const struct failure_case *s, const json_t *child)
 {
 	const char *hash = doc_text(child, "hash");
@@ -366,8 +366,8 @@ static void debug_treat(struct failure_case *s, const char *const *facts_fixes)
 
 /* ---- the document ---- */
 
-/* Category, place and words; numbers are of addresses and times, too, and say nothing. But where the output is what is
- * wrong, another output is another fault. */
+/* Category, place and text without numbers, which may be addresses or times. For wrong output the
+ * output itself is included: another output is another fault. */
 static void debug_novelty(const struct failure_case *s, char out[65])
 {
 	const char *said = doc_text(json_array_get(s->evidence, 0), "text");
@@ -437,7 +437,7 @@ static json_t *debug_document(struct failure_case *s)
 	return doc;
 }
 
-/* The same again: what was done about it did not help, and would not now. */
+/* The same diagnosis again: its fix did not help. */
 static void stop_if_seen(struct failure_case *s)
 {
 	char hash[65];

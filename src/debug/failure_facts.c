@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The last of that name: what came before it went well. */
+/* The last phase of that name: earlier ones succeeded. */
 static const json_t *phase_named(const json_t *result, const char *name)
 {
 	const json_t *phases = json_object_get(result, "phases");
@@ -22,7 +22,7 @@ const json_t *facts_phase(const json_t *result)
 {
 	const json_t *named = phase_named(result, doc_text(result, "phase"));
 
-	/* A check may have said nothing itself: the run behind it has. */
+	/* A check may have no output: that of its run is used. */
 	if (!named || (!*doc_text(named, "stderr") && !*doc_text(named, "stdout") &&
 		       !strcmp(doc_text(named, "name"), "check")))
 		named = phase_named(result, "run") ? phase_named(result, "run") : named;
@@ -62,7 +62,7 @@ static const char *const *by_scan(struct failure_case *s)
 	return facts_found(s, "policy", "scan", "scan", "refused before it ran", NULL);
 }
 
-/* What a manager's complaints mean here. */
+/* Categories for errors of package managers. */
 static const struct {
 	/* clang-format off */
 	const char *category, *why;
@@ -83,7 +83,7 @@ static const struct {
 	/* clang-format on */
 };
 
-/* Who installed has mostly understood it already. */
+/* The installer has usually classified the error already. */
 static int fault_said(const json_t *phase, struct install_diagnosis *d)
 {
 	for (unsigned f = 0; f < INSTALL_FAULTS; f++)
@@ -103,7 +103,7 @@ static const char *const *by_install(struct failure_case *s)
 	const json_t *first = json_array_get(json_object_get(s->artifact, "packages"), 0);
 	int m = package_manager_named(doc_text(first, "manager"));
 
-	/* Who installs is the last one that said something; all of them may be asked. */
+	/* The last manager with output is checked first, then the others. */
 	buf_printf(&said, "%s\n%s", doc_text(s->phase, "stdout"), doc_text(s->phase, "stderr"));
 	for (int i = 0; !fault_said(s->phase, &d) && i < PM_COUNT && d.fault == INSTALL_UNKNOWN;
 	     i++)
@@ -111,7 +111,7 @@ static const char *const *by_install(struct failure_case *s)
 				 buf_str(&said), said.len, &d);
 	if (!strcmp(doc_text(s->phase, "cause"), "wall"))
 		d.fault = INSTALL_TIMEOUT;
-	/* The operator's settings do not let it be installed, and the refusal names the one that would. */
+	/* The settings of the operator do not allow the install; the error names the setting. */
 	if (!strcmp(doc_text(s->phase, "cause"), "policy") && d.fault == INSTALL_UNKNOWN) {
 		buf_printf(&why, "no package can be installed: %.200s",
 			   doc_text(s->phase, "stderr"));
@@ -195,7 +195,7 @@ static const char *cause_said(const struct failure_case *s)
 	return cause;
 }
 
-/* What a program with threads looks like; good enough to tell a lock from a long wait. */
+/* Signs of threads in a program, to distinguish a deadlock from a long wait. */
 static int has_threads(const struct failure_case *s)
 {
 	static const char *const words[] = { "thread",    "Thread", "mutex", "Mutex",
@@ -253,7 +253,7 @@ static const char *const *by_signal(struct failure_case *s)
 	return NULL;
 }
 
-/* The same example both ways in one result. */
+/* The same example passed and failed in one result. */
 static int is_flaky(const json_t *result)
 {
 	const json_t *all = json_object_get(result, "examples"), *one;
@@ -289,7 +289,7 @@ const char *const *facts_kernel(struct failure_case *s)
 					   causes[i].fixes);
 	if (!strcmp(cause, "wall"))
 		return by_clock(s);
-	/* Who aborts has said why: that comes first. */
+	/* A program that aborts prints the reason, so its output is examined first. */
 	return signal_of(s) == SIGABRT ? NULL : by_signal(s);
 }
 

@@ -1,4 +1,4 @@
-/* fix_entry.c - steps about where a program begins. */
+/* fix_entry.c - fixes for the entry point of a program. */
 #include "debug/fix_steps.h"
 #include "base/cleanup.h"
 
@@ -13,8 +13,8 @@ struct functions {
 	unsigned n;
 };
 
-/* Functions without parameters at the margin: [main] define, their name in the group that says, else in the
- * last one. */
+/* Top-level functions without parameters: [main] define; the name is in the given group, else in
+ * the last one. */
 static void functions_of(const struct lang *l, const char *text, struct functions *f)
 {
 	const char *define = rules_word(l, "main", "define");
@@ -40,7 +40,7 @@ static void functions_of(const struct lang *l, const char *text, struct function
 	regfree(&re);
 }
 
-/* How often it stands there with a bracket behind it; the definition is one of them. */
+/* The number of occurrences followed by a bracket, including the definition. */
 static unsigned fix_entry_calls(const char *text, const char *name)
 {
 	unsigned n = 0;
@@ -50,7 +50,8 @@ static unsigned fix_entry_calls(const char *text, const char *name)
 	return n;
 }
 
-/* The function that somebody forgot to call: main, or the only one, or the only one that nobody calls. */
+/* The function that the program forgot to call: main, or the only one, or the only one without a
+ * call. */
 static const char *to_call(const char *text, const struct functions *f)
 {
 	const char *alone = NULL;
@@ -89,7 +90,7 @@ static int append_call(struct failure_case *s, const char *path, const char *tex
 	return failure_edit(s, path, &out, "%s is called: nothing else was", name);
 }
 
-/* A language that begins at main: it is made of the only function there is, or a mistyped one. */
+/* A language that starts at main: renames the only function, or a mistyped one. */
 int fix_main_wrapper(struct failure_case *s)
 {
 	const char *path = doc_text(s->artifact, "entry"), *text = failure_message(s, path);
@@ -110,7 +111,7 @@ int fix_main_wrapper(struct failure_case *s)
 	return name && append_call(s, path, text, name, rules_word(s->lang, "main", "call"));
 }
 
-/* A script that defines and does nothing: it said nothing, and somebody expected something. */
+/* A script that only defines functions: it printed nothing, although output was expected. */
 int fix_call_main(struct failure_case *s)
 {
 	const char *path = doc_text(s->artifact, "entry"), *text = failure_message(s, path);
@@ -146,7 +147,7 @@ int fix_package_main(struct failure_case *s)
 	return failure_edit(s, path, &out, "the program is package main");
 }
 
-/* The file gets the name that the language wants: subject is it, without an ending. */
+/* Renames the file as the language requires: subject is the name without extension. */
 int fix_rename_file(struct failure_case *s)
 {
 	const char *path = failure_main(s), *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
@@ -167,7 +168,7 @@ int fix_rename_file(struct failure_case *s)
 	return failure_done(s, "rename", child, "%s is now %s, as what is in it", path, name);
 }
 
-/* Another file of the project has what a program begins with. */
+/* Another file of the project has the entry point. */
 int fix_entry_file(struct failure_case *s)
 {
 	const char *has = rules_word(s->lang, "main", "entry");

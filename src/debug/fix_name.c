@@ -1,4 +1,4 @@
-/* fix_name.c - steps about names that nothing defines. */
+/* fix_name.c - fixes for undefined names. */
 #include "debug/fix_steps.h"
 #include "base/edit_distance.h"
 #include "base/cleanup.h"
@@ -10,8 +10,8 @@
 
 /* ---- imports ---- */
 
-/* Where an import goes: behind the lines at the top that must come first ([text] top is what they look
- * like: a #!, a package, a docstring's line). */
+/* The position of a new import: after the lines that must come first ([text] top matches them: a
+ * #!, a package, a docstring). */
 static size_t import_place(const struct lang *l, const char *text)
 {
 	const char *top = rules_word(l, "text", "top");
@@ -20,7 +20,7 @@ static size_t import_place(const struct lang *l, const char *text)
 
 	if (!*top || regcomp(&re, top, REG_EXTENDED | REG_NOSUB) != 0)
 		return 0;
-	/* Lines of which the last such one counts; empty ones between them do not end the search. */
+	/* The last line that matches; empty lines between them do not end the search. */
 	for (unsigned i = 0; i < 40 && text[at]; i++) {
 		size_t n = strcspn(text + at, "\n");
 		char line[FAILURE_TEXT];
@@ -50,7 +50,7 @@ static int add_import(struct failure_case *s, const char *path, const char *name
 	return failure_edit(s, path, &out, "%s needs: %s", name, line);
 }
 
-/* A well-known name: [imports] has the line that brings it. */
+/* A well-known name: [imports] has the line that imports it. */
 int fix_import(struct failure_case *s)
 {
 	return add_import(s, failure_main(s), s->subject,
@@ -61,7 +61,7 @@ int fix_import(struct failure_case *s)
 
 enum { NAME = 64, NEAR_MOST = 20000 };
 
-/* The next name of a text, outside of nothing: strings and comments have names, too, and do no harm. */
+/* The next name of a text; names in strings and comments are harmless and included. */
 static const char *next_name(const char *at, char out[NAME + 1])
 {
 	size_t n = 0;
@@ -74,7 +74,7 @@ static const char *next_name(const char *at, char out[NAME + 1])
 	return n ? at + n : NULL;
 }
 
-/* How far a name may be away: a letter in short ones, two in long ones. */
+/* The allowed edit distance: one letter for short names, two for long ones. */
 static unsigned fix_name_slips(const char *name)
 {
 	size_t n = strlen(name);
@@ -93,7 +93,7 @@ static void fix_name_nearer(const char *wanted, const char *have, char best[NAME
 	}
 }
 
-/* Of the program's own names and the language's ([text] words), the nearest. */
+/* The nearest name of the program or of the language ([text] words). */
 static int near_name(const struct failure_case *s, const char *text, const char *table,
 		     char best[NAME + 1])
 {
@@ -108,7 +108,7 @@ static int near_name(const struct failure_case *s, const char *text, const char 
 			fix_name_nearer(s->subject, name, best, &least);
 	for (const struct toml_node *w = list ? list->in.first : NULL; w; w = w->next)
 		fix_name_nearer(s->subject, w->text, best, &least);
-	/* Only its letters' case differs: True, NULL, Length. */
+	/* A name that differs only in case: True, NULL, Length. */
 	for (const struct toml_node *w = list ? list->in.first : NULL; w; w = w->next)
 		if (!strcasecmp(w->text, s->subject) && strcmp(w->text, s->subject) != 0)
 			snprintf(best, NAME + 1, "%s", w->text);
@@ -124,7 +124,7 @@ static int rename_to(struct failure_case *s, const char *path, const char *text,
 	return failure_edit(s, path, &out, "%s is %s, mistyped", s->subject, to);
 }
 
-/* What the runtime itself says was meant. */
+/* The suggestion of the runtime. */
 int fix_meant(struct failure_case *s)
 {
 	const char *path = failure_main(s), *text = failure_message(s, path);
@@ -156,7 +156,7 @@ static int line_at(const struct failure_case *s, const char *text, const char **
 	return *line != NULL;
 }
 
-/* An import that is not used: its line is left out. */
+/* Removes the line of an unused import. */
 int fix_drop_line(struct failure_case *s)
 {
 	const char *path = failure_main(s), *text = failure_message(s, path), *line;
@@ -178,7 +178,7 @@ static int is_balanced(const char *line, size_t n)
 	return depth == 0;
 }
 
-/* A variable that is not used: it is, by nobody. */
+/* Uses an unused variable in a statement without effect. */
 int fix_use_it(struct failure_case *s)
 {
 	const char *path = failure_main(s), *text = failure_message(s, path), *line;
@@ -245,7 +245,7 @@ int fix_near_import(struct failure_case *s)
 	return 1;
 }
 
-/* A file of the project that is called as a module: it is imported instead. */
+/* Imports the file of the project that is used as a module. */
 int fix_shadow(struct failure_case *s)
 {
 	const char *entry = doc_text(s->artifact, "entry"), *dot = strrchr(entry, '.');
@@ -303,7 +303,7 @@ int fix_using_std(struct failure_case *s)
 	return add_import(s, failure_main(s), s->subject, "using namespace std;");
 }
 
-/* What nobody links and nobody wrote: a function that was forgotten, or a name that is nearly one. */
+/* An undefined symbol of the linker: a missing function, or a mistyped name. */
 int fix_undefined(struct failure_case *s)
 {
 	const char *path = failure_main(s), *text = failure_message(s, path);
@@ -314,14 +314,14 @@ int fix_undefined(struct failure_case *s)
 	return fix_near(s);
 }
 
-/* An exception that is not declared: main declares all of them. */
+/* An undeclared exception: main declares all of them. */
 int fix_throws(struct failure_case *s)
 {
 	const char *path = failure_main(s), *text = failure_message(s, path), *at = text;
 	auto_buf struct buf out = { 0 };
 	size_t n;
 
-	/* The method that it is in: the last one that begins above it. */
+	/* The enclosing method: the last one that starts above the line. */
 	for (long line = s->line; line > 0 && text; line--) {
 		at = text_line(text, line, &n);
 		if (!at)

@@ -1,4 +1,4 @@
-/* fix_old.c - steps about a program for another version or another runtime than the one that ran it. */
+/* fix_old.c - fixes for programs that were written for another version or runtime. */
 #include "debug/fix_steps.h"
 #include "base/cleanup.h"
 
@@ -8,7 +8,7 @@
 
 /* ---- Python 2 ---- */
 
-/* Behind the code of a line: blanks and a comment, which stay outside. */
+/* The end of the code of a line, before blanks and a comment. */
 static size_t statement_end(const char *line, size_t n)
 {
 	char quote = 0;
@@ -100,7 +100,7 @@ int fix_python2(struct failure_case *s)
 
 /* ---- JavaScript's two kinds of modules, and TypeScript ---- */
 
-/* The entry gets another ending; what imports it is not looked for: nothing imports an entry. */
+/* Changes the extension of the entry; imports of it are not searched: no file imports an entry. */
 static int new_ending(struct failure_case *s, const char *kind, const char *ending,
 		      const char *language, const char *why)
 {
@@ -169,7 +169,7 @@ int fix_typescript(struct failure_case *s)
 	return 1;
 }
 
-/* Types that were left out are no reason not to run. */
+/* Missing type declarations do not prevent the run. */
 int fix_ts_nocheck(struct failure_case *s)
 {
 	const char *path = failure_main(s), *text = failure_message(s, path);
@@ -193,7 +193,7 @@ int fix_renamed(struct failure_case *s)
 	for (const struct toml_node *k = table ? table->in.first : NULL; k && text; k = k->next) {
 		const char *last = strrchr(k->key, '.');
 
-		/* The name alone, or the part that was not found. */
+		/* The name alone, or its unknown part. */
 		if (strcmp(k->key, s->subject) != 0 && (!last || strcmp(last + 1, s->subject) != 0))
 			continue;
 		buf_cut(&out, 0);

@@ -1,4 +1,4 @@
-/* fix_package.c - steps about what is imported. */
+/* fix_package.c - fixes for imports and packages. */
 #include "debug/imports.h"
 #include "debug/fix_steps.h"
 #include "base/edit_distance.h"
@@ -92,7 +92,7 @@ static int add_package(struct failure_case *s, const struct import *i)
 			    i->kind == IMPORT_GUESSED ? "; no list of known packages has it" : "");
 }
 
-/* A word of the program becomes another one, in the file where it failed, else in any. */
+/* Replaces a word of the program, in the file of the failure, else in any file. */
 static int rename_import(struct failure_case *s, const char *from, const char *to, const char *why)
 {
 	const char *path = failure_main(s);
@@ -138,7 +138,7 @@ int fix_install(struct failure_case *s)
 	return 0;
 }
 
-/* A function that nobody wrote may be one of an extension. */
+/* An undefined function may belong to an extension. */
 int fix_extension(struct failure_case *s)
 {
 	struct import i;
@@ -152,7 +152,7 @@ int fix_extension(struct failure_case *s)
 	return 1;
 }
 
-/* A command of every shell, mistyped. */
+/* A mistyped shell command. */
 int fix_near_command(struct failure_case *s)
 {
 	struct import i;
@@ -230,7 +230,7 @@ static int drop_member(struct failure_case *s, int version_only)
 	return 0;
 }
 
-/* Only what nobody asked for: what a step added, or a name that comes with the language. */
+/* Removes only packages that a fix added, or names of the standard library. */
 int fix_package_drop(struct failure_case *s)
 {
 	struct import i;
@@ -255,7 +255,7 @@ static void stem_of(const char *path, char out[FAILURE_TEXT])
 	snprintf(out, FAILURE_TEXT, "%.*s", (int)(dot ? (size_t)(dot - base) : strlen(base)), base);
 }
 
-/* A program's ending, that of what was imported, or that of the language's modules: [path] ending. */
+/* The extension of the program, of the import, or of modules of the language: [path] ending. */
 static int is_source(const struct failure_case *s, const char *path)
 {
 	const char *has = strrchr(path, '.'), *said = strrchr(s->subject, '.');
@@ -265,7 +265,7 @@ static int is_source(const struct failure_case *s, const char *path)
 		!strcmp(has, rules_word(s->lang, "path", "ending")));
 }
 
-/* The file of the project that a name may mean: by its stem, as it is or nearly. */
+/* The file of the project with this or a similar stem. */
 static const char *project_file(const struct failure_case *s, const char *stem,
 				const char *not_this)
 {
@@ -302,7 +302,7 @@ static void fix_package_relative(const char *from, const char *to, char out[FAIL
 	snprintf(out + n, FAILURE_TEXT - n, "%s%s", n ? "" : "./", to + same);
 }
 
-/* The text in quotes that ends with this: the way to a file, as the program has it. */
+/* The quoted path in the program that ends with this text. */
 static const char *quoted_way(const char *text, const char *tail, size_t *n)
 {
 	for (const char *at = text; (at = strstr(at, tail)); at++) {
@@ -332,8 +332,8 @@ static int path_in_quotes(struct failure_case *s, const char *me, const char *fi
 	return failure_edit(s, me, &out, "%s is the project's own %s", s->subject, file);
 }
 
-/* How a language is told to look elsewhere: [path] of its rules. `insert` goes to the top, {dir} is the way
- * from the file that imports; `literal`: the way in quotes is changed. */
+/* How the search path of a language is changed: [path] of its rules. `insert` is added at the top,
+ * {dir} is the path relative to the importing file; `literal`: the quoted path is changed. */
 static int path_by_words(struct failure_case *s, const char *me, const char *file)
 {
 	const char *insert = rules_word(s->lang, "path", "insert");

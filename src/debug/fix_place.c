@@ -1,4 +1,5 @@
-/* fix_place.c - steps about what is around a program: files, ports, input, limits. A box is never loosened. */
+/* fix_place.c - fixes for the environment of a program: files, ports, input, limits. The isolation
+ * of a box is never reduced. */
 #include "debug/fix_steps.h"
 #include "base/edit_distance.h"
 #include "base/cleanup.h"
@@ -17,7 +18,7 @@ static const char *base_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* A text in quotes of the program becomes another one. */
+/* Replaces a quoted string of the program. */
 static int replace_quoted(struct failure_case *s, const char *from, const char *to, const char *why)
 {
 	const char *path = failure_main(s);
@@ -38,7 +39,7 @@ static int replace_quoted(struct failure_case *s, const char *from, const char *
 	return 0;
 }
 
-/* The project has a file of that name, elsewhere; or of nearly that name. */
+/* The project has a file of that or a similar name in another folder. */
 int fix_file_path(struct failure_case *s)
 {
 	const char *wanted = base_of(s->subject), *near = NULL;
@@ -56,7 +57,7 @@ int fix_file_path(struct failure_case *s)
 	return near && replace_quoted(s, s->subject, near, "a file of the project");
 }
 
-/* The plan has it, the artifact has not. */
+/* A file of the plan that is missing in the artifact. */
 static int from_plan(struct failure_case *s)
 {
 	const json_t *text = json_object_get(json_object_get(s->plan, "files"), s->subject);
@@ -73,14 +74,14 @@ int fix_file_ask(struct failure_case *s)
 {
 	if (from_plan(s))
 		return 1;
-	/* What belongs to the machine nobody can bring. */
+	/* Files of the machine cannot be added. */
 	if (!*s->subject || (s->subject[0] == '/' && strncmp(s->subject, "/home/user/", 11) != 0))
 		return 0;
 	return failure_ask(s, base_of(s->subject), "The program reads %s. What is in it?",
 			   base_of(s->subject));
 }
 
-/* The runtime names no file: it is the text in quotes of the line where it failed. */
+/* The runtime names no file: uses the quoted string of the failing line. */
 int fix_quoted_file(struct failure_case *s)
 {
 	const char *text = failure_message(s, failure_main(s)), *line, *from, *end;
@@ -96,7 +97,7 @@ int fix_quoted_file(struct failure_case *s)
 	return fix_file_path(s) || fix_file_ask(s);
 }
 
-/* A place where a box may not write: the same name in the program's folder. */
+/* A path that is not writable in a box: uses the same name in the folder of the program. */
 int fix_path_here(struct failure_case *s)
 {
 	return s->subject[0] == '/' && *base_of(s->subject) &&
@@ -183,8 +184,8 @@ static int raised_before(const struct failure_case *s)
 	return 0;
 }
 
-/* Twice as much, once, and no more than the most; `usual` is what counts where the artifact says nothing.
- * limits.fixed: who asked wants no other ones. */
+/* Doubles the limit, once, up to a maximum; `usual` is the value if the artifact has none.
+ * limits.fixed: the caller allows no change. */
 static int fix_place_raise(struct failure_case *s, const char *name, json_int_t usual,
 			   json_int_t most, unsigned times)
 {
@@ -205,7 +206,7 @@ static int fix_place_raise(struct failure_case *s, const char *name, json_int_t 
 			    (long long)then, (long long)now);
 }
 
-/* Who has said nothing so far would say nothing later. */
+/* A program without output so far is not given more time. */
 int fix_raise_time(struct failure_case *s)
 {
 	return *doc_text(s->phase, "stdout") &&
@@ -214,7 +215,7 @@ int fix_raise_time(struct failure_case *s)
 			       run_ms_most, 3);
 }
 
-/* A server that is slow to start has said nothing, too. */
+/* A server that starts slowly has no output, too. */
 int fix_raise_wait(struct failure_case *s)
 {
 	return fix_place_raise(s, "run_ms",
@@ -240,8 +241,8 @@ int fix_raise_install(struct failure_case *s)
 
 /* ---- where it crashed ---- */
 
-/* Built once more so that it tells. What it is built with is no part of the program: the next child of
- * this one keeps it, and whoever hands the program out leaves the environment behind. */
+/* Builds the program again with diagnostics. The build environment is not part of the program: the
+ * next child keeps it, and the final artifact is returned without it. */
 int fix_locate(struct failure_case *s)
 {
 	static const char how[] = "-g -fsanitize=address,undefined -fno-sanitize-recover=all";
@@ -263,7 +264,7 @@ int fix_cut(struct failure_case *s)
 			   failure_main(s));
 }
 
-/* A #! of another machine, a command that is not there: the language's own way is without. */
+/* A #! line with a missing interpreter: the program is run by the command of the language. */
 int fix_own_runtime(struct failure_case *s)
 {
 	const char *path = doc_text(s->artifact, "entry"), *text = failure_message(s, path);
@@ -275,7 +276,7 @@ int fix_own_runtime(struct failure_case *s)
 	return failure_edit(s, path, &out, "the first line named an interpreter that is not there");
 }
 
-/* A program that is started by name, and is none of the files: it is no file that somebody could bring. */
+/* A program that is started by name and not one of the files: it is no missing file. */
 int fix_command_missing(struct failure_case *s)
 {
 	const char *text = failure_message(s, failure_main(s));
@@ -287,7 +288,7 @@ int fix_command_missing(struct failure_case *s)
 	return failure_stop(s, "human", "the command %s is not there", s->subject);
 }
 
-/* The runtime names no port: it is the number of the program's that could be one. */
+/* The runtime names no port: uses the number in the program that could be one. */
 int fix_port_of_line(struct failure_case *s)
 {
 	const char *text = failure_message(s, failure_main(s));

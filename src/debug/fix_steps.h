@@ -1,4 +1,5 @@
-/* fix_steps.h - every step by name; mend.c makes a table of it, the files steps_*.c have the functions. */
+/* fix_steps.h - every fix by name; fix.c makes a table of it, the files fix_*.c have the
+ * functions. */
 #pragma once
 #include "debug/fix.h"
 
@@ -33,9 +34,9 @@ FIXES
 
 /* ---- shared by them ---- */
 
-/* Every word like this becomes the other one; how many did? */
+/* Replaces every occurrence of a word; returns their number. */
 unsigned text_rename(struct buf *out, const char *text, const char *word, const char *with);
-/* The artifact's files, in one order: path by path. NULL behind the last. */
+/* The paths of the files of the artifact, sorted. NULL after the last. */
 const char *failure_path(const struct failure_case *s, size_t i);
-/* artifact.env gets this. */
+/* Adds this to artifact.env. */
 void child_env(json_t *child, const char *name, const char *value);

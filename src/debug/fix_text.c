@@ -1,4 +1,4 @@
-/* fix_text.c - steps about a text that no parser takes: what is around it, its quotes, blanks, brackets. */
+/* fix_text.c - fixes for syntax errors: surrounding prose, quotes, blanks, brackets. */
 #include "debug/fix_steps.h"
 #include "base/cleanup.h"
 
@@ -15,7 +15,8 @@ static int is_fence(const char *line)
 	return !strncmp(line, "```", 3) || !strncmp(line, "~~~", 3);
 }
 
-/* The longest block between fences; what is around it is prose. One fence alone: all but its line. */
+/* The longest fenced block; the text around it is prose. A single fence: only its line is
+ * removed. */
 int fix_fences(struct failure_case *s)
 {
 	const char *path = failure_main(s), *text = failure_message(s, path);
@@ -99,7 +100,7 @@ static void fix_text_untab(const char *text, unsigned tab, struct buf *out)
 	}
 }
 
-/* Does every line that goes back go back to a line that opened something? */
+/* Does every dedent return to the indentation of an opening line? */
 static int indents_fit(const char *text)
 {
 	size_t level[32] = { 0 };
@@ -142,7 +143,7 @@ int fix_tabs(struct failure_case *s)
 	return 0;
 }
 
-/* What every line that is not empty begins with. */
+/* The common prefix of all non-empty lines. */
 static size_t fix_text_margin(const char *text)
 {
 	size_t least = SIZE_MAX;
@@ -156,7 +157,7 @@ static size_t fix_text_margin(const char *text)
 	return least == SIZE_MAX ? 0 : least;
 }
 
-/* A line too far to the right begins as the one before it. */
+/* A line with too much indentation gets that of the previous line. */
 static int dedent_line(struct failure_case *s, const char *path, const char *text)
 {
 	size_t n = 0, m = 0, want, has;
@@ -202,7 +203,7 @@ struct brackets {
 	char open[DEPTH];
 	size_t at[DEPTH]; /* where it was opened */
 	unsigned n;
-	int lost;   /* too deep, or one that was not open: no more is said */
+	int lost;   /* too deep, or a closing bracket without an opening one: the scan stops */
 	int within; /* a string or a comment when it ended */
 };
 
@@ -211,7 +212,7 @@ static int fix_text_begins(const char *at, const char *with)
 	return *with && !strncmp(at, with, strlen(with));
 }
 
-/* Behind a string that begins here; its end is the text's where it is never closed. */
+/* The end of the string that starts here; an unclosed string ends with the text. */
 static const char *skip_string(const char *at, int triple, int *open)
 {
 	char quote = *at;
@@ -228,7 +229,7 @@ static const char *skip_string(const char *at, int triple, int *open)
 	}
 	for (at++; *at && *at != quote; at++) {
 		if (*at == '\n' && quote != '`')
-			return at; /* a parser says so; a bracket behind it counts */
+			return at; /* the parser reports it; a bracket after it counts */
 		at += *at == '\\' && at[1];
 	}
 	*open = !*at;
@@ -288,7 +289,7 @@ static void brackets_of(const struct lang *l, const char *text, struct brackets 
 	}
 }
 
-/* An end at which nobody stops writing. */
+/* A line end at which no statement ends. */
 static int looks_cut(const char *text)
 {
 	size_t n = strlen(text);
@@ -311,7 +312,8 @@ static char fix_text_closer(char open)
 	return open == '(' ? ')' : open == '[' ? ']' : '}';
 }
 
-/* In a language of lines a bracket left open ends with its line, where the next one begins a statement. */
+/* In a line-based language an open bracket ends with its line if the next line starts a
+ * statement. */
 static int close_in_line(struct failure_case *s, const char *path, const char *text,
 			 const struct brackets *b)
 {
@@ -380,7 +382,7 @@ int fix_end(struct failure_case *s)
 
 /* ---- one character ---- */
 
-/* Behind the last word before the place that the compiler names, be it in this line or an earlier one. */
+/* After the last word before the place that the compiler names, in this or an earlier line. */
 int fix_semicolon(struct failure_case *s)
 {
 	const char *path = failure_main(s), *text = failure_message(s, path);
@@ -400,7 +402,7 @@ int fix_semicolon(struct failure_case *s)
 	return failure_edit(s, path, &out, "a ; is put where it was missing");
 }
 
-/* For those who name the word that came too early: before its line. */
+/* For compilers that name the unexpected word: before its line. */
 int fix_semicolon_before(struct failure_case *s)
 {
 	const char *text = failure_message(s, failure_main(s));
@@ -417,7 +419,7 @@ int fix_semicolon_before(struct failure_case *s)
 	return fix_semicolon(s);
 }
 
-/* The end of a line's code: what is behind it is blank or a comment. */
+/* The end of the code of a line, before blanks or a comment. */
 static size_t code_end(const char *line, size_t n)
 {
 	const char *comment = memchr(line, '#', n);
@@ -478,7 +480,7 @@ static const struct {
 	const char *open, *close;
 } blocks[] = { { "if", "fi" }, { "do", "done" }, { "case", "esac" }, { "{", "}" } };
 
-/* The block that was opened last and not ended; words that begin a line or follow a ; count. */
+/* The last block that is not ended; words at the start of a line or after a ; count. */
 static const char *open_block(const char *text)
 {
 	const char *stack[DEPTH];

@@ -1,28 +1,29 @@
-/* imports.h - what has to be installed for an import, and what must not be: share/imports, a file per
- * language, and the lists of src/lang.
+/* imports.h - the package for an import, and which packages must not be installed: share/imports, a
+ * file per language, and the lists of src/lang.
  * Owns: the tables, read at first use, for the life of the process.
  *
- *	languages = ["python"]
- *	manager = "pip"
- *	builtin = ["os", "sys"]        never installed; what is nearly one of them was mistyped
- *	known = ["attrs", "rich"]      packages named like their import, besides those of lang/popular_packages.c
- *	pattern = "lib{}-perl"         how a package is called after its module
- *	[names]                        cv2 = "opencv-python"
- *	[replaced]                     urllib2 = "urllib.request": of another version
- *	[links]                        "zlib.h" = "z": the library behind a header or the beginning of a symbol */
+ * languages = ["python"]
+ * manager = "pip"
+ * builtin = ["os", "sys"]        never installed; what is nearly one of them was mistyped
+ * known = ["attrs", "rich"]      packages named like their import, besides those of lang/popular_packages.c
+ * pattern = "lib{}-perl"         how a package is called after its module
+ * [names]                        cv2 = "opencv-python"
+ * [replaced]                     urllib2 = "urllib.request": of another version
+ * [links]                        "zlib.h" = "z": the library behind a header or the beginning of a
+ * symbol */
 #pragma once
 #include "document/embedded.h"
 #include "lang/lang.h"
 #include "lang/package.h"
 
 enum import_kind {
-	IMPORT_NONE,     /* nothing is known, and it is no name of a package */
+	IMPORT_NONE,     /* unknown, and not a valid package name */
 	IMPORT_KNOWN,    /* package, of manager */
-	IMPORT_GUESSED,  /* the same, but only because that is how packages are called */
-	IMPORT_BUILTIN,  /* it comes with the language: never installed */
-	IMPORT_MISTYPED, /* meant is one that comes with it */
-	IMPORT_REPLACED, /* meant is what it is called today */
-	IMPORT_SUSPECT,  /* meant is a very common package, one letter away: never installed */
+	IMPORT_GUESSED,  /* the same, guessed from the import name */
+	IMPORT_BUILTIN,  /* part of the language: never installed */
+	IMPORT_MISTYPED, /* meant is a module of the language */
+	IMPORT_REPLACED, /* meant is its current name */
+	IMPORT_SUSPECT,  /* meant is a popular package, one letter away: never installed */
 };
 
 struct import {
@@ -30,10 +31,10 @@ struct import {
 	enum package_manager manager;
 	char package[PACKAGE_TEXT + 1];
 	char meant[PACKAGE_TEXT + 1];
-	char top[PACKAGE_TEXT + 1]; /* the part of the name that was looked up: "a" of "a.b.c" */
+	char top[PACKAGE_TEXT + 1]; /* the matched part of the name: "a" of "a.b.c" */
 };
 
-/* name: as the program has it: "PIL.Image", "@scope/x/y", "github.com/a/b/c", "zlib.h". */
+/* name: as in the program: "PIL.Image", "@scope/x/y", "github.com/a/b/c", "zlib.h". */
 void import_find(const struct lang *l, const char *name, struct import *out);
 /* The library to link with for a header or a symbol: "z"; "": none is known. */
 const char *import_link(const struct lang *l, const char *name);

@@ -1,17 +1,17 @@
-/* rules.h - what runtimes and compilers say, and what each saying means: share/rules, a file per
- * language.
+/* rules.h - patterns for the output of runtimes and compilers, and their meaning: share/rules, a
+ * file per language.
  * Owns: the rules and their regular expressions, read at first use, for the life of the process.
  *
- *	languages = ["python"]           "*": all; a language's own files come first
+ * languages = ["python"]           "*": all; a language's own files come first
  *
- *	[[rules]]
- *	name = "python-module"           subcategory, and what a new artifact says it is by
- *	category = "dependency_missing"
- *	on = "fault"                     where to look: see enum rule_on
- *	match = "^ModuleNotFoundError: No module named '([^']+)'"
- *	subject = 1                      the group that says what it is about
- *	fix = ["module_path", "install"] the first that can do something does it (mend.h)
- *	why = "the module {1} is not there"
+ * [[rules]]
+ * name = "python-module"           subcategory, and what a new artifact says it is by
+ * category = "dependency_missing"
+ * on = "fault"                     where to look: see enum rule_on
+ * match = "^ModuleNotFoundError: No module named '([^']+)'"
+ * subject = 1                      the group that says what it is about
+ * fix = ["module_path", "install"] the first that can do something does it (mend.h)
+ * why = "the module {1} is not there"
  *
  * Tables beside the rules are words for the fixes: [imports] a name -> the line that brings it, [renames]
  * a name of another version -> today's, [text] how the language writes comments and strings. */
@@ -23,7 +23,7 @@
 /* In the order of their weight. */
 enum rule_on {
 	ON_EXIT,   /* a line of what it said, and this exit status */
-	ON_FAULT,  /* the last line in which a runtime says what happened */
+	ON_FAULT,  /* the last line with an error of the runtime */
 	ON_ERRORS, /* the first error of a compiler */
 	ON_TEXT,   /* any other line */
 	ON_COUNT,
@@ -54,10 +54,10 @@ struct rules {
 unsigned rules_count(void);
 const struct rules *rules_at(unsigned i);
 int rules_speak_of(const struct rules *r, const struct lang *l); /* l NULL: of any */
-/* What the language's files say under [table] key; "" if nothing. */
+/* The value of [table] key in the files of the language; "" if none. */
 const char *rules_word(const struct lang *l, const char *table, const char *key);
 /* The node at [table] of the language's first file that has it, or NULL. */
 const struct toml_node *rules_table(const struct lang *l, const char *table);
-/* Tests only: this rule is not asked any more; NULL: all are. */
+/* Tests only: disables this rule; NULL: enables all. */
 void rules_without(const char *name);
 int rules_off(const struct rule *r);

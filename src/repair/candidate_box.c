@@ -22,7 +22,7 @@ int candidate_box_init(struct candidate_box *s, struct fleet *f, const char *tea
 	return there < 0 ? -1 : 0;
 }
 
-/* A candidate is compiled to be run once: what an optimizer or a warning costs is more than it gains. */
+/* A candidate is compiled to be run once, so optimization and warnings are disabled. */
 static json_t *quick_env(const json_t *artifact)
 {
 	json_t *env = json_copy(json_object_get(artifact, "env"));

@@ -1,7 +1,6 @@
-/* candidate_box.h - a box for a program of a repair: its files, its layers, whose account it is on.
- * Owns: nothing but a copy of the names; the job is the caller's.
- *
- * Packages were installed when the program ran, so their layers are known. A repair waits for no install. */
+/* candidate_box.h - a box for a program of a repair: its files, layers and team.
+ * Owns: only a copy of the names; the job belongs to the caller. Packages were installed when the
+ * program ran, so their layers are known. A repair does not wait for an install. */
 #pragma once
 #include "document/document.h"
 #include "batch/job.h"
@@ -14,16 +13,17 @@ struct candidate_box {
 	unsigned nlayers;
 };
 
-/* -1: its packages are not there. */
+/* -1: its packages are not installed. */
 must_check int candidate_box_init(struct candidate_box *s, struct fleet *f, const char *team,
 				  const json_t *artifact, struct err *e);
-/* What every item begins with: the artifact's files without its entry, its limits and variables. */
+/* The common part of every item: the files of the artifact without its entry, limits and
+ * variables. */
 json_t *candidate_box_item(const struct candidate_box *s, uint32_t run_ms);
-/* Starts j, whose done (and said) are set. -1: it is no item, or the team has had enough; j is as if it
- * had ended: nothing to fini. */
+/* Starts j, whose done (and said) are set. -1: an invalid item, or the quota of the team is
+ * exhausted; then batch_job_fini() is not needed. */
 must_check int candidate_box_start(const struct candidate_box *s, struct batch_job *j,
 				   json_t *take_item, uint32_t max_output, struct err *e);
 void candidate_box_ended(const struct candidate_box *s, const struct batch_job *j,
 			 const struct batch_job_end *end); /* before batch_job_fini() */
 unsigned candidate_box_boxes(const struct candidate_box *s,
-			     unsigned wanted); /* as many as the team may have, of those */
+			     unsigned wanted); /* parallel boxes, up to the quota of the team */

@@ -8,7 +8,7 @@
 
 enum {
 	SEARCH_MS = 30000,
-	CANDIDATES = 3000, /* of one that thinks of them itself */
+	CANDIDATES = 3000, /* for a search that generates its own edits */
 	LIMIT_MS = 500,    /* of a candidate */
 };
 
@@ -22,7 +22,7 @@ void candidate_search_stop(struct candidate_search *s)
 
 /* ---- what it says ---- */
 
-/* Does it speak of an edit that it was not given, or of its own where it was given some? */
+/* Does the message name an edit that was not given, or its own edit although some were given? */
 static int is_unknown(const struct candidate_search *s, struct search_msg *x)
 {
 	unsigned given = s->what->given->n;

@@ -88,7 +88,8 @@ static json_t *call_item(struct candidate_test *t)
 	return item;
 }
 
-/* Where no judge is: the call at the end of the program, its answer behind a word. We compare. */
+/* Without a judge: the call is added to the program and prints its result after a random word,
+ * which is compared here. */
 static json_t *harness_item(const struct candidate_test *t, const json_t *example)
 {
 	json_t *item = candidate_box_item(t->candidate_box,
@@ -109,7 +110,7 @@ static json_t *harness_item(const struct candidate_test *t, const json_t *exampl
 		json_object_set_new(item, "entry", json_string(entry));
 	}
 	json_decref(artifact);
-	return item; /* without a language it is none, and nothing passes */
+	return item; /* without a language nothing passes */
 }
 
 static int is_answered(const struct candidate_test *t, const json_t *example)
@@ -199,7 +200,7 @@ static int test_run_fly(struct candidate_test *t, json_t *take_item)
 	return t->flying ? 0 : -1;
 }
 
-/* The next example that has no answer yet. What cannot be run does not pass. */
+/* The next example without a result. One that cannot be run does not pass. */
 static void test_run_step(struct candidate_test *t)
 {
 	size_t n = json_array_size(t->examples);
@@ -241,9 +242,7 @@ void candidate_test_start(struct candidate_test *t, const struct candidate_box *
 	     i++)
 		t->calls |= (uint64_t)is_call(json_array_get(examples, i)) << i;
 	if (id_new(t->word, &e) < 0)
-		test_run_finish(
-			t,
-			1); /* without a word that nobody can guess no answer is worth anything */
+		test_run_finish(t, 1); /* without an unguessable word no result can be trusted */
 	else
 		test_run_step(t);
 }

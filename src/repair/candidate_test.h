@@ -1,5 +1,6 @@
-/* candidate_test.h - does this source pass these examples? Asked in fresh boxes, by programs that it cannot talk to.
- * Owns: its box (on a leash) and the source while it runs.
+/* candidate_test.h - tests whether a source passes examples, in new boxes, with test programs that
+ * it cannot influence.
+ * Owns: its box (kill on close) and the source while it runs.
  *
  *   calls      one box for all: repair/judge.*, which keeps what is expected from the program; where
  *              there is no judge a box each, and we compare
@@ -15,8 +16,9 @@ struct candidate_test {
 	const json_t *examples;
 	char *source;
 	int hurried; /* the first that fails ends it */
-	/* passed: a bit per example. lost: boxes could not be had, so it is not known. Once, perhaps
-	 * from within candidate_test_start(): it notes the answer and looks at it later. */
+	/* passed: a bit per example. lost: a box failed, so the result is unknown. Called once,
+	 * perhaps from within candidate_test_start(): the callback should store the result and
+	 * handle it later. */
 	void (*done)(struct candidate_test *t, uint64_t passed, int lost);
 	struct batch_job job;
 	int flying;

@@ -39,13 +39,13 @@ int edit_read(struct edit *x, const json_t *doc, struct err *e)
 	return 0;
 }
 
-/* Between two characters, not within one. */
+/* At a character boundary. */
 static int is_border(const char *source, size_t n, size_t at)
 {
 	return at == n || !utf8_continues(source[at]);
 }
 
-/* Few bytes, or the old ones with few around them, or a part of the old ones. */
+/* A few bytes, or the old ones with a few around them, or a part of the old ones. */
 static int is_small(const struct edit *x, const char *old)
 {
 	if (x->len <= EDIT_NEW)
@@ -88,7 +88,7 @@ unsigned edit_line(const struct edit *x, const char *source)
 	return line;
 }
 
-/* Lines [a, b) of text, whole ones, with a sign in front of each. */
+/* The complete lines [a, b) of text, each with a sign in front. */
 static void edit_do_show(struct buf *out, char sign, const char *text, size_t a, size_t b)
 {
 	while (a < b) {

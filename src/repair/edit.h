@@ -1,8 +1,6 @@
 /* edit.h - one change of a program, in one place.
- * Owns: the text that is put in.
- *
- * It may come from a box, so it is only ever an edit of a source that we have: what is not one small
- * change of that is refused. */
+ * Owns: the inserted text. It may come from a box, so it is always an edit of the known source:
+ * anything but one small change of it is rejected. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -15,7 +13,7 @@ enum {
 };
 
 struct edit {
-	size_t at, cut; /* these bytes go */
+	size_t at, cut; /* removed bytes */
 	char *text;     /* this comes */
 	size_t len;
 	char rule[EDIT_RULE]; /* what kind of change it is: a word */
@@ -23,7 +21,7 @@ struct edit {
 
 /* From {at, cut, new, rule}. */
 must_check int edit_read(struct edit *x, const json_t *doc, struct err *e);
-/* -1: it is no small change of this source, and e says why. */
+/* -1: not a small change of this source; e has the reason. */
 must_check int edit_check(const struct edit *x, const char *source, size_t n, struct err *e);
 void edit_apply(const struct edit *x, const char *source, size_t n, struct buf *out);
 unsigned edit_line(const struct edit *x, const char *source); /* from 1 */

@@ -1,19 +1,17 @@
-/* mutate.h - programs that differ from a given one in one token or two, for languages that look like C.
- * Owns: nothing; the edits are the caller's.
- *
- * It knows tokens and no grammar: names, numbers, texts, operators. Some of what it makes will not
- * compile, and whoever tries it finds out. */
+/* mutate.h - generates edits of one or two tokens, for languages with C-like syntax.
+ * Owns: nothing; the edits belong to the caller. It knows tokens but no grammar: names, numbers,
+ * strings, operators. Some edits will not compile, which the test shows. */
 #pragma once
 #include "repair/edit.h"
 
 struct mutations {
 	struct edit *v; /* likeliest first */
 	unsigned n;
-	int cut; /* there are more than were asked for */
+	int cut; /* more edits exist than were requested */
 };
 
 int mutate_knows(const char *language); /* by its name in lang.h */
-/* At most `most`. Nothing of what it puts in is longer than EDIT_NEW. */
+/* At most `most` edits. No inserted text is longer than EDIT_NEW. */
 void mutate_make(struct mutations *out, const char *language, const char *source, size_t n,
 		 unsigned most);
 void mutations_fini(struct mutations *m); /* fine on a zeroed one */
@@ -26,6 +24,6 @@ struct token {
 	const char *p;
 	size_t n;
 };
-/* The next one at or behind *at, which moves behind it. Blanks, comments and lines of a preprocessor are
- * none. A text that does not end is one up to its line's end. */
+/* The next token at or after *at, which is moved after it. Blanks, comments and preprocessor lines
+ * are skipped. An unclosed string ends with its line. */
 struct token token_next(const char *language, const char *source, size_t n, size_t *at);

@@ -10,7 +10,7 @@
 
 enum {
 	OVERFIT_MS = 45000,
-	TRIED_MOST = 2000, /* of those that we think of ourselves */
+	TRIED_MOST = 2000, /* of generated edits */
 	LIMIT_MS = 500,    /* of each */
 	SAID = 64 * 1024,
 };
@@ -22,7 +22,7 @@ int overfit_check_possible(const char *language)
 
 /* ---- what is asked ---- */
 
-/* Every change of the repaired program; Python's search thinks of them itself. -1: there are too many. */
+/* All edits of the repaired program; the Python search generates its own. -1: too many. */
 static int edits_of(const char *language, const struct buf *text, json_t **out)
 {
 	const struct lang *l = lang_named(language);

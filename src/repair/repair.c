@@ -5,13 +5,15 @@
  *        ▼ shown only
  *   search boxes, side by side ──► edits, each with its rank ──► trial: shown, then held out ──► the best
  *
- * Python's search thinks of its edits itself (it has a parser and sees which lines run); JavaScript's is given
- * those of mutate.h; where each has to be compiled there is none, and the likeliest are tried, a box each.
+ * The Python search generates its edits itself (it has a parser and traces executed lines); the
+ * JavaScript search gets those of mutate.h; for compiled languages there is no search, and the most
+ * promising edits are tested, one box each.
  *
- * Often more than one edit passes. Those that are right do the same with inputs that nobody gave, and each
- * of the others does something of its own; so we wait a little for more of them, and the best is the one
- * that most others agree with, then the one of the lowest rank. Where they do not all agree, or where doubt.h
- * finds another one, the examples do not say which is right, and neither do we: it is plausible. */
+ * Often more than one edit passes. Correct edits behave the same with other inputs, and each of the
+ * others behaves differently; so the repair waits a little for more of them, and the best is the
+ * one that most others agree with, then the one of the lowest rank. If they do not all agree, or
+ * overfit_check.h finds another one, the examples do not determine the right one, and the result is
+ * plausible. */
 #include "repair/repair.h"
 #include "repair/overfit_check.h"
 #include "repair/edit.h"
@@ -30,16 +32,16 @@ enum {
 	BOXES_MOST = 8,
 	REPAIR_MS = 75000,   /* of everything, */
 	BUILD_MS = 120000,   /* and where each is compiled */
-	WAIT_MS = 6000,	     /* for others, once there is one that passes, where it cannot be verified, */
-	WAIT_TRIED = 320,    /* or until so many more were tried; */
-	COMPLETE_MS = 20000, /* for all candidates, where it can be */
+	WAIT_MS = 6000,	     /* for other edits after the first that passes, if unverified, */
+	WAIT_TRIED = 320,    /* or until so many more edits were tried; */
+	COMPLETE_MS = 20000, /* wait for all candidates, if it can be verified */
 	PASSED_MOST = 16,    /* no more than these are compared */
 	TICK_MS = 100,
-	GIVEN_MOST = 2000,  /* candidates of a search that is given them, */
+	GIVEN_MOST = 2000,  /* candidates for a search, */
 	BUILT_MOST = 50,   /* and where each is compiled */
-	LIES_MOST = 8,	  /* then nobody listens any more */
-	OVERFIT_LEAST = 2,  /* examples: one alone says too little for anybody to ask */
-	QUEUE_MOST = 256, /* that wait for their trial; what comes then is dropped */
+	LIES_MOST = 8,	  /* later messages are ignored */
+	OVERFIT_LEAST = 2,  /* minimum of examples: one alone proves too little */
+	QUEUE_MOST = 256, /* edits that wait for their test; further ones are dropped */
 	SOURCE_MOST = 256 * 1024,
 	HELD_NONE = CANDIDATE_TEST_EXAMPLES,
 	/* clang-format on */
@@ -52,7 +54,7 @@ struct candidate {
 	char acts[SEARCH_MSG_ACTS + 1];
 };
 
-struct attempt { /* one box after another that tries a candidate, or the program as it was */
+struct attempt { /* tests candidates, or the original program, one box after another */
 	struct repair *repair;
 	struct candidate_test candidate_test;
 	struct candidate *candidate; /* NULL: the program */
@@ -68,7 +70,7 @@ struct repair {
 	const char *source;			   /* the artifact's */
 	size_t source_len;
 	unsigned boxes, held; /* held: index, or HELD_NONE */
-	int unseen;	      /* the caller has said which: it is the last example, and none of the artifact's */
+	int unseen;	      /* given by the caller: the last example, not part of the artifact */
 	struct candidate_search_spec wanted;
 	struct candidate_search searches[BOXES_MOST];
 	struct mutations given;
@@ -102,7 +104,7 @@ static const char *source_of(const json_t *artifact, size_t *len)
 	return json_string_value(text);
 }
 
-/* How a test is run that does not say: as a program; functions named test* are called. */
+/* A test without a command is run as a program; functions named test* are called. */
 static void set_command(json_t *test, const char *language)
 {
 	static const char call_all[] =
@@ -207,7 +209,7 @@ void repair_cancel(struct repair *r)
 	free(r);
 }
 
-/* How many of those that passed do the same, itself included. */
+/* The number of passed edits with the same behaviour, including itself. */
 static unsigned agree_with(const struct repair *r, const struct candidate *c)
 {
 	unsigned n = 0;
@@ -249,7 +251,7 @@ static unsigned tried_so_far(const struct repair *r)
 	return tried;
 }
 
-/* As many as the search that knows of most says there are. */
+/* The largest number of candidates that a search reported. */
 static unsigned candidates_of(const struct repair *r)
 {
 	unsigned most = r->given.n;
@@ -264,8 +266,7 @@ static int is_searched(const struct repair *r)
 	return program_search(doc_text(r->artifact, "language")) != NULL;
 }
 
-/* Was every candidate that there is tried, and was none lost on the way? Only then it can be said that no other
- * passes. */
+/* Was every candidate tried and none lost? Only then no other edit passes. */
 static int is_complete(const struct repair *r)
 {
 	if (r->given.cut || r->ndropped || r->nlies || r->queue || r->nlost)
@@ -338,7 +339,7 @@ static void repair_finish(struct repair *r)
 
 /* ---- what searches say ---- */
 
-/* By rank; of two with the same the first one that came. */
+/* By rank; of two with the same rank the first. */
 static void repair_enqueue(struct repair *r, unsigned rank, const char *acts,
 			   struct edit *take_edit)
 {
@@ -447,7 +448,8 @@ static uint64_t repair_everything(const struct repair *r)
 	return ~0ull >> (64 - json_array_size(r->examples));
 }
 
-/* Of three or more one is held out: one that fails, if another one fails as well, since it tells more. */
+/* Of three or more examples one is held out: a failing one, if another one fails as well, because
+ * it is more significant. */
 static void hold_out(struct repair *r, uint64_t passed)
 {
 	unsigned n = (unsigned)json_array_size(r->examples), failing = 0;
@@ -458,7 +460,7 @@ static void hold_out(struct repair *r, uint64_t passed)
 	for (unsigned i = 0; !r->unseen && n >= 3 && i < n; i++)
 		if ((passed >> i & 1) == (failing < 2))
 			r->held = i;
-	/* What fails comes first: there most candidates fail as well, and are done with. */
+	/* Failing examples come first: most candidates fail there and are finished early. */
 	r->shown = json_array();
 	for (unsigned good = 0; good <= 1; good++)
 		for (unsigned i = 0; i < n; i++)
@@ -469,7 +471,7 @@ static void hold_out(struct repair *r, uint64_t passed)
 		json_array_append(r->shown_first, json_array_get(r->examples, r->held));
 }
 
-/* Thinks of edits where no search does, and begins to try them. */
+/* Generates edits where there is no search, and starts to test them. */
 static void begin_search(struct repair *r)
 {
 	const char *language = own_name(doc_text(r->artifact, "language"));
@@ -515,7 +517,7 @@ static void after_candidate(struct repair *r, const struct attempt *a, struct ca
 	uint64_t shown = repair_everything(r) >> (r->held != HELD_NONE);
 	const char *language = doc_text(r->artifact, "language");
 	int told = program_search(language) != NULL;
-	/* A search without types finds what a compiler refuses: that is no lie. */
+	/* A search without types finds edits that do not compile: that is not counted as a lie. */
 	int exact = told && !strcmp(program_runner(language), own_name(language));
 
 	r->built += !told;
@@ -591,7 +593,7 @@ static int may_be_lower(const struct repair *r)
 	return r->queue && r->queue->rank < r->passed_all->rank;
 }
 
-/* Is it worth waiting until every candidate was tried? Not where something speaks against it already. */
+/* Should it wait until every candidate was tried? Not if there is a doubt already. */
 static int may_be_verified(const struct repair *r)
 {
 	return r->held != HELD_NONE && r->passed_all->acts[0] &&
@@ -604,14 +606,14 @@ static int is_enough(const struct repair *r)
 	if (!r->npassed)
 		return 0;
 	if (r->built)
-		return 1; /* whoever has a lower rank is being tried already */
+		return 1; /* edits of a lower rank are being tested already */
 	if (r->npassed >= PASSED_MOST || (!r->queue && !is_searching(r)))
 		return 1;
 	if (may_be_verified(r))
 		return loop_now_ms() - r->first_ms >= COMPLETE_MS;
 	if (loop_now_ms() - r->first_ms >= WAIT_MS)
 		return 1;
-	if (!r->passed_all->acts[0]) /* others could not agree or disagree with it */
+	if (!r->passed_all->acts[0]) /* there are no others to compare with */
 		return !may_be_lower(r);
 	return tried_so_far(r) - r->first_tried >= WAIT_TRIED;
 }
@@ -628,7 +630,7 @@ static void overfit_done(struct overfit_check *d, const char *why)
 	timer_set(&r->turn, 0);
 }
 
-/* Nothing more is searched. Either somebody looks for doubts now, or there are some already. */
+/* The search has ended. Either the overfit check starts now, or there is a doubt already. */
 static void repair_conclude(struct repair *r)
 {
 	int complete = is_complete(r);
@@ -713,7 +715,7 @@ static void on_tick(struct timer *timer)
 	timer_set(timer, TICK_MS);
 }
 
-/* It ends on its next turn, and says why. */
+/* It ends at its next step, with the reason. */
 static void give_up(struct repair *r, const char *why)
 {
 	snprintf(r->why, sizeof(r->why), "%.150s", why);

@@ -1,10 +1,11 @@
 /* repair.h - test-guided search: programs that differ from a failing one in one place, likeliest first.
- * Owns: its boxes, side by side, and the candidates.
+ * Owns: its parallel boxes and the candidates.
  *
- * Of three examples or more one is held out: who passes all that were shown and that one is `verified`,
- * unless there is a doubt: another one that passes as well, anywhere or at the same place, and does
- * something else with inputs that nobody gave (doubt.h). Who passes less is `plausible` (with two: both
- * shown), and so is what nobody has looked at in that way. Only the file that is begun with is changed. */
+ * Of three or more examples one is held out: an edit that passes all shown examples and the
+ * held-out one is `verified`, unless there is a doubt: another edit that passes as well and behaves
+ * differently with other inputs (overfit_check.h). An edit that passes less is `plausible` (with
+ * two examples both are shown), and so is one without this check. Only the entry file is
+ * changed. */
 #pragma once
 #include "document/document.h"
 #include "fleet/fleet.h"
@@ -19,11 +20,11 @@ struct repair_owner {
 	void (*done)(struct repair_owner *o, json_t *take_artifact, json_t *take_found);
 };
 
-int repair_knows(const char *language); /* there is a search for programs of this language */
+int repair_knows(const char *language); /* a search program exists for this language */
 int repair_possible(
 	const json_t *artifact); /* the language is known, there are examples or tests */
-/* unseen: an example that the artifact does not have and no search is shown, or NULL: then one of the artifact's is
- * held out, where it has three. */
+/* unseen: an example that is not in the artifact and not shown to the search, or NULL: then one of
+ * the artifact is held out, if it has three. */
 struct repair *repair_start(struct fleet *f, const char *team, const json_t *artifact,
 			    const json_t *unseen, unsigned boxes, struct repair_owner *o);
 void repair_cancel(struct repair *r);

@@ -1,9 +1,9 @@
-/* repair_programs.h - programs of ours that run in boxes to repair others: share/repair, in the executable. */
+/* repair_programs.h - programs that run in boxes for a repair: share/repair, embedded in the
+ * executable. */
 #pragma once
 
 /* NULL: there is none for this language. */
-const char *program_search(
-	const char *language); /* looks for edits, or tries those that it is given */
+const char *program_search(const char *language); /* searches for edits, or tests given ones */
 const char *program_runner(
-	const char *language); /* what the search program is written in; else the language itself */
+	const char *language); /* the language of the search program, if different */
 const char *program_judge(const char *language); /* makes many calls in one box */

@@ -1,5 +1,5 @@
-/* search_protocol.h - what a box that searches says: a line of JSON at a time, believed in nothing.
- * Owns: nothing; an edit that was read is the caller's. */
+/* search_protocol.h - parses the output of a search box: one line of JSON at a time, untrusted.
+ * Owns: nothing; a parsed edit belongs to the caller. */
 #pragma once
 #include "repair/edit.h"
 
@@ -12,23 +12,23 @@ enum {
 enum search_msg_kind {
 	SEARCH_MSG_NOTHING,    /* of no interest */
 	SEARCH_MSG_CANDIDATES, /* n: how many there are */
-	SEARCH_MSG_AT,         /* n: everything before this rank was tried */
-	SEARCH_MSG_FOUND,      /* n: its rank; edit, when the box has thought of it */
+	SEARCH_MSG_AT,         /* n: all edits before this rank were tried */
+	SEARCH_MSG_FOUND,      /* n: its rank; edit, if the box generated it */
 	SEARCH_MSG_OVER,
 };
 
 struct search_msg {
 	enum search_msg_kind kind;
 	unsigned n, tried; /* tried: AT and OVER */
-	int cut;           /* OVER: there are candidates that it did not try */
+	int cut;           /* OVER: some candidates were not tried */
 	int has_edit;
 	struct edit edit;
 	char acts[SEARCH_MSG_ACTS +
-		  1]; /* FOUND: what it does with other inputs, SEARCH_MSG_ACT letters each */
+		  1]; /* FOUND: its results for other inputs, SEARCH_MSG_ACT letters each */
 };
 
-/* One line without its newline. -1: no search says such a thing. source: what it was given. */
+/* One line without its newline. -1: an invalid message. source: the given program. */
 must_check int search_msg_parse(struct search_msg *x, const char *line, size_t n,
 				const char *source, size_t source_len, struct err *e);
-/* Do two that were found answer differently where both have an answer? */
+/* Do two edits have different results for an input for which both have one? */
 int search_msg_differ(const char *acts, const char *other);
