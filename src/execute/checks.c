@@ -1,4 +1,4 @@
-/* checks.c - see execute.h: what a program's end and its output are held against. */
+/* checks.c - see execute.h: checks of the exit status and the output of a program. */
 #include "execute/execute.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -12,8 +12,8 @@
 
 enum { PATTERN_BYTES = 400, REPEATS = 1000, LINE_SHOWN = 200 };
 
-/* A pattern comes from elsewhere, and the machine behind regexec() has no clock: what can take
- * for ever is not tried. */
+/* A pattern is untrusted, and regexec() has no timeout: patterns with exponential time are not
+ * tried. */
 static int is_harmless(const char *pattern)
 {
 	unsigned long product = 1;
@@ -59,7 +59,7 @@ static long number_of(const json_t *arg)
 				   : (long)json_integer_value(arg);
 }
 
-/* The nth line of a text, cut to what a message has room for. */
+/* The nth line of a text, truncated for a message. */
 static json_t *line_of(const char *text, size_t n, unsigned nth)
 {
 	const char *end = text + n, *nl;
@@ -87,7 +87,7 @@ static void checks_differs(json_t *row, const char *out, size_t n, const char *w
 	json_decref(seen);
 }
 
-/* What was wanted of stdout, and both ends of what was there. */
+/* The expected stdout, and the beginning and end of the actual one. */
 static void checks_add_mismatch(json_t *row, const char *wanted, const char *text, const char *out,
 				size_t n)
 {
@@ -95,7 +95,7 @@ static void checks_add_mismatch(json_t *row, const char *wanted, const char *tex
 				    strnlen(text, LINE_SHOWN)),
 	       *seen;
 
-	if (json_object_get(row, "detail")) /* the pattern is at fault */
+	if (json_object_get(row, "detail")) /* the pattern is invalid */
 		seen = NULL;
 	else if (n <= 2 * LINE_SHOWN)
 		seen = execute_text(out, n, "", 0, n);
@@ -109,7 +109,7 @@ static void checks_add_mismatch(json_t *row, const char *wanted, const char *tex
 	json_decref(seen);
 }
 
-/* Where stdout was longer than is looked at, a check that did not pass says so. */
+/* A failed check names the limit if stdout was longer than what was examined. */
 static void say_cut(json_t *row, size_t n, uint64_t all)
 {
 	const char *detail = json_string_value(json_object_get(row, "detail"));
@@ -120,7 +120,7 @@ static void say_cut(json_t *row, size_t n, uint64_t all)
 			     detail ? detail : "", detail ? "; " : "", n, (unsigned long long)all));
 }
 
-/* -1: that is not for us to say. */
+/* -1: not a check of this kind. */
 static int checks_passes(const char *kind, const json_t *arg, int exit_code, const char *out,
 			 size_t n, json_t *row)
 {

@@ -11,13 +11,13 @@
 #include <string.h>
 
 enum {
-	BOXES = 4, /* of one execution at once */
+	BOXES = 4, /* parallel boxes of one execution */
 	BOXES_PER_CPU = 4,
-	TRIES = 3, /* of a box that was lost through no fault of the program */
+	TRIES = 3, /* retries of a box that was lost without fault of the program */
 	TICK_MS = 1000,
 	AGAIN_MS = 20,
-	WAIT_MS = 500, /* for boxes that somebody else has; who lets go of one tells */
-	TEAMS = 32,    /* that are compared when it is told */
+	WAIT_MS = 500, /* wait for boxes in use; a released box wakes the next execution */
+	TEAMS = 32,    /* executions that are compared then */
 	INSTALL_MS = 120000,
 	TESTS = 50,
 	EXAMPLES = 200,
@@ -36,8 +36,8 @@ struct execution {
 	struct execution_unit *units;
 	unsigned nunits, flying;
 	int waiting; /* for boxes */
-	int late; /* an example or a test ran into its time limit: the others would, too, each as long */
-	int stage; /* 0: nothing yet, 1: packages, 2: programs, 3: over */
+	int late;    /* an example reached its time limit: the others would, too */
+	int stage;   /* 0: nothing yet, 1: packages, 2: programs, 3: over */
 };
 
 /* ---- its end ---- */
@@ -51,7 +51,7 @@ static unsigned team_flies(const struct fleet *f, const char *team)
 	return n;
 }
 
-/* A box is free: for the team that has fewest, and of its executions for the oldest. */
+/* A free box goes to the team with the fewest boxes, and there to the oldest execution. */
 static void wake_next(const struct fleet *f)
 {
 	const struct execution *seen[TEAMS];
@@ -114,7 +114,7 @@ void execution_cancel(struct execution *x)
 	free(x);
 }
 
-/* Nothing of ours is touched behind this. */
+/* The execution may be freed after this. */
 static void execute_finish(struct execution *x, int success, const char *phase)
 {
 	struct execution_owner *o = x->owner;
@@ -168,7 +168,7 @@ static int all_pass(const json_t *rows)
 	return 1;
 }
 
-/* The program first; of examples and tests the first that failed is told in full. */
+/* The program first; of examples and tests the first failure is reported completely. */
 static void execute_conclude(struct execution *x)
 {
 	json_t *checks = json_object_get(x->result, "checks"),
@@ -195,7 +195,7 @@ static void execute_conclude(struct execution *x)
 		const json_t *last = json_array_get(phases, json_array_size(phases) - 1);
 
 		phase = doc_text(last, "name");
-		/* It ended as it should, and was not what was wanted. */
+		/* It exited normally, but the output was wrong. */
 		if (!strcmp(phase, "run") &&
 		    json_integer_value(json_object_get(last, "exit_code")) == 0 &&
 		    !strcmp(doc_text(last, "cause"), "exit"))
@@ -303,7 +303,7 @@ static void begin_unit(struct execution_unit *u)
 	batch_job_start(&u->job, x->fleet);
 }
 
-/* What is behind a program that failed need not be tried. */
+/* After a failed program the rest is not tried. */
 static int is_settled(const struct execution *x)
 {
 	const struct execution_unit *first = x->units;
@@ -317,7 +317,7 @@ static void execute_pump(struct execution *x)
 	unsigned over = 0;
 
 	if (x->stage != 2)
-		return; /* its packages are being looked for again */
+		return; /* its packages are being resolved again */
 	x->waiting = 0;
 	for (unsigned i = 0; i < x->nunits && x->flying < BOXES; i++) {
 		struct execution_unit *u = &x->units[i];
@@ -455,7 +455,7 @@ static int execute_scan(struct execution *x)
 	struct err e;
 	int blocked;
 
-	/* A policy that cannot be read is none: then each rule decides. */
+	/* Without a readable policy each rule decides. */
 	if (x->fleet->store && store_policy_get(x->fleet->store, x->team, &policy, &e) < 0)
 		policy.scan[0] = '\0';
 	blocked = scan_apply(found, policy.scan) != 0;
@@ -490,7 +490,7 @@ static void execute_look(struct timer *t)
 	for (unsigned i = 0; i < x->nunits; i++) {
 		struct batch_job *j = &x->units[i].job;
 		int last = j->is_behind &&
-			   now >= j->deadline_ms; /* ends at once, and perhaps all of us */
+			   now >= j->deadline_ms; /* may end at once and free the execution */
 
 		if (!x->units[i].begun || x->units[i].over)
 			continue;

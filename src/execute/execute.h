@@ -1,9 +1,9 @@
-/* execute.h - an artifact, run: packages, the program, its examples and checks, in fresh boxes.
- * Owns: its boxes (on a leash: whatever becomes of us, they end) and what they said so far.
+/* execute.h - runs an artifact: packages, the program, its examples and checks, in new boxes.
+ * Owns: its boxes (kill on close) and their output so far.
  *
  *   scan -> packages -> the program, commands behind it -> examples, tests side by side -> result
  *
- * Where examples have input and there is none besides, the first example is the program's run. */
+ * If only the examples have input, the first example is the run of the program. */
 #pragma once
 #include "document/document.h"
 #include "fleet/fleet.h"
@@ -11,11 +11,12 @@
 struct execution;
 struct execution_owner {
 	void (*said)(struct execution_owner *o, const char *phase, unsigned stream,
-		     const char *bytes, size_t n); /* NULL, or: output as it comes */
-	void (*done)(struct execution_owner *o, json_t *take_result); /* once, never from within */
+		     const char *bytes, size_t n); /* NULL, or called for output as it arrives */
+	void (*done)(struct execution_owner *o,
+		     json_t *take_result); /* once, not from within a call */
 };
 
-/* Always comes to done(); what cannot be run has a result that says so. */
+/* Always ends with done(); an artifact that cannot be run has a result with the reason. */
 struct execution *execution_start(struct fleet *f, const char *team, const json_t *artifact,
 				  struct execution_owner *o);
 void execution_cancel(struct execution *x); /* done is not called */
@@ -24,5 +25,5 @@ void execution_cancel(struct execution *x); /* done is not called */
  * of its stdout. Pure. */
 json_t *execute_checks(const json_t *checks, int exit_code, const char *out, size_t n,
 		       uint64_t all);
-/* Bytes of a stranger as JSON text, of which the middle may be left out. */
+/* Untrusted bytes as JSON text, possibly without the middle. */
 json_t *execute_text(const char *head, size_t n, const char *tail, size_t ntail, uint64_t all);

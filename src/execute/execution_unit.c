@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-	FLOOD = 32 << 20, /* bytes that one program may say */
+	FLOOD = 32 << 20, /* maximum output of one program */
 	RUN_MS = 30000,
 };
 
@@ -48,7 +48,7 @@ static size_t output_wanted(const struct execution_unit *u)
 			   ? json_string_length(json_object_get(example, "expected"))
 			   : 0;
 
-	/* What is checked is checked whole: docs/pipeline.md says up to where. */
+	/* Checks get the complete output, up to the limit in docs/pipeline.md. */
 	if (u->kind == UNIT_MAIN && has_stdout_check(u->artifact))
 		return ITEM_OUTPUT_MAX;
 	n = n + 4096 > PHASE_HEAD ? n + 4096 : PHASE_HEAD;
@@ -73,13 +73,12 @@ static json_t *item_doc(const struct execution_unit *u, const struct artifact_pa
 
 static void set_input(json_t *doc, const json_t *input)
 {
-	/* A program that asks for more than there is finds the end, and does not wait. */
+	/* A program that reads more input finds end of file and does not wait. */
 	json_object_set_new(doc, "stdin",
 			    json_string(json_is_string(input) ? json_string_value(input) : ""));
 }
 
-/* A test without a command is run as a program. One that only has functions has somebody to call
- * them. */
+/* A test without a command is run as a program. Its functions are called by a harness. */
 static const char python_tests[] =
 	"import importlib.util, os, sys, traceback\n"
 	"path = '%s'\n"
@@ -172,7 +171,7 @@ static int wanted_exit(const json_t *checks)
 	return 0;
 }
 
-/* The nth check that is a command, or becomes one, behind the program. */
+/* The nth check that runs as a command after the program. */
 static const char *behind_kind(const json_t *checks, size_t nth, const json_t **out_arg)
 {
 	const json_t *one;

@@ -1,6 +1,6 @@
-/* execution_unit.h - what one box of an execution has to do, and what its end is worth.
- * Owns:         its job, and the rows that tell how it went.
- * Does not own: the artifact; when it begins, and whether it is tried again (execute.c). */
+/* execution_unit.h - the work of one box of an execution, and the evaluation of its result.
+ * Owns: its job, and the result rows.
+ * Does not own: the artifact; its start and retries (execute.c). */
 #pragma once
 #include "execute/harness.h"
 #include "execute/artifact_packages.h"
@@ -16,7 +16,7 @@ struct execution_unit {
 	size_t n;                    /* of examples, or tests */
 	char mark[HARNESS_MARK + 1]; /* a call; "": none */
 	unsigned tries;
-	int begun, over, ran, pass; /* ran: to a good end, whatever it said */
+	int begun, over, ran, pass; /* ran: exited normally, with any output */
 	json_t *behind;             /* commands that the item points to */
 	json_t *row;                /* of examples or checks */
 	json_t *phase;              /* how it ended */
@@ -25,9 +25,9 @@ struct execution_unit {
 /* Sets the job's item. */
 must_check int execution_unit_make(struct execution_unit *u, const struct artifact_packages *needs,
 				   const struct fleet_conf *conf, struct err *e);
-/* Its job is over; the program's own checks are added to those there are. */
+/* Its job has ended; adds the checks of the program to the result. */
 void execution_unit_judge(struct execution_unit *u, const struct batch_job_end *end,
 			  json_t *checks);
 void execution_unit_refuse(struct execution_unit *u, unsigned why,
-			   const struct err *e);    /* it could not even begin */
-void execution_unit_fini(struct execution_unit *u); /* whose job has not begun, or is no more */
+			   const struct err *e);    /* it could not start */
+void execution_unit_fini(struct execution_unit *u); /* whose job has not started, or has ended */

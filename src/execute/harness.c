@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* {text} is the program, {head} what it has up to its class, {tail} the rest, {call} the call, {mark} the mark, {entry}
- * the program's path. file: NULL: the program's own file is replaced; else the program stays beside it. */
+/* {text} is the program, {head} what it has up to its class, {tail} the rest, {call} the call,
+ * {mark} the mark, {entry} the program's path. file: NULL: replaces the file of the program; else
+ * the program is kept in addition. */
 static const struct way {
 	const char *language, *file, *text;
 } ways[] = {
@@ -47,7 +48,8 @@ static const struct way {
 	  "package main\n\nimport (\n\tatoll_json \"encoding/json\"\n\tatoll_fmt \"fmt\"\n)\n\n"
 	  "func main() {\n\tvalue, _ := atoll_json.Marshal({call})\n\tatoll_fmt.Printf(\"\\n{mark}%s\\n\", value)\n}\n" },
 	{ "rust", NULL, "{text}\nfn main() {\n    println!(\"\\n{mark}{:?}\", {call});\n}\n" },
-	/* Within the class, or its methods would have to be named. An array shows itself within another one only. */
+	/* Inside the class, so that its methods need no qualifier. An array is printed only inside
+	 * another one. */
 	{ "java", NULL,
 	  "{head}\n    public static void main(String[] atollArgs) throws Exception {\n"
 	  "        String value = java.util.Arrays.deepToString(new Object[] { {call} });\n"
@@ -58,7 +60,7 @@ static const struct way {
 	  "\tstd::cout << \"\\n{mark}\" << value << std::endl;\n}\n" },
 };
 
-/* Ours is the only main; the program's has another name, where the text above does not see to that. */
+/* The harness has the only main; that of the program is renamed, if the text above does not. */
 static const struct {
 	const char *language, *main, *aside;
 } mains[] = {
@@ -67,7 +69,7 @@ static const struct {
 	{ "java", "void main(", "void program_main(" },
 };
 
-/* What a file of functions does not have; languages that are not here need none. */
+/* Text that a file of functions lacks; languages without a row need none. */
 static const struct {
 	const char *language, *word;
 } entries[] = {
@@ -75,7 +77,7 @@ static const struct {
 	{ "rust", "fn main" }, { "java", "void main" },
 };
 
-/* The word, and behind it nothing but blanks before its parenthesis. */
+/* The word, followed by blanks and a parenthesis only. */
 static int has_entry(const char *text, const char *word)
 {
 	size_t n = strlen(word);
@@ -123,7 +125,7 @@ int harness_can(const char *language)
 	return way_of(language) != NULL;
 }
 
-/* Within Python's three quotes. */
+/* Inside a triple-quoted string of Python. */
 static void harness_quote(struct buf *out, const char *text)
 {
 	for (; *text; text++) {
@@ -133,7 +135,7 @@ static void harness_quote(struct buf *out, const char *text)
 	}
 }
 
-/* Behind the brace of the first class; the end, where there is none. */
+/* After the brace of the first class; the end of the text without one. */
 static const char *class_of(const char *text)
 {
 	const char *at = strstr(text, "class ");
@@ -196,7 +198,7 @@ static void close_php(json_t *files, const char *entry)
 		json_object_set_new(files, entry, json_stringn(text, (size_t)(end - text)));
 }
 
-/* The first line that begins with the word, behind comments; NULL: there is none. */
+/* The first line that starts with the word, after comments; NULL: none. */
 static const char *line_with(const char *text, const char *word)
 {
 	for (const char *at = text; at; at = strchr(at, '\n')) {
@@ -231,7 +233,7 @@ static void in_package_main(json_t *files)
 	}
 }
 
-/* Methods alone become those of a class; their imports stay outside of it. */
+/* Methods without a class are put into one; their imports stay outside. */
 static void within_class(json_t *files, const char *entry)
 {
 	const char *text = doc_text(files, entry), *body = text, *at;
@@ -318,7 +320,7 @@ static int same_value(const json_t *a, const json_t *b)
 	return 1;
 }
 
-/* As JSON, or as what Python, Ruby and their like write instead; NULL: neither. */
+/* Parsed as JSON, or as a literal of Python, Ruby and similar; NULL: neither. */
 static json_t *value_of(const char *text, size_t n)
 {
 	static const char *const words[][2] = {
@@ -352,7 +354,7 @@ int harness_same(const char *got, size_t n, const char *expected)
 	a = value_of(got, n);
 	b = value_of(expected, strlen(expected));
 	same = a && b && same_value(a, b);
-	if (!same && json_is_string(a)) /* 'abc' was meant where abc was written */
+	if (!same && json_is_string(a)) /* abc without quotes means 'abc' */
 		same = output_compare_same(JUDGE_TRIMMED, json_string_value(a),
 					   json_string_length(a), expected, strlen(expected));
 	json_decref(a);

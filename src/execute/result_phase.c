@@ -47,7 +47,7 @@ static void set_stream(json_t *phase, const struct batch_job *j, unsigned s, con
 	size_t ntail = tail->len < PHASE_TAIL ? tail->len : PHASE_TAIL;
 	char bytes[24];
 
-	if (n < head->len && !ntail) { /* more was kept, to be compared */
+	if (n < head->len && !ntail) { /* more was stored, for comparison */
 		ntail = head->len - n < PHASE_TAIL ? head->len - n : PHASE_TAIL;
 		json_object_set_new(phase, name,
 				    execute_text(head->p, n, head->p + head->len - ntail, ntail,

@@ -6,11 +6,11 @@
 #include "packages/packages.h"
 
 enum {
-	PHASE_HEAD = 32 * 1024, /* bytes of each stream that are told ... */
+	PHASE_HEAD = 32 * 1024, /* bytes of each stream in the result ... */
 	PHASE_TAIL = 16 * 1024, /* ... and of its end */
 };
 
-/* Of our own making: no program ran. */
+/* An internal failure: no program ran. */
 json_t *phase_plain(const char *name, const char *cause, uint64_t ms, const char *said);
 json_t *phase_of(const struct batch_job *j, const struct batch_job_end *end);
 json_t *phase_install(const struct packages_failure *f, uint64_t ms);

@@ -1,5 +1,6 @@
-/* scan.c - see scan.h. Words are looked for first, in one pass each; only where one is does a regular
- * expression look at some lines, cut to a bounded length. So a hostile text costs what a long one costs. */
+/* scan.c - see scan.h. Words are searched first, in one pass each; only where one occurs, a regular
+ * expression is applied to some lines of bounded length. So a hostile text is not slower than a
+ * long one. */
 #include "execute/scan.h"
 #include "document/embedded.h"
 #include "base/buf.h"
@@ -118,7 +119,7 @@ static void scan_look(const struct scan_file *f, size_t at, unsigned lines, char
 	out[to - from] = 0;
 }
 
-/* Where the rule holds; f->n: nowhere. Sets *tired where there was too much to look at. */
+/* The offset where the rule matches; f->n: nowhere. Sets *tired if there were too many places. */
 static size_t scan_place(const struct scan *s, const struct scan_file *f, int *tired)
 {
 	char window[WINDOW + 1];
@@ -192,7 +193,7 @@ static void scan_text(const struct lang *l, const char *path, const json_t *text
 
 	if (!f.text || !f.n)
 		return;
-	/* What is too large is looked at as far as that, and said. */
+	/* A file that is too large is scanned up to the limit, and this is reported. */
 	if (f.n > FILE_MOST) {
 		f.n = FILE_MOST;
 		scan_found(all, "too-large", path, 1, "too large to look at all of it", "warn");

@@ -1,4 +1,4 @@
-/* scan.h - what a program's text gives away before it runs. A hint, never the wall.
+/* scan.h - finds suspicious code in a program before it runs. A hint, not part of the isolation.
  * Owns: the parsed rules (share/scans), for the life of the process.
  *
  *	languages = ["python"]       "*": any file
@@ -16,8 +16,9 @@
 /* [{rule, file, line, why, action: "warn"|"block"}], worst first; empty: nothing. files: {path: text}. */
 json_t *scan_files(const char *language, const json_t *files);
 
-/* A team's policy on what was found: "off" forgets it, "warn" lets everything run, "block" is as each rule
- * says; NULL or "": "block". Returns 1 if something must not run, 0 if all may, -1: there is no such policy. */
+/* Applies the policy of a team to the findings: "off" drops them, "warn" blocks nothing, "block"
+ * uses the action of each rule; NULL or "": "block". Returns 1 if the program must not run, 0 if it
+ * may, -1: unknown policy. */
 int scan_apply(json_t *findings, const char *policy);
 
 /* For `atoll policy` and docs: every rule, [{rule, action, why, languages}]. */

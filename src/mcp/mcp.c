@@ -1,4 +1,4 @@
-/* mcp.c - the door: HTTP's side of MCP. See mcp.h. */
+/* mcp.c - the HTTP transport of MCP. See mcp.h. */
 #include "mcp/mcp.h"
 #include "api/auth.h"
 #include "api/quota.h"
@@ -34,7 +34,7 @@ int mcp_send(struct mcp_call *m, json_t *take_doc)
 	if (m->gone)
 		return 0;
 	if (!text)
-		abort(); /* our documents are always valid */
+		abort(); /* documents built here are always valid */
 	buf_printf(&event, "event: message\ndata: %s\n\n", text);
 	timer_set(&m->tick, KEEPALIVE_MS);
 	return http_write(m->call->req, event.p, event.len);
@@ -108,7 +108,7 @@ void mcp_error(struct mcp_call *m, int http, int code, json_t *take_data, const 
 	send_error(m, http, code, take_data, text);
 }
 
-/* Before a method has anything to say: no key, no such path, too large. */
+/* Errors before the method runs: no key, unknown path, too large. */
 static void mcp_refuse(struct call *c, int status, const char *code, const char *message,
 		       const char *why, const char *hint)
 {
@@ -143,7 +143,7 @@ static void mcp_ticks(struct timer *t)
 			  "what was asked of the client was never answered");
 		return;
 	}
-	/* The answer is a request of its own, and new requests go to the next server. */
+	/* The answer arrives as a new request, which goes to the next server. */
 	if (mcp_waits(m) && m->call->api->http.draining) {
 		mcp_error(m, 200, RPC_INTERNAL, NULL,
 			  "this server is being replaced while the client is asked: call again");
@@ -186,7 +186,7 @@ int mcp_session_begin(struct mcp_call *m, const json_t *capabilities, struct err
 	return 0;
 }
 
-/* 0: it has none, and that was told. */
+/* 0: it has none, and the error was sent. */
 static int enter_session(struct mcp_call *m)
 {
 	const char *id = http_header(m->call->req, "mcp-session-id");
@@ -197,7 +197,7 @@ static int enter_session(struct mcp_call *m)
 		mcp_error(m, 400, RPC_REQUEST, NULL, "Mcp-Session-Id is missing: initialize first");
 		return 0;
 	}
-	/* One of another key is as good as none. */
+	/* A session of another key is not found. */
 	if (store_mcp_session_get(m->call->api->store, id, m->call->who.team, m->call->who.id,
 				  fleet_now_ns(), &x, &e) < 0) {
 		if (e.kind == ERR_NOT_FOUND)
@@ -241,8 +241,8 @@ static json_t *meta_of(const struct mcp_call *m, const char *name)
 	return json_object_get(json_object_get(m->params, "_meta"), name);
 }
 
-/* "=?base64?...?=" stands for what cannot be in a header; without both ends it is a text like others.
- * -1: what is between them is no base64. */
+/* "=?base64?...?=" encodes text that a header cannot have; without both ends it is plain text. -1:
+ * invalid base64. */
 static int decode_value(const char *value, struct buf *out)
 {
 	static const char front[] = "=?base64?";
@@ -256,7 +256,7 @@ static int decode_value(const char *value, struct buf *out)
 	return base64_decode(out, value + sizeof(front) - 1, n - sizeof(front) - 1);
 }
 
-/* 1: the header says what the body says; the body may say nothing, then nothing is compared. */
+/* 1: the header equals the body; a value that the body does not have is not compared. */
 int mcp_mirrors(struct mcp_call *m, const char *header, const char *body)
 {
 	const char *value = http_header(m->call->req, header);
@@ -289,7 +289,7 @@ static const char *name_in(const struct mcp_call *m)
 	return NULL;
 }
 
-/* 0: something is missing or wrong, and was told. */
+/* 0: something is missing or wrong, and the error was sent. */
 static int modern_head(struct mcp_call *m)
 {
 	const char *header = http_header(m->call->req, "mcp-protocol-version");
@@ -337,7 +337,7 @@ static int speaks_modern(const struct mcp_call *m)
 	return http_header(m->call->req, "mcp-session-id") == NULL;
 }
 
-/* 0: it may not go on, and was told. */
+/* 0: not allowed, and the error was sent. */
 static int mcp_enter(struct mcp_call *m)
 {
 	const json_t *level = meta_of(m, MCP_META "logLevel");
@@ -359,7 +359,7 @@ static int good_id(const json_t *id)
 	return json_is_string(id) || json_is_integer(id);
 }
 
-/* 0: it is none, and that was told. */
+/* 0: invalid, and the error was sent. */
 static int read_message(struct mcp_call *m)
 {
 	const char *version;
@@ -397,7 +397,7 @@ static void mcp_cancel(struct mcp_call *x)
 		http_abort(x->call->req);
 }
 
-/* In the old era a call is ended by a message of its own. */
+/* In the session protocol a call is cancelled by a separate message. */
 static void mcp_cancelled(struct mcp_call *m)
 {
 	const json_t *which = json_object_get(m->params, "requestId");
@@ -411,7 +411,7 @@ static void mcp_cancelled(struct mcp_call *m)
 		}
 }
 
-/* A notification, or the answer to something that we asked. */
+/* A notification, or the answer to a question of the server. */
 static void mcp_hear(struct mcp_call *m)
 {
 	if (!m->method)
@@ -459,7 +459,7 @@ static void message_read(struct call *c, json_t *take_doc, const struct err *why
 	m->token = meta_of(m, "progressToken");
 	if (m->token && !good_id(m->token))
 		m->token = NULL;
-	if (m->modern) /* who leaves has cancelled */
+	if (m->modern) /* a disconnect cancels the call */
 		c->req->on_eof = left_early;
 	mcp_method(m);
 }
@@ -485,7 +485,7 @@ static void mcp_post(struct call *c)
 
 /* ---- the door ---- */
 
-/* As call_authorize(), but a key for one box may come: it has that one. */
+/* As call_authorize(), but a key for one box is accepted and uses that box. */
 static int mcp_admit(struct call *c)
 {
 	const char *why;

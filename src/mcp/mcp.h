@@ -1,11 +1,11 @@
 /* mcp.h - the Model Context Protocol: one message of a client, from its HTTP request to its answer.
  * Owns:         struct mcp_call for the life of its request.
- * Does not own: what tools do; the rows of sessions of the old era (store/mcp_sessions.h).
+ * Does not own: the tools; the rows of sessions (store/mcp_sessions.h).
  *
  *   POST /mcp -> key -> JSON -> era -> headers, session -> method -> result, or events and a result
  *
- * The era is chosen per message: since 2026-07-28 every request carries its version and nothing is
- * remembered; before that there was a handshake and a session. */
+ * The protocol is chosen per message: since version 2026-07-28 (modern) every request has its
+ * version and there is no session; earlier versions (old) have a handshake and a session. */
 #pragma once
 #include "store/mcp_sessions.h"
 #include "tools/tool.h"
@@ -25,15 +25,14 @@ enum { /* JSON-RPC's codes, and MCP's own */
        MCP_VERSION = -32022,
 };
 
-enum { MCP_ASK_TICK_MS = 1000 }; /* while a client is asked: is its answer still to come here? */
+enum { MCP_ASK_TICK_MS = 1000 }; /* interval of the checks of pending questions */
 
 struct mcp_call;
 struct mcp {
 	struct mcp_call *calls;
 	uint64_t asked; /* questions to clients, all together */
-	uint64_t
-		nonce; /* in the ids of questions: an answer to one of a killed server fits none of ours */
-	uint8_t key[32]; /* seals what clients keep for us */
+	uint64_t nonce; /* in the ids of questions, so that answers to a killed server match none */
+	uint8_t key[32]; /* authenticates state that clients keep */
 };
 
 struct mcp_call {
@@ -48,12 +47,12 @@ struct mcp_call {
 	json_t *token; /* of its progress; borrowed */
 	int level;     /* of log notices; -1: none */
 	int streaming;
-	int gone;                          /* cancelled: nothing is said to it any more */
+	int gone;                          /* cancelled: nothing more is sent */
 	unsigned can;                      /* mcp_capabilities() of the client */
 	json_t *answers, *waiting, *state; /* of questions to an old client: key: answer; id: key */
 	uint64_t asked_ms;
 	struct timer tick;
-	struct buf said; /* output that waits to be told */
+	struct buf said; /* output that is not sent yet */
 	uint64_t told_ms;
 	uint64_t progress;
 	/* the tool */
@@ -64,17 +63,17 @@ struct mcp_call {
 
 /* ---- answers ---- */
 void mcp_result(struct mcp_call *m, json_t *take_result);
-/* The same with how long it may be kept (modern). */
+/* The same with a cache lifetime (modern). */
 void mcp_cached(struct mcp_call *m, json_t *take_result, int ttl_ms);
-/* http: its status in the modern era; the old one has 200 for all that a method says. */
+/* http: its status in the modern protocol; the old one has 200 for all results of methods. */
 void mcp_error(struct mcp_call *m, int http, int code, json_t *take_data, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 int mcp_notify(struct mcp_call *m, const char *method,
 	       json_t *take_params); /* 1: wait for on_drain */
-void mcp_stream(struct mcp_call *m); /* events from now on, if the client takes them */
+void mcp_stream(struct mcp_call *m); /* starts an event stream, if the client accepts it */
 void mcp_input_required(struct mcp_call *m, json_t *take_result);
 int mcp_send(struct mcp_call *m, json_t *take_message); /* on the stream; as mcp_notify() */
-/* 1: the header says what the body says. 0: not, and that was told. */
+/* 1: the header equals the body. 0: not, and the error was sent. */
 int mcp_mirrors(struct mcp_call *m, const char *header, const char *body);
 
 /* ---- asking the client: mcp_ask.c ----
@@ -83,14 +82,14 @@ int mcp_mirrors(struct mcp_call *m, const char *header, const char *body);
 unsigned mcp_capabilities(const json_t *said);
 int mcp_can(const struct mcp_call *m, const char *method);           /* "elicitation/create", ... */
 const json_t *mcp_answer(const struct mcp_call *m, const char *key); /* an object; NULL: not yet */
-/* requests: {key: {method, params}}. state: comes back by mcp_state(), as it was; NULL: none. */
+/* requests: {key: {method, params}}. state: returned by mcp_state() unchanged; NULL: none. */
 void mcp_need(struct mcp_call *m, json_t *take_requests, json_t *take_state);
-/* -1: somebody made one up, and that was told. *out NULL: there is none. */
+/* -1: a forged state, and the error was sent. *out NULL: none. */
 must_check int mcp_state(struct mcp_call *m, json_t **out);
 void mcp_answered(struct mcp_call *m); /* a message that answers */
 int mcp_waits(const struct mcp_call *m);
 int mcp_waits_too_long(const struct mcp_call *m);
-/* 1: nobody has to be asked, or somebody was and agreed. 0: it is being asked, or refused. */
+/* 1: no approval is needed, or the user approved. 0: the user is being asked, or declined. */
 int mcp_may(struct mcp_call *m, const struct tool *t);
 
 /* ---- sessions: rows of the store, for any server process that meets their ids ---- */
@@ -99,7 +98,7 @@ must_check int mcp_session_begin(struct mcp_call *m, const json_t *capabilities,
 /* ---- methods: mcp_methods.c ---- */
 void mcp_method(struct mcp_call *m);
 int mcp_level(const char *name);               /* 0 debug ... 7 emergency; -1: there is none */
-const char *mcp_old_version(const char *name); /* NULL: not spoken */
+const char *mcp_old_version(const char *name); /* NULL: unsupported */
 
 /* Runs a row in params' box, or the key's own; mcp_tools.c. */
 void mcp_run(struct mcp_call *m, const struct tool *t, json_t *take_args, const char *box,
@@ -108,7 +107,7 @@ void mcp_own_session(const struct call *c, char out[STORE_SESSION + 1]);
 void mcp_tools_call(struct mcp_call *m);
 void mcp_tick(struct mcp_call *m);
 
-/* Test builds: what the conformance suite wants to find. 1: it was one of those, and is answered. */
+/* Test builds: fixtures of the conformance suite. 1: it was one of those, and is answered. */
 int mcp_fixture(struct mcp_call *m);
 void mcp_list_fixtures(json_t *tools_array);
 

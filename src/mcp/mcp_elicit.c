@@ -1,4 +1,4 @@
-/* mcp_elicit.c - asking the client: the person behind it, its model, its folders. See mcp.h. */
+/* mcp_elicit.c - requests to the client: its user, its model, its folders. See mcp.h. */
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -55,7 +55,7 @@ static int elicit_seal(const struct mcp *x, const char *text, size_t n, uint8_t 
 											       : -1;
 }
 
-/* It is of one call of one key, and for a while. */
+/* A state is valid for one call of one key, for a limited time. */
 static json_t *elicit_bound(const struct mcp_call *m, json_t *take_state, uint64_t until_ms)
 {
 	return json_pack("{s:o, s:s, s:s, s:s, s:O*, s:O*, s:I}", "state", take_state, "key",
@@ -81,7 +81,7 @@ static json_t *elicit_sealed(const struct mcp_call *m, json_t *take_state)
 	return json_string(buf_str(&out));
 }
 
-/* The document whose seal is ours, or NULL. */
+/* The document with a valid seal, or NULL. */
 static json_t *elicit_unsealed(const struct mcp *x, const char *text)
 {
 	auto_buf struct buf doc = { 0 }, said = { 0 };
@@ -97,7 +97,8 @@ static json_t *elicit_unsealed(const struct mcp *x, const char *text)
 	return json_loadb(doc.p, doc.len, 0, NULL);
 }
 
-/* Of this call, too, and not too old? Takes the document, gives back the state in it. */
+/* Checks that it belongs to this call and has not expired. Takes the document, returns the state in
+ * it. */
 static json_t *elicit_fitting(const struct mcp_call *m, json_t *take_doc)
 {
 	json_t *state = json_incref(json_object_get(take_doc, "state"));
@@ -134,7 +135,7 @@ int mcp_state(struct mcp_call *m, json_t **out)
 
 /* ---- asking ---- */
 
-/* The old era: a request to the client on the call's own stream. */
+/* The session protocol: a request to the client on the stream of the call. */
 static void ask_on_stream(struct mcp_call *m, json_t *requests)
 {
 	const char *key;
@@ -197,7 +198,7 @@ void mcp_answered(struct mcp_call *m)
 	json_t *result = json_object_get(m->message, "result");
 
 	if (!x)
-		return; /* too late, or never asked */
+		return; /* too late, or without a question */
 	if (!x->answers)
 		x->answers = json_object();
 	if (json_is_object(result))
@@ -264,7 +265,7 @@ int mcp_may(struct mcp_call *m, const struct tool *t)
 		return 1;
 	if (mcp_state(m, &state) < 0)
 		return 0;
-	asked = state != NULL; /* about this tool with these arguments, or it would not be ours */
+	asked = state != NULL; /* the seal covers this tool and its arguments */
 	json_decref(state);
 	if (!answer || !asked) {
 		if (mcp_can(m, "elicitation/create"))

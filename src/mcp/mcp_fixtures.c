@@ -1,12 +1,12 @@
-/* mcp_fixtures.c - what the public conformance suite wants a server to have. Test builds only: these do
- * nothing and say what the suite expects. */
+/* mcp_fixtures.c - tools and resources for the public conformance suite. Test builds only: they do
+ * nothing and return what the suite expects. */
 #include "base/cleanup.h"
 #include "mcp/mcp.h"
 
 #ifdef ATOLL_TEST
 #include <string.h>
 
-/* One red pixel; and a sound of no length. */
+/* One red pixel; and an empty sound. */
 #define PNG                                                                                        \
 	"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
 #define WAV "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
@@ -148,7 +148,7 @@ static const struct fixture fixtures[] = {
 	/* clang-format on */
 };
 
-/* "$name" is where an argument goes. */
+/* "$name" is replaced by an argument. */
 static json_t *fixture_filled(const char *text, const json_t *args)
 {
 	auto_buf struct buf out = { 0 };
@@ -173,7 +173,7 @@ static json_t *fixture_filled(const char *text, const json_t *args)
 	return json_loads(buf_str(&out), 0, NULL);
 }
 
-/* A client that has not said that it can sample is not asked to. */
+/* A client without the sampling capability is not asked. */
 static int lacks_capability(struct mcp_call *m, const char *name)
 {
 	const json_t *can =
@@ -186,7 +186,7 @@ static int lacks_capability(struct mcp_call *m, const char *name)
 	return 1;
 }
 
-/* What of it the client can be asked, and has not been answered. */
+/* The questions that the client supports and has not answered. */
 static json_t *fixture_unanswered(const struct mcp_call *m, const char *asks)
 {
 	json_t *all = fixture_filled(asks, json_object_get(m->params, "arguments")), *one;
@@ -201,7 +201,7 @@ static json_t *fixture_unanswered(const struct mcp_call *m, const char *asks)
 	return all;
 }
 
-/* 1: something is missing, and is being asked for. */
+/* 1: something is missing, and the client is asked. */
 static int fixture_asks(struct mcp_call *m, const struct fixture *f)
 {
 	json_t *state, *need;
@@ -240,7 +240,7 @@ int mcp_fixture(struct mcp_call *m)
 			return 1;
 		if (f->before)
 			f->before(m);
-		if (m->call->req->status && !m->streaming) /* it was refused there */
+		if (m->call->req->status && !m->streaming) /* the error was sent there */
 			return 1;
 		if (!strcmp(m->method, "resources/read"))
 			mcp_cached(m, fixture_filled(f->result, NULL), 0);
@@ -252,7 +252,7 @@ int mcp_fixture(struct mcp_call *m)
 	return 0;
 }
 
-/* Schemas that the suite looks at; of all others it wants none. */
+/* Schemas that the suite checks; other tools need none. */
 static json_t *schema_of(const char *name)
 {
 	if (!strcmp(name, "test_custom_headers"))

@@ -1,4 +1,4 @@
-/* mcp_methods.c - what a client may ask, by era. */
+/* mcp_methods.c - the methods of a client, by protocol version. */
 #include "base/cleanup.h"
 #include "mcp/mcp.h"
 
@@ -94,7 +94,8 @@ static void set_level(struct mcp_call *m)
 		mcp_result(m, json_object());
 }
 
-/* Everything fits on one page, so no cursor is ours. 0: it has one, and that was told. */
+/* Everything fits on one page, so every cursor is invalid. 0: there is one, and the error was
+ * sent. */
 static int first_page(struct mcp_call *m)
 {
 	const json_t *cursor = json_object_get(m->params, "cursor");

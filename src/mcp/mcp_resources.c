@@ -1,4 +1,4 @@
-/* mcp_resources.c - what else MCP has: files as resources, prompts, completions. */
+/* mcp_resources.c - other parts of MCP: files as resources, prompts, completions. */
 #include "v1/files.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
@@ -72,7 +72,7 @@ static void resources_listed(struct call *c, int status, json_t *take_doc)
 			   *type = json_string_value(json_object_get(one, "type"));
 		auto_buf struct buf uri = { 0 };
 
-		/* A name that is no UTF-8 cannot be asked for by a URI of ours. */
+		/* A name that is not UTF-8 has no URI. */
 		if (!path || !type || strcmp(type, "file") != 0 ||
 		    json_object_get(one, "path_base64"))
 			continue;
@@ -88,7 +88,7 @@ static void resources_listed(struct call *c, int status, json_t *take_doc)
 	mcp_cached(m, one, 0);
 }
 
-/* What goes wrong with the worker: the list is not to be had. */
+/* The file worker failed: there is no list. */
 static void not_listed(struct call *c, int status, const char *code, const char *message,
 		       const char *why, const char *hint)
 {
@@ -234,7 +234,7 @@ static const struct prompt {
 	/* clang-format off */
 	const char *name, *title, *help;
 	struct argument args[3]; /* ends with one without a name */
-	const char *text;        /* {name} is where an argument goes */
+	const char *text;        /* {name} is replaced by an argument */
 } prompts[] = {
 	{ "solve",
 	  "Solve a task with code",
@@ -318,7 +318,7 @@ static void resources_fill(const struct prompt *p, const json_t *args, struct bu
 	}
 }
 
-/* NULL: they are as the prompt wants them. */
+/* NULL: the arguments are valid. */
 static const char *wrong_argument(const struct prompt *p, json_t *args)
 {
 	const char *name;

@@ -11,7 +11,7 @@ enum { PROGRESS_MS = 100, PROGRESS_TEXT = 4096, INFO = 1 };
 
 /* ---- progress ---- */
 
-/* The last of what was said, as whole characters. */
+/* The end of the output, as complete characters. */
 static int tell_progress(struct mcp_call *m)
 {
 	auto_buf struct buf clean = { 0 };
@@ -129,11 +129,11 @@ static void find_box(struct call *c)
 	boxes_create(c);
 }
 
-/* As a route's pattern would: where its parameter is, and who is called when the box has come. */
+/* As for a route: the parameter, and the function that is called when the box is adopted. */
 static const struct api_route in_box = { "POST", "/mcp/{box}",     NEED_VIEWER,       find_box,
 					 "",     .group = "tools", .scope = SCOPE_BOX };
 
-/* A box that cannot be made is told like all that goes wrong with a tool. */
+/* A failure to create the box is reported like any failure of a tool. */
 static void no_box(struct call *c, int status, const char *code, const char *message,
 		   const char *why, const char *hint)
 {
@@ -194,7 +194,7 @@ void mcp_tools_call(struct mcp_call *m)
 			which = json_string_value(box);
 		if (which || json_is_null(box))
 			json_object_del(args,
-					"box"); /* what is left there is no field of the tool */
+					"box"); /* remaining members are not fields of the tool */
 	}
 	if (m->token || (m->level >= 0 && m->level <= INFO))
 		mcp_stream(m);

@@ -1,4 +1,4 @@
-/* swerex.c - see swerex.h: the table of its routes, and the door that they are behind. */
+/* swerex.c - see swerex.h: the table of its routes, and its surface. */
 #include "api/auth.h"
 #include "base/cleanup.h"
 #include "swerex/swerex_call.h"

@@ -103,7 +103,7 @@ static void has_own_box(struct call *c, int status, json_t *take_doc)
 	tool_begin(c, x->tool, x->asked, x->on);
 }
 
-/* The key's own: the same one as on MCP. */
+/* The default box of the key: the same as for MCP. */
 static void make_own_box(struct call *c, struct swerex *x)
 {
 	char session[STORE_SESSION + 1];
@@ -125,7 +125,7 @@ static int is_own(const struct call *c)
 	return !strcmp(call_param(c, 0), "_");
 }
 
-/* A key for one box has that one. */
+/* A key for one box uses that box. */
 static void name_bound_box(struct call *c)
 {
 	if (is_own(c) && c->who.box[0])
@@ -143,7 +143,7 @@ struct swerex *swerex_new(struct call *c, const struct tool *t, const struct too
 	return x;
 }
 
-/* 0: it was sent before, and that was answered. */
+/* 0: a repeated request, which was answered. */
 static int is_first(struct call *c, struct swerex *x)
 {
 	const char *id = http_header(c->req, "x-request-id"), *text;
@@ -194,6 +194,6 @@ void swerex_begin(struct call *c, const struct tool *t, const struct tool_surfac
 void swerex_is_alive(struct call *c)
 {
 	name_bound_box(c);
-	if (is_own(c) || call_box_peek(c, 0)) /* the own one is made when it is needed */
+	if (is_own(c) || call_box_peek(c, 0)) /* the default box is created on demand */
 		swerex_answer(c, 200, json_pack("{s:b, s:s}", "is_alive", 1, "message", ""));
 }

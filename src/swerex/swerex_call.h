@@ -1,9 +1,8 @@
-/* swerex_call.h - a request to /swerex on its way: the box that it gets, and its one answer.
- * Owns:         what a call has until then: its arguments, its form, its place among what was sent twice.
- * Does not own: the box, and what runs in it (tool.h).
- *
- * What fails in the box is an exception of its classes, with status 511: a client raises it again.
- * What is wrong with the request itself has another status and `detail`. */
+/* swerex_call.h - a request to /swerex: its box, and its answer.
+ * Owns: until the answer, its arguments, its form, its idempotency entry.
+ * Does not own: the box, and its processes (tool.h). A failure in the box is an exception of its
+ * classes, with status 511: a client raises it again. An invalid request has another status and
+ * `detail`. */
 #pragma once
 #include "api/fields.h"
 #include "tools/tool.h"
@@ -11,7 +10,7 @@
 #define OURS "swerex.exceptions."
 #define PYTHON "builtins."
 
-enum { CONTROL_MS = 120000 /* for a script of ours */ };
+enum { CONTROL_MS = 120000 /* for an internal script */ };
 
 struct swerex_form { /* of an upload */
 	struct buf file, path, unzip;
@@ -22,17 +21,17 @@ struct swerex {
 	struct tool_call base; /* first: it is c->door */
 	const struct tool *tool;
 	const struct tool_surface *on;
-	json_t *asked;            /* while a box is made for it */
-	struct again *again;      /* NULL: it is not remembered */
+	json_t *asked;            /* while a box is created for it */
+	struct again *again;      /* NULL: not stored */
 	struct swerex_form *form; /* of an upload, or NULL */
 };
 
 extern const struct api_format swerex_format;
 struct swerex *swerex_new(struct call *c, const struct tool *t, const struct tool_surface *on);
-/* Does it in the box that is named, or in the key's own: t, and on it the answer. */
+/* Runs the call in the named box, or in the default box of the key. */
 void swerex_begin(struct call *c, const struct tool *t, const struct tool_surface *on);
 
-/* The answer: one of these, once. */
+/* The answer: one of these is called once. */
 void swerex_answer(struct call *c, int status, json_t *take_doc);
 void swerex_exception(struct call *c, const char *class, const struct buf *message,
 		      json_t *take_extra);
@@ -40,13 +39,13 @@ __attribute__((format(printf, 3, 4))) void swerex_raise(struct call *c, const ch
 							const char *fmt, ...);
 void swerex_invalid(struct call *c, const char *what);
 
-/* A script of ours (swerex.h) with one word: swerex_run.c. */
+/* An internal script (swerex.h) with one argument: swerex_run.c. */
 void swerex_run_script(struct tool_job *j, const struct buf *script, const char *word, uint32_t ms);
-/* What our scripts say, as an exception; 1: they did, or there was no way to run one. */
+/* Converts the report of a script to an exception; 1: sent, or the script could not run. */
 int swerex_script_failed(struct tool_job *j, const struct tool_result *r);
 const char *swerex_said(const struct tool_result *r, const char *name); /* "": nothing */
 
-/* The routes, and what they take. */
+/* The routes and their fields. */
 extern const struct field swerex_any[], swerex_start_fields[], swerex_run_fields[],
 	swerex_close_fields[], swerex_end_fields[], swerex_execute_fields[], swerex_read_fields[],
 	swerex_write_fields[];

@@ -1,4 +1,4 @@
-/* swerex_files.c - files of /swerex: their text, and what is uploaded as a form. */
+/* swerex_files.c - files of /swerex: read, write, and upload by form. */
 #include "swerex/swerex.h"
 #include "base/cleanup.h"
 #include "http/multipart.h"
@@ -13,7 +13,7 @@ enum { UPLOAD_MAX = 32 << 20 /* it is held in memory */ };
 
 /* ---- files ---- */
 
-/* What fails with a file has a class in Python. */
+/* The Python exception class of a file error. */
 static void raise_file(struct tool_job *j, const struct tool_result *r)
 {
 	static const char *const classes[][2] = {
@@ -133,7 +133,7 @@ void swerex_write_file(struct call *c)
 
 /* ---- upload ---- */
 
-/* Where the content of a part goes; NULL: it is none of ours, and is left out. */
+/* The buffer for a part; NULL: an unknown part, which is ignored. */
 static struct buf *part_of(struct swerex_form *f, const char *name)
 {
 	if (name && !strcmp(name, "file")) {
@@ -145,7 +145,7 @@ static struct buf *part_of(struct swerex_form *f, const char *name)
 	return name && !strcmp(name, "unzip") ? &f->unzip : NULL;
 }
 
-/* All of it came: its size was bounded before. */
+/* The form is complete; its size was checked before. */
 static int read_form(const struct http_req *r, struct swerex_form *f, struct err *e)
 {
 	const char *type = http_header(r, "content-type");
@@ -204,7 +204,7 @@ static void put_content(struct file_ops *x)
 			tool_flag(x->job, "unzip") ? swerex_files_unpack : has_put);
 }
 
-/* An archive is put aside first, under a name that nobody else has. */
+/* An archive is written to a unique temporary name first. */
 static void upload_it(struct tool_job *j)
 {
 	struct file_ops *x = call_alloc(j->call, sizeof(*x));

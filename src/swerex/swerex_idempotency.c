@@ -13,7 +13,7 @@ enum state { FREE, BUSY, ANSWERED, LOST };
 
 struct again {
 	enum state state;
-	char *key; /* who, what, and the id */
+	char *key; /* principal, request, and id */
 	uint64_t since_ms;
 	int status;
 	char *text;
@@ -45,7 +45,7 @@ static void swerex_retry_evict(struct swerex_memory *m, struct again *x)
 	swerex_retry_clear(x);
 }
 
-/* The oldest that may go, or NULL. */
+/* The oldest entry that may be removed, or NULL. */
 static struct again *swerex_retry_oldest(struct swerex_memory *m)
 {
 	struct again *found = NULL;
@@ -112,7 +112,7 @@ enum swerex_retry swerex_idempotency_begin(struct call *c, const char *id, struc
 	}
 	if (x)
 		return x->state == BUSY ? AGAIN_BUSY : AGAIN_LOST;
-	x = swerex_retry_room(m); /* none: so many are under way that this one is not remembered */
+	x = swerex_retry_room(m); /* none: too many requests in progress */
 	if (x)
 		*x = (struct again){ .state = BUSY,
 				     .key = buf_steal(&key),

@@ -1,5 +1,6 @@
-/* swerex_idempotency.h - X-Request-ID: a request that is sent again is not done again.
- * Owns: the last answers, a few and for some minutes, in the memory of this server. A client sends
+/* swerex_idempotency.h - X-Request-ID: a repeated request is not executed again.
+ * Owns: a few recent answers, for some minutes, in the memory of this server. A client repeats a
+ * request at once after a lost connection; for longer guarantees /v1 has Idempotency-Key.
  *       again what the connection lost, at once; who wants more has Idempotency-Key on /v1. */
 #pragma once
 #include "api/api.h"
@@ -8,14 +9,14 @@ struct again; /* a request that is being served */
 
 enum swerex_retry {
 	AGAIN_FIRST,    /* do it */
-	AGAIN_ANSWERED, /* *status, *text, *n have it; good until the next call */
+	AGAIN_ANSWERED, /* *status, *text, *n have the answer; valid until the next call */
 	AGAIN_BUSY,     /* the first one is being served */
-	AGAIN_LOST,     /* it was begun, and its client left before the answer */
+	AGAIN_LOST,     /* it was started, and its client disconnected before the answer */
 };
-/* id: of the header. *out: AGAIN_FIRST: for one of the functions below; NULL: nothing is remembered. */
+/* id: of the header. *out: AGAIN_FIRST: for one of the functions below; NULL: not stored. */
 enum swerex_retry swerex_idempotency_begin(struct call *c, const char *id, struct again **out,
 					   int *status, const char **text, size_t *n);
-/* All are fine with NULL. */
+/* All accept NULL. */
 void swerex_idempotency_answer(struct api *a, struct again *take_x, int status, const json_t *doc);
 void swerex_idempotency_forget(struct again *take_x); /* nothing was done */
-void swerex_idempotency_leave(struct again *take_x);  /* nobody is told what became of it */
+void swerex_idempotency_leave(struct again *take_x);  /* the answer is not stored */

@@ -11,7 +11,7 @@ enum {
 	SESSION = 64,            /* bytes of its name */
 	COMMAND_MAX = 100 << 10, /* the kernel takes 128 KiB as one word */
 	SOURCES = 64,
-	HALF = 512 << 10, /* of an output that is kept: these clients shorten it themselves */
+	HALF = 512 << 10, /* maximum of stored output: these clients shorten it themselves */
 	START_MS = 10000,
 	TRIES = 3,
 	TRIES_MAX = 20,
@@ -21,7 +21,7 @@ enum {
 
 /* ---- numbers ---- */
 
-/* Seconds, as the field has them; *ms stays as it is when they are not given. 0: refused. */
+/* Reads seconds from the field; *ms is unchanged without it. 0: rejected. */
 static int swerex_run_seconds(struct call *c, const char *name, uint32_t *ms)
 {
 	const json_t *v = json_object_get(c->body, name);
@@ -77,7 +77,7 @@ const char *swerex_said(const struct tool_result *r, const char *name)
 	return v ? v : "";
 }
 
-/* What ends a box ends all that is in it, and nothing can be said about the program. */
+/* The box has ended with all its processes, and the result of the program is unknown. */
 static int box_ended(const char *cause)
 {
 	static const char *const those[] = { "lifetime", "idle", "operator", "host" };
@@ -88,7 +88,7 @@ static int box_ended(const char *cause)
 	return 0;
 }
 
-/* 1: there is no result but an exception, and that was sent. */
+/* 1: there is an exception instead of a result, and it was sent. */
 static int went_wrong(struct tool_job *j, const struct tool_result *r)
 {
 	if (json_object_get(r->data, "exec") && !box_ended(swerex_said(r, "cause")))
@@ -157,7 +157,7 @@ void swerex_run_script(struct tool_job *j, const struct buf *script, const char 
 	tool_program(j, body);
 }
 
-/* What our scripts say, as an exception; 1: they did, or there was no way to run one. */
+/* Converts the report of a script to an exception; 1: sent, or the script could not run. */
 int swerex_script_failed(struct tool_job *j, const struct tool_result *r)
 {
 	static const struct {
@@ -237,7 +237,7 @@ const struct field swerex_start_fields[] = {
 	{ 0 },
 };
 
-/* Also what all of them are together is one word for the kernel. */
+/* Together they must fit into one argument, too. */
 static int sources_fit(struct call *c)
 {
 	const json_t *one;
@@ -280,7 +280,7 @@ static void bad_syntax(struct tool_job *j, const struct tool_result *r, size_t n
 			 json_pack("{s:s, s:s#}", "bash_stdout", "", "bash_stderr", said, (int)n));
 }
 
-/* 1: it was raised, and told. */
+/* 1: an exception, which was sent. */
 static int non_zero(struct tool_job *j, json_int_t code, const char *output)
 {
 	const char *more = tool_text(j, "error_msg", "");
@@ -453,7 +453,7 @@ void swerex_close(struct call *c)
 
 /* ---- execute ---- */
 
-/* A text is a shell's only where that is said; else it is the name of a program. */
+/* A string is a shell command only with `shell`; else it is the name of a program. */
 static json_t *words_of(const struct tool_job *j)
 {
 	json_t *given = json_object_get(j->args, "command"), *words = json_array();
@@ -498,7 +498,7 @@ static const char *program_of(const struct tool_job *j)
 	return name ? name : "";
 }
 
-/* Python has a signal as a negative number. */
+/* Python represents a signal as a negative number. */
 static json_int_t return_code(const struct tool_result *r)
 {
 	json_int_t status = status_of(r);

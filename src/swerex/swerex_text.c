@@ -15,19 +15,20 @@
 #define NONE "[ -r %1$s/state ] || { echo '" SWEREX_MARK "none' >&2; exit 1; }\n"
 
 /* Options first, since functions may be written in their syntax; `set` last, since -e and -u would
- * end the rest. `command -p`: whatever has become of PATH. No quote ' in it: it is a trap's word, too. */
+ * end the rest. `command -p` does not depend on PATH. It contains no quote ', because it is also
+ * the argument of a trap. */
 #define SAVE                                                                                             \
 	"{ { shopt -p; umask -p; declare -p; declare -f; declare -F; alias -p; "                         \
 	"printf \"builtin cd -- %%q\\nOLDPWD=%%q\\n\" \"$PWD\" \"${OLDPWD-}\"; set +o; } >|%1$s/new.$$ " \
 	"&& command -p mv -f %1$s/new.$$ %1$s/state; command -p rm -f %1$s/busy; } 2>/dev/null"
 
-/* Is the one that is said to run the one that said so? */
+/* Is the process with this pid the one that wrote the file? */
 #define ALIVE                                                                                      \
 	"(set -- $(<%1$s/busy); [ $# = 2 ] && p=$1 s=$2 && set -- $(</proc/$p/stat) "              \
 	"&& [ \"${22}\" = \"$s\" ]) 2>/dev/null"
 
-/* A link is there with its content or not at all. Two who find the same dead one may both go on;
- * then the state of the last of them stays. */
+/* A symlink is created atomically with its content. Two commands that find the same stale lock may
+ * both run; then the state of the last one is kept. */
 #define ENTER                                                                                      \
 	"(set -- $(</proc/$$/stat); echo \"$$ ${22}\" >|%1$s/me.$$)\n"                             \
 	"until ln %1$s/me.$$ %1$s/busy 2>/dev/null; do\n" NONE ALIVE                               \
@@ -90,7 +91,7 @@ void swerex_script_run(struct buf *out, const char *name)
 		   "exec 2>&1\n"
 		   ". %1$s/state >/dev/null 2>&1\n"
 		   "eval \"set --\n$1\"\n"
-		   /* A trap of the session's own must not run yet, nor take the place of ours. */
+		   /* A trap of the session must not run yet, nor replace the trap of the script. */
 		   "{ set -- $?; trap '" SAVE "' EXIT; exit $1; } 2>/dev/null\n",
 		   d.p);
 }
@@ -159,7 +160,7 @@ const char *swerex_marked(const char *said, size_t *before)
 
 /* ---- what a terminal would take ---- */
 
-/* Behind an escape sequence that begins at p. One without an end goes on to the end of the text. */
+/* The end of the escape sequence at p. An unterminated one ends with the text. */
 static const char *behind_escape(const char *p, const char *end)
 {
 	if (++p == end)
@@ -247,7 +248,7 @@ static void put_latin1(struct buf *out, unsigned char c)
 	buf_putc(out, (char)(c < 0x80 ? c : 0x80 | (c & 0x3f)));
 }
 
-/* How many bytes at p are one character; 0: none. */
+/* The number of bytes of the character at p; 0: none. */
 static size_t swerex_text_character(const char *p, size_t n, enum swerex_codec c)
 {
 	if (c == SWEREX_LATIN1 || (unsigned char)*p < 0x80)

@@ -1,5 +1,5 @@
-/* apply_patch.c - apply_patch: every file is read and its change worked out, then all are written. What
- * does not fit is found before anything has changed. */
+/* apply_patch.c - apply_patch: reads every file and computes its change, then writes all of them. A
+ * hunk that does not match is found before anything is changed. */
 #include "base/cleanup.h"
 #include "tools/file_ops.h"
 #include "tools/patch.h"
@@ -8,7 +8,7 @@
 
 struct change {
 	enum patch_kind kind;
-	const char *path, *to; /* in the box; to NULL: it stays */
+	const char *path, *to; /* paths in the box; to NULL: not moved */
 	struct wire_entry about;
 	struct buf after;
 };
@@ -155,7 +155,7 @@ static int patcher_known(const struct patching *p, const char *path)
 	return 0;
 }
 
-/* 0: refused, and told. */
+/* 0: rejected, and the error was sent. */
 static int patcher_plan(struct patching *p, struct tool_job *j, const struct patch_file *f)
 {
 	struct change *c = &p->changes[p->n];

@@ -31,7 +31,7 @@ static const char *text_of(const json_t *doc, const char *name)
 	return v ? v : "";
 }
 
-/* Those variables are not for a model to read again. */
+/* A model must not read these variables again. */
 static json_t *boxes_brief(json_t *box)
 {
 	static const char *const told[] = { "id", "name", "state", "created", "ends", "running" };

@@ -1,4 +1,4 @@
-/* command.c - programs: run_command, run_code. They are flows of /v1, and have records like those. */
+/* command.c - run_command, run_code. They are run requests of /v1, and have run records. */
 #include "v1/run_request.h"
 #include "base/cleanup.h"
 #include "fleet/exec.h"
@@ -70,7 +70,7 @@ static void end_line(struct buf *b)
 		buf_putc(b, '\n');
 }
 
-/* What a model reads: output first, then how it ended. */
+/* The text for the model: output first, then the exit. */
 static void command_tell(struct buf *text, const struct buf out[2], const json_t *record)
 {
 	const json_t *code = json_object_get(record, "exit_code");
@@ -179,7 +179,7 @@ static const struct {
 	[PM_GO] = { { "go", "get", "--" }, "GOPROXY" },
 };
 
-/* Each is one word for the manager, and none of them an option: package.h looks at them. */
+/* Each package is one argument of the manager and no option: package.h checks this. */
 static int add_packages(struct tool_job *j, enum package_manager m, json_t *words, struct err *e)
 {
 	struct packages set = { .manager = m };
@@ -197,7 +197,7 @@ static int add_packages(struct tool_job *j, enum package_manager m, json_t *word
 	return rc;
 }
 
-/* A package manager without a registry tries for minutes before it says so. 0: answered. */
+/* A package manager without a registry retries for minutes before it fails. 0: answered. */
 static int can_install(struct tool_job *j, enum package_manager m)
 {
 	const struct install_conf *conf = &j->call->api->fleet.conf.packages.install;
@@ -264,8 +264,8 @@ void tool_install(struct tool_job *j)
 
 /* ---- bash, as Anthropic's models know it ---- */
 
-/* A new shell each time, which begins where the last one ended: what `declare` and `cd` would tell of
- * it is in a file. So a command that hangs or exits takes no shell along. */
+/* A new shell for each command, which starts in the state of the previous one: variables and
+ * directory are stored in a file. So a command that hangs or exits does not end the session. */
 static const char carry_on[] =
 	"f=${TMPDIR:-/tmp}/.atoll-shell\n"
 	"[ -r \"$f\" ] && . \"$f\" 2>/dev/null\n"

@@ -28,7 +28,7 @@ static void folder_seen(struct tool_job *j, int status, json_t *take_doc)
 	tool_done(j, take_doc, buf_str(&text), text.len);
 }
 
-/* [first, last]; 0: it is none, and that was told. */
+/* [first, last]; 0: invalid, and the error was sent. */
 static int range_of(struct tool_job *j, int64_t *first, int64_t *last)
 {
 	const json_t *v = json_object_get(j->args, "view_range");

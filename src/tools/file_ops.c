@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { POURED = 1 << 20 }; /* more than this does not go by frames: a post holds only so many */
+enum { POURED = 1 << 20 }; /* larger files are not sent by frames */
 
 /* ---- the worker ---- */
 
@@ -161,7 +161,7 @@ void file_ops_put(struct file_ops *x, const char *path, const void *bytes, size_
 	file_client_put(&x->file_req.file_client, &put, path, bytes, n);
 }
 
-/* As much as the pipe takes. A worker that has closed it is about to say why. */
+/* Writes as much as the pipe accepts. A worker that has closed it will send the reason. */
 static void ops_pour(struct watch *w, unsigned what)
 {
 	struct file_ops *x = loop_owner(w, struct file_ops, room);
@@ -231,7 +231,7 @@ int file_ops_is_text(const struct buf *b)
 	return !memchr(b->p, 0, b->len) && utf8_valid(b->p, b->len);
 }
 
-/* A tool that is about the file of its argument `path`. NULL: refused, and told. */
+/* A tool for the file of its argument `path`. NULL: rejected, and the error was sent. */
 static struct file_ops *content_new(struct tool_job *j, void (*next)(struct file_ops *x))
 {
 	struct file_ops *x = call_alloc(j->call, sizeof(*x));
@@ -245,7 +245,7 @@ static struct file_ops *content_new(struct tool_job *j, void (*next)(struct file
 
 enum { READ_MAX = 128 * 1024 };
 
-/* From the first byte of line `first` to behind the last byte of line `last`, READ_MAX at most. */
+/* From the first byte of line `first` to the end of line `last`, READ_MAX at most. */
 static size_t lines_of(const struct buf *b, int64_t first, int64_t last, size_t *from,
 		       int64_t *to_line)
 {

@@ -1,5 +1,5 @@
 /* file_ops.h - files of a box for a tool: one step after the other, by one worker.
- * Owns: the bytes of the file that was read last. What fails ends the job. */
+ * Owns: the bytes of the last file that was read. A failure ends the job. */
 #pragma once
 #include "v1/file_request.h"
 #include "tools/tool.h"
@@ -12,32 +12,32 @@ struct file_ops {
 	struct wire_entry about; /* of what was read */
 	struct buf bytes;
 	int there;    /* it was */
-	int may_miss; /* then that is no failure */
+	int may_miss; /* then a missing file is no failure */
 	int folder;   /* it is one: bytes has nothing */
 	int reading, looking;
 	int pouring; /* into this pipe: */
 	int pipe;
 	struct watch room;
-	const char *rest; /* what is left to pour */
+	const char *rest; /* bytes left to write */
 	size_t nrest;
 	void (*next)(struct file_ops *x);
 	void *user;
 };
 
-/* A worker, then next. 0: refused, and told. */
+/* Opens a file worker, then calls next. 0: rejected, and the error was sent. */
 int file_ops_open(struct file_ops *x, struct tool_job *j, void (*next)(struct file_ops *x));
 /* Each calls next when it is done. Paths are absolute: file_request_path(). */
 void file_ops_get(struct file_ops *x, const char *path, void (*next)(struct file_ops *x));
 void file_ops_stat(struct file_ops *x, const char *path, void (*next)(struct file_ops *x));
-/* As it was read: refused if somebody has changed it since. */
+/* Only if unchanged: rejected if the file was changed since it was read. */
 enum file_ops_mode { CONTENT_ANY, CONTENT_NEW, CONTENT_SAME };
 void file_ops_put(struct file_ops *x, const char *path, const void *bytes, size_t n,
 		  enum file_ops_mode how, void (*next)(struct file_ops *x));
-/* The same with CONTENT_ANY for any n: the worker takes the bytes when it can. They stay the caller's, and
- * as they are, until the job is over. */
+/* The same with CONTENT_ANY for any n: the worker reads the bytes when it can. They belong to the
+ * caller and must not change until the job has ended. */
 void file_ops_stream(struct file_ops *x, const char *path, const char *bytes, size_t n,
 		     void (*next)(struct file_ops *x));
 void file_ops_remove(struct file_ops *x, const char *path, void (*next)(struct file_ops *x));
-/* The worker goes; before the result. */
+/* Closes the worker, before the result. */
 void file_ops_close(struct file_ops *x);
 int file_ops_is_text(const struct buf *b);

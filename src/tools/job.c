@@ -66,7 +66,7 @@ static void job_left(struct call *c)
 	if (t->left)
 		t->left(c);
 	for (struct tool_job *j = t->job; j; j = j->before)
-		job_free(j); /* the memory itself is the call's */
+		job_free(j); /* the memory belongs to the call */
 	t->job = NULL;
 }
 
@@ -88,7 +88,7 @@ static int job_may(const struct tool_job *j)
 	return (int)j->call->who.role >= (int)need - 1;
 }
 
-/* What /v1 has for it reads the arguments where it would read a body or a query. */
+/* The handler of /v1 reads the arguments like a body or a query. */
 static void lend_args(struct call *c, json_t *args)
 {
 	json_decref(c->body);
@@ -138,14 +138,14 @@ void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct
 static void job_settle(struct tool_job *j, struct tool_result *r)
 {
 	if (j->over)
-		abort(); /* a row that tells two ends */
+		abort(); /* a row with two results */
 	j->over = 1;
 	j->on->over(j, r);
 	buf_fini(&r->text);
 	json_decref(r->data);
 }
 
-/* Every text in a document; /v1 made it, so it is not deep. Keys are ours. */
+/* Redacts every string of a document of /v1, which is not deep. Keys have no secrets. */
 static void redact_doc(const struct tool_job *j, json_t *doc)
 {
 	const char *name;

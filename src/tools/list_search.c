@@ -1,4 +1,4 @@
-/* list_search.c - list_files and search_files: what /v1 answers, as lines. */
+/* list_search.c - list_files and search_files: the answers of /v1 as lines. */
 #include "v1/files.h"
 #include "base/cleanup.h"
 #include "tools/tool.h"

@@ -1,5 +1,5 @@
-/* llm_shapes.c - calls of tools as OpenAI's and Anthropic's models make them: what comes is what their SDKs
- * hand to a loop, what goes back is what the loop hands to the model. */
+/* llm_shapes.c - tool calls in the formats of OpenAI and Anthropic: requests have the calls as
+ * their SDKs return them, answers have the results as their SDKs expect them. */
 #include "tools/tool.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
@@ -9,10 +9,10 @@
 
 enum { COMMANDS = 32 };
 
-/* One call of a model, in its provider's shape. */
+/* One tool call of a model, in the format of its provider. */
 struct llm_shape {
 	struct tool_call call; /* first: it is c->door */
-	json_t *asked;         /* the request; kept, for others take c->body */
+	json_t *asked;         /* the request; kept, because handlers take c->body */
 	json_t *output;        /* what is collected, or NULL */
 	size_t at;
 	void (*over)(struct llm_shape *p, struct call *c, const struct tool_result *r);
@@ -101,7 +101,7 @@ static void function_over(struct llm_shape *p, struct call *c, const struct tool
 			    json_object_get(p->asked, "call_id"), "output", llm_shape_text(r)));
 }
 
-/* Arguments are a text of JSON there; none at all is as good as {}. */
+/* Arguments are a JSON string there; an empty one counts as {}. */
 static void run_function(struct llm_shape *p, struct call *c, const json_t *function)
 {
 	const char *name = text_in(function, "name"), *text = text_in(function, "arguments");
@@ -137,7 +137,7 @@ static void use_function(struct call *c)
 
 static void next_command(struct llm_shape *p, struct call *c);
 
-/* The middle goes, as everywhere; a length in bytes is near enough. */
+/* The middle is removed; a length in bytes is precise enough. */
 static json_t *shape_shortened(const json_t *text, int64_t most)
 {
 	size_t n = json_string_length(text), half = (size_t)most / 2;
@@ -223,7 +223,7 @@ static void patch_over(struct llm_shape *p, struct call *c, const struct tool_re
 			    r->failed ? "failed" : "completed", "output", llm_shape_text(r)));
 }
 
-/* An operation is one file of a patch, its head apart. */
+/* An operation is one file of a patch, without its head. */
 static void use_patch(struct call *c)
 {
 	static const struct {
@@ -303,7 +303,7 @@ static const struct tool *block_tool(const char *name)
 {
 	if (!strcmp(name, "bash"))
 		return &tool_bash_row;
-	/* The older name is that of the same editor. */
+	/* The older name of the same editor. */
 	if (!strcmp(name, tool_editor_row.name) || !strcmp(name, "str_replace_editor"))
 		return &tool_editor_row;
 	return tool_named(name);

@@ -155,7 +155,7 @@ int patch_content(struct patch_text body, struct buf *out, struct err *e)
 
 /* ---- a hunk ---- */
 
-enum { WORK = 4000000 }; /* comparisons of lines: nobody's patch needs more */
+enum { WORK = 4000000 }; /* maximum of line comparisons */
 
 struct patch_lines {
 	struct patch_line *v;
@@ -210,7 +210,7 @@ static int patch_fits(struct patch_lines *file, size_t at, const struct patch_li
 	return 1;
 }
 
-/* -1: nowhere from there on. */
+/* -1: not found from there on. */
 static long patch_find(struct patch_lines *file, size_t from, const struct patch_lines *what,
 		       int at_end)
 {
@@ -226,7 +226,7 @@ static long patch_find(struct patch_lines *file, size_t from, const struct patch
 }
 
 struct hunk {
-	struct patch_lines old, new; /* new: those that begin with ' ' keep the file's own text */
+	struct patch_lines old, new; /* new: lines that start with ' ' keep the text of the file */
 	int at_end;
 };
 
@@ -242,7 +242,7 @@ static void put_line(struct buf *out, struct patch_line l)
 	buf_putc(out, '\n');
 }
 
-/* Lines that only surround the change are written as the file has them. */
+/* Context lines are written as the file has them. */
 static void write_hunk(const struct hunk *h, const struct patch_lines *file, size_t at,
 		       struct buf *out)
 {
@@ -278,14 +278,14 @@ static int apply_hunk(struct hunk *h, struct patch_lines *file, size_t *from, st
 {
 	long at;
 
-	/* Context has a blank in front: an empty line at the end is none. */
+	/* Context lines start with a blank: an empty last line is not one. */
 	while (h->new.n && h->new.v[h->new.n - 1].n == 0) {
 		h->new.n--;
 		h->old.n--;
 	}
 	if (!h->new.n)
 		return 0;
-	/* Nothing but new lines: at the end, or behind the place that @@ named. */
+	/* Only new lines: added at the end, or after the anchor of @@. */
 	at = h->old.n ? patch_find(file, *from, &h->old, h->at_end)
 		      : (long)(h->at_end || !*from ? file->n : *from);
 	if (at < 0)
@@ -297,7 +297,7 @@ static int apply_hunk(struct hunk *h, struct patch_lines *file, size_t *from, st
 	return 0;
 }
 
-/* "@@ class Foo": the hunk is behind this line. */
+/* "@@ class Foo": the hunk is after this line. */
 static int patch_seek(struct patch_lines *file, size_t *from, struct patch_line context,
 		      struct buf *out, struct err *e)
 {
@@ -335,7 +335,7 @@ static struct patch_line context_of(struct patch_line l)
 		c.p++;
 		c.n--;
 	}
-	/* "@@ -1,4 +1,6 @@" of other patches says nothing that we need. */
+	/* "@@ -1,4 +1,6 @@" of unified diffs is ignored. */
 	if (c.n > 2 && (*c.p == '-' || *c.p == '+') && !memcmp(c.p + c.n - 2, "@@", 2))
 		c.n = 0;
 	return patch_trimmed(c, 1);
@@ -381,14 +381,14 @@ int patch_apply(struct patch_text body, const char *old, size_t n, struct buf *o
 	int rc;
 
 	while (next_line(&lines, &l)) {
-		/* A CR is a part of the line here: what is not changed stays as it is. */
+		/* A CR is part of the line here: unchanged lines keep it. */
 		if (l.p + l.n < old + n && l.p[l.n] == '\r')
 			l.n++;
 		lines_add(&file, l);
 	}
 	rc = patch_do_apply(&r, &file, &h, out, e);
 	hunk_fini(&h);
-	/* A file without a newline at its end is left so, unless its last lines were changed. */
+	/* A file without a final newline stays so, unless its last lines were changed. */
 	if (rc == 0 && n && old[n - 1] != '\n' && file.n && out->len > file.v[file.n - 1].n) {
 		struct patch_line last = file.v[file.n - 1];
 		size_t begin =

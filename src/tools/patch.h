@@ -1,6 +1,6 @@
 /* patch.h - patches as models write them: "*** Begin Patch", files, hunks without line numbers.
- * Pure text: nothing here knows of boxes.
- * Owns: nothing; what it finds are views into the patch. */
+ * Pure text functions, without boxes.
+ * Owns: nothing; results are views into the patch. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -20,11 +20,11 @@ struct patch_file {
 	struct patch_text body;       /* its lines, each with its mark */
 };
 
-/* How many files it is about, or -1: it is none, and e names the line. */
+/* The number of files, or -1: invalid, and e names the line. */
 int patch_parse(const char *text, size_t n, struct patch_file out[PATCH_FILES], struct err *e);
 /* The content of a new file: lines that begin with '+'. */
 must_check int patch_content(struct patch_text body, struct buf *out, struct err *e);
-/* What becomes of `old`. Hunks are found by their lines: exactly, else without blanks at the ends of
- * lines, else without those at their beginnings too; in the order of the file. */
+/* Applies the hunks to `old`. Hunks are found by their lines: exactly, else without blanks at the
+ * ends of lines, else without those at their beginnings too; in the order of the file. */
 must_check int patch_apply(struct patch_text body, const char *old, size_t n, struct buf *out,
 			   struct err *e);

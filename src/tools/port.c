@@ -1,4 +1,4 @@
-/* port.c - open_port: does somebody listen there, and how is it reached from outside? */
+/* port.c - open_port: whether a process listens on a port, and its public URL. */
 #include "base/cleanup.h"
 #include "fleet/box.h"
 #include "tools/tool.h"
@@ -11,7 +11,7 @@ struct port_asking {
 	struct tool_job *job;
 };
 
-/* "http://8000-<box>.<the name we were called by>"; of an address only loopback has names below it. */
+/* "http://8000-<box>.<host of the request>"; of addresses only loopback has such names. */
 static void url_of(const struct tool_job *j, const struct box *b, char *out, size_t size)
 {
 	const char *host = http_header(j->call->req, "host"), *port;
@@ -57,7 +57,7 @@ static void port_answer(struct init_call *x, const struct frame *f, size_t len, 
 {
 	(void)f;
 	(void)len;
-	(void)fd; /* whoever brought it closes it */
+	(void)fd; /* closed by the caller */
 	port_told(asking_of(x), 1);
 }
 

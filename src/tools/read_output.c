@@ -1,4 +1,4 @@
-/* read_output.c - read_output: a part of what a program has said, while it runs and afterwards. */
+/* read_output.c - read_output: a part of the output of a program, while it runs and afterwards. */
 #include "v1/execs.h"
 #include "base/cleanup.h"
 #include "fleet/exec_reader.h"
@@ -16,7 +16,7 @@ struct output_reading {
 	uint64_t from, tip;
 	size_t most;
 	struct buf bytes;
-	struct timer end; /* a tap is not closed while it speaks */
+	struct timer end; /* a reader must not be closed in its own callback */
 	int open;
 };
 

@@ -15,7 +15,7 @@ int redact_suspects(const char *name)
 	return 0;
 }
 
-/* The longest first: one may be the beginning of another. */
+/* The longest first: one may be a prefix of another. */
 static void redact_take(struct redact *k, const char *name, const char *value, size_t n)
 {
 	unsigned at = k->n;
@@ -58,7 +58,7 @@ void redact_fini(struct redact *k)
 	k->n = 0;
 }
 
-/* 1: the secret number *which is here. -1: what is here may become one. */
+/* 1: secret number *which starts here. -1: the text may be the beginning of one. */
 static int redact_meets(const struct redact *k, const char *at, size_t n, int whole,
 			unsigned *which)
 {
@@ -73,7 +73,7 @@ static int redact_meets(const struct redact *k, const char *at, size_t n, int wh
 	return 0;
 }
 
-/* Returns how many bytes are dealt with. */
+/* Returns the number of handled bytes. */
 static size_t redact_replace(const struct redact *k, const char *text, size_t n, int whole,
 			     struct buf *out)
 {

@@ -1,5 +1,5 @@
-/* redact.h - secrets of a box, taken out of what a model is given.
- * Owns: copies of them, and the beginning of what may become one when the next piece comes. */
+/* redact.h - removes secrets of a box from the text for a model.
+ * Owns: copies of them, and text that may be the beginning of one. */
 #pragma once
 #include "base/buf.h"
 
@@ -14,11 +14,11 @@ struct redact {
 	struct buf rest[2];
 };
 
-int redact_suspects(const char *name); /* a variable's name that looks like a secret's */
+int redact_suspects(const char *name); /* does this variable name look like that of a secret? */
 void redact_init(struct redact *k, const char *env_json); /* {NAME: value}, or NULL */
 void redact_fini(struct redact *k);
-/* A piece of a stream; what is surely no secret, or was one, is put behind out. */
+/* A part of a stream; text that is certainly no secret, or replaced, is appended to out. */
 void redact_pass(struct redact *k, unsigned stream, const char *bytes, size_t n, struct buf *out);
 void redact_flush(struct redact *k, unsigned stream, struct buf *out); /* the stream is over */
-/* A text that is whole. */
+/* A complete text. */
 void redact_text(const struct redact *k, const char *text, size_t n, struct buf *out);

@@ -87,7 +87,7 @@ static void routes_use(struct call *c)
 			   "all of them: GET /v1/tools");
 		return;
 	}
-	/* The shape of a request is the request's fault; what comes after it is a result. */
+	/* An invalid request is an HTTP error; later failures are tool results. */
 	if (fields_check(c->body, t->fields, "", &e) < 0) {
 		call_error(c, 400, "invalid", e.msg, NULL, "its schema: GET /v1/tools");
 		return;

@@ -1,11 +1,12 @@
-/* tool.h - what a model may do in a box: one table, and one call of one of its rows.
- * Owns:         struct tool_job, from tool_begin() until its request is over.
- * Does not own: how the result is told. That is the surface's: /v1, OpenAI's shapes, Anthropic's, MCP.
+/* tool.h - the tools that a model may use in a box: one table, and the call of a row.
+ * Owns: struct tool_job, from tool_begin() until its request has ended.
+ * Does not own: the format of the result, which belongs to the surface: /v1, OpenAI, Anthropic,
+ * MCP.
  *
  *   arguments -> role -> fields -> box -> the row's function -> result -> surface
  *
- * Where /v1 has a handler that does the work, the row runs that: its answer and its error come back
- * here by the manner of the call. docs/agents.md tells the rest. */
+ * If a handler of /v1 does the work, the row calls it: its answer or error is returned here by the
+ * format of the call. See docs/agents.md. */
 #pragma once
 #include "api/api.h"
 #include "fleet/box.h"
@@ -17,9 +18,9 @@ struct tool_job;
 enum tool_mark {
 	TOOL_READS = 1 << 0, /* changes nothing */
 	TOOL_DESTROYS = 1 << 1,
-	TOOL_AGAIN = 1 << 2,   /* twice is as good as once */
+	TOOL_AGAIN = 1 << 2,   /* idempotent */
 	TOOL_OUTSIDE = 1 << 3, /* may reach beyond the box */
-	TOOL_BOXES = 1 << 4,   /* about boxes, not in one: on MCP only */
+	TOOL_BOXES = 1 << 4,   /* manages boxes: on MCP only */
 };
 
 struct tool {
@@ -27,14 +28,14 @@ struct tool {
 	const struct field *fields;
 	void (*run)(struct tool_job *j);
 	unsigned marks;
-	const char *alias; /* of this row; NULL: it is one itself */
+	const char *alias; /* main row of this alias; NULL: none */
 };
 extern const struct tool tools[];
 extern const unsigned ntools;
 const struct tool *tool_named(const char *name); /* NULL: there is none */
 
 enum tool_format { TOOLS_ATOLL, TOOLS_OPENAI, TOOLS_RESPONSES, TOOLS_ANTHROPIC, TOOLS_MCP };
-/* The table as somebody's `tools`: an array. */
+/* The table as the `tools` array of a provider. */
 json_t *tools_json(enum tool_format f);
 int tools_format(const char *name); /* -1: there is none */
 
@@ -46,18 +47,19 @@ struct tool_result {
 };
 
 struct tool_surface {
-	/* NULL, or: output as it comes, without secrets; any bytes. 1: wait for on_drain. */
+	/* NULL, or called for output as it arrives, without secrets; any bytes. 1: wait for
+	 * on_drain. */
 	int (*said)(struct tool_job *j, unsigned stream, const char *bytes, size_t n);
 	void (*over)(struct tool_job *j, const struct tool_result *r); /* once */
 };
 
-/* What c->door is on every surface. */
+/* The surface data of a tool call. */
 struct tool_call {
 	struct tool_job *job; /* the last one */
-	/* Told in the surface's shape: what happened before there was a job, or behind it. */
+	/* Sends an error before or after the job, in the format of the surface. */
 	void (*refuse)(struct call *c, int status, const char *code, const char *message,
 		       const char *why, const char *hint);
-	/* What a handler of /v1 has answered that ran for the surface itself. */
+	/* The answer of a handler of /v1 that ran for the surface itself. */
 	void (*answered)(struct call *c, int status, json_t *take_doc);
 	void (*left)(struct call *c); /* NULL, or: called once, at the end */
 };
@@ -73,9 +75,9 @@ struct tool_job {
 	json_t *args;
 	const struct tool_surface *on;
 	int over;
-	int leash; /* its program ends when the client leaves */
+	int leash; /* its program ends when the client disconnects */
 	struct tool_job *before;
-	/* What a handler of /v1 has answered that ran for us. */
+	/* The answer of a handler of /v1 that ran for this tool. */
 	void (*answered)(struct tool_job *j, int status, json_t *take_doc);
 	struct redact redact;
 	struct truncated out[2];
@@ -84,9 +86,9 @@ struct tool_job {
 	void (*drop)(struct tool_job *j); /* ... and what must be freed of it */
 };
 
-/* Parameter 0 of the call names the box, unless the row is about boxes. args is borrowed. */
+/* Parameter 0 of the call names the box, unless the row manages boxes. args is borrowed. */
 void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct tool_surface *on);
-struct box *tool_box(struct tool_job *j); /* NULL: it has ended, and that was told */
+struct box *tool_box(struct tool_job *j); /* NULL: it has ended, and the error was sent */
 /* The end, one of: */
 void tool_done(struct tool_job *j, json_t *take_data, const char *text, size_t n);
 void tool_say(struct tool_job *j, json_t *take_data, const char *fmt, ...)
@@ -98,7 +100,7 @@ void tool_fail(struct tool_job *j, const char *code, const char *message, const 
 const char *tool_text(const struct tool_job *j, const char *name, const char *otherwise);
 int64_t tool_int(const struct tool_job *j, const char *name, int64_t otherwise);
 int tool_flag(const struct tool_job *j, const char *name);
-/* UTF-8 whatever the bytes are, and without secrets. */
+/* Valid UTF-8 for any bytes, and without secrets. */
 json_t *tool_string(const struct tool_job *j, const char *bytes, size_t n);
 
 /* ---- the rows' functions ---- */
@@ -108,7 +110,7 @@ void tool_edit(struct tool_job *j);
 void tool_list(struct tool_job *j); /* find.c */
 void tool_search(struct tool_job *j);
 void tool_command(struct tool_job *j); /* command.c */
-/* A program for a row: in the words of run_request_exec_fields. Its result ends the job. */
+/* Runs a program for a row, with fields of run_request_exec_fields. Its result ends the job. */
 void tool_program(struct tool_job *j, json_t *take_body);
 void tool_code(struct tool_job *j);
 void tool_install(struct tool_job *j);

@@ -1,4 +1,4 @@
-/* tools.c - the table, and the shapes it is told in. */
+/* tools.c - the table of tools, and its formats. */
 #include "v1/file_request.h"
 #include "api/fields.h"
 #include "base/cleanup.h"
@@ -173,7 +173,7 @@ const struct tool *tool_named(const char *name)
 
 /* ---- shapes ---- */
 
-/* Limits stay with us: models need none, and OpenAI's strict mode takes none. */
+/* Limits are not in the schema: models do not need them, and OpenAI's strict mode rejects them. */
 static void tools_strip(json_t *schema)
 {
 	static const char *const limits[] = { "minimum", "maximum", "maxLength" };
@@ -193,7 +193,7 @@ static void tools_nullable(json_t *property)
 		json_object_set_new(property, "type", json_pack("[O, s]", type, "null"));
 }
 
-/* All of them required, those that need not be there may be null; a map cannot be said at all. */
+/* All members are required, optional ones may be null; maps are not supported. */
 static json_t *tools_strict(const struct field *f)
 {
 	json_t *schema = fields_schema(f), *all = json_array(),
@@ -221,7 +221,7 @@ static json_t *tools_plain(const struct field *f)
 	return schema;
 }
 
-/* Which box: every tool of MCP that works in one takes it. */
+/* The box parameter of every MCP tool that works in a box. */
 static json_t *with_box(const struct tool *t)
 {
 	json_t *schema = fields_schema(t->fields);
@@ -273,7 +273,7 @@ static json_t *as_anthropic(const struct tool *t)
 static const struct {
 	const char *name;
 	json_t *(*one)(const struct tool *t);
-	int aliases; /* are rows of their own */
+	int aliases; /* are separate rows */
 	int boxes;
 } formats[] = {
 	[TOOLS_ATOLL] = { "atoll", as_atoll, 1, 0 },

@@ -21,7 +21,7 @@ void truncate_add(struct truncated *c, const char *bytes, size_t n)
 		n = half;
 	}
 	buf_add(&c->tail, bytes, n);
-	if (c->tail.len > 4 * half) { /* moved together now and then, not each time */
+	if (c->tail.len > 4 * half) { /* compacted from time to time, not each time */
 		size_t over = c->tail.len - half;
 
 		memmove(c->tail.p, c->tail.p + over, half);

@@ -1,4 +1,4 @@
-/* truncate.h - the beginning and the end of a long output; what lies between is counted.
+/* truncate.h - keeps the beginning and the end of long output and counts the rest.
  * Owns: both. */
 #pragma once
 #include "base/buf.h"
@@ -14,6 +14,6 @@ struct truncated {
 
 void truncate_add(struct truncated *c, const char *bytes, size_t n);
 uint64_t truncate_lost(const struct truncated *c); /* bytes that are in neither */
-/* As one text of whole UTF-8 characters; `how` tells where the rest is, and may be NULL. */
+/* One text of complete UTF-8 characters; `how` names where the rest is, and may be NULL. */
 void truncate_text(const struct truncated *c, const char *how, struct buf *out);
 void truncate_fini(struct truncated *c);
