@@ -76,12 +76,11 @@ static int unit_at(const char *p, size_t n)
 	if (n < 6 || p[0] != '\\' || p[1] != 'u')
 		return -1;
 	for (unsigned i = 2; i < 6; i++) {
-		const char *digits = "0123456789abcdef",
-			   *at = p[i] ? strchr(digits, p[i] | 0x20) : NULL;
+		int digit = hex_digit(p[i]);
 
-		if (!at)
+		if (digit < 0)
 			return -1;
-		v = v << 4 | (int)(at - digits);
+		v = v << 4 | digit;
 	}
 	return v;
 }

@@ -202,6 +202,7 @@ TEST(nan_surrogates_and_invalid_utf8_are_fixed_in_json)
 	REPAIRED("[\"\\", "nothing");
 	REPAIRED("[\"\\u", "nothing");
 	REPAIRED("NaNa", "nothing");
+	REPAIRED("[\"\\ud8\x10\x10\"]", "nothing"); /* control characters are not hex digits */
 }
 
 /* ---- cells ---- */
