@@ -10,7 +10,7 @@
 #include "client/file_client.h"
 #include "fleet/exec_reader.h"
 #include "llm/reply.h"
-#include "boxagent/head_tail.h"
+#include "boxagent/short_text.h"
 #include "boxagent/action.h"
 
 #include <signal.h>
@@ -85,7 +85,7 @@ struct agent_session {
 /* A message may have been cut in the middle of a character. */
 static json_t *session_words(const char *message)
 {
-	return head_tail_string(message, strlen(message), TEXT_LINE);
+	return short_text_string(message, strlen(message), TEXT_LINE);
 }
 
 static json_t *session_report(const struct agent_session *x)
@@ -464,7 +464,7 @@ static void session_logged(struct agent_session *x, const char *line, size_t n)
 
 	session_event(x, json_is_object(doc) ? json_pack("{s:s, s:O}", "type", "log", "entry", doc)
 					     : json_pack("{s:s, s:o}", "type", "log", "text",
-							 head_tail_string(line, n, TEXT_LINE)));
+							 short_text_string(line, n, TEXT_LINE)));
 	json_decref(doc);
 }
 
@@ -512,7 +512,7 @@ static void reader_reads(struct exec_reader *t, unsigned stream, uint64_t offset
 	}
 	if (x->stderr_bytes < STDERR_TOTAL)
 		session_event(x, json_pack("{s:s, s:o}", "type", "stderr", "text",
-					   head_tail_string(bytes, n, TEXT_LINE)));
+					   short_text_string(bytes, n, TEXT_LINE)));
 	x->stderr_bytes += n;
 }
 

@@ -5,7 +5,7 @@
 #include "boxagent/actions.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "boxagent/head_tail.h"
+#include "boxagent/short_text.h"
 #include "boxagent/shell.h"
 
 #include <dirent.h>
@@ -204,7 +204,7 @@ static unsigned lines_of(const struct buf *text, int64_t first, int64_t last, co
 static json_t *do_read(struct actions *h, const struct action *r)
 {
 	const char *path = text_of(r, "path", ""), *from;
-	struct head_tail c = { .most = h->result_bytes };
+	struct head_tail c = { .half = h->result_bytes / 2 };
 	auto_buf struct buf all = { 0 }, text = { 0 };
 	unsigned lines;
 	size_t n;
@@ -216,7 +216,7 @@ static json_t *do_read(struct actions *h, const struct action *r)
 	lines = lines_of(&all, number_of(r, "start_line", 1), number_of(r, "end_line", INT64_MAX),
 			 &from, &n);
 	head_tail_add(&c, from, n);
-	head_tail_text(&c, &text);
+	short_text_put(&c, &text);
 	head_tail_fini(&c);
 	return json_pack("{s:b, s:s, s:i, s:I}", "ok", 1, "text", buf_str(&text), "lines",
 			 (int)lines, "bytes", (json_int_t)all.len);
@@ -345,7 +345,7 @@ static json_t *do_list(struct actions *h, const struct action *r)
 	auto_buf struct buf all = { 0 }, text = { 0 };
 	struct actions_listing l = { .out = &all, .left = number_of(r, "limit", LIST_ENTRIES) };
 	int dir = open_below(h, actions_below(h, path), O_RDONLY | O_DIRECTORY, 0);
-	struct head_tail c = { .most = h->result_bytes };
+	struct head_tail c = { .half = h->result_bytes / 2 };
 
 	if (dir < 0)
 		return actions_failed(path);
@@ -353,7 +353,7 @@ static json_t *do_list(struct actions *h, const struct action *r)
 	if (l.more)
 		buf_puts(&all, "[there are more]\n");
 	head_tail_add(&c, buf_str(&all), all.len);
-	head_tail_text(&c, &text);
+	short_text_put(&c, &text);
 	head_tail_fini(&c);
 	return json_pack("{s:b, s:s}", "ok", 1, "text", text.len ? buf_str(&text) : "[empty]\n");
 }
@@ -366,7 +366,7 @@ static json_t *actions_ended(struct actions *h, const struct head_tail *c,
 	int code = WIFEXITED(end->status) ? WEXITSTATUS(end->status) : 128 + WTERMSIG(end->status);
 	auto_buf struct buf text = { 0 };
 
-	head_tail_text(c, &text);
+	short_text_put(c, &text);
 	if (text.len && text.p[text.len - 1] != '\n')
 		buf_putc(&text, '\n');
 	h->timeouts = end->timed_out ? h->timeouts + 1 : 0;
@@ -385,7 +385,7 @@ static json_t *do_run(struct actions *h, const struct action *r)
 	const char *cwd = text_of(r, "cwd", ".");
 	uint64_t ms = (uint64_t)number_of(r, "timeout_ms", (int64_t)h->command_ms);
 	auto_fd int dir = -1;
-	struct head_tail c = { .most = h->result_bytes };
+	struct head_tail c = { .half = h->result_bytes / 2 };
 	struct shell_end end;
 	struct err e;
 	json_t *result;

@@ -1,7 +1,7 @@
 /* history.c - see history.h. */
 #include "boxagent/history.h"
 #include "base/cleanup.h"
-#include "boxagent/head_tail.h"
+#include "boxagent/short_text.h"
 
 #include <string.h>
 
@@ -31,11 +31,11 @@ static size_t size_of(const struct agent_history *m)
 static void history_fade(json_t *turn)
 {
 	json_t *action = json_loads(text_of(turn, "reply"), 0, NULL),
-	       *less = head_tail_action(action, FADED);
+	       *less = short_text_action(action, FADED);
 	const char *result = text_of(turn, "result");
 	auto_free char *text = json_dumps(less, JSON_COMPACT);
 
-	json_object_set_new(turn, "result", head_tail_string(result, strlen(result), FADED));
+	json_object_set_new(turn, "result", short_text_string(result, strlen(result), FADED));
 	if (text)
 		json_object_set_new(turn, "reply", json_string(text));
 	json_decref(action);
@@ -44,7 +44,7 @@ static void history_fade(json_t *turn)
 
 void agent_history_add(struct agent_history *m, const json_t *action, const json_t *result)
 {
-	json_t *less = head_tail_action(action, TEXT);
+	json_t *less = short_text_action(action, TEXT);
 	auto_free char *reply = json_dumps(less, JSON_COMPACT);
 
 	json_decref(less);

@@ -14,7 +14,7 @@
  * looks through this process finds the task, the context and nothing else. A step is in the log before
  * it is done, so whatever it does to us, what it was is known. */
 #include "base/cleanup.h"
-#include "boxagent/head_tail.h"
+#include "boxagent/short_text.h"
 #include "boxagent/actions.h"
 #include "boxagent/ndjson.h"
 #include "boxagent/history.h"
@@ -63,7 +63,7 @@ static int put_log(struct pilot *p, json_t *take_doc)
 /* A text may have been cut in the middle of a character, or be long. */
 static json_t *boxagent_words(const char *text)
 {
-	return head_tail_string(text, strlen(text), LOGGED);
+	return short_text_string(text, strlen(text), LOGGED);
 }
 
 /* ---- asking ---- */
@@ -147,14 +147,14 @@ static json_t *log_result(const json_t *result)
 	json_t *less = json_copy((json_t *)result), *text = json_object_get(less, "text");
 
 	json_object_set_new(less, "text",
-			    head_tail_string(json_string_value(text), json_string_length(text),
-					     LOGGED));
+			    short_text_string(json_string_value(text), json_string_length(text),
+					      LOGGED));
 	return less;
 }
 
 static int take_step(struct pilot *p, unsigned step, const struct action *r)
 {
-	json_t *less = head_tail_action(r->doc, LOGGED), *entry, *result;
+	json_t *less = short_text_action(r->doc, LOGGED), *entry, *result;
 	int rc;
 
 	entry = json_pack("{s:i, s:O, s:O}", "step", (int)step, "tool",

@@ -3,7 +3,7 @@
  * nobody reads what it says. */
 #pragma once
 #include "base/err.h"
-#include "boxagent/head_tail.h"
+#include "boxagent/short_text.h"
 
 enum { SHELL_COMMAND = 64 * 1024 };
 

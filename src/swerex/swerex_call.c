@@ -3,7 +3,7 @@
 #include "v1/boxes.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "tools/truncate.h"
+#include "base/head_tail.h"
 #include "mcp/mcp.h"
 #include "swerex/swerex_idempotency.h"
 

@@ -29,7 +29,7 @@ static int command_keep(struct tool_job *j, unsigned stream, const struct buf *t
 {
 	if (!text->len)
 		return 0;
-	truncate_add(&j->out[stream], text->p, text->len);
+	head_tail_add(&j->out[stream], text->p, text->len);
 	return j->on->said ? j->on->said(j, stream, text->p, text->len) : 0;
 }
 
@@ -57,11 +57,13 @@ static void command_flush(struct tool_job *j)
 
 static void stream_text(const struct tool_job *j, unsigned stream, struct buf *out)
 {
-	char how[120];
+	const struct head_tail *c = &j->out[stream];
+	char gap[160];
 
-	snprintf(how, sizeof(how), "read_output exec=%s stream=%s offset=%zu", j->exec,
-		 stream ? "stderr" : "stdout", j->out[stream].head.len);
-	truncate_text(&j->out[stream], how, out);
+	snprintf(gap, sizeof(gap), "%llu bytes left out; read_output exec=%s stream=%s offset=%zu",
+		 (unsigned long long)head_tail_lost(c), j->exec, stream ? "stderr" : "stdout",
+		 c->head.len);
+	head_tail_text(c, gap, out);
 }
 
 static void end_line(struct buf *b)
@@ -129,7 +131,7 @@ static void command_over(struct call *c, json_t *take_record)
 	json_object_set_new(data, "stdout", json_stringn(buf_str(&out), out.len));
 	json_object_set_new(data, "stderr", json_stringn(buf_str(&err), err.len));
 	json_object_set_new(data, "truncated",
-			    json_boolean(truncate_lost(&j->out[0]) || truncate_lost(&j->out[1])));
+			    json_boolean(head_tail_lost(&j->out[0]) || head_tail_lost(&j->out[1])));
 	command_tell(&text, (const struct buf[2]){ out, err }, take_record);
 	json_decref(take_record);
 	tool_result(j, failed, data, text.p, text.len);

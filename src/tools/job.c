@@ -55,8 +55,8 @@ static void job_free(struct tool_job *j)
 		j->drop(j);
 	json_decref(j->args);
 	redact_fini(&j->redact);
-	truncate_fini(&j->out[0]);
-	truncate_fini(&j->out[1]);
+	head_tail_fini(&j->out[0]);
+	head_tail_fini(&j->out[1]);
 }
 
 static void job_left(struct call *c)
@@ -103,7 +103,9 @@ void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct
 	struct box *b;
 	struct err e;
 
-	*j = (struct tool_job){ .call = c,
+	*j = (struct tool_job){ .out = { { .half = TOOL_OUTPUT_HALF },
+					 { .half = TOOL_OUTPUT_HALF } },
+				.call = c,
 				.tool = t,
 				.on = on,
 				.args = args ? json_deep_copy(args) : json_object(),

@@ -11,7 +11,7 @@
 #include "api/api.h"
 #include "fleet/box.h"
 #include "tools/redact.h"
-#include "tools/truncate.h"
+#include "base/head_tail.h"
 
 struct tool_job;
 
@@ -69,6 +69,8 @@ void tool_told_error(struct call *c, int status, const char *code, const char *m
 		     const char *why, const char *hint);
 void tool_told_json(struct call *c, int status, json_t *take_doc);
 
+enum { TOOL_OUTPUT_HALF = 16 * 1024 }; /* bytes of the beginning and of the end of an output */
+
 struct tool_job {
 	struct call *call;
 	const struct tool *tool;
@@ -80,7 +82,7 @@ struct tool_job {
 	/* The answer of a handler of /v1 that ran for this tool. */
 	void (*answered)(struct tool_job *j, int status, json_t *take_doc);
 	struct redact redact;
-	struct truncated out[2];
+	struct head_tail out[2];
 	char exec[ID_LEN + 1];
 	void *state;                      /* the row's, in memory of the call ... */
 	void (*drop)(struct tool_job *j); /* ... and what must be freed of it */

@@ -1,6 +1,6 @@
 /* cloak_test.c - output for a model: secrets are redacted, and long output loses its middle. */
 #include "tools/redact.h"
-#include "tools/truncate.h"
+#include "base/head_tail.h"
 #include "base/utf8.h"
 #include "tap.h"
 
@@ -57,34 +57,34 @@ TEST(without_secrets_output_is_unchanged)
 
 TEST(short_output_is_not_truncated)
 {
-	struct truncated c = { 0 };
+	struct head_tail c = { .half = 16384 };
 	struct buf out = { 0 };
 
-	truncate_add(&c, "a", 1);
-	truncate_add(&c, "b", 1);
-	truncate_text(&c, NULL, &out);
+	head_tail_add(&c, "a", 1);
+	head_tail_add(&c, "b", 1);
+	head_tail_text(&c, "", &out);
 	CHECK_STR(buf_str(&out), "ab");
-	CHECK_INT(truncate_lost(&c), 0);
-	truncate_fini(&c);
+	CHECK_INT(head_tail_lost(&c), 0);
+	head_tail_fini(&c);
 	buf_fini(&out);
 }
 
 TEST(long_output_loses_its_middle_and_states_how_much)
 {
-	struct truncated c = { 0 };
+	struct head_tail c = { .half = 16384 };
 	struct buf out = { 0 };
 
 	for (unsigned i = 0; i < 100000; i++)
-		truncate_add(&c, "\xc3\xa4",
-			     2); /* cut between the two bytes it would be no character */
-	truncate_add(&c, "end", 3);
-	CHECK_INT(truncate_lost(&c), 200003 - 2 * TRUNCATE_HALF);
-	truncate_text(&c, "here", &out);
-	CHECK(strstr(buf_str(&out), "bytes left out; here ...]"));
+		head_tail_add(&c, "\xc3\xa4",
+			      2); /* cut between the two bytes it would be no character */
+	head_tail_add(&c, "end", 3);
+	CHECK_INT(head_tail_lost(&c), 200003 - 2 * 16384);
+	head_tail_text(&c, "here", &out);
+	CHECK(strstr(buf_str(&out), "[... here ...]"));
 	CHECK(!strstr(buf_str(&out), "\xef\xbf\xbd"));
 	CHECK(!strcmp(out.p + out.len - 3, "end"));
-	CHECK(out.len < 2 * TRUNCATE_HALF + 100);
-	truncate_fini(&c);
+	CHECK(out.len < 2 * 16384 + 100);
+	head_tail_fini(&c);
 	buf_fini(&out);
 }
 

@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "boxagent/action.h"
-#include "boxagent/head_tail.h"
+#include "boxagent/short_text.h"
 #include "boxagent/actions.h"
 #include "boxagent/shell.h"
 #include "boxagent/history.h"
