@@ -1,5 +1,5 @@
-/* agent_prompt.c - see agent_prompt.h. What comes first changes least: providers remember beginnings. So the rules are the
- * same in every session, and the mark, which is another one each time, stands behind the task. */
+/* agent_prompt.c - see agent_prompt.h. Stable text comes first, because providers cache prefixes:
+ * the rules are the same in every session, and the mark, which is random, follows the task. */
 #include "agent/agent_prompt.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -72,7 +72,7 @@ static void add_task(const struct agent_prompt *b, json_t *messages)
 	json_array_append_new(messages, prompt_message("user", &t));
 }
 
-/* The mark is not said inside: a model that quotes it would tell it to the box. */
+/* The mark is not in the system text: a model that quotes it would reveal it to the box. */
 static void add_data(struct buf *out, const char *text, const char *mark)
 {
 	const char *hit;

@@ -1,5 +1,5 @@
 /* agent_prompt.h - the prompt of the model that drives the agent of a box: rules, task, history.
- * Owns: nothing. Pure: words of a box go in as data between marks, never as rules. */
+ * Owns: nothing. Pure: text of a box is inserted as data between marks, never as rules. */
 #pragma once
 #include "base/err.h"
 #include "boxagent/agent_tools.h"
@@ -7,13 +7,13 @@
 enum { AGENT_PROMPT_MARK = 12, AGENT_PROMPT_TURNS = 256 };
 
 struct agent_prompt {                /* borrowed */
-	const char *task, *mark;     /* mark: a word that the box cannot know */
-	const json_t *files;         /* NULL, or an object whose names are told */
+	const char *task, *mark;     /* mark: a random word, unknown to the box */
+	const json_t *files;         /* NULL, or an object whose names are listed */
 	unsigned allowed, max_steps; /* allowed: a bit for each tool */
 	uint64_t command_ms;
 };
 
-/* The texts and messages of a request, {system, messages}. ask: what the box wants to know; a stranger's,
- * -1 when it is no question. */
+/* The texts and messages of a request, {system, messages}. ask: the question of the box, untrusted;
+ * -1: an invalid question. */
 must_check int agent_prompt_make(const struct agent_prompt *b, const json_t *ask, json_t **out,
 				 struct err *e);

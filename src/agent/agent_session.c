@@ -2,7 +2,8 @@
  *
  *   making -> filling -> flying -> ending -> told
  *
- * There is one way out, session_conclude(): the first verdict counts, then the box ends, then the owner is notified. */
+ * There is one end, session_conclude(): the first outcome counts, then the box ends, then the owner
+ * is notified. */
 #include "agent/agent_session.h"
 #include "agent/agent_prompt.h"
 #include "base/id.h"
@@ -22,11 +23,11 @@ enum {
 	WORD = 8 << 20,       /* bytes of a line on the channel: a context, each byte escaped */
 	ENTRY = 4 << 20,      /* of the log: a result, each byte escaped */
 	LOG_TOTAL = 16 << 20, /* of the whole log */
-	TEXT_LINE = 4096,     /* of a line that is none of ours */
+	TEXT_LINE = 4096,     /* bytes of a line that is not part of the protocol */
 	STDERR_TOTAL = 64 << 10,
-	ANSWER_MS = 180000,   /* of one question, retries and all */
+	ANSWER_MS = 180000,   /* time of one question with all retries */
 	LEAVE_MS = 2000,      /* from the pilot's last word to its end */
-	GONE_MS = 15000,      /* from there to the end of its box */
+	GONE_MS = 15000,      /* from there to the end of the box */
 	LIFE_MORE_MS = 60000, /* of its box beyond the wall time: this ends it if nobody does */
 	RESULT = 16 * 1024,
 };
@@ -63,16 +64,16 @@ struct agent_session {
 	unsigned unanswered;
 	struct exec_reader reader;
 	int tapped, stopped;
-	struct buf word, log; /* lines that have not ended yet */
+	struct buf word, log; /* incomplete lines */
 	uint64_t log_bytes, stderr_bytes;
 
 	struct llm_request ask;
 	int asking;
 	uint64_t asked_ms;
-	struct usage used, most; /* most: 0 is no end */
+	struct usage used, most; /* most: 0: no limit */
 	uint64_t began_ms, wall_ms;
 	unsigned steps, asks;
-	json_t *result; /* of the model's reply that said it was done */
+	json_t *result; /* from the reply of the model that ended the session */
 
 	struct timer clock;
 	enum { FLYING, LEAVING, ENDING, TOLD } phase;
@@ -82,7 +83,7 @@ struct agent_session {
 
 /* ---- the end ---- */
 
-/* A message may have been cut in the middle of a character. */
+/* A message may be cut inside a character. */
 static json_t *session_words(const char *message)
 {
 	return short_text_string(message, strlen(message), TEXT_LINE);
@@ -110,7 +111,7 @@ static void stop_asking(struct agent_session *x)
 	x->asking = 0;
 }
 
-/* Everything of ours but the box. */
+/* Frees everything but the box. */
 static void let_go(struct agent_session *x)
 {
 	stop_asking(x);
@@ -124,7 +125,7 @@ static void let_go(struct agent_session *x)
 	timer_clear(&x->clock);
 }
 
-/* w: NULL, or who is told when nothing of it is left. */
+/* w: NULL, or the callback when the box has ended. */
 static int end_box(struct agent_session *x, struct box_wait *w)
 {
 	struct box *b = x->making ? x->making : x->box[0] ? fleet_find(x->fleet, x->box) : NULL;
@@ -164,7 +165,7 @@ static void box_gone(struct box_wait *w, struct box *b, const struct err *e)
 	timer_set(&x->clock, 0);
 }
 
-/* The first verdict counts. The owner is told when the box is gone, or is not to be had gone. */
+/* The first outcome counts. The owner is notified when the box has ended, or cannot be ended. */
 static void session_conclude(struct agent_session *x, enum outcome outcome, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 static void session_conclude(struct agent_session *x, enum outcome outcome, const char *fmt, ...)
@@ -242,7 +243,7 @@ static void session_say(struct agent_session *x, json_t *take_doc)
 
 	json_decref(take_doc);
 	if (!r || !text)
-		return; /* its end is on its way to us */
+		return; /* its exit is already being sent */
 	exec_channel_send(r, text, strlen(text));
 	exec_channel_send(r, "\n", 1);
 }
@@ -266,7 +267,7 @@ static uint64_t session_tokens(const struct usage *u)
 	return u->in + u->out;
 }
 
-/* What the model says is read here, too: the box could tell anything. */
+/* The reply of the model is parsed here, too: the box is not trusted. */
 static void note_reply(struct agent_session *x, const char *text, size_t n)
 {
 	struct action r;
@@ -325,7 +326,7 @@ static void model_done(struct llm_request *a, const json_t *answer, const struct
 	session_answered(loop_owner(a, struct agent_session, ask), answer, e);
 }
 
-/* 0: what is over. */
+/* 0: the exhausted budget. */
 static int within_budget(const struct agent_session *x, char why[120])
 {
 	const struct usage *u = &x->used, *m = &x->most;
@@ -360,7 +361,7 @@ static void add_who(const struct agent_session *x, json_t *request)
 {
 	const json_t *role = json_object_get(x->order, "role");
 	json_t *model = json_object_get(x->order, "model");
-	uint64_t ms = left_ms(x) + LEAVE_MS; /* our own clock is the one that ends it */
+	uint64_t ms = left_ms(x) + LEAVE_MS; /* the timer of the session ends it */
 	uint64_t most = AGENT_SESSION_REPLY_TOKENS;
 
 	if (x->most.in && x->most.in - session_tokens(&x->used) < most)
@@ -445,7 +446,7 @@ static void session_word(struct agent_session *x, const char *line, size_t n)
 	const json_t *ask = json_object_get(doc, "ask"), *end = json_object_get(doc, "end");
 
 	if (x->phase != FLYING)
-		; /* it may have asked just before it was told to leave */
+		; /* the question may have been sent just before the stop */
 	else if (json_is_object(ask))
 		session_asked(x, ask);
 	else if (json_is_object(end))
@@ -558,7 +559,7 @@ static json_t *session_spec(const struct agent_session *x)
 }
 
 #ifdef ATOLL_TEST
-/* What an enemy would put in its place. */
+/* A hostile replacement, for tests. */
 static void other_pilot(const struct agent_session *x, const char *argv[4])
 {
 	const json_t *given = json_object_get(x->order, "pilot");

@@ -30,7 +30,7 @@ struct agent_session_owner {
 	/* {type: "started"|"log"|"model_call"|"stderr", ...}. 1: no more until agent_session_go_on(). */
 	int (*event)(struct agent_session_owner *o, json_t *take_event);
 	void (*done)(struct agent_session_owner *o,
-		     json_t *take_report); /* once, never from within */
+		     json_t *take_report); /* called once, never from within a call */
 };
 
 struct agent_session_want { /* borrowed for the call */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What parsing costs, before it is paid: a value is some sixty bytes, a level some stack. */
+/* Limits the cost of parsing in advance: a value needs about sixty bytes, a level some stack. */
 int action_modest(const char *text, size_t n, struct err *e)
 {
 	unsigned depth = 0, nodes = 0;
@@ -31,7 +31,7 @@ int action_modest(const char *text, size_t n, struct err *e)
 	return 0;
 }
 
-/* The commonest mistakes have words of their own. */
+/* Common mistakes have specific messages. */
 static int action_shape(const char *text, size_t n, struct err *e)
 {
 	size_t i = 0;

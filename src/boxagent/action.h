@@ -1,11 +1,12 @@
-/* action.h - a model's reply, taken strictly: one JSON object that is an action, or it is refused.
+/* action.h - parses the reply of a model strictly: one JSON object that is an action, or it is
+ * rejected.
  * Owns: the document it was read from.
  *
- *	{"tool": "run_command", "args": {"command": "ls"}}
- *	{"done": true, "result": ...}
+ * {"tool": "run_command", "args": {"command": "ls"}}
+ * {"done": true, "result": ...}
  *
- * No fence, no word around it, no member twice, no member that is not known. The complaint is
- * written for the model: it says what to do otherwise. */
+ * No fence, no text around it, no duplicate or unknown member. The error message is for the model:
+ * it explains what to change. */
 #pragma once
 #include "base/err.h"
 #include "boxagent/agent_tools.h"
@@ -19,7 +20,7 @@ struct action {
 	json_t *args, *result; /* of doc; NULL where it has none */
 };
 
-/* Is a text small enough to be parsed at all? Values and levels are counted, not read. */
+/* Is a text small enough to be parsed? Counts values and levels without parsing. */
 must_check int action_modest(const char *text, size_t n, struct err *e);
 /* allowed: a bit for each tool. */
 must_check int action_parse(const char *text, size_t n, unsigned allowed, struct action *out,

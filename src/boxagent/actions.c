@@ -1,7 +1,8 @@
 /* actions.c - see actions.h.
  *
- * Paths are opened by openat2() below the workspace: a link that leads outside does not lead there
- * for these tools. A command may go wherever the box's user may; the box is the wall. */
+ * Paths are opened by openat2() below the workspace: these tools do not follow a link that leads
+ * outside. A command may access everything that the user of the box may; the isolation is that of
+ * the box. */
 #include "boxagent/actions.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
@@ -78,7 +79,7 @@ static int64_t number_of(const struct action *r, const char *name, int64_t other
 
 /* ---- paths ---- */
 
-/* Relative to the workspace; NULL: it is elsewhere. */
+/* The path relative to the workspace; NULL: outside. */
 static const char *actions_below(const struct actions *h, const char *path)
 {
 	size_t n = strlen(h->root);
@@ -103,7 +104,7 @@ static int open_below(const struct actions *h, const char *path, uint64_t flags,
 	return path ? (int)syscall(SYS_openat2, h->workspace, path, &how, sizeof(how)) : -1;
 }
 
-/* The folders above a file, one after the other. */
+/* Creates the parent folders of a file. */
 static int make_folders(const struct actions *h, const char *path)
 {
 	char part[PATH_MAX];
@@ -134,10 +135,10 @@ static int make_folders(const struct actions *h, const char *path)
 
 /* ---- files ---- */
 
-/* The whole of a regular file; -1 with errno, EFBIG where it is too long. */
+/* Reads a complete regular file; -1 with errno, EFBIG: too long. */
 static int actions_slurp(const struct actions *h, const char *path, struct buf *out)
 {
-	/* Without waiting: it may be a pipe that nobody writes to. */
+	/* Non-blocking: it may be a FIFO without a writer. */
 	auto_fd int fd = open_below(h, actions_below(h, path), O_RDONLY | O_NONBLOCK, 0);
 	struct stat st;
 	ssize_t n = 1;
@@ -179,7 +180,7 @@ static int actions_spill(const struct actions *h, const char *path, const char *
 	return 0;
 }
 
-/* Cuts text down to these lines; counts all. */
+/* Reduces the text to these lines; counts all. */
 static unsigned lines_of(const struct buf *text, int64_t first, int64_t last, const char **from,
 			 size_t *n)
 {
@@ -232,7 +233,7 @@ static json_t *do_write(struct actions *h, const struct action *r)
 	return actions_said(1, "wrote %zu bytes to %.200s", json_string_length(content), path);
 }
 
-/* old, as it is replaced; how many times it was there. */
+/* Replaces old; returns the number of occurrences. */
 static unsigned actions_replace(const struct buf *in, const char *old, const char *new,
 				struct buf *out)
 {

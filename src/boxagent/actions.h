@@ -1,5 +1,5 @@
-/* actions.h - an action, done: as the box's user, below the workspace.
- * Owns: the workspace's descriptor. What goes wrong is a result that a model can act upon. */
+/* actions.h - executes an action as the user of the box, below the workspace.
+ * Owns: the descriptor of the workspace. A failure is a result that a model can act upon. */
 #pragma once
 #include "boxagent/action.h"
 
@@ -9,9 +9,9 @@ enum { ACTIONS_FILE = 4 << 20 }; /* bytes of a file that is read or edited */
 struct actions {
 	int workspace;
 	const char *root;    /* its path */
-	uint64_t command_ms; /* of a command that says nothing else */
+	uint64_t command_ms; /* default timeout of a command */
 	size_t result_bytes; /* of a result's text */
-	unsigned timeouts;   /* commands in a row that took too long */
+	unsigned timeouts;   /* consecutive commands over their time limit */
 };
 must_check int actions_init(struct actions *h, const char *root, struct err *e);
 /* {ok, text, ...}, the caller's. */

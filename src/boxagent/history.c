@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { TEXT = 8 * 1024, FADED = 400 }; /* bytes of a text in it, and of one that is long ago */
+enum { TEXT = 8 * 1024, FADED = 400 }; /* bytes of a text, and of an old one */
 
 void agent_history_init(struct agent_history *m, size_t most)
 {
@@ -27,7 +27,7 @@ static size_t size_of(const struct agent_history *m)
 	return n;
 }
 
-/* An action stays JSON, however short it gets: the model sees its own words as an example. */
+/* A shortened action stays JSON, because the model uses it as an example. */
 static void history_fade(json_t *turn)
 {
 	json_t *action = json_loads(text_of(turn, "reply"), 0, NULL),
@@ -50,7 +50,7 @@ void agent_history_add(struct agent_history *m, const json_t *action, const json
 	json_decref(less);
 	json_array_append_new(m->turns, json_pack("{s:s, s:O}", "reply", reply ? reply : "",
 						  "result", json_object_get(result, "text")));
-	/* The last one is left as it is: it is what the next step is about. */
+	/* The last turn is not shortened: the next step is based on it. */
 	for (size_t i = 0; i + 1 < json_array_size(m->turns) && size_of(m) > m->most; i++)
 		history_fade(json_array_get(m->turns, i));
 	while (json_array_size(m->turns) > 1 && size_of(m) > m->most) {

@@ -1,5 +1,6 @@
-/* history.h - what the agent did and what came of it, for the model's next step, within a budget.
- * Owns: the turns. What does not fit any more is first cut to its head and tail, then counted. */
+/* history.h - the actions of the agent and their results, for the next step of the model, within a
+ * budget.
+ * Owns: the turns. Old turns are first reduced to head and tail, then only counted. */
 #pragma once
 #include <jansson.h>
 #include <stddef.h>

@@ -10,9 +10,9 @@
  *                               <--   {"ask": ...}   and so on
  *                               <--   {"end": {outcome, why}}        {"done":true,...}, {"failed":why}
  *
- * The host is descriptor 3, which no command inherits. No key and no address of a model is here: who
- * looks through this process finds the task, the context and nothing else. A step is in the log before
- * it is done, so whatever it does to us, what it was is known. */
+ * The host is descriptor 3, which no command inherits. No key and no address of a model is here:
+ * this process has only the task and the context. A step is logged before it is executed, so it is
+ * known even if it kills this process. */
 #include "base/cleanup.h"
 #include "boxagent/short_text.h"
 #include "boxagent/actions.h"
@@ -41,7 +41,7 @@ struct pilot {
 	struct agent_history turns;
 	unsigned allowed, max_steps;
 	uint64_t answer_ms;
-	struct err e;     /* of what cannot be told to the host: it is not there */
+	struct err e;     /* exit status when the host is not connected */
 	char why[40];     /* it failed: one word ... */
 	char detail[300]; /* ... and more of them */
 	json_t *last;     /* action */
@@ -60,7 +60,7 @@ static int put_log(struct pilot *p, json_t *take_doc)
 	return ndjson_write(LOG, take_doc, &p->e) < 0 ? boxagent_fail(p, "log", p->e.msg) : 0;
 }
 
-/* A text may have been cut in the middle of a character, or be long. */
+/* A text may be cut inside a character, or be long. */
 static json_t *boxagent_words(const char *text)
 {
 	return short_text_string(text, strlen(text), LOGGED);
@@ -68,7 +68,7 @@ static json_t *boxagent_words(const char *text)
 
 /* ---- asking ---- */
 
-/* complaint: NULL, or what was wrong with the reply before. */
+/* complaint: NULL, or the error of the previous reply. */
 static int boxagent_ask(struct pilot *p, const char *reply, const char *complaint, json_t **answer)
 {
 	json_t *ask =
@@ -84,7 +84,7 @@ static int boxagent_ask(struct pilot *p, const char *reply, const char *complain
 	return 0;
 }
 
-/* 1: an action. 0: there is none, and complaint says why. -1: it is over. */
+/* 1: an action. 0: none, and complaint has the reason. -1: ended. */
 static int boxagent_heard(struct pilot *p, const json_t *answer, struct action *r,
 			  struct err *complaint)
 {
@@ -118,7 +118,7 @@ static int ask_again(struct pilot *p, unsigned step, const json_t *first, struct
 	return rc;
 }
 
-/* One re-ask with the complaint; a second malformed one in a row is the end. */
+/* One retry with the complaint; a second malformed reply in a row ends the session. */
 static int next_action(struct pilot *p, unsigned step, struct action *r)
 {
 	json_t *answer = NULL;
@@ -241,7 +241,8 @@ int main(void)
 	json_t *first = NULL;
 	int rc;
 
-	/* Commands are of the same user: without this they could write into our log, or as us. */
+	/* Commands have the same user: without this they could write to the log, or trace this
+	 * process. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	signal(SIGPIPE, SIG_IGN);
 	if (fcntl(HOST, F_SETFD, FD_CLOEXEC) < 0) {

@@ -70,7 +70,7 @@ int ndjson_write(int fd, json_t *take_doc, struct err *e)
 	if (!text)
 		return err_set(e, ERR_INVALID, "that is no text");
 	n = strlen(text);
-	text[n++] = '\n'; /* where its NUL was: one write for one line */
+	text[n++] = '\n'; /* replaces the NUL: one write per line */
 	while (at < n) {
 		ssize_t some = write(fd, text + at, n - at);
 

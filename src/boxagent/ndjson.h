@@ -1,5 +1,5 @@
 /* ndjson.h - lines of JSON: from the host and to it, and the log.
- * Owns: what was read behind the last line. */
+ * Owns: bytes read after the last line. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -13,7 +13,7 @@ struct ndjson {
 	struct buf bytes;
 	size_t taken;
 };
-/* The next one. ERR_NOT_FOUND: the host has left; ERR_LIMIT: nothing came in time. */
+/* Reads the next line. ERR_NOT_FOUND: the host has closed; ERR_LIMIT: timeout. */
 must_check int ndjson_read(struct ndjson *in, uint64_t timeout_ms, json_t **out, struct err *e);
-/* All of it, before this returns. */
+/* Writes everything before it returns. */
 must_check int ndjson_write(int fd, json_t *take_doc, struct err *e);

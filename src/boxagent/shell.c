@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { READ_MOST = 64 * 1024, GRACE_MS = 200 }; /* for what a program says last */
+enum { READ_MOST = 64 * 1024, GRACE_MS = 200 }; /* time for the last output of a program */
 
-/* Nothing that waits for a key, paints or asks. */
+/* Disables pagers, colours and prompts. */
 static const char *const quiet[][2] = {
 	{ "PAGER", "cat" },
 	{ "MANPAGER", "cat" },
@@ -50,7 +50,7 @@ static _Noreturn void shell_child(int dir, const char *command, int out)
 	_exit(127);
 }
 
-/* 1: there may be more; 0: nobody holds the other end any more. */
+/* 1: there may be more; 0: end of file. */
 static int read_some(int from, struct head_tail *out)
 {
 	static char bytes[READ_MOST];
@@ -61,7 +61,7 @@ static int read_some(int from, struct head_tail *out)
 	return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/* Until it has ended and nothing is left to read, or its time is over. 1: it has ended. */
+/* Until it has exited and nothing is left to read, or the time limit. 1: it has exited. */
 static int shell_attend(int pidfd, int from, uint64_t timeout_ms, struct head_tail *out)
 {
 	uint64_t until = now_ms() + timeout_ms;
@@ -106,7 +106,7 @@ int shell_run(int dir, const char *command, uint64_t timeout_ms, struct head_tai
 	if (pidfd < 0 || !shell_attend(pidfd, from, timeout_ms, out)) {
 		end->timed_out = pidfd >= 0;
 		kill(-pid, SIGKILL);
-		kill(pid, SIGKILL); /* it may not have had a group yet */
+		kill(pid, SIGKILL); /* it may not have its group yet */
 	}
 	while (waitpid(pid, &end->status, 0) < 0 && errno == EINTR)
 		;

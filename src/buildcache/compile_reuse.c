@@ -26,7 +26,7 @@ static void let_file_client_go(struct compile_reuse *x)
 	x->file_client_open = 0;
 }
 
-/* From now on the box calls its hook when it ends; no other notice would come. */
+/* From now on the box calls its hook when it ends; there is no other notification. */
 static void reuse_begin(struct compile_reuse *x, struct box *b)
 {
 	x->box = b;
@@ -60,7 +60,7 @@ static int start_helper(struct compile_reuse *x, const char **take_argv,
 			const struct init_call_ops *on)
 {
 	struct box *b = box_of(x);
-	/* Not the program's variables: this is none of its business. */
+	/* Without the variables of the program, which it does not need. */
 	struct box_command cmd = { .argv = take_argv,
 				   .env = box_default_env,
 				   .cwd = "/",
@@ -137,8 +137,8 @@ static int reuse_get(struct compile_reuse *x, const struct compile_cache_key *ke
 	       compile_cache_read(&x->kept, &x->made) == 0;
 }
 
-/* The box's variables as they are in a key. Its own id, in one that the program does not speak of, is like
- * that of any other: E2B's boxes all have one. NULL: there are none. */
+/* The variables of the box for a key. The id of the box is left out if the program does not mention
+ * it: every E2B box has one. NULL: none. */
 static char *reuse_variables(const struct compile_reuse *x, const struct box *b)
 {
 	json_t *env = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL, *v;
@@ -156,10 +156,10 @@ static char *reuse_variables(const struct compile_reuse *x, const struct box *b)
 	return text;
 }
 
-/* state NULL: there is nothing else in the box. */
+/* state NULL: no other files in the box. */
 static int reuse_find(struct compile_reuse *x, const struct box *b, const uint8_t *state)
 {
-	/* Those of a box that was made for this are the request's, and among its own. */
+	/* The variables of a box that was created for this request are part of the request. */
 	auto_free char *env = x->want.alone ? NULL : reuse_variables(x, b);
 	struct compile_inputs of = x->want.of;
 
@@ -183,7 +183,7 @@ static void has_looked(struct compile_reuse *x)
 	uint8_t state[SHA256_BYTES];
 	int more = upper_digest_end(&x->upper, state);
 
-	/* What somebody has laid into a compiler's own places could come out of it again. */
+	/* Files in the folders of a compiler could change its output. */
 	x->is_ours &= !x->upper.has_loose;
 	if (!b || more < 0 || !reuse_find(x, b, more ? state : NULL))
 		reuse_finish(x, 0);
@@ -198,7 +198,7 @@ static void reuse_ready(struct file_client *k)
 
 	if (x->stage == LAYING)
 		reuse_lay(x);
-	else /* it is the only place that can be written to and is not of the upper layer */
+	else /* the only writable folder outside of the upper layer */
 		file_client_ask(k, WIRE_LIST, &ask, sizeof(ask), "/dev/shm", strlen("/dev/shm"));
 }
 
@@ -256,7 +256,7 @@ static void open_file_client(struct compile_reuse *x, struct box *b)
 struct places {
 	const char **v;
 	size_t n, bytes; /* of the texts */
-	char *text;      /* NULL: they are only counted */
+	char *text;      /* NULL: only counted */
 };
 
 static void add_place(struct places *p, const char *path)
@@ -283,8 +283,8 @@ static void add_own(struct places *p, const struct compile_reuse_spec *want)
 	p->n++; /* NULL */
 }
 
-/* What the compiler makes; how that came before; the notes that its row keeps in our folder of /tmp; and what
- * a virtual machine leaves there. */
+/* The output of the compiler; the packed program; notes of the row in the folder of Atoll in /tmp;
+ * and files of a virtual machine there. */
 static void add_loose(struct places *p, const struct compile_reuse_spec *want)
 {
 	static const char notes[] = "/tmp/.atoll/";
@@ -324,17 +324,17 @@ static int has_volumes(const struct box *b)
 	return b->row.volumes && strcmp(b->row.volumes, "[]") != 0;
 }
 
-/* What comes through a network or from a volume is in no key. */
+/* Data from a network or a volume is in no key. */
 static int may_look(const struct compile_reuse *x, const struct box *b)
 {
 	return x->fleet->artefacts && !egress_client_wanted(b) && !has_volumes(b) &&
 	       !compile_cache_tells_time(&x->want.of);
 }
 
-/* Of two requests the later one may have written over what the first one is about to compile. */
+/* A later request may have overwritten the files that the first one is about to compile. */
 static int is_quiet(const struct compile_reuse *x, const struct box *b)
 {
-	unsigned us = x->want.alone ? 0 : 1; /* the request that we are of */
+	unsigned us = x->want.alone ? 0 : 1; /* the request of this lookup */
 
 	return x->fleet->alone && b->busy == us && b->holds == x->want.holds;
 }
@@ -375,7 +375,7 @@ static void reuse_given(struct init_call *l, unsigned stream, uint64_t offset, c
 	init_conn_credit(l, stream, offset + n + WINDOW);
 }
 
-/* The compiler was the only program that was started since we came, and nobody else came. */
+/* No other exec and no other request used the box since the lookup. */
 static int is_whole(const struct compile_reuse *x, const struct wire_exit *exit)
 {
 	const struct box *b = box_of(x);
@@ -431,7 +431,7 @@ static void reuses_fail(struct box *b)
 void compile_reuse_fini(struct compile_reuse *x)
 {
 	reuse_leave(x);
-	if (x->ear.line) /* who reads what it says? */
+	if (x->ear.line) /* is its output read? */
 		init_conn_signal(x->ear.line, x->ear.ref, SIGKILL);
 	init_conn_remove_call(&x->ear);
 	let_file_client_go(x);

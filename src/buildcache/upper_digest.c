@@ -13,7 +13,7 @@ static int is_below(const char *path, size_t len, const char *place, size_t plac
 	       (len == place_len || path[place_len] == '/');
 }
 
-/* A folder on the way to one of these? */
+/* Is it a parent folder of one of these? */
 static int leads_to(const char *const *places, const char *path, size_t len)
 {
 	for (; places && *places; places++)
@@ -38,7 +38,7 @@ static int is_loose(const struct upper_digest *u, const char *path, size_t len)
 	return 0;
 }
 
-/* Nothing that has to be in the digest. */
+/* Entries that are not part of the digest. */
 static int is_passed(struct upper_digest *u, const struct wire_entry *e, const char *path,
 		     size_t len)
 {
@@ -59,7 +59,7 @@ void upper_digest_missing(struct upper_digest *u)
 
 static void digest_of(const struct wire_entry *e, const char *path, size_t len, uint8_t *out)
 {
-	/* A folder's time is that of what was in it, ours as well. */
+	/* The time of a folder changes with its files, including those of the request. */
 	uint64_t look[] = { len, e->mode, e->uid, e->gid, S_ISREG(e->mode) ? e->mtime_ns : 0 };
 	struct sha256 s;
 
@@ -76,7 +76,7 @@ void upper_digest_entry(struct upper_digest *u, const struct wire_entry *e, cons
 {
 	if (u->broken || is_passed(u, e, path, len))
 		return;
-	/* Where a link leads is not told. */
+	/* The target of a link is not reported. */
 	if (S_ISLNK(e->mode) || (S_ISREG(e->mode) && !e->hashed) || u->n == UPPER_DIGEST_ENTRIES) {
 		u->broken = 1;
 		return;

@@ -67,7 +67,7 @@ enum member_type { IS_TEXT, IS_BOOL, IS_WHOLE, IS_NUMBER, IS_TEXTS_BY_NAME, IS_O
 struct document_member {
 	const char *name;
 	enum member_type type;
-	int64_t least, most; /* bytes of a text, values of a number, how many of the others */
+	int64_t least, most; /* limits: bytes of a string, value of a number, number of items */
 	const struct document_member
 		*of; /* of an object; of each object of a list. Ends with a row without a name */
 };

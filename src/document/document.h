@@ -14,13 +14,13 @@
 
 enum { AGENT_ATTEMPTS = 3, AGENT_TASK_BYTES = 64 * 1024, AGENT_FILES_BYTES = 4 << 20 };
 
-/* -1: the task says something that cannot be; e names the member. */
+/* -1: the task is invalid; e names the member. */
 must_check int task_check(const json_t *task, struct err *e);
 
-/* Sets artifact.hash by what decides what runs. */
+/* Sets artifact.hash from everything that is executed. */
 void artifact_set_hash(json_t *artifact);
 uint64_t artifact_limit(const json_t *artifact, const char *name, uint64_t otherwise);
-/* A copy that says whose child it is and why it differs; the caller changes it and seals it. */
+/* A copy with its parent and the reason of the change; the caller changes it and sets its hash. */
 json_t *artifact_child(const json_t *artifact, const char *provenance, const char *because);
 
 /* Text members without a NULL: "" where there is none. */

@@ -18,7 +18,7 @@ int rule_is_literal(const char *host)
 	return inet_pton(AF_INET, host, &any) == 1 || inet_pton(AF_INET6, host, &any) == 1;
 }
 
-/* The last label decides: a name that ends in a number is an address to some resolver. */
+/* The last label decides: some resolvers take a name that ends in a number for an address. */
 static int looks_numeric(const char *host)
 {
 	const char *last = strrchr(host, '.');
@@ -55,7 +55,7 @@ static int take_name(const char *text, size_t n, char out[RULE_HOST])
 {
 	size_t label = 0;
 
-	if (n && text[n - 1] == '.') /* the root, which everybody means */
+	if (n && text[n - 1] == '.') /* the final dot of a root-relative name */
 		n--;
 	if (n == 0 || n >= RULE_HOST)
 		return -1;

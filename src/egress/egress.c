@@ -50,7 +50,7 @@ static void drop_report(struct egress *x)
 	free(r);
 }
 
-/* To the newest server. What it cannot take now waits until its socket has room. */
+/* To the newest server. Reports wait while its socket is full. */
 static void send_reports(struct egress *x)
 {
 	struct egress_link *l = x->links;
@@ -61,7 +61,7 @@ static void send_reports(struct egress *x)
 
 		if (sock_send(l->fd, &r->body, sizeof(r->body), r->tail, r->tail_len, NULL, 0, &e) <
 		    0)
-			break; /* full, or gone: its end is read soon */
+			break; /* full, or closed: the end of file is read soon */
 		drop_report(x);
 	}
 	if (l)
@@ -121,8 +121,8 @@ static void way_wants(struct egress_endpoint *w)
 		watch_want(&w->listener, has_room(w) && !timer_pending(&w->again) ? LOOP_READ : 0);
 }
 
-/* Each connection costs us and the server some work, and a box can make them by the thousand.
- * 1: another one, now. */
+/* Each connection causes work here and in the server, and a box can open thousands. 1: another one
+ * is allowed now. */
 static int take_token(struct egress_endpoint *w)
 {
 	uint64_t rate = w->egress->conf.limits.rate, now = loop_now_ms();
@@ -155,7 +155,8 @@ static void way_ready(struct watch *l, unsigned what)
 			continue;
 		}
 		w->tokens += 1000;
-		/* Without descriptors it would stay ready and wake us for ever. */
+		/* Without free descriptors the listener would stay readable and wake the loop all
+		 * the time. */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			timer_set(&w->again, AGAIN_MS);
 		break;
@@ -172,7 +173,7 @@ void proxy_gone(struct egress_endpoint *w)
 {
 	struct egress *x = w->egress;
 
-	/* The first after a full house: others may be waiting. */
+	/* The first free slot after the limit: others may be waiting. */
 	if (x->nproxies + 1 == x->conf.limits.all_connections)
 		for (struct egress_endpoint *o = x->ways; o; o = o->next)
 			way_wants(o);
@@ -190,7 +191,7 @@ static struct egress_endpoint **egress_find(struct egress *x, const char *id)
 
 static void way_free(struct egress_endpoint *w)
 {
-	/* First, or a connection that ends would want another one. */
+	/* First, otherwise the end of a connection would accept another one. */
 	watch_stop(&w->listener);
 	own_close_fd(&w->fd);
 	while (w->proxies)
@@ -220,7 +221,7 @@ static int read_rules(struct egress_endpoint *w, const char *hosts, size_t n, st
 	return 0;
 }
 
-/* What a box hands out is what it says it is, or it is not taken. */
+/* A descriptor is accepted only if it is a listening socket of the expected address. */
 static int check_listener(int fd, struct err *e)
 {
 	int domain = 0, listens = 0, type = 0;
@@ -325,7 +326,7 @@ static void egress_answer(struct egress_link *l, uint32_t ref, const struct err 
 		error.sys = failed->sys;
 		memcpy(error.msg, failed->msg, sizeof(error.msg));
 	}
-	/* One that does not read its answers is leaving. */
+	/* A server that does not read its answers is exiting. */
 	(void)!(failed ? sock_send(l->fd, &error, sizeof(error), NULL, 0, NULL, 0, &e)
 		       : sock_send(l->fd, &done, sizeof(done), NULL, 0, NULL, 0, &e));
 }
@@ -473,7 +474,7 @@ static void supervisor_says(struct watch *w, unsigned what)
 
 	(void)what;
 	if (n <= 0)
-		loop_stop(&x->loop); /* without it nobody would know of us */
+		loop_stop(&x->loop); /* without it the server would not know this process */
 	else if (((const struct frame *)buf)->type == WIRE_EGRESS_CONNECT && nfds)
 		egress_add_server(&x->egress, steal_fd(&fd));
 }

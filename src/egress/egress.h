@@ -15,14 +15,14 @@
 
 enum { EGRESS_PORT = 3128, EGRESS_REPORTS = 1024, EGRESS_WAYS = 16384 };
 
-struct egress_limits {                /* 0: the default in parentheses */
-	uint64_t bytes_in, bytes_out; /* of a box in its life (no limit) */
-	uint32_t connections;         /* of a box at once: more wait in the kernel (64) */
-	uint32_t all_connections;     /* of all boxes (2048) */
-	uint32_t rate;       /* new ones of a box in a second, after twice as many at once (100) */
-	uint32_t head_ms;    /* for a whole request (10 s) */
-	uint32_t connect_ms; /* to resolve and connect (20 s) */
-	uint32_t idle_ms;    /* without a byte either way (120 s) */
+struct egress_limits {                /* 0: the default, in parentheses */
+	uint64_t bytes_in, bytes_out; /* bytes of a box in total (no limit) */
+	uint32_t connections;         /* connections of a box: more wait in the kernel (64) */
+	uint32_t all_connections;     /* connections of all boxes (2048) */
+	uint32_t rate;                /* new connections per second, burst twice as many (100) */
+	uint32_t head_ms;             /* for a whole request (10 s) */
+	uint32_t connect_ms;          /* to resolve and connect (20 s) */
+	uint32_t idle_ms;             /* without a byte in both directions (120 s) */
 };
 
 struct egress_conf {                    /* borrowed for the life of the egress */
@@ -45,7 +45,7 @@ struct egress {
 	struct egress_link *links; /* to servers, the newest first */
 	struct egress_report *first, *last;
 	unsigned nreports;
-	uint64_t lost; /* reports that nobody took */
+	uint64_t lost; /* reports that were not sent */
 };
 
 must_check int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf,
@@ -55,10 +55,10 @@ void egress_add_server(struct egress *x, int take_fd);
 /* hosts: one rule per line. ERR_CONFLICT: the box has one. */
 must_check int egress_open(struct egress *x, const struct wire_egress_open *ask, const char *hosts,
 			   size_t n, int take_fd, struct err *e);
-/* Other hosts for one that is open. What goes through it already goes on. ERR_NOT_FOUND: it is not. */
+/* Changes the hosts of an open endpoint. Open connections continue. ERR_NOT_FOUND: not open. */
 must_check int egress_change(struct egress *x, const char *id, const char *hosts, size_t n,
 			     struct err *e);
-void egress_close(struct egress *x, const char *id); /* fine if there is none */
+void egress_close(struct egress *x, const char *id); /* allowed without one */
 void egress_fini(struct egress *x);
 
 /* The whole process, until the supervisor closes `warden`: EGRESS_CONNECT + fd on it adds a server. walls() is called when

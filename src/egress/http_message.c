@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What one neighbour says to the next, and what we say ourselves. */
+/* Hop-by-hop headers, and headers that are set here. */
 static const char *const hops[] = {
 	"connection",
 	"proxy-connection",
@@ -61,7 +61,7 @@ static int saw_value(llhttp_t *p, const char *at, size_t n)
 	if (m->head_done)
 		return 0;
 	if (m->nheaders == MESSAGE_HEADERS || !m->headers[m->nheaders].name) {
-		/* The rest of the one before. */
+		/* The rest of the previous header. */
 		if (m->nheaders == 0)
 			return HPE_USER;
 		m->spans[m->nheaders * 2 - 1] = at + n;
@@ -102,7 +102,7 @@ static int saw_body(llhttp_t *p, const char *at, size_t n)
 static int saw_end(llhttp_t *p)
 {
 	message_of(p)->done = 1;
-	return HPE_PAUSED; /* what follows is nothing of ours */
+	return HPE_PAUSED; /* the rest does not belong to this message */
 }
 
 static const llhttp_settings_t settings = {
@@ -123,7 +123,7 @@ size_t message_head_end(const char *bytes, size_t n)
 	return end ? (size_t)(end + 4 - bytes) : 0;
 }
 
-/* Lines end in CRLF, none goes on in the next, and there is no NUL to stop a reader early. */
+/* Lines end in CRLF, are not folded, and contain no NUL. */
 static int lines_are_plain(const char *head, size_t len)
 {
 	const char *end = head + len;
@@ -200,7 +200,7 @@ static int is_hop(const struct message *m, const char *name)
 	return 0;
 }
 
-/* NULL, or what is wrong with it: how its body is told. */
+/* NULL, or the error in the framing of its body. */
 static const char *take_framing(struct message *m)
 {
 	unsigned lengths, encodings;
@@ -274,7 +274,7 @@ static int request_line_is_plain(const struct message *m, size_t target_len)
 	return strncmp(end, " HTTP/1.", 8) == 0;
 }
 
-/* Where it wants to go. */
+/* The target of the request. */
 static const char *take_target(struct message *m)
 {
 	const char *host;
@@ -299,7 +299,7 @@ static const char *take_target(struct message *m)
 	return NULL;
 }
 
-/* Host must not name another one: there may be a reader behind us who believes it. */
+/* Host must equal the target: the server could use it. */
 static const char *check_host(const struct message *m)
 {
 	char host[RULE_HOST];
@@ -413,7 +413,7 @@ void message_write_request(const struct message *m, struct evbuffer *out)
 void message_write_response(struct message *m, struct evbuffer *out, int old_reader)
 {
 	m->chunk_out = m->framing == MESSAGE_CHUNKED && !old_reader;
-	/* The reason is a neighbour's free text, and means nothing. */
+	/* The reason phrase is not forwarded. */
 	evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\n", m->status, m->status < 400 ? "OK" : "Error");
 	write_headers(m, out);
 	write_framing(m, out, m->chunk_out);

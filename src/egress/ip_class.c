@@ -1,6 +1,5 @@
-/* ip_class.c - see ip_class.h.
- * Ranges are read from their texts each time: what is printed is what is checked, and an address is
- * looked at once per connection. */
+/* ip_class.c - see ip_class.h. Ranges are parsed from their strings each time: the printed ranges
+ * are the checked ones, and an address is checked once per connection. */
 #include "egress/ip_class.h"
 #include "base/cleanup.h"
 
@@ -91,7 +90,7 @@ int ip_is_ours(const struct sockaddr *to, socklen_t len)
 	struct sockaddr_storage from;
 	socklen_t n = sizeof(from);
 
-	/* To itself a machine speaks from the very address it speaks to. */
+	/* For a local destination the kernel chooses the same address as source. */
 	if (fd < 0 || connect(fd, to, len) < 0 || getsockname(fd, (struct sockaddr *)&from, &n) < 0)
 		return 0;
 	if (to->sa_family == AF_INET)

@@ -1,17 +1,17 @@
-/* ip_class.h - what an address is to us: somewhere out there, the operator's own, or nowhere to go.
+/* ip_class.h - the class of an address: public, internal, or never allowed.
  * Owns: the table of ranges. */
 #pragma once
 #include <sys/socket.h>
 
 enum ip_class {
 	IP_PUBLIC,
-	IP_INTERNAL, /* only where the operator said so for that host */
-	IP_NEVER, /* nobody serves packages there; but metadata services, and forms that hide another */
+	IP_INTERNAL, /* only if the operator allows it for that host */
+	IP_NEVER,    /* never allowed: metadata services, and addresses that embed another one */
 };
 
-/* By the table alone; *why names the range. */
+/* By the table only; *why names the range. */
 enum ip_class ip_class_of(const struct sockaddr *to, const char **why);
-/* Is it this machine's own? Asks the kernel which way packets would go; sends none. */
+/* Is it an address of this machine? Asks the kernel for the route; sends no packet. */
 int ip_is_ours(const struct sockaddr *to, socklen_t len);
 
 struct ip_range {

@@ -4,13 +4,13 @@
  *      │                 │                                        │            │
  *      └─── 4xx ─────────┴──────────────── 403, 502, 504 ─────────┴── cut ─────┴─► report, freed
  *
- * A name is resolved once, and the socket is connected to an address that was checked: a name that
- * means something else a moment later changes nothing. CONNECT passes bytes both ways; everything
- * else is one request and one response, read strictly and written anew (message.h).
+ * A name is resolved once, and the socket is connected to a checked address: a later change of the
+ * name has no effect. CONNECT passes bytes in both directions; everything else is one request and
+ * one response, parsed strictly and serialised again (http_message.h).
  *
- * Back-pressure: a side is read only while less than PASS_HIGH of it waits here, and no more than that
- * is put in front of the other one. (Not with libevent's high watermark: a callback that leaves a full
- * buffer as it is would be called again and again.) */
+ * Back-pressure: a side is read only while less than PASS_HIGH bytes of it wait here. (Not with
+ * libevent's high watermark: a callback that leaves a full buffer as it is would be called again
+ * and again.) */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -28,10 +28,10 @@
 
 enum {
 	PASS_HIGH = 64 << 10,
-	PASS_PIECE = 32 << 10, /* of a body that is framed anew in one go */
+	PASS_PIECE = 32 << 10, /* bytes of a body that are framed at once */
 	LEAVE_MS = 2000,
 	TRIES = 4, /* addresses */
-	EARLY = 8, /* answers before the answer: 100, 103 */
+	EARLY = 8, /* interim answers: 100, 103 */
 };
 
 enum stage { ASKING, RESOLVING, CONNECTING, PASSING, LEAVING };
@@ -43,7 +43,7 @@ struct proxy {
 	struct timer clock;
 	enum stage stage;
 	struct message ask, answer;
-	int has_ask, answered; /* the answer's head is through */
+	int has_ask, answered; /* the head of the answer was forwarded */
 	int told;              /* reported */
 	unsigned early;
 	int near_eof, far_eof, far_broken, near_shut, far_shut;
@@ -111,12 +111,12 @@ static void proxy_destroy(struct proxy *p)
 static void proxy_verdict(struct proxy *p, enum verdict v, const char *why)
 {
 	if (p->end.verdict != VERDICT_OK)
-		return; /* the first one is the cause of the others */
+		return; /* the first error is the cause of the others */
 	p->end.verdict = v;
 	snprintf(p->why, sizeof(p->why), "%s", why);
 }
 
-/* Nobody shall take what came so far for all of it: a reset, not an end. */
+/* An incomplete answer must not look complete: a reset, not an end of file. */
 static void proxy_cut(struct proxy *p, enum verdict v, const char *why)
 {
 	struct linger now = { .l_onoff = 1 };
@@ -141,7 +141,7 @@ static struct evbuffer *out_of(struct bufferevent *b)
 	return bufferevent_get_output(b);
 }
 
-/* Told before the box sees the end: its program may be over the moment it does. */
+/* Reported before the box sees the end: its program may exit then. */
 static void last_word_is_out(struct proxy *p)
 {
 	proxy_tell(p);
@@ -149,7 +149,7 @@ static void last_word_is_out(struct proxy *p)
 	timer_set(&p->clock, LEAVE_MS);
 }
 
-/* Our last words are on their way; then the box's are awaited, so that ours arrive. */
+/* After the last bytes are sent, waits until the box closes, so that they arrive. */
 static void proxy_leave(struct proxy *p)
 {
 	p->stage = LEAVING;
@@ -176,7 +176,7 @@ static const char *proxy_reason(int status)
 			       : "Gateway Timeout";
 }
 
-/* Before a byte of another answer went to the box. */
+/* Only before a byte of another answer was sent to the box. */
 __attribute__((format(printf, 4, 5))) static void refuse(struct proxy *p, int status,
 							 enum verdict v, const char *fmt, ...)
 {
@@ -232,7 +232,7 @@ static void pass_plain(struct proxy *p, struct bufferevent *from, struct buffere
 		proxy_count(p, to == p->near, n);
 }
 
-/* 0, or -1: it is not what its head said. */
+/* 0, or -1: it does not match its head. */
 static int pass_body(struct proxy *p, struct message *m, struct bufferevent *from,
 		     struct bufferevent *to, const char **why)
 {
@@ -263,7 +263,7 @@ static void bad_answer(struct proxy *p, const char *why)
 		refuse(p, 502, VERDICT_BAD, "%s did not answer with HTTP: %s", p->ask.host, why);
 }
 
-/* 1: go on with the body, or with another head; 0: wait, or it is over. */
+/* 1: continue with the body, or with another head; 0: wait, or ended. */
 static int take_answer(struct proxy *p)
 {
 	size_t len = evbuffer_get_length(in_of(p->far)), n;
@@ -349,7 +349,7 @@ static void shut_when_sent(struct bufferevent *from, int eof, struct bufferevent
 	*shut = 1;
 }
 
-/* 0: p is no more. */
+/* 0: p was freed. */
 static int pass_tunnel(struct proxy *p)
 {
 	pass_plain(p, p->near, p->far);
@@ -384,7 +384,7 @@ static void proxy_pass(struct proxy *p)
 	}
 	if (p->ask.connect ? !pass_tunnel(p) : !pass_request(p) || !pass_answer(p))
 		return;
-	/* What follows a request is nobody's; that the box has left is seen when we write. */
+	/* Bytes after a request are ignored; a disconnect of the box is noticed when writing. */
 	want_read(p->near, !p->near_eof && (p->ask.connect || !p->ask.done));
 	want_read(p->far, !p->far_eof);
 }
@@ -409,7 +409,7 @@ static void try_next(struct proxy *p)
 		bufferevent_setwatermark(p->far, EV_WRITE, PASS_HIGH / 2, 0);
 		if (bufferevent_socket_connect(p->far, (const struct sockaddr *)&a->to,
 					       (int)a->len) == 0)
-			return; /* a failure that is known at once is told as an event, too */
+			return; /* an immediate failure is reported as an event, too */
 	}
 	refuse(p, 502, VERDICT_UNREACHABLE, "%s:%u cannot be reached", p->ask.host, p->ask.port);
 }
@@ -469,7 +469,7 @@ static void far_happened(struct bufferevent *b, short what, void *ctx)
 
 /* ---- may it? ---- */
 
-/* Every answer has to be allowed: one bad one among them says what the name is for. */
+/* Every address must be allowed: one forbidden address makes the name suspicious. */
 static int check_addresses(struct proxy *p, const struct name_address *v, unsigned n, int internal)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -591,7 +591,7 @@ static void near_said(struct bufferevent *b, void *ctx)
 	else if (p->stage == LEAVING)
 		evbuffer_drain(in_of(b), evbuffer_get_length(in_of(b)));
 	else
-		want_read(b, 1); /* of what follows its request, only so much */
+		want_read(b, 1); /* limit for bytes after the request */
 }
 
 static void near_wrote(struct bufferevent *b, void *ctx)
@@ -615,7 +615,7 @@ static void near_happened(struct bufferevent *b, short what, void *ctx)
 			proxy_destroy(p);
 	} else if (what & BEV_EVENT_ERROR || p->stage == ASKING) {
 		proxy_cut(p, VERDICT_CUT, "the box hung up");
-	} else if (p->stage == PASSING) { /* it may only have finished asking */
+	} else if (p->stage == PASSING) { /* it may have half-closed after the request */
 		proxy_pass(p);
 	}
 }

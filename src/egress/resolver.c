@@ -1,4 +1,5 @@
-/* resolver.c - see resolver.h. evdns waits on our loop, so a slow server holds up nobody else. */
+/* resolver.c - see resolver.h. evdns runs on the loop, so a slow DNS server does not block
+ * others. */
 #include "egress/resolver.h"
 #include "egress/allow_rule.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 
 struct resolver_request {
-	struct evdns_getaddrinfo_request *request; /* NULL: answered, or not evdns's to answer */
+	struct evdns_getaddrinfo_request *request; /* NULL: answered, or not handled by evdns */
 	struct timer later;
 	void (*told)(void *ctx, const struct name_address *v, unsigned n, const char *why);
 	void *ctx;
@@ -40,7 +41,7 @@ int resolver_init(struct resolver *n, struct loop *l, const char *const *servers
 	if (evutil_secure_rng_init() < 0)
 		return err_set(e, ERR_SYS, "no randomness for the resolver");
 	evdns_base_load_hosts(n->dns, "/etc/hosts");
-	/* Without servers the names of /etc/hosts are still good: not a failure. */
+	/* Without DNS servers /etc/hosts still works: not a failure. */
 	if (!own)
 		(void)!evdns_base_resolv_conf_parse(n->dns, DNS_OPTION_NAMESERVERS,
 						    "/etc/resolv.conf");
@@ -48,7 +49,7 @@ int resolver_init(struct resolver *n, struct loop *l, const char *const *servers
 		if (evdns_base_nameserver_ip_add(n->dns, *servers) != 0)
 			return err_set(e, ERR_INVALID,
 				       "egress.dns: '%.60s' is no address of a server", *servers);
-	/* What is written is what is meant: no other names are tried behind it. */
+	/* Names are absolute: no search domains are tried. */
 	evdns_base_search_clear(n->dns);
 	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		evdns_base_set_option(n->dns, options[i].name, options[i].value);

@@ -1,5 +1,5 @@
-/* resolver.h - from a host to its addresses, once, on the loop.
- * Owns: the resolver and what it was asked. Literal addresses are not asked about. */
+/* resolver.h - resolves a host to its addresses, on the loop.
+ * Owns: the resolver and its requests. Literal addresses are not resolved. */
 #pragma once
 #include "base/err.h"
 #include "loop/loop.h"
@@ -20,15 +20,15 @@ struct name_address {
 
 struct resolver_request;
 
-/* servers: "192.0.2.53" or "192.0.2.53:5353" each; none: those of /etc/resolv.conf. /etc/hosts has the
- * first word. Both are read now and never again: behind the walls there are no files. */
+/* servers: "192.0.2.53" or "192.0.2.53:5353" each; none: those of /etc/resolv.conf. /etc/hosts
+ * takes precedence. Both are read only now: a confined process cannot open files. */
 must_check int resolver_init(struct resolver *n, struct loop *l, const char *const *servers,
 			     struct err *e);
-/* told is called once, never before this returns: v[0..n) or n 0 and why. */
+/* told is called once, after this returns: v[0..n), or n 0 and why. */
 struct resolver_request *resolver_request(struct resolver *n, struct loop *l, const char *host,
 					  uint16_t port,
 					  void (*told)(void *ctx, const struct name_address *v,
 						       unsigned n, const char *why),
 					  void *ctx);
-void resolver_cancel(struct resolver_request *a); /* told is not called any more; fine on NULL */
+void resolver_cancel(struct resolver_request *a); /* told is not called; allowed on NULL */
 void resolver_fini(struct resolver *n);

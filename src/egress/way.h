@@ -1,4 +1,4 @@
-/* way.h - the way out of one box. For the files of this folder only.
+/* way.h - the egress endpoint of one box. For the files of this folder only.
  * Owns: its listener, its connections, its budget. */
 #pragma once
 #include "egress/egress.h"
@@ -11,34 +11,34 @@ struct egress_endpoint {
 	char id[WIRE_ID];
 	struct watch listener;
 	int fd;             /* -1: none (tests) */
-	struct timer again; /* after the host had no descriptors left */
+	struct timer again; /* after the host ran out of descriptors */
 	struct allow_rule *rules;
 	unsigned nrules;
 	struct proxy *proxies;
 	unsigned nproxies;
 	uint64_t bytes_in, bytes_out;
-	uint64_t tokens;    /* thousandths of a connection that it may make now */
-	uint64_t filled_ms; /* when they were last counted */
+	uint64_t tokens;    /* allowed connections now, in thousandths */
+	uint64_t filled_ms; /* time of their last update */
 };
 
 enum verdict {
 	VERDICT_OK,
 	VERDICT_DENIED,   /* no rule fits */
-	VERDICT_INTERNAL, /* a rule fits, but the address is not out there */
+	VERDICT_INTERNAL, /* a rule matches, but the address is not public */
 	VERDICT_BAD,      /* not a request to a proxy */
 	VERDICT_UNRESOLVED,
 	VERDICT_UNREACHABLE,
 	VERDICT_TIMEOUT,
 	VERDICT_BUDGET,
-	VERDICT_CUT, /* somebody hung up in the middle */
+	VERDICT_CUT, /* a peer closed before the end */
 	VERDICTS,
 };
 const char *proxy_verdict_name(enum verdict v);
 
-/* A connection of the box; ends by itself, with a report. */
+/* A connection of the box; frees itself after its report. */
 void proxy_new(struct egress_endpoint *w, int take_fd);
 void proxy_free(struct proxy *p);           /* reports it as cut */
-void proxy_gone(struct egress_endpoint *w); /* from proxy.c: there is room for another one */
+void proxy_gone(struct egress_endpoint *w); /* from proxy.c: another connection is possible */
 
 struct proxy_end { /* what is reported */
 	const char *host, *rule, *why;

@@ -79,7 +79,7 @@ static void preinstall_take(struct package_preinstall *p, const char *text)
 		log_warn("packages.preinstall", LOG_E(&e));
 }
 
-/* What was wanted of the interpreter before will be wanted of this one. */
+/* Sets of the previous interpreter will be requested for this one. */
 static void take_demand(struct package_preinstall *p)
 {
 	const struct install_conf *conf = &p->fleet->conf.packages.install;

@@ -1,13 +1,13 @@
-/* package_preinstall.h - packages that are installed before anybody asks.
- * Owns: the list of a start: what the configuration names, then what was asked for most, for another
- * interpreter than the host has now. One after another, and only what is not there. */
+/* package_preinstall.h - installs package sets before the first request.
+ * Owns: the list of sets: those of the configuration, then the most requested ones of an earlier
+ * interpreter. One after another, and only missing ones. */
 #pragma once
 #include "packages/packages.h"
 
 enum {
 	PACKAGE_PREINSTALL_MOST = 32,
 	PACKAGE_PREINSTALL_USES = 2
-}; /* sets; used as often to be worth it */
+}; /* maximum of sets; minimum of uses */
 
 struct package_preinstall {
 	/* clang-format off */
@@ -21,5 +21,5 @@ struct package_preinstall {
 /* "pip numpy pandas==1.5": a manager and its packages. */
 must_check int package_preinstall_parse(const char *text, struct packages *out, struct err *e);
 void package_preinstall_begin(struct package_preinstall *p,
-			      struct fleet *f); /* once the keeper is there */
+			      struct fleet *f); /* after the keeper is connected */
 void package_preinstall_fini(struct package_preinstall *p);

@@ -13,10 +13,10 @@
 #include <string.h>
 
 enum {
-	SAID_KEPT = 16 * 1024,   /* of what a manager says, for the diagnosis */
-	SAID_TOLD = 1024 * 1024, /* to those who wait */
+	SAID_KEPT = 16 * 1024,   /* bytes of the output of a manager, for the diagnosis */
+	SAID_TOLD = 1024 * 1024, /* progress interval for waiting callers */
 	INSTALLS_MOST = 8,
-	LIFETIME_EXTRA_MS = 120 * 1000, /* for carrying the files out */
+	LIFETIME_EXTRA_MS = 120 * 1000, /* limit for copying the files out */
 	FILES_MOST = 200 * 1000,
 	WAY_TRIES = 200,
 	WAY_WAIT_MS = 25,
@@ -34,7 +34,7 @@ struct install {
 	char trusted[300], source[512]; /* of env */
 	const char *env[12 + INSTALL_ENV];
 	struct box_wait made;
-	struct timer way; /* until its way out is open */
+	struct timer way; /* limit for the egress endpoint */
 	unsigned tries;
 	struct exec_reader reader;
 	int tapped;
@@ -104,7 +104,7 @@ static void packages_fail(struct install *in, struct packages_failure *f)
 	install_free(in);
 }
 
-/* Our own failure, not the packages'. */
+/* An internal failure, not one of the packages. */
 static void fail_err(struct install *in, const struct err *e)
 {
 	struct packages_failure f = { .d.fault = e->kind == ERR_LIMIT ? INSTALL_TOO_LARGE
@@ -211,8 +211,8 @@ static void packages_output(struct exec_reader *t, unsigned stream, uint64_t off
 	}
 }
 
-/* A manager that gets an error from the proxy often says only that there is no such package. The way
- * out knows better: was there a connection that failed? */
+/* A manager that gets an error from the proxy often reports only that the package does not exist.
+ * The egress report shows whether a connection failed. */
 static int was_cut_off(const struct install *in, char *why, size_t size)
 {
 	const struct box *b = fleet_find(in->fleet, in->box);
@@ -285,7 +285,7 @@ static void packages_over(struct exec_reader *t, json_t *record, const struct er
 	}
 }
 
-/* What the manager finds in its environment, besides the proxy that every box with a way out has. */
+/* Variables of the manager, besides those of the proxy that every box with egress has. */
 static const char *const *packages_environment(struct install *in)
 {
 	static const char *const always[] = { "HOME=/home/user",
@@ -335,8 +335,8 @@ static void next_step(struct install *in)
 
 /* ---- the install box ---- */
 
-/* A manager that is refused by the proxy's port gives up at once; and when the daemon has just begun,
- * egress may not be there yet. */
+/* A manager that cannot connect to the proxy fails at once; after the start of the daemon egress
+ * may not be ready yet. */
 static void begin_when_open(struct timer *t)
 {
 	struct install *in = loop_owner(t, struct install, way);
@@ -483,7 +483,7 @@ int packages_get(struct fleet *f, const struct packages *set, const char *team,
 	if (store_set_get(f->store, key, &row, e) == 0) {
 		memcpy(out_layer, row.layer, sizeof(row.layer));
 		store_set_fini(&row);
-		/* A full disk is no reason not to have it. */
+		/* A full disk does not make the set unusable. */
 		(void)!store_set_use(f->store, key, fleet_now_ns(), e);
 		return 1;
 	}
@@ -554,7 +554,7 @@ void packages_collect(struct fleet *f)
 		return;
 	if (store_set_bytes(f->store, &bytes, &e) < 0 || bytes <= f->conf.packages.cache_bytes ||
 	    store_set_oldest(f->store, f->drop_skip, f->dropped, &e) < 0 ||
-	    /* The newest stays, however large: else it would be installed again each time. */
+	    /* The newest set is kept, however large: otherwise it would be installed each time. */
 	    store_set_oldest(f->store, f->drop_skip + 1, newer, &e) < 0) {
 		f->drop_skip = 0;
 		return;
@@ -570,7 +570,7 @@ static void packages_fini_all(struct fleet *f)
 		struct install *in = f->installs;
 
 		f->installs = in->next;
-		in->box[0] = 0; /* the box ends by itself, or with whoever looks after it next */
+		in->box[0] = 0; /* the box ends by itself, or the next server ends it */
 		for (struct packages_wait *w = in->waiters; w; w = w->next)
 			w->install = NULL;
 		install_free(in);

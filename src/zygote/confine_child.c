@@ -1,8 +1,8 @@
 /* confine_child.c - see confine_child.h.
  *
  * The child was forked by a process that was already in the box's pid namespace and cgroups (see
- * plant.c). Everything else it must enter or give up here, in the order of the launcher's table
- * (src/jail/launch.c) as far as it applies; no byte of a client has been seen yet. */
+ * plant.c). Everything else is entered or given up here, in the order of the launcher's table
+ * (src/jail/launch.c) as far as it applies; no byte of a client was read yet. */
 #include "zygote/confine_child.h"
 #include "base/cleanup.h"
 #include "jail/caps.h"
@@ -78,7 +78,7 @@ static int row_folder(struct sealing *s, struct err *e)
 	return chdir("/") < 0 ? err_sys(e, "chdir /") : 0;
 }
 
-/* The zygote's session has no terminal; but it is the keeper's. */
+/* The session of the zygote has no terminal, but belongs to the keeper. */
 static int row_session(struct sealing *s, struct err *e)
 {
 	(void)s;
@@ -99,7 +99,7 @@ static int row_bounds(struct sealing *s, struct err *e)
 
 static int row_identity(struct sealing *s, struct err *e)
 {
-	/* Without a range of ids the box has one, and it is ours already. */
+	/* Without a range of ids the box has only one, which the child has already. */
 	return s->order->layers & FEATURE_BIT(FEATURE_UIDRANGE) ? user_become_user(e) : 0;
 }
 
@@ -113,7 +113,7 @@ static int row_privileges(struct sealing *s, struct err *e)
 {
 	(void)s;
 	/* The change of ids has made it unreadable to itself (/proc/self); a program that was executed
-	 * would not be. There is nothing in it that the box may not know. */
+	 * would not be. It contains nothing secret from the box. */
 	if (prctl(PR_SET_DUMPABLE, 1) < 0)
 		return err_sys(e, "be dumpable");
 	return caps_no_new_privs(e);

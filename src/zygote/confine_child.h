@@ -1,5 +1,5 @@
 /* confine_child.h - from a fork of the zygote to a process of the box.
- * Owns: the order in which it gives up what it was. */
+ * Owns: the order of the steps. */
 #pragma once
 #include "base/err.h"
 #include "jail/seccomp.h"
@@ -13,5 +13,5 @@ struct sealing {
 
 enum { SEAL_SOCK = 3, SEAL_REPORT = 4, SEAL_BOX = 5 }; /* where they are afterwards */
 
-/* Top to bottom; a row that fails ends the child. */
+/* From top to bottom; a failed step ends the child. */
 must_check int seal(struct sealing *s, struct err *e);

@@ -1,5 +1,5 @@
-/* confine_steps.h - the names of what seals a child, in their order. In a header of its own because they are
- * told by `atoll policy`, which is not linked with the code that runs them. */
+/* confine_steps.h - the names of the confinement steps of a child, in order. In a separate header
+ * because `atoll policy` prints them and is not linked with the code that runs them. */
 #pragma once
 
 #define SEAL_ROWS(ROW)                                                                             \

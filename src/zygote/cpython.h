@@ -1,6 +1,6 @@
 /* cpython.h - the interpreter's C interface, as far as it is the same in every Python 3.
- * Owns: where in the executable its functions are; they are found by name, so nothing is linked with a
- * version of it. */
+ * Owns: the addresses of its functions; they are found by name, so nothing is linked with a version
+ * of it. */
 #pragma once
 #include <stddef.h>
 #include <stdio.h>
@@ -54,9 +54,9 @@ struct py {
 };
 extern struct py py;
 
-/* Ends the process, and says what is missing, where this is another kind of program. */
+/* Exits with the name of the missing symbol if this is another program. */
 void py_find(void);
-/* Ends the process where there is none. */
+/* Exits if there is none. */
 object *py_member(object *dict, const char *name);
-/* What a call said, as a number. Ends the process, with a traceback, where the call failed. */
+/* The result of a call as a number. Exits with a traceback if the call failed. */
 int py_number(object *take_result);

@@ -1,4 +1,4 @@
-/* fast_path.c - see fast_path.h. What is unusual is found out here and left to python.py. */
+/* fast_path.c - see fast_path.h. Unusual cases are detected here and left to python.py. */
 #include "zygote/fast_path.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static struct {
 	object *native_id, *closed, *flush, *main; /* names */
 	ssize_t handlers, before;
 } o;
-static struct { /* behind the working folder */
+static struct { /* after the working directory */
 	char *words;
 	uint32_t len;
 	const char *path;
@@ -94,7 +94,7 @@ int fast_path_start(const char *words, uint32_t len)
 		return 0;
 	if (len - folder != assumed.len || memcmp(words + folder, assumed.words, assumed.len) != 0)
 		return 0;
-	/* A link leads elsewhere, a folder is a program of another kind; what is not there was never. */
+	/* Only an existing regular file: not a symlink, a package folder or a missing file. */
 	return chdir(HOME) == 0 && lstat(assumed.path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
@@ -112,7 +112,7 @@ static long fast_number(object *function)
 	return n;
 }
 
-/* -1 for what is no list. */
+/* -1: not a list. */
 static ssize_t fast_length(object *list)
 {
 	ssize_t n = list == o.none ? -1 : py.PyList_Size(list);
@@ -129,7 +129,7 @@ int fast_path_end(void)
 	       fast_number(o.exit_count) == 0;
 }
 
-/* The exception that is set, to stderr. */
+/* Prints the current exception to stderr. */
 static void fast_complain(const char *how, object *about)
 {
 	object *type, *value, *trace, *said;
@@ -150,7 +150,7 @@ static int flush_open(object *stream)
 	if (closed)
 		py.Py_DecRef(closed);
 	if (is < 0)
-		py.PyErr_Clear(); /* one that cannot tell is as good as open */
+		py.PyErr_Clear(); /* unknown counts as open */
 	if (is > 0)
 		return 0;
 	done = py.PyObject_CallMethodObjArgs(stream, o.flush, NULL);
@@ -166,7 +166,7 @@ static int fast_flush(const char *name)
 
 	if (!stream || stream == o.none)
 		return 0;
-	py.Py_IncRef(stream); /* it may be of the program's making, and have itself replaced */
+	py.Py_IncRef(stream); /* the program may have replaced it */
 	done = flush_open(stream);
 	if (done < 0)
 		fast_complain("complain_of", stream);
@@ -174,7 +174,7 @@ static int fast_flush(const char *name)
 	return done;
 }
 
-/* 1: somebody holds the program's module, so what is in it had to be destroyed one by one. */
+/* 1: the module of the program is still referenced, so its objects must be destroyed one by one. */
 static int clear_rest(object *ref)
 {
 	object *left = py.PyObject_CallObject(ref, NULL), *done;
@@ -190,14 +190,14 @@ static int clear_rest(object *ref)
 	return 1;
 }
 
-/* What drop_modules() does where the program's module is the only one that was not there before. */
+/* The same as drop_modules() if the module of the program is the only new one. */
 static void drop_main(void)
 {
 	object *main = py.PyDict_GetItem(o.modules, o.main);
 	object *ref = main ? py.PyWeakref_NewRef(main, NULL) : NULL;
 	int found;
 
-	py.PyErr_Clear(); /* not all can be referred to that can be put there */
+	py.PyErr_Clear(); /* not every object supports weak references */
 	if (py.PyDict_SetItem(o.modules, o.main, o.none) < 0)
 		fast_complain("complain", o.modules);
 	found = fast_number(o.collect) != 0;
@@ -226,7 +226,7 @@ int fast_path_leave(int status)
 		drop_all();
 	else
 		drop_main();
-	fast_flush("__stdout__"); /* what destructors have said; and the first ones */
+	fast_flush("__stdout__"); /* output of destructors; and the first ones */
 	fast_flush("__stderr__");
 	return status;
 }

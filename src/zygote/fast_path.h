@@ -1,19 +1,18 @@
-/* fast_path.h - what nearly every child goes through, by the shortest way.
- * Owns: the objects it takes hold of in the zygote.
- *
- * A look at an object is a count in it, and in a fork a copied page; a function written in Python is
- * hundreds of looks. So the usual ways are here, and python.py has all of them. */
+/* fast_path.h - the common case of start and exit of a child, in C.
+ * Owns: the objects it references in the zygote. Access to an object changes its reference count,
+ * which copies a page in a fork; a Python function does this hundreds of times. So the common cases
+ * are here, and python.py handles all of them. */
 #pragma once
 #include "zygote/cpython.h"
 #include <stdint.h>
 
 /* In the zygote, behind settle(). seed: the dictionary of python.py. */
 void fast_path_learn(object *seed);
-/* All that a fork has to do here. The interpreter's own hooks are about threads, of which there was one,
- * and it lives on: nobody holds a lock. */
+/* The work after a fork. The hooks of the interpreter are for threads; there was only one, which
+ * continues, so no lock is held. */
 void fast_path_reseed(void);
-/* 1: these are the words that the zygote assumed, and all is as they say. */
+/* 1: the start message is the one that the zygote assumed, and its conditions hold. */
 int fast_path_start(const char *words, uint32_t len);
-/* 1: there is nothing at this end but what fast_path_leave() does. */
+/* 1: this exit needs only fast_path_leave(). */
 int fast_path_end(void);
 int fast_path_leave(int status);

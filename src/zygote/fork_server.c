@@ -119,7 +119,7 @@ static int run_a(void)
 		return err_sys(&now.err, "step into the box's pid namespace");
 	pid = clone3_call(&args, sizeof(args), a_main, NULL);
 	if (setns(now.home, CLONE_NEWPID) < 0)
-		_exit(70); /* the next box's child would be born in this one */
+		_exit(70); /* the child of the next box would be created in this one */
 	if (pid < 0) {
 		errno = (int)-pid;
 		return err_sys(&now.err, "clone into the box");
@@ -146,7 +146,7 @@ static int become_child(const struct fork_server_hooks *hooks)
 	server_report(s.report, &e);
 	close(s.report);
 	close(s.box);
-	hooks->in_child(); /* meanwhile others go on */
+	hooks->in_child(); /* others continue meanwhile */
 	return s.sock;
 }
 

@@ -42,6 +42,5 @@ __attribute__((no_stack_protector)) void guard_renew(void)
 	if (!at || getrandom(&fresh, sizeof(fresh), 0) != (ssize_t)sizeof(fresh))
 		_exit(70);
 	memcpy(at, fresh.random, sizeof(fresh.random));
-	set_canary(fresh.canary &
-		   ~(uintptr_t)0xff); /* its first byte is 0: it ends what a string could reveal */
+	set_canary(fresh.canary & ~(uintptr_t)0xff); /* first byte 0: it ends strings */
 }

@@ -1,9 +1,9 @@
 /* heap_compact.c - see heap_compact.h.
  *
- * An allocator gives what is free before it asks for more. So whoever takes until an address behind a
- * mark comes has taken every gap before it. The mark of the small objects is a new arena, that of the C
- * library's heap the beginning of the free space at its end. Of that heap no more is taken than what was
- * there: close_heap() gives back whatever comes from behind the mark and would be large. */
+ * An allocator returns free memory before it asks for more. So allocating until an address after a
+ * mark is returned fills every gap before it. The mark of the small objects is a new arena, that of
+ * the heap of the C library the start of the free space at its end. No more of that heap is used
+ * than existed: close_heap() frees every large block from after the mark. */
 #include "zygote/heap_compact.h"
 
 #include <malloc.h>
@@ -13,13 +13,10 @@
 
 enum { SMALL_MOST = 512, SMALL_STEP = 16 };
 enum { HEAP_LEAST = 16, HEAP_MOST = 96 * 1024, HEAP_KEPT = 1040, HEAP_STEP = 16 };
-enum { TRIES = 1 << 18 }; /* of one size: then something is not as we think, and nothing is lost */
+enum { TRIES = 1 << 18 }; /* limit per size: then an assumption is wrong, and nothing is lost */
 
-enum {
-	POOL = 16384,
-	CHUNK = 64
-};                               /* at most, what the allocators have at the head of free memory */
-enum { HEAP_REST = 512 * 1024 }; /* for most programs enough */
+enum { POOL = 16384, CHUNK = 64 }; /* maximum size of an allocator header */
+enum { HEAP_REST = 512 * 1024 };   /* for most programs enough */
 
 static uintptr_t small_mark, small_top, heap_mark;
 
@@ -44,7 +41,7 @@ static void close_small(const struct heap_compact_small *small)
 		}
 }
 
-/* From the largest down: what is left of a gap is a smaller one. */
+/* From the largest size down: the rest of a gap is a smaller gap. */
 static void close_heap(void)
 {
 	for (size_t size = HEAP_MOST; size >= HEAP_LEAST; size -= HEAP_STEP)
@@ -53,7 +50,7 @@ static void close_heap(void)
 
 			if ((uintptr_t)at < heap_mark)
 				continue;
-			/* A small one would not go back to the end but wait for its like. */
+			/* A small block would be cached instead of returned to the end. */
 			if (size > HEAP_KEPT)
 				free(at);
 			break;
@@ -84,7 +81,7 @@ void heap_compact_close(const struct heap_compact_small *small,
 	close_heap();
 }
 
-/* Pools that were given back come first, then those that were never used, upwards. */
+/* Freed pools are used first, then unused ones in ascending order. */
 static struct heap_compact_rest leave_small(const struct heap_compact_small *small,
 					    const struct heap_compact_arena *newest)
 {
@@ -100,7 +97,7 @@ static struct heap_compact_rest leave_small(const struct heap_compact_small *sma
 static struct heap_compact_rest leave_heap(void)
 {
 	void *volatile room =
-		compact_must(malloc(HEAP_REST)); /* or the compiler would spare itself both */
+		compact_must(malloc(HEAP_REST)); /* prevents that the compiler removes both */
 
 	free(room);
 	return (struct heap_compact_rest){ (char *)heap_rest() + CHUNK, sbrk(0) };

@@ -1,8 +1,7 @@
-/* heap_compact.h - the gaps that loading leaves in a heap, closed.
- * Owns: what it takes, which is never given back.
- *
- * What is made in the gaps of a heap lies on as many pages as there are gaps, and every page that a
- * child writes to is copied. Behind heap_compact_close() all that is made lies side by side. */
+/* heap_compact.h - fills the gaps that loading leaves in a heap.
+ * Owns: the memory in the gaps, which is never freed. Objects in the gaps of a heap are spread over
+ * many pages, and every page that a child writes to is copied. After heap_compact_close() new
+ * objects are adjacent. */
 #pragma once
 #include <stddef.h>
 
@@ -11,7 +10,7 @@ struct heap_compact_small { /* the interpreter's allocator of small objects */
 	void (*give)(void *at);
 };
 
-struct heap_compact_arena { /* the newest one of that allocator; it changes when there is another */
+struct heap_compact_arena { /* the newest arena; changes when a new one is allocated */
 	char *at;
 	size_t size;
 };

@@ -47,12 +47,11 @@ struct pieces {
 static struct {
 	uintptr_t from, next, to;
 } room;
-static struct pieces data,
-	code; /* of loaded objects: what is written to; what is run, and read with it */
-static struct pieces plan;  /* all that is to be baked */
-static struct pieces gaps;  /* addresses that nothing is at, and that are kept from others */
-static struct pieces spare; /* free memory */
-static struct pieces hot;   /* what children write to */
+static struct pieces data, code; /* of loaded objects: writable data; code, and data read with it */
+static struct pieces plan;       /* all mappings for the image */
+static struct pieces gaps;       /* reserved addresses */
+static struct pieces spare;      /* free memory */
+static struct pieces hot;        /* what children write to */
 static size_t page;
 static int may_execute; /* what is in the file */
 
@@ -150,7 +149,7 @@ static int is_ours(const struct image_piece *p, const char *name)
 	return (p->from >= room.from && p->to <= room.next) || is_in(&data, p);
 }
 
-/* What is one behind the other is one mapping. */
+/* Adjacent ranges are one mapping. */
 static void plan_piece(struct image_piece p)
 {
 	struct image_piece *last = plan.n ? &plan.v[plan.n - 1] : NULL;
@@ -163,7 +162,7 @@ static void plan_piece(struct image_piece p)
 		plan.v[plan.n++] = p;
 }
 
-/* All of it but what is spare. */
+/* Everything except spare memory. */
 static void plan_rest(struct image_piece p)
 {
 	for (unsigned i = 0; i < spare.n; i++) {
@@ -308,7 +307,7 @@ static void lay_back(int file)
 	for (unsigned i = 0; i < plan.n; i++) {
 		const struct image_piece *p = &plan.v[i];
 
-		/* Half of a heap is none: whoever waits sees us die. */
+		/* A partly mapped heap is unusable: the zygote exits. */
 		if (mmap((void *)p->from, p->to - p->from, p->prot, MAP_PRIVATE | MAP_FIXED, file,
 			 p->at) == MAP_FAILED)
 			_exit(74);
@@ -452,7 +451,7 @@ static void choose_hot(const struct pieces *told)
 int heap_image_learn(void (*live)(unsigned which), struct err *e)
 {
 	const size_t size = BAKE_LIVES * sizeof(struct pieces);
-	/* No box may share a page with another, so this one is gone before there is any. */
+	/* Boxes must not share this page, so it is unmapped before the first box. */
 	struct pieces *told =
 		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int rc = 0;

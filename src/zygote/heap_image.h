@@ -1,17 +1,16 @@
-/* heap_image.h - what a zygote has loaded, laid where a fork costs little.
- * Owns: the room for an interpreter's heap, and the sealed file that its pages come from.
- *
- * A fork copies an entry for each page of a process' own memory, and its end takes each apart again;
- * a write to such a page is a copy and a flush of the other processors' tables. A private mapping of a
- * file that nobody wrote to is free at a fork: who touches a page finds it in the file. So what was
- * loaded is written to a file in memory, sealed, and mapped again at its own place, privately. */
+/* heap_image.h - moves the loaded heap of a zygote into a sealed file, so that a fork is cheap.
+ * Owns: the memory of the interpreter's heap, and the sealed file that its pages come from. A fork
+ * copies a table entry for each page of private memory, and the exit removes each; a write to such
+ * a page is a copy and a TLB flush. A private mapping of an unwritten file is free at a fork: a
+ * touched page is found in the file. So the heap is written to a memfd, sealed, and mapped
+ * privately at the same addresses. */
 #pragma once
 #include "base/err.h"
 #include <stddef.h>
 
 /* Memory that heap_image_take() knows; NULL when there is no room left. Page-aligned, zeroed. */
 void *heap_image_room(size_t size);
-/* Nothing there needs to be kept: it stays out of the file, and a child finds nothing there. */
+/* This range is not stored in the file, and reads as zero in a child. */
 void heap_image_spare(void *from, void *to);
 /* Once, with one thread. A failure leaves everything as it was. */
 must_check int heap_image_take(struct err *e);

@@ -37,7 +37,7 @@ static object *python_function(const char *name)
 	return py_member(seed, name);
 }
 
-/* Where what is loaded lies is for us to choose; what a program makes is where it always is. */
+/* Loaded objects are placed in our memory; objects of a program use the normal allocator. */
 static struct arenas usual;
 static struct heap_compact_arena newest;
 
@@ -77,7 +77,7 @@ static void run_text(void)
 	}
 }
 
-/* A page that nobody has ever written to costs a child half of what a copy does. */
+/* A page that was never written costs a child half as much as a copy. */
 static void leave_rest(const struct heap_compact_small *small)
 {
 	struct heap_compact_rest rest[HOLES_RESTS];
@@ -104,7 +104,7 @@ static void python_load(const char *kind)
 	py.PyObject_SetArenaAllocator(&usual);
 }
 
-/* Programs of the kind that children are told. They say nothing: there is nobody to hear it. */
+/* Programs like those of children. They print nothing. */
 static const char *const trials[BAKE_LIVES] = {
 	"def f(a, b):\n"
 	"    return [x for x in a if x not in b]\n"
@@ -146,7 +146,7 @@ static void in_child(void)
 	fast_path_reseed();
 }
 
-/* What Py_FinalizeEx() would do for the program, and not what it would do to the interpreter. */
+/* The part of Py_FinalizeEx() that affects the program, without the clean-up of the interpreter. */
 static int python_leave(int status)
 {
 	if (fast_path_end())
@@ -159,7 +159,7 @@ static object *main_scope(void)
 	return py.PyModule_GetDict(py.PyImport_AddModule("__main__"));
 }
 
-/* A short life from the fork to the end. Programs are files more often than not. */
+/* A complete run from the fork to the exit. Most programs are files. */
 static void live_once(unsigned which)
 {
 	int fd = memfd_create("trial", MFD_CLOEXEC);
@@ -181,11 +181,11 @@ static void lay_out(const char *kind)
 	struct err e;
 
 	if (heap_image_take(&e) < 0 ||
-	    heap_image_learn(live_once, &e) < 0) /* forks are dearer then, and that is all */
+	    heap_image_learn(live_once, &e) < 0) /* then forks are slower */
 		fprintf(stderr, "zygote %s: %s\n", kind, e.msg);
 }
 
-/* As ps shows it. One string with spaces: where its end was is not ours to change. */
+/* The command line for ps. One string with spaces: its end cannot be moved. */
 static void rename_process(const char *words, uint32_t len, unsigned argc)
 {
 	size_t at = 0;
@@ -221,7 +221,7 @@ static const char *skip_words(const char *word, const char *end, unsigned n)
 	return word;
 }
 
-/* An end by SIGINT, if that is what ended it, for whoever waits. */
+/* Exits by SIGINT if that ended the program, so that waitpid() reports it. */
 static void die_of_interrupt(void)
 {
 	python_leave(130);
@@ -230,7 +230,7 @@ static void die_of_interrupt(void)
 	_exit(130);
 }
 
-/* PyErr_Print() would not come back from a SystemExit. */
+/* PyErr_Print() would exit on a SystemExit. */
 static int asked_for(void)
 {
 	object *type, *value, *trace;
@@ -280,8 +280,8 @@ static const char *word_after(const char *word)
 	return word + strlen(word) + 1;
 }
 
-/* While nobody has asked for anything there is time to go the way that a program goes: what lies
- * along it is mapped then, and near. It leaves nothing behind that a program could see. */
+/* A pooled child has time to run a dummy program: the pages of this path are mapped then. It leaves
+ * nothing that a program could see. */
 static void python_practise(void)
 {
 	static const char words[] = "1\0/usr/bin/python3";
@@ -323,7 +323,7 @@ static int python_live(int sock)
 		return 1;
 	}
 	close(sock);
-	/* become() has seen to it that they are there. */
+	/* become() has checked that they exist. */
 	return what == RUN_CODE ? run_code(word_after(word_after(argv)))
 				: run_file(word_after(argv));
 }
@@ -362,7 +362,7 @@ static int seed_main(int argc, char **argv, char **env)
 		python_practise();
 	status = python_live(sock);
 	status = python_leave(status);
-	/* What libraries do at an exit is tidying up, and that, too, would copy what it tidies. */
+	/* Exit handlers of libraries only clean up, which would copy pages. */
 	fflush(NULL);
 	_exit(status);
 }
@@ -377,7 +377,7 @@ int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
 
 	(void)main;
 	*(void **)&real = dlsym(RTLD_NEXT, "__libc_start_main");
-	unsetenv("LD_PRELOAD"); /* what a library runs while it is imported is no zygote */
+	unsetenv("LD_PRELOAD"); /* a child process of an imported library is no zygote */
 	py_find();
 	return real(seed_main, argc, argv, init, fini, rtld_fini, stack_end);
 }
