@@ -36,7 +36,7 @@ struct compile_reuse_spec {       /* texts: borrowed until compile_reuse_fini() 
 
 struct compile_reuse {
 	/* clang-format off */
-	void (*done)(struct compile_reuse *x, int found); /* once for each call of the two; perhaps from within it */
+	void (*done)(struct compile_reuse *x, int found); /* once per call, perhaps within it */
 	struct compile_reuse *next;
 	struct box *box; /* the list owner; NULL: idle */
 	struct fleet *fleet;

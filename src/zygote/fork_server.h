@@ -13,5 +13,5 @@ int fork_server_run(const struct fork_server_hooks *hooks, int *out_waits);
 
 /* In the child. Waits for its stdio, then for its words. Ends the process when init is gone. */
 void fork_server_stdio(int sock);
-int fork_server_told(int sock); /* 1: its message has arrived, or init has exited */
+int fork_server_told(int sock);                           /* a message, or the end of init */
 char *fork_server_start_msg(int sock, uint32_t *out_len); /* the heap's */
