@@ -18,6 +18,7 @@
 #include "repair/overfit_check.h"
 #include "repair/edit.h"
 #include "repair/repair_programs.h"
+#include "repair/repair_task.h"
 #include "repair/candidate_search.h"
 #include "repair/candidate_test.h"
 #include "base/buf.h"
@@ -42,7 +43,6 @@ enum {
 	LIES_MOST = 8,	  /* later messages are ignored */
 	OVERFIT_LEAST = 2,  /* minimum of examples: one alone proves too little */
 	QUEUE_MOST = 256, /* edits that wait for their test; further ones are dropped */
-	SOURCE_MOST = 256 * 1024,
 	HELD_NONE = CANDIDATE_TEST_EXAMPLES,
 	/* clang-format on */
 };
@@ -92,86 +92,6 @@ struct repair {
 	char why[160];
 	/* clang-format on */
 };
-
-/* ---- what is to be done ---- */
-
-static const char *source_of(const json_t *artifact, size_t *len)
-{
-	const json_t *text =
-		json_object_get(json_object_get(artifact, "files"), doc_text(artifact, "entry"));
-
-	*len = json_string_length(text);
-	return json_string_value(text);
-}
-
-/* A test without a command is run as a program; functions named test* are called. */
-static void set_command(json_t *test, const char *language)
-{
-	static const char call_all[] =
-		"import runpy; n = runpy.run_path(\"%s\"); "
-		"[n[f]() for f in list(n) if f.startswith(\"test\") and callable(n[f])]";
-	const char *path = doc_text(test, "path"), *text = doc_text(test, "content");
-	const struct lang *l = lang_named(language);
-	auto_buf struct buf command = { 0 };
-
-	if (!l || l->compile[0] || strpbrk(path, "'\"\\\n"))
-		return;
-	buf_printf(&command, "%s ", lang_program(l));
-	if (strcmp(l->name, "python") != 0 || !strstr(text, "def test") ||
-	    strstr(text, "__main__")) {
-		buf_printf(&command, "'%s'", path);
-	} else if (strstr(text, "unittest")) {
-		buf_printf(&command, "-m unittest '%s'", path);
-	} else {
-		buf_puts(&command, "-c '");
-		buf_printf(&command, call_all, path);
-		buf_putc(&command, '\'');
-	}
-	json_object_set_new(test, "command", json_string(buf_str(&command)));
-}
-
-/* All in one list: {call, expected}, {input, expected}, {command, path, content}. */
-static json_t *examples_of(const json_t *artifact)
-{
-	const json_t *tests = json_object_get(artifact, "tests");
-	json_t *all = json_array();
-
-	json_array_extend(all, json_object_get(artifact, "examples"));
-	for (size_t i = 0; i < json_array_size(tests); i++) {
-		json_t *test = json_copy(json_array_get(tests, i));
-
-		if (!*doc_text(test, "command"))
-			set_command(test, doc_text(artifact, "language"));
-		json_array_append_new(all, test);
-	}
-	return all;
-}
-
-/* "js" -> "node" */
-static const char *own_name(const char *language)
-{
-	const struct lang *l = lang_named(language);
-
-	return l ? l->name : "";
-}
-
-int repair_knows(const char *language)
-{
-	return program_search(language) || mutate_knows(own_name(language));
-}
-
-int repair_possible(const json_t *artifact)
-{
-	const char *language = doc_text(artifact, "language");
-	json_t *examples = examples_of(artifact);
-	size_t n = 0;
-	const char *source = source_of(artifact, &n);
-	int fine = source && n && n <= SOURCE_MOST && strlen(source) == n &&
-		   repair_knows(language) && candidate_test_possible(language, examples);
-
-	json_decref(examples);
-	return fine;
-}
 
 /* ---- the end ---- */
 
@@ -474,7 +394,7 @@ static void hold_out(struct repair *r, uint64_t passed)
 /* Generates edits where there is no search, and starts to test them. */
 static void begin_search(struct repair *r)
 {
-	const char *language = own_name(doc_text(r->artifact, "language"));
+	const char *language = repair_language(doc_text(r->artifact, "language"));
 	int searched = program_search(language) != NULL;
 
 	mutate_make(&r->given, language, r->source, r->source_len,
@@ -518,7 +438,7 @@ static void after_candidate(struct repair *r, const struct attempt *a, struct ca
 	const char *language = doc_text(r->artifact, "language");
 	int told = program_search(language) != NULL;
 	/* A search without types finds edits that do not compile: that is not counted as a lie. */
-	int exact = told && !strcmp(program_runner(language), own_name(language));
+	int exact = told && !strcmp(program_runner(language), repair_language(language));
 
 	r->built += !told;
 	r->nlost += a->lost;
@@ -733,12 +653,12 @@ struct repair *repair_start(struct fleet *f, const char *team, const json_t *art
 		abort();
 	r->owner = o;
 	r->artifact = json_deep_copy(artifact);
-	r->examples = examples_of(r->artifact);
+	r->examples = repair_examples(r->artifact);
 	if (unseen && json_array_size(r->examples) < CANDIDATE_TEST_EXAMPLES) {
 		json_array_append_new(r->examples, json_deep_copy(unseen));
 		r->unseen = 1;
 	}
-	r->source = source_of(r->artifact, &r->source_len);
+	r->source = repair_source(r->artifact, &r->source_len);
 	r->held = HELD_NONE;
 	r->began_ms = loop_now_ms();
 	timer_init(&r->turn, f->loop, on_turn);

@@ -34,13 +34,6 @@ const struct field execs_wait_query[] = {
 	  "maximum waiting time; the answer is 202 if the exec is still running", NULL },
 	{ 0 },
 };
-const struct field execs_stdin_query[] = {
-	{ "close", FIELD_BOOL, 0, 0, 0, "close stdin after these bytes", NULL },
-	{ "offset", FIELD_INT, 0, 0, INT64_MAX,
-	  "offset of the first byte in the whole input; bytes that the exec already has are skipped",
-	  NULL },
-	{ 0 },
-};
 const struct field execs_signal_fields[] = {
 	{ "signal", FIELD_ANY, 1, 0, 0, "name or number of the signal: INT, TERM, KILL, 10", NULL },
 	{ 0 },
@@ -68,7 +61,7 @@ static void no_exec(struct call *c)
 		   "list them: GET /v1/boxes/ID/execs");
 }
 
-static struct exec *execs_living(struct box *b, const char *name)
+struct exec *execs_living(struct box *b, const char *name)
 {
 	struct exec *r = exec_lookup(b, name);
 
@@ -110,8 +103,7 @@ static int execs_recorded(struct call *c, const struct box *b, struct store_run 
 	return 0;
 }
 
-/* The running exec that the path names; if it does not run, answers with the reason. */
-static struct exec *execs_running(struct call *c)
+struct exec *execs_running(struct call *c)
 {
 	struct box *b = call_box(c, 0);
 	struct exec *r = b ? execs_living(b, call_param(c, 1)) : NULL;
@@ -556,126 +548,6 @@ void execs_output(struct call *c)
 					   ? EVENT_STREAM_SSE
 					   : EVENT_STREAM_NDJSON);
 	exec_reader_open(&r->reader, &c->api->fleet, b->row.id, id, ref, r->asked, &on);
-}
-
-/* ---- input ---- */
-
-struct feeding {
-	struct call *call;
-	struct exec_input_wait wait;
-	struct exec_wait end;
-	uint64_t bytes;
-	int64_t at; /* position of the next byte in the whole input; -1: append */
-	int over;   /* the exec reads no more input */
-	int begun, gap;
-};
-
-static void feeding_low(struct exec_input_wait *w, int closed)
-{
-	struct feeding *f = loop_owner(w, struct feeding, wait);
-
-	f->over |= closed;
-	if (f->begun)
-		http_resume(f->call->req);
-	else
-		http_want_body(f->call->req, HTTP_BODY_STREAM, 0);
-	f->begun = 1;
-}
-
-/* Skips bytes that the exec already has: a client sends input again when it did not get
- * the answer. */
-static void skip_known(struct feeding *f, const struct exec *r, const char **bytes, size_t *n)
-{
-	uint64_t has = exec_input_has(r), known;
-
-	if (f->at < 0)
-		return;
-	f->gap |= (uint64_t)f->at > has;
-	known = has > (uint64_t)f->at ? has - (uint64_t)f->at : 0;
-	known = known < *n ? known : *n;
-	f->at += (int64_t)*n;
-	*bytes += known;
-	*n -= (size_t)known;
-}
-
-static void feeding_bytes(struct http_req *req, const char *bytes, size_t n)
-{
-	struct call *c = req->user;
-	struct feeding *f = c->state;
-	struct box *b = fleet_find(&c->api->fleet, c->held);
-	struct exec *r = b ? execs_living(b, call_param(c, 1)) : NULL;
-
-	if (!r || f->over || !r->stdin_open) {
-		f->over = 1;
-		return;
-	}
-	f->bytes += n;
-	skip_known(f, r, &bytes, &n);
-	if (!f->gap && exec_stdin(r, bytes, n)) {
-		http_pause(req);
-		exec_input_await(r, &f->wait);
-	}
-}
-
-static void feeding_end(struct http_req *req)
-{
-	struct call *c = req->user;
-	struct feeding *f = c->state;
-	struct box *b = fleet_find(&c->api->fleet, c->held);
-	struct exec *r = b ? execs_living(b, call_param(c, 1)) : NULL;
-
-	if (f->over || !r) {
-		call_error(c, 409, "conflict", "the program reads no more input", NULL, NULL);
-		return;
-	}
-	if (f->gap) {
-		call_error(c, 409, "gap", "there are bytes missing before ?offset=", NULL,
-			   "GET the exec: stdin.bytes");
-		return;
-	}
-	if (call_query_flag(c, "close"))
-		exec_input_close(r);
-	/* Only the first input is an event: a terminal sends one request for each key. */
-	if (!r->input_noted)
-		call_audit(c, "exec.stdin", r->id, "ok");
-	r->input_noted = c->audited = 1;
-	call_json(c, 200,
-		  json_pack("{s:I, s:I}", "accepted", (json_int_t)f->bytes, "delivered",
-			    (json_int_t)r->sent));
-}
-
-static void feeding_dropped(struct call *c)
-{
-	struct feeding *f = c->state;
-
-	exec_input_cancel(&f->wait);
-}
-
-void execs_stdin(struct call *c)
-{
-	struct exec *r = execs_running(c);
-	struct feeding *f;
-
-	if (!r)
-		return;
-	if (!r->stdin_open) {
-		call_error(c, 409, "conflict", "its input is not open", NULL,
-			   "start it with open_stdin or pty");
-		return;
-	}
-	f = call_alloc(c, sizeof(*f));
-	*f = (struct feeding){ .call = c,
-			       .wait.low = feeding_low,
-			       .at = call_query_int(c, "offset", -1) };
-	c->state = f;
-	c->drop = feeding_dropped;
-	c->req->on_body = feeding_bytes;
-	c->req->on_body_end = feeding_end;
-	exec_input_check(r);
-	if (r->input_unknown)
-		exec_input_await(r, &f->wait);
-	else
-		feeding_low(&f->wait, 0);
 }
 
 /* ---- signals ---- */

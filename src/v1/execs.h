@@ -16,6 +16,10 @@ void execs_resize(struct call *c);
 void execs_kill(struct call *c);
 
 struct box;
+struct exec;
+struct exec *execs_living(struct box *b, const char *name); /* by id or tag; NULL: none */
+/* The running exec that the path names; if it does not run, answers with the reason. */
+struct exec *execs_running(struct call *c);
 /* The exec of b that parameter 1 names: its id and its number in the box; 0: none. */
 int execs_ref(struct call *c, struct box *b, char id[ID_LEN + 1], uint32_t *ref);
 
