@@ -37,7 +37,7 @@ char *buf_space(struct buf *b, size_t n)
 void buf_grew(struct buf *b, size_t n)
 {
 	if (!n)
-		return; /* and then p may still be NULL */
+		return; /* p may be NULL then */
 	assert(n < b->room - b->len);
 	b->len += n;
 	b->p[b->len] = 0;

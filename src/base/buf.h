@@ -1,13 +1,13 @@
 /* buf.h - text that we build.
- * Owns: its memory. Zero is a valid empty one, and there is always a NUL behind the last byte.
+ * Owns: its memory. Zero is a valid empty one, and there is always a NUL after the last byte.
  *
- *	auto_buf struct buf line = { 0 };
+ * auto_buf struct buf line = { 0 };
  *
- *	buf_printf(&line, "box %s", id);
- *	puts(buf_str(&line));
+ * buf_printf(&line, "box %s", id);
+ * puts(buf_str(&line));
  *
- * Nothing here fails: out of memory aborts. So a size that a stranger chooses meets a limit
- * before it comes here. Streams (a guest's output) do not belong in a buf; they are bounded. */
+ * Nothing here fails: out of memory aborts. So a size from untrusted input must be checked against
+ * a limit before. Streams (a guest's output) do not belong in a buf; they are bounded. */
 #pragma once
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,8 @@ void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
-/* n writable bytes behind the text, for read(2) and its kin; buf_grew() says how many came. */
+/* n writable bytes after the text, for read(2) and similar calls; buf_grew() sets how many were
+ * written. */
 char *buf_space(struct buf *b, size_t n);
 void buf_grew(struct buf *b, size_t n);
 

@@ -1,5 +1,5 @@
-/* cleanup.h - ownership that ends with the scope.
- * auto_fd closes, auto_free frees, on every path; steal_fd() and steal() hand over on the good one. */
+/* cleanup.h - ownership that ends with the scope. auto_fd closes, auto_free frees, on every path;
+ * steal_fd() and steal() transfer ownership on success. */
 #pragma once
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* edit_distance.h - how many typing errors lie between two names. */
+/* edit_distance.h - the number of typing errors between two names. */
 #pragma once
 
 enum { EDIT_DISTANCE_MAX = 64 };

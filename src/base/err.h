@@ -1,6 +1,6 @@
-/* err.h - one failure, said once and carried whole.
- * Plain data: copy it, keep it, send it through a socket. A guest that exits 1 or runs out of
- * memory is a result, not an err; only our own failures are. */
+/* err.h - one failure, with its kind, errno and message. Plain data: copy it, keep it, send it
+ * through a socket. A guest that exits 1 or runs out of memory is a result, not an err; only
+ * internal failures are. */
 #pragma once
 
 enum err_kind {
@@ -24,7 +24,7 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Saves errno first and appends its text. */
 int err_sys(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Puts "where: " in front of what is there. */
+/* Prepends "where: " to the message. */
 int err_in(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 const char *err_kind_name(enum err_kind kind); /* "invalid", "not_found", ... */

@@ -12,7 +12,7 @@ static void glob_take_all(struct glob *g, unsigned __int128 bit, int slash)
 			g->takes[c] |= bit;
 }
 
-/* p is behind "["; returns what is behind "]", NULL if there is none. */
+/* p is after "["; returns the position after "]", NULL without one. */
 static const char *glob_compile_set(struct glob *g, const char *p)
 {
 	int other = *p == '!' || *p == '^', in[256] = { 0 };
@@ -36,7 +36,7 @@ static const char *glob_compile_set(struct glob *g, const char *p)
 	return p + 1;
 }
 
-/* p is at the first of some stars; returns what is behind them. */
+/* p is at the first of some stars; returns the position after them. */
 static const char *glob_compile_stars(struct glob *g, const char *pattern, const char *p)
 {
 	const char *end = p + strspn(p, "*");
@@ -84,7 +84,8 @@ int glob_compile(struct glob *g, const char *pattern, struct err *e)
 	return 0;
 }
 
-/* What can be left out: a star at any time, folders where a name begins. A star is never behind a star. */
+/* Tokens that may match nothing: a star anywhere, ** at the start of a name. A star never follows a
+ * star. */
 static unsigned __int128 glob_skip(const struct glob *g, unsigned __int128 at, int name_begins)
 {
 	if (name_begins)

@@ -7,7 +7,7 @@
 enum { GLOB_BYTES = 120 }; /* of a pattern */
 
 struct glob {
-	unsigned __int128 takes[256]; /* tokens that take this byte and are done with it */
+	unsigned __int128 takes[256];           /* tokens that match this byte */
 	unsigned __int128 star, globstar, dirs; /* *, **, and a ** with the slash after it */
 	unsigned n;                             /* tokens */
 };

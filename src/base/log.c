@@ -1,4 +1,4 @@
-/* log.c - see log.h. No allocation for a line: it is built where it is written from. */
+/* log.c - see log.h. A line is built in a buffer on the stack, without allocation. */
 #include "base/log.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -54,7 +54,7 @@ static size_t log_registered(const char *p, size_t n)
 	return 0;
 }
 
-/* How many bytes of a header's name and what stands before its value, as in
+/* The length of a header name and the text before its value, as in
  * `Authorization: Bearer x`, `"x-api-key": "x"` or `Bearer x`. */
 static size_t before_a_credential(const char *p, size_t n)
 {
@@ -104,7 +104,7 @@ static void log_put(struct base_line *l, const char *bytes, size_t n)
 {
 	if (n > l->room - l->n) {
 		l->cut = 1;
-		l->room = l->n; /* nothing behind a gap */
+		l->room = l->n; /* nothing after a gap */
 		return;
 	}
 	memcpy(l->p + l->n, bytes, n);
@@ -116,13 +116,13 @@ static void puts_line(struct base_line *l, const char *s)
 	log_put(l, s, strlen(s));
 }
 
-/* A character of UTF-8 that may be shown, or 0. */
+/* The length of a printable UTF-8 character, or 0. */
 static unsigned shown_utf8(const char *p, size_t n)
 {
 	uint32_t c;
 	unsigned len = utf8_decode(p, n, &c);
 
-	return c < 0xa0 ? 0 : len; /* the second set of control characters moves cursors, too */
+	return c < 0xa0 ? 0 : len; /* C1 control characters also move cursors */
 }
 
 static size_t put_char(struct base_line *l, const char *p, size_t n)
@@ -152,7 +152,7 @@ static void put_escaped(struct base_line *l, const char *text, size_t n)
 {
 	size_t end = n > LOG_VALUE ? LOG_VALUE : n, i = 0;
 
-	/* Secrets are looked for in all of it, so that none is cut in two and passes as half. */
+	/* Secrets are searched before the text is truncated, so that no part of one is printed. */
 	while (i < end) {
 		size_t hide = api_key(text + i, n - i), name;
 
@@ -219,7 +219,7 @@ static void put_value(struct base_line *l, enum log_form form, const struct log_
 	puts_line(l, number);
 }
 
-/* The whole field or nothing of it. */
+/* The complete field or nothing. */
 static void put_field(struct base_line *l, enum log_form form, const struct log_field *f)
 {
 	size_t before = l->n, room = l->room;
@@ -264,7 +264,7 @@ size_t log_line(char out[LOG_LINE], enum log_form form, enum log_level level, ui
 	puts_line(&l, form == LOG_JSON ? "\",\"level\":\"" : " ");
 	puts_line(&l, level_names[level]);
 	puts_line(&l, form == LOG_JSON ? "\",\"msg\":\"" : " ");
-	/* Even all escaped, 3 KiB of message leave the rest its place. */
+	/* Even if every byte is escaped, 3 KiB of message leave space for the rest. */
 	put_escaped(&l, msg, strnlen(msg, LOG_VALUE / 2));
 	puts_line(&l, form == LOG_JSON ? "\"" : "");
 	for (; fields && fields->key; fields++)

@@ -1,13 +1,13 @@
-/* log.h - what happened, one line each, on stderr.
- * Owns: the level, the form, the list of secrets; all set up before the first thread.
+/* log.h - log lines on stderr.
+ * Owns: the level, the format, the list of secrets; all set before the first thread starts.
  *
- *	log_info("box made", LOG_S("box", id), LOG_U("us", took_us));
- *	{"ts":"2026-11-15T12:00:00.123Z","level":"info","msg":"box made","box":"k3v7","us":812}
+ * log_info("box made", LOG_S("box", id), LOG_U("us", took_us));
+ * {"ts":"2026-11-15T12:00:00.123Z","level":"info","msg":"box made","box":"k3v7","us":812}
  *
  * Never fails its caller and never waits long: a line is one write(2) of at most PIPE_BUF bytes, so
- * that lines of several processes do not mix. A reader that stands still loses lines, and is told
- * how many. Text from elsewhere is cut, made valid UTF-8, and kept from moving a cursor; what looks
- * like a key, and every secret registered here, is replaced by "***". */
+ * that lines of several processes do not mix. A reader that does not read loses lines, and their
+ * number is logged. Untrusted text is truncated, made valid UTF-8, and escaped; keys and every
+ * secret registered here are replaced by "***". */
 #pragma once
 #include "base/err.h"
 #include <stddef.h>
@@ -46,7 +46,7 @@ static inline struct log_field log_text(const char *key, const char *text, size_
 
 void log_setup(int fd, enum log_form form, enum log_level least); /* else: stderr, text, info */
 int log_level_of(const char *name);                               /* "debug" ... "none"; -1 */
-/* Never to be seen in a line; copied. Below 6 bytes it would hide everything, and is not taken. */
+/* Redacted in every line; copied. Secrets below 6 bytes would hide too much and are ignored. */
 void log_secret(const char *value);
 void log_forget_secrets(void);
 
@@ -55,9 +55,9 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
 /* The line itself, newline included; returns its length. */
 size_t log_line(char out[LOG_LINE], enum log_form form, enum log_level level, uint64_t wall_ns,
 		const char *msg, const struct log_field *fields);
-/* Lines that no reader took, since the last one that was taken. */
+/* Lost lines since the last one that was written. */
 uint64_t log_lost(void);
-uint64_t log_lost_ever(void); /* all of them, told or not */
+uint64_t log_lost_ever(void); /* all lost lines */
 
 #define LOG_AT(level, msg, ...)                                                                    \
 	do {                                                                                       \

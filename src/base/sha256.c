@@ -64,7 +64,7 @@ void sha256_add(struct sha256 *s, const void *bytes, size_t n)
 	while (n) {
 		size_t have = s->len % 64;
 
-		if (!have && n >= 64) { /* straight from the caller's memory */
+		if (!have && n >= 64) { /* directly from the memory of the caller */
 			sha256_mix(s->state, p);
 			s->len += 64;
 			p += 64;

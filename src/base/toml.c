@@ -1,14 +1,10 @@
-/* toml.c - see toml.h. Statements, keys, tables and arrays.
- *
- * The bytes are looked at twice. First all of them, for what TOML forbids everywhere (bad UTF-8,
- * control characters, a CR alone), so that nothing behind that has to care. Then as a grammar.
- *
- * A table remembers how it came to be, because that decides who may still add to it:
- *   IMPLIED   on the way of a header, [a.b] makes a: one header or dotted keys may still define it
- *   HEADER    by [a]: only the lines below it, and headers of tables inside
- *   DOTTED    by a.b = 1: dotted keys of the same section, and headers of tables inside
- *   WHOLE     by { } or [ ]: nobody
- *   REPEATED  (an array) by [[a]]: only another [[a]] */
+/* toml.c - see toml.h. Statements, keys, tables and arrays. There are two passes. The first checks
+ * all bytes for what TOML forbids everywhere (invalid UTF-8, control characters, a CR alone), so
+ * that the parser need not. The second parses the grammar. A table stores how it was created,
+ * because that decides what may be added to it: IMPLIED on the way of a header, [a.b] makes a: one
+ * header or dotted keys may still define it HEADER by [a]: only the lines below it, and headers of
+ * tables inside DOTTED by a.b = 1: dotted keys of the same section, and headers of tables inside
+ * WHOLE by { } or [ ]: nobody REPEATED (an array) by [[a]]: only another [[a]] */
 #include "base/toml_scan.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
@@ -26,7 +22,7 @@ struct toml_chunk {
 	max_align_t bytes[];
 };
 
-struct toml_key { /* a.b.c, taken apart */
+struct toml_key { /* the parts of a.b.c */
 	struct toml_text part[TOML_MAX_DEPTH];
 	const char *at[TOML_MAX_DEPTH]; /* where each began */
 	unsigned n;
@@ -280,7 +276,7 @@ static int make_table(struct toml_scan *s, struct toml_node *in, struct toml_tex
 	return 0;
 }
 
-/* One step of a header: into a table, or into the last one of an array of them. */
+/* One part of a header: enters a table, or the last one of an array of tables. */
 static int toml_enter(struct toml_scan *s, const struct toml_key *k, unsigned i,
 		      struct toml_node **table)
 {
@@ -294,7 +290,7 @@ static int toml_enter(struct toml_scan *s, const struct toml_key *k, unsigned i,
 	return 0;
 }
 
-/* One step of a dotted key: into a table that this section is making. */
+/* One part of a dotted key: enters a table that this section defines. */
 static int enter_dotted(struct toml_scan *s, const struct toml_key *k, unsigned i, unsigned section,
 			struct toml_node **table)
 {
@@ -394,7 +390,7 @@ static int toml_value(struct toml_scan *s, unsigned depth, struct toml_node **ou
 {
 	struct toml_text text = { 0 };
 
-	/* Before anything that recurses: the stack is as deep as the text says. */
+	/* Before every recursion: the text controls the depth of the stack. */
 	if (depth > TOML_MAX_DEPTH)
 		return toml_fail(s, s->at, "more than %d levels", TOML_MAX_DEPTH);
 	if (new_node(s, TOML_STRING, out) < 0)
@@ -414,7 +410,7 @@ static int toml_value(struct toml_scan *s, unsigned depth, struct toml_node **ou
 
 /* ---- statements ---- */
 
-/* [a.b]: the last part is a table that nobody has defined. */
+/* [a.b]: the last part is a table that is not defined yet. */
 static int open_table(struct toml_scan *s, const struct toml_key *k, struct toml_node **table)
 {
 	unsigned last = k->n - 1;
@@ -425,7 +421,7 @@ static int open_table(struct toml_scan *s, const struct toml_key *k, struct toml
 	if (n->type != TOML_TABLE || n->in.made != IMPLIED)
 		return toml_taken(s, k, last, n);
 	n->in.made = HEADER;
-	n->line = s->line; /* here it is defined; before it was only on the way */
+	n->line = s->line; /* here it is defined; before it was only implied */
 	*table = n;
 	return 0;
 }

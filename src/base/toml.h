@@ -38,7 +38,7 @@ enum toml_type {
 struct toml_children {
 	struct toml_node *first, *last;
 	unsigned count;
-	unsigned made, section; /* the parser's: how a table came to be, and so who may extend it */
+	unsigned made, section; /* how a table was created, and what may extend it */
 };
 
 struct toml_node {
@@ -49,7 +49,7 @@ struct toml_node {
 	struct toml_node *next; /* of the same table or array, in the order written */
 	union {
 		struct toml_children in; /* TABLE, ARRAY */
-		struct {                 /* STRING and the four of time; NUL behind it */
+		struct {                 /* STRING and the four time types; NUL-terminated */
 			const char *text;
 			size_t len;
 		};
@@ -65,7 +65,7 @@ struct toml {
 	unsigned nkeys, nvalues;
 };
 
-/* name: what to call the text in errors. On -1 there is nothing to free. */
+/* name: the name of the text in errors. On -1 there is nothing to free. */
 must_check int toml_parse(struct toml *out, const char *name, const char *text, size_t len,
 			  struct err *e);
 void toml_fini(struct toml *t); /* fine on a zeroed one */

@@ -1,6 +1,5 @@
-/* toml_scalar.c - see toml_scan.h. Strings, numbers, booleans, dates.
- * A word (all that is not quoted) is cut out first and understood as a whole then, so that a
- * message can show all of it. */
+/* toml_scalar.c - see toml_scan.h. Strings, numbers, booleans, dates. A word (everything unquoted)
+ * is extracted first and then parsed, so that a message can show all of it. */
 #include "base/toml_scan.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -32,7 +31,7 @@ static void put_utf8(struct buf *b, uint32_t c)
 	buf_putc(b, (char)(0x80 | (c & 0x3f)));
 }
 
-/* Behind \u or \U. */
+/* After \u or \U. */
 static int toml_scalar_unicode(struct toml_scan *s, unsigned digits, struct buf *b)
 {
 	const char *start = s->at - 2;
@@ -51,7 +50,7 @@ static int toml_scalar_unicode(struct toml_scan *s, unsigned digits, struct buf 
 	return 0;
 }
 
-/* A backslash at the end of a line: all blanks and newlines go. 0: it is not that. */
+/* A backslash at the end of a line: skips all blanks and newlines. 0: not such a line. */
 static int joins_lines(struct toml_scan *s)
 {
 	const char *c = s->at + strspn(s->at, " \t");
@@ -64,7 +63,7 @@ static int joins_lines(struct toml_scan *s)
 	return 1;
 }
 
-/* Behind a backslash. */
+/* After a backslash. */
 static int toml_scalar_escape(struct toml_scan *s, int multi, struct buf *b)
 {
 	static const char letters[] = "btnfr\"\\", means[] = "\b\t\n\f\r\"\\";
@@ -126,7 +125,7 @@ static int multi_line_string(struct toml_scan *s, char quote, struct buf *b)
 	unsigned n;
 
 	s->at += 3;
-	toml_newline(s); /* the one right behind the quotes is not part of it */
+	toml_newline(s); /* a newline directly after the quotes is not part of it */
 	while ((n = toml_scalar_quotes(s->at, quote)) < 3) {
 		if (!*s->at)
 			return toml_scalar_unterminated(s, open, 1);
@@ -140,7 +139,7 @@ static int multi_line_string(struct toml_scan *s, char quote, struct buf *b)
 				return -1;
 		}
 	}
-	buf_add(b, s->at, n - 3); /* up to two quotes may stand before the closing ones */
+	buf_add(b, s->at, n - 3); /* up to two quotes may precede the closing ones */
 	s->at += n;
 	return 0;
 }
@@ -163,7 +162,7 @@ int toml_string(struct toml_scan *s, int one_line, struct toml_text *out)
 
 /* ---- numbers ---- */
 
-/* Digits with single underscores between them. 0: not that. */
+/* Digits with single underscores between them. 0: invalid. */
 static int toml_scalar_digits(const char **p, unsigned base)
 {
 	const char *c = *p;
@@ -215,8 +214,8 @@ static int to_float(struct toml_scan *s, char *word, struct toml_node *out)
 	drop_underscores(word);
 	errno = 0;
 	out->type = TOML_FLOAT;
-	out->real = strtod(word, NULL); /* nobody here sets a locale, so the point is a point */
-	if (errno && (out->real > 1 || out->real < -1)) /* too small is zero, as everywhere */
+	out->real = strtod(word, NULL); /* no locale is set, so the decimal point is a point */
+	if (errno && (out->real > 1 || out->real < -1)) /* an underflow is zero */
 		return toml_fail(s, s->at, "'%s' is too large for a float", shown);
 	return 0;
 }
@@ -272,7 +271,7 @@ static int toml_scalar_number(struct toml_scan *s, char *word, struct toml_node 
 
 /* ---- dates ---- */
 
-/* n digits as a number, and over them. -1: there are not that many. */
+/* Reads n digits as a number and skips them. -1: fewer digits. */
 static int toml_scalar_fixed(const char **p, unsigned n)
 {
 	int value = 0;

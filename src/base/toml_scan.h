@@ -1,12 +1,12 @@
-/* toml_scan.h - what the two halves of the TOML parser share: the text, and how far we are.
- * toml.c knows tables, toml_scalar.c knows strings, numbers and dates. Nobody else includes this. */
+/* toml_scan.h - shared by the two halves of the TOML parser: the text and the position. toml.c
+ * knows tables, toml_scalar.c knows strings, numbers and dates. No other file includes this. */
 #pragma once
 #include "base/toml.h"
 
 struct toml_scan {
 	struct toml *doc;
 	const char *name;
-	const char *text; /* a NUL behind the end and none before; valid UTF-8; CR only before LF */
+	const char *text; /* NUL-terminated, without other NULs; valid UTF-8; CR only before LF */
 	const char *at;
 	unsigned line;
 	unsigned sections; /* tables opened so far */
@@ -21,7 +21,8 @@ struct toml_text {
 /* Always -1: "name:line:column: ..." for a place in the text. */
 int toml_fail(struct toml_scan *s, const char *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* What stands there, for a message: "'x'", "the end of the line", "the end of the file". */
+/* Describes the next character for a message: "'x'", "the end of the line", "the end of the
+ * file". */
 #define TOML_SAW 32
 const char *toml_saw(const char *at, char out[TOML_SAW]);
 void *toml_alloc(struct toml *t, size_t n); /* zeroed, lives as long as the tree */

@@ -9,7 +9,7 @@
 
 struct unit {
 	const char *suffix;
-	uint64_t scale; /* of what the parser gives out */
+	uint64_t scale; /* maximum of the result */
 };
 
 struct measure { /* one kind of number */
@@ -51,7 +51,7 @@ static const struct unit *find_unit(const struct measure *m, const char *suffix)
 	return NULL;
 }
 
-/* The digits at *text as a number, and ten to how many they were. -1: too many of them. */
+/* Reads the digits at *text as a number, and ten to the power of their count. -1: too many. */
 static int units_digits(const char **text, uint64_t *out, uint64_t *out_power)
 {
 	*out = 0;
@@ -88,7 +88,7 @@ static int units_parse(const struct measure *m, const char *text, uint64_t *out,
 				    *at ? "has a unit that is not known" : "has no unit");
 	if (power > unit->scale && part)
 		return units_refuse(e, m, text, "is finer than can be kept");
-	/* 128 bits hold both products, whatever the digits. */
+	/* 128 bits hold both products for any digits. */
 	value = (unsigned __int128)whole * unit->scale +
 		(unsigned __int128)part * unit->scale / power;
 	if (value > m->max)
@@ -142,7 +142,7 @@ int units_parse_count(const char *text, uint32_t max, uint32_t *out_count, struc
 	return 0;
 }
 
-/* value in units of scale: "3", or "1.5" where one decimal says more. Cut, never rounded up. */
+/* value in units of scale: "3", or "1.5" with one decimal. Truncated, never rounded up. */
 static const char *units_decimal(char out[UNITS_TEXT], uint64_t value, uint64_t scale,
 				 const char *unit)
 {

@@ -1,6 +1,6 @@
-/* units.h - sizes, times and counts as people write them, and back.
- * A parser takes the whole text or refuses it, with the text and an example in the message.
- * Nothing is rounded up, nothing wraps, and zero is refused: it never means what was meant. */
+/* units.h - parses and prints sizes, times and counts. A parser accepts the complete text or
+ * rejects it, with the text and an example in the message. Nothing is rounded up, nothing
+ * overflows, and zero is rejected. */
 #pragma once
 #include "base/err.h"
 #include <stdint.h>
@@ -22,6 +22,6 @@ must_check int units_parse_field(const char *name, const char *text, uint64_t *o
 
 #define UNITS_TEXT 24
 
-/* Short, cut to what matters; both return out. */
+/* Short, with few digits; both return out. */
 const char *units_size(char out[UNITS_TEXT], uint64_t bytes); /* "256 MiB", "1.5 GiB", "12 B" */
 const char *units_time(char out[UNITS_TEXT], uint64_t us);    /* "40 ms", "2.1 s", "3 m 5 s" */

@@ -58,7 +58,7 @@ static void on_update(struct kernel_cell *c, const json_t *content, struct said 
 	(void)!driver_event_result(&to->channel, c->id, 0, 1, content);
 }
 
-/* A cell has one value; a kernel that is told to show every expression has more. */
+/* A cell has one value; a kernel that is configured to show every expression sends more. */
 static void on_value(struct kernel_cell *c, const json_t *content, struct said *to)
 {
 	if (driver_event_result(&to->channel, c->id, !c->main_told, 0, content) == 0)
@@ -72,7 +72,7 @@ static void on_error(struct kernel_cell *c, const json_t *content, struct said *
 	c->error_told = 1;
 }
 
-/* What a notebook shows beside the cell: the help for `name?`. */
+/* Text that a notebook shows outside of the cell: the help for `name?`. */
 static void show_pages(struct kernel_cell *c, const json_t *content, struct said *to)
 {
 	const json_t *page;
@@ -96,7 +96,7 @@ static void on_reply(struct kernel_cell *c, const json_t *content, struct said *
 	if (json_is_integer(count) && json_integer_value(count) >= 0)
 		c->count = json_integer_value(count);
 	show_pages(c, content, to);
-	/* Most tell the error on the other socket, too, which may come later. */
+	/* Most kernels send the error on the other socket, too, perhaps later. */
 	if (c->failed && *text_in(content, "ename"))
 		c->reply = json_incref((json_t *)content);
 }

@@ -9,13 +9,13 @@
 
 /* ---- values ---- */
 
-/* Bytes of a text up to a limit, whole characters. */
+/* The length of a text up to a limit, in complete characters. */
 static size_t cut_at(const char *text, size_t n, size_t most)
 {
 	return n <= most ? n : utf8_cut(text, most);
 }
 
-/* A text in quotes; a NUL comes as the text \x00. */
+/* A quoted string; a NUL is written as \x00. */
 static void put_text(struct buf *out, const char *text, size_t n)
 {
 	buf_putc(out, '"');
@@ -27,7 +27,7 @@ static void put_text(struct buf *out, const char *text, size_t n)
 
 		json_decref(v);
 		if (!dump)
-			abort(); /* it came from a parser, so it is text */
+			abort(); /* it was parsed, so it is valid UTF-8 */
 		buf_add(out, dump + 1, strlen(dump) - 2);
 		if (some < n)
 			buf_puts(out, "\\\\x00");
@@ -219,7 +219,7 @@ static int is_json_kind(const char *kind)
 	return !strcmp(kind, "application/json") || (n > 5 && !strcmp(kind + n - 5, "+json"));
 }
 
-/* Pictures come as base64, which some cut into lines. */
+/* Images are base64, which some kernels split into lines. */
 static int is_base64_kind(const char *kind)
 {
 	return (!strncmp(kind, "image/", 6) && strcmp(kind, "image/svg+xml") != 0) ||
@@ -232,7 +232,7 @@ static void put_base64(struct buf *out, const json_t *v)
 	const char *text = json_string_value(v), *event_end = text + json_string_length(v);
 
 	while (text < event_end) {
-		size_t n = strcspn(text, " \r\n\t"); /* up to a NUL, if somebody put one there */
+		size_t n = strcspn(text, " \r\n\t"); /* up to a NUL, if there is one */
 
 		buf_add(&whole, text, n);
 		text += n + 1;
@@ -240,7 +240,7 @@ static void put_base64(struct buf *out, const json_t *v)
 	put_text(out, buf_str(&whole), whole.len);
 }
 
-/* 1: something of it is missing; *skip: all of it is. */
+/* 1: a part is left out; *skip: all of it. */
 static int put_entry(struct buf *out, const char *kind, const json_t *v, unsigned *left, int *skip)
 {
 	size_t n = json_string_length(v);

@@ -1,6 +1,6 @@
-/* driver_events.h - what a kernel said, as lines of our own channel (docs/languages.md, "What a driver says").
- * Owns: nothing. Every line that is written here, talk.h takes: ASCII, at most 16 MiB, no more values
- * than it counts, no NUL, no depth. What does not fit is left out and named. */
+/* driver_events.h - output of a kernel as lines of the driver channel (docs/languages.md).
+ * Owns: nothing. Every line is accepted by driver_protocol.h: ASCII, at most 16 MiB, a bounded
+ * number of values, no NUL, bounded depth. Values over the limits are left out and named. */
 #pragma once
 #include "base/buf.h"
 #include <jansson.h>
@@ -17,12 +17,12 @@ enum {
 };
 
 void driver_event_ready(struct buf *out, const char *language, const char *version);
-/* content: of display_data, update_display_data, execute_result. -1: there is nothing in it. */
+/* content: of display_data, update_display_data, execute_result. -1: empty. */
 int driver_event_result(struct buf *out, const char *cell, int is_main, int is_update,
 			const json_t *content);
 /* content: of error, or of an execute_reply that is one. */
 void driver_event_error(struct buf *out, const char *cell, const json_t *content);
-/* The same in our own words. */
+/* The same with text of the driver. */
 void driver_event_trouble(struct buf *out, const char *cell, const char *name, const char *value);
 void driver_event_input(struct buf *out, const char *cell, const json_t *content);
 void driver_event_end(struct buf *out, const char *cell, const char *status, int64_t count);

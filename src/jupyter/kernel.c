@@ -35,7 +35,8 @@ int kernel_open(struct kernel *k, const struct launch *l, struct err *e)
 
 	k->key = l->key;
 	for (unsigned i = 0; i < ARRAY_LEN(sockets); i++) {
-		/* One identity on all: a kernel asks for input whoever sent the cell. */
+		/* One identity on all sockets: a kernel sends input requests to the sender of the
+		 * cell. */
 		const char *identity = sockets[i].type == ZMQ_DEALER ? k->session : NULL;
 		char path[96];
 
@@ -86,7 +87,7 @@ int kernel_is_ours(const struct kernel *k, const char *id)
 	return !strncmp(id, k->session, KERNEL_SESSION) && id[KERNEL_SESSION] == '-';
 }
 
-/* All frames of one message, the ones that are too many read and dropped; 0: there is none. */
+/* Reads all frames of one message, and drops those over the limit; 0: no message. */
 static unsigned take_frames(struct kernel *k, void *s, struct zmq_msg *msgs,
 			    struct msg_frame *frames)
 {
@@ -97,7 +98,7 @@ static unsigned take_frames(struct kernel *k, void *s, struct zmq_msg *msgs,
 		struct zmq_msg spare, *m = n < JUPYTER_MSG_FRAMES ? &msgs[n] : &spare;
 
 		k->zmq.msg_init(m);
-		/* Parts come together: behind the first one nothing is waited for. */
+		/* The parts of a message arrive together: only the first one is waited for. */
 		if (k->zmq.msg_recv(m, s, ZMQ_DONTWAIT) < 0) {
 			k->zmq.msg_close(m);
 			return n;

@@ -117,7 +117,7 @@ void launch_value(struct buf *out, const char *value)
 			continue;
 		}
 		snprintf(name, sizeof(name), "%.*s", (int)n, value + 1 + braced);
-		/* What is not there stays as it is written. */
+		/* Unknown variables stay as written. */
 		if (!n || n >= sizeof(name) || (braced && value[2 + n] != '}') || !getenv(name)) {
 			buf_putc(out, *value++);
 			continue;
@@ -127,7 +127,7 @@ void launch_value(struct buf *out, const char *value)
 	}
 }
 
-/* Some specs say python where a distribution only has python3. */
+/* Some specs name python where a distribution only has python3. */
 static const char *program_of(const char *word)
 {
 	return !strcmp(word, "python") && access("/usr/bin/python", X_OK) < 0 &&
@@ -175,7 +175,7 @@ static _Noreturn void launch_watch(const struct launch *l, int lives)
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	setpgid(0, 0);
-	/* Nothing of ours may stay open here: our end has to be seen by those who wait for it. */
+	/* Closes all descriptors of the driver, so that its exit closes the pipes. */
 	dup2(lives, 0);
 	close_range(1, ~0u, 0);
 	while (read(0, &none, 1) < 0 && errno == EINTR)
@@ -185,7 +185,7 @@ static _Noreturn void launch_watch(const struct launch *l, int lives)
 	_exit(0);
 }
 
-/* It has the end of a pipe whose other end only we have. */
+/* The watcher has one end of a pipe whose other end only the driver has. */
 static int start_watcher(const struct launch *l, struct err *e)
 {
 	int ends[2];
@@ -215,7 +215,7 @@ int launch_start(struct launch *l, const struct kernel_spec *s, const sigset_t *
 	if (l->kernel == 0) {
 		dup2(out[1], 1);
 		dup2(err[1], 2);
-		/* A group of its own: whether an interrupt is a signal is for us to say. */
+		/* A separate process group: the driver decides whether an interrupt is a signal. */
 		setpgid(0, 0);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(SIGPIPE, SIG_DFL);

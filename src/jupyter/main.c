@@ -34,14 +34,14 @@ enum {
 	CHANNEL = 3,
 	LINE_MOST = 16 << 20,
 	READ_MOST = 64 * 1024,
-	TURN = 64,       /* messages of a socket before the others have their turn */
-	INFO_MS = 100,   /* until we ask again whether it can be heard */
-	BEGIN_MS = 1000, /* for it to say that a cell has begun, before it is interrupted anyway */
-	YOUNG_MS = 100,  /* between that word and the moment when it heeds an interrupt */
+	TURN = 64,       /* messages of a socket before the others are read */
+	INFO_MS = 100,   /* until the next check that its output arrives */
+	BEGIN_MS = 1000, /* wait for the start of a cell before an interrupt */
+	YOUNG_MS = 100,  /* delay until the kernel handles an interrupt */
 	HALF_MS = 5000, /* between the reply and the word that it is idle, whichever is first ... */
 	CUT_MS = 300,  /* ... and if it was interrupted: that may have been before it could reply */
-	LAST_MS = 100, /* for what a kernel said before it ended */
-	LAST_WORDS = 4096, /* bytes of what only its end makes worth telling */
+	LAST_MS = 100, /* for the last output of a kernel that exited */
+	LAST_WORDS = 4096, /* bytes of stored output, reported only if the kernel dies */
 };
 #define MS UINT64_C(1000000)
 
@@ -54,17 +54,17 @@ struct jupyter_driver {
 	int channel, signals;
 	struct buf line; /* of the channel, unfinished */
 	int too_long;    /* it is, and its rest is not kept */
-	int heard;       /* something has come by iopub: nothing is lost any more */
+	int heard;       /* iopub works: no message is lost from now on */
 	int ready;
-	json_t *info;      /* what it says of itself, or NULL */
+	json_t *info;      /* its kernel_info, or NULL */
 	int echoes;        /* what it writes to its descriptors comes as messages, too */
 	struct buf words;  /* what was not passed on in this cell, the beginning of it */
 	int stop;          /* the cell is to be interrupted */
 	int complained;    /* in this cell, of a message */
 	uint64_t asked_ns; /* for its info */
 	uint64_t sent_ns;  /* the cell was */
-	uint64_t begun_ns; /* it has said so of the cell */
-	uint64_t half_ns;  /* one of the two that make it over has happened */
+	uint64_t begun_ns; /* it has reported this for the cell */
+	uint64_t half_ns;  /* one of the two messages of the end has arrived */
 };
 
 static _Noreturn void give_up(const struct err *e)
@@ -81,14 +81,14 @@ static void write_all(int fd, const struct buf *bytes)
 		ssize_t n = write(fd, bytes->p + at, bytes->len - at);
 
 		if (n < 0 && errno != EINTR && fd > 2)
-			exit(1); /* the host has left */
+			exit(1); /* the host has disconnected */
 		if (n < 0 && errno != EINTR)
-			return; /* a cell has closed it: then it is not heard */
+			return; /* closed by a cell: then it is not read */
 		at += n > 0 ? (size_t)n : 0;
 	}
 }
 
-/* 0: there is no more for now. */
+/* 0: no more for now. */
 static int pass_on(struct jupyter_driver *d, int stream)
 {
 	auto_buf struct buf bytes = { 0 };
@@ -114,7 +114,7 @@ static void pass_all_on(struct jupyter_driver *d)
 			;
 }
 
-/* What was printed goes first: a line on the channel is told behind it. */
+/* Printed output is sent first: a channel line follows it. */
 static void jupyter_say(struct jupyter_driver *d, struct said *s)
 {
 	if (s->channel.len)
@@ -149,7 +149,7 @@ static void run_cell(struct jupyter_driver *d, const char *id, json_t *code)
 	char request[JUPYTER_MSG_ID];
 	struct err e;
 
-	/* An error must not make it drop what is sent next: only one cell is ever under way. */
+	/* stop_on_error is off: only one cell is in progress at any time. */
 	if (kernel_send(&d->kernel, PORT_SHELL, "execute_request", NULL,
 			json_pack("{s:O, s:b, s:b, s:{}, s:b, s:b}", "code", code, "silent", 0,
 				  "store_history", 1, "user_expressions", "allow_stdin", 1,
@@ -169,7 +169,7 @@ static void answer_cell(struct jupyter_driver *d, const json_t *text)
 
 	if (!d->cell.asks)
 		return;
-	/* Kernels take this sign for the end of input, as a terminal does. */
+	/* Kernels treat this character as end of input, like a terminal. */
 	if (kernel_send(&d->kernel, PORT_STDIN, "input_reply", d->cell.asks,
 			json_is_string(text) ? json_pack("{s:O}", "value", text)
 					     : json_pack("{s:s}", "value", "\004"),
@@ -241,7 +241,7 @@ static void read_channel(struct jupyter_driver *d)
 	ssize_t n = read(d->channel, buf_space(&d->line, READ_MOST), READ_MOST);
 
 	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
-		exit(0); /* nobody is there to drive for */
+		exit(0); /* there is no host */
 	if (n > 0) {
 		buf_grew(&d->line, (size_t)n);
 		take_lines(d);
@@ -469,7 +469,7 @@ static int jupyter_begin(struct jupyter_driver *d, const char *name, struct err 
 	sigset_t ours;
 
 	snprintf(d->language, sizeof(d->language), SPEC_PREFIX "%.*s", SPEC_NAME, name);
-	/* What runs in the kernel is of the same user: it must not look into us. */
+	/* Code in the kernel has the same user: it must not trace this process. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	signal(SIGPIPE, SIG_IGN);
 	d->channel = fcntl(CHANNEL, F_DUPFD_CLOEXEC, 10);

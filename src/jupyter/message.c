@@ -51,7 +51,7 @@ void jupyter_msg_sign(char out[JUPYTER_MSG_SIGNATURE + 1], const char *key,
 	hex_encode(out, raw, sizeof(raw));
 }
 
-/* As long for every answer: how much of it was right must not be told by the clock. */
+/* Constant time: the duration must not reveal how much is equal. */
 static int is_signed(const struct msg_frame *signature, const char *key,
 		     const struct msg_frame *parts)
 {
@@ -68,7 +68,7 @@ static int is_signed(const struct msg_frame *signature, const char *key,
 
 /* ---- JSON ---- */
 
-/* The value of "\uXXXX", -1 if it is none. */
+/* The value of "\uXXXX", -1: invalid. */
 static int unit_at(const char *p, size_t n)
 {
 	int v = 0;
@@ -102,7 +102,7 @@ static size_t fix_escape(struct buf *out, const char *p, size_t n)
 	return n > 1 ? 2 : 1;
 }
 
-/* Words that JSON does not have and that some write nevertheless. */
+/* Non-JSON literals that some kernels write. */
 static size_t fix_word(struct buf *out, const char *p, size_t n)
 {
 	static const char *const words[] = { "NaN", "-Infinity", "Infinity" };
@@ -190,7 +190,7 @@ int jupyter_msg_parse(struct jupyter_msg *out, const struct msg_frame *frames, u
 		at++;
 	if (at > JUPYTER_MSG_IDENTITIES || n - at < 2 + JUPYTER_MSG_PARTS)
 		return err_set(e, ERR_INVALID, "it has not the frames of a message");
-	/* The signature first: nothing of an unknown sender meets the parser. */
+	/* The signature is checked first: unsigned data is not parsed. */
 	if (!is_signed(&frames[at + 1], key, frames + at + 2))
 		return err_set(e, ERR_DENIED, "its signature is not that of the kernel");
 	m.header = jupyter_msg_json(frames[at + 2].p, frames[at + 2].n);

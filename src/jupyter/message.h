@@ -1,11 +1,11 @@
 /* message.h - one message of the Jupyter protocol (5.3): its frames, its signature, its JSON.
  * Owns: what it parsed or built; frames are borrowed for the call.
  *
- *	[identities ...] "<IDS|MSG>" signature header parent_header metadata content [buffers ...]
+ * [identities ...] "<IDS|MSG>" signature header parent_header metadata content [buffers ...]
  *
- * Signed is what stands in the four parts, byte for byte, by HMAC-SHA256 with the key of the connection
- * file. Who has no key is not heard. The code of a cell runs in the kernel and can have it, so nothing
- * that is said here is believed beyond its own context. */
+ * The bytes of the four parts are signed by HMAC-SHA256 with the key of the connection file.
+ * Messages without a valid signature are ignored. The code of a cell runs in the kernel and can
+ * read the key, so messages are trusted only for their own context. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-	JUPYTER_MSG_FRAMES = 64, /* of one message; more are no message of a kernel */
+	JUPYTER_MSG_FRAMES = 64, /* maximum of frames of one message */
 	JUPYTER_MSG_IDENTITIES = 8,
 	JUPYTER_MSG_PARTS = 4,      /* header, parent, metadata, content */
 	JUPYTER_MSG_SIGNATURE = 64, /* characters */
@@ -34,20 +34,20 @@ struct jupyter_msg {
 	const char *parent_id; /* "": it has none */
 };
 
-/* ERR_DENIED: the signature is not ours. ERR_INVALID: it is, and yet this is no message. */
+/* ERR_DENIED: the signature is invalid. ERR_INVALID: it is valid, but this is no message. */
 must_check int jupyter_msg_parse(struct jupyter_msg *out, const struct msg_frame *frames,
 				 unsigned n, const char *key, struct err *e);
 void jupyter_msg_fini(struct jupyter_msg *m);
 
-/* Text that is nearly JSON, as kernels write it: NaN becomes null, half a character or half a surrogate
- * pair the sign for that, a number without measure one with. NULL: it is none. */
+/* Fixes almost valid JSON of kernels: NaN becomes null, invalid UTF-8 and unpaired surrogates
+ * become U+FFFD, huge integers become reals. NULL: not JSON. */
 json_t *jupyter_msg_json(const char *text, size_t n);
 
 struct jupyter_out {
 	char signature[JUPYTER_MSG_SIGNATURE + 1];
 	struct buf part[JUPYTER_MSG_PARTS];
 };
-/* session and id are ours; parent NULL or the header that this answers. */
+/* session and id of the driver; parent: NULL or the header that this answers. */
 void jupyter_out_write(struct jupyter_out *out, const char *key, const char *type,
 		       const char *session, const char *id, const json_t *parent,
 		       json_t *take_content);

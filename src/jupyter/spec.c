@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { ENTRIES = 1024 }; /* of a folder that we look through */
+enum { ENTRIES = 1024 }; /* of a searched folder */
 
-/* What brings a kernel on Debian, for those who ask for one that is not here. */
+/* Debian packages of kernels, for the hint about a missing one. */
 static const struct {
 	const char *name, *apt;
 } packages[] = { { "python3", "python3-ipykernel" }, { "ir", "r-cran-irkernel" } };
@@ -41,7 +41,7 @@ void spec_places(struct spec_places *out, const char *home)
 
 /* ---- the text ---- */
 
-/* A text that can be a word of a command or of an environment. */
+/* A string that is valid as an argument or a variable. */
 static int is_word(const json_t *v, size_t most)
 {
 	return json_is_string(v) && json_string_length(v) <= most &&
@@ -89,7 +89,7 @@ static int check_env(const json_t *env, struct err *e)
 	return 0;
 }
 
-/* NULL or "" where it says nothing; something else than a text is an error. */
+/* NULL or "" if missing; another type than a string is an error. */
 static int text_of(const json_t *doc, const char *name, const char **out, struct err *e)
 {
 	const json_t *v = json_object_get(doc, name);
@@ -143,8 +143,7 @@ int spec_parse(struct kernel_spec *out, const char *text, size_t len, struct err
 
 /* ---- the file ---- */
 
-/* A link is followed: where it leads, its user could have read as well. What does not end, or never
- * begins, is no file. */
+/* A link is followed: its user could read the target as well. Only regular files are read. */
 static int read_file(int dir, struct buf *out, struct err *e)
 {
 	auto_fd int fd = openat(dir, "kernel.json", O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -189,7 +188,7 @@ void spec_fini(struct kernel_spec *s)
 
 /* ---- the places ---- */
 
-/* Folders with a kernel.json, whatever is in it. */
+/* Folders with a kernel.json of any content. */
 static int names_in(const char *place, char names[SPEC_LISTED][SPEC_NAME + 1])
 {
 	DIR *d = opendir(place);
@@ -243,7 +242,7 @@ int spec_find(struct kernel_spec *out, const struct spec_places *places, const c
 	return not_here(places, name, e);
 }
 
-/* The first place that has a name hides it in those behind. */
+/* The first folder with a name hides it in later ones. */
 static int is_hidden(const struct spec_places *places, unsigned place, const char *name)
 {
 	char names[SPEC_LISTED][SPEC_NAME + 1];

@@ -1,4 +1,5 @@
-/* spec.h - how a Jupyter kernel is started: its kernel.json, found by name and read with suspicion.
+/* spec.h - how a Jupyter kernel is started: its kernel.json, found by name and treated as
+ * untrusted.
  * Owns: the document; argv and the rest are views into it.
  *
  * A spec is a folder NAME with a kernel.json in it, in one of the places where Jupyter looks. In a box
@@ -27,7 +28,7 @@ struct kernel_spec {
 	int by_message;               /* it is interrupted by a message, not by SIGINT */
 };
 
-/* Letters, digits, dot, dash, underscore; not the first two signs in front. */
+/* Letters, digits, dot, dash, underscore; dot and dash not at the beginning. */
 int spec_name_valid(const char *name);
 /* The places, in order, as NULL-terminated paths. home NULL or "": that of no user. */
 #define SPEC_PLACES 4
@@ -37,12 +38,13 @@ struct spec_places {
 };
 void spec_places(struct spec_places *out, const char *home);
 
-/* ERR_NOT_FOUND: none of that name, and the message says which there are. */
+/* ERR_NOT_FOUND: no kernel of that name; the message lists the others. */
 must_check int spec_find(struct kernel_spec *out, const struct spec_places *places,
 			 const char *name, struct err *e);
 /* The text of a kernel.json. On -1 there is nothing to free. */
 must_check int spec_parse(struct kernel_spec *out, const char *text, size_t len, struct err *e);
 void spec_fini(struct kernel_spec *s);
 
-/* All that can be read, by name, at most SPEC_LISTED: [{name: "jupyter:NAME", title, language}]. */
+/* All valid kernels, sorted by name, at most SPEC_LISTED: [{name: "jupyter:NAME", title,
+ * language}]. */
 json_t *spec_json(const struct spec_places *places);

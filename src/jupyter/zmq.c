@@ -8,7 +8,7 @@
 
 enum {
 	AGAIN_MS = 5,       /* between two tries to reach a kernel that is still starting */
-	QUEUE_MOST = 100000 /* messages that wait for us: a kernel does not wait, it drops */
+	QUEUE_MOST = 100000 /* queued messages: a kernel drops messages over its limit */
 };
 
 static const struct {

@@ -1,4 +1,4 @@
-/* zmq.h - what we use of libzmq, loaded when it is needed.
+/* zmq.h - the used part of libzmq, loaded on demand.
  * Owns: the library and one context, for as long as the process lives.
  *
  * Only boxes with a Jupyter context need it, so nothing is linked and no header is wanted: the names and
@@ -46,8 +46,8 @@ struct zmq {
 	int (*last_error)(void);
 };
 
-/* ERR_NOT_FOUND: it is not installed, and the message says how it would be. */
+/* ERR_NOT_FOUND: it is not installed; the message has the install command. */
 must_check int zmq_load(struct zmq *out, struct err *e);
-/* Connected to an ipc:// path; the other side may come later. identity NULL: none. */
+/* Connected to an ipc:// path; the peer may bind later. identity NULL: none. */
 must_check int zmq_open(const struct zmq *z, int type, const char *path, const char *identity,
 			void **out, struct err *e);

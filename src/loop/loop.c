@@ -1,4 +1,4 @@
-/* loop.c - libevent, behind the few words that the rest of us use. */
+/* loop.c - libevent, behind the small interface of loop.h. */
 #include "loop/loop.h"
 #include "base/clock.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A loop without memory for its next event cannot even say so. */
+/* Out of memory for an event: the loop cannot continue. */
 static struct event *loop_must(struct event *ev)
 {
 	if (!ev)
@@ -37,7 +37,7 @@ void loop_run(struct loop *l)
 {
 	while (!l->stopping)
 		if (event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0)
-			abort(); /* epoll itself refuses: there is nothing to go on with */
+			abort(); /* epoll failed: the loop cannot continue */
 	l->stopping = 0;
 }
 
@@ -92,7 +92,7 @@ static void budget_charge(struct loop_budget *b, uint64_t ns, uint64_t now)
 	b->at_ns = now;
 }
 
-/* The clock is not read for it: a request needs the answer five times. */
+/* Does not read the clock: a request needs the time five times. */
 int loop_budget_exceeded(const struct loop *l, const struct loop_budget *b)
 {
 	return b && b->used_ns > LOOP_BURST_NS && budget_used(b, l->now_ns) > LOOP_BURST_NS;

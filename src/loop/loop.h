@@ -1,6 +1,6 @@
-/* loop.h - waiting: one thread, descriptors, timers, signals. libevent, behind one small header.
- * Owns:         the event base.
- * Does not own: descriptors. Whoever registered one closes it, after watch_stop(). */
+/* loop.h - the event loop: one thread, descriptors, timers, signals, with libevent.
+ * Owns: the event base.
+ * Does not own: descriptors. The caller that registered one closes it, after watch_stop(). */
 #pragma once
 #include "base/err.h"
 #include <stdint.h>
@@ -23,8 +23,8 @@ void loop_run(struct loop *l);  /* until loop_stop() */
 void loop_stop(struct loop *l); /* after the callback that calls it */
 void loop_fini(struct loop *l);
 uint64_t loop_now_ms(void); /* monotonic */
-/* Lets somebody run whom we have just woken, before we go on with what nobody waits for. Where others
- * would take long turns in our place it does nothing for a second. */
+/* Yields the CPU to a process that was just woken, before work that no client waits for. If that
+ * takes long, it does nothing for a second. */
 void loop_yield(void);
 
 /* ---- the loop's time, divided among clients ----
@@ -56,12 +56,12 @@ struct watch {
 	struct event *in, *out;
 	int fd;
 	unsigned wants;
-	struct loop_budget *budget; /* whom ready() is charged to; NULL: nobody */
+	struct loop_budget *budget; /* ready() is charged to this budget; NULL: none */
 	void (*ready)(struct watch *w, unsigned what); /* LOOP_READ or LOOP_WRITE, one at a time */
 };
 void watch_init(struct watch *w, struct loop *l, int fd, void (*ready)(struct watch *, unsigned));
 void watch_want(struct watch *w, unsigned wants);
-void watch_stop(struct watch *w); /* fine on a zeroed one; may be called from ready() */
+void watch_stop(struct watch *w); /* allowed on a zeroed one, and from ready() */
 
 struct timer {
 	struct event *ev;
@@ -73,7 +73,7 @@ void timer_init_late(struct timer *t, struct loop *l,
 void timer_set(struct timer *t, uint64_t ms);      /* from now; replaces an earlier setting */
 void timer_clear(struct timer *t);
 int timer_pending(const struct timer *t);
-void timer_fini(struct timer *t); /* fine on a zeroed one; may be called from due() */
+void timer_fini(struct timer *t); /* allowed on a zeroed one, and from due() */
 
 /* A signal, delivered on the loop. */
 struct on_signal {

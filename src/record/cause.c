@@ -1,4 +1,5 @@
-/* cause.c - see cause.h. The rules are a table, asked from top to bottom; the first that holds wins. */
+/* cause.c - see cause.h. The rules are a table, checked from top to bottom; the first that matches
+ * wins. */
 #include "record/cause.h"
 #include "base/cleanup.h"
 #include "base/units.h"
@@ -77,7 +78,7 @@ static int we_killed(const struct exit_info *x)
 	return ended_from_outside(x) || (wanted && (!x->exited || x->exit.why == WIRE_WHY_SIGNAL));
 }
 
-/* Somebody ended the whole box, and this program with it. */
+/* The whole box was ended, and this program with it. */
 static int ended_with_box(const struct exit_info *x, enum cause why)
 {
 	return x->because == why && (!x->exited || by_signal(x, SIGKILL));
@@ -124,7 +125,7 @@ static int never_ran(const struct exit_info *x)
 	return x->exited && x->exit.why == WIRE_WHY_EXEC;
 }
 
-/* Some steps of init fail for what was asked for; any other failing is ours. */
+/* Some steps of init fail because of the request; other failures are internal. */
 static int start_failed(const struct exit_info *x)
 {
 	static const char *const theirs[] = { "program", "arguments", "directory" };
@@ -167,7 +168,7 @@ static const struct cause_rule {
 	int (*holds)(const struct exit_info *x);
 	enum cause cause;
 } rules[] = {
-	/* What we did ourselves explains everything that follows from it. */
+	/* An action of the daemon explains its consequences. */
 	{ over_lifetime, CAUSE_LIFETIME },
 	{ over_idle, CAUSE_IDLE },
 	{ by_operator, CAUSE_OPERATOR },
@@ -175,7 +176,8 @@ static const struct cause_rule {
 	{ over_wall, CAUSE_WALL },
 	{ over_cpu, CAUSE_CPU },
 	{ refused_call, CAUSE_POLICY },
-	/* Before processes and disk: the kernel killed somebody, they only refused something. */
+	/* Before processes and disk: here the kernel killed a process, there it only rejected
+	 * something. */
 	{ over_memory, CAUSE_MEMORY },
 	{ cause_vanished, CAUSE_HOST },
 	{ start_failed, CAUSE_HOST },
@@ -347,7 +349,7 @@ static void raise_limit(const struct exit_info *x, struct buf *out, const char *
 		buf_printf(out, "raise: atoll run --%s %s ...", flag, value);
 }
 
-/* Twice as much, in the spelling that the flag takes. */
+/* Twice as much, in the notation of the flag. */
 static void raise_bytes(const struct exit_info *x, struct buf *out, const char *flag,
 			uint64_t bytes)
 {

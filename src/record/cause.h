@@ -1,4 +1,4 @@
-/* cause.h - why a run ended: one word, one sentence, one way on.
+/* cause.h - why a run ended: one word, one sentence, one hint.
  * Decides from kernel evidence, never from a program's text. Pure functions. */
 #pragma once
 #include "base/buf.h"
@@ -20,22 +20,21 @@ enum cause {
 	CAUSE_COUNT,
 };
 
-/* All that is known about the end of a run. */
+/* All evidence about the end of a run. */
 struct exit_info {
-	const char *program; /* what was to be run, for messages */
-	const char *cwd;     /* where; NULL: the usual place */
+	const char *program; /* the command, for messages */
+	const char *cwd;     /* working directory; NULL: the default */
 	enum stream_end end;
-	int exited; /* exit is valid: init lived to tell */
+	int exited; /* exit is valid: init has reported it */
 	struct wire_exit exit;
-	int evidence; /* figures is valid: the keeper could look */
+	int evidence; /* figures is valid: the keeper has read the counters */
 	struct wire_counters figures;
 	struct wire_limits limits;
 	uint32_t wall_ms;
 	uint64_t run_us;
-	int served; /* asked for over the API: what to do about it is said in its words */
-	enum cause
-		because; /* why we ended the box: lifetime, idle, operator; CAUSE_EXIT: we did not */
-	uint64_t because_ms; /* the timeout that was over */
+	int served;          /* requested over the API: the hint uses names of the API */
+	enum cause because;  /* why the daemon ended the box; CAUSE_EXIT: it did not */
+	uint64_t because_ms; /* the timeout that was reached */
 };
 
 enum cause cause_of(const struct exit_info *end);

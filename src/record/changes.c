@@ -88,7 +88,7 @@ static json_t *hash_of(const struct wire_entry *entry)
 	return json_string(hex);
 }
 
-/* entry NULL: it is gone. */
+/* entry NULL: deleted. */
 static void changes_do_list(struct changes *c, const char *path, const char *kind,
 			    const struct wire_entry *entry)
 {
@@ -124,7 +124,7 @@ static void note_after(void *ctx, const struct wire_entry *entry, const char *pa
 	if (S_ISDIR(entry->mode))
 		return;
 	if (!entry->mode) {
-		if (!was) /* else it is said at the end */
+		if (!was) /* else it is reported at the end */
 			changes_do_list(c, path, "deleted", NULL);
 		return;
 	}
@@ -155,7 +155,7 @@ int changes_after(struct changes *c, struct box_handle *b, struct err *e)
 	if (rc < 0)
 		return -1;
 	c->truncated |= rc;
-	/* What was not told may still be there. */
+	/* An unreported file may still exist. */
 	for (unsigned i = 0; i < c->nbefore && !rc; i++)
 		if (!c->before[i].still_there)
 			changes_do_list(c, c->before[i].path, "deleted", NULL);

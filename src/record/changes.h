@@ -1,4 +1,4 @@
-/* changes.h - what a run changed: the box's upper layer, looked at before and after.
+/* changes.h - files that a run changed: compares the upper layer of the box before and after.
  * Owns: both lists. Folders are left out: they change whenever something in them does. */
 #pragma once
 #include "base/err.h"
@@ -19,7 +19,7 @@ struct changes {
 	void *ctx;
 };
 
-/* What is there already is not a change: call it when files were put into the box. */
+/* Existing files are not changes: call it after files were put into the box. */
 must_check int changes_before(struct changes *c, struct box_handle *b, struct err *e);
 must_check int changes_after(struct changes *c, struct box_handle *b, struct err *e);
 void changes_fini(struct changes *c);

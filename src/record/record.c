@@ -66,7 +66,8 @@ static json_t *cpu_seconds(const struct exit_info *x)
 	return us == UINT64_MAX ? json_null() : json_real((double)us / 1e6);
 }
 
-/* "box": all its processes while this one ran. "reaped": a process that is not waited for is not in it. */
+/* "box": all processes of the box while this one ran. "reaped": without processes that were not
+ * waited for. */
 static json_t *cpu_scope(const struct exit_info *x)
 {
 	if (cause_cpu_us(x) == UINT64_MAX)
@@ -88,7 +89,7 @@ static uint64_t record_processes(const struct exit_info *x)
 	return x->exited ? x->exit.reaped : UINT64_MAX;
 }
 
-/* What only init can tell, null if it did not live to do so. */
+/* Values that only init reports, null if it died before. */
 static json_t *from_init(const struct exit_info *x, uint64_t n)
 {
 	return x->exited ? record_number(n) : json_null();
@@ -145,7 +146,7 @@ static json_t *record_words(const struct exit_info *x,
 	return text.len ? json_string(buf_str(&text)) : json_null();
 }
 
-/* Text as text; anything else in base64, and said so. */
+/* UTF-8 as text; other output as base64, marked as such. */
 void record_set_output(json_t *doc, const char *name, const struct buf *b)
 {
 	json_t *text = json_stringn(buf_str(b), b->len);

@@ -16,13 +16,13 @@ struct record {
 	uint64_t started_ns, ended_ns;  /* CLOCK_REALTIME */
 	uint64_t create_us;
 	struct exit_info end;
-	uint64_t dropped[2];           /* output that nobody got */
-	const struct changes *changes; /* NULL: not looked for */
+	uint64_t dropped[2];           /* output that was dropped */
+	const struct changes *changes; /* NULL: not examined */
 	const char *changes_failed;    /* why they could not be listed, or NULL */
-	const struct buf *output[2];   /* NULL: it went elsewhere */
+	const struct buf *output[2];   /* NULL: not captured */
 };
 
-#define RECORD_DIGITS JSON_REAL_PRECISION(9) /* for json_dumpf: microseconds, not noise */
+#define RECORD_DIGITS JSON_REAL_PRECISION(9) /* for json_dumpf: microsecond precision */
 json_t *record_json(const struct record *r); /* the caller's */
 void record_set_output(json_t *doc, const char *name, const struct buf *b);
 json_t *json_time(uint64_t ns); /* RFC 3339, milliseconds, UTC */
