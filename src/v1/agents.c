@@ -22,6 +22,7 @@
 #include <string.h>
 
 enum { FILES_MOST = 256, PATH_MOST = 400, WALL_MOST = 3600000, CONTEXT_MOST = 512 * 1024 };
+enum { LOG_MOST = 256 * 1024 }; /* bytes of a log that are stored */
 /* Between two keepalive events; the same when the client may have disconnected. */
 enum { SILENCE_MS = 15000, LEFT_MS = 500 };
 
@@ -77,6 +78,9 @@ struct session {
 	struct event_stream event_stream;
 	int streaming;
 	struct timer silence;
+	json_t *log;      /* entries of the agent's log, for its row; NULL: none yet */
+	size_t log_bytes; /* of the entries as text */
+	int log_cut;      /* entries were left out: there were more than LOG_MOST */
 };
 
 /* ---- its row ---- */
@@ -103,12 +107,49 @@ static int insert_row(struct session *s, struct err *e)
 	return 0;
 }
 
+static void agents_keep_log(struct session *s, const json_t *event)
+{
+	json_t *entry = json_object_get(event, "entry");
+	size_t n = entry ? json_dumpb(entry, NULL, 0, JSON_COMPACT) : 0;
+
+	if (!n || s->log_cut)
+		return;
+	if (s->log_bytes + n > LOG_MOST) {
+		s->log_cut = 1;
+		return;
+	}
+	s->log_bytes += n;
+	if (!s->log)
+		s->log = json_array();
+	json_array_append(s->log, entry);
+}
+
+/* What the row has: the report and the log. NULL: neither exists. */
+static char *agents_row_text(const struct session *s, const json_t *report)
+{
+	json_t *doc;
+	char *text;
+
+	if (!report && !s->log)
+		return NULL;
+	doc = report ? json_copy((json_t *)report) : json_object();
+	if (s->log)
+		json_object_set(doc, "log", s->log);
+	if (s->log_cut)
+		json_object_set_new(doc, "log_truncated", json_true());
+	text = json_dumps(doc, JSON_COMPACT);
+	json_decref(doc);
+	return text;
+}
+
 /* If the store is full, the client still gets the same answer. */
 static void end_row(struct session *s, const char *outcome, const json_t *report)
 {
-	auto_free char *text = report ? json_dumps(report, JSON_COMPACT) : NULL;
+	auto_free char *text = agents_row_text(s, report);
 	struct err e;
 
+	json_decref(s->log);
+	s->log = NULL;
 	if (!s->id[0])
 		return;
 	(void)!store_agent_end(s->call->api->store, s->id, fleet_now_ns(), outcome, text, &e);
@@ -157,6 +198,7 @@ static int agents_told(struct agent_session_owner *o, json_t *take_event)
 {
 	struct session *s = loop_owner(o, struct session, owner);
 
+	agents_keep_log(s, take_event);
 	if (s->streaming) {
 		timer_set(&s->silence, SILENCE_MS);
 		return event_stream_event(&s->event_stream, take_event);
@@ -440,6 +482,16 @@ void agents_list(struct call *c)
 	call_list(c, items, page.next);
 }
 
+static void agents_move(json_t *from, json_t *to, const char *member)
+{
+	json_t *v = json_object_get(from, member);
+
+	if (v) {
+		json_object_set(to, member, v);
+		json_object_del(from, member);
+	}
+}
+
 void agents_show(struct call *c)
 {
 	auto_free char *text = NULL;
@@ -453,7 +505,10 @@ void agents_show(struct call *c)
 	}
 	doc = row_json(&row);
 	report = text && *text ? json_loads(text, 0, NULL) : NULL;
-	if (report)
-		json_object_set_new(doc, "report", report);
+	agents_move(report, doc, "log");
+	agents_move(report, doc, "log_truncated");
+	if (json_object_size(report))
+		json_object_set(doc, "report", report);
+	json_decref(report);
 	call_json(c, 200, doc);
 }

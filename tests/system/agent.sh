@@ -325,6 +325,32 @@ the_prompt_has_fixed_rules_then_the_task_then_delimited_data() {
 	has "$(jq -r '.messages[3].content' asked)" "step 1 of 5"
 }
 
+the_log_is_stored_with_the_session() {
+	agent "$(script "$(run_it 'echo one')" "$(run_it 'exit 3')" "$(done_with 'all done')")"
+	outcome done
+	entries >logged
+	api GET "/v1/agents/$(of .id)"
+	is "$code" 200
+	get '.log' | jq -c '.[]' >stored
+	cmp logged stored || fail "$(diff logged stored)"
+	is "$(get '.report.outcome') $(get .log_truncated) $(get .report.log)" 'done null null' "$body"
+	has "$(get '.log[1].result.text')" one
+}
+
+a_log_that_is_too_large_is_cut() {
+	printf 'x%.0s' $(seq 3900) >chunk
+	for path in one two; do
+		jq -cn --arg p "$path" --rawfile c chunk '{tool: "write_file", args: {path: $p, content: $c}} | tojson' >"$path"
+	done
+	{ for _ in $(seq 35); do cat one two; done; done_with end; } | jq -cs . >long.json
+	order @long.json '{"max_steps":80,"budget":{"max_calls":100,"max_tokens":100000000},"context_bytes":524288}'
+	api POST /v1/agents @order --max-time 120
+	is "$code $(get .outcome)" '200 done' "$body"
+	api GET "/v1/agents/$(get .id)"
+	is "$(get .log_truncated)" true "$(head -c 400 body)"
+	[ "$(wc -c <body)" -lt 300000 ] || fail "the answer has $(wc -c <body) bytes"
+}
+
 without_a_model_the_error_names_the_setting() {
 	api POST /v1/agents '{"task":"x","role":"gardener"}'
 	is "$code" 409 "$body"

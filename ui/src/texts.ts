@@ -3,7 +3,7 @@ export const t = {
 	product: 'Atoll',
 	tagline: 'Run code in sandboxes on your own machine',
 	skip: 'Skip to the content',
-	nav: { label: 'Main', home: 'Home', runs: 'Runs', box: 'Box', pipelines: 'Pipelines', batches: 'Batches', monitor: 'Monitor', events: 'Events', settings: 'Settings' },
+	nav: { label: 'Main', home: 'Home', runs: 'Runs', box: 'Box', pipelines: 'Pipelines', batches: 'Batches', monitor: 'Monitor', events: 'Events', settings: 'Settings', agents: 'Agents' },
 	cancel: 'Cancel', close: 'Close', retry: 'Retry', copy: 'Copy', copied: 'Copied', undo: 'Undo', more: 'More', open: 'Open',
 	slow: 'The daemon has not answered for 5 seconds.', delete: 'Delete', rename: 'Rename', download: 'Download', copyDetails: 'Copy details', loadMore: 'Load more',
 	conn: {
@@ -87,7 +87,7 @@ export const t = {
 		error: 'The runs could not be read', running: 'Running', program: 'Program', result: 'Result', took: 'Took', when: 'When', box: 'Box',
 		one: (id: string) => `Run ${id}`, missing: 'There is no such run, or it is no longer kept.',
 		facts: 'Facts', command: 'Command', limits: 'Limits', layers: 'Isolation', replay: 'Run again', replayed: 'Ran again',
-		started: 'Started', memory: 'Memory', cpu: 'CPU time', processes: 'Processes', output: 'Output', disk: 'Disk',
+		started: 'Started', memory: 'Memory', cpu: 'CPU time', processes: 'Processes', output: 'Output', disk: 'Disk', truncated: 'not all of it stored', io: 'Reads and writes', noLimit: 'no time limit', language: 'Language', starting: 'Start of the box', tag: 'Tag', step: 'Step', errors: 'Errors of the compiler', evidence: 'Counters of the kernel', replayOf: 'replay of', compare: 'Compare with', compared: 'Two runs compared', differs: 'differs',
 	},
 	home: { elsewhere: 'Other ways in', terminal: 'From a terminal', agent: 'From an agent (MCP)', sdk: 'From an SDK' },
 	files: {
@@ -202,6 +202,11 @@ export const t = {
 		title: 'Events', audit: 'Audit log', lead: 'What happened to boxes and programs, the newest first', auditLead: 'Which key did what, the newest first', error: 'The events could not be read', auditError: 'The audit log could not be read', empty: 'Nothing happened yet.', auditEmpty: 'Nothing was done yet.', cli: 'atoll events', noneOfBox: 'No event of this box.', noneOfKind: 'No event of this kind among the newest.', noneOfFilter: 'No entry matches.', ownersOnly: 'Only an owner may read the audit log.',
 		when: 'When', what: 'What', detail: 'Detail', box: 'Box: id or name', kind: 'Kind', allKinds: 'All kinds', who: 'Who', action: 'Action', subject: 'Subject', result: 'Result',
 		types: { 'box.created': 'Box created', 'box.ended': 'Box ended', 'box.paused': 'Box paused', 'box.resumed': 'Box resumed', 'box.stopped': 'Box stopped', 'box.woken': 'Box woken', 'run.ended': 'Program ended' } as Record<string, string>,
+	},
+	agents: {
+		title: 'Agents', new: 'New agent', lead: 'An agent performs a task in a box of its own. A language model decides each step; every step is shown before it runs.', task: 'Task', placeholder: 'Find the largest file below /usr and print its size', steps: 'Most steps', keep: 'Keep the box', start: 'Start', running: 'Running', stop: 'Stop', empty: 'No agent has run yet.', emptyCli: 'atoll agent run "the task"', error: 'The agents could not be read', missing: 'There is no such agent session, or it is no longer kept.',
+		noModel: 'Agents need a language model, and none is configured.', noModelCli: 'atoll serve --models models.toml', outcomes: { done: 'Done', failed: 'Failed', budget: 'Budget used up', stuck: 'Repeated itself', malformed: 'The model gave no valid reply', cancelled: 'Stopped', lost: 'Ended with the server', refused: 'Not started' } as Record<string, string>,
+		session: (id: string) => `Agent session ${id}`, step: (n: number) => `Step ${n}`, tools: { run_command: 'Run a command', read_file: 'Read a file', write_file: 'Write a file', edit_file: 'Edit a file', list_files: 'List files' } as Record<string, string>, thinking: 'The model decides the next step…', working: 'The step runs…', result: 'Result', stepsTitle: 'Steps', noSteps: 'The steps of this session were not stored.', calls: (n: number, tokens: string, cost: string) => `${n === 1 ? '1 model call' : `${n} model calls`}, ${tokens} tokens, ${cost}`, stepsOf: (n: number, most: number) => `${n} of ${most} steps`, cut: 'Later steps were not stored: the log was too large.', stopsWithPage: 'The agent stops if this page is closed.', openBox: 'Open its box',
 	},
 	status: {
 		boxes: (n: number) => n === 1 ? '1 box' : `${n} boxes`, load: (l: string) => `load ${l}`,
