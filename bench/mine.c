@@ -45,7 +45,7 @@ const char *mine_missing(void)
 	return *missing ? missing : NULL;
 }
 
-/* With the flags the CLI starts one with. */
+/* With the flags that the CLI uses to start a keeper. */
 static _Noreturn void become_keeper(int log, int ready)
 {
 	static const char *const argv[] = { "atoll",      "keeper", "--idle-exit", "600",

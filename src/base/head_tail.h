@@ -11,7 +11,7 @@ struct head_tail {
 };
 
 void head_tail_add(struct head_tail *c, const char *bytes, size_t n);
-uint64_t head_tail_lost(const struct head_tail *c); /* bytes that are in neither */
+uint64_t head_tail_lost(const struct head_tail *c); /* bytes that are left out */
 /* As one text of whole UTF-8 characters. If bytes are lost, `gap` describes them in the middle. */
 void head_tail_text(const struct head_tail *c, const char *gap, struct buf *out);
 void head_tail_fini(struct head_tail *c);

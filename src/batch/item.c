@@ -89,7 +89,7 @@ static int read_code(struct batch_item *x, const json_t *code, struct err *e)
 {
 	uint64_t n = 0;
 
-	if (json_is_null(code)) { /* said, and null: whatever it is */
+	if (json_is_null(code)) { /* given as null: any value */
 		x->any_code = 1;
 		return 0;
 	}

@@ -301,7 +301,7 @@ static int check_paths(const json_t *task, struct err *e)
 			return -1;
 	}
 	if (*entry && !json_object_get(files, entry))
-		return err_set(e, ERR_INVALID, "entry: '%.60s' is none of files", entry);
+		return err_set(e, ERR_INVALID, "entry: '%.60s' is not in files", entry);
 	return 0;
 }
 

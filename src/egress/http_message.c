@@ -368,7 +368,8 @@ int message_response(struct message *m, const char *head, size_t n, const char *
 		return 502;
 	m->status = m->parser.status_code;
 	cut_headers(m);
-	*why = m->status == 101 ? "it changes the protocol, and nobody asked" : take_framing(m);
+	*why = m->status == 101 ? "it changes the protocol without a request for it"
+				: take_framing(m);
 	if (*why)
 		return 502;
 	if (m->no_body || m->done)

@@ -294,7 +294,7 @@ static int take_rows(struct fleet *f, struct err *e)
 	struct store_boxes rows = { 0 };
 
 	if (store_box_live(f->store, &rows, e) < 0)
-		return err_in(e, "boxes of before");
+		return err_in(e, "restore boxes");
 	for (unsigned i = 0; i < rows.n; i++)
 		if (fleet_find(f, rows.v[i].id))
 			store_box_fini(&rows.v[i]);

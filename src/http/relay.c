@@ -178,7 +178,7 @@ static const char *answer_head(struct upstream *u, const struct http_answer *a)
 	struct http_req *r = x->req;
 
 	if (a->status == 101 && !names_websocket(a))
-		return "it changes to a protocol that nobody asked for";
+		return "it changes to a protocol that was not requested";
 	http_unset(r);
 	for (unsigned i = 0; i < a->nheaders; i++) {
 		const struct http_header *h = &a->headers[i];

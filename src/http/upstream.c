@@ -153,7 +153,7 @@ static int saw_head(void *user, const struct http_answer *a)
 	struct upstream *u = user;
 
 	if (a->status == 101 && !u->upgrade)
-		u->not_taken = "it changes the protocol, and nobody asked for that";
+		u->not_taken = "it changes the protocol without a request for it";
 	else
 		u->not_taken = u->on->head(u, a);
 	return u->not_taken != NULL;

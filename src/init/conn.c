@@ -33,7 +33,7 @@ struct frame conn_head(uint8_t type, uint32_t ref)
 
 /* ---- out ---- */
 
-/* What we ask of the kernel is a function of what we hold. */
+/* The requested epoll events depend only on the state of the connection. */
 static void conn_arm(struct conn *c)
 {
 	uint32_t in = c->answer_len || c->listing ? 0 : EPOLLIN;

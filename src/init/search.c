@@ -174,7 +174,7 @@ static int search_tell(const struct stat *st, uint32_t line, const char *text, s
 
 struct search_lines { /* where in the file we are */
 	uint32_t line;
-	uint8_t told; /* this line has been; the rest of it is passed over */
+	uint8_t told; /* this line was reported; the rest of it is skipped */
 };
 
 static size_t init_conn_box_ended(const char *at, size_t n)

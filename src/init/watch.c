@@ -485,7 +485,7 @@ static void look_whether_gone(void)
 		watch_gone();
 }
 
-/* -1: everything was begun anew. */
+/* -1: the whole watch was restarted. */
 static int watch_happened(const struct inotify_event *ev)
 {
 	int folder = find_wd(ev->wd);

@@ -58,7 +58,7 @@ struct jupyter_driver {
 	int ready;
 	json_t *info;      /* its kernel_info, or NULL */
 	int echoes;        /* what it writes to its descriptors comes as messages, too */
-	struct buf words;  /* what was not passed on in this cell, the beginning of it */
+	struct buf words;  /* the beginning of the output of this cell that was not forwarded */
 	int stop;          /* the cell is to be interrupted */
 	int complained;    /* in this cell, of a message */
 	uint64_t asked_ns; /* for its info */

@@ -83,9 +83,11 @@ static int check_env(const json_t *env, struct err *e)
 			       SPEC_WORDS);
 	json_object_foreach((json_t *)env, name, v) if (
 		!*name || strlen(name) > 256 || strchr(name, '=') ||
-		!is_word(v, SPEC_WORD)) return err_set(e, ERR_INVALID,
-						       "env: '%.40s' is not a variable with a text",
-						       name);
+		!is_word(
+			v,
+			SPEC_WORD)) return err_set(e, ERR_INVALID,
+						   "env: '%.40s' is not a valid variable with a string value",
+						   name);
 	return 0;
 }
 

@@ -611,7 +611,8 @@ struct completion *completion_start(struct asker *x, json_t *take_request,
 			e);
 	}
 	if (m && x->under_way == COMPLETIONS_AT_ONCE) {
-		err_set(e, ERR_LIMIT, "%d questions are under way", COMPLETIONS_AT_ONCE);
+		err_set(e, ERR_LIMIT, "%d requests to models are in progress already",
+			COMPLETIONS_AT_ONCE);
 		m = NULL;
 	}
 	if (!m) {

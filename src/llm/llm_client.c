@@ -154,10 +154,10 @@ static void process_gone(struct json_pipe *p)
 
 	json_pipe_fini(p);
 	x->connected = 0;
-	log_warn("the line to models broke", LOG_U("questions", x->nasks));
+	log_warn("connection to the llm process lost", LOG_U("questions", x->nasks));
 	timer_set(&x->need, AGAIN_MS);
 	while ((a = sent_before(x, last)))
-		llm_client_fail(a, "the process that asks models ended");
+		llm_client_fail(a, "the llm process ended");
 }
 
 /* ---- the line ---- */
@@ -186,9 +186,7 @@ static void llm_client_look(struct timer *t)
 		while (a && (!a->request || a->number > last || now - a->since_ms < LLM_WAIT_MS))
 			a = a->next;
 		if (a)
-			llm_client_fail(
-				a,
-				"nobody answers for models: the process that asks them does not start");
+			llm_client_fail(a, "the llm process does not start");
 	} while (a);
 	if (x->nasks && !x->connected)
 		timer_set(&x->look, LOOK_MS);
@@ -272,7 +270,8 @@ int llm_start(struct llm_client *x, struct llm_request *a, json_t *take_request,
 	if (!x)
 		rc = err_set(e, ERR_NOT_FOUND, "no model is configured");
 	else if (x->nasks == LLM_REQUESTS)
-		rc = err_set(e, ERR_LIMIT, "%d questions to models are under way", LLM_REQUESTS);
+		rc = err_set(e, ERR_LIMIT, "%d requests to models are in progress already",
+			     LLM_REQUESTS);
 	else
 		rc = request_check(take_request, e);
 	if (rc < 0) {

@@ -441,9 +441,10 @@ int pipeline_start(struct pipelines *a, const char *team, const char *who, const
 	int done;
 
 	if (pipelines_figures(a)->live >= PIPELINES_LIVE)
-		return err_set(e, ERR_LIMIT, "%d pipelines are under way already", PIPELINES_LIVE);
+		return err_set(e, ERR_LIMIT, "%d pipelines are in progress already",
+			       PIPELINES_LIVE);
 	if (live_of(a, team) >= PIPELINES_LIVE_TEAM)
-		return err_set(e, ERR_LIMIT, "%d pipelines of this team are under way already",
+		return err_set(e, ERR_LIMIT, "%d pipelines of this team are in progress already",
 			       PIPELINES_LIVE_TEAM);
 	if (id_new(row.id, e) < 0)
 		return -1;

@@ -69,7 +69,7 @@ struct pipeline_watch {
 	void (*news)(struct pipeline_watch *w);
 };
 void pipeline_watch(struct pipelines *a, const char *id, struct pipeline_watch *w);
-void pipeline_unwatch(struct pipeline_watch *w); /* fine on one that watches nothing */
+void pipeline_unwatch(struct pipeline_watch *w); /* allowed on one that watches nothing */
 
 /* ERR_NOT_FOUND; ERR_CONFLICT: it does not wait for an answer, or not for this one. */
 must_check int pipeline_answer(struct pipelines *a, const char *team, const char *id,

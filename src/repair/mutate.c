@@ -549,7 +549,7 @@ static void on_return(struct mutate_builder *k, unsigned i)
 
 /* ---- the whole ---- */
 
-/* What only names things has nothing that could be repaired. */
+/* Declarations and imports have nothing to repair. */
 static unsigned skip_header(const struct mutate_builder *k, unsigned i)
 {
 	size_t line;

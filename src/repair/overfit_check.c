@@ -116,7 +116,7 @@ void overfit_check_start(struct overfit_check *d, const struct candidate_box *s,
 					SAID, &e) == 0;
 	if (d->flying)
 		return;
-	snprintf(d->why, sizeof(d->why), "nobody could look: %.200s", e.msg);
+	snprintf(d->why, sizeof(d->why), "not checked: %.200s", e.msg);
 	d->done(d, d->why);
 }
 

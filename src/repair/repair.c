@@ -573,7 +573,7 @@ static void repair_conclude(struct repair *r)
 			 tried_so_far(r), candidates_of(r));
 	} else if (!overfit_check_possible(doc_text(r->artifact, "language"))) {
 		snprintf(r->doubted, sizeof(r->doubted),
-			 "nobody has looked for another change that passes");
+			 "no other change that passes was searched for");
 	} else {
 		r->overfit.done = overfit_done;
 		overfit_check_start(&r->overfit, &r->candidate_box, r->shown_first, &r->best->edit,

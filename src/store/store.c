@@ -139,7 +139,7 @@ static int open_file(struct store *s, const char *path, struct err *e)
 		errno = EACCES; /* SQLite would have been content with reading */
 		return err_sys(e, "open for writing");
 	}
-	/* Looked at before anything of it is changed. */
+	/* The file is checked before anything in it is changed. */
 	if (schema_accept(s->db, schema_newest, e) < 0 || use_wal(s, e) < 0 ||
 	    store_configure(s->db, e) < 0 ||
 	    schema_migrate(s->db, schema_steps, schema_newest, e) < 0 || track_pages(s->db, e) < 0)

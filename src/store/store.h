@@ -31,7 +31,7 @@ enum {
 	STORE_TEMPLATE = 32,        /* of a template's */
 	STORE_SESSION = 128,        /* of a session key */
 	STORE_WORD = 32,            /* of a cause, an action, a kind */
-	STORE_PAGE = 100,           /* rows of a page when nothing was asked for ... */
+	STORE_PAGE = 100,           /* rows of a page by default ... */
 	STORE_PAGE_MAX = 1000,      /* ... and at most; `more` is set when another page exists */
 	STORE_PAGE_BYTES = 1 << 20, /* a page ends with the row that brings its texts beyond this */
 	STORE_BUSY_MS = 5000,       /* a write waits for another process that long ... */

@@ -530,7 +530,7 @@ void execs_output(struct call *c)
 	}
 	if (b->readers >= EXEC_READER_READERS) {
 		call_error(c, 429, "limit", "too many read in this box already", b->row.id,
-			   "close a stream that nobody needs");
+			   "close a stream that is not needed");
 		return;
 	}
 	r = call_alloc(c, sizeof(*r));

@@ -124,9 +124,9 @@ static int exec_message(struct channel *c, const char *op, const json_t *msg, st
 		return 0;
 	}
 	if (channel_who(c)->role < ROLE_EDITOR)
-		return err_set(e, ERR_DENIED, "a viewer only looks");
+		return err_set(e, ERR_DENIED, "a viewer may only read");
 	if (!r)
-		return err_set(e, ERR_CONFLICT, "this exec is over");
+		return err_set(e, ERR_CONFLICT, "this exec has ended");
 	if (!strcmp(op, "eof"))
 		exec_input_close(r);
 	else if (!strcmp(op, "resize"))

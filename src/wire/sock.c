@@ -161,11 +161,11 @@ static int remove_stale(const char *path, struct err *e)
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : err_sys(e, "look at %.100s", path);
 	if (!S_ISSOCK(st.st_mode))
-		return err_set(e, ERR_CONFLICT, "%.100s is there and is no socket", path);
+		return err_set(e, ERR_CONFLICT, "%.100s exists and is no socket", path);
 	fd = sock_connect(path, &refused);
 	if (fd >= 0) {
 		close(fd);
-		return err_set(e, ERR_CONFLICT, "somebody listens on %.100s", path);
+		return err_set(e, ERR_CONFLICT, "another process listens on %.100s", path);
 	}
 	if (refused.sys != ECONNREFUSED) {
 		*e = refused;

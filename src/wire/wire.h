@@ -395,7 +395,7 @@ struct wire_output {
 	struct frame head;
 	uint32_t stream;
 	uint32_t pad;
-	uint64_t offset; /* of the first byte of the tail; a jump says what was dropped */
+	uint64_t offset; /* of the first byte of the tail; a jump shows dropped bytes */
 };
 
 struct wire_attached {
@@ -498,7 +498,7 @@ enum {                             /* flags of GET */
 };
 enum {                          /* flags of MOVE */
        WIRE_MOVE_NEW = 1 << 0,  /* refuse if it exists */
-       WIRE_MOVE_USER = 1 << 1, /* folders that are made are the user's */
+       WIRE_MOVE_USER = 1 << 1, /* created folders belong to the user */
 };
 /* Flags of ENTRY_OF and LIST. The tail of ENTRY is then: name NUL real NUL owner NUL group NUL, and
  * key NUL value NUL of each attribute that META knows. real: of a link, where it leads in the end, as

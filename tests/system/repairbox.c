@@ -1,7 +1,8 @@
-/* repairbox.c - repairs, by the real thing: an artifact per line of stdin, {found, artifact} per line of
- * stdout, in the same order. Has a keeper of its own (this very executable as `keeper`); needs root.
+/* repairbox.c - repairs artifacts in real boxes: an artifact per line of stdin, {found, artifact}
+ * per line of stdout, in the same order. Starts its own keeper (this executable as `keeper`); needs
+ * root.
  *
- *	repairbox [BOXES [SIDE_BY_SIDE]]	BOXES 0: only {passed: a bit per example} */
+ * repairbox [BOXES [SIDE_BY_SIDE]]	BOXES 0: only {passed: a bit per example} */
 #include "repair/repair.h"
 #include "repair/candidate_test.h"
 #include "base/cleanup.h"

@@ -238,7 +238,7 @@ TEST(create_with_an_invalid_start_is_rejected)
 		       ""));
 	n = with_start(request, &w, WIRE_START_MEMFD, "true");
 	CHECK(is_error(ask(k.fd, request, n, NULL, 0), ERR_INVALID, "not a program"));
-	/* Of the rest init is the judge. */
+	/* Init checks the rest. */
 	n = with_start(request, &w, 0x8000, "true");
 	CHECK_INT(ask(k.fd, request, n, NULL, 0), WIRE_BOX);
 	init = got_fd;
@@ -502,7 +502,7 @@ TEST(a_memory_limit_below_the_usage_is_rejected)
 	CHECK(GOT(wire_box)->limits.mem_bytes == 512ull << 20 && GOT(wire_box)->limits.pids == 512);
 	w.limits.mem_bytes = 400ull << 20;
 	CHECK_INT(limit(k.fd, &w), WIRE_BOX);
-	/* What the kernel can drop, it drops: a page cache is no reason to refuse. */
+	/* The kernel drops its page cache, so cached pages are no reason to reject the limit. */
 	CHECK_INT(sh(&m, "pkill python3; cat /usr/lib/*/*.so* >/dev/null 2>&1; true"), 0);
 	w.limits.mem_bytes = 64ull << 20;
 	CHECK_INT(limit(k.fd, &w), WIRE_BOX);

@@ -1,6 +1,6 @@
-/* wirebox.h - real boxes over the wire, for tests in C.
- * Speaks with a keeper of its own: this very executable as `keeper`, a run folder of its own. Needs
- * root. A test file ends with a test that calls leave_nothing(). */
+/* wirebox.h - real boxes over the wire, for tests in C. Starts its own keeper: this executable as
+ * `keeper`, in a separate run folder. Needs root. A test file ends with a test that calls
+ * leave_nothing(). */
 #pragma once
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -111,7 +111,7 @@ static inline int end_keeper(struct keeper_sync *k, int signo)
 	return poll(&(struct pollfd){ .fd = pidfd, .events = POLLIN }, 1, 60000) == 1 ? 0 : -1;
 }
 
-/* After a kill: the old socket may still take connections for a moment, and drops them. */
+/* After a kill: the old socket may still accept connections for a moment, and drops them. */
 static inline int next_keeper(struct keeper_sync *k)
 {
 	struct wire_info about;

@@ -485,7 +485,7 @@ TEST(an_idle_program_with_threads_at_the_wall_limit_is_a_deadlock)
 	json_decref(d);
 	d = of_result(artifact_with("python", "import time\ntime.sleep(100)\n"), r, NULL);
 	CHECK_STR(doc_text(d, "category"), "timeout_wall");
-	CHECK_STR(action(d), "stop"); /* it said nothing: more time would not help */
+	CHECK_STR(action(d), "stop"); /* no output: more time would not help */
 	json_decref(d);
 }
 

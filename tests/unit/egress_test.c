@@ -711,7 +711,7 @@ TEST(another_host_is_rejected_with_a_hint)
 	CHECK(strstr(got, "\"network\": {\"allow\": [\"127.0.0.1:"));
 	CHECK_STR(verdict_of(w, "CONNECT localhost:%u HTTP/1.1\r\nHost: localhost:%u\r\n\r\n", 403),
 		  "denied");
-	/* The box has it, but the operator has not. */
+	/* A rule of the box allows it, but none of the operator. */
 	CHECK_STR(verdict_of(w, "CONNECT other.example:443 HTTP/1.1\r\nHost: other.example\r\n\r\n",
 			     403),
 		  "denied");

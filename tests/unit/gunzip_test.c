@@ -1,4 +1,4 @@
-/* gunzip_test.c - bodies that come packed. */
+/* gunzip_test.c - decompression of gzip request bodies. */
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "e2b/gunzip.h"

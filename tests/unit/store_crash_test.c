@@ -1,4 +1,4 @@
-/* The store under other people's deaths, other people's writes, and full disks. */
+/* store_crash_test.c - the store with killed processes, concurrent writers, and full disks. */
 #include "base/clock.h"
 #include "store/sql.h"
 #include "store_dir.h"

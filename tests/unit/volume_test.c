@@ -49,7 +49,7 @@ static int place_ok(const char *path)
 	return volume_mounts_sane(&m, 1, &e) == 0;
 }
 
-TEST(volumes_are_mounted_only_where_data_belongs)
+TEST(volumes_are_mounted_only_below_data_folders)
 {
 	static const char *const good[] = { "/home/user",   "/home/user/data", "/mnt/a/b/c",
 					    "/data",        "/workspace",      "/srv/x",
