@@ -27,7 +27,7 @@ enum {
 };
 
 struct subject {
-	const char *seed, *program, *flag, *code;
+	const char *warm, *program, *flag, *code;
 	const char *file;              /* the code goes there; NULL: it is an argument */
 	double pool_goal, demand_goal; /* 0: none */
 };
@@ -85,7 +85,7 @@ static int create(const struct subject *s, uint16_t flags, struct box_handle *b,
 				    .template = "base",
 				    .limits = box_default_limits() };
 
-	snprintf(want.seed, sizeof(want.seed), "%s", s->seed);
+	snprintf(want.warm, sizeof(want.warm), "%s", s->warm);
 	return boxh_create(&keeper, b, &want, e);
 }
 
@@ -119,7 +119,7 @@ static double in_box(const struct subject *s, uint16_t flags, struct err *e)
 
 	if (create(s, flags, &b, e) < 0)
 		return -1;
-	if (!b.about.seeded)
+	if (!b.about.warm)
 		us = -2;
 	else if (put(s, &b, e) == 0 && boxh_start(&b, &cmd, &ref, e) == 0 &&
 		 first_output(&b, e) == 0)
@@ -162,13 +162,13 @@ static int measure(const struct subject *s, unsigned rounds, struct err *e)
 		pooled[i] = in_box(s, 0, e);
 		demand[i] = in_box(s, WIRE_CREATE_COLD, e);
 		if (host[i] < 0 || pooled[i] < 0 || demand[i] < 0)
-			return err_set(e, ERR_SYS, "%s: not measured (%.100s)", s->seed, e->msg);
+			return err_set(e, ERR_SYS, "%s: not measured (%.100s)", s->warm, e->msg);
 	}
 	h = median(host, rounds);
 	p = median(pooled, rounds);
 	d = median(demand, rounds);
 	printf("%-12s host %7.2f ms | pool %6.2f ms, x host %.4f (goal %.3f) %s | demand %6.2f ms, x host %.4f (goal %.3f) %s\n",
-	       s->seed, h / 1000, p / 1000, p / h, s->pool_goal, verdict(p / h, s->pool_goal),
+	       s->warm, h / 1000, p / 1000, p / h, s->pool_goal, verdict(p / h, s->pool_goal),
 	       d / 1000, d / h, s->demand_goal, verdict(d / h, s->demand_goal));
 	return 0;
 }
@@ -199,8 +199,8 @@ static int crowd(struct err *e)
 	before = available_mib();
 	for (; rc == 0 && n < CROWD; n++) {
 		rc = create(&subjects[1], WIRE_CREATE_COLD, &boxes[n], e);
-		if (rc == 0 && !boxes[n].about.seeded)
-			rc = err_set(e, ERR_SYS, "a box without a seed");
+		if (rc == 0 && !boxes[n].about.warm)
+			rc = err_set(e, ERR_SYS, "a box without a warm interpreter");
 	}
 	sleep(1);
 	after = available_mib();

@@ -255,7 +255,7 @@ static int place_source(struct batch_item *x, const char *entry, struct err *e)
 		 batch_item_path(entry ? entry : name, full));
 	snprintf(x->binary, sizeof(x->binary), "%.250s.out", x->source);
 	lang_unit_of(x->lang, x->source, text ? text : "", text ? n : 0, x->unit);
-	x->seed = lang_seed(x->lang, text ? text : "", text ? n : 0);
+	x->warm = lang_warm(x->lang, text ? text : "", text ? n : 0);
 	return 0;
 }
 

@@ -51,7 +51,7 @@ struct batch_item {
 	char source[256], binary[264], unit[256];
 	const char **sources; /* all of the language, NULL-terminated */
 	struct buf source_text;
-	const char *seed; /* the warm interpreter that suits it, or NULL */
+	const char *warm; /* the warm interpreter that suits it, or NULL */
 	const char *code; /* goes to source; NULL: none */
 	size_t code_len;
 	const json_t *files; /* {path: text or {base64}} */

@@ -569,7 +569,7 @@ static struct box_command command_of(const struct batch_job *j)
 		.credit = WINDOW,
 		.flags = (uint16_t)((is_last(j) && j->item.input ? WIRE_START_STDIN : 0) |
 				    (is_last(j) && !j->item.nbehind ? WIRE_START_ONE_SHOT : 0) |
-				    (is_last(j) && j->item.seed ? WIRE_START_WARM : 0)),
+				    (is_last(j) && j->item.warm ? WIRE_START_WARM : 0)),
 	};
 }
 
@@ -579,13 +579,13 @@ static struct wire_create box_wanted(const struct batch_job *j)
 				    .template = "base",
 				    .limits = j->item.limits,
 				    .nlayers = j->item.nlayers };
-	const char *team = j->seed_team ? j->seed_team : j->team;
+	const char *team = j->warm_team ? j->warm_team : j->team;
 
 	memcpy(want.layer, j->item.layers, sizeof(want.layer));
 	/* Without a team there is no zygote that the box may share. */
-	if (j->item.seed && team) {
-		snprintf(want.seed, sizeof(want.seed), "%s", j->item.seed);
-		want.seed_group = fleet_zygote_group(team);
+	if (j->item.warm && team) {
+		snprintf(want.warm, sizeof(want.warm), "%s", j->item.warm);
+		want.warm_group = fleet_zygote_group(team);
 	}
 	return want;
 }

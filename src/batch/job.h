@@ -54,7 +54,7 @@ struct batch_job {
 	struct fleet *fleet;
 	struct batch_item item;
 	const char *team; /* NULL, or: what it compiles is kept for this one; borrowed */
-	const char *seed_team; /* the team whose zygote forks its interpreter; NULL: that of
+	const char *warm_team; /* the team whose zygote forks its interpreter; NULL: that of
 			        * `team`; borrowed */
 	void (*done)(struct batch_job *j, const struct batch_job_end *end); /* once; then batch_job_fini() */
 	/* NULL, or: what the program says, as it comes. */

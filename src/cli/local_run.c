@@ -22,7 +22,7 @@ static int wants_record(const struct local_run *s)
 }
 
 int local_run_open(struct local_run *s, const struct cli *cli, const struct options *opt,
-		   const char *seed, struct err *e)
+		   const char *warm, struct err *e)
 {
 	struct wire_create want = {
 		.head.flags = opt->create_flags,
@@ -32,7 +32,7 @@ int local_run_open(struct local_run *s, const struct cli *cli, const struct opti
 	};
 	uint64_t began = now_ns();
 
-	snprintf(want.seed, sizeof(want.seed), "%s", seed);
+	snprintf(want.warm, sizeof(want.warm), "%s", warm);
 	want.nlayers = opt->nlayers;
 	memcpy(want.layer, opt->layers, sizeof(want.layer));
 	*s = (struct local_run){
@@ -146,7 +146,7 @@ static struct box_command local_command(const struct local_run *s, const char *c
 		.wall_ms = wall_ms(s),
 		.without = s->opt->without_init,
 		.flags = (uint16_t)((s->opt->root ? WIRE_START_ROOT : 0) |
-				    (s->seeded ? WIRE_START_WARM : 0) |
+				    (s->warm ? WIRE_START_WARM : 0) |
 				    (s->last ? WIRE_START_ONE_SHOT : 0) |
 				    (terminal ? WIRE_START_PTY : 0)),
 	};

@@ -27,7 +27,7 @@ struct local_run {
 	uint64_t dropped[2];
 	int twice;     /* two Ctrl-C kill, also inside a terminal */
 	int no_stdin;  /* it was the program's code */
-	int seeded;    /* the next command may be what waits in the box */
+	int warm;    /* the next command may be what waits in the box */
 	int last;      /* the box is for the next command only: no request follows it */
 	int files_put; /* something was copied in */
 	const struct lang *lang; /* what the record should understand of its errors; NULL: nothing */
@@ -39,7 +39,7 @@ struct local_run {
 
 /* The interpreter that should wait in the box (warm interpreter), or "". */
 must_check int local_run_open(struct local_run *s, const struct cli *cli, const struct options *opt,
-			      const char *seed, struct err *e);
+			      const char *warm, struct err *e);
 must_check int local_run_files(struct local_run *s, struct err *e); /* makes s->files usable */
 /* Runs one command to its end. */
 must_check int local_run_exec(struct local_run *s, const char *const *argv, struct exit_info *out,

@@ -60,8 +60,8 @@ static int make_box(struct api_client *r)
 				 3600 * 1000),
 	       *doc;
 
-	if (l && l->seed)
-		json_object_set_new(want, "warm", json_string(l->seed));
+	if (l && l->warm)
+		json_object_set_new(want, "warm", json_string(l->warm));
 	doc = api_client_json(r, "POST", "/v1/boxes", want);
 	if (!doc)
 		return r->status;

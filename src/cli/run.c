@@ -85,7 +85,7 @@ static int in_box(struct local_run *s, const struct run_inputs *in, const char *
 	if (!command)
 		argv = planned = run_do_words(s->box.about.limits.mem_bytes, in,
 					      in->lang ? in->lang->run : NULL, 1);
-	s->seeded = !command;
+	s->warm = !command;
 	s->last = !s->cli->json && !s->opt->report &&
 		  !s->opt->out; /* a record lists which files have changed */
 	if (local_run_exec(s, argv, &end, e) < 0)
@@ -159,7 +159,7 @@ static int run_planned(const struct cli *cli, const struct args *a, struct optio
 		add_wishes(opt, in->lang, &variables);
 	if (run_remote_wanted(cli))
 		return run_away(cli, a, opt, in, command);
-	if (local_run_open(&s, cli, opt, in->seed ? in->seed : "", &e) < 0) {
+	if (local_run_open(&s, cli, opt, in->warm ? in->warm : "", &e) < 0) {
 		local_run_close(&s);
 		return local_run_failed(cli, &e);
 	}

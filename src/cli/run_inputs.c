@@ -218,7 +218,7 @@ static void find_unit(struct run_inputs *in, const char *file, const char *code,
 		return;
 	lang_unit_of(in->lang, file, code, n, unit);
 	in->unit = inputs_text("%s", unit);
-	in->seed = lang_seed(in->lang, code, n);
+	in->warm = lang_warm(in->lang, code, n);
 }
 
 static void add_source(struct run_inputs *in, unsigned *n, char *take_path)

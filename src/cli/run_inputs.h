@@ -23,7 +23,7 @@ struct run_inputs {
 	const struct lang *lang;    /* NULL: run the program as it is */
 	const char *const *compile; /* the row of the compiler that was asked for; empty: none */
 	char *unit;                 /* lang_unit_of() */
-	const char *seed;           /* lang_seed(), or NULL */
+	const char *warm;           /* lang_warm(), or NULL */
 	const char **sources;       /* of its project, in the box; NULL: it is alone */
 	const char *template;       /* its name, for the record */
 	int from_stdin;

@@ -201,7 +201,7 @@ static int read_want(struct call *c, struct create_making *m, int secure, int64_
 	    sandboxes_timeout_ms(c, "timeout", otherwise_s, &row->lifetime_ms, e) < 0)
 		return -1;
 	if (strncmp(m->box.template, "code-interpreter", 16) == 0)
-		want->seed = "python-data"; /* so that runCode() begins at once */
+		want->warm = "python-data"; /* so that runCode() begins at once */
 	write_surface(c, m);
 	row->surface = m->surface;
 	row->metadata = m->metadata;

@@ -285,7 +285,7 @@ static void begin_unit(struct execution_unit *u)
 	unsigned tries = u->tries;
 	struct err e;
 
-	u->job = (struct batch_job){ .done = unit_done, .fleet = x->fleet, .seed_team = x->team };
+	u->job = (struct batch_job){ .done = unit_done, .fleet = x->fleet, .warm_team = x->team };
 	if (x->owner->said && u->kind == UNIT_MAIN)
 		u->job.said = unit_said;
 	if (execution_unit_make(u, &x->needs, &x->fleet->conf, &e) < 0) {

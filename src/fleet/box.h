@@ -41,7 +41,7 @@ struct box_spec {
 	struct store_box row; /* team, name, session, template, timeouts, metadata, env */
 	struct wire_limits limits;
 	uint16_t flags;   /* WIRE_CREATE_* */
-	const char *seed; /* the warm interpreter that should wait in it; NULL: none */
+	const char *warm; /* the warm interpreter that should wait in it; NULL: none */
 	struct wire_mount mounts[WIRE_MOUNTS]; /* volumes; row.volumes describes them */
 	unsigned nmounts;
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the topmost first */

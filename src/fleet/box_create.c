@@ -228,9 +228,9 @@ static void ask_keeper(struct box *b, const struct box_spec *want)
 	struct wire_create ask = { .head = sock_head(WIRE_CREATE, 0), .limits = want->limits };
 
 	ask.head.flags = want->flags;
-	snprintf(ask.seed, sizeof(ask.seed), "%s", want->seed ? want->seed : "");
-	if (want->seed)
-		ask.seed_group = fleet_zygote_group(want->row.team);
+	snprintf(ask.warm, sizeof(ask.warm), "%s", want->warm ? want->warm : "");
+	if (want->warm)
+		ask.warm_group = fleet_zygote_group(want->row.team);
 	ask.nmounts = want->nmounts;
 	memcpy(ask.mounts, want->mounts, want->nmounts * sizeof(want->mounts[0]));
 	ask.nlayers = want->nlayers;

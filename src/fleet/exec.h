@@ -31,7 +31,7 @@ struct exec_spec {                            /* borrowed for the call */
 	int pty, stdin_open, root;
 	int channel; /* its descriptor 3 is a channel to the server: exec_channel_send(); stream 2
 		      * has its answers */
-	int seed;    /* a warm interpreter of the box may execute it */
+	int warm;    /* a warm interpreter of the box may execute it */
 	int helper;  /* started by the server, not by a client: in no list, and not
 				  * counted as a program */
 	const struct lang *lang; /* language of the program, or NULL */

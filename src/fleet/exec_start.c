@@ -133,7 +133,7 @@ static struct box_command box_words(const struct box *b, const struct exec_spec 
 				    (want->stdin_open ? WIRE_START_STDIN : 0) |
 				    (want->root ? WIRE_START_ROOT : 0) |
 				    (want->channel ? WIRE_START_CHANNEL : 0) |
-				    (want->seed ? WIRE_START_WARM : 0) |
+				    (want->warm ? WIRE_START_WARM : 0) |
 				    (want->lone ? WIRE_START_LEADER_ONLY : 0) |
 				    (read ? 0 : WIRE_START_DETACHED)),
 	};

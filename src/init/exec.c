@@ -331,7 +331,7 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct exec_arg
 	int pid, err;
 
 	x->born_ns = loop_now_ns;
-	if (st->head.flags & WIRE_START_WARM && seed_start(x, st, a)) {
+	if (st->head.flags & WIRE_START_WARM && zygote_child_start(x, st, a)) {
 		exec_do_begin(x, st);
 		return;
 	}
@@ -453,7 +453,7 @@ static void exec_reap(void)
 		reaped++;
 		if (x)
 			leader_ended(x, status, &ru);
-		else if (seed_reaped(pid) && !conn_kept())
+		else if (zygote_child_reaped(pid) && !conn_kept())
 			sys_exit(70); /* no client has this box yet: the keeper makes another one */
 	}
 	zombies_left = i == REAP_A_TURN;

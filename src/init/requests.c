@@ -30,7 +30,7 @@ struct request {
 		const struct wire_resize *resize;
 		const struct wire_output_window *credit;
 		const struct wire_connect *connect;
-		const struct wire_zygote *seed;
+		const struct wire_zygote *zygote;
 		const struct wire_put *put;
 	};
 	char *tail;
@@ -90,14 +90,14 @@ static int requests_plant(const struct request *r)
 		/* The caller closes what is in fds[]. */
 		int fd = (int)sys_fcntl(r->fds[0], F_DUPFD_CLOEXEC, 3);
 
-		err = fd < 0 ? fd : seed_take(r->seed, fd);
+		err = fd < 0 ? fd : zygote_child_take(r->zygote, fd);
 	} else {
 		if (end[-1])
 			return -1;
 		for (; at < end && n < WORDS; at += strlen(at) + 1)
 			argv[n++] = at;
 		argv[n] = NULL;
-		err = seed_run(r->seed, argv);
+		err = zygote_child_run(r->zygote, argv);
 	}
 	if (err < 0)
 		sys_exit(70);

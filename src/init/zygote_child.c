@@ -14,7 +14,7 @@ static struct {
 	int sock;
 	int ours[3]; /* of its stdin, stdout, stderr */
 	char program[32];
-} seed;
+} zygote;
 
 /* ---- zygote_fork_args ---- */
 
@@ -32,17 +32,17 @@ static long send_stdio(const int theirs[3])
 			    .msg_control = &ride,
 			    .msg_controllen = sizeof(ride) };
 
-	return sys_sendmsg(seed.sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return sys_sendmsg(zygote.sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void zygote_drop(void)
 {
 	int i;
 
-	sys_close(seed.sock);
+	sys_close(zygote.sock);
 	for (i = 0; i < 3; i++)
-		sys_close(seed.ours[i]);
-	seed.pid = 0;
+		sys_close(zygote.ours[i]);
+	zygote.pid = 0;
 }
 
 static int open_stdio(int theirs[3])
@@ -50,11 +50,11 @@ static int open_stdio(int theirs[3])
 	int i, err = 0, p[2];
 
 	for (i = 0; i < 3; i++)
-		seed.ours[i] = theirs[i] = -1;
+		zygote.ours[i] = theirs[i] = -1;
 	for (i = 0; err >= 0 && i < 3; i++) {
 		err = exec_pipe(p, i == 0);
 		if (err >= 0) {
-			seed.ours[i] = p[i == 0];
+			zygote.ours[i] = p[i == 0];
 			theirs[i] = p[i != 0];
 		}
 	}
@@ -74,26 +74,26 @@ static int zygote_settle(long err, const int theirs[3])
 
 static void zygote_learn(const struct wire_zygote *w)
 {
-	memcpy(seed.program, w->program, sizeof(seed.program));
-	seed.program[sizeof(seed.program) - 1] = '\0';
+	memcpy(zygote.program, w->program, sizeof(zygote.program));
+	zygote.program[sizeof(zygote.program) - 1] = '\0';
 }
 
-int seed_take(const struct wire_zygote *w, int take_fd)
+int zygote_child_take(const struct wire_zygote *w, int take_fd)
 {
 	int theirs[3];
 	long err;
 
 	boot_due();
 	zygote_learn(w);
-	seed.pid = w->pid;
-	seed.sock = take_fd;
+	zygote.pid = w->pid;
+	zygote.sock = take_fd;
 	err = open_stdio(theirs);
 	if (err >= 0)
 		err = send_stdio(theirs);
 	return zygote_settle(err, theirs);
 }
 
-int seed_run(const struct wire_zygote *w, char **argv)
+int zygote_child_run(const struct wire_zygote *w, char **argv)
 {
 	/* Not static: initialised data is a page, and every box would have its copy of it. */
 	char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=" HOME;
@@ -103,7 +103,7 @@ int seed_run(const struct wire_zygote *w, char **argv)
 	long err = sys_socketpair(SOCK_STREAM | SOCK_CLOEXEC, pair);
 
 	zygote_learn(w);
-	seed.sock = pair[0];
+	zygote.sock = pair[0];
 	c.channel = pair[1];
 	if (err >= 0)
 		err = open_stdio(c.stdio);
@@ -111,7 +111,7 @@ int seed_run(const struct wire_zygote *w, char **argv)
 		err = child_start(&c);
 	if (err >= 0 && c.failed)
 		err = -c.err;
-	seed.pid = (int)err;
+	zygote.pid = (int)err;
 	sys_close(pair[1]);
 	return zygote_settle(err, c.stdio);
 }
@@ -121,20 +121,20 @@ int seed_run(const struct wire_zygote *w, char **argv)
 /* "/usr/bin/python3" and "python3" mean the same interpreter; any other path is another file. */
 static int is_meant(const char *name)
 {
-	const char *last = seed.program, *at;
+	const char *last = zygote.program, *at;
 
 	for (at = last; *at; at++)
 		if (*at == '/')
 			last = at + 1;
-	return !text_compare(name, seed.program) || !text_compare(name, last);
+	return !text_compare(name, zygote.program) || !text_compare(name, last);
 }
 
 /* A warm interpreter runs as the user, has pipes, and was made without a limit to its files. */
 static int zygote_suits(const struct wire_start *st, const struct exec_args *a)
 {
-	return seed.pid && is_meant(a->argv[0]) &&
+	return zygote.pid && is_meant(a->argv[0]) &&
 	       !(st->head.flags & (WIRE_START_PTY | WIRE_START_ROOT)) && !st->fsize_bytes &&
-	       !st->without && st->tail_bytes < SEED_WORDS - 64 &&
+	       !st->without && st->tail_bytes < START_MSG_BYTES - 64 &&
 	       (!*a->cwd || !text_compare(a->cwd, HOME));
 }
 
@@ -154,7 +154,7 @@ static int send_words(const struct wire_start *st, const struct exec_args *a)
 	text_add_number(&t, st->argc);
 	iov[2].iov_len = t.len + 1;
 	total = (uint32_t)(cwd + iov[2].iov_len + rest);
-	return sys_sendmsg(seed.sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+	return sys_sendmsg(zygote.sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) ==
 	       (long)(sizeof(total) + total);
 }
 
@@ -164,23 +164,23 @@ static int hand_over(struct exec *x, const struct wire_start *st)
 	int i, err = 0;
 
 	for (i = 0; i < 2; i++) {
-		stream_open(&x->out[i], seed.ours[1 + i], 0);
-		seed.ours[1 + i] = -1;
+		stream_open(&x->out[i], zygote.ours[1 + i], 0);
+		zygote.ours[1 + i] = -1;
 	}
 	if (st->head.flags & WIRE_START_STDIN) {
-		stdin_buf_init(&x->in, x, seed.ours[0], STDIN_BUF_PIPE);
-		seed.ours[0] = -1;
+		stdin_buf_init(&x->in, x, zygote.ours[0], STDIN_BUF_PIPE);
+		zygote.ours[0] = -1;
 	}
 	if (st->head.flags & WIRE_START_CHANNEL) {
-		err = exec_channel(x, seed.sock);
-		seed.sock = -1;
+		err = exec_channel(x, zygote.sock);
+		zygote.sock = -1;
 	}
 	return err;
 }
 
-int seed_start(struct exec *x, const struct wire_start *st, const struct exec_args *a)
+int zygote_child_start(struct exec *x, const struct wire_start *st, const struct exec_args *a)
 {
-	int pid = seed.pid;
+	int pid = zygote.pid;
 
 	if (!zygote_suits(st, a))
 		return 0;
@@ -196,9 +196,9 @@ int seed_start(struct exec *x, const struct wire_start *st, const struct exec_ar
 	return 1;
 }
 
-int seed_reaped(int pid)
+int zygote_child_reaped(int pid)
 {
-	if (!seed.pid || pid != seed.pid)
+	if (!zygote.pid || pid != zygote.pid)
 		return 0;
 	zygote_drop();
 	return 1;

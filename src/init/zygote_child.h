@@ -9,9 +9,9 @@ struct exec;
 
 /* From the keeper, at most once. 0 or -errno. */
 /* ... forked into the box from outside: take_fd is its socket's other end */
-int seed_take(const struct wire_zygote *w, int take_fd);
+int zygote_child_take(const struct wire_zygote *w, int take_fd);
 /* ... not yet there: started by us */
-int seed_run(const struct wire_zygote *w, char **argv);
+int zygote_child_run(const struct wire_zygote *w, char **argv);
 /* Makes it this exec. 1: done; 0: there is none, or it does not match START. */
-int seed_start(struct exec *x, const struct wire_start *st, const struct exec_args *a);
-int seed_reaped(int pid); /* 1: it was the warm interpreter, and it was still waiting */
+int zygote_child_start(struct exec *x, const struct wire_start *st, const struct exec_args *a);
+int zygote_child_reaped(int pid); /* 1: it was the warm interpreter, and it was still waiting */

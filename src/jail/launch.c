@@ -201,7 +201,7 @@ static int no_new_privs(struct launch_ctx *b, struct err *e)
 
 static int second_wall(struct launch_ctx *b, struct err *e)
 {
-	return landlock_apply(b->sp->landlock_abi, b->upper, !b->sp->seeded, e);
+	return landlock_apply(b->sp->landlock_abi, b->upper, !b->sp->warm, e);
 }
 
 /* 0-2 null, 3 first connection, 4 listener, 5 the writable layer, 6 the boot id, 7 init's image

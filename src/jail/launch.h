@@ -50,7 +50,7 @@ struct spec {
 	int init_exe;       /* sealed memfd */
 	int keeper_conn, listener; /* become descriptors 3 and 4 of init */
 	int landlock_abi;
-	int seeded;         /* an interpreter will be forked into it from outside */
+	int warm;         /* an interpreter will be forked into it from outside */
 	int at_home;        /* its user will write to the home folder at once */
 	int allow_root;     /* execs as the image's root are allowed */
 	const struct seccomp *filter;

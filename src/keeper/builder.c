@@ -13,7 +13,7 @@
 #include "keeper/netns_pool.h"
 #include "keeper/warm_pool.h"
 #include "keeper/layer_store.h"
-#include "zygote/seed.h"
+#include "zygote/protocol.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -224,7 +224,8 @@ static int warm_up(const struct keeper_box *b, struct err *e)
 	return sock_send(b->init, &forget, sizeof(forget), NULL, 0, NULL, 0, e);
 }
 
-static int start_seed(const struct keeper_box *b, const struct seed_kind *kind, struct err *e)
+static int start_warm_interpreter(const struct keeper_box *b, const struct warm_kind *kind,
+				  struct err *e)
 {
 	struct wire_zygote told = { .head = sock_head(WIRE_ZYGOTE, 0) };
 	char words[160];
@@ -240,10 +241,10 @@ static int start_seed(const struct keeper_box *b, const struct seed_kind *kind, 
 static uint64_t injected_fault(const struct host_state *h)
 {
 #ifdef ATOLL_TEST
-	if (unlinkat(h->run, "seed-fails", 0) == 0)
-		return SEED_FAULT_REPORTED;
-	if (unlinkat(h->run, "seed-dies", 0) == 0)
-		return SEED_FAULT_SILENT;
+	if (unlinkat(h->run, "zygote-fails", 0) == 0)
+		return ZYGOTE_FAULT_REPORTED;
+	if (unlinkat(h->run, "zygote-dies", 0) == 0)
+		return ZYGOTE_FAULT_SILENT;
 #endif
 	(void)h;
 	return 0;
@@ -257,7 +258,7 @@ static int builder_plant_box(const struct host_state *h, const struct make_job *
 				      .box = j->box,
 				      .spec = sp,
 				      .waits = j->warm,
-				      .without = j->seed_without | injected_fault(h) };
+				      .without = j->zygote_without | injected_fault(h) };
 
 	return zygote_fork(&p, e);
 }
@@ -399,7 +400,7 @@ static int build_interpreter(struct build *x, struct err *e)
 	int made = 0;
 
 	if (j->starts)
-		made = start_seed(x->b, j->starts, e);
+		made = start_warm_interpreter(x->b, j->starts, e);
 	else if (j->orders >= 0)
 		made = builder_plant_box(x->h, j, &x->sp, e);
 	j->warm_pool_failed = made < 0;
@@ -474,7 +475,7 @@ static int build_box(const struct host_state *h, struct build_job *job, struct e
 				   .init_exe = h->init_exe,
 				   .listener = -1,
 				   .landlock_abi = h->probe.landlock_abi,
-				   .seeded = b->pool_class != 0,
+				   .warm = b->pool_class != 0,
 				   .at_home = b->pool_class || b->start,
 				   .allow_root = !h->rootless,
 				   .filter = &h->filter,

@@ -39,12 +39,12 @@ struct make_job {
 				     * numbers */
 	void *start;       /* for the box, until it is created: keeper_box.h */
 	size_t start_len;
-	uint64_t without, seed_without; /* test builds */
+	uint64_t without, zygote_without; /* test builds */
 	unsigned pool_class; /* class of the pool that it is for, or would have been */
 	int orders; /* -1, or the socket of a zygote that forks an interpreter into the box */
-	const struct seed_kind *starts;  /* init starts this interpreter in it */
-	const struct seed_kind *kind;    /* kind of the pool class */
-	const struct seed_kind *home_of; /* starts this zygote in the box ... */
+	const struct warm_kind *starts;  /* init starts this interpreter in it */
+	const struct warm_kind *kind;    /* kind of the pool class */
+	const struct warm_kind *home_of; /* starts this zygote in the box ... */
 	unsigned home_pool_class;              /* ... for this pool class */
 	struct zygote_handle zygote;      /* the started zygote */
 	uint64_t disk_promised; /* to other boxes: disk_service.h */

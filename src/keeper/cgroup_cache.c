@@ -42,8 +42,8 @@ struct cached_cgroup {
 
 /* Peak number of processes that every box of a kind has when a client gets it. */
 static const uint64_t least_peak[CACHED_CGROUP_KINDS] = {
-	[CACHED_CGROUP_ANY] = 2,    /* init and the first program */
-	[CACHED_CGROUP_SEEDED] = 3, /* init, the interpreter, and the process that forked it
+	[CACHED_CGROUP_ANY] = 2,  /* init and the first program */
+	[CACHED_CGROUP_WARM] = 3, /* init, the interpreter, and the process that forked it
 		    * (src/zygote/fork_server.c) */
 };
 
@@ -208,8 +208,7 @@ int cgroup_cache_take(struct keeper *k, struct keeper_box *b, int out_fds[CG_NCT
 void cgroup_cache_take_for_job(struct keeper *k, struct build_job *j)
 {
 	struct box_limits want = keeper_box_limits(j->make.box), have = cache_common(k);
-	enum cgroup_cache_kind kind =
-		j->make.orders >= 0 ? CACHED_CGROUP_SEEDED : CACHED_CGROUP_ANY;
+	enum cgroup_cache_kind kind = j->make.orders >= 0 ? CACHED_CGROUP_WARM : CACHED_CGROUP_ANY;
 	struct cached_cgroup *s =
 		memcmp(&want, &have, sizeof(want)) == 0 ? pop_fresh(k, kind) : NULL;
 

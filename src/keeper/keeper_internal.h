@@ -27,7 +27,7 @@
 
 /* Which boxes a clean cgroup fits: one that has had three processes fits only boxes that start with
  * three. */
-enum cgroup_cache_kind { CACHED_CGROUP_ANY, CACHED_CGROUP_SEEDED, CACHED_CGROUP_KINDS };
+enum cgroup_cache_kind { CACHED_CGROUP_ANY, CACHED_CGROUP_WARM, CACHED_CGROUP_KINDS };
 
 struct client {
 	struct source src;

@@ -142,7 +142,7 @@ int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_lim
 	about->layers = k->host.layers;
 	about->state = WIRE_BOX_MAKING;
 	about->uid_base = uid_base;
-	about->seeded = j->make.pool_class != 0;
+	about->warm = j->make.pool_class != 0;
 	about->created_ns = clock_ns(CLOCK_REALTIME);
 	snprintf(about->template, sizeof(about->template), "base");
 	j->make.box->meta.magic = BOX_RECORD_MAGIC;

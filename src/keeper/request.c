@@ -228,7 +228,7 @@ static void create_new(struct keeper *k, const struct waiter *who, const struct 
 	j->make.start_len = take_along->len;
 	j->make.flags = w->head.flags;
 	j->make.without = w->without;
-	j->make.seed_without = w->seed_without;
+	j->make.zygote_without = w->zygote_without;
 	warm_pool_for_job(k, j, pool_class);
 	if (pool_begin_with(k, j, limits,
 			    k->host.cgroups.version != 0 && !(w->head.flags & WIRE_CREATE_IDLE), w,
@@ -279,10 +279,10 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	pool_class = w->seed[0] ? warm_pool_class(k, w->seed, w->seed_group) : 0;
+	pool_class = w->warm[0] ? warm_pool_class(k, w->warm, w->warm_group) : 0;
 	if (pool_class && !warm_pool_wanted(k, pool_class))
 		pool_class = 0; /* still loading, or not available */
-	b = f->flags & WIRE_CREATE_COLD || w->without || w->seed_without || w->nmounts ||
+	b = f->flags & WIRE_CREATE_COLD || w->without || w->zygote_without || w->nmounts ||
 			    w->nlayers || !pool_fits(k, &limits)
 		    ? NULL
 		    : pool_take(k, pool_class);
@@ -340,11 +340,11 @@ void request_made(struct keeper *k, struct build_job *take_job)
 			return;
 		}
 	}
-	if (j->make.warm_pool_failed && !j->make.seed_without)
+	if (j->make.warm_pool_failed && !j->make.zygote_without)
 		warm_pool_failed(k, j);
 	if (j->for_pool)
 		pool_failed(k, &e);
-	else if (j->make.warm_pool_failed && !j->make.seed_without)
+	else if (j->make.warm_pool_failed && !j->make.zygote_without)
 		create_plain(k, j);
 	else
 		client_error(k, j->client, j->ref, &e);

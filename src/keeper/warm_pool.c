@@ -30,7 +30,7 @@
 #define EVICT_NS (20 * SECOND)
 #define DEPTH_LEAST 2
 
-const struct seed_kind seed_kinds[SEED_KINDS] = {
+const struct warm_kind warm_kinds[WARM_KINDS] = {
 	{ "", "", NULL, 0, 0 },
 	{ "python", "/usr/bin/python3", NULL, 8, 40 },
 	{ "python-data", "/usr/bin/python3", NULL, 4, 100 },
@@ -235,14 +235,14 @@ static unsigned zygotes_mib_most(void)
 	struct sysinfo s;
 	unsigned most = 0, least = 0;
 
-	for (unsigned i = 1; i < SEED_KINDS; i++)
-		least += seed_kinds[i].mib;
+	for (unsigned i = 1; i < WARM_KINDS; i++)
+		least += warm_kinds[i].mib;
 	if (sysinfo(&s) == 0)
 		most = (unsigned)((uint64_t)s.totalram * s.mem_unit / 8 >> 20);
 	return most > least ? most : least;
 }
 
-static unsigned new_pool_class(struct keeper *k, const struct seed_kind *kind, uint32_t group)
+static unsigned new_pool_class(struct keeper *k, const struct warm_kind *kind, uint32_t group)
 {
 	unsigned most = zygotes_mib_most(), pool_class, old;
 
@@ -264,11 +264,11 @@ static unsigned new_pool_class(struct keeper *k, const struct seed_kind *kind, u
 
 unsigned warm_pool_class(struct keeper *k, const char *name, uint32_t group)
 {
-	const struct seed_kind *kind = NULL;
+	const struct warm_kind *kind = NULL;
 
-	for (unsigned i = 1; i < SEED_KINDS; i++)
-		if (strncmp(seed_kinds[i].name, name, WIRE_SEED_NAME) == 0)
-			kind = &seed_kinds[i];
+	for (unsigned i = 1; i < WARM_KINDS; i++)
+		if (strncmp(warm_kinds[i].name, name, WIRE_WARM_NAME) == 0)
+			kind = &warm_kinds[i];
 	if (!kind)
 		return 0;
 	if (kind->script)
@@ -282,7 +282,7 @@ unsigned warm_pool_class(struct keeper *k, const char *name, uint32_t group)
 /* The requested pool classes of a kind share its depth. */
 static void deepen_pool_class(struct keeper *k, unsigned pool_class)
 {
-	const struct seed_kind *kind = k->zygotes[pool_class].kind;
+	const struct warm_kind *kind = k->zygotes[pool_class].kind;
 	unsigned n = 0, depth;
 
 	k->pool_classes[pool_class].depth += !k->pool_classes[pool_class].depth;

@@ -13,7 +13,7 @@
 struct keeper;
 struct build_job;
 
-struct seed_kind {
+struct warm_kind {
 	const char *name;    /* as clients request it */
 	const char *program; /* in the box */
 	const char *script;  /* NULL: forked from a zygote; else started in the box with this */
@@ -21,13 +21,13 @@ struct seed_kind {
 		        * classes of a kind */
 	unsigned mib;        /* memory of its zygote, about */
 };
-enum { SEED_KINDS = 4 };
+enum { WARM_KINDS = 4 };
 enum { POOL_CLASSES = 1 + 32 }; /* 0 is the class of plain boxes */
-extern const struct seed_kind seed_kinds[SEED_KINDS];
+extern const struct warm_kind warm_kinds[WARM_KINDS];
 
 struct zygote {                       /* of a pool class */
 	struct source src;            /* its socket, or -1; first, so that a source is its zygote */
-	const struct seed_kind *kind; /* NULL: the class is unused */
+	const struct warm_kind *kind; /* NULL: the class is unused */
 	uint32_t group;
 	pid_t pid;
 	struct keeper_box *home;

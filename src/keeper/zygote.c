@@ -2,13 +2,13 @@
  *
  * A zygote must be able to enter boxes, so it runs as root of the keeper with a few capabilities.
  * In return it is isolated: its mounts, network and ipc are those of a box without programs, and
- * the only bytes that it reads are struct seed_order from the keeper. */
+ * the only bytes that it reads are struct zygote_fork_order from the keeper. */
 #include "keeper/zygote.h"
 #include "base/cleanup.h"
 #include "jail/caps.h"
 #include "jail/clone.h"
 #include "jail/launch.h"
-#include "zygote/seed.h"
+#include "zygote/protocol.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@
 #define ENVIRON_ROOM 2048
 #define OBJECT "/tmp/seed.so"
 
-extern const char seed_image[], seed_image_end[]; /* seed_image.S */
+extern const char zygote_image[], zygote_image_end[]; /* zygote_image.S */
 
 struct start {
 	const char *program, *name;
@@ -67,10 +67,10 @@ static int enter_home(const struct start *s, struct err *e)
 
 static int write_object(struct err *e)
 {
-	size_t size = (size_t)(seed_image_end - seed_image);
+	size_t size = (size_t)(zygote_image_end - zygote_image);
 	auto_fd int fd = open(OBJECT, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555);
 
-	if (fd < 0 || write(fd, seed_image, size) != (ssize_t)size)
+	if (fd < 0 || write(fd, zygote_image, size) != (ssize_t)size)
 		return err_sys(e, "write " OBJECT);
 	return 0;
 }
@@ -90,7 +90,7 @@ static int place_descriptors(const struct start *s, struct err *e)
 	for (unsigned i = 0; i < ARRAY_LEN(from); i++)
 		if (dup3(high[i], (int)i, 0) < 0)
 			return err_sys(e, "place descriptor %u", i);
-	if (syscall(SYS_close_range, SEED_FILTER + 1, ~0U, 0) < 0)
+	if (syscall(SYS_close_range, ZYGOTE_FILTER + 1, ~0U, 0) < 0)
 		return err_sys(e, "close the rest");
 	return 0;
 }
@@ -207,12 +207,12 @@ int zygote_start(const struct host_state *h, const struct keeper_box *home, cons
 	return err_in(e, "zygote %s", name);
 }
 
-static int send_order(int orders, const struct seed_order *o, const int *fds, unsigned nfds,
+static int send_order(int orders, const struct zygote_fork_order *o, const int *fds, unsigned nfds,
 		      struct err *e)
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int) * (3 + SEED_TASKS))];
+		char room[CMSG_SPACE(sizeof(int) * (3 + ZYGOTE_TASKS))];
 	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int) * nfds),
 				.cmsg_level = SOL_SOCKET,
 				.cmsg_type = SCM_RIGHTS } };
@@ -228,7 +228,7 @@ static int send_order(int orders, const struct seed_order *o, const int *fds, un
 	return 0;
 }
 
-static int await_report(int report, struct seed_report *r, struct err *e)
+static int await_report(int report, struct zygote_report *r, struct err *e)
 {
 	if (poll(&(struct pollfd){ .fd = report, .events = POLLIN }, 1, PLANT_MS) <= 0) {
 		errno = ETIMEDOUT;
@@ -244,18 +244,18 @@ static int await_report(int report, struct seed_report *r, struct err *e)
 static int zygote_order(const struct zygote_fork_args *p, int childs, int report, struct err *e)
 {
 	const struct spec *sp = p->spec;
-	struct seed_order o = { .layers = p->box->meta.about.layers,
-				.without = p->without,
-				.landlock_abi = sp->landlock_abi,
-				.born_in = sp->cgroup >= 0,
-				.ntasks = (uint32_t)sp->ntasks,
-				.waits = (uint32_t)p->waits };
-	int fds[3 + SEED_TASKS] = { p->box->death.fd, childs, report };
+	struct zygote_fork_order o = { .layers = p->box->meta.about.layers,
+				       .without = p->without,
+				       .landlock_abi = sp->landlock_abi,
+				       .born_in = sp->cgroup >= 0,
+				       .ntasks = (uint32_t)sp->ntasks,
+				       .waits = (uint32_t)p->waits };
+	int fds[3 + ZYGOTE_TASKS] = { p->box->death.fd, childs, report };
 	unsigned n = 3;
 
 	if (sp->cgroup >= 0)
 		fds[n++] = sp->cgroup;
-	for (int i = 0; i < sp->ntasks && i < SEED_TASKS; i++)
+	for (int i = 0; i < sp->ntasks && i < ZYGOTE_TASKS; i++)
 		fds[n++] = sp->tasks[i];
 	return send_order(p->orders, &o, fds, n, e);
 }
@@ -263,14 +263,14 @@ static int zygote_order(const struct zygote_fork_args *p, int childs, int report
 int zygote_fork(const struct zygote_fork_args *p, struct err *e)
 {
 	struct wire_zygote told = { .head = sock_head(WIRE_ZYGOTE, 0) };
-	struct seed_report r = { 0 };
+	struct zygote_report r = { 0 };
 	int talk[2] = { -1, -1 }, news[2] = { -1, -1 }, done = -1;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) < 0)
-		err_sys(e, "socket for a seed");
+		err_sys(e, "socket for a zygote");
 	else if (pipe2(news, O_CLOEXEC) <
 		 0) /* a pipe, because the kernel searches for cycles when sockets are sent */
-		err_sys(e, "pipe for a seed's report");
+		err_sys(e, "pipe for a zygote's report");
 	else
 		done = zygote_order(p, talk[1], news[1], e);
 	own_close_fd(&talk[1]);
@@ -283,5 +283,5 @@ int zygote_fork(const struct zygote_fork_args *p, struct err *e)
 		done = sock_send(p->box->init, &told, sizeof(told), NULL, 0, &talk[0], 1, e);
 	own_close_fd(&talk[0]);
 	own_close_fd(&news[0]);
-	return done < 0 ? err_in(e, "seed") : 0;
+	return done < 0 ? err_in(e, "zygote") : 0;
 }

@@ -8,7 +8,7 @@ enum { DRIVER_WORDS = 9 };
 struct driver {
 	const char *language;           /* as in lang.h */
 	const char *argv[DRIVER_WORDS]; /* NULL-terminated */
-	int seeded;                     /* a warm interpreter may exist: START requests it */
+	int warm;                       /* a warm interpreter may exist: START requests it */
 };
 /* NULL: each cell is a separate program. "jupyter:NAME" always has a driver; whether the kernel
  * exists is checked in the box. */

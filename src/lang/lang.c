@@ -391,7 +391,7 @@ void lang_file_of(const struct lang *l, const char *text, size_t len, char out[L
 		snprintf(out, LANG_UNIT, "%s", l->file);
 }
 
-/* ---- seeds ---- */
+/* ---- warm interpreters ---- */
 
 static int is_word(char c)
 {
@@ -426,11 +426,11 @@ static int lang_imports(const char *line, const char *end, const char *const *na
 	return 0;
 }
 
-const char *lang_seed(const struct lang *l, const char *source, size_t len)
+const char *lang_warm(const struct lang *l, const char *source, size_t len)
 {
 	const char *end = source + (len < TEXT_LOOKED_AT ? len : TEXT_LOOKED_AT);
 
-	for (const struct lang_list *s = l->seed_when; s->key; s++) {
+	for (const struct lang_list *s = l->warm_when; s->key; s++) {
 		const char *at = source;
 
 		while (at < end) {
@@ -442,17 +442,17 @@ const char *lang_seed(const struct lang *l, const char *source, size_t len)
 			at = stop + 1;
 		}
 	}
-	return l->seed;
+	return l->warm;
 }
 
-int lang_seed_known(const char *name)
+int lang_warm_known(const char *name)
 {
 	for (unsigned i = 0; i < lang_count(); i++) {
 		const struct lang *l = lang_at(i);
 
-		if (l->seed && !strcmp(l->seed, name))
+		if (l->warm && !strcmp(l->warm, name))
 			return 1;
-		for (const struct lang_list *w = l->seed_when; w && w->key; w++)
+		for (const struct lang_list *w = l->warm_when; w && w->key; w++)
 			if (!strcmp(w->key, name))
 				return 1;
 	}

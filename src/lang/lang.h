@@ -77,8 +77,8 @@ struct lang {
 	struct lang_times times;
 	struct lang_packages packages;
 	const struct lang_pattern *errors, *faults;
-	const char *seed;                  /* the matching warm interpreter, or NULL */
-	const struct lang_list *seed_when; /* another one, for programs with these imports */
+	const char *warm;                  /* the matching warm interpreter, or NULL */
+	const struct lang_list *warm_when; /* another one, for programs with these imports */
 	const char *hello, *selftest;
 
 	struct runtime_store *store;
@@ -134,5 +134,5 @@ void lang_unit_of(const struct lang *l, const char *file_name, const char *text,
 void lang_file_of(const struct lang *l, const char *text, size_t len, char out[LANG_UNIT]);
 
 /* The warm interpreter for this program, chosen by its imports; NULL: none. */
-const char *lang_seed(const struct lang *l, const char *source, size_t len);
-int lang_seed_known(const char *name); /* is it named in any row? */
+const char *lang_warm(const struct lang *l, const char *source, size_t len);
+int lang_warm_known(const char *name); /* is it named in any row? */

@@ -134,8 +134,8 @@ static const struct lang_file_key row_keys[] = {
 	{ "packages", TABLE, AT(lang, packages), &packages },
 	{ "errors", TABLES, AT(lang, errors), &pattern },
 	{ "faults", TABLES, AT(lang, faults), &pattern },
-	{ "seed", TEXT, AT(lang, seed), NULL },
-	{ "seed_when", LISTS, AT(lang, seed_when), NULL },
+	{ "seed", TEXT, AT(lang, warm), NULL },
+	{ "seed_when", LISTS, AT(lang, warm_when), NULL },
 	{ "hello", TEXT, AT(lang, hello), NULL },
 	{ "selftest", TEXT, AT(lang, selftest), NULL },
 };
@@ -347,7 +347,7 @@ static void lang_file_fill(struct lang *l)
 	for (unsigned i = 0; i < ARRAY_LEN(pairs); i++)
 		*pairs[i] = *pairs[i] ? *pairs[i] : no_pair;
 	l->compilers = l->compilers ? l->compilers : no_list;
-	l->seed_when = l->seed_when ? l->seed_when : no_list;
+	l->warm_when = l->warm_when ? l->warm_when : no_list;
 	l->extras = l->extras ? l->extras : no_extra;
 	l->errors = l->errors ? l->errors : no_pattern;
 	l->faults = l->faults ? l->faults : no_pattern;

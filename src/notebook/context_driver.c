@@ -46,7 +46,7 @@ static int start_driver(struct context *c, struct err *e)
 		.kind = STORE_RUN_EXEC,
 		.log_bytes = LOG_BYTES,
 		.channel = 1,
-		.seed = d->seeded,
+		.warm = d->warm,
 	};
 	struct exec *r;
 	int rc;

@@ -68,7 +68,7 @@ int candidate_box_start(const struct candidate_box *s, struct batch_job *j, json
 		batch_item_fini(&j->item);
 		return -1;
 	}
-	j->seed_team = s->team;
+	j->warm_team = s->team;
 	j->item.nlayers = s->nlayers;
 	memcpy(j->item.layers, s->layers, sizeof(s->layers));
 	batch_job_start(j, s->fleet);

@@ -288,12 +288,12 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 	if (read_network(c, &out->row, e) < 0)
 		return -1;
 	out->flags = call_flag(c, "cold", 0) ? WIRE_CREATE_COLD : 0;
-	out->seed = call_text(c, "warm", NULL);
-	if (out->seed && !lang_seed_known(out->seed))
+	out->warm = call_text(c, "warm", NULL);
+	if (out->warm && !lang_warm_known(out->warm))
 		return err_set(
 			e, ERR_INVALID,
 			"warm: nothing is called '%.15s'; there are: python, python-data, node",
-			out->seed);
+			out->warm);
 	if (volumes_want(c, call_get(c, "volumes"), out, e) < 0)
 		return -1;
 	return box_read_times(c, &out->row, e);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-struct seed_cell {
+struct fragment_cell {
 	struct cell_reader reader;
 	struct call *call;
 	char context[ID_LEN + 1];
@@ -16,7 +16,7 @@ struct seed_cell {
 /* Front ends expect results in the format of E2B's SDK. */
 static const struct {
 	const char *mime, *name;
-} seed_cell_forms[] = {
+} fragment_cell_forms[] = {
 	{ "text/plain", "text" },        { "text/html", "html" },
 	{ "text/markdown", "markdown" }, { "image/svg+xml", "svg" },
 	{ "image/png", "png" },          { "image/jpeg", "jpeg" },
@@ -24,17 +24,18 @@ static const struct {
 	{ "application/json", "json" },  { "application/javascript", "javascript" },
 };
 
-static json_t *seed_cell_result(const json_t *event)
+static json_t *fragment_cell_result(const json_t *event)
 {
 	json_t *data = json_object_get(event, "data"), *extra = json_object_get(event, "extra"),
 	       *doc, *v;
 
 	doc = json_pack("{s:b, s:O}", "isMainResult", json_is_true(json_object_get(event, "main")),
 			"raw", data);
-	for (unsigned i = 0; i < sizeof(seed_cell_forms) / sizeof(seed_cell_forms[0]); i++) {
-		v = json_object_get(data, seed_cell_forms[i].mime);
+	for (unsigned i = 0; i < sizeof(fragment_cell_forms) / sizeof(fragment_cell_forms[0]);
+	     i++) {
+		v = json_object_get(data, fragment_cell_forms[i].mime);
 		if (v)
-			json_object_set(doc, seed_cell_forms[i].name, v);
+			json_object_set(doc, fragment_cell_forms[i].name, v);
 	}
 	if ((v = json_object_get(extra, "chart")))
 		json_object_set(doc, "chart", v);
@@ -43,7 +44,7 @@ static json_t *seed_cell_result(const json_t *event)
 	return doc;
 }
 
-static json_t *seed_cell_pieces(const struct buf *b)
+static json_t *fragment_cell_pieces(const struct buf *b)
 {
 	json_t *all = json_array(), *text = NULL;
 
@@ -58,7 +59,7 @@ static json_t *seed_cell_pieces(const struct buf *b)
 
 /* Why the cell ended without an error of the interpreter: a timeout, or the interpreter
  * has exited. */
-static json_t *seed_cell_trouble(const json_t *end, const char *status)
+static json_t *fragment_cell_error(const json_t *end, const char *status)
 {
 	const char *cause = json_string_value(json_object_get(end, "cause")),
 		   *message = json_string_value(json_object_get(end, "message"));
@@ -71,7 +72,7 @@ static json_t *seed_cell_trouble(const json_t *end, const char *status)
 			 "traceback", "");
 }
 
-static void seed_cell_set_events(json_t *doc, const struct cell *x)
+static void fragment_cell_set_events(json_t *doc, const struct cell *x)
 {
 	json_t *results = json_object_get(doc, "cellResults");
 
@@ -80,7 +81,7 @@ static void seed_cell_set_events(json_t *doc, const struct cell *x)
 		const char *type = json_string_value(json_object_get(ev, "type"));
 
 		if (type && !strcmp(type, "result") && json_is_object(json_object_get(ev, "data")))
-			json_array_append_new(results, seed_cell_result(ev));
+			json_array_append_new(results, fragment_cell_result(ev));
 		else if (type && !strcmp(type, "error"))
 			json_object_set_new(doc, "runtimeError",
 					    json_pack("{s:O*, s:O*, s:O*}", "name",
@@ -91,7 +92,7 @@ static void seed_cell_set_events(json_t *doc, const struct cell *x)
 	}
 }
 
-static void seed_cell_answer(struct seed_cell *s, const struct cell *x)
+static void fragment_cell_answer(struct fragment_cell *s, const struct cell *x)
 {
 	struct call *c = s->call;
 	const char *status = json_string_value(json_object_get(x->end, "status")),
@@ -100,8 +101,8 @@ static void seed_cell_answer(struct seed_cell *s, const struct cell *x)
 	json_t *doc = json_pack("{s:s, s:O*, s:[], s:o, s:o, s:i, s:s, s:b, s:s, s:I}", "sbxId",
 				c->held, "template",
 				json_object_get(json_object_get(c->body, "metadata"), "template"),
-				"cellResults", "stdout", seed_cell_pieces(&x->out[0]), "stderr",
-				seed_cell_pieces(&x->out[1]), "exitCode",
+				"cellResults", "stdout", fragment_cell_pieces(&x->out[0]), "stderr",
+				fragment_cell_pieces(&x->out[1]), "exitCode",
 				ok     ? 0
 				: late ? 124
 				       : 1,
@@ -113,9 +114,9 @@ static void seed_cell_answer(struct seed_cell *s, const struct cell *x)
 				"truncated", x->truncated, "context", s->context, "cell",
 				(json_int_t)x->number);
 
-	seed_cell_set_events(doc, x);
+	fragment_cell_set_events(doc, x);
 	if (late) {
-		json_t *error = seed_cell_trouble(x->end, status);
+		json_t *error = fragment_cell_error(x->end, status);
 
 		json_object_set(error, "traceback",
 				json_object_get(json_object_get(doc, "runtimeError"), "traceback"));
@@ -123,29 +124,29 @@ static void seed_cell_answer(struct seed_cell *s, const struct cell *x)
 	}
 	if (!ok && !json_object_get(doc, "runtimeError"))
 		json_object_set_new(doc, "runtimeError",
-				    seed_cell_trouble(x->end, status ? status : "error"));
+				    fragment_cell_error(x->end, status ? status : "error"));
 	cell_unread(&s->reader);
 	c->drop = NULL;
 	call_json(c, 200, doc);
 }
 
-static void seed_cell_news(struct cell_reader *r)
+static void fragment_cell_update(struct cell_reader *r)
 {
-	struct seed_cell *s = loop_owner(r, struct seed_cell, reader);
+	struct fragment_cell *s = loop_owner(r, struct fragment_cell, reader);
 
 	if (r->cell->state == CELL_OVER)
-		seed_cell_answer(s, r->cell);
+		fragment_cell_answer(s, r->cell);
 }
 
-static void seed_cell_dropped(struct call *c)
+static void fragment_cell_dropped(struct call *c)
 {
-	struct seed_cell *s = c->state;
+	struct fragment_cell *s = c->state;
 
 	cell_unread(&s->reader);
 }
 
 /* The existing context, restarted if its driver has exited, or a new one. NULL: answered. */
-static struct context *seed_cell_context(struct call *c, struct box *b)
+static struct context *fragment_cell_context(struct call *c, struct box *b)
 {
 	struct context_want want = { .language = call_text(c, "cell_language", "python"),
 				     .standing = 1 };
@@ -168,21 +169,21 @@ void fragment_cell_run(struct call *c, struct box *b)
 				  .timeout_ms = (uint64_t)call_int(
 					  c, "timeout_ms", (int64_t)c->api->fleet.conf.cell_ms),
 				  .no_input = 1 };
-	struct seed_cell *s = call_alloc(c, sizeof(*s));
+	struct fragment_cell *s = call_alloc(c, sizeof(*s));
 	struct context *ctx;
 	struct cell *x;
 
 	box_wake(b);
 	call_hold(c, b);
-	ctx = seed_cell_context(c, b);
+	ctx = fragment_cell_context(c, b);
 	x = ctx ? cells_give(c, ctx, &want) : NULL;
 	if (!x)
 		return;
-	*s = (struct seed_cell){ .reader.news = seed_cell_news, .call = c };
+	*s = (struct fragment_cell){ .reader.news = fragment_cell_update, .call = c };
 	memcpy(s->context, ctx->row.id, sizeof(s->context));
 	c->state = s;
-	c->drop = seed_cell_dropped;
+	c->drop = fragment_cell_dropped;
 	cell_read(x, &s->reader);
-	seed_cell_news(&s->reader);
+	fragment_cell_update(&s->reader);
 	cell_unref(x);
 }

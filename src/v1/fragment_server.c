@@ -11,12 +11,13 @@
 #include <string.h>
 
 enum {
-	SEED_SERVER_MS = 60000, /* time until it must listen, unless timeout_ms is given */
-	SEED_SERVER_AGAIN_MS = 100,
-	SEED_SERVER_TAIL = 8192, /* bytes of each stream that are returned if the server exits */
+	FRAGMENT_SERVER_MS = 60000, /* time until it must listen, unless timeout_ms is given */
+	FRAGMENT_SERVER_AGAIN_MS = 100,
+	FRAGMENT_SERVER_TAIL =
+		8192, /* bytes of each stream that are returned if the server exits */
 };
 
-struct seed_server {
+struct fragment_server {
 	struct call *call;
 	char box[ID_LEN + 1], exec[ID_LEN + 1];
 	uint16_t port;
@@ -28,7 +29,7 @@ struct seed_server {
 	uint64_t patience_ms;
 };
 
-static void seed_server_stop(struct seed_server *s)
+static void fragment_server_stop(struct fragment_server *s)
 {
 	port_conn_cancel(&s->port_conn);
 	if (s->tapped)
@@ -38,23 +39,23 @@ static void seed_server_stop(struct seed_server *s)
 	timer_fini(&s->deadline);
 }
 
-static void seed_server_dropped(struct call *c)
+static void fragment_server_dropped(struct call *c)
 {
-	struct seed_server *s = c->state;
+	struct fragment_server *s = c->state;
 
-	seed_server_stop(s);
+	fragment_server_stop(s);
 	buf_fini(&s->said[0]);
 	buf_fini(&s->said[1]);
 }
 
-static json_t *seed_server_doc(const struct seed_server *s, const char *url)
+static json_t *fragment_server_doc(const struct fragment_server *s, const char *url)
 {
 	return json_pack("{s:s, s:O*, s:s?, s:i, s:s}", "sbxId", s->box, "template",
 			 json_object_get(json_object_get(s->call->body, "metadata"), "template"),
 			 "url", url, "port", (int)s->port, "exec", s->exec);
 }
 
-static json_t *seed_server_tail(const struct buf *b)
+static json_t *fragment_server_tail(const struct buf *b)
 {
 	const char *p = buf_str(b);
 	json_t *all = json_array();
@@ -65,87 +66,87 @@ static json_t *seed_server_tail(const struct buf *b)
 	return all;
 }
 
-static void seed_server_fail(struct seed_server *s, const char *name, const char *why,
-			     json_t *take_more)
+static void fragment_server_fail(struct fragment_server *s, const char *name, const char *why,
+				 json_t *take_more)
 {
-	json_t *doc = seed_server_doc(s, NULL);
+	json_t *doc = fragment_server_doc(s, NULL);
 
-	json_object_set_new(doc, "stdout", seed_server_tail(&s->said[0]));
-	json_object_set_new(doc, "stderr", seed_server_tail(&s->said[1]));
+	json_object_set_new(doc, "stdout", fragment_server_tail(&s->said[0]));
+	json_object_set_new(doc, "stderr", fragment_server_tail(&s->said[1]));
 	json_object_set_new(doc, "runtimeError",
 			    json_pack("{s:s, s:s, s:o}", "name", name, "value", why, "traceback",
 				      json_text(buf_str(&s->said[1]))));
 	json_object_update(doc, take_more);
 	json_decref(take_more);
-	seed_server_stop(s);
+	fragment_server_stop(s);
 	call_json(s->call, 200, doc);
 }
 
 /* ---- the server accepts a connection ---- */
 
-static void seed_server_answers(struct seed_server *s, struct box *b)
+static void fragment_server_answers(struct fragment_server *s, struct box *b)
 {
 	char url[PORTS_URL];
 	struct err e;
 	json_t *doc;
 
 	if (ports_publish(b, s->port, &e) < 0) {
-		seed_server_stop(s);
+		fragment_server_stop(s);
 		call_fail(s->call, &e);
 		return;
 	}
 	ports_url(s->call, s->box, s->port, url);
-	doc = seed_server_doc(s, url[0] ? url : NULL);
+	doc = fragment_server_doc(s, url[0] ? url : NULL);
 	json_object_set_new(
 		doc, "note",
 		json_string(
 			"it answers on its port, and url is its preview; without serve.domain there may "
 			"be none. Its output: GET /v1/boxes/{sbxId}/execs/{exec}/output"));
-	seed_server_stop(s);
+	fragment_server_stop(s);
 	call_json(s->call, 200, doc);
 }
 
-static void seed_server_try(struct timer *t);
+static void fragment_server_try(struct timer *t);
 
-static void seed_server_connected(struct port_conn *x, int take_fd, const struct err *e)
+static void fragment_server_connected(struct port_conn *x, int take_fd, const struct err *e)
 {
-	struct seed_server *s = loop_owner(x, struct seed_server, port_conn);
+	struct fragment_server *s = loop_owner(x, struct fragment_server, port_conn);
 	struct box *b = fleet_find(&s->call->api->fleet, s->box);
 	auto_fd int fd = take_fd;
 
 	(void)e; /* refused, or the box has ended: the exec reader reports that */
 	if (fd >= 0 && b)
-		seed_server_answers(s, b);
+		fragment_server_answers(s, b);
 	else
-		timer_set(&s->again, SEED_SERVER_AGAIN_MS);
+		timer_set(&s->again, FRAGMENT_SERVER_AGAIN_MS);
 }
 
-static void seed_server_try(struct timer *t)
+static void fragment_server_try(struct timer *t)
 {
-	struct seed_server *s = loop_owner(t, struct seed_server, again);
+	struct fragment_server *s = loop_owner(t, struct fragment_server, again);
 	struct box *b = fleet_find(&s->call->api->fleet, s->box);
 	struct err e;
 
-	s->port_conn.done = seed_server_connected;
+	s->port_conn.done = fragment_server_connected;
 	if (!b || port_conn_open(&s->port_conn, b, s->port, &e) < 0)
-		timer_set(&s->again, SEED_SERVER_AGAIN_MS);
+		timer_set(&s->again, FRAGMENT_SERVER_AGAIN_MS);
 }
 
 /* ---- the server exits, or does not listen in time ---- */
 
-static void seed_server_said(struct exec_reader *t, unsigned stream, uint64_t offset,
-			     const char *bytes, size_t n)
+static void fragment_server_said(struct exec_reader *t, unsigned stream, uint64_t offset,
+				 const char *bytes, size_t n)
 {
-	struct seed_server *s = loop_owner(t, struct seed_server, reader);
+	struct fragment_server *s = loop_owner(t, struct fragment_server, reader);
 	struct buf *b = &s->said[stream & 1];
 
 	(void)offset;
-	if (n > SEED_SERVER_TAIL) {
-		bytes += n - SEED_SERVER_TAIL;
-		n = SEED_SERVER_TAIL;
+	if (n > FRAGMENT_SERVER_TAIL) {
+		bytes += n - FRAGMENT_SERVER_TAIL;
+		n = FRAGMENT_SERVER_TAIL;
 	}
-	if (b->len + n > SEED_SERVER_TAIL) {
-		size_t drop = b->len + n - SEED_SERVER_TAIL;
+	if (b->len + n > FRAGMENT_SERVER_TAIL) {
+		size_t drop = b->len + n - FRAGMENT_SERVER_TAIL;
 
 		memmove(b->p, b->p + drop, b->len - drop);
 		buf_cut(b, b->len - drop);
@@ -153,15 +154,15 @@ static void seed_server_said(struct exec_reader *t, unsigned stream, uint64_t of
 	buf_add(b, bytes, n);
 }
 
-static void seed_server_over(struct exec_reader *t, json_t *record, const struct err *e)
+static void fragment_server_over(struct exec_reader *t, json_t *record, const struct err *e)
 {
-	struct seed_server *s = loop_owner(t, struct seed_server, reader);
+	struct fragment_server *s = loop_owner(t, struct fragment_server, reader);
 	const char *summary = json_string_value(json_object_get(record, "summary"));
 	char why[200];
 
 	s->tapped = 0;
 	if (!record) {
-		seed_server_fail(s, "host", e->msg, json_object());
+		fragment_server_fail(s, "host", e->msg, json_object());
 		return;
 	}
 	if (summary)
@@ -171,16 +172,16 @@ static void seed_server_over(struct exec_reader *t, json_t *record, const struct
 		snprintf(why, sizeof(why),
 			 "the server ended before it answered on port %u, with exit status %d",
 			 s->port, (int)json_integer_value(json_object_get(record, "status")));
-	seed_server_fail(s, "server_ended", why,
-			 json_pack("{s:O, s:O, s:O*}", "exitCode",
-				   json_object_get(record, "status"), "cause",
-				   json_object_get(record, "cause"), "hint",
-				   json_object_get(record, "hint")));
+	fragment_server_fail(s, "server_ended", why,
+			     json_pack("{s:O, s:O, s:O*}", "exitCode",
+				       json_object_get(record, "status"), "cause",
+				       json_object_get(record, "cause"), "hint",
+				       json_object_get(record, "hint")));
 }
 
-static void seed_server_late(struct timer *t)
+static void fragment_server_late(struct timer *t)
 {
-	struct seed_server *s = loop_owner(t, struct seed_server, deadline);
+	struct fragment_server *s = loop_owner(t, struct fragment_server, deadline);
 	char why[200];
 
 	snprintf(
@@ -188,26 +189,26 @@ static void seed_server_late(struct timer *t)
 		"nothing accepted a connection on port %u within %llu ms; the program still runs: does it "
 		"listen on the port in $PORT? More time: timeout_ms",
 		s->port, (unsigned long long)s->patience_ms);
-	seed_server_fail(s, "server_not_ready", why, json_object());
+	fragment_server_fail(s, "server_not_ready", why, json_object());
 }
 
 void fragment_server_await(struct call *c, const struct exec *r)
 {
-	static const struct exec_reader_events on = { .output = seed_server_said,
-						      .over = seed_server_over };
+	static const struct exec_reader_events on = { .output = fragment_server_said,
+						      .over = fragment_server_over };
 	static const uint64_t from[2] = { 0, 0 };
-	struct seed_server *s = call_alloc(c, sizeof(*s));
+	struct fragment_server *s = call_alloc(c, sizeof(*s));
 
-	*s = (struct seed_server){ .call = c,
-				   .port = (uint16_t)call_int(c, "port", 0),
-				   .patience_ms =
-					   (uint64_t)call_int(c, "ready_ms", SEED_SERVER_MS) };
+	*s = (struct fragment_server){ .call = c,
+				       .port = (uint16_t)call_int(c, "port", 0),
+				       .patience_ms = (uint64_t)call_int(c, "ready_ms",
+									 FRAGMENT_SERVER_MS) };
 	snprintf(s->box, sizeof(s->box), "%s", r->box->row.id);
 	snprintf(s->exec, sizeof(s->exec), "%s", r->id);
 	c->state = s;
-	c->drop = seed_server_dropped;
-	timer_init(&s->again, c->api->loop, seed_server_try);
-	timer_init(&s->deadline, c->api->loop, seed_server_late);
+	c->drop = fragment_server_dropped;
+	timer_init(&s->again, c->api->loop, fragment_server_try);
+	timer_init(&s->deadline, c->api->loop, fragment_server_late);
 	timer_set(&s->deadline, s->patience_ms);
 	timer_set(&s->again, 1); /* connect from the loop, because the result may
 				  * come immediately */

@@ -26,17 +26,17 @@ enum {
 	TRACE_MAX = 64 * 1024,
 };
 
-const struct field seeds_tree_query[] = {
+const struct field fragments_tree_query[] = {
 	{ "path", FIELD_TEXT, 0, 0, 4000, "the folder to list (default /home/user)", NULL },
 	{ "depth", FIELD_INT, 0, 1, 64, "levels of folders (default 16)", NULL },
 	{ "hidden", FIELD_BOOL, 0, 0, 0, "include folders such as node_modules and .git", NULL },
 	{ 0 },
 };
-const struct field seeds_read_query[] = {
+const struct field fragments_read_query[] = {
 	{ "path", FIELD_TEXT, 1, 0, 4000, "path of the file", NULL },
 	{ 0 },
 };
-const struct field seeds_write_fields[] = {
+const struct field fragments_write_fields[] = {
 	{ "path", FIELD_TEXT, 1, 0, 4000, "path of the file; parent folders are created", NULL },
 	{ "content", FIELD_ANY, 1, 0, 0, "text of the file", NULL },
 	{ 0 },
@@ -140,23 +140,23 @@ static void tell_results(struct call *c, json_t *take_record)
 
 /* ---- the box ---- */
 
-struct seeding {
+struct fragment_run {
 	struct call *call;
 	struct box_wait made;
 	struct exec_wait old; /* the server of the previous version */
 	char box[ID_LEN + 1];
 };
 
-static void seeding_dropped(struct call *c)
+static void fragment_run_dropped(struct call *c)
 {
-	struct seeding *s = c->state;
+	struct fragment_run *s = c->state;
 
 	box_wait_cancel(&s->made);
 	exec_wait_cancel(&s->old);
 }
 
 /* Files and packages are in place: run the code. */
-static void seeds_run_cell(struct call *c, json_t *take_record)
+static void fragments_run_cell(struct call *c, json_t *take_record)
 {
 	const char *box = json_string_value(json_object_get(take_record, "box"));
 	struct box *b = box ? fleet_find(&c->api->fleet, box) : NULL;
@@ -171,7 +171,7 @@ static void seeds_run_cell(struct call *c, json_t *take_record)
 
 static void plant_cell(struct call *c, struct box *b)
 {
-	static const struct run_callbacks surface = { .over = seeds_run_cell };
+	static const struct run_callbacks surface = { .over = fragments_run_cell };
 	json_t *files = json_object_get(c->body, "files"),
 	       *install = json_object_get(c->body, "install"), *body;
 
@@ -185,7 +185,7 @@ static void plant_cell(struct call *c, struct box *b)
 	json_decref(body);
 }
 
-static void fragments_plant(struct seeding *s)
+static void fragments_plant(struct fragment_run *s)
 {
 	static const struct run_callbacks surface = { .over = tell_results,
 						      .running = fragment_server_await };
@@ -210,11 +210,11 @@ static void fragments_plant(struct seeding *s)
 static void old_is_over(struct exec_wait *w, json_t *record)
 {
 	(void)record;
-	fragments_plant(loop_owner(w, struct seeding, old));
+	fragments_plant(loop_owner(w, struct fragment_run, old));
 }
 
 /* Two servers cannot use the same port: kills the previous one first. */
-static void fragments_settle(struct seeding *s, struct box *b)
+static void fragments_settle(struct fragment_run *s, struct box *b)
 {
 	struct exec *old =
 		json_object_get(s->call->body, "port") ? exec_by_tag(b, FRAGMENT_APP) : NULL;
@@ -232,7 +232,7 @@ static void fragments_settle(struct seeding *s, struct box *b)
 
 static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 {
-	struct seeding *s = loop_owner(w, struct seeding, made);
+	struct fragment_run *s = loop_owner(w, struct fragment_run, made);
 
 	if (e) {
 		s->call->drop = NULL;
@@ -274,7 +274,7 @@ static int fragments_translate(struct call *c, struct box_spec *out, struct err 
 void fragments_run(struct call *c)
 {
 	struct box_spec want;
-	struct seeding *s;
+	struct fragment_run *s;
 	struct box *b;
 	struct err e;
 
@@ -283,9 +283,9 @@ void fragments_run(struct call *c)
 		return;
 	}
 	s = call_alloc(c, sizeof(*s));
-	*s = (struct seeding){ .call = c, .made.done = box_made };
+	*s = (struct fragment_run){ .call = c, .made.done = box_made };
 	c->state = s;
-	c->drop = seeding_dropped;
+	c->drop = fragment_run_dropped;
 	b = want.row.session[0] ? fleet_session(&c->api->fleet, c->who.team, want.row.session,
 						want.row.template)
 				: NULL;

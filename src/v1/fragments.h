@@ -6,7 +6,7 @@
 #pragma once
 #include "api/api.h"
 
-extern const struct field seeds_tree_query[], seeds_read_query[], seeds_write_fields[];
+extern const struct field fragments_tree_query[], fragments_read_query[], fragments_write_fields[];
 
 void fragments_run(struct call *c);
 void fragments_tree(struct call *c);

@@ -163,7 +163,7 @@ int program_read(struct program *p, const json_t *body, struct err *e)
 	code = code ? code : entry ? json_object_get(files, entry) : NULL;
 	lang_unit_of(p->lang, p->source, json_is_string(code) ? json_string_value(code) : "",
 		     json_string_length(code), p->unit);
-	p->seed = lang_seed(p->lang, json_is_string(code) ? json_string_value(code) : "",
+	p->warm = lang_warm(p->lang, json_is_string(code) ? json_string_value(code) : "",
 			    json_string_length(code));
 	return 0;
 }

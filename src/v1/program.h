@@ -12,7 +12,7 @@ struct program {
 	const char *const *compile; /* the command of the requested compiler; empty: none */
 	char source[256], binary[256], unit[LANG_UNIT]; /* in the box */
 	const char **sources;
-	const char *seed; /* the warm interpreter for this program, or NULL */
+	const char *warm; /* the warm interpreter for this program, or NULL */
 };
 
 /* 1: the body has code, entry or files, and no command. */

@@ -145,9 +145,9 @@ const struct api_route v1_routes[] = {
 	{ "POST", "/v1/runs/{run}/replay", NEED_EDITOR, replay_run, "repeat a run in a fresh box", .group = "runs", .action = "run.replay" },
 
 	{ "POST", "/api/sandbox", NEED_EDITOR, fragments_run, "run a fragment in the box of its session", fragment_request_fields, .group = "front ends", .action = "exec.start", .flags = ROUTE_NO_FLUSH },
-	{ "GET", "/api/sandbox/{box}/files", NEED_VIEWER, fragments_tree, "list the files of a box as a tree", .query = seeds_tree_query, .group = "front ends", .scope = SCOPE_BOX },
-	{ "GET", "/api/sandbox/{box}/files/content", NEED_VIEWER, fragments_read, "read a file", .query = seeds_read_query, .group = "front ends", .scope = SCOPE_BOX },
-	{ "POST", "/api/sandbox/{box}/files/content", NEED_EDITOR, fragments_write, "write a file", seeds_write_fields, .group = "front ends", .action = "file.write", .scope = SCOPE_BOX },
+	{ "GET", "/api/sandbox/{box}/files", NEED_VIEWER, fragments_tree, "list the files of a box as a tree", .query = fragments_tree_query, .group = "front ends", .scope = SCOPE_BOX },
+	{ "GET", "/api/sandbox/{box}/files/content", NEED_VIEWER, fragments_read, "read a file", .query = fragments_read_query, .group = "front ends", .scope = SCOPE_BOX },
+	{ "POST", "/api/sandbox/{box}/files/content", NEED_EDITOR, fragments_write, "write a file", fragments_write_fields, .group = "front ends", .action = "file.write", .scope = SCOPE_BOX },
 
 	{ "GET", "/v1/events", NEED_VIEWER, events_list, "get the events of all boxes, as a page or a stream", .query = events_query, .group = "events" },
 	{ "GET", "/v1/boxes/{box}/events", NEED_VIEWER, events_box, "get the events of one box, as a page or a stream", .query = events_box_query, .group = "events", .scope = SCOPE_BOX },

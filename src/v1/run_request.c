@@ -310,7 +310,7 @@ static void make_box(struct run_request *w)
 	}
 	if (w->plan.program.lang)
 		program_limits(&w->plan.program, &w->api->fleet.conf.most, &box.limits);
-	box.seed = w->plan.program.seed;
+	box.warm = w->plan.program.warm;
 	box.row.metadata = "{\"" BOX_EPHEMERAL "\":\"1\"}";
 	packages_want(&w->packages, w->call->req, &box);
 	w->made.done = box_made;

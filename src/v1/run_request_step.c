@@ -260,7 +260,7 @@ static struct exec_spec want_of(const struct run_request *w, const struct run_st
 				       json_is_true(json_object_get(w->body, "open_stdin"))),
 		.root = w->plan.root,
 		.cached = last && w->cached,
-		.seed = last && w->plan.program.seed != NULL,
+		.warm = last && w->plan.program.warm != NULL,
 		.lang = w->plan.program.lang,
 		.request = w->request,
 		.replay_of = w->replay_of,

@@ -159,17 +159,17 @@ struct wire_mount {              /* one writer or any number of readers at a tim
 	uint32_t pad;
 };
 
-#define WIRE_SEED_NAME 12
+#define WIRE_WARM_NAME 12
 
 struct wire_create {
 	/* clang-format off */
 	struct frame head;
 	char template[WIRE_ID * 2];
-	char seed[WIRE_SEED_NAME]; /* the interpreter that should wait in it; a wish, not a condition */
-	uint32_t seed_group; /* boxes of different groups are never forked from one zygote; 0: no team */
+	char warm[WIRE_WARM_NAME]; /* the interpreter that should wait in it; preferred, not required */
+	uint32_t warm_group; /* boxes of different groups are never forked from one zygote; 0: no team */
 	struct wire_limits limits;
 	uint64_t without; /* test builds: rows of the step table to leave out */
-	uint64_t seed_without; /* and of the seed's */
+	uint64_t zygote_without; /* and of the zygote */
 	uint32_t nmounts;
 	uint32_t nlayers;
 	struct wire_mount mounts[WIRE_MOUNTS];
@@ -250,7 +250,7 @@ struct wire_box {
 	uint32_t uid_base;   /* first host uid of its range */
 	int32_t init_pid;    /* in the keeper's pid namespace; for show only */
 	uint32_t make_us;    /* what the creation cost, pooled or not */
-	uint32_t seeded;     /* 1: the interpreter that was asked for waits in it */
+	uint32_t warm;       /* 1: the interpreter that was asked for waits in it */
 	uint32_t frozen;     /* 1: nothing of it runs, or may be so: init answers nobody */
 };
 

@@ -154,9 +154,9 @@ static int left_out(const struct sealing *s, unsigned i)
 static int injected_fault(const struct sealing *s, struct err *e)
 {
 #ifdef ATOLL_TEST
-	if (s->order->without & SEED_FAULT_SILENT)
+	if (s->order->without & ZYGOTE_FAULT_SILENT)
 		_exit(70);
-	if (s->order->without & SEED_FAULT_REPORTED)
+	if (s->order->without & ZYGOTE_FAULT_REPORTED)
 		return err_set(e, ERR_SYS, "injected fault");
 #endif
 	(void)s;

@@ -3,10 +3,10 @@
 #pragma once
 #include "base/err.h"
 #include "jail/seccomp.h"
-#include "zygote/seed.h"
+#include "zygote/protocol.h"
 
 struct sealing {
-	const struct seed_order *order;
+	const struct zygote_fork_order *order;
 	const struct seccomp *filter;
 	int sock, report, box; /* box: pidfd of its init */
 };

@@ -10,7 +10,7 @@
 #define HOME "/home/user"
 
 static struct {
-	object *seed, *none, *modules;
+	object *module, *none, *modules;
 	object *main_thread, *seed_generator, *more_random; /* the last one: None, or a function */
 	object *threads, *thread_exits, *exit_count, *exits, *open_handlers;
 	object *collect, *drop_modules;
@@ -38,7 +38,7 @@ static void learn_words(object *bytes)
 		assumed.path += strlen(assumed.path) + 1;
 }
 
-void fast_path_learn(object *seed)
+void fast_path_learn(object *module)
 {
 	const struct {
 		const char *name;
@@ -58,16 +58,16 @@ void fast_path_learn(object *seed)
 	};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		*rows[i].to = py_member(seed, rows[i].name);
-	o.seed = seed;
+		*rows[i].to = py_member(module, rows[i].name);
+	o.module = module;
 	o.modules = py.PyImport_GetModuleDict();
 	o.native_id = py.PyUnicode_InternFromString("_native_id");
 	o.closed = py.PyUnicode_InternFromString("closed");
 	o.flush = py.PyUnicode_InternFromString("flush");
 	o.main = py.PyUnicode_InternFromString("__main__");
-	o.handlers = py.PyLong_AsLong(py_member(seed, "handlers"));
-	o.before = py.PyLong_AsLong(py_member(seed, "before"));
-	learn_words(py_member(seed, "ASSUMED"));
+	o.handlers = py.PyLong_AsLong(py_member(module, "handlers"));
+	o.before = py.PyLong_AsLong(py_member(module, "before"));
+	learn_words(py_member(module, "ASSUMED"));
 }
 
 /* ---- the beginning ---- */
@@ -136,7 +136,7 @@ static void fast_complain(const char *how, object *about)
 
 	py.PyErr_Fetch(&type, &value, &trace);
 	py.PyErr_NormalizeException(&type, &value, &trace);
-	said = py.PyObject_CallFunction(py_member(o.seed, how), "OOO", value, about,
+	said = py.PyObject_CallFunction(py_member(o.module, how), "OOO", value, about,
 					trace ? trace : o.none);
 	if (!said)
 		py.PyErr_Clear();
@@ -181,7 +181,7 @@ static int clear_rest(object *ref)
 
 	if (!left || left == o.none)
 		return 0;
-	done = py.PyObject_CallFunction(py_member(o.seed, "clear"), "O", left);
+	done = py.PyObject_CallFunction(py_member(o.module, "clear"), "O", left);
 	if (done)
 		py.Py_DecRef(done);
 	else

@@ -6,8 +6,8 @@
 #include "zygote/cpython.h"
 #include <stdint.h>
 
-/* In the zygote, behind settle(). seed: the dictionary of python.py. */
-void fast_path_learn(object *seed);
+/* In the zygote, behind settle(). module: the dictionary of python.py. */
+void fast_path_learn(object *module);
 /* The work after a fork. The hooks of the interpreter are for threads; there was only one, which
  * continues, so no lock is held. */
 void fast_path_reseed(void);

@@ -35,10 +35,10 @@
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif
 
-enum { BOX, SOCK, REPORT, CGROUP, MOST = CGROUP + SEED_TASKS };
+enum { BOX, SOCK, REPORT, CGROUP, MOST = CGROUP + ZYGOTE_TASKS };
 
 static struct {
-	struct seed_order order;
+	struct zygote_fork_order order;
 	int fds[MOST];
 	unsigned nfds;
 	int home; /* our own pid namespace */
@@ -75,7 +75,7 @@ static int receive_fds(int sock, void *body, size_t len, int *fds, unsigned *nfd
 
 static void server_report(int fd, const struct err *e)
 {
-	struct seed_report r = { .err = *e, .pid = (int32_t)getpid() };
+	struct zygote_report r = { .err = *e, .pid = (int32_t)getpid() };
 
 	(void)!write(fd, &r, sizeof(r));
 }
@@ -154,7 +154,7 @@ static int order_is_whole(void)
 {
 	unsigned want = CGROUP + (now.order.born_in ? 1 : now.order.ntasks);
 
-	return now.nfds == want && now.order.ntasks <= SEED_TASKS;
+	return now.nfds == want && now.order.ntasks <= ZYGOTE_TASKS;
 }
 
 static void map_filter(void)
@@ -162,14 +162,14 @@ static void map_filter(void)
 	struct stat st;
 	void *at;
 
-	if (fstat(SEED_FILTER, &st) < 0 || st.st_size <= 0)
+	if (fstat(ZYGOTE_FILTER, &st) < 0 || st.st_size <= 0)
 		_exit(71);
-	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, SEED_FILTER, 0);
+	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, ZYGOTE_FILTER, 0);
 	if (at == MAP_FAILED)
 		_exit(71);
 	now.filter.code = at;
 	now.filter.len = (unsigned short)((size_t)st.st_size / sizeof(struct sock_filter));
-	close(SEED_FILTER);
+	close(ZYGOTE_FILTER);
 }
 
 int fork_server_run(const struct fork_server_hooks *hooks, int *out_waits)
@@ -177,9 +177,9 @@ int fork_server_run(const struct fork_server_hooks *hooks, int *out_waits)
 	map_filter();
 	/* There is no /proc here; but a process can name its namespaces by its own pidfd. */
 	now.home = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	if (now.home < 0 || write(SEED_ORDERS, "R", 1) != 1)
+	if (now.home < 0 || write(ZYGOTE_ORDERS, "R", 1) != 1)
 		_exit(71);
-	while (receive_fds(SEED_ORDERS, &now.order, sizeof(now.order), now.fds, &now.nfds) ==
+	while (receive_fds(ZYGOTE_ORDERS, &now.order, sizeof(now.order), now.fds, &now.nfds) ==
 	       (int)sizeof(now.order)) {
 		if (!order_is_whole())
 			_exit(70);
@@ -237,7 +237,7 @@ char *fork_server_start_msg(int sock, uint32_t *out_len)
 	char *words;
 
 	read_all(sock, out_len, sizeof(*out_len));
-	if (*out_len > SEED_WORDS)
+	if (*out_len > START_MSG_BYTES)
 		_exit(70);
 	words = malloc(*out_len + 1);
 	if (!words)

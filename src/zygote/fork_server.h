@@ -1,7 +1,7 @@
 /* fork_server.h - the zygote's loop: orders in, children out.
  * Owns: the descriptors of an order while it is carried out. */
 #pragma once
-#include "zygote/seed.h"
+#include "zygote/protocol.h"
 
 struct fork_server_hooks {      /* hooks of the interpreter around a fork */
 	void (*in_child)(void); /* sealed already */

@@ -337,7 +337,7 @@ static int can_execute(int file)
 
 int heap_image_take(struct err *e)
 {
-	auto_fd int file = memfd_create("seed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	auto_fd int file = memfd_create("zygote", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	if (file < 0)

@@ -26,15 +26,15 @@ enum { FILE_INPUT = 257 }; /* Py_file_input */
 enum { LARGE_PIECE = 8 << 20 };
 enum { RUN_FILE, RUN_DRIVER, RUN_CODE }; /* what become() says */
 
-extern const char seed_python_text[]; /* python.py; python_text.S */
+extern const char zygote_python_text[]; /* python.py; python_text.S */
 
 static char *title, *variables; /* what /proc/self/cmdline and /proc/self/environ show */
 static size_t title_room, variables_room;
-static object *seed; /* the dictionary of python.py */
+static object *module; /* the dictionary of python.py */
 
 static object *python_function(const char *name)
 {
-	return py_member(seed, name);
+	return py_member(module, name);
 }
 
 /* Loaded objects are placed in our memory; objects of a program use the normal allocator. */
@@ -70,8 +70,8 @@ static void choose_arenas(void)
 
 static void run_text(void)
 {
-	seed = py.PyModule_GetDict(py.PyImport_AddModule("_atoll_seed"));
-	if (!py.PyRun_StringFlags(seed_python_text, FILE_INPUT, seed, seed, NULL)) {
+	module = py.PyModule_GetDict(py.PyImport_AddModule("_atoll_zygote"));
+	if (!py.PyRun_StringFlags(zygote_python_text, FILE_INPUT, module, module, NULL)) {
 		py.PyErr_Print();
 		_exit(72);
 	}
@@ -94,12 +94,12 @@ static void python_load(const char *kind)
 
 	run_text();
 	if (py_number(py.PyObject_CallFunction(python_function("load"), "s", kind)) != 0)
-		_exit(73); /* nothing of what this seed is for is installed */
+		_exit(73); /* nothing of what this zygote needs is installed */
 	heap_compact_close(&small, &newest);
 	run_text();
 	if (py_number(py.PyObject_CallFunction(python_function("settle"), NULL)) != 0)
 		_exit(72);
-	fast_path_learn(seed);
+	fast_path_learn(module);
 	leave_rest(&small);
 	py.PyObject_SetArenaAllocator(&usual);
 }
@@ -295,8 +295,8 @@ static void python_practise(void)
 	free(copy);
 	py_number(py.PyObject_CallFunction(python_function("practise"), NULL));
 	if (f)
-		py.PyRun_FileExFlags(f, "<nothing>", FILE_INPUT, seed, seed, 1, NULL);
-	py.PyRun_StringFlags("print(1, file=sink)\nprint('', end='')", FILE_INPUT, seed, seed,
+		py.PyRun_FileExFlags(f, "<nothing>", FILE_INPUT, module, module, 1, NULL);
+	py.PyRun_StringFlags("print(1, file=sink)\nprint('', end='')", FILE_INPUT, module, module,
 			     NULL);
 	py_number(py.PyObject_CallFunction(python_function("practised"), NULL));
 }
@@ -339,7 +339,7 @@ static void watch_words(int argc, char **argv, char **env)
 }
 
 /* argv: python3 KIND PADDING */
-static int seed_main(int argc, char **argv, char **env)
+static int zygote_python_main(int argc, char **argv, char **env)
 {
 	const struct fork_server_hooks hooks = { in_child };
 	char kind[32];
@@ -379,5 +379,5 @@ int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
 	*(void **)&real = dlsym(RTLD_NEXT, "__libc_start_main");
 	unsetenv("LD_PRELOAD"); /* a child process of an imported library is no zygote */
 	py_find();
-	return real(seed_main, argc, argv, init, fini, rtld_fini, stack_end);
+	return real(zygote_python_main, argc, argv, init, fini, rtld_fini, stack_end);
 }

@@ -80,7 +80,7 @@ def load(kind):
     load_driver()
     atexit.register = real
     sys.modules["_atoll_driver"] = driver, exits
-    del sys.modules["_atoll_seed"]
+    del sys.modules["_atoll_zygote"]
     return 0
 
 
@@ -93,7 +93,7 @@ def settle():
     set_environment(USUAL)
     for _ in range(12): # by then Python has made up its mind how to run these functions
         rehearse()
-    del sys.modules["_atoll_seed"]
+    del sys.modules["_atoll_zygote"]
     before = len(sys.modules)
     gc.collect()
     gc.freeze()

@@ -103,7 +103,7 @@ the_heap_image_of_a_zygote_cannot_be_opened() {
 	look='import os
 n = 0
 for line in open("/proc/self/maps"):
-    if "memfd:seed" not in line: continue
+    if "memfd:zygote" not in line: continue
     n += 1
     if line.split()[1][3] != "p": print("shared", line)
     for how in os.O_RDWR, os.O_WRONLY, os.O_RDONLY:
@@ -111,7 +111,7 @@ for line in open("/proc/self/maps"):
         except OSError: pass
 print("mapped", n > 4)'
 	has "$(/usr/bin/python3 -c "import mmap, os
-f = os.memfd_create('seed')
+f = os.memfd_create('zygote')
 os.ftruncate(f, 4096)
 m = mmap.mmap(f, 4096, mmap.MAP_PRIVATE)
 $look")" opened

@@ -40,7 +40,7 @@ static const char *const seal_names[] = {
 struct wish {
 	uint64_t steps, exec, seal, fsize_bytes;
 	uint32_t group;
-	int root, terminal, is_inside, seed, python;
+	int root, terminal, is_inside, warm, python;
 	char **program;
 };
 
@@ -76,7 +76,7 @@ static int parse(struct wish *w, int argc, char **argv)
 		w->root |= flag == 'r';
 		w->terminal |= flag == 't';
 		w->is_inside |= flag == 'n';
-		w->seed |= flag == 's';
+		w->warm |= flag == 's';
 		w->python |= flag == 'p';
 		if (flag == 'f')
 			w->fsize_bytes = strtoull(optarg, NULL, 10);
@@ -100,7 +100,7 @@ static int bring(struct box_handle *b, const char *file, struct err *e)
 	return done;
 }
 
-static const char *const *by_seed(char **program)
+static const char *const *by_warm(char **program)
 {
 	enum { MOST = 60 };
 	static const char *argv[MOST] = {
@@ -136,9 +136,9 @@ static int run(struct box_handle *b, struct wish *w, struct wire_exit *out, stru
 			return -1;
 		w->program[0] = BOX_HOME "/probe";
 	}
-	if (w->seed && !w->root && !w->terminal) {
+	if (w->warm && !w->root && !w->terminal) {
 		if (!w->python)
-			cmd.argv = by_seed(w->program);
+			cmd.argv = by_warm(w->program);
 		cmd.flags |= WIRE_START_WARM;
 	}
 	exec_pump_init(&st, b);
@@ -170,13 +170,13 @@ static int create(struct keeper_sync *k, struct box_handle *b, const struct wire
 	for (int tries = 0; tries < SEED_TRIES; tries++) {
 		if (boxh_create(k, b, want, e) < 0)
 			return -1;
-		if (!want->seed[0] || b->about.seeded)
+		if (!want->warm[0] || b->about.warm)
 			return 0;
 		(void)!boxh_kill(k, b->about.id, NULL, e);
 		boxh_close(b);
 		usleep(SEED_WAIT_US);
 	}
-	return err_set(e, ERR_SYS, "no seed");
+	return err_set(e, ERR_SYS, "no warm interpreter");
 }
 
 int main(int argc, char **argv)
@@ -194,10 +194,10 @@ int main(int argc, char **argv)
 	if (parse(&w, argc, argv) < 0)
 		return 2;
 	want.without = w.steps;
-	want.seed_without = w.seal;
-	if (w.seed)
-		snprintf(want.seed, sizeof(want.seed), "python");
-	want.seed_group = w.group;
+	want.zygote_without = w.seal;
+	if (w.warm)
+		snprintf(want.warm, sizeof(want.warm), "python");
+	want.warm_group = w.group;
 	if (keeper_sync_open(&k, 0, &e) < 0 || create(&k, &b, &want, &e) < 0) {
 		fprintf(stderr, "refused: %s\n", e.msg);
 		return REFUSED;

@@ -21,6 +21,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	json_decref(fault);
 	lang_unit_of(l, "x/y.z", text, len - 1, unit);
 	lang_file_of(l, text, len - 1, unit);
-	(void)lang_seed(l, text, len - 1);
+	(void)lang_warm(l, text, len - 1);
 	return 0;
 }

@@ -45,7 +45,7 @@ hundred_boxes_at_once_keep_the_zygote_and_leave_no_zombie() {
 
 # The hash seed of a forked interpreter of the team of $key. Sets hash.
 forked_hash() {
-	api POST /v1/run '{"language":"python","code":"print(hash(\"atoll\") if \"memfd:seed\" in open(\"/proc/self/maps\").read() else \"plain\")"}'
+	api POST /v1/run '{"language":"python","code":"print(hash(\"atoll\") if \"memfd:zygote\" in open(\"/proc/self/maps\").read() else \"plain\")"}'
 	hash=$(get .stdout)
 	[ "$code" = 200 ] && [ "$hash" != plain ]
 }
@@ -109,7 +109,7 @@ fault_used() {
 
 # The hash seed of the interpreter of a pipeline of the team of $key. Sets hash.
 pipeline_hash() {
-	api POST "/v1/pipelines?wait=1" '{"task":"run it","files":{"main.py":"print(hash(\"atoll\") if \"memfd:seed\" in open(\"/proc/self/maps\").read() else \"plain\")\n"}}'
+	api POST "/v1/pipelines?wait=1" '{"task":"run it","files":{"main.py":"print(hash(\"atoll\") if \"memfd:zygote\" in open(\"/proc/self/maps\").read() else \"plain\")\n"}}'
 	hash=$(get .output)
 	[ "$code" = 200 ] && [ "$hash" != plain ]
 }
@@ -137,7 +137,7 @@ failed_children_do_not_end_the_zygote() {
 	soon warm_python
 	before=$(zygotes)
 	for _ in 1 2; do
-		for fault in seed-fails seed-dies; do
+		for fault in zygote-fails zygote-dies; do
 			: >"$work/run/$fault"
 			soon fault_used $fault
 		done

@@ -50,7 +50,7 @@ static int in_file(const char *want)
 	int found = 0;
 
 	while (f && fgets(line, sizeof(line), f))
-		found |= strstr(line, "/memfd:seed") && strstr(line, want);
+		found |= strstr(line, "/memfd:zygote") && strstr(line, want);
 	if (f)
 		fclose(f);
 	return found;

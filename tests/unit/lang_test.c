@@ -270,23 +270,23 @@ TEST(a_public_java_class_names_its_file)
 	CHECK_STR(file_of("python", "class Foo: pass"), "main.py");
 }
 
-/* ---- seeds ---- */
+/* ---- warm interpreters ---- */
 
-static const char *seed(const char *lang, const char *text)
+static const char *warm(const char *lang, const char *text)
 {
-	const char *s = lang_seed(lang_named(lang), text, strlen(text));
+	const char *s = lang_warm(lang_named(lang), text, strlen(text));
 
 	return s ? s : "none";
 }
 
 TEST(the_imports_of_a_program_select_its_warm_interpreter)
 {
-	CHECK_STR(seed("python", "print(1)\n"), "python");
-	CHECK_STR(seed("python", "import os, numpy as np\n"), "python-data");
-	CHECK_STR(seed("python", "x = 1\n  from sklearn.svm import SVC"), "python-data");
-	CHECK_STR(seed("python", "import numpyro\nimportnumpy\nfrom x import numpy\n"), "python");
-	CHECK_STR(seed("python", "import matplotlib.pyplot as plt"), "python-data");
-	CHECK_STR(seed("python", ""), "python");
-	CHECK_STR(seed("node", "import numpy"), "node");
-	CHECK_STR(seed("go", ""), "none");
+	CHECK_STR(warm("python", "print(1)\n"), "python");
+	CHECK_STR(warm("python", "import os, numpy as np\n"), "python-data");
+	CHECK_STR(warm("python", "x = 1\n  from sklearn.svm import SVC"), "python-data");
+	CHECK_STR(warm("python", "import numpyro\nimportnumpy\nfrom x import numpy\n"), "python");
+	CHECK_STR(warm("python", "import matplotlib.pyplot as plt"), "python-data");
+	CHECK_STR(warm("python", ""), "python");
+	CHECK_STR(warm("node", "import numpy"), "node");
+	CHECK_STR(warm("go", ""), "none");
 }
