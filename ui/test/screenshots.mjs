@@ -26,6 +26,11 @@ await call('POST', '/v1/boxes', { name: 'worker', lifetime_ms: 3600000 })
 await call('POST', '/v1/boxes/worker/execs', { command: 'while :; do seq 40000 >/dev/null; sleep 0.2; done', background: true })
 await call('POST', '/v1/boxes/web/execs', { language: 'python', entry: 'server.py', background: true, tag: 'ui-run-first' })
 
+const { id: pipeline } = (await call('POST', '/v1/pipelines', { task: 'print the sum of the values', files: { 'main.py': 'values = [1, 2, 3]\n\nprnt(sum(values))\n' }, examples: [{ input: '', expected: '6\n' }] })).body
+await call('GET', `/v1/pipelines/${pipeline}?wait=1`)
+await fetch(`${url}/v1/batch?language=python`, { method: 'POST', headers: { 'X-API-Key': key, 'Content-Type': 'application/x-ndjson' }, body: Array.from({ length: 40 }, (_, i) => JSON.stringify({ id: `task-${i}`, code: `print(${i} * 7)`, expected: i % 9 ? `${i * 7}\n` : 'other\n' })).join('\n') + '\n' }).then((a) => a.text())
+const [batch] = (await call('GET', '/v1/batch')).body.items
+
 for (const theme of ['light', 'dark'])
 	for (const width of [1360, 390])
 		test(`${theme}, ${width} px`, async (x) => {
@@ -54,6 +59,12 @@ for (const theme of ['light', 'dark'])
 			await page.click('.runs a >> nth=0')
 			await page.waitForSelector('.facts')
 			await take('run')
+			for (const [name, path, there] of [['pipelines', '/pipelines', '.runs'], ['pipeline', `/pipelines/${pipeline}?cell=2.coder`, '.diff'], ['batches', '/batches', '.runs'], ['batch', `/batches/${batch.id}`, '.results'], ['agents', '/agents', '.state'],
+				['monitor', '/monitor', '.graph canvas'], ['events', '/activity', '.rows'], ['audit', '/activity?view=audit', '.rows'], ['settings', '/settings', '.keys-table'], ['settings-teams', '/settings/teams', '.days'], ['settings-about', '/settings/about', '.language-list']]) {
+				await page.goto(url + path)
+				await page.waitForSelector(there)
+				await take(name)
+			}
 			await page.goto(`${url}/b/web?file=server.py`)
 			await page.waitForSelector('.cm-line')
 			await page.waitForTimeout(500)
