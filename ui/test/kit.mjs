@@ -18,7 +18,7 @@ export async function call(method, path, body, k = key) {
 	const text = await answer.text()
 	return { status: answer.status, body: text ? JSON.parse(text) : null }
 }
-export const frontPid = () => Number(execFileSync('pgrep', ['-x', '-P', process.env.SUPERVISOR, 'atoll-front'], { encoding: 'utf8' }).trim().split('\n')[0])
+export const frontPid = () => Number(execFileSync('pgrep', ['-x', '-P', process.env.SUPERVISOR, 'atoll-server'], { encoding: 'utf8' }).trim().split('\n')[0])
 
 export async function newPage({ theme = 'light', width = 1280, height = 800, mobile = false } = {}) {
 	const context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, hasTouch: mobile, reducedMotion: 'reduce' })

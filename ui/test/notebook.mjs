@@ -192,6 +192,25 @@ test('a change of the file in the box is shown; a file that is no notebook says 
 	await gone(box)
 })
 
+test('a progress bar overwrites its line; what is typed in the source while a cell runs is kept', async (x) => {
+	const box = await newBox({ 'a.ipynb': file(code('import sys, time, os\nfor n in range(5):\n    sys.stdout.write(f"\\rstep {n} of 4")\n    sys.stdout.flush()\n    time.sleep(0.05)\nprint()\nprint("waiting", flush=True)\nwhile not os.path.exists("go"): time.sleep(0.05)\nprint("done")', 'c1'), code('second = 1', 'c2')) }), page = x.page = await openBook(box, 'a.ipynb')
+	await cell(page, 0).locator('.run').click()
+	await soon('it waits', async () => (await results(page, 0)).includes('waiting'))
+	is(await cell(page, 0).locator('.outputs .ln').evaluateAll((all) => all.map((l) => l.textContent).join('|')), 'step 4 of 4|waiting')
+	await saved(page)
+	await page.click('.view-switch >> text=Source')
+	await soon('its source', async () => (await page.textContent('.editor-panel > .editor .cm-content')).includes('"cells"'))
+	const text = (await get(box, 'a.ipynb')).replace('second = 1', 'second = 2')
+	await page.click('.editor-panel > .editor .cm-content')
+	await page.keyboard.press('Control+a')
+	await page.keyboard.insertText(text)
+	await put(box, 'go', '')
+	await soon('both are in the file', async () => { const f = await read(box, 'a.ipynb'); return f.cells[1].source.join('') === 'second = 2' && JSON.stringify(f.cells[0].outputs).includes('done') })
+	await page.click('.view-switch >> text=Notebook')
+	await soon('and in the notebook', async () => (await results(page, 0)).includes('done') && (await cell(page, 1).textContent()).includes('second = 2'))
+	await gone(box)
+})
+
 for (const theme of ['light', 'dark'])
 	for (const width of [1280, 390])
 		test(`a notebook is accessible: ${theme}, ${width} px`, async (x) => {

@@ -18,8 +18,12 @@ main()
 `
 const site = '<!doctype html><title>Lagoon</title><style>body{font:16px system-ui;margin:0;display:grid;place-items:center;height:100vh;background:linear-gradient(#0b6e66,#3cc9b8);color:#fff}h1{font-size:44px;margin:0}</style><div><h1>Lagoon</h1><p>served from a box</p></div>'
 
+const csv = 'day,place,depth,temperature\n' + Array.from({ length: 400 }, (_, n) => `2026-${String(n % 12 + 1).padStart(2, '0')}-${String(n % 28 + 1).padStart(2, '0')},${['reef', 'lagoon', 'channel'][n % 3]},${(n * 7 % 40) + 1},${(24 + n * 13 % 50 / 10).toFixed(1)}`).join('\n') + '\n'
+const cell = (source, kind = 'code') => ({ cell_type: kind, id: Math.random().toString(36).slice(2, 10), metadata: {}, source, ...(kind === 'code' && { outputs: [], execution_count: null }) })
+const book = JSON.stringify({ nbformat: 4, nbformat_minor: 5, metadata: {}, cells: [cell('# Lagoon\nTemperature by *place*, from `data/values.csv`.', 'markdown'), cell('import pandas as pd\nv = pd.read_csv("data/values.csv")\nv.groupby("place")[["depth", "temperature"]].mean().round(2)'), cell('import matplotlib.pyplot as plt\nv.groupby("day").temperature.mean().plot(figsize=(7, 2.2))\nplt.show()')] })
+
 await call('POST', '/v1/boxes', { name: 'web', lifetime_ms: 3600000 })
-for (const [path, text] of Object.entries({ 'server.py': server, 'index.html': site, 'README.md': '# Lagoon\n', 'data/values.csv': 'day,value\n1,2.5\n' })) await put('web', path, text)
+for (const [path, text] of Object.entries({ 'server.py': server, 'index.html': site, 'README.md': '# Lagoon\n', 'data/values.csv': csv, 'analysis.ipynb': book })) await put('web', path, text)
 await call('POST', '/v1/boxes', { name: 'trial', lifetime_ms: 3600000 })
 await call('POST', '/v1/boxes/trial/pause', {})
 await call('POST', '/v1/boxes', { name: 'worker', lifetime_ms: 3600000 })
@@ -69,6 +73,20 @@ for (const theme of ['light', 'dark'])
 			await page.waitForSelector('.cm-line')
 			await page.waitForTimeout(500)
 			await take('workspace')
+			for (const [file, name, wait] of [['analysis.ipynb', 'notebook', '.notebook .cell'], ['data/values.csv', 'table', '.table-view']]) {
+				await page.goto(`${url}/b/web?file=${file}`)
+				await page.waitForSelector(wait)
+				if (name === 'notebook') { await page.click('.bar .primary'); await page.waitForSelector('.figure', { timeout: 40000 }) }
+				await take(name)
+			}
+			if (width > 500) {
+				await page.click('.side-tabs [title=Packages]')
+				await page.waitForSelector('.pkg-list li')
+				await take('packages')
+				await page.click('.side-tabs [title=Files]')
+			}
+			await page.goto(`${url}/b/web?file=server.py`)
+			await page.waitForSelector('.cm-line')
 			await page.click('.bar >> text=Preview')
 			await page.fill('#preview-port', '3000')
 			await page.click('.address >> text=Open')

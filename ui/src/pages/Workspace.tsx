@@ -95,7 +95,8 @@ class Model {
 	moved(from: string, to: string) {
 		for (const d of this.tabs.value)
 			if (d.path === from || d.path.startsWith(from + '/')) {
-				const was = this.active.value === d
+				const was = this.active.value === d, kernel = local.get(`kernel.${this.id}.${d.path}`)
+				if (kernel) { local.set(`kernel.${this.id}.${to}${d.path.slice(from.length)}`, kernel); local.remove(`kernel.${this.id}.${d.path}`) }
 				this.close(d)
 				if (was) this.open(to + d.path.slice(from.length))
 			}

@@ -50,7 +50,7 @@ function List() {
 
 export const keyTable: [string, string][] = [
 	['Ctrl K, F1', t.palette.label], ['Ctrl Enter', t.quick.run], ['Ctrl .', t.quick.stop], ['Ctrl S', 'Save now'], ...places.map((p): [string, string] => [`g ${p.key}`, p.command]),
-	['Ctrl P', 'Open a file (in a box)'], ['Ctrl ⇧ F', t.search.title], ['Ctrl B', 'Show or hide the files'], ['Ctrl J', 'Show or hide the panel'], ['Ctrl `', 'Terminal'], ['Alt W', 'Close the file'], ['Alt , and Alt .', 'Previous and next file'], ['F2, Delete', 'Rename, delete (in the file tree)'], ['Esc Tab', 'Leave the editor'], ['?', t.keys.title],
+	['Ctrl P', 'Open a file (in a box)'], ['Ctrl ⇧ F', t.search.title], ['Ctrl B', 'Show or hide the files'], ['Ctrl J', 'Show or hide the panel'], ['Ctrl `', 'Terminal'], ['Alt W', 'Close the file'], ['Alt , and Alt .', 'Previous and next file'], ['F2, Delete', 'Rename, delete (in the file tree)'], ['Ctrl, Shift or Alt Enter', 'Run the cell of a notebook; and go to the next; and insert one'], ['Esc, then a b m y d d', 'Cell above, below, to Markdown, to code, delete (in a notebook)'], ['Esc Tab', 'Leave the editor'], ['?', t.keys.title],
 ]
 
 export function Palette() {

@@ -23,6 +23,7 @@ export class OutputPane {
 	private cutLine: HTMLElement | null = null
 	private last: HTMLElement | null = null
 	private lastOpen = false
+	private returned: HTMLElement | null = null // the line that what follows overwrites
 	total = 0
 
 	constructor(private place: HTMLElement, private onPlace?: (file: string, line: number, column: number) => void) {}
@@ -49,7 +50,7 @@ export class OutputPane {
 		this.look = [plain, plain]
 		this.rest = ['', '']
 		this.place.textContent = ''
-		this.cutLine = this.last = null
+		this.cutLine = this.last = this.returned = null
 		this.lastOpen = false
 	}
 
@@ -83,7 +84,7 @@ export class OutputPane {
 			this.rest[stream] = text.slice(open)
 			text = text.slice(0, open)
 		}
-		const lines = text.replace(/\r\n/g, '\n').replace(/\r/g, '\n').split('\n')
+		const lines = text.replace(/\r+\n/g, '\n').split('\n')
 		const first = Math.max(0, lines.length - LINES_MOST)
 		if (first) {
 			this.cut += lines.slice(0, first).reduce((n, l) => n + l.length + 1, 0)
@@ -106,6 +107,13 @@ export class OutputPane {
 			to.append(line)
 			this.last = line
 		}
+		// A carriage return begins the line anew, as in a terminal: progress bars. One at the end waits for what follows.
+		if (this.returned === line && text) line.textContent = ''
+		const ends = text.endsWith('\r')
+		if (ends) text = text.replace(/\r+$/, '')
+		const begin = text.lastIndexOf('\r')
+		if (begin >= 0) { line.textContent = ''; text = text.slice(begin + 1) }
+		this.returned = ends ? line : null
 		if (line.textContent!.length > LINE_MOST) return
 		let at = 0
 		for (const m of text.matchAll(escapes)) {

@@ -21,7 +21,7 @@ function children(n: Node): Node[] {
 function Picture({ path, alt, image }: { path: string, alt: string, image?: (path: string) => Promise<string> }) {
 	const [address, setAddress] = useState(/^data:image\//i.test(path) ? path : '')
 	useEffect(() => {
-		if (address || !image || /^[a-z]+:/i.test(path)) return
+		if (address || !image || /^(?!attachment:)[a-z]+:/i.test(path)) return
 		let made = '', gone = false
 		image(path).then((a) => { made = a; if (gone) URL.revokeObjectURL(a); else setAddress(a) }, () => {})
 		return () => { gone = true; if (made) URL.revokeObjectURL(made) }

@@ -67,6 +67,13 @@ function Question({ nb, cell }: { nb: Model, cell: Cell }) {
 
 // ---- one cell ----
 
+/** A picture that is in the cell itself. */
+function attachment(cell: Cell, path: string): Promise<string> | null {
+	if (!path.startsWith('attachment:')) return null
+	const data = (cell.attachments as Record<string, Record<string, string>> | undefined)?.[decodeURIComponent(path.slice('attachment:'.length))] ?? {}, type = pictures.find((p) => data[p])
+	return type ? Promise.resolve(`data:${type};base64,${data[type]}`) : Promise.reject(new Error(path))
+}
+
 const editorLanguage: Record<string, string> = { jshell: 'java' }
 
 interface CellProps { nb: Model, cell: Cell, number: number, focusOn: { value: string }, onPlace: OnPlace, files: NotebookFiles }
@@ -160,7 +167,7 @@ function CellView({ nb, cell, number, focusOn, onPlace, files }: CellProps) {
 				{button('move up', 'chevron-up', t.nb.up, number === 0)}{button('move down', 'chevron-down', t.nb.down, number === end)}{button('below', 'plus', t.nb.below)}{button('remove', 'trash-2', t.nb.remove)}
 			</div>
 			{source ? <div class="cell-editor" ref={place}><pre class="cell-wait" aria-hidden="true">{cell.source || ' '}</pre></div>
-				: <div class="cell-markdown" onDblClick={() => { if (may) actions('edit') }}>{cell.source.trim() ? <Markdown text={cell.source} onFile={files.onFile} image={files.image} /> : <p class="dim">{t.nb.emptyMarkdown}</p>}</div>}
+				: <div class="cell-markdown" onDblClick={() => { if (may) actions('edit') }}>{cell.source.trim() ? <Markdown text={cell.source} onFile={files.onFile} image={(path) => attachment(cell, path) ?? files.image(path)} /> : <p class="dim">{t.nb.emptyMarkdown}</p>}</div>}
 			{kind === 'code' && (cell.outputs.value.length > 0 || cell.asks.value) && <div class="outputs">{cell.outputs.value.map((o, i) => <Result key={i} o={o} nb={files} onPlace={onPlace} />)}{cell.asks.value && <Question nb={nb} cell={cell} />}</div>}
 			{kind === 'code' && !state && cell.took.value >= 100 && <span class="took dim">{duration(cell.took.value)}</span>}
 		</div>

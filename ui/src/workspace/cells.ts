@@ -2,6 +2,7 @@
 // box: a reload finds it again, with the cell that runs and all its output.
 import { signal } from '@preact/signals'
 import { ApiError, api, box as boxPath, lines } from '../api'
+import * as session from '../session'
 import { generation } from '../socket'
 import { local } from '../storage'
 import { t } from '../texts'
@@ -34,6 +35,7 @@ export class Cell {
 	readonly took = signal(0) // milliseconds of the last run in this page
 	readonly editing = signal(false) // of a Markdown cell: its source is shown
 	readonly revision = signal(0) // grows when the source is changed elsewhere than in its editor
+	fresh = false // it has results that are not in the file yet
 	source = ''
 	metadata: Record<string, unknown> = {}
 	attachments: unknown
@@ -121,7 +123,7 @@ export class Notebook {
 			c.metadata = x.metadata ?? {}
 			c.attachments = x.attachments
 			if (c.source !== source) { c.source = source; c.revision.value++ }
-			if (!c.state.value) {
+			if (!c.state.value && !c.fresh) {
 				c.count.value = typeof x.execution_count === 'number' ? x.execution_count : null
 				c.outputs.value = (x.outputs ?? []).map(readOutput).filter(Boolean)
 			}
@@ -144,15 +146,19 @@ export class Notebook {
 
 	/** Something changed: the file follows soon, and once for many changes. */
 	touch(ms = 250) {
+		if (!session.mayEdit.value) return
 		if (this.doc.saved.value === 'saved') this.doc.saved.value = 'dirty'
 		this.timer ??= setTimeout(() => this.write(), ms)
 	}
 	private write() {
 		clearTimeout(this.timer)
 		this.timer = undefined
+		if (this.doc.text !== this.known) this.read() // its source was edited meanwhile
 		if (this.problem.value) return
 		this.known = this.text()
+		for (const c of this.cells.value) c.fresh = false
 		this.doc.change(this.known)
+		this.doc.editor?.replaceDoc(this.known)
 	}
 
 	// ---- cells ----
@@ -293,6 +299,7 @@ export class Notebook {
 			this.take(cell, e, number)
 		}
 		cell.state.value = 'running'
+		cell.fresh = true
 		cell.outputs.value = []
 		cell.count.value = number || null
 		this.kernel.value = 'busy'
@@ -317,6 +324,7 @@ export class Notebook {
 		}
 		if (signal.aborted) return // another page reads on
 		cell.state.value = ''
+		cell.fresh = true
 		cell.asks.value = null
 		this.active = null
 		if (this.kernel.value === 'busy') this.kernel.value = 'idle'
@@ -345,6 +353,7 @@ export class Notebook {
 			} else if (e.status === 'interrupted' && e.cause === 'timeout') cell.outputs.value = [...out, { output_type: 'error', ename: t.nb.ends.timeout!, evalue: e.message ?? '', traceback: [] }]
 			if (e.truncated) cell.outputs.value = [...cell.outputs.value, { output_type: 'stream', name: 'stderr', text: t.nb.truncated + '\n' }]
 		}
+		cell.fresh = true
 		if (e.type !== 'start') this.touch(1000)
 	}
 
