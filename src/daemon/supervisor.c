@@ -74,10 +74,10 @@ struct supervisor {
 	unsigned nservers;
 	struct egress_child egress_child;
 	struct llm_child llm_child;
-	int upgraded; /* we came into being by an upgrade */
+	int upgraded; /* this process was started by an upgrade */
 	int ready;    /* the newest serves */
 	int leaving;
-	int activated; /* the sockets are a service manager's */
+	int activated; /* the sockets were passed by a service manager */
 	int announced; /* the addresses were printed */
 	int failed;
 	int failed_upgrades,
@@ -332,7 +332,7 @@ static void note_pidfile(struct supervisor *w)
 		log_warn("cannot write the pid file", LOG_E(&e));
 }
 
-/* The newest serves: the others may go. */
+/* The newest server serves: older ones get SIGTERM and drain. */
 static void say_ready(struct supervisor *w)
 {
 	struct err e;
@@ -389,7 +389,7 @@ static void begin_again(struct supervisor *w)
 	setenv(STATE_VAR, state, 1);
 	for (unsigned i = 0; i < w->nlisteners; i++)
 		buf_printf(&fds, ",%d", hand_on(w->listeners[i]));
-	/* As our children they are reaped by what we become. */
+	/* The servers stay children of this process, so the new binary reaps them. */
 	for (unsigned i = 0; i < w->nservers; i++)
 		if (w->servers[i].link >= 0)
 			buf_printf(&servers, "%d:%d,", (int)w->servers[i].pid,
@@ -462,7 +462,7 @@ static void replace_server(struct supervisor *w, int status)
 	log_error("the server ended; starting a new one",
 		  LOG_I("status", WIFEXITED(status) ? WEXITSTATUS(status) : -1),
 		  LOG_I("signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0));
-	if (!w->ready) /* it did not get far: not in a circle */
+	if (!w->ready) /* it never served: no restart loop without a pause */
 		nanosleep(&a_while, NULL);
 	if (start_server(w, &e) < 0)
 		log_error("no server", LOG_E(&e));
@@ -509,7 +509,7 @@ static void on_signal(struct supervisor *w)
 	default:
 		if (activation_notify("STOPPING=1", &e) < 0)
 			log_warn("service manager", LOG_E(&e));
-		/* A second time means now. */
+		/* A second signal kills the servers at once. */
 		for (unsigned i = 0; i < w->nservers; i++)
 			kill(w->servers[i].pid, w->leaving ? SIGKILL : SIGTERM);
 		w->leaving = 1;

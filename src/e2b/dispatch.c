@@ -76,7 +76,7 @@ static int by_host(const struct http_req *r, struct e2b_target *out)
 	label = strcspn(host, ".:");
 	if (host[label] != '.')
 		return 0;
-	if (read_port(host, digits, &out->port) < 0) { /* a port that is none is in no box */
+	if (read_port(host, digits, &out->port) < 0) { /* an invalid port belongs to no box */
 		out->port = 0;
 		out->id[0] = 0;
 		return 1;
@@ -293,7 +293,7 @@ static int dispatch_take(struct call *c)
 		dispatch_enter(c, t);
 		return 1;
 	}
-	/* It had a signature, and of no box here. */
+	/* The signature matches no box. */
 	if (strcmp(c->req->path, "/files") == 0 && http_query(c->req, "signature") &&
 	    auth_failed(c->api, c->req)) {
 		call_fail_throttled(c);

@@ -64,7 +64,7 @@ static void silence_due(struct timer *t)
 	struct execute_execution *x = loop_owner(t, struct execute_execution, silence);
 
 	if (x->full)
-		timer_set(t, SILENCE_MS); /* it has enough to read */
+		timer_set(t, SILENCE_MS); /* unsent output is a sign of life */
 	else
 		execute_tell(x, json_pack("{s:s}", "type", "keepalive"));
 }

@@ -97,7 +97,7 @@ static size_t iov_bytes(const struct iovec *iov, unsigned n)
 	return total;
 }
 
-/* All but the first `skip` bytes, behind what waits already. */
+/* Appends all but the first `skip` bytes to the waiting output. */
 static void conn_append(struct http_conn *c, const struct iovec *iov, unsigned n, size_t skip)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -214,7 +214,7 @@ void conn_free(struct http_conn *c)
 	else if (ssl && !c->handshake && !c->cut)
 		SSL_shutdown(ssl); /* proves to the peer that the stream ends here and was not
 				    * cut on the way */
-	bufferevent_free(c->bev);  /* and the socket */
+	bufferevent_free(c->bev);  /* closes the socket, too */
 	free(c);
 }
 
@@ -507,7 +507,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	if (!(what & BEV_EVENT_EOF) || c->tls)
 		c->cut = 1;
 	c->eof = 1;
-	c->reading = 0; /* libevent has seen to that */
+	c->reading = 0; /* libevent has stopped reading */
 	conn_wake(c);
 }
 
@@ -614,7 +614,7 @@ void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const 
 	if (tls)
 		bufferevent_openssl_set_allow_dirty_shutdown(c->bev, 1);
 	else
-		bufferevent_disable(c->bev, EV_WRITE); /* conn_flush() says when */
+		bufferevent_disable(c->bev, EV_WRITE); /* conn_flush() enables it */
 	set_reading(c);
 	if (why) {
 		c->refused = 1;

@@ -25,7 +25,7 @@ struct splice {
 	size_t rest_at;
 	int out;    /* a reply */
 	int broken; /* the pipe no longer has a reader */
-	int copies; /* these two do not splice */
+	int copies; /* splice(2) does not support these descriptors */
 };
 
 void splice_close(struct http_conn *c)
@@ -61,7 +61,7 @@ static size_t splice_part(uint64_t left, size_t most)
 
 /* ---- in ---- */
 
-/* No more of the body until the pipe takes some; or: it does. */
+/* full 1: stops reading the body until the pipe accepts bytes; 0: continues. */
 static void set_full(struct splice *t, unsigned full)
 {
 	struct http_conn *c = t->conn;
@@ -141,7 +141,7 @@ int splice_holds(const struct http_conn *c)
 	return c->splice && c->splice->rest_at < c->splice->rest.len;
 }
 
-/* How many the pipe took. */
+/* Returns how many bytes the pipe accepted. */
 static size_t splice_give(struct splice *t, const char *bytes, size_t n)
 {
 	ssize_t w = write(t->pipe.fd, bytes, n);
@@ -178,7 +178,7 @@ int splice_is_stuck(const struct http_conn *c)
 	return c->splice && c->splice->out && c->splice->sock.wants;
 }
 
-/* Through our memory, and not faster than the peer takes it. */
+/* Copies through memory, for TLS; splice_write() waits while the peer has unsent bytes. */
 static ssize_t copy_out(struct splice *t, size_t most)
 {
 	static char bytes[COPY];
@@ -232,7 +232,7 @@ int splice_write(struct http_conn *c)
 	if (n < 0)
 		return out_failed(t, errno);
 	if (n == 0) {
-		conn_cut(c, 1); /* announced more than there was */
+		conn_cut(c, 1); /* the pipe ended before the announced length */
 		return 1;
 	}
 	c->reply_left -= (size_t)n;

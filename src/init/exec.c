@@ -34,7 +34,7 @@ static void set_drop(struct set *s, const struct exec *x)
 	s->word[(x - execs) / 64] &= ~(1ull << (x - execs) % 64);
 }
 
-/* The one behind `after` (NULL: the first), or NULL. */
+/* The next exec of the set after `after` (NULL: the first), or NULL. */
 static struct exec *set_next(const struct set *s, const struct exec *after)
 {
 	int from = after ? (int)(after - execs) + 1 : 0, i = from / 64;
@@ -53,7 +53,7 @@ static unsigned set_count(const struct set *s)
 
 	for (i = 0; i < WORDS; i++)
 		for (rest = s->word[i]; rest;
-		     rest &= rest - 1) /* popcount would want a library on x86 */
+		     rest &= rest - 1) /* popcount needs a library on x86 */
 			n++;
 	return n;
 }
@@ -540,10 +540,10 @@ static void exec_cut(struct exec *x)
 	exec_check(x);
 }
 
-/* The leader has ended, and others hold what it wrote to. */
+/* The deadline has passed after the leader ended, while other processes still hold its pipes. */
 static void exec_outlived(struct exec *x)
 {
-	if (x->lone && !x->walled && !x->put_down) { /* it is their time, too */
+	if (x->lone && !x->walled && !x->put_down) { /* the wall limit includes them */
 		x->end.why = WIRE_WHY_WALL;
 		x->end.status = SIGKILL;
 	}

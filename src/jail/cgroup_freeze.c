@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Calls each() for every listed process, once; several reads see a changing list. Returns how
- * many were seen. */
+/* Calls each() for every listed process, and returns the sum of its results. The list may change
+ * between two reads. */
 static int each_listed(int dir, const char *id, int (*each)(int pid, void *arg), void *arg)
 {
 	char path[64], text[4096 + 1], *at, *end;
@@ -170,7 +170,7 @@ int cgroup_freeze(const struct cgroups *cs, const char *id, struct err *e)
 		return cannot_freeze(cs, e);
 	if ((cs->version == 1 ? freeze_v1 : freeze_v2)(cs, id, e) == 0)
 		return 0;
-	(void)!cgroup_thaw(cs, id, &ignored); /* the first failure is the news */
+	(void)!cgroup_thaw(cs, id, &ignored); /* the first failure is reported */
 	return err_in(e, "freeze %s", id);
 }
 

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Finished cells are kept for a while, small ones longer than large ones. */
+/* Keeps the newest finished cells: at most CONTEXT_KEPT, with at most CONTEXT_KEPT_BYTES of output
+ * besides that of the newest. */
 static void context_cell_keep(struct context *c, struct cell *take_cell)
 {
 	size_t bytes = 0;
@@ -28,7 +29,7 @@ static void context_cell_keep(struct context *c, struct cell *take_cell)
 	}
 }
 
-/* What the row says of a cell that begins now. */
+/* Fills the row for a cell that starts now. */
 static void begin_row(struct context *c, const struct cell *x)
 {
 	memcpy(c->row.from, c->at, sizeof(c->at));
@@ -195,7 +196,7 @@ int context_cell(struct context *c, const struct cell_want *want, struct cell **
 	*at = x;
 	c->queued++;
 	c->queued_bytes += x->run.len;
-	context_next_cell(c); /* if it is idle this one was the first */
+	context_next_cell(c); /* if the context is idle, the queue was empty */
 	return 0;
 }
 

@@ -19,9 +19,9 @@
 enum {
 	MANY = 1000,
 	FLOOD = 8192,    /* 32 MiB */
-	LARGE = 4 << 20, /* bytes of a WAL that is worth cutting */
+	LARGE = 4 << 20, /* bytes of a WAL file that is truncated */
 	CALM_S = 3,
-	FLOOD_WAIT_MS = 100, /* for readers; the next time will do as well */
+	FLOOD_WAIT_MS = 100, /* wait for readers; else the next checkpoint retries */
 };
 
 static unsigned checkpoint_waiting(const struct checkpoint *c)
@@ -45,8 +45,8 @@ static int after_commit(void *user, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
-/* Called with the lock. Sleeps until there is work, or until it must stop. 1: few commits came
- * for a while. */
+/* Called with the lock. Sleeps until there is work, or until it must stop. 1: CALM_S passed with
+ * fewer than MANY waiting pages. */
 static int sleep_well(struct checkpoint *c)
 {
 	struct timespec until;
@@ -108,9 +108,9 @@ static void *checkpoint_work(void *user)
 		c->done = done;
 		/* A full disk or a concurrent reader: not reported, the rows are safe in the
 		 * WAL. */
-		c->dirty |= !all || (large && !calm); /* then it is cut after some quiet seconds */
+		c->dirty |= !all || (large && !calm); /* then truncated after CALM_S */
 		if (!all && checkpoint_waiting(c) >= MANY)
-			c->done = c->pages; /* not at once again */
+			c->done = c->pages; /* do not retry at once */
 	}
 	pthread_mutex_unlock(&c->lock);
 	return NULL;
@@ -164,7 +164,7 @@ int checkpoint_start(struct checkpoint *c, sqlite3 *db, const char *path, unsign
 		checkpoint_stop(c);
 		return -1;
 	}
-	sqlite3_wal_hook(db, after_commit, c); /* takes the place of SQLite's own checkpoints */
+	sqlite3_wal_hook(db, after_commit, c); /* replaces the automatic checkpoints of SQLite */
 	return 0;
 }
 

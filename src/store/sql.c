@@ -160,7 +160,7 @@ static enum err_kind kind_of(int rc)
 	switch (rc) {
 	case SQLITE_CONSTRAINT_UNIQUE:
 	case SQLITE_CONSTRAINT_PRIMARYKEY:
-	case SQLITE_CONSTRAINT_FOREIGNKEY: /* the topic knows which side is missing */
+	case SQLITE_CONSTRAINT_FOREIGNKEY: /* the caller knows which row is missing */
 		return ERR_CONFLICT;
 	case SQLITE_CONSTRAINT_CHECK:
 	case SQLITE_CONSTRAINT_NOTNULL:
@@ -187,7 +187,7 @@ static int errno_of(sqlite3 *db, int rc)
 	return disk_errno(db, rc);
 }
 
-static atomic_uint_least64_t failures; /* the checkpoint thread's, too */
+static atomic_uint_least64_t failures; /* also changed by the checkpoint thread */
 
 uint64_t store_errors(void)
 {
