@@ -352,7 +352,7 @@ static int take_node(const struct config_file *f, const struct toml_node *n, enu
 			  FROM_FILE, buf_str(&where), f->e);
 }
 
-/* A quoted key may hold anything, a dot as well: then it is none of ours. */
+/* A quoted key may contain any character, also a dot: then it is no known setting. */
 static int is_name(const struct toml_node *n)
 {
 	return n->key_len < LONGEST_NAME / 2 && strlen(n->key) == n->key_len &&

@@ -284,7 +284,7 @@ static const char *template_of(struct call *c, const char *box, struct e2b_box *
 	return templates_of(x);
 }
 
-/* A name that is the same whenever it is asked for. */
+/* A stable name. */
 static json_t *event_id(int64_t seq)
 {
 	char text[40];

@@ -182,7 +182,7 @@ static const char *make_room(struct http_server *s, const uint8_t key[16])
 	return NULL;
 }
 
-/* Of a unix socket the address says nothing, the uid does. */
+/* Peers of a unix socket have no address and are identified by uid. */
 static void key_of(int fd, const struct sockaddr_storage *from, uint8_t out[16])
 {
 	struct ucred who = { .uid = (uid_t)-1 };

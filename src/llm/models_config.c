@@ -487,8 +487,8 @@ static int read_all(const struct models_reader *r, const struct toml_node *root,
 			i++;
 		if (i == ARRAY_LEN(sections))
 			return err_set(e, ERR_INVALID,
-				       "%.80s:%u: '%.40s' is none of provider, model, role",
-				       r->file, n->line, n->key);
+				       "%.80s:%u: '%.40s' is not provider, model or role", r->file,
+				       n->line, n->key);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(sections); i++)
 		if (read_section(r, root, i, e) < 0)

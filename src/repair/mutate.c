@@ -415,7 +415,7 @@ static int is_declared(const struct mutate_builder *k, unsigned i)
 	       !is_among(&k->t[i - 1], "return in of else case");
 }
 
-/* Others that stand near by, the nearest first. */
+/* Other names in the vicinity, the nearest first. */
 static void on_variable(struct mutate_builder *k, unsigned i)
 {
 	const struct token *near[NEAR];

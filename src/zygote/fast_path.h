@@ -6,7 +6,7 @@
 #include "zygote/cpython.h"
 #include <stdint.h>
 
-/* In the zygote, behind settle(). module: the dictionary of python.py. */
+/* In the zygote, after settle(). module: the dictionary of python.py. */
 void fast_path_learn(object *module);
 /* The work after a fork. The hooks of the interpreter are for threads; there was only one, which
  * continues, so no lock is held. */

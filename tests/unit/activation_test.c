@@ -1,4 +1,4 @@
-/* activation_test.c - sockets from a service manager, and news for it. */
+/* activation_test.c - sockets from a service manager, and notifications to it. */
 #include "daemon/activation.h"
 #include "daemon/addr.h"
 #include "base/cleanup.h"

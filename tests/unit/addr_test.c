@@ -1,4 +1,4 @@
-/* addr_test.c - where to listen, and why not. */
+/* addr_test.c - listening addresses: parsing, binding, errors. */
 #include "daemon/addr.h"
 #include "base/cleanup.h"
 #include "forked.h"

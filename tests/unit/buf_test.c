@@ -1,4 +1,4 @@
-/* buf_test.c - text that grows. */
+/* buf_test.c - growing text buffers. */
 #include "base/buf.h"
 #include "tap.h"
 

@@ -1,4 +1,4 @@
-/* caps_test.c - what is dropped stays dropped. */
+/* caps_test.c - dropped capabilities cannot be regained. */
 #include "jail/caps.h"
 #include "forked.h"
 

@@ -1,4 +1,4 @@
-/* cell_test.c - a cell's events: in order, from any place, bounded. */
+/* cell_test.c - events of a cell: in order, from any offset, bounded. */
 #include "notebook/cell.h"
 #include "tap.h"
 

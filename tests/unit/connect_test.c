@@ -1,4 +1,4 @@
-/* connect_test.c - envelopes, whole and broken, as they come in pieces. */
+/* connect_test.c - Connect envelopes in any parts, valid and invalid. */
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "e2b/connect.h"

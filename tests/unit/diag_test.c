@@ -1,4 +1,4 @@
-/* diag_test.c - what compilers and dying programs say, as data. */
+/* diag_test.c - errors of compilers and failed programs, parsed. */
 #include "lang/diag.h"
 #include "tap.h"
 

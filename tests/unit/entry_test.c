@@ -1,4 +1,4 @@
-/* entry_test.c - E2B's words for paths, modes and signatures. */
+/* entry_test.c - paths, modes and signatures in E2B format. */
 #include "base/cleanup.h"
 #include "e2b/entry.h"
 #include "e2b/signature.h"

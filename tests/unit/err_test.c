@@ -1,4 +1,4 @@
-/* err_test.c - one failure, said once and carried whole. */
+/* err_test.c - errors: kind, errno and message. */
 #include "base/err.h"
 #include "tap.h"
 

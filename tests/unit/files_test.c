@@ -1,4 +1,4 @@
-/* files_test.c - promises of the file worker, kept outside any box. */
+/* files_test.c - the file worker, tested outside of a box. */
 #include "unit/boxed.h"
 #include <sys/mount.h>
 

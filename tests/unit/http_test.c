@@ -1,4 +1,4 @@
-/* http_test.c - requests, replies, streams, and peers that do none of it properly. */
+/* http_test.c - requests, replies, streams, and misbehaving peers. */
 #include "http_rig.h"
 #include "http/conn.h"
 

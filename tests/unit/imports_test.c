@@ -1,4 +1,4 @@
-/* imports_test.c - what has to be installed for an import, and what must not be. */
+/* imports_test.c - the package for an import, and packages that must not be installed. */
 #include "debug/imports.h"
 #include "base/cleanup.h"
 #include "lang/popular_packages.h"

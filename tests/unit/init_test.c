@@ -1,4 +1,4 @@
-/* init_test.c - promises of PID 1, kept outside any box. */
+/* init_test.c - init, tested outside of a box. */
 #include "unit/boxed.h"
 
 /* ---- birth ---- */

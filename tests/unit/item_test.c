@@ -1,4 +1,4 @@
-/* A line of a batch: what it asks for, or why it is none. */
+/* item_test.c - items of a batch: parsing, and errors of invalid lines. */
 #include "batch/item.h"
 #include "base/cleanup.h"
 #include "client/box_handle.h"

@@ -1,4 +1,4 @@
-/* landlock_test.c - the second wall, tried inside a small root of its own. */
+/* landlock_test.c - Landlock rules, tested inside a small root. */
 #include "jail/landlock.h"
 #include "jail/caps.h"
 #include "forked.h"

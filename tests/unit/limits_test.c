@@ -1,4 +1,4 @@
-/* limits_test.c - resource limits, and the walls' own table. */
+/* limits_test.c - rlimits, and the table of isolation features. */
 #include "jail/rlimits.h"
 #include "jail/feature.h"
 #include "forked.h"

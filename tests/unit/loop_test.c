@@ -1,4 +1,4 @@
-/* loop_test.c - descriptors, timers and signals, each on a loop of its own. */
+/* loop_test.c - descriptors, timers and signals, each on a separate loop. */
 #include "loop/loop.h"
 #include "tap.h"
 

@@ -1,4 +1,4 @@
-/* model_book_test.c - the file of models: what it says, and what it may not. */
+/* model_book_test.c - the models file: values and errors. */
 #include "llm/models_config.h"
 #include "base/cleanup.h"
 #include "llm/dialect.h"
@@ -57,7 +57,7 @@ static const struct {
 	const char *text, *wants;
 } wrong[] = {
 	{ "", "models.toml: there is no [model.NAME]" },
-	{ "x = 1\n", "models.toml:1: 'x' is none of provider, model, role" },
+	{ "x = 1\n", "models.toml:1: 'x' is not provider, model or role" },
 	{ "[provider.p]\ndialect = \"smoke\"\n", "models.toml:2: it is one of" },
 	{ "[provider.p]\ndialect = \"chat\"\n", "models.toml:1: a provider needs dialect and base" },
 	{ "[provider.p]\ndialect = \"chat\"\nbase = \"ftp://x\"\n", "models.toml:3: write it like" },

@@ -1,4 +1,4 @@
-/* model_sse_test.c - events out of bytes in any pieces. */
+/* model_sse_test.c - server-sent events from bytes in any parts. */
 #include "llm/sse.h"
 #include "tap.h"
 

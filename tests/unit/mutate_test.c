@@ -1,4 +1,4 @@
-/* Tokens of languages that look like C, and programs that differ in one of them. */
+/* mutate_test.c - tokens of C-like languages, and edits of one token. */
 #include "repair/mutate.h"
 #include "base/cleanup.h"
 #include "tap.h"

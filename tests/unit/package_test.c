@@ -1,4 +1,5 @@
-/* package_test.c - what may be asked for, how it is written down, and what managers complain about. */
+/* package_test.c - package requirements: validation, canonical form, and errors of package
+ * managers. */
 #include "base/cleanup.h"
 #include "lang/install.h"
 #include "lang/package.h"

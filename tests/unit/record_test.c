@@ -1,4 +1,4 @@
-/* record_test.c - why a run ended, and what is written down about it. */
+/* record_test.c - the cause of the end of a run, and the run record. */
 #include "record/record.h"
 #include "tap.h"
 

@@ -1,4 +1,4 @@
-/* relay_test.c - a client on one side, a server on the other, both bare sockets, and the relay between. */
+/* relay_test.c - the relay between a client and a server, which are plain sockets here. */
 #include "http/relay.h"
 #include "http_rig.h"
 

@@ -1,4 +1,4 @@
-/* What a box that searches says, and what is made of it. */
+/* repair_test.c - messages of a search box, and edits. */
 #include "repair/overfit_check.h"
 #include "repair/edit.h"
 #include "repair/search_protocol.h"

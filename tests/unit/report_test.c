@@ -1,4 +1,4 @@
-/* What may be said of a run: checks, calls, labels. */
+/* report_test.c - checks, calls and labels of a pipeline report. */
 #include "execute/execute.h"
 #include "execute/harness.h"
 #include "pipeline/report.h"

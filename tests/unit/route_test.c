@@ -1,4 +1,4 @@
-/* route_test.c - which row a path belongs to, and what belongs to none. */
+/* route_test.c - the route of a path, and paths without a route. */
 #include "http/route.h"
 #include "tap.h"
 

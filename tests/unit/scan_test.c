@@ -1,4 +1,4 @@
-/* scan_test.c - what a program's text gives away, and what it does not. */
+/* scan_test.c - findings of the scan in suspicious and harmless programs. */
 #include "execute/scan.h"
 #include "base/buf.h"
 #include "base/cleanup.h"

@@ -1,4 +1,4 @@
-/* sha256_test.c - the standard's own examples, and the lengths where padding goes wrong. */
+/* sha256_test.c - examples of the standard, and lengths around the padding. */
 #include "base/sha256.h"
 #include "base/cleanup.h"
 #include "tap.h"

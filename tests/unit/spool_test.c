@@ -1,4 +1,4 @@
-/* The files of a batch, and what a crash leaves of them. */
+/* spool_test.c - the files of a batch, also after a crash. */
 #include "batch/spool.h"
 #include "store_dir.h"
 

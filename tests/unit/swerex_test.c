@@ -1,4 +1,4 @@
-/* swerex_test.c - what a terminal would take, marks, and bytes as text. */
+/* swerex_test.c - escape sequences, marks, and decoding of bytes. */
 #include "base/cleanup.h"
 #include "tap.h"
 #include "swerex/swerex.h"

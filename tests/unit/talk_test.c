@@ -1,4 +1,4 @@
-/* talk_test.c - what a driver may say, and what becomes of everything else. */
+/* talk_test.c - messages of a driver, valid and invalid. */
 #include "notebook/driver_protocol.h"
 #include "base/cleanup.h"
 #include "tap.h"

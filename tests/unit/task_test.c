@@ -1,4 +1,4 @@
-/* What a task may say. */
+/* task_test.c - validation of tasks. */
 #include "document/document.h"
 #include "tap.h"
 

@@ -1,4 +1,4 @@
-/* units_test.c - what people write, and what they get told. */
+/* units_test.c - parsing and printing of sizes, times and counts, and their errors. */
 #include "base/units.h"
 #include "tap.h"
 

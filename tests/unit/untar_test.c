@@ -1,4 +1,4 @@
-/* untar_test.c - archives from a box: good ones, and ones that want out. */
+/* untar_test.c - archives from a box, valid and hostile. */
 #include "cli/untar.h"
 #include "base/cleanup.h"
 #include "tap.h"

@@ -1,4 +1,4 @@
-/* What else is in a box: one digest, the same for the same, whatever the order. */
+/* upper_test.c - the digest of the upper layer of a box, independent of the order. */
 #include "buildcache/upper_digest.h"
 #include "tap.h"
 

@@ -1,4 +1,4 @@
-/* when_test.c - moments as people write them. */
+/* when_test.c - parsing of time parameters. */
 #include "api/time_param.h"
 #include "tap.h"
 

@@ -1,4 +1,4 @@
-/* words_test.c - a task's text as words, and what it shows. */
+/* words_test.c - words and examples in the text of a task. */
 #include "plan/task_examples.h"
 #include "plan/detect_language.h"
 #include "plan/words.h"

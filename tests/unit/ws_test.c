@@ -1,4 +1,4 @@
-/* ws_test.c - WebSocket: the handshake, messages, and peers that break every rule of it. */
+/* ws_test.c - WebSocket: the handshake, messages, and peers that violate the protocol. */
 #include "http_rig.h"
 #include "http/ws_codec.h"
 
