@@ -27,7 +27,7 @@ struct team_count {
 struct quota {
 	struct api *api;
 	struct team_count *teams;
-	struct fleet_subscriber ear;
+	struct fleet_subscriber subscriber;
 	uint64_t cpu_us; /* of all teams, since the start */
 };
 
@@ -45,7 +45,7 @@ static uint64_t quota_number(const json_t *data, const char *name)
 static void quota_heard(struct fleet_subscriber *x, const struct store_event *ev,
 			const json_t *data)
 {
-	struct quota *q = loop_owner(x, struct quota, ear);
+	struct quota *q = loop_owner(x, struct quota, subscriber);
 	struct team_count *t;
 
 	if (strcmp(ev->type, "run.ended") != 0)
@@ -61,8 +61,8 @@ int quota_init(struct api *a, struct err *e)
 	if (!a->quota)
 		abort();
 	a->quota->api = a;
-	a->quota->ear.heard = quota_heard;
-	fleet_subscribe(&a->fleet, &a->quota->ear);
+	a->quota->subscriber.heard = quota_heard;
+	fleet_subscribe(&a->fleet, &a->quota->subscriber);
 	return 0;
 }
 
@@ -321,7 +321,7 @@ void quota_changed(struct api *a, const char *team)
 void quota_fini(struct api *a)
 {
 	if (a->quota)
-		fleet_unsubscribe(&a->fleet, &a->quota->ear);
+		fleet_unsubscribe(&a->fleet, &a->quota->subscriber);
 	while (a->quota && a->quota->teams) {
 		struct team_count *t = a->quota->teams;
 

@@ -49,7 +49,7 @@ static uint64_t now_us(void)
 
 static void close_box(struct batch_job *j)
 {
-	init_conn_remove_call(&j->ear);
+	init_conn_remove_call(&j->init_call);
 	init_conn_remove_call(&j->laid);
 	if (j->open)
 		init_conn_close(&j->line); /* and with it ends the box */
@@ -170,7 +170,7 @@ static void look_back(struct batch_job *j)
 {
 	if (j->asking)
 		return;
-	init_conn_remove_call(&j->ear);
+	init_conn_remove_call(&j->init_call);
 	j->asking = keeper_client_request_box(&j->fleet->keeper, WIRE_KILL, WIRE_KILL_FIGURES,
 					      j->about.id, WIRE_DESTROYED, on_gone, j);
 }
@@ -186,11 +186,11 @@ static void push_input(struct batch_job *j, uint64_t room)
 
 		n = n < STDIN_PIECE ? n : STDIN_PIECE;
 		n = room - j->input_sent < n ? (size_t)(room - j->input_sent) : n;
-		init_conn_stdin(&j->line, j->ear.ref, x->input + j->input_sent, n);
+		init_conn_stdin(&j->line, j->init_call.ref, x->input + j->input_sent, n);
 		j->input_sent += n;
 	}
 	if (j->input_sent == x->input_len && !j->input_ended) {
-		init_conn_stdin(&j->line, j->ear.ref, NULL, 0);
+		init_conn_stdin(&j->line, j->init_call.ref, NULL, 0);
 		j->input_ended = 1;
 	}
 }
@@ -221,7 +221,7 @@ static void on_all_counted(void *ctx, const struct frame *f, size_t len, int *fd
 static void behind_said(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
-	struct batch_job *j = loop_owner(x, struct batch_job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, init_call);
 	struct buf *said = &j->behind[j->nbehind - 1].said;
 	size_t room = said->len < BEHIND_SAID ? BEHIND_SAID - said->len : 0;
 
@@ -231,7 +231,7 @@ static void behind_said(struct init_call *x, unsigned stream, uint64_t offset, c
 
 static void behind_ended(struct init_call *x, const struct wire_exit *exit)
 {
-	struct batch_job *j = loop_owner(x, struct batch_job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, init_call);
 	struct batch_job_post *b = &j->behind[j->nbehind - 1];
 	struct exit_info end = {
 		.program = "/bin/bash", .end = STREAM_EXITED, .exited = 1, .exit = *exit
@@ -245,7 +245,7 @@ static void behind_ended(struct init_call *x, const struct wire_exit *exit)
 
 static void behind_refused(struct init_call *x, const struct err *e)
 {
-	struct batch_job *j = loop_owner(x, struct batch_job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, init_call);
 
 	(void)e; /* it did not run: the result has the error */
 	next_behind(j);
@@ -269,12 +269,12 @@ static void next_behind(struct batch_job *j)
 	struct err e;
 
 	j->is_behind = 1;
-	init_conn_remove_call(&j->ear);
+	init_conn_remove_call(&j->init_call);
 	while (j->nbehind < j->item.nbehind) {
 		argv[2] = j->item.behind[j->nbehind++];
 		j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
-		if (init_conn_start(&j->line, &j->ear, init_conn_new_ref(&j->line), &behind_on,
-				    &cmd, &e) == 0)
+		if (init_conn_start(&j->line, &j->init_call, init_conn_new_ref(&j->line),
+				    &behind_on, &cmd, &e) == 0)
 			return;
 	}
 	ask_figures(j, on_all_counted);
@@ -321,16 +321,16 @@ static void start_helper(struct batch_job *j, const char **take_argv,
 
 	free(j->helper);
 	j->helper = take_argv;
-	init_conn_remove_call(&j->ear);
+	init_conn_remove_call(&j->init_call);
 	j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
-	if (init_conn_start(&j->line, &j->ear, init_conn_new_ref(&j->line), on, &cmd, &e) < 0)
+	if (init_conn_start(&j->line, &j->init_call, init_conn_new_ref(&j->line), on, &cmd, &e) < 0)
 		job_fail(j, CAUSE_HOST, &e);
 }
 
 static void go_on(struct batch_job *j, unsigned step)
 {
 	buf_fini(&j->made);
-	init_conn_remove_call(&j->ear);
+	init_conn_remove_call(&j->init_call);
 	j->step = step;
 	start_step(j);
 }
@@ -352,12 +352,12 @@ static void helper_refused(struct init_call *x, const struct err *e)
 {
 	struct err why = *e;
 
-	job_fail(loop_owner(x, struct batch_job, ear), CAUSE_HOST, &why);
+	job_fail(loop_owner(x, struct batch_job, init_call), CAUSE_HOST, &why);
 }
 
 static void job_unpacked(struct init_call *x, const struct wire_exit *exit)
 {
-	struct batch_job *j = loop_owner(x, struct batch_job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, init_call);
 
 	j->found = went_well(exit);
 	go_on(j, j->found ? 1 : 0);
@@ -372,7 +372,7 @@ static const struct init_call_ops unpack_on = {
 static void pack_came(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 		      size_t n)
 {
-	struct batch_job *j = loop_owner(x, struct batch_job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, init_call);
 
 	if (stream == 0 && j->made.len <= COMPILE_CACHE_MOST)
 		buf_add(&j->made, bytes, n);
@@ -382,7 +382,7 @@ static void pack_came(struct init_call *x, unsigned stream, uint64_t offset, con
 /* A binary that is too large, or cannot be packed, is used all the same. */
 static void job_packed(struct init_call *x, const struct wire_exit *exit)
 {
-	struct batch_job *j = loop_owner(x, struct batch_job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, init_call);
 
 	if (went_well(exit) && j->fleet->artefacts)
 		compile_cache_put(j->fleet->artefacts, &j->key, j->made.p, j->made.len);
@@ -404,7 +404,7 @@ static int is_last(const struct batch_job *j)
 
 static void room_came(struct init_call *x, uint64_t until)
 {
-	struct batch_job *j = loop_owner(x, struct batch_job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, init_call);
 
 	if (is_last(j) && j->item.input)
 		push_input(j, until);
@@ -432,7 +432,7 @@ static void keep_tail(struct buf *tail, size_t most, const char *bytes, size_t n
 static void output_came(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
-	struct batch_job *j = loop_owner(x, struct batch_job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, init_call);
 	struct buf *out = &j->out[stream];
 	size_t most = job_keeps(j, stream), room = out->len < most ? most - out->len : 0;
 
@@ -488,7 +488,7 @@ static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, co
 
 static void program_ended(struct init_call *x, const struct wire_exit *exit)
 {
-	struct batch_job *j = loop_owner(x, struct batch_job, ear);
+	struct batch_job *j = loop_owner(x, struct batch_job, init_call);
 	int plain = exit->why == WIRE_WHY_EXIT &&
 		    (exit->status == 0 ||
 		     (is_last(j) && (j->item.any_code || exit->status == j->item.want_code)));
@@ -505,7 +505,7 @@ static void program_refused(struct init_call *x, const struct err *e)
 {
 	struct err why = *e;
 
-	job_fail(loop_owner(x, struct batch_job, ear), CAUSE_HOST, &why);
+	job_fail(loop_owner(x, struct batch_job, init_call), CAUSE_HOST, &why);
 }
 
 static void file_refused(struct init_call *x, const struct err *e)
@@ -516,7 +516,7 @@ static void file_refused(struct init_call *x, const struct err *e)
 	job_fail(loop_owner(x, struct batch_job, laid), WHY_INVALID, &why);
 }
 
-static const struct init_call_ops ear_on = {
+static const struct init_call_ops init_call_on = {
 	.output = output_came,
 	.room = room_came,
 	.exited = program_ended,
@@ -603,7 +603,8 @@ static void start_step(struct batch_job *j)
 	j->exited = j->counted = 0;
 	j->began_us = now_us();
 	j->deadline_ms = loop_now_ms() + cmd.wall_ms + STUCK_MS;
-	if (init_conn_start(&j->line, &j->ear, init_conn_new_ref(&j->line), &ear_on, &cmd, &e) < 0)
+	if (init_conn_start(&j->line, &j->init_call, init_conn_new_ref(&j->line), &init_call_on,
+			    &cmd, &e) < 0)
 		job_fail(j, WHY_INVALID, &e);
 }
 

@@ -63,7 +63,7 @@ struct batch_job {
 	struct wire_box about;
 	struct init_conn line;
 	int open;
-	struct init_call ear, laid; /* the program; the files */
+	struct init_call init_call, laid; /* the program; the files */
 	unsigned step;
 	struct buf out[2];
 	uint64_t seen[2]; /* bytes that came; out has the first of them */

@@ -50,7 +50,7 @@ static void reuse_finish(struct compile_reuse *x, int found)
 {
 	reuse_leave(x);
 	let_file_client_go(x);
-	init_conn_remove_call(&x->ear);
+	init_conn_remove_call(&x->init_call);
 	x->done(x, found);
 }
 
@@ -71,7 +71,8 @@ static int start_helper(struct compile_reuse *x, const char **take_argv,
 
 	free(x->helper);
 	x->helper = take_argv;
-	return b ? init_conn_start(&b->line, &x->ear, init_conn_new_ref(&b->line), on, &cmd, &e)
+	return b ? init_conn_start(&b->line, &x->init_call, init_conn_new_ref(&b->line), on, &cmd,
+				   &e)
 		 : -1;
 }
 
@@ -83,12 +84,12 @@ static int went_well(const struct wire_exit *exit)
 static void helper_refused(struct init_call *l, const struct err *e)
 {
 	(void)e;
-	reuse_finish(loop_owner(l, struct compile_reuse, ear), 0);
+	reuse_finish(loop_owner(l, struct compile_reuse, init_call), 0);
 }
 
 static void helper_lost(struct init_call *l)
 {
-	reuse_finish(loop_owner(l, struct compile_reuse, ear), 0);
+	reuse_finish(loop_owner(l, struct compile_reuse, init_call), 0);
 }
 
 /* ---- in ---- */
@@ -102,7 +103,7 @@ static void unpack_said(struct init_call *l, unsigned stream, uint64_t offset, c
 
 static void reuse_unpacked(struct init_call *l, const struct wire_exit *exit)
 {
-	reuse_finish(loop_owner(l, struct compile_reuse, ear), went_well(exit));
+	reuse_finish(loop_owner(l, struct compile_reuse, init_call), went_well(exit));
 }
 
 static const struct init_call_ops unpack_on = {
@@ -368,7 +369,7 @@ void compile_reuse_lookup(struct compile_reuse *x, struct box *b,
 static void reuse_given(struct init_call *l, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
-	struct compile_reuse *x = loop_owner(l, struct compile_reuse, ear);
+	struct compile_reuse *x = loop_owner(l, struct compile_reuse, init_call);
 
 	if (stream == 0 && x->given.len <= COMPILE_CACHE_MOST)
 		buf_add(&x->given, bytes, n);
@@ -386,7 +387,7 @@ static int is_whole(const struct compile_reuse *x, const struct wire_exit *exit)
 
 static void all_given(struct init_call *l, const struct wire_exit *exit)
 {
-	struct compile_reuse *x = loop_owner(l, struct compile_reuse, ear);
+	struct compile_reuse *x = loop_owner(l, struct compile_reuse, init_call);
 	int team = x->is_ours && x->may_team;
 	auto_buf struct buf whole = { 0 };
 
@@ -431,9 +432,9 @@ static void reuses_fail(struct box *b)
 void compile_reuse_fini(struct compile_reuse *x)
 {
 	reuse_leave(x);
-	if (x->ear.line) /* is its output read? */
-		init_conn_signal(x->ear.line, x->ear.ref, SIGKILL);
-	init_conn_remove_call(&x->ear);
+	if (x->init_call.line) /* is its output read? */
+		init_conn_signal(x->init_call.line, x->init_call.ref, SIGKILL);
+	init_conn_remove_call(&x->init_call);
 	let_file_client_go(x);
 	upper_digest_fini(&x->upper);
 	free(x->places);

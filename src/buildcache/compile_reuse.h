@@ -54,7 +54,7 @@ struct compile_reuse {
 	struct file_client file_client;
 	int file_client_open;
 	int stage;
-	struct init_call ear; /* the exec that packs or unpacks */
+	struct init_call init_call; /* the exec that packs or unpacks */
 	const char **helper;
 	struct buf kept, given;
 	struct compile_output made; /* in kept */

@@ -146,7 +146,7 @@ static int is_ours(const struct box *b)
 	struct e2b_box x;
 
 	e2b_box_read(b, &x);
-	return x.ours && !b->nobodys;
+	return x.ours && !b->is_installer;
 }
 
 static void dispatch_enter(struct call *c, struct traffic *t);

@@ -192,7 +192,7 @@ static void add_last(struct call *c, const char *id, json_t *all)
 	const struct box *b = id_valid(id) ? fleet_find(&c->api->fleet, id) : NULL;
 	struct series s;
 
-	if (!b || strcmp(b->row.team, c->who.team) != 0 || b->nobodys)
+	if (!b || strcmp(b->row.team, c->who.team) != 0 || b->is_installer)
 		return; /* what is not there has no figures, and is no mistake */
 	s = series_of(b);
 	usage_history(c->api->gauges, id, USAGE_STEP_S, 0, keep_last, &s);

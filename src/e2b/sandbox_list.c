@@ -186,7 +186,7 @@ static int is_after(const struct box *b, const struct filter *f)
 /* Not the boxes that other surfaces make for one run. */
 static int is_seen(const struct call *c, const struct box *b)
 {
-	return (b->state == BOX_RUNNING || sandboxes_paused(b)) && !b->nobodys &&
+	return (b->state == BOX_RUNNING || sandboxes_paused(b)) && !b->is_installer &&
 	       !strcmp(b->row.team, c->who.team) &&
 	       !(b->row.metadata && strstr(b->row.metadata, "\"" BOX_EPHEMERAL "\":"));
 }

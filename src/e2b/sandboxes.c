@@ -59,7 +59,7 @@ struct box *sandboxes_find(struct call *c)
 	struct box *b = id_valid(id) ? fleet_find(&c->api->fleet, id) : NULL;
 	struct err e;
 
-	if (b && (strcmp(b->row.team, c->who.team) != 0 || b->nobodys ||
+	if (b && (strcmp(b->row.team, c->who.team) != 0 || b->is_installer ||
 		  (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0)))
 		b = NULL;
 	if (b && (b->state == BOX_RUNNING || sandboxes_paused(b)))

@@ -101,7 +101,7 @@ struct box {
 	enum cause because;  /* why it is ending */
 	uint64_t because_ms;
 	uint64_t create_us, asked_ms;
-	int nobodys;   /* a box that installs packages: its result is for all teams, so no client
+	int is_installer;   /* a box that installs packages: its result is for all teams, so no client
 		        * may use the box */
 	int ephemeral; /* restored, and created for one run: ends with it */
 	int died;      /* ended without a request */

@@ -214,7 +214,7 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	b->row.network = create_copy(want->row.network);
 	b->row.surface = create_copy(want->row.surface);
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", b->fleet->boot);
-	b->nobodys = box_is_marked(&b->row, BOX_INSTALL);
+	b->is_installer = box_is_marked(&b->row, BOX_INSTALL);
 	b->nmounts = want->nmounts;
 	b->mounts = copy_of(want->mounts, want->nmounts * sizeof(want->mounts[0]));
 	b->is_known = b->is_charged = 1;

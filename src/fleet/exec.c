@@ -50,7 +50,7 @@ void exec_begin(struct exec *r)
 
 static void exec_started(struct init_call *x, int pid)
 {
-	struct exec *r = loop_owner(x, struct exec, ear);
+	struct exec *r = loop_owner(x, struct exec, init_call);
 
 	r->pid = pid;
 	exec_begin(r);
@@ -61,7 +61,7 @@ static void exec_started(struct init_call *x, int pid)
 static void exec_output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
-	struct exec *r = loop_owner(x, struct exec, ear);
+	struct exec *r = loop_owner(x, struct exec, init_call);
 
 	box_touch(r->box);
 	if (r->reader)
@@ -70,7 +70,7 @@ static void exec_output(struct init_call *x, unsigned stream, uint64_t offset, c
 
 static void exec_room(struct init_call *x, uint64_t until)
 {
-	struct exec *r = loop_owner(x, struct exec, ear);
+	struct exec *r = loop_owner(x, struct exec, init_call);
 
 	r->room = until;
 	exec_push_input(r);
@@ -78,7 +78,7 @@ static void exec_room(struct init_call *x, uint64_t until)
 
 static void channel_room(struct init_call *x, uint64_t until)
 {
-	struct exec *r = loop_owner(x, struct exec, ear);
+	struct exec *r = loop_owner(x, struct exec, init_call);
 
 	r->words_room = until;
 	exec_push_channel(r);
@@ -91,7 +91,7 @@ static void ask_again(struct timer *t);
  * moment. */
 static void exec_refused(struct init_call *x, const struct err *e)
 {
-	struct exec *r = loop_owner(x, struct exec, ear);
+	struct exec *r = loop_owner(x, struct exec, init_call);
 	struct exec_reader *t = r->reader;
 
 	if (r->over)
@@ -112,7 +112,7 @@ static void exec_refused(struct init_call *x, const struct err *e)
 	}
 }
 
-const struct init_call_ops exec_ear_events = {
+const struct init_call_ops exec_call_ops = {
 	/* clang-format off */
 	.started = exec_started, .output = exec_output, .room = exec_room, .channel_room = channel_room,
 	.exited = exec_exited, .refused = exec_refused,
@@ -125,7 +125,8 @@ static void ask_again(struct timer *t)
 	struct exec *r = loop_owner(t, struct exec, again);
 
 	if (!r->over && init_conn_is_open(&r->box->line))
-		init_conn_attach(&r->box->line, &r->ear, r->ref, &exec_ear_events, 0, NULL, NULL);
+		init_conn_attach(&r->box->line, &r->init_call, r->ref, &exec_call_ops, 0, NULL,
+				 NULL);
 	if (r->input_unknown)
 		box_request_counters(r->box);
 }
@@ -152,14 +153,14 @@ struct exec *exec_by_tag(const struct box *b, const char *tag)
 
 void exec_send_signal(struct exec *r, int signo)
 {
-	if (r->ear.line)
-		init_conn_signal(r->ear.line, r->ref, signo);
+	if (r->init_call.line)
+		init_conn_signal(r->init_call.line, r->ref, signo);
 }
 
 void exec_set_size(struct exec *r, uint16_t rows, uint16_t cols)
 {
-	if (r->ear.line)
-		init_conn_resize(r->ear.line, r->ref, rows, cols);
+	if (r->init_call.line)
+		init_conn_resize(r->init_call.line, r->ref, rows, cols);
 }
 
 void exec_free(struct exec *r)
@@ -167,7 +168,7 @@ void exec_free(struct exec *r)
 	exec_begin(r);
 	keeper_client_cancel(&r->box->fleet->keeper, r->asking);
 	keeper_client_cancel(&r->box->fleet->keeper, r->asking_base);
-	init_conn_remove_call(&r->ear);
+	init_conn_remove_call(&r->init_call);
 	timer_fini(&r->again);
 	exec_input_low(r, 1);
 	json_decref(r->command);

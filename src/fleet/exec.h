@@ -79,7 +79,7 @@ struct exec {
 	uint64_t began_ms, wall_ms;
 	int begun;                 /* init knows it; before that its output cannot be read */
 	struct exec_reader *early; /* exec readers that were opened before that */
-	struct init_call ear;
+	struct init_call init_call;
 	struct exec_reader *reader; /* the reader that uses this call; other readers have
 				     * connections of their own */
 	struct wire_exit exit;

@@ -197,7 +197,7 @@ void exec_ask_base(struct exec *r)
 
 void exec_exited(struct init_call *x, const struct wire_exit *end)
 {
-	struct exec *r = loop_owner(x, struct exec, ear);
+	struct exec *r = loop_owner(x, struct exec, init_call);
 	struct box *b = r->box;
 
 	exec_begin(r);

@@ -27,7 +27,7 @@ void exec_push_input(struct exec *r)
 
 	if (r->input_unknown)
 		return;
-	while (waiting && r->room > r->sent && r->ear.line) {
+	while (waiting && r->room > r->sent && r->init_call.line) {
 		uint64_t room = r->room - r->sent;
 		size_t n = waiting < STDIN_PIECE ? waiting : STDIN_PIECE;
 
@@ -42,7 +42,7 @@ void exec_push_input(struct exec *r)
 		return;
 	buf_cut(&r->input, 0);
 	r->input_taken = 0;
-	if (r->input_end == 1 && r->ear.line) {
+	if (r->input_end == 1 && r->init_call.line) {
 		init_conn_stdin(&r->box->line, r->ref, NULL, 0);
 		r->input_end = 2; /* end of input was sent */
 		r->stdin_open = 0;
@@ -112,8 +112,8 @@ uint64_t exec_input_has(const struct exec *r)
 
 void exec_push_channel(struct exec *r)
 {
-	while (r->words_taken < r->words.len && r->words_room > r->words_sent && r->ear.line &&
-	       !r->input_unknown) {
+	while (r->words_taken < r->words.len && r->words_room > r->words_sent &&
+	       r->init_call.line && !r->input_unknown) {
 		size_t n = r->words.len - r->words_taken;
 		uint64_t room = r->words_room - r->words_sent;
 

@@ -9,7 +9,7 @@ struct exit_info;
 
 /* exec.c */
 void exec_begin(struct exec *r); /* init knows it, or never will */
-extern const struct init_call_ops exec_ear_events;
+extern const struct init_call_ops exec_call_ops;
 
 /* exec_input.c */
 void exec_push_input(struct exec *r); /* sends as much as the window allows */

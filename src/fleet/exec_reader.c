@@ -28,26 +28,26 @@ static uint64_t window_end(const struct exec_reader *t, uint64_t from, unsigned 
 }
 
 /* Grants half a window at a time, so that a credit is rare and never late. */
-static void exec_reader_grant(struct exec_reader *t, struct init_call *ear, unsigned stream)
+static void exec_reader_grant(struct exec_reader *t, struct init_call *call, unsigned stream)
 {
-	uint64_t next = ear->next_byte[stream], until = ear->granted[stream];
+	uint64_t next = call->next_byte[stream], until = call->granted[stream];
 
 	/* After dropped bytes, nothing is granted yet. */
 	if (!t->stopped && (until < next || until - next < EXEC_READER_WINDOW / 2))
-		init_conn_credit(ear, stream, window_end(t, next, stream));
+		init_conn_credit(call, stream, window_end(t, next, stream));
 }
 
-static struct init_call *ear_of(struct exec_reader *t)
+static struct init_call *reader_call(struct exec_reader *t)
 {
 	if (t->has_own)
-		return &t->ear;
-	return t->run && t->run->reader == t ? &t->run->ear : NULL;
+		return &t->init_call;
+	return t->run && t->run->reader == t ? &t->run->init_call : NULL;
 }
 
 void exec_reader_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
 			size_t n)
 {
-	struct init_call *ear = ear_of(t);
+	struct init_call *call = reader_call(t);
 
 	if (offset < t->from[stream]) { /* written before the requested offset */
 		size_t skip = t->from[stream] - offset < n ? (size_t)(t->from[stream] - offset) : n;
@@ -59,17 +59,17 @@ void exec_reader_output(struct exec_reader *t, unsigned stream, uint64_t offset,
 	if (n)
 		t->on->output(t, stream, offset, bytes, n);
 	/* on->output() may have closed this reader and detached it from the connection. */
-	if (!t->ended && ear)
-		exec_reader_grant(t, ear, stream);
+	if (!t->ended && call)
+		exec_reader_grant(t, call, stream);
 }
 
 void exec_reader_stop(struct exec_reader *t, int stopped)
 {
-	struct init_call *ear = ear_of(t);
+	struct init_call *call = reader_call(t);
 
 	t->stopped = stopped;
-	for (unsigned s = 0; s < t->streams && ear && ear->line && !stopped; s++)
-		exec_reader_grant(t, ear, s);
+	for (unsigned s = 0; s < t->streams && call && call->line && !stopped; s++)
+		exec_reader_grant(t, call, s);
 }
 
 /* ---- the end ---- */
@@ -113,7 +113,7 @@ void exec_reader_close(struct exec_reader *t)
 	no_longer_early(t);
 	if (t->run && t->run->reader == t) {
 		t->run->reader = NULL;
-		init_conn_detach(&t->run->ear);
+		init_conn_detach(&t->run->init_call);
 	}
 	t->run = NULL;
 	timer_fini(&t->again);
@@ -159,7 +159,7 @@ static void reader_conclude(struct exec_reader *t)
 
 static void reader_reading(struct init_call *x, unsigned stream, uint64_t from, uint64_t tip)
 {
-	struct exec_reader *t = loop_owner(x, struct exec_reader, ear);
+	struct exec_reader *t = loop_owner(x, struct exec_reader, init_call);
 
 	if (t->from[stream] == EXEC_READER_NOW)
 		t->from[stream] = from;
@@ -172,20 +172,20 @@ static void reader_reading(struct init_call *x, unsigned stream, uint64_t from, 
 static void reader_output(struct init_call *x, unsigned stream, uint64_t offset, const char *bytes,
 			  size_t n)
 {
-	exec_reader_output(loop_owner(x, struct exec_reader, ear), stream, offset, bytes, n);
+	exec_reader_output(loop_owner(x, struct exec_reader, init_call), stream, offset, bytes, n);
 }
 
 static void reader_exited(struct init_call *x, const struct wire_exit *end)
 {
 	(void)end;
-	reader_conclude(loop_owner(x, struct exec_reader, ear));
+	reader_conclude(loop_owner(x, struct exec_reader, init_call));
 }
 
 static void reader_refused(struct init_call *x, const struct err *e)
 {
 	(void)e; /* init has forgotten the exec; its record still exists */
 	init_conn_remove_call(x);
-	reader_conclude(loop_owner(x, struct exec_reader, ear));
+	reader_conclude(loop_owner(x, struct exec_reader, init_call));
 }
 
 static void open_line(struct exec_reader *t);
@@ -225,12 +225,12 @@ static void line_gone(struct init_conn *l, const struct err *why)
 	struct exec_reader *t = l->user;
 
 	for (unsigned s = 0; s < t->streams; s++)
-		t->from[s] = t->ear.next_byte[s];
+		t->from[s] = t->init_call.next_byte[s];
 	if (!t->ended)
 		lost_line(t, why);
 }
 
-static const struct init_call_ops ear_events = {
+static const struct init_call_ops reader_call_ops = {
 	.reading = reader_reading,
 	.output = reader_output,
 	.exited = reader_exited,
@@ -271,7 +271,8 @@ static void reader_opened(void *ctx, const struct frame *f, size_t len, int *fd,
 	}
 	for (unsigned s = 0; s < t->streams; s++)
 		until[s] = t->from[s] == EXEC_READER_NOW ? 0 : window_end(t, t->from[s], s);
-	init_conn_attach(&t->own, &t->ear, t->ref, &ear_events, t->streams, t->from, until);
+	init_conn_attach(&t->own, &t->init_call, t->ref, &reader_call_ops, t->streams, t->from,
+			 until);
 }
 
 static void open_line(struct exec_reader *t)

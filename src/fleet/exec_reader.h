@@ -37,7 +37,7 @@ struct exec_reader {
 	struct init_conn own;
 	int has_own;
 	struct keeper_call *opening;
-	struct init_call ear; /* on the connection `own` */
+	struct init_call init_call; /* on the connection `own` */
 	struct exec_wait wait;
 	struct exec *early; /* waits in the list of this exec until it is started */
 	struct exec_reader *next_early;

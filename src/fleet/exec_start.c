@@ -191,7 +191,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	/* The row is written before the program is started: a crash in between leaves a row, and
 	 * the next server finds that its exec was never started. */
 	if (exec_write_start(r, want, e) < 0 ||
-	    init_conn_start(&b->line, &r->ear, r->ref, &exec_ear_events, &cmd, e) < 0) {
+	    init_conn_start(&b->line, &r->init_call, r->ref, &exec_call_ops, &cmd, e) < 0) {
 		struct err ignored;
 		struct store_run row = { .ended_ns = fleet_now_ns(), .status = 126 };
 
@@ -231,5 +231,5 @@ void exec_restore(struct box *b, struct store_run *row)
 	exec_restore_request(r, row);
 	b->fleet->figures.restored_runs++;
 	if (init_conn_is_open(&b->line))
-		init_conn_attach(&b->line, &r->ear, r->ref, &exec_ear_events, 0, NULL, NULL);
+		init_conn_attach(&b->line, &r->init_call, r->ref, &exec_call_ops, 0, NULL, NULL);
 }

@@ -150,11 +150,12 @@ struct box *fleet_named(const struct fleet *f, const char *team, const char *id_
 	struct box *b = fleet_find(f, id_or_name);
 
 	if (b && !strcmp(b->row.team, team))
-		return b->nobodys ? NULL : b;
+		return b->is_installer ? NULL : b;
 	if (!*id_or_name)
 		return NULL;
 	for (b = fleet_next(f, NULL); b; b = fleet_next(f, b))
-		if (!strcmp(b->row.name, id_or_name) && !strcmp(b->row.team, team) && !b->nobodys)
+		if (!strcmp(b->row.name, id_or_name) && !strcmp(b->row.team, team) &&
+		    !b->is_installer)
 			return b;
 	return NULL;
 }
@@ -225,7 +226,7 @@ void fleet_write(struct fleet *f, const char *team, const char *box, const char 
 
 void fleet_publish(struct fleet *f, struct fleet_event *take_news)
 {
-	for (struct fleet_subscriber *x = f->ears, *next; x; x = next) {
+	for (struct fleet_subscriber *x = f->subscribers, *next; x; x = next) {
 		next = x->next;
 		x->heard(x, &take_news->ev, take_news->data);
 	}
@@ -250,13 +251,13 @@ void fleet_emit(struct fleet *f, const char *team, const char *box, const char *
 
 void fleet_subscribe(struct fleet *f, struct fleet_subscriber *x)
 {
-	x->next = f->ears;
-	f->ears = x;
+	x->next = f->subscribers;
+	f->subscribers = x;
 }
 
 void fleet_unsubscribe(struct fleet *f, struct fleet_subscriber *x)
 {
-	for (struct fleet_subscriber **at = &f->ears; *at; at = &(*at)->next)
+	for (struct fleet_subscriber **at = &f->subscribers; *at; at = &(*at)->next)
 		if (*at == x) {
 			*at = x->next;
 			return;

@@ -137,7 +137,7 @@ struct fleet {
 	unsigned count;
 	unsigned ending; /* of them: being deleted by the keeper */
 	struct fleet_figures figures;
-	struct fleet_subscriber *ears;
+	struct fleet_subscriber *subscribers;
 	struct install *installs;     /* packages.c: in progress */
 	struct keeper_call *dropping; /* deletes a layer, to make space */
 	char dropped[STORE_HASH + 1];

@@ -320,7 +320,7 @@ void conn_sweep(void)
 
 		/* A keeper that ends before it has recorded this box, or before its client knows
 		 * of it, must leave no box running. */
-		if (c->leash || (c->is_keeper && !claimed))
+		if (c->kill_on_close || (c->is_keeper && !claimed))
 			sys_exit(0);
 		attachment_detach_conn(c);
 		tcp_drop(c);

@@ -10,11 +10,11 @@ enum { CONN_MAX = 64 };
 
 struct conn {
 	struct event_source src;
-	uint8_t is_keeper; /* the keeper's: may KEEP and ADOPT */
-	uint8_t leash;     /* kill on close: the box ends with this connection */
-	uint8_t blocked;   /* the socket is full */
-	uint8_t dead;      /* to be closed at the end of the turn */
-	uint8_t listing;   /* EXECS: 1 + the next slot to tell; 0: not listing */
+	uint8_t is_keeper;     /* the keeper's: may KEEP and ADOPT */
+	uint8_t kill_on_close; /* kill on close: the box ends with this connection */
+	uint8_t blocked;       /* the socket is full */
+	uint8_t dead;          /* to be closed at the end of the turn */
+	uint8_t listing;       /* EXECS: 1 + the next slot to tell; 0: not listing */
 	uint32_t listing_ref;
 	uint32_t answer_len; /* of the frame that waits; 0: none does */
 	int answer_fd;       /* rides on it; or -1 */

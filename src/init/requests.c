@@ -151,7 +151,7 @@ static struct exec *new_exec(const struct request *r)
 	for (i = 0; i < WIRE_STREAMS; i++)
 		v->until[i] = r->start->credit[i];
 	if (r->head->flags & WIRE_START_ONE_SHOT) {
-		r->conn->leash = 1;
+		r->conn->kill_on_close = 1;
 		x->last = r->conn;
 	}
 	return x;
@@ -312,9 +312,9 @@ static int list_execs(const struct request *r)
 
 /* ---- the box ---- */
 
-static int requests_leash(const struct request *r)
+static int requests_kill_on_close(const struct request *r)
 {
-	r->conn->leash = 1;
+	r->conn->kill_on_close = 1;
 	return 0;
 }
 
@@ -432,7 +432,7 @@ static const struct request_row {
 	[WIRE_FILES] = { requests_files, 0 },
 	[WIRE_CONNECT] = { connect_port, 0 },
 	[WIRE_LISTEN] = { listen_port, 0 },
-	[WIRE_KILL_ON_CLOSE] = { requests_leash, 0 },
+	[WIRE_KILL_ON_CLOSE] = { requests_kill_on_close, 0 },
 	[WIRE_STAT] = { stat_box, 0 },
 	[WIRE_STOP] = { requests_stop, 0 },
 	[WIRE_PUT_EARLY] = { requests_lay, 0 },

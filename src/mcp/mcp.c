@@ -388,7 +388,7 @@ static int read_message(struct mcp_call *m)
 static void mcp_cancel(struct mcp_call *x)
 {
 	if (x->base.job)
-		x->base.job->leash = 1;
+		x->base.job->kill_on_close = 1;
 	x->gone = 1;
 	timer_clear(&x->tick);
 	if (x->streaming)

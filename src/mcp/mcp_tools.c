@@ -91,7 +91,7 @@ static void mcp_begin(struct mcp_call *m)
 {
 	tool_begin(m->call, m->tool, m->args, m->surface);
 	if (m->modern && m->base.job)
-		m->base.job->leash = 1;
+		m->base.job->kill_on_close = 1;
 }
 
 static void has_own_box(struct call *c, int status, json_t *take_doc)

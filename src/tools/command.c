@@ -154,7 +154,7 @@ void tool_program(struct tool_job *j, json_t *take_body)
 		run_request_in(j->call, b,
 			       &(struct run_request_spec){ .body = take_body,
 							   .surface = &surface,
-							   .leash = &j->leash });
+							   .kill_on_close = &j->kill_on_close });
 	json_decref(take_body);
 }
 

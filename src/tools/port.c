@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct port_asking {
-	struct init_call ear;
+	struct init_call init_call;
 	struct tool_job *job;
 };
 
@@ -47,7 +47,7 @@ static void port_told(struct port_asking *a, int listens)
 
 static struct port_asking *asking_of(struct init_call *x)
 {
-	struct port_asking *a = loop_owner(x, struct port_asking, ear);
+	struct port_asking *a = loop_owner(x, struct port_asking, init_call);
 
 	init_conn_remove_call(x);
 	return a;
@@ -69,13 +69,13 @@ static void port_refused(struct init_call *x, const struct err *e)
 
 static void port_lost(struct init_call *x)
 {
-	tool_fail(loop_owner(x, struct port_asking, ear)->job, "box_ended", "the box has ended",
-		  NULL, NULL);
+	tool_fail(loop_owner(x, struct port_asking, init_call)->job, "box_ended",
+		  "the box has ended", NULL, NULL);
 }
 
 static void port_drop(struct tool_job *j)
 {
-	init_conn_remove_call(&((struct port_asking *)j->state)->ear);
+	init_conn_remove_call(&((struct port_asking *)j->state)->init_call);
 }
 
 void tool_port(struct tool_job *j)
@@ -92,6 +92,6 @@ void tool_port(struct tool_job *j)
 	*a = (struct port_asking){ .job = j };
 	j->state = a;
 	j->drop = port_drop;
-	init_conn_request_port(&b->line, &a->ear, &on, WIRE_CONNECT,
+	init_conn_request_port(&b->line, &a->init_call, &on, WIRE_CONNECT,
 			       (uint16_t)tool_int(j, "port", 0));
 }

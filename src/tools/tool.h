@@ -77,7 +77,7 @@ struct tool_job {
 	json_t *args;
 	const struct tool_surface *on;
 	int over;
-	int leash; /* its program ends when the client disconnects */
+	int kill_on_close; /* its program ends when the client disconnects */
 	struct tool_job *before;
 	/* The answer of a handler of /v1 that ran for this tool. */
 	void (*answered)(struct tool_job *j, int status, json_t *take_doc);

@@ -46,7 +46,7 @@ const struct field events_query[] = {
 const struct field events_box_query[] = { EVENT_FIELDS, { 0 } };
 
 struct following {
-	struct fleet_subscriber ear;
+	struct fleet_subscriber subscriber;
 	struct call *call;
 	struct event_stream event_stream;
 	struct timer look;
@@ -111,7 +111,7 @@ static void catch_up(struct following *f)
 static void events_heard(struct fleet_subscriber *x, const struct store_event *ev,
 			 const json_t *data)
 {
-	struct following *f = loop_owner(x, struct following, ear);
+	struct following *f = loop_owner(x, struct following, subscriber);
 
 	if (f->behind)
 		return;
@@ -150,7 +150,7 @@ static void events_stop(struct call *c)
 {
 	struct following *f = c->state;
 
-	fleet_unsubscribe(&c->api->fleet, &f->ear);
+	fleet_unsubscribe(&c->api->fleet, &f->subscriber);
 	timer_fini(&f->look);
 }
 
@@ -160,14 +160,14 @@ static void events_follow(struct call *c, const char *box, int64_t after, int mi
 	enum event_stream_kind kind =
 		event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON;
 
-	*f = (struct following){ .ear.heard = events_heard, .call = c, .after = after };
+	*f = (struct following){ .subscriber.heard = events_heard, .call = c, .after = after };
 	snprintf(f->box, sizeof(f->box), "%s", box);
 	timer_init(&f->look, c->api->loop, look_due);
 	c->state = f;
 	c->drop = events_stop;
 	c->endless = 1;
 	c->req->on_drain = has_room;
-	fleet_subscribe(&c->api->fleet, &f->ear);
+	fleet_subscribe(&c->api->fleet, &f->subscriber);
 	event_stream_begin(&f->event_stream, c->req, kind);
 	/* Sends the current position, so that a client that has received no event yet can also
 	 * resume. */

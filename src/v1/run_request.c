@@ -180,7 +180,7 @@ static void request_begin(struct run_request *w)
 
 /* The result is no longer needed: kills the running program, which is recorded, and does not start
  * further steps. */
-static void pull_leash(struct run_request *w)
+static void run_request_kill(struct run_request *w)
 {
 	if (w->tapped && w->reader.run) {
 		w->plan.nsteps = w->at + 1;
@@ -191,14 +191,14 @@ static void pull_leash(struct run_request *w)
 static void client_left(struct call *c)
 {
 	struct run_request *w = c->state;
-	int leashed = w->leash && *w->leash;
+	int kills = w->kill_on_close && *w->kill_on_close;
 
 	w->call = NULL;
-	w->leash = NULL;
-	if (leashed)
-		pull_leash(w);
+	w->kill_on_close = NULL;
+	if (kills)
+		run_request_kill(w);
 	if (w->installing ||
-	    (leashed && !w->tapped)) { /* an installation continues, but the program is no longer
+	    (kills && !w->tapped)) { /* an installation continues, but the program is no longer
 				        * needed */
 		run_request_free(w);
 		return;
@@ -235,7 +235,7 @@ static struct run_request *request_new(struct call *c, const struct run_request_
 	w->api = c->api;
 	w->who = c->who;
 	w->surface = want->surface ? want->surface : &native;
-	w->leash = want->leash;
+	w->kill_on_close = want->kill_on_close;
 	w->body = json_incref(want->body);
 	w->reader.own.post.fd = -1;
 	w->reuse.done = run_request_looked;

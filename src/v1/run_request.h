@@ -35,7 +35,8 @@ struct run_request_spec { /* borrowed for the call */
 		*surface;      /* NULL: answer with the record as JSON, or with events if c accepts
 			        * them */
 	const char *replay_of; /* NULL, or the run that this one repeats */
-	const int *leash; /* may be NULL; if it is not 0 when the client disconnects, its program is
+	const int *
+		kill_on_close; /* may be NULL; if it is not 0 when the client disconnects, its program is
 		        * killed */
 };
 

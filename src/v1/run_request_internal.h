@@ -17,9 +17,9 @@ struct run_request {
 	char box[ID_LEN + 1];
 	int own_box; /* the box was created for this request */
 	const struct run_callbacks *surface;
-	const int *leash; /* of the call */
-	json_t *body;     /* the request; texts below point into it */
-	json_t *request;  /* the request that is stored for a replay; NULL: no replay possible */
+	const int *kill_on_close; /* of the call */
+	json_t *body;             /* the request; texts below point into it */
+	json_t *request; /* the request that is stored for a replay; NULL: no replay possible */
 	char replay_of[ID_LEN + 1];
 	struct run_request_plan plan;
 	unsigned at; /* index of the present step */

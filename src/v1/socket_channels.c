@@ -183,14 +183,14 @@ const struct channel_kind channel_pty = {
 
 struct events_channel {
 	struct channel base;
-	struct fleet_subscriber ear;
+	struct fleet_subscriber subscriber;
 	char box[ID_LEN + 1]; /* only events of this box; "": of all boxes of the team */
 };
 
-static void events_heard(struct fleet_subscriber *ear, const struct store_event *ev,
+static void events_heard(struct fleet_subscriber *subscriber, const struct store_event *ev,
 			 const json_t *data)
 {
-	struct events_channel *x = loop_owner(ear, struct events_channel, ear);
+	struct events_channel *x = loop_owner(subscriber, struct events_channel, subscriber);
 	const struct principal *who = channel_who(&x->base);
 
 	if (strcmp(ev->team, who->team) != 0 || (x->box[0] && strcmp(x->box, ev->box) != 0))
@@ -213,7 +213,7 @@ static int events_replay(struct events_channel *x, int64_t after, struct err *e)
 		for (unsigned i = 0; i < rows.n; i++) {
 			json_t *data = rows.v[i].data ? json_loads(rows.v[i].data, 0, NULL) : NULL;
 
-			events_heard(&x->ear, &rows.v[i], data);
+			events_heard(&x->subscriber, &rows.v[i], data);
 			json_decref(data);
 			after = rows.v[i].seq;
 		}
@@ -236,24 +236,24 @@ static int events_open(struct channel *c, const json_t *msg, struct err *e)
 			return -1;
 		snprintf(x->box, sizeof(x->box), "%s", b->row.id);
 	}
-	x->ear.heard = events_heard;
+	x->subscriber.heard = events_heard;
 	channel_say(c, "opened", NULL);
 	if (json_is_integer(after) && events_replay(x, json_integer_value(after), e) < 0)
 		return -1;
-	x->ear.next = f->ears;
-	f->ears = &x->ear;
+	x->subscriber.next = f->subscribers;
+	f->subscribers = &x->subscriber;
 	return 0;
 }
 
 static void events_close(struct channel *c)
 {
 	struct events_channel *x = (struct events_channel *)c;
-	struct fleet_subscriber **at = &channel_api(c)->fleet.ears;
+	struct fleet_subscriber **at = &channel_api(c)->fleet.subscribers;
 
-	while (*at && *at != &x->ear)
+	while (*at && *at != &x->subscriber)
 		at = &(*at)->next;
 	if (*at)
-		*at = x->ear.next;
+		*at = x->subscriber.next;
 }
 
 const struct channel_kind channel_events = {

@@ -20,7 +20,7 @@ struct gauge_box {
 	uint64_t asked_ms, tens_ms; /* time of the last request; end of the present ten seconds */
 	int asking;
 	struct keeper_call *ask;
-	struct init_call ear;
+	struct init_call init_call;
 	struct usage_now now;
 };
 
@@ -159,7 +159,7 @@ static void sampler_conclude(struct gauge_box *x)
 	const struct box *b = fleet_find(x->all->fleet, x->id);
 
 	keeper_client_cancel(&x->all->fleet->keeper, x->ask);
-	init_conn_remove_call(&x->ear);
+	init_conn_remove_call(&x->init_call);
 	x->ask = NULL;
 	x->asking = 0;
 	x->now.at_ns = fleet_now_ns();
@@ -170,7 +170,7 @@ static void sampler_conclude(struct gauge_box *x)
 
 static void is_complete(struct gauge_box *x)
 {
-	if (!x->ask && !x->ear.line)
+	if (!x->ask && !x->init_call.line)
 		sampler_conclude(x);
 }
 
@@ -195,7 +195,7 @@ static void sampler_counted(void *ctx, const struct frame *f, size_t len, int *f
 
 static void sampler_answered(struct init_call *l, const struct frame *f, size_t len, int *fd)
 {
-	struct gauge_box *x = loop_owner(l, struct gauge_box, ear);
+	struct gauge_box *x = loop_owner(l, struct gauge_box, init_call);
 
 	(void)fd;
 	if (f->type == WIRE_STATUS && len >= sizeof(struct wire_status)) {
@@ -210,17 +210,17 @@ static void sampler_refused(struct init_call *l, const struct err *e)
 {
 	(void)e;
 	init_conn_remove_call(l);
-	is_complete(loop_owner(l, struct gauge_box, ear));
+	is_complete(loop_owner(l, struct gauge_box, init_call));
 }
 
 static void sampler_lost(struct init_call *l)
 {
-	is_complete(loop_owner(l, struct gauge_box, ear));
+	is_complete(loop_owner(l, struct gauge_box, init_call));
 }
 
-static const struct init_call_ops ear_on = { .answer = sampler_answered,
-					     .refused = sampler_refused,
-					     .lost = sampler_lost };
+static const struct init_call_ops init_call_on = { .answer = sampler_answered,
+						   .refused = sampler_refused,
+						   .lost = sampler_lost };
 
 static void sampler_ask(struct gauge_box *x, struct box *b)
 {
@@ -231,7 +231,7 @@ static void sampler_ask(struct gauge_box *x, struct box *b)
 					   WIRE_COUNTERS_REPLY, sampler_counted, x);
 	if (init_conn_is_open(&b->line) && b->state != BOX_PAUSED) /* a paused box does
 								    * not answer */
-		init_conn_request(&b->line, &x->ear, &ear_on, WIRE_STAT, 0);
+		init_conn_request(&b->line, &x->init_call, &init_call_on, WIRE_STAT, 0);
 }
 
 /* ---- boxes ---- */
@@ -259,7 +259,7 @@ static struct gauge_box *box_of(struct usage_sampler *g, const char *id)
 static void sampled_box_free(struct gauge_box *x)
 {
 	keeper_client_cancel(&x->all->fleet->keeper, x->ask);
-	init_conn_remove_call(&x->ear);
+	init_conn_remove_call(&x->init_call);
 	ring_fini(x->all, &x->seconds);
 	ring_fini(x->all, &x->tens);
 	free(x);
