@@ -6,7 +6,6 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "client/box_handle.h"
-#include "lang/lang.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -137,14 +136,6 @@ static int read_expected(struct batch_item *x, const json_t *v, struct err *e)
 
 /* ---- what to run ---- */
 
-const char *batch_item_path(const char *path, char out[512])
-{
-	if (*path == '/')
-		return path;
-	snprintf(out, 512, "%s/%s", BOX_HOME, path);
-	return out;
-}
-
 static const char **item_words(size_t n)
 {
 	const char **w = calloc(n + 1, sizeof(*w));
@@ -162,126 +153,54 @@ static void add_step(struct batch_item *x, const char *what, const char **take_a
 
 static int plan_command(struct batch_item *x, const json_t *command, uint32_t run_ms, struct err *e)
 {
-	const char **argv;
-
-	if (json_is_string(command)) {
-		argv = item_words(3);
-		argv[0] = "/bin/bash";
-		argv[1] = "-c";
-		argv[2] = json_string_value(command);
-		add_step(x, "run", argv, run_ms);
-		return 0;
-	}
-	if (!json_is_array(command) || !json_array_size(command) || !is_texts(command))
+	if (!json_is_string(command) &&
+	    (!json_is_array(command) || !json_array_size(command) || !is_texts(command)))
 		return item_wrong(e, "command", "a text for the shell, or a list of texts");
-	argv = item_words(json_array_size(command));
-	for (size_t i = 0; i < json_array_size(command); i++)
-		argv[i] = json_string_value(json_array_get(command, i));
-	add_step(x, "run", argv, run_ms);
+	add_step(x, "run", program_command(command), run_ms);
 	return 0;
-}
-
-/* The one place that knows how a language is described. */
-static const struct lang *language_of(const char *name, const char *entry)
-{
-	return name ? lang_named(name) : entry ? lang_of(entry, "", 0) : NULL;
 }
 
 static const char **row_words(const struct batch_item *x, const char *const *row,
 			      const json_t *args)
 {
-	struct lang_job job = { .source = x->source,
-				.program = x->binary,
-				.sources = x->sources,
-				.unit = x->unit,
-				.memory = x->limits.mem_bytes };
-	auto_free const char **more = item_words(json_array_size(args));
+	uint64_t memory = x->limits.mem_bytes;
+	auto_free const char **more = program_args(args);
 
-	if (job.memory == WIRE_DEFAULT)
-		job.memory = 0;
-	for (size_t i = 0; i < json_array_size(args); i++)
-		more[i] = json_string_value(json_array_get(args, i));
-	return lang_words(row, &job, more);
-}
-
-/* All files of the language, and among them the one to start with. */
-static void find_sources(struct batch_item *x)
-{
-	size_t n = 0, room = json_object_size(x->files) + 1;
-	const char *path;
-	char full[512];
-	json_t *v;
-
-	x->sources = item_words(room);
-	if (x->code)
-		x->sources[n++] = x->source;
-	json_object_foreach((json_t *)x->files, path, v)
-	{
-		if (!lang_has_ending(x->lang, path))
-			continue;
-		buf_printf(&x->source_text, "%s", batch_item_path(path, full));
-		buf_putc(&x->source_text, 0);
-	}
-	for (size_t at = 0; n < room && at < x->source_text.len;
-	     at += strlen(x->source_text.p + at) + 1)
-		x->sources[n++] = x->source_text.p + at;
-	x->sources[n] = NULL;
-}
-
-static void want_limits(struct batch_item *x, const struct wire_limits *most)
-{
-	const struct lang_limits *l = &x->lang->limits;
-
-	if (l->memory && x->limits.mem_bytes == WIRE_DEFAULT)
-		x->limits.mem_bytes = l->memory;
-	if (l->disk && x->limits.disk_bytes == WIRE_DEFAULT)
-		x->limits.disk_bytes = l->disk;
-	if (l->processes && x->limits.pids == (uint32_t)WIRE_DEFAULT)
-		x->limits.pids = l->processes;
-	bounds_lower(most, &x->limits);
-}
-
-static int place_source(struct batch_item *x, const char *entry, struct err *e)
-{
-	const json_t *file = entry && !x->code ? json_object_get(x->files, entry) : NULL;
-	const char *text = x->code ? x->code : json_string_value(file);
-	size_t n = x->code ? x->code_len : json_string_length(file);
-	char name[LANG_UNIT], full[512];
-
-	if (entry && strlen(entry) > 200)
-		return item_wrong(e, "entry", "at most 200 bytes");
-	lang_file_of(x->lang, text ? text : "", text ? n : 0, name);
-	snprintf(x->source, sizeof(x->source), "%.250s",
-		 batch_item_path(entry ? entry : name, full));
-	snprintf(x->binary, sizeof(x->binary), "%.250s.out", x->source);
-	lang_unit_of(x->lang, x->source, text ? text : "", text ? n : 0, x->unit);
-	x->warm = lang_warm(x->lang, text ? text : "", text ? n : 0);
-	return 0;
+	return program_words(&x->program, row, more, memory == WIRE_DEFAULT ? 0 : memory);
 }
 
 static int plan_language(struct batch_item *x, const char *name, const struct wire_limits *most,
 			 uint32_t run_ms, uint32_t compile_ms, struct err *e)
 {
-	const char *entry = json_string_value(json_object_get(x->doc, "entry"));
 	const json_t *args = json_object_get(x->doc, "args");
-	const struct lang *l = language_of(name, entry);
+	auto_free struct program_file *files = program_files(x->files);
+	struct program_spec spec = { .language = name,
+				     .entry = json_string_value(json_object_get(x->doc, "entry")),
+				     .code = x->code,
+				     .code_len = x->code_len,
+				     .files = files,
+				     .binary_beside = 1 };
+	struct program_step steps[PROGRAM_STEPS];
+	int n;
 
-	if (!l)
+	if (spec.entry && strlen(spec.entry) > 200)
+		return item_wrong(e, "entry", "at most 200 bytes");
+	if (name && strchr(name, '@')) /* no step of an item checks the version */
 		return err_set(e, ERR_INVALID,
-			       "language: '%.40s' is not one of those in GET /v1/languages",
-			       name ? name : "");
-	if (!lang_present(l))
-		return err_set(e, ERR_INVALID, "language: %s is not installed on this host",
-			       l->name);
-	x->lang = l;
-	want_limits(x, most);
-	if (place_source(x, entry, e) < 0)
+			       "language: '%.40s' is not one of those in GET /v1/languages", name);
+	if (program_plan(&x->program, &spec, e) < 0) {
+		e->kind = ERR_INVALID;
 		return -1;
-	find_sources(x);
-	if (l->compile[0])
-		add_step(x, "compile", row_words(x, l->compile, NULL), compile_ms);
-	add_step(x, "run", row_words(x, l->run, args), run_ms);
-	return 0;
+	}
+	bounds_for_language(&x->program.lang->limits, most, &x->limits);
+	n = program_steps(&x->program, 0, steps, e);
+	for (int i = 0; i < n; i++) {
+		int last = i == n - 1;
+
+		add_step(x, steps[i].what, row_words(x, steps[i].row, last ? args : NULL),
+			 last ? run_ms : compile_ms);
+	}
+	return n < 0 ? -1 : 0;
 }
 
 static int check_files(const json_t *files, struct err *e)
@@ -301,7 +220,7 @@ static int check_files(const json_t *files, struct err *e)
 
 		if (!*path || strlen(path) > 400 || path[strlen(path) - 1] == '/')
 			return err_set(e, ERR_INVALID, "files: '%.60s' is no path of a file", path);
-		if (strncmp(batch_item_path(path, full), BOX_HOME "/", sizeof(BOX_HOME)) != 0 ||
+		if (strncmp(program_path(path, full), BOX_HOME "/", sizeof(BOX_HOME)) != 0 ||
 		    strstr(path, ".."))
 			return err_set(e, ERR_INVALID, "files: '%.60s' is not below " BOX_HOME,
 				       path);
@@ -318,7 +237,7 @@ static int check_files(const json_t *files, struct err *e)
 /* The usual variables, those of the language, then the item's, which override both. */
 static int plan_env(struct batch_item *x, const json_t *env, struct err *e)
 {
-	const struct lang_pair *own = x->lang ? x->lang->env : NULL;
+	const struct lang_pair *own = x->program.lang ? x->program.lang->env : NULL;
 	unsigned n = 0, at = 0;
 	const char *name;
 	json_t *v;
@@ -499,9 +418,8 @@ void batch_item_fini(struct batch_item *x)
 	for (unsigned i = 0; i < ITEM_STEPS; i++)
 		free(x->steps[i].argv);
 	free(x->env);
-	free(x->sources);
 	buf_fini(&x->env_text);
-	buf_fini(&x->source_text);
+	program_fini(&x->program);
 	json_decref(x->doc);
 	*x = (struct batch_item){ 0 };
 }

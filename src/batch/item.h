@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "batch/output_compare.h"
+#include "lang/program.h"
 #include "wire/wire.h"
 #include <jansson.h>
 
@@ -33,7 +34,6 @@ struct batch_item_defaults {
 	struct wire_limits limits, most; /* most: bounds.h */
 };
 
-struct lang;
 struct batch_item_step {
 	const char *what; /* "compile", "run" */
 	const char **argv;
@@ -47,12 +47,9 @@ struct batch_item {
 	unsigned nsteps;
 	const char **env; /* NULL-terminated, the usual ones included */
 	struct buf env_text;
-	const char *cwd; /* NULL: the home */
-	char source[256], binary[264], unit[256];
-	const char **sources; /* all of the language, NULL-terminated */
-	struct buf source_text;
-	const char *warm; /* the warm interpreter that suits it, or NULL */
-	const char *code; /* goes to source; NULL: none */
+	const char *cwd;        /* NULL: the home */
+	struct program program; /* .lang NULL: a command */
+	const char *code;       /* the text of its source; NULL: it is one of files */
 	size_t code_len;
 	const json_t *files; /* {path: text or {base64}} */
 	const char *input;   /* NULL: none */
@@ -63,7 +60,6 @@ struct batch_item {
 	const char *want; /* of stdout; NULL: whatever it says */
 	size_t want_len;
 	int want_code, any_code;
-	const struct lang *lang; /* NULL: a command */
 	/* Not in the line; set by the caller after batch_item_make(). */
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below the box's root, the first on top */
 	unsigned nlayers;
@@ -82,5 +78,3 @@ must_check int batch_item_parse(struct batch_item *x, const char *line, size_t n
 must_check int batch_item_make(struct batch_item *x, json_t *take_doc,
 			       const struct batch_item_defaults *d, struct err *e);
 void batch_item_fini(struct batch_item *x); /* fine on a zeroed one */
-/* As it is in the box. */
-const char *batch_item_path(const char *path, char out[512]);

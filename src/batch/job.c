@@ -292,18 +292,18 @@ static void find_made(struct batch_job *j)
 				     .argv = x->steps[0].argv,
 				     .env = x->env,
 				     .cwd = x->cwd,
-				     .source = x->source,
+				     .source = x->program.source,
 				     .code = x->code,
 				     .code_len = x->code_len,
 				     .files = x->files,
-				     .support = x->lang ? x->lang->support : NULL,
+				     .support = x->program.lang ? x->program.lang->support : NULL,
 				     .layers = (const char(*)[WIRE_LAYER_ID])x->layers,
 				     .nlayers = x->nlayers };
 
-	if (!j->team || !j->fleet->artefacts || x->nsteps != 2 || !x->lang ||
+	if (!j->team || !j->fleet->artefacts || x->nsteps != 2 || !x->program.lang ||
 	    compile_cache_tells_time(&of))
 		return;
-	of.program = lang_program(x->lang);
+	of.program = lang_program(x->program.lang);
 	compile_cache_key(&of, &j->key);
 	j->keyed = 1;
 	j->found = compile_cache_get(j->fleet->artefacts, &j->key, &j->made);
@@ -462,7 +462,7 @@ static void go_on_after(struct batch_job *j)
 	if (more && j->counted && j->figures.cpu_us != UINT64_MAX)
 		j->cpu_before_us = j->figures.cpu_us;
 	if (more && j->keyed)
-		start_helper(j, compile_cache_pack(j->item.binary), &pack_on);
+		start_helper(j, compile_cache_pack(j->item.program.binary), &pack_on);
 	else if (more)
 		go_on(j, j->step + 1);
 	else if (j->item.nbehind)
@@ -536,7 +536,7 @@ static void lay_files(struct batch_job *j)
 	json_object_foreach((json_t *)x->files, path, v)
 	{
 		auto_buf struct buf bytes = { 0 };
-		const char *at = batch_item_path(path, full);
+		const char *at = program_path(path, full);
 
 		if (json_is_string(v)) {
 			init_conn_put_early(&j->line, ref, at, json_string_value(v),
@@ -548,8 +548,9 @@ static void lay_files(struct batch_job *j)
 		init_conn_put_early(&j->line, ref, at, bytes.p, bytes.len);
 	}
 	if (x->code)
-		init_conn_put_early(&j->line, ref, x->source, x->code, x->code_len);
-	for (const struct lang_pair *f = x->lang ? x->lang->support : NULL; f && f->key; f++)
+		init_conn_put_early(&j->line, ref, x->program.source, x->code, x->code_len);
+	for (const struct lang_pair *f = x->program.lang ? x->program.lang->support : NULL;
+	     f && f->key; f++)
 		init_conn_put_early(&j->line, ref, f->key, f->value, strlen(f->value));
 	if (j->made.len)
 		init_conn_put_early(&j->line, ref, COMPILE_CACHE_FILE, j->made.p, j->made.len);
@@ -569,7 +570,7 @@ static struct box_command command_of(const struct batch_job *j)
 		.credit = WINDOW,
 		.flags = (uint16_t)((is_last(j) && j->item.input ? WIRE_START_STDIN : 0) |
 				    (is_last(j) && !j->item.nbehind ? WIRE_START_ONE_SHOT : 0) |
-				    (is_last(j) && j->item.warm ? WIRE_START_WARM : 0)),
+				    (is_last(j) && j->item.program.warm ? WIRE_START_WARM : 0)),
 	};
 }
 
@@ -583,8 +584,8 @@ static struct wire_create box_wanted(const struct batch_job *j)
 
 	memcpy(want.layer, j->item.layers, sizeof(want.layer));
 	/* Without a team there is no zygote that the box may share. */
-	if (j->item.warm && team) {
-		snprintf(want.warm, sizeof(want.warm), "%s", j->item.warm);
+	if (j->item.program.warm && team) {
+		snprintf(want.warm, sizeof(want.warm), "%s", j->item.program.warm);
 		want.warm_group = fleet_zygote_group(team);
 	}
 	return want;
@@ -653,7 +654,7 @@ static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	init_conn_kill_on_close(&j->line);
 	lay_files(j);
 	if (j->made.len)
-		start_helper(j, compile_cache_unpack(j->item.binary), &unpack_on);
+		start_helper(j, compile_cache_unpack(j->item.program.binary), &unpack_on);
 	else
 		start_step(j);
 }

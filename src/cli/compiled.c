@@ -59,8 +59,8 @@ void compiled_init(struct compiled *c, const struct local_run *s, const struct r
 				     .argv = argv,
 				     .env = o->env,
 				     .cwd = BOX_HOME,
-				     .source = in->source,
-				     .support = in->lang->support,
+				     .source = in->program.source,
+				     .support = in->program.lang->support,
 				     .program = argv[0] };
 	char folder[4096];
 	struct err e;
@@ -88,7 +88,7 @@ int compiled_take(struct compiled *c, struct local_run *s, const struct run_inpu
 	if (c->cache.folder < 0 || !compile_cache_get(&c->cache, &c->key, &program))
 		return 0;
 	if (local_run_files(s, e) < 0 ||
-	    files_put_bytes(&s->files, program.p, program.len, in->binary, 0700, e) < 0)
+	    files_put_bytes(&s->files, program.p, program.len, in->program.binary, 0700, e) < 0)
 		return err_in(e, "copy the compiled program in");
 	if (s->cli->verbose)
 		fprintf(stderr, "atoll: compiled before: %zu bytes from the cache\n", program.len);
@@ -105,7 +105,7 @@ void compiled_keep(struct compiled *c, struct local_run *s, const struct run_inp
 
 	if (fd < 0 || files_open(&f, &s->box, &e) < 0)
 		return;
-	if (files_get(&f, in->binary, fd, COMPILED_MOST, &bytes, &e) == 0 && bytes) {
+	if (files_get(&f, in->program.binary, fd, COMPILED_MOST, &bytes, &e) == 0 && bytes) {
 		map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 		if (map != MAP_FAILED) {
 			compile_cache_put(&c->cache, &c->key, map, (size_t)bytes);

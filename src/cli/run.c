@@ -19,14 +19,9 @@ static const char **run_do_words(uint64_t memory, const struct run_inputs *in,
 				 const char *const *row, int with_args)
 {
 	static const char *const as_it_is[] = { "{source}", NULL };
-	struct lang_job job = { .source = in->source,
-				.program = in->binary,
-				.sources = in->sources,
-				.unit = in->unit,
-				.memory = memory };
 
-	return lang_words(row ? row : as_it_is, &job,
-			  with_args ? (const char *const *)in->args : NULL);
+	return program_words(&in->program, row ? row : as_it_is,
+			     with_args ? (const char *const *)in->args : NULL, memory);
 }
 
 /* A compiler that fails is the run's result: its status, its messages, its record. */
@@ -53,7 +48,7 @@ static int run_compile(struct local_run *s, const struct run_inputs *in, int *ou
 		       struct err *e)
 {
 	auto_free const char **argv =
-		run_do_words(s->box.about.limits.mem_bytes, in, in->compile, 0);
+		run_do_words(s->box.about.limits.mem_bytes, in, in->program.compile, 0);
 	struct compiled cache;
 	int rc;
 
@@ -69,7 +64,7 @@ static int run_compile(struct local_run *s, const struct run_inputs *in, int *ou
 static int in_box(struct local_run *s, const struct run_inputs *in, const char *const *command,
 		  int *out_status, struct err *e)
 {
-	int compiled = in->lang && in->compile[0];
+	int compiled = in->program.lang && in->program.compile[0];
 	auto_free const char **planned = NULL;
 	const char *const *argv = command;
 	struct exit_info end;
@@ -84,7 +79,7 @@ static int in_box(struct local_run *s, const struct run_inputs *in, const char *
 		return -1;
 	if (!command)
 		argv = planned = run_do_words(s->box.about.limits.mem_bytes, in,
-					      in->lang ? in->lang->run : NULL, 1);
+					      in->program.lang ? in->program.lang->run : NULL, 1);
 	s->warm = !command;
 	s->last = !s->cli->json && !s->opt->report &&
 		  !s->opt->out; /* a record lists which files have changed */
@@ -140,9 +135,12 @@ static int run_away(const struct cli *cli, const struct args *a, const struct op
 {
 	uint64_t memory = opt->limits.mem_bytes == WIRE_DEFAULT ? 0 : opt->limits.mem_bytes;
 	auto_free const char **planned =
-		command ? NULL : run_do_words(memory, in, in->lang ? in->lang->run : NULL, 1);
-	auto_free const char **compiler =
-		in->lang && in->compile[0] ? run_do_words(memory, in, in->compile, 0) : NULL;
+		command ? NULL
+			: run_do_words(memory, in, in->program.lang ? in->program.lang->run : NULL,
+				       1);
+	auto_free const char **compiler = in->program.lang && in->program.compile[0]
+						  ? run_do_words(memory, in, in->program.compile, 0)
+						  : NULL;
 
 	return run_remote(cli, a, opt, in, command ? command : planned, compiler);
 }
@@ -155,16 +153,16 @@ static int run_planned(const struct cli *cli, const struct args *a, struct optio
 	struct err e;
 	int status = 0;
 
-	if (in->lang)
-		add_wishes(opt, in->lang, &variables);
+	if (in->program.lang)
+		add_wishes(opt, in->program.lang, &variables);
 	if (run_remote_wanted(cli))
 		return run_away(cli, a, opt, in, command);
-	if (local_run_open(&s, cli, opt, in->warm ? in->warm : "", &e) < 0) {
+	if (local_run_open(&s, cli, opt, in->program.warm ? in->program.warm : "", &e) < 0) {
 		local_run_close(&s);
 		return local_run_failed(cli, &e);
 	}
 	s.twice = 1;
-	s.lang = in->lang;
+	s.lang = in->program.lang;
 	s.no_stdin = in->from_stdin;
 	if (in_box(&s, in, command, &status, &e) < 0)
 		status = local_run_failed(cli, &e);
@@ -200,7 +198,8 @@ static int run_words(const struct cli *cli, struct options *opt, const struct ar
 	} else if (run_inputs_program(&in, opt, words, a->nwords ? a->nwords : 1, &t) < 0) {
 		status = cli_error_print(&t, cli->json, in.status);
 	} else {
-		status = packages_for(opt, cli, a, OPT_PACKAGE, in.lang ? in.lang->name : NULL);
+		status = packages_for(opt, cli, a, OPT_PACKAGE,
+				      in.program.lang ? in.program.lang->name : NULL);
 		if (!status)
 			status = run_planned(cli, a, opt, &in, NULL);
 	}

@@ -137,9 +137,9 @@ int run_inputs_folder(struct run_inputs *in, const struct options *opt, struct c
 static int inputs_choose(struct run_inputs *in, const char *wanted, const char *file,
 			 const char *head, size_t n, struct cli_error *t)
 {
-	int status = runtime_choose(&in->lang, wanted, file, head, n, t);
+	int status = runtime_choose(&in->program.lang, wanted, file, head, n, t);
 
-	in->template = in->lang ? in->lang->name : "base";
+	in->template = in->program.lang ? in->program.lang->name : "base";
 	return status ? inputs_fail(in, status) : 0;
 }
 
@@ -148,16 +148,20 @@ static int choose_compiler(struct run_inputs *in, const char *wanted, struct cli
 	static const char *const none[] = { NULL };
 	char shown[SHOWN];
 
-	in->compile = in->lang ? lang_compiler(in->lang, wanted) : wanted ? NULL : none;
-	if (!in->compile) {
+	in->program.compile = in->program.lang ? lang_compiler(in->program.lang, wanted)
+			      : wanted         ? NULL
+					       : none;
+	if (!in->program.compile) {
 		cli_error_what(t, "usage", "%s has no compiler named '%s'", in->template,
 			       cli_error_shown(wanted, shown));
-		cli_error_hint(t, "list", "atoll lang %s", in->lang ? in->lang->name : "");
+		cli_error_hint(t, "list", "atoll lang %s",
+			       in->program.lang ? in->program.lang->name : "");
 		return inputs_fail(in, STATUS_USAGE);
 	}
-	if (in->compile[0] && in->compile[0][0] == '/' && access(in->compile[0], X_OK) < 0) {
-		cli_error_what(t, "not_found", "no %s on this machine", in->compile[0]);
-		cli_error_hint(t, "list", "atoll lang %s", in->lang->name);
+	if (in->program.compile[0] && in->program.compile[0][0] == '/' &&
+	    access(in->program.compile[0], X_OK) < 0) {
+		cli_error_what(t, "not_found", "no %s on this machine", in->program.compile[0]);
+		cli_error_hint(t, "list", "atoll lang %s", in->program.lang->name);
 		return inputs_fail(in, STATUS_NO_PROGRAM);
 	}
 	return 0;
@@ -201,37 +205,6 @@ static ssize_t read_head(struct run_inputs *in, const char *path, char *head, st
 	return n < 0 ? cannot_read(in, path, t) : n;
 }
 
-static void place_source(struct run_inputs *in, const char *place)
-{
-	const char *name = last_part(place), *dot = strrchr(name, '.');
-
-	in->source = inputs_text("%s/%s", BOX_HOME, place);
-	in->binary = inputs_text("/tmp/%.*s.out",
-				 dot && dot != name ? (int)(dot - name) : (int)strlen(name), name);
-}
-
-static void find_unit(struct run_inputs *in, const char *file, const char *code, size_t n)
-{
-	char unit[LANG_UNIT];
-
-	if (!in->lang)
-		return;
-	lang_unit_of(in->lang, file, code, n, unit);
-	in->unit = inputs_text("%s", unit);
-	in->warm = lang_warm(in->lang, code, n);
-}
-
-static void add_source(struct run_inputs *in, unsigned *n, char *take_path)
-{
-	if ((*n & (*n + 1)) == 0) { /* 0, 1, 3, 7, ...: full; and there is a NULL behind */
-		in->sources = realloc(in->sources, (2 * (*n + 1) + 1) * sizeof(*in->sources));
-		if (!in->sources)
-			abort();
-	}
-	in->sources[(*n)++] = take_path;
-	in->sources[*n] = NULL;
-}
-
 /* A folder that was copied in is a project: the files beside the program belong to it. */
 static void find_sources(struct run_inputs *in, const char *place)
 {
@@ -241,20 +214,16 @@ static void find_sources(struct run_inputs *in, const char *place)
 	int fd = openat(in->workdir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
-	unsigned n = 0;
 
 	if (!d) {
 		own_close_fd(&fd);
 		return;
 	}
-	add_source(in, &n, inputs_text("%s", in->source));
-	while (n < SOURCES_MAX && (e = readdir(d)) != NULL) {
-		auto_free char *path =
-			inputs_text("%s/%.*s%s", BOX_HOME, slash ? (int)(slash + 1 - place) : 0,
-				    place, e->d_name);
+	while (in->program.nsources < SOURCES_MAX && (e = readdir(d)) != NULL) {
+		auto_free char *path = inputs_text("%.*s%s", slash ? (int)(slash + 1 - place) : 0,
+						   place, e->d_name);
 
-		if (lang_has_ending(in->lang, e->d_name) && strcmp(path, in->source) != 0)
-			add_source(in, &n, steal(&path));
+		program_add_source(&in->program, path);
 	}
 	closedir(d);
 }
@@ -268,9 +237,8 @@ static int plan_file_program(struct run_inputs *in, const char *wanted, const ch
 	if (n < 0 || inputs_choose(in, wanted, path, head, (size_t)n, t) < 0 ||
 	    plan_file(in, path, &place, t) < 0)
 		return -1;
-	place_source(in, place);
-	find_unit(in, path, head, (size_t)n);
-	if (in->workdir >= 0 && in->lang)
+	program_place(&in->program, place, head, (size_t)n, 0);
+	if (in->workdir >= 0 && in->program.lang)
 		find_sources(in, place);
 	return 0;
 }
@@ -307,10 +275,9 @@ static int plan_stdin_program(struct run_inputs *in, const char *wanted, struct 
 	}
 	if (inputs_choose(in, wanted, "-", buf_str(&in->code), in->code.len, t) < 0)
 		return -1;
-	if (in->lang)
-		lang_file_of(in->lang, buf_str(&in->code), in->code.len, name);
-	find_unit(in, name, buf_str(&in->code), in->code.len);
-	place_source(in, name);
+	if (in->program.lang)
+		lang_file_of(in->program.lang, buf_str(&in->code), in->code.len, name);
+	program_place(&in->program, name, buf_str(&in->code), in->code.len, 0);
 	return 0;
 }
 
@@ -398,7 +365,7 @@ static int put_file(const struct run_inputs_file *f, mode_t add, struct local_ru
 
 int run_inputs_put(const struct run_inputs *in, struct local_run *s, struct err *e)
 {
-	const struct lang_pair *support = in->lang ? in->lang->support : NULL;
+	const struct lang_pair *support = in->program.lang ? in->program.lang->support : NULL;
 
 	if (in->workdir < 0 && !in->nfiles && !in->from_stdin)
 		return 0;
@@ -407,13 +374,14 @@ int run_inputs_put(const struct run_inputs *in, struct local_run *s, struct err 
 	for (unsigned i = 0; i < in->nfiles; i++) {
 		const struct run_inputs_file *f = &in->files[i];
 		/* A program without an interpreter has to be executable itself. */
-		int runs = !in->lang && in->source && !strcmp(f->to, in->source);
+		int runs = !in->program.lang && in->program.source &&
+			   !strcmp(f->to, in->program.source);
 
 		if (put_file(f, runs ? 0100 : 0, s, e) < 0)
 			return err_in(e, "copy %.60s in", f->from);
 	}
-	if (in->from_stdin &&
-	    files_put_bytes(&s->files, buf_str(&in->code), in->code.len, in->source, 0700, e) < 0)
+	if (in->from_stdin && files_put_bytes(&s->files, buf_str(&in->code), in->code.len,
+					      in->program.source, 0700, e) < 0)
 		return err_in(e, "copy the program in");
 	for (; support && support->key; support++)
 		if (files_put_bytes(&s->files, support->value, strlen(support->value), support->key,
@@ -432,12 +400,7 @@ void run_inputs_fini(struct run_inputs *in)
 	own_close_fd(&in->workdir);
 	free(in->root);
 	buf_fini(&in->code);
-	free(in->source);
-	free(in->binary);
-	free(in->unit);
-	for (unsigned i = 0; in->sources && in->sources[i]; i++)
-		free((char *)in->sources[i]);
-	free(in->sources);
+	program_fini(&in->program);
 	for (unsigned i = 0; i < in->nargs; i++)
 		free(in->args[i]);
 	free(in->args);

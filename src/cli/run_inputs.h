@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "cli/options.h"
 #include "cli/local_run.h"
-#include "lang/lang.h"
+#include "lang/program.h"
 
 /* Of a file named as an argument, and of code from stdin. */
 #define RUN_INPUTS_FILE_MAX (UINT64_C(64) << 20)
@@ -18,18 +18,13 @@ struct run_inputs_file {
 struct run_inputs {
 	struct run_inputs_file *files;
 	unsigned nfiles;
-	int workdir;                /* O_DIRECTORY, or -1 */
-	char *root;                 /* its real path, to see what lies below it */
-	const struct lang *lang;    /* NULL: run the program as it is */
-	const char *const *compile; /* the row of the compiler that was asked for; empty: none */
-	char *unit;                 /* lang_unit_of() */
-	const char *warm;           /* lang_warm(), or NULL */
-	const char **sources;       /* of its project, in the box; NULL: it is alone */
-	const char *template;       /* its name, for the record */
+	int workdir;            /* O_DIRECTORY, or -1 */
+	char *root;             /* its real path, to see what lies below it */
+	struct program program; /* .lang NULL: run the program as it is */
+	const char *template;   /* its name, for the record */
 	int from_stdin;
-	struct buf code;       /* with from_stdin */
-	char *source, *binary; /* inside the box */
-	char **args;           /* of the program, places corrected; NULL-terminated */
+	struct buf code; /* with from_stdin */
+	char **args;     /* of the program, places corrected; NULL-terminated */
 	unsigned nargs;
 	int status; /* for a plan that failed */
 };

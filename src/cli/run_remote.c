@@ -53,7 +53,7 @@ static json_t *remote_describe_box(const struct options *o, const struct args *a
 				   const struct run_inputs *in)
 {
 	const struct wire_limits *l = &o->limits, d = box_default_limits();
-	const char *language = in->lang ? in->lang->name : NULL;
+	const char *language = in->program.lang ? in->program.lang->name : NULL;
 	int m = language ? package_manager_of(language) : PM_PIP;
 	json_t *limits = json_object(),
 	       *doc = json_pack("{s:o, s:s}", "limits", limits, "on_timeout", "kill"),
@@ -129,14 +129,15 @@ static int send_file(struct api_client *r, const char *box, const char *to, int 
 static int send_all(struct api_client *r, const char *box, const struct run_inputs *in,
 		    const struct options *o)
 {
-	const struct lang_pair *support = in->lang ? in->lang->support : NULL;
+	const struct lang_pair *support = in->program.lang ? in->program.lang->support : NULL;
 
 	if (o->workdir && send_folder(r, box, o->workdir))
 		return r->status;
 	for (unsigned i = 0; i < in->nfiles; i++) {
 		const struct run_inputs_file *f = &in->files[i];
 		auto_fd int fd = open(f->from, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-		int runs = !in->lang && in->source && !strcmp(f->to, in->source);
+		int runs = !in->program.lang && in->program.source &&
+			   !strcmp(f->to, in->program.source);
 		struct stat st;
 
 		if (fd < 0 || fstat(fd, &st) < 0)
@@ -145,7 +146,7 @@ static int send_all(struct api_client *r, const char *box, const struct run_inpu
 			      (st.st_mode & 0777) | 0600 | (runs ? 0100 : 0)))
 			return r->status;
 	}
-	if (in->from_stdin && send_file(r, box, in->source, -1, &in->code, 0700))
+	if (in->from_stdin && send_file(r, box, in->program.source, -1, &in->code, 0700))
 		return r->status;
 	for (; support && support->key; support++) {
 		auto_buf struct buf text = { 0 };
@@ -207,7 +208,8 @@ static int compile_there(struct api_client *r, const char *box, const struct opt
 			 const struct run_inputs *in, const char *const *compiler, int *out_over)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s/execs", box);
-	json_t *body = remote_describe_run(r, o, compiler, in->lang->times.compile, 0), *record;
+	json_t *body = remote_describe_run(r, o, compiler, in->program.lang->times.compile, 0),
+	       *record;
 	int status;
 
 	record = body ? api_client_json(r, "POST", path, body) : NULL;

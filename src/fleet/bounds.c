@@ -1,5 +1,6 @@
 /* bounds.c - see bounds.h. */
 #include "fleet/bounds.h"
+#include "lang/lang.h"
 #include "base/cleanup.h"
 #include "base/units.h"
 
@@ -78,4 +79,16 @@ void bounds_lower(const struct wire_limits *most, struct wire_limits *l)
 		l->cpu_milli = (uint32_t)all[3].most;
 	if (is_over(&all[4]))
 		l->pids = (uint32_t)all[4].most;
+}
+
+void bounds_for_language(const struct lang_limits *needs, const struct wire_limits *most,
+			 struct wire_limits *limits)
+{
+	if (needs->memory && limits->mem_bytes == WIRE_DEFAULT)
+		limits->mem_bytes = needs->memory;
+	if (needs->disk && limits->disk_bytes == WIRE_DEFAULT)
+		limits->disk_bytes = needs->disk;
+	if (needs->processes && limits->pids == (uint32_t)WIRE_DEFAULT)
+		limits->pids = needs->processes;
+	bounds_lower(most, limits);
 }

@@ -11,3 +11,7 @@ must_check int bounds_check(const struct wire_limits *most, const struct wire_li
 /* For limits that no client has requested, such as the needs of a language: lowers them to the
  * maximum. */
 void bounds_lower(const struct wire_limits *most, struct wire_limits *limits);
+/* Sets the limits that a language needs and the request does not have, up to the maximum. */
+struct lang_limits;
+void bounds_for_language(const struct lang_limits *needs, const struct wire_limits *most,
+			 struct wire_limits *limits);

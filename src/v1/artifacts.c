@@ -46,7 +46,7 @@ static void artifacts_note_put(struct artifacts *x, const char *path, const void
 	sha256_add(&s, bytes, n);
 	sha256_end(&s, sum);
 	hex_encode(hex, sum, SHA256_BYTES);
-	json_object_set_new(x->put, program_in_home(path, full), json_string(hex));
+	json_object_set_new(x->put, program_path(path, full), json_string(hex));
 }
 
 static void artifacts_note_request(struct artifacts *x)
@@ -186,7 +186,7 @@ static void artifacts_entry(struct file_client *k, const struct wire_entry *e, c
 		x->truncated = x->changed_truncated = 1;
 		return;
 	}
-	if (!strcmp(parts.name, x->plan->program.binary))
+	if (x->plan->program.binary && !strcmp(parts.name, x->plan->program.binary))
 		return; /* the output of the compiler */
 	was = json_string_value(json_object_get(x->put, parts.name));
 	if (!artifacts_is_unchanged(x, was, e)) {

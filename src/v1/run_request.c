@@ -1,5 +1,6 @@
 /* run_request.c - see run_request.h. */
 #include "v1/run_request_internal.h"
+#include "fleet/bounds.h"
 #include "v1/box_spec.h"
 #include "api/quota.h"
 #include "v1/replay.h"
@@ -309,7 +310,8 @@ static void make_box(struct run_request *w)
 		return;
 	}
 	if (w->plan.program.lang)
-		program_limits(&w->plan.program, &w->api->fleet.conf.most, &box.limits);
+		bounds_for_language(&w->plan.program.lang->limits, &w->api->fleet.conf.most,
+				    &box.limits);
 	box.warm = w->plan.program.warm;
 	box.row.metadata = "{\"" BOX_EPHEMERAL "\":\"1\"}";
 	packages_want(&w->packages, w->call->req, &box);

@@ -9,7 +9,7 @@ static void put_one(struct run_request_files *x, const char *path, const void *b
 	struct wire_put put = { .mode = 0 };
 	char full[512];
 
-	file_client_put(&x->file_client, &put, program_in_home(path, full), bytes, n);
+	file_client_put(&x->file_client, &put, program_path(path, full), bytes, n);
 	x->unanswered++;
 }
 

@@ -120,23 +120,6 @@ static int check_files(const json_t *files, struct err *e)
 	return 0;
 }
 
-static const char **words_of(const json_t *command)
-{
-	const char **argv =
-		calloc(json_is_array(command) ? json_array_size(command) + 1 : 4, sizeof(*argv));
-
-	if (!argv)
-		abort();
-	if (json_is_string(command)) {
-		argv[0] = "/bin/bash";
-		argv[1] = "-c";
-		argv[2] = json_string_value(command);
-	}
-	for (size_t i = 0; i < json_array_size(command); i++)
-		argv[i] = json_string_value(json_array_get(command, i));
-	return argv;
-}
-
 static void add_step(struct run_request_plan *p, struct run_step take_step)
 {
 	p->steps[p->nsteps++] = take_step;
@@ -159,23 +142,73 @@ static uint64_t usual_run_ms(const struct run_request_plan *p, uint64_t conf)
 	return open ? 0 : p->program.lang ? p->program.lang->times.run : conf;
 }
 
-static int plan_program(struct run_request_plan *p, struct err *e)
+/* 1: the body has code, entry or files, and no command. */
+static int plan_has_program(const json_t *body)
 {
+	return json_object_get(body, "code") || json_object_get(body, "entry") ||
+	       (json_object_get(body, "language") && json_object_get(body, "files") &&
+		!json_object_get(body, "command"));
+}
+
+static const char *plan_text(const struct run_request_plan *p, const char *name)
+{
+	return json_string_value(json_object_get(p->body, name));
+}
+
+static int plan_read_program(struct run_request_plan *p, struct err *e)
+{
+	const json_t *code = json_object_get(p->body, "code");
+	auto_free struct program_file *files = program_files(json_object_get(p->body, "files"));
+	struct program_spec spec = {
+		.language = plan_text(p, "language"),
+		.compiler = plan_text(p, "compiler"),
+		.entry = plan_text(p, "entry"),
+		.code = json_string_value(code),
+		.code_len = json_string_length(code),
+		.files = files,
+		.any_entry = json_is_true(json_object_get(p->body, "test")),
+		/* Packages of the distribution may contain the language. */
+		.layered = p->layered || json_array_size(json_object_get(
+						 json_object_get(p->body, "packages"), "apt")),
+	};
+
+	return program_plan(&p->program, &spec, e);
+}
+
+static void plan_install(struct run_request_plan *p)
+{
+	const json_t *install = json_object_get(p->body, "install");
 	const struct lang *l = p->program.lang;
 
-	if (json_is_true(json_object_get(p->body, "test"))) {
-		if (!l->test[0])
-			return err_set(e, ERR_INVALID, "test: %s has no command for tests",
-				       l->name);
-		add_step(p, (struct run_step){ .what = "test", .row = l->test });
-		return 0;
-	}
-	if (p->program.compile[0])
+	if (install)
 		add_step(p, (struct run_step){
-				    .what = "compile",
-				    .row = p->program.compile,
-				    .wall_ms = stage_ms(p, "compile_ms", l->times.compile) });
-	add_step(p, (struct run_step){ .what = "run", .row = l->run });
+				    .what = "install",
+				    .argv = program_command(install),
+				    .wall_ms = stage_ms(p, "install_ms",
+							l ? l->times.install : INSTALL_MS) });
+}
+
+/* The version is checked first, then packages are installed. */
+static int plan_program(struct run_request_plan *p, struct err *e)
+{
+	struct program_step steps[PROGRAM_STEPS];
+	int test = json_is_true(json_object_get(p->body, "test")), i = 0,
+	    n = program_steps(&p->program, test, steps, e);
+
+	if (n < 0)
+		return -1;
+	if (!strcmp(steps[0].what, RUN_REQUEST_VERSION))
+		add_step(p, (struct run_step){ .what = steps[i].what,
+					       .row = steps[i].row,
+					       .wall_ms = VERSION_MS });
+	i = (int)p->nsteps;
+	plan_install(p);
+	for (; i < n; i++)
+		add_step(p,
+			 (struct run_step){ .what = steps[i].what,
+					    .row = steps[i].row,
+					    .wall_ms = stage_ms(p, "compile_ms",
+								p->program.lang->times.compile) });
 	return 0;
 }
 
@@ -209,11 +242,10 @@ int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64
 			  struct err *e)
 {
 	const json_t *command = json_object_get(body, "command"),
-		     *install = json_object_get(body, "install"),
 		     *timeout = json_object_get(body, "timeout_ms"),
 		     *pty = json_object_get(body, "pty");
 	const char *user = json_string_value(json_object_get(body, "user"));
-	int coded = program_in(body);
+	int coded = plan_has_program(body);
 
 	p->body = body;
 	if (!command == !coded)
@@ -231,26 +263,13 @@ int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64
 	    box_check_env(json_object_get(body, "env"), e) < 0 ||
 	    artifacts_check(json_object_get(body, "artifacts"), e) < 0)
 		return -1;
-	p->program.layered =
-		p->layered ||
-		json_array_size(json_object_get(json_object_get(body, "packages"), "apt"));
-	if (coded && program_read(&p->program, body, e) < 0)
-		return -1;
-	if (coded && *p->program.pin)
-		add_step(p, (struct run_step){ .what = RUN_REQUEST_VERSION,
-					       .row = p->program.lang->version,
-					       .wall_ms = VERSION_MS });
-	if (install)
-		add_step(p, (struct run_step){
-				    .what = "install",
-				    .argv = words_of(install),
-				    .wall_ms = stage_ms(p, "install_ms",
-							coded ? p->program.lang->times.install
-							      : INSTALL_MS) });
-	if (coded && plan_program(p, e) < 0)
-		return -1;
-	if (!coded)
-		add_step(p, (struct run_step){ .what = "run", .argv = words_of(command) });
+	if (coded) {
+		if (plan_read_program(p, e) < 0 || plan_program(p, e) < 0)
+			return -1;
+	} else {
+		plan_install(p);
+		add_step(p, (struct run_step){ .what = "run", .argv = program_command(command) });
+	}
 	p->steps[p->nsteps - 1].wall_ms = timeout ? (uint32_t)json_integer_value(timeout)
 						  : stage_ms(p, "run_ms", usual_run_ms(p, run_ms));
 	plan_env(p);

@@ -2,10 +2,11 @@
  * Owns:         their arguments and variables.
  * Does not own: the request, into which texts point; boxes and execs (run_request.c). */
 #pragma once
-#include "v1/program.h"
+#include "lang/program.h"
+#include "wire/wire.h"
 
-#define RUN_REQUEST_VERSION                                                                        \
-	"version" /* checks the version of the language; clients do not see this step */
+/* Checks the version of the language; clients do not see this step. */
+#define RUN_REQUEST_VERSION PROGRAM_VERSION
 
 enum { RUN_REQUEST_STEPS = 4 };
 

@@ -234,7 +234,7 @@ static void leave_running(struct run_request *w, const struct exec *r)
 /* Fills in the arguments of a row, which depend on the box. */
 static void find_words(struct run_request *w, struct run_step *s, const struct box *b, int last)
 {
-	const json_t *args = last ? json_object_get(w->body, "args") : NULL;
+	auto_free const char **args = program_args(last ? json_object_get(w->body, "args") : NULL);
 
 	if (!s->argv)
 		s->argv = program_words(&w->plan.program, s->row, args, b->row.limits.mem_bytes);

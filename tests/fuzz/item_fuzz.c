@@ -27,11 +27,11 @@ static void item_check_files(const struct batch_item *x)
 	{
 		char full[512];
 
-		assert(!strncmp(batch_item_path(path, full), BOX_HOME "/", strlen(BOX_HOME "/")));
+		assert(!strncmp(program_path(path, full), BOX_HOME "/", strlen(BOX_HOME "/")));
 		assert(!strstr(path, "..") && strlen(path) <= 400);
 	}
-	for (unsigned i = 0; x->sources && x->sources[i]; i++)
-		assert(x->sources[i][0]);
+	for (unsigned i = 0; x->program.sources && x->program.sources[i]; i++)
+		assert(x->program.sources[i][0]);
 }
 
 /* What becomes a C string is as long as it was in the line. */
@@ -60,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		item_check_files(&x);
 		item_check_texts(&x);
 		assert(x.max_output <= ITEM_OUTPUT_MAX && x.want_code >= 0 && x.want_code <= 255);
-		assert(!x.lang || (x.source[0] && x.binary[0] && x.sources));
+		assert(!x.program.lang ||
+		       (x.program.source[0] && x.program.binary[0] && x.program.sources));
 	}
 	assert(!x.id || json_is_integer(x.id) || json_string_length(x.id) <= 256);
 	batch_item_fini(&x);

@@ -39,7 +39,7 @@ TEST(the_code_of_an_item_becomes_a_file_and_a_command)
 	CHECK_STR(x.steps[0].argv[1], BOX_HOME "/main.sh");
 	CHECK_STR(x.steps[0].argv[2], "x");
 	CHECK(!x.steps[0].argv[3]);
-	CHECK_STR(x.source, BOX_HOME "/main.sh");
+	CHECK_STR(x.program.source, BOX_HOME "/main.sh");
 	CHECK_STR(x.code, "echo $1");
 	CHECK_INT(x.steps[0].wall_ms, ITEM_RUN_MS);
 	CHECK_INT(x.max_output, 100);
