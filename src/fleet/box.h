@@ -4,14 +4,14 @@
  *               and the keeper.
  *
  *   making --BOX--> running                   the keeper has created it, or OPEN has reached it
- *   making --BOX--> kept                      OPEN has reached a stopped box
+ *   making --BOX--> stopped                   OPEN has reached a stopped box
  *   making --DONE of FREEZE--> paused         a paused box after a restart of the server
- *   running --timeout, pause--> kept          its programs end, its files stay
+ *   running --timeout, pause--> stopped       its programs end, its files stay
  *   running --timeout, pause--> paused        its processes are frozen
- *   kept --used, resume--> running
+ *   stopped --used, resume--> running
  *   paused --resume, freeze failed--> running
  *   paused --resume--> making                 paused by an earlier server: its init is opened again
- *   all of these --box_end()--> ending --DESTROYED--> gone
+ *   all of these --box_end()--> ending --DESTROYED--> deleted
  *
  * box_set_state() holds the table of these transitions and asserts each. A box that is being made
  * ends when it exists. */

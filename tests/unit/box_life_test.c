@@ -151,7 +151,7 @@ TEST(box_deleted_while_it_is_created_is_killed_when_it_exists)
 	CHECK(destroyed(id_of(3)));
 	CHECK_INT(made.why.kind, ERR_NOT_FOUND);
 	CHECK_INT(ended.calls, 1);
-	CHECK_INT(row_state(id_of(3), cause), STORE_BOX_GONE);
+	CHECK_INT(row_state(id_of(3), cause), STORE_BOX_DELETED);
 	CHECK_STR(cause, "operator");
 	end_test();
 }
@@ -404,7 +404,7 @@ TEST(deleted_box_ends_its_exec_and_is_killed_once)
 	CHECK_STR(x.cause, "operator");
 	CHECK_INT(x.calls, 1);
 	CHECK_STR(stored_cause(x.id), "operator");
-	CHECK_INT(row_state(init.id, cause), STORE_BOX_GONE);
+	CHECK_INT(row_state(init.id, cause), STORE_BOX_DELETED);
 	CHECK_STR(cause, "operator");
 	CHECK_INT(fake.fleet->ending, 0);
 	CHECK_INT(fake.fleet->count, 0);
@@ -425,7 +425,7 @@ TEST(box_that_the_keeper_no_longer_has_is_ended_too)
 	CHECK_INT(fake_reply_error(&fake.keeper, ERR_NOT_FOUND, 0, "no such box"), 0);
 	CHECK(FAKE_UNTIL(wait.calls));
 	CHECK_INT(wait.failed, 0);
-	CHECK_INT(row_state(init.id, cause), STORE_BOX_GONE);
+	CHECK_INT(row_state(init.id, cause), STORE_BOX_DELETED);
 	end_test();
 }
 
@@ -497,7 +497,7 @@ TEST(lost_init_ends_the_box_with_the_cause_that_the_kernel_has)
 		CHECK_INT(fake_send(&fake.keeper, &f, sizeof(f), NULL, 0), 0);
 		CHECK(FAKE_UNTIL(!fleet_find(fake.fleet, init.id)));
 		CHECK_INT(x.calls, 1);
-		CHECK_INT(row_state(init.id, cause), STORE_BOX_GONE);
+		CHECK_INT(row_state(init.id, cause), STORE_BOX_DELETED);
 		CHECK_STR(cause, rows[i].cause);
 		end_test();
 	}
@@ -516,7 +516,7 @@ TEST(init_lost_while_the_box_is_deleted_changes_nothing)
 	CHECK(fake_is_silent(&fake.keeper));
 	CHECK(destroyed(init.id));
 	CHECK_INT(wait.calls, 1);
-	CHECK_INT(row_state(init.id, cause), STORE_BOX_GONE);
+	CHECK_INT(row_state(init.id, cause), STORE_BOX_DELETED);
 	CHECK_STR(cause, "operator");
 	end_test();
 }
@@ -584,7 +584,7 @@ TEST(box_is_killed_at_the_end_of_its_lifetime)
 	CHECK(short_box(STORE_TIMEOUT_KILL, 0));
 	CHECK_INT(fake_next(&fake.keeper), WIRE_KILL);
 	CHECK(destroyed(init.id));
-	CHECK_INT(row_state(init.id, cause), STORE_BOX_GONE);
+	CHECK_INT(row_state(init.id, cause), STORE_BOX_DELETED);
 	CHECK_STR(cause, "lifetime");
 	end_test();
 }
@@ -598,8 +598,8 @@ TEST(box_is_stopped_at_the_end_of_its_lifetime_and_runs_again_when_used)
 	CHECK(b);
 	CHECK_INT(fake_next(&init), WIRE_STOP);
 	CHECK_INT(fake_reply(&init, WIRE_DONE), 0);
-	CHECK_INT(b->state, BOX_KEPT);
-	CHECK_INT(row_state(init.id, cause), STORE_BOX_KEPT);
+	CHECK_INT(b->state, BOX_STOPPED);
+	CHECK_INT(row_state(init.id, cause), STORE_BOX_STOPPED);
 	CHECK_INT(start_exec(b, &x), -1);
 	CHECK_INT(e.kind, ERR_CONFLICT);
 	b->row.lifetime_ms = 0;
@@ -619,7 +619,7 @@ TEST(stopped_box_is_deleted_at_the_end_of_its_retention)
 	CHECK_INT(fake_next(&init), WIRE_STOP);
 	CHECK_INT(fake_next(&fake.keeper), WIRE_KILL);
 	CHECK(destroyed(init.id));
-	CHECK_INT(row_state(init.id, cause), STORE_BOX_GONE);
+	CHECK_INT(row_state(init.id, cause), STORE_BOX_DELETED);
 	CHECK_STR(cause, "lifetime");
 	end_test();
 }
@@ -650,7 +650,7 @@ TEST(idle_box_is_killed_after_its_init_reported_no_output)
 	CHECK_INT(fake_reply(&init, WIRE_DONE), 0);
 	CHECK_INT(fake_next(&fake.keeper), WIRE_KILL);
 	CHECK(destroyed(init.id));
-	CHECK_INT(row_state(init.id, cause), STORE_BOX_GONE);
+	CHECK_INT(row_state(init.id, cause), STORE_BOX_DELETED);
 	CHECK_STR(cause, "idle");
 	end_test();
 }
@@ -849,7 +849,7 @@ TEST(box_of_an_earlier_boot_has_ended)
 	char cause[STORE_WORD + 1];
 
 	CHECK_INT(stored_box("another boot", STORE_BOX_RUNNING), 0);
-	CHECK_INT(row_state(id_of(9), cause), STORE_BOX_GONE);
+	CHECK_INT(row_state(id_of(9), cause), STORE_BOX_DELETED);
 	CHECK_STR(cause, "host");
 	CHECK_INT(fake.fleet->count, 0);
 	CHECK(fake_is_silent(&fake.keeper));
@@ -888,7 +888,7 @@ TEST(stored_box_that_the_keeper_does_not_have_is_ended)
 	CHECK_INT(fake_next(&fake.keeper), WIRE_KILL); /* for its last counters */
 	CHECK_INT(fake_reply_error(&fake.keeper, ERR_NOT_FOUND, 0, "no such box"), 0);
 	CHECK(FAKE_UNTIL(!fleet_find(fake.fleet, id_of(9))));
-	CHECK_INT(row_state(id_of(9), cause), STORE_BOX_GONE);
+	CHECK_INT(row_state(id_of(9), cause), STORE_BOX_DELETED);
 	CHECK_STR(cause, "host");
 	end_test();
 }
@@ -936,13 +936,13 @@ static int leads_to(enum box_state from, enum box_state to, unsigned seen)
 	return 0;
 }
 
-TEST(every_state_of_a_box_is_reached_and_ends_in_gone)
+TEST(every_state_of_a_box_is_reached_and_leads_to_deleted)
 {
 	for (unsigned i = 0; i < BOX_STATES; i++) {
 		CHECK(i == BOX_MAKING || leads_to(BOX_MAKING, (enum box_state)i, 0));
-		CHECK(i == BOX_GONE || leads_to((enum box_state)i, BOX_GONE, 0));
-		CHECK(!box_state_follows(BOX_GONE, (enum box_state)i));
-		CHECK_INT(box_state_follows((enum box_state)i, BOX_GONE), i == BOX_ENDING);
+		CHECK(i == BOX_DELETED || leads_to((enum box_state)i, BOX_DELETED, 0));
+		CHECK(!box_state_follows(BOX_DELETED, (enum box_state)i));
+		CHECK_INT(box_state_follows((enum box_state)i, BOX_DELETED), i == BOX_ENDING);
 		CHECK_INT(box_state_follows((enum box_state)i, BOX_ENDING), i < BOX_ENDING);
 	}
 }
