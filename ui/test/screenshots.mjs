@@ -73,10 +73,10 @@ for (const theme of ['light', 'dark'])
 			await page.waitForSelector('.cm-line')
 			await page.waitForTimeout(500)
 			await take('workspace')
-			for (const [file, name, wait] of [['analysis.ipynb', 'notebook', '.notebook .cell'], ['data/values.csv', 'table', '.table-view']]) {
+			for (const [file, name, wait] of [['analysis.ipynb', 'notebook', '.notebook .nb-cell'], ['data/values.csv', 'table', '.table-view']]) {
 				await page.goto(`${url}/b/web?file=${file}`)
 				await page.waitForSelector(wait)
-				if (name === 'notebook') { await page.click('.nb-bar >> text=Run all'); await page.waitForSelector('.figure', { timeout: 40000 }) }
+				if (name === 'notebook') { await page.click('.nb-bar >> text=Run all'); await page.waitForSelector('.outputs .figure', { timeout: 40000 }) }
 				await take(name)
 			}
 			if (width > 500) {

@@ -156,7 +156,7 @@ function CellView({ nb, cell, number, focusOn, onPlace, files }: CellProps) {
 	const button = (what: string, icon: IconName, label: string, disabled = false) => <button class="plain" aria-label={label} title={label} disabled={disabled || !may} onClick={(e) => { e.stopPropagation(); actions(what) }}><Icon name={icon} size={14} /></button>
 	const n = state === 'running' ? '*' : state === 'waiting' ? '…' : cell.count.value ?? ' '
 	const end = nb.cells.value.length - 1
-	return <section class={`cell ${kind} ${on ? 'on' : ''} ${state} ${source ? 'source' : ''} ${state ? '' : cell.outcome}`} ref={root} tabIndex={0} aria-label={t.nb.cell(number + 1, t.nb.kinds[kind])} onKeyDown={keys} onFocusCapture={() => { if (!on) nb.current.value = cell.id }} onPointerDown={() => { if (!on) nb.current.value = cell.id }}>
+	return <section class={`nb-cell ${kind} ${on ? 'on' : ''} ${state} ${source ? 'source' : ''} ${state ? '' : cell.outcome}`} ref={root} tabIndex={0} aria-label={t.nb.cell(number + 1, t.nb.kinds[kind])} onKeyDown={keys} onFocusCapture={() => { if (!on) nb.current.value = cell.id }} onPointerDown={() => { if (!on) nb.current.value = cell.id }}>
 		<div class="gutter">
 			{kind === 'code' ? <><button class="plain run" aria-label={state ? t.nb.interrupt : t.nb.runCell} title={state ? t.nb.interrupt : `${t.nb.runCell} (Ctrl Enter)`} disabled={!may} onClick={() => state ? void nb.interrupt().catch(failed) : actions('run')}><Icon name={state ? 'square' : 'play'} size={13} /></button><span class="count" aria-hidden="true">[{n}]</span></> : <span class="count" aria-hidden="true">{kind === 'markdown' ? 'M↓' : ''}</span>}
 		</div>
