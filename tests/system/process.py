@@ -280,7 +280,7 @@ def signals():
     assert stream.end == {}
     assert "exitCode" not in run(shell(f"kill -0 {child} && kill {child}"))["end"]
     for selector in ({"pid": pid}, {"tag": "missing"}):
-        status, answer = unary("SendSignal", {"process": who, "signal": 9})
+        status, answer = unary("SendSignal", {"process": selector, "signal": 9})
         assert (status, answer["code"]) == (404, "not_found"), answer
     assert unary("SendSignal", {"signal": 9})[1]["code"] == "invalid_argument"
 
@@ -418,8 +418,8 @@ def nonsense():
     assert code == "resource_exhausted", (code, message)
     for method in ("SendSignal", "SendInput", "CloseStdin", "Update"):
         for selector in (None, {}, [], {"pid": 0}, {"pid": -1}, {"pid": "7"}, {"pid": 1 << 40}, {"tag": ""}):
-            status, answer = unary(method, {"process": who, "signal": 9})
-            assert (status, answer["code"]) == (400, "invalid_argument"), (method, who, answer)
+            status, answer = unary(method, {"process": selector, "signal": 9})
+            assert (status, answer["code"]) == (400, "invalid_argument"), (method, selector, answer)
     assert run(good)["end"]["exited"]
 
 
