@@ -521,6 +521,24 @@ TEST(init_lost_while_the_box_is_deleted_changes_nothing)
 	end_test();
 }
 
+/* A box that was created for one run, and whose run is done: its init closes the connection before
+ * DESTROYED arrives. */
+TEST(planned_end_keeps_its_cause_when_init_closes_first)
+{
+	struct box *b = new_box(NULL);
+	char cause[STORE_WORD + 1];
+
+	CHECK(b);
+	box_end(b, CAUSE_EXIT, NULL);
+	CHECK_INT(fake_next(&fake.keeper), WIRE_KILL);
+	own_close_fd(&init.fd);
+	CHECK(fake_is_silent(&fake.keeper));
+	CHECK(destroyed(init.id));
+	CHECK_INT(row_state(init.id, cause), STORE_BOX_DELETED);
+	CHECK_STR(cause, "exit");
+	end_test();
+}
+
 /* ---- the keeper is lost ---- */
 
 TEST(requests_are_repeated_to_the_next_keeper)
