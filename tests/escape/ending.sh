@@ -49,8 +49,8 @@ a_box_leaves_no_process_no_record_and_no_socket() {
 	dir=$(cgroup_of memory "$program")
 	soon records 3 # ours, and two pooled boxes
 	freed 8 a
-	no_process() { [ ! -d "$dir" ] || [ -z "$(cat "$dir/cgroup.procs")" ]; } # or the cgroup is kept for another box
-	gone() { no_process && sockets 2 && records 2; }
+	empty_cgroup() { [ ! -d "$dir" ] || [ -z "$(cat "$dir/cgroup.procs")" ]; } # or the cgroup is kept for another box
+	gone() { empty_cgroup && sockets 2 && records 2; }
 	soon gone
 	lacks "$("$ATOLL" ps -q)" .
 }

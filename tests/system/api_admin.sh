@@ -98,14 +98,14 @@ the_name_of_a_key_is_unique() {
 only_owners_may_list_keys_and_audit_rows() {
 	for other in "$viewer" "$editor"; do
 		for path in /v1/keys /v1/keys/tests /v1/audit; do
-			as "$who" api GET "$path"
+			as "$other" api GET "$path"
 			is "$code" 403 "$path"
 		done
-		as "$who" api POST /v1/keys '{"name":"mine","role":"owner"}'
+		as "$other" api POST /v1/keys '{"name":"mine","role":"owner"}'
 		is "$code" 403
-		as "$who" api PUT /v1/teams/mine '{}'
+		as "$other" api PUT /v1/teams/mine '{}'
 		is "$code" 403
-		as "$who" api DELETE /v1/keys/tests
+		as "$other" api DELETE /v1/keys/tests
 		is "$code" 403
 	done
 }
