@@ -164,13 +164,13 @@ TEST(a_cgroup_is_clean_only_if_all_counters_are_zero)
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		set(rows[i].file, rows[i].dirty);
 		cgroup_count(&cs, "box", &named);
-		CHECK(!cgroup_as_new(&cs, &named));
+		CHECK(!cgroup_is_clean(&cs, &named));
 		cgroup_count_open(&files, &again);
 		CHECK(memcmp(&named, &again, sizeof(named)) == 0);
 		set(rows[i].file, rows[i].was);
 	}
 	cgroup_count_open(&files, &again);
-	CHECK(cgroup_as_new(&cs, &again));
+	CHECK(cgroup_is_clean(&cs, &again));
 	CHECK_INT(again.pids_peak, 3); /* which is for the caller to judge */
 	CHECK_INT(again.mem_peak, 70000);
 	CHECK_INT(again.cpu_us, 123457); /* of nanoseconds, upwards; another box counts from 0: */
