@@ -219,7 +219,7 @@ class Daemon:
 
     def wal_mib(self):
         try:
-            return os.path.getsize(os.path.join(self.state, "front/atoll.db-wal")) / (1 << 20)
+            return os.path.getsize(os.path.join(self.state, "server/atoll.db-wal")) / (1 << 20)
         except OSError:
             return 0
 
@@ -572,7 +572,7 @@ class Timed:
         while True:
             code, doc = await api.insist("GET", "/v1/boxes/" + self.box)
             # A request is activity: an idle box is queried rarely enough.
-            if code == 200 and doc["state"] == "gone":
+            if code == 200 and doc["state"] == "deleted":
                 break
             if time.monotonic() > until:
                 return ["box %s: %s has passed for 30 s, and it still runs" % (self.box, self.field)]
