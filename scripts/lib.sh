@@ -109,6 +109,8 @@ go_in_goroot() { GODEBUG=installgoroot=all GOTOOLCHAIN=local GOFLAGS= /usr/bin/g
 configure() {
 	dir=$1 cached="${ccache:+$ccache }$2"
 	shift 2
+	# Empty: the packages of the web UI could not be fetched. They are tried again: npm may be there by now.
+	[ ! -f "$dir/ui.bundle" ] || [ -s "$dir/ui.bundle" ] || rm -f "$dir/ui.bundle"
 	[ -f "$dir/build.ninja" ] || as_owner env CC="$cached" meson setup "$dir" "$@"
 }
 # What was compiled before need not be again, where somebody has installed it.

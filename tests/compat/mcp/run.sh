@@ -11,6 +11,7 @@ top=$(cd "$(dirname "$0")/../../.." && pwd)
 compat=$top/tests/compat/mcp
 libs=$top/tests/system
 . "$libs/daemon.lib"
+. "$top/tests/compat/node.lib"
 cache=${MCP_COMPAT_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/atoll/mcp}
 parts=${MCP_PARTS:-loops clients conformance}
 node22=${MCP_NODE:-node}
@@ -24,9 +25,7 @@ packages() {
 		cp "$1/package.json" "$2/installed"
 }
 need_packages() {
-	command -v npm >/dev/null || { echo "1..0 # SKIP no npm"; exit 0; }
-	node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' ||
-		{ echo "1..0 # SKIP the packages need node 20, this is $(node -v)"; exit 0; }
+	use_node 20
 	packages "$compat" "$cache" && return
 	echo "1..0 # SKIP npm cannot install them: $(grep -m 1 'npm error' "$cache/npm.log" | cut -c 1-100)"
 	exit 0
