@@ -13,17 +13,19 @@ export const mayEdit = computed(() => info.value !== null && info.value.role !==
 
 const channel = 'BroadcastChannel' in globalThis ? new BroadcastChannel('atoll.session') : null
 let key = ''
+let waiting = false // the other tabs were asked for the key, and have not answered in time
 
 if (channel)
 	channel.onmessage = ({ data }) => {
 		if (data?.ask === 'key' && key && state.value === 'in') channel.postMessage({ key })
 		else if (data?.out && key === data.out) forget()
+		else if (typeof data?.key === 'string' && waiting && state.value === 'out') void signIn(data.key) // a busy machine answers late
 	}
 
 function askOtherTabs(): Promise<string | null> {
 	if (!channel) return Promise.resolve(null)
 	return new Promise((done) => {
-		const timer = setTimeout(() => done(null), 120)
+		const timer = setTimeout(() => { waiting = true; done(null) }, 120)
 		channel.addEventListener('message', ({ data }) => {
 			if (typeof data?.key !== 'string') return
 			clearTimeout(timer)
@@ -35,12 +37,14 @@ function askOtherTabs(): Promise<string | null> {
 
 function use(k: string) {
 	key = k
+	waiting = false
 	setKey(k)
 	tab.set('key', k)
 }
 
 function forget() {
 	key = ''
+	waiting = false
 	setKey('')
 	tab.remove('key')
 	info.value = null

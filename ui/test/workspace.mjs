@@ -20,6 +20,7 @@ const screen = (page) => page.evaluate(() => {
 async function terminal(page) {
 	await page.click('.panel .tabs >> text=New terminal')
 	await page.waitForSelector('.terminal-box:not(.away) .xterm-screen')
+	await page.waitForSelector('.terminal-box:not(.away) .xterm-helper-textarea:focus')
 	await soon('a prompt', async () => /\$ ?$/m.test((await screen(page)).trimEnd()))
 }
 
@@ -29,6 +30,7 @@ test('a new file is made, typed into, saved by itself and run', async (x) => {
 	const box = await newBox(), page = x.page = await open(box)
 	await page.waitForSelector('.tree .empty')
 	await page.click('.tree header [aria-label="New file"]')
+	await page.waitForSelector('.name-field:focus')
 	await page.keyboard.type('hello.py')
 	await page.keyboard.press('Enter')
 	await page.waitForSelector('.tab.on >> text=hello.py')
@@ -238,6 +240,7 @@ test('a terminal takes input, follows its size, and survives a reload with its s
 	await page.keyboard.type('export KEEP=kept; cd /tmp\n')
 	await page.reload()
 	await page.waitForSelector('.terminal-box:not(.away) .xterm-screen')
+	await page.waitForSelector('.terminal-box:not(.away) .xterm-helper-textarea:focus')
 	await soon('scrollback', async () => (await screen(page)).includes('first-42'))
 	await page.click('.term')
 	await page.keyboard.type('echo again-$KEEP-$PWD\n')

@@ -1,6 +1,6 @@
 // Pipelines: all of them, and one as stages and attempts with every document.
 import { useSignal } from '@preact/signals'
-import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks'
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { api, lines, type Page } from '../api'
 import { clock } from '../clock'
 import { ago, duration } from '../format'
@@ -117,7 +117,7 @@ function Grid({ rows, events, running, selected, onSelect }: { rows: Row[], even
 
 function Ask({ p, onSent }: { p: Pipeline, onSent: () => void }) {
 	const q = p.question!, text = useSignal(''), busy = useSignal(false), field = useRef<HTMLTextAreaElement>(null)
-	useEffect(() => field.current?.focus(), [q.name])
+	useLayoutEffect(() => field.current?.focus(), [q.name])
 	const options = (q.options ?? []).map((o) => typeof o === 'string' ? { value: o, label: o } : { value: o.template ?? '', label: o.says ?? o.template ?? '' })
 	const send = async (answer: string) => {
 		if (busy.value) return

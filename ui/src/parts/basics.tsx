@@ -60,7 +60,7 @@ export interface Item { label: string, icon?: IconName, run: () => void, danger?
 export function Menu({ label, items, children }: { label: string, items: Item[], children?: ComponentChildren }) {
 	const [open, setOpen] = useState(false)
 	const root = useRef<HTMLDivElement>(null)
-	useEffect(() => {
+	useLayoutEffect(() => {
 		if (!open) return
 		const list = () => [...root.current!.querySelectorAll<HTMLButtonElement>('[role=menuitem]:not(:disabled)')]
 		list()[0]?.focus()

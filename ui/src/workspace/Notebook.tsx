@@ -58,7 +58,7 @@ function Result({ o, nb, onPlace }: { o: Output, nb: NotebookFiles, onPlace: OnP
 
 function Question({ nb, cell }: { nb: Model, cell: Cell }) {
 	const ask = cell.asks.value!, field = useRef<HTMLInputElement>(null)
-	useEffect(() => field.current?.focus(), [])
+	useLayoutEffect(() => field.current?.focus(), [])
 	return <form class="cell-ask" onSubmit={(e) => { e.preventDefault(); nb.answer(cell, field.current!.value).catch(failed) }}>
 		<label>{ask.prompt || t.nb.input}<input ref={field} type={ask.password ? 'password' : 'text'} autocomplete="off" /></label>
 		<button class="small primary" type="submit">{t.nb.send}</button><button class="small" type="button" onClick={() => void nb.answer(cell, null).catch(failed)}>{t.nb.endInput}</button>

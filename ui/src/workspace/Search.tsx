@@ -1,6 +1,6 @@
 // Search in the files of a box: hits arrive as they are found, grouped by file; another word cancels the search before it.
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { ApiError, box as boxPath, lines } from '../api'
 import { Icon } from '../icons'
 import { ErrorState } from '../parts/basics'
@@ -13,7 +13,7 @@ const WAIT_MS = 200, MOST = 1000
 export function Search({ box, onOpen }: { box: string, onOpen: (path: string, line: number, column: number) => void }) {
 	const words = useSignal(''), exact = useSignal(false), hits = useSignal<Hit[]>([]), state = useSignal<'' | 'busy' | 'done'>(''), cut = useSignal(false), error = useSignal<ApiError | null>(null)
 	const field = useRef<HTMLInputElement>(null)
-	useEffect(() => field.current?.focus(), [])
+	useLayoutEffect(() => field.current?.focus(), [])
 	useEffect(() => {
 		hits.value = []
 		error.value = null

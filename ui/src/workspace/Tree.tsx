@@ -1,6 +1,6 @@
 // The file tree: one focusable list, drawn for the rows that are seen, so that a folder of 100,000 files is as quick as one of ten.
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { bytes } from '../format'
 import { Icon } from '../icons'
 import { Loading, ErrorState, Menu, failed } from '../parts/basics'
@@ -151,7 +151,7 @@ export function Tree({ files, onOpen, active, onMoved, onRemoved, uploadMost }: 
 
 function NameField({ value, label, done }: { value: string, label: string, level: number, done: (name: string) => void }) {
 	const field = useRef<HTMLInputElement>(null), over = useRef(false)
-	useEffect(() => {
+	useLayoutEffect(() => { // before the next key arrives
 		field.current!.focus()
 		const dot = value.lastIndexOf('.')
 		field.current!.setSelectionRange(0, dot > 0 ? dot : value.length)
