@@ -42,8 +42,8 @@ def read(fd):
 
 pid, fd = pty.fork()
 if pid == 0:
+    size(0, 24, 80)  # before the command can look
     os.execvp(command[0], command)
-size(fd, 24, 80)
 mark = 0
 for step in steps:
     action, _, text = step.partition("=")
