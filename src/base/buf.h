@@ -23,6 +23,8 @@ void buf_puts(struct buf *b, const char *s);
 void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+/* The text alone, to be freed by the caller. */
+char *buf_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* n writable bytes after the text, for read(2) and similar calls; buf_grew() sets how many were
  * written. */

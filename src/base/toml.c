@@ -1,10 +1,13 @@
 /* toml.c - see toml.h. Statements, keys, tables and arrays. There are two passes. The first checks
  * all bytes for what TOML forbids everywhere (invalid UTF-8, control characters, a CR alone), so
  * that the parser need not. The second parses the grammar. A table stores how it was created,
- * because that decides what may be added to it: IMPLIED on the way of a header, [a.b] makes a: one
- * header or dotted keys may still define it HEADER by [a]: only the lines below it, and headers of
- * tables inside DOTTED by a.b = 1: dotted keys of the same section, and headers of tables inside
- * WHOLE by { } or [ ]: nobody REPEATED (an array) by [[a]]: only another [[a]] */
+ * because that decides what may be added to it later:
+ *
+ *	IMPLIED   the header [a.b] created a        one header or dotted keys may define it
+ *	HEADER    [a]                               the lines below it, and headers of tables in it
+ *	DOTTED    a.b = 1                           dotted keys of the same section, headers of tables in it
+ *	WHOLE     { } or [ ]                        nothing
+ *	REPEATED  [[a]], an array                   another [[a]] */
 #include "base/toml_scan.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"

@@ -14,18 +14,6 @@
 
 enum { HEAD = 64 * 1024, SOURCES_MAX = 4096 };
 
-static char *inputs_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static char *inputs_text(const char *fmt, ...)
-{
-	struct buf b = { 0 };
-	va_list ap;
-
-	va_start(ap, fmt);
-	buf_vprintf(&b, fmt, ap);
-	va_end(ap);
-	return buf_steal(&b);
-}
-
 static const char *last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -49,7 +37,7 @@ static char *below_root(const struct run_inputs *in, const char *path)
 
 	if (!real || strncmp(real, in->root, n) != 0 || real[n] != '/')
 		return NULL;
-	return inputs_text("%s", real + n + 1);
+	return buf_text("%s", real + n + 1);
 }
 
 /* A plain relative path is kept; one that leads elsewhere is reduced to its last part. */
@@ -85,8 +73,8 @@ static int plan_file(struct run_inputs *in, const char *path, char **out_place, 
 		*out_place = steal(&place);
 		return 0; /* the folder brings it */
 	}
-	place = inputs_text("%s", stays_below(path) ? path : last_part(path));
-	to = inputs_text("%s/%s", BOX_HOME, place);
+	place = buf_text("%s", stays_below(path) ? path : last_part(path));
+	to = buf_text("%s/%s", BOX_HOME, place);
 	for (unsigned i = 0; i < in->nfiles; i++) {
 		if (strcmp(in->files[i].to, to) != 0)
 			continue;
@@ -106,7 +94,7 @@ static int plan_file(struct run_inputs *in, const char *path, char **out_place, 
 			abort();
 	}
 	in->files[in->nfiles++] =
-		(struct run_inputs_file){ .from = inputs_text("%s", path), .to = steal(&to) };
+		(struct run_inputs_file){ .from = buf_text("%s", path), .to = steal(&to) };
 	*out_place = steal(&place);
 	return 0;
 }
@@ -210,7 +198,7 @@ static void find_sources(struct run_inputs *in, const char *place)
 {
 	const char *slash = strrchr(place, '/');
 	auto_free char *folder =
-		inputs_text("%.*s", slash ? (int)(slash - place) : 1, slash ? place : ".");
+		buf_text("%.*s", slash ? (int)(slash - place) : 1, slash ? place : ".");
 	int fd = openat(in->workdir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
@@ -220,8 +208,8 @@ static void find_sources(struct run_inputs *in, const char *place)
 		return;
 	}
 	while (in->program.nsources < SOURCES_MAX && (e = readdir(d)) != NULL) {
-		auto_free char *path = inputs_text("%.*s%s", slash ? (int)(slash + 1 - place) : 0,
-						   place, e->d_name);
+		auto_free char *path =
+			buf_text("%.*s%s", slash ? (int)(slash + 1 - place) : 0, place, e->d_name);
 
 		program_add_source(&in->program, path);
 	}
@@ -298,7 +286,7 @@ static int plan_argument(struct run_inputs *in, const char *arg, char **out, str
 	struct stat st;
 
 	if (*arg == '-' || stat(arg, &st) < 0 || !S_ISREG(st.st_mode) || is_in_every_box(arg)) {
-		*out = inputs_text("%s", arg);
+		*out = buf_text("%s", arg);
 		return 0;
 	}
 	if (access(arg, R_OK) < 0)

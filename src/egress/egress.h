@@ -1,11 +1,12 @@
 /* egress.h - the process through which boxes reach registries, and nothing else.
  * Owns:         the listening sockets in the boxes' networks, the connections on them, the reports.
- * Does not own: the boxes, nor who may ask for what (the server). What the operator permits is told
- *               here by the supervisor, and checked here again: a server that lies reaches no other host.
+ * Does not own: the boxes, nor which client may request what (the server). The supervisor sends the rules of the
+ *               operator, and egress checks each connection against them: a compromised server
+ *               reaches no other host.
  *
  *   box ── 127.0.0.1:3128 ──► way ──► proxy ──► a host that a rule of the box and one of the operator fit
  *
- * Boxes and hosts are strangers, both. */
+ * Neither boxes nor hosts are trusted. */
 #pragma once
 #include "base/err.h"
 #include "egress/resolver.h"

@@ -89,18 +89,6 @@ static const char *program_likely_entry(const struct lang *l, const struct progr
 	return n == 1 ? only : NULL;
 }
 
-static char *program_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static char *program_text(const char *fmt, ...)
-{
-	struct buf b = { 0 };
-	va_list ap;
-
-	va_start(ap, fmt);
-	buf_vprintf(&b, fmt, ap);
-	va_end(ap);
-	return buf_steal(&b);
-}
-
 static void program_append_source(struct program *p, const char *path)
 {
 	if ((p->nsources & (p->nsources + 1)) == 0) { /* 0, 1, 3, 7, ...: full */
@@ -108,14 +96,14 @@ static void program_append_source(struct program *p, const char *path)
 		if (!p->sources)
 			abort();
 	}
-	p->sources[p->nsources++] = program_text("%s", path);
+	p->sources[p->nsources++] = buf_text("%s", path);
 	p->sources[p->nsources] = NULL;
 }
 
 void program_add_source(struct program *p, const char *path)
 {
 	auto_free char *full =
-		*path == '/' ? program_text("%s", path) : program_text("%s/%s", BOX_HOME, path);
+		*path == '/' ? buf_text("%s", path) : buf_text("%s/%s", BOX_HOME, path);
 
 	if (lang_has_ending(p->lang, path) && strcmp(full, p->source) != 0)
 		program_append_source(p, full);
@@ -126,15 +114,14 @@ void program_place(struct program *p, const char *entry, const char *text, size_
 {
 	const char *name, *dot;
 
-	p->source =
-		*entry == '/' ? program_text("%s", entry) : program_text("%s/%s", BOX_HOME, entry);
+	p->source = *entry == '/' ? buf_text("%s", entry) : buf_text("%s/%s", BOX_HOME, entry);
 	name = strrchr(p->source, '/') + 1;
 	dot = strrchr(name, '.');
-	p->binary = binary_beside ? program_text("%s.out", p->source)
-				  : program_text("/tmp/%.*s.out",
-						 dot && dot != name ? (int)(dot - name)
-								    : (int)strlen(name),
-						 name);
+	p->binary = binary_beside
+			    ? buf_text("%s.out", p->source)
+			    : buf_text("/tmp/%.*s.out",
+				       dot && dot != name ? (int)(dot - name) : (int)strlen(name),
+				       name);
 	program_append_source(p, p->source);
 	if (!p->lang)
 		return;

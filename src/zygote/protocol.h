@@ -26,10 +26,10 @@ struct zygote_fork_order { /* fds: pidfd of the box's init, the child's socket, 
 	int32_t landlock_abi;
 	uint32_t born_in; /* 1: the fourth descriptor is the cgroup to be born in */
 	uint32_t ntasks;
-	uint32_t waits; /* 1: nobody needs it yet, so it has time to get ready */
+	uint32_t waits; /* 1: for the pool: it may prepare before it is used */
 };
 
-struct zygote_report {  /* from the child once it is sealed, or from whoever could not go on */
+struct zygote_report { /* from the child when it is isolated, or from the process whose step failed */
 	struct err err; /* kind 0: all is well */
 	int32_t pid;    /* in the box's pid namespace */
 };
