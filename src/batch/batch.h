@@ -1,6 +1,6 @@
 /* batch.h - thousands of small programs, each in a fresh box, results in the order they end.
  * Owns:         every batch that runs or is being read, the programs in flight, the scheduling.
- * Does not own: clients (v1/batch.c), boxes beyond their jobs (job.h), the format of files
+ * Does not own: clients (v1run/batch.c), boxes beyond their jobs (job.h), the format of files
  * (spool.h).
  *
  *   client --> ID.in --> [scheduling] --> job, job, job ... --> ID.out --> clients

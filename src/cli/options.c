@@ -2,7 +2,7 @@
 #include "cli/options.h"
 #include "base/cleanup.h"
 #include "client/box_handle.h"
-#include "cli/packages.h"
+#include "cli/package_request.h"
 
 #include <stdio.h>
 #include <string.h>

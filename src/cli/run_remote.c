@@ -10,7 +10,7 @@
 #include "cli/below.h"
 #include "cli/exec_follow.h"
 #include "cli/attach_io.h"
-#include "cli/packages.h"
+#include "cli/package_request.h"
 #include "cli/box_path.h"
 #include "cli/api_client.h"
 #include "lang/package.h"
@@ -57,9 +57,9 @@ static json_t *remote_describe_box(const struct options *o, const struct args *a
 	int m = language ? package_manager_of(language) : PM_PIP;
 	json_t *limits = json_object(),
 	       *doc = json_pack("{s:o, s:s}", "limits", limits, "on_timeout", "kill"),
-	       *packages = packages_json(a, OPT_PACKAGE,
-					 package_manager_name(m < 0 ? PM_PIP
-								    : (enum package_manager)m));
+	       *packages = package_request_json(
+		       a, OPT_PACKAGE,
+		       package_manager_name(m < 0 ? PM_PIP : (enum package_manager)m));
 
 	put_limit(limits, "mem", l->mem_bytes, d.mem_bytes);
 	put_limit(limits, "disk", l->disk_bytes, d.disk_bytes);

@@ -5,8 +5,8 @@
  * in its table, and for addresses with a host name or TLS. See docs/architecture.md, "Two
  * executables". */
 #include "base/cleanup.h"
-#include "cli/dispatch.h"
-#include "cli/commands.h"
+#include "commands/dispatch.h"
+#include "commands/commands.h"
 #include "jail/feature.h"
 #include "daemon/config_checks.h"
 #include "daemon/endpoint.h"

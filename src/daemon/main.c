@@ -3,8 +3,8 @@
  * What a command needs to know about this build is passed to it here; the commands themselves
  * are in one file each. */
 #include "base/cleanup.h"
-#include "cli/dispatch.h"
-#include "cli/commands.h"
+#include "commands/dispatch.h"
+#include "commands/commands.h"
 #include "jail/launch.h"
 #include "jail/feature.h"
 #include "keeper/keeper.h"

@@ -17,11 +17,12 @@
 #include "api/oidc.h"
 #include "base/buf.h"
 #include "base/log.h"
-#include "v1/agents.h"
-#include "v1/host_sampler.h"
+#include "v1agent/agents.h"
+#include "v1box/host_sampler.h"
 #include "v1/v1.h"
 #include "base/cleanup.h"
 #include "e2b/e2b.h"
+#include "e2bcontrol/e2bcontrol.h"
 #include "egress/allow_rule.h"
 #include "batch/batch.h"
 #include "buildcache/compile_reuse.h"
@@ -545,9 +546,10 @@ static int server_begin(struct server *x, struct err *e)
 	static struct egress_child_rules rules;
 	int statm =
 		open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
-	static const struct api_surface *const surfaces[] = { &e2b_surface, &tool_surface,
-							      &mcp_surface, &swerex_surface,
-							      &ui_surface,  NULL };
+	static const struct api_surface *const surfaces[] = {
+		&e2b_surface,    &e2bcontrol_surface, &tool_surface, &mcp_surface,
+		&swerex_surface, &ui_surface,         NULL
+	};
 	char boot[64];
 
 	conf.hooks = hooks;

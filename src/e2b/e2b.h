@@ -1,11 +1,10 @@
-/* e2b.h - the E2B surface: requests of E2B's own clients, answered with Atoll's boxes.
- * Owns:         what a request is for (control plane, a box's port), the form of E2B's answers.
+/* e2b.h - the E2B protocol at ports of boxes: requests of E2B's own clients, answered with Atoll's boxes.
+ * Owns:         which box and port a request is for, the form of E2B's answers.
  * Does not own: boxes, programs, cells, files: those belong to fleet, as for every other
  * surface.
  *
  *   head -> names a box and a port? -> 49983: envd's table · 49999: the interpreter's · else: that port
- *        -> a path of E2B's?        -> the control plane's table
- *        -> not this surface
+ *        -> else: not this surface; the next one is the control plane, e2bcontrol/
  *
  * docs/e2b.md has the details. An E2B sandbox is a box, and its id is the box's. */
 #pragma once
@@ -20,12 +19,10 @@ struct e2b;
 must_check int e2b_init(struct api *a, struct err *e);
 void e2b_fini(struct api *a);
 extern const struct api_surface e2b_surface;
-int e2b_control_take(struct call *c);      /* as the take() of a surface: paths of the control
-					    * plane */
 extern const struct field e2b_any_query[]; /* their clients send parameters of many kinds */
 
-/* The tables, one file each: routes.c, envd.c, interpreter.c. */
-extern struct api_table e2b_control, e2b_envd, e2b_interpreter;
+/* The tables, one file each: envd.c, interpreter.c. */
+extern struct api_table e2b_envd, e2b_interpreter;
 
 /* ---- what this surface stores with a box, under "e2b" ---- */
 enum { E2B_TOKEN = 40 };

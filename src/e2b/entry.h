@@ -1,5 +1,5 @@
 /* entry.h - paths and file entries in E2B's form.
- * The entries come from the box (v1/file_request.h): bounded, and never trusted. */
+ * The entries come from the box (v1box/file_request.h): bounded, and never trusted. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"

@@ -1,5 +1,5 @@
 /* envd_http.c - envd's small REST routes: what the box uses, its variables; and CORS. */
-#include "v1/usage_sampler.h"
+#include "v1box/usage_sampler.h"
 #include "base/cleanup.h"
 #include "e2b/envd.h"
 

@@ -1,6 +1,7 @@
 /* errors.c - E2B's shapes of an error. */
 #include "base/cleanup.h"
 #include "record/changes.h"
+#include "api/fields.h"
 #include "e2b/e2b.h"
 
 #include <stdarg.h>
@@ -44,6 +45,8 @@ static int errors_admit(struct call *c)
 		c->match.params[0][strcspn(c->match.params[0], "-")] = 0;
 	return call_authorize(c);
 }
+
+const struct field e2b_any_query[] = { { .name = FIELDS_OTHERS }, { 0 } };
 
 const struct api_format e2b_format = { .error = e2b_format_error, .admit = errors_admit };
 

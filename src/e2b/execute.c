@@ -4,7 +4,7 @@
  *
  * A client that disconnects interrupts the cell. When the box ends, the connection is cut: the
  * client then asks whether the box exists, and reports to its caller. */
-#include "v1/cells.h"
+#include "v1run/cells.h"
 #include "api/fields.h"
 #include "base/cleanup.h"
 #include "record/record.h"

@@ -7,7 +7,7 @@
  * A worker that is root in the box does all of it. The user of the request decides where
  * relative paths begin, and owns new files. */
 #pragma once
-#include "v1/file_request.h"
+#include "v1box/file_request.h"
 #include "e2b/connect.h"
 
 enum { FILES_WORKER = WIRE_FILES_ROOT_IF };

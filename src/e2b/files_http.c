@@ -5,7 +5,7 @@
  * Nothing is collected: while the pipe is full the server does not read from the connection. A
  * plain body goes into the pipe by splice(). A file gets its name when all of it has arrived;
  * when the client disconnects, the worker ends, and the incomplete file is removed. */
-#include "v1/download.h"
+#include "v1box/download.h"
 #include "base/cleanup.h"
 #include "record/changes.h"
 #include "e2b/file_auth.h"

@@ -1,7 +1,7 @@
 /* interpreter.c - see interpreter.h. */
 #include "e2b/interpreter.h"
 #include "api/auth.h"
-#include "v1/contexts.h"
+#include "v1run/contexts.h"
 #include "api/fields.h"
 #include "api/quota.h"
 #include "base/cleanup.h"

@@ -1,7 +1,7 @@
-/* oneshot.c - see oneshot.h. A run request (v1/run_request.h) whose record is sent as an
+/* oneshot.c - see oneshot.h. A run request (v1run/run_request.h) whose record is sent as an
  * execution. */
 #include "e2b/oneshot.h"
-#include "v1/run_request.h"
+#include "v1run/run_request.h"
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "e2b/interpreter.h"

@@ -1,6 +1,6 @@
 /* process.c - see process.h. Starts or finds a program and sends its events: one JSON text each. */
 #include "e2b/process.h"
-#include "v1/run_request.h"
+#include "v1run/run_request.h"
 #include "api/quota.h"
 #include "base/cleanup.h"
 #include "e2b/process_spec.h"

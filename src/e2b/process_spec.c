@@ -1,7 +1,7 @@
 /* process_spec.c - see process_spec.h. */
 #include "e2b/process_spec.h"
-#include "v1/boxes.h"
-#include "v1/replay.h"
+#include "v1box/boxes.h"
+#include "v1run/replay.h"
 #include "client/box_handle.h"
 #include "record/changes.h"
 

@@ -1,5 +1,5 @@
 /* mcp_resources.c - other parts of MCP: files as resources, prompts, completions. */
-#include "v1/files.h"
+#include "v1box/files.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/hex.h"

@@ -1,5 +1,5 @@
 /* mcp_tools.c - tools/call: the box it is about, its progress, its result. */
-#include "v1/boxes.h"
+#include "v1box/boxes.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "mcp/mcp.h"

@@ -1,6 +1,6 @@
 /* pipeline.h - from a task to a report: the states, the documents, the events.
  * Owns: every pipeline that runs or is watched, and the work in progress of its stage.
- * Does not own: rows (store/pipelines.h), clients (v1/pipelines.c), what a stage does (plan.h,
+ * Does not own: rows (store/pipelines.h), clients (v1agent/pipelines.c), what a stage does (plan.h,
  *               code.h, execute.h, debug.h, repair.h, roles.h).
  *
  *   a document is stored --> apply.c --> what comes next --> a stage --> its document is stored ...

@@ -1,6 +1,6 @@
 /* swerex_call.c - see swerex_call.h. */
 #include "swerex/swerex_call.h"
-#include "v1/boxes.h"
+#include "v1box/boxes.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "base/head_tail.h"

@@ -1,6 +1,6 @@
 /* boxes.c - create_box, list_boxes, delete_box: those of /v1. */
-#include "v1/box_spec.h"
-#include "v1/boxes.h"
+#include "v1box/box_spec.h"
+#include "v1box/boxes.h"
 #include "base/cleanup.h"
 #include "tools/tool.h"
 

@@ -1,5 +1,5 @@
 /* command.c - run_command, run_code. They are run requests of /v1, and have run records. */
-#include "v1/run_request.h"
+#include "v1run/run_request.h"
 #include "base/cleanup.h"
 #include "fleet/exec.h"
 #include "lang/install.h"

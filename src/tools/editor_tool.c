@@ -1,5 +1,5 @@
 /* editor_tool.c - the editor that Anthropic's models know: view, create, str_replace, insert. */
-#include "v1/files.h"
+#include "v1box/files.h"
 #include "base/cleanup.h"
 #include "tools/file_ops.h"
 

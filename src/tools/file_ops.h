@@ -1,7 +1,7 @@
 /* file_ops.h - files of a box for a tool: one step after the other, by one worker.
  * Owns: the bytes of the last file that was read. A failure ends the job. */
 #pragma once
-#include "v1/file_request.h"
+#include "v1box/file_request.h"
 #include "tools/tool.h"
 
 enum { CONTENT_MAX = 4 << 20 }; /* of a file that is held in memory */

@@ -1,5 +1,5 @@
 /* list_search.c - list_files and search_files: the answers of /v1 as lines. */
-#include "v1/files.h"
+#include "v1box/files.h"
 #include "base/cleanup.h"
 #include "tools/tool.h"
 

@@ -1,5 +1,5 @@
 /* read_output.c - read_output: a part of the output of a program, while it runs and afterwards. */
-#include "v1/execs.h"
+#include "v1run/execs.h"
 #include "base/cleanup.h"
 #include "fleet/exec_reader.h"
 #include "tools/tool.h"

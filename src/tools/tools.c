@@ -1,5 +1,5 @@
 /* tools.c - the table of tools, and its formats. */
-#include "v1/file_request.h"
+#include "v1box/file_request.h"
 #include "api/fields.h"
 #include "base/cleanup.h"
 #include "tools/tool.h"

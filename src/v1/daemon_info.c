@@ -1,7 +1,7 @@
 /* daemon_info.c - see daemon_info.h. */
 #include "pipeline/pipeline.h"
 #include "v1/daemon_info.h"
-#include "v1/models.h"
+#include "v1agent/models.h"
 #include "v1/ui.h"
 #include "api/keeper_info.h"
 #include "api/fields.h"

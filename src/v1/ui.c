@@ -114,7 +114,7 @@ static int ui_accepts_gzip(const struct http_req *r)
 
 /* ---- the answer ---- */
 
-/* Where previews of boxes come from (v1/ports.c): names below each domain, or below localhost. */
+/* Where previews of boxes come from (v1box/ports.c): names below each domain, or below localhost. */
 static void ui_frame_sources(const struct api *a, struct buf *out)
 {
 	static const char *const otherwise[] = { "localhost", NULL };

@@ -3,11 +3,11 @@
 #include "batch/batch.h"
 #include "fleet/snapshot.h"
 #include "pipeline/pipeline.h"
-#include "v1/batch.h"
-#include "v1/host_sampler.h"
-#include "v1/languages.h"
-#include "v1/pipelines.h"
-#include "v1/usage_sampler.h"
+#include "v1run/batch.h"
+#include "v1box/host_sampler.h"
+#include "v1run/languages.h"
+#include "v1agent/pipelines.h"
+#include "v1box/usage_sampler.h"
 
 static void v1_on_second(struct api *a)
 {

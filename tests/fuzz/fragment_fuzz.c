@@ -2,7 +2,7 @@
  * The result has files with texts, exactly one thing to run, and the session that was asked for. */
 #include "api/fields.h"
 #include "fuzz.h"
-#include "v1/fragment.h"
+#include "v1run/fragment.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,0 +1,192 @@
+/* new.c - `atoll new`: a box that stays. */
+#include "base/id.h"
+#include "cli/fields.h"
+#include "cli/options.h"
+#include "cli/package_request.h"
+#include "cli/api_client.h"
+#include "commands/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	NEW_TEMPLATE,
+	NEW_MEM,
+	NEW_CPU,
+	NEW_CPU_TIME,
+	NEW_DISK,
+	NEW_FILES,
+	NEW_PIDS,
+	NEW_ENV,
+	NEW_META,
+	NEW_SESSION,
+	NEW_LIFETIME,
+	NEW_IDLE,
+	NEW_ON_TIMEOUT,
+	NEW_KEEP,
+	NEW_VOLUME,
+	NEW_PACKAGE,
+	NEW_SNAPSHOT,
+	NEW_COLD,
+	NEW_NFLAGS,
+};
+
+static const struct flag flags[NEW_NFLAGS] = {
+	[NEW_TEMPLATE] = { "template", 't', FLAG_TEXT, "NAME", "template of the box (base)" },
+	[NEW_MEM] = OPTION_MEM,
+	[NEW_CPU] = OPTION_CPU,
+	[NEW_CPU_TIME] = OPTION_CPU_TIME,
+	[NEW_DISK] = OPTION_DISK,
+	[NEW_FILES] = OPTION_FILES,
+	[NEW_PIDS] = OPTION_PIDS,
+	[NEW_ENV] = OPTION_ENV,
+	[NEW_META] = FIELD_FLAG_META,
+	[NEW_SESSION] = { "session", 0, FLAG_TEXT, "TEXT",
+			  "return the box of this session, always the same one" },
+	[NEW_LIFETIME] = FIELD_FLAG_LIFETIME("time until the box times out (10m)"),
+	[NEW_IDLE] = FIELD_FLAG_IDLE,
+	[NEW_ON_TIMEOUT] = FIELD_FLAG_ON_TIMEOUT,
+	[NEW_KEEP] = FIELD_FLAG_KEEP,
+	[NEW_VOLUME] = { "volume", 0, FLAG_WORDS, "NAME:PATH[:ro]",
+			 "mount a volume at this path; may be repeated" },
+	[NEW_PACKAGE] = OPTION_PACKAGE,
+	[NEW_SNAPSHOT] = { "snapshot", 0, FLAG_TEXT, "NAME",
+			   "start with the files of this snapshot" },
+	[NEW_COLD] = OPTION_COLD,
+};
+
+static int put_volumes(struct api_client *r, json_t *doc, const struct args *a)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < a->ngiven; i++) {
+		const char *text = a->given[i].text, *colon, *end;
+		char shown[SHOWN];
+
+		if (a->given[i].flag != NEW_VOLUME)
+			continue;
+		colon = strchr(text, ':');
+		end = colon ? colon + strlen(colon) : NULL;
+		if (colon && end - colon > 3 && !strcmp(end - 3, ":ro"))
+			end -= 3;
+		if (!colon || colon == text || colon + 1 >= end || colon[1] != '/' ||
+		    json_array_append_new(all, json_pack("{s:s%, s:s%, s:b}", "name", text,
+							 (size_t)(colon - text), "path", colon + 1,
+							 (size_t)(end - colon - 1), "read_only",
+							 *end != 0)) < 0) {
+			json_decref(all);
+			return api_client_usage(r,
+						"--volume: '%s' is not NAME:/PATH or NAME:/PATH:ro",
+						cli_error_shown(text, shown));
+		}
+	}
+	if (json_array_size(all))
+		json_object_set(doc, "volumes", all);
+	json_decref(all);
+	return 0;
+}
+
+static json_t *limits_of(const struct args *a)
+{
+	json_t *l = json_object();
+
+	fields_number(l, a, NEW_MEM, "mem");
+	fields_number(l, a, NEW_CPU, "cpu_milli");
+	fields_number(l, a, NEW_CPU_TIME, "cpu_ms");
+	fields_number(l, a, NEW_DISK, "disk");
+	fields_number(l, a, NEW_FILES, "files");
+	fields_number(l, a, NEW_PIDS, "pids");
+	return l;
+}
+
+static int new_describe(struct api_client *r, json_t *doc, const struct args *a)
+{
+	if (fields_on_timeout(r, doc, a, NEW_ON_TIMEOUT))
+		return r->status;
+	if (a->nwords)
+		json_object_set_new(doc, "name", json_string(a->words[0]));
+	fields_text(doc, a, NEW_TEMPLATE, "template");
+	fields_text(doc, a, NEW_SESSION, "session");
+	fields_text(doc, a, NEW_SNAPSHOT, "snapshot");
+	fields_number(doc, a, NEW_LIFETIME, "lifetime_ms");
+	fields_number(doc, a, NEW_IDLE, "idle_ms");
+	json_object_set_new(doc, "limits", limits_of(a));
+	if (args_has(a, NEW_PACKAGE))
+		json_object_set_new(doc, "packages", package_request_json(a, NEW_PACKAGE, "pip"));
+	if (args_has(a, NEW_COLD))
+		json_object_set_new(doc, "cold", json_true());
+	if (fields_pairs(r, doc, a, NEW_ENV, "env") ||
+	    fields_pairs(r, doc, a, NEW_META, "metadata") || put_volumes(r, doc, a))
+		return r->status;
+	return fields_keep(r, doc, a, NEW_KEEP, NEW_ON_TIMEOUT);
+}
+
+static void new_say(const struct cli *cli, const json_t *box)
+{
+	const char *name = api_client_text(box, "name"), *id = api_client_text(box, "id");
+	char ends[24];
+
+	if (cli->json) {
+		api_client_print(box);
+		return;
+	}
+	puts(*name && !cli->quiet ? name : id);
+	if (!cli->quiet && isatty(2))
+		fprintf(stderr, "atoll: box %s is ready and ends in %s\n", id,
+			api_client_until(ends, box, "ends"));
+}
+
+static int new_make(struct api_client *r, const struct args *a)
+{
+	json_t *doc = json_object();
+	char once[ID_LEN + 1];
+	struct err e;
+
+	if (new_describe(r, doc, a)) {
+		json_decref(doc);
+		return r->status;
+	}
+	/* So that one box is created, even if the answer is lost and the request is repeated. */
+	if (id_new(once, &e) == 0)
+		r->once = once;
+	doc = api_client_json(r, "POST", "/v1/boxes", doc);
+	if (!doc)
+		return r->status;
+	new_say(r->cli, doc);
+	json_decref(doc);
+	return 0;
+}
+
+static int run_new(const struct cli *cli, const struct args *a)
+{
+	return api_client_command(cli, a, new_make);
+}
+
+static const struct example examples[] = {
+	{ "atoll new demo", "create a box named demo" },
+	{ "atoll new demo --keep 2h && atoll shell demo",
+	  "keep its files for two hours after the timeout" },
+	{ "atoll new --mem 1G --cpu 2 --lifetime 1h -q",
+	  "create a larger box for an hour; print its id" },
+	{ "atoll new demo --volume data:/data", "create a box with a volume; see atoll volume" },
+	{ "atoll new --session alice", "return the box of a session, always the same one" },
+	{ 0 },
+};
+
+const struct command command_new = {
+	/* clang-format off */
+	.name = "new",
+	.group = "Boxes",
+	.usage = "[FLAGS] [NAME]",
+	.summary = "create a box that stays",
+	.notes = "Prints the name of the box, or its id if it has no name. A box times out after its lifetime,\n"
+		 "or after --idle without activity. It is then deleted; with --keep, its programs end and its\n"
+		 "files stay.",
+	.flags = flags,
+	.nflags = NEW_NFLAGS,
+	.max_words = 1,
+	.examples = examples,
+	.run = run_new,
+	/* clang-format on */
+};

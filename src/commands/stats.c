@@ -1,0 +1,135 @@
+/* stats.c - `atoll stats`: what a box uses, now or every second, or what it has used. */
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "cli/api_client.h"
+#include "cli/table.h"
+#include "commands/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STATS_FOLLOW, STATS_SINCE, STATS_NFLAGS };
+
+static const struct flag flags[STATS_NFLAGS] = {
+	[STATS_FOLLOW] = { "follow", 'f', FLAG_SWITCH, NULL, "print every second" },
+	[STATS_SINCE] = { "since", 0, FLAG_TEXT, "WHEN",
+			  "past usage since: 15m, or a point in time" },
+};
+
+static void stats_amount(const char *name, const json_t *doc, const char *used, const char *most,
+			 int bytes)
+{
+	char now[UNITS_TEXT] = "-", limit[UNITS_TEXT] = "-";
+	int64_t n = api_client_int(doc, used, -1), m = api_client_int(doc, most, -1);
+
+	if (bytes && n >= 0)
+		units_size(now, (uint64_t)n);
+	else if (n >= 0)
+		snprintf(now, sizeof(now), "%lld", (long long)n);
+	if (bytes && m >= 0)
+		units_size(limit, (uint64_t)m);
+	else if (m >= 0)
+		snprintf(limit, sizeof(limit), "%lld", (long long)m);
+	printf("%-10s %12s of %s\n", name, now, limit);
+}
+
+static void print_now(const json_t *s)
+{
+	int64_t us = api_client_int(json_object_get(s, "cpu"), "us", -1);
+	char text[UNITS_TEXT] = "-";
+
+	stats_amount("memory", json_object_get(s, "memory"), "now", "limit", 1);
+	stats_amount("peak", json_object_get(s, "memory"), "peak", "limit", 1);
+	stats_amount("processes", json_object_get(s, "pids"), "now", "limit", 0);
+	stats_amount("disk", json_object_get(s, "disk"), "used", "limit", 1);
+	stats_amount("files", json_object_get(s, "disk"), "files", "files_limit", 0);
+	printf("%-10s %12s\n", "cpu", us < 0 ? text : units_time(text, (uint64_t)us));
+	printf("%-10s %12lld\n", "programs", (long long)api_client_int(s, "running", 0));
+}
+
+static int each_second(void *ctx, json_t *line)
+{
+	const struct cli *cli = ctx;
+	char mem[UNITS_TEXT] = "-", disk[UNITS_TEXT] = "-";
+	const json_t *memory = json_object_get(line, "memory"), *d = json_object_get(line, "disk");
+
+	if (strcmp(api_client_text(line, "type"), "stats") != 0)
+		return 0;
+	if (cli->json)
+		api_client_print(line);
+	else
+		printf("%s  memory %s  processes %lld  disk %s\n", api_client_text(line, "at"),
+		       units_size(mem, (uint64_t)api_client_int(memory, "now", 0)),
+		       (long long)api_client_int(json_object_get(line, "pids"), "now", 0),
+		       units_size(disk, (uint64_t)api_client_int(d, "used", 0)));
+	return fflush(stdout) != 0;
+}
+
+static int stats_follow(struct api_client *r, const char *box)
+{
+	auto_free char *path = api_client_path("/v1/boxes/%s/stats?follow=true", box);
+
+	return api_client_lines(r, "GET", path, NULL, each_second, (void *)r->cli);
+}
+
+static int stats_do_show(struct api_client *r, const char *box, const char *since)
+{
+	json_t *doc = since ? api_client_get(r, "/v1/boxes/%s/stats/history?since=%s", box, since)
+			    : api_client_get(r, "/v1/boxes/%s/stats", box);
+	size_t i;
+	json_t *v;
+
+	if (!doc)
+		return r->status;
+	if (r->cli->json)
+		api_client_print(doc);
+	else if (!since)
+		print_now(doc);
+	else
+		json_array_foreach(json_object_get(doc, "items"), i, v) api_client_print(v);
+	json_decref(doc);
+	return 0;
+}
+
+static int stats_stats(struct api_client *r, const struct args *a)
+{
+	int status;
+
+	if (!a->nwords) {
+		api_client_usage(r, "stats: missing box");
+		cli_error_hint(&r->error, "list", "atoll ls");
+		cli_error_hint(&r->error, "all", "atoll top");
+		return r->status;
+	}
+	status = args_has(a, STATS_FOLLOW)
+			 ? stats_follow(r, a->words[0])
+			 : stats_do_show(r, a->words[0], args_text(a, STATS_SINCE, NULL));
+	if (status)
+		api_client_explain_box(r, a->words[0]);
+	return status;
+}
+
+static int run_stats(const struct cli *cli, const struct args *a)
+{
+	return api_client_command(cli, a, stats_stats);
+}
+
+static const struct example examples[] = {
+	{ "atoll stats demo", "print memory, CPU, processes and disk" },
+	{ "atoll stats -f demo --json", "print a line of JSON every second" },
+	{ "atoll stats demo --since 1h --json", "print the usage of the last hour" },
+	{ 0 },
+};
+
+const struct command command_stats = {
+	.name = "stats",
+	.group = "Observe",
+	.usage = "[FLAGS] BOX",
+	.summary = "print the resource usage of a box",
+	.flags = flags,
+	.nflags = STATS_NFLAGS,
+	.max_words = 1,
+	.examples = examples,
+	.run = run_stats,
+};

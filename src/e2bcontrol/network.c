@@ -1,0 +1,333 @@
+/* network.c - see network.h.
+ *
+ *   not set              as e2b.internet: no hosts, or as in the next line
+ *   internet: true       all hosts that the operator permits
+ *   denyOut              removes addresses, and all hosts given by name: their addresses are not
+ *                        known here
+ *   allowOut             is added: each entry, as far as the operator permits it */
+#include "e2bcontrol/network.h"
+#include "base/cleanup.h"
+#include "e2bcontrol/sandboxes.h"
+#include "egress/allow_rule.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ENTRIES_MAX = 256 };
+
+#define EGRESS_FIELDS                                                                                   \
+	{ "allowOut", FIELD_TEXTS, 0,                                                                   \
+	  0,          ENTRIES_MAX, "allowed targets: CIDR, address, name or *.name",                    \
+	  NULL },                                                                                       \
+		{ "denyOut", FIELD_TEXTS, 0, 0, ENTRIES_MAX, "denied targets: CIDR or address", NULL }, \
+		{ "rules", FIELD_ANY, 0, 0, 0, "not supported", NULL },                                 \
+	{                                                                                               \
+		"egressProxy", FIELD_ANY, 0, 0, 0, "not supported", NULL                                \
+	}
+
+const struct field network_fields[] = {
+	EGRESS_FIELDS,
+	{ "allowPublicTraffic", FIELD_BOOL, 0, 0, 0, "ports of the sandbox need no token", NULL },
+	{ "maskRequestHost", FIELD_TEXT, 0, 0, 255,
+	  "Host header of requests to ports of the sandbox", NULL },
+	{ "httpsPorts", FIELD_ANY, 0, 0, 0, "not supported", NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+const struct field network_update_fields[] = {
+	EGRESS_FIELDS,
+	{ "allow_internet_access", FIELD_BOOL, 0, 0, 0,
+	  "may reach all hosts that the server permits", NULL },
+	{ .name = FIELDS_OTHERS },
+	{ 0 },
+};
+
+void network_fini(struct network *n)
+{
+	json_decref(n->hosts);
+	json_decref(n->said);
+	*n = (struct network){ 0 };
+}
+
+/* ---- one entry ---- */
+
+struct target {
+	int range; /* addresses; else a name */
+	int family;
+	unsigned bits;
+	uint8_t addr[16];
+	struct allow_rule name;
+};
+
+static int read_address(const char *text, struct target *out)
+{
+	out->range = 1;
+	out->family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	out->bits = out->family == AF_INET ? 32 : 128;
+	return inet_pton(out->family, text, out->addr) == 1 ? 0 : -1;
+}
+
+static int read_range(const char *text, struct target *out)
+{
+	const char *slash = strchr(text, '/');
+	char addr[INET6_ADDRSTRLEN], *end;
+	unsigned long bits;
+
+	if ((size_t)(slash - text) >= sizeof(addr) || !slash[1] || strlen(slash + 1) > 3 ||
+	    strspn(slash + 1, "0123456789") != strlen(slash + 1))
+		return -1;
+	snprintf(addr, sizeof(addr), "%.*s", (int)(slash - text), text);
+	bits = strtoul(slash + 1, &end, 10);
+	if (read_address(addr, out) < 0 || bits > out->bits)
+		return -1;
+	out->bits = (unsigned)bits;
+	return 0;
+}
+
+static int read_target(const char *text, int names, struct target *out, struct err *e)
+{
+	*out = (struct target){ 0 };
+	if (strchr(text, '/')) {
+		if (read_range(text, out) < 0)
+			return err_set(e, ERR_INVALID, "'%.60s' is no CIDR", text);
+		return 0;
+	}
+	if (read_address(text, out) == 0)
+		return 0;
+	out->range = 0;
+	if (!names)
+		return err_set(e, ERR_INVALID,
+			       "'%.60s' is no address and no CIDR, and names cannot be denied",
+			       text);
+	if (strchr(text, ':') || rule_parse(&out->name, text, e) < 0)
+		return err_set(e, ERR_INVALID,
+			       "'%.60s' is no address, no CIDR and no name of a host", text);
+	return 0;
+}
+
+static int is_everything(const struct target *x)
+{
+	return x->range && x->bits == 0;
+}
+
+static int network_holds(const struct target *range, const char *host)
+{
+	uint8_t addr[16];
+	unsigned whole = range->bits / 8, rest = range->bits % 8;
+
+	if (inet_pton(range->family, host, addr) != 1 || memcmp(addr, range->addr, whole) != 0)
+		return 0;
+	return !rest || (addr[whole] ^ range->addr[whole]) >> (8 - rest) == 0;
+}
+
+/* The part of the operator's rule that an entry asks for; E2B's entries are for all ports. 0:
+ * none. */
+static int network_meet(const struct target *x, const struct allow_rule *permitted,
+			struct allow_rule *out)
+{
+	struct allow_rule wide = *permitted;
+
+	*out = *permitted;
+	if (x->range)
+		return is_everything(x) || network_holds(x, permitted->host);
+	wide.port = 0;
+	if (rule_covers(&x->name, &wide))
+		return 1;
+	if (!rule_covers(&wide, &x->name))
+		return 0;
+	*out = x->name;
+	out->port = permitted->port;
+	return 1;
+}
+
+/* ---- all of them ---- */
+
+struct targets {
+	struct target *v;
+	unsigned n;
+	int names, everything;
+};
+
+static int read_targets(const json_t *from, const char *field, int names, struct targets *out,
+			struct err *e)
+{
+	const json_t *list = json_object_get(from, field), *one;
+	size_t i;
+
+	*out = (struct targets){ .v = calloc(json_array_size(list) + 1, sizeof(*out->v)) };
+	if (!out->v)
+		abort();
+	json_array_foreach(list, i, one)
+	{
+		struct target *x = &out->v[out->n];
+
+		if (read_target(json_string_value(one), names, x, e) < 0)
+			return err_in(e, "%s", field);
+		out->n++;
+		out->names |= !x->range;
+		out->everything |= is_everything(x) && x->family == AF_INET;
+	}
+	return 0;
+}
+
+static int network_add(json_t *hosts, const struct allow_rule *r, struct err *e)
+{
+	char text[RULE_TEXT];
+	const json_t *has;
+	size_t i;
+
+	rule_text(r, text);
+	json_array_foreach(hosts, i, has) if (!strcmp(json_string_value(has), text)) return 0;
+	if (json_array_size(hosts) == RULES_MAX)
+		return err_set(e, ERR_INVALID, "more than %d hosts", RULES_MAX);
+	json_array_append_new(hosts, json_string(text));
+	return 0;
+}
+
+static int is_denied(const struct targets *deny, const struct allow_rule *r)
+{
+	if (!rule_is_literal(r->host))
+		return deny->n > 0;
+	for (unsigned i = 0; i < deny->n; i++)
+		if (network_holds(&deny->v[i], r->host))
+			return 1;
+	return 0;
+}
+
+static int network_fill(const struct api_conf *conf, int internet, const struct targets *allow,
+			const struct targets *deny, json_t *hosts, struct err *e)
+{
+	struct allow_rule met;
+
+	for (unsigned i = 0; i < conf->nrules; i++) {
+		const struct allow_rule *r = &conf->rules[i];
+
+		if (internet && !deny->everything && !is_denied(deny, r) &&
+		    network_add(hosts, r, e) < 0)
+			return -1;
+		for (unsigned k = 0; k < allow->n; k++)
+			if (network_meet(&allow->v[k], r, &met) && network_add(hosts, &met, e) < 0)
+				return -1;
+	}
+	return 0;
+}
+
+static int refuse_others(const json_t *from, struct err *e)
+{
+	static const struct {
+		const char *field, *why;
+	} others[] = {
+		{ "rules", "headers are not added here: TLS is not looked into" },
+		{ "egressProxy", "there is one way out, and no other proxy behind it" },
+		{ "httpsPorts", "ports of a sandbox are spoken to without TLS" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(others); i++) {
+		const json_t *v = json_object_get(from, others[i].field);
+
+		if (v && !json_is_null(v) && !(json_is_object(v) && !json_object_size(v)) &&
+		    !(json_is_array(v) && !json_array_size(v)))
+			return err_set(e, ERR_INVALID, "network.%s: %s", others[i].field,
+				       others[i].why);
+	}
+	return 0;
+}
+
+static json_t *network_said(const json_t *from)
+{
+	static const char *const told[] = { "allowOut", "denyOut", "allowPublicTraffic",
+					    "maskRequestHost" };
+	json_t *doc = json_object();
+
+	for (unsigned i = 0; i < ARRAY_LEN(told); i++)
+		if (json_object_get(from, told[i]))
+			json_object_set(doc, told[i], json_object_get(from, told[i]));
+	return doc;
+}
+
+int network_read(const struct api *a, const json_t *from, int internet, struct network *out,
+		 struct err *e)
+{
+	struct targets allow = { 0 }, deny = { 0 };
+	json_t *hosts = json_array();
+	int ok = refuse_others(from, e) == 0 && read_targets(from, "allowOut", 1, &allow, e) == 0 &&
+		 read_targets(from, "denyOut", 0, &deny, e) == 0;
+
+	deny.everything |= internet == 0;
+	if (ok && allow.names && !deny.everything) {
+		err_set(e, ERR_INVALID,
+			"allowOut: names of hosts need \"0.0.0.0/0\" in denyOut, or nothing would be denied");
+		ok = 0;
+	}
+	ok = ok && network_fill(&a->conf, internet < 0 ? a->conf.e2b_internet : internet, &allow,
+				&deny, hosts, e) == 0;
+	free(allow.v);
+	free(deny.v);
+	if (!ok) {
+		json_decref(hosts);
+		return -1;
+	}
+	*out = (struct network){ .hosts = hosts, .said = network_said(from) };
+	return 0;
+}
+
+/* ---- of a sandbox that runs ---- */
+
+/* The settings of its ports are kept: the update concerns outgoing connections alone. */
+static void keep_ports(const struct box *b, json_t *now)
+{
+	json_t *before = e2b_box_more(b, "network");
+
+	json_object_del(before, "allowOut");
+	json_object_del(before, "denyOut");
+	json_object_update_missing(now, before);
+	json_decref(before);
+}
+
+static int network_take(struct box *b, struct network *n, int internet, struct err *e)
+{
+	char *surface = b->row.surface, *network = b->row.network, *next;
+
+	keep_ports(b, n->said);
+	next = e2b_box_text_with(surface, "network", json_incref(n->said));
+	b->row.surface = e2b_box_text_with(next, "internet",
+					   internet < 0 ? json_null() : json_boolean(internet));
+	free(next);
+	b->row.network = json_array_size(n->hosts) ? json_dumps(n->hosts, JSON_COMPACT) : NULL;
+	if (box_changed(b, e) < 0) {
+		free(b->row.surface);
+		free(b->row.network);
+		b->row.surface = surface;
+		b->row.network = network;
+		return -1;
+	}
+	free(surface);
+	free(network);
+	return 0;
+}
+
+void network_put(struct call *c)
+{
+	struct box *b = sandboxes_find(c);
+	int internet = call_get(c, "allow_internet_access")
+			       ? call_flag(c, "allow_internet_access", 0)
+			       : -1;
+	struct network n = { 0 };
+	struct err e;
+
+	if (!b)
+		return;
+	if (sandboxes_paused(b)) {
+		call_error(c, 409, "conflict", "this sandbox is paused", b->row.id, NULL);
+		return;
+	}
+	if (network_read(c->api, c->body, internet, &n, &e) < 0 ||
+	    network_take(b, &n, internet, &e) < 0) {
+		call_fail(c, &e);
+	} else {
+		egress_client_change(b);
+		call_empty(c, 204);
+	}
+	network_fini(&n);
+}

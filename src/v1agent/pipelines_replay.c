@@ -1,0 +1,92 @@
+/* pipelines_replay.c - POST /v1/pipelines/ID/replay: runs the same artifact again and compares the
+ * results. See pipelines.h. */
+#include "document/document.h"
+#include "execute/execute.h"
+#include "pipeline/report.h"
+#include "v1agent/pipelines.h"
+
+#include <string.h>
+
+struct replay_again {
+	struct execution_owner owner;
+	struct execution *x;
+	struct call *call;
+	json_t *artifact, *was;
+};
+
+static void again_fini(struct replay_again *g)
+{
+	execution_cancel(g->x);
+	g->x = NULL;
+	json_decref(g->artifact);
+	json_decref(g->was);
+	g->artifact = g->was = NULL;
+}
+
+static void again_left(struct call *c)
+{
+	again_fini(c->state);
+}
+
+static void again_done(struct execution_owner *o, json_t *take_result)
+{
+	struct replay_again *g = loop_owner(o, struct replay_again, owner);
+	struct call *c = g->call;
+	const char *what = NULL;
+	int same = report_same(g->was, take_result, &what);
+	json_t *doc = json_pack("{s:O, s:O, s:b, s:s?, s:O, s:o}", "attempt",
+				json_object_get(g->artifact, "attempt"), "artifact_hash",
+				json_object_get(g->artifact, "hash"), "same", same, "differs", what,
+				"was", g->was, "now", take_result);
+
+	g->x = NULL;
+	again_fini(g);
+	c->drop = NULL;
+	call_json(c, 200, doc);
+}
+
+/* The artifact of the result: the first of its attempt, or one of the others of a race. Includes
+ * the held-out example, if there was one. */
+static json_t *artifact_of(struct api *a, const char *id, const json_t *result)
+{
+	uint32_t attempt = (uint32_t)json_integer_value(json_object_get(result, "attempt"));
+	json_t *first = pipelines_doc(a, id, "artifact", attempt), *plan, *found = NULL, *one;
+	const json_t *held = json_object_get(result, "held_out");
+	size_t i;
+
+	json_array_foreach(json_object_get(first, "rivals"), i, one)
+	{
+		if (!strcmp(doc_text(one, "hash"), doc_text(result, "artifact_hash")))
+			found = json_deep_copy(one);
+	}
+	found = found ? found : json_deep_copy(first);
+	json_decref(first);
+	plan = held && found ? pipelines_doc(a, id, "plan", 0) : NULL;
+	one = json_array_get(json_object_get(plan, "examples"),
+			     (size_t)json_integer_value(json_object_get(held, "n")));
+	if (one)
+		json_array_append(json_object_get(found, "examples"), one);
+	json_decref(plan);
+	return found;
+}
+
+void pipelines_replay(struct call *c)
+{
+	struct replay_again *g = call_alloc(c, sizeof(*g));
+	struct store_pipeline row;
+
+	if (!pipelines_own(c, &row))
+		return;
+	*g = (struct replay_again){ .owner.done = again_done, .call = c };
+	g->was = pipelines_doc(c->api, row.id, "result", (uint32_t)call_int(c, "attempt", 0));
+	g->artifact = g->was ? artifact_of(c->api, row.id, g->was) : NULL;
+	if (!g->artifact) {
+		again_fini(g);
+		call_error(c, 409, "conflict", "there is no result of such an attempt", NULL,
+			   "attempts with a result: GET /v1/pipelines/ID");
+		return;
+	}
+	c->state = g;
+	c->drop = again_left;
+	g->x = execution_start(&c->api->fleet, row.team, g->artifact, &g->owner);
+}

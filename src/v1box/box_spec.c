@@ -1,0 +1,300 @@
+/* box_spec.c - see box_spec.h. */
+#include "v1box/box_spec.h"
+#include "v1box/volumes.h"
+#include "base/cleanup.h"
+#include "fleet/bounds.h"
+#include "lang/lang.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MS_MAX (INT64_C(1) << 53)
+
+const struct field box_limit_fields[] = {
+	{ "mem", FIELD_INT, 0, 1, MS_MAX, "memory in bytes", NULL },
+	{ "disk", FIELD_INT, 0, 1, MS_MAX, "disk space in bytes", NULL },
+	{ "files", FIELD_INT, 0, 1, MS_MAX, "number of files", NULL },
+	{ "cpu_milli", FIELD_INT, 0, 1, UINT32_MAX - 1, "thousandths of a CPU", NULL },
+	{ "pids", FIELD_INT, 0, 1, UINT32_MAX - 1, "processes and threads", NULL },
+	{ "cpu_ms", FIELD_INT, 0, 1, MS_MAX, "CPU time of all programs together, in milliseconds",
+	  NULL },
+	{ 0 },
+};
+
+const struct field box_network_fields[] = {
+	{ "allow", FIELD_TEXTS, 1, 0, RULES_MAX,
+	  "allowed hosts: host, host:port or *.host; each must be in egress.allow", NULL },
+	{ 0 },
+};
+
+static const struct field on_timeout_values[] = {
+	FIELD_VALUE("kill"), FIELD_VALUE("keep"), FIELD_VALUE("pause"), { 0 }
+};
+#define TIME_FIELDS                                                                                \
+	{ "lifetime_ms",                                                                           \
+	  FIELD_INT,                                                                               \
+	  0,                                                                                       \
+	  0,                                                                                       \
+	  MS_MAX,                                                                                  \
+	  "time until the box times out; 0: the longest allowed time",                             \
+	  NULL },                                                                                  \
+		{ "idle_ms", FIELD_INT, 0,                                                         \
+		  0,         MS_MAX,    "time without activity until the box times out; 0: never", \
+		  NULL },                                                                          \
+		{ "on_timeout",                                                                    \
+		  FIELD_CHOICE,                                                                    \
+		  0,                                                                               \
+		  0,                                                                               \
+		  0,                                                                               \
+		  "at the end of the lifetime: kill the box, keep its files, or pause it",         \
+		  on_timeout_values },                                                             \
+	{                                                                                          \
+		"retention_ms", FIELD_INT, 0, -1, MS_MAX,                                          \
+			"how long the files are kept; -1: until the box is deleted", NULL          \
+	}
+
+const struct field box_create_fields[] = {
+	/* clang-format off */
+	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "name of the box, unique in the team", NULL },
+	{ "session", FIELD_TEXT, 0, 0, STORE_SESSION, "get the box with this session key; create it if it does not exist", NULL },
+	BOX_LIMIT_FIELDS,
+	TIME_FIELDS,
+	{ "lifetime_from", FIELD_NAME, 0, 0, 16, "start of lifetime_ms: use (the last use; default if lifetime_ms is not given) or creation", NULL },
+	{ "metadata", FIELD_MAP, 0, 0, 64, "key-value texts for searching", NULL },
+	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables of all programs in the box", NULL },
+	{ "volumes", FIELD_ANY, 0, 0, 0, "volumes to mount, at most 4: [{name, path, read_only}]", NULL },
+	{ "warm", FIELD_NAME, 0, 0, 15, "warm interpreter for the box: python, python-data, node", NULL },
+	{ "packages", FIELD_ANY, 0, 0, 0, "packages to install before the box is created: {\"pip\": [...], \"npm\": [...]}", NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)", box_network_fields },
+	{ "snapshot", FIELD_TEXT, 0, 0, 200, "start with the files of this snapshot: id or name[:tag]", NULL },
+	{ "cold", FIELD_BOOL, 0, 0, 0, "do not take the box from the pool", NULL },
+	{ 0 },
+	/* clang-format on */
+};
+
+const struct field box_patch_fields[] = {
+	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "new name", NULL },
+	{ "limits", FIELD_OBJECT, 0, 0, 0, "new limits: mem, cpu_milli, pids", box_limit_fields },
+	TIME_FIELDS,
+	{ "metadata", FIELD_MAP, 0, 0, 64, "new metadata; replaces all existing entries", NULL },
+	{ "env", FIELD_MAP, 0, 0, 1000, "new environment variables; replaces all existing ones",
+	  NULL },
+	{ 0 },
+};
+
+void box_read_limits(const json_t *l, struct wire_limits *out)
+{
+	struct {
+		const char *name;
+		uint64_t n;
+	} all[] = { { "mem", out->mem_bytes },    { "disk", out->disk_bytes },
+		    { "files", out->disk_files }, { "cpu_milli", out->cpu_milli },
+		    { "pids", out->pids },        { "cpu_ms", out->cpu_ms } };
+
+	/* null means not given, because 0 would request no limit at all. */
+	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+		if (json_is_integer(json_object_get(l, all[i].name)))
+			all[i].n = (uint64_t)json_integer_value(json_object_get(l, all[i].name));
+	*out = (struct wire_limits){ .mem_bytes = all[0].n,
+				     .disk_bytes = all[1].n,
+				     .disk_files = all[2].n,
+				     .cpu_milli = (uint32_t)all[3].n,
+				     .pids = (uint32_t)all[4].n,
+				     .cpu_ms = all[5].n };
+}
+
+int box_read_times(struct call *c, struct store_box *row, struct err *e)
+{
+	const struct fleet_conf *conf = &c->api->fleet.conf;
+	const char *then = call_text(c, "on_timeout", NULL);
+	int64_t lifetime = call_int(c, "lifetime_ms", -1), keep = call_int(c, "retention_ms", -2);
+
+	if (lifetime == 0)
+		row->lifetime_ms = conf->lifetime_max_ms;
+	else if (lifetime > 0)
+		row->lifetime_ms = (uint64_t)lifetime;
+	if (conf->lifetime_max_ms &&
+	    (row->lifetime_ms > conf->lifetime_max_ms || row->lifetime_ms == 0))
+		return err_set(e, ERR_INVALID,
+			       "lifetime_ms: %llu is more than this daemon allows, which is %llu "
+			       "(limits.max_lifetime)",
+			       (unsigned long long)row->lifetime_ms,
+			       (unsigned long long)conf->lifetime_max_ms);
+	row->idle_ms = (uint64_t)call_int(c, "idle_ms", (int64_t)row->idle_ms);
+	if (keep != -2)
+		row->retention_ms = keep < 0 ? STORE_FOREVER : (uint64_t)keep;
+	if (then && store_on_timeout_parse(then, &row->on_timeout) < 0)
+		return err_set(e, ERR_INVALID, "on_timeout: '%.20s' is not kill, keep or pause",
+			       then);
+	return 0;
+}
+
+static char *dump_field(struct call *c, const char *name)
+{
+	const json_t *v = call_get(c, name);
+	char *text = v ? json_dumps(v, JSON_COMPACT) : NULL, *kept;
+
+	if (!text)
+		return NULL;
+	kept = http_strdup(c->req, text, strlen(text));
+	free(text);
+	return kept;
+}
+
+enum { ENV_MOST = 256 << 10 };
+
+static int box_refuse_env(struct err *e, const char *which, size_t bytes, int most)
+{
+	err_set(e, ERR_LIMIT,
+		"env%s%.40s: %zu bytes are too many, at most %d; put them into a file",
+		*which ? "." : "", which, bytes, most);
+	e->sys = E2BIG;
+	return -1;
+}
+
+int box_check_env(const json_t *env, struct err *e)
+{
+	size_t bytes = 0;
+	const char *name;
+	json_t *v;
+
+	json_object_foreach((json_t *)env, name, v)
+	{
+		size_t n = strlen(name) + json_string_length(v) + 2; /* "=" and NUL */
+
+		if (!*name || strchr(name, '='))
+			return err_set(e, ERR_INVALID, "env: '%.40s' cannot be a variable's name",
+				       name);
+		if (n > BOX_STRING_MAX)
+			return box_refuse_env(e, name, n - 2, BOX_STRING_MAX - 2);
+		bytes += n;
+	}
+	/* Checked here because the variables are copied and written several times before a box
+	 * could reject them. */
+	return bytes > ENV_MOST ? box_refuse_env(e, "", bytes, ENV_MOST) : 0;
+}
+
+static int read_host(const struct api_conf *conf, const char *text, struct allow_rule *out,
+		     struct err *e)
+{
+	if (rule_parse(out, text, e) < 0)
+		return -1;
+	for (unsigned i = 0; i < conf->nrules; i++)
+		if (rule_covers(&conf->rules[i], out))
+			return 0;
+	return err_set(e, ERR_DENIED, "this daemon lets no box reach '%.100s' (egress.allow%s)",
+		       text, conf->nrules ? "" : " names nobody");
+}
+
+/* Stored as the text of the parsed rules, so that the API shows exactly what is enforced. */
+static int read_network(struct call *c, struct store_box *row, struct err *e)
+{
+	const struct api_conf *conf = &c->api->conf;
+	const json_t *allow = json_object_get(call_get(c, "network"), "allow");
+	json_t *hosts = json_array(), *host;
+	char text[RULE_TEXT], *dump;
+	struct allow_rule r;
+	size_t i;
+
+	json_array_foreach((json_t *)allow, i, host)
+	{
+		if (read_host(conf, json_string_value(host), &r, e) < 0) {
+			json_decref(hosts);
+			return err_in(e, "network.allow[%zu]", i);
+		}
+		json_array_append_new(hosts, json_string(rule_text(&r, text)));
+	}
+	if (json_array_size(hosts)) {
+		dump = json_dumps(hosts, JSON_COMPACT);
+		row->network = http_strdup(c->req, dump, strlen(dump));
+		free(dump);
+	}
+	json_decref(hosts);
+	return 0;
+}
+
+#define OURS "atoll." /* prefix of reserved metadata keys, which mark what a box is used for */
+
+enum { METADATA_MOST = 16 << 10 };
+
+int box_check_metadata(const json_t *given, const json_t *had, struct err *e)
+{
+	size_t bytes = 0;
+	const char *key;
+	json_t *v;
+
+	json_object_foreach((json_t *)given, key, v) bytes += strlen(key) + json_string_length(v);
+	if (bytes > METADATA_MOST) {
+		err_set(e, ERR_LIMIT,
+			"metadata: %zu bytes are too many, at most %d: every list shows them",
+			bytes, METADATA_MOST);
+		e->sys = E2BIG;
+		return -1;
+	}
+	json_object_foreach((json_t *)given, key, v) if (
+		!strncmp(key, OURS, strlen(OURS)) &&
+		!json_equal(
+			v,
+			json_object_get(
+				had,
+				key))) return err_set(e, ERR_INVALID,
+						      "metadata: '%.60s' is not a key of yours: " OURS
+						      "* is reserved",
+						      key);
+	return 0;
+}
+
+void box_take_metadata(struct store_box *row, const json_t *given, const json_t *had)
+{
+	json_t *all = json_deep_copy(given), *v;
+	const char *key;
+
+	json_object_foreach((json_t *)had, key, v) if (!strncmp(key, OURS, strlen(OURS)))
+		json_object_set(all, key, v);
+	free(row->metadata);
+	row->metadata = json_dumps(all, JSON_COMPACT);
+	json_decref(all);
+}
+
+int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
+{
+	const struct fleet_conf *conf = &c->api->fleet.conf;
+	const char *template = call_text(c, "template", "base");
+
+	*out = (struct box_spec){ .limits = conf->limits };
+	if (strcmp(template, "base") != 0)
+		return err_set(
+			e, ERR_NOT_FOUND,
+			"there is no template '%.32s'; there is base, and E2B's names for it are known to "
+			"POST /v2/sandboxes and POST /api/sandbox",
+			template);
+	out->row = (struct store_box){ .lifetime_ms = conf->lifetime_ms,
+				       .idle_ms = conf->idle_ms,
+				       .retention_ms = conf->retention_ms };
+	snprintf(out->row.team, sizeof(out->row.team), "%s", c->who.team);
+	snprintf(out->row.name, sizeof(out->row.name), "%s", call_text(c, "name", ""));
+	snprintf(out->row.session, sizeof(out->row.session), "%s", call_text(c, "session", ""));
+	snprintf(out->row.template, sizeof(out->row.template), "%s", template);
+	box_read_limits(call_get(c, "limits"), &out->limits);
+	if (bounds_check(&conf->most, &out->limits, e) < 0)
+		return -1;
+	if (box_check_env(call_get(c, "env"), e) < 0 ||
+	    box_check_metadata(call_get(c, "metadata"), NULL, e) < 0)
+		return -1;
+	out->row.metadata = dump_field(c, "metadata");
+	out->row.env = dump_field(c, "env");
+	out->row.volumes = dump_field(c, "volumes");
+	if (read_network(c, &out->row, e) < 0)
+		return -1;
+	out->flags = call_flag(c, "cold", 0) ? WIRE_CREATE_COLD : 0;
+	out->warm = call_text(c, "warm", NULL);
+	if (out->warm && !lang_warm_known(out->warm))
+		return err_set(
+			e, ERR_INVALID,
+			"warm: nothing is called '%.15s'; there are: python, python-data, node",
+			out->warm);
+	if (volumes_want(c, call_get(c, "volumes"), out, e) < 0)
+		return -1;
+	return box_read_times(c, &out->row, e);
+}

@@ -1,0 +1,17 @@
+/* boxes.h - /v1/boxes: create, list, show, change, delete. */
+#pragma once
+#include "v1box/box_spec.h"
+
+extern const struct field box_list_query[];
+
+json_t *box_json(const struct box *b);
+/* Variables often contain secrets: a caller with the role viewer gets their names, not their
+ * values. */
+void box_withhold(const struct call *c, json_t *doc);
+
+void boxes_create(struct call *c); /* boxes_create.c */
+void boxes_list(struct call *c);
+void boxes_show(struct call *c);
+void boxes_network(struct call *c);
+void boxes_patch(struct call *c);
+void boxes_delete(struct call *c);
