@@ -284,8 +284,7 @@ static int call_may(struct call *c)
 		[NEED_VIEWER] = "viewer", [NEED_EDITOR] = "editor", [NEED_OWNER] = "owner"
 	};
 	int enough = (int)c->who.role >= (int)c->row->need - 1;
-	/* A key that is bound to a box may use only routes of a box. */
-	int bound = c->who.box[0] && c->row->scope != SCOPE_BOX;
+	int bound = c->who.box[0] && c->row->scope == SCOPE_TEAM;
 	char why[80];
 
 	if (enough && !bound)

@@ -112,6 +112,24 @@ int keys_add(struct call *c, struct store_key *k, char out_text[KEY_TEXT + 1], s
 	return store_key_add(c->api->store, k, e);
 }
 
+void keys_remove_expired(struct call *c, const char *team, const char *prefix)
+{
+	struct store_keys keys = { 0 };
+	int64_t now = fleet_now_ns();
+	struct err e;
+
+	if (store_key_list(c->api->store, team, NULL, STORE_PAGE_MAX, &keys, &e) < 0)
+		return;
+	for (unsigned i = 0; i < keys.n; i++) {
+		const struct store_key *k = &keys.v[i];
+
+		if (!strncmp(k->name, prefix, strlen(prefix)) && k->expires_ns &&
+		    k->expires_ns <= now)
+			(void)!store_key_remove(c->api->store, team, k->id, &e);
+	}
+	store_keys_fini(&keys);
+}
+
 void keys_made(struct call *c, const struct store_key *k, json_t *take_doc, char text[KEY_TEXT + 1])
 {
 	auth_changed(c->api);

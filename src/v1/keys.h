@@ -12,6 +12,8 @@ must_check int keys_add(struct call *c, struct store_key *k, char out_text[KEY_T
 void keys_made(struct call *c, const struct store_key *k, json_t *take_doc,
 	       char text[KEY_TEXT + 1]);
 
+/* Removes expired keys whose names begin with prefix, which would fill the list of the team. */
+void keys_remove_expired(struct call *c, const char *team, const char *prefix);
 json_t *keys_json(const struct store_key *k); /* without the key itself, which is not stored */
 
 void keys_create(struct call *c);

@@ -26,6 +26,7 @@
 #include "v1box/snapshots.h"
 #include "v1run/replay.h"
 #include "v1run/fragments.h"
+#include "v1/shares.h"
 #include "v1/socket.h"
 #include "v1box/volumes.h"
 #include "v1box/stats.h"
@@ -41,11 +42,11 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/", NEED_NOTHING, info_page, "describe this server", .group = "daemon" },
 	{ "GET", "/docs/{page}", NEED_NOTHING, docs_show, "get a page of the documentation, as Markdown", .group = "daemon" },
 	{ "GET", "/healthz", NEED_NOTHING, info_health, "check that the server is running", .group = "daemon" },
-	{ "GET", "/v1/info", NEED_VIEWER, info_daemon, "show version and limits of the daemon, and the caller's team and role", .group = "daemon" },
-	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "list the supported languages and their installed versions", .group = "daemon" },
+	{ "GET", "/v1/info", NEED_VIEWER, info_daemon, "show version and limits of the daemon, and the caller's team and role", .group = "daemon", .scope = SCOPE_ANY },
+	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "list the supported languages and their installed versions", .group = "daemon", .scope = SCOPE_ANY },
 	{ "GET", "/v1/models", NEED_VIEWER, models_list, "list language models with their prices and costs so far", .group = "models" },
 	{ "POST", "/v1/models/ask", NEED_EDITOR, models_ask, "send one request to a language model", models_ask_fields, .group = "models", .action = "model.ask" },
-	{ "GET", "/v1/who", NEED_VIEWER, info_principal, "show the caller's id, team and role; the cheapest request that needs a key", .group = "daemon" },
+	{ "GET", "/v1/who", NEED_VIEWER, info_principal, "show the caller's id, team and role; the cheapest request that needs a key", .group = "daemon", .scope = SCOPE_ANY },
 	{ "GET", "/metrics", NEED_VIEWER, info_metrics, "get metrics for Prometheus", .group = "daemon", .flags = ROUTE_METRICS },
 	{ "GET", "/openapi.json", NEED_VIEWER, openapi_show, "get this document", .group = "daemon" },
 
@@ -121,7 +122,7 @@ const struct api_route v1_routes[] = {
 	{ "DELETE", "/v1/packages/{set}", NEED_OWNER, packages_delete, "operators: delete the layer of a package set; rejected while a box uses it", .group = "packages", .action = "packages.delete" },
 	{ "POST", "/v1/packages/{set}/check", NEED_OWNER, packages_check, "operators: verify that the layer of a package set is unchanged", .group = "packages", .action = "packages.check" },
 
-	{ "GET", "/v1/socket", NEED_VIEWER, socket_open, "open a WebSocket: many streams over one connection", .group = "streams" },
+	{ "GET", "/v1/socket", NEED_VIEWER, socket_open, "open a WebSocket: many streams over one connection", .group = "streams", .scope = SCOPE_ANY },
 	{ "GET", "/v1/boxes/{box}/files", NEED_VIEWER, boxfiles_get, "read a file, or a range of it", .query = boxfiles_path_query, .group = "files", .scope = SCOPE_BOX },
 	{ "PUT", "/v1/boxes/{box}/files", NEED_EDITOR, boxfiles_put, "write a file; the whole file is replaced, or nothing", .query = boxfiles_put_query, STREAM, .group = "files", .action = "file.write", .scope = SCOPE_BOX },
 	{ "DELETE", "/v1/boxes/{box}/files", NEED_EDITOR, boxfiles_delete, "delete a file or folder", .query = boxfiles_delete_query, .group = "files", .action = "file.remove", .scope = SCOPE_BOX },
@@ -161,6 +162,10 @@ const struct api_route v1_routes[] = {
 	{ "POST", "/v1/keys", NEED_OWNER, keys_create, "create a key; only this answer contains its secret", keys_create_fields, .group = "keys", .action = "key.create" },
 	{ "GET", "/v1/keys/{key}", NEED_OWNER, keys_show, "show a key, by id or name", .query = keys_one_query, .group = "keys" },
 	{ "DELETE", "/v1/keys/{key}", NEED_OWNER, keys_delete, "revoke a key", .query = keys_one_query, .group = "keys", .action = "key.delete" },
+
+	{ "GET", "/v1/boxes/{box}/shares", NEED_OWNER, shares_list, "list the share links of a box, newest first", .group = "keys", .scope = SCOPE_BOX },
+	{ "POST", "/v1/boxes/{box}/shares", NEED_OWNER, shares_create, "create a link that opens this box in the web UI, for any number of people; only this answer contains it", shares_create_fields, .group = "keys", .action = "share.create", .scope = SCOPE_BOX },
+	{ "DELETE", "/v1/boxes/{box}/shares/{share}", NEED_OWNER, shares_delete, "revoke a share link; all sessions that it opened end", .group = "keys", .action = "share.delete", .scope = SCOPE_BOX },
 
 	{ "POST", "/v1/ui/links", NEED_OWNER, ui_login_create_link, "create a one-time link that opens the web UI signed in", ui_login_link_fields, .group = "keys", .action = "ui.link" },
 	{ "POST", "/v1/ui/sessions", NEED_NOTHING, ui_login_open_session, "exchange the token of a one-time link for a key", ui_login_session_fields, .group = "keys", .action = "ui.session" },

@@ -47,10 +47,7 @@ static int ui_login_token(char out[UI_TOKEN_TEXT + 1], struct err *e)
 	return 0;
 }
 
-/* The daemon's address as the caller's browser would write it. A client on the unix socket does not
- * name one: then it is that of the first TCP listener, with the name in the certificate if there is
- * one. NULL: no TCP listener. */
-static json_t *ui_login_url(const struct call *c, const char *token)
+json_t *ui_login_url(const struct call *c, const char *page, const char *token)
 {
 	const struct api_conf *conf = &c->api->conf;
 	const char *domain = conf->hosts && *conf->hosts ? *conf->hosts : NULL;
@@ -60,13 +57,13 @@ static json_t *ui_login_url(const struct call *c, const char *token)
 	char url[512];
 
 	if (!c->req->unix_peer) {
-		snprintf(url, sizeof(url), "%s://%.300s/#k=%s", secure ? "https" : "http",
-			 host ? host : "", token);
+		snprintf(url, sizeof(url), "%s://%.300s%s#k=%s", secure ? "https" : "http",
+			 host ? host : "", page, token);
 	} else if (conf->port) {
 		if (domain && !strncmp(domain, "*.", 2))
 			domain += 2;
-		snprintf(url, sizeof(url), "%s://%.300s:%u/#k=%s", conf->tls ? "https" : "http",
-			 conf->tls && domain ? domain : "127.0.0.1", conf->port, token);
+		snprintf(url, sizeof(url), "%s://%.300s:%u%s#k=%s", conf->tls ? "https" : "http",
+			 conf->tls && domain ? domain : "127.0.0.1", conf->port, page, token);
 	} else {
 		return json_null();
 	}
@@ -101,32 +98,13 @@ void ui_login_create_link(struct call *c)
 	}
 	http_set(c->req, "Cache-Control", "no-store");
 	call_json(c, 201,
-		  json_pack("{s:o, s:s, s:s, s:o}", "url", ui_login_url(c, token), "token", token,
-			    "role", store_role_name(link.role), "expires",
+		  json_pack("{s:o, s:s, s:s, s:o}", "url", ui_login_url(c, "/", token), "token",
+			    token, "role", store_role_name(link.role), "expires",
 			    json_time((uint64_t)link.expires_ns)));
 	explicit_bzero(token, sizeof(token));
 }
 
 /* ---- the session ---- */
-
-/* Keys of expired sessions would fill the list of the team. */
-static void ui_login_remove_expired(struct call *c, const char *team)
-{
-	struct store_keys keys = { 0 };
-	int64_t now = fleet_now_ns();
-	struct err e;
-
-	if (store_key_list(c->api->store, team, NULL, STORE_PAGE_MAX, &keys, &e) < 0)
-		return;
-	for (unsigned i = 0; i < keys.n; i++) {
-		const struct store_key *k = &keys.v[i];
-
-		if (!strncmp(k->name, UI_SESSION_PREFIX, strlen(UI_SESSION_PREFIX)) &&
-		    k->expires_ns && k->expires_ns <= now)
-			(void)!store_key_remove(c->api->store, team, k->id, &e);
-	}
-	store_keys_fini(&keys);
-}
 
 static void ui_login_refuse(struct call *c)
 {
@@ -161,7 +139,7 @@ void ui_login_open_session(struct call *c)
 	c->who = (struct principal){ .role = link.role };
 	snprintf(c->who.id, sizeof(c->who.id), "%s", link.who);
 	snprintf(c->who.team, sizeof(c->who.team), "%s", link.team);
-	ui_login_remove_expired(c, link.team);
+	keys_remove_expired(c, link.team, UI_SESSION_PREFIX);
 	k.role = link.role;
 	k.expires_ns = k.created_ns + UI_SESSION_HOURS * INT64_C(3600) * 1000000000;
 	snprintf(k.team, sizeof(k.team), "%s", link.team);

@@ -17,5 +17,9 @@ enum {
 #define UI_SESSION_PREFIX "ui-" /* of the names of keys that sessions have */
 
 extern const struct field ui_login_link_fields[], ui_login_session_fields[];
+/* The address of a page of the UI as the caller's browser would write it, with "#k=" and the token.
+ * A client on the unix socket does not name a host: then it is that of the first TCP listener, with
+ * the name in the certificate if there is one. JSON null: no TCP listener. */
+json_t *ui_login_url(const struct call *c, const char *page, const char *token);
 void ui_login_create_link(struct call *c);
 void ui_login_open_session(struct call *c);

@@ -49,7 +49,7 @@ static struct api_table stub_table;
 
 static void stub_run(struct call *c)
 {
-	if (c->row->scope == SCOPE_TEAM || call_box_peek(c, 0))
+	if (c->row->scope != SCOPE_BOX || call_box_peek(c, 0))
 		call_empty(c, REACHED);
 }
 
@@ -238,6 +238,23 @@ TEST(routes_without_a_key_are_these_four)
 	CHECK_INT(n, ARRAY_LEN(known));
 }
 
+/* Their handlers show a key that is bound to a box nothing of other boxes. */
+TEST(routes_for_keys_of_any_scope_are_these_four)
+{
+	static const char *const known[] = { "/v1/info", "/v1/languages", "/v1/who", "/v1/socket" };
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < v1_nroutes; i++) {
+		if (v1_routes[i].scope != SCOPE_ANY)
+			continue;
+		CHECK(n < ARRAY_LEN(known));
+		CHECK_STR(v1_routes[i].pattern, known[n]);
+		CHECK_STR(v1_routes[i].method, "GET");
+		n++;
+	}
+	CHECK_INT(n, ARRAY_LEN(known));
+}
+
 TEST(routes_that_change_something_need_an_editor)
 {
 	for (unsigned i = 0; i < v1_nroutes; i++) {
@@ -265,6 +282,9 @@ TEST(routes_that_need_an_owner_are_these)
 		"POST /v1/keys",
 		"GET /v1/keys/{key}",
 		"DELETE /v1/keys/{key}",
+		"GET /v1/boxes/{box}/shares",
+		"POST /v1/boxes/{box}/shares",
+		"DELETE /v1/boxes/{box}/shares/{share}",
 		"POST /v1/ui/links",
 		"PUT /v1/teams/{team}",
 		"DELETE /v1/teams/{team}",
