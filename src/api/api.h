@@ -79,6 +79,7 @@ struct api {
 	uint64_t about_ms;       /* ... and when it reported them; 0: never */
 	struct call *calls; /* all requests in progress */
 	struct json_reader *reader; /* parses large bodies */
+	struct rooms *rooms; /* v1/room.h; NULL: no client has joined one yet */
 	struct session *agents; /* agents.c: the agent sessions of this process */
 	struct idem *idems; /* calls with an Idempotency-Key, including some whose client has
 			     * disconnected */

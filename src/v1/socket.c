@@ -23,7 +23,7 @@ struct socket {
 };
 
 static const struct channel_kind *const kinds[] = {
-	&channel_exec, &channel_pty, &channel_events, &channel_watch, &channel_stats,
+	&channel_exec, &channel_pty, &channel_events, &channel_watch, &channel_stats, &channel_room,
 };
 
 /* ---- functions for channel types ---- */
@@ -147,7 +147,7 @@ static const struct channel_kind *kind_of(const json_t *msg, struct err *e)
 	for (unsigned i = 0; name && i < ARRAY_LEN(kinds); i++)
 		if (!strcmp(kinds[i]->name, name))
 			return kinds[i];
-	err_set(e, ERR_INVALID, "kind: '%.20s' is not exec, pty, events, fs or stats",
+	err_set(e, ERR_INVALID, "kind: '%.20s' is not exec, pty, events, fs, stats or room",
 		name ? name : "");
 	return NULL;
 }
@@ -244,8 +244,9 @@ static void on_binary(struct ws *w, const void *bytes, size_t n)
 		memcpy(&number, bytes, sizeof(number));
 	number = ntohl(number);
 	c = n >= HEAD_IN ? socket_find(s, number) : NULL;
-	if (c && c->kind->bytes && s->who.role >= ROLE_EDITOR) {
-		c->kind->bytes(c, (const char *)bytes + HEAD_IN, n - HEAD_IN);
+	if (c && c->kind->bytes && s->who.role >= c->kind->bytes_role) {
+		c->kind->bytes(c, ((const uint8_t *)bytes)[HEAD_IN - 1],
+			       (const char *)bytes + HEAD_IN, n - HEAD_IN);
 		return;
 	}
 	err_set(&e, c ? ERR_DENIED : ERR_NOT_FOUND,
@@ -275,7 +276,7 @@ static void look_at_key(struct timer *t)
 	struct socket *s = loop_owner(t, struct socket, still);
 
 	if (!auth_still(s->api, &s->who))
-		ws_close(s->ws, 4401, "this key is not good any more");
+		ws_close(s->ws, 4401, "this key is no longer valid");
 	else
 		timer_set(&s->still, 1000);
 }

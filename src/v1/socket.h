@@ -7,7 +7,8 @@
  * bytes of one channel:
  *
  *   to the client     channel u32 | stream u8 | offset u64 | bytes       (big endian)
- *   from the client   channel u32 | 0 u8 | bytes                          stdin */
+ *   from the client   channel u32 | stream u8 | bytes                     stream 0: stdin; in a
+ *                                                                         room: the kind of frame */
 #pragma once
 #include "api/api.h"
 
@@ -27,14 +28,15 @@ struct channel_kind {
 	int (*open)(struct channel *c, const json_t *msg, struct err *e);
 	/* A message for this channel; NULL: the type accepts none. */
 	int (*message)(struct channel *c, const char *op, const json_t *msg, struct err *e);
-	void (*bytes)(struct channel *c, const char *bytes, size_t n);
+	void (*bytes)(struct channel *c, unsigned stream, const char *bytes, size_t n);
+	enum store_role bytes_role; /* the least that may send bytes */
 	void (*request)(struct channel *c,
 			int full);        /* the send buffer of the connection is full, or has space
 					   * again */
 	void (*close)(struct channel *c); /* releases everything */
 };
 extern const struct channel_kind channel_exec, channel_pty, channel_events, channel_watch,
-	channel_stats;
+	channel_stats, channel_room;
 
 /* Functions for channel types. */
 struct api *channel_api(const struct channel *c);

@@ -142,12 +142,13 @@ static int exec_message(struct channel *c, const char *op, const json_t *msg, st
 
 /* Input that arrives faster than the program reads waits in the exec, up to its limit; above it the
  * client gets an error, and nothing of this message is accepted. */
-static void exec_bytes(struct channel *c, const char *bytes, size_t n)
+static void exec_bytes(struct channel *c, unsigned stream, const char *bytes, size_t n)
 {
 	struct exec_channel *x = (struct exec_channel *)c;
 	struct exec *r = run_of(x);
 	struct err e;
 
+	(void)stream;
 	if (r && r->stdin_open && r->input.len - r->input_taken + n <= EXEC_INPUT) {
 		exec_stdin(r, bytes, n);
 		return;
@@ -170,12 +171,12 @@ static void exec_close(struct channel *c)
 
 const struct channel_kind channel_exec = {
 	/* clang-format off */
-	"exec", sizeof(struct exec_channel), exec_open, exec_message, exec_bytes, exec_request, exec_close
+	"exec", sizeof(struct exec_channel), exec_open, exec_message, exec_bytes, ROLE_EDITOR, exec_request, exec_close
 	/* clang-format on */
 };
 const struct channel_kind channel_pty = {
 	/* clang-format off */
-	"pty", sizeof(struct exec_channel), exec_open, exec_message, exec_bytes, exec_request, exec_close
+	"pty", sizeof(struct exec_channel), exec_open, exec_message, exec_bytes, ROLE_EDITOR, exec_request, exec_close
 	/* clang-format on */
 };
 
@@ -187,7 +188,7 @@ struct events_channel {
 	char box[ID_LEN + 1]; /* only events of this box; "": of all boxes of the team */
 };
 
-static void events_heard(struct fleet_subscriber *subscriber, const struct store_event *ev,
+static void events_receive(struct fleet_subscriber *subscriber, const struct store_event *ev,
 			 const json_t *data)
 {
 	struct events_channel *x = loop_owner(subscriber, struct events_channel, subscriber);
@@ -213,7 +214,7 @@ static int events_replay(struct events_channel *x, int64_t after, struct err *e)
 		for (unsigned i = 0; i < rows.n; i++) {
 			json_t *data = rows.v[i].data ? json_loads(rows.v[i].data, 0, NULL) : NULL;
 
-			events_heard(&x->subscriber, &rows.v[i], data);
+			events_receive(&x->subscriber, &rows.v[i], data);
 			json_decref(data);
 			after = rows.v[i].seq;
 		}
@@ -236,7 +237,7 @@ static int events_open(struct channel *c, const json_t *msg, struct err *e)
 			return -1;
 		snprintf(x->box, sizeof(x->box), "%s", b->row.id);
 	}
-	x->subscriber.heard = events_heard;
+	x->subscriber.heard = events_receive;
 	channel_say(c, "opened", NULL);
 	if (json_is_integer(after) && events_replay(x, json_integer_value(after), e) < 0)
 		return -1;

@@ -35,6 +35,7 @@ int v1_init(struct api *a, struct err *e)
 void v1_fini(struct api *a)
 {
 	languages_fini(a);
+	free(a->rooms); /* empty: connections are closed */
 	pipelines_free(a->pipelines);
 	batches_free(a->batches);
 	snapshots_fini(&a->fleet);
