@@ -137,6 +137,7 @@ def once(d, method, path, body=None, headers=None, timeout=ANSWER_S):
 def ask(d, method, path, body=None, headers=None, timeout=ANSWER_S):
     """the same, repeated until there is an answer that is not 'later'; None: it hangs"""
     until = time.monotonic() + PROMISE_S
+    last = "every connection was cut"
     while time.monotonic() < until:
         try:
             status, doc = once(d, method, path, body, headers, timeout)
@@ -148,10 +149,11 @@ def ask(d, method, path, body=None, headers=None, timeout=ANSWER_S):
             problem("hanging", "%s: no answer within %d s" % (e, timeout))
             return None
         if status in (409, 429, 502, 503, 507) and doc.get("error", {}).get("code") != "not_found":
+            last = "the last answer: %d %s" % (status, str(doc)[:300])
             time.sleep(0.2)
             continue
         return status, doc
-    problem("hanging", "%s %s: no answer within %d s and all repetitions" % (method, path, PROMISE_S))
+    problem("hanging", "%s %s: refused for %d s; %s" % (method, path, PROMISE_S, last))
     return None
 
 
@@ -286,6 +288,7 @@ def check_cells(d, rnd, box):
     got = ask(d, "POST", path + "/cells", {"code": "print(n)"})
     if got and (got[0] != 200 or got[1].get("status") not in ("ok", "error")):
         problem("context", "%s answers no more: %s" % (path, str(got)[:300]))
+    ask(d, "DELETE", path)  # a box may have only a few
 
 
 def client(d, seed, made):
