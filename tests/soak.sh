@@ -5,7 +5,7 @@
 #
 # SECONDS_EACH (3600) is what each part gets. keeper: build/stress, boxes by the thousand and keepers
 # killed. serve: a daemon with SERVE_BOXES (1000) streaming boxes whose processes are killed, round
-# after round against one state folder; memory and the store's log are told after each.
+# after round against one state folder; memory and the size of the store's log are printed after each.
 set -eu
 cd "$(dirname "$0")/.."
 part=${1:-all} each=${SECONDS_EACH:-3600} build=${BUILD:-build}

@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 
 	tap_argc = argc;
 	tap_argv = argv;
-	/* Line by line, so that a crash leaves what was said, and a fork repeats nothing. */
+	/* Line-buffered, so that a crash loses no output, and a fork does not repeat any. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (struct tap_test *t = tap_first; t; t = t->next)
 		count++;

@@ -25,20 +25,21 @@ enum {
 	LOG_TOTAL = 16 << 20, /* of the whole log */
 	TEXT_LINE = 4096,     /* bytes of a line that is not part of the protocol */
 	STDERR_TOTAL = 64 << 10,
-	ANSWER_MS = 180000,   /* time of one question with all retries */
-	LEAVE_MS = 2000,      /* from the pilot's last word to its end */
-	GONE_MS = 15000,      /* from there to the end of the box */
-	LIFE_MORE_MS = 60000, /* of its box beyond the wall time: this ends it if nobody does */
+	ANSWER_MS = 180000, /* time of one question with all retries */
+	LEAVE_MS = 2000,    /* from the boxagent's last message to its exit */
+	GONE_MS = 15000,    /* from there to the end of the box */
+	LIFE_MORE_MS =
+		60000, /* lifetime of its box beyond the wall time: ends the box if no server does */
 	RESULT = 16 * 1024,
 };
-#define PILOT "/opt/atoll/bin/pilot"
+#define BOXAGENT_PATH "/opt/atoll/bin/boxagent"
 #define MARKED "atoll.agent" /* in the metadata of its box */
 
 enum outcome { NOT_YET, DONE, FAILED, BUDGET, STUCK, MALFORMED, OUTCOMES };
 static const char *const outcomes[] = { "", "done", "failed", "budget", "stuck", "malformed" };
 _Static_assert(ARRAY_LEN(outcomes) == OUTCOMES, "an outcome without a word");
 
-/* What the pilot says, and what it means. */
+/* The messages of the boxagent and their handlers. */
 static const struct {
 	const char *why;
 	enum outcome outcome;
@@ -112,7 +113,7 @@ static void stop_asking(struct agent_session *x)
 }
 
 /* Frees everything but the box. */
-static void let_go(struct agent_session *x)
+static void session_detach(struct agent_session *x)
 {
 	stop_asking(x);
 	if (x->file_client_open)
@@ -147,7 +148,7 @@ static int end_box(struct agent_session *x, struct box_wait *w)
 
 static void session_free(struct agent_session *x)
 {
-	let_go(x);
+	session_detach(x);
 	timer_fini(&x->clock);
 	buf_fini(&x->word);
 	buf_fini(&x->log);
@@ -181,13 +182,13 @@ static void session_conclude(struct agent_session *x, enum outcome outcome, cons
 		va_end(ap);
 	}
 	x->phase = ENDING;
-	let_go(x);
+	session_detach(x);
 	x->gone.done = box_gone;
 	timer_set(&x->clock, end_box(x, &x->gone) ? GONE_MS : 0);
 	x->making = NULL;
 }
 
-static void session_tell(struct agent_session *x)
+static void session_finish(struct agent_session *x)
 {
 	struct agent_session_owner *o = x->owner;
 	json_t *doc = session_report(x);
@@ -199,7 +200,7 @@ static void session_tell(struct agent_session *x)
 
 void agent_session_cancel(struct agent_session *x)
 {
-	let_go(x);
+	session_detach(x);
 	if (x->phase < ENDING)
 		end_box(x, NULL);
 	session_free(x);
@@ -210,15 +211,15 @@ static void clock_due(struct timer *t)
 	struct agent_session *x = loop_owner(t, struct agent_session, clock);
 
 	if (x->phase >= ENDING)
-		session_tell(x);
+		session_finish(x);
 	else if (x->phase == LEAVING)
 		session_conclude(x, FAILED, "the agent did not leave");
 	else
-		session_conclude(x, BUDGET, "max_wall_ms: its %llu ms are over",
+		session_conclude(x, BUDGET, "max_wall_ms: the time limit of %llu ms has expired",
 				 (unsigned long long)x->wall_ms);
 }
 
-/* ---- telling ---- */
+/* ---- events for the owner, messages for the boxagent ---- */
 
 static void session_event(struct agent_session *x, json_t *take_event)
 {
@@ -228,14 +229,14 @@ static void session_event(struct agent_session *x, json_t *take_event)
 	}
 }
 
-void agent_session_go_on(struct agent_session *x)
+void agent_session_resume(struct agent_session *x)
 {
 	if (x->tapped && x->stopped)
 		exec_reader_stop(&x->reader, 0);
 	x->stopped = 0;
 }
 
-static void session_say(struct agent_session *x, json_t *take_doc)
+static void session_send(struct agent_session *x, json_t *take_doc)
 {
 	struct box *b = fleet_find(x->fleet, x->box);
 	struct exec *r = b ? exec_lookup(b, x->run) : NULL;
@@ -248,8 +249,8 @@ static void session_say(struct agent_session *x, json_t *take_doc)
 	exec_channel_send(r, "\n", 1);
 }
 
-/* The pilot hears why and leaves; if it does not, it is made to. */
-static void stop_pilot(struct agent_session *x, enum outcome outcome, const char *why)
+/* Sends the reason to the boxagent, which then exits. It is killed if it does not exit in time. */
+static void session_stop_boxagent(struct agent_session *x, enum outcome outcome, const char *why)
 {
 	if (x->outcome != NOT_YET)
 		return;
@@ -257,7 +258,7 @@ static void stop_pilot(struct agent_session *x, enum outcome outcome, const char
 	snprintf(x->why, sizeof(x->why), "%s", why);
 	x->phase = LEAVING;
 	timer_set(&x->clock, LEAVE_MS);
-	session_say(x, json_pack("{s:o}", "stop", session_words(x->why)));
+	session_send(x, json_pack("{s:o}", "stop", session_words(x->why)));
 }
 
 /* ---- the model ---- */
@@ -308,16 +309,16 @@ static void session_answered(struct agent_session *x, const json_t *answer, cons
 		auto_buf struct buf said = { 0 };
 
 		buf_printf(&said, "model: %s", e->msg);
-		stop_pilot(x, FAILED, buf_str(&said));
+		session_stop_boxagent(x, FAILED, buf_str(&said));
 	} else if (!json_is_string(text)) {
-		session_say(x, json_pack("{s:s}", "malformed", "it has no text"));
+		session_send(x, json_pack("{s:s}", "malformed", "it has no text"));
 	} else if (json_string_length(text) > ACTION_BYTES) {
 		snprintf(why, sizeof(why), "it has %zu bytes, and %d are the most",
 			 json_string_length(text), ACTION_BYTES);
-		session_say(x, json_pack("{s:s}", "malformed", why));
+		session_send(x, json_pack("{s:s}", "malformed", why));
 	} else {
 		note_reply(x, json_string_value(text), json_string_length(text));
-		session_say(x, json_pack("{s:{s:O}}", "answer", "text", text));
+		session_send(x, json_pack("{s:{s:O}}", "answer", "text", text));
 	}
 }
 
@@ -389,7 +390,8 @@ static void session_asked(struct agent_session *x, const json_t *ask)
 	struct err e;
 	int rc;
 
-	/* Each step has one question, and perhaps one more: whoever asks for more is no pilot of ours. */
+	/* Each step has one model call, and one more if the reply is invalid. A program that makes
+	 * more calls than that is not the boxagent. */
 	if (x->asking || ++x->asks > 2 * x->max_steps ||
 	    agent_prompt_make(&b, ask, &request, &e) < 0) {
 		session_conclude(x, FAILED, "the box asked what no agent of ours asks");
@@ -397,7 +399,7 @@ static void session_asked(struct agent_session *x, const json_t *ask)
 	}
 	if (!within_budget(x, why)) {
 		json_decref(request);
-		stop_pilot(x, BUDGET, why);
+		session_stop_boxagent(x, BUDGET, why);
 		return;
 	}
 	add_who(x, request);
@@ -409,7 +411,7 @@ static void session_asked(struct agent_session *x, const json_t *ask)
 		auto_buf struct buf said = { 0 };
 
 		buf_printf(&said, "model: %s", e.msg);
-		stop_pilot(x, FAILED, buf_str(&said));
+		session_stop_boxagent(x, FAILED, buf_str(&said));
 	}
 }
 
@@ -469,7 +471,7 @@ static void session_logged(struct agent_session *x, const char *line, size_t n)
 	json_decref(doc);
 }
 
-/* Cuts bytes into lines; one that grows beyond most ends the errand. */
+/* Cuts bytes into lines. A line longer than `most` ends the session. */
 static void session_lines(struct agent_session *x, struct buf *line, size_t most, const char *bytes,
 			  size_t n,
 			  void (*each)(struct agent_session *x, const char *line, size_t n))
@@ -560,9 +562,9 @@ static json_t *session_spec(const struct agent_session *x)
 
 #ifdef ATOLL_TEST
 /* A hostile replacement, for tests. */
-static void other_pilot(const struct agent_session *x, const char *argv[4])
+static void session_replace_boxagent(const struct agent_session *x, const char *argv[4])
 {
-	const json_t *given = json_object_get(x->order, "pilot");
+	const json_t *given = json_object_get(x->order, "boxagent");
 
 	for (unsigned i = 0; i < 3 && i < json_array_size(given); i++)
 		argv[i] = json_string_value(json_array_get(given, i));
@@ -571,7 +573,7 @@ static void other_pilot(const struct agent_session *x, const char *argv[4])
 
 static void take_off(struct agent_session *x)
 {
-	const char *argv[4] = { PILOT };
+	const char *argv[4] = { BOXAGENT_PATH };
 	struct box *b = fleet_find(x->fleet, x->box);
 	struct exec_spec want = { .argv = argv,
 				  .tag = "agent",
@@ -582,7 +584,7 @@ static void take_off(struct agent_session *x)
 	struct err e;
 
 #ifdef ATOLL_TEST
-	other_pilot(x, argv);
+	session_replace_boxagent(x, argv);
 #endif
 	if (!b) {
 		session_conclude(x, FAILED, "its box ended");
@@ -598,7 +600,7 @@ static void take_off(struct agent_session *x)
 	memcpy(x->run, r->id, sizeof(x->run));
 	session_event(x, json_pack("{s:s, s:s, s:s, s:i}", "type", "started", "box", x->box, "exec",
 				   x->run, "max_steps", (int)x->max_steps));
-	session_say(x, session_spec(x));
+	session_send(x, session_spec(x));
 }
 
 /* ---- files ---- */

@@ -1,12 +1,14 @@
-/* agent_session.h - an agent in a box of its own: the box, the pilot in it, the model's words for it, the end.
- * Owns: the box unless it is to be kept, the pilot's run, the question under way, the budgets.
+/* agent_session.h - an agent in a box of its own: creates the box, starts the boxagent in it, passes its
+ * questions to the model, and ends the box.
+ * Owns: the box unless it is to be kept, the exec of the boxagent, the pending model call, the budgets.
  *
- *   box -> files -> pilot --ask--> model          outcome: done failed budget stuck malformed
- *                     ^◄--answer---┘
+ *   box -> files -> boxagent --ask--> model          outcome: done failed budget stuck malformed
+ *                     ^◄--answer------┘
  *
- * Budgets are counted here, from what the model's line says; the box is not asked. What a box says is a
- * stranger's: lines are bounded, are JSON or are told as text, and decide nothing but how soon it ends. The
- * result is the model's own reply. Whatever becomes of us, the box ends: it is on our leash. */
+ * Budgets are counted here, from the figures of the llm process; the box is not asked. Output of a box is
+ * untrusted: lines have a limited length, are JSON or are reported as text, and can only end the session
+ * earlier. The result is the model's own reply. The box also ends when this server exits: it has the flag
+ * kill on close. */
 #pragma once
 #include "base/err.h"
 #include "fleet/box.h"
@@ -27,7 +29,7 @@ enum {
 
 struct agent_session;
 struct agent_session_owner {
-	/* {type: "started"|"log"|"model_call"|"stderr", ...}. 1: no more until agent_session_go_on(). */
+	/* {type: "started"|"log"|"model_call"|"stderr", ...}. 1: no more until agent_session_resume(). */
 	int (*event)(struct agent_session_owner *o, json_t *take_event);
 	void (*done)(struct agent_session_owner *o,
 		     json_t *take_report); /* called once, never from within a call */
@@ -43,8 +45,8 @@ must_check int agent_session_start(struct fleet *f, struct llm_client *models,
 				   const struct agent_session_want *want,
 				   struct agent_session_owner *o, struct agent_session **out,
 				   struct err *e);
-void agent_session_go_on(struct agent_session *x);
+void agent_session_resume(struct agent_session *x);
 void agent_session_cancel(struct agent_session *x); /* done is not called; the box ends */
 
-/* Verbs by the names of `tools`; -1: one of them is none. NULL: all. */
+/* The bits of the tools with these names; NULL: of all tools. -1: a name is not a tool. */
 must_check int agent_session_tools(const json_t *names, unsigned *out, struct err *e);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CACHE = 256, TOKENS = 64, BELIEVE_MS = 1000 };
+enum { CACHE = 256, TOKENS = 64, CACHED_MS = 1000 };
 
 struct cached {
 	uint8_t hash[SHA256_BYTES];
@@ -16,7 +16,7 @@ struct cached {
 	struct store_key key;
 };
 
-struct believed { /* a token that was verified */
+struct verified_token { /* a token that was verified */
 	uint8_t hash[SHA256_BYTES];
 	uint64_t until_ms; /* 0: empty */
 	struct principal who;
@@ -35,7 +35,7 @@ struct auth {
 	uint32_t seed; /* of the address hash */
 	struct failures failures[FAILURES];
 	struct cached cache[CACHE];
-	struct believed tokens[TOKENS];
+	struct verified_token tokens[TOKENS];
 	struct err why; /* why the last token was rejected */
 };
 
@@ -231,7 +231,7 @@ static struct cached *look_up(struct api *a, const uint8_t hash[SHA256_BYTES])
 		return c;
 	memcpy(c->hash, hash, SHA256_BYTES);
 	c->found = store_key_find(a->store, hash, &c->key, &e) == 0;
-	c->until_ms = now + BELIEVE_MS;
+	c->until_ms = now + CACHED_MS;
 	if (c->found)
 		(void)!store_key_touch(a->store, &c->key, fleet_now_ns(), &e);
 	return c;
@@ -292,7 +292,7 @@ static int is_token(const struct http_req *r)
 static int read_token(struct api *a, const char *text, struct principal *out, struct err *e)
 {
 	struct store_team team;
-	struct oidc_who who;
+	struct oidc_subject who;
 
 	if (!a->oidc)
 		return err_set(e, ERR_DENIED,
@@ -313,7 +313,7 @@ static int token_who(struct api *a, const char *text, struct principal *out, con
 {
 	uint8_t hash[SHA256_BYTES];
 	uint64_t now = loop_now_ms();
-	struct believed *b;
+	struct verified_token *b;
 	struct sha256 sha;
 
 	sha256_init(&sha);
@@ -328,7 +328,7 @@ static int token_who(struct api *a, const char *text, struct principal *out, con
 		*why = a->auth->why.msg;
 		return 401;
 	}
-	*b = (struct believed){ .until_ms = now + BELIEVE_MS, .who = *out };
+	*b = (struct verified_token){ .until_ms = now + CACHED_MS, .who = *out };
 	memcpy(b->hash, hash, sizeof(hash));
 	return 0;
 }

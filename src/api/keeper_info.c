@@ -2,7 +2,7 @@
 #include "api/keeper_info.h"
 #include "wire/sock.h"
 
-enum { BELIEVE_MS = 1000 };
+enum { CACHED_MS = 1000 };
 
 struct keeper_info_asking {
 	struct keeper_call *ask;
@@ -39,7 +39,7 @@ void keeper_info_request(struct call *c, void (*then)(struct call *c, const stru
 	struct frame ask = sock_head(WIRE_INFO, 0);
 	struct keeper_info_asking *x;
 
-	if (a->about_ms && loop_now_ms() - a->about_ms < BELIEVE_MS) {
+	if (a->about_ms && loop_now_ms() - a->about_ms < CACHED_MS) {
 		then(c, &a->about);
 		return;
 	}

@@ -399,7 +399,7 @@ static int check_times(const json_t *doc, int64_t now_s, int64_t *out_until, str
 		return err_set(e, ERR_DENIED, "the token's nbf is no time");
 	*out_until = (int64_t)end + OIDC_LEEWAY_S;
 	if (*out_until <= now_s)
-		return err_set(e, ERR_DENIED, "the token is over since %lld s",
+		return err_set(e, ERR_DENIED, "the token expired %lld s ago",
 			       (long long)(now_s - (int64_t)end));
 	if (nbf && (int64_t)begin - OIDC_LEEWAY_S > now_s)
 		return err_set(e, ERR_DENIED, "the token is not good before %lld s from now",
@@ -438,7 +438,8 @@ static void name_of(const char *sub, char out[STORE_NAME + 1])
 	hex_encode(out + n, hash, 10);
 }
 
-static int read_who(const struct oidc *o, const json_t *doc, struct oidc_who *out, struct err *e)
+static int read_who(const struct oidc *o, const json_t *doc, struct oidc_subject *out,
+		    struct err *e)
 {
 	const char *sub = text_of(doc, "sub"), *team = text_of(doc, o->team_claim),
 		   *role = text_of(doc, o->role_claim);
@@ -460,11 +461,11 @@ static int read_who(const struct oidc *o, const json_t *doc, struct oidc_who *ou
 }
 
 int oidc_claims(const struct oidc *o, const char *payload, size_t n, int64_t now_s,
-		struct oidc_who *out, struct err *e)
+		struct oidc_subject *out, struct err *e)
 {
 	auto_json json_t *doc = oidc_object(payload, n);
 	const char *iss = text_of(doc, "iss");
-	struct oidc_who who = { 0 };
+	struct oidc_subject who = { 0 };
 
 	if (!doc)
 		return err_set(e, ERR_DENIED, "the token's payload is not a JSON object");
@@ -479,7 +480,7 @@ int oidc_claims(const struct oidc *o, const char *payload, size_t n, int64_t now
 	return 0;
 }
 
-int oidc_check(const struct oidc *o, const char *token, int64_t now_s, struct oidc_who *out,
+int oidc_check(const struct oidc *o, const char *token, int64_t now_s, struct oidc_subject *out,
 	       struct err *e)
 {
 	auto_buf struct buf head = { 0 }, payload = { 0 }, sig = { 0 };

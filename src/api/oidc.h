@@ -20,7 +20,7 @@ struct oidc_conf { /* copied */
 	const char *issuer, *audience;
 	const char *team_claim, *role_claim;
 };
-struct oidc_who {
+struct oidc_subject {
 	char id[STORE_NAME + 1]; /* "oidc:" and the subject; a long one is cut and hashed */
 	char team[STORE_NAME + 1];
 	enum store_role role;
@@ -35,7 +35,7 @@ void oidc_free(struct oidc *o); /* fine on NULL */
 
 /* -1: e is why the token was rejected, as a message for the client. */
 must_check int oidc_check(const struct oidc *o, const char *token, int64_t now_s,
-			  struct oidc_who *out, struct err *e);
+			  struct oidc_subject *out, struct err *e);
 /* Only the second half: checks the claims of a payload whose signature was verified. */
 must_check int oidc_claims(const struct oidc *o, const char *payload, size_t n, int64_t now_s,
-			   struct oidc_who *out, struct err *e);
+			   struct oidc_subject *out, struct err *e);

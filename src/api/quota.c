@@ -42,8 +42,8 @@ static uint64_t quota_number(const json_t *data, const char *name)
 
 /* The output of every program counts, also if no request waits for the program; CPU time is that of
  * boxes. */
-static void quota_heard(struct fleet_subscriber *x, const struct store_event *ev,
-			const json_t *data)
+static void quota_on_event(struct fleet_subscriber *x, const struct store_event *ev,
+			   const json_t *data)
 {
 	struct quota *q = loop_owner(x, struct quota, subscriber);
 	struct team_count *t;
@@ -61,7 +61,7 @@ int quota_init(struct api *a, struct err *e)
 	if (!a->quota)
 		abort();
 	a->quota->api = a;
-	a->quota->subscriber.heard = quota_heard;
+	a->quota->subscriber.on_event = quota_on_event;
 	fleet_subscribe(&a->fleet, &a->quota->subscriber);
 	return 0;
 }

@@ -121,7 +121,7 @@ void batch_free(struct batch *b)
 }
 
 /* A batch that has ended and has no reader is kept in its files only. */
-void batch_let_go(struct batch *b)
+void batch_free_if_idle(struct batch *b)
 {
 	if (batch_has_ended(b) && !b->watches && !b->unwritten)
 		batch_free(b);
@@ -264,7 +264,7 @@ static void on_tick(struct timer *t)
 		}
 		if (b->unwritten)
 			batch_write_row(b);
-		batch_let_go(b);
+		batch_free_if_idle(b);
 	}
 	if (a->fleet->alone && ++a->ticks % PURGE_TICKS == 0)
 		batch_purge(a);
@@ -278,7 +278,7 @@ static void on_again(struct timer *t)
 
 	for (struct batch *b = a->first, *next; b; b = next) {
 		next = b->next;
-		batch_let_go(b);
+		batch_free_if_idle(b);
 	}
 	batches_pump(a);
 }

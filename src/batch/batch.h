@@ -78,7 +78,7 @@ void batch_cancel(struct batch *b);
 void batch_forget(struct batch *b); /* of a batch that has ended: removes its files and its row */
 
 const struct store_batch *batch_row(const struct batch *b);
-int batch_is_over(const struct batch *b); /* and its results are complete */
+int batch_is_complete(const struct batch *b); /* and its results are complete */
 /* Up to n bytes of results from w->at on; how many. The caller moves w->at. */
 must_check int batch_read(const struct batch_watch *w, void *to, size_t n, struct err *e);
 uint64_t batch_results(const struct batch *b); /* bytes of them so far */

@@ -73,7 +73,7 @@ int batch_has_ended(const struct batch *b);
 void batch_write_row(struct batch *b); /* what a full disk refuses is written later */
 void batch_tell(struct batch *b);      /* notifies its readers: there is more */
 void batch_end(struct batch *b, enum store_batch_state state);
-void batch_let_go(struct batch *b); /* frees a batch that has ended and has no reader */
+void batch_free_if_idle(struct batch *b); /* frees a batch that has ended and has no reader */
 void batch_count(struct batch *b, unsigned verdict, unsigned why);
 struct batch *batches_find(const struct batches *a, const char *id);
 struct batch *batches_take_up(struct batches *a, struct store_batch *take_row, struct err *e);

@@ -301,7 +301,7 @@ static void find_made(struct batch_job *j)
 				     .nlayers = x->nlayers };
 
 	if (!j->team || !j->fleet->artefacts || x->nsteps != 2 || !x->program.lang ||
-	    compile_cache_tells_time(&of))
+	    compile_cache_uses_time(&of))
 		return;
 	of.program = lang_program(x->program.lang);
 	compile_cache_key(&of, &j->key);
@@ -327,7 +327,7 @@ static void start_helper(struct batch_job *j, const char **take_argv,
 		job_fail(j, CAUSE_HOST, &e);
 }
 
-static void go_on(struct batch_job *j, unsigned step)
+static void job_start_step(struct batch_job *j, unsigned step)
 {
 	buf_fini(&j->made);
 	init_conn_remove_call(&j->init_call);
@@ -360,7 +360,7 @@ static void job_unpacked(struct init_call *x, const struct wire_exit *exit)
 	struct batch_job *j = loop_owner(x, struct batch_job, init_call);
 
 	j->found = went_well(exit);
-	go_on(j, j->found ? 1 : 0);
+	job_start_step(j, j->found ? 1 : 0);
 }
 
 static const struct init_call_ops unpack_on = {
@@ -386,7 +386,7 @@ static void job_packed(struct init_call *x, const struct wire_exit *exit)
 
 	if (went_well(exit) && j->fleet->artefacts)
 		compile_cache_put(j->fleet->artefacts, &j->key, j->made.p, j->made.len);
-	go_on(j, j->step + 1);
+	job_start_step(j, j->step + 1);
 }
 
 static const struct init_call_ops pack_on = {
@@ -455,7 +455,7 @@ static void output_came(struct init_call *x, unsigned stream, uint64_t offset, c
 	init_conn_credit(x, stream, j->seen[stream] + WINDOW);
 }
 
-static void go_on_after(struct batch_job *j)
+static void job_continue(struct batch_job *j)
 {
 	int more = !is_last(j);
 
@@ -464,7 +464,7 @@ static void go_on_after(struct batch_job *j)
 	if (more && j->keyed)
 		start_helper(j, compile_cache_pack(j->item.program.binary), &pack_on);
 	else if (more)
-		go_on(j, j->step + 1);
+		job_start_step(j, j->step + 1);
 	else if (j->item.nbehind)
 		next_behind(j);
 	else
@@ -483,7 +483,7 @@ static void on_counted(void *ctx, const struct frame *f, size_t len, int *fd, co
 	j->counted = f != NULL;
 	if (f)
 		j->figures = *(const struct wire_counters *)f;
-	go_on_after(j);
+	job_continue(j);
 }
 
 static void program_ended(struct init_call *x, const struct wire_exit *exit)

@@ -5,7 +5,7 @@
  * A compiled binary is packed after the compiler ran, unless the compile cache has it:
  * buildcache/compile_reuse.h.
  *
- *   CREATE -> LEASH, LAY..., START -> OUTPUT..., EXIT -> [START again] -> verdict -> the line closes
+ *   CREATE -> KILL_ON_CLOSE, PUT_EARLY..., START -> OUTPUT..., EXIT -> [START again] -> verdict -> close
  *                (at once)                 bad end: KILL with the kernel's figures --^
  *
  * A program that exits 0 costs two requests to the keeper (a box, its figures) and no file

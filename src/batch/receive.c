@@ -133,7 +133,7 @@ void batch_cancel(struct batch *b)
 	while (b->works)
 		batch_free_work(b->works);
 	batch_end(b, STORE_BATCH_CANCELLED);
-	batch_let_go(b);
+	batch_free_if_idle(b);
 	batches_pump(a);
 }
 

@@ -31,7 +31,7 @@ int batch_watch(struct batches *a, const char *team, const char *id, uint32_t af
 	if (strcmp(b->row.team, team) != 0)
 		return err_set(e, ERR_NOT_FOUND, "there is no batch '%.20s'", id);
 	if (spool_offset(&b->spool, after + 1, &w->at, e) < 0) {
-		batch_let_go(b);
+		batch_free_if_idle(b);
 		return -1;
 	}
 	w->batch = b;
@@ -70,7 +70,7 @@ const struct store_batch *batch_row(const struct batch *b)
 	return &b->row;
 }
 
-int batch_is_over(const struct batch *b)
+int batch_is_complete(const struct batch *b)
 {
 	return batch_has_ended(b);
 }

@@ -98,7 +98,7 @@ static void job_done(struct batch_job *j, const struct batch_job_end *end)
 		batch_record(w, end);
 	finish_work(w, end);
 	batch_check_over(b);
-	batch_let_go(b);
+	batch_free_if_idle(b);
 	batches_pump(a);
 }
 
@@ -250,7 +250,7 @@ void batches_pump(struct batches *a)
 	while (a->fleet->alone && a->restored && a->flying < a->jobs && (b = run_choose(a))) {
 		if (!take_item(b)) {
 			batch_check_over(b);
-			batch_let_go(b);
+			batch_free_if_idle(b);
 		} else if (++lines == LINES_A_TURN) {
 			timer_set(&a->again, 0);
 			return;

@@ -128,7 +128,7 @@ static int read_done(struct action *r, struct err *e)
 	if (check_members(r->doc, "done", "result", e) < 0)
 		return -1;
 	if (!json_is_true(json_object_get(r->doc, "done")))
-		return err_set(e, ERR_INVALID, "done can only be true; to go on, name a tool");
+		return err_set(e, ERR_INVALID, "done can only be true; to continue, name a tool");
 	r->result = json_object_get(r->doc, "result");
 	if (!r->result)
 		return err_set(e, ERR_INVALID, "result is missing");

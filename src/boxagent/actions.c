@@ -37,7 +37,7 @@ void actions_fini(struct actions *h)
 	h->workspace = -1;
 }
 
-/* ---- what is told ---- */
+/* ---- results for the model ---- */
 
 static json_t *actions_said(int ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static json_t *actions_said(int ok, const char *fmt, ...)

@@ -1,6 +1,6 @@
 /* main.c - the agent in a box: asks the host what to do, does it, at most so many times.
  *
- *   host                              pilot                          stdout, the log
+ *   host                              boxagent                       stdout, the log
  *   {"spec": ...}               -->
  *                               <--   {"ask": {turns, malformed?}}
  *   {"answer": {"text": ...}}   -->   action_parse()
@@ -35,9 +35,9 @@ enum {
 	SPEC_MS = 30000,
 };
 
-struct pilot {
+struct boxagent {
 	struct ndjson host;
-	struct actions hands;
+	struct actions actions;
 	struct agent_history turns;
 	unsigned allowed, max_steps;
 	uint64_t answer_ms;
@@ -48,14 +48,14 @@ struct pilot {
 	unsigned same;
 };
 
-static int boxagent_fail(struct pilot *p, const char *why, const char *detail)
+static int boxagent_fail(struct boxagent *p, const char *why, const char *detail)
 {
 	snprintf(p->why, sizeof(p->why), "%s", why);
 	snprintf(p->detail, sizeof(p->detail), "%s", detail);
 	return -1;
 }
 
-static int put_log(struct pilot *p, json_t *take_doc)
+static int put_log(struct boxagent *p, json_t *take_doc)
 {
 	return ndjson_write(LOG, take_doc, &p->e) < 0 ? boxagent_fail(p, "log", p->e.msg) : 0;
 }
@@ -69,7 +69,8 @@ static json_t *boxagent_words(const char *text)
 /* ---- asking ---- */
 
 /* complaint: NULL, or the error of the previous reply. */
-static int boxagent_ask(struct pilot *p, const char *reply, const char *complaint, json_t **answer)
+static int boxagent_ask(struct boxagent *p, const char *reply, const char *complaint,
+			json_t **answer)
 {
 	json_t *ask =
 		json_pack("{s:O, s:i}", "turns", p->turns.turns, "dropped", (int)p->turns.dropped);
@@ -85,8 +86,8 @@ static int boxagent_ask(struct pilot *p, const char *reply, const char *complain
 }
 
 /* 1: an action. 0: none, and complaint has the reason. -1: ended. */
-static int boxagent_heard(struct pilot *p, const json_t *answer, struct action *r,
-			  struct err *complaint)
+static int boxagent_parse_answer(struct boxagent *p, const json_t *answer, struct action *r,
+				 struct err *complaint)
 {
 	const json_t *text = json_object_get(json_object_get(answer, "answer"), "text");
 	const char *too = json_string_value(json_object_get(answer, "malformed")),
@@ -102,7 +103,7 @@ static int boxagent_heard(struct pilot *p, const json_t *answer, struct action *
 			    complaint) == 0;
 }
 
-static int ask_again(struct pilot *p, unsigned step, const json_t *first, struct err *why,
+static int ask_again(struct boxagent *p, unsigned step, const json_t *first, struct err *why,
 		     struct action *r)
 {
 	const char *said =
@@ -113,19 +114,20 @@ static int ask_again(struct pilot *p, unsigned step, const json_t *first, struct
 	if (put_log(p, json_pack("{s:i, s:o}", "step", (int)step, "malformed",
 				 boxagent_words(why->msg))) == 0 &&
 	    boxagent_ask(p, said ? said : "", why->msg, &answer) == 0)
-		rc = boxagent_heard(p, answer, r, why);
+		rc = boxagent_parse_answer(p, answer, r, why);
 	json_decref(answer);
 	return rc;
 }
 
 /* One retry with the complaint; a second malformed reply in a row ends the session. */
-static int next_action(struct pilot *p, unsigned step, struct action *r)
+static int next_action(struct boxagent *p, unsigned step, struct action *r)
 {
 	json_t *answer = NULL;
 	struct err why;
 	int rc;
 
-	rc = boxagent_ask(p, NULL, NULL, &answer) < 0 ? -1 : boxagent_heard(p, answer, r, &why);
+	rc = boxagent_ask(p, NULL, NULL, &answer) < 0 ? -1
+						      : boxagent_parse_answer(p, answer, r, &why);
 	if (rc == 0)
 		rc = ask_again(p, step, answer, &why, r);
 	json_decref(answer);
@@ -134,7 +136,7 @@ static int next_action(struct pilot *p, unsigned step, struct action *r)
 
 /* ---- doing ---- */
 
-static int is_stuck(struct pilot *p, const json_t *action)
+static int is_stuck(struct boxagent *p, const json_t *action)
 {
 	p->same = p->last && json_equal(p->last, (json_t *)action) ? p->same + 1 : 1;
 	json_decref(p->last);
@@ -152,7 +154,7 @@ static json_t *log_result(const json_t *result)
 	return less;
 }
 
-static int take_step(struct pilot *p, unsigned step, const struct action *r)
+static int take_step(struct boxagent *p, unsigned step, const struct action *r)
 {
 	json_t *less = short_text_action(r->doc, LOGGED), *entry, *result;
 	int rc;
@@ -164,17 +166,17 @@ static int take_step(struct pilot *p, unsigned step, const struct action *r)
 		return -1;
 	if (is_stuck(p, r->doc))
 		return boxagent_fail(p, "stuck", "the same action three times in a row");
-	result = actions_run(&p->hands, r);
+	result = actions_run(&p->actions, r);
 	agent_history_add(&p->turns, r->doc, result);
 	rc = put_log(p, json_pack("{s:i, s:o}", "step", (int)step, "result", log_result(result)));
 	json_decref(result);
-	if (rc == 0 && p->hands.timeouts >= TIMEOUTS_MOST)
+	if (rc == 0 && p->actions.timeouts >= TIMEOUTS_MOST)
 		return boxagent_fail(p, "timeouts", "three commands in a row took too long");
 	return rc;
 }
 
 /* 0: done. */
-static int boxagent_fly(struct pilot *p)
+static int boxagent_drive(struct boxagent *p)
 {
 	for (unsigned step = 1; step <= p->max_steps; step++) {
 		struct action r;
@@ -203,15 +205,15 @@ static uint64_t boxagent_number(const json_t *spec, const char *name, uint64_t o
 							       : otherwise;
 }
 
-static void read_spec(struct pilot *p, const json_t *spec)
+static void read_spec(struct boxagent *p, const json_t *spec)
 {
 	const json_t *tool;
 	size_t i;
 
 	p->max_steps = (unsigned)boxagent_number(spec, "max_steps", 5);
 	p->answer_ms = boxagent_number(spec, "answer_ms", 120000);
-	p->hands.command_ms = boxagent_number(spec, "command_ms", 30000);
-	p->hands.result_bytes = boxagent_number(spec, "result_bytes", 16384);
+	p->actions.command_ms = boxagent_number(spec, "command_ms", 30000);
+	p->actions.result_bytes = boxagent_number(spec, "result_bytes", 16384);
 	json_array_foreach(json_object_get(spec, "tools"), i, tool)
 	{
 		int kind = json_is_string(tool) ? agent_tool_named(json_string_value(tool)) : -1;
@@ -221,7 +223,7 @@ static void read_spec(struct pilot *p, const json_t *spec)
 	agent_history_init(&p->turns, boxagent_number(spec, "context_bytes", 65536));
 }
 
-static int driver_event_end(struct pilot *p, int failed)
+static int driver_event_end(struct boxagent *p, int failed)
 {
 	json_t *end = failed ? json_pack("{s:s, s:s, s:o}", "outcome", "failed", "why", p->why,
 					 "detail", boxagent_words(p->detail))
@@ -237,7 +239,7 @@ static int driver_event_end(struct pilot *p, int failed)
 
 int main(void)
 {
-	struct pilot p = { .host.fd = HOST, .hands.workspace = -1 };
+	struct boxagent p = { .host.fd = HOST, .actions.workspace = -1 };
 	json_t *first = NULL;
 	int rc;
 
@@ -246,21 +248,22 @@ int main(void)
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	signal(SIGPIPE, SIG_IGN);
 	if (fcntl(HOST, F_SETFD, FD_CLOEXEC) < 0) {
-		fputs("pilot: its host starts it; there is nothing to be done by hand\n", stderr);
+		fputs("boxagent: the server starts this program; it cannot be started by hand\n",
+		      stderr);
 		return 2;
 	}
 	if (ndjson_read(&p.host, SPEC_MS, &first, &p.e) < 0)
 		return 2;
 	read_spec(&p, json_object_get(first, "spec"));
-	rc = actions_init(&p.hands, ACTIONS_WORKSPACE, &p.e) < 0
+	rc = actions_init(&p.actions, ACTIONS_WORKSPACE, &p.e) < 0
 		     ? boxagent_fail(&p, "workspace", p.e.msg)
-		     : boxagent_fly(&p);
+		     : boxagent_drive(&p);
 	if (driver_event_end(&p, rc < 0) < 0)
 		return 2;
 	json_decref(first);
 	json_decref(p.last);
 	agent_history_fini(&p.turns);
-	actions_fini(&p.hands);
+	actions_fini(&p.actions);
 	buf_fini(&p.host.bytes);
 	return rc < 0;
 }

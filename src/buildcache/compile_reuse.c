@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARED, CHANGED, LAYING }; /* what the clerk is doing */
+enum { SHARED, CHANGED, LAYING }; /* what the file client is doing */
 enum { WINDOW = 256 * 1024, LOG = 128 * 1024, HELPER_MS = 20000 };
 
 static struct box *box_of(const struct compile_reuse *x)
@@ -329,7 +329,7 @@ static int has_volumes(const struct box *b)
 static int may_look(const struct compile_reuse *x, const struct box *b)
 {
 	return x->fleet->artefacts && !egress_client_wanted(b) && !has_volumes(b) &&
-	       !compile_cache_tells_time(&x->want.of);
+	       !compile_cache_uses_time(&x->want.of);
 }
 
 /* A later request may have overwritten the files that the first one is about to compile. */

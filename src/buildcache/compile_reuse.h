@@ -1,18 +1,16 @@
 /* compile_reuse.h - uses the compile cache for a box of the fleet.
  * Owns: the check of the box, and transfers into and out of it, until compile_reuse_fini().
  *
- *   compile_reuse_lookup() --> [what else is in the box?] --> there is one: laid into the box --> done(1)
- *                          a living one               there is none --> done(0), a compiler runs
- *   compile_reuse_keep() --> taken out of the box, kept --> done
+ *   compile_reuse_lookup() --> [check other files of the box] --> found: written into the box --> done(1)
+ *                              only of a used box                 not found --> done(0), a compiler runs
+ *   compile_reuse_keep() --> read from the box and stored --> done
  *
  * There are two kinds of keys. A key of a team is stored only from a box in which no exec but those
  * of Atoll was ever started, which no other client used, and which contained only the files of the
  * request; so the key covers all inputs of the compiler. Every member of the team may get the entry
  * in a box that reports no other files. A key of a box includes a digest of its other files. Its
  * entry was made where any program may run, and is used in that box only: a box that reports false
- * digests affects only itself. A failure here is not reported: then the compiler runs as usual.
- *
- * Whatever goes wrong here is told to nobody: then the compiler runs, as ever. */
+ * digests affects only itself. A failure here is not reported: then the compiler runs as usual. */
 #pragma once
 #include "client/file_client.h"
 #include "lang/compile_cache.h"
@@ -30,7 +28,7 @@ struct compile_reuse_spec {       /* texts: borrowed until compile_reuse_fini() 
 	const struct lang *lang;
 	const char *program; /* the output file of the compiler, in the box */
 	int alone;           /* the box was created for this request and got only files */
-	unsigned holds;      /* of the berth, when the first file was given to it */
+	unsigned holds;      /* of the box, when the first file was written into it */
 	unsigned started;    /* internal execs before the compiler: version commands */
 };
 
@@ -42,7 +40,7 @@ struct compile_reuse {
 	struct fleet *fleet;
 	char box_id[ID_LEN + 1];
 	struct compile_reuse_spec want;
-	unsigned starts; /* of the berth, when we came */
+	unsigned starts; /* execs of the box at the time of the lookup */
 	int is_keyed;
 	int is_quiet; /* no other client uses the box now */
 	int is_ours;  /* and none ever did: its output may be stored for the team */

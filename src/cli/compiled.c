@@ -73,7 +73,7 @@ void compiled_init(struct compiled *c, const struct local_run *s, const struct r
 		return;
 	of.code = buf_str(&source);
 	of.code_len = source.len;
-	if (compile_cache_tells_time(&of) || compiled_folder(folder, sizeof(folder)) < 0 ||
+	if (compile_cache_uses_time(&of) || compiled_folder(folder, sizeof(folder)) < 0 ||
 	    compile_caches_open(&c->cache, folder, &e) < 0)
 		return;
 	c->cache.most = COMPILED_MOST;

@@ -338,13 +338,13 @@ static int start_again(struct exec_follow *f, const json_t *body)
 	return api_client_lines(f->r, "POST", path, json_deep_copy(body), take_line, f);
 }
 
-static int is_over(const struct exec_follow *f)
+static int follow_has_ended(const struct exec_follow *f)
 {
 	return f->record || f->wrong || seen_all(f) || (f->lines && f->unread);
 }
 
 /* A daemon that is starting or leaving. */
-static int may_come_back(const struct api_client *r)
+static int follow_may_retry(const struct api_client *r)
 {
 	return r->lost || r->http == 502 || r->http == 503 || r->http == 504;
 }
@@ -364,10 +364,10 @@ static int follow_persist(struct exec_follow *f, int status, const json_t *body)
 	uint64_t good_ns = now_ns();
 	int pause = FIRST_WAIT_MS;
 
-	while (!is_over(f)) {
+	while (!follow_has_ended(f)) {
 		uint64_t before[2] = { f->next[0], f->next[1] };
 
-		if (status && !may_come_back(f->r)) {
+		if (status && !follow_may_retry(f->r)) {
 			if (f->known && f->r->http == 404 && find_record(f) == 0)
 				break;
 			return status;
@@ -426,7 +426,7 @@ int exec_follow_start(struct exec_follow *f, json_t *take_body)
 	status = follow_prepare(f);
 	if (!status) {
 		status = api_client_lines(f->r, "POST", path, json_deep_copy(body), take_line, f);
-		if (!is_over(f) && !f->r->never)
+		if (!follow_has_ended(f) && !f->r->never)
 			status = follow_persist(f, status, body);
 		else if (f->wrong)
 			status = f->r->status = STATUS_OURS;
@@ -445,7 +445,7 @@ int exec_follow_exec(struct exec_follow *f, const char *exec)
 	status = follow_prepare(f);
 	if (!status) {
 		status = read_on(f);
-		if (!is_over(f) && !f->r->never)
+		if (!follow_has_ended(f) && !f->r->never)
 			status = follow_persist(f, status, NULL);
 		else if (f->wrong)
 			status = f->r->status = STATUS_OURS;

@@ -33,7 +33,7 @@ static uint64_t forward_total(const struct pump *p)
 	return p->base + p->kept.len;
 }
 
-static void let_go_below(struct pump *p, uint64_t offset)
+static void forward_discard_below(struct pump *p, uint64_t offset)
 {
 	size_t n = offset > p->base ? (size_t)(offset - p->base) : 0;
 
@@ -103,7 +103,7 @@ static int push_once(struct pump *p)
 	status = api_client_bytes(&p->r, &x);
 	if (status == 0) {
 		p->sent = forward_total(p);
-		let_go_below(p, (uint64_t)api_client_int(x.answer, "delivered", 0));
+		forward_discard_below(p, (uint64_t)api_client_int(x.answer, "delivered", 0));
 	}
 	json_decref(x.answer);
 	return status;
@@ -126,7 +126,7 @@ static int forward_push(struct pump *p)
 		}
 	}
 	if (p->kept.len > KEPT_MAX)
-		let_go_below(p, forward_total(p) - KEPT_MAX / 2);
+		forward_discard_below(p, forward_total(p) - KEPT_MAX / 2);
 	return 0;
 }
 

@@ -300,7 +300,7 @@ static int pump_turn(struct exec_pump *s, int timeout_ms, struct err *e)
 	return 0;
 }
 
-static int is_over(const struct exec_pump *s)
+static int pump_has_ended(const struct exec_pump *s)
 {
 	int flushed = !s->out[0].len && !s->out[1].len;
 
@@ -319,7 +319,7 @@ int exec_pump_run(struct exec_pump *s, const struct box_command *cmd, struct err
 		s->end = STREAM_BOX_DIED;
 		return s->gone ? 0 : -1;
 	}
-	while (!is_over(s)) {
+	while (!pump_has_ended(s)) {
 		uint64_t now = now_ns();
 		int timeout_ms = -1;
 

@@ -43,7 +43,7 @@ struct sheet {
 	struct api_client *r;
 	char id[32];
 	int64_t last, passed, failed, errors;
-	uint64_t began_ns, heard_ns, shown_ns;
+	uint64_t began_ns, received_ns, shown_ns;
 	int unread, shows; /* shows: there is a terminal to show progress on */
 	json_t *end;
 	json_t *refused;
@@ -130,7 +130,7 @@ static int take_line(void *ctx, json_t *line)
 	int told = !strcmp(type, "result") || !strcmp(type, "end") ||
 		   (!strcmp(type, "batch") && !s->id[0]);
 
-	s->heard_ns = now_ns();
+	s->received_ns = now_ns();
 	if (!strcmp(type, "batch"))
 		snprintf(s->id, sizeof(s->id), "%s", api_client_text(line, "id"));
 	else if (!strcmp(type, "result"))
@@ -210,7 +210,7 @@ static int batch_follow(struct sheet *s)
 			break;
 		if (status && !s->r->lost && s->r->http < 500)
 			return status;
-		if (now_ns() - s->heard_ns > GIVE_UP_MS * UINT64_C(1000000)) {
+		if (now_ns() - s->received_ns > GIVE_UP_MS * UINT64_C(1000000)) {
 			if (!status)
 				cli_error_what(&s->r->error, "lost",
 					       "the daemon sent no further data");
@@ -328,7 +328,7 @@ static int batch_batch(struct api_client *r, const struct args *a)
 {
 	struct sheet s = { .r = r,
 			   .began_ns = now_ns(),
-			   .heard_ns = now_ns(),
+			   .received_ns = now_ns(),
 			   .last = (int64_t)args_value(a, BATCH_AFTER, 0),
 			   .shows = isatty(2) && !r->cli->quiet && !r->cli->json };
 	int status;

@@ -21,7 +21,7 @@ static const struct flag flags[EVENTS_NFLAGS] = {
 struct events_watch {
 	const struct cli *cli;
 	int64_t last;
-	uint64_t heard_ns;
+	uint64_t received_ns;
 	int unread;
 };
 
@@ -32,7 +32,7 @@ static int events_print(void *ctx, json_t *ev)
 	const char *key;
 	json_t *v;
 
-	w->heard_ns = now_ns();
+	w->received_ns = now_ns();
 	if (!json_object_get(ev, "seq"))
 		return 0; /* a sign of life */
 	w->last = api_client_int(ev, "seq", w->last);
@@ -105,7 +105,7 @@ static int events_follow(struct api_client *r, const struct args *a, struct even
 			return status;
 		if (status && !r->lost && r->http < 500)
 			return status;
-		if (now_ns() - w->heard_ns > GIVE_UP_MS * UINT64_C(1000000))
+		if (now_ns() - w->received_ns > GIVE_UP_MS * UINT64_C(1000000))
 			return status ? status : (r->status = STATUS_OURS);
 		poll(NULL, 0, AGAIN_MS);
 	}
@@ -113,7 +113,7 @@ static int events_follow(struct api_client *r, const struct args *a, struct even
 
 static int events_events(struct api_client *r, const struct args *a)
 {
-	struct events_watch w = { .cli = r->cli, .last = -1, .heard_ns = now_ns() };
+	struct events_watch w = { .cli = r->cli, .last = -1, .received_ns = now_ns() };
 	int status;
 
 	if (args_has(a, EVENTS_AFTER))

@@ -46,7 +46,7 @@ struct story {
 	struct api_client *r;
 	char id[32];
 	int64_t last;
-	uint64_t heard_ns;
+	uint64_t received_ns;
 	int shows, follows, unread;
 	json_t *report, *question;
 };
@@ -111,7 +111,7 @@ static int take_event(void *ctx, json_t *event)
 	struct story *s = ctx;
 	const char *type = api_client_text(event, "type");
 
-	s->heard_ns = now_ns();
+	s->received_ns = now_ns();
 	if (!strcmp(type, "ping"))
 		return 0;
 	s->last = api_client_int(event, "seq", s->last);
@@ -140,7 +140,7 @@ static int pipeline_follow(struct story *s)
 			break;
 		if (status && !s->r->lost && s->r->http < 500)
 			return status;
-		if (now_ns() - s->heard_ns > GIVE_UP_MS * UINT64_C(1000000)) {
+		if (now_ns() - s->received_ns > GIVE_UP_MS * UINT64_C(1000000)) {
 			if (!status)
 				cli_error_what(&s->r->error, "lost",
 					       "the daemon sent no further data");
@@ -272,7 +272,7 @@ static int pipeline_conclude(struct story *s)
 static struct story new_story(struct api_client *r, const struct args *a)
 {
 	return (struct story){ .r = r,
-			       .heard_ns = now_ns(),
+			       .received_ns = now_ns(),
 			       .shows = !r->cli->quiet && !r->cli->json,
 			       .follows = args_has(a, PIPELINE_FOLLOW) && !r->cli->json };
 }

@@ -47,7 +47,7 @@ static struct repl { /* one in a process */
 	int64_t number;
 	char at[64], status[16];
 	int over, unread;
-	uint64_t heard_ns;
+	uint64_t received_ns;
 } repl = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- the box and its context ---- */
@@ -273,12 +273,12 @@ static void print_event(const char *type, const json_t *ev)
 		put_end(ev);
 }
 
-static int repl_heard(void *ctx, json_t *ev)
+static int repl_on_event(void *ctx, json_t *ev)
 {
 	const char *type = api_client_text(ev, "type");
 
 	(void)ctx;
-	repl.heard_ns = now_ns();
+	repl.received_ns = now_ns();
 	snprintf(repl.at, sizeof(repl.at), "%s", api_client_text(ev, "at"));
 	if (!strcmp(type, "start"))
 		repl.number = api_client_int(ev, "cell", 0);
@@ -300,16 +300,16 @@ static int repl_heard(void *ctx, json_t *ev)
 /* ---- running one ---- */
 
 /* The connection broke, the cell did not: continue after the last event. */
-static int come_back(struct api_client *r, int status)
+static int repl_reconnect(struct api_client *r, int status)
 {
 	while (!repl.over && !repl.unread && r->lost && repl.number &&
-	       now_ns() - repl.heard_ns < GIVE_UP_MS * UINT64_C(1000000)) {
+	       now_ns() - repl.received_ns < GIVE_UP_MS * UINT64_C(1000000)) {
 		auto_free char *path =
 			api_client_path("/v1/boxes/%s/contexts/%s/cells/%u/events?after=%s",
 					repl.box, repl.context, (uint64_t)repl.number, repl.at);
 
 		poll(NULL, 0, AGAIN_MS);
-		status = api_client_lines(r, "GET", path, NULL, repl_heard, NULL);
+		status = api_client_lines(r, "GET", path, NULL, repl_on_event, NULL);
 	}
 	return status;
 }
@@ -340,13 +340,13 @@ static int run_cell(struct api_client *r, const char *code, size_t n, int *wrong
 		json_object_set_new(body, "timeout_ms", json_integer(UINT32_MAX));
 	repl.over = 0;
 	repl.number = 0;
-	repl.heard_ns = now_ns();
+	repl.received_ns = now_ns();
 	repl.running = 1;
-	status = api_client_lines(r, "POST", path, json_incref(body), repl_heard, NULL);
+	status = api_client_lines(r, "POST", path, json_incref(body), repl_on_event, NULL);
 	if (status && r->never) /* a connection that was too long without a word */
-		status = api_client_lines(r, "POST", path, json_incref(body), repl_heard, NULL);
+		status = api_client_lines(r, "POST", path, json_incref(body), repl_on_event, NULL);
 	json_decref(body);
-	status = come_back(r, status);
+	status = repl_reconnect(r, status);
 	repl.running = 0;
 	*wrong = !repl.over && !repl.unread;
 	return *wrong ? (status ? status : (r->status = STATUS_OURS)) : exit_status();

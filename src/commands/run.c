@@ -101,7 +101,7 @@ static int is_set(const char *const *env, const char *name)
 
 /* The language's limits where the command line has none. Its variables are added to opt's array;
  * *out_text has their text, to be freed. */
-static void add_wishes(struct options *opt, const struct lang *l, char **out_text)
+static void add_language_defaults(struct options *opt, const struct lang *l, char **out_text)
 {
 	unsigned n = 0, more = 0;
 	size_t size = 1;
@@ -154,7 +154,7 @@ static int run_planned(const struct cli *cli, const struct args *a, struct optio
 	int status = 0;
 
 	if (in->program.lang)
-		add_wishes(opt, in->program.lang, &variables);
+		add_language_defaults(opt, in->program.lang, &variables);
 	if (run_remote_wanted(cli))
 		return run_away(cli, a, opt, in, command);
 	if (local_run_open(&s, cli, opt, in->program.warm ? in->program.warm : "", &e) < 0) {

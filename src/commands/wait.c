@@ -28,7 +28,7 @@ static int wait_late(struct api_client *r, const char *exec)
 
 static int wait_for(struct api_client *r, const char *box, const char *exec, uint64_t limit_ms)
 {
-	uint64_t began = now_ns(), heard = began;
+	uint64_t began = now_ns(), received = began;
 
 	for (;;) {
 		uint64_t left = limit_ms ? limit_ms - ms_since(began) : PIECE_MS;
@@ -39,13 +39,13 @@ static int wait_for(struct api_client *r, const char *box, const char *exec, uin
 			return wait_late(r, exec);
 		doc = api_client_get(r, "/v1/boxes/%s/execs/%s/wait?timeout_ms=%u", box, exec,
 				     left < PIECE_MS ? left : PIECE_MS);
-		if (!doc && r->lost && !r->never && ms_since(heard) < GIVE_UP_MS) {
+		if (!doc && r->lost && !r->never && ms_since(received) < GIVE_UP_MS) {
 			poll(NULL, 0, AGAIN_MS);
 			continue;
 		}
 		if (!doc)
 			return r->status;
-		heard = now_ns();
+		received = now_ns();
 		if (strcmp(api_client_state(doc), "exited") != 0) {
 			json_decref(doc);
 			continue;

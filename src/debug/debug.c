@@ -1,6 +1,6 @@
 /* debug.c - see debug.h.
  *
- *   what the kernel saw > the exit status > a runtime's last words > a compiler's first > any line > checks
+ *   what the kernel saw > the exit status > a runtime's last line > a compiler's first > any line > checks
  *
  * The first source with a finding decides; then the fixes of the rule (fix.h) are tried in order
  * and the first applicable one is used. Its artifact must differ from everything that ran. */
@@ -452,7 +452,7 @@ static void stop_if_seen(struct failure_case *s)
 	buf_puts(&s->detail, "the same again: what was tried did not help");
 }
 
-static void sick_fini(struct failure_case *s)
+static void failure_case_fini(struct failure_case *s)
 {
 	json_decref(s->evidence);
 	json_decref(s->child);
@@ -487,6 +487,6 @@ json_t *debug_make(const json_t *plan, const json_t *artifact, const json_t *res
 	debug_treat(&s, fixes);
 	stop_if_seen(&s);
 	doc = debug_document(&s);
-	sick_fini(&s);
+	failure_case_fini(&s);
 	return doc;
 }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct fix mends[] = {
+static const struct fix fixes[] = {
 #define FIX(name) { #name, fix_##name },
 	FIXES
 #undef FIX
@@ -17,9 +17,9 @@ static const struct fix mends[] = {
 
 const struct fix *fix_named(const char *name)
 {
-	for (unsigned i = 0; i < ARRAY_LEN(mends); i++)
-		if (!strcmp(mends[i].name, name))
-			return &mends[i];
+	for (unsigned i = 0; i < ARRAY_LEN(fixes); i++)
+		if (!strcmp(fixes[i].name, name))
+			return &fixes[i];
 	return NULL;
 }
 

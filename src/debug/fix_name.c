@@ -189,7 +189,7 @@ int fix_use_it(struct failure_case *s)
 		return 0;
 	buf_printf(&with, "\n%.*s_ = %s", (int)strspn(line, " \t"), line, s->subject);
 	text_splice(&out, text, (size_t)(line - text) + n, 0, buf_str(&with));
-	return failure_edit(s, path, &out, "%s is not used; that is said to the compiler",
+	return failure_edit(s, path, &out, "%s is not used; the compiler now ignores that",
 			    s->subject);
 }
 

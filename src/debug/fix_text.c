@@ -329,7 +329,7 @@ static int close_in_line(struct failure_case *s, const char *path, const char *t
 		return 0;
 	while (at && (text[at - 1] == ' ' || text[at - 1] == '\t'))
 		at--;
-	/* A colon stays behind it: def f(x: */
+	/* The colon after it is kept: def f(x: */
 	if (at && text[at - 1] == ':')
 		at--;
 	text_splice(&out, text, at, 0, with);

@@ -10,7 +10,7 @@
  * on = "fault"                     where to look: see enum rule_on
  * match = "^ModuleNotFoundError: No module named '([^']+)'"
  * subject = 1                      the group that says what it is about
- * fix = ["module_path", "install"] the first that can do something does it (mend.h)
+ * fix = ["module_path", "install"] the first that applies is used (fix.h)
  * why = "the module {1} is not there"
  *
  * Tables beside the rules are words for the fixes: [imports] a name -> the line that brings it, [renames]

@@ -49,7 +49,8 @@ long gunzip_some(struct gunzip *g, const char **in, size_t *n, char *out, size_t
 		if (g->ended && given) {
 			g->ended = 0;
 			if (inflateReset(z) != Z_OK)
-				return err_set(e, ERR_INVALID, "gzip: cannot go on");
+				return err_set(e, ERR_INVALID,
+					       "gzip: zlib cannot start the next member");
 		}
 		if (g->ended || z->avail_out == 0)
 			break;

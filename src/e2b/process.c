@@ -192,8 +192,8 @@ static void driver_event_end(struct follow *f, const json_t *record)
 
 /* ---- what it says ---- */
 
-static void process_heard(struct exec_reader *t, unsigned stream, uint64_t offset,
-			  const char *bytes, size_t n)
+static void process_on_output(struct exec_reader *t, unsigned stream, uint64_t offset,
+			      const char *bytes, size_t n)
 {
 	static const char *const names[] = { "{\"event\":{\"data\":{\"stdout\":\"",
 					     "{\"event\":{\"data\":{\"stderr\":\"",
@@ -240,7 +240,7 @@ static void process_attached(struct exec_reader *t, unsigned stream, uint64_t fr
 
 static const struct exec_reader_events following = {
 	/* clang-format off */
-	.reading = process_attached, .output = process_heard, .over = process_over, .started = process_started
+	.reading = process_attached, .output = process_on_output, .over = process_over, .started = process_started
 	/* clang-format on */
 };
 

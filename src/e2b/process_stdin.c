@@ -199,7 +199,7 @@ static void stream_data(struct streaming *s, const json_t *data)
 	if (!s->run[0])
 		stdin_refuse(s, CONNECT_INVALID, "data: came before start");
 	else if (!r || r->over)
-		stdin_refuse(s, CONNECT_NOT_FOUND, "the process is over");
+		stdin_refuse(s, CONNECT_NOT_FOUND, "the process has exited");
 	else if (read_input(json_object_get(data, "input"), r, &bytes, &code, &e) < 0)
 		stdin_refuse(s, code, e.msg);
 	else if ((exec_stdin(r, bytes.p, bytes.len) || r->input_unknown) && !s->low.run) {

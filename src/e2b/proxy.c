@@ -128,7 +128,7 @@ static const char *proxy_masked(struct call *c, const struct box *b, uint16_t po
 /* ---- what the box says ---- */
 
 /* When a box ends, its servers close their connections as if the answer were complete. */
-static int proxy_believes(void *user)
+static int proxy_box_is_reachable(void *user)
 {
 	const struct passage *p = user;
 	const struct box *b = fleet_find(&p->call->api->fleet, p->box);
@@ -141,7 +141,7 @@ static void proxy_failed(void *user, const char *why)
 	struct passage *p = user;
 	char text[160];
 
-	if (!proxy_believes(p)) {
+	if (!proxy_box_is_reachable(p)) {
 		e2b_no_box(p->call, 502, p->box, 0, NOT_FOUND);
 		return;
 	}
@@ -166,7 +166,7 @@ static void proxy_entered(struct port_conn *x, int take_fd, const struct err *e)
 					   .passes = proxy_passes,
 					   .returns = proxy_filter_header,
 					   .failed = proxy_failed,
-					   .believes = proxy_believes,
+					   .close_is_complete = proxy_box_is_reachable,
 					   .switched = proxy_switched,
 					   .user = p,
 					   .head_ms = HEAD_MS };

@@ -150,7 +150,7 @@ static void too_late(struct timer *t)
 	struct watchers_watching *w = loop_owner(t, struct watchers_watching, deadline);
 
 	stop_watching(w);
-	connect_end_error(&w->out, CONNECT_DEADLINE, "the stream's time is over");
+	connect_end_error(&w->out, CONNECT_DEADLINE, "the time limit of the stream has expired");
 }
 
 static void watch_ready(struct file_client *k)

@@ -219,7 +219,8 @@ static int refuse_others(const json_t *from, struct err *e)
 		const char *field, *why;
 	} others[] = {
 		{ "rules", "headers are not added here: TLS is not looked into" },
-		{ "egressProxy", "there is one way out, and no other proxy behind it" },
+		{ "egressProxy",
+		  "all egress goes through Atoll's own proxy, which uses no other proxy" },
 		{ "httpsPorts", "ports of a sandbox are spoken to without TLS" },
 	};
 

@@ -60,19 +60,19 @@ const struct field volume_files_patch_fields[] = {
 	{ 0 },
 };
 
-enum deed { STAT, LIST, MKDIR, PATCH, REMOVE, GET, PUT };
+enum volume_action { STAT, LIST, MKDIR, PATCH, REMOVE, GET, PUT };
 
 struct volume_files {
 	struct file_request file_req;
 	struct volume_box volume_box;
-	enum deed deed;
+	enum volume_action action;
 	const char *path; /* in the volume: "/" or "/a/b" */
 	struct wire_put put;
 	struct wire_chown owner;
 	int set_owner,
 		set_mode;   /* requests still to be sent to the worker, in this order: CHOWN clears
 			   * set-user-id */
-	int asked, looking; /* for the deed; how it looks now */
+	int asked, looking; /* for the action; how it looks now */
 	json_t *items;
 };
 
@@ -205,15 +205,15 @@ static void volume_ready(struct file_client *k)
 	size_t n = strlen(path);
 
 	x->asked = 1;
-	if (x->deed == STAT)
+	if (x->action == STAT)
 		volume_look(x);
-	else if (x->deed == LIST)
+	else if (x->action == LIST)
 		file_client_ask(k, WIRE_LIST, &list, sizeof(list), path, n);
-	else if (x->deed == MKDIR)
+	else if (x->action == MKDIR)
 		file_client_ask(k, WIRE_MKDIR, &x->put, sizeof(x->put), path, n);
-	else if (x->deed == PATCH)
+	else if (x->action == PATCH)
 		volume_files_next(x);
-	else if (x->deed == REMOVE)
+	else if (x->action == REMOVE)
 		file_request_ask(&x->file_req, WIRE_REMOVE, 0, path, n);
 	else
 		begin_put(x);
@@ -230,10 +230,10 @@ static void volume_entry(struct file_client *k, const struct wire_entry *e, cons
 				   x->path, NULL);
 		return;
 	}
-	if (x->deed == LIST && json_array_size(x->items) < ENTRIES_MAX)
+	if (x->action == LIST && json_array_size(x->items) < ENTRIES_MAX)
 		json_array_append_new(x->items, stat_json(e, &parts, NULL, x->path));
 	else if (x->looking)
-		volume_finish(x, x->deed == MKDIR || x->deed == PUT ? 201 : 200,
+		volume_finish(x, x->action == MKDIR || x->action == PUT ? 201 : 200,
 			      stat_json(e, &parts, x->path, NULL));
 }
 
@@ -244,9 +244,9 @@ static void volume_done(struct file_client *k, uint16_t flags)
 	(void)flags;
 	if (x->looking)
 		return;
-	if (x->deed == LIST)
+	if (x->action == LIST)
 		volume_finish(x, 200, json_incref(x->items));
-	else if (x->deed == REMOVE)
+	else if (x->action == REMOVE)
 		volume_finish(x, 204, NULL);
 	else
 		volume_files_next(x);
@@ -302,32 +302,33 @@ static void volume_there(struct call *c, struct volume_box *d, struct box *b)
 		.path = in_box(c, d, x->path), .box = b, .worker = FILES_WORKER, .fail = get_failed
 	};
 
-	if (x->deed == GET) {
+	if (x->action == GET) {
 		download_begin(c, &want);
 		return;
 	}
-	x->items = x->deed == LIST ? json_array() : NULL;
+	x->items = x->action == LIST ? json_array() : NULL;
 	x->file_req.path = want.path;
 	file_request_open_in(&x->file_req, c, b, FILES_WORKER, &on);
 	c->drop = volume_left;
 }
 
 /* Numbers of a query or of a body. */
-static int64_t volume_number(struct call *c, enum deed deed, const char *name, int64_t otherwise)
+static int64_t volume_number(struct call *c, enum volume_action action, const char *name,
+			     int64_t otherwise)
 {
-	return deed == PATCH ? call_int(c, name, otherwise) : call_query_int(c, name, otherwise);
+	return action == PATCH ? call_int(c, name, otherwise) : call_query_int(c, name, otherwise);
 }
 
 /* Which owner and mode the request wants, and which of them PUT or MKDIR does not set by itself. */
 static void volume_files_want_owner(struct volume_files *x, struct call *c, uint32_t mode)
 {
-	int patch = x->deed == PATCH;
-	int64_t uid = volume_number(c, x->deed, "uid", patch ? (int64_t)WIRE_CHOWN_KEEP : USER);
-	int64_t gid = volume_number(c, x->deed, "gid", patch ? (int64_t)WIRE_CHOWN_KEEP : uid);
+	int patch = x->action == PATCH;
+	int64_t uid = volume_number(c, x->action, "uid", patch ? (int64_t)WIRE_CHOWN_KEEP : USER);
+	int64_t gid = volume_number(c, x->action, "gid", patch ? (int64_t)WIRE_CHOWN_KEEP : uid);
 
 	x->owner.uid = (uint32_t)uid;
 	x->owner.gid = (uint32_t)gid;
-	x->put.mode = (uint32_t)volume_number(c, x->deed, "mode", mode);
+	x->put.mode = (uint32_t)volume_number(c, x->action, "mode", mode);
 	if (patch) {
 		x->set_owner = call_get(c, "uid") || call_get(c, "gid");
 		x->set_mode = !!call_get(c, "mode");
@@ -338,22 +339,22 @@ static void volume_files_want_owner(struct volume_files *x, struct call *c, uint
 	}
 }
 
-static void volume_begin(struct call *c, enum deed deed, uint32_t mode)
+static void volume_begin(struct call *c, enum volume_action action, uint32_t mode)
 {
 	struct volume_files *x = call_alloc(c, sizeof(*x));
 
-	*x = (struct volume_files){ .deed = deed, .path = read_path(c) };
+	*x = (struct volume_files){ .action = action, .path = read_path(c) };
 	if (!x->path)
 		return;
-	if (!strcmp(x->path, "/") && (deed == REMOVE || deed == PUT)) {
+	if (!strcmp(x->path, "/") && (action == REMOVE || action == PUT)) {
 		call_error(c, 400, "invalid", "path: that is the volume itself", NULL, NULL);
 		return;
 	}
-	if (deed == PUT || deed == MKDIR || deed == PATCH)
+	if (action == PUT || action == MKDIR || action == PATCH)
 		volume_files_want_owner(x, c, mode);
-	if ((deed == PUT || deed == MKDIR) && !call_query_flag(c, "force"))
+	if ((action == PUT || action == MKDIR) && !call_query_flag(c, "force"))
 		x->put.flags |= WIRE_PUT_NEW; /* 409 where something is there */
-	if (deed == PUT) { /* the server does not read the body before a worker can take it */
+	if (action == PUT) { /* the server does not read the body before a worker can take it */
 		c->req->on_body_end = body_ended;
 		c->req->on_full = pipe_full;
 	}

@@ -62,7 +62,7 @@ must_check int egress_change(struct egress *x, const char *id, const char *hosts
 void egress_close(struct egress *x, const char *id); /* allowed without one */
 void egress_fini(struct egress *x);
 
-/* The whole process, until the supervisor closes `warden`: EGRESS_CONNECT + fd on it adds a server. walls() is called when
- * nothing needs to be opened any more. The exit status. */
+/* The whole process, until the supervisor closes `supervisor`: EGRESS_CONNECT + fd on it adds a
+ * server. walls() is called when no more files must be opened. Returns the exit status. */
 int egress_main(const struct egress_conf *conf, int supervisor,
 		int (*walls)(void *ctx, struct err *e), void *ctx);

@@ -24,7 +24,7 @@ static const char *const hops[] = {
 	"expect",
 };
 
-/* ---- llhttp tells: the head is one piece in our memory, so spans are pointers ---- */
+/* ---- callbacks of llhttp: the head is contiguous in memory, so spans are pointers ---- */
 
 static struct message *message_of(llhttp_t *p)
 {

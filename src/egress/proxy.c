@@ -297,7 +297,7 @@ static int take_answer(struct proxy *p)
 	return 0;
 }
 
-/* 0: p is over. */
+/* 0: p has ended. */
 static int pass_answer(struct proxy *p)
 {
 	const char *why = "";

@@ -465,7 +465,7 @@ static int execute_scan(struct execution *x)
 	return blocked;
 }
 
-static void go_on(struct timer *t)
+static void execute_continue(struct timer *t)
 {
 	struct execution *x = loop_owner(t, struct execution, go);
 	struct err e;
@@ -518,7 +518,7 @@ struct execution *execution_start(struct fleet *f, const char *team, const json_
 	x->needs = (struct artifact_packages){ .fleet = f,
 					       .said = install_said,
 					       .done = install_done };
-	timer_init(&x->go, f->loop, go_on);
+	timer_init(&x->go, f->loop, execute_continue);
 	timer_init(&x->tick, f->loop, execute_look);
 	timer_init(&x->install, f->loop, install_late);
 	timer_set(&x->go, 0);

@@ -1,7 +1,7 @@
 /* execute.h - runs an artifact: packages, the program, its examples and checks, in new boxes.
  * Owns: its boxes (kill on close) and their output so far.
  *
- *   scan -> packages -> the program, commands behind it -> examples, tests side by side -> result
+ *   scan -> packages -> the program, then its commands -> examples, tests side by side -> result
  *
  * If only the examples have input, the first example is the run of the program. */
 #pragma once

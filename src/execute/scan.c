@@ -105,7 +105,7 @@ static int has_all(const struct scan_file *f, const struct toml_node *groups)
 	return 1;
 }
 
-/* The line around a place, and `lines` behind it. */
+/* The line around a place, and the `lines` lines after it. */
 static void scan_look(const struct scan_file *f, size_t at, unsigned lines, char out[WINDOW + 1])
 {
 	size_t from = at, to = at;

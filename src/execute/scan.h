@@ -6,7 +6,7 @@
  *	[[rules]]
  *	name = "python-reverse-shell"
  *	has = ["dup2("]              one of these, in small letters: where to look
- *	match = '...'                and there, in this line and the `lines` behind it, this (POSIX, extended)
+ *	match = '...'                and there, in this line and the `lines` after it, this (POSIX, extended)
  *	all = [["socket"], ["a", "b"]] and of each group one, anywhere in the file
  *	action = "block"             or "warn"
  *	why = "..." */

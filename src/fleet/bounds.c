@@ -35,7 +35,7 @@ static void bounds_read(const struct wire_limits *most, const struct wire_limits
 		out[i] = all[i];
 }
 
-static int is_over(const struct bound *b)
+static int bound_is_exceeded(const struct bound *b)
 {
 	return b->most && b->want != WIRE_DEFAULT && b->want > b->most;
 }
@@ -48,7 +48,7 @@ int bounds_check(const struct wire_limits *most, const struct wire_limits *want,
 	for (unsigned i = 0; i < BOUNDS; i++) {
 		char asked[UNITS_TEXT + 4] = "", may[UNITS_TEXT + 4] = "", text[UNITS_TEXT];
 
-		if (!is_over(&all[i]))
+		if (!bound_is_exceeded(&all[i]))
 			continue;
 		if (all[i].is_size) {
 			snprintf(asked, sizeof(asked), " (%s)", units_size(text, all[i].want));
@@ -69,15 +69,15 @@ void bounds_lower(const struct wire_limits *most, struct wire_limits *l)
 	struct bound all[BOUNDS];
 
 	bounds_read(most, l, all);
-	if (is_over(&all[0]))
+	if (bound_is_exceeded(&all[0]))
 		l->mem_bytes = all[0].most;
-	if (is_over(&all[1]))
+	if (bound_is_exceeded(&all[1]))
 		l->disk_bytes = all[1].most;
-	if (is_over(&all[2]))
+	if (bound_is_exceeded(&all[2]))
 		l->disk_files = all[2].most;
-	if (is_over(&all[3]))
+	if (bound_is_exceeded(&all[3]))
 		l->cpu_milli = (uint32_t)all[3].most;
-	if (is_over(&all[4]))
+	if (bound_is_exceeded(&all[4]))
 		l->pids = (uint32_t)all[4].most;
 }
 

@@ -147,6 +147,6 @@ struct box *box_new(struct fleet *f)
 	b->fleet = f;
 	b->line.post.fd = -1;
 	timer_init(&b->clock, f->loop, box_clock_due);
-	port_conns_init(&b->inlets);
+	port_conns_init(&b->port_conns);
 	return b;
 }

@@ -69,7 +69,7 @@ struct box {
 	unsigned nmounts;
 	struct init_conn line;
 	struct egress_client_link way;
-	struct port_conns inlets; /* connections to its ports that are being opened */
+	struct port_conns port_conns; /* connections to its ports that are being opened */
 	struct compile_reuse *reuses; /* compiled programs that are being copied in or out */
 	struct keeper_call *asking;
 	struct timer clock;
@@ -166,7 +166,7 @@ void box_count_reaped(struct box *b, uint64_t cpu_us);
 /* For exec_end.c: a program of the box has ended. */
 void box_exec_ended(struct box *b, struct exec *r);
 uint64_t box_left_ms(const struct box *b); /* rest of its lifetime; UINT64_MAX: no limit */
-/* Marks a box (in row.door) whose lifetime counts from its last use, not from its creation. ends_ns
+/* Marks a box (in row.surface) whose lifetime counts from its last use, not from its creation. ends_ns
  * of the row is only moved when it is reached, so that a box in use costs no writes; box_ends_ns()
  * returns the effective time. */
 #define BOX_RENEWED "{\"lifetime_from\":\"use\"}"

@@ -123,7 +123,7 @@ static struct wire_then deadline_of(const struct box *b)
 	};
 }
 
-static int is_told(const struct box *b, const struct wire_then *now)
+static int deadline_is_sent(const struct box *b, const struct wire_then *now)
 {
 	int64_t apart = (int64_t)(now->at_ns - b->told.at_ns), second = 1000000000;
 
@@ -143,7 +143,7 @@ static uint64_t tell_left_ms(struct box *b)
 static uint64_t tell_keeper(struct box *b)
 {
 	struct wire_deadline ask = { .head = sock_head(WIRE_DEADLINE, 0), .what = deadline_of(b) };
-	uint64_t left = is_told(b, &ask.what) ? UINT64_MAX : tell_left_ms(b);
+	uint64_t left = deadline_is_sent(b, &ask.what) ? UINT64_MAX : tell_left_ms(b);
 
 	if (left)
 		return left;

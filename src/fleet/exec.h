@@ -107,7 +107,7 @@ struct exec {
 	json_t *record;
 };
 
-/* Starts it. tap may be NULL: its output is not read for now. */
+/* Starts it. reader may be NULL: its output is not read for now. */
 must_check int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader *reader,
 			   struct exec **out, struct err *e);
 /* After a restart: the exec runs, or has ended in the meantime; waits for its EXIT. */

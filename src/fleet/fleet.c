@@ -228,7 +228,7 @@ void fleet_publish(struct fleet *f, struct fleet_event *take_news)
 {
 	for (struct fleet_subscriber *x = f->subscribers, *next; x; x = next) {
 		next = x->next;
-		x->heard(x, &take_news->ev, take_news->data);
+		x->on_event(x, &take_news->ev, take_news->data);
 	}
 	fleet_event_drop(take_news);
 }

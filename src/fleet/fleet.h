@@ -101,7 +101,8 @@ struct fleet_subscriber {
 	struct fleet_subscriber *next;
 	/* ev->seq 0: the event could not be stored. data is ev->data before it was made a text; or
 	 * NULL. */
-	void (*heard)(struct fleet_subscriber *x, const struct store_event *ev, const json_t *data);
+	void (*on_event)(struct fleet_subscriber *x, const struct store_event *ev,
+			 const json_t *data);
 };
 
 /* Quotas for programs that no request waits for. Any member may be NULL. */

@@ -44,14 +44,14 @@ static void stop_asking(struct port_conn *x)
 	if (x->state != PORT_CONN_ASKS)
 		return;
 	init_conn_remove_call(&x->ask);
-	x->box->inlets.asking--;
+	x->box->port_conns.asking--;
 	x->state = PORT_CONN_WAITS;
 }
 
 static void port_leave(struct port_conn *x)
 {
 	stop_asking(x);
-	take_out(&x->box->inlets, x);
+	take_out(&x->box->port_conns, x);
 	timer_fini(&x->clock);
 }
 
@@ -116,14 +116,14 @@ static void port_ask(struct port_conn *x)
 						 .lost = port_lost };
 
 	x->state = PORT_CONN_ASKS;
-	x->box->inlets.asking++;
+	x->box->port_conns.asking++;
 	timer_set(&x->clock, ANSWER_MS);
 	init_conn_request_port(&x->box->line, &x->ask, &on, WIRE_CONNECT, x->port);
 }
 
 static void next_one(struct box *b)
 {
-	struct port_conns *all = &b->inlets;
+	struct port_conns *all = &b->port_conns;
 
 	for (struct port_conn *x = all->first; x && all->asking < PORT_CONN_ASKING; x = x->next)
 		if (x->state == PORT_CONN_WAITS && init_conn_is_open(&b->line))
@@ -138,8 +138,8 @@ static void port_due(struct timer *t)
 	if (b->state != BOX_RUNNING || !init_conn_is_open(&b->line)) {
 		port_fail(x, ERR_NOT_FOUND, "the box has ended");
 	} else if (x->state == PORT_CONN_RESTS) {
-		take_out(&b->inlets, x);
-		port_append(&b->inlets, x);
+		take_out(&b->port_conns, x);
+		port_append(&b->port_conns, x);
 		x->state = PORT_CONN_WAITS;
 		timer_set(&x->clock, ANSWER_MS);
 		next_one(b);
@@ -150,15 +150,15 @@ static void port_due(struct timer *t)
 
 int port_conn_open(struct port_conn *x, struct box *b, uint16_t port, struct err *e)
 {
-	if (b->inlets.n >= PORT_CONN_MOST)
+	if (b->port_conns.n >= PORT_CONN_MOST)
 		return err_set(e, ERR_LIMIT, "%u connections to this box are being made",
-			       b->inlets.n);
+			       b->port_conns.n);
 	if (!init_conn_is_open(&b->line))
 		return err_set(e, ERR_NOT_FOUND, "the box cannot be reached");
 	*x = (struct port_conn){ .box = b, .port = port, .done = x->done };
 	timer_init(&x->clock, b->fleet->loop, port_due);
 	timer_set(&x->clock, ANSWER_MS);
-	port_append(&b->inlets, x);
+	port_append(&b->port_conns, x);
 	next_one(b);
 	return 0;
 }
@@ -175,6 +175,6 @@ void port_conn_cancel(struct port_conn *x)
 
 void port_conns_fail(struct box *b)
 {
-	while (b->inlets.first)
-		port_fail(b->inlets.first, ERR_NOT_FOUND, "the box has ended");
+	while (b->port_conns.first)
+		port_fail(b->port_conns.first, ERR_NOT_FOUND, "the box has ended");
 }

@@ -197,15 +197,15 @@ static int no_answer(const struct http_client *c, struct err *e)
 		       c->answer.why ? c->answer.why : "this is not HTTP");
 }
 
-/* 0, 1 (ended by the caller), -1; *heard: at least one byte arrived. */
-static int read_answer(struct http_client *c, int *heard, struct err *e)
+/* 0, 1 (ended by the caller), -1; *received: at least one byte arrived. */
+static int read_answer(struct http_client *c, int *received, struct err *e)
 {
 	struct response *a = &c->answer;
 	auto_free char *bytes = malloc(PIECE);
 
 	if (!bytes)
 		abort();
-	*heard = 0;
+	*received = 0;
 	while (!a->done) {
 		ssize_t n = client_conn_read(&c->client_conn, bytes, PIECE, e);
 
@@ -215,7 +215,7 @@ static int read_answer(struct http_client *c, int *heard, struct err *e)
 			a->keep_alive = 0;
 			return response_end(a) < 0 ? no_answer(c, e) : 0;
 		}
-		*heard = 1;
+		*received = 1;
 		n = response_feed(a, bytes, (size_t)n);
 		if (a->ended)
 			return 1;
@@ -232,7 +232,7 @@ static int is_repeatable(const struct http_call *call)
 }
 
 static int client_ask(struct http_client *c, const struct http_call *call, struct http_answer *out,
-		      int *heard, struct err *e)
+		      int *received, struct err *e)
 {
 	int sent, got;
 
@@ -243,19 +243,19 @@ static int client_ask(struct http_client *c, const struct http_call *call, struc
 	c->answer.user = call->user;
 	c->answer.body_max = c->options.body_max;
 	c->answer.head_only = strcmp(call->method, "HEAD") == 0;
-	*heard = 0;
+	*received = 0;
 	sent = send_question(c, call, e);
 	if (sent == -1)
 		return -1;
 	if (sent == -2) { /* the peer's answer before it closed is more useful than our write
 			   * error */
-		struct err unheard;
+		struct err read_error;
 
-		got = read_answer(c, heard, &unheard);
+		got = read_answer(c, received, &read_error);
 		c->answer.keep_alive = 0;
 		return c->answer.head_done && got >= 0 ? got : -1;
 	}
-	return read_answer(c, heard, e);
+	return read_answer(c, received, e);
 }
 
 static int open_client_conn(struct http_client *c, struct err *e)
@@ -270,7 +270,7 @@ static int open_client_conn(struct http_client *c, struct err *e)
 int http_call(struct http_client *c, const struct http_call *call, struct http_answer *out,
 	      struct err *e)
 {
-	int kept, heard, got;
+	int kept, received, got;
 
 	memset(out, 0, sizeof(*out));
 	if (client_conn_is_stale(&c->client_conn))
@@ -278,15 +278,15 @@ int http_call(struct http_client *c, const struct http_call *call, struct http_a
 	kept = c->client_conn.fd >= 0;
 	if (!kept && open_client_conn(c, e) < 0)
 		return -1;
-	got = client_ask(c, call, out, &heard, e);
+	got = client_ask(c, call, out, &received, e);
 	/* A kept connection may be closed by the server in the moment that the client uses it.
 	 * No byte of an answer arrived, so the request can be repeated. */
-	if (got < 0 && kept && !heard && is_repeatable(call)) {
+	if (got < 0 && kept && !received && is_repeatable(call)) {
 		client_conn_close(&c->client_conn);
 		http_answer_fini(out);
 		if (open_client_conn(c, e) < 0)
 			return -1;
-		got = client_ask(c, call, out, &heard, e);
+		got = client_ask(c, call, out, &received, e);
 	}
 	if (got != 0 || !c->answer.keep_alive)
 		client_conn_close(&c->client_conn);

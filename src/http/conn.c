@@ -534,8 +534,8 @@ static void name_peer(struct http_conn *c)
 {
 	struct http_req *r = &c->req;
 	struct sockaddr_storage mine = { 0 }, from = { 0 };
-	struct ucred who = { .uid = (uid_t)-1 };
-	socklen_t mine_len = sizeof(mine), from_len = sizeof(from), who_len = sizeof(who);
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t mine_len = sizeof(mine), from_len = sizeof(from), peer_len = sizeof(peer);
 
 	snprintf(r->peer, sizeof(r->peer), "?");
 	if (getsockname(c->fd, (struct sockaddr *)&mine, &mine_len) < 0)
@@ -543,10 +543,10 @@ static void name_peer(struct http_conn *c)
 	if (mine.ss_family != AF_UNIX) {
 		if (getpeername(c->fd, (struct sockaddr *)&from, &from_len) == 0)
 			name_inet(r, &from);
-	} else if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &who_len) == 0) {
+	} else if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_len) == 0) {
 		r->unix_peer = 1;
-		r->peer_uid = who.uid;
-		snprintf(r->peer, sizeof(r->peer), "unix:%u", who.uid);
+		r->peer_uid = peer.uid;
+		snprintf(r->peer, sizeof(r->peer), "unix:%u", peer.uid);
 	}
 }
 

@@ -214,7 +214,8 @@ static void answer_over(struct upstream *u, const char *why)
 {
 	struct relay *x = loop_owner(u, struct relay, up);
 
-	if (!why && u->until_close && x->rules.believes && !x->rules.believes(x->rules.user))
+	if (!why && u->until_close && x->rules.close_is_complete &&
+	    !x->rules.close_is_complete(x->rules.user))
 		why = "it was cut off";
 	if (!why)
 		http_end(x->req);

@@ -23,7 +23,7 @@ struct relay_rules {
 	void (*failed)(void *user, const char *why);
 	/* May an answer be taken for complete if only the end of the connection ends it? NULL:
 	 * yes. */
-	int (*believes)(void *user);
+	int (*close_is_complete)(void *user);
 	void (*switched)(void *user); /* both speak another protocol now; may be NULL */
 	void *user;
 	uint32_t head_ms; /* for the server to answer */

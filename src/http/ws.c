@@ -13,8 +13,8 @@ struct ws {
 	struct ws_codec msg;
 	struct ws_events on;
 	void *user;
-	int full, paused, heard;
-	uint64_t heard_ms, pinged_ms,
+	int full, paused, received;
+	uint64_t received_ms, pinged_ms,
 		closed_ms; /* by the sweep's clock; 0: it has not looked yet */
 };
 
@@ -27,7 +27,7 @@ static size_t ws_take(void *user, void *out, size_t n)
 
 	if (got <= 0)
 		return 0;
-	w->heard = 1;
+	w->received = 1;
 	w->conn->req.server->bytes_in += (unsigned)got;
 	return (size_t)got;
 }
@@ -208,14 +208,14 @@ void ws_tick(struct http_conn *c, uint64_t now)
 	const struct http_limits *l = &c->req.server->limits;
 	struct ws *w = c->ws;
 
-	if (w->heard || !w->heard_ms || w->paused)
-		w->heard_ms = now;
-	w->heard = 0;
+	if (w->received || !w->received_ms || w->paused)
+		w->received_ms = now;
+	w->received = 0;
 	if (!w->pinged_ms)
 		w->pinged_ms = now;
 	if (w->msg.close_sent && !w->closed_ms)
 		w->closed_ms = now;
-	if (now - w->heard_ms >= l->ws_silence_ms ||
+	if (now - w->received_ms >= l->ws_silence_ms ||
 	    (w->closed_ms && now - w->closed_ms >= CLOSE_MS)) {
 		conn_cut(c, 0);
 	} else if (now - w->pinged_ms >= l->ws_ping_ms) {

@@ -137,7 +137,7 @@ static int send_exec(struct conn *c, const struct exec *x)
 
 /* The position in the list is stored, not the list: execs may start and end while the client is
  * slow. */
-static void go_on_listing(struct conn *c)
+static void conn_continue_listing(struct conn *c)
 {
 	struct frame done = conn_head(WIRE_DONE, c->listing_ref);
 
@@ -155,7 +155,7 @@ void conn_list(struct conn *c, uint32_t ref)
 {
 	c->listing = 1;
 	c->listing_ref = ref;
-	go_on_listing(c);
+	conn_continue_listing(c);
 }
 
 static void conn_writable(struct conn *c)
@@ -167,7 +167,7 @@ static void conn_writable(struct conn *c)
 		c->answer_len = 0;
 	}
 	if (c->listing && !c->answer_len)
-		go_on_listing(c);
+		conn_continue_listing(c);
 	if (conn_idle(c))
 		attachment_conn_due(c);
 }

@@ -177,7 +177,7 @@ static void list_leave(struct list_walk *w)
 }
 
 /* Is this the name that `after` leads through? Checked once per level, for its first name. */
-static int was_told(struct list_walk *w, const char *name)
+static int list_was_sent(struct list_walk *w, const char *name)
 {
 	int same = w->floor[0] && !text_compare(w->floor, name);
 
@@ -191,19 +191,19 @@ static int was_told(struct list_walk *w, const char *name)
 static int list_visit(struct list_walk *w, struct list_folder *l, const char *name)
 {
 	uint32_t end = l->path_len + (uint32_t)strlen(name);
-	int told = was_told(w, name), dir;
+	int sent = list_was_sent(w, name), dir;
 	struct stat st;
 
 	if (sys_fstatat(l->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0; /* gone meanwhile */
 	memcpy(path + l->path_len, name, strlen(name) + 1);
-	if (!told && !w->left--) {
+	if (!sent && !w->left--) {
 		w->flags |= WIRE_DONE_TRUNCATED;
 		return 1;
 	}
-	if (!told && w->full)
+	if (!sent && w->full)
 		say_full(w->ref, &st, l->dir, name, path);
-	else if (!told)
+	else if (!sent)
 		say_link(w->ref, &st, l->dir, name, path);
 	dir = S_ISDIR(st.st_mode) && w->depth < w->levels
 		      ? (int)sys_openat(l->dir, name, WALK_IN, 0)

@@ -44,7 +44,7 @@ start_clone:
 	mov	x30, #0
 	ldp	x1, x0, [sp], #16
 	blr	x1
-	brk	#0		/* run() does not come back */
+	brk	#0		/* run() does not return */
 	.size	start_clone, .-start_clone
 #elif defined(__x86_64__)
 	.text
@@ -77,7 +77,7 @@ start_clone:
 	popq	%rax
 	popq	%rdi
 	call	*%rax
-	ud2			/* run() does not come back */
+	ud2			/* run() does not return */
 	.size	start_clone, .-start_clone
 #endif
 	.section .note.GNU-stack,"",%progbits

@@ -475,7 +475,7 @@ static int clone_as_creator(struct launch_launch *l, int has_network, struct err
 	if (user_become_creator(sp->uid_base, &was, e) < 0)
 		return -1;
 	cloned = clone_child(l, has_network, e);
-	user_come_back(&was);
+	user_restore(&was);
 	return cloned;
 }
 

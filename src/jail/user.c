@@ -61,13 +61,13 @@ int user_become_creator(uint32_t uid_base, struct user_was *out_was, struct err 
 		return err_sys(e, "securebits");
 	*out_was = was;
 	if (set_both(uid_base, uid_base, e) < 0) {
-		user_come_back(&was);
+		user_restore(&was);
 		return -1;
 	}
 	return 0;
 }
 
-void user_come_back(const struct user_was *was)
+void user_restore(const struct user_was *was)
 {
 	struct err e;
 

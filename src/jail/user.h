@@ -13,7 +13,7 @@ struct user_was { /* of this thread */
  * kernel counters (inotify, namespaces) are charged to the creator, and each box must have its
  * own. No other process has that id: an earlier box with it has ended. */
 must_check int user_become_creator(uint32_t uid_base, struct user_was *out_was, struct err *e);
-void user_come_back(const struct user_was *was); /* or aborts: the thread would have neither
+void user_restore(const struct user_was *was); /* or aborts: the thread would have neither
 						  * identity */
 
 /* Without root: the caller becomes root of a user namespace of its own, which holds one id, its

@@ -118,7 +118,7 @@ static const struct {
 	{ "execute_reply", on_reply },
 };
 
-void cell_hears(struct kernel_cell *c, const struct jupyter_msg *m, struct said *to)
+void kernel_cell_on_message(struct kernel_cell *c, const struct jupyter_msg *m, struct said *to)
 {
 	if (!strcmp(m->type, "input_request")) {
 		on_input(c, m, to);

@@ -30,7 +30,7 @@ void said_fini(struct said *s);
 void cell_begin(struct kernel_cell *c, const char *id, const char *request);
 int cell_runs(const struct kernel_cell *c);
 /* A message that names this cell as its parent, from any socket. */
-void cell_hears(struct kernel_cell *c, const struct jupyter_msg *m, struct said *to);
+void kernel_cell_on_message(struct kernel_cell *c, const struct jupyter_msg *m, struct said *to);
 /* Printed output of this cell or an earlier one. */
 void cell_stream(const struct jupyter_msg *m, struct said *to);
 /* If both have arrived, or at the timeout (now): reports the end. */

@@ -222,7 +222,7 @@ int launch_start(struct launch *l, const struct kernel_spec *s, const sigset_t *
 		sigprocmask(SIG_UNBLOCK, unblock, NULL);
 		become_kernel(l, s);
 	}
-	setpgid(l->kernel, l->kernel); /* whoever is first */
+	setpgid(l->kernel, l->kernel); /* parent and child both call it: either may run first */
 	close(out[1]);
 	close(err[1]);
 	l->raw[0] = out[0];

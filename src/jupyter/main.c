@@ -10,12 +10,12 @@
  *   SIGINT       --> SIGINT, or interrupt_request    control -->
  *   end          <--                            shell, iopub <-- execute_reply and status idle
  *
- * It runs in the box, as its user, beside what it drives: the server trusts no driver, and this one is
- * written to be broken only by breaking one's own context. The kernel is a child; its end is ours, in
- * the same words, so that the cause of it is told as for any program. Whatever ends us ends it, too
- * (launch.h). What it writes to its descriptors 1 and 2 past the protocol is passed on, except from
- * IPython: that one sends the same as messages, and its descriptors only count when it has died.
- * Nothing here is on the way of the languages that have a driver of their own. */
+ * The driver runs in the box as its user, like the kernel. The server does not trust a driver: a
+ * broken one affects only its own context. The kernel is a child process. When it ends, the driver
+ * ends with the same status, so that the server reports the same cause as for any program. The
+ * kernel also ends when the driver ends (launch.h). Output of the kernel on its descriptors 1 and 2
+ * is passed on, except that of IPython, which sends the same output as messages; its descriptors
+ * are read only to report why it died. Languages with a driver of their own do not use this. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "jupyter/cell.h"
@@ -41,7 +41,7 @@ enum {
 	HALF_MS = 5000, /* between the reply and the word that it is idle, whichever is first ... */
 	CUT_MS = 300,  /* ... and if it was interrupted: that may have been before it could reply */
 	LAST_MS = 100, /* for the last output of a kernel that exited */
-	LAST_WORDS = 4096, /* bytes of stored output, reported only if the kernel dies */
+	EARLY_OUTPUT = 4096, /* bytes of stored output, reported only if the kernel dies */
 };
 #define MS UINT64_C(1000000)
 
@@ -54,7 +54,7 @@ struct jupyter_driver {
 	int channel, signals;
 	struct buf line; /* of the channel, unfinished */
 	int too_long;    /* it is, and its rest is not kept */
-	int heard;       /* iopub works: no message is lost from now on */
+	int iopub_ready; /* iopub works: no message is lost from now on */
 	int ready;
 	json_t *info;      /* its kernel_info, or NULL */
 	int echoes;        /* what it writes to its descriptors comes as messages, too */
@@ -101,8 +101,8 @@ static int pass_on(struct jupyter_driver *d, int stream)
 	buf_grew(&bytes, (size_t)n);
 	if (!d->echoes)
 		write_all(1 + stream, &bytes);
-	else if (stream == 1 && d->words.len < LAST_WORDS)
-		buf_add(&d->words, bytes.p, bytes.len < LAST_WORDS ? bytes.len : LAST_WORDS);
+	else if (stream == 1 && d->words.len < EARLY_OUTPUT)
+		buf_add(&d->words, bytes.p, bytes.len < EARLY_OUTPUT ? bytes.len : EARLY_OUTPUT);
 	return 1;
 }
 
@@ -206,7 +206,7 @@ static void on_line(struct jupyter_driver *d, const char *line, size_t n)
 	json_decref(doc);
 }
 
-/* Nobody can keep it, but its cell should end: {"op":"run","id":"7", ... */
+/* The line is too long to be stored, but its cell must get an error: {"op":"run","id":"7", ... */
 static void on_long_line(struct jupyter_driver *d)
 {
 	char id[24] = "";
@@ -288,14 +288,14 @@ static void jupyter_hear(struct jupyter_driver *d, int port, const struct jupyte
 {
 	int ours = kernel_is_ours(&d->kernel, m->parent_id);
 
-	d->heard |= port == PORT_IOPUB;
+	d->iopub_ready |= port == PORT_IOPUB;
 	if (port == PORT_SHELL && ours && !strcmp(m->type, "kernel_info_reply"))
 		on_info(d, m->content);
 	else if (port == PORT_IOPUB && ours && !strcmp(m->type, "stream"))
 		cell_stream(m, to);
 	else if (port != PORT_CONTROL && cell_runs(&d->cell) &&
 		 !strcmp(m->parent_id, d->cell.request))
-		cell_hears(&d->cell, m, to);
+		kernel_cell_on_message(&d->cell, m, to);
 	if (d->cell.begun && !d->begun_ns)
 		d->begun_ns = now_ns();
 	if (d->cell.seen && !d->half_ns)
@@ -336,7 +336,8 @@ static const char *version_in(const json_t *info)
 	return version ? version : "";
 }
 
-/* Output is not kept for those who come late, so it is asked until an answer comes that way, too. */
+/* iopub drops messages that were sent before the subscription took effect, so kernel_info is requested
+ * until a message arrives on iopub, too. */
 static void ask_info(struct jupyter_driver *d, uint64_t now)
 {
 	struct said s = { 0 };
@@ -344,7 +345,7 @@ static void ask_info(struct jupyter_driver *d, uint64_t now)
 
 	if (d->ready)
 		return;
-	if (d->info && d->heard) {
+	if (d->info && d->iopub_ready) {
 		d->ready = 1;
 		driver_event_ready(&s.channel, d->language, version_in(d->info));
 		jupyter_say(d, &s);

@@ -119,7 +119,7 @@ static size_t fix_word(struct buf *out, const char *p, size_t n)
 	return 1;
 }
 
-static void message_mend(struct buf *out, const char *text, size_t n)
+static void message_repair(struct buf *out, const char *text, size_t n)
 {
 	int in_text = 0;
 
@@ -148,7 +148,7 @@ json_t *jupyter_msg_json(const char *text, size_t n)
 
 	if (doc)
 		return doc;
-	message_mend(&better, text, n);
+	message_repair(&better, text, n);
 	return json_loadb(buf_str(&better), better.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL,
 			  NULL);
 }

@@ -81,7 +81,8 @@ static void deadline_act_on_box(struct keeper *k, struct keeper_box *b, uint64_t
 		b->deadline.at_ns = now + RETRY_NS - ALONE_NS; /* again in a moment */
 		return;
 	}
-	fprintf(stderr, "atoll: keeper: box %s: its lifetime is over and no server has acted: %s\n",
+	fprintf(stderr,
+		"atoll: keeper: box %s: its lifetime has expired and no server has acted: %s\n",
 		b->meta.about.id,
 		then == WIRE_THEN_END    ? "ended"
 		: then == WIRE_THEN_STOP ? "programs ended"

@@ -20,8 +20,8 @@ driver_images:
 #ifdef DRIVER_NODE
 	driver "node.js", DRIVER_NODE
 #endif
-#ifdef DRIVER_SEED_NODE
-	driver "seed_node.js", DRIVER_SEED_NODE
+#ifdef DRIVER_ZYGOTE_NODE
+	driver "zygote_node.js", DRIVER_ZYGOTE_NODE
 #endif
 #ifdef DRIVER_BASH
 	driver "bash.sh", DRIVER_BASH
@@ -53,7 +53,7 @@ driver_images:
 #ifdef DRIVER_SYNC_RUBY
 	driver "sync.rb", DRIVER_SYNC_RUBY
 #endif
-	driver "bin/pilot", PILOT
+	driver "bin/boxagent", BOXAGENT
 	driver "bin/jupyter", JUPYTER
 	.section .data.rel.ro, "aw"
 	.quad 0, 0, 0

@@ -35,7 +35,7 @@ const struct warm_kind warm_kinds[WARM_KINDS] = {
 	{ "python", "/usr/bin/python3", NULL, 8, 40 },
 	{ "python-data", "/usr/bin/python3", NULL, 4, 100 },
 	/* Node has threads, so it cannot be forked. */
-	{ "node", "/usr/bin/node", "/opt/atoll/seed_node.js", 3, 0 },
+	{ "node", "/usr/bin/node", "/opt/atoll/zygote_node.js", 3, 0 },
 };
 
 /* ---- zygotes ---- */

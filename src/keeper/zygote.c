@@ -37,7 +37,7 @@
 	(BIT(SYS_ADMIN) | BIT(SYS_PTRACE) | BIT(SYS_CHROOT) | BIT(SETUID) | BIT(SETGID) |          \
 	 BIT(SETPCAP))
 #define ENVIRON_ROOM 2048
-#define OBJECT "/tmp/seed.so"
+#define OBJECT "/tmp/zygote.so"
 
 extern const char zygote_image[], zygote_image_end[]; /* zygote_image.S */
 

@@ -179,7 +179,7 @@ int compile_cache_mentions(const struct compile_inputs *of, const char *word)
 	return 0;
 }
 
-int compile_cache_tells_time(const struct compile_inputs *of)
+int compile_cache_uses_time(const struct compile_inputs *of)
 {
 	static const char *const words[] = { "__DATE__", "__TIME__", "__TIMESTAMP__" };
 

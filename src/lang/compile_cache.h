@@ -57,7 +57,7 @@ void compile_cache_key(const struct compile_inputs *of, struct compile_cache_key
 /* Is this word anywhere in the program's text? */
 int compile_cache_mentions(const struct compile_inputs *of, const char *word);
 /* Does the program use the compile time? It is in no key. */
-int compile_cache_tells_time(const struct compile_inputs *of);
+int compile_cache_uses_time(const struct compile_inputs *of);
 /* 1: found. 0: there is no entry, or no valid one. */
 int compile_cache_get(const struct compile_caches *a, const struct compile_cache_key *key,
 		      struct buf *out);

@@ -16,7 +16,7 @@ struct recipe {
 	const char *registry[16];         /* with a registry */
 	const char *mirror[16];           /* with a mirror on a volume; empty: not supported */
 	const char *before[8];            /* a step before it */
-	const char *after[12];            /* one behind it */
+	const char *after[12];            /* arguments after the packages */
 	const char *env[INSTALL_ENV];     /* of the manager */
 	const char *box_env[INSTALL_ENV]; /* of programs in a box with the layer */
 };

@@ -134,8 +134,8 @@ static const struct lang_file_key row_keys[] = {
 	{ "packages", TABLE, AT(lang, packages), &packages },
 	{ "errors", TABLES, AT(lang, errors), &pattern },
 	{ "faults", TABLES, AT(lang, faults), &pattern },
-	{ "seed", TEXT, AT(lang, warm), NULL },
-	{ "seed_when", LISTS, AT(lang, warm_when), NULL },
+	{ "warm", TEXT, AT(lang, warm), NULL },
+	{ "warm_when", LISTS, AT(lang, warm_when), NULL },
 	{ "hello", TEXT, AT(lang, hello), NULL },
 	{ "selftest", TEXT, AT(lang, selftest), NULL },
 };
@@ -380,7 +380,8 @@ static int lang_file_check(const struct lang *l, const char *name, struct err *e
 			return lang_file_lacks(name, "the message of an error's pattern", e);
 	for (const struct lang_pattern *p = l->faults; p->match; p++)
 		if (!p->message && !p->type)
-			return lang_file_lacks(name, "what a fault's pattern tells", e);
+			return lang_file_lacks(
+				name, "the text that belongs to the pattern of a fault", e);
 	return 0;
 }
 

@@ -189,7 +189,7 @@ static const char *pip_versions(const char **at, struct buf *out)
 		       strncmp(*at, operators[op], strlen(operators[op])) != 0)
 			op++;
 		if (op == ARRAY_LEN(operators))
-			return "has something behind its name that is no version";
+			return "has text after its name that is not a version";
 		*at += strlen(operators[op]);
 		skip_spaces(at);
 		n = strspn(*at, LOWER UPPER DIGIT ".+!*-_");
@@ -201,7 +201,7 @@ static const char *pip_versions(const char **at, struct buf *out)
 		if (!**at)
 			break;
 		if (**at != ',' || !(*at)[1])
-			return "has something behind its version";
+			return "has text after its version";
 		++*at;
 	}
 	parts_join(&p, out);
@@ -265,8 +265,7 @@ static int plain_canonical(const char *text, struct buf *out, struct err *e, enu
 	v = strspn(version, g->version);
 	if (!strchr(g->between, text[n]) || v == 0 || version[v] ||
 	    !strchr(g->version_first, version[0]))
-		return package_refuse(m, text, "has something behind its name that is no version",
-				      e);
+		return package_refuse(m, text, "has text after its name that is not a version", e);
 	buf_printf(out, "%c%s", g->between[0], version);
 	return 0;
 }

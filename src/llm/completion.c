@@ -57,7 +57,7 @@ static void *completion_must(void *p)
 	return p;
 }
 
-/* ---- what is heard ---- */
+/* ---- parsing of the answer ---- */
 
 static size_t header_came(char *line, size_t one, size_t n, void *user)
 {

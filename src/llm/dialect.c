@@ -1,5 +1,5 @@
 /* dialect.c - see dialect.h. The four APIs are documented by their providers; unexpected behaviour
- * has a test in tests/unit/model_dialect_test.c. */
+ * has a test in tests/unit/llm_dialect_test.c. */
 #include "llm/dialect_util.h"
 #include "base/cleanup.h"
 

@@ -9,7 +9,7 @@
 #pragma once
 #include "base/err.h"
 
-/* Runs the process until `warden` is closed and the last answer is sent: a MODEL frame with a
+/* Runs the process until `supervisor` is closed and the last answer is sent: a MODEL frame with a
  * descriptor on it is a connection of a server. walls() is called when no more files must be
  * opened. Returns the exit status. */
 int llm_main(const char *book_path, int supervisor, int (*walls)(void *ctx, struct err *e),

@@ -483,7 +483,7 @@ static void mcp_post(struct call *c)
 	c->req->on_body_end = body_ended;
 }
 
-/* ---- the door ---- */
+/* ---- the surface ---- */
 
 /* As call_authorize(), but a key for one box is accepted and uses that box. */
 static int mcp_admit(struct call *c)

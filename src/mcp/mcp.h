@@ -36,7 +36,7 @@ struct mcp {
 };
 
 struct mcp_call {
-	struct tool_call base; /* first: it is c->door */
+	struct tool_call base; /* first: it is c->surface */
 	struct call *call;
 	struct mcp *mcp;
 	struct mcp_call *next, **at; /* in mcp->calls */

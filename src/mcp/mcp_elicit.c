@@ -280,6 +280,6 @@ int mcp_may(struct mcp_call *m, const struct tool *t)
 	if (action && !strcmp(action, "accept") &&
 	    json_is_true(json_object_get(json_object_get(answer, "content"), "allow")))
 		return 1;
-	not_allowed(m, "the person who was asked did not allow it");
+	not_allowed(m, "the user did not allow it");
 	return 0;
 }

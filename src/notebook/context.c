@@ -191,7 +191,7 @@ void context_free(struct context *c)
 	while (c->waiters)
 		context_wait_cancel(c->waiters);
 	driver_msg_fini(&c->talk);
-	buf_fini(&c->last_words);
+	buf_fini(&c->early_stderr);
 	store_context_fini(&c->row);
 	free(c->end.why);
 	free(c->end.hint);

@@ -50,7 +50,7 @@ struct context {
 	} end;
 	struct exec_reader reader;
 	int tapped;
-	struct buf last_words; /* its output on stderr before it was ready, the beginning of it */
+	struct buf early_stderr; /* its output on stderr before it was ready, the beginning of it */
 	int restarting; /* the old driver is ending, then there will be another */
 	const char *killing; /* why we end the driver: "timeout", ...; NULL: we do not */
 	int interrupted; /* the cell's time has passed, and this server has interrupted it */

@@ -63,7 +63,7 @@ static int start_driver(struct context *c, struct err *e)
 	r->on_told = context_told;
 	c->said_before = 0;
 	c->skip_number = 0;
-	buf_cut(&c->last_words, 0);
+	buf_cut(&c->early_stderr, 0);
 	c->talk.lost = 0;
 	buf_cut(&c->talk.line, 0);
 	memset(c->at, 0, sizeof(c->at));

@@ -70,7 +70,7 @@ static void refuse_input(struct context *c)
 }
 
 /* end: of its line in the channel. */
-static void context_heard(struct context *c, struct driver_msg_event *ev, uint64_t end)
+static void context_on_event(struct context *c, struct driver_msg_event *ev, uint64_t end)
 {
 	if (ev->kind == DRIVER_MSG_READY) {
 		context_ready(c, ev);
@@ -111,7 +111,7 @@ static void listen_to(struct context *c, uint64_t offset, const char *bytes, siz
 		if (rc < 0) {
 			broke_rules(c, e.msg);
 		} else if (rc) {
-			context_heard(c, &ev, offset);
+			context_on_event(c, &ev, offset);
 			json_decref(ev.doc);
 		}
 	}
@@ -128,9 +128,10 @@ static void reader_reads(struct exec_reader *t, unsigned stream, uint64_t offset
 	}
 	c->at[stream] = offset + n;
 	if (c->state == CONTEXT_STARTING && stream == 1)
-		buf_add(&c->last_words, bytes,
-			n < CONTEXT_WORDS - c->last_words.len ? n
-							      : CONTEXT_WORDS - c->last_words.len);
+		buf_add(&c->early_stderr, bytes,
+			n < CONTEXT_WORDS - c->early_stderr.len
+				? n
+				: CONTEXT_WORDS - c->early_stderr.len);
 	if (!c->current || offset < c->current->from[stream])
 		return;
 	cell_output(c->current, stream, offset - c->current->from[stream], bytes, n);
@@ -177,17 +178,17 @@ static void ended_as(struct context *c, const json_t *record)
 {
 	const char *summary = text_in(record, "summary");
 	auto_buf struct buf why = { 0 };
-	json_t *heard;
+	json_t *early_text;
 
 	if (summary)
 		buf_puts(&why, summary);
 	else
 		buf_printf(&why, "its interpreter ended by itself, with status %d",
 			   (int)json_integer_value(json_object_get(record, "status")));
-	heard = json_text(buf_str(&c->last_words));
-	if (c->state == CONTEXT_STARTING && json_string_length(heard))
-		buf_printf(&why, ": %s", json_string_value(heard));
-	json_decref(heard);
+	early_text = json_text(buf_str(&c->early_stderr));
+	if (c->state == CONTEXT_STARTING && json_string_length(early_text))
+		buf_printf(&why, ": %s", json_string_value(early_text));
+	json_decref(early_text);
 	context_die(c, text_in(record, "cause"), buf_str(&why), text_in(record, "hint"));
 }
 

@@ -37,7 +37,7 @@ int package_preinstall_parse(const char *text, struct packages *out, struct err 
 
 /* ---- one after another ---- */
 
-static void go_on(struct package_preinstall *p)
+static void preinstall_next(struct package_preinstall *p)
 {
 	char layer[STORE_HASH + 1];
 	struct err e;
@@ -62,7 +62,7 @@ static void preinstall_prepared(struct packages_wait *w, const char *layer, uint
 		log_warn("packages are not prepared", LOG_S("why", f->message));
 	else
 		log_info("packages prepared", LOG_S("layer", layer), LOG_U("ms", ms));
-	go_on(p);
+	preinstall_next(p);
 }
 
 /* ---- the list ---- */
@@ -110,7 +110,7 @@ void package_preinstall_begin(struct package_preinstall *p, struct fleet *f)
 	for (; text && *text; text++)
 		preinstall_take(p, *text);
 	take_demand(p);
-	go_on(p);
+	preinstall_next(p);
 	packages_collect(f);
 }
 

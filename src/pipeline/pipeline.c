@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* An agent session has an hour at most; one that has not ended by then was lost. */
-#define ERRANDS_LOST_NS (INT64_C(2) * 3600 * 1000000000)
+#define AGENTS_LOST_NS (INT64_C(2) * 3600 * 1000000000)
 enum { TICK_MS = 30000, WRITE_AGAIN_MS = 1000, WALL_MS = 600000 };
 
 static const char *const outcomes[OUTCOME_COUNT] = {
@@ -32,7 +32,7 @@ static uint64_t now_us(void)
 	return now_ns() / 1000;
 }
 
-/* ---- who looks on ---- */
+/* ---- watchers ---- */
 
 void pipeline_notify(struct pipelines *a, const char *id)
 {
@@ -369,7 +369,7 @@ static void pipeline_purge(struct timer *t)
 	if (store_pipeline_surplus(a->fleet->store, PIPELINES_KEPT_TEAM, &rows, &e) == 0)
 		remove_all(a, &rows);
 	(void)!store_agent_purge(a->fleet->store, a->conf.keep_ms ? before : 0,
-				 fleet_now_ns() - ERRANDS_LOST_NS, PIPELINES_KEPT_TEAM, &e);
+				 fleet_now_ns() - AGENTS_LOST_NS, PIPELINES_KEPT_TEAM, &e);
 }
 
 int pipelines_new(struct pipelines **out, struct fleet *f, const struct pipelines_conf *conf,

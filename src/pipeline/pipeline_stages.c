@@ -191,7 +191,7 @@ void stage_cancel(struct pipeline *p)
 {
 	json_decref(p->unwritten);
 	p->unwritten = NULL;
-	stages_report(p, OUTCOME_CANCELLED, "somebody cancelled it", NULL);
+	stages_report(p, OUTCOME_CANCELLED, "a client cancelled it", NULL);
 }
 
 /* ---- planner ---- */

@@ -91,13 +91,14 @@ static json_t *reply_schema_categories(void)
 
 static json_t *reply_schema_packages(void)
 {
-	return reply_schema_list(reply_schema_object(json_pack(
-					 "{s:o, s:o, s:o, s:o}", "manager",
-					 one_of(reply_schema_managers(), "who installs it"), "name",
-					 reply_schema_type("string", "as the manager calls it"),
-					 "version", reply_schema_maybe("string", "exact, or null"),
-					 "reason", reply_schema_type("string", "what it is for"))),
-				 "beyond the standard library; [] where that is enough");
+	return reply_schema_list(
+		reply_schema_object(json_pack(
+			"{s:o, s:o, s:o, s:o}", "manager",
+			one_of(reply_schema_managers(), "the package manager that installs it"),
+			"name", reply_schema_type("string", "as the manager calls it"), "version",
+			reply_schema_maybe("string", "exact, or null"), "reason",
+			reply_schema_type("string", "what it is for"))),
+		"beyond the standard library; [] where that is enough");
 }
 
 static json_t *plan_form(void)
@@ -128,7 +129,7 @@ static json_t *plan_form(void)
 					  "{s:o, s:o}", "name",
 					  reply_schema_type("string", "one word"), "question",
 					  reply_schema_type("string", "for a person"))),
-				  "what only a person can tell; [] to go on"),
+				  "questions that only a person can answer; [] to continue"),
 		"assumptions",
 		reply_schema_list(reply_schema_type("string", "one assumption"),
 				  "what was decided without being said"),

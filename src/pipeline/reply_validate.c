@@ -459,7 +459,7 @@ static json_t *validate_edited(const json_t *answer, const json_t *artifact, con
 }
 
 /* The last output line of the failed phase: equal for equal failures. */
-static const char *last_words(const json_t *result, char out[200])
+static const char *reply_last_output(const json_t *result, char out[200])
 {
 	const json_t *phases = json_object_get(result, "phases"),
 		     *phase = json_array_get(
@@ -485,7 +485,8 @@ static void validate_novelty(const json_t *answer, const json_t *result, char ou
 	json_t *what = json_pack("[O, s, s]", json_object_get(answer, "category"),
 				 doc_text(answer, "file"), doc_text(result, "phase"));
 
-	json_array_append_new(what, json_stringn_nocheck(last_words(result, words), strlen(words)));
+	json_array_append_new(what, json_stringn_nocheck(reply_last_output(result, words),
+							 strlen(words)));
 	if (!strcmp(doc_text(result, "phase"),
 		    "check")) { /* another output is another fault, also in the same category */
 		json_array_append_new(what, json_string(report_output(result)));

@@ -92,7 +92,7 @@ unsigned library_spread(unsigned word);
 
 const char *slot_type_name(enum slot_type type);
 
-/* Adds one task and its words to the vocabulary. On -1 there is nothing to free. */
+/* Adds one task, and the words of its text to the vocabulary. On -1 there is nothing to free. */
 must_check int library_read(struct library_task *out, const char *id, const char *text, size_t len,
 			    struct err *e);
 

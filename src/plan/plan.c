@@ -59,7 +59,7 @@ static void take_packages(json_t *plan, const json_t *task)
 
 	json_object_foreach(packages, manager, names)
 		json_array_foreach(names, i, name) if (json_is_string(name))
-			need_package(plan, manager, json_string_value(name), "the task says so");
+			need_package(plan, manager, json_string_value(name), "the task names it");
 }
 
 static void plan_carry(json_t *plan, const json_t *task, const char *name, json_t *take_otherwise)
@@ -286,7 +286,7 @@ static void say_strange(const struct task_text *k, const struct template_match *
 		buf_printf(why, "%s%.*s", told++ ? ", " : "", (int)(w->n < 40 ? w->n : 40), w->p);
 	}
 	if (!told)
-		buf_puts(why, "nothing that tells what is to be done");
+		buf_puts(why, "no word that names what to do");
 }
 
 static json_t *not_understood(const struct task_text *k, const struct template_match *best,

@@ -323,7 +323,7 @@ static void say_policy(const struct exit_info *x, struct buf *out)
 static void say_operator(const struct exit_info *x, struct buf *out)
 {
 	if (ended_from_outside(x) || x->because == CAUSE_OPERATOR)
-		buf_puts(out, "ended from outside: somebody asked for its end");
+		buf_puts(out, "ended from outside: a client or the operator requested it");
 	else
 		buf_puts(out, x->end == STREAM_HUNG_UP ? "ended because the terminal went away"
 						       : "killed by a second Ctrl-C");
@@ -432,7 +432,8 @@ static void way_wall(const struct exit_info *x, struct buf *out)
 static void way_lifetime(const struct exit_info *x, struct buf *out)
 {
 	(void)x;
-	buf_puts(out, "a longer one: PATCH /v1/boxes/ID {\"lifetime_ms\": N}, before it is over");
+	buf_puts(out,
+		 "a longer one: PATCH /v1/boxes/ID {\"lifetime_ms\": N}, before the lifetime ends");
 }
 
 static void way_idle(const struct exit_info *x, struct buf *out)

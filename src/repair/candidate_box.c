@@ -18,7 +18,7 @@ int candidate_box_init(struct candidate_box *s, struct fleet *f, const char *tea
 		memcpy(s->layers[s->nlayers++], needs.list[i].layer, WIRE_LAYER_ID);
 	artifact_packages_fini(&needs);
 	if (there == 0)
-		return err_set(e, ERR_NOT_FOUND, "its packages are not installed any more");
+		return err_set(e, ERR_NOT_FOUND, "its packages are no longer installed");
 	return there < 0 ? -1 : 0;
 }
 

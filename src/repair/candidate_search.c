@@ -77,7 +77,7 @@ static void candidate_said(struct batch_job *j, const char *what, unsigned strea
 	buf_cut(&s->line, s->line.len - from);
 	if (s->line.len > SEARCH_MSG_LINE)
 		s->mute = 1;
-	s->what->heard(s);
+	s->what->on_progress(s);
 }
 
 static void candidate_done(struct batch_job *j, const struct batch_job_end *end)

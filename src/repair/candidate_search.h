@@ -21,7 +21,7 @@ struct candidate_search_spec { /* the same for all boxes of a repair */
 		      struct edit *take_edit);
 	void (*lied)(struct candidate_search
 			     *s); /* it sent an invalid message and is ignored from now on */
-	void (*heard)(struct candidate_search *s); /* progress; it may be examined later */
+	void (*on_progress)(struct candidate_search *s); /* progress; it may be examined later */
 	void (*ended)(struct candidate_search *s, const char *why); /* "": all edits were tried */
 };
 

@@ -49,7 +49,7 @@ static json_t *ask_of(const struct candidate_box *s, const json_t *examples, con
 			 LIMIT_MS);
 }
 
-/* ---- what is said ---- */
+/* ---- the report ---- */
 
 /* 1: it was the last line. */
 static int read_line(const json_t *line, char out_why[OVERFIT_CHECK_REASON])

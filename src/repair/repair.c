@@ -78,7 +78,7 @@ struct repair {
 	unsigned nattempts; /* that may be busy at once */
 	struct candidate *queue;
 	struct candidate *passed_all; /* newest first */
-	const struct candidate *best; /* of those, once it is over */
+	const struct candidate *best; /* of those, after the search has ended */
 	unsigned nqueue;
 	unsigned nfound, npassed, nskipped, nlies, ndropped, nlost;
 	unsigned first_tried; /* how many were, when the first had passed */
@@ -312,7 +312,7 @@ static void repair_lied(struct candidate_search *s)
 	repair_of(s)->nlies++;
 }
 
-static void repair_heard(struct candidate_search *s)
+static void repair_on_progress(struct candidate_search *s)
 {
 	timer_set(&repair_of(s)->turn, 0);
 }
@@ -407,7 +407,7 @@ static void begin_search(struct repair *r)
 						    .shards = r->boxes,
 						    .found = repair_found,
 						    .lied = repair_lied,
-						    .heard = repair_heard,
+						    .on_progress = repair_on_progress,
 						    .ended = search_ended };
 	for (unsigned i = 0; searched && i < r->boxes; i++)
 		start_search(r, i);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#define TABLE "errands" /* its name in existing databases */
 #define COLUMNS "id, team, who, title, created_ns, ended_ns, outcome"
 
 static void read_session(struct sql *q, void *row)
@@ -28,7 +29,7 @@ void store_agents_fini(struct store_agents *l)
 
 int store_agent_insert(struct store *s, const struct store_agent *x, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "INSERT INTO errands (" COLUMNS
+	auto_sql struct sql q = sql(s, "INSERT INTO " TABLE " (" COLUMNS
 				       ", report) VALUES (?, ?, ?, ?, ?, 0, '', '')");
 
 	sql_text(&q, x->id);
@@ -43,7 +44,7 @@ int store_agent_end(struct store *s, const char *id, int64_t ended_ns, const cha
 		    const char *report, struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "UPDATE errands SET ended_ns = ?, outcome = ?, report = ? WHERE id = ?");
+		sql(s, "UPDATE " TABLE " SET ended_ns = ?, outcome = ?, report = ? WHERE id = ?");
 
 	sql_i64(&q, ended_ns);
 	sql_text(&q, outcome);
@@ -56,7 +57,7 @@ int store_agent_get(struct store *s, const char *team, const char *id, struct st
 		    char **out_report, struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "SELECT " COLUMNS ", report FROM errands WHERE id = ? AND team = ?");
+		sql(s, "SELECT " COLUMNS ", report FROM " TABLE " WHERE id = ? AND team = ?");
 
 	sql_text(&q, id);
 	sql_text(&q, team);
@@ -74,7 +75,7 @@ int store_agent_list(struct store *s, const char *team, const struct store_curso
 	auto_where struct sql_where w = { 0 };
 	struct sql_rows rows;
 
-	buf_puts(&w.text, "SELECT " COLUMNS " FROM errands WHERE 1");
+	buf_puts(&w.text, "SELECT " COLUMNS " FROM " TABLE " WHERE 1");
 	sql_where_text(&w, "team = ?", team);
 	if (after)
 		sql_where_after(&w, "created_ns", after);
@@ -90,7 +91,7 @@ int store_agent_list(struct store *s, const char *team, const struct store_curso
 int store_agent_running(struct store *s, struct store_agents *out, struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "SELECT " COLUMNS " FROM errands WHERE ended_ns = 0 LIMIT ?");
+		sql(s, "SELECT " COLUMNS " FROM " TABLE " WHERE ended_ns = 0 LIMIT ?");
 	struct sql_rows rows;
 
 	sql_i64(&q, STORE_PAGE_MAX);
@@ -103,8 +104,9 @@ int store_agent_running(struct store *s, struct store_agents *out, struct err *e
 
 static int agents_lose(struct store *s, int64_t lost_ns, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "UPDATE errands SET ended_ns = created_ns, outcome = 'lost'"
-				       " WHERE ended_ns = 0 AND created_ns < ?");
+	auto_sql struct sql q =
+		sql(s, "UPDATE " TABLE " SET ended_ns = created_ns, outcome = 'lost'"
+		       " WHERE ended_ns = 0 AND created_ns < ?");
 
 	sql_i64(&q, lost_ns);
 	return sql_run(&q, e);
@@ -114,9 +116,10 @@ static int drop_surplus(struct store *s, unsigned keep, struct err *e)
 {
 	auto_sql struct sql q = sql(
 		s,
-		"DELETE FROM errands WHERE ended_ns > 0 AND id IN (SELECT id FROM"
+		"DELETE FROM " TABLE " WHERE ended_ns > 0 AND id IN (SELECT id FROM"
 		" (SELECT id, row_number() OVER (PARTITION BY team ORDER BY created_ns DESC, id DESC) AS nth"
-		"  FROM errands WHERE team IN (SELECT team FROM errands GROUP BY team HAVING count(*) > ?1))"
+		"  FROM " TABLE " WHERE team IN (SELECT team FROM " TABLE
+		" GROUP BY team HAVING count(*) > ?1))"
 		" WHERE nth > ?1)");
 
 	sql_u64(&q, keep);
@@ -128,7 +131,7 @@ int store_agent_purge(struct store *s, int64_t before_ns, int64_t lost_ns, unsig
 {
 	if (agents_lose(s, lost_ns, e) < 0 || drop_surplus(s, keep, e) < 0)
 		return -1;
-	auto_sql struct sql q = sql(s, "DELETE FROM errands WHERE ended_ns > 0 AND ended_ns < ?");
+	auto_sql struct sql q = sql(s, "DELETE FROM " TABLE " WHERE ended_ns > 0 AND ended_ns < ?");
 	sql_i64(&q, before_ns);
 	return sql_run(&q, e);
 }

@@ -403,7 +403,7 @@ static const char pipelines[] =
 	" task, category, fix, team UNINDEXED, run UNINDEXED);";
 
 /* What a team has set for its pipelines; a team without a row has set nothing. */
-static const char policies_and_errands[] =
+static const char policies_and_agents[] =
 	"CREATE TABLE pipeline_policies ("
 	" team TEXT PRIMARY KEY REFERENCES teams ON DELETE CASCADE,"
 	" scan TEXT NOT NULL CONSTRAINT \"scan is known\""
@@ -472,8 +472,8 @@ static const char ui_links[] = "CREATE TABLE ui_links ("
 			       "CREATE INDEX ui_links_team ON ui_links (team, expires_ns);";
 
 const char *const schema_steps[] = {
-	first,    contexts,     batches,   network,   package_sets,         cheaper_runs,
-	surfaces, pauses,       snapshots, pipelines, policies_and_errands, clocks,
+	first,    contexts,     batches,   network,   package_sets,        cheaper_runs,
+	surfaces, pauses,       snapshots, pipelines, policies_and_agents, clocks,
 	history,  mcp_sessions, ui_links,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);

@@ -7,8 +7,8 @@
  * the previous one, as with the tool `bash`: a command that hangs or exits does not end the
  * session, and a replaced server loses none.
  *
- *   state    what a shell needs to go on: options, variables, functions, aliases, folder
- *   busy     process and start time of the command that runs; whoever comes then, waits
+ *   state    what a shell needs to continue: options, variables, functions, aliases, folder
+ *   busy     process and start time of the running command; the next command waits for it
  *
  * A script reports to the server by a line on stderr that starts with REX_MARK. It is written
  * before the command starts, whose stderr is the stdout of the script: a command cannot write such

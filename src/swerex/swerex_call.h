@@ -18,7 +18,7 @@ struct swerex_form { /* of an upload */
 };
 
 struct swerex {
-	struct tool_call base; /* first: it is c->door */
+	struct tool_call base; /* first: it is c->surface */
 	const struct tool *tool;
 	const struct tool_surface *on;
 	json_t *asked;            /* while a box is created for it */

@@ -1,7 +1,6 @@
 /* swerex_idempotency.h - X-Request-ID: a repeated request is not executed again.
  * Owns: a few recent answers, for some minutes, in the memory of this server. A client repeats a
- * request at once after a lost connection; for longer guarantees /v1 has Idempotency-Key.
- *       again what the connection lost, at once; who wants more has Idempotency-Key on /v1. */
+ * request at once after a lost connection; for longer guarantees /v1 has Idempotency-Key. */
 #pragma once
 #include "api/api.h"
 

@@ -58,7 +58,7 @@ static void number_lines(const struct buf *b, int64_t first, int64_t last, struc
 
 		if (line >= first) {
 			if (out->len + n > ATTACHMENT_MAX) {
-				buf_printf(out, "[... the file goes on at line %lld ...]\n",
+				buf_printf(out, "[... the file continues at line %lld ...]\n",
 					   (long long)line);
 				return;
 			}

@@ -304,7 +304,7 @@ static void has_read(struct file_ops *x)
 	json_object_set_new(data, "content", tool_string(j, buf_str(&text), n));
 	json_object_set_new(data, "truncated", json_boolean(n && to < last && to < all));
 	if (n && to < last && to < all)
-		buf_printf(&text, "[... %lld of %lld lines; go on with start_line=%lld ...]\n",
+		buf_printf(&text, "[... %lld of %lld lines; continue with start_line=%lld ...]\n",
 			   (long long)to, (long long)all, (long long)to + 1);
 	else if (!n && x->bytes.len)
 		buf_printf(&text, "[the file has %lld lines]", (long long)all);

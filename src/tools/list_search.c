@@ -31,7 +31,7 @@ static void list_listed(struct tool_job *j, int status, json_t *take_doc)
 		buf_putc(&text, '\n');
 	}
 	if (json_is_string(json_object_get(take_doc, "next")))
-		buf_printf(&text, "[... there are more; go on with after=%s ...]\n",
+		buf_printf(&text, "[... there are more; continue with after=%s ...]\n",
 			   text_of(take_doc, "next"));
 	else if (!json_array_size(items))
 		buf_puts(&text, "[an empty folder]");

@@ -11,7 +11,7 @@ enum { COMMANDS = 32 };
 
 /* One tool call of a model, in the format of its provider. */
 struct llm_shape {
-	struct tool_call call; /* first: it is c->door */
+	struct tool_call call; /* first: it is c->surface */
 	json_t *asked;         /* the request; kept, because handlers take c->body */
 	json_t *output;        /* what is collected, or NULL */
 	size_t at;

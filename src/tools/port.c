@@ -33,7 +33,7 @@ static void port_told(struct port_asking *a, int listens)
 	if (!b)
 		return;
 	if (!listens) {
-		tool_fail(j, "not_open", "nobody listens on this port of the box", NULL,
+		tool_fail(j, "not_open", "no process listens on this port of the box", NULL,
 			  "start the server with run_command and background=true, then ask again");
 		return;
 	}

@@ -41,7 +41,7 @@ static void output_finish(struct timer *t)
 	r->open = 0;
 	buf_add(&text, buf_str(&r->bytes), r->bytes.len);
 	if (behind < r->tip)
-		buf_printf(&text, "\n[... %llu bytes follow; go on with offset=%llu ...]",
+		buf_printf(&text, "\n[... %llu bytes follow; continue with offset=%llu ...]",
 			   (unsigned long long)(r->tip - behind), (unsigned long long)behind);
 	tool_done(j,
 		  json_pack("{s:I, s:I, s:I, s:o}", "offset", (json_int_t)r->from, "next",

@@ -19,6 +19,7 @@ void redact_init(struct redact *k, const char *env_json); /* {NAME: value}, or N
 void redact_fini(struct redact *k);
 /* A part of a stream; text that is certainly no secret, or replaced, is appended to out. */
 void redact_pass(struct redact *k, unsigned stream, const char *bytes, size_t n, struct buf *out);
-void redact_flush(struct redact *k, unsigned stream, struct buf *out); /* the stream is over */
+void redact_flush(struct redact *k, unsigned stream,
+		  struct buf *out); /* at the end of the stream */
 /* A complete text. */
 void redact_text(const struct redact *k, const char *text, size_t n, struct buf *out);

@@ -63,7 +63,7 @@ struct tool_call {
 	void (*answered)(struct call *c, int status, json_t *take_doc);
 	void (*left)(struct call *c); /* NULL, or: called once, at the end */
 };
-void tool_enter(struct call *c, struct tool_call *t); /* sets c->door and c->leave */
+void tool_enter(struct call *c, struct tool_call *t); /* sets c->surface and c->leave */
 extern const struct api_format tool_format;           /* of tables whose calls may be entered */
 void tool_told_error(struct call *c, int status, const char *code, const char *message,
 		     const char *why, const char *hint);
@@ -129,7 +129,7 @@ extern const struct field tool_new_box_fields[], tool_boxes_fields[], tool_end_b
 /* ---- tools that only one provider's models know ---- */
 extern const struct tool tool_bash_row, tool_editor_row;
 
-/* ---- doors ---- */
+/* ---- surfaces ---- */
 void openai_use(struct call *c); /* provider.c */
 void anthropic_use(struct call *c);
 extern const struct api_surface tool_surface;   /* /v1/tools and below /v1/boxes/{box}/tools */

@@ -80,7 +80,7 @@ static void write_event(struct following *f, const struct store_event *ev, const
 		f->after = ev->seq;
 }
 
-/* Sends events from the store until there are no more, or until the client should read first. */
+/* Sends events from the store until all are sent, or until the client should read first. */
 static void catch_up(struct following *f)
 {
 	struct call *c = f->call;
@@ -108,8 +108,8 @@ static void catch_up(struct following *f)
 		http_abort(c->req); /* the client reconnects and continues at its position */
 }
 
-static void events_heard(struct fleet_subscriber *x, const struct store_event *ev,
-			 const json_t *data)
+static void events_on_event(struct fleet_subscriber *x, const struct store_event *ev,
+			    const json_t *data)
 {
 	struct following *f = loop_owner(x, struct following, subscriber);
 
@@ -160,7 +160,9 @@ static void events_follow(struct call *c, const char *box, int64_t after, int mi
 	enum event_stream_kind kind =
 		event_stream_wanted(c) == EVENT_STREAM_SSE ? EVENT_STREAM_SSE : EVENT_STREAM_NDJSON;
 
-	*f = (struct following){ .subscriber.heard = events_heard, .call = c, .after = after };
+	*f = (struct following){ .subscriber.on_event = events_on_event,
+				 .call = c,
+				 .after = after };
 	snprintf(f->box, sizeof(f->box), "%s", box);
 	timer_init(&f->look, c->api->loop, look_due);
 	c->state = f;

@@ -113,7 +113,7 @@ static json_t *openapi_request_body(const struct api_route *r)
 
 static json_t *openapi_operation(const struct api_route *r, const char *pattern)
 {
-	static const char *const roles[] = { "nobody", "viewer", "editor", "owner" };
+	static const char *const roles[] = { "none", "viewer", "editor", "owner" };
 	json_t *body = openapi_request_body(r),
 	       *op = json_pack("{s:s, s:[s], s:o, s:s, s:o}", "summary", r->summary, "tags",
 			       r->group, "parameters", openapi_parameters(r), "x-atoll-role",

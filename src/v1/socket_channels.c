@@ -188,8 +188,8 @@ struct events_channel {
 	char box[ID_LEN + 1]; /* only events of this box; "": of all boxes of the team */
 };
 
-static void events_receive(struct fleet_subscriber *subscriber, const struct store_event *ev,
-			 const json_t *data)
+static void events_on_event(struct fleet_subscriber *subscriber, const struct store_event *ev,
+			    const json_t *data)
 {
 	struct events_channel *x = loop_owner(subscriber, struct events_channel, subscriber);
 	const struct principal *who = channel_who(&x->base);
@@ -214,7 +214,7 @@ static int events_replay(struct events_channel *x, int64_t after, struct err *e)
 		for (unsigned i = 0; i < rows.n; i++) {
 			json_t *data = rows.v[i].data ? json_loads(rows.v[i].data, 0, NULL) : NULL;
 
-			events_receive(&x->subscriber, &rows.v[i], data);
+			events_on_event(&x->subscriber, &rows.v[i], data);
 			json_decref(data);
 			after = rows.v[i].seq;
 		}
@@ -237,7 +237,7 @@ static int events_open(struct channel *c, const json_t *msg, struct err *e)
 			return -1;
 		snprintf(x->box, sizeof(x->box), "%s", b->row.id);
 	}
-	x->subscriber.heard = events_receive;
+	x->subscriber.on_event = events_on_event;
 	channel_say(c, "opened", NULL);
 	if (json_is_integer(after) && events_replay(x, json_integer_value(after), e) < 0)
 		return -1;

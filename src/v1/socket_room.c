@@ -98,7 +98,7 @@ static int room_channel_open(struct channel *c, const json_t *msg, struct err *e
 	if (room_join(room_channel_rooms(x), p, channel_who(c)->team, x->box, path ? path : "", e) <
 	    0)
 		return -1;
-	x->subscriber.heard = room_channel_box_event;
+	x->subscriber.on_event = room_channel_box_event;
 	fleet_subscribe(&channel_api(c)->fleet, &x->subscriber);
 	channel_say(c, "opened",
 		    json_pack("{s:I, s:s, s:b, s:I}", "peer", (json_int_t)p->id, "epoch",

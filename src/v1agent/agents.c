@@ -38,7 +38,7 @@ static const struct field budget_fields[] = {
 	{ 0 },
 };
 
-const struct field errands_fields[] = {
+const struct field agents_fields[] = {
 	/* clang-format off */
 	{ "task", FIELD_TEXT, 1, 1, AGENT_TASK_BYTES, "description of the task", NULL },
 	{ "files", FIELD_MAP, 0, 0, FILES_MOST, "files in the workspace: {path: text}", NULL },
@@ -55,13 +55,13 @@ const struct field errands_fields[] = {
 	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)", box_network_fields },
 	{ "keep", FIELD_BOOL, 0, 0, 0, "do not end the box after the session", NULL },
 #ifdef ATOLL_TEST
-	{ "pilot", FIELD_TEXTS, 0, 0, 3, "test builds: a hostile program instead of the boxagent", NULL },
+	{ "boxagent", FIELD_TEXTS, 0, 0, 3, "test builds: a hostile program instead of the boxagent", NULL },
 #endif
 	{ 0 },
 	/* clang-format on */
 };
 
-const struct field errands_list_query[] = {
+const struct field agents_list_query[] = {
 	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)",
 	  NULL },
 	{ "after", FIELD_TEXT, 0, 0, STORE_CURSOR_TEXT, "`next` of the previous page", NULL },
@@ -273,7 +273,7 @@ static void agents_drains(struct http_req *r)
 	struct session *s = c->state;
 
 	if (s && s->session)
-		agent_session_go_on(s->session);
+		agent_session_resume(s->session);
 }
 
 /* A model may take long to answer, and proxies close idle connections. */
@@ -374,7 +374,7 @@ static int agents_check(struct call *c, struct err *e)
 }
 
 /* 0: no model can drive the agent, and that was answered. */
-static int somebody_flies(struct call *c)
+static int agents_have_model(struct call *c)
 {
 	const json_t *roles = llm_roles(c->api->model);
 	const char *role = call_text(c, "role", "agent");
@@ -407,7 +407,7 @@ void agents_run(struct call *c)
 		call_fail(c, &e);
 		return;
 	}
-	if (!somebody_flies(c) || !quota_box(c) || !quota_run(c))
+	if (!agents_have_model(c) || !quota_box(c) || !quota_run(c))
 		return;
 	s = call_alloc(c, sizeof(*s));
 	*s = (struct session){

@@ -2,7 +2,7 @@
 #pragma once
 #include "api/api.h"
 
-extern const struct field errands_fields[], errands_list_query[];
+extern const struct field agents_fields[], agents_list_query[];
 
 void agents_run(struct call *c);
 void agents_list(struct call *c);

@@ -29,7 +29,7 @@ static void no_models(struct call *c)
 {
 	call_error(c, 404, "not_found",
 		   c->api->model ? "models cannot be asked yet" : "no model is configured", NULL,
-		   "serve.models names the file, docs/pipeline.md tells what is in it");
+		   "serve.models names the file, docs/pipeline.md describes it");
 }
 
 void models_list(struct call *c)

@@ -184,7 +184,7 @@ static int read_host(const struct api_conf *conf, const char *text, struct allow
 		if (rule_covers(&conf->rules[i], out))
 			return 0;
 	return err_set(e, ERR_DENIED, "this daemon lets no box reach '%.100s' (egress.allow%s)",
-		       text, conf->nrules ? "" : " names nobody");
+		       text, conf->nrules ? "" : " is empty");
 }
 
 /* Stored as the text of the parsed rules, so that the API shows exactly what is enforced. */

@@ -355,7 +355,7 @@ static void download_failed(struct file_client *k, const struct err *e)
 	} else if (e->sys == EINVAL) {
 		file_request_error(&d->file_req, 409, "not_a_file",
 				   "this is neither file nor folder", d->file_req.path,
-				   "GET .../files/stat tells what it is");
+				   "GET .../files/stat returns its type");
 	} else {
 		file_request_fail(&d->file_req, e);
 	}

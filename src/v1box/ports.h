@@ -1,6 +1,6 @@
 /* ports.h - /v1/boxes/{box}/ports: which ports of a box are open to every client that has the
  * address, and that address.
- * Owns: the list in the row of the box (row.door, "ports"). The E2B surface relays the traffic.
+ * Owns: the list in the row of the box (row.surface, "ports"). The E2B surface relays the traffic.
  *
  * A port is closed until a caller that may change the box opens it, because nothing but the program
  * itself protects an open port. */

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 64 * 1024, PING_MS = 15000, LEASH_PING_MS = 1000 };
+enum { PIECE = 64 * 1024, PING_MS = 15000, ATTACHED_PING_MS = 1000 };
 
 #define OPTION_FIELDS                                                                                \
 	{ "language", FIELD_NAME, 0, 0, 32, "language of items without a language", NULL },          \
@@ -159,7 +159,7 @@ static void send_more(struct batch_reader *r)
 		;
 	if (r->full || r->watch.at < batch_results(b))
 		return;
-	if (batch_is_over(b))
+	if (batch_is_complete(b))
 		send_end(r);
 	else if (!r->once)
 		return;
@@ -191,7 +191,7 @@ static void has_room(struct http_req *q)
  * with its client. */
 static void set_ping(struct batch_reader *r)
 {
-	timer_set(&r->ping, r->attached ? LEASH_PING_MS : PING_MS);
+	timer_set(&r->ping, r->attached ? ATTACHED_PING_MS : PING_MS);
 }
 
 static void ping_due(struct timer *t)
@@ -224,7 +224,7 @@ static void batch_left(struct call *c)
 	struct batch_reader *r = c->state;
 	struct batch *b = r->watch.batch;
 
-	if (r->attached && !batch_is_over(b))
+	if (r->attached && !batch_is_complete(b))
 		batch_cancel(b);
 	else if (r->sends)
 		batch_received(b, 0);
@@ -457,7 +457,7 @@ void batch_show(struct call *c)
 	batch_unwatch(&w);
 }
 
-static void batch_nobody(struct batch_watch *w)
+static void batch_ignore_update(struct batch_watch *w)
 {
 	(void)w;
 }
@@ -469,7 +469,7 @@ void batch_delete(struct call *c)
 
 	if (!task_text_read(c, &w))
 		return;
-	w.news = batch_nobody;
+	w.news = batch_ignore_update;
 	batch_cancel(w.batch);
 	doc = batch_json(w.batch);
 	if (call_query_flag(c, "forget"))

@@ -115,7 +115,7 @@ struct exec *execs_running(struct call *c)
 		no_exec(c);
 		return NULL;
 	}
-	call_error(c, 409, "conflict", "this exec is over", row.cause, "GET it for its record");
+	call_error(c, 409, "conflict", "this exec has ended", row.cause, "GET it for its record");
 	store_run_fini(&row);
 	return NULL;
 }
@@ -437,8 +437,8 @@ static void reading_begins(struct exec_reader *t, unsigned stream, uint64_t from
 			  (json_int_t)(from > r->asked[stream] ? from - r->asked[stream] : 0)));
 }
 
-static void reading_goes_on(struct exec_reader *t, unsigned stream, uint64_t offset,
-			    const char *bytes, size_t n)
+static void reading_on_output(struct exec_reader *t, unsigned stream, uint64_t offset,
+			      const char *bytes, size_t n)
 {
 	static const char *const types[2] = { "stdout", "stderr" };
 	struct cells_reading *r = loop_owner(t, struct cells_reading, reader);
@@ -510,7 +510,7 @@ int execs_ref(struct call *c, struct box *b, char id[ID_LEN + 1], uint32_t *ref)
 void execs_output(struct call *c)
 {
 	static const struct exec_reader_events on = { .reading = reading_begins,
-						      .output = reading_goes_on,
+						      .output = reading_on_output,
 						      .over = reading_ends };
 	const char *raw = call_query(c, "raw");
 	struct box *b = call_box(c, 0);

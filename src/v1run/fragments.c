@@ -185,7 +185,7 @@ static void plant_cell(struct call *c, struct box *b)
 	json_decref(body);
 }
 
-static void fragments_plant(struct fragment_run *s)
+static void fragments_start(struct fragment_run *s)
 {
 	static const struct run_callbacks surface = { .over = tell_results,
 						      .running = fragment_server_await };
@@ -207,10 +207,10 @@ static void fragments_plant(struct fragment_run *s)
 	call_fail(c, &e);
 }
 
-static void old_is_over(struct exec_wait *w, json_t *record)
+static void fragments_on_old_exit(struct exec_wait *w, json_t *record)
 {
 	(void)record;
-	fragments_plant(loop_owner(w, struct fragment_run, old));
+	fragments_start(loop_owner(w, struct fragment_run, old));
 }
 
 /* Two servers cannot use the same port: kills the previous one first. */
@@ -222,10 +222,10 @@ static void fragments_settle(struct fragment_run *s, struct box *b)
 	call_hold(s->call, b);
 	snprintf(s->box, sizeof(s->box), "%s", b->row.id);
 	if (!old) {
-		fragments_plant(s);
+		fragments_start(s);
 		return;
 	}
-	s->old.done = old_is_over;
+	s->old.done = fragments_on_old_exit;
 	exec_await(old, &s->old);
 	exec_send_signal(old, SIGKILL);
 }

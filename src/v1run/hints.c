@@ -124,7 +124,7 @@ static int hints_network(const struct hints_about *x, struct buf *out)
 		buf_puts(
 			out,
 			"the box reaches the hosts of its \"network\": {\"allow\": [...]} only, and through the proxy of "
-			"$HTTPS_PROXY: GET /v1/boxes/{box}/network tells what was refused");
+			"$HTTPS_PROXY: GET /v1/boxes/{box}/network lists what was refused");
 	else
 		buf_puts(
 			out,

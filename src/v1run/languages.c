@@ -112,7 +112,7 @@ static void languages_said(struct exec_reader *t, unsigned stream, uint64_t offs
 		buf_add(&s->said, bytes, n);
 }
 
-static void is_over(struct exec_reader *t, json_t *record, const struct err *e)
+static void survey_on_exit(struct exec_reader *t, json_t *record, const struct err *e)
 {
 	struct survey *s = loop_owner(t, struct survey, reader);
 
@@ -124,7 +124,8 @@ static void is_over(struct exec_reader *t, json_t *record, const struct err *e)
 	languages_tell(s, e);
 }
 
-static const struct exec_reader_events reader_on = { .output = languages_said, .over = is_over };
+static const struct exec_reader_events reader_on = { .output = languages_said,
+						     .over = survey_on_exit };
 
 /* Arguments of the table contain no quotes; a unit test checks them all. */
 static void languages_script(struct buf *out)

@@ -108,8 +108,8 @@ void replay_run(struct call *c)
 			   "it was too large, or had a terminal, or its input came in pieces",
 			   "send it again: POST /v1/run");
 	else if (fields_check(c->body, run_request_fields, "", &e) < 0)
-		call_error(c, 409, "conflict", "this version would not take that request any more",
-			   e.msg, "send it again: POST /v1/run");
+		call_error(c, 409, "conflict", "this version no longer accepts that request", e.msg,
+			   "send it again: POST /v1/run");
 	else
 		run_request_detach(c, &(struct run_request_spec){ .body = c->body,
 								  .replay_of = row.id });

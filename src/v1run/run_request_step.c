@@ -93,7 +93,7 @@ static int wrong_version(struct run_request *w)
 	return 1;
 }
 
-static void go_on(struct run_request *w)
+static void run_request_advance(struct run_request *w)
 {
 	w->at++;
 	run_request_next(w);
@@ -112,7 +112,7 @@ static void step_over(struct run_request *w, json_t *record)
 		if (is_compile(w) && read && !json_is_true(json_object_get(record, "truncated")))
 			compile_reuse_keep(&w->reuse, w->words);
 		else
-			go_on(w);
+			run_request_advance(w);
 		return;
 	}
 	json_object_set_new(record, "step", json_string(w->plan.steps[w->at].what));
@@ -297,12 +297,12 @@ void run_request_looked(struct compile_reuse *x, int found)
 	if (found) {
 		say_again(w, &x->made);
 		w->cached = 1;
-		go_on(w);
+		run_request_advance(w);
 	} else if (w->looked == 1) {
 		w->looked = 2; /* not in the cache: run the compiler */
 		run_request_next(w);
 	} else {
-		go_on(w); /* stored in the cache, or not */
+		run_request_advance(w); /* stored in the cache, or not */
 	}
 }
 

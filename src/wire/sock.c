@@ -150,8 +150,8 @@ int sock_connect_now(const char *path, struct err *e)
 	return connect_with(path, O_NONBLOCK, e);
 }
 
-/* A socket file outlives its listener. Removes it if nobody answers; two starters at the same
- * moment are the caller's to keep apart. */
+/* A socket file exists longer than its listener. Removes it if no process listens. The caller must
+ * prevent that two processes start at the same time. */
 static int remove_stale(const char *path, struct err *e)
 {
 	struct err refused;

@@ -1,16 +1,16 @@
-/* wire.h - what crosses the borders: client <-> keeper, client <-> init, client <-> file worker.
+/* wire.h - the messages between processes: client <-> keeper, client <-> init, client <-> file worker.
  *
- * Every border is a SOCK_SEQPACKET unix socket, so one frame is one packet and a dead peer is an
- * end of file. A frame is a struct frame, the fixed body of its type, and for some types a tail of
- * bytes. Both ends run on one machine: integers are native, structs have no padding.
- * docs/wire.md tells the conversations; frame.c holds the one table that checks sizes.
+ * Every connection is a SOCK_SEQPACKET unix socket: one frame is one packet, and the exit of the
+ * peer is an end of file. A frame is a struct frame, the fixed body of its type, and for some types
+ * a tail of bytes. Both ends run on one machine: integers are native, structs have no padding.
+ * docs/wire.md describes the sequences of frames. The table in frame.c checks their sizes.
  * This header is freestanding: init has no libc. */
 #pragma once
 #include <stdint.h>
 
 #define WIRE_VERSION 3
 #define WIRE_MAX 65536 /* one frame, everything included */
-#define WIRE_FDS 8     /* descriptors that may ride on one frame */
+#define WIRE_FDS 8     /* descriptors that one frame may carry */
 #define WIRE_ID 16     /* box id with its NUL, padded */
 #define WIRE_STREAMS 3 /* of an exec: 0 stdout or terminal, 1 stderr, 2 the channel */
 #define WIRE_MOUNTS 4  /* volumes that one box may have */
@@ -32,38 +32,38 @@ enum wire_type {
 	WIRE_CREATE = 1, /* struct wire_create -> BOX + one fd, a connection to init; or ERROR. Tail: a START
 			  * (without descriptor) that is to be the first frame on it */
 	WIRE_OPEN,       /* struct wire_id     -> BOX + one fd */
-	WIRE_KILL,       /* struct wire_id     -> DESTROYED once nothing of the box is left */
+	WIRE_KILL,       /* struct wire_id     -> DESTROYED when nothing of the box is left */
 	WIRE_COUNTERS,   /* struct wire_id     -> COUNTERS_REPLY */
 	WIRE_BOXES,      /* struct wire_id (list after this id; empty: from the start) -> LISTED */
 	WIRE_INFO,       /* nothing            -> INFO_REPLY */
 	WIRE_POOL_SIZE,       /* struct wire_pool_size: set the pool's depth -> INFO_REPLY when it is reached */
-	WIRE_LIMIT,      /* struct wire_limit: other limits for a living box -> BOX, no fd */
+	WIRE_LIMIT,      /* struct wire_limit: other limits for a running box -> BOX, no fd */
 	WIRE_VOLUME_MAKE, /* struct wire_volume -> DONE: an empty disk by that name */
 	WIRE_VOLUME_DROP, /* struct wire_volume -> DONE; refused while a box has it */
-	WIRE_LAYER_MAKE,  /* struct wire_layer_make -> LAYER: a folder of a box, for others to have */
-	WIRE_LAYER_CHECK, /* struct wire_layer -> LAYER; ERROR: it is not what its id says */
+	WIRE_LAYER_MAKE,  /* struct wire_layer_make -> LAYER: makes a layer of a folder of a box */
+	WIRE_LAYER_CHECK, /* struct wire_layer -> LAYER; ERROR: its content does not match its id */
 	WIRE_LAYER_DROP,  /* struct wire_layer -> DONE; refused while a box has it */
-	WIRE_FREEZE,      /* struct wire_id; WIRE_FREEZE_OFF: thaw -> DONE. Asked twice as once */
+	WIRE_FREEZE,      /* struct wire_id; WIRE_FREEZE_OFF: thaw -> DONE. Idempotent */
 	WIRE_DEADLINE,    /* struct wire_deadline -> DONE: what the keeper does if the server has not by then */
 	/* keeper -> client */
 	WIRE_BOX = 16, /* struct wire_box + fd */
-	WIRE_DESTROYED,     /* struct wire_counters: the last figures of a box that is no more */
+	WIRE_DESTROYED,     /* struct wire_counters: the last figures of a box that was destroyed */
 	WIRE_COUNTERS_REPLY,  /* struct wire_counters */
 	WIRE_LISTED,   /* tail: struct wire_box each; empty: no more */
 	WIRE_INFO_REPLY,    /* struct wire_info */
 	WIRE_ERROR,    /* struct wire_error; from init and the file worker too */
 	WIRE_LAYER,    /* struct wire_layer, with its figures */
 	/* keeper -> init */
-	WIRE_JOIN_CGROUPS = 32, /* fds: write "0" into each to enter the box's cgroups, then drop them */
-	WIRE_PERSIST,       /* the keeper has recorded you: outlive it */
-	WIRE_ZYGOTE,       /* struct wire_zygote + fd: an interpreter waits in you, on that socket; or tail: start
-			  * this one, which will */
+	WIRE_JOIN_CGROUPS = 32, /* fds: write "0" into each to enter the box's cgroups, then close them */
+	WIRE_PERSIST,       /* the box is recorded: continue when the keeper exits */
+	WIRE_ZYGOTE,       /* struct wire_zygote + fd: a warm interpreter waits in the box, on that socket; or
+			  * tail: the command that starts one */
 	/* client -> init */
 	WIRE_START = 48, /* struct wire_start, tail: argv, env, cwd; or the tail in one memfd */
 	WIRE_SIGNAL,     /* struct wire_signal */
 	WIRE_RESIZE,     /* struct wire_resize */
 	WIRE_STDIN,      /* tail: bytes; an empty tail closes it. WIRE_STDIN_CHANNEL: to the channel */
-	WIRE_OUTPUT_WINDOW,     /* struct wire_output_window: you may send this stream up to this offset */
+	WIRE_OUTPUT_WINDOW,     /* struct wire_output_window: init may send this stream up to this offset */
 	WIRE_ATTACH,       /* struct wire_output_window with from: (re)attach this connection -> ATTACHED */
 	WIRE_FORGET,     /* drop a finished exec and its logs */
 	WIRE_EXECS,      /* nothing -> one EXEC frame per exec, then DONE */
@@ -78,9 +78,9 @@ enum wire_type {
 	/* init -> client */
 	WIRE_STARTED = 64, /* struct wire_started */
 	WIRE_OUTPUT,       /* struct wire_output, tail: bytes */
-	WIRE_ATTACHED,      /* struct wire_attached: the offset that will really be served */
+	WIRE_ATTACHED,      /* struct wire_attached: the offset at which the output really starts */
 	WIRE_STDIN_WINDOW,         /* struct wire_stdin_window: stdin bytes accepted so far + what fits now; flags as STDIN */
-	WIRE_EXIT,         /* struct wire_exit: the exec is over and drained */
+	WIRE_EXIT,         /* struct wire_exit: the exec has ended and all its output was sent */
 	WIRE_EXEC,         /* struct wire_exec */
 	WIRE_DONE,         /* end of a listing, or a request without another answer is done */
 	WIRE_FD,           /* one fd */
@@ -97,11 +97,11 @@ enum wire_type {
 	WIRE_CHANGES,   /* struct wire_changes -> ENTRY..., DONE: what the box's upper layer holds */
 	WIRE_CHMOD,     /* struct wire_put, tail: path -> DONE */
 	WIRE_COPY,      /* tail: path NUL path; WIRE_COPY_NEW -> DONE, all of it or nothing */
-	WIRE_WATCH,     /* tail: path; WIRE_WATCH_* -> DONE, then EVENT... as long as both live */
+	WIRE_WATCH,     /* tail: path; WIRE_WATCH_* -> DONE, then EVENT... until the connection closes */
 	WIRE_SEARCH,    /* struct wire_search, tail: path NUL name NUL text -> HIT..., DONE */
-	WIRE_META,      /* tail: key NUL value NUL...: attributes of the PUT under way; ERROR, or silence */
-	WIRE_APPEND,    /* tail: path: the content of that file, behind what the PUT has; the same */
-	WIRE_SYNC,      /* while it watches: what has happened until now -> EVENT..., DONE */
+	WIRE_META,      /* tail: key NUL value NUL...: attributes for the current PUT; answered only by ERROR */
+	WIRE_APPEND,    /* tail: path: appends the content of that file to the current PUT; answered only by ERROR */
+	WIRE_SYNC,      /* during WATCH: sends all events until now -> EVENT..., DONE */
 	WIRE_DATA = 96, /* tail: bytes; empty: end of the file. Both ways */
 	WIRE_ENTRY,     /* struct wire_entry, tail: name or path; of a link: NUL target; or as ENTRY_FULL says */
 	WIRE_EVENT,     /* struct wire_event, tail: path below the watched folder; RENAME: path NUL path */
@@ -109,23 +109,22 @@ enum wire_type {
 	/* client -> file worker, continued */
 	WIRE_CHOWN = 104, /* struct wire_chown, tail: path -> DONE; of a link itself */
 	/* egress: server <-> supervisor <-> egress, server <-> egress */
-	WIRE_EGRESS_CONNECT = 112,  /* server: request; supervisor: a connection to egress, to either + fd */
+	WIRE_EGRESS_CONNECT = 112,  /* from a server: request; from the supervisor, to both, + fd: the connection */
 	WIRE_EGRESS_OPEN,   /* struct wire_egress_open, tail: hosts, a line each; + a listening fd -> DONE; without
 			  * one: these hosts from now on, of one that is open */
 	WIRE_EGRESS_CLOSE,  /* struct wire_id */
 	WIRE_EGRESS_LIST,   /* struct wire_egress_list: of each box, when a server connects; then DONE */
 	WIRE_EGRESS_REPORT, /* struct wire_egress_report, tail: host NUL rule NUL verdict NUL why NUL */
 	/* models: server <-> supervisor <-> llm */
-	WIRE_LLM_CONNECT, /* server: request; supervisor: a stream of JSON to llm, to either + fd */
+	WIRE_LLM_CONNECT, /* from a server: request; from the supervisor, to both, + fd: a stream of JSON */
 };
 /* clang-format on */
 
 /* ---- client <-> keeper ---- */
 
-#define WIRE_DEFAULT                                                                               \
-	UINT64_MAX /* (cut to its size) in any limit: what this host gives when nobody asks */
+#define WIRE_DEFAULT UINT64_MAX /* (cut to its size) in any limit: the default of this host */
 
-/* What this host gives when nobody asks, as far as it can enforce it. */
+/* The default limits, where this host can enforce them. */
 #define WIRE_USUAL_MEM (512ull << 20)
 #define WIRE_USUAL_DISK (256ull << 20)
 #define WIRE_USUAL_FILES 65536ull
@@ -146,7 +145,7 @@ enum {                            /* wire_create.head.flags */
        WIRE_CREATE_IDLE =
 	       1 << 1, /* leave it as pooled boxes are, no limits of its own yet (bench) */
        WIRE_CREATE_AWAIT =
-	       1 << 2, /* after BOX: GONE, too, by the same ref, whatever it ends by ... */
+	       1 << 2, /* after BOX: DESTROYED with the same ref when the box has ended ... */
        WIRE_CREATE_FIGURES = 1 << 3, /* ... with its last counters; costs a little */
 };
 
@@ -165,7 +164,7 @@ struct wire_create {
 	/* clang-format off */
 	struct frame head;
 	char template[WIRE_ID * 2];
-	char warm[WIRE_WARM_NAME]; /* the interpreter that should wait in it; preferred, not required */
+	char warm[WIRE_WARM_NAME]; /* the warm interpreter for it; preferred, not required */
 	uint32_t warm_group; /* boxes of different groups are never forked from one zygote; 0: no team */
 	struct wire_limits limits;
 	uint64_t without; /* test builds: rows of the step table to leave out */
@@ -207,7 +206,7 @@ enum { WIRE_FREEZE_OFF = 1 << 0 }; /* flags of WIRE_FREEZE */
 
 enum {                              /* flags of WIRE_KILL */
        WIRE_KILL_FIGURES = 1 << 0,  /* read the last counters; costs a little */
-       WIRE_KILL_OPERATOR = 1 << 1, /* say so to whoever asks why it ended */
+       WIRE_KILL_OPERATOR = 1 << 1, /* record that an operator ended it */
 };
 
 enum { WIRE_THEN_END, WIRE_THEN_STOP, WIRE_THEN_FREEZE, WIRE_THENS };
@@ -251,7 +250,7 @@ struct wire_box {
 	int32_t init_pid;    /* in the keeper's pid namespace; for show only */
 	uint32_t make_us;    /* what the creation cost, pooled or not */
 	uint32_t warm;       /* 1: the interpreter that was asked for waits in it */
-	uint32_t frozen;     /* 1: nothing of it runs, or may be so: init answers nobody */
+	uint32_t frozen;     /* 1: its processes are frozen, or may be: init does not answer */
 };
 
 struct wire_counters { /* kernel evidence, read from outside the box; ~0: this host cannot tell */
@@ -264,8 +263,9 @@ struct wire_counters { /* kernel evidence, read from outside the box; ~0: this h
 	uint64_t pids_now, pids_peak;
 	uint64_t pids_hits; /* forks refused */
 	uint64_t throttled_us;
-	uint32_t over_cpu;    /* 1: the keeper ended it for its CPU time */
-	uint32_t by_operator; /* 1: somebody asked for its end, not the program's own client; or: */
+	uint32_t over_cpu; /* 1: the keeper ended it for its CPU time */
+	uint32_t
+		by_operator; /* 1: ended by a request that did not come from the client of its program; or: */
 };
 enum { WIRE_ENDED_BY_DEADLINE = 2 }; /* in by_operator: the keeper, see WIRE_DEADLINE */
 
@@ -278,7 +278,7 @@ struct wire_info {
 	uint32_t cgroup_version; /* 0: none, 1, 2 */
 	uint64_t hits, misses;   /* creates served from the pool, or not */
 	uint32_t waiting; /* requests whose work is not done: boxes being made, limits, volumes */
-	uint32_t waiting_most; /* that many may; more are refused */
+	uint32_t waiting_most; /* limit of `waiting`; more requests are refused */
 };
 
 struct wire_error {
@@ -292,32 +292,34 @@ struct wire_zygote {
 	struct frame head;
 	int32_t pid; /* in the box; with a tail: 0 */
 	uint32_t pad;
-	char program[32]; /* what it can be: the argv[0] of a START that wants it */
+	char program[32]; /* the argv[0] of a START that can use it */
 };
 
 /* ---- client <-> init ---- */
 
-enum { WIRE_STDIN_CHANNEL = 1 << 0 }; /* flags of STDIN and ROOM: of the channel, not of stdin */
+enum {
+	WIRE_STDIN_CHANNEL = 1 << 0
+}; /* flags of STDIN and STDIN_WINDOW: of the channel, not of stdin */
 
 enum {                             /* wire_start.head.flags */
        WIRE_START_PTY = 1 << 0,    /* one terminal instead of pipes; its output is stream 0 */
-       WIRE_START_STDIN = 1 << 1,  /* stdin is a pipe we will fill; otherwise /dev/null */
+       WIRE_START_STDIN = 1 << 1,  /* stdin is a pipe that STDIN frames fill; otherwise /dev/null */
        WIRE_START_ROOT = 1 << 2,   /* as the image's root, with its few capabilities */
        WIRE_START_NOTIFY = 1 << 3, /* send STARTED, unless EXIT comes before anything else */
-       WIRE_START_MEMFD = 1 << 4,  /* the tail is in the one descriptor that rides along */
-       WIRE_START_WARM = 1 << 6,   /* let the waiting interpreter be it, if there is one */
+       WIRE_START_MEMFD = 1 << 4,  /* the tail is in the one descriptor of the frame */
+       WIRE_START_WARM = 1 << 6,   /* run it in the warm interpreter, if there is one */
        WIRE_START_DETACHED =
 	       1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
        WIRE_START_CHANNEL =
 	       1 << 7, /* descriptor 3 is a socket, both ways: stream 2; not with PTY */
        WIRE_START_LEADER_ONLY =
-	       1 << 8, /* wall time and signals are the leader's alone. Its streams are read to
-				   * their end, whoever holds them, until one of KILL, TERM or wall time
-				   * has ended it: then grace_ms is over at once. STARTED comes before
-				   * EXIT, too. */
+	       1 << 8, /* wall time and signals apply to the leader only. Its streams are read
+				   * until every process has closed them. After KILL, TERM or the wall
+				   * time they are closed at once, without grace_ms. STARTED is always
+				   * sent before EXIT. */
        WIRE_START_ONE_SHOT =
-	       1 << 9, /* the box is for this alone: it ends when this connection has been sent
-				   * all of it and its EXIT, or closes. Not with APART. */
+	       1 << 9, /* the box is for this exec only: it ends when all output and EXIT were
+				   * sent on this connection, or when it closes. Not with DETACHED. */
 };
 
 struct wire_start {
@@ -335,7 +337,7 @@ struct wire_start {
 
 struct wire_signal {
 	struct frame head;
-	int32_t signo; /* to the exec's process group; LONE: to its leader */
+	int32_t signo; /* to the exec's process group; with LEADER_ONLY: to its leader */
 	uint32_t pad;
 };
 
@@ -347,14 +349,14 @@ struct wire_resize {
 
 struct wire_output_window {
 	struct frame head;
-	uint32_t stream; /* below WIRE_STREAMS; READ only: WIRE_NO_STREAM */
+	uint32_t stream; /* below WIRE_STREAMS; ATTACH only: WIRE_NO_STREAM */
 	uint32_t pad;
-	uint64_t from;  /* READ only: first byte wanted */
+	uint64_t from;  /* ATTACH only: first byte wanted */
 	uint64_t until; /* absolute offset; credits never shrink */
 };
 
-enum { WIRE_NO_STREAM = WIRE_STREAMS }; /* READ: attach for the EXIT alone; ATTACHED says 0 and 0 */
-enum { WIRE_ATTACH_MORE = 1 << 0 }; /* READ: one for another stream follows, hold EXIT until then */
+enum { WIRE_NO_STREAM = WIRE_STREAMS }; /* ATTACH: for the EXIT only; ATTACHED has 0 and 0 */
+enum { WIRE_ATTACH_MORE = 1 << 0 }; /* an ATTACH for another stream follows: send EXIT after that */
 
 struct wire_connect {
 	struct frame head;
@@ -376,7 +378,7 @@ struct wire_egress_list {
 	uint64_t bytes_in, bytes_out;
 };
 
-struct wire_egress_report { /* one connection of a box, when it is over */
+struct wire_egress_report { /* one connection of a box, after it was closed */
 	struct frame head;
 	char id[WIRE_ID];
 	uint64_t began_ns;            /* CLOCK_REALTIME */
@@ -413,7 +415,7 @@ struct wire_stdin_window {
 enum {                  /* wire_exit.why */
        WIRE_WHY_EXIT,   /* status is the exit code */
        WIRE_WHY_SIGNAL, /* status is the signal */
-       WIRE_WHY_WALL,   /* its wall time was over; status is the signal that ended it */
+       WIRE_WHY_WALL,   /* its wall time expired; status is the signal that ended it */
        WIRE_WHY_EXEC,   /* never ran: status is errno of the step named in `step` */
 };
 
@@ -429,22 +431,22 @@ struct wire_exit {
 	uint64_t dropped[WIRE_STREAMS]; /* of those, no longer kept */
 	uint64_t stdin_bytes;           /* consumed by the program */
 	uint64_t disk_free, disk_size, files_free, files_size; /* of the box, at the end */
-	uint32_t cut;    /* streams that somebody still held open when grace ended */
+	uint32_t cut;    /* streams that other processes still held open when grace_ms expired */
 	uint32_t reaped; /* processes that ended in the box so far */
 };
 
 struct wire_exec {
 	struct frame head;   /* ref: the exec */
 	int32_t pid;         /* 0 once the leader has ended */
-	int32_t group;       /* its process group: the pid STARTED told; 0: it never ran */
-	uint8_t over;        /* ended and drained: a READ leads to its EXIT */
+	int32_t group;       /* its process group: the pid of STARTED; 0: it never ran */
+	uint8_t over;        /* ended and drained: ATTACH is answered by its EXIT */
 	uint8_t tty;         /* one terminal, output on stream 0 */
-	uint8_t stdin_open;  /* STDIN still reaches it */
+	uint8_t stdin_open;  /* it still accepts STDIN */
 	uint8_t channel;     /* has one, and it is open */
 	uint16_t rows, cols; /* tty */
 	uint64_t tip[WIRE_STREAMS], kept_from[WIRE_STREAMS];
 	uint64_t stdin_bytes;   /* accepted so far: the offset of the next STDIN byte */
-	uint64_t stdin_room;    /* as in ROOM */
+	uint64_t stdin_room;    /* as in STDIN_WINDOW */
 	uint64_t channel_bytes; /* the same, to the channel */
 	uint64_t channel_room;
 	uint64_t wall_us;
@@ -462,7 +464,7 @@ struct wire_status {
 enum {                           /* flags of WIRE_FILES */
        WIRE_FILES_ROOT = 1 << 0, /* as the image's root instead of the user */
        WIRE_FILES_ALONE =
-	       1 << 1, /* end every program of the box first: nobody disturbs the worker */
+	       1 << 1, /* end every exec of the box first, so that none changes files meanwhile */
        WIRE_FILES_ROOT_IF = 1 << 2, /* as root where the box has one, else as the user */
 };
 
@@ -475,26 +477,27 @@ struct wire_put {
 enum {
 	WIRE_PUT_NEW = 1 << 0, /* refuse if it exists (EEXIST) */
 	WIRE_PUT_IF = 1 << 1,  /* refuse unless it is the file of that time and size (ESTALE) */
-	/* Of a worker that is root: what is made, folders on the way included, is the user's. Nothing
-	 * to a worker that is the user. MKDIR knows it, too. */
+	/* For a worker that is root: the file and created parent folders belong to the user. Has no
+	 * effect for a worker that is the user. Also for MKDIR. */
 	WIRE_PUT_USER = 1 << 2,
-	WIRE_PUT_FOLLOW =
-		1 << 3, /* to where a link leads; what is there must be a file (EISDIR, EINVAL) */
+	WIRE_PUT_FOLLOW = 1 << 3, /* follow a link; its target must be a file (EISDIR, EINVAL) */
 };
 struct wire_chown {
 	struct frame head;
-	uint32_t uid, gid; /* as the box counts them; WIRE_CHOWN_KEEP: as it is */
+	uint32_t uid, gid; /* ids inside the box; WIRE_CHOWN_KEEP: unchanged */
 };
 #define WIRE_CHOWN_KEEP UINT32_MAX
 #define WIRE_OWNER_MAX                                                                             \
 	65532 /* the largest id below init's own; the user namespace of a box maps it */
-enum { WIRE_PUT_EARLY_MORE = 1 << 0 }; /* flags of LAY: behind what an earlier one wrote */
+enum {
+	WIRE_PUT_EARLY_MORE = 1 << 0
+}; /* flags of PUT_EARLY: append to the file of an earlier one */
 enum {
 	WIRE_PIPE = 1 << 0
-}; /* flags of PUT and GET: the bytes pass through the pipe that rides along */
+}; /* flags of PUT and GET: the bytes pass through the pipe that the frame carries */
 enum { WIRE_REMOVE_ONE = 1 << 0 }; /* flags of REMOVE: a folder must be empty */
 enum {                             /* flags of GET */
-       WIRE_GET_END = 1 << 1,      /* until there is no more, if it says that it is empty */
+       WIRE_GET_END = 1 << 1, /* read to the end of file even if its size is 0 (files of /proc) */
 };
 enum {                          /* flags of MOVE */
        WIRE_MOVE_NEW = 1 << 0,  /* refuse if it exists */
@@ -504,7 +507,7 @@ enum {                          /* flags of MOVE */
  * key NUL value NUL of each attribute that META knows. real: of a link, where it leads in the end, as
  * an absolute path, or "". */
 enum { WIRE_ENTRY_FULL = 1 << 0 };
-enum { WIRE_COPY_NEW = 1 << 0 }; /* flags of COPY: the same */
+enum { WIRE_COPY_NEW = 1 << 0 }; /* flags of COPY: refuse if it exists */
 
 struct wire_get {
 	struct frame head;
@@ -520,15 +523,16 @@ struct wire_list {
 enum {                           /* flags of WATCH */
        WIRE_WATCH_DEEP = 1 << 0, /* and everything below it */
        WIRE_WATCH_PLAIN =
-	       1 << 1, /* as the kernel tells it: RENAME is where it was, CREATE where it is;
+	       1 << 1, /* as the kernel reports it: RENAME has the old path, CREATE the new one;
 				    * a file that was PUT: CREATE, CHMOD, WRITE */
        WIRE_WATCH_ENTRY = 1 << 2, /* CREATE, WRITE, CHMOD: a full ENTRY before, if there is one */
-       WIRE_WATCH_LOCAL = 1 << 3, /* EREMOTE where others may change it unseen */
+       WIRE_WATCH_LOCAL =
+	       1 << 3, /* fail with EREMOTE on a file system that other hosts can change */
 };
 
 enum wire_event_kind {
 	WIRE_EVENT_CREATE = 1,
-	WIRE_EVENT_WRITE,  /* equal ones in a row are told every 20 ms, and the last */
+	WIRE_EVENT_WRITE,  /* equal ones in a row are sent every 20 ms, and the last one always */
 	WIRE_EVENT_REMOVE, /* or moved to a place that is not watched */
 	WIRE_EVENT_RENAME,
 	WIRE_EVENT_CHMOD,
@@ -543,13 +547,13 @@ struct wire_event {
 	uint32_t is_dir;
 };
 
-enum { WIRE_SEARCH_FOLD = 1 << 0 }; /* flags of SEARCH: A is a (ASCII only) */
+enum { WIRE_SEARCH_FOLD = 1 << 0 }; /* flags of SEARCH: ignore case (ASCII only) */
 
 struct wire_search { /* name: a glob if it has * ? or [, else part of a name; empty: any. text: literal */
 	struct frame head;
 	uint32_t max; /* hits; 0: 1000 */
 	uint32_t pad;
-	uint64_t file_bytes; /* larger files are not looked into; 0: 16 MiB */
+	uint64_t file_bytes; /* larger files are not searched; 0: 16 MiB */
 };
 
 struct wire_hit {
@@ -569,8 +573,8 @@ struct wire_changes {
 };
 
 enum {                               /* flags of DONE */
-       WIRE_DONE_TRUNCATED = 1 << 0, /* there is more than was told */
-       WIRE_DONE_SKIPPED = 1 << 1,   /* something could not be looked at, or copied */
+       WIRE_DONE_TRUNCATED = 1 << 0, /* there is more than was sent */
+       WIRE_DONE_SKIPPED = 1 << 1,   /* a file could not be read or copied */
 };
 
 struct wire_entry {
@@ -580,7 +584,7 @@ struct wire_entry {
 	uint64_t size;
 	uint64_t mtime_ns;
 	uint32_t uid, gid;
-	uint32_t target_mode; /* of a link: st_mode of where it leads; 0: nowhere */
+	uint32_t target_mode; /* of a link: st_mode of its target; 0: it does not exist */
 	uint32_t pad;
 	uint8_t sha256[32];
 };

@@ -11,7 +11,8 @@
 
 static struct {
 	object *module, *none, *modules;
-	object *main_thread, *seed_generator, *more_random; /* the last one: None, or a function */
+	object *main_thread, *reseed_generator,
+		*more_random; /* the last one: None, or a function */
 	object *threads, *thread_exits, *exit_count, *exits, *open_handlers;
 	object *collect, *drop_modules;
 	object *native_id, *closed, *flush, *main; /* names */
@@ -46,7 +47,7 @@ void fast_path_learn(object *module)
 	} rows[] = {
 		{ "none", &o.none },
 		{ "main_thread", &o.main_thread },
-		{ "seed_generator", &o.seed_generator },
+		{ "reseed_generator", &o.reseed_generator },
 		{ "more_random", &o.more_random },
 		{ "threads", &o.threads },
 		{ "thread_exits", &o.thread_exits },
@@ -77,7 +78,7 @@ void fast_path_reseed(void)
 	object *id = py.PyLong_FromLong(syscall(SYS_gettid));
 
 	if (!id || py.PyDict_SetItem(o.main_thread, o.native_id, id) < 0 ||
-	    !py.PyObject_CallObject(o.seed_generator, NULL) ||
+	    !py.PyObject_CallObject(o.reseed_generator, NULL) ||
 	    (o.more_random != o.none && !py.PyObject_CallObject(o.more_random, NULL))) {
 		py.PyErr_Print();
 		_exit(72);

@@ -21,8 +21,8 @@ enum { HOLES_RESTS = 2 };
 
 void heap_compact_close(const struct heap_compact_small *small,
 			const struct heap_compact_arena *newest);
-/* Behind it: takes also what was free once and written to. out: where all that is made from now on will
- * be, in arena and heap. Nothing there needs to be kept. */
+/* After heap_compact_close(): also fills memory that was freed after it had been written. out: the
+ * places in arena and heap at which all later objects will be; nothing there is in use. */
 void heap_compact_leave(const struct heap_compact_small *small,
 			const struct heap_compact_arena *newest,
 			struct heap_compact_rest out[HOLES_RESTS]);

@@ -88,7 +88,7 @@ void heap_image_spare(void *from, void *to)
 							   page_down((uintptr_t)to), 0, 0 };
 }
 
-/* ---- what there is ---- */
+/* ---- the mappings of the process ---- */
 
 /* The program's own code and the C library's. */
 static int is_busy(const struct pieces *of)
@@ -272,8 +272,9 @@ static int copy_piece(int file, const struct image_piece *p, struct err *e)
 	return 0;
 }
 
-/* What is only read is mapped, and let go of, by the large page then, and what is beside a written page
- * sixteen at one look. A kernel that has no large pages for files leaves small ones. */
+/* Collapses the image into large pages. Then a child maps and unmaps pages that it only reads one
+ * large page at a time, and faults in sixteen pages next to a written one. A kernel without large
+ * pages for files keeps small ones. */
 static void make_large(int file, size_t size)
 {
 	void *space = mmap(NULL, size + LARGE, PROT_NONE,

@@ -1,8 +1,8 @@
 /* python.c - a Python interpreter as zygote.
  *
- * This object is preloaded into the distribution's own python3 and takes the place of its main(). It
- * loads what zygote/python.py says, serves orders, and in a child runs the program that it is told,
- * with the C interface (py.h), so that no frame of ours lies below the program's first one. */
+ * This object is preloaded into the distribution's own python3 and replaces its main(). It loads the
+ * modules that zygote/python.py names, serves fork requests, and in a child runs the requested program
+ * through the C interface (cpython.h), so that the program's traceback has no frame of Atoll. */
 #include "zygote/heap_image.h"
 #include "zygote/guard.h"
 #include "zygote/heap_compact.h"
@@ -169,7 +169,7 @@ static void live_once(unsigned which)
 	in_child();
 	if (!f || pwrite(fd, trials[which], strlen(trials[which]), 0) < 0)
 		_exit(72);
-	free(malloc(256)); /* its words */
+	free(malloc(256)); /* stands for its start message */
 	scope = main_scope();
 	if (!py.PyRun_FileExFlags(f, "<trial>", FILE_INPUT, scope, scope, 1, NULL))
 		_exit(72);
@@ -194,7 +194,7 @@ static void rename_process(const char *words, uint32_t len, unsigned argc)
 	for (const char *w = words, *end = words + len; w < end && argc-- && at + 2 < title_room;
 	     w += strlen(w) + 1)
 		at += (size_t)snprintf(title + at, title_room - at, "%s%s", at ? " " : "", w);
-	title[title_room - 1] = '.'; /* tells the kernel that this is one string */
+	title[title_room - 1] = '.'; /* not NUL: the kernel then reads it as one string */
 	prctl(PR_SET_NAME, "python3");
 }
 
@@ -282,7 +282,7 @@ static const char *word_after(const char *word)
 
 /* A pooled child has time to run a dummy program: the pages of this path are mapped then. It leaves
  * nothing that a program could see. */
-static void python_practise(void)
+static void python_warm_up(void)
 {
 	static const char words[] = "1\0/usr/bin/python3";
 	char *copy = malloc(sizeof(words)), *argv;
@@ -293,12 +293,12 @@ static void python_practise(void)
 	memcpy(copy, words, sizeof(words));
 	rename_process(copy + 2, sizeof(words) - 2, (unsigned)strtoul(copy, &argv, 10));
 	free(copy);
-	py_number(py.PyObject_CallFunction(python_function("practise"), NULL));
+	py_number(py.PyObject_CallFunction(python_function("warm_up"), NULL));
 	if (f)
 		py.PyRun_FileExFlags(f, "<nothing>", FILE_INPUT, module, module, 1, NULL);
 	py.PyRun_StringFlags("print(1, file=sink)\nprint('', end='')", FILE_INPUT, module, module,
 			     NULL);
-	py_number(py.PyObject_CallFunction(python_function("practised"), NULL));
+	py_number(py.PyObject_CallFunction(python_function("warmed_up"), NULL));
 }
 
 /* cwd NUL argc NUL argv... env..., as init wrote it. */
@@ -359,7 +359,7 @@ static int zygote_python_main(int argc, char **argv, char **env)
 	guard_renew(); /* this function does not return from here on */
 	fork_server_stdio(sock);
 	if (waits && !fork_server_told(sock))
-		python_practise();
+		python_warm_up();
 	status = python_live(sock);
 	status = python_leave(status);
 	/* Exit handlers of libraries only clean up, which would copy pages. */

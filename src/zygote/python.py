@@ -1,10 +1,10 @@
 # What a Python zygote loads before it forks, and how a fork of it becomes a program.
-# Runs in a module of its own, inside an interpreter that python.c started; twice, because what
-# children use should lie together, and not in the gaps that loading has left: load() is the first
-# one's, all else the second's.
+# python.c runs this file twice, in a module of its own: first for load(), then, after the heap was
+# compacted, for everything else. So the objects that children use are adjacent in memory, not in the
+# gaps that loading has left.
 #
-# A look at an object is a count in it, and in a fork a copied page. So what every child goes through
-# is short, and does not wander about in the library.
+# Using an object changes its reference count, and in a fork that copies a page. So the code that every
+# child executes is short and uses few objects of the library.
 import _random
 import _thread
 import atexit
@@ -58,12 +58,12 @@ def load_driver():
     driver.preload()
 
 
-exits = [] # what the library wants done at the end, as told while it was loaded
+exits = [] # exit functions that the library registered while it was loaded
 
 
 def load(kind):
     real = atexit.register
-    if atexit._ncallbacks() == 1: # this file's imports have brought it
+    if atexit._ncallbacks() == 1: # registered by an import of this file
         atexit._clear()
         exits.append((logging.shutdown, (), {}))
 
@@ -91,7 +91,7 @@ def settle():
     sys.stdout.reconfigure(line_buffering=True) # as on a terminal
     other_exits = [row for row in exits if row[0] is not logging.shutdown]
     set_environment(USUAL)
-    for _ in range(12): # by then Python has made up its mind how to run these functions
+    for _ in range(12): # after that Python has specialised the bytecode of these functions
         rehearse()
     del sys.modules["_atoll_zygote"]
     before = len(sys.modules)
@@ -103,16 +103,16 @@ def settle():
     return 0
 
 
-# Of a program that nobody has asked for anything else.
+# The environment of a program without variables of the request.
 USUAL = [b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin", b"HOME=/home/user",
          b"USER=user", b"LOGNAME=user", b"SHELL=/bin/bash", b"LANG=C.UTF-8"]
-# The row of Python (runtimes/python.toml) adds this: it makes stdout of a plain start line-buffered. Here it is so
-# already, and the variable is withheld from the program as it is in a plain start.
+# The language file (runtimes/python.toml) adds this: it makes stdout of a plain start line-buffered. In a fork stdout
+# is line-buffered already. The variable is removed, as in a plain start.
 SITE = b"PYTHONPATH=/opt/atoll/python"
 REHEARSAL = b"\0".join([b"/home/user", b"2", b"/usr/bin/python3", b"/home/user/none.py"] + USUAL + [SITE]) + b"\0"
-# What nearly all are told. A zygote is it already, so that a child has only to see that it is meant.
+# The most frequent start message. The zygote is prepared for it, so that a child only has to compare.
 ASSUMED = b"\0".join([b"/home/user", b"2", b"/usr/bin/python3", b"/home/user/main.py"] + USUAL + [SITE]) + b"\0"
-plain = [] # what was there before
+plain = [] # the values before that preparation
 TRIAL = """import sys
 class A:
     def f(self):
@@ -122,7 +122,7 @@ print(*A().f()[3:], end='')
 
 
 def rehearse():
-    """Goes through what every program goes through."""
+    """Executes the code that every program executes."""
     become(REHEARSAL)
     del sys.path[0]
     exec(compile(TRIAL, "<trial>", "exec"), {"__name__": "trial"})
@@ -134,20 +134,20 @@ def rehearse():
     return 0
 
 
-def practise():
-    """In a child that has time: what every program goes through, and no trace of it."""
+def warm_up():
+    """In a pooled child: executes the code that every program executes, and leaves no trace."""
     become_other(ASSUMED)
     return 0
 
 
-def practised():
+def warmed_up():
     sink.seek(0)
-    sys.stdout.buffer.raw.write(b"") # no byte, but the way of one
+    sys.stdout.buffer.raw.write(b"") # writes no byte, but executes the code
     flush(sys.stdout)
     return 0
 
 
-def seed_numpy():
+def reseed_numpy():
     sys.modules["numpy"].random.seed()
 
 
@@ -172,7 +172,7 @@ def set_environment(pairs):
 
 
 def special(argv, env):
-    """True for what only a fresh interpreter can honour."""
+    """True for arguments and variables that only a fresh interpreter can apply."""
     if len(argv) < 2:
         return True
     if argv[1].startswith(b"-") and (argv[1] != b"-c" or len(argv) < 3):
@@ -181,7 +181,7 @@ def special(argv, env):
 
 
 def add_python_path():
-    """As a fresh interpreter does it: in front of what the installation has."""
+    """As a fresh interpreter does it: before the folders of the installation."""
     at = 0
     for folder in os.environ.get("PYTHONPATH", "").split(":"):
         if folder:
@@ -190,7 +190,7 @@ def add_python_path():
 
 
 def folder_of(path, argv, env):
-    """Where its modules are. A folder or an archive is a program of another kind."""
+    """The folder of its modules. A folder or an archive is executed by a fresh interpreter."""
     folder = path.rpartition("/")[0]
     try:
         mode = lstat(path).st_mode
@@ -204,7 +204,7 @@ def folder_of(path, argv, env):
 
 
 def fresh_main():
-    """One that the collector will look at: all that was there before the fork it leaves alone."""
+    """A __main__ that the garbage collector examines: it skips objects from before the fork."""
     old = sys.modules["__main__"].__dict__
     new = sys.modules["__main__"] = type(sys)("__main__")
     for name in "__doc__", "__package__", "__loader__", "__spec__", "__annotations__", "__builtins__":
@@ -217,8 +217,8 @@ def text(word):
 
 
 def become(words):
-    """0: run the file argv[1]; 1: be the driver; 2: run the code argv[2]. Does not return if it has
-    to be executed plainly."""
+    """0: run the file argv[1]; 1: run the driver; 2: run the code argv[2]. Does not return if it
+    executes a fresh interpreter."""
     parts = words.split(b"\0")[:-1]
     argc = int(parts[1])
     argv, told = parts[2:2 + argc], parts[2 + argc:]
@@ -251,18 +251,18 @@ def become(words):
 
 
 def become_other(words):
-    """As become(), where something else was assumed."""
+    """As become(), if the start message is not the prepared one."""
     main = sys.modules["__main__"].__dict__
     del sys.path[0], main["__file__"], main["__cached__"]
     sys.argv, sys.orig_argv, main["__loader__"] = plain[0]
     return become(words)
 
 
-# ---- the end ----
+# ---- the exit ----
 #
-# Taking an interpreter apart touches all of it, and every page that is touched in a fork is copied:
-# that costs more than most programs do. So a fork ends what the program began, in the order in which
-# Python does, and leaves what the zygote had loaded to the kernel.
+# Finalising an interpreter writes to all its objects, and every page that is written in a fork is
+# copied: that takes longer than most programs. So a fork finalises what the program created, in the
+# order of Python, and leaves what the zygote had loaded to the kernel.
 
 
 def asked_for(e):
@@ -279,12 +279,12 @@ def asked_for(e):
 def is_closed(stream):
     try:
         return bool(stream.closed)
-    except BaseException: # it is as good as open
+    except BaseException: # treated as open
         return False
 
 
 def flush(stream):
-    """False: it is not to be had, and that was said."""
+    """False: it failed, and the error was reported."""
     try:
         if stream is not None and not is_closed(stream):
             stream.flush()
@@ -295,7 +295,7 @@ def flush(stream):
 
 
 def complain(e, about, trace, words=None):
-    """As the interpreter does, to whom it does."""
+    """Reports an exception as the interpreter does it at its exit."""
     try:
         sys.unraisablehook(unraisable((type(e), e, trace, words, about)))
     except BaseException:
@@ -305,12 +305,12 @@ def complain(e, about, trace, words=None):
 def complain_of(e, stream, trace):
     if sys.version_info < (3, 13):
         complain(e, stream, trace)
-    else: # which names it
+    else: # newer versions name the stream
         complain(e, None, trace, "Exception ignored on flushing sys.stdout")
 
 
 def kind_of_complaint():
-    """What a hook for these is given has a type, and no name by which it could be had."""
+    """The type of the argument of sys.unraisablehook, which has no public name."""
     class Bad:
         def __del__(self):
             raise ValueError
@@ -331,8 +331,8 @@ def clear(module):
 
 
 def drop_modules():
-    """The program's own: what they hold is destroyed now, with all that destructors have to say."""
-    # Those that came last, without looking at the others: a look is a count, and a copied page.
+    """Destroys the modules of the program, so that its destructors run now."""
+    # The modules that were loaded last; the others are not touched, so that no page is copied.
     names = ["__main__", *islice(reversed(sys.modules), max(0, len(sys.modules) - before))]
     alive = []
     for name in names:
@@ -348,17 +348,17 @@ def drop_modules():
             clear(module)
             found = True
     module = None
-    if found: # there may be more now
+    if found: # more objects may be unreachable now
         collect()
 
 
 chdir, lstat, is_file, Loader = os.chdir, os.lstat, stat.S_ISREG, SourceFileLoader
 DRIVEN = [os.fsencode(DRIVER)]
-# One table, not two; and a number that nobody has to free.
+# One dictionary instead of two; and a small number as native id, which is never freed.
 threading.main_thread().__dict__ = main_thread = {**threading.main_thread().__dict__, "_native_id": 0}
 none, threads = None, _thread._count
-seed_generator = _random.Random.seed.__get__(random._inst)
-more_random = seed_numpy if "numpy" in sys.modules else None
+reseed_generator = _random.Random.seed.__get__(random._inst)
+more_random = reseed_numpy if "numpy" in sys.modules else None
 thread_exits = getattr(threading, "_threading_atexits", None)
 collect, unraisable, reference = gc.collect, kind_of_complaint(), weakref.ref
 exit_count, open_handlers = atexit._ncallbacks, logging._handlerList
@@ -380,7 +380,7 @@ def leave(status):
     if exit_count():
         attempt(atexit._run_exitfuncs)
     steps = other_exits if len(open_handlers) == handlers else exits
-    for step, args, kwargs in reversed(steps): # the first to ask is the last to go
+    for step, args, kwargs in reversed(steps): # the first registered runs last
         attempt(step, *args, **kwargs)
     if not flush(sys.stdout):
         status = 120
@@ -389,7 +389,7 @@ def leave(status):
         drop_modules()
     except BaseException as e:
         complain(e, drop_modules, e.__traceback__ and e.__traceback__.tb_next)
-    for stream in sys.__stdout__, sys.__stderr__: # what destructors have said; and the first ones
+    for stream in sys.__stdout__, sys.__stderr__: # output of destructors; and the original streams
         flush(stream)
     return status
 

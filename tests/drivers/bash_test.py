@@ -33,7 +33,7 @@ def variables_functions_and_the_folder_are_kept():
         is_(t.run("f; pwd; shopt extglob | cut -f2; [[ -o pipefail ]] && echo pipefail").out, b"f 5 1\n/\non\npipefail\n")
 
 
-def a_mistake_is_told_with_its_line():
+def an_error_is_reported_with_its_line():
     with bash() as t:
         cell = t.run("echo one\nnosuchcommand")
         is_((cell.err, code_of(cell)), (b"bash: line 2: nosuchcommand: command not found\n", 127))
@@ -43,7 +43,7 @@ def a_mistake_is_told_with_its_line():
         is_(t.run("echo on").out, b"on\n")
 
 
-def an_exit_is_told_and_the_state_lives_on():
+def an_exit_is_reported_and_the_state_is_kept():
     with bash() as t:
         t.run("x=5; a=(1 'two words' $'three\\nlines'); declare -r fixed=1; f() { echo \"in f\"; }; export -f f; export E=e; cd /tmp; exec 5>/tmp/../dev/null; trap 'echo usr' USR1")
         cell = t.run("echo before; exit 3; echo after")

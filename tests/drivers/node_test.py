@@ -25,7 +25,7 @@ def typescript():
     return node("typescript", language="typescript")
 
 
-def values_and_output_are_told_apart():
+def values_and_output_are_reported_separately():
     with node() as t:
         is_(t.run("1 + 1").text, "2")
         cell = t.run("console.log('out'); console.error('err')")
@@ -84,7 +84,7 @@ def an_error_has_the_frames_of_the_user_only():
         is_(t.run("({ get stack() { throw 1 }, [Symbol.for('nodejs.util.inspect.custom')]() { throw new Error('no') } })").error["value"], "no")
 
 
-def an_exit_is_an_error_and_strays_are_told():
+def an_exit_is_an_error_and_late_errors_are_reported():
     with node() as t:
         is_(t.run("process.exit(3)").error["name"], "SystemExit")
         t.run("setTimeout(() => { throw new Error('late') }, 0); Promise.reject(new Error('lost')); 1")

@@ -14,7 +14,7 @@ def php():
     return t
 
 
-def values_and_output_are_told_apart():
+def values_and_output_are_reported_separately():
     with php() as t:
         is_(t.run("1 + 1;").text, "2")
         is_(t.run("1 + 1").text, "2")
@@ -58,7 +58,7 @@ def an_exit_is_an_error_and_the_context_lives():
         is_(t.run("if (function_exists('pcntl_fork')) { if ($p = pcntl_fork()) { pcntl_waitpid($p, $s); echo pcntl_wexitstatus($s); } } else echo 0;").out, b"0")
 
 
-def a_fatal_error_is_told_before_the_end():
+def a_fatal_error_is_reported_before_the_exit():
     with php() as t:
         e = t.run("function f() {}\nfunction f() {}").error
         has(e["value"], "redeclare")

@@ -191,7 +191,7 @@ def an_error_has_the_frames_of_the_user_only():
         assert "python.py" not in e["text"], e["text"]
 
 
-def causes_and_groups_are_told():
+def causes_and_exception_groups_are_reported():
     with python() as t:
         cell = t.run("try:\n  1/0\nexcept Exception as e:\n  raise KeyError('k') from e")
         has(cell.error["text"], "direct cause")
@@ -392,7 +392,7 @@ def input_asks_and_waits():
         is_(t.finish().text, "'A\u00e9'")
 
 
-def a_password_is_said_to_be_one():
+def a_password_input_is_marked():
     with python() as t:
         t.start("from getpass import getpass\ngetpass('key: ')")
         ask = t.until("input")
@@ -466,7 +466,7 @@ def input_is_interrupted_and_its_answer_dropped():
         is_(t.finish().text, "'mine'")
 
 
-def an_interrupt_between_cells_hits_nobody():
+def an_interrupt_between_cells_has_no_effect():
     with python() as t:
         t.run("1")
         for _ in range(20):
@@ -506,7 +506,7 @@ def an_error_whose_text_never_ends_is_interrupted():
 
 # What is too much
 
-def a_long_text_is_cut_and_says_so():
+def a_long_text_is_cut_and_marked_as_cut():
     with python() as t:
         for code in ("list(range(1_000_000))", "'x' * 5_000_000", "tuple(range(10**6))", "set(range(10**6))"):
             r = t.run(code).result

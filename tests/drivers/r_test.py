@@ -30,7 +30,7 @@ def values_output_and_names():
         is_([v["data"]["text/plain"] for v in t.run("display(1, 'b'); 3").all("result")], ["[1] 1", '[1] "b"', "[1] 3"])
 
 
-def errors_are_told_and_the_context_lives():
+def errors_are_reported_and_the_context_is_kept():
     with r() as t:
         e = t.run("f <- function() {\n  stop('bad')\n}\nf()").error
         is_((e["name"], e["value"], e["text"]), ("simpleError", "bad", "Error in f() : bad"))

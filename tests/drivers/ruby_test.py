@@ -14,7 +14,7 @@ def ruby():
     return t
 
 
-def values_and_output_are_told_apart():
+def values_and_output_are_reported_separately():
     with ruby() as t:
         is_(t.run("1 + 1").text, "2")
         cell = t.run("puts 'out'; warn 'err'")

@@ -207,8 +207,8 @@ class Talk:
         self.seen(b"began")
         if sleeps:
             self.asleep()
-        # An interpreter has a moment between its last look at signals and its wait. What comes then is lost
-        # on it, whichever it is; so whoever interrupts asks again.
+        # An interpreter loses a signal that arrives between its last check for signals and its wait. So the
+        # interrupt is sent again.
         again = threading.Timer(1, self.interrupt)
         at = time.monotonic()
         self.interrupt()

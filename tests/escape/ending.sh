@@ -198,8 +198,8 @@ an_ordinary_user_has_fewer_isolation_features_and_they_are_listed() {
 		lacks "$(json "$dir/r.json" 'd["layers"]')" "'$wall'"
 	done
 	# Agents, Jupyter kernels and the sudo shim are programs of /opt/atoll.
-	is "$(as "$dir/atoll" run -- sh -c 'sudo echo shim; /opt/atoll/bin/pilot 2>&1; touch /opt/atoll/x 2>/dev/null || echo read-only')" \
-		"shim${newline}pilot: its host starts it; there is nothing to be done by hand${newline}read-only"
+	is "$(as "$dir/atoll" run -- sh -c 'sudo echo shim; /opt/atoll/bin/boxagent 2>&1; touch /opt/atoll/x 2>/dev/null || echo read-only')" \
+		"shim${newline}boxagent: the server starts this program; it cannot be started by hand${newline}read-only"
 	shows uid "1000 1000 1000"
 	shows bounding 000000000
 	shows no_new_privs 1

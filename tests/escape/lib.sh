@@ -62,7 +62,7 @@ in_place() { # COMMAND_NAME WORD...: "$@" of the named function gets the whole c
 	shift
 	case $place in
 	box) $then "$ATOLL" run ${instead:-$limits} -w "$bin" -- ./probe "$@" ;;
-	seed) $then "$(dirname "$ATOLL")/mutant" -s $flags "$bin/probe" "$@" ;;
+	zygote) $then "$(dirname "$ATOLL")/mutant" -s $flags "$bin/probe" "$@" ;;
 	python) $then "$(dirname "$ATOLL")/mutant" $flags "$brought" "$@" ;;
 	library) $then "$(dirname "$ATOLL")/mutant" $flags "$bin/probe" "$@" ;;
 	host) $then "$bin/probe" "$@" ;;

@@ -2,13 +2,15 @@
  *
  * mutant [-w TABLE:ROW]... [-f BYTES] [-g GROUP] [-rtnsp] PROGRAM [ARG...]
  *
- * -w   leave out a row: `steps:landlock` of the launcher's table, `exec:uid` of init's,
- *      `seal:identity` of a seed's
- * -f limit the size of files (RLIMIT_FSIZE) -g with -s: of a zygote of this group; the daemon has
- * one for each team -r as the box's root -t on a terminal of the box -s by a Python interpreter
- * that was forked into the box: it executes PROGRAM -p with -s: PROGRAM is python3 with its
- * arguments, and the interpreter is executed directly -n PROGRAM is a path of the box; otherwise
- * this host's file is put there and run
+ * -w   leave out a row: `steps:landlock` of the launcher's table, `exec:uid` of init's table,
+ *      `seal:identity` of the table of a forked interpreter
+ * -f   limit the size of files (RLIMIT_FSIZE)
+ * -g   with -s: fork from a zygote of this group; the daemon has one for each team
+ * -r   run as the box's root
+ * -t   run on a terminal of the box
+ * -s   a Python interpreter that was forked into the box executes PROGRAM
+ * -p   with -s: PROGRAM is python3 with its arguments, and the interpreter is executed directly
+ * -n   PROGRAM is a path of the box; otherwise this host's file is put there and run
  *
  * Only a keeper and an init with test hooks accept this; others reject it, which is tested, too.
  * Exit status: the program's, 128 + signal, or 125 when there was no box or no program to run;

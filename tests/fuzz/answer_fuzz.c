@@ -1,6 +1,6 @@
-/* answer_fuzz.c - what a server in a box says, or anybody else's, in any pieces. The first byte says
- * whether the question was HEAD and how the rest is cut. What is told of an answer can be written
- * down again as one, and a body is as long as it was announced. */
+/* answer_fuzz.c - the HTTP answer of a server, in any pieces. The first byte selects whether the
+ * request was HEAD and the size of the pieces. A parsed answer can be written as an answer again, and
+ * its body has the announced length. */
 #include "fuzz.h"
 #include "http/response.h"
 

@@ -1,4 +1,4 @@
-/* diag_fuzz.c - the first byte chooses a language, the rest is what a compiler or a program said. */
+/* diag_fuzz.c - the first byte chooses a language, the rest is the output of a compiler or a program. */
 #include "lang/diag.h"
 #include "fuzz.h"
 

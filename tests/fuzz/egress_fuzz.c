@@ -1,6 +1,7 @@
 /* egress_fuzz.c - any bytes as a request to the proxy, and as an answer to it.
- * What is taken goes out in our own words: one head, no line of it a stranger's, and read again it
- * is the same request to the same host. The first byte says how the body is cut. */
+ * An accepted request is written again by the proxy: it has one head, without lines that the client
+ * smuggled in, and parsed again it is the same request to the same host. The first byte selects the
+ * size of the pieces of the body. */
 #include "egress/http_message.h"
 #include "fuzz.h"
 
@@ -51,7 +52,7 @@ static void as_request(const uint8_t *bytes, size_t head, size_t len, size_t ste
 		if (!m.connect) {
 			message_write_request(&m, out);
 			check_written(out);
-			/* As a server would: the target is a path, so it is no request to a proxy. */
+			/* Parsed as a server does it: the target is a path, not a URL. */
 			assert(message_request(&again, (const char *)evbuffer_pullup(out, -1),
 					       evbuffer_get_length(out), &why) == 400);
 			assert(!strncmp(why, "this is a proxy", 15));

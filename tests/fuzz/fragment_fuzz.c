@@ -1,5 +1,5 @@
 /* fragment_fuzz.c - the body of a chat front end's request, checked and translated as the API does it.
- * The result has files with texts, exactly one thing to run, and the session that was asked for. */
+ * The result has files with texts, exactly one program to run, and the requested session. */
 #include "api/fields.h"
 #include "fuzz.h"
 #include "v1run/fragment.h"

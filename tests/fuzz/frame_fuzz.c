@@ -1,4 +1,4 @@
-/* frame_fuzz.c - whatever arrives, a frame that passes is as long as its type says. */
+/* frame_fuzz.c - any bytes as a frame: an accepted frame has the length of its type. */
 #include "wire/frame.h"
 #include "fuzz.h"
 

@@ -1,4 +1,4 @@
-/* fuzz.h - what a fuzzer calls. Ends the process if a promise is broken; returns 0. */
+/* fuzz.h - the entry point of a fuzzer. Aborts when an assertion fails; otherwise returns 0. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* http_fuzz.c - any bytes, in any pieces, to a server that answers everything it understands.
- * The first byte says how the rest is cut. Whatever comes, each request that was begun is over once,
- * and when the peer has left nothing of it is there. */
+ * The first byte selects the size of the pieces. Each request that was started ends exactly once, and
+ * nothing of it is left after the peer has disconnected. */
 #include "http/conn.h"
 #include "fuzz.h"
 
@@ -116,14 +116,14 @@ static void turn(int fd)
 		;
 }
 
-/* A server for each input: what one leaves behind is a leak, and not the next one's luck. */
+/* A new server for each input, so that memory that one input leaks is reported for that input. */
 static void begin(void)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr nowhere = { .sa_family = AF_UNIX };
 	struct err e;
 
-	/* Bound to a name of the kernel's choice; nobody will come that way. */
+	/* Bound to an address that the kernel chooses; no client connects to it. */
 	if (loop_init(&loop, &e) < 0 || bind(fd, &nowhere, sizeof(sa_family_t)) < 0 ||
 	    listen(fd, 1) < 0)
 		abort();

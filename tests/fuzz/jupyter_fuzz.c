@@ -1,4 +1,5 @@
-/* jupyter_fuzz.c - whatever a kernel sends: without a signature nothing; with one, lines that a front takes.
+/* jupyter_fuzz.c - any message from a kernel: one without a valid signature is dropped; one with it
+ * becomes lines that the server accepts.
  * The first byte chooses what the rest is: a spec, frames as they are, a header, or the content of a type. */
 #include "base/cleanup.h"
 #include "notebook/driver_protocol.h"
@@ -93,7 +94,7 @@ static void signed_message(const char *header, size_t header_n, const char *cont
 	if (!strcmp(m.type, "stream"))
 		cell_stream(&m, &said);
 	else
-		cell_hears(&c, &m, &said);
+		kernel_cell_on_message(&c, &m, &said);
 	c.seen |= CELL_REPLIED;
 	cell_finish(&c, 1, &said);
 	check_lines(&said.channel);

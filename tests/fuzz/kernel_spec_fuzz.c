@@ -1,5 +1,5 @@
-/* kernel_spec_fuzz.c - a kernel.json. One that is accepted has words and variables that exec can take, all
- * of them bounded, and is accepted again when it is written down. */
+/* kernel_spec_fuzz.c - a kernel.json. An accepted one has arguments and variables that execve() can
+ * take, all of limited length, and is accepted again after it was serialised. */
 #include "fuzz.h"
 #include "jupyter/spec.h"
 
@@ -42,7 +42,7 @@ static void spec_check_again(const struct kernel_spec *s)
 	struct err e;
 
 	assert(text);
-	/* Written down it may be longer: escapes. */
+	/* The serialised text may be longer because of escapes. */
 	if (strlen(text) <= SPEC_BYTES) {
 		assert(spec_parse(&again, text, strlen(text), &e) == 0);
 		assert(json_equal(again.doc, s->doc) && again.by_message == s->by_message);

@@ -1,4 +1,4 @@
-/* lang_fuzz.c - the first line is a file's name, the rest is how the file begins. */
+/* lang_fuzz.c - the first line is a file's name, the rest is the beginning of the file. */
 #include "lang/lang.h"
 #include "fuzz.h"
 

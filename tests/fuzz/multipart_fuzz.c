@@ -1,5 +1,5 @@
-/* multipart_fuzz.c - a content type, a line break, a form. The parts are the same in whatever pieces the
- * form comes; content is only inside of a part and never has the delimiter in it; a head is bounded. */
+/* multipart_fuzz.c - a content type, a line break, a form. The parts are the same for pieces of any
+ * size. Content is only inside of a part and never contains the delimiter; a head has a limited length. */
 #include "fuzz.h"
 #include "http/multipart.h"
 
@@ -9,7 +9,7 @@
 
 struct form_result {
 	struct buf text; /* "[name|filename]content;" for each part */
-	size_t content;  /* where that of the open part begins in text; 0: no part is open */
+	size_t content;  /* start of the content of the open part in text; 0: no part is open */
 	int bad, ended;
 };
 
@@ -65,7 +65,8 @@ static struct form_result form_read(const char *type, const char *form, size_t n
 	}
 	for (size_t at = 0; at < n && !r.bad; at += piece) {
 		size_t len = n - at < piece ? n - at : piece;
-		char *copy = malloc(len); /* exactly: the sanitizer sees a step too far */
+		char *copy = malloc(
+			len); /* exact size: the sanitizer then reports a read after the end */
 		struct multipart_view in = { copy, len }, bytes = { 0 };
 		enum multipart_event what;
 

@@ -1,5 +1,5 @@
-/* oidc_fuzz.c - tokens, sets of keys, claims: the first byte says which. Nobody can sign here, so no
- * token is ever believed; claims may be, and are then complete. */
+/* oidc_fuzz.c - tokens, sets of keys, claims: the first byte selects one of them. The fuzzer cannot
+ * sign, so no token is ever accepted; claims may be, and are then complete. */
 #include "api/oidc.h"
 #include "fuzz.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A point of P-256 whose private key is known (it is the generator), and so of no use to anybody. */
+/* A point of P-256 with a publicly known private key: it is the generator. */
 static const char set[] = "{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"kid\":\"k\","
 			  "\"x\":\"axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY\","
 			  "\"y\":\"T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU\"}]}";
@@ -16,7 +16,7 @@ static const struct oidc_conf conf = { "i", "a", "team", "role" };
 
 static void fuzz_token(const struct oidc *o, const char *text)
 {
-	struct oidc_who who;
+	struct oidc_subject who;
 	struct err e = { 0 };
 
 	assert(oidc_check(o, text, 1000, &who, &e) < 0);
@@ -25,7 +25,7 @@ static void fuzz_token(const struct oidc *o, const char *text)
 
 static void fuzz_claims(const struct oidc *o, const char *text, size_t n)
 {
-	struct oidc_who who;
+	struct oidc_subject who;
 	struct err e = { 0 };
 
 	if (oidc_claims(o, text, n, 1000, &who, &e) < 0) {

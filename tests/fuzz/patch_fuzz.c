@@ -1,6 +1,6 @@
-/* patch_fuzz.c - a file, and from "*** Begin Patch" on a patch for it. What is found in the patch is in
- * it, paths have no NUL, a change makes no more text than it brings, and no change leaves the file as
- * it was. */
+/* patch_fuzz.c - a file, followed by a patch for it that starts with "*** Begin Patch". All parsed
+ * texts are ranges of the patch, paths have no NUL, a change adds no more text than the patch
+ * contains, and an empty change leaves the file unchanged. */
 #include "fuzz.h"
 #include "tools/patch.h"
 

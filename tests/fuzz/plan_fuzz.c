@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		return 0;
 	read_words((const char *)bytes, len);
 	text = json_stringn((const char *)bytes, len);
-	if (!text) /* no UTF-8: it would not come so far */
+	if (!text) /* not UTF-8: the API rejects it earlier */
 		return 0;
 	task = json_pack("{s:o}", "task", text);
 	/* The same bytes as an answer, too. */

@@ -1,4 +1,4 @@
-/* replay.c - a fuzzer's corpus as a test: every input once, in any build, without a fuzzer. */
+/* replay.c - runs a fuzzer's corpus as a test: every input once, in any build, without libFuzzer. */
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -24,7 +24,8 @@ static void replay(const char *name)
 		abort();
 	len = fread(bytes, 1, sizeof(bytes), f);
 	fclose(f);
-	exact = malloc(len ? len : 1); /* so that the sanitizer sees the first byte too many */
+	exact = malloc(len ? len
+			   : 1); /* exact size: the sanitizer then reports a read after the end */
 	if (!exact)
 		abort();
 	memcpy(exact, bytes, len);

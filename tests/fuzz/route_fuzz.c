@@ -1,5 +1,5 @@
-/* route_fuzz.c - a method, a line break, a path. What is found has the parameters of its pattern,
- * none of them a place of its own. */
+/* route_fuzz.c - a method, a line break, a path. A route that is found has the parameters of its
+ * pattern, and each of them is a range of the path. */
 #include "http/route.h"
 #include "fuzz.h"
 

@@ -1,4 +1,4 @@
-/* toml_fuzz.c - whatever the bytes: a tree within its bounds, or an error with its place. */
+/* toml_fuzz.c - any bytes: the result is a tree within the limits, or an error with a line. */
 #include "base/toml.h"
 #include "fuzz.h"
 
@@ -9,7 +9,7 @@ static unsigned walk(const struct toml_node *n, unsigned depth)
 {
 	unsigned nodes = 1, children = 0;
 
-	/* An array of tables is two steps of the tree and one of the text. */
+	/* An array of tables has two levels in the tree and one in the text. */
 	assert(depth <= 2 * TOML_MAX_DEPTH && n->line >= 1);
 	if (n->type == TOML_STRING || n->type >= TOML_DATETIME)
 		assert(n->text[n->len] == 0);
@@ -18,7 +18,8 @@ static unsigned walk(const struct toml_node *n, unsigned depth)
 	for (const struct toml_node *c = n->in.first; c; c = c->next, children++) {
 		assert(!c->key == (n->type == TOML_ARRAY));
 		if (c->key && strlen(c->key) == c->key_len)
-			assert(toml_get(n, c->key) == c); /* once, so the first is the only one */
+			assert(toml_get(n, c->key) ==
+			       c); /* a key occurs once, so the first is the only one */
 		nodes += walk(c, depth + 1);
 	}
 	assert(children == n->in.count);

@@ -1,4 +1,4 @@
-/* units_fuzz.c - a number that is accepted is positive and can be said again. */
+/* units_fuzz.c - a number that is accepted is positive, and its printed form is accepted again. */
 #include "base/units.h"
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
-/* ws_fuzz.c - frames, or not, in any pieces, to either end of a conversation. The first byte says
- * which end and how the rest is cut. A message that is delivered is within its limit and, if text,
- * UTF-8; after a close nothing is delivered and nothing sent. */
+/* ws_fuzz.c - any bytes as WebSocket frames, in any pieces, to a server or a client. The first byte
+ * selects which of them and the size of the pieces. A delivered message is within its limit and, if
+ * text, UTF-8; after a close nothing is delivered and nothing sent. */
 #include "http/ws_codec.h"
 #include "fuzz.h"
 

@@ -5,7 +5,7 @@
 
 A folder beside this file is a language: its programs, and case.toml with what they should do. The
 program with the entry's name knows five modes, chosen by its first argument: talk (greets from
-another file, tells its arguments and its input, exits with 7), fault, big, loop, memory.
+another file, prints its arguments and its input, exits with 7), fault, big, loop, memory.
 """
 import concurrent.futures as futures
 import json

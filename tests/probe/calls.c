@@ -1,5 +1,5 @@
-/* calls.c - see probe.h. Deeds on the kernel itself: system calls that no box has a use for.
- * Arguments are such that a kernel that lets the call in does nothing worse than say so. */
+/* calls.c - see probe.h. System calls that no program in a box needs. The arguments are chosen such
+ * that a call that is not blocked fails or has no effect. */
 #include "probe.h"
 
 #include <errno.h>
@@ -128,7 +128,7 @@ static int call(const char *name)
 	return -1;
 }
 
-/* `calls`: all of them; the first that gets in is told. */
+/* `calls`: tries all of them; prints the first that is not blocked. */
 static int all_calls(const char *arg)
 {
 	int got_in = 0;
@@ -275,7 +275,7 @@ static int x32(const char *arg)
 }
 #endif
 
-const struct deed calls_deeds[] = {
+const struct probe_action calls_actions[] = {
 	{ "call", call },
 	{ "calls", all_calls },
 	{ "key", key },
@@ -289,4 +289,4 @@ const struct deed calls_deeds[] = {
 	{ "other-abi", other_abi },
 	{ "x32", x32 },
 };
-const size_t calls_ndeeds = COUNT(calls_deeds);
+const size_t calls_nactions = COUNT(calls_actions);

@@ -1,4 +1,4 @@
-/* facts.c - see probe.h. System calls where there is one: /proc may be missing, or be a lie. */
+/* facts.c - see probe.h. Uses system calls where possible: /proc may be missing or manipulated. */
 #include "probe.h"
 
 #include <arpa/inet.h>
@@ -151,7 +151,7 @@ static void limits(void)
 			       (long long)r.rlim_max);
 }
 
-/* Every line of a file behind its key. */
+/* Every line of a file, after its key. */
 static void lines_of(const char *key, const char *path)
 {
 	FILE *f = fopen(path, "r");
@@ -215,7 +215,7 @@ static void interfaces(void)
 		if_freenameindex(all);
 }
 
-/* All that a network namespace tells of what was done in it. */
+/* Everything in a network namespace that shows earlier use of it. */
 static void network(void)
 {
 	static const char *const files[] = { "dev",  "snmp",  "netstat",   "snmp6",
@@ -293,8 +293,8 @@ static void root(void)
 	each_entry("root", "/", 0);
 }
 
-/* Those that get past the filter, whatever the kernel says then: a family that is not built in may
- * still have been loaded for the asking. The upper half of an argument must not matter. */
+/* Does the call pass the filter? The result of the kernel after that does not matter: it may load a
+ * module for a family that is not built in. The upper half of an argument must have no effect. */
 static int passes(unsigned long high, int family, int type, int proto)
 {
 	long fd = syscall(SYS_socket, high | (unsigned)family, high | (unsigned)type,
@@ -317,7 +317,8 @@ static int any_type_passes(int family)
 	return 0;
 }
 
-/* Without a filter all of them pass, and each asks the host for a kernel module: enough is enough. */
+/* Without a filter all of them pass, and each makes the host load a kernel module: so only a few are
+ * tried. */
 enum { ENOUGH = 20 };
 
 static void protocols(const char *key, int family)

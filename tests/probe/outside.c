@@ -1,5 +1,5 @@
-/* outside.c - see probe.h. What a test needs on the host's side: something to be reached, and
- * kernels that lack a system call. */
+/* outside.c - see probe.h. What a test needs on the host: listeners that a box must not reach, and
+ * kernels without certain system calls. */
 #include "probe.h"
 
 #include <arpa/inet.h>
@@ -94,7 +94,7 @@ int outside_listen(const char *dir)
 				close(accept(on[i].fd, NULL, NULL));
 				visitors++;
 			}
-	/* Who came while we were told to end counts too. */
+	/* Connections that arrived before the end of stdin count, too. */
 	while (poll(on, 3, 0) > 0)
 		for (int i = 0; i < 3; i++)
 			if (on[i].revents) {
@@ -105,7 +105,7 @@ int outside_listen(const char *dir)
 	return 0;
 }
 
-/* ---- a keeper with something to lose ---- */
+/* ---- a keeper with a secret key and a terminal ---- */
 
 int outside_with_key(const char *description, char **command)
 {
@@ -120,7 +120,7 @@ int outside_with_key(const char *description, char **command)
 	return 127;
 }
 
-/* The terminal's master stays with our parent's copy of us, which ends when the command does. */
+/* The parent process holds the master of the terminal and exits when the command does. */
 int outside_on_terminal(char **command)
 {
 	int master, slave, status;
@@ -201,7 +201,7 @@ int outside_block(char **words)
 	return 127;
 }
 
-/* ---- what /proc does not say in text ---- */
+/* ---- facts that /proc does not have as text ---- */
 
 int outside_names(const char *pid)
 {

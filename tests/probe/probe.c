@@ -1,16 +1,16 @@
 /* probe.c - a static program that looks at a box from inside, and tries to get out.
  *
  *	probe facts [KEY...]           what it finds: ids, capabilities, mounts, descriptors ...
- *	probe try NAME[=ARG]...        one line per deed: `NAME[=ARG] ok`, or an errno, or `killed SIG`
- *	probe use WHAT MOST            takes up to MOST of something: `WHAT GOT`, and gives it back
+ *	probe try NAME[=ARG]...        one line per action: `NAME[=ARG] ok`, or an errno, or `killed SIG`
+ *	probe use WHAT MOST            allocates up to MOST of a resource: `WHAT GOT`, then frees it
  *	probe spin MS N                N processes at full speed for that long: `spin CPU-MS`
- *	probe hold NAME[=ARG]...       as try, but keeps what it got, says `ready`, and waits for the end
- *	                               of its stdin
- *	probe watch PATH               counts who opens it, until the end of its stdin: `opened N`
- *	probe daemon WORD              leaves a process behind that has left session and parent
+ *	probe hold NAME[=ARG]...       as try, but keeps what it opened, prints `ready`, and waits for the
+ *	                               end of its stdin
+ *	probe watch PATH               counts opens of it until the end of its stdin: `opened N`
+ *	probe daemon WORD              starts a process in another session, whose parent has exited
  *
  * and on the host's side:
- *	probe listen DIR               TCP, abstract and path sockets: counts who comes
+ *	probe listen DIR               TCP, abstract and path sockets: counts connections
  *	probe with-key NAME CMD...     runs CMD with a session keyring that holds a secret
  *	probe on-terminal CMD...       runs CMD as leader of a session with a terminal
  *	probe block CALL... -- CMD...  runs CMD on a kernel without these system calls
@@ -33,7 +33,7 @@ int probe_number(const char *arg, int otherwise)
 	return arg ? (int)strtol(arg, NULL, 0) : otherwise;
 }
 
-static const struct deed *find(const char *word)
+static const struct probe_action *find(const char *word)
 {
 	size_t n = strcspn(word, "=");
 
@@ -41,13 +41,13 @@ static const struct deed *find(const char *word)
 		if (strlen(endpoint_actions[i].name) == n &&
 		    !strncmp(endpoint_actions[i].name, word, n))
 			return &endpoint_actions[i];
-	for (size_t i = 0; i < calls_ndeeds; i++)
-		if (strlen(calls_deeds[i].name) == n && !strncmp(calls_deeds[i].name, word, n))
-			return &calls_deeds[i];
+	for (size_t i = 0; i < calls_nactions; i++)
+		if (strlen(calls_actions[i].name) == n && !strncmp(calls_actions[i].name, word, n))
+			return &calls_actions[i];
 	return NULL;
 }
 
-static int attempt(const struct deed *d, const char *word)
+static int attempt(const struct probe_action *d, const char *word)
 {
 	const char *arg = strchr(word, '=');
 
@@ -68,12 +68,12 @@ static void verdict(const char *word, int status)
 static int try(char **words)
 {
 	for (; *words; words++) {
-		const struct deed *d = find(*words);
+		const struct probe_action *d = find(*words);
 		int status = 0;
 		pid_t pid;
 
 		if (!d) {
-			fprintf(stderr, "probe: no deed named %s\n", *words);
+			fprintf(stderr, "probe: no action named %s\n", *words);
 			return 2;
 		}
 		fflush(stdout);
@@ -120,7 +120,7 @@ static int watch(const char *path)
 static int hold(char **words)
 {
 	for (; *words; words++) {
-		const struct deed *d = find(*words);
+		const struct probe_action *d = find(*words);
 		int failed = !d || attempt(d, *words) < 0;
 
 		printf("%s %s\n", *words, failed ? strerrorname_np(errno) : "ok");
@@ -128,8 +128,8 @@ static int hold(char **words)
 	return wait_for_end();
 }
 
-/* A session of its own, a parent that is gone, no descriptor of ours: what a kill by process group
- * or by waiting for pipes does not find. */
+/* A process in its own session, whose parent has exited, without inherited descriptors: neither a
+ * signal to the process group nor a wait for the end of a pipe finds it. */
 static int leave_daemon(const char *word)
 {
 	char *argv[] = { "probe", "sleep", (char *)word, NULL }, *env[] = { NULL };
@@ -151,36 +151,36 @@ static int leave_daemon(const char *word)
 
 int main(int argc, char **argv)
 {
-	const char *verb = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : NULL;
+	const char *command = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : NULL;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (!strcmp(verb, "facts"))
+	if (!strcmp(command, "facts"))
 		return facts_print(argv + 2), 0;
-	if (!strcmp(verb, "try"))
+	if (!strcmp(command, "try"))
 		return try(argv + 2);
-	if (!strcmp(verb, "hold"))
+	if (!strcmp(command, "hold"))
 		return hold(argv + 2);
-	if (!strcmp(verb, "watch") && arg)
+	if (!strcmp(command, "watch") && arg)
 		return watch(arg);
-	if (!strcmp(verb, "use") && argc == 4)
+	if (!strcmp(command, "use") && argc == 4)
 		return use_up(arg, atol(argv[3]));
-	if (!strcmp(verb, "spin") && argc == 4)
+	if (!strcmp(command, "spin") && argc == 4)
 		return use_cpu(atoi(arg), atoi(argv[3]));
-	if (!strcmp(verb, "daemon") && arg)
+	if (!strcmp(command, "daemon") && arg)
 		return leave_daemon(arg);
-	if (!strcmp(verb, "sleep"))
+	if (!strcmp(command, "sleep"))
 		for (;;)
 			pause();
-	if (!strcmp(verb, "listen") && arg)
+	if (!strcmp(command, "listen") && arg)
 		return outside_listen(arg);
-	if (!strcmp(verb, "with-key") && argc > 3)
+	if (!strcmp(command, "with-key") && argc > 3)
 		return outside_with_key(arg, argv + 3);
-	if (!strcmp(verb, "on-terminal") && arg)
+	if (!strcmp(command, "on-terminal") && arg)
 		return outside_on_terminal(argv + 2);
-	if (!strcmp(verb, "block") && arg)
+	if (!strcmp(command, "block") && arg)
 		return outside_block(argv + 2);
-	if (!strcmp(verb, "names") && arg)
+	if (!strcmp(command, "names") && arg)
 		return outside_names(arg);
-	fprintf(stderr, "probe: what? (see the top of probe.c)\n");
+	fprintf(stderr, "probe: unknown command or wrong arguments (see the top of probe.c)\n");
 	return 2;
 }

@@ -1,27 +1,27 @@
-/* probe.h - the rooms of the probe: what it can tell, try, use up, and do outside of boxes. */
+/* probe.h - the parts of the probe: facts, attempts, use of resources, and helpers on the host. */
 #pragma once
 #include <stddef.h>
 
-/* ---- facts.c: lines `key value` about the process, as a program would find itself ---- */
+/* ---- facts.c: lines `key value` about the process, as a program can read them ---- */
 void facts_print(char *const *keys); /* NULL-terminated; none: all */
 
-/* ---- reach.c and calls.c: hostile deeds ----
- * 0 when it worked, -1 with errno when it did not. Each runs in a child of its own, so it may
- * change what it likes, and being killed is an answer too. A deed that works does no harm: it
- * opens for writing and writes nothing, it asks for signal 0, it mounts in a namespace of its own. */
-struct deed {
+/* ---- reach.c and calls.c: hostile actions ----
+ * 0 when it succeeded, -1 with errno when it failed. Each runs in its own child process, so it may
+ * change its process, and a signal that kills it is a result, too. An action that succeeds does no
+ * damage: it opens for writing and writes nothing, sends signal 0, mounts in its own namespace. */
+struct probe_action {
 	const char *name;
-	int (*run)(const char *arg); /* what stood behind "NAME=", or NULL */
+	int (*run)(const char *arg); /* the text after "NAME=", or NULL */
 };
-extern const struct deed endpoint_actions[], calls_deeds[];
-extern const size_t endpoint_nactions, calls_ndeeds;
+extern const struct probe_action endpoint_actions[], calls_actions[];
+extern const size_t endpoint_nactions, calls_nactions;
 int probe_number(const char *arg, int otherwise);
 
-/* ---- use.c: takes as much of something as it gets, and says how much that was ---- */
+/* ---- use.c: allocates as much of a resource as it can, and prints how much that was ---- */
 int use_up(const char *what, long most);
 int use_cpu(int seconds_ms, int processes);
 
-/* ---- outside.c: the host's side of a test ---- */
+/* ---- outside.c: runs on the host ---- */
 int outside_listen(const char *dir);
 int outside_with_key(const char *description, char **command);
 int outside_on_terminal(char **command);

@@ -1,4 +1,4 @@
-/* reach.c - see probe.h. Deeds on what there is: files, processes, sockets, mounts, devices. */
+/* reach.c - see probe.h. Actions on files, processes, sockets, mounts and devices. */
 #include "probe.h"
 
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@
 
 /* ---- files ---- */
 
-/* At least one byte: masked files open and are empty. */
+/* Reads at least one byte: masked files can be opened, but are empty. */
 static int read_file(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -100,7 +100,7 @@ static int mark(const char *path)
 	return (int)syscall(SYS_setxattr, path, "user.probe", "1", 1, 0);
 }
 
-/* Up from wherever we are, from / and from the oldest folder we hold, then down by name. */
+/* Goes up from the current folder and from /, then down by name. */
 static int climb(const char *path)
 {
 	char up[700] = "";
@@ -113,7 +113,7 @@ static int climb(const char *path)
 	return chdir("/") < 0 ? -1 : read_file(up);
 }
 
-/* Every descriptor we were born with, as a way out. */
+/* Tries every inherited descriptor as a path to the host. */
 static int through_descriptors(const char *path)
 {
 	for (int fd = 0; fd < 1024; fd++) {
@@ -161,7 +161,7 @@ static int lock_file(const char *path)
 	return fd < 0 ? -1 : flock(fd, LOCK_EX | LOCK_NB);
 }
 
-/* Whoever else opens the file waits until we give it back, or for 45 seconds. */
+/* Another process that opens the file waits until the lease is released, or for 45 seconds. */
 static int lease(const char *path)
 {
 	int fd = open(path, O_RDONLY);
@@ -190,7 +190,7 @@ static int mknod_block(const char *path)
 	return node(path, S_IFBLK | 0666, 7, 0);
 }
 
-/* Overlay's mark for a deleted file is a device that everybody may make, if the kernel is asked. */
+/* Overlay marks a deleted file with a device (0, 0), which every user may create. */
 static int mknod_whiteout(const char *path)
 {
 	return node(path, S_IFCHR | 0666, 0, 0);
@@ -270,7 +270,7 @@ static int enter(const char *path)
 	return fd < 0 ? -1 : setns(fd, 0);
 }
 
-/* The classic: all capabilities in a namespace of one's own, and the kernel's whole surface. */
+/* A common first step of exploits: a user namespace in which the process has all capabilities. */
 static int nested(const char *arg)
 {
 	(void)arg;
@@ -302,7 +302,7 @@ static int take_descriptor(const char *pid)
 	return fd < 0 ? -1 : syscall(SYS_pidfd_getfd, fd, 0, 0) < 0 ? -1 : 0;
 }
 
-/* EFAULT: we were allowed to, and there was nothing at that address. */
+/* EFAULT: the call was permitted, but the address was not mapped. */
 static int read_memory(const char *pid)
 {
 	char c;
@@ -311,7 +311,7 @@ static int read_memory(const char *pid)
 	return process_vm_readv(atoi(pid), &here, 1, &there, 1, 0) < 0 && errno != EFAULT ? -1 : 0;
 }
 
-/* Whoever may change his uid may become pid 1's, too. */
+/* A process that may change its uid may also take the uid of pid 1. */
 static int trace_as(const char *uid)
 {
 	uid_t id = (uid_t)atoi(uid);
@@ -386,7 +386,7 @@ static int set_user_id(const char *path)
 		FILE *f = fopen(status, "r");
 		int is_su = 0;
 
-		if (!f) /* hidden from us: it is no longer our own */
+		if (!f) /* hidden: the process now belongs to another user */
 			break;
 		while (fgets(line, sizeof(line), f)) {
 			is_su |= !strcmp(line, "Name:\tsu\n");
@@ -453,13 +453,13 @@ static int connect_path(const char *path)
 {
 	if (connect_unix(path, 0) == 0)
 		return 0;
-	/* Any kind of socket that answers is one too many: the keeper's are packets. */
+	/* Tries all socket types: the sockets of the keeper are SOCK_SEQPACKET. */
 	if (errno == EPROTOTYPE || errno == ECONNREFUSED)
 		return 0;
 	return -1;
 }
 
-/* Our own listener: does the box have a loopback? */
+/* Connects to its own listener: does the box have a loopback interface? */
 static int own_loopback(const char *arg)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
@@ -474,7 +474,7 @@ static int own_loopback(const char *arg)
 	return connect(out, (struct sockaddr *)&at, len);
 }
 
-/* Nothing is sent yet, and nothing stays open: the kernel tells of it later. */
+/* Sends nothing and closes the socket at once. The kernel sends the report of the membership later. */
 static int join_group(const char *group)
 {
 	struct ip_mreq m = { .imr_interface.s_addr = htonl(INADDR_LOOPBACK) };
@@ -487,10 +487,10 @@ static int join_group(const char *group)
 	return done;
 }
 
-/* It stays for some seconds after its socket. */
+/* It exists for some seconds after its socket was closed. */
 static int flow_label(const char *arg)
 {
-	struct { /* linux/in6.h, which does not go together with netinet/in.h */
+	struct { /* from linux/in6.h, which conflicts with netinet/in.h */
 		struct in6_addr to;
 		uint32_t label;
 		uint8_t action, share;
@@ -514,7 +514,7 @@ static int flow_label(const char *arg)
 	return done;
 }
 
-/* ---- what a neighbour might hold ---- */
+/* ---- objects that another box may have ---- */
 
 static int listen_abstract(const char *name)
 {
@@ -571,7 +571,7 @@ static int find_shm(const char *name)
 	return shm_open(name, O_RDWR, 0) < 0 ? -1 : 0;
 }
 
-/* For whoever looks for us from outside by our command line. */
+/* Lets a test on the host find this process by its command line. */
 static int be_named(const char *word)
 {
 	return word ? 0 : -1;
@@ -582,7 +582,7 @@ static int set_host_name(const char *name)
 	return sethostname(name, strlen(name));
 }
 
-const struct deed endpoint_actions[] = {
+const struct probe_action endpoint_actions[] = {
 	{ "read", read_file },
 	{ "write", write_file },
 	{ "create", create_file },

@@ -1,5 +1,5 @@
-/* use.c - see probe.h. Each takes one unit more; the first that fails ends it. What was taken is
- * kept until the count is told, and goes with the process. */
+/* use.c - see probe.h. Each function allocates one more unit until this fails. The units are held
+ * until the count was printed, and are freed by the exit of the process. */
 #include "probe.h"
 
 #include <errno.h>
@@ -32,14 +32,15 @@ static int one_process(long i)
 
 	(void)i;
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a box would end it anyway, a host would not */
+		prctl(PR_SET_PDEATHSIG,
+		      SIGKILL); /* for tests on the host: a box would end it anyway */
 		for (;;)
 			pause();
 	}
 	return pid < 0 ? -1 : 0;
 }
 
-static void *sleep_for_ever(void *arg)
+static void *sleep_forever(void *arg)
 {
 	for (;;)
 		pause();
@@ -55,7 +56,7 @@ static int one_thread(long i)
 	(void)i;
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 65536);
-	bad = pthread_create(&t, &small, sleep_for_ever, NULL);
+	bad = pthread_create(&t, &small, sleep_forever, NULL);
 	errno = bad;
 	return bad ? -1 : 0;
 }
@@ -218,7 +219,7 @@ static const struct {
 
 int use_up(const char *what, long most)
 {
-	/* "+inotify": keep it, say so, and wait for the end of stdin. */
+	/* "+inotify": keep it, print the count, and wait for the end of stdin. */
 	int keep = *what == '+';
 	long got = 0;
 	char c;

@@ -157,7 +157,7 @@ the_box_is_deleted_when_the_client_disconnects() {
 the_box_of_a_session_ends_when_the_server_dies() {
 	begin said "$(script "$(run_it 'sleep 61')")"
 	soon grep -q 'sleep 61' said
-	kill -KILL "$(front)"
+	kill -KILL "$(server_pid)"
 	soon no_process 'sleep 61'
 	wait "$client" || :
 	soon no_boxes
@@ -273,7 +273,7 @@ box_pids() {
 }
 
 no_api_key_is_visible_in_the_box_while_the_agent_works() {
-	! grep -q libasan "/proc/$(front)/maps" || skip "a sanitizer keeps what was freed"
+	! grep -q libasan "/proc/$(server_pid)/maps" || skip "a sanitizer keeps what was freed"
 	secret=$model_key
 	begin said "$(script "$(run_it "$(seek "$secret")")" "$(run_it "$(seek Canary-7131)")" \
 		"$(run_it "touch ready; until [ -e go-$$ ]; do sleep 0.05; done")" "$(done_with x)")" \
@@ -290,7 +290,7 @@ no_api_key_is_visible_in_the_box_while_the_agent_works() {
 	python3 "$here/scan.py" "$(hex Canary-7131)" $pids >>outside
 	# Only the LLM process has the key.
 	python3 "$here/scan.py" "$(hex "$secret")" $(pgrep -P "$supervisor" -x atoll-llm) >asker
-	python3 "$here/scan.py" "$(hex "$secret")" $(front) >teller
+	python3 "$here/scan.py" "$(hex "$secret")" $(server_pid) >teller
 	in_box user "touch go-$$"
 	wait "$client"
 	tail -1 said >report

@@ -8,7 +8,7 @@ export ATOLL
 
 # enemy PROGRAM [SCRIPT]: a line of bash instead of boxagent; its descriptor 3 is connected to the host.
 enemy() {
-	agent "${2:-[]}" "$(jq -cn --arg p "$1" --arg w "${wall:-8000}" '{pilot: ["/bin/bash", "-c", $p], max_steps: 3, budget: {max_wall_ms: ($w | tonumber)}}')"
+	agent "${2:-[]}" "$(jq -cn --arg p "$1" --arg w "${wall:-8000}" '{boxagent: ["/bin/bash", "-c", $p], max_steps: 3, budget: {max_wall_ms: ($w | tonumber)}}')"
 	cp body events
 	no_boxes || fail "its box is there"
 }

@@ -283,7 +283,7 @@ a_batch_continues_after_the_server_is_killed() {
 	many 60 'sleep 0.05; echo \\"$RANDOM\\"' >items
 	curl -sSN -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch" &
 	soon grep -q '"result"' events
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	wait $! || :
 	id=$(jq -r .id <events | head -1)
 	seen=$(jq -sr '[.[] | select(.type == "result").n] | max' <events)
@@ -367,7 +367,7 @@ atoll_batch_continues_after_the_server_is_killed() {
 	"$ATOLL" batch --json items >out 2>err &
 	sent=$!
 	soon grep -q '"result"' out
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	wait $sent || fail "$(cat err)"
 	is "$(jq -rs '[.[] | select(.type == "result").item] | sort | . == [range(0; 40)]' <out)" true
 	is "$(jq -r 'select(.type == "end").passed' <out)" 40

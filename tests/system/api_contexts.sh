@@ -23,7 +23,7 @@ begin() {
 	streaming=$!
 	soon grep -q '"start"' events
 }
-resident() { awk '/VmRSS/ { print $2 }' "/proc/$(front)/status"; }
+resident() { awk '/VmRSS/ { print $2 }' "/proc/$(server_pid)/status"; }
 busy() { api GET "$at"; [ "$(get .state)" = busy ]; }
 idle() { api GET "$at"; [ "$(get .state)" = idle ]; }
 dead() { api GET "$at"; [ "$(get .state)" = dead ]; }
@@ -452,7 +452,7 @@ a_finished_cell_can_be_read_after_a_server_restart() {
 	new_box
 	context
 	cell 'print("before"); 7'
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	again() { api GET "$at" && [ "$code" = 200 ]; }
 	soon again
 	curl -sS --max-time 10 -H "X-API-Key: $key" "$url$at/cells/1/events" >events
@@ -471,7 +471,7 @@ input_is_delivered_once_across_a_server_restart() {
 	is "$code" 204
 	asked() { [ "$(grep -c '"input"' events)" = 2 ]; }
 	soon asked
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	wait $streaming 2>/dev/null || :
 	answered() { api POST "$at/input" '{"text":"two"}'; [ "$code" = 204 ]; }
 	soon answered
@@ -486,7 +486,7 @@ a_cell_timeout_is_enforced_across_a_server_restart() {
 	new_box
 	context
 	begin 'while True: pass' 'timeout_ms: 700'
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	wait $streaming 2>/dev/null || :
 	in_time
 }
@@ -507,10 +507,10 @@ except KeyboardInterrupt:
     time.sleep(0.5)
     raise' 'timeout_ms: 100'
 	soon grep -q told events
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	wait $streaming 2>/dev/null || :
 	in_time
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	in_time
 }
 
@@ -521,9 +521,9 @@ in_box() {
 }
 # new_server: kills the server and waits for the next one.
 new_server() {
-	dying=$(front)
+	dying=$(server_pid)
 	kill -9 "$dying"
-	another() { now=$(front) && [ "$now" ] && [ "$now" != "$dying" ] && api GET "$at" && [ "$code" = 200 ]; }
+	another() { now=$(server_pid) && [ "$now" ] && [ "$now" != "$dying" ] && api GET "$at" && [ "$code" = 200 ]; }
 	soon another
 }
 
@@ -558,7 +558,7 @@ an_unsent_cell_is_rejected_after_a_server_restart_and_the_state_is_kept() {
 	kill -STOP "$init"
 	curl -sS -o cut --max-time 25 -H "X-API-Key: $key" -d '{"code":"kept = 6"}' "$url$at/cells" 2>/dev/null &
 	soon busy
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	wait $! || :
 	kill -CONT "$init"
 	soon idle
@@ -582,7 +582,7 @@ print("one")'
 	for i in 1 2 3; do give "two$i" "print(\"two$i\")"; done
 	waiting() { api GET "$at" && [ "$(get .waiting)" = 3 ]; }
 	soon waiting
-	old=$(front)
+	old=$(server_pid)
 	kill -HUP "$(cat "$work/supervisor")"
 	serves() { now=$(cut -d ' ' -f 3 "$ATOLL_RUN/serve.pid") && [ "$now" != "$old" ] && [ "$now" != 0 ]; }
 	soon serves
@@ -603,7 +603,7 @@ a_reload_does_not_affect_a_running_cell() {
 	cell 'kept = 5'
 	begin 'print("first", flush=True); input(); print("second"); kept'
 	soon grep -q first events
-	before=$(front)
+	before=$(server_pid)
 	kill -HUP "$supervisor"
 	another() { [ "$(pgrep -P "$supervisor" | grep -vc "^$before$")" -gt 0 ] && api GET "$at" && [ "$code" = 200 ]; }
 	soon another

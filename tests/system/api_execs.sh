@@ -17,7 +17,7 @@ events() { curl -sS -N --max-time 30 -H "X-API-Key: $key" "$url$1"; }
 send() { # BYTES [QUERY]
 	code=$(printf "$1" | curl -sS -o body -w '%{http_code}' -H "X-API-Key: $key" --data-binary @- "$url$at/stdin${2:-}")
 }
-resident() { awk '/VmRSS/ { print $2 }' "/proc/$(front)/status"; }
+resident() { awk '/VmRSS/ { print $2 }' "/proc/$(server_pid)/status"; }
 
 # ---- life ----
 

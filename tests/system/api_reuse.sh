@@ -186,7 +186,7 @@ cache_entries_survive_the_death_of_the_server() {
 	new_box
 	cell c "$(says front)"
 	before true
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	again() { api GET "/v1/boxes/$box" && [ "$code" = 200 ]; }
 	soon again
 	runs "$one"
@@ -203,7 +203,7 @@ cache_entries_survive_the_death_of_the_server() {
 		-d "$(body_of c "$(says middle)" | jq -c '.code += "\n#include \"/dev/zero\"" | .timeouts = {compile_ms: 60000}')" "$url/v1/run" 2>/dev/null &
 	asked=$!
 	soon processes "/tmp/main.out /home/user/main.c"
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	wait $asked || :
 	soon again
 	runs "$(body_of c "$(says middle)")"

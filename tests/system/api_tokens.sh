@@ -50,7 +50,7 @@ audit_rows_of_a_token_name_its_subject() {
 
 an_invalid_token_is_rejected_with_the_reason() {
 	api PUT /v1/teams/red '{}'
-	refused "$(token -61)" "over since"
+	refused "$(token -61)" "expired"
 	refused "$(token 300 ',"group":"unknown"')" "not known here"
 	refused "$(token 300 '')" "claim group names no team"
 	refused "$(token 300 ',"group":"red","role":"king"')" "role"
@@ -88,13 +88,13 @@ a_reload_reads_new_signing_keys_and_rejects_an_invalid_key_set() {
 	soon taken
 	gone() { ask "$old" /v1/info && [ "$code" = 401 ]; }
 	soon gone
-	server_before=$(front)
+	server_before=$(server_pid)
 	echo '{"keys":[' >"$jwks"
 	kill -HUP "$supervisor"
 	soon grep -q 'reload refused' "$work/serve.log"
 	ask "$new" /v1/info
 	is "$code" 200
-	is "$(front)" "$server_before"
+	is "$(server_pid)" "$server_before"
 }
 
 the_daemon_does_not_start_with_an_invalid_key_set() {

@@ -70,7 +70,7 @@ a_volume_stays_attached_after_the_server_is_killed() {
 	volume sticky
 	mounted sticky
 	box=$(get .id)
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	api GET /v1/volumes/sticky
 	is "$(get .writer)" "$box"
 	is "$(says "$box" 'echo z >/data/z; cat /data/z')" z

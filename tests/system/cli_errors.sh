@@ -62,7 +62,7 @@ an_unreadable_file_is_reported() {
 	chmod 755 "$work" .
 	[ "$TMPDIR" = /tmp ] || chmod 755 "$TMPDIR"
 	setpriv --reuid=65534 --regid=65534 --clear-groups "$ATOLL" version >/dev/null 2>&1 ||
-		skip "nobody cannot execute $ATOLL"
+		skip "the user nobody cannot execute $ATOLL"
 	status=0
 	setpriv --reuid=65534 --regid=65534 --clear-groups "$ATOLL" run secret.py 2>err || status=$?
 	is "$status" 126

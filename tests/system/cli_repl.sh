@@ -51,7 +51,7 @@ the_death_of_the_server_does_not_end_the_cell() {
 	"$ATOLL" repl python <cell.py >out 2>err &
 	pid=$!
 	soon grep -q 5 out
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	wait $pid || fail "$(cat err)"
 	is "$(cat out)" "$(seq 0 99)
 'done'"

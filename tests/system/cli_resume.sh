@@ -3,12 +3,12 @@
 . "$(dirname "$0")/daemon.lib"
 
 kill_front() {
-	victim=$(front)
-	[ "$victim" ] || fail "there is no front"
+	victim=$(server_pid)
+	[ "$victim" ] || fail "no server runs"
 	kill -9 "$victim"
-	soon another_front "$victim"
+	soon another_server "$victim"
 }
-another_front() { now=$(front) && [ "$now" ] && [ "$now" != "$1" ]; }
+another_server() { now=$(server_pid) && [ "$now" ] && [ "$now" != "$1" ]; }
 
 made() {
 	box=$("$ATOLL" new -q --lifetime 1h)

@@ -87,13 +87,13 @@ a_server_started_after_a_clock_step_accounts_for_it() {
 		began=$(uptime_ms)
 		new_box '{"lifetime_ms":3000}'
 		kill -STOP "$supervisor" # no new server before the clock is set
-		old=$(front)
+		old=$(server_pid)
 		kill -9 "$old"
 		ahead "$by"
 		kill -CONT "$supervisor"
 		lives_for 3000 lifetime
 		alive "$long"
-		[ "$(front)" != "$old" ] || fail "the old server still serves"
+		[ "$(server_pid)" != "$old" ] || fail "the old server still serves"
 		jump 0
 		api DELETE "/v1/boxes/$long"
 	done

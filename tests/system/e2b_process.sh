@@ -107,9 +107,9 @@ the_end_of_a_sandbox_aborts_its_streams() {
 processes_are_found_after_a_server_restart() {
 	sandbox
 	pid=$(py outlives)
-	old=$(front)
+	old=$(server_pid)
 	kill -9 "$old"
-	another() { new=$(front) && [ "$new" ] && [ "$new" != "$old" ] && api GET /healthz && [ "$code" = 200 ]; }
+	another() { new=$(server_pid) && [ "$new" ] && [ "$new" != "$old" ] && api GET /healthz && [ "$code" = 200 ]; }
 	soon another
 	is "$(py outlives "$pid")" followed
 }

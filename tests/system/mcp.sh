@@ -212,11 +212,11 @@ the_oldest_session_is_removed_when_there_are_too_many() {
 end_session() {
 	code=$(curl -sS --max-time 30 -o body -w '%{http_code}' -X DELETE -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" "$url/mcp")
 }
-another_front() { p=$(front) && [ "$p" ] && [ "$p" != "$was" ]; }
+another_server() { p=$(server_pid) && [ "$p" ] && [ "$p" != "$was" ]; }
 kill_server() {
-	was=$(front)
+	was=$(server_pid)
 	kill -9 "$was"
-	soon another_front
+	soon another_server
 }
 an_mcp_session_survives_a_killed_and_a_replaced_server() {
 	hello
@@ -232,13 +232,13 @@ an_mcp_session_survives_a_killed_and_a_replaced_server() {
 	hello
 	third=$session
 	for how in killed reloaded upgraded; do
-		was=$(front)
+		was=$(server_pid)
 		case $how in
 		killed) kill -9 "$was" ;;
 		reloaded) kill -HUP "$supervisor" ;;
 		upgraded) "$ATOLL" upgrade >/dev/null ;;
 		esac
-		soon another_front
+		soon another_server
 		session=$live
 		old tools/list
 		is "$code $(get '.result.tools | length > 5')" "200 true" "$how: $body"

@@ -28,13 +28,13 @@ client() {
 		    assert "write_file" in r["inputRequests"]["approve"]["params"]["message"], r
 		    return r["requestState"]
 		def code(r): return r["result"].get("structuredContent", {}).get("code")
-		def front():
+		def servers():
 		    return subprocess.run(["pgrep", "-P", sys.argv[4], "-x", "atoll-server"], capture_output=True, text=True).stdout.split()
 		def replace(kill): # the server, by another one
-		    was = front()
+		    was = servers()
 		    kill(was)
 		    end = time.time() + 20
-		    while not set(front()) - set(was):
+		    while not set(servers()) - set(was):
 		        assert time.time() < end, "no other server"
 		        time.sleep(0.02)
 		def old(answer, between=lambda: None, asked=lambda m: None):

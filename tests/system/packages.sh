@@ -98,7 +98,7 @@ crate() {
 # debian_package NAME VERSION [DEPENDS]: a program of that name, and a setting that has no place in a layer
 debian_package() {
 	mkdir -p "deb/$1/DEBIAN" "deb/$1/usr/bin" "deb/$1/etc" apt
-	printf 'Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: nobody <nobody@example.org>\n' "$1" "$2" \
+	printf 'Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: test <test@example.org>\n' "$1" "$2" \
 		>"deb/$1/DEBIAN/control"
 	printf 'Description: a test\n%s' "${3:+Depends: $3
 }" >>"deb/$1/DEBIAN/control"
@@ -247,7 +247,7 @@ packages_of_the_distribution_and_the_public_registry_work() {
 }
 
 go_modules_are_read_from_the_layer() {
-	command -v go >/dev/null || skip "no go on this host"
+	command -v go >/dev/null || skip "no Go compiler on this host"
 	api POST /v1/run '{"files":{"go.mod":"module x\nrequire example.org/hello v1.0.0\n"},"command":"go list -f {{.Module.Version}} example.org/hello","packages":{"go":["example.org/hello"]}}'
 	is "$(get .stdout)" v1.0.0 "$body"
 }
@@ -421,7 +421,7 @@ run_installs_packages_and_atoll_packages_manages_sets() {
 }
 
 package_sets_survive_a_killed_server() {
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	run_code python 'import other; print(other.version)' '{packages:["other","flasq"]}'
 	is "$(get .stdout)" 2.0 "$body"
 	is "$(get '.packages.sets[0].installed')" false

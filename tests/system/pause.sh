@@ -145,12 +145,7 @@ a_box_stays_paused_when_the_server_dies() {
 	counting
 	pid=$(read_file pid)
 	api POST "/v1/boxes/$box/pause"
-	front=$(pgrep -P "$(cat "$work/supervisor")" | head -1)
-	servers=$(pgrep -P "$(cat "$work/supervisor")" -d ' ')
-	for p in $servers; do
-		case $(tr '\0' ' ' <"/proc/$p/cmdline") in *front*) front=$p ;; esac
-	done
-	kill -9 "$front"
+	kill -9 "$(server_pid)"
 	soon state_is paused
 	api POST "/v1/boxes/$box/execs" '{"command":["true"]}'
 	is "$code" 409 "$body"

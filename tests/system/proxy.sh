@@ -139,7 +139,7 @@ answers_without_a_body_are_forwarded() {
 }
 
 uploads_and_downloads_are_complete_and_memory_is_bounded() {
-	pid=$(front)
+	pid=$(server_pid)
 	echo 5 >"/proc/$pid/clear_refs" 2>/dev/null || :
 	before=$(awk '/VmHWM/ {print $2}' "/proc/$pid/status")
 	head -c 400000000 /dev/zero | curl -sS --max-time 60 -o body -T - -H "Host: 8000-$box.localhost" "$url/echo"

@@ -5,7 +5,7 @@
 field() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$2/status"; }
 
 the_server_is_unprivileged_and_filtered() {
-	pid=$(front)
+	pid=$(server_pid)
 	set -- $(field Uid "$pid")
 	[ "$1" != 0 ] && [ "$1" = "$2" ] && [ "$2" = "$3" ] && [ "$3" = "$4" ] || fail "uids: $*"
 	is "$(field CapEff "$pid")" 0000000000000000
@@ -16,18 +16,18 @@ the_server_is_unprivileged_and_filtered() {
 }
 
 every_thread_of_the_server_is_filtered() {
-	for task in "/proc/$(front)"/task/*; do
+	for task in "/proc/$(server_pid)"/task/*; do
 		is "$(sed -n 's/^Seccomp:[[:space:]]*//p' "$task/status")" 2 "$task"
 	done
 }
 
 the_server_has_no_key_in_its_environment() {
-	is "$(tr '\0' '\n' <"/proc/$(front)/environ" | grep -c '^[A-Z_]*KEY')" 0
+	is "$(tr '\0' '\n' <"/proc/$(server_pid)/environ" | grep -c '^[A-Z_]*KEY')" 0
 }
 
 the_server_owns_the_database_folder_and_root_the_state_folder() {
 	is "$(stat -c %u "$state")" 0
-	[ "$(stat -c %u "$state/server")" != 0 ] || fail "front's folder is root's"
+	[ "$(stat -c %u "$state/server")" != 0 ] || fail "the folder of the server belongs to root"
 	is "$(stat -c %a "$state/server")" 700
 }
 
@@ -75,7 +75,7 @@ a_killed_server_is_replaced() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"i=0; while [ $i -lt 400 ]; do echo $i; i=$((i+1)); sleep 0.005; done","background":true}'
 	exec=$(get .id)
-	kill -9 "$(front)"
+	kill -9 "$(server_pid)"
 	api GET "/v1/boxes/$box"
 	is "$code" 200 "$body"
 	api GET "/v1/boxes/$box/execs/$exec/output?raw=stdout"
@@ -97,7 +97,7 @@ killing_server_and_keeper_together_loses_no_box() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"command":"for i in $(seq 1000); do echo $i; sleep 0.001; done","background":true}'
 	exec=$(get .id)
-	kill -9 "$(front)" "$("$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)"
+	kill -9 "$(server_pid)" "$("$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)"
 	api GET "/v1/boxes/$box/execs/$exec/output?raw=stdout"
 	is "$(md5sum <body)" "$(seq 1000 | md5sum)"
 }
@@ -108,7 +108,7 @@ a_reload_applies_settings_and_keeps_streams() {
 		-d '{"command":"for i in $(seq 100); do echo $i; sleep 0.01; done"}' >stream &
 	reader=$!
 	soon test -s stream
-	before=$(front)
+	before=$(server_pid)
 	kill -HUP "$supervisor"
 	wait $reader
 	is "$(jq -rj 'select(.type=="stdout").data' <stream | md5sum)" "$(seq 100 | md5sum)"
@@ -117,18 +117,18 @@ a_reload_applies_settings_and_keeps_streams() {
 	api GET "/v1/boxes/$box"
 	is "$code" 200
 }
-server_changed() { [ "$(pgrep -P "$supervisor" | wc -l)" = 1 ] && [ "$(front)" != "$1" ]; }
+server_changed() { [ "$(pgrep -P "$supervisor" | wc -l)" = 1 ] && [ "$(server_pid)" != "$1" ]; }
 
 ten_thousand_idle_connections_use_little_memory() {
 	cat >many.py <<-'END'
 		import resource, socket, sys, time
-		port, front, many = int(sys.argv[1]), sys.argv[2], 9990  # the limit is 10000, and other clients connect, too
+		port, server, many = int(sys.argv[1]), sys.argv[2], 9990  # the limit is 10000, and other clients connect, too
 		try:
 		    resource.setrlimit(resource.RLIMIT_NOFILE, (many + 100, max(many + 100, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
 		except (ValueError, OSError):
 		    sys.exit(77)
 		def resident():
-		    return int(open("/proc/%s/status" % front).read().split("VmRSS:")[1].split()[0]) / 1024
+		    return int(open("/proc/%s/status" % server).read().split("VmRSS:")[1].split()[0]) / 1024
 		ask = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 		before, held = resident(), []
 		for i in range(many):  # each is served once, and then nothing
@@ -147,7 +147,7 @@ ten_thousand_idle_connections_use_little_memory() {
 		assert cost < 100 and took < 2, "%.1f MiB, %.1f s" % (cost, took)
 	END
 	status=0
-	/usr/bin/python3 many.py "${url##*:}" "$(front)" >said 2>&1 || status=$?
+	/usr/bin/python3 many.py "${url##*:}" "$(server_pid)" >said 2>&1 || status=$?
 	[ "$status" != 77 ] || skip "not enough descriptors"
 	is "$status" 0 "$(tail -n 3 said)"
 	api GET /v1/info

@@ -113,11 +113,11 @@ an_exit_answered_but_not_stored_is_read_again_from_init() {
 		before=$(seat 3)
 		run=$(python3 - "$url" "$key" "$box" "$before" <<-'EOF'
 			import http.client, json, os, sys
-			url, key, box, front = sys.argv[1:]
+			url, key, box, server = sys.argv[1:]
 			c = http.client.HTTPConnection(url[7:])
 			c.request("POST", f"/v1/boxes/{box}/execs", '{"command":"echo told; exit 3"}', {"X-API-Key": key})
 			answer = c.getresponse().read()
-			os.kill(int(front), 9)
+			os.kill(int(server), 9)
 			print(json.loads(answer)["id"])
 		EOF
 		)

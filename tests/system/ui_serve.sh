@@ -157,9 +157,9 @@ a_login_link_survives_a_restart_and_two_browsers_cannot_share_it() {
 	need_ui
 	sleep 2 # failures of the test before count for this address
 	new_link
-	old=$(front)
+	old=$(server_pid)
 	kill -9 "$old"
-	answers() { [ "$(front)" != "$old" ] && curl -fs "$url/healthz" >/dev/null; }
+	answers() { [ "$(server_pid)" != "$old" ] && curl -fs "$url/healthz" >/dev/null; }
 	soon answers
 	for n in 1 2 3 4; do
 		curl -s -o "s$n" -w '%{http_code}\n' -H 'Content-Type: application/json' -d "{\"token\":\"$token\"}" "$url/v1/ui/sessions" >"c$n" &

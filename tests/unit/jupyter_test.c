@@ -224,7 +224,7 @@ static void hear(const char *type, const char *content)
 	if (!strcmp(type, "stream"))
 		cell_stream(&m, &said);
 	else if (!strcmp(m.parent_id, cell.request))
-		cell_hears(&cell, &m, &said);
+		kernel_cell_on_message(&cell, &m, &said);
 	cell_finish(&cell, 0, &said);
 	jupyter_msg_fini(&m);
 }

@@ -19,7 +19,7 @@
 static EVP_PKEY *rsa, *ec, *strange; /* the last one is in no key set */
 static char jwks[8192];
 static struct oidc *o;
-static struct oidc_who who;
+static struct oidc_subject who;
 static struct err e;
 
 /* ---- the issuer of tokens ---- */
@@ -280,7 +280,7 @@ TEST(times_are_checked_with_a_minute_of_tolerance)
 	      "}")
 	CHECK_INT(check_at(TIMED("\"exp\":1800000000"), NOW + 59), 0);
 	CHECK_INT(check_at(TIMED("\"exp\":1800000000"), NOW + 60), -1);
-	CHECK(strstr(e.msg, "over since 60 s"));
+	CHECK(strstr(e.msg, "expired 60 s ago"));
 	CHECK_INT(check_at(TIMED("\"exp\":1900000000,\"nbf\":1800000060"), NOW), 0);
 	CHECK_INT(check_at(TIMED("\"exp\":1900000000,\"nbf\":1800000061"), NOW), -1);
 	CHECK(strstr(e.msg, "not good before"));

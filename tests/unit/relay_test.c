@@ -9,7 +9,7 @@ static size_t asked_len;
 static int asked_end;
 static struct relay *relay;
 static char why_failed[200];
-static int believed = 1, switches;
+static int close_accepted = 1, switches;
 static uint32_t patience_ms;
 
 static int passes(void *user, const struct http_header *h)
@@ -24,10 +24,10 @@ static void failed(void *user, const char *why)
 	http_reply(user, 502, "text/plain", "no\n", 3);
 }
 
-static int believes(void *user)
+static int close_is_complete(void *user)
 {
 	(void)user;
-	return believed;
+	return close_accepted;
 }
 
 static void switched(void *user)
@@ -63,7 +63,7 @@ static void on_head(struct http_req *r)
 {
 	const struct relay_rules rules = { .passes = passes,
 					   .failed = failed,
-					   .believes = believes,
+					   .close_is_complete = close_is_complete,
 					   .switched = switched,
 					   .user = r,
 					   .head_ms = patience_ms };
@@ -90,7 +90,7 @@ static void on_head(struct http_req *r)
 static void begin(void)
 {
 	why_failed[0] = 0;
-	believed = 1;
+	close_accepted = 1;
 	switches = 0;
 	patience_ms = 60000;
 	asked_len = 0;
@@ -354,7 +354,7 @@ TEST(an_answer_that_ends_with_the_connection_is_accepted_only_when_allowed)
 	CHECK(get());
 	ANSWER("HTTP/1.1 200 OK\r\n\r\nhello");
 	CHECK(UNTIL(received(near, "hello")));
-	believed = 0;
+	close_accepted = 0;
 	hang_up();
 	CHECK(UNTIL(ended(near)));
 	CHECK(!received(near, "0\r\n\r\n"));

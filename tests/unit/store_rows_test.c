@@ -439,8 +439,8 @@ TEST(deadlines_follow_a_clock_step_once)
 	CHECK_INT(by, 0);
 	CHECK_OK(store_clocks(s, "boot-1", 8 * hour, &by, &err));
 	CHECK_INT(by, hour);
-	CHECK_OK(
-		store_clocks(s, "boot-1", 8 * hour, &by, &err)); /* another front notices it, too */
+	CHECK_OK(store_clocks(s, "boot-1", 8 * hour, &by,
+			      &err)); /* another server notices it, too */
 	CHECK_INT(by, 0);
 	CHECK_OK(store_box_get(s, b.id, &out, &err));
 	CHECK_INT(out.ends_ns, 6 * hour);

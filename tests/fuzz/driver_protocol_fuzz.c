@@ -1,5 +1,5 @@
-/* talk_fuzz.c - whatever a driver says: events of the table with all their fields, or a refusal; and
- * the same ones in whatever pieces the bytes come. */
+/* driver_protocol_fuzz.c - any bytes from a driver. The result is events of the table with all their
+ * fields, or an error, and it is the same for pieces of any size. */
 #include "notebook/driver_protocol.h"
 #include "fuzz.h"
 

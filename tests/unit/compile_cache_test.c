@@ -1,4 +1,4 @@
-/* artefact_test.c - the compile cache: an entry is found by the same inputs only. */
+/* compile_cache_test.c - the compile cache: an entry is found by the same inputs only. */
 #include "lang/compile_cache.h"
 #include "lang/lang.h"
 #include "store_dir.h"
@@ -148,19 +148,19 @@ TEST(a_program_that_uses_the_compile_time_has_no_key)
 	       *coded = json_pack("{s:{s:s}}", "a.c", "base64", "X19USU1FX187"); /* __TIME__; */
 	struct compile_inputs of = usual();
 
-	CHECK_INT(compile_cache_tells_time(&of), 0);
+	CHECK_INT(compile_cache_uses_time(&of), 0);
 	of.files = files;
-	CHECK_INT(compile_cache_tells_time(&of), 1);
+	CHECK_INT(compile_cache_uses_time(&of), 1);
 	of.files = coded;
-	CHECK_INT(compile_cache_tells_time(&of), 1);
+	CHECK_INT(compile_cache_uses_time(&of), 1);
 	CHECK_INT(compile_cache_mentions(&of, "__TIME__;"), 1);
 	CHECK_INT(compile_cache_mentions(&of, "X19USU1FX187"), 0);
 	of.files = NULL;
 	of.code = "char *t = __TIME__;";
 	of.code_len = strlen(of.code);
-	CHECK_INT(compile_cache_tells_time(&of), 1);
+	CHECK_INT(compile_cache_uses_time(&of), 1);
 	of.code_len = 12; /* bytes after its length do not count */
-	CHECK_INT(compile_cache_tells_time(&of), 0);
+	CHECK_INT(compile_cache_uses_time(&of), 0);
 	json_decref(coded);
 	json_decref(files);
 }

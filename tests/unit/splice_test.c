@@ -1,4 +1,4 @@
-/* tube_test.c - bodies that are spliced through a pipe: complete, in order, with back-pressure. */
+/* splice_test.c - bodies that are spliced through a pipe: complete, in order, with back-pressure. */
 #include "http_rig.h"
 
 enum { LARGE = 3 << 20 };

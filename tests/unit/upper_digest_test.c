@@ -1,4 +1,4 @@
-/* upper_test.c - the digest of the upper layer of a box, independent of the order. */
+/* upper_digest_test.c - the digest of the upper layer of a box, independent of the order. */
 #include "buildcache/upper_digest.h"
 #include "tap.h"
 

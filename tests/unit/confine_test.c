@@ -1,4 +1,4 @@
-/* confined_test.c - what egress and the LLM process may do after they have confined themselves. */
+/* confine_test.c - what egress and the LLM process may do after they have confined themselves. */
 #include "daemon/confine.h"
 #include "base/cleanup.h"
 #include "forked.h"

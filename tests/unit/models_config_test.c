@@ -1,4 +1,4 @@
-/* model_book_test.c - the models file: values and errors. */
+/* models_config_test.c - the models file: values and errors. */
 #include "llm/models_config.h"
 #include "base/cleanup.h"
 #include "llm/dialect.h"

@@ -1,4 +1,4 @@
-/* item_test.c - items of a batch: parsing, and errors of invalid lines. */
+/* batch_item_test.c - items of a batch: parsing, and errors of invalid lines. */
 #include "batch/item.h"
 #include "base/cleanup.h"
 #include "client/box_handle.h"

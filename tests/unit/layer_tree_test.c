@@ -1,5 +1,5 @@
-/* tree_test.c - the files of a layer: what may be written, what a hostile worker may say, and that a
- * tree is named by its content alone. */
+/* layer_tree_test.c - the files of a layer: what may be written, messages of a hostile worker, and that
+ * the id of a tree depends on its content only. */
 #include "keeper/layer_import.h"
 #include "base/buf.h"
 #include "base/cleanup.h"

@@ -1,4 +1,4 @@
-/* pilot_test.c - the agent in a box: parsing and execution of actions. */
+/* boxagent_test.c - the agent in a box: parsing and execution of actions. */
 #include "agent/agent_prompt.h"
 #include "base/buf.h"
 #include "base/cleanup.h"

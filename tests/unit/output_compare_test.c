@@ -1,4 +1,4 @@
-/* judge_test.c - comparison of output with the expected one. */
+/* output_compare_test.c - comparison of output with the expected one. */
 #include "batch/output_compare.h"
 #include "base/cleanup.h"
 #include "tap.h"

@@ -1,4 +1,4 @@
-/* limits_test.c - rlimits, and the table of isolation features. */
+/* rlimits_test.c - rlimits, and the table of isolation features. */
 #include "jail/rlimits.h"
 #include "jail/feature.h"
 #include "forked.h"
@@ -60,7 +60,7 @@ TEST_FORKED(the_soft_limit_bounds_open_files)
 static int with_core_pattern(const char *pattern)
 {
 	static const char at[] = "/proc/sys/kernel/core_pattern";
-	char path[] = "/tmp/limits_test.XXXXXX";
+	char path[] = "/tmp/rlimits_test.XXXXXX";
 	int fd = mkstemp(path), done = -1;
 
 	if (fd < 0)

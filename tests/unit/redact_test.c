@@ -1,4 +1,4 @@
-/* cloak_test.c - output for a model: secrets are redacted, and long output loses its middle. */
+/* redact_test.c - output for a model: secrets are redacted, and long output loses its middle. */
 #include "tools/redact.h"
 #include "base/head_tail.h"
 #include "base/utf8.h"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# api_seeds.sh - /api/sandbox, as chat front ends call it; and replays of runs.
+# api_fragments.sh - /api/sandbox, as chat front ends call it; and replays of runs.
 . "$(dirname "$0")/daemon.lib"
 
 fragment() { api POST /api/sandbox "$1"; }

@@ -1,4 +1,4 @@
-/* line_test.c - connections to init and keeper on the loop: what is accepted and rejected.
+/* init_conn_test.c - connections to init and keeper on the loop: what is accepted and rejected.
  * The other side is played by the test over a socket pair; nothing it sends may do harm. */
 #include "client/init_conn.h"
 #include "base/cleanup.h"

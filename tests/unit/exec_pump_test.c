@@ -1,5 +1,5 @@
-/* stream_test.c - what comes out of a box is carried on, or refused if it breaks the rules.
- * The box's side is played from a script: its frames wait in the socket before we look. */
+/* exec_pump_test.c - output of a box is passed on, or rejected if it violates the protocol.
+ * The test plays init: its frames are in the socket before the pump reads. */
 #include "client/exec_pump.h"
 #include "base/cleanup.h"
 #include "tap.h"

@@ -1,4 +1,4 @@
-/* model_sse_test.c - server-sent events from bytes in any parts. */
+/* llm_sse_test.c - server-sent events from bytes in any parts. */
 #include "llm/sse.h"
 #include "tap.h"
 

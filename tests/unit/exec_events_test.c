@@ -1,4 +1,4 @@
-/* lines_test.c - output of a cell in E2B format. */
+/* exec_events_test.c - output of a cell in E2B format. */
 #include "e2b/interpreter.h"
 #include "notebook/cell.h"
 #include "tap.h"

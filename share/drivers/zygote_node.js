@@ -1,19 +1,19 @@
-// seed_node.js - a node that has started before anybody asked for it, and waits to be told what to be.
+// zygote_node.js - the warm interpreter of node: started before a request, it waits for a program.
 //
-//	node -r /opt/atoll/seed_node.js seed     descriptor 3: a blocking stream socket
+//	node -r /opt/atoll/zygote_node.js warm     descriptor 3: a blocking stream socket
 //
-// It is loaded by -r, ahead of a main program that never comes: node has done all its work by then,
-// and goes on, when we return, to run its main module. So what runs here has node's own frames below
-// it and nothing of ours: require.main, import, errors, exit statuses are those of `node FILE`.
+// -r loads this file before the main program, after node has initialised itself. When this file returns,
+// node runs its main module. So the stack of the program has only frames of node: require.main, import,
+// errors and exit statuses are those of `node FILE`.
 //
-// One message comes: u32 little-endian, that many bytes: cwd, argc, argv..., env... each with a NUL
-// behind it. argv[1] is a file (relative to cwd), or the driver node.js beside this one, which then
-// has descriptor 3 for its channel. A seed cannot take what node reads only once, at its start: options
-// (argv[1] begins with '-' or is missing) and the variables of REFUSED. It then starts a node of its own
-// and passes on how that ended; whoever sends the message does better to execute node directly.
+// It receives one message: a length (u32, little-endian), then that many bytes: cwd, argc, argv..., env...,
+// each followed by NUL. argv[1] is a file (relative to cwd), or the driver node.js in the folder of this
+// file, which then uses descriptor 3 as its channel. A warm node cannot apply what node reads only at its
+// start: options (argv[1] begins with '-' or is missing) and the variables of REFUSED. For these it starts
+// another node and exits with its status; executing node directly is faster.
 //
-// What still tells: performance.timeOrigin and process.uptime() count from the start of the seed, and
-// process.argv0 is the name it was started by.
+// A program can still see two differences: performance.timeOrigin and process.uptime() count from the start
+// of the warm node, and process.argv0 is the name by which the warm node was started.
 'use strict';
 
 const fs = require('fs');
@@ -31,7 +31,7 @@ const REFUSED = new RegExp(`^(?:${[
 ].join('|')})=`);
 
 function fail(why) {
-	fs.writeSync(2, `atoll: seed: ${why}\n`);
+	fs.writeSync(2, `atoll: warm node: ${why}\n`);
 	process.reallyExit(127);
 }
 
@@ -40,7 +40,7 @@ function readExactly(size) {
 	for (let at = 0; at < size;) {
 		const n = fs.readSync(3, bytes, at, size - at);
 		if (n === 0)
-			process.reallyExit(0); // the box is given back
+			process.reallyExit(0); // the box is not needed
 		at += n;
 	}
 	return bytes;

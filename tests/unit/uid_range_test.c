@@ -1,4 +1,4 @@
-/* range_test.c - uid ranges of boxes do not overlap. */
+/* uid_range_test.c - uid ranges of boxes do not overlap. */
 #include "base/cleanup.h"
 #include "keeper/uid_range.h"
 #include "tap.h"

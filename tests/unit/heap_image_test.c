@@ -1,5 +1,5 @@
-/* bake_test.c - memory that lies in a sealed file is like any other, and forks do not share it; and
- * what is made behind closed holes lies together. */
+/* heap_image_test.c - memory that was moved into a sealed file behaves like other memory and is not
+ * shared by forks; and objects that are created after a compaction are adjacent. */
 #include "base/cleanup.h"
 #include "zygote/heap_image.h"
 #include "zygote/heap_compact.h"

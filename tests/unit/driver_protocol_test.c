@@ -1,4 +1,4 @@
-/* talk_test.c - messages of a driver, valid and invalid. */
+/* driver_protocol_test.c - messages of a driver, valid and invalid. */
 #include "notebook/driver_protocol.h"
 #include "base/cleanup.h"
 #include "tap.h"

@@ -1,4 +1,4 @@
-/* records_test.c - records of boxes: the next keeper reads them unchanged, or rejects them. */
+/* record_file_test.c - records of boxes: the next keeper reads them unchanged, or rejects them. */
 #include "base/cleanup.h"
 #include "keeper/uid_range.h"
 #include "keeper/record_file.h"

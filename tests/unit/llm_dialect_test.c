@@ -1,5 +1,4 @@
-/* model_dialect_test.c - four ways to ask, and what each of them answers: bodies as they are sent, streams
- * as they were seen. */
+/* llm_dialect_test.c - the four dialects: request bodies as they are sent, and recorded answer streams. */
 #include "base/cleanup.h"
 #include "llm/completion.h"
 #include "llm/dialect.h"

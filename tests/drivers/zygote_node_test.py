@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""seed_test.py - a program cannot tell a node that waited from one that was started for it."""
+"""zygote_node_test.py - a program in a warm node behaves as in a node that was started for it."""
 import os
 import struct
 import subprocess
@@ -18,14 +18,14 @@ def message(cwd, argv, env):
     return struct.pack("<I", len(body)) + body
 
 
-def seed():
+def warm_node():
     need(NODE)
-    return Talk(NODE, "-r", driver("seed_node.js"), "seed")
+    return Talk(NODE, "-r", driver("zygote_node.js"), "warm")
 
 
-def seeded(argv, env=ENV, stdin_closed=True):
-    """(exit status, stdout, stderr) of a program that a seed became."""
-    with seed() as t:
+def run_warm(argv, env=ENV, stdin_closed=True):
+    """(exit status, stdout, stderr) of a program that runs in a warm node."""
+    with warm_node() as t:
         t.channel.sendall(message(os.getcwd(), argv, env))
         status = t.p.wait(30)
         t.drain()
@@ -42,12 +42,12 @@ def same(name, text, *words):
     with open(name, "w") as f:
         f.write(text)
     argv = ["node", name, *words]
-    a, b = seeded(argv), plain(argv)
+    a, b = run_warm(argv), plain(argv)
     is_(a, b)
     return a
 
 
-def a_script_sees_its_file_its_words_and_its_environment():
+def a_script_sees_its_file_its_arguments_and_its_environment():
     status, out, _ = same("a.js", """
 console.log(require.main === module, __filename, __dirname, module.id, module.paths[0], process.argv, process.execArgv)
 console.log(process.env, process.cwd(), process.mainModule === module, Object.keys(require.cache), module.parent)
@@ -72,7 +72,7 @@ def errors_look_the_same():
     is_(same("throw.mjs", "export const x = 1; throw new Error('bad')")[0], 1)
     is_(same("exit.js", "process.exitCode = 7; setTimeout(() => console.error('late'), 1)")[0], 7)
     is_(same("kill.js", "process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 10000)")[0], -15)
-    is_(seeded(["node", "missing.js"]), plain(["node", "missing.js"]))
+    is_(run_warm(["node", "missing.js"]), plain(["node", "missing.js"]))
 
 
 def timers_streams_and_children_work():
@@ -91,14 +91,14 @@ def the_search_path_comes_with_the_environment():
     with open("a.js", "w") as f:
         f.write("console.log(require('mine'), new Date(0).getHours())")
     env = {**ENV, "NODE_PATH": os.path.abspath("lib"), "TZ": "Asia/Tokyo"}
-    is_(seeded(["node", "a.js"], env), plain(["node", "a.js"], env))
+    is_(run_warm(["node", "a.js"], env), plain(["node", "a.js"], env))
 
 
 def what_a_seed_cannot_be_is_started_anew():
     for argv, env in ((["node", "-p", "6 * 7"], ENV), (["node", "-e", "process.exit(3)"], ENV),
                       (["node", "--stack-trace-limit=1", "-e", "throw new Error('x')"], ENV),
                       (["node", "-p", "process.execArgv"], {**ENV, "NODE_OPTIONS": "--no-warnings"})):
-        is_(seeded(argv, env), plain(argv, env))
+        is_(run_warm(argv, env), plain(argv, env))
 
 
 def the_threads_of_a_program_are_no_seeds():
@@ -111,30 +111,30 @@ else parentPort.postMessage([__filename.split('/').pop(), process.argv.length])
     has(out, b"main [ 'threads.js', 2 ]")
 
 
-def a_bad_message_ends_the_seed():
+def a_bad_message_ends_the_warm_node():
     for bad in (struct.pack("<I", 1 << 30), struct.pack("<I", 3) + b"abc", struct.pack("<I", 2) + b"/\0",
                 struct.pack("<I", 5) + b"/\x009x\0", struct.pack("<I", 4) + b"/\x009\0", message("/nowhere", ["node", "x"], {})):
-        with seed() as t:
+        with warm_node() as t:
             t.channel.sendall(bad)
             is_(t.p.wait(30), 127)
             t.drain()
-            has(t.cell.err, b"atoll: seed: ")
-    with seed() as t:
+            has(t.cell.err, b"atoll: warm node: ")
+    with warm_node() as t:
         t.channel.close()
         is_(t.p.wait(30), 0)
 
 
-def a_seed_that_is_the_main_program_works_too():
+def a_warm_node_that_is_the_main_program_works_too():
     for name, text in (("a.js", "console.log(require.main === module, process.argv[2])"), ("a.mjs", "console.log(true, process.argv[2])")):
         with open(name, "w") as f:
             f.write(text)
-        with Talk(NODE, driver("seed_node.js")) as t:
+        with Talk(NODE, driver("zygote_node.js")) as t:
             t.channel.sendall(message(os.getcwd(), ["node", name, "word"], ENV))
             is_((t.p.wait(30), t.drain(), t.cell.out), (0, None, b"true word\n"))
 
 
-def the_driver_can_be_seeded():
-    with seed() as t:
+def the_driver_can_run_in_a_warm_node():
+    with warm_node() as t:
         t.channel.sendall(message("/", ["node", driver("node.js")], {"A": "1"}))
         is_(t.ready()["language"], "javascript")
         is_(t.run("let x = 5; [x, process.env.A, process.cwd()]").text, "[ 5, '1', '/' ]")

@@ -1,4 +1,4 @@
-/* when_test.c - parsing of time parameters. */
+/* time_param_test.c - parsing of time parameters. */
 #include "api/time_param.h"
 #include "tap.h"
 

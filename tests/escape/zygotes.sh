@@ -1,5 +1,5 @@
 #!/bin/sh
-# seeds.sh - a box whose interpreter was forked from a zygote has the same isolation.
+# zygotes.sh - a box whose interpreter was forked from a zygote has the same isolation.
 #
 # The tests of the other files are run again, unchanged, with a probe that such an interpreter executes.
 # Tests that apply only to forks of one zygote are in forks.sh.
@@ -13,15 +13,15 @@ run_tests() { :; }
 for file in identity files kernel network neighbours; do
 	. "$here/$file.sh"
 done
-place=seed
+place=zygote
 
 # Programs with a file size limit or a terminal do not use a warm interpreter: they are executed. The other
 # three tests are about the arguments of the client or another keeper.
-not_for_seeds='the_file_size_limit_is_enforced a_box_has_its_own_terminals
+not_for_zygotes='the_file_size_limit_is_enforced a_box_has_its_own_terminals
 	a_keeper_with_a_controlling_terminal_creates_no_boxes the_environment_has_nothing_of_the_host
 	a_memory_bomb_does_not_affect_another_box'
 names=$(for file in identity files kernel network neighbours; do tests_of "$here/$file.sh"; done)
-for name in $not_for_seeds; do
+for name in $not_for_zygotes; do
 	names=$(echo "$names" | grep -vx "$name")
 done
 run_these $names
