@@ -29,7 +29,7 @@ lives_for() {
 	soon gone_now
 	took=$(($(uptime_ms) - began))
 	[ "$took" -ge "$1" ] || fail "ended after $took ms, $1 were asked for"
-	[ "$took" -lt $(($1 + 2500)) ] || fail "ended after $took ms, $1 were asked for"
+	[ "$took" -lt $(($1 + 2500)) ] || fail "ended after $took ms, $1 were asked for: $(tail -n 20 "$work/serve.log")"
 	is "$(get .cause)" "$2"
 }
 alive() {
