@@ -1,5 +1,6 @@
 // The native API over HTTP. One place adds the key, reads the errors of the daemon, and separates a refused key from a lost
 // connection. Every answer is the daemon's word: types here say what docs/daemon.md promises.
+import { compareClock } from './clock'
 import { t } from './texts'
 
 export interface Limits { mem: number, disk: number, files: number, cpu_milli: number, pids: number, cpu_ms: number | null, wall_ms?: number }
@@ -66,10 +67,33 @@ export async function request(path: string, ask: Ask = {}): Promise<Response> {
 		if (ask.signal?.aborted) throw e
 		throw new ApiError(0, 'unreachable', t.error.offline, t.error.offlineWhy)
 	}
+	compareClock(answer.headers.get('date'))
 	if (answer.ok) return answer
 	const e = await failure(answer)
 	if (e.status === 401 && !ask.withoutKey) onRefused()
 	throw e
+}
+
+/** A file is sent with its progress, which fetch does not report. */
+export function upload(path: string, file: Blob, signal: AbortSignal, progress: (sent: number) => void): Promise<void> {
+	return new Promise((done, no) => {
+		const x = new XMLHttpRequest(), abort = () => x.abort()
+		x.open('PUT', path)
+		x.setRequestHeader('Accept', 'application/json')
+		x.setRequestHeader('Content-Type', 'application/octet-stream')
+		x.setRequestHeader('X-API-Key', key)
+		x.upload.onprogress = (e) => progress(e.loaded)
+		x.onload = () => {
+			if (x.status < 300) return done()
+			if (x.status === 401) onRefused()
+			void failure(new Response(x.responseText, { status: x.status, headers: { 'x-request-id': x.getResponseHeader('x-request-id') ?? '' } })).then(no)
+		}
+		x.onerror = () => no(new ApiError(0, 'unreachable', t.error.offline, t.error.offlineWhy))
+		x.onabort = () => no(signal.reason)
+		x.onloadend = () => signal.removeEventListener('abort', abort)
+		signal.addEventListener('abort', abort)
+		x.send(file)
+	})
 }
 
 export async function api<T>(path: string, ask: Ask = {}): Promise<T> {

@@ -24,9 +24,8 @@ export function duration(ms: number): string {
 	return `${Math.floor(h / 24)} d`
 }
 
-export const since = (when: string, now = Date.now()) => now - Date.parse(when)
 
-export function ago(when: string, now = Date.now()): string {
-	const ms = since(when, now)
+export function ago(when: string, now: number): string {
+	const ms = now - Date.parse(when)
 	return ms < 5000 ? t.time.now : t.time.ago(duration(ms < 60000 ? Math.round(ms / 1000) * 1000 : ms))
 }

@@ -5,6 +5,7 @@ import { ApiError, api, getKey } from './api'
 
 export type Connection = 'connecting' | 'live' | 'lost' | 'offline'
 export const connection = signal<Connection>('connecting')
+export const blocked = signal(false) // requests are answered and WebSockets are not: lists are read by the clock
 export const generation = signal(0) // grows with every connection that was made: what was read before may be old
 
 export interface ChannelEvents {
@@ -24,13 +25,14 @@ export class Channel {
 	close() { this.owner.drop(this) }
 }
 
-const RETRY_FIRST_MS = 200, RETRY_MOST_MS = 5000, PING_MS = 15000, PONG_MS = 8000
+const RETRY_FIRST_MS = 200, RETRY_MOST_MS = 5000, FAILURES_TOLERATED = 3, PING_MS = 15000, PONG_MS = 8000
 
 class Socket {
 	private ws: WebSocket | null = null
 	private channels = new Map<number, Channel>()
 	private next = 1
 	private wait = RETRY_FIRST_MS
+	private failures = 0 // since the last connection
 	private timer: ReturnType<typeof setTimeout> | undefined
 	private ping: ReturnType<typeof setTimeout> | undefined
 	private wanted = false
@@ -100,6 +102,8 @@ class Socket {
 
 	private opened() {
 		this.wait = RETRY_FIRST_MS
+		this.failures = 0
+		blocked.value = false
 		connection.value = 'live'
 		generation.value++
 		for (const c of this.channels.values()) this.open(c)
@@ -129,9 +133,9 @@ class Socket {
 		this.ws = null
 		clearTimeout(this.ping)
 		if (!this.wanted) return
-		connection.value = navigator.onLine === false ? 'offline' : connection.value === 'connecting' && generation.value === 0 ? 'connecting' : 'lost'
+		connection.value = navigator.onLine === false ? 'offline' : connection.value === 'connecting' && ++this.failures < FAILURES_TOLERATED ? 'connecting' : 'lost'
 		// A refused key looks like any other failure here; a request shows it, and then the sign-in form is shown.
-		if (code === 4401 || this.wait > 1000) void api('/v1/who').catch(() => {})
+		if (code === 4401 || this.wait > 1000) void api('/v1/who').then(() => { blocked.value = this.ws?.readyState !== WebSocket.OPEN && this.wanted }, () => {})
 		const ms = this.wait * (0.7 + Math.random() * 0.6)
 		this.wait = Math.min(this.wait * 2, RETRY_MOST_MS)
 		clearTimeout(this.timer)

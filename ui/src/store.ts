@@ -3,7 +3,7 @@ import { computed, effect, signal } from '@preact/signals'
 import { api, box as boxPath, request, type Box, type HostStats, type Language, type Page, type RunRecord } from './api'
 import { Resource } from './resource'
 import * as session from './session'
-import { connection, generation, socket, type Channel } from './socket'
+import { blocked, connection, generation, socket, type Channel } from './socket'
 import { t } from './texts'
 import { toast } from './toasts'
 
@@ -80,12 +80,16 @@ export function stop() {
 	socket.stop()
 }
 
-// After each connection everything may have changed.
-effect(() => {
-	if (generation.value === 0) return
+function reload() {
 	void boxes.load()
 	void runs.load()
 	void host.load()
+}
+
+// After each connection everything may have changed.
+effect(() => {
+	if (generation.value === 0) return
+	reload()
 	if (!languages.value.peek()) void languages.load()
 	if (!session.info.peek() || generation.value > 1) void checkVersion()
 })
@@ -100,7 +104,12 @@ async function checkVersion() {
 }
 effect(() => { if (!version && session.info.value) version = session.info.value.version })
 
-setInterval(() => { if (connection.value === 'live' && !document.hidden) void host.load() }, 10000)
+effect(() => { if (blocked.value) reload() })
+setInterval(() => {
+	if (document.hidden) return
+	if (blocked.value) reload()
+	else if (connection.value === 'live') void host.load()
+}, 10000)
 
 // ---- what is done to boxes ----
 

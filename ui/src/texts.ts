@@ -8,7 +8,7 @@ export const t = {
 	slow: 'The daemon has not answered for 5 seconds.', delete: 'Delete', rename: 'Rename', download: 'Download', copyDetails: 'Copy details', loadMore: 'Load more',
 	conn: {
 		connecting: 'Connecting', live: 'Connected', lost: 'Reconnecting', offline: 'Offline',
-		banner: 'Connection lost, edits are kept.', bannerOffline: 'This device is offline. Edits are kept.',
+		banner: 'Connection lost, edits are kept.', blocked: 'No WebSocket connection: a proxy between this browser and the daemon may refuse it. Lists are read every 10 seconds; terminals and output in workspaces need it.', bannerOffline: 'This device is offline. Edits are kept.',
 		retryNow: 'Retry now', back: 'Connected again',
 		updated: (v: string) => `Updated to ${v}.`, reload: 'Reload',
 	},
@@ -44,7 +44,7 @@ export const t = {
 		starting: 'Starting a box…', compiling: 'Compiling…', running: 'Running…', noOutput: 'The program printed nothing.',
 		stderr: 'stderr', clear: 'Clear', copy: 'Copy output',
 		cut: (size: string) => `${size} above are not shown.`,
-		droppedBytes: (size: string) => `${size} were dropped while you were away`,
+		lineCut: (most: number) => ` … (the line is cut after ${most.toLocaleString('en')} characters)`, droppedBytes: (size: string) => `${size} were dropped while you were away`,
 		label: 'Output of the program',
 		openBox: 'Open the box', rerunMem: (size: string) => `Re-run with ${size}`, rerunTime: (time: string) => `Re-run with ${time}`,
 	},
@@ -93,7 +93,7 @@ export const t = {
 	files: {
 		title: 'Files', newFile: 'New file', newFolder: 'New folder', upload: 'Upload files', refresh: 'Read again', empty: 'This box has no files yet.', drop: 'Or drop files and folders here.',
 		dropHere: 'Drop to upload', error: 'The files could not be read', menu: (name: string) => `Actions for ${name}`, deleted: (name: string) => `${name} will be deleted`,
-		sending: (n: number, all: number) => `Uploading ${n} of ${all}`, tooLarge: (name: string, most: string) => `${name} is larger than ${most}, the limit of this daemon`,
+		sending: (n: number, all: number, percent: number) => `Uploading ${n} of ${all}: ${percent} %`, reading: 'Reading more…', tooLarge: (name: string, most: string) => `${name} is larger than ${most}, the limit of this daemon`,
 	},
 	term: {
 		new: 'New terminal', name: (n: number) => `Terminal ${n}`, label: 'Terminal input', ended: '[the shell has ended]', keys: 'Keys for the terminal',
@@ -153,7 +153,7 @@ export const t = {
 		noRuns: 'Nothing was run here yet. Open a file and press Run.', noFile: 'No file is open.', noFileHint: 'Choose one on the left, or press Ctrl K and type its name.',
 		saved: { saved: 'Saved', dirty: 'Not saved yet', saving: 'Saving…', failed: 'Not saved', conflict: 'Changed in two places' },
 		notSaved: 'Not saved', copyText: 'Copy the text', cannotOpen: (name: string) => `${name} cannot be opened`, binary: (size: string) => `This file is not text. It has ${size}; here are its first bytes.`,
-		large: (size: string) => `This file has ${size}, more than the editor opens. Download it from the menu in the file tree.`,
+		large: (size: string) => `This file has ${size}, more than the editor opens.`,
 		conflict: 'This file was changed in the box, too, in the same place.', keepMine: 'Keep mine', takeTheirs: 'Take theirs', compare: 'Compare', mine: 'Mine', theirs: 'In the box',
 		cpu: (n: number) => `CPU ${n} %`, memory: (now: string, most: string) => `Mem ${now} of ${most}`, ends: (time: string) => `ends in ${time}`, place: (line: number, column: number) => `Ln ${line}, Col ${column}`,
 		ended: 'This box has ended', endedBecause: (name: string, why: string) => `Box ${name} has ended: ${why}.`,

@@ -136,8 +136,8 @@ class Model {
 
 	// ---- programs ----
 
-	private addTerm(id: string): Term {
-		const term: Term = { id, name: t.term.name(++this.numbered), stream: new Stream(this.id, id, 'pty'), over: false }
+	private addTerm(id: string, found = false): Term {
+		const term: Term = { id, name: t.term.name(++this.numbered), stream: new Stream(this.id, id, 'pty', found), over: false }
 		this.terms.value = [...this.terms.value, term]
 		return term
 	}
@@ -162,7 +162,7 @@ class Model {
 		try { list = await listExecs(this.id) } catch { return }
 		const recent = new Set(list.filter((e) => e.tag?.startsWith(RUN)).slice(0, 5).map((e) => e.id))
 		for (const e of [...list].reverse()) {
-			if (e.tag?.startsWith(TERMINAL) && e.state === 'running' && !this.terms.value.some((x) => x.id === e.id)) this.addTerm(e.id)
+			if (e.tag?.startsWith(TERMINAL) && e.state === 'running' && !this.terms.value.some((x) => x.id === e.id)) this.addTerm(e.id, true)
 			if (recent.has(e.id) && !this.runs.value.some((x) => x.key === e.id)) {
 				for (const old of this.runs.value) old.open.value = false
 				const r = newRun(e.id, commandShown(e.command), new Stream(this.id, e.id, 'exec'))
@@ -184,7 +184,7 @@ class Model {
 		try {
 			const x: any = await startRun(this.id, lang ? { language: lang.name, entry: d.path.startsWith(HOME + '/') ? shortPath(d.path) : d.path } : { command: [d.path] })
 			for (const r of this.runs.value) r.open.value = false
-			const r = newRun(x.id, lang ? `${lang.name} ${shortPath(d.path)}` : shortPath(d.path), x.cause ? null : new Stream(this.id, x.id, 'exec'))
+			const r = newRun(x.id, shown(lang ? `${lang.name} ${shortPath(d.path)}` : shortPath(d.path)), x.cause ? null : new Stream(this.id, x.id, 'exec'))
 			if (x.cause) {
 				r.record = signal(x)
 				r.text = { stdout: x.stdout ?? '', stderr: x.stderr ?? '' }
@@ -218,7 +218,7 @@ class Model {
 
 const sides = [['files', t.files.title, 'files'], ['search', t.search.title, 'search'], ['packages', t.pkg.title, 'package'], ['env', t.env.short, 'braces']] as const
 const loadPackages = async () => (await import('../workspace/Packages')).default, loadVariables = async () => (await import('../workspace/Variables')).default
-const commandShown = (c: string[]) => c.map((w) => shortPath(w).replace(/^\/usr\/(local\/)?bin\//, '')).join(' ')
+const commandShown = (c: string[]) => shown(c.map((w) => shortPath(w).replace(/^\/usr\/(local\/)?bin\//, '')).join(' '))
 
 // ---- parts ----
 
@@ -297,7 +297,7 @@ function EditorPane({ m }: { m: Model }) {
 		{kind === 'error' && <ErrorState title={t.ws.cannotOpen(shown(nameOf(d!.path)))} error={d!.error.value!} retry={() => void d!.load()} />}
 		{kind === 'image' && <div class="viewer"><img src={d!.address} alt={shown(nameOf(d!.path))} /></div>}
 		{kind === 'binary' && <div class="viewer text" tabIndex={0} role="group" aria-label={shown(nameOf(d!.path))}><p class="dim">{t.ws.binary(bytes(d!.size.value))}</p><pre>{d!.head}</pre></div>}
-		{kind === 'large' && <div class="state"><p>{t.ws.large(bytes(d!.size.value))}</p></div>}
+		{kind === 'large' && <div class="state"><p>{t.ws.large(bytes(d!.size.value))}</p><button class="small" onClick={() => void m.files.download({ name: nameOf(d!.path), path: d!.path, type: 'file', size: d!.size.value, mode: '', mtime: '', etag: '' }).catch(failed)}><Icon name="download" size={14} /><span>{t.download}</span></button></div>}
 	</div>
 }
 

@@ -6,7 +6,7 @@ import { Icon, type IconName } from '../icons'
 import { places, placeOf } from '../places'
 import { go, path } from '../router'
 import * as session from '../session'
-import { connection, socket } from '../socket'
+import { blocked, connection, socket } from '../socket'
 import { host, newVersion, shownBoxes, titleOf } from '../store'
 import { t } from '../texts'
 import { nextTheme, theme } from '../theme'
@@ -59,7 +59,7 @@ function Banner() {
 		return () => clearTimeout(timer)
 	}, [c])
 	return <div class="notice" aria-live="polite">
-		{shown.value && <div class="banner"><Icon name="wifi-off" /><span>{c === 'offline' ? t.conn.bannerOffline : t.conn.banner}</span>
+		{shown.value && <div class="banner"><Icon name="wifi-off" /><span>{c === 'offline' ? t.conn.bannerOffline : blocked.value ? t.conn.blocked : t.conn.banner}</span>
 			<button class="small" onClick={() => socket.retry()}>{t.conn.retryNow}</button></div>}
 		{newVersion.value && <div class="banner calm"><span>{t.conn.updated(newVersion.value)}</span>
 			<button class="small" onClick={() => location.reload()}>{t.conn.reload}</button></div>}

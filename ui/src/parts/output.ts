@@ -3,7 +3,7 @@
 import { bytes as size } from '../format'
 import { t } from '../texts'
 
-const LINES_MOST = 3000, LINE_MOST = 4000, WAITING_MOST = 4 << 20
+const LINES_MOST = 3000, LINE_MOST = 4000, WAITING_MOST = 4 << 20, DRAW_PAUSE_MOST_MS = 500
 
 interface Piece { stream: 0 | 1, text: string }
 interface Look { fg: string, bold: boolean, dim: boolean, italic: boolean, underline: boolean }
@@ -23,6 +23,8 @@ export class OutputPane {
 	private cutLine: HTMLElement | null = null
 	private last: HTMLElement | null = null
 	private lastOpen = false
+	private lastLength = 0 // of the characters of that line
+	private notBefore = 0 // no frame is drawn earlier, so that what arrives is read meanwhile
 	private returned: HTMLElement | null = null // the line that what follows overwrites
 	total = 0
 
@@ -39,7 +41,16 @@ export class OutputPane {
 			this.cut += first.text.length
 		}
 		// A tab in the background has no frames; what it shows then is shown when it is looked at.
-		this.frame ||= requestAnimationFrame(() => this.draw())
+		this.ask()
+	}
+
+	private ask() {
+		this.frame ||= requestAnimationFrame((at) => {
+			this.frame = 0
+			if (at < this.notBefore) return this.ask()
+			this.draw()
+			setTimeout(() => { const end = performance.now(); this.notBefore = end + Math.min(2 * (end - at), DRAW_PAUSE_MOST_MS) }) // after the layout
+		})
 	}
 
 	clear() {
@@ -102,19 +113,19 @@ export class OutputPane {
 		const mark = stream ? 'ln err' : 'ln'
 		let line = this.last
 		if (!line || !this.lastOpen || line.className !== mark) {
+			this.lastLength = 0
 			line = document.createElement('div')
 			line.className = mark
 			to.append(line)
 			this.last = line
 		}
 		// A carriage return begins the line anew, as in a terminal: progress bars. One at the end waits for what follows.
-		if (this.returned === line && text) line.textContent = ''
+		if (this.returned === line && text) this.empty(line)
 		const ends = text.endsWith('\r')
 		if (ends) text = text.replace(/\r+$/, '')
 		const begin = text.lastIndexOf('\r')
-		if (begin >= 0) { line.textContent = ''; text = text.slice(begin + 1) }
+		if (begin >= 0) { this.empty(line); text = text.slice(begin + 1) }
 		this.returned = ends ? line : null
-		if (line.textContent!.length > LINE_MOST) return
 		let at = 0
 		for (const m of text.matchAll(escapes)) {
 			this.putText(line, stream, text.slice(at, m.index))
@@ -124,9 +135,18 @@ export class OutputPane {
 		this.putText(line, stream, text.slice(at))
 	}
 
+	private empty(line: HTMLElement) {
+		line.textContent = ''
+		this.lastLength = 0
+	}
+
 	private putText(line: HTMLElement, stream: 0 | 1, text: string) {
-		text = text.replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '').slice(0, LINE_MOST)
+		const room = LINE_MOST - this.lastLength
+		if (room < 0) return // it was cut before
+		text = text.slice(0, 2 * LINE_MOST).replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '')
 		if (!text) return
+		this.lastLength += text.length
+		if (text.length > room) text = text.slice(0, room) + t.output.lineCut(LINE_MOST)
 		const l = this.look[stream]
 		let to: HTMLElement = line
 		if (l !== plain) {

@@ -8,7 +8,7 @@ import { CopyButton, Empty } from '../parts/basics'
 import { OutputPane } from '../parts/output'
 import { facts, reason, sentence, verdict } from '../record'
 import { t } from '../texts'
-import { clock } from '../clock'
+import { clock, now } from '../clock'
 import type { Stream } from './programs'
 
 const TAIL = 16384
@@ -19,7 +19,7 @@ export interface Run {
 	stopped?: boolean
 	tail: string // the last of what it printed to stderr
 }
-export const newRun = (key: string, title: string, stream: Stream | null): Run => ({ key, title, started: new Date().toISOString(), stream, record: stream ? stream.record : signal(null), open: signal(true), text: null, tail: '' })
+export const newRun = (key: string, title: string, stream: Stream | null): Run => ({ key, title, started: new Date(now()).toISOString(), stream, record: stream ? stream.record : signal(null), open: signal(true), text: null, tail: '' })
 
 function Group({ run, onPlace, onStop }: { run: Run, onPlace: (file: string, line: number, column: number) => void, onStop: (r: Run) => void }) {
 	const place = useRef<HTMLDivElement>(null), pane = useRef<OutputPane | null>(null)

@@ -42,7 +42,9 @@ export default function TerminalPane({ stream, shown, onEnd }: { stream: Stream,
 		term.textarea?.setAttribute('aria-label', t.term.label)
 		parts.current = { term, fit }
 		const encoder = new TextEncoder()
-		term.onData((d) => stream.write(encoder.encode(d)))
+		// What the history of a program asks was answered when it was written; a second answer would be typed into the shell.
+		let old = false
+		term.onData((d) => { if (!old) stream.write(encoder.encode(d)) })
 		term.onBinary((d) => stream.write(Uint8Array.from(d, (c) => c.charCodeAt(0))))
 		term.onResize(({ rows, cols }) => stream.resize(rows, cols))
 		term.attachCustomKeyEventHandler((e) => {
@@ -50,7 +52,10 @@ export default function TerminalPane({ stream, shown, onEnd }: { stream: Stream,
 			if (e.type === 'keydown' && e.ctrlKey && e.shiftKey && e.key === 'C' && term.hasSelection()) { void navigator.clipboard?.writeText(term.getSelection()); e.preventDefault() }
 			return !ours
 		})
-		stream.begin((_s, data) => new Promise((done) => term.write(data, done)))
+		stream.begin((_s, data, isOld) => new Promise((done) => {
+			if (isOld) term.write('', () => { old = true })
+			term.write(data, () => { old = false; done() })
+		}))
 		const undo = [
 			effect(() => { dark.value; requestAnimationFrame(() => { term.options.theme = look() }) }),
 			effect(() => { if (stream.dropped.value) term.write(`\r\n\x1b[7m ${t.output.droppedBytes(bytes(stream.dropped.value))} \x1b[0m\r\n`) }),

@@ -15,7 +15,7 @@ export interface TreeProps { files: Files, onOpen: (path: string) => void, activ
 
 export function Tree({ files, onOpen, active, onMoved, onRemoved, uploadMost }: TreeProps) {
 	const at = useSignal(0), top = useSignal(0), height = useSignal(400), naming = useSignal<{ kind: 'file' | 'folder' | 'rename', folder: string, entry?: Entry } | null>(null)
-	const over = useSignal<string | null>(null), sending = useSignal<{ done: number, all: number, abort: AbortController } | null>(null)
+	const over = useSignal<string | null>(null), sending = useSignal<{ done: number, all: number, percent: number, abort: AbortController } | null>(null)
 	const list = useRef<HTMLDivElement>(null), picker = useRef<HTMLInputElement>(null)
 	const rows = files.rows(), root = files.folders.value.get(HOME), now = Math.max(0, Math.min(at.value, rows.length - 1))
 	const may = session.mayEdit.value
@@ -24,7 +24,7 @@ export function Tree({ files, onOpen, active, onMoved, onRemoved, uploadMost }: 
 		const size = new ResizeObserver(() => { height.value = list.current?.clientHeight ?? 400 })
 		if (list.current) size.observe(list.current)
 		return () => size.disconnect()
-	}, [root === undefined])
+	}, [!root || !!root.error || !rows.length]) // whether the list is there
 
 	const see = (i: number) => {
 		at.value = i
@@ -35,7 +35,7 @@ export function Tree({ files, onOpen, active, onMoved, onRemoved, uploadMost }: 
 	const act = (i: number) => {
 		const r = rows[i]
 		if (!r) return
-		if (r.more) void files.load(r.more, files.folders.value.get(r.more)?.next ?? undefined)
+		if (r.more) void files.load(r.more, true)
 		else if (isFolder(r.entry)) files.toggle(r.entry.path)
 		else onOpen(r.entry.path)
 	}
@@ -73,12 +73,13 @@ export function Tree({ files, onOpen, active, onMoved, onRemoved, uploadMost }: 
 	const upload = async (all: { path: string, file: File }[], folder: string) => {
 		const big = uploadMost > 0 && all.find((f) => f.file.size > uploadMost)
 		if (big) { toast({ text: t.files.tooLarge(big.path, bytes(uploadMost)), kind: 'bad' }); return }
-		const abort = new AbortController()
-		sending.value = { done: 0, all: all.length, abort }
+		const abort = new AbortController(), size = all.reduce((n, f) => n + f.file.size, 0)
+		let before = 0
 		for (const [i, f] of all.entries()) {
-			if (abort.signal.aborted) break
-			sending.value = { done: i, all: all.length, abort }
-			try { await files.write(join(folder, f.path), f.file) } catch (e) { failed(e); break }
+			const progress = (sent: number) => { sending.value = { done: i, all: all.length, percent: size ? Math.floor((before + Math.min(sent, f.file.size)) * 100 / size) : 0, abort } }
+			progress(0)
+			try { await files.upload(join(folder, f.path), f.file, abort.signal, progress) } catch (e) { if (!abort.signal.aborted) failed(e); break }
+			before += f.file.size
 		}
 		sending.value = null
 		void files.load(folder)
@@ -116,6 +117,8 @@ export function Tree({ files, onOpen, active, onMoved, onRemoved, uploadMost }: 
 		},
 	})
 	const from = Math.max(0, Math.floor(top.value / ROW) - 5), to = Math.min(rows.length, Math.ceil((top.value + height.value) / ROW) + 5)
+	const more = rows.slice(from, to).find((r) => r.more)?.more // the end of what was read is seen
+	useEffect(() => { if (more && !files.folders.value.get(more)?.error) void files.load(more, true) }, [more, rows])
 	const field = (level: number) => <NameField value={naming.value?.entry?.name ?? ''} label={naming.value?.kind === 'rename' ? t.rename : naming.value?.kind === 'folder' ? t.files.newFolder : t.files.newFile} level={level} done={(n) => void finish(n)} />
 	return <section class="tree" aria-label={t.files.title} {...drop(HOME)} onDragLeave={() => { over.value = null }}>
 		<header><h2>{t.files.title}</h2>
@@ -135,7 +138,7 @@ export function Tree({ files, onOpen, active, onMoved, onRemoved, uploadMost }: 
 						return <div role="treeitem" id={`row-${n}`} key={r.entry.path} aria-level={r.level} aria-expanded={folder ? r.open : undefined} aria-selected={n === now}
 							class={`row-item ${r.entry.path === active ? 'active' : ''} ${over.value === r.entry.path ? 'over' : ''}`} style={{ top: `${n * ROW}px`, paddingLeft: `${8 + (r.level - 1) * 14}px` }}
 							onClick={(e) => { if ((e.target as Element).closest('.menu, input')) return; at.value = n; act(n) }} {...(folder ? drop(r.entry.path) : {})}>
-							{r.more ? <span class="more-link">{t.loadMore}</span> : <>
+							{r.more ? <span class="more-link">{files.folders.value.get(r.more)?.error ? t.loadMore : t.files.reading}</span> : <>
 								<span class="twist">{folder && <Icon name={r.open ? 'chevron-down' : 'chevron-right'} size={14} />}</span>
 								<Icon name={folder ? (r.open ? 'folder-open' : 'folder') : 'file'} size={15} />
 								{naming.value?.entry?.path === r.entry.path ? field(r.level) : <bdi class="file-name" title={shortPath(shown(r.entry.path))}>{shown(r.entry.name)}</bdi>}
@@ -144,7 +147,7 @@ export function Tree({ files, onOpen, active, onMoved, onRemoved, uploadMost }: 
 					})}
 				</div>
 			</div>}
-		{sending.value && <div class="sending" role="status"><span>{t.files.sending(sending.value.done + 1, sending.value.all)}</span><button class="small" onClick={() => sending.value?.abort.abort()}>{t.cancel}</button></div>}
+		{sending.value && <div class="sending" role="status"><span>{t.files.sending(sending.value.done + 1, sending.value.all, sending.value.percent)}</span><button class="small" onClick={() => sending.value?.abort.abort()}>{t.cancel}</button></div>}
 		{over.value === HOME && <div class="drop-here" aria-hidden="true">{t.files.dropHere}</div>}
 	</section>
 }

@@ -1,6 +1,6 @@
 // The files of a box: folders are read when they are opened and read again when something in them changes.
-import { signal } from '@preact/signals'
-import { ApiError, api, box as boxPath, request, type Page } from '../api'
+import { computed, signal } from '@preact/signals'
+import { ApiError, api, box as boxPath, request, upload, type Page } from '../api'
 
 export const HOME = '/home/user'
 export interface Entry { name: string, path: string, type: string, size: number, mode: string, mtime: string, etag: string }
@@ -15,6 +15,10 @@ export const join = (folder: string, name: string) => `${folder === '/' ? '' : f
 /** A name as it can be shown: what would break the line or turn its direction is made visible. */
 export const shown = (name: string) => name.replace(/[\x00-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => c === '\n' ? '⏎' : '�')
 
+const PAGE_FIRST = 1000, PAGE_NEXT = 10000 // the API sends no more in one answer
+const names = new Intl.Collator(undefined, { numeric: true })
+const inOrder = (a: Entry, b: Entry) => Number(isFolder(b)) - Number(isFolder(a)) || names.compare(a.name, b.name)
+
 export class Files {
 	readonly folders = signal<ReadonlyMap<string, Folder>>(new Map())
 	readonly open = signal<ReadonlySet<string>>(new Set([HOME]))
@@ -28,14 +32,26 @@ export class Files {
 		this.folders.value = next
 	}
 
-	async load(path: string, after?: string): Promise<void> {
-		this.set(path, { loading: true })
+	private async page(path: string, limit: number, after: string | null): Promise<Page<Entry>> {
+		const page = await api<Page<Entry>>(`${boxPath(this.box)}/files/list?${new URLSearchParams({ path, limit: String(limit), ...(after && { after }) })}`)
+		page.items.sort(inOrder)
+		return page
+	}
+
+	/** Reads a folder: from its beginning as far as it was read before, or one page more. */
+	async load(path: string, more = false): Promise<void> {
+		const old = this.folders.value.get(path)
+		if (more && (old?.loading || !old?.next)) return
+		this.set(path, { loading: true, error: null })
 		try {
-			const q = new URLSearchParams({ path, limit: '1000', ...(after && { after }) })
-			const page = await api<Page<Entry>>(`${boxPath(this.box)}/files/list?${q}`)
-			const old = after ? this.folders.value.get(path)?.items ?? [] : []
-			const items = [...old, ...page.items].sort((a, b) => Number(b.type === 'folder' || b.type === 'directory') - Number(a.type === 'folder' || a.type === 'directory') || a.name.localeCompare(b.name, undefined, { numeric: true }))
-			this.set(path, { items, next: page.next, error: null, loading: false })
+			let { items, next } = more ? await this.page(path, PAGE_NEXT, old!.next) : await this.page(path, Math.min(PAGE_NEXT, Math.max(PAGE_FIRST, old?.items.length ?? 0)), null)
+			if (more) items = [...old!.items, ...items].sort(inOrder) // two sorted parts: merged in one pass
+			while (!more && next && items.length < (old?.items.length ?? 0)) {
+				const page = await this.page(path, PAGE_NEXT, next)
+				items = [...items, ...page.items].sort(inOrder)
+				next = page.next
+			}
+			this.set(path, { items, next, error: null, loading: false })
 		} catch (e) {
 			if (e instanceof ApiError && e.status === 404 && path !== HOME) { // the folder is gone
 				const next = new Map(this.folders.value)
@@ -47,10 +63,11 @@ export class Files {
 		}
 	}
 
-	/** Something in it changed; of many changes the last is looked at. */
+	/** Something in it changed; of many changes the last is looked at. A large folder is read again less often. */
 	soon(path: string) {
-		if (!this.folders.value.has(path) || this.timers.has(path)) return
-		this.timers.set(path, setTimeout(() => { this.timers.delete(path); void this.load(path) }, 250))
+		const folder = this.folders.value.get(path)
+		if (!folder || this.timers.has(path)) return
+		this.timers.set(path, setTimeout(() => { this.timers.delete(path); void this.load(path) }, Math.max(250, folder.items.length / 20)))
 	}
 
 	reload() { for (const path of this.folders.value.keys()) void this.load(path) }
@@ -68,7 +85,8 @@ export class Files {
 		for (let p = parentOf(path); p.startsWith(HOME); p = parentOf(p)) this.toggle(p, true)
 	}
 
-	rows(): Row[] {
+	rows() { return this.drawn.value }
+	private readonly drawn = computed((): Row[] => {
 		const out: Row[] = []
 		const walk = (path: string, level: number) => {
 			const f = this.folders.value.get(path)
@@ -82,7 +100,7 @@ export class Files {
 		}
 		walk(HOME, 1)
 		return out
-	}
+	})
 
 	// ---- changes ----
 
@@ -90,6 +108,9 @@ export class Files {
 		return (await request(`${boxPath(this.box)}/files?${new URLSearchParams({ path })}`, {
 			method: 'PUT', raw: body, keepalive, headers: { 'Content-Type': 'application/octet-stream', ...(match && { 'If-Match': match }) },
 		})).json()
+	}
+	async upload(path: string, file: File, signal: AbortSignal, progress: (sent: number) => void) {
+		await upload(`${boxPath(this.box)}/files?${new URLSearchParams({ path })}`, file, signal, progress)
 	}
 	async create(path: string): Promise<Entry> {
 		const e: Entry = await (await request(`${boxPath(this.box)}/files?${new URLSearchParams({ path, new: 'true' })}`, { method: 'PUT', raw: '', headers: { 'Content-Type': 'application/octet-stream' } })).json()
@@ -114,7 +135,7 @@ export class Files {
 		const answer = await request(folder ? `${boxPath(this.box)}/files/archive?${new URLSearchParams({ path: e.path, format: 'tar.gz' })}` : `${boxPath(this.box)}/files?${new URLSearchParams({ path: e.path })}`)
 		const link = document.createElement('a'), address = URL.createObjectURL(new Blob([await answer.blob()], { type: 'application/octet-stream' }))
 		link.href = address
-		link.download = folder ? `${e.name}.tar.gz` : e.name
+		link.download = shown(folder ? `${e.name}.tar.gz` : e.name)
 		link.click()
 		setTimeout(() => URL.revokeObjectURL(address), 60000)
 	}

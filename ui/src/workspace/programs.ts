@@ -4,7 +4,8 @@ import { ApiError, api, box as boxPath, type Page, type RunRecord } from '../api
 import { socket, type Channel } from '../socket'
 
 export interface Exec { id: string, state: string, kind: string, tag: string, command: string[], started: string, pty: boolean }
-export type Sink = (stream: 0 | 1, data: Uint8Array) => Promise<void> | void
+/** old: the program wrote it before this page was there. */
+export type Sink = (stream: 0 | 1, data: Uint8Array, old: boolean) => Promise<void> | void
 const WINDOW = 256 << 10, STEP = 64 << 10
 
 /** The streams of one program from a byte on, whatever happens to the connection. */
@@ -16,10 +17,12 @@ export class Stream {
 	private offset: [number, number] = [0, 0]
 	private eaten: [number, number] = [0, 0]
 	private told: [number, number] = [WINDOW, WINDOW]
+	private history: [number, number]
 	private channel: Channel | null = null
 	sink: Sink | null = null
 
-	constructor(readonly box: string, readonly exec: string, private kind: 'exec' | 'pty') {}
+	/** found: it was started before this page was loaded. */
+	constructor(readonly box: string, readonly exec: string, private kind: 'exec' | 'pty', found = false) { this.history = found ? [Infinity, Infinity] : [0, 0] }
 
 	/** What comes goes to the sink; the program is slowed down to the speed of the sink. */
 	begin(sink: Sink) {
@@ -30,8 +33,9 @@ export class Stream {
 				return { kind: this.kind, box: this.box, exec: this.exec, stdout: this.offset[0], stderr: this.offset[1], stdout_credit: this.told[0], stderr_credit: this.told[1] }
 			},
 			message: (m) => {
+				const s = m.stream === 'stderr' ? 1 : 0
+				if (m.op === 'reading') this.history[s] = Math.min(this.history[s], m.tip) // of the first time: later losses of the connection are no history
 				if (m.op === 'reading' && m.dropped > 0) {
-					const s = m.stream === 'stderr' ? 1 : 0
 					this.dropped.value += m.dropped
 					this.offset[s] = Math.max(this.offset[s], m.from)
 					this.eaten[s] = Math.max(this.eaten[s], m.from)
@@ -44,8 +48,9 @@ export class Stream {
 				const fresh = data.subarray(Math.max(0, this.offset[s] - offset))
 				this.offset[s] = offset + data.length
 				const done = () => { this.eaten[s] += fresh.length; if (this.told[s] - this.eaten[s] < WINDOW - STEP) this.credit(s) }
-				const wait = this.sink!(s, fresh)
-				if (wait) void wait.then(done)
+				const from = this.offset[s] - fresh.length, old = Math.max(0, Math.min(fresh.length, this.history[s] - from))
+				const parts = [old > 0 ? this.sink!(s, fresh.subarray(0, old), true) : undefined, old < fresh.length ? this.sink!(s, fresh.subarray(old), false) : undefined].filter((p) => p)
+				if (parts.length) void Promise.all(parts).then(done)
 				else done()
 			},
 			over: (e) => { this.failure.value = e; this.over.value = true },
