@@ -40,6 +40,9 @@ library: build ## every program of the planner's library in every language (need
 bench-ui: build ## how quick the web UI is on loopback (needs root, chromium)
 	@ui/test/bench.sh
 
+bounds-ui: build ## the web UI with 30 s offline, 1 GB of output, 100,000 files (needs root, chromium; minutes)
+	@UI_OFFLINE_S=30 UI_FLOOD_MB=1000 UI_FILES=100000 tests/run -b build tests/system/ui_bounds.sh
+
 screenshots: build ## every screen of the web UI into build/screenshots (needs root, chromium)
 	@ui/test/screenshots.sh
 
@@ -72,4 +75,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm bench-pipeline bench-programs bench-e2b bench-planner library bench-ui screenshots fuzz tenant chaos soak install uninstall check-clean format clean
+.PHONY: help build test check bench bench-warm bench-pipeline bench-programs bench-e2b bench-planner library bench-ui bounds-ui screenshots fuzz tenant chaos soak install uninstall check-clean format clean
