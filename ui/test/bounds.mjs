@@ -56,7 +56,7 @@ async function proxy(what) {
 
 // ---- connections ----
 
-test('offline for a while: it is said, typing continues, and no text and no output is lost', async (x) => {
+test('offline for a while: a banner, typing continues, and no text and no output is lost', async (x) => {
 	const box = await newBox({ 'a.txt': '', 'count.py': 'import time\nfor n in range(10**6):\n    print(f"n={n};", flush=True)\n    time.sleep(0.02)\n    if open("stop").read(): break\nprint("last", n)\n', stop: '' })
 	const page = x.page = await open(box, 'count.py')
 	await page.click('.bar .primary')
@@ -106,7 +106,7 @@ test('a proxy that cuts WebSockets: every number arrives once', async (x) => {
 	between.close()
 })
 
-test('a proxy that refuses WebSockets: the page says so, its lists are filled, and programs run', async (x) => {
+test('a proxy that refuses WebSockets: the page states it, its lists are filled, and programs run', async (x) => {
 	const between = await proxy({ sockets: 'refuse' }), box = await newBox()
 	const page = x.page = await newPage()
 	await page.addInitScript((k) => sessionStorage.setItem('atoll.key', k), key)
@@ -216,7 +216,7 @@ test('a file of 200 MB: the limit of the editor, a download, an upload with prog
 	await page.setInputFiles('.tree input[type=file]', join(dir, 'up.bin'))
 	await soon('progress', async () => / \d+ %/.test(await page.textContent('.sending')))
 	await page.click('.sending >> text=Cancel')
-	await soon('it is over', async () => await page.locator('.sending').count() === 0)
+	await soon('its end', async () => await page.locator('.sending').count() === 0)
 	await speed(-1)
 	const after = await call('GET', `/v1/boxes/${box}/files/stat?path=up.bin`)
 	ok(after.status === 404, `a cancelled upload left a file of ${after.body.size} bytes`)
