@@ -77,11 +77,6 @@ _Noreturn void init_main(long *stack)
 	loop_init();
 	exec_init();
 	conn_init(KEEPER_FD, LISTEN_FD);
-	/* From here on the end of the first connection means that no client wants this box
-	 * (conn_sweep()). The signal could not mean that: a keeper that is killed after it has
-	 * handed the box out, and before init was scheduled to read KEEP, would end a box that
-	 * its client already has. */
-	sys_prctl(PR_SET_PDEATHSIG, 0, 0);
 	for (;;) {
 		exec_timers();
 		tcp_timers();

@@ -310,7 +310,7 @@ static const struct launch_step {
 	  FEATURE_BIT(FEATURE_UIDRANGE) },
 	{ ROW("capabilities", "init keeps what starting programs takes"), launch_capabilities, 0 },
 	/* After the ids have changed: the kernel clears it with them. */
-	{ ROW("death signal", "ends with the keeper until the keeper has recorded the box"), death_signal, 0 },
+	{ ROW("death signal", "ends with the keeper until init is executed"), death_signal, 0 },
 	/* Without it, an unprivileged process may not load a filter at all. */
 	{ ROW("no new privileges", "no setuid program can undo any of this"), no_new_privs, 0 },
 	{ ROW("landlock", "a second barrier after the mounts"), second_wall, FEATURE_BIT(FEATURE_LANDLOCK) },
@@ -395,6 +395,11 @@ static int child_main(void *arg)
 			return 1;
 	if (l->go != 1 || run_rows(&l->ctx) < 0)
 		return 1;
+	/* From here on the end of its first connection means to init that no client wants this box.
+	 * The signal could not mean that: a keeper that exits after it has handed the box out, and
+	 * before init was scheduled for the first time, would end a box that its client already
+	 * has. If the keeper has exited by now, exec closes the descriptors of the keeper. */
+	prctl(PR_SET_PDEATHSIG, 0);
 	l->execing = 1;
 	syscall(SYS_execveat, IMAGE_FD, "", argv, env, AT_EMPTY_PATH);
 	l->execing = 0;

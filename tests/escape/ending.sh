@@ -31,7 +31,7 @@ a_box_ends_with_its_client() {
 # HostDoS: a program that stops every process of its user, including file workers
 a_box_cannot_hang_its_client() {
 	status=0
-	timeout -s KILL 10 "$ATOLL" run --time 1s --report r.json -- sh -c \
+	timeout -s KILL 60 "$ATOLL" run --time 1s --report r.json -- sh -c \
 		'(setsid sh -c "while :; do kill -STOP -1; done" >/dev/null 2>&1 &) ; sleep 60' </dev/null 2>err || status=$?
 	[ "$status" != 137 ] || escaped "its client waits without limit"
 	is "$status" 124 # the wall limit
@@ -62,7 +62,7 @@ a_pooled_box_ends_with_its_keeper() {
 	is "$said" R
 	waiting() { boxes=$(children "$keeper" atoll-init); [ "$(echo "$boxes" | wc -w)" = 2 ]; }
 	soon waiting
-	kill -9 "$keeper" # before init runs, the death signal ends it, later the end of its first connection
+	kill -9 "$keeper" # before init is executed, the death signal ends it, later the end of its first connection
 	wait "$keeper" 2>/dev/null || :
 	if ! (soon ended $boxes) >/dev/null; then
 		kill -9 $boxes

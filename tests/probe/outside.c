@@ -3,6 +3,7 @@
 #include "probe.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -12,11 +13,14 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pty.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -141,6 +145,67 @@ int outside_on_terminal(char **command)
 	fflush(stdout);
 	waitpid(pid, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+/* ---- a machine that does not schedule a new process ---- */
+
+static int trace_all_threads(const char *pid)
+{
+	long options =
+		PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
+	char path[64];
+	const struct dirent *d;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/task", pid);
+	tasks = opendir(path);
+	while (tasks && (d = readdir(tasks)))
+		if (d->d_name[0] != '.' &&
+		    ptrace(PTRACE_SEIZE, atoi(d->d_name), NULL, (void *)options) < 0)
+			return -1;
+	return tasks ? closedir(tasks) : -1;
+}
+
+/* Lets every traced process continue but the first one that executes a program: it stays where it is,
+ * before its first instruction. */
+static void continue_traced(void)
+{
+	static int held;
+	pid_t pid;
+	int status;
+
+	while ((pid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
+		int event = status >> 16, signo = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+
+		if (event == PTRACE_EVENT_EXEC && !held) {
+			held = pid;
+			printf("held %d\n", held);
+		} else if (WIFSTOPPED(status)) {
+			ptrace(PTRACE_CONT, pid, NULL, (void *)(long)(event ? 0 : signo));
+		}
+	}
+}
+
+int outside_hold_exec(const char *pid)
+{
+	struct signalfd_siginfo si;
+	sigset_t set;
+	struct pollfd on[2] = { { .fd = 0, .events = POLLIN }, { .events = POLLIN } };
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	on[1].fd = signalfd(-1, &set, SFD_CLOEXEC);
+	if (on[1].fd < 0 || trace_all_threads(pid) < 0) {
+		perror("probe: trace");
+		return 3;
+	}
+	printf("watching\n");
+	while (!on[0].revents)
+		if (poll(on, 2, -1) > 0 && on[1].revents &&
+		    read(on[1].fd, &si, sizeof(si)) == (ssize_t)sizeof(si))
+			continue_traced();
+	return 0; /* the kernel detaches from all of them */
 }
 
 /* ---- an older kernel ---- */

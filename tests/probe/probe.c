@@ -13,6 +13,8 @@
  *	probe listen DIR               TCP, abstract and path sockets: counts connections
  *	probe with-key NAME CMD...     runs CMD with a session keyring that holds a secret
  *	probe on-terminal CMD...       runs CMD as leader of a session with a terminal
+ *	probe hold-exec PID            stops the next program that PID starts before its first instruction,
+ *	                               until the end of its stdin: `watching`, `held PID`
  *	probe block CALL... -- CMD...  runs CMD on a kernel without these system calls
  *	probe names PID                owner of its user namespace, seals of its program
  *
@@ -177,6 +179,8 @@ int main(int argc, char **argv)
 		return outside_with_key(arg, argv + 3);
 	if (!strcmp(command, "on-terminal") && arg)
 		return outside_on_terminal(argv + 2);
+	if (!strcmp(command, "hold-exec") && arg)
+		return outside_hold_exec(arg);
 	if (!strcmp(command, "block") && arg)
 		return outside_block(argv + 2);
 	if (!strcmp(command, "names") && arg)

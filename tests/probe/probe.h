@@ -25,5 +25,6 @@ int use_cpu(int seconds_ms, int processes);
 int outside_listen(const char *dir);
 int outside_with_key(const char *description, char **command);
 int outside_on_terminal(char **command);
+int outside_hold_exec(const char *pid);
 int outside_block(char **words);
 int outside_names(const char *pid);

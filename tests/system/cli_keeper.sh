@@ -152,6 +152,28 @@ start_keeper() {
 	said=$(dd bs=4096 count=1 2>/dev/null <ready)
 }
 
+# As on a busy machine: the client has its box, and its init has not run for the first time when the keeper exits.
+a_box_whose_init_has_not_run_yet_survives_its_keeper() {
+	start_keeper "$PWD/r"
+	is "$said" R
+	mkfifo hold
+	"$PROBE" hold-exec "$pid" <hold >held 2>&1 &
+	exec 4>hold
+	soon grep -q . held
+	grep -q watching held || skip "the keeper cannot be traced here: $(cat held)"
+	"$ATOLL" run -v -- echo alive >out 2>err 4>&- &
+	cli=$!
+	soon grep -q ready err
+	soon grep -q held held
+	kill -KILL "$pid"
+	wait "$pid" || :
+	exec 4>&-
+	status=0
+	wait "$cli" || status=$?
+	is "$status $(cat out)" "0 alive" "$(cat err)"
+	end_keeper
+}
+
 boxes_leave_descriptors_for_connections() {
 	start_keeper "$PWD/r" prlimit --nofile=256:256
 	is "$said" R
