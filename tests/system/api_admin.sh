@@ -282,10 +282,11 @@ the_quota_of_cpu_time_per_month_is_enforced() {
 
 the_quota_of_requests_per_second_is_enforced() {
 	make_team rushed '{"requests_per_second":5}'
-	i=0
-	while as "$theirs" api GET /v1/info && [ "$code" = 200 ] && [ $i -lt 200 ]; do i=$((i + 1)); done
+	# By one process, so that a slow machine cannot spread them over time.
+	curl -s --fail-early --fail-with-body -o body -D head -w '%{http_code}\n' -H "X-API-Key: $theirs" "$url/v1/info#[1-200]" >codes || :
+	code=$(tail -1 codes) body=$(cat body)
 	over "requests per second" 1
-	[ $i -ge 9 ] || fail "only $i before the end of the burst"
+	[ "$(grep -cx 200 codes)" -ge 9 ] || fail "only $(grep -cx 200 codes) before the end of the burst"
 	again() { as "$theirs" api GET /v1/info; [ "$code" = 200 ]; }
 	soon again
 }

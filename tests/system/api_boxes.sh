@@ -177,9 +177,13 @@ boxes_are_listed_in_pages() {
 }
 
 an_expired_lifetime_ends_the_box_with_cause_lifetime() {
-	new_box '{"lifetime_ms":4000}'
-	api POST "/v1/boxes/$box/execs" '{"command":"sleep 20"}'
-	is "$(get .cause)" lifetime "$body"
+	new_box '{"lifetime_ms":600000}'
+	curl -sS -o ran -H "X-API-Key: $key" -d '{"command":"exec sleep 4762"}' "$url/v1/boxes/$box/execs" &
+	ran=$!
+	soon processes '^sleep 4762'
+	api PATCH "/v1/boxes/$box" '{"lifetime_ms":300}'
+	wait $ran
+	is "$(jq -r .cause ran)" lifetime "$(cat ran)"
 	api GET "/v1/boxes/$box"
 	is "$(get .cause)" lifetime
 }
@@ -249,9 +253,14 @@ an_idle_timeout_ends_only_a_box_without_activity() {
 	is "$(get '.state + " " + .cause')" "deleted idle"
 }
 
+run_ended() { api GET "/v1/runs/$run" && [ "$(get .state)" = exited ]; }
 a_stopped_box_that_kept_its_files_starts_again() {
-	new_box '{"lifetime_ms":2000,"on_timeout":"keep"}'
-	api POST "/v1/boxes/$box/execs" '{"command":"echo kept >f; sleep 30"}'
+	new_box '{"lifetime_ms":600000,"on_timeout":"keep"}'
+	api POST "/v1/boxes/$box/execs" '{"command":"echo kept >f"}'
+	api POST "/v1/boxes/$box/execs" '{"command":"sleep 100","background":true}'
+	run=$(get .id)
+	api PATCH "/v1/boxes/$box" '{"lifetime_ms":300}'
+	soon run_ended
 	is "$(get .cause)" lifetime
 	api GET "/v1/boxes/$box"
 	is "$(get .state)" stopped

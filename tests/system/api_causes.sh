@@ -117,9 +117,10 @@ death_by_seccomp_has_cause_policy() {
 }
 
 the_end_of_a_lifetime_has_cause_lifetime() {
-	new_box '{"lifetime_ms":4000}'
+	new_box '{"lifetime_ms":600000}'
 	before=$(counted lifetime)
 	in_background 'sleep 100'
+	api PATCH "/v1/boxes/$box" '{"lifetime_ms":300}'
 	soon ended_as lifetime
 	ends lifetime 137
 	api GET "/v1/boxes/$box"
@@ -127,9 +128,10 @@ the_end_of_a_lifetime_has_cause_lifetime() {
 }
 
 a_box_without_activity_ends_with_cause_idle() {
-	new_box '{"idle_ms":3000}'
+	new_box
 	before=$(counted idle)
 	in_background 'sleep 100'
+	api PATCH "/v1/boxes/$box" '{"idle_ms":300}'
 	# Not by waiting for the exec: that would be activity.
 	soon ended_as idle
 	api GET "/v1/runs/$exec"

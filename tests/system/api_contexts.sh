@@ -13,7 +13,7 @@ context() {
 cell() { api POST "$at/cells" "$(jq -nc --arg code "$1" "{code: \$code${2:+, $2}}")"; }
 # stream CODE [FIELDS]: its events, one a line, into the file events.
 stream() {
-	curl -sS -N --max-time 25 -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' \
+	curl -sS -N --max-time 120 -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' \
 		--data-binary "$(jq -nc --arg code "$1" "{code: \$code${2:+, $2}}")" "$url$at/cells" >events
 }
 # begin CODE: executes a cell in the background; returns when it runs.
@@ -189,7 +189,7 @@ x' 'input: false'
 	is "$(get '.results[0].data["text/plain"]')" 2 "$body"
 	cell '1' 'input: "yes"'
 	is "$code" 400 "$body"
-	curl -sS --max-time 25 -H "X-API-Key: $key" --data-binary '{"code":"input()","input":true}' "$url$at/cells" >answer &
+	curl -sS --max-time 120 -H "X-API-Key: $key" --data-binary '{"code":"input()","input":true}' "$url$at/cells" >answer &
 	answered() { api POST "$at/input" '{"text":"world"}'; [ "$code" = 204 ]; }
 	soon answered
 	wait $!
@@ -455,7 +455,7 @@ a_finished_cell_can_be_read_after_a_server_restart() {
 	kill -9 "$(server_pid)"
 	again() { api GET "$at" && [ "$code" = 200 ]; }
 	soon again
-	curl -sS --max-time 10 -H "X-API-Key: $key" "$url$at/cells/1/events" >events
+	curl -sS --max-time 120 -H "X-API-Key: $key" "$url$at/cells/1/events" >events
 	is "$(jq -r .type events | tr '\n' ' ')" "start stdout result end " "$(cat events)"
 	cell 'print("after")'
 	is "$(get '.stdout + (.cell | tostring)')" "after
@@ -492,7 +492,7 @@ a_cell_timeout_is_enforced_across_a_server_restart() {
 }
 in_time() {
 	soon idle
-	curl -sS --max-time 10 -H "X-API-Key: $key" "$url$at/cells/1/events" >events
+	curl -sS --max-time 120 -H "X-API-Key: $key" "$url$at/cells/1/events" >events
 	is "$(jq -r 'select(.type == "end") | .status + " " + .cause' events)" "interrupted timeout" "$(cat events)"
 }
 
@@ -534,7 +534,7 @@ a_partly_sent_cell_is_rejected_after_a_server_restart_and_the_state_is_kept() {
 	driver=$(get '.results[0].data["text/plain"]')
 	in_box kill -STOP "$driver"
 	head -c 3000000 /dev/zero | tr '\0' x | jq -Rc '{code: ("kept = \"" + . + "\"")}' >large
-	curl -sS -o cut --max-time 25 -H "X-API-Key: $key" --data-binary @large "$url$at/cells" 2>/dev/null &
+	curl -sS -o cut --max-time 120 -H "X-API-Key: $key" --data-binary @large "$url$at/cells" 2>/dev/null &
 	soon busy
 	new_server
 	wait $! || :
@@ -556,7 +556,7 @@ an_unsent_cell_is_rejected_after_a_server_restart_and_the_state_is_kept() {
 	soon processes 'sleep 27.1828'
 	init=$(ps -o ppid= -p "$(processes 'sleep 27.1828' | head -1)" | tr -d ' ')
 	kill -STOP "$init"
-	curl -sS -o cut --max-time 25 -H "X-API-Key: $key" -d '{"code":"kept = 6"}' "$url$at/cells" 2>/dev/null &
+	curl -sS -o cut --max-time 120 -H "X-API-Key: $key" -d '{"code":"kept = 6"}' "$url$at/cells" 2>/dev/null &
 	soon busy
 	kill -9 "$(server_pid)"
 	wait $! || :
@@ -573,7 +573,7 @@ cells_of_two_servers_get_their_own_results() {
 	context
 	cell '0'
 	give() { # NAME CODE
-		curl -sS -o "$1" --max-time 30 -H "X-API-Key: $key" -d "$(jq -nc --arg code "$2" '{code: $code}')" "$url$at/cells" &
+		curl -sS -o "$1" --max-time 120 -H "X-API-Key: $key" -d "$(jq -nc --arg code "$2" '{code: $code}')" "$url$at/cells" &
 	}
 	give one 'import os, time
 while not os.path.exists("/tmp/go"): time.sleep(0.01)

@@ -413,7 +413,7 @@ invalid_event_queries_are_rejected() {
 }
 
 events_of_the_draining_server_are_streamed_by_the_new_one() {
-	curl -sS -o ran -H "X-API-Key: $key" "$url/v1/run" -d '{"command":"echo $HOSTNAME; sleep 3"}' &
+	curl -sS -o ran -H "X-API-Key: $key" "$url/v1/run" -d '{"command":"echo $HOSTNAME; sleep 4761 & wait"}' &
 	ran=$!
 	started() { api GET '/v1/runs?running=1' && [ "$(get '.items | length')" = 1 ]; }
 	soon started
@@ -424,6 +424,7 @@ events_of_the_draining_server_are_streamed_by_the_new_one() {
 	soon next_serves
 	# The old server has the request, the new one our event stream.
 	follow s "&box=$mine&after=0"
+	kill "$(processes '^sleep 4761')"
 	wait $ran
 	soon said s box.ended
 	leave

@@ -8,7 +8,7 @@ f() {
 	method=$1 rest=$2
 	shift 2
 	rc=0
-	code=$(curl -sS -g --max-time 30 -o body -D head -w '%{http_code}' -X "$method" -H "X-API-Key: $key" "$@" \
+	code=$(curl -sS -g --max-time 120 -o body -D head -w '%{http_code}' -X "$method" -H "X-API-Key: $key" "$@" \
 		"$url/v1/boxes/$box/files$rest" 2>curl.err) || rc=$?
 	body=$(tr '\0' '?' <body 2>/dev/null | head -c 4000)
 	path=/v1/boxes/$box/files$rest
@@ -24,15 +24,15 @@ put() { # PATH TEXT
 	f PUT "?path=$1" --data-binary "$2"
 	case $code in 200 | 201) ;; *) fail "put $1: $code $body" ;; esac
 }
-content() { curl -sS -g --max-time 30 -H "X-API-Key: $key" "$url/v1/boxes/$box/files?path=$1"; }
+content() { curl -sS -g --max-time 120 -H "X-API-Key: $key" "$url/v1/boxes/$box/files?path=$1"; }
 names() { f GET "/list?path=$1"; get '[.items[].name] | join(" ")'; }
 # say TEXT SECONDS: raw bytes to the daemon; prints the answer until the daemon closes the connection or SECONDS have
 # passed.
 say() {
-	python3 - "$url" "$1" "${2:-3}" <<-'EOF'
+	python3 - "$url" "$1" "$2" <<-'EOF'
 		import socket, sys
 		host, port = sys.argv[1][7:].split(":")
-		s = socket.create_connection((host, int(port)), 5)
+		s = socket.create_connection((host, int(port)), 60)
 		s.sendall(sys.argv[2].encode("latin1").decode("unicode_escape").encode("latin1"))
 		if sys.argv[3] == "0":
 		    sys.exit()
@@ -236,7 +236,7 @@ a_partial_upload_is_not_visible_in_the_box() {
 	new_box
 	put v before
 	files_left
-	say "PUT /v1/boxes/$box/files?path=v HTTP/1.1\\r\\nHost: localhost\\r\\nX-API-Key: $key\\r\\nContent-Length: 100\\r\\n\\r\\npart" 20 >answer &
+	say "PUT /v1/boxes/$box/files?path=v HTTP/1.1\\r\\nHost: localhost\\r\\nX-API-Key: $key\\r\\nContent-Length: 100\\r\\n\\r\\npart" 60 >answer &
 	pid=$!
 	soon is_uploading
 	sh_in 'ls -A'
@@ -331,7 +331,7 @@ the_death_of_a_box_aborts_its_archive_download() {
 the_death_of_a_box_fails_its_upload() {
 	new_box
 	files_left
-	say "PUT /v1/boxes/$box/files?path=v HTTP/1.1\\r\\nHost: localhost\\r\\nX-API-Key: $key\\r\\nContent-Length: 100\\r\\n\\r\\npart" 20 >answer &
+	say "PUT /v1/boxes/$box/files?path=v HTTP/1.1\\r\\nHost: localhost\\r\\nX-API-Key: $key\\r\\nContent-Length: 100\\r\\n\\r\\npart" 60 >answer &
 	pid=$!
 	soon is_uploading
 	api DELETE "/v1/boxes/$box"
@@ -344,8 +344,9 @@ files_left() { sh_in 'stat -f -c %d .' && left=$out; }
 is_uploading() { sh_in 'stat -f -c %d .' && [ "$out" -lt "$left" ]; }
 
 files_of_a_stopped_box_can_be_read_and_written_without_starting_it() {
-	new_box '{"lifetime_ms":1500,"on_timeout":"keep"}'
+	new_box '{"lifetime_ms":600000,"on_timeout":"keep"}'
 	put f one
+	api PATCH "/v1/boxes/$box" '{"lifetime_ms":300}'
 	soon state_is stopped
 	is "$(content f)" one
 	put g two

@@ -123,7 +123,7 @@ a_url_is_returned_only_for_a_server_that_answers() {
 	fragment '{"template":"gradio-developer","file_path":"app.py","code":"import time\nprint(\"up\", flush=True)\ntime.sleep(100)","port":8501,"timeout_ms":900}'
 	is "$(get '"\(.url) \(.runtimeError.name)"')" "null server_not_ready" "$body"
 	fragment '{"template":"gradio-developer","file_path":"app.py","code":"import os,http.server,time\ntime.sleep(1.5)\nhttp.server.HTTPServer((\"127.0.0.1\",int(os.environ[\"PORT\"])),http.server.SimpleHTTPRequestHandler).serve_forever()","port":8501}'
-	is "$(curl -sS --max-time 20 -o /dev/null -w '%{http_code}' -H "Host: 8501-$(get .sbxId).localhost" "$url/")" 200 "$body"
+	is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' -H "Host: 8501-$(get .sbxId).localhost" "$url/")" 200 "$body"
 }
 
 a_web_application_runs_in_the_background() {
@@ -139,7 +139,7 @@ a_web_application_runs_in_the_background() {
 		[ "$(get .stdout)" = 200 ]
 	}
 	soon answers
-	is "$(curl -sS --max-time 20 -o /dev/null -w '%{http_code}' -H "Host: 7860-$b.localhost" "$url/")" 200
+	is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' -H "Host: 7860-$b.localhost" "$url/")" 200
 	# The next version of the application replaces the running one.
 	fragment "$new"
 	is "$(get .sbxId)" "$b"

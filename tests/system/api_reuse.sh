@@ -199,7 +199,7 @@ cache_entries_survive_the_death_of_the_server() {
 	before true
 	is "$(get .stdout)" front
 	# Killed while the compiler runs: no entry is stored.
-	curl -sS --max-time 20 -H "X-API-Key: $key" -H 'Content-Type: application/json' -o /dev/null \
+	curl -sS --max-time 120 -H "X-API-Key: $key" -H 'Content-Type: application/json' -o /dev/null \
 		-d "$(body_of c "$(says middle)" | jq -c '.code += "\n#include \"/dev/zero\"" | .timeouts = {compile_ms: 60000}')" "$url/v1/run" 2>/dev/null &
 	asked=$!
 	soon processes "/tmp/main.out /home/user/main.c"
@@ -329,7 +329,7 @@ an_e2b_execution_uses_the_compile_cache() {
 		api POST /v2/sandboxes '{"templateID":"code-interpreter-v1"}'
 		is "$code" 201 "$body"
 		box=$(get .sandboxID) token=$(get .envdAccessToken)
-		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary @ask \
+		curl -sS --max-time 120 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary @ask \
 			"$url/execute" >lines
 		is "$(jq -r 'select(.type == "stdout").text' <lines)" e2b "$(cat lines)"
 		api GET "/v1/boxes/$box/execs"
@@ -343,7 +343,7 @@ a_program_that_contains_the_id_of_its_box_is_compiled_per_box() {
 	for _ in 1 2; do
 		api POST /v2/sandboxes '{"templateID":"code-interpreter-v1"}'
 		box=$(get .sandboxID) token=$(get .envdAccessToken)
-		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary @ask \
+		curl -sS --max-time 120 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary @ask \
 			"$url/execute" >lines
 		is "$(jq -r 'select(.type == "stdout").text' <lines)" "$box" "$(cat lines)"
 	done

@@ -100,7 +100,7 @@ a_reload_reads_new_signing_keys_and_rejects_an_invalid_key_set() {
 the_daemon_does_not_start_with_an_invalid_key_set() {
 	echo '{}' >broken.json
 	status=0
-	ATOLL_RUN=$work/run3 ATOLL_OIDC_JWKS=$PWD/broken.json timeout 20 "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/state3" >out 2>err || status=$?
+	ATOLL_RUN=$work/run3 ATOLL_OIDC_JWKS=$PWD/broken.json timeout 120 "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/state3" >out 2>err || status=$?
 	[ $status != 0 ] && [ $status != 124 ] || fail "status $status"
 	has "$(cat err)" "auth.oidc_jwks"
 	has "$(cat err)" "not a set of keys"

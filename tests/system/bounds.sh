@@ -30,7 +30,7 @@ a_box_over_the_maximum_is_rejected_by_every_api() {
 		api POST /v1/run "{\"command\":\"true\",\"limits\":{\"$1\":$2}}"
 		refuses "limits.$3" "$2"
 		echo "{\"command\":\"true\",\"limits\":{\"$1\":$2}}" >item
-		curl -sS -N --max-time 60 -H "X-API-Key: $key" --data-binary @item -o events "$url/v1/batch"
+		curl -sS -N --max-time 120 -H "X-API-Key: $key" --data-binary @item -o events "$url/v1/batch"
 		is "$(jq -r 'select(.type == "result").cause' <events)" invalid "$(cat events)"
 		has "$(cat events)" "limits.$3"
 	done
@@ -96,7 +96,7 @@ sizes_and_times_have_the_same_units_in_api_and_command_line() {
 	api POST /v1/boxes '{"limits":{"pids":"512"}}'
 	has "$(get .error.message)" 'must be an integer'
 	printf '{"command":"true","timeout_ms":"30s","limits":{"mem":"256M"}}\n' >item
-	curl -sS -N --max-time 60 -H "X-API-Key: $key" --data-binary @item -o events "$url/v1/batch"
+	curl -sS -N --max-time 120 -H "X-API-Key: $key" --data-binary @item -o events "$url/v1/batch"
 	is "$(jq -r 'select(.type == "result").verdict' <events)" passed "$(cat events)"
 }
 a_command_has_a_default_wall_limit_unless_it_runs_in_the_background() {

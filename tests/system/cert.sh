@@ -81,11 +81,11 @@ an_invalid_domain_is_rejected() {
 }
 
 # Over the unix socket, where the uid authenticates the client.
-local_api() { curl -sS --max-time 30 --unix-socket "$sock" -o body "$@"; }
+local_api() { curl -sS --max-time 120 --unix-socket "$sock" -o body "$@"; }
 served() { fetch 8000 /left && [ "$(cat body)" = 0 ]; }
 fetch() {
 	name=$1-$box.box.test
-	curl -sS --max-time 30 -o body --cacert "$work/tls/ca.pem" --resolve "$name:$tls_port:127.0.0.1" "https://$name:$tls_port$2"
+	curl -sS --max-time 120 -o body --cacert "$work/tls/ca.pem" --resolve "$name:$tls_port:127.0.0.1" "https://$name:$tls_port$2"
 }
 
 ports_of_boxes_are_reached_by_https() {

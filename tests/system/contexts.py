@@ -22,7 +22,7 @@ HEAD = {"X-API-Key": os.environ["key"]}
 
 
 def ask(method, path, body=None, **head):
-    c = http.client.HTTPConnection(PLACE.hostname, PLACE.port, timeout=30)
+    c = http.client.HTTPConnection(PLACE.hostname, PLACE.port, timeout=120)
     c.request(method, path, json.dumps(body) if body is not None else None, {**HEAD, **head})
     return c.getresponse()
 
@@ -72,7 +72,7 @@ def resume(box, context, code, supervisor):
             cell.take(answer)
         except (OSError, http.client.HTTPException, ValueError):
             pass
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         while not cell.end:
             try:
                 answer = ask("GET", f"{path}/{cell.number}/events?after={cell.at}")

@@ -81,7 +81,7 @@ e2b_metrics_show_cpu_use_of_a_busy_box() {
 batch_items_count_the_cpu_time_of_their_boxes() {
 	before=$(used_ms)
 	jq -nc --arg c "$burner; burn 0.4 /tmp/d; done_with /tmp/d" '{command: $c}' >items
-	curl -sS -N --max-time 60 -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch"
+	curl -sS -N --max-time 120 -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch"
 	at_least "$(jq -r 'select(.type == "result").cpu_ms' <events)" 400 "$(cat events)"
 	at_least "$(($(used_ms) - before))" 400
 }

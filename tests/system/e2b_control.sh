@@ -510,7 +510,7 @@ e2b_volumes_are_volumes_of_atoll() {
 content() {
 	method=$1 what=$2 query=$3
 	shift 3
-	code=$(curl -sS -g --max-time 60 -o body -w '%{http_code}' -X "$method" -H "Authorization: Bearer $key" "$@" "$url/volumecontent/$volume/$what?$query")
+	code=$(curl -sS -g --max-time 120 -o body -w '%{http_code}' -X "$method" -H "Authorization: Bearer $key" "$@" "$url/volumecontent/$volume/$what?$query")
 	body=$(tr '\0' '?' <body)
 }
 

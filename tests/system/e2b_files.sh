@@ -13,7 +13,7 @@ new_sandbox() {
 at() {
 	path=$1
 	shift
-	code=$(curl -sS -g --max-time 30 -o body -D head -w '%{http_code}' "$@" -H "E2b-Sandbox-Id: $box" \
+	code=$(curl -sS -g --max-time 120 -o body -D head -w '%{http_code}' "$@" -H "E2b-Sandbox-Id: $box" \
 		-H 'E2b-Sandbox-Port: 49983' -H "X-Access-Token: $token" "$url$path" 2>curl.err) || :
 	body=$(tr '\0' '?' <body 2>/dev/null | head -c 4000)
 }
@@ -232,7 +232,7 @@ an_invalid_upload_leaves_no_file() {
 	printf -- '--B\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nhalf of' >form
 	at /files -H 'Content-Type: multipart/form-data; boundary=B' --data-binary @form
 	is "$code" 400
-	at /files -H 'Content-Type: multipart/form-data; boundary=B' -H 'Content-Length: 100000' --data-binary @form --max-time 1
+	at /files -H 'Content-Type: multipart/form-data; boundary=B' -H 'Content-Length: 100000' --data-binary @form --max-time 0.3
 	fs ListDir '{"path":"."}'
 	is "$body" '{"entries":[]}'
 	at '/files?path=.' -F file=x
@@ -298,7 +298,7 @@ compose_joins_files_inside_the_box() {
 link() {
 	method=$1 query=$2
 	shift 2
-	code=$(curl -sS -g --max-time 30 -o body -w '%{http_code}' -X "$method" "$@" "$url/files?$query")
+	code=$(curl -sS -g --max-time 120 -o body -w '%{http_code}' -X "$method" "$@" "$url/files?$query")
 	body=$(cat body)
 }
 
@@ -402,7 +402,7 @@ a_watch_stream_reports_changes_until_its_timeout() {
 		host = sys.argv[1][7:]
 		heads = {"E2b-Sandbox-Id": sys.argv[2], "E2b-Sandbox-Port": "49983", "X-Access-Token": sys.argv[3]}
 		def watch(path, ms=None):
-		    c = http.client.HTTPConnection(host, timeout=20)
+		    c = http.client.HTTPConnection(host, timeout=120)
 		    ask = json.dumps({"path": path}).encode()
 		    more = {"connect-timeout-ms": str(ms)} if ms else {}
 		    c.request("POST", "/filesystem.Filesystem/WatchDir", struct.pack(">BI", 0, len(ask)) + ask,
@@ -415,7 +415,7 @@ a_watch_stream_reports_changes_until_its_timeout() {
 		    return flags, json.loads(r.read(n))
 		r = watch("w", 2500)
 		print(*one(r))
-		c = http.client.HTTPConnection(host, timeout=20)
+		c = http.client.HTTPConnection(host, timeout=120)
 		c.request("POST", "/files?path=w/f", "x", {**heads, "content-type": "application/octet-stream"})
 		print(c.getresponse().status)
 		seen = []

@@ -14,7 +14,7 @@ sandbox() {
 envd() {
 	p=$1
 	shift
-	code=$(curl -sS -g --max-time 20 -o body -D head -w '%{http_code}' "$@" "$url$p" 2>curl.err) || :
+	code=$(curl -sS -g --max-time 120 -o body -D head -w '%{http_code}' "$@" "$url$p" 2>curl.err) || :
 	body=$(cat body 2>/dev/null)
 }
 rpc() { envd "/filesystem.Filesystem/$1" -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' -H "X-Access-Token: $token" -H 'Content-Type: application/json' -d "$2"; }
@@ -37,7 +37,7 @@ a_sandbox_that_ends_before_the_body_has_arrived_is_not_found() {
 		          f"Content-Length: {len(body)}\r\n\r\n".encode() + body[:5])
 		def ask(method, path):
 		    r = urllib.request.Request(url + path, method=method, headers={"X-API-Key": key})
-		    return urllib.request.urlopen(r, timeout=10).status
+		    return urllib.request.urlopen(r, timeout=120).status
 		ask("DELETE", f"/sandboxes/{box}")
 		while ask("GET", "/v1/boxes") and box in urllib.request.urlopen(urllib.request.Request(
 		        url + "/v1/boxes", headers={"X-API-Key": key})).read().decode():

@@ -10,7 +10,7 @@ sandbox() {
 }
 # port METHOD PATH [BODY]: of the interpreter.
 port() {
-	code=$(curl -sS --max-time 30 -o body -D head -w '%{http_code}' -X "$1" -H "E2b-Sandbox-Id: $box" \
+	code=$(curl -sS --max-time 120 -o body -D head -w '%{http_code}' -X "$1" -H "E2b-Sandbox-Id: $box" \
 		-H 'E2b-Sandbox-Port: 49999' -H "E2B-Traffic-Access-Token: $traffic" ${3:+--data-binary "$3"} "$url$2")
 	body=$(tr '\0' '?' <body)
 }
@@ -167,13 +167,19 @@ except KeyboardInterrupt:
 	has "$(lines result)" told
 }
 
+connections() { api GET /metrics && sed -n 's/^atoll_http_connections //p' body; }
+connected() { [ "$(connections)" = "$1" ]; }
+
 a_queued_execution_of_a_disconnected_client_is_dropped() {
 	sandbox
 	begin 'import time
 while not __import__("os").path.exists("/tmp/go"): time.sleep(0.02)'
-	curl -sS -N -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "E2B-Traffic-Access-Token: $traffic" --max-time 0.3 \
-		--data-binary '{"code": "open(\"/tmp/never\", \"w\")"}' "$url/execute" >/dev/null 2>&1 || :
-	sleep 1 # the server notices the disconnect only when it writes, which cannot be observed from here
+	before=$(connections)
+	curl -sS -N -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "E2B-Traffic-Access-Token: $traffic" \
+		--data-binary '{"code": "open(\"/tmp/never\", \"w\")"}' "$url/execute" >/dev/null 2>&1 &
+	soon connected $((before + 1))
+	kill $!
+	soon connected "$before" # the server has noticed the disconnect
 	execute 'touch /tmp/go' 'language: "bash"' # another context does not wait
 	execute '__import__("os").path.exists("/tmp/never")'
 	is "$(lines result | jq -r .text)" False

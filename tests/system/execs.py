@@ -23,7 +23,7 @@ def connect(receive=0):
 
 
 def ask(method, path, body=None):
-    c = http.client.HTTPConnection(at.hostname, at.port, timeout=30)
+    c = http.client.HTTPConnection(at.hostname, at.port, timeout=120)
     c.request(method, path, None if body is None else json.dumps(body), head)
     return c, c.getresponse()
 
@@ -116,10 +116,10 @@ def terminal():
     path, text, mark = sys.argv[2], sys.argv[3].encode().decode("unicode_escape"), sys.argv[4]
     c, r = ask("GET", path + "/output")
     seen = ""
-    k = http.client.HTTPConnection(at.hostname, at.port, timeout=30)
+    k = http.client.HTTPConnection(at.hostname, at.port, timeout=120)
     k.request("POST", path + "/stdin", text.encode("latin-1"), head)
     assert k.getresponse().status == 200
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     for line in r:
         e = json.loads(line)
         seen += e.get("data", "")

@@ -12,7 +12,7 @@ py() { python3 "$here/http_hostile.py" "$1" "$url" "$key" || fail "$1"; }
 plain() {
 	p=$1
 	shift
-	code=$(curl -sS -g --max-time 20 -o body -D head -w '%{http_code}' "$@" "$url$p" 2>curl.err) || :
+	code=$(curl -sS -g --max-time 120 -o body -D head -w '%{http_code}' "$@" "$url$p" 2>curl.err) || :
 	body=$(cat body 2>/dev/null)
 }
 lines() { grep -ci "^$1:" head; }

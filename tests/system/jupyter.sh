@@ -24,7 +24,7 @@ living() {
 cell() { api POST "$at/cells" "$(jq -nc --arg code "$1" "{code: \$code${2:+, $2}}")"; }
 begin() { # CODE: in the background; returns when it runs
 	: >events
-	curl -sS -N --max-time 25 -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' \
+	curl -sS -N --max-time 120 -H "X-API-Key: $key" -H 'Accept: application/x-ndjson' \
 		--data-binary "$(jq -nc --arg code "$1" '{code: $code}')" "$url$at/cells" >events &
 	streaming=$!
 	soon grep -q '"start"' events
@@ -314,7 +314,7 @@ e2b_clients_name_a_kernel_as_a_language() {
 	api POST /v2/sandboxes '{"templateID":"base"}'
 	box=$(get .sandboxID) token=$(get .envdAccessToken)
 	execute() {
-		curl -sS --max-time 30 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary "$1" "$url/execute" >lines
+		curl -sS --max-time 120 -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary "$1" "$url/execute" >lines
 	}
 	execute '{"language":"jupyter:python3","code":"x = 6; x * 7"}'
 	is "$(jq -r 'select(.type == "result") | (.is_main_result | tostring) + .text' lines)" true42 "$(cat lines)"

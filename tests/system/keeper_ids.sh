@@ -35,7 +35,7 @@ a_ninth_keeper_is_refused_and_its_daemon_does_not_start() {
 	start_keeper "$PWD/r9"
 	has "$said" "keepers of this host have all user ids"
 	status=0
-	ATOLL_RUN=$PWD/r9 timeout 30 "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/state" >serve.out 2>&1 || status=$?
+	ATOLL_RUN=$PWD/r9 timeout 120 "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/state" >serve.out 2>&1 || status=$?
 	end_all $pids
 	is "$status" 1 "$(cat serve.out)"
 	has "$(cat serve.out)" "cannot serve without a keeper: start a keeper: 8 keepers of this host have all user ids"

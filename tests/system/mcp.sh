@@ -9,7 +9,7 @@ META="\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"$V\",\"io.modelco
 post() {
 	data=$1
 	shift
-	code=$(curl -sS -g --max-time 30 -o body -D head -w '%{http_code}' -H "Authorization: Bearer $key" \
+	code=$(curl -sS -g --max-time 120 -o body -D head -w '%{http_code}' -H "Authorization: Bearer $key" \
 		-H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \
 		"$@" --data-binary "$data" "$url/mcp" 2>curl.err) || :
 	body=$(tr '\0' '?' <body 2>/dev/null)
@@ -210,7 +210,7 @@ the_oldest_session_is_removed_when_there_are_too_many() {
 }
 # end_session: DELETE; sets code.
 end_session() {
-	code=$(curl -sS --max-time 30 -o body -w '%{http_code}' -X DELETE -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" "$url/mcp")
+	code=$(curl -sS --max-time 120 -o body -w '%{http_code}' -X DELETE -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" "$url/mcp")
 }
 another_server() { p=$(server_pid) && [ "$p" ] && [ "$p" != "$was" ]; }
 kill_server() {
@@ -278,7 +278,7 @@ an_invalid_session_id_is_rejected() {
 a_call_that_was_running_in_a_killed_server_can_be_repeated() {
 	hello
 	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
-	curl -sS --max-time 30 -o other -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" --data-binary \
+	curl -sS --max-time 120 -o other -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" --data-binary \
 		'{"jsonrpc":"2.0","id":98,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"exec sleep 7343"}}}' "$url/mcp" 2>/dev/null &
 	client=$!
 	soon pgrep -f '^sleep 7343'
@@ -313,7 +313,7 @@ log_notifications_are_sent_when_requested() {
 a_disconnect_cancels_a_call_of_the_stateless_protocol() {
 	modern tools/call '"name":"run_command","arguments":{"command":"true"}' run_command # the box exists now
 	modern_sleep() {
-		curl -sS --max-time 30 -o /dev/null -H "Authorization: Bearer $key" -H "MCP-Protocol-Version: $V" -H 'Mcp-Method: tools/call' \
+		curl -sS --max-time 120 -o /dev/null -H "Authorization: Bearer $key" -H "MCP-Protocol-Version: $V" -H 'Mcp-Method: tools/call' \
 			-H 'Mcp-Name: run_command' --data-binary "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"run_command\",\"arguments\":{\"command\":\"exec sleep 7341\"},$META}}" "$url/mcp" &
 		client=$!
 	}
@@ -325,7 +325,7 @@ a_disconnect_cancels_a_call_of_the_stateless_protocol() {
 a_notification_cancels_a_call_of_the_session_protocol() {
 	hello
 	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
-	curl -sS --max-time 30 -o other -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" --data-binary \
+	curl -sS --max-time 120 -o other -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" --data-binary \
 		'{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"exec sleep 7342"}}}' "$url/mcp" 2>/dev/null &
 	soon pgrep -f '^sleep 7342'
 	post '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"99"}}' -H "Mcp-Session-Id: $session"
@@ -375,7 +375,7 @@ prompts_are_returned_with_their_arguments() {
 
 # stdio LINE...: to `atoll mcp`; its lines are in ./lines.
 stdio() {
-	printf '%s\n' "$@" | ATOLL_KEY=$key timeout 20 "$ATOLL" -H "$url" mcp >lines 2>err || fail "status $?: $(cat err)"
+	printf '%s\n' "$@" | ATOLL_KEY=$key timeout 120 "$ATOLL" -H "$url" mcp >lines 2>err || fail "status $?: $(cat err)"
 }
 stdio_supports_both_protocol_versions() {
 	stdio '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}' \
@@ -413,7 +413,7 @@ stdio_cancels_in_both_protocol_versions() {
 		def there():
 		    return subprocess.run(["pgrep", "-f", "^sleep 735" + old], capture_output=True).returncode == 0
 		def until(what):
-		    end = time.time() + 10
+		    end = time.time() + 60
 		    while time.time() < end:
 		        if what(): return
 		        time.sleep(0.02)
@@ -426,7 +426,7 @@ stdio_cancels_in_both_protocol_versions() {
 		say(method="notifications/cancelled", params={"requestId": 1})
 		until(lambda: not there())
 		p.stdin.close()
-		p.wait(20)
+		p.wait(60)
 	PY
 	for old in 0 1; do
 		ATOLL_KEY=$key python3 cancel.py "$ATOLL" "$url" $old || fail "era $old"
@@ -451,7 +451,7 @@ stdio_continues_when_the_daemon_has_lost_its_session() {
 		answer = ask(id=1, method="ping")
 		assert answer.get("result") == {}, answer
 		p.stdin.close()
-		assert p.wait(20) == 0
+		assert p.wait(60) == 0
 	PY
 	ATOLL_KEY=$key python3 forget.py "$ATOLL" "$url" "$key"
 }
@@ -464,7 +464,7 @@ stdio_answers_a_call_that_was_running_in_a_killed_server() {
 		def server():
 		    return pids("-P", supervisor, "-x", "atoll-server")
 		def until(what):
-		    end = time.time() + 20
+		    end = time.time() + 60
 		    while time.time() < end:
 		        if what(): return
 		        time.sleep(0.02)
@@ -494,9 +494,9 @@ stdio_answers_a_call_that_was_running_in_a_killed_server() {
 		    assert len(answer(2)["result"]["tools"]) > 5
 		    until(lambda: server() and server() != was)
 		p.stdin.close()
-		assert p.wait(20) == 0
+		assert p.wait(60) == 0
 	PY
-	ATOLL_KEY=$key timeout 60 python3 killed.py "$ATOLL" "$url" "$supervisor" || fail "status $?"
+	ATOLL_KEY=$key timeout 120 python3 killed.py "$ATOLL" "$url" "$supervisor" || fail "status $?"
 }
 
 run_daemon_tests

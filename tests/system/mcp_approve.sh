@@ -11,7 +11,7 @@ client() {
 		url, key, step = sys.argv[1:4]
 		V, M = "2026-07-28", "io.modelcontextprotocol/"
 		def post(doc, **headers):
-		    c = http.client.HTTPConnection(url[7:], timeout=20)
+		    c = http.client.HTTPConnection(url[7:], timeout=120)
 		    c.request("POST", "/mcp", json.dumps(doc), {"Authorization": "Bearer " + key,
 		              "Accept": "application/json, text/event-stream", **headers})
 		    return c.getresponse()
@@ -33,7 +33,7 @@ client() {
 		def replace(kill): # the server, by another one
 		    was = servers()
 		    kill(was)
-		    end = time.time() + 20
+		    end = time.time() + 60
 		    while not set(servers()) - set(was):
 		        assert time.time() < end, "no other server"
 		        time.sleep(0.02)

@@ -134,7 +134,7 @@ each_provider_fault_has_its_status_category_and_retries() {
 		closed 502 network 1 true connect
 	END
 	while read -r m _; do
-		curl -sS --max-time 30 -o "$m.body" -w '%{http_code}' -H "X-API-Key: $key" -H 'Content-Type: application/json' \
+		curl -sS --max-time 120 -o "$m.body" -w '%{http_code}' -H "X-API-Key: $key" -H 'Content-Type: application/json' \
 			--data-binary "{\"text\":\"x\",\"model\":\"$m\"}" "$url/v1/models/ask" >"$m.code" &
 	done <want
 	wait
@@ -175,7 +175,7 @@ keepalives_of_a_provider_do_not_extend_the_deadline() {
 }
 
 a_client_disconnect_cancels_the_completion_and_is_counted() {
-	curl -sS --max-time 20 -o /dev/null -H "X-API-Key: $key" -H 'Content-Type: application/json' \
+	curl -sS --max-time 120 -o /dev/null -H "X-API-Key: $key" -H 'Content-Type: application/json' \
 		--data-binary '{"text":"x","model":"wait"}' "$url/v1/models/ask" 2>/dev/null &
 	client=$!
 	begun() { [ "$(asked wait)" = 1 ]; }
@@ -238,7 +238,7 @@ the_llm_process_is_unprivileged_and_cannot_start_programs() {
 }
 
 an_llm_process_that_exited_is_replaced_and_its_requests_fail() {
-	curl -sS --max-time 20 -o lost.body -w '%{http_code}' -H "X-API-Key: $key" -H 'Content-Type: application/json' \
+	curl -sS --max-time 120 -o lost.body -w '%{http_code}' -H "X-API-Key: $key" -H 'Content-Type: application/json' \
 		--data-binary '{"text":"x","model":"wait"}' "$url/v1/models/ask" >lost.code &
 	waiting=$!
 	before=$(asked wait) old=$(model_pid)
@@ -263,7 +263,7 @@ a_reload_applies_new_models_and_rejects_an_invalid_file() {
 	ask ok
 	is "$code" 200
 	# Requests to the old process are answered by it.
-	curl -sS --max-time 20 -o slow.body -H "X-API-Key: $key" -H 'Content-Type: application/json' \
+	curl -sS --max-time 120 -o slow.body -H "X-API-Key: $key" -H 'Content-Type: application/json' \
 		--data-binary '{"text":"x","model":"drip"}' "$url/v1/models/ask" &
 	slow=$!
 	drips() { [ "$(asked drip)" = 2 ]; }

@@ -5,13 +5,13 @@
 Steps, in order: wait=TEXT (until it was printed), send=TEXT (\\x03 is Ctrl-C), insist=TEXT (twice a
 second until the command ends: a Ctrl-C before it may have eaten it), size=ROWSxCOLS, leave (the
 terminal goes away). Then waits for the command. Prints what the terminal showed; the
-exit status is the command's, 128+N for a signal. Gives up after 30 s with 99.
+exit status is the command's, 128+N for a signal. Gives up after 120 s with 99.
 """
 import fcntl, os, pty, select, signal, struct, sys, termios, time
 
 split = sys.argv.index("--")
 steps, command = sys.argv[1:split], sys.argv[split + 1:]
-deadline = time.monotonic() + 30
+deadline = time.monotonic() + 120
 seen = insisted = b""
 
 

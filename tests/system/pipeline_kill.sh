@@ -14,10 +14,7 @@ kill_front() {
 }
 is_stopped() { grep -q "stopped for a test.*$1.*$2" "$work/serve.log"; }
 finished() { api GET "/v1/pipelines/$1?documents=false" && [ "$(get .state)" = finished ]; }
-in_time() {
-	for _ in 1 2 3 4 5 6; do (soon finished "$1") >/dev/null && return 0; done
-	fail "never finished: $1"
-}
+in_time() { soon_limit=360 && soon finished "$1"; }
 # A wrong program, its examples: planner, coder, executor, debugger, repair and orchestrator all have work.
 wish='"files":{"main.py":"def add(a, b):\n    return a - b\n"},
 	"examples":[{"call":"add(2, 3)","expected":"5"},{"call":"add(0, 1)","expected":"1"},{"call":"add(5, 5)","expected":"10"}]'
@@ -28,10 +25,7 @@ begin() {
 	is "$code" 202 "$body"
 	id=$(get .id)
 }
-wait_stopped() {
-	for _ in 1 2 3 4 5 6; do (soon is_stopped "$1" "$2") >/dev/null && return 0; done
-	fail "never stood still: $1 at $2"
-}
+wait_stopped() { soon_limit=360 && soon is_stopped "$1" "$2"; }
 # It has the same result as a pipeline without kills, and every stage has one document and one end.
 check_end() {
 	in_time "$id"
@@ -50,27 +44,29 @@ without_a_kill_the_pipeline_has_the_expected_documents() {
 	check_end undisturbed
 }
 
-# Each pipeline stops at another place, and one kill hits all of them.
-begin_all() {
+# begin_at before|inside|after: each pipeline stops at another stage, and one kill hits all of them. With more at once
+# the search for a repair would run out of time on a busy machine, and verify less.
+begin_at() {
+	: >all
 	for stage in planner coder executor debugger repair orchestrator; do
-		for point in before inside after; do
-			begin "$stage:$point"
-			echo "$id $stage:$point" >>all
-		done
+		begin "$stage:$1"
+		echo "$id $stage:$1" >>all
 	done
 	while read -r id place; do wait_stopped "$id" "$place"; done <all
 }
 
 pipelines_continue_after_kills_between_and_inside_all_stages() {
-	begin_all
-	kill_front
-	while read -r id place; do check_end "$place"; done <all
+	for point in before inside after; do
+		begin_at $point
+		kill_front
+		while read -r id place; do check_end "$place"; done <all
+	done
 }
 
 an_execution_cut_by_a_kill_is_repeated() {
 	api POST /v1/pipelines '{"task":"run it","files":{"main.py":"import time\nprint(1, flush=True)\ntime.sleep(1)\nprint(2)\n"}}'
 	id=$(get .id)
-	says() { api GET "/v1/pipelines/$id/events" && has "$body" '"text":"1'; }
+	says() { api GET "/v1/pipelines/$id/events" && grep -q '"text":"1' body; }
 	soon says
 	kill_front
 	in_time "$id"
@@ -108,11 +104,13 @@ a_pending_question_survives_the_death_of_the_server() {
 
 # The last test: its daemon is on another port.
 a_new_daemon_continues_pipelines_of_the_old_one() {
-	begin_all
-	kill -9 "$(seat 1)" "$(seat 3)"
-	wait "$supervisor" 2>/dev/null || :
-	start_daemon
-	while read -r id place; do check_end "$place"; done <all
+	for point in before inside after; do
+		begin_at $point
+		kill -9 "$(seat 1)" "$(seat 3)"
+		wait "$supervisor" 2>/dev/null || :
+		start_daemon
+		while read -r id place; do check_end "$place"; done <all
+	done
 	stop_daemon # it is a child of this shell, which waits for its exit
 	[ -z "$keeper_pid" ] || kill "$keeper_pid"
 }

@@ -7,7 +7,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (8192, max(8192, resource.getrlimit(r
 
 
 def ask(path, method="GET", headers=(), port=8000, body=b""):
-    s = socket.create_connection((u.hostname, u.port), timeout=30)
+    s = socket.create_connection((u.hostname, u.port), timeout=120)
     lines = [f"{method} {path} HTTP/1.1", f"Host: {port}-{box}.localhost:{u.port}", *headers]
     s.sendall(("\r\n".join(lines) + "\r\n\r\n").encode() + body)
     return s

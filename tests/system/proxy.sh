@@ -8,7 +8,7 @@ at() {
 	path=$1
 	shift
 	: >body
-	code=$(curl -sS -g --max-time 30 -o body -D head -w '%{http_code}' -H "Host: ${port:-8000}-$box.localhost" \
+	code=$(curl -sS -g --max-time 120 -o body -D head -w '%{http_code}' -H "Host: ${port:-8000}-$box.localhost" \
 		"$@" "$url$path" 2>curl.err) || code=cut
 	body=$(tr '\0' '?' <body 2>/dev/null)
 }
@@ -120,7 +120,7 @@ hop_by_hop_headers_are_removed_and_forwarded_headers_are_set() {
 }
 
 a_connection_serves_many_requests() {
-	is "$(curl -sS --max-time 30 -o /dev/null -w '%{http_code} %{num_connects},' -H "Host: 8000-$box.localhost" \
+	is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code} %{num_connects},' -H "Host: 8000-$box.localhost" \
 		"$url/chunks" -o /dev/null "$url/early" -o /dev/null "$url/none?status=204" -o /dev/null "$url/echo")" \
 		'200 1,200 0,204 0,200 0,'
 }
@@ -142,12 +142,12 @@ uploads_and_downloads_are_complete_and_memory_is_bounded() {
 	pid=$(server_pid)
 	echo 5 >"/proc/$pid/clear_refs" 2>/dev/null || :
 	before=$(awk '/VmHWM/ {print $2}' "/proc/$pid/status")
-	head -c 400000000 /dev/zero | curl -sS --max-time 60 -o body -T - -H "Host: 8000-$box.localhost" "$url/echo"
+	head -c 400000000 /dev/zero | curl -sS --max-time 120 -o body -T - -H "Host: 8000-$box.localhost" "$url/echo"
 	is "$(get '.n, .method' | paste -sd ' ')" '400000000 PUT'
 	head -c 3000000 /dev/urandom >sent
 	at /echo --data-binary @sent -H 'Expect: 100-continue'
 	is "$(get .sha256)" "$(sha256sum <sent | cut -d ' ' -f 1)"
-	is "$(curl -sS --max-time 60 -H "Host: 8000-$box.localhost" "$url/big?n=200000000" | wc -c)" 200000000
+	is "$(curl -sS --max-time 120 -H "Host: 8000-$box.localhost" "$url/big?n=200000000" | wc -c)" 200000000
 	after=$(awk '/VmHWM/ {print $2}' "/proc/$pid/status")
 	# A sanitized build retains freed memory.
 	grep -q __asan_init "$ATOLL" || [ $((after - before)) -lt 40000 ] || fail "the server grew by $((after - before)) KiB"

@@ -57,7 +57,7 @@ a_port_in_use_is_reported() {
 serve_fails_when_the_server_user_cannot_reach_the_folder() {
 	mkdir -m 700 locked
 	status=0
-	ATOLL_RUN=$PWD/locked/run timeout 20 "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/locked/state" >out 2>err || status=$?
+	ATOLL_RUN=$PWD/locked/run timeout 120 "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/locked/state" >out 2>err || status=$?
 	is "$status" 1
 	has "$(cat err)" "chmod o+x"
 }
@@ -132,7 +132,7 @@ ten_thousand_idle_connections_use_little_memory() {
 		ask = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 		before, held = resident(), []
 		for i in range(many):  # each is served once, and then nothing
-		    s = socket.create_connection(("127.0.0.1", port), timeout=20)
+		    s = socket.create_connection(("127.0.0.1", port), timeout=120)
 		    s.sendall(ask)
 		    held.append(s)
 		    if i % 500 == 499:

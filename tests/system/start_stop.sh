@@ -76,7 +76,7 @@ an_upgrade_whose_binary_cannot_be_executed_is_refused_at_once() {
 	atoll upgrade
 	is "$status" 1
 	has "$err" "cannot execute the file it was started from: No such file or directory"
-	[ $(($(date +%s) - begin)) -lt 20 ] || fail "it waited for a server that cannot start"
+	[ $(($(date +%s) - begin)) -lt 29 ] || fail "it waited for a server that cannot start"
 	serve_from "$PWD/moved/atoll" 2>err
 	is "$(readlink "/proc/$(daemon_pid "$ATOLL_RUN")/exe")" "$PWD/moved/atolld"
 	atoll stop --all -q
@@ -144,7 +144,7 @@ EOF
 		: >received
 		unshare -n sh -c 'ip link set lo up
 			python3 listen.py "$1" "$2" >received &
-			n=200
+			n=600
 			while ! grep -q listens received && [ $((n = n - 1)) -gt 0 ]; do sleep 0.1; done
 			setpriv --reuid 4711 --regid 4711 --clear-groups env -i HOME=/nonexistent ATOLL_KEY="$key" "$users_atoll" ls >out 2>err
 			kill $! 2>/dev/null

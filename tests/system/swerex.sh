@@ -304,7 +304,7 @@ form() {
 		set -- "$@" -F "$field"
 		shift
 	done
-	code=$(curl -sS -g --max-time 30 -o body -w '%{http_code}' -H "X-API-Key: $key" "$@" "$url/swerex/$box/upload")
+	code=$(curl -sS -g --max-time 120 -o body -w '%{http_code}' -H "X-API-Key: $key" "$@" "$url/swerex/$box/upload")
 	body=$(cat body)
 }
 upload_transfers_files_and_folders() {

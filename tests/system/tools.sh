@@ -341,7 +341,7 @@ oversized_tool_requests_are_rejected_and_a_disconnect_cancels() {
 	python3 - "$url" "$key" "$box" <<-'PY'
 		import http.client, json, socket, sys
 		host, key, box = sys.argv[1][7:], sys.argv[2], sys.argv[3]
-		c = http.client.HTTPConnection(host, timeout=30)
+		c = http.client.HTTPConnection(host, timeout=120)
 		def tool(name, body):
 		    c.request("POST", f"/v1/boxes/{box}/tools/{name}", body, {"X-API-Key": key})
 		    r = c.getresponse()

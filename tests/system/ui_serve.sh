@@ -155,7 +155,6 @@ a_login_link_expires_and_guesses_are_rate_limited() {
 
 a_login_link_survives_a_restart_and_two_browsers_cannot_share_it() {
 	need_ui
-	sleep 2 # failures of the test before count for this address
 	new_link
 	old=$(server_pid)
 	kill -9 "$old"

@@ -22,9 +22,9 @@ try_run() {
 	pid=$!
 	result=$(dd bs=4096 count=1 2>/dev/null <ready)
 	if [ "$result" = R ]; then
-		result=$(timeout 30 "$ATOLL" run --mem 64M -- echo made 2>&1) || :
+		result=$(timeout 120 "$ATOLL" run --mem 64M -- echo made 2>&1) || :
 		# A disk that is an image: mkfs, a loop device, a mount.
-		[ "$result" != made ] || result=$(timeout 30 "$ATOLL" run --disk 2G -- echo made 2>&1) || :
+		[ "$result" != made ] || result=$(timeout 120 "$ATOLL" run --disk 2G -- echo made 2>&1) || :
 		kill $pid
 	fi
 	wait $pid || :

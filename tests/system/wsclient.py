@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 class Ws:
     def __init__(self, url, key, protocols=("atoll.v1",), header=True):
         u = urlparse(url)
-        self.s = socket.create_connection((u.hostname, u.port), timeout=20)
+        self.s = socket.create_connection((u.hostname, u.port), timeout=120)
         lines = [f"GET {u.path} HTTP/1.1", f"Host: {u.hostname}:{u.port}", "Upgrade: websocket",
                  "Connection: Upgrade", "Sec-WebSocket-Version: 13",
                  "Sec-WebSocket-Key: " + base64.b64encode(os.urandom(16)).decode()]
