@@ -1,7 +1,7 @@
 /* args.c - see args.h. */
 #include "init/args.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 
 enum { FEW = 128 }; /* pointers that need no mapping: nearly every exec */
 

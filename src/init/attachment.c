@@ -9,9 +9,9 @@
 #include "init/attachment.h"
 #include "init/conn.h"
 #include "init/exec.h"
-#include "init/loop.h"
-#include "init/scratch.h"
-#include "init/sys.h"
+#include "initlib/loop.h"
+#include "initlib/scratch.h"
+#include "initlib/sys.h"
 
 enum { FRAMES_A_TURN = 4, CHANNEL = 2, TELL_NS = 1000000, TELL_LONE_NS = 2500000 };
 

@@ -1,9 +1,9 @@
 /* changes.c - what has the box changed? See worker.h. */
 #include "base/sha256.h"
 #include "init/conn.h"
-#include "init/scratch.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/scratch.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include "init/tree.h"
 #include "init/worker.h"
 

@@ -15,12 +15,12 @@
  * that moment makes init wait: a box can freeze itself, and its owner ends it from outside. It
  * cannot be read or traced meanwhile, being non-dumpable until execve. */
 #include "init/child.h"
-#include "init/boot_id.h"
+#include "initlib/boot_id.h"
 #include "init/exec_steps.h"
 #include "init/params.h"
-#include "init/shrink.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/shrink.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 
 enum { STACK = 16384, PAGE = 4096 };
 enum { CHANNEL_FD = 3 };

@@ -2,7 +2,7 @@
  * Owns: the connections and the listening socket. A connection stores at most one frame that its
  * socket did not take; meanwhile nothing more is read from that client. */
 #pragma once
-#include "init/loop.h"
+#include "initlib/loop.h"
 #include "wire/wire.h"
 #include <stddef.h>
 

@@ -4,9 +4,9 @@
  * removed. */
 #include "base/err.h"
 #include "init/conn.h"
-#include "init/scratch.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/scratch.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include "init/tree.h"
 #include "init/worker.h"
 #include <linux/fs.h>

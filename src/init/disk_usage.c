@@ -1,7 +1,7 @@
 /* disk_usage.c - see disk_usage.h. */
 #include "init/disk_usage.h"
 #include "init/params.h"
-#include "init/sys.h"
+#include "initlib/sys.h"
 
 void disk_measure(struct disk *out)
 {

@@ -4,8 +4,8 @@
  * run in the box: none could have placed a symbolic link, and none can stop init. */
 #include "init/early_file.h"
 #include "init/params.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include "init/worker.h"
 
 /* Init's capabilities would let it write anywhere, so the allowed paths are checked here. */

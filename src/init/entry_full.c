@@ -2,8 +2,8 @@
  * group, the attributes that META has set; see worker.h.
  * None of it is trusted: programs of the box can change /etc/passwd, links and attributes. */
 #include "init/conn.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include "init/worker.h"
 
 enum { TAIL_MOST = 60000, ATTRIBUTES_MOST = 32768, NAME_MOST = 64, TABLE_MOST = 65536 };

@@ -6,8 +6,8 @@
 #include "init/disk_usage.h"
 #include "init/zygote_child.h"
 #include "init/params.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include "init/attachment.h"
 #include <asm/termios.h>
 

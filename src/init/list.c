@@ -10,8 +10,8 @@
  * the paths if '/' were the lowest of all characters. `after` is then a path, and each of its
  * parts is the lower bound of one level. */
 #include "init/conn.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include "init/tree.h"
 #include "init/worker.h"
 

@@ -14,16 +14,16 @@
  * A turn: frames change state, children are reaped, pipes are read into the logs; then timers;
  * then what is due is sent to clients. Reading order: child.c, exec.c, stream.c, attachment.c,
  * conn.c, requests.c, files.c. */
-#include "init/boot_id.h"
+#include "initlib/boot_id.h"
 #include "init/conn.h"
 #include "init/tcp.h"
 #include "init/exec.h"
-#include "init/scratch.h"
+#include "initlib/scratch.h"
 #include "init/params.h"
-#include "init/shrink.h"
+#include "initlib/shrink.h"
 #include "init/stop_all.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 
 enum { KEEPER_FD = 3, LISTEN_FD, UPPER_FD, BOOT_FD, BAD_START = 70 };
 

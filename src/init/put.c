@@ -5,10 +5,10 @@
  * bytes come through a pipe the end of the pipe is not the end of the file: that is the empty
  * DATA, which a client that gave up does not send. */
 #include "init/conn.h"
-#include "init/scratch.h"
+#include "initlib/scratch.h"
 #include "init/params.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include "init/worker.h"
 #include <linux/fs.h>
 

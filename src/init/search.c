@@ -5,8 +5,8 @@
  * is searched in all of them, with enough of the piece before that a match across two pieces is
  * found. */
 #include "init/conn.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include "init/tree.h"
 #include "init/worker.h"
 #include <linux/poll.h>

@@ -1,8 +1,8 @@
 /* stdin_buf.c - see stdin_buf.h. */
 #include "init/stdin_buf.h"
 #include "init/exec.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include <asm/termbits.h>
 
 enum { RING = STDIN_BUF_ROOM + 4096 }; /* a ^D needs no room of the client's */

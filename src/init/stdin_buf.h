@@ -2,7 +2,7 @@
  * Owns: init's end of the pipe (or a copy of the terminal's), and a buffer for what the program
  * has not read yet. The buffer is bounded, and the client knows the bound: ROOM. */
 #pragma once
-#include "init/loop.h"
+#include "initlib/loop.h"
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 /* stop_all.c - see stop_all.h. */
 #include "init/stop_all.h"
-#include "init/boot_id.h"
+#include "initlib/boot_id.h"
 #include "init/conn.h"
 #include "init/exec.h"
-#include "init/sys.h"
+#include "initlib/sys.h"
 
 static struct stop_waiter {
 	struct conn *conn; /* NULL: a free slot */

@@ -2,8 +2,8 @@
 #include "init/stream.h"
 #include "init/conn.h"
 #include "init/exec.h"
-#include "init/scratch.h"
-#include "init/sys.h"
+#include "initlib/scratch.h"
+#include "initlib/sys.h"
 #include "init/attachment.h"
 
 enum { CHANNEL = 2 };

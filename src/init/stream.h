@@ -5,8 +5,8 @@
  * channel first. So nothing is read from it before the other two are empty, and while one of
  * them waits, it waits. */
 #pragma once
-#include "init/output_log.h"
-#include "init/loop.h"
+#include "initlib/output_log.h"
+#include "initlib/loop.h"
 
 enum { STREAM_CHUNK = 32768 }; /* bytes per read, and at most per OUTPUT frame */
 

@@ -4,9 +4,9 @@
 #include "init/tcp.h"
 #include "base/err.h"
 #include "init/conn.h"
-#include "init/loop.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/loop.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include <linux/in.h>
 #include <linux/in6.h>
 

@@ -1,6 +1,6 @@
 /* tree.c - see tree.h. */
 #include "init/tree.h"
-#include "init/str.h"
+#include "initlib/str.h"
 #include <linux/magic.h>
 
 enum { DENTS = 4096 }; /* small: after each return from a subfolder the rest of it is read again */

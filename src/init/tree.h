@@ -4,7 +4,7 @@
  * directory it came from: a directory that was moved meanwhile ends the walk. Crosses into
  * another file system only if requested. */
 #pragma once
-#include "init/sys.h"
+#include "initlib/sys.h"
 
 struct level { /* a directory above: its identity, and the position in it */
 	uint64_t dev, ino;

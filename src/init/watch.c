@@ -16,8 +16,8 @@
  * the call that caused it returns. */
 #include "base/err.h"
 #include "init/conn.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include "init/tree.h"
 #include "init/worker.h"
 #include <linux/inotify.h>

@@ -1,7 +1,7 @@
 /* worker_reply.c - the worker's voice; see worker.h. */
 #include "init/conn.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include "init/worker.h"
 
 enum { NAME_SHOWN = 80 }; /* of a path in a message, so that the reason still fits */

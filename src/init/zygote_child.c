@@ -1,12 +1,12 @@
 /* zygote_child.c - see zygote_child.h. */
 #include "init/zygote_child.h"
 #include "init/args.h"
-#include "init/boot_id.h"
+#include "initlib/boot_id.h"
 #include "init/child.h"
 #include "init/exec.h"
 #include "init/params.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 #include "zygote/start_msg.h"
 
 static struct {

@@ -1,7 +1,7 @@
 /* scratch.c - see scratch.h. */
-#include "init/scratch.h"
-#include "init/shrink.h"
-#include "init/sys.h"
+#include "initlib/scratch.h"
+#include "initlib/shrink.h"
+#include "initlib/sys.h"
 
 enum { SMALL_ENOUGH = 8192 };
 

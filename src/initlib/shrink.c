@@ -10,9 +10,9 @@
  * time with a system call, and without signal handlers there is no sigreturn (which the vdso has
  * on aarch64). On the host, ps shows the name of init in brackets: its command line was on that
  * stack. */
-#include "init/shrink.h"
-#include "init/sys.h"
-#include "init/str.h"
+#include "initlib/shrink.h"
+#include "initlib/sys.h"
+#include "initlib/str.h"
 
 #include <linux/auxvec.h>
 #include <linux/elf.h>

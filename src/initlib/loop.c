@@ -1,6 +1,6 @@
 /* loop.c - see loop.h. */
-#include "init/loop.h"
-#include "init/sys.h"
+#include "initlib/loop.h"
+#include "initlib/sys.h"
 
 enum { BATCH = 16 };
 

@@ -1,7 +1,7 @@
 /* str.c - see str.h. */
-#include "init/str.h"
+#include "initlib/str.h"
 #include "base/err.h"
-#include "init/sys.h"
+#include "initlib/sys.h"
 
 /* A compiler that recognises memset in a loop would have memset call itself. */
 #define NOT_AN_IDIOM() __asm__ volatile("")

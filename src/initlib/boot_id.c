@@ -1,6 +1,6 @@
 /* boot_id.c - see boot_id.h. A failure leaves the id as it was; programs run all the same. */
-#include "init/boot_id.h"
-#include "init/sys.h"
+#include "initlib/boot_id.h"
+#include "initlib/sys.h"
 
 enum { TEXT = 37 }; /* with the newline */
 

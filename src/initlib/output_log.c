@@ -1,6 +1,6 @@
 /* output_log.c - see output_log.h. */
-#include "init/output_log.h"
-#include "init/sys.h"
+#include "initlib/output_log.h"
+#include "initlib/sys.h"
 
 enum { NOEXEC_SEAL = 0x8 }; /* MFD_NOEXEC_SEAL, Linux 6.3; newer kernels log a warning without it */
 enum { CLOEXEC = 0x1 };     /* MFD_CLOEXEC */
