@@ -80,6 +80,8 @@ struct api {
 	struct call *calls; /* all requests in progress */
 	struct json_reader *reader; /* parses large bodies */
 	struct rooms *rooms; /* v1/room.h; NULL: no client has joined one yet */
+	struct doctor *doctor; /* v1/doctor.h; NULL: not requested yet */
+	void (*need_doctor)(struct api *a); /* requests a check of the machine; NULL: there is no supervisor */
 	struct session *agents; /* agents.c: the agent sessions of this process */
 	struct idem *idems; /* calls with an Idempotency-Key, including some whose client has
 			     * disconnected */

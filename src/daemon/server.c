@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "v1agent/agents.h"
 #include "v1box/host_sampler.h"
+#include "v1/doctor.h"
 #include "v1/v1.h"
 #include "base/cleanup.h"
 #include "e2b/e2b.h"
@@ -88,6 +89,14 @@ static void ask_model(void *user)
 	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
 }
 
+static void ask_doctor(struct api *a)
+{
+	struct server *x = loop_owner(a, struct server, api);
+	struct frame ask = sock_head(WIRE_DOCTOR, 0);
+
+	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
+}
+
 static void keeper_came(struct server *x, int take_fd)
 {
 	struct wire_pool_size fill = { .head = sock_head(WIRE_POOL_SIZE, 0),
@@ -111,6 +120,8 @@ static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t 
 		egress_client_connect(&x->api.fleet.egress_client, steal_fd(fd));
 	else if (f->type == WIRE_LLM_CONNECT && *fd >= 0 && x->api.model)
 		llm_client_connect(x->api.model, steal_fd(fd));
+	else if (f->type == WIRE_DOCTOR && *fd >= 0)
+		doctor_connect(&x->api, steal_fd(fd));
 	else if (f->type == WIRE_DONE) {
 		fleet_set_sole_server(&x->api.fleet, !timer_pending(&x->drain));
 		batches_alone(x->api.batches);
@@ -588,6 +599,7 @@ static int server_begin(struct server *x, struct err *e)
 	timer_init(&x->tick, &x->loop, is_drained);
 	on_signal_init(&x->term, &x->loop, SIGTERM, told_to_leave);
 	x->drain_ms = config_number(s->config, CONFIG_DRAIN);
+	x->api.need_doctor = ask_doctor;
 	x->api.surfaces = surfaces;
 	if (s->models && llm_client_new(&x->api.model, &x->loop, ask_model, x, e) < 0)
 		return -1;

@@ -20,6 +20,7 @@
 #include "daemon/addr.h"
 #include "daemon/keeper_connect.h"
 #include "daemon/confine.h"
+#include "daemon/doctor.h"
 #include "daemon/llm_child.h"
 #include "daemon/server.h"
 #include "daemon/state_dir.h"
@@ -348,6 +349,19 @@ static void say_ready(struct supervisor *w)
 		log_warn("service manager", LOG_E(&e));
 }
 
+/* A child checks the machine; the server reads the result from it directly. */
+static void send_doctor(const struct server_process *f)
+{
+	struct frame head = sock_head(WIRE_DOCTOR, 0);
+	struct child doctor = { .link = -1 };
+	struct err e;
+
+	if (child_start(&doctor, "atoll-doctor", doctor_report, NULL, &e) < 0 ||
+	    sock_send(f->link, &head, sizeof(head), NULL, 0, &doctor.link, 1, &e) < 0)
+		log_warn("no check of the machine", LOG_E(&e));
+	child_stop(&doctor);
+}
+
 static void server_says(struct supervisor *w, struct server_process *f)
 {
 	char buf[WIRE_MAX];
@@ -367,6 +381,8 @@ static void server_says(struct supervisor *w, struct server_process *f)
 		f->wants_way = 1;
 	else if (said->type == WIRE_LLM_CONNECT)
 		f->wants_model = 1;
+	else if (said->type == WIRE_DOCTOR)
+		send_doctor(f);
 	else if (said->type == WIRE_DONE && f == supervisor_newest(w))
 		say_ready(w);
 }

@@ -23,6 +23,7 @@
 #include "v1box/packages.h"
 #include "v1box/pause.h"
 #include "v1/docs.h"
+#include "v1/doctor.h"
 #include "v1box/snapshots.h"
 #include "v1run/replay.h"
 #include "v1run/fragments.h"
@@ -43,6 +44,7 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/docs/{page}", NEED_NOTHING, docs_show, "get a page of the documentation, as Markdown", .group = "daemon" },
 	{ "GET", "/healthz", NEED_NOTHING, info_health, "check that the server is running", .group = "daemon" },
 	{ "GET", "/v1/info", NEED_VIEWER, info_daemon, "show version and limits of the daemon, and the caller's team and role", .group = "daemon", .scope = SCOPE_ANY },
+	{ "GET", "/v1/doctor", NEED_OWNER, doctor_show, "check whether the machine supports boxes, as `atoll doctor` does; only for team default", .group = "daemon" },
 	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "list the supported languages and their installed versions", .group = "daemon", .scope = SCOPE_ANY },
 	{ "GET", "/v1/models", NEED_VIEWER, models_list, "list language models with their prices and costs so far", .group = "models" },
 	{ "POST", "/v1/models/ask", NEED_EDITOR, models_ask, "send one request to a language model", models_ask_fields, .group = "models", .action = "model.ask" },

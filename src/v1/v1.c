@@ -1,5 +1,6 @@
 /* v1.c - see v1.h. */
 #include "v1/v1.h"
+#include "v1/doctor.h"
 #include "batch/batch.h"
 #include "fleet/snapshot.h"
 #include "pipeline/pipeline.h"
@@ -35,6 +36,7 @@ int v1_init(struct api *a, struct err *e)
 void v1_fini(struct api *a)
 {
 	languages_fini(a);
+	doctor_free(a->doctor);
 	free(a->rooms); /* empty: connections are closed */
 	pipelines_free(a->pipelines);
 	batches_free(a->batches);

@@ -117,6 +117,8 @@ enum wire_type {
 	WIRE_EGRESS_REPORT, /* struct wire_egress_report, tail: host NUL rule NUL verdict NUL why NUL */
 	/* models: server <-> supervisor <-> llm */
 	WIRE_LLM_CONNECT, /* from a server: request; from the supervisor, to both, + fd: a stream of JSON */
+	/* doctor: server <-> supervisor */
+	WIRE_DOCTOR, /* from a server: request; from the supervisor, + fd: one packet, the result as JSON */
 };
 /* clang-format on */
 

@@ -432,4 +432,23 @@ audit_rows_are_filtered_and_paged_by_the_api() {
 
 ATOLL_QUOTA_BOXES=64
 export ATOLL_QUOTA_BOXES
+the_doctor_answers_operators_as_the_command_does() {
+	api GET /v1/doctor
+	is "$code" 200 "$body"
+	atoll doctor --json
+	is "$(get '[.items[] | .name + " " + .status] | join(",")')" "$(echo "$out" | jq -r '[.[] | .name + " " + .status] | join(",")')"
+	has "$(get '.items[] | select(.name == "keeper") | .value')" pid
+	for n in 1 2 3 4; do
+		curl -s -o "d$n" -w '%{http_code}\n' -H "X-API-Key: $key" "$url/v1/doctor" >"c$n" &
+	done
+	wait
+	is "$(cat c1 c2 c3 c4 | sort -u)" 200 # all of them get the result of one check
+	cmp -s d1 d4 || fail "two results: $(cat d1 d4)"
+	as "$editor" api GET /v1/doctor
+	is "$code" 403
+	make_team machine
+	as "$theirs" api GET /v1/doctor
+	is "$code" 403
+}
+
 run_daemon_tests

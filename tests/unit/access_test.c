@@ -273,6 +273,7 @@ TEST(routes_that_change_something_need_an_editor)
 TEST(routes_that_need_an_owner_are_these)
 {
 	static const char *const known[] = {
+		"GET /v1/doctor",
 		"PUT /v1/pipelines/policy",
 		"GET /v1/packages",
 		"GET /v1/packages/{set}",
@@ -502,6 +503,7 @@ TEST(routes_for_operators_reject_owners_of_other_teams)
 		{ { .method = "GET", .pattern = "/v1/packages/aaaaaaaaaaaa" }, 403 },
 		{ { .method = "DELETE", .pattern = "/v1/packages/aaaaaaaaaaaa" }, 403 },
 		{ { .method = "POST", .pattern = "/v1/packages/aaaaaaaaaaaa/check" }, 403 },
+		{ { .method = "GET", .pattern = "/v1/doctor" }, 403 },
 		{ { .method = "GET", .pattern = "/v1/stats" }, 403 },
 		{ { .method = "GET", .pattern = "/v1/stats/history" }, 403 },
 	};
