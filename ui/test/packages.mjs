@@ -36,8 +36,39 @@ test('a box without network: a package is installed as a layer, and a copy is of
 	await page.fill('.pkg-form input', 'tiny==1.0')
 	await page.click('.pkg-form >> text=Install')
 	await page.waitForSelector('.pkg-ready >> text=tiny==1.0 is installed', SLOW)
+	await soon('the steps', async () => /Processing .*tiny-1.0.*Successfully installed tiny-1.0/s.test(await page.textContent('.pkg-log')))
 	await gone(box)
 }, 120)
+
+test('a box that may reach hosts installs by itself: the steps are in the output, and the package can be removed', async (x) => {
+	const box = await newBox({}, { network: { allow: ['registry.invalid'] }, volumes: [{ name: 'mirror', path: '/data' }], env: { PIP_NO_INDEX: '1', PIP_FIND_LINKS: '/data/pip' } })
+	const page = x.page = await openPackages(box)
+	await page.fill('.pkg-form input', 'tiny==1.1')
+	await page.click('.pkg-form >> text=Install')
+	await page.waitForSelector('.group .verdict.ok', SLOW)
+	has(await page.textContent('.group .out'), 'Successfully installed tiny-1.1')
+	const line = page.locator('.pkg-list li', { hasText: 'tiny' })
+	await line.waitFor()
+	has(await line.textContent(), 'this box')
+	await line.locator('.menu > button').click()
+	await page.click('role=menuitem[name="Remove"]')
+	await soon('it is gone', async () => await line.count() === 0, SLOW.timeout)
+	await gone(box)
+}, 240)
+
+test('packages of npm and gem are listed with their versions', async (x) => {
+	const box = await newBox({
+		'node_modules/.package-lock.json': JSON.stringify({ packages: { 'node_modules/left': { version: '1.2.3' } } }), 'node_modules/left/package.json': '{}', 'node_modules/@scope/right/package.json': '{"version": "4.5.6"}',
+		'.local/share/gem/ruby/3.1.0/specifications/pebble-7.8.9.gemspec': '',
+	}), page = x.page = await openPackages(box)
+	const listed = (name) => soon(name, async () => (await page.locator('.pkg-list li', { hasText: name }).textContent()))
+	await page.selectOption('#pkg-manager', 'npm')
+	has(await listed('left'), '1.2.3')
+	has(await listed('@scope/right'), '4.5.6')
+	await page.selectOption('#pkg-manager', 'gem')
+	has(await listed('pebble'), '7.8.9')
+	await gone(box)
+})
 
 test('a copy of the box has the package, the files and the variables', async (x) => {
 	const box = await newBox({ 'kept.txt': 'kept' }, { env: { MODE: 'fast' } }), page = x.page = await openPackages(box)

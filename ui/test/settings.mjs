@@ -96,6 +96,21 @@ test('about says what runs here; the theme can be chosen', async (x) => {
 	is(await page.evaluate(() => document.documentElement.dataset.theme), 'dark')
 })
 
+test('the doctor checks the machine, again when asked; a viewer learns that it is for owners', async (x) => {
+	const page = x.page = await signedIn()
+	await open(page, '/settings/about')
+	await page.waitForSelector('.findings tbody tr')
+	const rows = (await call('GET', '/v1/doctor')).body.items
+	is(await page.locator('.findings tbody tr').count(), rows.length)
+	has(await page.textContent('.findings tr:has-text("keeper")'), rows.find((r) => r.name === 'keeper').value.slice(0, 6))
+	const [asked] = await Promise.all([page.waitForResponse('**/v1/doctor'), page.click('text=Check again')])
+	is(asked.status(), 200)
+	await page.context().close()
+	const other = x.page = await viewerPage()
+	await open(other, '/settings/about')
+	await other.waitForSelector('.empty >> text=Only an owner')
+})
+
 test('a viewer learns that keys, quotas and the audit log are for owners', async (x) => {
 	const page = x.page = await viewerPage()
 	await open(page, '/settings/keys')
@@ -163,7 +178,7 @@ test('loading, error and offline states', async (x) => {
 })
 
 const screens = {
-	'Keys and Teams': [['/settings/keys', '.keys-table'], ['/settings/teams', '.days']], 'Models and About': [['/settings/models', '.empty'], ['/settings/about', '.language-list']],
+	'Keys and Teams': [['/settings/keys', '.keys-table'], ['/settings/teams', '.days']], 'Models and About': [['/settings/models', '.empty'], ['/settings/about', '.findings']],
 	'Events and the audit log': [['/activity', '.rows'], ['/activity?view=audit', '.rows']],
 }
 for (const theme of ['light', 'dark'])

@@ -168,8 +168,20 @@ function About() {
 		<Card title={x.about}><Guarded of={of} error={x.aboutError}>{(i) => <dl class="facts pad">{([[x.version, i.version], [x.started, ago(i.started, clock.value)], [x.you, t.signIn.signedInAs(i.role, i.team)], [x.keyId, i.who], [x.lifetime, duration(i.limits.lifetime_ms ?? 0)], [x.maxLifetime, duration(i.limits.max_lifetime_ms ?? 0)], [x.json, bytes(i.limits.json_bytes ?? 0)], [x.upload, i.limits.upload_bytes ? bytes(i.limits.upload_bytes) : x.unlimited]] as [string, string][]).map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}</dl>}</Guarded></Card>
 		<Card title={x.appearance}><div class="fields"><label>{t.theme.label}<select value={theme.value} onChange={(e) => { theme.value = e.currentTarget.value as typeof theme.value; local.set('theme', theme.value) }}>{(['system', 'light', 'dark'] as const).map((v) => <option value={v} key={v}>{x.themes[v]}</option>)}</select></label></div></Card>
 		<Card title={x.languages}>{languages.error.value && !languages.value.value ? <ErrorState title={x.aboutError} error={languages.error.value} retry={() => void languages.load()} /> : !languages.value.value ? <Loading /> : <ul class="language-list">{languages.value.value.map((l: Language) => <li key={l.name} class={l.here ? '' : 'dim'} title={l.here ? undefined : l.install}><Icon name={l.here ? 'check' : 'x'} size={14} /><span><strong>{l.title}</strong> {l.here ? l.version ?? '' : x.notInstalled}</span></li>)}</ul>}</Card>
-		<Card title={x.doctor}><div class="pad doctor"><p>{x.doctorLead}</p><Line text="atoll doctor" /></div></Card>
+		<Doctor />
 	</>
+}
+
+interface Finding { name: string, status: 'ok' | 'warn' | 'fail', value: string, fix: string }
+const findings = { ok: ['check', 'ok'], warn: ['triangle-alert', 'warn'], fail: ['circle-x', 'bad'] } as const
+
+function Doctor() {
+	const of = useResource(() => api<{ items: Finding[] }>('/v1/doctor'))
+	return <Card title={x.doctor} more={<><span class="dim">{x.doctorLead}</span><button class="small push" disabled={of.loading.value} onClick={() => void of.load()}><Icon name="refresh-cw" size={14} /><span>{x.doctorAgain}</span></button></>}>
+		<Guarded of={of} error={x.doctorError}>{(d) => <div class="scroll-x" tabIndex={0} role="group" aria-label={x.doctor}><table class="rows findings">
+			<thead><tr><th scope="col">{x.check}</th><th scope="col">{x.found}</th><th scope="col">{x.fix}</th></tr></thead>
+			<tbody>{d.items.map((f) => <tr key={f.name}><td><span class={`mark ${findings[f.status][1]}`} title={x.statuses[f.status]}><Icon name={findings[f.status][0]} size={14} /><span class="hidden">{x.statuses[f.status]}: </span><span>{f.name}</span></span></td><td class="wrap">{f.value}</td><td class="wrap">{f.fix}</td></tr>)}</tbody></table></div>}</Guarded>
+		<div class="pad doctor"><Line text="atoll doctor" /></div></Card>
 }
 
 function Card({ title, more, children }: { title: string, more?: ComponentChildren, children: ComponentChildren }) {

@@ -18,6 +18,7 @@ function Rail() {
 	const at = path.value
 	const link = (to: string, icon: IconName, text: string, here: boolean) =>
 		<li key={to}><a href={to} aria-current={here ? 'page' : undefined}><Icon name={icon} size={20} /><span>{text}</span></a></li>
+	useEffect(() => document.querySelector('.rail [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [at]) // on a phone it is wider than the screen
 	return <nav class="rail" aria-label={t.nav.label}>
 		<ul>
 			{places.map((p) => link(p.path, p.icon, p.name, placeOf(at) === p))}

@@ -22,7 +22,7 @@ export interface PackagesProps {
 const runtime: Record<Manager, string> = { pip: 'python', npm: 'node', gem: 'ruby' }
 
 export default function Packages({ b, files, alive, run }: PackagesProps) {
-	const manager = useSignal<Manager>('pip'), all = useSignal<Package[] | null>(null), error = useSignal<ApiError | null>(null), words = useSignal(''), busy = useSignal(''), fault = useSignal<Fault | null>(null), ready = useSignal<string[] | null>(null), log = useSignal(false)
+	const manager = useSignal<Manager>('pip'), all = useSignal<Package[] | null>(null), error = useSignal<ApiError | null>(null), words = useSignal(''), busy = useSignal(''), fault = useSignal<Fault | null>(null), ready = useSignal<string[] | null>(null), log = useSignal(false), step = useSignal('')
 	const place = useRef<HTMLDivElement>(null), pane = useRef<OutputPane | null>(null), abort = useRef<AbortController | null>(null), turn = useRef(0)
 	const may = session.mayEdit.value && alive, reaches = (b.network?.allow.length ?? 0) > 0
 	const load = async () => {
@@ -39,6 +39,7 @@ export default function Packages({ b, files, alive, run }: PackagesProps) {
 		fault.value = null
 		ready.value = null
 		busy.value = t.pkg.installing(spec.join(' '))
+		step.value = ''
 		try {
 			if (reaches) {
 				if (await run(installCommand[manager.value](spec), `${manager.value} install ${spec.join(' ')}`) === 0) words.value = ''
@@ -48,7 +49,10 @@ export default function Packages({ b, files, alive, run }: PackagesProps) {
 				pane.current ??= new OutputPane(place.current!)
 				pane.current.clear()
 				abort.current = new AbortController()
-				fault.value = await makeLayer(manager.value, spec, (text, err) => pane.current!.add(err ? 1 : 0, text), abort.current.signal)
+				fault.value = await makeLayer(manager.value, spec, (text, err) => {
+					pane.current!.add(err ? 1 : 0, text)
+					step.value = text.split(/[\r\n]/).filter((l) => l.trim()).pop() ?? step.value
+				}, abort.current.signal)
 				if (!fault.value) ready.value = spec
 			}
 		} catch (e) { if (!abort.current?.signal.aborted) failed(e) }
@@ -78,12 +82,12 @@ export default function Packages({ b, files, alive, run }: PackagesProps) {
 				<button class="small primary" type="submit" disabled={!may || !words.value.trim() || !!busy.value}><Icon name="download" size={13} /><span>{t.pkg.install}</span></button></div>
 			<input type="search" aria-label={t.pkg.field} placeholder={t.pkg.placeholder[manager.value]} spellcheck={false} autocomplete="off" value={words.value} onInput={(e) => { words.value = e.currentTarget.value }} />
 		</form>
-		{busy.value && <p class="pkg-busy" role="status"><span>{busy.value}</span>{abort.current && !reaches && <button class="small" onClick={() => { abort.current?.abort(); busy.value = '' }}>{t.cancel}</button>}</p>}
-		{fault.value && <div class="pkg-fault" role="alert"><p><Icon name="circle-x" size={14} /><strong>{fault.value.message.replace(/^install: /, '')}</strong></p>{fault.value.why && <p class="dim">{fault.value.why}</p>}
+		{busy.value && <p class="pkg-busy" role="status"><span>{busy.value}{step.value && <small class="dim">{step.value}</small>}</span>{abort.current && !reaches && <button class="small" onClick={() => { abort.current?.abort(); busy.value = '' }}>{t.cancel}</button>}</p>}
+		{fault.value && <div class="pkg-fault" role="alert" key="fault"><p><Icon name="circle-x" size={14} /><strong>{fault.value.message.replace(/^install: /, '')}</strong></p>{fault.value.why && <p class="dim">{fault.value.why}</p>}
 			{fault.value.near.length > 0 && <p>{t.pkg.near} {fault.value.near.map((n) => <button class="place" key={n} onClick={() => { words.value = n; void install(n) }}>{n}</button>)}</p>}
 			{fault.value.versions.length > 0 && <p>{t.pkg.versions} {fault.value.versions.slice(-12).reverse().map((v) => <button class="place" key={v} onClick={() => { const s = `${need}${manager.value === 'npm' ? '@' : '=='}${v}`; words.value = s; void install(s) }}>{v}</button>)}</p>}</div>}
-		{ready.value && <div class="pkg-ready" role="status"><p><Icon name="circle-check" size={14} /><strong>{t.pkg.ready(ready.value.join(' '))}</strong></p><p class="dim">{t.pkg.readyWhy}</p><button class="small primary" disabled={!may || !!busy.value} onClick={() => void copy()}>{t.pkg.copy}</button></div>}
-		<div class="pkg-log scroll" hidden={!log.value} tabIndex={0} role="group" aria-label={t.pkg.log}><div class="out" ref={place} /></div>
+		{ready.value && <div class="pkg-ready" role="status" key="ready"><p><Icon name="circle-check" size={14} /><strong>{t.pkg.ready(ready.value.join(' '))}</strong></p><p class="dim">{t.pkg.readyWhy}</p><button class="small primary" disabled={!may || !!busy.value} onClick={() => void copy()}>{t.pkg.copy}</button></div>}
+		<div class="pkg-log scroll" key="log" hidden={!log.value} tabIndex={0} role="group" aria-label={t.pkg.log}><div class="out" ref={place} /></div>
 		<p class="dim count-line" role="status">{all.value ? t.pkg.count(shown.length, all.value.length) : ''}</p>
 		{error.value ? <ErrorState title={t.pkg.error} error={error.value} retry={() => void load()} /> : !all.value ? <Loading lines={6} /> :
 			<ul class="pkg-list" tabIndex={0} aria-label={t.pkg.installed}>{shown.map((p) => <li key={p.name}><span class="pkg-name" title={p.name}>{p.name}</span><span class="dim">{p.version}</span>{p.origin !== 'system' && <span class="tag">{t.pkg.origins[p.origin]}</span>}
