@@ -6,7 +6,7 @@
  * executables". */
 #include "base/cleanup.h"
 #include "commands/dispatch.h"
-#include "commands/commands.h"
+#include "daemon/command_table.h"
 #include "jail/feature.h"
 #include "daemon/config_checks.h"
 #include "daemon/endpoint.h"
@@ -16,19 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct command *const commands[] = {
-	/* clang-format off */
-	&command_run, &command_batch, &command_pipeline, &command_agent, &command_exec, &command_shell, &command_repl, &command_attach, &command_ps, &command_kill,
-	&command_wait,
-	&command_new, &command_ls, &command_show, &command_rename, &command_set, &command_env, &command_port, &command_rm, &command_prune,
-	&command_pause, &command_resume, &command_snapshot,
-	&command_volume, &command_packages,
-	&command_cp, &command_cat, &command_put, &command_diff,
-	&command_logs, &command_top, &command_stats, &command_runs, &command_events,
-	&command_api, &command_ui, &command_mcp, &command_model, &command_lang, &command_version,
-	NULL,
-	/* clang-format on */
-};
+static const struct command *const commands[] = { COMMAND_TABLE(COMMAND_ROW, COMMAND_LEFT_OUT)
+							  NULL };
 
 /* ".../atolld" beside this executable. An upgrade may have replaced this file since it was started. */
 static int client_find_daemon(char out[PATH_MAX])

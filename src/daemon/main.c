@@ -4,7 +4,7 @@
  * are in one file each. */
 #include "base/cleanup.h"
 #include "commands/dispatch.h"
-#include "commands/commands.h"
+#include "daemon/command_table.h"
 #include "jail/launch.h"
 #include "jail/feature.h"
 #include "keeper/keeper.h"
@@ -14,24 +14,7 @@
 
 #include <string.h>
 
-/* In the order of the overview. */
-static const struct command *const commands[] = {
-	/* clang-format off */
-	&command_run, &command_batch, &command_pipeline, &command_agent, &command_exec, &command_shell, &command_repl, &command_attach, &command_ps, &command_kill,
-	&command_wait,
-	&command_new, &command_ls, &command_show, &command_rename, &command_set, &command_env, &command_port, &command_rm, &command_prune,
-	&command_pause, &command_resume, &command_snapshot,
-	&command_volume, &command_packages,
-	&command_cp, &command_cat, &command_put, &command_diff,
-	&command_logs, &command_top, &command_stats, &command_runs, &command_events,
-	&command_key,
-	&command_serve, &command_stop, &command_upgrade, &command_doctor, &command_config, &command_api, &command_ui, &command_mcp,
-	&command_model,
-	&command_policy, &command_bench,
-	&command_cert, &command_lang, &command_completion, &command_version, &command_help,
-	NULL,
-	/* clang-format on */
-};
+static const struct command *const commands[] = { COMMAND_TABLE(COMMAND_ROW, COMMAND_ROW) NULL };
 
 int main(int argc, char **argv)
 {

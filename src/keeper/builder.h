@@ -7,23 +7,14 @@
 #include "base/err.h"
 #include "keeper/host_state.h"
 #include "keeper/keeper_box.h"
+#include "keeper/late_cgroup.h"
 #include "keeper/zygote.h"
-#include <pthread.h>
-
-/* Cgroups that the loop creates while a builder clones (v1). */
-struct late_cgroup {
-	pthread_mutex_t lock;
-	pthread_cond_t there;
-	int ready;
-	int fds[CG_NCTL], n;
-	struct err err;
-};
 
 struct keeper;
 
 /* What a builder thread does; builder_kinds (builder.c) has the functions. */
 enum build_kind {
-	BUILD_BOX,    /* builder.c; its result goes to request.c or warm_pool.c */
+	BUILD_BOX,    /* build_box.c; its result goes to request.c or warm_pool.c */
 	BUILD_LIMIT,  /* limit_job.c */
 	BUILD_FREEZE, /* freeze_job.c */
 	BUILD_VOLUME, /* volume.c */
@@ -92,6 +83,7 @@ struct build_job *build_job_new(enum build_kind kind); /* empty; never NULL */
 void build_job_finish(struct keeper *k, struct build_job *take_job);
 
 /* What a kind of job does on a builder thread, and after that on the thread of the loop. */
+must_check int build_box(const struct host_state *h, struct build_job *j, struct err *e);
 must_check int limit_work(const struct host_state *h, struct build_job *j, struct err *e);
 void limit_back(struct keeper *k, struct build_job *take_job);
 must_check int freeze_work(const struct host_state *h, struct build_job *j, struct err *e);
