@@ -2,6 +2,8 @@
 #include "jail/launch.h"
 #include "system/wirebox.h"
 
+#include <sys/socket.h>
+
 static int volume(int keeper, int type, const char *id, uint64_t size)
 {
 	struct wire_volume w = { .head = sock_head((uint8_t)type, 11), .bytes = size };
@@ -277,6 +279,75 @@ TEST(without_its_launch_step_a_box_has_no_volume)
 		CHECK_INT(sh(&m, "! grep -q ' /data ' /proc/self/mountinfo && ! test -e /data"), 0);
 		CHECK(end(k.fd, &m) == 0);
 	}
+	keeper_sync_close(&k);
+}
+
+/* Makes the keeper of a test build fail in this step, once. */
+static int fail_step(const char *step)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/build-fails-%s", run_dir, step);
+	f = fopen(path, "w");
+	return f ? fclose(f) : -1;
+}
+
+/* The box before it may still be ending, and has the volume until then. */
+static int fails_in_step(int keeper, const char *step)
+{
+	for (int i = 0; i < 2000; i++) {
+		if (refused_with(keeper, "steps", "/data", 0, ERR_SYS, step))
+			return 1;
+		usleep(10000);
+	}
+	return 0;
+}
+
+static int count_keeper_fds(pid_t keeper)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command),
+		 "exit $(ls -l /proc/%d/fd | grep -vc -e ' net:' -e '/net/' -e /sys/fs/cgroup/)",
+		 (int)keeper);
+	return WEXITSTATUS(system(command));
+}
+
+/* A volume that is still mounted, or a descriptor of it that stays open, would block the last box. */
+TEST(a_box_that_fails_in_a_later_step_releases_its_volume)
+{
+	static const char *const steps[] = { "volumes", "layers", "cgroup", "network", "launch" };
+	char words[40];
+	struct keeper_sync k;
+	struct made m;
+	struct ucred keeper;
+	socklen_t len = sizeof(keeper);
+	int before;
+
+	NEED_ROOT();
+#ifndef ATOLL_TEST
+	SKIP("not a build with test hooks");
+#endif
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(getsockopt(k.fd, SOL_SOCKET, SO_PEERCRED, &keeper, &len) == 0);
+	CHECK_INT(volume(k.fd, WIRE_VOLUME_MAKE, "steps", 16 << 20), WIRE_DONE);
+	CHECK(make_with(k.fd, "steps", "/data", 0, &m) == 0);
+	CHECK(end(k.fd, &m) == 0);
+	before = count_keeper_fds(keeper.pid);
+	for (unsigned i = 0; i < 5 * ARRAY_LEN(steps); i++) {
+		CHECK(fail_step(steps[i % ARRAY_LEN(steps)]) == 0);
+		snprintf(words, sizeof(words), "step '%s'", steps[i % ARRAY_LEN(steps)]);
+		CHECK(fails_in_step(k.fd, words));
+	}
+	for (int i = 0; make_with(k.fd, "steps", "/data", 0, &m) < 0; i++) {
+		CHECK(i < 2000);
+		usleep(10000);
+	}
+	CHECK_INT(sh(&m, "echo works >/data/f"), 0);
+	CHECK(end(k.fd, &m) == 0);
+	CHECK(count_keeper_fds(keeper.pid) < before + 5);
+	CHECK_INT(volume(k.fd, WIRE_VOLUME_DROP, "steps", 0), WIRE_DONE);
 	keeper_sync_close(&k);
 }
 
