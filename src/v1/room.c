@@ -173,6 +173,18 @@ static void room_free(struct rooms *rooms, struct room *r)
 	free(r);
 }
 
+struct room_peer *room_earlier(struct rooms *rooms, const struct room_peer *p, const char *team,
+			       const char *box, const char *path)
+{
+	unsigned of_box;
+	struct room *r = room_find(rooms, team, box, path, &of_box);
+	struct room_peer *x = r && p->client[0] ? r->peers : NULL;
+
+	while (x && strcmp(x->client, p->client) != 0)
+		x = x->next;
+	return x;
+}
+
 int room_join(struct rooms *rooms, struct room_peer *p, const char *team, const char *box,
 	      const char *path, struct err *e)
 {

@@ -55,13 +55,14 @@ struct room_events {
 };
 
 struct room_peer {
-	const struct room_events *on; /* set by the caller, as the next two */
+	const struct room_events *on; /* set by the caller, as the next three */
 	int may_write;
 	char epoch[ID_LEN + 1]; /* of the text that the client has from an earlier room; "": none */
-	uint32_t id;            /* in the room; the first is 1 */
-	struct room *room;      /* NULL: not joined */
-	struct room_peer *next; /* in the room, by id */
-	uint64_t sent;          /* sequence number of the last update that was sent to this peer */
+	char client[ID_LEN + 1]; /* the same for all connections of a client; "": not known */
+	uint32_t id;             /* in the room; the first is 1 */
+	struct room *room;       /* NULL: not joined */
+	struct room_peer *next;  /* in the room, by id */
+	uint64_t sent;           /* sequence number of the last update that was sent to this peer */
 	int full, synced;
 	int greeted; /* the presence of the other peers was sent */
 	void *presence;
@@ -86,6 +87,10 @@ struct room {
  * reports the peer's id, the epoch and whether it is the starter, then calls room_resume(). */
 must_check int room_join(struct rooms *rooms, struct room_peer *p, const char *team,
 			 const char *box, const char *path, struct err *e);
+/* The peer of an earlier connection of p's client, in the room that p would join; NULL: none. The
+ * server may not know yet that this connection is lost. */
+struct room_peer *room_earlier(struct rooms *rooms, const struct room_peer *p, const char *team,
+			       const char *box, const char *path);
 void room_leave(struct rooms *rooms, struct room_peer *p); /* fine on a peer that has not joined */
 must_check int room_update(struct rooms *rooms, struct room_peer *p, const void *bytes, size_t n,
 			   struct err *e);

@@ -84,19 +84,25 @@ static int room_channel_open(struct channel *c, const json_t *msg, struct err *e
 	struct room_channel *x = (struct room_channel *)c;
 	const char *path = json_string_value(json_object_get(msg, "path"));
 	const char *epoch = json_string_value(json_object_get(msg, "epoch"));
-	struct room_peer *p = &x->peer;
+	const char *client = json_string_value(json_object_get(msg, "client"));
+	struct room_peer *p = &x->peer, *earlier;
 	struct box *b = channel_box(c, msg, e);
 
-	if (!b || room_path_check(path ? path : "", e) < 0)
+	path = path ? path : "";
+	if (!b || room_path_check(path, e) < 0)
 		return -1;
-	if (epoch && !id_valid(epoch))
-		return err_set(e, ERR_INVALID, "epoch: '%.20s' is not one of a room", epoch);
+	if ((epoch && !id_valid(epoch)) || (client && !id_valid(client)))
+		return err_set(e, ERR_INVALID, "epoch, client: '%.20s' is not %d of a-z and 2-7",
+			       epoch && !id_valid(epoch) ? epoch : client, ID_LEN);
 	p->on = &on;
 	p->may_write = channel_who(c)->role >= ROLE_EDITOR;
 	snprintf(p->epoch, sizeof(p->epoch), "%s", epoch ? epoch : "");
+	snprintf(p->client, sizeof(p->client), "%s", client ? client : "");
 	snprintf(x->box, sizeof(x->box), "%s", b->row.id);
-	if (room_join(room_channel_rooms(x), p, channel_who(c)->team, x->box, path ? path : "", e) <
-	    0)
+	earlier = room_earlier(room_channel_rooms(x), p, channel_who(c)->team, x->box, path);
+	if (earlier && loop_owner(earlier, struct room_channel, peer)->base.socket != c->socket)
+		channel_end(&loop_owner(earlier, struct room_channel, peer)->base, NULL);
+	if (room_join(room_channel_rooms(x), p, channel_who(c)->team, x->box, path, e) < 0)
 		return -1;
 	x->subscriber.on_event = room_channel_box_event;
 	fleet_subscribe(&channel_api(c)->fleet, &x->subscriber);

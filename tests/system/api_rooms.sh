@@ -7,9 +7,9 @@ rooms() {
 	PYTHONPATH=$here python3 "$here/wsclient.py" "ws${url#http}/v1/socket" "$key" "
 import struct, time
 class Client:
-    def __init__(self, path='/home/user/a.py', epoch=None, key=KEY, box='$box'):
+    def __init__(self, path='/home/user/a.py', epoch=None, key=KEY, box='$box', client=None):
         self.w = Ws(URL, key)
-        self.w.send({'op': 'open', 'ch': 1, 'kind': 'room', 'box': box, 'path': path, **({'epoch': epoch} if epoch else {})})
+        self.w.send({'op': 'open', 'ch': 1, 'kind': 'room', 'box': box, 'path': path, **({'epoch': epoch} if epoch else {}), **({'client': client} if client else {})})
         self.hello = self.w.next()[1]
     def send(self, data, kind=0):
         self.w.frame(2, struct.pack('>IB', 1, kind) + data)
@@ -49,6 +49,24 @@ print(a.next())
 ('left', 2)"
 }
 
+a_client_that_joins_again_replaces_its_lost_connection() {
+	new_box
+	is "$(rooms "
+lost, b = Client(client='aaaaaaaaaaaa'), Client(client='bbbbbbbbbbbb')
+lost.send(b'text')
+lost.until('writer'), b.until('synced')
+again = Client(client='aaaaaaaaaaaa')     # the first connection is open still
+print(again.hello['peer'], again.hello['begin'])
+print(b.until('writer'))
+print(lost.next())
+again.w.send({'op': 'open', 'ch': 2, 'kind': 'room', 'box': '$box', 'path': '/home/user/b.py', 'client': 'aaaaaaaaaaaa'})
+print(again.until('opened')[-1][0])
+")" "3 False
+[('left', 1), ('writer', None)]
+('closed', None)
+opened"
+}
+
 an_update_larger_than_a_message_is_sent_in_parts() {
 	new_box
 	is "$(rooms "
@@ -85,12 +103,12 @@ print(a.until('writer'))
 ['not_found', 'not_found']
 [('ack', 1), ('writer', None)]"
 	is "$(rooms "
-for more in [{'path': '../etc'}, {'path': 'a.py'}, {'path': '/' + 'x' * 5000}, {'epoch': 'nonsense'}, {'box': 'nothere'}]:
+for more in [{'path': '../etc'}, {'path': 'a.py'}, {'path': '/' + 'x' * 5000}, {'epoch': 'nonsense'}, {'client': 'x'}, {'box': 'nothere'}]:
     print(Client(**more).hello['error']['code'], end=' ')
 w = Client().w
 w.frame(2, b'x' * (300 * 1024))
 print(w.next())
-")" "invalid invalid invalid invalid not_found ('close', 1009)"
+")" "invalid invalid invalid invalid invalid not_found ('close', 1009)"
 }
 
 a_viewer_listens_and_cannot_write() {

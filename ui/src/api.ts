@@ -20,7 +20,7 @@ export interface RunRecord {
 export interface Language {
 	name: string, title: string, here: boolean, version: string | null, endings: string[], hello: string, install: string, compiled: boolean
 }
-export interface Info { version: string, who: string, team: string, role: 'viewer' | 'editor' | 'owner', limits: Record<string, number> }
+export interface Info { version: string, who: string, team: string, role: 'viewer' | 'editor' | 'owner', box: string, limits: Record<string, number> }
 export interface HostStats { boxes: number, load: number[], memory: { total: number, free: number } }
 export interface Page<T> { items: T[], next: string | null }
 

@@ -6,14 +6,15 @@ import { NotFound } from './parts/Shell'
 import { Lazy } from './parts/Lazy'
 import { Home } from './pages/Home'
 import { SignIn } from './pages/SignIn'
-import { onLink, path } from './router'
+import { go, onLink, path } from './router'
 import * as session from './session'
 import { start, stop } from './store'
 import './theme'
 import { Toasts } from './toasts'
 
 function Page() {
-	const [, first, second] = path.value.split('/')
+	const [, first, second] = path.value.split('/'), only = session.info.value?.box
+	if (only && !(first === 'b' && second === only)) { go(`/b/${only}`, true); return null }
 	if (!first) return <Home />
 	if (first === 'runs') return <Lazy key={path.value} load={async () => (await import('./pages/Runs')).default} props={{ id: second ?? '' }} />
 	if (first === 'pipelines') return <Lazy key={path.value} load={async () => (await import('./pages/Pipelines')).default} props={{ id: second ?? '' }} />

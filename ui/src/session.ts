@@ -12,12 +12,13 @@ export const problem = signal('') // why the sign-in form is shown, if it is not
 export const mayEdit = computed(() => info.value !== null && info.value.role !== 'viewer')
 
 const channel = 'BroadcastChannel' in globalThis ? new BroadcastChannel('atoll.session') : null
+const SHARE = /^#k=(e2b_[0-9a-f]{40})$/ // a key for one box
 let key = ''
 let waiting = false // the other tabs were asked for the key, and have not answered in time
 
 if (channel)
 	channel.onmessage = ({ data }) => {
-		if (data?.ask === 'key' && key && state.value === 'in') channel.postMessage({ key })
+		if (data?.ask === 'key' && key && state.value === 'in' && !info.value?.box) channel.postMessage({ key })
 		else if (data?.out && key === data.out) forget()
 		else if (typeof data?.key === 'string' && waiting && state.value === 'out') void signIn(data.key) // a busy machine answers late
 	}
@@ -88,14 +89,14 @@ async function exchange(token: string): Promise<string | null> {
 	}
 }
 
-/** At the start of the page: a one-time link, this tab's key, or that of another tab. */
+/** At the start of the page: a one-time link, a link that shares a box, this tab's key, or that of another tab. */
 export async function begin(): Promise<void> {
-	const token = location.hash.match(/^#k=([0-9a-f]{48})$/)?.[1]
-	if (token) history.replaceState(null, '', location.pathname + location.search) // not in the history, not in a bookmark
-	const k = (token ? await exchange(token) : null) ?? tab.get('key') ?? await askOtherTabs()
+	const token = location.hash.match(/^#k=([0-9a-f]{48})$/)?.[1], share = location.hash.match(SHARE)?.[1]
+	if (token || share) history.replaceState(null, '', location.pathname + location.search) // not in the history, not in a bookmark
+	const k = share ?? (token ? await exchange(token) : null) ?? tab.get('key') ?? await askOtherTabs()
 	whenRefused(() => {
 		if (state.value === 'in') {
-			problem.value = t.signIn.expired
+			problem.value = info.value?.box ? t.signIn.shareEnded : t.signIn.expired
 			state.value = 'expired'
 		}
 	})
@@ -116,14 +117,14 @@ export async function begin(): Promise<void> {
 				return
 			}
 			forget()
-			problem.value = why || t.signIn.refused
+			problem.value = why || (share ? t.signIn.shareEnded : t.signIn.refused)
 		}
 	}
 	state.value = 'out'
 }
 
 // A link that is opened in a tab which shows this page already does not load it again.
-addEventListener('hashchange', () => { if (location.hash.startsWith('#k=')) void begin() })
+addEventListener('hashchange', () => { if (SHARE.test(location.hash)) location.reload(); else if (location.hash.startsWith('#k=')) void begin() })
 
 export async function refreshInfo() {
 	info.value = await api<Info>('/v1/info')

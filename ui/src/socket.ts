@@ -22,10 +22,13 @@ export class Channel {
 	send(op: string, rest: Record<string, unknown> = {}) { return this.owner.say({ op, ch: this.number, ...rest }) }
 	/** Bytes for the program's input. false: there is no connection, and they were not sent. */
 	write(data: Uint8Array): boolean { return this.owner.write(this.number, data) }
+	/** One frame of a room, in as many parts as it needs. */
+	frame(kind: number, data: Uint8Array): boolean { return this.owner.write(this.number, data, kind, true) }
 	close() { this.owner.drop(this) }
 }
 
 const RETRY_FIRST_MS = 200, RETRY_MOST_MS = 5000, FAILURES_TOLERATED = 3, PING_MS = 15000, PONG_MS = 8000
+const PART = 65536, MORE = 0x80 // bytes of one message; in the kind of a frame: more parts follow
 
 class Socket {
 	private ws: WebSocket | null = null
@@ -78,11 +81,12 @@ class Socket {
 		return true
 	}
 
-	write(channel: number, data: Uint8Array): boolean {
+	write(channel: number, data: Uint8Array, kind = 0, parts = false): boolean {
 		if (this.ws?.readyState !== WebSocket.OPEN) return false
-		for (let at = 0; at < data.length; at += 65536) {
-			const part = data.subarray(at, at + 65536), frame = new Uint8Array(5 + part.length)
+		for (let at = 0; at < data.length; at += PART) {
+			const part = data.subarray(at, at + PART), frame = new Uint8Array(5 + part.length)
 			new DataView(frame.buffer).setUint32(0, channel)
+			frame[4] = kind | (parts && at + PART < data.length ? MORE : 0)
 			frame.set(part, 5)
 			this.ws.send(frame)
 		}

@@ -12,6 +12,9 @@ export const boxes = new Resource(async () => (await api<Page<Box>>('/v1/boxes?l
 export const runs = new Resource(async () => (await api<Page<RunRecord>>('/v1/runs?limit=12')).items)
 export const host = new Resource(() => api<HostStats>('/v1/stats'))
 
+/** The only box of this session: it was opened by a link that shares one. Lists of the team are not for it. */
+const onlyBox = () => session.info.peek()?.box ?? ''
+
 /** Boxes that the user has deleted and may still bring back. */
 const hidden = signal<ReadonlySet<string>>(new Set())
 /** Boxes of quick runs live for milliseconds: not those of a run that has its own box. */
@@ -31,8 +34,8 @@ const watched = new Map<string, Channel>()
 function onEvent(m: any) {
 	if (m.op !== 'event') return
 	lastSeq = m.seq
-	if (m.type.startsWith('box.')) boxes.soon()
-	if (m.type.startsWith('run.')) runs.soon(250)
+	if (m.type.startsWith('box.') && !onlyBox()) boxes.soon()
+	if (m.type.startsWith('run.') && !onlyBox()) runs.soon(250)
 	for (const f of eventListeners) f(m)
 }
 
@@ -49,7 +52,7 @@ function watchFigures(id: string): Channel {
 			next.set(id, { cpu: [...(old?.cpu ?? []), cpu].slice(-30), mem: m.mem ?? 0, pids: m.pids ?? 0, oom: m.oom_kills ?? 0 })
 			figures.value = next
 		},
-		over: () => { watched.delete(id); boxes.soon() },
+		over: () => { watched.delete(id); if (!onlyBox()) boxes.soon() },
 	})
 }
 
@@ -67,7 +70,7 @@ export function watch(ids: string[]) {
 
 export function start() {
 	socket.start()
-	events = socket.channel({ open: () => lastSeq >= 0 ? { kind: 'events', after: lastSeq } : { kind: 'events' }, message: onEvent })
+	events = socket.channel({ open: () => ({ kind: 'events', ...(lastSeq >= 0 && { after: lastSeq }), ...(onlyBox() && { box: onlyBox() }) }), message: onEvent })
 	void languages.load()
 }
 
@@ -81,9 +84,7 @@ export function stop() {
 }
 
 function reload() {
-	void boxes.load()
-	void runs.load()
-	void host.load()
+	if (!onlyBox()) for (const r of [boxes, runs, host]) void r.load()
 }
 
 // After each connection everything may have changed.

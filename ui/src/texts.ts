@@ -20,6 +20,7 @@ export const t = {
 		wrongForm: 'A key is e2b_ and 40 hexadecimal digits.',
 		refused: 'This key is not known here, was revoked or has expired.',
 		expired: 'Your session has ended. Nothing on this page is lost; sign in to continue.',
+		shareEnded: 'This link was revoked or has expired. Ask its sender for another one.',
 		linkUsed: 'This link was used before or is older than five minutes.',
 		unreachable: 'The daemon does not answer.',
 		out: 'Sign out', signedInAs: (role: string, team: string) => `${role} of team ${team}`,
@@ -146,6 +147,12 @@ export const t = {
 		title: 'Preview', port: 'Port', reload: 'Reload', tab: 'Open in a new tab', copy: 'Copy the address', close: 'Close the preview', frame: (port: number) => `Port ${port} of the box`,
 		empty: 'Show a web server of this box.', hint: 'Type its port and press Open. Example: python3 -m http.server 3000', noAddress: 'This daemon has no address for ports of boxes: set serve.domain',
 		open: 'Every client that knows this address can open it.', shut: 'Close the port',
+	},
+	share: {
+		button: 'Share', title: (box: string) => `Share ${box}`, links: 'Links', newLink: 'New link', role: 'People with the link', mayView: 'can look', mayEdit: 'can edit and run', lifetime: 'Expires after',
+		lifetimes: { 1: '1 hour', 24: '1 day', 168: '7 days' } as Record<number, string>, create: 'Create link', once: 'Copy this link now; it is not shown again. It opens this box and nothing else.', copyLink: 'Copy the link',
+		error: 'The links could not be read', none: 'There are no links.', unused: 'not opened yet', revoke: 'Revoke', people: 'People here', name: 'Your name', you: 'You', roles: { viewer: 'can look', editor: 'can edit', owner: 'owner' } as Record<string, string>,
+		guest: (n: number) => `Guest ${n || ''}`.trim(), at: (file: string) => `in ${file}`, others: (n: number) => n === 1 ? '1 other person is here' : `${n} other people are here`, failed: (why: string) => `This file is not edited together any longer: ${why}`,
 	},
 	ws: {
 		openFiles: 'Open files', sideTabs: 'Side bar', editor: 'Editor', panel: 'Panel', panes: 'Panes', closeTab: (name: string) => `Close ${name}`, hidePanel: 'Hide the panel', toggleSide: 'Show or hide the files', togglePanel: 'Show or hide the panel',

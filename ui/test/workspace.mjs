@@ -8,7 +8,8 @@ async function write(page, text) {
 	await page.keyboard.press('Control+a')
 	await page.keyboard.insertText(text)
 }
-const text = (page) => page.evaluate(() => [...document.querySelectorAll('.editor-panel .cm-line')].map((l) => l.textContent).join('\n'))
+/** The lines that are drawn, without the carets of other people. */
+const text = (page) => page.evaluate(() => [...document.querySelectorAll('.editor-panel .cm-line')].map((l) => { const c = l.cloneNode(true); c.querySelectorAll('.cm-ySelectionCaret').forEach((w) => w.remove()); return c.textContent }).join('\n'))
 const row = (page, name) => page.locator('.row-item', { hasText: name }).first()
 const menu = async (page, name, what) => { await row(page, name).hover(); await row(page, name).locator('.menu > button').click(); await page.click(`role=menuitem[name="${what}"]`) }
 /** What a terminal has, all of it. */

@@ -48,12 +48,15 @@ const look = EditorView.theme({
 	'.cm-tooltip': { backgroundColor: 'var(--bg2)', border: '1px solid var(--line)', borderRadius: '6px' },
 })
 
+const alone = [history(), keymap.of(historyKeymap)]
 const indents: Record<string, string> = { python: '    ', go: '\t', c: '    ', 'c++': '    ', java: '    ', rust: '    ', php: '    ' }
 
 export class Editor {
 	readonly view: EditorView
 	private language = new Compartment()
 	private locked = new Compartment()
+	private together = new Compartment() // the undo history of one person, or what several people need
+	private shared: Extension | null = null
 	private turn = 0
 	private quiet = false
 
@@ -74,10 +77,10 @@ export class Editor {
 					{ key: 'Mod-s', run: run(o.onSave), preventDefault: true },
 					{ key: 'Escape', run: temporarilySetTabFocusMode }, // then Tab leaves the editor
 				])),
-				lineNumbers(), highlightSpecialChars(), history(), o.small ? [] : [highlightActiveLineGutter(), foldGutter(), highlightActiveLine()], drawSelection(), dropCursor(),
+				lineNumbers(), highlightSpecialChars(), this.together.of(this.shared ?? alone), o.small ? [] : [highlightActiveLineGutter(), foldGutter(), highlightActiveLine()], drawSelection(), dropCursor(),
 				EditorState.allowMultipleSelections.of(true), indentOnInput(), syntaxHighlighting(style), bracketMatching(),
 				rectangularSelection(), crosshairCursor(),
-				keymap.of([...defaultKeymap.filter((k) => k.key !== 'Mod-Enter'), ...historyKeymap, ...foldKeymap, indentWithTab]),
+				keymap.of([...defaultKeymap.filter((k) => k.key !== 'Mod-Enter'), ...foldKeymap, indentWithTab]),
 				this.language.of([]), this.locked.of(this.lock(o.readOnly ?? false)), look,
 				EditorView.contentAttributes.of({ 'aria-label': o.label, tabindex: '0', autocapitalize: 'off', autocorrect: 'off', spellcheck: 'false' }),
 				EditorView.updateListener.of((u) => {
@@ -93,6 +96,14 @@ export class Editor {
 
 	private lock(on: boolean): Extension { return [EditorState.readOnly.of(on), EditorView.editable.of(!on)] }
 	setReadOnly(on: boolean) { this.view.dispatch({ effects: this.locked.reconfigure(this.lock(on)) }) }
+
+	/** Edited by several people, with this extension whose text is doc; null: by one. */
+	share(shared: Extension | null, doc: string) {
+		this.view.dispatch({ effects: this.together.reconfigure([]) })
+		this.replaceDoc(doc)
+		this.shared = shared
+		this.view.dispatch({ effects: this.together.reconfigure(shared ?? alone) })
+	}
 
 	async setLanguage(name: string) {
 		const turn = ++this.turn
@@ -124,8 +135,9 @@ export class Editor {
 	}
 
 	/** Another file: its own state if it was shown before, with cursor and history. */
-	show(state: unknown, doc: string, language: string) {
+	show(state: unknown, doc: string, language: string, shared: Extension | null = null) {
 		this.o = { ...this.o, language }
+		this.shared = shared
 		if (!(state instanceof EditorState) || state.doc.toString() !== doc) { this.setDoc(doc); return }
 		this.quiet = true
 		this.view.setState(state)

@@ -1,5 +1,5 @@
 // The workspace of a box: files, editor, terminals, output. The address has the file: a pasted link opens the same one.
-import { signal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
+import { signal, untracked, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { api, box as boxPath, ApiError, type Box } from '../api'
 import { clock } from '../clock'
@@ -26,6 +26,8 @@ import { PortList } from '../workspace/PortList'
 import { Ports } from '../workspace/ports'
 import { Preview } from '../workspace/Preview'
 import { Problems, problemsOf } from '../workspace/Problems'
+import { Faces, ShareDialog } from '../workspace/Share'
+import { People } from '../workspace/people'
 import { RUN, Stream, TERMINAL, killExec, listExecs, startRun, startTerminal } from '../workspace/programs'
 import { RunOutput, newRun, type Run } from '../workspace/RunOutput'
 import { Search } from '../workspace/Search'
@@ -50,10 +52,12 @@ class Model {
 	readonly want = signal<{ port: number } | null>(null) // what the preview is to show
 	readonly ports: Ports
 	readonly notebooks = new Map<Document, Notebook>()
+	readonly people: People
 	private numbered = 0
 
 	constructor(readonly id: string) {
 		this.files = new Files(id)
+		this.people = new People(id, () => void this.find(false))
 		this.ports = new Ports(this.files, () => connection.value === 'live' && (this.panel.value === 'ports' || this.running !== undefined || this.terms.value.some((x) => !x.over)),
 			(port) => toast({ text: t.ports.opened(port), ms: 10000, action: { label: t.ports.preview, run: () => this.showPort(port) } }))
 		try { this.layout.value = { ...this.layout.value, ...JSON.parse(local.get(`layout.${id}`) ?? local.get('layout') ?? '{}') } } catch { /* as built in */ }
@@ -144,6 +148,7 @@ class Model {
 	async newTerminal() {
 		try {
 			const e = await startTerminal(this.id, 24, 80)
+			this.people.programStarted()
 			this.panel.value = this.addTerm(e.id).id
 			this.setLayout({ panelOn: true })
 			this.pane.value = 'panel'
@@ -156,8 +161,8 @@ class Model {
 	}
 	termOver(id: string) { this.terms.value = this.terms.value.map((x) => x.id === id ? { ...x, over: true } : x) }
 
-	/** Programs that were started before this page was loaded. */
-	async find() {
+	/** Programs that were started before this page was loaded, or by another person. */
+	async find(first = true) {
 		let list
 		try { list = await listExecs(this.id) } catch { return }
 		const recent = new Set(list.filter((e) => e.tag?.startsWith(RUN)).slice(0, 5).map((e) => e.id))
@@ -170,7 +175,7 @@ class Model {
 				this.runs.value = [...this.runs.value, r]
 			}
 		}
-		if (this.panel.value === 'output' && this.terms.value.length && !this.runs.value.some((r) => !r.record.value)) this.panel.value = this.terms.value[this.terms.value.length - 1]!.id
+		if (first && this.panel.value === 'output' && this.terms.value.length && !this.runs.value.some((r) => !r.record.value)) this.panel.value = this.terms.value[this.terms.value.length - 1]!.id
 	}
 
 	async run(d: Document) {
@@ -183,6 +188,7 @@ class Model {
 		this.pane.value = 'panel'
 		try {
 			const x: any = await startRun(this.id, lang ? { language: lang.name, entry: d.path.startsWith(HOME + '/') ? shortPath(d.path) : d.path } : { command: [d.path] })
+			this.people.programStarted()
 			for (const r of this.runs.value) r.open.value = false
 			const r = newRun(x.id, shown(lang ? `${lang.name} ${shortPath(d.path)}` : shortPath(d.path)), x.cause ? null : new Stream(this.id, x.id, 'exec'))
 			if (x.cause) {
@@ -202,6 +208,7 @@ class Model {
 		this.panel.value = 'output'
 		this.setLayout({ panelOn: true })
 		const x: any = await startRun(this.id, { command })
+		this.people.programStarted()
 		for (const r of this.runs.value) r.open.value = false
 		const r = newRun(x.id, title, new Stream(this.id, x.id, 'exec'))
 		this.runs.value = [...this.runs.value.slice(-19), r]
@@ -217,6 +224,7 @@ class Model {
 }
 
 const sides = [['files', t.files.title, 'files'], ['search', t.search.title, 'search'], ['packages', t.pkg.title, 'package'], ['env', t.env.short, 'braces']] as const
+const loadShared = async () => (await import('../workspace/shared')).Shared
 const loadPackages = async () => (await import('../workspace/Packages')).default, loadVariables = async () => (await import('../workspace/Variables')).default
 const commandShown = (c: string[]) => shown(c.map((w) => shortPath(w).replace(/^\/usr\/(local\/)?bin\//, '')).join(' '))
 
@@ -280,7 +288,7 @@ function EditorPane({ m }: { m: Model }) {
 		}
 		current.current = null
 		if (d && source) {
-			if (old !== d || d.editor !== ready) ready.show(d.state, d.text, d.language)
+			if (old !== d || d.editor !== ready) ready.show(d.state, d.text, d.language, d.shared?.attached ? d.shared.extension() : null)
 			d.state = null
 			d.editor = ready
 			current.current = d
@@ -391,7 +399,7 @@ function Ended({ title, why }: { title: string, why: string }) {
 function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: string }) {
 	const m = useMemo(() => new Model(b.id), [b.id]), l = m.layout.value
 	const alive = !ended && b.state === 'running', d = m.active.value
-	const running = useComputed(() => m.running)
+	const running = useComputed(() => m.running), sharing = useSignal(false)
 
 	useEffect(() => {
 		void m.files.load(HOME)
@@ -420,8 +428,16 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			watch([])
 			for (const nb of m.notebooks.values()) nb.close()
 			for (const doc of m.tabs.value) doc.close()
+			m.people.close()
 		}
 	}, [])
+	// With a second person in the workspace, files are edited together.
+	useSignalEffect(() => {
+		if (!m.people.others.value.size) return
+		for (const doc of m.tabs.value)
+			if (doc.canBeShared && !doc.shared) void loadShared().then((make) => { if (!doc.shared && doc.canBeShared && m.tabs.peek().includes(doc)) doc.shared = new make(doc) })
+	})
+	useSignalEffect(() => m.people.setFile(m.active.value ? shortPath(m.active.value.path) : ''))
 	useEffect(() => {
 		if (!alive) return
 		m.ports.start()
@@ -431,8 +447,11 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 	// After a loss: what was not saved is saved, what was not seen is read.
 	useSignalEffect(() => {
 		if (generation.value < 2) return
-		m.files.reload()
-		for (const doc of m.tabs.peek()) { doc.retry(); void doc.changedOnDisk() }
+		untracked(() => {
+			m.files.reload()
+			for (const doc of m.tabs.value) { doc.retry(); void doc.changedOnDisk() }
+			void m.find(false)
+		})
 	})
 	useEffect(() => {
 		const quit = (ev: BeforeUnloadEvent) => { if (m.tabs.value.some((x) => x.saved.value === 'failed' || x.saved.value === 'conflict')) ev.preventDefault() }
@@ -465,6 +484,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 			{ name: t.term.new, icon: 'terminal', keys: 'Ctrl `', run: () => void m.newTerminal() },
 			{ name: t.search.title, icon: 'search', keys: 'Ctrl ⇧ F', run: () => { m.setLayout({ sideOn: true }); m.side.value = 'search'; m.pane.value = 'files' } },
 			...([['packages', t.pkg.title, 'package'], ['env', t.env.title, 'braces']] as const).map(([id, name, icon]) => ({ name, icon, run: () => { m.setLayout({ sideOn: true }); m.side.value = id; m.pane.value = 'files' } })),
+			{ name: t.share.button, icon: 'share-2', run: () => { sharing.value = true } },
 			{ name: t.ws.toggleSide, icon: 'panel-left', keys: 'Ctrl B', run: () => m.setLayout({ sideOn: !m.layout.value.sideOn }) },
 			{ name: t.ws.togglePanel, icon: 'panel-bottom', keys: 'Ctrl J', run: () => m.setLayout({ panelOn: !m.layout.value.panelOn }) },
 			...m.files.rows().filter((r) => r.entry.type === 'file').slice(0, 500).map((r) => ({ name: shortPath(shown(r.entry.path)), icon: 'file' as const, run: () => m.open(r.entry.path) })),
@@ -484,6 +504,8 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 					: <button class="primary" disabled={!runnable || !session.mayEdit.value || !alive} onClick={() => void m.run(d!)} title={d && !runnable ? t.ws.notRunnable : undefined}><Icon name="play" size={14} /><span>{book ? t.nb.runAll : d && runnable ? t.ws.runFile(shown(nameOf(d.path))) : t.quick.run}</span></button>}
 				<span class="dim wide-only">{b.name ? b.id : ''}</span>
 				<span class="push" />
+				<Faces people={m.people} />
+				<button class="small" aria-haspopup="dialog" onClick={() => { sharing.value = true }}><Icon name="share-2" size={14} /><span>{t.share.button}</span></button>
 				<button class="small" aria-pressed={l.previewOn} onClick={() => { m.setLayout({ previewOn: !l.previewOn }); m.pane.value = l.previewOn ? 'code' : 'preview' }}><Icon name="external-link" size={14} /><span>{t.preview.title}</span></button>
 				<button class="plain wide-720" aria-label={t.ws.togglePanel} aria-pressed={l.panelOn} title={`${t.ws.togglePanel} (Ctrl J)`} onClick={() => m.setLayout({ panelOn: !l.panelOn })}><Icon name="panel-bottom" /></button>
 				<Menu label={t.boxes.menu(titleOf(b))} items={[
@@ -492,6 +514,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 					{ label: t.ws.downloadAll, icon: 'download', run: () => void m.files.download({ name: titleOf(b), path: HOME, type: 'folder', size: 0, mode: '', mtime: '', etag: '' }).catch(failed) },
 				]} />
 			</div>
+			{sharing.value && <ShareDialog b={b} people={m.people} onClose={() => { sharing.value = false }} />}
 			{ended && <div class="banner ws-note" role="alert"><Icon name="triangle-alert" /><span>{ended} {t.ws.endedKept}</span></div>}
 			{!ended && b.state === 'paused' && <div class="banner ws-note calm"><Icon name="pause" /><span>{t.ws.paused}</span><button class="small" onClick={() => void act(b, 'resume').then(reload)}>{t.boxes.resume}</button></div>}
 			{!ended && b.state === 'stopped' && <div class="banner ws-note calm"><span>{t.ws.kept}</span></div>}

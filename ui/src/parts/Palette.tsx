@@ -16,8 +16,8 @@ export const keysOpen = signal(false)
 export const pageCommands = signal<Command[]>([])
 
 const common = (): Command[] => [
-	...places.map((p) => ({ name: p.command, icon: p.icon, keys: `g ${p.key}`, run: () => go(p.path) })),
-	...(session.mayEdit.value ? [{ name: t.palette.newBox, icon: 'plus' as const, run: () => void newBox().then((b) => go(`/b/${b.id}`), failed) }] : []),
+	...(session.info.value?.box ? [] : places).map((p) => ({ name: p.command, icon: p.icon, keys: `g ${p.key}`, run: () => go(p.path) })),
+	...(session.mayEdit.value && !session.info.value?.box ? [{ name: t.palette.newBox, icon: 'plus' as const, run: () => void newBox().then((b) => go(`/b/${b.id}`), failed) }] : []),
 	{ name: t.theme.label, icon: 'sun-moon', run: nextTheme },
 	{ name: t.palette.keys, icon: 'key-round', keys: '?', run: () => { keysOpen.value = true } },
 	{ name: t.signIn.out, icon: 'log-out', run: session.signOut },

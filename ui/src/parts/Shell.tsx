@@ -21,7 +21,7 @@ function Rail() {
 	useEffect(() => document.querySelector('.rail [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [at]) // on a phone it is wider than the screen
 	return <nav class="rail" aria-label={t.nav.label}>
 		<ul>
-			{places.map((p) => link(p.path, p.icon, p.name, placeOf(at) === p))}
+			{!session.info.value?.box && places.map((p) => link(p.path, p.icon, p.name, placeOf(at) === p))}
 			{at.startsWith('/b/') && link(at, 'box', t.nav.box, true)}
 		</ul>
 	</nav>

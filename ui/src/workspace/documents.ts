@@ -1,17 +1,37 @@
 // Open files: their text, whether the daemon has it, and what to do when another client changed the file, too.
 import { signal } from '@preact/signals'
+import type { Extension } from '@codemirror/state'
 import { ApiError } from '../api'
 import type { Editor } from '../editor/editor'
 import { languageOf } from '../filetypes'
+import * as session from '../session'
 import { tab } from '../storage'
+import { t } from '../texts'
+import { toast } from '../toasts'
 import type { Files } from './files'
-import { merge } from './merge'
+import { merge, mergeAll } from './merge'
 
 export type Saved = 'saved' | 'dirty' | 'saving' | 'failed' | 'conflict'
 export type Kind = 'loading' | 'text' | 'image' | 'binary' | 'large' | 'error'
 export type ViewerKind = 'notebook' | 'csv' | 'markdown' | 'json' | 'html'
 const viewers: Record<string, ViewerKind> = { ipynb: 'notebook', csv: 'csv', tsv: 'csv', md: 'markdown', markdown: 'markdown', json: 'json', geojson: 'json', jsonl: 'json', ndjson: 'json', html: 'html', htm: 'html' }
 const SAVE_MS = 300, LARGE = 20 << 20
+const SHARED_MOST = 1 << 20 // longer texts are not edited together
+const DELIVERY_TRIES = 150, DELIVERY_MS = 20
+
+/** A text that several people edit (shared.ts). */
+export interface SharedText {
+	readonly attached: boolean // the text is that of the room
+	readonly writer: boolean // this client writes the file
+	readonly delivered: boolean // the others have everything that was typed here
+	readonly text: string
+	knows(etag: string): boolean // a client of the room wrote the file with this tag
+	extension(): Extension
+	set(text: string): void
+	announceSave(etag: string): void
+	askSave(): Promise<void>
+	stop(): void
+}
 const images: Record<string, string> = { png: 'image/png', jpg: 'image/jpeg', jpeg: 'image/jpeg', gif: 'image/gif', webp: 'image/webp', svg: 'image/svg+xml', ico: 'image/x-icon', bmp: 'image/bmp' }
 
 export class Document {
@@ -35,6 +55,8 @@ export class Document {
 	readonly language: string
 	private timer: ReturnType<typeof setTimeout> | undefined
 	private busy: Promise<void> | null = null
+	private closed = false
+	shared: SharedText | null = null
 
 	constructor(readonly files: Files, readonly path: string) {
 		this.language = languageOf(path)
@@ -92,6 +114,7 @@ export class Document {
 	}
 
 	change(text: string) {
+		if (this.shared?.attached) { this.shared.set(text); return }
 		this.text = text
 		this.revision.value++
 		if (this.saved.value === 'conflict') return
@@ -104,7 +127,12 @@ export class Document {
 	async save(): Promise<void> {
 		this.flush?.()
 		clearTimeout(this.timer)
-		if (this.busy) { await this.busy; if (this.saved.value === 'dirty') return this.save(); return }
+		if (this.shared?.attached) return this.saveShared()
+		return this.saveAlone()
+	}
+
+	private async saveAlone(): Promise<void> {
+		if (this.busy) { await this.busy; if (this.saved.value === 'dirty') return this.saveAlone(); return }
 		if (this.kind.value !== 'text' || this.saved.value === 'saved' || this.saved.value === 'conflict') return
 		this.busy = this.write(this.text, this.etag)
 		await this.busy
@@ -118,6 +146,7 @@ export class Document {
 			this.base = text
 			this.saved.value = this.text === text ? 'saved' : 'dirty'
 			tab.remove(this.draft)
+			if (this.shared?.attached) this.shared.announceSave(this.etag)
 			if (this.saved.value === 'dirty') this.timer = setTimeout(() => void this.save(), SAVE_MS)
 		} catch (e) {
 			if (e instanceof ApiError && e.status === 412) return this.differ()
@@ -135,7 +164,8 @@ export class Document {
 		this.flush?.()
 		if (this.kind.value !== 'text' || this.saved.value === 'saved') return
 		this.stash()
-		if (this.saved.value !== 'conflict' && this.text.length < 60000) void this.files.write(this.path, this.text, this.etag || undefined, true).catch(() => {})
+		const mine = !this.shared?.attached || (this.shared.writer && this.shared.delivered)
+		if (mine && this.saved.value !== 'conflict' && this.text.length < 60000) void this.files.write(this.path, this.text, this.etag || undefined, true).catch(() => {})
 	}
 
 	/** The file is not what this tab began with: both changes are kept if they do not touch. */
@@ -151,7 +181,7 @@ export class Document {
 			return
 		}
 		const theirs = decode(bytes) ?? ''
-		const both = merge(this.base, this.text, theirs)
+		const both = !this.shared?.attached ? merge(this.base, this.text, theirs) : this.shared.knows(etag) ? this.text : mergeAll(this.base, this.text, theirs)
 		if (both === null) {
 			this.theirs.value = { text: theirs, etag }
 			this.saved.value = 'conflict'
@@ -162,10 +192,11 @@ export class Document {
 		this.etag = etag
 		this.show(both)
 		if (both === theirs) this.saved.value = 'saved'
-		else await this.write(both, etag)
+		else if (!this.shared?.attached) await this.write(both, etag) // else when the others have it
 	}
 
 	private show(text: string) {
+		if (this.shared?.attached) { this.shared.set(text); return }
 		this.text = text
 		this.revision.value++
 		this.onText?.(text)
@@ -177,6 +208,7 @@ export class Document {
 	async changedOnDisk() {
 		if (this.kind.value === 'image') return void this.load()
 		if (this.kind.value !== 'text' || this.busy || this.saved.value === 'conflict') return
+		if (this.shared?.attached) return this.takeOver()
 		try {
 			const entry = await this.files.stat(this.path)
 			if (entry.etag === this.etag || this.busy) return
@@ -211,8 +243,106 @@ export class Document {
 	}
 
 	/** The connection is back. */
-	retry() { if (this.saved.value === 'failed') { this.saved.value = 'dirty'; void this.save() } else if (this.kind.value === 'error') void this.load() }
-	close() { clearTimeout(this.timer); void this.save(); if (this.address) URL.revokeObjectURL(this.address) }
+	retry() { if (this.shared?.attached) this.sharedChanged(); else if (this.saved.value === 'failed') { this.saved.value = 'dirty'; void this.save() } else if (this.kind.value === 'error') void this.load() }
+	close() {
+		this.closed = true
+		clearTimeout(this.timer)
+		if (this.shared?.attached && !this.shared.writer) this.shared.stop()
+		else void this.save().finally(() => this.shared?.stop())
+		if (this.address) URL.revokeObjectURL(this.address)
+	}
+
+	// ---- edited by several people ----
+
+	get mayWrite() { return session.mayEdit.value }
+	/** Positions of a room are those of the editor, which has one kind of line ends. The cells of a notebook are not one text. */
+	get canBeShared() { return this.kind.value === 'text' && this.viewer !== 'notebook' && this.saved.value !== 'conflict' && this.text.length <= SHARED_MOST && !this.text.includes('\r') }
+
+	/** The room has a text: from now on it is the text of this file. */
+	attach(text: string) {
+		clearTimeout(this.timer)
+		this.text = text
+		this.state = null
+		this.revision.value++
+		this.onText?.(text)
+		this.editor?.share(this.shared!.extension(), text)
+		this.sharedChanged()
+	}
+	detach() {
+		this.shared = null
+		this.state = null
+		if (this.closed) return
+		this.editor?.share(null, this.text)
+		if (this.mayWrite && this.text !== this.base) this.change(this.text)
+		else { this.saved.value = 'saved'; void this.changedOnDisk() }
+	}
+	sharingFailed(message: string) { toast({ text: t.share.failed(message), kind: 'bad', ms: 8000 }) }
+
+	/** The text, or what is known about it elsewhere, has changed. */
+	sharedChanged() {
+		const s = this.shared
+		if (!s?.attached) return
+		if (s.text !== this.text) {
+			this.text = s.text
+			this.revision.value++
+			this.onText?.(this.text)
+			if (!this.editor) this.state = null
+		}
+		if (this.busy) return // looks again when it is done
+		clearTimeout(this.timer)
+		if (!s.delivered) this.saved.value = 'dirty'
+		else if (!s.writer || this.text === this.base) this.saved.value = 'saved'
+		else {
+			this.saved.value = 'dirty'
+			this.timer = setTimeout(() => void this.save(), SAVE_MS)
+		}
+	}
+
+	/** One client writes. What it writes is known to the others, so that no client adds it a second time. */
+	private async saveShared(): Promise<void> {
+		for (let n = 0; n < DELIVERY_TRIES && this.shared?.attached && !this.shared.delivered && this.mayWrite; n++) await new Promise((done) => setTimeout(done, DELIVERY_MS))
+		const s = this.shared
+		if (!s?.attached) return this.saveAlone()
+		if (!s.delivered || !this.mayWrite) return // without a connection: sharedChanged() follows with the next one
+		if (!s.writer) return s.askSave()
+		while (this.busy) await this.busy
+		if (this.text !== this.base) {
+			this.busy = this.write(this.text, this.etag)
+			await this.busy
+			this.busy = null
+		}
+		this.sharedChanged()
+	}
+
+	/** This client writes from now on, or the file was written by another program: its changes become part of the text. */
+	async takeOver(): Promise<void> {
+		if (!this.shared?.writer || this.busy) return
+		this.busy = (async () => {
+			try {
+				if ((await this.files.stat(this.path)).etag === this.etag) return
+				const { bytes, etag } = await this.files.read(this.path), theirs = decode(bytes)
+				if (theirs === null || !this.shared?.writer) return
+				const both = this.shared.knows(etag) ? this.text : mergeAll(this.base, this.text, theirs)
+				this.base = theirs
+				this.etag = etag
+				this.shared.set(both)
+			} catch { /* it is gone, or the daemon is: the next save reports it */ }
+		})()
+		await this.busy
+		this.busy = null
+		this.sharedChanged()
+	}
+
+	/** Another client has written the file. */
+	async savedElsewhere(etag: string): Promise<void> {
+		if (etag === this.etag || this.busy || this.shared?.writer) return
+		try {
+			const now = await this.files.read(this.path), text = decode(now.bytes)
+			if (text === null || !this.shared?.knows(now.etag) || this.shared.writer || this.busy) return
+			this.base = text
+			this.etag = now.etag
+		} catch { /* the next one */ }
+	}
 }
 
 /** null: not a text. */
