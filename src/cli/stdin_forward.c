@@ -109,11 +109,29 @@ static int push_once(struct pump *p)
 	return status;
 }
 
+/* The box may not have read yet what a server that was killed has sent. Bytes that this client no
+ * longer has cannot be sent again: the program must not get the rest without them. */
+static int forward_wait_for_gap(struct pump *p, int tries)
+{
+	if (tries == TRIES) {
+		fprintf(stderr,
+			"atoll: bytes of stdin were lost; byte %llu and later were not sent\n",
+			(unsigned long long)p->base);
+		return -1;
+	}
+	poll(NULL, 0, AGAIN_MS);
+	return 0;
+}
+
 /* 0: taken; -1: it reads no more. */
 static int forward_push(struct pump *p)
 {
-	while (push_once(p) != 0) {
-		if (!p->r.lost && p->r.http < 500 && strcmp(p->r.code, "gap") != 0)
+	for (int tries = 0; push_once(p) != 0; tries++) {
+		int gap = !p->r.lost && !strcmp(p->r.code, "gap");
+
+		if (!p->r.lost && p->r.http < 500 && !gap)
+			return -1;
+		if (gap && forward_wait_for_gap(p, tries) < 0)
 			return -1;
 		if (find_place(p) < 0)
 			return -1;

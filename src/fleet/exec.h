@@ -95,7 +95,8 @@ struct exec {
 	int input_end;
 	uint64_t room, sent;
 	int input_unknown; /* after a restart: init has not reported yet how much input it has */
-	int input_sure;    /* init was asked at the first input: another server may have sent some
+	uint64_t input_counted_ms; /* when init has reported it last */
+	int input_sure; /* init was asked at the first input: another server may have sent some
 			 * before */
 	struct exec_input_wait *input_waiters;
 	struct buf words;   /* bytes for its channel */
@@ -131,6 +132,14 @@ void exec_input_cancel(struct exec_input_wait *w);
 /* Before the first input to an exec that was restored: asks init how much input it has. Until init
  * has answered, input_unknown is set and input waits; low() is called then. */
 void exec_input_check(struct exec *r);
+/* The same for a client that only asks how much that is: the last report is recent enough. While
+ * an older server drains, each check makes the number unknown, so that a client that polls would
+ * never get it. */
+void exec_input_refresh(struct exec *r);
+/* Bytes that are in its box, even if this server is killed now. */
+uint64_t exec_input_delivered(const struct exec *r);
+/* A client has bytes that come later than those that this server knows of: init is asked again. */
+void exec_input_doubt(struct exec *r);
 uint64_t exec_input_has(const struct exec *r); /* bytes that it has or will get, unless the server
 					        * dies */
 void exec_on_counters(struct exec *r, const struct wire_exec *about); /* from box.c */

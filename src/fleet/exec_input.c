@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { STDIN_PIECE = 32 * 1024 };
+enum { STDIN_PIECE = 32 * 1024, RECENT_MS = 1000 };
 
 /* ---- input ---- */
 
@@ -103,6 +103,25 @@ void exec_input_check(struct exec *r)
 	box_request_counters(r->box);
 }
 
+void exec_input_refresh(struct exec *r)
+{
+	if (!r->input_counted_ms || loop_now_ms() - r->input_counted_ms > RECENT_MS)
+		exec_input_check(r);
+}
+
+uint64_t exec_input_delivered(const struct exec *r)
+{
+	size_t queued = r->box->line.post.queued; /* with frames of other execs: at least as many */
+
+	return r->sent > queued ? r->sent - queued : 0;
+}
+
+void exec_input_doubt(struct exec *r)
+{
+	r->input_sure = 0;
+	r->input_counted_ms = 0;
+}
+
 uint64_t exec_input_has(const struct exec *r)
 {
 	return r->sent + r->input.len - r->input_taken;
@@ -151,6 +170,7 @@ void exec_on_counters(struct exec *r, const struct wire_exec *about)
 	if (!r->input_unknown)
 		return;
 	r->input_unknown = 0;
+	r->input_counted_ms = loop_now_ms();
 	r->pid = about->group;
 	r->stdin_open = about->stdin_open;
 	r->sent = about->stdin_bytes;

@@ -11,6 +11,8 @@
 #include "init/attachment.h"
 #include "wire/frame.h"
 
+enum { FRAMES_LEFT_MAX = 4096 }; /* more than a socket holds */
+
 union answer { /* every frame that is an answer rather than a state */
 	struct frame head;
 	struct wire_error error;
@@ -206,24 +208,44 @@ static void conn_receive(struct conn *c, struct packet *p)
 	}
 }
 
+/* 1: one frame was read; 0: there is none now; -1: the end, or an invalid frame. */
+static int conn_take_frame(struct conn *c)
+{
+	struct packet p = { 0 };
+	unsigned i;
+	int valid;
+
+	conn_receive(c, &p);
+	/* When a peer ends with frames of init unread, the kernel returns ECONNRESET once,
+	 * before the frames that the peer had sent. */
+	if (p.len == -EAGAIN || p.len == -EINTR || p.len == -ECONNRESET)
+		return p.len == -ECONNRESET;
+	valid = p.len > 0 && !p.cut && frame_check(scratch, (uint32_t)p.len) >= 0 &&
+		requests_run(c, (struct frame *)(void *)scratch, (uint32_t)p.len, p.fds, p.nfds) >=
+			0;
+	for (i = 0; i < p.nfds; i++)
+		sys_close(p.fds[i]);
+	c->ended = !valid;
+	return valid ? 1 : -1;
+}
+
 /* One frame per wake-up: the next client gets its turn, and a single request needs no second
  * call. */
 static void conn_readable(struct conn *c)
 {
-	struct packet p = { 0 };
-	unsigned i;
-
-	conn_receive(c, &p);
-	/* When a peer ends with frames of init unread, the kernel returns ECONNRESET once,
-	 * before the frames that the peer had sent; these, KEEP among them, count. The end of
-	 * file follows them. */
-	if (p.len == -EAGAIN || p.len == -EINTR || p.len == -ECONNRESET)
-		return;
-	if (p.len <= 0 || p.cut || frame_check(scratch, (uint32_t)p.len) < 0 ||
-	    requests_run(c, (struct frame *)(void *)scratch, (uint32_t)p.len, p.fds, p.nfds) < 0)
+	if (conn_take_frame(c) < 0)
 		conn_die(c);
-	for (i = 0; i < p.nfds; i++)
-		sys_close(p.fds[i]);
+}
+
+/* Frames that a peer sent before its end count: KEEP, and the input of a program, which the peer
+ * has reported as delivered. All of them are read before another request is: a new server asks how
+ * much input has arrived. */
+static void conn_read_rest(struct conn *c)
+{
+	int most = FRAMES_LEFT_MAX;
+
+	while (!c->ended && most-- && conn_take_frame(c) > 0)
+		;
 }
 
 static void conn_ready(struct event_source *s, uint32_t events)
@@ -232,9 +254,13 @@ static void conn_ready(struct event_source *s, uint32_t events)
 
 	if (c->dead)
 		return;
-	if (c->blocked && events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
+	if (events & EPOLLHUP) {
+		conn_die(c);
+		return;
+	}
+	if (c->blocked && events & (EPOLLOUT | EPOLLERR))
 		conn_writable(c);
-	if (s->armed & EPOLLIN && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+	if (s->armed & EPOLLIN && events & (EPOLLIN | EPOLLERR))
 		conn_readable(c);
 	conn_arm(c);
 }
@@ -315,9 +341,11 @@ unsigned conn_count(void)
 
 void conn_sweep(void)
 {
-	for (; dead; dead &= dead - 1) {
+	while (dead) {
 		struct conn *c = &conns[__builtin_ctzll(dead)];
 
+		dead &= dead - 1;
+		conn_read_rest(c);
 		/* A keeper that ends before it has recorded this box, or before its client knows
 		 * of it, must leave no box running. */
 		if (c->kill_on_close || (c->is_keeper && !claimed))

@@ -14,6 +14,7 @@ struct conn {
 	uint8_t kill_on_close; /* kill on close: the box ends with this connection */
 	uint8_t blocked;       /* the socket is full */
 	uint8_t dead;          /* to be closed at the end of the turn */
+	uint8_t ended;         /* nothing more can be read from it: the end, or an invalid frame */
 	uint8_t listing;       /* EXECS: 1 + the next slot to tell; 0: not listing */
 	uint32_t listing_ref;
 	uint32_t answer_len; /* of the frame that waits; 0: none does */

@@ -343,7 +343,7 @@ void execs_show(struct call *c)
 	if (!b)
 		return;
 	if (r) {
-		exec_input_check(r);
+		exec_input_refresh(r);
 		call_json(c, 200, exec_json(r));
 	} else if (execs_recorded(c, b, &row)) {
 		call_json(c, 200, exec_row_json(&row));

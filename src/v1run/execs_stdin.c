@@ -81,6 +81,7 @@ static void stdin_on_body_end(struct http_req *req)
 		return;
 	}
 	if (f->gap) {
+		exec_input_doubt(r);
 		call_error(c, 409, "gap", "there are bytes missing before ?offset=", NULL,
 			   "GET the exec: stdin.bytes");
 		return;
@@ -93,7 +94,7 @@ static void stdin_on_body_end(struct http_req *req)
 	r->input_noted = c->audited = 1;
 	call_json(c, 200,
 		  json_pack("{s:I, s:I}", "accepted", (json_int_t)f->bytes, "delivered",
-			    (json_int_t)r->sent));
+			    (json_int_t)exec_input_delivered(r)));
 }
 
 static void stdin_drop(struct call *c)

@@ -98,6 +98,26 @@ two"
 	"$ATOLL" rm -q "$box"
 }
 
+serves_now() { now=$(cut -d ' ' -f 3 "$ATOLL_RUN/serve.pid") && [ "$now" != "$1" ] && [ "$now" != 0 ]; }
+
+input_of_an_attached_client_arrives_while_an_older_server_drains() {
+	made
+	api POST "/v1/boxes/$box/execs" '{"command":"cat","background":true,"open_stdin":true}'
+	x=$(get .id)
+	curl -sS -o held -H "X-API-Key: $key" "$url/v1/run" -d '{"command":"sleep 4763 & wait"}' &
+	held=$!
+	soon processes '^sleep 4763'
+	before=$(cut -d ' ' -f 3 "$ATOLL_RUN/serve.pid")
+	kill -HUP "$supervisor"
+	soon serves_now "$before"
+	kill -0 "$before" || fail "the older server does not drain"
+	echo hello | timeout 50 "$ATOLL" attach -i "$box" "$x" >out 2>err || fail "status $?: $(cat out err)"
+	is "$(cat out)" hello
+	kill "$(processes '^sleep 4763')"
+	wait $held
+	"$ATOLL" rm -q "$box"
+}
+
 exec_returns_137_when_its_box_is_deleted() {
 	made
 	status=0

@@ -844,6 +844,34 @@ static void stdin_over_the_window_ends_only_that_connection(struct box *b)
 	send_signal(b->conn, 1, SIGKILL);
 }
 
+/* As when a server is killed on a busy machine: its frames count, and the next connection is told of them. Init
+ * finds out about the end by the output that it cannot send any longer. */
+static void stdin_sent_before_a_disconnect_is_read_before_the_next_request(struct box *b)
+{
+	struct wire_start st = starting(1);
+	auto_fd int other = box_connect(b), next = -1;
+	static char bytes[10][1000];
+
+	st.head.flags = WIRE_START_STDIN;
+	start(other, &st, "cat");
+	expect(other, WIRE_STDIN_WINDOW);
+	kill(b->pid, SIGSTOP);
+	for (int i = 0; i < 10; i++) {
+		memset(bytes[i], 'a' + i, sizeof(bytes[i]));
+		send_stdin(other, 1, bytes[i], sizeof(bytes[i]));
+	}
+	close(steal_fd(&other));
+	next = box_connect(b);
+	send_head(next, WIRE_EXECS, 9);
+	kill(b->pid, SIGCONT);
+	expect(next, WIRE_EXEC);
+	CHECK(GOT(wire_exec)->stdin_bytes == sizeof(bytes));
+	expect(next, WIRE_DONE);
+	send_credit(next, WIRE_ATTACH, 1, 0, 0, ALL, 0);
+	send_stdin(next, 1, NULL, 0);
+	CHECK(!memcmp(hear(next)->text[0], bytes, sizeof(bytes)));
+}
+
 static void stdin_for_an_exec_that_closed_it_is_dropped(struct box *b)
 {
 	struct wire_start st = starting(1);
@@ -1468,6 +1496,7 @@ static const struct test tests[] = {
 	TEST(stdin_and_its_end_reach_the_exec),
 	TEST(the_stdin_window_passes_a_megabyte),
 	TEST(stdin_over_the_window_ends_only_that_connection),
+	TEST(stdin_sent_before_a_disconnect_is_read_before_the_next_request),
 	TEST(stdin_for_an_exec_that_closed_it_is_dropped),
 	TEST(the_channel_is_descriptor_3_in_both_directions),
 	TEST(a_megabyte_passes_the_channel_with_window_and_credit),
