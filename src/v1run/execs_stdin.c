@@ -80,7 +80,8 @@ static void stdin_on_body_end(struct http_req *req)
 		call_error(c, 409, "conflict", "the program reads no more input", NULL, NULL);
 		return;
 	}
-	if (f->gap) {
+	/* An empty body, too: its offset says that the client has sent more before. */
+	if (f->gap || (f->at >= 0 && (uint64_t)f->at > exec_input_has(r))) {
 		exec_input_doubt(r);
 		call_error(c, 409, "gap", "there are bytes missing before ?offset=", NULL,
 			   "GET the exec: stdin.bytes");

@@ -164,6 +164,24 @@ sending_stdin_ends_when_the_exec_closes_its_stdin() {
 	is "$code" 409
 }
 
+# A client that resumes at an offset after a restart of the server: bytes are skipped or missing, never lost.
+input_at_an_offset_is_skipped_or_rejected_and_closes_nothing() {
+	new_box
+	start '{"command":"cat","background":true,"open_stdin":true}'
+	api POST "$at/stdin?offset=0" abcd
+	is "$code" 200 "$body"
+	api POST "$at/stdin?offset=2" cdef
+	is "$code" 200 "$body"
+	for bytes in xyz ''; do
+		api POST "$at/stdin?offset=7&close=true" "$bytes"
+		is "$code $(get .error.code)" "409 gap" "'$bytes': $body"
+	done
+	api POST "$at/stdin?offset=6&close=true" ''
+	is "$code" 200 "$body"
+	events "$at/output" >got
+	is "$(jq -rj 'select(.type == "stdout").data' <got)" abcdef "$(cat got)"
+}
+
 # ---- terminals ----
 
 a_terminal_has_a_size_and_can_be_resized() {
