@@ -144,10 +144,10 @@ a_login_link_expires_and_guesses_are_rate_limited() {
 	is "$code" 401
 	open_session short
 	is "$code" 401
-	for _ in $(seq 40); do
-		open_session 000000000000000000000000000000000000000000000000
-	done
-	is "$code" 429
+	# By one process, so that a slow machine cannot spread them over time.
+	curl -s -o /dev/null -w '%{http_code}\n' -H 'Content-Type: application/json' -d "{\"token\":\"$(printf %048d 0)\"}" \
+		"$url/v1/ui/sessions#[1-40]" >codes
+	is "$(sort -u codes | tr '\n' ' ')" "401 429 " "$(cat codes)"
 	# A page of another site cannot send it.
 	open_session "$token" -H 'Origin: http://elsewhere.test'
 	is "$code" 403

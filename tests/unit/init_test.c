@@ -844,7 +844,7 @@ static void stdin_over_the_window_ends_only_that_connection(struct box *b)
 	send_signal(b->conn, 1, SIGKILL);
 }
 
-/* As when a server is killed on a busy machine: its frames count, and the next connection is told of them. Init
+/* As when a server is killed on a busy machine: its frames count, and the next connection gets their number. Init
  * finds out about the end by the output that it cannot send any longer. */
 static void stdin_sent_before_a_disconnect_is_read_before_the_next_request(struct box *b)
 {
