@@ -13,11 +13,11 @@ struct density_point {
 	unsigned boxes;
 	int measured;
 	struct memory before;           /* the first point's: nothing was fragmented then */
-	struct memory at, back;         /* with all of them, and when they were gone */
-	double create_rate;             /* per second, of the next boxes beside these */
+	struct memory at, back;         /* with all of them, and after they were ended */
+	double create_rate;             /* per second, of further boxes while these exist */
 	double fill_rate, destroy_rate; /* of all of them */
 	struct samples exec;            /* /bin/true in a random one */
-	struct samples fork;            /* taken in between: was the machine itself slower? */
+	struct samples fork; /* measured in between: shows whether the machine itself was slower */
 	char missing[200];
 };
 

@@ -9,7 +9,8 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-/* What follows `key` and separators on its line of the file; untouched if there is none. */
+/* The text after `key` and separators on its line of the file; unchanged if there is no such
+ * line. */
 static void value_of(const char *file, const char *key, char *out, size_t size)
 {
 	FILE *f = fopen(file, "re");

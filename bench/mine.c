@@ -245,7 +245,7 @@ void mine_close(struct subject *s)
 	boxh_close(&taken);
 }
 
-/* Waits until the pool is full again, and remembers how many came out of it so far. */
+/* Waits until the pool is full again, and stores the number of boxes taken from it so far. */
 int pooled_ready(struct subject *s, struct err *e)
 {
 	struct wire_info about;

@@ -179,7 +179,7 @@ int oci_once(struct subject *s, struct err *e)
 	return -1;
 }
 
-/* crun refuses a host with cgroup v1 controllers and a cgroup2 mount beside them. */
+/* crun refuses a host that has both cgroup v1 controllers and a cgroup2 mount. */
 static int leave_cgroup2(void)
 {
 	char line[PATH_MAX], where[PATH_MAX];

@@ -28,7 +28,7 @@ enum {
 
 struct subject {
 	const char *warm, *program, *flag, *code;
-	const char *file;              /* the code goes there; NULL: it is an argument */
+	const char *file; /* the code is written there; NULL: it is passed as an argument */
 	double pool_goal, demand_goal; /* 0: none */
 };
 static const struct subject subjects[] = {

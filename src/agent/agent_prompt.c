@@ -114,7 +114,7 @@ static void add_complaint(const json_t *malformed, json_t *messages)
 		&got,
 		"That reply was refused: %s. Reply again: exactly one JSON object, {\"tool\", \"args\"} or "
 		"{\"done\": true, \"result\"}, and nothing else.",
-		why ? why : "it is no action");
+		why ? why : "it is not an action");
 	json_array_append_new(messages, prompt_message("assistant", &said));
 	json_array_append_new(messages, prompt_message("user", &got));
 }
@@ -130,7 +130,7 @@ int agent_prompt_make(const struct agent_prompt *b, const json_t *ask, json_t **
 
 	if (!json_is_array(turns) || json_array_size(turns) > AGENT_PROMPT_TURNS || dropped < 0 ||
 	    dropped > AGENT_PROMPT_TURNS || (malformed && !json_is_object(malformed)))
-		rc = err_set(e, ERR_INVALID, "that is no question");
+		rc = err_set(e, ERR_INVALID, "the message is not a question");
 	add_task(b, messages);
 	for (i = 0; rc == 0 && i < json_array_size(turns); i++) {
 		turn = json_array_get(turns, i);

@@ -114,8 +114,8 @@ int principal_is_operator(const struct principal *w);
 
 enum api_need { NEED_NOTHING, NEED_VIEWER, NEED_EDITOR, NEED_OWNER };
 /* What a route refers to. SCOPE_BOX: one box, named by parameter 0 of the path. SCOPE_ANY: the
- * daemon or the caller; the handler itself shows a key that is bound to a box nothing of other
- * boxes. A bound key may use only these two. */
+ * daemon or the caller; the handler itself hides other boxes from a key that is bound to one
+ * box. A bound key may use only these two. */
 enum api_scope { SCOPE_TEAM, SCOPE_BOX, SCOPE_ANY };
 enum api_route_flags {
 	ROUTE_NO_FLUSH = 1, /* the handler reads no exits of runs, or flushes the run

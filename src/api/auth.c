@@ -295,8 +295,7 @@ static int read_token(struct api *a, const char *text, struct principal *out, st
 	struct oidc_subject who;
 
 	if (!a->oidc)
-		return err_set(e, ERR_DENIED,
-			       "tokens are not taken here: auth.oidc_jwks is not set");
+		return err_set(e, ERR_DENIED, "tokens are not accepted: auth.oidc_jwks is not set");
 	if (oidc_check(a->oidc, text, fleet_now_ns() / 1000000000, &who, e) < 0)
 		return -1;
 	if (store_team_get(a->store, who.team, &team, e) < 0)

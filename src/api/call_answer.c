@@ -66,7 +66,7 @@ void call_send(struct call *c, int status, json_t *take_doc)
 	char *text = n < sizeof(c->api->text) ? c->api->text : malloc(n + 1);
 
 	if (!text || n == 0)
-		abort(); /* our documents are always valid */
+		abort(); /* JSON that the server builds is always valid */
 	if (text != c->api->text)
 		n = json_dumpb(take_doc, text, n, CALL_JSON);
 	json_decref(take_doc);
@@ -147,7 +147,8 @@ void call_list(struct call *c, json_t *take_items, const char *next)
 
 /* ---- versions ---- */
 
-/* Of a box whose lifetime counts from its last use, "ends" moves with every request, this one included. */
+/* Of a box whose lifetime counts from its last use, "ends" moves with every request, this one
+ * included. */
 static char *answer_etag_text(const json_t *doc)
 {
 	const char *from = json_string_value(json_object_get(doc, "lifetime_from"));

@@ -290,7 +290,7 @@ int fields_check(const json_t *doc, const struct field *table, const char *path,
 		if (!f && fields_find(table, FIELDS_OTHERS))
 			continue;
 		if (!f)
-			return fields_bad(e, path, key, "is no field of this request");
+			return fields_bad(e, path, key, "is not a field of this request");
 		/* null is the same as not given: clients send it for what they do not set. */
 		if (!json_is_null(v) && check_value(v, f, path, e) < 0)
 			return -1;

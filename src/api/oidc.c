@@ -194,7 +194,7 @@ static EVP_PKEY *read_ec(const json_t *jwk, struct err *e)
 	if (pkey && oidc_sound(pkey))
 		return pkey;
 	EVP_PKEY_free(pkey);
-	err_set(e, ERR_INVALID, "x and y are no point of P-256");
+	err_set(e, ERR_INVALID, "x and y are not a point of P-256");
 	return NULL;
 }
 
@@ -223,7 +223,7 @@ static int add_key(struct oidc *o, const json_t *jwk, struct err *e)
 	enum alg alg;
 
 	if (!json_is_object(jwk))
-		return err_set(e, ERR_INVALID, "it is no object");
+		return err_set(e, ERR_INVALID, "the key is not a JSON object");
 	if (!oidc_usable(jwk, &alg))
 		return 0;
 	if (o->nkeys == OIDC_KEYS)
@@ -367,7 +367,7 @@ static const struct oidc_key *read_head(const struct oidc *o, const struct buf *
 		err_set(e, ERR_DENIED, "the token's key (kid '%.40s') is not among the signer's",
 			kid ? json_string_value(kid) : "");
 	else if (strcmp(alg, algs[k->alg].name) != 0) {
-		err_set(e, ERR_DENIED, "the token says %s, its key is for %s", alg,
+		err_set(e, ERR_DENIED, "the token has the algorithm %s, its key is for %s", alg,
 			algs[k->alg].name);
 		k = NULL;
 	}
@@ -396,7 +396,7 @@ static int check_times(const json_t *doc, int64_t now_s, int64_t *out_until, str
 	if (!json_is_number(exp) || !(end > 0 && end < 1e12))
 		return err_set(e, ERR_DENIED, "the token has no exp: it must end");
 	if (nbf && (!json_is_number(nbf) || !(begin >= 0 && begin < 1e12)))
-		return err_set(e, ERR_DENIED, "the token's nbf is no time");
+		return err_set(e, ERR_DENIED, "the token's nbf is not a time");
 	*out_until = (int64_t)end + OIDC_LEEWAY_S;
 	if (*out_until <= now_s)
 		return err_set(e, ERR_DENIED, "the token expired %lld s ago",

@@ -13,7 +13,7 @@ static int time_param_wrong(const char *text, struct err *e)
 {
 	return err_set(
 		e, ERR_INVALID,
-		"'%.40s' is no moment: 2026-11-15T12:00:00Z, milliseconds since 1970, or how "
+		"'%.40s' is not a time: write it like 2026-11-15T12:00:00Z, milliseconds since 1970, or how "
 		"long ago, as in 15m",
 		text);
 }

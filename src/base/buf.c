@@ -69,7 +69,7 @@ void buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 	va_copy(again, ap);
 	n = vsnprintf(NULL, 0, fmt, again);
 	va_end(again);
-	assert(n >= 0); /* only a bad format fails, and those are ours */
+	assert(n >= 0); /* fails only for an invalid format, which would be a bug */
 	vsnprintf(buf_space(b, (size_t)n), (size_t)n + 1, fmt, ap);
 	buf_grew(b, (size_t)n);
 }

@@ -327,8 +327,9 @@ uint64_t log_lost_ever(void)
 	return atomic_load(&log_state.lost_ever);
 }
 
-/* A pipe that is writable has a free page, so PIPE_BUF bytes go without waiting. One that was full
- * the last time is not waited for again: a dead reader costs the first line some milliseconds. */
+/* A pipe that is writable has a free page, so PIPE_BUF bytes are written without waiting. A pipe
+ * that was full the last time is not waited for again: a reader that does not read delays only
+ * the first line, by some milliseconds. */
 static int can_write(void)
 {
 	struct pollfd p = { .fd = log_state.fd, .events = POLLOUT };

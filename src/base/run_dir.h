@@ -4,7 +4,8 @@
 #include "base/err.h"
 #include <stddef.h>
 
-/* ATOLL_RUN; for root /run/atoll; for others $XDG_RUNTIME_DIR/atoll, else /run/user/UID/atoll where that
- * folder is the caller's, else /tmp/atoll-UID. The last one is created here with mode 0700, because in a
- * folder that everyone may write to only an existing folder of our own is safe to use. */
+/* ATOLL_RUN; for root /run/atoll; for others $XDG_RUNTIME_DIR/atoll, else /run/user/UID/atoll
+ * where that folder is the caller's, else /tmp/atoll-UID. The last one is created here with mode
+ * 0700: in a folder that every user may write to, only an existing folder of the same user is
+ * safe to use. */
 must_check int run_dir_find(char *out, size_t size, struct err *e);

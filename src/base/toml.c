@@ -123,7 +123,7 @@ static int check_bytes(struct toml_scan *s, size_t len)
 
 int toml_newline(struct toml_scan *s)
 {
-	s->at += *s->at == '\r'; /* what follows one has been checked */
+	s->at += *s->at == '\r'; /* the bytes after it have been checked */
 	if (*s->at != '\n')
 		return 0;
 	s->at++;
@@ -168,7 +168,7 @@ static int end_of_statement(struct toml_scan *s, const char *what)
 	skip_blanks(s);
 	skip_comment(s);
 	if (*s->at && !toml_newline(s))
-		return toml_fail(s, s->at, "expected the end of the line behind %s, saw %s", what,
+		return toml_fail(s, s->at, "expected the end of the line after %s, saw %s", what,
 				 toml_saw(s->at, saw));
 	return 0;
 }
@@ -347,7 +347,7 @@ static int toml_pair(struct toml_scan *s, struct toml_node *table, unsigned dept
 	struct toml_node *n = NULL, *old;
 	struct toml_key k;
 
-	if (parse_key(s, depth, &k) < 0 || toml_expect(s, '=', "behind a key") < 0)
+	if (parse_key(s, depth, &k) < 0 || toml_expect(s, '=', "after a key") < 0)
 		return -1;
 	skip_blanks(s);
 	if (toml_value(s, depth + k.n, &n) < 0)
@@ -464,8 +464,8 @@ static int toml_header(struct toml_scan *s, struct toml_node **out_table, unsign
 		if (toml_enter(s, &k, i, &table) < 0)
 			return -1;
 	if ((repeated ? open_repeated(s, &k, &table) : open_table(s, &k, &table)) < 0 ||
-	    toml_expect(s, ']', "behind the name of a table") < 0 ||
-	    (repeated && toml_expect(s, ']', "behind the name of an array of tables") < 0))
+	    toml_expect(s, ']', "after the name of a table") < 0 ||
+	    (repeated && toml_expect(s, ']', "after the name of an array of tables") < 0))
 		return -1;
 	s->sections++;
 	*out_table = table;

@@ -4,7 +4,7 @@
  *	struct toml doc;
  *
  *	if (toml_parse(&doc, "atoll.toml", text, len, &e) < 0)
- *		...				"atoll.toml:3:7: expected '=' behind a key, saw 'x'"
+ *		...				"atoll.toml:3:7: expected '=' after a key, saw 'x'"
  *	port = toml_get(doc.root, "port");
  *	toml_fini(&doc);
  *

@@ -45,7 +45,7 @@ static int toml_scalar_unicode(struct toml_scan *s, unsigned digits, struct buf 
 		c = c << 4 | (uint32_t)hex_digit(*s->at);
 	}
 	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return toml_fail(s, start, "'%.*s' is no character", (int)digits + 2, start);
+		return toml_fail(s, start, "'%.*s' is not a character", (int)digits + 2, start);
 	put_utf8(b, c);
 	return 0;
 }
@@ -226,7 +226,7 @@ static int not_a_value(struct toml_scan *s, const char *word)
 
 	if (!*word)
 		return toml_fail(s, s->at, "expected a value, saw %s", toml_saw(s->at, saw));
-	return toml_fail(s, s->at, "'%.40s' is no number, boolean, date or time%s", word,
+	return toml_fail(s, s->at, "'%.40s' is not a number, boolean, date or time%s", word,
 			 word[0] == '0' && word[1] >= '0' && word[1] <= '9'
 				 ? "; numbers have no leading zeros"
 				 : "; text needs quotes");
@@ -390,7 +390,7 @@ int toml_word(struct toml_scan *s, struct toml_node *out)
 	memcpy(word, s->at, n);
 	if (looks_like_time(word)) {
 		if (toml_scalar_when(word, out) < 0)
-			return toml_fail(s, s->at, "'%.40s' is no date or time", word);
+			return toml_fail(s, s->at, "'%.40s' is not a date or time", word);
 		out->text = word;
 		out->len = n;
 	} else if (!strcmp(word, "true") || !strcmp(word, "false")) {

@@ -5,7 +5,8 @@
 #include "base/err.h"
 #include <stdint.h>
 
-/* "4096", "64k", "512M", "1.5G", "2TiB". K is 1024, whatever case, with or without i or B. */
+/* "4096", "64k", "512M", "1.5G", "2TiB". K is 1024, in upper or lower case, with or without i or
+ * B. */
 must_check int units_parse_size(const char *text, uint64_t *out_bytes, struct err *e);
 /* "500ms", "30s", "1.5s", "2m", "1h". */
 must_check int units_parse_time(const char *text, uint32_t *out_ms, struct err *e);

@@ -25,7 +25,7 @@ int batch_has_ended(const struct batch *b)
 	return b->row.state == STORE_BATCH_FINISHED || b->row.state == STORE_BATCH_CANCELLED;
 }
 
-/* What a full disk keeps from being written is written later. */
+/* Results that could not be written because the disk was full are written later. */
 void batch_write_row(struct batch *b)
 {
 	struct err e;

@@ -23,7 +23,7 @@ struct batch_conf {
 	const char *state;              /* the folder above theirs */
 	unsigned jobs;                  /* programs at once; 0: by the machine */
 	uint64_t max_bytes, team_bytes; /* of one upload; of all files of a team */
-	uint64_t keep_ms;               /* of files and row behind the end */
+	uint64_t keep_ms;               /* retention of files and row after the end */
 };
 
 /* The accounting of usage. May be NULL. */
@@ -38,7 +38,7 @@ struct batch_hooks {
 struct batches;
 must_check int batches_new(struct batches **out, struct fleet *f, const struct batch_conf *conf,
 			   const struct batch_hooks *hooks, struct err *e);
-void batches_free(struct batches *a); /* what runs is run again by the next server */
+void batches_free(struct batches *a); /* the next server runs unfinished items again */
 /* This server is alone with the store now, or no longer: takes over batches of others, or starts
  * nothing more. */
 void batches_alone(struct batches *a);
@@ -71,9 +71,10 @@ must_check int batch_watch(struct batches *a, const char *team, const char *id, 
 			   struct batch_watch *w, struct err *e);
 void batch_unwatch(struct batch_watch *w); /* fine on one that watches nothing */
 
-/* Items as they come, cut anywhere. */
+/* Items as they arrive, in pieces of any size. */
 must_check int batch_add(struct batch *b, const char *bytes, size_t n, struct err *e);
-void batch_received(struct batch *b, int whole); /* that was all; 0: the client has left */
+void batch_received(struct batch *b,
+		    int whole); /* end of the items; 0: the client has disconnected */
 void batch_cancel(struct batch *b);
 void batch_forget(struct batch *b); /* of a batch that has ended: removes its files and its row */
 

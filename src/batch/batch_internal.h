@@ -34,9 +34,9 @@ struct batch {
 	size_t line_len; /* of the line that is coming */
 	uint32_t lines;
 	/* reading */
-	struct buf text; /* read, and not looked at before text_at */
+	struct buf text; /* read, but not parsed before text_at */
 	size_t text_at;
-	uint64_t read_to; /* offset in the items behind text */
+	uint64_t read_to; /* offset in the items of the end of text */
 	int more;         /* there may be another line */
 	unsigned line;
 	uint32_t next_item;
@@ -70,7 +70,7 @@ struct batch *batch_enter(struct batches *a, struct store_batch *take_row);
 void batch_free(struct batch *b);
 void batch_free_work(struct work *w);
 int batch_has_ended(const struct batch *b);
-void batch_write_row(struct batch *b); /* what a full disk refuses is written later */
+void batch_write_row(struct batch *b); /* results that a full disk refused are written later */
 void batch_tell(struct batch *b);      /* notifies its readers: there is more */
 void batch_end(struct batch *b, enum store_batch_state state);
 void batch_free_if_idle(struct batch *b); /* frees a batch that has ended and has no reader */

@@ -219,7 +219,8 @@ static int check_files(const json_t *files, struct err *e)
 		char full[512];
 
 		if (!*path || strlen(path) > 400 || path[strlen(path) - 1] == '/')
-			return err_set(e, ERR_INVALID, "files: '%.60s' is no path of a file", path);
+			return err_set(e, ERR_INVALID, "files: '%.60s' is not a path of a file",
+				       path);
 		if (strncmp(program_path(path, full), BOX_HOME "/", sizeof(BOX_HOME)) != 0 ||
 		    strstr(path, ".."))
 			return err_set(e, ERR_INVALID, "files: '%.60s' is not below " BOX_HOME,

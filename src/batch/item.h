@@ -23,7 +23,7 @@ enum {
 	ITEM_OUTPUT_MAX = 1024 * 1024,
 	ITEM_RUN_MS = 30000,
 	ITEM_COMPILE_MS = 60000,
-	ITEM_BEHIND = 16, /* commands behind the program */
+	ITEM_BEHIND = 16, /* commands after the program */
 };
 
 /* The values for every item of a batch that does not set its own. */
@@ -57,7 +57,7 @@ struct batch_item {
 	struct wire_limits limits;
 	uint32_t max_output;
 	enum output_compare how;
-	const char *want; /* of stdout; NULL: whatever it says */
+	const char *want; /* of stdout; NULL: any */
 	size_t want_len;
 	int want_code, any_code;
 	/* Not in the line; set by the caller after batch_item_make(). */

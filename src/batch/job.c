@@ -11,11 +11,12 @@
 
 enum {
 	WINDOW = 256 * 1024, /* bytes of output that may be on their way */
-	LOG = 128 * 1024,    /* kept by init until we have read them */
-	SLACK = 64 * 1024,   /* more than expected, and still looked at: blanks, say */
+	LOG = 128 * 1024,    /* stored by init until the server has read them */
+	SLACK = 64 *
+		1024, /* bytes beyond the expected output that are still compared, e.g. blanks */
 	STDIN_PIECE = 32 * 1024,
 	STUCK_MS = 5000,    /* after its time limit */
-	BEHIND_SAID = 4096, /* bytes of a command behind the program */
+	BEHIND_SAID = 4096, /* bytes of output of a command after the program */
 	PACK_MS = 20000,
 };
 
@@ -84,7 +85,7 @@ static struct exit_info ending_of(const struct batch_job *j, const struct wire_c
 	if (figures && end.figures.cpu_us != UINT64_MAX)
 		end.figures.cpu_us -= end.figures.cpu_us < j->cpu_before_us ? end.figures.cpu_us
 									    : j->cpu_before_us;
-	if (j->overdue && !j->exited) { /* what init did not do, we did */
+	if (j->overdue && !j->exited) { /* the server ended it, because init did not */
 		end.exited = 1;
 		end.exit = (struct wire_exit){ .why = WIRE_WHY_WALL, .status = 9 };
 		end.end = STREAM_EXITED;

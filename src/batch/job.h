@@ -37,12 +37,12 @@ struct batch_job_end {
 	unsigned why;
 	struct exit_info end;  /* valid unless verdict is ERROR */
 	const char *step;      /* "compile", "run" */
-	struct err e;          /* ERROR: what went wrong with us, or with the item */
+	struct err e;          /* ERROR: the reason, an error of the server or of the item */
 	unsigned differs_line; /* WHY_STDOUT: where */
 	uint64_t cpu_us;       /* of its box, all steps together */
 };
 
-struct batch_job_post { /* a command that was run behind the program, in its box */
+struct batch_job_post { /* a command that was run after the program, in its box */
 	int ran;
 	unsigned cause;
 	int status;      /* as a shell would see it */
@@ -57,7 +57,7 @@ struct batch_job {
 	const char *warm_team; /* the team whose zygote forks its interpreter; NULL: that of
 			        * `team`; borrowed */
 	void (*done)(struct batch_job *j, const struct batch_job_end *end); /* once; then batch_job_fini() */
-	/* NULL, or: what the program says, as it comes. */
+	/* NULL, or a callback for the output of the program as it arrives. */
 	void (*said)(struct batch_job *j, const char *step, unsigned stream, const char *bytes, size_t n);
 	struct keeper_call *asking;
 	struct wire_box about;
@@ -66,10 +66,10 @@ struct batch_job {
 	struct init_call init_call, laid; /* the program; the files */
 	unsigned step;
 	struct buf out[2];
-	uint64_t seen[2]; /* bytes that came; out has the first of them */
+	uint64_t seen[2]; /* bytes received; out has the first of them */
 	struct buf tail[2]; /* the last of the rest, where the item wants them */
 	struct batch_job_post behind[ITEM_BEHIND];
-	unsigned nbehind; /* that were begun; the last one may be running */
+	unsigned nbehind; /* steps that were started; the last one may be running */
 	int is_behind;	  /* the program has ended well */
 	int flooded;
 	size_t input_sent;

@@ -77,7 +77,7 @@ static int add_short(struct batch *b, const char *bytes, size_t n, struct err *e
 	return 0;
 }
 
-/* The usual piece goes to the file as it is. */
+/* A piece of the usual size is written to the file without a copy. */
 static int add_plain(struct batch *b, const char *bytes, size_t n, struct err *e)
 {
 	const char *last = memrchr(bytes, '\n', n);

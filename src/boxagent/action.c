@@ -170,7 +170,7 @@ int action_parse(const char *text, size_t n, unsigned allowed, struct action *ou
 		return -1;
 	out->doc = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
 	if (!out->doc)
-		return err_set(e, ERR_INVALID, "it is no JSON: %.120s, at line %d, column %d",
+		return err_set(e, ERR_INVALID, "it is not JSON: %.120s, at line %d, column %d",
 			       why.text, why.line, why.column);
 	if (read_action(out, allowed, e) < 0) {
 		action_fini(out);

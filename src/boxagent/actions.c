@@ -213,7 +213,7 @@ static json_t *do_read(struct actions *h, const struct action *r)
 	if (actions_slurp(h, path, &all) < 0)
 		return actions_failed(path);
 	if (memchr(buf_str(&all), 0, all.len))
-		return actions_said(0, "error: %.200s: %zu bytes that are no text", path, all.len);
+		return actions_said(0, "error: %.200s: %zu bytes that are not text", path, all.len);
 	lines = lines_of(&all, number_of(r, "start_line", 1), number_of(r, "end_line", INT64_MAX),
 			 &from, &n);
 	head_tail_add(&c, from, n);

@@ -192,7 +192,7 @@ static int boxagent_drive(struct boxagent *p)
 		if (done || rc < 0)
 			return rc;
 	}
-	return boxagent_fail(p, "max_steps", "all steps are taken, and it is not done");
+	return boxagent_fail(p, "max_steps", "the agent used all its steps without finishing");
 }
 
 /* ---- beginning and end ---- */

@@ -58,7 +58,7 @@ int ndjson_read(struct ndjson *in, uint64_t timeout_ms, json_t **out, struct err
 	n = (size_t)(end - in->bytes.p);
 	in->taken = n + 1;
 	*out = json_loadb(in->bytes.p, n, JSON_ALLOW_NUL, NULL);
-	return *out ? 0 : err_set(e, ERR_INVALID, "the host's line is no JSON");
+	return *out ? 0 : err_set(e, ERR_INVALID, "the host's line is not JSON");
 }
 
 int ndjson_write(int fd, json_t *take_doc, struct err *e)
@@ -68,7 +68,7 @@ int ndjson_write(int fd, json_t *take_doc, struct err *e)
 
 	json_decref(take_doc);
 	if (!text)
-		return err_set(e, ERR_INVALID, "that is no text");
+		return err_set(e, ERR_INVALID, "the line is not UTF-8 text");
 	n = strlen(text);
 	text[n++] = '\n'; /* replaces the NUL: one write per line */
 	while (at < n) {

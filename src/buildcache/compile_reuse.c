@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARED, CHANGED, LAYING }; /* what the file client is doing */
+enum { SHARED, CHANGED, LAYING }; /* what the file client does */
 enum { WINDOW = 256 * 1024, LOG = 128 * 1024, HELPER_MS = 20000 };
 
 static struct box *box_of(const struct compile_reuse *x)

@@ -13,7 +13,7 @@ static int is_below(const char *path, size_t len, const char *place, size_t plac
 	       (len == place_len || path[place_len] == '/');
 }
 
-/* Is it a parent folder of one of these? */
+/* Is it a parent folder of one of these folders? */
 static int leads_to(const char *const *places, const char *path, size_t len)
 {
 	for (; places && *places; places++)

@@ -127,7 +127,7 @@ static void api_clean(char *text)
 			*text = ' ';
 }
 
-/* The daemon's error object as ours. */
+/* The daemon's error object as a cli_error. */
 static int api_refused(struct api_client *r, const char *bytes, size_t n)
 {
 	json_t *doc = n < ERROR_MAX ? json_loadb(bytes, n, 0, NULL) : NULL;
@@ -367,7 +367,7 @@ json_t *api_client_json(struct api_client *r, const char *method, const char *pa
 	else if (rc == 0 && !a.body.len)
 		doc = json_null();
 	else if (rc == 0 && !(doc = json_loadb(a.body.p, a.body.len, JSON_DECODE_ANY, NULL)))
-		api_garbled(r, "its answer is no JSON");
+		api_garbled(r, "its answer is not JSON");
 	http_answer_fini(&a);
 	return doc;
 }
@@ -440,7 +440,7 @@ static int one_line(struct api_lines *l, const char *text, size_t n)
 		return 0;
 	doc = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
 	if (!doc) {
-		l->wrong = "a line of its stream is no JSON";
+		l->wrong = "a line of its stream is not JSON";
 		return 1;
 	}
 	rc = l->each(l->ctx, doc);

@@ -26,7 +26,7 @@ struct api_client {
 	struct http_client *client;
 	struct cli_error error;
 	char code[32];     /* of the error, when it came from the daemon */
-	int status;        /* the exit status that goes with it */
+	int status;        /* the exit status for it */
 	int http;          /* status of the last answer; 0: there was none */
 	int lost;          /* the last failure was one of the connection: another try may succeed */
 	int never;         /* and no daemon has received the request */
@@ -45,7 +45,7 @@ void api_client_prepare(const struct cli *cli);
 must_check int api_client_again(struct api_client *r,
 				const struct api_client *other); /* same daemon */
 void api_client_close(struct api_client *r);
-/* Opens, runs, says what is wrong, closes. */
+/* Connects, runs the command, prints the error if there is one, disconnects. */
 int api_client_command(const struct cli *cli, const struct args *a,
 		       int (*run)(struct api_client *r, const struct args *a));
 /* For a command with its own message: "usage" and r->status 2. */

@@ -42,7 +42,7 @@ struct cli;
 struct args;
 
 struct example {
-	const char *line, *what; /* what to type, what it does */
+	const char *line, *what; /* an example command line, and its effect */
 };
 
 struct command {
@@ -51,7 +51,7 @@ struct command {
 	const char *usage;   /* "FILE [ARGS...]" */
 	const char *summary; /* one line, lower case, no full stop */
 	const char *notes;   /* more, for help; or NULL */
-	const char *words;   /* what its first word may be, with blanks between; or NULL */
+	const char *words;   /* allowed values of its first word, separated by blanks; or NULL */
 	const struct flag *flags;
 	unsigned nflags;
 	unsigned own_words; /* from this argument on (1: the first) everything belongs to the
@@ -73,7 +73,7 @@ struct args {
 	unsigned ngiven;
 	char **words;
 	unsigned nwords;
-	int dashes; /* the words came behind "--" */
+	int dashes; /* the words came after "--" */
 };
 
 /* argv[0] is the name of the command. On -1 t has the reason: exit 2. */
@@ -103,7 +103,8 @@ struct cli {
 	/* Called only by commands that need it: reading files takes time, and they may be
 	 * invalid. */
 	int (*reach)(struct endpoint *out, struct err *e);
-	/* The TCP port that `atoll serve` would listen on by the settings; 0: none, or any. NULL: not atolld. */
+	/* The TCP port that `atoll serve` would listen on by the settings; 0: none, or any.
+	 * NULL: not atolld. */
 	unsigned (*listen_port)(void);
 	/* Starts atolld with the same command line: for a command, a flag or an address that
 	 * this executable cannot handle. Does not return; prints an error if it fails. NULL:

@@ -17,7 +17,7 @@ struct bring {
 
 /* Creates the folder if it is missing. path NULL: nothing is brought. */
 must_check int bring_open(struct bring *b, const char *path, struct err *e);
-/* Has changes_after() note what is to be brought. */
+/* Makes changes_after() collect the files to be copied out. */
 void bring_watch(struct bring *b, struct changes *c);
 /* After changes_after(), when no program of the box runs. */
 must_check int bring_fetch(struct bring *b, struct box_handle *box, struct err *e);

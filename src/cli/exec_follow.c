@@ -77,7 +77,7 @@ static void follow_post(struct exec_follow *f, struct api_client *r, const char 
 	auto_buf struct buf full = { 0 };
 
 	buf_printf(&full, "%s%s", path, what);
-	/* A daemon that is restarting is retried some times; one that is gone is not. */
+	/* Retries while the daemon restarts; not if it is no longer reachable after that. */
 	for (int i = 0; i < TRIES; i++) {
 		json_t *doc = api_client_json(r, "POST", buf_str(&full), json_incref(take_body));
 
@@ -99,7 +99,7 @@ static int is_known(struct exec_follow *f)
 	return known;
 }
 
-/* Nothing runs yet that could take it: it is ours. */
+/* No program runs yet that could receive it: the signal is for this process. */
 static _Noreturn void follow_leave(int signo)
 {
 	term_restore();
@@ -214,7 +214,7 @@ static void follow_missing(struct exec_follow *f, unsigned s, uint64_t from)
 	f->next[s] = from;
 }
 
-/* Each byte once, in order, whatever comes. */
+/* Passes on each byte once and in order, even if pieces overlap. */
 static void follow_output(struct exec_follow *f, unsigned s, uint64_t offset, const char *bytes,
 			  size_t n)
 {

@@ -19,13 +19,13 @@ struct exec_follow {
 	char exec[64];    /* its id; "" until it is known */
 	char tag[32];     /* by which it is found if the answer to its start was lost */
 	uint64_t next[2]; /* the first byte of stdout and stderr that is still wanted */
-	int out[2];       /* where they go; -1: nowhere */
+	int out[2];       /* the descriptors for output; -1: discard it */
 	struct buf *keep[2];
 	size_t keep_max;  /* bytes of each */
 	uint64_t dropped[2]; /* bytes that the daemon no longer has */
-	int terminal;     /* ours is raw, the program has one of its own */
+	int terminal;     /* the terminal of this process is raw, the program has its own */
 	int input;        /* stdin is passed on */
-	int attached;     /* it ran before us, and may have had input */
+	int attached;     /* it was running before this process attached, and may have had input */
 	int twice;        /* two Ctrl-C kill, also inside a terminal */
 	int signals;      /* are passed on */
 	int snapshot;     /* only what is there already */
@@ -50,7 +50,7 @@ must_check int exec_follow_start(struct exec_follow *f, json_t *take_body);
 must_check int exec_follow_exec(struct exec_follow *f, const char *exec);
 void exec_follow_fini(struct exec_follow *f);
 
-/* Our terminal is one on both ends, and ours to change. */
+/* Both ends of this process are one terminal, and it may change it. */
 int exec_follow_has_terminal(void);
 json_t *exec_follow_size(void); /* {rows, cols} */
 /* Prints how it ended, if that needs a message. Returns the exit status. */

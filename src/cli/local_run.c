@@ -319,7 +319,8 @@ static int bring_out(struct local_run *s, struct err *e)
 	if (!wants_record(s) && changes_after(&s->changes, &s->box, e) < 0)
 		return err_in(e, "--out");
 	if (s->changed_rc < 0)
-		return err_set(e, ERR_SYS, "--out: the box did not tell which files have changed");
+		return err_set(e, ERR_SYS,
+			       "--out: the box did not report which files have changed");
 	if (bring_fetch(&s->bring, &s->box, e) < 0)
 		return -1;
 	if (!s->cli->quiet && !s->cli->json)

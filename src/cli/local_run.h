@@ -30,7 +30,7 @@ struct local_run {
 	int warm;    /* the next command may be what waits in the box */
 	int last;      /* the box is for the next command only: no request follows it */
 	int files_put; /* something was copied in */
-	const struct lang *lang; /* what the record should understand of its errors; NULL: nothing */
+	const struct lang *lang; /* the language whose errors the record should parse; NULL: none */
 	uint64_t printed;        /* bytes of the last command, on both streams */
 	int compiling;           /* it is the compiler that runs */
 	struct buf said;         /* by it, for that */

@@ -85,9 +85,9 @@ struct options {
 	const char *template; /* NULL: to be found out */
 	struct wire_limits limits;
 	uint32_t wall_ms;
-	const char **env; /* NULL-terminated, complete; the array is ours */
+	const char **env; /* NULL-terminated, complete; owned by this struct */
 	const char *workdir, *report;
-	const char *out;      /* where changed files go, or NULL */
+	const char *out;      /* folder for changed files, or NULL */
 	const char *compiler; /* NULL: the usual one */
 	int no_tty, interactive, root;
 	uint16_t create_flags;
@@ -99,4 +99,4 @@ struct options {
 must_check int options_read(struct options *o, const struct cli *cli, const struct args *a,
 			    struct cli_error *t);
 void options_fini(struct options *o);
-const char *options_terminal(void); /* "TERM=..." of ours, or a usual one */
+const char *options_terminal(void); /* "TERM=..." of this process, or a default */

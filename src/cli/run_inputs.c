@@ -271,7 +271,7 @@ static int plan_stdin_program(struct run_inputs *in, const char *wanted, struct 
 
 /* ---- its arguments ---- */
 
-/* What lies in /usr is in every box, at the same place. */
+/* Files in /usr are in every box, at the same path. */
 static int is_in_every_box(const char *path)
 {
 	auto_free char *real = realpath(path, NULL);
@@ -279,7 +279,8 @@ static int is_in_every_box(const char *path)
 	return real && !strncmp(real, "/usr/", 5);
 }
 
-/* An argument that names a file here is copied in; where its place changes, so does the argument. */
+/* An argument that names a file here is copied in; where its place changes, so does the
+ * argument. */
 static int plan_argument(struct run_inputs *in, const char *arg, char **out, struct cli_error *t)
 {
 	char shown[SHOWN], size[UNITS_TEXT];

@@ -19,7 +19,7 @@ struct run_inputs {
 	struct run_inputs_file *files;
 	unsigned nfiles;
 	int workdir;            /* O_DIRECTORY, or -1 */
-	char *root;             /* its real path, to see what lies below it */
+	char *root;             /* its real path, to find files below it */
 	struct program program; /* .lang NULL: run the program as it is */
 	const char *template;   /* its name, for the record */
 	int from_stdin;

@@ -160,7 +160,7 @@ static int send_all(struct api_client *r, const char *box, const struct run_inpu
 
 /* ---- programs in it ---- */
 
-/* What the box does not set by itself. */
+/* Variables that the box does not set by itself. */
 static json_t *env_of(const struct options *o, int terminal)
 {
 	json_t *env = json_object();
@@ -246,7 +246,8 @@ static json_t *changes_of(struct api_client *r, const char *box)
 	return api_client_get(r, "/v1/boxes/%s/changes?limit=10000", box);
 }
 
-/* The same by path: a list is long, and looked at once for each item of another one. */
+/* The same as a hash by path: the list is long and is searched once for each item of another
+ * list. */
 static json_t *index_changes(const json_t *doc)
 {
 	json_t *all = json_object(), *v;

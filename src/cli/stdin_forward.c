@@ -154,7 +154,7 @@ static _Noreturn void forward_detach(struct pump *p)
 {
 	struct exec_follow *f = p->f;
 
-	/* What was typed before it belongs to the program. */
+	/* Input typed before that belongs to the program. */
 	if (forward_total(p) > p->sent)
 		(void)!forward_push(p);
 	term_restore();
@@ -273,7 +273,7 @@ void *stdin_forward_thread(void *follow)
 	wait_known(p.f);
 	if (api_client_again(&p.r, &p.f->mould) == 0 && (!p.f->attached || find_place(&p) == 0)) {
 		if (p.f->attached)
-			p.base = p.sent; /* what others have sent is not ours to repeat */
+			p.base = p.sent; /* input that another client has sent is not repeated */
 		forward_run(&p);
 	}
 	api_client_close(&p.r);

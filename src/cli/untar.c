@@ -197,7 +197,7 @@ static int take_header(struct untar *u, struct err *e)
 	if (!u->link.len)
 		buf_printf(&u->link, "%.100s", (const char *)b + 157);
 	rc = untar_make(u, type, (mode_t)mode, e);
-	/* Only files have content, whatever the header says. */
+	/* Only files have content, even if the header announces some. */
 	if (type == '1' || type == '2' || type == '5')
 		u->left = u->pad = 0;
 	buf_cut(&u->name, 0);

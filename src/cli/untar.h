@@ -12,7 +12,7 @@ struct untar {
 	unsigned have;               /* bytes of the block */
 	uint64_t left;               /* of the entry's content */
 	uint64_t pad;                /* to the next block */
-	struct buf name, link, text; /* of the entry to come; the header that describes it */
+	struct buf name, link, text; /* of the next entry; the header that describes it */
 	int kind;  /* of the content: 0 none, 'x' a header, 'f' a file, 's' skipped */
 	char head; /* 'x', 'L', 'K' */
 	int fd;

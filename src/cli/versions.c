@@ -21,7 +21,7 @@ struct versions_asked {
 	char said[SAID];
 };
 
-/* Its output and its errors come to us; it has no input. */
+/* Its output and its errors go to a pipe of this process; it has no input. */
 static int versions_start(struct versions_asked *x, const char *const *argv)
 {
 	static char *const env[] = { "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/nonexistent",
@@ -97,7 +97,7 @@ void versions_ask(struct versions *v, const struct lang *only)
 		if (!all[i].pid)
 			continue;
 		if (all[i].fd >= 0) {
-			kill(all[i].pid, SIGKILL); /* ours, and it had its time */
+			kill(all[i].pid, SIGKILL); /* killed by this process after its time limit */
 			close(all[i].fd);
 		}
 		waitpid(all[i].pid, NULL, 0);

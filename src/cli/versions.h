@@ -3,7 +3,8 @@
 #include "lang/lang.h"
 
 struct versions {
-	char text[64][LANG_VERSION + 1]; /* by the row's number; "": not here, or it does not say */
+	char text[64][LANG_VERSION +
+		      1]; /* by the row's number; "": not installed, or it prints no version */
 };
 
 /* Runs all of them at once, or only one (a row of lang_at()); each has ten seconds to answer. */

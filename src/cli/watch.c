@@ -37,7 +37,7 @@ struct watch_watcher {
 	struct box_path *places;
 	unsigned nplaces;
 	char changed[NAME_MAX + 1];
-	int stop; /* a signal that ends us, or 0 */
+	int stop; /* the signal that ends this process, or 0 */
 };
 
 /* ---- what is watched ---- */
@@ -200,7 +200,7 @@ static int status_of(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* With kill on close the box ends with the process, whatever ends that. */
+/* With kill on close the box ends with the process, for any reason. */
 static int end_child(struct watch_watcher *w, pid_t pid, int fd, int signo)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };

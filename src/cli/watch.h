@@ -7,7 +7,7 @@
 struct watch_files {
 	const char *const *files; /* NULL-terminated */
 	const char *folder;       /* with all below it, or NULL */
-	const char *ignore;       /* a file that we write ourselves, or NULL */
+	const char *ignore;       /* a file that this process writes, or NULL */
 };
 
 /* once() runs in a process of its own, which is ended when a file changes meanwhile. Returns

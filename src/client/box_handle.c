@@ -312,7 +312,7 @@ static int ask_fd(struct box_handle *b, const void *ask, size_t len, uint32_t re
 	if (boxh_tell(b, ask, len, NULL, 0, e) < 0 || boxh_hear(b, ref, buf, &fd, e) < 0)
 		return -1;
 	if (((const struct frame *)buf)->type != WIRE_FD || fd < 0)
-		return err_set(e, ERR_INVALID, "box %s: no descriptor came", b->about.id);
+		return err_set(e, ERR_INVALID, "box %s: the reply has no descriptor", b->about.id);
 	*out_fd = steal_fd(&fd);
 	return 0;
 }

@@ -147,8 +147,7 @@ static int on_output(struct exec_pump *s, const struct wire_output *f, size_t n,
 
 	if (f->stream > 1 || f->offset < o->next || f->offset > o->granted ||
 	    n > o->granted - f->offset)
-		return err_set(e, ERR_INVALID, "box %s: output that was not asked for",
-			       s->box->about.id);
+		return err_set(e, ERR_INVALID, "box %s: unexpected output", s->box->about.id);
 	o->dropped += f->offset - o->next;
 	o->passed += f->offset - o->next;
 	o->next = f->offset + n;

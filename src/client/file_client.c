@@ -51,7 +51,7 @@ static void on_gone(struct frame_conn *p, const struct err *why)
 	struct err e;
 
 	(void)why;
-	err_set(&e, ERR_NOT_FOUND, "the box ended while its files were being looked at");
+	err_set(&e, ERR_NOT_FOUND, "the box ended while its files were being read");
 	files_fail(loop_owner(p, struct file_client, post), &e);
 }
 

@@ -230,7 +230,7 @@ static int walk_entry(struct files_walk *w, int dir_fd, const char *name, struct
 	struct stat st;
 
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return err_sys(e, "look at %.80s", w->path);
+		return err_sys(e, "stat %.80s", w->path);
 	if (S_ISDIR(st.st_mode))
 		return walk_into(w, dir_fd, name, st.st_mode, e);
 	if (S_ISLNK(st.st_mode))

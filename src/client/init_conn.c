@@ -160,7 +160,7 @@ static void on_frame(struct frame_conn *p, const struct frame *f, size_t len, in
 
 	if (!x || conn_hear(x, f, len, fd) == 0)
 		return;
-	err_set(&e, ERR_INVALID, "box %s: output that was not asked for", l->box);
+	err_set(&e, ERR_INVALID, "box %s: unexpected output", l->box);
 	frame_conn_fini(&l->post);
 	conn_lose(l, &e);
 }

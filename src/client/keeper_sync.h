@@ -7,7 +7,7 @@ struct answer {
 	uint8_t want; /* the type of frame that answers; an ERROR becomes e */
 	void *to;     /* the answer is written here, */
 	size_t room;  /* if it fits */
-	int wants_fd; /* a descriptor must come with it */
+	int wants_fd; /* the answer must carry a descriptor */
 	size_t len;   /* out: bytes of the frame */
 	int fd;       /* out */
 };

@@ -133,7 +133,8 @@ static int spawn_hear(int ready, const char *run_dir, struct err *e)
 		return 0;
 	if (said[0] == 'E')
 		return err_set(e, ERR_SYS, "%s", said + 1);
-	return err_set(e, ERR_SYS, "keeper ended without a word (see %.180s/keeper.log)", run_dir);
+	return err_set(e, ERR_SYS, "the keeper exited without a message (see %.180s/keeper.log)",
+		       run_dir);
 }
 
 /* A keeper that is exiting no longer listens, but holds its lock until its last box has ended; a

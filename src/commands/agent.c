@@ -183,7 +183,7 @@ static int add_file(struct api_client *r, json_t *files, const char *path)
 		return api_client_usage(r, "%s: more than 4 MiB", path);
 	value = json_stringn(buf_str(&text), text.len);
 	if (!value)
-		return api_client_usage(r, "%s: is no text (UTF-8)", path);
+		return api_client_usage(r, "%s: is not UTF-8 text", path);
 	json_object_set_new(files, name, value);
 	return 0;
 }
@@ -213,7 +213,7 @@ static json_t *order_of(struct api_client *r, const struct args *a, const char *
 {
 	json_t *doc = json_pack("{s:s}", "task", task), *budget = json_object(),
 	       *files = json_object(), *tools = json_array(), *hosts = json_array();
-	int status = doc ? 0 : api_client_usage(r, "the task is no text (UTF-8)");
+	int status = doc ? 0 : api_client_usage(r, "the task is not UTF-8 text");
 
 	for (unsigned i = 0; i < a->ngiven && status == 0; i++) {
 		const struct given *g = &a->given[i];

@@ -63,9 +63,9 @@ static int api_cmd_check(struct api_client *r, const struct args *a)
 	if (a->nwords < 2) {
 		api_client_usage(r, "api: missing path");
 	} else if (!*method || method[strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")]) {
-		api_client_usage(r, "api: '%s' is no method", cli_error_shown(method, shown));
+		api_client_usage(r, "api: '%s' is not a method", cli_error_shown(method, shown));
 	} else if (a->words[1][0] != '/') {
-		api_client_usage(r, "api: '%s' is no path; it begins with /",
+		api_client_usage(r, "api: '%s' is not a path; it begins with /",
 				 cli_error_shown(a->words[1], shown));
 	} else {
 		return 0;

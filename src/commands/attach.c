@@ -72,7 +72,7 @@ static int attach_attach(struct api_client *r, const struct args *a)
 	terminal = json_is_true(json_object_get(about, "pty")) && exec_follow_has_terminal() &&
 		   !args_has(a, ATTACH_NO_TTY) && !r->cli->json;
 	json_decref(about);
-	/* Its screen may be of another size than ours. */
+	/* Its terminal may have another size than this one. */
 	if (terminal) {
 		char *path = api_client_path("/v1/boxes/%s/execs/%s/resize", a->words[0], exec);
 

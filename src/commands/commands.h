@@ -13,7 +13,7 @@ extern const struct command command_cert;
 extern const struct command command_version;
 extern const struct command command_help;
 
-/* Those that speak with the daemon. */
+/* Commands that use the daemon. */
 extern const struct command command_exec;
 extern const struct command command_attach;
 extern const struct command command_repl;

@@ -31,7 +31,7 @@ static int cp_told(struct api_client *r, const char *box, const json_t *answer)
 	return r->status;
 }
 
-/* Where a copy of `from` goes: into `to` if that is a folder, else it is `to`. */
+/* The target of a copy of `from`: a file in `to` if that is a folder, else `to`. */
 static char *cp_target(const char *to, int is_folder, const char *from)
 {
 	struct buf path = { 0 };

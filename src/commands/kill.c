@@ -132,7 +132,7 @@ static int kill_exec(struct api_client *r, const struct args *a)
 	return 0;
 }
 
-/* 0: none of the daemon's; 1: settled, *status says how. */
+/* 0: no box of the daemon; 1: done, *status has the result. */
 static int kill_box(struct api_client *r, const char *box, int *status)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s", box);

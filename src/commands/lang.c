@@ -54,7 +54,7 @@ static void lang_row(struct table *t, const struct lang *l, const char *version)
 	table_cell(t, "%s", more.len ? buf_str(&more) : "-");
 }
 
-/* What `atoll repl` and contexts can have besides. */
+/* Further languages of `atoll repl` and contexts. */
 static void list_kernels(void)
 {
 	static const char *const names[] = { "KERNEL", "LANGUAGE", "TITLE", NULL };

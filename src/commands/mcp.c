@@ -86,7 +86,7 @@ static int head_came(void *user, const struct http_answer *a)
 	return 0;
 }
 
-/* Each event has one line of data; comments keep the connection alive and nothing else. */
+/* Each event has one line of data; comments only keep the connection open. */
 static void pass_events(struct trip *t)
 {
 	char *at = t->body.p, *nl;
@@ -213,8 +213,8 @@ static int mcp_go(struct trip *t, const json_t *message, const char *session, st
 	return rc;
 }
 
-/* A session that was unused for too long is gone; a client on stdin cannot be asked to begin
- * again. */
+/* A session that was unused for too long no longer exists; a client on stdin cannot be asked to
+ * initialise again. */
 static int mcp_again(struct trip *t, struct err *e)
 {
 	char session[SESSION];
@@ -224,7 +224,7 @@ static int mcp_again(struct trip *t, struct err *e)
 	if (mcp_go(t, t->g->hello, "", e) < 0)
 		return -1;
 	if (t->status != 200)
-		return err_set(e, ERR_SYS, "a session cannot begin: status %d", t->status);
+		return err_set(e, ERR_SYS, "cannot start a session: status %d", t->status);
 	snprintf(session, sizeof(session), "%s", t->session);
 	return mcp_go(t, t->message, session, e);
 }
@@ -494,7 +494,7 @@ static unsigned mcp_busy(const struct gateway *g)
 	return n;
 }
 
-/* 0: nothing came for too long after the end of the input. */
+/* 0: no message arrived for too long after the end of the input. */
 static int mcp_turn(struct gateway *g)
 {
 	struct pollfd fds[CARRIERS + 1];
@@ -533,7 +533,7 @@ static void end_session(struct gateway *g)
 		snprintf(bearer, sizeof(bearer), "Bearer %s", g->remote->reach.key);
 		headers[call.nheaders++].value = bearer;
 	}
-	(void)!http_call(g->remote->client, &call, &answer, &e); /* it would go by itself, too */
+	(void)!http_call(g->remote->client, &call, &answer, &e); /* it would also exit by itself */
 	http_answer_fini(&answer);
 }
 

@@ -53,7 +53,7 @@ struct story {
 
 /* ---- what comes ---- */
 
-/* Text of others cannot move our cursor. */
+/* Control characters in untrusted text must not move the cursor. */
 static void put_clean(FILE *to, const char *text, int lines)
 {
 	for (; *text; text++) {
@@ -448,7 +448,7 @@ static int pipeline_do_answer(struct api_client *r, const struct args *a)
 	json_t *body = json_pack("{s:s}", "text", a->words[2]);
 
 	return body ? pipeline_change(r, "POST", "/v1/pipelines/%s/answer", a->words[1], body)
-		    : api_client_usage(r, "the answer is no text");
+		    : api_client_usage(r, "the answer is not text");
 }
 
 static int pipeline_drop(struct api_client *r, const struct args *a)
@@ -456,7 +456,7 @@ static int pipeline_drop(struct api_client *r, const struct args *a)
 	return pipeline_change(r, "DELETE", "/v1/pipelines/%s", a->words[1], NULL);
 }
 
-/* What the team wants; with a flag it is changed first. */
+/* The policy of the team; with a flag it is changed first. */
 static int pipeline_policy(struct api_client *r, const struct args *a)
 {
 	const char *scan = args_text(a, PIPELINE_SCAN, NULL),

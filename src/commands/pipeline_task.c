@@ -39,7 +39,7 @@ static json_t *task_text_of(struct api_client *r, const char *name)
 		return NULL;
 	doc = json_stringn(buf_str(&text), text.len);
 	if (!doc)
-		api_client_usage(r, "%s: is no text", cli_error_shown(name, shown));
+		api_client_usage(r, "%s: is not text", cli_error_shown(name, shown));
 	return doc;
 }
 
@@ -177,7 +177,7 @@ json_t *pipeline_task(struct api_client *r, const struct args *a)
 	json_t *task = json_pack("{s:s}", "task", a->words[1]);
 
 	if (!task) {
-		api_client_usage(r, "the task is no text");
+		api_client_usage(r, "the task is not text");
 		return NULL;
 	}
 	task_set_text(task, "language", args_text(a, PIPELINE_LANGUAGE, NULL));

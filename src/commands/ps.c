@@ -32,7 +32,7 @@ static void print_row(struct keeper_sync *k, const struct wire_box *b)
 	struct err e;
 
 	if (boxh_counters(k, b->id, &n, &e) < 0)
-		return; /* it ended while we were looking */
+		return; /* it ended after the list was read */
 	printf("%-14s %-8s %12s %12s / %-9s %5lld / %u\n", b->id, b->template,
 	       units_time(age, (clock_ns(CLOCK_REALTIME) - b->created_ns) / 1000),
 	       units_size(used, n.mem_now), units_size(limit, b->limits.mem_bytes),

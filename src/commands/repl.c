@@ -101,7 +101,7 @@ static void clean_up(struct api_client *r)
 		json_decref(api_client_json(r, "DELETE", path, NULL));
 }
 
-/* A request beside the cell: on the other connection, which two threads use. */
+/* A request while a cell runs: on the second connection, which two threads use. */
 static int repl_tell(const char *what, json_t *take_body)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s/contexts/%s/", repl.box, repl.context);

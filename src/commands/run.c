@@ -60,7 +60,7 @@ static int run_compile(struct local_run *s, const struct run_inputs *in, int *ou
 	return rc < 0 ? -1 : 0;
 }
 
-/* command NULL: what the plan says. */
+/* command NULL: the command of the plan. */
 static int in_box(struct local_run *s, const struct run_inputs *in, const char *const *command,
 		  int *out_status, struct err *e)
 {

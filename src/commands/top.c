@@ -72,7 +72,7 @@ static void add_row(struct top *t, struct table *table, json_t *box, json_t *row
 	double load;
 
 	if (!stats)
-		return; /* it ended while we were looking */
+		return; /* it ended after the list was read */
 	load = load_of(t, id, api_client_int(json_object_get(stats, "cpu"), "us", -1));
 	if (rows) {
 		json_object_set_new(stats, "name", json_string(api_client_text(box, "name")));
@@ -137,7 +137,7 @@ static int top_top(struct api_client *r, const struct args *a)
 
 	for (;;) {
 		status = top_tick(&t, live);
-		/* A daemon that restarts is no reason to stop looking. */
+		/* Continues while the daemon restarts. */
 		if (status && !(live && r->lost && !r->never))
 			return status;
 		if (fflush(stdout) != 0 || --left == 0)

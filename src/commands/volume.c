@@ -54,7 +54,7 @@ static int volume_make(struct api_client *r, const struct args *a)
 	return 0;
 }
 
-/* What is in it is gone for good: that is asked for twice. */
+/* Deleting a volume deletes its content, so it needs a confirmation. */
 static int volume_agreed(struct api_client *r, const char *name)
 {
 	char answer[16] = "";

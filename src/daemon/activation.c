@@ -80,7 +80,7 @@ int activation_notify(const char *state, struct err *e)
 		return 0;
 	n = strlen(path);
 	if ((*path != '/' && *path != '@') || n >= sizeof(a.sun_path))
-		return err_set(e, ERR_INVALID, "NOTIFY_SOCKET '%.60s' is no path of a socket",
+		return err_set(e, ERR_INVALID, "NOTIFY_SOCKET '%.60s' is not a path of a socket",
 			       path);
 	memcpy(a.sun_path, path, n);
 	if (*path == '@')
@@ -90,6 +90,6 @@ int activation_notify(const char *state, struct err *e)
 		return err_sys(e, "socket");
 	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&a,
 		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + (*path == '/'))) < 0)
-		return err_sys(e, "tell %.60s that %.40s", path, state);
+		return err_sys(e, "notify %.60s of %.40s", path, state);
 	return 0;
 }

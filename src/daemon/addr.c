@@ -176,7 +176,7 @@ int addr_of(int fd, struct addr *out, struct err *e)
 	if (getsockname(fd, &a.any, &a.len) < 0)
 		return err_sys(e, "getsockname");
 	if (a.any.sa_family != AF_UNIX && a.any.sa_family != AF_INET && a.any.sa_family != AF_INET6)
-		return err_set(e, ERR_INVALID, "fd %d is no socket of a kind that is known", fd);
+		return err_set(e, ERR_INVALID, "fd %d is not a socket of a known type", fd);
 	if (a.any.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr) &&
 	    getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &(socklen_t){ sizeof(only) }) == 0)
 		a.everywhere = !only;
@@ -253,7 +253,7 @@ static void name_process(const char *pid, char *out, size_t size)
 	snprintf(out, size, " by %s (pid %.20s)", name, pid);
 }
 
-/* " by nginx (pid 412)", or nothing if /proc does not tell. */
+/* " by nginx (pid 412)", or nothing if /proc does not show it. */
 static void find_owner(unsigned port, char *out, size_t size)
 {
 	unsigned long inode = addr_listener("/proc/net/tcp", port);
@@ -348,7 +348,8 @@ static int make_way(const struct addr *a, struct err *e)
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : err_sys(e, "%s", a->text);
 	if (!S_ISSOCK(st.st_mode))
-		return err_set(e, ERR_CONFLICT, "%s: there is a file that is no socket", a->text);
+		return err_set(e, ERR_CONFLICT, "%s: there is a file that is not a socket",
+			       a->text);
 	probe = new_socket(AF_UNIX, e);
 	if (probe < 0)
 		return -1;

@@ -19,7 +19,8 @@
 static const struct command *const commands[] = { COMMAND_TABLE(COMMAND_ROW, COMMAND_LEFT_OUT)
 							  NULL };
 
-/* ".../atolld" beside this executable. An upgrade may have replaced this file since it was started. */
+/* The path of atolld in the folder of this executable. An upgrade may have replaced this file
+ * since it was started. */
 static int client_find_daemon(char out[PATH_MAX])
 {
 	static const char gone[] = " (deleted)", name[] = "atolld";

@@ -123,7 +123,7 @@ static int read_bool(const char *text, uint64_t *out, struct err *e)
 	return 0;
 }
 
-/* "a, b" as it stands in the environment or behind a flag. */
+/* "a, b" as in an environment variable or after a flag. */
 static int read_list(const struct config_row *r, const char *text, struct config_value *v,
 		     struct err *e)
 {
@@ -255,7 +255,7 @@ static const char *nearest_section(const char *name)
 struct config_file {
 	struct config *c;
 	const char *path;
-	int project; /* an atoll.toml: it comes with the code, so it may say little */
+	int project; /* an atoll.toml of a project: not trusted, so it may set few values */
 	struct err *e;
 };
 
@@ -341,13 +341,12 @@ static int take_node(const struct config_file *f, const struct toml_node *n, enu
 	auto_buf struct buf text = { 0 }, where = { 0 };
 
 	if (f->project && !r->project)
-		return err_set(f->e, ERR_DENIED,
-			       "%.150s:%u: %s may not be set by a file that comes with the code",
+		return err_set(f->e, ERR_DENIED, "%.150s:%u: %s may not be set by a project's file",
 			       f->path, n->line, r->name);
 	if (node_text(r, n, &text) < 0)
 		return wrong_type(f, n, r);
 	buf_printf(&where, "%s:%u", f->path, n->line);
-	/* An empty list says: none. */
+	/* An empty list means: none. */
 	return config_set(f->c, key, n->type == TOML_ARRAY && !n->in.count ? NULL : buf_str(&text),
 			  FROM_FILE, buf_str(&where), f->e);
 }
@@ -433,7 +432,7 @@ static int take_file(struct config *c, const char *path, int fd, int project, st
 /* must_be: a missing file is an error. */
 static int load_file(struct config *c, const char *path, int must_be, struct err *e)
 {
-	/* A pipe without a writer must not hold us. */
+	/* A pipe without a writer must not block this process. */
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0 && !must_be && (errno == ENOENT || errno == ENOTDIR))
@@ -452,7 +451,7 @@ static int load_project(struct config *c, const char *cwd, struct err *e)
 
 	if (cwd ? snprintf(dir, sizeof(dir), "%s", cwd) >= (int)sizeof(dir)
 		: !getcwd(dir, sizeof(dir)))
-		return 0; /* a working folder that is gone has no file */
+		return 0; /* a working folder that no longer exists has no file */
 	while (*dir == '/') {
 		auto_fd int fd = -1;
 
@@ -507,7 +506,7 @@ static int load_env(struct config *c, struct err *e)
 	for (unsigned i = 0; i < CONFIG_NKEYS; i++) {
 		const char *text = getenv(config_rows[i].env);
 
-		/* Empty is how a shell says: not set. */
+		/* An empty variable means: not set. */
 		if (text && *text &&
 		    config_set(c, (enum config_key)i, text, FROM_ENV, config_rows[i].env, e) < 0)
 			return -1;

@@ -25,7 +25,7 @@ enum config_type {
 	CONFIG_SECRET, /* a text that is never shown */
 };
 
-/* Those with a flag of `atoll serve` first: config_flags has the same numbers. */
+/* First the settings that have a flag of `atoll serve`: config_flags has the same order. */
 enum config_key {
 	CONFIG_LISTEN,
 	CONFIG_SOCKET,
@@ -144,7 +144,7 @@ struct config_value {
 
 struct config {
 	struct config_value values[CONFIG_NKEYS];
-	char *files[4]; /* that were read, nearest last */
+	char *files[4]; /* files that were read, nearest last */
 	unsigned nfiles;
 };
 
@@ -156,8 +156,8 @@ struct config_given { /* by a flag */
 struct config_source {
 	const char *file;        /* exactly this one; NULL: the usual places */
 	int client;              /* atoll.toml, too */
-	int no_env;              /* a file by itself: nothing else has a say */
-	const char *cwd;         /* where to look for atoll.toml; NULL: the working folder */
+	int no_env;              /* only this file: no other file is read */
+	const char *cwd;         /* where to search for atoll.toml; NULL: the working folder */
 	const char *system_file; /* NULL: /etc/atoll/config.toml */
 	const struct config_given *given;
 	unsigned ngiven;

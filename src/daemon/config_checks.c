@@ -9,7 +9,7 @@ int config_check_tool(const char *text, struct err *e)
 
 	if (t && !t->alias)
 		return 0;
-	return err_set(e, ERR_INVALID, "'%.40s' is no tool: see GET /v1/tools", text);
+	return err_set(e, ERR_INVALID, "'%.40s' is not a tool: see GET /v1/tools", text);
 }
 
 int config_check_set(const char *text, struct err *e)

@@ -155,7 +155,7 @@ static int config_get(const struct cli *cli, const struct args *a, const struct 
 		return 0;
 	}
 	if (!config_text(c, key))
-		return STATUS_FAILED; /* not set: nothing to print, and a script can tell */
+		return STATUS_FAILED; /* not set: nothing is printed, and the exit status shows it */
 	if (config_rows[key].type == CONFIG_LIST)
 		for (const char *const *i = config_list(c, key); *i; i++)
 			puts(*i);

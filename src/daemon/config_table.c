@@ -51,12 +51,13 @@ static int check_domain(const char *text, struct err *e)
 	if (*c || c == text || strlen(text) > 253)
 		return err_set(
 			e, ERR_INVALID,
-			"'%.40s' is no host name; write it like box.example.org or *.example.org",
+			"'%.40s' is not a host name; write it like box.example.org or *.example.org",
 			text);
 	return 0;
 }
 
-/* Names that NO_PROXY of a box has (server.c): a program in the box connects to its own loopback instead. */
+/* Names that NO_PROXY of a box has (server.c): a program in the box connects to its own loopback
+ * instead. */
 static int config_check_not_loopback(const struct allow_rule *r, const char *text, struct err *e)
 {
 	static const char suffix[] = ".localhost";
@@ -94,7 +95,8 @@ static int check_dns(const char *text, struct err *e)
 	if (rule_parse(&r, text, e) == 0 && !r.below && rule_is_literal(r.host))
 		return 0;
 	return err_set(e, ERR_INVALID,
-		       "'%.40s' is no server; write it like 192.0.2.53 or [2001:db8::53]:53", text);
+		       "'%.40s' is not a server; write it like 192.0.2.53 or [2001:db8::53]:53",
+		       text);
 }
 
 static int check_origin(const char *text, struct err *e)
@@ -105,7 +107,7 @@ static int check_origin(const char *text, struct err *e)
 	    strpbrk(host + 3, "/?#@ "))
 		return err_set(
 			e, ERR_INVALID,
-			"'%.40s' is no origin; write it like https://app.example.org, without a path",
+			"'%.40s' is not an origin; write it like https://app.example.org, without a path",
 			text);
 	return 0;
 }
@@ -116,7 +118,7 @@ static int check_host(const char *text, struct err *e)
 	    strncmp(text, "https://", 8) != 0)
 		return err_set(
 			e, ERR_INVALID,
-			"'%.40s' is no daemon; write it like http://127.0.0.1:7070 or unix:/path",
+			"'%.40s' is not a daemon; write it like http://127.0.0.1:7070 or unix:/path",
 			text);
 	return 0;
 }
@@ -125,7 +127,7 @@ static int check_issuer(const char *text, struct err *e)
 {
 	if (strncmp(text, "https://", 8) != 0 && strncmp(text, "http://", 7) != 0)
 		return err_set(e, ERR_INVALID,
-			       "'%.40s' is no URL; write it like https://id.example.org", text);
+			       "'%.40s' is not a URL; write it like https://id.example.org", text);
 	return 0;
 }
 
@@ -133,7 +135,7 @@ static int check_key(const char *text, struct err *e)
 {
 	size_t n = strlen(text);
 
-	/* Whatever it is, it must not be quoted back. */
+	/* The value may be a secret, so it is not quoted. */
 	if (n != 44 || strncmp(text, "e2b_", 4) != 0 || strspn(text + 4, "0123456789abcdef") != 40)
 		return err_set(e, ERR_INVALID,
 			       "a key is e2b_ and 40 hex digits; this one has %zu characters", n);

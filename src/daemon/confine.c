@@ -85,7 +85,7 @@ static int allow_sockets(scmp_filter_ctx ctx, int nr)
 	static const uint32_t families[] = { AF_INET, AF_INET6 };
 	int rc = 0;
 
-	/* The kernel looks at 32 bits; so do we. */
+	/* The kernel reads 32 bits; so does this check. */
 	for (unsigned i = 0; i < ARRAY_LEN(families) && rc == 0; i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
 				      SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, families[i]));

@@ -21,7 +21,7 @@
 
 enum verdict { GOOD, POOR, BAD };
 
-/* Looked at once, asked about many times. */
+/* Measured once, used by many checks. */
 struct patient {
 	struct probe host;
 	struct wire_info keeper;
@@ -145,7 +145,7 @@ static void doctor_cgroups(const struct patient *p, struct finding *f)
 			 p->keeper.cgroup_version == 2 ? "(v2)" : "(v1)");
 }
 
-/* What records, quotas and `atoll stats` tell of CPU time. */
+/* The source of the CPU time in records, quotas and `atoll stats`. */
 static void cpu_time(const struct patient *p, struct finding *f)
 {
 	int can = p->has_keeper &&

@@ -61,7 +61,7 @@ static enum verdict connect_greet(int fd)
 		if (e.sys != EAGAIN)
 			break;
 	}
-	log_warn("the keeper does not understand us", LOG_E(&e));
+	log_warn("the keeper uses another version of the protocol", LOG_E(&e));
 	return FOREIGN;
 }
 

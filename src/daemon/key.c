@@ -168,8 +168,8 @@ static int key_drop(struct store *s, const struct args *a, struct err *e)
 
 /* ---- a daemon that was named ---- */
 
-/* The name is this machine's settings' unless -H, ATOLL_HOST or `host` in a file say another daemon; a
- * state folder that was given as a flag is always meant. */
+/* The state folder is that of this machine's settings, unless -H, ATOLL_HOST or `host` in a file
+ * names another daemon; a state folder given as a flag always counts. */
 static int names_daemon(const struct cli *cli, const struct args *a, int *out_named, struct err *e)
 {
 	struct endpoint reach;

@@ -27,7 +27,8 @@ static int llm_beside(const char *settings, char out[512])
 	       access(out, F_OK) == 0;
 }
 
-/* The file of models: serve.models, or models.toml beside a file of settings; "": there is none. */
+/* The models file: serve.models, or models.toml in the folder of the settings file; "": there is
+ * none. */
 static void llm_child_path(const struct config *c, char out[512])
 {
 	const char *given = config_text(c, CONFIG_MODELS);
@@ -61,7 +62,7 @@ static _Noreturn void llm_judge(const char *path, int to)
 	_exit(0);
 }
 
-/* A child looks: what it read is gone with it. */
+/* A child process reads the file, so that this process never has the keys in memory. */
 static int llm_look(const char *path, struct verdict *out, struct err *e)
 {
 	int pair[2], status;
@@ -113,7 +114,7 @@ static int llm_walls(void *ctx, struct err *e)
 	const struct llm_child *o = ctx;
 	uid_t uid = o->root ? MODEL_UID : (uid_t)-1;
 
-	confine_clear_environment(); /* a key may have come by it */
+	confine_clear_environment(); /* an API key may have been in it */
 	return confine_enter_llm(uid, uid, e);
 }
 
@@ -168,7 +169,7 @@ int llm_child_ended(struct llm_child *o, pid_t pid)
 {
 	if (!child_is(&o->child, pid))
 		return 0;
-	log_error("the process that asks models ended, starting another");
+	log_error("the llm process ended; starting another");
 	child_stop(&o->child);
 	return 1;
 }

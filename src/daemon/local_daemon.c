@@ -40,7 +40,7 @@ static int listener_of(const struct client_conn_url *url, pid_t *out_pid, struct
 	rc = getsockopt(d.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
 	client_conn_close(&d);
 	if (rc < 0)
-		return err_sys(e, "look at the peer of %.100s", url->host);
+		return err_sys(e, "read the credentials of the peer of %.100s", url->host);
 	*out_pid = peer.pid;
 	return 0;
 }

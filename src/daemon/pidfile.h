@@ -30,4 +30,4 @@ must_check int pidfile_read(const char *run_dir, struct pidfile_record *out, str
 /* The same, with a pidfd of its supervisor, for signals. */
 must_check int pidfile_find_process(const char *run_dir, struct pidfile_record *out, int *out_pidfd,
 				    struct err *e);
-void pidfile_leave(const char *run_dir, int fd); /* for good: the file goes, too */
+void pidfile_leave(const char *run_dir, int fd); /* permanently: deletes the file, too */

@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct policy_page { /* where rows go: a first look for the width of columns, then lines or objects */
+struct policy_page { /* target of the rows: a first pass measures columns, the second prints lines or objects */
 	enum { MEASURE, LINES, OBJECTS } as;
 	int name_width, what_width;
 	json_t *objects;

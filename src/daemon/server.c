@@ -404,7 +404,7 @@ static struct fleet_conf fleet_settings(const struct server_start *s)
 	};
 }
 
-/* What package managers look at in a box with a way out. */
+/* Variables that package managers read in a box with egress. */
 static void set_way_env(const struct config *c)
 {
 	static char proxy[4][64], found[ARRAY_LEN(way_sources)][600];
@@ -494,7 +494,7 @@ static int open_tls(struct server *x, struct err *e)
 	if (!cert && !key)
 		return 0;
 	if (!cert || !key)
-		return err_set(e, ERR_INVALID, "TLS takes both, serve.tls_cert and serve.tls_key");
+		return err_set(e, ERR_INVALID, "TLS needs both serve.tls_cert and serve.tls_key");
 	return tls_server(cert, key, &x->tls, e);
 }
 
@@ -555,8 +555,8 @@ static int server_begin(struct server *x, struct err *e)
 							 &packages_hooks, NULL };
 	struct fleet_conf conf = fleet_settings(s);
 	static struct egress_child_rules rules;
-	int statm =
-		open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* behind the walls is no /proc */
+	int statm = open("/proc/self/statm",
+			 O_RDONLY | O_CLOEXEC); /* the confined process has no /proc */
 	static const struct api_surface *const surfaces[] = {
 		&e2b_surface,    &e2bcontrol_surface, &tool_surface, &mcp_surface,
 		&swerex_surface, &ui_surface,         NULL

@@ -10,11 +10,10 @@ enum { SERVER_LISTENERS = 32 };
 struct server_start {
 	const struct config *config;
 	const char *const *layer_names;
-	int supervisor; /* WIRE_INFO to it: bring a keeper; WIRE_DONE: we serve */
+	int supervisor; /* WIRE_INFO to the supervisor: start a keeper; WIRE_DONE: the server is ready */
 	int listeners[SERVER_LISTENERS];
 	unsigned nlisteners;
-	int alone; /* no older server drains beside it; else the supervisor sends WIRE_DONE when
-		    * it has exited */
+	int alone; /* 1: no older server is draining; else the supervisor sends WIRE_DONE when it has exited */
 	uid_t uid, own_uid; /* to become; the user that started the daemon */
 	gid_t gid;
 	const char *folder; /* of the store */

@@ -54,7 +54,7 @@ struct server_process {
 	int wants_keeper;  /* asked for one, and has none yet */
 	int wants_way;     /* asked for egress, and has none yet */
 	int wants_model;   /* asked for a line to models, and has none yet */
-	uint64_t tried_ns; /* when one was last looked for */
+	uint64_t tried_ns; /* time of the last attempt */
 };
 
 struct supervisor {
@@ -68,7 +68,7 @@ struct supervisor {
 	int signals;
 	int pidfile;
 	int state;        /* holds the lock on the state folder; its servers inherit it */
-	int keeper_tries; /* that have failed, since the last that has not */
+	int keeper_tries; /* failures since the last success */
 	uint64_t keeper_logged_ns;
 	char keeper_error[sizeof(((struct err *)0)->msg)];
 	struct server_process servers[SERVERS_MAX]; /* oldest first */
@@ -615,7 +615,7 @@ static void supervisor_watch(struct supervisor *w)
 	}
 }
 
-/* The sockets that we made in the file system. */
+/* The sockets in the file system that this process created. */
 static void remove_sockets(const struct supervisor *w)
 {
 	struct addr a;
@@ -649,7 +649,7 @@ static int remember_exe(struct supervisor *w, struct err *e)
 	ssize_t n = readlink("/proc/self/exe", w->exe, sizeof(w->exe) - 1);
 
 	if (n <= 0)
-		return err_sys(e, "find our own executable");
+		return err_sys(e, "find the path of this executable");
 	w->exe[n] = 0;
 	return 0;
 }
@@ -672,7 +672,7 @@ static int supervisor_begin(struct supervisor *w, struct err *e)
 	if (w->pidfile < 0 || w->state < 0 || open_sockets(w, e) < 0 || catch_signals(w, e) < 0)
 		return -1;
 	note_pidfile(w);
-	/* The keeper's images go there, too. */
+	/* The disk images of the keeper are in this folder, too. */
 	if (setenv("ATOLL_STATE", w->state_dir.state, 1) < 0)
 		return err_sys(e, "setenv");
 	if (w->upgraded)

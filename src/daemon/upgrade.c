@@ -38,7 +38,7 @@ static int exe_of(pid_t pid, char *out, size_t size, struct err *e)
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	n = readlink(path, out, size - 1);
 	if (n < 0)
-		return err_sys(e, "look at process %d", (int)pid);
+		return err_sys(e, "read the state of process %d", (int)pid);
 	out[n] = 0;
 	len = (size_t)n;
 	if (len > strlen(gone) && !strcmp(out + len - strlen(gone), gone))
@@ -78,7 +78,8 @@ static int version_of(const char *exe, char out[PIDFILE_VERSION], struct err *e)
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (status || sscanf(said, "atoll %39s", out) != 1)
-		return err_set(e, ERR_INVALID, "%.150s is no atoll that runs here", exe);
+		return err_set(e, ERR_INVALID, "%.150s is not an atoll executable for this machine",
+			       exe);
 	return 0;
 }
 

@@ -12,7 +12,7 @@ struct debug_category {
 	const char *name;
 	const char *evidence; /* the evidence for it */
 	const char *done;     /* its fixes */
-	const char *fixable;  /* what can fix it otherwise: "llm", "human", "no" */
+	const char *fixable;  /* what else can fix it: "llm", "human", "no" */
 	int search;           /* tests or examples can select a better program: repair */
 };
 extern const struct debug_category debug_categories[]; /* ends with a name that is NULL */

@@ -130,7 +130,7 @@ int fix_call_main(struct failure_case *s)
 	return 1;
 }
 
-/* Go runs package main only. */
+/* Go executes package main only. */
 int fix_package_main(struct failure_case *s)
 {
 	const char *path = doc_text(s->artifact, "entry"), *text = failure_message(s, path);

@@ -441,7 +441,7 @@ int fix_colon(struct failure_case *s)
 	if (!line || !(n = code_end(line, n)) || line[n - 1] == ':')
 		return 0;
 	text_splice(&out, text, (size_t)(line - text) + n, 0, ":");
-	return failure_edit(s, path, &out, "a : is put behind line %ld", s->line);
+	return failure_edit(s, path, &out, "a : is added to the end of line %ld", s->line);
 }
 
 /* if x = 1: compares. */

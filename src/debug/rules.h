@@ -22,7 +22,7 @@
 
 /* In the order of their weight. */
 enum rule_on {
-	ON_EXIT,   /* a line of what it said, and this exit status */
+	ON_EXIT,   /* a line of the output, and this exit status */
 	ON_FAULT,  /* the last line with an error of the runtime */
 	ON_ERRORS, /* the first error of a compiler */
 	ON_TEXT,   /* any other line */

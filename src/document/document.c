@@ -275,8 +275,8 @@ static int check_packages(const json_t *packages, struct err *e)
 static int check_path(const char *path, const char *at, struct err *e)
 {
 	if (path[0] == '/' || strstr(path, "..") || path[strlen(path) - 1] == '/')
-		return err_set(e, ERR_INVALID, "%s: '%.60s' is no path below the program's folder",
-			       at, path);
+		return err_set(e, ERR_INVALID,
+			       "%s: '%.60s' is not a path below the program's folder", at, path);
 	return 0;
 }
 

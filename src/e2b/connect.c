@@ -56,7 +56,7 @@ static void connect_answer(struct call *c, int status, json_t *take_doc)
 
 	json_decref(take_doc);
 	if (!text)
-		abort(); /* our documents are always valid */
+		abort(); /* JSON that the server builds is always valid */
 	http_reply(c->req, status, "application/json", text, strlen(text));
 }
 

@@ -61,8 +61,9 @@ int connect_send_bytes(struct connect_stream *s, const char *before, const void 
 void connect_end(struct connect_stream *s);
 void connect_end_error(struct connect_stream *s, enum connect_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void connect_cut(struct connect_stream *s);  /* the box is gone: the client must not take the
-					      * stream for complete */
+void connect_cut(
+	struct connect_stream
+		*s); /* the box has ended: the client must not treat the stream as complete */
 void connect_drop(struct connect_stream *s); /* the client is gone */
 
 /* A field of bytes: base64, padded or not. -1: it is not valid base64. */

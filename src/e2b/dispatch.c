@@ -60,7 +60,7 @@ static int by_headers(const struct http_req *r, struct e2b_target *out, struct e
 	if (!*id)
 		return err_set(e, ERR_INVALID, "E2b-Sandbox-Id is empty");
 	if (read_port(port, strlen(port), &out->port) < 0)
-		return err_set(e, ERR_INVALID, "E2b-Sandbox-Port: '%.20s' is no port", port);
+		return err_set(e, ERR_INVALID, "E2b-Sandbox-Port: '%.20s' is not a port", port);
 	read_id(id, strlen(id), out->id);
 	return 1;
 }
@@ -236,8 +236,8 @@ static int dispatch_fetch(struct call *c, struct traffic *t)
 	return 1;
 }
 
-/* Signed links to files name no box; the signature identifies it. A link that was not signed
- * with a token of ours gets the same answer as a request that names no box. */
+/* Signed links to files name no box; the signature identifies it. A link without a valid
+ * signature gets the same answer as a request that names no box. */
 static int by_signature(struct call *c, struct traffic *t)
 {
 	const struct box *b = files_http_find(c);
@@ -250,7 +250,7 @@ static int by_signature(struct call *c, struct traffic *t)
 	return 1;
 }
 
-/* Does a page want to send this header? */
+/* Does the preflight request of a page name this header? */
 static int asks_for(const struct http_req *r, const char *name)
 {
 	const char *list = http_header(r, "access-control-request-headers");

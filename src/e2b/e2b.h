@@ -13,7 +13,7 @@
 
 enum { E2B_ENVD = 49983, E2B_INTERPRETER = 49999 };
 #define E2B_CLIENT "atoll"        /* clientID of every answer */
-#define E2B_ENVD_VERSION "0.6.13" /* what clients compare to know what is there */
+#define E2B_ENVD_VERSION "0.6.13" /* the version that clients compare to detect features */
 
 struct e2b;
 must_check int e2b_init(struct api *a, struct err *e);
@@ -81,4 +81,4 @@ void e2b_refuse(struct call *c);
 /* The domain below which boxes are reached by name, as the answer's "domain"; out "": none. */
 enum { E2B_DOMAIN = 320 };
 void e2b_domain(const struct call *c, char out[E2B_DOMAIN]);
-extern const struct api_format e2b_format; /* of tables with those errors and a key of ours */
+extern const struct api_format e2b_format; /* for tables with these errors and an API key */

@@ -137,7 +137,7 @@ static json_t *entry_attributes(const struct entry_parts *p)
 
 	while ((key = entry_next(&at, p->end)) && (value = entry_next(&at, p->end)))
 		json_object_set_new(doc, key,
-				    json_string(value)); /* what is no UTF-8 is left out */
+				    json_string(value)); /* text that is not UTF-8 is omitted */
 	return doc;
 }
 

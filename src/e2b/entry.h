@@ -1,5 +1,5 @@
-/* entry.h - paths and file entries in E2B's form.
- * The entries come from the box (v1box/file_request.h): bounded, and never trusted. */
+/* entry.h - paths and file entries in E2B's form. The entries come from the box
+ * (v1box/file_request.h): they have a limited size and are not trusted. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -24,4 +24,4 @@ json_t *entry_metadata(const char *tail, size_t n);
 
 enum { ENTRY_PERMISSIONS = 20 };
 void entry_permissions(uint32_t mode,
-		       char out[ENTRY_PERMISSIONS]); /* as Go writes them: "drwxr-xr-x" */
+		       char out[ENTRY_PERMISSIONS]); /* in the format of Go: "drwxr-xr-x" */

@@ -28,7 +28,7 @@ static int envelope_refuse(const char **why, const char *text)
 static int check_head(const struct envelope *v, size_t most, const char **why)
 {
 	if (v->head[0] == ENVELOPE_COMPRESSED)
-		return envelope_refuse(why, "compressed envelopes are not taken");
+		return envelope_refuse(why, "compressed envelopes are not supported");
 	if (v->head[0])
 		return envelope_refuse(why, "the envelope has flags that are not known");
 	if (envelope_length(v) > most)
@@ -42,7 +42,7 @@ static void envelope_move(const char **bytes, size_t *n, size_t taken)
 	*n -= taken;
 }
 
-/* 1: the head is there, and was checked when it came. */
+/* 1: the head is complete and valid. */
 static int take_head(struct envelope *v, const char **bytes, size_t *n, size_t most,
 		     const char **why)
 {

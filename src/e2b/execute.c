@@ -174,8 +174,8 @@ static const char *execute_unnatural(const char *status, const char *cause)
 	return "ContextRestarting";
 }
 
-/* A cell whose turn never came has no reason of its own; the context knows why its interpreter
- * did not start. */
+/* A cell that never started has no error of its own; the context has the reason why its
+ * interpreter did not start. */
 static const char *why_it_ended(const struct execute_execution *x, const char *status,
 				const char *message)
 {

@@ -34,7 +34,7 @@ static int is_expired(const char *until)
 	return is_number(until) && strtoll(until, NULL, 10) < (long long)time(NULL);
 }
 
-/* May a link that its token has made wake it? */
+/* May a link that was signed with its token resume the box? */
 static int would_wake(struct call *c, const struct box *b, const struct e2b_box *x)
 {
 	const char *until = call_query(c, "signature_expiration");

@@ -62,7 +62,7 @@ int files_array_add(struct files_array *a, json_t *take_item)
 
 	json_decref(take_item);
 	if (!text)
-		abort(); /* our documents are always valid */
+		abort(); /* JSON that the server builds is always valid */
 	array_begin(a);
 	return http_write(a->req, text, strlen(text));
 }
@@ -102,7 +102,7 @@ static const struct files_refusal {
 	{ ENFILE, CONNECT_EXHAUSTED, 429 },
 	{ EAGAIN, CONNECT_EXHAUSTED, 429 },
 	{ ENOMEM, CONNECT_EXHAUSTED, 429 },
-	/* No errno: the worker is gone and could not send one. */
+	/* No errno: the worker has exited and could not send one. */
 	{ 0, CONNECT_UNAVAILABLE, 502 },
 };
 

@@ -35,7 +35,7 @@ void files_http_options(struct call *c); /* admit.c */
 const char *files_rpc_path(struct call *c, const json_t *ask, const char *field, int root);
 void files_rpc_fail(struct call *c, const struct err *e); /* by its errno; no answer was begun */
 void files_rpc_file_req_fail(struct file_request *d,
-			     const struct err *e); /* the same, and the worker goes */
+			     const struct err *e); /* the same, and ends the worker */
 void files_rest_fail(struct file_request *d, const struct err *e);
 int files_is_old(const struct call *c); /* a client that takes no new fields */
 

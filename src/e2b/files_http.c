@@ -53,15 +53,15 @@ struct files_upload {
 	/* the body, on its way */
 	struct gunzip *gunzip;
 	struct multipart form;
-	struct buf in; /* came, and was not looked at yet: what one read brought */
+	struct buf in; /* received bytes that were not parsed yet */
 	size_t in_at;
 	char *plain;                /* gunzip: PLAIN bytes */
-	struct multipart_view left; /* of what is looked at: unpacked, not cut yet */
+	struct multipart_view left; /* bytes being parsed: unpacked, but not split into parts yet */
 	int ended;                  /* all of the body is in `in` */
 	/* the file under way */
 	int pipe; /* -1: none */
 	struct watch room;
-	struct buf spill; /* what the pipe did not take */
+	struct buf spill; /* bytes that did not fit into the pipe */
 	size_t spill_at;
 	enum { WAITING, OPEN, SKIPPING, CLOSING, BETWEEN } phase;
 };
@@ -295,7 +295,7 @@ static void files_pump(struct files_upload *u)
 		if (u->parts) {
 			rc = files_cut(u);
 			if (rc == 0)
-				rc = 1; /* of this piece; is there another one? */
+				rc = 1; /* bytes of this piece; does another one follow? */
 		} else {
 			struct multipart_view bytes = u->left;
 

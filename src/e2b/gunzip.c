@@ -65,7 +65,7 @@ long gunzip_some(struct gunzip *g, const char **in, size_t *n, char *out, size_t
 			break;
 		else if (rc != Z_OK)
 			return err_set(e, ERR_INVALID, "gzip: %s",
-				       z->msg ? z->msg : "this is no gzip stream");
+				       z->msg ? z->msg : "this is not a gzip stream");
 	}
 	return (long)(room - z->avail_out);
 }

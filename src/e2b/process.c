@@ -288,7 +288,8 @@ static int process_do_start(struct follow *f, struct box *b, const struct proces
 	rc = exec_launch(b, &want, &f->reader, &r, e);
 	json_decref(request);
 	if (rc < 0) {
-		f->call->audited = 0; /* that it was started is not the last word */
+		f->call->audited =
+			0; /* the answer to the start is not the last message of the stream */
 		return -1;
 	}
 	f->tapped = 1;
@@ -306,7 +307,7 @@ static void asked_to_start(struct call *c, json_t *ask)
 		return;
 	f = follow_new(c);
 	if (!b || b->state != BOX_RUNNING)
-		http_abort(c->req); /* it ended while we read the question */
+		http_abort(c->req); /* it ended while the request was read */
 	else if (process_spec_read(&p, ask, &e) < 0 || quota_item(c->api, c->who.team, &e) < 0 ||
 		 process_do_start(f, b, &p, &e) < 0)
 		connect_fail_err(c, &e);

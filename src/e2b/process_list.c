@@ -26,7 +26,7 @@ int process_named(struct call *c, const json_t *ask, struct process_name *out)
 		out->tag = json_string_value(tag);
 		return 0;
 	}
-	connect_fail(c, CONNECT_INVALID, "process: wants a pid or a tag");
+	connect_fail(c, CONNECT_INVALID, "process: needs a pid or a tag");
 	return -1;
 }
 
@@ -102,7 +102,7 @@ int process_wait(struct call *c, const struct process_name *name, void (*again)(
 
 /* ---- List ---- */
 
-/* What the request brought, without what the box has anyway. */
+/* Values of the request, without those that the box has anyway. */
 static json_t *own_env(const struct exec *r)
 {
 	json_t *all = json_object_get(r->request, "env"), *own = json_object(), *v,
@@ -185,8 +185,8 @@ static int signal_of(const json_t *v)
 	return name && !strcmp(name, "SIGNAL_SIGTERM") ? SIGTERM : 0;
 }
 
-/* A client that kills a program may check at once whether it is gone. Other processes that hold
- * its output open do not count. */
+/* A client that kills a program may check at once whether it has exited. Other processes that
+ * hold its output open do not count. */
 #define END_MS 1000
 
 struct killing {

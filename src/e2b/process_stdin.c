@@ -21,7 +21,7 @@ static int read_input(const json_t *input, const struct exec *r, struct buf *out
 
 	*code = CONNECT_INVALID;
 	if (!pty == !text || connect_bytes(pty ? pty : text, out) < 0)
-		return err_set(e, ERR_INVALID, "input: wants stdin or pty, in base64");
+		return err_set(e, ERR_INVALID, "input: needs stdin or pty, in base64");
 	*code = CONNECT_INTERNAL;
 	if (pty && !r->tty)
 		return err_set(e, ERR_CONFLICT,
@@ -161,7 +161,7 @@ static void stream_room(struct exec_input_wait *w, int closed)
 {
 	struct streaming *s = loop_owner(w, struct streaming, low);
 
-	(void)closed; /* what comes next finds out */
+	(void)closed; /* the next request reports the error */
 	http_resume(s->call->req);
 }
 
@@ -172,7 +172,7 @@ static void stream_start(struct streaming *s, const json_t *start)
 	struct exec *r;
 
 	if (s->run[0]) {
-		stdin_refuse(s, CONNECT_INVALID, "start: came twice");
+		stdin_refuse(s, CONNECT_INVALID, "start: received twice");
 		return;
 	}
 	s->failed = process_named(s->call, start, &name) < 0;
@@ -197,7 +197,7 @@ static void stream_data(struct streaming *s, const json_t *data)
 	struct err e;
 
 	if (!s->run[0])
-		stdin_refuse(s, CONNECT_INVALID, "data: came before start");
+		stdin_refuse(s, CONNECT_INVALID, "data: received before start");
 	else if (!r || r->over)
 		stdin_refuse(s, CONNECT_NOT_FOUND, "the process has exited");
 	else if (read_input(json_object_get(data, "input"), r, &bytes, &code, &e) < 0)

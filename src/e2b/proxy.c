@@ -23,7 +23,7 @@ struct passage {
 	struct relay *relay; /* NULL: not yet, or no more */
 	char box[ID_LEN + 1];
 	uint16_t port;
-	const char *host; /* for the server in the box; NULL: as the client said */
+	const char *host; /* for the server in the box; NULL: as the client sent it */
 };
 
 static struct passage *proxy_of(const struct http_req *r)

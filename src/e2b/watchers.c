@@ -21,11 +21,11 @@ enum { WATCHERS_MOST = 1024, WATCHERS_A_BOX = 32 };
 
 /* ---- what both need ---- */
 
-struct wish { /* what to watch, and how to tell */
+struct wish { /* what to watch, and how to report it */
 	const char *path;
 	uint16_t flags; /* WIRE_WATCH_* */
 	struct entry_shape shape;
-	json_t *entry; /* came before the event that it belongs to */
+	json_t *entry; /* received before the event that it belongs to */
 };
 
 static int wish_read(struct wish *w, struct call *c, const json_t *ask)
@@ -266,7 +266,7 @@ struct watchers_watcher {
 	char id[ID_LEN + 2], box[ID_LEN + 1];
 	struct wish wish;
 	char *path;
-	struct call *call; /* that waits for it; NULL: none, or it has left */
+	struct call *call; /* the waiting call; NULL: none, or it has disconnected */
 	struct files_array events;
 	const char *trouble; /* the error for the next call; the last one */
 };
@@ -402,7 +402,7 @@ static void kept_other(struct file_client *k, const struct frame *f, size_t len)
 		file_client_pause(k, 1);
 }
 
-/* The watched folder or the box is gone. Events from before that are still returned. */
+/* The watched folder or the box no longer exists. Events from before that are still returned. */
 static void kept_failed(struct file_client *k, const struct err *e)
 {
 	struct watchers_watcher *w = loop_owner(k, struct watchers_watcher, file_client);
@@ -514,7 +514,7 @@ static void events_asked(struct call *c, json_t *ask)
 		return;
 	}
 	if (w->state == TELLING) {
-		connect_fail(c, CONNECT_ABORTED, "this watcher is being asked already");
+		connect_fail(c, CONNECT_ABORTED, "another request reads this watcher");
 		return;
 	}
 	w->state = TELLING;
@@ -539,7 +539,7 @@ static void remove_asked(struct call *c, json_t *ask)
 	if (!w)
 		return;
 	if (w->call) {
-		connect_fail(c, CONNECT_ABORTED, "this watcher is being asked");
+		connect_fail(c, CONNECT_ABORTED, "another request reads this watcher");
 		return;
 	}
 	watcher_free(w);

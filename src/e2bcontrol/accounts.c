@@ -70,7 +70,7 @@ static json_t *accounts_stamped(void)
 			 (json_int_t)(now / 1000000000));
 }
 
-/* What was is not kept by team: there is one sample, of now. */
+/* Earlier values are not stored by team: there is one sample, the current one. */
 void accounts_metrics(struct call *c)
 {
 	json_t *doc;

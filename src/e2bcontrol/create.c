@@ -54,7 +54,7 @@ const struct field create_fields[] = {
 
 struct create_making {
 	struct box_wait wait;
-	struct box_wait leaving; /* a box that ends, and has one of our volumes until it has */
+	struct box_wait leaving; /* a box that is ending, and has one of these volumes until then */
 	struct box_spec want;
 	struct call *call; /* NULL: the client has left */
 	struct e2b_box box;
@@ -98,7 +98,7 @@ static int read_template(struct call *c, struct create_making *m, struct err *e)
 	return 0;
 }
 
-/* Some words in there are ours: they say what a box is for. */
+/* Some keys of the metadata are reserved: they state what a box is for. */
 static int read_metadata(struct call *c, struct create_making *m, struct err *e)
 {
 	json_t *all = call_get(c, "metadata");
@@ -237,9 +237,8 @@ static int create_named(struct box_wait *w, const char *id, struct err *e)
 static void create_answer(struct call *c, struct box *b, const struct err *e)
 {
 	if (e) {
-		c->audited = 0; /* if it was, that has been taken back */
-		if (call_status(e) ==
-		    429) /* the machine has enough to do: their clients come again */
+		c->audited = 0;            /* if it was, that has been taken back */
+		if (call_status(e) == 429) /* too many creates are waiting: clients must retry */
 			http_set(c->req, "Retry-After", "1");
 		call_fail(c, e);
 		return;
@@ -264,7 +263,7 @@ static void create_made(struct box_wait *w, struct box *b, const struct err *e)
 	if (!e)
 		templates_spawned(m->box.template);
 	making_free(m);
-	if (!c) { /* no client knows its id, so no request for it will come */
+	if (!c) { /* no client knows its id, so no request names it */
 		if (!e)
 			box_end(b, CAUSE_OPERATOR, NULL);
 		return;

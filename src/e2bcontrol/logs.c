@@ -61,7 +61,7 @@ static int kind_of(const struct store_event *ev)
 
 /* ---- which sandbox ---- */
 
-/* Also one that is gone; 0: answered. */
+/* Also finds a box that has ended; 0: an error was answered. */
 static int logs_known(struct call *c, const char **out_id)
 {
 	const char *id = call_param(c, 0);

@@ -34,7 +34,7 @@ struct point {
 struct series {
 	const struct box *box;
 	uint64_t disk_total;
-	struct point last; /* what the next one's share of the processors is counted from */
+	struct point last; /* the values from which the next CPU usage is computed */
 	int64_t from_s, to_s;
 	json_t *out;
 };
@@ -121,7 +121,7 @@ static void metrics_send(struct call *c, const struct box *b, const struct usage
 	s.out = json_array();
 	s.from_s = call_query_int(c, "start", 0);
 	s.to_s = call_query_int(c, "end", INT64_MAX);
-	/* A box can say what it likes. */
+	/* The values come from the box and are not trusted. */
 	told = now && now->told && now->inside.disk_free <= now->inside.disk_size &&
 	       now->inside.disk_size <= INT64_MAX;
 	if (told)
@@ -193,7 +193,7 @@ static void add_last(struct call *c, const char *id, json_t *all)
 	struct series s;
 
 	if (!b || strcmp(b->row.team, c->who.team) != 0 || b->is_installer)
-		return; /* what is not there has no figures, and is no mistake */
+		return; /* a box that does not exist has no figures, which is not an error */
 	s = series_of(b);
 	usage_history(c->api->gauges, id, USAGE_STEP_S, 0, keep_last, &s);
 	if (s.out)

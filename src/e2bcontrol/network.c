@@ -90,19 +90,20 @@ static int read_target(const char *text, int names, struct target *out, struct e
 	*out = (struct target){ 0 };
 	if (strchr(text, '/')) {
 		if (read_range(text, out) < 0)
-			return err_set(e, ERR_INVALID, "'%.60s' is no CIDR", text);
+			return err_set(e, ERR_INVALID, "'%.60s' is not a CIDR", text);
 		return 0;
 	}
 	if (read_address(text, out) == 0)
 		return 0;
 	out->range = 0;
 	if (!names)
-		return err_set(e, ERR_INVALID,
-			       "'%.60s' is no address and no CIDR, and names cannot be denied",
-			       text);
+		return err_set(
+			e, ERR_INVALID,
+			"'%.60s' is neither an address nor a CIDR, and names cannot be denied",
+			text);
 	if (strchr(text, ':') || rule_parse(&out->name, text, e) < 0)
-		return err_set(e, ERR_INVALID,
-			       "'%.60s' is no address, no CIDR and no name of a host", text);
+		return err_set(e, ERR_INVALID, "'%.60s' is not an address, a CIDR or a host name",
+			       text);
 	return 0;
 }
 

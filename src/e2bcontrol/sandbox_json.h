@@ -6,6 +6,6 @@ json_t *sandbox_json_created(const struct call *c, const struct box *b); /* crea
 json_t *sandbox_json_listed(const struct box *b);
 json_t *sandbox_json_detail(const struct call *c, const struct box *b);
 
-/* What a limit that is not set comes to. */
+/* The effective value of a limit that is not set. */
 unsigned sandbox_json_cpus(const struct store_limits *l);
 uint64_t sandbox_json_memory(const struct store_limits *l); /* bytes */

@@ -146,7 +146,7 @@ static int read_order(struct call *c, struct filter *f, struct err *e)
 	if (!token || !*token)
 		return 0;
 	if ((token[0] != 'a' && token[0] != 'd') || store_cursor_parse(token + 1, &f->after, e) < 0)
-		return err_set(e, ERR_INVALID, "nextToken: that is none of ours");
+		return err_set(e, ERR_INVALID, "nextToken: not a token of this API");
 	if ((token[0] == 'a') != f->ascending)
 		return err_set(e, ERR_INVALID, "nextToken: it is of a list in another order");
 	f->has_after = 1;
@@ -218,7 +218,7 @@ static int by_start(const void *a, const void *b)
 
 struct found {
 	const struct box **v;
-	unsigned n, running; /* running: of the team, whatever the filter */
+	unsigned n, running; /* running boxes of the team, independent of the filter */
 };
 
 static struct found listing_find(struct call *c, const struct filter *f)

@@ -4,5 +4,5 @@
 #include "e2b/e2b.h"
 
 extern const struct field listing_query[], listing_v1_query[];
-void sandbox_list_v1(struct call *c); /* those that run, all at once */
+void sandbox_list_v1(struct call *c); /* running boxes, all in one answer */
 void sandbox_list_v2(struct call *c); /* in pages */

@@ -212,7 +212,7 @@ static int sandboxes_adopt(struct box *b, struct err *e)
 	return sandboxes_tokens(&x, e) < 0 ? -1 : set_surface(b, &x, e);
 }
 
-/* What a resume says of the end of its next life. */
+/* The timeout settings in a resume request. */
 static int set_auto_pause(struct call *c, struct box *b, struct err *e)
 {
 	struct e2b_box x;
@@ -339,7 +339,7 @@ static void write_end(struct call *c, struct box *b)
 	box_mark_ending(b, CAUSE_OPERATOR);
 	call_audit(c, "box.delete", b->row.id, "ok");
 	if (grouped)
-		(void)!store_commit(s, &e); /* a full disk must not keep a box alive */
+		(void)!store_commit(s, &e); /* a full disk must not prevent the end of a box */
 }
 
 /* The end is written first, and no lookup finds the box from then on. The answer does not wait

@@ -83,7 +83,7 @@ static void volume_box_use(struct volume_box *d, struct box *b)
 static void volume_box_again(struct box_wait *w, struct box *b, const struct err *e)
 {
 	(void)b;
-	(void)e; /* whether it is there is looked at anew */
+	(void)e; /* checks again whether it exists */
 	volume_box_bring(loop_owner(w, struct volume_box, wait));
 }
 

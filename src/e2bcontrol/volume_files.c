@@ -70,9 +70,10 @@ struct volume_files {
 	struct wire_put put;
 	struct wire_chown owner;
 	int set_owner,
-		set_mode;   /* requests still to be sent to the worker, in this order: CHOWN clears
+		set_mode; /* requests still to be sent to the worker, in this order: CHOWN clears
 			   * set-user-id */
-	int asked, looking; /* for the action; how it looks now */
+	int asked,
+		looking; /* request for the action was sent; request for the resulting entry was sent */
 	json_t *items;
 };
 

@@ -119,7 +119,7 @@ int rule_parse(struct allow_rule *out, const char *text, struct err *e)
 	if (rule_authority(host, strlen(host), r.host, &r.port) < 0 ||
 	    (r.below && rule_is_literal(r.host)))
 		return err_set(e, ERR_INVALID,
-			       "'%.60s' is no host; write it like registry.example.org, "
+			       "'%.60s' is not a host; write it like registry.example.org, "
 			       "registry.example.org:8443 or *.example.org",
 			       text);
 	*out = r;
@@ -136,7 +136,7 @@ int rule_of_url(struct allow_rule *out, const char *url, struct err *e)
 	if ((!tls && strncasecmp(from, "http://", 7) != 0) ||
 	    rule_authority(host, strcspn(host, "/?#"), r.host, &r.port) < 0)
 		return err_set(e, ERR_INVALID,
-			       "'%.60s' is no address of a registry; write it like "
+			       "'%.60s' is not an address of a registry; write it like "
 			       "https://registry.example.org/path, without a user",
 			       url);
 	if (!r.port)

@@ -231,7 +231,7 @@ static int check_listener(int fd, struct err *e)
 	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
 	    (domain != AF_INET && domain != AF_INET6) || type != SOCK_STREAM || !listens)
-		return err_set(e, ERR_INVALID, "that is no listening socket");
+		return err_set(e, ERR_INVALID, "that is not a listening socket");
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_sys(e, "a listening socket that does not wait");
 	return 0;
@@ -411,7 +411,7 @@ void egress_add_server(struct egress *x, int take_fd)
 	l->egress = x;
 	l->fd = take_fd;
 	watch_init(&l->watch, x->loop, take_fd, link_ready);
-	if (x->links) /* its reports are the new one's */
+	if (x->links) /* the new server gets its reports */
 		watch_want(&x->links->watch, LOOP_READ);
 	l->next = x->links;
 	x->links = l;

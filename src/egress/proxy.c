@@ -116,7 +116,7 @@ static void proxy_verdict(struct proxy *p, enum verdict v, const char *why)
 	snprintf(p->why, sizeof(p->why), "%s", why);
 }
 
-/* An incomplete answer must not look complete: a reset, not an end of file. */
+/* An incomplete answer must not look complete: the connection is reset, not closed. */
 static void proxy_cut(struct proxy *p, enum verdict v, const char *why)
 {
 	struct linger now = { .l_onoff = 1 };

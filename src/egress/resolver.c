@@ -48,7 +48,8 @@ int resolver_init(struct resolver *n, struct loop *l, const char *const *servers
 	for (; own && *servers; servers++)
 		if (evdns_base_nameserver_ip_add(n->dns, *servers) != 0)
 			return err_set(e, ERR_INVALID,
-				       "egress.dns: '%.60s' is no address of a server", *servers);
+				       "egress.dns: '%.60s' is not an address of a server",
+				       *servers);
 	/* Names are absolute: no search domains are tried. */
 	evdns_base_search_clear(n->dns);
 	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++)

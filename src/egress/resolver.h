@@ -24,7 +24,7 @@ struct resolver_request;
  * takes precedence. Both are read only now: a confined process cannot open files. */
 must_check int resolver_init(struct resolver *n, struct loop *l, const char *const *servers,
 			     struct err *e);
-/* told is called once, after this returns: v[0..n), or n 0 and why. */
+/* told is called once, after this function has returned: v[0..n), or n 0 and the reason. */
 struct resolver_request *resolver_request(struct resolver *n, struct loop *l, const char *host,
 					  uint16_t port,
 					  void (*told)(void *ctx, const struct name_address *v,

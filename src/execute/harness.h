@@ -7,7 +7,7 @@ enum { HARNESS_MARK = 24 };
 
 /* Can the program be run by itself? A file of functions of a compiled language cannot. */
 int harness_has_main(const json_t *artifact);
-int harness_can(const char *language); /* are calls of this language known? */
+int harness_can(const char *language); /* can the harness call functions of this language? */
 /* The files and the entry of a program with the call; borrowed documents are not changed. -1: calls
  * are not supported for this language, or the entry is missing. */
 must_check int harness_call(const json_t *artifact, const char *call, const char *mark,

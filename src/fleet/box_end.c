@@ -9,7 +9,7 @@
 
 enum { JUST_MS = 20 }; /* CPU time within this interval may not be charged */
 
-/* Written before the kill: if the server dies in between, the next one finds the cause. */
+/* Written before the kill: if the server dies between the two, the next one finds the cause. */
 void box_mark_ending(struct box *b, enum cause because)
 {
 	struct store *s = b->fleet->store;

@@ -104,7 +104,7 @@ int box_is_stored(const struct box *b)
 	return b->state == BOX_STOPPED || b->state == BOX_PAUSED;
 }
 
-/* What the keeper does at the deadline if no server has done it. */
+/* The action of the keeper at the deadline if no server has acted. */
 static struct wire_then deadline_of(const struct box *b)
 {
 	static const uint32_t then[] = { [STORE_TIMEOUT_KILL] = WIRE_THEN_END,

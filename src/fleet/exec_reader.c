@@ -209,7 +209,7 @@ static void lost_line(struct exec_reader *t, const struct err *why)
 		return;
 	}
 	if (t->tries++ == OPEN_TRIES) {
-		err_set(&e, ERR_SYS, "box %s takes no more readers: %.100s", t->box,
+		err_set(&e, ERR_SYS, "box %s accepts no more readers: %.100s", t->box,
 			why ? why->msg : "");
 		e.sys = EBUSY;
 		exec_reader_over(t, NULL, &e);

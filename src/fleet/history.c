@@ -53,7 +53,7 @@ static void history_due(struct timer *t)
 	uint64_t look =
 		history_interval_ms(h) < HISTORY_LOOK_MS ? history_interval_ms(h) : HISTORY_LOOK_MS;
 
-	/* The other server of an upgrade may read the rows that would go, and it sweeps as well. */
+	/* During an upgrade the other server may still read these rows, and it sweeps as well. */
 	if (!h->fleet->alone || !h->fleet->store) /* a fleet without a store keeps no history */
 		h->sweeping = 0;
 	else if (!h->sweeping && history_is_due(h)) {
@@ -71,7 +71,7 @@ static void history_due(struct timer *t)
 
 void history_init(struct history *h, struct fleet *f, uint64_t keep_ms, uint64_t team_bytes)
 {
-	/* last_ms 0: the first look sweeps, for a daemon that never runs for an hour. */
+	/* last_ms 0: the first call sweeps, for a daemon that never runs for an hour. */
 	*h = (struct history){ .fleet = f, .keep_ms = keep_ms, .team_bytes = team_bytes };
 	timer_init(&h->timer, f->loop, history_due);
 	timer_set(&h->timer, HISTORY_LOOK_MS < history_interval_ms(h) ? HISTORY_LOOK_MS

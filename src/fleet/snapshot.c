@@ -186,7 +186,7 @@ static void snapshot_over(struct exec_reader *t, json_t *record, const struct er
 	if (!own.kind && !is_well(record))
 		program_failed(s, record, &own);
 	if (!own.kind && s->taking && s->bytes == 0)
-		err_set(&own, ERR_SYS, "snapshot of %s: nothing came", s->box);
+		err_set(&own, ERR_SYS, "snapshot of %s: no data arrived", s->box);
 	if (!own.kind && s->taking && keep_file(s, &own) == 0)
 		own.kind = ERR_NONE;
 	snapshot_finish(s, own.kind ? &own : NULL);

@@ -9,7 +9,8 @@
 
 static int64_t offset_ns; /* wall clock minus time since boot; 0: not measured yet */
 
-/* Measures again if the process was preempted in between: that would look like a small jump. */
+/* Measures again if the process was preempted in between: a preemption would look like a small
+ * clock step. */
 static int64_t wallclock_measure(void)
 {
 	uint64_t before, wall, after;

@@ -6,7 +6,7 @@
 
 enum {
 	BLOCK = 4096 - 64, /* with its head and malloc's, below a page */
-	STOCK_MAX = 256,   /* what a burst leaves behind: a megabyte */
+	STOCK_MAX = 256,   /* blocks kept after a burst: a megabyte */
 };
 
 static struct arena_block *block_new(struct arena_stock *s, size_t n)

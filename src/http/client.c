@@ -89,7 +89,7 @@ static int has_body(const struct http_call *call)
 	       strcmp(call->method, "PUT") == 0 || strcmp(call->method, "PATCH") == 0;
 }
 
-/* A header value from the caller must not contain a line break, whatever the user typed. */
+/* A header value from the caller must not contain a line break. */
 static int is_line(const char *s)
 {
 	for (; *s; s++)
@@ -102,8 +102,7 @@ static int make_head(const struct http_client *c, const struct http_call *call, 
 		     struct buf *out, struct err *e)
 {
 	if (!is_line(call->target) || strchr(call->target, ' ') || call->target[0] != '/')
-		return err_set(e, ERR_INVALID, "'%.80s' is not a path that can be asked for",
-			       call->target);
+		return err_set(e, ERR_INVALID, "'%.80s' is not a valid request path", call->target);
 	buf_printf(out, "%s %s%s HTTP/1.1\r\nHost: %s\r\n", call->method, c->url.prefix,
 		   call->target, c->url.header);
 	for (unsigned i = 0; i < call->nheaders; i++) {
@@ -247,8 +246,8 @@ static int client_ask(struct http_client *c, const struct http_call *call, struc
 	sent = send_question(c, call, e);
 	if (sent == -1)
 		return -1;
-	if (sent == -2) { /* the peer's answer before it closed is more useful than our write
-			   * error */
+	if (sent ==
+	    -2) { /* the peer's answer before it closed is more useful than the write error */
 		struct err read_error;
 
 		got = read_answer(c, received, &read_error);

@@ -31,7 +31,7 @@ void http_answer_fini(struct http_answer *a);
 
 struct http_call {
 	const char *method;
-	const char *target; /* "/v1/boxes?limit=3", behind the path of the base address */
+	const char *target; /* "/v1/boxes?limit=3", appended to the path of the base address */
 	const struct http_header *headers;
 	unsigned nheaders;
 	/* The body: bytes, or a descriptor read to its end, or a function, or none. */

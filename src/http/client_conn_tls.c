@@ -112,7 +112,8 @@ static int tls_refused(struct client_conn *d, const char *action, struct err *e)
 		       tls_why());
 }
 
-/* What an SSL_...() that returned `n` waits for. 0: try again, 1: the end, -1: failed. */
+/* The event that an SSL_...() call which returned `n` waits for. 0: try again, 1: the end, -1:
+ * failed. */
 static int tls_wait(struct client_conn *d, int n, int ms, const char *action, struct err *e)
 {
 	switch (SSL_get_error(d->ssl, n)) {

@@ -127,8 +127,8 @@ void conn_put(struct http_conn *c, const struct iovec *iov, unsigned n)
 	conn_schedule(c);
 }
 
-/* libevent would wait for the socket to become writable first, and it nearly always is. So we
- * write ourselves, and leave to libevent what did not fit. */
+/* libevent would wait until the socket is writable, which it nearly always is. So the bytes are
+ * written directly, and libevent gets only the rest. */
 void conn_send(struct http_conn *c, const struct iovec *iov, unsigned n)
 {
 	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = n };

@@ -45,7 +45,7 @@ enum {
 	LINGER_MS = 2000,      /* for the peer to read the last reply before the close */
 	IN_HIGH = 64 << 10,    /* bytes read ahead */
 	STEPS_PER_WAKE = 64,   /* then the others have their turn */
-	STEPS_PER_LOOK = 4,    /* at the clock, which can say the same */
+	STEPS_PER_LOOK = 4,    /* time of the clock at which that time was formatted */
 };
 
 struct span { /* a header, as offsets into the head: that may still move */
@@ -67,7 +67,7 @@ struct http_conn {
 	int fd;
 	enum conn_state state;
 	enum conn_reply reply;
-	enum http_body how; /* what the handler wants of the body */
+	enum http_body how; /* how the handler reads the body */
 
 	unsigned tls : 1;
 	unsigned handshake : 1; /* of TLS, under way */
@@ -77,7 +77,7 @@ struct http_conn {
 	unsigned armed : 1; /* libevent writes what waits, when it can */
 	unsigned eof : 1;   /* the peer sends no more */
 	unsigned eof_told : 1;
-	unsigned cut : 1;     /* broken or aborted: nothing more goes out */
+	unsigned cut : 1;     /* broken or aborted: no more bytes are sent */
 	unsigned reset : 1;   /* and the peer shall notice */
 	unsigned refused : 1; /* one too many */
 	unsigned evicted : 1; /* closed to make room */
@@ -91,7 +91,7 @@ struct http_conn {
 	unsigned stopped : 1;  /* the parser was, and may continue without another byte */
 	unsigned discard : 1;  /* read the body, for the sake of the next request */
 	unsigned expect : 1;   /* waits for our 100 */
-	unsigned full : 1;     /* http_write() said so: on_drain() is due */
+	unsigned full : 1;     /* http_write() returned full: on_drain() is due */
 	unsigned chunked : 1;  /* the reply */
 	unsigned bodyless : 1; /* HEAD, 204, 304: what is written is swallowed */
 	unsigned http10 : 1;
@@ -110,14 +110,14 @@ struct http_conn {
 	size_t set_len, set_room;
 	uint64_t body_max, body_got;
 	uint32_t body_tail; /* the last four bytes of a chunked body */
-	uint32_t body_rate; /* bytes per second that must come; 0: any */
+	uint32_t body_rate; /* bytes per second that must arrive; 0: any */
 	uint64_t rate_at, rate_got; /* at the last check of the sweep: time, bytes; 0: not yet */
 	unsigned empty_lines; /* in front of the request */
 	uint64_t overhead; /* bytes of chunk heads and trailers since the last byte of body */
 	uint64_t reply_left;
 
 	uint64_t out_total; /* bytes ever put out */
-	uint64_t taken;     /* of those, with the peer when the sweep looked last */
+	uint64_t taken;     /* of those, bytes that the peer had received at the last sweep */
 	uint64_t stamp;     /* when the sweep first saw it wait like this; 0: not yet */
 	/* clang-format on */
 };
@@ -128,7 +128,7 @@ struct kicks { /* connections whose conn_advance() is due */
 	struct http_conn *first, **end;
 };
 
-/* What the server keeps to itself. */
+/* The private state of the server. */
 struct http_core {
 	struct http_server *server;
 	struct timer sweep;
@@ -175,7 +175,7 @@ void reply_switch(struct http_conn *c, enum conn_reply next); /* 101: from here 
 
 /* splice.c */
 void splice_close(struct http_conn *c);         /* fine without one */
-int splice_possible(const struct http_conn *c); /* the body of the request comes by splice_read() */
+int splice_possible(const struct http_conn *c); /* splice_read() reads the body of the request */
 int splice_read(struct http_conn *c);           /* 1: call the next step */
 void splice_take(struct http_conn *c, const char *bytes, size_t n); /* the same from the parser */
 int splice_holds(const struct http_conn *c);    /* some of that is not in the pipe yet */

@@ -13,7 +13,7 @@ static int too_long(struct http_conn *c, uint64_t now, uint64_t limit_ms)
 	return now - c->stamp >= limit_ms;
 }
 
-/* Has the peer taken nothing of what waits for it? */
+/* Has the peer received none of the waiting bytes? */
 static int send_stalled(struct http_conn *c, uint64_t now)
 {
 	uint64_t taken = c->out_total - conn_waiting(c);

@@ -35,7 +35,7 @@ int ca_check_domain(const char *domain, struct err *e)
 		if (!is_label(at, n))
 			return err_set(
 				e, ERR_INVALID,
-				"'%.60s' is no domain: labels of a-z, 0-9 and '-', with dots between",
+				"'%.60s' is not a domain: labels of a-z, 0-9 and '-', with dots between",
 				domain);
 		labels++;
 		if (!at[n])

@@ -34,7 +34,7 @@ struct http_limits {          /* 0: the default in parentheses */
 			    * yet (2 s) */
 	uint32_t
 		body_stall_ms; /* without a byte of body; also how often http_body_rate() is checked (30 s) */
-	uint32_t send_stall_ms; /* without the peer taking a byte that we have (120 s) */
+	uint32_t send_stall_ms; /* without the peer reading a byte of the waiting ones (120 s) */
 	uint32_t out_high; /* bytes waiting for the peer before http_write() returns 1 (256 KiB) */
 	uint32_t ws_ping_ms;    /* (20 s) */
 	uint32_t ws_silence_ms; /* (60 s) */
@@ -68,7 +68,7 @@ struct http_req {
 
 	/* The handler's. */
 	void *user;
-	int status; /* what was replied, for the log; 0: nothing yet */
+	int status; /* the status of the reply, for the log; 0: none yet */
 	uint64_t bytes_out;
 	/* HTTP_BODY_STREAM: pieces as they arrive. http_pause() stops reading. */
 	void (*on_body)(struct http_req *r, const char *bytes, size_t n);
@@ -77,7 +77,7 @@ struct http_req {
 	 * again. */
 	void (*on_full)(struct http_req *r, int full);
 	void (*on_drain)(
-		struct http_req *r); /* after http_write() said full: there is room again */
+		struct http_req *r); /* after http_write() returned full: there is room again */
 	/* The peer sends no more: it has left, or has sent its whole request and still reads.
 	 * The server cannot distinguish the two before it writes. NULL: continue; a peer that
 	 * left is noticed at the next write or within minutes. */

@@ -285,7 +285,7 @@ enum multipart_event multipart_next(struct multipart *m, struct multipart_view *
 				return MULTIPART_PART;
 			}
 			break;
-		default: /* what follows the form is ignored */
+		default: /* bytes after the form are ignored */
 			multipart_take(in, in->n);
 		}
 	}

@@ -30,7 +30,7 @@ struct multipart {
 	size_t lent; /* of those matched, bytes that were part of the line end before */
 	int state;
 	struct buf head;
-	char tail[4]; /* what came behind a delimiter, so far */
+	char tail[4]; /* bytes after a delimiter, so far */
 	size_t ntail;
 	char *name, *filename;
 };

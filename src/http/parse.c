@@ -79,7 +79,7 @@ static int saw_value(llhttp_t *p, const char *at, size_t n)
 	if (c->head_done)
 		return 0;
 	s = &c->spans[c->nspans - 1];
-	if (n == 0) /* llhttp is at the next line by now; the NUL must go into this one */
+	if (n == 0) /* llhttp has advanced to the next line; the NUL must end this one */
 		begin = s->value ? s->value_end : s->name_end + 1;
 	if (!s->value)
 		s->value = begin;
@@ -134,7 +134,7 @@ static int saw_body(llhttp_t *p, const char *at, size_t n)
 static int saw_end(llhttp_t *p)
 {
 	conn_of(p)->body_done = 1;
-	return HPE_PAUSED; /* what follows is another request: not yet */
+	return HPE_PAUSED; /* the following bytes are another request: not yet */
 }
 
 static const llhttp_settings_t settings = {
@@ -381,7 +381,7 @@ static int has_nameless(const struct http_req *r)
 	return 0;
 }
 
-/* NULL, or what is wrong; *status says how bad. */
+/* NULL, or the error; *status has the HTTP status for it. */
 static const char *check_head(struct http_conn *c, const struct vital *v, int *status)
 {
 	*status = 400;
@@ -553,7 +553,7 @@ int parse_body(struct http_conn *c)
 	size_t used;
 
 	if (evbuffer_peek(in, -1, NULL, &v, 1) < 1 || v.iov_len == 0) {
-		if (c->stopped) /* behind the last byte of the body, perhaps */
+		if (c->stopped) /* perhaps after the last byte of the body */
 			return parse_on(c);
 		if (!c->eof)
 			return 0;
@@ -582,6 +582,6 @@ int parse_body(struct http_conn *c)
 	if (c->body_done && c->req.length == UINT64_MAX && c->body_tail != 0x0d0a0d0a)
 		return parse_refuse(c, 400, "every line of a chunked body ends in CRLF");
 	if (c->overhead > c->req.server->limits.head_bytes + BODY_PIECE)
-		return parse_refuse(c, 400, "chunks with nothing in them but words");
+		return parse_refuse(c, 400, "too many bytes of chunk extensions");
 	return 1;
 }

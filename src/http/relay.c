@@ -25,7 +25,7 @@ static const char *const hop[] = {
 	/* clang-format on */
 };
 
-/* What this side says itself: the question ... */
+/* The first line that this side writes: of the request ... */
 static const char *const asked[] = {
 	"host",      "content-length",  "expect",           "forwarded",
 	"x-real-ip", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto",

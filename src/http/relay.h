@@ -13,7 +13,7 @@
 #include "http/http.h"
 
 struct relay_rules {
-	const char *host; /* for the server; NULL: as the client said */
+	const char *host; /* for the server; NULL: as the client sent it */
 	/* 0: the server must not see this header. NULL: it may see all. */
 	int (*passes)(void *user, const struct http_header *h);
 	/* The value of a header for the client; NULL: the client does not get it. No function:

@@ -13,7 +13,7 @@ enum {
 
 static const struct {
 	int status;
-	const char *reason, *code, *message; /* the last two: of what this layer itself says */
+	const char *reason, *code, *message; /* the last two: of errors of this layer itself */
 } statuses[] = {
 	{ 101, "Switching Protocols", NULL, NULL },
 	{ 200, "OK", NULL, NULL },
@@ -323,7 +323,7 @@ int http_peer_ended(const struct http_req *r)
 {
 	char next;
 
-	/* The loop may not have come to it yet. */
+	/* The loop may not have processed it yet. */
 	return r->conn->eof || r->conn->cut ||
 	       !recv(r->conn->fd, &next, 1, MSG_PEEK | MSG_DONTWAIT);
 }

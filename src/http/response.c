@@ -99,8 +99,7 @@ static int saw_head_end(llhttp_t *p)
 		return -1;
 	}
 	if (p->status_code < 200 && p->status_code != 101)
-		return 1; /* an interim answer: saw_end() drops it. It has no body, whatever its
-			   * headers announce */
+		return 1; /* an interim answer: saw_end() drops it. It has no body, even if its headers announce one */
 	a->head_done = 1;
 	a->keep_alive = llhttp_should_keep_alive(p);
 	for (unsigned i = 0; i < out->nheaders; i++) {
@@ -120,7 +119,7 @@ static int saw_head_end(llhttp_t *p)
 		a->ended = 1;
 		return -1;
 	}
-	/* These have no body, whatever length they announce; llhttp would wait for it. */
+	/* These have no body, even if they announce a length; llhttp would wait for it. */
 	return a->head_only || out->status == 204 || out->status == 304 ? 1 : 0;
 }
 

@@ -41,7 +41,7 @@ struct http_listener {
 
 /* ---- time ---- */
 
-/* RFC 9110's date, which is English whatever the locale. */
+/* The date of RFC 9110, in English for every locale. */
 const char *server_date(struct http_server *s)
 {
 	static const char days[] = "SunMonTueWedThuFriSat",

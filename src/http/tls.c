@@ -10,7 +10,7 @@
 const char *tls_why(void)
 {
 	unsigned long first =
-		ERR_get_error(); /* the first is the cause, the others what came of it */
+		ERR_get_error(); /* the first is the cause, the others are consequences */
 	const char *text = first ? ERR_reason_error_string(first) : NULL;
 
 	ERR_clear_error();
@@ -58,7 +58,7 @@ static int tls_choose(SSL *ssl, const unsigned char **out, unsigned char *out_le
 
 static int tls_load(SSL_CTX *ctx, const char *cert_file, const char *key_file, struct err *e)
 {
-	/* OpenSSL's words for a missing file are not ours. */
+	/* The message of OpenSSL for a missing file is not clear enough. */
 	if (access(cert_file, R_OK) < 0)
 		return err_sys(e, "certificate %.120s", cert_file);
 	if (access(key_file, R_OK) < 0)

@@ -169,7 +169,7 @@ static int saw_body(void *user, const char *bytes, size_t n)
 
 static const char *why_not(const struct upstream *u)
 {
-	return u->not_taken ? u->not_taken : u->answer.why ? u->answer.why : "it is no answer";
+	return u->not_taken ? u->not_taken : u->answer.why ? u->answer.why : "it is not an answer";
 }
 
 static void upstream_feed(struct upstream *u, const char *bytes, size_t n)

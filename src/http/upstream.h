@@ -60,13 +60,13 @@ void upstream_init(struct upstream *u, struct loop *l, int take_fd, uint32_t hea
 struct upstream_question {
 	const char *head; /* from the request line to the empty line */
 	size_t len;
-	int chunked; /* its body is to be framed so; else pieces go out as they are */
+	int chunked; /* its body is sent chunked; else pieces are sent unchanged */
 	int no_body; /* HEAD: of the answer */
 	int upgrade; /* 101 is an answer: bytes follow, both ways, by body() and upstream_body() */
 };
 void upstream_ask(struct upstream *u, const struct upstream_question *q);
 int upstream_body(struct upstream *u, const char *bytes, size_t n); /* 1: full */
 void upstream_body_end(struct upstream *u);
-void upstream_shut(struct upstream *u); /* behind a 101: nothing more comes from this side */
+void upstream_shut(struct upstream *u); /* after a 101: this side sends nothing more */
 void upstream_pause(struct upstream *u, int paused);
 void upstream_close(struct upstream *u); /* calls no callback; fine on a zeroed or closed one */

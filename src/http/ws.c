@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLOSE_MS = 2000 }; /* for the peer to answer our close */
+enum { CLOSE_MS = 2000 }; /* for the peer to answer the close frame */
 
 struct ws {
 	struct http_conn *conn;
@@ -14,8 +14,7 @@ struct ws {
 	struct ws_events on;
 	void *user;
 	int full, paused, received;
-	uint64_t received_ms, pinged_ms,
-		closed_ms; /* by the sweep's clock; 0: it has not looked yet */
+	uint64_t received_ms, pinged_ms, closed_ms; /* times of the sweep; 0: no sweep yet */
 };
 
 /* ---- between the conversation and the connection ---- */
@@ -43,7 +42,7 @@ static void ws_message(void *user, int opcode, const char *bytes, size_t n)
 {
 	struct ws *w = user;
 
-	if (w->msg.close_sent) /* we have hung up; what was under way is not wanted */
+	if (w->msg.close_sent) /* this side has closed; pending messages are dropped */
 		return;
 	if (opcode == WS_TEXT && w->on.on_text)
 		w->on.on_text(w, bytes, n);
@@ -182,7 +181,7 @@ int ws_go(struct http_conn *c)
 			w->on.on_drain(w);
 		return 1;
 	}
-	/* A peer that does not read our pongs may not send more pings. */
+	/* A peer that does not read the pongs may not send more pings. */
 	if (w->paused || conn_waiting(c) > c->req.server->limits.out_high)
 		return 0;
 	if (ws_codec_read(&w->msg) || ws_codec_over(&w->msg))

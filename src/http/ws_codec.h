@@ -19,7 +19,7 @@ struct wslay_frame_context;
 enum { WS_TEXT = 1, WS_BINARY = 2, WS_CLOSE = 8, WS_PING = 9, WS_PONG = 10, WS_CONTROL_MAX = 125 };
 
 struct ws_codec_owner {
-	size_t (*take)(void *user, void *out, size_t n); /* bytes that have come; 0: none */
+	size_t (*take)(void *user, void *out, size_t n); /* bytes that have arrived; 0: none */
 	void (*put)(void *user, const struct iovec *iov, unsigned n);
 	void (*on_message)(void *user, int opcode, const char *bytes,
 			   size_t n); /* followed by a NUL */
@@ -41,7 +41,7 @@ struct ws_codec {
 	unsigned control_len;
 
 	int close_sent, close_got;
-	uint16_t close_code; /* what the peer said, 1005 if nothing; or why we ended it */
+	uint16_t close_code; /* the status of the peer, 1005 if it sent none; or the own status */
 };
 
 void ws_codec_init(struct ws_codec *m, int is_client, size_t message_max,
@@ -53,8 +53,10 @@ int ws_codec_read(struct ws_codec *m);
 /* One whole message or control frame. Nothing after a close. */
 void ws_codec_send(struct ws_codec *m, int opcode, const struct iovec *iov, unsigned n);
 void ws_codec_close(struct ws_codec *m, uint16_t code,
-		    const char *reason);     /* code 0: without one */
-int ws_codec_over(const struct ws_codec *m); /* both have said so, or the peer broke the rules */
+		    const char *reason); /* code 0: without one */
+int ws_codec_over(
+	const struct ws_codec
+		*m); /* both sides have sent a close frame, or the peer violated the protocol */
 
 /* The value that proves that the server understood the handshake: base64 of 20 bytes. */
 void ws_accept_key(const char *key, char out[29]);

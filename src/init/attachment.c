@@ -238,7 +238,7 @@ int attachment_pump(struct exec *x)
 	int more = 0;
 
 	for (v = x->views; v; v = next) {
-		next = v->next; /* v may be gone after its EXIT */
+		next = v->next; /* v may be freed after its EXIT */
 		more |= pump_one(x, v);
 	}
 	return more;

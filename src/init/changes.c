@@ -9,7 +9,7 @@
 
 enum { PATH_ROOM = WIRE_MAX - sizeof(struct wire_entry) }; /* of an ENTRY's tail */
 
-static LAZY char long_path[PATH_ROOM + 1]; /* of what we are looking at */
+static LAZY char long_path[PATH_ROOM + 1]; /* of the folder that is being compared */
 
 struct look {
 	uint32_t ref, entries_left;
@@ -90,7 +90,7 @@ static int look_around(struct look *l, struct tree *t)
 			return 0;
 		}
 		if (d && tell_change(l, t->dir, d) && tree_enter(t, d->d_name) < 0) {
-			l->truncated = 1; /* not ours to read, or gone */
+			l->truncated = 1; /* no permission, or removed */
 			changes_shorten(l);
 		}
 		if (d)
@@ -100,7 +100,8 @@ static int look_around(struct look *l, struct tree *t)
 			return 0;
 		changes_shorten(l);
 		if (tree_leave(t) < 0) {
-			l->truncated = 1; /* moved under our feet: what is above is lost */
+			l->truncated =
+				1; /* the folder was moved meanwhile: its parents are unknown */
 			return 0;
 		}
 	}

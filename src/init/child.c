@@ -28,7 +28,7 @@ enum { NEAR = 256 }; /* bytes of a path that fit on the stack's one page */
 static const char default_path[] = "/usr/local/bin:/usr/bin:/bin";
 
 static LAZY char child_stack[STACK] __attribute__((aligned(PAGE)));
-static LAZY char far[PATH_MAX]; /* for longer paths; the child's, while we sleep */
+static LAZY char far[PATH_MAX]; /* for longer paths; owned by the child while init sleeps */
 
 long start_clone(unsigned long flags, void *stack_top, void (*run)(void *), void *arg);
 
@@ -188,7 +188,7 @@ static int change_directory(const struct child_args *c)
 static int default_signals(const struct child_args *c)
 {
 	(void)c;
-	return (int)sys_sigmask(0); /* dispositions are default since our start */
+	return (int)sys_sigmask(0); /* dispositions are the defaults since the start of init */
 }
 
 static int close_descriptors(const struct child_args *c)

@@ -26,7 +26,7 @@ struct frame conn_head(uint8_t type, uint32_t ref);
 /* 1 if the socket took it, 0 if not: then it is blocked, or closed. fd: -1 or one that is sent
  * with it. */
 int conn_send(struct conn *c, const void *body, size_t n, const void *tail, size_t tail_n, int fd);
-int conn_idle(const struct conn *c); /* would it take a frame now, as far as we know? */
+int conn_idle(const struct conn *c); /* can the connection probably send a frame now? */
 /* Sends now or as soon as possible. 0: another answer still waits, and the caller keeps take_fd. */
 int conn_answer(struct conn *c, const void *body, size_t n, int take_fd);
 /* ERROR{kind, sys, "what" or "what: text of errno"}. kind ERR_NONE: the kind that belongs to

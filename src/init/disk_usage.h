@@ -7,4 +7,4 @@ struct disk {
 	uint64_t files_free, files_size;
 };
 
-void disk_measure(struct disk *out); /* all zero if the kernel does not tell */
+void disk_measure(struct disk *out); /* all zero if the kernel does not report it */

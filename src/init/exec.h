@@ -22,7 +22,7 @@ struct exec {
 	int group; /* its process group, which may outlive it */
 	uint8_t over, tty;
 	uint16_t rows, cols; /* of the terminal */
-	uint8_t walled;      /* we killed it for its wall time */
+	uint8_t walled;      /* init killed it at its wall limit */
 	uint8_t lone;        /* WIRE_START_LEADER_ONLY */
 	uint8_t put_down;    /* lone: by a signal that ends every process; its streams are not
 			   * waited for */
@@ -49,7 +49,7 @@ struct exec *exec_at(int slot);                   /* NULL: an empty one */
  * maximum number of execs runs. */
 struct exec *exec_new(uint32_t ref);
 void exec_run(struct exec *x, const struct wire_start *st, const struct exec_args *a);
-/* For callers that bring a process of their own: a pipe whose end `ours` does not block; the
+/* For callers that start a process themselves: a pipe whose end `ours` does not block; the
  * channel. */
 int exec_pipe(int out_pair[2], int ours);
 int exec_channel(struct exec *x, int take_fd);
@@ -59,7 +59,7 @@ void exec_signal(struct exec *x, int signo);
 void exec_resize(struct exec *x, uint16_t rows, uint16_t cols);
 void exec_cut_logs(void); /* all logs together have become too large: log.h */
 unsigned exec_running(void);
-int exec_kill_all(void);  /* every process of the box but us; -EPERM if we are not PID 1 */
+int exec_kill_all(void);  /* every process of the box except init; -EPERM if init is not PID 1 */
 int exec_childless(void); /* 1: all that lived at the last exec_kill_all() is reaped */
 uint64_t exec_reaped(void);
 

@@ -135,8 +135,8 @@ static int write_all(int fd, const char *bytes, size_t n)
 	return 0;
 }
 
-/* The same through a pipe: splices pages, and copies bytes of files (of /proc, say) that have no
- * pages. A client that does not want the rest closes its end. */
+/* The same through a pipe: splices pages, and copies bytes of files that have no pages (e.g. of
+ * /proc). A client that does not need the rest closes its end. */
 static int pipe_bytes(int fd, int pipe, uint32_t ref, uint64_t at, uint64_t left)
 {
 	long n = 1, by_hand = 0;
@@ -300,7 +300,7 @@ static int entry_of(const struct job *j)
 /* ---- the worker ---- */
 
 static const struct request_row {
-	int (*run)(const struct job *j); /* 0: say DONE; ANSWERED; or -errno: say ERROR */
+	int (*run)(const struct job *j); /* 0: send DONE; ANSWERED; or -errno: send ERROR */
 	const char *name;
 	uint8_t least, most; /* parts of the tail; 0: it is not text */
 	uint16_t flags;      /* that it knows */
@@ -311,7 +311,7 @@ static const struct request_row {
 	[WIRE_REMOVE] = { remove_path, "remove", 1, 1, WIRE_REMOVE_ONE },
 	[WIRE_MOVE] = { files_move, "move", 2, 2, WIRE_MOVE_NEW | WIRE_MOVE_USER },
 	[WIRE_LINK] = { make_link, "link", 2, 2, 0 },
-	[WIRE_ENTRY_OF] = { entry_of, "look at", 1, 1, WIRE_ENTRY_FULL },
+	[WIRE_ENTRY_OF] = { entry_of, "stat", 1, 1, WIRE_ENTRY_FULL },
 	[WIRE_LIST] = { list, "list", 1, 2, WIRE_ENTRY_FULL },
 	[WIRE_CHANGES] = { changes, "changes", 0, 0, 0 },
 	[WIRE_CHMOD] = { change_mode, "chmod", 1, 1, 0 },
@@ -420,7 +420,7 @@ static _Noreturn void files_worker(int sock, int root)
 		sys_exit(70);
 	put_init();
 	sys_sigmask(1ull << (SIGPIPE - 1)); /* a pipe without a reader is an error like others */
-	sys_umask(0);                       /* modes are what the client says */
+	sys_umask(0);                       /* modes are those of the client */
 	if (sys_chdir(HOME) < 0)
 		sys_chdir("/");
 	for (;;) {

@@ -31,7 +31,7 @@ struct list_folder { /* one folder */
 struct list_walk {
 	uint32_t ref, left, depth,
 		levels;   /* entries and levels that may still be sent; the current level */
-	char *after;      /* what is left of it below this level; NULL: nothing */
+	char *after;      /* the rest of it below this level; NULL: nothing */
 	char floor[NAME]; /* this level's part of it; "": none */
 	uint16_t flags;   /* of DONE */
 	int full;         /* WIRE_ENTRY_FULL */

@@ -28,7 +28,8 @@ void put_init(void)
 void put_close(void)
 {
 	if (up.named)
-		sys_unlinkat(up.dir, up.temporary, 0); /* ours, or the one ours has replaced */
+		sys_unlinkat(up.dir, up.temporary,
+			     0); /* the file of this request, or the one that it has replaced */
 	sys_close(up.file);
 	sys_close(up.dir);
 	up.file = up.dir = -1;

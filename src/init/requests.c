@@ -170,7 +170,7 @@ static int requests_start(const struct request *r)
 	used = 1;
 	err = args_init(&a, r->start, r->tail, r->tail_len, in_memfd ? r->fds[0] : -1);
 	if (err == -EINVAL) {
-		requests_refuse(r, ERR_INVALID, "the strings are not what the counts say");
+		requests_refuse(r, ERR_INVALID, "the strings do not match the counts");
 	} else if (!(x = new_exec(r))) {
 		requests_refuse(r, ERR_LIMIT, "all execs are running");
 	} else if (err < 0) {
@@ -396,7 +396,7 @@ static int connect_port(const struct request *r)
 	return 0;
 }
 
-/* The listening socket belongs to the network of this box, whichever process holds it. */
+/* The listening socket belongs to the network of this box, also in another process. */
 static int listen_port(const struct request *r)
 {
 	struct frame f = conn_head(WIRE_FD, r->head->ref);

@@ -15,10 +15,10 @@ enum {
 	PIECE = 131072,
 	SHOWN = 400,
 	BEFORE = 100
-};                            /* bytes of a line: read, told, ahead of the hit */
-enum { LOOKS_BINARY = 4096 }; /* so many bytes are looked at for a NUL */
+};                            /* bytes of a line: read, sent, before the hit */
+enum { LOOKS_BINARY = 4096 }; /* the first bytes, which are searched for a NUL */
 enum { PATH_ROOM = WIRE_MAX - sizeof(struct wire_hit) - SHOWN - 1 };
-#define FILE_BYTES (16ull << 20) /* unless the client says otherwise */
+#define FILE_BYTES (16ull << 20) /* default of the client's limit */
 enum { HITS = 1000 };
 
 static LAZY struct search {
@@ -242,7 +242,7 @@ static int search_bytes(int fd, const struct stat *st)
 		done = search_piece(&l, st, have, !n || read > s.file_bytes);
 		if (done < 0)
 			return 0;
-		if (!n || read > s.file_bytes) /* it grows while we read: enough */
+		if (!n || read > s.file_bytes) /* it grows while it is read: stop */
 			return 1;
 		have -= (size_t)done;
 		memmove(piece, piece + done, have);

@@ -55,7 +55,7 @@ static size_t hand_over(struct stdin_buf *f, const char *bytes, size_t n)
 	}
 	if (w == -EAGAIN || w == -EINTR)
 		return 0;
-	stdin_buf_fini(f); /* the program closed its stdin: its choice, not our failure */
+	stdin_buf_fini(f); /* the program closed its stdin, which is not an error */
 	return n;
 }
 

@@ -68,8 +68,8 @@ static void at_end(struct stream *s)
 	exec_check(s->exec);
 }
 
-/* One read, of so many bytes at most. 1: more may come; 0: nothing there now, or no room; -1:
- * the end. */
+/* One read, of at most so many bytes. 1: more may follow; 0: no bytes now, or no room; -1: the
+ * end. */
 static int stream_take(struct stream *s, uint64_t most)
 {
 	uint64_t want = stream_room(s) < most ? stream_room(s) : most;
@@ -82,7 +82,7 @@ static int stream_take(struct stream *s, uint64_t most)
 	n = sys_read(s->src.fd, scratch, want < STREAM_CHUNK ? want : STREAM_CHUNK);
 	if (n == -EAGAIN || n == -EINTR)
 		return 0;
-	if (n <= 0) /* a terminal says EIO once its last user has left */
+	if (n <= 0) /* a terminal returns EIO after its last user has closed it */
 		return -1;
 	/* The waiting reader first. The log is for readers that attach later. */
 	scratch_used((size_t)n);

@@ -127,7 +127,7 @@ int tree_leave(struct tree *t)
 	return move_to(t, dir);
 }
 
-/* 1: gone; 0: a directory that is not empty; -errno */
+/* 1: removed; 0: a directory that is not empty; -errno */
 static int remove_entry(int dir, const struct dirent64 *d)
 {
 	long err = -EISDIR;

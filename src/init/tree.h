@@ -20,12 +20,12 @@ struct tree {
 	long have, next; /* bytes in the buffer, and consumed */
 	int err;
 	int cross; /* into other file systems, too, but never into procfs */
-	int force; /* layer_tree_remove: folders can be entered, whatever their mode is */
+	int force; /* layer_tree_remove: enters folders independent of their mode */
 };
 
 int tree_init(struct tree *t, int take_dir); /* 0 or -errno; closes take_dir in the end, always */
 void tree_fini(struct tree *t);
-struct dirent64 *tree_next(struct tree *t); /* NULL: no more in here; t->err says if that is true */
+struct dirent64 *tree_next(struct tree *t); /* NULL: the end of the folder, or an error in t->err */
 int tree_enter(struct tree *t, const char *name); /* the entry just returned; -errno */
 int tree_leave(struct tree *t);                   /* to the entry after the one entered; -errno */
 int tree_rewind(struct tree *t);                  /* to the first entry in here; -errno */

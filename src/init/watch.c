@@ -46,10 +46,10 @@ struct half {            /* of a rename: where it was */
 static LAZY struct watch {
 	uint32_t ref;
 	int fd, deep, skipped, plain, entries;
-	int parent; /* watch on the folder above, for the end of ours */
+	int parent; /* watch on the parent folder, to notice the end of the watched one */
 	struct half half;
 	uint32_t upload;   /* plain: cookie of the last rename from a hidden name */
-	int written, owed; /* folder of the last write told; 1: it was written to since */
+	int written, owed; /* folder of the last reported write; 1: it was written to since */
 	uint64_t written_ns;
 	char written_name[NAME];
 } w;
@@ -133,7 +133,7 @@ static void watch_tell(uint32_t kind, int is_dir, const char *path, const char *
 		say(&e, sizeof(e), path, strlen(path));
 }
 
-/* The last write comes before whatever happened after it. */
+/* The last write is reported before later events. */
 static void settle_writes(void)
 {
 	const char *path = w.owed ? path_of(one, w.written, w.written_name) : NULL;
@@ -229,14 +229,14 @@ static int scan_tree(struct tree *t, int slot, int aloud)
 			return 0;
 		if (!d) {
 			if (tree_leave(t) < 0)
-				return 0; /* moved under our feet; its events will tell */
+				return 0; /* it was moved meanwhile; its events will show that */
 			slot = folders[slot].above;
 			continue;
 		}
 		dir = is_folder(t->dir, d);
 		if (aloud && !text_starts(d->d_name, TEMPORARY))
 			tell_of(WIRE_EVENT_CREATE, dir, slot, d->d_name);
-		/* It may have been written to before we came to look. */
+		/* It may have been written to before the watch was added. */
 		if (aloud && w.plain && !dir && !text_starts(d->d_name, TEMPORARY))
 			tell_of(WIRE_EVENT_WRITE, 0, slot, d->d_name);
 		if (!dir)
@@ -319,7 +319,7 @@ static int watch_begin(void)
 
 /* ---- renames ---- */
 
-/* The other half did not come: it has left. */
+/* The second half did not arrive: it was moved out of the folder. */
 static void give_up_half(void)
 {
 	int slot;
@@ -497,7 +497,7 @@ static int watch_happened(const struct inotify_event *ev)
 	if (ev->wd == w.parent && ev->mask & IN_ISDIR)
 		look_whether_gone();
 	if (folder == NOWHERE)
-		return 0; /* of a watch that we have given up */
+		return 0; /* of a watch that was removed */
 	if (folder == ROOT && ev->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT)) {
 		watch_gone();
 	} else if (ev->mask & IN_IGNORED) {
@@ -522,8 +522,8 @@ static long take_events(void)
 	return n > 0 ? n : 0;
 }
 
-/* What is in the queue now, and no more: a program that writes without pause must not keep the
- * worker here. */
+/* Reads the events that are in the queue now, and no more: a program that writes without pause
+ * must not keep the worker here. */
 static void catch_up(uint32_t ref)
 {
 	int waiting = 0;
@@ -544,7 +544,7 @@ static void watch_hear(void)
 	long n = sys_read(SOCK, &f, sizeof(f));
 
 	if (n != sizeof(f) || f.version != WIRE_VERSION || f.type != WIRE_SYNC)
-		sys_exit(0); /* gone, or speaking out of turn */
+		sys_exit(0); /* disconnected, or it sent a frame that is not allowed now */
 	catch_up(f.ref);
 }
 
@@ -607,7 +607,7 @@ int watch(const struct job *j)
 		err = watch_begin();
 	if (err == -ENFILE) {
 		say_refusal(w.ref, ERR_LIMIT, "watch", j->path, "more than 4096 folders");
-		sys_exit(0); /* the watches and the working folder go with us */
+		sys_exit(0); /* the watches and the working folder end with the process */
 	}
 	if (err < 0) {
 		say_error(w.ref, "watch", j->path, -err);

@@ -15,7 +15,7 @@ enum { CHUNK = 49152 };       /* bytes per DATA frame */
 enum {
 	PIPE_PART = 256 << 10
 };                     /* put into a pipe at once: a quarter of it, so that both ends have work */
-enum { ANSWERED = 1 }; /* from a handler: there is nothing left to say */
+enum { ANSWERED = 1 }; /* from a handler: the answer was already sent */
 enum { PARTS = 3 };
 
 struct stat;
@@ -38,7 +38,7 @@ struct job {
 	/* clang-format on */
 };
 
-/* Requests: 0: say DONE; ANSWERED; or -errno: say ERROR. */
+/* Requests: 0: send DONE; ANSWERED; or -errno: send ERROR. */
 int put(const struct job *j);
 int put_data(const struct job *j);
 int put_meta(const struct job *j);
@@ -51,7 +51,7 @@ int changes(const struct job *j);
 int search(const struct job *j);
 int watch(const struct job *j); /* returns only if it fails at once */
 
-/* The voice. Ends the worker when the client is gone. */
+/* Replies. They end the worker when the client has disconnected. */
 void say(const void *body, size_t n, const void *tail, size_t tail_n);
 void say_two(const void *body, size_t n, const char *a, const char *b); /* tail: a NUL b */
 void say_head(uint8_t type, uint32_t ref, uint16_t flags);
@@ -72,9 +72,14 @@ int real_path(int fd, char to[], size_t n); /* of what is open; its length, or -
 
 /* Paths. */
 const char *last_part(const char *path);
-/* The directory of its last part, made if need be, and then the user's if that is wanted; -errno. */
+/* The directory of its last part, made if need be, and then the user's if that is wanted;
+ * -errno. */
 int open_parent(char *path, int users);
 #define TEMPORARY ".atoll-" /* how the names begin of what is not whole yet */
 void temporary_name(char out[48]);
-enum remove { REMOVE_ONE, REMOVE_TREE, REMOVE_FORCED /* our own, with modes that forbid it */ };
+enum remove {
+	REMOVE_ONE,
+	REMOVE_TREE,
+	REMOVE_FORCED /* folders of this worker, with modes that forbid it */
+};
 int remove_at(int dir, const char *path, enum remove how); /* -errno */

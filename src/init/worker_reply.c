@@ -13,7 +13,7 @@ static void reply_send(struct iovec *iov, size_t n)
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
 
 	if (sys_sendmsg(SOCK, &m, MSG_NOSIGNAL) < 0)
-		sys_exit(0); /* the client is gone, and so is the reason to be here */
+		sys_exit(0); /* the client has disconnected, so the worker exits */
 }
 
 void say(const void *body, size_t n, const void *tail, size_t tail_n)

@@ -10,7 +10,7 @@ struct exec;
 /* From the keeper, at most once. 0 or -errno. */
 /* ... forked into the box from outside: take_fd is its socket's other end */
 int zygote_child_take(const struct wire_zygote *w, int take_fd);
-/* ... not yet there: started by us */
+/* ... not yet ready: started by init */
 int zygote_child_run(const struct wire_zygote *w, char **argv);
 /* Makes it this exec. 1: done; 0: there is none, or it does not match START. */
 int zygote_child_start(struct exec *x, const struct wire_start *st, const struct exec_args *a);

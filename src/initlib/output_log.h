@@ -19,13 +19,13 @@ struct log {
  * execs are cut to LOG_DEFAULT, oldest first, and then those that run. The pages are charged to
  * the box's memory. */
 int log_crowded(void);
-void log_cut(struct log *l, uint64_t needed); /* to LOG_DEFAULT, and what lies above `needed` */
+void log_cut(struct log *l, uint64_t needed); /* to LOG_DEFAULT, and bytes above `needed` */
 uint64_t log_room_for(const struct log *l);   /* its limit, or LOG_DEFAULT while it is crowded */
 
 void log_init(struct log *l, uint64_t limit); /* 0: the default; clamped */
 void log_fini(struct log *l);
-/* Always takes all n bytes. Without memory they are counted as dropped, with all that came
- * before: a log has one beginning and no holes. */
+/* Always takes all n bytes. Without memory they are counted as dropped, with all bytes before
+ * them: a log has one beginning and no gaps. */
 void log_append(struct log *l, const void *bytes, size_t n);
 /* Drops what exceeds the limit and is below `needed`, the position of the slowest attached
  * reader. */

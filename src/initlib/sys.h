@@ -32,9 +32,10 @@
 /* For large arrays that an idle init never touches: linked after all others (the linker sorts
  * sections by name), they do not spread its few used variables over many pages. */
 #define LAZY __attribute__((section(".bss.lazy")))
-#define LAST __attribute__((section(".bss.last"))) /* behind the live variables, before the lazy */
+#define LAST                                                                                       \
+	__attribute__((section(".bss.last"))) /* after the live variables, before the lazy ones */
 
-/* What the C library would have declared; the kernel's own headers do not. */
+/* Declarations of the C library that the kernel's headers do not have. */
 enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10 };
 enum { SOCK_STREAM = 1, SOCK_SEQPACKET = 5, SOCK_NONBLOCK = O_NONBLOCK, SOCK_CLOEXEC = O_CLOEXEC };
 enum {

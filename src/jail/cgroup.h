@@ -16,7 +16,7 @@ struct cgroups {          /* of the host; opened once, before the keeper leaves 
 	uint64_t layers;   /* which limits can be enforced, bits of enum jail_feature */
 	char name[32];     /* of the parent */
 	int root[CG_NCTL]; /* what the parent is in */
-	char why_not[160]; /* what is missing, for messages */
+	char why_not[160]; /* the missing controllers, for messages */
 };
 
 struct box_limits {
@@ -24,7 +24,7 @@ struct box_limits {
 	uint32_t cpu_milli, pids;
 };
 
-struct cgroup_counts { /* ~0: this kernel cannot tell */
+struct cgroup_counts { /* ~0: this kernel does not report it */
 	uint64_t mem_now, mem_peak, cpu_us, oom_kills, mem_hits, pids_now, pids_peak, pids_hits,
 		throttled_us;
 };
@@ -33,7 +33,7 @@ enum { CG_FIGURES = 16 };
 
 struct cgroup_files {               /* v1: of one that is used again and again, open */
 	int tasks[CG_NCTL], ntasks; /* as of cgroup_tasks() */
-	int figures[CG_FIGURES];    /* -1: this kernel cannot tell */
+	int figures[CG_FIGURES];    /* -1: this kernel does not report it */
 };
 
 /* name: the parent's name below each hierarchy's root. */

@@ -63,7 +63,7 @@ static const struct figure {
 	enum cgroup_ctl ctl;
 	const char *file, *key;
 	size_t to;
-	unsigned per; /* the kernel's, for one of ours */
+	unsigned per; /* the kernel's name for one of ours */
 } figures[] = {
 #define TO(field) offsetof(struct cgroup_counts, field)
 	{ 0, CG_PIDS, "pids.current", NULL, TO(pids_now), 1 },
@@ -93,7 +93,7 @@ static int has_figure(const struct cgroups *cs, unsigned i)
 
 static void cgroup_count_note(unsigned i, uint64_t value, struct cgroup_counts *out)
 {
-	/* Upwards: what is not nothing must not look like it. */
+	/* Rounds up: a small value must not become 0. */
 	if (value != UINT64_MAX)
 		value = value / figures[i].per + (value % figures[i].per != 0);
 	*(uint64_t *)(void *)((char *)out + figures[i].to) = value;

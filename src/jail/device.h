@@ -1,5 +1,5 @@
-/* device.h - which devices any box may open, whatever device nodes it has.
- * cgroup v1 takes the rows as text (cgroup.c); v2 takes them as a BPF program, made here. */
+/* device.h - the devices that any box may open, independent of its device nodes. cgroup v1 takes
+ * the rows as text (cgroup.c); v2 takes them as a BPF program, made here. */
 #pragma once
 #include "base/err.h"
 

@@ -42,7 +42,8 @@ static int make_dirs(int stage, struct err *e)
 	return 0;
 }
 
-/* Without the permission to make nodes, the host's own are bound; make_node() checks their numbers. */
+/* Without the permission to make nodes, the host's own are bound; make_node() checks their
+ * numbers. */
 static int bind_node(int stage, const char *path, const char *name, struct err *e)
 {
 	auto_fd int fd = openat(stage, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -90,7 +91,7 @@ static int make_dev(int stage, struct err *e)
 	return 0;
 }
 
-/* Java, Go and glibc count processors here and need no more of /sys. */
+/* Java, Go and glibc read the number of processors here and need nothing else of /sys. */
 static int make_sys(int stage, struct err *e)
 {
 	static const char *const dirs[] = { "s/sys/devices", "s/sys/devices/system",
@@ -162,8 +163,8 @@ int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e)
 		return err_sys(e, "open the stage");
 	if (make_dirs(stage, e) < 0 || make_dev(stage, e) < 0 || make_sys(stage, e) < 0)
 		return -1;
-	/* What the host has mounted below /usr does not belong to boxes; but without root those
-	 * mounts cannot be removed. */
+	/* File systems that the host has mounted below /usr do not belong to boxes; but without
+	 * root those mounts cannot be removed. */
 	if (bind_onto(stage, "/usr", "u", rootless ? MS_REC : 0, MOUNT_ATTR_NODEV, e) < 0 ||
 	    bind_onto(stage, "d", "d", MS_REC, MOUNT_ATTR_NOEXEC, e) < 0 ||
 	    bind_onto(stage, "s", "s", 0, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)
@@ -178,7 +179,7 @@ int mnt_stage_end(int stage, struct err *e)
 {
 	if (fchdir(stage) < 0)
 		return err_sys(e, "enter the stage");
-	/* Once per keeper, so its walk over all tasks does not matter here. */
+	/* Once per keeper, so that the time for all tasks is not important. */
 	if (syscall(SYS_pivot_root, ".", ".") < 0)
 		return err_sys(e, "pivot to the stage");
 	if (umount2(".", MNT_DETACH) < 0)

@@ -495,7 +495,7 @@ static int clone_box(struct launch_launch *l, struct err *e)
 	if (home < 0)
 		home = openat(sp->proc, "thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (home < 0)
-		return err_sys(e, "open our own network");
+		return err_sys(e, "open the network namespace of the keeper");
 	if (enter_network(sp, e) < 0)
 		return -1;
 	cloned = clone_as_creator(l, 1, e);
@@ -580,7 +580,7 @@ static int make_proc_from_inside(struct launch_launch *l, struct err *e)
 		return err_sys(e, "step into the box's pid namespace");
 	pid = clone3_call(&args, sizeof(args), proc_main, l);
 	if (setns(home, CLONE_NEWPID) < 0)
-		abort(); /* the next box would be born inside this one */
+		abort(); /* the next box would be created inside this one */
 	if (pid < 0) {
 		errno = (int)-pid;
 		return err_sys(e, "clone into the box's pid namespace");

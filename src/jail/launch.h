@@ -18,7 +18,7 @@ struct spec;
 
 struct jail_lower {  /* a read-only tree below the box's root */
 	int mount;   /* detached, ro,nosuid,nodev; its ids are shifted here */
-	int has_usr; /* something in it goes to /usr */
+	int has_usr; /* a file of it is placed into /usr */
 };
 
 struct spec {
@@ -35,7 +35,7 @@ struct spec {
 	struct jail_lower lowers[JAIL_LOWERS]; /* the first on top */
 	unsigned nlowers;
 	int disk;           /* detached mount for the box's disk, or -1: a tmpfs of that size */
-	int cgroup;         /* cgroup v2: the directory it is born in; else -1 */
+	int cgroup;         /* cgroup v2: the directory in which it is created; else -1 */
 	int tasks[6];       /* cgroup v1: `tasks` files to enter before anything else */
 	int ntasks;
 	/* If set: called while the namespaces exist and the child waits, to provide the above.

@@ -225,7 +225,8 @@ static int mnt_overlay(struct launch_ctx *b, struct err *e)
 	return 0;
 }
 
-/* One folder of the template, as it is and read-only. flags: MS_NOEXEC, or 0 where programs are in it. */
+/* One folder of the template, as it is and read-only. flags: MS_NOEXEC, or 0 where programs are
+ * in it. */
 static int bind_template(const char *name, unsigned long flags, struct err *e)
 {
 	char from[24], to[24];
@@ -367,7 +368,7 @@ int mnt_usr(struct launch_ctx *b, struct err *e)
 	return attach_clone(b, "/u", "usr", e);
 }
 
-/* Both below our own /dev, so by name. */
+/* Both are below the box's own /dev, so by name. */
 static int mount_pts(struct err *e)
 {
 	if (mount("devpts", "/r/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
@@ -406,8 +407,7 @@ int mnt_proc(struct launch_ctx *b, struct err *e)
 
 	if (proc < 0 || mnt_attach(b, proc, "proc", e) < 0)
 		return -1;
-	/* The rows below work relative to it: a procfs made here, whatever the template
-	 * contains. */
+	/* The following rows use it as their base: a new procfs, independent of the template. */
 	if (fchdir(proc) < 0)
 		return err_sys(e, "enter proc");
 	return 0;
@@ -418,8 +418,8 @@ int mnt_sys(struct launch_ctx *b, struct err *e)
 	return attach_clone(b, "/s/sys", "sys", e);
 }
 
-/* The kernel keeps looked-up names and inodes in memory until the host needs it: 3 KiB in each
- * of thousands of boxes. A remount that changes nothing frees them. A failure does no harm. */
+/* The kernel keeps names and inodes in memory until the host needs it: 3 KiB in each of
+ * thousands of boxes. A remount without changes frees them. A failure has no effect. */
 static void forget_names(void)
 {
 	(void)mount(NULL, ".", NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
@@ -529,8 +529,8 @@ int mnt_switch(struct launch_ctx *b, struct err *e)
 	return 0;
 }
 
-/* That nothing propagates is a property of the stage, the same for every box made from it, and
- * reading mountinfo is slow: checked in the first box of each launcher. */
+/* That nothing propagates is a property of the keeper's mount namespace, the same for every box
+ * made from it, and reading mountinfo is slow: checked in the first box of each launcher. */
 static int nothing_propagates(struct err *e)
 {
 	static _Thread_local int seen;

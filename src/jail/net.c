@@ -68,13 +68,13 @@ static int home_of_thread(int proc, struct err *e)
 
 	if (home < 0)
 		home = openat(proc, "thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-	return home < 0 ? err_sys(e, "our own network namespace") : home;
+	return home < 0 ? err_sys(e, "open the network namespace of this process") : home;
 }
 
 static void go_home(int home)
 {
 	if (setns(home, CLONE_NEWNET) < 0)
-		abort(); /* what this thread opens next would be in a box's network */
+		abort(); /* sockets that this thread opens next would be in a box's network */
 }
 
 static int net_furnish(int proc, struct err *e)

@@ -30,7 +30,7 @@ must_check int net_look(const struct net_files *f, struct net_text *out, struct 
 must_check int net_read(int proc, int ns, struct net_text *out, struct err *e); /* all three */
 int net_same(const struct net_text *a, const struct net_text *b);
 
-/* What is read: the files of /proc/net that show what a box could leave. */
+/* The files of /proc/net that are read: they show what a box could leave. */
 struct net_row {
 	const char *file, *why;
 };

@@ -241,7 +241,7 @@ static unsigned add_rules(struct seccomp_program *p, const struct argument_rule 
 	return bpf_load(p, r->is[depth].where, place);
 }
 
-/* Where a call with this row goes. */
+/* The jump target of a call with this row. */
 static unsigned add_row(struct seccomp_program *p, const struct seccomp_row *row, unsigned flags)
 {
 	const struct argument_rule *r = argument_rules, *end = r + ARRAY_LEN(argument_rules);

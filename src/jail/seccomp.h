@@ -35,7 +35,7 @@ struct seccomp_row {
 	const char *call;
 	enum seccomp_verdict verdict;
 	int dropped_if_strict;
-	const char *why; /* NULL where the name says it */
+	const char *why; /* NULL if the name is sufficient */
 };
 extern const struct seccomp_row seccomp_rows[];
 extern const unsigned seccomp_nrows;

@@ -79,7 +79,7 @@ const struct seccomp_row seccomp_rows[] = {
 
 	/* ---- processes and threads ---- */
 	BY_ARGUMENT("clone", "no CLONE_NEW*: a box makes no namespaces"),
-	FALL_BACK("clone3", "flags behind a pointer, where no filter sees; libc uses clone"),
+	FALL_BACK("clone3", "flags are in memory that a filter cannot read; libc uses clone"),
 	ALLOW("execve"), ALLOW("execveat"), ALLOW("exit"), ALLOW("exit_group"), ALLOW("wait4"),
 	ALLOW("waitid"), ALLOW("pidfd_open"), ALLOW("pidfd_send_signal"), ALLOW("getpid"),
 	ALLOW("getppid"), ALLOW("gettid"), ALLOW("getpgid"), ALLOW("setpgid"), ALLOW("getsid"),
@@ -274,7 +274,7 @@ static const struct argument_rule {
 		uint32_t where, mask, value; /* mask 0: no condition */
 	} is[3];
 	enum seccomp_verdict then;
-	unsigned only_if; /* SECCOMP_ flags; without them the call is as its row above says */
+	unsigned only_if; /* SECCOMP_ flags; without them the row above applies */
 } argument_rules[] = {
 	ALLOW_IF("socket", ARG(0, AF_UNIX)),
 	ALLOW_IF("socket", ARG(0, AF_INET), TYPE(SOCK_STREAM), ARG(2, 0)),

@@ -28,7 +28,7 @@ static int set_both(unsigned uid, unsigned gid, struct err *e)
 
 static int set_ids(unsigned uid, unsigned gid, struct err *e)
 {
-	/* Groups before the ids, or we could no longer give those up. */
+	/* Groups before the ids: afterwards the permission to change groups is lost. */
 	if (syscall(SYS_setgroups, 0, NULL) < 0)
 		return err_sys(e, "setgroups to none");
 	return set_both(uid, gid, e);

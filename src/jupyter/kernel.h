@@ -18,7 +18,7 @@ struct kernel {
 /* Loads the library; no thread starts before kernel_open(). */
 must_check int kernel_init(struct kernel *k, struct err *e);
 must_check int kernel_open(struct kernel *k, const struct launch *l, struct err *e);
-/* Its id is in out_id, and begins with that of our session. */
+/* Its id is in out_id, and begins with the id of the session. */
 must_check int kernel_send(struct kernel *k, int port, const char *type, const json_t *parent,
 			   json_t *take_content, char out_id[JUPYTER_MSG_ID], struct err *e);
 /* 1: a message. 0: none now. -1: an invalid message, to be ignored. */

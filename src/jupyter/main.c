@@ -38,7 +38,7 @@ enum {
 	INFO_MS = 100,   /* until the next check that its output arrives */
 	BEGIN_MS = 1000, /* wait for the start of a cell before an interrupt */
 	YOUNG_MS = 100,  /* delay until the kernel handles an interrupt */
-	HALF_MS = 5000, /* between the reply and the word that it is idle, whichever is first ... */
+	HALF_MS = 5000,  /* between the reply and the status idle, in any order ... */
 	CUT_MS = 300,  /* ... and if it was interrupted: that may have been before it could reply */
 	LAST_MS = 100, /* for the last output of a kernel that exited */
 	EARLY_OUTPUT = 4096, /* bytes of stored output, reported only if the kernel dies */
@@ -57,9 +57,9 @@ struct jupyter_driver {
 	int iopub_ready; /* iopub works: no message is lost from now on */
 	int ready;
 	json_t *info;      /* its kernel_info, or NULL */
-	int echoes;        /* what it writes to its descriptors comes as messages, too */
+	int echoes;        /* its output on descriptors is also sent as messages */
 	struct buf words;  /* the beginning of the output of this cell that was not forwarded */
-	int stop;          /* the cell is to be interrupted */
+	int stop;          /* the cell must be interrupted */
 	int complained;    /* in this cell, of a message */
 	uint64_t asked_ns; /* for its info */
 	uint64_t sent_ns;  /* the cell was */
@@ -192,7 +192,7 @@ static void on_line(struct jupyter_driver *d, const char *line, size_t n)
 		   *id = json_string_value(json_object_get(doc, "id"));
 
 	if (!op || !is_cell_id(id))
-		dprintf(2, "jupyter: a line that is no message was passed over\n");
+		dprintf(2, "jupyter: a line that is not a message was passed over\n");
 	else if (!strcmp(op, "input") && !strcmp(id, d->cell.id))
 		answer_cell(d, json_object_get(doc, "text"));
 	else if (!strcmp(op, "run") && (!json_is_string(code) || cell_runs(&d->cell)))
@@ -250,8 +250,8 @@ static void read_channel(struct jupyter_driver *d)
 
 /* ---- interrupts ---- */
 
-/* Between two cells IPython ignores the signal, and R dies of it; both say that one has begun a little
- * before they have put up what catches it. */
+/* Between two cells IPython ignores the signal, and R is killed by it; both report the start of
+ * a cell shortly before they have installed their handler. */
 static int may_interrupt(const struct jupyter_driver *d, uint64_t now)
 {
 	return d->begun_ns ? now - d->begun_ns >= YOUNG_MS * MS : now - d->sent_ns >= BEGIN_MS * MS;

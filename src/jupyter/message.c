@@ -13,7 +13,7 @@ enum { BLOCK = 64 };
 
 /* ---- signatures ---- */
 
-/* RFC 2104. A key longer than a block would have to be hashed first; ours never is. */
+/* RFC 2104. A key longer than a block would have to be hashed first; keys of Atoll never are. */
 static void message_pad(uint8_t out[BLOCK], const char *key, uint8_t with)
 {
 	size_t n = strlen(key);

@@ -172,7 +172,7 @@ struct build {
 	const struct host_state *h;
 	struct make_job *j;
 	struct keeper_box *b;
-	struct spec sp; /* what the launch needs; its descriptors are closed after the launch */
+	struct spec sp; /* input of the launch; its descriptors are closed after the launch */
 };
 
 static int build_record(struct build *x, struct err *e)
@@ -264,7 +264,7 @@ static int build_cgroup(struct build *x, struct err *e)
 
 static void build_close_cgroup(struct build *x)
 {
-	/* Those that the loop has created are closed by late_cgroup_end(). */
+	/* late_cgroup_end() closes those that the loop has created. */
 	for (int i = 0; !x->j->cgroup && i < x->sp.ntasks; i++)
 		close(x->sp.tasks[i]);
 	x->sp.ntasks = 0;
@@ -327,7 +327,7 @@ static const struct build_step {
 	int (*run)(struct build *x, struct err *e);
 	void (*undo)(struct build *x); /* NULL: the row opens nothing that is not the box's */
 } build_steps[] = {
-	/* First: whatever is created after it, the next keeper finds by the record. */
+	/* First: the next keeper finds all later resources by the record. */
 	{ "record", build_record, NULL },
 	{ "disk", build_disk, build_close_disk },
 	{ "volumes", build_volumes, build_close_volumes },

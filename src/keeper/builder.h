@@ -12,7 +12,7 @@
 
 struct keeper;
 
-/* What a builder thread does; builder_kinds (builder.c) has the functions. */
+/* The kinds of work of a builder thread; builder_kinds (builder.c) has the functions. */
 enum build_kind {
 	BUILD_BOX,    /* build_box.c; its result goes to request.c or warm_pool.c */
 	BUILD_LIMIT,  /* limit_job.c */
@@ -43,7 +43,7 @@ struct make_job {
 	int warm; /* runs a program in it before it is needed, or warms up its interpreter */
 	int warm_pool_failed;  /* the box was created, but no interpreter could be forked or started
 			        * in it */
-	uint64_t zygote_number; /* number of the zygote behind `orders` */
+	uint64_t zygote_number; /* number of the zygote at the other end of `orders` */
 	/* clang-format on */
 };
 

@@ -128,7 +128,7 @@ static int receive_answer(int sock, struct err *out_e)
 	int fd = -1;
 
 	if (n != (ssize_t)sizeof(*out_e))
-		return err_set(out_e, ERR_SYS, "the disk process is gone");
+		return err_set(out_e, ERR_SYS, "the disk service has exited");
 	if (c && c->cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 	return fd;
@@ -145,7 +145,7 @@ static int do_order(int process, const struct order *o, struct err *e)
 	if (send(process, o, sizeof(*o), MSG_NOSIGNAL) == (ssize_t)sizeof(*o))
 		fd = receive_answer(process, &answer);
 	else
-		err_set(&answer, ERR_SYS, "the disk process is gone");
+		err_set(&answer, ERR_SYS, "the disk service has exited");
 	pthread_mutex_unlock(&turn);
 	*e = answer;
 	return fd;

@@ -40,7 +40,7 @@ void freeze_back(struct keeper *k, struct build_job *take_job)
 		struct err late;
 
 		b->meta.about.frozen = 0;
-		/* A record that says "frozen" too long is harmless. */
+		/* A record that has "frozen" too long is harmless. */
 		(void)!keeper_box_record(&k->host, b, &late);
 	}
 	if (e.kind)
@@ -57,7 +57,7 @@ static int freeze_possible(struct keeper *k, struct keeper_box *b, int on, struc
 		return err_set(e, ERR_CONFLICT, "box %s is being changed already",
 			       b->meta.about.id);
 	if (!b->meta.cgroup[0])
-		return err_set(e, ERR_DENIED, "box %s has no cgroup of its own to freeze",
+		return err_set(e, ERR_DENIED, "box %s has no cgroup that could be frozen",
 			       b->meta.about.id);
 	if (!on)
 		return 0;

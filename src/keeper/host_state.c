@@ -212,7 +212,7 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 	set_reserve(h);
 	h->self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (h->self < 0)
-		return err_sys(e, "pidfd of our own");
+		return err_sys(e, "open a pidfd of this process");
 	h->boot = box_record_boot(h->proc);
 	h->disks = disk_process_start(state_dir, e);
 	if (h->disks < 0)

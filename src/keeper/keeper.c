@@ -370,7 +370,7 @@ static int keeper_parse(int argc, char **argv, struct keeper_options *o, struct 
 		unsigned long n = strtoul(value, &end, 10);
 
 		if (!*value || *end || n > 1000000)
-			return err_set(e, ERR_INVALID, "%.40s wants a number, not '%.40s'", argv[i],
+			return err_set(e, ERR_INVALID, "%.40s needs a number, not '%.40s'", argv[i],
 				       value);
 		if (strcmp(argv[i], "--idle-exit") == 0)
 			o->idle_exit_s = (unsigned)n;

@@ -95,7 +95,7 @@ static int keep_entry(struct fetch *f, const struct wire_entry *entry, size_t le
 		return err_set(e, ERR_LIMIT, "more than %llu files",
 			       (unsigned long long)f->tree->files_most);
 	if (name == 0 || memchr(tail + name + (name < n), 0, n - name - (name < n)))
-		return err_set(e, ERR_INVALID, "file worker: an entry that is none");
+		return err_set(e, ERR_INVALID, "file worker: an invalid entry");
 	if (too_deep(tail, name, entry->mode))
 		return err_set(e, ERR_LIMIT, "folders more than %d deep", TREE_DEPTH);
 	buf_add(&f->text, tail, name);
@@ -269,7 +269,7 @@ int layer_import_tree(int conn, const char *path, const char *place, struct laye
 	if (n < 0)
 		return -1;
 	if (n == 0 || got->type != WIRE_FD || nfds != 1)
-		return err_set(e, ERR_SYS, "the box has no file worker for us");
+		return err_set(e, ERR_SYS, "init started no file worker in the box");
 	import_patience(worker);
 	return layer_import_from_worker(worker, path, place, t, e);
 }

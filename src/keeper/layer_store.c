@@ -377,7 +377,7 @@ int layer_store_ask(int process, const struct layer_store_request *o, int conn, 
 	if (send_with(process, o, sizeof(*o), fds, conn >= 0 ? 2 : 1) < 0) {
 		close(pair[0]);
 		close(pair[1]);
-		return err_set(e, ERR_SYS, "the layer store is gone");
+		return err_set(e, ERR_SYS, "the layer store has exited");
 	}
 	close(pair[1]);
 	return pair[0];

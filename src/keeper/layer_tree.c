@@ -107,7 +107,7 @@ int layer_tree_link(struct layer_tree *t, const char *path, const char *target, 
 	size_t n = strnlen(target, TREE_PATH);
 
 	if (n == 0 || n == TREE_PATH)
-		return err_set(e, ERR_INVALID, "link '%.80s' leads nowhere", path);
+		return err_set(e, ERR_INVALID, "link '%.80s' has an empty target", path);
 	parent = open_parent(t, path, &name, e);
 	if (parent < 0)
 		return -1;
@@ -270,7 +270,8 @@ static int visit_file(struct tree_walk *w, int dir, const char *name)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(w->e, "open '%.120s'", w->path);
 	if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
-		return err_set(w->e, ERR_CONFLICT, "'%.120s' is no plain file of its own", w->path);
+		return err_set(w->e, ERR_CONFLICT, "'%.120s' is not a regular file with one link",
+			       w->path);
 	executable = !!(st.st_mode & 0100);
 	tree_note(w, executable ? 'x' : 'f', w->path);
 	return tree_content(w, fd) < 0 ? -1 : tree_own(w, fd, &st, executable ? 0755 : 0644);
@@ -318,7 +319,7 @@ static int tree_visit(struct tree_walk *w, int dir, const char *name, size_t abo
 	if (len < 0 || (size_t)len >= sizeof(w->path) - above || !layer_tree_path_ok(w->path))
 		return err_set(w->e, ERR_INVALID, "'%.120s' has no place in a layer", w->path);
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return err_sys(w->e, "look at '%.120s'", w->path);
+		return err_sys(w->e, "stat '%.120s'", w->path);
 	if (S_ISDIR(st.st_mode))
 		return visit_dir(w, dir, name, above + (size_t)len);
 	if (!above) /* the root of a box has folders there, which a layer must not replace */
@@ -357,7 +358,7 @@ static int walk_root(int root, int own_it, struct layer_tree_sum *out, struct er
 	done = visit_all(w, root, 0);
 	w->path[0] = 0;
 	if (done == 0)
-		done = fstat(root, &st) < 0 ? err_sys(e, "look at a layer")
+		done = fstat(root, &st) < 0 ? err_sys(e, "stat a layer")
 					    : tree_own(w, root, &st, 0755);
 	sha256_end(&w->sum, digest);
 	hex_encode(out->id, digest, sizeof(digest));

@@ -75,16 +75,17 @@ static int limit_possible(const struct keeper *k, const struct keeper_box *b,
 			       b->meta.about.id);
 	if (want->disk_bytes != now->disk_bytes || want->disk_files != now->disk_files)
 		return err_set(e, ERR_DENIED,
-			       "the disk of a living box cannot be changed: it was made with "
+			       "the disk of a running box cannot be changed: it was made with "
 			       "its size");
 	if (want->cpu_ms != now->cpu_ms)
 		return err_set(e, ERR_DENIED,
-			       "the cpu time of a living box cannot be changed: it is counted "
+			       "the cpu time of a running box cannot be changed: it is counted "
 			       "from its start");
 	if (request_limits_sane(k, want, e) < 0)
 		return -1;
 	if (!b->meta.cgroup[0])
-		return err_set(e, ERR_DENIED, "box %s has no cgroups of its own to limit",
+		return err_set(e, ERR_DENIED,
+			       "box %s has no cgroups, so its limits cannot be changed",
 			       b->meta.about.id);
 	if (!b->meta.disk_image && want->mem_bytes && want->disk_bytes > want->mem_bytes / 2)
 		return err_set(

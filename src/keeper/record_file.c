@@ -208,7 +208,7 @@ int record_file_take(struct record_file *r, uint32_t *out_place, struct err *e)
 		r->free_from = *out_place + 1;
 		return 0;
 	}
-	return err_set(e, ERR_LIMIT, "%u boxes are recorded: there is no place for another",
+	return err_set(e, ERR_LIMIT, "%u boxes are recorded: no more can be created",
 		       RECORD_FILE_MOST);
 }
 

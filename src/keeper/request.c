@@ -200,8 +200,7 @@ static int came_along(const struct client *c, const struct wire_create *w, struc
 		return 0;
 	if (frame_check(f, (uint32_t)len) < 0 || f->type != WIRE_START ||
 	    f->flags & WIRE_START_MEMFD)
-		return err_set(e, ERR_INVALID,
-			       "what came with the request is not a program to start");
+		return err_set(e, ERR_INVALID, "the START in the request is invalid");
 	out->start = malloc(len);
 	if (!out->start)
 		abort();

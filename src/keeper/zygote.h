@@ -9,7 +9,7 @@
 
 struct spec;
 
-struct zygote_handle { /* what the keeper has of a started zygote */
+struct zygote_handle { /* the keeper's data of a started zygote */
 	pid_t pid;
 	int orders; /* socket; readable when it has loaded ("R"), end of file when it has died */
 };

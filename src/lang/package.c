@@ -164,7 +164,7 @@ static const char *pip_extras(const char **at, struct buf *out)
 		++*at;
 		skip_spaces(at);
 		if (p.n == PARTS_MOST || pip_name(at, &p.v[p.n++]) < 0)
-			return "has extras that are no names";
+			return "has extras that are not names";
 		skip_spaces(at);
 	} while (**at == ',');
 	if (**at != ']')
@@ -213,7 +213,7 @@ static int pip_canonical(const char *text, struct buf *out, struct err *e)
 	const char *at = text, *why;
 
 	if (pip_name(&at, out) < 0)
-		return package_refuse(PM_PIP, text, "is no name of a package", e);
+		return package_refuse(PM_PIP, text, "is not a package name", e);
 	skip_spaces(&at);
 	why = pip_extras(&at, out);
 	skip_spaces(&at);
@@ -257,7 +257,7 @@ static int plain_canonical(const char *text, struct buf *out, struct err *e, enu
 	const char *version;
 
 	if (n == 0 || (m == PM_GO && !go_name_ok(text, n)) || strstr(text, ".."))
-		return package_refuse(m, text, "is no name of a package", e);
+		return package_refuse(m, text, "is not a package name", e);
 	buf_add(out, text, n);
 	if (!text[n])
 		return 0;

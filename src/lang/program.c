@@ -54,7 +54,7 @@ static int program_find_language(struct program *p, const struct program_spec *s
 			       p->lang->name, buf_str(&how));
 	}
 	if (p->pin[strspn(p->pin, "0123456789.")] || strlen(p->pin) > LANG_VERSION)
-		return err_set(e, ERR_INVALID, "language: '%.40s' is no version", p->pin);
+		return err_set(e, ERR_INVALID, "language: '%.40s' is not a version", p->pin);
 	return 0;
 }
 
@@ -62,7 +62,7 @@ static int program_find_compiler(struct program *p, const struct program_spec *s
 {
 	p->compile = lang_compiler(p->lang, s->compiler);
 	if (!p->compile)
-		return err_set(e, ERR_INVALID, "compiler: %s knows no '%.40s'", p->lang->name,
+		return err_set(e, ERR_INVALID, "compiler: %s has no '%.40s'", p->lang->name,
 			       s->compiler);
 	if (s->compiler && !s->layered && access(p->compile[0], X_OK) < 0)
 		return err_set(e, ERR_NOT_FOUND, "compiler: %s is not installed on this host",

@@ -81,7 +81,7 @@ json_t *hear_json(const char *data, size_t len, struct err *e)
 
 	if (!json_is_object(j)) {
 		json_decref(j);
-		err_set(e, ERR_INVALID, "an event that is no JSON: '%.60s'", data);
+		err_set(e, ERR_INVALID, "an event is not JSON: '%.60s'", data);
 		return NULL;
 	}
 	return j;

@@ -23,5 +23,5 @@ struct json_pipe {
 /* fd: blocking or not. */
 void json_pipe_init(struct json_pipe *p, struct loop *l, int take_fd);
 void json_pipe_send(struct json_pipe *p,
-		    json_t *take_message); /* a failure to send is reported by gone() */
+		    json_t *take_message); /* gone() reports a failure to send */
 void json_pipe_fini(struct json_pipe *p);  /* allowed on a zeroed one whose fd is -1 */

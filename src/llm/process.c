@@ -210,7 +210,7 @@ int llm_main(const char *book_path, int supervisor, int (*walls)(void *ctx, stru
 	setrlimit(RLIMIT_CORE, &none); /* the memory has keys */
 	if (models_config_load(&x.book, book_path, &e) < 0 || loop_init(&x.loop, &e) < 0 ||
 	    asker_init(&x.asker, &x.loop, &x.book, &e) < 0 || walls(ctx, &e) < 0) {
-		log_error("models cannot be asked", LOG_E(&e));
+		log_error("models cannot be called", LOG_E(&e));
 		return 1;
 	}
 	watch_init(&x.supervisor, &x.loop, supervisor, supervisor_says);

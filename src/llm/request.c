@@ -130,7 +130,7 @@ static int check_message(const json_t *m, struct err *e)
 		return err_set(e, ERR_INVALID, "calls are the assistant's, results the user's");
 	if (!json_object_get(m, "text") && !json_array_size(json_object_get(m, "calls")) &&
 	    !json_array_size(json_object_get(m, "results")))
-		return err_set(e, ERR_INVALID, "it says nothing");
+		return err_set(e, ERR_INVALID, "it is empty");
 	if (check_list(json_object_get(m, "calls"), "calls", REQUEST_TOOLS, call_rows,
 		       ARRAY_LEN(call_rows), e) < 0)
 		return -1;

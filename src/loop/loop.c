@@ -210,7 +210,7 @@ static void want_one(struct watch *w, struct event **ev, unsigned bit, unsigned 
 					  (bit == LOOP_READ ? EV_READ : EV_WRITE) | EV_PERSIST,
 					  bit == LOOP_READ ? can_read : can_write, w));
 	if (event_add(*ev, NULL) < 0)
-		abort(); /* a descriptor that is not open: our bug, and it would never wake us */
+		abort(); /* a descriptor that is not open: a bug, and its events would never arrive */
 }
 
 void watch_want(struct watch *w, unsigned wants)

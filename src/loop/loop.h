@@ -16,7 +16,7 @@ struct loop {
 	struct loop_budget *budget; /* it is charged to; NULL: to none */
 	uint64_t began_ns, now_ns;  /* the latter: when the clock was last read for it */
 	int late;                   /* its budget was exceeded when it began */
-	uint64_t late_ns; /* such callbacks have used since the loop last looked for others */
+	uint64_t late_ns; /* time that such callbacks have used since the loop last ran others */
 };
 must_check int loop_init(struct loop *l, struct err *e);
 void loop_run(struct loop *l);  /* until loop_stop() */

@@ -218,7 +218,7 @@ void mcp_resources_read(struct mcp_call *m)
 	}
 	args = json_pack("{s:s}", "path", buf_str(&path));
 	if (!args) {
-		no_resource(m, "its path is no UTF-8");
+		no_resource(m, "its path is not UTF-8");
 		return;
 	}
 	mcp_run(m, &row, args, box, &on);

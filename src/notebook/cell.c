@@ -182,7 +182,7 @@ static const struct cell_event *next_event(const struct cell_reader *r)
 	return low < c->nevents ? &c->events[low] : NULL;
 }
 
-/* Output up to a mark; 0: there is none that is not told. */
+/* Output up to a mark; 0: all of it was sent. */
 static int piece_of(const struct cell_reader *r, unsigned s, uint64_t until, size_t most,
 		    struct cell_piece *p)
 {

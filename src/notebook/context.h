@@ -22,8 +22,8 @@ enum {
 	CONTEXT_INPUT = 1 << 20,      /* bytes of an answer to `input` */
 	CONTEXT_KEPT = 8,             /* finished cells that can still be read ... */
 	CONTEXT_KEPT_BYTES = 1 << 20, /* ... those before the last one within this */
-	CONTEXT_READY_MS = 30000,     /* for a driver to say that it is ready */
-	CONTEXT_WORDS = 400,          /* bytes of what a driver says that does not get ready */
+	CONTEXT_READY_MS = 30000,     /* time for a driver to report that it is ready */
+	CONTEXT_WORDS = 400, /* stored bytes of the output of a driver that does not become ready */
 	CONTEXT_GRACE_MS = 2000, /* between the interrupt of a timeout and the end of the driver */
 };
 
@@ -52,7 +52,7 @@ struct context {
 	int tapped;
 	struct buf early_stderr; /* its output on stderr before it was ready, the beginning of it */
 	int restarting; /* the old driver is ending, then there will be another */
-	const char *killing; /* why we end the driver: "timeout", ...; NULL: we do not */
+	const char *killing; /* the reason why the server ends the driver: "timeout", ...; NULL: it does not */
 	int interrupted; /* the cell's time has passed, and this server has interrupted it */
 	struct driver_msg talk;
 	uint64_t at[CELL_STREAMS]; /* bytes of its program's streams that were read */

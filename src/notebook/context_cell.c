@@ -179,7 +179,7 @@ int context_cell(struct context *c, const struct cell_want *want, struct cell **
 	struct cell *x, **at = &c->queue;
 
 	if (c->state == CONTEXT_DEAD)
-		return err_set(e, ERR_CONFLICT, "context %s is dead: %.150s", c->row.id,
+		return err_set(e, ERR_CONFLICT, "context %s has ended: %.150s", c->row.id,
 			       c->end.why ? c->end.why : c->end.cause);
 	if (c->queued >= CONTEXT_QUEUE || c->queued_bytes + want->code_len > CONTEXT_QUEUED)
 		return err_set(e, ERR_LIMIT, "context %s has %u cells waiting already", c->row.id,

@@ -76,7 +76,7 @@ static void context_on_event(struct context *c, struct driver_msg_event *ev, uin
 		context_ready(c, ev);
 		return;
 	}
-	/* The other server's cell came to the driver before ours. */
+	/* The cell of the other server was executed before ours. */
 	if (c->current && ev->cell > c->current->number && !c->box->fleet->alone)
 		return;
 	if (c->state == CONTEXT_STARTING || (c->current && ev->cell > c->current->number)) {
@@ -173,7 +173,7 @@ static const char *text_in(const json_t *doc, const char *name)
 	return json_string_value(json_object_get(doc, name));
 }
 
-/* The message of the record; a program that just exits needs a message of ours. */
+/* The message of the record; a program that exits without one gets a generated message. */
 static void ended_as(struct context *c, const json_t *record)
 {
 	const char *summary = text_in(record, "summary");

@@ -19,7 +19,7 @@ struct exec *context_run_of(const struct context *c); /* of its driver; NULL: it
 void context_write_row(struct context *c);
 void context_tell_waiters(struct context *c); /* all of them, which then no longer wait */
 void context_set_clock(struct context *c);
-struct context *context_add(struct box *b); /* an empty one, behind the others */
+struct context *context_add(struct box *b); /* an empty cell, after the others */
 void context_free(struct context *c);
 
 /* context_cell.c */
@@ -30,8 +30,8 @@ void context_end_queue(struct context *c, const char *cause, const char *message
 /* context_restore.c */
 void context_told(struct exec *r); /* init has reported how many bytes its driver's channel has
 				    * taken */
-/* Takes over what another server, beside this one, wrote about its last cell: a running cell
- * keeps the context busy here, too. */
+/* Applies what another, concurrent server wrote about its last cell: a running cell keeps the
+ * context busy here, too. */
 void context_sync(struct context *c);
 
 /* context_events.c */
@@ -43,6 +43,6 @@ void context_kill_driver(struct context *c);
 void context_die(struct context *c, const char *cause, const char *why, const char *hint);
 void context_start_again(struct context *c); /* or dies of it */
 
-/* Functions behind notebook_hooks. */
+/* The functions of notebook_hooks. */
 void contexts_restore(struct box *b);  /* contexts in the store that this process does not know */
 void contexts_catch_up(struct box *b); /* the cells that the other server process had begun */

@@ -45,7 +45,7 @@ static const char *const statuses[] = {
 	/* clang-format on */
 };
 
-/* Some of a stranger's line, for the message. */
+/* The beginning of an untrusted line, for the message. */
 static int driver_msg_wrong(struct err *e, const char *why, const char *line, size_t n)
 {
 	char some[41];
@@ -54,8 +54,8 @@ static int driver_msg_wrong(struct err *e, const char *why, const char *line, si
 	for (i = 0; i < n && i < sizeof(some) - 1; i++)
 		some[i] = line[i] < 0x20 || line[i] > 0x7e ? '?' : line[i];
 	some[i] = 0;
-	return err_set(e, ERR_INVALID, "the driver said what no driver says (%s): '%s%s'", why,
-		       some, i < n ? "..." : "");
+	return err_set(e, ERR_INVALID, "the driver sent an invalid message (%s): '%s%s'", why, some,
+		       i < n ? "..." : "");
 }
 
 /* Counts values before the parser allocates memory for them. */

@@ -49,7 +49,7 @@ static int write_doc(struct pipeline *p, const char *kind, json_t *doc, struct e
 	json_object_set_new(doc, "created_at", journal_when(row.created_ns));
 	row.json = text = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
 	if (!text)
-		return err_set(e, ERR_INVALID, "a %s that is no JSON", kind);
+		return err_set(e, ERR_INVALID, "a %s that is not JSON", kind);
 	snprintf(row.kind, sizeof(row.kind), "%s", kind);
 	row.attempt = json_object_get(doc, "attempt")
 			      ? (uint32_t)json_integer_value(json_object_get(doc, "attempt"))

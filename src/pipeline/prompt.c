@@ -88,7 +88,7 @@ static const char code_rules[] =
 	"which then must be importable without doing its work (in Python: under `if __name__ == \"__main__\":`).\n"
 	"\n"
 	"Example. Plan: print the sum of the numbers on standard input, python, entry main.py. Answer:\n"
-	"{\"reasoning\": \"Read all of stdin, split, convert, sum; say which word is no number.\", \"files\": [{\"path\": "
+	"{\"reasoning\": \"Read all of stdin, split, convert, sum; say which word is not a number.\", \"files\": [{\"path\": "
 	"\"main.py\", \"content\": \"import sys\\n\\n\\ndef total(text):\\n    return sum(float(word) for word in text.split())\\n"
 	"\\n\\nif __name__ == \\\"__main__\\\":\\n    try:\\n        print(f\\\"{total(sys.stdin.read()):g}\\\")\\n    except "
 	"ValueError as e:\\n        sys.exit(f\\\"not a number: {e}\\\")\\n\"}], \"entry\": \"main.py\", \"packages\": [], "
@@ -225,7 +225,7 @@ static json_t *prompt_message(struct buf *b)
 		json_pack("{s:s, s:o*}", "role", "user", "text", json_stringn(buf_str(b), b->len));
 
 	if (m && !json_object_get(m, "text"))
-		json_object_set_new(m, "text", json_string("(the data is no text)"));
+		json_object_set_new(m, "text", json_string("(the data is not text)"));
 	return m;
 }
 

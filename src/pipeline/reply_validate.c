@@ -135,7 +135,7 @@ int reply_validate_whole(const char *path, const char *text, const char *was, st
 		snprintf(line, sizeof(line), "%.*s", (int)(n < 299 ? n : 299), at);
 		if (validate_elides(line) && !(was && has_line(was, line)))
 			return err_set(e, ERR_INVALID,
-				       "%.60s: line %u stands for code that is not there: '%.60s'",
+				       "%.60s: line %u is a placeholder for missing code: '%.60s'",
 				       path, number, line);
 		at += n + (at[n] == '\n');
 	}
@@ -157,9 +157,9 @@ static int package_fits(const json_t *p, const struct lang *l, struct err *e)
 	struct import found;
 
 	if (!*name || strlen(name) > 100 || *name == '-' || strpbrk(name, " \t\n;|&$`<>\"'\\"))
-		return err_set(e, ERR_INVALID, "'%.40s' is no name of a package", name);
+		return err_set(e, ERR_INVALID, "'%.40s' is not a package name", name);
 	if (strpbrk(doc_text(p, "version"), " \t\n;|&$`\"'\\"))
-		return err_set(e, ERR_INVALID, "'%.40s' is no version", doc_text(p, "version"));
+		return err_set(e, ERR_INVALID, "'%.40s' is not a version", doc_text(p, "version"));
 	if (!l)
 		return 0;
 	import_find(l, name, &found);
@@ -238,7 +238,8 @@ static int check_fits(const json_t *c, struct err *e)
 	if (strcmp(kind, "stdout_regex") != 0)
 		return 0;
 	if (regcomp(&re, arg, REG_EXTENDED | REG_NOSUB) != 0)
-		return err_set(e, ERR_INVALID, "arg: '%.60s' is no POSIX extended expression", arg);
+		return err_set(e, ERR_INVALID, "arg: '%.60s' is not a POSIX extended expression",
+			       arg);
 	regfree(&re);
 	return 0;
 }
@@ -291,7 +292,7 @@ json_t *reply_validate_plan(const json_t *answer, const json_t *task, const char
 		return NULL;
 	if (*wanted && lang_named(wanted) &&
 	    lang_named(wanted) != lang_named(doc_text(answer, "language"))) {
-		err_set(e, ERR_INVALID, "language: the task wants %.40s", wanted);
+		err_set(e, ERR_INVALID, "language: the task requires %.40s", wanted);
 		return NULL;
 	}
 	packages = packages_of(answer, NULL, doc_text(answer, "language"), e);

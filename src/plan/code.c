@@ -75,8 +75,8 @@ static int add_bare(struct buf *out, const struct hole *h, const json_t *v, stru
 			n = 0;
 	if (!n)
 		return err_set(e, ERR_INVALID,
-			       "slot %.40s: '%.40s' is no word of letters, digits and _", h->name,
-			       text ? text : "");
+			       "slot %.40s: '%.40s' is not a word of letters, digits and _",
+			       h->name, text ? text : "");
 	buf_add(out, text, n);
 	return 0;
 }
@@ -264,7 +264,7 @@ json_t *code_make(const json_t *plan, struct err *e)
 
 	if (json_object_get(plan, "not_understood") ||
 	    json_array_size(json_object_get(plan, "inputs_needed"))) {
-		err_set(e, ERR_INVALID, "the plan still asks for something");
+		err_set(e, ERR_INVALID, "the plan has an unanswered question");
 		return NULL;
 	}
 	if (!strcmp(source, "library"))

@@ -292,7 +292,7 @@ static int read_program(const struct library_reader *r, const struct toml_node *
 		return -1;
 	out->lang = lang_named(n->key);
 	if (!out->lang)
-		return library_bad(r, n, "is no language");
+		return library_bad(r, n, "is not a language");
 	out->file = out->lang->file;
 	for (const struct toml_node *c = n->in.first; c; c = c->next) {
 		int rc = 0;
@@ -315,7 +315,7 @@ static int read_program(const struct library_reader *r, const struct toml_node *
 	if (!out->text && !out->function)
 		return library_bad(r, n, "has no text");
 	if (out->packages && !all_are(out->packages, is_string))
-		return library_bad(r, n, "its packages are no texts");
+		return library_bad(r, n, "its packages are not texts");
 	return 0;
 }
 
@@ -437,7 +437,7 @@ static int read_output(const struct library_reader *r, const struct toml_node *n
 			*to++ = *p;
 	}
 	if (regcomp(&re, t->output, REG_EXTENDED | REG_NOSUB) != 0)
-		return library_bad(r, n, "is no regular expression");
+		return library_bad(r, n, "is not a regular expression");
 	regfree(&re);
 	return 0;
 }
@@ -496,7 +496,7 @@ static int read_task(struct library_task *out, struct library_reader *r)
 			return -1;
 	if (!out->version || !out->says || !out->nneeds || !out->nprograms)
 		return err_set(r->e, ERR_INVALID,
-			       "%.60s.toml: version, says, needs and code must be there", r->id);
+			       "%.60s.toml: version, says, needs and code are required", r->id);
 	read_said(r, out->says, &out->said);
 	return 0;
 }

@@ -297,7 +297,7 @@ static json_t *not_understood(const struct task_text *k, const struct template_m
 	auto_buf struct buf why = { 0 };
 
 	if (k->unknown)
-		buf_printf(&why, "%.40s is no language that is known here; ",
+		buf_printf(&why, "%.40s is not a language that is known here; ",
 			   doc_text(k->task, "language"));
 	buf_puts(&why,
 		 n && template_match_complete(&best[0]) && template_match_has_program(k, &best[0])

@@ -41,14 +41,16 @@ enum cause cause_of(const struct exit_info *end);
 const char *cause_name(enum cause cause);
 int cause_parse(const char *name, enum cause *out); /* -1: no such cause */ /* "memory" */
 
-/* CPU time: of all processes of its cgroup, else of those that init has reaped. UINT64_MAX: not known. */
+/* CPU time: of all processes of its cgroup, else of those that init has reaped. UINT64_MAX: not
+ * known. */
 uint64_t cause_cpu_us(const struct exit_info *end);
-/* Does that figure come from the cgroup? */
+/* Was that figure read from the cgroup? */
 int cause_has_cgroup_cpu(const struct exit_info *end);
 
 /* The signal that ended it, seen from the shell; 0 if none did. */
 int cause_signal(const struct exit_info *end);
-/* As a shell would see it: the program's, 128+N, 124 for the time limit, 125 for us, 126, 127. */
+/* The exit status as of a shell: that of the program, 128+N, 124 for the time limit, 125 for an
+ * error of Atoll, 126, 127. */
 int cause_status(const struct exit_info *end);
 
 /* "memory limit reached: 256 MiB; ..." Nothing for a plain exit. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-	RUN_MS = 10000, /* of one example, unless the artifact says less */
+	RUN_MS = 10000, /* of one example, unless the artifact has a lower limit */
 	COMMAND_MS = 60000,
 	SAID = 4096,
 };

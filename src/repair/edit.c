@@ -58,9 +58,9 @@ static int is_small(const struct edit *x, const char *old)
 int edit_check(const struct edit *x, const char *source, size_t n, struct err *e)
 {
 	if (x->at > n || x->cut > n - x->at)
-		return err_set(e, ERR_INVALID, "an edit behind the end of the program");
+		return err_set(e, ERR_INVALID, "the edit is after the end of the program");
 	if (x->cut > EDIT_CUT)
-		return err_set(e, ERR_LIMIT, "an edit takes away at most %d bytes", EDIT_CUT);
+		return err_set(e, ERR_LIMIT, "an edit removes at most %d bytes", EDIT_CUT);
 	if (!is_border(source, n, x->at) || !is_border(source, n, x->at + x->cut))
 		return err_set(e, ERR_INVALID, "an edit within a character");
 	if (memchr(x->text, 0, x->len))

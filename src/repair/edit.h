@@ -16,7 +16,7 @@ struct edit {
 	size_t at, cut; /* removed bytes */
 	char *text;     /* this comes */
 	size_t len;
-	char rule[EDIT_RULE]; /* what kind of change it is: a word */
+	char rule[EDIT_RULE]; /* the kind of the change, one word */
 };
 
 /* From {at, cut, new, rule}. */

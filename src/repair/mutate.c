@@ -14,7 +14,7 @@ enum {
 	NEAR_TOKENS = 150,
 };
 
-static const struct mutate_format { /* what a language has that others have not */
+static const struct mutate_format { /* properties in which languages differ */
 	const char *language;
 	int generics;     /* < may open a list of types */
 	int preprocessor; /* lines that begin with # */
@@ -66,7 +66,7 @@ static int at_line_start(const char *s, size_t at)
 	return at == 0 || s[at - 1] == '\n';
 }
 
-/* Behind blanks, comments and lines for a preprocessor. */
+/* Skips blanks, comments and lines for a preprocessor. */
 static size_t skip_blank(const struct mutate_format *m, const char *s, size_t n, size_t at)
 {
 	while (at < n) {
@@ -87,7 +87,7 @@ static size_t skip_blank(const struct mutate_format *m, const char *s, size_t n,
 	return at;
 }
 
-/* Behind a text that begins here with its quote. */
+/* Skips a string literal that begins here with its quote. */
 static size_t skip_text(const char *s, size_t n, size_t at)
 {
 	char quote = s[at++];
@@ -399,7 +399,7 @@ static int is_call(const struct mutate_builder *k, unsigned i)
 	return i + 1 < k->nt && mutate_is(&k->t[i + 1], "(");
 }
 
-/* A variable, by the look of it. */
+/* A variable, judged by its form. */
 static int is_variable(const struct mutate_builder *k, unsigned i)
 {
 	const struct token *t = &k->t[i];
@@ -503,7 +503,8 @@ static void on_condition(struct mutate_builder *k, unsigned i)
 	}
 }
 
-/* From i, which begins a statement, to its semicolon: nothing with a block in it, no declaration. */
+/* From i, which begins a statement, to its semicolon: nothing with a block in it, no
+ * declaration. */
 static void on_statement(struct mutate_builder *k, unsigned i)
 {
 	unsigned end = i;
@@ -519,7 +520,7 @@ static void on_statement(struct mutate_builder *k, unsigned i)
 		mutate_put(k, "delete", 62, k->t[i].p, k->t[end].p, "", 0);
 }
 
-/* What is returned, with something around it. */
+/* The returned expression, with an operator around it. */
 static void on_return(struct mutate_builder *k, unsigned i)
 {
 	const char *from, *to;

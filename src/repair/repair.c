@@ -282,7 +282,7 @@ static void repair_enqueue(struct repair *r, unsigned rank, const char *acts,
 	r->nfound++;
 }
 
-/* One of those that we thought of ourselves. */
+/* An edit that this process generated, not the box. */
 static void enqueue_given(struct repair *r, unsigned rank, const char *acts)
 {
 	struct edit copy = r->given.v[rank];
@@ -631,7 +631,7 @@ static void on_tick(struct timer *timer)
 			 (r->built ? BUILD_MS : REPAIR_MS) / 1000);
 		r->over = 1;
 	}
-	timer_set(&r->turn, 0); /* perhaps we have waited long enough */
+	timer_set(&r->turn, 0); /* the time limit may have expired */
 	timer_set(timer, TICK_MS);
 }
 

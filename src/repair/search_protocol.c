@@ -92,7 +92,7 @@ int search_msg_parse(struct search_msg *x, const char *line, size_t n, const cha
 	doc = json_loadb(line, n, JSON_REJECT_DUPLICATES, &where);
 	if (!json_is_object(doc)) {
 		json_decref(doc);
-		return err_set(e, ERR_INVALID, "a line that is no JSON object");
+		return err_set(e, ERR_INVALID, "a line is not a JSON object");
 	}
 	rc = read_doc(x, doc, source, source_len, e);
 	json_decref(doc);

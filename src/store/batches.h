@@ -22,7 +22,7 @@ struct store_batch {
 	uint64_t passed, failed, errors;
 	uint64_t bytes; /* of its files, when it was last written down */
 	int whole;      /* 0: the client left before all items were sent */
-	char *options;  /* what holds for all its items: a JSON object */
+	char *options;  /* options for all its items: a JSON object */
 };
 struct store_batches {
 	struct store_batch *v;

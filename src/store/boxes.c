@@ -227,8 +227,8 @@ int store_box_set_state(struct store *s, const char *id, enum store_box_state st
 	sql_text(&q, id);
 	if (sql_run_one(&q, "box", id, e) == 0)
 		return 0;
-	if (e->kind == ERR_CONFLICT) /* the box is not gone after all, and another one has its
-				      * name by now */
+	if (e->kind ==
+	    ERR_CONFLICT) /* the box was not deleted after all, and another one has its name now */
 		return err_set(e, ERR_CONFLICT, "the name or session of box %.12s is taken", id);
 	return -1;
 }
@@ -366,7 +366,8 @@ static void where_states(struct sql_where *w, unsigned bits)
 {
 	const char *join = " AND state IN (";
 
-	if (!(bits >> STORE_BOX_DELETED & 1)) /* as the index of boxes that are not gone has it */
+	if (!(bits >> STORE_BOX_DELETED &
+	      1)) /* the condition of the index of boxes that are not deleted */
 		buf_puts(&w->text, " AND state <> 'gone'");
 	if (!bits)
 		return;

@@ -32,10 +32,10 @@ struct store_limits { /* 0: no such limit */
 struct store_box {
 	char id[ID_LEN + 1];
 	char team[STORE_NAME + 1];
-	char name[STORE_NAME + 1];       /* one of the team's boxes that are not gone, or "" */
+	char name[STORE_NAME + 1]; /* unique among the team's boxes that are not deleted, or "" */
 	char session[STORE_SESSION + 1]; /* the same, per template */
 	char template[STORE_TEMPLATE + 1];
-	char boot[64]; /* of the kernel it lives in: after a reboot it is gone */
+	char boot[64]; /* of the kernel it runs on: a reboot ends it */
 	enum store_box_state state;
 	enum store_on_timeout on_timeout;
 	int64_t created_ns;
@@ -65,7 +65,7 @@ struct store_boxes {
 };
 void store_boxes_fini(struct store_boxes *l);
 
-/* ERR_CONFLICT: the id, the name or the session is taken; the message says which. */
+/* ERR_CONFLICT: the id, the name or the session is taken; the message names it. */
 must_check int store_box_insert(struct store *s, const struct store_box *b, struct err *e);
 /* The whole row but id, team, template and created_ns, which never change. */
 must_check int store_box_update(struct store *s, const struct store_box *b, struct err *e);
@@ -73,9 +73,10 @@ must_check int store_box_update(struct store *s, const struct store_box *b, stru
  * both. */
 must_check int store_box_set_state(struct store *s, const char *id, enum store_box_state state,
 				   const char *cause, int64_t ended_ns, struct err *e);
-/* Stores the cause of an end that is about to begin; a server that finds the box gone reads it. */
+/* Stores the cause before the end of a box is started; a server that finds the box ended reads
+ * it. */
 must_check int store_box_intend(struct store *s, const char *id, const char *cause, struct err *e);
-/* As store_box_set_state() with GONE, for a box that is not gone yet. ERR_NOT_FOUND: another
+/* As store_box_set_state() with GONE, for a box that is not deleted yet. ERR_NOT_FOUND: another
  * process was first, and its cause is kept. */
 must_check int store_box_bury(struct store *s, const char *id, const char *cause, int64_t ended_ns,
 			      struct err *e);
@@ -85,8 +86,8 @@ must_check int store_box_set_times(struct store *s, const char *id, int64_t ends
 
 /* Gone ones too. */
 must_check int store_box_get(struct store *s, const char *id, struct store_box *out, struct err *e);
-/* The box of this id, or the newest of this name among the team's last STORE_BOX_RECENT, that is
- * gone. */
+/* The deleted box with this id, or the newest with this name among the team's last
+ * STORE_BOX_RECENT. */
 enum { STORE_BOX_RECENT = 500 };
 must_check int store_box_gone(struct store *s, const char *team, const char *id_or_name,
 			      struct store_box *out, struct err *e);
@@ -100,9 +101,9 @@ struct store_pair {
 	const char *key, *value;
 };
 enum { STORE_PAIRS_MAX = 8 };
-struct store_box_filter {     /* zero: everything that is not gone */
+struct store_box_filter {     /* zero: everything that is not deleted */
 	const char *team;     /* NULL: of all */
-	unsigned states;      /* bits 1u << state; 0: all but gone */
+	unsigned states;      /* bits 1u << state; 0: all but deleted */
 	const char *template; /* NULL: any, as below */
 	const char *name_prefix;
 	const struct store_pair *metadata; /* each must be there, with this very string */
@@ -114,7 +115,8 @@ struct store_box_filter {     /* zero: everything that is not gone */
 must_check int store_box_list(struct store *s, const struct store_box_filter *f,
 			      struct store_boxes *out, struct err *e);
 struct store_cursor store_box_cursor(const struct store_box *b);
-/* All boxes that are not gone, oldest first: those that a restarted server manages. Not paged. */
+/* All boxes that are not deleted, oldest first: those that a restarted server manages. Not
+ * paged. */
 must_check int store_box_live(struct store *s, struct store_boxes *out, struct err *e);
 must_check int store_box_count(struct store *s, const char *team, uint64_t *out_live,
 			       struct err *e);

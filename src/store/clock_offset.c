@@ -30,7 +30,7 @@ static int write_last(struct store *s, const char *boot, int64_t offset_ns, stru
 	return sql_run(&q, e);
 }
 
-/* 0 stays 0: it says that there is none. */
+/* 0 stays 0: it means that there is none. */
 static const struct {
 	const char *text;
 	int values;

@@ -10,7 +10,7 @@ struct store_context {
 	char id[ID_LEN + 1];
 	char box[ID_LEN + 1];
 	char language[STORE_WORD + 1];
-	int standing; /* the one that cells without a context go to */
+	int standing; /* the default context: for cells that name none */
 	int64_t created_ns;
 	char *cwd; /* "" */
 	char *env; /* JSON; NULL is {} */
@@ -19,7 +19,7 @@ struct store_context {
 	uint64_t cell;        /* the last one that began; 0: none */
 	char status[STORE_WORD + 1]; /* how that ended; "" not yet */
 	uint64_t from[STORE_CONTEXT_STREAMS]; /* of each stream, when it began */
-	uint64_t answers;     /* that this cell has got to what it asked */
+	uint64_t answers;     /* bytes of input that this cell has received */
 	uint64_t said;        /* bytes for the program's channel, that cell included */
 	int64_t began_ns, deadline_ns; /* 0: none. deadline_ns -1: it has expired, and the cell
 				        * was interrupted */

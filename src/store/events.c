@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BATCH = 1024 }; /* between two looks at what is too old */
+enum { BATCH = 1024 }; /* between two removals of old rows */
 
 static int events_trim(struct store *s, int64_t newest, struct err *e)
 {

@@ -22,7 +22,7 @@ void store_events_fini(struct store_events *l);
 
 /* Sets ev->seq. */
 must_check int store_event_add(struct store *s, struct store_event *ev, struct err *e);
-/* Oldest first, those behind `after`; team and box NULL: any. */
+/* Oldest first, those after `after`; team and box NULL: any. */
 must_check int store_event_list(struct store *s, int64_t after, const char *team, const char *box,
 				unsigned limit, struct store_events *out, struct err *e);
 struct store_event_filter {     /* zero: everything, newest first */

@@ -28,7 +28,7 @@ struct store_history {
 	char team[STORE_NAME + 1];
 	int in_team, measured;
 	uint64_t sum;
-	int64_t cut_ns;                    /* rows of the team older than that go */
+	int64_t cut_ns;                    /* rows of the team older than that are removed */
 	int64_t at_ns, at_bytes, at_rowid; /* of the last row that was measured */
 };
 

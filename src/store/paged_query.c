@@ -25,8 +25,8 @@ void sql_where_i64(struct sql_where *w, const char *condition, int64_t value)
 	paged_query_where(w, condition, (struct sql_value){ .n = value });
 }
 
-/* Rows after the cursor, in a list that is newest first. Of one nanosecond, the greater id came
- * first. */
+/* Rows after the cursor, in a list that is newest first. Of rows with the same time, the greater
+ * id is first. */
 void sql_where_after(struct sql_where *w, const char *ns, const struct store_cursor *after)
 {
 	char condition[64];

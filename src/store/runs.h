@@ -50,7 +50,7 @@ struct store_run_filter { /* zero: everything */
 	int64_t since_ns; /* started then or later */
 	int64_t until_ns; /* started before; 0: whenever */
 	int running;      /* only those */
-	int brief; /* without command and record: both come as NULL; else the record has no "request" */
+	int brief; /* without command and record: both are NULL; else the record has no "request" */
 	struct store_cursor after;
 	unsigned limit; /* 0: STORE_PAGE */
 };

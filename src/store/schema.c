@@ -398,11 +398,11 @@ static const char pipelines[] =
 	" json TEXT NOT NULL,"
 	" PRIMARY KEY (run, seq)"
 	") STRICT, WITHOUT ROWID;"
-	/* What helped before; a search with the words of a task finds similar tasks. */
+	/* Solutions that helped before; a search with the words of a task finds similar tasks. */
 	"CREATE VIRTUAL TABLE pipeline_memory USING fts5("
 	" task, category, fix, team UNINDEXED, run UNINDEXED);";
 
-/* What a team has set for its pipelines; a team without a row has set nothing. */
+/* The settings of a team for its pipelines; a team without a row has the defaults. */
 static const char policies_and_agents[] =
 	"CREATE TABLE pipeline_policies ("
 	" team TEXT PRIMARY KEY REFERENCES teams ON DELETE CASCADE,"
@@ -449,7 +449,8 @@ static const char history[] =
 								    "DROP INDEX idempotency_age;"
 								    "CREATE INDEX idempotency_history ON idempotency (team, created_ns, bytes);";
 
-/* Sessions of MCP's older versions: mcp_sessions.h. The index: which of a team are unused for the longest. */
+/* Sessions of MCP's older versions: mcp_sessions.h. The index: which of a team are unused for
+ * the longest. */
 static const char mcp_sessions[] =
 	"CREATE TABLE mcp_sessions ("
 	" id TEXT PRIMARY KEY,"
@@ -514,10 +515,10 @@ static int schema_judge(sqlite3 *db, int newest, struct err *e)
 		return err_set(e, ERR_INVALID, "the database of another program");
 	if (version > newest)
 		return err_set(e, ERR_INVALID,
-			       "made by a newer atoll: schema %d, this one knows %d", version,
-			       newest);
+			       "written by a newer version: its schema is %d, this one supports %d",
+			       version, newest);
 	if (version < 0)
-		return err_set(e, ERR_INVALID, "schema %d is no version of atoll's", version);
+		return err_set(e, ERR_INVALID, "schema %d is not a known version", version);
 	return 0;
 }
 

@@ -9,7 +9,8 @@ struct sqlite3;
 extern const char *const schema_steps[];
 extern const int schema_newest; /* how many there are */
 
-/* Rejects a file that is not ours, or from a newer atoll, without having changed it. */
+/* Rejects a file that is not a database of Atoll, or from a newer version, and leaves it
+ * unchanged. */
 must_check int schema_accept(struct sqlite3 *db, int newest, struct err *e);
 /* Runs the steps that are missing, each in a transaction of its own. */
 must_check int schema_migrate(struct sqlite3 *db, const char *const *steps, int newest,

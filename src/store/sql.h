@@ -69,7 +69,7 @@ void sql_get_text(struct sql *q, char *out, size_t size); /* cut to fit */
 char *sql_get_dup(struct sql *q);
 void *sql_get_blob(struct sql *q, size_t *out_n); /* a copy, followed by a NUL */
 
-/* What SQLite said, as one of our errors. */
+/* The error of SQLite as a struct err. */
 int sql_fail(sqlite3 *db, int rc, struct err *e);
 
 /* Lists ---- */
@@ -91,7 +91,7 @@ struct sql sql_filtered(struct store *s, struct sql_where *w, const char *tail);
 #define auto_where __attribute__((cleanup(sql_where_fini)))
 void sql_where_fini(struct sql_where *w);
 
-unsigned sql_limit(unsigned asked); /* what a page will have at most */
+unsigned sql_limit(unsigned asked); /* the largest number of rows of a page */
 #define SQL_ALL UINT32_MAX
 
 struct sql_rows {

@@ -27,8 +27,8 @@ must_check int store_team_put(struct store *s, const struct store_team *t, struc
 /* By name, after the given one (NULL: from the start), at most STORE_PAGE_MAX. */
 must_check int store_team_list(struct store *s, const char *after, struct store_teams *out,
 			       struct err *e);
-/* ERR_CONFLICT while it has keys, volumes or boxes that are not gone; its usage is removed with
- * it. */
+/* ERR_CONFLICT while it has keys, volumes or boxes that are not deleted; its usage is removed
+ * with it. */
 must_check int store_team_remove(struct store *s, const char *name, struct err *e);
 
 struct store_usage {

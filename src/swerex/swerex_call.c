@@ -169,7 +169,7 @@ static int is_first(struct call *c, struct swerex *x)
 	case AGAIN_LOST:
 		swerex_call_refuse(
 			c, 409, "conflict",
-			"the first request with this id was begun, and its answer is lost", NULL,
+			"the first request with this id was started, and its answer is lost", NULL,
 			NULL);
 		return 0;
 	default:

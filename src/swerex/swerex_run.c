@@ -1,4 +1,5 @@
-/* swerex_run.c - programs of /swerex: sessions, which are folders of the box (swerex.h), and execute. */
+/* swerex_run.c - programs of /swerex: sessions, which are folders of the box (swerex.h), and
+ * execute. */
 #include "swerex/swerex.h"
 #include "base/cleanup.h"
 #include "swerex/swerex_call.h"
@@ -274,7 +275,7 @@ static void bad_syntax(struct tool_job *j, const struct tool_result *r, size_t n
 	auto_buf struct buf text = { 0 };
 	const char *said = swerex_said(r, "stderr");
 
-	buf_printf(&text, "this is no command of bash: '%s'\n%.*s", tool_text(j, "command", ""),
+	buf_printf(&text, "this is not a command of bash: '%s'\n%.*s", tool_text(j, "command", ""),
 		   (int)n, said);
 	swerex_exception(j->call, OURS "BashIncorrectSyntaxError", &text,
 			 json_pack("{s:s, s:s#}", "bash_stdout", "", "bash_stderr", said, (int)n));

@@ -86,7 +86,7 @@ static void editor_seen(struct file_ops *x)
 		return;
 	}
 	if (!file_ops_is_text(&x->bytes)) {
-		tool_fail(j, "not_text", "the file is no text", x->file_req.path, NULL);
+		tool_fail(j, "not_text", "the file is not UTF-8 text", x->file_req.path, NULL);
 		return;
 	}
 	if (!range_of(j, &first, &last))
@@ -107,7 +107,7 @@ static void editor_inserted(struct file_ops *x)
 {
 	file_ops_close(x);
 	call_audit(x->job->call, "file.write", x->file_req.path, "ok");
-	tool_say(x->job, NULL, "inserted behind line %lld of %s",
+	tool_say(x->job, NULL, "inserted after line %lld of %s",
 		 (long long)tool_int(x->job, "insert_line", 0), x->file_req.path);
 }
 

@@ -295,7 +295,7 @@ static void has_read(struct file_ops *x)
 		data = json_object();
 	if (!file_ops_is_text(&x->bytes)) {
 		json_object_set_new(data, "binary", json_true());
-		tool_say(j, data, "[%zu bytes that are no text]", x->bytes.len);
+		tool_say(j, data, "[%zu bytes that are not text]", x->bytes.len);
 		return;
 	}
 	n = x->bytes.len ? lines_of(&x->bytes, first, last, &from, &to) : 0;
@@ -321,7 +321,7 @@ void tool_read(struct tool_job *j)
 	int64_t first = tool_int(j, "start_line", 1), last = tool_int(j, "end_line", INT64_MAX);
 
 	if (last < first)
-		tool_fail(j, "invalid", "end_line: lies before start_line", NULL, NULL);
+		tool_fail(j, "invalid", "end_line: is before start_line", NULL, NULL);
 	else
 		content_new(j, to_read);
 }

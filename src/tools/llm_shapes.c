@@ -13,7 +13,7 @@ enum { COMMANDS = 32 };
 struct llm_shape {
 	struct tool_call call; /* first: it is c->surface */
 	json_t *asked;         /* the request; kept, because handlers take c->body */
-	json_t *output;        /* what is collected, or NULL */
+	json_t *output;        /* the collected answer, or NULL */
 	size_t at;
 	void (*over)(struct llm_shape *p, struct call *c, const struct tool_result *r);
 };
@@ -317,7 +317,7 @@ void anthropic_use(struct call *c)
 	if (!call_box(c, 0))
 		return;
 	if (!type || strcmp(type, "tool_use") != 0 || !name || !text_in(c->body, "id")) {
-		not_a_call(c, "type, id or name is missing: this is no tool_use block");
+		not_a_call(c, "type, id or name is missing: this is not a tool_use block");
 		return;
 	}
 	p = llm_shape_new(c, block_over);

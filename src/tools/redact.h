@@ -14,7 +14,7 @@ struct redact {
 	struct buf rest[2];
 };
 
-int redact_suspects(const char *name); /* does this variable name look like that of a secret? */
+int redact_suspects(const char *name); /* does the name of this variable suggest a secret? */
 void redact_init(struct redact *k, const char *env_json); /* {NAME: value}, or NULL */
 void redact_fini(struct redact *k);
 /* A part of a stream; text that is certainly no secret, or replaced, is appended to out. */

@@ -234,7 +234,7 @@ static int begin_at(struct call *c, int64_t *out, int *out_given)
 		*out = strtoll(last, &end, 10);
 		return 1;
 	}
-	call_error(c, 400, "invalid", "Last-Event-ID is not a number of ours", NULL, NULL);
+	call_error(c, 400, "invalid", "Last-Event-ID is not the number of an event", NULL, NULL);
 	return 0;
 }
 
@@ -272,7 +272,7 @@ void events_list(struct call *c)
 
 	if (box && !b && !id_valid(box)) {
 		call_error(c, 404, "not_found", "there is no such box", box,
-			   "one that is gone is known by its id");
+			   "a deleted box is found by its id only");
 		return;
 	}
 	events_tell(c, b ? b->row.id : box ? box : "");

@@ -29,7 +29,7 @@ enum {
 
 enum room_frame { ROOM_UPDATE, ROOM_PRESENCE, ROOM_SNAPSHOT };
 
-/* What a room reports to one peer, with a number. */
+/* The messages of a room to one peer, with a number. */
 enum room_note {
 	ROOM_NOTE_BEGIN, /* send the first update: the whole text */
 	ROOM_NOTE_EPOCH, /* another peer has sent the first update; room->epoch is set. "": the last

@@ -191,8 +191,8 @@ static int about_channel(struct socket *s, uint32_t number, const char *op, cons
 		return 0;
 	}
 	if (!c->kind->message)
-		return err_set(e, ERR_INVALID, "a channel of kind %s takes no '%.20s'",
-			       c->kind->name, op);
+		return err_set(e, ERR_INVALID, "a channel of kind %s has no '%.20s'", c->kind->name,
+			       op);
 	return c->kind->message(c, op, msg, e);
 }
 
@@ -250,7 +250,7 @@ static void on_binary(struct ws *w, const void *bytes, size_t n)
 		return;
 	}
 	err_set(&e, c ? ERR_DENIED : ERR_NOT_FOUND,
-		c ? "channel %u takes no bytes from you"
+		c ? "channel %u accepts no bytes from a client"
 		  : "bytes for channel %u, which is not open",
 		number);
 	socket_complain(s, number, &e);
@@ -289,7 +289,7 @@ void socket_open(struct call *c)
 
 	if (!c->req->upgrade) {
 		http_set(c->req, "Upgrade", "websocket");
-		call_error(c, 426, "upgrade", "this path speaks WebSocket", NULL, "docs/socket.md");
+		call_error(c, 426, "upgrade", "this path is a WebSocket", NULL, "docs/socket.md");
 		return;
 	}
 	s = calloc(1, sizeof(*s));

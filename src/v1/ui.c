@@ -99,7 +99,8 @@ static int ui_accepts_html(const struct http_req *r)
 	return accept && strcasestr(accept, "text/html") != NULL;
 }
 
-/* "gzip" in the list, and not with ";q=0". A client that names no coding may not be able to read one. */
+/* "gzip" in the list, and not with ";q=0". A client that names no coding may not be able to read
+ * one. */
 static int ui_accepts_gzip(const struct http_req *r)
 {
 	const char *list = http_header(r, "accept-encoding"),
@@ -114,7 +115,7 @@ static int ui_accepts_gzip(const struct http_req *r)
 
 /* ---- the answer ---- */
 
-/* Where previews of boxes come from (v1box/ports.c): names below each domain, or below localhost. */
+/* The origins of previews of boxes (v1box/ports.c): names below each domain, or below localhost. */
 static void ui_frame_sources(const struct api *a, struct buf *out)
 {
 	static const char *const otherwise[] = { "localhost", NULL };

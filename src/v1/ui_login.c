@@ -79,7 +79,7 @@ void ui_login_create_link(struct call *c)
 
 	if (!ui_is_built()) {
 		call_error(c, 404, "no_ui", "this daemon was built without the web UI", NULL,
-			   "docs/ui.md says what the build needs");
+			   "docs/ui.md lists what the build needs");
 		return;
 	}
 	(void)!store_role_parse(call_text(c, "role", "owner"),

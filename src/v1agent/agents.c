@@ -124,7 +124,7 @@ static void agents_keep_log(struct session *s, const json_t *event)
 	json_array_append(s->log, entry);
 }
 
-/* What the row has: the report and the log. NULL: neither exists. */
+/* The stored report and log. NULL: neither exists. */
 static char *agents_row_text(const struct session *s, const json_t *report)
 {
 	json_t *doc;

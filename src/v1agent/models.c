@@ -28,7 +28,7 @@ const struct field models_ask_fields[] = {
 static void no_models(struct call *c)
 {
 	call_error(c, 404, "not_found",
-		   c->api->model ? "models cannot be asked yet" : "no model is configured", NULL,
+		   c->api->model ? "models cannot be called yet" : "no model is configured", NULL,
 		   "serve.models names the file, docs/pipeline.md describes it");
 }
 

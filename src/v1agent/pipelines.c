@@ -408,7 +408,7 @@ void pipelines_set_policy(struct call *c)
 
 	json_decref(none);
 	if (!known) {
-		call_error(c, 400, "invalid", "there is no such policy on what a scan finds", scan,
+		call_error(c, 400, "invalid", "there is no such policy for scan results", scan,
 			   "block, warn or off");
 		return;
 	}

@@ -139,7 +139,7 @@ static void archive_refuse(struct archive *a, int64_t status, const json_t *reco
 	if (ended_by(record, CAUSE_DISK) || strstr(why, "No space left"))
 		file_request_no_space(a->call);
 	else if (status == NO_TOOL)
-		call_error(a->call, 501, "no_tool", "nothing in the box knows this format",
+		call_error(a->call, 501, "no_tool", "no program in the box supports this format",
 			   a->format->name, "tar and tar.gz always work");
 	else if (status == NO_PATH)
 		call_error(a->call, 404, "not_found", "there is no such file or folder", a->path,

@@ -183,8 +183,9 @@ static int read_host(const struct api_conf *conf, const char *text, struct allow
 	for (unsigned i = 0; i < conf->nrules; i++)
 		if (rule_covers(&conf->rules[i], out))
 			return 0;
-	return err_set(e, ERR_DENIED, "this daemon lets no box reach '%.100s' (egress.allow%s)",
-		       text, conf->nrules ? "" : " is empty");
+	return err_set(e, ERR_DENIED,
+		       "this daemon permits no box to reach '%.100s' (egress.allow%s)", text,
+		       conf->nrules ? "" : " is empty");
 }
 
 /* Stored as the text of the parsed rules, so that the API shows exactly what is enforced. */

@@ -216,8 +216,9 @@ void boxes_show(struct call *c)
 
 	if (!b && show_gone(c))
 		return;
-	b = call_box_peek(c, 0); /* not counted as use: a page that polls must not keep
-				  * boxes alive */
+	b = call_box_peek(
+		c,
+		0); /* not counted as use: a page that polls must not prolong the life of boxes */
 	if (!b)
 		return;
 	doc = box_json(b);

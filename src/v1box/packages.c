@@ -105,7 +105,7 @@ static int read_package_json(struct packages *set, const char *text, size_t n, s
 	{
 		if (!json_is_string(range) ||
 		    strlen(name) + json_string_length(range) > PACKAGE_TEXT) {
-			done = err_set(e, ERR_INVALID, "package.json: a version that is no text");
+			done = err_set(e, ERR_INVALID, "package.json: a version is not a string");
 			break;
 		}
 		snprintf(one, sizeof(one), "%s@%s", name, json_string_value(range));

@@ -177,7 +177,8 @@ static uint16_t port_of(struct call *c)
 	struct err e;
 
 	if (units_parse_count(call_param(c, 1), 65535, &port, &e) < 0) {
-		call_error(c, 400, "invalid", "that is no port", call_param(c, 1), "1 to 65535");
+		call_error(c, 400, "invalid", "the port is invalid", call_param(c, 1),
+			   "1 to 65535");
 		return 0;
 	}
 	return (uint16_t)port;

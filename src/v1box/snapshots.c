@@ -54,7 +54,7 @@ int snapshots_name(const char *team, const char *text, struct store_snapshot *ou
 	    (colon && take_word(out->tag, colon + 1, strlen(colon + 1), "-_.") < 0))
 		return err_set(
 			e, ERR_INVALID,
-			"'%.80s': a name has letters, digits, - and _; a tag, behind a colon, "
+			"'%.80s': a name has letters, digits, - and _; a tag, after a colon, "
 			"dots as well",
 			text);
 	return 0;

@@ -156,7 +156,7 @@ static void artifacts_tell_change(struct artifacts *x, const char *path, const c
 	json_array_append_new(x->changed, row);
 }
 
-/* 1: the file came with the request and was not changed. */
+/* 1: the file was part of the request and was not changed. */
 static int artifacts_is_unchanged(const struct artifacts *x, const char *was,
 				  const struct wire_entry *e)
 {

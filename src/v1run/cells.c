@@ -425,7 +425,7 @@ void cells_events(struct call *c)
 	}
 	x = context_cell_find(ctx, cell_number(call_param(c, 2)));
 	if (!x) {
-		call_error(c, 404, "not_found", "there is no such cell, or no longer",
+		call_error(c, 404, "not_found", "there is no such cell, or it is no longer stored",
 			   call_param(c, 2), "the last few of a context are kept");
 		return;
 	}

@@ -161,7 +161,7 @@ static void add_run(struct api *a, const struct store_run *row, struct buf *out)
 	doc = row_or_run(a, row);
 	text = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
 	if (!text)
-		abort(); /* our documents are always valid */
+		abort(); /* JSON that the server builds is always valid */
 	buf_puts(out, text);
 	free(text);
 	json_decref(doc);

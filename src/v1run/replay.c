@@ -104,8 +104,8 @@ void replay_run(struct call *c)
 		call_error(c, 404, "not_found", "there is no such run", call_param(c, 0),
 			   "list them: GET /v1/runs");
 	else if (!c->body)
-		call_error(c, 409, "conflict", "what was asked for then was not kept",
-			   "it was too large, or had a terminal, or its input came in pieces",
+		call_error(c, 409, "conflict", "the request of this run was not stored",
+			   "it was too large, or had a terminal, or its input was sent in pieces",
 			   "send it again: POST /v1/run");
 	else if (fields_check(c->body, run_request_fields, "", &e) < 0)
 		call_error(c, 409, "conflict", "this version no longer accepts that request", e.msg,

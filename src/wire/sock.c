@@ -42,7 +42,7 @@ int sock_send(int fd, const void *body, size_t body_len, const void *tail, size_
 		msg.msg_control = &control;
 		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
 	}
-	/* A packet goes whole or not at all, so there is no rest to send. */
+	/* A packet is sent completely or not at all, so there is no rest to send. */
 	while (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0)
 		if (errno != EINTR)
 			return err_sys(e, "send %s", frame_name(head->type));
@@ -55,7 +55,7 @@ static void close_all(const int *fds, unsigned n)
 		close(fds[i]);
 }
 
-/* Everything the kernel has put into our table is taken out here: what is not, leaks. */
+/* All received descriptors are read here: others would leak. */
 static unsigned descriptors_of(struct msghdr *msg, int got[WIRE_FDS])
 {
 	unsigned n = 0;
@@ -159,9 +159,9 @@ static int remove_stale(const char *path, struct err *e)
 	int fd;
 
 	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0 : err_sys(e, "look at %.100s", path);
+		return errno == ENOENT ? 0 : err_sys(e, "stat %.100s", path);
 	if (!S_ISSOCK(st.st_mode))
-		return err_set(e, ERR_CONFLICT, "%.100s exists and is no socket", path);
+		return err_set(e, ERR_CONFLICT, "%.100s exists and is not a socket", path);
 	fd = sock_connect(path, &refused);
 	if (fd >= 0) {
 		close(fd);

@@ -9,9 +9,9 @@
 must_check int sock_send(int fd, const void *body, size_t body_len, const void *tail,
 			 size_t tail_len, const int *fds, unsigned nfds, struct err *e);
 
-/* One checked frame into buf (WIRE_MAX bytes). Returns its length, 0 at the end of the stream,
- * -1 with e set (ERR_INVALID: not a frame). Descriptors that came along are O_CLOEXEC and the
- * caller's; *nfds in: room, out: how many. Those that exceed the room are closed. */
+/* Receives one checked frame into buf (WIRE_MAX bytes). Returns its length, 0 at the end of the
+ * stream, -1 with e set (ERR_INVALID: not a frame). Received descriptors are O_CLOEXEC and owned
+ * by the caller; *nfds in: room, out: number. Descriptors that exceed the room are closed. */
 must_check int sock_recv(int fd, void *buf, int *fds, unsigned *nfds, struct err *e);
 
 must_check int sock_pair(int out_pair[2], struct err *e);                 /* SEQPACKET, CLOEXEC */
@@ -19,7 +19,8 @@ must_check int sock_listen(const char *path, int backlog, struct err *e); /* rep
 must_check int sock_listen_new(const char *path, int backlog,
 			       struct err *e); /* refuses any that is there */
 must_check int sock_connect(const char *path, struct err *e);
-/* The same without waiting for a listener whose queue is full: EAGAIN. The socket blocks afterwards. */
+/* The same without waiting for a listener whose queue is full: EAGAIN. The socket blocks
+ * afterwards. */
 must_check int sock_connect_now(const char *path, struct err *e);
 
 /* Fills a head. */

@@ -29,8 +29,7 @@ struct frame {
 /* clang-format off */
 enum wire_type {
 	/* client -> keeper */
-	WIRE_CREATE = 1, /* struct wire_create -> BOX + one fd, a connection to init; or ERROR. Tail: a START
-			  * (without descriptor) that is to be the first frame on it */
+	WIRE_CREATE = 1, /* struct wire_create -> BOX + one fd, a connection to init; or ERROR. Tail: a START (without descriptor) that init receives as the first frame */
 	WIRE_OPEN,       /* struct wire_id     -> BOX + one fd */
 	WIRE_KILL,       /* struct wire_id     -> DESTROYED when nothing of the box is left */
 	WIRE_COUNTERS,   /* struct wire_id     -> COUNTERS_REPLY */
@@ -72,7 +71,7 @@ enum wire_type {
 	WIRE_KILL_ON_CLOSE,      /* end the box when this connection closes */
 	WIRE_STAT,       /* nothing -> STATUS */
 	WIRE_STOP,       /* end every program, keep the files -> DONE once all are reaped */
-	WIRE_DETACH,      /* no more output of this exec to this connection; its EXIT still comes */
+	WIRE_DETACH,      /* no more output of this exec to this connection; its EXIT is still sent */
 	WIRE_PUT_EARLY,        /* struct wire_put, tail: path NUL bytes: a file, before anything was started */
 	WIRE_LISTEN,     /* struct wire_connect      -> FD, listening on that port of 127.0.0.1 inside */
 	/* init -> client */
@@ -103,7 +102,7 @@ enum wire_type {
 	WIRE_APPEND,    /* tail: path: appends the content of that file to the current PUT; answered only by ERROR */
 	WIRE_SYNC,      /* during WATCH: sends all events until now -> EVENT..., DONE */
 	WIRE_DATA = 96, /* tail: bytes; empty: end of the file. Both ways */
-	WIRE_ENTRY,     /* struct wire_entry, tail: name or path; of a link: NUL target; or as ENTRY_FULL says */
+	WIRE_ENTRY,     /* struct wire_entry, tail: name or path; of a link: NUL target; or the tail of ENTRY_FULL */
 	WIRE_EVENT,     /* struct wire_event, tail: path below the watched folder; RENAME: path NUL path */
 	WIRE_HIT,       /* struct wire_hit, tail: path below the root; with a line: NUL some of it */
 	/* client -> file worker, continued */
@@ -250,12 +249,12 @@ struct wire_box {
 	uint32_t state;      /* enum wire_box_state */
 	uint32_t uid_base;   /* first host uid of its range */
 	int32_t init_pid;    /* in the keeper's pid namespace; for show only */
-	uint32_t make_us;    /* what the creation cost, pooled or not */
+	uint32_t make_us;    /* duration of the creation, pooled or not */
 	uint32_t warm;       /* 1: the interpreter that was asked for waits in it */
 	uint32_t frozen;     /* 1: its processes are frozen, or may be: init does not answer */
 };
 
-struct wire_counters { /* kernel evidence, read from outside the box; ~0: this host cannot tell */
+struct wire_counters { /* counters of the kernel, read from outside the box; ~0: this host does not report it */
 	struct frame head;
 	char id[WIRE_ID];
 	uint64_t mem_now, mem_peak;
@@ -273,7 +272,7 @@ enum { WIRE_ENDED_BY_DEADLINE = 2 }; /* in by_operator: the keeper, see WIRE_DEA
 
 struct wire_info {
 	struct frame head;
-	uint64_t layers; /* what a box made now would have */
+	uint64_t layers; /* the features of a box that is created now */
 	uint32_t boxes, pooled, making;
 	uint32_t pool_depth;
 	uint32_t pid;
@@ -307,7 +306,7 @@ enum {                             /* wire_start.head.flags */
        WIRE_START_PTY = 1 << 0,    /* one terminal instead of pipes; its output is stream 0 */
        WIRE_START_STDIN = 1 << 1,  /* stdin is a pipe that STDIN frames fill; otherwise /dev/null */
        WIRE_START_ROOT = 1 << 2,   /* as the image's root, with its few capabilities */
-       WIRE_START_NOTIFY = 1 << 3, /* send STARTED, unless EXIT comes before anything else */
+       WIRE_START_NOTIFY = 1 << 3, /* send STARTED, unless EXIT is the first frame */
        WIRE_START_MEMFD = 1 << 4,  /* the tail is in the one descriptor of the frame */
        WIRE_START_WARM = 1 << 6,   /* run it in the warm interpreter, if there is one */
        WIRE_START_DETACHED =

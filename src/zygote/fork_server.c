@@ -86,7 +86,7 @@ static int a_main(void *arg)
 {
 	(void)arg;
 	for (unsigned i = 0; i < now.order.ntasks; i++)
-		/* "0": ourselves, and all that we fork. */
+		/* "0": this process and all its forks. */
 		if (write(now.fds[CGROUP + i], "0", 1) != 1) {
 			err_sys(&now.err, "enter cgroup %u", i);
 			return 1;

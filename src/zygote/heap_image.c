@@ -107,8 +107,8 @@ static uintptr_t image_span(const struct pieces *of)
 	return of->n ? of->v[of->n - 1].to - of->v[0].from : 0;
 }
 
-/* Others' code is seldom run, and where it lies already it costs no memory. But what a small one has of
- * it is three mappings there, and one in the file. */
+/* Code of other libraries is seldom executed, and it costs no memory where it is mapped. But a
+ * small library takes three mappings there, and one in the image. */
 static int note_object(struct dl_phdr_info *info, size_t size, void *ctx)
 {
 	static struct pieces fixed; /* too large for a stack */
@@ -191,7 +191,7 @@ static void note_line(const char *line)
 	if (prot[0] != 'r' || prot[3] != 'p')
 		return;
 	p.prot |= (prot[1] == 'w' ? PROT_WRITE : 0) | (prot[2] == 'x' ? PROT_EXEC : 0);
-	/* What lies around code and is only read can be in its large pages then. */
+	/* Read-only data around code can be in the large pages of the image. */
 	if (is_in(&code, &p))
 		p.prot |= PROT_EXEC;
 	if (is_ours(&p, name))
@@ -421,7 +421,7 @@ static int image_holds(const struct pieces *in, uintptr_t at)
 	return 0;
 }
 
-/* The first page behind that is in any of them; 0: none. */
+/* The first page after that which is in any of them; 0: none. */
 static uintptr_t next_page(const struct pieces *told, uintptr_t behind)
 {
 	uintptr_t next = 0;

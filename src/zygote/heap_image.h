@@ -15,7 +15,8 @@ void heap_image_spare(void *from, void *to);
 /* Once, with one thread. A failure leaves everything as it was. */
 must_check int heap_image_take(struct err *e);
 enum { BAKE_LIVES = 4 };
-/* Lets some forks live as children will, and learns which pages half of them write to. Behind heap_image_take(). */
+/* Runs some trial forks that behave like children, and determines which pages at least half of
+ * them write to. Call it after heap_image_take(). */
 must_check int heap_image_learn(void (*live)(unsigned which), struct err *e);
 /* In a child: its own copies of these pages, all at once, which is cheaper than one by one. */
 void heap_image_warm(void);

@@ -15,7 +15,8 @@ enum {
 	ZYGOTE_FILTER = 4
 }; /* descriptors of a zygote: socket, compiled filter */
 enum { ZYGOTE_TASKS = 6 };
-/* Bits of `without` in test builds: the child fails and reports it; the child dies without a report. */
+/* Bits of `without` in test builds: the child fails and reports it; the child dies without a
+ * report. */
 #define ZYGOTE_FAULT_REPORTED (UINT64_C(1) << 62)
 #define ZYGOTE_FAULT_SILENT (UINT64_C(1) << 63)
 
@@ -24,7 +25,7 @@ struct zygote_fork_order { /* fds: pidfd of the box's init, the child's socket, 
 	uint64_t layers;  /* bits of enum jail_feature that the box has */
 	uint64_t without; /* test builds: rows of seal.c to leave out */
 	int32_t landlock_abi;
-	uint32_t born_in; /* 1: the fourth descriptor is the cgroup to be born in */
+	uint32_t born_in; /* 1: the fourth descriptor is the cgroup in which the child is created */
 	uint32_t ntasks;
 	uint32_t waits; /* 1: for the pool: it may prepare before it is used */
 };

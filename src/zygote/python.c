@@ -28,7 +28,7 @@ enum { RUN_FILE, RUN_DRIVER, RUN_CODE }; /* what become() says */
 
 extern const char zygote_python_text[]; /* python.py; python_text.S */
 
-static char *title, *variables; /* what /proc/self/cmdline and /proc/self/environ show */
+static char *title, *variables; /* the memory that /proc/self/cmdline and /proc/self/environ show */
 static size_t title_room, variables_room;
 static object *module; /* the dictionary of python.py */
 
@@ -37,7 +37,8 @@ static object *python_function(const char *name)
 	return py_member(module, name);
 }
 
-/* Loaded objects are placed in our memory; objects of a program use the normal allocator. */
+/* Loaded objects are placed in the memory of the image; objects of a program use the normal
+ * allocator. */
 static struct arenas usual;
 static struct heap_compact_arena newest;
 
@@ -169,7 +170,7 @@ static void live_once(unsigned which)
 	in_child();
 	if (!f || pwrite(fd, trials[which], strlen(trials[which]), 0) < 0)
 		_exit(72);
-	free(malloc(256)); /* stands for its start message */
+	free(malloc(256)); /* in place of its start message */
 	scope = main_scope();
 	if (!py.PyRun_FileExFlags(f, "<trial>", FILE_INPUT, scope, scope, 1, NULL))
 		_exit(72);
@@ -367,7 +368,7 @@ static int zygote_python_main(int argc, char **argv, char **env)
 	_exit(status);
 }
 
-/* The C library's start of a program: with our main() instead of python3's. */
+/* The C library's start of a program: calls the main() of the zygote instead of python3's. */
 int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),
 		      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
 int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),

@@ -249,7 +249,7 @@ TEST(a_volume_survives_the_death_of_keeper_and_disk_process)
 	CHECK(disks > 1 && kill(disks, SIGKILL) == 0);
 	CHECK_INT(sh(&m, "echo later >>/data/f"), 0);
 	CHECK(is_error(volume(k.fd, WIRE_VOLUME_MAKE, "x", 64 << 20), ERR_SYS,
-		       "disk process is gone"));
+		       "disk service has exited"));
 	CHECK(end_keeper(&k, SIGKILL) == 0 && next_keeper(&k) == 0);
 	CHECK(end(k.fd, &m) == 0);
 	CHECK(make_with(k.fd, "alive", "/data", 1, &none) == 0);

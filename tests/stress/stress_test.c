@@ -214,7 +214,7 @@ struct wanted {
 	char id[WIRE_ID];
 	uint32_t ref;
 	uint64_t offset;    /* read so far */
-	unsigned long next; /* the number that must come next */
+	unsigned long next; /* the next expected number */
 };
 
 static int start_counting(struct keeper_sync *k, struct wanted *w, struct err *e)

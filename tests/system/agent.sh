@@ -244,7 +244,7 @@ atoll_agent_reports_invalid_arguments() {
 	has "$err" "no model has this role"
 	printf '\377' >bytes
 	atoll agent run x --file bytes
-	has "$err" "no text"
+	has "$err" "not UTF-8 text"
 }
 interrupting_atoll_agent_ends_the_box() {
 	export_daemon

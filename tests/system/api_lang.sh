@@ -71,7 +71,7 @@ a_requested_version_is_used_or_rejected() {
 	is "$(get .stdout)" 1
 	is "$(get .step)" run
 	refused '{"language":"python@2.7","code":"print(1)"}' "python 2.7 was asked for; there is $version."
-	refused '{"language":"python@x","code":"print(1)"}' "is no version"
+	refused '{"language":"python@x","code":"print(1)"}' "is not a version"
 }
 
 several_files_and_an_entry_form_a_program() {
@@ -108,7 +108,7 @@ the_compiler_can_be_chosen() {
 	is "$(get .status)" 0 "$body"
 	runs "{\"language\":\"c\",\"compiler\":\"gcc\",\"code\":\"$code_\"}"
 	is "$(get '.errors[0].message')" "#error gcc"
-	refused '{"language":"c","compiler":"tcc","code":"x"}' "c knows no 'tcc'"
+	refused '{"language":"c","compiler":"tcc","code":"x"}' "c has no 'tcc'"
 }
 
 python_has_the_data_libraries() {

@@ -107,7 +107,7 @@ a_project_file_is_found_from_subfolders_and_may_not_set_the_host() {
 	cd p/a/b
 	atoll config get host
 	is "$status" 1
-	has "$err" "may not be set by a file that comes with the code"
+	has "$err" "may not be set by a project's file"
 }
 
 # NO_PROXY of a box has these names: its programs would look for such a server in the box.

@@ -137,7 +137,7 @@ invalid_messages_are_rejected() {
 	modern tools/call '"name":"read_file","arguments":[]' read_file
 	is "$code $(error)" "200 -32602"
 	modern tools/call '"name":"read_file","arguments":{"pth":"f"}' read_file
-	has "$(get '.result.content[0].text')" "pth: is no field"
+	has "$(get '.result.content[0].text')" "pth: is not a field"
 	is "$(get .result.isError)" true
 }
 a_wrong_key_host_or_origin_is_rejected() {

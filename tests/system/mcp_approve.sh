@@ -122,7 +122,7 @@ replacing_the_server_ends_a_call_that_waits_for_approval() {
 }
 the_approve_setting_accepts_only_tool_names() {
 	! ATOLL_MCP_APPROVE=fly "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/other" >out 2>&1 || fail "it serves"
-	grep -q "'fly' is no tool" out || fail "$(cat out)"
+	grep -q "'fly' is not a tool" out || fail "$(cat out)"
 }
 
 run_daemon_tests

@@ -111,7 +111,7 @@ static void read_works(void)
 	while (nworks < MOST && (n = getline(&line, &room, stdin)) > 0) {
 		works[nworks].artifact = json_loadb(line, (size_t)n, 0, NULL);
 		if (!works[nworks].artifact) {
-			fprintf(stderr, "line %u is no JSON\n", nworks + 1);
+			fprintf(stderr, "line %u is not JSON\n", nworks + 1);
 			exit(2);
 		}
 		nworks++;

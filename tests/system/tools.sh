@@ -51,7 +51,7 @@ an_invalid_tool_request_names_the_json_path() {
 	new_box
 	tool read_file '{"path":"x","colour":"red"}'
 	is "$code" 400
-	has "$(get .error.message)" "colour: is no field"
+	has "$(get .error.message)" "colour: is not a field"
 	tool read_file '{}'
 	has "$(get .error.message)" "path: is missing"
 	tool read_file '{"path":7}'

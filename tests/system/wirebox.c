@@ -233,11 +233,13 @@ TEST(create_with_an_invalid_start_is_rejected)
 
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
-	CHECK(is_error(ask(k.fd, &w, sizeof(w), "x", 1), ERR_INVALID, "not a program"));
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), "x", 1), ERR_INVALID,
+		       "START in the request is invalid"));
 	CHECK(is_error(ask(k.fd, &w, sizeof(w), (const char *)&info, sizeof(info)), ERR_INVALID,
 		       ""));
 	n = with_start(request, &w, WIRE_START_MEMFD, "true");
-	CHECK(is_error(ask(k.fd, request, n, NULL, 0), ERR_INVALID, "not a program"));
+	CHECK(is_error(ask(k.fd, request, n, NULL, 0), ERR_INVALID,
+		       "START in the request is invalid"));
 	/* Init checks the rest. */
 	n = with_start(request, &w, 0x8000, "true");
 	CHECK_INT(ask(k.fd, request, n, NULL, 0), WIRE_BOX);
@@ -486,7 +488,8 @@ TEST(a_memory_limit_below_the_usage_is_rejected)
 
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
-	c.limits.disk_bytes = 16ull << 20; /* kept in memory, so it bounds how low that may go */
+	c.limits.disk_bytes =
+		16ull << 20; /* kept in memory, so it is a lower bound of the memory limit */
 	CHECK(make_as(k.fd, &c, &m) == 0);
 	st.argc = 3;
 	st.tail_bytes = sizeof(tail);
@@ -520,7 +523,7 @@ TEST(limits_that_cannot_be_changed_are_rejected_with_the_reason)
 	CHECK(open_keeper(&k, 1) == 0 && make(k.fd, &m) == 0);
 	w = ask_limit(&m);
 	w.limits.disk_bytes = 1ull << 30;
-	CHECK(is_error(limit(k.fd, &w), ERR_DENIED, "disk of a living box"));
+	CHECK(is_error(limit(k.fd, &w), ERR_DENIED, "disk of a running box"));
 	w = ask_limit(&m);
 	w.limits.cpu_ms = 1000;
 	CHECK(is_error(limit(k.fd, &w), ERR_DENIED, "cpu time"));

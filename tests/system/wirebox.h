@@ -24,7 +24,7 @@ static _Alignas(8) char bytes[WIRE_MAX + 1];
 #define GOT(type) ((const struct type *)(const void *)bytes)
 static int got_fd;
 
-/* The library starts a keeper from /proc/self/exe, and that is us. */
+/* The library starts a keeper from /proc/self/exe, which is this test. */
 __attribute__((constructor)) static void set_up(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "keeper") == 0)
@@ -54,7 +54,7 @@ static inline int open_keeper(struct keeper_sync *k, int start)
 
 /* ---- frames ---- */
 
-/* The next frame's type; 0 at the end or if none comes. */
+/* The type of the next frame; 0 at the end or if none arrives. */
 static inline int receive(int fd)
 {
 	unsigned nfds = 1;
@@ -96,7 +96,7 @@ static inline struct wire_create wish(unsigned flags, uint32_t ref)
 	return w;
 }
 
-/* Closes the connection too. Returns when it is gone. */
+/* Also closes the connection. Returns when the box was destroyed. */
 static inline int end_keeper(struct keeper_sync *k, int signo)
 {
 	struct frame info = sock_head(WIRE_INFO, 7);
@@ -124,7 +124,7 @@ static inline int next_keeper(struct keeper_sync *k)
 
 /* ---- one box ---- */
 
-struct made { /* a box and our connections */
+struct made { /* a box and the connections to it */
 	int init;
 	char id[WIRE_ID];
 	struct wire_box about;
@@ -156,7 +156,7 @@ static inline int end(int keeper, struct made *m)
 	return ask(keeper, &w, sizeof(w), NULL, 0) == WIRE_DESTROYED ? 0 : -1;
 }
 
-/* Runs a script as the box's user. Its exit status, or -1; what it wrote is in `said`. */
+/* Runs a script as the box's user. Returns its exit status, or -1; its output is in `said`. */
 static char said[8192];
 
 static inline int sh(const struct made *m, const char *script)

@@ -156,7 +156,7 @@ static void path_of(const struct api_route *row, char out[PATH_BYTES])
 	}
 }
 
-/* Sends the request on a connection of its own; returns the status of the answer, -1: none came. */
+/* Sends the request on a new connection; returns the status of the answer, -1: none arrived. */
 static int ask(const struct api_route *row, const char *path, const char *key, const char *body)
 {
 	char head[PATH_BYTES * 3];
@@ -188,7 +188,7 @@ static int expected_status(const struct api_route *row, enum caller_kind kind)
 	return REACHED;
 }
 
-/* The number of routes that answer this caller otherwise than the table says. */
+/* The number of routes that answer this caller differently from the table. */
 static unsigned wrong_answers(enum caller_kind kind)
 {
 	unsigned wrong = 0;
@@ -269,7 +269,8 @@ TEST(routes_that_change_something_need_an_editor)
 	}
 }
 
-/* Keys, the audit log and what concerns other teams; a row that is added or relaxed must be changed here. */
+/* Keys, the audit log and what concerns other teams; a row that is added or relaxed must be
+ * changed here. */
 TEST(routes_that_need_an_owner_are_these)
 {
 	static const char *const known[] = {
@@ -319,7 +320,7 @@ TEST(every_route_answers_every_caller_as_its_row_says)
 
 static json_t *value_of(const struct field *f);
 
-/* Texts with a form that handlers check before they look for the box. */
+/* Parameters that handlers check before they search the box. */
 static const char *text_for(const char *field)
 {
 	return !strcmp(field, "signal") ? "TERM" : !strcmp(field, "mode") ? "644" : "a";

@@ -255,7 +255,7 @@ TEST(a_file_that_is_no_socket_is_not_replaced)
 	CHECK(fd >= 0);
 	close(fd);
 	CHECK(try_listen(at, &e) < 0);
-	CHECK(strstr(e.msg, "there is a file that is no socket"));
+	CHECK(strstr(e.msg, "there is a file that is not a socket"));
 	CHECK_INT(stat(at + 5, &st), 0);
 	unlink(at + 5);
 	CHECK(try_listen("unix:/nowhere/at/all.sock", &e) < 0);

@@ -25,7 +25,7 @@ static int takes(const char *text)
 	return rc == 0;
 }
 
-/* Is it refused, and does the complaint have these words? */
+/* Is it rejected, and does the error contain these words? */
 static int refused(const char *text, const char *words)
 {
 	if (takes(text)) {
@@ -72,16 +72,16 @@ TEST(markdown_and_prose_are_refused)
 {
 	CHECK(refused("```json\n{\"done\":true,\"result\":1}\n```", "code fence"));
 	CHECK(refused("Sure! {\"done\":true,\"result\":1}", "does not begin with '{'"));
-	CHECK(refused("{\"done\":true,\"result\":1} I hope this helps", "no JSON"));
-	CHECK(refused("{\"done\":true,\"result\":1}\n```", "no JSON"));
+	CHECK(refused("{\"done\":true,\"result\":1} I hope this helps", "not JSON"));
+	CHECK(refused("{\"done\":true,\"result\":1}\n```", "not JSON"));
 	CHECK(refused("[{\"done\":true,\"result\":1}]", "does not begin with '{'"));
 	CHECK(refused("\"done\"", "does not begin with '{'"));
 }
 
 TEST(two_json_objects_in_a_reply_are_rejected)
 {
-	CHECK(refused("{\"done\":true,\"result\":1}{\"done\":true,\"result\":2}", "no JSON"));
-	CHECK(refused("{\"done\":true,\"result\":1}\n{\"done\":true,\"result\":2}", "no JSON"));
+	CHECK(refused("{\"done\":true,\"result\":1}{\"done\":true,\"result\":2}", "not JSON"));
+	CHECK(refused("{\"done\":true,\"result\":1}\n{\"done\":true,\"result\":2}", "not JSON"));
 }
 
 TEST(a_reply_truncated_at_any_byte_is_rejected)
@@ -144,7 +144,7 @@ TEST(an_unknown_tool_is_rejected_with_the_list_of_tools)
 
 TEST(a_nul_is_rejected_as_byte_and_as_escape)
 {
-	CHECK(refused("{\"tool\":\"read_file\",\"args\":{\"path\":\"a\\u0000b\"}}", "no JSON"));
+	CHECK(refused("{\"tool\":\"read_file\",\"args\":{\"path\":\"a\\u0000b\"}}", "not JSON"));
 	CHECK(action_parse("{\"done\":true,\0\"result\":1}", 25, ALL, &a, &e) < 0);
 	CHECK(action_parse("{\"done\":true,\"result\":\"\xff\"}", 25, ALL, &a, &e) < 0);
 }
@@ -212,7 +212,7 @@ static json_t *does(const char *text)
 	return result;
 }
 
-/* Does it go well (or not), and does the text have these words? */
+/* Does it succeed (or fail) as expected, and does the text contain these words? */
 static int gives(const char *text, int ok, const char *words)
 {
 	json_t *r = does(text);
@@ -286,7 +286,7 @@ TEST(a_command_returns_its_output_and_status)
 	over();
 }
 
-/* Of the process whose number is in the file `pid`: does it run? */
+/* Does the process whose pid is in the file `pid` run? */
 static int lives(void)
 {
 	char path[100], state = 0;

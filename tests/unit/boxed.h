@@ -1,7 +1,7 @@
-/* boxed.h - an init outside any box, for the tests that speak with one.
- * argv[1] of such a test is the init executable. Each test starts it as a plain process (user uid =
- * ours) with a birth connection, a listening socket and a directory for its upper layer, then
- * speaks the wire protocol with it. Prints TAP. */
+/* boxed.h - an init outside any box, for tests of its protocol. argv[1] of such a test is the
+ * init executable. Each test starts it as a plain process (as the user of the test) with a first
+ * connection, a listening socket and a directory for its upper layer, then sends it frames.
+ * Prints TAP. */
 #pragma once
 #include "base/err.h"
 #include "base/cleanup.h"

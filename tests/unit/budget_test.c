@@ -1,5 +1,6 @@
-/* budget_test.c - work of a client that has used more than its part of the loop's time runs after that
- * of others. What is checked is the order of events: the machine's speed does not matter. */
+/* budget_test.c - work of a client that has used more than its part of the loop's time runs
+ * after that of others. The test checks the order of events, which does not depend on the speed
+ * of the machine. */
 #include "base/clock.h"
 #include "client/frame_conn.h"
 #include "http_rig.h"
@@ -166,7 +167,7 @@ static void over(struct http_req *r)
 	overs++;
 }
 
-/* The path says whose request it is, as a key would. */
+/* The path names the owner of the request, as a key does. */
 static void on_head(struct http_req *r)
 {
 	int is_greedy = strcmp(r->path, "/greedy") == 0;

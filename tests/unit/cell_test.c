@@ -163,7 +163,7 @@ TEST(lost_bytes_are_reported)
 	cell_unref(c);
 	c = cell_new();
 	cell_output(c, 0, 0, "head", 4);
-	cell_output(c, 0, 10, "tail", 4); /* what is behind a hole is not shown as if it followed */
+	cell_output(c, 0, 10, "tail", 4); /* output after a gap is not shown as if it followed */
 	over();
 	begin(0, 0, 0);
 	CHECK_STR(rest(9), "o:head end");

@@ -1,6 +1,6 @@
-/* cgroup_test.c - how a living box's limits are changed, on files that stand for the kernel's.
- * What the kernel makes of them only a real box shows (tests/system/wirebox.c), and that on the one
- * cgroup version the host has; the order of the writes is the same everywhere. */
+/* cgroup_test.c - changes of the limits of a running box, on files in place of the kernel's. The
+ * effect in the kernel is tested by tests/system/wirebox.c, for the one cgroup version of the
+ * host; the order of the writes is the same everywhere. */
 #include "jail/cgroup.h"
 #include "base/cleanup.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
-/* client_test.c - the client against our server in another process, over TCP, TLS and a unix socket,
- * and against servers that misbehave. */
+/* client_test.c - the client against the server of this repository in another process, over TCP,
+ * TLS and a unix socket, and against servers that misbehave. */
 #include "http/client.h"
 #include "http/tls.h"
 #include "wsclient.h"
@@ -514,7 +514,7 @@ static ssize_t produce_late(void *user, void *out, size_t room, struct err *err)
 
 	if (*child)
 		waitpid(*child, NULL,
-			0); /* now it is gone, and every further write is one too many */
+			0); /* now the peer has closed, and every further write fails */
 	*child = 0;
 	return produce(NULL, out, room, err);
 }
@@ -604,7 +604,7 @@ static void hear_bytes(void *user, const void *bytes, size_t n)
 
 static const struct wsclient_events hearing = { hear_text, hear_bytes };
 
-/* 1: the message came. 0: it was closed. -1. */
+/* 1: the message arrived. 0: the connection was closed. -1. */
 static int wait_message(struct wsclient *w, unsigned count)
 {
 	struct pollfd p = { .fd = wsclient_fd(w), .events = POLLIN };

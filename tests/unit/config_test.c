@@ -135,7 +135,7 @@ TEST(flags_override_environment_which_overrides_near_and_far_files)
 	CHECK(strstr(c.values[CONFIG_BOX_MEM].where, "/proj/atoll.toml:2"));
 	CHECK_INT(config_number(&c, CONFIG_BOX_CPU), 500);
 	CHECK_INT(c.nfiles, 3);
-	/* The daemon does not look at what lies around where it was started. */
+	/* The daemon does not read files from the folder in which it was started. */
 	CHECK_INT(load(0), 0);
 	CHECK_STR(config_text(&c, CONFIG_BOX_MEM), "2G");
 	config_fini(&c);
@@ -207,9 +207,9 @@ TEST(an_error_in_a_file_names_line_and_suggestion)
 		{ "[serve]\nstate = \"/a\\u0000b\"\n",
 		  "2: serve.state wants a string with an absolute path, not a string" },
 		{ "[serve]\ndomain = ['a..b']\n",
-		  "2: serve.domain: 'a..b' is no host name; write it like box.example.org or *.example.org" },
+		  "2: serve.domain: 'a..b' is not a host name; write it like box.example.org or *.example.org" },
 		{ "[serve]\norigins = ['https://a.org/x']\n",
-		  "2: serve.origins: 'https://a.org/x' is no origin; write it like https://app.example.org, "
+		  "2: serve.origins: 'https://a.org/x' is not an origin; write it like https://app.example.org, "
 		  "without a path" },
 		{ "[keeper]\npool = -1\n",
 		  "2: keeper.pool: count '-1' is negative; write it like 64" },
@@ -305,7 +305,7 @@ TEST(a_project_file_may_not_set_host_or_key)
 		put(PROJECT, lines[i]);
 		CHECK_INT(load(1), -1);
 		CHECK_INT(e.kind, ERR_DENIED);
-		CHECK(strstr(e.msg, "may not be set by a file that comes with the code"));
+		CHECK(strstr(e.msg, "may not be set by a project's file"));
 		CHECK_INT(load(0), 0);
 	}
 }

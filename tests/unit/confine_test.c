@@ -36,7 +36,7 @@ TEST_FORKED(egress_may_create_only_internet_sockets)
 	CHECK_FAILS(socketpair(AF_UNIX, SOCK_STREAM, 0, (int[2]){ 0 }), EPERM);
 }
 
-/* The kernel looks at 32 bits of the family; a filter that looked at more could be led past. */
+/* The kernel reads 32 bits of the family; a filter that reads more could be bypassed. */
 TEST_FORKED(upper_bits_of_the_socket_family_are_ignored)
 {
 	enter();

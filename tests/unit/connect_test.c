@@ -97,7 +97,7 @@ TEST(unknown_flags_and_sizes_over_the_limit_are_rejected_at_the_head)
 
 		CHECK(take(&v, rows[i].head, ENVELOPE, &why) == -1);
 		CHECK(why && strstr(why, rows[i].why));
-		CHECK_INT(v.body.room, 0); /* nothing was laid aside for it */
+		CHECK_INT(v.body.room, 0); /* no memory was allocated for it */
 		envelope_fini(&v);
 	}
 }

@@ -1,7 +1,6 @@
-/* debug_test.c - from a run that failed to what is done about it.
- *
- * The cases are programs that were really run (tests/unit/debug/LANGUAGE.toml) and what their runtimes and
- * compilers really said (said.json, written by tests/unit/debug/record). Each has its expectations. */
+/* debug_test.c - from a failed run to the proposed fix. The cases are programs that were really
+ * run (tests/unit/debug/LANGUAGE.toml) and the recorded output of their runtimes and compilers
+ * (said.json, written by tests/unit/debug/record). Each has its expectations. */
 #include "debug/debug.h"
 #include "debug/rules.h"
 #include "base/buf.h"
@@ -297,7 +296,7 @@ TEST(every_recorded_failure_has_its_expected_category)
 	printf("# %u programs\n", count);
 }
 
-/* Which rules decide something? */
+/* Prints the rules that no case uses. */
 static json_t *hit;
 
 static int note_rule(const struct toml_node *c)

@@ -102,7 +102,7 @@ TEST(unknown_driver_events_are_rejected)
 		if (rc != -1)
 			printf("# taken: %s\n", bad[i]);
 		CHECK_INT(rc, -1);
-		CHECK(strstr(e.msg, "the driver said"));
+		CHECK(strstr(e.msg, "the driver sent an invalid message"));
 		e.msg[0] = 0;
 		clear();
 	}

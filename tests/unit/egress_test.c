@@ -463,7 +463,7 @@ static void end_egress(void)
 	egress.loop = NULL;
 }
 
-/* An egress that permits the server, and a box that may reach what `hosts` says. */
+/* An egress that permits the server, and a box that may reach the hosts in `hosts`. */
 static struct egress_endpoint *begin(const char *hosts, int internal,
 				     const struct egress_limits *limits)
 {
@@ -535,7 +535,7 @@ static int take(int fd)
 	return n == 0 || (n < 0 && errno != EAGAIN);
 }
 
-/* Until `text` came, or the end of it; 5 seconds at most. */
+/* Reads until `text` arrives, or the end of file; 5 seconds at most. */
 static int receives(int fd, const char *text)
 {
 	for (int i = 0; i < 10000; i++) {

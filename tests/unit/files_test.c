@@ -265,7 +265,7 @@ static void remove_does_not_follow_links(struct box *b)
 	expect_error(w, ERR_NOT_FOUND);
 }
 
-/* depth directories, one inside the other, each with a file beside it */
+/* depth directories, one inside the other, each with a file */
 static void make_deep(const char *top, int depth)
 {
 	int i, fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -768,7 +768,7 @@ static void a_copy_deeper_than_the_limit_is_refused_and_removed(struct box *b)
 	expect(w, WIRE_DONE);
 }
 
-/* A file system of its own, in a mount namespace of our own; 0 where that is not allowed. */
+/* A new file system, in a new mount namespace; 0 where that is not permitted. */
 static int small_disk(const char *name)
 {
 	CHECK(!mkdir(in_dir(name), 0755));
@@ -782,7 +782,7 @@ static void a_copy_that_does_not_fit_leaves_nothing(struct box *b)
 	struct box inner = { .conn = -1, .listener = -1 };
 	auto_fd int w = -1;
 
-	(void)b; /* it was born outside the mount namespace */
+	(void)b; /* it was created outside the mount namespace */
 	if (!small_disk("small")) {
 		printf("# no mounts of our own: nothing to fill\n");
 		return;
@@ -843,7 +843,7 @@ static void expect_event(int w, const char *want)
 		fail("wanted '%s', got '%s'", want, got);
 }
 
-/* Skips what may come any number of times. */
+/* Skips events that may occur any number of times. */
 static void await_event(int w, const char *want)
 {
 	const char *got;
@@ -910,7 +910,7 @@ static void a_recursive_watch_follows_created_moved_and_removed_folders(struct b
 	expect_event(w, "rename/ a>n/moved");
 	run_shell(": >w2/n/moved/b/g");
 	expect_event(w, "create n/moved/b/g");
-	/* What is there when a folder arrives has come with it. */
+	/* Files that a new folder already contains are reported with it. */
 	run_shell("mkdir -p late/x/y && : >late/x/y/z && mv late w2/late");
 	expect_event(w, "create/ late");
 	expect_event(w, "create/ late/x");
@@ -967,7 +967,7 @@ static void an_overflow_of_the_inotify_queue_is_reported(struct box *b)
 		}
 	run_shell("mkdir w4/unseen");
 	await_event(w, "overflow ");
-	run_shell(": >w4/unseen/f"); /* and the folder that came meanwhile is watched */
+	run_shell(": >w4/unseen/f"); /* and the folder that was created meanwhile is watched */
 	await_event(w, "create unseen/f");
 }
 
@@ -1140,7 +1140,7 @@ static void long_lines_are_searched_completely_and_returned_in_part(struct box *
 	int n, at;
 
 	run_shell("mkdir s3");
-	/* Wherever the text lies, on the seam of two pieces too. */
+	/* The text is found at every position, also across two pieces. */
 	for (at = 131060; at < 131080; at++) {
 		char script[300];
 

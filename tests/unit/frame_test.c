@@ -73,8 +73,8 @@ TEST(a_frame_of_another_version_is_rejected)
 			  version == WIRE_VERSION ? 0 : -1);
 }
 
-/* Both ends copy these structs as bytes: a hole would carry whatever was on the stack. The
- * compiler knows the holes, and clears them when asked to. */
+/* Both ends copy these structs as bytes: padding would send bytes of the stack. The compiler can
+ * clear padding on request, which shows where it is. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_clear_padding)
 #define CAN_SEE_HOLES

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A sanitizer keeps books about memory in places that we do not know. */
+/* A sanitizer keeps data about memory in places unknown to this test. */
 #if defined(__SANITIZE_ADDRESS__)
 #define PLAIN 0
 #elif defined(__has_feature)
@@ -109,7 +109,7 @@ static int leaves_spare_out(void)
 	if (!all)
 		return 1;
 	memset(all, 'x', 3 * ARENA);
-	/* What is not a whole page stays. */
+	/* Parts of a page are not moved. */
 	heap_image_spare(all + ARENA + 1, all + 2 * ARENA + 1);
 	if (heap_image_take(&e) < 0)
 		return e.sys == EPERM ? NOT_PERMITTED : 2;
@@ -202,7 +202,7 @@ TEST(a_child_copies_only_pages_that_half_of_the_trials_wrote)
 static struct {
 	char arenas[2][ARENA];
 	size_t used;      /* of both */
-	void *gaps[8192]; /* given back, of whatever size: the sizes here are one */
+	void *gaps[8192]; /* freed objects of other sizes count, too: there is one size here */
 	unsigned ngaps;
 	struct heap_compact_arena newest;
 } pool;
@@ -239,7 +239,7 @@ static int together(void)
 	heap_compact_close(&small, &pool.newest);
 	if ((char *)take(64) < pool.arenas[1])
 		return 1;
-	/* No gap is left among those: what comes now is behind the last of them. */
+	/* No gap is left among them: new objects are after the last one. */
 	last = (uintptr_t)made[ARRAY_LEN(made) - 1];
 	for (unsigned i = 0; i < 50; i++)
 		if ((uintptr_t)malloc(40 + i * 100) < last)
@@ -256,7 +256,7 @@ static int in_the_rest(void)
 
 	if (rc)
 		return rc;
-	give(take(512)); /* behind the mark, and written to */
+	give(take(512)); /* after the mark, and written to */
 	heap_compact_leave(&small, &pool.newest, rest);
 	at = take(512);
 	of_heap = malloc(16 * 1024);

@@ -24,7 +24,7 @@ static struct http_server server;
 static struct sockaddr_in where;
 static struct err oops;
 static unsigned heads, overs, ends, eofs;
-static char got[GOT_MAX + 1]; /* what the client has received */
+static char got[GOT_MAX + 1]; /* bytes that the client has received */
 static size_t got_len;
 static int got_end; /* 1: an orderly end, -1: a reset */
 
@@ -33,7 +33,7 @@ RIG void nothing_due(struct timer *t)
 	(void)t;
 }
 
-/* One turn of the loop: whatever is ready, or 5 ms. */
+/* One turn of the loop: handles ready events, or waits 5 ms. */
 RIG void turn(void)
 {
 	struct timer t;
@@ -95,7 +95,7 @@ RIG int dial(void)
 	return fd;
 }
 
-/* What has arrived so far, as a string. */
+/* The bytes that have arrived so far, as a string. */
 RIG const char *take(int fd)
 {
 	ssize_t n = 1;

@@ -304,7 +304,7 @@ TEST(a_paused_body_uses_bounded_memory)
 		idle = n > 0 ? 0 : idle + 1;
 		turn();
 	}
-	CHECK(sent < 16 << 20); /* the kernel's buffers and 64 KiB of ours */
+	CHECK(sent < 16 << 20); /* the kernel's buffers and 64 KiB of the server */
 	CHECK(streamed <= 64 << 10);
 	vanish(fd);
 	CHECK(UNTIL(overs == 1));
@@ -470,7 +470,7 @@ TEST(an_aborted_stream_is_not_terminated)
 	CHECK(UNTIL(received(fd, "half")));
 	http_abort(kept);
 	CHECK(UNTIL(ended(fd)));
-	CHECK_INT(got_end, 1); /* a FIN: the missing last chunk says it */
+	CHECK_INT(got_end, 1); /* a FIN: the client detects the error by the missing last chunk */
 	CHECK(!received(fd, "0\r\n\r\n"));
 	CHECK_INT(overs, 1);
 	close(fd);
@@ -576,7 +576,7 @@ TEST(a_unix_peer_is_identified_by_its_uid)
 	CHECK(strncmp(kept->peer, "unix:", 5) == 0);
 	unlink(un.sun_path);
 	close(client);
-	/* Here the kernel can tell: it is gone, not only done. */
+	/* Here the kernel reports it: the peer has closed both directions. */
 	CHECK(UNTIL(overs == 1));
 	CHECK_INT(http_listen(&server, dup(0), NULL, &oops), -1);
 	end_server();
@@ -727,7 +727,7 @@ static const struct {
 	  400 },
 	{ "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: x\r\n\n",
 	  400 },
-	/* What two of could be read by two readers. */
+	/* Headers that two parsers could read differently if they occur twice. */
 	{ "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: a\r\nAuthorization: a\r\n\r\n", 400 },
 	{ "GET / HTTP/1.1\r\nHost: a\r\nX-API-Key: a\r\nX-Api-Key: b\r\n\r\n", 400 },
 	{ "GET / HTTP/1.1\r\nHost: a\r\nOrigin: a\r\nX: y\r\norigin: b\r\n\r\n", 400 },
@@ -932,7 +932,7 @@ static void occupy(int fd)
 	CHECK(UNTIL(heads == before + 1));
 }
 
-/* Until the server has closed it, whatever came before. */
+/* Reads until the server has closed the connection, ignoring earlier bytes. */
 static int is_closed(int fd)
 {
 	got_end = 0;
@@ -985,7 +985,8 @@ TEST(connections_without_a_request_are_closed_first_then_idle_ones)
 		CHECK(is_closed(silent[i]));
 		CHECK_INT(server.evicted, i + 1);
 	}
-	/* Left are kept_one, busy and two that were answered: the one answered longest ago goes. */
+	/* Left are kept_one, busy and two that were answered: the one that has been idle longest
+	 * is closed. */
 	CHECK(ask(dial()));
 	CHECK(is_closed(kept_one));
 	/* A request in progress is never given up. */
@@ -1014,7 +1015,8 @@ TEST(connections_per_address_are_limited)
 		other = dial_from(i);
 		CHECK(ask(other));
 	}
-	/* Full, and others come: the share of none of them is touched, the idle ones go. */
+	/* The limit is reached and more clients connect: no client loses its share, idle
+	 * connections are closed. */
 	for (unsigned i = 5; i < 20; i++)
 		CHECK(ask(dial_from(i)));
 	CHECK_INT(overs, heads - 3);
@@ -1155,7 +1157,7 @@ TEST(a_body_that_arrives_too_slowly_is_ended)
 	CHECK_INT(status_of(), 408);
 	CHECK(strstr(got, "too slowly"));
 	close(fd);
-	/* A stream's handler decides, and this one does not mind. */
+	/* The handler of a stream decides, and this one accepts it. */
 	fd = dial();
 	say(fd, "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 60\r\n\r\n");
 	for (unsigned i = 0; i < 60; i++) {

@@ -4,7 +4,8 @@
 #include "lang/popular_packages.h"
 #include "tap.h"
 
-/* "install pip pillow", "guess npm x", "builtin", "mistyped json", "replaced queue", "suspect requests", "none" */
+/* "install pip pillow", "guess npm x", "builtin", "mistyped json", "replaced queue", "suspect
+ * requests", "none" */
 static const char *find(const char *language, const char *name)
 {
 	static const char *const kinds[] = { "none",     "install",  "guess",  "builtin",
@@ -129,7 +130,7 @@ TEST(an_unlisted_valid_name_is_a_guess)
 	CHECK_STR(find("go", "example.com/a/b/c"), "guess go example.com/a/b");
 	CHECK_STR(find("perl", "Foo::Bar"), "guess apt libfoo-bar-perl");
 	CHECK_STR(find("r", "ZedPlot"), "guess apt r-cran-zedplot");
-	/* What says nothing about a package's name. */
+	/* Lines that have no information about the name of a package. */
 	CHECK_STR(find("c", "zebra.h"), "none");
 	CHECK_STR(find("lua", "zebra"), "none");
 	CHECK_STR(find("bash", "frobnicate"), "none");

@@ -134,7 +134,7 @@ static void the_end_of_the_last_exec_waits_for_credit(struct box *b)
 	CHECK(box_wait(b) == 0);
 }
 
-/* Unread they would be an error at our end, before what we have not read. */
+/* Unread frames would reset the connection before the test has read the rest. */
 static void frames_after_the_last_exec_are_ignored(struct box *b)
 {
 	struct wire_start st = last(1);
@@ -681,7 +681,7 @@ static void a_detached_reader_may_attach_again(struct box *b)
 	expect(b->conn, WIRE_ATTACHED);
 	send_stdin(b->conn, 1, NULL, 0);
 	h = hear(b->conn);
-	/* How far cat was when we came back is its own business. */
+	/* How far cat had read at the time of the reconnect is not defined. */
 	CHECK(h->n[0] == 9 || (h->n[0] == 5 && !strcmp(h->text[0], "while")));
 }
 
@@ -953,7 +953,7 @@ static void a_megabyte_passes_the_channel_with_window_and_credit(struct box *b)
 	CHECK(hear(b->conn)->end.bytes[2] == total);
 }
 
-/* One byte on the channel after each line: when it comes, the line has come. */
+/* One byte on the channel after each line: when it arrives, the line has arrived, too. */
 static void output_printed_before_a_channel_message_is_sent_before_it(struct box *b)
 {
 	struct wire_start st = starting(1);
@@ -1428,7 +1428,8 @@ static void an_init_maps_its_image_and_nothing_else(struct box *b)
 	snprintf(path, sizeof(path), "/proc/%d/maps", b->pid);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f)) {
-		if (strstr(line, "[vsyscall]")) /* x86_64: the kernel's own, in no table of ours */
+		if (strstr(line,
+			   "[vsyscall]")) /* x86_64: a mapping of the kernel, in no table of the test */
 			continue;
 		if (sscanf(line, "%lx-%lx %7s", &from, &to, access) != 3 || strchr(line, '['))
 			fail("mapped: %s", line);

@@ -311,7 +311,7 @@ TEST(an_error_is_reported_once)
 	hear("status", "{\"execution_state\":\"idle\"}");
 	CHECK_STR(told(), "end ");
 	CHECK_STR(field("status"), "error");
-	begin(); /* some say it in the reply alone */
+	begin(); /* some kernels report it in the reply only */
 	hear("execute_reply", bad);
 	hear("status", "{\"execution_state\":\"idle\"}");
 	CHECK_STR(told(), "error end ");
@@ -330,7 +330,7 @@ TEST(an_interrupted_cell_is_reported_without_a_reply)
 	cell_finish(&cell, 1, &said);
 	CHECK_STR(told(), "error end ");
 	CHECK_STR(field("status"), "interrupted");
-	begin(); /* it had ended well before it came */
+	begin(); /* it had succeeded before the signal arrived */
 	cell.interrupted = 1;
 	hear("execute_reply", "{\"status\":\"ok\"}");
 	hear("status", "{\"execution_state\":\"idle\"}");
@@ -628,7 +628,7 @@ TEST(events_of_random_signed_messages_are_accepted_by_the_server)
 		begin();
 		hear(types[seed / 7 % ARRAY_LEN(types)], text);
 		cell_finish(&cell, round & 1, &said);
-		if (strstr(told(), "the driver said"))
+		if (strstr(told(), "the driver sent an invalid message"))
 			printf("# %s: %s\n", e.msg, text);
 		CHECK(!said.channel.len);
 	}

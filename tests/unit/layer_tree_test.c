@@ -338,7 +338,7 @@ TEST(removing_follows_no_link)
 
 /* ---- a worker that lies ---- */
 
-struct words { /* what the worker says, whatever it is asked */
+struct words { /* the reply of the worker to any request */
 	struct buf bytes;
 	size_t len[64];
 	unsigned n;

@@ -1,5 +1,5 @@
-/* library_test.c - every task of the library: its file, and what its own examples are understood as.
- * What its programs say is tests/system/library.sh's. */
+/* library_test.c - every task of the library: its file, and the interpretation of its own
+ * examples. The output of its programs is tested by tests/system/library.sh. */
 #include "document/document.h"
 #include "plan/code.h"
 #include "document/embedded.h"
@@ -136,12 +136,12 @@ TEST(an_invalid_task_file_is_rejected_with_the_line)
 	CHECK_STR(read_of("version = '1'\n"),
 		  "x.toml:1: version: must be an integer, not a string");
 	CHECK_STR(read_of("needs = [['a', '?']]\n"), "x.toml:1: a value: has no word in it");
-	CHECK_STR(read_of("output = '('\n"), "x.toml:1: output: is no regular expression");
+	CHECK_STR(read_of("output = '('\n"), "x.toml:1: output: is not a regular expression");
 	CHECK_STR(read_of("[slots.n]\ntype = 'real'\n"), "x.toml:1: n: has no type that is known");
 	CHECK_STR(read_of("[slots.n]\ntype = 'integer'\ndefault = 'x'\n"),
 		  "x.toml:1: n: its default is of another type");
-	CHECK_STR(read_of("[code.cobol]\ntext = ''\n"), "x.toml:1: cobol: is no language");
-	CHECK_STR(read_of("version = 1\n"), "x.toml: version, says, needs and code must be there");
+	CHECK_STR(read_of("[code.cobol]\ntext = ''\n"), "x.toml:1: cobol: is not a language");
+	CHECK_STR(read_of("version = 1\n"), "x.toml: version, says, needs and code are required");
 	CHECK(strstr(read_of("version = \n"), "x:1:"));
 }
 
@@ -179,7 +179,7 @@ TEST(every_example_matches_its_own_task)
 	CHECK_INT(bad, 0);
 }
 
-/* With the example's own slots in place of what its text says. */
+/* With the example's own slots instead of those found in its text. */
 static json_t *program_of(const struct library_task *t, const struct library_example *x,
 			  const struct library_program *p, struct err *e)
 {

@@ -1,4 +1,5 @@
-/* llm_dialect_test.c - the four dialects: request bodies as they are sent, and recorded answer streams. */
+/* llm_dialect_test.c - the four dialects: request bodies as they are sent, and recorded answer
+ * streams. */
 #include "base/cleanup.h"
 #include "llm/completion.h"
 #include "llm/dialect.h"
@@ -143,7 +144,7 @@ static const struct {
 	{ "{\"messages\":[{\"role\":\"user\",\"text\":\"x\"}]}", "role or model is missing" },
 	{ "{\"role\":\"a\",\"messages\":[]}", "messages: 1 to 512" },
 	{ "{\"role\":\"a\",\"messages\":[{\"role\":\"system\",\"text\":\"x\"}]}", "messages[0]: role: it is" },
-	{ "{\"role\":\"a\",\"messages\":[{\"role\":\"user\"}]}", "messages[0]: it says nothing" },
+	{ "{\"role\":\"a\",\"messages\":[{\"role\":\"user\"}]}", "messages[0]: it is empty" },
 	{ "{\"role\":\"a\",\"messages\":[{\"role\":\"user\",\"text\":7}]}", "messages[0]: text: a text is expected" },
 	{ "{\"role\":\"a\",\"messages\":[{\"role\":\"user\",\"calls\":[]}]}", "calls are the assistant's" },
 	{ "{\"role\":\"a\",\"messages\":[{\"role\":\"user\",\"results\":[{\"id\":\"1\"}]}]}", "messages[0]: results[0]: text is missing" },

@@ -15,7 +15,7 @@ static int note(void *ctx, const char *name, const char *data, size_t len, struc
 	return 0;
 }
 
-/* In pieces of every size: what comes out is the same. */
+/* In pieces of every size: the events are the same. */
 static int same_in_all_pieces(int lines, const char *text, const char *want)
 {
 	size_t n = strlen(text);

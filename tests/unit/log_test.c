@@ -21,7 +21,7 @@ static const char *line(enum log_form form, const char *msg, const struct log_fi
 #define JSON(msg, ...) line(LOG_JSON, msg, (struct log_field[]){ __VA_ARGS__ __VA_OPT__(, ){ 0 } })
 #define PLAIN(msg, ...) line(LOG_TEXT, msg, (struct log_field[]){ __VA_ARGS__ __VA_OPT__(, ){ 0 } })
 
-/* What one field with this text looks like after a trip through JSON. */
+/* One field with this text after serialisation to JSON and parsing. */
 static const char *told(const char *text, size_t n)
 {
 	static json_t *doc;

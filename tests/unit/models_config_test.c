@@ -38,7 +38,7 @@ TEST(a_complete_models_file_is_parsed)
 	CHECK_STR(b.providers[1].host, "::1");
 	CHECK_INT(b.providers[1].port, 11434);
 	CHECK_STR(b.providers[1].base, "http://[::1]:11434");
-	CHECK(b.models[0].price.cache_write == 0.25); /* as all input, where it is not said */
+	CHECK(b.models[0].price.cache_write == 0.25); /* the default: as all input */
 	m = models_config_find(&b, NULL, "debugger", 1, &e);
 	CHECK_STR(m->id, "large");
 	m = models_config_find(&b, NULL, "debugger", 3,

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-/* What a form said: "[name|filename]content;" for each part, "$" when it has ended, "!why" if bad. */
+/* The parsed form: "[name|filename]content;" for each part, "$" at the end, "!reason" if it is
+ * invalid. */
 static void run(const char *type, const char *form, size_t n, size_t piece, struct buf *out)
 {
 	struct multipart m;

@@ -389,7 +389,7 @@ TEST(unusable_key_sets_are_rejected_with_the_reason)
 		       "\"x\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\","
 		       "\"y\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}]}"),
 		  -1);
-	CHECK(strstr(e.msg, "no point"));
+	CHECK(strstr(e.msg, "not a point"));
 	snprintf(set, sizeof(set), "{\"keys\":[%s,", ec_jwk(ec, ",\"kid\":\"a\""));
 	snprintf(set + strlen(set), sizeof(set) - strlen(set), "%s]}",
 		 ec_jwk(ec, ",\"kid\":\"a\""));

@@ -317,7 +317,7 @@ TEST(bytes_that_are_not_utf8_become_the_replacement_character)
 {
 	for (unsigned i = 0; i < lang_count(); i++) {
 		const char *out = literal(lang_at(i)->name, "\xff\xc3(\xed\xa0\x80", 6);
-		json_t *v = json_string(out); /* refuses what is no UTF-8 */
+		json_t *v = json_string(out); /* refuses what is not UTF-8 */
 
 		CHECK(v);
 		CHECK(strstr(out, "\xef\xbf\xbd") || strstr(out, "\\ufffd"));
@@ -392,7 +392,7 @@ TEST(inserted_slot_values_are_not_expanded_again)
 	json_t *plan = planned("mean and median of 1, 2"), *artifact;
 	struct err e;
 
-	/* Not what the type says: a text where numbers belong stays a text. */
+	/* The type is not enforced: a text where numbers are expected stays a text. */
 	json_object_set_new(json_object_get(plan, "slots"), "numbers",
 			    json_string("{{numbers}}\"+x"));
 	artifact = code_make(plan, &e);

@@ -67,7 +67,7 @@ TEST(a_killed_probe_leaves_no_process)
 
 	if (geteuid() != 0)
 		SKIP("needs root");
-	CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* what it leaves behind is ours then */
+	CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* the test owns the file that it leaves */
 	step = 2 * time_of_one() / KILLS + 1;
 	for (unsigned i = 0; i < KILLS; i++)
 		kill_after(i * step);

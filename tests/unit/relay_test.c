@@ -107,7 +107,7 @@ static void finish(void)
 	end_server();
 }
 
-/* What the server has been asked so far. */
+/* The requests that the server has received so far. */
 static int was_asked(const char *text)
 {
 	ssize_t n = far < 0 ? 0 : recv(far, asked + asked_len, sizeof(asked) - 1 - asked_len, 0);
@@ -417,7 +417,7 @@ TEST(a_server_that_does_not_read_stops_reading_from_the_client)
 		sent += n > 0 ? (size_t)n : 0;
 		turn();
 	}
-	CHECK(sent < 64u << 20); /* the kernel's buffers and ours */
+	CHECK(sent < 64u << 20); /* the buffers of the kernel and of the server */
 	while (asked_len + sizeof(body) < sizeof(asked) && UNTIL(was_asked("\r\n\r\n")))
 		turn();
 	CHECK(UNTIL(send(near, body, sizeof(body), MSG_NOSIGNAL | MSG_DONTWAIT) > 0));

@@ -59,7 +59,7 @@ TEST(edits_at_the_beginning_and_at_the_end_apply)
 	snprintf(line, sizeof(line),
 		 "{\"found\":0,\"rule\":\"first\",\"at\":%zu,\"cut\":0,\"new\":\"#\"}",
 		 strlen(source) + 1);
-	refused(line, "behind the end");
+	refused(line, "after the end");
 }
 
 static const char *doubted(const char *said)
@@ -104,9 +104,9 @@ TEST(an_invalid_edit_is_rejected)
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(lines); i++)
-		refused(lines[i], "no ");
+		refused(lines[i], "no");
 	refused("{\"found\":1,\"rule\":\"x\",\"at\":9223372036854775807,\"cut\":9223372036854775807,\"new\":\"#\"}",
-		"behind the end");
+		"after the end");
 	refused("{\"found\":1,\"rule\":\"x\",\"at\":0,\"cut\":3,\"new\":\"def\"}",
 		"changes nothing");
 	refused("{\"found\":1,\"rule\":\"x\",\"at\":36,\"cut\":0,\"new\":\"#\"}",
@@ -146,12 +146,12 @@ TEST(invalid_messages_are_rejected_and_other_messages_ignored)
 	auto_buf struct buf huge = { 0 };
 	struct search_msg x;
 
-	refused("", "no JSON");
-	refused("hello", "no JSON");
-	refused("[1, 2]", "no JSON");
-	refused("{\"found\":1,\"rule\":\"x\",\"at\":0,\"cu", "no JSON");
-	refused("{\"at\":1,\"at\":2}", "no JSON");
-	refused("\xff\xfe", "no JSON");
+	refused("", "not a JSON");
+	refused("hello", "not a JSON");
+	refused("[1, 2]", "not a JSON");
+	refused("{\"found\":1,\"rule\":\"x\",\"at\":0,\"cu", "not a JSON");
+	refused("{\"at\":1,\"at\":2}", "not a JSON");
+	refused("\xff\xfe", "not a JSON");
 	buf_puts(&huge, "{\"a\":\"");
 	while (huge.len < 2 * SEARCH_MSG_LINE)
 		buf_puts(&huge, "xxxxxxxxxxxxxxxx");

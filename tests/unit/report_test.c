@@ -179,7 +179,7 @@ TEST(a_check_that_fails_says_what_was_expected_and_what_was_seen)
 	detail_is(
 		"stdout_contains", "b", "a", 99,
 		"expected stdout to contain 'b', seen 'a'; only the first 1 of 99 bytes of stdout were looked at");
-	/* What was not looked at may differ. */
+	/* Fields that are not compared may differ. */
 	detail_is("stdout_equals", "a", "a", 99,
 		  "only the first 1 of 99 bytes of stdout were looked at");
 }
@@ -245,7 +245,7 @@ TEST(a_result_without_evidence_is_not_verified)
 		  "plausible");
 }
 
-/* Whatever wrote it: that the given examples and tests pass proves nothing beyond them. */
+/* For every origin: passing the given examples and tests proves nothing beyond them. */
 TEST(a_program_that_passes_its_examples_is_examples_pass)
 {
 	static const char *const artifacts[] = { "{}", "{\"provenance\":\"given\"}",

@@ -55,8 +55,8 @@ TEST_FORKED(the_soft_limit_bounds_open_files)
 	CHECK(last < 1024);
 }
 
-/* In mount and user namespaces of our own: the first to have another core_pattern, the second to be without
- * CAP_SYS_RESOURCE. Returns -1 where that is not permitted. */
+/* In new mount and user namespaces: the first to have another core_pattern, the second to be
+ * without CAP_SYS_RESOURCE. Returns -1 where that is not permitted. */
 static int with_core_pattern(const char *pattern)
 {
 	static const char at[] = "/proc/sys/kernel/core_pattern";

@@ -140,7 +140,7 @@ TEST(files_with_missing_parts_are_rejected)
 		CHECK(reply_validate_whole("main.py", bad[i], NULL, &e) < 0);
 	for (unsigned i = 0; i < ARRAY_LEN(good); i++)
 		CHECK(reply_validate_whole("main.py", good[i], NULL, &e) == 0);
-	/* What a person wrote may stay. */
+	/* Text that a person wrote may be kept. */
 	CHECK(reply_validate_whole("main.py", "# TODO: mine\nx = 2\n", "# TODO: mine\nx = 1\n",
 				   &e) == 0);
 }
@@ -164,7 +164,7 @@ TEST(a_plan_has_no_more_network_than_the_task)
 	CHECK(json_is_false(json_object_get(plan, "network")));
 	json_object_set_new(task, "language", json_string("javascript"));
 	CHECK(!reply_validate_plan(form, task, "small", &e));
-	CHECK_STR(e.msg, "language: the task wants javascript");
+	CHECK_STR(e.msg, "language: the task requires javascript");
 	json_decref(plan);
 	json_decref(form);
 	json_decref(task);

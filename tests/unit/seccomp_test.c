@@ -62,7 +62,7 @@ static struct seccomp compiled(unsigned flags)
 	return sc;
 }
 
-/* What the kernel would do with this call; ~0 for an instruction that no filter of ours has. */
+/* The result of the kernel for this call; ~0 for an instruction that no filter of Atoll has. */
 static uint32_t judge(const struct seccomp *sc, const struct seccomp_data *call)
 {
 	uint32_t acc = 0;
@@ -263,7 +263,7 @@ TEST(every_other_abi_is_killed_whatever_it_calls)
 	seccomp_fini(&sc);
 }
 
-/* The kernel reads these arguments as int, so their upper half must not matter to us either. */
+/* The kernel reads these arguments as int, so the filter must ignore their upper half, too. */
 static int upper_halves_matter(const struct seccomp *sc, const struct seccomp_data *call)
 {
 	const uint64_t uppers[] = { 1ull << 32, 1ull << 63, 0xffffffffull << 32 };
@@ -336,7 +336,7 @@ static const int protocols[] = { 0,
 				 IPPROTO_RAW,
 				 262 /* MPTCP */ };
 
-/* Is the answer to this socket() the right one? */
+/* Is the result of this socket() call the expected one? */
 static int socket_as_promised(int family, int type, int protocol, long rubbish)
 {
 	long fd = syscall(SYS_socket, family | rubbish, type | rubbish, protocol | rubbish);
@@ -460,7 +460,7 @@ TEST_FORKED(sync_returns_success_without_effect)
 {
 	CHECK(enter(0));
 	CHECK_INT(syscall(SYS_sync), 0);
-	CHECK_INT(syscall(SYS_syncfs, -1), 0); /* a real one would say EBADF */
+	CHECK_INT(syscall(SYS_syncfs, -1), 0); /* a real one would return EBADF */
 	CHECK_FAILS(fsync(-1), EBADF);
 }
 

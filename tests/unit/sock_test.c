@@ -124,7 +124,7 @@ TEST(more_descriptors_than_a_frame_may_carry_are_not_sent)
 	close_pair();
 }
 
-/* A stranger is not bound by sock_send(). */
+/* A hostile peer does not use sock_send(). */
 static int send_raw(const void *bytes, size_t len, const int *fds, unsigned nfds)
 {
 	union {

@@ -1,10 +1,11 @@
-/* splice_test.c - bodies that are spliced through a pipe: complete, in order, with back-pressure. */
+/* splice_test.c - bodies that are spliced through a pipe: complete, in order, with
+ * back-pressure. */
 #include "http_rig.h"
 
 enum { LARGE = 3 << 20 };
 
 static struct http_req *kept;
-static int ours = -1; /* our end of the pipe: to be read of a request, to be written of a reply */
+static int ours = -1; /* the test's end of the pipe: read for a request, written for a reply */
 static int full;
 static uint64_t announced;
 static char sent[LARGE], taken[LARGE + 1];
@@ -80,7 +81,7 @@ static void end(int fd)
 	end_server();
 }
 
-/* Takes what is in the pipe, at most `most` of it. 1: it has come to its end. */
+/* Reads the content of the pipe, at most `most` bytes. 1: the end was reached. */
 static int drain(size_t most)
 {
 	ssize_t n = 1;

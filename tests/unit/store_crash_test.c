@@ -140,7 +140,7 @@ TEST(writes_of_another_process_are_visible_at_once)
 
 	dir_make(dir);
 	CHECK_INT(pipe2(pipes, O_CLOEXEC), 0);
-	child = fork(); /* before we open it: SQLite's locks do not survive a fork */
+	child = fork(); /* before this process opens it: SQLite's locks do not survive a fork */
 	if (child == 0)
 		_exit(make_keys(dir, pipes[1]));
 	close(pipes[1]);
@@ -205,7 +205,8 @@ TEST(many_processes_create_the_database_at_the_same_time)
 	}
 }
 
-/* A child that opens the database of dir, runs `lock` in it, and keeps what it locked for hold_ms. */
+/* A child that opens the database of dir, runs `lock` in it, and keeps what it locked for
+ * hold_ms. */
 static pid_t lock_holder_start(const char *dir, const char *lock, unsigned hold_ms)
 {
 	int pipes[2];
@@ -311,7 +312,7 @@ TEST(an_endless_writer_is_reported_as_busy)
 
 /* The disk ---- */
 
-/* Fills the disk below s; 0: it said so properly. */
+/* Fills the disk below s; 0: the store reported it correctly. */
 static int fill(struct store *s, unsigned *n)
 {
 	for (; *n < 1000000; (*n)++)
@@ -320,7 +321,7 @@ static int fill(struct store *s, unsigned *n)
 	return -1;
 }
 
-/* In a group: the first failure is the last word, whatever the caller tries after it. */
+/* In a group: after the first failure all later calls of the group fail. */
 static void check_doom(struct store *s, unsigned n)
 {
 	struct store_box b = box_of(n);

@@ -30,7 +30,7 @@ __attribute__((unused)) static void dir_done(char (*dir)[128])
 	dir_remove(*dir);
 }
 
-/* auto_dir char dir[128]; dir_make(dir): empty, and gone with the scope. */
+/* auto_dir char dir[128]; dir_make(dir): an empty folder, removed at the end of the scope. */
 #define auto_dir __attribute__((cleanup(dir_done)))
 
 static void dir_make(char dir[128])

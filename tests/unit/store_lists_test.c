@@ -302,7 +302,7 @@ TEST(runs_are_filtered_paged_and_removed)
 	CHECK_STR(store_run_kind_name(STORE_RUN_ONCE), "run");
 }
 
-/* How SQLite would go about the statements about runs that this store has prepared, a line each. */
+/* The query plans of SQLite for the prepared statements about runs, a line each. */
 static void plans(struct store *s, struct buf *out)
 {
 	for (sqlite3_stmt *q = sqlite3_next_stmt(s->db, NULL); q; q = sqlite3_next_stmt(s->db, q)) {

@@ -209,7 +209,7 @@ static void rows_check_rest(struct store *s)
 	store_idem_fini(&idem);
 }
 
-/* Says what is not so, as CHECK does. */
+/* Prints the failed condition, as CHECK does. */
 __attribute__((unused)) static void rows_check(struct store *s)
 {
 	rows_check_people(s);

@@ -248,7 +248,7 @@ TEST(a_key_is_removed_by_id_before_name_and_only_in_its_team)
 
 	STORE(s, dir);
 	CHECK_OK(add_key(s, "default", "ci", &k));
-	CHECK_OK(add_key(s, "default", k.id, &trap)); /* its name is the other one's id */
+	CHECK_OK(add_key(s, "default", k.id, &trap)); /* its name is the id of the other box */
 	CHECK_ERR(store_key_remove(s, "blue", k.id, &err), ERR_NOT_FOUND);
 	CHECK_OK(store_key_remove(s, "default", k.id, &err));
 	CHECK_ERR(store_key_find(s, k.hash, &got, &err), ERR_NOT_FOUND);
@@ -446,7 +446,7 @@ TEST(deadlines_follow_a_clock_step_once)
 	CHECK_INT(out.ends_ns, 6 * hour);
 	CHECK_INT(out.kept_until_ns, 0);
 	store_box_fini(&out);
-	/* Time since another boot says nothing about this one. */
+	/* The time since another boot is not comparable with this one. */
 	CHECK_OK(store_clocks(s, "boot-2", hour, &by, &err));
 	CHECK_INT(by, 0);
 	CHECK_OK(store_clocks(s, "boot-2", 0, &by, &err));

@@ -17,7 +17,7 @@ static void path_of(char out[160], const char *dir, const char *name)
 	snprintf(out, 160, "%s/%s", dir, name);
 }
 
-/* A connection to the file that knows nothing of the store; SQL in, what it said out. */
+/* A plain SQLite connection to the file, without the store; SQL in, its output out. */
 static int plain(const char *dir, const char *text)
 {
 	char path[160];
@@ -256,7 +256,8 @@ TEST(a_database_of_a_newer_version_is_rejected_and_not_changed)
 	CHECK_INT(plain(dir, stamp), SQLITE_OK);
 	slurp(dir, "atoll.db", &before);
 	CHECK_ERR(store_open(&s, dir, &err), ERR_INVALID);
-	snprintf(want, sizeof(want), "made by a newer atoll: schema %d, this one knows %d",
+	snprintf(want, sizeof(want),
+		 "written by a newer version: its schema is %d, this one supports %d",
 		 schema_newest + 4, schema_newest);
 	CHECK(strstr(err.msg, want));
 	slurp(dir, "atoll.db", &after);
@@ -609,7 +610,8 @@ static char *history_text(size_t n)
 	return text;
 }
 
-/* A run, a box, an idempotency key and an audit row of one moment; the run has n bytes of request. */
+/* A run, a box, an idempotency key and an audit row of one moment; the run has n bytes of
+ * request. */
 static int history_add(struct store *s, const char *team, unsigned n, int64_t at_ns, size_t bytes)
 {
 	struct store_run r = { .started_ns = at_ns, .ended_ns = at_ns + 1 };

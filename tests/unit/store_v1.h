@@ -1,5 +1,5 @@
-/* store_v1.h - a store of version 1, with the rows of store_rows.h, as `.dump` told it.
- * Never changes: such files are out there. */
+/* store_v1.h - a store of version 1, with the rows of store_rows.h, as `.dump` printed it. Never
+ * changes: such files exist. */
 #pragma once
 
 static const char store_v1[] =

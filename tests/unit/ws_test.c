@@ -425,7 +425,7 @@ TEST(a_local_close_waits_for_the_close_of_the_peer)
 
 TEST(a_peer_that_does_not_answer_a_close_is_disconnected)
 {
-	struct http_limits limits = { .ws_ping_ms = 100 }; /* so that the sweep looks often */
+	struct http_limits limits = { .ws_ping_ms = 100 }; /* so that the sweep runs often */
 	int fd = begin_ws(&limits);
 
 	CHECK(fd >= 0);

@@ -17,7 +17,7 @@ struct wsclient {
 	struct ws_codec msg;
 	struct wsclient_events on;
 	void *user;
-	struct buf early; /* frames that came with the handshake */
+	struct buf early; /* frames that arrived with the handshake */
 	size_t early_at;
 	int at_end, failed;
 	struct err why; /* of failed */

@@ -113,7 +113,7 @@ a_pipeline_with_models_ends_with_the_expected_outcome() {
 	is "$(get .artifact.provenance)" llm:chat
 	is "$(get .usage.calls)" 3
 	curl -sS "http://127.0.0.1:$port/__aimock/journal" >journal
-	has "$(tr -d '\0' <journal | grep -o 'stands for code that is not there' | head -1)" 'stands for code'
+	has "$(tr -d '\0' <journal | grep -o 'is a placeholder for missing code' | head -1)" 'is a placeholder for missing code'
 }
 
 run_daemon_tests

@@ -53,7 +53,7 @@ test("tools are listed and called", () =>
 		assert.equal(r.structuredContent.stdout, "hello\n");
 		await assert.rejects(call(c, "no_such_tool", {}));
 		const bad = await call(c, "read_file", { pth: "x" });
-		assert.match(bad.content[0].text, /pth: is no field/);
+		assert.match(bad.content[0].text, /pth: is not a field/);
 	}));
 
 // Waits for each line: a library may drop progress that arrives together with the answer.
