@@ -82,7 +82,7 @@ test('a file of items is sent, and the list shows its progress', async (x) => {
 	await page.waitForSelector('#items')
 	const text = Array.from({ length: 150 }, (_, i) => JSON.stringify({ id: `n${i}`, command: `echo ${i}`, expected: `${i}\n` })).join('\n') + '\n'
 	await page.setInputFiles('input[type=file]', { name: 'items.jsonl', mimeType: 'application/x-ndjson', buffer: Buffer.from(text) })
-	await page.waitForSelector('.verdict.ok >> text=150 of 150 results', { timeout: 45000 })
+	await page.waitForSelector('.verdict.ok >> text=150 of 150 results', { timeout: 120000 })
 	await page.waitForSelector('.results')
 	await soon('all results are read', async () => await page.locator('.results tbody tr').count() === 100)
 	await page.click('.results ~ p >> text=Load more')

@@ -23,7 +23,7 @@ export const frontPid = () => Number(execFileSync('pgrep', ['-x', '-P', process.
 export async function newPage({ theme = 'light', width = 1280, height = 800, mobile = false } = {}) {
 	const context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, hasTouch: mobile, reducedMotion: 'reduce' })
 	const page = await context.newPage()
-	page.setDefaultTimeout(30000)
+	page.setDefaultTimeout(60000)
 	page.problems = []
 	page.on('pageerror', (e) => page.problems.push(e.message))
 	page.on('console', (m) => { if (m.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(m.text())) page.problems.push(m.text()) })

@@ -38,7 +38,7 @@ test('a box without network: a package is installed as a layer, and a copy is of
 	await page.waitForSelector('.pkg-ready >> text=tiny==1.0 is installed', SLOW)
 	await soon('the steps', async () => /Processing .*tiny-1.0.*Successfully installed tiny-1.0/s.test(await page.textContent('.pkg-log')))
 	await gone(box)
-}, 120)
+}, 300)
 
 test('a box that may reach hosts installs by itself: the steps are in the output, and the package can be removed', async (x) => {
 	const box = await newBox({}, { network: { allow: ['registry.invalid'] }, volumes: [{ name: 'mirror', path: '/data' }], env: { PIP_NO_INDEX: '1', PIP_FIND_LINKS: '/data/pip' } })
@@ -54,7 +54,7 @@ test('a box that may reach hosts installs by itself: the steps are in the output
 	await page.click('role=menuitem[name="Remove"]')
 	await soon('it is gone', async () => await line.count() === 0, SLOW.timeout)
 	await gone(box)
-}, 240)
+}, 300)
 
 test('packages of npm and gem are listed with their versions', async (x) => {
 	const box = await newBox({
@@ -100,7 +100,7 @@ test('a package or a version that does not exist: why, and the versions that exi
 	await page.keyboard.press('Enter')
 	await soon('an option is refused', async () => /option|name/.test(await page.textContent('.pkg-fault')))
 	await gone(box)
-}, 120)
+}, 300)
 
 test('what is in the home folder can be removed', async (x) => {
 	const box = await newBox({ '.local/lib/python3.11/site-packages/mine/__init__.py': '', '.local/lib/python3.11/site-packages/mine-2.0.dist-info/METADATA': 'Metadata-Version: 2.1\nName: mine\nVersion: 2.0\n', '.local/lib/python3.11/site-packages/mine-2.0.dist-info/RECORD': 'mine/__init__.py,,\nmine-2.0.dist-info/METADATA,,\nmine-2.0.dist-info/RECORD,,\nmine-2.0.dist-info/INSTALLER,,\n', '.local/lib/python3.11/site-packages/mine-2.0.dist-info/INSTALLER': 'pip\n' })
@@ -116,7 +116,7 @@ test('what is in the home folder can be removed', async (x) => {
 	await page.waitForSelector('.group .verdict', SLOW)
 	await soon('it is gone', async () => await page.locator('.pkg-list li:has-text("mine")').count() === 0)
 	await gone(box)
-}, 120)
+}, 300)
 
 for (const theme of ['light', 'dark'])
 	test(`packages are accessible: ${theme}`, async (x) => {

@@ -76,7 +76,7 @@ for (const theme of ['light', 'dark'])
 			for (const [file, name, wait] of [['analysis.ipynb', 'notebook', '.notebook .nb-cell'], ['data/values.csv', 'table', '.table-view']]) {
 				await page.goto(`${url}/b/web?file=${file}`)
 				await page.waitForSelector(wait)
-				if (name === 'notebook') { await page.click('.nb-bar >> text=Run all'); await page.waitForSelector('.outputs .figure', { timeout: 40000 }) }
+				if (name === 'notebook') { await page.click('.nb-bar >> text=Run all'); await page.waitForSelector('.outputs .figure', { timeout: 120000 }) }
 				await take(name)
 			}
 			if (width > 500) {

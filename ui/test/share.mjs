@@ -104,7 +104,7 @@ test('a link is made, opened by two people, and revoked: a viewer reads, an edit
 	has(await late.textContent('#key-problem'), 'revoked or has expired')
 	for (const p of [viewer, editor, late]) await p.context().close()
 	await gone(box)
-}, 180)
+}, 300)
 
 test('a session of a link sees its box and no other page', async (x) => {
 	const box = await newBox({ 'a.txt': 'x\n' })
@@ -119,7 +119,7 @@ test('a session of a link sees its box and no other page', async (x) => {
 	await page.waitForSelector('text=No command has these words.')
 	await page.keyboard.press('Escape')
 	await gone(box)
-}, 120)
+}, 300)
 
 for (const [theme, width] of [['light', 1280], ['dark', 1280], ['light', 390], ['dark', 390]])
 	test(`the Share dialog is accessible: ${theme}, ${width} px`, async (x) => {
@@ -131,7 +131,7 @@ for (const [theme, width] of [['light', 1280], ['dark', 1280], ['light', 390], [
 		await closeShare(page)
 		await other.context().close()
 		await gone(box)
-	}, 120)
+	}, 300)
 
 /** Two pages with the file, each typing words of its own at its own line until `until`; returns the words. */
 async function typing(page, name, line, until) {
@@ -175,7 +175,7 @@ test('two browsers edit one file at once, the network of one is cut twice: the s
 	await agree(box, a, b, words)
 	await b.context().close()
 	await gone(box)
-}, 120 + seconds)
+}, 240 + seconds)
 
 test('the server is killed while two browsers type: nothing is lost and nothing is doubled', async (x) => {
 	const box = await newBox({ 'a.txt': 'first\nsecond\n' }), a = x.page = await open(box, 'a.txt'), b = await open(box, 'a.txt')
@@ -192,7 +192,7 @@ test('the server is killed while two browsers type: nothing is lost and nothing 
 	await agree(box, a, b, words)
 	await b.context().close()
 	await gone(box)
-}, 120)
+}, 300)
 
 test('a page that was away while the others began anew adds what was typed in it, once', async (x) => {
 	const box = await newBox({ 'a.txt': 'first\nsecond\nthird\n' }), a = x.page = await open(box, 'a.txt'), b = await open(box, 'a.txt')
@@ -211,7 +211,7 @@ test('a page that was away while the others began anew adds what was typed in it
 	await agree(box, a, b, ['<a1>', '<a2>', '<b1>', 'first', 'second', 'third'])
 	await b.context().close()
 	await gone(box)
-}, 120)
+}, 300)
 
 test('a program in the box changes a file that two people edit: all changes are in it', async (x) => {
 	const box = await newBox({ 'a.txt': 'first\nsecond\nthird\n' }), a = x.page = await open(box, 'a.txt'), b = await open(box, 'a.txt')
@@ -224,7 +224,7 @@ test('a program in the box changes a file that two people edit: all changes are 
 	await agree(box, a, b, ['<a1>', '<b1>', '<box>', 'third'])
 	await b.context().close()
 	await gone(box)
-}, 120)
+}, 300)
 
 test('terminals and runs that one person starts are seen by the other', async (x) => {
 	const box = await newBox({ 'loop.py': 'import time\nprint("begun")\ntime.sleep(300)\n' }), a = x.page = await open(box, 'loop.py')
@@ -247,7 +247,7 @@ test('terminals and runs that one person starts are seen by the other', async (x
 	ok(!(await screen()).includes('typed by a viewer'), 'a viewer typed in a terminal')
 	await b.context().close()
 	await gone(box)
-}, 120)
+}, 300)
 
 test('a box ends while two people edit: the text stays on both pages', async (x) => {
 	const box = await newBox({ 'a.txt': 'first\n' }), a = x.page = await open(box, 'a.txt'), b = await open(box, 'a.txt')
@@ -260,7 +260,7 @@ test('a box ends while two people edit: the text stays on both pages', async (x)
 		is(await text(p), 'first kept\n')
 	}
 	await b.context().close()
-}, 120)
+}, 300)
 
 test('hostile frames of another client do not harm the page', async (x) => {
 	const box = await newBox({ 'a.txt': 'first\n' }), a = x.page = await open(box, 'a.txt'), b = await open(box, 'a.txt')
@@ -281,6 +281,6 @@ test('hostile frames of another client do not harm the page', async (x) => {
 	await soon('saved', async () => (await get(box, 'a.txt')) === 'first second\n')
 	await b.context().close()
 	await gone(box)
-}, 120)
+}, 300)
 
 await runAll()

@@ -1,10 +1,10 @@
 // tap.mjs - tests with names, their results as TAP for tests/run.
 const all = []
-export const test = (name, body, seconds = 60) => all.push({ name, body, seconds })
+export const test = (name, body, seconds = 240) => all.push({ name, body, seconds })
 export function is(a, b, what = '') { if (a !== b) throw new Error(`${what ? what + ': ' : ''}${JSON.stringify(a)} is not ${JSON.stringify(b)}`) }
 export function ok(x, what) { if (!x) throw new Error(what) }
 export function has(text, part) { if (!String(text).includes(part)) throw new Error(`${JSON.stringify(part)} is not in ${JSON.stringify(String(text).slice(0, 400))}`) }
-export async function soon(what, f, ms = 20000) {
+export async function soon(what, f, ms = 60000) {
 	const end = Date.now() + ms
 	for (let last; ; await new Promise((r) => setTimeout(r, 30))) {
 		try { last = await f(); if (last) return last } catch (e) { last = e }
