@@ -15,7 +15,7 @@ send() {
 bad() { jq -r 'select(.type == "result" and .verdict != "passed") | "# \(.id): \(.cause): \(.message // "") \((.stderr // "")[-200:])"' <events; }
 
 every_library_program_prints_the_output_of_its_examples() {
-	# Compilers take long: `make library` includes them.
+	# Compilers take long: `make library` compiles with optimisation, and every example.
 	if [ "${LIBRARY:-}" = all ]; then "$items"; else "$items" --quick; fi >items || fail "there are no programs"
 	# Count them: otherwise a task without examples or a language without programs would not be noticed.
 	is "$(jq -r '.id | split("/")[0]' items | sort -u | wc -l)" "$(ls "$tasks" | wc -l)"
