@@ -1,4 +1,5 @@
-/* density.h - what many boxes at once cost: memory each, and how much slower the next one is. */
+/* density.h - the cost of many boxes at the same time: memory of each, and how much slower the
+ * next one is created. */
 #pragma once
 #include "memory.h"
 #include "sample.h"

@@ -1,4 +1,4 @@
-/* memory.h - what the whole machine uses, from /proc/meminfo, in KiB. */
+/* memory.h - the memory use of the whole machine, from /proc/meminfo, in KiB. */
 #pragma once
 
 struct memory {
@@ -7,10 +7,10 @@ struct memory {
 	int settled; /* the reading had stopped changing */
 };
 
-/* Everything that is not free, less the page cache of files (it is dropped first, and what is
- * left of it belongs to the files). Tmpfs and all slab count as used. */
+/* Memory that is not free, without the page cache of files, which is dropped before the
+ * measurement. Tmpfs and all slab count as used. */
 long memory_used(const struct memory *m);
-/* The sum of what the kernel names: slab, page tables, stacks, per-cpu, anonymous, tmpfs. */
+/* The sum of the kernel's own figures: slab, page tables, stacks, per-cpu, anonymous, tmpfs. */
 long memory_parts(const struct memory *m);
 /* Drops caches and reads until the figures no longer change; if they never settle, returns the
  * lowest of all readings: other load only adds to them. */

@@ -315,7 +315,7 @@ int exec_once(struct subject *s, struct err *e)
 
 void exec_close(struct subject *s)
 {
-	struct err ignored; /* mine_stop() kills what is left */
+	struct err ignored; /* mine_stop() kills remaining processes */
 
 	(void)s;
 	if (living.init >= 0 && boxh_kill(&link_, living.about.id, NULL, &ignored) < 0)

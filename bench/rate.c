@@ -96,7 +96,7 @@ static double slice(struct subject *s, int workers, uint64_t slice_ns, struct ta
 	return rate;
 }
 
-/* The pool's share of what was served, since the sums in *since. */
+/* The share of requests that the pool served, since the sums in *since. */
 static void note_hits(struct subject *s, const struct wire_info *since)
 {
 	struct wire_info now;

@@ -3,5 +3,5 @@
 
 extern const int rate_workers[]; /* RATE_STEPS numbers of worker processes */
 
-/* So many seconds for every subject and number of workers, in slices by turns. */
+/* Measures every subject and number of workers for this many seconds, in slices that alternate. */
 void rate_measure(double seconds);

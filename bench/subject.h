@@ -15,8 +15,8 @@ struct subject {
 
 	/* Finds it, prepares it; a failure makes it "n/a" with that reason. */
 	int (*open)(struct subject *s, struct err *e);
-	/* In every worker process, 0 being the only one: prepares what two workers must not
-	 * share. */
+	/* Called in every worker process (a single one has number 0): prepares what workers must
+	 * not share. */
 	int (*join)(struct subject *s, int worker, struct err *e);
 	/* Not measured, before a sample of latency. NULL: nothing to do. */
 	int (*ready)(struct subject *s, struct err *e);
@@ -24,7 +24,7 @@ struct subject {
 	int (*once)(struct subject *s, struct err *e);
 	/* Cleans up after once(); measured separately. NULL: once() leaves nothing. */
 	int (*after)(struct subject *s, struct err *e);
-	/* Not measured: checks that the sample is what the row claims. NULL: no check needed. */
+	/* Not measured: checks that the sample is what the row describes. NULL: no check needed. */
 	int (*check)(struct subject *s, struct err *e);
 	void (*close)(struct subject *s);
 

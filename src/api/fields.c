@@ -291,7 +291,8 @@ int fields_check(const json_t *doc, const struct field *table, const char *path,
 			continue;
 		if (!f)
 			return fields_bad(e, path, key, "is not a field of this request");
-		/* null is the same as not given: clients send it for what they do not set. */
+		/* null is the same as a missing field: some clients send it for fields that they
+		 * do not set. */
 		if (!json_is_null(v) && check_value(v, f, path, e) < 0)
 			return -1;
 	}

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 struct buf {
-	char *p; /* NULL until the first byte; use buf_str() where a string is wanted */
+	char *p; /* NULL until the first byte; use buf_str() where a string is needed */
 	size_t len;
 	size_t room; /* bytes at p, the NUL included */
 };

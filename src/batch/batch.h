@@ -69,7 +69,7 @@ must_check int batch_new(struct batches *a, const char *team, const char *who,
 /* Of this team, running or ended. ERR_NOT_FOUND; EBUSY: another server has it. */
 must_check int batch_watch(struct batches *a, const char *team, const char *id, uint32_t after,
 			   struct batch_watch *w, struct err *e);
-void batch_unwatch(struct batch_watch *w); /* fine on one that watches nothing */
+void batch_unwatch(struct batch_watch *w); /* allowed on one that watches nothing */
 
 /* Items as they arrive, in pieces of any size. */
 must_check int batch_add(struct batch *b, const char *bytes, size_t n, struct err *e);
@@ -84,5 +84,5 @@ int batch_is_complete(const struct batch *b); /* and its results are complete */
 must_check int batch_read(const struct batch_watch *w, void *to, size_t n, struct err *e);
 uint64_t batch_results(const struct batch *b); /* bytes of them so far */
 json_t *batch_json(const struct batch *b);     /* state, numbers, causes */
-/* The same of a row, which may be of one that runs. */
+/* The same for a row, whose batch may be running. */
 json_t *batches_json(const struct batches *a, const struct store_batch *row);

@@ -79,7 +79,7 @@ struct batch *batches_find(const struct batches *a, const char *id);
 struct batch *batches_take_up(struct batches *a, struct store_batch *take_row, struct err *e);
 
 /* batch_run.c */
-void batches_pump(struct batches *a); /* starts what may be started */
+void batches_pump(struct batches *a); /* starts the items that may start now */
 void batch_check_over(struct batch *b);
 void batch_write_again(struct batch *b); /* results that the disk did not take */
 

@@ -617,8 +617,7 @@ static void line_gone(struct init_conn *l, const struct err *why)
 	struct batch_job *j = l->user;
 
 	(void)why;
-	if (j->is_behind) { /* the program's end is known; the command after it ended with the
-			     * box */
+	if (j->is_behind) { /* the end of the program is known; the command after it ended with the box */
 		if (!j->asking)
 			ask_figures(j, on_all_counted);
 		return;

@@ -53,7 +53,7 @@ struct batch_job {
 	/* clang-format off */
 	struct fleet *fleet;
 	struct batch_item item;
-	const char *team; /* NULL, or: what it compiles is kept for this one; borrowed */
+	const char *team; /* NULL, or the team for which compiled programs are stored; borrowed */
 	const char *warm_team; /* the team whose zygote forks its interpreter; NULL: that of
 			        * `team`; borrowed */
 	void (*done)(struct batch_job *j, const struct batch_job_end *end); /* once; then batch_job_fini() */
@@ -67,7 +67,7 @@ struct batch_job {
 	unsigned step;
 	struct buf out[2];
 	uint64_t seen[2]; /* bytes received; out has the first of them */
-	struct buf tail[2]; /* the last of the rest, where the item wants them */
+	struct buf tail[2]; /* the last of the rest, if the item requests them */
 	struct batch_job_post behind[ITEM_BEHIND];
 	unsigned nbehind; /* steps that were started; the last one may be running */
 	int is_behind;	  /* the program has ended well */
@@ -82,7 +82,7 @@ struct batch_job {
 	int overdue;
 	uint64_t asked_us, began_us;
 	uint64_t create_us;
-	struct compile_cache_key key; /* of what its compiler makes */
+	struct compile_cache_key key; /* bytes of the output of its compiler */
 	int keyed, found; /* found: it was there, and no compiler ran */
 	struct buf made; /* that, packed: on its way out, or in */
 	const char **helper; /* the command that packs */

@@ -138,7 +138,7 @@ static json_t *record_of(const struct batch_job *j, const struct batch_job_end *
 	return doc;
 }
 
-/* A row like that of any other exec. What the disk does not take is in the results all the same. */
+/* A row like that of any other exec. If the disk is full, the result is still in the results. */
 void batch_record(struct work *w, const struct batch_job_end *end)
 {
 	struct batch_job *j = &w->job;

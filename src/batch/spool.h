@@ -32,7 +32,7 @@ void spool_fini(struct spool *s); /* the files stay; fine on a zeroed one whose 
 void spool_remove(int folder, const char *id);
 
 must_check int spool_add(struct spool *s, const void *bytes, size_t n, struct err *e);
-/* All of it, or nothing that counts. */
+/* Writes all of it, or nothing that readers see. */
 must_check int spool_result(struct spool *s, const char *line, size_t n, struct spool_row row,
 			    struct err *e);
 /* The rows from `first` on, up to max; how many. */

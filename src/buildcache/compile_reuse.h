@@ -64,6 +64,6 @@ void compile_reuse_lookup(struct compile_reuse *x, struct box *b,
 			  const struct compile_reuse_spec *want);
 /* Call it after a compiler that ran because of done(0) and succeeded. said: its complete output. */
 void compile_reuse_keep(struct compile_reuse *x, const struct buf said[2]);
-/* Fails the lookups of a box that ends: fleet_conf.hooks has it. */
+/* Fails the lookups of a box that ends: called by fleet_conf.hooks. */
 extern const struct box_hooks compile_reuse_hooks;
 void compile_reuse_fini(struct compile_reuse *x); /* at any time; allowed on a zeroed one */

@@ -155,7 +155,7 @@ static int no_value(const struct command *v, const struct flag *f, struct cli_er
 	return -1;
 }
 
-/* --name, --name=value, --name value. *i moves past what was used. */
+/* --name, --name=value, --name value. *i is moved past the used words. */
 static int take_long(struct args *a, int argc, char **argv, int *i, struct cli_error *t)
 {
 	const char *name = argv[*i] + 2, *equals = strchr(name, '=');

@@ -94,7 +94,7 @@ struct endpoint {
 			  * place */
 };
 
-/* What main() passes to every command. */
+/* The arguments that main() passes to every command. */
 struct cli {
 	const struct command *const *commands; /* NULL-terminated */
 	const char *const *layers;             /* names by bit, NULL-terminated */
@@ -111,7 +111,7 @@ struct cli {
 	 * this is atolld. */
 	void (*hand_over)(const struct cli *cli) __attribute__((noreturn));
 	const char *host; /* -H, or NULL */
-	char **argv;      /* all of it, as main() got it */
+	char **argv;      /* the complete command line, as main() got it */
 	int json, quiet, verbose;
 	int color; /* stdout may have colours */
 };

@@ -9,5 +9,5 @@ must_check int below_open(int root, const char *path, int flags, mode_t mode);
 must_check int below_tidy(char *path);
 /* The folder that holds the path's last part, created if missing. *out_last: that part. */
 must_check int below_folder_of(int root, char *path, const char **out_last);
-/* A new file for writing, in place of what has that name. */
+/* A new file for writing, which replaces a file of that name. */
 must_check int below_create(int root, char *path, mode_t mode);

@@ -1,4 +1,4 @@
-/* box_path.h - BOX:PATH, and what is there. */
+/* box_path.h - BOX:PATH, and the type of that file. */
 #pragma once
 #include "cli/api_client.h"
 
@@ -14,9 +14,10 @@ void box_path_parse(struct box_path *p, const char *word);
 must_check int box_path_words(struct api_client *r, const struct args *a, struct box_path *out);
 
 enum box_path_type { BOX_PATH_NOTHING, BOX_PATH_FILE, BOX_PATH_FOLDER, BOX_PATH_OTHER };
-/* What is at this path of the box, with links followed; -1: r->status. mode may be NULL. */
+/* The type of the file at this path of the box, with links followed; -1: r->status. mode may be
+ * NULL. */
 int box_path_look(struct api_client *r, const char *box, const char *path, unsigned *mode);
-/* tar of what is in the folder, to be read from *out_fd; -1: errno. */
+/* tar of the content of the folder, to be read from *out_fd; -1: errno. */
 pid_t box_path_start_tar(const char *folder, int *out_fd);
 const char *box_path_last(const char *path,
 			  char out[256]); /* its last part; "" of "/", "." and ".." */

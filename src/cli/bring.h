@@ -15,7 +15,7 @@ struct bring {
 	uint64_t files, bytes;
 };
 
-/* Creates the folder if it is missing. path NULL: nothing is brought. */
+/* Creates the folder if it is missing. path NULL: nothing is copied out. */
 must_check int bring_open(struct bring *b, const char *path, struct err *e);
 /* Makes changes_after() collect the files to be copied out. */
 void bring_watch(struct bring *b, struct changes *c);

@@ -18,7 +18,7 @@ struct exec_follow {
 	const char *box;
 	char exec[64];    /* its id; "" until it is known */
 	char tag[32];     /* by which it is found if the answer to its start was lost */
-	uint64_t next[2]; /* the first byte of stdout and stderr that is still wanted */
+	uint64_t next[2]; /* the first byte of stdout and stderr that is still needed */
 	int out[2];       /* the descriptors for output; -1: discard it */
 	struct buf *keep[2];
 	size_t keep_max;  /* bytes of each */
@@ -28,7 +28,7 @@ struct exec_follow {
 	int attached;     /* it was running before this process attached, and may have had input */
 	int twice;        /* two Ctrl-C kill, also inside a terminal */
 	int signals;      /* are passed on */
-	int snapshot;     /* only what is there already */
+	int snapshot;     /* only output that exists already */
 	int lines;        /* the daemon's lines are printed to stdout unchanged, and nothing else */
 	int quiet;
 	json_t *record;   /* set once it has ended; the caller frees it */
@@ -40,7 +40,7 @@ struct exec_follow {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
 	int known;           /* exec is set; under lock */
-	unsigned generation; /* how often the connection was made anew; under lock */
+	unsigned generation; /* the number of reconnections; under lock */
 	/* clang-format on */
 };
 

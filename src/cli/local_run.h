@@ -27,7 +27,7 @@ struct local_run {
 	uint64_t dropped[2];
 	int twice;     /* two Ctrl-C kill, also inside a terminal */
 	int no_stdin;  /* it was the program's code */
-	int warm;    /* the next command may be what waits in the box */
+	int warm;    /* the next command may be the warm interpreter that waits in the box */
 	int last;      /* the box is for the next command only: no request follows it */
 	int files_put; /* something was copied in */
 	const struct lang *lang; /* the language whose errors the record should parse; NULL: none */

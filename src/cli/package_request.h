@@ -1,4 +1,5 @@
-/* package_request.h - asks the daemon to install packages: -p of several commands, and `atoll packages`. */
+/* package_request.h - requests the daemon to install packages: -p of several commands, and
+ * `atoll packages`. */
 #pragma once
 #include "cli/options.h"
 #include "cli/api_client.h"

@@ -40,7 +40,7 @@ static char *below_root(const struct run_inputs *in, const char *path)
 	return buf_text("%s", real + n + 1);
 }
 
-/* A plain relative path is kept; one that leads elsewhere is reduced to its last part. */
+/* A plain relative path is kept; any other path is reduced to its last part. */
 static int stays_below(const char *path)
 {
 	if (*path == '/')

@@ -258,8 +258,8 @@ static json_t *index_changes(const json_t *doc)
 	return all;
 }
 
-/* max: what a box can hold. A file with holes may be larger than that, and the program chooses
- * names and sizes. */
+/* max: the size of the box's disk. A file with holes may be larger than that, and the program
+ * chooses names and sizes. */
 static int fetch_one(struct api_client *r, const char *box, int folder, const char *path,
 		     uint64_t max, uint64_t *bytes)
 {

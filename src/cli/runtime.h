@@ -4,8 +4,8 @@
 #include "cli/cli_error.h"
 #include "lang/lang.h"
 
-/* wanted NULL: by the file's suffix and its first bytes. *out NULL: the program runs as it is.
- * Returns 0, or the exit status that belongs to t. */
+/* wanted NULL: by the file's suffix and its first bytes. *out NULL: the program runs without a
+ * template. Returns 0, or the exit status that belongs to t. */
 must_check int runtime_choose(const struct lang **out, const char *wanted, const char *file,
 			      const char *head, size_t n, struct cli_error *t);
 /* No language has this name. Returns the exit status. */

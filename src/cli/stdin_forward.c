@@ -23,7 +23,7 @@ struct pump {
 	uint64_t base, sent;
 	int ended; /* stdin has ended */
 	unsigned generation;
-	/* at a terminal: what a line may begin with */
+	/* at a terminal: characters with which a line may begin */
 	int init_conn_start, tilde;
 	uint64_t last_int_ns;
 };
@@ -60,7 +60,7 @@ static int find_place(struct pump *p)
 			p->sent = (uint64_t)bytes < p->base ? p->base : (uint64_t)bytes;
 			return open ? 0 : -1;
 		}
-		/* A daemon that has just begun does not know yet. */
+		/* A daemon that has just started does not know it yet. */
 		if (doc ? !asked : !p->r.lost && p->r.http < 500)
 			return -1;
 		poll(NULL, 0, AGAIN_MS);

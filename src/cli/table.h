@@ -7,7 +7,8 @@
 enum { TABLE_COLUMNS = 10 };
 
 struct table {
-	const char *const *names; /* NULL-terminated; one that begins with '>' is flush right */
+	const char *const
+		*names; /* NULL-terminated; a title that begins with '>' is aligned right */
 	unsigned ncolumns, ncells;
 	unsigned width[TABLE_COLUMNS];
 	struct buf cells; /* each with its NUL */

@@ -19,8 +19,8 @@ struct keeper_sync {
 /* Connects; if no keeper listens and start is set, starts a keeper that exits when idle. */
 must_check int keeper_sync_open(struct keeper_sync *k, int start, struct err *e);
 void keeper_sync_close(struct keeper_sync *k);
-/* Checks that the keeper answers and has the same protocol version. Asks once; a keeper that closes
- * the connection is not replaced. */
+/* Checks that the keeper answers and has the same protocol version. Sends one request; a keeper
+ * that closes the connection is not replaced. */
 must_check int keeper_sync_greet(struct keeper_sync *k, struct wire_info *out, struct err *e);
 must_check int keeper_sync_info(struct keeper_sync *k, struct wire_info *out, struct err *e);
 must_check int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_info *out,

@@ -56,7 +56,7 @@ static int pump_stop(struct exec_pump *s, int signo, enum stream_end end, struct
 	return boxh_signal(s->box, s->ref, signo, e);
 }
 
-/* Writes what can be written without waiting; returns how much, -1 on a failed write. */
+/* Writes as much as possible without waiting; returns how much, -1 on a failed write. */
 static ssize_t write_some(const struct output_sink *o, const char *bytes, size_t n)
 {
 	size_t done = 0;

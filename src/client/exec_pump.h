@@ -9,7 +9,7 @@
 enum {
 	STREAM_WINDOW = 256 * 1024, /* bytes per stream that a box may send before more
 				     * is granted */
-	STREAM_STOP_MS = 500,       /* time for a program to exit after it was asked to */
+	STREAM_STOP_MS = 500,       /* time for a program to exit after the request to do so */
 };
 
 enum stream_end {

@@ -1,5 +1,5 @@
 /* api.c - `atoll api`: sends one request of the API unchanged; without arguments, prints the
- * table of them. */
+ * table of routes. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
 #include "cli/table.h"

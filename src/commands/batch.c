@@ -270,7 +270,8 @@ static int send_items(struct sheet *s, const struct args *a)
 		api_client_lines_of(s->r, buf_str(&path), fd, "application/x-ndjson", take_line, s);
 	if (s->end || s->refused || s->unread)
 		return 0;
-	/* The batch has begun: after any failure the daemon continues, and so does this command. */
+	/* The batch was started: after any failure the daemon continues, and so does this
+	 * command. */
 	return s->id[0] ? batch_follow(s) : status ? status : (s->r->status = STATUS_OURS);
 }
 

@@ -56,7 +56,7 @@ static int write_one(int dir, unsigned which, const struct buf *text, struct err
 {
 	auto_fd int fd = -1;
 
-	(void)!unlinkat(dir, files[which].new_name, 0); /* of one that was interrupted */
+	(void)!unlinkat(dir, files[which].new_name, 0); /* left by an interrupted command */
 	fd = openat(dir, files[which].new_name,
 		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, files[which].mode);
 	if (fd < 0 || fchmod(fd, files[which].mode) < 0 ||
@@ -65,7 +65,7 @@ static int write_one(int dir, unsigned which, const struct buf *text, struct err
 	return 0;
 }
 
-/* All of them, or none is changed: an old key with a new certificate is worse than nothing. */
+/* Either all files are replaced or none: an old key with a new certificate would not work. */
 static int write_all(int dir, const struct ca_files *made, int force, struct err *e)
 {
 	const struct buf *texts[FILES] = {

@@ -1,5 +1,5 @@
-/* completion.c - `atoll completion`: what a shell can complete, from the tables of the commands.
- * A script does not run atoll: names and flags are in it. */
+/* completion.c - `atoll completion`: prints completion scripts for shells, from the tables of
+ * the commands. A script does not run atoll: names and flags are in it. */
 #include "base/cleanup.h"
 #include "commands/commands.h"
 

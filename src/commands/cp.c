@@ -1,4 +1,4 @@
-/* cp.c - `atoll cp`: files and folders into a box and out of it, as cp -r would. */
+/* cp.c - `atoll cp`: copies files and folders into a box and out of it, as cp -r does. */
 #include "base/cleanup.h"
 #include "cli/box_path.h"
 #include "cli/untar.h"
@@ -40,7 +40,7 @@ static char *cp_target(const char *to, int is_folder, const char *from)
 
 	buf_puts(&path, n ? to : ".");
 	box_path_last(from, last);
-	/* "dir/." is what is in it. */
+	/* "dir/." means the content of dir. */
 	if (*last && (is_folder || (n && to[n - 1] == '/')))
 		buf_printf(&path, "%s%s", path.p[path.len - 1] == '/' ? "" : "/", last);
 	return buf_steal(&path);

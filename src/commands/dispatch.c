@@ -17,7 +17,7 @@ int dispatch_fill_stdio(void)
 	return 0;
 }
 
-/* --color, then NO_COLOR, CLICOLOR_FORCE, TERM=dumb, then what stdout is. */
+/* --color, then NO_COLOR, CLICOLOR_FORCE, TERM=dumb, then whether stdout is a terminal. */
 static int wants_color(const char *when)
 {
 	const char *force = getenv("CLICOLOR_FORCE"), *none = getenv("NO_COLOR"),

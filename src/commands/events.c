@@ -1,5 +1,5 @@
-/* events.c - `atoll events`: prints what happens to boxes. A stream that breaks continues after
- * the last event. */
+/* events.c - `atoll events`: prints events of boxes. A stream that breaks is continued after the
+ * last event. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "cli/api_client.h"
@@ -66,7 +66,7 @@ static void path_of(struct buf *path, const struct args *a, const struct events_
 	}
 }
 
-/* Pages are asked for by number. */
+/* Pages are requested by number. */
 static int events_do_list(struct api_client *r, const struct args *a, struct events_watch *w)
 {
 	size_t n = 1;

@@ -1,4 +1,4 @@
-/* lang.c - `atoll lang`: what programs may be written in, and what this machine has of it. */
+/* lang.c - `atoll lang`: lists the supported languages, and which of them this machine has. */
 #include "base/cleanup.h"
 #include "cli/runtime.h"
 #include "cli/table.h"

@@ -1,4 +1,5 @@
-/* logs.c - `atoll logs`: prints the output of a program, and with -f what it still writes. */
+/* logs.c - `atoll logs`: prints the output of a program, and with -f further output as it is
+ * written. */
 #include "cli/exec_follow.h"
 #include "cli/attach_io.h"
 #include "commands/commands.h"

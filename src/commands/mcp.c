@@ -50,7 +50,7 @@ struct trip {
 	const struct gateway *g;
 	const json_t *message;
 	int out;
-	int events; /* the answer is a stream of them */
+	int events; /* the answer is a stream of messages */
 	int status;
 	char session[SESSION];
 	struct buf body;

@@ -1,4 +1,4 @@
-/* put.c - `atoll put`: writes stdin into a file of a box, all of it or nothing. */
+/* put.c - `atoll put`: writes stdin into a file of a box, completely or not at all. */
 #include "base/cleanup.h"
 #include "cli/box_path.h"
 #include "commands/commands.h"

@@ -40,7 +40,7 @@ static struct repl { /* one in a process */
 	int own_box;
 	int terminal;
 	volatile sig_atomic_t running; /* a cell is: Ctrl-C is for it */
-	volatile sig_atomic_t cleared; /* Ctrl-C at the prompt: discard what was typed */
+	volatile sig_atomic_t cleared; /* Ctrl-C at the prompt: discard the typed text */
 	uint64_t last_int_ns;
 	pthread_mutex_t lock; /* of other */
 	/* the cell */
@@ -191,7 +191,7 @@ static void put_output(const json_t *ev, int fd)
 		repl.unread = 1;
 }
 
-/* As text, if it has one; else what it would be. */
+/* As text, if it has one; else its media type. */
 static void put_result(const json_t *ev)
 {
 	json_t *data = json_object_get(ev, "data"), *text = json_object_get(data, "text/plain");
@@ -234,7 +234,7 @@ static char *read_answer(int secret)
 	return line;
 }
 
-/* Stdin that is no terminal was the cell itself: the rest of it is empty. */
+/* Stdin that is not a terminal was the cell itself: there is no further input. */
 static void give_input(const json_t *ev)
 {
 	auto_free char *line = NULL;

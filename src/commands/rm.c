@@ -35,7 +35,7 @@ static int drop_all(struct api_client *r, const struct args *a)
 		cli_error_hint(&r->error, "list", "atoll ls");
 		return r->status;
 	}
-	/* One that is not there does not save the others. */
+	/* A missing file does not prevent the removal of the others. */
 	for (unsigned i = 0; i < a->nwords; i++) {
 		int one = rm_drop(r, a->words[i]);
 

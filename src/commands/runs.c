@@ -1,4 +1,4 @@
-/* runs.c - `atoll runs`: what was run, and the record of one. */
+/* runs.c - `atoll runs`: lists runs, or prints the record of one. */
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/api_client.h"

@@ -1,4 +1,5 @@
-/* stats.c - `atoll stats`: what a box uses, now or every second, or what it has used. */
+/* stats.c - `atoll stats`: prints the resource usage of a box, now, every second, or its
+ * history. */
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/api_client.h"

@@ -1,4 +1,4 @@
-/* top.c - `atoll top`: shows what all boxes use, updated every second. */
+/* top.c - `atoll top`: shows the resource usage of all boxes, updated every second. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "base/units.h"

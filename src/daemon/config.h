@@ -20,7 +20,7 @@ enum config_type {
 	CONFIG_COUNT,
 	CONFIG_CPUS, /* thousandths */
 	CONFIG_BOOL,
-	CONFIG_CHOICE, /* one of the row's words; its number is the place in them */
+	CONFIG_CHOICE, /* one of the row's words; its number is the position in them */
 	CONFIG_LIST,   /* texts */
 	CONFIG_SECRET, /* a text that is never shown */
 };
@@ -177,6 +177,6 @@ const char *const *config_list(const struct config *c, enum config_key key);
 const char *config_shown(const struct config *c, enum config_key key, char out[CONFIG_SHOWN]);
 
 int config_find(const char *name);            /* the key, or -1 */
-const char *config_nearest(const char *name); /* a name that was meant, or NULL */
+const char *config_nearest(const char *name); /* the most similar name, or NULL */
 /* The settings among the flags of a command that begins with config_flags. */
 unsigned config_from_args(const struct args *a, struct config_given *out, unsigned room);

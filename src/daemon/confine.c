@@ -42,8 +42,8 @@ const struct confine_step confine_steps[] = {
 };
 const unsigned confine_nsteps = ARRAY_LEN(confine_steps);
 
-/* Egress connects to boxes and to the internet, and trusts neither. It has read what it needs of
- * this machine (resolv.conf, hosts) before. */
+/* Egress connects to boxes and to the internet, and trusts neither. It has read the files that
+ * it needs (resolv.conf, hosts) before. */
 const struct confine_step confine_egress_steps[] = {
 	{ "read write readv writev close", "bytes" },
 	{ "socket connect accept4 recvmsg sendmsg recvfrom sendto shutdown getsockopt setsockopt "
@@ -62,7 +62,7 @@ const struct confine_step confine_egress_steps[] = {
 const unsigned confine_negress_steps = ARRAY_LEN(confine_egress_steps);
 
 /* The llm process has keys and connects to the internet. It resolves names itself, on the loop:
- * no thread, no file. What libcurl and OpenSSL load was loaded before. */
+ * no thread, no file. Libraries for libcurl and OpenSSL were loaded before. */
 const struct confine_step confine_llm_steps[] = {
 	{ "read write readv writev close lseek fstat newfstatat", "bytes; fstat: of what is open" },
 	{ "socket connect recvmsg sendmsg recvfrom sendto shutdown getsockopt setsockopt getsockname "

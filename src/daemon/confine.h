@@ -13,7 +13,7 @@ must_check int confine_enter(uid_t uid, gid_t gid, const char *folder, struct er
 /* The same for egress: no file at all, and internet sockets only. */
 must_check int confine_enter_egress(uid_t uid, gid_t gid, struct err *e);
 
-/* For the process that calls models: the same as egress, and what TLS needs. */
+/* For the llm process: the same as egress, plus the calls that TLS needs. */
 must_check int confine_enter_llm(uid_t uid, gid_t gid, struct err *e);
 
 /* Overwrites the strings of the environment, then clears it: a forked process has its parent's,

@@ -404,7 +404,7 @@ static void doctor_examine(struct patient *p)
 	keeper_sync_close(&k);
 }
 
-/* Adds a row per check; prints them if the caller wants text. Returns 1 if a check failed. */
+/* Adds a row per check; prints them if the caller requests text. Returns 1 if a check failed. */
 static int doctor_check(json_t *rows, const struct cli *cli)
 {
 	struct patient p = { 0 };

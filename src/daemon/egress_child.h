@@ -9,7 +9,7 @@
 
 enum { EGRESS_CHILD_RULES = 256 };
 
-/* What the operator permits: egress.allow, egress.allow_internal, and the package sources. */
+/* The permissions of the operator: egress.allow, egress.allow_internal, and the package sources. */
 struct egress_child_rules {
 	struct allow_rule v[EGRESS_CHILD_RULES];
 	unsigned n;

@@ -145,7 +145,7 @@ void llm_child_apply(struct llm_child *o, const struct config *c)
 	if (strcmp(path, o->path) == 0 && memcmp(v.digest, o->digest, sizeof(v.digest)) == 0 &&
 	    (o->child.pid || !path[0]))
 		return;
-	child_stop(&o->child); /* it answers what it was asked */
+	child_stop(&o->child); /* it finishes its current requests */
 	snprintf(o->path, sizeof(o->path), "%s", path);
 	memcpy(o->digest, v.digest, sizeof(o->digest));
 	o->child.tried_ns = 0;

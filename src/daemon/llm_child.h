@@ -14,7 +14,7 @@ enum { LLM_CHILD_DIGEST = 32 };
 struct llm_child {
 	struct child child;
 	char path[512];
-	uint8_t digest[LLM_CHILD_DIGEST]; /* of what it was started with */
+	uint8_t digest[LLM_CHILD_DIGEST]; /* of the settings with which it was started */
 	int root;                         /* it changes its uid */
 };
 

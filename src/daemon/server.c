@@ -514,7 +514,7 @@ static int read_whole(const char *path, struct buf *out, size_t most, struct err
 		       : err_set(e, ERR_LIMIT, "%.200s has more than %zu bytes", path, most);
 }
 
-/* NULL: tokens are not wanted. */
+/* NULL: tokens are not configured. */
 static int open_oidc(const struct config *c, struct oidc **out, struct err *e)
 {
 	const char *path = config_text(c, CONFIG_OIDC_JWKS);

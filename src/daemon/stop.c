@@ -133,7 +133,7 @@ static int stop_run(const struct cli *cli, int all, struct stop_result *r, char 
 	if (local_daemon_find(cli, "stop", run, e) < 0 || (all && stop_boxes(1, r, e) < 0) ||
 	    stop_daemon(run, r, e) < 0)
 		return -1;
-	/* Again, for what was created while the daemon still served. */
+	/* Again, for boxes that were created while the daemon still served. */
 	if (stop_boxes(all, r, e) < 0)
 		return -1;
 	return all ? stop_keeper(r, e) : 0;

@@ -51,9 +51,9 @@ struct server_process {
 	pid_t pid;
 	int link;          /* -1: it is ending */
 	int told;          /* to drain */
-	int wants_keeper;  /* asked for one, and has none yet */
-	int wants_way;     /* asked for egress, and has none yet */
-	int wants_model;   /* asked for a line to models, and has none yet */
+	int wants_keeper;  /* requested a keeper, and has none yet */
+	int wants_way;     /* requested a connection to egress, and has none yet */
+	int wants_model;   /* requested a connection to the llm process, and has none yet */
 	uint64_t tried_ns; /* time of the last attempt */
 };
 
@@ -557,7 +557,7 @@ static int hand_keepers(struct supervisor *w)
 	return waiting;
 }
 
-/* Keeps egress running as long as a server may need it, and connects the servers that asked for
+/* Keeps egress running as long as a server may need it, and connects the servers that requested
  * it. */
 static int hand_ways(struct supervisor *w)
 {

@@ -3,7 +3,7 @@
 #pragma once
 #include "debug/fix.h"
 
-const json_t *facts_phase(const json_t *result); /* the one that failed; NULL: there is none */
+const json_t *facts_phase(const json_t *result); /* the failed check; NULL: there is none */
 int facts_went_well(const json_t *phase); /* it exited with 0: its output is no error message */
 /* Set category, name, why and evidence, or leave them. They return the names of fixes to try, or
  * NULL. */

@@ -29,7 +29,8 @@ const struct toml_node *import_table(const struct lang *l)
 
 /* ---- names ---- */
 
-/* Where names have parts, from the most to the fewest: "google.cloud.storage", "google.cloud", ... */
+/* Where names have parts, from the most to the fewest: "google.cloud.storage", "google.cloud",
+ * ... */
 static int imports_shorten(char *name, const char *separator)
 {
 	char *last = NULL;
@@ -63,7 +64,7 @@ static int is_known(const struct toml_node *t, enum package_manager m, const cha
 	return image_has(toml_get(t, "known"), name) || is_common(m, name);
 }
 
-/* Of two letters anything is one letter away. */
+/* Every name of two letters is one letter away from many others. */
 static const char *imports_mistyped(const struct toml_node *t, const char *name)
 {
 	const struct toml_node *builtin = toml_get(t, "builtin");
@@ -172,7 +173,8 @@ static void imports_guess(const struct toml_node *t, const char *top, struct imp
 		out->kind = IMPORT_GUESSED;
 }
 
-/* The part of a name that is a package: "a" of "a/b", "@a/b" of "@a/b/c", three of a host's path. */
+/* The part of a name that is a package: "a" of "a/b", "@a/b" of "@a/b/c", three of a host's
+ * path. */
 static void top_of(const struct toml_node *t, const char *name, char out[PACKAGE_TEXT + 1])
 {
 	const char *separator = image_text(t, "separator");

@@ -21,9 +21,9 @@ enum import_kind {
 	IMPORT_KNOWN,    /* package, of manager */
 	IMPORT_GUESSED,  /* the same, guessed from the import name */
 	IMPORT_BUILTIN,  /* part of the language: never installed */
-	IMPORT_MISTYPED, /* meant is a module of the language */
-	IMPORT_REPLACED, /* meant is its current name */
-	IMPORT_SUSPECT,  /* meant is a popular package, one letter away: never installed */
+	IMPORT_MISTYPED, /* `meant` is a module of the language */
+	IMPORT_REPLACED, /* `meant` is its current name */
+	IMPORT_SUSPECT,  /* `meant` is a popular package, one letter away: never installed */
 };
 
 struct import {

@@ -148,7 +148,7 @@ struct ask {
 	void (*run)(struct call *c, json_t *ask);
 };
 
-/* The first envelope contains the whole request; what follows it is ignored. */
+/* The first envelope contains the whole request; further bytes are ignored. */
 static int open_envelope(struct envelope *v, const struct buf *body, const char **why)
 {
 	const char *at = buf_str(body);

@@ -37,7 +37,7 @@ int connect_speaks(struct call *c, int stream);
 void connect_reply(struct call *c, json_t *take_doc);
 /* One answer to a stream of questions, and its end. */
 void connect_stream_reply(struct call *c, const char *json);
-/* Sends an error instead of the answer, or of a stream that has not begun: 200 and an end
+/* Sends an error instead of the answer, or in a stream that has not started: 200 and an end
  * envelope. */
 void connect_fail(struct call *c, enum connect_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -31,7 +31,7 @@ struct e2b_box {
 	char token[E2B_TOKEN + 1];   /* of envd; "": it needs none */
 	char traffic[E2B_TOKEN + 1]; /* of all other ports; "": they need none */
 	int public_ports;            /* only the interpreter's port needs the traffic token */
-	char template[64];           /* as it was asked for: "base" */
+	char template[64];           /* as in the request: "base" */
 	char mask[256]; /* Host header for its ports, with "${PORT}" in it; "": unchanged */
 	int auto_pause, pause_memory, auto_resume;
 };
@@ -40,9 +40,9 @@ int e2b_box_token(const struct box *b,
 		  char out[E2B_TOKEN + 1]); /* its token alone, soon; 0: it has none */
 /* As the row of the box stores it; the caller frees it. */
 char *e2b_box_text(const struct e2b_box *x);
-/* The same, added to what the surfaces have already stored; NULL: nothing yet. */
+/* The same, added to the data that the surfaces have already stored; NULL: nothing yet. */
 char *e2b_box_text_on(const char *surface, const struct e2b_box *x);
-/* One thing more, by name: what only its owner reads. */
+/* Stores one more value by name, which only its owner reads. */
 char *e2b_box_text_with(const char *surface, const char *name, json_t *take_value);
 json_t *e2b_box_more(const struct box *b, const char *name); /* the caller's; NULL: not there */
 int e2b_same(const char *a, const char *b); /* in constant time; "" is never the same */

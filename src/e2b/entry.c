@@ -177,7 +177,7 @@ static void add_details(json_t *doc, const struct wire_entry *e, const struct en
 	json_object_set_new(doc, "owner", json_text(p->owner));
 	json_object_set_new(doc, "group", json_text(p->group));
 	json_object_set_new(doc, "modifiedTime", entry_when(e->mtime_ns));
-	if (link) /* one that leads nowhere leads to itself */
+	if (link) /* a link without a target is shown as its own target */
 		json_object_set_new(doc, "symlinkTarget", json_text(*p->real ? p->real : path));
 	if (json_object_size(metadata))
 		json_object_set(doc, "metadata", metadata);

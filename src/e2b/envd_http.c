@@ -1,4 +1,4 @@
-/* envd_http.c - envd's small REST routes: what the box uses, its variables; and CORS. */
+/* envd_http.c - envd's small REST routes: resource usage of the box, its variables; and CORS. */
 #include "v1box/usage_sampler.h"
 #include "base/cleanup.h"
 #include "e2b/envd.h"

@@ -1,5 +1,5 @@
-/* envelope.h - the Connect protocol's envelope: a byte of flags, four of length, and that much JSON.
- * Owns: the one that is being read, bounded. */
+/* envelope.h - the Connect protocol's envelope: a byte of flags, four bytes of length, then the
+ * JSON. Owns: the envelope that is being read, of limited size. */
 #pragma once
 #include "base/buf.h"
 #include <stdint.h>

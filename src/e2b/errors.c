@@ -26,7 +26,7 @@ void e2b_error(struct call *c, int status, const char *fmt, ...)
 	errors_answer(c, status, text);
 }
 
-/* Their clients show one line: what, and the value seen. */
+/* E2B's clients show one line: the error, with the value seen. */
 void e2b_format_error(struct call *c, int status, const char *code, const char *message,
 		      const char *why, const char *hint)
 {

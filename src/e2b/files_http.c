@@ -46,7 +46,7 @@ struct files_upload {
 	struct file_request file_req; /* its path: of the file that is being written */
 	const char *path;             /* ?path=, resolved; NULL: each part has its own */
 	int root, parts;
-	struct buf meta;  /* attributes, as META wants them */
+	struct buf meta;  /* attributes, in the format of META */
 	struct buf names; /* paths written so far, each with its NUL */
 	json_t *written;  /* the answer */
 	unsigned n;

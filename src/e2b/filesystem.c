@@ -18,7 +18,7 @@ struct filesystem_deed {
 	uint8_t type; /* 0: only look */
 	uint16_t flags;
 	struct wire_put put;   /* MKDIR */
-	const char *from, *at; /* MOVE has both; what is shown is at `at`, or nothing */
+	const char *from, *at; /* MOVE has both; the entry at `at` is returned, or nothing */
 	int there;             /* MKDIR found something */
 };
 

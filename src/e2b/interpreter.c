@@ -287,7 +287,7 @@ static int interpreter_admit(struct call *c)
 	return 0;
 }
 
-/* Plain text: what is shown is the body. */
+/* Plain text: the output is the body. */
 static void interpreter_say(struct call *c, int status, const char *code, const char *message,
 			    const char *why, const char *hint)
 {

@@ -23,7 +23,7 @@ struct follow {
 	struct exec_reader reader;
 	int tapped;
 	int pid, pty;
-	struct timer until; /* of Connect: how long its client wants to listen */
+	struct timer until; /* of Connect: the timeout of the client */
 	const char *cmd, *cwd;
 };
 
@@ -46,7 +46,7 @@ static void process_drained(struct http_req *r)
 		exec_reader_stop(&f->reader, 0);
 }
 
-/* Their clients never stop asking before they stop listening. */
+/* E2B's clients never close their request before they stop reading. */
 static void hung_up(struct http_req *r)
 {
 	http_abort(r);

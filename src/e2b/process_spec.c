@@ -60,7 +60,7 @@ static int read_env(struct process_spec *p, const json_t *config, struct err *e)
 	return box_check_env(env, e);
 }
 
-/* "~" and what is relative begin in the home. */
+/* "~" and relative paths start in the home folder. */
 static int read_cwd(struct process_spec *p, const json_t *config, struct err *e)
 {
 	const json_t *cwd = json_object_get(config, "cwd");

@@ -204,7 +204,7 @@ static void on_drain(struct http_req *r)
 		relay_drain(proxy_of(r)->relay);
 }
 
-/* A client that disconnects no longer wants the answer; the server in the box must notice. */
+/* A client that disconnects no longer needs the answer; the server in the box must notice. */
 static void on_eof(struct http_req *r)
 {
 	http_abort(r);

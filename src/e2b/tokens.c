@@ -1,4 +1,4 @@
-/* tokens.c - what the surface stores with a box, and the comparison of secrets. */
+/* tokens.c - the data that the surface stores with a box, and the comparison of secrets. */
 #include "base/cleanup.h"
 #include "e2b/e2b.h"
 

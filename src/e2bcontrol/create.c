@@ -60,7 +60,7 @@ struct create_making {
 	struct e2b_box box;
 	struct network network;
 	json_t *mounts, *env;
-	char *surface, *metadata, *hosts, *volumes; /* of the row that is asked for */
+	char *surface, *metadata, *hosts, *volumes; /* of the requested row */
 	char snapshot[ID_LEN + 1];                  /* it begins with these files; "": none */
 };
 

@@ -4,5 +4,5 @@
 #include "e2b/e2b.h"
 
 extern const struct field create_fields[];
-void create_v1(struct call *c); /* a token only when it is asked for, 15 s */
+void create_v1(struct call *c); /* a token is returned only on request, 15 s */
 void create_v2(struct call *c); /* a token always, 300 s */

@@ -176,7 +176,7 @@ static void add_line(struct call *c, const struct logs_asked *q, const struct st
 		json_decref(l.fields);
 }
 
-/* Reads one page of events; a client that wants more continues from where it ended. */
+/* Reads one page of events; a client that needs more continues after it. */
 static json_t *logs_lines(struct call *c, const struct logs_asked *q, struct store_event_filter *f)
 {
 	struct store_events rows = { 0 };
@@ -327,7 +327,7 @@ static int is_wanted(const struct store_event *ev, const char *types)
 
 static void send_events(struct call *c, const char *box)
 {
-	enum { PAGES = 20 }; /* the search stops after so many */
+	enum { PAGES = 20 }; /* the search stops after this many */
 	struct store_event_filter f = { .team = c->who.team, .box = box, .limit = STORE_PAGE_MAX };
 	int64_t skip = call_query_int(c, "offset", 0), limit = call_query_int(c, "limit", EVENTS);
 	const char *types = call_query(c, "types");

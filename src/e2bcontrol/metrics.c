@@ -98,7 +98,9 @@ static void metrics_add(struct series *s, const struct point *p)
 
 	if (p->at_ns <= s->last.at_ns)
 		return;
-	doc = point_json(s, p); /* also of one that is not wanted: the next is counted from it */
+	doc = point_json(
+		s,
+		p); /* also for a box that is not in the answer: the next value is computed from it */
 	if (at_s >= s->from_s && at_s <= s->to_s)
 		json_array_append_new(s->out, doc);
 	else
@@ -164,7 +166,7 @@ void metrics_one(struct call *c)
 
 	if (!b)
 		return;
-	if (sandboxes_paused(b)) { /* nothing is asked of one that sleeps */
+	if (sandboxes_paused(b)) { /* a paused box is not measured */
 		metrics_send(c, b, NULL);
 		return;
 	}

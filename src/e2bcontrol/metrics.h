@@ -1,4 +1,5 @@
-/* metrics.h - what sandboxes use, from the gauges that /v1 has: GET .../metrics of one, and of many. */
+/* metrics.h - resource usage of sandboxes, from the gauges of /v1: GET .../metrics of one, and
+ * of many. */
 #pragma once
 #include "api/fields.h"
 #include "e2b/e2b.h"

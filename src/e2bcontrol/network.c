@@ -122,7 +122,7 @@ static int network_holds(const struct target *range, const char *host)
 	return !rest || (addr[whole] ^ range->addr[whole]) >> (8 - rest) == 0;
 }
 
-/* The part of the operator's rule that an entry asks for; E2B's entries are for all ports. 0:
+/* The part of the operator's rule that an entry requests; E2B's entries are for all ports. 0:
  * none. */
 static int network_meet(const struct target *x, const struct allow_rule *permitted,
 			struct allow_rule *out)

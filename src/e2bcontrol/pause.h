@@ -9,5 +9,5 @@ void pausing_pause(struct call *c); /* POST /sandboxes/{box}/pause */
 
 /* Paused as E2B defines it: with its memory, or with its files alone. */
 int pausing_is_paused(const struct box *b);
-/* For create: what happens when the timeout has expired. */
+/* For create: the action when the timeout has expired. */
 void pausing_want(struct store_box *row, const struct e2b_box *x);

@@ -161,7 +161,7 @@ static int read_filter(struct call *c, struct filter *f, struct err *e)
 		return -1;
 	if (since && time_param_parse(since, fleet_now_ns(), &f->since_ns, e) < 0)
 		return err_in(e, "startedAfter");
-	if (template && *template) /* nothing is from one that is not known */
+	if (template && *template) /* a filter for an unknown template matches nothing */
 		f->template = templates_known(template) ? templates_known(template) : template;
 	return 0;
 }

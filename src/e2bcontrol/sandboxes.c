@@ -257,7 +257,7 @@ static void sandboxes_awake(struct box_wait *w, struct box *b, const struct err 
 		call_json(c, 201, sandbox_json_created(c, b));
 }
 
-/* Its time begins again, with what is asked for now. */
+/* Its lifetime starts again, with the requested timeout. */
 static void sandboxes_wake(struct call *c, struct box *b, int64_t otherwise_s)
 {
 	uint64_t before = b->row.lifetime_ms, ms;
@@ -329,7 +329,7 @@ static void sandboxes_ended(struct box_wait *w, struct box *b, const struct err 
 	call_empty(c, 204);
 }
 
-/* Writes in one transaction: that the box ends, how its programs ended, which key asked for it. */
+/* Writes in one transaction: that the box ends, how its programs ended, which key requested it. */
 static void write_end(struct call *c, struct box *b)
 {
 	struct store *s = c->api->store;

@@ -162,7 +162,7 @@ struct forking {
 	struct e2b_box surface;
 	char snapshot[ID_LEN + 1];
 	unsigned count, begun, over;
-	int beginning; /* one that ends at once is answered after the loop that begins it */
+	int beginning; /* a snapshot that ends at once is answered after the loop that starts it */
 	struct fork *v;
 };
 

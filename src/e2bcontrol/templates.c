@@ -12,7 +12,7 @@
 
 #define DEFAULT_TAG "default"
 
-/* Sandboxes made of them, by this server. */
+/* Number of sandboxes that this server made of each. */
 static struct spawns {
 	uint64_t count;
 	int64_t last_ns;

@@ -6,7 +6,7 @@
 const char *templates_known(const char *reference);
 const char *templates_of(const struct e2b_box *x); /* of a box: never NULL */
 
-void templates_spawned(const char *id); /* another sandbox has been made of it */
+void templates_spawned(const char *id); /* another sandbox was created from it */
 
 void templates_list(struct call *c);
 void templates_show(struct call *c);

@@ -320,7 +320,7 @@ static int64_t volume_number(struct call *c, enum volume_action action, const ch
 	return action == PATCH ? call_int(c, name, otherwise) : call_query_int(c, name, otherwise);
 }
 
-/* Which owner and mode the request wants, and which of them PUT or MKDIR does not set by itself. */
+/* The owner and the mode of the request, and which of them PUT or MKDIR does not set by itself. */
 static void volume_files_want_owner(struct volume_files *x, struct call *c, uint32_t mode)
 {
 	int patch = x->action == PATCH;

@@ -1,4 +1,5 @@
-/* volume_files.h - /volumecontent/{volume}: files and folders in a volume, through a box that has it. */
+/* volume_files.h - /volumecontent/{volume}: files and folders in a volume, through a box that
+ * mounts it. */
 #pragma once
 #include "api/fields.h"
 #include "e2b/e2b.h"

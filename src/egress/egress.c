@@ -388,7 +388,8 @@ static int tell_held(struct egress_link *l)
 	struct timeval patience = { .tv_sec = HELD_SECONDS };
 	struct err e;
 
-	/* Waits for a new server to read the list: it has asked for it, and does nothing else. */
+	/* Waits for a new server to read the list: it has requested it, and sends nothing else
+	 * before that. */
 	setsockopt(l->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 
 	for (const struct egress_endpoint *w = l->egress->ways; w; w = w->next) {

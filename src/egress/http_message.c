@@ -67,7 +67,7 @@ static int saw_value(llhttp_t *p, const char *at, size_t n)
 		m->spans[m->nheaders * 2 - 1] = at + n;
 		return 0;
 	}
-	if (n == 0) /* llhttp is at the next line by now; what is cut must be in this one */
+	if (n == 0) /* llhttp has advanced to the next line; only this one may be cut */
 		at = m->spans[m->nheaders * 2] + 1;
 	m->headers[m->nheaders].value = at;
 	m->spans[m->nheaders++ * 2 + 1] = at + n;

@@ -11,7 +11,7 @@ enum ip_class {
 
 /* By the table only; *why names the range. */
 enum ip_class ip_class_of(const struct sockaddr *to, const char **why);
-/* Is it an address of this machine? Asks the kernel for the route; sends no packet. */
+/* Is it an address of this machine? Queries the kernel for the route; sends no packet. */
 int ip_is_ours(const struct sockaddr *to, socklen_t len);
 
 struct ip_range {

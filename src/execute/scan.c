@@ -15,7 +15,7 @@
 enum {
 	MOST_RULES = 128,
 	WINDOW = 1024, /* bytes that an expression sees */
-	BEFORE = 256,  /* of them, in front of the word */
+	BEFORE = 256,  /* bytes before the word */
 	LINES_MOST = 8,
 	TRIES = 2000, /* places of one rule in one file */
 	FILE_MOST = 4 << 20,

@@ -129,7 +129,7 @@ must_check int box_create(struct fleet *f, const struct box_spec *want, struct b
  * its done is called when the box was reached, or with the error. */
 void box_restore(struct fleet *f, struct store_box *take_row, struct box_wait *w);
 void box_await(struct box *b, struct box_wait *w); /* for a box that is being created or restored */
-/* This is now the only server: reads what the other one wrote last. */
+/* This is now the only server: reads the last rows that the other one wrote. */
 void box_resync(struct box *b);
 /* Deletes the box; w may be NULL. If the box is already ending, w only waits. */
 void box_end(struct box *b, enum cause because, struct box_wait *w);
@@ -148,7 +148,7 @@ must_check int box_pause(struct box *b, int memory, struct box_wait *w, struct e
  * box. w may be called before this returns. */
 must_check int box_resume(struct box *b, int reboot, struct box_wait *w, struct err *e);
 void box_wake(struct box *b); /* from stopped to running, because it is used again */
-/* Asks init how much input its execs have received; exec_on_counters(). */
+/* Queries init how much input its execs have received; see exec_on_counters(). */
 void box_request_counters(struct box *b);
 void box_touch(struct box *b);   /* activity */
 void box_hold(struct box *b);    /* a request starts ... */

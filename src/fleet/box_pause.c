@@ -71,7 +71,7 @@ int box_is_lost(const struct err *e)
 	return e->kind == ERR_NOT_FOUND || e->sys == ENOENT || e->sys == ECONNREFUSED;
 }
 
-/* The box runs again, and its lifetime starts anew. */
+/* The box runs again, and its lifetime starts again. */
 static void set_going(struct box *b)
 {
 	struct err e;
@@ -112,7 +112,7 @@ static void not_frozen(struct box *b, const struct err *e)
 	}
 	(void)!box_changed(b, &own);
 	box_notify(&b->made, b, e);
-	box_notify(&b->risen, b, NULL); /* the waiters wanted a running box */
+	box_notify(&b->risen, b, NULL); /* the waiters needed a running box */
 }
 
 /* A resume was requested while the box was being paused. */

@@ -96,8 +96,7 @@ struct exec {
 	uint64_t room, sent;
 	int input_unknown; /* after a restart: init has not reported yet how much input it has */
 	uint64_t input_counted_ms; /* when init has reported it last */
-	int input_sure; /* init was asked at the first input: another server may have sent some
-			 * before */
+	int input_sure; /* init was queried at the first input: another server may have sent some before */
 	struct exec_input_wait *input_waiters;
 	struct buf words;   /* bytes for its channel */
 	size_t words_taken; /* bytes of words that were sent */
@@ -138,7 +137,7 @@ void exec_input_check(struct exec *r);
 void exec_input_refresh(struct exec *r);
 /* Bytes that are in its box, even if this server is killed now. */
 uint64_t exec_input_delivered(const struct exec *r);
-/* A client has bytes that come later than those that this server knows of: init is asked again. */
+/* A client has a position after the bytes that this server knows of: init is queried again. */
 void exec_input_doubt(struct exec *r);
 uint64_t exec_input_has(const struct exec *r); /* bytes that it has or will get, unless the server
 					        * dies */

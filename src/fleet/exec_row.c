@@ -138,7 +138,7 @@ void exec_json_set_cached(json_t *doc)
 	json_object_set_new(doc, "compiled_before", json_true()); /* its name in version 0.1 */
 }
 
-/* A record that version 0.1 has stored gets the words of this version. */
+/* Renames fields in a record that version 0.1 has stored. */
 static void exec_row_translate(json_t *doc)
 {
 	const char *state = json_string_value(json_object_get(doc, "state"));

@@ -55,7 +55,8 @@ struct fleet_conf {
 	uint64_t cell_ms;          /* of a cell whose request names no timeout_ms; 0: no limit */
 	struct wire_limits limits; /* of a box whose request has none */
 	struct wire_limits most;   /* of any box: bounds.h */
-	unsigned boxes_most;       /* at once, of all teams; 0: what the machine can hold */
+	unsigned
+		boxes_most; /* at the same time, of all teams; 0: as many as the machine can hold */
 	const char *const *layer_names;
 	const struct box_hooks *const *hooks; /* NULL-terminated; NULL: none */
 	struct packages_conf packages;

@@ -298,7 +298,7 @@ static const char *packer_of(int fd)
 
 static int snapshot_start(struct snapshot *s, struct box *b, const char *packer, struct err *e)
 {
-	/* The variables of the box must not change what these programs do. */
+	/* The variables of the box must not change the behaviour of these programs. */
 	static const char *const env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8",
 					   "TAR_OPTIONS=", "GZIP=", NULL };
 	static const struct exec_reader_events on = { .output = snapshot_output,

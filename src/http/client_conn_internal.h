@@ -1,5 +1,5 @@
-/* client_conn_internal.h - what client_conn.c shares with client_conn_tls.c, or with
- * client_conn_plain.c in the small client. */
+/* client_conn_internal.h - shared by client_conn.c and client_conn_tls.c, or client_conn_plain.c
+ * in the small client. */
 #pragma once
 #include "http/client_conn.h"
 

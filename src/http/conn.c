@@ -289,7 +289,7 @@ static int raw_step(struct http_conn *c)
 	return 1;
 }
 
-/* Gives body bytes to the handler that asked for them, and drops them while the reply is being
+/* Passes body bytes to the handler that requested them, and drops them while the reply is being
  * discarded. */
 static int body_step(struct http_conn *c)
 {
@@ -406,7 +406,7 @@ static void set_reading(struct http_conn *c)
 }
 
 /* 0: other connections get their turn: after the limit of steps or of time, or because the
- * handler asked for it. */
+ * handler requested it. */
 static int has_turn(const struct http_conn *c, unsigned steps)
 {
 	return steps < STEPS_PER_WAKE && !c->then &&

@@ -60,7 +60,7 @@ struct http_conn {
 	struct share *share; /* of its address; NULL: it is being closed */
 	struct ring in_server, in_share; /* while no request is in progress */
 	struct loop_budget *budget; /* of its last request's client; NULL: that of the address */
-	void (*then)(struct http_req *r); /* http_charge(), http_continue(): what the handler does next */
+	void (*then)(struct http_req *r); /* http_charge(), http_continue(): the next step of the handler */
 	struct bufferevent *bev;
 	struct ws *ws;
 	struct splice *splice; /* the body is in a pipe; NULL: it is not */
@@ -74,7 +74,7 @@ struct http_conn {
 	unsigned running : 1;   /* inside conn_advance() */
 	unsigned kicked : 1;
 	unsigned reading : 1;
-	unsigned armed : 1; /* libevent writes what waits, when it can */
+	unsigned armed : 1; /* libevent writes the waiting bytes when it can */
 	unsigned eof : 1;   /* the peer sends no more */
 	unsigned eof_told : 1;
 	unsigned cut : 1;     /* broken or aborted: no more bytes are sent */
@@ -83,9 +83,9 @@ struct http_conn {
 	unsigned evicted : 1; /* closed to make room */
 	unsigned asked : 1;   /* at least once */
 	/* of the request */
-	unsigned handled : 1; /* a handler knows of it: on_over is due */
+	unsigned handled : 1; /* a handler has seen the request: on_over is due */
 	unsigned head_done : 1;
-	unsigned body_done : 1; /* the last byte of it has been read */
+	unsigned body_done : 1; /* its last byte has been read */
 	unsigned end_told : 1;  /* on_body_end() */
 	unsigned paused : 1;
 	unsigned stopped : 1;  /* the parser was, and may continue without another byte */
@@ -93,7 +93,7 @@ struct http_conn {
 	unsigned expect : 1;   /* waits for our 100 */
 	unsigned full : 1;     /* http_write() returned full: on_drain() is due */
 	unsigned chunked : 1;  /* the reply */
-	unsigned bodyless : 1; /* HEAD, 204, 304: what is written is swallowed */
+	unsigned bodyless : 1; /* HEAD, 204, 304: a body is discarded */
 	unsigned http10 : 1;
 	unsigned raw : 1; /* after http_switch(): the connection no longer carries HTTP */
 	int body_error; /* the status that ends it */
@@ -145,7 +145,8 @@ struct http_core {
 void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const uint8_t key[16],
 	      const char *why);
 void conn_advance(struct http_conn *c);
-/* The only functions that change the state and the reply. Each must be one that may follow. */
+/* The only functions that change the state and the reply. They assert that the transition is
+ * allowed. */
 void conn_set_state(struct http_conn *c, enum conn_state next);
 void conn_set_reply(struct http_conn *c, enum conn_reply next);
 int conn_state_follows(enum conn_state now, enum conn_state next); /* 1: next may follow now */
@@ -162,7 +163,7 @@ void conn_account(struct http_conn *c, size_t n); /* went out by another way */
 size_t conn_waiting(const struct http_conn *c);
 struct evbuffer *conn_input(const struct http_conn *c);
 void conn_free(struct http_conn *c);
-void conn_close(struct http_conn *c); /* after what waits has been sent */
+void conn_close(struct http_conn *c); /* after the waiting bytes were sent */
 
 /* parse.c */
 void parse_begin(struct http_conn *c);

@@ -56,7 +56,7 @@ struct http_req {
 	const struct http_header *headers;
 	unsigned nheaders;
 	int keep_alive;
-	int upgrade;   /* asks for a WebSocket, and asks for it correctly */
+	int upgrade;   /* a request for a WebSocket, with valid headers */
 	int unix_peer; /* came over a unix socket; then peer_uid is who */
 	uint32_t peer_uid;
 	char peer[64];      /* "127.0.0.1:51234", "unix:1000" */
@@ -64,7 +64,7 @@ struct http_req {
 	uint64_t began_ms;  /* loop_now_ms() at the first byte of its head */
 	uint64_t length;    /* of the body as announced; UINT64_MAX: chunked */
 
-	struct buf body; /* HTTP_BODY_WHOLE: all of it, when on_body_end() is called */
+	struct buf body; /* HTTP_BODY_WHOLE: the complete body, when on_body_end() is called */
 
 	/* The handler's. */
 	void *user;

@@ -60,7 +60,7 @@ static int saw_name(llhttp_t *p, const char *at, size_t n)
 
 	if (c->head_done) /* a trailer: ignored, no handler reads trailers */
 		return 0;
-	/* The previous one is complete once its value has begun. */
+	/* A header is complete when the value of the next one starts. */
 	if ((c->nspans == 0 || c->spans[c->nspans - 1].value) && new_span(c) != 0)
 		return HPE_USER;
 	s = &c->spans[c->nspans - 1];

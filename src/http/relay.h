@@ -30,7 +30,7 @@ struct relay_rules {
 };
 
 struct relay;
-/* Asks at once; the body follows by the functions below. */
+/* Sends the request at once; the body follows by the functions below. */
 struct relay *relay_new(struct http_req *r, struct loop *l, int take_fd,
 			const struct relay_rules *rules);
 void relay_free(struct relay *x); /* fine on NULL */

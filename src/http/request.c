@@ -1,4 +1,4 @@
-/* request.c - what a handler reads from a request: headers, the query, memory, the body. */
+/* request.c - functions for handlers to read a request: headers, the query, memory, the body. */
 #include "http/conn.h"
 #include "base/hex.h"
 
@@ -119,7 +119,7 @@ static int appears_before(struct http_req *r, const char *name, const char *end)
 
 int http_query_check(struct http_req *r, const char *const *allowed, struct err *e)
 {
-	enum { PARAMS_MAX = 64 }; /* each is compared with those in front of it */
+	enum { PARAMS_MAX = 64 }; /* each is compared with those before it */
 	const char *rest = r->query;
 	unsigned count = 0;
 	struct param p;

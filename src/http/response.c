@@ -194,7 +194,7 @@ ssize_t response_feed(struct response *a, const char *bytes, size_t n)
 int response_end(struct response *a)
 {
 	if (!a->head_done || llhttp_finish(&a->parser) != HPE_OK) {
-		/* llhttp asks saw_end(), and that one pauses */
+		/* llhttp calls saw_end(), which pauses it */
 		if (a->done)
 			return 0;
 		a->why = a->head_done ? "it hung up in the middle of the answer"

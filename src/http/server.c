@@ -84,7 +84,7 @@ static void server_sweep(struct timer *t)
 		conn_check_timeout(c, now);
 	for (struct http_listener *l = s->listeners; l; l = l->next)
 		watch_want(&l->watch,
-			   LOOP_READ); /* one that had run out of descriptors tries again */
+			   LOOP_READ); /* a listener that had run out of descriptors tries again */
 	timer_set(t, sweep_ms(&s->limits));
 	loop_work_end(s->loop);
 }

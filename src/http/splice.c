@@ -21,7 +21,7 @@ enum { PART = 1 << 20, COPY = 64 << 10 };
 struct splice {
 	struct http_conn *conn;
 	struct watch pipe, sock;
-	struct buf rest; /* request, copied: what the pipe did not take */
+	struct buf rest; /* request, copied: bytes that did not fit into the pipe */
 	size_t rest_at;
 	int out;    /* a reply */
 	int broken; /* the pipe no longer has a reader */

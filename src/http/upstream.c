@@ -207,7 +207,8 @@ static void upstream_ended(struct upstream *u)
 
 static void upstream_readable(struct upstream *u)
 {
-	static char piece[UPSTREAM_PIECE]; /* shared by all: what is read is passed on at once */
+	static char piece
+		[UPSTREAM_PIECE]; /* shared by all connections: the bytes are passed on at once */
 	ssize_t n = recv(u->fd, piece, sizeof(piece), MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

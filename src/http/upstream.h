@@ -42,9 +42,9 @@ struct upstream {
 	struct buf out; /* of the request: bytes not yet sent, from out_at on */
 	size_t out_at;
 	uint32_t head_ms;
-	uint64_t moved_ms; /* when the server took something last */
+	uint64_t moved_ms; /* time at which the server last accepted bytes */
 	unsigned chunked : 1;     /* the question's body */
-	unsigned upgrade : 1;     /* it asks for another protocol ... */
+	unsigned upgrade : 1;     /* it requests another protocol ... */
 	unsigned raw : 1;         /* ... which is spoken now */
 	unsigned until_close : 1; /* the answer ended with the connection and announced no length */
 	unsigned paused : 1;
@@ -54,7 +54,7 @@ struct upstream {
 	/* clang-format on */
 };
 
-/* head_ms: time for the server to answer, from the last byte of the request that it took. */
+/* head_ms: time for the server to answer, after the last byte of the request that it accepted. */
 void upstream_init(struct upstream *u, struct loop *l, int take_fd, uint32_t head_ms,
 		   const struct upstream_events *on);
 struct upstream_question {

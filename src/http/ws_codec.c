@@ -157,7 +157,7 @@ static int begin_frame(struct ws_codec *m, const struct wslay_frame_iocb *f)
 		m->control_len = 0;
 		return 1;
 	}
-	/* Only a message that has begun can be continued, and no other may begin before its end. */
+	/* Only a started message can be continued, and no other may start before its end. */
 	if ((f->opcode == 0) != (m->opcode != 0))
 		return ws_codec_fail(m, 1002);
 	if (f->opcode) {

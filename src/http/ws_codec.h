@@ -47,7 +47,7 @@ struct ws_codec {
 void ws_codec_init(struct ws_codec *m, int is_client, size_t message_max,
 		   const struct ws_codec_owner *owner, void *user);
 void ws_codec_fini(struct ws_codec *m);
-/* 1: something was read, call again; 0: nothing to read, or nothing more wanted. Calls
+/* 1: something was read, call again; 0: nothing to read, or reading is paused. Calls
  * on_message(). */
 int ws_codec_read(struct ws_codec *m);
 /* One whole message or control frame. Nothing after a close. */

@@ -17,7 +17,7 @@ struct attachment {
 	struct attachment *next;                            /* of the same exec */
 	uint64_t cursor[WIRE_STREAMS], until[WIRE_STREAMS]; /* next byte to send; credit */
 	uint64_t room_told[2]; /* last ROOM sent: for stdin, for the channel */
-	uint8_t streams;       /* bits: which of them it wants; none: only the EXIT */
+	uint8_t streams;       /* bits: the attached streams; none: only the EXIT */
 	uint8_t hold;          /* no EXIT yet: a READ for another stream follows */
 	uint8_t untold;        /* it is owed a STARTED */
 };
@@ -37,5 +37,5 @@ void attachment_offer(struct exec *x, int stream, const char *bytes, size_t n);
 /* Schedules STARTED, together with the first other frame or in a moment. For a program that has
  * ended by then without output, EXIT is enough: its client is woken once. */
 void attachment_will_report(struct exec *x, struct attachment *v);
-/* Sends what is due and allowed. 1: there is more, but other execs get their turn. */
+/* Sends the bytes that the window permits. 1: there is more, but other execs get their turn. */
 int attachment_pump(struct exec *x);

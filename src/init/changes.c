@@ -1,4 +1,4 @@
-/* changes.c - what has the box changed? See worker.h. */
+/* changes.c - lists the changes that the box has made; see worker.h. */
 #include "base/sha256.h"
 #include "init/conn.h"
 #include "initlib/scratch.h"

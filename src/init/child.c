@@ -233,7 +233,7 @@ static int child_skipped(const struct child_args *c, int row)
 #endif
 }
 
-/* Runs rows first..last; on failure writes down which one. */
+/* Runs rows first..last; on failure stores which one. */
 static int run_rows(struct child_args *c, int first, int last)
 {
 	int row;

@@ -23,8 +23,8 @@ struct conn {
 
 void conn_init(int take_keeper, int take_listener);
 struct frame conn_head(uint8_t type, uint32_t ref);
-/* 1 if the socket took it, 0 if not: then it is blocked, or closed. fd: -1 or one that is sent
- * with it. */
+/* 1 if the socket accepted it, 0 if not: then it is blocked, or closed. fd: -1 or a descriptor
+ * that is sent with it. */
 int conn_send(struct conn *c, const void *body, size_t n, const void *tail, size_t tail_n, int fd);
 int conn_idle(const struct conn *c); /* can the connection probably send a frame now? */
 /* Sends now or as soon as possible. 0: another answer still waits, and the caller keeps take_fd. */
@@ -36,7 +36,7 @@ _Noreturn void conn_end(
 	struct conn *c); /* the box, now that this one has been sent all it waits for */
 void conn_list(struct conn *c, uint32_t ref); /* answers EXECS */
 void conn_keep(void);                         /* the keeper has given this box to a client ... */
-void conn_claim(void); /* ... and the client has it: now the first connection is like any other */
+void conn_claim(void); /* ... and a client has it: now the first connection is like any other */
 int conn_kept(void);
 unsigned conn_count(void);
 void conn_sweep(void); /* frees closed connections; called by the loop */

@@ -194,7 +194,7 @@ int exec_pipe(int out_pair[2], int ours)
 	return (int)err;
 }
 
-/* theirs[] starts as /dev/null and -1s; on failure the caller closes what was opened. */
+/* theirs[] starts as /dev/null and -1s; on failure the caller closes the opened descriptors. */
 static int open_pipes(struct exec *x, const struct wire_start *st, int theirs[3])
 {
 	int i, err, p[2];

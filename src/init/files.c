@@ -35,8 +35,8 @@ const char *last_part(const char *path)
 	return last;
 }
 
-/* Gives what root made for the user to the user. A worker that runs as the user has made it as
- * such. */
+/* Changes the owner of files that root created for the user. A worker that runs as the user has
+ * created them as such. */
 static long hand_over(int dir, const char *path)
 {
 	return sys_getuid() ? 0
@@ -373,7 +373,7 @@ static void files_serve(const struct frame *f, uint32_t len, int pipe)
 		sys_exit(1);
 	j.tail_len = len - frame_body(f->type);
 	if (f->type != WIRE_DATA && f->type != WIRE_META && f->type != WIRE_APPEND)
-		put_close(); /* an upload that was given up */
+		put_close(); /* an upload that the client abandoned */
 	full_forget();
 	err = find_parts(&j, v);
 	if (!err && f->flags & ~v->flags)

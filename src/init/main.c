@@ -45,7 +45,7 @@ static void learn_self(long argc, char **argv)
 	self.upper = UPPER_FD;
 }
 
-/* Sets what all children inherit, once instead of in every child. */
+/* Sets attributes that all children inherit, once instead of in every child. */
 static void init_settle(void)
 {
 	int i;

@@ -36,7 +36,7 @@ void put_close(void)
 	up.named = 0;
 }
 
-/* 0 asks for the mode the file has already, or the usual one. */
+/* 0: the mode that the file already has, or the default. */
 static uint32_t put_mode(const struct job *j)
 {
 	struct stat st;

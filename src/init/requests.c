@@ -87,7 +87,7 @@ static int requests_plant(const struct request *r)
 	if (!r->conn->is_keeper || conn_kept() || r->nfds != !r->tail_len)
 		return -1;
 	if (r->nfds) {
-		/* The caller closes what is in fds[]. */
+		/* The caller closes the descriptors in fds[]. */
 		int fd = (int)sys_fcntl(r->fds[0], F_DUPFD_CLOEXEC, 3);
 
 		err = fd < 0 ? fd : zygote_child_take(r->zygote, fd);
@@ -299,7 +299,7 @@ static int requests_forget(const struct request *r)
 	if (x && !conn_kept()) {
 		used = 0;
 		child_drop_stack();
-		scratch_used(WIRE_MAX); /* given back at the end of this turn */
+		scratch_used(WIRE_MAX); /* released at the end of this turn */
 	}
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* requests.h - what a client can ask of init. */
+/* requests.h - the requests of clients to init. */
 #pragma once
 #include "wire/wire.h"
 

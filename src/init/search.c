@@ -222,7 +222,7 @@ static int is_binary(size_t n)
 	return 0;
 }
 
-/* 0: no more hits are wanted. */
+/* 0: the limit of hits is reached. */
 static int search_bytes(int fd, const struct stat *st)
 {
 	struct search_lines l = { .line = 1 };
@@ -272,7 +272,7 @@ static int search_file(int dir, const char *name, struct stat *st)
 
 /* ---- the tree ---- */
 
-/* 1: a folder to enter, the path ends with its name then; 0; -1: no more hits are wanted. */
+/* 1: a folder to enter, the path ends with its name then; 0; -1: the limit of hits is reached. */
 static int search_visit(int dir, const struct dirent64 *d)
 {
 	size_t was = s.path_len, n = strlen(d->d_name);

@@ -43,7 +43,7 @@ static void renew_room(struct stdin_buf *f)
 	}
 }
 
-/* How many of n bytes the program's side takes now; all of them if no process will ever read
+/* How many of n bytes the program's side accepts now; all of them if no process will ever read
  * them. */
 static size_t hand_over(struct stdin_buf *f, const char *bytes, size_t n)
 {

@@ -7,7 +7,7 @@
 #include "init/attachment.h"
 
 enum { CHANNEL = 2 };
-enum { CUT_MOST = 1 << 20 }; /* the largest pipe a user can request: what was in it is read */
+enum { CUT_MOST = 1 << 20 }; /* the largest pipe a user can request: its content is read */
 
 static void stream_ready(struct event_source *src, uint32_t events);
 
@@ -120,8 +120,8 @@ static int stream_waiting(const struct stream *s)
 	return peeked > 0 || peeked == -EAGAIN || peeked == -EINTR ? 0 : -1;
 }
 
-/* Reads at most what is in the channel before the others are drained: bytes that arrive
- * meanwhile may be younger than a line that is not drained. */
+/* Reads at most the present content of the channel before the others are drained: bytes that
+ * arrive meanwhile may be newer than a line that is not drained. */
 static void channel_ready(struct stream *s)
 {
 	int n = stream_waiting(s);

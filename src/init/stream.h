@@ -24,6 +24,6 @@ void exec_pump_init(struct stream *s, struct exec *x, int index, uint64_t log_by
 void stream_open(struct stream *s, int take_fd, int tty);
 void exec_pump_fini(struct stream *s); /* the log too */
 void stream_resume(struct stream *s);  /* a reader has moved: listen again, if there is room now */
-/* The leader has ended and its grace period, too: reads what is in the pipe, then closes it.
- * Returns 0 if readers must catch up first. */
+/* The leader has ended and its grace period has expired: reads the content of the pipe, then
+ * closes it. Returns 0 if readers must catch up first. */
 int stream_cut(struct stream *s);

@@ -170,8 +170,8 @@ static void tell_write(int folder, const char *name)
 
 /* ---- folders ---- */
 
-/* Its slot; -ENFILE: all are taken; or -errno. A folder that is watched already, and was moved, is
- * known by its number. */
+/* Its slot; -ENFILE: all are taken; or -errno. A folder that is already watched and was moved is
+ * found by its inode number. */
 static int watch_add(int above, const char *name)
 {
 	const char *path = path_of(two, above, name);
@@ -379,7 +379,8 @@ static void moved_to(int folder, const struct inotify_event *ev)
 		give_up_half();
 	settle_writes();
 	w.written_name[0] = '\0';
-	/* Uploads of a worker have a hidden name first, and what they replace may get one. */
+	/* Uploads of a worker have a hidden name first, and the file that they replace may get
+	 * one. */
 	if (ours && !w.half.hidden && !hidden)
 		watch_renamed(folder, ev->name);
 	else if (!hidden)
@@ -428,7 +429,7 @@ static void watch_overflow(void)
 	w.written_name[0] = '\0';
 	if (watch_begin() < 0)
 		sys_exit(0); /* the client sees the end */
-	/* After it: a change of what the client reads now will be reported. */
+	/* After it: later changes of the entry are reported by events. */
 	watch_tell(WIRE_EVENT_OVERFLOW, 0, "", NULL);
 }
 
@@ -596,7 +597,7 @@ int watch(const struct job *j)
 		sys_close(dir);
 		return -EREMOTE;
 	}
-	/* Watches are asked for by path: from here on all are relative to the folder. */
+	/* Watches are added by path: from here on all are relative to the folder. */
 	err = (int)sys_fchdir(dir);
 	sys_close(dir);
 	w = (struct watch){ .ref = j->head->ref, .fd = -1 };

@@ -14,7 +14,7 @@ enum { SOCK = 3, UPPER = 4 }; /* all the worker has, besides /dev/null three tim
 enum { CHUNK = 49152 };       /* bytes per DATA frame */
 enum {
 	PIPE_PART = 256 << 10
-};                     /* put into a pipe at once: a quarter of it, so that both ends have work */
+}; /* written into a pipe at once: a quarter of its size, so that both ends can work */
 enum { ANSWERED = 1 }; /* from a handler: the answer was already sent */
 enum { PARTS = 3 };
 
@@ -67,15 +67,15 @@ struct wire_entry entry_from(uint32_t ref, const struct stat *st);
 /* WIRE_ENTRY_FULL: the same with all that full.c finds out. */
 void say_full(uint32_t ref, const struct stat *st, int dir, const char *at, const char *name);
 void full_forget(void);                     /* names of users: they may be others by now */
-int real_path(int fd, char to[], size_t n); /* of what is open; its length, or -errno */
-#define ATTRIBUTE "user.e2b."               /* how the names begin of what META sets */
+int real_path(int fd, char to[], size_t n); /* of the open file; its length, or -errno */
+#define ATTRIBUTE "user.e2b."               /* prefix of the attributes that META sets */
 
 /* Paths. */
 const char *last_part(const char *path);
-/* The directory of its last part, made if need be, and then the user's if that is wanted;
- * -errno. */
+/* The directory of the last part of the path, created if it is missing, and then owned by the
+ * user if requested; -errno. */
 int open_parent(char *path, int users);
-#define TEMPORARY ".atoll-" /* how the names begin of what is not whole yet */
+#define TEMPORARY ".atoll-" /* prefix of the names of incomplete files */
 void temporary_name(char out[48]);
 enum remove {
 	REMOVE_ONE,

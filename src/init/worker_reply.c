@@ -6,7 +6,7 @@
 
 enum { NAME_SHOWN = 80 }; /* of a path in a message, so that the reason still fits */
 
-static LAZY char target[PATH_MAX + 1]; /* NUL and what a link holds */
+static LAZY char target[PATH_MAX + 1]; /* NUL and the target of a link */
 
 static void reply_send(struct iovec *iov, size_t n)
 {

@@ -95,7 +95,7 @@ int zygote_child_take(const struct wire_zygote *w, int take_fd)
 
 int zygote_child_run(const struct wire_zygote *w, char **argv)
 {
-	/* Not static: initialised data is a page, and every box would have its copy of it. */
+	/* Not static: initialised data takes a page, and every box would have its own copy. */
 	char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=" HOME;
 	char *env[] = { path, home, NULL };
 	struct child_args c = { .cwd = HOME, .argv = argv, .env = env, .channel = -1 };
@@ -185,7 +185,7 @@ int zygote_child_start(struct exec *x, const struct wire_start *st, const struct
 	if (!zygote_suits(st, a))
 		return 0;
 	if (!send_words(st, a)) {
-		sys_kill(pid, SIGKILL); /* it may have had a part of it */
+		sys_kill(pid, SIGKILL); /* it may have received a part of it */
 		zygote_drop();
 		return 0;
 	}

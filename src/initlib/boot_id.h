@@ -3,6 +3,6 @@
 #pragma once
 
 void boot_init(int fd);
-void boot_again(void); /* nothing of what ran before is left */
+void boot_again(void); /* every process from before has ended */
 void boot_due(void);   /* before any process that could read it is started: until then its memory is
 	        * saved */

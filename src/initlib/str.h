@@ -12,7 +12,7 @@ size_t strlen(const char *s);
 int text_compare(const char *a, const char *b); /* bytewise */
 int text_starts(const char *s, const char *with);
 
-struct text { /* a message being written; what does not fit is cut, the NUL always fits */
+struct text { /* a message being built; text that does not fit is cut, the NUL always fits */
 	char *to;
 	size_t room, len;
 };
@@ -22,5 +22,5 @@ void text_add_number(struct text *t, uint64_t n);
 /* A decimal number and nothing else; -1 if it is not one or above max. */
 int64_t text_number(const char *s, uint64_t max);
 
-/* What the errno of a system call means to a client: the text and the kind (enum err_kind). */
+/* The text and the kind (enum err_kind) for the errno of a system call. */
 const char *text_errno(int err, uint32_t *out_kind);

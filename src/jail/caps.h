@@ -9,15 +9,15 @@ struct cap_row {
 	const char *name, *why;
 };
 extern const struct cap_row
-	caps_kept[]; /* the bounding set of a box: what its root may ever have */
+	caps_kept[]; /* the bounding set of a box: all capabilities that its root can have */
 extern const unsigned caps_nkept;
 uint64_t caps_kept_mask(void);
 
 must_check int caps_bound(uint64_t keep, struct err *e); /* drop all others from the bounding set */
 /* Sets permitted and effective to exactly this, inheritable and ambient to nothing; reads back. */
 must_check int caps_only(uint64_t keep, struct err *e);
-/* Adds to the inheritable set. Call before caps_bound(), for what init has outside the bounding
- * set. */
+/* Adds to the inheritable set. Call before caps_bound(), for capabilities of init outside the
+ * bounding set. */
 must_check int caps_inherit(uint64_t also, struct err *e);
 /* The same, but they survive the next exec of a program that is not setuid (init clears this). */
 must_check int caps_over_exec(uint64_t keep, struct err *e);

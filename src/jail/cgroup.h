@@ -31,7 +31,7 @@ struct cgroup_counts { /* ~0: this kernel does not report it */
 
 enum { CG_FIGURES = 16 };
 
-struct cgroup_files {               /* v1: of one that is used again and again, open */
+struct cgroup_files {               /* v1: of a cached cgroup, open */
 	int tasks[CG_NCTL], ntasks; /* as of cgroup_tasks() */
 	int figures[CG_FIGURES];    /* -1: this kernel does not report it */
 };
@@ -40,7 +40,7 @@ struct cgroup_files {               /* v1: of one that is used again and again, 
 must_check int cgroups_init(struct cgroups *cs, const char *name, struct err *e);
 /* Removes the parent too, if it is empty. */
 void cgroups_fini(struct cgroups *cs);
-/* The calling thread, and what it will clone, enters the parent (v1: new boxes start there). */
+/* Moves the calling thread, and its later clones, into the parent (v1: new boxes start there). */
 must_check int cgroups_enter(const struct cgroups *cs, struct err *e);
 
 /* mkdir and every limit, before a process is in it. On failure nothing is left. */

@@ -1,4 +1,4 @@
-/* cgroup_limit.c - what a box may use: written into its cgroup, and changed while it runs. */
+/* cgroup_limit.c - the limits of a box: written into its cgroup, and changed while it runs. */
 #include "jail/cgroup_life.h"
 #include "base/cleanup.h"
 

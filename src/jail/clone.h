@@ -4,5 +4,5 @@
 
 struct clone_args;
 
-/* The child calls fn(arg) and exits with what it returns. Returns the child's pid or -errno. */
+/* The child calls fn(arg) and exits with its result. Returns the child's pid or -errno. */
 long clone3_call(struct clone_args *args, size_t size, int (*fn)(void *), void *arg);

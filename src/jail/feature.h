@@ -1,4 +1,4 @@
-/* feature.h - the features of isolation as bits: what a host offers and what a box really has. */
+/* feature.h - the features of isolation as bits: those of the host and those of a box. */
 #pragma once
 #include <stdint.h>
 

@@ -117,7 +117,7 @@ static int make_sys(int stage, struct err *e)
 	return 0;
 }
 
-/* Adds flags and takes none away: without root, those the host set are locked. */
+/* Adds flags and removes none: without root, those the host set are locked. */
 static int bind_onto(int stage, const char *from, const char *to, unsigned long below,
 		     uint64_t flags, struct err *e)
 {

@@ -61,7 +61,7 @@
 
 struct launch_launch {
 	struct launch_ctx ctx;
-	struct spec *spec; /* the same as ctx.sp, for what is brought late */
+	struct spec *spec; /* the same as ctx.sp, for resources that are added late */
 	struct jailed box;
 	_Atomic uint32_t go;  /* 1: maps are written; 2: give up */
 	_Atomic uint32_t tid; /* of the child; the kernel clears it at exec and at death */
@@ -246,7 +246,7 @@ static int own_signals(struct launch_ctx *b, struct err *e)
 	uint64_t none = 0;
 
 	(void)b;
-	/* exec resets handlers, but what is ignored or blocked would be inherited. */
+	/* exec resets handlers, but ignored and blocked signals would be inherited. */
 	if (signal(SIGPIPE, SIG_DFL) == SIG_ERR ||
 	    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none)) < 0)
 		return err_sys(e, "signal mask");
@@ -262,7 +262,7 @@ static const struct launch_step {
 	/* clang-format off */
 	struct jail_step_row row;
 	int (*run)(struct launch_ctx *b, struct err *e);
-	uint64_t layer; /* run only if this layer is asked for; 0: always */
+	uint64_t layer; /* run only if this feature is requested; 0: always */
 } inside[] = {
 #define ROW(n, w) { n, w }
 	/* Until now the table is shared with the keeper: an open() would add to it. */
@@ -284,7 +284,7 @@ static const struct launch_step {
 	{ ROW("network unused", "one that is used again is verified clean: no earlier box left a trace in it"), net_unused,
 	  FEATURE_BIT(FEATURE_NET) },
 	{ ROW("disk", "the box's writable bytes and files, bounded"), mnt_disk, 0 },
-	/* Built from the stage, so before the switch takes that away. */
+	/* Uses the keeper's mount namespace, so before the switch to the box's own. */
 	{ ROW("root filesystem", "template below, the box's disk above"), mnt_root, 0 },
 	{ ROW("volumes", "named disks, nosuid,nodev, owners shifted, where they were asked for"), mnt_volumes, 0 },
 	{ ROW("programs", "the host's /usr, read-only"), mnt_usr, 0 },
@@ -316,7 +316,8 @@ static const struct launch_step {
 	{ ROW("landlock", "a second barrier after the mounts"), second_wall, FEATURE_BIT(FEATURE_LANDLOCK) },
 	{ ROW("descriptors", "nothing open but null, two sockets, the box's layer and its boot id"), launch_descriptors, 0 },
 	{ ROW("signals", "nothing blocked or ignored"), own_signals, 0 },
-	/* Last: the filter applies to the child too, and the rows above need what it forbids. */
+	/* Last: the filter applies to the child too, and the rows above need calls that it
+	 * forbids. */
 	{ ROW("system calls", "the allowlist; everything after inherits it"), load_filter, 0 },
 #undef ROW
 	/* clang-format on */

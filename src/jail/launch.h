@@ -61,7 +61,7 @@ struct spec {
 struct jailed {
 	pid_t pid;  /* in our pid namespace */
 	int pidfd;  /* O_CLOEXEC, the caller's; so is the next */
-	int mounts; /* its mount namespace, if that was wanted; else -1 */
+	int mounts; /* its mount namespace, if requested; else -1 */
 };
 
 /* Blocks its thread until init runs. Any failed row ends the start: there is no partly isolated

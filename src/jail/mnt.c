@@ -85,7 +85,7 @@ static int mnt_attach(const struct launch_ctx *b, int mountfd, const char *path,
 	return 0;
 }
 
-/* With what is mounted below: without root, device nodes are mounts of their own. */
+/* With the mounts below it: without root, each device node is a mount. */
 static int attach_clone(const struct launch_ctx *b, const char *from, const char *path,
 			struct err *e)
 {

@@ -17,7 +17,8 @@
 /* Moves the calling process into a new mount namespace and builds the stage at `at`, an existing
  * folder. Before any thread exists. Returns a descriptor of the stage, to be filled. */
 must_check int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e);
-/* Makes the stage the root and drops every other mount. Open what is needed of the host before. */
+/* Makes the keeper root the root and drops every other mount. Open needed files of the host
+ * before. */
 must_check int mnt_stage_end(int stage, struct err *e);
 
 /* A detached, read-only clone of a stage folder; ids shifted by the user namespace unless -1. */

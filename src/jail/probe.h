@@ -1,5 +1,5 @@
-/* probe.h - what this host can really do, found by trying it.
- * Owns: nothing permanent; every probe runs in a child that has ended when it returns. */
+/* probe.h - the abilities of this host, found by trying them. Owns: nothing permanent; every
+ * probe runs in a child that has ended when it returns. */
 #pragma once
 #include "base/err.h"
 #include <stdint.h>
@@ -16,7 +16,7 @@ struct probe {
 	int landlock_abi;
 	uint64_t
 		layers; /* bits of enum jail_feature a box could have, cgroup and disk bits left out */
-	char why_not[160]; /* the first thing that failed, in words */
+	char why_not[160]; /* the first failure, as text */
 };
 
 /* as_root: the result for the host's root; a keeper without root is root of its own namespace

@@ -12,8 +12,8 @@
 		RLIMIT_##resource, #resource, soft, hard, why                                      \
 	}
 
-/* The cgroup limits memory, tasks and CPU, the quota the disk. These rows limit what those do
- * not count, or count too late. */
+/* The cgroup limits memory, tasks and CPU, the quota the disk. These rows limit resources that
+ * those do not count, or count too late. */
 const struct limit_row limits_rows[] = {
 	LIMIT(NOFILE, 1024, 16384, "open files are kernel memory; select() ends at 1024"),
 	LIMIT(NPROC, 4096, 4096, "per host uid, so it binds where a pids cgroup is missing"),

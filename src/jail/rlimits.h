@@ -15,5 +15,5 @@ extern const unsigned limits_nrows;
 /* Sets each row for the caller; a hard limit that is already lower stays. A core limit of 0 is
  * refused where the host pipes core dumps to a handler. No allocation. */
 must_check int limits_apply(struct err *e);
-/* kernel.core_pattern names a program or a socket, not a file; so does one that cannot be read. */
+/* kernel.core_pattern names a program or a socket, not a file; also if it cannot be read. */
 int limits_core_has_handler(void);

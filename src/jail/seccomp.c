@@ -230,7 +230,7 @@ static unsigned add_rules(struct seccomp_program *p, const struct argument_rule 
 		return otherwise;
 	if (depth == ARRAY_LEN(r->is) || !r->is[depth].mask)
 		return seccomp_answer(
-			p, actions[r->then]); /* nothing left to ask, nor for rules below */
+			p, actions[r->then]); /* no condition is left, also for rules below */
 	while (same < n && r[same].is[depth].where == r->is[depth].where &&
 	       r[same].is[depth].mask == r->is[depth].mask)
 		same++;

@@ -11,7 +11,7 @@ struct launch_ctx { /* one launch in progress, shared by launcher and child */
 	int proc;       /* detached procfs of the box's pid namespace; -1: mount one */
 	int root;       /* O_PATH of the new root, once it is there */
 	int upper;      /* the box's writable layer */
-	int boot;       /* what the box reads as its boot id; init writes it */
+	int boot;       /* the content of boot_id in the box; init writes it */
 	struct err err;
 };
 

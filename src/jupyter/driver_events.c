@@ -43,7 +43,7 @@ static void put_string(struct buf *out, const json_t *v)
 	put_text(out, json_string_value(v), json_string_length(v));
 }
 
-/* -1: too deep, or too many: left is what the other side counts, commas, colons and brackets. */
+/* -1: too deep, or too many: `left` counts commas, colons and brackets, as the other side does. */
 static int put_value(struct buf *out, const json_t *v, unsigned depth, unsigned *left)
 {
 	const char *key;
@@ -158,7 +158,7 @@ static void put_plain(struct buf *out, const struct buf *text, size_t most)
 	put_text(out, buf_str(text), cut_at(buf_str(text), text->len, most));
 }
 
-/* name and value are short lines; text is all of it. */
+/* name and value are short lines; text is complete. */
 static void put_error(struct buf *out, const char *cell, const struct buf *name,
 		      const struct buf *value, const struct buf *text)
 {

@@ -450,7 +450,8 @@ static _Noreturn void jupyter_drive(struct jupyter_driver *d)
 		if (d->kernel.zmq.poll(items, ARRAY_LEN(items), patience_ms(d)) < 0 &&
 		    errno != EINTR)
 			exit(1);
-		/* A cell before an interrupt: if both are there, it is meant. */
+		/* A cell before an interrupt: if both have arrived, the interrupt is for this
+		 * cell. */
 		if (items[0].revents)
 			read_channel(d);
 		if (items[1].revents)

@@ -1,5 +1,5 @@
-/* box_record.h - the record of a box: what a new keeper must know to adopt or remove it. Written
- * (record_file.h) before anything that it describes is created. */
+/* box_record.h - the record of a box: the data with which a new keeper adopts or removes it.
+ * Written (record_file.h) before the resources that it describes are created. */
 #pragma once
 #include "base/err.h"
 #include "wire/wire.h"

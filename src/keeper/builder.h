@@ -82,7 +82,7 @@ struct build_job *build_job_new(enum build_kind kind); /* empty; never NULL */
 /* The job is done, on the thread of the loop: answers its client and frees it. */
 void build_job_finish(struct keeper *k, struct build_job *take_job);
 
-/* What a kind of job does on a builder thread, and after that on the thread of the loop. */
+/* The functions of a kind of job: on a builder thread, and after that on the thread of the loop. */
 must_check int build_box(const struct host_state *h, struct build_job *j, struct err *e);
 must_check int limit_work(const struct host_state *h, struct build_job *j, struct err *e);
 void limit_back(struct keeper *k, struct build_job *take_job);

@@ -147,8 +147,8 @@ static struct cached_cgroup *pop_for(struct keeper *k, enum cgroup_cache_kind ki
 					      : cache_pop(&k->cached_cgroups[CACHED_CGROUP_ANY]);
 }
 
-/* One that is clean now; memory that was still charged when it was returned has been released
- * since. */
+/* A cgroup that is clean now; memory that was still charged when it was returned has been
+ * released since. */
 static struct cached_cgroup *pop_fresh(struct keeper *k, enum cgroup_cache_kind kind)
 {
 	struct cached_cgroup *s = pop_for(k, kind);

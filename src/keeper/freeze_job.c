@@ -23,7 +23,7 @@ void freeze_back(struct keeper *k, struct build_job *take_job)
 	int running = j->freeze.on == !!j->err.kind; /* thawed, or not frozen because of an error */
 	struct err e = j->err;
 
-	if (!b) { /* the box was removed; remove what this job has created for it */
+	if (!b) { /* the box was removed; removes the resources that this job has created for it */
 		struct err ignored;
 
 		(void)!cgroup_remove(&k->host.cgroups, j->freeze.cgroup, &ignored);

@@ -32,7 +32,7 @@ struct source { /* what epoll returns */
 struct keeper_box {
 	/* clang-format off */
 	struct source death; /* pidfd; first, so that a source is its box */
-	struct box_record meta;    /* id, state, limits, ids: what is on disk, ... */
+	struct box_record meta;    /* id, state, limits, ids: the data on disk, ... */
 	uint32_t place;      /* ... and where: record_file.h */
 	struct net *net;     /* its network namespace, to be reused; or NULL */
 	int mounts;          /* its mount namespace, for mount_reaper.h; or -1 */

@@ -145,7 +145,8 @@ void pool_add(struct keeper *k, struct keeper_box *b);
 /* A client gets it, or it died in the pool. */
 void pool_drop(struct keeper *k, struct keeper_box *b);
 void pool_refill(struct keeper *k);
-void pool_set_depth(struct keeper *k, unsigned depth); /* limited to what this machine can hold */
+void pool_set_depth(struct keeper *k,
+		    unsigned depth); /* limited to the number that this machine can hold */
 void pool_failed(struct keeper *k, const struct err *e);
 void pool_log(struct keeper *k, const char *what,
 	      const struct err *e); /* logs the same text once a minute */

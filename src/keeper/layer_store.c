@@ -283,7 +283,7 @@ static void take_order(int layers, const struct layer_store_request *o, int answ
 	}
 }
 
-/* Removes what a crash has left, unless another process still works on it. */
+/* Removes files that a crash has left, unless another process still uses them. */
 static void store_sweep(int layers)
 {
 	int fd = openat(layers, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -22,7 +22,7 @@
 #define RETRY_NS (2 * SECOND)
 #define FAILED_RETRY_NS (30 * SECOND)
 #define ABSENT_RETRY_NS (600 * SECOND)
-#define FAILURES_MOST 8 /* in a row; a missing answer counts as half of them */
+#define FAILURES_MOST 8 /* failures in a row; a missing answer counts as half of them */
 /* Children share one memory layout and one hash seed, so their number is limited. */
 #define FORKS_MOST 10000
 #define MEMORY_LOW 10 /* percent available */

@@ -21,7 +21,7 @@ enum { INSTALL_ENV = 6 };
 /* NAME=value for the manager; source NULL: the mirror. Filled into out, which ends with NULL. */
 void install_env(enum package_manager m, const char *source, char text[512],
 		 const char *out[INSTALL_ENV + 1]);
-/* NAME=value that programs need to find what is in the layer; NULL at the end. */
+/* NAME=value that programs need to find files of the layer; NULL at the end. */
 const char *const *install_box_env(enum package_manager m);
 
 struct install_step {

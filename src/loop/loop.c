@@ -196,7 +196,7 @@ void watch_init(struct watch *w, struct loop *l, int fd, void (*ready)(struct wa
 	*w = (struct watch){ .loop = l, .fd = fd, .ready = ready };
 }
 
-/* One direction. The event is made when it is first wanted: most descriptors are only read. */
+/* One direction. The event is created at its first use: most descriptors are only read. */
 static void want_one(struct watch *w, struct event **ev, unsigned bit, unsigned wants)
 {
 	if (!((w->wants ^ wants) & bit))

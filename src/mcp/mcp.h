@@ -89,7 +89,8 @@ must_check int mcp_state(struct mcp_call *m, json_t **out);
 void mcp_answered(struct mcp_call *m); /* a message that answers */
 int mcp_waits(const struct mcp_call *m);
 int mcp_waits_too_long(const struct mcp_call *m);
-/* 1: no approval is needed, or the user approved. 0: the user is being asked, or declined. */
+/* 1: no approval is needed, or the user approved. 0: approval was requested, or the user
+ * declined. */
 int mcp_may(struct mcp_call *m, const struct tool *t);
 
 /* ---- sessions: rows of the store, for any server process that meets their ids ---- */

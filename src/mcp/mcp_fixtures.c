@@ -173,7 +173,7 @@ static json_t *fixture_filled(const char *text, const json_t *args)
 	return json_loads(buf_str(&out), 0, NULL);
 }
 
-/* A client without the sampling capability is not asked. */
+/* A client without the sampling capability gets no sampling request. */
 static int lacks_capability(struct mcp_call *m, const char *name)
 {
 	const json_t *can =
@@ -201,7 +201,7 @@ static json_t *fixture_unanswered(const struct mcp_call *m, const char *asks)
 	return all;
 }
 
-/* 1: something is missing, and the client is asked. */
+/* 1: an input is missing, and it was requested from the client. */
 static int fixture_asks(struct mcp_call *m, const struct fixture *f)
 {
 	json_t *state, *need;

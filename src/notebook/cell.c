@@ -67,7 +67,8 @@ void cell_output(struct cell *c, unsigned stream, uint64_t offset, const char *b
 
 	if (c->state == CELL_OVER)
 		return;
-	if (offset > c->seen[stream]) { /* some are lost: what was kept before them ends there */
+	if (offset >
+	    c->seen[stream]) { /* some bytes are lost: the stored output before them ends there */
 		c->truncated = 1;
 		if (!c->out[stream].len)
 			c->base[stream] = offset;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-	CELL_OUTPUT = 4 << 20,      /* bytes kept of each stream when nothing was asked for ... */
+	CELL_OUTPUT = 4 << 20,      /* default of the bytes stored of each stream ... */
 	CELL_OUTPUT_MAX = 16 << 20, /* ... and at most */
 	CELL_EVENTS = 32 << 20,     /* bytes of events, all together */
 	CELL_STREAMS = 3,
@@ -75,7 +75,7 @@ struct cell_piece {
 	uint64_t offset; /* output: of its first byte */
 	const char *bytes;
 	size_t n;
-	int last; /* output: no more of it can follow without something else in between */
+	int last; /* output: the next piece of the stream follows after another event only */
 	uint64_t after[CELL_STREAMS]; /* the position after it */
 };
 /* r->told set, from zero or from where a client was. */

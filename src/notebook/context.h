@@ -96,14 +96,14 @@ must_check int context_cell(struct context *c, const struct cell_want *want, str
 			    struct err *e);
 struct cell *context_cell_find(const struct context *c, uint64_t number); /* borrowed; NULL: gone */
 int context_interrupt(struct context *c);                                 /* 0: nothing runs */
-/* No client wants it: it is interrupted if it runs, and never begun if it waits. */
+/* No client needs it: it is interrupted if it runs, and never started if it waits. */
 void context_cell_cancel(struct context *c, struct cell *x);
 /* text NULL: end of the input. */
 must_check int context_input(struct context *c, const char *text, size_t n, struct err *e);
-/* Another driver under the same id; what runs or waits ends. */
+/* Another driver under the same id; running and waiting cells end. */
 must_check int context_restart(struct context *c, struct err *e);
 void context_end(struct context *c); /* and its driver; frees c */
 json_t *context_json(const struct context *c);
 
-/* Restores, resyncs and frees the contexts of a box with the box: fleet_conf.hooks has it. */
+/* Restores, resyncs and frees the contexts of a box with the box: called by fleet_conf.hooks. */
 extern const struct box_hooks notebook_hooks;

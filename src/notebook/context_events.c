@@ -14,7 +14,7 @@ static void broke_rules(struct context *c, const char *why)
 		    "restart it: what ran in it may have written to descriptor 3");
 }
 
-/* Another server began it, or one that ended before it could write the row. */
+/* Another server started it, or a server that ended before it could write the row. */
 static void adopt_cell(struct context *c, uint64_t number)
 {
 	struct cell *x = cell_new();

@@ -45,4 +45,4 @@ void context_start_again(struct context *c); /* or dies of it */
 
 /* The functions of notebook_hooks. */
 void contexts_restore(struct box *b);  /* contexts in the store that this process does not know */
-void contexts_catch_up(struct box *b); /* the cells that the other server process had begun */
+void contexts_catch_up(struct box *b); /* the cells that the other server process had started */

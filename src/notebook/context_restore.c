@@ -15,7 +15,7 @@ static void drop_cut_line(struct context *c, struct exec *r, uint64_t missing)
 		context_write_row(c);
 		return;
 	}
-	if (c->row.answers) { /* the answer is asked for again */
+	if (c->row.answers) { /* the answer is requested again */
 		c->row.answers--;
 		c->current->answered--;
 		context_write_row(c);

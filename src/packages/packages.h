@@ -42,4 +42,4 @@ void packages_forget(struct fleet *f, const char *layer);
 /* Drops the least recently used layers until the rest fits. */
 void packages_collect(struct fleet *f);
 extern const struct box_hooks
-	packages_hooks; /* ends installs with the fleet: fleet_conf.hooks has it */
+	packages_hooks; /* ends installs with the fleet: called by fleet_conf.hooks */

@@ -11,5 +11,5 @@ json_t *prompt_plan(const json_t *task);
 json_t *prompt_code(const json_t *plan);
 json_t *prompt_debug(const json_t *plan, const json_t *artifact, const json_t *result,
 		     const json_t *before);
-/* The message for a second try: what was wrong with the answer. */
+/* The message for a second try: the error of the answer. */
 json_t *prompt_again(const char *wrong, int too_long);

@@ -1,4 +1,4 @@
-/* report.h - the claims of a report: only what was observed. Pure. */
+/* report.h - the claims of a report: only observed results. Pure. */
 #pragma once
 #include "document/document.h"
 

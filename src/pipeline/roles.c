@@ -145,7 +145,7 @@ static void tell_call(struct roles_ask *x, const json_t *answer, const char *out
 
 static int ask_now(struct roles_ask *x, struct err *e);
 
-/* Asks again, with the answer and its error. */
+/* Sends the request again, with the answer and its error. */
 static int ask_again(struct roles_ask *x, const json_t *answer, struct err *e)
 {
 	int too_long = strcmp(doc_text(answer, "stop"), "length") == 0;

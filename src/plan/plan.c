@@ -15,7 +15,8 @@
 
 enum { UNKNOWN_TOLD = 6 };
 
-static const double APART = 0.04; /* if two tasks are closer than this, the user is asked */
+static const double APART =
+	0.04; /* if the scores of two tasks are closer than this, the user must choose */
 
 /* ---- a plan, member by member ---- */
 
@@ -467,7 +468,7 @@ json_t *plan_make(const json_t *task)
 {
 	json_t *plan = plan_single(task), *several = NULL;
 
-	/* Only then: "sort, then print" is one task if the library has it. */
+	/* Only then: "sort, then print" is one task if the library contains it. */
 	if (json_object_get(plan, "not_understood") &&
 	    json_is_string(json_object_get(task, "task")))
 		several = multi_step_make(task, doc_text(plan, "language"), plan_single);

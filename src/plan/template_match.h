@@ -14,7 +14,7 @@ struct task_text {
 	unsigned char *spoken; /* per word: names only the language */
 	unsigned char *prose;  /* per word: no information about the task */
 	double *strange;       /* per word: its weight if unexplained */
-	unsigned *row;         /* indices of words that are no punctuation */
+	unsigned *row;         /* indices of words that are not punctuation */
 	unsigned nrow;
 	const struct lang *lang; /* NULL: not given */
 	int unknown;             /* an unknown language was named */

@@ -211,7 +211,7 @@ static void test_run_step(struct candidate_test *t)
 		json_t *item;
 
 		if (t->calls & mine && t->calls & (mine - 1))
-			continue; /* went with the first of them */
+			continue; /* ended with the first of them */
 		if (t->calls & mine)
 			item = call_item(t);
 		else if (is_call(x))

@@ -34,7 +34,7 @@ enum {
 	REPAIR_MS = 75000,   /* of everything, */
 	BUILD_MS = 120000,   /* and where each is compiled */
 	WAIT_MS = 6000,	     /* for other edits after the first that passes, if unverified, */
-	WAIT_TRIED = 320,    /* or until so many more edits were tried; */
+	WAIT_TRIED = 320,    /* or until this many more edits were tried; */
 	COMPLETE_MS = 20000, /* wait for all candidates, if it can be verified */
 	PASSED_MOST = 16,    /* no more than these are compared */
 	TICK_MS = 100,

@@ -10,7 +10,7 @@ struct store_audit {
 	char who[STORE_NAME + 1]; /* a key's id, "uid:0", "atoll" */
 	char team[STORE_NAME + 1];
 	char action[STORE_WORD + 1];  /* "box.create" */
-	char subject[STORE_NAME + 1]; /* id of what it was done to, or "" */
+	char subject[STORE_NAME + 1]; /* id of the object of the action, or "" */
 	char result[STORE_WORD + 1];  /* "ok", or the code of the error */
 	char *detail;                 /* JSON; NULL is {} */
 };

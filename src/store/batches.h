@@ -15,7 +15,7 @@ const char *store_batch_state_name(enum store_batch_state state);
 struct store_batch {
 	char id[ID_LEN + 1];
 	char team[STORE_NAME + 1];
-	char who[STORE_NAME + 1]; /* the key that asked for it */
+	char who[STORE_NAME + 1]; /* the key that requested it */
 	enum store_batch_state state;
 	int64_t created_ns, ended_ns; /* ended 0: not yet */
 	uint64_t items;               /* 0 while they come */

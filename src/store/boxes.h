@@ -1,4 +1,5 @@
-/* boxes.h - what a new server process must know about a box after all earlier ones have ended. */
+/* boxes.h - the data about a box that a new server process needs after all earlier ones have
+ * ended. */
 #pragma once
 #include "store/store.h"
 

@@ -16,7 +16,7 @@ struct store_context {
 	char *env; /* JSON; NULL is {} */
 	char run[ID_LEN + 1]; /* its program */
 	uint32_t ref;         /* init's number of that */
-	uint64_t cell;        /* the last one that began; 0: none */
+	uint64_t cell;        /* the last one that was started; 0: none */
 	char status[STORE_WORD + 1]; /* how that ended; "" not yet */
 	uint64_t from[STORE_CONTEXT_STREAMS]; /* of each stream, when it began */
 	uint64_t answers;     /* bytes of input that this cell has received */

@@ -1,4 +1,4 @@
-/* events.h - what happened to boxes, in order, for clients that were not connected at that time.
+/* events.h - the events of boxes, in order, for clients that were not connected at that time.
  * The newest STORE_EVENTS are kept; older ones are removed in batches. */
 #pragma once
 #include "store/store.h"
@@ -35,7 +35,7 @@ struct store_event_filter {     /* zero: everything, newest first */
 };
 must_check int store_event_find(struct store *s, const struct store_event_filter *f,
 				struct store_events *out, struct err *e);
-/* The oldest and the newest number; 0 and 0: none. A client that asks for events after less than
+/* The oldest and the newest number; 0 and 0: none. A client that requests events after less than
  * first-1 has missed some. */
 must_check int store_event_range(struct store *s, int64_t *out_first, int64_t *out_last,
 				 struct err *e);

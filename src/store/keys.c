@@ -83,7 +83,8 @@ static void read_key(struct sql *q, void *row)
 	sql_get_text(q, k->team, sizeof(k->team));
 	sql_get_text(q, role, sizeof(role));
 	if (store_role_parse(role, &k->role) < 0)
-		k->role = ROLE_VIEWER; /* the least, for what a CHECK should have kept out */
+		k->role =
+			ROLE_VIEWER; /* the lowest role, for a value that a CHECK should have rejected */
 	sql_get_text(q, k->box, sizeof(k->box));
 	hash = sql_get_blob(q, &n);
 	if (n == sizeof(k->hash))

@@ -6,7 +6,7 @@
 #define KEY_PREFIX "e2b_"
 enum {
 	KEY_TEXT = 44, /* KEY_PREFIX and 40 hex digits */
-	KEY_SHOWN = 8, /* of which the first so many may be shown */
+	KEY_SHOWN = 8, /* of which this many may be shown */
 };
 
 enum store_role { ROLE_VIEWER, ROLE_EDITOR, ROLE_OWNER, ROLE_COUNT };

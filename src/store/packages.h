@@ -35,7 +35,7 @@ must_check int store_set_list(struct store *s, unsigned limit, struct store_sets
 must_check int store_set_forget(struct store *s, const char *layer, struct err *e);
 /* Bytes of all layers; a layer that several sets share counts once. */
 must_check int store_set_bytes(struct store *s, uint64_t *out, struct err *e);
-/* The layer that was not used for the longest time, after skipping so many. ERR_NOT_FOUND: no
+/* The layer that was unused for the longest time, after skipping this many. ERR_NOT_FOUND: no
  * more. */
 must_check int store_set_oldest(struct store *s, unsigned skip, char out_layer[STORE_HASH + 1],
 				struct err *e);

@@ -30,7 +30,7 @@ struct store_pipeline {
 	char outcome[STORE_WORD + 1], category[STORE_WORD + 1];
 	uint64_t attempts, us[STORE_STAGES];
 	uint64_t calls, tokens_in, tokens_out, cache_read, cost_micro;
-	uint64_t overfit; /* artifacts that passed what they were shown and nothing more */
+	uint64_t overfit; /* artifacts that passed the visible examples only */
 };
 struct store_pipelines {
 	struct store_pipeline *v;
@@ -56,7 +56,7 @@ must_check int store_pipeline_old(struct store *s, int64_t before_ns, struct sto
 /* The oldest that have ended, of teams that have more than `keep`; a page of them. */
 must_check int store_pipeline_surplus(struct store *s, unsigned keep, struct store_pipelines *out,
 				      struct err *e);
-/* With its documents and events; what was learned from it is kept. */
+/* With its documents and events; lessons from it are kept. */
 must_check int store_pipeline_remove(struct store *s, const char *id, struct err *e);
 
 struct store_doc {

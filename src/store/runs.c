@@ -162,7 +162,7 @@ static int runs_do_list(struct sql *q, unsigned limit, int brief, struct store_r
 	return 0;
 }
 
-/* Applies the conditions in w to the running execs and, unless only those are wanted, to the
+/* Applies the conditions in w to the running execs and, unless only those are requested, to the
  * others. */
 static void ask_of(struct sql_where *w, const char *columns, int running)
 {

@@ -23,7 +23,7 @@ struct store_run {
 	int status;
 	uint64_t output_bytes;
 	char *command; /* JSON; NULL is [] */
-	char *record; /* JSON: what its owner wants to keep, the whole run record once ended; NULL is {} */
+	char *record; /* JSON: data of its owner; the complete run record after the end; NULL is {} */
 };
 void store_run_fini(struct store_run *r); /* frees its texts; fine on a zeroed one */
 
@@ -58,7 +58,7 @@ struct store_run_filter { /* zero: everything */
 must_check int store_run_list(struct store *s, const struct store_run_filter *f,
 			      struct store_runs *out, struct err *e);
 struct store_cursor store_run_cursor(const struct store_run *r);
-/* All running execs of a box, oldest first: a restarted server asks init for them. Not paged;
+/* All running execs of a box, oldest first: a restarted server looks them up in init. Not paged;
  * box NULL: of every box. */
 must_check int store_run_running(struct store *s, const char *box, struct store_runs *out,
 				 struct err *e);

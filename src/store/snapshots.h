@@ -45,6 +45,6 @@ must_check int store_snapshot_bytes(struct store *s, const char *team, uint64_t 
 /* Marks its file as complete. Before that no list or lookup contains the snapshot. */
 must_check int store_snapshot_finish(struct store *s, const char *id, uint64_t bytes,
 				     struct err *e);
-/* A snapshot that was begun before then and never finished, or ERR_NOT_FOUND. */
+/* A snapshot that was started before then and never finished, or ERR_NOT_FOUND. */
 must_check int store_snapshot_stale(struct store *s, int64_t before_ns, char out_id[ID_LEN + 1],
 				    struct err *e);

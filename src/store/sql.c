@@ -54,7 +54,8 @@ void sql_fini(struct sql *q)
 		sqlite3_finalize(q->stmt);
 	} else if (q->stmt) {
 		sqlite3_reset(q->stmt);
-		sqlite3_clear_bindings(q->stmt); /* they point into what the caller frees next */
+		sqlite3_clear_bindings(
+			q->stmt); /* they point into memory that the caller frees next */
 	}
 	*q = (struct sql){ 0 };
 }

@@ -40,7 +40,7 @@ struct sql {
 	int bound, got;     /* values and columns so far */
 	int cached;
 	int rc;          /* the first thing that went wrong, SQLite's extended code */
-	const char *bad; /* or what was bound that must not be */
+	const char *bad; /* or a bound value that is not allowed */
 };
 
 struct sql sql(struct store *s, const char *text);

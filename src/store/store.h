@@ -33,7 +33,7 @@ enum {
 	STORE_WORD = 32,            /* of a cause, an action, a kind */
 	STORE_PAGE = 100,           /* rows of a page by default ... */
 	STORE_PAGE_MAX = 1000,      /* ... and at most; `more` is set when another page exists */
-	STORE_PAGE_BYTES = 1 << 20, /* a page ends with the row that brings its texts beyond this */
+	STORE_PAGE_BYTES = 1 << 20, /* a page ends with the row with which its texts exceed this */
 	STORE_BUSY_MS = 5000,       /* a write waits for another process that long ... */
 	STORE_OPEN_MS = 30000,      /* ... and opening, from its begin to its end */
 };
@@ -47,7 +47,7 @@ must_check int store_open(struct store **out, const char *dir, struct err *e);
 /* The same with another deadline than STORE_OPEN_MS. */
 must_check int store_open_within(struct store **out, const char *dir, unsigned timeout_ms,
 				 struct err *e);
-void store_close(struct store *s); /* rolls back what is open; fine on NULL */
+void store_close(struct store *s); /* rolls back an open group; allowed on NULL */
 
 /* Several writes, all or nothing. Pairs nest: an inner rollback undoes only the inner ones.
  * After an ERR_SYS inside a group all further writes of it fail, and store_commit() returns that
@@ -65,7 +65,7 @@ int store_rollback(struct store *s); /* returns -1 */
 /* Failures of the disk or the file (ERR_SYS) in this process so far, all stores together. */
 uint64_t store_errors(void);
 
-/* Reads every page and returns what is wrong with the file. Slow; for `atoll doctor`. */
+/* Reads every page and returns the defects of the file. Slow; for `atoll doctor`. */
 must_check int store_check(struct store *s, struct err *e);
 int store_schema(const struct store *s); /* the version of the open file */
 

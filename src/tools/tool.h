@@ -85,7 +85,7 @@ struct tool_job {
 	struct head_tail out[2];
 	char exec[ID_LEN + 1];
 	void *state;                      /* the row's, in memory of the call ... */
-	void (*drop)(struct tool_job *j); /* ... and what must be freed of it */
+	void (*drop)(struct tool_job *j); /* ... and the memory of it that must be freed */
 };
 
 /* Parameter 0 of the call names the box, unless the row manages boxes. args is borrowed. */

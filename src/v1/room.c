@@ -251,7 +251,7 @@ void room_leave(struct rooms *rooms, struct room_peer *p)
 		x->on->note(x, ROOM_NOTE_LEFT, p->id);
 	if (r->starter == p) {
 		r->starter = NULL;
-		/* Without random bytes for an epoch the next client that joins is asked. */
+		/* Without random bytes for an epoch the next client that joins gets the request. */
 		if (room_choose_starter(r, &e) == 0 && r->starter)
 			r->starter->on->note(r->starter, ROOM_NOTE_BEGIN, 0);
 	}
@@ -304,7 +304,8 @@ static struct room_entry *room_entry_new(enum room_frame kind, uint64_t number, 
 	return x;
 }
 
-/* Asks the next editor in turn: one that never answers does not block the others. */
+/* Sends the request to the next editor in turn: one that never answers does not block the
+ * others. */
 static void room_request_snapshot(struct room *r)
 {
 	uint32_t last = r->compactor ? r->compactor->id : 0;

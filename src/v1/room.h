@@ -22,7 +22,8 @@ enum {
 	ROOM_TEAM_BYTES = 128 << 20,
 	ROOM_BOX_ROOMS = 64,
 	ROOM_PEERS = 64,
-	ROOM_COMPACT_UPDATES = 200, /* updates after which a client is asked for a snapshot */
+	ROOM_COMPACT_UPDATES =
+		200, /* updates after which the room requests a snapshot from a client */
 	ROOM_PATH = 4000,
 	ROOM_NAME = 64, /* of a team */
 };

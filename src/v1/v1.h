@@ -1,4 +1,4 @@
-/* v1.h - the native API: its route table, and start and end of what its handlers share. */
+/* v1.h - the native API: its route table, and start and end of state that its handlers share. */
 #pragma once
 #include "api/api.h"
 

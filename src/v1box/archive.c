@@ -288,7 +288,7 @@ static int is_awake(struct call *c, struct box *b)
 
 static int archive_start(struct archive *a, struct box *b)
 {
-	/* The variables of the box must not change what these programs do. */
+	/* The variables of the box must not change the behaviour of these programs. */
 	static const char *const env[] = { "PATH=/usr/local/bin:/usr/bin:/bin",
 					   "LC_ALL=C.UTF-8",
 					   "TAR_OPTIONS=",

@@ -38,8 +38,7 @@ int file_request_open(struct file_request *d, struct call *c, const struct file_
 void file_request_open_in(struct file_request *d, struct call *c, struct box *b, uint16_t flags,
 			  const struct file_client_events *on);
 void file_request_close(struct file_request *d);
-/* stalls 1: the worker does not read what it was sent; the request fails with 504 unless it does so
- * soon. */
+/* stalls 1: the worker does not read; the request fails with 504 unless it continues soon. */
 void file_request_stalls(struct file_request *d, int stalls);
 /* Each ends the request; the worker is closed first. */
 void file_request_json(struct file_request *d, int status, json_t *take_doc);

@@ -11,7 +11,8 @@
 
 struct host_sample {
 	uint64_t cpu_us; /* time that all processors worked since the machine started */
-	uint64_t mem_bytes, mem_total; /* in use: what no program could allocate without swapping */
+	uint64_t mem_bytes,
+		mem_total; /* in use: memory that no program could allocate without swapping */
 	uint64_t disk_bytes, disk_total; /* of the file system with the state folder */
 	int64_t at_ns;                   /* wall clock */
 	uint16_t load_centi, boxes;      /* load of the last minute, in hundredths */

@@ -1,4 +1,4 @@
-/* stats.h - what boxes and the machine use: GET /v1/boxes/{box}/stats, its history,
+/* stats.h - resource usage of boxes and the machine: GET /v1/boxes/{box}/stats, its history,
  * /v1/stats, /v1/stats/history. */
 #pragma once
 #include "api/api.h"

@@ -61,7 +61,7 @@ static const char *version_of(void *ctx, unsigned i)
 	return NULL;
 }
 
-/* "kernels\t[...]\n": what the driver of Jupyter kernels finds in a box. */
+/* "kernels\t[...]\n": the kernels that the driver of Jupyter kernels finds in a box. */
 static json_t *kernels_of(const struct survey *s)
 {
 	const char *at = strstr(buf_str(&s->said), "\nkernels\t");

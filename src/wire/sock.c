@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-union control { /* room for the descriptors of one frame, aligned as the kernel wants it */
+union control { /* room for the descriptors of one frame, aligned as the kernel requires */
 	struct cmsghdr head;
 	char room[CMSG_SPACE(WIRE_FDS * sizeof(int))];
 };

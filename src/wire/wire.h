@@ -43,7 +43,7 @@ enum wire_type {
 	WIRE_LAYER_CHECK, /* struct wire_layer -> LAYER; ERROR: its content does not match its id */
 	WIRE_LAYER_DROP,  /* struct wire_layer -> DONE; refused while a box has it */
 	WIRE_FREEZE,      /* struct wire_id; WIRE_FREEZE_OFF: thaw -> DONE. Idempotent */
-	WIRE_DEADLINE,    /* struct wire_deadline -> DONE: what the keeper does if the server has not by then */
+	WIRE_DEADLINE,    /* struct wire_deadline -> DONE: the action of the keeper if the server has not acted by then */
 	/* keeper -> client */
 	WIRE_BOX = 16, /* struct wire_box + fd */
 	WIRE_DESTROYED,     /* struct wire_counters: the last figures of a box that was destroyed */
@@ -78,7 +78,7 @@ enum wire_type {
 	WIRE_STARTED = 64, /* struct wire_started */
 	WIRE_OUTPUT,       /* struct wire_output, tail: bytes */
 	WIRE_ATTACHED,      /* struct wire_attached: the offset at which the output really starts */
-	WIRE_STDIN_WINDOW,         /* struct wire_stdin_window: stdin bytes accepted so far + what fits now; flags as STDIN */
+	WIRE_STDIN_WINDOW,         /* struct wire_stdin_window: stdin bytes accepted so far + free space; flags as STDIN */
 	WIRE_EXIT,         /* struct wire_exit: the exec has ended and all its output was sent */
 	WIRE_EXEC,         /* struct wire_exec */
 	WIRE_DONE,         /* end of a listing, or a request without another answer is done */
@@ -93,9 +93,9 @@ enum wire_type {
 	WIRE_LINK,      /* tail: target NUL path: a symbolic link -> DONE */
 	WIRE_ENTRY_OF,  /* tail: path -> ENTRY, of a link itself */
 	WIRE_LIST,      /* struct wire_list, tail: path (NUL after) -> ENTRY in order..., DONE */
-	WIRE_CHANGES,   /* struct wire_changes -> ENTRY..., DONE: what the box's upper layer holds */
+	WIRE_CHANGES,   /* struct wire_changes -> ENTRY..., DONE: the content of the box's upper layer */
 	WIRE_CHMOD,     /* struct wire_put, tail: path -> DONE */
-	WIRE_COPY,      /* tail: path NUL path; WIRE_COPY_NEW -> DONE, all of it or nothing */
+	WIRE_COPY,      /* tail: path NUL path; WIRE_COPY_NEW -> DONE, completely or not at all */
 	WIRE_WATCH,     /* tail: path; WIRE_WATCH_* -> DONE, then EVENT... until the connection closes */
 	WIRE_SEARCH,    /* struct wire_search, tail: path NUL name NUL text -> HIT..., DONE */
 	WIRE_META,      /* tail: key NUL value NUL...: attributes for the current PUT; answered only by ERROR */
@@ -104,13 +104,12 @@ enum wire_type {
 	WIRE_DATA = 96, /* tail: bytes; empty: end of the file. Both ways */
 	WIRE_ENTRY,     /* struct wire_entry, tail: name or path; of a link: NUL target; or the tail of ENTRY_FULL */
 	WIRE_EVENT,     /* struct wire_event, tail: path below the watched folder; RENAME: path NUL path */
-	WIRE_HIT,       /* struct wire_hit, tail: path below the root; with a line: NUL some of it */
+	WIRE_HIT,       /* struct wire_hit, tail: path below the root; with a line: NUL a part of it */
 	/* client -> file worker, continued */
 	WIRE_CHOWN = 104, /* struct wire_chown, tail: path -> DONE; of a link itself */
 	/* egress: server <-> supervisor <-> egress, server <-> egress */
 	WIRE_EGRESS_CONNECT = 112,  /* from a server: request; from the supervisor, to both, + fd: the connection */
-	WIRE_EGRESS_OPEN,   /* struct wire_egress_open, tail: hosts, a line each; + a listening fd -> DONE; without
-			  * one: these hosts from now on, of one that is open */
+	WIRE_EGRESS_OPEN,   /* struct wire_egress_open, tail: hosts, a line each; + a listening fd -> DONE; without fd: replaces the hosts of an open endpoint */
 	WIRE_EGRESS_CLOSE,  /* struct wire_id */
 	WIRE_EGRESS_LIST,   /* struct wire_egress_list: of each box, when a server connects; then DONE */
 	WIRE_EGRESS_REPORT, /* struct wire_egress_report, tail: host NUL rule NUL verdict NUL why NUL */
@@ -244,13 +243,13 @@ struct wire_box {
 	char id[WIRE_ID];
 	char template[WIRE_ID * 2];
 	struct wire_limits limits;
-	uint64_t layers;     /* bits of enum jail_feature: what is really in force */
+	uint64_t layers;     /* bits of enum jail_feature: the active features */
 	uint64_t created_ns; /* CLOCK_REALTIME */
 	uint32_t state;      /* enum wire_box_state */
 	uint32_t uid_base;   /* first host uid of its range */
 	int32_t init_pid;    /* in the keeper's pid namespace; for show only */
 	uint32_t make_us;    /* duration of the creation, pooled or not */
-	uint32_t warm;       /* 1: the interpreter that was asked for waits in it */
+	uint32_t warm;       /* 1: the requested interpreter waits in it */
 	uint32_t frozen;     /* 1: its processes are frozen, or may be: init does not answer */
 };
 
@@ -310,7 +309,7 @@ enum {                             /* wire_start.head.flags */
        WIRE_START_MEMFD = 1 << 4,  /* the tail is in the one descriptor of the frame */
        WIRE_START_WARM = 1 << 6,   /* run it in the warm interpreter, if there is one */
        WIRE_START_DETACHED =
-	       1 << 5, /* no output to the starter, only STARTED (if asked) and EXIT */
+	       1 << 5, /* no output to the starter, only STARTED (if requested) and EXIT */
        WIRE_START_CHANNEL =
 	       1 << 7, /* descriptor 3 is a socket, both ways: stream 2; not with PTY */
        WIRE_START_LEADER_ONLY =
@@ -352,7 +351,7 @@ struct wire_output_window {
 	struct frame head;
 	uint32_t stream; /* below WIRE_STREAMS; ATTACH only: WIRE_NO_STREAM */
 	uint32_t pad;
-	uint64_t from;  /* ATTACH only: first byte wanted */
+	uint64_t from;  /* ATTACH only: first requested byte */
 	uint64_t until; /* absolute offset; credits never shrink */
 };
 
@@ -428,7 +427,7 @@ struct wire_exit {
 	uint64_t wall_us, user_us, system_us;
 	uint64_t max_rss_kib;           /* of the largest process */
 	uint64_t reads, writes;         /* blocks in and out */
-	uint64_t bytes[WIRE_STREAMS];   /* written to each stream, all of it */
+	uint64_t bytes[WIRE_STREAMS];   /* total bytes written to each stream */
 	uint64_t dropped[WIRE_STREAMS]; /* of those, no longer kept */
 	uint64_t stdin_bytes;           /* consumed by the program */
 	uint64_t disk_free, disk_size, files_free, files_size; /* of the box, at the end */

@@ -242,8 +242,8 @@ static int image_look(struct err *e)
 
 /* ---- into the file, and back ---- */
 
-/* Where each piece is in the file. A large page of it can be mapped as one where address and place are
- * the same below its size. */
+/* The position of each piece in the file. A large page can be mapped as one if address and
+ * position are equal modulo its size. */
 static size_t image_arrange(void)
 {
 	uintptr_t next = 0;

@@ -50,8 +50,8 @@ static void *arena_alloc(void *ctx, size_t size)
 	return at ? at : usual.alloc(ctx, size);
 }
 
-/* The C library maps large pieces by themselves, until one was given back: then it keeps such in its
- * heap, which is baked. */
+/* The C library maps large blocks separately until one is freed: then it takes such blocks from
+ * its heap, which is part of the image. */
 static void keep_in_heap(void)
 {
 	void *volatile large = malloc(LARGE_PIECE); /* or the compiler would spare itself both */
@@ -95,7 +95,7 @@ static void python_load(const char *kind)
 
 	run_text();
 	if (py_number(py.PyObject_CallFunction(python_function("load"), "s", kind)) != 0)
-		_exit(73); /* nothing of what this zygote needs is installed */
+		_exit(73); /* no module that this zygote needs is installed */
 	heap_compact_close(&small, &newest);
 	run_text();
 	if (py_number(py.PyObject_CallFunction(python_function("settle"), NULL)) != 0)

@@ -4,4 +4,6 @@
  * NUL. An interpreter that started with `WIRE_START_CHANNEL` keeps the socket as its channel. */
 #pragma once
 
-enum { START_MSG_BYTES = 1 << 16 }; /* bytes of it at most; longer ones are executed plainly */
+enum {
+	START_MSG_BYTES = 1 << 16
+}; /* maximum number of bytes; longer messages are executed by a fresh interpreter */

@@ -108,7 +108,7 @@ static const char *const *by_warm(char **program)
 	static const char *argv[MOST] = {
 		"/usr/bin/python3",
 		"-c",
-		/* Python ignores two signals; what it executes should not. */
+		/* Python ignores two signals; the executed program should not. */
 		"import os, sys, signal\n"
 		"for s in signal.SIGPIPE, signal.SIGXFSZ: signal.signal(s, signal.SIG_DFL)\n"
 		"os.execv(sys.argv[1], sys.argv[1:])",

@@ -125,8 +125,8 @@ TEST(the_size_of_a_volume_is_enforced_and_deleted_space_is_freed)
 	CHECK(on_host("test $(stat -c %b quota.img) -gt 45000") == 0);
 	CHECK_INT(sh(&m, "rm /workspace/big && sync /workspace && echo y >/workspace/small"), 0);
 	CHECK(end(k.fd, &m) == 0);
-	/* The unmount has written the deletion: most of what was freed is free on the host. How much of
-	 * it the kernel gets to is its own business. */
+	/* The unmount has written the deletion: most of the freed blocks are free on the host.
+	 * The exact amount depends on the kernel. */
 	CHECK(make_with(k.fd, "quota", "/workspace", 1, &m) == 0 && end(k.fd, &m) == 0);
 	CHECK(on_host("test $(stat -c %s quota.img) = 33554432 && "
 		      "test $(stat -c %b quota.img) -lt 40000") == 0);
@@ -314,7 +314,8 @@ static int count_keeper_fds(pid_t keeper)
 	return WEXITSTATUS(system(command));
 }
 
-/* A volume that is still mounted, or a descriptor of it that stays open, would block the last box. */
+/* A volume that is still mounted, or a descriptor of it that stays open, would block the last
+ * box. */
 TEST(a_box_that_fails_in_a_later_step_releases_its_volume)
 {
 	static const char *const steps[] = { "volumes", "layers", "cgroup", "network", "launch" };

@@ -154,7 +154,7 @@ static int is_for(const struct library_slot *s, const char *type)
 		!strcmp(type + 7, own + 6));
 }
 
-/* The slots, in the order of what it takes. */
+/* The slots, in the order of the parameters. */
 static json_t *args_of(const struct library_task *t, const char *takes, const json_t *slots)
 {
 	json_t *args = json_array();

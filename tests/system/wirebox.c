@@ -1,4 +1,5 @@
-/* wirebox.c - what a server asks of keeper and boxes, asked of real ones: tests/system/wire.sh. */
+/* wirebox.c - the requests of a server to keeper and boxes, sent to real ones:
+ * tests/system/wire.sh. */
 #include "system/wirebox.h"
 
 /* ---- init and its workers, behind the real walls ---- */
@@ -368,7 +369,7 @@ TEST(a_hundred_simultaneous_creates_are_served_and_do_not_delay_others)
 		struct pollfd p = { .fd = k.fd, .events = POLLIN };
 		uint64_t began = now_ns();
 
-		/* Another client asks all the while. */
+		/* Another client sends requests all the time. */
 		CHECK_INT(ask(other.fd, &info, sizeof(info), NULL, 0), WIRE_INFO_REPLY);
 		longest = now_ns() - began > longest ? now_ns() - began : longest;
 		deepest = GOT(wire_info)->waiting > deepest ? GOT(wire_info)->waiting : deepest;
@@ -455,7 +456,7 @@ TEST(memory_cpu_and_process_limits_of_a_running_box_can_change)
 	CHECK_INT(limit(k.fd, &w), WIRE_BOX);
 	CHECK(got_fd < 0 && GOT(wire_box)->limits.mem_bytes == 1ull << 30);
 	CHECK(GOT(wire_box)->limits.pids == 30 && GOT(wire_box)->limits.cpu_milli == 1000);
-	/* It has them: what was too much fits now, what did fit does not. */
+	/* The new limits apply: more memory fits now, fewer processes do. */
 	CHECK_INT(sh(&m, "python3 -c 'len(bytearray(700 << 20))'"), 0);
 	CHECK(sh(&m, "i=0; while [ $i -lt 60 ]; do sleep 5 & i=$((i+1)); done 2>&1") != 0);
 	w = ask_limit(&m);

@@ -119,7 +119,7 @@ static inline int next_keeper(struct keeper_sync *k)
 
 	if (keeper_sync_open(k, 1, &e) < 0)
 		return -1;
-	return keeper_sync_info(k, &about, &e); /* this asks again, of another one if need be */
+	return keeper_sync_info(k, &about, &e); /* tries again, with another one if necessary */
 }
 
 /* ---- one box ---- */
@@ -196,7 +196,7 @@ static inline int worker(const struct made *m)
 	return ask(m->init, &f, sizeof(f), NULL, 0) == WIRE_FD ? got_fd : -1;
 }
 
-/* Ends what a failed test has left running. */
+/* Ends processes that a failed test has left running. */
 static inline int end_what_is_left(struct keeper_sync *k)
 {
 	struct wire_box page[64];

@@ -269,8 +269,8 @@ TEST(routes_that_change_something_need_an_editor)
 	}
 }
 
-/* Keys, the audit log and what concerns other teams; a row that is added or relaxed must be
- * changed here. */
+/* Keys, the audit log and routes that concern other teams; a row that is added or relaxed must
+ * be changed here. */
 TEST(routes_that_need_an_owner_are_these)
 {
 	static const char *const known[] = {

@@ -235,7 +235,7 @@ static const char *stored_cause(const char *id)
 	return cause;
 }
 
-/* The keeper is asked for counters, answers, and the exec has a record. */
+/* The server requests counters from the keeper, which answers, and the exec has a record. */
 static int counted(struct fake_exec *x, uint64_t oom_kills)
 {
 	struct wire_counters f;
@@ -656,7 +656,7 @@ TEST(box_is_paused_at_the_end_of_its_lifetime)
 	end_test();
 }
 
-/* Idle: its init is asked for unread output, then the box is killed. */
+/* Idle: the server requests unread output from its init, then kills the box. */
 TEST(idle_box_is_killed_after_its_init_reported_no_output)
 {
 	struct box_spec spec = fake_spec("default");
@@ -858,7 +858,7 @@ static int stored_box(const char *boot, enum store_box_state state)
 	row.state = state;
 	if (store_box_insert(fake.store, &row, &e) < 0 || fleet_restore(fake.fleet, &e) < 0)
 		return -1;
-	/* The first request asks whether the keeper answers. */
+	/* The first request checks whether the keeper answers. */
 	return fake_next(&fake.keeper) == WIRE_INFO ? 0 : -1;
 }
 

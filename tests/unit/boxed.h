@@ -245,7 +245,7 @@ static inline void expect_error(int conn, uint32_t kind)
 		     GOT(wire_error)->msg);
 }
 
-/* Asks something small: when the answer is here, all that was sent before has been handled. */
+/* Sends a small request: when its answer arrives, all earlier frames have been handled. */
 static inline struct wire_status ask_status(int conn)
 {
 	send_head(conn, WIRE_STAT, 999);
@@ -262,7 +262,7 @@ static inline struct wire_start starting(uint32_t ref)
 				    .grace_ms = 10000 };
 }
 
-/* cwd, argv and an empty environment, as START wants them. */
+/* cwd, argv and an empty environment, in the format of START. */
 static inline size_t pack(struct wire_start *st, char *to, const char *cwd, char *const *argv)
 {
 	char *at = stpcpy(to, cwd) + 1;

@@ -304,7 +304,7 @@ static int tls_dial(struct tls_client *c, SSL_CTX *ctx, const char *request, uns
 	return UNTIL(SSL_do_handshake(c->ssl) == 1);
 }
 
-/* Sends what fits and counts the answers that have arrived. */
+/* Sends as much as possible and counts the answers that have arrived. */
 static void tls_step(struct tls_client *c)
 {
 	char in[4096];
@@ -354,7 +354,8 @@ TEST(a_flood_of_requests_over_tls_is_answered_whole_and_delays_no_other_client)
 	}
 	CHECK_INT(answers, MANY * EACH);
 	CHECK_INT(other.answers, 1);
-	CHECK(heads_then - heads_before <= 4); /* its own, and what was read already */
+	CHECK(heads_then - heads_before <=
+	      4); /* its own time, and that of the bytes already read */
 	for (unsigned i = 0; i < MANY; i++)
 		tls_close(&all[i]);
 	tls_close(&other);

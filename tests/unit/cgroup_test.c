@@ -27,7 +27,8 @@ static void set(const char *file, const char *value)
 	(void)!write(fd, value, strlen(value));
 }
 
-/* The kernel's files hold what was written last; a plain file keeps the rest of a longer value. */
+/* A file of the kernel holds the last written value; a plain file keeps the rest of a longer
+ * one. */
 static int is(const char *file, const char *value)
 {
 	auto_fd int fd = open(in_box(file), O_RDONLY | O_CLOEXEC);

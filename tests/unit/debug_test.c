@@ -169,7 +169,7 @@ static int has_package(const json_t *artifact, const char *wanted)
 	return 0;
 }
 
-/* Somewhere in what would run. */
+/* Is the text in one of the files to be run? */
 static int has_text(const json_t *artifact, const char *wanted)
 {
 	json_t *what = json_pack("{s:O*, s:O*, s:O*, s:O*, s:O*}", "files",

@@ -730,7 +730,8 @@ TEST(the_rules_of_an_open_endpoint_can_change)
 	CHECK(egress_change(&egress, w->id, "127.0.0.1:9\nother.example", 25, &e) == 0);
 	CHECK_INT(w->nrules, 2);
 	CHECK_STR(w->rules[0].host, "127.0.0.1");
-	/* One that cannot be read changes nothing; neither does one for a box that has none. */
+	/* A rule that cannot be parsed changes nothing; neither does one for a box without
+	 * endpoint. */
 	CHECK(egress_change(&egress, w->id, "a b", 3, &e) < 0);
 	CHECK_INT(e.kind, ERR_INVALID);
 	CHECK(egress_change(&egress, "missing", "a.example", 9, &e) < 0);

@@ -22,7 +22,7 @@ static const char *event(const char *text)
 	return dumped(exec_events_result(text, strlen(text)));
 }
 
-/* Its text, and what is left for later. */
+/* Its text, and the bytes that are left for later. */
 static const char *output(const char *bytes, size_t n, int last, size_t *left)
 {
 	struct cell_piece p = {

@@ -48,7 +48,7 @@ FAKE void fake_nothing_due(struct timer *t)
 	(void)t;
 }
 
-/* One turn of the loop: what is ready, or 5 ms. */
+/* One turn of the loop: handles ready events, or waits 5 ms. */
 FAKE void fake_turn(void)
 {
 	struct timer t;

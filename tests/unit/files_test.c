@@ -112,7 +112,7 @@ static void a_file_is_sent_through_a_pipe(struct box *b)
 	CHECK(read(ends[0], text, sizeof(text)) == 7 && !memcmp(text, "3456789", 7));
 	CHECK(read(ends[0], text, sizeof(text)) == 0); /* it has not kept its end */
 	close(ends[0]);
-	/* One that has no pages to give is copied. */
+	/* A file without pages is copied. */
 	g.from = 0;
 	make_pipe(ends);
 	send_frame(w, &g, sizeof(g), "/sys/kernel/notes", 17, ends[1]);
@@ -157,7 +157,8 @@ static void a_file_arrives_by_pipe_and_is_named_by_the_empty_data(struct box *b)
 	close(ends[0]);
 	CHECK(write(ends[1], "through", 7) == 7);
 	close(ends[1]);
-	ask_list(w, in_dir("by"), "", 0, 0); /* the pipe's end was not the file's: given up */
+	ask_list(w, in_dir("by"), "", 0,
+		 0); /* the pipe ended before the file: the upload is dropped */
 	expect(w, WIRE_DONE);
 	CHECK(!count_names(in_dir("by")));
 	make_pipe(ends);
@@ -487,7 +488,8 @@ static void a_deep_list_resumes_at_any_path(struct box *b)
 	CHECK(!hear_names(w, got, sizeof(got)) && !strcmp(got, all));
 	ask_list(w, in_dir("d"), "", 0, 2);
 	CHECK(!hear_names(w, got, sizeof(got)) && !strcmp(got, "a a/x a/y a. a./z b c c/e "));
-	/* From every entry on, the rest is what followed it; in pages of one it is the same. */
+	/* A list that starts after any entry has the entries that follow it; also in pages of
+	 * one entry. */
 	for (i = 0; all[i]; i += n + 1) {
 		n = strcspn(all + i, " ");
 		ask_list(w, in_dir("d"), after, 1, 64);

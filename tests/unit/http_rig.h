@@ -113,7 +113,7 @@ RIG const char *take(int fd)
 	return got;
 }
 
-/* 1 when all was sent, 0 when the peer did not want it. */
+/* 1 when all was sent, 0 when the peer closed the connection. */
 RIG int say_bytes(int fd, const void *bytes, size_t n)
 {
 	uint64_t end = loop_now_ms() + PATIENCE_MS;

@@ -989,7 +989,7 @@ TEST(connections_without_a_request_are_closed_first_then_idle_ones)
 	 * is closed. */
 	CHECK(ask(dial()));
 	CHECK(is_closed(kept_one));
-	/* A request in progress is never given up. */
+	/* A request in progress is never ended. */
 	for (unsigned i = 0; i < 8; i++)
 		CHECK(ask(dial()));
 	CHECK_INT(overs, heads - 1);

@@ -195,7 +195,8 @@ static void stop_ends_every_exec_and_the_box_stays_usable(struct box *b)
 	struct wire_start st = starting(1);
 	int exits = 0, done = 0;
 
-	/* One that ignores what can be ignored, one with children in sessions of their own. */
+	/* One program that ignores all signals that can be ignored, one with children in their
+	 * own sessions. */
 	shell(other, &st, "trap '' TERM INT HUP; echo up; while :; do sleep 100; done");
 	expect(other, WIRE_OUTPUT);
 	st.head.ref = 2;
@@ -1244,7 +1245,7 @@ static void an_invalid_frame_ends_only_its_connection(struct box *b)
 				noise[k] = (char)rand_r(&seed);
 			noise[0] = (char)(WIRE_VERSION + (noise[0] & 1));
 			if (n > 1 && (noise[1] == WIRE_KILL_ON_CLOSE || noise[1] == WIRE_SIGNAL))
-				noise[1] = 0; /* the ones that are meant to do something */
+				noise[1] = 0; /* the frames that have an effect */
 			if (n > 1 && noise[0] == WIRE_VERSION)
 				noise[1] = (char)((noise[1] & 31) ? noise[1] | (char)128 : 0);
 			send_frame(other, noise, n, NULL, 0, -1);
@@ -1393,7 +1394,7 @@ static long boot_id_bytes(void)
 	return stat(in_dir("boot"), &st) < 0 ? -1 : (long)st.st_size;
 }
 
-/* The file is there from an init before; what counts is when this one writes. */
+/* The file exists from an earlier init; the test waits until this one writes it. */
 static void the_boot_id_is_written_with_the_first_exec(struct box *b)
 {
 	struct wire_start st = starting(1);

@@ -115,7 +115,7 @@ TEST(nothing_is_written_through_a_link)
 	CHECK_INT(e.sys, ELOOP);
 	CHECK_INT(layer_tree_dir(&t, "usr/up/opt", &e), -1);
 	CHECK_INT(layer_tree_link(&t, "usr/out/l", "x", &e), -1);
-	/* Nor is a link replaced by what it leads to. */
+	/* A link is not replaced by its target. */
 	CHECK_INT(layer_tree_file(&t, "usr/out", 0, &fd, &e), -1);
 	CHECK_INT(e.sys, EEXIST);
 	CHECK(access("/tmp/tree-escaped", F_OK) < 0);

@@ -113,7 +113,7 @@ TEST(keys_and_credentials_are_redacted)
 	CHECK_STR(told("authorization", 13), "authorization");
 	CHECK(strstr(JSON("m", LOG_S("token", "abc")), "\"token\":\"***\""));
 	CHECK(strstr(JSON("used " KEY), "used ***"));
-	/* One that begins where the value is cut must not pass as half a key. */
+	/* A secret that starts where the value is cut must not be printed partly. */
 	memset(edge, 'x', sizeof(edge));
 	memcpy(edge + LOG_VALUE - 20, KEY, strlen(KEY));
 	CHECK(!strstr(told(edge, sizeof(edge)), "e2b_"));

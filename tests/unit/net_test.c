@@ -23,7 +23,7 @@ static int ready(void)
 	return proc >= 0 && home >= 0;
 }
 
-/* A socket in it, on which one datagram was sent to itself if `sends`. */
+/* A socket in it, on which a datagram was sent to the socket itself if `sends`. */
 static int socket_in(int ns, int sends)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,

@@ -317,7 +317,7 @@ TEST(bytes_that_are_not_utf8_become_the_replacement_character)
 {
 	for (unsigned i = 0; i < lang_count(); i++) {
 		const char *out = literal(lang_at(i)->name, "\xff\xc3(\xed\xa0\x80", 6);
-		json_t *v = json_string(out); /* refuses what is not UTF-8 */
+		json_t *v = json_string(out); /* refuses text that is not UTF-8 */
 
 		CHECK(v);
 		CHECK(strstr(out, "\xef\xbf\xbd") || strstr(out, "\\ufffd"));
@@ -424,5 +424,5 @@ TEST(planning_of_a_long_hostile_text_is_fast)
 			buf_puts(&text, parts[i]);
 		json_decref(planned(buf_str(&text)));
 	}
-	CHECK(now_ns() - from < 20000000000ull); /* ten of them; a busy machine */
+	CHECK(now_ns() - from < 20000000000ull); /* ten times the usual time, for a busy machine */
 }

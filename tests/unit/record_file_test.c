@@ -193,7 +193,7 @@ TEST(a_torn_record_is_reported_and_its_slot_not_reused)
 	struct err e;
 
 	CHECK(begin(&r) == 0);
-	/* Every byte of it, one at a time, and cut anywhere. */
+	/* Every byte changed, one at a time, and the record cut at every position. */
 	for (off_t i = 0; i < (off_t)(16 + offsetof(struct box_record, mounts)); i++) {
 		/* After the pid are zeroes: without them the record is the same. */
 		int cuts = i >= 8 && i <= (off_t)(16 + offsetof(struct box_record, about.init_pid));

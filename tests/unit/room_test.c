@@ -195,7 +195,7 @@ TEST(snapshot_is_requested_after_200_updates_and_replaces_them)
 	CHECK_INT(join(&late, 1, ""), 0);
 	CHECK_STR(seen(&late), "s200 u201 synced201");
 	leave(&late);
-	/* A peer that does not answer is not asked again and again. */
+	/* A peer that does not answer gets only one request. */
 	seen(&a), seen(&b);
 	for (unsigned i = 0; i < 2 * ROOM_COMPACT_UPDATES; i++) {
 		CHECK_INT(update(&a, "x"), 0);

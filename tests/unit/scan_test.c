@@ -25,7 +25,7 @@ static const json_t *finding(const json_t *all, const char *rule)
 	return NULL;
 }
 
-/* Every rule, by what it is for. */
+/* Every rule, by its purpose. */
 static const struct {
 	/* clang-format off */
 	const char *rule, *language, *action, *text;
@@ -244,7 +244,7 @@ TEST(empty_input_has_no_result)
 	json_decref(scan_files("", NULL));
 }
 
-/* Seconds of the processor, for one text of four megabytes that repeats these words. */
+/* CPU seconds for a text of four megabytes that repeats these words. */
 static double cost(const char *language, const char *words)
 {
 	auto_buf struct buf big = { 0 };

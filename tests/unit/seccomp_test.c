@@ -569,7 +569,7 @@ static int arguments_suit(const char *call, const struct seccomp_data *d, unsign
 		return a[0] == 0 || a[0] == 8 || a[0] == 0x20000 || a[0] == 0x20008 || a[0] == ~0u;
 	if (!strcmp(call, "setrlimit"))
 		return !(flags & SECCOMP_NO_CORE) || a[0] != RLIMIT_CORE;
-	if (!strcmp(call, "prlimit64")) /* the new limit's address is the one that has 64 bits */
+	if (!strcmp(call, "prlimit64")) /* only the pointer to the new limit has 64 bits */
 		return !(flags & SECCOMP_NO_CORE) || a[1] != RLIMIT_CORE || !d->args[2];
 	return 1;
 }

@@ -96,7 +96,7 @@ static int drain(size_t most)
 	return n == 0;
 }
 
-/* Sends all of it while the other end of the pipe is read bit by bit. */
+/* Sends all of it while the other end of the pipe is read in small pieces. */
 static void send_and_drain(int fd, const char *bytes, size_t n)
 {
 	uint64_t late = loop_now_ms() + PATIENCE_MS;

@@ -205,8 +205,7 @@ TEST(many_processes_create_the_database_at_the_same_time)
 	}
 }
 
-/* A child that opens the database of dir, runs `lock` in it, and keeps what it locked for
- * hold_ms. */
+/* A child that opens the database of dir, runs `lock` in it, and keeps the lock for hold_ms. */
 static pid_t lock_holder_start(const char *dir, const char *lock, unsigned hold_ms)
 {
 	int pipes[2];
@@ -414,7 +413,8 @@ static off_t size_of(const char *dir, const char *name)
 	return stat(path, &st) < 0 ? 0 : st.st_size;
 }
 
-/* Never a pause, so a passive checkpoint alone would never let the WAL begin anew. */
+/* Without a pause, so a passive checkpoint alone would never let the WAL start again at its
+ * beginning. */
 TEST(the_wal_stays_bounded_during_writes)
 {
 	struct store_box b = box_of(1);

@@ -200,7 +200,7 @@ TEST(an_unfinished_agent_session_is_marked_lost_and_old_ones_removed)
 	CHECK_ERR(store_agent_get(s, "red", "baaaaaaaaaaa", &got, &none, &err), ERR_NOT_FOUND);
 	CHECK_ERR(store_agent_end(s, "zaaaaaaaaaaa", 1, "done", NULL, &err), ERR_NOT_FOUND);
 	CHECK_OK(store_agent_purge(s, 11, 1, 100,
-				   &err)); /* a ended before 11; d has not begun before 1 */
+				   &err)); /* a ended before 11; d had not started before 1 */
 	CHECK_OK(store_agent_list(s, "blue", NULL, 0, &all, &err));
 	CHECK_INT(all.n, 3);
 	CHECK_STR(all.v[0].id, "daaaaaaaaaaa");

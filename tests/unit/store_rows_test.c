@@ -803,7 +803,7 @@ TEST(a_package_set_is_found_by_its_key_and_its_uses_are_counted)
 	CHECK_STR(out.layer, s1.layer);
 	CHECK(out.uses == 1 && out.used_ns == 9 && out.created_ns == 5);
 	store_set_fini(&out);
-	/* Installed anew it is the same set, in another layer. */
+	/* Installed again it is the same set, in another layer. */
 	s1 = a_set('a', '2', 20);
 	CHECK_OK(store_set_put(s, &s1, &err));
 	CHECK_OK(store_set_list(s, 0, &all, &err));

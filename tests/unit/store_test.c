@@ -680,7 +680,7 @@ TEST(retention_of_thirty_days_removes_older_runs_and_shrinks_the_file)
 			CHECK_OK(history_add(s, i % 2 ? "default" : "blue", day * 20 + i,
 					     day * DAY_NS - 1000 + i, 500));
 		CHECK_OK(history_sweep(s, &h, &most));
-		CHECK(most <= 300); /* rows in one step: what a request waits for at most */
+		CHECK(most <= 300); /* rows in one step: the longest time that a request waits */
 		CHECK_OK(store_history_pages(s, &all, &unused, &err));
 		if (day > 60 && all > largest)
 			largest = all;

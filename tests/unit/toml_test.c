@@ -1,5 +1,5 @@
-/* toml_test.c - values of a file, and the messages of errors. What is TOML and what is not is
- * held against Python's parser by tests/system/toml.sh. */
+/* toml_test.c - values of a file, and the messages of errors. tests/system/toml.sh compares the
+ * accepted language with Python's parser. */
 #include "base/toml.h"
 #include "base/buf.h"
 #include "tap.h"

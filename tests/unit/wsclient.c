@@ -95,7 +95,7 @@ static int wsclient_ask(struct wsclient *w, const char *target, const struct htt
 	return client_conn_write(&w->client_conn, head.p, head.len, e);
 }
 
-/* Reads the answer, with its body if it is an error. What follows a 101 is the first frame. */
+/* Reads the answer, with its body if it is an error. Bytes after a 101 are the first frame. */
 static int wsclient_hear(struct wsclient *w, struct response *a, struct err *e)
 {
 	char bytes[4096];

@@ -27,7 +27,8 @@ must_check int wsclient_open(const char *base, const struct http_client_options 
 int wsclient_fd(const struct wsclient *w);
 must_check int wsclient_text(struct wsclient *w, const char *text, size_t n, struct err *e);
 must_check int wsclient_binary(struct wsclient *w, const void *bytes, size_t n, struct err *e);
-/* Reads what has arrived, without waiting. 1: open, 0: closed by the peer (see code), -1. */
+/* Reads the bytes that have arrived, without waiting. 1: open, 0: closed by the peer (see code),
+ * -1. */
 must_check int wsclient_take(struct wsclient *w, struct err *e);
 uint16_t wsclient_code(const struct wsclient *w); /* of the close; 1006: it just ended */
 void wsclient_close(struct wsclient *w,
