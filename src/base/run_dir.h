@@ -1,5 +1,5 @@
-/* run_dir.h - the folder with the sockets and the records of running boxes. Owns: nothing; the
- * keeper and the server create the files in it. */
+/* run_dir.h - the folder with the sockets and the records of running boxes.
+ * Owns: nothing; the keeper and the server create the files in it. */
 #pragma once
 #include "base/err.h"
 #include <stddef.h>

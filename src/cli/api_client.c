@@ -37,7 +37,8 @@ int api_client_usage(struct api_client *r, const char *fmt, ...)
 	return api_settle(r, STATUS_USAGE);
 }
 
-/* No daemon received the request; otherwise the answer was lost on its way. */
+/* True: no daemon received the request. False: the request may have been executed, and the
+ * answer was lost. */
 static int never_asked(const struct err *e)
 {
 	switch (e->sys) {
@@ -415,7 +416,7 @@ int api_client_list(struct api_client *r, const char *path, int (*each)(void *ct
 
 struct api_lines {
 	struct api_client *r;
-	struct buf held; /* the beginning of a line; or the whole of an error */
+	struct buf held; /* the beginning of a line; or a complete error */
 	int failed;
 	const char *wrong;
 	int (*each)(void *ctx, json_t *line);
@@ -585,7 +586,7 @@ int api_client_bytes(struct api_client *r, struct api_client_bytes *x)
 		rc = (cli_error_what(&r->error, err_kind_name(b.sunk.kind), "%s", b.sunk.msg),
 		      api_settle(r, STATUS_FAILED));
 	else if (b.broken == EPIPE)
-		rc = r->status = 0; /* the reader closed the pipe; that is no failure */
+		rc = r->status = 0; /* the reader closed the pipe, which is not an error */
 	else if (b.broken)
 		rc = (cli_error_what(&r->error, "failed", "write: %s", strerror(b.broken)),
 		      api_settle(r, STATUS_FAILED));

@@ -71,7 +71,7 @@ must_check int api_client_lines(struct api_client *r, const char *method, const 
 must_check int api_client_lines_of(struct api_client *r, const char *path, int from,
 				   const char *type, int (*each)(void *ctx, json_t *line),
 				   void *ctx);
-/* Bytes there and back. A descriptor of -1: none. */
+/* Sends a body and receives one. A descriptor of -1: none. */
 struct api_client_bytes {
 	const char *method, *path, *type, *accept;
 	const void *body; /* or: */
@@ -81,14 +81,14 @@ struct api_client_bytes {
 	const uint64_t *most; /* bytes that may be written; NULL: any number */
 	int (*sink)(void *ctx, const char *bytes, size_t n, struct err *e); /* or goes here */
 	void *ctx;
-	json_t *answer; /* else it is parsed; the caller's */
-	/* of the answer, when it is there */
+	json_t *answer; /* else it is parsed; owned by the caller */
+	/* of the answer, if the header is present */
 	char etag[64];
 	uint64_t written;
 };
 must_check int api_client_bytes(struct api_client *r, struct api_client_bytes *x);
 
-/* "no box named ..." with the close one, if that is why the path was not found. */
+/* "no box named ..." with the most similar name, if the box is the reason for the 404. */
 void api_client_explain_box(struct api_client *r, const char *box);
 
 /* ---- for people ---- */
@@ -97,7 +97,7 @@ const char *api_client_text(const json_t *doc, const char *key); /* never NULL *
 const char *api_client_state(const json_t *doc); /* never NULL; also of a daemon of version 0.1 */
 int64_t api_client_int(const json_t *doc, const char *key, int64_t otherwise);
 int64_t api_client_when_ms(const char *rfc3339); /* -1: is none */
-/* "3 m 5 s" since, or until, that moment; "-" if there is none. */
+/* "3 m 5 s" since, or until, that time; "-" if there is none. */
 const char *api_client_since(char out[24], const json_t *doc, const char *key);
 const char *api_client_until(char out[24], const json_t *doc, const char *key);
 int api_client_write(int fd, const void *bytes, size_t n); /* all of it; -1: errno */

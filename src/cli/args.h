@@ -1,6 +1,6 @@
-/* args.h - what a command is, and its command line parsed by the command's own table.
- * The same rows are used for parsing, `atoll COMMAND -h`, `atoll help COMMAND` and the near-miss
- * hints. */
+/* args.h - the description of a command, and its command line parsed by the command's own table.
+ * The same rows are used for parsing, `atoll COMMAND -h`, `atoll help COMMAND` and the hints for
+ * mistyped names. */
 #pragma once
 #include "cli/cli_error.h"
 #include <stddef.h>

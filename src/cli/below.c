@@ -79,8 +79,8 @@ int below_create(int root, char *path, mode_t mode)
 	const char *last;
 	auto_fd int dir = below_folder_of(root, path, &last);
 
-	/* An existing entry is removed: a link would lead elsewhere, a file may have another
-	 * name as well. */
+	/* An existing entry is removed first: a link could point elsewhere, and a file may have
+	 * further names. */
 	if (dir < 0 || (unlinkat(dir, last, 0) < 0 && errno != ENOENT))
 		return -1;
 	return openat(dir, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0777);

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 must_check int below_open(int root, const char *path, int flags, mode_t mode);
-/* Without "./" in front and slashes at the end; -1: the path leads elsewhere. */
+/* Without "./" at the start and slashes at the end; -1: the path is outside of the folder. */
 must_check int below_tidy(char *path);
 /* The folder that holds the path's last part, created if missing. *out_last: that part. */
 must_check int below_folder_of(int root, char *path, const char **out_last);

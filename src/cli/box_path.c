@@ -43,7 +43,7 @@ int box_path_look(struct api_client *r, const char *box, const char *path, unsig
 
 	if (!doc && r->http == 404) {
 		api_client_explain_box(r, box);
-		/* The box is there, then it is the path that is not. */
+		/* If the box exists, the path is the part that was not found. */
 		return strncmp(r->error.what, "no box", 6) ? BOX_PATH_NOTHING : -1;
 	}
 	if (!doc)

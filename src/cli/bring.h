@@ -1,8 +1,8 @@
-/* bring.h - `run --out DIR`: files that a program made or changed, copied from its box to a folder here.
- * Owns: the list of paths and the descriptor of the folder.
- *
- * Only regular files below the box's home are brought, at the same place below DIR. Names and contents are
- * the program's: nothing is written outside DIR, through a link, or beyond what the box's disk can hold. */
+/* bring.h - `run --out DIR`: files that a program created or changed, copied from its box to a
+ * folder here.
+ * Owns: the list of paths and the descriptor of the folder. Only regular files below the box's
+ * home are copied, to the same path below DIR. The program chooses names and contents, so nothing
+ * is written outside DIR, through a link, or beyond the size of the box's disk. */
 #pragma once
 #include "client/box_handle.h"
 #include "record/changes.h"

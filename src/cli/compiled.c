@@ -67,7 +67,7 @@ void compiled_init(struct compiled *c, const struct local_run *s, const struct r
 
 	*c = (struct compiled){ .cache.folder = -1 };
 	/* A folder, packages, another user or missing isolation: the key would not contain all
-	 * that the compiler saw. */
+	 * inputs of the compiler. */
 	if (in->workdir >= 0 || o->nlayers || o->root || o->without_launch || o->without_init ||
 	    o->create_flags & WIRE_CREATE_COLD || compiled_source(in, &source) < 0)
 		return;

@@ -1,16 +1,16 @@
-/* compiled.h - the compile cache of `atoll run FILE`: a program that was compiled before is not compiled again.
- * Owns: the key of one program, and the folder of the cache, $XDG_CACHE_HOME/atoll or ~/.cache/atoll.
- *
- * Only a program of one file is kept, compiled in a box in which nothing else was, by a compiler that
- * printed nothing. Its key is a digest of all that the compiler saw (lang/compile_cache.h). A cache that cannot be
- * used is no error: the compiler runs. */
+/* compiled.h - the compile cache of `atoll run FILE`: a program that was compiled before is not
+ * compiled again.
+ * Owns: the key of one program, and the folder of the cache, $XDG_CACHE_HOME/atoll or
+ * ~/.cache/atoll. Only programs of one file are stored, compiled in a box that contained nothing
+ * else, by a compiler that printed nothing. The key is a digest of all inputs of the compiler
+ * (lang/compile_cache.h). If the cache cannot be used, the compiler runs. */
 #pragma once
 #include "cli/run_inputs.h"
 #include "cli/local_run.h"
 #include "lang/compile_cache.h"
 
 struct compiled {
-	struct compile_caches cache; /* folder -1: this program is not kept */
+	struct compile_caches cache; /* folder -1: this program is not stored */
 	struct compile_cache_key key;
 };
 

@@ -77,7 +77,7 @@ static void follow_post(struct exec_follow *f, struct api_client *r, const char 
 	auto_buf struct buf full = { 0 };
 
 	buf_printf(&full, "%s%s", path, what);
-	/* Retries while the daemon restarts; not if it is no longer reachable after that. */
+	/* Retries a few times while the daemon restarts. */
 	for (int i = 0; i < TRIES; i++) {
 		json_t *doc = api_client_json(r, "POST", buf_str(&full), json_incref(take_body));
 
@@ -186,7 +186,7 @@ static void follow_unread(struct exec_follow *f, unsigned s)
 	f->out[s] = -1;
 	if (f->unread++)
 		return;
-	/* As a pipe would do it. Further output of the program is discarded. */
+	/* Behaves like a closed pipe. Further output of the program is discarded. */
 	if (f->signals && f->known && api_client_again(&r, f->r) == 0) {
 		follow_post(f, &r, "signal", json_pack("{s:s}", "signal", "PIPE"));
 		api_client_close(&r);
@@ -343,7 +343,7 @@ static int follow_has_ended(const struct exec_follow *f)
 	return f->record || f->wrong || seen_all(f) || (f->lines && f->unread);
 }
 
-/* A daemon that is starting or leaving. */
+/* A daemon that is starting or exiting. */
 static int follow_may_retry(const struct api_client *r)
 {
 	return r->lost || r->http == 502 || r->http == 503 || r->http == 504;

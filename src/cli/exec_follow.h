@@ -13,11 +13,10 @@
 struct exec_follow {
 	/* clang-format off */
 	struct api_client *r;
-	struct api_client mould; /* for the clients of the threads: the daemon's address, and
-				  * nothing to be freed */
+	struct api_client mould; /* for the clients of the threads: the daemon's address; nothing to be freed */
 	const char *box;
 	char exec[64];    /* its id; "" until it is known */
-	char tag[32];     /* by which it is found if the answer to its start was lost */
+	char tag[32];     /* to find it if the answer to its start was lost */
 	uint64_t next[2]; /* the first byte of stdout and stderr that is still needed */
 	int out[2];       /* the descriptors for output; -1: discard it */
 	struct buf *keep[2];

@@ -6,7 +6,7 @@
 
 struct list_output {
 	const char *const *columns; /* as of a table */
-	const char *name;           /* which member is all that --quiet shows */
+	const char *name;           /* the member that --quiet prints */
 	void (*row)(struct table *t, json_t *item);
 };
 /* Every item below that path. Returns the exit status. */

@@ -71,8 +71,8 @@ void local_run_close(struct local_run *s)
 	struct err e;
 
 	files_close(&s->files);
-	/* Kill on close would end the box; the keeper is asked so that it need not find out. If
-	 * it was killed meanwhile, its successor has to clean up, and the request starts one. */
+	/* Kill on close would end the box, too; the request lets the keeper end it at once. If
+	 * the keeper was killed meanwhile, the request starts its successor, which cleans up. */
 	if (s->box.init >= 0 && boxh_drop(&s->keeper, s->box.about.id, &e) < 0)
 		(void)!boxh_kill(&s->keeper, s->box.about.id, NULL, &e);
 	boxh_close(&s->box);

@@ -26,7 +26,7 @@ struct local_run {
 	struct buf output[2]; /* with --json */
 	uint64_t dropped[2];
 	int twice;     /* two Ctrl-C kill, also inside a terminal */
-	int no_stdin;  /* it was the program's code */
+	int no_stdin;  /* stdin was the code of the program */
 	int warm;    /* the next command may be the warm interpreter that waits in the box */
 	int last;      /* the box is for the next command only: no request follows it */
 	int files_put; /* something was copied in */

@@ -29,7 +29,7 @@ static int inputs_fail(struct run_inputs *in, int status)
 
 /* ---- where a file goes ---- */
 
-/* The place below the folder that was copied in, or NULL. The caller frees it. */
+/* The path below the copied folder, or NULL. The caller frees it. */
 static char *below_root(const struct run_inputs *in, const char *path)
 {
 	auto_free char *real = in->root ? realpath(path, NULL) : NULL;
@@ -62,7 +62,7 @@ static int same_file(const char *a, const char *b)
 	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Plans the copy of `path`; *out_place is where it will be below BOX_HOME, to be freed. */
+/* Plans the copy of `path`; *out_place is its path below BOX_HOME, to be freed. */
 static int plan_file(struct run_inputs *in, const char *path, char **out_place, struct cli_error *t)
 {
 	auto_free char *place = below_root(in, path);
@@ -193,7 +193,7 @@ static ssize_t read_head(struct run_inputs *in, const char *path, char *head, st
 	return n < 0 ? cannot_read(in, path, t) : n;
 }
 
-/* A folder that was copied in is a project: the files beside the program belong to it. */
+/* A copied folder is a project: the other files in the program's folder belong to it. */
 static void find_sources(struct run_inputs *in, const char *place)
 {
 	const char *slash = strrchr(place, '/');
@@ -279,8 +279,8 @@ static int is_in_every_box(const char *path)
 	return real && !strncmp(real, "/usr/", 5);
 }
 
-/* An argument that names a file here is copied in; where its place changes, so does the
- * argument. */
+/* An argument that names a file here is copied in; if its path changes, the argument is changed,
+ * too. */
 static int plan_argument(struct run_inputs *in, const char *arg, char **out, struct cli_error *t)
 {
 	char shown[SHOWN], size[UNITS_TEXT];

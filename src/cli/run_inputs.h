@@ -1,7 +1,8 @@
-/* run_inputs.h - what is copied from this machine into the box: the program, the files its
- * arguments name, a folder. Everything is checked before a box exists, so that a typing error
- * costs nothing.
- * Owns: the plan. Does not own: the command line it was made from. */
+/* run_inputs.h - the files that are copied from this machine into the box: the program, the files
+ * its arguments name, a folder. Everything is checked before a box exists, so that a typing error
+ * is reported at once.
+ * Owns: the plan.
+ * Does not own: the command line it was made from. */
 #pragma once
 #include "base/buf.h"
 #include "cli/options.h"
@@ -24,7 +25,7 @@ struct run_inputs {
 	const char *template;   /* its name, for the record */
 	int from_stdin;
 	struct buf code; /* with from_stdin */
-	char **args;     /* of the program, places corrected; NULL-terminated */
+	char **args;     /* of the program, with the paths in the box; NULL-terminated */
 	unsigned nargs;
 	int status; /* for a plan that failed */
 };
@@ -32,7 +33,7 @@ struct run_inputs {
 /* For `run FILE ARGS`; words[0] may be "-". */
 must_check int run_inputs_program(struct run_inputs *in, const struct options *opt,
 				  char *const *words, unsigned nwords, struct cli_error *t);
-/* For a command of its own: only the folder. */
+/* For `run -- COMMAND`: only the folder. */
 must_check int run_inputs_folder(struct run_inputs *in, const struct options *opt,
 				 struct cli_error *t);
 /* Carries it out. */

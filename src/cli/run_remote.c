@@ -203,7 +203,7 @@ static void print_stream(const json_t *record, const char *name, int fd)
 		(void)!api_client_write(fd, json_string_value(text), json_string_length(text));
 }
 
-/* *out_over: it failed, and its status is the run's. */
+/* *out_over: the step failed, and its status is that of the run. */
 static int compile_there(struct api_client *r, const char *box, const struct options *o,
 			 const struct run_inputs *in, const char *const *compiler, int *out_over)
 {
@@ -352,7 +352,7 @@ static int in_box(struct api_client *r, const json_t *made, const struct options
 	if (o->out && !(before = changes_of(r, box)))
 		return r->status;
 	status = run_there(r, box, o, in, argv);
-	/* Also of a program that failed; not of one whose end is not known. */
+	/* Also of a program that failed; not if it is unknown how it ended. */
 	if (o->out && !r->error.what[0]) {
 		int fetched = fetch_all(r, made, o, folder, before);
 

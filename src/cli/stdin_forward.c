@@ -45,8 +45,8 @@ static void forward_discard_below(struct pump *p, uint64_t offset)
 	p->base += n;
 }
 
-/* The position at which the input in the box ends. 0: known; -1: it takes no more, or the
- * position cannot be found. */
+/* The position at which the input in the box ends. 0: known; -1: the program accepts no more, or
+ * the position cannot be found. */
 static int find_place(struct pump *p)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -68,8 +68,8 @@ static int find_place(struct pump *p)
 	return -1;
 }
 
-/* On a terminal other clients may type, too, and then the bytes of this client have no positions
- * of their own. */
+/* On a terminal other clients may type, too: then the bytes of this client have no defined
+ * positions. */
 static int is_alone(const struct pump *p)
 {
 	return !p->f->terminal && !p->f->attached;
@@ -109,8 +109,8 @@ static int push_once(struct pump *p)
 	return status;
 }
 
-/* The box may not have read yet what a server that was killed has sent. Bytes that this client no
- * longer has cannot be sent again: the program must not get the rest without them. */
+/* Init may not have received yet all bytes that a killed server had accepted. Bytes that this
+ * client no longer has cannot be sent again: the program must not get the rest without them. */
 static int forward_wait_for_gap(struct pump *p, int tries)
 {
 	if (tries == TRIES) {
@@ -123,7 +123,7 @@ static int forward_wait_for_gap(struct pump *p, int tries)
 	return 0;
 }
 
-/* 0: taken; -1: it reads no more. */
+/* 0: accepted; -1: the program reads no more. */
 static int forward_push(struct pump *p)
 {
 	for (int tries = 0; push_once(p) != 0; tries++) {
@@ -179,7 +179,7 @@ static void killed_twice(struct pump *p)
 	p->last_int_ns = now;
 }
 
-/* "~." at the start of a line leaves, "~~" is a tilde. */
+/* "~." at the start of a line detaches, "~~" is a tilde. */
 static void forward_typed(struct pump *p, const char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -224,7 +224,7 @@ static unsigned forward_generation(struct exec_follow *f)
 	return now;
 }
 
-/* Everything was sent; a daemon that ends now may not have passed it on. */
+/* Everything was sent, but a daemon that exits now may not have passed it on. */
 static void forward_watch(struct pump *p)
 {
 	struct exec_follow *f = p->f;

@@ -1,5 +1,5 @@
-/* stdin_forward.h - sends stdin to a program of the daemon: every byte once, also when the
- * daemon is killed half-way.
+/* stdin_forward.h - sends stdin to a program of the daemon: every byte once, also when the daemon
+ * is killed meanwhile.
  * Owns: the bytes that the program may not have received yet. */
 #pragma once
 

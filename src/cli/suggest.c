@@ -21,7 +21,7 @@ const char *suggest_nearest(const char *typed, const char *const *names)
 	for (; *names; names++) {
 		unsigned slips = suggest_distance(typed, *names);
 
-		/* Two slips make any two-letter word out of any other. */
+		/* With two typing errors every two-letter word becomes any other. */
 		if (slips < least_slips && slips < strlen(*names)) {
 			least_slips = slips;
 			best = *names;

@@ -1,6 +1,6 @@
-/* untar.h - unpacks an archive from a box. What a box sends is hostile: only files, folders and
- * links are made, only below the given folder, never through a link, with permission bits only;
- * owners are not set. */
+/* untar.h - unpacks an archive from a box. The archive is untrusted: only files, folders and
+ * links are created, only below the given folder, never through a link, with permission bits
+ * only; owners are not set. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"

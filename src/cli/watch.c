@@ -81,7 +81,7 @@ static int add_file(struct watch_watcher *w, const char *file, struct err *e)
 	return add_place(w, folder, 0, e);
 }
 
-/* Files that tools keep for themselves change all the time and are no program. */
+/* Files that tools keep for themselves change often and are not programs. */
 static int is_theirs(const char *name)
 {
 	size_t n = strlen(name);

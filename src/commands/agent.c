@@ -50,7 +50,7 @@ struct local_run {
 
 /* ---- what happens, for people ---- */
 
-/* Prints foreign text to the terminal: no control characters, and a limited number of lines. */
+/* Prints untrusted text to the terminal: no control characters, and a limited number of lines. */
 static void print_safe(FILE *to, const char *text, unsigned lines)
 {
 	for (; *text; text++) {
@@ -200,7 +200,7 @@ static void set_text(json_t *doc, const char *name, const struct args *a, unsign
 		json_object_set_new(doc, name, json_string(args_text(a, flag, "")));
 }
 
-/* Members that are there only when something is in them. */
+/* Members that are present only if they are not empty. */
 static void set_full(json_t *doc, const char *name, json_t *take_value)
 {
 	if (json_object_size(take_value) || json_array_size(take_value))

@@ -44,7 +44,7 @@ struct sheet {
 	char id[32];
 	int64_t last, passed, failed, errors;
 	uint64_t began_ns, received_ns, shown_ns;
-	int unread, shows; /* shows: there is a terminal to show progress on */
+	int unread, shows; /* shows: progress is shown on a terminal */
 	json_t *end;
 	json_t *refused;
 };
@@ -198,7 +198,7 @@ static int batch_conclude(struct sheet *s)
 	return well ? 0 : STATUS_FAILED;
 }
 
-/* Until its end, over as many connections as it takes. */
+/* Follows it until its end, over as many connections as needed. */
 static int batch_follow(struct sheet *s)
 {
 	while (!s->end && !s->unread) {

@@ -1,6 +1,6 @@
-/* bench.c - `atoll bench`: measures what a box costs here, compared with a plain process.
- * The subjects take turns, so that a slow moment of the machine affects all of them. bench/
- * compares with other sandboxes; this needs nothing but the executable. */
+/* bench.c - `atoll bench`: measures the cost of a box on this machine, compared with a plain
+ * process. The subjects take turns, so that a slow moment of the machine affects all of them.
+ * bench/ compares with other sandboxes; this needs only the executable. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "client/box_handle.h"

@@ -99,7 +99,7 @@ static int cert_refused(const struct cli *cli, const char *domain, const struct 
 			       e->kind == ERR_INVALID ? STATUS_USAGE : STATUS_FAILED);
 }
 
-/* ":7070"; "" for the port that https has by itself; ":PORT" where the settings name none. */
+/* ":7070"; "" for the default port of https; ":PORT" if the settings have none. */
 static void cert_port(const struct cli *cli, char out[16])
 {
 	unsigned port = cli->listen_port ? cli->listen_port() : 0;

@@ -26,8 +26,8 @@ static const struct flag *flag_at(const struct command *v, unsigned i)
 	return i < v->nflags ? &v->flags[i] : &args_common[i - v->nflags];
 }
 
-/* Text in single quotes for a shell; fish knows \' inside, in the others the quotes are closed
- * and opened again. */
+/* Text in single quotes for a shell; fish supports \' inside, in other shells the quotes are
+ * closed and opened again. */
 static void completion_quoted(const char *text, const char *quote)
 {
 	putchar('\'');

@@ -113,7 +113,7 @@ static int copy_in(struct api_client *r, const char *from, const struct box_path
 		return r->status;
 	path = cp_target(to->path, there == BOX_PATH_FOLDER, from);
 	if (S_ISDIR(st.st_mode)) {
-		if (there == BOX_PATH_NOTHING) { /* then it becomes the copy itself */
+		if (there == BOX_PATH_NOTHING) { /* then it is the target itself */
 			free(path);
 			path = cp_target(to->path, 0, "");
 		}
@@ -129,7 +129,7 @@ static int copy_in(struct api_client *r, const char *from, const struct box_path
 
 /* ---- out ---- */
 
-/* It appears whole, or not at all. */
+/* It appears completely, or not at all. */
 static int get_file(struct api_client *r, const struct box_path *from, const char *to,
 		    unsigned mode)
 {
@@ -238,7 +238,7 @@ static int copy_out(struct api_client *r, const struct box_path *from, const cha
 			       cli_error_shown(from->path, shown), from->box);
 		return r->status = STATUS_NOT_FOUND;
 	}
-	/* A folder that is not there yet becomes the copy itself. */
+	/* A folder that does not exist yet is the target itself. */
 	path = cp_target(to, is_folder, there == BOX_PATH_FOLDER && !is_folder ? "" : from->path);
 	return there == BOX_PATH_FOLDER ? get_folder(r, from, path) : get_file(r, from, path, mode);
 }

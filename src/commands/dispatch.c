@@ -77,14 +77,14 @@ static int run_command(struct cli *cli, int argc, char **argv)
 	else
 		status = dispatch_command(cli, &a);
 	args_fini(&a);
-	/* The output must have arrived; a full disk is a failure of atoll, a closed pipe is
-	 * none. */
+	/* All output must have been written; a full disk is a failure of atoll, a closed pipe is
+	 * not. */
 	if (fflush(stdout) != 0 && status == 0)
 		status = STATUS_OURS;
 	return status;
 }
 
-/* The two flags that people put before the command. */
+/* The two flags that users often put before the command. */
 static void skip_leading(struct cli *cli, int *argc, char ***argv)
 {
 	for (;;) {

@@ -1,6 +1,6 @@
-/* kill.c - `atoll kill`: ends boxes, and returns when nothing of them is left; or ends one
- * program in a box.
- * Asks the daemon; for boxes that it does not know, and without a daemon, the keeper. */
+/* kill.c - `atoll kill`: ends boxes, and returns when they are destroyed; or ends one program in
+ * a box. Sends the request to the daemon; for boxes that it does not know, and without a daemon,
+ * to the keeper. */
 #include "base/cleanup.h"
 #include "client/box_handle.h"
 #include "cli/suggest.h"
@@ -171,7 +171,7 @@ static int kill_words(struct api_client *r, const struct args *a)
 			status = one ? one : status;
 			continue;
 		}
-		/* A private one, perhaps: of `atoll run`. */
+		/* Perhaps the private box of an `atoll run`. */
 		if (k.fd < 0 && !r->reach.chosen)
 			(void)!keeper_sync_open(&k, 0, &e);
 		if (k.fd < 0) {

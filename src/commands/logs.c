@@ -42,7 +42,7 @@ static int logs_logs(struct api_client *r, const struct args *a)
 	else if (attach_newest(r, a->words[0], 0, exec))
 		return r->status;
 	if (!*exec)
-		return 0; /* nothing was run, so nothing was written */
+		return 0; /* no command was executed, so there is no output */
 	status = print_log(r, a->words[0], exec, args_has(a, LOGS_FOLLOW));
 	if (status && r->http == 404)
 		api_client_explain_box(r, a->words[0]);

@@ -120,7 +120,7 @@ static const char *text_in(const json_t *doc, const char *name)
 	return json_string_value(json_object_get(doc, name));
 }
 
-/* A value that a header cannot hold as it is, is coded. */
+/* A value that a header cannot contain unchanged is encoded. */
 static char *header_value(const char *text)
 {
 	struct buf out = { 0 };
@@ -275,8 +275,8 @@ static int never_connected(const struct err *e)
 	       e->sys == ENETUNREACH;
 }
 
-/* A server that is killed closes its connections, and the next one serves at once. A request
- * that has the same effect twice is sent again; a tool may have begun, and its caller decides. */
+/* A killed server closes its connections, and the next one serves at once. An idempotent request
+ * is sent again; a tool may have been started, so its caller decides. */
 static void mcp_carry(const struct gateway *g, const json_t *message, int out)
 {
 	struct trip t = { .g = g, .message = message, .out = out };
@@ -405,8 +405,8 @@ static void take_line(struct gateway *g, const char *text, size_t n)
 	json_decref(message);
 }
 
-/* Reads a message only while it can be sent at once: the rest waits in the pipe, and so does its
- * writer. */
+/* Reads a message only if it can be sent at once: otherwise the pipe fills, and its writer
+ * waits. */
 static int may_take(const struct gateway *g)
 {
 	unsigned busy = 0;

@@ -1,4 +1,4 @@
-/* new.c - `atoll new`: a box that stays. */
+/* new.c - `atoll new`: creates a box that exists until it is deleted. */
 #include "base/id.h"
 #include "cli/fields.h"
 #include "cli/options.h"

@@ -41,7 +41,7 @@ static int delete_each(struct api_client *r, const json_t *boxes, json_t *gone)
 		auto_free char *path = api_client_path("/v1/boxes/%s", api_client_text(box, "id"));
 		json_t *doc = api_client_json(r, "DELETE", path, NULL);
 
-		if (!doc && r->http != 404) /* another client was faster */
+		if (!doc && r->http != 404) /* another client has deleted it */
 			return r->status;
 		json_decref(doc);
 		json_array_append(gone, json_object_get(box, "id"));

@@ -1,4 +1,4 @@
-/* rename.c - `atoll rename`: another name for a box. */
+/* rename.c - `atoll rename`: changes the name of a box. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
 #include "commands/commands.h"

@@ -34,12 +34,12 @@ static const struct flag flags[REPL_NFLAGS] = {
 
 static struct repl { /* one in a process */
 	struct api_client *r;
-	struct api_client other; /* control's, and for answers to a cell that runs */
+	struct api_client other; /* for the control thread, and for answers to a running cell */
 	const struct args *a;
 	char box[80], context[32], language[40];
 	int own_box;
 	int terminal;
-	volatile sig_atomic_t running; /* a cell is: Ctrl-C is for it */
+	volatile sig_atomic_t running; /* a cell is running: Ctrl-C interrupts it */
 	volatile sig_atomic_t cleared; /* Ctrl-C at the prompt: discard the typed text */
 	uint64_t last_int_ns;
 	pthread_mutex_t lock; /* of other */
@@ -52,7 +52,7 @@ static struct repl { /* one in a process */
 
 /* ---- the box and its context ---- */
 
-/* With a warm interpreter in it, where the language has one. */
+/* With a warm interpreter, if the language has one. */
 static int make_box(struct api_client *r)
 {
 	const struct lang *l = lang_named(repl.language);
@@ -299,7 +299,7 @@ static int repl_on_event(void *ctx, json_t *ev)
 
 /* ---- running one ---- */
 
-/* The connection broke, the cell did not: continue after the last event. */
+/* The connection broke, but the cell still runs: continue after the last event. */
 static int repl_reconnect(struct api_client *r, int status)
 {
 	while (!repl.over && !repl.unread && r->lost && repl.number &&
@@ -321,7 +321,7 @@ static int exit_status(void)
 						     : STATUS_FAILED;
 }
 
-/* The cell's exit status; *wrong: it is one of atoll, and r has the error. */
+/* The cell's exit status; *wrong: the failure is one of atoll, and r has the error. */
 static int run_cell(struct api_client *r, const char *code, size_t n, int *wrong)
 {
 	auto_free char *path =
@@ -336,14 +336,15 @@ static int run_cell(struct api_client *r, const char *code, size_t n, int *wrong
 	if (args_has(repl.a, REPL_TIME))
 		json_object_set_new(body, "timeout_ms",
 				    json_integer((json_int_t)args_value(repl.a, REPL_TIME, 0)));
-	else if (repl.terminal) /* a person is there and has Ctrl-C: no default time limit */
+	else if (repl.terminal) /* a user at a terminal can press Ctrl-C: no default time limit */
 		json_object_set_new(body, "timeout_ms", json_integer(UINT32_MAX));
 	repl.over = 0;
 	repl.number = 0;
 	repl.received_ns = now_ns();
 	repl.running = 1;
 	status = api_client_lines(r, "POST", path, json_incref(body), repl_on_event, NULL);
-	if (status && r->never) /* a connection that was too long without a word */
+	if (status &&
+	    r->never) /* the connection was idle for too long, and the daemon has closed it */
 		status = api_client_lines(r, "POST", path, json_incref(body), repl_on_event, NULL);
 	json_decref(body);
 	status = repl_reconnect(r, status);
@@ -388,7 +389,8 @@ static int is_block(const struct buf *cell)
 
 	while (line && strchr(" \t\r", first[line - 1]))
 		line--;
-	/* The language of a driver is not known here; few but Python end a line like that. */
+	/* The language of a driver is not known here; only few besides Python end a line like
+	 * that. */
 	return line &&
 	       (!strcmp(repl.language, "python") || !strncmp(repl.language, "jupyter:", 8)) &&
 	       (first[line - 1] == ':' || *first == '@');

@@ -1,4 +1,4 @@
-/* rm.c - `atoll rm`: ends boxes of the daemon, with all that is in them. */
+/* rm.c - `atoll rm`: ends boxes of the daemon and deletes their files. */
 #include "base/cleanup.h"
 #include "cli/api_client.h"
 #include "commands/commands.h"

@@ -73,7 +73,7 @@ static int in_box(struct local_run *s, const struct run_inputs *in, const char *
 		return -1;
 	if (*out_status)
 		return 0;
-	/* From here on every change is the program's own. */
+	/* Later changes are made by the program itself. */
 	if ((s->cli->json || s->opt->report || s->opt->out) && s->files_put &&
 	    changes_before(&s->changes, &s->box, e) < 0)
 		return -1;

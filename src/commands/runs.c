@@ -111,7 +111,7 @@ static int runs_do_list(struct api_client *r, const struct args *a)
 	return status;
 }
 
-/* The sentence first, then facts. */
+/* Prints the sentence first, then figures. */
 static void print_record(const json_t *run)
 {
 	auto_buf struct buf line = { 0 };

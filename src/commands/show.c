@@ -1,4 +1,4 @@
-/* show.c - `atoll show`: all there is to know about a box. */
+/* show.c - `atoll show`: prints all properties of a box. */
 #include "base/units.h"
 #include "cli/api_client.h"
 #include "commands/commands.h"

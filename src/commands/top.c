@@ -41,7 +41,7 @@ static int top_collect(void *ctx, json_t *box)
 	return json_array_size(t->boxes) == MOST;
 }
 
-/* Per cent of one processor since the tick before; -1: not known. */
+/* Per cent of one processor since the previous update; -1: unknown. */
 static double load_of(struct top *t, const char *id, int64_t cpu_us)
 {
 	uint64_t now = now_ns();

@@ -12,8 +12,8 @@ static const struct flag flags[UI_NFLAGS] = {
 	[UI_ROLE] = { "role", 0, FLAG_TEXT, "ROLE", "viewer, editor or owner (owner)" },
 };
 
-/* A daemon that was named by URL is opened at that URL: behind a proxy the daemon does not know
- * its own address. */
+/* A daemon that was named by URL is opened at that URL: a daemon that is reached through a proxy
+ * does not know its own address. */
 static void ui_print(const struct api_client *r, const json_t *link)
 {
 	int by_url = !strncmp(r->reach.where, "http", 4);

@@ -1,4 +1,4 @@
-/* volume.c - `atoll volume`: disks that outlive boxes. */
+/* volume.c - `atoll volume`: disks that exist longer than boxes. */
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/list_output.h"

@@ -1,5 +1,6 @@
 /* envelope.h - the Connect protocol's envelope: a byte of flags, four bytes of length, then the
- * JSON. Owns: the envelope that is being read, of limited size. */
+ * JSON.
+ * Owns: the envelope that is being read, of limited size. */
 #pragma once
 #include "base/buf.h"
 #include <stdint.h>

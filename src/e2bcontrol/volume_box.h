@@ -13,7 +13,8 @@ struct volume_box {
 	char box[ID_LEN + 1];
 	unsigned tries;
 	void (*ready)(struct call *c, struct volume_box *d, struct box *b);
-	void (*over)(struct http_req *r); /* the call whose place this one has taken */
+	void (*over)(
+		struct http_req *r); /* the previous on_over callback, which this module replaced */
 };
 
 /* Of the volume that the path names, of the caller's team. Calls ready() once; a failure is

@@ -45,7 +45,7 @@ enum {
 	LINGER_MS = 2000,      /* for the peer to read the last reply before the close */
 	IN_HIGH = 64 << 10,    /* bytes read ahead */
 	STEPS_PER_WAKE = 64,   /* then the others have their turn */
-	STEPS_PER_LOOK = 4,    /* time of the clock at which that time was formatted */
+	STEPS_PER_LOOK = 4,    /* steps between two reads of the clock: a turn also ends by time */
 };
 
 struct span { /* a header, as offsets into the head: that may still move */

@@ -429,7 +429,7 @@ static void watch_overflow(void)
 	w.written_name[0] = '\0';
 	if (watch_begin() < 0)
 		sys_exit(0); /* the client sees the end */
-	/* After it: later changes of the entry are reported by events. */
+	/* Sent when the new watches exist: changes after the client's next listing are reported. */
 	watch_tell(WIRE_EVENT_OVERFLOW, 0, "", NULL);
 }
 

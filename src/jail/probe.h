@@ -1,5 +1,5 @@
-/* probe.h - the abilities of this host, found by trying them. Owns: nothing permanent; every
- * probe runs in a child that has ended when it returns. */
+/* probe.h - the abilities of this host, found by trying them.
+ * Owns: nothing permanent; every probe runs in a child that has ended when it returns. */
 #pragma once
 #include "base/err.h"
 #include <stdint.h>

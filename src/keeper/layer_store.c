@@ -102,7 +102,7 @@ static int enter_cell(int dir, uint32_t uid, struct err *e)
 	    /* No process of this id may remain: the sealer must read files that cannot change any
 	     * longer. */
 	    setrlimit(RLIMIT_NPROC, &none) < 0)
-		return err_sys(e, "give up what is not needed");
+		return err_sys(e, "drop privileges that are not needed");
 	alarm(WRITER_S);
 	return 0;
 }

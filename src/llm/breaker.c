@@ -22,7 +22,7 @@ void breaker_failed(struct breaker *b, const char *provider, const char *why)
 		b->rest_ms = REST_MOST_MS;
 	b->rests_until_ms = loop_now_ms() + b->rest_ms;
 	b->failures = BREAK_AFTER - 1; /* after the pause one failure is enough */
-	log_warn("a provider of models is left alone for a while", LOG_S("provider", provider),
+	log_warn("requests to a model provider are suspended", LOG_S("provider", provider),
 		 LOG_U("ms", b->rest_ms), LOG_S("why", b->why));
 }
 

@@ -211,7 +211,7 @@ static void test_run_step(struct candidate_test *t)
 		json_t *item;
 
 		if (t->calls & mine && t->calls & (mine - 1))
-			continue; /* ended with the first of them */
+			continue; /* its call is in the box of the first one */
 		if (t->calls & mine)
 			item = call_item(t);
 		else if (is_call(x))

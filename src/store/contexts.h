@@ -19,7 +19,7 @@ struct store_context {
 	uint64_t cell;        /* the last one that was started; 0: none */
 	char status[STORE_WORD + 1]; /* how that ended; "" not yet */
 	uint64_t from[STORE_CONTEXT_STREAMS]; /* of each stream, when it began */
-	uint64_t answers;     /* bytes of input that this cell has received */
+	uint64_t answers;     /* answers to input requests that this cell has received */
 	uint64_t said;        /* bytes for the program's channel, that cell included */
 	int64_t began_ns, deadline_ns; /* 0: none. deadline_ns -1: it has expired, and the cell
 				        * was interrupted */

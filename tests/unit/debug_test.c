@@ -296,7 +296,7 @@ TEST(every_recorded_failure_has_its_expected_category)
 	printf("# %u programs\n", count);
 }
 
-/* Prints the rules that no case uses. */
+/* The rules that decided a case. */
 static json_t *hit;
 
 static int note_rule(const struct toml_node *c)
