@@ -60,16 +60,14 @@ static int room_choose_starter(struct room *r, struct err *e)
 	return 0;
 }
 
-/* Ids grow, so that a writer stays the first editor until it leaves. */
+/* A writer stays the writer until it leaves or another peer claims that role. */
 static void room_choose_writer(struct room *r)
 {
-	struct room_peer *p = r->path[0] ? room_first_editor(r) : NULL;
-
-	if (p == r->writer)
+	if (r->writer || !r->started)
 		return;
-	r->writer = p;
-	if (p)
-		p->on->note(p, ROOM_NOTE_WRITER, 0);
+	r->writer = room_first_editor(r);
+	if (r->writer)
+		r->writer->on->note(r->writer, ROOM_NOTE_WRITER, 0);
 }
 
 /* ---- sending ---- */
@@ -255,8 +253,10 @@ void room_leave(struct rooms *rooms, struct room_peer *p)
 		if (room_choose_starter(r, &e) == 0 && r->starter)
 			r->starter->on->note(r->starter, ROOM_NOTE_BEGIN, 0);
 	}
-	if (r->writer == p)
+	if (r->writer == p) {
+		r->writer = NULL;
 		room_choose_writer(r);
+	}
 	if (r->started && !room_first_editor(r))
 		room_forget(r);
 }
@@ -411,14 +411,33 @@ int room_presence(struct room_peer *p, const void *bytes, size_t n, struct err *
 	return 0;
 }
 
+static int room_check_writer(const struct room_peer *p, struct err *e)
+{
+	if (!p->may_write)
+		return err_set(e, ERR_DENIED, "a viewer may only read");
+	return p->room->writer ? 0 : err_set(e, ERR_CONFLICT, "no client writes this file yet");
+}
+
 int room_save(struct room_peer *p, struct err *e)
 {
 	struct room *r = p->room;
 
-	if (!p->may_write)
-		return err_set(e, ERR_DENIED, "a viewer may only read");
-	if (!r->writer)
-		return err_set(e, ERR_CONFLICT, "no client writes this file yet");
+	if (room_check_writer(p, e) < 0)
+		return -1;
 	r->writer->on->note(r->writer, ROOM_NOTE_SAVE, 0);
+	return 0;
+}
+
+int room_claim(struct room_peer *p, struct err *e)
+{
+	struct room *r = p->room;
+
+	if (room_check_writer(p, e) < 0)
+		return -1;
+	if (r->writer == p)
+		return 0;
+	r->writer->on->note(r->writer, ROOM_NOTE_READER, 0);
+	r->writer = p;
+	p->on->note(p, ROOM_NOTE_WRITER, 0);
 	return 0;
 }

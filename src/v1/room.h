@@ -39,6 +39,7 @@ enum room_note {
 	ROOM_NOTE_ACK,     /* an update of this peer is in the log; its number */
 	ROOM_NOTE_COMPACT, /* send a snapshot */
 	ROOM_NOTE_WRITER,  /* this peer writes the file from now on */
+	ROOM_NOTE_READER,  /* another peer writes the file from now on */
 	ROOM_NOTE_SAVE,    /* another peer needs the file written now */
 	ROOM_NOTE_LEFT,    /* a peer has left; its id */
 };
@@ -100,6 +101,8 @@ must_check int room_snapshot(struct rooms *rooms, struct room_peer *p, uint64_t 
 			     const void *bytes, size_t n, struct err *e);
 must_check int room_presence(struct room_peer *p, const void *bytes, size_t n, struct err *e);
 must_check int room_save(struct room_peer *p, struct err *e); /* asks the writer */
+/* This peer becomes the writer: the present one does not save what the room has. */
+must_check int room_claim(struct room_peer *p, struct err *e);
 /* The peer can take more: sends the rest of the log. */
 void room_resume(struct room_peer *p);
 must_check int room_path_check(const char *path, struct err *e);

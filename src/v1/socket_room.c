@@ -50,7 +50,8 @@ static void room_channel_note(struct room_peer *p, enum room_note note, uint64_t
 		[ROOM_NOTE_BEGIN] = { "begin", "epoch" },  [ROOM_NOTE_EPOCH] = { "epoch", "epoch" },
 		[ROOM_NOTE_SYNCED] = { "synced", "seq" },  [ROOM_NOTE_ACK] = { "ack", "seq" },
 		[ROOM_NOTE_COMPACT] = { "compact", NULL }, [ROOM_NOTE_WRITER] = { "writer", NULL },
-		[ROOM_NOTE_SAVE] = { "save", NULL },       [ROOM_NOTE_LEFT] = { "left", "peer" },
+		[ROOM_NOTE_READER] = { "reader", NULL },   [ROOM_NOTE_SAVE] = { "save", NULL },
+		[ROOM_NOTE_LEFT] = { "left", "peer" },
 	};
 	struct room_channel *x = loop_owner(p, struct room_channel, peer);
 	const char *field = notes[note].field;
@@ -116,10 +117,14 @@ static int room_channel_open(struct channel *c, const json_t *msg, struct err *e
 
 static int room_channel_message(struct channel *c, const char *op, const json_t *msg, struct err *e)
 {
+	struct room_peer *p = &((struct room_channel *)c)->peer;
+
 	(void)msg;
 	if (!strcmp(op, "save"))
-		return room_save(&((struct room_channel *)c)->peer, e);
-	return err_set(e, ERR_INVALID, "'%.20s': save, close", op);
+		return room_save(p, e);
+	if (!strcmp(op, "claim"))
+		return room_claim(p, e);
+	return err_set(e, ERR_INVALID, "'%.20s': save, claim, close", op);
 }
 
 static int room_channel_take(struct room_channel *x, unsigned kind, const char *bytes, size_t n,

@@ -42,7 +42,8 @@ static void on_note(struct room_peer *p, enum room_note note, uint64_t number)
 		[ROOM_NOTE_BEGIN] = "begin",     [ROOM_NOTE_EPOCH] = "epoch",
 		[ROOM_NOTE_SYNCED] = "synced",   [ROOM_NOTE_ACK] = "ack",
 		[ROOM_NOTE_COMPACT] = "compact", [ROOM_NOTE_WRITER] = "writer",
-		[ROOM_NOTE_SAVE] = "save",       [ROOM_NOTE_LEFT] = "left",
+		[ROOM_NOTE_READER] = "reader",   [ROOM_NOTE_SAVE] = "save",
+		[ROOM_NOTE_LEFT] = "left",
 	};
 
 	see(p, names[note], number);
@@ -267,6 +268,32 @@ TEST(writer_is_asked_to_save)
 	CHECK_INT(oops.kind, ERR_DENIED);
 	leave(&a);
 	leave(&b);
+	leave(&viewer);
+}
+
+TEST(writer_that_does_not_save_loses_its_role)
+{
+	struct client a, b, viewer;
+
+	CHECK_INT(join(&a, 1, ""), 0);
+	CHECK_INT(join(&b, 1, ""), 0);
+	CHECK_INT(join(&viewer, 0, ""), 0);
+	CHECK_INT(room_claim(&b.peer, &oops), -1);
+	CHECK_INT(oops.kind, ERR_CONFLICT);
+	CHECK_INT(update(&a, "text"), 0);
+	seen(&a), seen(&b);
+	CHECK_INT(room_claim(&viewer.peer, &oops), -1);
+	CHECK_INT(oops.kind, ERR_DENIED);
+	CHECK_INT(room_claim(&b.peer, &oops), 0);
+	CHECK_STR(seen(&a), "reader0");
+	CHECK_STR(seen(&b), "writer0");
+	CHECK_INT(room_claim(&b.peer, &oops), 0);
+	CHECK_STR(seen(&b), "");
+	CHECK_INT(update(&a, "more"), 0);
+	CHECK(b.peer.room->writer == &b.peer);
+	leave(&b);
+	CHECK_STR(seen(&a), "ack2 left2 writer0");
+	leave(&a);
 	leave(&viewer);
 }
 

@@ -28,14 +28,15 @@ async function guest(link, file, options) {
 	if (file) await soon('the file is shown', () => page.isVisible('.editor-panel .cm-content'))
 	return page
 }
-async function share(page, role, lifetime) {
+const links = (page, n) => soon(`${n} links are listed`, async () => n ? await page.locator('.share section >> nth=0 >> .links li').count() === n : page.isVisible('.share section >> nth=0 >> .empty'))
+/** One more link than the n that the box has. */
+async function share(page, role, lifetime, n = 0) {
 	if (!await page.isVisible('.share')) await page.click('.bar >> text=Share')
-	await page.waitForSelector('.share .links, .share .empty')
-	const before = await page.locator('.share section >> nth=0 >> .links li').count()
+	await links(page, n)
 	await page.selectOption('.share select >> nth=0', role)
 	if (lifetime) await page.selectOption('.share select >> nth=1', { label: lifetime })
 	await page.click('.share >> text=Create link')
-	await soon('it is listed', async () => await page.locator('.share section >> nth=0 >> .links li').count() === before + 1)
+	await links(page, n + 1)
 	return page.textContent('.new-link code')
 }
 async function closeShare(page) {
@@ -63,7 +64,7 @@ test('a text that two changed at the same place keeps both, and what is equal on
 
 test('a link is made, opened by two people, and revoked: a viewer reads, an editor writes', async (x) => {
 	const box = await newBox({ 'a.txt': 'shared line\n' }), page = x.page = await open(box, 'a.txt')
-	const viewing = await share(page, 'viewer', '1 hour'), editing = await share(page, 'editor', '7 days')
+	const viewing = await share(page, 'viewer', '1 hour'), editing = await share(page, 'editor', '7 days', 1)
 	has(viewing, `${url}/b/${box}#k=e2b_`)
 	has(await page.textContent('.share .links'), 'can look')
 	await closeShare(page)
@@ -87,11 +88,11 @@ test('a link is made, opened by two people, and revoked: a viewer reads, an edit
 	await viewer.fill('.share input', 'Eve')
 	await page.click('.bar >> text=Share')
 	await soon('her name', async () => (await page.textContent('.share .people')).includes('Eve'))
-	for (const row of [0, 0]) {
-		const n = await page.locator('.share section >> nth=0 >> .links li').count()
-		await page.click(`.share section >> nth=0 >> .links li >> nth=${row} >> text=Revoke`)
-		await soon('one less', async () => await page.locator('.share section >> nth=0 >> .links li').count() === n - 1)
+	for (const n of [2, 1]) {
+		await links(page, n)
+		await page.click('.share section >> nth=0 >> .links li >> nth=0 >> text=Revoke')
 	}
+	await links(page, 0)
 	for (const p of [viewer, editor]) {
 		await p.waitForSelector('.signin')
 		has(await p.textContent('#key-problem'), 'revoked')
@@ -225,6 +226,27 @@ test('a program in the box changes a file that two people edit: all changes are 
 	await b.context().close()
 	await gone(box)
 }, 300)
+
+test('the page that writes the file stops without a word: another one writes it', async (x) => {
+	const box = await newBox({ 'a.txt': 'first\nsecond\n' }), a = x.page = await open(box, 'a.txt'), b = await open(box, 'a.txt')
+	await together(a, b)
+	for (const p of [a, b]) { // the page that writes is the one whose save is asked for
+		p.wrote = 0
+		await p.route('**/v1/boxes/*/files?*', (r) => { if (r.request().method() === 'PUT') p.wrote++; return r.continue() })
+	}
+	await typeAt(a, 0, '<a1>')
+	await agree(box, a, b, ['<a1>'])
+	is(Number(a.wrote > 0) + Number(b.wrote > 0), 1, 'pages that wrote')
+	const [writer, reader] = a.wrote ? [a, b] : [b, a]
+	await writer.unroute('**/v1/boxes/*/files?*')
+	await writer.route('**/v1/boxes/*/files?*', (r) => r.request().method() === 'PUT' ? undefined : r.continue()) // never answered
+	await typeAt(reader, 1, '<r1>')
+	await soon('the file has it', async () => (await get(box, 'a.txt')).includes('<r1>'), 60000)
+	is(reader.wrote > 0, true)
+	await writer.unroute('**/v1/boxes/*/files?*')
+	await b.context().close()
+	await gone(box)
+}, 150)
 
 test('terminals and runs that one person starts are seen by the other', async (x) => {
 	const box = await newBox({ 'loop.py': 'import time\nprint("begun")\ntime.sleep(300)\n' }), a = x.page = await open(box, 'loop.py')

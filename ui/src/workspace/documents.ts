@@ -56,6 +56,7 @@ export class Document {
 	private timer: ReturnType<typeof setTimeout> | undefined
 	private busy: Promise<void> | null = null
 	private closed = false
+	private alone = false // the daemon has refused to share it
 	shared: SharedText | null = null
 
 	constructor(readonly files: Files, readonly path: string) {
@@ -256,7 +257,7 @@ export class Document {
 
 	get mayWrite() { return session.mayEdit.value }
 	/** Positions of a room are those of the editor, which has one kind of line ends. The cells of a notebook are not one text. */
-	get canBeShared() { return this.kind.value === 'text' && this.viewer !== 'notebook' && this.saved.value !== 'conflict' && this.text.length <= SHARED_MOST && !this.text.includes('\r') }
+	get canBeShared() { return !this.alone && this.kind.value === 'text' && this.viewer !== 'notebook' && this.saved.value !== 'conflict' && this.text.length <= SHARED_MOST && !this.text.includes('\r') }
 
 	/** The room has a text: from now on it is the text of this file. */
 	attach(text: string) {
@@ -276,7 +277,11 @@ export class Document {
 		if (this.mayWrite && this.text !== this.base) this.change(this.text)
 		else { this.saved.value = 'saved'; void this.changedOnDisk() }
 	}
-	sharingFailed(message: string) { toast({ text: t.share.failed(message), kind: 'bad', ms: 8000 }) }
+	sharingFailed(message: string) {
+		this.alone = true
+		this.shared?.stop()
+		toast({ text: t.share.failed(message), kind: 'bad', ms: 8000 })
+	}
 
 	/** The text, or what is known about it elsewhere, has changed. */
 	sharedChanged() {

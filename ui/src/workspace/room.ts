@@ -21,6 +21,8 @@ export interface RoomEvents {
 	ack?: (seq: number) => void
 	compact?: () => void
 	writer?: () => void
+	/** Another client writes the file from now on. */
+	reader?: () => void
 	save?: () => void
 	presence: (peer: number, state: any) => void
 	left: (peer: number) => void
@@ -43,6 +45,7 @@ export class Room {
 				else if (m.op === 'ack') on.ack?.(m.seq)
 				else if (m.op === 'compact') on.compact?.()
 				else if (m.op === 'writer') on.writer?.()
+				else if (m.op === 'reader') on.reader?.()
 				else if (m.op === 'save') on.save?.()
 				else if (m.op === 'left') on.left(m.peer)
 				else if (m.op === 'error') on.refused?.(m.error.message)
@@ -69,5 +72,6 @@ export class Room {
 	}
 	presence(state: object) { this.channel.frame(PRESENCE, new TextEncoder().encode(JSON.stringify(state))) }
 	save(): boolean { return this.channel.send('save') }
+	claim() { this.channel.send('claim') }
 	close() { this.channel.close() }
 }

@@ -14,7 +14,7 @@ import { changeOf, mergeAll } from './merge'
 import { colourOf, nameFrom, ownName } from './people'
 import { Room } from './room'
 
-const PRESENCE_MS = 60, SAVED_WAIT_MS = 5000
+const PRESENCE_MS = 60, SAVED_WAIT_MS = 5000, CLAIM_MS = 10000
 const FROM_ROOM = 'room'
 
 /** Cursors of the others, in the form that yCollab reads. */
@@ -53,6 +53,7 @@ export class Shared implements SharedText {
 	private others = new Map<number, { etag: string, count: number }>()
 	private onSaved = new Set<() => void>()
 	private undo: () => void
+	private claimer: ReturnType<typeof setTimeout> | undefined
 
 	constructor(private file: Document) {
 		this.room = new Room(file.files.box, file.path, {
@@ -78,10 +79,11 @@ export class Shared implements SharedText {
 			},
 			compact: () => { if (this.doc && !this.incoming) this.room.snapshot(this.seen, Y.encodeStateAsUpdate(this.doc)) },
 			writer: () => { this.isWriter = true; void this.file.takeOver() },
+			reader: () => { this.isWriter = false; this.file.sharedChanged() },
 			save: () => void this.file.save().then(() => this.announceSave(this.file.etag)),
 			presence: (peer, x) => this.present(peer, x),
 			left: (peer) => { this.cursors.set(peer, null); this.others.delete(peer) },
-			refused: (message) => { this.stop(); this.file.sharingFailed(message) },
+			refused: (message) => this.file.sharingFailed(message),
 			over: () => this.stop(),
 		})
 		// Without a connection this client writes nothing: another one may be the writer already.
@@ -146,8 +148,15 @@ export class Shared implements SharedText {
 		doc.on('update', (update: Uint8Array, origin: unknown) => {
 			if (origin !== FROM_ROOM) this.send(update)
 			if (this.doc === doc) this.file.sharedChanged()
+			this.claimer ??= setTimeout(() => this.claim(), CLAIM_MS)
 		})
 		this.file.attach(this.text)
+	}
+
+	/** The writer may have vanished without a word: a text that is not saved for so long gets another one. */
+	private claim() {
+		this.claimer = undefined
+		if (this.doc && this.delivered && !this.isWriter && this.file.mayWrite && this.file.text !== this.file.base) this.room.claim()
 	}
 
 	private send(update: Uint8Array) {
@@ -192,6 +201,7 @@ export class Shared implements SharedText {
 		this.room.close()
 		this.undo()
 		clearTimeout(this.timer)
+		clearTimeout(this.claimer)
 		this.lost()
 		const was = this.doc
 		this.doc = null
@@ -212,7 +222,11 @@ export class Shared implements SharedText {
 		const { etag, count } = x.saved ?? {}, before = this.others.get(peer)
 		if (typeof etag === 'string' && typeof count === 'number') {
 			this.others.set(peer, { etag, count })
-			if (before?.count !== count) for (const f of [...this.onSaved]) f()
+			if (before?.count !== count) {
+				for (const f of [...this.onSaved]) f()
+				clearTimeout(this.claimer)
+				this.claimer = setTimeout(() => this.claim(), CLAIM_MS)
+			}
 			if (before?.etag !== etag && etag && this.doc) void this.file.savedElsewhere(etag)
 		}
 		let cursor = null
