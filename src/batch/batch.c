@@ -309,8 +309,7 @@ static void batch_restore(struct batches *a)
 			continue;
 		}
 		b->more = 1;
-		if (b->options.attached) /* its client has disconnected with the end of that
-					  * server */
+		if (b->options.attached) /* its client was disconnected by the end of that server */
 			batch_cancel(b);
 		else
 			batch_received(b, 0);

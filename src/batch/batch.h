@@ -21,7 +21,7 @@ enum {
 
 struct batch_conf {
 	const char *state;              /* the folder above theirs */
-	unsigned jobs;                  /* programs at once; 0: by the machine */
+	unsigned jobs;                  /* parallel programs; 0: depends on the machine */
 	uint64_t max_bytes, team_bytes; /* of one upload; of all files of a team */
 	uint64_t keep_ms;               /* retention of files and row after the end */
 };
@@ -39,8 +39,8 @@ struct batches;
 must_check int batches_new(struct batches **out, struct fleet *f, const struct batch_conf *conf,
 			   const struct batch_hooks *hooks, struct err *e);
 void batches_free(struct batches *a); /* the next server runs unfinished items again */
-/* This server is alone with the store now, or no longer: takes over batches of others, or starts
- * nothing more. */
+/* This server is now the only one with this store, or no longer: takes over batches of others,
+ * or starts no more items. */
 void batches_alone(struct batches *a);
 struct batch_figures {
 	uint64_t verdicts[VERDICT_COUNT];
@@ -50,9 +50,9 @@ struct batch_figures batches_figures(const struct batches *a);
 
 struct batch_options {
 	struct batch_item_defaults defaults;
-	unsigned jobs; /* of this batch at once; 0: as many as there may be */
+	unsigned jobs; /* parallel items of this batch; 0: as many as allowed */
 	int record;    /* a row of `runs` for each program, too */
-	int attached;  /* ends when the client that sent it leaves */
+	int attached;  /* ends when the client that sent it disconnects */
 };
 
 struct batch;
@@ -61,12 +61,12 @@ struct batch_watch {
 	struct batch_watch *next;
 	struct batch *batch; /* NULL: none */
 	void (*news)(struct batch_watch *w);
-	uint64_t at; /* offset in the results: all before was taken */
+	uint64_t at; /* offset in the results: all bytes before it were read */
 };
 
 must_check int batch_new(struct batches *a, const char *team, const char *who,
 			 const struct batch_options *o, struct batch_watch *w, struct err *e);
-/* Of this team, running or ended. ERR_NOT_FOUND; EBUSY: another server has it. */
+/* Of this team, running or ended. ERR_NOT_FOUND; EBUSY: another server runs it. */
 must_check int batch_watch(struct batches *a, const char *team, const char *id, uint32_t after,
 			   struct batch_watch *w, struct err *e);
 void batch_unwatch(struct batch_watch *w); /* allowed on one that watches nothing */
@@ -80,7 +80,7 @@ void batch_forget(struct batch *b); /* of a batch that has ended: removes its fi
 
 const struct store_batch *batch_row(const struct batch *b);
 int batch_is_complete(const struct batch *b); /* and its results are complete */
-/* Up to n bytes of results from w->at on; how many. The caller moves w->at. */
+/* Reads up to n bytes of results from w->at on; returns how many. The caller moves w->at. */
 must_check int batch_read(const struct batch_watch *w, void *to, size_t n, struct err *e);
 uint64_t batch_results(const struct batch *b); /* bytes of them so far */
 json_t *batch_json(const struct batch *b);     /* state, numbers, causes */

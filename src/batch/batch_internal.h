@@ -31,13 +31,13 @@ struct batch {
 	uint64_t counts[VERDICT_COUNT][WHY_COUNT];
 	struct batch_watch *watches;
 	/* receiving */
-	size_t line_len; /* of the line that is coming */
+	size_t line_len; /* of the line that is being received */
 	uint32_t lines;
 	/* reading */
 	struct buf text; /* read, but not parsed before text_at */
 	size_t text_at;
 	uint64_t read_to; /* offset in the items of the end of text */
-	int more;         /* there may be another line */
+	int more;         /* another line may follow */
 	unsigned line;
 	uint32_t next_item;
 	unsigned char *done; /* after a restart: items that have a result, a bit each */
@@ -47,7 +47,7 @@ struct batch {
 	unsigned flying;
 	uint64_t turn; /* when it was last served */
 	int full;      /* the disk is */
-	int unwritten; /* its row is not as it should be */
+	int unwritten; /* its row in the store is outdated */
 };
 
 struct batches {
@@ -71,7 +71,7 @@ void batch_free(struct batch *b);
 void batch_free_work(struct work *w);
 int batch_has_ended(const struct batch *b);
 void batch_write_row(struct batch *b); /* results that a full disk refused are written later */
-void batch_tell(struct batch *b);      /* notifies its readers: there is more */
+void batch_tell(struct batch *b);      /* notifies its readers of new results */
 void batch_end(struct batch *b, enum store_batch_state state);
 void batch_free_if_idle(struct batch *b); /* frees a batch that has ended and has no reader */
 void batch_count(struct batch *b, unsigned verdict, unsigned why);
@@ -81,7 +81,7 @@ struct batch *batches_take_up(struct batches *a, struct store_batch *take_row, s
 /* batch_run.c */
 void batches_pump(struct batches *a); /* starts the items that may start now */
 void batch_check_over(struct batch *b);
-void batch_write_again(struct batch *b); /* results that the disk did not take */
+void batch_write_again(struct batch *b); /* results that could not be written to the disk */
 
 /* batch_result.c */
 json_t *batch_result(struct work *w, const struct batch_job_end *end);

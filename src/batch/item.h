@@ -42,10 +42,10 @@ struct batch_item_step {
 
 struct batch_item {
 	json_t *doc;
-	const json_t *id; /* borrowed from doc; NULL: it has none */
+	const json_t *id; /* borrowed from doc; NULL: the item has none */
 	struct batch_item_step steps[ITEM_STEPS];
 	unsigned nsteps;
-	const char **env; /* NULL-terminated, the usual ones included */
+	const char **env; /* NULL-terminated, with the default variables */
 	struct buf env_text;
 	const char *cwd;        /* NULL: the home */
 	struct program program; /* .lang NULL: a command */
@@ -64,13 +64,13 @@ struct batch_item {
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below the box's root, the first on top */
 	unsigned nlayers;
 	uint32_t tail;  /* bytes of each stream's end that are kept besides its beginning */
-	uint64_t flood; /* bytes of a stream, then it is ended; 0: no end */
+	uint64_t flood; /* bytes of a stream after which the program is ended; 0: no limit */
 	const char
-		*behind[ITEM_BEHIND]; /* for the shell, once the program has ended well; borrowed */
+		*behind[ITEM_BEHIND]; /* for the shell, after the program has succeeded; borrowed */
 	unsigned nbehind;
 };
 
-/* -1: the line is invalid, and e has the reason; x->id may be known all the same. Call
+/* -1: the line is invalid, and e has the reason; x->id may be known nevertheless. Call
  * batch_item_fini() in any case. */
 must_check int batch_item_parse(struct batch_item *x, const char *line, size_t n,
 				const struct batch_item_defaults *d, struct err *e);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-	WINDOW = 256 * 1024, /* bytes of output that may be on their way */
+	WINDOW = 256 * 1024, /* bytes of output in transit */
 	LOG = 128 * 1024,    /* stored by init until the server has read them */
 	SLACK = 64 *
 		1024, /* bytes beyond the expected output that are still compared, e.g. blanks */
@@ -121,7 +121,7 @@ static uint64_t cpu_of(const struct batch_job *j, const struct exit_info *end,
 	return (us == UINT64_MAX ? 0 : us) + j->cpu_before_us;
 }
 
-/* figures: when the program had ended; last: when all had ended. Either may be NULL. */
+/* figures: at the end of the program; last: at the end of the box. Either may be NULL. */
 static void conclude_with(struct batch_job *j, const struct wire_counters *figures,
 			  const struct wire_counters *last)
 {
@@ -380,7 +380,7 @@ static void pack_came(struct init_call *x, unsigned stream, uint64_t offset, con
 	init_conn_credit(x, stream, offset + n + WINDOW);
 }
 
-/* A binary that is too large, or cannot be packed, is used all the same. */
+/* A binary that is too large, or cannot be packed, is used but not stored. */
 static void job_packed(struct init_call *x, const struct wire_exit *exit)
 {
 	struct batch_job *j = loop_owner(x, struct batch_job, init_call);

@@ -46,7 +46,7 @@ struct batch_job_post { /* a command that was run after the program, in its box 
 	int ran;
 	unsigned cause;
 	int status;      /* as a shell would see it */
-	struct buf said; /* both streams, the beginning */
+	struct buf said; /* the beginning of both streams */
 };
 
 struct batch_job {
@@ -70,27 +70,28 @@ struct batch_job {
 	struct buf tail[2]; /* the last of the rest, if the item requests them */
 	struct batch_job_post behind[ITEM_BEHIND];
 	unsigned nbehind; /* steps that were started; the last one may be running */
-	int is_behind;	  /* the program has ended well */
+	int is_behind;	  /* the program has succeeded */
 	int flooded;
 	size_t input_sent;
 	int input_ended;
 	struct wire_exit exit;
 	int exited;
-	int counted; /* the kernel's counters of its box when the program had ended: */
+	int counted; /* the kernel's counters of its box at the end of the program: */
 	struct wire_counters figures;
 	uint64_t cpu_before_us; /* the box's CPU time when this step began */
 	int overdue;
 	uint64_t asked_us, began_us;
 	uint64_t create_us;
 	struct compile_cache_key key; /* bytes of the output of its compiler */
-	int keyed, found; /* found: it was there, and no compiler ran */
-	struct buf made; /* that, packed: on its way out, or in */
+	int keyed, found; /* found: it was in the cache, and no compiler ran */
+	struct buf made; /* the packed program, being read or written */
 	const char **helper; /* the command that packs */
-	uint64_t deadline_ms; /* init should have ended it by then; 0: it waits for its box */
+	uint64_t deadline_ms; /* time at which init should have ended it; 0: it waits for its box */
 	/* clang-format on */
 };
 
-/* item is parsed and belongs to the job. done is never called from within. */
+/* The job owns the parsed item. done is never called from within this function. */
 void batch_job_start(struct batch_job *j, struct fleet *f);
-void batch_job_check(struct batch_job *j, uint64_t now_ms); /* now and then: init may be stuck */
+void batch_job_check(struct batch_job *j,
+		     uint64_t now_ms);    /* called periodically: init may be stuck */
 void batch_job_fini(struct batch_job *j); /* at any time: the box ends, done is not called */

@@ -51,7 +51,7 @@ static struct compare_piece next_exact(struct compare_reader *r)
 	return p;
 }
 
-/* The blanks at the end of the whole text are cut off before, so the last line is not empty. */
+/* The blanks at the end of the whole text are removed before, so the last line is not empty. */
 static struct compare_piece next_trimmed(struct compare_reader *r)
 {
 	struct compare_piece p = next_exact(r);

@@ -46,7 +46,7 @@ int batch_new(struct batches *a, const char *team, const char *who, const struct
 	return 0;
 }
 
-/* Of a line that is too long the rest is dropped; the kept part is enough to detect that. */
+/* The rest of a line that is too long is dropped; the stored part is enough to detect that. */
 static int add_line_part(struct batch *b, const char *bytes, size_t n, struct err *e)
 {
 	size_t room = b->line_len < ITEM_BYTES + 1 ? ITEM_BYTES + 1 - b->line_len : 0;
@@ -121,7 +121,7 @@ void batch_received(struct batch *b, int whole)
 	b->row.whole = whole;
 	b->more = 1;
 	batch_write_row(b);
-	timer_set(&b->all->again, 0); /* even an empty one ends from the loop */
+	timer_set(&b->all->again, 0); /* also an empty batch ends from the loop */
 }
 
 void batch_cancel(struct batch *b)

@@ -62,7 +62,7 @@ static void set_ending(json_t *doc, const struct batch_job_end *end)
 		json_object_set_new(doc, "hint", json_string(hint_of(end->why)));
 }
 
-/* A cut through a character would make the whole text none. */
+/* A text that is cut inside a character would not be valid UTF-8. */
 static size_t whole_characters(const struct buf *b, size_t n)
 {
 	size_t at = n, width;

@@ -51,7 +51,7 @@ void batch_unwatch(struct batch_watch *w)
 		;
 	*at = w->next;
 	w->batch = NULL;
-	/* Perhaps the batch waited for this reader; perhaps it can be freed. */
+	/* The batch may have waited for this reader, or can be freed now. */
 	timer_set(&b->all->again, 0);
 }
 

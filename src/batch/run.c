@@ -8,13 +8,13 @@
 
 enum {
 	CHUNK = 64 * 1024,
-	LINES_A_TURN = 512, /* of items that need no box: then others have their turn */
-	TRIES = 3,          /* of an item whose box was lost through no fault of its own */
+	LINES_A_TURN = 512, /* items in a row that need no box: then other batches get their turn */
+	TRIES = 3,          /* retries of an item whose box was lost without its fault */
 };
 
 /* ---- results ---- */
 
-/* The number of a result is its place in the file, so it is set here. */
+/* The number of a result is its position in the file, so it is set here. */
 static int write_result(struct batch *b, const json_t *doc, struct spool_row row, struct err *e)
 {
 	auto_free char *text = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
@@ -109,7 +109,7 @@ static int is_done(const struct batch *b, uint32_t item)
 	return item < b->ndone && b->done[item / 8] >> item % 8 & 1;
 }
 
-/* 1: *out is a line, without its newline, good until the next call. 0: not now. */
+/* 1: *out is a line, without its newline, valid until the next call. 0: not now. */
 static int next_line(struct batch *b, const char **out, size_t *out_n)
 {
 	size_t searched = 0;
@@ -165,7 +165,7 @@ static void run_refuse(struct work *w, unsigned why, const struct err *e)
 	finish_work(w, &end);
 }
 
-/* 1: an item was handled or is on its way; 0: there is none now. */
+/* 1: an item was handled or started; 0: there is none now. */
 static int take_item(struct batch *b)
 {
 	struct batches *a = b->all;
@@ -203,7 +203,7 @@ static int take_item(struct batch *b)
 
 /* ---- whose turn? ---- */
 
-/* The results file is the buffer of a client that reads slowly, up to a point. */
+/* The results file is the buffer of a client that reads slowly, up to a limit. */
 static int too_far_ahead(const struct batch *b)
 {
 	uint64_t most = 0;

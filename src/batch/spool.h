@@ -24,22 +24,22 @@ struct spool {
 	uint32_t results;
 };
 
-/* The folder, made if need be; a descriptor. */
+/* Opens the folder, created if missing; returns a descriptor. */
 must_check int spool_folder(const char *state, struct err *e);
 must_check int spool_make(struct spool *s, int folder, const char *id, struct err *e);
 must_check int spool_open(struct spool *s, int folder, const char *id, struct err *e);
-void spool_fini(struct spool *s); /* the files stay; fine on a zeroed one whose fds are -1 */
+void spool_fini(struct spool *s); /* the files are kept; allowed on a zeroed one whose fds are -1 */
 void spool_remove(int folder, const char *id);
 
 must_check int spool_add(struct spool *s, const void *bytes, size_t n, struct err *e);
 /* Writes all of it, or nothing that readers see. */
 must_check int spool_result(struct spool *s, const char *line, size_t n, struct spool_row row,
 			    struct err *e);
-/* The rows from `first` on, up to max; how many. */
+/* Reads the rows from `first` on, up to max; returns how many. */
 must_check int spool_rows(const struct spool *s, uint32_t first, struct spool_row *out,
 			  unsigned max, struct err *e);
-/* Where the result with this number begins, from 1; the number after the last: the end. */
+/* The position of the result with this number, from 1; the number after the last: the end. */
 must_check int spool_offset(const struct spool *s, uint32_t seq, uint64_t *out, struct err *e);
-/* Up to n bytes of results, or of items; how many. */
+/* Reads up to n bytes of results, or of items; returns how many. */
 must_check int spool_read(const struct spool *s, uint64_t at, void *to, size_t n, struct err *e);
 must_check int spool_read_in(const struct spool *s, uint64_t at, void *to, size_t n, struct err *e);

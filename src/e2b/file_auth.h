@@ -5,5 +5,5 @@
 
 /* The user that will own the file. 0: no such user, or not permitted; answered. */
 int file_auth_user(struct call *c, int *out_root);
-/* NULL: refused, and answered. */
+/* NULL: rejected, and the error was sent. */
 const char *file_auth_path(struct call *c, const char *given, int root);

@@ -31,7 +31,7 @@ void files_http_compose(struct call *c); /* compose.c */
 void files_http_options(struct call *c); /* admit.c */
 
 /* ---- shared ---- */
-/* The path that a request names, in the call's memory; NULL: rejected, and answered. */
+/* The path that a request names, in the call's memory; NULL: rejected, and the error was sent. */
 const char *files_rpc_path(struct call *c, const json_t *ask, const char *field, int root);
 void files_rpc_fail(struct call *c, const struct err *e); /* by its errno; no answer was started */
 void files_rpc_file_req_fail(struct file_request *d,

@@ -188,7 +188,7 @@ static int is_blocked(const struct files_upload *u)
 
 /* ---- the body ---- */
 
-/* A part begins. -1: refused, and answered. */
+/* A part begins. -1: rejected, and the error was sent. */
 static int begin_part(struct files_upload *u)
 {
 	const char *name = multipart_name(&u->form), *filename = multipart_filename(&u->form),
@@ -477,7 +477,7 @@ static int is_printable(const char *text)
 	return 1;
 }
 
-/* X-Metadata-<key>: <value>. 0, or -1: refused, and answered. */
+/* X-Metadata-<key>: <value>. 0, or -1: rejected, and the error was sent. */
 static int read_metadata(struct call *c, struct buf *out)
 {
 	static const char prefix[] = "x-metadata-";

@@ -50,7 +50,7 @@ static unsigned accounts_running(const struct call *c)
 	return n;
 }
 
-/* Of sandboxes that were started in the last minute and live. */
+/* Of sandboxes that were started in the last minute and still run. */
 static double start_rate(const struct call *c)
 {
 	const struct fleet *f = &c->api->fleet;
@@ -109,7 +109,7 @@ static json_t *accounts_moment(int64_t ns)
 	return ns ? json_time((uint64_t)ns) : json_null();
 }
 
-/* Of the key itself only its first characters are kept. */
+/* Only the first characters of the key itself are stored. */
 static json_t *key_json(const struct store_key *k)
 {
 	const char *shown = k->shown + strlen(KEY_PREFIX);

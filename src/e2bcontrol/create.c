@@ -56,12 +56,12 @@ struct create_making {
 	struct box_wait wait;
 	struct box_wait leaving; /* a box that is ending, and has one of these volumes until then */
 	struct box_spec want;
-	struct call *call; /* NULL: the client has left */
+	struct call *call; /* NULL: the client has disconnected */
 	struct e2b_box box;
 	struct network network;
 	json_t *mounts, *env;
 	char *surface, *metadata, *hosts, *volumes; /* of the requested row */
-	char snapshot[ID_LEN + 1];                  /* it begins with these files; "": none */
+	char snapshot[ID_LEN + 1]; /* the snapshot whose files it starts with; "": none */
 };
 
 static void making_free(struct create_making *m)
@@ -172,8 +172,7 @@ static int read_mounts(struct call *c, struct create_making *m, struct box_spec 
 				     json_object_get(one, "path")));
 	if (volumes_want(c, m->mounts, want, e) < 0) {
 		if (e->kind == ERR_NOT_FOUND)
-			e->kind =
-				ERR_INVALID; /* it is the request that is wrong, not the template */
+			e->kind = ERR_INVALID; /* the request is invalid, not the template */
 		return -1;
 	}
 	m->volumes = json_array_size(m->mounts) ? json_dumps(m->mounts, JSON_COMPACT) : NULL;
@@ -201,7 +200,7 @@ static int read_want(struct call *c, struct create_making *m, int secure, int64_
 	    sandboxes_timeout_ms(c, "timeout", otherwise_s, &row->lifetime_ms, e) < 0)
 		return -1;
 	if (strncmp(m->box.template, "code-interpreter", 16) == 0)
-		want->warm = "python-data"; /* so that runCode() begins at once */
+		want->warm = "python-data"; /* so that runCode() starts at once */
 	write_surface(c, m);
 	row->surface = m->surface;
 	row->metadata = m->metadata;
@@ -237,14 +236,14 @@ static int create_named(struct box_wait *w, const char *id, struct err *e)
 static void create_answer(struct call *c, struct box *b, const struct err *e)
 {
 	if (e) {
-		c->audited = 0;            /* if it was, that has been taken back */
+		c->audited = 0;            /* if a box was created, it was deleted again */
 		if (call_status(e) == 429) /* too many creates are waiting: clients must retry */
 			http_set(c->req, "Retry-After", "1");
 		call_fail(c, e);
 		return;
 	}
 	/* E2B's clients close the connection when they give up, and read until then. If the
-	 * answer is not read, no client would know the id of the sandbox. */
+	 * answer is not read, no client knows the id of the sandbox. */
 	if (http_peer_ended(c->req)) {
 		box_end(b, CAUSE_OPERATOR, NULL);
 		http_abort(c->req);

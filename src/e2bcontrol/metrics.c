@@ -47,7 +47,7 @@ static struct series series_of(const struct box *b)
 				.to_s = INT64_MAX };
 }
 
-/* Of all its processors together, as theirs is. */
+/* Of all its processors together, as E2B defines it. */
 static double metrics_share(const struct series *s, const struct point *p)
 {
 	double us =

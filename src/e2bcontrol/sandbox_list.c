@@ -56,7 +56,7 @@ static int listing_digit(char c)
 				      : -1;
 }
 
-/* In place. An invalid escape stays as it is: clients encode their values, people do not. */
+/* In place. An invalid escape is kept: clients encode their values, people do not. */
 static void listing_decode(char *text, int form)
 {
 	char *out = text;
@@ -75,8 +75,8 @@ static void listing_decode(char *text, int form)
 	*out = 0;
 }
 
-/* Encoded three times: each key and value, then as a form, then as a query. The last layer is
- * decoded already. */
+/* Encoded three times: each key and value, then as a form, then as a query. The query is decoded
+ * already. */
 static int read_metadata(struct call *c, struct filter *f, struct err *e)
 {
 	const char *query = call_query(c, "metadata");
@@ -168,7 +168,7 @@ static int read_filter(struct call *c, struct filter *f, struct err *e)
 
 /* ---- which ---- */
 
-/* Answers have times in milliseconds; a request with such a time means the box of that answer. */
+/* Answers have times in milliseconds; a time in a request refers to a box of such an answer. */
 static int64_t whole_ms(int64_t ns)
 {
 	return ns / 1000000;
@@ -183,7 +183,7 @@ static int is_after(const struct box *b, const struct filter *f)
 	return f->ascending ? order > 0 : order < 0;
 }
 
-/* Not the boxes that other surfaces make for one run. */
+/* Without the boxes that other surfaces create for one run. */
 static int is_seen(const struct call *c, const struct box *b)
 {
 	return (b->state == BOX_RUNNING || sandboxes_paused(b)) && !b->is_installer &&

@@ -13,8 +13,7 @@
 enum { CONNECT_S = 300, RESUME_S = 15, REFRESH_S = 15, REFRESH_MAX_S = 3600 };
 enum {
 	AT_ONCE = 4
-}; /* boxes that may be ending at once before the answer to a kill waits for
-		       * its own */
+}; /* number of ending boxes above which a kill waits for its own box before the answer */
 
 const struct field sandboxes_timeout_fields[] = {
 	{ "timeout", FIELD_INT, 1, 0, SECONDS_MAX,
@@ -129,7 +128,7 @@ static int set_end(struct box *b, uint64_t ms, struct err *e)
 	return -1;
 }
 
-/* A later end, or none, stays as it is, to the nanosecond. */
+/* A later end, or none, is not changed. */
 static int sandboxes_extend(struct box *b, uint64_t ms, struct err *e)
 {
 	if (!b->row.ends_ns || b->row.ends_ns >= fleet_now_ns() + (int64_t)ms * 1000000)
@@ -342,9 +341,9 @@ static void write_end(struct call *c, struct box *b)
 		(void)!store_commit(s, &e); /* a full disk must not prevent the end of a box */
 }
 
-/* The end is written first, and no lookup finds the box from then on. The answer does not wait
- * for the rest, which begins after it was sent. But a client that kills boxes faster than the
- * kernel can remove them waits, or its next boxes would wait for both. */
+/* The end is written first, and no lookup finds the box from then on. The answer is sent before
+ * the box is destroyed. But a client that kills boxes faster than the kernel can remove them
+ * waits: otherwise its next creates would wait for both. */
 void sandboxes_delete(struct call *c)
 {
 	struct box *b = sandboxes_find(c);

@@ -8,8 +8,8 @@
 extern const struct field sandboxes_timeout_fields[], sandboxes_refresh_fields[],
 	sandboxes_connect_fields[];
 
-/* The box that the path names, of the caller's team, running or paused; NULL: none, and
- * answered. */
+/* The box that the path names, of the caller's team, running or paused; NULL: none, and the
+ * error was sent. */
 struct box *sandboxes_find(struct call *c);
 const char *sandboxes_state(const struct box *b); /* "running", "paused" */
 int sandboxes_paused(const struct box *b);

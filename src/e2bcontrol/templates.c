@@ -54,7 +54,7 @@ const char *templates_of(const struct e2b_box *x)
 
 /* ---- as JSON ---- */
 
-/* The template is this machine: it is as old as the daemon. */
+/* The template is this machine, so its age is that of the daemon. */
 static json_t *templates_since(const struct call *c)
 {
 	return json_time((uint64_t)c->api->started_ns);

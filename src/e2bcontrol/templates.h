@@ -2,7 +2,7 @@
 #pragma once
 #include "e2b/e2b.h"
 
-/* The template that "name", "name:default" or an id means; NULL: there is none. */
+/* The template for "name", "name:default" or an id; NULL: there is none. */
 const char *templates_known(const char *reference);
 const char *templates_of(const struct e2b_box *x); /* of a box: never NULL */
 

@@ -87,7 +87,7 @@ static int volume_climbs(const char *path)
 	return 0;
 }
 
-/* Without "//", "/./" and a slash at the end. NULL: rejected, and answered. */
+/* Without "//", "/./" and a slash at the end. NULL: rejected, and the error was sent. */
 static const char *read_path(struct call *c)
 {
 	const char *given = call_query(c, "path");
@@ -354,7 +354,7 @@ static void volume_begin(struct call *c, enum volume_action action, uint32_t mod
 	if (action == PUT || action == MKDIR || action == PATCH)
 		volume_files_want_owner(x, c, mode);
 	if ((action == PUT || action == MKDIR) && !call_query_flag(c, "force"))
-		x->put.flags |= WIRE_PUT_NEW; /* 409 where something is there */
+		x->put.flags |= WIRE_PUT_NEW; /* 409 if the path exists */
 	if (action == PUT) { /* the server does not read the body before a worker can take it */
 		c->req->on_body_end = body_ended;
 		c->req->on_full = pipe_full;

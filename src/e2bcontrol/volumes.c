@@ -56,7 +56,7 @@ void e2b_volumes_create(struct call *c)
 	volumes_make(c, volumes_do_made);
 }
 
-/* By id; by name, too, for clients that have only that. */
+/* By id; also by name, for clients that know only the name. */
 int e2b_volumes_find(struct call *c, struct store_volume *out)
 {
 	const char *name = call_param(c, 0);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 enum {
-	TELL_LINE = 15 << 20,  /* bytes of all that a result has */
+	TELL_LINE = 15 << 20,  /* bytes of all representations of a result */
 	TELL_TEXT = 1 << 20,   /* bytes of text/plain, of an error's text */
 	TELL_VALUE = 64 << 10, /* of its value */
 	TELL_NAME = 1 << 10,   /* of its name */

@@ -53,14 +53,14 @@ struct jupyter_driver {
 	struct kernel_cell cell;
 	int channel, signals;
 	struct buf line; /* of the channel, unfinished */
-	int too_long;    /* it is, and its rest is not kept */
+	int too_long;    /* the line is too long, and its rest is dropped */
 	int iopub_ready; /* iopub works: no message is lost from now on */
 	int ready;
 	json_t *info;      /* its kernel_info, or NULL */
 	int echoes;        /* its output on descriptors is also sent as messages */
 	struct buf words;  /* the beginning of the output of this cell that was not forwarded */
 	int stop;          /* the cell must be interrupted */
-	int complained;    /* in this cell, of a message */
+	int complained;    /* result messages of this cell */
 	uint64_t asked_ns; /* for its info */
 	uint64_t sent_ns;  /* the cell was */
 	uint64_t begun_ns; /* it has reported this for the cell */

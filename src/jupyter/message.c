@@ -85,7 +85,7 @@ static int unit_at(const char *p, size_t n)
 	return v;
 }
 
-/* Takes one escape of a text to out; returns its bytes. */
+/* Writes one escape of a text to out; returns its length. */
 static size_t fix_escape(struct buf *out, const char *p, size_t n)
 {
 	int first = unit_at(p, n), second = n > 6 ? unit_at(p + 6, n - 6) : -1;

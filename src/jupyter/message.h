@@ -34,7 +34,7 @@ struct jupyter_msg {
 	const char *parent_id; /* "": it has none */
 };
 
-/* ERR_DENIED: the signature is invalid. ERR_INVALID: it is valid, but this is no message. */
+/* ERR_DENIED: the signature is invalid. ERR_INVALID: it is valid, but the message is not. */
 must_check int jupyter_msg_parse(struct jupyter_msg *out, const struct msg_frame *frames,
 				 unsigned n, const char *key, struct err *e);
 void jupyter_msg_fini(struct jupyter_msg *m);

@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#define SPEC_PREFIX "jupyter:" /* in front of a name, where languages are named */
+#define SPEC_PREFIX "jupyter:" /* prefix of a name in lists of languages */
 enum {
 	SPEC_NAME = 24, /* characters of a name; with the prefix it is a word of the store */
 	SPEC_BYTES = 64 * 1024, /* of a kernel.json */
@@ -30,7 +30,8 @@ struct kernel_spec {
 
 /* Letters, digits, dot, dash, underscore; dot and dash not at the beginning. */
 int spec_name_valid(const char *name);
-/* The places, in order, as NULL-terminated paths. home NULL or "": that of no user. */
+/* The search path, in order, as NULL-terminated paths. home NULL or "": without the user's
+ * folder. */
 #define SPEC_PLACES 4
 struct spec_places {
 	char home[SPEC_WORD];

@@ -1,8 +1,7 @@
 /* zmq.h - the used part of libzmq, loaded on demand.
- * Owns: the library and one context, for as long as the process lives.
- *
- * Only boxes with a Jupyter context need it, so nothing is linked and no header is wanted: the names and
- * numbers below are those of libzmq.so.5, whose ABI its name promises. */
+ * Owns: the library and one context, for the life of the process. Only boxes with a Jupyter
+ * context need it, so it is not linked and its header is not needed: the names and numbers below
+ * are those of libzmq.so.5, whose ABI is stable. */
 #pragma once
 #include "base/err.h"
 #include <stddef.h>

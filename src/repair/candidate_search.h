@@ -40,7 +40,7 @@ must_check int candidate_search_start(struct candidate_search *s,
 void candidate_search_stop(struct candidate_search *s); /* at any time; no callback */
 
 /* The input of a search program, here and for overfit_check.h: files of the examples, the
- * question. */
+ * request. */
 json_t *candidate_search_item(const struct candidate_box *s, const json_t *examples, uint32_t ms,
 			      json_t *take_ask);
 json_t *candidate_search_edit(const struct edit *x); /* as a question has it */

@@ -12,10 +12,10 @@
 enum { CANDIDATE_TEST_EXAMPLES = 64 };
 
 struct candidate_test {
-	const struct candidate_box *candidate_box; /* these two are the owner's */
+	const struct candidate_box *candidate_box; /* set by the owner */
 	const json_t *examples;
 	char *source;
-	int hurried; /* the first that fails ends it */
+	int hurried; /* the first failure ends the test */
 	/* passed: a bit per example. lost: a box failed, so the result is unknown. Called once,
 	 * perhaps from within candidate_test_start(): the callback should store the result and
 	 * handle it later. */
@@ -23,7 +23,7 @@ struct candidate_test {
 	struct batch_job job;
 	int flying;
 	unsigned next;
-	uint64_t passed, calls; /* calls: those that a judge makes, together */
+	uint64_t passed, calls; /* calls: those that the judge executes in one box */
 	char word[32];
 };
 

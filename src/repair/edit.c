@@ -45,7 +45,8 @@ static int is_border(const char *source, size_t n, size_t at)
 	return at == n || !utf8_continues(source[at]);
 }
 
-/* A few bytes, or the old ones with a few around them, or a part of the old ones. */
+/* The new text is a few bytes, or the old text with a few bytes around it, or a part of the old
+ * text. */
 static int is_small(const struct edit *x, const char *old)
 {
 	if (x->len <= EDIT_NEW)
@@ -88,7 +89,7 @@ unsigned edit_line(const struct edit *x, const char *source)
 	return line;
 }
 
-/* The complete lines [a, b) of text, each with a sign in front. */
+/* The complete lines [a, b) of text, each with a prefix. */
 static void edit_do_show(struct buf *out, char sign, const char *text, size_t a, size_t b)
 {
 	while (a < b) {

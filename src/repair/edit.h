@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 enum {
-	EDIT_NEW = 200,  /* bytes that are new, at most */
+	EDIT_NEW = 200,  /* maximum number of new bytes */
 	EDIT_CUT = 8192, /* bytes that go */
 	EDIT_RULE = 24,
 };
@@ -25,6 +25,6 @@ must_check int edit_read(struct edit *x, const json_t *doc, struct err *e);
 must_check int edit_check(const struct edit *x, const char *source, size_t n, struct err *e);
 void edit_apply(const struct edit *x, const char *source, size_t n, struct buf *out);
 unsigned edit_line(const struct edit *x, const char *source); /* from 1 */
-/* The lines before and after, each with its - or + in front. */
+/* The lines before and after, each with the prefix - or +. */
 void edit_show(const struct edit *x, const char *source, size_t n, struct buf *out);
 void edit_fini(struct edit *x); /* fine on a zeroed one */

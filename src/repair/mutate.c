@@ -9,19 +9,19 @@
 
 enum {
 	TOKENS_MOST = 20000,
-	EDITS_MOST = 20000, /* before the likeliest are chosen */
-	NEAR = 6,           /* other names that are tried in the place of one */
+	EDITS_MOST = 20000, /* before the most likely ones are chosen */
+	NEAR = 6,           /* names that are tried instead of one */
 	NEAR_TOKENS = 150,
 };
 
 static const struct mutate_format { /* properties in which languages differ */
 	const char *language;
-	int generics;     /* < may open a list of types */
+	int generics;     /* < may start a list of types */
 	int preprocessor; /* lines that begin with # */
 	int backquotes;   /* texts in them */
 	int ticks;        /* 'a may be no text */
 	int slashes;      /* /.../ may be a text */
-	int bare_if;      /* no parentheses around a condition, no semicolons that count */
+	int bare_if;      /* no parentheses around a condition, semicolons are optional */
 } manners[] = {
 	{ .language = "node", .backquotes = 1, .slashes = 1 },
 	{ .language = "typescript", .generics = 1, .backquotes = 1, .slashes = 1 },
@@ -99,12 +99,12 @@ static size_t skip_text(const char *s, size_t n, size_t at)
 
 static int begins_text(const struct mutate_format *m, const char *s, size_t n, size_t at)
 {
-	if (s[at] == '\'' && m->ticks) /* 'a: is a lifetime, 'a' is a text */
+	if (s[at] == '\'' && m->ticks) /* 'a: is a lifetime, 'a' is a character */
 		return at + 2 < n && (s[at + 1] == '\\' || s[at + 2] == '\'');
 	return s[at] == '"' || s[at] == '\'' || (s[at] == '`' && m->backquotes);
 }
 
-/* In place of a value, on one line, and closed there. */
+/* In the position of a value, on one line, and closed there. */
 static int begins_pattern(const struct mutate_format *m, const char *s, size_t n, size_t at)
 {
 	size_t before = at;
@@ -260,7 +260,7 @@ put_text(struct mutate_builder *k, const char *rule, unsigned likely, const char
 		mutate_put(k, rule, likely, from, to, text, (size_t)n);
 }
 
-/* Words of a row instead of this token, the first the likeliest. */
+/* Words of a row instead of this token, the most likely first. */
 static void put_words(struct mutate_builder *k, const char *rule, unsigned likely,
 		      const struct token *t, const char *words)
 {
@@ -348,7 +348,7 @@ static int is_spaced(const struct mutate_builder *k, const struct token *t)
 	       t->p + t->n < k->source + k->len && isspace((unsigned char)t->p[t->n]);
 }
 
-/* Between two values, as far as one can see without a grammar. */
+/* Between two values, as far as tokens can show. */
 static int is_binary(const struct mutate_builder *k, unsigned i)
 {
 	const struct token *t = &k->t[i];
@@ -385,7 +385,7 @@ static void on_number(struct mutate_builder *k, unsigned i)
 		return;
 	snprintf(digits, sizeof(digits), "%.*s", (int)t->n, t->p);
 	v = strtoll(digits, &end, 10);
-	if (*end || (digits[0] == '0' && t->n > 1)) /* 1.5, 0x10, 017, 10u: left alone */
+	if (*end || (digits[0] == '0' && t->n > 1)) /* 1.5, 0x10, 017, 10u: not changed */
 		return;
 	put_text(k, "constant", 93, t->p, t->p + t->n, "%lld", v + 1);
 	if (v > 0)
@@ -415,7 +415,7 @@ static int is_declared(const struct mutate_builder *k, unsigned i)
 	       !is_among(&k->t[i - 1], "return in of else case");
 }
 
-/* Other names in the vicinity, the nearest first. */
+/* Other names nearby, the nearest first. */
 static void on_variable(struct mutate_builder *k, unsigned i)
 {
 	const struct token *near[NEAR];
@@ -464,7 +464,7 @@ static void on_name(struct mutate_builder *k, unsigned i)
 
 /* ---- conditions, statements ---- */
 
-/* The token that closes the bracket at i; nt: none does. */
+/* The token that closes the bracket at i; nt: there is none. */
 static unsigned mutate_closing(const struct mutate_builder *k, unsigned i)
 {
 	unsigned depth = 0;
@@ -503,8 +503,7 @@ static void on_condition(struct mutate_builder *k, unsigned i)
 	}
 }
 
-/* From i, which begins a statement, to its semicolon: nothing with a block in it, no
- * declaration. */
+/* From i, which starts a statement, to its semicolon: no statement with a block, no declaration. */
 static void on_statement(struct mutate_builder *k, unsigned i)
 {
 	unsigned end = i;
@@ -550,7 +549,7 @@ static void on_return(struct mutate_builder *k, unsigned i)
 
 /* ---- the whole ---- */
 
-/* Declarations and imports have nothing to repair. */
+/* Declarations and imports are not edited. */
 static unsigned skip_header(const struct mutate_builder *k, unsigned i)
 {
 	size_t line;

@@ -32,14 +32,14 @@ enum {
 	/* clang-format off */
 	BOXES_MOST = 8,
 	REPAIR_MS = 75000,   /* of everything, */
-	BUILD_MS = 120000,   /* and where each is compiled */
-	WAIT_MS = 6000,	     /* for other edits after the first that passes, if unverified, */
+	BUILD_MS = 120000,   /* and for its compilation */
+	WAIT_MS = 6000,	     /* time for other edits after the first that passes, if it cannot be verified, */
 	WAIT_TRIED = 320,    /* or until this many more edits were tried; */
 	COMPLETE_MS = 20000, /* wait for all candidates, if it can be verified */
-	PASSED_MOST = 16,    /* no more than these are compared */
+	PASSED_MOST = 16,    /* maximum number of compared edits */
 	TICK_MS = 100,
 	GIVEN_MOST = 2000,  /* candidates for a search, */
-	BUILT_MOST = 50,   /* and where each is compiled */
+	BUILT_MOST = 50,   /* and for the compilation of each */
 	LIES_MOST = 8,	  /* later messages are ignored */
 	OVERFIT_LEAST = 2,  /* minimum of examples: one alone proves too little */
 	QUEUE_MOST = 256, /* edits that wait for their test; further ones are dropped */
@@ -81,9 +81,9 @@ struct repair {
 	const struct candidate *best; /* of those, after the search has ended */
 	unsigned nqueue;
 	unsigned nfound, npassed, nskipped, nlies, ndropped, nlost;
-	unsigned first_tried; /* how many were, when the first had passed */
+	unsigned first_tried; /* number of tried edits when the first one had passed */
 	unsigned built; /* candidates that were compiled and tried */
-	struct overfit_check overfit; /* about the best, where all agree */
+	struct overfit_check overfit; /* the overfit check of the best edit, if all edits agree */
 	int doubting, pinned;
 	char doubted[OVERFIT_CHECK_REASON];
 	int over;
@@ -437,7 +437,8 @@ static void after_candidate(struct repair *r, const struct attempt *a, struct ca
 	uint64_t shown = repair_everything(r) >> (r->held != HELD_NONE);
 	const char *language = doc_text(r->artifact, "language");
 	int told = program_search(language) != NULL;
-	/* A search without types finds edits that do not compile: that is not counted as a lie. */
+	/* A search without types finds edits that do not compile: this is not counted as an
+	 * invalid message. */
 	int exact = told && !strcmp(program_runner(language), repair_language(language));
 
 	r->built += !told;
@@ -533,7 +534,7 @@ static int is_enough(const struct repair *r)
 		return loop_now_ms() - r->first_ms >= COMPLETE_MS;
 	if (loop_now_ms() - r->first_ms >= WAIT_MS)
 		return 1;
-	if (!r->passed_all->acts[0]) /* there are no others to compare with */
+	if (!r->passed_all->acts[0]) /* there are no other edits to compare with */
 		return !may_be_lower(r);
 	return tried_so_far(r) - r->first_tried >= WAIT_TRIED;
 }

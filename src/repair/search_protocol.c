@@ -49,7 +49,7 @@ static int read_found(struct search_msg *x, const json_t *doc, const char *sourc
 {
 	read_acts(x, json_object_get(doc, "acts"));
 	if (!json_object_get(doc, "new"))
-		return 0; /* one of those that it was given */
+		return 0; /* one of the given edits */
 	if (edit_read(&x->edit, doc, e) < 0 || edit_check(&x->edit, source, n, e) < 0) {
 		edit_fini(&x->edit);
 		return -1;

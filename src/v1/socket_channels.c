@@ -291,7 +291,7 @@ static void watch_event(struct file_client *k, const struct frame *f, size_t len
 	struct watch_channel *x = loop_owner(k, struct watch_channel, file_client);
 	const struct wire_event *ev = (const struct wire_event *)f;
 	const char *name = (const char *)(ev + 1), *end = (const char *)f + len;
-	/* Frame_conn.c adds a NUL after every frame. */
+	/* client/frame_conn.c adds a NUL after every frame. */
 	const char *second = name + strlen(name) + 1;
 	json_t *event;
 

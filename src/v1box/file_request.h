@@ -28,7 +28,8 @@ struct file_request {
 	int gone;         /* the client has closed its side, and may have disconnected */
 };
 
-/* The path inside the box; a relative one is below its home. NULL: rejected, and answered. */
+/* The path inside the box; a relative one is below its home. NULL: rejected, and the error was
+ * sent. */
 const char *file_request_path(struct call *c, const char *given);
 
 /* d->path must be set. Uses c->state (d is the first member of that struct) and c->drop. Returns 0

@@ -299,7 +299,7 @@ void boxfiles_delete(struct call *c)
 		deed_begin(x, c);
 }
 
-/* 0: rejected, and answered. */
+/* 0: rejected, and the error was sent. */
 static int read_mode(struct call *c, uint32_t *out)
 {
 	const json_t *v = call_get(c, "mode");

@@ -45,7 +45,7 @@ static void upload_changed(struct upload_upload *u, const char *why)
 			   "read it again and decide anew");
 }
 
-/* e NULL: the path does not exist. 0: rejected, and answered. */
+/* e NULL: the path does not exist. 0: rejected, and the error was sent. */
 static int may_go(struct upload_upload *u, const struct wire_entry *e)
 {
 	const struct http_req *r = u->file_req.call->req;

@@ -315,7 +315,7 @@ static void read_options(struct call *c, struct batch_options *o)
 		!call_flag(c, "detach", call_query(c, "detach") ? call_query_flag(c, "detach") : 1);
 }
 
-/* NULL: refused, and answered. */
+/* NULL: rejected, and the error was sent. */
 static struct batch_reader *batch_receive(struct call *c)
 {
 	struct batch_reader *r = new_reader(c);

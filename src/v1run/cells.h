@@ -12,6 +12,6 @@ void cells_run_standing(struct call *c); /* in the default context of its langua
 					  * cell creates */
 void cells_events(struct call *c);       /* events of a running or finished cell, from a position */
 
-/* Passes a cell to a context, after variables, quota and audit. NULL: rejected, and answered. The
+/* Passes a cell to a context, after variables, quota and audit. NULL: rejected, and the error was sent. The
  * caller releases the cell with cell_unref(). */
 struct cell *cells_give(struct call *c, struct context *ctx, const struct cell_want *want);

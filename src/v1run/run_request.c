@@ -224,7 +224,7 @@ static void client_drains(struct http_req *r)
 		exec_reader_stop(&w->reader, 0);
 }
 
-/* NULL: rejected, and answered. */
+/* NULL: rejected, and the error was sent. */
 static struct run_request *request_new(struct call *c, const struct run_request_spec *want,
 				       const struct box *b)
 {

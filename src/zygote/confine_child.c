@@ -112,8 +112,8 @@ static int row_caps(struct sealing *s, struct err *e)
 static int row_privileges(struct sealing *s, struct err *e)
 {
 	(void)s;
-	/* The change of ids has made it unreadable to itself (/proc/self); a program that was executed
-	 * would not be. It contains nothing secret from the box. */
+	/* The change of ids has made the process undumpable, so it cannot read its /proc/self;
+	 * an executed program could. It contains nothing that is secret from the box. */
 	if (prctl(PR_SET_DUMPABLE, 1) < 0)
 		return err_sys(e, "be dumpable");
 	return caps_no_new_privs(e);

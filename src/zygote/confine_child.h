@@ -11,7 +11,7 @@ struct sealing {
 	int sock, report, box; /* box: pidfd of its init */
 };
 
-enum { SEAL_SOCK = 3, SEAL_REPORT = 4, SEAL_BOX = 5 }; /* where they are afterwards */
+enum { SEAL_SOCK = 3, SEAL_REPORT = 4, SEAL_BOX = 5 }; /* their numbers in the child */
 
 /* From top to bottom; a failed step ends the child. */
 must_check int seal(struct sealing *s, struct err *e);

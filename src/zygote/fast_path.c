@@ -34,7 +34,7 @@ static void learn_words(object *bytes)
 	if (!assumed.words)
 		_exit(72);
 	memcpy(assumed.words, words + folder, assumed.len);
-	assumed.path = assumed.words; /* argc, python3, and then it */
+	assumed.path = assumed.words; /* the words after argc and python3 */
 	for (int i = 0; i < 2; i++)
 		assumed.path += strlen(assumed.path) + 1;
 }
@@ -227,7 +227,7 @@ int fast_path_leave(int status)
 		drop_all();
 	else
 		drop_main();
-	fast_flush("__stdout__"); /* output of destructors; and the first ones */
+	fast_flush("__stdout__"); /* output of destructors; and the original streams */
 	fast_flush("__stderr__");
 	return status;
 }

@@ -146,7 +146,7 @@ static int become_child(const struct fork_server_hooks *hooks)
 	server_report(s.report, &e);
 	close(s.report);
 	close(s.box);
-	hooks->in_child(); /* others continue meanwhile */
+	hooks->in_child(); /* other requests are served meanwhile */
 	return s.sock;
 }
 

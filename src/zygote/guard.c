@@ -14,7 +14,7 @@ __attribute__((no_stack_protector)) static void set_canary(uintptr_t canary)
 	__asm__ volatile("mov %0, %%fs:0x28" : : "r"(canary) : "memory");
 }
 #elif defined(__aarch64__)
-extern uintptr_t __stack_chk_guard; /* the dynamic loader's, read-only since the start */
+extern uintptr_t __stack_chk_guard; /* owned by the dynamic loader, read-only since the start */
 
 __attribute__((no_stack_protector)) static void set_canary(uintptr_t canary)
 {
@@ -42,5 +42,5 @@ __attribute__((no_stack_protector)) void guard_renew(void)
 	if (!at || getrandom(&fresh, sizeof(fresh), 0) != (ssize_t)sizeof(fresh))
 		_exit(70);
 	memcpy(at, fresh.random, sizeof(fresh.random));
-	set_canary(fresh.canary & ~(uintptr_t)0xff); /* first byte 0: it ends strings */
+	set_canary(fresh.canary & ~(uintptr_t)0xff); /* the first byte is 0, which ends strings */
 }

@@ -13,7 +13,9 @@
 
 enum { SMALL_MOST = 512, SMALL_STEP = 16 };
 enum { HEAP_LEAST = 16, HEAP_MOST = 96 * 1024, HEAP_KEPT = 1040, HEAP_STEP = 16 };
-enum { TRIES = 1 << 18 }; /* limit per size: then an assumption is wrong, and nothing is lost */
+enum {
+	TRIES = 1 << 18
+}; /* limit per size: if it is reached, an assumption is wrong, but nothing breaks */
 
 enum { POOL = 16384, CHUNK = 64 }; /* maximum size of an allocator header */
 enum { HEAP_REST = 512 * 1024 };   /* for most programs enough */

@@ -143,7 +143,7 @@ static int is_in(const struct pieces *all, const struct image_piece *p)
 static int is_ours(const struct image_piece *p, const char *name)
 {
 	if (name[0] == '[')
-		return strcmp(name, "[heap]") == 0; /* and not the kernel's own code */
+		return strcmp(name, "[heap]") == 0; /* and not the kernel's own mappings */
 	if (p->prot & PROT_EXEC)
 		return is_in(&code, p);
 	return (p->from >= room.from && p->to <= room.next) || is_in(&data, p);
@@ -198,7 +198,7 @@ static void note_line(const char *line)
 		plan_rest(p);
 }
 
-/* Seen by this process alone and for the moment: nothing of the host is mounted here. */
+/* Visible to this process only, and unmounted again: the zygote's box has no mounts of the host. */
 static int open_proc(const char *name, struct err *e)
 {
 	auto_fd int fs = fsopen("proc", FSOPEN_CLOEXEC), proc = -1;
@@ -361,7 +361,8 @@ static void image_add(struct pieces *to, uintptr_t at)
 {
 	struct image_piece *last = to->n ? &to->v[to->n - 1] : NULL;
 
-	/* Nothing between two: a page too many is dearer than one more call. */
+	/* Only adjacent pages are joined: copying one page too many costs more than one more
+	 * call. */
 	if (last && at == last->to)
 		last->to = at + page;
 	else if (to->n < PIECES)
@@ -470,6 +471,6 @@ int heap_image_learn(void (*live)(unsigned which), struct err *e)
 void heap_image_warm(void)
 {
 	for (unsigned i = 0; i < hot.n; i++)
-		/* Where it fails, they are copied one by one. */
+		/* If it fails, the pages are copied one by one. */
 		madvise((void *)hot.v[i].from, hot.v[i].to - hot.v[i].from, MADV_POPULATE_WRITE);
 }

@@ -8,11 +8,11 @@
 #include "base/err.h"
 #include <stddef.h>
 
-/* Memory that heap_image_take() knows; NULL when there is no room left. Page-aligned, zeroed. */
+/* Memory that is part of the image; NULL when no space is left. Page-aligned, zeroed. */
 void *heap_image_room(size_t size);
 /* This range is not stored in the file, and reads as zero in a child. */
 void heap_image_spare(void *from, void *to);
-/* Once, with one thread. A failure leaves everything as it was. */
+/* Call it once, with one thread. A failure leaves the memory unchanged. */
 must_check int heap_image_take(struct err *e);
 enum { BAKE_LIVES = 4 };
 /* Runs some trial forks that behave like children, and determines which pages at least half of

@@ -23,7 +23,7 @@ enum { ZYGOTE_TASKS = 6 };
 struct zygote_fork_order { /* fds: pidfd of the box's init, the child's socket, a pipe for the report, and
 		     * the box's cgroup (v2) or its `tasks` files (v1) */
 	uint64_t layers;  /* bits of enum jail_feature that the box has */
-	uint64_t without; /* test builds: rows of seal.c to leave out */
+	uint64_t without; /* test builds: steps of confine_child.c to leave out */
 	int32_t landlock_abi;
 	uint32_t born_in; /* 1: the fourth descriptor is the cgroup in which the child is created */
 	uint32_t ntasks;

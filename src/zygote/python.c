@@ -54,7 +54,7 @@ static void *arena_alloc(void *ctx, size_t size)
  * its heap, which is part of the image. */
 static void keep_in_heap(void)
 {
-	void *volatile large = malloc(LARGE_PIECE); /* or the compiler would spare itself both */
+	void *volatile large = malloc(LARGE_PIECE); /* prevents that the compiler removes both */
 
 	free(large);
 }
@@ -378,7 +378,7 @@ int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
 
 	(void)main;
 	*(void **)&real = dlsym(RTLD_NEXT, "__libc_start_main");
-	unsetenv("LD_PRELOAD"); /* a child process of an imported library is no zygote */
+	unsetenv("LD_PRELOAD"); /* a child process of an imported library is not a zygote */
 	py_find();
 	return real(zygote_python_main, argc, argv, init, fini, rtld_fini, stack_end);
 }
