@@ -67,8 +67,8 @@ static void compose_failed(struct file_client *k, const struct err *e)
 	struct composing *x = loop_owner(k, struct composing, file_req.file_client);
 
 	if (x->made && e->sys) {
-		compose_next(x); /* named twice, or not removable: the new file is complete all the
-			     * same */
+		compose_next(
+			x); /* listed twice, or not removable: the new file is complete nevertheless */
 	} else if (e->sys == ENOENT) {
 		file_request_close(&x->file_req);
 		e2b_error(x->file_req.call, 404, "source file not found: %s", e->msg);

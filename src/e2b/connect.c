@@ -37,7 +37,7 @@ static const struct {
 
 /* ---- answers ---- */
 
-/* In one piece: each write is a chunk of its own. */
+/* In one piece: each write is a separate chunk. */
 static int connect_put(struct http_req *r, uint8_t flags, const char *text, size_t n)
 {
 	auto_buf struct buf all = { 0 };

@@ -35,7 +35,7 @@ int connect_speaks(struct call *c, int stream);
 
 /* One answer. */
 void connect_reply(struct call *c, json_t *take_doc);
-/* One answer to a stream of questions, and its end. */
+/* One answer to a stream of requests, and its end. */
 void connect_stream_reply(struct call *c, const char *json);
 /* Sends an error instead of the answer, or in a stream that has not started: 200 and an end
  * envelope. */
@@ -45,7 +45,7 @@ void connect_fail(struct call *c, enum connect_code code, const char *fmt, ...)
 void connect_fail_err(struct call *c, const struct err *e);
 
 /* A stream of answers. Its owner must call one of connect_end(), connect_end_error(),
- * connect_cut(), or connect_drop() when the client has left (c->drop). */
+ * connect_cut(), or connect_drop() when the client has disconnected (c->drop). */
 struct connect_stream {
 	struct call *call;
 	struct timer idle;
@@ -70,5 +70,5 @@ void connect_drop(struct connect_stream *s); /* the client is gone */
 must_check int connect_bytes(const json_t *text, struct buf *out);
 uint64_t connect_timeout_ms(const struct call *c); /* Connect-Timeout-Ms; 0: none */
 /* The user of the request, by Authorization: Basic; without it the user "user". -1: no such
- * user, answered. */
+ * user, and the error was sent. */
 int connect_user(struct call *c, int *out_root);

@@ -33,8 +33,8 @@ static int read_port(const char *text, size_t n, uint16_t *out)
 	return port >= 1 && port <= 65535 ? 0 : -1;
 }
 
-/* Old clients append "-" and the clientID of the answer to the id. Any other text is no box: out
- * "". */
+/* Old clients append "-" and the clientID of the answer to the id. Any other text names no box:
+ * out "". */
 static void read_id(const char *text, size_t n, char out[ID_LEN + 1])
 {
 	const char *dash = memchr(text, '-', n);
@@ -97,7 +97,7 @@ int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e)
 struct traffic {
 	struct e2b_target to;
 	struct box *box;
-	struct box_wait fetching; /* until it is here, or awake */
+	struct box_wait fetching; /* until the box is adopted, or resumed */
 	int woken;
 	struct call *call;
 };
@@ -168,7 +168,7 @@ static void stop_fetching(struct call *c)
 	box_wait_cancel(&((struct traffic *)c->surface)->fetching);
 }
 
-/* 1: the box is paused and this traffic resumes it; the request waits for that, once. */
+/* 1: the box is paused and this request resumes it; the request waits for that, once. */
 static int dispatch_wakes(struct call *c, struct traffic *t, struct box *b)
 {
 	struct e2b_box x;
@@ -214,8 +214,8 @@ static void dispatch_enter(struct call *c, struct traffic *t)
 		call_serve(c, t->to.port == E2B_ENVD ? &e2b_envd : &e2b_interpreter);
 }
 
-/* 1: another server process made this box, and its state is on its way to this one; the body
- * waits, too. */
+/* 1: another server process created this box, and this server is adopting it; the body waits,
+ * too. */
 static int dispatch_fetch(struct call *c, struct traffic *t)
 {
 	struct store_box row = { 0 };

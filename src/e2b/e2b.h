@@ -19,7 +19,7 @@ struct e2b;
 must_check int e2b_init(struct api *a, struct err *e);
 void e2b_fini(struct api *a);
 extern const struct api_surface e2b_surface;
-extern const struct field e2b_any_query[]; /* their clients send parameters of many kinds */
+extern const struct field e2b_any_query[]; /* E2B's clients send parameters of many kinds */
 
 /* The tables, one file each: envd.c, interpreter.c. */
 extern struct api_table e2b_envd, e2b_interpreter;
@@ -37,15 +37,16 @@ struct e2b_box {
 };
 void e2b_box_read(const struct box *b, struct e2b_box *out);
 int e2b_box_token(const struct box *b,
-		  char out[E2B_TOKEN + 1]); /* its token alone, soon; 0: it has none */
+		  char out[E2B_TOKEN + 1]); /* finds only its token, quickly; 0: it has none */
 /* As the row of the box stores it; the caller frees it. */
 char *e2b_box_text(const struct e2b_box *x);
 /* The same, added to the data that the surfaces have already stored; NULL: nothing yet. */
 char *e2b_box_text_on(const char *surface, const struct e2b_box *x);
 /* Stores one more value by name, which only its owner reads. */
 char *e2b_box_text_with(const char *surface, const char *name, json_t *take_value);
-json_t *e2b_box_more(const struct box *b, const char *name); /* the caller's; NULL: not there */
-int e2b_same(const char *a, const char *b); /* in constant time; "" is never the same */
+json_t *e2b_box_more(const struct box *b,
+		     const char *name);     /* owned by the caller; NULL: missing */
+int e2b_same(const char *a, const char *b); /* in constant time; "" is never equal */
 
 /* ---- traffic: a request that names a box and a port ---- */
 struct e2b_target {
@@ -56,7 +57,7 @@ struct e2b_target {
 int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e);
 /* The entry that stores the box of a link, by the link's signature; to be written. */
 char *e2b_recent(struct api *a, const uint8_t signature[32]);
-/* Of a call that was taken as traffic: its box, which runs and is held while the call lasts. */
+/* The box of a call to one of its ports; it runs and is held while the call lasts. */
 struct box *e2b_find_box(struct call *c);
 
 /* Adds the CORS headers to the answer for a page. 1: it was a preflight request, and was

@@ -2,7 +2,7 @@
 #pragma once
 #include "e2b/e2b.h"
 
-/* rest.c; programs are in process.h */
+/* envd_http.c; programs are in process.h */
 void envd_metrics(struct call *c);
 void envd_envs(struct call *c);
 

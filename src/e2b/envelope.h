@@ -11,7 +11,7 @@ struct envelope { /* zero is a valid one: nothing was read */
 	uint8_t head[ENVELOPE];
 	unsigned have; /* bytes of head */
 	struct buf body;
-	int whole; /* body is; the next call begins another one */
+	int whole; /* body is complete; the next call starts another one */
 };
 
 /* Takes bytes up to the end of one envelope of up to `most` bytes. 1: body is complete; 0: all

@@ -1,4 +1,4 @@
-/* errors.c - E2B's shapes of an error. */
+/* errors.c - error answers in E2B's formats. */
 #include "base/cleanup.h"
 #include "record/changes.h"
 #include "api/fields.h"
@@ -106,7 +106,7 @@ static void put_escaped(struct buf *out, const char *text)
 			buf_putc(out, *text);
 }
 
-/* The same as a page for people, without scripts and without anything that is loaded. */
+/* The same as a page for people, without scripts and without external resources. */
 static void no_box_page(struct call *c, int status, const char *id, unsigned port,
 			const char *message)
 {

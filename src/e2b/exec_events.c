@@ -65,7 +65,7 @@ static const char *field_of(const char *mime)
 	return NULL;
 }
 
-/* Removes one pair of quotes around the text of a string. */
+/* Removes the quotes around the text of a string. */
 static json_t *events_unquoted(json_t *text)
 {
 	const char *s = json_string_value(text);
@@ -102,7 +102,7 @@ static json_t *result_line(const json_t *event)
 	return line;
 }
 
-/* E2B's clients cannot update a display: they got its first state. */
+/* E2B's clients cannot update a display: they show its first state. */
 static int is_update(const json_t *event)
 {
 	return json_is_true(json_object_get(json_object_get(event, "extra"), "update"));

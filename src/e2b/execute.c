@@ -20,7 +20,7 @@ enum {
 	PIECE = 64 * 1024,
 	SILENCE_MS = 5000,
 	LEFT_MS = 100,
-	PARTIAL_MS = 50, /* for the rest of a line: some runtimes write one in pieces */
+	PARTIAL_MS = 50, /* time for the rest of a line: some runtimes write one in pieces */
 };
 
 const struct field execute_fields[] = {
@@ -39,7 +39,7 @@ struct execute_execution {
 	struct timer partial; /* set while the beginning of a line is held back */
 	int partial_due;      /* it is sent now, though its line end has not arrived */
 	char context[ID_LEN + 1];
-	int begun, failed; /* its number, an error were sent */
+	int begun, failed; /* its number was sent, an error was sent */
 	int full;
 };
 
@@ -54,7 +54,7 @@ static void execute_tell(struct execute_execution *x, json_t *take_line)
 	json_decref(take_line);
 	if (!text)
 		abort();
-	text[n] = '\n'; /* in place of its NUL: one write is one line */
+	text[n] = '\n'; /* instead of its NUL: one write is one line */
 	x->full |= http_write(x->call->req, text, n + 1);
 	timer_set(&x->silence, SILENCE_MS);
 }
@@ -64,7 +64,7 @@ static void silence_due(struct timer *t)
 	struct execute_execution *x = loop_owner(t, struct execute_execution, silence);
 
 	if (x->full)
-		timer_set(t, SILENCE_MS); /* unsent output is a sign of life */
+		timer_set(t, SILENCE_MS); /* unsent output shows that the cell is active */
 	else
 		execute_tell(x, json_pack("{s:s}", "type", "keepalive"));
 }
@@ -275,8 +275,8 @@ static void client_drains(struct http_req *req)
 		tell_more(&x->reader);
 }
 
-/* The client may only have ended its request. If it has left, the second write from here on
- * fails. */
+/* The client may only have closed its sending side. If it has disconnected, the second write
+ * from here on fails. */
 static void client_may_have_left(struct http_req *req)
 {
 	struct call *c = req->user;

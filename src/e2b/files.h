@@ -37,7 +37,7 @@ void files_rpc_fail(struct call *c, const struct err *e); /* by its errno; no an
 void files_rpc_file_req_fail(struct file_request *d,
 			     const struct err *e); /* the same, and ends the worker */
 void files_rest_fail(struct file_request *d, const struct err *e);
-int files_is_old(const struct call *c); /* a client that takes no new fields */
+int files_is_old(const struct call *c); /* a client that accepts no new fields */
 
 /* An answer that is an object with one array in it, of any length: written as the items arrive. */
 struct files_array {

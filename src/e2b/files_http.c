@@ -106,7 +106,7 @@ static int was_written(const struct files_upload *u, const char *path)
 	return 0;
 }
 
-/* Starts a PUT and opens the pipe for its content. -1: rejected, and answered. */
+/* Starts a PUT and opens the pipe for its content. -1: rejected, and the error was sent. */
 static int begin_file(struct files_upload *u, const char *path)
 {
 	struct wire_put put = { .flags = WIRE_PUT_FOLLOW | (u->root ? 0 : WIRE_PUT_USER) };
@@ -150,7 +150,7 @@ static void end_file(struct files_upload *u)
 	u->phase = CLOSING;
 }
 
-/* Writes as much as the pipe takes. A worker that has closed it is about to report the reason. */
+/* Writes as much as the pipe accepts. A worker that has closed it will report the reason. */
 static size_t files_push(struct files_upload *u, const char *bytes, size_t n)
 {
 	size_t done = 0;
@@ -214,7 +214,7 @@ static int begin_part(struct files_upload *u)
 	return 0;
 }
 
-/* Handles one event of the form. -1: rejected, and answered; 0: it needs more input. */
+/* Handles one event of the form. -1: rejected, and the error was sent; 0: it needs more input. */
 static int files_cut(struct files_upload *u)
 {
 	struct multipart_view bytes;
@@ -241,7 +241,7 @@ static int files_cut(struct files_upload *u)
 	}
 }
 
-/* Decodes some of the input. -1: rejected, and answered; 0: no input is left. */
+/* Decodes some of the input. -1: rejected, and the error was sent; 0: no input is left. */
 static int files_refill(struct files_upload *u)
 {
 	const char *in = u->in.p + u->in_at;
@@ -283,7 +283,7 @@ static void files_finish(struct files_upload *u)
 	}
 }
 
-/* Runs until it has to wait for something. */
+/* Runs until it must wait for input or for the pipe. */
 static void files_pump(struct files_upload *u)
 {
 	struct http_req *r = u->file_req.call->req;
@@ -366,7 +366,7 @@ static void body_ended(struct http_req *r)
 		files_pump(u);
 }
 
-/* A plain body: it went by itself. */
+/* A plain body was spliced and is complete. */
 static void plain_ended(struct http_req *r)
 {
 	struct call *c = r->user;
@@ -515,7 +515,7 @@ static int is_type(const char *header, const char *type)
 	return !strncasecmp(header, type, n) && (!header[n] || strchr("; \t", header[n]));
 }
 
-/* The content encoding of the body. -1: not supported, and answered. */
+/* The content encoding of the body. -1: not supported, and the error was sent. */
 static int read_kind(struct files_upload *u, struct call *c)
 {
 	const char *type = http_header(c->req, "content-type"),

@@ -44,8 +44,7 @@ long gunzip_some(struct gunzip *g, const char **in, size_t *n, char *out, size_t
 		uInt given = (uInt)(*n < TAKEN_MOST ? *n : TAKEN_MOST);
 		int rc;
 
-		/* Even without new input, zlib may have more output of the input that it has
-		 * taken. */
+		/* Even without new input, zlib may have more output of earlier input. */
 		if (g->ended && given) {
 			g->ended = 0;
 			if (inflateReset(z) != Z_OK)

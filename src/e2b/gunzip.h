@@ -8,8 +8,8 @@
 struct gunzip;
 struct gunzip *gunzip_new(void);
 void gunzip_free(struct gunzip *g); /* NULL is fine */
-/* Takes some of *in, moving it; returns how many bytes were put into out. 0: it needs more
+/* Reads some of *in and moves it; returns how many bytes were written to out. 0: it needs more
  * input; -1: e. */
 long gunzip_some(struct gunzip *g, const char **in, size_t *n, char *out, size_t room,
 		 struct err *e);
-int gunzip_ended(const struct gunzip *g); /* whole members only were seen */
+int gunzip_ended(const struct gunzip *g); /* only complete members were read */

@@ -273,7 +273,7 @@ static int interpreter_admit(struct call *c)
 		return 1;
 	if ((access && e2b_same(access, x.token)) || (traffic && e2b_same(traffic, x.traffic)))
 		return 1;
-	/* A sandbox made before there was a traffic token for each. */
+	/* A sandbox from before traffic tokens were introduced. */
 	if (!x.traffic[0] && c->row && c->row->run != execute)
 		return 1;
 	if ((access || traffic) && auth_failed(c->api, c->req)) {

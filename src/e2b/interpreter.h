@@ -20,7 +20,8 @@ struct context *interpreter_find(struct call *c, const char *id, const char **ou
 /* The default context of a language, created at its first use, restarted when it ended; NULL:
  * answered. */
 struct context *interpreter_default(struct call *c, const char *language);
-int interpreter_alive(struct call *c, struct context *x); /* 0: it cannot be revived; answered */
+int interpreter_alive(struct call *c,
+		      struct context *x); /* 0: it cannot be restarted, and the error was sent */
 
 /* execute.c */
 extern const struct field execute_fields[];
@@ -31,5 +32,5 @@ struct cell_piece;
 json_t *exec_events_output(
 	struct cell_piece *p); /* may leave the last bytes for later; NULL: all of them */
 json_t *exec_events_result(const char *text,
-			   size_t n); /* NULL: it is of a kind that they do not know */
+			   size_t n); /* NULL: a type that E2B's clients do not know */
 json_t *exec_events_error(const char *name, const char *value);

@@ -211,7 +211,7 @@ static void process_over(struct exec_reader *t, json_t *record, const struct err
 {
 	struct follow *f = loop_owner(t, struct follow, reader);
 
-	exec_reader_close(t); /* it may have a line of its own */
+	exec_reader_close(t); /* the exec may have a connection of its own */
 	f->tapped = 0;
 	timer_fini(&f->until);
 	if (!e)
@@ -246,7 +246,7 @@ static const struct exec_reader_events following = {
 
 /* ---- Start ---- */
 
-/* Before it is started, so that the row costs no commit of its own. */
+/* Before it is started, so that the row needs no separate commit. */
 static void note_start(const struct exec *r, void *user)
 {
 	struct follow *f = user;
@@ -375,8 +375,8 @@ static void follow_past(struct call *c, const struct recent_exit *p)
 	json_decref(record);
 }
 
-/* A program that has ended while the keeper is still asked for the cause is neither running nor
- * past. A client that follows it waits for that answer. */
+/* A program that has ended while the keeper is still queried for the cause is neither running
+ * nor ended. A client that follows it waits for the result. */
 static struct exec *find_followed(const struct box *b, const struct process_name *name)
 {
 	struct exec *r = process_find(b, name);

@@ -26,11 +26,11 @@ struct process_name {
 	int pid;         /* 0: by its tag */
 	const char *tag; /* "" or the question's */
 };
-/* From a question's "process"; -1: there is none, answered. */
+/* From the field "process" of a request; -1: there is none, and the error was sent. */
 int process_named(struct call *c, const json_t *ask, struct process_name *out);
 /* Among those that run; NULL: none. */
 struct exec *process_find(const struct box *b, const struct process_name *name);
 void process_missing(struct call *c, const struct process_name *name); /* not_found */
-/* 1: this server took the box over a moment ago and does not know the pids of its programs yet;
+/* 1: this server has just taken the box over and does not know the pids of its programs yet;
  * again() is called when it does. The call's state and drop are used meanwhile. */
 int process_wait(struct call *c, const struct process_name *name, void (*again)(struct call *c));

@@ -30,7 +30,7 @@ int process_named(struct call *c, const json_t *ask, struct process_name *out)
 	return -1;
 }
 
-/* A driver is the interpreter of a context, and no program of the client's. */
+/* A driver is the interpreter of a context, not a program of the client. */
 static int is_driver(const struct box *b, const struct exec *r)
 {
 	for (const struct context *x = b->contexts; x; x = x->next)
@@ -156,7 +156,7 @@ void process_list(struct call *c)
 
 /* ---- things done to one ---- */
 
-/* The row's own part: the program is there. */
+/* The part of the row that this surface stores. */
 typedef void (*act)(struct call *c, struct exec *r);
 
 static void with_run(struct call *c, act what, void (*again)(struct call *c))
@@ -271,7 +271,7 @@ static void processes_update(struct call *c, struct exec *r)
 	const json_t *pty = json_object_get(c->body, "pty"), *size = json_object_get(pty, "size");
 	int rows = processes_side(size, "rows"), cols = processes_side(size, "cols");
 
-	if (!json_is_object(pty)) { /* there is nothing else to change */
+	if (!json_is_object(pty)) { /* nothing else can be changed */
 		connect_reply(c, json_object());
 		return;
 	}

@@ -26,6 +26,6 @@ void process_spec_fini(struct process_spec *p);
 /* Its own variables: an array of pointers into pool, ended with NULL; the caller frees it. */
 const char **process_spec_env(const struct process_spec *p, struct buf *pool);
 const char *const *process_spec_default_env(const struct process_spec *p); /* for exec_spec.usual */
-/* The body of POST /v1/boxes/ID/execs that would repeat it; the caller frees it. NULL: none
- * would. */
+/* The body of POST /v1/boxes/ID/execs that would repeat it; the caller frees it. NULL: not
+ * repeatable. */
 json_t *process_spec_request(const struct process_spec *p, const struct box *b);

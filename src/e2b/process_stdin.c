@@ -140,7 +140,7 @@ struct streaming {
 	struct envelope in;
 	struct exec_input_wait low;
 	char run[ID_LEN + 1]; /* "" before `start` */
-	int failed;           /* it was answered; the rest of the body is nothing */
+	int failed;           /* it was answered; the rest of the body is ignored */
 };
 
 static void drop_streaming(struct call *c)

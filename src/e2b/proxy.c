@@ -15,12 +15,12 @@
 #include <strings.h>
 
 #define NOT_FOUND "The sandbox was not found"
-enum { HEAD_MS = 10 * 60 * 1000 }; /* for a model that thinks before it speaks */
+enum { HEAD_MS = 10 * 60 * 1000 }; /* for a model that needs long for its first output */
 
 struct passage {
 	struct call *call;
 	struct port_conn port_conn;
-	struct relay *relay; /* NULL: not yet, or no more */
+	struct relay *relay; /* NULL: not yet, or no longer */
 	char box[ID_LEN + 1];
 	uint16_t port;
 	const char *host; /* for the server in the box; NULL: as the client sent it */
@@ -38,7 +38,7 @@ static int is_hex(const char *text, size_t n)
 	return strspn(text, "0123456789abcdef") >= n;
 }
 
-/* Anywhere in it: "Bearer <key>", or offered as a protocol. */
+/* At any position: "Bearer <key>", or as a protocol of a WebSocket. */
 static int holds_key(const char *text)
 {
 	for (; (text = strstr(text, KEY_PREFIX)); text++)
@@ -235,7 +235,7 @@ void e2b_proxy(struct call *c, struct box *b, uint16_t port)
 	r->on_drain = on_drain;
 	r->on_eof = on_eof;
 	http_want_body(r, HTTP_BODY_STREAM, 0);
-	http_pause(r); /* until the server in the box can take it */
+	http_pause(r); /* until the server in the box can receive it */
 	if (port_conn_open(&p->port_conn, b, port, &e) < 0)
 		proxy_entered(&p->port_conn, -1, &e);
 }

@@ -20,6 +20,6 @@ struct signature_tries {
 	const char *expiration;
 	uint8_t given[SHA256_BYTES];
 };
-/* 0, or -1: `given` is no signature. s->token is not used. */
+/* 0, or -1: `given` is not a signature. s->token is not used. */
 int signature_begin(struct signature_tries *t, const struct signature_of *s, const char *given);
 int signature_is_of(const struct signature_tries *t, const char *token); /* in constant time */

@@ -77,7 +77,7 @@ static void watchers_refuse(struct call *c, const struct wish *w, const struct e
 		files_rpc_fail(c, e);
 }
 
-/* {name, type, entry?}; NULL: it is none that they know. */
+/* {name, type, entry?}; NULL: a type that E2B's clients do not know. */
 static json_t *event_json(struct wish *w, const struct frame *f, size_t len)
 {
 	static const char *const types[] = {
@@ -89,7 +89,8 @@ static json_t *event_json(struct wish *w, const struct frame *f, size_t len)
 		[WIRE_EVENT_GONE] = "EVENT_TYPE_REMOVE",
 	};
 	const struct wire_event *ev = (const struct wire_event *)f;
-	const char *name = (const char *)f + sizeof(*ev); /* followed by a NUL: post.c */
+	const char *name =
+		(const char *)f + sizeof(*ev); /* followed by a NUL: client/frame_conn.c */
 	json_t *doc, *entry = steal(&w->entry);
 
 	(void)len;
@@ -202,7 +203,7 @@ static void watch_other(struct file_client *k, const struct frame *f, size_t len
 	}
 }
 
-/* After it has begun, only the end of the box, or a process in it, ends the worker. */
+/* After the start, only the end of the box, or a process in it, ends the worker. */
 static void watch_failed(struct file_client *k, const struct err *e)
 {
 	struct watchers_watching *w = loop_owner(k, struct watchers_watching, file_req.file_client);
@@ -268,7 +269,7 @@ struct watchers_watcher {
 	char *path;
 	struct call *call; /* the waiting call; NULL: none, or it has disconnected */
 	struct files_array events;
-	const char *trouble; /* the error for the next call; the last one */
+	const char *trouble; /* the error for the next call, which is the last one */
 };
 
 struct watchers {
@@ -299,7 +300,7 @@ static void watcher_free(struct watchers_watcher *w)
 	free(w);
 }
 
-/* The call has its answer, or is about to. */
+/* The call was answered, or is about to be. */
 static struct call *watchers_release(struct watchers_watcher *w)
 {
 	struct call *c = w->call;
@@ -488,7 +489,7 @@ void filesystem_watcher_new(struct call *c)
 	connect_ask(c, 0, create_asked);
 }
 
-/* NULL: there is none, and that was answered. */
+/* NULL: there is none, and the error was sent. */
 static struct watchers_watcher *asked_for(struct call *c, const json_t *ask)
 {
 	const char *id = json_string_value(json_object_get(ask, "watcherId"));

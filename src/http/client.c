@@ -1,4 +1,4 @@
-/* client.c - one connection, one question at a time. */
+/* client.c - one connection, one request at a time. */
 #include "http/client.h"
 #include "http/response.h"
 #include "http/client_conn.h"
@@ -17,7 +17,7 @@ struct http_client {
 	struct client_conn client_conn;
 	struct ssl_ctx_st *tls;
 	struct http_client_options options;
-	struct response answer; /* of the last call: its headers live here */
+	struct response answer; /* of the last call: contains its headers */
 };
 
 const char *http_answer_header(const struct http_answer *a, const char *lower_name)

@@ -21,10 +21,10 @@ struct http_client_options { /* 0, NULL: the default in parentheses */
 
 struct http_answer {
 	int status;
-	uint64_t length;                   /* of the body as announced; UINT64_MAX: it is not */
-	const struct http_header *headers; /* names in lower case; good until the next call */
+	uint64_t length;                   /* of the body as announced; UINT64_MAX: not announced */
+	const struct http_header *headers; /* names in lower case; valid until the next call */
 	unsigned nheaders;
-	struct buf body; /* where there was no on_body */
+	struct buf body; /* set if there was no on_body */
 };
 const char *http_answer_header(const struct http_answer *a, const char *lower_name); /* or NULL */
 void http_answer_fini(struct http_answer *a);

@@ -1,4 +1,4 @@
-/* conn.c - the life of a connection: conn.h has the drawing. */
+/* conn.c - the life of a connection: conn.h has its state diagram. */
 #include "http/conn.h"
 #include "base/cleanup.h"
 
@@ -212,9 +212,9 @@ void conn_free(struct http_conn *c)
 		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
 			   sizeof(struct linger));
 	else if (ssl && !c->handshake && !c->cut)
-		SSL_shutdown(ssl); /* proves to the peer that the stream ends here and was not
-				    * cut on the way */
-	bufferevent_free(c->bev);  /* closes the socket, too */
+		SSL_shutdown(
+			ssl); /* proves to the peer that the stream is complete and was not cut */
+	bufferevent_free(c->bev); /* closes the socket, too */
 	free(c);
 }
 
@@ -249,7 +249,7 @@ static void conn_finish(struct http_conn *c)
 
 /* ---- along ---- */
 
-/* A request is there, and libevent has not read it yet. */
+/* A request has arrived that libevent has not read yet. */
 static int is_asked(const struct http_conn *c)
 {
 	char first;
@@ -588,7 +588,7 @@ void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const 
 	if (!c)
 		abort();
 	c->bev = bev_new(s, fd, tls);
-	if (!c->bev) { /* OpenSSL would not; the peer sees the connection close */
+	if (!c->bev) { /* OpenSSL would not send it; the peer then sees that the connection closes */
 		free(c);
 		return;
 	}

@@ -44,11 +44,11 @@ enum {
 	BODY_DRAIN = 64 << 10, /* an unwanted body up to this size is read and dropped */
 	LINGER_MS = 2000,      /* for the peer to read the last reply before the close */
 	IN_HIGH = 64 << 10,    /* bytes read ahead */
-	STEPS_PER_WAKE = 64,   /* then the others have their turn */
+	STEPS_PER_WAKE = 64,   /* then other connections get their turn */
 	STEPS_PER_LOOK = 4,    /* steps between two reads of the clock: a turn also ends by time */
 };
 
-struct span { /* a header, as offsets into the head: that may still move */
+struct span { /* a header, as offsets into the head, whose memory may still move */
 	uint32_t name, name_end, value, value_end;
 };
 
@@ -57,13 +57,13 @@ struct http_conn {
 	struct http_req req;
 	struct http_conn *next, **link; /* in server->conns */
 	struct http_conn *next_kicked;
-	struct share *share; /* of its address; NULL: it is being closed */
+	struct share *share; /* of its address; NULL: the connection is being closed */
 	struct ring in_server, in_share; /* while no request is in progress */
 	struct loop_budget *budget; /* of its last request's client; NULL: that of the address */
 	void (*then)(struct http_req *r); /* http_charge(), http_continue(): the next step of the handler */
 	struct bufferevent *bev;
 	struct ws *ws;
-	struct splice *splice; /* the body is in a pipe; NULL: it is not */
+	struct splice *splice; /* the body is in a pipe; NULL: there is none */
 	int fd;
 	enum conn_state state;
 	enum conn_reply reply;
@@ -78,7 +78,7 @@ struct http_conn {
 	unsigned eof : 1;   /* the peer sends no more */
 	unsigned eof_told : 1;
 	unsigned cut : 1;     /* broken or aborted: no more bytes are sent */
-	unsigned reset : 1;   /* and the peer shall notice */
+	unsigned reset : 1;   /* and the peer must be notified */
 	unsigned refused : 1; /* one too many */
 	unsigned evicted : 1; /* closed to make room */
 	unsigned asked : 1;   /* at least once */
@@ -88,8 +88,8 @@ struct http_conn {
 	unsigned body_done : 1; /* its last byte has been read */
 	unsigned end_told : 1;  /* on_body_end() */
 	unsigned paused : 1;
-	unsigned stopped : 1;  /* the parser was, and may continue without another byte */
-	unsigned discard : 1;  /* read the body, for the sake of the next request */
+	unsigned stopped : 1;  /* the parser was paused, and may continue without another byte */
+	unsigned discard : 1;  /* read and drop the body, for the next request */
 	unsigned expect : 1;   /* waits for our 100 */
 	unsigned full : 1;     /* http_write() returned full: on_drain() is due */
 	unsigned chunked : 1;  /* the reply */
@@ -118,7 +118,7 @@ struct http_conn {
 
 	uint64_t out_total; /* bytes ever put out */
 	uint64_t taken;     /* of those, bytes that the peer had received at the last sweep */
-	uint64_t stamp;     /* when the sweep first saw it wait like this; 0: not yet */
+	uint64_t stamp;     /* time at which the sweep first saw this wait; 0: not yet */
 	/* clang-format on */
 };
 
@@ -141,7 +141,7 @@ struct http_core {
 };
 
 /* conn.c */
-/* why: NULL, or the reason with which the server answers 503 and closes. */
+/* why: NULL, or the reason of a 503, after which the connection is closed. */
 void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const uint8_t key[16],
 	      const char *why);
 void conn_advance(struct http_conn *c);
@@ -172,14 +172,15 @@ int parse_body(struct http_conn *c); /* the same */
 
 /* reply.c: errors that this layer answers itself. The connection closes after them. */
 void reply_error(struct http_conn *c, int status, const char *why);
-void reply_switch(struct http_conn *c, enum conn_reply next); /* 101: from here on it is not HTTP */
+void reply_switch(struct http_conn *c,
+		  enum conn_reply next); /* 101: from here on the connection is not HTTP */
 
 /* splice.c */
 void splice_close(struct http_conn *c);         /* fine without one */
 int splice_possible(const struct http_conn *c); /* splice_read() reads the body of the request */
 int splice_read(struct http_conn *c);           /* 1: call the next step */
 void splice_take(struct http_conn *c, const char *bytes, size_t n); /* the same from the parser */
-int splice_holds(const struct http_conn *c);    /* some of that is not in the pipe yet */
+int splice_holds(const struct http_conn *c);    /* a part of that is not in the pipe yet */
 int splice_write(struct http_conn *c);          /* of the reply; 1: call the next step */
 int splice_is_stuck(const struct http_conn *c); /* the peer takes nothing */
 

@@ -25,8 +25,8 @@ static int send_stalled(struct http_conn *c, uint64_t now)
 	return too_long(c, now, c->req.server->limits.send_stall_ms);
 }
 
-/* A peer that sent its end may still read, and while the server does not read it would not see
- * that the peer left. The kernel knows when both directions are closed. */
+/* A peer that has sent its end may still read. While the server does not read, it does not
+ * notice that the peer has closed. The kernel knows when both directions are closed. */
 static int has_hung_up(const struct http_conn *c)
 {
 	struct pollfd p = { .fd = c->fd };

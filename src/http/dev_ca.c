@@ -80,7 +80,7 @@ static int set_serial(X509 *c)
 
 	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
 		return 0;
-	bytes[0] = (unsigned char)((bytes[0] & 0x7f) | 0x40); /* positive, and never short */
+	bytes[0] = (unsigned char)((bytes[0] & 0x7f) | 0x40); /* positive, and of full length */
 	n = BN_bin2bn(bytes, sizeof(bytes), NULL);
 	ok = n && BN_to_ASN1_INTEGER(n, X509_get_serialNumber(c));
 	BN_free(n);

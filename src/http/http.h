@@ -57,7 +57,7 @@ struct http_req {
 	unsigned nheaders;
 	int keep_alive;
 	int upgrade;   /* a request for a WebSocket, with valid headers */
-	int unix_peer; /* came over a unix socket; then peer_uid is who */
+	int unix_peer; /* came over a unix socket; then peer_uid is the uid of the client */
 	uint32_t peer_uid;
 	char peer[64];      /* "127.0.0.1:51234", "unix:1000" */
 	const char *always; /* header lines of every reply; http_unset() forgets them, too */
@@ -73,7 +73,7 @@ struct http_req {
 	/* HTTP_BODY_STREAM: pieces as they arrive. http_pause() stops reading. */
 	void (*on_body)(struct http_req *r, const char *bytes, size_t n);
 	void (*on_body_end)(struct http_req *r);
-	/* http_body_pipe(): full 1: the pipe is full (or has no reader); 0: it takes bytes
+	/* http_body_pipe(): full 1: the pipe is full (or has no reader); 0: it accepts bytes
 	 * again. */
 	void (*on_full)(struct http_req *r, int full);
 	void (*on_drain)(
@@ -83,7 +83,8 @@ struct http_req {
 	 * left is noticed at the next write or within minutes. */
 	void (*on_eof)(struct http_req *r);
 	void (*on_over)(
-		struct http_req *r); /* replied and sent, or the peer left: drop everything */
+		struct http_req
+			*r); /* replied and sent, or the peer has disconnected: free everything */
 };
 
 struct http_server {
@@ -155,7 +156,8 @@ void http_set(struct http_req *r, const char *name, const char *fmt, ...)
 void http_reply(struct http_req *r, int status, const char *type, const void *body, size_t n);
 /* Length known: Content-Length and exactly that many bytes; UINT64_MAX: chunked. */
 void http_stream(struct http_req *r, int status, const char *type, uint64_t length);
-/* Always takes everything. 1: more than out_high bytes wait for the peer, stop until on_drain(). */
+/* Always accepts everything. 1: more than out_high bytes wait for the peer, stop until
+ * on_drain(). */
 int http_write(struct http_req *r, const void *bytes, size_t n);
 /* In place of http_write() and http_end(): reads the announced number of bytes from this pipe,
  * then ends the reply. A pipe that ends early cuts the connection. */
@@ -183,8 +185,8 @@ struct ws_events {
 	void (*on_close)(struct ws *w); /* w is freed after this */
 };
 /* Takes the request over: 101, then events. protocol: the chosen one, or NULL. message_max:
- * bytes of one message, fragments together; above it the server closes with 1009. Sends a ping
- * every 20 s, closes after 60 s of silence. */
+ * bytes of one message with all its fragments; above it the server closes with 1009. Sends a
+ * ping every 20 s, closes after 60 s without a message. */
 struct ws *http_ws(struct http_req *r, const char *protocol, size_t message_max,
 		   const struct ws_events *on,
 		   void *user); /* NULL: !r->upgrade, or replied already */

@@ -96,7 +96,7 @@ int multipart_init(struct multipart *m, const char *content_type, struct err *e)
 
 	*m = (struct multipart){ .state = PREAMBLE,
 				 .matched = 2,
-				 .lent = 2 }; /* as if a line had just ended */
+				 .lent = 2 }; /* as if a line had ended just before */
 	if (n == 0)
 		return err_set(e, ERR_INVALID, "the content type has no boundary");
 	if (n > MULTIPART_BOUNDARY)
@@ -249,7 +249,7 @@ static void begin_content(struct multipart *m)
 {
 	m->state = CONTENT;
 	m->matched = m->lent =
-		2; /* an empty part: the delimiter may follow at once, its CR LF was the head's */
+		2; /* an empty part: the delimiter may follow at once, because the CR LF belongs to the head */
 }
 
 enum multipart_event multipart_next(struct multipart *m, struct multipart_view *in,

@@ -18,8 +18,8 @@ struct multipart_view {
 
 enum multipart_event {
 	MULTIPART_MORE, /* all of it was taken */
-	MULTIPART_PART, /* a part begins: multipart_name(), multipart_filename() */
-	MULTIPART_DATA, /* some of its content; good until the next call */
+	MULTIPART_PART, /* a part starts: multipart_name(), multipart_filename() */
+	MULTIPART_DATA, /* a piece of its content; valid until the next call */
 	MULTIPART_PART_END,
 	MULTIPART_BAD, /* e says why */
 };
@@ -41,6 +41,6 @@ void multipart_fini(struct multipart *m); /* fine on a zeroed one */
 enum multipart_event multipart_next(struct multipart *m, struct multipart_view *in,
 				    struct multipart_view *out, struct err *e);
 int multipart_ended(const struct multipart *m); /* the last delimiter was seen */
-/* Of the part that began last; NULL: it has none. */
+/* Of the part that started last; NULL: it has none. */
 const char *multipart_name(const struct multipart *m);
 const char *multipart_filename(const struct multipart *m);

@@ -327,10 +327,10 @@ static int make_target(struct http_conn *c, const char *host)
 struct vital {
 	const char *host, *expect, *encoding;
 	unsigned hosts, encodings;
-	const char *twice; /* one of `single` that is there more than once; NULL: none */
+	const char *twice; /* one of `single` that occurs more than once; NULL: none */
 };
 
-/* A proxy in front of this server could check one of two and the server use the other one. */
+/* A proxy could check one of the two and the server use the other one. */
 static const char *const single[] = {
 	/* clang-format off */
 	"authorization",    "content-encoding", "content-type",     "cookie",

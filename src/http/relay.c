@@ -56,7 +56,7 @@ static int list_names(const char *list, const char *name)
 	return 0;
 }
 
-/* Connection may name more of its kind. */
+/* The header Connection may name more of them. */
 static int of_one_hop(const struct http_header *all, unsigned n, const char *name)
 {
 	if (relay_among(name, hop, ARRAY_LEN(hop)))
@@ -77,7 +77,7 @@ static void relay_line(struct buf *out, const char *name, const char *value)
 	buf_puts(out, "\r\n");
 }
 
-/* As a path, also where the client named the host in it. */
+/* As a path, also if the client sent a URL with a host. */
 static void request_line(struct buf *out, const struct http_req *r)
 {
 	if (*r->target == '/' || strcmp(r->target, "*") == 0)

@@ -24,7 +24,7 @@ struct relay_rules {
 	/* May an answer be taken for complete if only the end of the connection ends it? NULL:
 	 * yes. */
 	int (*close_is_complete)(void *user);
-	void (*switched)(void *user); /* both speak another protocol now; may be NULL */
+	void (*switched)(void *user); /* both sides use another protocol now; may be NULL */
 	void *user;
 	uint32_t head_ms; /* for the server to answer */
 };
@@ -35,7 +35,7 @@ struct relay *relay_new(struct http_req *r, struct loop *l, int take_fd,
 			const struct relay_rules *rules);
 void relay_free(struct relay *x); /* fine on NULL */
 
-/* The request's on_body, on_body_end, on_drain are to call these. */
+/* Call these from on_body, on_body_end and on_drain of the request. */
 void relay_body(struct relay *x, const char *bytes, size_t n);
 void relay_body_end(struct relay *x);
 void relay_drain(struct relay *x);

@@ -8,7 +8,7 @@
 enum {
 	HEAD_ROOM = 640 + 256,
 	TYPE_MAX = 128,
-	DIRECT = 16 << 10, /* from here on a write of its own costs less than the copy */
+	DIRECT = 16 << 10, /* from this size on a separate write costs less than the copy */
 };
 
 static const struct {
@@ -146,7 +146,7 @@ static void settle_body(struct http_conn *c)
 
 	if (!c->body_done &&
 	    (r->length == UINT64_MAX || r->length - c->body_got > BODY_DRAIN || c->expect ||
-	     c->splice)) /* the parser has not seen all that went by */
+	     c->splice)) /* the parser has not seen all bytes that were spliced */
 		r->keep_alive = 0;
 	if (r->server->draining)
 		r->keep_alive = 0;
@@ -311,7 +311,7 @@ void http_end(struct http_req *r)
 	if (c->reply != REPLY_STREAM)
 		return;
 	if (!c->bodyless && !c->chunked && c->reply_left != UINT64_MAX && c->reply_left > 0) {
-		http_abort(r); /* announced more than there was */
+		http_abort(r); /* fewer bytes were written than announced */
 		return;
 	}
 	if (c->chunked && !c->bodyless)

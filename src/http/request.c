@@ -28,7 +28,7 @@ char *http_strdup(struct http_req *r, const char *s, size_t n)
 
 /* ---- the query ---- */
 
-/* NULL where it is not valid, or would hold a NUL. */
+/* NULL if it is invalid, or would contain a NUL. */
 static char *request_decoded(struct http_req *r, const char *s, size_t n)
 {
 	char *out = http_alloc(r, n + 1), *p = out;

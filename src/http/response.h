@@ -18,7 +18,7 @@ struct response {
 	struct http_header headers[128];
 	int head_only; /* the question was HEAD */
 	int head_done, done, keep_alive;
-	int ended; /* the caller has had enough */
+	int ended; /* the caller has ended the call */
 	int (*on_head)(void *user, const struct http_answer *a);
 	int (*on_body)(void *user, const char *bytes, size_t n);
 	void *user;
@@ -30,5 +30,5 @@ void response_init(struct response *a, struct http_answer *out);
 void response_fini(struct response *a);
 /* Bytes used, or -1 with a->why; a->done and a->ended are set when the answer is complete. */
 ssize_t response_feed(struct response *a, const char *bytes, size_t n);
-/* The peer has closed: 0 if that is how this answer ends. */
+/* The peer has closed: 0 if this ends the answer. */
 int response_end(struct response *a);

@@ -60,7 +60,7 @@ static int route_cut(const char *path, struct path *out)
 		const char *end = strchrnul(path + 1, '/');
 		int n;
 
-		if (path[1] == 0) /* one slash at the end: the same place */
+		if (path[1] == 0) /* one slash at the end is ignored */
 			return 0;
 		n = route_decode(path + 1, end, text);
 
@@ -152,7 +152,7 @@ static int take_params(const struct path *path, unsigned params, struct route_ma
 		if (s->n >= ROUTE_TEXT)
 			return 414;
 		if (out->nparams == ROUTE_PARAMS)
-			return 404; /* a row that promises more than a match can hold */
+			return 404; /* a row with more parameters than a match can hold */
 		memcpy(out->params[out->nparams], s->p, s->n);
 		out->params[out->nparams++][s->n] = 0;
 	}

@@ -13,7 +13,7 @@
 
 enum {
 	ACCEPTS_PER_WAKE = 64,
-	REFUSING_MAX = 64, /* at the same time; beyond it not even an excuse */
+	REFUSING_MAX = 64, /* at the same time; above it connections are closed without an answer */
 	SWEEP_MS = 1000,
 };
 

@@ -56,7 +56,7 @@ void share_key(const struct sockaddr_storage *from, int is_unix, uint32_t uid, u
 	} else if (from->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr)) {
 		out[0] = '4';
 		memcpy(out + 4, six->sin6_addr.s6_addr + 12, 4);
-	} else if (from->ss_family == AF_INET6) { /* one client is given a /64, seldom less */
+	} else if (from->ss_family == AF_INET6) { /* one client usually has a whole /64 */
 		out[0] = '6';
 		memcpy(out + 4, six->sin6_addr.s6_addr, 8);
 	}

@@ -46,7 +46,7 @@ void share_key(const struct sockaddr_storage *from, int is_unix, uint32_t uid, u
 struct share *share_find(const struct shares *all, const uint8_t key[16]); /* NULL: none is open */
 /* The connection is open; it is fresh. */
 void share_join(struct shares *all, struct http_conn *c, const uint8_t key[16]);
-void share_leave(struct http_conn *c);                    /* fine when it has left already */
+void share_leave(struct http_conn *c);                    /* allowed if it is not in the list */
 void share_busy(struct http_conn *c);                     /* its request head is complete */
 void share_idle(struct shares *all, struct http_conn *c); /* it waits for the next one */
 /* The connection to close first; of: only one of that address. NULL: all have a request in

@@ -25,13 +25,13 @@ static SSL_CTX *tls_context(const SSL_METHOD *method)
 		return NULL;
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-	/* An idle connection gives its 34 KiB of buffers back. */
+	/* An idle connection frees its 34 KiB of buffers. */
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
 				      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	return ctx;
 }
 
-/* For a key with a passphrase OpenSSL would ask the terminal; a daemon has none. */
+/* For a key with a passphrase OpenSSL would prompt on the terminal; a daemon has none. */
 static int no_passphrase(char *buf, int size, int writing, void *user)
 {
 	(void)buf;

@@ -39,7 +39,8 @@ static void upstream_finish(struct upstream *u, const char *why)
 
 /* ---- the question ---- */
 
-/* The server may have answered before it stopped reading, so the reading side finds out. */
+/* The server may have answered before it stopped reading, so the error is reported by the
+ * reading side. */
 static void set_deaf(struct upstream *u)
 {
 	u->deaf = 1;
@@ -63,7 +64,7 @@ static size_t try_send(struct upstream *u, const struct iovec *iov, unsigned n)
 static void shut_if_done(struct upstream *u)
 {
 	if (u->shut && upstream_waiting(u) == 0 && u->fd >= 0)
-		(void)shutdown(u->fd, SHUT_WR); /* fails only where it is too late anyway */
+		(void)shutdown(u->fd, SHUT_WR); /* fails only if the connection is already broken */
 }
 
 static int upstream_put(struct upstream *u, const struct iovec *iov, unsigned n)

@@ -24,7 +24,7 @@ struct upstream_events {
 	 * rejected; over() follows. */
 	const char *(*head)(struct upstream *u, const struct http_answer *a);
 	void (*body)(struct upstream *u, const char *bytes, size_t n);
-	void (*drain)(struct upstream *u); /* there is room for more of the question */
+	void (*drain)(struct upstream *u); /* more of the request can be sent */
 	/* The last callback, called once. why NULL: the answer is complete. The owner may close
 	 * it here. */
 	void (*over)(struct upstream *u, const char *why);
@@ -50,7 +50,7 @@ struct upstream {
 	unsigned paused : 1;
 	unsigned full : 1;
 	unsigned deaf : 1; /* the server reads no more of the request; there may be an answer */
-	unsigned shut : 1; /* nothing more will be written */
+	unsigned shut : 1; /* no more bytes will be written */
 	/* clang-format on */
 };
 
@@ -69,4 +69,4 @@ int upstream_body(struct upstream *u, const char *bytes, size_t n); /* 1: full *
 void upstream_body_end(struct upstream *u);
 void upstream_shut(struct upstream *u); /* after a 101: this side sends nothing more */
 void upstream_pause(struct upstream *u, int paused);
-void upstream_close(struct upstream *u); /* calls no callback; fine on a zeroed or closed one */
+void upstream_close(struct upstream *u); /* calls no callback; allowed on a zeroed or closed one */

@@ -155,7 +155,7 @@ void ws_resume(struct ws *w)
 void ws_close(struct ws *w, uint16_t code, const char *reason)
 {
 	ws_codec_close(&w->msg, code, reason);
-	w->paused = 0; /* its answer has to be read */
+	w->paused = 0; /* its answer must be read */
 	conn_schedule(w->conn);
 }
 

@@ -8,7 +8,7 @@
 #include <sys/random.h>
 #include <wslay/wslay.h>
 
-enum { KEEP_MAX = 64 << 10 }; /* memory of a message that the next one may have */
+enum { KEEP_MAX = 64 << 10 }; /* memory of a message that is kept for the next one */
 
 static ssize_t ws_codec_feed(uint8_t *out, size_t n, int flags, void *arg)
 {
@@ -227,7 +227,7 @@ int ws_codec_read(struct ws_codec *m)
 	n = wslay_frame_recv(m->frames, &f);
 	if (n == WSLAY_ERR_WANT_READ)
 		return 0;
-	if (n < 0) /* a control frame in pieces, a length not in its shortest form */
+	if (n < 0) /* a fragmented control frame, or a length that is not in its shortest form */
 		return ws_codec_fail(m, 1002);
 	if (!m->in_frame && !begin_frame(m, &f))
 		return 0;

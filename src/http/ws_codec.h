@@ -50,7 +50,7 @@ void ws_codec_fini(struct ws_codec *m);
 /* 1: something was read, call again; 0: nothing to read, or reading is paused. Calls
  * on_message(). */
 int ws_codec_read(struct ws_codec *m);
-/* One whole message or control frame. Nothing after a close. */
+/* One complete message or control frame. Sends nothing after a close. */
 void ws_codec_send(struct ws_codec *m, int opcode, const struct iovec *iov, unsigned n);
 void ws_codec_close(struct ws_codec *m, uint16_t code,
 		    const char *reason); /* code 0: without one */

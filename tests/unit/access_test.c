@@ -238,7 +238,7 @@ TEST(routes_without_a_key_are_these_four)
 	CHECK_INT(n, ARRAY_LEN(known));
 }
 
-/* Their handlers show a key that is bound to a box nothing of other boxes. */
+/* Their handlers hide other boxes from a key that is bound to a box. */
 TEST(routes_for_keys_of_any_scope_are_these_four)
 {
 	static const char *const known[] = { "/v1/info", "/v1/languages", "/v1/who", "/v1/socket" };
@@ -489,7 +489,7 @@ TEST(host_and_origin_are_checked_before_the_key)
 	finish();
 }
 
-/* Owners of a team other than "default" are no operators. */
+/* Owners of a team other than "default" are not operators. */
 TEST(routes_for_operators_reject_owners_of_other_teams)
 {
 	static const struct field no_fields[1];

@@ -235,7 +235,8 @@ TEST(a_listening_socket_with_a_full_queue_is_not_stale)
 	CHECK(fd >= 0);
 	for (unsigned i = 0; i < ARRAY_LEN(clients); i++) {
 		clients[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-		(void)!connect(clients[i], &a.any, a.len); /* the last ones find it full */
+		(void)!connect(clients[i], &a.any,
+			       a.len); /* the last ones are rejected: it is full */
 	}
 	CHECK(try_listen(at, &e) < 0);
 	CHECK_INT(e.kind, ERR_CONFLICT);

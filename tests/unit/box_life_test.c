@@ -36,7 +36,7 @@ static void end_test(void)
 	fake_end();
 }
 
-/* The keeper reports that nothing of the box is left; the fleet has then forgotten it. */
+/* The keeper reports that the box is destroyed; the fleet then has no entry for it. */
 static int destroyed(const char *id)
 {
 	return fake_reply_counters(WIRE_DESTROYED) == 0 && FAKE_UNTIL(!fleet_find(fake.fleet, id));
@@ -397,7 +397,8 @@ TEST(deleted_box_ends_its_exec_and_is_killed_once)
 		  STORE_BOX_RUNNING); /* the intention is written, the end is not */
 	CHECK_STR(cause, "operator");
 	CHECK_INT(fake_reply_counters(WIRE_DESTROYED), 0);
-	CHECK_INT(fake_reply_counters(WIRE_DESTROYED), 0); /* twice: the second has no receiver */
+	CHECK_INT(fake_reply_counters(WIRE_DESTROYED),
+		  0); /* twice: the second frame has no receiver */
 	CHECK(FAKE_UNTIL(one.calls && two.calls));
 	CHECK(fake_is_silent(&fake.keeper));
 	CHECK_INT(one.calls + two.calls, 2);

@@ -28,7 +28,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#define PATIENCE_MS 60000 /* longest wait for one event; reached only when something is broken */
+#define PATIENCE_MS 60000 /* longest wait for one event; reached only if a test fails */
 #define ALL (~0ull)
 
 /* ---- the harness ---- */
@@ -306,7 +306,7 @@ static inline void hear_output(struct exec_output *h)
 	h->last[s] += n;
 }
 
-/* Everything up to EXIT; other frames of the exec are skipped. */
+/* Reads all frames up to EXIT; other frames of the exec are skipped. */
 static inline struct exec_output *hear(int conn)
 {
 	static struct exec_output h;

@@ -100,7 +100,7 @@ TEST(a_budget_is_exceeded_by_work_and_recovers_with_time)
 	CHECK(!loop_budget_exceeded(&loop, &b) && !loop_budget_exceeded(&loop, NULL));
 	loop_work_begin(&loop, NULL);
 	loop_work_charge(&loop, &b);
-	loop.began_ns -= 2 * LOOP_BURST_NS; /* as if it had taken that long */
+	loop.began_ns -= 2 * LOOP_BURST_NS; /* as if it had needed that long */
 	loop_work_end(&loop);
 	CHECK(loop_budget_exceeded(&loop, &b));
 	b.at_ns -= UINT64_C(16) * LOOP_BURST_NS;
@@ -269,7 +269,7 @@ TEST(a_waiting_request_is_dropped_when_its_client_disconnects)
 
 /* ---- the server over TLS ---- */
 
-/* A context with a key and a certificate of its own. */
+/* A context with a new key and certificate. */
 static SSL_CTX *tls_context(void)
 {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());

@@ -81,7 +81,7 @@ TEST(reading_from_any_offset_returns_exactly_the_rest)
 
 			c = cell_new();
 			cell_output(c, 0, 0, "abc", 3);
-			cell_output(c, 0, 3, "def", 3); /* other pieces than before, perhaps */
+			cell_output(c, 0, 3, "def", 3); /* perhaps in other pieces than before */
 			over();
 			begin(o, 0, 0);
 			want[0] = all[0] = 0;
@@ -110,7 +110,7 @@ TEST(an_event_before_the_offset_is_not_repeated)
 	begin(2, 0, 10);
 	CHECK_STR(rest(9), "{\"type\":\"error\"} end");
 	cell_unread(&r);
-	begin(1, 0, 30); /* an odd place is answered, too */
+	begin(1, 0, 30); /* a position inside a character is answered, too */
 	CHECK_STR(rest(9), "o:b end");
 	cell_unread(&r);
 	begin(99, 99, 99);

@@ -172,9 +172,10 @@ TEST(a_cgroup_is_clean_only_if_all_counters_are_zero)
 	}
 	cgroup_count_open(&files, &again);
 	CHECK(cgroup_is_clean(&cs, &again));
-	CHECK_INT(again.pids_peak, 3); /* which is for the caller to judge */
+	CHECK_INT(again.pids_peak, 3); /* the caller decides about it */
 	CHECK_INT(again.mem_peak, 70000);
-	CHECK_INT(again.cpu_us, 123457); /* of nanoseconds, upwards; another box counts from 0: */
+	CHECK_INT(again.cpu_us,
+		  123457); /* rounded up from nanoseconds; another box counts from 0: */
 	CHECK_INT(cgroup_memory_now(&files), 65536);
 	CHECK(cgroup_reset(&files, &e) == 0);
 	CHECK(is("memory.max_usage_in_bytes", "0") && is("cpuacct.usage", "023456789"));

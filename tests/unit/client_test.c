@@ -170,7 +170,7 @@ static void end_server(void)
 		perror(dir);
 }
 
-/* Once, by the first test. The child is a process of its own: this client blocks. */
+/* Started once, by the first test. The server is a separate process, because this client blocks. */
 static int begin(void)
 {
 	int tcp, tls, un;

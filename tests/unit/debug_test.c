@@ -124,7 +124,7 @@ static json_t *result_of(const struct toml_node *c)
 	json_t *phase = said ? json_deep_copy(said) : json_object();
 	const char *cause = image_text(c, "cause");
 
-	/* Of a version that is not here: by hand. */
+	/* Of a version that is not installed: edited by hand. */
 	if (toml_get(c, "stderr")) {
 		json_object_set_new(phase, "name", json_string(image_text(c, "phase")));
 		json_object_set_new(phase, "stderr", json_string(image_text(c, "stderr")));
@@ -308,7 +308,7 @@ static int note_rule(const struct toml_node *c)
 	return 1;
 }
 
-/* RULES_OFF=1: which rule could be left out? Slow, and by hand. */
+/* RULES_OFF=1: finds rules that could be left out. Slow; started by hand. */
 static int fails_without(const struct toml_node *c)
 {
 	json_t *d = diagnose(c);
@@ -373,7 +373,7 @@ static void add_example(json_t *artifact)
 			      json_pack("{s:s, s:s}", "input", "1\n", "expected", "2\n"));
 }
 
-/* A diagnosis of one phase; all is taken. */
+/* A diagnosis of one phase; takes ownership of its arguments. */
 static json_t *of_result(json_t *take_artifact, json_t *take_result, const json_t *before)
 {
 	json_t *plan = json_object(), *d = debug_make(plan, take_artifact, take_result, before);
@@ -591,7 +591,7 @@ TEST(a_fix_that_leads_to_an_earlier_artifact_is_not_repeated)
 	json_t *one = of_result(json_incref(a), result_with("run", "exit", "", said), NULL);
 
 	CHECK_STR(action(one), "install");
-	/* As if something else had been found out first, and led to the same artifact. */
+	/* As if another path had led to the same artifact. */
 	json_object_set_new(one, "novelty", json_string("other"));
 	before = json_pack("[O]", one);
 	two = of_result(a, result_with("run", "exit", "", said), before);

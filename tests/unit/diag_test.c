@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* The errors as compact text; good until the next call. */
+/* The errors as compact text; valid until the next call. */
 static const char *errors(const char *lang, const char *text)
 {
 	static char *out;

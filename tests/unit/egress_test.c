@@ -428,7 +428,7 @@ static uint16_t server_port;
 static char box_says[2048], got[200000];
 static size_t ngot;
 
-/* Formats are parameters here, two numbers each. */
+/* Formats are parameters here, with two numbers each. */
 static int fill(char *out, size_t room, const char *fmt, unsigned a, unsigned b)
 {
 #pragma GCC diagnostic push
@@ -942,7 +942,7 @@ TEST(a_new_server_gets_the_list_of_open_endpoints)
 	CHECK(sock_recv(link_fd, buf, NULL, &nfds, &e) > 0);
 	CHECK_INT(((struct frame *)buf)->type, WIRE_DONE);
 	CHECK_INT(((struct frame *)buf)->ref, 7);
-	/* Once more; a file instead of a socket; no host at all that is one. */
+	/* The same again; a file instead of a socket; no valid host. */
 	CHECK(sock_send(link_fd, &ask, sizeof(ask), "a.example", 9, &listener, 1, &e) == 0);
 	snprintf(ask.id, sizeof(ask.id), "third");
 	CHECK(sock_send(link_fd, &ask, sizeof(ask), "a.example", 9, (int[]){ 0 }, 1, &e) == 0);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The line's JSON without its last fields' order mattering: keys are sorted. */
+/* The JSON of a line with sorted keys, so that their order does not matter. */
 static const char *dumped(json_t *take_line)
 {
 	static char out[1024];

@@ -84,7 +84,7 @@ FAKE int fake_send(struct fake_peer *p, const void *frame, size_t n, const void 
 	return sock_send(p->fd, frame, n, tail, tail_n, NULL, 0, &e);
 }
 
-/* Reads one frame; returns its type, 0 at the end of the connection, -1 if none is there. */
+/* Reads one frame; returns its type, 0 at the end of the connection, -1 if there is none. */
 FAKE int fake_read(struct fake_peer *p)
 {
 	unsigned nfds = 0;
@@ -223,7 +223,7 @@ FAKE int fake_connect_keeper(void)
 	return 0;
 }
 
-/* With the loop and the fleet of the caller, or (NULL) of its own. */
+/* With the loop and the fleet of the caller, or (NULL) with new ones. */
 FAKE int fake_begin(struct loop *loop, struct fleet *fleet)
 {
 	static const char *const layer_names[] = { NULL };

@@ -190,7 +190,7 @@ static void a_failed_put_closes_its_pipe(struct box *b)
 		;
 	CHECK(gone.revents & POLLERR);
 	close(ends[1]);
-	/* A pipe is announced and there, or neither. */
+	/* A pipe must be announced and present, or neither. */
 	send_frame(w, &g, sizeof(g), "/etc/passwd", 11, -1);
 	expect_error(w, ERR_INVALID);
 	g.head.flags = 0;
@@ -873,10 +873,10 @@ static void a_watch_reports_changes_in_a_folder(struct box *b)
 	expect_event(w, "create/ d");
 	expect_event(w, "remove/ d");
 	run_shell("echo x >w1/sub/below; echo x >outside; mv outside w1/in; mv w1/in outside");
-	expect_event(w, "create in"); /* nothing from the folder below */
+	expect_event(w, "create in"); /* no event of the folder below */
 	expect_event(w, "write in");
 	expect_event(w, "remove in");
-	/* An upload is one arrival, not the life of its temporary file. */
+	/* An upload is one event, not the events of its temporary file. */
 	put_text(files, 1, in_dir("w1/up"), "text", 0644, 0);
 	expect(files, WIRE_DONE);
 	expect_event(w, "create up");
@@ -948,7 +948,7 @@ static void many_writes_are_merged_into_few_events_and_the_last_is_reported(stru
 	CHECK(n >= 1 && n < 1000);
 	CHECK(write(fd, "x", 1) == 1);
 	expect_event(w, "write log");
-	CHECK(write(fd, "x", 1) == 1); /* at once again: owed, and paid */
+	CHECK(write(fd, "x", 1) == 1); /* again at once: reported later, but reported */
 	expect_event(w, "write log");
 }
 

@@ -24,7 +24,7 @@ static size_t pack(const void *bytes, size_t n, char *out, size_t room)
 	return room - z.avail_out;
 }
 
-/* -1: refused; else whether it has ended. */
+/* -1: rejected; else whether it has ended. */
 static int unpack(const char *in, size_t n, size_t piece, size_t room, struct buf *out,
 		  struct err *e)
 {

@@ -23,7 +23,7 @@
 enum { PAGE = 4096, ARENA = 1 << 20 };
 enum { NOT_PERMITTED = 77 };
 
-/* The status of a fork that runs it. */
+/* The exit status of a fork that runs it. */
 static int apart(int (*run)(void))
 {
 	int status = -1;

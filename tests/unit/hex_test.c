@@ -14,7 +14,7 @@ TEST(bytes_become_lower_case_digits_and_a_nul)
 	memset(out, 'x', sizeof(out));
 	hex_encode(out, "\xff", 1);
 	CHECK_STR(out, "ff");
-	CHECK_INT(out[3], 'x'); /* nothing after the NUL is written */
+	CHECK_INT(out[3], 'x'); /* no byte after the NUL is written */
 	hex_encode(out, NULL, 0);
 	CHECK_STR(out, "");
 }

@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Not every test file needs all of it. */
+/* Not every test file uses all of it. */
 #define RIG __attribute__((unused)) static
 
 enum { PATIENCE_MS = 10000, GOT_MAX = 4 << 20 };

@@ -129,7 +129,7 @@ static int fate(const char *text)
 	return fate_of_bytes(text, strlen(text));
 }
 
-/* Not an end that could mean "that was all", but a reset. */
+/* A reset, not an end of file that could look complete. */
 static void vanish(int fd)
 {
 	struct linger now = { .l_onoff = 1 };
@@ -371,7 +371,7 @@ TEST(pipelined_requests_with_delayed_replies_are_answered_in_order)
 	CHECK(!received(fd, "HTTP"));
 	http_set(kept, "X-Late", "%s\r\nInjected: %d", "yes", 1);
 	http_reply(kept, 202, "text/plain", "later\n", 6);
-	CHECK(kept); /* nothing is called back before http_reply() returns */
+	CHECK(kept); /* no callback is called before http_reply() returns */
 	CHECK(UNTIL(received(fd, "hello\n")));
 	CHECK(strstr(got, "later\nHTTP/1.1 200"));
 	CHECK(strstr(got, "X-Late: yes  Injected: 1\r\n"));
@@ -474,7 +474,7 @@ TEST(an_aborted_stream_is_not_terminated)
 	CHECK(!received(fd, "0\r\n\r\n"));
 	CHECK_INT(overs, 1);
 	close(fd);
-	/* Without chunks the end could be taken for the reply's. */
+	/* Without chunks the end of the connection could look like the end of the reply. */
 	fd = dial();
 	kept = NULL;
 	say(fd, "GET /stream HTTP/1.0\r\nHost: a\r\n\r\n");
@@ -642,7 +642,7 @@ static const struct {
 	const char *text;
 	int status;
 } malformed[] = {
-	/* Two lengths, or a length that is none: the start of every smuggled request. */
+	/* Two lengths, or an invalid length: the basis of request smuggling. */
 	{ "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 	  400 },
 	{ "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
@@ -1338,7 +1338,8 @@ TEST(every_state_of_a_connection_can_end_and_the_last_one_is_final)
 		CHECK(!conn_state_follows(CONN_DEAD, now));
 		CHECK(!conn_state_follows(now, now));
 	}
-	CHECK(!conn_state_follows(CONN_WS, CONN_BUSY)); /* after 101 it is not HTTP again */
+	CHECK(!conn_state_follows(CONN_WS,
+				  CONN_BUSY)); /* after 101 the connection is not HTTP again */
 	CHECK(!conn_state_follows(CONN_LINGER, CONN_IDLE));
 }
 

@@ -255,7 +255,7 @@ static void no_exec_starts_while_stop_is_in_progress(struct box *b)
 		else
 			CHECK(HEAD->type == WIRE_DONE || HEAD->ref == 1);
 	}
-	CHECK(refused + ran == 10); /* refused or untouched, never killed */
+	CHECK(refused + ran == 10); /* refused or unchanged, never killed */
 }
 
 static void an_init_that_is_not_pid_1_kills_no_other_process(struct box *b)
@@ -462,7 +462,7 @@ static void two_hundred_execs_leave_no_zombie(struct box *b)
 	FILE *f;
 
 	for (; st.head.ref <= 200; st.head.ref++) {
-		shell(b->conn, &st, "true & true & exit 0"); /* two orphans each, perhaps */
+		shell(b->conn, &st, "true & true & exit 0"); /* perhaps two orphans each */
 		CHECK(hear(b->conn)->end.why == WIRE_WHY_EXIT);
 	}
 	s = ask_status(b->conn);
@@ -663,7 +663,7 @@ static void a_detached_reader_does_not_block_the_exec_and_gets_the_exit(struct b
 	} while (HEAD->type == WIRE_OUTPUT);
 	CHECK(HEAD->type == WIRE_EXIT && GOT(wire_exit)->bytes[0] == 4194304);
 	CHECK(!GOT(wire_exit)->status && GOT(wire_exit)->dropped[0]);
-	send_head(b->conn, WIRE_DETACH, 1);  /* ended, and no longer attached */
+	send_head(b->conn, WIRE_DETACH, 1);  /* ended, and no client attached */
 	send_head(b->conn, WIRE_DETACH, 77); /* never was */
 	ask_status(b->conn);
 }
@@ -695,7 +695,7 @@ static void a_detached_start_sends_only_the_exit(struct box *b)
 	start(b->conn, &st, "head", "-c", "1048576", "/dev/zero");
 	CHECK(receive(b->conn));
 	if (HEAD->type ==
-	    WIRE_STARTED) /* else its end has overtaken it: init had to wait for a processor */
+	    WIRE_STARTED) /* else its end arrived first: init had to wait for a processor */
 		expect(b->conn, WIRE_EXIT);
 	CHECK(HEAD->type == WIRE_EXIT && GOT(wire_exit)->bytes[0] == 1048576 &&
 	      !GOT(wire_exit)->status);
@@ -845,8 +845,8 @@ static void stdin_over_the_window_ends_only_that_connection(struct box *b)
 	send_signal(b->conn, 1, SIGKILL);
 }
 
-/* As when a server is killed on a busy machine: its frames count, and the next connection gets their number. Init
- * finds out about the end by the output that it cannot send any longer. */
+/* As when a server is killed on a busy machine: its frames count, and the next connection gets
+ * their number. Init notices the disconnect when it cannot send output. */
 static void stdin_sent_before_a_disconnect_is_read_before_the_next_request(struct box *b)
 {
 	struct wire_start st = starting(1);
@@ -990,7 +990,7 @@ static void the_channel_waits_while_output_has_no_credit(struct box *b)
 		CHECK(GOT(wire_output)->stream == 0);
 		n += (uint64_t)frame_len - sizeof(struct wire_output);
 	}
-	CHECK(ask_status(b->conn).pid > 0); /* nothing of the channel before this answer */
+	CHECK(ask_status(b->conn).pid > 0); /* no bytes of the channel before this answer */
 	send_credit(b->conn, WIRE_OUTPUT_WINDOW, 1, 0, 0, ALL, 0);
 	expect(b->conn, WIRE_OUTPUT);
 	CHECK(GOT(wire_output)->stream == 0);
@@ -1318,7 +1318,7 @@ static void listen_opens_a_port_inside(struct box *b)
 		    client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), server = -1;
 	socklen_t n = sizeof(at);
 
-	/* A port that is free just now. */
+	/* A port that is free at the moment. */
 	CHECK(!bind(probe, (struct sockaddr *)&at, sizeof(at)));
 	CHECK(!getsockname(probe, (struct sockaddr *)&at, &n));
 	close(steal_fd(&probe));
@@ -1381,8 +1381,9 @@ static void an_idle_init_uses_little_memory(struct box *b)
 	       init_kib(b, "RssAnon"), init_kib(b, "VmPTE"));
 	/* Fourteen pages are the program itself, which all boxes share. */
 	CHECK(init_kib(b, "VmRSS") <= 80);
-	/* Its own: stack, variables and the frame it just got, all in one page; two if a compiler wants more
-	 * stack. Tables of pages: one at each level for the image, and nothing far away. */
+	/* Private memory: stack, variables and the received frame, all in one page; two if the
+	 * compiler needs more stack. Page tables: one at each level for the image, and none for
+	 * distant mappings. */
 	CHECK(init_kib(b, "RssAnon") <= 2 * page_kib);
 	CHECK(init_kib(b, "VmPTE") <= 3 * page_kib);
 }

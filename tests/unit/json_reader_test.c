@@ -1,4 +1,5 @@
-/* json_reader_test.c - large bodies are parsed by a thread, short ones first, and not for a client that has left. */
+/* json_reader_test.c - large bodies are parsed by a thread, short ones first, and not for a
+ * client that has disconnected. */
 #include "api/json_reader.h"
 #include "loop/loop.h"
 #include "tap.h"

@@ -30,7 +30,7 @@ struct post {
 	struct msg_frame frames[3 + JUPYTER_MSG_PARTS];
 };
 
-/* As a kernel sends it on iopub: a topic in front. */
+/* As a kernel sends it on iopub: the topic is the first frame. */
 static void sign(struct post *p, const char *header, const char *parent, const char *content,
 		 size_t n)
 {
@@ -49,7 +49,7 @@ static int parse(struct jupyter_msg *m, const struct post *p)
 	return jupyter_msg_parse(m, p->frames, ARRAY_LEN(p->frames), KEY, &e);
 }
 
-/* The kind of error that these parts are, or ERR_NONE. */
+/* The kind of the error for these parts, or ERR_NONE. */
 static enum err_kind judged(const char *header, const char *parent, const char *content)
 {
 	struct jupyter_msg m;
@@ -121,7 +121,7 @@ TEST(every_changed_bit_invalidates_the_signature)
 			sign(&p, header, "{}", content, strlen(content));
 		}
 	}
-	/* Nor may a part be longer, or a signature be cut or in other letters. */
+	/* A part must not be longer, and a signature not cut or in upper case. */
 	p.frames[2].n = 63;
 	CHECK_INT(parse(&m, &p), -1);
 	p.frames[2].n = 0;

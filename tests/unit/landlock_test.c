@@ -27,7 +27,7 @@ static int enter_small_root(void)
 	       mkdir("/b", 0777) == 0 && mknod("/a/file", S_IFREG | 0777, 0) == 0;
 }
 
-/* The same device twice; the table knows one of the names. */
+/* The same device twice; the table has one of the names. */
 static int make_devices(void)
 {
 	return mkdir("/dev", 0755) == 0 && mknod("/dev/null", S_IFCHR | 0666, makedev(1, 3)) == 0 &&
@@ -126,7 +126,7 @@ TEST_FORKED(an_old_landlock_abi_gets_only_flags_it_supports)
 	NEED_ABI(2);
 	CHECK(enter_small_root());
 	CHECK(restrict_to(1));
-	CHECK_FAILS(rename("/a/file", "/b/file"), EXDEV); /* as the comment in landlock.c says */
+	CHECK_FAILS(rename("/a/file", "/b/file"), EXDEV); /* as described in landlock.c */
 	CHECK(kill(getppid(), 0) == 0);
 	CHECK(truncate("/a/file", 0) == 0);
 }

@@ -258,7 +258,8 @@ TEST(a_hostile_java_source_is_scanned_quickly)
 			text[at] = pieces[i][at % strlen(pieces[i])];
 		lang_unit_of(lang_named("java"), "A.java", text, sizeof(text), out);
 		lang_file_of(lang_named("java"), text, sizeof(text), out);
-		/* Some milliseconds; the square of its length would be most of a minute. */
+		/* Takes some milliseconds; with a quadratic algorithm it would be most of a
+		 * minute. */
 		CHECK(now_ns() - began < 2000000000u);
 	}
 }

@@ -19,7 +19,7 @@ static json_t *planned(const char *text)
 	return plan;
 }
 
-/* As numbers, where they are: 3 is 3.0. */
+/* Compared as numbers where possible: 3 equals 3.0. */
 static int same(const json_t *a, const json_t *b)
 {
 	if (json_is_number(a) && json_is_number(b))

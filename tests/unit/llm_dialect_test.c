@@ -180,7 +180,7 @@ static int on_event(void *ctx, const char *name, const char *data, size_t len, s
 	return ((const struct dialect *)ctx)->event(&reply, name, data, len, e);
 }
 
-/* In two pieces at every place: the answer, or -1. */
+/* In two pieces, split at every position: the answer, or -1. */
 static int hear(const char *dialect, const char *text)
 {
 	const struct dialect *d = dialect_find(dialect);
@@ -535,7 +535,7 @@ TEST(errors_of_all_providers_become_one_line)
 	CHECK_STR(r.error.msg, "a b [31m");
 	CHECK_STR(r.error.type, "invalid_request_error");
 	reply_fail_body(&r, 502, FAILED("<html>\xff bad gateway</html>"));
-	CHECK_STR(r.error.msg, "<html>  bad gateway</html>"); /* as it is, without the byte */
+	CHECK_STR(r.error.msg, "<html>  bad gateway</html>"); /* unchanged, but without that byte */
 	reply_fail_body(&r, 500, FAILED(""));
 	CHECK_STR(r.error.msg, "");
 	CHECK_INT(r.error.status, 500);

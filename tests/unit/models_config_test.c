@@ -42,7 +42,7 @@ TEST(a_complete_models_file_is_parsed)
 	m = models_config_find(&b, NULL, "debugger", 1, &e);
 	CHECK_STR(m->id, "large");
 	m = models_config_find(&b, NULL, "debugger", 3,
-			       &e); /* the last one, where there are fewer */
+			       &e); /* the last value, if there are fewer */
 	CHECK_STR(m->id, "large");
 	m = models_config_find(&b, "small", NULL, 0, &e);
 	CHECK_STR(m->name, "m-1");

@@ -1,4 +1,4 @@
-/* multipart_test.c - forms cut into parts, however they arrive. */
+/* multipart_test.c - forms are split into parts, independent of the pieces in which they arrive. */
 #include "base/cleanup.h"
 #include "http/multipart.h"
 #include "tap.h"
@@ -18,7 +18,8 @@ static void run(const char *type, const char *form, size_t n, size_t piece, stru
 	}
 	for (size_t at = 0; at < n; at += piece) {
 		size_t len = n - at < piece ? n - at : piece;
-		char *copy = malloc(len); /* exactly: the sanitiser sees a step too far */
+		char *copy = malloc(
+			len); /* exact size: the sanitizer then reports a read after the end */
 		struct multipart_view in = { copy, len }, bytes;
 		enum multipart_event what;
 
@@ -48,7 +49,7 @@ static void run(const char *type, const char *form, size_t n, size_t piece, stru
 
 #define TYPE "multipart/form-data; boundary=XY"
 
-/* The same however it is cut. */
+/* The same result for every split. */
 static const char *every_cut(const char *type, const char *form, size_t n, const char *expected)
 {
 	static struct buf got;

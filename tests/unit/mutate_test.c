@@ -54,7 +54,7 @@ TEST(unterminated_strings_and_comments_end_with_the_program)
 	CHECK_STR(buf_str(&out), "t:\"a\n n:b t:\"");
 }
 
-/* Is there an edit that makes this of that? Its rank, or -1. */
+/* The rank of the edit that turns one text into the other, or -1. */
 static int rank_of(const char *language, const char *from, const char *to)
 {
 	struct mutations m;

@@ -1,5 +1,5 @@
-/* net_test.c - network namespaces that were created in advance, and the check that they are clean.
- * Takes root; what boxes make of it is in tests/escape/network.sh. */
+/* net_test.c - network namespaces that were created in advance, and the check that they are
+ * clean. Needs root; tests/escape/network.sh tests them in boxes. */
 #include "jail/net.h"
 #include "base/cleanup.h"
 #include "tap.h"
@@ -85,7 +85,7 @@ TEST(an_open_socket_changes_the_fingerprint_and_a_closed_one_does_not)
 	ns = net_make(proc, &e);
 	CHECK_INT(net_read(proc, ns, &one, &e), 0);
 	held = socket_in(ns, 0);
-	CHECK(held >= 0); /* on port 80, which is not root's here */
+	CHECK(held >= 0); /* on port 80, which needs no root here */
 	CHECK_INT(net_read(proc, ns, &other, &e), 0);
 	CHECK(!net_same(&one, &other));
 	own_close_fd(&held);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The canonical form of one, or "" where it is refused. */
+/* The canonical form of one, or "" if it is rejected. */
 static const char *canonical(enum package_manager m, const char *text)
 {
 	struct packages p = { .manager = m };

@@ -12,7 +12,7 @@ static int parse(const char *text)
 	return patch_parse(text, strlen(text), files, &e);
 }
 
-/* The text that becomes of old; NULL: it does not fit. */
+/* The changed text; NULL: the patch does not match. */
 static const char *apply(const char *body, const char *old)
 {
 	static struct buf out;

@@ -24,7 +24,7 @@ TEST(root_can_create_namespaces_on_this_host)
 	CHECK(!p.userns == !(p.layers & FEATURE_BIT(FEATURE_USERNS)));
 }
 
-/* How long one takes, in microseconds. */
+/* The duration of one, in microseconds. */
 static unsigned time_of_one(void)
 {
 	uint64_t began = now_ns();

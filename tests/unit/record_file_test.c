@@ -13,7 +13,7 @@
 
 static int run = -1;
 
-/* An empty run folder, its own for every test. */
+/* An empty run folder for every test. */
 static int fresh_run(void)
 {
 	char path[] = "/tmp/records.XXXXXX";

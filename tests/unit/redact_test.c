@@ -76,7 +76,7 @@ TEST(long_output_loses_its_middle_and_states_how_much)
 
 	for (unsigned i = 0; i < 100000; i++)
 		head_tail_add(&c, "\xc3\xa4",
-			      2); /* cut between the two bytes it would be no character */
+			      2); /* a cut between the two bytes would split the character */
 	head_tail_add(&c, "end", 3);
 	CHECK_INT(head_tail_lost(&c), 200003 - 2 * 16384);
 	head_tail_text(&c, "here", &out);

@@ -125,7 +125,7 @@ TEST(a_program_with_many_differences_is_not_an_edit)
 		buf_printf(&line, "x%u = %u\\n", i, i);
 	buf_puts(&line, "\"}");
 	refused(buf_str(&line), "more than one place");
-	/* The old text with a little around it is one, however long the text is. */
+	/* The old text with a little text around it is a valid edit, however long it is. */
 	for (unsigned i = 0; i < 200; i++)
 		buf_printf(&big, "x%u + ", i);
 	buf_cut(&line, 0);

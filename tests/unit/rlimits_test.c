@@ -24,7 +24,7 @@ TEST_FORKED(each_limit_is_set_or_was_lower_before)
 		const struct limit_row *row = &limits_rows[i];
 
 		CHECK(getrlimit(row->resource, &before) == 0);
-		CHECK(limits_apply(&e) == 0); /* the second time changes nothing */
+		CHECK(limits_apply(&e) == 0); /* the second call changes nothing */
 		CHECK(getrlimit(row->resource, &now) == 0);
 		CHECK_INT(now.rlim_max, lower(row->hard, before.rlim_max));
 		CHECK_INT(now.rlim_cur, lower(row->soft, now.rlim_max));

@@ -25,7 +25,7 @@
 
 /* ---- forms ---- */
 
-/* Everything that a strict provider refuses. */
+/* Everything that a strict provider rejects. */
 static int portable(const json_t *s, unsigned depth)
 {
 	static const char *const known[] = { "type",     "description",          "properties",

@@ -64,7 +64,8 @@ TEST(literal_segments_take_precedence_over_parameters)
 	CHECK_STR(found("GET", "/v1/boxes/stats"), "stats");
 	CHECK_STR(found("DELETE", "/v1/boxes/stats"), "kill");
 	CHECK_STR(m.params[0], "stats");
-	CHECK_STR(found("GET", "/v1/boxes/first"), "show"); /* the leftmost word decides */
+	CHECK_STR(found("GET", "/v1/boxes/first"),
+		  "show"); /* the leftmost literal segment decides */
 	CHECK_STR(found("GET", "/v1/runs/first"), "first");
 }
 

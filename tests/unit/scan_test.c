@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The text is taken for a file of the language. */
+/* The text is treated as a file of the language. */
 static json_t *scan(const char *language, const char *text)
 {
 	json_t *files = json_pack("{s:s}", "program", text), *all = scan_files(language, files);

@@ -93,7 +93,8 @@ static uint32_t judge(const struct seccomp *sc, const struct seccomp_data *call)
 	return ~0u;
 }
 
-/* Does this number pass with any arguments? 0 or 1 everywhere suits every rule there is. */
+/* Does this number pass with any arguments? All arguments 0 or all 1 satisfy every rule of the
+ * table. */
 static int passes(const struct seccomp *sc, int nr)
 {
 	const struct seccomp_data zeroes = { .nr = nr, .arch = NATIVE };
@@ -428,7 +429,7 @@ TEST_FORKED(unknown_system_calls_return_enosys)
 	CHECK_FAILS(syscall(0x3fffffff), ENOSYS);
 }
 
-/* Without capabilities, so that a hole would only fail in another way. */
+/* Without capabilities, so that a call that is not blocked fails in another way. */
 TEST_FORKED(every_refused_row_is_refused)
 {
 	struct err e;

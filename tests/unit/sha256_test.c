@@ -12,7 +12,7 @@ static const char *hex(const uint8_t sum[SHA256_BYTES])
 	return text;
 }
 
-/* n times c, handed over in steps of that many bytes. */
+/* n times c, passed in steps of that many bytes. */
 static const char *sum_of(char c, size_t n, size_t step)
 {
 	uint8_t sum[SHA256_BYTES];

@@ -278,7 +278,7 @@ TEST(a_client_that_does_not_read_is_closed_and_a_disconnect_reported)
 	fd = dial();
 	say(fd, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
 	CHECK(UNTIL(heads == 1));
-	/* While the pipe is empty there is nothing that it could take. */
+	/* While the pipe is empty it has no bytes to read. */
 	for (uint64_t late = loop_now_ms() + 500; loop_now_ms() < late;)
 		turn();
 	CHECK(kept);

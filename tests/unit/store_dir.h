@@ -50,7 +50,7 @@ __attribute__((unused)) static void store_done(struct store **s)
 }
 #define auto_store __attribute__((cleanup(store_done)))
 
-/* An open store in a folder of its own, and its name: the two lines that most tests begin with. */
+/* An open store in a new folder, and its name: the first two lines of most tests. */
 #define STORE(s, dir)                                                                              \
 	auto_dir char dir[128];                                                                    \
 	dir_make(dir);                                                                             \

@@ -418,8 +418,9 @@ TEST(removing_audit_rows_leaves_a_row_and_cannot_be_undone)
 	STORE(s, dir);
 	for (int i = 0; i < 5; i++)
 		CHECK_OK(note(s, 10 + i, "box.create"));
-	CHECK_OK(note(s, 5,
-		      "box.create")); /* the clock was wrong: stays, or there would be a hole */
+	CHECK_OK(note(
+		s, 5,
+		"box.create")); /* the clock was wrong: the event is kept, otherwise there would be a gap */
 	CHECK_OK(store_audit_retire(s, 12, "uid:7", 100, 1000, &n, &err));
 	CHECK_INT(n, 2);
 	CHECK_INT(NOTES(.action = "box.create"), 4);
@@ -657,7 +658,7 @@ TEST(a_volume_has_one_writer_and_many_readers)
 	CHECK_INT(l.n, 4);
 	store_attachments_fini(&l);
 	CHECK_OK(store_volume_detach(s, id_of(100), &err));
-	CHECK_OK(store_volume_detach(s, id_of(100), &err)); /* nothing to detach is fine */
+	CHECK_OK(store_volume_detach(s, id_of(100), &err)); /* detaching nothing is not an error */
 	a = at(1, 105, "/data", 1);
 	CHECK_OK(store_volume_attach(s, &a, 1, &err));
 	CHECK_OK(store_volume_attached(s, NULL, id_of(105), &l, &err));

@@ -1,4 +1,4 @@
-/* store_rows.h - a row of everything, and the question whether it is all still there. */
+/* store_rows.h - one row of every table, and a check that all of them still exist. */
 #pragma once
 #include "store/audit.h"
 #include "store/boxes.h"

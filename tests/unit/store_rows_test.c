@@ -311,7 +311,7 @@ TEST(a_team_is_changed_by_storing_it_again)
 
 	STORE(s, dir);
 	CHECK_OK(store_team_put(s, &t, &err));
-	CHECK_OK(add_key(s, "blue", "ci", &k)); /* which the second put must not tear from it */
+	CHECK_OK(add_key(s, "blue", "ci", &k)); /* which the second put must not remove */
 	t.boxes = 2;
 	t.requests_per_second = UINT32_MAX;
 	t.created_ns = 99;
@@ -502,7 +502,7 @@ TEST(names_and_sessions_are_unique_among_running_boxes_of_a_team)
 	CHECK_OK(store_box_by_name(s, "default", "nest", &out, &err));
 	CHECK_STR(out.id, b.id);
 	store_box_fini(&out);
-	/* And no way back for the first one. */
+	/* The first one cannot be restored. */
 	CHECK_ERR(store_box_set_state(s, a.id, STORE_BOX_RUNNING, "", 0, &err), ERR_CONFLICT);
 	CHECK_OK(store_box_get(s, a.id, &out, &err));
 	CHECK(out.state == STORE_BOX_DELETED && out.ended_ns == 77);

@@ -265,7 +265,7 @@ TEST(an_invalid_archive_is_rejected)
 	CHECK_INT(untar_end(&u, &e), -1);
 	untar_fini(&u);
 	entry(&huge, 'L', "x", "", 0, "y");
-	memcpy(huge.p + 124, "77777777777", 11); /* the sum does not fit, too */
+	memcpy(huge.p + 124, "77777777777", 11); /* the checksum is wrong, too */
 	CHECK_INT(unpack(&huge, 512, &u, &e), -1);
 	end();
 }

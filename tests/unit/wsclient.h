@@ -30,6 +30,7 @@ must_check int wsclient_binary(struct wsclient *w, const void *bytes, size_t n, 
 /* Reads the bytes that have arrived, without waiting. 1: open, 0: closed by the peer (see code),
  * -1. */
 must_check int wsclient_take(struct wsclient *w, struct err *e);
-uint16_t wsclient_code(const struct wsclient *w); /* of the close; 1006: it just ended */
+uint16_t wsclient_code(
+	const struct wsclient *w); /* of the close; 1006: the connection ended without one */
 void wsclient_close(struct wsclient *w,
 		    uint16_t code); /* sends a close frame if it can, and frees */
