@@ -5,3 +5,5 @@
 #include "api/api.h"
 
 extern const struct api_surface e2bcontrol_surface;
+extern const struct api_route e2bcontrol_routes[];
+extern const unsigned e2bcontrol_nroutes;

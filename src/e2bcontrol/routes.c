@@ -21,7 +21,7 @@
 #define NO_SECRETS "this server does not store secrets"
 #define NO_WEBHOOKS "this server sends no webhooks: use GET /events/sandboxes"
 
-static const struct api_route rows[] = {
+const struct api_route e2bcontrol_routes[] = {
 	/* clang-format off */
 	{ "GET", "/health", NEED_NOTHING, sandboxes_health, "check that the server is running", .query = e2b_any_query },
 
@@ -104,8 +104,9 @@ static const struct api_route rows[] = {
 	{ "DELETE", "/secrets/{secret}", NEED_VIEWER, e2b_refuse, NO_SECRETS, .query = e2b_any_query },
 	/* clang-format on */
 };
-static struct api_table e2bcontrol_table = { .rows = rows,
-					     .n = ARRAY_LEN(rows),
+const unsigned e2bcontrol_nroutes = ARRAY_LEN(e2bcontrol_routes);
+static struct api_table e2bcontrol_table = { .rows = e2bcontrol_routes,
+					     .n = ARRAY_LEN(e2bcontrol_routes),
 					     .format = &e2b_format };
 
 static const char *const theirs[] = {

@@ -1,11 +1,13 @@
-/* access_test.c - authorization of the native API: every route of the table, for every kind of caller.
+/* access_test.c - authorization: every route of the native API and of the other surfaces, for every kind of caller.
  *
  * What a caller must not reach is requested from the real handlers. What a caller may reach ends in a
  * handler of the test, which only looks the box up: real ones would wait for a keeper. */
 #include "fake_fleet.h"
 #include "api/auth.h"
+#include "e2bcontrol/e2bcontrol.h"
 #include "http_rig.h"
 #include "store/keys.h"
+#include "tools/tool.h"
 #include "v1/v1.h"
 
 #include <ftw.h>
@@ -92,6 +94,9 @@ static int listen_here(void)
 	return http_listen(&api.http, fd, NULL, &oops);
 }
 
+static const struct api_surface *const surfaces[] = { &e2bcontrol_surface, &tool_surface,
+						      &mcp_surface, &swerex_surface, NULL };
+
 /* A server with two boxes of team "default", and one key for each caller. */
 static int begin(void)
 {
@@ -103,6 +108,7 @@ static int begin(void)
 		return -1;
 	api.loop = &loop;
 	api.store = fake.store;
+	api.surfaces = surfaces;
 	api.conf = (struct api_conf){
 		.json_max = 1 << 20, .upload_max = 1 << 20, .statm = -1, .state = fake.dir
 	};
@@ -373,29 +379,116 @@ static void add_query(const struct field *query, char path[PATH_BYTES])
 	}
 }
 
+/* ---- E2B, tools, MCP, SWE-ReX ---- */
+
+struct surface_rows {
+	const char *name;
+	const struct api_route *rows;
+	unsigned n,
+		least; /* least: fewer rows would mean that the table is not the one that is served */
+	int every_key; /* a key that is bound to a box uses that box, without naming it */
+};
+
+/* Sends the smallest valid request, so that only the caller can be the reason for a refusal. */
+static int ask_row(const struct api_route *row, enum caller_kind kind)
+{
+	json_t *doc = body_of(row->body);
+	auto_free char *body = row->body ? json_dumps(doc, 0) : strdup("");
+	char path[PATH_BYTES];
+
+	json_decref(doc);
+	path_of(row, path);
+	add_query(row->query, path);
+	return ask(row, path, kind == NO_KEY ? NULL : keys[kind], body);
+}
+
+/* The number of requests that the surface should refuse and did not. */
+static unsigned wrongly_admitted(const struct surface_rows *s, enum caller_kind kind)
+{
+	unsigned wrong = 0;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct api_route *row = &s->rows[i];
+		int want = expected_status(row, kind), status;
+
+		if (s->every_key && kind != NO_KEY)
+			want = REACHED;
+		if (want == REACHED)
+			continue;
+		status = ask_row(row, kind);
+		/* 422: SWE-ReX checks the body first; that shows nothing of the box. */
+		if (status == want || (want == 404 && status == 422))
+			continue;
+		printf("# %s: %s %s for %s: %d, not %d: %.200s\n", s->name, row->method,
+		       row->pattern, callers[kind].name, status, want, got);
+		wrong++;
+	}
+	return wrong;
+}
+
+static const struct surface_rows *rows_of_surfaces(unsigned *n)
+{
+	static struct surface_rows all[4];
+
+	all[0] = (struct surface_rows){ "e2b", e2bcontrol_routes, e2bcontrol_nroutes, 60, 0 };
+	all[1] = (struct surface_rows){ "tools", tool_surface.routes, tool_surface.nroutes, 4, 0 };
+	all[2] = (struct surface_rows){ "mcp", mcp_surface.routes, mcp_surface.nroutes, 2, 1 };
+	all[3] = (struct surface_rows){ "swerex", swerex_surface.routes, swerex_surface.nroutes, 9,
+					0 };
+	*n = ARRAY_LEN(all);
+	return all;
+}
+
+TEST(every_route_of_other_surfaces_refuses_the_callers_that_its_row_excludes)
+{
+	unsigned n;
+	const struct surface_rows *all = rows_of_surfaces(&n);
+
+	CHECK_INT(begin(), 0);
+	for (unsigned i = 0; i < n; i++) {
+		CHECK(all[i].n >= all[i].least);
+		for (unsigned k = 0; k < CALLERS; k++)
+			CHECK_INT(wrongly_admitted(&all[i], (enum caller_kind)k), 0);
+	}
+	CHECK(fake_is_silent(&fake.keeper));
+	finish();
+}
+
+/* Handlers that only refuse need no editor: they are the one of POST /secrets. */
+TEST(e2b_routes_that_change_something_need_an_editor)
+{
+	void (*refuse)(struct call * c) = NULL;
+
+	for (unsigned i = 0; i < e2bcontrol_nroutes; i++)
+		if (!strcmp(e2bcontrol_routes[i].pattern, "/secrets"))
+			refuse = e2bcontrol_routes[i].run;
+	CHECK(refuse);
+	for (unsigned i = 0; i < e2bcontrol_nroutes; i++) {
+		const struct api_route *row = &e2bcontrol_routes[i];
+
+		if (!strcmp(row->method, "GET") || row->run == refuse)
+			continue;
+		if (row->need < NEED_EDITOR)
+			printf("# %s %s\n", row->method, row->pattern);
+		CHECK(row->need >= NEED_EDITOR);
+	}
+}
+
 static unsigned boxes_shown(enum caller_kind kind)
 {
 	unsigned wrong = 0;
 
 	for (unsigned i = 0; i < v1_nroutes; i++) {
 		const struct api_route *row = &v1_routes[i];
-		auto_free char *body = NULL;
-		char path[PATH_BYTES];
-		json_t *doc;
 		int status;
 
 		if (row->scope != SCOPE_BOX)
 			continue;
-		doc = body_of(row->body);
-		body = row->body ? json_dumps(doc, 0) : strdup("");
-		json_decref(doc);
-		path_of(row, path);
-		add_query(row->query, path);
-		status = ask(row, path, keys[kind], body);
+		status = ask_row(row, kind);
 		if (status == 404 && strstr(got, "no such box"))
 			continue;
-		printf("# %s %s for %s: %d: %.300s\n", row->method, path, callers[kind].name,
-		       status, got);
+		printf("# %s %s for %s: %d: %.300s\n", row->method, row->pattern,
+		       callers[kind].name, status, got);
 		wrong++;
 	}
 	return wrong;
