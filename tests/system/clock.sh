@@ -23,19 +23,20 @@ jump() {
 has_noticed() { [ "$(noticed)" -gt "$before" ]; }
 uptime_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
-# lives_for MS CAUSE SHIFT: $box, requested at $began, ends after MS and, by the clock of the daemon, which was set ahead
-# by SHIFT seconds meanwhile, less than two seconds later: this script may be slower.
+# lives_for MS CAUSE SHIFT: $box, requested at $began, ends after MS and, by the clock of the daemon, less than two
+# seconds later: this script may be slower. The clock was set ahead by SHIFT seconds meanwhile, or on a slow machine only
+# after the end.
 lives_for() {
 	gone_now() { api GET "/v1/boxes/$box" && [ "$(get .state)" = deleted ]; }
 	soon gone_now
 	lived "$@"
 }
+on_time() { [ "$2" -gt $(($1 - 100)) ] && [ "$2" -lt $(($1 + 2500)) ]; }
 lived() {
 	took=$(($(uptime_ms) - began))
 	[ "$took" -ge "$1" ] || fail "ended after $took ms, $1 were asked for"
 	took=$(get '[.created, .ended] | map((.[:19] + "Z" | fromdate) + (.[19:-1] | tonumber)) | (.[1] - .[0]) * 1000 | floor')
-	took=$((took - $3 * 1000))
-	[ "$took" -gt $(($1 - 100)) ] && [ "$took" -lt $(($1 + 2500)) ] || fail "ended after $took ms, $1 were asked for: $(tail -n 20 "$work/serve.log")"
+	on_time "$1" "$took" || on_time "$1" $((took - $3 * 1000)) || fail "ended after $took ms, $1 were asked for: $(tail -n 20 "$work/serve.log")"
 	is "$(get .cause)" "$2"
 }
 alive() {
@@ -65,23 +66,23 @@ a_clock_step_of_one_day_forward_does_not_shorten_a_lifetime() {
 a_clock_step_of_one_day_back_does_not_lengthen_a_lifetime() {
 	ahead 0
 	began=$(uptime_ms)
-	new_box '{"lifetime_ms":2000}'
+	new_box '{"lifetime_ms":3000}'
 	jump -86400
-	lives_for 2000 lifetime -86400
+	lives_for 3000 lifetime -86400
 	jump 0
 }
 
 an_idle_timeout_does_not_depend_on_the_wall_clock() {
 	ahead 0
 	began=$(uptime_ms)
-	new_box '{"idle_ms":2000}'
+	new_box '{"idle_ms":3000}'
 	jump 86400
 	# A request for the box would be activity.
 	ended() { [ "$(sqlite3_state)" = deleted ]; }
 	sqlite3_state() { "$ATOLL" ls -a --json | jq -r --arg id "$box" '.. | objects | select(.id == $id) | .state' | head -1; }
 	soon ended
 	api GET "/v1/boxes/$box"
-	lived 2000 idle 86400
+	lived 3000 idle 86400
 	jump 0
 }
 
