@@ -14,7 +14,30 @@ const types = {
 	'.svg': 'image/svg+xml', '.txt': 'text/plain;charset=utf-8',
 }
 
-async function compile() {
+/** Puts all that the first page needs into one file. Otherwise each module that some of the other pages use, too, becomes a file
+ * of its own, and the first page needs twenty. Every page that is loaded later imports all of these modules, so that esbuild finds
+ * them used by the same pages. metafile: of a compilation without this. */
+function together({ inputs }) {
+	const first = new Set(), later = new Set()
+	const walk = (path) => {
+		if (first.has(path)) return
+		first.add(path)
+		for (const i of inputs[path].imports) if (i.kind === 'import-statement' && inputs[i.path]) walk(i.path)
+	}
+	walk('src/main.tsx')
+	first.delete('src/main.tsx')
+	for (const { imports } of Object.values(inputs)) for (const i of imports) if (i.kind === 'dynamic-import' && i.path.startsWith('src/')) later.add(join(here, i.path))
+	return {
+		name: 'together',
+		setup({ onLoad, onResolve }) {
+			onResolve({ filter: /^together$/ }, () => ({ path: 'together', namespace: 'together' }))
+			onLoad({ filter: /./, namespace: 'together' }, () => ({ contents: [...first].map((path) => `import ${JSON.stringify(join(here, path))}`).join('\n'), resolveDir: here }))
+			onLoad({ filter: /\.tsx?$/ }, ({ path }) => later.has(path) ? { contents: `import 'together'\n${readFileSync(path, 'utf8')}`, loader: extname(path).slice(1) } : undefined)
+		},
+	}
+}
+
+async function compile(plugins = []) {
 	const { build } = await import('esbuild')
 	const result = await build({
 		absWorkingDir: here,
@@ -22,14 +45,14 @@ async function compile() {
 		entryNames: '[name]-[hash]', chunkNames: '[name]-[hash]', assetNames: '[name]-[hash]',
 		outdir: '/a', bundle: true, splitting: true, format: 'esm', target: 'es2022', minify: true,
 		jsx: 'automatic', jsxImportSource: 'preact', legalComments: 'none', metafile: true, write: false,
-		loader: { '.css': 'css' }, logLevel: 'error',
+		loader: { '.css': 'css' }, logLevel: 'error', plugins,
 	})
 	return result
 }
 
 /** {path: bytes} of all files, and the names of the two that the page begins with. */
 async function files() {
-	const { outputFiles, metafile } = await compile()
+	const { outputFiles, metafile } = await compile([together((await compile()).metafile)])
 	const all = {}
 	let js, css
 	for (const f of outputFiles) {

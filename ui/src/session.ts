@@ -80,9 +80,10 @@ export function signOut() {
 	}
 }
 
-async function exchange(token: string): Promise<string | null> {
+interface NewKey { key: string, id: string, team: string, role: Info['role'] }
+async function exchange(token: string): Promise<NewKey | null> {
 	try {
-		return (await api<{ key: string }>('/v1/ui/sessions', { body: { token }, withoutKey: true })).key
+		return await api<NewKey>('/v1/ui/sessions', { body: { token }, withoutKey: true })
 	} catch (e) {
 		problem.value = e instanceof ApiError && e.offline ? t.signIn.unreachable : t.signIn.linkUsed
 		return null
@@ -93,13 +94,21 @@ async function exchange(token: string): Promise<string | null> {
 export async function begin(): Promise<void> {
 	const token = location.hash.match(/^#k=([0-9a-f]{48})$/)?.[1], share = location.hash.match(SHARE)?.[1]
 	if (token || share) history.replaceState(null, '', location.pathname + location.search) // not in the history, not in a bookmark
-	const k = share ?? (token ? await exchange(token) : null) ?? tab.get('key') ?? await askOtherTabs()
+	const made = token ? await exchange(token) : null, k = share ?? made?.key ?? tab.get('key') ?? await askOtherTabs()
 	whenRefused(() => {
 		if (state.value === 'in') {
 			problem.value = info.value?.box ? t.signIn.shareEnded : t.signIn.expired
 			state.value = 'expired'
 		}
 	})
+	if (made) { // nothing more is needed to show the page
+		info.value = { version: '', who: made.id, team: made.team, role: made.role, limits: {} }
+		use(made.key)
+		problem.value = ''
+		state.value = 'in'
+		void refreshInfo().catch(() => {})
+		return
+	}
 	if (k) {
 		const why = problem.value
 		key = k

@@ -91,7 +91,7 @@ function reload() {
 effect(() => {
 	if (generation.value === 0) return
 	reload()
-	if (!languages.value.peek()) void languages.load()
+	if (!languages.value.peek() && !languages.loading.peek()) void languages.load()
 	if (!session.info.peek() || generation.value > 1) void checkVersion()
 })
 

@@ -48,8 +48,7 @@ for (const theme of ['light', 'dark'])
 			await page.waitForSelector('.boxes')
 			await page.waitForTimeout(3000)
 			await take('home')
-			await page.click('button.primary')
-			await page.waitForSelector('.verdict.ok')
+			await runCode(page, 'def primes(most: int):\n    """All prime numbers below a limit."""\n    found = []\n    for n in range(2, most):\n        if all(n % p for p in found):\n            found.append(n)\n            yield n\n\n\nfor p in primes(30):\n    print(p, "squared is", p * p)\n', 'ok')
 			await take('home-run')
 			await runCode(page, 'import sys\nprint("to stdout")\nprint("to stderr", file=sys.stderr)\n1/0\n', 'bad')
 			await take('home-error')
@@ -76,8 +75,9 @@ for (const theme of ['light', 'dark'])
 			for (const [file, name, wait] of [['analysis.ipynb', 'notebook', '.notebook .nb-cell'], ['data/values.csv', 'table', '.table-view']]) {
 				await page.goto(`${url}/b/web?file=${file}`)
 				await page.waitForSelector(wait)
-				if (name === 'notebook') { await page.click('.nb-bar >> text=Run all'); await page.waitForSelector('.outputs .figure', { timeout: 120000 }) }
+				if (name === 'notebook') { await page.click('.nb-bar >> text=Run all'); await page.waitForSelector('.outputs .figure', { timeout: 120000 }); await page.keyboard.press('Control+j') } // more room
 				await take(name)
+				if (name === 'notebook') await page.keyboard.press('Control+j')
 			}
 			if (width > 500) {
 				await page.click('.side-tabs [title=Packages]')

@@ -74,7 +74,7 @@ function StatusBar() {
 		{h && <span class="wide-only">{t.status.load(h.load[0]!.toFixed(1))}</span>}
 		{h && <span class="wide-only">{t.status.memory(bytes(h.memory.free), bytes(h.memory.total))}</span>}
 		<span class="push">{me && t.signIn.signedInAs(me.role, me.team)}</span>
-		{me && <span>{t.status.version(me.version)}</span>}
+		{me?.version && <span>{t.status.version(me.version)}</span>}
 	</footer>
 }
 
