@@ -37,7 +37,7 @@ bench-planner: build ## MBPP's texts through the planner (needs root, ATOLL_BENC
 library: build ## every program of the planner's library in every language (needs root; minutes)
 	@LIBRARY=all tests/run tests/system/library.sh
 
-bench-ui: build ## how quick the web UI is on loopback (needs root, chromium)
+bench-ui: build ## how quick the web UI is on loopback, and what Lighthouse finds (needs root, chromium, npm)
 	@ui/test/bench.sh
 
 bounds-ui: build ## the web UI with 30 s offline, 1 GB of output, 100,000 files (needs root, chromium; minutes)
