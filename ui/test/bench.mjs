@@ -1,7 +1,7 @@
 // bench.mjs - how quick the page is on loopback, beside its budgets: printed, never asserted. Started by bench.sh (make bench-ui).
 import { call, closeBrowser, link, newPage, url } from './kit.mjs'
 
-const ROUNDS = 5
+const ROUNDS = 3
 const rows = {}
 const note = (name, ms) => (rows[name] ??= []).push(ms)
 const median = (v) => [...v].sort((a, b) => a - b)[Math.floor(v.length / 2)]
@@ -58,7 +58,7 @@ for (let i = 0; i < ROUNDS; i++) {
 		const count = () => { frames++; if (going) requestAnimationFrame(count) }
 		requestAnimationFrame(count)
 		const from = performance.now()
-		term.input('\x15yes 0123456789012345678901234567890123456789012345678901234567890123456789 | head -c 20000000; echo the-""end\n')
+		term.input('\x15yes 0123456789012345678901234567890123456789012345678901234567890123456789 | head -c 20000000; echo; echo the-""end\n')
 		const text = () => { const b = term.buffer.active; return Array.from({ length: 3 }, (_, i) => b.getLine(b.baseY + b.cursorY - i)?.translateToString(true) ?? '').join('\n') }
 		while (!text().split('\n').includes(end)) await new Promise((r) => setTimeout(r, 5))
 		going = false
