@@ -102,7 +102,7 @@ export async function begin(): Promise<void> {
 		}
 	})
 	if (made) { // nothing more is needed to show the page
-		info.value = { version: '', who: made.id, team: made.team, role: made.role, limits: {} }
+		info.value = { version: '', who: made.id, team: made.team, role: made.role, box: '', limits: {} }
 		use(made.key)
 		problem.value = ''
 		state.value = 'in'
