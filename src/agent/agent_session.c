@@ -313,7 +313,7 @@ static void session_answered(struct agent_session *x, const json_t *answer, cons
 	} else if (!json_is_string(text)) {
 		session_send(x, json_pack("{s:s}", "malformed", "it has no text"));
 	} else if (json_string_length(text) > ACTION_BYTES) {
-		snprintf(why, sizeof(why), "it has %zu bytes, and %d are the most",
+		snprintf(why, sizeof(why), "it has %zu bytes; the maximum is %d",
 			 json_string_length(text), ACTION_BYTES);
 		session_send(x, json_pack("{s:s}", "malformed", why));
 	} else {

@@ -272,7 +272,7 @@ static void no_route(struct call *c, int status)
 		   status == 405   ? "method"
 		   : status == 404 ? "not_found"
 				   : "invalid",
-		   status == 405   ? "this path does not take that method"
+		   status == 405   ? "this path does not support that method"
 		   : status == 404 ? "there is nothing at this path"
 				   : "this path is malformed",
 		   c->req->path, "all paths: GET /openapi.json");

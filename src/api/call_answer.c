@@ -202,8 +202,8 @@ int call_if_match(struct call *c, const json_t *current)
 	answer_etag(current, etag);
 	if (!wants || answer_etag_listed(wants, etag))
 		return 1;
-	call_error(c, 412, "changed", "it has changed since you looked", etag,
-		   "read it again and decide anew");
+	call_error(c, 412, "changed", "it has changed since you read it", etag,
+		   "read it again, then repeat the request");
 	return 0;
 }
 

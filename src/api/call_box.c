@@ -131,8 +131,8 @@ struct box *call_box_peek(struct call *c, unsigned param)
 		return b;
 	if (b && b->late) { /* the box runs and its init accepts no connection */
 		http_set(c->req, "Retry-After", "1");
-		call_error(c, 503, "busy", "the box does not answer right now", b->row.id,
-			   "ask again in a second");
+		call_error(c, 503, "busy", "the box does not answer at the moment", b->row.id,
+			   "repeat the request in a second");
 		return NULL;
 	}
 	call_no_box(c, call_param(c, param));

@@ -65,7 +65,7 @@ static void say_busy(struct call *c, const struct store_idem *was)
 {
 	http_set(c->req, "Retry-After", "1");
 	call_error(c, 409, "conflict", "the first request with this key is still being served",
-		   was->subject, "ask again in a second");
+		   was->subject, "repeat the request in a second");
 }
 
 static void idem_replay(struct call *c, const struct store_idem *was)

@@ -232,7 +232,7 @@ static int add_key(struct oidc *o, const json_t *jwk, struct err *e)
 		return err_set(e, ERR_INVALID, "its kid has more than %d bytes", KID);
 	for (unsigned i = 0; kid && i < o->nkeys; i++)
 		if (o->keys[i].kid && !strcmp(o->keys[i].kid, kid))
-			return err_set(e, ERR_INVALID, "kid '%.40s' is there twice", kid);
+			return err_set(e, ERR_INVALID, "kid '%.40s' occurs twice", kid);
 	k->pkey = alg == RS256 ? read_rsa(jwk, e) : read_ec(jwk, e);
 	if (!k->pkey)
 		return -1;
@@ -356,13 +356,12 @@ static const struct oidc_key *read_head(const struct oidc *o, const struct buf *
 		err_set(e, ERR_DENIED, "the token's alg is '%.20s'; RS256 and ES256 are taken",
 			alg ? alg : "");
 	else if (json_object_get(head, "crit"))
-		err_set(e, ERR_DENIED,
-			"the token has critical extensions, of which none is known here");
+		err_set(e, ERR_DENIED, "the token has critical extensions that are not supported");
 	else if (json_object_get(head, "typ") &&
 		 (!typ || (strcasecmp(typ, "JWT") && strcasecmp(typ, "at+jwt"))))
 		err_set(e, ERR_DENIED, "the token's typ is not JWT");
 	else if (kid && !json_is_string(kid))
-		err_set(e, ERR_DENIED, "the token's kid is not a text");
+		err_set(e, ERR_DENIED, "the token's kid is not a string");
 	else if (!(k = oidc_choose(o, json_string_value(kid))))
 		err_set(e, ERR_DENIED, "the token's key (kid '%.40s') is not among the signer's",
 			kid ? json_string_value(kid) : "");
@@ -394,7 +393,7 @@ static int check_times(const json_t *doc, int64_t now_s, int64_t *out_until, str
 	double end = json_number_value(exp), begin = json_number_value(nbf);
 
 	if (!json_is_number(exp) || !(end > 0 && end < 1e12))
-		return err_set(e, ERR_DENIED, "the token has no exp: it must end");
+		return err_set(e, ERR_DENIED, "the token has no exp: an expiry time is required");
 	if (nbf && (!json_is_number(nbf) || !(begin >= 0 && begin < 1e12)))
 		return err_set(e, ERR_DENIED, "the token's nbf is not a time");
 	*out_until = (int64_t)end + OIDC_LEEWAY_S;
@@ -402,7 +401,7 @@ static int check_times(const json_t *doc, int64_t now_s, int64_t *out_until, str
 		return err_set(e, ERR_DENIED, "the token expired %lld s ago",
 			       (long long)(now_s - (int64_t)end));
 	if (nbf && (int64_t)begin - OIDC_LEEWAY_S > now_s)
-		return err_set(e, ERR_DENIED, "the token is not good before %lld s from now",
+		return err_set(e, ERR_DENIED, "the token becomes valid in %lld s",
 			       (long long)((int64_t)begin - now_s));
 	return 0;
 }
@@ -470,10 +469,10 @@ int oidc_claims(const struct oidc *o, const char *payload, size_t n, int64_t now
 	if (!doc)
 		return err_set(e, ERR_DENIED, "the token's payload is not a JSON object");
 	if (!iss || strcmp(iss, o->issuer) != 0)
-		return err_set(e, ERR_DENIED, "the token is of another issuer, '%.80s'",
+		return err_set(e, ERR_DENIED, "the token is from another issuer, '%.80s'",
 			       iss ? iss : "");
 	if (!for_us(json_object_get(doc, "aud"), o->audience))
-		return err_set(e, ERR_DENIED, "the token is meant for another audience");
+		return err_set(e, ERR_DENIED, "the token is for another audience");
 	if (check_times(doc, now_s, &who.until_s, e) < 0 || read_who(o, doc, &who, e) < 0)
 		return -1;
 	*out = who;

@@ -87,7 +87,7 @@ static int units_parse(const struct measure *m, const char *text, uint64_t *out,
 		return units_refuse(e, m, text,
 				    *at ? "has a unit that is not known" : "has no unit");
 	if (power > unit->scale && part)
-		return units_refuse(e, m, text, "is finer than can be kept");
+		return units_refuse(e, m, text, "is more precise than supported");
 	/* 128 bits hold both products for any digits. */
 	value = (unsigned __int128)whole * unit->scale +
 		(unsigned __int128)part * unit->scale / power;

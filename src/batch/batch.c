@@ -291,7 +291,7 @@ static void batch_restore(struct batches *a)
 
 	a->restored = 1;
 	if (store_batch_live(a->fleet->store, &rows, &e) < 0) {
-		log_error("batches of before are lost", LOG_E(&e));
+		log_error("earlier batches are lost", LOG_E(&e));
 		return;
 	}
 	for (unsigned i = 0; i < rows.n; i++) {

@@ -96,7 +96,7 @@ static int spool_recover(struct spool *s, uint64_t out_size, uint64_t idx_size, 
 		return -1;
 	if (ftruncate(s->idx, (off_t)(s->results * sizeof(*rows))) < 0 ||
 	    ftruncate(s->out, (off_t)s->out_bytes) < 0)
-		return err_sys(e, "cut off what does not count");
+		return err_sys(e, "truncate incomplete rows");
 	return 0;
 }
 

@@ -37,7 +37,7 @@ static int action_shape(const char *text, size_t n, struct err *e)
 	size_t i = 0;
 
 	if (n > ACTION_BYTES)
-		return err_set(e, ERR_LIMIT, "it has %zu bytes, and %d are the most", n,
+		return err_set(e, ERR_LIMIT, "it has %zu bytes; the maximum is %d", n,
 			       ACTION_BYTES);
 	while (i < n && strchr(" \t\r\n", text[i]) && text[i])
 		i++;

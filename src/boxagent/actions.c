@@ -394,7 +394,7 @@ static json_t *do_run(struct actions *h, const struct action *r)
 	if (json_string_length(command) > SHELL_COMMAND)
 		return actions_said(
 			0,
-			"error: the command has %zu bytes, and %d are the most; write a file and run that",
+			"error: the command has %zu bytes; the maximum is %d: write a file and run that",
 			json_string_length(command), SHELL_COMMAND);
 	dir = open_below(h, actions_below(h, cwd), O_RDONLY | O_DIRECTORY, 0);
 	if (dir < 0)

@@ -32,7 +32,7 @@ static int ndjson_more(struct ndjson *in, uint64_t until, struct err *e)
 		return err_set(e, ERR_LIMIT, "the host does not answer");
 	n = read(in->fd, buf_space(&in->bytes, READ_MOST), READ_MOST);
 	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
-		return err_set(e, ERR_NOT_FOUND, "the host has left");
+		return err_set(e, ERR_NOT_FOUND, "the host has disconnected");
 	if (n > 0)
 		buf_grew(&in->bytes, (size_t)n);
 	return 0;

@@ -373,7 +373,7 @@ int run_remote(const struct cli *cli, const struct args *a, const struct options
 
 	r.runs = 1;
 	if (!status && opt->report) {
-		api_client_usage(&r, "--report is of a run on this machine");
+		api_client_usage(&r, "--report is for runs on this machine only");
 		cli_error_hint(&r.error, "instead", "--json prints the daemon's record");
 		status = r.status;
 	}

@@ -219,7 +219,7 @@ static int walk_file(struct files_walk *w, int dir_fd, const char *name, struct 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(e, "open %.80s", w->path);
 	if (!S_ISREG(st.st_mode))
-		return err_set(e, ERR_CONFLICT, "%.80s changed its kind while it was copied",
+		return err_set(e, ERR_CONFLICT, "%.80s changed its type while it was copied",
 			       w->path);
 	w->tally->files++;
 	return send_file(w->f, fd, w->path, st.st_mode | 0600, &w->tally->bytes, e);

@@ -140,7 +140,7 @@ static int take_one(struct frame_conn *p)
 		return 0;
 	if (n <= 0) {
 		if (n == 0)
-			err_set(&e, ERR_NOT_FOUND, "the other side has left");
+			err_set(&e, ERR_NOT_FOUND, "the peer has disconnected");
 		frame_gone(p, &e);
 		return 0;
 	}

@@ -256,7 +256,7 @@ static int read_task(struct api_client *r, const char *word, struct buf *out)
 	}
 	while (out->len <= TASK && (n = read(0, buf_space(out, 65536), 65536)) > 0)
 		buf_grew(out, (size_t)n);
-	return out->len <= TASK ? 0 : api_client_usage(r, "a task of more than 64 KiB");
+	return out->len <= TASK ? 0 : api_client_usage(r, "the task has more than 64 KiB");
 }
 
 /* ---- those that were ---- */

@@ -35,7 +35,7 @@ static int read_from(struct api_client *r, const char *text, uint64_t out[2])
 		if (*end == ',')
 			end++;
 	}
-	return api_client_usage(r, "--from: '%s' is not a byte's number, or two of them",
+	return api_client_usage(r, "--from: '%s' is not a byte offset, or two of them",
 				cli_error_shown(text, shown));
 }
 

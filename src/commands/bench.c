@@ -54,8 +54,7 @@ static uint64_t run_true(struct box_handle *box, uint64_t began, struct err *e)
 	if (boxh_run(box, &true_command, &end, e) < 0)
 		return 0;
 	if (end.why != WIRE_WHY_EXIT || end.status) {
-		err_set(e, ERR_SYS, "/bin/true did not end well in a box: %u, %d", end.why,
-			end.status);
+		err_set(e, ERR_SYS, "/bin/true failed in a box: %u, %d", end.why, end.status);
 		return 0;
 	}
 	return now_ns() - began;

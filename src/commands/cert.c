@@ -78,7 +78,7 @@ static int write_all(int dir, const struct ca_files *made, int force, struct err
 		rc = write_one(dir, i, texts[i], e);
 	for (i = 0; i < FILES && rc == 0; i++)
 		if (renameat2(dir, files[i].new_name, dir, files[i].name, replace) < 0)
-			rc = err_sys(e, "put %s in its place", files[i].name);
+			rc = err_sys(e, "rename %s to its final name", files[i].name);
 	for (i = 0; i < FILES && rc < 0; i++)
 		(void)!unlinkat(dir, files[i].new_name, 0);
 	return rc;

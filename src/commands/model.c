@@ -77,7 +77,7 @@ static int read_question(struct api_client *r, const char *word, struct buf *out
 	}
 	while (out->len <= QUESTION && (n = read(0, buf_space(out, 65536), 65536)) > 0)
 		buf_grew(out, (size_t)n);
-	return out->len <= QUESTION ? 0 : api_client_usage(r, "a question of more than 1 MiB");
+	return out->len <= QUESTION ? 0 : api_client_usage(r, "the prompt has more than 1 MiB");
 }
 
 static void say_usage(const json_t *doc)

@@ -456,7 +456,7 @@ static int exec_stdin(struct api_client *r)
 	if (n < 0)
 		return api_client_usage(r, "read stdin: %s", strerror(errno));
 	if (cell.len > CELL_MOST)
-		return api_client_usage(r, "a cell of more than 4 MiB");
+		return api_client_usage(r, "the cell has more than 4 MiB");
 	return run_cell(r, buf_str(&cell), cell.len, &wrong);
 }
 

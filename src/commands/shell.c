@@ -57,7 +57,7 @@ static int shell_fits(struct api_client *r, const struct args *a)
 		if (flag >= ARG_HELP || flag == OPT_ENV || flag == OPT_TIME || flag == OPT_NO_TTY ||
 		    flag == OPT_INTERACTIVE || flag == OPT_ROOT)
 			continue;
-		api_client_usage(r, "--%s is for a fresh box, and %s is there already",
+		api_client_usage(r, "--%s is for a new box, and %s exists already",
 				 options_flags[flag].name, a->words[0]);
 		cli_error_hint(&r->error, "instead", "atoll new --%s ...",
 			       options_flags[flag].name);

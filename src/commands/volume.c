@@ -60,7 +60,7 @@ static int volume_agreed(struct api_client *r, const char *name)
 	char answer[16] = "";
 
 	if (!isatty(0) || !isatty(2)) {
-		api_client_usage(r, "all that is in it would be deleted");
+		api_client_usage(r, "its content would be deleted");
 		cli_error_hint(&r->error, "do it", "atoll volume rm --yes %s", name);
 		return 0;
 	}

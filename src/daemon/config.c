@@ -285,7 +285,7 @@ static int wrong_type(const struct config_file *f, const struct toml_node *n,
 		[CONFIG_SECRET] = "a string",
 	};
 
-	return err_set(f->e, ERR_INVALID, "%.150s:%u: %s wants %s, not %s", f->path, n->line,
+	return err_set(f->e, ERR_INVALID, "%.150s:%u: %s needs %s, not %s", f->path, n->line,
 		       r->name, wanted[r->type],
 		       n->type == TOML_ARRAY && r->type == CONFIG_LIST
 			       ? "an array of something else"

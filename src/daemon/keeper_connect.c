@@ -90,5 +90,5 @@ int keeper_connect(struct err *e)
 			pause_ms(PAUSE_MS);
 		keeper_sync_close(&k);
 	}
-	return err_set(e, ERR_SYS, "no keeper of this version could be had");
+	return err_set(e, ERR_SYS, "no keeper of this version could be started");
 }

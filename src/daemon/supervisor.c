@@ -121,7 +121,7 @@ static int add_listener(struct supervisor *w, int take_fd, struct err *e)
 static int supervisor_keep(int fd, struct err *e)
 {
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
-		return err_sys(e, "descriptor %d of before", fd);
+		return err_sys(e, "inherited descriptor %d", fd);
 	return 0;
 }
 
@@ -358,7 +358,7 @@ static void send_doctor(const struct server_process *f)
 
 	if (child_start(&doctor, "atoll-doctor", doctor_report, NULL, &e) < 0 ||
 	    sock_send(f->link, &head, sizeof(head), NULL, 0, &doctor.link, 1, &e) < 0)
-		log_warn("no check of the machine", LOG_E(&e));
+		log_warn("the check of the machine failed", LOG_E(&e));
 	child_stop(&doctor);
 }
 
@@ -431,7 +431,7 @@ static void take_over(struct supervisor *w)
 
 	if (supervisor_load(w, &fresh, &e) < 0 || server_check(&fresh, &e) < 0 ||
 	    llm_child_check(&fresh, &e) < 0) {
-		log_error("reload refused, everything stays as it was", LOG_E(&e));
+		log_error("reload refused, nothing was changed", LOG_E(&e));
 		config_fini(&fresh);
 		return;
 	}
@@ -638,7 +638,7 @@ static void retire_keeper(void)
 	if (keeper_sync_open(&k, 0, &e) < 0)
 		return;
 	if (keeper_sync_info(&k, &about, &e) < 0)
-		log_warn("the keeper of before stays", LOG_E(&e));
+		log_warn("the previous keeper is kept", LOG_E(&e));
 	else if (about.pid > 1)
 		kill((pid_t)about.pid, SIGTERM);
 	keeper_sync_close(&k);

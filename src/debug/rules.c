@@ -34,7 +34,7 @@ static void read_fixes(const char *file, const struct toml_node *n, struct rule 
 
 	for (const struct toml_node *f = fixes ? fixes->in.first : NULL; f; f = f->next) {
 		if (count == RULE_FIXES || f->type != TOML_STRING || !fix_named(f->text))
-			image_bad(file, f, "fix: there is no such thing");
+			image_bad(file, f, "fix: there is no such fix");
 		out->fixes[count++] = fix_named(f->text);
 	}
 }

@@ -85,7 +85,7 @@ static void deed_entry(struct file_client *k, const struct wire_entry *e, const 
 		return;
 	}
 	file_request_close(&x->file_req);
-	connect_fail(c, CONNECT_INTERNAL, "the box's answer makes no sense");
+	connect_fail(c, CONNECT_INTERNAL, "the answer of the box is invalid");
 }
 
 static void deed_failed(struct file_client *k, const struct err *e)

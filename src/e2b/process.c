@@ -211,7 +211,7 @@ static void process_over(struct exec_reader *t, json_t *record, const struct err
 {
 	struct follow *f = loop_owner(t, struct follow, reader);
 
-	exec_reader_close(t); /* the exec may have a connection of its own */
+	exec_reader_close(t); /* the exec may have a separate connection */
 	f->tapped = 0;
 	timer_fini(&f->until);
 	if (!e)
@@ -339,7 +339,7 @@ static void follow_run(struct call *c, const struct exec *r)
 	struct follow *f;
 
 	if (r->box->readers >= EXEC_READER_READERS) {
-		connect_fail(c, CONNECT_EXHAUSTED, "too many read in this sandbox already");
+		connect_fail(c, CONNECT_EXHAUSTED, "too many readers in this sandbox");
 		return;
 	}
 	f = follow_new(c);

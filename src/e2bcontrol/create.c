@@ -121,7 +121,7 @@ static int read_tokens(struct call *c, struct create_making *m, int secure, stru
 			e, ERR_INVALID,
 			"network.allowPublicTraffic: false needs a sandbox with \"secure\": true");
 	if (mask && strspn(mask, HOST_CHARS) != strlen(mask))
-		return err_set(e, ERR_INVALID, "network.maskRequestHost: that cannot be a Host");
+		return err_set(e, ERR_INVALID, "network.maskRequestHost: not a valid Host header");
 	snprintf(m->box.mask, sizeof(m->box.mask), "%s", mask ? mask : "");
 	if (!secure)
 		return 0;
@@ -152,7 +152,7 @@ static int read_lifecycle(struct call *c, struct create_making *m, struct err *e
 		return err_set(e, ERR_INVALID, "autoPauseMemory: false is for \"autoPause\": true");
 	if (!m->box.pause_memory && m->box.auto_resume)
 		return err_set(e, ERR_INVALID,
-			       "autoPauseMemory: false does not go with autoResume");
+			       "autoPauseMemory: false cannot be combined with autoResume");
 	if (json_object_size(call_get(c, "iam")))
 		return err_set(e, ERR_INVALID, "iam: this server issues no tokens for others");
 	return 0;

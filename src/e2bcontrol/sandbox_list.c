@@ -148,7 +148,7 @@ static int read_order(struct call *c, struct filter *f, struct err *e)
 	if ((token[0] != 'a' && token[0] != 'd') || store_cursor_parse(token + 1, &f->after, e) < 0)
 		return err_set(e, ERR_INVALID, "nextToken: not a token of this API");
 	if ((token[0] == 'a') != f->ascending)
-		return err_set(e, ERR_INVALID, "nextToken: it is of a list in another order");
+		return err_set(e, ERR_INVALID, "nextToken: it belongs to a list in another order");
 	f->has_after = 1;
 	return 0;
 }

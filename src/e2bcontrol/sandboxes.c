@@ -65,7 +65,7 @@ struct box *sandboxes_find(struct call *c)
 		return b;
 	if (b && b->late) {
 		http_set(c->req, "Retry-After", "1");
-		call_error(c, 503, "busy", "the sandbox does not answer right now", id, NULL);
+		call_error(c, 503, "busy", "the sandbox does not answer at the moment", id, NULL);
 		return NULL;
 	}
 	if (!id_valid(id) || !call_ended(c->api, &c->who, id, &e, NULL))

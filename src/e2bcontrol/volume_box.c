@@ -126,7 +126,7 @@ static void volume_box_bring(struct volume_box *d)
 	d->wait = (struct box_wait){ .done = volume_box_again };
 	if (d->tries++ == TRIES) {
 		http_set(c->req, "Retry-After", "1");
-		call_error(c, 503, "busy", "others are using this volume", d->volume, NULL);
+		call_error(c, 503, "busy", "other requests are using this volume", d->volume, NULL);
 		return;
 	}
 	if (b) {

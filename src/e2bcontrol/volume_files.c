@@ -348,7 +348,7 @@ static void volume_begin(struct call *c, enum volume_action action, uint32_t mod
 	if (!x->path)
 		return;
 	if (!strcmp(x->path, "/") && (action == REMOVE || action == PUT)) {
-		call_error(c, 400, "invalid", "path: that is the volume itself", NULL, NULL);
+		call_error(c, 400, "invalid", "path: it must not be the volume itself", NULL, NULL);
 		return;
 	}
 	if (action == PUT || action == MKDIR || action == PATCH)

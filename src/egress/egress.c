@@ -231,9 +231,9 @@ static int check_listener(int fd, struct err *e)
 	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
 	    (domain != AF_INET && domain != AF_INET6) || type != SOCK_STREAM || !listens)
-		return err_set(e, ERR_INVALID, "that is not a listening socket");
+		return err_set(e, ERR_INVALID, "the descriptor is not a listening socket");
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
-		return err_sys(e, "a listening socket that does not wait");
+		return err_sys(e, "make the listening socket non-blocking");
 	return 0;
 }
 
@@ -244,11 +244,12 @@ int egress_open(struct egress *x, const struct wire_egress_open *ask, const char
 	struct egress_endpoint *w;
 
 	if (!memchr(ask->id, 0, WIRE_ID) || !ask->id[0])
-		return err_set(e, ERR_INVALID, "a way of no box");
+		return err_set(e, ERR_INVALID, "the endpoint names no box");
 	if (x->nways == EGRESS_WAYS)
-		return err_set(e, ERR_LIMIT, "%d boxes have a way out", EGRESS_WAYS);
+		return err_set(e, ERR_LIMIT, "the limit of %d boxes with egress is reached",
+			       EGRESS_WAYS);
 	if (*egress_find(x, ask->id))
-		return err_set(e, ERR_CONFLICT, "box %.16s has a way out", ask->id);
+		return err_set(e, ERR_CONFLICT, "box %.16s already has egress", ask->id);
 	if (fd >= 0 && check_listener(fd, e) < 0)
 		return -1;
 	w = egress_must(calloc(1, sizeof(*w)));
@@ -278,7 +279,7 @@ int egress_change(struct egress *x, const char *id, const char *hosts, size_t n,
 	struct egress_endpoint *w = *egress_find(x, id), next = { 0 };
 
 	if (!w)
-		return err_set(e, ERR_NOT_FOUND, "box %.16s has no way out", id);
+		return err_set(e, ERR_NOT_FOUND, "box %.16s has no egress", id);
 	if (read_rules(&next, hosts, n, e) < 0) {
 		free(next.rules);
 		return -1;
@@ -343,7 +344,7 @@ static void egress_server_opens(struct egress_link *l, const struct frame *f, si
 	if (take_fd >= 0)
 		done = egress_open(l->egress, ask, hosts, n, take_fd, &e);
 	else if (!memchr(ask->id, 0, WIRE_ID))
-		done = err_set(&e, ERR_INVALID, "a way of no box");
+		done = err_set(&e, ERR_INVALID, "the endpoint names no box");
 	else
 		done = egress_change(l->egress, ask->id, hosts, n, &e);
 	egress_answer(l, f->ref, done < 0 ? &e : NULL);

@@ -128,7 +128,7 @@ static void proxy_cut(struct proxy *p, enum verdict v, const char *why)
 
 void proxy_free(struct proxy *p)
 {
-	proxy_cut(p, VERDICT_CUT, "the way out was closed");
+	proxy_cut(p, VERDICT_CUT, "the egress of the box was closed");
 }
 
 static struct evbuffer *in_of(struct bufferevent *b)
@@ -306,7 +306,7 @@ static int pass_answer(struct proxy *p)
 		if (!take_answer(p)) {
 			if (p->stage != PASSING || !p->far_eof)
 				return p->stage == PASSING;
-			bad_answer(p, "it hung up");
+			bad_answer(p, "it closed the connection");
 			return 0;
 		}
 	if (pass_body(p, &p->answer, p->far, p->near, &why) < 0) {
@@ -315,7 +315,7 @@ static int pass_answer(struct proxy *p)
 	}
 	if (!p->answer.done && p->far_eof && evbuffer_get_length(in_of(p->far)) == 0 &&
 	    (p->far_broken || message_end(&p->answer) < 0)) {
-		proxy_cut(p, VERDICT_CUT, "the host hung up in the middle");
+		proxy_cut(p, VERDICT_CUT, "the host closed the connection before the end");
 		return 0;
 	}
 	if (!p->answer.done)
@@ -333,7 +333,7 @@ static int pass_request(struct proxy *p)
 		return 0;
 	}
 	if (!p->ask.done && p->near_eof && evbuffer_get_length(in_of(p->near)) == 0) {
-		proxy_cut(p, VERDICT_CUT, "the box hung up in its request");
+		proxy_cut(p, VERDICT_CUT, "the box closed the connection in its request");
 		return 0;
 	}
 	return 1;
@@ -462,7 +462,7 @@ static void far_happened(struct bufferevent *b, short what, void *ctx)
 	p->far_eof = 1;
 	p->far_broken = !!(what & BEV_EVENT_ERROR);
 	if (what & BEV_EVENT_ERROR && p->ask.connect)
-		proxy_cut(p, VERDICT_CUT, "the host hung up");
+		proxy_cut(p, VERDICT_CUT, "the host closed the connection");
 	else
 		proxy_pass(p);
 }
@@ -614,7 +614,7 @@ static void near_happened(struct bufferevent *b, short what, void *ctx)
 		if (what & BEV_EVENT_ERROR || evbuffer_get_length(out_of(p->near)) == 0)
 			proxy_destroy(p);
 	} else if (what & BEV_EVENT_ERROR || p->stage == ASKING) {
-		proxy_cut(p, VERDICT_CUT, "the box hung up");
+		proxy_cut(p, VERDICT_CUT, "the box closed the connection");
 	} else if (p->stage == PASSING) { /* it may have half-closed after the request */
 		proxy_pass(p);
 	}

@@ -263,7 +263,7 @@ int harness_call(const json_t *artifact, const char *call, const char *mark, jso
 	json_t *copy;
 
 	if (!w)
-		return err_set(e, ERR_INVALID, "a call cannot be tried in %.40s", language);
+		return err_set(e, ERR_INVALID, "a call cannot be tested in %.40s", language);
 	if (!json_is_string(json_object_get(json_object_get(artifact, "files"), entry)) ||
 	    strpbrk(entry, "'\\\n"))
 		return err_set(e, ERR_INVALID, "there is no file '%.60s' to call", entry);

@@ -257,10 +257,9 @@ int box_create(struct fleet *f, const struct box_spec *want, struct box_wait *w,
 	if (bounds_check(&f->conf.most, &want->limits, e) < 0)
 		return -1;
 	if (f->conf.boxes_most && boxes_at_once(f) >= f->conf.boxes_most)
-		return err_set(
-			e, ERR_LIMIT,
-			"there are %u boxes on this machine, and no more at once: limits.max_boxes",
-			f->conf.boxes_most);
+		return err_set(e, ERR_LIMIT,
+			       "this machine already has %u boxes, the maximum (limits.max_boxes)",
+			       f->conf.boxes_most);
 	if (want->row.name[0] && fleet_named(f, want->row.team, want->row.name))
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already",
 			       want->row.name);

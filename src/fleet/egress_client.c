@@ -93,7 +93,7 @@ static void egress_refused(struct egress_client *g, const struct wire_error *f)
 	wire_error_read(f, &e);
 	if (e.kind == ERR_CONFLICT) /* another server has opened one for this box */
 		return;
-	log_warn("egress did not take a way", LOG_E(&e));
+	log_warn("egress rejected an endpoint", LOG_E(&e));
 	for (struct box *b = fleet_next(fl, NULL); b; b = fleet_next(fl, b))
 		if (b->way.open && b->way.ref == f->head.ref) {
 			b->way.open = 0;
@@ -250,7 +250,7 @@ static void listens_not(struct init_call *x, const struct err *e)
 		return;
 	}
 	snprintf(b->way.why, sizeof(b->way.why), "%.100s", e->msg);
-	log_warn("a box has no way out", LOG_S("box", b->row.id), LOG_E(e));
+	log_warn("a box has no egress", LOG_S("box", b->row.id), LOG_E(e));
 }
 
 static void line_is_lost(struct init_call *x)

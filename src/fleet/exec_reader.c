@@ -252,8 +252,8 @@ static void reader_opened(void *ctx, const struct frame *f, size_t len, int *fd,
 		return;
 	}
 	if (b && b->readers >= EXEC_READER_READERS) {
-		err_set(&own, ERR_LIMIT, "box %s has %d readers already, and no more at once",
-			t->box, EXEC_READER_READERS);
+		err_set(&own, ERR_LIMIT, "box %s already has %d readers, the maximum", t->box,
+			EXEC_READER_READERS);
 		exec_reader_over(t, NULL, &own);
 		return;
 	}

@@ -165,7 +165,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 		return err_set(e, ERR_INVALID,
 			       "tag: '%s' is used by the daemon; choose another one", want->tag);
 	if (start_running(b) >= EXECS_PER_BOX)
-		return err_set(e, ERR_LIMIT, "box %s runs %d programs already, and no more at once",
+		return err_set(e, ERR_LIMIT, "box %s already runs %d programs, the maximum",
 			       b->row.id, EXECS_PER_BOX);
 	if (id_new(id, e) < 0)
 		return -1;

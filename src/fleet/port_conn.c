@@ -82,7 +82,7 @@ static void port_connected(struct init_call *l, const struct frame *f, size_t le
 	if (f->type == WIRE_FD && *fd >= 0)
 		port_finish(x, steal_fd(fd), NULL);
 	else
-		port_fail(x, ERR_INVALID, "the box answered something else");
+		port_fail(x, ERR_INVALID, "the box sent an unexpected answer");
 }
 
 static void port_refused(struct init_call *l, const struct err *e)

@@ -146,9 +146,10 @@ int client_conn_tls_open(struct client_conn *d, struct ssl_ctx_st *tls, uint32_t
 		if (verdict < 0)
 			return -1;
 		if (verdict > 0)
-			return err_set(e, ERR_SYS,
-				       "connect to %.120s: it hung up in the TLS handshake",
-				       client_conn_name(d->url));
+			return err_set(
+				e, ERR_SYS,
+				"connect to %.120s: it closed the connection in the TLS handshake",
+				client_conn_name(d->url));
 	}
 	return 0;
 }
@@ -187,7 +188,8 @@ int client_conn_tls_write(struct client_conn *d, const char *p, size_t n, struct
 		verdict = tls_wait(d, sent, d->stall_ms, "write to", e);
 		if (verdict)
 			return verdict < 0 ? -1
-					   : err_set(e, ERR_SYS, "write to %.120s: it hung up",
+					   : err_set(e, ERR_SYS,
+						     "write to %.120s: it closed the connection",
 						     client_conn_name(d->url));
 	}
 	return 0;

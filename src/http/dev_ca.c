@@ -42,7 +42,8 @@ int ca_check_domain(const char *domain, struct err *e)
 			break;
 	}
 	if (strspn(domain, "0123456789.") == strlen(domain))
-		return err_set(e, ERR_INVALID, "'%.60s' is an address: nothing is below it",
+		return err_set(e, ERR_INVALID,
+			       "'%.60s' is an address, and boxes need names below a domain",
 			       domain);
 	if (labels < 2)
 		return err_set(

@@ -199,7 +199,7 @@ static int refuse_head(struct http_conn *c, llhttp_errno_t err)
 		return parse_refuse(c, 431, "too many headers");
 	if (err == HPE_PAUSED_H2_UPGRADE ||
 	    (err == HPE_INVALID_VERSION && (c->parser.http_major != 1 || c->parser.http_minor > 1)))
-		return parse_refuse(c, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+		return parse_refuse(c, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
 	return parse_refuse(c, 400, parse_reason(c));
 }
 
@@ -440,7 +440,7 @@ static int take_head(struct http_conn *c)
 	int status;
 
 	if (c->parser.http_major != 1)
-		return parse_refuse(c, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+		return parse_refuse(c, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
 	r->method = llhttp_method_name(c->parser.method);
 	if (!lines_are_plain(c->head, c->head_len))
 		return parse_refuse(c, 400,

@@ -197,8 +197,8 @@ int response_end(struct response *a)
 		/* llhttp calls saw_end(), which pauses it */
 		if (a->done)
 			return 0;
-		a->why = a->head_done ? "it hung up in the middle of the answer"
-				      : "it hung up without an answer";
+		a->why = a->head_done ? "it closed the connection in the middle of the answer"
+				      : "it closed the connection without an answer";
 		return -1;
 	}
 	return 0;

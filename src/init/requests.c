@@ -116,7 +116,7 @@ static int start_allowed(const struct request *r)
 	if (st->head.flags & WIRE_START_PTY && st->head.flags & WIRE_START_CHANNEL)
 		return requests_refuse(r, ERR_INVALID, "a terminal has no channel");
 	if (st->head.flags & WIRE_START_ONE_SHOT && st->head.flags & WIRE_START_DETACHED)
-		return requests_refuse(r, ERR_INVALID, "the last of a box has to be read");
+		return requests_refuse(r, ERR_INVALID, "a one-shot exec cannot start detached");
 	if (st->head.flags & WIRE_START_ROOT && !self.root_allowed)
 		return requests_refuse(r, ERR_DENIED, "this box does not allow root");
 #ifndef ATOLL_TEST
@@ -126,7 +126,7 @@ static int start_allowed(const struct request *r)
 	if (stop_busy())
 		return requests_refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
 	if (exec_find(st->head.ref))
-		return requests_refuse(r, ERR_CONFLICT, "an exec has this ref already");
+		return requests_refuse(r, ERR_CONFLICT, "an exec with this ref already exists");
 	return 1;
 }
 
@@ -172,7 +172,7 @@ static int requests_start(const struct request *r)
 	if (err == -EINVAL) {
 		requests_refuse(r, ERR_INVALID, "the strings do not match the counts");
 	} else if (!(x = new_exec(r))) {
-		requests_refuse(r, ERR_LIMIT, "all execs are running");
+		requests_refuse(r, ERR_LIMIT, "all slots for execs are in use");
 	} else if (err < 0) {
 		exec_fail(x, "arguments", -err);
 	} else {
@@ -370,8 +370,7 @@ static int requests_lay(const struct request *r)
 	if (n == r->tail_len)
 		return -1;
 	if (used)
-		return requests_refuse(r, ERR_CONFLICT,
-				       "something was started in this box already");
+		return requests_refuse(r, ERR_CONFLICT, "an exec was already started in this box");
 	err = lay_file(r->tail, r->put, r->tail + n + 1, r->tail_len - n - 1);
 	if (err < 0)
 		conn_error(r->conn, r->head->ref, ERR_NONE, -err, "lay a file");

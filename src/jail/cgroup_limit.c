@@ -156,7 +156,7 @@ static int change_memory(const struct cgroups *cs, const char *id, uint64_t was,
 		return -1;
 	cgroup_count(cs, id, &n);
 	return err_set(e, ERR_CONFLICT,
-		       "memory limit of %llu: the box uses %llu and cannot do with less now",
+		       "memory limit of %llu: the box uses %llu, which cannot be reclaimed now",
 		       (unsigned long long)want, (unsigned long long)n.mem_now);
 }
 

@@ -183,7 +183,7 @@ int mnt_stage_end(int stage, struct err *e)
 	if (syscall(SYS_pivot_root, ".", ".") < 0)
 		return err_sys(e, "pivot to the stage");
 	if (umount2(".", MNT_DETACH) < 0)
-		return err_sys(e, "leave the host's mounts");
+		return err_sys(e, "unmount the host's mounts");
 	if (chdir("/") < 0)
 		return err_sys(e, "chdir to the stage");
 	return 0;

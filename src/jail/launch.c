@@ -130,7 +130,7 @@ static int own_cgroup_view(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
 	if (unshare(CLONE_NEWCGROUP) < 0)
-		return err_sys(e, "own view of cgroups");
+		return err_sys(e, "new cgroup namespace");
 	return 0;
 }
 
@@ -642,7 +642,7 @@ static int await_exec(struct launch_launch *l, struct err *e)
 	if (l->execing)
 		return 0;
 	*e = l->ctx.err;
-	return e->kind ? -1 : err_set(e, ERR_SYS, "the box died in set-up");
+	return e->kind ? -1 : err_set(e, ERR_SYS, "the box exited during its set-up");
 }
 
 static void launch_abandon(struct launch_launch *l)

@@ -87,7 +87,7 @@ struct seccomp_program {
 static unsigned seccomp_append(struct seccomp_program *p, struct launch_step s)
 {
 	if (p->len == ROOM) {
-		p->overflow = 1; /* seccomp_finish() reports it; until then any place will do */
+		p->overflow = 1; /* seccomp_finish() reports it; until then any target is valid */
 		return 0;
 	}
 	p->steps[p->len] = s;

@@ -172,7 +172,7 @@ const struct seccomp_row seccomp_rows[] = {
 	REFUSE("setns", "as unshare"),
 	REFUSE("mount", "the tree is final when a box starts"),
 	REFUSE("umount2", "would uncover what a mount masks"),
-	REFUSE("pivot_root", "as mount"), REFUSE("chroot", "as mount; a classic way out"),
+	REFUSE("pivot_root", "as mount"), REFUSE("chroot", "as mount; used for escapes"),
 	REFUSE("open_tree", "as mount"), REFUSE("open_tree_attr", "as mount"),
 	REFUSE("move_mount", "as mount"), REFUSE("mount_setattr", "as mount"),
 	REFUSE("fsopen", "as mount"), REFUSE("fsconfig", "as mount"), REFUSE("fsmount", "as mount"),

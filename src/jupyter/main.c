@@ -200,7 +200,7 @@ static void on_line(struct jupyter_driver *d, const char *line, size_t n)
 	else if (!strcmp(op, "run") && json_object_size(json_object_get(doc, "env")))
 		jupyter_refuse(
 			d, id, "Unsupported",
-			"a Jupyter kernel takes no variables for one cell: give them to its context");
+			"a Jupyter kernel has no variables for one cell: set them for its context");
 	else if (!strcmp(op, "run"))
 		run_cell(d, id, code);
 	json_decref(doc);

@@ -189,7 +189,7 @@ int jupyter_msg_parse(struct jupyter_msg *out, const struct msg_frame *frames, u
 		memcmp(frames[at].p, JUPYTER_MSG_DELIMITER, frames[at].n) != 0))
 		at++;
 	if (at > JUPYTER_MSG_IDENTITIES || n - at < 2 + JUPYTER_MSG_PARTS)
-		return err_set(e, ERR_INVALID, "it has not the frames of a message");
+		return err_set(e, ERR_INVALID, "the frames of a message are missing");
 	/* The signature is checked first: unsigned data is not parsed. */
 	if (!is_signed(&frames[at + 1], key, frames + at + 2))
 		return err_set(e, ERR_DENIED, "its signature is not that of the kernel");

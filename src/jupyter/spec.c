@@ -60,7 +60,7 @@ static int check_argv(const json_t *argv, struct err *e)
 	{
 		if (!is_word(v, SPEC_WORD))
 			return err_set(e, ERR_INVALID,
-				       "word %zu of argv is not a text of at most %d bytes", i,
+				       "word %zu of argv is not a string of at most %d bytes", i,
 				       SPEC_WORD);
 		has_file |= strstr(json_string_value(v), "{connection_file}") != NULL;
 	}
@@ -68,7 +68,7 @@ static int check_argv(const json_t *argv, struct err *e)
 		return err_set(e, ERR_INVALID, "argv begins with an empty word");
 	return has_file ? 0
 			: err_set(e, ERR_INVALID,
-				  "argv has no {connection_file}: it could not be spoken to");
+				  "argv has no {connection_file}: the kernel could not be reached");
 }
 
 static int check_env(const json_t *env, struct err *e)
@@ -100,7 +100,7 @@ static int text_of(const json_t *doc, const char *name, const char **out, struct
 	if (!v || json_is_null(v))
 		return 0;
 	if (!is_word(v, 256))
-		return err_set(e, ERR_INVALID, "%s is not a text of at most 256 bytes", name);
+		return err_set(e, ERR_INVALID, "%s is not a string of at most 256 bytes", name);
 	*out = json_string_value(v);
 	return 0;
 }

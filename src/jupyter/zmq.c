@@ -38,7 +38,7 @@ int zmq_load(struct zmq *out, struct err *e)
 	if (!lib)
 		return err_set(
 			e, ERR_NOT_FOUND,
-			"Jupyter kernels need libzmq, which is not here: sudo apt-get install libzmq5");
+			"Jupyter kernels need libzmq, which is not installed: sudo apt-get install libzmq5");
 	*out = (struct zmq){ 0 };
 	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
 		f = dlsym(lib, names[i].name);

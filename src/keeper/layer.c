@@ -33,7 +33,7 @@ static int can_have_layers(const struct keeper *k, struct err *e)
 	const uint64_t need = FEATURE_BIT(FEATURE_IDMAP) | FEATURE_BIT(FEATURE_OVERLAY);
 
 	if (k->host.layer_store < 0)
-		return err_set(e, ERR_DENIED, "layers take a keeper that runs as root");
+		return err_set(e, ERR_DENIED, "layers need a keeper that runs as root");
 	if ((k->host.layers & need) != need)
 		return err_set(e, ERR_DENIED,
 			       "layers need overlays and mounts with shifted ids on this host");
@@ -159,7 +159,7 @@ static int layer_drop(struct keeper *k, struct client *c, const struct wire_laye
 	const char *box = user_of(k, w->id);
 
 	if (box)
-		return err_set(e, ERR_CONFLICT, "layer %.12s: box %s has it", w->id, box);
+		return err_set(e, ERR_CONFLICT, "layer %.12s is used by box %s", w->id, box);
 	snprintf(o.id, sizeof(o.id), "drop.%.64s", w->id);
 	if (renameat(k->host.layers_dir, w->id, k->host.layers_dir, o.id) < 0)
 		return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", w->id)

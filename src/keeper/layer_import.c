@@ -69,8 +69,7 @@ static int next_frame(struct fetch *f, const struct frame **out, struct err *e)
 
 static int import_unexpected(const struct frame *got, struct err *e)
 {
-	return err_set(e, ERR_INVALID, "file worker: a frame of type %u where none belongs",
-		       got->type);
+	return err_set(e, ERR_INVALID, "file worker: unexpected frame (type %u)", got->type);
 }
 
 /* ---- the list ---- */

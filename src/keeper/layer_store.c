@@ -239,8 +239,8 @@ static int store_do_check(int layers, const char *id, struct layer_tree_sum *out
 	if (layer_tree_check(fd, out, e) < 0)
 		return err_in(e, "layer %.12s", id);
 	if (strcmp(out->id, id) != 0)
-		return err_set(e, ERR_CONFLICT, "layer %.12s is not what it was: now %.12s", id,
-			       out->id);
+		return err_set(e, ERR_CONFLICT, "layer %.12s has changed: its content is now %.12s",
+			       id, out->id);
 	return 0;
 }
 

@@ -223,8 +223,7 @@ static int is_ours(struct tree_walk *w, const struct stat *st, unsigned mode)
 {
 	if (st->st_uid == geteuid() && (st->st_mode & 07777) == mode)
 		return 0;
-	return err_set(w->e, ERR_CONFLICT, "'%.120s': not the owner or the mode that it was given",
-		       w->path);
+	return err_set(w->e, ERR_CONFLICT, "'%.120s': its owner or mode has changed", w->path);
 }
 
 /* fd: a file or a folder, open for reading. */

@@ -170,7 +170,7 @@ static int limits_sane(const struct keeper *k, const struct wire_limits *l, stru
 		return err_set(
 			e, ERR_DENIED,
 			"disk limit of %llu: above half of the memory limit (%llu) it must be a disk "
-			"image, and that takes root and at least 16M",
+			"image, which needs root and at least 16M",
 			(unsigned long long)l->disk_bytes, (unsigned long long)l->mem_bytes);
 	return 0;
 }
@@ -416,7 +416,7 @@ static void on_kill(struct keeper *k, struct client *c, const struct frame *f)
 	if (!b)
 		return;
 	if (b->nwaiters == KEEPER_BOX_WAITERS) {
-		request_refuse(k, c, f, ERR_LIMIT, "too many already wait for this box to end");
+		request_refuse(k, c, f, ERR_LIMIT, "too many clients wait for the end of this box");
 		return;
 	}
 	b->waiters[b->nwaiters++] = (struct waiter){ c->number, f->ref };

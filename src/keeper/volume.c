@@ -81,7 +81,7 @@ int volume_mounts_sane(const struct wire_mount *m, uint32_t n, struct err *e)
 			if (starts_with_part(m[i].path, m[k].path) ||
 			    starts_with_part(m[k].path, m[i].path))
 				return err_set(e, ERR_INVALID,
-					       "volumes %s and %s: one place is in the other",
+					       "volumes %s and %s: one path is below the other",
 					       m[k].id, m[i].id);
 		}
 	}
@@ -112,10 +112,11 @@ static int can_have_volumes(const struct keeper *k, struct err *e)
 {
 	if (k->host.rootless)
 		return err_set(e, ERR_DENIED,
-			       "volumes are disk images: they take a keeper that runs as root");
+			       "volumes are disk images: they need a keeper that runs as root");
 	if (!(k->host.layers & FEATURE_BIT(FEATURE_IDMAP)))
-		return err_set(e, ERR_DENIED,
-			       "volumes need mounts with shifted ids, which this kernel has not");
+		return err_set(
+			e, ERR_DENIED,
+			"volumes need mounts with shifted ids, which this kernel does not support");
 	return 0;
 }
 

@@ -235,7 +235,7 @@ static int await_report(int report, struct zygote_report *r, struct err *e)
 		return err_sys(e, "no answer from the zygote for %d ms", PLANT_MS);
 	}
 	if (read(report, r, sizeof(*r)) != (ssize_t)sizeof(*r))
-		return err_set(e, ERR_SYS, "the zygote's child died in set-up");
+		return err_set(e, ERR_SYS, "the zygote's child exited during its set-up");
 	if (r->err.kind)
 		*e = r->err;
 	return r->err.kind ? -1 : 0;

@@ -187,7 +187,7 @@ int context_new(struct box *b, const struct context_want *want, struct context *
 	if (!is_installed(b, want->language, e))
 		return -1;
 	if (b->ncontexts >= CONTEXT_MAX)
-		return err_set(e, ERR_LIMIT, "box %s has %d contexts already, and no more at once",
+		return err_set(e, ERR_LIMIT, "box %s already has %d contexts, the maximum",
 			       b->row.id, CONTEXT_MAX);
 	c = context_add(b);
 	if (id_new(c->row.id, e) < 0) {

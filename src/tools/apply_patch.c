@@ -103,7 +103,7 @@ static void patcher_looked(struct file_ops *x)
 
 	c->about = x->about;
 	if (c->kind == PATCH_ADD && (x->there || x->folder)) {
-		patcher_refuse(p, "exists", "the file is there already");
+		patcher_refuse(p, "exists", "the file exists already");
 		return;
 	}
 	if (c->kind != PATCH_ADD && (!x->there || x->folder)) {
@@ -166,7 +166,7 @@ static int patcher_plan(struct patching *p, struct tool_job *j, const struct pat
 	if (!c->path)
 		return 0;
 	if (patcher_known(p, c->path)) {
-		tool_fail(j, "invalid", "the patch has this file twice", c->path, NULL);
+		tool_fail(j, "invalid", "the patch contains this file twice", c->path, NULL);
 		return 0;
 	}
 	if (f->move.n && !(c->to = path_of(j, f->move)))

@@ -442,7 +442,7 @@ static void to_read_and_edit(struct file_ops *x)
 void tool_edit(struct tool_job *j)
 {
 	if (!*tool_text(j, "old_str", ""))
-		tool_fail(j, "invalid", "old_str: is empty", NULL, "write_file makes a file");
+		tool_fail(j, "invalid", "old_str: is empty", NULL, "write_file creates a file");
 	else
 		content_new(j, to_read_and_edit);
 }

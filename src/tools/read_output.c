@@ -115,7 +115,7 @@ void tool_output(struct tool_job *j)
 		return;
 	}
 	if (b->readers >= EXEC_READER_READERS) {
-		tool_fail(j, "limit", "too many read in this box already", NULL, NULL);
+		tool_fail(j, "limit", "too many readers in this box", NULL, NULL);
 		return;
 	}
 	r = call_alloc(c, sizeof(*r));

@@ -27,7 +27,7 @@ static void routes_list(struct call *c)
 	int f = name ? tools_format(name) : TOOLS_ATOLL;
 
 	if (f < 0)
-		call_error(c, 400, "invalid", "?format= is not one of those there are", name,
+		call_error(c, 400, "invalid", "?format= is not supported", name,
 			   "atoll, openai, openai-responses, anthropic, mcp");
 	else
 		call_send(c, 200, json_pack("{s:o}", "tools", tools_json((enum tool_format)f)));

@@ -191,10 +191,10 @@ int room_join(struct rooms *rooms, struct room_peer *p, const char *team, const 
 	struct room *r = room_find(rooms, team, box, path, &of_box);
 
 	if (!r && of_box == ROOM_BOX_ROOMS)
-		return err_set(e, ERR_LIMIT, "%d files of this box are open already, the most",
+		return err_set(e, ERR_LIMIT, "%d files of this box are already open, the maximum",
 			       ROOM_BOX_ROOMS);
 	if (r && r->npeers == ROOM_PEERS)
-		return err_set(e, ERR_LIMIT, "%d clients have this file open, the most",
+		return err_set(e, ERR_LIMIT, "%d clients have this file open, the maximum",
 			       ROOM_PEERS);
 	if (!r)
 		r = room_new(rooms, team, box, path);
@@ -342,7 +342,7 @@ int room_update(struct rooms *rooms, struct room_peer *p, const void *bytes, siz
 	if (!p->may_write)
 		return err_set(e, ERR_DENIED, "a viewer may only read");
 	if (!r->path[0])
-		return err_set(e, ERR_INVALID, "a room without a path takes presence only");
+		return err_set(e, ERR_INVALID, "a room without a path accepts presence only");
 	if (!r->started && r->starter != p)
 		return err_set(e, ERR_CONFLICT, "another client sends the first update");
 	if (room_has_space(rooms, r, n, 0, e) < 0)

@@ -18,8 +18,8 @@ enum {
 
 static const struct field role_values[] = { FIELD_VALUE("viewer"), FIELD_VALUE("editor"), { 0 } };
 const struct field shares_create_fields[] = {
-	{ "role", FIELD_CHOICE, 0, 0, 0, "role of the sessions that the link opens (default viewer)",
-	  role_values },
+	{ "role", FIELD_CHOICE, 0, 0, 0,
+	  "role of the sessions that the link opens (default viewer)", role_values },
 	{ "expires_ms", FIELD_INT, 0, SHARES_MS_MIN, SHARES_MS_MAX,
 	  "lifetime of the link (default: one day)", NULL },
 	{ 0 },
@@ -83,8 +83,8 @@ static int shares_have_room(struct call *c, const struct box *b, struct err *e)
 	if (!items)
 		return -1;
 	return n < SHARES_MAX ? 0
-			      : err_set(e, ERR_LIMIT, "box %s has %d links, which is the most",
-					b->row.id, SHARES_MAX);
+			      : err_set(e, ERR_LIMIT, "box %s has %d links, the maximum", b->row.id,
+					SHARES_MAX);
 }
 
 /* No Idempotency-Key here: the stored answer would contain the key. */

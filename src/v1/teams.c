@@ -156,7 +156,7 @@ static int teams_operates(struct call *c)
 	if (strcmp(call_param(c, 0), c->who.team) != 0)
 		no_team(c, call_param(c, 0));
 	else
-		call_error(c, 403, "denied", "a team does not set its own quotas", c->who.team,
+		call_error(c, 403, "denied", "a team cannot set its own quotas", c->who.team,
 			   "owners of team default do");
 	return 0;
 }
@@ -184,7 +184,7 @@ void teams_put(struct call *c)
 	if (!teams_operates(c))
 		return;
 	if (!fields_is_name(call_param(c, 0), STORE_NAME)) {
-		call_error(c, 400, "invalid", "that cannot be a team's name", call_param(c, 0),
+		call_error(c, 400, "invalid", "this is not a valid team name", call_param(c, 0),
 			   "letters, digits, '.', '_', '-'");
 		return;
 	}

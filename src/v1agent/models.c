@@ -97,7 +97,7 @@ static void hung_up(struct http_req *r)
 	if (!((struct models_asking *)c->state)->ask.line) /* already answered */
 		return;
 	models_left(c);
-	call_error(c, 400, "cancelled", "the client ended its side before the answer was there",
+	call_error(c, 400, "cancelled", "the client closed its side before the answer arrived",
 		   NULL, NULL);
 }
 

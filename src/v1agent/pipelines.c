@@ -29,7 +29,7 @@ enum { CATEGORIES = 100 };
 const struct field pipelines_fields[] = {
 	{ "task", FIELD_TEXT, 1, 1, AGENT_TASK_BYTES, "description of the task", NULL },
 	ANY("language", "python, javascript, ...; else the task's words tell"),
-	ANY("files", "{path: text}: code that is there already"),
+	ANY("files", "{path: text}: existing code"),
 	ANY("entry", "the file that is begun with"),
 	ANY("stdin", "the program's input"),
 	ANY("examples", "[{input, expected} or {call, expected}]"),
@@ -39,7 +39,7 @@ const struct field pipelines_fields[] = {
 	ANY("race", "so many artifacts at once, 1 to 4"),
 	ANY("remember", "false: nothing is learned of it"),
 	ANY("limits", "{run_ms, install_ms, memory}"),
-	ANY("network", "boxes of a pipeline have no way out: false"),
+	ANY("network", "boxes of a pipeline have no network access: only false"),
 	ANY("budget", "{max_attempts, max_tokens, max_cost, max_calls, max_wall_ms}"),
 	ANY("answers", "{name: text}, to questions that are known before"),
 	{ 0 },
@@ -194,7 +194,8 @@ void pipelines_post(struct call *c)
 	}
 	if (json_is_true(json_object_get(c->body, "network"))) {
 		call_error(
-			c, 400, "invalid", "network: boxes of a pipeline have no way out", NULL,
+			c, 400, "invalid", "network: boxes of a pipeline have no network access",
+			NULL,
 			"packages are installed all the same; for the rest make a box: POST /v1/boxes");
 		return;
 	}

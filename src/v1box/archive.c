@@ -145,14 +145,14 @@ static void archive_refuse(struct archive *a, int64_t status, const json_t *reco
 		call_error(a->call, 404, "not_found", "there is no such file or folder", a->path,
 			   "list the folder above: GET .../files/list?path=");
 	else if (status == NO_FOLDER)
-		call_error(a->call, 403, "denied", "the box's user cannot go there", why, NULL);
+		call_error(a->call, 403, "denied", "the box's user has no access to it", why, NULL);
 	else if (status < 0)
-		call_error(a->call, 502, "ended", "the program was ended before it was through",
+		call_error(a->call, 502, "ended", "the program was ended before it had finished",
 			   json_string_value(json_object_get(record, "summary")), NULL);
 	else
 		call_error(a->call, 422, "archive",
 			   a->into ? "it could not be unpacked" : "it could not be packed", why,
-			   a->into ? "is it of that ?format=, and whole?" : NULL);
+			   a->into ? "check that it has that ?format= and is complete" : NULL);
 }
 
 static void archive_begin(struct archive *a)

@@ -235,14 +235,13 @@ int box_check_metadata(const json_t *given, const json_t *had, struct err *e)
 	}
 	json_object_foreach((json_t *)given, key, v) if (
 		!strncmp(key, OURS, strlen(OURS)) &&
-		!json_equal(
-			v,
-			json_object_get(
-				had,
-				key))) return err_set(e, ERR_INVALID,
-						      "metadata: '%.60s' is not a key of yours: " OURS
-						      "* is reserved",
-						      key);
+		!json_equal(v,
+			    json_object_get(
+				    had,
+				    key))) return err_set(e, ERR_INVALID,
+							  "metadata: '%.60s' is not allowed: " OURS
+							  "* is reserved",
+							  key);
 	return 0;
 }
 

@@ -335,7 +335,7 @@ void boxes_create(struct call *c)
 						      * reported yet */
 		idempotency_leave(idem);
 		http_set(c->req, "Retry-After", "1");
-		call_error(c, 503, "busy", "the box does not answer right now", before, NULL);
+		call_error(c, 503, "busy", "the box does not answer at the moment", before, NULL);
 	} else if (!quota_box(c)) {
 		idempotency_drop(idem);
 	} else {

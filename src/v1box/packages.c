@@ -450,7 +450,7 @@ static int packages_operates(struct call *c)
 {
 	if (principal_is_operator(&c->who))
 		return 1;
-	call_error(c, 403, "denied", "sets of packages are the operators' business", c->who.team,
+	call_error(c, 403, "denied", "only operators manage package sets", c->who.team,
 		   "an owner's key of team default");
 	return 0;
 }

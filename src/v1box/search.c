@@ -103,7 +103,7 @@ static void search_hit(struct search *s, const struct wire_hit *h, const char *t
 	if (path == 0 || n - path > LINE_MAX_SHOWN + 1 || s->count == s->max) {
 		struct err e;
 
-		err_set(&e, ERR_SYS, "the box's answer makes no sense");
+		err_set(&e, ERR_SYS, "the answer of the box is invalid");
 		s->file_req.file_client.on->failed(&s->file_req.file_client, &e);
 		return;
 	}
@@ -188,7 +188,7 @@ void boxfiles_search(struct call *c)
 	struct search *s = call_alloc(c, sizeof(*s));
 
 	if (!(name && *name) && !(content && *content)) {
-		call_error(c, 400, "invalid", "what is searched for?", NULL,
+		call_error(c, 400, "invalid", "there is nothing to search for", NULL,
 			   "give ?name=, ?content= or both");
 		return;
 	}

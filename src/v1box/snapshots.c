@@ -48,7 +48,7 @@ int snapshots_name(const char *team, const char *text, struct store_snapshot *ou
 		   *colon = strchr(name, ':');
 
 	if (slash && ((size_t)(slash - text) != strlen(team) || strncmp(text, team, strlen(team))))
-		return err_set(e, ERR_NOT_FOUND, "'%.64s' is of another team", text);
+		return err_set(e, ERR_NOT_FOUND, "'%.64s' belongs to another team", text);
 	snprintf(out->tag, sizeof(out->tag), DEFAULT_TAG);
 	if (take_word(out->name, name, colon ? (size_t)(colon - name) : strlen(name), "-_") < 0 ||
 	    (colon && take_word(out->tag, colon + 1, strlen(colon + 1), "-_.") < 0))

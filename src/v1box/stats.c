@@ -276,7 +276,8 @@ static int stats_check_operator(struct call *c)
 {
 	if (!strcmp(c->who.team, TEAM_DEFAULT))
 		return 0;
-	call_error(c, 403, "denied", "the machine is not this team's", c->who.team, NULL);
+	call_error(c, 403, "denied", "figures of the machine are for team default", c->who.team,
+		   NULL);
 	return -1;
 }
 

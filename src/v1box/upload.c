@@ -198,7 +198,8 @@ void boxfiles_put(struct call *c)
 		return;
 	}
 	if (*path && path[strlen(path) - 1] == '/') {
-		call_error(c, 409, "is_a_folder", "this path ends like a folder's", path,
+		call_error(c, 409, "is_a_folder",
+			   "this path ends with a slash, like that of a folder", path,
 			   "make one: POST .../files/mkdir");
 		return;
 	}

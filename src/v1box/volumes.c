@@ -220,7 +220,7 @@ void volumes_drop(struct call *c, const struct store_volume *v)
 	if (v->writer[0] || v->readers) {
 		snprintf(why, sizeof(why), "writer: %s; readers: %u",
 			 v->writer[0] ? v->writer : "none", v->readers);
-		call_error(c, 409, "conflict", "a box has this volume", why, "end the box first");
+		call_error(c, 409, "conflict", "a box uses this volume", why, "end the box first");
 		return;
 	}
 	volumes_ask(c, WIRE_VOLUME_DROP, v, NULL, volumes_dropped);

@@ -529,7 +529,7 @@ void execs_output(struct call *c)
 		return;
 	}
 	if (b->readers >= EXEC_READER_READERS) {
-		call_error(c, 429, "limit", "too many read in this box already", b->row.id,
+		call_error(c, 429, "limit", "too many readers in this box", b->row.id,
 			   "close a stream that is not needed");
 		return;
 	}

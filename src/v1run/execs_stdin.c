@@ -83,7 +83,7 @@ static void stdin_on_body_end(struct http_req *req)
 	/* An empty body, too: its offset says that the client has sent more before. */
 	if (f->gap || (f->at >= 0 && (uint64_t)f->at > exec_input_has(r))) {
 		exec_input_doubt(r);
-		call_error(c, 409, "gap", "there are bytes missing before ?offset=", NULL,
+		call_error(c, 409, "gap", "bytes before ?offset= are missing", NULL,
 			   "GET the exec: stdin.bytes");
 		return;
 	}

@@ -188,7 +188,7 @@ static int add_files(struct fragment_work *w, const char *field)
 	if (!all)
 		return 0;
 	if (json_object_size(all) > FILES_MAX || json_array_size(all) > FILES_MAX)
-		return fragment_bad(w, field, "holds too many, at most 1000");
+		return fragment_bad(w, field, "has too many files, at most 1000");
 	if (json_is_object(all))
 		return add_map(w, field, all);
 	if (!json_is_array(all))
@@ -217,7 +217,7 @@ static int add_code(struct fragment_work *w)
 	else if (!w->entry)
 		json_object_set(w->out, "code", (json_t *)code);
 	else
-		return fragment_bad(w, "file_path", "is missing: where does the code go?");
+		return fragment_bad(w, "file_path", "is missing: it names the file for the code");
 	return 0;
 }
 
@@ -246,7 +246,7 @@ static int plan_server(struct fragment_work *w, const json_t *port)
 	}
 	if (json_object_get(w->out, "code")) {
 		json_object_del(w->out, "code");
-		return fragment_bad(w, "file_path", "is missing: where does the code go?");
+		return fragment_bad(w, "file_path", "is missing: it names the file for the code");
 	}
 	return 0;
 }

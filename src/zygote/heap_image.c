@@ -342,7 +342,7 @@ int heap_image_take(struct err *e)
 
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	if (file < 0)
-		return err_sys(e, "bake: a file in memory");
+		return err_sys(e, "create a file in memory");
 	may_execute = can_execute(file);
 	if (image_look(e) < 0 || copy_out(file, e) < 0)
 		return err_in(e, "bake");

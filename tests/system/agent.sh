@@ -112,7 +112,7 @@ a_command_of_one_megabyte_is_rejected() {
 	done_with x | jq -cs --slurpfile b big '$b + .' >both
 	agent @both
 	outcome done
-	has "$(entries)" "65536 are the most"
+	has "$(entries)" "the maximum is 65536"
 }
 three_commands_over_their_time_limit_end_the_session() {
 	agent "$(script "$(run_it 'sleep 50')" "$(run_it 'sleep 51')" "$(run_it 'sleep 52')" "$(done_with no)")" \

@@ -173,7 +173,7 @@ TEST(a_layer_changed_on_the_host_is_detected)
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	CHECK_INT(write(fd, "y", 1), 1);
 	memcpy(check.id, id, sizeof(check.id));
-	CHECK(is_error(ask(k.fd, &check, sizeof(check), NULL, 0), ERR_CONFLICT, "not what it was"));
+	CHECK(is_error(ask(k.fd, &check, sizeof(check), NULL, 0), ERR_CONFLICT, "has changed"));
 	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
 	keeper_sync_close(&k);
 }

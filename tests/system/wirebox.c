@@ -498,7 +498,7 @@ TEST(a_memory_limit_below_the_usage_is_rejected)
 	w = ask_limit(&m);
 	w.limits.mem_bytes = 100ull << 20;
 	w.limits.pids = 77;
-	CHECK(is_error(limit(k.fd, &w), ERR_CONFLICT, "cannot do with less"));
+	CHECK(is_error(limit(k.fd, &w), ERR_CONFLICT, "cannot be reclaimed"));
 	CHECK_INT(sh(&m, "pgrep -c python3 || true"), 0); /* no process was killed, ... */
 	CHECK_STR(said, "1\n");
 	w = ask_limit(&m);

@@ -146,7 +146,7 @@ failed_children_do_not_end_the_zygote() {
 		done
 	done
 	has "$(log)" "injected fault"
-	has "$(log)" "child died in set-up"
+	has "$(log)" "child exited during its set-up"
 	is "$(zygotes)" "$before" "$(log)"
 	soon no_zombies
 }

@@ -569,7 +569,7 @@ static int fate(const char *reply)
 TEST(an_invalid_answer_is_an_error)
 {
 	CHECK_INT(fate(""), -1);
-	CHECK(strstr(e.msg, "hung up"));
+	CHECK(strstr(e.msg, "closed the connection"));
 	CHECK_INT(fate("SSH-2.0-hello\r\n"), -1);
 	CHECK_INT(fate("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"), -1);
 	CHECK(strstr(e.msg, "middle"));

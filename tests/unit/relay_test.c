@@ -290,7 +290,7 @@ TEST(a_server_that_closes_without_an_answer_is_a_502)
 	CHECK(get());
 	hang_up();
 	CHECK(UNTIL(received(near, "no\n")));
-	CHECK_STR(why_failed, "it hung up without an answer");
+	CHECK_STR(why_failed, "it closed the connection without an answer");
 	finish();
 }
 

@@ -86,7 +86,7 @@ TEST(an_invalid_size_is_rejected_with_an_example)
 		{ "1.5.5G", "size '1.5.5G' has a unit that is not known" EXAMPLE },
 		{ ".5G", "size '.5G' is not a number" EXAMPLE },
 		{ "5.G", "size '5.G' has a fraction that cannot be read" EXAMPLE },
-		{ "1.5", "size '1.5' is finer than can be kept" EXAMPLE },
+		{ "1.5", "size '1.5' is more precise than supported" EXAMPLE },
 		{ "nan", "size 'nan' is not a number" EXAMPLE },
 		{ "9223372036854775808", "size '9223372036854775808' is too large" EXAMPLE },
 		{ "16777216T", "size '16777216T' is too large" EXAMPLE },
