@@ -6,14 +6,14 @@
 
 enum density_kind {
 	DENSITY_IDLE,    /* as pooled boxes are: waiting, no limits of their own yet */
-	DENSITY_LIMITED, /* taken: own limits, one program has run in each */
+	DENSITY_LIMITED, /* in use: with limits, and one program has run in each */
 };
 
 struct density_point {
 	enum density_kind kind;
 	unsigned boxes;
 	int measured;
-	struct memory before;           /* the first point's: nothing was fragmented then */
+	struct memory before;           /* of the first point: memory was not fragmented then */
 	struct memory at, back;         /* with all of them, and after they were ended */
 	double create_rate;             /* per second, of further boxes while these exist */
 	double fill_rate, destroy_rate; /* of all of them */

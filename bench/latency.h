@@ -3,4 +3,4 @@
 
 /* Opens every wanted subject; one that fails becomes "n/a". */
 void latency_open(void);
-unsigned latency_measure(unsigned rounds); /* how many it were: ^C ends it early */
+unsigned latency_measure(unsigned rounds); /* the number of rounds: ^C ends it early */

@@ -161,11 +161,11 @@ static int remove_entry(const char *path, const struct stat *st, int kind, struc
 	(void)st;
 	(void)kind;
 	(void)ftw;
-	remove(path); /* on failure the folder stays, and remove_bench_dir() reports it */
+	remove(path); /* on failure the folder remains, and remove_bench_dir() reports it */
 	return 0;
 }
 
-/* One file system, so that nothing that is mounted below is emptied. */
+/* Only this file system, so that nothing that is mounted below is deleted. */
 static void remove_bench_dir(void)
 {
 	nftw(bench_dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);

@@ -104,7 +104,7 @@ static int start(struct err *e)
 		return err_sys(e, "fork");
 	if (keeper_pid == 0)
 		become_keeper(log, say_fd);
-	own_close_fd(&say_fd); /* otherwise its death would not be an end of file */
+	own_close_fd(&say_fd); /* otherwise the exit of the keeper would not be an end of file */
 	if (hear(hear_fd, e) < 0)
 		return -1;
 	/* For run_dir_find(), in this process and in the workers. */

@@ -89,7 +89,7 @@ static int make_dir(const char *path, struct err *e)
 	return 0;
 }
 
-/* Folders for the mounts, and /bin and friends as links into /usr. */
+/* Folders for the mounts, and /bin, /lib and others as links into /usr. */
 static int make_rootfs(const char *bundle, struct err *e)
 {
 	static const char *const dirs[] = { "", "/proc", "/dev", "/tmp", "/usr", "/etc" };

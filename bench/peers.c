@@ -37,7 +37,7 @@ static const char *bwrap_argv[ARRAY_LEN(bwrap_head) + 3 * ARRAY_LEN(usr_links) +
 static char bwrap_path[PATH_MAX];
 static char link_target[ARRAY_LEN(usr_links)][64];
 
-/* /bin and friends as this host has them: links into /usr, or folders of their own. */
+/* /bin, /lib and others as this host has them: links into /usr, or folders. */
 static unsigned add_links(unsigned at)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(usr_links); i++) {

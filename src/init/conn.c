@@ -286,8 +286,8 @@ static struct conn *conn_adopt(int take_fd)
 	return NULL;
 }
 
-/* Frames that were sent stay readable after the close. But a frame of the client that is left
- * unread would become an error at its end, returned before the rest. */
+/* The client can read frames that were sent before the close. But if init closes the socket with an
+ * unread frame, the client gets ECONNRESET before these frames. So all frames are read first. */
 void conn_end(struct conn *c)
 {
 	struct packet p;

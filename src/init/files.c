@@ -66,7 +66,7 @@ static int make_parents(char *path, const char *end, int users)
 	return 0;
 }
 
-/* The directory of the path's last part, made if need be. */
+/* The directory of the path's last part, created if missing. */
 int open_parent(char *path, int users)
 {
 	const int how = O_PATH | O_DIRECTORY | O_CLOEXEC;

@@ -16,7 +16,7 @@ struct net_text { /* all that the files of a namespace contain */
 	char bytes[NET_TEXT];
 };
 
-/* A descriptor of a new namespace, lo up; every user may bind every port, for the box is alone
+/* A descriptor of a new namespace, lo up; every user may bind every port, because the box is alone
  * in it. proc: the host's. The calling thread, and no other, is in the new namespace for a
  * moment. */
 must_check int net_make(int proc, struct err *e);

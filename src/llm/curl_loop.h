@@ -1,5 +1,5 @@
-/* curl_loop.h - libcurl on our loop.
- * Owns:         its multi handle, and a watch for each connection that it has.
+/* curl_loop.h - libcurl on the event loop.
+ * Owns: its multi handle, and a watch for each connection that it has.
  * Does not own: transfers: the caller that adds one removes it, also after done(). */
 #pragma once
 #include "loop/loop.h"

@@ -56,7 +56,7 @@ void ask_header(struct ask_headers *h, const char *line, size_t n)
 		snprintf(h->request_id, sizeof(h->request_id), "%.79s", value);
 }
 
-/* Errors that a retry cannot fix, whatever the status. */
+/* Errors that a retry cannot fix, with any status. */
 static const char *const lasting[] = {
 	"invalid_request_error",   "authentication_error", "permission_error",   "not_found_error",
 	"request_too_large",       "billing_error",        "insufficient_quota", "invalid_api_key",

@@ -19,7 +19,7 @@ struct failure {
 	struct err err;
 };
 
-/* who: the provider, a prefix of the message. */
+/* who: the name of the provider, a prefix of the message. */
 __attribute__((format(printf, 5, 6))) void failure_set(struct failure *f, const char *who,
 						       const char *category, int again,
 						       const char *fmt, ...);

@@ -94,7 +94,7 @@ static int is_needed(const json_t *event)
 
 void cell_event(struct cell *c, uint64_t end, json_t *take_event)
 {
-	/* Numbers in a result are the cell's own: all their digits. */
+	/* Numbers in a result keep all their digits. */
 	auto_free char *text = json_dumps(take_event, JSON_COMPACT);
 	int needed = is_needed(take_event);
 	size_t n = text ? strlen(text) : 0;
@@ -166,7 +166,7 @@ void cell_unread(struct cell_reader *r)
 	cell_unref(c);
 }
 
-/* The first event that this reader has not had. */
+/* The first event that this reader has not received. */
 static const struct cell_event *next_event(const struct cell_reader *r)
 {
 	const struct cell *c = r->cell;

@@ -30,7 +30,7 @@ enum {
 enum context_state { CONTEXT_STARTING, CONTEXT_IDLE, CONTEXT_BUSY, CONTEXT_DEAD, CONTEXT_STATES };
 const char *context_state_name(enum context_state s);
 
-/* Waits for it to be ready, or dead. */
+/* Waits until it is ready, or has ended. */
 struct context_wait {
 	struct context_wait *next;
 	struct context *context; /* NULL: waits for nothing */
@@ -51,7 +51,7 @@ struct context {
 	struct exec_reader reader;
 	int tapped;
 	struct buf early_stderr; /* its output on stderr before it was ready, the beginning of it */
-	int restarting; /* the old driver is ending, then there will be another */
+	int restarting; /* the old driver is ending; another one is started then */
 	const char *killing; /* the reason why the server ends the driver: "timeout", ...; NULL: it does not */
 	int interrupted; /* the cell's time has passed, and this server has interrupted it */
 	struct driver_msg talk;
@@ -74,7 +74,7 @@ struct context {
 struct context_want { /* borrowed for the call */
 	const char *language, *cwd;
 	const json_t *env; /* NULL, or an object of strings */
-	int standing;      /* the one for cells that name none */
+	int standing;      /* the context for cells that name none */
 };
 /* Starts a driver. ERR_INVALID: the language has none. */
 must_check int context_new(struct box *b, const struct context_want *want, struct context **out,
@@ -89,9 +89,9 @@ struct cell_want {
 	size_t code_len;
 	json_t *env;
 	uint64_t timeout_ms, max_output; /* 0: none; CELL_OUTPUT */
-	int no_input; /* no client can answer a question: `input()` gets end of file */
+	int no_input;                    /* no client can answer: `input()` gets end of file */
 };
-/* The caller releases *out with cell_unref(). It is numbered when its turn has come. */
+/* The caller releases *out with cell_unref(). It gets its number when it starts. */
 must_check int context_cell(struct context *c, const struct cell_want *want, struct cell **out,
 			    struct err *e);
 struct cell *context_cell_find(const struct context *c, uint64_t number); /* borrowed; NULL: gone */

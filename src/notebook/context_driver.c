@@ -135,7 +135,7 @@ void context_die(struct context *c, const char *cause, const char *why, const ch
 	timer_clear(&c->clock);
 	if (c->state != CONTEXT_DEAD)
 		context_become(c, CONTEXT_DEAD);
-	/* A cell that had ended before a restart stays ended, whatever happened to its driver
+	/* A cell that had ended before a restart stays ended, even if its driver has ended
 	 * since. */
 	if (c->current)
 		context_end_cell(c, c->row.status[0] ? json_pack("{s:s}", "status", c->row.status)

@@ -60,7 +60,7 @@ static void context_ended(struct context *c, struct driver_msg_event *ev)
 	context_next_cell(c);
 }
 
-/* A question that no client can answer must not hold up the cells after this one. */
+/* A request for input that no client can answer must not delay the cells after this one. */
 static void refuse_input(struct context *c)
 {
 	struct err e;
@@ -76,7 +76,7 @@ static void context_on_event(struct context *c, struct driver_msg_event *ev, uin
 		context_ready(c, ev);
 		return;
 	}
-	/* The cell of the other server was executed before ours. */
+	/* The cell of the other server was executed before that of this server. */
 	if (c->current && ev->cell > c->current->number && !c->box->fleet->alone)
 		return;
 	if (c->state == CONTEXT_STARTING || (c->current && ev->cell > c->current->number)) {

@@ -23,7 +23,7 @@ struct context *context_add(struct box *b); /* an empty cell, after the others *
 void context_free(struct context *c);
 
 /* context_cell.c */
-void context_next_cell(struct context *c); /* runs it, if one waits and nothing runs */
+void context_next_cell(struct context *c); /* runs the next cell, if one waits and none runs */
 void context_end_cell(struct context *c, json_t *take_end);
 void context_end_queue(struct context *c, const char *cause, const char *message);
 

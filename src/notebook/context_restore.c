@@ -1,4 +1,4 @@
-/* context_restore.c - contexts that another server began: reads their rows, and the last cell
+/* context_restore.c - contexts that another server started: reads their rows, and the last cell
  * again. */
 #include "notebook/context_internal.h"
 #include "lang/driver.h"

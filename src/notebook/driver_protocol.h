@@ -25,7 +25,7 @@ struct driver_msg_event {
 	enum driver_msg_kind kind;
 	uint64_t cell;                 /* 0: ready */
 	enum driver_msg_status status; /* end */
-	json_t *doc; /* the event as clients get it, with "type"; the receiver's */
+	json_t *doc; /* the event as clients get it, with "type"; owned by the receiver */
 };
 
 struct driver_msg {
@@ -33,8 +33,8 @@ struct driver_msg {
 	int lost; /* bytes before it are missing: skip to the next newline */
 };
 
-/* Takes bytes up to the end of one line. 1: *out is its message; 0: the line is not complete,
- * all bytes were taken, or it was empty; -1: it is not in the table. */
+/* Reads bytes up to the end of one line. 1: *out is its message; 0: the line is not complete and
+ * all bytes were read, or it was empty; -1: it is not in the table. */
 must_check int driver_msg_take(struct driver_msg *t, const char **bytes, size_t *n,
 			       struct driver_msg_event *out, struct err *e);
 void driver_msg_gap(struct driver_msg *t); /* some bytes are lost */

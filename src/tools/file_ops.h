@@ -12,8 +12,8 @@ struct file_ops {
 	struct wire_entry about; /* of what was read */
 	struct buf bytes;
 	int there;    /* it was */
-	int may_miss; /* then a missing file is no failure */
-	int folder;   /* it is one: bytes has nothing */
+	int may_miss; /* then a missing file is not a failure */
+	int folder;   /* the file is missing: bytes is empty */
 	int reading, looking;
 	int pouring; /* into this pipe: */
 	int pipe;

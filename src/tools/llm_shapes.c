@@ -12,7 +12,7 @@ enum { COMMANDS = 32 };
 /* One tool call of a model, in the format of its provider. */
 struct llm_shape {
 	struct tool_call call; /* first: it is c->surface */
-	json_t *asked;         /* the request; kept, because handlers take c->body */
+	json_t *asked;         /* the request; kept, because handlers replace c->body */
 	json_t *output;        /* the collected answer, or NULL */
 	size_t at;
 	void (*over)(struct llm_shape *p, struct call *c, const struct tool_result *r);

@@ -17,7 +17,7 @@ struct redact {
 int redact_suspects(const char *name); /* does the name of this variable suggest a secret? */
 void redact_init(struct redact *k, const char *env_json); /* {NAME: value}, or NULL */
 void redact_fini(struct redact *k);
-/* A part of a stream; text that is certainly no secret, or replaced, is appended to out. */
+/* A part of a stream; text that is not part of a secret, or was replaced, is appended to out. */
 void redact_pass(struct redact *k, unsigned stream, const char *bytes, size_t n, struct buf *out);
 void redact_flush(struct redact *k, unsigned stream,
 		  struct buf *out); /* at the end of the stream */

@@ -144,7 +144,7 @@ static int routes_take(struct call *c)
 	return 1;
 }
 
-/* A path for each tool, with the fields that it takes. */
+/* A path for each tool, with its fields. */
 static void tool_document(json_t *paths)
 {
 	char path[128];

@@ -64,7 +64,7 @@ struct tool_call {
 	void (*left)(struct call *c); /* NULL, or: called once, at the end */
 };
 void tool_enter(struct call *c, struct tool_call *t); /* sets c->surface and c->leave */
-extern const struct api_format tool_format;           /* of tables whose calls may be entered */
+extern const struct api_format tool_format;           /* of tables that accept these calls */
 void tool_told_error(struct call *c, int status, const char *code, const char *message,
 		     const char *why, const char *hint);
 void tool_told_json(struct call *c, int status, json_t *take_doc);
