@@ -47,7 +47,11 @@ async function closeShare(page) {
 test('a text that two changed at the same place keeps both, and what is equal once', async () => {
 	const code = transformSync(readFileSync(new URL('../src/workspace/merge.ts', import.meta.url), 'utf8'), { loader: 'ts', format: 'esm' }).code
 	const { mergeAll } = await import(`data:text/javascript,${encodeURIComponent(code)}`)
-	is(mergeAll('ad', 'abd', 'acd').length, 4)
+	is(mergeAll('ad', 'abd', 'acd'), 'abcd')
+	is(mergeAll('a\nb\nc', 'a<1>\nb\nc', 'a<2>\nb\nc<3>'), 'a<1><2>\nb\nc<3>', 'two words at one place, a third elsewhere')
+	is(mergeAll('a\n', 'a\nnew line\n', 'a\nother line\n'), 'a\nnew line\nother line\n')
+	is(mergeAll('', 'x\n', 'y'), 'x\ny')
+	is(mergeAll('a\nb\nc\n', 'a\nc\n', 'a\nb changed\nc\n'), 'a\nb changed\nc\n', 'a deletion does not remove what another person typed')
 	is(mergeAll('start end', 'start one two end', 'start one end'), 'start one two end', 'a part of my change is there already')
 	is(mergeAll('x', 'x one', 'x one'), 'x one')
 	is(mergeAll('a\nb\nc\n', 'A\nb\nc\n', 'a\nb\nC\n'), 'A\nb\nC\n')
@@ -55,8 +59,8 @@ test('a text that two changed at the same place keeps both, and what is equal on
 	let seed = 7
 	const random = (n) => { seed = (seed * 1103515245 + 12345) % 2147483648; return seed % n }
 	for (let n = 0; n < 500; n++) {
-		const base = Array.from({ length: random(12) }, () => 'abc'[random(3)]).join('')
-		const typed = (s) => { for (let k = random(4); k > 0; k--) { const at = random(s.length + 1); s = s.slice(0, at) + 'xyz'[random(3)] + s.slice(at) } return s }
+		const base = Array.from({ length: random(12) }, () => 'abc\n'[random(4)]).join('')
+		const typed = (s) => { for (let k = random(4); k > 0; k--) { const at = random(s.length + 1); s = s.slice(0, at) + 'xyz\n'[random(4)] + s.slice(at) } return s }
 		const mine = typed(base), theirs = typed(base), both = mergeAll(base, mine, theirs)
 		ok(within(mine, both) && within(theirs, both) && both.length <= mine.length + theirs.length - base.length, `${base}: ${mine} and ${theirs} became ${both}`)
 	}
@@ -206,11 +210,16 @@ test('a page that was away while the others began anew adds what was typed in it
 	await b.reload()
 	await soon('the file is shown', () => b.isVisible('.editor-panel .cm-content'))
 	await others(b, 0)
+	const c = await open(box, 'a.txt') // both know nothing of the first page
+	await together(b, c)
 	await typeAt(b, 2, '<b1>')
-	await soon('the file has it', async () => (await get(box, 'a.txt')).includes('<b1>'))
+	await agree(box, b, c, ['<b1>'])
+	await typeAt(c, 0, '<c1>') // at the place where the first page typed
+	await agree(box, b, c, ['<c1>'])
 	await a.context().setOffline(false)
-	await agree(box, a, b, ['<a1>', '<a2>', '<b1>', 'first', 'second', 'third'])
-	await b.context().close()
+	await agree(box, a, b, ['<a1>', '<a2>', '<b1>', '<c1>', 'first', 'second', 'third'])
+	await agree(box, b, c, ['<a2>'])
+	for (const p of [b, c]) await p.context().close()
 	await gone(box)
 }, 300)
 
@@ -226,6 +235,22 @@ test('a program in the box changes a file that two people edit: all changes are 
 	await b.context().close()
 	await gone(box)
 }, 300)
+
+test('a paste of 700 KB arrives, and one that is too large for a room ends the sharing without a loss', async (x) => {
+	const box = await newBox({ 'a.txt': 'first\n' }), a = x.page = await open(box, 'a.txt'), b = await open(box, 'a.txt')
+	await together(a, b)
+	const paste = (page, text) => page.evaluate((t) => { const c = document.querySelector('.editor-panel .cm-content'), { view } = c.cmTile ?? c.cmView; view.dispatch({ changes: { from: view.state.doc.length, insert: t } }) }, text)
+	await paste(a, 'x'.repeat(99) + '\n'.repeat(1) + 'y'.repeat(700000) + '\n')
+	await soon('it arrived', async () => (await text(b)).length === 700107, 60000)
+	await soon('it is saved', async () => (await get(box, 'a.txt')).length === 700107, 60000)
+	await paste(b, 'z'.repeat(3000000) + '\n')
+	await soon('a notice', () => b.isVisible('text=not edited together any longer'), 60000)
+	await soon('it is saved', async () => (await get(box, 'a.txt')).length === 3700108, 60000)
+	await soon('the other has it', async () => (await text(a)).length === 3700108, 60000)
+	is(await text(b), await text(a))
+	await b.context().close()
+	await gone(box)
+}, 240)
 
 test('the page that writes the file stops without a word: another one writes it', async (x) => {
 	const box = await newBox({ 'a.txt': 'first\nsecond\n' }), a = x.page = await open(box, 'a.txt'), b = await open(box, 'a.txt')
