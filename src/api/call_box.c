@@ -18,7 +18,7 @@ void call_hold(struct call *c, struct box *b)
 
 void call_fail_paused(struct call *c, const struct box *b)
 {
-	call_error(c, 409, "paused", "the box is paused: nothing in it answers", b->row.id,
+	call_error(c, 409, "paused", "the box is paused: its programs are frozen", b->row.id,
 		   "POST /v1/boxes/{box}/resume");
 }
 

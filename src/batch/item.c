@@ -377,7 +377,7 @@ static int item_plan(struct batch_item *x, const struct batch_item_defaults *d, 
 static int take_doc(struct batch_item *x, const struct batch_item_defaults *d, struct err *e)
 {
 	if (!json_is_object(x->doc))
-		return err_set(e, ERR_INVALID, "an item is an object");
+		return err_set(e, ERR_INVALID, "an item must be an object");
 	x->id = json_object_get(x->doc, "id");
 	if (x->id && !json_is_string(x->id) && !json_is_integer(x->id)) {
 		x->id = NULL;

@@ -32,7 +32,7 @@ struct exec_follow {
 	int quiet;
 	json_t *record;   /* set once it has ended; the caller frees it */
 
-	int unread; /* our own reader has left */
+	int unread; /* the reader of this process's output has closed it */
 	uint64_t tip[2];
 	unsigned tips; /* bits: which of them were printed */
 	const char *wrong;

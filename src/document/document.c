@@ -331,7 +331,7 @@ int task_check(const json_t *task, struct err *e)
 	unsigned i = 0;
 
 	if (!json_is_object(task))
-		return err_set(e, ERR_INVALID, "a task is an object");
+		return err_set(e, ERR_INVALID, "a task must be an object");
 	if (check_members(task, task_members, "", e) < 0)
 		return -1;
 	if (!json_is_string(json_object_get(task, "task")))

@@ -13,7 +13,7 @@ extern const struct field sandboxes_timeout_fields[], sandboxes_refresh_fields[]
 struct box *sandboxes_find(struct call *c);
 const char *sandboxes_state(const struct box *b); /* "running", "paused" */
 int sandboxes_paused(const struct box *b);
-int64_t sandboxes_started(const struct box *b); /* when it was made, or last resumed */
+int64_t sandboxes_started(const struct box *b); /* when it was created, or last resumed */
 
 /* Seconds of a request as a lifetime. Rejects more than this daemon allows. */
 must_check int sandboxes_timeout_ms(struct call *c, const char *name, int64_t otherwise_s,

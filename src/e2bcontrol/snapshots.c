@@ -54,7 +54,7 @@ static void snapshots_taken(struct call *c, const struct store_snapshot *row, co
 		call_json(c, 201, snapshot_json(row));
 }
 
-/* when it was created, or last resumed */
+/* The box whose files are copied: it must run, or be paused so that it can be resumed. */
 static struct box *snapshots_source(struct call *c)
 {
 	struct box *b = call_box_peek(c, 0);

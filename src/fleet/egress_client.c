@@ -123,7 +123,7 @@ static void egress_left(struct frame_conn *p, const struct err *why)
 	struct fleet *f = g->fleet;
 
 	(void)why;
-	log_warn("egress has left");
+	log_warn("egress has disconnected");
 	g->told = g->unsure = 0;
 	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
 		b->way.open = 0;

@@ -33,7 +33,7 @@ struct box_hooks {
 	void (*resynced)(struct box *b); /* the other server process has exited: the store has its last rows */
 	void (*resumed)(struct box *b);  /* its processes run again */
 	void (*clock_moved)(struct box *b, int64_t by_ns); /* the wall clock was set */
-	void (*before_free)(struct box *b);		     /* its execs are still there */
+	void (*before_free)(struct box *b);		     /* its execs still exist */
 	void (*after_free)(struct box *b);		     /* its execs are freed, its connection is open */
 	void (*fleet_fini)(struct fleet *f);
 	/* clang-format on */

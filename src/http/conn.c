@@ -528,7 +528,7 @@ static void name_inet(struct http_req *r, const struct sockaddr_storage *from)
 	}
 }
 
-/* From the local end of the socket: a peer that has left already has no address, but its uid is
+/* From the local end of the socket: a peer that has closed already has no address, but its uid is
  * known. */
 static void name_peer(struct http_conn *c)
 {

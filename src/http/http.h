@@ -78,7 +78,7 @@ struct http_req {
 	void (*on_full)(struct http_req *r, int full);
 	void (*on_drain)(
 		struct http_req *r); /* after http_write() returned full: there is room again */
-	/* The peer sends no more: it has left, or has sent its whole request and still reads.
+	/* The peer sends no more: it has disconnected, or has sent its whole request and still reads.
 	 * The server cannot distinguish the two before it writes. NULL: continue; a peer that
 	 * left is noticed at the next write or within minutes. */
 	void (*on_eof)(struct http_req *r);

@@ -36,7 +36,7 @@ static void read_table(const char *path)
 	sys_close(fd);
 }
 
-/* Past the next c of this line; NULL: there is none. */
+/* The position after the next c of this line; NULL: there is none. */
 static char *entry_after(char *at, char c)
 {
 	while (*at && *at != '\n' && *at != c)

@@ -34,8 +34,8 @@ struct exec {
 	const struct conn *last; /* WIRE_START_ONE_SHOT: whose EXIT ends the box; or NULL */
 	uint64_t born_ns;
 	uint64_t deadline_ns; /* wall time, then grace; 0: none */
-	uint64_t tell_ns; /* then STARTED is sent alone, if no other frame has taken it along; 0:
-			   * sent */
+	uint64_t
+		tell_ns; /* time at which STARTED is sent alone, unless it was sent with another frame; 0: sent */
 	uint32_t grace_ms;
 	uint64_t turn;        /* of creation: the lowest finished one is evicted first */
 	struct wire_exit end; /* filled as it becomes known; sent when over */

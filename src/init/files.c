@@ -252,7 +252,7 @@ static int files_move(const struct job *j)
 	int dir, err = (int)sys_fstatat(AT_FDCWD, j->path, &st, AT_SYMLINK_NOFOLLOW);
 
 	if (err < 0)
-		return err; /* before folders are made for nothing */
+		return err; /* checked before folders are created */
 	dir = open_parent(j->part[1], j->head->flags & WIRE_MOVE_USER);
 	if (dir < 0)
 		return dir;

@@ -2,7 +2,7 @@
 #pragma once
 #include <stdint.h>
 
-#define HOME "/home/user" /* where relative paths and an empty cwd lead */
+#define HOME "/home/user" /* base of relative paths, and the default working folder */
 
 struct self {
 	uint32_t uid, gid; /* of init: an id of the box that no user code gets */

@@ -77,7 +77,7 @@ static int requests_adopt(const struct request *r)
 }
 
 /* Takes an interpreter that runs already, or the arguments to start one with. A box that was
- * ordered with an interpreter must not be used without it. */
+ * requested with an interpreter must not be used without it. */
 static int requests_plant(const struct request *r)
 {
 	enum { WORDS = 8 };
@@ -295,7 +295,7 @@ static int requests_forget(const struct request *r)
 	if (x)
 		exec_forget(x);
 	/* Warmed up by the keeper for the pool, where it may wait for hours among thousands: its
-	 * memory is made small again, and it counts as unused. */
+	 * memory is reduced again, and it counts as unused. */
 	if (x && !conn_kept()) {
 		used = 0;
 		child_drop_stack();

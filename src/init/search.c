@@ -203,7 +203,7 @@ static long search_piece(struct search_lines *l, const struct stat *st, size_t n
 			return -1;
 		if (hit < len)
 			l->told = 1;
-		if (!whole) /* one line fills the piece: its end stays, the text may begin there */
+		if (!whole) /* one line fills the piece: its end is kept, because the text may start there */
 			return n < PIECE ? 0 : (long)(n - (s.text_len - 1));
 		at += len + 1;
 		l->line++;

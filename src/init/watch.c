@@ -36,7 +36,7 @@ enum {
 		 IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK,
 };
 
-struct half {            /* of a rename: where it was */
+struct half {            /* of a rename: the old path */
 	uint32_t cookie; /* 0: none waits */
 	int folder, is_dir, hidden;
 	uint64_t since_ns;
@@ -217,8 +217,7 @@ static int is_folder(int dir, const struct dirent64 *d)
 	return sys_fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISDIR(st.st_mode);
 }
 
-/* Watches every folder below this one. aloud: it is new, and so is all that is in it, and is
- * reported. */
+/* Watches every folder below this one. aloud: the folder is new, so all its content is reported. */
 static int scan_tree(struct tree *t, int slot, int aloud)
 {
 	for (;;) {
@@ -293,7 +292,7 @@ static void forget_below(int top)
 	for (i = ROOT + 1; i < WATCHES; i++)
 		if (wds[i] && i != top && is_below(i, top)) {
 			sys_inotify_rm_watch(w.fd, wds[i]);
-			wds[i] = -1; /* its name is still the way for those below it */
+			wds[i] = -1; /* its name is still part of the paths below it */
 		}
 	sys_inotify_rm_watch(w.fd, wds[top]);
 	wds[top] = -1;
@@ -301,8 +300,8 @@ static void forget_below(int top)
 		wds[i] = wds[i] < 0 ? 0 : wds[i];
 }
 
-/* Watches everything again: at the start, and when folders may have been made, removed or moved
- * unseen. */
+/* Watches everything again: at the start, and when folders may have been created, removed or
+ * moved without an event. */
 static int watch_begin(void)
 {
 	int err;

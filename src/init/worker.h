@@ -66,7 +66,7 @@ uint64_t mtime_ns(const struct stat *st);
 struct wire_entry entry_from(uint32_t ref, const struct stat *st);
 /* WIRE_ENTRY_FULL: the same with all that full.c finds out. */
 void say_full(uint32_t ref, const struct stat *st, int dir, const char *at, const char *name);
-void full_forget(void);                     /* names of users: they may be others by now */
+void full_forget(void); /* reads the names of users again: they may have changed */
 int real_path(int fd, char to[], size_t n); /* of the open file; its length, or -errno */
 #define ATTRIBUTE "user.e2b."               /* prefix of the attributes that META sets */
 

@@ -1,4 +1,4 @@
-/* worker_reply.c - the worker's voice; see worker.h. */
+/* worker_reply.c - sends the replies of a file worker; see worker.h. */
 #include "init/conn.h"
 #include "initlib/sys.h"
 #include "initlib/str.h"

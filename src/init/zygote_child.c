@@ -129,7 +129,7 @@ static int is_meant(const char *name)
 	return !text_compare(name, zygote.program) || !text_compare(name, last);
 }
 
-/* A warm interpreter runs as the user, has pipes, and was made without a limit to its files. */
+/* A warm interpreter runs as the user, has pipes, and was created without a file size limit. */
 static int zygote_suits(const struct wire_start *st, const struct exec_args *a)
 {
 	return zygote.pid && is_meant(a->argv[0]) &&

@@ -12,6 +12,6 @@ struct exec;
 int zygote_child_take(const struct wire_zygote *w, int take_fd);
 /* ... not yet ready: started by init */
 int zygote_child_run(const struct wire_zygote *w, char **argv);
-/* Makes it this exec. 1: done; 0: there is none, or it does not match START. */
+/* Runs this exec in it. 1: done; 0: there is none, or it does not match START. */
 int zygote_child_start(struct exec *x, const struct wire_start *st, const struct exec_args *a);
 int zygote_child_reaped(int pid); /* 1: it was the warm interpreter, and it was still waiting */

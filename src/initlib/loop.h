@@ -17,9 +17,9 @@ struct event_source {
 extern uint64_t loop_now_ns; /* sampled once per turn */
 
 void loop_init(void);
-/* Registers, changes or removes the source according to `want`. Nothing wanted means not
- * registered: EPOLLHUP cannot be masked, and a paused source whose peer has left would wake init
- * without end. */
+/* Registers, changes or removes the source according to `want`. Without any events it is not
+ * registered: EPOLLHUP cannot be masked, and a paused source whose peer has closed would wake
+ * init without end. */
 void loop_want(struct event_source *s, uint32_t want);
 void loop_close(struct event_source *s); /* fine on a closed one */
 void loop_turn(int timeout_ms);          /* waits, samples the time, runs the handlers */

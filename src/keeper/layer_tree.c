@@ -80,7 +80,7 @@ static int open_parent(struct layer_tree *t, const char *path, const char **out_
 	int fd;
 
 	if (!layer_tree_path_ok(path))
-		return err_set(e, ERR_INVALID, "'%.80s' has no place in a layer", path);
+		return err_set(e, ERR_INVALID, "'%.80s' is not allowed in a layer", path);
 	if (tree_count(t, 0, 1, e) < 0)
 		return -1;
 	slash = strrchr(path, '/');
@@ -316,7 +316,7 @@ static int tree_visit(struct tree_walk *w, int dir, const char *name, size_t abo
 	struct stat st;
 
 	if (len < 0 || (size_t)len >= sizeof(w->path) - above || !layer_tree_path_ok(w->path))
-		return err_set(w->e, ERR_INVALID, "'%.120s' has no place in a layer", w->path);
+		return err_set(w->e, ERR_INVALID, "'%.120s' is not allowed in a layer", w->path);
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_sys(w->e, "stat '%.120s'", w->path);
 	if (S_ISDIR(st.st_mode))

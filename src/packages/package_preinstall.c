@@ -49,7 +49,7 @@ static void preinstall_next(struct package_preinstall *p)
 		if (known == 0)
 			return;
 		if (known < 0)
-			log_warn("packages are not prepared", LOG_E(&e));
+			log_warn("packages were not preinstalled", LOG_E(&e));
 	}
 }
 
@@ -59,7 +59,7 @@ static void preinstall_prepared(struct packages_wait *w, const char *layer, uint
 	struct package_preinstall *p = loop_owner(w, struct package_preinstall, wait);
 
 	if (f)
-		log_warn("packages are not prepared", LOG_S("why", f->message));
+		log_warn("packages were not preinstalled", LOG_S("why", f->message));
 	else
 		log_info("packages prepared", LOG_S("layer", layer), LOG_U("ms", ms));
 	preinstall_next(p);

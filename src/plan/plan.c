@@ -184,7 +184,7 @@ static int is_outside(const struct word *w)
 	return 0;
 }
 
-/* What the text asks for and the check of the task cannot show: words that the task does not
+/* Requirements of the text that the check of the task cannot test: words that the task does not
  * explain, and effects outside of the box. A program with such words is not verified by that
  * check. */
 static json_t *not_shown(const struct task_text *k, const struct template_match *f)

@@ -326,11 +326,12 @@ struct wire_start {
 	struct frame head;
 	uint32_t argc, envc; /* strings in the tail: cwd, argv..., env..., each with its NUL */
 	uint32_t tail_bytes;
-	uint32_t wall_ms;     /* 0: no limit */
-	uint32_t grace_ms;    /* after the leader's exit, for pipes that others hold open */
-	uint16_t rows, cols;  /* PTY */
-	uint64_t log_bytes;   /* kept per stream; more than this unread by all blocks or drops */
-	uint64_t fsize_bytes; /* RLIMIT_FSIZE; 0: none */
+	uint32_t wall_ms;    /* 0: no limit */
+	uint32_t grace_ms;   /* after the leader's exit, for pipes that others hold open */
+	uint16_t rows, cols; /* PTY */
+	uint64_t
+		log_bytes; /* stored per stream; if more is unread by all clients, the writer waits or bytes are dropped */
+	uint64_t fsize_bytes;          /* RLIMIT_FSIZE; 0: none */
 	uint64_t credit[WIRE_STREAMS]; /* initial, for each stream */
 	uint64_t without;              /* test builds: rows of init's step table to leave out */
 };

@@ -3,7 +3,7 @@
 #	. "$(dirname "$0")/lib.sh"
 #	need_keeper
 #	# HostLeak
-#	the_host_name_is_not_told() {
+#	the_host_name_is_hidden() {
 #		facts hostname
 #		shows hostname atoll
 #	}

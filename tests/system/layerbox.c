@@ -229,7 +229,7 @@ TEST(a_hostile_folder_is_rejected_and_leaves_no_layer)
 	static const struct {
 		const char *script, *words;
 	} tricks[] = {
-		{ "mkdir -p l/etc && echo x >l/etc/passwd", "has no place" },
+		{ "mkdir -p l/etc && echo x >l/etc/passwd", "is not allowed" },
 		{ "mkdir l; ln -s /etc l/usr", "must be a folder" },
 		{ "mkdir -p l/opt && mkfifo l/opt/p", "neither file" },
 		{ "mkdir -p l/opt/locked && touch l/opt/locked/f && chmod 0 l/opt/locked",
