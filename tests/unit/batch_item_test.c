@@ -117,7 +117,7 @@ TEST(an_invalid_item_is_rejected_with_the_reason)
 {
 	refused("", "not JSON");
 	refused("{", "not JSON");
-	refused("[]", "is an object");
+	refused("[]", "must be an object");
 	refused("7", "not JSON");
 	refused("{\"command\":\"a\"} x", "not JSON");
 	refused("{\"command\":\"a\",\"command\":\"b\"}", "not JSON");
