@@ -158,7 +158,7 @@ static int send_words(const struct wire_start *st, const struct exec_args *a)
 	       (long)(sizeof(total) + total);
 }
 
-/* From here on they are the exec's. */
+/* From here on the exec owns its pipes. */
 static int hand_over(struct exec *x, const struct wire_start *st)
 {
 	int i, err = 0;

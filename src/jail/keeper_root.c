@@ -30,69 +30,69 @@ static const struct root_link {
 	{ "ptmx", "pts/ptmx" },
 };
 
-static int make_dirs(int stage, struct err *e)
+static int make_dirs(int root, struct err *e)
 {
 	static const char *const dirs[] = { "u",       "d",     "d/pts", "d/shm", "s",
 					    "s/empty", "s/sys", "t",     "b",     "l",
 					    "r",       "k0",    "k1",    "k2",    "k3" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(dirs); i++)
-		if (mkdirat(stage, dirs[i], 0755) < 0)
+		if (mkdirat(root, dirs[i], 0755) < 0)
 			return err_sys(e, "mkdir %s", dirs[i]);
 	return 0;
 }
 
 /* Without the permission to make nodes, the host's own are bound; make_node() checks their
  * numbers. */
-static int bind_node(int stage, const char *path, const char *name, struct err *e)
+static int bind_node(int root, const char *path, const char *name, struct err *e)
 {
-	auto_fd int fd = openat(stage, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	auto_fd int fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	char from[16];
 
 	snprintf(from, sizeof(from), "/dev/%s", name);
-	if (fd < 0 || fchdir(stage) < 0 || mount(from, path, NULL, MS_BIND, NULL) < 0)
+	if (fd < 0 || fchdir(root) < 0 || mount(from, path, NULL, MS_BIND, NULL) < 0)
 		return err_sys(e, "bind %s", from);
 	return 0;
 }
 
-static int make_node(int stage, const struct node *n, struct err *e)
+static int make_node(int root, const struct node *n, struct err *e)
 {
 	dev_t want = makedev(n->major, n->minor);
 	char path[16];
 	struct stat st;
 
 	snprintf(path, sizeof(path), "d/%s", n->name);
-	if (mknodat(stage, path, S_IFCHR | 0666, want) == 0) {
-		if (fchmodat(stage, path, 0666, 0) < 0)
+	if (mknodat(root, path, S_IFCHR | 0666, want) == 0) {
+		if (fchmodat(root, path, 0666, 0) < 0)
 			return err_sys(e, "mode of %s", n->name);
 	} else if (errno != EPERM) {
 		return err_sys(e, "mknod %s", n->name);
-	} else if (bind_node(stage, path, n->name, e) < 0) {
+	} else if (bind_node(root, path, n->name, e) < 0) {
 		return -1;
 	}
-	if (fstatat(stage, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) ||
+	if (fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) ||
 	    st.st_rdev != want)
 		return err_set(e, ERR_SYS, "%s is not device %u:%u", n->name, n->major, n->minor);
 	return 0;
 }
 
-static int make_dev(int stage, struct err *e)
+static int make_dev(int root, struct err *e)
 {
 	char path[16];
 
 	for (unsigned i = 0; i < ARRAY_LEN(nodes); i++)
-		if (make_node(stage, &nodes[i], e) < 0)
+		if (make_node(root, &nodes[i], e) < 0)
 			return -1;
 	for (unsigned i = 0; i < ARRAY_LEN(links); i++) {
 		snprintf(path, sizeof(path), "d/%s", links[i].name);
-		if (symlinkat(links[i].target, stage, path) < 0)
+		if (symlinkat(links[i].target, root, path) < 0)
 			return err_sys(e, "link /dev/%s", links[i].name);
 	}
 	return 0;
 }
 
 /* Java, Go and glibc read the number of processors here and need nothing else of /sys. */
-static int make_sys(int stage, struct err *e)
+static int make_sys(int root, struct err *e)
 {
 	static const char *const dirs[] = { "s/sys/devices", "s/sys/devices/system",
 					    "s/sys/devices/system/cpu" };
@@ -100,7 +100,7 @@ static int make_sys(int stage, struct err *e)
 	char path[64], text[128];
 
 	for (unsigned i = 0; i < ARRAY_LEN(dirs); i++)
-		if (mkdirat(stage, dirs[i], 0755) < 0)
+		if (mkdirat(root, dirs[i], 0755) < 0)
 			return err_sys(e, "mkdir %s", dirs[i]);
 	for (unsigned i = 0; i < ARRAY_LEN(files); i++) {
 		auto_fd int in = -1, out = -1;
@@ -110,7 +110,7 @@ static int make_sys(int stage, struct err *e)
 		in = open(path, O_RDONLY | O_CLOEXEC);
 		n = in < 0 ? 0 : read(in, text, sizeof(text));
 		snprintf(path, sizeof(path), "s/sys/devices/system/cpu/%s", files[i]);
-		out = openat(stage, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+		out = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 		if (out < 0 || n < 0 || write(out, text, (size_t)n) != n)
 			return err_sys(e, "write %s", path);
 	}
@@ -118,32 +118,32 @@ static int make_sys(int stage, struct err *e)
 }
 
 /* Adds flags and removes none: without root, those the host set are locked. */
-static int bind_onto(int stage, const char *from, const char *to, unsigned long below,
+static int bind_onto(int root, const char *from, const char *to, unsigned long below,
 		     uint64_t flags, struct err *e)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | flags };
 
-	if (fchdir(stage) < 0)
-		return err_sys(e, "enter the stage");
+	if (fchdir(root) < 0)
+		return err_sys(e, "enter the keeper root");
 	if (mount(from, to, NULL, MS_BIND | below, NULL) < 0 ||
-	    mount_setattr(stage, to, AT_RECURSIVE, &attr, sizeof(attr)) < 0)
-		return err_sys(e, "bind %s to the stage", from);
+	    mount_setattr(root, to, AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+		return err_sys(e, "bind %s to the keeper root", from);
 	return 0;
 }
 
 /* Inside a user namespace a procfs may be mounted only where another one is fully visible. The
  * box's root covers it later, so that it cannot be reached. */
-static int show_proc(int stage, struct err *e)
+static int show_proc(int root, struct err *e)
 {
-	if (mkdirat(stage, "p", 0700) < 0 || fchdir(stage) < 0 ||
+	if (mkdirat(root, "p", 0700) < 0 || fchdir(root) < 0 ||
 	    mount("/proc", "p", NULL, MS_BIND | MS_REC, NULL) < 0)
-		return err_sys(e, "bind /proc to the stage");
+		return err_sys(e, "bind /proc to the keeper root");
 	return 0;
 }
 
-int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e)
+int keeper_root_begin(const char *at, int rootless, int *out_root, struct err *e)
 {
-	auto_fd int stage = -1;
+	auto_fd int root = -1;
 
 	if (!rootless) /* without root, host root appears as the overflow uid, and owners cannot be checked */
 		mnt_look_at_proc();
@@ -157,35 +157,35 @@ int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e)
 	 * without programs have it below. Root owns this file system, and only the keeper uses
 	 * it as its root. */
 	if (mount("tmpfs", at, "tmpfs", MS_NOSUID, "mode=755,size=64m") < 0)
-		return err_sys(e, "mount the stage at %s", at);
-	stage = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (stage < 0)
-		return err_sys(e, "open the stage");
-	if (make_dirs(stage, e) < 0 || make_dev(stage, e) < 0 || make_sys(stage, e) < 0)
+		return err_sys(e, "mount the keeper root at %s", at);
+	root = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return err_sys(e, "open the keeper root");
+	if (make_dirs(root, e) < 0 || make_dev(root, e) < 0 || make_sys(root, e) < 0)
 		return -1;
 	/* File systems that the host has mounted below /usr do not belong to boxes; but without
 	 * root those mounts cannot be removed. */
-	if (bind_onto(stage, "/usr", "u", rootless ? MS_REC : 0, MOUNT_ATTR_NODEV, e) < 0 ||
-	    bind_onto(stage, "d", "d", MS_REC, MOUNT_ATTR_NOEXEC, e) < 0 ||
-	    bind_onto(stage, "s", "s", 0, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)
+	if (bind_onto(root, "/usr", "u", rootless ? MS_REC : 0, MOUNT_ATTR_NODEV, e) < 0 ||
+	    bind_onto(root, "d", "d", MS_REC, MOUNT_ATTR_NOEXEC, e) < 0 ||
+	    bind_onto(root, "s", "s", 0, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)
 		return -1;
-	if (rootless && show_proc(stage, e) < 0)
+	if (rootless && show_proc(root, e) < 0)
 		return -1;
-	*out_stage = steal_fd(&stage);
+	*out_root = steal_fd(&root);
 	return 0;
 }
 
-int mnt_stage_end(int stage, struct err *e)
+int keeper_root_end(int root, struct err *e)
 {
-	if (fchdir(stage) < 0)
-		return err_sys(e, "enter the stage");
+	if (fchdir(root) < 0)
+		return err_sys(e, "enter the keeper root");
 	/* Once per keeper, so that the time for all tasks is not important. */
 	if (syscall(SYS_pivot_root, ".", ".") < 0)
-		return err_sys(e, "pivot to the stage");
+		return err_sys(e, "pivot to the keeper root");
 	if (umount2(".", MNT_DETACH) < 0)
 		return err_sys(e, "unmount the host's mounts");
 	if (chdir("/") < 0)
-		return err_sys(e, "chdir to the stage");
+		return err_sys(e, "chdir to the keeper root");
 	return 0;
 }
 

@@ -65,7 +65,7 @@ struct jailed {
 };
 
 /* Blocks its thread until init runs. Any failed row ends the start: there is no partly isolated
- * box. Needs the stage of mnt.h. Thread-safe as long as each thread has its own spec. */
+ * box. Needs the keeper root of mnt.h. Thread-safe as long as each thread has its own spec. */
 must_check int jail_launch(struct spec *sp, struct jailed *out, struct err *e);
 
 /* Test builds: the next box gets its namespace without a check. */

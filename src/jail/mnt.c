@@ -1,4 +1,4 @@
-/* mnt.c - the mounts of one box, made from inside its namespaces (see mnt.h for the stage).
+/* mnt.c - the mounts of one box, made from inside its namespaces (see mnt.h for the keeper root).
  *
  * The box's root is an overlay: the template's skeleton below, the box's own disk above. /usr is
  * the host's, read-only, and no user of the box owns it. Targets are opened below the root's
@@ -520,7 +520,7 @@ int mnt_switch(struct launch_ctx *b, struct err *e)
 {
 	if (fchdir(b->root) < 0)
 		return err_sys(e, "enter the new root");
-	/* The stage has a few mounts and all are in the box anyway, so covering it leaves
+	/* The keeper root has a few mounts and all are in the box anyway, so covering it leaves
 	 * nothing to reach; pivot_root would walk every task of the host. */
 	if (mount(".", "/", NULL, MS_MOVE, NULL) < 0)
 		return err_sys(e, "move the new root to /");

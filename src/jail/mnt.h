@@ -1,5 +1,5 @@
-/* mnt.h - the stage: the keeper's own mount namespace, from which every box is made.
- * Owns:         the stage's tmpfs and its mount points.
+/* mnt.h - the keeper root: the keeper's own mount namespace, from which every box is made.
+ * Owns:         the tmpfs of the keeper root and its mount points.
  * Does not own: a box's mounts; they end with its namespace. The content of /t; see template.c.
  *
  *   /         tmpfs of the keeper
@@ -14,14 +14,14 @@
 #include "base/err.h"
 #include <stdint.h>
 
-/* Moves the calling process into a new mount namespace and builds the stage at `at`, an existing
- * folder. Before any thread exists. Returns a descriptor of the stage, to be filled. */
-must_check int mnt_stage_begin(const char *at, int rootless, int *out_stage, struct err *e);
+/* Moves the calling process into a new mount namespace and builds the keeper root at `at`, an existing
+ * folder. Before any thread exists. Returns a descriptor of it, to be filled. */
+must_check int keeper_root_begin(const char *at, int rootless, int *out_root, struct err *e);
 /* Makes the keeper root the root and drops every other mount. Open needed files of the host
  * before. */
-must_check int mnt_stage_end(int stage, struct err *e);
+must_check int keeper_root_end(int root, struct err *e);
 
-/* A detached, read-only clone of a stage folder; ids shifted by the user namespace unless -1. */
+/* A detached, read-only clone of a folder of the keeper root; ids shifted by the user namespace unless -1. */
 must_check int mnt_layer(const char *path, int userns, int *out_mount, struct err *e);
 
 /* Shifts the ids of a detached mount, which must be unused so far, as the user namespace maps

@@ -100,8 +100,8 @@ static void probe_namespaces(struct probe *p)
 	}
 	pid = fork();
 	if (pid == 0) {
-		/* If the caller is killed meanwhile, the child reads an end of file and does not
-		 * wait for itself. */
+		/* The child closes the caller's ends: then it reads an end of file if the caller is
+		 * killed. */
 		close(up[0]);
 		close(down[1]);
 		_exit(probe_child(up[1], down[0]));

@@ -160,22 +160,22 @@ static int check_layers(struct host_state *h, struct err *e)
 	return 0;
 }
 
-static int build_stage(const char *run_dir, int rootless, struct err *e)
+static int build_keeper_root(const char *run_dir, int rootless, struct err *e)
 {
-	auto_fd int stage = -1, skeleton = -1;
+	auto_fd int root = -1, skeleton = -1;
 	char at[4096];
 
 	snprintf(at, sizeof(at), "%s/stage", run_dir);
 	umask(022); /* boxes read the skeleton; everything else is created private */
-	if (mnt_stage_begin(at, rootless, &stage, e) < 0)
-		return err_in(e, "stage");
-	skeleton = openat(stage, "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (keeper_root_begin(at, rootless, &root, e) < 0)
+		return err_in(e, "keeper root");
+	skeleton = openat(root, "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (skeleton < 0)
 		return err_sys(e, "open the skeleton");
 	if (template_base(skeleton, rootless, e) < 0)
 		return -1;
 	umask(077);
-	return mnt_stage_end(stage, e);
+	return keeper_root_end(root, e);
 }
 
 /* Two keepers of one host have two run folders, and must not use each other's cgroups. */
@@ -227,7 +227,7 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 	if (cgroups_init(&h->cgroups, name, e) < 0 || check_layers(h, e) < 0)
 		return -1;
 	if (seccomp_compile(&h->filter, h->probe.core_piped ? SECCOMP_NO_CORE : 0, e) < 0 ||
-	    seal_init(h, e) < 0 || build_stage(run_dir, h->rootless, e) < 0)
+	    seal_init(h, e) < 0 || build_keeper_root(run_dir, h->rootless, e) < 0)
 		return -1;
 	if (!h->rootless)
 		h->netns_pool = netns_pool_new(h->proc, h->open_most);

@@ -131,7 +131,7 @@ int store_run_end(struct store *s, const struct store_run *r, struct err *e)
 	}
 	if (store_run_get(s, r->id, &before, e) < 0)
 		return -1;
-	err_set(e, ERR_CONFLICT, "run %.12s has ended before: %s", r->id, before.cause);
+	err_set(e, ERR_CONFLICT, "run %.12s has already ended: %s", r->id, before.cause);
 	store_run_fini(&before);
 	return -1;
 }

@@ -35,7 +35,7 @@ enum {
 	STORE_PAGE_MAX = 1000,      /* ... and at most; `more` is set when another page exists */
 	STORE_PAGE_BYTES = 1 << 20, /* a page ends with the row with which its texts exceed this */
 	STORE_BUSY_MS = 5000,       /* a write waits for another process that long ... */
-	STORE_OPEN_MS = 30000,      /* ... and opening, from its begin to its end */
+	STORE_OPEN_MS = 30000,      /* ... and opening the file takes at most this long */
 };
 #define STORE_FOREVER UINT64_MAX /* a duration without an end */
 
