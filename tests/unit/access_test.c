@@ -137,6 +137,8 @@ static void finish(void)
 	free(stub_table.routes);
 	stub_table.routes = NULL;
 	http_server_fini(&api.http);
+	mcp_fini(&api);
+	swerex_fini(&api);
 	v1_fini(&api);
 	for (unsigned i = 0; i < 2; i++)
 		own_close_fd(&inits[i].fd);
