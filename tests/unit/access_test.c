@@ -8,6 +8,7 @@
 #include "http_rig.h"
 #include "store/keys.h"
 #include "tools/tool.h"
+#include "wire/frame.h"
 #include "v1/v1.h"
 
 #include <ftw.h>
@@ -326,6 +327,22 @@ TEST(every_route_answers_every_caller_as_its_row_says)
 
 /* ---- with the real handlers ---- */
 
+/* But for what a server asks without a request, each second: counters of boxes, its own figures. */
+static int keeper_was_not_asked(void)
+{
+	for (int i = 0; i < 10; i++)
+		fake_turn();
+	while (fake_is_readable(&fake.keeper)) {
+		int type = fake_read(&fake.keeper);
+
+		if (type != WIRE_DEADLINE && type != WIRE_COUNTERS && type != WIRE_INFO) {
+			printf("# the keeper got %s\n", frame_name((uint8_t)type));
+			return 0;
+		}
+	}
+	return 1;
+}
+
 static json_t *value_of(const struct field *f);
 
 /* Parameters that handlers check before they search the box. */
@@ -452,7 +469,7 @@ TEST(every_route_of_other_surfaces_refuses_the_callers_that_its_row_excludes)
 		for (unsigned k = 0; k < CALLERS; k++)
 			CHECK_INT(wrongly_admitted(&all[i], (enum caller_kind)k), 0);
 	}
-	CHECK(fake_is_silent(&fake.keeper));
+	CHECK(keeper_was_not_asked());
 	finish();
 }
 
@@ -501,7 +518,7 @@ TEST(no_handler_shows_a_box_of_another_team_or_another_key)
 	CHECK_INT(begin(), 0);
 	CHECK_INT(boxes_shown(OTHER_TEAM), 0);
 	CHECK_INT(boxes_shown(BOUND_ELSEWHERE), 0);
-	CHECK(fake_is_silent(&fake.keeper));
+	CHECK(keeper_was_not_asked());
 	finish();
 }
 
