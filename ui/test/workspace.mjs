@@ -217,10 +217,11 @@ test('pictures are shown, binary and large files have a notice instead', async (
 	const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64')
 	const box = await newBox({ 'a.png': png, 'b.bin': Buffer.from([0, 1, 2, 3]), 'x.svg': '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>window.owned = 1</script></svg>' }), page = x.page = await open(box)
 	await sh(box, 'head -c 21000000 /dev/zero > large.dat')
+	await row(page, 'large.dat').waitFor() // a row that appears later would move the others
 	await row(page, 'a.png').click()
 	await soon('a picture', () => page.evaluate(() => document.querySelector('.viewer img')?.naturalWidth === 1))
 	await row(page, 'b.bin').click()
-	has(await page.textContent('.viewer.text'), '00000000  00 01 02 03')
+	await soon('its bytes', async () => (await page.textContent('.viewer.text')).includes('00000000  00 01 02 03'))
 	await row(page, 'x.svg').click()
 	await soon('drawn', () => page.evaluate(() => document.querySelector('.viewer img')?.naturalWidth === 9))
 	is(await page.evaluate(() => window.owned), undefined)
