@@ -351,12 +351,12 @@ int batches_new(struct batches **out, struct fleet *f, const struct batch_conf *
 		free(a);
 		return -1;
 	}
-	if (compile_caches_open(&a->artefacts, conf->state, e) < 0) {
+	if (compile_caches_open(&a->compile_caches, conf->state, e) < 0) {
 		own_close_fd(&a->folder);
 		free(a);
 		return -1;
 	}
-	f->artefacts = &a->artefacts;
+	f->compile_caches = &a->compile_caches;
 	timer_init(&a->tick, f->loop, on_tick);
 	timer_init(&a->again, f->loop, on_again);
 	timer_set(&a->tick, TICK_MS);
@@ -373,8 +373,8 @@ void batches_free(struct batches *a)
 	timer_fini(&a->tick);
 	timer_fini(&a->again);
 	own_close_fd(&a->folder);
-	a->fleet->artefacts = NULL;
-	compile_caches_close(&a->artefacts);
+	a->fleet->compile_caches = NULL;
+	compile_caches_close(&a->compile_caches);
 	free(a);
 }
 

@@ -55,7 +55,7 @@ struct batches {
 	struct batch_conf conf;
 	struct batch_hooks hooks;
 	int folder;
-	struct compile_caches artefacts; /* the fleet's */
+	struct compile_caches compile_caches; /* the fleet's */
 	unsigned jobs, flying, live;
 	uint64_t turn, verdicts[VERDICT_COUNT];
 	struct batch *first;

@@ -301,13 +301,13 @@ static void find_made(struct batch_job *j)
 				     .layers = (const char(*)[WIRE_LAYER_ID])x->layers,
 				     .nlayers = x->nlayers };
 
-	if (!j->team || !j->fleet->artefacts || x->nsteps != 2 || !x->program.lang ||
+	if (!j->team || !j->fleet->compile_caches || x->nsteps != 2 || !x->program.lang ||
 	    compile_cache_uses_time(&of))
 		return;
 	of.program = lang_program(x->program.lang);
 	compile_cache_key(&of, &j->key);
 	j->keyed = 1;
-	j->found = compile_cache_get(j->fleet->artefacts, &j->key, &j->made);
+	j->found = compile_cache_get(j->fleet->compile_caches, &j->key, &j->made);
 }
 
 static void start_helper(struct batch_job *j, const char **take_argv,
@@ -385,8 +385,8 @@ static void job_packed(struct init_call *x, const struct wire_exit *exit)
 {
 	struct batch_job *j = loop_owner(x, struct batch_job, init_call);
 
-	if (went_well(exit) && j->fleet->artefacts)
-		compile_cache_put(j->fleet->artefacts, &j->key, j->made.p, j->made.len);
+	if (went_well(exit) && j->fleet->compile_caches)
+		compile_cache_put(j->fleet->compile_caches, &j->key, j->made.p, j->made.len);
 	job_start_step(j, j->step + 1);
 }
 

@@ -134,7 +134,7 @@ static void reuse_lay(struct compile_reuse *x)
 
 static int reuse_get(struct compile_reuse *x, const struct compile_cache_key *key)
 {
-	return compile_cache_get(x->fleet->artefacts, key, &x->kept) &&
+	return compile_cache_get(x->fleet->compile_caches, key, &x->kept) &&
 	       compile_cache_read(&x->kept, &x->made) == 0;
 }
 
@@ -328,7 +328,7 @@ static int has_volumes(const struct box *b)
 /* Data from a network or a volume is in no key. */
 static int may_look(const struct compile_reuse *x, const struct box *b)
 {
-	return x->fleet->artefacts && !egress_client_wanted(b) && !has_volumes(b) &&
+	return x->fleet->compile_caches && !egress_client_wanted(b) && !has_volumes(b) &&
 	       !compile_cache_uses_time(&x->want.of);
 }
 
@@ -382,7 +382,7 @@ static int is_whole(const struct compile_reuse *x, const struct wire_exit *exit)
 	const struct box *b = box_of(x);
 
 	return b && x->is_quiet && is_quiet(x, b) && b->starts == x->starts + 1 &&
-	       went_well(exit) && x->given.len <= COMPILE_CACHE_MOST && x->fleet->artefacts;
+	       went_well(exit) && x->given.len <= COMPILE_CACHE_MOST && x->fleet->compile_caches;
 }
 
 static void all_given(struct init_call *l, const struct wire_exit *exit)
@@ -393,7 +393,7 @@ static void all_given(struct init_call *l, const struct wire_exit *exit)
 
 	if (is_whole(x, exit) && (team || !x->want.alone)) {
 		compile_cache_write(&whole, x->said, &x->given);
-		compile_cache_put(x->fleet->artefacts, team ? &x->team : &x->own, whole.p,
+		compile_cache_put(x->fleet->compile_caches, team ? &x->team : &x->own, whole.p,
 				  whole.len);
 	}
 	reuse_finish(x, 0);

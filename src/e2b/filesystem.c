@@ -11,7 +11,7 @@
 
 enum { DEPTH_MOST = 64 };
 
-/* ---- deeds: done, and what is there then is shown ---- */
+/* ---- changes: the answer has the resulting entry ---- */
 
 struct filesystem_deed {
 	struct file_request file_req;

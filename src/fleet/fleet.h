@@ -150,9 +150,9 @@ struct fleet {
 	struct execution *executions; /* in progress; their boxes count together */
 	struct {
 		int folder;
-		uint64_t team_bytes;      /* 0: no limit */
-	} snaps;                          /* snapshot.c */
-	struct compile_caches *artefacts; /* the compile cache; NULL: disabled */
+		uint64_t team_bytes;           /* 0: no limit */
+	} snaps;                               /* snapshot.c */
+	struct compile_caches *compile_caches; /* the compile cache; NULL: disabled */
 	unsigned restoring;
 	struct timer patience; /* the server accepts requests at this time at the latest */
 	int ready;

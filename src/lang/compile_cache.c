@@ -40,7 +40,7 @@ void compile_caches_close(struct compile_caches *a)
 /* ---- keys ---- */
 
 /* The length comes first, so that no two lists of texts have the same encoding. */
-static void artefact_hash_bytes(struct sha256 *s, const void *bytes, size_t n)
+static void compile_cache_hash_bytes(struct sha256 *s, const void *bytes, size_t n)
 {
 	uint64_t len = n;
 
@@ -51,7 +51,7 @@ static void artefact_hash_bytes(struct sha256 *s, const void *bytes, size_t n)
 
 static void add_text(struct sha256 *s, const char *text)
 {
-	artefact_hash_bytes(s, text ? text : "", text ? strlen(text) : 0);
+	compile_cache_hash_bytes(s, text ? text : "", text ? strlen(text) : 0);
 }
 
 static void add_words(struct sha256 *s, const char *const *words)
@@ -107,7 +107,7 @@ static void add_files(struct sha256 *s, const json_t *files)
 		add_text(s, path);
 		add_text(s, coded ? "base64" : "text");
 		v = coded ? (json_t *)coded : v;
-		artefact_hash_bytes(s, json_string_value(v), json_string_length(v));
+		compile_cache_hash_bytes(s, json_string_value(v), json_string_length(v));
 	}
 }
 
@@ -130,11 +130,11 @@ void compile_cache_key(const struct compile_inputs *of, struct compile_cache_key
 	struct sha256 s;
 
 	sha256_init(&s);
-	artefact_hash_bytes(&s, magic, sizeof(magic));
+	compile_cache_hash_bytes(&s, magic, sizeof(magic));
 	add_text(&s, of->surface);
 	add_text(&s, of->team);
 	add_text(&s, of->box);
-	artefact_hash_bytes(&s, of->state, of->state ? SHA256_BYTES : 0);
+	compile_cache_hash_bytes(&s, of->state, of->state ? SHA256_BYTES : 0);
 	add_host(&s, of->program);
 	add_words(&s, of->argv);
 	add_words(&s, of->env);
@@ -145,7 +145,7 @@ void compile_cache_key(const struct compile_inputs *of, struct compile_cache_key
 	for (unsigned i = 0; i < of->nlayers; i++)
 		add_text(&s, of->layers[i]);
 	add_text(&s, of->source);
-	artefact_hash_bytes(&s, of->code, of->code_len);
+	compile_cache_hash_bytes(&s, of->code, of->code_len);
 	add_support(&s, of->support);
 	add_files(&s, of->files);
 	sha256_end(&s, out->bytes);
@@ -297,7 +297,7 @@ void compile_cache_put(const struct compile_caches *a, const struct compile_cach
 
 /* ---- in the box ---- */
 
-static const char **artefact_shell_argv(const char *script, const char *program)
+static const char **compile_cache_shell_argv(const char *script, const char *program)
 {
 	const char *const all[] = { "/bin/sh", "-c", script, "sh", program, COMPILE_CACHE_FILE };
 	const char **argv = calloc(ARRAY_LEN(all) + 1, sizeof(*argv));
@@ -311,20 +311,20 @@ static const char **artefact_shell_argv(const char *script, const char *program)
 const char **compile_cache_pack(const char *program)
 {
 	/* -I: a failure of tar or gzip is reported. */
-	return artefact_shell_argv("exec tar -C \"${1%/*}/\" -I 'gzip -1' -cf - -- \"${1##*/}\"",
-				   program);
+	return compile_cache_shell_argv(
+		"exec tar -C \"${1%/*}/\" -I 'gzip -1' -cf - -- \"${1##*/}\"", program);
 }
 
 const char **compile_cache_unpack(const char *program)
 {
-	return artefact_shell_argv("tar -C \"${1%/*}/\" -xzf \"$2\" && rm -f \"$2\"", program);
+	return compile_cache_shell_argv("tar -C \"${1%/*}/\" -xzf \"$2\" && rm -f \"$2\"", program);
 }
 
 /* A file that is stored unpacked needs no program in the box to unpack it. A file that is too large
  * may fit when packed; a much larger one is not tried. */
 const char **compile_cache_give(const char *program)
 {
-	return artefact_shell_argv(
+	return compile_cache_shell_argv(
 		"k=$(du -sk -- \"$1\") && [ \"${k%%[!0-9]*}\" -le 6000 ] || exit 1; "
 		"if [ -f \"$1\" ] && [ ! -L \"$1\" ] && [ \"$(stat -c %s -- \"$1\")\" -lt 2000000 ]; then "
 		"printf f && exec cat -- \"$1\"; fi; "

@@ -55,14 +55,14 @@ a_network_namespace_is_clean_for_every_box() {
 a_used_network_namespace_is_not_reused() {
 	kept() { ls -l "/proc/$keeper/fd" | grep -qF "$net"; }
 	lost() { ! kept; }
-	for deed in own-loopback join-group=239.1.2.3 flow-label; do
-		held 7 a "$deed"
-		is "$(got_from a "$deed")" ok
+	for action in own-loopback join-group=239.1.2.3 flow-label; do
+		held 7 a "$action"
+		is "$(got_from a "$action")" ok
 		net=$(readlink "/proc/$program/ns/net")
 		freed 7 a
 		rm a.in
 		[ "$place" = box ] || soon_limit=5 # of a mutant: it stays there
-		(soon lost) >/dev/null || escaped "the keeper has it still, after $deed"
+		(soon lost) >/dev/null || escaped "the keeper has it still, after $action"
 	done
 }
 

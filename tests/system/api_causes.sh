@@ -312,8 +312,8 @@ a_reused_cgroup_has_no_figures_of_its_previous_box() {
 	parent=$(readlink /proc/$pid/fd/* | grep -x '/sys/fs/cgroup/pids/atoll-[^/]*' | head -1)
 	: >names
 	# Execs with high and low usage in every order; those with low usage are checked.
-	for deed in light many light large light light many large light light light light light; do
-		one $deed
+	for kind in light many light large light light many large light light light light light; do
+		one $kind
 	done
 	[ -d "$parent" ] || return 0 # cgroup v2: each box has its own
 	# On a busy machine a box that was throttled by its CPU limit is not reused.
