@@ -1,5 +1,5 @@
-/* agent_tools.h - what an agent in a box may do: one table for its parser, its hands and its prompt.
- * Owns: nothing. Names and arguments are those of src/tools/tools.c, as far as they go. */
+/* agent_tools.h - what an agent in a box may do: one table for its parser, its actions and its prompt.
+ * Owns: nothing. Names and arguments are those of src/tools/tools.c, which has more tools. */
 #pragma once
 #include <jansson.h>
 #include <stdint.h>

@@ -13,7 +13,7 @@ enum { DEPTH_MOST = 64 };
 
 /* ---- changes: the answer has the resulting entry ---- */
 
-struct filesystem_deed {
+struct filesystem_change {
 	struct file_request file_req;
 	uint8_t type; /* 0: only look */
 	uint16_t flags;
@@ -22,14 +22,14 @@ struct filesystem_deed {
 	int there;             /* MKDIR found something */
 };
 
-static void filesystem_look(struct filesystem_deed *x)
+static void filesystem_look(struct filesystem_change *x)
 {
 	file_request_ask(&x->file_req, WIRE_ENTRY_OF, WIRE_ENTRY_FULL, x->at, strlen(x->at));
 }
 
-static void deed_ready(struct file_client *k)
+static void filesystem_change_ready(struct file_client *k)
 {
-	struct filesystem_deed *x = loop_owner(k, struct filesystem_deed, file_req.file_client);
+	struct filesystem_change *x = loop_owner(k, struct filesystem_change, file_req.file_client);
 	auto_buf struct buf tail = { 0 };
 
 	if (x->from)
@@ -44,15 +44,15 @@ static void deed_ready(struct file_client *k)
 		file_request_ask(&x->file_req, x->type, x->flags, tail.p, tail.len);
 }
 
-static void filesystem_reply(struct filesystem_deed *x, json_t *take_doc)
+static void filesystem_reply(struct filesystem_change *x, json_t *take_doc)
 {
 	file_request_close(&x->file_req);
 	connect_reply(x->file_req.call, take_doc);
 }
 
-static void deed_done(struct file_client *k, uint16_t flags)
+static void filesystem_change_done(struct file_client *k, uint16_t flags)
 {
-	struct filesystem_deed *x = loop_owner(k, struct filesystem_deed, file_req.file_client);
+	struct filesystem_change *x = loop_owner(k, struct filesystem_change, file_req.file_client);
 
 	(void)flags;
 	if (x->at)
@@ -61,10 +61,10 @@ static void deed_done(struct file_client *k, uint16_t flags)
 		filesystem_reply(x, json_object());
 }
 
-static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
-		       size_t n)
+static void filesystem_change_entry(struct file_client *k, const struct wire_entry *e,
+				    const char *tail, size_t n)
 {
-	struct filesystem_deed *x = loop_owner(k, struct filesystem_deed, file_req.file_client);
+	struct filesystem_change *x = loop_owner(k, struct filesystem_change, file_req.file_client);
 	struct entry_shape shape = { .brief = files_is_old(x->file_req.call) };
 	uint32_t mode = S_ISLNK(e->mode) ? e->target_mode : e->mode;
 	struct call *c = x->file_req.call;
@@ -88,9 +88,9 @@ static void deed_entry(struct file_client *k, const struct wire_entry *e, const 
 	connect_fail(c, CONNECT_INTERNAL, "the answer of the box is invalid");
 }
 
-static void deed_failed(struct file_client *k, const struct err *e)
+static void filesystem_change_failed(struct file_client *k, const struct err *e)
 {
-	struct filesystem_deed *x = loop_owner(k, struct filesystem_deed, file_req.file_client);
+	struct filesystem_change *x = loop_owner(k, struct filesystem_change, file_req.file_client);
 	struct call *c = x->file_req.call;
 
 	if (x->type == WIRE_MKDIR && e->sys == EEXIST && !x->there) {
@@ -106,12 +106,13 @@ static void deed_failed(struct file_client *k, const struct err *e)
 	}
 }
 
-static void deed_begin(struct call *c, const struct filesystem_deed *want)
+static void filesystem_change_begin(struct call *c, const struct filesystem_change *want)
 {
-	static const struct file_client_events on = {
-		.ready = deed_ready, .entry = deed_entry, .done = deed_done, .failed = deed_failed
-	};
-	struct filesystem_deed *x = call_alloc(c, sizeof(*x));
+	static const struct file_client_events on = { .ready = filesystem_change_ready,
+						      .entry = filesystem_change_entry,
+						      .done = filesystem_change_done,
+						      .failed = filesystem_change_failed };
+	struct filesystem_change *x = call_alloc(c, sizeof(*x));
 
 	*x = *want;
 	x->file_req.path = x->from ? x->from : x->at;
@@ -120,11 +121,11 @@ static void deed_begin(struct call *c, const struct filesystem_deed *want)
 
 static void stat_asked(struct call *c, json_t *ask)
 {
-	struct filesystem_deed x = { 0 };
+	struct filesystem_change x = { 0 };
 	int root;
 
 	if (connect_user(c, &root) == 0 && (x.at = files_rpc_path(c, ask, "path", root)))
-		deed_begin(c, &x);
+		filesystem_change_begin(c, &x);
 }
 
 void filesystem_stat(struct call *c)
@@ -134,14 +135,14 @@ void filesystem_stat(struct call *c)
 
 static void make_asked(struct call *c, json_t *ask)
 {
-	struct filesystem_deed x = { .type = WIRE_MKDIR,
-				     .put = { .mode = 0755, .flags = WIRE_PUT_NEW } };
+	struct filesystem_change x = { .type = WIRE_MKDIR,
+				       .put = { .mode = 0755, .flags = WIRE_PUT_NEW } };
 	int root;
 
 	if (connect_user(c, &root) < 0 || !(x.at = files_rpc_path(c, ask, "path", root)))
 		return;
 	x.put.flags |= root ? 0 : WIRE_PUT_USER;
-	deed_begin(c, &x);
+	filesystem_change_begin(c, &x);
 }
 
 void filesystem_make(struct call *c)
@@ -151,14 +152,14 @@ void filesystem_make(struct call *c)
 
 static void move_asked(struct call *c, json_t *ask)
 {
-	struct filesystem_deed x = { .type = WIRE_MOVE };
+	struct filesystem_change x = { .type = WIRE_MOVE };
 	int root;
 
 	if (connect_user(c, &root) < 0 || !(x.from = files_rpc_path(c, ask, "source", root)) ||
 	    !(x.at = files_rpc_path(c, ask, "destination", root)))
 		return;
 	x.flags = root ? 0 : WIRE_MOVE_USER;
-	deed_begin(c, &x);
+	filesystem_change_begin(c, &x);
 }
 
 void filesystem_move(struct call *c)
@@ -168,11 +169,11 @@ void filesystem_move(struct call *c)
 
 static void remove_asked(struct call *c, json_t *ask)
 {
-	struct filesystem_deed x = { .type = WIRE_REMOVE };
+	struct filesystem_change x = { .type = WIRE_REMOVE };
 	int root;
 
 	if (connect_user(c, &root) == 0 && (x.from = files_rpc_path(c, ask, "path", root)))
-		deed_begin(c, &x);
+		filesystem_change_begin(c, &x);
 }
 
 void filesystem_remove(struct call *c)

@@ -204,7 +204,7 @@ void boxfiles_list(struct call *c)
 
 /* ---- changes: the answer shows the entry after the change ---- */
 
-struct files_deed {
+struct files_change {
 	struct file_request file_req;
 	uint8_t type;
 	uint16_t flags;
@@ -215,9 +215,9 @@ struct files_deed {
 	uint16_t done;         /* flags of DONE */
 };
 
-static void deed_ready(struct file_client *k)
+static void files_change_ready(struct file_client *k)
 {
-	struct files_deed *x = loop_owner(k, struct files_deed, file_req.file_client);
+	struct files_change *x = loop_owner(k, struct files_change, file_req.file_client);
 	auto_buf struct buf tail = { 0 };
 
 	if (x->from)
@@ -230,9 +230,9 @@ static void deed_ready(struct file_client *k)
 		file_request_ask(&x->file_req, x->type, x->flags, tail.p, tail.len);
 }
 
-static void deed_done(struct file_client *k, uint16_t flags)
+static void files_change_done(struct file_client *k, uint16_t flags)
 {
-	struct files_deed *x = loop_owner(k, struct files_deed, file_req.file_client);
+	struct files_change *x = loop_owner(k, struct files_change, file_req.file_client);
 
 	x->done = flags;
 	if (x->at) {
@@ -243,10 +243,10 @@ static void deed_done(struct file_client *k, uint16_t flags)
 	call_empty(x->file_req.call, 204);
 }
 
-static void deed_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
-		       size_t n)
+static void files_change_entry(struct file_client *k, const struct wire_entry *e, const char *tail,
+			       size_t n)
 {
-	struct files_deed *x = loop_owner(k, struct files_deed, file_req.file_client);
+	struct files_change *x = loop_owner(k, struct files_change, file_req.file_client);
 
 	if (x->there && !S_ISDIR(e->mode)) {
 		file_request_error(&x->file_req, 409, "exists", "there is something of that name",
@@ -259,9 +259,9 @@ static void deed_entry(struct file_client *k, const struct wire_entry *e, const 
 }
 
 /* An existing folder is the requested result. */
-static void deed_failed(struct file_client *k, const struct err *e)
+static void files_change_failed(struct file_client *k, const struct err *e)
 {
-	struct files_deed *x = loop_owner(k, struct files_deed, file_req.file_client);
+	struct files_change *x = loop_owner(k, struct files_change, file_req.file_client);
 
 	if (x->type == WIRE_MKDIR && e->sys == EEXIST && !x->there) {
 		x->there = 1;
@@ -271,19 +271,20 @@ static void deed_failed(struct file_client *k, const struct err *e)
 	file_request_fail(&x->file_req, e);
 }
 
-static struct files_deed *deed_new(struct call *c, uint8_t type, int status)
+static struct files_change *files_change_new(struct call *c, uint8_t type, int status)
 {
-	struct files_deed *x = call_alloc(c, sizeof(*x));
+	struct files_change *x = call_alloc(c, sizeof(*x));
 
-	*x = (struct files_deed){ .type = type, .status = status };
+	*x = (struct files_change){ .type = type, .status = status };
 	return x;
 }
 
-static void deed_begin(struct files_deed *x, struct call *c)
+static void files_change_begin(struct files_change *x, struct call *c)
 {
-	static const struct file_client_events on = {
-		.ready = deed_ready, .entry = deed_entry, .done = deed_done, .failed = deed_failed
-	};
+	static const struct file_client_events on = { .ready = files_change_ready,
+						      .entry = files_change_entry,
+						      .done = files_change_done,
+						      .failed = files_change_failed };
 
 	x->file_req.path = x->from ? x->from : x->at;
 	file_request_open(&x->file_req, c, &on);
@@ -291,12 +292,12 @@ static void deed_begin(struct files_deed *x, struct call *c)
 
 void boxfiles_delete(struct call *c)
 {
-	struct files_deed *x = deed_new(c, WIRE_REMOVE, 204);
+	struct files_change *x = files_change_new(c, WIRE_REMOVE, 204);
 
 	x->from = file_request_path(c, call_query(c, "path"));
 	x->flags = call_query_flag(c, "recursive") ? 0 : WIRE_REMOVE_ONE;
 	if (x->from)
-		deed_begin(x, c);
+		files_change_begin(x, c);
 }
 
 /* 0: rejected, and the error was sent. */
@@ -318,32 +319,32 @@ static int read_mode(struct call *c, uint32_t *out)
 
 void boxfiles_mkdir(struct call *c)
 {
-	struct files_deed *x = deed_new(c, WIRE_MKDIR, 201);
+	struct files_change *x = files_change_new(c, WIRE_MKDIR, 201);
 
 	x->put.flags = WIRE_PUT_NEW;
 	x->at = file_request_path(c, call_text(c, "path", NULL));
 	if (x->at && read_mode(c, &x->put.mode))
-		deed_begin(x, c);
+		files_change_begin(x, c);
 }
 
 void boxfiles_chmod(struct call *c)
 {
-	struct files_deed *x = deed_new(c, WIRE_CHMOD, 200);
+	struct files_change *x = files_change_new(c, WIRE_CHMOD, 200);
 
 	x->at = file_request_path(c, call_text(c, "path", NULL));
 	if (x->at && read_mode(c, &x->put.mode))
-		deed_begin(x, c);
+		files_change_begin(x, c);
 }
 
 static void from_to(struct call *c, uint8_t type, uint16_t unless_replace, int status)
 {
-	struct files_deed *x = deed_new(c, type, status);
+	struct files_change *x = files_change_new(c, type, status);
 
 	x->from = file_request_path(c, call_text(c, "from", NULL));
 	x->at = x->from ? file_request_path(c, call_text(c, "to", NULL)) : NULL;
 	x->flags = call_flag(c, "replace", 0) ? 0 : unless_replace;
 	if (x->at)
-		deed_begin(x, c);
+		files_change_begin(x, c);
 }
 
 void boxfiles_move(struct call *c)

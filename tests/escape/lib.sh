@@ -98,7 +98,7 @@ fact() { echo "$out" | sed -n "/^$1\( \|\$\)/{s/^$1 \{0,1\}//;p}"; }
 same() { [ "$1" = "$2" ] || escaped "'$1' is not '$2'${3:+: $3}"; } # as `is`, for the isolation
 shows() { [ "$(fact "$1")" = "$2" ] || escaped "$1 is '$(fact "$1" | head -c 300)', not '$2'"; }
 
-verdicts() { # DEED...
+verdicts() { # ACTION...
 	inside try "$@"
 	is "$status" 0 "$err"
 	[ "$(echo "$out" | grep -Ec ' (ok|E[A-Z0-9]+|killed SIG[A-Z]+)$')" = $# ] || fail "not $# verdicts: $out"
