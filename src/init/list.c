@@ -17,7 +17,10 @@
 
 enum { NAME = 256, DEPTH_MOST = 64 };
 enum { WALK_IN = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC };
-enum { PAGE_FIRST = 8192, PAGE_LEAST = 64 }; /* names kept at the top, and deep down */
+enum {
+	PAGE_FIRST = 8192,
+	PAGE_LEAST = 64
+}; /* names in memory: of the first level, and of deeper ones */
 
 struct list_folder { /* one folder */
 	int dir;

@@ -91,7 +91,7 @@ static int place_descriptors(const struct start *s, struct err *e)
 		if (dup3(high[i], (int)i, 0) < 0)
 			return err_sys(e, "place descriptor %u", i);
 	if (syscall(SYS_close_range, ZYGOTE_FILTER + 1, ~0U, 0) < 0)
-		return err_sys(e, "close the rest");
+		return err_sys(e, "close all other descriptors");
 	return 0;
 }
 

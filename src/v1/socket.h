@@ -29,7 +29,7 @@ struct channel_kind {
 	/* A message for this channel; NULL: the type accepts none. */
 	int (*message)(struct channel *c, const char *op, const json_t *msg, struct err *e);
 	void (*bytes)(struct channel *c, unsigned stream, const char *bytes, size_t n);
-	enum store_role bytes_role; /* the least that may send bytes */
+	enum store_role bytes_role; /* the lowest role that may send bytes */
 	void (*request)(struct channel *c,
 			int full);        /* the send buffer of the connection is full, or has space
 					   * again */

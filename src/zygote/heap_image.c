@@ -234,7 +234,7 @@ static int image_look(struct err *e)
 		}
 		have -= (size_t)(line - text);
 		if (have >= LINE)
-			return err_set(e, ERR_SYS, "a line too long in maps");
+			return err_set(e, ERR_SYS, "a line of maps is too long");
 		memmove(text, line, have);
 	}
 	return n < 0 ? err_sys(e, "read maps") : 0;
@@ -293,7 +293,7 @@ static int copy_out(int file, struct err *e)
 	size_t size = image_arrange();
 
 	if (ftruncate(file, (off_t)size) < 0)
-		return err_sys(e, "room for %zu bytes", size);
+		return err_sys(e, "reserve %zu bytes of address space", size);
 	for (unsigned i = 0; i < plan.n; i++)
 		if (copy_piece(file, &plan.v[i], e) < 0)
 			return -1;
@@ -459,7 +459,7 @@ int heap_image_learn(void (*live)(unsigned which), struct err *e)
 	int rc = 0;
 
 	if (told == MAP_FAILED)
-		return err_sys(e, "room for a list");
+		return err_sys(e, "allocate a list");
 	for (unsigned k = 0; rc == 0 && k < BAKE_LIVES; k++)
 		rc = live_apart(live, k, &told[k], e);
 	if (rc == 0)

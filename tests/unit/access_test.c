@@ -473,7 +473,8 @@ TEST(every_route_of_other_surfaces_refuses_the_callers_that_its_row_excludes)
 	finish();
 }
 
-/* Handlers that only refuse need no editor: they are the one of POST /secrets. */
+/* The only changing route without the role editor: POST /secrets, whose handler rejects every
+ * request. */
 TEST(e2b_routes_that_change_something_need_an_editor)
 {
 	void (*refuse)(struct call * c) = NULL;
