@@ -473,8 +473,7 @@ TEST(every_route_of_other_surfaces_refuses_the_callers_that_its_row_excludes)
 	finish();
 }
 
-/* The only changing route without the role editor: POST /secrets, whose handler rejects every
- * request. */
+/* Routes that are not implemented need no editor: they share the handler of POST /secrets. */
 TEST(e2b_routes_that_change_something_need_an_editor)
 {
 	void (*refuse)(struct call * c) = NULL;
