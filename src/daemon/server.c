@@ -122,7 +122,10 @@ static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t 
 		llm_client_connect(x->api.model, steal_fd(fd));
 	else if (f->type == WIRE_DOCTOR && *fd >= 0)
 		doctor_connect(&x->api, steal_fd(fd));
-	else if (f->type == WIRE_DONE) {
+	else if (f->type == WIRE_DONE && f->flags & WIRE_DONE_SHARED) {
+		fleet_set_sole_server(&x->api.fleet, 0);
+		pipelines_alone(x->api.pipelines);
+	} else if (f->type == WIRE_DONE) {
 		fleet_set_sole_server(&x->api.fleet, !timer_pending(&x->drain));
 		batches_alone(x->api.batches);
 		pipelines_alone(x->api.pipelines);

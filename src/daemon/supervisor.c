@@ -239,6 +239,20 @@ static struct server_process *supervisor_newest(struct supervisor *w)
 	return w->nservers ? &w->servers[w->nservers - 1] : NULL;
 }
 
+/* Before it starts: a server that is not told of the new one would not count what that one
+ * sends to a program. */
+static void announce_server(struct supervisor *w)
+{
+	struct frame starts = sock_head(WIRE_DONE, 0);
+	struct err e;
+
+	starts.flags = WIRE_DONE_SHARED;
+	for (unsigned i = 0; i < w->nservers; i++)
+		if (w->servers[i].link >= 0 && sock_send(w->servers[i].link, &starts,
+							 sizeof(starts), NULL, 0, NULL, 0, &e) < 0)
+			log_warn("cannot notify a server of a new one", LOG_E(&e));
+}
+
 static int start_server(struct supervisor *w, struct err *e)
 {
 	int pair[2];
@@ -248,6 +262,7 @@ static int start_server(struct supervisor *w, struct err *e)
 		return err_set(e, ERR_LIMIT, "%d servers are still draining", SERVERS_MAX - 1);
 	if (sock_pair(pair, e) < 0)
 		return -1;
+	announce_server(w);
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0) {

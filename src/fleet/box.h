@@ -117,6 +117,7 @@ struct box {
 	struct init_call look; /* lists its execs, to detect activity */
 	struct init_call tally; /* after a restart: how much input its execs have received */
 	int tally_again;
+	uint64_t tallies; /* number of those that were requested */
 	uint64_t look_tip;
 	/* clang-format on */
 };

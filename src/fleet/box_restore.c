@@ -49,7 +49,7 @@ void box_request_counters(struct box *b)
 	/* Init sends one list at a time; the list of look_inside() ends soon. */
 	if (b->tally.line)
 		b->tally_again = 1;
-	else if (init_conn_is_open(&b->line))
+	else if (init_conn_is_open(&b->line) && ++b->tallies)
 		init_conn_request(&b->line, &b->tally, &on, WIRE_EXECS, 0);
 }
 

@@ -96,7 +96,9 @@ struct exec {
 	uint64_t room, sent;
 	int input_unknown; /* after a restart: init has not reported yet how much input it has */
 	uint64_t input_counted_ms; /* when init has reported it last */
-	int input_sure; /* init was queried at the first input: another server may have sent some before */
+	uint64_t count_from;       /* an older tally of the box lacks input that was sent since */
+	int input_sure; /* the count is right: no other server has sent input since, and init has read
+			 * what a killed one had sent */
 	struct exec_input_wait *input_waiters;
 	struct buf words;   /* bytes for its channel */
 	size_t words_taken; /* bytes of words that were sent */
@@ -135,6 +137,8 @@ void exec_input_check(struct exec *r);
  * an older server drains, each check makes the number unknown, so that a client that polls would
  * never get it. */
 void exec_input_refresh(struct exec *r);
+/* Asks init how much input it has; until init has answered, input waits. */
+void exec_input_count(struct exec *r);
 /* Bytes that are in its box, even if this server is killed now. */
 uint64_t exec_input_delivered(const struct exec *r);
 /* A client has a position after the bytes that this server knows of: init is queried again. */

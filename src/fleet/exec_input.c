@@ -94,12 +94,21 @@ void exec_input_cancel(struct exec_input_wait *w)
 
 void exec_input_check(struct exec *r)
 {
-	int sure = r->box->fleet->alone && (!r->restored || r->input_sure);
+	int sure = r->box->fleet->alone && r->input_sure;
 
 	if (sure || r->over || r->input_unknown || r->input.len > r->input_taken ||
 	    r->words.len > r->words_taken)
 		return;
-	r->input_sure = r->input_unknown = 1;
+	r->input_sure = r->box->fleet->alone;
+	exec_input_count(r);
+}
+
+void exec_input_count(struct exec *r)
+{
+	/* A report that was requested before may lack bytes that have been sent since. */
+	if (!r->input_unknown)
+		r->count_from = r->box->tallies + 1;
+	r->input_unknown = 1;
 	box_request_counters(r->box);
 }
 
@@ -167,7 +176,7 @@ uint64_t exec_on_output(const struct exec *r)
 
 void exec_on_counters(struct exec *r, const struct wire_exec *about)
 {
-	if (!r->input_unknown)
+	if (!r->input_unknown || r->box->tallies < r->count_from)
 		return;
 	r->input_unknown = 0;
 	r->input_counted_ms = loop_now_ms();

@@ -171,6 +171,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 		return -1;
 	env = merge_env(b, want->usual, want->env, &pool);
 	r = new_run(b, id, init_conn_new_ref(&b->line));
+	r->input_sure = 1;
 	r->kind = want->kind;
 	r->tty = want->pty;
 	r->stdin_open = want->stdin_open || want->pty;
@@ -223,6 +224,7 @@ void exec_restore(struct box *b, struct store_run *row)
 	r->has_base = row->kind == STORE_RUN_ONCE; /* its box has run nothing else */
 	r->tty = row->kind == STORE_RUN_PTY;
 	r->stdin_open = r->input_unknown = 1;
+	r->count_from = b->tallies + 1;
 	r->started_ns = row->started_ns;
 	memcpy(r->tag, row->tag, sizeof(r->tag));
 	r->command = row->command ? json_loads(row->command, 0, NULL) : NULL;

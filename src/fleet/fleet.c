@@ -342,6 +342,8 @@ void fleet_set_sole_server(struct fleet *f, int alone)
 		return;
 	for (struct box *b = fleet_next(f, NULL), *next; b; b = next) {
 		next = fleet_next(f, b);
+		for (struct exec *r = b->runs; r; r = r->next)
+			exec_input_doubt(r); /* the other server may have sent input */
 		box_resync(b);
 	}
 	(void)!take_rows(f, &e); /* on failure, boxes are adopted when a request names them */

@@ -53,6 +53,7 @@ static void begin_cell(struct context *c, struct cell *take_cell, struct buf *li
 		       take_cell->env);
 	buf_fini(&take_cell->run);
 	begin_row(c, take_cell);
+	c->said_before = 0; /* the last line is this server's */
 	c->interrupted = 0;
 	context_become(c, CONTEXT_BUSY);
 	box_hold(c->box);
@@ -121,11 +122,23 @@ static void wait_in_front(struct context *c, struct cell *x)
 	c->queued_bytes += x->run.len;
 }
 
+/* 1: an earlier server may have sent a part of a line, or a cell without a row. context_told() is
+ * called when init has answered. */
+static int must_count_first(struct context *c)
+{
+	struct exec *r = context_run_of(c);
+
+	if (!c->said_before || !c->box->fleet->alone || !r || r->over)
+		return 0;
+	exec_input_count(r);
+	return 1;
+}
+
 void context_next_cell(struct context *c)
 {
 	struct cell *x = c->queue;
 
-	if (!x || c->state != CONTEXT_IDLE)
+	if (!x || c->state != CONTEXT_IDLE || must_count_first(c))
 		return;
 	c->queue = x->next;
 	c->queued--;

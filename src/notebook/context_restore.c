@@ -5,6 +5,18 @@
 
 #include <string.h>
 
+#define CELL_DROPPED "dropped" /* status of a cell that was never run */
+
+static void drop_cell(struct context *c)
+{
+	context_become(c, CONTEXT_IDLE);
+	context_end_cell(
+		c, json_pack("{s:s, s:s, s:s, s:s}", "status", CELL_DROPPED, "cause", "lost",
+			     "message",
+			     "the server ended while it was sending the cell, which was not run",
+			     "hint", "send it again: the context has kept its state"));
+}
+
 /* The server that was sending a cell, or an answer to its question, ended in the middle of the
  * line, and the rest is lost. A newline makes the driver skip the part that it has received. The
  * cell was not run: its clients get that error, and the context keeps its state. */
@@ -21,14 +33,18 @@ static void drop_cut_line(struct context *c, struct exec *r, uint64_t missing)
 		context_write_row(c);
 		return;
 	}
-	context_become(c, CONTEXT_IDLE);
-	context_end_cell(
-		c,
-		json_pack("{s:s, s:s, s:s, s:s}", "status", "dropped", "cause", "lost", "message",
-			  "the server ended while it was sending the cell, which was not run",
-			  "hint", "send it again: the context has kept its state"));
+	drop_cell(c);
 	context_set_clock(c);
 	context_next_cell(c);
+}
+
+/* The server was killed after it had sent a cell, or a part of it, and before it could write the
+ * row. The newline ends a part; after a whole line it is an empty one, which drivers skip. */
+static void skip_unknown_line(struct context *c, struct exec *r)
+{
+	c->skip_number = 1;
+	c->row.said = exec_channel_send(r, "\n", 1);
+	context_write_row(c);
 }
 
 void context_told(struct exec *r)
@@ -40,7 +56,7 @@ void context_told(struct exec *r)
 	if (before && c->box->fleet->alone) {
 		c->said_before = 0;
 		if (r->words_sent > before)
-			c->skip_number = 1;
+			skip_unknown_line(c, r);
 		else if (r->words_sent < before && c->current && !c->row.status[0])
 			drop_cut_line(c, r, before - r->words_sent);
 	}
@@ -49,6 +65,7 @@ void context_told(struct exec *r)
 		c->row.said = exec_on_output(r);
 		context_write_row(c);
 	}
+	context_next_cell(c);
 }
 
 /* The last cell, running or not, as it will be read again. */
@@ -78,6 +95,8 @@ static void context_do_restore(struct box *b, struct store_context *take_row)
 	c->said_before = c->row.said;
 	if (c->row.began_ns)
 		restore_cell(c);
+	if (c->current && !strcmp(c->row.status, CELL_DROPPED))
+		drop_cell(c); /* the driver will not report its end: it never got the cell */
 	r = context_run_of(c);
 	if (r) {
 		r->user = c;
@@ -142,7 +161,7 @@ void context_sync(struct context *c)
 	if (row.cell > c->row.cell && strcmp(row.run, c->row.run) == 0) {
 		/* A cell that has ended there must still be read here, up to its end; one that
 		 * never ran has no output. */
-		if (!row.began_ns || !strcmp(row.status, "dropped"))
+		if (!row.began_ns || !strcmp(row.status, CELL_DROPPED))
 			c->row.cell = row.cell;
 		else
 			take_cell(c, &row);
@@ -172,7 +191,6 @@ void contexts_catch_up(struct box *b)
 		count_again(c);
 		if (!r || !c->said_before)
 			continue;
-		r->input_unknown = 1;
-		box_request_counters(b);
+		exec_input_count(r);
 	}
 }

@@ -576,6 +576,8 @@ struct wire_changes {
 enum {                               /* flags of DONE */
        WIRE_DONE_TRUNCATED = 1 << 0, /* there is more than was sent */
        WIRE_DONE_SKIPPED = 1 << 1,   /* a file could not be read or copied */
+       WIRE_DONE_SHARED = 1 << 2,    /* supervisor to server: another server starts; without this
+				      * flag: none but this one is left */
 };
 
 struct wire_entry {

@@ -542,6 +542,10 @@ a_partly_sent_cell_is_rejected_after_a_server_restart_and_the_state_is_kept() {
 	soon idle
 	api GET "$at/cells/2/events"
 	is "$(get 'select(.type == "end") | .status + " " + .cause')" "dropped lost" "$body"
+	# The server after that one knows it, too.
+	new_server
+	api GET "$at/cells/2/events"
+	is "$(get 'select(.type == "end") | .status + " " + .cause')" "dropped lost" "$body"
 	cell 'kept'
 	is "$(get '.status + .results[0].data["text/plain"]')" ok5 "$body"
 }
@@ -568,6 +572,9 @@ an_unsent_cell_is_rejected_after_a_server_restart_and_the_state_is_kept() {
 	is "$(get '.status + .results[0].data["text/plain"]')" ok5 "$body"
 }
 
+# serves: another server than $old serves.
+serves() { now=$(cut -d ' ' -f 3 "$ATOLL_RUN/serve.pid") && [ "$now" != "$old" ] && [ "$now" != 0 ]; }
+
 cells_of_two_servers_get_their_own_results() {
 	new_box
 	context
@@ -584,7 +591,6 @@ print("one")'
 	soon waiting
 	old=$(server_pid)
 	kill -HUP "$(cat "$work/supervisor")"
-	serves() { now=$(cut -d ' ' -f 3 "$ATOLL_RUN/serve.pid") && [ "$now" != "$old" ] && [ "$now" != 0 ]; }
 	soon serves
 	for i in 1 2 3; do give "three$i" "print(\"three$i\")"; done
 	waiting() { api GET "$at" && [ "$(get .waiting)" = 3 ]; }
@@ -595,6 +601,38 @@ print("one")'
 		is "$(jq -r '.status + .stdout' "$i")" "ok$i" "$(cat "$i")"
 	done
 	is "$(jq -r .cell one two? three? | sort -u | wc -l)" 7
+}
+
+# The old server has a request that does not end, so it still runs when the new one begins to send a cell.
+a_cell_that_is_being_sent_when_the_old_server_ends_is_not_dropped() {
+	new_box
+	other=$box
+	new_box
+	context
+	cell 'import os; os.getpid()'
+	driver=$(get '.results[0].data["text/plain"]')
+	curl -sS -o held --max-time 120 -H "X-API-Key: $key" -d '{"command":"sleep 314.15"}' "$url/v1/boxes/$other/execs" 2>/dev/null &
+	held=$!
+	soon processes 'sleep 314.15'
+	old=$(server_pid)
+	kill -HUP "$(cat "$work/supervisor")"
+	soon serves
+	kill -0 "$old" || fail "the old server has ended"
+	in_box kill -STOP "$driver"
+	head -c 3000000 /dev/zero | tr '\0' x | jq -Rc '{code: ("text = \"" + . + "\"; len(text)")}' >large
+	curl -sS -o sent --max-time 120 -H "X-API-Key: $key" --data-binary @large "$url$at/cells" &
+	sending=$!
+	soon busy
+	kill $held
+	wait $held || :
+	left() { ! kill -0 "$old" 2>/dev/null; }
+	soon left
+	busy || fail "the cell has ended: $(cat sent)"
+	in_box kill -CONT "$driver"
+	wait $sending
+	is "$(jq -r '.status + .results[0].data["text/plain"]' sent)" ok3000000 "$(cat sent)"
+	cell 'len(text) + 1'
+	is "$(get '.results[0].data["text/plain"]')" 3000001 "$body"
 }
 
 a_reload_does_not_affect_a_running_cell() {
