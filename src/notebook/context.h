@@ -56,12 +56,15 @@ struct context {
 	int interrupted; /* the cell's time has passed, and this server has interrupted it */
 	struct driver_msg talk;
 	uint64_t at[CELL_STREAMS]; /* bytes of its program's streams that were read */
+	uint64_t line_at; /* where the current line of the channel begins */
 	uint64_t born; /* cells before this driver: the difference to a number is the driver's
 		        * own count */
 	uint64_t said_before; /* another server gave it a cell: bytes that the driver must have
 			       * received by then; 0: all is known */
 	int skip_number; /* the driver may have received a cell of the next number without a row */
 	struct cell *current;
+	int foreign; /* the current cell was begun by another server, which may still run and writes
+		      * its row */
 	struct cell *queue; /* oldest first */
 	unsigned queued;
 	size_t queued_bytes;

@@ -54,6 +54,7 @@ static void begin_cell(struct context *c, struct cell *take_cell, struct buf *li
 	buf_fini(&take_cell->run);
 	begin_row(c, take_cell);
 	c->said_before = 0; /* the last line is this server's */
+	c->foreign = 0;
 	c->interrupted = 0;
 	context_become(c, CONTEXT_BUSY);
 	box_hold(c->box);
@@ -167,7 +168,9 @@ void context_end_cell(struct context *c, json_t *take_end)
 	cell_tell(x);
 	cell_unref(x);
 	box_release(c->box);
-	context_write_row(c);
+	/* The other server may have begun the next cell: its row must not be overwritten. */
+	if (!c->foreign || c->box->fleet->alone)
+		context_write_row(c);
 }
 
 void context_end_queue(struct context *c, const char *cause, const char *message)

@@ -67,6 +67,7 @@ static int start_driver(struct context *c, struct err *e)
 	c->talk.lost = 0;
 	buf_cut(&c->talk.line, 0);
 	memset(c->at, 0, sizeof(c->at));
+	c->line_at = 0;
 	memset(c->row.from, 0, sizeof(c->row.from));
 	c->row.said = 0;
 	c->born = c->row.cell;

@@ -23,10 +23,12 @@ static void adopt_cell(struct context *c, uint64_t number)
 	x->number = c->row.cell = number;
 	x->began_ns = c->row.began_ns = fleet_now_ns();
 	memcpy(x->from, c->at, sizeof(c->at));
-	memcpy(c->row.from, c->at, sizeof(c->at));
+	x->from[2] = c->line_at; /* with this event, which may be the end of the cell */
+	memcpy(c->row.from, x->from, sizeof(c->row.from));
 	c->row.status[0] = 0;
 	c->row.answers = 0;
 	c->current = x;
+	c->foreign = 1;
 	context_become(c, CONTEXT_BUSY);
 	box_hold(c->box);
 }
@@ -113,6 +115,7 @@ static void listen_to(struct context *c, uint64_t offset, const char *bytes, siz
 		} else if (rc) {
 			context_on_event(c, &ev, offset);
 			json_decref(ev.doc);
+			c->line_at = offset;
 		}
 	}
 }
@@ -138,6 +141,18 @@ static void reader_reads(struct exec_reader *t, unsigned stream, uint64_t offset
 	cell_tell(c->current);
 }
 
+/* Ends a cell of which the row has the status. */
+static void end_restored(struct context *c)
+{
+	char status[sizeof(c->row.status)];
+
+	memcpy(status, c->row.status, sizeof(status));
+	context_become(c, CONTEXT_IDLE);
+	context_end_cell(c, json_pack("{s:s}", "status", status));
+	context_set_clock(c);
+	context_next_cell(c);
+}
+
 /* After a restart: bytes may be missing, if more arrived than init keeps without a reader. */
 static void reader_begins(struct exec_reader *t, unsigned stream, uint64_t from, uint64_t tip)
 {
@@ -151,14 +166,13 @@ static void reader_begins(struct exec_reader *t, unsigned stream, uint64_t from,
 		c->current->truncated = 1;
 	if (stream != 2)
 		return;
+	c->line_at = from;
 	driver_msg_gap(&c->talk);
 	if (!c->current || c->row.status[0]) {
 		if (c->state == CONTEXT_STARTING)
 			context_become(c, CONTEXT_IDLE);
-		if (c->current) {
-			context_become(c, CONTEXT_IDLE);
-			context_end_cell(c, json_pack("{s:s}", "status", c->row.status));
-		}
+		if (c->current)
+			end_restored(c);
 	} else {
 		context_kill_driver(c);
 		context_die(

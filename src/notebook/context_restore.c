@@ -80,6 +80,7 @@ static void restore_cell(struct context *c)
 	x->answered = c->row.answers;
 	memcpy(x->from, c->row.from, sizeof(x->from));
 	c->current = x;
+	c->foreign = 1;
 	c->state = CONTEXT_BUSY;
 	box_hold(c->box);
 }
@@ -92,6 +93,7 @@ static void context_do_restore(struct box *b, struct store_context *take_row)
 	c->row = *take_row;
 	*take_row = (struct store_context){ 0 };
 	memcpy(c->at, c->row.from, sizeof(c->at));
+	c->line_at = c->at[2];
 	c->said_before = c->row.said;
 	if (c->row.began_ns)
 		restore_cell(c);
@@ -144,6 +146,7 @@ static void take_cell(struct context *c, const struct store_context *row)
 	c->row.began_ns = row->began_ns;
 	c->row.deadline_ns = row->deadline_ns;
 	c->row.max_output = row->max_output;
+	c->foreign = 1;
 	c->said_before = row->status[0] ? 0 : row->said;
 	context_become(c, CONTEXT_BUSY);
 	box_hold(c->box);
@@ -169,16 +172,19 @@ void context_sync(struct context *c)
 	store_context_fini(&row);
 }
 
-/* The other server may have sent more of the same cell since its row was read. */
+/* The other server may have sent more since its row was read: more of the same cell, or others. */
 static void count_again(struct context *c)
 {
 	struct store_context row = { 0 };
 	struct err e;
 
-	if (!c->said_before || store_context_get(c->box->fleet->store, c->row.id, &row, &e) < 0)
+	if ((c->current && !c->foreign) ||
+	    store_context_get(c->box->fleet->store, c->row.id, &row, &e) < 0)
 		return;
-	if (row.cell == c->row.cell)
+	if (row.cell == c->row.cell && strcmp(row.run, c->row.run) == 0)
 		c->said_before = c->row.said = row.said;
+	else if (row.cell < c->row.cell)
+		c->said_before = 0; /* its events were read, so the driver has got all of it */
 	store_context_fini(&row);
 }
 

@@ -601,6 +601,10 @@ print("one")'
 		is "$(jq -r '.status + .stdout' "$i")" "ok$i" "$(cat "$i")"
 	done
 	is "$(jq -r .cell one two? three? | sort -u | wc -l)" 7
+	# A server after both of them knows that all cells have ended.
+	new_server
+	cell 'print("four")'
+	is "$(get .stdout)" four "$body"
 }
 
 # The old server has a request that does not end, so it still runs when the new one begins to send a cell.
