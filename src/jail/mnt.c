@@ -321,7 +321,8 @@ static int mount_volume(const struct launch_ctx *b, int mount, const char *path,
 		int next;
 
 		if (n == 0 || n >= sizeof(name))
-			return err_set(e, ERR_INVALID, "not a plain path");
+			return err_set(e, ERR_INVALID,
+				       "a part of the path is empty or longer than 255 bytes");
 		memcpy(name, path + 1, n);
 		name[n] = 0;
 		path += 1 + n;

@@ -133,7 +133,7 @@ static int request_enforceable(const struct keeper *k, enum jail_feature layer, 
 static int in_range(const char *what, uint64_t value, uint64_t least, uint64_t most, struct err *e)
 {
 	if (value && (value < least || value > most))
-		return err_set(e, ERR_INVALID, "%s of %llu: from %llu to %llu", what,
+		return err_set(e, ERR_INVALID, "%s of %llu is not between %llu and %llu", what,
 			       (unsigned long long)value, (unsigned long long)least,
 			       (unsigned long long)most);
 	return 0;

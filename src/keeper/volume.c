@@ -169,7 +169,8 @@ static int volume_possible(struct keeper *k, const struct wire_volume *w, struct
 	if (!volume_id_valid(w->id))
 		return err_set(e, ERR_INVALID, "volume names have up to 31 of a-z 0-9 - _");
 	if (make && (w->bytes < VOLUME_MIN || w->bytes > VOLUME_MAX))
-		return err_set(e, ERR_INVALID, "volume of %llu bytes: from %llu to %llu",
+		return err_set(e, ERR_INVALID,
+			       "a volume of %llu bytes is not between %llu and %llu bytes",
 			       (unsigned long long)w->bytes, VOLUME_MIN, VOLUME_MAX);
 	if (!make && volume_users(k, w->id, &box))
 		return err_set(e, ERR_CONFLICT, "volume %s: box %s has it mounted", w->id, box);

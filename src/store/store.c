@@ -136,7 +136,7 @@ static int open_file(struct store *s, const char *path, struct err *e)
 		return sql_fail(s->db, rc, e);
 	sqlite3_busy_handler(s->db, wait_turn, s);
 	if (sqlite3_db_readonly(s->db, "main")) {
-		errno = EACCES; /* SQLite would have been content with reading */
+		errno = EACCES; /* SQLite opens a file that cannot be written read-only */
 		return err_sys(e, "open for writing");
 	}
 	/* The file is checked before anything in it is changed. */

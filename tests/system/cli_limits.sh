@@ -137,7 +137,7 @@ death_by_sigsys_has_cause_policy() {
 a_limit_out_of_range_is_rejected_with_the_range() {
 	run --mem 1k -- true
 	is "$status" 2
-	has "$err" "memory limit of 1024: from 4194304"
+	has "$err" "memory limit of 1024 is not between 4194304"
 	run --pids 2000000000 -- true
 	is "$status" 2
 }
