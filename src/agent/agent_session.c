@@ -2,8 +2,7 @@
  *
  *   making -> filling -> flying -> ending -> told
  *
- * There is one end, session_conclude(): the first outcome counts, then the box ends, then the owner
- * is notified. */
+ * session_conclude() ends it once: the first outcome counts, the box ends, the owner is notified. */
 #include "agent/agent_session.h"
 #include "agent/agent_prompt.h"
 #include "base/id.h"
@@ -25,11 +24,10 @@ enum {
 	LOG_TOTAL = 16 << 20, /* of the whole log */
 	TEXT_LINE = 4096,     /* bytes of a line that is not part of the protocol */
 	STDERR_TOTAL = 64 << 10,
-	ANSWER_MS = 180000, /* time of one question with all retries */
-	LEAVE_MS = 2000,    /* from the boxagent's last message to its exit */
-	GONE_MS = 15000,    /* from there to the end of the box */
-	LIFE_MORE_MS =
-		60000, /* lifetime of its box beyond the wall time: ends the box if no server does */
+	ANSWER_MS = 180000,   /* time of one question with all retries */
+	LEAVE_MS = 2000,      /* from the boxagent's last message to its exit */
+	GONE_MS = 15000,      /* from there to the end of the box */
+	LIFE_MORE_MS = 60000, /* of its box beyond the wall time, if no server ends it */
 	RESULT = 16 * 1024,
 };
 #define BOXAGENT_PATH "/opt/atoll/bin/boxagent"
@@ -39,7 +37,7 @@ enum outcome { NOT_YET, DONE, FAILED, BUDGET, STUCK, MALFORMED, OUTCOMES };
 static const char *const outcomes[] = { "", "done", "failed", "budget", "stuck", "malformed" };
 _Static_assert(ARRAY_LEN(outcomes) == OUTCOMES, "an outcome without a word");
 
-/* The messages of the boxagent and their handlers. */
+/* Reasons of the boxagent, and the outcome of the session. */
 static const struct {
 	const char *why;
 	enum outcome outcome;

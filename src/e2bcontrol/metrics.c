@@ -85,7 +85,7 @@ static struct point point_of(const struct usage_sample *g)
 
 /* ---- of one ---- */
 
-struct envd_http_looking {
+struct metrics_wait {
 	struct usage_watch watch;
 	struct call *call;
 	char box[ID_LEN + 1];
@@ -142,7 +142,7 @@ static void metrics_send(struct call *c, const struct box *b, const struct usage
 
 static void metrics_looked(struct usage_watch *w, const struct usage_now *now)
 {
-	struct envd_http_looking *l = loop_owner(w, struct envd_http_looking, watch);
+	struct metrics_wait *l = loop_owner(w, struct metrics_wait, watch);
 	struct call *c = l->call;
 	const struct box *b = now ? fleet_find(&c->api->fleet, l->box) : NULL;
 
@@ -156,13 +156,13 @@ static void metrics_looked(struct usage_watch *w, const struct usage_now *now)
 
 static void metrics_stop(struct call *c)
 {
-	usage_unwatch(&((struct envd_http_looking *)c->state)->watch);
+	usage_unwatch(&((struct metrics_wait *)c->state)->watch);
 }
 
 void metrics_one(struct call *c)
 {
 	struct box *b = sandboxes_find(c);
-	struct envd_http_looking *l;
+	struct metrics_wait *l;
 
 	if (!b)
 		return;
@@ -171,7 +171,7 @@ void metrics_one(struct call *c)
 		return;
 	}
 	l = call_alloc(c, sizeof(*l));
-	*l = (struct envd_http_looking){ .watch.told = metrics_looked, .call = c };
+	*l = (struct metrics_wait){ .watch.told = metrics_looked, .call = c };
 	snprintf(l->box, sizeof(l->box), "%s", b->row.id);
 	c->state = l;
 	c->drop = metrics_stop;

@@ -224,22 +224,22 @@ static int set_auto_pause(struct call *c, struct box *b, struct err *e)
 	return set_surface(b, &x, e);
 }
 
-struct interpreter_waiting {
+struct sandboxes_wait {
 	struct box_wait wait;
 	struct call *call;
 };
 
 static void sandboxes_leave(struct call *c)
 {
-	box_wait_cancel(&((struct interpreter_waiting *)c->state)->wait);
+	box_wait_cancel(&((struct sandboxes_wait *)c->state)->wait);
 }
 
 static struct box_wait *wait_with(struct call *c,
 				  void (*done)(struct box_wait *, struct box *, const struct err *))
 {
-	struct interpreter_waiting *w = call_alloc(c, sizeof(*w));
+	struct sandboxes_wait *w = call_alloc(c, sizeof(*w));
 
-	*w = (struct interpreter_waiting){ .wait = { .done = done }, .call = c };
+	*w = (struct sandboxes_wait){ .wait = { .done = done }, .call = c };
 	c->state = w;
 	c->drop = sandboxes_leave;
 	return &w->wait;
@@ -247,7 +247,7 @@ static struct box_wait *wait_with(struct call *c,
 
 static void sandboxes_awake(struct box_wait *w, struct box *b, const struct err *e)
 {
-	struct call *c = loop_owner(w, struct interpreter_waiting, wait)->call;
+	struct call *c = loop_owner(w, struct sandboxes_wait, wait)->call;
 
 	c->drop = NULL;
 	if (e)
@@ -320,7 +320,7 @@ void sandboxes_resume(struct call *c)
 
 static void sandboxes_ended(struct box_wait *w, struct box *b, const struct err *e)
 {
-	struct call *c = loop_owner(w, struct interpreter_waiting, wait)->call;
+	struct call *c = loop_owner(w, struct sandboxes_wait, wait)->call;
 
 	(void)b;
 	(void)e;

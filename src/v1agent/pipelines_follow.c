@@ -9,7 +9,7 @@
 
 enum { LOOK_MS = 300, PING_MS = 15000 };
 
-struct batch_reader {
+struct follow_reader {
 	struct pipeline_watch watch;
 	struct call *call;
 	struct event_stream event_stream;
@@ -19,7 +19,7 @@ struct batch_reader {
 	int streams, once, until_asked, full;
 };
 
-static void follow_stop(struct batch_reader *r)
+static void follow_stop(struct follow_reader *r)
 {
 	pipeline_unwatch(&r->watch);
 	timer_fini(&r->look);
@@ -34,7 +34,7 @@ static void follow_left(struct call *c)
 }
 
 /* 1: the stream has ended. */
-static int write_events(struct batch_reader *r, const struct store_docs *rows)
+static int write_events(struct follow_reader *r, const struct store_docs *rows)
 {
 	int over = 0;
 
@@ -52,7 +52,7 @@ static int write_events(struct batch_reader *r, const struct store_docs *rows)
 	return over;
 }
 
-static void send_events(struct batch_reader *r)
+static void send_events(struct follow_reader *r)
 {
 	int more = 1, over = 0;
 	struct err e;
@@ -112,7 +112,7 @@ static int send_report(struct call *c, const char *id)
 	return 1;
 }
 
-static void look_again(struct batch_reader *r)
+static void look_again(struct follow_reader *r)
 {
 	struct call *c = r->call;
 	char id[ID_LEN + 1];
@@ -132,13 +132,13 @@ static void look_again(struct batch_reader *r)
 
 static void follow_news(struct pipeline_watch *w)
 {
-	look_again(loop_owner(w, struct batch_reader, watch));
+	look_again(loop_owner(w, struct follow_reader, watch));
 }
 
 /* Another server may drive the pipeline, and does not notify this one. */
 static void look_due(struct timer *t)
 {
-	struct batch_reader *r = loop_owner(t, struct batch_reader, look);
+	struct follow_reader *r = loop_owner(t, struct follow_reader, look);
 
 	timer_set(t, LOOK_MS);
 	if (r->streams && !r->full && loop_now_ms() - r->wrote_ms >= PING_MS) {
@@ -151,7 +151,7 @@ static void look_due(struct timer *t)
 static void has_room(struct http_req *q)
 {
 	struct call *c = q->user;
-	struct batch_reader *r = c->state;
+	struct follow_reader *r = c->state;
 
 	if (!r)
 		return;
@@ -159,13 +159,13 @@ static void has_room(struct http_req *q)
 	look_again(r);
 }
 
-static struct batch_reader *read_along(struct call *c, const char *id)
+static struct follow_reader *read_along(struct call *c, const char *id)
 {
-	struct batch_reader *r = call_alloc(c, sizeof(*r));
+	struct follow_reader *r = call_alloc(c, sizeof(*r));
 
-	*r = (struct batch_reader){ .watch.news = follow_news,
-				    .call = c,
-				    .wrote_ms = loop_now_ms() };
+	*r = (struct follow_reader){ .watch.news = follow_news,
+				     .call = c,
+				     .wrote_ms = loop_now_ms() };
 	timer_init(&r->look, c->api->loop, look_due);
 	timer_set(&r->look, LOOK_MS);
 	pipeline_watch(c->api->pipelines, id, &r->watch);
@@ -176,7 +176,7 @@ static struct batch_reader *read_along(struct call *c, const char *id)
 
 void follow_stream(struct call *c, const char *id, uint32_t after, int until_asked, int once)
 {
-	struct batch_reader *r = read_along(c, id);
+	struct follow_reader *r = read_along(c, id);
 
 	r->streams = 1;
 	r->after = after;

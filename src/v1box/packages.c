@@ -572,7 +572,7 @@ void packages_show(struct call *c)
 	store_set_fini(&s);
 }
 
-struct models_asking { /* a request to the keeper about a layer */
+struct packages_check { /* a request to the keeper about a layer */
 	struct api *api;
 	struct call *call; /* NULL: the client has disconnected */
 	char layer[STORE_HASH + 1];
@@ -581,13 +581,13 @@ struct models_asking { /* a request to the keeper about a layer */
 
 static void asker_left(struct call *c)
 {
-	((struct models_asking *)c->state)->call = NULL;
+	((struct packages_check *)c->state)->call = NULL;
 }
 
 static void packages_answered(void *ctx, const struct frame *f, size_t len, int *fd,
 			      const struct err *e)
 {
-	struct models_asking *a = ctx;
+	struct packages_check *a = ctx;
 	struct call *c = a->call;
 	const struct wire_layer *l = (const struct wire_layer *)f;
 
@@ -616,7 +616,7 @@ static void packages_answered(void *ctx, const struct frame *f, size_t len, int 
 static void packages_ask(struct call *c, uint8_t type, uint8_t want)
 {
 	struct wire_layer f = { .head.type = type };
-	struct models_asking *a;
+	struct packages_check *a;
 	struct store_set s;
 
 	if (!packages_find(c, &s))
@@ -624,7 +624,7 @@ static void packages_ask(struct call *c, uint8_t type, uint8_t want)
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		abort();
-	*a = (struct models_asking){ .api = c->api, .call = c, .drops = type == WIRE_LAYER_DROP };
+	*a = (struct packages_check){ .api = c->api, .call = c, .drops = type == WIRE_LAYER_DROP };
 	memcpy(a->layer, s.layer, sizeof(a->layer));
 	snprintf(f.id, sizeof(f.id), "%s", s.layer);
 	store_set_fini(&s);

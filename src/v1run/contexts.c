@@ -44,21 +44,21 @@ struct context *contexts_of(struct call *c)
 
 /* ---- create ---- */
 
-struct boxes_making {
+struct contexts_making {
 	struct context_wait wait;
 	struct call *call;
 };
 
 static void stop_waiting(struct call *c)
 {
-	struct boxes_making *m = c->state;
+	struct contexts_making *m = c->state;
 
 	context_wait_cancel(&m->wait);
 }
 
 static void contexts_made(struct context_wait *w, struct context *x)
 {
-	struct call *c = loop_owner(w, struct boxes_making, wait)->call;
+	struct call *c = loop_owner(w, struct contexts_making, wait)->call;
 
 	if (x->state == CONTEXT_DEAD)
 		call_error(c, 409, "conflict", "the interpreter did not start",
@@ -69,9 +69,9 @@ static void contexts_made(struct context_wait *w, struct context *x)
 
 static void answer_when_ready(struct call *c, struct context *x)
 {
-	struct boxes_making *m = call_alloc(c, sizeof(*m));
+	struct contexts_making *m = call_alloc(c, sizeof(*m));
 
-	*m = (struct boxes_making){ .wait.done = contexts_made, .call = c };
+	*m = (struct contexts_making){ .wait.done = contexts_made, .call = c };
 	c->state = m;
 	c->drop = stop_waiting;
 	context_await(x, &m->wait);
