@@ -156,13 +156,14 @@ a_second_delete_also_waits_for_the_end_of_the_box() {
 	new_box
 	stopped=$(keeper_pid)
 	kill -STOP "$stopped"
-	delete() { curl -sS -o /dev/null -w '%{http_code}' --max-time 120 -X DELETE -H "X-API-Key: $key" "$url/v1/boxes/$box"; }
-	delete >first &
+	delete() { curl -sS -v -o /dev/null -w '%{http_code}' --max-time 120 -X DELETE -H "X-API-Key: $key" "$url/v1/boxes/$box"; }
+	delete >first 2>/dev/null &
 	one=$!
 	is_ending() { api GET "/v1/boxes/$box" && [ "$code" = 404 ]; }
 	soon is_ending
-	delete >second &
+	delete >second 2>sent &
 	two=$!
+	soon grep -q '^> DELETE' sent
 	api GET /v1/boxes # answered after the second delete was read
 	early=$(cat second)
 	kill -CONT "$stopped"
