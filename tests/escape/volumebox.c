@@ -110,8 +110,9 @@ TEST(the_size_of_a_volume_is_enforced_and_deleted_space_is_freed)
 
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
-	CHECK(is_error(volume(k.fd, WIRE_VOLUME_MAKE, "quota", 1 << 20), ERR_INVALID, "from"));
-	CHECK(is_error(volume(k.fd, WIRE_VOLUME_MAKE, "quota", UINT64_MAX), ERR_INVALID, "from"));
+	CHECK(is_error(volume(k.fd, WIRE_VOLUME_MAKE, "quota", 1 << 20), ERR_INVALID, "between"));
+	CHECK(is_error(volume(k.fd, WIRE_VOLUME_MAKE, "quota", UINT64_MAX), ERR_INVALID,
+		       "between"));
 	CHECK(is_error(volume(k.fd, WIRE_VOLUME_MAKE, "../quota", 64 << 20), ERR_INVALID, "names"));
 	CHECK_INT(volume(k.fd, WIRE_VOLUME_MAKE, "quota", 32 << 20), WIRE_DONE);
 	CHECK(is_error(volume(k.fd, WIRE_VOLUME_MAKE, "quota", 32 << 20), ERR_CONFLICT, "already"));
