@@ -573,7 +573,8 @@ an_unsent_cell_is_rejected_after_a_server_restart_and_the_state_is_kept() {
 }
 
 # serves: another server than $old serves.
-serves() { now=$(cut -d ' ' -f 3 "$ATOLL_RUN/serve.pid") && [ "$now" != "$old" ] && [ "$now" != 0 ]; }
+serving() { cut -d ' ' -f 3 "$ATOLL_RUN/serve.pid"; }
+serves() { now=$(serving) && [ "$now" != "$old" ] && [ "$now" != 0 ]; }
 
 cells_of_two_servers_get_their_own_results() {
 	new_box
@@ -589,7 +590,7 @@ print("one")'
 	for i in 1 2 3; do give "two$i" "print(\"two$i\")"; done
 	waiting() { api GET "$at" && [ "$(get .waiting)" = 3 ]; }
 	soon waiting
-	old=$(server_pid)
+	old=$(serving)
 	kill -HUP "$(cat "$work/supervisor")"
 	soon serves
 	for i in 1 2 3; do give "three$i" "print(\"three$i\")"; done
@@ -618,7 +619,7 @@ a_cell_that_is_being_sent_when_the_old_server_ends_is_not_dropped() {
 	curl -sS -o held --max-time 120 -H "X-API-Key: $key" -d '{"command":"sleep 314.15"}' "$url/v1/boxes/$other/execs" 2>/dev/null &
 	held=$!
 	soon processes 'sleep 314.15'
-	old=$(server_pid)
+	old=$(serving)
 	kill -HUP "$(cat "$work/supervisor")"
 	soon serves
 	kill -0 "$old" || fail "the old server has ended"
