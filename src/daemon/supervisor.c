@@ -20,7 +20,7 @@
 #include "daemon/addr.h"
 #include "daemon/keeper_connect.h"
 #include "daemon/confine.h"
-#include "daemon/doctor.h"
+#include "daemon/doctor_child.h"
 #include "daemon/llm_child.h"
 #include "daemon/server.h"
 #include "daemon/state_dir.h"
@@ -71,6 +71,7 @@ struct supervisor {
 	int keeper_tries; /* failures since the last success */
 	uint64_t keeper_logged_ns;
 	char keeper_error[sizeof(((struct err *)0)->msg)];
+	struct doctor_children doctors;
 	struct server_process servers[SERVERS_MAX]; /* oldest first */
 	unsigned nservers;
 	struct egress_child egress_child;
@@ -364,19 +365,6 @@ static void say_ready(struct supervisor *w)
 		log_warn("service manager", LOG_E(&e));
 }
 
-/* A child checks the machine; the server reads the result from it directly. */
-static void send_doctor(const struct server_process *f)
-{
-	struct frame head = sock_head(WIRE_DOCTOR, 0);
-	struct child doctor = { .link = -1 };
-	struct err e;
-
-	if (child_start(&doctor, "atoll-doctor", doctor_report, NULL, &e) < 0 ||
-	    sock_send(f->link, &head, sizeof(head), NULL, 0, &doctor.link, 1, &e) < 0)
-		log_warn("the check of the machine failed", LOG_E(&e));
-	child_stop(&doctor);
-}
-
 static void server_says(struct supervisor *w, struct server_process *f)
 {
 	char buf[WIRE_MAX];
@@ -397,7 +385,7 @@ static void server_says(struct supervisor *w, struct server_process *f)
 	else if (said->type == WIRE_LLM_CONNECT)
 		f->wants_model = 1;
 	else if (said->type == WIRE_DOCTOR)
-		send_doctor(f);
+		doctor_child_start(&w->doctors, f->link);
 	else if (said->type == WIRE_DONE && f == supervisor_newest(w))
 		say_ready(w);
 }
@@ -506,7 +494,7 @@ static void supervisor_reap(struct supervisor *w)
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (egress_child_ended(&w->egress_child, pid) ||
-		    llm_child_ended(&w->llm_child, pid))
+		    llm_child_ended(&w->llm_child, pid) || doctor_child_ended(&w->doctors, pid))
 			continue;
 		for (unsigned i = 0; i < w->nservers; i++)
 			if (w->servers[i].pid == pid) {
