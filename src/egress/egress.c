@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/cleanup.h"
-#include "egress/way.h"
+#include "egress/proxy.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -91,7 +91,7 @@ void egress_report(struct egress_endpoint *w, const struct proxy_end *end)
 	memcpy(r->body.id, w->id, sizeof(r->body.id));
 	r->tail_len = add_text(r->tail, 0, end->host, RULE_HOST - 1);
 	r->tail_len = add_text(r->tail, r->tail_len, end->rule, RULE_TEXT - 1);
-	r->tail_len = add_text(r->tail, r->tail_len, proxy_verdict_name(end->verdict), 32);
+	r->tail_len = add_text(r->tail, r->tail_len, judge_verdict_name(end->verdict), 32);
 	r->tail_len = add_text(r->tail, r->tail_len, end->why, 200);
 	if (x->last)
 		x->last->next = r;
@@ -151,7 +151,7 @@ static void way_ready(struct watch *l, unsigned what)
 		}
 		fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
-			proxy_new(w, fd);
+			proxy_new(w, fd, &proxy_http);
 			continue;
 		}
 		w->tokens += 1000;

@@ -2,7 +2,7 @@
 #include "base/cleanup.h"
 #include "egress/ip_class.h"
 #include "egress/http_message.h"
-#include "egress/way.h"
+#include "egress/proxy.h"
 #include "tap.h"
 #include "wire/sock.h"
 
@@ -504,7 +504,7 @@ static int dial(struct egress_endpoint *w)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
 		abort();
-	proxy_new(w, pair[0]);
+	proxy_new(w, pair[0], &proxy_http);
 	return pair[1];
 }
 

@@ -1,0 +1,107 @@
+/* proxy.h - one connection of a box, from its request to its report. For the files of this folder only.
+ * Owns:         both sockets, the timer, the report.
+ * Does not own: the protocol in which the box names a host and is refused (proxy_http.c), nor the
+ *               decision (judge.h).
+ *
+ *             proxy_to()
+ *   ASKING ──────────────► RESOLVING ──every address is allowed──► CONNECTING ──► PASSING ──► LEAVING
+ *      │                       │                                        │            │
+ *      └─── proxy_refuse() ────┴────────────────────────────────────────┴── cut ─────┴─► report, freed
+ *
+ * A name is resolved once, and the socket is connected to a checked address: a later change of the
+ * name has no effect. */
+#pragma once
+#include "egress/http_message.h"
+#include "egress/judge.h"
+#include "egress/way.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+
+enum {
+	PROXY_HIGH = 64 << 10, /* bytes of one direction that wait at most */
+	PROXY_ADDRESSES = 4,   /* of a host that are tried */
+};
+
+enum proxy_stage { PROXY_ASKING, PROXY_RESOLVING, PROXY_CONNECTING, PROXY_PASSING, PROXY_LEAVING };
+
+/* The protocol on the side of the box. */
+struct proxy_protocol {
+	/* ASKING: bytes of the box wait in near. Calls proxy_to() when the host is known. */
+	void (*ask)(struct proxy *p);
+	/* Writes the refusal to near; no byte of an answer was sent before. */
+	void (*refuse)(struct proxy *p, int status, const char *text);
+	/* The host is connected: writes the first bytes, in either direction. */
+	void (*connected)(struct proxy *p);
+	/* Passes bytes in both directions, unless p->tunnel. 0: p was freed, or is leaving. */
+	int (*pass)(struct proxy *p);
+	/* PASSING, and no tunnel: a refusal can still be written. */
+	int (*can_refuse)(const struct proxy *p);
+	/* PASSING, and no tunnel: more bytes of the box are needed. */
+	int (*reads_near)(const struct proxy *p);
+};
+
+struct proxy_end { /* what is reported */
+	const char *host, *rule, *why;
+	uint16_t port;
+	enum verdict verdict;
+	uint64_t began_ns, began_ms, bytes_in, bytes_out;
+};
+
+struct proxy {
+	struct egress_endpoint *way;
+	struct proxy *next, **at;
+	const struct proxy_protocol *protocol;
+	struct bufferevent *near, *far; /* the box, the host */
+	struct timer clock;
+	enum proxy_stage stage;
+	char host[RULE_HOST]; /* "": not known yet */
+	uint16_t port;
+	int told;   /* reported */
+	int tunnel; /* set by the protocol: bytes are passed unchanged */
+	int near_eof, far_eof, far_broken, near_shut, far_shut;
+	struct resolver_request *names;
+	struct name_address to[PROXY_ADDRESSES];
+	unsigned nto, tried;
+	uint64_t active_ms;
+	struct proxy_end end;
+	struct judgement judged;
+	char why[200];
+	/* of proxy_http.c */
+	struct message ask, answer;
+	int answered; /* the head of the answer was forwarded */
+	unsigned early;
+};
+
+extern const struct proxy_protocol proxy_http;
+
+/* A connection of the box; frees itself after its report. */
+void proxy_new(struct egress_endpoint *w, int take_fd, const struct proxy_protocol *protocol);
+void proxy_free(struct proxy *p);           /* reports it as cut */
+void proxy_gone(struct egress_endpoint *w); /* egress.c: another connection is possible */
+void egress_report(struct egress_endpoint *w, const struct proxy_end *end); /* egress.c */
+
+/* ---- for protocols ---- */
+
+/* The protocol has read the host: judges it, resolves it, connects. method, path: or NULL. */
+void proxy_to(struct proxy *p, const char *host, uint16_t port, const char *method,
+	      const char *path);
+/* Only before a byte of an answer was sent to the box. status: in terms of HTTP. */
+__attribute__((format(printf, 4, 5))) void proxy_refuse(struct proxy *p, int status, enum verdict v,
+							const char *fmt, ...);
+/* An incomplete answer must not look complete: the connection is reset, not closed. Frees p. */
+void proxy_cut(struct proxy *p, enum verdict v, const char *why);
+/* The answer is complete: closes after the box has read it. */
+void proxy_leave(struct proxy *p);
+void proxy_count(struct proxy *p, int into_box, size_t n);
+size_t proxy_room(struct bufferevent *to); /* bytes that may be added to its output */
+
+static inline struct evbuffer *proxy_in(struct bufferevent *b)
+{
+	return bufferevent_get_input(b);
+}
+
+static inline struct evbuffer *proxy_out(struct bufferevent *b)
+{
+	return bufferevent_get_output(b);
+}

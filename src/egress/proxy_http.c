@@ -1,0 +1,209 @@
+/* proxy_http.c - the HTTP proxy that a box has on its loopback.
+ *
+ * CONNECT passes bytes in both directions; everything else is one request and one response, parsed
+ * strictly and serialised again (http_message.h). */
+#include "egress/proxy.h"
+
+#include <string.h>
+
+enum {
+	HTTP_PIECE = 32 << 10, /* bytes of a body that are framed at once */
+	HTTP_EARLY = 8,        /* interim answers: 100, 103 */
+};
+
+static const char *http_reason(int status)
+{
+	return status == 400   ? "Bad Request"
+	       : status == 403 ? "Forbidden"
+	       : status == 408 ? "Request Timeout"
+	       : status == 431 ? "Request Header Fields Too Large"
+	       : status == 502 ? "Bad Gateway"
+			       : "Gateway Timeout";
+}
+
+static void http_refuse(struct proxy *p, int status, const char *text)
+{
+	struct evbuffer *out = proxy_out(p->near);
+
+	evbuffer_add_printf(out,
+			    "HTTP/1.1 %d %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
+			    "content-length: %zu\r\nconnection: close\r\n\r\n",
+			    status, http_reason(status), strlen(text) + 8);
+	if (!p->host[0] || strcmp(p->ask.method, "HEAD") != 0)
+		evbuffer_add_printf(out, "atoll: %s\n", text);
+}
+
+/* ---- the request ---- */
+
+static void http_ask(struct proxy *p)
+{
+	size_t len = evbuffer_get_length(proxy_in(p->near)), n;
+	size_t most = len < MESSAGE_HEAD ? len : MESSAGE_HEAD;
+	const char *bytes = (const char *)evbuffer_pullup(proxy_in(p->near), (ev_ssize_t)most);
+	const char *why;
+	int status;
+
+	n = bytes ? message_head_end(bytes, most) : 0;
+	if (!n && len >= MESSAGE_HEAD) {
+		proxy_refuse(p, 431, VERDICT_BAD, "the head of the request is larger than %d bytes",
+			     MESSAGE_HEAD);
+		return;
+	}
+	if (!n)
+		return;
+	status = message_request(&p->ask, bytes, n, &why);
+	if (status) {
+		proxy_refuse(p, status, VERDICT_BAD, "%s", why);
+		return;
+	}
+	evbuffer_drain(proxy_in(p->near), n);
+	p->tunnel = p->ask.connect;
+	proxy_to(p, p->ask.host, p->ask.port, p->ask.method, p->ask.connect ? NULL : p->ask.path);
+}
+
+static void http_connected(struct proxy *p)
+{
+	size_t before = evbuffer_get_length(proxy_out(p->far));
+
+	if (p->tunnel) {
+		evbuffer_add_printf(proxy_out(p->near),
+				    "HTTP/1.1 200 Connection established\r\n\r\n");
+		return;
+	}
+	if (p->ask.continues)
+		evbuffer_add_printf(proxy_out(p->near), "HTTP/1.1 100 Continue\r\n\r\n");
+	message_write_request(&p->ask, proxy_out(p->far));
+	proxy_count(p, 0, evbuffer_get_length(proxy_out(p->far)) - before);
+}
+
+/* 0, or -1: it does not match its head. */
+static int http_pass_body(struct proxy *p, struct message *m, struct bufferevent *from,
+			  struct bufferevent *to, const char **why)
+{
+	while (!m->done && evbuffer_get_length(proxy_in(from)) && proxy_room(to)) {
+		size_t n = evbuffer_get_contiguous_space(proxy_in(from));
+		long used;
+
+		n = n < HTTP_PIECE ? n : HTTP_PIECE;
+		used = message_body(m, (const char *)evbuffer_pullup(proxy_in(from), (ev_ssize_t)n),
+				    n, proxy_out(to), why);
+		if (used < 0)
+			return -1;
+		evbuffer_drain(proxy_in(from), (size_t)used);
+		proxy_count(p, to == p->near, (size_t)used);
+		if (used == 0)
+			break;
+	}
+	return 0;
+}
+
+/* ---- the answer ---- */
+
+static void http_bad_answer(struct proxy *p, const char *why)
+{
+	if (p->answered)
+		proxy_cut(p, VERDICT_BAD, why);
+	else
+		proxy_refuse(p, 502, VERDICT_BAD, "%s did not answer with HTTP: %s", p->host, why);
+}
+
+/* 1: continue with the body, or with another head; 0: wait, or ended. */
+static int http_take_answer(struct proxy *p)
+{
+	size_t len = evbuffer_get_length(proxy_in(p->far)), n;
+	size_t most = len < MESSAGE_HEAD ? len : MESSAGE_HEAD;
+	const char *bytes = (const char *)evbuffer_pullup(proxy_in(p->far), (ev_ssize_t)most);
+	const char *why;
+
+	n = bytes ? message_head_end(bytes, most) : 0;
+	if (!n && len >= MESSAGE_HEAD) {
+		http_bad_answer(p, "its head is larger than allowed");
+		return 0;
+	}
+	if (!n)
+		return 0;
+	p->answer.no_body = strcmp(p->ask.method, "HEAD") == 0;
+	if (message_response(&p->answer, bytes, n, &why) != 0) {
+		http_bad_answer(p, why);
+		return 0;
+	}
+	evbuffer_drain(proxy_in(p->far), n);
+	proxy_count(p, 1, n);
+	if (p->answer.status >= 200) {
+		message_write_response(&p->answer, proxy_out(p->near), p->ask.http10);
+		p->answered = 1;
+		return 1;
+	}
+	message_fini(&p->answer);
+	if (++p->early <= HTTP_EARLY)
+		return 1;
+	http_bad_answer(p, "it does not come to the point");
+	return 0;
+}
+
+/* 0: p has ended. */
+static int http_pass_answer(struct proxy *p)
+{
+	const char *why = "";
+
+	while (!p->answered)
+		if (!http_take_answer(p)) {
+			if (p->stage != PROXY_PASSING || !p->far_eof)
+				return p->stage == PROXY_PASSING;
+			http_bad_answer(p, "it closed the connection");
+			return 0;
+		}
+	if (http_pass_body(p, &p->answer, p->far, p->near, &why) < 0) {
+		proxy_cut(p, VERDICT_BAD, why);
+		return 0;
+	}
+	if (!p->answer.done && p->far_eof && evbuffer_get_length(proxy_in(p->far)) == 0 &&
+	    (p->far_broken || message_end(&p->answer) < 0)) {
+		proxy_cut(p, VERDICT_CUT, "the host closed the connection before the end");
+		return 0;
+	}
+	if (!p->answer.done)
+		return 1;
+	proxy_leave(p);
+	return 0;
+}
+
+static int http_pass_request(struct proxy *p)
+{
+	const char *why = "";
+
+	if (http_pass_body(p, &p->ask, p->near, p->far, &why) < 0) {
+		proxy_cut(p, VERDICT_BAD, why);
+		return 0;
+	}
+	if (!p->ask.done && p->near_eof && evbuffer_get_length(proxy_in(p->near)) == 0) {
+		proxy_cut(p, VERDICT_CUT, "the box closed the connection in its request");
+		return 0;
+	}
+	return 1;
+}
+
+static int http_pass(struct proxy *p)
+{
+	return http_pass_request(p) && http_pass_answer(p);
+}
+
+static int http_can_refuse(const struct proxy *p)
+{
+	return !p->answered;
+}
+
+/* Bytes after a request are ignored; a disconnect of the box is noticed when writing. */
+static int http_reads_near(const struct proxy *p)
+{
+	return !p->ask.done;
+}
+
+const struct proxy_protocol proxy_http = {
+	.ask = http_ask,
+	.refuse = http_refuse,
+	.connected = http_connected,
+	.pass = http_pass,
+	.can_refuse = http_can_refuse,
+	.reads_near = http_reads_near,
+};
