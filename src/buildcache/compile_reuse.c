@@ -325,10 +325,10 @@ static int has_volumes(const struct box *b)
 	return b->row.volumes && strcmp(b->row.volumes, "[]") != 0;
 }
 
-/* Data from a network or a volume is in no key. */
+/* Data from a network or a volume is in no key. The registries are the same for all boxes. */
 static int may_look(const struct compile_reuse *x, const struct box *b)
 {
-	return x->fleet->compile_caches && !egress_client_wanted(b) && !has_volumes(b) &&
+	return x->fleet->compile_caches && !egress_client_asked(b) && !has_volumes(b) &&
 	       !compile_cache_uses_time(&x->want.of);
 }
 

@@ -64,6 +64,14 @@ struct box_command {
 	uint64_t credit;    /* initial output window of each stream */
 	uint64_t without;   /* test builds */
 };
+#define BOX_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin"
+/* pip and npm print this address within a second and fail; with their own default they would retry
+ * for a minute or more. */
+#define BOX_NO_REGISTRY "http://127.0.0.1:1/no-registry-is-configured-for-this-box/see-"
+#define BOX_NO_REGISTRY_ENV                                                                        \
+	"PIP_INDEX_URL=" BOX_NO_REGISTRY "packages.pip_index",                                     \
+		"NPM_CONFIG_REGISTRY=" BOX_NO_REGISTRY "packages.npm_registry",                    \
+		"NPM_CONFIG_FETCH_RETRIES=0"
 extern const char *const box_default_env[]; /* NULL-terminated: PATH, HOME, USER, LANG, ... */
 
 enum {

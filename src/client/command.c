@@ -14,12 +14,14 @@ enum { TAIL_INLINE = 48 * 1024 };
 
 /* Nothing of the caller's environment enters a box. */
 const char *const box_default_env[] = {
-	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin",
+	"PATH=" BOX_HOME "/.local/bin:" BOX_PATH,
 	"HOME=" BOX_HOME,
 	"USER=user",
 	"LOGNAME=user",
 	"SHELL=/bin/bash",
 	"LANG=C.UTF-8",
+	"NPM_CONFIG_PREFIX=" BOX_HOME "/.local",
+	BOX_NO_REGISTRY_ENV,
 	NULL,
 };
 

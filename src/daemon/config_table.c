@@ -305,6 +305,8 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.check = check_registry, .reload = 1, .help = "URL of the Go module proxy" },
 	[CONFIG_PACKAGES_HOSTS] = { "packages.hosts", CONFIG_LIST, NULL, "ATOLL_PACKAGES_HOSTS", .check = check_rule,
 		.reload = 1, .help = "hosts that installations may connect to in addition to the registry; syntax of egress.allow" },
+	[CONFIG_PACKAGES_IN_BOXES] = { "packages.in_boxes", CONFIG_BOOL, "true", "ATOLL_PACKAGES_IN_BOXES", .reload = 1,
+		.help = "programs in boxes may connect to these registries; false: only the daemon's own installations" },
 	[CONFIG_PACKAGES_MIRROR] = { "packages.mirror", CONFIG_TEXT, NULL, "ATOLL_PACKAGES_MIRROR",
 		.reload = 1, .help = "volume of team default with a mirror, in the folders pip, npm, gem, cargo, go, apt" },
 	[CONFIG_PACKAGES_CACHE] = { "packages.cache_bytes", CONFIG_SIZE, "10G", "ATOLL_PACKAGES_CACHE",

@@ -278,6 +278,30 @@ static const char *install_hosts(const struct config *c, const char *url, const 
 	return dump; /* as long as we live */
 }
 
+/* Rules for the registries of all managers, each once; NULL: boxes may reach none. */
+static const char *const *registry_rules(const struct config *c, const struct install_conf *conf)
+{
+	static const char *all[RULES_MAX + 1];
+	unsigned n = 0;
+
+	for (int m = 0; m < PM_COUNT && config_bool(c, CONFIG_PACKAGES_IN_BOXES); m++) {
+		json_t *hosts = conf->hosts[m] ? json_loads(conf->hosts[m], 0, NULL) : NULL, *host;
+		size_t i;
+
+		json_array_foreach(hosts, i, host)
+		{
+			unsigned k = 0;
+
+			while (k < n && strcmp(all[k], json_string_value(host)) != 0)
+				k++;
+			if (k == n && n < RULES_MAX)
+				all[n++] = strdup(json_string_value(host)); /* as long as we live */
+		}
+		json_decref(hosts);
+	}
+	return n ? all : NULL;
+}
+
 /* One word each; NULL: none. */
 static const char *server_joined(const char *const *list)
 {
@@ -321,14 +345,18 @@ static uint64_t or_default(uint64_t n)
 static const char *const proxy_names[] = { "HTTP_PROXY", "HTTPS_PROXY", "http_proxy",
 					   "https_proxy" };
 static const struct {
-	enum config_key key;
+	enum package_manager manager;
 	const char *name;
+	const char *more[3]; /* set with it */
 } way_sources[] = {
-	{ CONFIG_PIP_INDEX, "PIP_INDEX_URL" },
-	{ CONFIG_NPM_REGISTRY, "NPM_CONFIG_REGISTRY" },
-	{ CONFIG_GO_PROXY, "GOPROXY" },
+	{ PM_PIP, "PIP_INDEX_URL", { NULL } },
+	{ PM_NPM, "NPM_CONFIG_REGISTRY", { "NPM_CONFIG_FETCH_RETRIES=1", "NPM_CONFIG_UPDATE_NOTIFIER=false" } },
+	/* Without GOSUMDB=off, go would ask a server that the box cannot reach. */
+	{ PM_GO, "GOPROXY", { "GOSUMDB=off", "GOTOOLCHAIN=local" } },
+	{ PM_GEM, "BUNDLE_MIRROR__ALL", { NULL } },
 };
-static const char *way_env[ARRAY_LEN(proxy_names) + 2 + ARRAY_LEN(way_sources) + 1];
+enum { WAY_MORE = 3 }; /* variables for each source, at most */
+static const char *way_env[ARRAY_LEN(proxy_names) + 3 + WAY_MORE * ARRAY_LEN(way_sources) + 1];
 
 static uint64_t memory_half(void)
 {
@@ -379,10 +407,42 @@ static struct wire_limits bounds_settings(const struct config *c)
 	};
 }
 
+/* Variables that package managers read in a box with egress. */
+static void set_way_env(const struct install_conf *conf)
+{
+	static char proxy[4][64], found[ARRAY_LEN(way_sources)][600], trusted[300];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < ARRAY_LEN(proxy_names); i++, n++) {
+		snprintf(proxy[i], sizeof(proxy[i]), "%s=http://127.0.0.1:%d", proxy_names[i],
+			 EGRESS_CLIENT_PORT);
+		way_env[n] = proxy[i];
+	}
+	way_env[n++] = "NO_PROXY=localhost,127.0.0.1,::1";
+	way_env[n++] = "no_proxy=localhost,127.0.0.1,::1";
+	for (unsigned i = 0; i < ARRAY_LEN(way_sources); i++) {
+		const char *from = conf->source[way_sources[i].manager];
+
+		if (!from)
+			continue;
+		snprintf(found[i], sizeof(found[i]), "%s=%.500s", way_sources[i].name, from);
+		way_env[n++] = found[i];
+		for (const char *const *more = way_sources[i].more; *more; more++)
+			way_env[n++] = *more;
+	}
+	if (conf->trusted[PM_PIP]) {
+		snprintf(trusted, sizeof(trusted), "PIP_TRUSTED_HOST=%s", conf->trusted[PM_PIP]);
+		way_env[n++] = trusted;
+	}
+	way_env[n] = NULL;
+}
+
 static struct fleet_conf fleet_settings(const struct server_start *s)
 {
 	const struct config *c = s->config;
+	struct packages_conf packages = packages_settings(c);
 
+	set_way_env(&packages.install);
 	return (struct fleet_conf){
 		.lifetime_ms = config_number(c, CONFIG_DEFAULT_LIFETIME),
 		.lifetime_max_ms = config_number(c, CONFIG_MAX_LIFETIME),
@@ -402,33 +462,10 @@ static struct fleet_conf fleet_settings(const struct server_start *s)
 		.most = bounds_settings(c),
 		.boxes_most = (unsigned)config_number(c, CONFIG_MAX_BOXES),
 		.layer_names = s->layer_names,
-		.packages = packages_settings(c),
+		.packages = packages,
 		.way_env = way_env,
+		.registries = registry_rules(c, &packages.install),
 	};
-}
-
-/* Variables that package managers read in a box with egress. */
-static void set_way_env(const struct config *c)
-{
-	static char proxy[4][64], found[ARRAY_LEN(way_sources)][600];
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < ARRAY_LEN(proxy_names); i++, n++) {
-		snprintf(proxy[i], sizeof(proxy[i]), "%s=http://127.0.0.1:%d", proxy_names[i],
-			 EGRESS_CLIENT_PORT);
-		way_env[n] = proxy[i];
-	}
-	way_env[n++] = "NO_PROXY=localhost,127.0.0.1,::1";
-	way_env[n++] = "no_proxy=localhost,127.0.0.1,::1";
-	for (unsigned i = 0; i < ARRAY_LEN(way_sources); i++) {
-		const char *from = config_text(c, way_sources[i].key);
-
-		if (!from)
-			continue;
-		snprintf(found[i], sizeof(found[i]), "%s=%.500s", way_sources[i].name, from);
-		way_env[n++] = found[i];
-	}
-	way_env[n] = NULL;
 }
 
 static struct api_conf api_settings(const struct server_start *s)
@@ -569,7 +606,6 @@ static int server_begin(struct server *x, struct err *e)
 	conf.hooks = hooks;
 	x->api.host = host_sampler_new(s->folder);
 	many_files();
-	set_way_env(s->config);
 	if (egress_child_rules(s->config, &rules, e) < 0)
 		return -1;
 	if (read_boot(boot, e) < 0 || open_tls(x, e) < 0 ||

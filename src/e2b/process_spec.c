@@ -128,12 +128,14 @@ void process_spec_fini(struct process_spec *p)
 /* ---- in our words ---- */
 
 static const char *const root_env[] = {
-	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin",
+	"PATH=" ROOT_HOME "/.local/bin:" BOX_PATH,
 	"HOME=" ROOT_HOME,
 	"USER=root",
 	"LOGNAME=root",
 	"SHELL=/bin/bash",
 	"LANG=C.UTF-8",
+	"NPM_CONFIG_PREFIX=" ROOT_HOME "/.local",
+	BOX_NO_REGISTRY_ENV,
 	NULL,
 };
 

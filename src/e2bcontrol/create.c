@@ -136,6 +136,11 @@ static int read_network(struct call *c, struct create_making *m, struct err *e)
 
 	if (network_read(c->api, call_get(c, "network"), internet, &m->network, e) < 0)
 		return -1;
+	if (!m->network.registries) {
+		auto_free char *given = m->metadata;
+
+		m->metadata = box_metadata_with(given, BOX_REGISTRIES, "0");
+	}
 	if (json_array_size(m->network.hosts))
 		m->hosts = json_dumps(m->network.hosts, JSON_COMPACT);
 	return 0;

@@ -270,7 +270,9 @@ int network_read(const struct api *a, const json_t *from, int internet, struct n
 		json_decref(hosts);
 		return -1;
 	}
-	*out = (struct network){ .hosts = hosts, .said = network_said(from) };
+	*out = (struct network){ .hosts = hosts,
+				 .registries = !deny.everything,
+				 .said = network_said(from) };
 	return 0;
 }
 
@@ -290,6 +292,7 @@ static void keep_ports(const struct box *b, json_t *now)
 static int network_take(struct box *b, struct network *n, int internet, struct err *e)
 {
 	char *surface = b->row.surface, *network = b->row.network, *next;
+	char *metadata = b->row.metadata;
 
 	keep_ports(b, n->said);
 	next = e2b_box_text_with(surface, "network", json_incref(n->said));
@@ -297,15 +300,20 @@ static int network_take(struct box *b, struct network *n, int internet, struct e
 					   internet < 0 ? json_null() : json_boolean(internet));
 	free(next);
 	b->row.network = json_array_size(n->hosts) ? json_dumps(n->hosts, JSON_COMPACT) : NULL;
+	b->row.metadata = box_metadata_with(metadata, BOX_REGISTRIES, n->registries ? "1" : "0");
 	if (box_changed(b, e) < 0) {
 		free(b->row.surface);
 		free(b->row.network);
+		free(b->row.metadata);
 		b->row.surface = surface;
 		b->row.network = network;
+		b->row.metadata = metadata;
 		return -1;
 	}
+	box_read_marks(b);
 	free(surface);
 	free(network);
+	free(metadata);
 	return 0;
 }
 

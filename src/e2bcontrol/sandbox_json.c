@@ -66,10 +66,12 @@ static json_t *end_at(const struct box *b)
 			      : json_string("9999-12-31T23:59:59.000Z");
 }
 
-static json_t *text_json(const char *text)
+/* As the client gave it. */
+static json_t *metadata_json(const char *text)
 {
 	json_t *v = text ? json_loads(text, 0, NULL) : NULL;
 
+	json_object_del(v, BOX_REGISTRIES);
 	return v ? v : json_object();
 }
 
@@ -100,7 +102,7 @@ json_t *sandbox_json_listed(const struct box *b)
 			 json_time((uint64_t)sandboxes_started(b)), "endAt", end_at(b), "cpuCount",
 			 (int)sandbox_json_cpus(l), "memoryMB", (int)(sandbox_json_memory(l) >> 20),
 			 "diskSizeMB", (int)(l->disk_bytes >> 20), "state", sandboxes_state(b),
-			 "envdVersion", E2B_ENVD_VERSION, "metadata", text_json(b->row.metadata),
+			 "envdVersion", E2B_ENVD_VERSION, "metadata", metadata_json(b->row.metadata),
 			 "volumeMounts", mounts_json(b));
 }
 

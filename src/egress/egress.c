@@ -203,14 +203,20 @@ static void way_free(struct egress_endpoint *w)
 
 static int read_rules(struct egress_endpoint *w, const char *hosts, size_t n, struct err *e)
 {
-	w->rules = egress_must(calloc(RULES_MAX, sizeof(*w->rules)));
+	unsigned room = 1;
+
+	for (size_t i = 0; i < n; i++)
+		room += hosts[i] == '\n';
+	if (room > EGRESS_RULES)
+		return err_set(e, ERR_LIMIT, "more than %d hosts", EGRESS_RULES);
+	w->rules = egress_must(calloc(room, sizeof(*w->rules)));
 	while (n) {
 		const char *end = memchr(hosts, '\n', n);
 		size_t len = end ? (size_t)(end - hosts) : n;
 		char text[RULE_TEXT];
 
-		if (len >= sizeof(text) || w->nrules == RULES_MAX)
-			return err_set(e, ERR_LIMIT, "more than %d hosts", RULES_MAX);
+		if (len >= sizeof(text))
+			return err_set(e, ERR_LIMIT, "a rule of %zu bytes", len);
 		memcpy(text, hosts, len);
 		text[len] = 0;
 		if (rule_parse(&w->rules[w->nrules++], text, e) < 0)

@@ -15,6 +15,7 @@
 #include "wire/wire.h"
 
 enum { EGRESS_PORT = 3128, EGRESS_REPORTS = 1024, EGRESS_WAYS = 16384 };
+enum { EGRESS_RULES = 2 * RULES_MAX }; /* of a box: its own, and those for registries */
 
 struct egress_limits {                /* 0: the default, in parentheses */
 	uint64_t bytes_in, bytes_out; /* bytes of a box in total (no limit) */

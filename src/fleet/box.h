@@ -35,6 +35,9 @@ int box_state_follows(enum box_state now, enum box_state next); /* 1: next may f
 /* In the metadata of a box that installs packages: the key of its set. */
 #define BOX_INSTALL "atoll.install"
 #define BOX_EPHEMERAL "atoll.ephemeral" /* in the metadata of a box that was created for one run */
+/* In the metadata of a box that is unlike others of its kind: "1": its programs may reach the
+ * registries of packages.*; "0": they may not. Without it: all boxes but those for one run may. */
+#define BOX_REGISTRIES "atoll.registries"
 
 /* Parameters of a new box. Borrowed for the call. */
 struct box_spec {
@@ -103,6 +106,7 @@ struct box {
 	uint64_t create_us, asked_ms;
 	int is_installer;   /* a box that installs packages: its result is for all teams, so no client
 		        * may use the box */
+	int registries;     /* its programs may reach the registries of packages.* */
 	int ephemeral; /* restored, and created for one run: ends with it */
 	int died;      /* ended without a request */
 	int intended;  /* the intention to end it is in the store */
@@ -154,6 +158,10 @@ void box_request_counters(struct box *b);
 void box_touch(struct box *b);   /* activity */
 void box_hold(struct box *b);    /* a request starts ... */
 void box_release(struct box *b); /* ... and ends */
+/* Reads again what its metadata says about its use. */
+void box_read_marks(struct box *b);
+/* The text of metadata (NULL: none) with one more pair, for free(). */
+char *box_metadata_with(const char *metadata, const char *key, const char *value);
 /* After a change of timeouts, name or metadata in the row: writes the row and sets the
  * timer again. */
 must_check int box_changed(struct box *b, struct err *e);

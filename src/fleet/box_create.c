@@ -195,6 +195,32 @@ int box_is_marked(const struct store_box *row, const char *word)
 	return row->metadata && strstr(row->metadata, quoted);
 }
 
+char *box_metadata_with(const char *metadata, const char *key, const char *value)
+{
+	json_t *all = metadata ? json_loads(metadata, 0, NULL) : NULL;
+	char *text;
+
+	if (!all)
+		all = json_object();
+	json_object_set_new(all, key, json_string(value));
+	text = json_dumps(all, JSON_COMPACT);
+	json_decref(all);
+	if (!text)
+		abort();
+	return text;
+}
+
+void box_read_marks(struct box *b)
+{
+	const char *marks = b->row.metadata ? b->row.metadata : "";
+	int once = box_is_marked(&b->row, BOX_EPHEMERAL);
+
+	b->is_installer = box_is_marked(&b->row, BOX_INSTALL);
+	b->registries = b->fleet->conf.registries && !b->is_installer &&
+			(once ? strstr(marks, "\"" BOX_REGISTRIES "\":\"1\"") != NULL
+			      : strstr(marks, "\"" BOX_REGISTRIES "\":\"0\"") == NULL);
+}
+
 static void *copy_of(const void *v, size_t n)
 {
 	void *c = n ? malloc(n) : NULL;
@@ -214,7 +240,7 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	b->row.network = create_copy(want->row.network);
 	b->row.surface = create_copy(want->row.surface);
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", b->fleet->boot);
-	b->is_installer = box_is_marked(&b->row, BOX_INSTALL);
+	box_read_marks(b);
 	b->nmounts = want->nmounts;
 	b->mounts = copy_of(want->mounts, want->nmounts * sizeof(want->mounts[0]));
 	b->is_known = b->is_charged = 1;

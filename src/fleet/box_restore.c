@@ -208,7 +208,7 @@ void box_restore(struct fleet *f, struct store_box *take_row, struct box_wait *w
 	b->row = *take_row;
 	b->told.then = WIRE_THENS;
 	b->ephemeral = box_is_marked(&b->row, BOX_EPHEMERAL);
-	b->is_installer = box_is_marked(&b->row, BOX_INSTALL);
+	box_read_marks(b);
 	box_enter(b);
 	if (w)
 		box_wait_for(b, &b->made, w);

@@ -255,6 +255,7 @@ void box_reread(struct box *b)
 	}
 	store_box_fini(&b->row);
 	b->row = row;
+	box_read_marks(b);
 	if (b->state == BOX_RUNNING && row.state == STORE_BOX_STOPPED)
 		box_set_state(b, BOX_STOPPED);
 	else if (b->state == BOX_RUNNING && row.state == STORE_BOX_PAUSED)

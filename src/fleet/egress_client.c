@@ -13,9 +13,14 @@
 
 enum { AGAIN_MS = 500, TRIES = 5 };
 
-int egress_client_wanted(const struct box *b)
+int egress_client_asked(const struct box *b)
 {
 	return b->row.network && strcmp(b->row.network, "[]") != 0;
+}
+
+int egress_client_wanted(const struct box *b)
+{
+	return egress_client_asked(b) || b->registries;
 }
 
 /* ---- frames of egress ---- */
@@ -206,12 +211,14 @@ void egress_client_fini(struct egress_client *g)
 
 static void hosts_text(const struct box *b, struct buf *out)
 {
-	json_t *all = json_loads(b->row.network, 0, NULL), *host;
+	json_t *all = b->row.network ? json_loads(b->row.network, 0, NULL) : NULL, *host;
 	size_t i;
 
 	json_array_foreach(all, i, host)
-		buf_printf(out, "%s%s", i ? "\n" : "", json_string_value(host));
+		buf_printf(out, "%s%s", out->len ? "\n" : "", json_string_value(host));
 	json_decref(all);
+	for (const char *const *r = b->registries ? b->fleet->conf.registries : NULL; r && *r; r++)
+		buf_printf(out, "%s%s", out->len ? "\n" : "", *r);
 }
 
 static void egress_listens(struct init_call *x, const struct frame *f, size_t len, int *fd)
@@ -322,10 +329,13 @@ void egress_client_drop(struct box *b)
 
 json_t *egress_client_json(const struct box *b)
 {
-	json_t *allow = b->row.network ? json_loads(b->row.network, 0, NULL) : NULL;
+	json_t *allow = b->row.network ? json_loads(b->row.network, 0, NULL) : NULL,
+	       *registries = json_array();
 
-	return json_pack("{s:o, s:b, s:o, s:I, s:I, s:I, s:I, s:o}", "allow",
-			 allow ? allow : json_array(), "open", b->way.open, "why",
+	for (const char *const *r = b->registries ? b->fleet->conf.registries : NULL; r && *r; r++)
+		json_array_append_new(registries, json_string(*r));
+	return json_pack("{s:o, s:o, s:b, s:o, s:I, s:I, s:I, s:I, s:o}", "allow",
+			 allow ? allow : json_array(), "registries", registries, "open", b->way.open, "why",
 			 b->way.why[0] ? json_string(b->way.why) : json_null(), "bytes_in",
 			 (json_int_t)b->way.bytes_in, "bytes_out", (json_int_t)b->way.bytes_out,
 			 "connections", (json_int_t)b->way.connections, "refused",

@@ -50,7 +50,8 @@ void egress_client_connect(struct egress_client *g, int take_fd);
 void egress_client_sweep(struct egress_client *g);
 void egress_client_fini(struct egress_client *g);
 
-int egress_client_wanted(const struct box *b); /* 1: the box may reach some hosts */
+int egress_client_asked(const struct box *b);  /* 1: the box may reach hosts of its own list */
+int egress_client_wanted(const struct box *b); /* 1: the same, or registries */
 void egress_client_open(struct box *b);        /* opens an endpoint if the box needs one and has
 					        * none */
 void egress_client_change(struct box *b);      /* its allowed hosts have changed */

@@ -27,6 +27,16 @@ static int is_set(const char *const *env, const char *name, size_t len)
 	return 0;
 }
 
+/* A box with hosts of its own may reach the registries that its package managers use by default, so
+ * the default variables that name none are left out. */
+static int is_replaced(const struct box *b, const char *name, size_t len)
+{
+	static const char *const no_registry[] = { BOX_NO_REGISTRY_ENV, NULL };
+
+	return (egress_client_asked(b) && is_set(no_registry, name, len)) ||
+	       (egress_client_wanted(b) && is_set(b->fleet->conf.way_env, name, len));
+}
+
 /* Returns an array of n + 1 pointers into pool. */
 static const char **merge_env(const struct box *b, const char *const *usual, const char *const *own,
 			      struct buf *pool)
@@ -40,7 +50,8 @@ static const char **merge_env(const struct box *b, const char *const *usual, con
 		char key[64];
 
 		snprintf(key, sizeof(key), "%.*s", (int)len, *usual);
-		if (!is_set(own, key, len) && !json_object_get(box, key))
+		if (!is_set(own, key, len) && !json_object_get(box, key) &&
+		    !is_replaced(b, key, len))
 			add_env(pool, &n, key, len, *usual + len + 1);
 	}
 	for (const char *const *way = egress_client_wanted(b) ? b->fleet->conf.way_env : NULL;

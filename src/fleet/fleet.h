@@ -61,6 +61,7 @@ struct fleet_conf {
 	const struct box_hooks *const *hooks; /* NULL-terminated; NULL: none */
 	struct packages_conf packages;
 	const char *const *way_env; /* NAME=value for programs of a box with egress; NULL: none */
+	const char *const *registries; /* rules for the registries that boxes may reach; NULL: none */
 };
 
 enum { FLEET_BUCKETS = 14 };

@@ -218,7 +218,10 @@ static int write_etc(int etc, struct err *e)
 	    write_file(etc, "resolv.conf", "", e) < 0 ||
 	    /* PEP 668 protects packages of the host, which a box cannot write anyway: pip may
 	     * install below the home. */
-	    write_file(etc, "pip.conf", "[global]\nbreak-system-packages = true\n", e) < 0 ||
+	    write_file(etc, "pip.conf",
+		       "[global]\nbreak-system-packages = true\n"
+		       "disable-pip-version-check = true\nretries = 1\n",
+		       e) < 0 ||
 	    write_file(etc, "profile", profile, e) < 0 ||
 	    write_file(etc, "nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", e) <
 		    0)

@@ -171,13 +171,13 @@ void tool_command(struct tool_job *j)
 
 static const struct {
 	const char *words[12];
-	const char *source; /* the variable that names the registry */
+	const char *source; /* the variable, or "--flag", that names the registry */
 } managers[PM_COUNT] = {
 	[PM_PIP] = { { "python3", "-m", "pip", "install", "--user", "--no-input",
 		       "--disable-pip-version-check", "--break-system-packages" },
 		     "PIP_INDEX_URL" },
 	[PM_NPM] = { { "npm", "install", "--no-audit", "--no-fund" }, "npm_config_registry" },
-	[PM_GEM] = { { "gem", "install", "--user-install", "--no-document" }, NULL },
+	[PM_GEM] = { { "gem", "install", "--user-install", "--no-document" }, "--source" },
 	[PM_GO] = { { "go", "get", "--" }, "GOPROXY" },
 };
 
@@ -204,25 +204,24 @@ static int can_install(struct tool_job *j, enum package_manager m)
 {
 	const struct install_conf *conf = &j->call->api->fleet.conf.packages.install;
 	const struct box *b = tool_box(j);
-	int reaches = b && b->row.network && strcmp(b->row.network, "[]") != 0;
 	char text[200];
 
 	if (!b)
 		return 0;
-	if (!conf->source[m] && !reaches) {
-		snprintf(text, sizeof(text), "no source for %s packages is configured",
-			 package_manager_name(m));
-		tool_fail(
-			j, "not_configured", text, install_setting(m),
-			"the operator sets it in the daemon's settings; then make a box with \"packages\" or \"network\"");
+	if (!conf->source[m] && !egress_client_asked(b)) {
+		snprintf(text, sizeof(text), "no registry for %s packages is configured: %s",
+			 package_manager_name(m), install_setting(m));
+		tool_fail(j, "not_configured", text, install_setting(m),
+			  "the operator names one in the daemon's settings");
 		return 0;
 	}
-	if (!reaches) {
-		snprintf(text, sizeof(text), "box %s has no network, so %s cannot reach %.80s",
-			 b->row.id, package_manager_name(m), conf->source[m]);
+	if (!egress_client_wanted(b)) {
+		snprintf(text, sizeof(text), "box %s may not reach %.80s, the registry of %s",
+			 b->row.id, conf->source[m], package_manager_name(m));
 		tool_fail(
 			j, "no_network", text, b->row.id,
-			"create_box with \"network\": {\"allow\": [its host]}, or POST /v1/boxes with \"packages\"");
+			"create_box without \"registries\": false (packages.in_boxes of the daemon must be true), "
+			"or POST /v1/boxes with \"packages\"");
 		return 0;
 	}
 	return 1;
@@ -247,6 +246,10 @@ void tool_install(struct tool_job *j)
 	words = json_array();
 	for (unsigned i = 0; managers[m].words[i]; i++)
 		json_array_append_new(words, json_string(managers[m].words[i]));
+	if (conf->source[m] && !strncmp(managers[m].source, "--", 2)) {
+		json_array_append_new(words, json_string(managers[m].source));
+		json_array_append_new(words, json_string(conf->source[m]));
+	}
 	if (add_packages(j, (enum package_manager)m, words, &e) < 0) {
 		json_decref(words);
 		tool_fail(j, "invalid", e.msg, NULL, NULL);
@@ -258,7 +261,7 @@ void tool_install(struct tool_job *j)
 	}
 	body = json_pack("{s:o, s:I}", "command", words, "timeout_ms",
 			 (json_int_t)tool_int(j, "timeout_ms", INSTALL_MS));
-	if (conf->source[m] && managers[m].source)
+	if (conf->source[m] && strncmp(managers[m].source, "--", 2) != 0)
 		json_object_set_new(body, "env",
 				    json_pack("{s:s}", managers[m].source, conf->source[m]));
 	tool_program(j, body);

@@ -138,8 +138,8 @@ const struct tool tools[] = {
 	  "Print what you want to see.", code_fields, tool_code, TOOL_DESTROYS | TOOL_OUTSIDE, NULL },
 	{ "read_output", "Read output", "Read a part of the output of a program that an answer omitted.",
 	  output_fields, tool_output, TOOL_READS | TOOL_AGAIN, NULL },
-	{ "install_packages", "Install packages", "Install packages into the box with pip, npm, gem or go. The box "
-	  "must be allowed to reach their registry.", install_fields, tool_install, TOOL_OUTSIDE | TOOL_AGAIN, NULL },
+	{ "install_packages", "Install packages", "Install packages into the box with pip, npm, gem or go, from "
+	  "the registry that the operator has configured.", install_fields, tool_install, TOOL_OUTSIDE | TOOL_AGAIN, NULL },
 	{ "open_port", "Open a port", "Check whether a server in the box listens on a port, and get its URL.",
 	  port_fields, tool_port, TOOL_READS | TOOL_AGAIN, NULL },
 	{ "create_box", "Create a box", "Create a new, empty box (a sandbox). Tools without a box argument use the box of your key.",

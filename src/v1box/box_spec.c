@@ -23,8 +23,11 @@ const struct field box_limit_fields[] = {
 };
 
 const struct field box_network_fields[] = {
-	{ "allow", FIELD_TEXTS, 1, 0, RULES_MAX,
+	{ "allow", FIELD_TEXTS, 0, 0, RULES_MAX,
 	  "allowed hosts: host, host:port or *.host; each must be in egress.allow", NULL },
+	{ "registries", FIELD_BOOL, 0, 0, 0,
+	  "the package registries of the operator may be reached (default true; false in a run of code)",
+	  NULL },
 	{ 0 },
 };
 
@@ -257,6 +260,19 @@ void box_take_metadata(struct store_box *row, const json_t *given, const json_t 
 	json_decref(all);
 }
 
+/* The given metadata, and whether the box may reach the registries. */
+static char *read_metadata(struct call *c)
+{
+	const json_t *wanted = json_object_get(call_get(c, "network"), "registries");
+	char *given = dump_field(c, "metadata");
+	auto_free char *text = NULL;
+
+	if (!json_is_boolean(wanted))
+		return given;
+	text = box_metadata_with(given, BOX_REGISTRIES, json_is_true(wanted) ? "1" : "0");
+	return http_strdup(c->req, text, strlen(text));
+}
+
 int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 {
 	const struct fleet_conf *conf = &c->api->fleet.conf;
@@ -282,7 +298,7 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 	if (box_check_env(call_get(c, "env"), e) < 0 ||
 	    box_check_metadata(call_get(c, "metadata"), NULL, e) < 0)
 		return -1;
-	out->row.metadata = dump_field(c, "metadata");
+	out->row.metadata = read_metadata(c);
 	out->row.env = dump_field(c, "env");
 	out->row.volumes = dump_field(c, "volumes");
 	if (read_network(c, &out->row, e) < 0)

@@ -85,6 +85,7 @@ static json_t *runtime_error(const json_t *record)
 	const char *cause = json_string_value(json_object_get(record, "cause")),
 		   *summary = json_string_value(json_object_get(record, "summary")),
 		   *step = json_string_value(json_object_get(record, "step")),
+		   *hint = json_string_value(json_object_get(record, "hint")),
 		   *trace = json_string_value(json_object_get(record, "stderr")), *line;
 	size_t n, name;
 	json_t *e = json_object();
@@ -99,6 +100,9 @@ static json_t *runtime_error(const json_t *record)
 	} else if (name && !strcmp(step, "run")) {
 		json_object_set_new(e, "name", truncate_text(line, name));
 		json_object_set_new(e, "value", truncate_text(line + name + 2, n - name - 2));
+	} else if (hint && !strcmp(step, "install")) { /* a last line of pip or npm says less */
+		json_object_set_new(e, "name", json_string(step));
+		json_object_set_new(e, "value", json_string(hint));
 	} else {
 		json_object_set_new(e, "name", json_string(!strcmp(step, "run") ? "exit" : step));
 		json_object_set_new(e, "value", truncate_text(line, n));

@@ -126,10 +126,52 @@ static int hints_network(const struct hints_about *x, struct buf *out)
 			"the box reaches the hosts of its \"network\": {\"allow\": [...]} only, and through the proxy of "
 			"$HTTPS_PROXY: GET /v1/boxes/{box}/network lists what was refused");
 	else
-		buf_puts(
+		buf_printf(
 			out,
-			"the box has no network: ask for hosts with \"network\": {\"allow\": [\"HOST\"]} when it is made, each "
-			"among egress.allow of the daemon's settings; packages come by \"packages\" without it");
+			"the box has no network%s: ask for hosts with \"network\": {\"allow\": [\"HOST\"]} when it is made, each "
+			"among egress.allow of the daemon's settings; packages come by \"packages\" without it",
+			x->registries ? " but the package registries" : "");
+	return 1;
+}
+
+static const struct {
+	const char *command;
+	enum package_manager manager;
+} hints_installs[] = {
+	/* clang-format off */
+	{ "pip install", PM_PIP }, { "pip3 install", PM_PIP }, { "pip download", PM_PIP },
+	{ "npm i", PM_NPM },       { "npm ci", PM_NPM },       { "npx ", PM_NPM },
+	{ "yarn ", PM_NPM },       { "pnpm ", PM_NPM },        { "gem install", PM_GEM },
+	{ "bundle", PM_GEM },      { "cargo ", PM_CARGO },     { "go get", PM_GO },
+	{ "go mod", PM_GO },       { "apt-get ", PM_APT },     { "apt install", PM_APT },
+	/* clang-format on */
+};
+
+/* A package manager that has no registry, or that may not reach it. */
+static int hints_registry(const struct hints_about *x, struct buf *out)
+{
+	unsigned i = 0, n = sizeof(hints_installs) / sizeof(hints_installs[0]);
+	enum package_manager m;
+
+	while (i < n && !strstr(x->command, hints_installs[i].command))
+		i++;
+	if (i == n || x->network)
+		return 0;
+	m = hints_installs[i].manager;
+	if (x->registries && x->conf->source[m])
+		return 0;
+	if (!x->conf->source[m])
+		buf_printf(
+			out,
+			"no registry for %s packages is configured, and more time will not help: the operator names one with %s "
+			"in the daemon's settings",
+			package_manager_name(m), install_setting(m));
+	else
+		buf_printf(
+			out,
+			"this box may not reach the registry of %s: it needs \"network\": {\"registries\": true} and "
+			"packages.in_boxes of the daemon's settings; packages come by \"packages\" without it",
+			package_manager_name(m));
 	return 1;
 }
 
@@ -159,6 +201,9 @@ int hints_find(const struct hints_about *x, struct buf *out)
 	if (!x->status && !x->timed_out)
 		return 0;
 	if (x->timed_out)
-		return !x->network && (hints_network(x, out) || hints_download(x, out));
-	return hints_module(x, out) || hints_command(x, out) || hints_network(x, out);
+		return hints_registry(x, out) ||
+		       (!x->network && !x->registries &&
+			(hints_network(x, out) || hints_download(x, out)));
+	return hints_module(x, out) || hints_command(x, out) || hints_registry(x, out) ||
+	       hints_network(x, out);
 }

@@ -12,7 +12,8 @@ struct hints_about {
 	int status;              /* as a shell reports it */
 	int timed_out;
 	const char *command; /* its last argument; for a shell, the whole script */
-	int network;         /* the box may reach a host */
+	int network;         /* the box may reach hosts of its own list */
+	int registries;      /* the box may reach the registries of conf */
 	int own_box;         /* of /v1/run, where the request can name packages */
 	const struct install_conf *conf;
 };

@@ -299,6 +299,19 @@ static void box_made(struct box_wait *x, struct box *b, const struct err *e)
 	request_begin(w);
 }
 
+/* A command, or a request with an install command, may install packages. Code may not, unless the
+ * request has "registries": true; its packages are in "packages". */
+static const char *request_metadata(const struct run_request *w)
+{
+	const json_t *said = json_object_get(json_object_get(w->body, "network"), "registries");
+	int wanted = json_is_boolean(said) ? json_is_true(said)
+					   : json_object_get(w->body, "install") != NULL ||
+						     json_object_get(w->body, "command") != NULL;
+
+	return wanted ? "{\"" BOX_EPHEMERAL "\":\"1\",\"" BOX_REGISTRIES "\":\"1\"}"
+		      : "{\"" BOX_EPHEMERAL "\":\"1\"}";
+}
+
 static void make_box(struct run_request *w)
 {
 	struct box_spec box;
@@ -313,7 +326,7 @@ static void make_box(struct run_request *w)
 		bounds_for_language(&w->plan.program.lang->limits, &w->api->fleet.conf.most,
 				    &box.limits);
 	box.warm = w->plan.program.warm;
-	box.row.metadata = "{\"" BOX_EPHEMERAL "\":\"1\"}";
+	box.row.metadata = (char *)request_metadata(w);
 	packages_want(&w->packages, w->call->req, &box);
 	w->made.done = box_made;
 	if (box_create(&w->api->fleet, &box, &w->made, &b, &e) < 0)

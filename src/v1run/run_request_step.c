@@ -24,7 +24,8 @@ static void note_hint(struct run_request *w, json_t *record)
 		.said = buf_str(&w->said),
 		.status = (int)json_integer_value(json_object_get(record, "status")),
 		.timed_out = cause && !strcmp(cause, "wall"),
-		.network = b && b->row.network && strcmp(b->row.network, "[]") != 0,
+		.network = b && egress_client_asked(b),
+		.registries = b && b->registries,
 		.own_box = w->own_box,
 		.conf = &w->api->fleet.conf.packages.install,
 	};

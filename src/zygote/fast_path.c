@@ -95,8 +95,10 @@ int fast_path_start(const char *words, uint32_t len)
 		return 0;
 	if (len - folder != assumed.len || memcmp(words + folder, assumed.words, assumed.len) != 0)
 		return 0;
-	/* Only an existing regular file: not a symlink, a package folder or a missing file. */
-	return chdir(HOME) == 0 && lstat(assumed.path, &st) == 0 && S_ISREG(st.st_mode);
+	/* Only an existing regular file: not a symlink, a package folder or a missing file. Packages
+	 * of the user need a fresh interpreter. */
+	return chdir(HOME) == 0 && lstat(assumed.path, &st) == 0 && S_ISREG(st.st_mode) &&
+	       access(HOME "/.local/lib", F_OK) < 0;
 }
 
 /* ---- the end ---- */

@@ -104,8 +104,13 @@ def settle():
 
 
 # The environment of a program without variables of the request.
-USUAL = [b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin", b"HOME=/home/user",
-         b"USER=user", b"LOGNAME=user", b"SHELL=/bin/bash", b"LANG=C.UTF-8"]
+NO_REGISTRY = b"http://127.0.0.1:1/no-registry-is-configured-for-this-box/see-"
+USUAL = [b"PATH=/home/user/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin",
+         b"HOME=/home/user", b"USER=user", b"LOGNAME=user", b"SHELL=/bin/bash", b"LANG=C.UTF-8",
+         b"NPM_CONFIG_PREFIX=/home/user/.local", b"PIP_INDEX_URL=" + NO_REGISTRY + b"packages.pip_index",
+         b"NPM_CONFIG_REGISTRY=" + NO_REGISTRY + b"packages.npm_registry", b"NPM_CONFIG_FETCH_RETRIES=0"]
+# Packages that pip has installed for the user: only a fresh interpreter has their folder in its path.
+USER_LIB = b"/home/user/.local/lib"
 # The language file (runtimes/python.toml) adds this: it makes stdout of a plain start line-buffered. In a fork stdout
 # is line-buffered already. The variable is removed, as in a plain start.
 SITE = b"PYTHONPATH=/opt/atoll/python"
@@ -226,12 +231,13 @@ def become(words):
     if env != USUAL:
         set_environment(env)
     chdir(parts[0] or b"/home/user")
+    own = os.access(USER_LIB, 0)
     if argv[1:] == DRIVEN:
-        if driver is not None:
+        if driver is not None and not own:
             return 1
         os.set_inheritable(CHANNEL, True)
         plainly(argv)
-    if special(argv, env if env != USUAL else ()):
+    if own or special(argv, env if env != USUAL else ()):
         plainly(argv, told)
     if env != USUAL:
         add_python_path()

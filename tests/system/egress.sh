@@ -81,8 +81,8 @@ a_box_with_network_has_the_proxy_and_package_index_variables() {
 	says 'echo $HTTP_PROXY $https_proxy $NO_PROXY $PIP_INDEX_URL'
 	is "$out" "http://127.0.0.1:3128 http://127.0.0.1:3128 localhost,127.0.0.1,::1 http://registry.test:$http/simple"
 	gone
-	new_box
-	says 'echo "$HTTP_PROXY$PIP_INDEX_URL."; python3 -c "
+	new_box '{"network":{"registries":false}}'
+	says 'echo "$HTTP_PROXY."; python3 -c "
 import socket
 try: socket.create_connection((\"127.0.0.1\", 3128), 2); print(\"connected\")
 except OSError as e: print(e.strerror)"'
@@ -119,7 +119,7 @@ a_request_for_a_host_that_the_operator_does_not_permit_is_403() {
 	is "$code" 201 "$body"
 	box=$(get .id)
 	gone
-	for bad in '"x"' '{}' '{"allow":"x"}' '{"allow":[1]}' '{"allow":["127.1"]}' '{"allow":["a b"]}' '{"allow":["http://x"]}' '{"deny":[]}'; do
+	for bad in '"x"' '{"allow":"x"}' '{"allow":[1]}' '{"allow":["127.1"]}' '{"allow":["a b"]}' '{"allow":["http://x"]}' '{"deny":[]}'; do
 		api POST /v1/boxes "{\"network\":$bad}"
 		is "$code" 400 "$bad: $body"
 	done

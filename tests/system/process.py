@@ -508,4 +508,8 @@ def box_ends():
         print("cut")
 
 
-globals()[sys.argv[1]](*(sys.argv[2:] if sys.argv[1] == "thousand" else ()))
+def command(line):
+    print(run(shell(line))["stdout"].decode(), end="")
+
+
+globals()[sys.argv[1]](*(sys.argv[2:] if sys.argv[1] in ("thousand", "command") else ()))
