@@ -623,7 +623,19 @@ def run_program(argv, capture=False, text=None):
                           **({"input": text.encode()} if text is not None
                              else {"stdin": subprocess.DEVNULL}))
     vars(S.main)["_exit_code"] = done.returncode
+    find_user_packages()
     return done.stdout.decode("utf-8", "replace").splitlines() if capture else None
+
+
+def find_user_packages():
+    """The program may have been a `pip install`, which creates the folder of the user's packages."""
+    import importlib
+    import site
+    folder = site.getusersitepackages()
+    if os.path.isdir(folder):
+        if folder not in sys.path:
+            site.addsitedir(folder)
+        importlib.invalidate_caches()
 
 
 # Magics ----------------------------------------------------------------------------------------
@@ -636,9 +648,14 @@ def run_text(text):
     return run_code(*compile_cell(text, "<cell %d>" % S.count))
 
 
+def magic_pip(rest):
+    import shlex
+    run_program(["python3", "-m", "pip"] + shlex.split(expand(rest)))
+
+
 def magic_install(rest):
-    raise UsageError("packages are not installed by a magic here: name them when the box is made "
-                     "(\"packages\": [\"NAME\"]), or, if it has a network, run: !pip install NAME")
+    raise UsageError("only %pip installs packages here; or name them when the box is made: "
+                     "\"packages\": [\"NAME\"]")
 
 
 def magic_cd(rest):
@@ -858,6 +875,7 @@ LINE_MAGICS = {
     "matplotlib": magic_nothing, "config": magic_nothing, "pylab": magic_nothing,
     "sx": lambda rest: magic_shell(rest, True), "system": lambda rest: magic_shell(rest, True),
     **{name: magic_install for name in INSTALLERS},
+    "pip": magic_pip,
     **{name: (lambda rest, name=name: magic_shell(name + " " + rest))
        for name in ("ls", "cat", "cp", "mv", "rm", "mkdir", "rmdir")},
 }
