@@ -35,6 +35,14 @@ static void stats_amount(const char *name, const json_t *doc, const char *used, 
 	printf("%-10s %12s of %s\n", name, now, limit);
 }
 
+static void stats_bytes(const char *name, const json_t *doc, const char *key)
+{
+	int64_t n = api_client_int(doc, key, -1);
+	char text[UNITS_TEXT] = "-";
+
+	printf("%-10s %12s\n", name, n < 0 ? text : units_size(text, (uint64_t)n));
+}
+
 static void print_now(const json_t *s)
 {
 	int64_t us = api_client_int(json_object_get(s, "cpu"), "us", -1);
@@ -46,6 +54,8 @@ static void print_now(const json_t *s)
 	stats_amount("disk", json_object_get(s, "disk"), "used", "limit", 1);
 	stats_amount("files", json_object_get(s, "disk"), "files", "files_limit", 0);
 	printf("%-10s %12s\n", "cpu", us < 0 ? text : units_time(text, (uint64_t)us));
+	stats_bytes("received", json_object_get(s, "network"), "bytes_in");
+	stats_bytes("sent", json_object_get(s, "network"), "bytes_out");
 	printf("%-10s %12lld\n", "programs", (long long)api_client_int(s, "running", 0));
 }
 

@@ -86,6 +86,8 @@ void egress_report(struct egress_endpoint *w, const struct proxy_end *end)
 					       .began_ns = end->began_ns,
 					       .bytes_in = end->bytes_in,
 					       .bytes_out = end->bytes_out,
+					       .total_in = w->bytes_in,
+					       .total_out = w->bytes_out,
 					       .ms = (uint32_t)(loop_now_ms() - end->began_ms),
 					       .port = end->port };
 	memcpy(r->body.id, w->id, sizeof(r->body.id));
@@ -103,6 +105,36 @@ void egress_report(struct egress_endpoint *w, const struct proxy_end *end)
 		x->lost++;
 	}
 	send_reports(x);
+}
+
+/* ---- bytes so far ---- */
+
+static int egress_send_total(struct egress_link *l, struct egress_endpoint *w)
+{
+	struct wire_egress_list total = { .head = sock_head(WIRE_EGRESS_LIST, 0),
+					  .bytes_in = w->bytes_in,
+					  .bytes_out = w->bytes_out };
+	struct err e;
+
+	memcpy(total.id, w->id, sizeof(total.id));
+	if (sock_send(l->fd, &total, sizeof(total), NULL, 0, NULL, 0, &e) < 0)
+		return -1;
+	w->reported_in = w->bytes_in;
+	w->reported_out = w->bytes_out;
+	return 0;
+}
+
+/* A long transfer is visible while it lasts: its report comes at its end. */
+static void egress_send_totals(struct timer *t)
+{
+	struct egress *x = loop_owner(t, struct egress, totals);
+
+	for (struct egress_endpoint *w = x->ways; w && x->links; w = w->next)
+		if ((w->bytes_in != w->reported_in || w->bytes_out != w->reported_out) &&
+		    egress_send_total(x->links, w) < 0)
+			break; /* its socket is full: a second later */
+	if (x->nproxies)
+		timer_set(t, EGRESS_TOTALS_MS);
 }
 
 /* ---- ways ---- */
@@ -393,21 +425,14 @@ static void link_ready(struct watch *w, unsigned what)
 static int tell_held(struct egress_link *l)
 {
 	struct timeval patience = { .tv_sec = HELD_SECONDS };
-	struct err e;
 
 	/* Waits for a new server to read the list: it has requested it, and sends nothing else
 	 * before that. */
 	setsockopt(l->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 
-	for (const struct egress_endpoint *w = l->egress->ways; w; w = w->next) {
-		struct wire_egress_list held = { .head = sock_head(WIRE_EGRESS_LIST, 0),
-						 .bytes_in = w->bytes_in,
-						 .bytes_out = w->bytes_out };
-
-		memcpy(held.id, w->id, sizeof(held.id));
-		if (sock_send(l->fd, &held, sizeof(held), NULL, 0, NULL, 0, &e) < 0)
+	for (struct egress_endpoint *w = l->egress->ways; w; w = w->next)
+		if (egress_send_total(l, w) < 0)
 			return -1;
-	}
 	egress_answer(l, 0, NULL);
 	return 0;
 }
@@ -445,6 +470,7 @@ int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf
 	struct egress_limits *m = &x->conf.limits;
 
 	*x = (struct egress){ .loop = l, .conf = *conf };
+	timer_init(&x->totals, l, egress_send_totals);
 	or_default(&m->connections, 64);
 	or_default(&m->all_connections, 2048);
 	or_default(&m->rate, 100);
@@ -456,6 +482,7 @@ int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf
 
 void egress_fini(struct egress *x)
 {
+	timer_fini(&x->totals);
 	while (x->links)
 		link_gone(x->links);
 	while (x->ways)

@@ -14,7 +14,7 @@
 #include "loop/loop.h"
 #include "wire/wire.h"
 
-enum { EGRESS_PORT = 3128, EGRESS_REPORTS = 1024, EGRESS_WAYS = 16384 };
+enum { EGRESS_PORT = 3128, EGRESS_REPORTS = 1024, EGRESS_WAYS = 16384, EGRESS_TOTALS_MS = 1000 };
 enum { EGRESS_RULES = 2 * RULES_MAX }; /* of a box: its own, and those for registries */
 
 struct egress_limits {                /* 0: the default, in parentheses */
@@ -45,6 +45,7 @@ struct egress {
 	struct egress_endpoint *ways;
 	unsigned nways, nproxies;
 	struct egress_link *links; /* to servers, the newest first */
+	struct timer totals;       /* runs while there are connections */
 	struct egress_report *first, *last;
 	unsigned nreports;
 	uint64_t lost; /* reports that were not sent */

@@ -401,6 +401,8 @@ void proxy_new(struct egress_endpoint *w, int take_fd, const struct proxy_protoc
 	w->proxies = p;
 	w->nproxies++;
 	w->egress->nproxies++;
+	if (!timer_pending(&w->egress->totals))
+		timer_set(&w->egress->totals, EGRESS_TOTALS_MS);
 	timer_init(&p->clock, w->egress->loop, proxy_clock_due);
 	timer_set(&p->clock, w->egress->conf.limits.head_ms);
 	p->near = bufferevent_socket_new(w->egress->loop->base, take_fd,

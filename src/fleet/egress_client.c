@@ -64,8 +64,8 @@ static void take_report(struct egress_client *g, const struct wire_egress_report
 	json_array_append_new(b->way.records, doc);
 	if (json_array_size(b->way.records) > EGRESS_CLIENT_RECORDS)
 		json_array_remove(b->way.records, 0);
-	b->way.bytes_in += f->bytes_in;
-	b->way.bytes_out += f->bytes_out;
+	b->way.bytes_in = f->total_in;
+	b->way.bytes_out = f->total_out;
 	b->way.connections++;
 	b->way.refused += strcmp(json_string_value(json_object_get(doc, "verdict")), "ok") != 0;
 	box_touch(b);
@@ -74,8 +74,17 @@ static void take_report(struct egress_client *g, const struct wire_egress_report
 static void take_held(struct egress_client *g, const struct wire_egress_list *f)
 {
 	char id[WIRE_ID];
+	struct box *b;
 
 	snprintf(id, sizeof(id), "%.*s", WIRE_ID - 1, f->id);
+	if (g->told) {
+		b = fleet_find(g->fleet, id);
+		if (b) {
+			b->way.bytes_in = f->bytes_in;
+			b->way.bytes_out = f->bytes_out;
+		}
+		return;
+	}
 	json_object_set_new(g->held, id,
 			    json_pack("[I, I]", (json_int_t)f->bytes_in, (json_int_t)f->bytes_out));
 }
@@ -113,7 +122,7 @@ static void egress_says(struct frame_conn *p, const struct frame *f, size_t len,
 	(void)fd;
 	if (f->type == WIRE_EGRESS_REPORT)
 		take_report(g, (const struct wire_egress_report *)f, len);
-	else if (f->type == WIRE_EGRESS_LIST && !g->told)
+	else if (f->type == WIRE_EGRESS_LIST)
 		take_held(g, (const struct wire_egress_list *)f);
 	else if (f->type == WIRE_DONE && !g->told)
 		all_held(g);

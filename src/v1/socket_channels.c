@@ -367,6 +367,7 @@ static void stats_counted(void *ctx, const struct frame *f, size_t len, int *fd,
 {
 	struct stats_channel *x = ctx;
 	const struct wire_counters *n = (const struct wire_counters *)f;
+	const struct box *b = fleet_find(&channel_api(&x->base)->fleet, x->box);
 
 	(void)len;
 	(void)fd;
@@ -376,13 +377,15 @@ static void stats_counted(void *ctx, const struct frame *f, size_t len, int *fd,
 		return;
 	}
 	channel_say(&x->base, "stats",
-		    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mem",
+		    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "mem",
 			      channel_figure(n->mem_now), "mem_peak", channel_figure(n->mem_peak),
 			      "cpu_us", channel_figure(n->cpu_us), "pids",
 			      channel_figure(n->pids_now), "oom_kills",
 			      channel_figure(n->oom_kills), "pids_hits",
 			      channel_figure(n->pids_hits), "throttled_us",
-			      channel_figure(n->throttled_us)));
+			      channel_figure(n->throttled_us), "bytes_in",
+			      b ? (json_int_t)b->way.bytes_in : 0, "bytes_out",
+			      b ? (json_int_t)b->way.bytes_out : 0));
 	timer_set(&x->timer, 1000);
 }
 

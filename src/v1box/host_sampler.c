@@ -20,7 +20,7 @@ struct host_ring {
 };
 
 struct host_sampler {
-	int stat, meminfo, folder; /* -1: not open */
+	int stat, meminfo, net, folder; /* -1: not open */
 	struct host_ring seconds, tens;
 };
 
@@ -49,6 +49,7 @@ struct host_sampler *host_sampler_new(const char *folder)
 		abort();
 	h->stat = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	h->meminfo = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+	h->net = open("/proc/net/dev", O_RDONLY | O_CLOEXEC);
 	h->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	host_ring_init(&h->seconds, HOST_SECONDS);
 	host_ring_init(&h->tens, HOST_TENS);
@@ -61,6 +62,7 @@ void host_sampler_free(struct host_sampler *h)
 		return;
 	own_close_fd(&h->stat);
 	own_close_fd(&h->meminfo);
+	own_close_fd(&h->net);
 	own_close_fd(&h->folder);
 	free(h->seconds.v);
 	free(h->tens.v);
@@ -125,6 +127,28 @@ static void host_read_disk(const struct host_sampler *h, struct host_sample *s)
 	s->has_disk = 1;
 }
 
+/* Lines of "  eth0: bytes 7 numbers bytes ...", after two lines of titles. A machine with so many
+ * interfaces that they do not fit shows the sum of the first ones. */
+static void host_read_network(const struct host_sampler *h, struct host_sample *s)
+{
+	char text[HOST_TEXT], *line, *rest = text;
+
+	host_read_text(h->net, text);
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		unsigned long long in, out;
+		char name[32];
+
+		if (sscanf(line, " %31[^: ]: %llu %*u %*u %*u %*u %*u %*u %*u %llu", name, &in,
+			   &out) != 3)
+			continue;
+		s->has_net = 1;
+		if (strcmp(name, "lo") != 0) {
+			s->net_in += in;
+			s->net_out += out;
+		}
+	}
+}
+
 void host_sampler_read(const struct host_sampler *h, unsigned boxes, struct host_sample *out_now)
 {
 	struct sysinfo info;
@@ -142,6 +166,7 @@ void host_sampler_read(const struct host_sampler *h, unsigned boxes, struct host
 	host_read_cpu(h, out_now);
 	host_read_memory(h, out_now);
 	host_read_disk(h, out_now);
+	host_read_network(h, out_now);
 }
 
 void host_sampler_tick(struct host_sampler *h, unsigned boxes)

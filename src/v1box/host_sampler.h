@@ -14,9 +14,10 @@ struct host_sample {
 	uint64_t mem_bytes,
 		mem_total; /* in use: memory that no program could allocate without swapping */
 	uint64_t disk_bytes, disk_total; /* of the file system with the state folder */
+	uint64_t net_in, net_out;        /* bytes of all interfaces except loopback */
 	int64_t at_ns;                   /* wall clock */
 	uint16_t load_centi, boxes;      /* load of the last minute, in hundredths */
-	uint8_t has_cpu, has_mem, has_disk;
+	uint8_t has_cpu, has_mem, has_disk, has_net;
 };
 
 struct host_sampler;

@@ -46,6 +46,12 @@ static json_t *stats_limit(uint64_t n)
 	return n ? json_integer((json_int_t)n) : json_null();
 }
 
+static json_t *stats_network(int there, uint64_t bytes_in, uint64_t bytes_out)
+{
+	return json_pack("{s:o, s:o}", "bytes_in", stats_figure(there, bytes_in), "bytes_out",
+			 stats_figure(there, bytes_out));
+}
+
 static json_t *now_json(const struct box *b, const struct usage_now *now)
 {
 	const struct wire_counters *k = &now->kernel;
@@ -75,6 +81,7 @@ static json_t *now_json(const struct box *b, const struct usage_now *now)
 				      stats_figure(t, s->disk_size), "files",
 				      stats_figure(t, s->files_size - s->files_free), "files_limit",
 				      stats_figure(t, s->files_size)));
+	json_object_set_new(doc, "network", stats_network(1, now->bytes_in, now->bytes_out));
 	json_object_set_new(doc, "oom_kills", stats_figure(c, k->oom_kills));
 	return doc;
 }
@@ -169,11 +176,13 @@ void stats_show(struct call *c)
 static void one_sample(void *ctx, const struct usage_sample *s)
 {
 	json_array_append_new(ctx,
-			      json_pack("{s:o, s:I, s:o, s:i, s:I, s:i}", "at",
+			      json_pack("{s:o, s:I, s:o, s:i, s:I, s:I, s:I, s:i}", "at",
 					json_time((uint64_t)s->at_s * 1000000000), "memory",
 					(json_int_t)s->mem_kib << 10, "cpu_us",
 					stats_figure(1, s->cpu_us), "pids", (int)s->pids, "disk",
-					(json_int_t)s->disk_kib << 10, "running", (int)s->running));
+					(json_int_t)s->disk_kib << 10, "bytes_in",
+					(json_int_t)s->in_kib << 10, "bytes_out",
+					(json_int_t)s->out_kib << 10, "running", (int)s->running));
 }
 
 /* The parameters of both histories. -1: the call was answered with an error. */
@@ -258,6 +267,8 @@ static void host_known(struct call *c, const struct wire_info *a)
 				    json_pack("{s:o, s:o}", "total",
 					      stats_figure(now.has_disk, now.disk_total), "used",
 					      stats_figure(now.has_disk, now.disk_bytes)));
+		json_object_set_new(doc, "network",
+				    stats_network(now.has_net, now.net_in, now.net_out));
 		json_object_set_new(json_object_get(doc, "memory"), "used",
 				    stats_figure(now.has_mem, now.mem_bytes));
 	}
@@ -289,11 +300,13 @@ void stats_host(struct call *c)
 
 static void stats_add_host_sample(void *ctx, const struct host_sample *s)
 {
-	json_array_append_new(ctx, json_pack("{s:o, s:o, s:o, s:o, s:f, s:i}", "at",
+	json_array_append_new(ctx, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:i}", "at",
 					     json_time((uint64_t)s->at_ns), "cpu_us",
 					     stats_figure(s->has_cpu, s->cpu_us), "memory",
 					     stats_figure(s->has_mem, s->mem_bytes), "disk",
-					     stats_figure(s->has_disk, s->disk_bytes), "load",
+					     stats_figure(s->has_disk, s->disk_bytes), "bytes_in",
+					     stats_figure(s->has_net, s->net_in), "bytes_out",
+					     stats_figure(s->has_net, s->net_out), "load",
 					     s->load_centi / 100.0, "boxes", (int)s->boxes));
 }
 

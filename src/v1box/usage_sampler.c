@@ -108,6 +108,8 @@ static void sampler_keep(struct gauge_box *x)
 		.at_s = (uint32_t)(now->at_ns / 1000000000),
 		.mem_kib = sampler_kib(now->kernel.mem_now),
 		.disk_kib = now->told ? sampler_kib(disk_used(&now->inside)) : 0,
+		.in_kib = sampler_kib(now->bytes_in + 1023),
+		.out_kib = sampler_kib(now->bytes_out + 1023),
 		.pids = sampler_small(now->kernel.pids_now),
 		.running = sampler_small(now->running),
 	};
@@ -164,6 +166,8 @@ static void sampler_conclude(struct gauge_box *x)
 	x->asking = 0;
 	x->now.at_ns = fleet_now_ns();
 	x->now.running = b ? b->nruns : 0;
+	x->now.bytes_in = b ? b->way.bytes_in : 0;
+	x->now.bytes_out = b ? b->way.bytes_out : 0;
 	sampler_keep(x);
 	sampler_tell(x, &x->now);
 }

@@ -26,6 +26,7 @@ struct usage_sample {
 	uint64_t cpu_us; /* ~0: not available on this host */
 	uint32_t at_s;   /* wall clock */
 	uint32_t mem_kib, disk_kib;
+	uint32_t in_kib, out_kib; /* received, sent so far; rounded up */
 	uint16_t pids, running;
 };
 
@@ -35,6 +36,7 @@ struct usage_now {
 	struct wire_counters kernel;
 	struct wire_status inside;
 	unsigned running; /* programs */
+	uint64_t bytes_in, bytes_out; /* received and sent through egress */
 };
 
 struct gauge_box;

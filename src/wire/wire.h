@@ -111,7 +111,7 @@ enum wire_type {
 	WIRE_EGRESS_CONNECT = 112,  /* from a server: request; from the supervisor, to both, + fd: the connection */
 	WIRE_EGRESS_OPEN,   /* struct wire_egress_open, tail: hosts, a line each; + a listening fd -> DONE; without fd: replaces the hosts of an open endpoint */
 	WIRE_EGRESS_CLOSE,  /* struct wire_id */
-	WIRE_EGRESS_LIST,   /* struct wire_egress_list: of each box, when a server connects; then DONE */
+	WIRE_EGRESS_LIST,   /* struct wire_egress_list: of each box, when a server connects; then DONE; later, once a second, of each box whose bytes changed */
 	WIRE_EGRESS_REPORT, /* struct wire_egress_report, tail: host NUL rule NUL verdict NUL why NUL */
 	/* models: server <-> supervisor <-> llm */
 	WIRE_LLM_CONNECT, /* from a server: request; from the supervisor, to both, + fd: a stream of JSON */
@@ -384,6 +384,7 @@ struct wire_egress_report { /* one connection of a box, after it was closed */
 	char id[WIRE_ID];
 	uint64_t began_ns;            /* CLOCK_REALTIME */
 	uint64_t bytes_in, bytes_out; /* into the box, out of it */
+	uint64_t total_in, total_out; /* of all connections of the box so far */
 	uint32_t ms;
 	uint32_t port;
 };

@@ -542,6 +542,7 @@ stats_top_and_events_print_usage_and_events() {
 	made watched
 	atoll stats watched
 	has "$out" "memory"
+	has "$out" received
 	atoll stats watched --json
 	is "$(jqo .box)" "$box"
 	"$ATOLL" stats -f --json watched | head -2 >two

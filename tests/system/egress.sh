@@ -57,6 +57,22 @@ the_connections_of_a_run_are_in_its_record() {
 	gone
 }
 
+# The connection stays open: its report has not been sent.
+bytes_of_an_open_connection_are_counted_every_second() {
+	net_box "registry.test:$echo"
+	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "python3 -c \"
+import socket, time
+s = socket.create_connection(('127.0.0.1', 3128))
+s.sendall(b'CONNECT registry.test:$echo HTTP/1.1\r\nHost: registry.test:$echo\r\n\r\n')
+f = s.makefile('rb'); f.readline(); f.readline()
+s.sendall(b'x' * 5000); f.read(5000); time.sleep(600)\"" '{command:$c, background:true}')"
+	stats_count() { api GET "/v1/boxes/$box/stats" && [ "$(get '[.network.bytes_in, .network.bytes_out] | @csv')" = 5000,5000 ]; }
+	soon stats_count
+	api GET "/v1/boxes/$box/network"
+	is "$(get '[.bytes_in, .bytes_out, .connections] | @csv')" 5000,5000,0 "$body"
+	gone
+}
+
 connect_opens_a_tunnel_to_an_allowed_host() {
 	net_box "registry.test:$echo" "registry.test:$http"
 	says "curl -sS -p -x http://127.0.0.1:3128 http://registry.test:$http/tunnelled"

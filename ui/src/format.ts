@@ -12,6 +12,9 @@ export function bytes(n: number | null | undefined): string {
 	return `${i === 0 || n >= 100 ? Math.round(n) : n >= 10 ? n.toFixed(n % 1 < 0.05 ? 0 : 1) : n.toFixed(n % 1 < 0.05 ? 0 : 1)} ${units[i]}`
 }
 
+/** Bytes per second. */
+export const rate = (n: number | null | undefined) => n == null ? '–' : `${bytes(n)}/s`
+
 /** A time that passed: "48 ms", "3.1 s", "8 min", "1 h 52 min", "3 d". */
 export function duration(ms: number): string {
 	if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`

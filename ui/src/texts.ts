@@ -106,7 +106,7 @@ export const t = {
 	},
 	monitor: {
 		title: 'Monitor', error: 'The figures could not be read', live: 'Every second; before that every 10 s. Drag to zoom, double-click to zoom out.', notLive: 'Figures until the box stopped or the connection was lost.',
-		table: 'As a table', time: 'Time', pids: 'Processes', cpu: (cpus: number) => `CPU, of ${cpus * 100} %`, memory: (most: string) => `Memory, of ${most}`,
+		table: 'As a table', time: 'Time', pids: 'Processes', received: 'Received per second', sent: 'Sent per second', cpu: (cpus: number) => `CPU, of ${cpus * 100} %`, memory: (most: string) => `Memory, of ${most}`,
 	},
 	nb: {
 		new: 'New notebook', untitled: 'Untitled', toolbar: 'Notebook', runCell: 'Run cell', runAll: 'Run all', interrupt: 'Interrupt', restart: 'Restart', restartRun: 'Restart and run all', clear: 'Clear all outputs', shutDown: 'Shut down the interpreter',

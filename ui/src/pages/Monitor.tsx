@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals'
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks'
 import { ApiError, api, box as boxPath, type Box, type HostStats, type Page } from '../api'
 import { clock } from '../clock'
-import { ago, bytes, duration } from '../format'
+import { ago, bytes, duration, rate } from '../format'
 import { Icon } from '../icons'
 import { Empty, ErrorState, Loading, Spark, View } from '../parts/basics'
 import { Graph, type Marker } from '../parts/Graph'
@@ -11,42 +11,20 @@ import { useEvery } from '../parts/paged'
 import { Shell } from '../parts/Shell'
 import { Resource } from '../resource'
 import { go, query } from '../router'
+import { Samples } from '../samples'
 import { connection, generation } from '../socket'
 import { boxes, eventListeners, figures, shownBoxes, titleOf, watch } from '../store'
 import { t } from '../texts'
 
-interface Sample { at: string, cpu_us: number | null, memory: number | null, disk: number | null, load: number, boxes: number }
-interface BoxSample { at: string, memory: number | null, cpu_us: number | null, pids: number | null, disk: number | null }
+interface Sample { at: string, cpu_us: number | null, memory: number | null, disk: number | null, bytes_in: number | null, bytes_out: number | null, load: number, boxes: number }
+interface BoxSample { at: string, memory: number | null, cpu_us: number | null, pids: number | null, disk: number | null, bytes_in: number, bytes_out: number }
 interface Event { seq: number, at: string, box: string, type: string, data: { cause?: string, run?: string } }
 interface Host extends HostStats { cpus: number, cpu_us: number | null, memory: HostStats['memory'] & { used: number | null }, disk: { total: number | null, used: number | null }, uptime_s: number }
 
 const RANGES: Record<string, { ms: number, step: number, text: string }> = {
 	'15m': { ms: 900e3, step: 1, text: t.host.last15m }, '1h': { ms: 3600e3, step: 10, text: t.host.last1h }, '6h': { ms: 6 * 3600e3, step: 10, text: t.host.last6h }, '24h': { ms: 86400e3, step: 10, text: t.host.last24h },
 }
-const MOST = 9000
 const x = t.host
-
-/** Columns of samples in the order of time; CPU as percent of one processor between two samples. */
-class Columns {
-	time: number[] = []
-	cpu: (number | null)[] = []
-	memory: (number | null)[] = []
-	disk: (number | null)[] = []
-	extra: (number | null)[] = []
-	private before: { at: number, us: number } | null = null
-
-	add(at: number, us: number | null, memory: number | null, disk: number | null, extra: number | null) {
-		if (this.time.length && at < this.time[this.time.length - 1]! + 0.5) return
-		const b = this.before
-		this.cpu.push(b && us !== null && us >= b.us && at - b.at < 60 ? (us - b.us) / 10000 / (at - b.at) : null)
-		this.before = us === null ? null : { at, us }
-		this.time.push(at)
-		this.memory.push(memory)
-		this.disk.push(disk)
-		this.extra.push(extra)
-		if (this.time.length > MOST) for (const c of [this.time, this.cpu, this.memory, this.disk, this.extra]) c.shift()
-	}
-}
 
 /** What was ended for lack of memory, newest first. */
 const kills = new Resource(async () => (await api<Page<Event>>('/v1/events?order=newest&limit=1000')).items.filter((e) => e.data?.cause === 'memory'))
@@ -67,13 +45,13 @@ function Controls({ range, box, table, onTable }: { range: string, box: string, 
 
 /** Samples of the machine (box "") or of one box: history, then one more every second. */
 function useSamples(box: string, range: string) {
-	const columns = useRef(new Columns()), version = useSignal(0), ready = useSignal(false), error = useSignal<ApiError | null>(null)
+	const columns = useRef(new Samples()), version = useSignal(0), ready = useSignal(false), error = useSignal<ApiError | null>(null)
 	const r = RANGES[range]!, path = box ? `${boxPath(box)}/stats` : '/v1/stats'
 	const load = useCallback(async () => {
 		try {
 			const step = box ? 10 : r.step, h = await api<{ items: (Sample & BoxSample)[] }>(`${path}/history?step=${step}&since=${range}`)
-			const c = new Columns()
-			for (const s of h.items) c.add(Date.parse(s.at) / 1000, s.cpu_us, s.memory, s.disk, box ? s.pids : s.load)
+			const c = new Samples()
+			for (const s of h.items) c.add(Date.parse(s.at) / 1000, { ...s, extra: box ? s.pids : s.load })
 			columns.current = c
 			error.value = null
 			ready.value = true
@@ -85,7 +63,7 @@ function useSamples(box: string, range: string) {
 		if (!ready.peek()) return
 		try {
 			const s = await api<any>(path), at = Date.parse(s.at) / 1000 // by the clock of the daemon
-			columns.current.add(at, box ? s.cpu.us : s.cpu_us, box ? s.memory.now : s.memory.used, s.disk.used, box ? s.pids.now : s.load[0])
+			columns.current.add(at, { cpu_us: box ? s.cpu.us : s.cpu_us, memory: box ? s.memory.now : s.memory.used, disk: s.disk.used, ...s.network, extra: box ? s.pids.now : s.load[0] })
 			if (!box) host.value.value = s
 			version.value++
 		} catch { /* the banner shows a lost connection, and the next one reads all again */ }
@@ -107,13 +85,15 @@ function Graphs({ box, range }: { box: string, range: string }) {
 		<Controls range={range} box={box} table={table.value} onTable={() => { table.value = !table.value }} />
 		{s.error ? s.error.status === 403 ? <Empty text={x.notOperator} /> : <ErrorState title={t.monitor.error} error={s.error} retry={() => void s.load()} />
 			: !s.ready ? <Loading lines={4} slow={t.slow} />
-			: table.value ? <div class="scroll-x table-of" tabIndex={0} role="group" aria-label={t.monitor.table}><table class="rows"><thead><tr><th scope="col">{t.monitor.time}</th><th scope="col">{t.boxes.cpu}</th><th scope="col">{t.boxes.memory}</th><th scope="col">{x.disk}</th><th scope="col">{box ? t.monitor.pids : x.load}</th></tr></thead>
-				<tbody>{rows.map((i) => <tr key={c.time[i]}><td>{new Date(c.time[i]! * 1000).toLocaleTimeString()}</td><td class="n">{c.cpu[i] == null ? '–' : `${c.cpu[i]!.toFixed(0)} %`}</td><td class="n">{bytes(c.memory[i])}</td><td class="n">{bytes(c.disk[i])}</td><td class="n">{c.extra[i] ?? '–'}</td></tr>)}</tbody></table></div>
-			: <div class="graphs four">
+			: table.value ? <div class="scroll-x table-of" tabIndex={0} role="group" aria-label={t.monitor.table}><table class="rows"><thead><tr><th scope="col">{t.monitor.time}</th><th scope="col">{t.boxes.cpu}</th><th scope="col">{t.boxes.memory}</th><th scope="col">{x.disk}</th><th scope="col">{box ? t.monitor.pids : x.load}</th><th scope="col">{t.monitor.received}</th><th scope="col">{t.monitor.sent}</th></tr></thead>
+				<tbody>{rows.map((i) => <tr key={c.time[i]}><td>{new Date(c.time[i]! * 1000).toLocaleTimeString()}</td><td class="n">{c.cpu[i] == null ? '–' : `${c.cpu[i]!.toFixed(0)} %`}</td><td class="n">{bytes(c.memory[i])}</td><td class="n">{bytes(c.disk[i])}</td><td class="n">{c.extra[i] ?? '–'}</td><td class="n">{rate(c.received[i])}</td><td class="n">{rate(c.sent[i])}</td></tr>)}</tbody></table></div>
+			: <div class="graphs all">
 				<Graph key={`c${cpus}`} {...common} title={t.monitor.cpu(cpus)} values={c.cpu} unit={(n) => `${Math.round(n)} %`} most={Math.max(10, cpus * 100)} />
 				<Graph key={`m${memory}`} {...common} title={t.monitor.memory(bytes(memory))} values={c.memory} binary unit={(n) => bytes(n)} most={memory ?? 1 << 20} />
 				<Graph key={`d${disk}`} {...common} title={x.diskOf(bytes(disk))} values={c.disk} binary unit={(n) => bytes(n)} most={disk ?? 1 << 20} />
 				<Graph key="e" {...common} title={box ? t.monitor.pids : x.load} values={c.extra} unit={(n) => box ? String(Math.round(n)) : n.toFixed(1)} most={box ? 4 : cpus} />
+				<Graph key="r" {...common} title={t.monitor.received} values={c.received} binary unit={rate} most={1 << 10} />
+				<Graph key="s" {...common} title={t.monitor.sent} values={c.sent} binary unit={rate} most={1 << 10} />
 			</div>}
 	</section>
 }

@@ -2,42 +2,22 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { ApiError, api, box as boxPath, type Box } from '../api'
-import { bytes } from '../format'
+import { bytes, rate } from '../format'
 import { ErrorState, Loading } from '../parts/basics'
 import { Graph } from '../parts/Graph'
+import { Samples } from '../samples'
 import { connection, generation, socket } from '../socket'
 import { t } from '../texts'
 
-interface Sample { at: string, memory: number | null, cpu_us: number | null, pids: number | null, disk: number | null }
-const MOST = 4000
-
-/** Columns of all samples, in the order of time. */
-class Series {
-	time: number[] = []
-	cpu: (number | null)[] = []
-	memory: (number | null)[] = []
-	pids: (number | null)[] = []
-	private before: { at: number, us: number } | null = null
-
-	add(at: number, us: number | null, memory: number | null, pids: number | null) {
-		if (this.time.length && at <= this.time[this.time.length - 1]!) return
-		const b = this.before
-		this.cpu.push(b && us !== null && us >= b.us ? (us - b.us) / 10000 / (at - b.at) : null)
-		this.before = us === null ? null : { at, us }
-		this.time.push(at)
-		this.memory.push(memory)
-		this.pids.push(pids)
-		if (this.time.length > MOST) for (const c of [this.time, this.cpu, this.memory, this.pids]) c.shift()
-	}
-}
+interface Sample { at: string, memory: number | null, cpu_us: number | null, pids: number | null, disk: number | null, bytes_in: number, bytes_out: number }
 
 export default function Monitor({ b, shown }: { b: Box, shown: boolean }) {
-	const series = useRef(new Series()), version = useSignal(0), error = useSignal<ApiError | null>(null), ready = useSignal(false), table = useSignal(false)
+	const series = useRef(new Samples()), version = useSignal(0), error = useSignal<ApiError | null>(null), ready = useSignal(false), table = useSignal(false)
 	const load = async () => {
 		try {
 			const h = await api<{ items: Sample[] }>(`${boxPath(b.id)}/stats/history`)
-			const s = new Series()
-			for (const x of h.items) s.add(Date.parse(x.at) / 1000, x.cpu_us, x.memory, x.pids)
+			const s = new Samples()
+			for (const x of h.items) s.add(Date.parse(x.at) / 1000, { ...x, extra: x.pids })
 			series.current = s
 			error.value = null
 			ready.value = true
@@ -51,7 +31,7 @@ export default function Monitor({ b, shown }: { b: Box, shown: boolean }) {
 			open: () => ({ kind: 'stats', box: b.id }),
 			message: (m) => {
 				if (m.op !== 'stats' || !ready.peek()) return
-				series.current.add(Date.now() / 1000, m.cpu_us, m.mem, m.pids)
+				series.current.add(Date.now() / 1000, { cpu_us: m.cpu_us, memory: m.mem, disk: null, bytes_in: m.bytes_in, bytes_out: m.bytes_out, extra: m.pids })
 				version.value++
 			},
 		})
@@ -62,12 +42,14 @@ export default function Monitor({ b, shown }: { b: Box, shown: boolean }) {
 	const s = series.current, v = version.value, rows = s.time.map((_, i) => i).slice(-60).reverse()
 	return <div class="monitor scroll" tabIndex={0} role="group" aria-label={t.monitor.title}>
 		<div class="row pad"><span class="dim">{connection.value === 'live' && b.state === 'running' ? t.monitor.live : t.monitor.notLive}</span><button class="small push" aria-pressed={table.value} onClick={() => { table.value = !table.value }}>{t.monitor.table}</button></div>
-		{table.value ? <table class="samples"><caption class="hidden">{t.monitor.title}</caption><thead><tr><th scope="col">{t.monitor.time}</th><th scope="col">{t.boxes.cpu}</th><th scope="col">{t.boxes.memory}</th><th scope="col">{t.monitor.pids}</th></tr></thead>
-			<tbody>{rows.map((i) => <tr key={s.time[i]}><td>{new Date(s.time[i]! * 1000).toLocaleTimeString()}</td><td>{s.cpu[i] == null ? '–' : `${s.cpu[i]!.toFixed(0)} %`}</td><td>{bytes(s.memory[i])}</td><td>{s.pids[i] ?? '–'}</td></tr>)}</tbody></table>
+		{table.value ? <table class="samples"><caption class="hidden">{t.monitor.title}</caption><thead><tr><th scope="col">{t.monitor.time}</th><th scope="col">{t.boxes.cpu}</th><th scope="col">{t.boxes.memory}</th><th scope="col">{t.monitor.pids}</th><th scope="col">{t.monitor.received}</th><th scope="col">{t.monitor.sent}</th></tr></thead>
+			<tbody>{rows.map((i) => <tr key={s.time[i]}><td>{new Date(s.time[i]! * 1000).toLocaleTimeString()}</td><td>{s.cpu[i] == null ? '–' : `${s.cpu[i]!.toFixed(0)} %`}</td><td>{bytes(s.memory[i])}</td><td>{s.extra[i] ?? '–'}</td><td>{rate(s.received[i])}</td><td>{rate(s.sent[i])}</td></tr>)}</tbody></table>
 			: <div class="graphs">
 				<Graph title={t.monitor.cpu(b.limits.cpu_milli / 1000)} time={s.time} values={s.cpu} version={v} unit={(n) => `${Math.round(n)} %`} most={10} />
 				<Graph title={t.monitor.memory(bytes(b.limits.mem))} time={s.time} values={s.memory} version={v} binary unit={(n) => bytes(n)} most={1 << 20} />
-				<Graph title={t.monitor.pids} time={s.time} values={s.pids} version={v} unit={(n) => String(Math.round(n))} most={4} />
+				<Graph title={t.monitor.pids} time={s.time} values={s.extra} version={v} unit={(n) => String(Math.round(n))} most={4} />
+				<Graph title={t.monitor.received} time={s.time} values={s.received} version={v} binary unit={rate} most={1 << 10} />
+				<Graph title={t.monitor.sent} time={s.time} values={s.sent} version={v} binary unit={rate} most={1 << 10} />
 			</div>}
 	</div>
 }
