@@ -192,7 +192,7 @@ export const t = {
 		verdicts: { passed: 'Passed', failed: 'Failed', error: 'Not run' } as Record<string, string>, causes: { exit: 'exit status', stdout: 'other output', wall: 'time limit', memory: 'memory limit', compile: 'not compiled', invalid: 'invalid item', cpu: 'CPU limit', processes: 'process limit', disk: 'disk limit', signal: 'signal', output: 'too much output', policy: 'system call filter', quota: 'quota', host: 'host' } as Record<string, string>,
 	},
 	host: {
-		title: 'Monitor', machine: 'This machine', show: 'Show', range: 'Time', zoom: 'Drag to zoom, double-click to zoom out.', last15m: 'Last 15 minutes', last1h: 'Last hour', last6h: 'Last 6 hours', last24h: 'Last 24 hours', openBox: 'Open the box',
+		title: 'Monitor', machine: 'This machine', show: 'Show', range: 'Time', zoom: 'Drag to zoom, double-click to zoom out.', last15m: 'Last 15 minutes', last1h: 'Last hour', last6h: 'Last 6 hours', last24h: 'Last 24 hours', openBox: 'Open the box', programs: (n: number) => n === 1 ? '1 program started, marked at the bottom' : `${n} programs started, marked at the bottom`,
 		facts: (cpus: number, memory: string, up: string) => `${cpus} ${cpus === 1 ? 'processor' : 'processors'}, ${memory}, running for ${up}`, disk: 'Disk', diskOf: (most: string) => `Disk, of ${most}`, load: 'Load', of: (most: string) => ` of ${most}`, oom: 'OOM kills',
 		notOperator: 'Figures of the machine are shown to members of the team default. Choose a box.', noBoxes: 'No box exists now.', kills: 'Ended by the memory limit', noKills: 'No program was ended by the memory limit.', killsError: 'The events could not be read',
 		boxKilled: (box: string) => `Box ${box} ran out of memory`, runKilled: (box: string) => `A program in ${box} ran out of memory`,

@@ -72,6 +72,7 @@ test('boxes are listed with what they use; a program without memory is marked', 
 	has(page.url(), `box=${id}`)
 	await page.waitForSelector('.graph canvas')
 	await page.waitForSelector('figcaption >> text=Processes')
+	await page.waitForSelector('header >> text=1 program started')
 	await page.click('.runs >> text=A program in quiet ran out of memory')
 	await page.waitForSelector('.record >> text=memory limit')
 	for (const name of ['busy', 'quiet']) await call('DELETE', `/v1/boxes/${name}`)

@@ -1,7 +1,7 @@
 // Monitor: what the machine and each box use now and used before, and what was ended for lack of memory.
 import { useSignal } from '@preact/signals'
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks'
-import { ApiError, api, box as boxPath, type Box, type HostStats, type Page } from '../api'
+import { ApiError, api, box as boxPath, type Box, type HostStats, type Page, type RunRecord } from '../api'
 import { clock } from '../clock'
 import { ago, bytes, duration, rate } from '../format'
 import { Icon } from '../icons'
@@ -13,7 +13,7 @@ import { Resource } from '../resource'
 import { go, query } from '../router'
 import { Samples } from '../samples'
 import { connection, generation } from '../socket'
-import { boxes, eventListeners, figures, shownBoxes, titleOf, watch } from '../store'
+import { boxes, eventListeners, figures, runs, shownBoxes, titleOf, watch } from '../store'
 import { t } from '../texts'
 
 interface Sample { at: string, cpu_us: number | null, memory: number | null, disk: number | null, bytes_in: number | null, bytes_out: number | null, load: number, boxes: number }
@@ -76,12 +76,16 @@ function Graphs({ box, range }: { box: string, range: string }) {
 	const s = useSamples(box, range), table = useSignal(false), h = host.value.value
 	useEffect(() => { if (!box) void host.load() }, [box, generation.value])
 	const b = box ? (boxes.value.value ?? []).find((y) => y.id === box) : undefined
-	const markers: Marker[] = (kills.value.value ?? []).filter((e) => !box || e.box === box).map((e) => ({ at: Date.parse(e.at) / 1000, text: nameOf(e.box) }))
+	const starts = useMemo(() => box ? new Resource(async () => (await api<Page<RunRecord>>(`/v1/runs?box=${box}&limit=200`)).items.map((r) => Date.parse(r.started) / 1000)) : null, [box])
+	const newest = runs.value.value?.[0]?.id ?? ''
+	useEffect(() => void starts?.load(), [starts, newest, generation.value])
+	const programs = starts?.value.value ?? []
+	const markers: Marker[] = (kills.value.value ?? []).filter((e) => !box || e.box === box).map((e): Marker => ({ at: Date.parse(e.at) / 1000, kind: 'memory' })).concat(programs.map((at) => ({ at, kind: 'run' })))
 	const c = s.columns, from = (c.time[c.time.length - 1] ?? 0) - RANGES[range]!.ms / 1000, rows = c.time.map((_, i) => i).slice(-120).reverse()
 	const cpus = box ? (b?.limits.cpu_milli ?? 1000) / 1000 : h?.cpus ?? 1, memory = box ? b?.limits.mem : h?.memory.total, disk = box ? b?.limits.disk : h?.disk.total
 	const common = { time: c.time, version: s.version, markers, from }
 	return <section class="card list" aria-labelledby="graphs-title">
-		<header><h2 id="graphs-title">{box ? nameOf(box) : x.machine}</h2>{!box && h && <span class="dim wide-only">{x.facts(h.cpus, bytes(h.memory.total), duration(h.uptime_s * 1000))}</span>}{box && <a href={`/b/${box}`} class="push side-link">{x.openBox}</a>}</header>
+		<header><h2 id="graphs-title">{box ? nameOf(box) : x.machine}</h2>{!box && h && <span class="dim wide-only">{x.facts(h.cpus, bytes(h.memory.total), duration(h.uptime_s * 1000))}</span>}{box && programs.length > 0 && <span class="dim wide-only">{x.programs(programs.length)}</span>}{box && <a href={`/b/${box}`} class="push side-link">{x.openBox}</a>}</header>
 		<Controls range={range} box={box} table={table.value} onTable={() => { table.value = !table.value }} />
 		{s.error ? s.error.status === 403 ? <Empty text={x.notOperator} /> : <ErrorState title={t.monitor.error} error={s.error} retry={() => void s.load()} />
 			: !s.ready ? <Loading lines={4} slow={t.slow} />

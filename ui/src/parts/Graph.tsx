@@ -3,25 +3,31 @@ import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { dark } from '../theme'
 
-export interface Marker { at: number, text: string }
+export interface Marker { at: number, kind: 'memory' | 'run' }
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
 const powers = Array.from({ length: 50 }, (_, i) => 2 ** i)
 
-/** Vertical lines at the times of markers. */
+/** A program that started: a short line at the bottom. The end of memory: a line over the whole height. */
 function drawMarkers(u: uPlot, markers: Marker[]) {
-	const { ctx, bbox } = u
+	const { ctx, bbox } = u, bottom = bbox.top + bbox.height
 	ctx.save()
-	ctx.strokeStyle = css('--bad')
-	ctx.fillStyle = css('--bad')
 	ctx.lineWidth = devicePixelRatio
-	ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio])
 	for (const m of markers) {
-		const x = u.valToPos(m.at, 'x', true)
+		const x = u.valToPos(m.at, 'x', true), run = m.kind === 'run'
 		if (x < bbox.left || x > bbox.left + bbox.width) continue
+		ctx.strokeStyle = ctx.fillStyle = css(run ? '--fg2' : '--bad')
+		ctx.setLineDash(run ? [] : [4 * devicePixelRatio, 3 * devicePixelRatio])
+		if (run) {
+			ctx.beginPath()
+			ctx.moveTo(x, bottom)
+			ctx.lineTo(x, bottom - 8 * devicePixelRatio)
+			ctx.stroke()
+			continue
+		}
 		ctx.beginPath()
 		ctx.moveTo(x, bbox.top)
-		ctx.lineTo(x, bbox.top + bbox.height)
+		ctx.lineTo(x, bottom)
 		ctx.stroke()
 		ctx.beginPath()
 		ctx.arc(x, bbox.top + 4 * devicePixelRatio, 3 * devicePixelRatio, 0, 7)
