@@ -55,7 +55,7 @@ awk '
 # data. The statements of schema.c and store_v1.h created the databases of released versions and never
 # change. The glossary and the test of this file contain banned words on purpose.
 cut -f 2 "$work/banned" >"$work/fits"
-find src docs man tests bench ui README.md CONTRIBUTING.md \( \
+find src docs man share tests bench ui README.md CONTRIBUTING.md \( \
 	-path tests/fuzz/corpus -o -path tests/toml -o -path share/tasks -o -path tests/unit/debug -o \
 	-path src/store/schema.c -o -path tests/unit/store_v1.h -o \
 	-name node_modules -o -name dist -o -name __pycache__ -o -name package-lock.json -o \

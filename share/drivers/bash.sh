@@ -7,10 +7,10 @@
 # - Cells must be evaluated outside of any function, or `declare` would make locals, and on the first
 #   line of a program, or the line numbers in bash's messages would be ours. So this file starts a
 #   second bash whose whole program is the line in __atoll_loop; the functions come by descriptor 98.
-# - Nobody can tell bash to close a descriptor at exec. But bash does so with those that it has put
+# - Bash has no command that closes a descriptor at exec. But bash does so with those that it has put
 #   aside for a redirection: the loop runs under `3>&-`, and the copy put aside is our channel.
 # - An `exit`, a failure under `set -e` and an interrupt end the shell, and nothing can stop that. The
-#   trap of EXIT tells the front, writes down all variables, functions, options and traps, and
+#   trap of EXIT sends the end of the cell, writes down all variables, functions, options and traps, and
 #   executes bash again with them: the same process, its children, its folder, its open files.
 __atoll_loop='builtin eval "$(</dev/fd/98)"; { __atoll_begin; while { __atoll_next; } 2>/dev/null; do builtin eval "$__atoll_code"; { __atoll_status=$?; __atoll_end; } 2>/dev/null; done; } 3>&-'
 

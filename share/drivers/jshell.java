@@ -217,7 +217,7 @@ class Driver {
 		}
 	}
 
-	/** By reflection: the compiler would warn, on stderr, that this class is not for everybody. */
+	/** By reflection: the compiler would warn, on stderr, that this class is not public API. */
 	static void onInterrupt() throws ReflectiveOperationException {
 		Class<?> signal = Class.forName("sun.misc.Signal"), handler = Class.forName("sun.misc.SignalHandler");
 		Object ours = Proxy.newProxyInstance(Driver.class.getClassLoader(), new Class<?>[] { handler },

@@ -120,7 +120,7 @@ function emit(event) {
 			if (e.code === 'EAGAIN')
 				wait(2);
 			else if (e.code === 'EPIPE' || e.code === 'EBADF')
-				reallyExit(1); // nobody is there any more
+				reallyExit(1); // the server has closed the channel
 			else
 				throw e;
 		}
@@ -366,7 +366,7 @@ function rewrite(code) {
 		if (token === '{')
 			depth++;
 		else if (token === '}' && holes.length && holes[holes.length - 1] === depth) {
-			// Back in the template: its text goes on until the next hole or its end.
+			// Back in the template: its text continues until the next hole or its end.
 			const rest = /(?:[^`\\$]|\\[^]|\$(?!\{))*(?:`|\$\{)/y;
 			rest.lastIndex = TOKEN.lastIndex;
 			const more = rest.exec(code)?.[0] ?? '';
@@ -484,7 +484,7 @@ function complain(found, code) {
 	emit({ ev: 'error', id: cell.id, name: 'TypeScriptError', value, frames, text: lines.join('\n') });
 }
 
-/* The JavaScript of a cell; null when it has errors, which have been told. */
+/* The JavaScript of a cell; null when it has errors, which have been sent. */
 function transpile(code) {
 	const keepImports = parseInt(ts.versionMajorMinor) >= 5 ? 'verbatimModuleSyntax' : 'preserveValueImports';
 	const made = ts.transpileModule(code, {

@@ -5,7 +5,7 @@
  * A cell is included from cell://N, a stream of ours: so errors know which cell they are from, long
  * after it ran. The last statement gets a `return` when it is an expression, for that is its value.
  * Nothing can catch an exit, so in a cell it is made to throw. A fatal error (a function declared
- * twice, no memory left) ends PHP: it is told on the way out, and the context is dead.
+ * twice, no memory left) ends PHP: the error is sent while PHP ends, and the context is dead.
  *
  * PHP has a stream for descriptor 3 but cannot move it; children inherit it where there is no FFI. */
 
@@ -439,7 +439,7 @@ final class AtollDriver
 
 function atoll_gone(): never
 {
-	exit(1); /* nobody is there any more */
+	exit(1); /* the server has closed the channel */
 }
 
 function display(mixed ...$values): void

@@ -3,7 +3,7 @@
     front  ── run, input ──►  channel (a socket)  ──►  serve() ── run_cell() ── user's code
            ◄── ready, result, input, error, end ──┘        stdout, stderr: plain descriptors 1, 2
 
-The lines on the channel are those of docs/languages.md. Whoever loads this file as a module calls
+The lines on the channel are those of docs/languages.md. A program that loads this file as a module calls
 main(fd); loading alone changes nothing.
 
 The user's code lives in the same process and may break anything: it may delete builtins, patch os
@@ -13,7 +13,7 @@ cell. What it does not survive is what no interpreter survives: os._exit, a cras
 
 An interrupt is SIGINT. It becomes KeyboardInterrupt only in frames that are not of this file, so
 that no line on the channel is ever torn; one that arrives in between is remembered (S.pending) and
-raised as soon as the user's code would go on.
+raised as soon as the user's code would continue.
 """
 import _json
 import _signal
@@ -69,7 +69,7 @@ OWN_FILE = (lambda: 0).__code__.co_filename
 
 
 class State:
-    """What there is one of. An instance, so that a seed may load this file and start later."""
+    """The state of the process. An instance, so that a zygote may load this file and start later."""
 
     def __init__(self):
         self.pid = -1
@@ -177,7 +177,7 @@ def key_of(key):
 
 
 def plain(value):
-    """What JSON can say of a scalar of somebody's library."""
+    """A scalar of a library as JSON."""
     kind = type(value)
     if kind.__module__.partition(".")[0] in ("numpy", "pandas", "datetime"):
         for method in ("isoformat", "tolist", "item"):
@@ -218,7 +218,7 @@ def from_json(line):
 # The channel -----------------------------------------------------------------------------------
 
 class Gone(BaseException):
-    """Nobody is there any more, or somebody has closed our descriptor."""
+    """The server has closed the channel, or the user's code has closed our descriptor."""
 
 
 class TooLong:
@@ -238,7 +238,7 @@ class Channel:
         _os_set_blocking(self.fd, True)
         self.ident = self.identity()
         self.got = bytearray()
-        self.waiting = []       # lines for somebody else than the one who read them
+        self.waiting = []       # lines that were read while another line was expected
         self.lock = _thread.allocate_lock()
 
     def identity(self):
@@ -483,7 +483,7 @@ def ask(prompt, password):
 
 def answer():
     def wait():
-        # With a limit: a signal between the check for one and the sleep would wake nobody.
+        # With a limit: a signal between the check for one and the sleep would not end the sleep.
         while not S.channel.readable(250):
             raise_pending()
         S.waiting = False
@@ -542,7 +542,7 @@ def rewrite(lines, number):
         if as_call(lines[at]) is None:
             continue
         joined, last = lines[at], at
-        while joined.endswith("\\") and last + 1 < len(lines): # a command may go on
+        while joined.endswith("\\") and last + 1 < len(lines): # a command may have several lines
             last += 1
             joined = joined[:-1] + lines[last]
         lines[at:last + 1] = [as_call(joined)] + [""] * (last - at)
@@ -640,7 +640,7 @@ def find_user_packages():
 
 # Magics ----------------------------------------------------------------------------------------
 #
-# Those that people who come from notebooks cannot do without. Each takes the rest of its line;
+# The commands that notebooks use most. Each takes the rest of its line;
 # those of a cell take the lines below it, too.
 
 def run_text(text):
@@ -737,7 +737,7 @@ def magic_time(rest, body=None):
 
 
 def timing_options(rest):
-    """-n LOOPS -r RUNS, and what is behind them."""
+    """-n LOOPS -r RUNS, and the rest of the line."""
     loops, runs, quiet = 0, 7, False
     while rest.startswith("-"):
         option, _, rest = rest.partition(" ")
@@ -951,7 +951,7 @@ async def in_turn(codes, names):
 
 
 def run_await(coroutine):
-    """One loop for all cells: what a cell has started goes on whenever a later one waits."""
+    """One loop for all cells: what a cell has started continues whenever a later one waits."""
     import asyncio
     if S.loop is None or S.loop.is_closed():
         S.loop = asyncio.new_event_loop()
@@ -1026,7 +1026,7 @@ def call_repr(obj, name):
     except (KeyboardInterrupt, Gone):
         raise
     except BaseException as e:
-        # A frame with its HTML switched off says so by this exception; nobody wants to read it.
+        # A frame with its HTML switched off raises this exception; it is not shown.
         if type(e).__name__ != "NotImplementedError":
             note("%s.%s: %s" % (type(obj).__name__, name, one_line(e)))
         return None
@@ -1916,7 +1916,7 @@ def main(channel_fd):
 
 
 def preload():
-    """For a seed: what a cell may need of the standard library, before anybody waits for it."""
+    """For a zygote: loads what a cell may need of the standard library, before the first cell."""
     import asyncio, linecache, subprocess, traceback  # noqa: E401, F401
 
 

@@ -4,13 +4,13 @@
 # R cannot read from a descriptor, so two `cat` do it for us; they do not mind interrupts. All of this
 # file lives in an environment of its own above base: what the user defines or removes is elsewhere.
 #
-# Interrupts are suspended in our own code. One that comes between two cells is let through, to nobody,
+# Interrupts are suspended in our own code. One that comes between two cells is delivered and ignored
 # before the next one starts.
 local(envir = new.env(parent = baseenv()), {
   LINE_MAX <- 16 * 2^20
   TEXT_MAX <- 2^20
   ERROR_MAX <- 256 * 1024
-  CELLS_MAX <- 1e5 # of a data frame that is told as `data`
+  CELLS_MAX <- 1e5 # of a data frame that is sent as `data`
 
   from <- to <- NULL
   count <- 0L

@@ -4,7 +4,7 @@
 # descriptor 3 and its lines are those of docs/languages.md.
 #
 # An interrupt is SIGINT. The handler raises Interrupt only while the user's code runs; in our own it
-# leaves a mark, and the user's code meets it when it would go on.
+# leaves a mark, and the user's code meets it when it would continue.
 require "json"
 
 module AtollDriver

@@ -15,7 +15,7 @@ def begin(here="/opt/atoll/python"):
     sys.path_importer_cache.pop(here, None)
     try:
         sys.stdout.reconfigure(line_buffering=True)
-    except (AttributeError, OSError, ValueError):  # None, or closed by whoever started this
+    except (AttributeError, OSError, ValueError):  # None, or closed by the parent process
         pass
 
 

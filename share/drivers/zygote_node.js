@@ -83,7 +83,7 @@ function runAnother(argv) {
 	process.reallyExit(done.status ?? 1);
 }
 
-/* The next who asks for runMain, which is node, gets this; whoever asks later finds what was there. */
+/* The next read of runMain, which is node's own, returns this; later reads return the original. */
 function replaceMain(main) {
 	const kept = Object.getOwnPropertyDescriptor(Module, 'runMain');
 	Object.defineProperty(Module, 'runMain', {

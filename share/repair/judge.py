@@ -1,7 +1,7 @@
 """Does a program pass these calls? Two processes: one that has the program and does not know what is expected,
-and one that knows it and never has the program. What the first one says is a text; nobody evaluates it.
+and one that knows it and never has the program. The output of the first one is a text and is never evaluated.
 
-stdin: {"source", "name", "calls": [text], "expected": [text], "word": what nobody can guess}
+stdin: {"source", "name", "calls": [text], "expected": [text], "word": a random text}
 stdout: the word, a blank, and a 1 or a 0 for each call."""
 import ast
 import ctypes

@@ -1,11 +1,11 @@
-// Tries edits of a program against its examples, many in one box. Nobody believes what is said here.
+// Tries edits of a program against its examples, many in one box. The output is not trusted.
 //
 // stdin: {source, name, examples, edits: [[at, cut, text], ...], shard, shards, limit_ms}; at and cut are bytes. A name that
 // ends in .ts is TypeScript: its types are taken out here, and whether they fit is seen where it is tried again.
 // stdout: {candidates}, {found: rank, acts}, {at: rank, tried}, {over: true, tried}, a line each; acts: four letters for each
-// input that nobody gave.
+// generated input.
 // With patch in it, the source is one that passes: {doubt: text} for a place that no example runs, or for an edit that
-// fails fewer than KILLS examples and does something else with inputs that nobody gave.
+// fails fewer than KILLS examples and does something else with generated inputs.
 //
 // Calls run in contexts of a thread that can be ended; what reads stdin or is a command is a process of its own.
 'use strict';
@@ -101,7 +101,7 @@ function lineNotRun(source, calls, ask) {
 	return found;
 }
 
-// ---- what nobody asked ----
+// ---- generated inputs ----
 
 const PROBES = 48, DOUBTS = 160, PROBES_LEAST = 6, PROBE_MS = 50;
 const KILLS = 2; // examples that must fail for an edit to be out of question
@@ -184,7 +184,7 @@ function act(script, call, name, timeout) {
 	}
 }
 
-// For each probe. On a busy machine it may be others who had the time: whoever had none is asked again.
+// For each probe. On a busy machine other processes may have used the time: a probe that ran out of time is repeated.
 function acts(source, calls, ask) {
 	const script = new vm.Script(source);
 	return calls.map((call) => act(script, call, ask.name, PROBE_MS) ?? act(script, call, ask.name, ask.limit_ms) ?? '');

@@ -6,7 +6,7 @@ An example is {"call", "expected"}, {"input", "expected"} (stdin, stdout) or {"c
 stdout gets a line of JSON at a time:
     {"candidates": n}                                 how many there are in all shards
     {"found": rank, "rule", "at", "cut", "new", "acts"}   bytes [at, at + cut) become new, and the examples pass;
-                                                      acts: what it does with inputs that nobody gave
+                                                      acts: what it does with generated inputs
     {"at": rank, "tried": n}                          how far we are, now and then
     {"over": true, "tried": n, "cut": true}           the end; cut: there were more candidates than "most"
 With "patch": [at, length] in it, the source is one that passes, changed there by "rule", and we look for doubts:
@@ -14,7 +14,7 @@ With "patch": [at, length] in it, the source is one that passes, changed there b
     {"over": true, "tried": n}                        nothing
 
 A place is likelier the more it is run by examples that fail and the less by those that pass (Ochiai).
-Nobody believes what is said here: whoever reads it runs the program again elsewhere."""
+The output is not trusted: its reader runs the program again elsewhere."""
 import ast
 import contextlib
 import difflib
@@ -129,7 +129,7 @@ class Edits:
         if func and body:
             self.first(args, body[0])
 
-    # -- how an edit is said
+    # -- the text of an edit
 
     def cut(self, rule, line, a, b, new, bonus=0.0):
         old = self.p.raw[a:b].decode()
@@ -484,7 +484,7 @@ def run_command(command, source, name):
 
 
 def limit(cpu_s, wall_s):
-    """in a child: whoever is late dies, whatever it catches"""
+    """in a child: a call that takes too long is killed, whatever it catches"""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, cpu_s)
@@ -581,7 +581,7 @@ def suspicion(seen):
     return score
 
 
-# ---- what nobody asked ----
+# ---- generated inputs ----
 
 PROBES = 48
 PROBE_S = 0.02
@@ -745,7 +745,7 @@ class Search:
     def plan(self):
         code = compile(self.source, "<program>", "exec")
         seen = self.seen = look(self.source, code, self.examples, self.name, self.out)
-        # Who fails says so sooner when what failed before is asked first.
+        # An example that failed before is tried first: a wrong candidate then fails sooner.
         self.examples = [x for _, x in sorted(zip(seen, self.examples), key=lambda p: p[0][1])]
         most = self.ask.get("limit_ms", 500) / 1000
         ended = [s for _, _, s in seen if s < 0.4]
@@ -806,7 +806,7 @@ class Search:
         return said
 
     def groups(self):
-        """calls share a process; whoever reads stdin or becomes another program has one for itself"""
+        """calls share a process; a call that reads stdin or executes another program has its own"""
         calls = [x for x in self.examples if x.call is not None]
         return ([calls] if calls else []) + [[x] for x in self.examples if x.call is None]
 
@@ -935,7 +935,7 @@ def main():
     ask = json.load(sys.stdin)
     out = os.dup(1)
     os.set_inheritable(out, False)
-    os.dup2(os.open("/dev/null", os.O_RDWR), 1)  # what a program says while we look at it is nobody's
+    os.dup2(os.open("/dev/null", os.O_RDWR), 1)  # the output of a program that is traced is dropped
     sys.path.insert(0, os.getcwd())
     import warnings
     warnings.simplefilter("ignore")

@@ -22,7 +22,7 @@
 enum verdict { GOOD, POOR, BAD };
 
 /* Measured once, used by many checks. */
-struct patient {
+struct doctor_host {
 	struct probe host;
 	struct wire_info keeper;
 	int has_keeper;
@@ -71,7 +71,7 @@ static int file_says(const char *path, char first)
 
 /* ---- questions ---- */
 
-static void doctor_kernel(const struct patient *p, struct finding *f)
+static void doctor_kernel(const struct doctor_host *p, struct finding *f)
 {
 	int number = p->host.kernel_major * 1000 + p->host.kernel_minor;
 	struct utsname u;
@@ -82,7 +82,7 @@ static void doctor_kernel(const struct patient *p, struct finding *f)
 		doctor_fix(f, "Linux 5.10 or newer is required");
 }
 
-static void user_namespaces(const struct patient *p, struct finding *f)
+static void user_namespaces(const struct doctor_host *p, struct finding *f)
 {
 	doctor_say(f, p->host.userns ? GOOD : BAD, p->host.userns ? "available" : "switched off");
 	if (p->host.userns)
@@ -119,7 +119,7 @@ static void add_word(char *list, size_t size, const char *word)
 }
 
 /* The keeper knows which it may use; without one only the existing ones are known. */
-static void doctor_cgroups(const struct patient *p, struct finding *f)
+static void doctor_cgroups(const struct doctor_host *p, struct finding *f)
 {
 	static const struct {
 		const char *controller;
@@ -146,7 +146,7 @@ static void doctor_cgroups(const struct patient *p, struct finding *f)
 }
 
 /* The source of the CPU time in records, quotas and `atoll stats`. */
-static void cpu_time(const struct patient *p, struct finding *f)
+static void cpu_time(const struct doctor_host *p, struct finding *f)
 {
 	int can = p->has_keeper &&
 		  ((p->keeper.cgroup_version == 2 && p->keeper.layers & FEATURE_BIT(FEATURE_CPU)) ||
@@ -162,7 +162,7 @@ static void cpu_time(const struct patient *p, struct finding *f)
 }
 
 /* v2 freezes any cgroup; on v1 it is a controller like others. */
-static void doctor_pausing(const struct patient *p, struct finding *f)
+static void doctor_pausing(const struct doctor_host *p, struct finding *f)
 {
 	int can = p->has_keeper && (p->keeper.cgroup_version == 2 ||
 				    (p->keeper.cgroup_version == 1 && has_controller("freezer")));
@@ -174,7 +174,7 @@ static void doctor_pausing(const struct patient *p, struct finding *f)
 			"atoll pause is rejected; mount the cgroup controller 'freezer', or be root");
 }
 
-static void doctor_landlock(const struct patient *p, struct finding *f)
+static void doctor_landlock(const struct doctor_host *p, struct finding *f)
 {
 	if (p->host.landlock_abi) {
 		doctor_say(f, GOOD, "ABI %d", p->host.landlock_abi);
@@ -187,7 +187,7 @@ static void doctor_landlock(const struct patient *p, struct finding *f)
 
 /* The limit of the keeper, which its boxes inherit; without a keeper the one that it would be
  * started with. */
-static int core_limit_is_one(const struct patient *p)
+static int core_limit_is_one(const struct doctor_host *p)
 {
 	char path[40], line[128];
 	struct rlimit own;
@@ -206,7 +206,7 @@ static int core_limit_is_one(const struct patient *p)
 	return one == 1;
 }
 
-static void core_pattern(const struct patient *p, struct finding *f)
+static void core_pattern(const struct doctor_host *p, struct finding *f)
 {
 	static const char remedy[] = "sudo sysctl kernel.core_pattern=core";
 	int one = core_limit_is_one(p);
@@ -230,7 +230,7 @@ static void core_pattern(const struct patient *p, struct finding *f)
 			"no box starts once core_pattern names a handler; start the keeper with: prlimit --core=unlimited");
 }
 
-static void doctor_descriptors(const struct patient *p, struct finding *f)
+static void doctor_descriptors(const struct doctor_host *p, struct finding *f)
 {
 	char pids[24];
 	struct rlimit r;
@@ -246,7 +246,7 @@ static void doctor_descriptors(const struct patient *p, struct finding *f)
 		doctor_fix(f, "ulimit -Hn 65536; sudo sysctl kernel.pid_max=4194304");
 }
 
-static void doctor_runtimes(const struct patient *p, struct finding *f)
+static void doctor_runtimes(const struct doctor_host *p, struct finding *f)
 {
 	char have[120] = "", lack[120] = "";
 
@@ -259,7 +259,7 @@ static void doctor_runtimes(const struct patient *p, struct finding *f)
 		doctor_fix(f, "sudo apt-get install python3 nodejs gcc libc6-dev");
 }
 
-static void doctor_keeper(const struct patient *p, struct finding *f)
+static void doctor_keeper(const struct doctor_host *p, struct finding *f)
 {
 	const struct wire_info *k = &p->keeper;
 
@@ -273,7 +273,7 @@ static void doctor_keeper(const struct patient *p, struct finding *f)
 	doctor_fix(f, "other rows may contain the reason; the log is keeper.log in the run folder");
 }
 
-static void doctor_walls(const struct patient *p, struct finding *f)
+static void doctor_walls(const struct doctor_host *p, struct finding *f)
 {
 	const struct feature_row *gap = NULL;
 	unsigned have = 0;
@@ -293,7 +293,7 @@ static void doctor_walls(const struct patient *p, struct finding *f)
 		snprintf(f->fix, sizeof(f->fix), "%s: %s", gap->name, gap->missing);
 }
 
-static void doctor_disk(const struct patient *p, struct finding *f)
+static void doctor_disk(const struct doctor_host *p, struct finding *f)
 {
 	if (p->has_keeper && p->keeper.layers & FEATURE_BIT(FEATURE_DISK)) {
 		doctor_say(f, GOOD, "bytes and files of a box are bounded");
@@ -305,11 +305,11 @@ static void doctor_disk(const struct patient *p, struct finding *f)
 
 static const struct doctor_question {
 	const char *name;
-	void (*ask)(const struct patient *p, struct finding *f); /* or, if yes or no is enough: */
+	void (*ask)(const struct doctor_host *p, struct finding *f); /* or, if yes or no is enough: */
 	size_t fact;                                             /* an int of struct probe */
 	enum verdict otherwise;
 	const char *yes, *no, *fix;
-} questions[] = {
+} doctor_questions[] = {
 	{ .name = "kernel", .ask = doctor_kernel },
 	{ .name = "identity",
 	  .fact = offsetof(struct probe, is_root),
@@ -354,7 +354,7 @@ static const struct doctor_question {
 	{ .name = "walls", .ask = doctor_walls },
 };
 
-static void doctor_answer(const struct doctor_question *q, const struct patient *p,
+static void doctor_answer(const struct doctor_question *q, const struct doctor_host *p,
 			  struct finding *f)
 {
 	const int *fact = (const int *)((const char *)&p->host + q->fact);
@@ -394,7 +394,7 @@ static json_t *as_json(const char *name, const struct finding *f)
 			 "value", f->value, "fix", f->fix);
 }
 
-static void doctor_examine(struct patient *p)
+static void doctor_examine(struct doctor_host *p)
 {
 	struct keeper_sync k;
 
@@ -407,18 +407,18 @@ static void doctor_examine(struct patient *p)
 /* Adds a row per check; prints them if the caller requests text. Returns 1 if a check failed. */
 static int doctor_check(json_t *rows, const struct cli *cli)
 {
-	struct patient p = { 0 };
+	struct doctor_host p = { 0 };
 	int failed = 0;
 
 	doctor_examine(&p);
-	for (unsigned i = 0; i < ARRAY_LEN(questions); i++) {
+	for (unsigned i = 0; i < ARRAY_LEN(doctor_questions); i++) {
 		struct finding f = { 0 };
 
-		doctor_answer(&questions[i], &p, &f);
+		doctor_answer(&doctor_questions[i], &p, &f);
 		failed |= f.verdict == BAD;
-		json_array_append_new(rows, as_json(questions[i].name, &f));
+		json_array_append_new(rows, as_json(doctor_questions[i].name, &f));
 		if (cli && !cli->json)
-			doctor_print(cli, questions[i].name, &f);
+			doctor_print(cli, doctor_questions[i].name, &f);
 	}
 	return failed;
 }
