@@ -416,8 +416,9 @@ events_of_a_sandbox_are_its_logs() {
 		refused 400 GET "/v2/sandboxes/$box/logs?$bad"
 	done
 	end
-	api GET "/sandboxes/$box/logs"
-	is "$(get '.logs[-1].line | fromjson.message')" "the sandbox ended"
+	# The end is stored shortly after the answer to DELETE.
+	end_is_logged() { api GET "/sandboxes/$box/logs" && [ "$(get '.logs[-1].line | fromjson.message')" = "the sandbox ended" ]; }
+	soon end_is_logged
 	api GET "/events/sandboxes/$box"
 	is "$(get '[.[].type] | join(" ")')" "sandbox.lifecycle.killed sandbox.lifecycle.created"
 	api GET "/events/sandboxes/$box?orderAsc=true&limit=1"
