@@ -18,6 +18,6 @@ struct egress_endpoint {
 	unsigned nproxies;
 	uint64_t bytes_in, bytes_out;
 	uint64_t reported_in, reported_out; /* last sent to a server */
-	uint64_t tokens;    /* allowed connections now, in thousandths */
-	uint64_t filled_ms; /* time of their last update */
+	uint64_t tokens;                    /* allowed connections now, in thousandths */
+	uint64_t filled_ms;                 /* time of their last update */
 };

@@ -175,14 +175,13 @@ void stats_show(struct call *c)
 
 static void one_sample(void *ctx, const struct usage_sample *s)
 {
-	json_array_append_new(ctx,
-			      json_pack("{s:o, s:I, s:o, s:i, s:I, s:I, s:I, s:i}", "at",
-					json_time((uint64_t)s->at_s * 1000000000), "memory",
-					(json_int_t)s->mem_kib << 10, "cpu_us",
-					stats_figure(1, s->cpu_us), "pids", (int)s->pids, "disk",
-					(json_int_t)s->disk_kib << 10, "bytes_in",
-					(json_int_t)s->in_kib << 10, "bytes_out",
-					(json_int_t)s->out_kib << 10, "running", (int)s->running));
+	json_array_append_new(
+		ctx, json_pack("{s:o, s:I, s:o, s:i, s:I, s:I, s:I, s:i}", "at",
+			       json_time((uint64_t)s->at_s * 1000000000), "memory",
+			       (json_int_t)s->mem_kib << 10, "cpu_us", stats_figure(1, s->cpu_us),
+			       "pids", (int)s->pids, "disk", (json_int_t)s->disk_kib << 10,
+			       "bytes_in", (json_int_t)s->in_kib << 10, "bytes_out",
+			       (json_int_t)s->out_kib << 10, "running", (int)s->running));
 }
 
 /* The parameters of both histories. -1: the call was answered with an error. */

@@ -35,7 +35,7 @@ struct usage_now {
 	int counted, told; /* the keeper, init has answered */
 	struct wire_counters kernel;
 	struct wire_status inside;
-	unsigned running; /* programs */
+	unsigned running;             /* programs */
 	uint64_t bytes_in, bytes_out; /* received and sent through egress */
 };
 
