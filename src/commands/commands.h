@@ -25,6 +25,8 @@ extern const struct command command_rename;
 extern const struct command command_set;
 extern const struct command command_env;
 extern const struct command command_port;
+extern const struct command command_open;
+extern const struct command command_forward;
 extern const struct command command_rm;
 extern const struct command command_prune;
 extern const struct command command_pause;

@@ -1,6 +1,6 @@
 /* dispatch.c - decides whether a request is for a port of a box, and for which. */
 #include "api/auth.h"
-#include "v1box/ports.h"
+#include "v1box/preview.h"
 #include "base/cleanup.h"
 #include "e2b/e2b.h"
 #include "e2b/files.h"
@@ -82,6 +82,9 @@ static int by_host(const struct http_req *r, struct e2b_target *out)
 		return 1;
 	}
 	read_id(host + digits + 1, label - digits - 1, out->id);
+	if (label - digits - 1 <= E2B_LABEL)
+		snprintf(out->name, sizeof(out->name), "%.*s", (int)(label - digits - 1),
+			 host + digits + 1);
 	return 1;
 }
 
@@ -122,14 +125,6 @@ static int may_pass(struct call *c, const struct box *b, uint16_t port)
 	struct e2b_box x;
 
 	e2b_box_read(b, &x);
-	/* A box that another surface created has no token yet, and must not be open to every
-	 * client that knows its id. A port that its team has published is open. */
-	if (!x.ours && port != E2B_ENVD && port != E2B_INTERPRETER && ports_is_open(b, port))
-		return 1;
-	if (!x.ours) {
-		e2b_no_box(c, 502, b->row.id, 0, "The sandbox was not found");
-		return 0;
-	}
 	/* The interpreter's table reads the token itself: it answers /health without one. */
 	if (port == E2B_ENVD || !x.traffic[0] || x.public_ports ||
 	    (has && e2b_same(has, x.traffic)))
@@ -187,11 +182,50 @@ static int dispatch_wakes(struct call *c, struct traffic *t, struct box *b)
 	return 1;
 }
 
+static void dispatch_pass(struct call *c, struct traffic *t, struct box *b)
+{
+	t->box = b;
+	act_for(c, b);
+	call_hold(c, b);
+}
+
+/* A port of a box that is not an E2B sandbox. */
+static void dispatch_preview(struct call *c, struct traffic *t, struct box *b, int by_name)
+{
+	if (!preview_admit(c, b, t->to.port, by_name) || preview_not_running(c, b))
+		return;
+	dispatch_pass(c, t, b);
+	e2b_proxy(c, b, t->to.port, 1);
+}
+
+static int dispatch_is_e2b_port(uint16_t port)
+{
+	return port == E2B_ENVD || port == E2B_INTERPRETER;
+}
+
+/* 1: the request is for a box that is not an E2B sandbox, and was answered or is relayed. */
+static int dispatch_takes_preview(struct call *c, struct traffic *t)
+{
+	struct box *b = fleet_find(&c->api->fleet, t->to.id);
+	int by_name = 0;
+
+	if (!b && t->to.name[0]) {
+		b = preview_named(c, t->to.name, t->to.port);
+		by_name = b != NULL;
+	}
+	if (!b || dispatch_is_e2b_port(t->to.port) || !ports_is_native(b))
+		return 0;
+	dispatch_preview(c, t, b, by_name);
+	return 1;
+}
+
 static void dispatch_enter(struct call *c, struct traffic *t)
 {
 	struct box *b = fleet_find(&c->api->fleet, t->to.id);
 
-	if (b && !is_ours(b) && !ports_is_open(b, t->to.port))
+	if (dispatch_takes_preview(c, t))
+		return;
+	if (b && !is_ours(b))
 		b = NULL;
 	if (b && b->state == BOX_PAUSED && !may_pass(c, b, t->to.port))
 		return;
@@ -203,13 +237,11 @@ static void dispatch_enter(struct call *c, struct traffic *t)
 	}
 	if (!may_pass(c, b, t->to.port))
 		return;
-	t->box = b;
-	act_for(c, b);
-	call_hold(c, b);
-	if (t->to.port == E2B_ENVD || t->to.port == E2B_INTERPRETER)
+	dispatch_pass(c, t, b);
+	if (dispatch_is_e2b_port(t->to.port))
 		c->req->always = API_ALWAYS_SHARED;
-	if (t->to.port != E2B_ENVD && t->to.port != E2B_INTERPRETER)
-		e2b_proxy(c, b, t->to.port);
+	if (!dispatch_is_e2b_port(t->to.port))
+		e2b_proxy(c, b, t->to.port, 0);
 	else if (!e2b_cors(c))
 		call_serve(c, t->to.port == E2B_ENVD ? &e2b_envd : &e2b_interpreter);
 }
@@ -309,6 +341,7 @@ static void dispatch_cut(struct fleet *f, struct box *b)
 {
 	struct api *a = loop_owner(f, struct api, fleet);
 
+	port_conns_drop_idle(b);
 	for (struct call *c = a->calls, *next; c; c = next) {
 		next = c->next;
 		if (c->surface && strcmp(c->held, b->row.id) == 0)

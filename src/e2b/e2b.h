@@ -49,9 +49,11 @@ json_t *e2b_box_more(const struct box *b,
 int e2b_same(const char *a, const char *b); /* in constant time; "" is never equal */
 
 /* ---- traffic: a request that names a box and a port ---- */
+enum { E2B_LABEL = 63 };
 struct e2b_target {
 	char id[ID_LEN + 1];
 	uint16_t port;
+	char name[E2B_LABEL + 1]; /* what Host has in place of an id: perhaps the name of a box */
 };
 /* 1: it names one. 0: it does not. -1: it names one incorrectly, and e has the reason. */
 int e2b_target(const struct http_req *r, struct e2b_target *out, struct err *e);
@@ -64,8 +66,9 @@ struct box *e2b_find_box(struct call *c);
  * answered (envd_http.c). */
 int e2b_cors(struct call *c);
 
-/* Any other port of a box: forwards HTTP and WebSocket in both directions (proxy.c). */
-void e2b_proxy(struct call *c, struct box *b, uint16_t port);
+/* Any other port of a box: forwards HTTP and WebSocket in both directions (proxy.c). native: a box
+ * that is not an E2B sandbox; its errors are those of previews. */
+void e2b_proxy(struct call *c, struct box *b, uint16_t port, int native);
 
 /* ---- answers ---- */
 /* {"code": status, "message": ...}: the form of errors of the control plane and of envd's REST

@@ -3,6 +3,7 @@
 #include "record/changes.h"
 #include "api/fields.h"
 #include "e2b/e2b.h"
+#include "v1box/preview.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -94,40 +95,27 @@ static int is_browser(const struct http_req *r)
 {
 	const char *agent = http_header(r, "user-agent");
 
-	return agent && (strstr(agent, "Mozilla/") || strstr(agent, "Opera/"));
+	return preview_is_browser(r) ||
+	       (agent && (strstr(agent, "Mozilla/") || strstr(agent, "Opera/")));
 }
 
-static void put_escaped(struct buf *out, const char *text)
-{
-	for (; *text; text++)
-		if (strchr("<>&\"'", *text))
-			buf_printf(out, "&#%d;", *text);
-		else
-			buf_putc(out, *text);
-}
-
-/* The same as a page for people, without scripts and without external resources. */
+/* The same as a page for people. */
 static void no_box_page(struct call *c, int status, const char *id, unsigned port,
 			const char *message)
 {
-	auto_buf struct buf page = { 0 };
+	char why[200];
 
-	buf_puts(&page, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
-			"<meta name=\"viewport\" content=\"width=device-width\"><title>");
-	put_escaped(&page, message);
-	buf_puts(&page, "</title><body style=\"font:16px/1.5 system-ui,sans-serif;max-width:36em;"
-			"margin:15vh auto;padding:0 1em\"><h1 style=\"font-size:1.3em\">");
-	put_escaped(&page, message);
-	buf_puts(&page, "</h1><p>Sandbox <code>");
-	put_escaped(&page, id);
-	buf_puts(&page, "</code>");
 	if (port)
-		buf_printf(&page, ", port %u", port);
-	buf_printf(&page, " (%d)</p></body></html>\n", status);
-	http_set(c->req, "Content-Security-Policy",
-		 "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
-	http_set(c->req, "Cache-Control", "no-store");
-	http_reply(c->req, status, "text/html; charset=utf-8", page.p, page.len);
+		snprintf(why, sizeof(why), "Sandbox %.40s, port %u.", id, port);
+	else
+		snprintf(why, sizeof(why),
+			 "%s%.40s%sIt has ended, has never existed, or is private: a private "
+			 "preview is opened by its link.",
+			 *id ? "Sandbox " : "", id, *id ? ". " : "");
+	preview_html(c, &(struct preview_page){ .status = status,
+						.message = message,
+						.why = why,
+						.command = port ? NULL : "atoll ls" });
 }
 
 void e2b_no_box(struct call *c, int status, const char *id, unsigned port, const char *message)

@@ -135,6 +135,7 @@ void box_free(struct box *b)
 	store_box_fini(&b->row);
 	free(b->mounts);
 	free(b->layers);
+	free(b->listening);
 	free(b);
 }
 

@@ -73,6 +73,9 @@ struct box {
 	struct init_conn line;
 	struct egress_client_link way;
 	struct port_conns port_conns; /* connections to its ports that are being opened */
+	uint16_t *listening; /* ports on which programs listened when they were last read; NULL:
+			      * not read yet */
+	unsigned nlistening;
 	struct compile_reuse *reuses; /* compiled programs that are being copied in or out */
 	struct keeper_call *asking;
 	struct timer clock;

@@ -141,7 +141,8 @@ struct fleet {
 	unsigned ending; /* of them: being deleted by the keeper */
 	struct fleet_figures figures;
 	struct fleet_subscriber *subscribers;
-	struct install *installs;     /* packages.c: in progress */
+	unsigned idle_ports;      /* port_conn.c: open connections to ports, without a request */
+	struct install *installs; /* packages.c: in progress */
 	struct keeper_call *dropping; /* deletes a layer, to make space */
 	char dropped[STORE_HASH + 1];
 	unsigned drop_skip;

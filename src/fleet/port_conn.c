@@ -5,6 +5,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 enum { ANSWER_MS = 10000 }; /* init itself waits 5 s for a server whose queue is full */
 
@@ -173,8 +175,86 @@ void port_conn_cancel(struct port_conn *x)
 	next_one(b);
 }
 
+/* ---- connections without a request ---- */
+
+struct port_idle {
+	struct port_idle *next;
+	struct box *box;
+	struct watch watch;
+	struct timer clock;
+	uint16_t port;
+	int fd;
+};
+
+/* Frees it; returns its descriptor. */
+static int port_idle_take(struct port_idle *x)
+{
+	struct port_conns *all = &x->box->port_conns;
+	struct port_idle **at = &all->idle;
+	int fd = x->fd;
+
+	while (*at != x)
+		at = &(*at)->next;
+	*at = x->next;
+	all->nidle--;
+	x->box->fleet->idle_ports--;
+	watch_stop(&x->watch);
+	timer_fini(&x->clock);
+	free(x);
+	return fd;
+}
+
+/* The server has closed it, or has sent bytes that no request asked for. */
+static void port_idle_ready(struct watch *w, unsigned what)
+{
+	(void)what;
+	close(port_idle_take(loop_owner(w, struct port_idle, watch)));
+}
+
+static void port_idle_due(struct timer *t)
+{
+	close(port_idle_take(loop_owner(t, struct port_idle, clock)));
+}
+
+int port_conn_take_idle(struct box *b, uint16_t port)
+{
+	for (struct port_idle *x = b->port_conns.idle; x; x = x->next)
+		if (x->port == port)
+			return port_idle_take(x);
+	return -1;
+}
+
+void port_conn_keep_idle(struct box *b, uint16_t port, int take_fd)
+{
+	struct port_conns *all = &b->port_conns;
+	struct port_idle *x;
+
+	if (all->nidle >= PORT_IDLE_MOST || b->fleet->idle_ports >= PORT_IDLE_ALL) {
+		close(take_fd);
+		return;
+	}
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		abort();
+	*x = (struct port_idle){ .next = all->idle, .box = b, .port = port, .fd = take_fd };
+	all->idle = x;
+	all->nidle++;
+	b->fleet->idle_ports++;
+	watch_init(&x->watch, b->fleet->loop, take_fd, port_idle_ready);
+	watch_want(&x->watch, LOOP_READ);
+	timer_init(&x->clock, b->fleet->loop, port_idle_due);
+	timer_set(&x->clock, PORT_IDLE_MS);
+}
+
+void port_conns_drop_idle(struct box *b)
+{
+	while (b->port_conns.idle)
+		close(port_idle_take(b->port_conns.idle));
+}
+
 void port_conns_fail(struct box *b)
 {
+	port_conns_drop_idle(b);
 	while (b->port_conns.first)
 		port_fail(b->port_conns.first, ERR_NOT_FOUND, "the box has ended");
 }

@@ -285,6 +285,26 @@ int client_conn_write(struct client_conn *d, const void *bytes, size_t n, struct
 	return 0;
 }
 
+ssize_t client_conn_write_now(struct client_conn *d, const void *bytes, size_t n, struct err *e)
+{
+	ssize_t sent;
+
+	if (d->ssl)
+		return client_conn_tls_write_now(d, bytes, n, e);
+	sent = send(d->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+		return -2;
+	return sent < 0 ? err_sys(e, "write to %.120s", client_conn_name(d->url)) : sent;
+}
+
+void client_conn_shut(struct client_conn *d)
+{
+	if (d->ssl)
+		client_conn_tls_shut(d);
+	else
+		(void)shutdown(d->fd, SHUT_WR); /* fails only if the connection is broken */
+}
+
 int client_conn_is_stale(struct client_conn *d)
 {
 	return d->fd < 0 || wait_for(d->fd, POLLIN, 0) != 0;

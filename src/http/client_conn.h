@@ -40,5 +40,10 @@ must_check ssize_t client_conn_read(struct client_conn *d, void *out, size_t n,
 must_check ssize_t client_conn_read_now(struct client_conn *d, void *out, size_t n, struct err *e);
 must_check int client_conn_write(struct client_conn *d, const void *bytes, size_t n,
 				 struct err *e); /* all of it */
+/* The same, but does not wait: how many were written, or -2 when there is no room. After -2, the
+ * next call must have the same bytes. */
+must_check ssize_t client_conn_write_now(struct client_conn *d, const void *bytes, size_t n,
+					 struct err *e);
+void client_conn_shut(struct client_conn *d); /* no more will be written; it can still be read */
 int client_conn_is_stale(
 	struct client_conn *d); /* the peer has closed it, or has sent bytes without a request */

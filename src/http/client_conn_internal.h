@@ -21,3 +21,6 @@ void client_conn_tls_close(struct client_conn *d);
 must_check ssize_t client_conn_tls_read_now(struct client_conn *d, void *out, size_t n,
 					    struct err *e);
 must_check int client_conn_tls_write(struct client_conn *d, const char *p, size_t n, struct err *e);
+must_check ssize_t client_conn_tls_write_now(struct client_conn *d, const void *bytes, size_t n,
+					     struct err *e);
+void client_conn_tls_shut(struct client_conn *d);

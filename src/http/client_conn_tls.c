@@ -194,3 +194,26 @@ int client_conn_tls_write(struct client_conn *d, const char *p, size_t n, struct
 	}
 	return 0;
 }
+
+ssize_t client_conn_tls_write_now(struct client_conn *d, const void *bytes, size_t n, struct err *e)
+{
+	int sent = tls_do(d, TLS_WRITE, (void *)bytes, n), verdict;
+
+	if (sent > 0)
+		return sent;
+	verdict = SSL_get_error(d->ssl, sent);
+	if (verdict == SSL_ERROR_WANT_READ || verdict == SSL_ERROR_WANT_WRITE)
+		return -2;
+	if (tls_wait(d, sent, 0, "write to", e) < 0)
+		return -1;
+	return err_set(e, ERR_SYS, "write to %.120s: it closed the connection",
+		       client_conn_name(d->url));
+}
+
+void client_conn_tls_shut(struct client_conn *d)
+{
+	struct quiet q = quiet_begin();
+
+	(void)SSL_shutdown(d->ssl); /* sends the end; that of the peer is read later */
+	quiet_end(&q);
+}

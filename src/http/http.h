@@ -56,7 +56,8 @@ struct http_req {
 	const struct http_header *headers;
 	unsigned nheaders;
 	int keep_alive;
-	int upgrade;   /* a request for a WebSocket, with valid headers */
+	int upgrade; /* a request for a WebSocket, with valid headers */
+	int tunnel;  /* a request with "Upgrade: tcp", for bytes without a protocol of this layer */
 	int unix_peer; /* came over a unix socket; then peer_uid is the uid of the client */
 	uint32_t peer_uid;
 	char peer[64];      /* "127.0.0.1:51234", "unix:1000" */
@@ -171,7 +172,7 @@ int http_peer_ended(const struct http_req *r);
  * complete. */
 void http_abort(struct http_req *r);
 void http_unset(struct http_req *r); /* forgets all that http_set() has set */
-/* Answers 101 to a request with r->upgrade whose handler relays it to another server: from here
+/* Answers 101 to a request with r->upgrade or r->tunnel whose handler relays it to another server: from here
  * on bytes are passed on as they arrive, by on_body() and http_write(), until on_body_end() and
  * http_end(). */
 void http_switch(struct http_req *r);

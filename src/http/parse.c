@@ -432,6 +432,15 @@ static int wants_ws(const struct http_conn *c)
 	       has_token(http_header(r, "connection"), "upgrade") && c->body_done;
 }
 
+static int wants_tunnel(const struct http_conn *c)
+{
+	const struct http_req *r = &c->req;
+
+	return !c->http10 && strcmp(r->method, "GET") == 0 &&
+	       has_token(http_header(r, "upgrade"), "tcp") &&
+	       has_token(http_header(r, "connection"), "upgrade") && c->body_done;
+}
+
 static int take_head(struct http_conn *c)
 {
 	struct http_req *r = &c->req;
@@ -457,6 +466,7 @@ static int take_head(struct http_conn *c)
 	c->expect = v.expect && !c->http10 && !c->body_done;
 	c->bodyless = strcmp(r->method, "HEAD") == 0;
 	r->upgrade = http_header(r, "upgrade") && wants_ws(c);
+	r->tunnel = http_header(r, "upgrade") && !r->upgrade && wants_tunnel(c);
 
 	r->server->requests++;
 	share_busy(c);

@@ -78,9 +78,11 @@ static void relay_line(struct buf *out, const char *name, const char *value)
 }
 
 /* As a path, also if the client sent a URL with a host. */
-static void request_line(struct buf *out, const struct http_req *r)
+static void request_line(struct buf *out, const struct http_req *r, const char *target)
 {
-	if (*r->target == '/' || strcmp(r->target, "*") == 0)
+	if (target)
+		buf_printf(out, "%s %s HTTP/1.1\r\n", r->method, target);
+	else if (*r->target == '/' || strcmp(r->target, "*") == 0)
 		buf_printf(out, "%s %s HTTP/1.1\r\n", r->method, r->target);
 	else
 		buf_printf(out, "%s %s%s%s HTTP/1.1\r\n", r->method, r->path, *r->query ? "?" : "",
@@ -118,14 +120,16 @@ static void relay_forwarded(struct buf *out, const struct http_req *r, const cha
 	relay_line(out, "X-Forwarded-Host", name ? name : host);
 }
 
-static void relay_framing(struct buf *out, const struct http_req *r)
+static void relay_framing(struct buf *out, const struct http_req *r, int keep)
 {
 	if (r->length == UINT64_MAX)
 		buf_puts(out, "Transfer-Encoding: chunked\r\n");
 	else if (r->length || http_header(r, "content-length"))
 		buf_printf(out, "Content-Length: %llu\r\n", (unsigned long long)r->length);
-	buf_puts(out, r->upgrade ? "Connection: Upgrade\r\nUpgrade: websocket\r\n"
-				 : "Connection: close\r\n");
+	if (r->upgrade)
+		buf_puts(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+	else if (!keep)
+		buf_puts(out, "Connection: close\r\n");
 }
 
 static void make_question(struct buf *out, const struct http_req *r,
@@ -133,18 +137,21 @@ static void make_question(struct buf *out, const struct http_req *r,
 {
 	const char *said = http_header(r, "host"), *host = said ? said : "localhost";
 
-	request_line(out, r);
+	request_line(out, r, rules->target);
 	relay_line(out, "Host", rules->host ? rules->host : host);
 	for (unsigned i = 0; i < r->nheaders; i++) {
 		const struct http_header *h = &r->headers[i];
+		const char *value;
 
-		if (!relay_among(h->name, asked, ARRAY_LEN(asked)) &&
-		    !of_one_hop(r->headers, r->nheaders, h->name) &&
-		    (!rules->passes || rules->passes(rules->user, h)))
-			relay_line(out, h->name, h->value);
+		if (relay_among(h->name, asked, ARRAY_LEN(asked)) ||
+		    of_one_hop(r->headers, r->nheaders, h->name))
+			continue;
+		value = rules->sends ? rules->sends(rules->user, h) : h->value;
+		if (value)
+			relay_line(out, h->name, value);
 	}
 	relay_forwarded(out, r, host);
-	relay_framing(out, r);
+	relay_framing(out, r, rules->spare != NULL);
 	buf_puts(out, "\r\n");
 }
 
@@ -217,6 +224,10 @@ static void answer_over(struct upstream *u, const char *why)
 	if (!why && u->until_close && x->rules.close_is_complete &&
 	    !x->rules.close_is_complete(x->rules.user))
 		why = "it was cut off";
+	if (!why && u->spare >= 0 && x->rules.spare) {
+		x->rules.spare(x->rules.user, u->spare);
+		u->spare = -1;
+	}
 	if (!why)
 		http_end(x->req);
 	else if (x->begun)
@@ -251,20 +262,37 @@ void relay_drain(struct relay *x)
 	upstream_pause(&x->up, 0);
 }
 
-struct relay *relay_new(struct http_req *r, struct loop *l, int take_fd,
-			const struct relay_rules *rules)
+static const struct upstream_events relay_events = {
+	.head = answer_head, .body = answer_body, .drain = has_room, .over = answer_over
+};
+
+static struct relay *relay_alloc(struct http_req *r)
 {
-	static const struct upstream_events on = {
-		.head = answer_head, .body = answer_body, .drain = has_room, .over = answer_over
-	};
 	struct relay *x = calloc(1, sizeof(*x));
 
 	if (!x)
 		abort();
 	x->req = r;
+	return x;
+}
+
+struct relay *relay_new(struct http_req *r, struct loop *l, int take_fd,
+			const struct relay_rules *rules)
+{
+	struct relay *x = relay_alloc(r);
+
 	x->rules = *rules;
-	upstream_init(&x->up, l, take_fd, rules->head_ms, &on);
+	upstream_init(&x->up, l, take_fd, rules->head_ms, &relay_events);
 	relay_ask(x);
+	return x;
+}
+
+struct relay *relay_new_raw(struct http_req *r, struct loop *l, int take_fd)
+{
+	struct relay *x = relay_alloc(r);
+
+	x->begun = x->tunnel = 1;
+	upstream_init_raw(&x->up, l, take_fd, &relay_events);
 	return x;
 }
 

@@ -12,10 +12,14 @@
 #pragma once
 #include "http/http.h"
 
+#define RELAY_LATE "it did not answer in time" /* a reason of failed() */
+
 struct relay_rules {
-	const char *host; /* for the server; NULL: as the client sent it */
-	/* 0: the server must not see this header. NULL: it may see all. */
-	int (*passes)(void *user, const struct http_header *h);
+	const char *host;   /* for the server; NULL: as the client sent it */
+	const char *target; /* for the server, a path with its query; NULL: as the client sent it */
+	/* The value of a header for the server; NULL: the server does not get it. No function:
+	 * unchanged. */
+	const char *(*sends)(void *user, const struct http_header *h);
 	/* The value of a header for the client; NULL: the client does not get it. No function:
 	 * unchanged. */
 	const char *(*returns)(void *user, const struct http_header *h);
@@ -24,6 +28,9 @@ struct relay_rules {
 	/* May an answer be taken for complete if only the end of the connection ends it? NULL:
 	 * yes. */
 	int (*close_is_complete)(void *user);
+	/* The answer is complete and the server keeps the connection: for another request. NULL:
+	 * the request asks the server to close it. */
+	void (*spare)(void *user, int take_fd);
 	void (*switched)(void *user); /* both sides use another protocol now; may be NULL */
 	void *user;
 	uint32_t head_ms; /* for the server to answer */
@@ -33,6 +40,8 @@ struct relay;
 /* Sends the request at once; the body follows by the functions below. */
 struct relay *relay_new(struct http_req *r, struct loop *l, int take_fd,
 			const struct relay_rules *rules);
+/* For a request that http_switch() has answered: bytes without HTTP, both ways. */
+struct relay *relay_new_raw(struct http_req *r, struct loop *l, int take_fd);
 void relay_free(struct relay *x); /* fine on NULL */
 
 /* Call these from on_body, on_body_end and on_drain of the request. */

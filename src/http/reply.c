@@ -349,7 +349,7 @@ void http_switch(struct http_req *r)
 {
 	struct http_conn *c = r->conn;
 
-	if (!r->upgrade || c->reply != REPLY_NONE)
+	if ((!r->upgrade && !r->tunnel) || c->reply != REPLY_NONE)
 		return;
 	r->keep_alive = 0;
 	reply_switch(c, REPLY_STREAM);

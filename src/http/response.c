@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { HEAD_MAX = 64 << 10 };
+enum { HEAD_MAX = 64 << 10, RESPONSE_INTERIM = 32 };
 #define TOKEN "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~" /* in lower case */
 
 static struct response *response_of(llhttp_t *p)
@@ -96,6 +96,10 @@ static int saw_head_end(llhttp_t *p)
 	out->status = p->status_code;
 	if (p->status_code < 100) {
 		a->why = "its status is none";
+		return -1;
+	}
+	if (p->status_code < 200 && p->status_code != 101 && ++a->interim > RESPONSE_INTERIM) {
+		a->why = "it sends interim answers without end";
 		return -1;
 	}
 	if (p->status_code < 200 && p->status_code != 101)

@@ -18,7 +18,8 @@ struct response {
 	struct http_header headers[128];
 	int head_only; /* the question was HEAD */
 	int head_done, done, keep_alive;
-	int ended; /* the caller has ended the call */
+	unsigned interim; /* answers before the final one */
+	int ended;        /* the caller has ended the call */
 	int (*on_head)(void *user, const struct http_answer *a);
 	int (*on_body)(void *user, const char *bytes, size_t n);
 	void *user;

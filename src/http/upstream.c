@@ -1,5 +1,6 @@
 /* upstream.c - see upstream.h. */
 #include "http/upstream.h"
+#include "http/relay.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,8 +32,23 @@ static void hang_up(struct upstream *u)
 	u->out_at = 0;
 }
 
+/* The request was sent, its answer is complete, and the server keeps the connection. */
+static int upstream_is_reusable(const struct upstream *u)
+{
+	return u->sent && !u->raw && !u->until_close && !u->deaf && !u->shut &&
+	       upstream_waiting(u) == 0 && u->answer.done && u->answer.keep_alive;
+}
+
 static void upstream_finish(struct upstream *u, const char *why)
 {
+	if (!why && u->fd >= 0 && upstream_is_reusable(u)) {
+		u->spare = u->fd;
+		watch_stop(&u->watch);
+		timer_fini(&u->clock);
+		u->fd = -1;
+		buf_fini(&u->out);
+		u->out_at = 0;
+	}
 	hang_up(u);
 	u->on->over(u, why);
 }
@@ -137,6 +153,7 @@ int upstream_body(struct upstream *u, const char *bytes, size_t n)
 
 void upstream_body_end(struct upstream *u)
 {
+	u->sent = 1;
 	if (u->chunked && !u->raw)
 		upstream_put(u, &(struct iovec){ "0\r\n\r\n", 5 }, 1);
 }
@@ -186,6 +203,7 @@ static void upstream_feed(struct upstream *u, const char *bytes, size_t n)
 	if (!u->answer.done)
 		return;
 	if (u->got.status != 101) {
+		u->shut |= (size_t)used < n; /* bytes after the answer belong to no request */
 		upstream_finish(u, NULL);
 		return;
 	}
@@ -243,7 +261,7 @@ static void upstream_look(struct timer *t)
 	if (u->answer.head_done)
 		return;
 	if (now >= end)
-		upstream_finish(u, "it did not answer in time");
+		upstream_finish(u, RELAY_LATE);
 	else
 		timer_set(&u->clock, end - now);
 }
@@ -255,6 +273,7 @@ void upstream_init(struct upstream *u, struct loop *l, int take_fd, uint32_t hea
 {
 	memset(u, 0, sizeof(*u));
 	u->fd = take_fd;
+	u->spare = -1;
 	u->on = on;
 	u->head_ms = head_ms;
 	u->moved_ms = loop_now_ms();
@@ -268,6 +287,14 @@ void upstream_init(struct upstream *u, struct loop *l, int take_fd, uint32_t hea
 	set_wants(u);
 }
 
+void upstream_init_raw(struct upstream *u, struct loop *l, int take_fd,
+		       const struct upstream_events *on)
+{
+	upstream_init(u, l, take_fd, 0, on);
+	u->raw = 1;
+	timer_clear(&u->clock);
+}
+
 void upstream_pause(struct upstream *u, int paused)
 {
 	u->paused = paused != 0;
@@ -279,6 +306,9 @@ void upstream_close(struct upstream *u)
 	if (!u->on)
 		return;
 	hang_up(u);
+	if (u->spare >= 0)
+		close(u->spare);
+	u->spare = -1;
 	buf_fini(&u->out);
 	response_fini(&u->answer);
 	http_answer_fini(&u->got);

@@ -9,7 +9,7 @@
  * The server is not trusted: an answer is complete, or over() gets the reason why it is not.
  * Memory is bounded by UPSTREAM_HIGH and one piece; a caller that got "full" waits for drain().
  * All callbacks come from the loop: no upstream_...() function calls back before it returns. One
- * request per connection. */
+ * request per struct; the owner may take the connection for another one, see spare. */
 #pragma once
 #include "http/response.h"
 #include "loop/loop.h"
@@ -35,6 +35,7 @@ struct upstream {
 	struct watch watch;
 	struct timer clock;
 	int fd; /* -1: closed */
+	int spare; /* from over() on: the connection, ready for another request; -1: none */
 	const struct upstream_events *on;
 	struct response answer;
 	struct http_answer got;
@@ -51,12 +52,16 @@ struct upstream {
 	unsigned full : 1;
 	unsigned deaf : 1; /* the server reads no more of the request; there may be an answer */
 	unsigned shut : 1; /* no more bytes will be written */
+	unsigned sent : 1; /* upstream_body_end(): the request is complete */
 	/* clang-format on */
 };
 
 /* head_ms: time for the server to answer, after the last byte of the request that it accepted. */
 void upstream_init(struct upstream *u, struct loop *l, int take_fd, uint32_t head_ms,
 		   const struct upstream_events *on);
+/* The same for bytes without HTTP: body() gets all of them, upstream_body() sends all. */
+void upstream_init_raw(struct upstream *u, struct loop *l, int take_fd,
+		       const struct upstream_events *on);
 struct upstream_question {
 	const char *head; /* from the request line to the empty line */
 	size_t len;

@@ -320,6 +320,7 @@ static const struct request_row {
 	[WIRE_WATCH] = { watch, "watch", 1, 1,
 			 WIRE_WATCH_DEEP | WIRE_WATCH_PLAIN | WIRE_WATCH_ENTRY | WIRE_WATCH_LOCAL },
 	[WIRE_SEARCH] = { search, "search", 1, 3, WIRE_SEARCH_FOLD },
+	[WIRE_SOCKETS] = { sockets, "sockets", 0, 0, WIRE_SOCKETS_BRIEF },
 	[WIRE_META] = { put_meta, "meta", 0, 0, 0 },
 	[WIRE_APPEND] = { put_append, "append", 1, 1, 0 },
 	[WIRE_DATA] = { put_data, "data", 0, 0, 0 },

@@ -3,7 +3,7 @@
  *   list.c     LIST                                               copy.c     COPY
  *   changes.c  CHANGES                                            watch.c    WATCH
  *   search.c   SEARCH                                             worker_reply.c  its answers
- *   entry_full.c  an entry with all attributes
+ *   sockets.c  SOCKETS                                            entry_full.c  an entry with all attributes
  * One request after another, in a process of its own: blocking is fine, statics are fine. The
  * frame is in `scratch`; code that fills that with bytes of files copies what it still needs. */
 #pragma once
@@ -49,6 +49,7 @@ int list(const struct job *j);
 int copy(const struct job *j);
 int changes(const struct job *j);
 int search(const struct job *j);
+int sockets(const struct job *j);
 int watch(const struct job *j); /* returns only if it fails at once */
 
 /* Replies. They end the worker when the client has disconnected. */

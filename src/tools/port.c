@@ -1,7 +1,8 @@
-/* port.c - open_port: whether a process listens on a port, and its public URL. */
+/* port.c - open_port: whether a process listens on a port, and its URL as a private preview. */
 #include "base/cleanup.h"
 #include "fleet/box.h"
 #include "tools/tool.h"
+#include "v1box/ports.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,24 +12,39 @@ struct port_asking {
 	struct tool_job *job;
 };
 
-/* "http://8000-<box>.<host of the request>"; of addresses only loopback has such names. */
-static void url_of(const struct tool_job *j, const struct box *b, char *out, size_t size)
+/* "http://8000-<box>.<host of the request>", where no domain is configured; of addresses only
+ * loopback has such names. */
+static void url_of(const struct tool_job *j, const struct box *b, uint16_t port, char *out,
+		   size_t size)
 {
-	const char *host = http_header(j->call->req, "host"), *port;
+	const char *host = http_header(j->call->req, "host"), *at;
 	size_t n = host ? strcspn(host, ":") : 0;
 	int named = n && host[0] != '[' && strspn(host, "0123456789.") < n;
 
-	port = host && host[0] != '[' ? host + n : "";
-	snprintf(out, size, "http://%lld-%s.%.*s%.8s/", (long long)tool_int(j, "port", 0),
-		 b->row.id, named ? (int)n : 9, named ? host : "localhost", port);
+	at = host && host[0] != '[' ? host + n : "";
+	snprintf(out, size, "http://%u-%s.%.*s%.8s/", port, b->row.id, named ? (int)n : 9,
+		 named ? host : "localhost", at);
+}
+
+static json_t *port_headers(const struct box *b, uint16_t port)
+{
+	char token[PORTS_TOKEN + 1];
+	json_t *doc = json_pack("{s:s, s:o}", "E2b-Sandbox-Id", b->row.id, "E2b-Sandbox-Port",
+				json_sprintf("%u", port));
+
+	ports_access(b, port, token);
+	if (token[0])
+		json_object_set_new(doc, "X-Atoll-Preview-Token", json_string(token));
+	return doc;
 }
 
 static void port_told(struct port_asking *a, int listens)
 {
 	struct tool_job *j = a->job;
 	struct box *b = tool_box(j);
-	int port = (int)tool_int(j, "port", 0);
-	char url[400];
+	uint16_t port = (uint16_t)tool_int(j, "port", 0);
+	char url[PORTS_LINK], token[PORTS_TOKEN + 1];
+	struct err e;
 
 	if (!b)
 		return;
@@ -37,12 +53,18 @@ static void port_told(struct port_asking *a, int listens)
 			  "start the server with run_command and background=true, then ask again");
 		return;
 	}
-	url_of(j, b, url, sizeof(url));
+	if (ports_is_native(b) && ports_access(b, port, token) == PORTS_CLOSED &&
+	    ports_publish(b, port, 0, &e) < 0) {
+		tool_fail(j, "failed", e.msg, NULL, NULL);
+		return;
+	}
+	ports_link(j->call, b, port, url);
+	if (!url[0])
+		url_of(j, b, port, url, sizeof(url));
 	tool_say(j,
-		 json_pack("{s:i, s:s, s:{s:s, s:o}}", "port", port, "url", url, "headers",
-			   "E2b-Sandbox-Id", b->row.id, "E2b-Sandbox-Port",
-			   json_sprintf("%d", port)),
-		 "port %d is open: %s", port, url);
+		 json_pack("{s:i, s:s, s:o}", "port", port, "url", url, "headers",
+			   port_headers(b, port)),
+		 "port %u is open: %s", port, url);
 }
 
 static struct port_asking *asking_of(struct init_call *x)

@@ -140,8 +140,8 @@ const struct tool tools[] = {
 	  output_fields, tool_output, TOOL_READS | TOOL_AGAIN, NULL },
 	{ "install_packages", "Install packages", "Install packages into the box with pip, npm, gem or go, from "
 	  "the registry that the operator has configured.", install_fields, tool_install, TOOL_OUTSIDE | TOOL_AGAIN, NULL },
-	{ "open_port", "Open a port", "Check whether a server in the box listens on a port, and get its URL.",
-	  port_fields, tool_port, TOOL_READS | TOOL_AGAIN, NULL },
+	{ "open_port", "Open a port", "Check whether a server in the box listens on a port, open it as a private "
+	  "preview, and get its URL.", port_fields, tool_port, TOOL_AGAIN, NULL },
 	{ "create_box", "Create a box", "Create a new, empty box (a sandbox). Tools without a box argument use the box of your key.",
 	  tool_new_box_fields, tool_new_box, TOOL_BOXES, NULL },
 	{ "list_boxes", "List boxes", "List all boxes: id, state, name.", tool_boxes_fields, tool_boxes,

@@ -15,6 +15,7 @@
 #include "record/record.h"
 #include "fleet/box.h"
 #include "store/events.h"
+#include "v1box/sockets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,8 @@ enum {
 	PING_MS = 15000, /* to detect a client that has disappeared without closing
 			  * its connection */
 	LOOK_MS = 500,   /* while another server may add events */
+	PORTS_MS =
+		1000, /* a stream of one box reads its sockets, for port.opened and port.closed */
 };
 
 static const struct field order_values[] = { FIELD_VALUE("oldest"), FIELD_VALUE("newest"), { 0 } };
@@ -56,6 +59,8 @@ struct following {
 			       * this stream */
 	int behind;
 	uint64_t wrote_ms;
+	struct sockets sockets; /* of the box, while it runs */
+	struct timer ports;
 };
 
 static json_t *event_json(const struct store_event *ev, const json_t *data)
@@ -139,6 +144,31 @@ static void look_due(struct timer *t)
 	timer_set(t, f->call->api->fleet.alone ? PING_MS : LOOK_MS);
 }
 
+/* ---- ports of one box ---- */
+
+static void events_ports_read(struct sockets *s, const struct err *e)
+{
+	struct following *f = loop_owner(s, struct following, sockets);
+
+	(void)e; /* sockets.c has sent the events; without a worker, the next turn opens one */
+	timer_set(&f->ports, PORTS_MS);
+}
+
+static void events_ports_due(struct timer *t)
+{
+	struct following *f = loop_owner(t, struct following, ports);
+	struct box *b = fleet_find(&f->call->api->fleet, f->box);
+
+	if (!b || b->state != BOX_RUNNING || !init_conn_is_open(&b->line)) {
+		sockets_close(&f->sockets);
+		timer_set(t, PORTS_MS);
+		return;
+	}
+	if (!f->sockets.open)
+		sockets_open(&f->sockets, b, events_ports_read);
+	sockets_read(&f->sockets, 1);
+}
+
 static void has_room(struct http_req *r)
 {
 	struct call *c = r->user;
@@ -152,6 +182,8 @@ static void events_stop(struct call *c)
 
 	fleet_unsubscribe(&c->api->fleet, &f->subscriber);
 	timer_fini(&f->look);
+	timer_fini(&f->ports);
+	sockets_close(&f->sockets);
 }
 
 static void events_follow(struct call *c, const char *box, int64_t after, int missed)
@@ -178,6 +210,9 @@ static void events_follow(struct call *c, const char *box, int64_t after, int mi
 					(json_int_t)after, "missed", missed));
 	catch_up(f);
 	timer_set(&f->look, LOOK_MS);
+	timer_init(&f->ports, c->api->loop, events_ports_due);
+	if (f->box[0])
+		timer_set(&f->ports, 1);
 }
 
 /* ---- a page ---- */

@@ -20,6 +20,7 @@
 #include "v1/daemon_info.h"
 #include "v1agent/pipelines.h"
 #include "v1box/ports.h"
+#include "v1box/tunnel.h"
 #include "v1box/packages.h"
 #include "v1box/pause.h"
 #include "v1/docs.h"
@@ -56,10 +57,11 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/boxes", NEED_VIEWER, boxes_list, "list boxes", .query = box_list_query, .group = "boxes" },
 	{ "GET", "/v1/boxes/{box}", NEED_VIEWER, boxes_show, "show a box", .group = "boxes", .scope = SCOPE_BOX },
 	{ "PATCH", "/v1/boxes/{box}", NEED_EDITOR, boxes_patch, "change limits, timeouts and metadata of a box", box_patch_fields, .group = "boxes", .action = "box.change", .scope = SCOPE_BOX },
-	{ "GET", "/v1/boxes/{box}/ports", NEED_VIEWER, ports_list, "list the published ports of a box", .group = "boxes", .scope = SCOPE_BOX },
-	{ "GET", "/v1/boxes/{box}/ports/{port}", NEED_VIEWER, ports_show, "show the address of a port and whether it is published", .group = "boxes", .scope = SCOPE_BOX },
-	{ "PUT", "/v1/boxes/{box}/ports/{port}", NEED_EDITOR, ports_open, "publish a port: every client that knows its address may connect", .group = "boxes", .action = "port.open", .scope = SCOPE_BOX },
-	{ "DELETE", "/v1/boxes/{box}/ports/{port}", NEED_EDITOR, ports_close, "stop publishing a port", .group = "boxes", .action = "port.close", .scope = SCOPE_BOX },
+	{ "GET", "/v1/boxes/{box}/ports", NEED_VIEWER, ports_list, "list the ports of a box: programs that listen, and open previews", .group = "boxes", .scope = SCOPE_BOX },
+	{ "GET", "/v1/boxes/{box}/ports/{port}", NEED_VIEWER, ports_show, "show the address of a port, whether a program listens, and its preview", .query = ports_show_query, .group = "boxes", .scope = SCOPE_BOX },
+	{ "PUT", "/v1/boxes/{box}/ports/{port}", NEED_EDITOR, ports_open, "open a port as a preview: private, with a token; or public", ports_open_fields, .group = "boxes", .action = "port.open", .scope = SCOPE_BOX },
+	{ "DELETE", "/v1/boxes/{box}/ports/{port}", NEED_EDITOR, ports_close, "close a port; its token is no longer valid", .group = "boxes", .action = "port.close", .scope = SCOPE_BOX },
+	{ "GET", "/v1/boxes/{box}/ports/{port}/connect", NEED_EDITOR, tunnel_connect, "connect to a port of a box, after Upgrade: tcp", .group = "boxes", .scope = SCOPE_BOX },
 	{ "DELETE", "/v1/boxes/{box}", NEED_EDITOR, boxes_delete, "end a box; answers when nothing of it is left", .group = "boxes", .action = "box.delete", .scope = SCOPE_BOX, .flags = ROUTE_NO_FLUSH },
 	{ "POST", "/v1/boxes/{box}/pause", NEED_EDITOR, pause_box, "freeze all processes of a box", pause_fields, .group = "boxes", .action = "box.pause", .scope = SCOPE_BOX },
 	{ "POST", "/v1/boxes/{box}/resume", NEED_EDITOR, pause_resume, "resume a paused box", .group = "boxes", .action = "box.resume", .scope = SCOPE_BOX },

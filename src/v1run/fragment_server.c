@@ -86,22 +86,22 @@ static void fragment_server_fail(struct fragment_server *s, const char *name, co
 
 static void fragment_server_answers(struct fragment_server *s, struct box *b)
 {
-	char url[PORTS_URL];
+	char link[PORTS_LINK];
 	struct err e;
 	json_t *doc;
 
-	if (ports_publish(b, s->port, &e) < 0) {
+	if (ports_publish(b, s->port, 0, &e) < 0 || ports_set_server(b, s->port, s->exec, &e) < 0) {
 		fragment_server_stop(s);
 		call_fail(s->call, &e);
 		return;
 	}
-	ports_url(s->call, s->box, s->port, url);
-	doc = fragment_server_doc(s, url[0] ? url : NULL);
+	ports_link(s->call, b, s->port, link);
+	doc = fragment_server_doc(s, link[0] ? link : NULL);
 	json_object_set_new(
 		doc, "note",
 		json_string(
-			"it answers on its port, and url is its preview; without serve.domain there may "
-			"be none. Its output: GET /v1/boxes/{sbxId}/execs/{exec}/output"));
+			"it answers on its port, and url is the link of its private preview; without "
+			"serve.domain there may be none. Its output: GET /v1/boxes/{sbxId}/execs/{exec}/output"));
 	fragment_server_stop(s);
 	call_json(s->call, 200, doc);
 }

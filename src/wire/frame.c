@@ -79,6 +79,8 @@ static const struct frame_shape {
 	[WIRE_EVENT] = { "EVENT", sizeof(struct wire_event), TAIL },
 	[WIRE_CHOWN] = { "CHOWN", sizeof(struct wire_chown), TAIL },
 	[WIRE_HIT] = { "HIT", sizeof(struct wire_hit), TAIL },
+	[WIRE_SOCKETS] = { "SOCKETS", sizeof(struct frame), NO_TAIL },
+	[WIRE_SOCKET] = { "SOCKET", sizeof(struct wire_socket), TAIL },
 	[WIRE_EGRESS_CONNECT] = { "EGRESS_CONNECT", sizeof(struct frame), NO_TAIL },
 	[WIRE_EGRESS_OPEN] = { "EGRESS_OPEN", sizeof(struct wire_egress_open), TAIL },
 	[WIRE_EGRESS_CLOSE] = { "EGRESS_CLOSE", sizeof(struct wire_id), NO_TAIL },

@@ -107,6 +107,8 @@ enum wire_type {
 	WIRE_HIT,       /* struct wire_hit, tail: path below the root; with a line: NUL a part of it */
 	/* client -> file worker, continued */
 	WIRE_CHOWN = 104, /* struct wire_chown, tail: path -> DONE; of a link itself */
+	WIRE_SOCKETS,     /* flags: WIRE_SOCKETS_BRIEF -> SOCKET..., DONE: the TCP sockets that listen */
+	WIRE_SOCKET,      /* struct wire_socket, tail: name of the process; to the client */
 	/* egress: server <-> supervisor <-> egress, server <-> egress */
 	WIRE_EGRESS_CONNECT = 112,  /* from a server: request; from the supervisor, to both, + fd: the connection */
 	WIRE_EGRESS_OPEN,   /* struct wire_egress_open, tail: hosts, a line each; + a listening fd -> DONE; without fd: replaces the hosts of an open endpoint */
@@ -565,6 +567,17 @@ struct wire_hit {
 	uint64_t size, mtime_ns;
 	uint32_t at;  /* of the text in the bytes that follow, at most 400 of the line */
 	uint32_t cut; /* 1: the line is longer than that */
+};
+
+enum { WIRE_SOCKETS_BRIEF = 1 << 0 }; /* flags of SOCKETS: without processes */
+
+struct wire_socket {
+	struct frame head;
+	uint8_t addr[16]; /* in network order; of IPv4 the first four bytes */
+	uint32_t family;  /* 4 or 6 */
+	uint32_t port;
+	int32_t pid; /* in the box; 0: not known */
+	uint32_t pad;
 };
 
 struct wire_changes {

@@ -3,6 +3,8 @@
 . "$(dirname "$0")/daemon.lib"
 
 fragment() { api POST /api/sandbox "$1"; }
+# The url of the answer, opened as a browser does: its token becomes a cookie.
+opened() { curl -sS -L -c jar --max-time 120 -o /dev/null -w '%{http_code}' "$1"; }
 
 code_is_executed_and_its_output_is_an_array_of_parts() {
 	fragment '{"template":"code-interpreter-v1","code":"print(6*7)","title":"t","commentary":"c","port":null}'
@@ -123,7 +125,7 @@ a_url_is_returned_only_for_a_server_that_answers() {
 	fragment '{"template":"gradio-developer","file_path":"app.py","code":"import time\nprint(\"up\", flush=True)\ntime.sleep(100)","port":8501,"timeout_ms":900}'
 	is "$(get '"\(.url) \(.runtimeError.name)"')" "null server_not_ready" "$body"
 	fragment '{"template":"gradio-developer","file_path":"app.py","code":"import os,http.server,time\ntime.sleep(1.5)\nhttp.server.HTTPServer((\"127.0.0.1\",int(os.environ[\"PORT\"])),http.server.SimpleHTTPRequestHandler).serve_forever()","port":8501}'
-	is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' -H "Host: 8501-$(get .sbxId).localhost" "$url/")" 200 "$body"
+	is "$(opened "$(get .url)")" 200 "$body"
 }
 
 a_web_application_runs_in_the_background() {
@@ -131,15 +133,15 @@ a_web_application_runs_in_the_background() {
 	fragment "$new"
 	is "$code" 200 "$body"
 	b=$(get .sbxId)
-	is "$(get '.url, .port' | tr '\n' ' ')" "http://7860-$b.localhost:${url##*:} 7860 "
+	has "$(get '.url, .port' | tr '\n' ' ')" "http://7860-$b.localhost:${url##*:}/?atoll_preview_token="
 	has "$(get .note)" preview
-	first=$(get .exec)
+	first=$(get .exec) link=$(get .url)
 	answers() {
 		api POST "/v1/boxes/$b/execs" '{"command":"python3 -c \"import urllib.request as u; print(u.urlopen('"'http://127.0.0.1:7860/'"').status)\""}'
 		[ "$(get .stdout)" = 200 ]
 	}
 	soon answers
-	is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' -H "Host: 7860-$b.localhost" "$url/")" 200
+	is "$(opened "$link")" 200
 	# The next version of the application replaces the running one.
 	fragment "$new"
 	is "$(get .sbxId)" "$b"

@@ -93,7 +93,7 @@ ports_of_boxes_are_reached_by_https() {
 	box=$(get .id)
 	local_api -T "$here/proxied.py" "http://localhost/v1/boxes/$box/files?path=s.py"
 	local_api -d '{"command":["python3","s.py"],"background":true}' "http://localhost/v1/boxes/$box/execs"
-	local_api -X PUT "http://localhost/v1/boxes/$box/ports/8000"
+	local_api -X PUT -d '{"public":true}' "http://localhost/v1/boxes/$box/ports/8000"
 	is "$(get .url)" "https://8000-$box.box.test:$tls_port"
 	soon served
 	fetch 8000 /echo

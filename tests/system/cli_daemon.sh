@@ -751,16 +751,23 @@ port_prints_the_address_and_the_listening_process() {
 	is "$status" 0 "$err"
 	has "$out" "http://8123-$box."
 	has "$err" "no program listens on port 8123"
-	has "$err" "requests need a key"
+	has "$err" "its preview is closed"
 	"$ATOLL" exec -d "$box" -- python3 -m http.server 8123 >/dev/null
-	listens() { "$ATOLL" port "$box" 8123 --json | jq -e .listens; }
-	soon listens
-	atoll port "$box" 8123 --open
-	has "$err" "a program listens on port 8123 of $box; requests need no key"
+	atoll open "$box" 8123 --wait 20s
+	is "$status" 0 "$err"
+	has "$out" "http://8123-$box."
+	has "$out" "/?atoll_preview_token="
+	has "$err" "python3 on port 8123 of $box; its preview is private"
+	atoll port "$box" 8123 --public
+	has "$err" "python3 on port 8123 of $box; its preview is public"
+	lacks "$out" token
 	atoll port "$box" --json
-	is "$(jqo '.items[0].port')" 8123
+	is "$(jqo '.items[0] | [.port, .process, .address, .public] | map(tostring) | join(" ")')" "8123 python3 0.0.0.0 true"
 	atoll port "$box" 8123 --close --json
-	is "$(jqo '[.open, .listens, .port] | map(tostring) | join(" ")')" "false true 8123"
+	is "$(jqo '[.open, .listening, .port] | map(tostring) | join(" ")')" "false true 8123"
+	atoll open "$box" 8124 --wait 200ms
+	is "$status" 1
+	has "$err" "no program listened on port 8124 within 200 ms"
 	for words in "$box 0" "$box 65536" "$box x" "$box --open" "$box 80 --open --close"; do
 		# shellcheck disable=SC2086 # words
 		atoll port $words

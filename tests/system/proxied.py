@@ -82,6 +82,12 @@ async def early(r, w, *_):
     plain(w, "at last")
 
 
+async def interim(r, w, *_):  # never the final answer
+    while True:
+        w.write(b"HTTP/1.1 102 Processing\r\n\r\n" * 100)
+        await w.drain()
+
+
 async def none(r, w, q, *_):
     w.write(f"HTTP/1.1 {q['status']} X\r\nX-Here: yes\r\n\r\n".encode())
 
@@ -134,7 +140,7 @@ async def websocket(r, w, q, method, path, pairs):
             return
 
 
-PATHS = {"/echo": echo, "/manners": manners, "/big": big, "/events": events, "/chunks": chunks, "/early": early,
+PATHS = {"/echo": echo, "/manners": manners, "/big": big, "/events": events, "/chunks": chunks, "/early": early, "/interim": interim,
          "/none": none, "/says": says, "/quiet": quiet, "/open": opens, "/left": how_many_left, "/begun": has_begun,
          "/ws": websocket}
 

@@ -20,7 +20,7 @@ serve_box() {
 	curl -sS -o body -T "$here/proxied.py" -H "X-API-Key: $key" "$url/v1/boxes/$box/files?path=s.py"
 	api POST "/v1/boxes/$box/execs" '{"command":["python3","s.py"],"background":true}'
 	for port in 8000 8001 8005 9; do
-		api PUT "/v1/boxes/$box/ports/$port"
+		api PUT "/v1/boxes/$box/ports/$port" '{"public":true}'
 		is "$code" 200 "$body"
 	done
 	port=8000
@@ -42,24 +42,26 @@ a_server_on_loopback_is_reached_by_host_name_and_by_headers() {
 
 a_port_is_closed_until_it_is_opened() {
 	api GET "/v1/boxes/$box/ports/8002"
-	is "$(jq -c '[.port, .open, .url]' body)" "[8002,false,\"http://8002-$box.localhost:${url##*:}\"]"
+	is "$(jq -c '[.port, .open, .public, .listening, .url, .link]' body)" \
+		"[8002,false,false,false,\"http://8002-$box.localhost:${url##*:}\",\"http://8002-$box.localhost:${url##*:}\"]"
 	port=8002 at /left
-	is "$code $(get .message)" '502 The sandbox was not found'
-	api PUT "/v1/boxes/$box/ports/8002"
-	is "$code $(get .open)" '200 true'
+	is "$code $(get .error.code)" '404 preview_closed'
+	api PUT "/v1/boxes/$box/ports/8002" '{"public":true}'
+	is "$code $(get '"\(.open) \(.public)"')" '200 true true'
 	port=8002 at /left
-	is "$(get .message)" 'The sandbox is running but port is not open'
+	is "$code $(get .error.code)" '502 port_closed'
+	has "$(get .error.why)" 'listen on: 8000'
 	api GET "/v1/boxes/$box/ports"
 	has "$(get '[.items[].port] | tostring')" 8002
 	api DELETE "/v1/boxes/$box/ports/8002"
 	is "$code" 204
 	port=8002 at /left
-	is "$(get .message)" 'The sandbox was not found'
+	is "$code $(get .error.code)" '404 preview_closed'
 	for wrong in 0 65536 -1 x 8000x; do
 		api PUT "/v1/boxes/$box/ports/$wrong"
 		is "$code" 400 "$wrong"
 	done
-	api PUT "/v1/boxes/$box/ports/49983" # envd is not a port of programs
+	api PUT "/v1/boxes/$box/ports/49983" '{"public":true}' # envd is not a port of programs
 	port=49983 at /health
 	is "$code" 502
 	curl -sS -o body --unix-socket "$sock" "http://localhost/v1/boxes/$box/ports/3000"
@@ -111,7 +113,7 @@ a_port_is_reached_only_by_its_exact_host_name() {
 hop_by_hop_headers_are_removed_and_forwarded_headers_are_set() {
 	at /echo -H 'Connection: x-hop' -H 'X-Hop: 1' -H 'TE: trailers' -H 'X-Forwarded-For: 9.9.9.9'
 	is "$(header x-hop)$(header te)" ''
-	is "$(header connection)" close
+	is "$(header connection)" ''
 	is "$(header x-forwarded-for)" '9.9.9.9, 127.0.0.1'
 	is "$(header x-forwarded-proto)" http
 	is "$(grep -ci '^set-cookie' head)" 2
@@ -185,12 +187,11 @@ b'\\x81~\\x03\\xe8'
 
 a_closed_port_is_a_502_as_json_and_as_html() {
 	port=9 at /
-	is "$code" 502
-	is "$(jq -cS . body)" "{\"code\":502,\"message\":\"The sandbox is running but port is not open\",\"port\":9,\"sandboxId\":\"$box\"}"
-	port=9 at / -A 'Mozilla/5.0 (X11)'
+	is "$code $(get .error.code)" '502 port_closed'
+	port=9 at / -H 'Accept: text/html,*/*'
 	is "$code" 502
 	has "$(cat head)" 'text/html'
-	has "$body" 'The sandbox is running but port is not open'
+	has "$body" 'No program listens on port 9'
 	lacks "$body" '<script'
 	curl -sS -o body -A 'Mozilla/5.0' -H 'E2b-Sandbox-Id: <b>&' -H 'E2b-Sandbox-Port: 80' "$url/"
 	lacks "$(cat body)" '<b>'
@@ -213,7 +214,7 @@ an_invalid_answer_of_the_server_is_a_502() {
 		'HTTP/1.1%20200%20OK%0D%0ATransfer-Encoding:%20gzip%0D%0A%0D%0Ax' 'HTTP/1.1%20101%20X%0D%0A%0D%0A'; do
 		at "/says?text=$text"
 		is "$code" 502 "$text"
-		is "$(get .port)" 8000
+		is "$(get .error.code)" no_answer
 	done
 }
 

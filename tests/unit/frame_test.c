@@ -122,6 +122,7 @@ TEST(wire_structs_have_no_padding)
 	CHECK_INT(HOLES(wire_list), 0);
 	CHECK_INT(HOLES(wire_search), 0);
 	CHECK_INT(HOLES(wire_hit), 0);
+	CHECK_INT(HOLES(wire_socket), 0);
 	CHECK_INT(HOLES(wire_event), 0);
 	CHECK_INT(HOLES(wire_changes), 0);
 	CHECK_INT(HOLES(wire_entry), 0);

@@ -12,10 +12,10 @@ static char why_failed[200];
 static int close_accepted = 1, switches;
 static uint32_t patience_ms;
 
-static int passes(void *user, const struct http_header *h)
+static const char *sends(void *user, const struct http_header *h)
 {
 	(void)user;
-	return strcmp(h->name, "x-secret") != 0;
+	return strcmp(h->name, "x-secret") != 0 ? h->value : NULL;
 }
 
 static void failed(void *user, const char *why)
@@ -61,7 +61,7 @@ static void on_over(struct http_req *r)
 
 static void on_head(struct http_req *r)
 {
-	const struct relay_rules rules = { .passes = passes,
+	const struct relay_rules rules = { .sends = sends,
 					   .failed = failed,
 					   .close_is_complete = close_is_complete,
 					   .switched = switched,
@@ -318,12 +318,26 @@ TEST(a_slow_head_has_the_same_timeout_as_silence)
 	patience_ms = 150;
 	CHECK(get());
 	begun = loop_now_ms();
+	send(far, "HTTP/1.1 200 OK\r\na: ", 20, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (!why_failed[0] && loop_now_ms() < begun + 5000) {
-		send(far, "HTTP/1.1 100 C\r\n\r\n", 18, MSG_NOSIGNAL | MSG_DONTWAIT);
+		send(far, "b", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 		turn();
 	}
 	CHECK_STR(why_failed, "it did not answer in time");
 	CHECK(loop_now_ms() - begun < 3000);
+	CHECK(UNTIL(received(near, "no\n")));
+	finish();
+}
+
+TEST(interim_answers_without_end_are_a_502)
+{
+	begin();
+	CHECK(get());
+	for (int i = 0; i < 1000 && !why_failed[0]; i++) {
+		send(far, "HTTP/1.1 100 C\r\n\r\n", 18, MSG_NOSIGNAL | MSG_DONTWAIT);
+		turn();
+	}
+	CHECK_STR(why_failed, "it sends interim answers without end");
 	CHECK(UNTIL(received(near, "no\n")));
 	finish();
 }

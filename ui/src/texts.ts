@@ -140,13 +140,13 @@ export const t = {
 	},
 	problems: { title: 'Problems', none: 'No problem was reported. Errors of compilers and programs that you run appear here.', noFile: 'Without a file', severities: { error: 'Error', warning: 'Warning', note: 'Note' } },
 	ports: {
-		title: 'Ports', none: 'No server listens in this box. Start one, for example in a terminal:', error: 'The ports could not be read', state: 'State', address: 'Address', preview: 'Open preview', private: 'not published',
-		listening: 'listens', loopback: 'listens on 127.0.0.1', nothing: 'published, nothing listens', opened: (n: number) => `A server listens on port ${n}`,
+		title: 'Ports', none: 'No server listens in this box. Start one, for example in a terminal:', error: 'The ports could not be read', state: 'State', address: 'Address', preview: 'Open preview', private: 'not open',
+		listening: 'listens', loopback: 'listens on 127.0.0.1', nothing: 'open, nothing listens', token: 'with its token', everyone: 'public', opened: (n: number) => `A server listens on port ${n}`,
 	},
 	preview: {
-		title: 'Preview', port: 'Port', reload: 'Reload', tab: 'Open in a new tab', copy: 'Copy the address', close: 'Close the preview', frame: (port: number) => `Port ${port} of the box`,
+		title: 'Preview', port: 'Port', reload: 'Reload', tab: 'Open in a new tab', copy: 'Copy the link', close: 'Close the preview', frame: (port: number) => `Port ${port} of the box`,
 		empty: 'Show a web server of this box.', hint: 'Type its port and press Open. Example: python3 -m http.server 3000', noAddress: 'This daemon has no address for ports of boxes: set serve.domain',
-		open: 'Every client that knows this address can open it.', shut: 'Close the port',
+		open: 'The preview is private: the link contains its token.', shut: 'Close the port',
 	},
 	share: {
 		button: 'Share', title: (box: string) => `Share ${box}`, links: 'Links', newLink: 'New link', role: 'People with the link', mayView: 'can look', mayEdit: 'can edit and run', lifetime: 'Expires after',

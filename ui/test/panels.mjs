@@ -96,7 +96,7 @@ test('a server that a program starts is found, offered, listed, previewed and cl
 	await page.frameLocator('.preview iframe').locator('h1 >> text=From the box').waitFor()
 	await page.waitForSelector('.ports a[href*="8123-"]')
 	await page.click('.ports >> text=Close the port')
-	await page.waitForSelector('.ports >> text=not published')
+	await page.waitForSelector('.ports >> text=not open')
 	await page.click('.bar .stop')
 	await page.click('.panel [role=tab] >> text=Ports')
 	await page.waitForSelector('text=No server listens in this box')

@@ -58,7 +58,7 @@ class Model {
 	constructor(readonly id: string) {
 		this.files = new Files(id)
 		this.people = new People(id, () => void this.find(false))
-		this.ports = new Ports(this.files, () => connection.value === 'live' && (this.panel.value === 'ports' || this.running !== undefined || this.terms.value.some((x) => !x.over)),
+		this.ports = new Ports(this.files.box, () => connection.value === 'live' && (this.panel.value === 'ports' || this.running !== undefined || this.terms.value.some((x) => !x.over)),
 			(port) => toast({ text: t.ports.opened(port), ms: 10000, action: { label: t.ports.preview, run: () => this.showPort(port) } }))
 		try { this.layout.value = { ...this.layout.value, ...JSON.parse(local.get(`layout.${id}`) ?? local.get('layout') ?? '{}') } } catch { /* as built in */ }
 	}

@@ -19,9 +19,9 @@ export function Preview({ box, onClose, initial, want, onChange }: { box: string
 		if (!(n >= 1 && n <= 65535)) return
 		busy.value = true
 		try {
-			const p = await api<{ url: string | null }>(`${boxPath(box)}/ports/${n}`, { method: 'PUT' })
-			if (!p.url) throw new Error(t.preview.noAddress)
-			shown.value = { port: n, url: p.url }
+			const p = await api<{ link: string | null }>(`${boxPath(box)}/ports/${n}`, { method: 'PUT' })
+			if (!p.link) throw new Error(t.preview.noAddress)
+			shown.value = { port: n, url: p.link }
 			turn.value++
 			local.set(`port.${box}`, String(n))
 			onChange()
