@@ -3,12 +3,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/cleanup.h"
+#include "egress/injection.h"
 #include "egress/proxy.h"
 #include "wire/sock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -229,8 +231,63 @@ static void way_free(struct egress_endpoint *w)
 	while (w->proxies)
 		proxy_free(w->proxies);
 	timer_fini(&w->again);
+	injection_free(w->injection);
 	free(w->rules);
 	free(w);
+}
+
+/* ---- secrets ---- */
+
+struct egress_early {
+	struct egress_early *next;
+	char id[WIRE_ID];
+	struct injection *injection;
+};
+
+/* Removes and returns what waits for this box, or NULL. */
+static struct injection *egress_take_early(struct egress *x, const char *id)
+{
+	for (struct egress_early **at = &x->early, *one; (one = *at); at = &one->next) {
+		struct injection *found = one->injection;
+
+		if (strncmp(one->id, id, WIRE_ID) != 0)
+			continue;
+		*at = one->next;
+		x->nearly--;
+		free(one);
+		return found;
+	}
+	return NULL;
+}
+
+int egress_secrets(struct egress *x, const char *id, const char *parts, size_t n, struct err *e)
+{
+	struct egress_endpoint *w = *egress_find(x, id);
+	struct injection *fresh;
+	struct egress_early *one;
+
+	if (injection_parse(&fresh, parts, n, e) < 0)
+		return -1;
+	if (w) {
+		injection_free(w->injection);
+		w->injection = fresh;
+		return 0;
+	}
+	injection_free(egress_take_early(x, id));
+	if (!fresh)
+		return 0;
+	if (x->nearly == EGRESS_WAYS) {
+		injection_free(fresh);
+		return err_set(e, ERR_LIMIT, "the limit of %d boxes with egress is reached",
+			       EGRESS_WAYS);
+	}
+	one = egress_must(calloc(1, sizeof(*one)));
+	one->injection = fresh;
+	snprintf(one->id, sizeof(one->id), "%s", id);
+	one->next = x->early;
+	x->early = one;
+	x->nearly++;
+	return 0;
 }
 
 static int read_rules(struct egress_endpoint *w, const char *hosts, size_t n, struct err *e)
@@ -305,6 +362,7 @@ int egress_open(struct egress *x, const struct wire_egress_open *ask, const char
 	}
 	w->fd = steal_fd(&fd);
 	watch_init(&w->listener, x->loop, w->fd, way_ready);
+	w->injection = egress_take_early(x, ask->id);
 	w->next = x->ways;
 	x->ways = w;
 	x->nways++;
@@ -332,6 +390,7 @@ void egress_close(struct egress *x, const char *id)
 {
 	struct egress_endpoint **at = egress_find(x, id), *w = *at;
 
+	injection_free(egress_take_early(x, id));
 	if (!w)
 		return;
 	*at = w->next;
@@ -388,6 +447,18 @@ static void egress_server_opens(struct egress_link *l, const struct frame *f, si
 	egress_answer(l, f->ref, done < 0 ? &e : NULL);
 }
 
+static void egress_server_secrets(struct egress_link *l, const struct wire_id *ask, size_t len)
+{
+	struct err e;
+
+	if (!memchr(ask->id, 0, WIRE_ID) || !ask->id[0])
+		err_set(&e, ERR_INVALID, "the secrets name no box");
+	else if (egress_secrets(l->egress, ask->id, (const char *)(ask + 1), len - sizeof(*ask),
+				&e) == 0)
+		return;
+	egress_answer(l, ask->head.ref, &e);
+}
+
 static void egress_server_readable(struct egress_link *l)
 {
 	static char buf[WIRE_MAX];
@@ -407,8 +478,11 @@ static void egress_server_readable(struct egress_link *l)
 		fd = -1;
 	if (f->type == WIRE_EGRESS_OPEN)
 		egress_server_opens(l, f, (size_t)n, steal_fd(&fd));
-	else if (f->type == WIRE_EGRESS_CLOSE &&
-		 memchr(((const struct wire_id *)f)->id, 0, WIRE_ID))
+	else if (f->type == WIRE_EGRESS_SECRETS) {
+		egress_server_secrets(l, (const struct wire_id *)f, (size_t)n);
+		explicit_bzero(buf, (size_t)n);
+	} else if (f->type == WIRE_EGRESS_CLOSE &&
+		   memchr(((const struct wire_id *)f)->id, 0, WIRE_ID))
 		egress_close(l->egress, ((const struct wire_id *)f)->id);
 }
 
@@ -477,6 +551,8 @@ int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf
 	or_default(&m->head_ms, 10000);
 	or_default(&m->connect_ms, 20000);
 	or_default(&m->idle_ms, 120000);
+	if (injection_trust(&x->trust, conf->certificates, e) < 0)
+		return -1;
 	return resolver_init(&x->names, l, conf->dns, e);
 }
 
@@ -489,6 +565,9 @@ void egress_fini(struct egress *x)
 		egress_close(x, x->ways->id);
 	while (x->first)
 		drop_report(x);
+	while (x->early)
+		injection_free(egress_take_early(x, x->early->id));
+	SSL_CTX_free(x->trust);
 	resolver_fini(&x->names);
 }
 

@@ -32,6 +32,8 @@ struct egress_conf {                    /* borrowed for the life of the egress *
 	unsigned nrules;
 	const char *const *dns; /* servers, NULL-terminated; none: the host's */
 	struct egress_limits limits;
+	const char *
+		certificates; /* PEM: which hosts are trusted when their TLS is opened; NULL: none */
 };
 
 struct egress_endpoint;
@@ -42,6 +44,9 @@ struct egress {
 	struct loop *loop;
 	struct egress_conf conf;
 	struct resolver names;
+	struct ssl_ctx_st *trust;   /* TLS to hosts: injection.h */
+	struct egress_early *early; /* secrets of boxes that have no endpoint yet */
+	unsigned nearly;
 	struct egress_endpoint *ways;
 	unsigned nways, nproxies;
 	struct egress_link *links; /* to servers, the newest first */
@@ -61,6 +66,10 @@ must_check int egress_open(struct egress *x, const struct wire_egress_open *ask,
 /* Changes the hosts of an open endpoint. Open connections continue. ERR_NOT_FOUND: not open. */
 must_check int egress_change(struct egress *x, const char *id, const char *hosts, size_t n,
 			     struct err *e);
+/* Replaces the secrets that are written into requests of the box: the tail of EGRESS_SECRETS. Without an
+ * endpoint, they are kept for it. */
+must_check int egress_secrets(struct egress *x, const char *id, const char *parts, size_t n,
+			      struct err *e);
 void egress_close(struct egress *x, const char *id); /* allowed without one */
 void egress_fini(struct egress *x);
 

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 
 #include <event2/buffer.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -280,6 +281,10 @@ static const char *take_target(struct message *m)
 	const char *host;
 	size_t n;
 
+	if (m->origin) {
+		m->path = m->target;
+		return *m->target == '/' ? NULL : "the target of this request is a path";
+	}
 	if (m->connect) {
 		if (rule_authority(m->target, strlen(m->target), m->host, &m->port) < 0 || !m->port)
 			return "CONNECT takes host:port";
@@ -336,11 +341,10 @@ static const char *check_request(struct message *m)
 	return wrong ? wrong : check_host(m);
 }
 
-int message_request(struct message *m, const char *head, size_t n, const char **why)
+static int message_read_request(struct message *m, const char *head, size_t n, const char **why)
 {
 	size_t target;
 
-	*m = (struct message){ 0 };
 	*why = read_head(m, HTTP_REQUEST, head, n);
 	if (*why)
 		return 400;
@@ -358,6 +362,20 @@ int message_request(struct message *m, const char *head, size_t n, const char **
 		return 400;
 	mark_hops(m);
 	return 0;
+}
+
+int message_request(struct message *m, const char *head, size_t n, const char **why)
+{
+	*m = (struct message){ 0 };
+	return message_read_request(m, head, n, why);
+}
+
+int message_origin_request(struct message *m, const char *host, uint16_t port, int tls,
+			   const char *head, size_t n, const char **why)
+{
+	*m = (struct message){ .origin = 1, .tls = tls, .port = port };
+	snprintf(m->host, sizeof(m->host), "%s", host);
+	return message_read_request(m, head, n, why);
 }
 
 int message_response(struct message *m, const char *head, size_t n, const char **why)
@@ -404,7 +422,7 @@ void message_write_request(const struct message *m, struct evbuffer *out)
 	evbuffer_add_printf(out, "%s %s%s HTTP/1.1\r\nhost: %s%s%s", m->method,
 			    *m->path == '/' ? "" : "/", m->path, v6 ? "[" : "", m->host,
 			    v6 ? "]" : "");
-	if (m->port != 80)
+	if (m->port != (m->tls ? 443 : 80))
 		evbuffer_add_printf(out, ":%u", m->port);
 	evbuffer_add(out, "\r\n", 2);
 	write_headers(m, out);

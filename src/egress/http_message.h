@@ -37,6 +37,8 @@ struct message {
 	int connect;   /* CONNECT host:port */
 	int continues; /* a request that waits for a 100 answer */
 	int no_body;   /* a response to HEAD: set before message_head() */
+	int origin;    /* a request to a host that was known before: "GET /path" */
+	int tls;       /* the same: its default port is 443 */
 	int head_done, done;
 	enum message_body framing;
 	uint64_t length;
@@ -53,6 +55,10 @@ struct message {
 size_t message_head_end(const char *bytes, size_t n);
 /* 0, or the error status; *why has the reason. */
 must_check int message_request(struct message *m, const char *head, size_t n, const char **why);
+/* The same for a request that does not name its host in the target, "GET /path": the connection is to
+ * host:port. */
+must_check int message_origin_request(struct message *m, const char *host, uint16_t port, int tls,
+				      const char *head, size_t n, const char **why);
 must_check int message_response(struct message *m, const char *head, size_t n, const char **why);
 /* Writes the head, with the empty line. */
 void message_write_request(const struct message *m, struct evbuffer *out);

@@ -77,6 +77,8 @@ void proxy_free(struct proxy *p)
 static void proxy_close_near(struct proxy *p)
 {
 	proxy_tell(p);
+	if (p->tls)
+		intercept_close_near(p);
 	shutdown(bufferevent_getfd(p->near), SHUT_WR);
 	timer_set(&p->clock, LEAVE_MS);
 }
@@ -209,8 +211,10 @@ static void proxy_try_next(struct proxy *p)
 
 		if (p->far)
 			bufferevent_free(p->far);
-		p->far = bufferevent_socket_new(p->way->egress->loop->base, -1,
-						BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+		p->far = p->tls ? intercept_far(p)
+				: bufferevent_socket_new(p->way->egress->loop->base, -1,
+							 BEV_OPT_CLOSE_ON_FREE |
+								 BEV_OPT_DEFER_CALLBACKS);
 		if (!p->far)
 			abort();
 		bufferevent_setcb(p->far, proxy_far_readable, proxy_far_readable, proxy_far_event,
@@ -251,8 +255,16 @@ static void proxy_far_event(struct bufferevent *b, short what, void *ctx)
 	if (b != p->far)
 		return;
 	if (p->stage == PROXY_CONNECTING) {
+		const char *distrusts = p->tls ? intercept_distrusts(p) : NULL;
+
 		if (what & BEV_EVENT_CONNECTED)
 			proxy_connected(p);
+		else if (distrusts)
+			proxy_refuse(
+				p, 502, VERDICT_UNREACHABLE,
+				"the certificate of %s is not accepted (%s); a certificate of its "
+				"issuer would be in egress.ca",
+				p->host, distrusts);
 		else
 			proxy_try_next(p);
 		return;
@@ -343,12 +355,18 @@ static void proxy_near_event(struct bufferevent *b, short what, void *ctx)
 	struct proxy *p = ctx;
 
 	(void)b;
+	if (what & BEV_EVENT_CONNECTED) /* the handshake of the box is done */
+		return;
 	p->near_eof = 1;
 	if (p->stage == PROXY_LEAVING) {
 		if (what & BEV_EVENT_ERROR || evbuffer_get_length(proxy_out(p->near)) == 0)
 			proxy_destroy(p);
 	} else if (what & BEV_EVENT_ERROR || p->stage == PROXY_ASKING) {
-		proxy_cut(p, VERDICT_CUT, "the box closed the connection");
+		proxy_cut(
+			p, VERDICT_CUT,
+			p->tls ? "the box has ended TLS; its program may not trust the certificates "
+				 "in SSL_CERT_FILE"
+			       : "the box closed the connection");
 	} else if (p->stage == PROXY_PASSING) { /* it may have half-closed after the request */
 		proxy_pass(p);
 	}
@@ -384,6 +402,13 @@ static void proxy_clock_due(struct timer *t)
 	}
 }
 
+void proxy_watch_near(struct proxy *p)
+{
+	bufferevent_setcb(p->near, proxy_near_readable, proxy_near_written, proxy_near_event, p);
+	bufferevent_setwatermark(p->near, EV_WRITE, PROXY_HIGH / 2, 0);
+	bufferevent_enable(p->near, EV_READ | EV_WRITE);
+}
+
 void proxy_new(struct egress_endpoint *w, int take_fd, const struct proxy_protocol *protocol)
 {
 	struct proxy *p = calloc(1, sizeof(*p));
@@ -409,7 +434,5 @@ void proxy_new(struct egress_endpoint *w, int take_fd, const struct proxy_protoc
 					 BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
 	if (!p->near)
 		abort();
-	bufferevent_setcb(p->near, proxy_near_readable, proxy_near_written, proxy_near_event, p);
-	bufferevent_setwatermark(p->near, EV_WRITE, PROXY_HIGH / 2, 0);
-	bufferevent_enable(p->near, EV_READ | EV_WRITE);
+	proxy_watch_near(p);
 }

@@ -59,6 +59,8 @@ struct proxy {
 	uint16_t port;
 	int told;   /* reported */
 	int tunnel; /* set by the protocol: bytes are passed unchanged */
+	int opened; /* intercept.c: the host is known, and the request comes without it */
+	int tls;    /* intercept.c: both connections use TLS, which ends here */
 	int near_eof, far_eof, far_broken, near_shut, far_shut;
 	struct resolver_request *names;
 	struct name_address to[PROXY_ADDRESSES];
@@ -95,6 +97,19 @@ void proxy_cut(struct proxy *p, enum verdict v, const char *why);
 void proxy_leave(struct proxy *p);
 void proxy_count(struct proxy *p, int into_box, size_t n);
 size_t proxy_room(struct bufferevent *to); /* bytes that may be added to its output */
+
+void proxy_watch_near(struct proxy *p); /* after near was replaced */
+
+/* ---- intercept.c ---- */
+
+/* 1: the box has a placeholder for this host. */
+int intercept_wants(const struct proxy *p, const char *host, uint16_t port);
+/* The box has asked for a connection to this host, and its first bytes are expected. May free p. */
+void intercept_begin(struct proxy *p, const char *host, uint16_t port);
+struct bufferevent *intercept_far(struct proxy *p); /* NULL: could not be made */
+/* NULL, or why the certificate of the host is not accepted. */
+const char *intercept_distrusts(const struct proxy *p);
+void intercept_close_near(struct proxy *p); /* says that no more bytes follow */
 
 static inline struct evbuffer *proxy_in(struct bufferevent *b)
 {

@@ -2,8 +2,10 @@
  *
  * CONNECT passes bytes in both directions; everything else is one request and one response, parsed
  * strictly and serialised again (http_message.h). */
+#include "egress/injection.h"
 #include "egress/proxy.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -29,11 +31,62 @@ static void http_refuse(struct proxy *p, int status, const char *text)
 			    "HTTP/1.1 %d %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
 			    "content-length: %zu\r\nconnection: close\r\n\r\n",
 			    status, http_reason(status), strlen(text) + 8);
-	if (!p->host[0] || strcmp(p->ask.method, "HEAD") != 0)
+	if (!p->ask.method || strcmp(p->ask.method, "HEAD") != 0)
 		evbuffer_add_printf(out, "atoll: %s\n", text);
 }
 
 /* ---- the request ---- */
+
+/* The head of the request, with values in place of placeholders. -1: it is too large. */
+static int http_write_request(struct proxy *p, struct evbuffer *out)
+{
+	const struct injection *x = p->way->injection;
+	struct evbuffer *head;
+	size_t n;
+	int done;
+
+	if (!injection_fits(x, p->ask.host, p->ask.port, p->tls)) {
+		message_write_request(&p->ask, out);
+		return 0;
+	}
+	head = evbuffer_new();
+	if (!head)
+		abort();
+	message_write_request(&p->ask, head);
+	n = evbuffer_get_length(head);
+	done = injection_write(x, p->ask.host, p->ask.port, p->tls,
+			       (const char *)evbuffer_pullup(head, -1), n, out);
+	evbuffer_free(head);
+	return done;
+}
+
+static int http_fits(struct proxy *p)
+{
+	struct evbuffer *out;
+	int fits;
+
+	if (p->ask.connect || !injection_fits(p->way->injection, p->ask.host, p->ask.port, p->tls))
+		return 1;
+	out = evbuffer_new();
+	if (!out)
+		abort();
+	fits = http_write_request(p, out) == 0;
+	evbuffer_free(out);
+	return fits;
+}
+
+/* The rules are checked with the request that follows: its method and path are visible then. */
+static void http_intercept(struct proxy *p)
+{
+	char host[RULE_HOST];
+	uint16_t port = p->ask.port;
+
+	memcpy(host, p->ask.host, sizeof(host));
+	message_fini(&p->ask);
+	p->ask = (struct message){ 0 };
+	evbuffer_add_printf(proxy_out(p->near), "HTTP/1.1 200 Connection established\r\n\r\n");
+	intercept_begin(p, host, port);
+}
 
 static void http_ask(struct proxy *p)
 {
@@ -51,12 +104,24 @@ static void http_ask(struct proxy *p)
 	}
 	if (!n)
 		return;
-	status = message_request(&p->ask, bytes, n, &why);
+	status = p->opened
+			 ? message_origin_request(&p->ask, p->host, p->port, p->tls, bytes, n, &why)
+			 : message_request(&p->ask, bytes, n, &why);
 	if (status) {
 		proxy_refuse(p, status, VERDICT_BAD, "%s", why);
 		return;
 	}
 	evbuffer_drain(proxy_in(p->near), n);
+	if (p->ask.connect && intercept_wants(p, p->ask.host, p->ask.port)) {
+		http_intercept(p);
+		return;
+	}
+	if (!http_fits(p)) {
+		proxy_refuse(p, 431, VERDICT_BAD,
+			     "the head of the request is larger than %d bytes with its secrets",
+			     INJECTION_HEAD);
+		return;
+	}
 	p->tunnel = p->ask.connect;
 	proxy_to(p, p->ask.host, p->ask.port, p->ask.method, p->ask.connect ? NULL : p->ask.path);
 }
@@ -72,7 +137,7 @@ static void http_connected(struct proxy *p)
 	}
 	if (p->ask.continues)
 		evbuffer_add_printf(proxy_out(p->near), "HTTP/1.1 100 Continue\r\n\r\n");
-	message_write_request(&p->ask, proxy_out(p->far));
+	(void)!http_write_request(p, proxy_out(p->far)); /* http_ask() has tried it */
 	proxy_count(p, 0, evbuffer_get_length(proxy_out(p->far)) - before);
 }
 

@@ -14,6 +14,7 @@ struct egress_endpoint {
 	struct timer again; /* after the host ran out of descriptors */
 	struct allow_rule *rules;
 	unsigned nrules;
+	struct injection *injection; /* NULL: the box has no placeholder */
 	struct proxy *proxies;
 	unsigned nproxies;
 	uint64_t bytes_in, bytes_out;

@@ -88,6 +88,7 @@ static const struct frame_shape {
 	[WIRE_EGRESS_REPORT] = { "EGRESS_REPORT", sizeof(struct wire_egress_report), TAIL },
 	[WIRE_LLM_CONNECT] = { "LLM_CONNECT", sizeof(struct frame), NO_TAIL },
 	[WIRE_DOCTOR] = { "DOCTOR", sizeof(struct frame), NO_TAIL },
+	[WIRE_EGRESS_SECRETS] = { "EGRESS_SECRETS", sizeof(struct wire_id), TAIL },
 };
 
 static const struct frame_shape *shape_of(uint8_t type)

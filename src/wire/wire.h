@@ -119,6 +119,8 @@ enum wire_type {
 	WIRE_LLM_CONNECT, /* from a server: request; from the supervisor, to both, + fd: a stream of JSON */
 	/* doctor: server <-> supervisor */
 	WIRE_DOCTOR, /* from a server: request; from the supervisor, + fd: one packet, the result as JSON */
+	/* secrets: server -> egress */
+	WIRE_EGRESS_SECRETS = 126, /* struct wire_id, tail: parts (enum wire_secret_part); replaces those of the box, also before its OPEN */
 };
 /* clang-format on */
 
@@ -149,6 +151,8 @@ enum {                            /* wire_create.head.flags */
        WIRE_CREATE_AWAIT =
 	       1 << 2, /* after BOX: DESTROYED with the same ref when the box has ended ... */
        WIRE_CREATE_FIGURES = 1 << 3, /* ... with its last counters; costs a little */
+       WIRE_CREATE_SECRETS =
+	       1 << 4, /* with a small tmpfs of the user at /run/secrets; never from the pool */
 };
 
 enum { WIRE_MOUNT_RO = 1 << 0 };
@@ -373,6 +377,16 @@ struct wire_egress_open {
 	struct frame head;
 	char id[WIRE_ID];           /* of the box */
 	uint64_t used_in, used_out; /* of its budget, so far */
+};
+
+/* A part of EGRESS_SECRETS: its kind (1 byte), its length (4 bytes), its bytes. */
+enum wire_secret_part {
+	WIRE_SECRET_CERT = 'c',        /* PEM: the certificate authority of the box ... */
+	WIRE_SECRET_KEY = 'k',         /* PEM: ... and its key */
+	WIRE_SECRET_PLACEHOLDER = 'p', /* begins a secret: the text that the box has */
+	WIRE_SECRET_VALUE = 'v',       /* what it is replaced by */
+	WIRE_SECRET_IN = 'i',          /* "header" or "query" */
+	WIRE_SECRET_HOST = 'h',        /* a host for which it is replaced: allow_rule.h */
 };
 
 struct wire_egress_list {
