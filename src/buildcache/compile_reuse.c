@@ -1,6 +1,7 @@
 /* compile_reuse.c - see compile_reuse.h. */
 #include "buildcache/compile_reuse.h"
 #include "base/cleanup.h"
+#include "fleet/box_secrets.h"
 #include "fleet/box.h"
 #include "lang/lang.h"
 
@@ -325,11 +326,11 @@ static int has_volumes(const struct box *b)
 	return b->row.volumes && strcmp(b->row.volumes, "[]") != 0;
 }
 
-/* Data from a network or a volume is in no key. The registries are the same for all boxes. */
+/* Data from a network, a volume or a secret is in no key. The registries are the same for all boxes. */
 static int may_look(const struct compile_reuse *x, const struct box *b)
 {
 	return x->fleet->compile_caches && !egress_client_asked(b) && !has_volumes(b) &&
-	       !compile_cache_uses_time(&x->want.of);
+	       !box_secrets_any(b) && !compile_cache_uses_time(&x->want.of);
 }
 
 /* A later request may have overwritten the files that the first one is about to compile. */

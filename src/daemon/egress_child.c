@@ -1,5 +1,6 @@
 /* egress_child.c - see egress_child.h. */
 #include "daemon/egress_child.h"
+#include "daemon/certificates.h"
 #include "base/log.h"
 #include "base/cleanup.h"
 #include "daemon/confine.h"
@@ -91,6 +92,8 @@ static void many_files(void)
 static void be_egress(void *ctx)
 {
 	struct egress_child *o = ctx;
+	struct buf certificates = { 0 };
+	struct err e;
 	struct egress_conf conf = { .rules = o->rules.v,
 				    .nrules = o->rules.n,
 				    .dns = config_list(o->config, CONFIG_EGRESS_DNS),
@@ -98,6 +101,9 @@ static void be_egress(void *ctx)
 
 	confine_clear_environment();
 	many_files();
+	if (certificates_read(o->config, &certificates, &e) < 0)
+		log_error("egress trusts the certificates of this machine only", LOG_E(&e));
+	conf.certificates = buf_str(&certificates);
 	_exit(egress_main(&conf, 3, egress_walls, o));
 }
 
@@ -124,6 +130,7 @@ static int same_limits(const struct egress_limits *a, const struct egress_limits
 
 void egress_child_apply(struct egress_child *o, const struct config *c)
 {
+	const char *ca = config_text(c, CONFIG_EGRESS_CA);
 	struct egress_limits limits = limits_of(c);
 	struct egress_child_rules fresh;
 	struct err e;
@@ -134,12 +141,14 @@ void egress_child_apply(struct egress_child *o, const struct config *c)
 		log_error("egress", LOG_E(&e));
 		return;
 	}
-	same = memcmp(&fresh, &o->rules, sizeof(fresh)) == 0 && same_limits(&limits, &o->limits);
+	same = memcmp(&fresh, &o->rules, sizeof(fresh)) == 0 && same_limits(&limits, &o->limits) &&
+	       strcmp(ca ? ca : "", o->ca) == 0;
 	if (same && (o->child.pid || !fresh.n))
 		return;
 	child_stop(&o->child);
 	o->rules = fresh;
 	o->limits = limits;
+	snprintf(o->ca, sizeof(o->ca), "%s", ca ? ca : "");
 	o->child.tried_ns = 0;
 	egress_child_maintain(o);
 }

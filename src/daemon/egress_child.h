@@ -22,6 +22,7 @@ struct egress_child {
 	struct egress_child_rules rules;
 	struct egress_limits limits;
 	const struct config *config; /* borrowed */
+	char ca[1024];               /* egress.ca */
 	int root;                    /* it changes its uid */
 };
 

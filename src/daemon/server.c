@@ -30,7 +30,9 @@
 #include "notebook/context.h"
 #include "packages/package_preinstall.h"
 #include "packages/packages.h"
+#include "secret/vault.h"
 #include "http/tls.h"
+#include "daemon/certificates.h"
 #include "daemon/confine.h"
 #include "daemon/egress_child.h"
 #include "tools/tool.h"
@@ -58,6 +60,7 @@ struct server {
 	struct on_signal term;
 	struct timer drain, tick;
 	struct ssl_ctx_st *tls;
+	struct vault vault;
 	uint64_t drain_ms;
 	int status;
 };
@@ -574,18 +577,43 @@ static int open_oidc(const struct config *c, struct oidc **out, struct err *e)
 	return 0;
 }
 
+/* The key of secrets is in the state folder, which the confined server cannot see. */
+static void open_vault(struct server *x)
+{
+	const struct config *c = x->start->config;
+	const char *given = config_text(c, CONFIG_SECRETS_KEY);
+	char path[1200];
+
+	snprintf(path, sizeof(path), "%.1000s/secrets.key", config_text(c, CONFIG_STATE));
+	vault_open(&x->vault, given ? given : path);
+	if (x->vault.fd < 0)
+		log_warn("secrets cannot be used", LOG_E(&x->vault.trouble));
+}
+
 int server_check(const struct config *c, struct err *e)
 {
+	auto_buf struct buf certificates = { 0 };
 	struct egress_child_rules rules;
 	struct oidc *o;
 
-	if (egress_child_rules(c, &rules, e) < 0)
+	if (egress_child_rules(c, &rules, e) < 0 || certificates_read(c, &certificates, e) < 0)
 		return -1;
 
 	if (open_oidc(c, &o, e) < 0)
 		return -1;
 	oidc_free(o);
 	return 0;
+}
+
+/* Boxes whose TLS egress opens trust these, too; read before the confinement. */
+static const char *box_certificates(const struct config *c)
+{
+	struct buf all = { 0 };
+	struct err e;
+
+	if (certificates_read(c, &all, &e) < 0)
+		log_warn("boxes trust the certificates of this machine only", LOG_E(&e));
+	return buf_steal(&all); /* as long as we live */
 }
 
 static int server_begin(struct server *x, struct err *e)
@@ -604,8 +632,10 @@ static int server_begin(struct server *x, struct err *e)
 	char boot[64];
 
 	conf.hooks = hooks;
+	conf.certificates = box_certificates(s->config);
 	x->api.host = host_sampler_new(s->folder);
 	many_files();
+	open_vault(x);
 	if (egress_child_rules(s->config, &rules, e) < 0)
 		return -1;
 	if (read_boot(boot, e) < 0 || open_tls(x, e) < 0 ||
@@ -624,6 +654,8 @@ static int server_begin(struct server *x, struct err *e)
 		(uint32_t)config_number(s->config, CONFIG_ADDRESS_CONNECTIONS);
 	fleet_init(&x->api.fleet, &x->loop, x->api.store, &conf, boot);
 	x->api.fleet.user = x;
+	x->vault.store = x->api.store;
+	x->api.fleet.vault = &x->vault;
 	x->api.fleet.alone = s->alone;
 	x->api.fleet.on_ready = all_restored;
 	x->api.fleet.need_keeper = ask_keeper;
@@ -669,6 +701,7 @@ int server_main(const struct server_start *s)
 	llm_client_free(x.api.model);
 	fleet_fini(&x.api.fleet);
 	store_close(x.api.store);
+	vault_close(&x.vault);
 	oidc_free(x.api.oidc);
 	return x.status;
 }

@@ -1,5 +1,6 @@
 /* box.c - see box.h: states of a box, waiting for them, and the table of boxes. */
 #include "fleet/box_internal.h"
+#include "fleet/box_secrets.h"
 #include "base/cleanup.h"
 #include "fleet/recent_exits.h"
 
@@ -130,6 +131,7 @@ void box_free(struct box *b)
 		init_conn_box_ended(&b->line);
 	init_conn_close(&b->line);
 	port_conns_fail(b);
+	box_secrets_drop(b);
 	egress_client_drop(b);
 	timer_fini(&b->clock);
 	store_box_fini(&b->row);

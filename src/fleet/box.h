@@ -72,6 +72,7 @@ struct box {
 	unsigned nmounts;
 	struct init_conn line;
 	struct egress_client_link way;
+	struct box_secrets_files *secret_files; /* being written: box_secrets.c; NULL: none */
 	struct port_conns port_conns; /* connections to its ports that are being opened */
 	uint16_t *listening; /* ports on which programs listened when they were last read; NULL:
 			      * not read yet */

@@ -10,6 +10,7 @@
  * leaves a box that ends by itself; one that dies after it leaves a row with the id of the box. */
 #include "fleet/box_internal.h"
 #include "fleet/bounds.h"
+#include "fleet/box_secrets.h"
 #include "base/cleanup.h"
 #include "store/volumes.h"
 #include "wire/sock.h"
@@ -137,6 +138,13 @@ static void count_template(struct fleet_figures *f, const char *name)
 	f->templates[i].created++;
 }
 
+static void create_placed(struct box *b, const struct err *e)
+{
+	if (e)
+		box_end(b, CAUSE_HOST, NULL);
+	box_notify(&b->made, b, e);
+}
+
 static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct box *b = ctx;
@@ -175,7 +183,8 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 		box_end(b, because, NULL);
 		return;
 	}
-	box_notify(&b->made, b, NULL);
+	if (!box_secrets_place(b, create_placed))
+		box_notify(&b->made, b, NULL);
 }
 
 static char *create_copy(const char *s)
@@ -239,6 +248,7 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	b->row.volumes = create_copy(want->row.volumes);
 	b->row.network = create_copy(want->row.network);
 	b->row.surface = create_copy(want->row.surface);
+	b->row.secrets = create_copy(want->row.secrets);
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", b->fleet->boot);
 	box_read_marks(b);
 	b->nmounts = want->nmounts;

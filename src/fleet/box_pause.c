@@ -10,6 +10,7 @@
  * The row is set to "paused" before the freeze and to "running" after the thaw: if the server dies
  * in between, the row is "paused", and the next server sends FREEZE again. */
 #include "fleet/box_internal.h"
+#include "fleet/box_secrets.h"
 
 #include <errno.h>
 
@@ -228,6 +229,7 @@ static void on_thawed(void *ctx, const struct frame *f, size_t len, int *fd, con
 	}
 	box_set_state(b, BOX_RUNNING);
 	fleet_call_hooks(b->fleet, resumed, b);
+	box_secrets_place(b, NULL); /* one may have changed meanwhile */
 	box_touch(b);
 	box_set_clock(b);
 	box_start_pending(b);

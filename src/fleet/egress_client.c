@@ -5,6 +5,8 @@
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/box.h"
+#include "fleet/box_secrets.h"
+#include "secret/vault.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -230,6 +232,20 @@ static void hosts_text(const struct box *b, struct buf *out)
 		buf_printf(out, "%s%s", out->len ? "\n" : "", *r);
 }
 
+/* Before the endpoint is opened, so that its first connection finds them. */
+static void send_secrets(struct box *b)
+{
+	struct egress_client *g = &b->fleet->egress_client;
+	struct wire_id f = { .head = sock_head(WIRE_EGRESS_SECRETS, ++g->refs) };
+	auto_secret struct buf parts = { 0 };
+
+	if (!box_secrets_any(b) || g->post.fd < 0)
+		return;
+	snprintf(f.id, sizeof(f.id), "%s", b->row.id);
+	box_secrets_for_egress(b, &parts);
+	frame_conn_send(&g->post, &f, sizeof(f), parts.p, parts.len, -1);
+}
+
 static void egress_listens(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	struct box *b = loop_owner(x, struct box, way.ask);
@@ -245,6 +261,7 @@ static void egress_listens(struct init_call *x, const struct frame *f, size_t le
 		return; /* egress is not connected: this is done again when it is */
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
 	hosts_text(b, &hosts);
+	send_secrets(b);
 	b->way.open =
 		frame_conn_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, steal_fd(fd)) == 0;
 	b->way.ref = g->refs;
@@ -284,6 +301,7 @@ static int was_held(struct egress_client *g, struct box *b)
 	b->way.bytes_out = (uint64_t)json_integer_value(json_array_get(figures, 1));
 	json_object_del(g->held, b->row.id);
 	b->way.open = 1;
+	send_secrets(b);
 	return 1;
 }
 
@@ -319,6 +337,7 @@ void egress_client_change(struct box *b)
 	b->way.ref = ask.head.ref = ++g->refs;
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
 	hosts_text(b, &hosts);
+	send_secrets(b);
 	if (frame_conn_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, -1) < 0)
 		b->way.open = 0;
 }

@@ -1,5 +1,6 @@
 /* exec_row.c - an exec in the store, from its first row to the record; and as JSON. */
 #include "fleet/exec_internal.h"
+#include "fleet/box_secrets.h"
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "lang/lang.h"
@@ -74,6 +75,19 @@ static json_t *news_of(const struct exec *r, const struct store_run *row)
 			 r->lang ? r->lang->name : NULL);
 }
 
+/* What the program wrote last may be part of the record, as an error or a hint. */
+static json_t *end_record(const struct exec *r)
+{
+	json_t *doc = stored_record(r, r->record), *copy;
+
+	if (!box_secrets_any(r->box))
+		return doc;
+	copy = json_deep_copy(doc);
+	json_decref(doc);
+	box_secrets_redact_json(r->box, copy);
+	return copy;
+}
+
 void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_ns)
 {
 	const struct box *b = r->box;
@@ -88,8 +102,8 @@ void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_n
 	snprintf(row.box, sizeof(row.box), "%s", b->row.id);
 	snprintf(row.team, sizeof(row.team), "%s", b->row.team);
 	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(end)));
-	run_writer_add(&b->fleet->run_writer, &row, stored_record(r, r->record), cause_of(end),
-		       end->run_us, news_of(r, &row));
+	run_writer_add(&b->fleet->run_writer, &row, end_record(r), cause_of(end), end->run_us,
+		       news_of(r, &row));
 	if (b->state != BOX_RUNNING)
 		run_writer_flush(&b->fleet->run_writer); /* the store will have the only copy */
 }

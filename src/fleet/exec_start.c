@@ -1,9 +1,11 @@
 /* exec_start.c - starts an exec: variables, row, START; or restores one that another server
  * started. */
 #include "fleet/exec_internal.h"
+#include "fleet/box_secrets.h"
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/exec_reader.h"
+#include "secret/vault.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,46 +39,81 @@ static int is_replaced(const struct box *b, const char *name, size_t len)
 	       (egress_client_wanted(b) && is_set(b->fleet->conf.way_env, name, len));
 }
 
-/* Returns an array of n + 1 pointers into pool. */
-static const char **merge_env(const struct box *b, const char *const *usual, const char *const *own,
-			      struct buf *pool)
+/* Variables that make programs trust the certificate authority of their box. */
+static const char *const trust_env[] = {
+	"SSL_CERT_FILE=" BOX_SECRETS_CA,       "CURL_CA_BUNDLE=" BOX_SECRETS_CA,
+	"REQUESTS_CA_BUNDLE=" BOX_SECRETS_CA,  "PIP_CERT=" BOX_SECRETS_CA,
+	"NODE_EXTRA_CA_CERTS=" BOX_SECRETS_CA, "GIT_SSL_CAINFO=" BOX_SECRETS_CA,
+	"CARGO_HTTP_CAINFO=" BOX_SECRETS_CA,   "AWS_CA_BUNDLE=" BOX_SECRETS_CA,
+	"DENO_CERT=" BOX_SECRETS_CA,           NULL
+};
+
+struct merging {
+	const struct box *of;
+	const char *const *own; /* variables of the exec */
+	json_t *box, *secrets;  /* variables of the box; its row.secrets */
+	struct buf *pool;
+	unsigned n;
+};
+
+/* Variables that all others override. defaults: and some are left out, if those of registries replace
+ * them. */
+static void merge_usual(struct merging *m, const char *const *list, int defaults)
 {
-	json_t *box = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL, *value;
-	const char *name, **all;
-	unsigned n = 0;
-
-	for (usual = usual ? usual : box_default_env; *usual; usual++) {
-		size_t len = strcspn(*usual, "=");
+	for (; list && *list; list++) {
+		size_t len = strcspn(*list, "=");
 		char key[64];
 
-		snprintf(key, sizeof(key), "%.*s", (int)len, *usual);
-		if (!is_set(own, key, len) && !json_object_get(box, key) &&
-		    !is_replaced(b, key, len))
-			add_env(pool, &n, key, len, *usual + len + 1);
+		snprintf(key, sizeof(key), "%.*s", (int)len, *list);
+		if (!is_set(m->own, key, len) && !json_object_get(m->box, key) &&
+		    !box_secrets_has(m->secrets, key) &&
+		    !(defaults && is_replaced(m->of, key, len)))
+			add_env(m->pool, &m->n, key, len, *list + len + 1);
 	}
-	for (const char *const *way = egress_client_wanted(b) ? b->fleet->conf.way_env : NULL;
-	     way && *way; way++) {
-		size_t len = strcspn(*way, "=");
-		char key[64];
+}
 
-		snprintf(key, sizeof(key), "%.*s", (int)len, *way);
-		if (!is_set(own, key, len) && !json_object_get(box, key))
-			add_env(pool, &n, key, len, *way + len + 1);
-	}
-	json_object_foreach(box, name,
-			    value) if (json_is_string(value) && !is_set(own, name, strlen(name)))
-		add_env(pool, &n, name, strlen(name), json_string_value(value));
+static void merge_box(struct merging *m)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(m->box, name, value) if (json_is_string(value) &&
+						     !is_set(m->own, name, strlen(name)) &&
+						     !box_secrets_has(m->secrets, name))
+		add_env(m->pool, &m->n, name, strlen(name), json_string_value(value));
+}
+
+/* *out is an array of n + 1 pointers into pool. */
+static int merge_env(const struct box *b, const char *const *usual, const char *const *own,
+		     struct buf *pool, const char ***out, struct err *e)
+{
+	struct merging m = { .of = b,
+			     .own = own,
+			     .box = b->row.env ? json_loads(b->row.env, 0, NULL) : NULL,
+			     .secrets = box_secrets_any(b) ? json_loads(b->row.secrets, 0, NULL)
+							   : NULL,
+			     .pool = pool };
+	int done;
+
+	merge_usual(&m, usual ? usual : box_default_env, 1);
+	merge_usual(&m, egress_client_wanted(b) ? b->fleet->conf.way_env : NULL, 0);
+	merge_usual(&m, json_object_get(m.secrets, "ca") ? trust_env : NULL, 0);
+	merge_box(&m);
+	done = box_secrets_env(b, m.secrets, own, pool, &m.n, e);
 	for (; own && *own; own++) {
 		buf_add(pool, *own, strlen(*own) + 1);
-		n++;
+		m.n++;
 	}
-	json_decref(box);
-	all = calloc(n + 1, sizeof(*all));
-	if (!all)
+	json_decref(m.box);
+	json_decref(m.secrets);
+	if (done < 0)
+		return -1;
+	*out = calloc(m.n + 1, sizeof(**out));
+	if (!*out)
 		abort();
-	for (unsigned i = 0, at = 0; i < n; i++, at += (unsigned)strlen(pool->p + at) + 1)
-		all[i] = pool->p + at;
-	return all;
+	for (unsigned i = 0, at = 0; i < m.n; i++, at += (unsigned)strlen(pool->p + at) + 1)
+		(*out)[i] = pool->p + at;
+	return 0;
 }
 
 static json_t *words_json(const char *const *argv)
@@ -150,6 +187,18 @@ static struct box_command box_words(const struct box *b, const struct exec_spec 
 	};
 }
 
+/* What is stored of the request for a replay. */
+static json_t *start_request(const struct box *b, json_t *request)
+{
+	json_t *copy;
+
+	if (!request || !box_secrets_any(b))
+		return json_incref(request);
+	copy = json_deep_copy(request);
+	box_secrets_redact_json(b, copy);
+	return copy;
+}
+
 static unsigned start_running(const struct box *b)
 {
 	unsigned n = 0;
@@ -162,7 +211,7 @@ static unsigned start_running(const struct box *b)
 int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader *reader,
 		struct exec **out, struct err *e)
 {
-	auto_buf struct buf pool = { 0 };
+	auto_secret struct buf pool = { 0 };
 	auto_free const char **env = NULL;
 	struct box_command cmd;
 	char id[ID_LEN + 1];
@@ -178,9 +227,8 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	if (start_running(b) >= EXECS_PER_BOX)
 		return err_set(e, ERR_LIMIT, "box %s already runs %d programs, the maximum",
 			       b->row.id, EXECS_PER_BOX);
-	if (id_new(id, e) < 0)
+	if (id_new(id, e) < 0 || merge_env(b, want->usual, want->env, &pool, &env, e) < 0)
 		return -1;
-	env = merge_env(b, want->usual, want->env, &pool);
 	r = new_run(b, id, init_conn_new_ref(&b->line));
 	r->input_sure = 1;
 	r->kind = want->kind;
@@ -189,6 +237,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	r->wall_ms = want->wall_ms;
 	r->cached = want->cached;
 	r->command = words_json(want->argv);
+	box_secrets_redact_json(b, r->command);
 	r->started_ns = fleet_now_ns();
 	r->lang = want->lang;
 	snprintf(r->tag, sizeof(r->tag), "%s",
@@ -196,7 +245,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 		 : want->tag  ? want->tag
 			      : "");
 	snprintf(r->replay_of, sizeof(r->replay_of), "%s", want->replay_of ? want->replay_of : "");
-	r->request = json_incref(want->request);
+	r->request = start_request(b, want->request);
 	r->cwd = want->cwd ? strdup(want->cwd) : NULL;
 	cmd = box_words(b, want, env, reader != NULL);
 	exec_ask_base(r);

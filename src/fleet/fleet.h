@@ -60,6 +60,9 @@ struct fleet_conf {
 	const char *const *layer_names;
 	const struct box_hooks *const *hooks; /* NULL-terminated; NULL: none */
 	struct packages_conf packages;
+	const char
+		*certificates; /* PEM: what boxes with their own certificate authority trust, too;
+				   * NULL: none */
 	const char *const *way_env; /* NAME=value for programs of a box with egress; NULL: none */
 	const char *const *registries; /* rules for the registries that boxes may reach; NULL: none */
 };
@@ -154,6 +157,7 @@ struct fleet {
 		int folder;
 		uint64_t team_bytes;           /* 0: no limit */
 	} snaps;                               /* snapshot.c */
+	struct vault *vault;                   /* values of secrets; NULL: none (tests) */
 	struct compile_caches *compile_caches; /* the compile cache; NULL: disabled */
 	unsigned restoring;
 	struct timer patience; /* the server accepts requests at this time at the latest */

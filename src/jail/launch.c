@@ -286,7 +286,7 @@ static const struct launch_step {
 	{ ROW("disk", "the box's writable bytes and files, bounded"), mnt_disk, 0 },
 	/* Uses the keeper's mount namespace, so before the switch to the box's own. */
 	{ ROW("root filesystem", "template below, the box's disk above"), mnt_root, 0 },
-	{ ROW("volumes", "named disks, nosuid,nodev, owners shifted, where they were asked for"), mnt_volumes, 0 },
+	{ ROW("volumes", "named disks, nosuid,nodev, owners shifted, where they were asked for; a tmpfs for secrets"), mnt_volumes, 0 },
 	{ ROW("programs", "the host's /usr, read-only"), mnt_usr, 0 },
 	{ ROW("devices", "six nodes, own terminals, own shared memory"), mnt_dev, 0 },
 	{ ROW("no sysfs", "processor counts instead of the kernel's object tree"), mnt_sys, 0 },

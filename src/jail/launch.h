@@ -32,6 +32,7 @@ struct spec {
 		const char *path; /* plain and absolute; checked by the caller */
 	} volumes[4];
 	unsigned nvolumes;
+	int secrets;        /* a tmpfs for files with secrets: /run/secrets */
 	struct jail_lower lowers[JAIL_LOWERS]; /* the first on top */
 	unsigned nlowers;
 	int disk;           /* detached mount for the box's disk, or -1: a tmpfs of that size */

@@ -337,8 +337,22 @@ static int mount_volume(const struct launch_ctx *b, int mount, const char *path,
 	return 0;
 }
 
+/* In memory also if the box has a disk, and part of no snapshot: it is another file system. */
+static int mount_secrets(const struct launch_ctx *b, struct err *e)
+{
+	static const struct option opts[] = { { "source", "secrets", 0 }, { "size", "4m", 0 },
+					      { "nr_inodes", "256", 0 },  { "mode", "0755", 0 },
+					      { "uid", "1000", 0 },       { "gid", "1000", 0 } };
+	auto_fd int fd = new_fs("tmpfs", opts, ARRAY_LEN(opts),
+				MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);
+
+	return fd < 0 ? -1 : mount_volume(b, fd, "/run/secrets", e);
+}
+
 int mnt_volumes(struct launch_ctx *b, struct err *e)
 {
+	if (b->sp->secrets && mount_secrets(b, e) < 0)
+		return err_in(e, "/run/secrets");
 	for (unsigned i = 0; i < b->sp->nvolumes; i++)
 		if (mount_volume(b, b->sp->volumes[i].mount, b->sp->volumes[i].path, e) < 0)
 			return err_in(e, "%s", b->sp->volumes[i].path);

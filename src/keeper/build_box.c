@@ -288,7 +288,8 @@ static int build_launch(struct build *x, struct err *e)
 {
 	struct spec *sp = &x->sp;
 
-	sp->want_mounts = !x->h->rootless && sp->disk < 0 && !sp->nvolumes && !sp->nlowers;
+	sp->want_mounts =
+		!x->h->rootless && sp->disk < 0 && !sp->nvolumes && !sp->nlowers && !sp->secrets;
 	return build_start_process(x->h, x->b, sp, e);
 }
 
@@ -383,6 +384,7 @@ int build_box(const struct host_state *h, struct build_job *job, struct err *e)
 				   .allow_root = !h->rootless,
 				   .filter = &h->filter,
 				   .without = j->without,
+				   .secrets = !!(j->flags & WIRE_CREATE_SECRETS),
 				   .bring_tasks = j->cgroup ? late_cgroup_wait : NULL,
 				   .bring_arg = j->cgroup,
 			   } };

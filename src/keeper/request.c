@@ -281,8 +281,8 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 	pool_class = w->warm[0] ? warm_pool_class(k, w->warm, w->warm_group) : 0;
 	if (pool_class && !warm_pool_wanted(k, pool_class))
 		pool_class = 0; /* still loading, or not available */
-	b = f->flags & WIRE_CREATE_COLD || w->without || w->zygote_without || w->nmounts ||
-			    w->nlayers || !pool_fits(k, &limits)
+	b = f->flags & (WIRE_CREATE_COLD | WIRE_CREATE_SECRETS) || w->without ||
+			    w->zygote_without || w->nmounts || w->nlayers || !pool_fits(k, &limits)
 		    ? NULL
 		    : pool_take(k, pool_class);
 	if (!b && request_too_many(k, c, f)) {

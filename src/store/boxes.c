@@ -63,7 +63,7 @@ int store_on_timeout_parse(const char *text, enum store_on_timeout *out)
 	"name, session, boot, state, on_timeout, ends_ns, idle_since_ns, kept_until_ns, "          \
 	"ended_ns, cause, lifetime_ms, idle_ms, retention_ms, layers, mem_bytes, "                 \
 	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes, network, "       \
-	"door, started_ns"
+	"door, started_ns, secrets"
 #define COLUMNS FIXED ", " CHANGING
 
 static void read_limits(struct sql *q, struct store_limits *l)
@@ -110,6 +110,7 @@ static void read_box(struct sql *q, void *row)
 	b->network = sql_get_dup(q);
 	b->surface = sql_get_dup(q);
 	b->started_ns = sql_get_i64(q);
+	b->secrets = sql_get_dup(q);
 }
 
 void store_box_fini(struct store_box *b)
@@ -119,7 +120,8 @@ void store_box_fini(struct store_box *b)
 	free(b->volumes);
 	free(b->network);
 	free(b->surface);
-	b->metadata = b->env = b->volumes = b->network = b->surface = NULL;
+	free(b->secrets);
+	b->metadata = b->env = b->volumes = b->network = b->surface = b->secrets = NULL;
 }
 
 static void fini_row(void *row)
@@ -167,6 +169,7 @@ static void bind_changing(struct sql *q, const struct store_box *b)
 	sql_json(q, b->network, "[]");
 	sql_json(q, b->surface, "{}");
 	sql_i64(q, b->started_ns);
+	sql_json(q, b->secrets, "{}");
 }
 
 /* SQLite names the columns that clash. */
@@ -188,7 +191,7 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 	auto_sql struct sql q =
 		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?,"
 		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		       " ?)");
+		       " ?, ?)");
 
 	sql_text(&q, b->id);
 	sql_text(&q, b->team);
@@ -206,7 +209,7 @@ int store_box_update(struct store *s, const struct store_box *b, struct err *e)
 	auto_sql struct sql q =
 		sql(s, "UPDATE boxes SET (" CHANGING ") ="
 		       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		       " ?, ?)"
+		       " ?, ?, ?)"
 		       " WHERE id = ?");
 
 	bind_changing(&q, b);

@@ -472,10 +472,29 @@ static const char ui_links[] = "CREATE TABLE ui_links ("
 			       ") STRICT;"
 			       "CREATE INDEX ui_links_team ON ui_links (team, expires_ns);";
 
+/* Secrets of teams (secrets.h), and what a box was given of them: names, placeholders, its CA with an
+ * encrypted key; no value. */
+static const char secrets[] =
+	"CREATE TABLE secrets ("
+	" team TEXT NOT NULL REFERENCES teams ON DELETE CASCADE,"
+	" name TEXT NOT NULL,"
+	" key TEXT NOT NULL,"
+	" hosts TEXT NOT NULL CONSTRAINT \"hosts are a JSON array\""
+	"  CHECK (json_valid(hosts) AND json_type(hosts) = 'array'),"
+	" sealed BLOB NOT NULL,"
+	" version INTEGER NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" updated_ns INTEGER NOT NULL,"
+	" PRIMARY KEY (team, name)"
+	") STRICT;"
+	"ALTER TABLE boxes ADD COLUMN secrets TEXT NOT NULL DEFAULT '{}' CONSTRAINT"
+	" \"secrets are a JSON object\""
+	" CHECK (json_valid(secrets) AND json_type(secrets) = 'object');";
+
 const char *const schema_steps[] = {
 	first,    contexts,     batches,   network,   package_sets,        cheaper_runs,
 	surfaces, pauses,       snapshots, pipelines, policies_and_agents, clocks,
-	history,  mcp_sessions, ui_links,
+	history,  mcp_sessions, ui_links,  secrets,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

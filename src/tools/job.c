@@ -2,6 +2,7 @@
 #include "api/fields.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "fleet/box_secrets.h"
 #include "tools/tool.h"
 
 #include <stdarg.h>
@@ -131,6 +132,7 @@ void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct
 		if (!b)
 			return;
 		redact_init(&j->redact, b->row.env);
+		box_secrets_redact(b, &j->redact);
 	}
 	t->run(j);
 }
@@ -147,32 +149,12 @@ static void job_settle(struct tool_job *j, struct tool_result *r)
 	json_decref(r->data);
 }
 
-/* Redacts every string of a document of /v1, which is not deep. Keys have no secrets. */
-static void redact_doc(const struct tool_job *j, json_t *doc)
-{
-	const char *name;
-	json_t *one;
-	size_t i;
-
-	if (json_is_string(doc)) {
-		auto_buf struct buf plain = { 0 };
-
-		redact_text(&j->redact, json_string_value(doc), json_string_length(doc), &plain);
-		if (plain.len != json_string_length(doc) ||
-		    memcmp(buf_str(&plain), json_string_value(doc), plain.len) != 0)
-			json_string_setn(doc, buf_str(&plain), plain.len);
-	}
-	json_array_foreach(doc, i, one) redact_doc(j, one);
-	json_object_foreach(doc, name, one) redact_doc(j, one);
-}
-
 void tool_result(struct tool_job *j, int failed, json_t *take_data, const char *text, size_t n)
 {
 	struct tool_result r = { .failed = failed, .data = take_data ? take_data : json_object() };
 	auto_buf struct buf plain = { 0 };
 
-	if (j->redact.n)
-		redact_doc(j, r.data);
+	redact_json(&j->redact, r.data);
 	redact_text(&j->redact, text, n, &plain);
 	utf8_scrub(&r.text, buf_str(&plain), plain.len);
 	job_settle(j, &r);

@@ -10,7 +10,7 @@
 #pragma once
 #include "api/api.h"
 #include "fleet/box.h"
-#include "tools/redact.h"
+#include "secret/redact.h"
 #include "base/head_tail.h"
 
 struct tool_job;

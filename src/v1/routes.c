@@ -25,6 +25,7 @@
 #include "v1box/pause.h"
 #include "v1/docs.h"
 #include "v1/doctor.h"
+#include "v1box/secrets.h"
 #include "v1box/snapshots.h"
 #include "v1run/replay.h"
 #include "v1run/fragments.h"
@@ -119,6 +120,11 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/volumes", NEED_VIEWER, volumes_list, "list volumes", .query = volumes_list_query, .group = "volumes" },
 	{ "GET", "/v1/volumes/{volume}", NEED_VIEWER, volumes_show, "show a volume and the boxes that use it", .group = "volumes" },
 	{ "DELETE", "/v1/volumes/{volume}", NEED_EDITOR, volumes_delete, "delete a volume with its content; rejected while a box uses it", .group = "volumes", .action = "volume.delete" },
+
+	{ "GET", "/v1/secrets", NEED_VIEWER, secrets_list, "list secrets, without their values", .query = secrets_list_query, .group = "secrets" },
+	{ "GET", "/v1/secrets/{secret}", NEED_VIEWER, secrets_show, "show a secret, without its value", .group = "secrets" },
+	{ "PUT", "/v1/secrets/{secret}", NEED_EDITOR, secrets_set, "set a secret: programs in boxes use its value, and no request returns it", secrets_set_fields, .group = "secrets", .action = "secret.set" },
+	{ "DELETE", "/v1/secrets/{secret}", NEED_EDITOR, secrets_delete, "delete a secret; new programs get no value", .group = "secrets", .action = "secret.delete" },
 
 	{ "POST", "/v1/packages", NEED_EDITOR, packages_add_set, "install a set of packages, so that new boxes have it at once", packages_add_fields, .group = "packages", .action = "packages.add" },
 	{ "GET", "/v1/packages", NEED_OWNER, packages_list, "operators: list installed package sets, the most used first", .query = packages_list_query, .group = "packages" },

@@ -1,5 +1,6 @@
 /* box_spec.c - see box_spec.h. */
 #include "v1box/box_spec.h"
+#include "v1box/secrets.h"
 #include "v1box/volumes.h"
 #include "base/cleanup.h"
 #include "fleet/bounds.h"
@@ -67,6 +68,7 @@ const struct field box_create_fields[] = {
 	{ "metadata", FIELD_MAP, 0, 0, 64, "key-value texts for searching", NULL },
 	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables of all programs in the box", NULL },
 	{ "volumes", FIELD_ANY, 0, 0, 0, "volumes to mount, at most 4: [{name, path, read_only}]", NULL },
+	{ "secrets", FIELD_ANY, 0, 0, 0, "secrets of the team for the box: [{name, as, variable, path, hosts, in}]", NULL },
 	{ "warm", FIELD_NAME, 0, 0, 15, "warm interpreter for the box: python, python-data, node", NULL },
 	{ "packages", FIELD_ANY, 0, 0, 0, "packages to install before the box is created: {\"pip\": [...], \"npm\": [...]}", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)", box_network_fields },
@@ -301,9 +303,10 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 	out->row.metadata = read_metadata(c);
 	out->row.env = dump_field(c, "env");
 	out->row.volumes = dump_field(c, "volumes");
-	if (read_network(c, &out->row, e) < 0)
-		return -1;
 	out->flags = call_flag(c, "cold", 0) ? WIRE_CREATE_COLD : 0;
+	if (read_network(c, &out->row, e) < 0 ||
+	    secrets_want(c, call_get(c, "secrets"), out, e) < 0)
+		return -1;
 	out->warm = call_text(c, "warm", NULL);
 	if (out->warm && !lang_warm_known(out->warm))
 		return err_set(

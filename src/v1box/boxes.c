@@ -1,5 +1,6 @@
 /* boxes.c - see boxes.h; boxes_create.c creates boxes. */
 #include "v1box/boxes.h"
+#include "v1box/secrets.h"
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/bounds.h"
@@ -73,6 +74,7 @@ static json_t *box_row_json(const struct store_box *row)
 				      boxes_limit(l->cpu_milli), "pids", boxes_limit(l->pids),
 				      "cpu_ms", boxes_limit(l->cpu_ms)));
 	json_object_set_new(doc, "volumes", text_json(row->volumes, 1));
+	json_object_set_new(doc, "secrets", secrets_of_row(row));
 	json_object_set_new(doc, "network",
 			    json_pack("{s:o}", "allow", text_json(row->network, 1)));
 	if (row->state == STORE_BOX_DELETED) {
@@ -110,10 +112,18 @@ void box_withhold(const struct call *c, json_t *doc)
 	json_t *env = json_object_get(doc, "env"), *v;
 	const char *name;
 	void *next;
+	size_t i;
 
 	if (c->who.role >= ROLE_EDITOR)
 		return;
 	json_object_foreach_safe(env, next, name, v) json_object_set_new(env, name, json_null());
+	json_array_foreach(json_object_get(doc, "secrets"), i, v)
+	{
+		const char *secret = json_string_value(json_object_get(v, "name"));
+
+		json_array_set_new(json_object_get(doc, "secrets"), i,
+				   json_pack("{s:s}", "name", secret ? secret : ""));
+	}
 }
 
 /* ---- list, show ---- */

@@ -10,6 +10,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "fleet/box_secrets.h"
 #include "record/record.h"
 #include "notebook/context.h"
 #include "lang/driver.h"
@@ -266,6 +267,7 @@ static void tell_whole(struct cell_reader *reader)
 	struct cells_reading *r = loop_owner(reader, struct cells_reading, reader);
 	struct cell *x = reader->cell;
 	struct call *c = r->call;
+	struct box *b;
 	json_t *doc;
 
 	if (x->state != CELL_OVER)
@@ -275,6 +277,9 @@ static void tell_whole(struct cell_reader *reader)
 	record_set_output(doc, "stdout", &x->out[0]);
 	record_set_output(doc, "stderr", &x->out[1]);
 	set_events(doc, x);
+	b = fleet_find(&c->api->fleet, c->held);
+	if (b)
+		box_secrets_redact_json(b, doc);
 	cell_unread(reader);
 	c->drop = NULL;
 	cells_answer(c, doc);

@@ -29,6 +29,7 @@ void run_request_free(struct run_request *w)
 	if (b)
 		box_end(b, CAUSE_EXIT, NULL);
 	run_request_plan_fini(&w->plan);
+	redact_fini(&w->redact);
 	buf_fini(&w->said);
 	buf_fini(&w->out[0]);
 	buf_fini(&w->out[1]);
@@ -91,12 +92,17 @@ static void tell_answer(struct run_request *w, json_t *record)
 		json_object_set_new(doc, "packages", packages);
 	if (doc)
 		artifacts_report(&w->artifacts, doc);
+	redact_json(&w->redact, doc);
 	if (c && w->streaming) {
 		stream_end(w, doc);
 	} else if (c) {
 		if (!w->surface->said) {
-			record_set_output(doc, "stdout", &w->out[0]);
-			record_set_output(doc, "stderr", &w->out[1]);
+			for (int i = 0; i < 2; i++) {
+				auto_buf struct buf plain = { 0 };
+
+				redact_text(&w->redact, buf_str(&w->out[i]), w->out[i].len, &plain);
+				record_set_output(doc, i ? "stderr" : "stdout", &plain);
+			}
 		}
 		json_object_set_new(doc, "truncated",
 				    json_boolean(w->dropped[0] || w->dropped[1] ||

@@ -8,6 +8,7 @@
 #include "v1run/run_request_files.h"
 #include "v1box/packages.h"
 #include "buildcache/compile_reuse.h"
+#include "fleet/box_secrets.h"
 #include "fleet/exec_reader.h"
 
 struct run_request {
@@ -37,6 +38,8 @@ struct run_request {
 	struct event_stream event_stream;
 	int streaming;
 	struct buf out[2];
+	struct redact
+		redact; /* values of secrets of the box, as they were when its program started */
 	uint64_t dropped[2];
 	json_t *warnings; /* of a compiler that succeeded, or NULL */
 	struct buf

@@ -90,6 +90,7 @@ const struct field run_request_fields[] = {
 	BOX_LIMIT_FIELDS,
 	{ "artifacts", FIELD_TEXTS, 0, 0, ARTIFACTS_PATTERNS, "patterns such as *.png: matching files that the run created are returned in its record", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)", box_network_fields },
+	{ "secrets", FIELD_ANY, 0, 0, 0, "secrets of the team for the box: [{name, as, variable, path, hosts, in}]", NULL },
 	{ "packages", FIELD_ANY, 0, 0, 0, "packages: a list for the package manager of the language, or {\"pip\": [...]}; false: none", NULL },
 	{ 0 },
 	/* clang-format on */

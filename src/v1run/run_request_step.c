@@ -371,6 +371,8 @@ void run_request_next(struct run_request *w)
 		return;
 	}
 	w->tapped = reads;
+	if (!w->redact.n)
+		box_secrets_redact(b, &w->redact);
 	if (last)
 		give_input(w, r);
 	run_request_audit(w->api, w->call, &w->who, r, w->plan.steps[w->at].what);
