@@ -7,8 +7,10 @@
 #include "fleet/port_conn.h"
 #include "fleet/exec_reader.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum {
 	FRAGMENT_SERVER_MS = 60000, /* time until it must listen, unless timeout_ms is given */
@@ -22,6 +24,8 @@ struct fragment_server {
 	char box[ID_LEN + 1], exec[ID_LEN + 1];
 	uint16_t port;
 	struct port_conn port_conn;
+	struct watch answer; /* of the server, to a first request */
+	int fd;              /* -1: not connected */
 	struct exec_reader reader;
 	int tapped;
 	struct buf said[2];
@@ -29,9 +33,18 @@ struct fragment_server {
 	uint64_t patience_ms;
 };
 
+static void fragment_server_hang_up(struct fragment_server *s)
+{
+	if (s->fd < 0)
+		return;
+	watch_stop(&s->answer);
+	own_close_fd(&s->fd);
+}
+
 static void fragment_server_stop(struct fragment_server *s)
 {
 	port_conn_cancel(&s->port_conn);
+	fragment_server_hang_up(s);
 	if (s->tapped)
 		exec_reader_close(&s->reader);
 	s->tapped = 0;
@@ -82,7 +95,7 @@ static void fragment_server_fail(struct fragment_server *s, const char *name, co
 	call_json(s->call, 200, doc);
 }
 
-/* ---- the server accepts a connection ---- */
+/* ---- the server answers ---- */
 
 static void fragment_server_answers(struct fragment_server *s, struct box *b)
 {
@@ -108,17 +121,41 @@ static void fragment_server_answers(struct fragment_server *s, struct box *b)
 
 static void fragment_server_try(struct timer *t);
 
-static void fragment_server_connected(struct port_conn *x, int take_fd, const struct err *e)
+static void fragment_server_readable(struct watch *w, unsigned what)
 {
-	struct fragment_server *s = loop_owner(x, struct fragment_server, port_conn);
+	struct fragment_server *s = loop_owner(w, struct fragment_server, answer);
 	struct box *b = fleet_find(&s->call->api->fleet, s->box);
-	auto_fd int fd = take_fd;
+	char bytes[64];
+	ssize_t n = recv(s->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	(void)e; /* refused, or the box has ended: the exec reader reports that */
-	if (fd >= 0 && b)
+	(void)what;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	fragment_server_hang_up(s);
+	if (n > 0 && b)
 		fragment_server_answers(s, b);
 	else
 		timer_set(&s->again, FRAGMENT_SERVER_AGAIN_MS);
+}
+
+/* Some servers listen before they can answer: a framework compiles the page at its first request. */
+static void fragment_server_connected(struct port_conn *x, int take_fd, const struct err *e)
+{
+	struct fragment_server *s = loop_owner(x, struct fragment_server, port_conn);
+	char ask[96];
+	int n = snprintf(ask, sizeof(ask),
+			 "GET / HTTP/1.1\r\nHost: localhost:%u\r\nConnection: close\r\n\r\n",
+			 s->port);
+
+	(void)e; /* refused, or the box has ended: the exec reader reports that */
+	s->fd = take_fd;
+	if (s->fd < 0 || send(s->fd, ask, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) != n) {
+		own_close_fd(&s->fd);
+		timer_set(&s->again, FRAGMENT_SERVER_AGAIN_MS);
+		return;
+	}
+	watch_init(&s->answer, s->call->api->loop, s->fd, fragment_server_readable);
+	watch_want(&s->answer, LOOP_READ);
 }
 
 static void fragment_server_try(struct timer *t)
@@ -184,11 +221,10 @@ static void fragment_server_late(struct timer *t)
 	struct fragment_server *s = loop_owner(t, struct fragment_server, deadline);
 	char why[200];
 
-	snprintf(
-		why, sizeof(why),
-		"nothing accepted a connection on port %u within %llu ms; the program still runs: does it "
-		"listen on the port in $PORT? More time: timeout_ms",
-		s->port, (unsigned long long)s->patience_ms);
+	snprintf(why, sizeof(why),
+		 "nothing answered on port %u within %llu ms; the program still runs: does it "
+		 "listen on the port in $PORT? More time: timeout_ms",
+		 s->port, (unsigned long long)s->patience_ms);
 	fragment_server_fail(s, "server_not_ready", why, json_object());
 }
 
@@ -200,6 +236,7 @@ void fragment_server_await(struct call *c, const struct exec *r)
 	struct fragment_server *s = call_alloc(c, sizeof(*s));
 
 	*s = (struct fragment_server){ .call = c,
+				       .fd = -1,
 				       .port = (uint16_t)call_int(c, "port", 0),
 				       .patience_ms = (uint64_t)call_int(c, "ready_ms",
 									 FRAGMENT_SERVER_MS) };

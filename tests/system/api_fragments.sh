@@ -124,6 +124,9 @@ a_url_is_returned_only_for_a_server_that_answers() {
 	has "$(get .runtimeError.value)" "port 8501"
 	fragment '{"template":"gradio-developer","file_path":"app.py","code":"import time\nprint(\"up\", flush=True)\ntime.sleep(100)","port":8501,"timeout_ms":900}'
 	is "$(get '"\(.url) \(.runtimeError.name)"')" "null server_not_ready" "$body"
+	# A server that listens and does not answer is not ready.
+	fragment '{"template":"gradio-developer","file_path":"app.py","code":"import os,socket,time\ns=socket.create_server((\"127.0.0.1\",int(os.environ[\"PORT\"])))\ntime.sleep(100)","port":8501,"timeout_ms":900}'
+	is "$(get '"\(.url) \(.runtimeError.name)"')" "null server_not_ready" "$body"
 	fragment '{"template":"gradio-developer","file_path":"app.py","code":"import os,http.server,time\ntime.sleep(1.5)\nhttp.server.HTTPServer((\"127.0.0.1\",int(os.environ[\"PORT\"])),http.server.SimpleHTTPRequestHandler).serve_forever()","port":8501}'
 	is "$(opened "$(get .url)")" 200 "$body"
 }
