@@ -17,6 +17,7 @@ struct api_conf {
 	uint64_t json_max, upload_max; /* bytes of a body */
 	const char *const *hosts;      /* accepted Host names, in addition to those of loopback;
 				        * NULL-terminated */
+	const char *const *previews;   /* names below which boxes are reached; none: hosts */
 	const char *const *origins;    /* of pages that may call the API; NULL-terminated */
 	int metrics_public;
 	struct store_team quota; /* of a team that has no quota of its own */
@@ -49,6 +50,9 @@ struct api_conf {
  * not their origin. */
 #define API_ALWAYS_SHARED                                                                          \
 	"X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: cross-origin\r\n"
+
+/* The names below which boxes are reached; NULL-terminated, perhaps empty. */
+const char *const *api_preview_domains(const struct api_conf *c);
 
 struct auth;
 struct quota;

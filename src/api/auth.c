@@ -99,6 +99,21 @@ static int is_port(const char *text)
 	return !*text || (n >= 1 && n <= 5 && !text[1 + n]);
 }
 
+const char *const *api_preview_domains(const struct api_conf *c)
+{
+	static const char *const none[] = { NULL };
+
+	return c->previews && *c->previews ? c->previews : c->hosts ? c->hosts : none;
+}
+
+static int auth_host_among(const char *host, size_t n, const char *const *names)
+{
+	for (; names && *names; names++)
+		if (same_host(host, n, strncmp(*names, "*.", 2) == 0 ? *names + 2 : *names))
+			return 1;
+	return 0;
+}
+
 static int known_host(const struct api *a, const char *host)
 {
 	static const char *const loopback[] = { "localhost", "127.0.0.1", "[::1]", NULL };
@@ -106,13 +121,17 @@ static int known_host(const struct api *a, const char *host)
 
 	if (!is_port(host + n))
 		return 0;
-	for (unsigned i = 0; loopback[i]; i++)
-		if (same_host(host, n, loopback[i]))
-			return 1;
-	for (const char *const *h = a->conf.hosts; h && *h; h++)
-		if (same_host(host, n, strncmp(*h, "*.", 2) == 0 ? *h + 2 : *h))
-			return 1;
-	return 0;
+	return auth_host_among(host, n, loopback) || auth_host_among(host, n, a->conf.hosts) ||
+	       auth_host_among(host, n, a->conf.previews);
+}
+
+int auth_is_preview_host(const struct api *a, const char *host)
+{
+	static const char *const local[] = { "localhost", NULL };
+	size_t n = host_part(host);
+
+	return auth_host_among(host, n, local) ||
+	       auth_host_among(host, n, api_preview_domains(&a->conf));
 }
 
 /* A page of the same origin, or of an origin in the configuration. */

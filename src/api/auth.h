@@ -8,6 +8,8 @@ struct auth *auth_new(void);
 void auth_free(struct auth *a);
 /* Returns 0, or the status to answer with. A subdomain of an accepted name is accepted, too. */
 int auth_host(const struct api *a, const struct http_req *r, const char **why);
+/* 1: boxes may be reached at this Host. */
+int auth_is_preview_host(const struct api *a, const char *host);
 int auth_origin(const struct api *a, const struct http_req *r, const char **why);
 /* Returns 0, or 401 with the reason. */
 int auth_principal(struct api *a, const struct http_req *r, struct principal *out,

@@ -1,6 +1,7 @@
 /* config.c - see config.h. Sources are read from the weakest to the strongest, each over the one
  * before; all of them are checked, also where a stronger one overrides them. */
 #include "daemon/config.h"
+#include "base/site.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/run_dir.h"
@@ -614,8 +615,27 @@ static int config_clash(const struct config *c, enum config_key a, enum config_k
 		       c->values[a].where, config_rows[b].name, c->values[b].where, why);
 }
 
+/* A page of a box must not be of the same site as the web UI. */
+static int config_check_sites(const struct config *c, struct err *e)
+{
+	for (const char *const *d = config_list(c, CONFIG_DOMAIN); *d; d++)
+		for (const char *const *p = config_list(c, CONFIG_PREVIEW_DOMAIN); *p; p++) {
+			const char *host = strncmp(*d, "*.", 2) == 0 ? *d + 2 : *d;
+
+			if (site_is_shared(host, strlen(host), *p))
+				return config_clash(
+					c, CONFIG_DOMAIN, CONFIG_PREVIEW_DOMAIN,
+					"browsers treat both as one site; pages of boxes need a "
+					"registered domain of their own",
+					e);
+		}
+	return 0;
+}
+
 static int check_together(const struct config *c, struct err *e)
 {
+	if (config_check_sites(c, e) < 0)
+		return -1;
 	if (!config_text(c, CONFIG_TLS_CERT) != !config_text(c, CONFIG_TLS_KEY))
 		return config_clash(c, CONFIG_TLS_CERT, CONFIG_TLS_KEY,
 				    "one does not work without the other", e);

@@ -480,6 +480,7 @@ static struct api_conf api_settings(const struct server_start *s)
 		.json_max = config_number(c, CONFIG_MAX_JSON),
 		.upload_max = upload,
 		.hosts = config_list(c, CONFIG_DOMAIN),
+		.previews = config_list(c, CONFIG_PREVIEW_DOMAIN),
 		.port = first_port(s),
 		.tls = config_text(c, CONFIG_TLS_CERT) != NULL,
 		.origins = config_list(c, CONFIG_ORIGINS),

@@ -310,6 +310,10 @@ static int dispatch_take(struct call *c)
 		http_reply(c->req, 400, "text/plain", e.msg, strlen(e.msg));
 		return 1;
 	}
+	if (named && t->to.name[0] && !auth_is_preview_host(c->api, http_header(c->req, "host"))) {
+		e2b_no_box(c, 502, t->to.id, 0, "The sandbox was not found");
+		return 1;
+	}
 	if (named) {
 		c->surface = t;
 		if (!dispatch_fetch(c, t))

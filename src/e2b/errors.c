@@ -80,7 +80,7 @@ static int is_loopback(const char *host)
 void e2b_domain(const struct call *c, char out[E2B_DOMAIN])
 {
 	const char *host = http_header(c->req, "host");
-	const char *const *ours = c->api->conf.hosts;
+	const char *const *ours = api_preview_domains(&c->api->conf);
 
 	out[0] = 0;
 	if (host && !c->req->unix_peer && !strncasecmp(host, "api.", 4))

@@ -10,6 +10,7 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 enum { DOMAIN_MAX = 200, LABEL_MAX = 63, DAY_S = 24 * 3600 };
@@ -137,6 +138,14 @@ static X509 *dev_ca_begin(EVP_PKEY *key, const char *common, time_t now)
 }
 
 /* The authority may sign certificates but no other authority, and only names of this domain. */
+/* The web UI is served at localhost itself, because names below the domain are those of boxes. */
+static int dev_ca_is_local(const char *domain)
+{
+	size_t n = strlen(domain), tail = strlen(".localhost");
+
+	return n > tail && strcasecmp(domain + n - tail, ".localhost") == 0;
+}
+
 static X509 *make_ca(EVP_PKEY *key, const char *domain, time_t now)
 {
 	char only[DOMAIN_MAX + 40], name[64];
@@ -149,7 +158,8 @@ static X509 *make_ca(EVP_PKEY *key, const char *domain, time_t now)
 	X509 *c;
 
 	snprintf(name, sizeof(name), "Atoll CA for %.45s", domain); /* 64 is a name's limit */
-	snprintf(only, sizeof(only), "critical,permitted;DNS:%s", domain);
+	snprintf(only, sizeof(only), "critical,permitted;DNS:%s",
+		 dev_ca_is_local(domain) ? "localhost" : domain);
 	c = dev_ca_begin(key, name, now);
 	if (c && X509_set_issuer_name(c, X509_get_subject_name(c)) &&
 	    dev_ca_extend(c, c, x, ARRAY_LEN(x)) && X509_sign(c, key, EVP_sha256()))
@@ -171,7 +181,8 @@ static X509 *make_leaf(EVP_PKEY *key, X509 *ca, EVP_PKEY *ca_key, const char *do
 	};
 	X509 *c = dev_ca_begin(key, "Atoll", now);
 
-	snprintf(names, sizeof(names), "DNS:%s,DNS:*.%s", domain, domain);
+	snprintf(names, sizeof(names), "DNS:%s,DNS:*.%s%s", domain, domain,
+		 dev_ca_is_local(domain) ? ",DNS:localhost" : "");
 	if (c && X509_set_issuer_name(c, X509_get_subject_name(ca)) &&
 	    dev_ca_extend(c, ca, x, ARRAY_LEN(x)) && X509_sign(c, ca_key, EVP_sha256()))
 		return c;

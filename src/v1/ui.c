@@ -7,6 +7,8 @@
  *
  * Names below /a/ have a hash of their content in them and never change; "/" is the page of every path. */
 #include "v1/ui.h"
+#include "base/site.h"
+#include "v1box/preview.h"
 #include "base/cleanup.h"
 
 #include <stdio.h>
@@ -119,7 +121,9 @@ static int ui_accepts_gzip(const struct http_req *r)
 static void ui_frame_sources(const struct api *a, struct buf *out)
 {
 	static const char *const otherwise[] = { "localhost", NULL };
-	const char *const *domain = a->conf.hosts && *a->conf.hosts ? a->conf.hosts : otherwise;
+	const char *const *domain = api_preview_domains(&a->conf);
+
+	domain = *domain ? domain : otherwise;
 
 	for (; *domain; domain++) {
 		const char *name = strncmp(*domain, "*.", 2) == 0 ? *domain + 2 : *domain;
@@ -205,6 +209,28 @@ static void ui_reply(struct call *c, const struct ui_file *f, int is_page)
 	http_reply(r, 200, f->type, f->bytes, f->len);
 }
 
+/* Pages of boxes at names of the same site could set cookies for this page and share its process. */
+int ui_is_beside_previews(const struct api_conf *conf, const char *host)
+{
+	for (const char *const *d = api_preview_domains(conf); *d; d++)
+		if (site_is_shared(host, site_host_len(host), *d))
+			return 1;
+	return 0;
+}
+
+static void ui_refuse_site(struct call *c)
+{
+	preview_html(
+		c,
+		&(struct preview_page){
+			.status = 403,
+			.message = "The web UI is not served at this name",
+			.why = "Servers of boxes are reached at names of the same site. Set "
+			       "serve.preview_domain to a domain of another site, or open the web "
+			       "UI at localhost or 127.0.0.1 (from another machine: ssh -L).",
+			.command = "atoll serve --preview-domain boxes.example.net" });
+}
+
 static int ui_take(struct call *c)
 {
 	struct http_req *r = c->req;
@@ -212,12 +238,16 @@ static int ui_take(struct call *c)
 						      !strcmp(r->path, "/favicon.svg") ||
 						      !strcmp(r->path, frame_path);
 	const struct ui_file *f;
+	const char *host;
 
 	if (!(is_page ? ui_accepts_html(r) : is_asset) ||
 	    (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0) || !ui_is_built())
 		return 0;
+	host = http_header(r, "host");
 	f = ui_find(is_page ? "/" : r->path);
-	if (f)
+	if (host && ui_is_beside_previews(&c->api->conf, host))
+		ui_refuse_site(c);
+	else if (f)
 		ui_reply(c, f, is_page);
 	else /* a page of an older version requests a file that this version does not have */
 		http_reply(r, 404, "text/plain; charset=utf-8",

@@ -10,3 +10,6 @@
 
 extern const struct api_surface ui_surface;
 int ui_is_built(void); /* 0: this executable has no web UI in it */
+/* 1: ports of boxes are reached at names of the same site as this Host, so the page is not served
+ * there. */
+int ui_is_beside_previews(const struct api_conf *conf, const char *host);

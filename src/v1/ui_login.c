@@ -62,6 +62,8 @@ json_t *ui_login_url(const struct call *c, const char *page, const char *token)
 	} else if (conf->port) {
 		if (domain && !strncmp(domain, "*.", 2))
 			domain += 2;
+		if (domain && ui_is_beside_previews(conf, domain))
+			domain = "localhost";
 		snprintf(url, sizeof(url), "%s://%.300s:%u%s#k=%s", conf->tls ? "https" : "http",
 			 conf->tls && domain ? domain : "127.0.0.1", conf->port, page, token);
 	} else {

@@ -218,7 +218,7 @@ int ports_is_local(const char *host)
  * machine get a name below localhost, which browsers and curl resolve to loopback. */
 static const char *domain_for(const struct call *c, const char *host)
 {
-	const char *const *all = c->api->conf.hosts;
+	const char *const *all = api_preview_domains(&c->api->conf);
 	size_t n = name_len(host);
 
 	for (const char *const *d = all; d && *d; d++) {

@@ -119,6 +119,21 @@ ports_of_boxes_are_reached_by_https() {
 	)" 101
 }
 
+the_web_ui_is_not_served_at_names_of_boxes() {
+	ui() { curl -sS --max-time 120 -o body -w '%{http_code}' -H 'Accept: text/html' --cacert "$work/tls/ca.pem" "$@"; }
+	ui -k "https://127.0.0.1:$tls_port/" >/dev/null
+	grep -q 'id="app"' body || skip "this build has no web UI"
+	is "$(ui --resolve "box.test:$tls_port:127.0.0.1" "https://box.test:$tls_port/")" 403
+	has "$(cat body)" serve.preview_domain
+	is "$(ui --resolve "ui.box.test:$tls_port:127.0.0.1" "https://ui.box.test:$tls_port/a/x.js")" 403
+	is "$(ui -k "https://localhost:$tls_port/")" 200
+	for pair in box.example.org=boxes.example.org example.co.uk=x.example.co.uk box.localhost=p.box.localhost; do
+		! "$ATOLL" serve --domain "${pair%=*}" --preview-domain "${pair#*=}" --listen 127.0.0.1:0 --state "$work/other" >out 2>err ||
+			fail "$pair"
+		has "$(cat err)" 'browsers treat both as one site'
+	done
+}
+
 node_accepts_the_certificate() {
 	command -v node >/dev/null || skip "no node here"
 	is "$(NODE_EXTRA_CA_CERTS=$work/tls/ca.pem node -e "

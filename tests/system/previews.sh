@@ -277,6 +277,48 @@ forward_carries_many_connections() {
 	is "$code $(get .error.code)" '426 upgrade_needed'
 }
 
+# A TLS server in front of the daemon, with a certificate that has the name localhost.
+forward_works_over_tls() {
+	"$ATOLL" cert fwd.localhost --dir tls >/dev/null 2>err || fail "$(cat err)"
+	cat >tls.py <<-'END'
+		import socket, ssl, sys, threading
+		context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+		context.load_cert_chain("tls/cert.pem", "tls/key.pem")
+		listener = socket.create_server(("127.0.0.1", 0))
+		print(listener.getsockname()[1], flush=True)
+		def serve(s):
+		    inner = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+		    # One thread for both directions: an SSL socket is not for two.
+		    import select
+		    while True:
+		        if not s.pending():
+		            ready, _, _ = select.select([s, inner], [], [])
+		        else:
+		            ready = [s]
+		        for x in ready:
+		            bytes = x.recv(16384)
+		            if not bytes:
+		                s.close(), inner.close()
+		                return
+		            (inner if x is s else s).sendall(bytes)
+		while True:
+		    c, _ = listener.accept()
+		    threading.Thread(target=serve, args=(context.wrap_socket(c, server_side=True),), daemon=True).start()
+	END
+	python3 tls.py "${url##*:}" >tls.port 2>/dev/null &
+	relay=$!
+	has_port() { [ -s tls.port ]; }
+	soon has_port
+	SSL_CERT_FILE=tls/ca.pem ATOLL_KEY=$key "$ATOLL" -H "https://localhost:$(cat tls.port)" forward demo 0:8000 >address 2>forward.err &
+	forwarder=$!
+	has_address() { [ -s address ] || ! kill -0 "$forwarder" 2>/dev/null; }
+	soon has_address
+	is "$(curl -sS --max-time 120 "http://$(cat address)/big?n=5000000" | wc -c)" 5000000 "$(cat forward.err)"
+	is "$(curl -sS --max-time 120 "http://$(cat address)/chunks")" abcdefg
+	kill "$forwarder" "$relay"
+	wait "$forwarder" "$relay" 2>/dev/null || :
+}
+
 servers_that_misbehave_are_reported() {
 	opened 8000 '{"public":true}'
 	at /interim
@@ -310,11 +352,11 @@ print(b'200 OK' in until(ask('/chunks'), b'abc'))
 }
 
 the_exit_of_a_server_is_reported_with_its_output() {
-	api POST /api/sandbox '{"template":"gradio-developer","file_path":"app.py","port":8501,"code":"import os,http.server,threading,sys\nclass H(http.server.BaseHTTPRequestHandler):\n  def do_GET(self):\n    print(\"last <words>\", flush=True)\n    os._exit(7)\nhttp.server.HTTPServer((\"127.0.0.1\",int(os.environ[\"PORT\"])),H).serve_forever()"}'
+	api POST /api/sandbox '{"template":"gradio-developer","file_path":"app.py","port":8501,"code":"import os,http.server,threading,sys\nclass H(http.server.BaseHTTPRequestHandler):\n  def do_GET(self):\n    if self.path == \"/\": return self.send_error(404)\n    print(\"last <words>\", flush=True)\n    os._exit(7)\nhttp.server.HTTPServer((\"127.0.0.1\",int(os.environ[\"PORT\"])),H).serve_forever()"}'
 	is "$code" 200 "$body"
 	link=$(get .url)
 	box=$(get .sbxId) port=8501 token=${link##*=}
-	at / -H "X-Atoll-Preview-Token: $token"
+	at /exit -H "X-Atoll-Preview-Token: $token"
 	is "$code $(get .error.code)" '502 no_answer'
 	exited() { at / -H "X-Atoll-Preview-Token: $token" && [ "$(get .error.code)" = server_exited ]; }
 	soon exited
