@@ -117,7 +117,7 @@ def commands_and_magics_are_lines():
         is_(t.run("s = '''\n!not a command\n'''\n!echo one\nif 1:\n    !echo two").out, b"one\ntwo\n")
         is_(t.run("%%bash\necho $((6 * 7))").out, b"42\n")
         is_(t.run("%matplotlib inline").status, "ok")
-        cell = t.run("%pip install numpy")
+        cell = t.run("%conda install numpy")
         is_(cell.status, "error")
         has(cell.error["value"], "packages")
         is_(t.run("%cd /\n!pwd").out, b"/\n/\n")
@@ -148,7 +148,8 @@ def magics_are_those_of_notebooks():
         is_(t.run("%%html\n<b>x</b>").all("result")[0]["data"]["text/html"], "<b>x</b>")
         is_(t.run("%%bash\nexit 3").error["name"], "CalledProcessError")
         has(t.run("len?").out.decode(), "Return the number of items")
-        is_(t.run("pip install numpy").error["name"], "UsageError")
+        is_(t.run("conda install numpy").error["name"], "UsageError")
+        has(t.run("%pip --version").out.decode(), "pip ")
         is_(t.run("x = = 1").error["name"], "SyntaxError")
 
 
