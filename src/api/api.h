@@ -31,6 +31,7 @@ struct api_conf {
 	const struct allow_rule *rules; /* hosts that boxes may be allowed to reach, set by the
 					 * operator */
 	unsigned nrules;
+	int links; /* boxes may be linked */
 	const char *const *approve; /* tools that need the approval of a person; NULL-terminated, or
 				     * NULL */
 	int e2b_internet; /* a sandbox whose request names no hosts may reach all of them */

@@ -299,6 +299,8 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_EGRESS_CA] = { "egress.ca", CONFIG_PATH, NULL, "ATOLL_EGRESS_CA",
 		.reload = 1,
 		.help = "further certificate authorities, PEM, for hosts whose TLS egress opens for a secret" },
+	[CONFIG_EGRESS_LINKS] = { "egress.links", CONFIG_BOOL, "false", "ATOLL_EGRESS_LINKS", .reload = 1,
+		.help = "boxes may be linked: one reaches another of its team under a name" },
 	[CONFIG_PIP_INDEX] = { "packages.pip_index", CONFIG_TEXT, NULL, "ATOLL_PIP_INDEX",
 		.check = check_registry, .reload = 1,
 		.help = "URL of the Python package index; none: pip cannot install packages" },

@@ -70,6 +70,11 @@ int egress_child_rules(const struct config *c, struct egress_child_rules *out, s
 	return 0;
 }
 
+int egress_child_wanted(const struct config *c, const struct egress_child_rules *rules)
+{
+	return rules->n || config_bool(c, CONFIG_EGRESS_LINKS);
+}
+
 /* ---- the process ---- */
 
 static int egress_walls(void *ctx, struct err *e)
@@ -142,10 +147,11 @@ void egress_child_apply(struct egress_child *o, const struct config *c)
 		return;
 	}
 	same = memcmp(&fresh, &o->rules, sizeof(fresh)) == 0 && same_limits(&limits, &o->limits) &&
-	       strcmp(ca ? ca : "", o->ca) == 0;
-	if (same && (o->child.pid || !fresh.n))
+	       strcmp(ca ? ca : "", o->ca) == 0 && o->links == config_bool(c, CONFIG_EGRESS_LINKS);
+	if (same && (o->child.pid || !egress_child_wanted(c, &fresh)))
 		return;
 	child_stop(&o->child);
+	o->links = config_bool(c, CONFIG_EGRESS_LINKS);
 	o->rules = fresh;
 	o->limits = limits;
 	snprintf(o->ca, sizeof(o->ca), "%s", ca ? ca : "");
@@ -157,7 +163,7 @@ int egress_child_maintain(struct egress_child *o)
 {
 	struct err e;
 
-	if (o->child.pid || !o->rules.n)
+	if (o->child.pid || !egress_child_wanted(o->config, &o->rules))
 		return 0;
 	if (child_rests(&o->child))
 		return 1;

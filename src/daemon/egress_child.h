@@ -17,6 +17,9 @@ struct egress_child_rules {
 must_check int egress_child_rules(const struct config *c, struct egress_child_rules *out,
 				  struct err *e);
 
+/* 1: boxes may reach some host, or each other. */
+int egress_child_wanted(const struct config *c, const struct egress_child_rules *rules);
+
 struct egress_child {
 	struct child child;
 	struct egress_child_rules rules;
@@ -24,6 +27,7 @@ struct egress_child {
 	const struct config *config; /* borrowed */
 	char ca[1024];               /* egress.ca */
 	int root;                    /* it changes its uid */
+	int links;                   /* boxes may be linked */
 };
 
 void egress_child_init(struct egress_child *o, int root);

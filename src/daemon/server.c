@@ -661,9 +661,11 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.fleet.on_ready = all_restored;
 	x->api.fleet.need_keeper = ask_keeper;
 	x->api.fleet.egress_client.user = x;
-	x->api.fleet.egress_client.need = rules.n ? ask_way : NULL;
+	x->api.fleet.egress_client.need =
+		egress_child_wanted(s->config, &rules) ? ask_way : NULL;
 	x->api.conf.rules = rules.v;
 	x->api.conf.nrules = rules.n;
+	x->api.conf.links = config_bool(s->config, CONFIG_EGRESS_LINKS);
 	frame_conn_init(&x->supervisor, &x->loop, s->supervisor);
 	x->supervisor.on_frame = supervisor_says;
 	x->supervisor.on_gone = supervisor_left;

@@ -233,6 +233,7 @@ static void way_free(struct egress_endpoint *w)
 	timer_fini(&w->again);
 	injection_free(w->injection);
 	free(w->rules);
+	free(w->links);
 	free(w);
 }
 
@@ -290,10 +291,44 @@ int egress_secrets(struct egress *x, const char *id, const char *parts, size_t n
 	return 0;
 }
 
-static int read_rules(struct egress_endpoint *w, const char *hosts, size_t n, struct err *e)
+/* Takes the lines "link NAME ID" out of the text; the server knows the box with that id. */
+static int egress_take_links(struct egress_endpoint *w, const char *text, size_t n,
+			     struct buf *out_rest, struct err *e)
 {
+	while (n) {
+		const char *end = memchr(text, '\n', n), *name = text + 5;
+		size_t len = end ? (size_t)(end - text) : n, name_len;
+
+		if (len > 5 && !memcmp(text, "link ", 5)) {
+			const char *space = memchr(name, ' ', len - 5);
+
+			name_len = space ? (size_t)(space - name) : len - 5;
+			if (!name_len || name_len > EGRESS_LINK_NAME || w->nlinks == EGRESS_LINKS)
+				return err_set(e, ERR_LIMIT, "more than %d links", EGRESS_LINKS);
+			if (!w->links)
+				w->links = egress_must(calloc(EGRESS_LINKS, sizeof(*w->links)));
+			memcpy(w->links[w->nlinks++], name, name_len);
+		} else {
+			buf_printf(out_rest, "%s%.*s", out_rest->len ? "\n" : "", (int)len, text);
+		}
+		text += len + !!end;
+		n -= len + !!end;
+	}
+	return 0;
+}
+
+static int read_rules(struct egress_endpoint *w, const char *lines, size_t len_all, struct err *e)
+{
+	auto_buf struct buf rest = { 0 };
+	const char *hosts;
+	size_t n;
+
 	unsigned room = 1;
 
+	if (egress_take_links(w, lines, len_all, &rest, e) < 0)
+		return -1;
+	hosts = buf_str(&rest);
+	n = rest.len;
 	for (size_t i = 0; i < n; i++)
 		room += hosts[i] == '\n';
 	if (room > EGRESS_RULES)
@@ -378,11 +413,15 @@ int egress_change(struct egress *x, const char *id, const char *hosts, size_t n,
 		return err_set(e, ERR_NOT_FOUND, "box %.16s has no egress", id);
 	if (read_rules(&next, hosts, n, e) < 0) {
 		free(next.rules);
+		free(next.links);
 		return -1;
 	}
 	free(w->rules);
+	free(w->links);
 	w->rules = next.rules;
 	w->nrules = next.nrules;
+	w->links = next.links;
+	w->nlinks = next.nlinks;
 	return 0;
 }
 
@@ -396,6 +435,44 @@ void egress_close(struct egress *x, const char *id)
 	*at = w->next;
 	x->nways--;
 	way_free(w);
+}
+
+/* ---- connections to linked boxes ---- */
+
+int egress_ask_link(struct egress_endpoint *w, const char *name, uint16_t port, uint32_t *out_ref)
+{
+	struct egress *x = w->egress;
+	struct wire_egress_link f = { .head = sock_head(WIRE_EGRESS_LINK, ++x->asked),
+				      .port = port };
+	struct err e;
+
+	memcpy(f.id, w->id, sizeof(f.id));
+	*out_ref = x->asked;
+	return x->links ? sock_send(x->links->fd, &f, sizeof(f), name, strlen(name), NULL, 0, &e)
+			: -1;
+}
+
+static struct proxy *egress_find_linking(struct egress *x, uint32_t ref)
+{
+	for (struct egress_endpoint *w = x->ways; w; w = w->next)
+		for (struct proxy *p = w->proxies; p; p = p->next)
+			if (p->link == ref)
+				return p;
+	return NULL; /* it was closed in the meantime */
+}
+
+static void egress_server_linked(struct egress *x, const struct frame *f, int take_fd)
+{
+	struct proxy *p = f->ref ? egress_find_linking(x, f->ref) : NULL;
+	const struct wire_error *why = f->type == WIRE_ERROR ? (const struct wire_error *)f : NULL;
+	char text[sizeof(why->msg)];
+
+	if (why)
+		snprintf(text, sizeof(text), "%.*s", (int)sizeof(why->msg) - 1, why->msg);
+	if (p)
+		proxy_linked(p, take_fd, why ? text : "the server sent no connection");
+	else if (take_fd >= 0)
+		close(take_fd);
 }
 
 /* ---- servers ---- */
@@ -478,6 +555,8 @@ static void egress_server_readable(struct egress_link *l)
 		fd = -1;
 	if (f->type == WIRE_EGRESS_OPEN)
 		egress_server_opens(l, f, (size_t)n, steal_fd(&fd));
+	else if (f->type == WIRE_EGRESS_LINKED || f->type == WIRE_ERROR)
+		egress_server_linked(l->egress, f, steal_fd(&fd));
 	else if (f->type == WIRE_EGRESS_SECRETS) {
 		egress_server_secrets(l, (const struct wire_id *)f, (size_t)n);
 		explicit_bzero(buf, (size_t)n);

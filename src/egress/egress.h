@@ -16,6 +16,7 @@
 
 enum { EGRESS_PORT = 3128, EGRESS_REPORTS = 1024, EGRESS_WAYS = 16384, EGRESS_TOTALS_MS = 1000 };
 enum { EGRESS_RULES = 2 * RULES_MAX }; /* of a box: its own, and those for registries */
+enum { EGRESS_LINKS = 16, EGRESS_LINK_NAME = 63 }; /* linked boxes of a box; bytes of a name */
 
 struct egress_limits {                /* 0: the default, in parentheses */
 	uint64_t bytes_in, bytes_out; /* bytes of a box in total (no limit) */
@@ -54,13 +55,14 @@ struct egress {
 	struct egress_report *first, *last;
 	unsigned nreports;
 	uint64_t lost; /* reports that were not sent */
+	uint32_t asked; /* reference of the last request to a server */
 };
 
 must_check int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf,
 			   struct err *e);
 /* A server: it gets the list of boxes with an endpoint, then its frames are served. */
 void egress_add_server(struct egress *x, int take_fd);
-/* hosts: one rule per line. ERR_CONFLICT: the box has one. */
+/* hosts: one rule per line, or "link NAME ID". ERR_CONFLICT: the box has one. */
 must_check int egress_open(struct egress *x, const struct wire_egress_open *ask, const char *hosts,
 			   size_t n, int take_fd, struct err *e);
 /* Changes the hosts of an open endpoint. Open connections continue. ERR_NOT_FOUND: not open. */

@@ -89,6 +89,7 @@ void proxy_leave(struct proxy *p)
 	p->stage = PROXY_LEAVING;
 	resolver_cancel(p->names);
 	p->names = NULL;
+	p->link = 0;
 	if (p->far)
 		bufferevent_free(p->far);
 	p->far = NULL;
@@ -279,6 +280,66 @@ static void proxy_far_event(struct bufferevent *b, short what, void *ctx)
 		proxy_pass(p);
 }
 
+/* ---- to a linked box ---- */
+
+static int proxy_is_link(const struct egress_endpoint *w, const char *host)
+{
+	for (unsigned i = 0; i < w->nlinks; i++)
+		if (strcmp(w->links[i], host) == 0)
+			return 1;
+	return 0;
+}
+
+/* A connection inside a box: it is in another network than this process. */
+static int proxy_check_linked(int fd)
+{
+	auto_fd int own = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	uint64_t here = 0, there = 0;
+	int type = 0;
+	socklen_t n = sizeof(type), n_here = sizeof(here), n_there = sizeof(there);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
+	       getsockopt(own, SOL_SOCKET, SO_NETNS_COOKIE, &here, &n_here) == 0 &&
+	       getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &there, &n_there) == 0 && here != there;
+}
+
+static void proxy_to_link(struct proxy *p)
+{
+	struct egress *x = p->way->egress;
+
+	if (judge_budget(p->way, &p->judged) != VERDICT_OK) {
+		proxy_refuse_judged(p);
+		return;
+	}
+	snprintf(p->judged.rule, sizeof(p->judged.rule), "link %s", p->host);
+	p->stage = PROXY_CONNECTING;
+	timer_set(&p->clock, x->conf.limits.connect_ms);
+	if (egress_ask_link(p->way, p->host, p->port, &p->link) < 0)
+		proxy_refuse(p, 502, VERDICT_UNREACHABLE,
+			     "%s:%u is in a box, and the server that knows it is starting", p->host,
+			     p->port);
+}
+
+void proxy_linked(struct proxy *p, int take_fd, const char *why)
+{
+	auto_fd int fd = take_fd;
+
+	p->link = 0;
+	if (fd < 0 || !proxy_check_linked(fd)) {
+		proxy_refuse(p, 502, VERDICT_UNREACHABLE, "%s",
+			     fd < 0 ? why : "the server sent no connection of a box");
+		return;
+	}
+	evutil_make_socket_nonblocking(fd);
+	p->far = bufferevent_socket_new(p->way->egress->loop->base, steal_fd(&fd),
+					BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+	if (!p->far)
+		abort();
+	bufferevent_setcb(p->far, proxy_far_readable, proxy_far_readable, proxy_far_event, p);
+	bufferevent_setwatermark(p->far, EV_WRITE, PROXY_HIGH / 2, 0);
+	proxy_connected(p);
+}
+
 static struct judge_request proxy_request(const struct proxy *p)
 {
 	return (struct judge_request){ .way = p->way, .host = p->host, .port = p->port };
@@ -312,6 +373,10 @@ void proxy_to(struct proxy *p, const char *host, uint16_t port, const char *meth
 
 	snprintf(p->host, sizeof(p->host), "%s", host);
 	p->port = port;
+	if (proxy_is_link(p->way, p->host)) {
+		proxy_to_link(p);
+		return;
+	}
 	r = proxy_request(p);
 	r.method = method;
 	r.path = path;

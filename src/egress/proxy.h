@@ -63,6 +63,7 @@ struct proxy {
 	int tls;    /* intercept.c: both connections use TLS, which ends here */
 	int near_eof, far_eof, far_broken, near_shut, far_shut;
 	struct resolver_request *names;
+	uint32_t link; /* reference of the request for a connection to a linked box; 0: none */
 	struct name_address to[PROXY_ADDRESSES];
 	unsigned nto, tried;
 	uint64_t active_ms;
@@ -82,6 +83,12 @@ void proxy_new(struct egress_endpoint *w, int take_fd, const struct proxy_protoc
 void proxy_free(struct proxy *p);           /* reports it as cut */
 void proxy_gone(struct egress_endpoint *w); /* egress.c: another connection is possible */
 void egress_report(struct egress_endpoint *w, const struct proxy_end *end); /* egress.c */
+/* Requests a connection to the box that is linked under this name, for proxy_linked(). -1: no server
+ * is connected. */
+must_check int egress_ask_link(struct egress_endpoint *w, const char *name, uint16_t port,
+			       uint32_t *out_ref); /* egress.c */
+/* The answer: a connection, or -1 and the reason. */
+void proxy_linked(struct proxy *p, int take_fd, const char *why);
 
 /* ---- for protocols ---- */
 

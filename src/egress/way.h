@@ -15,6 +15,8 @@ struct egress_endpoint {
 	struct allow_rule *rules;
 	unsigned nrules;
 	struct injection *injection; /* NULL: the box has no placeholder */
+	char (*links)[EGRESS_LINK_NAME + 1]; /* names of linked boxes */
+	unsigned nlinks;
 	struct proxy *proxies;
 	unsigned nproxies;
 	uint64_t bytes_in, bytes_out;

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/box.h"
+#include "fleet/box_link.h"
 #include "fleet/box_secrets.h"
 #include "secret/vault.h"
 #include "wire/sock.h"
@@ -17,12 +18,19 @@ enum { AGAIN_MS = 500, TRIES = 5 };
 
 int egress_client_asked(const struct box *b)
 {
-	return b->row.network && strcmp(b->row.network, "[]") != 0;
+	json_t *all = b->row.network ? json_loads(b->row.network, 0, NULL) : NULL, *line;
+	int asked = 0;
+	size_t i;
+
+	json_array_foreach(all, i, line)
+		asked |= !box_link_is(json_string_value(line));
+	json_decref(all);
+	return asked;
 }
 
 int egress_client_wanted(const struct box *b)
 {
-	return egress_client_asked(b) || b->registries;
+	return (b->row.network && strcmp(b->row.network, "[]") != 0) || b->registries;
 }
 
 /* ---- frames of egress ---- */
@@ -128,6 +136,8 @@ static void egress_says(struct frame_conn *p, const struct frame *f, size_t len,
 		take_held(g, (const struct wire_egress_list *)f);
 	else if (f->type == WIRE_DONE && !g->told)
 		all_held(g);
+	else if (f->type == WIRE_EGRESS_LINK)
+		box_link_open(g, (const struct wire_egress_link *)f, len);
 	else if (f->type == WIRE_ERROR)
 		egress_refused(g, (const struct wire_error *)f);
 }
@@ -357,13 +367,13 @@ void egress_client_drop(struct box *b)
 
 json_t *egress_client_json(const struct box *b)
 {
-	json_t *allow = b->row.network ? json_loads(b->row.network, 0, NULL) : NULL,
-	       *registries = json_array();
+	json_t *registries = json_array();
 
 	for (const char *const *r = b->registries ? b->fleet->conf.registries : NULL; r && *r; r++)
 		json_array_append_new(registries, json_string(*r));
-	return json_pack("{s:o, s:o, s:b, s:o, s:I, s:I, s:I, s:I, s:o}", "allow",
-			 allow ? allow : json_array(), "registries", registries, "open", b->way.open, "why",
+	return json_pack("{s:o, s:o, s:o, s:b, s:o, s:I, s:I, s:I, s:I, s:o}", "allow",
+			 box_link_others_json(b->row.network), "links",
+			 box_link_json(b->row.network), "registries", registries, "open", b->way.open, "why",
 			 b->way.why[0] ? json_string(b->way.why) : json_null(), "bytes_in",
 			 (json_int_t)b->way.bytes_in, "bytes_out", (json_int_t)b->way.bytes_out,
 			 "connections", (json_int_t)b->way.connections, "refused",

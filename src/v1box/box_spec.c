@@ -1,9 +1,11 @@
 /* box_spec.c - see box_spec.h. */
 #include "v1box/box_spec.h"
+#include "v1box/links.h"
 #include "v1box/secrets.h"
 #include "v1box/volumes.h"
 #include "base/cleanup.h"
 #include "fleet/bounds.h"
+#include "fleet/box_link.h"
 #include "lang/lang.h"
 
 #include <errno.h>
@@ -26,6 +28,8 @@ const struct field box_limit_fields[] = {
 const struct field box_network_fields[] = {
 	{ "allow", FIELD_TEXTS, 0, 0, RULES_MAX,
 	  "allowed hosts: host, host:port or *.host; each must be in egress.allow", NULL },
+	{ "links", FIELD_MAP, 0, 0, BOX_LINKS,
+	  "boxes of the team that the box reaches under these names: {\"db\": id or name of a box}", NULL },
 	{ "registries", FIELD_BOOL, 0, 0, 0,
 	  "the package registries of the operator may be reached (default true; false in a run of code)",
 	  NULL },
@@ -210,6 +214,10 @@ static int read_network(struct call *c, struct store_box *row, struct err *e)
 			return err_in(e, "network.allow[%zu]", i);
 		}
 		json_array_append_new(hosts, json_string(rule_text(&r, text)));
+	}
+	if (links_read(c, json_object_get(call_get(c, "network"), "links"), hosts, e) < 0) {
+		json_decref(hosts);
+		return -1;
 	}
 	if (json_array_size(hosts)) {
 		dump = json_dumps(hosts, JSON_COMPACT);

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/bounds.h"
+#include "fleet/box_link.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -76,7 +77,8 @@ static json_t *box_row_json(const struct store_box *row)
 	json_object_set_new(doc, "volumes", text_json(row->volumes, 1));
 	json_object_set_new(doc, "secrets", secrets_of_row(row));
 	json_object_set_new(doc, "network",
-			    json_pack("{s:o}", "allow", text_json(row->network, 1)));
+			    json_pack("{s:o, s:o}", "allow", box_link_others_json(row->network),
+				      "links", box_link_json(row->network)));
 	if (row->state == STORE_BOX_DELETED) {
 		json_object_set_new(doc, "ended", boxes_moment(row->ended_ns));
 		json_object_set_new(doc, "cause", json_string(row->cause));

@@ -119,6 +119,9 @@ enum wire_type {
 	WIRE_LLM_CONNECT, /* from a server: request; from the supervisor, to both, + fd: a stream of JSON */
 	/* doctor: server <-> supervisor */
 	WIRE_DOCTOR, /* from a server: request; from the supervisor, + fd: one packet, the result as JSON */
+	/* egress <-> server, continued */
+	WIRE_EGRESS_LINK = 124, /* struct wire_egress_link, tail: name -> EGRESS_LINKED, or ERROR: a connection to a port of a linked box */
+	WIRE_EGRESS_LINKED,     /* with the ref of the request + fd: the connection */
 	/* secrets: server -> egress */
 	WIRE_EGRESS_SECRETS = 126, /* struct wire_id, tail: parts (enum wire_secret_part); replaces those of the box, also before its OPEN */
 };
@@ -387,6 +390,12 @@ enum wire_secret_part {
 	WIRE_SECRET_VALUE = 'v',       /* what it is replaced by */
 	WIRE_SECRET_IN = 'i',          /* "header" or "query" */
 	WIRE_SECRET_HOST = 'h',        /* a host for which it is replaced: allow_rule.h */
+};
+
+struct wire_egress_link {
+	struct frame head;
+	char id[WIRE_ID]; /* the box that connects */
+	uint16_t port, pad[3];
 };
 
 struct wire_egress_list {
