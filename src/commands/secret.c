@@ -5,6 +5,7 @@
 #include "commands/commands.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <termios.h>
@@ -42,9 +43,16 @@ static int secret_list(struct api_client *r)
 				&(struct list_output){ columns, "name", secret_row });
 }
 
+static void secret_interrupted(int signo)
+{
+	(void)signo; /* read() returns, and the terminal is restored */
+}
+
 /* One line, without echo. */
 static int secret_prompt(const char *name, struct buf *out)
 {
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	struct sigaction end = { .sa_handler = secret_interrupted }, before[ARRAY_LEN(signals)];
 	struct termios was, quiet;
 	ssize_t n;
 
@@ -52,10 +60,14 @@ static int secret_prompt(const char *name, struct buf *out)
 		return -1;
 	quiet = was;
 	quiet.c_lflag &= ~(tcflag_t)ECHO;
-	fprintf(stderr, "atoll: value of %s (not shown): ", name);
+	for (unsigned i = 0; i < ARRAY_LEN(signals); i++)
+		sigaction(signals[i], &end, &before[i]);
 	tcsetattr(0, TCSAFLUSH, &quiet);
+	fprintf(stderr, "atoll: value of %s (not shown): ", name);
 	n = read(0, buf_space(out, SECRET_MOST + 2), SECRET_MOST + 2);
 	tcsetattr(0, TCSAFLUSH, &was);
+	for (unsigned i = 0; i < ARRAY_LEN(signals); i++)
+		sigaction(signals[i], &before[i], NULL);
 	fputc('\n', stderr);
 	if (n < 0)
 		return -1;

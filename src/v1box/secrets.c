@@ -463,11 +463,14 @@ static int attach_row(struct attaching *x, struct box_spec *out, struct err *e)
 
 int secrets_want(struct call *c, const json_t *list, struct box_spec *out, struct err *e)
 {
-	struct attaching x = { .call = c, .done = json_array(), .hosts = json_array() };
-	int done = 0;
+	struct attaching x = { .call = c };
+	int done;
 
-	if (list)
-		done = attach_all(&x, list, e);
+	if (!list)
+		return 0;
+	x.done = json_array();
+	x.hosts = json_array();
+	done = attach_all(&x, list, e);
 	if (done == 0 && json_array_size(x.done))
 		done = attach_row(&x, out, e);
 	json_decref(x.done);

@@ -24,6 +24,8 @@ def serve(folder):
             pass
 
         def do_GET(self):
+            with open(folder + "/requests", "a") as log:
+                log.write("request\n")
             value = open(folder + "/expected").read()
             query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
             given = self.headers.get("Authorization") or ""

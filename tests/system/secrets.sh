@@ -12,7 +12,8 @@ soon grep -q dns= "$work/upstream.ports"
 eval "$(cat "$work/upstream.ports")"
 # shellcheck disable=SC2154 # https, http, dns: by the line above
 export https http ATOLL_EGRESS_DNS="127.0.0.1:$dns" ATOLL_EGRESS_CA="$work/ca.pem"
-export ATOLL_EGRESS_INTERNAL="api.test:$https,api.test:$http,other.api.test:$https"
+export ATOLL_EGRESS_INTERNAL="api.test:$https,api.test:$http,other.api.test:$https,wrong.test:$https"
+: >"$work/requests"
 
 # put NAME VALUE [FIELDS]: sets a secret by the API.
 put() { api PUT "/v1/secrets/$1" "$(jq -nc --arg v "$2" "{value:\$v} + ${3:-{\}}")"; }
@@ -112,6 +113,11 @@ the_command_reads_the_value_from_stdin_only() {
 	says "printf %s \"\$MINE\" | md5sum"
 	is "$out" "$(printf %s "$value" | md5sum)"
 	gone
+	/usr/bin/python3 "$here/onpty.py" 'wait=(not shown): ' "send=typed-$$\\r" -- "$ATOLL" -H "$url" secret set FROM_STDIN >shown
+	lacks "$(cat shown)" "typed-$$"
+	api GET /v1/secrets/FROM_STDIN
+	is "$(get .version)" 2
+	/usr/bin/python3 "$here/onpty.py" 'wait=(not shown): ' 'send=\x03' -- "$ATOLL" -H "$url" secret set FROM_STDIN >shown && fail 'Ctrl-C has set it'
 	atoll -H "$url" secret rm FROM_STDIN
 	is "$status" 0 "$err"
 	atoll -H "$url" secret rm FROM_STDIN
@@ -140,12 +146,12 @@ o"
 a_box_gets_a_file_on_a_tmpfs_that_changes_with_the_secret() {
 	put FILE "$value"
 	new_box '{"secrets":[{"name":"FILE","as":"file"},{"name":"FILE","as":"file","path":"sub/key.pem"}],"limits":{"disk":1073741824}}'
-	says 'md5sum </run/secrets/FILE; md5sum </run/secrets/sub/key.pem; stat -c "%a %u" /run/secrets/FILE; stat -f -c %T /run/secrets'
+	says 'md5sum </run/secrets/FILE; md5sum </run/secrets/sub/key.pem; stat -c "%a %u" /run/secrets/FILE; grep -o " /run/secrets .* - tmpfs" /proc/self/mountinfo'
 	sum=$(printf %s "$value" | md5sum)
 	is "$out" "$sum
 $sum
 400 1000
-tmpfs"
+ /run/secrets rw,nosuid,nodev,noexec,relatime - tmpfs"
 	put FILE "another $value"
 	sum=$(printf %s "another $value" | md5sum)
 	changed() { says 'md5sum </run/secrets/FILE' && [ "$out" = "$sum" ]; }
@@ -255,9 +261,17 @@ a_new_value_is_used_at_once_and_other_hosts_get_the_placeholder() {
 	gone
 }
 
-a_host_with_an_unknown_certificate_does_not_get_the_value() {
+a_host_with_another_certificate_does_not_get_the_value() {
 	put TOKEN "$value"
 	# The certificate of the server is for api.test and names below it.
+	new_box "{\"secrets\":[{\"name\":\"TOKEN\",\"as\":\"placeholder\",\"hosts\":[\"wrong.test:$https\"]}]}"
+	soon way_open
+	before=$(wc -l <"$work/requests")
+	says "curl -sS -w '%{http_code}' -H \"Authorization: Bearer \$TOKEN\" https://wrong.test:$https/"
+	has "$out" 'certificate of wrong.test is not accepted (hostname mismatch)'
+	has "$out" 502
+	is "$(wc -l <"$work/requests")" "$before"
+	gone
 	api POST /v1/boxes "{\"secrets\":[{\"name\":\"TOKEN\",\"as\":\"placeholder\",\"hosts\":[\"127.0.0.9:$https\"]}]}"
 	is "$code" 403 "$body"
 	placeholder_box
@@ -325,13 +339,6 @@ a_missing_or_other_key_file_is_reported_and_loses_nothing() {
 	is "$code" 409 "$body"
 	stop_daemon
 	head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$state/secrets.key"
-	chmod 644 "$state/secrets.key"
-	start_daemon
-	put NEW x
-	is "$code" 409 "$body"
-	has "$body" 'chmod 600'
-	stop_daemon
-	chmod 600 "$state/secrets.key"
 	start_daemon
 	put NEW x
 	is "$code" 409 "$body"

@@ -1,5 +1,6 @@
 /* secret_test.c - secrets: encryption with a key file, and values in place of placeholders. */
 #include "base/cleanup.h"
+#include "egress/http_message.h"
 #include "egress/injection.h"
 #include "secret/box_ca.h"
 #include "secret/vault.h"
@@ -265,4 +266,36 @@ TEST(a_head_that_grows_too_much_is_rejected)
 	buf_puts(&head, "\r\n\r\n");
 	CHECK(injection_write(x, "api.example", 443, 1, head.p, head.len, NULL) < 0);
 	injection_free(x);
+}
+
+TEST(a_request_in_an_opened_connection_names_its_host_in_a_header_only)
+{
+	static const struct {
+		const char *head, *why;
+	} bad[] = {
+		{ "GET https://api.example/ HTTP/1.1\r\nHost: api.example\r\n\r\n", "a path" },
+		{ "CONNECT api.example:443 HTTP/1.1\r\nHost: api.example\r\n\r\n", "a path" },
+		{ "GET / HTTP/1.1\r\nHost: other.example\r\n\r\n", "different hosts" },
+		{ "GET / HTTP/1.1\r\nHost: api.example:80\r\n\r\n", "different ports" },
+		{ "GET / HTTP/1.1\r\n\r\n", "exactly one Host" },
+	};
+	static const char good[] = "GET /v1?a=b HTTP/1.1\r\nHost: API.example:443\r\nX: y\r\n\r\n";
+	struct evbuffer *out = evbuffer_new();
+	struct message m;
+	const char *why;
+
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		CHECK_INT(message_origin_request(&m, "api.example", 443, 1, bad[i].head,
+						 strlen(bad[i].head), &why),
+			  400);
+		CHECK(strstr(why, bad[i].why));
+		message_fini(&m);
+	}
+	CHECK_INT(message_origin_request(&m, "api.example", 443, 1, good, strlen(good), &why), 0);
+	message_write_request(&m, out);
+	evbuffer_add(out, "", 1);
+	CHECK_STR((const char *)evbuffer_pullup(out, -1),
+		  "GET /v1?a=b HTTP/1.1\r\nhost: api.example\r\nx: y\r\nconnection: close\r\n\r\n");
+	message_fini(&m);
+	evbuffer_free(out);
 }
