@@ -3,7 +3,7 @@
  * Owns:         struct api for the life of the server; a struct call for the life of its request.
  * Does not own: boxes and execs (fleet/), rows (store/), connections (http/). */
 #pragma once
-#include "egress/allow_rule.h"
+#include "egress/net_rule.h"
 #include "fleet/fleet.h"
 #include "http/http.h"
 #include "http/route.h"
@@ -28,7 +28,7 @@ struct api_conf {
 	uint64_t pipeline_keep_ms; /* time after its end until it is deleted; 0: never */
 	int pipeline_forgetful;	   /* no lessons are stored */
 	uint64_t snapshot_bytes; /* of all snapshots of a team; 0: no limit */
-	const struct allow_rule *rules; /* hosts that boxes may be allowed to reach, set by the
+	const struct net_rule *rules; /* hosts that boxes may be allowed to reach, set by the
 					 * operator */
 	unsigned nrules;
 	int links; /* boxes may be linked */

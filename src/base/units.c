@@ -198,7 +198,8 @@ static enum field_unit unit_of_field(const char *name)
 
 	name = last ? last + 1 : name;
 	n = strlen(name);
-	if (!strcmp(name, "mem") || !strcmp(name, "memory") || !strcmp(name, "disk"))
+	if (!strcmp(name, "mem") || !strcmp(name, "memory") || !strcmp(name, "disk") ||
+	    !strcmp(name, "bandwidth"))
 		return FIELD_BYTES;
 	return n > 3 && !strcmp(name + n - 3, "_ms") ? FIELD_MS : FIELD_NONE;
 }

@@ -16,7 +16,7 @@ must_check int units_parse_cpus(const char *text, uint32_t *out_milli, struct er
 must_check int units_parse_count(const char *text, uint32_t max, uint32_t *out_count,
 				 struct err *e);
 
-/* For a field of JSON, by its name: a size if that is mem, memory or disk, a time in milliseconds if it ends with
+/* For a field of JSON, by its name: a size if that is mem, memory, disk or bandwidth, a time in milliseconds if it ends with
  * _ms. Dots in front of it do not matter. 0: it has no unit, and takes numbers only. */
 int units_has_field(const char *name);
 must_check int units_parse_field(const char *name, const char *text, uint64_t *out, struct err *e);

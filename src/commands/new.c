@@ -29,6 +29,7 @@ enum {
 	NEW_SECRET,
 	NEW_PACKAGE,
 	NEW_SNAPSHOT,
+	NEW_ALLOW,
 	NEW_COLD,
 	NEW_NFLAGS,
 };
@@ -56,6 +57,8 @@ static const struct flag flags[NEW_NFLAGS] = {
 	[NEW_PACKAGE] = OPTION_PACKAGE,
 	[NEW_SNAPSHOT] = { "snapshot", 0, FLAG_TEXT, "NAME",
 			   "start with the files of this snapshot" },
+	[NEW_ALLOW] = { "allow", 0, FLAG_WORDS, "RULE",
+			"allow this destination, for example db.example.org:5432; may be repeated" },
 	[NEW_COLD] = OPTION_COLD,
 };
 
@@ -147,6 +150,18 @@ static int put_secrets(struct api_client *r, json_t *doc, const struct args *a)
 	return 0;
 }
 
+static void put_network(json_t *doc, const struct args *a)
+{
+	json_t *allow = json_array();
+
+	for (unsigned i = 0; i < a->ngiven; i++)
+		if (a->given[i].flag == NEW_ALLOW)
+			json_array_append_new(allow, json_string(a->given[i].text));
+	if (json_array_size(allow))
+		json_object_set_new(doc, "network", json_pack("{s:O}", "allow", allow));
+	json_decref(allow);
+}
+
 static json_t *limits_of(const struct args *a)
 {
 	json_t *l = json_object();
@@ -174,6 +189,7 @@ static int new_describe(struct api_client *r, json_t *doc, const struct args *a)
 	json_object_set_new(doc, "limits", limits_of(a));
 	if (args_has(a, NEW_PACKAGE))
 		json_object_set_new(doc, "packages", package_request_json(a, NEW_PACKAGE, "pip"));
+	put_network(doc, a);
 	if (args_has(a, NEW_COLD))
 		json_object_set_new(doc, "cold", json_true());
 	if (fields_pairs(r, doc, a, NEW_ENV, "env") ||
@@ -233,6 +249,8 @@ static const struct example examples[] = {
 	{ "atoll new demo --volume data:/data", "create a box with a volume; see atoll volume" },
 	{ "atoll new demo --secret API_KEY@api.example.com",
 	  "the value is added to requests to this host, and never enters the box" },
+	{ "atoll new demo --allow '*.example.org'",
+	  "create a box that may reach these hosts; see atoll net" },
 	{ "atoll new --session alice", "return the box of a session, always the same one" },
 	{ 0 },
 };

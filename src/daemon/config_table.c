@@ -2,7 +2,7 @@
  * nowhere else: files, environment, flags, `atoll config` and the manual's test read these rows. */
 #include "daemon/config.h"
 #include "base/cleanup.h"
-#include "egress/allow_rule.h"
+#include "egress/net_rule.h"
 #include "daemon/addr.h"
 #include "daemon/config_checks.h"
 
@@ -58,7 +58,7 @@ static int check_domain(const char *text, struct err *e)
 
 /* Names that NO_PROXY of a box has (server.c): a program in the box connects to its own loopback
  * instead. */
-static int config_check_not_loopback(const struct allow_rule *r, const char *text, struct err *e)
+static int config_check_not_loopback(const struct net_rule *r, const char *text, struct err *e)
 {
 	static const char suffix[] = ".localhost";
 	size_t n = strlen(r->host);
@@ -76,23 +76,43 @@ static int config_check_not_loopback(const struct allow_rule *r, const char *tex
 
 static int check_rule(const char *text, struct err *e)
 {
-	struct allow_rule r;
+	struct net_rule r;
 
-	return rule_parse(&r, text, e) < 0 ? -1 : config_check_not_loopback(&r, text, e);
+	return net_rule_parse_allow(&r, text, e) < 0 ? -1 : config_check_not_loopback(&r, text, e);
+}
+
+static int check_internal_rule(const char *text, struct err *e)
+{
+	struct net_rule r;
+
+	if (net_rule_parse_allow(&r, text, e) < 0)
+		return -1;
+	if (r.kind == NET_RULE_OPEN)
+		return err_set(e, ERR_INVALID,
+			       "'open' is the public internet; name the internal hosts or ranges");
+	return config_check_not_loopback(&r, text, e);
+}
+
+static int check_deny_rule(const char *text, struct err *e)
+{
+	struct net_rule r;
+
+	return net_rule_parse(&r, text, e);
 }
 
 static int check_registry(const char *text, struct err *e)
 {
-	struct allow_rule r;
+	struct net_rule r;
 
-	return rule_of_url(&r, text, e) < 0 ? -1 : config_check_not_loopback(&r, text, e);
+	return net_rule_of_url(&r, text, e) < 0 ? -1 : config_check_not_loopback(&r, text, e);
 }
 
 static int check_dns(const char *text, struct err *e)
 {
-	struct allow_rule r;
+	struct net_rule r;
 
-	if (rule_parse(&r, text, e) == 0 && !r.below && rule_is_literal(r.host))
+	if (net_rule_parse_host(&r, text, e) == 0 && r.kind == NET_RULE_HOST &&
+	    net_is_literal(r.host))
 		return 0;
 	return err_set(e, ERR_INVALID,
 		       "'%.40s' is not a server; write it like 192.0.2.53 or [2001:db8::53]:53",
@@ -277,9 +297,12 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.help = "file of the key that encrypts secrets (secrets.key in the state folder)" },
 	[CONFIG_EGRESS_ALLOW] = { "egress.allow", CONFIG_LIST, NULL, "ATOLL_EGRESS_ALLOW",
 		.check = check_rule, .reload = 1,
-		.help = "hosts that boxes may request: name, name:port, *.name; none: no outbound network access" },
+		.help = "destinations that boxes may request: name, *.name, address, CIDR, each with :port or :first-last, or open; none: no outbound network access" },
+	[CONFIG_EGRESS_DENY] = { "egress.deny", CONFIG_LIST, NULL, "ATOLL_EGRESS_DENY",
+		.check = check_deny_rule, .reload = 1,
+		.help = "destinations that no box may reach, whatever is allowed; without a port: every port" },
 	[CONFIG_EGRESS_INTERNAL] = { "egress.allow_internal", CONFIG_LIST, NULL, "ATOLL_EGRESS_INTERNAL",
-		.check = check_rule, .reload = 1,
+		.check = check_internal_rule, .reload = 1,
 		.help = "like egress.allow, for hosts with addresses of a private network or of this host" },
 	[CONFIG_EGRESS_DNS] = { "egress.dns", CONFIG_LIST, NULL, "ATOLL_EGRESS_DNS",
 		.check = check_dns, .reload = 1,
@@ -301,6 +324,9 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.help = "further certificate authorities, PEM, for hosts whose TLS egress opens for a secret" },
 	[CONFIG_EGRESS_LINKS] = { "egress.links", CONFIG_BOOL, "false", "ATOLL_EGRESS_LINKS", .reload = 1,
 		.help = "boxes may be linked: one reaches another of its team under a name" },
+	[CONFIG_EGRESS_ASK] = { "egress.ask_timeout", CONFIG_TIME, "1m", "ATOLL_EGRESS_ASK",
+		.lowest = 1000, .highest = 3600000, .reload = 1,
+		.help = "how long a connection of a box with network.ask waits for an approval" },
 	[CONFIG_PIP_INDEX] = { "packages.pip_index", CONFIG_TEXT, NULL, "ATOLL_PIP_INDEX",
 		.check = check_registry, .reload = 1,
 		.help = "URL of the Python package index; none: pip cannot install packages" },

@@ -8,13 +8,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 enum { EGRESS_UID = 64171 };
 
 /* ---- what is permitted ---- */
 
-static int egress_add(struct egress_child_rules *out, const struct allow_rule *r, struct err *e)
+static int egress_add(struct egress_child_rules *out, const struct net_rule *r, struct err *e)
 {
 	for (unsigned i = 0; i < out->n; i++)
 		if (memcmp(&out->v[i], r, sizeof(*r)) == 0)
@@ -30,9 +31,9 @@ static int add_list(struct egress_child_rules *out, const struct config *c, enum
 		    int internal, struct err *e)
 {
 	for (const char *const *text = config_list(c, key); *text; text++) {
-		struct allow_rule r;
+		struct net_rule r;
 
-		if (rule_parse(&r, *text, e) < 0)
+		if (net_rule_parse_allow(&r, *text, e) < 0)
 			return -1;
 		r.internal = (uint8_t)internal;
 		if (egress_add(out, &r, e) < 0)
@@ -41,13 +42,26 @@ static int add_list(struct egress_child_rules *out, const struct config *c, enum
 	return 0;
 }
 
+static int add_deny(struct egress_child_rules *out, const struct config *c, struct err *e)
+{
+	for (const char *const *text = config_list(c, CONFIG_EGRESS_DENY); *text; text++) {
+		if (out->ndeny == EGRESS_CHILD_DENY)
+			return err_set(e, ERR_LIMIT, "egress.deny: more than %d rules",
+				       EGRESS_CHILD_DENY);
+		if (net_rule_parse(&out->deny[out->ndeny], *text, e) < 0)
+			return -1;
+		out->ndeny++;
+	}
+	return 0;
+}
+
 static int add_url(struct egress_child_rules *out, const char *url, struct err *e)
 {
-	struct allow_rule r;
+	struct net_rule r;
 
 	if (!url)
 		return 0;
-	return rule_of_url(&r, url, e) < 0 ? -1 : egress_add(out, &r, e);
+	return net_rule_of_url(&r, url, e) < 0 ? -1 : egress_add(out, &r, e);
 }
 
 int egress_child_rules(const struct config *c, struct egress_child_rules *out, struct err *e)
@@ -59,7 +73,7 @@ int egress_child_rules(const struct config *c, struct egress_child_rules *out, s
 	memset(out, 0, sizeof(*out));
 	if (add_list(out, c, CONFIG_EGRESS_ALLOW, 0, e) < 0 ||
 	    add_list(out, c, CONFIG_EGRESS_INTERNAL, 1, e) < 0 ||
-	    add_list(out, c, CONFIG_PACKAGES_HOSTS, 0, e) < 0)
+	    add_list(out, c, CONFIG_PACKAGES_HOSTS, 0, e) < 0 || add_deny(out, c, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < ARRAY_LEN(urls); i++)
 		if (add_url(out, config_text(c, urls[i]), e) < 0)
@@ -101,6 +115,9 @@ static void be_egress(void *ctx)
 	struct err e;
 	struct egress_conf conf = { .rules = o->rules.v,
 				    .nrules = o->rules.n,
+				    .deny = o->rules.deny,
+				    .ndeny = o->rules.ndeny,
+				    .used = o->used,
 				    .dns = config_list(o->config, CONFIG_EGRESS_DNS),
 				    .limits = o->limits };
 
@@ -112,9 +129,23 @@ static void be_egress(void *ctx)
 	_exit(egress_main(&conf, 3, egress_walls, o));
 }
 
+/* No other child of the supervisor may write what egress has counted. */
+static void egress_share_used(const struct egress_child *o, int on)
+{
+	if (o->used)
+		(void)!madvise(o->used, EGRESS_WAYS * sizeof(*o->used),
+			       on ? MADV_DOFORK : MADV_DONTFORK);
+}
+
 void egress_child_init(struct egress_child *o, int root)
 {
-	*o = (struct egress_child){ .child.link = -1, .root = root };
+	void *used = mmap(NULL, EGRESS_WAYS * sizeof(struct egress_used), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	*o = (struct egress_child){ .child.link = -1,
+				    .root = root,
+				    .used = used == MAP_FAILED ? NULL : used };
+	egress_share_used(o, 0);
 }
 
 static struct egress_limits limits_of(const struct config *c)
@@ -124,13 +155,15 @@ static struct egress_limits limits_of(const struct config *c)
 		.bytes_out = config_number(c, CONFIG_EGRESS_OUT),
 		.connections = (uint32_t)config_number(c, CONFIG_EGRESS_CONNECTIONS),
 		.idle_ms = (uint32_t)config_number(c, CONFIG_EGRESS_IDLE),
+		.ask_ms = (uint32_t)config_number(c, CONFIG_EGRESS_ASK),
 	};
 }
 
 static int same_limits(const struct egress_limits *a, const struct egress_limits *b)
 {
 	return a->bytes_in == b->bytes_in && a->bytes_out == b->bytes_out &&
-	       a->connections == b->connections && a->idle_ms == b->idle_ms;
+	       a->connections == b->connections && a->idle_ms == b->idle_ms &&
+	       a->ask_ms == b->ask_ms;
 }
 
 void egress_child_apply(struct egress_child *o, const struct config *c)
@@ -167,8 +200,10 @@ int egress_child_maintain(struct egress_child *o)
 		return 0;
 	if (child_rests(&o->child))
 		return 1;
+	egress_share_used(o, 1);
 	if (child_start(&o->child, "atoll-egress", be_egress, o, &e) < 0)
 		log_error("no egress", LOG_E(&e));
+	egress_share_used(o, 0);
 	return !o->child.pid;
 }
 

@@ -7,12 +7,15 @@
 #include "daemon/child.h"
 #include "daemon/config.h"
 
-enum { EGRESS_CHILD_RULES = 256 };
+enum { EGRESS_CHILD_RULES = 256, EGRESS_CHILD_DENY = 256 };
 
-/* The permissions of the operator: egress.allow, egress.allow_internal, and the package sources. */
+/* The rules of the operator: egress.allow, egress.allow_internal and the package sources;
+ * egress.deny. */
 struct egress_child_rules {
-	struct allow_rule v[EGRESS_CHILD_RULES];
+	struct net_rule v[EGRESS_CHILD_RULES];
 	unsigned n;
+	struct net_rule deny[EGRESS_CHILD_DENY];
+	unsigned ndeny;
 };
 must_check int egress_child_rules(const struct config *c, struct egress_child_rules *out,
 				  struct err *e);
@@ -28,6 +31,7 @@ struct egress_child {
 	char ca[1024];               /* egress.ca */
 	int root;                    /* it changes its uid */
 	int links;                   /* boxes may be linked */
+	struct egress_used *used;    /* memory that all its processes share, one after the other */
 };
 
 void egress_child_init(struct egress_child *o, int root);

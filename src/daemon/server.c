@@ -24,7 +24,7 @@
 #include "base/cleanup.h"
 #include "e2b/e2b.h"
 #include "e2bcontrol/e2bcontrol.h"
-#include "egress/allow_rule.h"
+#include "egress/net_rule.h"
 #include "batch/batch.h"
 #include "buildcache/compile_reuse.h"
 #include "notebook/context.h"
@@ -262,15 +262,15 @@ static const char *install_hosts(const struct config *c, const char *url, const 
 	const char *const *more = config_list(c, CONFIG_PACKAGES_HOSTS);
 	json_t *all = json_array();
 	char text[RULE_TEXT], *dump, one[512];
-	struct allow_rule r;
+	struct net_rule r;
 	struct err e;
 
 	*out_trusted = NULL;
 	for (; *url; url += strcspn(url, " "), url += strspn(url, " ")) {
 		snprintf(one, sizeof(one), "%.*s", (int)strcspn(url, " "), url);
-		if (rule_of_url(&r, one, &e) < 0)
+		if (net_rule_of_url(&r, one, &e) < 0)
 			continue;
-		json_array_append_new(all, json_string(rule_text(&r, text)));
+		json_array_append_new(all, json_string(net_rule_text(&r, text)));
 		if (strncmp(one, "http://", 7) == 0)
 			*out_trusted = strdup(r.host);
 	}

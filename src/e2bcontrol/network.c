@@ -8,7 +8,7 @@
 #include "e2bcontrol/network.h"
 #include "base/cleanup.h"
 #include "e2bcontrol/sandboxes.h"
-#include "egress/allow_rule.h"
+#include "egress/net_rule.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ struct target {
 	int family;
 	unsigned bits;
 	uint8_t addr[16];
-	struct allow_rule name;
+	struct net_rule name;
 };
 
 static int read_address(const char *text, struct target *out)
@@ -101,7 +101,8 @@ static int read_target(const char *text, int names, struct target *out, struct e
 			e, ERR_INVALID,
 			"'%.60s' is neither an address nor a CIDR, and names cannot be denied",
 			text);
-	if (strchr(text, ':') || rule_parse(&out->name, text, e) < 0)
+	if (strchr(text, ':') || strchr(text, ' ') || net_rule_parse(&out->name, text, e) < 0 ||
+	    out->name.kind > NET_RULE_BELOW)
 		return err_set(e, ERR_INVALID, "'%.60s' is not an address, a CIDR or a host name",
 			       text);
 	return 0;
@@ -122,23 +123,45 @@ static int network_holds(const struct target *range, const char *host)
 	return !rest || (addr[whole] ^ range->addr[whole]) >> (8 - rest) == 0;
 }
 
-/* The part of the operator's rule that an entry requests; E2B's entries are for all ports. 0:
- * none. */
-static int network_meet(const struct target *x, const struct allow_rule *permitted,
-			struct allow_rule *out)
+/* The rule of an entry: all ports, because E2B's entries name none. */
+static struct net_rule network_rule_of(const struct target *x)
 {
-	struct allow_rule wide = *permitted;
+	struct net_rule r = x->name;
+
+	if (x->range) {
+		uint8_t net[16] = { 0 };
+
+		memcpy(net, x->addr, (x->bits + 7) / 8);
+		if (x->bits % 8)
+			net[x->bits / 8] &= (uint8_t)(0xff << (8 - x->bits % 8));
+		r = (struct net_rule){ .kind = NET_RULE_RANGE, .bits = (uint8_t)x->bits };
+		inet_ntop(x->family, net, r.host, sizeof(r.host));
+	}
+	r.port = 1;
+	r.port_last = 65535;
+	return r;
+}
+
+/* The part of the operator's rule that an entry requests. 0: none. */
+static int network_meet(const struct target *x, const struct net_rule *permitted,
+			struct net_rule *out)
+{
+	struct net_rule wide = *permitted, entry = network_rule_of(x);
 
 	*out = *permitted;
-	if (x->range)
-		return is_everything(x) || network_holds(x, permitted->host);
-	wide.port = 0;
-	if (rule_covers(&x->name, &wide))
+	if (is_everything(x) || (x->range && network_holds(x, permitted->host)))
 		return 1;
-	if (!rule_covers(&wide, &x->name))
+	wide.port = 1;
+	wide.port_last = 65535;
+	if (!x->range && net_rule_covers(&entry, &wide))
+		return 1;
+	if (!net_rule_covers(&wide, &entry))
 		return 0;
-	*out = x->name;
-	out->port = permitted->port;
+	*out = entry;
+	if (permitted->kind != NET_RULE_OPEN || permitted->port) {
+		out->port = permitted->port;
+		out->port_last = permitted->port_last;
+	}
 	return 1;
 }
 
@@ -172,13 +195,16 @@ static int read_targets(const json_t *from, const char *field, int names, struct
 	return 0;
 }
 
-static int network_add(json_t *hosts, const struct allow_rule *r, struct err *e)
+static int network_add(json_t *hosts, const struct net_rule *r, struct err *e)
 {
 	char text[RULE_TEXT];
+	struct net_rule checked;
 	const json_t *has;
 	size_t i;
 
-	rule_text(r, text);
+	net_rule_text(r, text);
+	if (net_rule_parse_allow(&checked, text, e) < 0)
+		return -1;
 	json_array_foreach(hosts, i, has) if (!strcmp(json_string_value(has), text)) return 0;
 	if (json_array_size(hosts) == RULES_MAX)
 		return err_set(e, ERR_INVALID, "more than %d hosts", RULES_MAX);
@@ -186,9 +212,9 @@ static int network_add(json_t *hosts, const struct allow_rule *r, struct err *e)
 	return 0;
 }
 
-static int is_denied(const struct targets *deny, const struct allow_rule *r)
+static int is_denied(const struct targets *deny, const struct net_rule *r)
 {
-	if (!rule_is_literal(r->host))
+	if (!net_is_literal(r->host))
 		return deny->n > 0;
 	for (unsigned i = 0; i < deny->n; i++)
 		if (network_holds(&deny->v[i], r->host))
@@ -199,10 +225,10 @@ static int is_denied(const struct targets *deny, const struct allow_rule *r)
 static int network_fill(const struct api_conf *conf, int internet, const struct targets *allow,
 			const struct targets *deny, json_t *hosts, struct err *e)
 {
-	struct allow_rule met;
+	struct net_rule met;
 
 	for (unsigned i = 0; i < conf->nrules; i++) {
-		const struct allow_rule *r = &conf->rules[i];
+		const struct net_rule *r = &conf->rules[i];
 
 		if (internet && !deny->everything && !is_denied(deny, r) &&
 		    network_add(hosts, r, e) < 0)

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/cleanup.h"
+#include "egress/approval.h"
 #include "egress/injection.h"
 #include "egress/proxy.h"
 #include "wire/sock.h"
@@ -16,7 +17,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { AGAIN_MS = 100, ACCEPTS_A_TURN = 16, HELD_SECONDS = 2, TEXT = 400 };
+enum {
+	AGAIN_MS = 100,
+	ACCEPTS_A_TURN = 16,
+	HELD_SECONDS = 2,
+	TEXT = 300,
+	TOTALS_MS = 1000,
+	RATE_TICK_MS = 50
+};
 
 struct egress_link {
 	struct egress_link *next;
@@ -25,11 +33,10 @@ struct egress_link {
 	int fd;
 };
 
-struct egress_report {
-	struct egress_report *next;
-	struct wire_egress_report body;
-	size_t tail_len;
-	char tail[TEXT + RULE_HOST + RULE_TEXT];
+struct egress_frame {
+	struct egress_frame *next;
+	size_t len, tail_len;
+	char bytes[]; /* the frame, then its tail */
 };
 
 static void *egress_must(void *p)
@@ -39,35 +46,55 @@ static void *egress_must(void *p)
 	return p;
 }
 
-/* ---- reports ---- */
+/* ---- frames for the server ---- */
 
-static void drop_report(struct egress *x)
+static void drop_frame(struct egress *x)
 {
-	struct egress_report *r = x->first;
+	struct egress_frame *r = x->first;
 
 	x->first = r->next;
 	if (!x->first)
 		x->last = NULL;
-	x->nreports--;
+	x->nframes--;
 	free(r);
 }
 
-/* To the newest server. Reports wait while its socket is full. */
-static void send_reports(struct egress *x)
+/* To the newest server. Frames wait while its socket is full. */
+static void send_frames(struct egress *x)
 {
 	struct egress_link *l = x->links;
 	struct err e;
 
 	while (l && x->first) {
-		struct egress_report *r = x->first;
+		struct egress_frame *r = x->first;
 
-		if (sock_send(l->fd, &r->body, sizeof(r->body), r->tail, r->tail_len, NULL, 0, &e) <
-		    0)
+		if (sock_send(l->fd, (const struct frame *)r->bytes, r->len, r->bytes + r->len,
+			      r->tail_len, NULL, 0, &e) < 0)
 			break; /* full, or closed: the end of file is read soon */
-		drop_report(x);
+		drop_frame(x);
 	}
 	if (l)
 		watch_want(&l->watch, LOOP_READ | (x->first ? LOOP_WRITE : 0));
+}
+
+void egress_send(struct egress *x, const void *body, size_t len, const char *tail, size_t tail_len)
+{
+	struct egress_frame *r = egress_must(calloc(1, sizeof(*r) + len + tail_len));
+
+	r->len = len;
+	r->tail_len = tail_len;
+	memcpy(r->bytes, body, len);
+	memcpy(r->bytes + len, tail, tail_len);
+	if (x->last)
+		x->last->next = r;
+	else
+		x->first = r;
+	x->last = r;
+	if (++x->nframes > EGRESS_FRAMES) {
+		drop_frame(x);
+		x->lost++;
+	}
+	send_frames(x);
 }
 
 static size_t add_text(char *out, size_t at, const char *text, size_t most)
@@ -81,35 +108,73 @@ static size_t add_text(char *out, size_t at, const char *text, size_t most)
 
 void egress_report(struct egress_endpoint *w, const struct proxy_end *end)
 {
-	struct egress *x = w->egress;
-	struct egress_report *r = egress_must(calloc(1, sizeof(*r)));
+	struct wire_egress_report body = { .head = sock_head(WIRE_EGRESS_REPORT, 0),
+					   .began_ns = end->began_ns,
+					   .bytes_in = end->bytes_in,
+					   .bytes_out = end->bytes_out,
+					   .total_in = w->bytes_in,
+					   .total_out = w->bytes_out,
+					   .ms = (uint32_t)(loop_now_ms() - end->began_ms),
+					   .port = end->port };
+	char tail[RULE_HOST + RULE_TEXT + 32 + 2 * TEXT + 8];
+	size_t n;
 
-	r->body = (struct wire_egress_report){ .head = sock_head(WIRE_EGRESS_REPORT, 0),
-					       .began_ns = end->began_ns,
-					       .bytes_in = end->bytes_in,
-					       .bytes_out = end->bytes_out,
-					       .total_in = w->bytes_in,
-					       .total_out = w->bytes_out,
-					       .ms = (uint32_t)(loop_now_ms() - end->began_ms),
-					       .port = end->port };
-	memcpy(r->body.id, w->id, sizeof(r->body.id));
-	r->tail_len = add_text(r->tail, 0, end->host, RULE_HOST - 1);
-	r->tail_len = add_text(r->tail, r->tail_len, end->rule, RULE_TEXT - 1);
-	r->tail_len = add_text(r->tail, r->tail_len, judge_verdict_name(end->verdict), 32);
-	r->tail_len = add_text(r->tail, r->tail_len, end->why, 200);
-	if (x->last)
-		x->last->next = r;
-	else
-		x->first = r;
-	x->last = r;
-	if (++x->nreports > EGRESS_REPORTS) {
-		drop_report(x);
-		x->lost++;
-	}
-	send_reports(x);
+	memcpy(body.id, w->id, sizeof(body.id));
+	n = add_text(tail, 0, end->host, RULE_HOST - 1);
+	n = add_text(tail, n, end->rule, RULE_TEXT - 1);
+	n = add_text(tail, n, judge_verdict_name(end->verdict), 32);
+	n = add_text(tail, n, end->why, TEXT);
+	n = add_text(tail, n, end->hint, TEXT);
+	w->reported_in = w->bytes_in;
+	w->reported_out = w->bytes_out;
+	egress_send(w->egress, &body, sizeof(body), tail, n);
 }
 
-/* ---- bytes so far ---- */
+/* ---- totals of bytes ---- */
+
+/* The slot of a box in the array of the supervisor: what earlier processes have counted. */
+static struct egress_used *used_find(struct egress *x, const char *id)
+{
+	struct egress_used *all = x->conf.used, *vacant = NULL;
+
+	for (unsigned i = 0; all && i < EGRESS_WAYS; i++) {
+		if (strncmp(all[i].id, id, WIRE_ID) == 0)
+			return &all[i];
+		if (!vacant && !all[i].id[0])
+			vacant = &all[i];
+	}
+	if (vacant)
+		*vacant = (struct egress_used){ 0 };
+	return vacant;
+}
+
+static void used_attach(struct egress_endpoint *w, const struct wire_egress_open *ask)
+{
+	w->bytes_in = ask->used_in;
+	w->bytes_out = ask->used_out;
+	w->used = used_find(w->egress, w->id);
+	if (!w->used)
+		return;
+	if (w->bytes_in < w->used->bytes_in)
+		w->bytes_in = w->used->bytes_in;
+	if (w->bytes_out < w->used->bytes_out)
+		w->bytes_out = w->used->bytes_out;
+	w->used->bytes_in = w->bytes_in;
+	w->used->bytes_out = w->bytes_out;
+	memcpy(w->used->id, w->id, sizeof(w->id));
+	w->reported_in = ask->used_in;
+	w->reported_out = ask->used_out;
+	timer_set(&w->egress->totals, 0); /* the server may know less */
+}
+
+void egress_count(struct egress_endpoint *w, int into_box, size_t n)
+{
+	*(into_box ? &w->bytes_in : &w->bytes_out) += n;
+	if (w->used) {
+		w->used->bytes_in = w->bytes_in;
+		w->used->bytes_out = w->bytes_out;
+	}
+}
 
 static int egress_send_total(struct egress_link *l, struct egress_endpoint *w)
 {
@@ -232,7 +297,9 @@ static void way_free(struct egress_endpoint *w)
 		proxy_free(w->proxies);
 	timer_fini(&w->again);
 	injection_free(w->injection);
-	free(w->rules);
+	if (w->rate)
+		bufferevent_rate_limit_group_free(w->rate);
+	net_policy_fini(&w->policy);
 	free(w->links);
 	free(w);
 }
@@ -291,25 +358,26 @@ int egress_secrets(struct egress *x, const char *id, const char *parts, size_t n
 	return 0;
 }
 
-/* Takes the lines "link NAME ID" out of the text; the server knows the box with that id. */
-static int egress_take_links(struct egress_endpoint *w, const char *text, size_t n,
-			     struct buf *out_rest, struct err *e)
+/* ---- rules ---- */
+
+/* Reads the lines "link NAME ID"; the server knows the box with that id. */
+static int way_set_links(struct egress_endpoint *w, const char *text, size_t n, struct err *e)
 {
+	w->nlinks = 0;
 	while (n) {
 		const char *end = memchr(text, '\n', n), *name = text + 5;
-		size_t len = end ? (size_t)(end - text) : n, name_len;
+		size_t len = end ? (size_t)(end - text) : n;
 
 		if (len > 5 && !memcmp(text, "link ", 5)) {
 			const char *space = memchr(name, ' ', len - 5);
+			size_t name_len = space ? (size_t)(space - name) : len - 5;
 
-			name_len = space ? (size_t)(space - name) : len - 5;
 			if (!name_len || name_len > EGRESS_LINK_NAME || w->nlinks == EGRESS_LINKS)
 				return err_set(e, ERR_LIMIT, "more than %d links", EGRESS_LINKS);
 			if (!w->links)
 				w->links = egress_must(calloc(EGRESS_LINKS, sizeof(*w->links)));
+			memset(w->links[w->nlinks], 0, sizeof(*w->links));
 			memcpy(w->links[w->nlinks++], name, name_len);
-		} else {
-			buf_printf(out_rest, "%s%.*s", out_rest->len ? "\n" : "", (int)len, text);
 		}
 		text += len + !!end;
 		n -= len + !!end;
@@ -317,37 +385,44 @@ static int egress_take_links(struct egress_endpoint *w, const char *text, size_t
 	return 0;
 }
 
-static int read_rules(struct egress_endpoint *w, const char *lines, size_t len_all, struct err *e)
+/* bytes per second in each direction, of all connections of the box together */
+static void way_set_bandwidth(struct egress_endpoint *w)
 {
-	auto_buf struct buf rest = { 0 };
-	const char *hosts;
-	size_t n;
+	uint64_t rate = w->policy.bandwidth;
+	struct timeval tick = { .tv_usec = RATE_TICK_MS * 1000 };
+	size_t part = (size_t)(rate * RATE_TICK_MS / 1000), burst = part * 2;
+	struct ev_token_bucket_cfg *cfg =
+		rate ? ev_token_bucket_cfg_new(part, burst, part, burst, &tick) : NULL;
 
-	unsigned room = 1;
-
-	if (egress_take_links(w, lines, len_all, &rest, e) < 0)
-		return -1;
-	hosts = buf_str(&rest);
-	n = rest.len;
-	for (size_t i = 0; i < n; i++)
-		room += hosts[i] == '\n';
-	if (room > EGRESS_RULES)
-		return err_set(e, ERR_LIMIT, "more than %d hosts", EGRESS_RULES);
-	w->rules = egress_must(calloc(room, sizeof(*w->rules)));
-	while (n) {
-		const char *end = memchr(hosts, '\n', n);
-		size_t len = end ? (size_t)(end - hosts) : n;
-		char text[RULE_TEXT];
-
-		if (len >= sizeof(text))
-			return err_set(e, ERR_LIMIT, "a rule of %zu bytes", len);
-		memcpy(text, hosts, len);
-		text[len] = 0;
-		if (rule_parse(&w->rules[w->nrules++], text, e) < 0)
-			return -1;
-		hosts += len + !!end;
-		n -= len + !!end;
+	if (cfg && w->rate)
+		bufferevent_rate_limit_group_set_cfg(w->rate, cfg);
+	else if (cfg) {
+		w->rate = bufferevent_rate_limit_group_new(w->egress->loop->base, cfg);
+		for (struct proxy *p = w->proxies; p && w->rate; p = p->next)
+			bufferevent_add_to_rate_limit_group(p->near, w->rate);
+	} else if (w->rate) {
+		for (struct proxy *p = w->proxies; p; p = p->next)
+			bufferevent_remove_from_rate_limit_group(p->near);
+		bufferevent_rate_limit_group_free(w->rate);
+		w->rate = NULL;
 	}
+	if (cfg)
+		ev_token_bucket_cfg_free(cfg);
+}
+
+static int way_set_rules(struct egress_endpoint *w, const char *rules, size_t n, struct err *e)
+{
+	struct net_policy next;
+
+	if (net_policy_parse(&next, rules, n, e) < 0)
+		return -1;
+	if (way_set_links(w, rules, n, e) < 0) {
+		net_policy_fini(&next);
+		return -1;
+	}
+	net_policy_fini(&w->policy);
+	w->policy = next;
+	way_set_bandwidth(w);
 	return 0;
 }
 
@@ -367,7 +442,7 @@ static int check_listener(int fd, struct err *e)
 	return 0;
 }
 
-int egress_open(struct egress *x, const struct wire_egress_open *ask, const char *hosts, size_t n,
+int egress_open(struct egress *x, const struct wire_egress_open *ask, const char *rules, size_t n,
 		int take_fd, struct err *e)
 {
 	auto_fd int fd = take_fd;
@@ -386,15 +461,14 @@ int egress_open(struct egress *x, const struct wire_egress_open *ask, const char
 	w->egress = x;
 	w->fd = -1;
 	memcpy(w->id, ask->id, sizeof(w->id));
-	w->bytes_in = ask->used_in;
-	w->bytes_out = ask->used_out;
 	w->filled_ms = loop_now_ms();
 	w->tokens = UINT64_C(2000) * x->conf.limits.rate;
 	timer_init(&w->again, x->loop, way_again);
-	if (read_rules(w, hosts, n, e) < 0) {
+	if (way_set_rules(w, rules, n, e) < 0) {
 		way_free(w);
 		return -1;
 	}
+	used_attach(w, ask);
 	w->fd = steal_fd(&fd);
 	watch_init(&w->listener, x->loop, w->fd, way_ready);
 	w->injection = egress_take_early(x, ask->id);
@@ -405,23 +479,18 @@ int egress_open(struct egress *x, const struct wire_egress_open *ask, const char
 	return 0;
 }
 
-int egress_change(struct egress *x, const char *id, const char *hosts, size_t n, struct err *e)
+int egress_change(struct egress *x, const char *id, const char *rules, size_t n, struct err *e)
 {
-	struct egress_endpoint *w = *egress_find(x, id), next = { 0 };
+	struct egress_endpoint *w = *egress_find(x, id);
 
 	if (!w)
 		return err_set(e, ERR_NOT_FOUND, "box %.16s has no egress", id);
-	if (read_rules(&next, hosts, n, e) < 0) {
-		free(next.rules);
-		free(next.links);
+	if (way_set_rules(w, rules, n, e) < 0)
 		return -1;
+	for (struct proxy *p = w->proxies, *next; p; p = next) {
+		next = p->next;
+		proxy_judge_again(p);
 	}
-	free(w->rules);
-	free(w->links);
-	w->rules = next.rules;
-	w->nrules = next.nrules;
-	w->links = next.links;
-	w->nlinks = next.nlinks;
 	return 0;
 }
 
@@ -434,7 +503,17 @@ void egress_close(struct egress *x, const char *id)
 		return;
 	*at = w->next;
 	x->nways--;
+	if (w->used)
+		w->used->id[0] = 0;
 	way_free(w);
+}
+
+static void egress_decide(struct egress *x, const struct wire_egress_decide *f)
+{
+	struct egress_endpoint *w = memchr(f->id, 0, WIRE_ID) ? *egress_find(x, f->id) : NULL;
+
+	if (w)
+		approval_decide(w, f->request, (int)f->allow);
 }
 
 /* ---- connections to linked boxes ---- */
@@ -486,7 +565,7 @@ static void link_gone(struct egress_link *l)
 	*at = l->next;
 	watch_stop(&l->watch);
 	close(l->fd);
-	send_reports(l->egress);
+	send_frames(l->egress);
 	free(l);
 }
 
@@ -510,17 +589,17 @@ static void egress_server_opens(struct egress_link *l, const struct frame *f, si
 				int take_fd)
 {
 	const struct wire_egress_open *ask = (const struct wire_egress_open *)f;
-	const char *hosts = (const char *)(ask + 1);
+	const char *rules = (const char *)(ask + 1);
 	size_t n = len - sizeof(*ask);
 	struct err e;
 	int done;
 
 	if (take_fd >= 0)
-		done = egress_open(l->egress, ask, hosts, n, take_fd, &e);
+		done = egress_open(l->egress, ask, rules, n, take_fd, &e);
 	else if (!memchr(ask->id, 0, WIRE_ID))
 		done = err_set(&e, ERR_INVALID, "the endpoint names no box");
 	else
-		done = egress_change(l->egress, ask->id, hosts, n, &e);
+		done = egress_change(l->egress, ask->id, rules, n, &e);
 	egress_answer(l, f->ref, done < 0 ? &e : NULL);
 }
 
@@ -563,6 +642,8 @@ static void egress_server_readable(struct egress_link *l)
 	} else if (f->type == WIRE_EGRESS_CLOSE &&
 		   memchr(((const struct wire_id *)f)->id, 0, WIRE_ID))
 		egress_close(l->egress, ((const struct wire_id *)f)->id);
+	else if (f->type == WIRE_EGRESS_DECIDE)
+		egress_decide(l->egress, (const struct wire_egress_decide *)f);
 }
 
 static void link_ready(struct watch *w, unsigned what)
@@ -570,7 +651,7 @@ static void link_ready(struct watch *w, unsigned what)
 	struct egress_link *l = loop_owner(w, struct egress_link, watch);
 
 	if (what == LOOP_WRITE)
-		send_reports(l->egress);
+		send_frames(l->egress);
 	else
 		egress_server_readable(l);
 }
@@ -607,7 +688,9 @@ void egress_add_server(struct egress *x, int take_fd)
 	}
 	fcntl(take_fd, F_SETFL, O_NONBLOCK);
 	watch_want(&l->watch, LOOP_READ);
-	send_reports(x);
+	for (const struct egress_endpoint *w = x->ways; w; w = w->next)
+		approval_announce(w);
+	send_frames(x);
 }
 
 /* ---- life ---- */
@@ -630,6 +713,9 @@ int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf
 	or_default(&m->head_ms, 10000);
 	or_default(&m->connect_ms, 20000);
 	or_default(&m->idle_ms, 120000);
+	or_default(&m->ask_ms, 60000);
+	/* Requests of a later process must have other numbers. */
+	x->requests = clock_ns(CLOCK_REALTIME) / 1000;
 	if (injection_trust(&x->trust, conf->certificates, e) < 0)
 		return -1;
 	return resolver_init(&x->names, l, conf->dns, e);
@@ -643,7 +729,7 @@ void egress_fini(struct egress *x)
 	while (x->ways)
 		egress_close(x, x->ways->id);
 	while (x->first)
-		drop_report(x);
+		drop_frame(x);
 	while (x->early)
 		injection_free(egress_take_early(x, x->early->id));
 	SSL_CTX_free(x->trust);

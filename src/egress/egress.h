@@ -10,12 +10,11 @@
 #pragma once
 #include "base/err.h"
 #include "egress/resolver.h"
-#include "egress/allow_rule.h"
+#include "egress/net_rule.h"
 #include "loop/loop.h"
 #include "wire/wire.h"
 
-enum { EGRESS_PORT = 3128, EGRESS_REPORTS = 1024, EGRESS_WAYS = 16384, EGRESS_TOTALS_MS = 1000 };
-enum { EGRESS_RULES = 2 * RULES_MAX }; /* of a box: its own, and those for registries */
+enum { EGRESS_PORT = 3128, EGRESS_FRAMES = 2048, EGRESS_WAYS = 16384, EGRESS_TOTALS_MS = 1000 };
 enum { EGRESS_LINKS = 16, EGRESS_LINK_NAME = 63 }; /* linked boxes of a box; bytes of a name */
 
 struct egress_limits {                /* 0: the default, in parentheses */
@@ -26,12 +25,23 @@ struct egress_limits {                /* 0: the default, in parentheses */
 	uint32_t head_ms;             /* for a whole request (10 s) */
 	uint32_t connect_ms;          /* to resolve and connect (20 s) */
 	uint32_t idle_ms;             /* without a byte in both directions (120 s) */
+	uint32_t ask_ms;              /* for an approval (60 s) */
 };
 
-struct egress_conf {                    /* borrowed for the life of the egress */
-	const struct allow_rule *rules; /* the operator's */
+/* What a box has used of its budget. The supervisor owns the array and keeps it while egress
+ * processes come and go, so that a killed process loses no byte of it. */
+struct egress_used {
+	char id[WIRE_ID]; /* "": free */
+	uint64_t bytes_in, bytes_out;
+};
+
+struct egress_conf {                  /* borrowed for the life of the egress */
+	const struct net_rule *rules; /* the operator's */
 	unsigned nrules;
-	const char *const *dns; /* servers, NULL-terminated; none: the host's */
+	const struct net_rule *deny;
+	unsigned ndeny;
+	struct egress_used *used; /* EGRESS_WAYS of them, shared; NULL: none */
+	const char *const *dns;   /* servers, NULL-terminated; none: the host's */
 	struct egress_limits limits;
 	const char *
 		certificates; /* PEM: which hosts are trusted when their TLS is opened; NULL: none */
@@ -39,7 +49,7 @@ struct egress_conf {                    /* borrowed for the life of the egress *
 
 struct egress_endpoint;
 struct egress_link;
-struct egress_report;
+struct egress_frame;
 
 struct egress {
 	struct loop *loop;
@@ -50,11 +60,12 @@ struct egress {
 	unsigned nearly;
 	struct egress_endpoint *ways;
 	unsigned nways, nproxies;
-	struct egress_link *links; /* to servers, the newest first */
-	struct timer totals;       /* runs while there are connections */
-	struct egress_report *first, *last;
-	unsigned nreports;
-	uint64_t lost; /* reports that were not sent */
+	struct egress_link *links;         /* to servers, the newest first */
+	struct egress_frame *first, *last; /* for a server */
+	unsigned nframes;
+	uint64_t lost;       /* frames that were not sent */
+	struct timer totals; /* runs while there are connections */
+	uint64_t requests;   /* number of the last request for an approval */
 	uint32_t asked; /* reference of the last request to a server */
 };
 
@@ -62,11 +73,12 @@ must_check int egress_init(struct egress *x, struct loop *l, const struct egress
 			   struct err *e);
 /* A server: it gets the list of boxes with an endpoint, then its frames are served. */
 void egress_add_server(struct egress *x, int take_fd);
-/* hosts: one rule per line, or "link NAME ID". ERR_CONFLICT: the box has one. */
-must_check int egress_open(struct egress *x, const struct wire_egress_open *ask, const char *hosts,
+/* rules: lines of net_policy.h. ERR_CONFLICT: the box has one. */
+must_check int egress_open(struct egress *x, const struct wire_egress_open *ask, const char *rules,
 			   size_t n, int take_fd, struct err *e);
-/* Changes the hosts of an open endpoint. Open connections continue. ERR_NOT_FOUND: not open. */
-must_check int egress_change(struct egress *x, const char *id, const char *hosts, size_t n,
+/* Changes the rules of an open endpoint. Connections that are no longer permitted are cut, and
+ * waiting ones that now are permitted continue. ERR_NOT_FOUND: not open. */
+must_check int egress_change(struct egress *x, const char *id, const char *rules, size_t n,
 			     struct err *e);
 /* Replaces the secrets that are written into requests of the box: the tail of EGRESS_SECRETS. Without an
  * endpoint, they are kept for it. */

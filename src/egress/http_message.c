@@ -278,7 +278,7 @@ static int request_line_is_plain(const struct message *m, size_t target_len)
 /* The target of the request. */
 static const char *take_target(struct message *m)
 {
-	const char *host;
+	const char *host, *why;
 	size_t n;
 
 	if (m->origin) {
@@ -286,9 +286,9 @@ static const char *take_target(struct message *m)
 		return *m->target == '/' ? NULL : "the target of this request is a path";
 	}
 	if (m->connect) {
-		if (rule_authority(m->target, strlen(m->target), m->host, &m->port) < 0 || !m->port)
-			return "CONNECT takes host:port";
-		return NULL;
+		if (net_authority_parse(m->target, strlen(m->target), m->host, &m->port, &why) < 0)
+			return why;
+		return m->port ? NULL : "CONNECT takes host:port";
 	}
 	if (strncasecmp(m->target, "https://", 8) == 0)
 		return "for https the proxy is asked with CONNECT";
@@ -296,8 +296,8 @@ static const char *take_target(struct message *m)
 		return "this is a proxy: it takes CONNECT host:port and http://host/path";
 	host = m->target + 7;
 	n = strcspn(host, "/?");
-	if (rule_authority(host, n, m->host, &m->port) < 0)
-		return "there is no plain host in the target";
+	if (net_authority_parse(host, n, m->host, &m->port, &why) < 0)
+		return why;
 	if (!m->port)
 		m->port = 80;
 	m->path = host + n;
@@ -310,13 +310,14 @@ static const char *check_host(const struct message *m)
 	char host[RULE_HOST];
 	unsigned count;
 	uint16_t port;
-	const char *value = message_find(m, "host", &count);
+	const char *value = message_find(m, "host", &count), *why;
 
 	if (count > 1 || (count == 0 && !m->http10))
 		return "exactly one Host header is needed";
 	if (count == 0 || !*value)
 		return NULL;
-	if (rule_authority(value, strlen(value), host, &port) < 0 || strcmp(host, m->host) != 0)
+	if (net_authority_parse(value, strlen(value), host, &port, &why) < 0 ||
+	    strcmp(host, m->host) != 0)
 		return "Host and target name different hosts";
 	if (port && port != m->port)
 		return "Host and target name different ports";

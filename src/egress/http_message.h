@@ -8,7 +8,7 @@
  * serialisation. One message per connection; bytes after it are ignored. */
 #pragma once
 #include "base/buf.h"
-#include "egress/allow_rule.h"
+#include "egress/net_rule.h"
 
 #include <llhttp.h>
 #include <stddef.h>

@@ -46,7 +46,8 @@ const struct ip_range ip_ranges[] = {
 };
 const unsigned ip_nranges = ARRAY_LEN(ip_ranges);
 
-static int in_range(const char *range, int family, const uint8_t *addr)
+/* Does the range of the table hold all addresses that start with these bits of addr? */
+static int in_range(const char *range, int family, const uint8_t *addr, unsigned addr_bits)
 {
 	char net[INET6_ADDRSTRLEN + 4], *slash;
 	uint8_t want[16];
@@ -59,29 +60,34 @@ static int in_range(const char *range, int family, const uint8_t *addr)
 		return 0;
 	bits = (unsigned)atoi(slash + 1);
 	bytes = bits / 8;
-	if (memcmp(addr, want, bytes) != 0)
+	if (bits > addr_bits || memcmp(addr, want, bytes) != 0)
 		return 0;
 	return bits % 8 == 0 || (addr[bytes] ^ want[bytes]) >> (8 - bits % 8) == 0;
 }
 
-enum ip_class ip_class_of(const struct sockaddr *to, const char **why)
+enum ip_class ip_class_of_range(int family, const uint8_t *addr, unsigned bits, const char **why)
 {
-	const uint8_t *addr = NULL;
-
-	if (to->sa_family == AF_INET)
-		addr = (const uint8_t *)&((const struct sockaddr_in *)to)->sin_addr;
-	else if (to->sa_family == AF_INET6)
-		addr = (const uint8_t *)&((const struct sockaddr_in6 *)to)->sin6_addr;
-	*why = "not an internet address";
-	if (!addr)
-		return IP_NEVER;
 	for (unsigned i = 0; i < ip_nranges; i++)
-		if (in_range(ip_ranges[i].range, to->sa_family, addr)) {
+		if (in_range(ip_ranges[i].range, family, addr, bits)) {
 			*why = ip_ranges[i].why;
 			return ip_ranges[i].is;
 		}
 	*why = "public";
 	return IP_PUBLIC;
+}
+
+enum ip_class ip_class_of(const struct sockaddr *to, const char **why)
+{
+	if (to->sa_family == AF_INET)
+		return ip_class_of_range(
+			AF_INET, (const uint8_t *)&((const struct sockaddr_in *)to)->sin_addr, 32,
+			why);
+	if (to->sa_family == AF_INET6)
+		return ip_class_of_range(
+			AF_INET6, (const uint8_t *)&((const struct sockaddr_in6 *)to)->sin6_addr,
+			128, why);
+	*why = "not an internet address";
+	return IP_NEVER;
 }
 
 int ip_is_ours(const struct sockaddr *to, socklen_t len)

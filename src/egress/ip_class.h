@@ -1,6 +1,7 @@
 /* ip_class.h - the class of an address: public, internal, or never allowed.
  * Owns: the table of ranges. */
 #pragma once
+#include <stdint.h>
 #include <sys/socket.h>
 
 enum ip_class {
@@ -11,6 +12,9 @@ enum ip_class {
 
 /* By the table only; *why names the range. */
 enum ip_class ip_class_of(const struct sockaddr *to, const char **why);
+/* The class of a range, if the table has one for all of it; else IP_PUBLIC: each address has its
+ * own. */
+enum ip_class ip_class_of_range(int family, const uint8_t *addr, unsigned bits, const char **why);
 /* Is it an address of this machine? Queries the kernel for the route; sends no packet. */
 int ip_is_ours(const struct sockaddr *to, socklen_t len);
 

@@ -4,6 +4,7 @@
  * libevent's high watermark: a callback that leaves a full buffer as it is would be called again
  * and again.) */
 #include "egress/proxy.h"
+#include "egress/approval.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -18,6 +19,22 @@ enum { LEAVE_MS = 2000 };
 
 /* ---- the end ---- */
 
+const char *proxy_hint(const struct proxy *p)
+{
+	int asked = p->judged.verdict == VERDICT_ASK && p->end.verdict == VERDICT_DENIED;
+
+	return asked || p->end.verdict == p->judged.verdict ? p->judged.hint : "";
+}
+
+/* If this process dies, the kernel closes its sockets: on, the box sees a reset and not the regular
+ * end of a connection. */
+static void proxy_reset_on_death(struct proxy *p, int on)
+{
+	struct linger l = { .l_onoff = on };
+
+	setsockopt(bufferevent_getfd(p->near), SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+}
+
 static void proxy_tell(struct proxy *p)
 {
 	if (p->told++)
@@ -26,6 +43,7 @@ static void proxy_tell(struct proxy *p)
 	p->end.port = p->port;
 	p->end.rule = p->judged.rule;
 	p->end.why = p->why;
+	p->end.hint = proxy_hint(p);
 	egress_report(p->way, &p->end);
 }
 
@@ -33,6 +51,7 @@ static void proxy_destroy(struct proxy *p)
 {
 	struct egress_endpoint *w = p->way;
 
+	approval_leave(p);
 	proxy_tell(p);
 	*p->at = p->next;
 	if (p->next)
@@ -61,10 +80,8 @@ static void proxy_verdict(struct proxy *p, enum verdict v, const char *why)
 
 void proxy_cut(struct proxy *p, enum verdict v, const char *why)
 {
-	struct linger now = { .l_onoff = 1 };
-
 	proxy_verdict(p, v, why);
-	setsockopt(bufferevent_getfd(p->near), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	proxy_reset_on_death(p, 1);
 	proxy_destroy(p);
 }
 
@@ -87,6 +104,8 @@ static void proxy_close_near(struct proxy *p)
 void proxy_leave(struct proxy *p)
 {
 	p->stage = PROXY_LEAVING;
+	approval_leave(p);
+	proxy_reset_on_death(p, 0);
 	resolver_cancel(p->names);
 	p->names = NULL;
 	p->link = 0;
@@ -118,7 +137,7 @@ static void proxy_refuse_judged(struct proxy *p)
 {
 	const struct judgement *j = &p->judged;
 
-	proxy_refuse(p, 403, j->verdict, "%s%s%s", j->why, j->hint[0] ? ". " : "", j->hint);
+	proxy_refuse(p, 403, j->verdict, "%s", j->why);
 }
 
 /* ---- bytes ---- */
@@ -127,7 +146,7 @@ void proxy_count(struct proxy *p, int into_box, size_t n)
 {
 	p->active_ms = loop_now_ms();
 	*(into_box ? &p->end.bytes_in : &p->end.bytes_out) += n;
-	*(into_box ? &p->way->bytes_in : &p->way->bytes_out) += n;
+	egress_count(p->way, into_box, n);
 }
 
 size_t proxy_room(struct bufferevent *to)
@@ -166,6 +185,7 @@ static int proxy_pass_tunnel(struct proxy *p)
 	proxy_shut_when_sent(p->far, p->far_eof, p->near, &p->near_shut);
 	if (!p->near_shut || !p->far_shut)
 		return 1;
+	proxy_reset_on_death(p, 0); /* or the last bytes would be dropped */
 	proxy_destroy(p);
 	return 0;
 }
@@ -342,7 +362,12 @@ void proxy_linked(struct proxy *p, int take_fd, const char *why)
 
 static struct judge_request proxy_request(const struct proxy *p)
 {
-	return (struct judge_request){ .way = p->way, .host = p->host, .port = p->port };
+	return (struct judge_request){ .way = p->way,
+				       .host = p->host,
+				       .port = p->port,
+				       .method = p->method,
+				       .path = p->path,
+				       .approved = p->approved };
 }
 
 static void proxy_resolved(void *ctx, const struct name_address *v, unsigned n, const char *why)
@@ -365,28 +390,91 @@ static void proxy_resolved(void *ctx, const struct name_address *v, unsigned n, 
 	proxy_try_next(p);
 }
 
-void proxy_to(struct proxy *p, const char *host, uint16_t port, const char *method,
-	      const char *path)
+static void proxy_resolve(struct proxy *p)
 {
 	struct egress *x = p->way->egress;
-	struct judge_request r;
 
-	snprintf(p->host, sizeof(p->host), "%s", host);
-	p->port = port;
-	if (proxy_is_link(p->way, p->host)) {
-		proxy_to_link(p);
-		return;
-	}
-	r = proxy_request(p);
-	r.method = method;
-	r.path = path;
-	if (judge_host(&r, &p->judged) != VERDICT_OK) {
-		proxy_refuse_judged(p);
-		return;
-	}
 	p->stage = PROXY_RESOLVING;
 	timer_set(&p->clock, x->conf.limits.connect_ms);
 	p->names = resolver_request(&x->names, x->loop, p->host, p->port, proxy_resolved, p);
+}
+
+static void proxy_wait(struct proxy *p)
+{
+	p->stage = PROXY_WAITING;
+	if (approval_wait(p) < 0) {
+		proxy_refuse(p, 403, VERDICT_DENIED,
+			     "%s:%u needs an approval, and %d other destinations of this box wait "
+			     "for one already",
+			     p->host, p->port, APPROVAL_REQUESTS);
+		return;
+	}
+	timer_set(&p->clock, p->ask_until_ms > loop_now_ms() ? p->ask_until_ms - loop_now_ms() : 0);
+}
+
+static void proxy_judge(struct proxy *p)
+{
+	struct judge_request r = proxy_request(p);
+
+	switch (judge_host(&r, &p->judged)) {
+	case VERDICT_OK:
+		proxy_resolve(p);
+		break;
+	case VERDICT_ASK:
+		if (p->stage != PROXY_WAITING)
+			proxy_wait(p);
+		break;
+	default:
+		proxy_refuse_judged(p);
+	}
+}
+
+void proxy_to(struct proxy *p, const char *host, uint16_t port, const char *method,
+	      const char *path)
+{
+	snprintf(p->host, sizeof(p->host), "%s", host);
+	p->port = port;
+	p->method = method;
+	p->path = path;
+	if (proxy_is_link(p->way, p->host))
+		proxy_to_link(p);
+	else
+		proxy_judge(p);
+}
+
+void proxy_decided(struct proxy *p, int allow)
+{
+	approval_leave(p);
+	if (!allow) {
+		proxy_refuse(p, 403, VERDICT_DENIED,
+			     "%s:%u was refused when approval was asked for", p->host, p->port);
+		return;
+	}
+	p->approved = 1;
+	proxy_judge(p); /* the other rules may have changed since */
+}
+
+void proxy_judge_again(struct proxy *p)
+{
+	struct judge_request r = proxy_request(p);
+	enum verdict v;
+
+	if (p->stage == PROXY_ASKING || p->stage == PROXY_LEAVING ||
+	    proxy_is_link(p->way, p->host))
+		return;
+	v = judge_host(&r, &p->judged);
+	if (p->stage == PROXY_WAITING) {
+		if (v == VERDICT_ASK)
+			return;
+		approval_leave(p);
+		proxy_judge(p);
+		return;
+	}
+	if (v == VERDICT_OK)
+		v = judge_addresses(&r, p->to, p->nto, &p->judged);
+	if (v != VERDICT_OK)
+		proxy_cut(p, v == VERDICT_ASK ? VERDICT_DENIED : v,
+			  "the rules have changed and no longer permit this destination");
 }
 
 /* ---- from the box ---- */
@@ -446,6 +534,11 @@ static void proxy_clock_due(struct timer *t)
 	case PROXY_ASKING:
 		proxy_refuse(p, 408, VERDICT_TIMEOUT, "the request took too long");
 		break;
+	case PROXY_WAITING:
+		proxy_refuse(p, 403, VERDICT_DENIED,
+			     "%s:%u needs an approval, and none was given within %u s", p->host,
+			     p->port, p->way->egress->conf.limits.ask_ms / 1000);
+		break;
 	case PROXY_RESOLVING:
 	case PROXY_CONNECTING:
 		proxy_refuse(p, 504, VERDICT_TIMEOUT, "%s:%u did not answer in time", p->host,
@@ -471,6 +564,8 @@ void proxy_watch_near(struct proxy *p)
 {
 	bufferevent_setcb(p->near, proxy_near_readable, proxy_near_written, proxy_near_event, p);
 	bufferevent_setwatermark(p->near, EV_WRITE, PROXY_HIGH / 2, 0);
+	if (p->way->rate)
+		bufferevent_add_to_rate_limit_group(p->near, p->way->rate);
 	bufferevent_enable(p->near, EV_READ | EV_WRITE);
 }
 
@@ -499,5 +594,6 @@ void proxy_new(struct egress_endpoint *w, int take_fd, const struct proxy_protoc
 					 BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
 	if (!p->near)
 		abort();
+	proxy_reset_on_death(p, 1);
 	proxy_watch_near(p);
 }

@@ -3,8 +3,8 @@
  * Does not own: the protocol in which the box names a host and is refused (proxy_http.c), nor the
  *               decision (judge.h).
  *
- *             proxy_to()
- *   ASKING ──────────────► RESOLVING ──every address is allowed──► CONNECTING ──► PASSING ──► LEAVING
+ *                   proxy_to()
+ *   ASKING ──► (WAITING) ─► RESOLVING ──every address is allowed─► CONNECTING ──► PASSING ──► LEAVING
  *      │                       │                                        │            │
  *      └─── proxy_refuse() ────┴────────────────────────────────────────┴── cut ─────┴─► report, freed
  *
@@ -23,7 +23,14 @@ enum {
 	PROXY_ADDRESSES = 4,   /* of a host that are tried */
 };
 
-enum proxy_stage { PROXY_ASKING, PROXY_RESOLVING, PROXY_CONNECTING, PROXY_PASSING, PROXY_LEAVING };
+enum proxy_stage {
+	PROXY_ASKING,
+	PROXY_WAITING,
+	PROXY_RESOLVING,
+	PROXY_CONNECTING,
+	PROXY_PASSING,
+	PROXY_LEAVING
+};
 
 /* The protocol on the side of the box. */
 struct proxy_protocol {
@@ -42,7 +49,7 @@ struct proxy_protocol {
 };
 
 struct proxy_end { /* what is reported */
-	const char *host, *rule, *why;
+	const char *host, *rule, *why, *hint;
 	uint16_t port;
 	enum verdict verdict;
 	uint64_t began_ns, began_ms, bytes_in, bytes_out;
@@ -57,8 +64,12 @@ struct proxy {
 	enum proxy_stage stage;
 	char host[RULE_HOST]; /* "": not known yet */
 	uint16_t port;
-	int told;   /* reported */
-	int tunnel; /* set by the protocol: bytes are passed unchanged */
+	const char *method, *path; /* of the request, as long as the proxy; path NULL: not known */
+	uint64_t request;          /* WAITING: number of the request for an approval; else 0 */
+	uint64_t ask_until_ms;
+	int approved; /* no rule of the box is needed */
+	int told;     /* reported */
+	int tunnel;   /* set by the protocol: bytes are passed unchanged */
 	int opened; /* intercept.c: the host is known, and the request comes without it */
 	int tls;    /* intercept.c: both connections use TLS, which ends here */
 	int near_eof, far_eof, far_broken, near_shut, far_shut;
@@ -82,7 +93,15 @@ extern const struct proxy_protocol proxy_http;
 void proxy_new(struct egress_endpoint *w, int take_fd, const struct proxy_protocol *protocol);
 void proxy_free(struct proxy *p);           /* reports it as cut */
 void proxy_gone(struct egress_endpoint *w); /* egress.c: another connection is possible */
-void egress_report(struct egress_endpoint *w, const struct proxy_end *end); /* egress.c */
+/* The rules have changed: the proxy is cut if they no longer permit it, and a waiting one continues
+ * if they now do. */
+void proxy_judge_again(struct proxy *p);
+void proxy_decided(struct proxy *p, int allow); /* WAITING: it continues, or is refused */
+
+/* egress.c */
+void egress_report(struct egress_endpoint *w, const struct proxy_end *end);
+void egress_count(struct egress_endpoint *w, int into_box, size_t n);
+void egress_send(struct egress *x, const void *body, size_t len, const char *tail, size_t tail_len);
 /* Requests a connection to the box that is linked under this name, for proxy_linked(). -1: no server
  * is connected. */
 must_check int egress_ask_link(struct egress_endpoint *w, const char *name, uint16_t port,
@@ -92,7 +111,8 @@ void proxy_linked(struct proxy *p, int take_fd, const char *why);
 
 /* ---- for protocols ---- */
 
-/* The protocol has read the host: judges it, resolves it, connects. method, path: or NULL. */
+/* The protocol has read the host: judges it, resolves it, connects. method, path: of an HTTP request,
+ * as long as the proxy; or NULL. */
 void proxy_to(struct proxy *p, const char *host, uint16_t port, const char *method,
 	      const char *path);
 /* Only before a byte of an answer was sent to the box. status: in terms of HTTP. */
@@ -102,6 +122,7 @@ __attribute__((format(printf, 4, 5))) void proxy_refuse(struct proxy *p, int sta
 void proxy_cut(struct proxy *p, enum verdict v, const char *why);
 /* The answer is complete: closes after the box has read it. */
 void proxy_leave(struct proxy *p);
+const char *proxy_hint(const struct proxy *p); /* of its refusal: what would permit it; or "" */
 void proxy_count(struct proxy *p, int into_box, size_t n);
 size_t proxy_room(struct bufferevent *to); /* bytes that may be added to its output */
 

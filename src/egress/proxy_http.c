@@ -5,6 +5,7 @@
 #include "egress/injection.h"
 #include "egress/proxy.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,16 +24,60 @@ static const char *http_reason(int status)
 			       : "Gateway Timeout";
 }
 
+/* As errors of the API have it. */
+static const char *http_code(enum verdict v)
+{
+	switch (v) {
+	case VERDICT_DENIED:
+	case VERDICT_INTERNAL:
+		return "denied";
+	case VERDICT_BAD:
+		return "invalid";
+	case VERDICT_BUDGET:
+		return "limit";
+	default:
+		return judge_verdict_name(v);
+	}
+}
+
+static void http_add_json(struct evbuffer *out, const char *text)
+{
+	evbuffer_add(out, "\"", 1);
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\')
+			evbuffer_add_printf(out, "\\%c", c);
+		else
+			evbuffer_add_printf(out, "%c", c < 32 || c > 126 ? '?' : c);
+	}
+	evbuffer_add(out, "\"", 1);
+}
+
 static void http_refuse(struct proxy *p, int status, const char *text)
 {
-	struct evbuffer *out = proxy_out(p->near);
+	struct evbuffer *out = proxy_out(p->near), *body = evbuffer_new();
+	const char *hint = proxy_hint(p);
+	char where[RULE_HOST + 8] = "";
 
+	if (!body)
+		abort();
+	if (p->host[0])
+		snprintf(where, sizeof(where), "%s:%u", p->host, p->port);
+	evbuffer_add_printf(
+		body, "{\"error\": {\"code\": \"%s\", \"message\": ", http_code(p->end.verdict));
+	http_add_json(body, text);
+	evbuffer_add_printf(body, ", \"why\": \"%s\", \"hints\": [", where);
+	if (*hint)
+		http_add_json(body, hint);
+	evbuffer_add_printf(body, "], \"doc\": \"/docs/egress.md\"}}\n");
 	evbuffer_add_printf(out,
-			    "HTTP/1.1 %d %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
+			    "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\n"
 			    "content-length: %zu\r\nconnection: close\r\n\r\n",
-			    status, http_reason(status), strlen(text) + 8);
+			    status, http_reason(status), evbuffer_get_length(body));
 	if (!p->ask.method || strcmp(p->ask.method, "HEAD") != 0)
-		evbuffer_add_printf(out, "atoll: %s\n", text);
+		evbuffer_add_buffer(out, body);
+	evbuffer_free(body);
 }
 
 /* ---- the request ---- */

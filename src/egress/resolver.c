@@ -1,7 +1,7 @@
 /* resolver.c - see resolver.h. evdns runs on the loop, so a slow DNS server does not block
  * others. */
 #include "egress/resolver.h"
-#include "egress/allow_rule.h"
+#include "egress/net_rule.h"
 
 #include <arpa/inet.h>
 #include <event2/dns.h>

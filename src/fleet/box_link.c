@@ -48,15 +48,13 @@ json_t *box_link_json(const char *lines)
 	return links;
 }
 
-json_t *box_link_others_json(const char *lines)
+int box_link_some(const char *lines)
 {
-	json_t *all = lines ? json_loads(lines, 0, NULL) : NULL, *line, *others = json_array();
-	size_t i;
+	json_t *links = box_link_json(lines);
+	int some = json_object_size(links) > 0;
 
-	json_array_foreach(all, i, line) if (!box_link_is(json_string_value(line)))
-		json_array_append(others, line);
-	json_decref(all);
-	return others;
+	json_decref(links);
+	return some;
 }
 
 /* ---- connections ---- */

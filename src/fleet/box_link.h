@@ -19,7 +19,7 @@ struct egress_client;
 /* 1: a name that a link may have: one label of a host name. */
 int box_link_valid(const char *name);
 int box_link_is(const char *line);              /* 1: a line of a row is a link */
-json_t *box_link_json(const char *lines);        /* {"db": "ID"}; lines: of a row, or NULL */
-json_t *box_link_others_json(const char *lines); /* the other lines, an array */
+json_t *box_link_json(const char *lines); /* {"db": "ID"}; lines: of a row, or NULL */
+int box_link_some(const char *lines);     /* 1: there is a link among them */
 /* Opens the connection that egress requests, and sends it, or the reason why there is none. */
 void box_link_open(struct egress_client *g, const struct wire_egress_link *f, size_t len);

@@ -8,29 +8,85 @@
 #include "fleet/box_link.h"
 #include "fleet/box_secrets.h"
 #include "secret/vault.h"
+#include "fleet/box_network.h"
+#include "store/network.h"
 #include "wire/sock.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { AGAIN_MS = 500, TRIES = 5 };
+enum {
+	AGAIN_MS = 500,
+	TRIES = 5,
+	SAVE_MS = 1000,
+	EVENT_MS = 6000, /* a refusal is an event: one in this time, after a burst of EVENTS */
+	EVENTS = 10,
+};
 
 int egress_client_asked(const struct box *b)
 {
-	json_t *all = b->row.network ? json_loads(b->row.network, 0, NULL) : NULL, *line;
-	int asked = 0;
-	size_t i;
-
-	json_array_foreach(all, i, line)
-		asked |= !box_link_is(json_string_value(line));
-	json_decref(all);
-	return asked;
+	return box_network_reaches(b->row.network);
 }
 
 int egress_client_wanted(const struct box *b)
 {
-	return (b->row.network && strcmp(b->row.network, "[]") != 0) || b->registries;
+	return egress_client_asked(b) || b->registries || box_link_some(b->row.network);
+}
+
+/* ---- totals of bytes ---- */
+
+static void egress_client_load(struct box *b)
+{
+	struct store_network_usage u;
+	struct err e;
+
+	if (b->is_known || b->way.loaded ||
+	    store_network_usage_get(b->fleet->store, b->row.id, &u, &e) < 0)
+		return;
+	b->way.loaded = 1;
+	if (b->way.bytes_in < u.bytes_in)
+		b->way.bytes_in = u.bytes_in;
+	if (b->way.bytes_out < u.bytes_out)
+		b->way.bytes_out = u.bytes_out;
+}
+
+static void egress_client_save(struct timer *t)
+{
+	struct egress_client *g = loop_owner(t, struct egress_client, save);
+	struct fleet *f = g->fleet;
+	struct err e;
+
+	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b)) {
+		struct store_network_usage u = { .bytes_in = b->way.bytes_in,
+						 .bytes_out = b->way.bytes_out };
+
+		if (!b->way.unsaved)
+			continue;
+		if (store_network_usage_put(f->store, b->row.id, &u, &e) < 0) {
+			log_warn("cannot store the network usage of a box", LOG_S("box", b->row.id),
+				 LOG_E(&e));
+			timer_set(t, SAVE_MS);
+			return;
+		}
+		b->way.unsaved = 0;
+	}
+}
+
+static void egress_client_count(struct box *b, uint64_t bytes_in, uint64_t bytes_out)
+{
+	struct egress_client *g = &b->fleet->egress_client;
+
+	if (b->way.bytes_in >= bytes_in && b->way.bytes_out >= bytes_out)
+		return;
+	if (b->way.bytes_in < bytes_in)
+		b->way.bytes_in = bytes_in;
+	if (b->way.bytes_out < bytes_out)
+		b->way.bytes_out = bytes_out;
+	b->way.unsaved = 1;
+	if (!timer_pending(&g->save))
+		timer_set(&g->save, SAVE_MS);
 }
 
 /* ---- frames of egress ---- */
@@ -47,16 +103,61 @@ static json_t *text_at(const char **at, const char *end)
 	return text ? text : json_string("?"); /* not UTF-8, which a valid host always is */
 }
 
+static struct box *egress_client_box(struct egress_client *g, const char *from)
+{
+	char id[WIRE_ID];
+
+	snprintf(id, sizeof(id), "%.*s", WIRE_ID - 1, from);
+	return fleet_find(g->fleet, id); /* NULL: the box has ended in the meantime */
+}
+
+static void egress_client_add_record(struct box *b, json_t *take_doc)
+{
+	json_object_set_new(take_doc, "seq", json_integer((json_int_t)++b->way.connections));
+	if (!b->way.records)
+		b->way.records = json_array();
+	json_array_append_new(b->way.records, take_doc);
+	if (json_array_size(b->way.records) > EGRESS_CLIENT_RECORDS)
+		json_array_remove(b->way.records, 0);
+}
+
+static int egress_client_is_refusal(const char *verdict)
+{
+	static const char *const all[] = { "denied", "internal", "bad", "budget" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+		if (!strcmp(verdict, all[i]))
+			return 1;
+	return 0;
+}
+
+/* A program may try again and again: events are bounded, the log and the counters have all. */
+static void egress_client_tell_refusal(struct box *b, const json_t *doc)
+{
+	static const char *const shown[] = { "host", "port", "verdict", "why", "hint" };
+	uint64_t now = loop_now_ms();
+	json_t *data;
+
+	if (b->way.event_ms > now + (uint64_t)EVENT_MS * (EVENTS - 1)) {
+		b->way.events_left_out++;
+		return;
+	}
+	b->way.event_ms = (b->way.event_ms > now ? b->way.event_ms : now) + EVENT_MS;
+	data = json_object();
+	for (unsigned i = 0; i < ARRAY_LEN(shown); i++)
+		json_object_set(data, shown[i], json_object_get(doc, shown[i]));
+	json_object_set_new(data, "left_out", json_integer((json_int_t)b->way.events_left_out));
+	b->way.events_left_out = 0;
+	fleet_emit(b->fleet, b->row.team, b->row.id, "network.refused", data);
+}
+
 static void take_report(struct egress_client *g, const struct wire_egress_report *f, size_t len)
 {
-	const char *at = (const char *)(f + 1), *end = (const char *)f + len;
-	char id[WIRE_ID];
-	struct box *b;
+	const char *at = (const char *)(f + 1), *end = (const char *)f + len, *verdict;
+	struct box *b = egress_client_box(g, f->id);
 	json_t *doc;
 
-	snprintf(id, sizeof(id), "%.*s", WIRE_ID - 1, f->id);
-	b = fleet_find(g->fleet, id);
-	if (!b) /* the box has ended in the meantime */
+	if (!b)
 		return;
 	doc = json_object();
 	json_object_set_new(doc, "host", text_at(&at, end));
@@ -64,39 +165,138 @@ static void take_report(struct egress_client *g, const struct wire_egress_report
 	json_object_set_new(doc, "rule", text_at(&at, end));
 	json_object_set_new(doc, "verdict", text_at(&at, end));
 	json_object_set_new(doc, "why", text_at(&at, end));
+	json_object_set_new(doc, "hint", text_at(&at, end));
 	json_object_set_new(doc, "bytes_in", json_integer((json_int_t)f->bytes_in));
 	json_object_set_new(doc, "bytes_out", json_integer((json_int_t)f->bytes_out));
 	json_object_set_new(doc, "ms", json_integer(f->ms));
 	json_object_set_new(doc, "began", json_time(f->began_ns));
 	json_object_set_new(doc, "began_ns", json_integer((json_int_t)f->began_ns));
-	if (!b->way.records)
-		b->way.records = json_array();
-	json_array_append_new(b->way.records, doc);
-	if (json_array_size(b->way.records) > EGRESS_CLIENT_RECORDS)
-		json_array_remove(b->way.records, 0);
-	b->way.bytes_in = f->total_in;
-	b->way.bytes_out = f->total_out;
-	b->way.connections++;
-	b->way.refused += strcmp(json_string_value(json_object_get(doc, "verdict")), "ok") != 0;
+	egress_client_add_record(b, json_incref(doc));
+	egress_client_count(b, f->total_in, f->total_out);
+	verdict = json_string_value(json_object_get(doc, "verdict"));
+	b->way.refused += strcmp(verdict, "ok") != 0;
+	if (egress_client_is_refusal(verdict))
+		egress_client_tell_refusal(b, doc);
+	json_decref(doc);
 	box_touch(b);
+}
+
+/* ---- requests for an approval ---- */
+
+json_t *egress_client_requests(const struct box *b)
+{
+	return b->way.requests ? json_deep_copy(b->way.requests) : json_array();
+}
+
+static json_t *egress_client_find_request(const struct box *b, const char *id, size_t *out_at)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(b->way.requests, i,
+			   one) if (!strcmp(json_string_value(json_object_get(one, "id")), id))
+	{
+		*out_at = i;
+		return one;
+	}
+	return NULL;
+}
+
+json_t *egress_client_request(const struct box *b, const char *id)
+{
+	size_t at;
+
+	return egress_client_find_request(b, id, &at);
+}
+
+int egress_client_decide(struct box *b, const char *id, int allow, struct err *e)
+{
+	struct wire_egress_decide f = { .head = sock_head(WIRE_EGRESS_DECIDE, 0),
+					.request = strtoull(id, NULL, 10),
+					.allow = (uint32_t)allow };
+	size_t at;
+
+	snprintf(f.id, sizeof(f.id), "%s", b->row.id);
+	if (frame_conn_send(&b->fleet->egress_client.post, &f, sizeof(f), NULL, 0, -1) < 0)
+		return err_set(e, ERR_NOT_FOUND, "egress has ended, and the connection with it");
+	if (egress_client_find_request(b, id, &at))
+		json_array_remove(b->way.requests, at);
+	return 0;
+}
+
+static void egress_client_add_request(struct box *b, const struct wire_egress_request *f,
+				      json_t *take_host, const char *id)
+{
+	json_t *doc = json_pack("{s:s, s:o, s:I, s:o, s:o}", "id", id, "host", take_host, "port",
+				(json_int_t)f->port, "began", json_time(f->began_ns), "expires",
+				json_time(f->expires_ns));
+
+	if (!b->way.requests)
+		b->way.requests = json_array();
+	if (json_array_size(b->way.requests) >= EGRESS_CLIENT_REQUESTS) { /* egress has the limit */
+		json_decref(doc);
+		return;
+	}
+	json_array_append(b->way.requests, doc);
+	fleet_emit(b->fleet, b->row.team, b->row.id, "network.request", doc);
+}
+
+static void take_request(struct egress_client *g, const struct wire_egress_request *f, size_t len)
+{
+	const char *at = (const char *)(f + 1), *end = (const char *)f + len;
+	struct box *b = egress_client_box(g, f->id);
+	char id[24];
+	size_t place;
+	int known;
+
+	if (!b)
+		return;
+	snprintf(id, sizeof(id), "%llu", (unsigned long long)f->request);
+	known = egress_client_find_request(b, id, &place) != NULL;
+	if (f->ended && known)
+		json_array_remove(b->way.requests, place);
+	else if (!f->ended && !known)
+		egress_client_add_request(b, f, text_at(&at, end), id);
+}
+
+/* Egress has ended, and the kernel has reset the connections that waited in it. */
+static void egress_client_lose_requests(struct box *b)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(b->way.requests, i, one)
+	{
+		egress_client_add_record(
+			b,
+			json_pack("{s:O, s:O, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:O, s:I}", "host",
+				  json_object_get(one, "host"), "port",
+				  json_object_get(one, "port"), "rule", "", "verdict", "cut", "why",
+				  "egress ended while the connection waited for an approval",
+				  "hint", "", "bytes_in", 0, "bytes_out", 0, "ms", 0, "began",
+				  json_object_get(one, "began"), "began_ns",
+				  (json_int_t)fleet_now_ns()));
+		b->way.refused++;
+	}
+	if (b->way.requests)
+		json_array_clear(b->way.requests);
 }
 
 static void take_held(struct egress_client *g, const struct wire_egress_list *f)
 {
 	char id[WIRE_ID];
-	struct box *b;
 
 	snprintf(id, sizeof(id), "%.*s", WIRE_ID - 1, f->id);
-	if (g->told) {
-		b = fleet_find(g->fleet, id);
-		if (b) {
-			b->way.bytes_in = f->bytes_in;
-			b->way.bytes_out = f->bytes_out;
-		}
-		return;
-	}
 	json_object_set_new(g->held, id,
 			    json_pack("[I, I]", (json_int_t)f->bytes_in, (json_int_t)f->bytes_out));
+}
+
+static void take_usage(struct egress_client *g, const struct wire_egress_list *f)
+{
+	struct box *b = egress_client_box(g, f->id);
+
+	if (b)
+		egress_client_count(b, f->bytes_in, f->bytes_out);
 }
 
 static void all_held(struct egress_client *g)
@@ -132,8 +332,12 @@ static void egress_says(struct frame_conn *p, const struct frame *f, size_t len,
 	(void)fd;
 	if (f->type == WIRE_EGRESS_REPORT)
 		take_report(g, (const struct wire_egress_report *)f, len);
-	else if (f->type == WIRE_EGRESS_LIST)
+	else if (f->type == WIRE_EGRESS_LIST && !g->told)
 		take_held(g, (const struct wire_egress_list *)f);
+	else if (f->type == WIRE_EGRESS_LIST)
+		take_usage(g, (const struct wire_egress_list *)f);
+	else if (f->type == WIRE_EGRESS_REQUEST)
+		take_request(g, (const struct wire_egress_request *)f, len);
 	else if (f->type == WIRE_DONE && !g->told)
 		all_held(g);
 	else if (f->type == WIRE_EGRESS_LINK)
@@ -151,8 +355,10 @@ static void egress_left(struct frame_conn *p, const struct err *why)
 	(void)why;
 	log_warn("egress has disconnected");
 	g->told = g->unsure = 0;
-	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b)) {
 		b->way.open = 0;
+		egress_client_lose_requests(b);
+	}
 	timer_set(&g->again, AGAIN_MS / 10);
 }
 
@@ -174,6 +380,7 @@ void egress_client_init(struct egress_client *g, struct fleet *f)
 {
 	*g = (struct egress_client){ .fleet = f, .post.fd = -1 };
 	timer_init(&g->again, f->loop, ask_again);
+	timer_init(&g->save, f->loop, egress_client_save);
 }
 
 void egress_client_begin(struct egress_client *g)
@@ -224,22 +431,30 @@ void egress_client_fini(struct egress_client *g)
 {
 	frame_conn_fini(&g->post);
 	timer_fini(&g->again);
+	timer_fini(&g->save);
 	json_decref(g->held);
 	g->held = NULL;
 }
 
 /* ---- endpoints ---- */
 
-static void hosts_text(const struct box *b, struct buf *out)
+/* A box that installs packages for all teams is not restricted by the rules of one. */
+static void egress_client_rules(const struct box *b, struct buf *out)
 {
-	json_t *all = b->row.network ? json_loads(b->row.network, 0, NULL) : NULL, *host;
-	size_t i;
+	auto_free char *team = NULL;
+	struct err e;
 
-	json_array_foreach(all, i, host)
-		buf_printf(out, "%s%s", out->len ? "\n" : "", json_string_value(host));
-	json_decref(all);
+	box_network_text(b->row.network, "", out);
 	for (const char *const *r = b->registries ? b->fleet->conf.registries : NULL; r && *r; r++)
 		buf_printf(out, "%s%s", out->len ? "\n" : "", *r);
+	if (b->is_installer)
+		return;
+	if (store_network_rules_get(b->fleet->store, b->row.team, &team, &e) < 0) {
+		log_error("cannot read the network rules of a team; nothing is permitted",
+			  LOG_S("team", b->row.team), LOG_E(&e));
+		buf_printf(out, "%steam only", out->len ? "\n" : "");
+	}
+	box_network_text(team, "team ", out);
 }
 
 /* Before the endpoint is opened, so that its first connection finds them. */
@@ -270,7 +485,7 @@ static void egress_listens(struct init_call *x, const struct frame *f, size_t le
 	if (f->type != WIRE_FD || *fd < 0 || !g->told)
 		return; /* egress is not connected: this is done again when it is */
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
-	hosts_text(b, &hosts);
+	egress_client_rules(b, &hosts);
 	send_secrets(b);
 	b->way.open =
 		frame_conn_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, steal_fd(fd)) == 0;
@@ -307,8 +522,8 @@ static int was_held(struct egress_client *g, struct box *b)
 
 	if (!figures)
 		return 0;
-	b->way.bytes_in = (uint64_t)json_integer_value(json_array_get(figures, 0));
-	b->way.bytes_out = (uint64_t)json_integer_value(json_array_get(figures, 1));
+	egress_client_count(b, (uint64_t)json_integer_value(json_array_get(figures, 0)),
+			    (uint64_t)json_integer_value(json_array_get(figures, 1)));
 	json_object_del(g->held, b->row.id);
 	b->way.open = 1;
 	send_secrets(b);
@@ -323,7 +538,10 @@ void egress_client_open(struct box *b)
 	struct egress_client *g = &b->fleet->egress_client;
 
 	if (!egress_client_wanted(b) || !g->told || b->way.open || b->way.ask.line ||
-	    !init_conn_is_open(&b->line) || was_held(g, b))
+	    !init_conn_is_open(&b->line))
+		return;
+	egress_client_load(b);
+	if (was_held(g, b))
 		return;
 	init_conn_request_port(&b->line, &b->way.ask, &on, WIRE_LISTEN, EGRESS_CLIENT_PORT);
 }
@@ -346,7 +564,7 @@ void egress_client_change(struct box *b)
 	}
 	b->way.ref = ask.head.ref = ++g->refs;
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
-	hosts_text(b, &hosts);
+	egress_client_rules(b, &hosts);
 	send_secrets(b);
 	if (frame_conn_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, -1) < 0)
 		b->way.open = 0;
@@ -362,23 +580,41 @@ void egress_client_close(struct box *b)
 void egress_client_drop(struct box *b)
 {
 	json_decref(b->way.records);
-	b->way.records = NULL;
+	json_decref(b->way.requests);
+	b->way.records = b->way.requests = NULL;
+}
+
+void egress_client_change_team(struct fleet *f, const char *team)
+{
+	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+		if (!strcmp(b->row.team, team) && egress_client_wanted(b))
+			egress_client_change(b);
 }
 
 json_t *egress_client_json(const struct box *b)
 {
-	json_t *registries = json_array();
+	json_t *doc = box_network_json(b->row.network, fleet_now_ns() / 1000000000),
+	       *registries = json_array();
+	auto_free char *team = NULL;
+	struct err e;
 
+	json_object_set_new(doc, "team",
+			    store_network_rules_get(b->fleet->store, b->row.team, &team, &e) == 0
+				    ? box_network_team_json(team)
+				    : json_null());
 	for (const char *const *r = b->registries ? b->fleet->conf.registries : NULL; r && *r; r++)
 		json_array_append_new(registries, json_string(*r));
-	return json_pack("{s:o, s:o, s:o, s:b, s:o, s:I, s:I, s:I, s:I, s:o}", "allow",
-			 box_link_others_json(b->row.network), "links",
-			 box_link_json(b->row.network), "registries", registries, "open", b->way.open, "why",
-			 b->way.why[0] ? json_string(b->way.why) : json_null(), "bytes_in",
-			 (json_int_t)b->way.bytes_in, "bytes_out", (json_int_t)b->way.bytes_out,
-			 "connections", (json_int_t)b->way.connections, "refused",
-			 (json_int_t)b->way.refused, "recent",
-			 b->way.records ? json_deep_copy(b->way.records) : json_array());
+	json_object_set_new(doc, "registries", registries);
+	json_object_set_new(doc, "open", json_boolean(b->way.open));
+	json_object_set_new(doc, "why", b->way.why[0] ? json_string(b->way.why) : json_null());
+	json_object_set_new(doc, "bytes_in", json_integer((json_int_t)b->way.bytes_in));
+	json_object_set_new(doc, "bytes_out", json_integer((json_int_t)b->way.bytes_out));
+	json_object_set_new(doc, "connections", json_integer((json_int_t)b->way.connections));
+	json_object_set_new(doc, "refused", json_integer((json_int_t)b->way.refused));
+	json_object_set_new(doc, "requests", egress_client_requests(b));
+	json_object_set_new(doc, "recent",
+			    b->way.records ? json_deep_copy(b->way.records) : json_array());
+	return doc;
 }
 
 json_t *egress_client_since(const struct box *b, int64_t since_ns)

@@ -6,7 +6,8 @@
  *   init ── LISTEN ──► a socket in the box ──► egress client ── WAY_OPEN + hosts ──► egress
  *
  * The log is in memory: the last EGRESS_CLIENT_RECORDS connections of a box and totals of all of
- * them. A new server gets the totals of bytes from egress, but none of the records. */
+ * them. A new server gets the totals of bytes and the waiting requests from egress, but none of the
+ * records. The totals of bytes are also in the store, at most a second late. */
 #pragma once
 #include "client/init_conn.h"
 #include <jansson.h>
@@ -14,13 +15,18 @@
 struct box;
 struct fleet;
 
-enum { EGRESS_CLIENT_PORT = 3128, EGRESS_CLIENT_RECORDS = 64 };
+enum {
+	EGRESS_CLIENT_PORT = 3128,
+	EGRESS_CLIENT_RECORDS = 64,
+	EGRESS_CLIENT_REQUESTS = 16, /* destinations of a box that wait for an approval */
+};
 
 struct egress_client {
 	/* clang-format off */
 	struct fleet *fleet;
 	struct frame_conn post;
 	struct timer again;
+	struct timer save; /* writes totals to the store */
 	json_t *held;  /* by box: [bytes in, bytes out] of endpoints that egress had before this
 		        * connection */
 	int told;      /* egress has sent that list */
@@ -40,7 +46,12 @@ struct egress_client_link { /* of one box */
 	uint32_t ref;  /* of its WAY_OPEN */
 	char why[120]; /* why it could not be opened */
 	uint64_t bytes_in, bytes_out, connections, refused;
-	json_t *records; /* array, oldest first */
+	int loaded, unsaved;      /* bytes: read from the store; not written to it yet */
+	json_t *records;          /* array, oldest first */
+	json_t *requests;         /* array: destinations that wait for an approval */
+	uint64_t event_ms;        /* events of refusals: when the next one is due, at the rate of
+				      * EVENT_MS */
+	uint64_t events_left_out; /* since the last one */
 };
 
 void egress_client_init(struct egress_client *g, struct fleet *f);
@@ -58,5 +69,12 @@ void egress_client_change(struct box *b);      /* its allowed hosts have changed
 void egress_client_close(struct box *b);       /* the box has ended */
 void egress_client_drop(struct box *b);        /* the memory only */
 json_t *egress_client_json(const struct box *b);
+json_t *egress_client_requests(const struct box *b); /* those that wait for an approval */
+/* One of them, borrowed; NULL: none has this id. */
+json_t *egress_client_request(const struct box *b, const char *id);
+/* Lets the connections of a request continue, or refuses them. */
+must_check int egress_client_decide(struct box *b, const char *id, int allow, struct err *e);
+/* The rules of a team have changed: sends them to egress for all its boxes. */
+void egress_client_change_team(struct fleet *f, const char *team);
 /* Connections of the box that started since then. */
 json_t *egress_client_since(const struct box *b, int64_t since_ns);

@@ -491,10 +491,23 @@ static const char secrets[] =
 	" \"secrets are a JSON object\""
 	" CHECK (json_valid(secrets) AND json_type(secrets) = 'object');";
 
+/* Network rules of teams, and what boxes have used of their budget: network.h. */
+static const char network_rules[] = "CREATE TABLE network_rules ("
+				    " team TEXT PRIMARY KEY REFERENCES teams ON DELETE CASCADE,"
+				    " rules TEXT NOT NULL CONSTRAINT \"rules are a JSON array\""
+				    "  CHECK (json_valid(rules) AND json_type(rules) = 'array')"
+				    ") STRICT;"
+				    "CREATE TABLE network_usage ("
+				    " box TEXT PRIMARY KEY REFERENCES boxes ON DELETE CASCADE,"
+				    " bytes_in INTEGER NOT NULL,"
+				    " bytes_out INTEGER NOT NULL,"
+				    " dns_queries INTEGER NOT NULL"
+				    ") STRICT;";
+
 const char *const schema_steps[] = {
 	first,    contexts,     batches,   network,   package_sets,        cheaper_runs,
 	surfaces, pauses,       snapshots, pipelines, policies_and_agents, clocks,
-	history,  mcp_sessions, ui_links,  secrets,
+	history,  mcp_sessions, ui_links,  secrets,   network_rules,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -21,6 +21,7 @@
 #include "v1agent/pipelines.h"
 #include "v1box/ports.h"
 #include "v1box/tunnel.h"
+#include "v1box/network.h"
 #include "v1box/packages.h"
 #include "v1box/pause.h"
 #include "v1/docs.h"
@@ -57,7 +58,7 @@ const struct api_route v1_routes[] = {
 	{ "POST", "/v1/boxes", NEED_EDITOR, boxes_create, "create a box, or get the existing box of a session", box_create_fields, .group = "boxes", .action = "box.create", .flags = ROUTE_NO_FLUSH },
 	{ "GET", "/v1/boxes", NEED_VIEWER, boxes_list, "list boxes", .query = box_list_query, .group = "boxes" },
 	{ "GET", "/v1/boxes/{box}", NEED_VIEWER, boxes_show, "show a box", .group = "boxes", .scope = SCOPE_BOX },
-	{ "PATCH", "/v1/boxes/{box}", NEED_EDITOR, boxes_patch, "change limits, timeouts and metadata of a box", box_patch_fields, .group = "boxes", .action = "box.change", .scope = SCOPE_BOX },
+	{ "PATCH", "/v1/boxes/{box}", NEED_EDITOR, boxes_patch, "change limits, timeouts, network rules and metadata of a box", box_patch_fields, .group = "boxes", .action = "box.change", .scope = SCOPE_BOX },
 	{ "GET", "/v1/boxes/{box}/ports", NEED_VIEWER, ports_list, "list the ports of a box: programs that listen, and open previews", .group = "boxes", .scope = SCOPE_BOX },
 	{ "GET", "/v1/boxes/{box}/ports/{port}", NEED_VIEWER, ports_show, "show the address of a port, whether a program listens, and its preview", .query = ports_show_query, .group = "boxes", .scope = SCOPE_BOX },
 	{ "PUT", "/v1/boxes/{box}/ports/{port}", NEED_EDITOR, ports_open, "open a port as a preview: private, with a token; or public", ports_open_fields, .group = "boxes", .action = "port.open", .scope = SCOPE_BOX },
@@ -147,7 +148,9 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/boxes/{box}/files/search", NEED_VIEWER, boxfiles_search, "search files by name and content", .query = boxfiles_search_query, .group = "files", .scope = SCOPE_BOX },
 	{ "GET", "/v1/boxes/{box}/files/watch", NEED_VIEWER, boxfiles_watch, "stream the changes of a folder as they happen", .query = boxfiles_watch_query, .group = "files", .scope = SCOPE_BOX },
 	{ "GET", "/v1/boxes/{box}/changes", NEED_VIEWER, changes_list, "list files that differ from the start of the box", .query = changes_query, .group = "files", .scope = SCOPE_BOX },
-	{ "GET", "/v1/boxes/{box}/network", NEED_VIEWER, boxes_network, "show allowed hosts and recent connections of a box", .group = "boxes", .scope = SCOPE_BOX },
+	{ "GET", "/v1/boxes/{box}/network", NEED_VIEWER, network_show, "show the network rules and recent connections of a box", .group = "network", .scope = SCOPE_BOX },
+	{ "GET", "/v1/boxes/{box}/network/requests", NEED_VIEWER, network_requests, "list the destinations of a box that wait for an approval", .group = "network", .scope = SCOPE_BOX },
+	{ "POST", "/v1/boxes/{box}/network/requests/{request}", NEED_EDITOR, network_decide, "let waiting connections of a box continue, or refuse them", network_decide_fields, .group = "network", .action = "network.decide", .scope = SCOPE_BOX },
 	{ "GET", "/v1/boxes/{box}/env", NEED_VIEWER, env_show, "show the environment variables of all programs in a box", .group = "boxes", .scope = SCOPE_BOX },
 	{ "PUT", "/v1/boxes/{box}/env", NEED_EDITOR, env_set, "replace the environment variables of a box", env_fields, .group = "boxes", .action = "box.change", .scope = SCOPE_BOX },
 
@@ -184,6 +187,8 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/teams/{team}", NEED_VIEWER, teams_show, "show quotas and usage of a team", .group = "teams" },
 	{ "PUT", "/v1/teams/{team}", NEED_OWNER, teams_put, "operators: create a team, or set the given quotas", teams_put_fields, .group = "teams", .action = "team.put" },
 	{ "DELETE", "/v1/teams/{team}", NEED_OWNER, teams_delete, "operators: delete a team that has no keys, volumes and boxes", .group = "teams", .action = "team.delete" },
+	{ "GET", "/v1/teams/{team}/network", NEED_VIEWER, teams_network_show, "show the network rules of a team", .group = "teams" },
+	{ "PUT", "/v1/teams/{team}/network", NEED_OWNER, teams_network_put, "operators: set the network rules of a team; they restrict all its boxes at once", teams_network_fields, .group = "teams", .action = "team.network" },
 	{ "GET", "/v1/usage", NEED_VIEWER, usage_show, "show the usage of a team by day", .query = usage_query, .group = "teams" },
 
 	{ "GET", "/v1/audit", NEED_OWNER, audit_list, "list the audit log, newest first", .query = audit_list_query, .group = "audit" },

@@ -9,7 +9,10 @@
 #include "api/fields.h"
 #include "api/quota.h"
 #include "base/cleanup.h"
+#include "fleet/box_network.h"
 #include "record/record.h"
+#include "store/network.h"
+#include "v1box/network.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -156,8 +159,8 @@ static int teams_operates(struct call *c)
 	if (strcmp(call_param(c, 0), c->who.team) != 0)
 		no_team(c, call_param(c, 0));
 	else
-		call_error(c, 403, "denied", "a team cannot set its own quotas", c->who.team,
-			   "owners of team default do");
+		call_error(c, 403, "denied", "a team cannot set its own quotas and network rules",
+			   c->who.team, "owners of team default do");
 	return 0;
 }
 
@@ -220,6 +223,50 @@ void teams_delete(struct call *c)
 	quota_changed(c->api, call_param(c, 0));
 	auth_changed(c->api);
 	call_empty(c, 204);
+}
+
+/* ---- network rules ---- */
+
+const struct field teams_network_fields[] = {
+	{ "allow", FIELD_TEXTS, 0, 0, RULES_MAX,
+	  "destinations that boxes of the team may reach, as in network.allow of a box; not given: "
+	  "all that the operator permits",
+	  NULL },
+	{ "deny", FIELD_TEXTS, 0, 0, RULES_MAX,
+	  "destinations that they may not reach, whatever is allowed", NULL },
+	{ 0 },
+};
+
+void teams_network_show(struct call *c)
+{
+	auto_free char *lines = NULL;
+	struct store_team t;
+	struct err e;
+
+	if (!teams_find(c, call_param(c, 0), &t))
+		return;
+	if (store_network_rules_get(c->api->store, t.name, &lines, &e) < 0)
+		call_fail(c, &e);
+	else
+		call_json(c, 200, box_network_team_json(lines));
+}
+
+void teams_network_put(struct call *c)
+{
+	auto_free char *lines = NULL;
+	struct store_team t;
+	struct err e;
+
+	if (!teams_operates(c) || !teams_find(c, call_param(c, 0), &t))
+		return;
+	if (network_read_team_lines(c->body, &lines, &e) < 0 ||
+	    store_network_rules_put(c->api->store, t.name, lines, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	egress_client_change_team(&c->api->fleet, t.name);
+	call_audit_more(c, "team.network", t.name, "ok", box_network_team_json(lines));
+	call_json(c, 200, box_network_team_json(lines));
 }
 
 /* ---- usage ---- */

@@ -25,17 +25,6 @@ const struct field box_limit_fields[] = {
 	{ 0 },
 };
 
-const struct field box_network_fields[] = {
-	{ "allow", FIELD_TEXTS, 0, 0, RULES_MAX,
-	  "allowed hosts: host, host:port or *.host; each must be in egress.allow", NULL },
-	{ "links", FIELD_MAP, 0, 0, BOX_LINKS,
-	  "boxes of the team that the box reaches under these names: {\"db\": id or name of a box}", NULL },
-	{ "registries", FIELD_BOOL, 0, 0, 0,
-	  "the package registries of the operator may be reached (default true; false in a run of code)",
-	  NULL },
-	{ 0 },
-};
-
 static const struct field on_timeout_values[] = {
 	FIELD_VALUE("kill"), FIELD_VALUE("keep"), FIELD_VALUE("pause"), { 0 }
 };
@@ -75,7 +64,7 @@ const struct field box_create_fields[] = {
 	{ "secrets", FIELD_ANY, 0, 0, 0, "secrets of the team for the box: [{name, as, variable, path, hosts, in}]", NULL },
 	{ "warm", FIELD_NAME, 0, 0, 15, "warm interpreter for the box: python, python-data, node", NULL },
 	{ "packages", FIELD_ANY, 0, 0, 0, "packages to install before the box is created: {\"pip\": [...], \"npm\": [...]}", NULL },
-	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)", box_network_fields },
+	{ "network", FIELD_OBJECT, 0, 0, 0, "destinations that the box may reach (default: none)", box_network_fields },
 	{ "snapshot", FIELD_TEXT, 0, 0, 200, "start with the files of this snapshot: id or name[:tag]", NULL },
 	{ "cold", FIELD_BOOL, 0, 0, 0, "do not take the box from the pool", NULL },
 	{ 0 },
@@ -89,6 +78,9 @@ const struct field box_patch_fields[] = {
 	{ "metadata", FIELD_MAP, 0, 0, 64, "new metadata; replaces all existing entries", NULL },
 	{ "env", FIELD_MAP, 0, 0, 1000, "new environment variables; replaces all existing ones",
 	  NULL },
+	{ "network", FIELD_OBJECT, 0, 0, 0,
+	  "new network rules, in force at once; members that are not given stay as they are",
+	  box_network_fields },
 	{ 0 },
 };
 
@@ -184,47 +176,13 @@ int box_check_env(const json_t *env, struct err *e)
 	return bytes > ENV_MOST ? box_refuse_env(e, "", bytes, ENV_MOST) : 0;
 }
 
-static int read_host(const struct api_conf *conf, const char *text, struct allow_rule *out,
-		     struct err *e)
-{
-	if (rule_parse(out, text, e) < 0)
-		return -1;
-	for (unsigned i = 0; i < conf->nrules; i++)
-		if (rule_covers(&conf->rules[i], out))
-			return 0;
-	return err_set(e, ERR_DENIED,
-		       "this daemon permits no box to reach '%.100s' (egress.allow%s)", text,
-		       conf->nrules ? "" : " is empty");
-}
-
-/* Stored as the text of the parsed rules, so that the API shows exactly what is enforced. */
 static int read_network(struct call *c, struct store_box *row, struct err *e)
 {
-	const struct api_conf *conf = &c->api->conf;
-	const json_t *allow = json_object_get(call_get(c, "network"), "allow");
-	json_t *hosts = json_array(), *host;
-	char text[RULE_TEXT], *dump;
-	struct allow_rule r;
-	size_t i;
+	auto_free char *lines = NULL;
 
-	json_array_foreach((json_t *)allow, i, host)
-	{
-		if (read_host(conf, json_string_value(host), &r, e) < 0) {
-			json_decref(hosts);
-			return err_in(e, "network.allow[%zu]", i);
-		}
-		json_array_append_new(hosts, json_string(rule_text(&r, text)));
-	}
-	if (links_read(c, json_object_get(call_get(c, "network"), "links"), hosts, e) < 0) {
-		json_decref(hosts);
+	if (network_read_lines(c, call_get(c, "network"), NULL, &lines, e) < 0)
 		return -1;
-	}
-	if (json_array_size(hosts)) {
-		dump = json_dumps(hosts, JSON_COMPACT);
-		row->network = http_strdup(c->req, dump, strlen(dump));
-		free(dump);
-	}
-	json_decref(hosts);
+	row->network = lines ? http_strdup(c->req, lines, strlen(lines)) : NULL;
 	return 0;
 }
 

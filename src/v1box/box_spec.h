@@ -4,8 +4,9 @@
 #pragma once
 #include "api/api.h"
 #include "fleet/box.h"
+#include "v1box/network.h"
 
-extern const struct field box_limit_fields[], box_network_fields[];
+extern const struct field box_limit_fields[];
 #define BOX_LIMIT_FIELDS                                                                           \
 	{ "template", FIELD_NAME, 0, 0, STORE_TEMPLATE, "base", NULL },                            \
 	{                                                                                          \

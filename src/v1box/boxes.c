@@ -4,7 +4,8 @@
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/bounds.h"
-#include "fleet/box_link.h"
+#include "fleet/box_network.h"
+#include "v1box/network.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -77,8 +78,7 @@ static json_t *box_row_json(const struct store_box *row)
 	json_object_set_new(doc, "volumes", text_json(row->volumes, 1));
 	json_object_set_new(doc, "secrets", secrets_of_row(row));
 	json_object_set_new(doc, "network",
-			    json_pack("{s:o, s:o}", "allow", box_link_others_json(row->network),
-				      "links", box_link_json(row->network)));
+			    box_network_json(row->network, fleet_now_ns() / 1000000000));
 	if (row->state == STORE_BOX_DELETED) {
 		json_object_set_new(doc, "ended", boxes_moment(row->ended_ns));
 		json_object_set_new(doc, "cause", json_string(row->cause));
@@ -241,14 +241,6 @@ void boxes_show(struct call *c)
 		call_json(c, 200, doc);
 }
 
-void boxes_network(struct call *c)
-{
-	struct box *b = call_box_peek(c, 0);
-
-	if (b)
-		call_json(c, 200, egress_client_json(b));
-}
-
 /* ---- change ---- */
 
 /* The box, if its ETag still is the one that the client has; NULL: answered. */
@@ -262,17 +254,31 @@ static struct box *as_known(struct call *c)
 	return same ? b : NULL;
 }
 
+static void take_registries(struct store_box *row, const json_t *wanted)
+{
+	char *had = row->metadata;
+
+	if (!json_is_boolean(wanted))
+		return;
+	row->metadata = box_metadata_with(had, BOX_REGISTRIES, json_is_true(wanted) ? "1" : "0");
+	free(had);
+}
+
 static int take_patch(struct call *c, struct box *b, struct err *e)
 {
 	struct store_box *row = &b->row;
 	const char *name = call_text(c, "name", NULL);
 	struct box *other = name ? fleet_named(&c->api->fleet, c->who.team, name) : NULL;
 	json_t *metadata = call_get(c, "metadata"), *had;
+	auto_free char *network = NULL;
 	int rc;
 
 	if (other && other != b)
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already", name);
 	if (box_check_env(call_get(c, "env"), e) < 0)
+		return -1;
+	if (call_get(c, "network") &&
+	    network_read_lines(c, call_get(c, "network"), row->network, &network, e) < 0)
 		return -1;
 	had = row->metadata ? json_loads(row->metadata, 0, NULL) : NULL;
 	rc = box_check_metadata(metadata, had, e);
@@ -292,7 +298,18 @@ static int take_patch(struct call *c, struct box *b, struct err *e)
 	if (call_get(c, "lifetime_ms"))
 		row->ends_ns =
 			row->lifetime_ms ? fleet_now_ns() + (int64_t)row->lifetime_ms * 1000000 : 0;
-	return box_changed(b, e);
+	if (call_get(c, "network")) {
+		free(row->network);
+		row->network = steal(&network);
+		take_registries(row, json_object_get(call_get(c, "network"), "registries"));
+	}
+	if (box_changed(b, e) < 0)
+		return -1;
+	if (call_get(c, "network")) {
+		box_read_marks(b);
+		egress_client_change(b);
+	}
+	return 0;
 }
 
 struct limiting {
@@ -376,10 +393,12 @@ void boxes_patch(struct call *c)
 
 	if (!b)
 		return;
-	if (call_get(c, "limits") && c->who.box[0])
+	if ((call_get(c, "limits") || call_get(c, "network")) && c->who.box[0])
 		call_error(c, 403, "denied",
-			   "this key is bound to one box, and cannot change its limits", c->who.box,
-			   "an editor of the team can: PATCH /v1/boxes/BOX");
+			   call_get(c, "limits")
+				   ? "this key is bound to one box, and cannot change its limits"
+				   : "this key is bound to one box, and cannot change its network",
+			   c->who.box, "an editor of the team can: PATCH /v1/boxes/BOX");
 	else if (call_get(c, "limits"))
 		ask_limits(c, b);
 	else

@@ -12,6 +12,5 @@ void box_withhold(const struct call *c, json_t *doc);
 void boxes_create(struct call *c); /* boxes_create.c */
 void boxes_list(struct call *c);
 void boxes_show(struct call *c);
-void boxes_network(struct call *c);
 void boxes_patch(struct call *c);
 void boxes_delete(struct call *c);

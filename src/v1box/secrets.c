@@ -64,17 +64,17 @@ static int secrets_read_hosts(struct call *c, struct store_secret *x, struct err
 {
 	const json_t *given = call_get(c, "hosts");
 	json_t *hosts = json_array(), *one;
-	struct allow_rule rule;
+	struct net_rule rule;
 	char text[RULE_TEXT];
 	size_t i;
 
 	json_array_foreach((json_t *)given, i, one)
 	{
-		if (rule_parse(&rule, json_string_value(one), e) < 0) {
+		if (net_rule_parse_host(&rule, json_string_value(one), e) < 0) {
 			json_decref(hosts);
 			return err_in(e, "hosts[%zu]", i);
 		}
-		json_array_append_new(hosts, json_string(rule_text(&rule, text)));
+		json_array_append_new(hosts, json_string(net_rule_text(&rule, text)));
 	}
 	x->hosts = json_dumps(hosts, JSON_COMPACT);
 	json_decref(hosts);
@@ -248,25 +248,25 @@ static int attach_file(struct attaching *x, const json_t *one, json_t *out, stru
 }
 
 /* The operator's rules, and those of the secret. */
-static int attach_host_allowed(const struct attaching *x, const struct allow_rule *host,
+static int attach_host_allowed(const struct attaching *x, const struct net_rule *host,
 			       const json_t *limits, const char *text, struct err *e)
 {
 	const struct api_conf *conf = &x->call->api->conf;
 	int allowed = json_array_size(limits) == 0;
-	struct allow_rule wide;
+	struct net_rule wide;
 	json_t *one;
 	size_t i;
 
 	json_array_foreach((json_t *)limits, i, one)
 	{
-		if (rule_parse(&wide, json_string_value(one), e) == 0 && rule_covers(&wide, host) &&
-		    (host->port || !wide.port))
+		if (net_rule_parse(&wide, json_string_value(one), e) == 0 &&
+		    net_rule_covers(&wide, host) && (host->port || !wide.port))
 			allowed = 1;
 	}
 	if (!allowed)
 		return err_set(e, ERR_DENIED, "this secret is not for '%.100s'", text);
 	for (unsigned k = 0; k < conf->nrules; k++)
-		if (rule_covers(&conf->rules[k], host))
+		if (net_rule_covers(&conf->rules[k], host))
 			return 0;
 	return err_set(e, ERR_DENIED,
 		       "this daemon permits no box to reach '%.100s' (egress.allow%s)", text,
@@ -277,17 +277,17 @@ static int attach_hosts(struct attaching *x, const json_t *given, const json_t *
 			struct err *e)
 {
 	json_t *hosts = json_array(), *one;
-	struct allow_rule rule;
+	struct net_rule rule;
 	char text[RULE_TEXT];
 	size_t i;
 
 	json_object_set_new(out, "hosts", hosts);
 	json_array_foreach((json_t *)given, i, one)
 	{
-		if (rule_parse(&rule, json_string_value(one), e) < 0 ||
+		if (net_rule_parse_host(&rule, json_string_value(one), e) < 0 ||
 		    attach_host_allowed(x, &rule, limits, json_string_value(one), e) < 0)
 			return err_in(e, "hosts[%zu]", i);
-		json_array_append_new(hosts, json_string(rule_text(&rule, text)));
+		json_array_append_new(hosts, json_string(net_rule_text(&rule, text)));
 		json_array_append_new(x->hosts, json_string(text));
 	}
 	return json_array_size(hosts)

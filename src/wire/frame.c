@@ -91,6 +91,8 @@ static const struct frame_shape {
 	[WIRE_EGRESS_SECRETS] = { "EGRESS_SECRETS", sizeof(struct wire_id), TAIL },
 	[WIRE_EGRESS_LINK] = { "EGRESS_LINK", sizeof(struct wire_egress_link), TAIL },
 	[WIRE_EGRESS_LINKED] = { "EGRESS_LINKED", sizeof(struct frame), NO_TAIL },
+	[WIRE_EGRESS_REQUEST] = { "EGRESS_REQUEST", sizeof(struct wire_egress_request), TAIL },
+	[WIRE_EGRESS_DECIDE] = { "EGRESS_DECIDE", sizeof(struct wire_egress_decide), NO_TAIL },
 };
 
 static const struct frame_shape *shape_of(uint8_t type)

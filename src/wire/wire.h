@@ -111,14 +111,17 @@ enum wire_type {
 	WIRE_SOCKET,      /* struct wire_socket, tail: name of the process; to the client */
 	/* egress: server <-> supervisor <-> egress, server <-> egress */
 	WIRE_EGRESS_CONNECT = 112,  /* from a server: request; from the supervisor, to both, + fd: the connection */
-	WIRE_EGRESS_OPEN,   /* struct wire_egress_open, tail: hosts, a line each; + a listening fd -> DONE; without fd: replaces the hosts of an open endpoint */
+	WIRE_EGRESS_OPEN,   /* struct wire_egress_open, tail: rules, a line each (egress/net_policy.h); + a listening fd -> DONE; without fd: replaces the rules of an open endpoint */
 	WIRE_EGRESS_CLOSE,  /* struct wire_id */
-	WIRE_EGRESS_LIST,   /* struct wire_egress_list: of each box, when a server connects; then DONE; later, once a second, of each box whose bytes changed */
-	WIRE_EGRESS_REPORT, /* struct wire_egress_report, tail: host NUL rule NUL verdict NUL why NUL */
+	WIRE_EGRESS_LIST,   /* struct wire_egress_list: of each box, when a server connects; then DONE; later of boxes whose totals have changed */
+	WIRE_EGRESS_REPORT, /* struct wire_egress_report, tail: host NUL rule NUL verdict NUL why NUL hint NUL */
 	/* models: server <-> supervisor <-> llm */
 	WIRE_LLM_CONNECT, /* from a server: request; from the supervisor, to both, + fd: a stream of JSON */
 	/* doctor: server <-> supervisor */
 	WIRE_DOCTOR, /* from a server: request; from the supervisor, + fd: one packet, the result as JSON */
+	/* egress, continued */
+	WIRE_EGRESS_REQUEST, /* struct wire_egress_request, tail: host NUL; of all that wait when a server connects, after DONE */
+	WIRE_EGRESS_DECIDE,  /* struct wire_egress_decide */
 	/* egress <-> server, continued */
 	WIRE_EGRESS_LINK = 124, /* struct wire_egress_link, tail: name -> EGRESS_LINKED, or ERROR: a connection to a port of a linked box */
 	WIRE_EGRESS_LINKED,     /* with the ref of the request + fd: the connection */
@@ -412,6 +415,24 @@ struct wire_egress_report { /* one connection of a box, after it was closed */
 	uint64_t total_in, total_out; /* of all connections of the box so far */
 	uint32_t ms;
 	uint32_t port;
+};
+
+struct wire_egress_request { /* connections to a destination that wait for an approval; tail: host NUL */
+	struct frame head;
+	char id[WIRE_ID];
+	uint64_t request;    /* unique, also among egress processes */
+	uint64_t began_ns;   /* CLOCK_REALTIME */
+	uint64_t expires_ns; /* they are refused then */
+	uint32_t port;
+	uint32_t ended; /* 1: none waits now */
+};
+
+struct wire_egress_decide {
+	struct frame head;
+	char id[WIRE_ID];
+	uint64_t request;
+	uint32_t allow; /* 1: they continue; 0: they are refused */
+	uint32_t pad;
 };
 
 struct wire_started {

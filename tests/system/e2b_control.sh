@@ -13,7 +13,7 @@ eval "$(cat "$work/registry.ports")"
 export http
 # shellcheck disable=SC2154
 export ATOLL_EGRESS_DNS="127.0.0.1:$dns"
-export ATOLL_EGRESS_ALLOW="*.below.test,api.one.test:8443,203.0.113.7,198.51.100.9"
+export ATOLL_EGRESS_ALLOW="*.below.test,api.one.test:8443,93.184.216.7,93.184.217.9"
 export ATOLL_EGRESS_INTERNAL="registry.test:$http"
 export ATOLL_DOMAIN=box.example
 
@@ -317,17 +317,17 @@ the_allowed_hosts_are_those_of_the_request_and_the_operator() {
 	is "$(hosts)" ""
 	end
 	make '{"templateID":"base","allow_internet_access":true}'
-	is "$(hosts)" "*.below.test 198.51.100.9 203.0.113.7 api.one.test:8443 registry.test:$http"
+	is "$(hosts)" "*.below.test 93.184.216.7 93.184.217.9 api.one.test:8443 registry.test:$http"
 	api GET "/sandboxes/$box"
 	is "$(get .allowInternetAccess)" true
 	end
-	make '{"templateID":"base","network":{"denyOut":["0.0.0.0/0"],"allowOut":["api.one.test","x.below.test","*.test","203.0.113.0/24","8.8.8.8","not.permitted"],"allowPublicTraffic":false}}'
-	is "$(hosts)" "*.below.test 203.0.113.7 api.one.test:8443 registry.test:$http x.below.test"
+	make '{"templateID":"base","network":{"denyOut":["0.0.0.0/0"],"allowOut":["api.one.test","x.below.test","*.test","93.184.216.0/24","8.8.8.8","not.permitted"],"allowPublicTraffic":false}}'
+	is "$(hosts)" "*.below.test 93.184.216.7 api.one.test:8443 registry.test:$http x.below.test"
 	api GET "/sandboxes/$box"
 	is "$(get '[.network.allowOut[4], .network.allowPublicTraffic, .allowInternetAccess] | @csv')" '"8.8.8.8",false,'
 	end
-	make '{"templateID":"base","allow_internet_access":true,"network":{"denyOut":["203.0.113.0/24"]}}'
-	is "$(hosts)" "198.51.100.9"
+	make '{"templateID":"base","allow_internet_access":true,"network":{"denyOut":["93.184.216.0/24"]}}'
+	is "$(hosts)" "93.184.217.9"
 	end
 	make '{"templateID":"base","allow_internet_access":false,"network":{"allowOut":["api.one.test"]}}'
 	is "$(hosts)" "api.one.test:8443"

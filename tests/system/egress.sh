@@ -112,7 +112,7 @@ a_host_that_is_not_allowed_is_rejected_with_a_hint() {
 	net_box "registry.test:$http"
 	before=$(seen .)
 	says "curl -s -w '%{http_code}' http://registry.test:$echo/"
-	case $out in *'"network": {"allow": ["registry.test:'*403) ;; *) fail "$out" ;; esac
+	case $out in *'To allow it: atoll net allow '"$box registry.test:$echo"*403) ;; *) fail "$out" ;; esac
 	says "curl -s -o /dev/null -w '%{http_connect}' https://example.org/"
 	is "$out" 403
 	says "curl -s -w '%{http_code}' --noproxy '' http://127.0.0.1:$http/"
@@ -135,7 +135,7 @@ a_request_for_a_host_that_the_operator_does_not_permit_is_403() {
 	is "$code" 201 "$body"
 	box=$(get .id)
 	gone
-	for bad in '"x"' '{"allow":"x"}' '{"allow":[1]}' '{"allow":["127.1"]}' '{"allow":["a b"]}' '{"allow":["http://x"]}' '{"deny":[]}'; do
+	for bad in '"x"' '{"allow":"x"}' '{"allow":[1]}' '{"allow":["127.1"]}' '{"allow":["a b"]}' '{"allow":["http://x"]}' '{"others":[]}'; do
 		api POST /v1/boxes "{\"network\":$bad}"
 		is "$code" 400 "$bad: $body"
 	done

@@ -138,7 +138,7 @@ go_get_works() {
 other_hosts_are_refused_with_the_reason() {
 	new_box
 	says "curl -s -w ' %{http_code} %{time_total}' http://example.org/"
-	case $out in *'may not reach example.org:80'*'403 '*) ;; *) fail "$out" ;; esac
+	case $out in *'does not permit example.org:80'*'403 '*) ;; *) fail "$out" ;; esac
 	echo "# refused after ${out##* } s"
 	says "curl -sS https://example.org/ 2>&1"
 	has "$out" 403

@@ -7,6 +7,7 @@ log = open(sys.argv[1], "a", buffering=1)
 NAMES = {
     "registry.test": ["127.0.0.1"],
     "inside.test": ["127.0.0.1"],
+    "other.test": ["127.0.0.1"],
     "metadata.test": ["169.254.169.254"],
     "mixed.test": ["93.184.216.34", "10.0.0.1"],
 }

@@ -299,6 +299,7 @@ TEST(routes_that_need_an_owner_are_these)
 		"POST /v1/ui/links",
 		"PUT /v1/teams/{team}",
 		"DELETE /v1/teams/{team}",
+		"PUT /v1/teams/{team}/network",
 		"GET /v1/audit",
 	};
 	unsigned n = 0;

@@ -1,5 +1,6 @@
 /* egress_test.c - which hosts a box may reach through the proxy, and how others are rejected. */
 #include "base/cleanup.h"
+#include "egress/approval.h"
 #include "egress/ip_class.h"
 #include "egress/http_message.h"
 #include "egress/proxy.h"
@@ -17,150 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-
-/* ---- rules ---- */
-
-static const char *again(const char *text)
-{
-	static char out[RULE_TEXT];
-	static struct err e;
-	struct allow_rule r;
-
-	return rule_parse(&r, text, &e) < 0 ? e.msg : rule_text(&r, out);
-}
-
-TEST(an_allow_rule_is_parsed_and_printed)
-{
-	const struct {
-		const char *text, *said;
-	} rows[] = {
-		{ "registry.example", "registry.example" },
-		{ "Registry.EXAMPLE.", "registry.example" },
-		{ "registry.example:8080", "registry.example:8080" },
-		{ "*.example", "*.example" },
-		{ "*.example:443", "*.example:443" },
-		{ "127.0.0.1:80", "127.0.0.1:80" },
-		{ "[::1]:80", "[::1]:80" },
-		{ "[0:0::0:1]", "[::1]" },
-		{ "a_b.example", "a_b.example" },
-	};
-
-	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
-		CHECK_STR(again(rows[i].text), rows[i].said);
-}
-
-TEST(notations_that_a_resolver_could_take_for_an_address_are_no_host)
-{
-	const char *const rows[] = { "",
-				     "*",
-				     "*.",
-				     "a..b",
-				     ".a",
-				     "127.1",
-				     "0x7f.1",
-				     "0177.0.0.1",
-				     "2130706433",
-				     "127.0.0.01",
-				     "1.2.3.4.5",
-				     "a:0",
-				     "a:65536",
-				     "a:080",
-				     "a:",
-				     "a:1:2",
-				     "::1",
-				     "[::1",
-				     "[::1]x",
-				     "[fe80::1%lo]",
-				     "a b",
-				     "a/b",
-				     "u@h",
-				     "a\nb",
-				     "*.127.0.0.1",
-				     "*.*.example",
-				     "a.*.example",
-				     "ex\xc3\xa4mple",
-				     "a#b",
-				     "a?b" };
-	struct allow_rule r;
-	struct err e;
-
-	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		if (rule_parse(&r, rows[i], &e) == 0)
-			printf("# taken: '%s'\n", rows[i]);
-		CHECK(rule_parse(&r, rows[i], &e) < 0);
-		CHECK(e.kind == ERR_INVALID);
-	}
-}
-
-TEST(a_rule_matches_whole_labels_and_the_port)
-{
-	const struct {
-		const char *rule, *host;
-		uint16_t port;
-		int fits;
-	} rows[] = {
-		{ "a.example", "a.example", 443, 1 },    { "a.example", "a.example", 80, 1 },
-		{ "a.example", "a.example", 22, 0 },     { "a.example:22", "a.example", 22, 1 },
-		{ "a.example:22", "a.example", 443, 0 }, { "a.example", "b.a.example", 443, 0 },
-		{ "*.example", "a.example", 443, 1 },    { "*.example", "a.b.example", 443, 1 },
-		{ "*.example", "example", 443, 0 },      { "*.example", "badexample", 443, 0 },
-		{ "*.example", "a.badexample", 443, 0 }, { "*.example", "a.example.org", 443, 0 },
-	};
-
-	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		struct allow_rule r;
-		struct err e;
-
-		CHECK(rule_parse(&r, rows[i].rule, &e) == 0);
-		CHECK_INT(rule_fits(&r, rows[i].host, rows[i].port), rows[i].fits);
-	}
-}
-
-TEST(the_rules_of_a_box_are_limited_to_those_of_the_operator)
-{
-	const struct {
-		const char *wide, *narrow;
-		int so;
-	} rows[] = {
-		{ "a.example", "a.example", 1 },    { "a.example", "a.example:443", 1 },
-		{ "a.example", "a.example:22", 0 }, { "a.example:443", "a.example", 1 },
-		{ "a.example:22", "a.example", 0 }, { "a.example", "*.a.example", 0 },
-		{ "*.example", "a.example", 1 },    { "*.example", "*.a.example", 1 },
-		{ "*.example", "*.example", 1 },    { "*.example", "example", 0 },
-		{ "*.a.example", "*.example", 0 },  { "a.example", "b.example", 0 },
-	};
-
-	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		struct allow_rule wide, narrow;
-		struct err e;
-
-		CHECK(rule_parse(&wide, rows[i].wide, &e) == 0);
-		CHECK(rule_parse(&narrow, rows[i].narrow, &e) == 0);
-		CHECK_INT(rule_covers(&wide, &narrow), rows[i].so);
-	}
-}
-
-TEST(the_host_of_a_registry_url_is_parsed)
-{
-	const struct {
-		const char *url, *rule;
-	} rows[] = {
-		{ "https://pip.example/simple", "pip.example:443" },
-		{ "http://pip.example", "pip.example:80" },
-		{ "https://pip.example:8443/x?y", "pip.example:8443" },
-	};
-	struct allow_rule r;
-	struct err e;
-	char text[RULE_TEXT];
-
-	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		CHECK(rule_of_url(&r, rows[i].url, &e) == 0);
-		CHECK_STR(rule_text(&r, text), rows[i].rule);
-	}
-	CHECK(rule_of_url(&r, "https://user:word@pip.example/", &e) < 0);
-	CHECK(rule_of_url(&r, "ftp://pip.example/", &e) < 0);
-	CHECK(rule_of_url(&r, "", &e) < 0);
-}
 
 /* ---- addresses ---- */
 
@@ -422,7 +279,7 @@ TEST(an_ambiguous_answer_is_rejected)
 
 static struct loop loop;
 static struct egress egress;
-static struct allow_rule operators[2];
+static struct net_rule operators[2];
 static int server = -1, link_fd = -1;
 static uint16_t server_port;
 static char box_says[2048], got[200000];
@@ -477,8 +334,9 @@ static struct egress_endpoint *begin(const char *hosts, int internal,
 	end_egress();
 	signal(SIGPIPE, SIG_IGN);
 	server = listen_somewhere(&server_port);
-	operators[0] = operators[1] =
-		(struct allow_rule){ .port = server_port, .internal = (uint8_t)internal };
+	operators[0] = operators[1] = (struct net_rule){ .port = server_port,
+							 .port_last = server_port,
+							 .internal = (uint8_t)internal };
 	strcpy(operators[0].host, "127.0.0.1");
 	strcpy(operators[1].host, "localhost");
 	conf.dns = dns;
@@ -571,7 +429,7 @@ static int accepted(void)
 
 /* The next report; its texts are in `report_text`. */
 static struct wire_egress_report report;
-static const char *report_text[4];
+static const char *report_text[5];
 static int reported(void)
 {
 	static char buf[WIRE_MAX];
@@ -584,7 +442,7 @@ static int reported(void)
 
 		if (n > 0 && ((struct frame *)buf)->type == WIRE_EGRESS_REPORT) {
 			memcpy(&report, buf, sizeof(report));
-			for (int k = 0; k < 4; k++, p += strlen(p) + 1)
+			for (int k = 0; k < 5; k++, p += strlen(p) + 1)
 				report_text[k] = p;
 			return p == buf + n;
 		}
@@ -708,7 +566,9 @@ TEST(another_host_is_rejected_with_a_hint)
 	CHECK_STR(verdict_of(w, "GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
 			     403),
 		  "denied");
-	CHECK(strstr(got, "\"network\": {\"allow\": [\"127.0.0.1:"));
+	CHECK(strstr(got, "To allow it: atoll net allow abcdefghijkl 127.0.0.1:"));
+	CHECK(strstr(got, "{\"error\": {\"code\": \"denied\""));
+	CHECK(strncmp(report_text[4], "To allow it: ", 13) == 0);
 	CHECK_STR(verdict_of(w, "CONNECT localhost:%u HTTP/1.1\r\nHost: localhost:%u\r\n\r\n", 403),
 		  "denied");
 	/* A rule of the box allows it, but none of the operator. */
@@ -728,17 +588,191 @@ TEST(the_rules_of_an_open_endpoint_can_change)
 			     403),
 		  "denied");
 	CHECK(egress_change(&egress, w->id, "127.0.0.1:9\nother.example", 25, &e) == 0);
-	CHECK_INT(w->nrules, 2);
-	CHECK_STR(w->rules[0].host, "127.0.0.1");
+	CHECK_INT(w->policy.allow.n, 2);
+	CHECK_STR(w->policy.allow.v[0].host, "127.0.0.1");
 	/* A rule that cannot be parsed changes nothing; neither does one for a box without
 	 * endpoint. */
 	CHECK(egress_change(&egress, w->id, "a b", 3, &e) < 0);
 	CHECK_INT(e.kind, ERR_INVALID);
 	CHECK(egress_change(&egress, "missing", "a.example", 9, &e) < 0);
 	CHECK_INT(e.kind, ERR_NOT_FOUND);
-	CHECK_INT(w->nrules, 2);
+	CHECK_INT(w->policy.allow.n, 2);
 	CHECK(egress_change(&egress, w->id, "", 0, &e) == 0);
-	CHECK_INT(w->nrules, 0);
+	CHECK_INT(w->policy.allow.n, 0);
+}
+
+/* A tunnel to the server, open; sets *host. */
+static int open_tunnel(struct egress_endpoint *w, int *host)
+{
+	int box = dial(w);
+
+	fresh();
+	say(box, "CONNECT localhost:%u HTTP/1.1\r\nHost: localhost:%u\r\n\r\n", server_port,
+	    server_port);
+	*host = accepted();
+	if (!receives(box, "HTTP/1.1 200 Connection established\r\n\r\n"))
+		abort();
+	fresh();
+	return box;
+}
+
+TEST(a_change_of_rules_cuts_connections_that_are_no_longer_permitted)
+{
+	struct egress_endpoint *w = begin(LISTED, 1, NULL);
+	char text[100];
+	struct err e;
+	int host, box = open_tunnel(w, &host);
+
+	snprintf(text, sizeof(text), "localhost:%u\ndeny other.example", server_port);
+	CHECK(egress_change(&egress, w->id, text, strlen(text), &e) == 0);
+	CHECK_INT(w->nproxies, 1);
+	/* By the address that the name has. */
+	snprintf(text, sizeof(text), "localhost:%u\ndeny 127.0.0.0/8", server_port);
+	CHECK(egress_change(&egress, w->id, text, strlen(text), &e) == 0);
+	CHECK_INT(w->nproxies, 0);
+	CHECK(receives(host, NULL));
+	CHECK(reported());
+	CHECK_STR(report_text[2], "denied");
+	close(box);
+	close(host);
+	CHECK(egress_change(&egress, w->id, text, (size_t)(strchr(text, '\n') - text), &e) == 0);
+	box = open_tunnel(w, &host);
+	CHECK(egress_change(&egress, w->id, "other.example", 13, &e) == 0);
+	CHECK_INT(w->nproxies, 0);
+	close(box);
+	close(host);
+}
+
+/* ---- approvals ---- */
+
+static struct wire_egress_request request;
+static int requested(void)
+{
+	static char buf[WIRE_MAX];
+	struct err e;
+	unsigned nfds = 0;
+
+	for (int i = 0; i < 10000; i++) {
+		int n = sock_recv(link_fd, buf, NULL, &nfds, &e);
+
+		if (n > 0 && ((struct frame *)buf)->type == WIRE_EGRESS_REQUEST) {
+			memcpy(&request, buf, sizeof(request));
+			return 1;
+		}
+		if (n <= 0)
+			turn();
+	}
+	return 0;
+}
+
+static void decide(struct egress_endpoint *w, int allow)
+{
+	struct wire_egress_decide f = { .head = sock_head(WIRE_EGRESS_DECIDE, 0),
+					.request = request.request,
+					.allow = (uint32_t)allow };
+	struct err e;
+
+	memcpy(f.id, w->id, sizeof(f.id));
+	CHECK(sock_send(link_fd, &f, sizeof(f), NULL, 0, NULL, 0, &e) == 0);
+}
+
+static int wait_for_approval(struct egress_endpoint *w)
+{
+	int box = dial(w);
+
+	fresh();
+	say(box, "CONNECT localhost:%u HTTP/1.1\r\nHost: localhost:%u\r\n\r\n", server_port,
+	    server_port);
+	return box;
+}
+
+TEST(an_approval_lets_all_waiting_connections_of_a_destination_continue)
+{
+	struct egress_endpoint *w = begin("ask", 1, NULL);
+	int one = wait_for_approval(w), two, host;
+
+	CHECK(requested() && request.port == server_port && !request.ended);
+	two = wait_for_approval(w);
+	for (int i = 0; i < 20; i++)
+		turn();
+	CHECK(accept4(server, NULL, NULL, 0) < 0);
+	decide(w, 1);
+	host = accepted();
+	CHECK(host >= 0);
+	close(host);
+	host = accepted();
+	CHECK(host >= 0);
+	CHECK(receives(one, "HTTP/1.1 200 "));
+	fresh();
+	CHECK(receives(two, "HTTP/1.1 200 "));
+	CHECK(requested() && request.ended); /* one request, which ended */
+	close(host);
+	close(one);
+	close(two);
+}
+
+TEST(a_refused_or_late_approval_is_403)
+{
+	struct egress_limits limits = { .ask_ms = 50 };
+	struct egress_endpoint *w = begin("ask", 1, NULL);
+	int box = wait_for_approval(w);
+
+	CHECK(requested());
+	decide(w, 0);
+	CHECK(receives(box, "HTTP/1.1 403 ") && receives(box, "was refused"));
+	CHECK(reported());
+	CHECK_STR(report_text[2], "denied");
+	CHECK(strncmp(report_text[4], "To allow it: ", 13) == 0);
+	close(box);
+	w = begin("ask", 1, &limits);
+	box = wait_for_approval(w);
+	CHECK(receives(box, "HTTP/1.1 403 ") && receives(box, "none was given within"));
+	close(box);
+}
+
+TEST(a_new_rule_answers_the_connections_that_wait)
+{
+	struct egress_endpoint *w = begin("ask", 1, NULL);
+	int box = wait_for_approval(w), host;
+	char text[100];
+	struct err e;
+
+	CHECK(requested());
+	snprintf(text, sizeof(text), "ask\nuntil 99999999999 localhost:%u", server_port);
+	CHECK(egress_change(&egress, w->id, text, strlen(text), &e) == 0);
+	host = accepted();
+	CHECK(host >= 0 && receives(box, "HTTP/1.1 200 "));
+	close(box);
+	close(host);
+	CHECK(egress_change(&egress, w->id, "ask", 3, &e) == 0);
+	box = wait_for_approval(w);
+	CHECK(requested() && requested());
+	snprintf(text, sizeof(text), "ask\ndeny localhost:%u", server_port);
+	CHECK(egress_change(&egress, w->id, text, strlen(text), &e) == 0);
+	CHECK(receives(box, "HTTP/1.1 403 ") && receives(box, "deny rule"));
+	close(box);
+}
+
+TEST(the_number_of_requests_of_a_box_that_wait_is_bounded)
+{
+	struct egress_limits limits = { .connections = 100, .ask_ms = 60000 };
+	struct egress_endpoint *w = begin("ask", 1, &limits);
+	int boxes[APPROVAL_REQUESTS + 1];
+
+	operators[0] = (struct net_rule){ .kind = NET_RULE_OPEN };
+	for (unsigned i = 0; i < ARRAY_LEN(boxes); i++) {
+		boxes[i] = dial(w);
+		say(boxes[i], "CONNECT h%u.example:443 HTTP/1.1\r\nHost: h%u.example\r\n\r\n", i,
+		    i);
+		if (i < APPROVAL_REQUESTS)
+			CHECK(requested() && !request.ended);
+	}
+	fresh();
+	CHECK(receives(boxes[APPROVAL_REQUESTS], "HTTP/1.1 403 ") &&
+	      receives(boxes[APPROVAL_REQUESTS], "wait for one already"));
+	for (unsigned i = 0; i < ARRAY_LEN(boxes); i++)
+		close(boxes[i]);
+	end_egress();
 }
 
 TEST(an_internal_address_is_rejected_unless_configured)
@@ -756,7 +790,7 @@ TEST(an_internal_address_is_rejected_unless_configured)
 
 TEST(a_metadata_service_is_never_reached)
 {
-	struct egress_endpoint *w = begin("169.254.169.254\n127.0.0.1:%u", 1, NULL);
+	struct egress_endpoint *w = begin("open\n127.0.0.1:%u", 1, NULL);
 
 	strcpy(operators[0].host, "169.254.169.254");
 	operators[0].port = 0;
