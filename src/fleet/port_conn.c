@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { ANSWER_MS = 10000 }; /* init itself waits 5 s for a server whose queue is full */
@@ -180,7 +181,6 @@ void port_conn_cancel(struct port_conn *x)
 struct port_idle {
 	struct port_idle *next;
 	struct box *box;
-	struct watch watch;
 	struct timer clock;
 	uint16_t port;
 	int fd;
@@ -198,17 +198,9 @@ static int port_idle_take(struct port_idle *x)
 	*at = x->next;
 	all->nidle--;
 	x->box->fleet->idle_ports--;
-	watch_stop(&x->watch);
 	timer_fini(&x->clock);
 	free(x);
 	return fd;
-}
-
-/* The server has closed it, or has sent bytes that no request asked for. */
-static void port_idle_ready(struct watch *w, unsigned what)
-{
-	(void)what;
-	close(port_idle_take(loop_owner(w, struct port_idle, watch)));
 }
 
 static void port_idle_due(struct timer *t)
@@ -216,11 +208,28 @@ static void port_idle_due(struct timer *t)
 	close(port_idle_take(loop_owner(t, struct port_idle, clock)));
 }
 
+/* 0: the server has closed it, or has sent bytes without a request. It is not watched meanwhile:
+ * that would cost two system calls for each request, and it does not wait for long. */
+static int port_idle_is_silent(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
 int port_conn_take_idle(struct box *b, uint16_t port)
 {
-	for (struct port_idle *x = b->port_conns.idle; x; x = x->next)
-		if (x->port == port)
-			return port_idle_take(x);
+	for (struct port_idle *x = b->port_conns.idle, *next; x; x = next) {
+		int fd;
+
+		next = x->next;
+		if (x->port != port)
+			continue;
+		fd = port_idle_take(x);
+		if (port_idle_is_silent(fd))
+			return fd;
+		close(fd);
+	}
 	return -1;
 }
 
@@ -240,8 +249,6 @@ void port_conn_keep_idle(struct box *b, uint16_t port, int take_fd)
 	all->idle = x;
 	all->nidle++;
 	b->fleet->idle_ports++;
-	watch_init(&x->watch, b->fleet->loop, take_fd, port_idle_ready);
-	watch_want(&x->watch, LOOP_READ);
 	timer_init(&x->clock, b->fleet->loop, port_idle_due);
 	timer_set(&x->clock, PORT_IDLE_MS);
 }

@@ -118,6 +118,14 @@ static void sockets_other(struct file_client *k, const struct frame *f, size_t l
 	memcpy(x->process, (const char *)(w + 1), n < SOCKETS_PROCESS ? n : SOCKETS_PROCESS);
 }
 
+/* By port, IPv4 first. */
+static int sockets_compare(const void *a, const void *b)
+{
+	const struct sockets_item *x = a, *y = b;
+
+	return x->port != y->port ? x->port - y->port : x->v6 - y->v6;
+}
+
 static void sockets_done(struct file_client *k, uint16_t flags)
 {
 	struct sockets *s = loop_owner(k, struct sockets, file_client);
@@ -125,6 +133,7 @@ static void sockets_done(struct file_client *k, uint16_t flags)
 
 	(void)flags; /* a list that was cut at SOCKETS_MOST is still a list */
 	timer_clear(&s->patience);
+	qsort(s->v, s->n, sizeof(s->v[0]), sockets_compare);
 	if (b)
 		sockets_report(s, b);
 	s->done(s, NULL);

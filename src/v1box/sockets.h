@@ -26,7 +26,7 @@ struct sockets {
 	int open, ready, asked, brief;
 	struct sockets_item v[SOCKETS_MOST];
 	unsigned n;
-	/* e NULL: v and n are the list. Else no more calls. May close s. */
+	/* e NULL: v and n are the list, ordered by port. Else no more calls. May close s. */
 	void (*done)(struct sockets *s, const struct err *e);
 };
 

@@ -159,7 +159,7 @@ browsers_get_pages_and_programs_get_json() {
 	port=8006 at / -H "X-Atoll-Preview-Token: $token" -H "$html"
 	is "$code" 502
 	has "$body" 'No program listens on port 8006'
-	has "$body" '8000 (python3), 8001 (python3)'
+	has "$body" '8000 (python3), 8001 (python3), 8030 (python3)'
 	port=8006 at / -H "X-Atoll-Preview-Token: $token"
 	is "$(get .error.code)" port_closed
 	has "$(get .error.why)" '8000 (python3)'
@@ -319,6 +319,28 @@ forward_works_over_tls() {
 	wait "$forwarder" "$relay" 2>/dev/null || :
 }
 
+a_connection_to_the_box_is_used_again() {
+	opened 8030 '{"public":true}'
+	port=8030
+	at /a
+	is "$code" 200 "$body"
+	first=${body% *}
+	at /b
+	is "$body" "$first 2" "the same connection"
+	# A request that must not be sent twice gets its own one.
+	at /c -d x
+	[ "${body% *}" != "$first" ] || fail "a POST on the old connection"
+	# A server that closes such a connection in place of an answer: the request is sent again.
+	for i in 1 2 3; do
+		at /drop
+		is "$code ${body#* }" '200 1' "$i"
+	done
+	api POST "/v1/boxes/$box/pause"
+	api POST "/v1/boxes/$box/resume"
+	at /d
+	is "${body#* }" 1 "a pause ends connections that wait"
+}
+
 servers_that_misbehave_are_reported() {
 	opened 8000 '{"public":true}'
 	at /interim
@@ -338,10 +360,11 @@ print(got.split()[1], b'upgrade' in got.lower())
 ")" "b'403' False"
 }
 
-a_client_that_never_reads_costs_no_memory() {
+gigabytes_and_clients_that_never_read_cost_no_memory() {
 	opened 8000 '{"public":true}'
 	pid=$(server_pid)
 	before=$(awk '/VmRSS/ {print $2}' "/proc/$pid/status")
+	is "$(curl -sS --max-time 300 -H "Host: 8000-$box.localhost" "$url/big?n=2500000000" | wc -c)" 2500000000
 	is "$(py "
 all = [ask('/big?n=10000000000') for _ in range(20)]
 for s in all: assert s.recv(1000)

@@ -160,10 +160,34 @@ async def client(r, w):
         w.close()
 
 
+kept = 0
+
+
+async def keeper(r, w):
+    """Port 8030 keeps its connections: number of the connection, number of the request on it. /drop is answered only as the first
+    request of a connection."""
+    global kept
+    kept += 1
+    mine, n = kept, 0
+    try:
+        while True:
+            head = (await r.readuntil(b"\r\n\r\n")).decode("latin-1")
+            n += 1
+            if head.split(" ")[1] == "/drop" and n > 1:
+                return
+            plain(w, f"{mine} {n}")
+            await w.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass
+    finally:
+        w.close()
+
+
 async def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     await asyncio.start_server(client, "127.0.0.1", 8000, backlog=1024)
     await asyncio.start_server(client, "::1", 8001)
+    await asyncio.start_server(keeper, "127.0.0.1", 8030)
     print("serving", flush=True)
     await asyncio.Event().wait()
 

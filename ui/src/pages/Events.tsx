@@ -14,7 +14,7 @@ import { t } from '../texts'
 interface BoxEvent { seq: number, at: string, box: string, type: string, data: Record<string, unknown> }
 interface Audit { seq: number, at: string, who: string, team: string, action: string, subject: string, result: string, detail: Record<string, unknown> }
 const x = t.events
-const icons: Record<string, IconName> = { 'box.created': 'plus', 'box.ended': 'square', 'box.paused': 'pause', 'box.resumed': 'play', 'box.stopped': 'square', 'box.woken': 'play', 'run.ended': 'terminal' }
+const icons: Record<string, IconName> = { 'box.created': 'plus', 'box.ended': 'square', 'box.paused': 'pause', 'box.resumed': 'play', 'box.stopped': 'square', 'box.woken': 'play', 'run.ended': 'terminal', 'port.opened': 'external-link', 'port.closed': 'x' }
 const nameOf = (id: string) => { const b = (boxes.value.value ?? []).find((y) => y.id === id); return b ? titleOf(b) : id }
 const detailOf = (d: Record<string, unknown>) => Object.entries(d ?? {}).filter(([, v]) => v !== null && v !== '').map(([k, v]) => `${k.replaceAll('_', ' ')} ${typeof v === 'object' ? JSON.stringify(v) : v}`).join(' · ')
 const Time = ({ at }: { at: string }) => <td><time dateTime={at} title={new Date(at).toLocaleString()}>{ago(at, clock.value)}</time></td>
