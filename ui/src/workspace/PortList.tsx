@@ -13,7 +13,7 @@ export function PortList({ box, ports, onOpen }: { box: string, ports: Ports, on
 	if (!all.length) return <Empty text={t.ports.none}><Line text="python3 -m http.server 3000" /></Empty>
 	return <div class="ports" tabIndex={0} role="group" aria-label={t.ports.title}><table class="samples"><caption class="hidden">{t.ports.title}</caption><thead><tr><th scope="col">{t.preview.port}</th><th scope="col">{t.ports.state}</th><th scope="col">{t.ports.address}</th><th scope="col">{t.boxes.actions}</th></tr></thead>
 		<tbody>{all.map((p) => <tr key={p.port}><th scope="row">{p.port}</th><td><span class="badge running"><span class={`dot ${p.listening ? '' : 'off'}`} aria-hidden="true" />{p.listening ? isLoopback(p.address) ? t.ports.loopback : t.ports.listening : t.ports.nothing}</span></td>
-			<td>{p.open && p.link ? <><a href={p.link} target="_blank" rel="noopener noreferrer">{p.link.split('?')[0]}</a> <span class="dim">{p.public ? t.ports.everyone : t.ports.token}</span></> : <span class="dim">{t.ports.private}</span>}</td>
+			<td>{p.open && p.link ? <><a href={p.link} target="_blank" rel="noopener noreferrer">{p.link.split('?')[0]}</a> <span class="dim">{p.public ? t.ports.everyone : t.ports.token}</span></> : <span class="dim">{p.open ? t.ports.token : t.ports.private}</span>}</td>
 			<td><span class="row"><button class="small" disabled={!session.mayEdit.value} onClick={() => onOpen(p.port)}><Icon name="external-link" size={13} /><span>{t.ports.preview}</span></button>
 				{p.open && <button class="small" disabled={!session.mayEdit.value} onClick={() => void api(`${boxPath(box)}/ports/${p.port}`, { method: 'DELETE' }).then(() => ports.load(), failed)}>{t.preview.shut}</button>}</span></td></tr>)}</tbody></table></div>
 }
