@@ -23,6 +23,8 @@ extern const struct command command_ls;
 extern const struct command command_show;
 extern const struct command command_rename;
 extern const struct command command_set;
+extern const struct command command_link;
+extern const struct command command_db;
 extern const struct command command_env;
 extern const struct command command_port;
 extern const struct command command_open;

@@ -27,6 +27,7 @@ enum {
 	NEW_KEEP,
 	NEW_VOLUME,
 	NEW_SECRET,
+	NEW_LINK,
 	NEW_PACKAGE,
 	NEW_SNAPSHOT,
 	NEW_ALLOW,
@@ -54,6 +55,8 @@ static const struct flag flags[NEW_NFLAGS] = {
 			 "mount a volume at this path; may be repeated" },
 	[NEW_SECRET] = { "secret", 0, FLAG_WORDS, "NAME[=VAR][:file[:PATH]|@HOST,...]",
 			 "give a secret to the box; may be repeated" },
+	[NEW_LINK] = { "link", 0, FLAG_WORDS, "NAME=BOX",
+		       "reach another box under this name; may be repeated" },
 	[NEW_PACKAGE] = OPTION_PACKAGE,
 	[NEW_SNAPSHOT] = { "snapshot", 0, FLAG_TEXT, "NAME",
 			   "start with the files of this snapshot" },
@@ -150,16 +153,20 @@ static int put_secrets(struct api_client *r, json_t *doc, const struct args *a)
 	return 0;
 }
 
-static void put_network(json_t *doc, const struct args *a)
+static int put_network(struct api_client *r, json_t *doc, const struct args *a)
 {
-	json_t *allow = json_array();
+	json_t *network = json_object(), *allow = json_array();
 
 	for (unsigned i = 0; i < a->ngiven; i++)
 		if (a->given[i].flag == NEW_ALLOW)
 			json_array_append_new(allow, json_string(a->given[i].text));
 	if (json_array_size(allow))
-		json_object_set_new(doc, "network", json_pack("{s:O}", "allow", allow));
+		json_object_set(network, "allow", allow);
 	json_decref(allow);
+	if (fields_pairs(r, network, a, NEW_LINK, "links") == 0 && json_object_size(network))
+		json_object_set(doc, "network", network);
+	json_decref(network);
+	return r->status;
 }
 
 static json_t *limits_of(const struct args *a)
@@ -189,12 +196,11 @@ static int new_describe(struct api_client *r, json_t *doc, const struct args *a)
 	json_object_set_new(doc, "limits", limits_of(a));
 	if (args_has(a, NEW_PACKAGE))
 		json_object_set_new(doc, "packages", package_request_json(a, NEW_PACKAGE, "pip"));
-	put_network(doc, a);
 	if (args_has(a, NEW_COLD))
 		json_object_set_new(doc, "cold", json_true());
 	if (fields_pairs(r, doc, a, NEW_ENV, "env") ||
 	    fields_pairs(r, doc, a, NEW_META, "metadata") || put_volumes(r, doc, a) ||
-	    put_secrets(r, doc, a))
+	    put_secrets(r, doc, a) || put_network(r, doc, a))
 		return r->status;
 	return fields_keep(r, doc, a, NEW_KEEP, NEW_ON_TIMEOUT);
 }

@@ -7,7 +7,7 @@
 #define COMMAND_TABLE(CLIENT, DAEMON) \
 	CLIENT(run) CLIENT(batch) CLIENT(pipeline) CLIENT(agent) CLIENT(exec) CLIENT(shell) CLIENT(repl) \
 	CLIENT(attach) CLIENT(ps) CLIENT(kill) CLIENT(wait) \
-	CLIENT(new) CLIENT(ls) CLIENT(show) CLIENT(rename) CLIENT(set) CLIENT(env) CLIENT(port) CLIENT(open) CLIENT(forward) CLIENT(rm) \
+	CLIENT(new) CLIENT(ls) CLIENT(show) CLIENT(rename) CLIENT(set) CLIENT(env) CLIENT(link) CLIENT(db) CLIENT(port) CLIENT(open) CLIENT(forward) CLIENT(rm) \
 	CLIENT(prune) CLIENT(pause) CLIENT(resume) CLIENT(snapshot) CLIENT(volume) CLIENT(secret) CLIENT(net) CLIENT(packages) \
 	CLIENT(cp) CLIENT(cat) CLIENT(put) CLIENT(diff) \
 	CLIENT(logs) CLIENT(top) CLIENT(stats) CLIENT(runs) CLIENT(events) \
