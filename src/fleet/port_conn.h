@@ -15,7 +15,7 @@
 #include "client/init_conn.h"
 
 enum { PORT_CONN_ASKING = 8, PORT_CONN_MOST = 1024, PORT_CONN_TRIES = 6 };
-enum { PORT_IDLE_MOST = 16, PORT_IDLE_ALL = 1024, PORT_IDLE_MS = 3000 };
+enum { PORT_IDLE_MOST = 64, PORT_IDLE_ALL = 1024, PORT_IDLE_MS = 3000 };
 
 struct box;
 struct port_conn;
