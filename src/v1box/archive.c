@@ -322,7 +322,7 @@ static struct archive *archive_new(struct call *c, int into)
 
 	*a = (struct archive){ .call = c, .into = into, .low.low = archive_low };
 	a->format = format_of(c);
-	a->path = a->format ? file_request_path(c, path ? path : BOX_HOME) : NULL;
+	a->path = a->format ? file_request_tree(c, path ? path : BOX_HOME) : NULL;
 	b = a->path ? call_box(c, 0) : NULL;
 	if (!b)
 		return NULL;

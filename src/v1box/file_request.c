@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/box.h"
+#include "fleet/box_secrets.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -36,6 +37,48 @@ static void file_tidy(char *path)
 	*to = 0;
 }
 
+static int file_is_below(const char *path, const char *folder)
+{
+	size_t n = strlen(folder);
+
+	return strncmp(path, folder, n) == 0 && (!path[n] || path[n] == '/');
+}
+
+/* Values of variables and secrets are withheld from viewers. They are also in the environment of processes
+ * and in the files of secrets. ".." could lead there through a link, such as /dev/fd. */
+static int file_is_withheld(const struct call *c, const char *path)
+{
+	static const char *const folders[] = { "/proc", "/dev", BOX_SECRETS_FOLDER };
+
+	if (c->who.role >= ROLE_EDITOR)
+		return 0;
+	for (unsigned i = 0; i < ARRAY_LEN(folders); i++)
+		if (file_is_below(path, folders[i]))
+			return 1;
+	for (const char *at = strstr(path, "/.."); at; at = strstr(at + 1, "/.."))
+		if (!at[3] || at[3] == '/')
+			return 1;
+	return 0;
+}
+
+static void file_withhold(struct call *c, const char *path)
+{
+	call_error(c, 403, "denied", "a viewer cannot read this path", path,
+		   "below /proc, /dev and " BOX_SECRETS_FOLDER
+		   " are values that a viewer does not see; use a key with the role editor");
+}
+
+const char *file_request_tree(struct call *c, const char *given)
+{
+	const char *path = file_request_path(c, given);
+
+	if (!path || c->who.role >= ROLE_EDITOR ||
+	    (strcmp(path, "/") != 0 && !file_is_below(BOX_SECRETS_FOLDER, path)))
+		return path;
+	file_withhold(c, path);
+	return NULL;
+}
+
 const char *file_request_path(struct call *c, const char *given)
 {
 	size_t n = given ? strlen(given) : 0, home = strlen(BOX_HOME "/");
@@ -56,7 +99,10 @@ const char *file_request_path(struct call *c, const char *given)
 	memcpy(full, BOX_HOME "/", home);
 	memcpy(full + home, given, n + 1);
 	file_tidy(full);
-	return full;
+	if (!file_is_withheld(c, full))
+		return full;
+	file_withhold(c, full);
+	return NULL;
 }
 
 /* ---- the worker ---- */

@@ -31,6 +31,8 @@ struct file_request {
 /* The path inside the box; a relative one is below its home. NULL: rejected, and the error was
  * sent. */
 const char *file_request_path(struct call *c, const char *given);
+/* The same for a request that reads all files below the path. */
+const char *file_request_tree(struct call *c, const char *given);
 
 /* d->path must be set. Uses c->state (d is the first member of that struct) and c->drop. Returns 0
  * if the box does not exist, which is answered. */

@@ -192,7 +192,7 @@ void boxfiles_search(struct call *c)
 			   "give ?name=, ?content= or both");
 		return;
 	}
-	*s = (struct search){ .file_req.path = file_request_path(c, path ? path : BOX_HOME),
+	*s = (struct search){ .file_req.path = file_request_tree(c, path ? path : BOX_HOME),
 			      .kind = kind_of(c),
 			      .max = (uint32_t)call_query_int(c, "limit", HITS) };
 	if (!s->file_req.path || !file_request_open(&s->file_req, c, &on))

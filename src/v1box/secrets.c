@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SECRETS_HOSTS = 16, SECRETS_BASE64 = (VAULT_VALUE + 2) / 3 * 4 };
+enum { SECRETS_HOSTS = 8, SECRETS_BASE64 = (VAULT_VALUE + 2) / 3 * 4 };
 
 const struct field secrets_set_fields[] = {
 	/* clang-format off */

@@ -1,6 +1,7 @@
 /* fragments.c - see fragments.h. */
 #include "v1run/fragments.h"
 #include "v1box/boxes.h"
+#include "v1box/file_request.h"
 #include "v1run/run_request.h"
 #include "v1run/fragment.h"
 #include "api/quota.h"
@@ -368,7 +369,7 @@ static struct leaf *leaf_new(struct call *c, const char *path, const struct file
 	struct box *b = call_box(c, 0);
 	struct leaf *l;
 
-	if (!b)
+	if (!b || !file_request_path(c, *path ? path : BOX_HOME))
 		return NULL;
 	l = call_alloc(c, sizeof(*l));
 	memset(l, 0, sizeof(*l));

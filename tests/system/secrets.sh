@@ -158,6 +158,24 @@ $sum
 	soon changed
 	api GET "/v1/boxes/$box/changes"
 	lacks "$body" secrets
+	as_viewer GET "/v1/boxes/$box/files?path=/run/secrets/FILE"
+	is "$code" 403 "$body"
+	for place in /proc/self/environ /dev/fd/../environ /home/user/../../run/secrets/FILE /run//secrets/./FILE; do
+		as_viewer GET "/v1/boxes/$box/files?path=$place"
+		is "$code" 403 "$place: $body"
+	done
+	for place in / /run /run/secrets; do
+		as_viewer GET "/v1/boxes/$box/files/archive?path=$place"
+		is "$code" 403 "$place"
+		as_viewer GET "/v1/boxes/$box/files/search?path=$place&content=s"
+		is "$code" 403 "$place"
+	done
+	as_viewer GET "/api/sandbox/$box/files/content?path=/run/secrets/FILE"
+	is "$code" 403
+	as_viewer GET "/v1/boxes/$box/files/list?path=/"
+	is "$code" 200 "$body"
+	api GET "/v1/boxes/$box/files?path=/run/secrets/FILE"
+	is "$code" 200
 	gone
 	api POST /v1/boxes '{"secrets":[{"name":"FILE","as":"file","path":"../../etc/x"}]}'
 	is "$code" 400
@@ -186,6 +204,10 @@ values_are_redacted_in_records_answers_and_audit_rows() {
 	is "$code" 200 "$body"
 	lacks "$body" "$value"
 	has "$(get .stdout)" '[RED]'
+	api POST "/v1/boxes/$box/tools/run_command" '{"command":"echo $RED; printenv RED | base64"}'
+	is "$code" 200 "$body"
+	lacks "$body" "$value"
+	has "$body" '[RED]'
 	gone
 	api POST /v1/run '{"language":"python","code":"import os; raise ValueError(os.environ[\"RED\"])","secrets":[{"name":"RED"}]}'
 	is "$code" 200 "$body"
@@ -230,9 +252,8 @@ time.sleep(600)' marker-$$" '{command:$c, background:true}')"
 	is "$(get '[.recent[0].host, .recent[0].verdict] | @csv')" '"api.test","ok"' "$body"
 	lacks "$body" "$value"
 	for path in /v1/runs /v1/events /v1/audit "/v1/boxes/$box"; do
-		api GET "$path"
-		lacks "$body" "$value"
-		lacks "$body" PRIVATE
+		curl -sS -H "X-API-Key: $key" "$url$path" >doc
+		if grep -qF -e "$value" -e PRIVATE doc; then fail "$path: $(cat doc)"; fi
 	done
 	nowhere "$work/expected"
 	gone
