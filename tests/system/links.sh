@@ -32,7 +32,7 @@ a_linked_box_is_reached_under_its_name_and_the_connection_is_recorded() {
 	is "$(get '.recent[-1] | "\(.host) \(.port) \(.rule) \(.verdict)"')" "db 8000 link db ok" "$body"
 	# Not under another name, and not the other way round.
 	says "curl -s -o /dev/null -w '%{http_code}' http://$target:8000/f"
-	is "$out" 403
+	case $out in 400 | 403) ;; *) fail "$out" ;; esac # 400: the id starts with a digit, as an address does
 	box=$target
 	says 'curl -sS http://db:8000/f'
 	[ "$(get .status)" != 0 ] || fail "$body"
