@@ -122,6 +122,7 @@ static void act_for(struct call *c, const struct box *b)
 static int may_pass(struct call *c, const struct box *b, uint16_t port)
 {
 	const char *has = http_header(c->req, "e2b-traffic-access-token");
+	char token[PORTS_TOKEN + 1];
 	struct e2b_box x;
 
 	e2b_box_read(b, &x);
@@ -129,6 +130,9 @@ static int may_pass(struct call *c, const struct box *b, uint16_t port)
 	if (port == E2B_ENVD || !x.traffic[0] || x.public_ports ||
 	    (has && e2b_same(has, x.traffic)))
 		return 1;
+	/* A port that an editor has opened as a preview accepts that token, too. */
+	if (!has && port != E2B_INTERPRETER && ports_access(b, port, token) != PORTS_CLOSED)
+		return preview_admit(c, b, port, 0);
 	e2b_no_box(c, 403, b->row.id, 0,
 		   has ? "The traffic access token is not valid"
 		       : "This sandbox needs a traffic access token");

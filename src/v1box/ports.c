@@ -377,27 +377,32 @@ static unsigned ports_all(const struct sockets *s, const struct box *b,
 	return kept;
 }
 
-/* The list; of one port: that port. known 0: the box cannot answer, so the rows have no sockets. */
-static void ports_answer(struct ports_request *p, struct box *b, int known)
+static json_t *ports_items(const struct ports_request *p, const struct box *b, int known)
 {
 	uint16_t all[SOCKETS_MOST + PORTS_MOST];
-	struct call *c = p->call;
-	unsigned n = p->port ? 0 : ports_all(&p->sockets, b, all);
-	json_t *items = json_array(), *one = NULL;
+	unsigned n = ports_all(&p->sockets, b, all);
+	json_t *items = json_array();
 
-	if (p->port)
-		one = ports_json(c, b, p->port, ports_socket(&p->sockets, p->port), known);
 	for (unsigned i = 0; i < n; i++)
-		json_array_append_new(items, ports_json(c, b, all[i],
+		json_array_append_new(items, ports_json(p->call, b, all[i],
 							ports_socket(&p->sockets, all[i]), known));
+	return items;
+}
+
+/* The list, or one port. known 0: the box cannot answer, so the rows have no sockets. */
+static void ports_answer(struct ports_request *p, struct box *b, int known)
+{
+	struct call *c = p->call;
+	json_t *doc = p->port ? ports_json(c, b, p->port, ports_socket(&p->sockets, p->port), known)
+			      : ports_items(p, b, known);
+
 	sockets_close(&p->sockets);
 	timer_fini(&p->again);
 	c->drop = NULL;
 	if (p->port)
-		call_json(c, 200, one);
+		call_json(c, 200, doc);
 	else
-		call_list(c, json_incref(items), NULL);
-	json_decref(items);
+		call_list(c, doc, NULL);
 }
 
 static void ports_late(struct ports_request *p)
@@ -415,20 +420,21 @@ static void ports_read(struct sockets *s, const struct err *e)
 	struct ports_request *p = loop_owner(s, struct ports_request, sockets);
 	struct box *b = fleet_find(&p->call->api->fleet, p->box);
 
-	if (!b)
+	if (!b) {
 		call_no_box(p->call, p->box);
-	else if (e && p->until_ms)
+	} else if (e && p->until_ms) {
 		call_error(p->call, 502, "box_ended", "the sockets of the box cannot be read",
 			   e->msg, "GET the box: does it run?");
-	else if (p->until_ms && ports_socket(s, p->port)) {
+	} else if (e || !p->until_ms) {
+		ports_answer(p, b, !e);
+	} else if (ports_socket(s, p->port)) {
 		p->until_ms = 0;
 		sockets_read(s, 0); /* again with its process, for the answer */
-	} else if (e || !p->until_ms)
-		ports_answer(p, b, !e);
-	else if (loop_now_ms() >= p->until_ms)
+	} else if (loop_now_ms() >= p->until_ms) {
 		ports_late(p);
-	else
+	} else {
 		timer_set(&p->again, PORTS_AGAIN_MS);
+	}
 }
 
 static void ports_again(struct timer *t)

@@ -374,6 +374,28 @@ print(b'200 OK' in until(ask('/chunks'), b'abc'))
 	grep -q __asan_init "$ATOLL" || [ $((after - before)) -lt 40000 ] || fail "the server grew by $((after - before)) KiB"
 }
 
+a_preview_of_an_e2b_sandbox_with_a_traffic_token_is_opened_by_its_own() {
+	api POST /v2/sandboxes '{"templateID":"base","timeout":120,"secure":true,"network":{"allowPublicTraffic":false}}'
+	is "$code" 201 "$body"
+	box=$(get .sandboxID) traffic=$(get .trafficAccessToken)
+	curl -sS -o body -T "$here/proxied.py" -H "X-API-Key: $key" "$url/v1/boxes/$box/files?path=s.py"
+	api POST "/v1/boxes/$box/execs" '{"command":["python3","s.py"],"background":true}'
+	listens
+	at /left
+	is "$code $(get .message)" '403 This sandbox needs a traffic access token'
+	at /left -H "E2b-Traffic-Access-Token: $traffic"
+	is "$code" 200
+	opened 8000
+	at /left
+	is "$code" 401
+	at /echo -H "X-Atoll-Preview-Token: $token"
+	is "$code" 200 "$body"
+	lacks "$body" "$token"
+	at /left -H "E2b-Traffic-Access-Token: $traffic"
+	is "$code" 200
+	api DELETE "/v1/boxes/$box"
+}
+
 the_exit_of_a_server_is_reported_with_its_output() {
 	api POST /api/sandbox '{"template":"gradio-developer","file_path":"app.py","port":8501,"code":"import os,http.server,threading,sys\nclass H(http.server.BaseHTTPRequestHandler):\n  def do_GET(self):\n    if self.path == \"/\": return self.send_error(404)\n    print(\"last <words>\", flush=True)\n    os._exit(7)\nhttp.server.HTTPServer((\"127.0.0.1\",int(os.environ[\"PORT\"])),H).serve_forever()"}'
 	is "$code" 200 "$body"
