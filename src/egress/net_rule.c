@@ -290,7 +290,7 @@ static long rule_take_host(struct net_rule *r, const char *text, const char **wh
 	size_t bare = rule_bare_range(text), below = strncmp(text, "*.", 2) == 0 ? 2 : 0;
 	long n;
 
-	if (strncmp(text, "open", 4) == 0 && (!text[4] || text[4] == ':')) {
+	if (strncasecmp(text, "open", 4) == 0 && (!text[4] || text[4] == ':')) {
 		r->kind = NET_RULE_OPEN;
 		return 4;
 	}
@@ -300,6 +300,10 @@ static long rule_take_host(struct net_rule *r, const char *text, const char **wh
 	n = take_host(text + below, strlen(text + below), ":/", r->host, why);
 	if (n >= 0 && below && net_is_literal(r->host)) {
 		*why = "'*.' is followed by a name, not by an address";
+		return -1;
+	}
+	if (n >= 0 && !below && strcmp(r->host, "open") == 0) {
+		*why = "'open' is the public internet, and has a path only after a port";
 		return -1;
 	}
 	return n < 0 ? -1 : n + (long)below;

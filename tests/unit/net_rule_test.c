@@ -49,6 +49,7 @@ TEST(a_rule_is_parsed_and_printed)
 		{ "::/0", "[::]/0" },
 		{ "open", "open" },
 		{ "open:443", "open:443" },
+		{ "Open", "open" }, /* and not a host that prints as open */
 		{ "openssl.example", "openssl.example" },
 		{ "GET,HEAD api.example/v1/*", "GET,HEAD api.example/v1/*" },
 		{ "api.example/v1/*", "api.example/v1/*" },
@@ -123,7 +124,8 @@ TEST(an_invalid_rule_is_rejected_with_its_reason)
 		{ "2001:db8::/129", "range" },
 		{ "a.example/v1?x", "path" },
 		{ "a.example/v 1", "methods" },
-		{ "open/v1", NULL }, /* a host */
+		{ "open/v1", "after a port" },
+		{ "Open/v1", "after a port" },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
