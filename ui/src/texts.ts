@@ -139,6 +139,12 @@ export const t = {
 		show: (n: string) => `Show the value of ${n}`, hide: (n: string) => `Hide the value of ${n}`, edit: (n: string) => `Change ${n}`, remove: (n: string) => `Remove ${n}`, valueOf: (n: string) => `Value of ${n}`,
 	},
 	problems: { title: 'Problems', none: 'No problem was reported. Errors of compilers and programs that you run appear here.', noFile: 'Without a file', severities: { error: 'Error', warning: 'Warning', note: 'Note' } },
+	network: {
+		title: 'Network', error: 'The network of the box could not be read', waiting: 'Connections that wait for an approval', wants: (to: string) => `A program wants to connect to ${to}`, once: 'Allow once', hour: 'Allow for an hour', always: 'Always allow', refuse: 'Refuse',
+		rules: 'Rules', rule: 'Rule', kind: 'Kind of rule', allow: 'Allow', deny: 'Deny', allowed: 'allowed', denied: 'denied', registry: 'package registry', until: (time: string) => `allowed until ${time}`, placeholder: 'api.example.org:443, *.example.org, 192.0.2.0/24:5432, open', add: 'Add', remove: (rule: string) => `Remove the rule ${rule}`,
+		ask: 'Ask before a connection to a destination without a rule', log: 'Last connections', none: 'No program of this box has connected to a host yet.', when: 'When', destination: 'Destination', verdict: 'Result', ok: 'connected',
+		totals: (n: number, refused: number, received: string, sent: string) => `${n === 1 ? '1 connection' : `${n} connections`}, ${refused} refused; ${received} received, ${sent} sent`, asked: (box: string, to: string) => `${box} waits for an approval to connect to ${to}`, show: 'Decide',
+	},
 	ports: {
 		title: 'Ports', none: 'No server listens in this box. Start one, for example in a terminal:', error: 'The ports could not be read', state: 'State', address: 'Address', preview: 'Open preview', private: 'not open',
 		listening: 'listens', loopback: 'listens on 127.0.0.1', nothing: 'open, nothing listens', token: 'with its token', everyone: 'public', opened: (n: number) => `A server listens on port ${n}`,
@@ -208,7 +214,7 @@ export const t = {
 	events: {
 		title: 'Events', audit: 'Audit log', lead: 'What happened to boxes and programs, the newest first', auditLead: 'Which key did what, the newest first', error: 'The events could not be read', auditError: 'The audit log could not be read', empty: 'Nothing happened yet.', auditEmpty: 'Nothing was done yet.', cli: 'atoll events', noneOfBox: 'No event of this box.', noneOfKind: 'No event of this kind among the newest.', noneOfFilter: 'No entry matches.', ownersOnly: 'Only an owner may read the audit log.',
 		when: 'When', what: 'What', detail: 'Detail', box: 'Box: id or name', kind: 'Kind', allKinds: 'All kinds', who: 'Who', action: 'Action', subject: 'Subject', result: 'Result',
-		types: { 'box.created': 'Box created', 'box.ended': 'Box ended', 'box.paused': 'Box paused', 'box.resumed': 'Box resumed', 'box.stopped': 'Box stopped', 'box.woken': 'Box woken', 'run.ended': 'Program ended', 'port.opened': 'Port opened', 'port.closed': 'Port closed' } as Record<string, string>,
+		types: { 'box.created': 'Box created', 'box.ended': 'Box ended', 'box.paused': 'Box paused', 'box.resumed': 'Box resumed', 'box.stopped': 'Box stopped', 'box.woken': 'Box woken', 'run.ended': 'Program ended', 'port.opened': 'Port opened', 'port.closed': 'Port closed', 'network.refused': 'Connection refused', 'network.request': 'Connection waits for an approval' } as Record<string, string>,
 	},
 	agents: {
 		title: 'Agents', new: 'New agent', lead: 'An agent performs a task in a box of its own. A language model decides each step; every step is shown before it runs.', task: 'Task', placeholder: 'Find the largest file below /usr and print its size', steps: 'Most steps', keep: 'Keep the box', start: 'Start', running: 'Running', stop: 'Stop', empty: 'No agent has run yet.', emptyCli: 'atoll agent run "the task"', error: 'The agents could not be read', missing: 'There is no such agent session, or it is no longer kept.',

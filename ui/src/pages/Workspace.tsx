@@ -22,6 +22,7 @@ import { toast } from '../toasts'
 import { Document } from '../workspace/documents'
 import type { Notebook } from '../workspace/cells'
 import { Files, HOME, nameOf, parentOf, shortPath, shown } from '../workspace/files'
+import { Network } from '../workspace/network'
 import { PortList } from '../workspace/PortList'
 import { Ports } from '../workspace/ports'
 import { Preview } from '../workspace/Preview'
@@ -51,6 +52,7 @@ class Model {
 	editor: Editor | null = null
 	readonly want = signal<{ port: number } | null>(null) // what the preview is to show
 	readonly ports: Ports
+	readonly network: Network
 	readonly notebooks = new Map<Document, Notebook>()
 	readonly people: People
 	private numbered = 0
@@ -58,6 +60,7 @@ class Model {
 	constructor(readonly id: string) {
 		this.files = new Files(id)
 		this.people = new People(id, () => void this.find(false))
+		this.network = new Network(id)
 		this.ports = new Ports(this.files.box, () => connection.value === 'live' && (this.panel.value === 'ports' || this.running !== undefined || this.terms.value.some((x) => !x.over)),
 			(port) => toast({ text: t.ports.opened(port), ms: 10000, action: { label: t.ports.preview, run: () => this.showPort(port) } }))
 		try { this.layout.value = { ...this.layout.value, ...JSON.parse(local.get(`layout.${id}`) ?? local.get('layout') ?? '{}') } } catch { /* as built in */ }
@@ -339,9 +342,11 @@ function Panel({ m, b, alive }: { m: Model, b: Box, alive: boolean }) {
 	const [pane, setPane] = useState<{ T: typeof import('../workspace/TerminalPane').default } | null>(null)
 	const any = m.terms.value.length > 0, [monitor, setMonitor] = useState<{ M: typeof import('../workspace/Monitor').default } | null>(null)
 	useEffect(() => { if (m.panel.value === 'monitor' && !monitor) void import('../workspace/Monitor').then((x) => setMonitor({ M: x.default })) }, [m.panel.value])
+	const [net, setNet] = useState<{ N: typeof import('../workspace/NetworkPanel').default } | null>(null)
+	useEffect(() => { if (m.panel.value === 'network' && !net) void import('../workspace/NetworkPanel').then((x) => setNet({ N: x.default })) }, [m.panel.value])
 	useEffect(() => { if (any && !pane) void import('../workspace/TerminalPane').then((x) => setPane({ T: x.default })) }, [any])
 	const problems = problemsOf(m.runs.value), servers = m.ports.list.value?.filter((p) => p.listening).length ?? 0
-	const fixed: [string, string, number?][] = [['output', t.output.title], ['problems', t.problems.title, problems.length], ['ports', t.ports.title, servers], ['monitor', t.monitor.title]]
+	const fixed: [string, string, number?][] = [['output', t.output.title], ['problems', t.problems.title, problems.length], ['ports', t.ports.title, servers], ['network', t.network.title, m.network.rules.value.value?.requests.length], ['monitor', t.monitor.title]]
 	const tab = (id: string, name: string, close?: () => void, count?: number) => <div class={`tab ${m.panel.value === id ? 'on' : ''}`} role="presentation" key={id}>
 		<button role="tab" aria-selected={m.panel.value === id} aria-controls="panel-body" tabIndex={m.panel.value === id ? 0 : -1} onClick={() => { m.panel.value = id }} onKeyDown={(e) => {
 			const all = [...fixed.map((f) => f[0]), ...m.terms.value.map((x) => x.id)], step = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0
@@ -362,6 +367,7 @@ function Panel({ m, b, alive }: { m: Model, b: Box, alive: boolean }) {
 			<div class={m.panel.value === 'output' ? 'fill' : 'away'}><RunOutput runs={m.runs.value} onStop={(r) => m.stop(r)} onPlace={(file, line, column) => m.open(file.startsWith('/') ? file : `${HOME}/${file}`, line, column)} /></div>
 			{m.panel.value === 'problems' && <div><Problems list={problems} onPlace={(file, line, column) => m.open(file, line, column)} /></div>}
 			{m.panel.value === 'ports' && <div><PortList box={b.id} ports={m.ports} onOpen={(port) => m.showPort(port)} /></div>}
+			{net && m.panel.value === 'network' && <div class="fill"><net.N network={m.network} shown alive={alive} /></div>}
 			{monitor && <div class={m.panel.value === 'monitor' ? 'fill' : 'away'}><monitor.M b={b} shown={m.panel.value === 'monitor'} /></div>}
 			{pane && m.terms.value.map((x) => <pane.T key={x.id} stream={x.stream} shown={m.panel.value === x.id} onEnd={() => m.termOver(x.id)} />)}
 		</div>
@@ -406,7 +412,13 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 		m.restore()
 		void m.find()
 		watch([b.id])
-		const onBoxEvent = (ev: { type: string, box: string }) => { if (ev.box === b.id && ev.type.startsWith('box.')) reload() }
+		const onBoxEvent = (ev: { type: string, box: string, data: any }) => {
+			if (ev.box !== b.id) return
+			if (ev.type.startsWith('box.')) reload()
+			if (ev.type.startsWith('network.')) m.network.rules.soon()
+			if (ev.type === 'network.request' && m.panel.peek() !== 'network')
+				toast({ text: t.network.asked(titleOf(b), `${ev.data?.host}:${ev.data?.port}`), ms: 20000, action: { label: t.network.show, run: () => { m.panel.value = 'network'; m.setLayout({ panelOn: true }); m.pane.value = 'panel' } } })
+		}
 		eventListeners.add(onBoxEvent)
 		const changes = socket.channel({
 			open: () => ({ kind: 'fs', box: b.id, path: '', recursive: true }),
