@@ -33,6 +33,31 @@ test('a key is created, its secret shown once and good for its role, then revoke
 	is((await call('GET', '/v1/boxes', undefined, secret)).status, 401)
 })
 
+test('a secret is set, listed without its value and deleted; a viewer sees its name only', async (x) => {
+	const page = x.page = await signedIn(), value = 'value-that-is-not-shown'
+	await open(page, '/settings/secrets')
+	await page.waitForSelector('.empty >> text=There is no secret.')
+	await page.fill('#secret-name', 'PAGE_KEY')
+	await page.fill('#secret-value', value)
+	await page.press('#secret-value', 'Enter')
+	const row = page.locator('.secrets-table tbody tr', { hasText: 'PAGE_KEY' })
+	await row.waitFor()
+	ok(!(await page.content()).includes(value) && await page.inputValue('#secret-value') === '', 'the value is still in the page')
+	const { id } = (await call('POST', '/v1/boxes', { secrets: [{ name: 'PAGE_KEY' }] })).body
+	is((await call('POST', `/v1/boxes/${id}/execs`, { command: 'printf %s "$PAGE_KEY" | wc -c' })).body.stdout.trim(), String(value.length))
+	await call('DELETE', `/v1/boxes/${id}`)
+	await accessible(page, 'secrets')
+	const other = await viewerPage()
+	await open(other, '/settings/secrets')
+	await other.waitForSelector('.secrets-table >> text=PAGE_KEY')
+	is(await other.isDisabled('#secret-name'), true)
+	await other.context().close()
+	await row.locator('text=Delete').click()
+	await page.click('dialog .stop')
+	await page.waitForSelector('.empty >> text=There is no secret.')
+	is((await call('GET', '/v1/secrets/PAGE_KEY')).status, 404)
+})
+
 test('a key can be bound to one box', async (x) => {
 	const page = x.page = await signedIn()
 	const { id } = (await call('POST', '/v1/boxes', { name: 'mine' })).body

@@ -1,4 +1,4 @@
-// Settings: keys, teams and quotas, models, and what this daemon is.
+// Settings: keys, secrets, teams and quotas, models, and what this daemon is.
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
@@ -99,6 +99,43 @@ const shown = (q: Quota, n: number | null) => n === null ? x.unlimited : q === '
 const used = (n: string, q: Quota, u: Team) => u.quotas[q] === null ? x.usedFree(n) : x.usedOf(n, shown(q, u.quotas[q]))
 const isOperator = (i: Info | null) => i?.role === 'owner' && i.team === 'default'
 
+function Secrets() {
+	const list = usePaged<{ name: string, version?: number, hosts?: string[], updated?: string }>('/v1/secrets', (s) => s.name), name = useSignal(''), value = useSignal(''), hosts = useSignal(''), busy = useSignal(false), asked = useSignal(''), may = session.mayEdit.value
+	const set = async () => {
+		if (!name.value.trim() || !value.value || busy.value) return
+		busy.value = true
+		const only = hosts.value.split(/[\s,]+/).filter(Boolean)
+		try {
+			await request(`/v1/secrets/${encodeURIComponent(name.value.trim())}`, { method: 'PUT', body: { value: value.value, ...(only.length && { hosts: only }) } })
+			toast({ text: x.secretSet(name.value.trim()) })
+			name.value = hosts.value = ''
+			await list.first.load()
+		} catch (e) { failed(e) }
+		value.value = '' // it is not kept in the page, whatever happened
+		busy.value = false
+	}
+	const remove = async (n: string) => {
+		asked.value = ''
+		try { await request(`/v1/secrets/${encodeURIComponent(n)}`, { method: 'DELETE' }); toast({ text: x.secretRemoved(n) }); await list.first.load() } catch (e) { failed(e) }
+	}
+	return <Card title={x.secrets}>
+		<form class="fields" aria-label={x.setSecret} onSubmit={(e) => { e.preventDefault(); void set() }}>
+			<label>{x.name}<input type="text" id="secret-name" autocomplete="off" value={name.value} placeholder="API_KEY" disabled={!may} onInput={(e) => { name.value = e.currentTarget.value }} /></label>
+			<label>{x.value}<input type="password" id="secret-value" autocomplete="new-password" value={value.value} disabled={!may} onInput={(e) => { value.value = e.currentTarget.value }} /></label>
+			<label>{x.onlyHosts}<input type="text" id="secret-hosts" autocomplete="off" value={hosts.value} placeholder="api.example.org" disabled={!may} onInput={(e) => { hosts.value = e.currentTarget.value }} /></label>
+			<button class="primary" type="submit" disabled={!may || busy.value || !name.value.trim() || !value.value}><Icon name="plus" size={14} /><span>{x.setSecret}</span></button>
+		</form>
+		<p class="pad dim">{x.secretsLead}</p>
+		<PagedView of={list} error={x.secretsError} empty={<Empty text={x.noSecrets} cli="atoll secret set API_KEY" />}>{(all) => <div class="scroll-x" tabIndex={0} role="group" aria-label={x.secrets}><table class="rows secrets-table">
+			<thead><tr><th scope="col">{x.name}</th><th scope="col">{x.onlyHosts}</th><th scope="col">{x.secretVersion}</th><th scope="col">{x.changed}</th><th scope="col"><span class="hidden">{t.boxes.actions}</span></th></tr></thead>
+			<tbody>{all.map((s) => <tr key={s.name}><td><strong>{s.name}</strong></td><td>{s.hosts?.length ? s.hosts.join(', ') : x.anyUse}</td><td class="n">{s.version ?? '–'}</td><td>{s.updated ? ago(s.updated, clock.value) : '–'}</td>
+				<td class="end"><button class="small" disabled={!may} onClick={() => { asked.value = s.name }}>{x.remove}<span class="hidden"> {s.name}</span></button></td></tr>)}</tbody>
+		</table></div>}</PagedView>
+		{asked.value && <Dialog title={x.removeSecret(asked.value)} onClose={() => { asked.value = '' }}><div class="secret"><p>{x.removeSecretWhat}</p>
+			<p class="row"><button onClick={() => { asked.value = '' }}>{t.cancel}</button><button class="stop" onClick={() => void remove(asked.value)}>{x.remove}</button></p></div></Dialog>}
+	</Card>
+}
+
 function EditTeam({ team, onDone }: { team: Team | null, onDone: () => void }) {
 	const name = useSignal(team?.name ?? ''), values = useSignal<Record<string, string>>(Object.fromEntries(QUOTAS.map((q) => [q, team?.own[q] == null ? '' : String(team.own[q])]))), busy = useSignal(false)
 	const save = async () => {
@@ -189,7 +226,7 @@ function Card({ title, more, children }: { title: string, more?: ComponentChildr
 	return <section class="card list" aria-labelledby={id}><header><h2 id={id}>{title}</h2>{more}</header>{children}</section>
 }
 
-const tabs: [string, string, () => ComponentChildren][] = [['keys', x.keys, Keys], ['teams', x.teamsTab, Teams], ['models', x.models, ModelsPage], ['about', x.about, About]]
+const tabs: [string, string, () => ComponentChildren][] = [['keys', x.keys, Keys], ['secrets', x.secrets, Secrets], ['teams', x.teamsTab, Teams], ['models', x.models, ModelsPage], ['about', x.about, About]]
 
 export default function Settings({ tab }: { tab: string }) {
 	const [at, , Body] = tabs.find(([k]) => k === tab) ?? tabs[0]!
