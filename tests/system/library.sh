@@ -1,6 +1,7 @@
 #!/bin/sh
 # library.sh - every program of the planner's library, in every installed language, with the slots of every
-# example: its output, and the result of its form as a function.
+# example: its output, and the result of its form as a function. Of the compiled languages a third, compiled without
+# optimisation; `make library` runs all.
 . "$(dirname "$0")/daemon.lib"
 items=$(dirname "$ATOLL")/library-items
 tasks=$(cd "$(dirname "$0")/../../share/tasks" && pwd)
@@ -15,7 +16,6 @@ send() {
 bad() { jq -r 'select(.type == "result" and .verdict != "passed") | "# \(.id): \(.cause): \(.message // "") \((.stderr // "")[-200:])"' <events; }
 
 every_library_program_prints_the_output_of_its_examples() {
-	# Compilers take long: `make library` compiles with optimisation, and every example.
 	if [ "${LIBRARY:-}" = all ]; then "$items"; else "$items" --quick; fi >items || fail "there are no programs"
 	# Count them: otherwise a task without examples or a language without programs would not be noticed.
 	is "$(jq -r '.id | split("/")[0]' items | sort -u | wc -l)" "$(ls "$tasks" | wc -l)"
