@@ -13,7 +13,7 @@ import type { Connection, Decision, Network, Rules, Waiting } from './network'
 const x = t.network
 
 function Requests({ list, decide, may }: { list: Waiting[], decide: (id: string, d: Decision) => void, may: boolean }) {
-	return <section aria-label={x.waiting}><ul class="net-waiting">{list.map((r) => <li key={r.id} role="group" aria-label={`${r.host}:${r.port}`}>
+	return <section aria-label={x.waiting}><ul class="net-waiting">{list.map((r) => <li key={r.id}>
 		<span class="mark"><Icon name="triangle-alert" size={14} /><span>{x.wants(`${r.host}:${r.port}`)}</span></span>
 		<span class="row push">
 			<button class="small" disabled={!may} onClick={() => decide(r.id, { decision: 'once' })}>{x.once}</button>
