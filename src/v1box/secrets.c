@@ -409,21 +409,34 @@ static int attach_all(struct attaching *x, const json_t *list, struct err *e)
 	return 0;
 }
 
+/* 1: a rule of the request is about the same host. It may permit only some requests. */
+static int attach_host_named(const json_t *lines, const json_t *host)
+{
+	struct net_rule want, has;
+	struct err ignored;
+	const json_t *one;
+	size_t i;
+
+	if (net_rule_parse(&want, json_string_value(host), &ignored) < 0)
+		return 0;
+	json_array_foreach((json_t *)lines, i, one)
+	{
+		if (net_rule_parse(&has, json_string_value(one), &ignored) == 0 &&
+		    has.kind == want.kind && strcmp(has.host, want.host) == 0)
+			return 1;
+	}
+	return 0;
+}
+
 /* The hosts of placeholders can be reached without a request for them. */
 static void attach_network(const struct attaching *x, struct store_box *row)
 {
-	json_t *all = row->network ? json_loads(row->network, 0, NULL) : json_array(), *one, *has;
-	size_t i, k;
+	json_t *all = row->network ? json_loads(row->network, 0, NULL) : json_array(), *one;
+	size_t i;
 	char *text;
 
-	json_array_foreach(x->hosts, i, one)
-	{
-		int known = 0;
-
-		json_array_foreach(all, k, has) known |= json_equal(one, has);
-		if (!known)
-			json_array_append(all, one);
-	}
+	json_array_foreach(x->hosts, i, one) if (!attach_host_named(all, one))
+		json_array_append(all, one);
 	text = json_dumps(all, JSON_COMPACT);
 	row->network = http_strdup(x->call->req, text, strlen(text));
 	free(text);

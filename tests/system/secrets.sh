@@ -301,6 +301,23 @@ a_host_with_another_certificate_does_not_get_the_value() {
 	gone
 }
 
+rules_about_methods_and_paths_apply_to_opened_tls() {
+	put TOKEN "$value"
+	new_box "{\"network\":{\"allow\":[\"GET api.test:$https/v1/*\"]},\"secrets\":[{\"name\":\"TOKEN\",\"as\":\"placeholder\",\"hosts\":[\"api.test:$https\"]}]}"
+	soon way_open
+	says "curl -sS -H \"Authorization: Bearer \$TOKEN\" https://api.test:$https/v1/models"
+	is "$out" authorised "$body"
+	before=$(wc -l <"$work/requests")
+	for ask in '-X POST' '-X DELETE'; do
+		says "curl -sS -o /dev/null -w '%{http_code}' $ask -H \"Authorization: Bearer \$TOKEN\" https://api.test:$https/v1/models"
+		is "$out" 403 "$ask"
+	done
+	says "curl -sS -w '%{http_code}' -H \"Authorization: Bearer \$TOKEN\" https://api.test:$https/v2"
+	has "$out" 403
+	is "$(wc -l <"$work/requests")" "$before"
+	gone
+}
+
 plain_http_gets_the_value_only_at_a_port_that_is_named() {
 	put TOKEN "$value"
 	new_box "{\"secrets\":[{\"name\":\"TOKEN\",\"as\":\"placeholder\",\"hosts\":[\"api.test:$http\"]}]}"
