@@ -1,7 +1,4 @@
-/* agent_session.c - see agent_session.h.
- *
- *   making -> filling -> flying -> ending -> told
- *
+/* agent_session.c - see agent_session.h. Create the box -> write files -> run the agent -> end.
  * session_conclude() ends it once: the first outcome counts, the box ends, the owner is notified. */
 #include "agent/agent_session.h"
 #include "agent/agent_prompt.h"
