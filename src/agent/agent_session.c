@@ -72,7 +72,7 @@ struct agent_session {
 	json_t *result; /* from the reply of the model that ended the session */
 
 	struct timer clock;
-	enum { FLYING, LEAVING, ENDING, TOLD } phase;
+	enum { RUNNING, LEAVING, ENDING, TOLD } phase;
 	enum outcome outcome;
 	char why[300];
 };
@@ -442,7 +442,7 @@ static void session_word(struct agent_session *x, const char *line, size_t n)
 			      : json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
 	const json_t *ask = json_object_get(doc, "ask"), *end = json_object_get(doc, "end");
 
-	if (x->phase != FLYING)
+	if (x->phase != RUNNING)
 		; /* the question may have been sent just before the stop */
 	else if (json_is_object(ask))
 		session_asked(x, ask);
