@@ -54,7 +54,9 @@ static enum verdict connect_greet(int fd)
 		connect_patience(fd, GLANCE_MS);
 		if (keeper_sync_greet(&k, &about, &e) == 0) {
 			connect_patience(fd, 0);
-			return GOOD;
+			if (about.head.flags & WIRE_INFO_CAPTURE)
+				return GOOD;
+			break; /* it would close the connection at a request that it does not know */
 		}
 		if (!is_alive(peer_of(fd)))
 			return GONE;

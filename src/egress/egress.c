@@ -183,6 +183,7 @@ static int egress_send_total(struct egress_link *l, struct egress_endpoint *w)
 					  .bytes_out = w->bytes_out };
 	struct err e;
 
+	total.head.flags = w->link >= 0 ? WIRE_EGRESS_CAPTURED : 0;
 	memcpy(total.id, w->id, sizeof(total.id));
 	if (sock_send(l->fd, &total, sizeof(total), NULL, 0, NULL, 0, &e) < 0)
 		return -1;
@@ -216,31 +217,44 @@ static int has_room(const struct egress_endpoint *w)
 
 static void way_wants(struct egress_endpoint *w)
 {
-	if (w->fd >= 0)
-		watch_want(&w->listener, has_room(w) && !timer_pending(&w->again) ? LOOP_READ : 0);
+	unsigned want = has_room(w) && !timer_pending(&w->again) ? LOOP_READ : 0;
+
+	for (unsigned i = 0; i < WAY_DNS; i++)
+		if (w->sockets[i].fd >= 0)
+			watch_want(&w->sockets[i].watch, want);
+}
+
+int way_take_token(uint64_t *tokens, uint64_t *filled_ms, uint64_t rate)
+{
+	uint64_t now = loop_now_ms();
+
+	*tokens += (now - *filled_ms) * rate;
+	*filled_ms = now;
+	if (*tokens > rate * 2000)
+		*tokens = rate * 2000;
+	if (*tokens < 1000)
+		return 0;
+	*tokens -= 1000;
+	return 1;
 }
 
 /* Each connection causes work here and in the server, and a box can open thousands. 1: another one
  * is allowed now. */
 static int take_token(struct egress_endpoint *w)
 {
-	uint64_t rate = w->egress->conf.limits.rate, now = loop_now_ms();
-
-	w->tokens += (now - w->filled_ms) * rate;
-	w->filled_ms = now;
-	if (w->tokens > rate * 2000)
-		w->tokens = rate * 2000;
-	if (w->tokens < 1000)
-		return 0;
-	w->tokens -= 1000;
-	return 1;
+	return way_take_token(&w->tokens, &w->filled_ms, w->egress->conf.limits.rate);
 }
 
 static void way_ready(struct watch *l, unsigned what)
 {
-	struct egress_endpoint *w = loop_owner(l, struct egress_endpoint, listener);
+	struct way_listener *from = loop_owner(l, struct way_listener, watch);
+	struct egress_endpoint *w = from->way;
 
 	(void)what;
+	if (from == &w->sockets[WAY_DNS]) {
+		dns_read(w);
+		return;
+	}
 	for (unsigned i = 0; i < ACCEPTS_A_TURN && has_room(w); i++) {
 		int fd;
 
@@ -248,9 +262,12 @@ static void way_ready(struct watch *l, unsigned what)
 			timer_set(&w->again, AGAIN_MS);
 			break;
 		}
-		fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		fd = accept4(from->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
-			proxy_new(w, fd, &proxy_http);
+			if (from == &w->sockets[WAY_PROXY])
+				proxy_new(w, fd, &proxy_http);
+			else
+				capture_accept(w, fd);
 			continue;
 		}
 		w->tokens += 1000;
@@ -288,13 +305,23 @@ static struct egress_endpoint **egress_find(struct egress *x, const char *id)
 	return at;
 }
 
+static void way_close_socket(struct way_listener *l)
+{
+	if (l->fd < 0)
+		return;
+	watch_stop(&l->watch);
+	own_close_fd(&l->fd);
+}
+
 static void way_free(struct egress_endpoint *w)
 {
 	/* First, otherwise the end of a connection would accept another one. */
-	watch_stop(&w->listener);
-	own_close_fd(&w->fd);
+	for (unsigned i = 0; i < WAY_SOCKETS; i++)
+		way_close_socket(&w->sockets[i]);
+	own_close_fd(&w->link);
 	while (w->proxies)
 		proxy_free(w->proxies);
+	name_table_fini(&w->names);
 	timer_fini(&w->again);
 	injection_free(w->injection);
 	if (w->rate)
@@ -426,8 +453,8 @@ static int way_set_rules(struct egress_endpoint *w, const char *rules, size_t n,
 	return 0;
 }
 
-/* A descriptor is accepted only if it is a listening socket of the expected address. */
-static int check_listener(int fd, struct err *e)
+/* A descriptor is accepted only if it is a socket of the expected kind. */
+static int check_socket(int fd, int want, struct err *e)
 {
 	int domain = 0, listens = 0, type = 0;
 	socklen_t n = sizeof(int);
@@ -435,11 +462,23 @@ static int check_listener(int fd, struct err *e)
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
-	    (domain != AF_INET && domain != AF_INET6) || type != SOCK_STREAM || !listens)
-		return err_set(e, ERR_INVALID, "the descriptor is not a listening socket");
+	    (domain != AF_INET && domain != AF_INET6) || type != want ||
+	    listens != (want == SOCK_STREAM))
+		return err_set(e, ERR_INVALID, "the descriptor is not a %s socket",
+			       want == SOCK_STREAM ? "listening" : "datagram");
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_sys(e, "make the listening socket non-blocking");
 	return 0;
+}
+
+static void way_serve(struct egress_endpoint *w, enum way_socket which, int take_fd)
+{
+	struct way_listener *l = &w->sockets[which];
+
+	way_close_socket(l);
+	l->way = w;
+	l->fd = take_fd;
+	watch_init(&l->watch, w->egress->loop, take_fd, way_ready);
 }
 
 int egress_open(struct egress *x, const struct wire_egress_open *ask, const char *rules, size_t n,
@@ -455,11 +494,13 @@ int egress_open(struct egress *x, const struct wire_egress_open *ask, const char
 			       EGRESS_WAYS);
 	if (*egress_find(x, ask->id))
 		return err_set(e, ERR_CONFLICT, "box %.16s already has egress", ask->id);
-	if (fd >= 0 && check_listener(fd, e) < 0)
+	if (fd >= 0 && check_socket(fd, SOCK_STREAM, e) < 0)
 		return -1;
 	w = egress_must(calloc(1, sizeof(*w)));
 	w->egress = x;
-	w->fd = -1;
+	w->link = -1;
+	for (unsigned i = 0; i < WAY_SOCKETS; i++)
+		w->sockets[i].fd = -1;
 	memcpy(w->id, ask->id, sizeof(w->id));
 	w->filled_ms = loop_now_ms();
 	w->tokens = UINT64_C(2000) * x->conf.limits.rate;
@@ -469,14 +510,66 @@ int egress_open(struct egress *x, const struct wire_egress_open *ask, const char
 		return -1;
 	}
 	used_attach(w, ask);
-	w->fd = steal_fd(&fd);
-	watch_init(&w->listener, x->loop, w->fd, way_ready);
+	if (fd >= 0)
+		way_serve(w, WAY_PROXY, steal_fd(&fd));
 	w->injection = egress_take_early(x, ask->id);
 	w->next = x->ways;
 	x->ways = w;
 	x->nways++;
 	way_wants(w);
 	return 0;
+}
+
+/* In the order of WIRE_CAPTURE: TCP, UDP, the link, TCP for IPv6. */
+enum { CAPTURED_TCP, CAPTURED_UDP, CAPTURED_LINK, CAPTURED_TCP6, CAPTURED };
+
+static int capture_check_sockets(int v[CAPTURED], unsigned n, struct err *e)
+{
+	if (n < CAPTURED_TCP6)
+		return err_set(e, ERR_INVALID, "%u descriptors for captured connections", n);
+	if (check_socket(v[CAPTURED_TCP], SOCK_STREAM, e) < 0 ||
+	    check_socket(v[CAPTURED_UDP], SOCK_DGRAM, e) < 0)
+		return -1;
+	return v[CAPTURED_TCP6] < 0 ? 0 : check_socket(v[CAPTURED_TCP6], SOCK_STREAM, e);
+}
+
+static int way_capture(struct egress_endpoint *w, int v[CAPTURED], unsigned n, struct err *e)
+{
+	int on = 1;
+
+	if (capture_check_sockets(v, n, e) < 0)
+		return -1;
+	/* A query to any address is answered from that address. */
+	if (setsockopt(v[CAPTURED_UDP], IPPROTO_IP, IP_PKTINFO, &on, sizeof(on)) < 0)
+		return err_sys(e, "captured UDP socket");
+	way_serve(w, WAY_TCP, steal_fd(&v[CAPTURED_TCP]));
+	way_serve(w, WAY_DNS, steal_fd(&v[CAPTURED_UDP]));
+	if (v[CAPTURED_TCP6] >= 0)
+		way_serve(w, WAY_TCP6, steal_fd(&v[CAPTURED_TCP6]));
+	own_close_fd(&w->link);
+	w->link = steal_fd(&v[CAPTURED_LINK]);
+	watch_want(&w->sockets[WAY_DNS].watch, LOOP_READ);
+	way_wants(w);
+	return 0;
+}
+
+int egress_capture(struct egress *x, const char *id, int take_fd, struct err *e)
+{
+	static char buf[WIRE_MAX];
+	auto_fd int from = take_fd;
+	struct egress_endpoint *w = *egress_find(x, id);
+	int v[CAPTURED] = { -1, -1, -1, -1 }, done;
+	unsigned n = CAPTURED;
+
+	if (!w)
+		return err_set(e, ERR_NOT_FOUND, "box %.16s has no egress", id);
+	/* The frame is in the socket already: a server cannot make egress wait for it. */
+	if (fcntl(from, F_SETFL, O_NONBLOCK) < 0 || sock_recv(from, buf, v, &n, e) <= 0)
+		return err_set(e, ERR_INVALID, "no descriptors for captured connections");
+	done = way_capture(w, v, n, e);
+	for (unsigned i = 0; i < CAPTURED; i++)
+		own_close_fd(&v[i]);
+	return done;
 }
 
 int egress_change(struct egress *x, const char *id, const char *rules, size_t n, struct err *e)
@@ -615,6 +708,17 @@ static void egress_server_secrets(struct egress_link *l, const struct wire_id *a
 	egress_answer(l, ask->head.ref, &e);
 }
 
+static void egress_server_captures(struct egress_link *l, const struct wire_id *f, int take_fd)
+{
+	auto_fd int fd = take_fd;
+	struct err e;
+	int done = fd < 0 || !memchr(f->id, 0, WIRE_ID)
+			   ? err_set(&e, ERR_INVALID, "captured connections without a socket")
+			   : egress_capture(l->egress, f->id, steal_fd(&fd), &e);
+
+	egress_answer(l, f->head.ref, done < 0 ? &e : NULL);
+}
+
 static void egress_server_readable(struct egress_link *l)
 {
 	static char buf[WIRE_MAX];
@@ -636,6 +740,8 @@ static void egress_server_readable(struct egress_link *l)
 		egress_server_opens(l, f, (size_t)n, steal_fd(&fd));
 	else if (f->type == WIRE_EGRESS_LINKED || f->type == WIRE_ERROR)
 		egress_server_linked(l->egress, f, steal_fd(&fd));
+	else if (f->type == WIRE_EGRESS_CAPTURE)
+		egress_server_captures(l, (const struct wire_id *)f, steal_fd(&fd));
 	else if (f->type == WIRE_EGRESS_SECRETS) {
 		egress_server_secrets(l, (const struct wire_id *)f, (size_t)n);
 		explicit_bzero(buf, (size_t)n);

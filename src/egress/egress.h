@@ -66,7 +66,7 @@ struct egress {
 	uint64_t lost;       /* frames that were not sent */
 	struct timer totals; /* runs while there are connections */
 	uint64_t requests;   /* number of the last request for an approval */
-	uint32_t asked; /* reference of the last request to a server */
+	uint32_t asked;      /* reference of the last request to a server */
 };
 
 must_check int egress_init(struct egress *x, struct loop *l, const struct egress_conf *conf,
@@ -76,6 +76,9 @@ void egress_add_server(struct egress *x, int take_fd);
 /* rules: lines of net_policy.h. ERR_CONFLICT: the box has one. */
 must_check int egress_open(struct egress *x, const struct wire_egress_open *ask, const char *rules,
 			   size_t n, int take_fd, struct err *e);
+/* Serves the captured connections of an open endpoint; take_fd: see WIRE_CAPTURE. Replaces those of
+ * an earlier call. ERR_NOT_FOUND: not open. */
+must_check int egress_capture(struct egress *x, const char *id, int take_fd, struct err *e);
 /* Changes the rules of an open endpoint. Connections that are no longer permitted are cut, and
  * waiting ones that now are permitted continue. ERR_NOT_FOUND: not open. */
 must_check int egress_change(struct egress *x, const char *id, const char *rules, size_t n,

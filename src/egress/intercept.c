@@ -133,11 +133,12 @@ static void intercept_ask(struct proxy *p)
 	proxy_http.ask(p);
 }
 
-static void intercept_refuse(struct proxy *p, int status, const char *text)
+static int intercept_refuse(struct proxy *p, int status, const char *text)
 {
 	(void)p; /* a client that is about to begin TLS could not read it */
 	(void)status;
 	(void)text;
+	return -1;
 }
 
 static const struct proxy_protocol intercept_protocol = {
@@ -152,7 +153,8 @@ int intercept_wants(const struct proxy *p, const char *host, uint16_t port)
 
 void intercept_begin(struct proxy *p, const char *host, uint16_t port)
 {
-	snprintf(p->host, sizeof(p->host), "%s", host);
+	if (host != p->host)
+		snprintf(p->host, sizeof(p->host), "%s", host);
 	p->port = port;
 	p->opened = 1;
 	p->protocol = &intercept_protocol;

@@ -226,7 +226,7 @@ static int judge_list_names(const struct net_rule *v, unsigned n, const char *ho
 	return 0;
 }
 
-int judge_name(const struct egress_endpoint *w, const char *host)
+static int judge_names(const struct egress_endpoint *w, const char *host)
 {
 	const struct egress_conf *c = &w->egress->conf;
 	const struct net_policy *p = &w->policy;
@@ -234,6 +234,23 @@ int judge_name(const struct egress_endpoint *w, const char *host)
 	return judge_list_names(c->rules, c->nrules, host) &&
 	       (!p->team_only || judge_list_names(p->team_allow.v, p->team_allow.n, host)) &&
 	       (p->ask || judge_list_names(p->allow.v, p->allow.n, host));
+}
+
+int judge_is_link(const struct egress_endpoint *w, const char *host)
+{
+	for (unsigned i = 0; i < w->nlinks; i++)
+		if (strcmp(w->links[i], host) == 0)
+			return 1;
+	return 0;
+}
+
+enum verdict judge_name(const struct egress_endpoint *w, const char *host, struct judgement *out)
+{
+	*out = (struct judgement){ 0 };
+	if (judge_is_link(w, host) || judge_names(w, host))
+		return judge_permit(out);
+	judge_hint(out, "To allow it: atoll net allow %s %s", w->id, host);
+	return judge_refuse(out, VERDICT_DENIED, "this box may not reach %s", host);
 }
 
 /* ---- its addresses ---- */

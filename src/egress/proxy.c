@@ -129,11 +129,13 @@ void proxy_refuse(struct proxy *p, int status, enum verdict v, const char *fmt, 
 	buf_vprintf(&text, fmt, ap);
 	va_end(ap);
 	proxy_verdict(p, v, buf_str(&text));
-	p->protocol->refuse(p, status, buf_str(&text));
-	proxy_leave(p);
+	if (p->protocol->refuse(p, status, buf_str(&text)) < 0)
+		proxy_cut(p, v, buf_str(&text));
+	else
+		proxy_leave(p);
 }
 
-static void proxy_refuse_judged(struct proxy *p)
+void proxy_refuse_judged(struct proxy *p)
 {
 	const struct judgement *j = &p->judged;
 
@@ -176,8 +178,18 @@ static void proxy_shut_when_sent(struct bufferevent *from, int eof, struct buffe
 	*shut = 1;
 }
 
-/* 0: both sides have closed, and p was freed. */
-static int proxy_pass_tunnel(struct proxy *p)
+int proxy_pass_in(struct proxy *p)
+{
+	p->answered |= evbuffer_get_length(proxy_in(p->far)) > 0;
+	proxy_pass_plain(p, p->far, p->near);
+	proxy_shut_when_sent(p->far, p->far_eof, p->near, &p->near_shut);
+	if (!p->near_shut || !p->near_eof || evbuffer_get_length(proxy_in(p->near)))
+		return 1;
+	proxy_destroy(p);
+	return 0;
+}
+
+int proxy_pass_tunnel(struct proxy *p)
 {
 	proxy_pass_plain(p, p->near, p->far);
 	proxy_pass_plain(p, p->far, p->near);
@@ -294,21 +306,13 @@ static void proxy_far_event(struct bufferevent *b, short what, void *ctx)
 		return;
 	p->far_eof = 1;
 	p->far_broken = !!(what & BEV_EVENT_ERROR);
-	if (what & BEV_EVENT_ERROR && p->tunnel)
+	if (what & BEV_EVENT_ERROR && (p->tunnel || p->protocol == &proxy_tunnel))
 		proxy_cut(p, VERDICT_CUT, "the host closed the connection");
 	else
 		proxy_pass(p);
 }
 
 /* ---- to a linked box ---- */
-
-static int proxy_is_link(const struct egress_endpoint *w, const char *host)
-{
-	for (unsigned i = 0; i < w->nlinks; i++)
-		if (strcmp(w->links[i], host) == 0)
-			return 1;
-	return 0;
-}
 
 /* A connection inside a box: it is in another network than this process. */
 static int proxy_check_linked(int fd)
@@ -325,15 +329,8 @@ static int proxy_check_linked(int fd)
 
 static void proxy_to_link(struct proxy *p)
 {
-	struct egress *x = p->way->egress;
-
-	if (judge_budget(p->way, &p->judged) != VERDICT_OK) {
-		proxy_refuse_judged(p);
-		return;
-	}
-	snprintf(p->judged.rule, sizeof(p->judged.rule), "link %s", p->host);
 	p->stage = PROXY_CONNECTING;
-	timer_set(&p->clock, x->conf.limits.connect_ms);
+	timer_set(&p->clock, p->way->egress->conf.limits.connect_ms);
 	if (egress_ask_link(p->way, p->host, p->port, &p->link) < 0)
 		proxy_refuse(p, 502, VERDICT_UNREACHABLE,
 			     "%s:%u is in a box, and the server that knows it is starting", p->host,
@@ -394,6 +391,10 @@ static void proxy_resolve(struct proxy *p)
 {
 	struct egress *x = p->way->egress;
 
+	if (judge_is_link(p->way, p->host)) {
+		proxy_to_link(p);
+		return;
+	}
 	p->stage = PROXY_RESOLVING;
 	timer_set(&p->clock, x->conf.limits.connect_ms);
 	p->names = resolver_request(&x->names, x->loop, p->host, p->port, proxy_resolved, p);
@@ -412,11 +413,19 @@ static void proxy_wait(struct proxy *p)
 	timer_set(&p->clock, p->ask_until_ms > loop_now_ms() ? p->ask_until_ms - loop_now_ms() : 0);
 }
 
-static void proxy_judge(struct proxy *p)
+enum verdict proxy_check(struct proxy *p)
 {
 	struct judge_request r = proxy_request(p);
 
-	switch (judge_host(&r, &p->judged)) {
+	if (!judge_is_link(p->way, p->host))
+		return judge_host(&r, &p->judged);
+	snprintf(p->judged.rule, sizeof(p->judged.rule), "link %s", p->host);
+	return judge_budget(p->way, &p->judged);
+}
+
+static void proxy_judge(struct proxy *p)
+{
+	switch (proxy_check(p)) {
 	case VERDICT_OK:
 		proxy_resolve(p);
 		break;
@@ -432,14 +441,12 @@ static void proxy_judge(struct proxy *p)
 void proxy_to(struct proxy *p, const char *host, uint16_t port, const char *method,
 	      const char *path)
 {
-	snprintf(p->host, sizeof(p->host), "%s", host);
+	if (host != p->host)
+		snprintf(p->host, sizeof(p->host), "%s", host);
 	p->port = port;
 	p->method = method;
 	p->path = path;
-	if (proxy_is_link(p->way, p->host))
-		proxy_to_link(p);
-	else
-		proxy_judge(p);
+	proxy_judge(p);
 }
 
 void proxy_decided(struct proxy *p, int allow)
@@ -459,8 +466,7 @@ void proxy_judge_again(struct proxy *p)
 	struct judge_request r = proxy_request(p);
 	enum verdict v;
 
-	if (p->stage == PROXY_ASKING || p->stage == PROXY_LEAVING ||
-	    proxy_is_link(p->way, p->host))
+	if (p->stage == PROXY_ASKING || p->stage == PROXY_LEAVING || judge_is_link(p->way, p->host))
 		return;
 	v = judge_host(&r, &p->judged);
 	if (p->stage == PROXY_WAITING) {
@@ -514,6 +520,8 @@ static void proxy_near_event(struct bufferevent *b, short what, void *ctx)
 	if (p->stage == PROXY_LEAVING) {
 		if (what & BEV_EVENT_ERROR || evbuffer_get_length(proxy_out(p->near)) == 0)
 			proxy_destroy(p);
+	} else if (p->stage == PROXY_ASKING && p->judged.verdict != VERDICT_OK) {
+		proxy_refuse_judged(p);
 	} else if (what & BEV_EVENT_ERROR || p->stage == PROXY_ASKING) {
 		proxy_cut(
 			p, VERDICT_CUT,
@@ -532,7 +540,10 @@ static void proxy_clock_due(struct timer *t)
 
 	switch (p->stage) {
 	case PROXY_ASKING:
-		proxy_refuse(p, 408, VERDICT_TIMEOUT, "the request took too long");
+		if (p->judged.verdict != VERDICT_OK)
+			proxy_refuse_judged(p);
+		else
+			proxy_refuse(p, 408, VERDICT_TIMEOUT, "the request took too long");
 		break;
 	case PROXY_WAITING:
 		proxy_refuse(p, 403, VERDICT_DENIED,
@@ -569,7 +580,8 @@ void proxy_watch_near(struct proxy *p)
 	bufferevent_enable(p->near, EV_READ | EV_WRITE);
 }
 
-void proxy_new(struct egress_endpoint *w, int take_fd, const struct proxy_protocol *protocol)
+struct proxy *proxy_new(struct egress_endpoint *w, int take_fd,
+			const struct proxy_protocol *protocol)
 {
 	struct proxy *p = calloc(1, sizeof(*p));
 
@@ -596,4 +608,5 @@ void proxy_new(struct egress_endpoint *w, int take_fd, const struct proxy_protoc
 		abort();
 	proxy_reset_on_death(p, 1);
 	proxy_watch_near(p);
+	return p;
 }

@@ -1,7 +1,7 @@
 /* proxy.h - one connection of a box, from its request to its report. For the files of this folder only.
  * Owns:         both sockets, the timer, the report.
- * Does not own: the protocol in which the box names a host and is refused (proxy_http.c), nor the
- *               decision (judge.h).
+ * Does not own: the protocol in which the box names a host and is refused (proxy_http.c, proxy_tunnel.c,
+ *               proxy_socks.c, proxy_dns.c), nor the decision (judge.h).
  *
  *                   proxy_to()
  *   ASKING ──► (WAITING) ─► RESOLVING ──every address is allowed─► CONNECTING ──► PASSING ──► LEAVING
@@ -36,8 +36,8 @@ enum proxy_stage {
 struct proxy_protocol {
 	/* ASKING: bytes of the box wait in near. Calls proxy_to() when the host is known. */
 	void (*ask)(struct proxy *p);
-	/* Writes the refusal to near; no byte of an answer was sent before. */
-	void (*refuse)(struct proxy *p, int status, const char *text);
+	/* Writes the refusal to near. -1: it has no form for it, and the connection is reset. */
+	int (*refuse)(struct proxy *p, int status, const char *text);
 	/* The host is connected: writes the first bytes, in either direction. */
 	void (*connected)(struct proxy *p);
 	/* Passes bytes in both directions, unless p->tunnel. 0: p was freed, or is leaving. */
@@ -70,8 +70,8 @@ struct proxy {
 	int approved; /* no rule of the box is needed */
 	int told;     /* reported */
 	int tunnel;   /* set by the protocol: bytes are passed unchanged */
-	int opened; /* intercept.c: the host is known, and the request comes without it */
-	int tls;    /* intercept.c: both connections use TLS, which ends here */
+	int opened;   /* the host is known, and the request comes without it */
+	int tls;      /* intercept.c: both connections use TLS, which ends here */
 	int near_eof, far_eof, far_broken, near_shut, far_shut;
 	struct resolver_request *names;
 	uint32_t link; /* reference of the request for a connection to a linked box; 0: none */
@@ -81,17 +81,26 @@ struct proxy {
 	struct proxy_end end;
 	struct judgement judged;
 	char why[200];
+	int answered; /* bytes of the host were passed */
 	/* of proxy_http.c */
 	struct message ask, answer;
-	int answered; /* the head of the answer was forwarded */
 	unsigned early;
+	/* of proxy_socks.c */
+	int greeted;
+	int socks_error; /* the code of a refusal, if the verdict does not determine it */
 };
 
-extern const struct proxy_protocol proxy_http;
+extern const struct proxy_protocol proxy_http;   /* HTTP: to the proxy, or to the host itself */
+extern const struct proxy_protocol proxy_tunnel; /* bytes, after a check of the first ones */
+extern const struct proxy_protocol proxy_dns;    /* DNS over TCP */
+extern const struct proxy_protocol proxy_socks;  /* SOCKS5, on the port of the HTTP proxy */
+enum { SOCKS_VERSION = 5 };                      /* its first byte */
 
 /* A connection of the box; frees itself after its report. */
-void proxy_new(struct egress_endpoint *w, int take_fd, const struct proxy_protocol *protocol);
-void proxy_free(struct proxy *p);           /* reports it as cut */
+struct proxy *proxy_new(struct egress_endpoint *w, int take_fd,
+			const struct proxy_protocol *protocol);
+void capture_accept(struct egress_endpoint *w, int take_fd); /* proxy_tunnel.c: a captured one */
+void proxy_free(struct proxy *p);                            /* reports it as cut */
 void proxy_gone(struct egress_endpoint *w); /* egress.c: another connection is possible */
 /* The rules have changed: the proxy is cut if they no longer permit it, and a waiting one continues
  * if they now do. */
@@ -115,7 +124,10 @@ void proxy_linked(struct proxy *p, int take_fd, const char *why);
  * as long as the proxy; or NULL. */
 void proxy_to(struct proxy *p, const char *host, uint16_t port, const char *method,
 	      const char *path);
-/* Only before a byte of an answer was sent to the box. status: in terms of HTTP. */
+/* The verdict about its host with its method and path; in p->judged, too. */
+enum verdict proxy_check(struct proxy *p);
+void proxy_refuse_judged(struct proxy *p); /* with the reason of the last proxy_check() */
+/* Only before a byte of an answer was sent to the box. status: in terms of HTTP. May free p. */
 __attribute__((format(printf, 4, 5))) void proxy_refuse(struct proxy *p, int status, enum verdict v,
 							const char *fmt, ...);
 /* An incomplete answer must not look complete: the connection is reset, not closed. Frees p. */
@@ -125,7 +137,10 @@ void proxy_leave(struct proxy *p);
 const char *proxy_hint(const struct proxy *p); /* of its refusal: what would permit it; or "" */
 void proxy_count(struct proxy *p, int into_box, size_t n);
 size_t proxy_room(struct bufferevent *to); /* bytes that may be added to its output */
-
+/* Pass bytes unchanged, in both directions or only into the box. 0: both sides have closed, p was
+ * freed. */
+must_check int proxy_pass_tunnel(struct proxy *p);
+must_check int proxy_pass_in(struct proxy *p);
 void proxy_watch_near(struct proxy *p); /* after near was replaced */
 
 /* ---- intercept.c ---- */

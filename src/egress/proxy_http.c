@@ -54,7 +54,7 @@ static void http_add_json(struct evbuffer *out, const char *text)
 	evbuffer_add(out, "\"", 1);
 }
 
-static void http_refuse(struct proxy *p, int status, const char *text)
+static int http_refuse(struct proxy *p, int status, const char *text)
 {
 	struct evbuffer *out = proxy_out(p->near), *body = evbuffer_new();
 	const char *hint = proxy_hint(p);
@@ -78,6 +78,7 @@ static void http_refuse(struct proxy *p, int status, const char *text)
 	if (!p->ask.method || strcmp(p->ask.method, "HEAD") != 0)
 		evbuffer_add_buffer(out, body);
 	evbuffer_free(body);
+	return 0;
 }
 
 /* ---- the request ---- */
@@ -141,6 +142,11 @@ static void http_ask(struct proxy *p)
 	const char *why;
 	int status;
 
+	if (bytes && bytes[0] == SOCKS_VERSION && !p->opened) {
+		p->protocol = &proxy_socks;
+		p->protocol->ask(p);
+		return;
+	}
 	n = bytes ? message_head_end(bytes, most) : 0;
 	if (!n && len >= MESSAGE_HEAD) {
 		proxy_refuse(p, 431, VERDICT_BAD, "the head of the request is larger than %d bytes",
@@ -167,7 +173,6 @@ static void http_ask(struct proxy *p)
 			     INJECTION_HEAD);
 		return;
 	}
-	p->tunnel = p->ask.connect;
 	proxy_to(p, p->ask.host, p->ask.port, p->ask.method, p->ask.connect ? NULL : p->ask.path);
 }
 
@@ -175,9 +180,12 @@ static void http_connected(struct proxy *p)
 {
 	size_t before = evbuffer_get_length(proxy_out(p->far));
 
-	if (p->tunnel) {
+	if (p->ask.connect) {
 		evbuffer_add_printf(proxy_out(p->near),
 				    "HTTP/1.1 200 Connection established\r\n\r\n");
+		message_fini(&p->ask);
+		p->ask = (struct message){ 0 };
+		p->protocol = &proxy_tunnel;
 		return;
 	}
 	if (p->ask.continues)

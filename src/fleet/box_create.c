@@ -145,6 +145,12 @@ static void create_placed(struct box *b, const struct err *e)
 	box_notify(&b->made, b, e);
 }
 
+static void create_finish(struct box *b)
+{
+	if (!box_secrets_place(b, create_placed))
+		box_notify(&b->made, b, NULL);
+}
+
 static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct box *b = ctx;
@@ -183,8 +189,9 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 		box_end(b, because, NULL);
 		return;
 	}
-	if (!box_secrets_place(b, create_placed))
-		box_notify(&b->made, b, NULL);
+	/* A program may connect as soon as it starts. */
+	if (!egress_client_await(b, create_finish))
+		create_finish(b);
 }
 
 static char *create_copy(const char *s)

@@ -89,6 +89,15 @@ static void egress_client_count(struct box *b, uint64_t bytes_in, uint64_t bytes
 		timer_set(&g->save, SAVE_MS);
 }
 
+static void way_settled(struct box *b)
+{
+	void (*settled)(struct box * b) = b->way.settled;
+
+	b->way.settled = NULL;
+	if (settled)
+		settled(b);
+}
+
 /* ---- frames of egress ---- */
 
 static json_t *text_at(const char **at, const char *end)
@@ -288,7 +297,9 @@ static void take_held(struct egress_client *g, const struct wire_egress_list *f)
 
 	snprintf(id, sizeof(id), "%.*s", WIRE_ID - 1, f->id);
 	json_object_set_new(g->held, id,
-			    json_pack("[I, I]", (json_int_t)f->bytes_in, (json_int_t)f->bytes_out));
+			    json_pack("[I, I, b]", (json_int_t)f->bytes_in,
+				      (json_int_t)f->bytes_out,
+				      !!(f->head.flags & WIRE_EGRESS_CAPTURED)));
 }
 
 static void take_usage(struct egress_client *g, const struct wire_egress_list *f)
@@ -309,6 +320,12 @@ static void all_held(struct egress_client *g)
 	egress_client_sweep(g);
 }
 
+static void way_opaque(struct box *b, const struct err *e)
+{
+	b->way.transparent = 0;
+	snprintf(b->way.opaque_why, sizeof(b->way.opaque_why), "%.110s", e->msg);
+}
+
 static void egress_refused(struct egress_client *g, const struct wire_error *f)
 {
 	struct fleet *fl = g->fleet;
@@ -318,11 +335,14 @@ static void egress_refused(struct egress_client *g, const struct wire_error *f)
 	if (e.kind == ERR_CONFLICT) /* another server has opened one for this box */
 		return;
 	log_warn("egress rejected an endpoint", LOG_E(&e));
-	for (struct box *b = fleet_next(fl, NULL); b; b = fleet_next(fl, b))
+	for (struct box *b = fleet_next(fl, NULL); b; b = fleet_next(fl, b)) {
 		if (b->way.open && b->way.ref == f->head.ref) {
 			b->way.open = 0;
 			snprintf(b->way.why, sizeof(b->way.why), "%.100s", e.msg);
 		}
+		if (b->way.transparent && b->way.capture_ref == f->head.ref)
+			way_opaque(b, &e);
+	}
 }
 
 static void egress_says(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
@@ -356,8 +376,9 @@ static void egress_left(struct frame_conn *p, const struct err *why)
 	log_warn("egress has disconnected");
 	g->told = g->unsure = 0;
 	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b)) {
-		b->way.open = 0;
+		b->way.open = b->way.transparent = 0;
 		egress_client_lose_requests(b);
+		way_settled(b);
 	}
 	timer_set(&g->again, AGAIN_MS / 10);
 }
@@ -471,6 +492,33 @@ static void send_secrets(struct box *b)
 	frame_conn_send(&g->post, &f, sizeof(f), parts.p, parts.len, -1);
 }
 
+static void way_captured(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct box *b = ctx;
+	struct egress_client *g = &b->fleet->egress_client;
+	struct wire_id ask = { .head = sock_head(WIRE_EGRESS_CAPTURE, ++g->refs) };
+
+	(void)len;
+	b->way.capturing = NULL;
+	if (!f) {
+		way_opaque(b, e);
+	} else if (b->way.open) { /* else egress has disconnected: this is done again */
+		snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
+		b->way.capture_ref = g->refs;
+		b->way.transparent = 1;
+		b->way.opaque_why[0] = 0;
+		frame_conn_send(&g->post, &ask, sizeof(ask), NULL, 0, steal_fd(fd));
+	}
+	way_settled(b);
+}
+
+static void way_capture(struct box *b)
+{
+	if (!b->way.capturing)
+		b->way.capturing = keeper_client_request_box(&b->fleet->keeper, WIRE_CAPTURE, 0,
+							     b->row.id, WIRE_FD, way_captured, b);
+}
+
 static void egress_listens(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	struct box *b = loop_owner(x, struct box, way.ask);
@@ -482,8 +530,10 @@ static void egress_listens(struct init_call *x, const struct frame *f, size_t le
 
 	(void)len;
 	init_conn_remove_call(x);
-	if (f->type != WIRE_FD || *fd < 0 || !g->told)
-		return; /* egress is not connected: this is done again when it is */
+	if (f->type != WIRE_FD || *fd < 0 || !g->told) {
+		way_settled(b); /* egress is not connected: this is done again when it is */
+		return;
+	}
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
 	egress_client_rules(b, &hosts);
 	send_secrets(b);
@@ -492,6 +542,7 @@ static void egress_listens(struct init_call *x, const struct frame *f, size_t le
 	b->way.ref = g->refs;
 	b->way.tries = 0;
 	b->way.why[0] = 0;
+	way_capture(b);
 }
 
 static void listens_not(struct init_call *x, const struct err *e)
@@ -505,15 +556,17 @@ static void listens_not(struct init_call *x, const struct err *e)
 	if (e->sys == EADDRINUSE && b->way.tries++ < TRIES) {
 		g->unsure = 1;
 		timer_set(&g->again, AGAIN_MS);
+		way_settled(b);
 		return;
 	}
 	snprintf(b->way.why, sizeof(b->way.why), "%.100s", e->msg);
 	log_warn("a box has no egress", LOG_S("box", b->row.id), LOG_E(e));
+	way_settled(b);
 }
 
 static void line_is_lost(struct init_call *x)
 {
-	(void)x;
+	way_settled(loop_owner(x, struct box, way.ask));
 }
 
 static int was_held(struct egress_client *g, struct box *b)
@@ -524,9 +577,12 @@ static int was_held(struct egress_client *g, struct box *b)
 		return 0;
 	egress_client_count(b, (uint64_t)json_integer_value(json_array_get(figures, 0)),
 			    (uint64_t)json_integer_value(json_array_get(figures, 1)));
+	b->way.transparent = json_is_true(json_array_get(figures, 2));
 	json_object_del(g->held, b->row.id);
 	b->way.open = 1;
 	send_secrets(b);
+	if (!b->way.transparent)
+		way_capture(b);
 	return 1;
 }
 
@@ -546,6 +602,14 @@ void egress_client_open(struct box *b)
 	init_conn_request_port(&b->line, &b->way.ask, &on, WIRE_LISTEN, EGRESS_CLIENT_PORT);
 }
 
+int egress_client_await(struct box *b, void (*settled)(struct box *b))
+{
+	if (!b->way.ask.line && !b->way.capturing)
+		return 0;
+	b->way.settled = settled;
+	return 1;
+}
+
 /* An existing endpoint keeps its listening socket. */
 void egress_client_change(struct box *b)
 {
@@ -559,7 +623,7 @@ void egress_client_change(struct box *b)
 	}
 	if (!egress_client_wanted(b)) {
 		send_close(g, b->row.id);
-		b->way.open = 0;
+		b->way.open = b->way.transparent = 0;
 		return;
 	}
 	b->way.ref = ask.head.ref = ++g->refs;
@@ -574,11 +638,14 @@ void egress_client_close(struct box *b)
 {
 	if (egress_client_wanted(b) && b->fleet->egress_client.post.fd >= 0)
 		send_close(&b->fleet->egress_client, b->row.id);
-	b->way.open = 0;
+	b->way.open = b->way.transparent = 0;
+	b->way.settled = NULL; /* its waiters get the end of the box */
 }
 
 void egress_client_drop(struct box *b)
 {
+	keeper_client_cancel(&b->fleet->keeper, b->way.capturing);
+	b->way.capturing = NULL;
 	json_decref(b->way.records);
 	json_decref(b->way.requests);
 	b->way.records = b->way.requests = NULL;
@@ -607,6 +674,9 @@ json_t *egress_client_json(const struct box *b)
 	json_object_set_new(doc, "registries", registries);
 	json_object_set_new(doc, "open", json_boolean(b->way.open));
 	json_object_set_new(doc, "why", b->way.why[0] ? json_string(b->way.why) : json_null());
+	json_object_set_new(doc, "transparent", json_boolean(b->way.transparent));
+	json_object_set_new(doc, "transparent_why",
+			    b->way.opaque_why[0] ? json_string(b->way.opaque_why) : json_null());
 	json_object_set_new(doc, "bytes_in", json_integer((json_int_t)b->way.bytes_in));
 	json_object_set_new(doc, "bytes_out", json_integer((json_int_t)b->way.bytes_out));
 	json_object_set_new(doc, "connections", json_integer((json_int_t)b->way.connections));

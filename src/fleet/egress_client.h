@@ -3,13 +3,15 @@
  * Owns:         the connection to egress, the log of connections of each box.
  * Does not own: the listening sockets: egress holds them, and keeps serving when this server exits.
  *
- *   init ── LISTEN ──► a socket in the box ──► egress client ── WAY_OPEN + hosts ──► egress
+ *   init ── LISTEN ──► a socket in the box ──► egress client ── EGRESS_OPEN + hosts ──► egress
+ *   keeper ── CAPTURE ──► sockets for programs that use no proxy ── EGRESS_CAPTURE ──► egress
  *
  * The log is in memory: the last EGRESS_CLIENT_RECORDS connections of a box and totals of all of
  * them. A new server gets the totals of bytes and the waiting requests from egress, but none of the
  * records. The totals of bytes are also in the store, at most a second late. */
 #pragma once
 #include "client/init_conn.h"
+#include "client/keeper_client.h"
 #include <jansson.h>
 
 struct box;
@@ -43,8 +45,13 @@ struct egress_client_link { /* of one box */
 	struct init_call ask;
 	int open;
 	unsigned tries;
-	uint32_t ref;  /* of its WAY_OPEN */
+	uint32_t ref;  /* of its EGRESS_OPEN */
 	char why[120]; /* why it could not be opened */
+	struct keeper_call *capturing;
+	uint32_t capture_ref; /* of its EGRESS_CAPTURE */
+	int transparent;      /* programs that do not use the proxy reach allowed hosts, too */
+	char opaque_why[120]; /* why not */
+	void (*settled)(struct box *b); /* see egress_client_await() */
 	uint64_t bytes_in, bytes_out, connections, refused;
 	int loaded, unsaved;      /* bytes: read from the store; not written to it yet */
 	json_t *records;          /* array, oldest first */
@@ -65,9 +72,11 @@ int egress_client_asked(const struct box *b);  /* 1: the box may reach hosts of 
 int egress_client_wanted(const struct box *b); /* 1: the same, or registries */
 void egress_client_open(struct box *b);        /* opens an endpoint if the box needs one and has
 					        * none */
-void egress_client_change(struct box *b);      /* its allowed hosts have changed */
-void egress_client_close(struct box *b);       /* the box has ended */
-void egress_client_drop(struct box *b);        /* the memory only */
+/* 1: calls settled when the endpoint is ready, or cannot be opened. 0: it is so now. */
+must_check int egress_client_await(struct box *b, void (*settled)(struct box *b));
+void egress_client_change(struct box *b); /* its allowed hosts have changed */
+void egress_client_close(struct box *b);  /* the box has ended */
+void egress_client_drop(struct box *b);   /* the memory only */
 json_t *egress_client_json(const struct box *b);
 json_t *egress_client_requests(const struct box *b); /* those that wait for an approval */
 /* One of them, borrowed; NULL: none has this id. */

@@ -105,6 +105,22 @@ int net_make(int proc, struct err *e)
 	return ns;
 }
 
+int net_run_inside(int proc, int ns, int (*call)(void *ctx, int inside, struct err *e), void *ctx,
+		   struct err *e)
+{
+	int home = home_of_thread(proc, e), done;
+	auto_fd int inside = -1;
+
+	if (home < 0)
+		return -1;
+	if (setns(ns, CLONE_NEWNET) < 0)
+		return err_sys(e, "enter a network namespace");
+	inside = openat(proc, "thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	done = inside < 0 ? err_sys(e, "open a network namespace") : call(ctx, inside, e);
+	go_home(home);
+	return done;
+}
+
 /* These are sums over all namespaces. */
 static int is_of_all(const char *word, size_t n)
 {

@@ -20,6 +20,10 @@ struct net_text { /* all that the files of a namespace contain */
  * in it. proc: the host's. The calling thread, and no other, is in the new namespace for a
  * moment. */
 must_check int net_make(int proc, struct err *e);
+/* Calls this function in that namespace; inside: a descriptor of the namespace, valid during the
+ * call. ns: a descriptor of the namespace, or a pidfd of a process in it. */
+must_check int net_run_inside(int proc, int ns, int (*call)(void *ctx, int inside, struct err *e),
+			      void *ctx, struct err *e);
 /* The files of a namespace, open: they show that namespace, wherever the thread is. */
 struct net_files {
 	int fd[NET_ROWS];

@@ -1,4 +1,5 @@
 /* probe.c - see probe.h. */
+#include "jail/capture.h"
 #include "jail/probe.h"
 #include "base/cleanup.h"
 #include "jail/landlock.h"
@@ -171,6 +172,7 @@ void probe_host(struct probe *out, int as_root)
 		out->kernel_major = 0;
 	out->landlock_abi = landlock_abi();
 	out->seccomp = has_seccomp();
+	out->capture = as_root && capture_check(&(struct err){ 0 }) == 0;
 	out->core_piped = limits_core_has_handler();
 	out->merged_usr = usr_is_merged();
 	probe_namespaces(out);

@@ -11,6 +11,7 @@ struct probe {
 	int overlay_userns; /* overlayfs mounts inside one */
 	int idmap;          /* a tmpfs and /usr can be mounted with shifted ids */
 	int seccomp;
+	int capture; /* outbound connections of a box can be captured: capture.h */
 	int core_piped; /* core_pattern names a handler of the host: a program (run as root), or a socket */
 	int merged_usr; /* /bin is a link into /usr */
 	int landlock_abi;

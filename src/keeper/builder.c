@@ -64,6 +64,7 @@ static const struct {
 	[BUILD_LIMIT] = { limit_work, limit_back },
 	[BUILD_FREEZE] = { freeze_work, freeze_back },
 	[BUILD_VOLUME] = { volume_work, volume_back },
+	[BUILD_CAPTURE] = { capture_work, capture_back },
 	[BUILD_NETNS] = { netns_work, netns_back },
 };
 _Static_assert(ARRAY_LEN(builder_kinds) == BUILD_KINDS, "a kind of job without a row");

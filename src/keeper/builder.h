@@ -14,11 +14,12 @@ struct keeper;
 
 /* The kinds of work of a builder thread; builder_kinds (builder.c) has the functions. */
 enum build_kind {
-	BUILD_BOX,    /* build_box.c; its result goes to request.c or warm_pool.c */
-	BUILD_LIMIT,  /* limit_job.c */
-	BUILD_FREEZE, /* freeze_job.c */
-	BUILD_VOLUME, /* volume.c */
-	BUILD_NETNS,  /* keeper.c: maintains the pool of network namespaces */
+	BUILD_BOX,     /* build_box.c; its result goes to request.c or warm_pool.c */
+	BUILD_LIMIT,   /* limit_job.c */
+	BUILD_FREEZE,  /* freeze_job.c */
+	BUILD_VOLUME,  /* volume.c */
+	BUILD_CAPTURE, /* capture_job.c */
+	BUILD_NETNS,   /* keeper.c: maintains the pool of network namespaces */
 	BUILD_KINDS
 };
 
@@ -62,6 +63,12 @@ struct volume_job {
 	uint64_t bytes; /* 0: delete it */
 };
 
+struct capture_job {
+	char id[WIRE_ID];
+	int ns;      /* the network namespace, or a pidfd of a process in it */
+	int sockets; /* the result, see capture_job.c */
+};
+
 struct build_job {
 	struct build_job *next;
 	enum build_kind kind; /* which member of the union is valid */
@@ -71,10 +78,11 @@ struct build_job {
 	struct err err; /* kind 0: success */
 	uint64_t began_ns;
 	union {
-		struct make_job make;     /* BUILD_BOX */
-		struct limit_job limit;   /* BUILD_LIMIT */
-		struct freeze_job freeze; /* BUILD_FREEZE */
-		struct volume_job volume; /* BUILD_VOLUME */
+		struct make_job make;       /* BUILD_BOX */
+		struct limit_job limit;     /* BUILD_LIMIT */
+		struct freeze_job freeze;   /* BUILD_FREEZE */
+		struct volume_job volume;   /* BUILD_VOLUME */
+		struct capture_job capture; /* BUILD_CAPTURE */
 	};
 };
 
@@ -90,6 +98,8 @@ must_check int freeze_work(const struct host_state *h, struct build_job *j, stru
 void freeze_back(struct keeper *k, struct build_job *take_job);
 must_check int volume_work(const struct host_state *h, struct build_job *j, struct err *e);
 void volume_back(struct keeper *k, struct build_job *take_job);
+must_check int capture_work(const struct host_state *h, struct build_job *j, struct err *e);
+void capture_back(struct keeper *k, struct build_job *take_job);
 must_check int netns_work(const struct host_state *h, struct build_job *j, struct err *e);
 void netns_back(struct keeper *k, struct build_job *take_job);
 void request_made(struct keeper *k, struct build_job *take_job); /* BUILD_BOX */

@@ -37,6 +37,7 @@ struct keeper_box {
 	struct net *net;     /* its network namespace, to be reused; or NULL */
 	int mounts;          /* its mount namespace, for mount_reaper.h; or -1 */
 	int net_unchecked;   /* test builds */
+	int captured;        /* its network namespace has a route, and is not reused */
 	int init;            /* connection to init until a client gets the box, else -1 */
 	uint32_t over_cpu, by_operator;
 	uint64_t cpu_before_us; /* v2: CPU time of its cgroup before a client got it. A later keeper

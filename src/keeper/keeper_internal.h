@@ -2,6 +2,7 @@
  *   keeper.c        start, loop, clients     request.c    requests of clients
  *   limit_job.c     changes limits of a running box
  *   freeze_job.c    freezes and thaws a box
+ *   capture_job.c   directs outbound connections of a box to egress
  *   deadline.c      ends a lifetime when no server does it
  *   volume.c        named disks that exist longer than boxes
  *   layer.c         read-only layers, named by their content
@@ -131,6 +132,9 @@ void freeze_request(struct keeper *k, struct client *c, const struct frame *f);
 /* The same without a client. -1: the box is being changed, or has no cgroup for freezing. */
 must_check int freeze_box(struct keeper *k, struct keeper_box *b);
 
+/* capture_job.c */
+void capture_request(struct keeper *k, struct client *c, const struct frame *f);
+
 /* deadline.c */
 void deadline_request(struct keeper *k, struct client *c, const struct frame *f);
 void deadline_adopt(struct keeper *k, struct keeper_box *b); /* from the record of a running box */
@@ -158,7 +162,8 @@ must_check int pool_begin(struct keeper *k, struct build_job *j, const struct wi
 /* The same for a box with volumes. */
 must_check int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_limits *lim,
 			       int own_cgroup, const struct wire_create *w, struct err *e);
-void pool_about(const struct keeper *k, struct wire_info *out);
+void pool_about(const struct keeper *k, uint32_t ref,
+		struct wire_info *out); /* the whole INFO_REPLY */
 
 /* cgroup_cache.c */
 /* Cgroups with these limits for a process to enter; returns the number of descriptors, -1 on error.

@@ -290,9 +290,10 @@ void pool_failed(struct keeper *k, const struct err *e)
 	leave_if_lost(k);
 }
 
-void pool_about(const struct keeper *k, struct wire_info *out)
+void pool_about(const struct keeper *k, uint32_t ref, struct wire_info *out)
 {
 	*out = (struct wire_info){
+		.head = sock_head(WIRE_INFO_REPLY, ref),
 		.layers = k->host.layers,
 		.boxes = k->boxes.count - k->pooled - k->pool_making - k->homes,
 		.pooled = k->pooled,
@@ -305,6 +306,7 @@ void pool_about(const struct keeper *k, struct wire_info *out)
 		.waiting = builder_waiting(k->builder),
 		.waiting_most = WAITING_MOST,
 	};
+	out->head.flags = WIRE_INFO_CAPTURE;
 }
 
 void pool_filled(struct keeper *k)
@@ -313,8 +315,7 @@ void pool_filled(struct keeper *k)
 
 	if (!k->filler.client || k->pool_classes[0].pooled < k->pool_depth)
 		return;
-	pool_about(k, &a);
-	a.head = sock_head(WIRE_INFO_REPLY, k->filler.ref);
+	pool_about(k, k->filler.ref, &a);
 	client_send(k, k->filler.client, &a, sizeof(a), -1);
 	k->filler.client = 0;
 }

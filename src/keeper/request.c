@@ -467,8 +467,7 @@ static void on_info(struct keeper *k, struct client *c, const struct frame *f)
 {
 	struct wire_info a;
 
-	pool_about(k, &a);
-	a.head = sock_head(WIRE_INFO_REPLY, f->ref);
+	pool_about(k, f->ref, &a);
 	client_send(k, c->number, &a, sizeof(a), -1);
 }
 
@@ -508,6 +507,7 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f)
 		[WIRE_LAYER_DROP] = layer_request,
 		[WIRE_FREEZE] = freeze_request,
 		[WIRE_DEADLINE] = deadline_request,
+		[WIRE_CAPTURE] = capture_request,
 	};
 
 	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {

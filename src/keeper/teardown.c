@@ -78,7 +78,8 @@ static void leave_behind(struct keeper *k, struct keeper_box *b)
 		cgroup_cache_forget(k, b);
 	/* A zygote is in the network of its box, and may not have ended yet. */
 	if (k->host.netns_pool && !b->home) {
-		netns_pool_put(k->host.netns_pool, steal(&b->net), b->net_unchecked);
+		if (!b->captured)
+			netns_pool_put(k->host.netns_pool, steal(&b->net), b->net_unchecked);
 		keeper_maintain_netns(k);
 	}
 }

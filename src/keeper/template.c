@@ -215,7 +215,8 @@ static int write_etc(int etc, struct err *e)
 	if (write_users(etc, e) < 0 || write_groups(etc, e) < 0 ||
 	    write_file(etc, "hostname", "atoll\n", e) < 0 ||
 	    write_file(etc, "hosts", "127.0.0.1 localhost atoll\n::1 localhost\n", e) < 0 ||
-	    write_file(etc, "resolv.conf", "", e) < 0 ||
+	    /* Egress answers there; in a box without a network, a query fails at once. */
+	    write_file(etc, "resolv.conf", "nameserver 127.0.0.53\n", e) < 0 ||
 	    /* PEP 668 protects packages of the host, which a box cannot write anyway: pip may
 	     * install below the home. */
 	    write_file(etc, "pip.conf",

@@ -30,6 +30,7 @@ static const struct frame_shape {
 	[WIRE_INFO_REPLY] = { "INFO_REPLY", sizeof(struct wire_info), NO_TAIL },
 	[WIRE_ERROR] = { "ERROR", sizeof(struct wire_error), NO_TAIL },
 	[WIRE_LAYER] = { "LAYER", sizeof(struct wire_layer), NO_TAIL },
+	[WIRE_CAPTURE] = { "CAPTURE", sizeof(struct wire_id), NO_TAIL },
 	[WIRE_JOIN_CGROUPS] = { "JOIN_CGROUPS", sizeof(struct frame), NO_TAIL },
 	[WIRE_PERSIST] = { "PERSIST", sizeof(struct frame), NO_TAIL },
 	[WIRE_ZYGOTE] = { "ZYGOTE", sizeof(struct wire_zygote), TAIL },
@@ -93,6 +94,7 @@ static const struct frame_shape {
 	[WIRE_EGRESS_LINKED] = { "EGRESS_LINKED", sizeof(struct frame), NO_TAIL },
 	[WIRE_EGRESS_REQUEST] = { "EGRESS_REQUEST", sizeof(struct wire_egress_request), TAIL },
 	[WIRE_EGRESS_DECIDE] = { "EGRESS_DECIDE", sizeof(struct wire_egress_decide), NO_TAIL },
+	[WIRE_EGRESS_CAPTURE] = { "EGRESS_CAPTURE", sizeof(struct wire_id), NO_TAIL },
 };
 
 static const struct frame_shape *shape_of(uint8_t type)

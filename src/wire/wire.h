@@ -52,6 +52,8 @@ enum wire_type {
 	WIRE_INFO_REPLY,    /* struct wire_info */
 	WIRE_ERROR,    /* struct wire_error; from init and the file worker too */
 	WIRE_LAYER,    /* struct wire_layer, with its figures */
+	/* client -> keeper, continued */
+	WIRE_CAPTURE = 24, /* struct wire_id -> FD: outbound connections of the box go to sockets, which are in a frame FD in that socket: TCP, UDP, the BPF link, and TCP for IPv6 if the host has it. Repeatable */
 	/* keeper -> init */
 	WIRE_JOIN_CGROUPS = 32, /* fds: write "0" into each to enter the box's cgroups, then close them */
 	WIRE_PERSIST,       /* the box is recorded: continue when the keeper exits */
@@ -122,6 +124,7 @@ enum wire_type {
 	/* egress, continued */
 	WIRE_EGRESS_REQUEST, /* struct wire_egress_request, tail: host NUL; of all that wait when a server connects, after DONE */
 	WIRE_EGRESS_DECIDE,  /* struct wire_egress_decide */
+	WIRE_EGRESS_CAPTURE, /* struct wire_id + the fd of CAPTURE -> DONE: serves the captured connections of an open endpoint */
 	/* egress <-> server, continued */
 	WIRE_EGRESS_LINK = 124, /* struct wire_egress_link, tail: name -> EGRESS_LINKED, or ERROR: a connection to a port of a linked box */
 	WIRE_EGRESS_LINKED,     /* with the ref of the request + fd: the connection */
@@ -281,6 +284,8 @@ struct wire_counters { /* counters of the kernel, read from outside the box; ~0:
 };
 enum { WIRE_ENDED_BY_DEADLINE = 2 }; /* in by_operator: the keeper, see WIRE_DEADLINE */
 
+enum { WIRE_INFO_CAPTURE = 1 << 0 }; /* flags of INFO_REPLY: this keeper knows CAPTURE */
+
 struct wire_info {
 	struct frame head;
 	uint64_t layers; /* the features of a box that is created now */
@@ -400,6 +405,8 @@ struct wire_egress_link {
 	char id[WIRE_ID]; /* the box that connects */
 	uint16_t port, pad[3];
 };
+
+enum { WIRE_EGRESS_CAPTURED = 1 << 0 }; /* flags of EGRESS_LIST: it serves captured connections, too */
 
 struct wire_egress_list {
 	struct frame head;

@@ -186,7 +186,7 @@ without_the_proxy_no_host_is_reachable() {
 	says "python3 - <<-'X'
 	import socket
 	for to in ('127.0.0.1', $http), ('127.0.0.1', $echo), ('10.0.0.1', 80), ('93.184.216.34', 80), ('::1', $http):
-	    try: socket.create_connection(to, 2); print('connected', to)
+	    try: s = socket.create_connection(to, 20); s.sendall(b'x'); print('answered', to, s.recv(10))
 	    except OSError: pass
 	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 	try: s.sendto(b'x', ('127.0.0.1', $dns)); s.settimeout(0.2); print('answered', s.recvfrom(10))

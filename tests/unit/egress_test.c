@@ -1024,7 +1024,7 @@ TEST(connections_over_the_limit_of_a_box_wait)
 		turn();
 	CHECK_INT(egress.ways->nproxies, 2);
 	close(c[0]);
-	for (int i = 0; i < 200 && egress.ways->listener.wants == 0; i++)
+	for (int i = 0; i < 200 && egress.ways->sockets[WAY_PROXY].watch.wants == 0; i++)
 		turn();
 	fresh();
 	say(c[2], "nonsense\r\n\r\n%c%c", ' ', ' ');
