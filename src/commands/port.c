@@ -82,46 +82,65 @@ int port_parse(struct api_client *r, const char *text, uint32_t *out)
 	return api_client_usage(r, "'%s' is not a port: 1 to 65535", cli_error_shown(text, shown));
 }
 
-static int port_show(struct api_client *r, const struct args *a, uint32_t port)
+struct port_change {
+	const char *box, *port; /* NULL: all ports */
+	int opens, to_public, closes;
+};
+
+static int port_show(struct api_client *r, const struct port_change *x, uint32_t port)
 {
-	int to_public = args_has(a, PORT_PUBLIC);
-	const char *method = to_public || args_has(a, PORT_OPEN) ? "PUT" : "GET",
-		   *box = a->words[0];
-	auto_free char *path = api_client_path("/v1/boxes/%s/ports/%u", box, (uint64_t)port);
+	auto_free char *path = api_client_path("/v1/boxes/%s/ports/%u", x->box, (uint64_t)port);
 	json_t *doc;
 
-	if (args_has(a, PORT_CLOSE)) {
+	if (x->closes) {
 		doc = api_client_json(r, "DELETE", path, NULL);
 		json_decref(doc);
 		if (!doc)
 			return r->status;
 	}
-	doc = api_client_json(r, method, path, to_public ? json_pack("{s:b}", "public", 1) : NULL);
+	doc = api_client_json(r, x->opens ? "PUT" : "GET", path,
+			      x->to_public ? json_pack("{s:b}", "public", 1) : NULL);
 	if (!doc)
 		return r->status;
-	port_report(r->cli, doc, box);
+	port_report(r->cli, doc, x->box);
 	json_decref(doc);
+	return 0;
+}
+
+/* BOX [PORT] with flags; or open BOX PORT, close BOX PORT. */
+static int port_read_words(const struct args *a, struct port_change *out)
+{
+	int worded = a->nwords == 3, opens = worded && !strcmp(a->words[0], "open"),
+	    closes = worded && !strcmp(a->words[0], "close");
+
+	*out = (struct port_change){ .to_public = args_has(a, PORT_PUBLIC),
+				     .closes = closes || args_has(a, PORT_CLOSE) };
+	out->opens = opens || out->to_public || args_has(a, PORT_OPEN);
+	if (!a->nwords || (worded && !opens && !closes) || (out->opens && out->closes) ||
+	    (a->nwords == 1 && (out->opens || out->closes)))
+		return -1;
+	out->box = a->words[worded];
+	out->port = a->nwords > 1 ? a->words[1 + worded] : NULL;
 	return 0;
 }
 
 static int port_of_box(struct api_client *r, const struct args *a)
 {
-	int changes = args_has(a, PORT_OPEN) || args_has(a, PORT_PUBLIC) || args_has(a, PORT_CLOSE);
+	struct port_change x;
 	uint32_t port;
 
-	if (!a->nwords || (a->nwords == 1 && changes) ||
-	    (args_has(a, PORT_CLOSE) && (args_has(a, PORT_OPEN) || args_has(a, PORT_PUBLIC)))) {
-		api_client_usage(r, "port: missing box or port, or --close with --open");
+	if (port_read_words(a, &x) < 0) {
+		api_client_usage(r, "port: missing box or port, or both --close and --open");
 		cli_error_hint(&r->error, "type",
 			       "atoll port BOX PORT [--open | --public | --close]");
 		return r->status;
 	}
-	if (a->nwords == 1)
-		return port_list(r, a->words[0]);
-	if (port_parse(r, a->words[1], &port))
+	if (!x.port)
+		return port_list(r, x.box);
+	if (port_parse(r, x.port, &port))
 		return r->status;
-	if (port_show(r, a, port)) {
-		api_client_explain_box(r, a->words[0]);
+	if (port_show(r, &x, port)) {
+		api_client_explain_box(r, x.box);
 		return r->status;
 	}
 	return 0;
@@ -145,11 +164,12 @@ const struct command command_port = {
 	.usage = "[--open | --public | --close] BOX [PORT]",
 	.summary = "list the ports of a box, open or close a preview",
 	.notes =
+		"`atoll port open BOX PORT` and `atoll port close BOX PORT` are the same as --open and --close.\n"
 		"Prints the address on stdout; of a private preview, the link with its token. Prints on stderr which\n"
 		"program listens on the port and whether the preview is open; the document of --json contains both.",
 	.flags = flags,
 	.nflags = PORT_NFLAGS,
-	.max_words = 2,
+	.max_words = 3,
 	.examples = examples,
 	.run = run_port,
 };

@@ -765,10 +765,14 @@ port_prints_the_address_and_the_listening_process() {
 	is "$(jqo '.items[0] | [.port, .process, .address, .public] | map(tostring) | join(" ")')" "8123 python3 0.0.0.0 true"
 	atoll port "$box" 8123 --close --json
 	is "$(jqo '[.open, .listening, .port] | map(tostring) | join(" ")')" "false true 8123"
+	atoll port open "$box" 8123 --public --json
+	is "$(jqo '[.open, .public] | map(tostring) | join(" ")')" "true true"
+	atoll port close "$box" 8123 --json
+	is "$(jqo .open)" false
 	atoll open "$box" 8124 --wait 200ms
 	is "$status" 1
 	has "$err" "no program listened on port 8124 within 200 ms"
-	for words in "$box 0" "$box 65536" "$box x" "$box --open" "$box 80 --open --close"; do
+	for words in "$box 0" "$box 65536" "$box x" "$box --open" "$box 80 --open --close" "shut $box 80" "close $box 80 --public"; do
 		# shellcheck disable=SC2086 # words
 		atoll port $words
 		is "$status" 2 "$words: $err"
