@@ -6,6 +6,7 @@
 #include "egress/approval.h"
 #include "egress/injection.h"
 #include "egress/proxy.h"
+#include "egress/spent.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -165,6 +166,7 @@ static void used_attach(struct egress_endpoint *w, const struct wire_egress_open
 	w->reported_in = ask->used_in;
 	w->reported_out = ask->used_out;
 	timer_set(&w->egress->totals, 0); /* the server may know less */
+	spent_changed(w);
 }
 
 void egress_count(struct egress_endpoint *w, int into_box, size_t n)
@@ -450,6 +452,7 @@ static int way_set_rules(struct egress_endpoint *w, const char *rules, size_t n,
 	net_policy_fini(&w->policy);
 	w->policy = next;
 	way_set_bandwidth(w);
+	spent_changed(w);
 	return 0;
 }
 

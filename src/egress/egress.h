@@ -10,7 +10,7 @@
 #pragma once
 #include "base/err.h"
 #include "egress/resolver.h"
-#include "egress/net_rule.h"
+#include "egress/net_policy.h"
 #include "loop/loop.h"
 #include "wire/wire.h"
 
@@ -30,9 +30,14 @@ struct egress_limits {                /* 0: the default, in parentheses */
 
 /* What a box has used of its budget. The supervisor owns the array and keeps it while egress
  * processes come and go, so that a killed process loses no byte of it. */
+struct egress_spent { /* of a budget for destinations: spent.h */
+	uint64_t key;
+	uint64_t bytes_in, bytes_out, connections;
+};
 struct egress_used {
 	char id[WIRE_ID]; /* "": free */
 	uint64_t bytes_in, bytes_out;
+	struct egress_spent spent[NET_BUDGETS];
 };
 
 struct egress_conf {                  /* borrowed for the life of the egress */

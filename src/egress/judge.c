@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "egress/ip_class.h"
+#include "egress/spent.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -209,7 +210,9 @@ enum verdict judge_host(const struct judge_request *r, struct judgement *out)
 	*out = (struct judgement){ 0 };
 	if (judge_deny_rules(r, NULL, out) != VERDICT_OK || judge_allow_rules(r, out) != VERDICT_OK)
 		return out->verdict;
-	return judge_budget(r->way, out);
+	if (judge_budget(r->way, out) != VERDICT_OK)
+		return out->verdict;
+	return spent_judge(r->way, spent_find(r->way, r->host, r->port), !r->connected, out);
 }
 
 static int judge_list_names(const struct net_rule *v, unsigned n, const char *host)

@@ -28,6 +28,7 @@ struct judge_request {
 	uint16_t port;
 	const char *method, *path; /* of an HTTP request; path NULL: not known */
 	int approved;              /* no rule of the box is needed */
+	int connected;             /* it was permitted before, and is judged again */
 };
 
 enum { JUDGE_TEXT = 700 };

@@ -64,6 +64,33 @@ static int policy_take_bandwidth(struct net_policy *p, const char *text, struct 
 	return 0;
 }
 
+static int policy_take_budget(struct net_policy *p, const char *text, struct err *e)
+{
+	struct net_budget b;
+	const char *at = text;
+	uint64_t *const numbers[] = { &b.bytes_in, &b.bytes_out, &b.connections };
+
+	if (p->nbudgets == NET_BUDGETS)
+		return err_set(e, ERR_LIMIT, "more than %d budgets", NET_BUDGETS);
+	for (unsigned i = 0; i < 3; i++) {
+		if (line_number(at, numbers[i], &at) < 0 || *at != ' ')
+			return err_set(e, ERR_INVALID, "'budget %.40s' has no three numbers", text);
+		at++;
+	}
+	if (net_rule_parse(&b.rule, at, e) < 0)
+		return -1;
+	if (b.rule.methods[0] || b.rule.path[0])
+		return err_set(e, ERR_INVALID,
+			       "a budget is for destinations, not for methods and paths: '%.60s'",
+			       at);
+	if (!p->budgets)
+		p->budgets = calloc(NET_BUDGETS, sizeof(*p->budgets));
+	if (!p->budgets)
+		abort();
+	p->budgets[p->nbudgets++] = b;
+	return 0;
+}
+
 static int policy_take_team(struct net_policy *p, const char *line, struct err *e)
 {
 	const char *denied = line_after(line, "deny");
@@ -90,6 +117,8 @@ static int policy_take(struct net_policy *p, const char *line, struct err *e)
 		return policy_take_until(p, rest, e);
 	if ((rest = line_after(line, "bandwidth")))
 		return policy_take_bandwidth(p, rest, e);
+	if ((rest = line_after(line, "budget")))
+		return policy_take_budget(p, rest, e);
 	if (strcmp(line, "ask") == 0) {
 		p->ask = 1;
 		return 0;
@@ -151,6 +180,7 @@ void net_policy_fini(struct net_policy *p)
 	list_fini(&p->deny);
 	list_fini(&p->team_allow);
 	list_fini(&p->team_deny);
+	free(p->budgets);
 	*p = (struct net_policy){ 0 };
 }
 

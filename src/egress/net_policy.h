@@ -10,6 +10,8 @@
  *   ask             a destination without a rule waits for an approval
  *   bandwidth N     bytes per second in each direction
  *   link NAME ID    the box reaches another box under this name; not read here
+ *   budget IN OUT CONNECTIONS RULE
+ *                   bytes received and sent, connections in total, of what the rule fits; 0: no limit
  *   only            of a team: boxes may reach nothing but what the RULE lines name */
 #pragma once
 #include "egress/net_rule.h"
@@ -20,12 +22,21 @@ struct net_list {
 	unsigned n;
 };
 
+enum { NET_BUDGETS = 8 };
+
+struct net_budget {
+	struct net_rule rule; /* without a port: every port */
+	uint64_t bytes_in, bytes_out, connections;
+};
+
 struct net_policy {
 	struct net_list allow, deny;           /* of the box */
 	struct net_list team_allow, team_deny; /* of its team */
 	int team_only;                         /* team_allow restricts the box */
 	int ask;
 	uint64_t bandwidth; /* 0: no limit */
+	struct net_budget *budgets;
+	unsigned nbudgets;
 };
 
 enum {

@@ -5,6 +5,7 @@
  * and again.) */
 #include "egress/proxy.h"
 #include "egress/approval.h"
+#include "egress/spent.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -149,6 +150,7 @@ void proxy_count(struct proxy *p, int into_box, size_t n)
 	p->active_ms = loop_now_ms();
 	*(into_box ? &p->end.bytes_in : &p->end.bytes_out) += n;
 	egress_count(p->way, into_box, n);
+	spent_count(p->way, p->budgets, into_box, n);
 }
 
 size_t proxy_room(struct bufferevent *to)
@@ -219,7 +221,8 @@ static void proxy_pass(struct proxy *p)
 {
 	struct judgement spent;
 
-	if (judge_budget(p->way, &spent) != VERDICT_OK) {
+	if (judge_budget(p->way, &spent) != VERDICT_OK ||
+	    spent_judge(p->way, p->budgets, 0, &spent) != VERDICT_OK) {
 		if (proxy_can_refuse(p))
 			proxy_refuse(p, 403, spent.verdict, "%s", spent.why);
 		else
@@ -427,6 +430,8 @@ static void proxy_judge(struct proxy *p)
 {
 	switch (proxy_check(p)) {
 	case VERDICT_OK:
+		p->budgets = spent_find(p->way, p->host, p->port);
+		spent_connect(p->way, p->budgets);
 		proxy_resolve(p);
 		break;
 	case VERDICT_ASK:
@@ -468,6 +473,7 @@ void proxy_judge_again(struct proxy *p)
 
 	if (p->stage == PROXY_ASKING || p->stage == PROXY_LEAVING || judge_is_link(p->way, p->host))
 		return;
+	r.connected = p->stage != PROXY_WAITING;
 	v = judge_host(&r, &p->judged);
 	if (p->stage == PROXY_WAITING) {
 		if (v == VERDICT_ASK)
@@ -478,6 +484,7 @@ void proxy_judge_again(struct proxy *p)
 	}
 	if (v == VERDICT_OK)
 		v = judge_addresses(&r, p->to, p->nto, &p->judged);
+	p->budgets = spent_find(p->way, p->host, p->port);
 	if (v != VERDICT_OK)
 		proxy_cut(p, v == VERDICT_ASK ? VERDICT_DENIED : v,
 			  "the rules have changed and no longer permit this destination");

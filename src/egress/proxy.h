@@ -67,11 +67,12 @@ struct proxy {
 	const char *method, *path; /* of the request, as long as the proxy; path NULL: not known */
 	uint64_t request;          /* WAITING: number of the request for an approval; else 0 */
 	uint64_t ask_until_ms;
-	int approved; /* no rule of the box is needed */
-	int told;     /* reported */
-	int tunnel;   /* set by the protocol: bytes are passed unchanged */
-	int opened;   /* the host is known, and the request comes without it */
-	int tls;      /* intercept.c: both connections use TLS, which ends here */
+	int approved;     /* no rule of the box is needed */
+	unsigned budgets; /* for destinations, that it belongs to: spent.h */
+	int told;         /* reported */
+	int tunnel;       /* set by the protocol: bytes are passed unchanged */
+	int opened;       /* the host is known, and the request comes without it */
+	int tls;          /* intercept.c: both connections use TLS, which ends here */
 	int near_eof, far_eof, far_broken, near_shut, far_shut;
 	struct resolver_request *names;
 	uint32_t link; /* reference of the request for a connection to a linked box; 0: none */

@@ -32,7 +32,7 @@ int box_network_reaches(const char *lines)
 		const char *text = json_string_value(line);
 
 		some |= !box_network_after(text, "deny") && !box_network_after(text, "bandwidth") &&
-			!box_link_is(text);
+			!box_network_after(text, "budget") && !box_link_is(text);
 	}
 	json_decref(all);
 	return some;
@@ -50,11 +50,27 @@ static void box_network_add_until(json_t *doc, const char *text, int64_t now_s)
 						json_time((uint64_t)until_s * 1000000000u)));
 }
 
+/* "budget IN OUT CONNECTIONS RULE" */
+static void box_network_add_budget(json_t *doc, const char *text)
+{
+	static const char *const names[] = { "bytes_in", "bytes_out", "connections" };
+	json_t *one = json_object();
+	char *at = (char *)text;
+
+	for (unsigned i = 0; i < 3; i++) {
+		long long n = strtoll(at, &at, 10);
+
+		json_object_set_new(one, names[i], n ? json_integer(n) : json_null());
+	}
+	json_object_set_new(one, "rule", json_string(*at == ' ' ? at + 1 : at));
+	json_array_append_new(json_object_get(doc, "budgets"), one);
+}
+
 json_t *box_network_json(const char *lines, int64_t now_s)
 {
 	json_t *all = box_network_lines(lines), *line;
-	json_t *doc = json_pack("{s:[], s:[], s:[], s:b, s:n}", "allow", "allow_until", "deny",
-				"ask", 0, "bandwidth");
+	json_t *doc = json_pack("{s:[], s:[], s:[], s:b, s:n, s:[]}", "allow", "allow_until",
+				"deny", "ask", 0, "bandwidth", "budgets");
 	size_t i;
 
 	json_array_foreach(all, i, line)
@@ -68,6 +84,8 @@ json_t *box_network_json(const char *lines, int64_t now_s)
 		else if ((rest = box_network_after(text, "bandwidth")))
 			json_object_set_new(doc, "bandwidth",
 					    json_integer(strtoll(rest, NULL, 10)));
+		else if ((rest = box_network_after(text, "budget")))
+			box_network_add_budget(doc, rest);
 		else if (!strcmp(text, "ask"))
 			json_object_set_new(doc, "ask", json_true());
 		else if (!box_link_is(text))

@@ -8,7 +8,7 @@
 
 /* 1: a box with these lines reaches some destination, or may ask for one. Links do not count. */
 int box_network_reaches(const char *lines);
-/* {allow, allow_until: [{rule, until}], deny, ask, bandwidth, links}. Rules that have expired are left
+/* {allow, allow_until: [{rule, until}], deny, ask, bandwidth, budgets, links}. Rules that have expired are left
  * out. */
 json_t *box_network_json(const char *lines, int64_t now_s);
 /* Of a team: {allow, deny}; allow is null if the team is not restricted. */

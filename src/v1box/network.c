@@ -2,6 +2,7 @@
 #include "v1box/network.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "egress/net_policy.h"
 #include "fleet/box_link.h"
 #include "fleet/box_network.h"
@@ -19,6 +20,7 @@ const struct field box_network_fields[] = {
 	/* clang-format off */
 	{ "allow", FIELD_TEXTS, 0, 0, RULES_MAX, "destinations that the box may reach: host, *.host, address, CIDR, each with :port or :first-last, open, or \"GET,HEAD host/path*\"; the operator must permit each (egress.allow)", NULL },
 	{ "deny", FIELD_TEXTS, 0, 0, RULES_MAX, "destinations that it may not reach, whatever is allowed", NULL },
+	{ "budgets", FIELD_ANY, 0, 0, 0, "limits for destinations, at most 8: [{rule, bytes_in, bytes_out, connections}]; counted in the lifetime of the box", NULL },
 	{ "links", FIELD_MAP, 0, 0, BOX_LINKS, "boxes of the team that the box reaches under these names: {\"db\": id or name of a box}", NULL },
 	{ "registries", FIELD_BOOL, 0, 0, 0, "the package registries of the operator may be reached (default true; false in a run of code)", NULL },
 	{ "ask", FIELD_BOOL, 0, 0, 0, "a destination without a rule waits for an approval: GET /v1/boxes/{box}/network/requests", NULL },
@@ -141,6 +143,8 @@ static void network_keep(const char *had, const char *word, json_t *lines)
 			kind = "deny";
 		else if (!strncmp(text, "bandwidth ", 10))
 			kind = "bandwidth";
+		else if (!strncmp(text, "budget ", 7))
+			kind = "budget";
 		else if (!strcmp(text, "ask"))
 			kind = "ask";
 		else if (box_link_is(text))
@@ -177,6 +181,71 @@ static int network_read_bandwidth(const json_t *n, json_t *lines, struct err *e)
 	return 0;
 }
 
+static int network_read_number(const json_t *one, const char *name, uint64_t *out, struct err *e)
+{
+	const json_t *v = json_object_get(one, name);
+
+	*out = 0;
+	if (!v || json_is_null(v))
+		return 0;
+	if (json_is_string(v) && strcmp(name, "connections") != 0)
+		return units_parse_size(json_string_value(v), out, e);
+	if (!json_is_integer(v) || json_integer_value(v) < 1 ||
+	    json_integer_value(v) > BANDWIDTH_MAX)
+		return err_set(e, ERR_INVALID, "%s must be a number from 1 to %lld", name,
+			       (long long)BANDWIDTH_MAX);
+	*out = (uint64_t)json_integer_value(v);
+	return 0;
+}
+
+static int network_read_budget(const json_t *one, json_t *lines, struct err *e)
+{
+	static const char *const names[] = { "rule", "bytes_in", "bytes_out", "connections" };
+	const char *rule = json_string_value(json_object_get(one, "rule")), *name;
+	uint64_t in, out, connections;
+	char text[RULE_TEXT];
+	struct net_rule r;
+	json_t *v;
+
+	json_object_foreach((json_t *)one, name, v)
+	{
+		unsigned i = 0;
+
+		while (i < ARRAY_LEN(names) && strcmp(names[i], name) != 0)
+			i++;
+		if (i == ARRAY_LEN(names))
+			return err_set(e, ERR_INVALID, "there is no member '%.40s'", name);
+	}
+	if (!rule)
+		return err_set(e, ERR_INVALID, "rule must be a text, for example api.example.org");
+	if (net_rule_parse(&r, rule, e) < 0 || network_read_number(one, "bytes_in", &in, e) < 0 ||
+	    network_read_number(one, "bytes_out", &out, e) < 0 ||
+	    network_read_number(one, "connections", &connections, e) < 0)
+		return -1;
+	json_array_append_new(lines,
+			      json_sprintf("budget %llu %llu %llu %s", (unsigned long long)in,
+					   (unsigned long long)out, (unsigned long long)connections,
+					   net_rule_text(&r, text)));
+	return 0;
+}
+
+static int network_read_budgets(const json_t *budgets, json_t *lines, struct err *e)
+{
+	json_t *one;
+	size_t i;
+
+	if (!json_is_array(budgets))
+		return err_set(e, ERR_INVALID, "network.budgets must be a list");
+	json_array_foreach((json_t *)budgets, i, one)
+	{
+		if (!json_is_object(one))
+			return err_set(e, ERR_INVALID, "network.budgets[%zu] must be an object", i);
+		if (network_read_budget(one, lines, e) < 0)
+			return err_in(e, "network.budgets[%zu]", i);
+	}
+	return 0;
+}
+
 /* The text of the lines, within what egress accepts. */
 static int network_dump(json_t *lines, char **out, struct err *e)
 {
@@ -210,7 +279,8 @@ int network_read_lines(struct call *c, const json_t *doc, const char *had, char 
 {
 	const json_t *allow = json_object_get(doc, "allow"), *deny = json_object_get(doc, "deny"),
 		     *ask = json_object_get(doc, "ask"), *rate = json_object_get(doc, "bandwidth"),
-		     *links = json_object_get(doc, "links");
+		     *links = json_object_get(doc, "links"),
+		     *budgets = json_object_get(doc, "budgets");
 	json_t *lines = json_array();
 	int rc = 0;
 
@@ -230,6 +300,10 @@ int network_read_lines(struct call *c, const json_t *doc, const char *had, char 
 		rc = network_read_bandwidth(rate, lines, e);
 	else
 		network_keep(had, "bandwidth", lines);
+	if (rc == 0 && budgets)
+		rc = network_read_budgets(budgets, lines, e);
+	else
+		network_keep(had, "budget", lines);
 	if (rc == 0 && links)
 		rc = links_read(c, links, lines, e);
 	else
@@ -292,6 +366,7 @@ static int network_add_line(struct box *b, const char *line, struct err *e)
 	network_keep(had, "deny", lines);
 	network_keep(had, "ask", lines);
 	network_keep(had, "bandwidth", lines);
+	network_keep(had, "budget", lines);
 	network_keep(had, "link", lines);
 	if (network_dump(lines, &b->row.network, e) < 0) {
 		json_decref(lines);

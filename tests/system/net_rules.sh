@@ -39,13 +39,13 @@ fetch() { says "curl -s -w '%{http_code}' http://$1"; }
 rules_are_shown_as_they_are_enforced() {
 	new_box "{\"network\":{\"allow\":[\"Registry.test:$http\",\"registry.test:$http\",\"GET,HEAD a.wide.test/v1/*\"],
 		\"deny\":[\"10.0.0.0/8\"],\"bandwidth\":\"10M\",\"ask\":true}}"
-	is "$(getc ".network | del(.links)")" "{\"allow\":[\"registry.test:$http\",\"GET,HEAD a.wide.test/v1/*\"],\"allow_until\":[],\"deny\":[\"10.0.0.0/8\"],\"ask\":true,\"bandwidth\":10485760}"
+	is "$(getc ".network | del(.links, .budgets)")" "{\"allow\":[\"registry.test:$http\",\"GET,HEAD a.wide.test/v1/*\"],\"allow_until\":[],\"deny\":[\"10.0.0.0/8\"],\"ask\":true,\"bandwidth\":10485760}"
 	# Members that are not given stay.
 	network '{"deny":[]}'
 	is "$code" 200 "$body"
 	is "$(getc '[.network.allow[0], .network.deny, .network.ask, .network.bandwidth]')" "[\"registry.test:$http\",[],true,10485760]"
 	network '{"allow":[],"ask":false,"bandwidth":0}'
-	is "$(getc ".network | del(.links)")" '{"allow":[],"allow_until":[],"deny":[],"ask":false,"bandwidth":null}'
+	is "$(getc ".network | del(.links, .budgets)")" '{"allow":[],"allow_until":[],"deny":[],"ask":false,"bandwidth":null}'
 	gone
 }
 
@@ -313,6 +313,36 @@ rules_and_budgets_survive_the_death_of_every_process() {
 	[ "$out" -lt 6000000 ] || fail "$out"
 	fetch "registry.test:$http/"
 	has "$out" egress.bytes_in
+	gone
+}
+
+a_budget_for_a_destination_is_enforced() {
+	new_box "{\"network\":{\"allow\":[\"registry.test:$http\",\"other.test:$http\"],
+		\"budgets\":[{\"rule\":\"registry.test\",\"bytes_in\":\"1M\"},{\"rule\":\"other.test\",\"connections\":2}]}}"
+	is "$(getc '.network.budgets[0]')" '{"bytes_in":1048576,"bytes_out":null,"connections":null,"rule":"registry.test"}'
+	says "curl -s http://registry.test:$http/big/2000000 | wc -c"
+	[ "$out" -lt 2000000 ] || fail "$out"
+	fetch "registry.test:$http/"
+	has "$out" 'budget for registry.test: 1048576 bytes received'
+	fetch "other.test:$http/"
+	has "$out" packages
+	old=$(egress)
+	kill -9 "$old"
+	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-egress) && [ \"\$new\" != $old ]"
+	soon way_open
+	fetch "registry.test:$http/"
+	has "$out" 'budget for registry.test'
+	fetch "other.test:$http/"
+	has "$out" packages
+	fetch "other.test:$http/"
+	has "$out" '2 connections'
+	network '{"budgets":[]}'
+	fetch "registry.test:$http/"
+	has "$out" packages
+	for bad in '{}' '[1]' '[{}]' '[{"rule":"a.test","bytes_in":0}]' '[{"rule":"a.test","others":1}]' '[{"rule":"GET a.test"}]'; do
+		network "{\"budgets\":$bad}"
+		is "$code" 400 "$bad: $body"
+	done
 	gone
 }
 

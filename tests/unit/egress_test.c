@@ -643,6 +643,60 @@ TEST(a_change_of_rules_cuts_connections_that_are_no_longer_permitted)
 	close(host);
 }
 
+TEST(a_budget_for_a_destination_limits_connections_and_survives_the_process)
+{
+	static struct egress_used used[EGRESS_WAYS];
+	struct egress_endpoint *w = begin("localhost:%u\n127.0.0.1:%u", 1, NULL);
+	struct wire_egress_open ask = { .id = "abcdefghijkl" };
+	int host, box;
+	char text[200];
+	struct err e;
+
+	memset(used, 0, sizeof(used));
+	egress.conf.used = used;
+	egress_close(&egress, ask.id);
+	snprintf(text, sizeof(text), "localhost:%u\n127.0.0.1:%u\nbudget 0 0 1 localhost",
+		 server_port, server_port);
+	CHECK(egress_open(&egress, &ask, text, strlen(text), -1, &e) == 0);
+	w = egress.ways;
+	box = open_tunnel(w, &host);
+	close(box);
+	close(host);
+	CHECK_STR(verdict_of(w, "CONNECT localhost:%u HTTP/1.1\r\nHost: localhost:%u\r\n\r\n", 403),
+		  "ok"); /* the report of the first connection */
+	CHECK(strstr(got, "budget for localhost: 1 connections"));
+	CHECK(reported());
+	CHECK_STR(report_text[2], "budget");
+	/* As another process finds it; other rules do not matter. */
+	used[0].id[0] = 'x';
+	memset(w->spent, 0, sizeof(w->spent));
+	egress_close(&egress, ask.id);
+	used[0].id[0] = 'a';
+	memcpy(used[0].id, ask.id, sizeof(ask.id));
+	snprintf(text, sizeof(text),
+		 "localhost:%u\nbudget 5 5 5 other.example\nbudget 0 0 1 localhost", server_port);
+	CHECK(egress_open(&egress, &ask, text, strlen(text), -1, &e) == 0);
+	CHECK_STR(verdict_of(egress.ways,
+			     "CONNECT localhost:%u HTTP/1.1\r\nHost: localhost:%u\r\n\r\n", 403),
+		  "budget");
+	egress.conf.used = NULL;
+	end_egress();
+}
+
+TEST(a_budget_of_bytes_for_a_destination_cuts_its_connections)
+{
+	struct egress_endpoint *w = begin("localhost:%u\nbudget 0 8 0 localhost:%u", 1, NULL);
+	int host, box = open_tunnel(w, &host);
+
+	say(box, "four%c%c", '5', '6');
+	CHECK(receives(host, "four56"));
+	say(box, "more%c%c", '7', '8');
+	CHECK(reported());
+	CHECK_STR(report_text[2], "budget");
+	close(box);
+	close(host);
+}
+
 /* ---- approvals ---- */
 
 static struct wire_egress_request request;

@@ -449,8 +449,9 @@ TEST(a_destination_without_a_rule_asks_if_the_operator_permits_it)
 	CHECK_STR(judge("b.example", 80), "ask");
 	CHECK_STR(judge("d.example", 80), "denied");
 	CHECK_STR(judge("b.test", 80), "denied");
-	CHECK(judge_name(&way, "b.example") && judge_name(&way, "a.example"));
-	CHECK(!judge_name(&way, "b.test"));
+	CHECK_INT(judge_name(&way, "b.example", &judged), VERDICT_OK);
+	CHECK_INT(judge_name(&way, "a.example", &judged), VERDICT_OK);
+	CHECK_INT(judge_name(&way, "b.test", &judged), VERDICT_DENIED);
 }
 
 TEST(a_rule_with_an_end_is_ignored_after_it)
@@ -482,10 +483,20 @@ TEST(a_rule_about_http_does_not_permit_a_tunnel)
 
 TEST(lines_of_rules_are_checked)
 {
-	static const char *const bad[] = { "a b",         "deny a b",    "until a.example",
-					   "until 5",     "bandwidth 5", "bandwidth 1M",
-					   "team a b",    "\n",          "deny 1.2.3",
-					   "169.254.1.1", "team 0.0.0.0" };
+	static const char *const bad[] = { "a b",
+					   "deny a b",
+					   "until a.example",
+					   "until 5",
+					   "bandwidth 5",
+					   "bandwidth 1M",
+					   "team a b",
+					   "\n",
+					   "deny 1.2.3",
+					   "169.254.1.1",
+					   "team 0.0.0.0",
+					   "budget 1 2 a.example",
+					   "budget 1 2 3 GET a.example",
+					   "budget 1 2 3" };
 	static const char good[] = "ask\nbandwidth 4096\na.example\ndeny b.example";
 	struct net_policy p = { 0 };
 	struct err e;
