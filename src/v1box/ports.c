@@ -67,9 +67,14 @@ enum ports_access ports_access(const struct box *b, uint16_t port, char out_toke
 
 int ports_is_native(const struct box *b)
 {
-	json_t *surface = ports_surface(b);
-	int native = !b->is_installer && !json_is_object(json_object_get(surface, "e2b"));
+	json_t *surface;
+	int native;
 
+	/* Called for each request of a preview: most rows need not be parsed. */
+	if (!b->row.surface || !strstr(b->row.surface, "\"e2b\""))
+		return !b->is_installer;
+	surface = ports_surface(b);
+	native = !b->is_installer && !json_is_object(json_object_get(surface, "e2b"));
 	json_decref(surface);
 	return native;
 }
