@@ -668,8 +668,8 @@ static int make_box(struct agent_session *x, const struct box_spec *given, struc
 	uint64_t life = x->wall_ms + LIFE_MORE_MS, most = x->fleet->conf.lifetime_max_ms;
 
 	want.row.metadata = x->keep ? "{\"" MARKED "\":\"1\"}"
-				    : "{\"" MARKED "\":\"1\",\"" BOX_EPHEMERAL "\":\"1\",\"" BOX_REGISTRIES
-				      "\":\"1\"}";
+				    : "{\"" MARKED "\":\"1\",\"" BOX_EPHEMERAL
+				      "\":\"1\",\"" BOX_REGISTRIES "\":\"1\"}";
 	if (!x->keep) {
 		want.row.lifetime_ms = most && life > most ? most : life;
 		want.row.idle_ms = 0;

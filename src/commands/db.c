@@ -31,43 +31,48 @@ enum { DB_MISSING = 3 }; /* exit status of DB_NEEDS, which prints the package */
 
 static const struct db_kind {
 	const char *name, *variable;
-	const char *url;     /* before the password, and after it and the host */
+	const char *url; /* before the password, and after it and the host */
 	const char *url_end;
-	unsigned port;
 	const char *prepare; /* scripts, executed as the box's user */
 	const char *serve;
+	const char *ready; /* succeeds when clients can work: after a crash the port opens earlier */
 } db_kinds[] = {
 	/* clang-format off */
-	{ "postgres", "DATABASE_URL", "postgres://postgres:", ":5432/postgres", 5432,
+	{ "postgres", "DATABASE_URL", "postgres://postgres:", ":5432/postgres",
 	  "bin=" PG_BIN "\n"
 	  DB_NEEDS("\"$bin/postgres\"", "postgresql") DB_PASSWORD
 	  "[ -s /data/postgres/PG_VERSION ] || \"$bin/initdb\" -D /data/postgres -U postgres -A scram-sha-256 "
 	  "--pwfile=/data/password -E UTF8 >/dev/null\n"
 	  "rm -f /data/postgres/postmaster.pid\n",
-	  "exec " PG_BIN "/postgres -D /data/postgres -c listen_addresses=127.0.0.1 -c unix_socket_directories=/tmp" },
-	{ "mysql", "DATABASE_URL", "mysql://root:", ":3306/app", 3306,
+	  "exec " PG_BIN "/postgres -D /data/postgres -c listen_addresses=127.0.0.1 -c unix_socket_directories=/tmp",
+	  PG_BIN "/pg_isready -q -h 127.0.0.1" },
+	{ "mysql", "DATABASE_URL", "mysql://root:", ":3306/app",
 	  DB_NEEDS("/usr/sbin/mariadbd", "mariadb-server") DB_PASSWORD
 	  "[ -d /data/mysql/mysql ] || mariadb-install-db --no-defaults --datadir=/data/mysql --skip-test-db "
 	  "--auth-root-authentication-method=normal >/dev/null\n"
-	  "printf \"CREATE DATABASE IF NOT EXISTS app;\\nALTER USER root@localhost IDENTIFIED BY '%s';\\n\" "
+	  /* mariadb-install-db makes accounts without a password; this file is executed before a client can connect. */
+	  "printf \"DELETE FROM mysql.global_priv WHERE User = 'root' AND Host <> 'localhost';\\nFLUSH PRIVILEGES;\\n"
+	  "ALTER USER root@localhost IDENTIFIED BY '%s';\\nCREATE DATABASE IF NOT EXISTS app;\\n\" "
 	  "\"$(cat /data/password)\" >/data/init.sql\n",
 	  "exec /usr/sbin/mariadbd --no-defaults --datadir=/data/mysql --socket=/tmp/mysql.sock "
-	  "--bind-address=127.0.0.1 --init-file=/data/init.sql" },
-	{ "redis", "REDIS_URL", "redis://:", ":6379/0", 6379,
+	  "--bind-address=127.0.0.1 --init-file=/data/init.sql",
+	  "(exec 3<>/dev/tcp/127.0.0.1/3306) 2>/dev/null" },
+	{ "redis", "REDIS_URL", "redis://default:", ":6379/0",
 	  DB_NEEDS("redis-server", "redis-server") DB_PASSWORD
 	  "mkdir -p /data/redis\n"
 	  "printf 'bind 127.0.0.1\\ndir /data/redis\\nappendonly yes\\nrequirepass %s\\n' \"$(cat /data/password)\" "
 	  ">/data/redis.conf\n",
-	  "exec redis-server /data/redis.conf" },
+	  "exec redis-server /data/redis.conf",
+	  "REDISCLI_AUTH=$(cat /data/password) redis-cli ping 2>/dev/null | grep -q PONG" },
 	/* clang-format on */
 };
 
-/* Waits for the port; ends early if the server, whose exec holds this file locked, has exited. */
+/* Waits for the server; ends early if the server, whose exec holds this file locked, has exited. */
 #define DB_LOCK "/tmp/atoll-db"
 #define DB_WAIT                                                                                    \
 	"for i in $(seq 1200); do\n"                                                               \
-	"\t(exec 3<>/dev/tcp/127.0.0.1/%u) 2>/dev/null && exit 0\n"                                \
-	"\t[ $i -lt 20 ] || ! flock -n " DB_LOCK " true || break\n"                                \
+	"\t%s && exit 0\n"                                                                         \
+	"\t[ $i -lt 99 ] || ! flock -n " DB_LOCK " true || break\n"                                \
 	"\tsleep 0.1\n"                                                                            \
 	"done\n"                                                                                   \
 	"tail -n 5 " DB_LOCK ".log >&2\n"                                                          \
@@ -103,10 +108,10 @@ static int db_make_volume(struct db *d, const struct args *a)
 
 static int db_make_box(struct db *d, const struct args *a)
 {
-	json_t *doc = json_pack("{s:s, s:i, s:{s:b}, s:{s:s}, s:[{s:s, s:s}]}", "name", d->name,
-				"lifetime_ms", 0, "network", "registries", 0, "metadata",
-				"database", d->kind->name, "volumes", "name", d->name, "path",
-				"/data");
+	json_t *doc =
+		json_pack("{s:s, s:i, s:{s:b}, s:{s:s}, s:[{s:s, s:s}]}", "name", d->name,
+			  "lifetime_ms", 0, "network", "registries", 0, "metadata", "database",
+			  d->kind->name, "volumes", "name", d->name, "path", "/data");
 
 	if (args_has(a, DB_MEM))
 		json_object_set_new(doc, "limits",
@@ -163,7 +168,7 @@ static int db_start(struct db *d)
 		 d->kind->serve);
 	if (db_script(d, text, 1))
 		return d->r->status;
-	snprintf(text, sizeof(text), DB_WAIT, d->kind->port);
+	snprintf(text, sizeof(text), DB_WAIT, d->kind->ready);
 	return db_script(d, text, 0);
 }
 
@@ -194,8 +199,12 @@ static int db_read_password(struct db *d)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s/files?path=/data/password", d->box);
 	auto_buf struct buf text = { 0 };
-	struct api_client_bytes x = { .method = "GET", .path = path, .from = -1, .to = -1,
-				      .sink = db_take_password, .ctx = &text };
+	struct api_client_bytes x = { .method = "GET",
+				      .path = path,
+				      .from = -1,
+				      .to = -1,
+				      .sink = db_take_password,
+				      .ctx = &text };
 
 	if (api_client_bytes(d->r, &x))
 		return d->r->status;
@@ -269,7 +278,8 @@ static int db_make(struct api_client *r, const struct args *a)
 					 cli_error_shown(a->words[0], shown));
 		else
 			api_client_usage(r, "db: missing kind of server");
-		cli_error_hint(&r->error, "type", "atoll db postgres|mysql|redis [NAME] [--link BOX]");
+		cli_error_hint(&r->error, "type",
+			       "atoll db postgres|mysql|redis [NAME] [--link BOX]");
 		return r->status;
 	}
 	d.name = a->nwords > 1 ? a->words[1] : d.kind->name;
@@ -304,10 +314,11 @@ const struct command command_db = {
 	.group = "Boxes",
 	.usage = "postgres|mysql|redis [NAME]",
 	.summary = "start a database server in a box of its own",
-	.notes = "The server is a program of the host's distribution. Its data and its password are on a volume of\n"
-		 "the same name, so that `atoll db` with that name continues with them. --link lets programs of a box\n"
-		 "reach it as `db`, and sets DATABASE_URL or REDIS_URL there. New boxes get it from the secret NAME.url:\n"
-		 "atoll new --link db=NAME --secret NAME.url=DATABASE_URL",
+	.notes =
+		"The server is a program of the host's distribution. Its data and its password are on a volume of\n"
+		"the same name, so that `atoll db` with that name continues with them. --link lets programs of a box\n"
+		"reach it as `db`, and sets DATABASE_URL or REDIS_URL there. New boxes get it from the secret NAME.url:\n"
+		"atoll new --link db=NAME --secret NAME.url=DATABASE_URL",
 	.words = "postgres mysql redis",
 	.flags = flags,
 	.nflags = DB_NFLAGS,

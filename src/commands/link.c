@@ -104,8 +104,9 @@ const struct command command_link = {
 	.group = "Boxes",
 	.usage = "BOX [NAME=OTHER...]",
 	.summary = "let a box reach another box under a name",
-	.notes = "Both boxes belong to one team. Every TCP port of the other box can be reached, also one that\n"
-		 "listens on 127.0.0.1 only. Links need egress.links of the daemon's settings.",
+	.notes =
+		"Both boxes belong to one team. Every TCP port of the other box can be reached, also one that\n"
+		"listens on 127.0.0.1 only. Links need egress.links of the daemon's settings.",
 	.flags = flags,
 	.nflags = LINK_NFLAGS,
 	.max_words = 33,

@@ -353,7 +353,9 @@ static const struct {
 	const char *more[3]; /* set with it */
 } way_sources[] = {
 	{ PM_PIP, "PIP_INDEX_URL", { NULL } },
-	{ PM_NPM, "NPM_CONFIG_REGISTRY", { "NPM_CONFIG_FETCH_RETRIES=1", "NPM_CONFIG_UPDATE_NOTIFIER=false" } },
+	{ PM_NPM,
+	  "NPM_CONFIG_REGISTRY",
+	  { "NPM_CONFIG_FETCH_RETRIES=1", "NPM_CONFIG_UPDATE_NOTIFIER=false" } },
 	/* Without GOSUMDB=off, go would ask a server that the box cannot reach. */
 	{ PM_GO, "GOPROXY", { "GOSUMDB=off", "GOTOOLCHAIN=local" } },
 	{ PM_GEM, "BUNDLE_MIRROR__ALL", { NULL } },
@@ -661,8 +663,7 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.fleet.on_ready = all_restored;
 	x->api.fleet.need_keeper = ask_keeper;
 	x->api.fleet.egress_client.user = x;
-	x->api.fleet.egress_client.need =
-		egress_child_wanted(s->config, &rules) ? ask_way : NULL;
+	x->api.fleet.egress_client.need = egress_child_wanted(s->config, &rules) ? ask_way : NULL;
 	x->api.conf.rules = rules.v;
 	x->api.conf.nrules = rules.n;
 	x->api.conf.links = config_bool(s->config, CONFIG_EGRESS_LINKS);

@@ -102,8 +102,8 @@ json_t *sandbox_json_listed(const struct box *b)
 			 json_time((uint64_t)sandboxes_started(b)), "endAt", end_at(b), "cpuCount",
 			 (int)sandbox_json_cpus(l), "memoryMB", (int)(sandbox_json_memory(l) >> 20),
 			 "diskSizeMB", (int)(l->disk_bytes >> 20), "state", sandboxes_state(b),
-			 "envdVersion", E2B_ENVD_VERSION, "metadata", metadata_json(b->row.metadata),
-			 "volumeMounts", mounts_json(b));
+			 "envdVersion", E2B_ENVD_VERSION, "metadata",
+			 metadata_json(b->row.metadata), "volumeMounts", mounts_json(b));
 }
 
 json_t *sandbox_json_detail(const struct call *c, const struct box *b)

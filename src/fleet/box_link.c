@@ -61,7 +61,9 @@ int box_link_some(const char *lines)
 
 static void box_link_refuse(struct egress_client *g, uint32_t ref, const struct err *e)
 {
-	struct wire_error f = { .head = sock_head(WIRE_ERROR, ref), .kind = e->kind, .sys = e->sys };
+	struct wire_error f = { .head = sock_head(WIRE_ERROR, ref),
+				.kind = e->kind,
+				.sys = e->sys };
 
 	memcpy(f.msg, e->msg, sizeof(f.msg));
 	frame_conn_send(&g->post, &f, sizeof(f), NULL, 0, -1);
@@ -74,15 +76,14 @@ static void box_link_done(struct port_conn *conn, int take_fd, const struct err 
 	struct err own;
 
 	if (e) {
-		err_set(&own, e->kind, "%s:%u, box %s: %.150s", x->name, x->port,
-			conn->box->row.id, e->msg);
+		err_set(&own, e->kind, "%s:%u, box %s: %.150s", x->name, x->port, conn->box->row.id,
+			e->msg);
 		box_link_refuse(x->egress_client, x->ref, &own);
 	} else {
 		frame_conn_send(&x->egress_client->post, &f, sizeof(f), NULL, 0, take_fd);
 	}
 	free(x);
 }
-
 
 static struct box *box_link_target(struct fleet *f, const struct box *b, const char *name,
 				   struct err *e)

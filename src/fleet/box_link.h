@@ -18,7 +18,7 @@ struct egress_client;
 
 /* 1: a name that a link may have: one label of a host name. */
 int box_link_valid(const char *name);
-int box_link_is(const char *line);              /* 1: a line of a row is a link */
+int box_link_is(const char *line);        /* 1: a line of a row is a link */
 json_t *box_link_json(const char *lines); /* {"db": "ID"}; lines: of a row, or NULL */
 int box_link_some(const char *lines);     /* 1: there is a link among them */
 /* Opens the connection that egress requests, and sends it, or the reason why there is none. */

@@ -64,7 +64,8 @@ struct fleet_conf {
 		*certificates; /* PEM: what boxes with their own certificate authority trust, too;
 				   * NULL: none */
 	const char *const *way_env; /* NAME=value for programs of a box with egress; NULL: none */
-	const char *const *registries; /* rules for the registries that boxes may reach; NULL: none */
+	const char *const
+		*registries; /* rules for the registries that boxes may reach; NULL: none */
 };
 
 enum { FLEET_BUCKETS = 14 };

@@ -75,60 +75,75 @@ other=$target" "$err"
 	is "$out" "db=$target" "$err"
 }
 
-# The database is used from the other box through the proxy of that box.
+# Clients connect to db:PORT themselves, without the proxy.
 a_postgres_server_is_started_linked_and_started_again_with_its_data() {
 	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || skip "no PostgreSQL server on this host"
 	export ATOLL_HOST="$url" ATOLL_KEY="$key"
-	shop=$("$ATOLL" new shop --quiet)
+	box=$("$ATOLL" new shop --quiet)
 	atoll db postgres shop-db --link shop
 	is "$status $out" "0 shop-db" "$err"
-	box=$shop
 	says 'echo "$DATABASE_URL" | sed "s/:[0-9a-f]*@/:PASSWORD@/"'
 	is "$out" "postgres://postgres:PASSWORD@db:5432/postgres" "$body"
-	api GET "/v1/secrets/shop-db.url"
-	is "$code" 200 "$body"
 	soon way_open
-	# psql connects to a socket, behind which python tunnels to db:5432.
-	cat >tunnel.py <<-'PY'
-		import os, re, socket, subprocess, threading
-		def pump(a, b):
-		    while (x := a.recv(65536)): b.sendall(x)
-		    b.shutdown(1)
-		def serve(l):
-		    while True:
-		        c, _ = l.accept()
-		        s = socket.create_connection(("127.0.0.1", 3128))
-		        s.sendall(b"CONNECT db:5432 HTTP/1.1\r\nHost: db:5432\r\n\r\n")
-		        head = b""
-		        while not head.endswith(b"\r\n\r\n"): head += s.recv(1)
-		        for p in (c, s), (s, c): threading.Thread(target=pump, args=p, daemon=True).start()
-		l = socket.create_server(("127.0.0.1", 0))
-		threading.Thread(target=serve, args=(l,), daemon=True).start()
-		url = os.environ["DATABASE_URL"].replace("db:5432", "127.0.0.1:%d" % l.getsockname()[1])
-		print(subprocess.run(["psql", "-At", url, "-c", os.environ["SQL"]], capture_output=True, text=True))
-	PY
-	sql() { api POST "/v1/boxes/$box/execs" "$(jq -nc --rawfile t tunnel.py --arg q "$1" '{language:"python", code:$t, env:{SQL:$q}}')"; }
-	sql 'create table t (n int); insert into t values (42)'
-	has "$(get .stdout)" "returncode=0" "$body"
-	api GET /v1/boxes?state=all
-	db=$(get '.items[] | select(.name == "shop-db") | .id')
-	api DELETE "/v1/boxes/$db"
+	says 'psql -At "$DATABASE_URL" -c "create table t (n int)" -c "insert into t values (42)"'
+	is "$(get .status)" 0 "$body"
+	atoll rm shop-db
+	is "$status" 0 "$err"
 	atoll db postgres shop-db --link shop
 	is "$status $out" "0 shop-db" "$err"
-	sql 'select n from t'
-	has "$(get .stdout)" "42" "$body"
+	says 'psql -At "$DATABASE_URL" -c "select n from t"'
+	is "$out" 42 "$body"
+	says 'psql -At "$(echo "$DATABASE_URL" | sed "s/:[0-9a-f]*@/:wrong@/")" -c "select 1" 2>&1'
+	has "$out" "password authentication failed"
+	# A box that is made later has the URL from a secret.
+	box=$("$ATOLL" new --link db=shop-db --secret shop-db.url=DATABASE_URL --quiet)
+	says 'psql -At "$DATABASE_URL" -c "select n from t"'
+	is "$out" 42 "$body"
+	atoll rm shop-db
+}
+
+a_redis_server_is_started_and_linked() {
+	command -v redis-server >/dev/null || skip "no redis-server on this host"
+	export ATOLL_HOST="$url" ATOLL_KEY="$key"
+	box=$("$ATOLL" new cart --quiet)
+	atoll db redis cart-cache --link cart --as cache
+	is "$status $out" "0 cart-cache" "$err"
+	soon way_open
+	says 'redis-cli -u "$REDIS_URL" set k v; redis-cli -u "$REDIS_URL" get k; redis-cli -h cache get k'
+	is "$out" "OK
+v
+NOAUTH Authentication required." "$body"
+	atoll rm cart-cache
+}
+
+a_mysql_server_is_started_and_linked() {
+	[ -x /usr/sbin/mariadbd ] || skip "no MariaDB server on this host"
+	export ATOLL_HOST="$url" ATOLL_KEY="$key"
+	box=$("$ATOLL" new forum --quiet)
+	atoll db mysql forum-db --link forum
+	is "$status $out" "0 forum-db" "$err"
+	soon way_open
+	says 'p=${DATABASE_URL#mysql://root:}; m="mariadb --no-defaults -N -h db -u root"; $m "-p${p%%@*}" app -e "select 6 * 7"; $m 2>&1'
+	case $out in 42*'Access denied'*) ;; *) fail "$body" ;; esac
+	atoll rm forum-db
 }
 
 a_missing_server_is_named_with_its_package() {
-	command -v redis-server >/dev/null && skip "redis-server is on this host"
 	export ATOLL_HOST="$url" ATOLL_KEY="$key"
-	atoll db redis
+	if ! command -v redis-server >/dev/null; then missing=redis package=redis-server
+	elif [ ! -x /usr/sbin/mariadbd ]; then missing=mysql package=mariadb-server
+	else skip "redis-server and mariadbd are on this host"; fi
+	atoll db $missing
 	is "$status" 1
-	has "$err" "apt-get install redis-server"
-	api GET /v1/volumes/redis
+	has "$err" "apt-get install $package"
+	api GET /v1/volumes/$missing
 	is "$code" 404 "$body"
-	api GET /v1/boxes/redis
+	api GET /v1/boxes/$missing
 	is "$code" 404 "$body"
+}
+
+an_unknown_kind_of_server_is_rejected() {
+	export ATOLL_HOST="$url" ATOLL_KEY="$key"
 	atoll db oracle
 	is "$status" 2 "$err"
 }
