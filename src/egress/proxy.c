@@ -217,10 +217,35 @@ static int proxy_can_refuse(const struct proxy *p)
 	return !p->tunnel && p->protocol->can_refuse(p);
 }
 
+/* libevent reads 4 KiB at once: reads more of what is there. An end or an error is left to libevent.
+ * Not with a limit of bandwidth, which libevent enforces, nor within TLS. */
+static void proxy_fill(struct proxy *p, struct bufferevent *b)
+{
+	struct evbuffer *in = proxy_in(b);
+	size_t have = evbuffer_get_length(in);
+	struct evbuffer_iovec part;
+	ssize_t n;
+
+	if (p->tls || p->way->rate || have == 0 || have >= PROXY_HIGH)
+		return;
+	evbuffer_unfreeze(in, 0);
+	if (evbuffer_reserve_space(in, (ev_ssize_t)(PROXY_HIGH - have), &part, 1) == 1) {
+		if (part.iov_len > PROXY_HIGH - have)
+			part.iov_len = PROXY_HIGH - have;
+		n = recv(bufferevent_getfd(b), part.iov_base, part.iov_len, MSG_DONTWAIT);
+		part.iov_len = n > 0 ? (size_t)n : 0;
+		evbuffer_commit_space(in, &part, 1);
+	}
+	evbuffer_freeze(in, 0);
+}
+
 static void proxy_pass(struct proxy *p)
 {
 	struct judgement spent;
 
+	proxy_fill(p, p->far);
+	if (p->tunnel)
+		proxy_fill(p, p->near);
 	if (judge_budget(p->way, &spent) != VERDICT_OK ||
 	    spent_judge(p->way, p->budgets, 0, &spent) != VERDICT_OK) {
 		if (proxy_can_refuse(p))
