@@ -153,6 +153,7 @@ static struct egress_limits limits_of(const struct config *c)
 	return (struct egress_limits){
 		.bytes_in = config_number(c, CONFIG_EGRESS_IN),
 		.bytes_out = config_number(c, CONFIG_EGRESS_OUT),
+		.dns_queries = config_number(c, CONFIG_EGRESS_QUERIES),
 		.connections = (uint32_t)config_number(c, CONFIG_EGRESS_CONNECTIONS),
 		.idle_ms = (uint32_t)config_number(c, CONFIG_EGRESS_IDLE),
 		.ask_ms = (uint32_t)config_number(c, CONFIG_EGRESS_ASK),
@@ -162,8 +163,8 @@ static struct egress_limits limits_of(const struct config *c)
 static int same_limits(const struct egress_limits *a, const struct egress_limits *b)
 {
 	return a->bytes_in == b->bytes_in && a->bytes_out == b->bytes_out &&
-	       a->connections == b->connections && a->idle_ms == b->idle_ms &&
-	       a->ask_ms == b->ask_ms;
+	       a->dns_queries == b->dns_queries && a->connections == b->connections &&
+	       a->idle_ms == b->idle_ms && a->ask_ms == b->ask_ms;
 }
 
 void egress_child_apply(struct egress_child *o, const struct config *c)

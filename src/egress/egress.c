@@ -153,6 +153,7 @@ static void used_attach(struct egress_endpoint *w, const struct wire_egress_open
 {
 	w->bytes_in = ask->used_in;
 	w->bytes_out = ask->used_out;
+	w->dns_queries = ask->used_dns;
 	w->used = used_find(w->egress, w->id);
 	if (!w->used)
 		return;
@@ -160,11 +161,15 @@ static void used_attach(struct egress_endpoint *w, const struct wire_egress_open
 		w->bytes_in = w->used->bytes_in;
 	if (w->bytes_out < w->used->bytes_out)
 		w->bytes_out = w->used->bytes_out;
+	if (w->dns_queries < w->used->dns_queries)
+		w->dns_queries = w->used->dns_queries;
 	w->used->bytes_in = w->bytes_in;
 	w->used->bytes_out = w->bytes_out;
+	w->used->dns_queries = w->dns_queries;
 	memcpy(w->used->id, w->id, sizeof(w->id));
 	w->reported_in = ask->used_in;
 	w->reported_out = ask->used_out;
+	w->reported_dns = ask->used_dns;
 	timer_set(&w->egress->totals, 0); /* the server may know less */
 	spent_changed(w);
 }
@@ -178,11 +183,21 @@ void egress_count(struct egress_endpoint *w, int into_box, size_t n)
 	}
 }
 
+void egress_count_query(struct egress_endpoint *w)
+{
+	w->dns_queries++;
+	if (w->used)
+		w->used->dns_queries = w->dns_queries;
+	if (!timer_pending(&w->egress->totals))
+		timer_set(&w->egress->totals, EGRESS_TOTALS_MS);
+}
+
 static int egress_send_total(struct egress_link *l, struct egress_endpoint *w)
 {
 	struct wire_egress_list total = { .head = sock_head(WIRE_EGRESS_LIST, 0),
 					  .bytes_in = w->bytes_in,
-					  .bytes_out = w->bytes_out };
+					  .bytes_out = w->bytes_out,
+					  .dns_queries = w->dns_queries };
 	struct err e;
 
 	total.head.flags = w->link >= 0 ? WIRE_EGRESS_CAPTURED : 0;
@@ -191,6 +206,7 @@ static int egress_send_total(struct egress_link *l, struct egress_endpoint *w)
 		return -1;
 	w->reported_in = w->bytes_in;
 	w->reported_out = w->bytes_out;
+	w->reported_dns = w->dns_queries;
 	return 0;
 }
 
@@ -200,7 +216,8 @@ static void egress_send_totals(struct timer *t)
 	struct egress *x = loop_owner(t, struct egress, totals);
 
 	for (struct egress_endpoint *w = x->ways; w && x->links; w = w->next)
-		if ((w->bytes_in != w->reported_in || w->bytes_out != w->reported_out) &&
+		if ((w->bytes_in != w->reported_in || w->bytes_out != w->reported_out ||
+		     w->dns_queries != w->reported_dns) &&
 		    egress_send_total(x->links, w) < 0)
 			break; /* its socket is full: a second later */
 	if (x->nproxies)

@@ -19,13 +19,14 @@ enum { EGRESS_LINKS = 16, EGRESS_LINK_NAME = 63 }; /* linked boxes of a box; byt
 
 struct egress_limits {                /* 0: the default, in parentheses */
 	uint64_t bytes_in, bytes_out; /* bytes of a box in total (no limit) */
-	uint32_t connections;         /* connections of a box: more wait in the kernel (64) */
-	uint32_t all_connections;     /* connections of all boxes (2048) */
-	uint32_t rate;                /* new connections per second, burst twice as many (100) */
-	uint32_t head_ms;             /* for a whole request (10 s) */
-	uint32_t connect_ms;          /* to resolve and connect (20 s) */
-	uint32_t idle_ms;             /* without a byte in both directions (120 s) */
-	uint32_t ask_ms;              /* for an approval (60 s) */
+	uint64_t dns_queries; /* names that a box asks for or connects to, in total (no limit) */
+	uint32_t connections; /* connections of a box: more wait in the kernel (64) */
+	uint32_t all_connections; /* connections of all boxes (2048) */
+	uint32_t rate;            /* new connections per second, burst twice as many (100) */
+	uint32_t head_ms;         /* for a whole request (10 s) */
+	uint32_t connect_ms;      /* to resolve and connect (20 s) */
+	uint32_t idle_ms;         /* without a byte in both directions (120 s) */
+	uint32_t ask_ms;          /* for an approval (60 s) */
 };
 
 /* What a box has used of its budget. The supervisor owns the array and keeps it while egress
@@ -36,7 +37,7 @@ struct egress_spent { /* of a budget for destinations: spent.h */
 };
 struct egress_used {
 	char id[WIRE_ID]; /* "": free */
-	uint64_t bytes_in, bytes_out;
+	uint64_t bytes_in, bytes_out, dns_queries;
 	struct egress_spent spent[NET_BUDGETS];
 };
 

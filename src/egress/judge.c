@@ -107,6 +107,19 @@ enum verdict judge_budget(const struct egress_endpoint *w, struct judgement *out
 			    "egress.bytes_out)");
 }
 
+enum verdict judge_queries(const struct egress_endpoint *w, struct judgement *out)
+{
+	uint64_t most = w->egress->conf.limits.dns_queries;
+
+	if (!most || w->dns_queries < most) {
+		judge_permit(out);
+		return VERDICT_OK;
+	}
+	return judge_refuse(out, VERDICT_BUDGET,
+			    "this box has used its %llu DNS queries (egress.dns_queries)",
+			    (unsigned long long)most);
+}
+
 /* ---- deny rules ---- */
 
 static const struct {

@@ -53,5 +53,7 @@ enum verdict judge_addresses(const struct judge_request *r, const struct name_ad
 enum verdict judge_name(const struct egress_endpoint *w, const char *host, struct judgement *out);
 /* Is it the name of a linked box? Its connections have a budget, and no rule. */
 int judge_is_link(const struct egress_endpoint *w, const char *host);
+/* The box has used its budget of names: VERDICT_BUDGET with the reason, else VERDICT_OK. */
+enum verdict judge_queries(const struct egress_endpoint *w, struct judgement *out);
 /* The box has used its budget of bytes: VERDICT_BUDGET with the reason, else VERDICT_OK. */
 enum verdict judge_budget(const struct egress_endpoint *w, struct judgement *out);

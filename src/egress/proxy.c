@@ -423,6 +423,15 @@ static void proxy_resolve(struct proxy *p)
 		proxy_to_link(p);
 		return;
 	}
+	if (!net_is_literal(p->host)) {
+		struct judgement spent;
+
+		if (judge_queries(p->way, &spent) != VERDICT_OK) {
+			proxy_refuse(p, 403, spent.verdict, "%s", spent.why);
+			return;
+		}
+		egress_count_query(p->way);
+	}
 	p->stage = PROXY_RESOLVING;
 	timer_set(&p->clock, x->conf.limits.connect_ms);
 	p->names = resolver_request(&x->names, x->loop, p->host, p->port, proxy_resolved, p);

@@ -111,6 +111,7 @@ void proxy_decided(struct proxy *p, int allow); /* WAITING: it continues, or is 
 /* egress.c */
 void egress_report(struct egress_endpoint *w, const struct proxy_end *end);
 void egress_count(struct egress_endpoint *w, int into_box, size_t n);
+void egress_count_query(struct egress_endpoint *w);
 void egress_send(struct egress *x, const void *body, size_t len, const char *tail, size_t tail_len);
 /* Requests a connection to the box that is linked under this name, for proxy_linked(). -1: no server
  * is connected. */

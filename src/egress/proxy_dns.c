@@ -49,6 +49,11 @@ static size_t dns_answer(struct egress_endpoint *w, const uint8_t *bytes, size_t
 					"too many queries of this box", out);
 	if (!q.name[0])
 		return dns_answer_write(&q, bytes, DNS_NXDOMAIN, NULL, NULL, out);
+	if (judge_queries(w, &j) != VERDICT_OK) {
+		dns_report(w, &q, &j);
+		return dns_answer_write(&q, bytes, DNS_SERVFAIL, NULL, j.why, out);
+	}
+	egress_count_query(w);
 	if (judge_name(w, q.name, &j) != VERDICT_OK) {
 		dns_report(w, &q, &j);
 		return dns_answer_write(&q, bytes, DNS_NXDOMAIN, NULL, j.why, out);

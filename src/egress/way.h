@@ -31,9 +31,9 @@ struct egress_endpoint {
 	unsigned nlinks;
 	struct proxy *proxies;
 	unsigned nproxies;
-	uint64_t bytes_in, bytes_out;
-	uint64_t reported_in, reported_out;     /* last sent to a server */
-	struct egress_spent spent[NET_BUDGETS]; /* of each budget of the policy */
+	uint64_t bytes_in, bytes_out, dns_queries;
+	uint64_t reported_in, reported_out, reported_dns; /* last sent to a server */
+	struct egress_spent spent[NET_BUDGETS];           /* of each budget of the policy */
 	struct egress_used *used;           /* what survives this process; NULL: nothing (tests) */
 	uint64_t tokens;                    /* allowed connections now, in thousandths */
 	uint64_t filled_ms;                 /* time of their last update */

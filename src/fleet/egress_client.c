@@ -50,6 +50,8 @@ static void egress_client_load(struct box *b)
 		b->way.bytes_in = u.bytes_in;
 	if (b->way.bytes_out < u.bytes_out)
 		b->way.bytes_out = u.bytes_out;
+	if (b->way.dns_queries < u.dns_queries)
+		b->way.dns_queries = u.dns_queries;
 }
 
 static void egress_client_save(struct timer *t)
@@ -60,7 +62,8 @@ static void egress_client_save(struct timer *t)
 
 	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b)) {
 		struct store_network_usage u = { .bytes_in = b->way.bytes_in,
-						 .bytes_out = b->way.bytes_out };
+						 .bytes_out = b->way.bytes_out,
+						 .dns_queries = b->way.dns_queries };
 
 		if (!b->way.unsaved)
 			continue;
@@ -74,12 +77,16 @@ static void egress_client_save(struct timer *t)
 	}
 }
 
-static void egress_client_count(struct box *b, uint64_t bytes_in, uint64_t bytes_out)
+static void egress_client_count(struct box *b, uint64_t bytes_in, uint64_t bytes_out,
+				uint64_t dns_queries)
 {
 	struct egress_client *g = &b->fleet->egress_client;
 
-	if (b->way.bytes_in >= bytes_in && b->way.bytes_out >= bytes_out)
+	if (b->way.bytes_in >= bytes_in && b->way.bytes_out >= bytes_out &&
+	    b->way.dns_queries >= dns_queries)
 		return;
+	if (b->way.dns_queries < dns_queries)
+		b->way.dns_queries = dns_queries;
 	if (b->way.bytes_in < bytes_in)
 		b->way.bytes_in = bytes_in;
 	if (b->way.bytes_out < bytes_out)
@@ -181,7 +188,7 @@ static void take_report(struct egress_client *g, const struct wire_egress_report
 	json_object_set_new(doc, "began", json_time(f->began_ns));
 	json_object_set_new(doc, "began_ns", json_integer((json_int_t)f->began_ns));
 	egress_client_add_record(b, json_incref(doc));
-	egress_client_count(b, f->total_in, f->total_out);
+	egress_client_count(b, f->total_in, f->total_out, 0);
 	verdict = json_string_value(json_object_get(doc, "verdict"));
 	b->way.refused += strcmp(verdict, "ok") != 0;
 	if (egress_client_is_refusal(verdict))
@@ -296,10 +303,10 @@ static void take_held(struct egress_client *g, const struct wire_egress_list *f)
 	char id[WIRE_ID];
 
 	snprintf(id, sizeof(id), "%.*s", WIRE_ID - 1, f->id);
-	json_object_set_new(g->held, id,
-			    json_pack("[I, I, b]", (json_int_t)f->bytes_in,
-				      (json_int_t)f->bytes_out,
-				      !!(f->head.flags & WIRE_EGRESS_CAPTURED)));
+	json_object_set_new(
+		g->held, id,
+		json_pack("[I, I, b, I]", (json_int_t)f->bytes_in, (json_int_t)f->bytes_out,
+			  !!(f->head.flags & WIRE_EGRESS_CAPTURED), (json_int_t)f->dns_queries));
 }
 
 static void take_usage(struct egress_client *g, const struct wire_egress_list *f)
@@ -307,7 +314,7 @@ static void take_usage(struct egress_client *g, const struct wire_egress_list *f
 	struct box *b = egress_client_box(g, f->id);
 
 	if (b)
-		egress_client_count(b, f->bytes_in, f->bytes_out);
+		egress_client_count(b, f->bytes_in, f->bytes_out, f->dns_queries);
 }
 
 static void all_held(struct egress_client *g)
@@ -525,7 +532,8 @@ static void egress_listens(struct init_call *x, const struct frame *f, size_t le
 	struct egress_client *g = &b->fleet->egress_client;
 	struct wire_egress_open ask = { .head = sock_head(WIRE_EGRESS_OPEN, ++g->refs),
 					.used_in = b->way.bytes_in,
-					.used_out = b->way.bytes_out };
+					.used_out = b->way.bytes_out,
+					.used_dns = b->way.dns_queries };
 	auto_buf struct buf hosts = { 0 };
 
 	(void)len;
@@ -576,7 +584,8 @@ static int was_held(struct egress_client *g, struct box *b)
 	if (!figures)
 		return 0;
 	egress_client_count(b, (uint64_t)json_integer_value(json_array_get(figures, 0)),
-			    (uint64_t)json_integer_value(json_array_get(figures, 1)));
+			    (uint64_t)json_integer_value(json_array_get(figures, 1)),
+			    (uint64_t)json_integer_value(json_array_get(figures, 3)));
 	b->way.transparent = json_is_true(json_array_get(figures, 2));
 	json_object_del(g->held, b->row.id);
 	b->way.open = 1;
@@ -679,6 +688,7 @@ json_t *egress_client_json(const struct box *b)
 			    b->way.opaque_why[0] ? json_string(b->way.opaque_why) : json_null());
 	json_object_set_new(doc, "bytes_in", json_integer((json_int_t)b->way.bytes_in));
 	json_object_set_new(doc, "bytes_out", json_integer((json_int_t)b->way.bytes_out));
+	json_object_set_new(doc, "dns_queries", json_integer((json_int_t)b->way.dns_queries));
 	json_object_set_new(doc, "connections", json_integer((json_int_t)b->way.connections));
 	json_object_set_new(doc, "refused", json_integer((json_int_t)b->way.refused));
 	json_object_set_new(doc, "requests", egress_client_requests(b));

@@ -52,7 +52,7 @@ struct egress_client_link { /* of one box */
 	int transparent;      /* programs that do not use the proxy reach allowed hosts, too */
 	char opaque_why[120]; /* why not */
 	void (*settled)(struct box *b); /* see egress_client_await() */
-	uint64_t bytes_in, bytes_out, connections, refused;
+	uint64_t bytes_in, bytes_out, dns_queries, connections, refused;
 	int loaded, unsaved;      /* bytes: read from the store; not written to it yet */
 	json_t *records;          /* array, oldest first */
 	json_t *requests;         /* array: destinations that wait for an approval */

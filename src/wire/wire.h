@@ -388,6 +388,7 @@ struct wire_egress_open {
 	struct frame head;
 	char id[WIRE_ID];           /* of the box */
 	uint64_t used_in, used_out; /* of its budget, so far */
+	uint64_t used_dns;
 };
 
 /* A part of EGRESS_SECRETS: its kind (1 byte), its length (4 bytes), its bytes. */
@@ -412,6 +413,7 @@ struct wire_egress_list {
 	struct frame head;
 	char id[WIRE_ID];
 	uint64_t bytes_in, bytes_out;
+	uint64_t dns_queries;
 };
 
 struct wire_egress_report { /* one connection of a box, after it was closed */

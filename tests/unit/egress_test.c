@@ -697,6 +697,21 @@ TEST(a_budget_of_bytes_for_a_destination_cuts_its_connections)
 	close(host);
 }
 
+TEST(the_number_of_names_of_a_box_is_limited)
+{
+	struct egress_limits limits = { .dns_queries = 1 };
+	struct egress_endpoint *w = begin(LISTED, 1, &limits);
+	int host, box = open_tunnel(w, &host);
+
+	CHECK_INT(w->dns_queries, 1);
+	CHECK_STR(verdict_of(w, "CONNECT localhost:%u HTTP/1.1\r\nHost: localhost:%u\r\n\r\n", 403),
+		  "budget");
+	CHECK(strstr(got, "egress.dns_queries"));
+	CHECK_INT(w->dns_queries, 1);
+	close(box);
+	close(host);
+}
+
 /* ---- approvals ---- */
 
 static struct wire_egress_request request;
