@@ -367,7 +367,7 @@ static struct injection *egress_take_early(struct egress *x, const char *id)
 		if (strncmp(one->id, id, WIRE_ID) != 0)
 			continue;
 		*at = one->next;
-		x->nearly--;
+		x->early_count--;
 		free(one);
 		return found;
 	}
@@ -390,7 +390,7 @@ int egress_secrets(struct egress *x, const char *id, const char *parts, size_t n
 	injection_free(egress_take_early(x, id));
 	if (!fresh)
 		return 0;
-	if (x->nearly == EGRESS_WAYS) {
+	if (x->early_count == EGRESS_WAYS) {
 		injection_free(fresh);
 		return err_set(e, ERR_LIMIT, "the limit of %d boxes with egress is reached",
 			       EGRESS_WAYS);
@@ -400,7 +400,7 @@ int egress_secrets(struct egress *x, const char *id, const char *parts, size_t n
 	snprintf(one->id, sizeof(one->id), "%s", id);
 	one->next = x->early;
 	x->early = one;
-	x->nearly++;
+	x->early_count++;
 	return 0;
 }
 

@@ -63,7 +63,7 @@ struct egress {
 	struct resolver names;
 	struct ssl_ctx_st *trust;   /* TLS to hosts: injection.h */
 	struct egress_early *early; /* secrets of boxes that have no endpoint yet */
-	unsigned nearly;
+	unsigned early_count;
 	struct egress_endpoint *ways;
 	unsigned nways, nproxies;
 	struct egress_link *links;         /* to servers, the newest first */

@@ -1,6 +1,7 @@
 /* box_restore.c - restores a box that another server created: from its row, the keeper and its
  * init. */
 #include "fleet/box_internal.h"
+#include "fleet/box_secrets.h"
 #include "base/cleanup.h"
 #include "fleet/exec.h"
 #include "store/runs.h"
@@ -89,6 +90,7 @@ static void restore_reached(struct box *b, const struct wire_box *box)
 	set_active(b);
 	box_restore_execs(b);
 	fleet_call_hooks(b->fleet, restored, b);
+	box_secrets_place(b, NULL); /* the other server may have ended before it has done so */
 	box_set_clock(b);
 	b->fleet->figures.restored++;
 	box_restored(b);
