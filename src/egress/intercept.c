@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { TLS_HANDSHAKE = 0x16 }; /* first byte of a connection with TLS */
 
@@ -84,6 +85,20 @@ static BIO *early_bio(struct evbuffer *in)
 
 /* ---- TLS to the box ---- */
 
+/* Sends the answer to CONNECT, if the box has sent its first bytes without waiting for it. (libevent lets
+ * no other function take bytes out of the buffer of a bufferevent.) */
+static int intercept_flush(struct proxy *p, int fd)
+{
+	size_t n = evbuffer_get_length(proxy_out(p->near));
+	struct evbuffer_iovec part;
+
+	if (n == 0)
+		return 0;
+	if (evbuffer_peek(proxy_out(p->near), -1, NULL, &part, 1) != 1 || part.iov_len != n)
+		return -1;
+	return send(fd, part.iov_base, n, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
+}
+
 static void intercept_tls(struct proxy *p)
 {
 	SSL *ssl = injection_accept(p->way->injection, p->host);
@@ -94,9 +109,7 @@ static void intercept_tls(struct proxy *p)
 		proxy_cut(p, VERDICT_BAD, "no certificate could be made for this host");
 		return;
 	}
-	/* The answer to CONNECT, if the box did not wait for it. */
-	evbuffer_write(proxy_out(p->near), fd);
-	if (evbuffer_get_length(proxy_out(p->near))) {
+	if (intercept_flush(p, fd) < 0) {
 		SSL_free(ssl);
 		proxy_cut(p, VERDICT_CUT, "the box does not read");
 		return;
