@@ -227,6 +227,11 @@ a_placeholder_is_replaced_for_its_host_and_the_value_never_enters_the_box() {
 	is "$out" authorised "$body"
 	says "curl -sS \"https://api.test:$https/?key=\$TOKEN\""
 	is "$out" 'not authorised'
+	api GET "/v1/boxes/$box/network"
+	if [ "$(get .transparent)" = true ]; then # without a proxy
+		says "curl -sS --noproxy '*' -H \"Authorization: Bearer \$TOKEN\" https://api.test:$https/"
+		is "$out" authorised "$body"
+	fi
 	# A program that has used it still runs while its memory is scanned.
 	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "exec python3 -c '
 import os, time, urllib.request
