@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOCKETS_PATIENCE_MS = 10000 };
+/* SOCKETS_EVENTS: of one list; a program in the box chooses how many ports it opens. */
+enum { SOCKETS_PATIENCE_MS = 10000, SOCKETS_EVENTS = 32 };
 
 json_t *sockets_json(const struct sockets_item *found)
 {
@@ -36,7 +37,7 @@ static int sockets_has(const uint16_t *ports, unsigned n, uint16_t port)
 static void sockets_report(struct sockets *s, struct box *b)
 {
 	uint16_t now[SOCKETS_MOST];
-	unsigned n = 0, silent = !b->listening && !b->is_known;
+	unsigned n = 0, left = b->listening || b->is_known ? SOCKETS_EVENTS : 0;
 
 	for (unsigned i = 0; i < s->n; i++) {
 		const struct sockets_item *x = &s->v[i];
@@ -45,16 +46,20 @@ static void sockets_report(struct sockets *s, struct box *b)
 		if (sockets_has(now, n, x->port))
 			continue;
 		now[n++] = x->port;
-		if (silent || sockets_has(b->listening, b->nlistening, x->port))
+		if (!left || sockets_has(b->listening, b->nlistening, x->port))
 			continue;
+		left--;
 		data = json_pack("{s:i}", "port", x->port);
 		json_object_update_new(data, sockets_json(x));
 		fleet_emit(s->fleet, b->row.team, b->row.id, "port.opened", data);
 	}
-	for (unsigned i = 0; i < b->nlistening; i++)
-		if (!sockets_has(now, n, b->listening[i]))
-			fleet_emit(s->fleet, b->row.team, b->row.id, "port.closed",
-				   json_pack("{s:i}", "port", b->listening[i]));
+	for (unsigned i = 0; i < b->nlistening && left; i++) {
+		if (sockets_has(now, n, b->listening[i]))
+			continue;
+		left--;
+		fleet_emit(s->fleet, b->row.team, b->row.id, "port.closed",
+			   json_pack("{s:i}", "port", b->listening[i]));
+	}
 	free(b->listening);
 	b->listening = malloc(sizeof(*now) * (n + 1));
 	if (!b->listening)

@@ -234,6 +234,20 @@ ports_that_open_and_close_are_events() {
 	is "$(jq -c 'select(.type == "port.opened" and .data.port == 8020).data.address' events)" '"127.0.0.1"'
 }
 
+a_box_that_opens_many_ports_causes_few_events() {
+	api GET "/v1/boxes/$box/ports"
+	api POST "/v1/boxes/$box/execs" '{"command":["python3","-c","import socket,time\ns=[socket.create_server((\"127.0.0.1\",20000+i)) for i in range(300)]\nopen(\"opened\",\"w\")\ntime.sleep(1000)"],"background":true}'
+	exec=$(get .id)
+	all_open() { api GET "/v1/boxes/$box/files?path=opened" && [ "$code" = 200 ]; }
+	soon all_open
+	api GET "/v1/boxes/$box/ports"
+	api POST "/v1/boxes/$box/execs/$exec/signal" '{"signal":"KILL"}'
+	none() { api GET "/v1/boxes/$box/ports" && [ "$(get '[.items[] | select(.port >= 20000)] | length')" = 0 ]; }
+	soon none
+	api GET "/v1/boxes/$box/events?limit=1000&order=newest"
+	is "$(get '[.items[] | select(.type == "port.opened" and .data.port >= 20000)] | length')" 32
+}
+
 forward_carries_many_connections() {
 	"$ATOLL" forward demo 0:8000 >address 2>forward.err &
 	forwarder=$!
