@@ -133,6 +133,15 @@ void egress_report(struct egress_endpoint *w, const struct proxy_end *end)
 
 /* ---- totals of bytes ---- */
 
+static struct egress_endpoint **egress_find(struct egress *x, const char *id)
+{
+	struct egress_endpoint **at = &x->ways;
+
+	while (*at && strncmp((*at)->id, id, WIRE_ID) != 0)
+		at = &(*at)->next;
+	return at;
+}
+
 /* The slot of a box in the array of the supervisor: what earlier processes have counted. */
 static struct egress_used *used_find(struct egress *x, const char *id)
 {
@@ -144,6 +153,10 @@ static struct egress_used *used_find(struct egress *x, const char *id)
 		if (!vacant && !all[i].id[0])
 			vacant = &all[i];
 	}
+	/* Slots of boxes that ended while no egress process ran. */
+	for (unsigned i = 0; all && !vacant && i < EGRESS_WAYS; i++)
+		if (!*egress_find(x, all[i].id))
+			vacant = &all[i];
 	if (vacant)
 		*vacant = (struct egress_used){ 0 };
 	return vacant;
@@ -313,15 +326,6 @@ void proxy_gone(struct egress_endpoint *w)
 		for (struct egress_endpoint *o = x->ways; o; o = o->next)
 			way_wants(o);
 	way_wants(w);
-}
-
-static struct egress_endpoint **egress_find(struct egress *x, const char *id)
-{
-	struct egress_endpoint **at = &x->ways;
-
-	while (*at && strncmp((*at)->id, id, WIRE_ID) != 0)
-		at = &(*at)->next;
-	return at;
 }
 
 static void way_close_socket(struct way_listener *l)

@@ -266,6 +266,24 @@ an_approval_for_a_time_or_without_end_is_a_rule() {
 	gone
 }
 
+# A program that knows of no proxy: its connection is captured.
+a_captured_connection_waits_for_an_approval_too() {
+	new_box '{"network":{"ask":true}}'
+	soon way_open
+	[ "$(get .transparent)" = true ] || skip "no transparent network access: $(get .transparent_why)"
+	begins "curl --noproxy '*' -s -w '%{http_code}' http://registry.test:$http/ >a"
+	soon shown '.requests | length' 1
+	is "$(get '.requests[0].host')" registry.test
+	api POST "/v1/boxes/$box/network/requests/$(get '.requests[0].id')" '{"decision":"once"}'
+	is "$code" 200 "$body"
+	soon file_has a 200
+	begins "curl --noproxy '*' -s -w '%{http_code}' http://other.test:$http/ >b"
+	soon shown '.requests | length' 1
+	api POST "/v1/boxes/$box/network/requests/$(get '.requests[0].id')" '{"decision":"deny"}'
+	soon file_has b 'was refused'
+	gone
+}
+
 waiting_connections_end_with_egress_and_are_recorded() {
 	asks "python3 -c \"
 import socket
