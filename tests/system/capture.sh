@@ -21,6 +21,7 @@ eval "$(cat "$work/hosts.ports")"
 export http tls echo first
 # shellcheck disable=SC2154
 export ATOLL_EGRESS_DNS="10.77.0.1:$dns"
+export ATOLL_EGRESS_LINKS=true
 export ATOLL_EGRESS_ALLOW="metadata.test,*.public.test"
 export ATOLL_EGRESS_INTERNAL="host.test:$http,host.test:$tls,host.test:$echo,host.test:$first,other.test:$http,10.77.0.1:$echo,10.77.0.1:$http"
 
@@ -280,6 +281,34 @@ rules_of_a_box_that_ends_do_not_affect_the_next_box() {
 	new_box
 	python "print(to('10.77.0.1', $echo, b'ping'))"
 	is "$out" OSError "$body" # network is unreachable
+	gone
+}
+
+a_linked_box_is_reached_under_its_name_without_a_proxy() {
+	new_box
+	target=$box
+	says '(python3 -c "
+import socket
+l = socket.create_server((\"127.0.0.1\", 5432))
+while True:
+    c = l.accept()[0]; c.sendall(b\"server first\"); c.close()" >/dev/null 2>&1 &)'
+	api GET "/v1/boxes/$target/ports/5432?wait=30s"
+	new_box "$(jq -nc --arg t "$target" '{network:{links:{db:$t}}}')"
+	python "print(to('db', 5432))"
+	is "$out" "b'server first'" "$body"
+	api GET "/v1/boxes/$box/network"
+	is "$(get '.recent[-1] | "\(.host) \(.port) \(.rule) \(.verdict)"')" "db 5432 link db ok" "$body"
+	gone
+	box=$target
+	gone
+}
+
+rules_about_requests_apply_to_captured_http() {
+	net_box "GET host.test:$http/open/*"
+	says "for words in open/a closed 'open/a -d x'; do curl -s -o /dev/null -w '%{http_code} ' http://host.test:$http/\$words; done"
+	is "$out" "200 403 403 " "$body"
+	python "print(to('host.test', $http, b'hello'))" # a request that cannot be read
+	is "$out" ConnectionResetError "$body"
 	gone
 }
 
