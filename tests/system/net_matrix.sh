@@ -24,7 +24,7 @@ outside sh -c 'ip addr add 203.0.114.2/24 dev far && ip -6 addr add 2600::2/64 d
 ip route add default via 203.0.114.2 && ip -6 route add default via 2600::2
 python3 "$here/net_matrix.py" serve "$work/inner.log" &
 inner=$!
-outside python3 "$here/net_matrix.py" serve "$work/outer.log" dns &
+nsenter -t "$(cat "$work/outside")" -n python3 "$here/net_matrix.py" serve "$work/outer.log" dns & # its pid is that of python
 outer=$!
 soon grep -q ready "$work/inner.log"
 soon grep -q ready "$work/outer.log"
