@@ -35,7 +35,7 @@ static const struct db_kind {
 	const char *url_end;
 	const char *prepare; /* scripts, executed as the box's user */
 	const char *serve;
-	const char *ready; /* succeeds when clients can work: after a crash the port opens earlier */
+	const char *ready; /* succeeds when clients can work; the port may open before */
 } db_kinds[] = {
 	/* clang-format off */
 	{ "postgres", "DATABASE_URL", "postgres://postgres:", ":5432/postgres",

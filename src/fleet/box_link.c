@@ -11,6 +11,7 @@
 struct box_link {
 	struct port_conn conn;
 	struct egress_client *egress_client;
+	unsigned generation; /* of the connection on which egress has sent ref */
 	uint32_t ref;
 	uint16_t port;
 	char name[BOX_LINK_NAME + 1];
@@ -72,15 +73,19 @@ static void box_link_refuse(struct egress_client *g, uint32_t ref, const struct 
 static void box_link_done(struct port_conn *conn, int take_fd, const struct err *e)
 {
 	struct box_link *x = loop_owner(conn, struct box_link, conn);
+	struct egress_client *g = x->egress_client;
 	struct frame f = sock_head(WIRE_EGRESS_LINKED, x->ref);
+	/* Another egress process may use the same ref for another box. */
+	int asked = x->generation == g->generation;
+	auto_fd int fd = take_fd;
 	struct err own;
 
-	if (e) {
+	if (asked && e) {
 		err_set(&own, e->kind, "%s:%u, box %s: %.150s", x->name, x->port, conn->box->row.id,
 			e->msg);
-		box_link_refuse(x->egress_client, x->ref, &own);
-	} else {
-		frame_conn_send(&x->egress_client->post, &f, sizeof(f), NULL, 0, take_fd);
+		box_link_refuse(g, x->ref, &own);
+	} else if (asked) {
+		frame_conn_send(&g->post, &f, sizeof(f), NULL, 0, steal_fd(&fd));
 	}
 	free(x);
 }
@@ -121,6 +126,7 @@ void box_link_open(struct egress_client *g, const struct wire_egress_link *f, si
 	if (!x)
 		abort();
 	x->egress_client = g;
+	x->generation = g->generation;
 	x->ref = f->head.ref;
 	x->port = f->port;
 	snprintf(id, sizeof(id), "%.*s", WIRE_ID - 1, f->id);

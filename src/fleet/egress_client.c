@@ -30,9 +30,14 @@ int egress_client_asked(const struct box *b)
 	return box_network_reaches(b->row.network);
 }
 
+static int way_has_own(const struct box *b)
+{
+	return egress_client_asked(b) || box_link_some(b->row.network);
+}
+
 int egress_client_wanted(const struct box *b)
 {
-	return egress_client_asked(b) || b->registries || box_link_some(b->row.network);
+	return b->registries || way_has_own(b);
 }
 
 /* ---- totals of bytes ---- */
@@ -420,6 +425,7 @@ void egress_client_begin(struct egress_client *g)
 void egress_client_connect(struct egress_client *g, int take_fd)
 {
 	frame_conn_fini(&g->post);
+	g->generation++;
 	json_decref(g->held);
 	g->held = json_object();
 	g->told = 0;
@@ -613,7 +619,9 @@ void egress_client_open(struct box *b)
 
 int egress_client_await(struct box *b, void (*settled)(struct box *b))
 {
-	if (!b->way.ask.line && !b->way.capturing)
+	/* A box that may reach only registries does not wait: package managers use the proxy, and
+	 * init opens its socket before it starts a program. */
+	if ((!b->way.ask.line && !b->way.capturing) || !way_has_own(b))
 		return 0;
 	b->way.settled = settled;
 	return 1;

@@ -34,6 +34,7 @@ struct egress_client {
 	int told;      /* egress has sent that list */
 	int unsure;    /* another server seems to have opened an endpoint since */
 	uint32_t refs; /* reference of the last request */
+	unsigned generation; /* of the connection to egress */
 	void (*need)(struct egress_client *g); /* requests a connection, for
 					        * egress_client_connect(). NULL: egress
 					        * is disabled */
