@@ -5,6 +5,7 @@
 #include "commands/commands.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +46,17 @@ static int secret_list(struct api_client *r)
 
 static void secret_interrupted(int signo)
 {
-	(void)signo; /* read() returns, and the terminal is restored */
+	(void)signo; /* ppoll() returns, and the terminal is restored */
+}
+
+/* Waits for a line. The signals are blocked except while it waits: one that comes before is not lost. */
+static ssize_t secret_read_line(const sigset_t *open, struct buf *out)
+{
+	struct pollfd in = { .fd = 0, .events = POLLIN };
+
+	if (ppoll(&in, 1, NULL, open) < 0)
+		return -1;
+	return read(0, buf_space(out, SECRET_MOST + 2), SECRET_MOST + 2);
 }
 
 /* One line, without echo. */
@@ -54,20 +65,26 @@ static int secret_prompt(const char *name, struct buf *out)
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	struct sigaction end = { .sa_handler = secret_interrupted }, before[ARRAY_LEN(signals)];
 	struct termios was, quiet;
+	sigset_t ours, open;
 	ssize_t n;
 
 	if (tcgetattr(0, &was) < 0)
 		return -1;
 	quiet = was;
 	quiet.c_lflag &= ~(tcflag_t)ECHO;
+	sigemptyset(&ours);
+	for (unsigned i = 0; i < ARRAY_LEN(signals); i++)
+		sigaddset(&ours, signals[i]);
+	sigprocmask(SIG_BLOCK, &ours, &open);
 	for (unsigned i = 0; i < ARRAY_LEN(signals); i++)
 		sigaction(signals[i], &end, &before[i]);
 	tcsetattr(0, TCSAFLUSH, &quiet);
 	fprintf(stderr, "atoll: value of %s (not shown): ", name);
-	n = read(0, buf_space(out, SECRET_MOST + 2), SECRET_MOST + 2);
+	n = secret_read_line(&open, out);
 	tcsetattr(0, TCSAFLUSH, &was);
 	for (unsigned i = 0; i < ARRAY_LEN(signals); i++)
 		sigaction(signals[i], &before[i], NULL);
+	sigprocmask(SIG_SETMASK, &open, NULL);
 	fputc('\n', stderr);
 	if (n < 0)
 		return -1;

@@ -117,7 +117,11 @@ the_command_reads_the_value_from_stdin_only() {
 	lacks "$(cat shown)" "typed-$$"
 	api GET /v1/secrets/FROM_STDIN
 	is "$(get .version)" 2
-	/usr/bin/python3 "$here/onpty.py" 'wait=(not shown): ' 'send=\x03' -- "$ATOLL" -H "$url" secret set FROM_STDIN >shown && fail 'Ctrl-C has set it'
+	status=0
+	/usr/bin/python3 "$here/onpty.py" 'wait=(not shown): ' 'send=\x03' -- "$ATOLL" -H "$url" secret set FROM_STDIN >shown || status=$?
+	is "$status" 2 "$(cat shown)"
+	api GET /v1/secrets/FROM_STDIN
+	is "$(get .version)" 2
 	atoll -H "$url" secret rm FROM_STDIN
 	is "$status" 0 "$err"
 	atoll -H "$url" secret rm FROM_STDIN
