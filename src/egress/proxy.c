@@ -101,18 +101,23 @@ static void proxy_close_near(struct proxy *p)
 	timer_set(&p->clock, LEAVE_MS);
 }
 
-/* After the last bytes are sent, waits until the box closes, so that they arrive. */
-void proxy_leave(struct proxy *p)
+static void proxy_leave_far(struct proxy *p)
 {
-	p->stage = PROXY_LEAVING;
 	approval_leave(p);
-	proxy_reset_on_death(p, 0);
 	resolver_cancel(p->names);
 	p->names = NULL;
 	p->link = 0;
 	if (p->far)
 		bufferevent_free(p->far);
 	p->far = NULL;
+}
+
+/* After the last bytes are sent, waits until the box closes, so that they arrive. */
+void proxy_leave(struct proxy *p)
+{
+	p->stage = PROXY_LEAVING;
+	proxy_reset_on_death(p, 0);
+	proxy_leave_far(p);
 	evbuffer_drain(proxy_in(p->near), evbuffer_get_length(proxy_in(p->near)));
 	bufferevent_enable(p->near, EV_READ | EV_WRITE);
 	if (evbuffer_get_length(proxy_out(p->near)) == 0)
@@ -121,17 +126,34 @@ void proxy_leave(struct proxy *p)
 		timer_set(&p->clock, p->way->egress->conf.limits.idle_ms);
 }
 
+/* The form of the refusal depends on the first bytes of the box, which have not arrived yet. */
+static void proxy_refuse_later(struct proxy *p, int status, enum verdict v, const char *why)
+{
+	p->late = status;
+	if (p->judged.verdict != v)
+		p->judged.hint[0] = 0;
+	p->judged.verdict = v;
+	snprintf(p->judged.why, sizeof(p->judged.why), "%s", why);
+	proxy_leave_far(p);
+	p->stage = PROXY_ASKING;
+	timer_set(&p->clock, PROXY_REFUSED_MS);
+}
+
 void proxy_refuse(struct proxy *p, int status, enum verdict v, const char *fmt, ...)
 {
 	auto_buf struct buf text = { 0 };
 	va_list ap;
+	int is;
 
 	va_start(ap, fmt);
 	buf_vprintf(&text, fmt, ap);
 	va_end(ap);
 	proxy_verdict(p, v, buf_str(&text));
-	if (p->protocol->refuse(p, status, buf_str(&text)) < 0)
+	is = p->protocol->refuse(p, status, buf_str(&text));
+	if (is < 0)
 		proxy_cut(p, v, buf_str(&text));
+	else if (is > 0)
+		proxy_refuse_later(p, status, v, buf_str(&text));
 	else
 		proxy_leave(p);
 }
@@ -140,7 +162,7 @@ void proxy_refuse_judged(struct proxy *p)
 {
 	const struct judgement *j = &p->judged;
 
-	proxy_refuse(p, 403, j->verdict, "%s", j->why);
+	proxy_refuse(p, p->late ? p->late : 403, j->verdict, "%s", j->why);
 }
 
 /* ---- bytes ---- */

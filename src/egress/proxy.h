@@ -21,6 +21,8 @@
 enum {
 	PROXY_HIGH = 64 << 10, /* bytes of one direction that wait at most */
 	PROXY_ADDRESSES = 4,   /* of a host that are tried */
+	PROXY_REFUSED_MS =
+		1000, /* so long a refusal waits for the first bytes, to have their form */
 };
 
 enum proxy_stage {
@@ -36,7 +38,8 @@ enum proxy_stage {
 struct proxy_protocol {
 	/* ASKING: bytes of the box wait in near. Calls proxy_to() when the host is known. */
 	void (*ask)(struct proxy *p);
-	/* Writes the refusal to near. -1: it has no form for it, and the connection is reset. */
+	/* Writes the refusal to near. -1: it has no form for it, and the connection is reset. 1: its form
+	 * depends on bytes of the box that have not arrived: ask() is called with them. */
 	int (*refuse)(struct proxy *p, int status, const char *text);
 	/* The host is connected: writes the first bytes, in either direction. */
 	void (*connected)(struct proxy *p);
@@ -70,6 +73,7 @@ struct proxy {
 	int approved;     /* no rule of the box is needed */
 	unsigned budgets; /* for destinations, that it belongs to: spent.h */
 	int told;         /* reported */
+	int late;         /* status of a refusal that waits for the first bytes of the box */
 	int tunnel;       /* set by the protocol: bytes are passed unchanged */
 	int opened;       /* the host is known, and the request comes without it */
 	int tls;          /* intercept.c: both connections use TLS, which ends here */

@@ -20,7 +20,6 @@
 
 enum {
 	TUNNEL_PEEK = TLS_HELLO_MAX + 1024,
-	TUNNEL_REFUSED_MS = 1000, /* a refusal waits for the first bytes, to have their form */
 	TUNNEL_HTTP_PORT = 80,
 	TUNNEL_METHOD = 20, /* longest name of an HTTP method */
 };
@@ -82,13 +81,20 @@ static int tunnel_refuse(struct proxy *p, int status, const char *text)
 		evbuffer_add(proxy_out(p->near), alert, sizeof(alert));
 	else if (is == FIRST_HTTP)
 		proxy_http.refuse(p, status, text);
-	return is == FIRST_TLS || is == FIRST_HTTP ? 0 : -1;
+	if (is == FIRST_TLS || is == FIRST_HTTP)
+		return 0;
+	return is != FIRST_OTHER && !p->near_eof && p->stage != PROXY_ASKING &&
+			       p->stage != PROXY_PASSING
+		       ? 1
+		       : -1;
 }
 
 /* ASKING: the destination is refused without a request. Rules about requests may permit one. */
 static void tunnel_ask(struct proxy *p)
 {
-	switch (tunnel_first_bytes(p)) {
+	enum first_bytes is = tunnel_first_bytes(p);
+
+	switch (p->late && is == FIRST_HTTP ? FIRST_OTHER : is) {
 	case FIRST_HTTP:
 		p->opened = 1;
 		p->judged.verdict = VERDICT_OK;
@@ -281,6 +287,6 @@ void capture_accept(struct egress_endpoint *w, int take_fd)
 	} else if ((is = proxy_check(p)) == VERDICT_OK || is == VERDICT_ASK) {
 		proxy_to(p, p->host, p->port, NULL, NULL);
 	} else {
-		timer_set(&p->clock, TUNNEL_REFUSED_MS);
+		timer_set(&p->clock, PROXY_REFUSED_MS);
 	}
 }

@@ -363,6 +363,30 @@ after_the_end_of_egress_connections_are_captured_again() {
 	gone
 }
 
+without_root_the_proxy_remains_and_the_reason_is_shown() {
+	mkdir run2 state2
+	chmod a+x . && chown 12345:12345 run2 state2
+	export ATOLL_RUN="$PWD/run2" HOME="$PWD/state2"
+	note_answer() { :; } # boxes of this daemon have no limits of memory
+	as="setpriv --reuid 12345 --regid 12345 --clear-groups --"
+	$as "$ATOLL" serve --listen 127.0.0.1:0 --state "$PWD/state2" >out2 2>log2 &
+	second=$!
+	soon grep -q 'serving on unix:' log2
+	url=$(sed -n 's/^atoll: serving on \(http[^ ]*\)$/\1/p' log2)
+	key=$($as "$ATOLL" key new tests --state "$PWD/state2" --quiet)
+	new_box '{"network":{"allow":["metadata.test"]}}'
+	api GET "/v1/boxes/$box/network"
+	is "$(get '[.open, .transparent, .transparent_why] | tojson')" '[true,false,"the keeper does not run as root"]' "$body"
+	says 'getent hosts metadata.test; echo $?'
+	is "$out" 2 "$body"
+	keeper2=$($as "$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
+	is "$($as "$ATOLL" doctor --json | jq -r '.[] | select(.name == "outbound capture") | .status')" warn
+	gone
+	kill "$second"
+	wait "$second" || :
+	kill "$keeper2"
+}
+
 the_doctor_reports_the_capture_of_connections() {
 	is "$("$ATOLL" doctor --json | jq -r '.[] | select(.name == "outbound capture") | .status')" ok
 }
