@@ -54,6 +54,16 @@ npm_install_works_in_a_shell_of_a_default_box() {
 	gone
 }
 
+a_program_without_proxy_variables_reaches_the_registry_only() {
+	new_box
+	captured() { api GET "/v1/boxes/$box/network" && [ "$(get .transparent)" = true ]; }
+	soon captured
+	says "curl -sS --noproxy '*' -o /dev/null -w '%{http_code}' http://$registry/npm/ms; curl -sS --noproxy '*' http://example.org/"
+	is "$out" 200 "$body"
+	has "$(get .stderr)" "Could not resolve host"
+	gone
+}
+
 npm_install_works_on_a_terminal() {
 	new_box
 	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "npm install ms >/dev/null; $installed" '{command:$c, pty:{rows:24, cols:80}}')"
