@@ -45,3 +45,20 @@ struct egress_endpoint {
 int way_take_token(uint64_t *tokens, uint64_t *filled_ms, uint64_t rate);
 /* proxy_dns.c: answers the waiting queries of captured UDP. */
 void dns_read(struct egress_endpoint *w);
+
+/* ---- for the files of this folder ---- */
+
+struct egress_early { /* secrets of a box without an endpoint */
+	struct egress_early *next;
+	char id[WIRE_ID];
+	struct injection *injection;
+};
+
+void *egress_must(void *p); /* ends the process without memory */
+/* The place of its endpoint in the list; the place of NULL: none. */
+struct egress_endpoint **egress_find(struct egress *x, const char *id);
+/* Removes and returns the secrets that wait for this box, or NULL. */
+struct injection *egress_take_early(struct egress *x, const char *id);
+/* server_link.c: totals of bytes that a server does not know yet. */
+void egress_send_totals(struct timer *t);
+void egress_servers_fini(struct egress *x);
