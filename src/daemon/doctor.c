@@ -305,8 +305,9 @@ static void doctor_disk(const struct doctor_host *p, struct finding *f)
 
 static const struct doctor_question {
 	const char *name;
-	void (*ask)(const struct doctor_host *p, struct finding *f); /* or, if yes or no is enough: */
-	size_t fact;                                             /* an int of struct probe */
+	void (*ask)(const struct doctor_host *p,
+		    struct finding *f); /* or, if yes or no is enough: */
+	size_t fact;                    /* an int of struct probe */
 	enum verdict otherwise;
 	const char *yes, *no, *fix;
 } doctor_questions[] = {

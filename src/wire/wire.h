@@ -407,7 +407,9 @@ struct wire_egress_link {
 	uint16_t port, pad[3];
 };
 
-enum { WIRE_EGRESS_CAPTURED = 1 << 0 }; /* flags of EGRESS_LIST: it serves captured connections, too */
+enum {
+	WIRE_EGRESS_CAPTURED = 1 << 0
+}; /* flags of EGRESS_LIST: it serves captured connections, too */
 
 struct wire_egress_list {
 	struct frame head;
