@@ -364,8 +364,10 @@ after_the_end_of_egress_connections_are_captured_again() {
 }
 
 without_root_the_proxy_remains_and_the_reason_is_shown() {
-	mkdir run2 state2
+	mkdir run2 state2 bin2
 	chmod a+x . && chown 12345:12345 run2 state2
+	cp "$ATOLL" "$(dirname "$ATOLL")/atolld" bin2 # the user may not reach the folder of the build
+	ATOLL=$PWD/bin2/atoll
 	export ATOLL_RUN="$PWD/run2" HOME="$PWD/state2"
 	note_answer() { :; } # boxes of this daemon have no limits of memory
 	as="setpriv --reuid 12345 --regid 12345 --clear-groups --"
