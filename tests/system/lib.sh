@@ -64,10 +64,17 @@ uptime_s() { read -r uptime _ </proc/uptime && uptime=${uptime%.*}; } # sets upt
 soon() {
 	uptime_s
 	soon_end=$((uptime + ${soon_limit:-60}))
+	soon_pause=0.01
 	until "$@" >/dev/null 2>&1; do
 		uptime_s
 		[ "$uptime" -lt "$soon_end" ] || fail "did not become true within ${soon_limit:-60} s: $*"
-		sleep 0.01
+		sleep $soon_pause
+		# Longer and longer: a check that starts programs all the time takes the processor from what it waits for.
+		case $soon_pause in
+		0.01) soon_pause=0.02 ;;
+		0.02) soon_pause=0.05 ;;
+		*) soon_pause=0.1 ;;
+		esac
 	done
 }
 
