@@ -12,8 +12,9 @@ ip address add 10.77.0.1/32 dev lo
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=host.test \
 	-addext 'subjectAltName=DNS:host.test,DNS:other.test' -keyout "$work/key.pem" -out "$work/cert.pem" 2>/dev/null
 cat "$work/key.pem" "$work/cert.pem" >"$work/both.pem"
+mkdir "$work/files"
 mkfifo "$work/hosts.in"
-python3 "$(dirname "$0")/hosts.py" "$work/hosts.log" 10.77.0.1 "$work/both.pem" <"$work/hosts.in" >"$work/hosts.ports" &
+python3 "$(dirname "$0")/hosts.py" "$work/hosts.log" 10.77.0.1 "$work/both.pem" "$work/files" <"$work/hosts.in" >"$work/hosts.ports" &
 exec 8>"$work/hosts.in"
 soon grep -q dns= "$work/hosts.ports"
 eval "$(cat "$work/hosts.ports")"
@@ -336,11 +337,37 @@ b'\x05\xff'" "$body"
 
 git_clones_over_https() {
 	command -v git >/dev/null || skip "no git"
-	git init -q --bare repository.git
-	git -C repository.git update-server-info
+	git init -q source
+	echo "the text of the repository" >source/text
+	git -C source add text
+	git -C source -c user.name=a -c user.email=a@host.test commit -q -m first
+	git clone -q --bare source "$work/files/repository.git"
+	git -C "$work/files/repository.git" update-server-info
 	net_box "host.test:$tls"
-	says "git -c http.sslVerify=false ls-remote https://host.test:$tls/repository.git 2>&1; echo"
-	[ "$(seen '^https /repository.git/info/refs')" -gt 0 ] || fail "$body"
+	says "git -c http.sslVerify=false clone -q https://host.test:$tls/files/repository.git copy 2>&1 && cat copy/text"
+	is "$out" "the text of the repository" "$body"
+	gone
+}
+
+# Go opens its sockets and asks for names by itself, without libc.
+a_go_program_is_served() {
+	api GET /v1/languages
+	[ "$(get '.items[] | select(.name == "go").here')" = true ] || skip "Go is not installed"
+	net_box "host.test:$echo"
+	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "package main
+import (\"fmt\"; \"net\")
+func main() {
+	c, err := net.Dial(\"tcp\", \"host.test:$echo\")
+	if err != nil { panic(err) }
+	c.Write([]byte(\"ping\"))
+	b := make([]byte, 4)
+	n, err := c.Read(b)
+	fmt.Println(string(b[:n]), err)
+	_, err = net.Dial(\"tcp\", \"other.test:$echo\")
+	fmt.Println(err != nil)
+}" '{language:"go", code:$c, env:{GODEBUG:"netdns=go"}, timeout_ms:120000}')"
+	is "$(get .stdout)" "ping <nil>
+true" "$body"
 	gone
 }
 

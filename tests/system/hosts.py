@@ -1,11 +1,12 @@
 """hosts.py - hosts that a box wants to reach without a proxy, for capture.sh: HTTP, HTTPS, one that sends
 back what it gets, one that sends first (as SSH does), and a name server. All on the address given, in the
 network namespace of the test. Prints "http=PORT tls=PORT echo=PORT first=PORT dns=PORT" and serves until
-its stdin ends. Connections are appended to the log, a line each."""
-import http.server, socket, socketserver, ssl, struct, sys, threading
+its stdin ends. Connections are appended to the log, a line each. Paths below /files/ are files of the folder
+given."""
+import http.server, os, socket, socketserver, ssl, struct, sys, threading
 
 log = open(sys.argv[1], "a", buffering=1)
-here, certificate = sys.argv[2], sys.argv[3]
+here, certificate, folder = sys.argv[2:5]
 NAMES = {"host.test": [here], "other.test": [here], "metadata.test": ["169.254.169.254"]}
 
 
@@ -19,10 +20,19 @@ class Http(http.server.BaseHTTPRequestHandler):
         name = "https" if isinstance(self.request, ssl.SSLSocket) else "http"
         log.write("%s %s host=%s\n" % (name, self.path, self.headers["host"]))
         body = b"x" * int(self.path[5:]) if self.path.startswith("/big/") else b"welcome\n"
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
+        if self.path.startswith("/files/"):
+            body = self.file(self.path[7:].split("?")[0])
+        self.send_response(200 if body is not None else 404)
+        self.send_header("Content-Length", str(len(body or b"")))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(body or b"")
+
+    def file(self, path):
+        try:
+            with open(os.path.join(folder, path), "rb") as f:
+                return f.read()
+        except OSError:
+            return None
 
 
 class Echo(socketserver.BaseRequestHandler):
