@@ -83,7 +83,7 @@ test('offline for a while: a banner, typing continues, and no text and no output
 	const out = await groupText(page)
 	counted(out, Number(out.match(/last (\d+)/)[1]))
 	await gone(box)
-}, 60 + OFFLINE_S)
+}, 180 + OFFLINE_S)
 
 test('a proxy that cuts WebSockets: every number arrives once', async (x) => {
 	const what = { sockets: 'pass' }, between = await proxy(what)
