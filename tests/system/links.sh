@@ -7,7 +7,8 @@ says() {
 	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$1" '{command:$c}')"
 	out=$(get .stdout)
 }
-way_open() { api GET "/v1/boxes/$box/network" && [ "$(get .open)" = true ]; }
+# Names are known once connections are captured.
+way_open() { api GET "/v1/boxes/$box/network" && [ "$(get '[.open, .transparent] | tojson')" = '[true,true]' ]; }
 # A box with a server on its loopback; sets target.
 server_box() {
 	new_box

@@ -62,7 +62,7 @@ test('offline for a while: a banner, typing continues, and no text and no output
 	await page.click('.bar .primary')
 	await soon('numbers', async () => (await groupText(page)).includes('n=5;'))
 	await row(page, 'a.txt').click()
-	await page.waitForSelector('.tab.on >> text=a.txt')
+	await page.waitForSelector('.editor-panel[aria-label="a.txt"] .cm-content') // its text is loaded
 	await page.context().setOffline(true)
 	await page.waitForSelector('.top .conn.offline')
 	await soon('the banner', async () => (await page.textContent('.banner')).includes('Edits are kept'))
