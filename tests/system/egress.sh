@@ -2,17 +2,8 @@
 # egress.sh - outbound connections of a box: which hosts the proxy allows, and what is recorded.
 # The "registry" is a server on the loopback (registry.py), so the operator allows it as internal.
 . "$(dirname "$0")/daemon.lib"
+. "$libs/registry.lib"
 
-here=$(dirname "$0")
-mkfifo "$work/registry.in"
-python3 "$here/registry.py" "$work/registry.log" <"$work/registry.in" >"$work/registry.ports" &
-exec 8>"$work/registry.in"
-soon grep -q dns= "$work/registry.ports"
-eval "$(cat "$work/registry.ports")"
-# shellcheck disable=SC2154 # by the line above
-export http echo
-# shellcheck disable=SC2154
-export ATOLL_EGRESS_DNS="127.0.0.1:$dns"
 export ATOLL_EGRESS_ALLOW="inside.test:$http,metadata.test,mixed.test,public.test,*.below.test"
 export ATOLL_EGRESS_INTERNAL="registry.test:$http,registry.test:$echo"
 export ATOLL_EGRESS_IN=8M ATOLL_PIP_INDEX="http://registry.test:$http/simple"
@@ -21,14 +12,6 @@ export ATOLL_EGRESS_IN=8M ATOLL_PIP_INDEX="http://registry.test:$http/simple"
 net_box() {
 	new_box "$(jq -nc '{network:{allow:$ARGS.positional}}' --args "$@")"
 }
-# says COMMAND: executes it in the box; sets code and out.
-says() {
-	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$1" '{command:$c}')"
-	out=$(get .stdout)
-}
-gone() { api DELETE "/v1/boxes/$box"; }
-egress() { pgrep -P "$supervisor" -x atoll-egress; }
-way_open() { api GET "/v1/boxes/$box/network" && [ "$(get .open)" = true ]; }
 seen() { grep -c "$1" "$work/registry.log" || :; }
 
 an_allowed_host_is_reached_and_recorded() {

@@ -1,21 +1,9 @@
 #!/bin/sh
 # egress_kill.sh - 200 transfers of boxes while each process of the daemon is killed.
 . "$(dirname "$0")/daemon.lib"
+. "$libs/registry.lib"
 
-mkfifo "$work/registry.in"
-python3 "$libs/registry.py" "$work/registry.log" <"$work/registry.in" >"$work/registry.ports" &
-exec 8>"$work/registry.in"
-soon grep -q dns= "$work/registry.ports"
-eval "$(cat "$work/registry.ports")"
-# shellcheck disable=SC2154 # by the line above
-export ATOLL_EGRESS_DNS="127.0.0.1:$dns" ATOLL_EGRESS_INTERNAL="registry.test:$http"
-
-says() {
-	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$1" '{command:$c}')"
-	out=$(get .stdout)
-}
-egress() { pgrep -P "$supervisor" -x atoll-egress; }
-way_open() { api GET "/v1/boxes/$box/network" && [ "$(get .open)" = true ]; }
+export ATOLL_EGRESS_INTERNAL="registry.test:$http"
 
 # transfers FILE: in the box of the test, 50 transfers at once: half of them through the proxy, half of them by
 # programs that know of none. Prints how many are open; when the file exists, how many continue; then how each ended.

@@ -3,34 +3,18 @@
 # box, refusals that explain themselves, approvals, budgets, and `atoll net`.
 # The destinations are servers on the loopback (registry.py), so the operator allows them as internal.
 . "$(dirname "$0")/daemon.lib"
+. "$libs/registry.lib"
 
-mkfifo "$work/registry.in"
-python3 "$here/registry.py" "$work/registry.log" <"$work/registry.in" >"$work/registry.ports" &
-exec 8>"$work/registry.in"
-soon grep -q dns= "$work/registry.ports"
-eval "$(cat "$work/registry.ports")"
-# shellcheck disable=SC2154 # by the line above
-export http echo
-# shellcheck disable=SC2154
-export ATOLL_EGRESS_DNS="127.0.0.1:$dns"
 export ATOLL_EGRESS_ALLOW="*.wide.test,open:9"
 export ATOLL_EGRESS_DENY="bad.wide.test"
 export ATOLL_EGRESS_INTERNAL="registry.test:*,other.test:*"
 export ATOLL_EGRESS_IN=8M ATOLL_EGRESS_ASK=50s
 
-# says COMMAND: executes it in the box; sets code and out.
-says() {
-	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$1" '{command:$c}')"
-	out=$(get .stdout)
-}
-# begins COMMAND: the same in the background.
+# begins COMMAND: executes it in the box, in the background.
 begins() { api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$1" '{command:$c, background:true}')"; }
 network() { api PATCH "/v1/boxes/$box" "{\"network\":$1}"; }
 # getc JQ-FILTER: as get, in one line.
 getc() { jq -c "$1" <body; }
-gone() { api DELETE "/v1/boxes/$box"; }
-egress() { pgrep -P "$supervisor" -x atoll-egress; }
-way_open() { api GET "/v1/boxes/$box/network" && [ "$(get .open)" = true ]; }
 # shown FILTER TEXT: of the network of the box.
 shown() { api GET "/v1/boxes/$box/network" && [ "$(get "$1")" = "$2" ]; }
 file_has() { says "cat $1 2>/dev/null" && case $out in *"$2"*) ;; *) return 1 ;; esac; }
