@@ -15,7 +15,7 @@
 #include "e2bcontrol/sandboxes.h"
 #include "e2bcontrol/sandbox_json.h"
 #include "e2bcontrol/snapshots.h"
-#include "api/box_template.h"
+#include "template/builtin.h"
 #include "e2bcontrol/templates.h"
 
 #include <stdio.h>
@@ -90,7 +90,7 @@ static int read_template(struct call *c, struct create_making *m, struct err *e)
 	if (!id) {
 		auto_buf struct buf names = { 0 };
 
-		box_template_names(&names, 1);
+		builtin_template_names(&names, 1);
 		return err_set(e, ERR_NOT_FOUND, "there is no template '%.60s'; there are %.160s",
 			       asked, buf_str(&names));
 	}

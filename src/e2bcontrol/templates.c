@@ -1,6 +1,6 @@
 /* templates.c - see templates.h. A name is its own id here: a filter by either finds the same. */
 #include "e2bcontrol/templates.h"
-#include "api/box_template.h"
+#include "template/builtin.h"
 #include "e2bcontrol/snapshots.h"
 #include "base/cleanup.h"
 #include "record/record.h"
@@ -16,40 +16,40 @@
 static struct spawns {
 	uint64_t count;
 	int64_t last_ns;
-} spawns[BOX_TEMPLATES];
+} spawns[BUILTIN_TEMPLATES];
 
-static const struct box_template *templates_find(const char *reference)
+static const struct builtin_template *templates_find(const char *reference)
 {
 	size_t n = strcspn(reference, ":");
 
 	if (reference[n] && strcasecmp(reference + n + 1, DEFAULT_TAG) != 0)
 		return NULL;
-	for (unsigned i = 0; i < BOX_TEMPLATES; i++)
-		if (box_templates[i].build && strlen(box_templates[i].name) == n &&
-		    !strncasecmp(box_templates[i].name, reference, n))
-			return &box_templates[i];
+	for (unsigned i = 0; i < BUILTIN_TEMPLATES; i++)
+		if (builtin_templates[i].build && strlen(builtin_templates[i].name) == n &&
+		    !strncasecmp(builtin_templates[i].name, reference, n))
+			return &builtin_templates[i];
 	return NULL;
 }
 
 const char *templates_known(const char *reference)
 {
-	const struct box_template *t = templates_find(reference);
+	const struct builtin_template *t = templates_find(reference);
 
 	return t ? t->name : NULL;
 }
 
 void templates_spawned(const char *id)
 {
-	const struct box_template *t = templates_find(id);
+	const struct builtin_template *t = templates_find(id);
 
 	if (t)
-		spawns[t - box_templates] =
-			(struct spawns){ spawns[t - box_templates].count + 1, fleet_now_ns() };
+		spawns[t - builtin_templates] =
+			(struct spawns){ spawns[t - builtin_templates].count + 1, fleet_now_ns() };
 }
 
 const char *templates_of(const struct e2b_box *x)
 {
-	return x->template[0] ? x->template : box_templates[0].name;
+	return x->template[0] ? x->template : builtin_templates[0].name;
 }
 
 /* ---- as JSON ---- */
@@ -87,9 +87,9 @@ static void set_size(const struct call *c, json_t *doc)
 	json_object_set_new(doc, "envdVersion", json_string(E2B_ENVD_VERSION));
 }
 
-static json_t *templates_common(const struct call *c, const struct box_template *t)
+static json_t *templates_common(const struct call *c, const struct builtin_template *t)
 {
-	const struct spawns *n = &spawns[t - box_templates];
+	const struct spawns *n = &spawns[t - builtin_templates];
 
 	return json_pack("{s:s, s:b, s:[s], s:[s], s:o, s:o, s:o, s:I}", "templateID", t->name,
 			 "public", 1, "aliases", t->name, "names", t->name, "createdAt",
@@ -98,7 +98,7 @@ static json_t *templates_common(const struct call *c, const struct box_template 
 			 (json_int_t)n->count);
 }
 
-static json_t *templates_listed(const struct call *c, const struct box_template *t)
+static json_t *templates_listed(const struct call *c, const struct builtin_template *t)
 {
 	json_t *doc = templates_common(c, t);
 
@@ -114,21 +114,21 @@ void templates_list(struct call *c)
 {
 	json_t *all = json_array();
 
-	for (unsigned i = 0; i < BOX_TEMPLATES; i++)
-		if (box_templates[i].build)
-			json_array_append_new(all, templates_listed(c, &box_templates[i]));
+	for (unsigned i = 0; i < BUILTIN_TEMPLATES; i++)
+		if (builtin_templates[i].build)
+			json_array_append_new(all, templates_listed(c, &builtin_templates[i]));
 	call_json(c, 200, all);
 }
 
 /* ---- one ---- */
 
-static const struct box_template *templates_asked(struct call *c)
+static const struct builtin_template *templates_asked(struct call *c)
 {
-	const struct box_template *t = templates_find(call_param(c, 0));
+	const struct builtin_template *t = templates_find(call_param(c, 0));
 	auto_buf struct buf names = { 0 };
 
 	if (!t) {
-		box_template_names(&names, 1);
+		builtin_template_names(&names, 1);
 		e2b_error(c, 404, "there is no template '%.100s'; there are %s", call_param(c, 0),
 			  buf_str(&names));
 	}
@@ -137,7 +137,7 @@ static const struct box_template *templates_asked(struct call *c)
 
 void templates_show(struct call *c)
 {
-	const struct box_template *t = templates_asked(c);
+	const struct builtin_template *t = templates_asked(c);
 	json_t *doc, *build;
 
 	if (!t)
@@ -153,7 +153,7 @@ void templates_show(struct call *c)
 
 void templates_alias(struct call *c)
 {
-	const struct box_template *t = templates_asked(c);
+	const struct builtin_template *t = templates_asked(c);
 
 	if (t)
 		call_json(c, 200, json_pack("{s:s, s:b}", "templateID", t->name, "public", 1));
@@ -161,7 +161,7 @@ void templates_alias(struct call *c)
 
 void templates_tags(struct call *c)
 {
-	const struct box_template *t = templates_asked(c);
+	const struct builtin_template *t = templates_asked(c);
 
 	if (t)
 		call_json(c, 200,
@@ -171,7 +171,7 @@ void templates_tags(struct call *c)
 
 void templates_delete(struct call *c)
 {
-	const struct box_template *t;
+	const struct builtin_template *t;
 
 	if (!templates_find(call_param(c, 0)) && e2b_snapshot_delete(c, call_param(c, 0)))
 		return;

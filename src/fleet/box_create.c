@@ -256,6 +256,7 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	b->row.network = create_copy(want->row.network);
 	b->row.surface = create_copy(want->row.surface);
 	b->row.secrets = create_copy(want->row.secrets);
+	b->row.root = create_copy(want->row.root);
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", b->fleet->boot);
 	box_read_marks(b);
 	b->nmounts = want->nmounts;

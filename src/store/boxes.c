@@ -63,7 +63,7 @@ int store_on_timeout_parse(const char *text, enum store_on_timeout *out)
 	"name, session, boot, state, on_timeout, ends_ns, idle_since_ns, kept_until_ns, "          \
 	"ended_ns, cause, lifetime_ms, idle_ms, retention_ms, layers, mem_bytes, "                 \
 	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes, network, "       \
-	"door, started_ns, secrets"
+	"door, started_ns, secrets, root"
 #define COLUMNS FIXED ", " CHANGING
 
 static void read_limits(struct sql *q, struct store_limits *l)
@@ -111,6 +111,7 @@ static void read_box(struct sql *q, void *row)
 	b->surface = sql_get_dup(q);
 	b->started_ns = sql_get_i64(q);
 	b->secrets = sql_get_dup(q);
+	b->root = sql_get_dup(q);
 }
 
 void store_box_fini(struct store_box *b)
@@ -121,7 +122,8 @@ void store_box_fini(struct store_box *b)
 	free(b->network);
 	free(b->surface);
 	free(b->secrets);
-	b->metadata = b->env = b->volumes = b->network = b->surface = b->secrets = NULL;
+	free(b->root);
+	b->metadata = b->env = b->volumes = b->network = b->surface = b->secrets = b->root = NULL;
 }
 
 static void fini_row(void *row)
@@ -170,6 +172,7 @@ static void bind_changing(struct sql *q, const struct store_box *b)
 	sql_json(q, b->surface, "{}");
 	sql_i64(q, b->started_ns);
 	sql_json(q, b->secrets, "{}");
+	sql_json(q, b->root, "{}");
 }
 
 /* SQLite names the columns that clash. */
@@ -179,7 +182,7 @@ static int boxes_taken(const struct store_box *b, struct err *e)
 		return -1;
 	if (strstr(e->msg, "boxes.session"))
 		return err_set(e, ERR_CONFLICT,
-			       "session '%.128s' has a box of template '%.32s' already", b->session,
+			       "session '%.128s' has a box of template '%.64s' already", b->session,
 			       b->template);
 	if (strstr(e->msg, "boxes.name"))
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already", b->name);
@@ -191,7 +194,7 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 	auto_sql struct sql q =
 		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?,"
 		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		       " ?, ?)");
+		       " ?, ?, ?)");
 
 	sql_text(&q, b->id);
 	sql_text(&q, b->team);
@@ -209,7 +212,7 @@ int store_box_update(struct store *s, const struct store_box *b, struct err *e)
 	auto_sql struct sql q =
 		sql(s, "UPDATE boxes SET (" CHANGING ") ="
 		       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		       " ?, ?, ?)"
+		       " ?, ?, ?, ?)"
 		       " WHERE id = ?");
 
 	bind_changing(&q, b);

@@ -57,6 +57,7 @@ struct store_box {
 	char *network;  /* JSON array of the hosts it may reach; NULL is []: none */
 	char *surface; /* JSON object: what the surface that created it must remember; NULL is {} */
 	char *secrets; /* JSON object: which secrets it has, without values; NULL is {} */
+	char *root; /* JSON object: build and root of its template, user, workdir; NULL is {}: base */
 };
 void store_box_fini(struct store_box *b); /* frees its texts; fine on a zeroed one */
 

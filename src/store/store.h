@@ -28,7 +28,7 @@
 
 enum {
 	STORE_NAME = 64,            /* bytes of a name: of a box, team, key, volume */
-	STORE_TEMPLATE = 32,        /* of a template's */
+	STORE_TEMPLATE = 129,       /* of a template's: name:tag */
 	STORE_SESSION = 128,        /* of a session key */
 	STORE_WORD = 32,            /* of a cause, an action, a kind */
 	STORE_PAGE = 100,           /* rows of a page by default ... */

@@ -28,6 +28,7 @@
 #include "v1/doctor.h"
 #include "v1box/secrets.h"
 #include "v1box/snapshots.h"
+#include "v1box/templates.h"
 #include "v1run/replay.h"
 #include "v1run/fragments.h"
 #include "v1/shares.h"
@@ -72,6 +73,9 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/snapshots", NEED_VIEWER, snapshots_list, "list snapshots, newest first", .query = snapshots_list_query, .group = "snapshots" },
 	{ "GET", "/v1/snapshots/{snapshot}", NEED_VIEWER, snapshots_show, "show a snapshot, by id or name", .group = "snapshots" },
 	{ "DELETE", "/v1/snapshots/{snapshot}", NEED_EDITOR, snapshots_delete, "delete a snapshot; boxes created from it stay", .group = "snapshots", .action = "snapshot.delete" },
+
+	{ "GET", "/v1/templates", NEED_VIEWER, v1_templates_list, "list the templates that the team may use", .group = "templates" },
+	{ "GET", "/v1/templates/{template}", NEED_VIEWER, v1_templates_show, "show a template with its tags and newest builds, by name, id or alias", .group = "templates" },
 
 	{ "POST", "/v1/run", NEED_EDITOR, run_request_run, "run a program in a new box", run_request_fields, .group = "run", .action = "exec.start", .flags = ROUTE_NO_FLUSH },
 	{ "POST", "/v1/batch", NEED_EDITOR, batch_post, "run many programs, one item per line, each in a fresh box", .query = batch_query, STREAM, .group = "batch", .action = "batch.create" },

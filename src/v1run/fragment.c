@@ -1,6 +1,6 @@
 /* fragment.c - see fragment.h. */
 #include "v1run/fragment.h"
-#include "api/box_template.h"
+#include "template/builtin.h"
 #include "api/fields.h"
 #include "base/cleanup.h"
 #include "lang/driver.h"
@@ -78,7 +78,7 @@ const struct field fragment_request_fields[] = {
 struct fragment_work {
 	const json_t *doc, *outer;
 	const char *path;
-	const struct box_template *template;
+	const struct builtin_template *template;
 	json_t *out, *files;
 	const char *entry; /* the file to run */
 	struct err *e;
@@ -296,14 +296,14 @@ static int fragment_find_template(struct fragment_work *w)
 	const char *name = fragment_text(w->doc, "template");
 	auto_buf struct buf names = { 0 };
 
-	for (unsigned i = 0; name && i < BOX_TEMPLATES; i++)
-		if (!strcmp(box_templates[i].name, name))
-			w->template = &box_templates[i];
+	for (unsigned i = 0; name && i < BUILTIN_TEMPLATES; i++)
+		if (!strcmp(builtin_templates[i].name, name))
+			w->template = &builtin_templates[i];
 	if (!name)
 		return fragment_bad(w, "template", "is missing");
 	if (!w->template) {
 		buf_puts(&names, "there is no such one; there are ");
-		box_template_names(&names, 0);
+		builtin_template_names(&names, 0);
 		return fragment_bad(w, "template", buf_str(&names));
 	}
 	return 0;

@@ -1,8 +1,10 @@
-/* box_template.c - see box_template.h. */
-#include "api/box_template.h"
+/* builtin.c - see builtin.h. */
+#include "template/builtin.h"
 #include "base/buf.h"
 
-const struct box_template box_templates[BOX_TEMPLATES] = {
+#include <string.h>
+
+const struct builtin_template builtin_templates[BUILTIN_TEMPLATES] = {
 	{ "base", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d01", "python", NULL, 0 },
 	{ "code-interpreter-v1", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d02", "python", NULL, 1 },
 	{ "code-interpreter", "5f0b6a52-3c0e-4c9a-9d0c-6a1f0b8e2d03", "python", NULL, 1 },
@@ -15,9 +17,17 @@ const struct box_template box_templates[BOX_TEMPLATES] = {
 	{ "vue-developer", NULL, "node", "npx nuxt dev --port \"$PORT\"", 0 },
 };
 
-void box_template_names(struct buf *out, int e2b)
+const struct builtin_template *builtin_template_find(const char *name)
 {
-	for (unsigned i = 0; i < BOX_TEMPLATES; i++)
-		if (!e2b || box_templates[i].build)
-			buf_printf(out, "%s%s", i ? ", " : "", box_templates[i].name);
+	for (unsigned i = 0; i < BUILTIN_TEMPLATES; i++)
+		if (!strcmp(builtin_templates[i].name, name))
+			return &builtin_templates[i];
+	return NULL;
+}
+
+void builtin_template_names(struct buf *out, int e2b)
+{
+	for (unsigned i = 0; i < BUILTIN_TEMPLATES; i++)
+		if (!e2b || builtin_templates[i].build)
+			buf_printf(out, "%s%s", i ? ", " : "", builtin_templates[i].name);
 }
