@@ -109,7 +109,7 @@ int command_make(struct command_words *c, const struct box_command *cmd, uint32_
 		.log_bytes = cmd->log_bytes ? cmd->log_bytes : BOX_LOG_BYTES,
 		.fsize_bytes = cmd->fsize_bytes,
 		.credit = { cmd->credit, cmd->credit, cmd->credit },
-		.without = cmd->without,
+		.without = (uint32_t)cmd->without,
 	};
 	c->start.head.flags = cmd->flags;
 	if (command_measure(cmd->argv, "argument", &c->start.argc, &total, e) < 0 ||

@@ -13,6 +13,8 @@ struct keeper_call {
 	uint8_t want;
 	keeper_done *done; /* NULL: cancelled */
 	void *ctx;
+	int fd;   /* not sent yet; or -1 */
+	int once; /* it has, or had, a descriptor: not sent again */
 	size_t len;
 	char bytes[]; /* the request, which is sent again to the next keeper */
 };
@@ -81,14 +83,56 @@ int keeper_client_is_connected(const struct keeper_client *o)
 	return o->post.fd >= 0;
 }
 
+/* Removes the requests whose descriptor the last keeper has. */
+static struct keeper_call *keeper_take_lost(struct keeper_client *o)
+{
+	struct keeper_call **at = &o->asks, *lost = NULL, **end = &lost;
+
+	while (*at) {
+		struct keeper_call *a = *at;
+
+		if (!a->once || a->fd >= 0) {
+			at = &a->next;
+			continue;
+		}
+		*at = a->next;
+		*end = a;
+		end = &a->next;
+		a->next = NULL;
+		o->waiting--;
+	}
+	o->last = at;
+	return lost;
+}
+
+static void keeper_fail(struct keeper_call *lost)
+{
+	struct err e;
+	int none = -1;
+
+	err_set(&e, ERR_SYS, "the keeper ended before it had answered; repeat the request");
+	while (lost) {
+		struct keeper_call *a = lost;
+
+		lost = a->next;
+		if (a->done)
+			a->done(a->ctx, NULL, 0, &none, &e);
+		free(a);
+	}
+}
+
 void keeper_client_connect(struct keeper_client *o, int take_fd)
 {
+	struct keeper_call *lost;
+
 	frame_conn_fini(&o->post);
 	frame_conn_init(&o->post, o->loop, take_fd);
 	o->post.on_frame = on_frame;
 	o->post.on_gone = on_gone;
+	lost = keeper_take_lost(o);
 	for (struct keeper_call *a = o->asks; a; a = a->next)
-		frame_conn_send(&o->post, a->bytes, a->len, NULL, 0, -1);
+		frame_conn_send(&o->post, a->bytes, a->len, NULL, 0, steal_fd(&a->fd));
+	keeper_fail(lost);
 }
 
 void keeper_client_fini(struct keeper_client *o)
@@ -98,22 +142,28 @@ void keeper_client_fini(struct keeper_client *o)
 		struct keeper_call *a = o->asks;
 
 		o->asks = a->next;
+		own_close_fd(&a->fd);
 		free(a);
 	}
 	o->last = &o->asks;
 }
 
-struct keeper_call *keeper_client_request(struct keeper_client *o, const void *ask, size_t len,
-					  uint8_t want, keeper_done *done, void *ctx)
+struct keeper_call *keeper_client_request_fd(struct keeper_client *o, const void *ask, size_t len,
+					     int take_fd, uint8_t want, keeper_done *done,
+					     void *ctx)
 {
 	struct keeper_call *a = calloc(1, sizeof(*a) + len);
 	struct frame *head;
 
 	if (!a)
 		abort();
-	*a = (struct keeper_call){
-		.ref = o->next_ref++, .want = want, .done = done, .ctx = ctx, .len = len
-	};
+	*a = (struct keeper_call){ .ref = o->next_ref++,
+				   .want = want,
+				   .done = done,
+				   .ctx = ctx,
+				   .fd = take_fd,
+				   .once = take_fd >= 0,
+				   .len = len };
 	memcpy(a->bytes, ask, len);
 	head = (struct frame *)a->bytes;
 	head->version = WIRE_VERSION;
@@ -122,8 +172,15 @@ struct keeper_call *keeper_client_request(struct keeper_client *o, const void *a
 	o->last = &a->next;
 	o->waiting++;
 	/* Without a connection the request waits for the next one. */
-	(void)frame_conn_send(&o->post, a->bytes, len, NULL, 0, -1);
+	if (keeper_client_is_connected(o))
+		(void)frame_conn_send(&o->post, a->bytes, len, NULL, 0, steal_fd(&a->fd));
 	return a;
+}
+
+struct keeper_call *keeper_client_request(struct keeper_client *o, const void *ask, size_t len,
+					  uint8_t want, keeper_done *done, void *ctx)
+{
+	return keeper_client_request_fd(o, ask, len, -1, want, done, ctx);
 }
 
 void keeper_client_cancel(struct keeper_client *o, struct keeper_call *a)

@@ -1,7 +1,7 @@
 /* keeper_client.h - asynchronous client of the keeper.
  * Owns: the connection and the requests in progress.
- * Every request may be repeated, so a keeper that dies only causes a delay: requests wait for the
- * next connection, which the owner passes to keeper_client_connect(). */
+ * Requests without a descriptor may be repeated, so a keeper that dies only causes a delay: they
+ * wait for the next connection, which the owner passes to keeper_client_connect(). */
 #pragma once
 #include "client/frame_conn.h"
 
@@ -35,6 +35,11 @@ void keeper_client_fini(struct keeper_client *o);
  * call. After keeper_client_cancel() it is not called, and a descriptor that arrives is closed. */
 struct keeper_call *keeper_client_request(struct keeper_client *o, const void *ask, size_t len,
 					  uint8_t want, keeper_done *done, void *ctx);
+/* The same with a descriptor. Such a request is sent once: it fails if the keeper ends before it
+ * has answered. */
+struct keeper_call *keeper_client_request_fd(struct keeper_client *o, const void *ask, size_t len,
+					     int take_fd, uint8_t want, keeper_done *done,
+					     void *ctx);
 void keeper_client_cancel(struct keeper_client *o, struct keeper_call *a);
 /* The same for requests whose body is the id of a box. */
 struct keeper_call *keeper_client_request_box(struct keeper_client *o, uint8_t type, uint16_t flags,

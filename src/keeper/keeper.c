@@ -137,13 +137,14 @@ static void client_accept(struct keeper *k, int listener)
 static void client_read(struct keeper *k, struct client *c)
 {
 	static _Alignas(8) char bytes[WIRE_MAX];
-	unsigned nfds = 0;
+	auto_fd int fd = -1;
+	unsigned nfds = 1;
 	struct err e;
-	int n = sock_recv(c->src.fd, bytes, NULL, &nfds, &e);
+	int n = sock_recv(c->src.fd, bytes, &fd, &nfds, &e);
 
 	c->len = n > 0 ? (uint32_t)n : 0;
 	if (n > 0)
-		request_handle(k, c, (const struct frame *)bytes);
+		request_handle(k, c, (const struct frame *)bytes, &fd);
 	else if (n == 0 || e.sys != EAGAIN)
 		client_close(k, c);
 }

@@ -104,8 +104,9 @@ void keeper_maintain_netns(struct keeper *k);
 void keeper_wake_in(struct keeper *k, unsigned ms);
 
 /* request.c */
-/* F has been checked. */
-void request_handle(struct keeper *k, struct client *c, const struct frame *f);
+/* F has been checked. *fd: the descriptor that came with it, or -1; a request that takes it sets
+ * *fd to -1. */
+void request_handle(struct keeper *k, struct client *c, const struct frame *f, int *fd);
 /* The running box that a frame names; NULL: rejected. */
 struct keeper_box *request_named(struct keeper *k, struct client *c, const struct frame *f);
 int request_too_many(struct keeper *k, struct client *c, const struct frame *f); /* 1: rejected */

@@ -42,6 +42,9 @@ static int can_have_layers(const struct keeper *k, struct err *e)
 
 int layer_check(const struct keeper *k, const struct wire_create *w, struct err *e)
 {
+	if (w->root[0])
+		return err_set(e, ERR_INVALID,
+			       "this keeper makes no boxes with a root of their own");
 	if (!w->nlayers)
 		return 0;
 	if (w->nlayers > WIRE_LAYERS)
@@ -134,6 +137,8 @@ static int layer_make(struct keeper *k, struct client *c, const struct wire_laye
 	struct keeper_box *b = NULL;
 	char path[KEEPER_BOX_SOCKET];
 
+	if (w->head.flags)
+		return err_set(e, ERR_INVALID, "LAYER_MAKE has no flag %#x", w->head.flags);
 	if (strnlen(w->box, sizeof(w->box)) < sizeof(w->box) && id_valid(w->box))
 		b = keeper_box_find(&k->boxes, w->box);
 	if (!b || b->meta.about.state != WIRE_BOX_TAKEN)

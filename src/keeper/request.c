@@ -489,7 +489,7 @@ static void on_fill(struct keeper *k, struct client *c, const struct frame *f)
 	pool_filled(k);
 }
 
-void request_handle(struct keeper *k, struct client *c, const struct frame *f)
+void request_handle(struct keeper *k, struct client *c, const struct frame *f, int *fd)
 {
 	static void (*const handlers[])(struct keeper *, struct client *, const struct frame *) = {
 		[WIRE_CREATE] = on_create,
@@ -510,6 +510,7 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f)
 		[WIRE_CAPTURE] = capture_request,
 	};
 
+	(void)fd; /* of requests with a descriptor; so far there are none */
 	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {
 		request_refuse(k, c, f, ERR_INVALID, "not a request to a keeper");
 		return;

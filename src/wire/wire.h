@@ -15,9 +15,10 @@
 #define WIRE_STREAMS 3 /* of an exec: 0 stdout or terminal, 1 stderr, 2 the channel */
 #define WIRE_MOUNTS 4  /* volumes that one box may have */
 #define WIRE_VOLUME_ID 32
-#define WIRE_PATH 120    /* where a volume is mounted */
-#define WIRE_LAYERS 4    /* read-only layers that one box may have */
-#define WIRE_LAYER_ID 72 /* 64 hexadecimal digits with their NUL, padded */
+#define WIRE_PATH 120       /* where a volume is mounted */
+#define WIRE_LAYERS 4       /* read-only layers that one box may have */
+#define WIRE_LAYER_ID 72    /* 64 hexadecimal digits with their NUL, padded */
+#define WIRE_ROOT_LAYERS 64 /* layers that one root may have */
 
 struct frame {
 	uint8_t version; /* WIRE_VERSION */
@@ -41,7 +42,7 @@ enum wire_type {
 	WIRE_VOLUME_DROP, /* struct wire_volume -> DONE; refused while a box has it */
 	WIRE_LAYER_MAKE,  /* struct wire_layer_make -> LAYER: makes a layer of a folder of a box */
 	WIRE_LAYER_CHECK, /* struct wire_layer -> LAYER; ERROR: its content does not match its id */
-	WIRE_LAYER_DROP,  /* struct wire_layer -> DONE; refused while a box has it */
+	WIRE_LAYER_DROP,  /* struct wire_layer -> DONE; refused while a box or a root has it */
 	WIRE_FREEZE,      /* struct wire_id; WIRE_FREEZE_OFF: thaw -> DONE. Idempotent */
 	WIRE_DEADLINE,    /* struct wire_deadline -> DONE: the action of the keeper if the server has not acted by then */
 	/* keeper -> client */
@@ -52,8 +53,15 @@ enum wire_type {
 	WIRE_INFO_REPLY,    /* struct wire_info */
 	WIRE_ERROR,    /* struct wire_error; from init and the file worker too */
 	WIRE_LAYER,    /* struct wire_layer, with its figures */
+	WIRE_ROOT,     /* struct wire_root, with its figures */
 	/* client -> keeper, continued */
 	WIRE_CAPTURE = 24, /* struct wire_id -> FD: outbound connections of the box go to sockets, which are in a frame FD in that socket: TCP, UDP, the BPF link, and TCP for IPv6 if the host has it. Repeatable */
+	WIRE_LAYER_UNPACK, /* struct wire_layer_unpack + fd, a tar archive -> LAYER: an image layer */
+	WIRE_LAYER_EXPORT, /* struct wire_layer + fd -> LAYER: writes the layer to it as a tar archive */
+	WIRE_ROOT_MAKE,    /* struct wire_root_make -> ROOT */
+	WIRE_ROOT_DROP,    /* struct wire_root -> DONE; refused while a box has it */
+	WIRE_ROOT_CHECK,   /* struct wire_root -> ROOT; ERROR: a layer of it is missing or has changed */
+	WIRE_POOL_ROOT,    /* struct wire_pool_root -> DONE: boxes of that root are created in advance */
 	/* keeper -> init */
 	WIRE_JOIN_CGROUPS = 32, /* fds: write "0" into each to enter the box's cgroups, then close them */
 	WIRE_PERSIST,       /* the box is recorded: continue when the keeper exits */
@@ -188,8 +196,13 @@ struct wire_create {
 	uint32_t nlayers;
 	struct wire_mount mounts[WIRE_MOUNTS];
 	char layer[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the first on top */
+	char root[WIRE_LAYER_ID]; /* its root file system; empty: base. The layers lie above it */
 	/* clang-format on */
 };
+
+/* Flags of LAYER_MAKE. UPPER: the writable layer of the box, with its owners, as an image layer;
+ * path and place are empty. */
+enum { WIRE_LAYER_UPPER = 1 << 0 };
 
 struct wire_layer_make { /* every program of the box is ended */
 	struct frame head;
@@ -204,6 +217,37 @@ struct wire_layer {
 	struct frame head;
 	char id[WIRE_LAYER_ID];
 	uint64_t bytes, files;
+};
+
+struct wire_layer_unpack {
+	struct frame head;
+	uint64_t bytes_most, files_most; /* more is an ERROR */
+};
+
+enum { /* flags of ROOT_MAKE */
+       WIRE_ROOT_MERGE =
+	       1 << 0,          /* boxes see one layer, made of hard links to files of the others */
+       WIRE_ROOT_BASE = 1 << 1, /* the host's /usr and the skeleton of base lie below the layers */
+};
+
+struct wire_root_make {
+	struct frame head;
+	uint32_t nlayers;
+	uint32_t pad;
+	char layer[WIRE_ROOT_LAYERS][WIRE_LAYER_ID]; /* the first on top */
+};
+
+struct wire_root {
+	struct frame head;
+	char id[WIRE_LAYER_ID];
+	uint64_t bytes, files; /* in a ROOT: of what a box sees of its layers */
+};
+
+struct wire_pool_root {
+	struct frame head;
+	char root[WIRE_LAYER_ID];
+	uint32_t depth; /* boxes to hold; 0: none, those in the pool are ended */
+	uint32_t pad;
 };
 
 struct wire_id {
@@ -337,6 +381,7 @@ enum {                             /* wire_start.head.flags */
        WIRE_START_ONE_SHOT =
 	       1 << 9, /* the box is for this exec only: it ends when all output and EXIT were
 				   * sent on this connection, or when it closes. Not with DETACHED. */
+       WIRE_START_IDS = 1 << 10, /* as `uid` and `gid`; not with ROOT or WARM */
 };
 
 struct wire_start {
@@ -350,7 +395,8 @@ struct wire_start {
 		log_bytes; /* stored per stream; if more is unread by all clients, the writer waits or bytes are dropped */
 	uint64_t fsize_bytes;          /* RLIMIT_FSIZE; 0: none */
 	uint64_t credit[WIRE_STREAMS]; /* initial, for each stream */
-	uint64_t without;              /* test builds: rows of init's step table to leave out */
+	uint32_t without;              /* test builds: rows of init's step table to leave out */
+	uint16_t uid, gid;             /* START_IDS: ids inside the box, at most WIRE_OWNER_MAX */
 };
 
 struct wire_signal {

@@ -101,6 +101,12 @@ TEST(wire_structs_have_no_padding)
 	CHECK_INT(HOLES(wire_pool_size), 0);
 	CHECK_INT(HOLES(wire_volume), 0);
 	CHECK_INT(HOLES(wire_limit), 0);
+	CHECK_INT(HOLES(wire_layer_make), 0);
+	CHECK_INT(HOLES(wire_layer), 0);
+	CHECK_INT(HOLES(wire_layer_unpack), 0);
+	CHECK_INT(HOLES(wire_root_make), 0);
+	CHECK_INT(HOLES(wire_root), 0);
+	CHECK_INT(HOLES(wire_pool_root), 0);
 	CHECK_INT(HOLES(wire_box), 0);
 	CHECK_INT(HOLES(wire_counters), 0);
 	CHECK_INT(HOLES(wire_info), 0);
