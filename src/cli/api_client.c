@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "record/record.h"
-#include "cli/suggest.h"
+#include "base/suggest.h"
 #include "http/client.h"
 #include "http/client_conn.h"
 

@@ -2,7 +2,7 @@
 #include "cli/args.h"
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "cli/suggest.h"
+#include "base/suggest.h"
 
 #include <ctype.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* runtime.c - see runtime.h. */
 #include "cli/runtime.h"
 #include "base/buf.h"
-#include "cli/suggest.h"
+#include "base/suggest.h"
 #include "cli/versions.h"
 
 enum { MOST_LANGS = 64 };

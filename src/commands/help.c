@@ -1,7 +1,7 @@
 /* help.c - `atoll help`, and see help.h. */
 #include "commands/help.h"
 #include "base/cleanup.h"
-#include "cli/suggest.h"
+#include "base/suggest.h"
 #include "commands/commands.h"
 
 #include <stdio.h>

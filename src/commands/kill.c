@@ -3,7 +3,7 @@
  * to the keeper. */
 #include "base/cleanup.h"
 #include "client/box_handle.h"
-#include "cli/suggest.h"
+#include "base/suggest.h"
 #include "cli/api_client.h"
 #include "cli/local_run.h"
 #include "commands/commands.h"

@@ -7,7 +7,7 @@
 #include "base/run_dir.h"
 #include "base/toml.h"
 #include "base/units.h"
-#include "cli/suggest.h"
+#include "base/suggest.h"
 
 #include <assert.h>
 #include <errno.h>

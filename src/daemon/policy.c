@@ -2,7 +2,7 @@
  * No text is repeated here; a row that changes there changes what is printed. */
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "cli/suggest.h"
+#include "base/suggest.h"
 #include "init/exec_steps.h"
 #include "jail/caps.h"
 #include "jail/device.h"

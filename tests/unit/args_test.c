@@ -1,7 +1,7 @@
 /* args_test.c - the arguments of a command, parsed by its table of flags. */
 #include "cli/args.h"
 #include "base/cleanup.h"
-#include "cli/suggest.h"
+#include "base/suggest.h"
 #include "cli/options.h"
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 /* suggest.c - see suggest.h. */
-#include "cli/suggest.h"
+#include "base/suggest.h"
 #include "base/edit_distance.h"
 
 #include <string.h>
