@@ -37,6 +37,7 @@ static const struct definition_field definition_top[] = {
 	{ "user", IS_TEXT, 0 },
 	{ "workdir", IS_TEXT, 0 },
 	{ "missing", IS_TEXTS, 0 },
+	{ "notes", IS_TEXTS, 0 }, /* of the source: what has no effect */
 	{ "e2b", IS_FLAG, 0 },
 	{ NULL, IS_ANY, 0 },
 };
