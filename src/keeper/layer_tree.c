@@ -3,8 +3,8 @@
 #include "base/cleanup.h"
 #include "base/hex.h"
 #include "base/sha256.h"
+#include "keeper/layer_walk.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -153,57 +153,6 @@ int layer_tree_bytes(struct layer_tree *t, int fd, const void *bytes, size_t n, 
 
 /* ---- the sealer ---- */
 
-struct names {
-	char **v;
-	size_t n, room;
-};
-
-static void resolver_fini(struct names *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		free(l->v[i]);
-	free(l->v);
-}
-#define auto_names __attribute__((cleanup(resolver_fini)))
-
-static int by_bytes(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void names_add(struct names *l, const char *name)
-{
-	if (l->n == l->room) {
-		l->room = l->room ? l->room * 2 : 64;
-		l->v = realloc(l->v, l->room * sizeof(*l->v));
-		if (!l->v)
-			abort();
-	}
-	l->v[l->n] = strdup(name);
-	if (!l->v[l->n++])
-		abort();
-}
-
-/* Sorted; the caller keeps dir. */
-static int names_read(struct names *l, int dir, struct err *e)
-{
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *de;
-
-	if (!d) {
-		own_close_fd(&fd);
-		return err_sys(e, "read a folder");
-	}
-	while ((de = readdir(d)) != NULL)
-		if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
-			names_add(l, de->d_name);
-	closedir(d);
-	if (l->n)
-		qsort(l->v, l->n, sizeof(*l->v), by_bytes);
-	return 0;
-}
-
 struct tree_walk {
 	struct sha256 sum;
 	struct layer_tree_sum *out;
@@ -242,20 +191,9 @@ static int tree_own(struct tree_walk *w, int fd, const struct stat *st, unsigned
 static int tree_content(struct tree_walk *w, int fd)
 {
 	uint8_t digest[SHA256_BYTES];
-	static char block[1 << 16];
-	struct sha256 s;
-	ssize_t n;
 
-	sha256_init(&s);
-	while ((n = read(fd, block, sizeof(block))) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(w->e, "read '%.120s'", w->path);
-		sha256_add(&s, block, (size_t)n);
-		w->out->bytes += (uint64_t)n;
-	}
-	sha256_end(&s, digest);
+	if (layer_walk_digest(fd, w->path, digest, &w->out->bytes, w->e) < 0)
+		return -1;
 	sha256_add(&w->sum, digest, sizeof(digest));
 	return 0;
 }
@@ -268,7 +206,8 @@ static int visit_file(struct tree_walk *w, int dir, const char *name)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(w->e, "open '%.120s'", w->path);
-	if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
+	/* The writer must not have made links. Later, merged layers have further links of it. */
+	if (!S_ISREG(st.st_mode) || (w->own && st.st_nlink != 1))
 		return err_set(w->e, ERR_CONFLICT, "'%.120s' is not a regular file with one link",
 			       w->path);
 	executable = !!(st.st_mode & 0100);
@@ -328,9 +267,9 @@ static int tree_visit(struct tree_walk *w, int dir, const char *name, size_t abo
 
 static int visit_all(struct tree_walk *w, int dir, size_t above)
 {
-	auto_names struct names l = { 0 };
+	auto_layer_names l = { 0 };
 
-	if (names_read(&l, dir, w->e) < 0)
+	if (layer_names_read(&l, dir, w->e) < 0)
 		return -1;
 	for (size_t i = 0; i < l.n; i++)
 		if (tree_visit(w, dir, l.v[i], above) < 0)
@@ -379,9 +318,9 @@ int layer_tree_check(int root, struct layer_tree_sum *out, struct err *e)
 
 static int tree_empty(int dir, struct err *e)
 {
-	auto_names struct names l = { 0 };
+	auto_layer_names l = { 0 };
 
-	if (names_read(&l, dir, e) < 0)
+	if (layer_names_read(&l, dir, e) < 0)
 		return -1;
 	for (size_t i = 0; i < l.n; i++) {
 		if (unlinkat(dir, l.v[i], 0) == 0)

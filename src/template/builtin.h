@@ -11,6 +11,7 @@ struct builtin_template {
 	const char *start;    /* /api/sandbox: command that serves the port; NULL: the program
 			       * itself serves it */
 	int cells; /* /api/sandbox: code is executed as a cell, with state, results and plots */
+	int reloads; /* /api/sandbox: the server of `start` reads changed files by itself */
 };
 
 enum { BUILTIN_TEMPLATES = 9 };

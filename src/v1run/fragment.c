@@ -237,6 +237,8 @@ static int plan_server(struct fragment_work *w, const json_t *port)
 	if (!start)
 		return 0;
 	json_object_set_new(w->out, "command", json_string(start));
+	if (w->template->reloads && start == w->template->start)
+		json_object_set_new(w->out, "reload", json_true());
 	if (json_object_get(w->out, "code") && start == w->template->start &&
 	    !strcmp(w->template->language, "python")) {
 		json_object_set(w->files, "app.py",

@@ -132,7 +132,7 @@ static void fragment_server_readable(struct watch *w, unsigned what)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	fragment_server_hang_up(s);
-	if (n > 0 && b)
+	if (n >= 5 && !memcmp(bytes, "HTTP/", 5) && b)
 		fragment_server_answers(s, b);
 	else
 		timer_set(&s->again, FRAGMENT_SERVER_AGAIN_MS);

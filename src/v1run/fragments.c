@@ -2,6 +2,7 @@
 #include "v1run/fragments.h"
 #include "v1box/boxes.h"
 #include "v1box/file_request.h"
+#include "v1box/ports.h"
 #include "v1run/run_request.h"
 #include "v1run/fragment.h"
 #include "api/quota.h"
@@ -174,26 +175,76 @@ static void fragments_run_cell(struct call *c, json_t *take_record)
 	fragment_cell_run(c, b);
 }
 
-static void plant_cell(struct call *c, struct box *b)
+/* Writes the files of the fragment and installs its packages; surface->over() is called then. Returns
+ * 0 if there is nothing to do. */
+static int fragments_prepare(struct call *c, struct box *b, const struct run_callbacks *surface)
 {
-	static const struct run_callbacks surface = { .over = fragments_run_cell };
 	json_t *files = json_object_get(c->body, "files"),
 	       *install = json_object_get(c->body, "install"), *body;
 
-	if (!json_object_size(files) && !install) {
-		fragment_cell_run(c, b);
-		return;
-	}
+	if (!json_object_size(files) && !install)
+		return 0;
 	body = json_pack("{s:O*, s:O*, s:[s]}", "files", files, "install", install, "command",
 			 "/bin/true");
-	run_request_in(c, b, &(struct run_request_spec){ .body = body, .surface = &surface });
+	run_request_in(c, b, &(struct run_request_spec){ .body = body, .surface = surface });
 	json_decref(body);
+	return 1;
+}
+
+static void plant_cell(struct call *c, struct box *b)
+{
+	static const struct run_callbacks surface = { .over = fragments_run_cell };
+
+	if (!fragments_prepare(c, b, &surface))
+		fragment_cell_run(c, b);
+}
+
+static const struct run_callbacks fragments_program = { .over = tell_results,
+							.running = fragment_server_await };
+
+/* The files are written. A server that has ended meanwhile is started again. */
+static void fragments_on_updated(struct call *c, json_t *take_record)
+{
+	const char *id = json_string_value(json_object_get(take_record, "box"));
+	struct box *b = id ? fleet_find(&c->api->fleet, id) : NULL;
+	struct exec *server = b ? exec_by_tag(b, FRAGMENT_APP) : NULL;
+
+	if (json_integer_value(json_object_get(take_record, "status")) != 0 || !b) {
+		tell_results(c, take_record);
+		return;
+	}
+	json_decref(take_record);
+	if (server)
+		fragment_server_await(c, server);
+	else
+		run_request_in(c, b,
+			       &(struct run_request_spec){ .body = c->body,
+							   .surface = &fragments_program });
+}
+
+/* The server reads changed files by itself: it keeps running, and open pages are updated. */
+static void fragments_update(struct fragment_run *s, struct box *b, const struct exec *server)
+{
+	static const struct run_callbacks surface = { .over = fragments_on_updated };
+
+	s->call->drop = NULL;
+	if (!fragments_prepare(s->call, b, &surface))
+		fragment_server_await(s->call, server);
+}
+
+/* 1: this program serves the port of the request with the command of the request. */
+static int fragments_is_server(const struct call *c, const struct box *b, const struct exec *r)
+{
+	const json_t *last = json_array_get(r->command, json_array_size(r->command) - 1);
+	char server[ID_LEN + 1];
+
+	return json_is_true(call_get(c, "reload")) &&
+	       ports_server(b, (uint16_t)call_int(c, "port", 0), server) &&
+	       !strcmp(server, r->id) && json_equal(last, call_get(c, "command"));
 }
 
 static void fragments_start(struct fragment_run *s)
 {
-	static const struct run_callbacks surface = { .over = tell_results,
-						      .running = fragment_server_await };
 	struct call *c = s->call;
 	struct box *b = fleet_find(&c->api->fleet, s->box);
 	struct err e;
@@ -205,7 +256,8 @@ static void fragments_start(struct fragment_run *s)
 	}
 	if (b) {
 		run_request_in(c, b,
-			       &(struct run_request_spec){ .body = c->body, .surface = &surface });
+			       &(struct run_request_spec){ .body = c->body,
+							   .surface = &fragments_program });
 		return;
 	}
 	err_set(&e, ERR_NOT_FOUND, "the box ended");
@@ -228,6 +280,10 @@ static void fragments_settle(struct fragment_run *s, struct box *b)
 	snprintf(s->box, sizeof(s->box), "%s", b->row.id);
 	if (!old) {
 		fragments_start(s);
+		return;
+	}
+	if (fragments_is_server(s->call, b, old)) {
+		fragments_update(s, b, old);
 		return;
 	}
 	s->old.done = fragments_on_old_exit;

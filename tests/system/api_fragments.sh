@@ -156,6 +156,40 @@ a_web_application_runs_in_the_background() {
 	is "$(get '.items | length')" 1
 }
 
+a_server_that_reads_changed_files_keeps_running() {
+	# A stand-in for Next.js, which npx finds in the project.
+	next='#!/usr/bin/env node
+const fs = require("fs")
+require("http").createServer((q, a) => a.end(fs.readFileSync("pages/index.tsx"))).listen(Number(process.argv[4]), "127.0.0.1")'
+	new=$(jq -nc --arg next "$next" '{template:"nextjs-developer", session:"hot", port:3000, file_path:"pages/index.tsx", code:"first",
+		files:{"node_modules/.bin/next":$next}, install_dependencies_command:"chmod +x node_modules/.bin/next"}')
+	fragment "$new"
+	is "$code" 200 "$body"
+	b=$(get .sbxId) first=$(get .exec) link=$(get .url)
+	shows() { [ "$(curl -sS -L -c jar -b jar "$link")" = "$1" ]; }
+	shows first || fail "$(curl -sS -L -c jar -b jar "$link")"
+	fragment '{"template":"nextjs-developer","session":"hot","port":3000,"file_path":"pages/index.tsx","code":"second"}'
+	is "$(get '"\(.sbxId) \(.exec) \(.url)"')" "$b $first $link" "$body"
+	shows second || fail "$(curl -sS -L -c jar -b jar "$link")"
+	# An install that fails is an error; the server keeps running.
+	fragment '{"template":"nextjs-developer","session":"hot","port":3000,"file_path":"pages/index.tsx","code":"third","install_dependencies_command":"echo no such package >&2; exit 3"}'
+	is "$(get '"\(.exitCode) \(.runtimeError.name)"')" "3 install" "$body"
+	# Another command or port is another server.
+	fragment '{"template":"nextjs-developer","session":"hot","port":3001,"file_path":"pages/index.tsx","code":"fourth"}'
+	[ "$(get .exec)" != "$first" ] || fail "the same server for another port: $body"
+	link=$(get .url)
+	shows fourth || fail "$(curl -sS -L -c jar -b jar "$link")"
+	# One that has ended is started again.
+	api DELETE "/v1/boxes/$b/execs/$(get .exec)"
+	fragment '{"template":"nextjs-developer","session":"hot","port":3001,"file_path":"pages/index.tsx","code":"fifth"}'
+	shows fifth || fail "$body"
+}
+
+an_answer_that_is_not_http_is_no_server() {
+	fragment '{"template":"gradio-developer","file_path":"app.py","code":"import os,socket\ns=socket.create_server((\"127.0.0.1\",int(os.environ[\"PORT\"])))\nwhile True:\n  c=s.accept()[0]\n  c.sendall(b\"SSH-2.0-x\\n\")\n  c.close()","port":8501,"timeout_ms":900}'
+	is "$(get '"\(.url) \(.runtimeError.name)"')" "null server_not_ready" "$body"
+}
+
 an_invalid_fragment_names_the_field() {
 	while IFS='|' read -r wrong field; do
 		fragment "$wrong"
