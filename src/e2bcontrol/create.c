@@ -6,6 +6,7 @@
 #include "e2bcontrol/create.h"
 #include "v1box/boxes.h"
 #include "api/quota.h"
+#include "v1box/secrets.h"
 #include "v1box/volumes.h"
 #include "base/cleanup.h"
 #include "record/cause.h"
@@ -60,7 +61,7 @@ struct create_making {
 	struct e2b_box box;
 	struct network network;
 	json_t *mounts, *env;
-	char *surface, *metadata, *hosts, *volumes; /* of the requested row */
+	char *surface, *metadata, *hosts, *volumes, *secrets; /* of the requested row */
 	char snapshot[ID_LEN + 1]; /* the snapshot whose files it starts with; "": none */
 };
 
@@ -73,6 +74,7 @@ static void making_free(struct create_making *m)
 	free(m->metadata);
 	free(m->hosts);
 	free(m->volumes);
+	free(m->secrets);
 	free(m);
 }
 
@@ -143,6 +145,8 @@ static int read_network(struct call *c, struct create_making *m, struct err *e)
 	}
 	if (json_array_size(m->network.hosts))
 		m->hosts = json_dumps(m->network.hosts, JSON_COMPACT);
+	if (json_array_size(m->network.headers))
+		return secrets_set_headers(c, NULL, m->network.headers, &m->secrets, e);
 	return 0;
 }
 
@@ -211,6 +215,9 @@ static int read_want(struct call *c, struct create_making *m, int secure, int64_
 	row->metadata = m->metadata;
 	row->network = m->hosts;
 	row->volumes = m->volumes;
+	row->secrets = m->secrets;
+	if (m->secrets)
+		want->flags |= WIRE_CREATE_SECRETS;
 	/* An E2B sandbox runs until its timeout has expired, used or not: no idle_ms. */
 	pausing_want(row, &m->box);
 	snprintf(row->team, sizeof(row->team), "%s", c->who.team);

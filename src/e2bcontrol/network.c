@@ -4,15 +4,18 @@
  *   internet: true       all hosts that the operator permits
  *   denyOut              removes addresses, and all hosts given by name: their addresses are not
  *                        known here
- *   allowOut             is added: each entry, as far as the operator permits it */
+ *   allowOut             is added: each entry, as far as the operator permits it
+ *   rules                set headers in requests to hosts; they allow no host */
 #include "e2bcontrol/network.h"
 #include "base/cleanup.h"
 #include "e2bcontrol/sandboxes.h"
 #include "egress/net_rule.h"
+#include "v1box/secrets.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { ENTRIES_MAX = 256 };
 
@@ -21,7 +24,10 @@ enum { ENTRIES_MAX = 256 };
 	  0,          ENTRIES_MAX, "allowed targets: CIDR, address, name or *.name",                    \
 	  NULL },                                                                                       \
 		{ "denyOut", FIELD_TEXTS, 0, 0, ENTRIES_MAX, "denied targets: CIDR or address", NULL }, \
-		{ "rules", FIELD_ANY, 0, 0, 0, "not supported", NULL },                                 \
+		{ "rules", FIELD_ANY,                                                                   \
+		  0,       0,                                                                           \
+		  0,       "headers that are set in requests: {host: [{transform: {headers}}]}",        \
+		  NULL },                                                                               \
 	{                                                                                               \
 		"egressProxy", FIELD_ANY, 0, 0, 0, "not supported", NULL                                \
 	}
@@ -46,6 +52,7 @@ const struct field network_update_fields[] = {
 void network_fini(struct network *n)
 {
 	json_decref(n->hosts);
+	json_decref(n->headers);
 	json_decref(n->said);
 	*n = (struct network){ 0 };
 }
@@ -245,7 +252,6 @@ static int refuse_others(const json_t *from, struct err *e)
 	static const struct {
 		const char *field, *why;
 	} others[] = {
-		{ "rules", "headers are not added here: TLS is not looked into" },
 		{ "egressProxy",
 		  "all egress goes through Atoll's own proxy, which uses no other proxy" },
 		{ "httpsPorts", "ports of a sandbox are spoken to without TLS" },
@@ -262,7 +268,123 @@ static int refuse_others(const json_t *from, struct err *e)
 	return 0;
 }
 
-static json_t *network_said(const json_t *from)
+/* ---- headers ---- */
+
+/* Headers about the connection and the length of the body: only egress itself can write them. */
+static int network_is_framing(const char *name)
+{
+	static const char *const own[] = {
+		"host", "connection", "content-length", "upgrade", "transfer-encoding",
+		"te",   "trailer",    "keep-alive",     "expect",  "proxy-authorization"
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(own); i++)
+		if (!strcasecmp(name, own[i]))
+			return 1;
+	return 0;
+}
+
+static int network_check_header(const char *name, const json_t *value, struct err *e)
+{
+	static const char token[] = "!#$%&'*+-.^_`|~0123456789"
+				    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	const char *text = json_string_value(value), *why;
+
+	if (!*name || strlen(name) > 128 || strspn(name, token) != strlen(name) ||
+	    network_is_framing(name))
+		return err_set(e, ERR_INVALID, "'%.60s' is not a header that can be set", name);
+	if (!text)
+		return err_set(e, ERR_INVALID, "%.60s: must be a text", name);
+	if (strstr(text, "${e2b."))
+		return err_set(e, ERR_INVALID,
+			       "%.60s: placeholders \"${e2b...}\" are not supported", name);
+	why = box_secrets_unfit("placeholder", text, json_string_length(value));
+	return why ? err_set(e, ERR_INVALID, "%.60s: %s", name, why) : 0;
+}
+
+static int network_add_headers(const char *host, const json_t *headers, json_t *out, struct err *e)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)headers, name, value)
+	{
+		if (network_check_header(name, value, e) < 0)
+			return -1;
+		if (json_array_size(out) == BOX_SECRETS_HEADERS)
+			return err_set(e, ERR_LIMIT, "more than %d headers in all rules",
+				       BOX_SECRETS_HEADERS);
+		json_array_append_new(out, json_pack("{s:s, s:s, s:O}", "host", host, "name", name,
+						     "value", value));
+	}
+	return 0;
+}
+
+/* [{transform: {headers: {name: value}}}] of one host; null and missing members set nothing. */
+static int network_read_rules_of(const char *host, const json_t *list, json_t *out, struct err *e)
+{
+	struct net_rule rule;
+	char text[RULE_TEXT];
+	const json_t *one;
+	size_t i;
+
+	if (net_rule_parse_host(&rule, host, e) < 0)
+		return -1;
+	net_rule_text(&rule, text);
+	if (!json_is_array(list))
+		return err_set(e, ERR_INVALID, "must be an array of {transform: {headers}}");
+	json_array_foreach(list, i, one)
+	{
+		const json_t *transform = json_object_get(one, "transform"),
+			     *headers = json_object_get(transform, "headers");
+
+		if (!json_is_object(one) ||
+		    (transform && !json_is_null(transform) && !json_is_object(transform)) ||
+		    (headers && !json_is_null(headers) && !json_is_object(headers)))
+			return err_set(e, ERR_INVALID,
+				       "must be an array of {transform: {headers}}");
+		if (network_add_headers(text, headers, out, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int network_read_rules(const json_t *from, json_t *out, struct err *e)
+{
+	json_t *rules = json_object_get(from, "rules"), *list;
+	const char *host;
+
+	if (rules && !json_is_null(rules) && !json_is_object(rules))
+		return err_set(e, ERR_INVALID, "network.rules: must be {host: [{transform}]}");
+	json_object_foreach(rules, host, list) if (network_read_rules_of(host, list, out, e) <
+						   0) return err_in(e, "network.rules.%.60s", host);
+	return 0;
+}
+
+/* The rules as in the request, without the values: they may be keys of the caller. */
+static json_t *network_said_rules(const json_t *headers)
+{
+	json_t *all = json_object(), *one;
+	size_t i;
+
+	json_array_foreach((json_t *)headers, i, one)
+	{
+		const char *host = json_string_value(json_object_get(one, "host"));
+		json_t *has = json_object_get(all, host), *set;
+
+		if (!has) {
+			has = json_pack("[{s:{s:{}}}]", "transform", "headers");
+			json_object_set_new(all, host, has);
+		}
+		set = json_object_get(json_object_get(json_array_get(has, 0), "transform"),
+				      "headers");
+		json_object_set_new(set, json_string_value(json_object_get(one, "name")),
+				    json_string("[hidden]"));
+	}
+	return all;
+}
+
+static json_t *network_said(const json_t *from, const json_t *headers)
 {
 	static const char *const told[] = { "allowOut", "denyOut", "allowPublicTraffic",
 					    "maskRequestHost" };
@@ -271,6 +393,8 @@ static json_t *network_said(const json_t *from)
 	for (unsigned i = 0; i < ARRAY_LEN(told); i++)
 		if (json_object_get(from, told[i]))
 			json_object_set(doc, told[i], json_object_get(from, told[i]));
+	if (json_array_size(headers))
+		json_object_set_new(doc, "rules", network_said_rules(headers));
 	return doc;
 }
 
@@ -278,8 +402,9 @@ int network_read(const struct api *a, const json_t *from, int internet, struct n
 		 struct err *e)
 {
 	struct targets allow = { 0 }, deny = { 0 };
-	json_t *hosts = json_array();
-	int ok = refuse_others(from, e) == 0 && read_targets(from, "allowOut", 1, &allow, e) == 0 &&
+	json_t *hosts = json_array(), *headers = json_array();
+	int ok = refuse_others(from, e) == 0 && network_read_rules(from, headers, e) == 0 &&
+		 read_targets(from, "allowOut", 1, &allow, e) == 0 &&
 		 read_targets(from, "denyOut", 0, &deny, e) == 0;
 
 	deny.everything |= internet == 0;
@@ -294,11 +419,13 @@ int network_read(const struct api *a, const json_t *from, int internet, struct n
 	free(deny.v);
 	if (!ok) {
 		json_decref(hosts);
+		json_decref(headers);
 		return -1;
 	}
 	*out = (struct network){ .hosts = hosts,
 				 .registries = !deny.everything,
-				 .said = network_said(from) };
+				 .headers = headers,
+				 .said = network_said(from, headers) };
 	return 0;
 }
 
@@ -311,36 +438,80 @@ static void keep_ports(const struct box *b, json_t *now)
 
 	json_object_del(before, "allowOut");
 	json_object_del(before, "denyOut");
+	json_object_del(before, "rules");
 	json_object_update_missing(now, before);
 	json_decref(before);
 }
 
-static int network_take(struct box *b, struct network *n, int internet, struct err *e)
-{
-	char *surface = b->row.surface, *network = b->row.network, *next;
-	char *metadata = b->row.metadata;
+/* What a change replaces in the row of a box. */
+struct network_columns {
+	char *surface, *network, *metadata, *secrets;
+};
 
+static struct network_columns network_swap(struct box *b, struct network_columns next)
+{
+	struct network_columns old = { b->row.surface, b->row.network, b->row.metadata,
+				       b->row.secrets };
+
+	b->row.surface = next.surface;
+	b->row.network = next.network;
+	b->row.metadata = next.metadata;
+	b->row.secrets = next.secrets;
+	return old;
+}
+
+static void network_columns_fini(struct network_columns *x)
+{
+	free(x->surface);
+	free(x->network);
+	free(x->metadata);
+	free(x->secrets);
+}
+
+static int network_take(struct call *c, struct box *b, struct network *n, int internet,
+			struct err *e)
+{
+	struct network_columns next = { 0 }, old;
+	char *surface;
+
+	if (!json_array_size(n->headers) && !box_secrets_any(b))
+		next.secrets = b->row.secrets ? strdup(b->row.secrets) : NULL;
+	else if (secrets_set_headers(c, b->row.secrets, n->headers, &next.secrets, e) < 0)
+		return -1;
 	keep_ports(b, n->said);
-	next = e2b_box_text_with(surface, "network", json_incref(n->said));
-	b->row.surface = e2b_box_text_with(next, "internet",
-					   internet < 0 ? json_null() : json_boolean(internet));
-	free(next);
-	b->row.network = json_array_size(n->hosts) ? json_dumps(n->hosts, JSON_COMPACT) : NULL;
-	b->row.metadata = box_metadata_with(metadata, BOX_REGISTRIES, n->registries ? "1" : "0");
+	surface = e2b_box_text_with(b->row.surface, "network", json_incref(n->said));
+	next.surface = e2b_box_text_with(surface, "internet",
+					 internet < 0 ? json_null() : json_boolean(internet));
+	free(surface);
+	next.network = json_array_size(n->hosts) ? json_dumps(n->hosts, JSON_COMPACT) : NULL;
+	next.metadata =
+		box_metadata_with(b->row.metadata, BOX_REGISTRIES, n->registries ? "1" : "0");
+	old = network_swap(b, next);
 	if (box_changed(b, e) < 0) {
-		free(b->row.surface);
-		free(b->row.network);
-		free(b->row.metadata);
-		b->row.surface = surface;
-		b->row.network = network;
-		b->row.metadata = metadata;
+		next = network_swap(b, old);
+		network_columns_fini(&next);
 		return -1;
 	}
 	box_read_marks(b);
-	free(surface);
-	free(network);
-	free(metadata);
+	network_columns_fini(&old);
 	return 0;
+}
+
+/* Programs of the box trust the certificates of egress from here on: answers the requests that wait
+ * for it. */
+static void network_placed(struct box *b, const struct err *e)
+{
+	struct api *a = loop_owner(b->fleet, struct api, fleet);
+
+	for (struct call *c = a->calls, *next; c; c = next) {
+		next = c->next;
+		if (!c->row || c->row->run != network_put || strcmp(c->held, b->row.id) != 0)
+			continue;
+		if (e)
+			call_fail(c, e);
+		else
+			call_empty(c, 204);
+	}
 }
 
 void network_put(struct call *c)
@@ -359,11 +530,13 @@ void network_put(struct call *c)
 		return;
 	}
 	if (network_read(c->api, c->body, internet, &n, &e) < 0 ||
-	    network_take(b, &n, internet, &e) < 0) {
+	    network_take(c, b, &n, internet, &e) < 0) {
 		call_fail(c, &e);
 	} else {
 		egress_client_change(b);
-		call_empty(c, 204);
+		call_hold(c, b);
+		if (!json_array_size(n.headers) || !box_secrets_place(b, network_placed))
+			call_empty(c, 204);
 	}
 	network_fini(&n);
 }

@@ -13,7 +13,8 @@ extern const struct field network_update_fields[]; /* a body of PUT .../network 
 struct network {        /* zero is a valid empty one */
 	json_t *hosts;  /* for row.network */
 	int registries; /* the registries of packages.* may be reached: not all targets are denied */
-	json_t *said;   /* as requested, for the answers */
+	json_t *headers; /* [{host, name, value}] that egress sets in requests; for secrets_set_headers() */
+	json_t *said; /* as requested, for the answers, without values of headers */
 };
 void network_fini(struct network *n);
 /* from: an object of network_fields or network_update_fields, checked; may be NULL. internet: 0,

@@ -35,7 +35,8 @@ struct injection_host {
 };
 
 struct injection_secret {
-	struct buf placeholder, value;
+	struct buf placeholder; /* replaced by value; empty: header is set to value */
+	struct buf header, value;
 	unsigned in;
 	struct injection_host hosts[HOSTS];
 	unsigned nhosts;
@@ -135,8 +136,15 @@ static int injection_take(struct injection *x, char kind, const char *bytes, siz
 		buf_add(&x->v[x->n++].placeholder, bytes, n);
 		return 0;
 	}
+	if (kind == WIRE_SECRET_HEADER) {
+		if (x->n == SECRETS || n == 0)
+			return err_set(e, ERR_INVALID, "more than %d headers, or an empty one",
+				       SECRETS);
+		buf_add(&x->v[x->n++].header, bytes, n);
+		return 0;
+	}
 	if (!s)
-		return err_set(e, ERR_INVALID, "a part before the first placeholder");
+		return err_set(e, ERR_INVALID, "a part before the first placeholder or header");
 	if (kind == WIRE_SECRET_VALUE && !s->value.len) {
 		buf_add(&s->value, bytes, n);
 		return 0;
@@ -195,6 +203,7 @@ void injection_free(struct injection *x)
 		return;
 	for (unsigned i = 0; i < x->n; i++) {
 		injection_wipe(&x->v[i].placeholder);
+		injection_wipe(&x->v[i].header);
 		injection_wipe(&x->v[i].value);
 	}
 	while (x->leaves) {
@@ -274,7 +283,7 @@ static unsigned injection_replace(const struct injection_target *t, unsigned in,
 		for (unsigned k = 0; k < t->x->n && !s; k++) {
 			const struct injection_secret *one = &t->x->v[k];
 
-			if (one->in & in && n - i >= one->placeholder.len &&
+			if (one->in & in && one->placeholder.len && n - i >= one->placeholder.len &&
 			    !memcmp(text + i, one->placeholder.p, one->placeholder.len) &&
 			    injection_secret_fits(one, t->host, t->port, t->tls))
 				s = one;
@@ -337,6 +346,37 @@ static void injection_header(const struct injection_target *t, const char *line,
 		injection_replace(t, IN_HEADER, line + name, n - name, out);
 }
 
+/* 1: the name of this line is that of a header that is set for the host; the box cannot send its own. */
+static int injection_is_set(const struct injection_target *t, const char *line, size_t n)
+{
+	const char *colon = memchr(line, ':', n);
+	size_t name = colon ? (size_t)(colon - line) : n;
+
+	for (unsigned i = 0; i < t->x->n; i++) {
+		const struct injection_secret *s = &t->x->v[i];
+
+		if (s->header.len && s->header.len == name &&
+		    !strncasecmp(s->header.p, line, name) &&
+		    injection_secret_fits(s, t->host, t->port, t->tls))
+			return 1;
+	}
+	return 0;
+}
+
+static void injection_set_headers(const struct injection_target *t, struct buf *out)
+{
+	for (unsigned i = 0; i < t->x->n && out->len <= INJECTION_HEAD; i++) {
+		const struct injection_secret *s = &t->x->v[i];
+
+		if (!s->header.len || !injection_secret_fits(s, t->host, t->port, t->tls))
+			continue;
+		buf_add(out, s->header.p, s->header.len);
+		buf_puts(out, ": ");
+		buf_add(out, s->value.p, s->value.len);
+		buf_puts(out, "\r\n");
+	}
+}
+
 int injection_write(const struct injection *x, const char *host, uint16_t port, int tls,
 		    const char *head, size_t n, struct evbuffer *out)
 {
@@ -348,13 +388,17 @@ int injection_write(const struct injection *x, const char *host, uint16_t port, 
 	while (n) {
 		const char *end = memmem(head, n, "\r\n", 2);
 		size_t line = end ? (size_t)(end - head) : n;
+		int replaced = !first && line && injection_is_set(&t, head, line);
 
 		if (first)
 			injection_request_line(&t, head, line, &all);
-		else
+		else if (line == 0)
+			injection_set_headers(&t, &all);
+		else if (!replaced)
 			injection_header(&t, head, line, &all);
 		first = 0;
-		buf_add(&all, "\r\n", end ? 2 : 0);
+		if (end && !replaced)
+			buf_add(&all, "\r\n", 2);
 		head += line + (end ? 2 : 0);
 		n -= line + (end ? 2 : 0);
 		if (all.len > INJECTION_HEAD)

@@ -3,6 +3,7 @@
  * Owns: values, keys and certificates; all of them in memory only, and wiped at the end.
  *
  *   "authorization: Bearer atoll-placeholder-5c1e..."  ──►  "authorization: Bearer VALUE"
+ *   a header that is set for the host                  ──►  "NAME: VALUE" in place of the box's own
  *
  * A rule without a port ("api.example") is for HTTPS on port 443. A rule with a port is for that port, with
  * or without TLS. */

@@ -131,6 +131,8 @@ void box_free(struct box *b)
 		init_conn_box_ended(&b->line);
 	init_conn_close(&b->line);
 	port_conns_fail(b);
+	if (b->state == BOX_DELETED)
+		box_secrets_ended(b);
 	box_secrets_drop(b);
 	egress_client_drop(b);
 	timer_fini(&b->clock);

@@ -250,6 +250,15 @@ static int secrets_has_files(const struct box *b)
 	return any;
 }
 
+static int secrets_has_attached(const struct box *b)
+{
+	json_t *row = secrets_row(b);
+	int any = json_array_size(json_object_get(row, "attached")) > 0;
+
+	json_decref(row);
+	return any;
+}
+
 int box_secrets_place(struct box *b, void (*done)(struct box *b, const struct err *e))
 {
 	static const struct file_client_events on = { .ready = secrets_worker_ready,
@@ -260,25 +269,43 @@ int box_secrets_place(struct box *b, void (*done)(struct box *b, const struct er
 		return 0;
 	if (b->secret_files) {
 		b->secret_files->again = 1;
+		b->secret_files->done = done ? done : b->secret_files->done;
 		return 1;
 	}
 	b->secret_files = calloc(1, sizeof(*b->secret_files));
 	if (!b->secret_files)
 		abort();
 	*b->secret_files = (struct box_secrets_files){ .box = b, .done = done };
-	file_client_open(&b->secret_files->client, &b->line, 0, &on);
+	/* A box whose headers were set after its creation has no folder of the user there. */
+	file_client_open(&b->secret_files->client, &b->line,
+			 secrets_has_attached(b) ? 0 : WIRE_FILES_ROOT, &on);
 	b->secret_files->open = 1;
 	return 1;
 }
 
 void box_secrets_drop(struct box *b)
 {
-	if (!b->secret_files)
+	struct box_secrets_files *x = b->secret_files;
+
+	if (!x)
 		return;
-	if (b->secret_files->open)
-		file_client_close(&b->secret_files->client);
-	free(b->secret_files);
 	b->secret_files = NULL;
+	if (x->open)
+		file_client_close(&x->client);
+	free(x);
+}
+
+void box_secrets_ended(struct box *b)
+{
+	void (*done)(struct box *, const struct err *) =
+		b->secret_files ? b->secret_files->done : NULL;
+	struct err e;
+
+	box_secrets_drop(b);
+	if (!done)
+		return;
+	err_set(&e, ERR_NOT_FOUND, "box %s has ended", b->row.id);
+	done(b, &e);
 }
 
 /* ---- changes ---- */
@@ -322,16 +349,22 @@ static void secrets_part_text(struct buf *out, char kind, const char *text)
 	secrets_part(out, kind, text, strlen(text));
 }
 
+static int secrets_unseal(const struct box *b, const json_t *from, const char *name,
+			  const char *context, struct buf *out, struct err *e)
+{
+	const char *coded = secrets_text(from, name);
+	auto_buf struct buf sealed = { 0 };
+
+	if (base64_decode(&sealed, coded, strlen(coded)) < 0)
+		return err_set(e, ERR_SYS, "the row of the box has no %s", name);
+	return vault_unseal(b->fleet->vault, context, sealed.p, sealed.len, out, e);
+}
+
 static int secrets_ca(const struct box *b, const json_t *ca, struct buf *out, struct err *e)
 {
-	const json_t *coded = json_object_get(ca, "key");
-	auto_buf struct buf sealed = { 0 };
 	auto_secret struct buf key = { 0 };
 
-	if (base64_decode(&sealed, secrets_text(ca, "key"), json_string_length(coded)) < 0)
-		return err_set(e, ERR_SYS, "the row of the box has no key");
-	if (vault_unseal(b->fleet->vault, BOX_SECRETS_CA_CONTEXT, sealed.p, sealed.len, &key, e) <
-	    0)
+	if (secrets_unseal(b, ca, "key", BOX_SECRETS_CA_CONTEXT, &key, e) < 0)
 		return -1;
 	secrets_part_text(out, WIRE_SECRET_CERT, secrets_text(ca, "cert"));
 	secrets_part(out, WIRE_SECRET_KEY, key.p, key.len);
@@ -357,22 +390,52 @@ static int secrets_placeholder(const struct box *b, const json_t *one, struct bu
 	return 0;
 }
 
-void box_secrets_for_egress(const struct box *b, struct buf *out)
+static void secrets_placeholders(const struct box *b, const json_t *row, struct buf *out)
 {
-	json_t *row = secrets_row(b), *ca = json_object_get(row, "ca"), *one;
-	struct err e = { 0 };
+	json_t *one;
+	struct err e;
 	size_t i;
 
-	if (ca && b->fleet->vault && secrets_ca(b, ca, out, &e) == 0)
-		secrets_each(row, i, one)
-		{
-			if (secrets_is(one, "placeholder") &&
-			    secrets_placeholder(b, one, out, &e) < 0)
-				log_warn("a placeholder is not replaced", LOG_S("box", b->row.id),
-					 LOG_E(&e));
+	secrets_each(row, i, one)
+	{
+		if (secrets_is(one, "placeholder") && secrets_placeholder(b, one, out, &e) < 0)
+			log_warn("a placeholder is not replaced", LOG_S("box", b->row.id),
+				 LOG_E(&e));
+	}
+}
+
+static void secrets_headers(const struct box *b, const json_t *row, struct buf *out)
+{
+	json_t *one;
+	struct err e;
+	size_t i;
+
+	json_array_foreach(json_object_get(row, "headers"), i, one)
+	{
+		auto_secret struct buf value = { 0 };
+
+		if (secrets_unseal(b, one, "value", BOX_SECRETS_HEADER_CONTEXT, &value, &e) < 0) {
+			log_warn("a header is not set in requests", LOG_S("box", b->row.id),
+				 LOG_E(&e));
+			continue;
 		}
-	else if (e.kind)
-		log_warn("placeholders of a box are not replaced", LOG_S("box", b->row.id),
-			 LOG_E(&e));
+		secrets_part_text(out, WIRE_SECRET_HEADER, secrets_text(one, "name"));
+		secrets_part(out, WIRE_SECRET_VALUE, value.p, value.len);
+		secrets_part_text(out, WIRE_SECRET_HOST, secrets_text(one, "host"));
+	}
+}
+
+void box_secrets_for_egress(const struct box *b, struct buf *out)
+{
+	json_t *row = secrets_row(b), *ca = json_object_get(row, "ca");
+	struct err e = { 0 };
+
+	if (ca && b->fleet->vault && secrets_ca(b, ca, out, &e) == 0) {
+		secrets_placeholders(b, row, out);
+		secrets_headers(b, row, out);
+	} else if (e.kind) {
+		log_warn("placeholders and headers of a box are not written into requests",
+			 LOG_S("box", b->row.id), LOG_E(&e));
+	}
 	json_decref(row);
 }

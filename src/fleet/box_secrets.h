@@ -4,7 +4,8 @@
  *               used, and wiped after that.
  *
  *   row.secrets: {"attached": [{name, as, variable, path, hosts, in, placeholder}],
- *                 "ca": {"cert": PEM, "key": encrypted}}        ca: only with placeholders */
+ *                 "headers": [{name, host, value: encrypted}],  set by egress in requests to the host
+ *                 "ca": {"cert": PEM, "key": encrypted}}        ca: only with placeholders or headers */
 #pragma once
 #include "fleet/box.h"
 #include "secret/redact.h"
@@ -16,6 +17,7 @@ enum {
 	BOX_SECRETS_MOST = 32,
 	BOX_SECRETS_PLACEHOLDERS = 8,
 	BOX_SECRETS_HEADER = 4096, /* bytes of a value that egress writes into a request */
+	BOX_SECRETS_HEADERS = 16,
 };
 
 int box_secrets_any(const struct box *b);
@@ -23,6 +25,7 @@ int box_secrets_any(const struct box *b);
 const char *box_secrets_unfit(const char *as, const char *value, size_t n);
 /* The key of the certificate authority, for row.secrets; and what vault_unseal() needs to read it. */
 #define BOX_SECRETS_CA_CONTEXT "certificate authority of a box"
+#define BOX_SECRETS_HEADER_CONTEXT "header of requests of a box"
 
 /* 1: the secrets of the box set this variable. */
 int box_secrets_has(const json_t *row_secrets, const char *variable);
@@ -38,7 +41,8 @@ void box_secrets_redact_json(const struct box *b, json_t *doc);
 /* Writes the files of the secrets and the trusted certificates into the box. 0: there are none; else 1, and
  * done (may be NULL) is called later. */
 int box_secrets_place(struct box *b, void (*done)(struct box *b, const struct err *e));
-void box_secrets_drop(struct box *b); /* the memory only */
+void box_secrets_drop(struct box *b);  /* the memory only */
+void box_secrets_ended(struct box *b); /* the box has ended: done gets an error */
 /* A secret was set or deleted: files and placeholders of running boxes change at once. */
 void box_secrets_changed(struct fleet *f, const char *team, const char *name);
 

@@ -443,16 +443,26 @@ static void attach_network(const struct attaching *x, struct store_box *row)
 	json_decref(all);
 }
 
-static int attach_ca(struct attaching *x, json_t *doc, struct err *e)
+/* In base64, for the row. */
+static int secrets_seal(struct call *c, const char *context, const char *bytes, size_t n,
+			struct buf *out, struct err *e)
 {
-	auto_buf struct buf cert = { 0 }, sealed = { 0 }, coded = { 0 };
+	auto_buf struct buf sealed = { 0 };
+
+	if (vault_seal(c->api->fleet.vault, context, bytes, n, &sealed, e) < 0)
+		return -1;
+	base64_encode(out, sealed.p, sealed.len);
+	return 0;
+}
+
+static int attach_ca(struct call *c, json_t *doc, struct err *e)
+{
+	auto_buf struct buf cert = { 0 }, coded = { 0 };
 	auto_secret struct buf key = { 0 };
 
 	if (box_ca_make(&cert, &key, e) < 0 ||
-	    vault_seal(x->call->api->fleet.vault, BOX_SECRETS_CA_CONTEXT, key.p, key.len, &sealed,
-		       e) < 0)
+	    secrets_seal(c, BOX_SECRETS_CA_CONTEXT, key.p, key.len, &coded, e) < 0)
 		return -1;
-	base64_encode(&coded, sealed.p, sealed.len);
 	json_object_set_new(
 		doc, "ca", json_pack("{s:s, s:s}", "cert", buf_str(&cert), "key", buf_str(&coded)));
 	return 0;
@@ -461,7 +471,7 @@ static int attach_ca(struct attaching *x, json_t *doc, struct err *e)
 static int attach_row(struct attaching *x, struct box_spec *out, struct err *e)
 {
 	json_t *doc = json_pack("{s:O}", "attached", x->done);
-	int done = x->placeholders ? attach_ca(x, doc, e) : 0;
+	int done = x->placeholders ? attach_ca(x->call, doc, e) : 0;
 	char *text = json_dumps(doc, JSON_COMPACT);
 
 	json_decref(doc);
@@ -489,6 +499,40 @@ int secrets_want(struct call *c, const json_t *list, struct box_spec *out, struc
 	json_decref(x.done);
 	json_decref(x.hosts);
 	return done < 0 ? err_in(e, "secrets") : 0;
+}
+
+/* ---- headers ---- */
+
+static int headers_add(struct call *c, const json_t *one, json_t *out, struct err *e)
+{
+	const json_t *value = json_object_get(one, "value");
+	auto_buf struct buf coded = { 0 };
+
+	if (secrets_seal(c, BOX_SECRETS_HEADER_CONTEXT, json_string_value(value),
+			 json_string_length(value), &coded, e) < 0)
+		return -1;
+	return json_array_append_new(
+		out, json_pack("{s:O, s:O, s:s}", "host", json_object_get(one, "host"), "name",
+			       json_object_get(one, "name"), "value", buf_str(&coded)));
+}
+
+int secrets_set_headers(struct call *c, const char *row_secrets, const json_t *headers, char **out,
+			struct err *e)
+{
+	json_t *doc = row_secrets ? json_loads(row_secrets, 0, NULL) : NULL, *all = json_array();
+	const json_t *one;
+	int done = 0;
+	size_t i;
+
+	doc = doc ? doc : json_object();
+	json_array_foreach(headers, i, one) if (done == 0) done = headers_add(c, one, all, e);
+	if (done == 0 && json_array_size(all) && !json_object_get(doc, "ca"))
+		done = attach_ca(c, doc, e);
+	json_object_set_new(doc, "headers", all);
+	if (done == 0)
+		*out = json_dumps(doc, JSON_COMPACT);
+	json_decref(doc);
+	return done;
 }
 
 json_t *secrets_of_row(const struct store_box *row)

@@ -1,7 +1,7 @@
 /* secrets.h - /v1/secrets: values that programs in boxes use and that no request returns. */
 #pragma once
 #include "api/api.h"
-#include "fleet/box.h"
+#include "fleet/box_secrets.h"
 
 extern const struct field secrets_set_fields[], secrets_list_query[];
 
@@ -9,6 +9,10 @@ extern const struct field secrets_set_fields[], secrets_list_query[];
  * hosts of placeholders in row.network, and the flag for files. */
 must_check int secrets_want(struct call *c, const json_t *list, struct box_spec *out,
 			    struct err *e);
+/* row.secrets (NULL: nothing yet) with these headers in place of its earlier ones: [{host, name, value}].
+ * The values are encrypted; *out is freed by the caller. */
+must_check int secrets_set_headers(struct call *c, const char *row_secrets, const json_t *headers,
+				   char **out, struct err *e);
 /* The same list as in the request, with all defaults, for the box as JSON. */
 json_t *secrets_of_row(const struct store_box *row);
 

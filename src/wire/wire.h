@@ -442,9 +442,10 @@ enum wire_secret_part {
 	WIRE_SECRET_CERT = 'c',        /* PEM: the certificate authority of the box ... */
 	WIRE_SECRET_KEY = 'k',         /* PEM: ... and its key */
 	WIRE_SECRET_PLACEHOLDER = 'p', /* begins a secret: the text that the box has */
-	WIRE_SECRET_VALUE = 'v',       /* what it is replaced by */
+	WIRE_SECRET_HEADER = 'n',      /* begins a header that is set in requests: its name */
+	WIRE_SECRET_VALUE = 'v',       /* what it is replaced by, or the value of the header */
 	WIRE_SECRET_IN = 'i',          /* "header" or "query" */
-	WIRE_SECRET_HOST = 'h',        /* a host for which it is replaced: allow_rule.h */
+	WIRE_SECRET_HOST = 'h',        /* a host for which this is done: net_rule.h */
 };
 
 struct wire_egress_link {

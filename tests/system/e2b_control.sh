@@ -334,7 +334,7 @@ the_allowed_hosts_are_those_of_the_request_and_the_operator() {
 	end
 	for bad in '{"allowOut":["1.2.3.4/33"]}' '{"allowOut":["1.2.3/8"]}' '{"allowOut":["::/129"]}' '{"denyOut":["a.test"]}' \
 		'{"denyOut":["1.2.3.4/"]}' '{"allowOut":["a.test"]}' '{"allowOut":["a b"],"denyOut":["0.0.0.0/0"]}' '{"allowOut":[1]}' '{"allowOut":"x"}' \
-		'{"rules":{"a.test":[{"transform":{"headers":{"a":"b"}}}]}}' '{"egressProxy":{"address":"a:1"}}' '{"httpsPorts":[443]}'; do
+		'{"rules":{"a.test":[{"transform":{"headers":{"a b":"c"}}}]}}' '{"egressProxy":{"address":"a:1"}}' '{"httpsPorts":[443]}'; do
 		refused 400 POST /v2/sandboxes "{\"templateID\":\"base\",\"network\":$bad}"
 	done
 }

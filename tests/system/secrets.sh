@@ -360,6 +360,54 @@ a_secret_for_a_host_can_only_be_a_placeholder_for_it() {
 	for name in BOUND LINES; do api DELETE "/v1/secrets/$name"; done
 }
 
+# says_code ARGUMENTS: executes curl in the box; sets out to the status of its answer.
+says_code() { says "curl -sS --max-time 20 -o /dev/null -w '%{http_code}' $*"; }
+
+an_e2b_rule_sets_a_header_that_the_box_never_sees() {
+	rule=$(jq -nc --arg v "Bearer $value" --arg h "api.test:$https" '{($h): [{transform: {headers: {Authorization: $v}}}, {}, {transform: null}]}')
+	e2b() { api POST /v2/sandboxes "{\"templateID\":\"base\",\"network\":{\"denyOut\":[\"0.0.0.0/0\"],\"allowOut\":[\"api.test\",\"other.api.test\"],\"rules\":$1}}"; }
+	e2b "$rule"
+	is "$code" 201 "$body"
+	box=$(get .sandboxID)
+	soon way_open
+	says_code "https://api.test:$https/"
+	is "$out" 200 "$body"
+	# Another value of the same header is replaced; another host gets none.
+	says_code "-H 'authorization: own' https://api.test:$https/"
+	is "$out" 200 "$body"
+	says_code "-k https://other.api.test:$https/"
+	is "$out" 401 "$body"
+	api GET "/sandboxes/$box"
+	is "$(get ".network.rules[\"api.test:$https\"][0].transform.headers.Authorization")" '[hidden]' "$body"
+	lacks "$body" "$value"
+	says 'env; cat /run/secrets/.atoll/* /proc/*/environ 2>/dev/null | tr "\0" "\n"'
+	lacks "$out" "$value"
+	nowhere "$work/expected"
+	api PUT "/sandboxes/$box/network" '{"allowOut":["api.test"],"denyOut":["0.0.0.0/0"]}'
+	is "$code" 204 "$body"
+	unset_now() { says_code "-k https://api.test:$https/" && [ "$out" = 401 ]; }
+	soon unset_now
+	gone
+	# A sandbox that was created without rules.
+	e2b '{}'
+	is "$code" 201 "$body"
+	box=$(get .sandboxID)
+	soon way_open
+	api PUT "/sandboxes/$box/network" "{\"allowOut\":[\"api.test\"],\"denyOut\":[\"0.0.0.0/0\"],\"rules\":$rule}"
+	is "$code" 204 "$body"
+	set_now() { says_code "https://api.test:$https/" && [ "$out" = 200 ]; }
+	soon set_now
+	gone
+	for bad in '[]' '{"a b":[]}' '{"api.test":{}}' '{"api.test":[1]}' '{"api.test":[{"transform":1}]}' '{"api.test":[{"transform":{"headers":[]}}]}' \
+		'{"api.test":[{"transform":{"headers":{"a b":"x"}}}]}' '{"api.test":[{"transform":{"headers":{"Host":"x"}}}]}' \
+		'{"api.test":[{"transform":{"headers":{"a":1}}}]}' '{"api.test":[{"transform":{"headers":{"a":"x\r\ny: z"}}}]}' \
+		'{"api.test":[{"transform":{"headers":{"a":"Bearer ${e2b.identity.tokens.x}"}}}]}' \
+		"$(jq -nc '{"api.test": [{transform: {headers: ([range(17) | {("h\(.)"): "v"}] | add)}}]}')"; do
+		e2b "$bad"
+		case $code in 400 | 429) ;; *) fail "$bad: $code $body" ;; esac
+	done
+}
+
 another_server_and_another_egress_use_the_same_values() {
 	put TOKEN "$value"
 	placeholder_box

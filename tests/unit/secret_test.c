@@ -245,6 +245,37 @@ TEST(a_placeholder_is_replaced_in_its_place_and_for_its_hosts_only)
 	injection_free(x);
 }
 
+TEST(a_header_of_a_host_replaces_the_one_that_the_box_sends)
+{
+	auto_buf struct buf all = { 0 }, cert = { 0 }, key = { 0 };
+	struct injection *x = NULL;
+
+	CHECK(box_ca_make(&cert, &key, &e) == 0);
+	part(&all, WIRE_SECRET_CERT, buf_str(&cert));
+	part(&all, WIRE_SECRET_KEY, buf_str(&key));
+	part(&all, WIRE_SECRET_HEADER, "X-Token");
+	part(&all, WIRE_SECRET_VALUE, "value-1");
+	part(&all, WIRE_SECRET_HOST, "api.example");
+	part(&all, WIRE_SECRET_HEADER, "X-Other");
+	part(&all, WIRE_SECRET_VALUE, "");
+	part(&all, WIRE_SECRET_HOST, "*.below.example:8080");
+	CHECK(injection_parse(&x, all.p, all.len, &e) == 0);
+	CHECK(injection_fits(x, "api.example", 443, 1));
+	CHECK(!injection_fits(x, "api.example", 80, 0));
+	CHECK(injection_fits(x, "a.below.example", 8080, 0));
+	CHECK_STR(written(x, "api.example", 443, 1,
+			  "GET /?x-token=1 HTTP/1.1\r\nx-tOKEN: own\r\nx-token2: two\r\n\r\n"),
+		  "GET /?x-token=1 HTTP/1.1\r\nx-token2: two\r\nX-Token: value-1\r\n\r\n");
+	CHECK_STR(written(x, "a.below.example", 8080, 0, "GET / HTTP/1.1\r\nx-token: own\r\n\r\n"),
+		  "GET / HTTP/1.1\r\nx-token: own\r\nX-Other: \r\n\r\n");
+	injection_free(x);
+	buf_cut(&all, 0);
+	part(&all, WIRE_SECRET_CERT, buf_str(&cert));
+	part(&all, WIRE_SECRET_KEY, buf_str(&key));
+	part(&all, WIRE_SECRET_HEADER, "");
+	CHECK(injection_parse(&x, all.p, all.len, &e) < 0);
+}
+
 TEST(a_head_that_grows_too_much_is_rejected)
 {
 	struct injection *x = NULL;
