@@ -1,5 +1,6 @@
 /* keeper_root.c - the keeper's part of mnt.h, once per keeper, with all its privileges. */
 #include "base/cleanup.h"
+#include "jail/launch.h"
 #include "jail/mnt.h"
 
 #include <errno.h>
@@ -32,13 +33,18 @@ static const struct root_link {
 
 static int make_dirs(int root, struct err *e)
 {
-	static const char *const dirs[] = { "u",       "d",     "d/pts", "d/shm", "s",
-					    "s/empty", "s/sys", "t",     "b",     "l",
-					    "r",       "k0",    "k1",    "k2",    "k3" };
+	static const char *const dirs[] = { "u", "d", "d/pts", "d/shm", "s", "s/empty", "s/sys",
+					    "t", "i", "b",     "l",     "r", "o" };
+	char name[16];
 
 	for (unsigned i = 0; i < ARRAY_LEN(dirs); i++)
 		if (mkdirat(root, dirs[i], 0755) < 0)
 			return err_sys(e, "mkdir %s", dirs[i]);
+	for (unsigned i = 0; i < JAIL_LOWERS; i++) {
+		snprintf(name, sizeof(name), "k%u", i);
+		if (mkdirat(root, name, 0755) < 0)
+			return err_sys(e, "mkdir %s", name);
+	}
 	return 0;
 }
 

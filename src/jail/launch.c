@@ -287,7 +287,7 @@ static const struct launch_step {
 	/* Uses the keeper's mount namespace, so before the switch to the box's own. */
 	{ ROW("root filesystem", "template below, the box's disk above"), mnt_root, 0 },
 	{ ROW("volumes", "named disks, nosuid,nodev, owners shifted, where they were asked for; a tmpfs for secrets"), mnt_volumes, 0 },
-	{ ROW("programs", "the host's /usr, read-only"), mnt_usr, 0 },
+	{ ROW("programs", "the host's /usr, read-only; none in a root of an image"), mnt_usr, 0 },
 	{ ROW("devices", "six nodes, own terminals, own shared memory"), mnt_dev, 0 },
 	{ ROW("no sysfs", "processor counts instead of the kernel's object tree"), mnt_sys, 0 },
 	{ ROW("processes", "a /proc of the box's own pid namespace"), mnt_proc, 0 },
@@ -533,7 +533,7 @@ static int shift_layers(struct launch_launch *l, struct err *e)
 	auto_fd int userns = -1;
 
 	if (!(sp->layers & FEATURE_BIT(FEATURE_IDMAP)))
-		return sp->nvolumes || sp->nlowers
+		return sp->nvolumes || sp->nlowers || sp->image
 			       ? err_set(e, ERR_SYS, "volumes and layers need shifted ids")
 			       : 0;
 	userns = open_ns(l, PIDFD_GET_USER_NAMESPACE, "user", e);
@@ -548,7 +548,7 @@ static int shift_layers(struct launch_launch *l, struct err *e)
 	/* The ids of the skeleton only, which belongs to Atoll. /usr keeps its owners, none of
 	 * which is mapped in the box: else the box's user would be the host's uid 1000, and its
 	 * root the host's, for files that they alone may read. */
-	return mnt_layer("/t", userns, &l->ctx.layer_root, e);
+	return mnt_layer(sp->image ? "/i" : "/t", userns, &l->ctx.layer_root, e);
 }
 
 /* A procfs shows the pid namespace of the process that mounts it, and inside the box the kernel

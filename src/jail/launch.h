@@ -14,7 +14,7 @@ struct spec;
 #define JAIL_INIT_ID 65533 /* its PID 1: an id that no user code gets */
 #define JAIL_FD_HIGH 128   /* a new box closes all from here on: the keeper's long-lived ones */
 
-#define JAIL_LOWERS 4
+#define JAIL_LOWERS 68 /* four layers of packages, 64 of a root */
 
 struct jail_lower {  /* a read-only tree below the box's root */
 	int mount;   /* detached, ro,nosuid,nodev; its ids are shifted here */
@@ -35,6 +35,8 @@ struct spec {
 	int secrets;        /* a tmpfs for files with secrets: /run/secrets */
 	struct jail_lower lowers[JAIL_LOWERS]; /* the first on top */
 	unsigned nlowers;
+	int image;          /* the lowers are its whole root: only a small skeleton lies above
+			     * them, and the host's /usr is not in it */
 	int disk;           /* detached mount for the box's disk, or -1: a tmpfs of that size */
 	int cgroup;         /* cgroup v2: the directory in which it is created; else -1 */
 	int tasks[6];       /* cgroup v1: `tasks` files to enter before anything else */

@@ -22,8 +22,8 @@
 
 const struct mnt_row mnt_rows[] = {
 	/* clang-format off */
-	{ "/", "overlay nosuid,nodev", "the template below, the box's own disk above" },
-	{ "/usr", "bind ro,nosuid,nodev", "the host's programs; nothing to download. With layers: an overlay, ro" },
+	{ "/", "overlay nosuid,nodev", "the template below, the box's own disk above. A root of an image: its layers, and a skeleton above them, so that no link of the image is a mount point" },
+	{ "/usr", "bind ro,nosuid,nodev", "the host's programs; nothing to download. With layers: an overlay, ro. Not in a root of an image" },
 	{ "/dev", "bind ro,nosuid,noexec", "null zero full random urandom tty and links, no more" },
 	{ "/dev/pts", "devpts nosuid,noexec max=64", "own terminals; the host's are out of reach" },
 	{ "/dev/shm", "bind nosuid,nodev,noexec", "shared memory, counted as disk and as memory" },
@@ -169,7 +169,7 @@ int mnt_disk(struct launch_ctx *b, struct err *e)
 /* Mounts the further layers at /k0, /k1, ... */
 static int place_lowers(const struct launch_ctx *b, struct err *e)
 {
-	char at[8];
+	char at[16];
 
 	for (unsigned i = 0; i < b->sp->nlowers; i++) {
 		snprintf(at, sizeof(at), "/k%u", i);
@@ -180,16 +180,22 @@ static int place_lowers(const struct launch_ctx *b, struct err *e)
 	return 0;
 }
 
-/* "k0:k1:l". Relative names: mountinfo in the box shows them, and must not show the keeper's
- * paths. */
-static void lower_names(const struct launch_ctx *b, const char *below, int of_usr, char out[64])
-{
-	int n = 0;
+enum { LOWER_NAMES = JAIL_LOWERS * 9 + 2, OVERLAY_OPTIONS = LOWER_NAMES + 128 };
+_Static_assert(OVERLAY_OPTIONS < 4096, "the kernel reads one page");
 
+/* "k0:k1:l", or of an image "l:k0:k1". Relative names: mountinfo in the box shows them, and must
+ * not show the keeper's paths. */
+static void lower_names(const struct launch_ctx *b, char out[LOWER_NAMES])
+{
+	int image = b->sp->image, n = 0;
+
+	if (image)
+		n = snprintf(out, LOWER_NAMES, "l");
 	for (unsigned i = 0; i < b->sp->nlowers; i++)
-		if (!of_usr || b->sp->lowers[i].has_usr)
-			n += snprintf(out + n, 64 - (size_t)n, "k%u%s:", i, of_usr ? "/usr" : "");
-	snprintf(out + n, 64 - (size_t)n, "%s", below);
+		n += snprintf(out + n, LOWER_NAMES - (size_t)n, "%sk%u%s", image ? ":" : "", i,
+			      image ? "" : ":");
+	if (!image)
+		snprintf(out + n, LOWER_NAMES - (size_t)n, "l");
 }
 
 /* A copy-up at the first file costs four times as much; but a box that only waits does not need
@@ -197,7 +203,7 @@ static void lower_names(const struct launch_ctx *b, const char *below, int of_us
  * decides. */
 static int open_home(const struct launch_ctx *b, struct err *e)
 {
-	if (!b->sp->at_home || b->sp->nlowers)
+	if (!b->sp->at_home || b->sp->nlowers || b->sp->image)
 		return 0;
 	if (mkdir("/b/u/home", 0755) < 0 || mkdir("/b/u/home/user", 0755) < 0 ||
 	    chown("/b/u/home/user", JAIL_USER, JAIL_USER) < 0)
@@ -207,7 +213,7 @@ static int open_home(const struct launch_ctx *b, struct err *e)
 
 static int mnt_overlay(struct launch_ctx *b, struct err *e)
 {
-	char lowers[64], options[192];
+	char lowers[LOWER_NAMES], options[OVERLAY_OPTIONS];
 
 	if (b->layer_root < 0)
 		return err_set(e, ERR_SYS, "an overlay root needs shifted ids");
@@ -215,7 +221,7 @@ static int mnt_overlay(struct launch_ctx *b, struct err *e)
 		return err_sys(e, "mount the template");
 	if (place_lowers(b, e) < 0 || open_home(b, e) < 0)
 		return -1;
-	lower_names(b, "l", 0, lowers);
+	lower_names(b, lowers);
 	/* volatile: on a real disk an unmount would sync it, with the data of other boxes. */
 	snprintf(options, sizeof(options),
 		 "lowerdir=%s,upperdir=b/u,workdir=b/w,index=off,metacopy=off,userxattr%s", lowers,
@@ -360,23 +366,28 @@ int mnt_volumes(struct launch_ctx *b, struct err *e)
 }
 
 /* Layers with files for /usr are mounted over the host's: both read-only, and the host's files
- * keep the owners that they have without layers. */
+ * keep the owners that they have without layers. With mount(), because fsconfig() takes at most 256
+ * bytes; at a place of the keeper root, because a path of the box's root may be a link. */
 static int layered_usr(const struct launch_ctx *b, struct err *e)
 {
-	char lowers[64];
-	const struct option opts[] = { { "source", "usr", 0 },
-				       { "lowerdir", lowers, 0 },
-				       { "userxattr", NULL, 0 } };
-	auto_fd int fd = -1;
+	char options[OVERLAY_OPTIONS];
+	int n = snprintf(options, sizeof(options), "userxattr,lowerdir=");
 
-	lower_names(b, "u", 1, lowers);
-	fd = new_fs("overlay", opts, ARRAY_LEN(opts),
-		    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
-	return fd < 0 ? -1 : mnt_attach(b, fd, "usr", e);
+	for (unsigned i = 0; i < b->sp->nlowers; i++)
+		if (b->sp->lowers[i].has_usr)
+			n += snprintf(options + n, sizeof(options) - (size_t)n, "k%u/usr:", i);
+	snprintf(options + n, sizeof(options) - (size_t)n, "u");
+	if (mount("usr", "/o", "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV, options) < 0)
+		return err_sys(e, "mount an overlay of /usr");
+	if (move_mount(AT_FDCWD, "/o", b->root, "usr", 0) < 0)
+		return err_sys(e, "mount onto /usr");
+	return 0;
 }
 
 int mnt_usr(struct launch_ctx *b, struct err *e)
 {
+	if (b->sp->image)
+		return 0;
 	for (unsigned i = 0; i < b->sp->nlowers; i++)
 		if (b->sp->lowers[i].has_usr)
 			return layered_usr(b, e);

@@ -7,9 +7,11 @@
  *   /d        /dev of every box: six nodes and some links, read-only
  *   /s        what must look like /sys, and an empty folder for masks, read-only
  *   /t        skeleton of a box's root: /etc, /home/user, links into /usr
+ *   /i        skeleton that lies above the root of an image: mount points, /opt/atoll
  *   /p        without root only: the host's /proc, so that boxes may mount their own
  *   /b /l /r  where a box puts its disk, its template layer and its root, in its own namespace
- *   /k0 ...   where it puts further layers */
+ *   /k0 ...   where it puts further layers
+ *   /o        where it makes an overlay for /usr */
 #pragma once
 #include "base/err.h"
 #include <stdint.h>

@@ -2,11 +2,13 @@
 #include "keeper/box_record.h"
 #include "base/id.h"
 #include "base/cleanup.h"
+#include "keeper/layer_tree.h"
 #include "keeper/uid_range.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,7 +26,7 @@ int box_record_old_read(int run, const char *id, struct box_record *out, struct 
 {
 	char path[48];
 	auto_fd int fd = -1;
-	struct box_record m;
+	struct box_record m = { 0 };
 	ssize_t n;
 
 	name_of(path, id);
@@ -34,8 +36,8 @@ int box_record_old_read(int run, const char *id, struct box_record *out, struct 
 		return err_sys(e, "read %s", path);
 	if (n == 0)
 		return err_set(e, ERR_NOT_FOUND, "%s is empty", path);
-	if (n != (ssize_t)sizeof(m) || strncmp(m.about.id, id, WIRE_ID) != 0 ||
-	    !box_record_may_be(&m))
+	if (n != (ssize_t)offsetof(struct box_record, root) ||
+	    strncmp(m.about.id, id, WIRE_ID) != 0 || !box_record_may_be(&m))
 		return err_set(e, ERR_INVALID, "%s is not a record of this version", path);
 	*out = m;
 	return 0;
@@ -86,7 +88,7 @@ int box_record_may_be(const struct box_record *m)
 	return m->magic == BOX_RECORD_MAGIC && m->about.id[ID_LEN] == 0 && id_valid(m->about.id) &&
 	       m->cgroup[ID_LEN] == 0 && (!m->cgroup[0] || id_valid(m->cgroup)) &&
 	       (!m->about.uid_base || is_range(m->about.uid_base)) && m->nmounts <= WIRE_MOUNTS &&
-	       m->nlayers <= WIRE_LAYERS;
+	       m->nlayers <= WIRE_LAYERS && (!m->root[0] || layer_tree_id_ok(m->root));
 }
 
 static uint64_t ticks_at_start(int proc, int pid)

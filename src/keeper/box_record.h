@@ -18,6 +18,7 @@ struct box_record {
 	uint32_t nmounts, nlayers;
 	struct wire_mount mounts[WIRE_MOUNTS];
 	char layer[WIRE_LAYERS][WIRE_LAYER_ID];
+	char root[WIRE_LAYER_ID]; /* empty: base. Earlier keepers did not write it */
 };
 
 /* 1: a keeper of this version could have written it: names are valid, numbers are in range. */

@@ -217,20 +217,36 @@ static void build_close_volumes(struct build *x)
 }
 
 /* The launch has to know which layers have files for /usr, which is a separate mount. */
+static int build_layer(struct build *x, const char *name, struct err *e)
+{
+	struct jail_lower *l = &x->sp.lowers[x->sp.nlowers];
+	auto_fd int usr = -1;
+
+	if (layer_store_mount(x->h->layer_store, name, &l->mount, e) < 0)
+		return -1;
+	x->sp.nlowers++;
+	usr = openat(l->mount, "usr", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	l->has_usr = usr >= 0;
+	return 0;
+}
+
 static int build_layers(struct build *x, struct err *e)
 {
-	struct spec *sp = &x->sp;
+	const struct root *r = x->j->root;
+	char merged[WIRE_LAYER_ID];
 
-	for (; sp->nlowers < x->b->meta.nlayers; sp->nlowers++) {
-		struct jail_lower *l = &sp->lowers[sp->nlowers];
-		auto_fd int usr = -1;
-
-		if (layer_store_mount(x->h->layer_store, x->b->meta.layer[sp->nlowers], &l->mount,
-				      e) < 0)
+	for (uint32_t i = 0; i < x->b->meta.nlayers; i++)
+		if (build_layer(x, x->b->meta.layer[i], e) < 0)
 			return -1;
-		usr = openat(l->mount, "usr", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		l->has_usr = usr >= 0;
-	}
+	if (!r)
+		return 0;
+	x->sp.image = !r->base;
+	root_merged_name(r->id, merged);
+	if (r->merged)
+		return build_layer(x, merged, e);
+	for (uint32_t i = 0; i < r->nlayers; i++)
+		if (build_layer(x, r->layer[i], e) < 0)
+			return -1;
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "keeper/box_record.h"
 #include "keeper/netns_pool.h"
 #include "keeper/layer_store.h"
+#include "keeper/root_table.h"
 #include "keeper/template.h"
 
 #include <errno.h>
@@ -162,7 +163,7 @@ static int check_layers(struct host_state *h, struct err *e)
 
 static int build_keeper_root(const char *run_dir, int rootless, struct err *e)
 {
-	auto_fd int root = -1, skeleton = -1;
+	auto_fd int root = -1, skeleton = -1, image = -1;
 	char at[4096];
 
 	snprintf(at, sizeof(at), "%s/stage", run_dir);
@@ -170,9 +171,10 @@ static int build_keeper_root(const char *run_dir, int rootless, struct err *e)
 	if (keeper_root_begin(at, rootless, &root, e) < 0)
 		return err_in(e, "keeper root");
 	skeleton = openat(root, "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (skeleton < 0)
+	image = openat(root, "i", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (skeleton < 0 || image < 0)
 		return err_sys(e, "open the skeleton");
-	if (template_base(skeleton, rootless, e) < 0)
+	if (template_base(skeleton, rootless, e) < 0 || template_image(image, rootless, e) < 0)
 		return -1;
 	umask(077);
 	return keeper_root_end(root, e);
@@ -198,7 +200,8 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 				  .disks = -1,
 				  .lock = -1,
 				  .layer_store = -1,
-				  .layers_dir = -1 };
+				  .layers_dir = -1,
+				  .roots_dir = -1 };
 	h->rootless = geteuid() != 0;
 	host_harden(h->rootless);
 	h->open_most = open_most();
@@ -218,7 +221,10 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 	if (h->disks < 0)
 		return -1;
 	if (!h->rootless) {
-		h->layer_store = layer_store_start(state_dir, &h->layers_dir, e);
+		h->roots_dir = root_table_open(state_dir, e);
+		if (h->roots_dir < 0)
+			return -1;
+		h->layer_store = layer_store_start(state_dir, h->roots_dir, &h->layers_dir, e);
 		if (h->layer_store < 0)
 			return -1;
 	}

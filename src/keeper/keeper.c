@@ -424,6 +424,8 @@ static int keeper_start(struct keeper *k, const struct keeper_options *o, struct
 	    mount_reaper_start(&k->mount_reaper, e) < 0)
 		return -1;
 	made.fd = builder_fd(k->builder);
+	if (k->host.roots_dir >= 0 && root_table_load(&k->roots, k->host.roots_dir, e) < 0)
+		return -1;
 	if (watch_new(k, &made, e) < 0 || sweep_start(k, e) < 0)
 		return -1;
 	listener.fd = sock_listen("keeper.sock", 128, e);

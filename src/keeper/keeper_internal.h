@@ -6,6 +6,7 @@
  *   deadline.c      ends a lifetime when no server does it
  *   volume.c        named disks that exist longer than boxes
  *   layer.c         read-only layers, named by their content
+ *   root_request.c  roots: lists of layers
  *   pool.c          boxes created in advance
  *   warm_pool.c     interpreters loaded in advance
  *   cgroup_cache.c  cgroups created in advance, or reused
@@ -19,6 +20,7 @@
 #include "keeper/builder.h"
 #include "keeper/uid_range.h"
 #include "keeper/record_file.h"
+#include "keeper/root_table.h"
 #include "keeper/warm_pool.h"
 #include "wire/wire.h"
 
@@ -29,6 +31,8 @@
 /* Which boxes a clean cgroup fits: one that has had three processes fits only boxes that start with
  * three. */
 enum cgroup_cache_kind { CACHED_CGROUP_ANY, CACHED_CGROUP_WARM, CACHED_CGROUP_KINDS };
+
+struct layer_store_request;
 
 struct client {
 	struct source src;
@@ -90,6 +94,7 @@ struct keeper {
 	uint64_t deadline_ns;         /* the earliest of all boxes, CLOCK_BOOTTIME; 0: none */
 	uint64_t deadline_from_ns;    /* not before this time: deadlines of an earlier keeper */
 	struct layer_job *layer_jobs; /* requests to the layer store in progress */
+	struct root_table roots;
 };
 
 /* keeper.c */
@@ -124,6 +129,21 @@ void layer_request(struct keeper *k, struct client *c, const struct frame *f);
 void layer_answered(struct keeper *k, struct source *s);
 /* Checks that a box may have the requested layers. */
 must_check int layer_check(const struct keeper *k, const struct wire_create *w, struct err *e);
+must_check int layer_possible(const struct keeper *k, struct err *e); /* on this host */
+/* Sends a request to the layer store; conn: -1, or a descriptor for it. The client gets `answer`.
+ * After success a new root is added to the table. */
+must_check int layer_order(struct keeper *k, struct client *c, const struct frame *f,
+			   const struct layer_store_request *o, int conn, uint8_t answer,
+			   struct err *e);
+int layer_makes_root(const struct keeper *k, const char *id); /* or checks it, at present */
+/* Removes the name of a folder of layers immediately, and its content later. */
+must_check int layer_order_removal(struct keeper *k, struct client *c, const struct frame *f,
+				   const char *name, struct err *e);
+
+/* root_request.c */
+void root_request(struct keeper *k, struct client *c, const struct frame *f);
+/* Checks that a box may have the requested root. */
+must_check int root_check(const struct keeper *k, const struct wire_create *w, struct err *e);
 
 /* limit_job.c */
 void limit_request(struct keeper *k, struct client *c, const struct frame *f);

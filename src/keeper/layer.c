@@ -16,7 +16,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-_Static_assert(WIRE_LAYERS == JAIL_LOWERS, "what may be asked for can be mounted");
+_Static_assert(WIRE_LAYERS + WIRE_ROOT_LAYERS == JAIL_LOWERS,
+	       "what may be asked for can be mounted");
+
+_Static_assert(sizeof(struct wire_layer) == sizeof(struct wire_root),
+	       "LAYER and ROOT have the same fields");
 
 enum { JOBS_MOST = 16 }; /* requests in progress: each is a process or two */
 
@@ -24,11 +28,12 @@ struct layer_job {
 	struct source src; /* first, so that a source is its job */
 	uint64_t client;
 	uint32_t ref;
-	uint8_t answer; /* WIRE_LAYER or WIRE_DONE */
+	uint8_t answer;   /* WIRE_LAYER, WIRE_ROOT or WIRE_DONE */
+	struct root root; /* WIRE_ROOT: the one that is made or checked */
 	struct layer_job *next;
 };
 
-static int can_have_layers(const struct keeper *k, struct err *e)
+int layer_possible(const struct keeper *k, struct err *e)
 {
 	const uint64_t need = FEATURE_BIT(FEATURE_IDMAP) | FEATURE_BIT(FEATURE_OVERLAY);
 
@@ -42,9 +47,6 @@ static int can_have_layers(const struct keeper *k, struct err *e)
 
 int layer_check(const struct keeper *k, const struct wire_create *w, struct err *e)
 {
-	if (w->root[0])
-		return err_set(e, ERR_INVALID,
-			       "this keeper makes no boxes with a root of their own");
 	if (!w->nlayers)
 		return 0;
 	if (w->nlayers > WIRE_LAYERS)
@@ -58,10 +60,10 @@ int layer_check(const struct keeper *k, const struct wire_create *w, struct err 
 				return err_set(e, ERR_INVALID, "layer %.12s twice in one box",
 					       w->layer[i]);
 	}
-	return can_have_layers(k, e);
+	return layer_possible(k, e);
 }
 
-static const char *user_of(struct keeper *k, const char *id)
+static const char *layer_box_with(struct keeper *k, const char *id)
 {
 	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b;
 	     b = keeper_box_after(&k->boxes, b->meta.about.id))
@@ -69,6 +71,36 @@ static const char *user_of(struct keeper *k, const char *id)
 			if (strcmp(b->meta.layer[i], id) == 0)
 				return b->meta.about.id;
 	return NULL;
+}
+
+/* A root that has the layer, or that is being made of it. */
+static const struct root *layer_root_with(const struct keeper *k, const char *id)
+{
+	for (const struct layer_job *j = k->layer_jobs; j; j = j->next)
+		for (uint32_t i = 0; i < j->root.nlayers; i++)
+			if (strcmp(j->root.layer[i], id) == 0)
+				return &j->root;
+	return root_table_user(&k->roots, id);
+}
+
+static int layer_unused(struct keeper *k, const char *id, struct err *e)
+{
+	const char *box = layer_box_with(k, id);
+	const struct root *r = layer_root_with(k, id);
+
+	if (box)
+		return err_set(e, ERR_CONFLICT, "layer %.12s is used by box %s", id, box);
+	if (r)
+		return err_set(e, ERR_CONFLICT, "layer %.12s is part of root %.12s", id, r->id);
+	return 0;
+}
+
+int layer_makes_root(const struct keeper *k, const char *id)
+{
+	for (const struct layer_job *j = k->layer_jobs; j; j = j->next)
+		if (strcmp(j->root.id, id) == 0)
+			return 1;
+	return 0;
 }
 
 /* ---- requests ---- */
@@ -82,8 +114,8 @@ static int layer_do_jobs(const struct keeper *k)
 	return n;
 }
 
-static int layer_order(struct keeper *k, struct client *c, const struct frame *f,
-		       const struct layer_store_request *o, int conn, struct err *e)
+int layer_order(struct keeper *k, struct client *c, const struct frame *f,
+		const struct layer_store_request *o, int conn, uint8_t answer, struct err *e)
 {
 	struct layer_job *j;
 	int sock;
@@ -104,7 +136,8 @@ static int layer_order(struct keeper *k, struct client *c, const struct frame *f
 	*j = (struct layer_job){ .src = { SRC_LAYER, sock },
 				 .client = c->number,
 				 .ref = f->ref,
-				 .answer = o->what == LAYER_STORE_REMOVE ? WIRE_DONE : WIRE_LAYER,
+				 .answer = answer,
+				 .root = o->root,
 				 .next = k->layer_jobs };
 	if (keeper_watch(k, &j->src, e) < 0) {
 		close(sock);
@@ -154,22 +187,25 @@ static int layer_make(struct keeper *k, struct client *c, const struct wire_laye
 	snprintf(o.place, sizeof(o.place), "%s", w->place);
 	keeper_box_socket(b, path);
 	conn = sock_connect_now(path, e);
-	return conn < 0 ? -1 : layer_order(k, c, &w->head, &o, conn, e);
+	return conn < 0 ? -1 : layer_order(k, c, &w->head, &o, conn, WIRE_LAYER, e);
 }
 
-/* Removes its name immediately: later requests find no such layer. */
-static int layer_drop(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
+int layer_order_removal(struct keeper *k, struct client *c, const struct frame *f, const char *name,
+			struct err *e)
 {
 	struct layer_store_request o = { .what = LAYER_STORE_REMOVE };
-	const char *box = user_of(k, w->id);
 
-	if (box)
-		return err_set(e, ERR_CONFLICT, "layer %.12s is used by box %s", w->id, box);
-	snprintf(o.id, sizeof(o.id), "drop.%.64s", w->id);
-	if (renameat(k->host.layers_dir, w->id, k->host.layers_dir, o.id) < 0)
-		return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", w->id)
-				       : err_sys(e, "layer %.12s", w->id);
-	return layer_order(k, c, &w->head, &o, -1, e);
+	snprintf(o.id, sizeof(o.id), "drop.%.64s",
+		 strrchr(name, '.') ? strrchr(name, '.') + 1 : name);
+	if (renameat(k->host.layers_dir, name, k->host.layers_dir, o.id) < 0)
+		return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", name)
+				       : err_sys(e, "layer %.12s", name);
+	return layer_order(k, c, f, &o, -1, WIRE_DONE, e);
+}
+
+static int layer_drop(struct keeper *k, struct client *c, const struct wire_layer *w, struct err *e)
+{
+	return layer_unused(k, w->id, e) < 0 ? -1 : layer_order_removal(k, c, &w->head, w->id, e);
 }
 
 static int layer_do_check(struct keeper *k, struct client *c, const struct wire_layer *w,
@@ -178,7 +214,7 @@ static int layer_do_check(struct keeper *k, struct client *c, const struct wire_
 	struct layer_store_request o = { .what = LAYER_STORE_CHECK };
 
 	memcpy(o.id, w->id, TREE_ID);
-	return layer_order(k, c, &w->head, &o, -1, e);
+	return layer_order(k, c, &w->head, &o, -1, WIRE_LAYER, e);
 }
 
 void layer_request(struct keeper *k, struct client *c, const struct frame *f)
@@ -187,7 +223,7 @@ void layer_request(struct keeper *k, struct client *c, const struct frame *f)
 	struct err e;
 	int done;
 
-	if (can_have_layers(k, &e) < 0)
+	if (layer_possible(k, &e) < 0)
 		done = -1;
 	else if (f->type == WIRE_LAYER_MAKE)
 		done = layer_make(k, c, (const struct wire_layer_make *)f, &e);
@@ -205,7 +241,7 @@ void layer_request(struct keeper *k, struct client *c, const struct frame *f)
 void layer_answered(struct keeper *k, struct source *s)
 {
 	struct layer_job *j = (struct layer_job *)s, **at = &k->layer_jobs;
-	struct wire_layer out = { .head = sock_head(j->answer, j->ref) };
+	struct wire_layer out = { .head = sock_head(j->answer, j->ref) }; /* or a ROOT */
 	struct layer_store_reply a;
 	struct err e;
 	int done = layer_store_reply(s->fd, &a, NULL, &e);
@@ -218,6 +254,8 @@ void layer_answered(struct keeper *k, struct source *s)
 	} else if (j->answer == WIRE_DONE) {
 		client_send(k, j->client, &out.head, sizeof(out.head), -1);
 	} else {
+		if (j->answer == WIRE_ROOT)
+			root_table_add(&k->roots, &j->root);
 		snprintf(out.id, sizeof(out.id), "%.64s", a.sum.id);
 		out.bytes = a.sum.bytes;
 		out.files = a.sum.files;

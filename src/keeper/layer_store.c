@@ -1,7 +1,9 @@
 /* layer_store.c - see layer_store.h. */
 #include "keeper/layer_store.h"
 #include "base/cleanup.h"
+#include "keeper/layer_image.h"
 #include "keeper/layer_import.h"
+#include "keeper/layer_walk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAYER_STORE_FD = 3, LAYERS_FD = 4, WRITER_S = 900 };
+enum { LAYER_STORE_FD = 3, LAYERS_FD, ROOTS_FD, WRITER_S = 900 };
 
 /* ---- frames with descriptors ---- */
 
@@ -234,13 +236,60 @@ static int store_do_check(int layers, const char *id, struct layer_tree_sum *out
 {
 	auto_fd int fd = openat(layers, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
+	struct err of_packages;
+	int done;
+
 	if (fd < 0)
 		return err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", id);
-	if (layer_tree_check(fd, out, e) < 0)
+	done = layer_tree_check(fd, out, &of_packages);
+	if (done == 0 && strcmp(out->id, id) == 0)
+		return 0;
+	/* The name does not tell the kind. The rules for image layers are less strict: what they
+	 * reject is no layer of packages either. */
+	if (layer_image_check(fd, out, e) < 0)
 		return err_in(e, "layer %.12s", id);
-	if (strcmp(out->id, id) != 0)
-		return err_set(e, ERR_CONFLICT, "layer %.12s has changed: its content is now %.12s",
-			       id, out->id);
+	if (strcmp(out->id, id) == 0)
+		return 0;
+	if (done < 0 && of_packages.kind == ERR_CONFLICT) {
+		*e = of_packages;
+		return err_in(e, "layer %.12s", id);
+	}
+	return err_set(e, ERR_CONFLICT, "layer %.12s has changed: its content is now %.12s", id,
+		       out->id);
+}
+
+/* ---- roots ---- */
+
+static int store_count(int layers, const char *id, struct layer_tree_sum *out, struct err *e)
+{
+	auto_fd int fd = openat(layers, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", id);
+	return layer_walk_count(fd, &out->bytes, &out->files, e);
+}
+
+static int store_root(int layers, const struct root *r, struct layer_tree_sum *out, struct err *e)
+{
+	for (uint32_t i = 0; i < r->nlayers; i++)
+		if (store_count(layers, r->layer[i], out, e) < 0)
+			return -1;
+	memcpy(out->id, r->id, sizeof(out->id));
+	return root_write(ROOTS_FD, r, e);
+}
+
+static int store_root_check(int layers, const struct root *r, struct layer_tree_sum *out,
+			    struct err *e)
+{
+	struct layer_tree_sum one;
+
+	for (uint32_t i = 0; i < r->nlayers; i++) {
+		if (store_do_check(layers, r->layer[i], &one, e) < 0)
+			return -1;
+		out->bytes += one.bytes;
+		out->files += one.files;
+	}
+	memcpy(out->id, r->id, sizeof(out->id));
 	return 0;
 }
 
@@ -255,6 +304,10 @@ static _Noreturn void store_serve(int layers, const struct layer_store_request *
 		done = store_make(layers, o, conn, &a.sum, &a.err);
 	else if (o->what == LAYER_STORE_CHECK)
 		done = store_do_check(layers, o->id, &a.sum, &a.err);
+	else if (o->what == LAYER_STORE_ROOT)
+		done = store_root(layers, &o->root, &a.sum, &a.err);
+	else if (o->what == LAYER_STORE_ROOT_CHECK)
+		done = store_root_check(layers, &o->root, &a.sum, &a.err);
 	else
 		done = layer_tree_remove(layers, o->id, &a.err);
 	if (done == 0)
@@ -305,16 +358,18 @@ static void store_sweep(int layers)
 		closedir(d);
 }
 
-static _Noreturn void layer_store_process(int sock, int layers)
+static _Noreturn void layer_store_process(int sock, int layers, int roots)
 {
 	int high = fcntl(sock, F_DUPFD_CLOEXEC, 64), dir = fcntl(layers, F_DUPFD_CLOEXEC, 64);
+	int lists = fcntl(roots, F_DUPFD_CLOEXEC, 64);
 	struct layer_store_request o;
 	int fds[2];
 
 	/* Closes all other descriptors, also the lock of the keeper: it must be free when the
 	 * keeper has ended. */
-	if (high < 0 || dir < 0 || dup3(high, LAYER_STORE_FD, O_CLOEXEC) < 0 ||
-	    dup3(dir, LAYERS_FD, O_CLOEXEC) < 0 || close_range(LAYERS_FD + 1, ~0U, 0) < 0)
+	if (high < 0 || dir < 0 || lists < 0 || dup3(high, LAYER_STORE_FD, O_CLOEXEC) < 0 ||
+	    dup3(dir, LAYERS_FD, O_CLOEXEC) < 0 || dup3(lists, ROOTS_FD, O_CLOEXEC) < 0 ||
+	    close_range(ROOTS_FD + 1, ~0U, 0) < 0)
 		_exit(1);
 	signal(SIGTERM, SIG_IGN); /* this process ends when the keeper's end of the socket
 				   * is closed */
@@ -342,7 +397,7 @@ static int open_layers(const char *state_dir, struct err *e)
 	return fd < 0 ? err_sys(e, "layers in %s", state_dir) : fd;
 }
 
-int layer_store_start(const char *state_dir, int *out_dir, struct err *e)
+int layer_store_start(const char *state_dir, int roots, int *out_dir, struct err *e)
 {
 	auto_fd int dir = open_layers(state_dir, e);
 	int pair[2];
@@ -355,7 +410,7 @@ int layer_store_start(const char *state_dir, int *out_dir, struct err *e)
 	pid = fork();
 	if (pid == 0) {
 		close(pair[0]);
-		layer_store_process(pair[1], dir);
+		layer_store_process(pair[1], dir, roots);
 	}
 	close(pair[1]);
 	if (pid < 0) {

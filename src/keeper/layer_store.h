@@ -12,6 +12,7 @@
 #pragma once
 #include "base/err.h"
 #include "keeper/layer_tree.h"
+#include "keeper/root_table.h"
 #include "wire/wire.h"
 #include <stdint.h>
 
@@ -20,13 +21,16 @@ struct layer_store_request {
 		LAYER_STORE_MAKE = 1,
 		LAYER_STORE_MOUNT,
 		LAYER_STORE_CHECK,
-		LAYER_STORE_REMOVE
+		LAYER_STORE_REMOVE,
+		LAYER_STORE_ROOT,
+		LAYER_STORE_ROOT_CHECK
 	} what;
 	uint32_t uid; /* MAKE: uid of the writer */
 	char id[WIRE_LAYER_ID];
 	char path[WIRE_PATH],
 		place[WIRE_PATH]; /* MAKE: path of the folder in the box, and in the layer */
 	uint64_t bytes_most, files_most;
+	struct root root; /* ROOT, ROOT_CHECK */
 };
 
 struct layer_store_reply {
@@ -35,8 +39,8 @@ struct layer_store_reply {
 };
 
 /* Called before the keeper leaves the host's mounts. Returns a socket to the process, which ends
- * when the socket is closed; out_dir: the folder of the layers. */
-must_check int layer_store_start(const char *state_dir, int *out_dir, struct err *e);
+ * when the socket is closed; out_dir: the folder of the layers. roots: the folder of the roots. */
+must_check int layer_store_start(const char *state_dir, int roots, int *out_dir, struct err *e);
 
 /* conn: for MAKE to init of the box, else -1. Returns the socket for the answer. */
 must_check int layer_store_ask(int process, const struct layer_store_request *o, int conn,

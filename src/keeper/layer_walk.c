@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- names ---- */
@@ -142,4 +143,47 @@ void layer_inodes_fini(struct layer_inodes *t)
 		}
 	free(t->bucket);
 	*t = (struct layer_inodes){ 0 };
+}
+
+/* ---- figures ---- */
+
+struct layer_count {
+	uint64_t *bytes, *files;
+	struct layer_inodes inodes;
+};
+
+static int layer_count_dir(struct layer_count *x, int dir, struct err *e)
+{
+	auto_layer_names l = { 0 };
+	struct stat st;
+
+	if (layer_names_read(&l, dir, e) < 0)
+		return -1;
+	for (size_t i = 0; i < l.n; i++) {
+		auto_fd int sub = -1;
+
+		if (fstatat(dir, l.v[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return err_sys(e, "stat '%.120s'", l.v[i]);
+		++*x->files;
+		if (S_ISREG(st.st_mode) &&
+		    (st.st_nlink == 1 || !layer_inodes_add(&x->inodes, st.st_ino, "")))
+			*x->bytes += (uint64_t)st.st_size;
+		if (!S_ISDIR(st.st_mode))
+			continue;
+		sub = openat(dir, l.v[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (sub < 0)
+			return err_sys(e, "open '%.120s'", l.v[i]);
+		if (layer_count_dir(x, sub, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int layer_walk_count(int dir, uint64_t *bytes, uint64_t *files, struct err *e)
+{
+	struct layer_count x = { .bytes = bytes, .files = files };
+	int done = layer_count_dir(&x, dir, e);
+
+	layer_inodes_fini(&x.inodes);
+	return done;
 }

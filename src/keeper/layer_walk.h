@@ -20,6 +20,9 @@ void layer_names_fini(struct layer_names *l);
 must_check int layer_walk_digest(int fd, const char *path, uint8_t out[SHA256_BYTES],
 				 uint64_t *bytes, struct err *e);
 
+/* Adds the number of entries, and the bytes of all files; links of one file count once. */
+must_check int layer_walk_count(int dir, uint64_t *bytes, uint64_t *files, struct err *e);
+
 /* Which path an inode was found at first: hard links. All inodes are of one file system. */
 struct layer_inodes {
 	struct layer_inode **bucket;

@@ -165,6 +165,11 @@ int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_lim
 		memcpy(j->make.box->meta.mounts, w->mounts, sizeof(w->mounts));
 		j->make.box->meta.nlayers = w->nlayers;
 		memcpy(j->make.box->meta.layer, w->layer, sizeof(w->layer));
+		if (w->root[0]) {
+			memcpy(j->make.box->meta.root, w->root, TREE_ID);
+			memcpy(about->template, w->template, sizeof(about->template));
+			j->make.root = root_table_find(&k->roots, w->root);
+		}
 	}
 	builder_submit(k->builder, j);
 	return 0;

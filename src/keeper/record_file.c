@@ -32,10 +32,12 @@ struct deadline {
 static_assert(sizeof(struct records_place) + sizeof(struct deadline) <= RECORD_FILE_PLACE &&
 		      4096 % RECORD_FILE_PLACE == 0,
 	      "a place is in one page");
-static_assert(sizeof(struct box_record) == 1112,
-	      "another struct box_record: another RECORDS_VERSION and META_MAGIC");
+static_assert(offsetof(struct box_record, root) == 1112 && sizeof(struct box_record) == 1184,
+	      "another struct box_record: another RECORD_FILE_VERSION and BOX_RECORD_MAGIC, "
+	      "unless it only has more at its end");
 static_assert(offsetof(struct box_record, mounts) % 8 == 0 &&
 		      offsetof(struct box_record, layer) % 8 == 0 &&
+		      offsetof(struct box_record, root) % 8 == 0 &&
 		      sizeof(struct box_record) % 8 == 0,
 	      "sums are of whole words");
 
@@ -60,8 +62,10 @@ static off_t offset_of(uint32_t place)
 /* Bytes of the record that are used: most boxes have neither volumes nor layers. */
 static size_t used_of(const struct box_record *m)
 {
-	if (m->nlayers)
+	if (m->root[0])
 		return sizeof(*m);
+	if (m->nlayers)
+		return offsetof(struct box_record, root);
 	return m->nmounts ? offsetof(struct box_record, layer)
 			  : offsetof(struct box_record, mounts);
 }
@@ -164,10 +168,10 @@ static int is_whole(struct records_place *p)
 	size_t bytes = p->bytes;
 
 	if (bytes < offsetof(struct box_record, mounts) || bytes > sizeof(p->meta) || bytes % 8 ||
-	    p->sum != sum_of(&p->bytes, sizeof(p->bytes) + bytes) || bytes != used_of(&p->meta))
+	    p->sum != sum_of(&p->bytes, sizeof(p->bytes) + bytes))
 		return 0;
 	memset((char *)&p->meta + bytes, 0, sizeof(p->meta) - bytes);
-	return box_record_may_be(&p->meta);
+	return bytes == used_of(&p->meta) && box_record_may_be(&p->meta);
 }
 
 static void records_mark(struct record_file *r, uint32_t place)

@@ -254,7 +254,16 @@ static void create_plain(struct keeper *k, const struct build_job *j)
 	fprintf(stderr, "atoll: keeper: %s; made without it\n", j->err.msg);
 	memcpy(w.mounts, m->mounts, sizeof(w.mounts));
 	memcpy(w.layer, m->layer, sizeof(w.layer));
+	memcpy(w.root, m->root, sizeof(w.root));
+	memcpy(w.template, m->about.template, sizeof(w.template));
 	create_new(k, &who, &w, &along, &m->about.limits, 0);
+}
+
+static int root_is_image(const struct keeper *k, const struct wire_create *w)
+{
+	const struct root *r = w->root[0] ? root_table_find(&k->roots, w->root) : NULL;
+
+	return r && !r->base;
 }
 
 static void on_create(struct keeper *k, struct client *c, const struct frame *f)
@@ -268,21 +277,25 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 	struct keeper_box *b;
 	struct err e;
 
-	if (strnlen(w->template, sizeof(w->template)) == sizeof(w->template) ||
-	    strcmp(w->template, "base") != 0) {
+	if (!w->root[0] && (strnlen(w->template, sizeof(w->template)) == sizeof(w->template) ||
+			    strcmp(w->template, "base") != 0)) {
 		request_refuse(k, c, f, ERR_NOT_FOUND, "no such template; there is: base");
 		return;
 	}
 	if (limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0 ||
-	    layer_check(k, w, &e) < 0 || came_along(c, w, &along, &e) < 0) {
+	    layer_check(k, w, &e) < 0 || root_check(k, w, &e) < 0 ||
+	    came_along(c, w, &along, &e) < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	pool_class = w->warm[0] ? warm_pool_class(k, w->warm, w->warm_group) : 0;
+	/* The root of an image has other interpreters than the host. */
+	pool_class =
+		w->warm[0] && !root_is_image(k, w) ? warm_pool_class(k, w->warm, w->warm_group) : 0;
 	if (pool_class && !warm_pool_wanted(k, pool_class))
 		pool_class = 0; /* still loading, or not available */
 	b = f->flags & (WIRE_CREATE_COLD | WIRE_CREATE_SECRETS) || w->without ||
-			    w->zygote_without || w->nmounts || w->nlayers || !pool_fits(k, &limits)
+			    w->zygote_without || w->nmounts || w->nlayers || w->root[0] ||
+			    !pool_fits(k, &limits)
 		    ? NULL
 		    : pool_take(k, pool_class);
 	if (!b && request_too_many(k, c, f)) {
@@ -506,6 +519,9 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f, i
 		[WIRE_LAYER_CHECK] = layer_request,
 		[WIRE_LAYER_DROP] = layer_request,
 		[WIRE_FREEZE] = freeze_request,
+		[WIRE_ROOT_MAKE] = root_request,
+		[WIRE_ROOT_DROP] = root_request,
+		[WIRE_ROOT_CHECK] = root_request,
 		[WIRE_DEADLINE] = deadline_request,
 		[WIRE_CAPTURE] = capture_request,
 	};

@@ -208,15 +208,20 @@ static const char profile[] =
 	"\t. /etc/bash.bashrc\n"
 	"fi\n";
 
+static int write_network(int etc, struct err *e)
+{
+	if (write_file(etc, "hostname", "atoll\n", e) < 0 ||
+	    write_file(etc, "hosts", "127.0.0.1 localhost atoll\n::1 localhost\n", e) < 0)
+		return -1;
+	/* Egress answers there; in a box without a network, a query fails at once. */
+	return write_file(etc, "resolv.conf", "nameserver 127.0.0.53\n", e);
+}
+
 static int write_etc(int etc, struct err *e)
 {
 	static const char os[] = "../usr/lib/os-release";
 
-	if (write_users(etc, e) < 0 || write_groups(etc, e) < 0 ||
-	    write_file(etc, "hostname", "atoll\n", e) < 0 ||
-	    write_file(etc, "hosts", "127.0.0.1 localhost atoll\n::1 localhost\n", e) < 0 ||
-	    /* Egress answers there; in a box without a network, a query fails at once. */
-	    write_file(etc, "resolv.conf", "nameserver 127.0.0.53\n", e) < 0 ||
+	if (write_users(etc, e) < 0 || write_groups(etc, e) < 0 || write_network(etc, e) < 0 ||
 	    /* PEP 668 protects packages of the host, which a box cannot write anyway: pip may
 	     * install below the home. */
 	    write_file(etc, "pip.conf",
@@ -249,10 +254,11 @@ static const struct records_place {
 	/* clang-format on */
 };
 
-static int make_places(int dir, int one_id, struct err *e)
+static int make_places(int dir, const struct records_place *v, unsigned n, int one_id,
+		       struct err *e)
 {
-	for (unsigned i = 0; i < ARRAY_LEN(places); i++) {
-		const struct records_place *p = &places[i];
+	for (unsigned i = 0; i < n; i++) {
+		const struct records_place *p = &v[i];
 
 		if (mkdirat(dir, p->path, 0755) < 0 ||
 		    (!one_id && fchownat(dir, p->path, p->id, p->id, AT_SYMLINK_NOFOLLOW) < 0) ||
@@ -334,11 +340,36 @@ static int copy_status(int dir, struct err *e)
 	return from < 0 ? 0 : copy_entry(from, to, "status", 0, e);
 }
 
+/* ---- above the root of an image ---- */
+
+static const struct records_place image_places[] = {
+	/* clang-format off */
+	{ "dev", 0755, 0 },           { "etc", 0755, 0 },              { "opt", 0755, 0 },
+	{ "opt/atoll", 0755, 0 },     { "opt/atoll/bin", 0755, 0 },    { "opt/atoll/python", 0755, 0 },
+	{ "proc", 0755, 0 },          { "root", 0700, 0 },             { "run", 0755, 0 },
+	{ "sys", 0755, 0 },           { "tmp", 01777, 0 },
+	/* clang-format on */
+};
+
+int template_image(int dir, int one_id, struct err *e)
+{
+	auto_fd int etc = -1;
+
+	if (make_places(dir, image_places, ARRAY_LEN(image_places), one_id, e) < 0)
+		return err_in(e, "skeleton of images");
+	etc = openat(dir, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (etc < 0)
+		return err_sys(e, "skeleton of images: open etc");
+	if (write_network(etc, e) < 0 || write_drivers(dir, e) < 0 || write_names(dir, e) < 0)
+		return err_in(e, "skeleton of images");
+	return 0;
+}
+
 int template_base(int dir, int one_id, struct err *e)
 {
 	auto_fd int etc = -1;
 
-	if (make_places(dir, one_id, e) < 0 || link_merged(dir, e) < 0)
+	if (make_places(dir, places, ARRAY_LEN(places), one_id, e) < 0 || link_merged(dir, e) < 0)
 		return err_in(e, "template base");
 	etc = openat(dir, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (etc < 0)

@@ -8,6 +8,10 @@
 /* one_id: the keeper has one id, so owners cannot be changed. */
 must_check int template_base(int dir, int one_id, struct err *e);
 
+/* Fills the folder that lies above the root of an image: mount points as folders, /opt/atoll, and
+ * the files of /etc about names of hosts. */
+must_check int template_image(int dir, int one_id, struct err *e);
+
 struct template_row {
 	const char *path, *why;
 };

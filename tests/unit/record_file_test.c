@@ -451,14 +451,15 @@ static int count_old(const char *id, void *arg)
 TEST(record_files_of_older_keepers_are_read_if_complete)
 {
 	static struct record_file r;
+	const size_t old = offsetof(struct box_record, root);
 	struct box_record m = box("abcdefghijkl"), got;
 	struct err e;
 	int n = 0;
 
 	CHECK(begin(&r) == 0);
-	CHECK(write_old("abcdefghijkl", &m, sizeof(m)) == 0);
-	CHECK(write_old("bbcdefghijkl", &m, sizeof(m)) == 0); /* another's */
-	CHECK(write_old("cbcdefghijkl", &m, sizeof(m) - 1) == 0);
+	CHECK(write_old("abcdefghijkl", &m, old) == 0);
+	CHECK(write_old("bbcdefghijkl", &m, old) == 0); /* another's */
+	CHECK(write_old("cbcdefghijkl", &m, old - 1) == 0);
 	CHECK(write_old("dbcdefghijkl", "", 0) == 0);
 	CHECK(box_record_old_each(run, count_old, &n, &e) == 0);
 	CHECK_INT(n, 4);

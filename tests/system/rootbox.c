@@ -1,0 +1,185 @@
+/* rootbox.c - roots made of image layers, and boxes with them: tests/system/roots.sh. */
+#include "system/rootbox.h"
+
+TEST(a_box_of_an_image_has_the_files_of_its_layers_and_not_those_of_the_host)
+{
+	char id[2][WIRE_LAYER_ID], root[WIRE_LAYER_ID];
+	struct keeper_sync k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(image_layer("", id[0]) == 0);
+	CHECK(layer("mkdir -p etc srv usr/bin && echo upper >etc/name && mknod srv/gone c 0 0 && "
+		    "mknod usr/bin/tty c 0 0 && echo tool >usr/tool && chown 33:42 etc/name && "
+		    "mkdir -p opaque && echo b >opaque/b && mkdir tmp && echo t >tmp/t",
+		    "opaque", id[1]) == 0);
+	CHECK(make_root(k.fd, 0, 2, (const char *[]){ id[1], id[0] }, root) == 0);
+	CHECK(box_of(k.fd, root, &m) == 0);
+	CHECK_STR(m.about.template, "test");
+	CHECK_INT(as_root(&m, "cat /etc/name; stat -c '%u %g' /etc/name; ls /opaque /srv; cat "
+			      "/usr/tool; cat /etc/hostname; cat /tmp/t; "
+			      "stat -c '%a %U' /tmp /proc /opt/atoll; test -e /usr/bin/tty || echo "
+			      "no tty; test -e /usr/bin/env || echo no env; ls /opt/atoll/bin"),
+		  0);
+	CHECK_STR(said, "upper\n33 42\n/opaque:\nb\n\n/srv:\nkept\ntool\natoll\nt\n"
+			"1777 root\n555 UNKNOWN\n755 root\nno tty\nno env\nboxagent\njupyter\n"
+			"python\nsudo\n");
+	/* Its user writes where the image permits it; the layers stay as they are. */
+	CHECK_INT(as_root(&m, "echo mine >/etc/name && rm -r /opaque && echo new >/etc/hosts"), 0);
+	CHECK_INT(as_user(&m,
+			  "id -u; cat /etc/name; echo x >/tmp/mine; echo y 2>/dev/null >/etc/no "
+			  "|| echo denied; test -e /opaque || echo gone"),
+		  0);
+	CHECK_STR(said, "1000\nmine\ndenied\ngone\n");
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(check_root(k.fd, root), WIRE_ROOT);
+	CHECK(box_of(k.fd, root, &m) == 0);
+	CHECK_INT(as_user(&m, "cat /etc/name /opaque/b"), 0);
+	CHECK_STR(said, "upper\nb\n");
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(drop_root(k.fd, root), WIRE_DONE);
+	CHECK_INT(drop_layer(k.fd, id[0]), WIRE_DONE);
+	CHECK_INT(drop_layer(k.fd, id[1]), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
+TEST(a_root_over_base_adds_and_deletes_files_of_usr_and_of_the_skeleton)
+{
+	char id[2][WIRE_LAYER_ID], root[WIRE_LAYER_ID];
+	struct keeper_sync k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(layer("mkdir -p usr/local/bin usr/bin etc home/user srv && "
+		    "printf '#!/bin/sh\\necho hello\\n' >usr/local/bin/hello && "
+		    "chmod 755 usr/local/bin/hello && mknod usr/bin/tac c 0 0 && "
+		    "mknod etc/pip.conf c 0 0 && chown 1000:1000 home/user && echo s >srv/s",
+		    NULL, id[0]) == 0);
+	CHECK(layer("mkdir -p usr/local/bin && echo two >usr/two", NULL, id[1]) == 0);
+	CHECK(make_root(k.fd, WIRE_ROOT_BASE, 2, (const char *[]){ id[0], id[1] }, root) == 0);
+	CHECK(box_of(k.fd, root, &m) == 0);
+	CHECK_INT(as_user(&m, "hello; cat /usr/two /srv/s; ls /usr/bin/env; "
+			      "test -e /usr/bin/tac || echo no tac; "
+			      "test -e /etc/pip.conf || echo no pip.conf; "
+			      "echo x >/home/user/f && touch /usr/x 2>/dev/null || echo ro"),
+		  0);
+	CHECK_STR(said, "hello\ntwo\ns\n/usr/bin/env\nno tac\nno pip.conf\nro\n");
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(drop_root(k.fd, root), WIRE_DONE);
+	CHECK_INT(drop_layer(k.fd, id[0]), WIRE_DONE);
+	CHECK_INT(drop_layer(k.fd, id[1]), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
+TEST(a_root_can_have_64_layers_and_a_box_four_more)
+{
+	static char id[WIRE_ROOT_LAYERS + 4][WIRE_LAYER_ID];
+	const char *of[WIRE_ROOT_LAYERS];
+	char root[WIRE_LAYER_ID], script[100];
+	struct wire_create w;
+	struct keeper_sync k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(id); i++) {
+		snprintf(script, sizeof(script), "mkdir usr opt && echo %u | tee usr/f%u >opt/f", i,
+			 i);
+		CHECK(layer(script, NULL, id[i]) == 0);
+		if (i < WIRE_ROOT_LAYERS)
+			of[i] = id[i];
+	}
+	CHECK(make_root(k.fd, WIRE_ROOT_BASE, WIRE_ROOT_LAYERS, of, root) == 0);
+	w = with_root(root);
+	w.nlayers = 4;
+	memcpy(w.layer, id[WIRE_ROOT_LAYERS], sizeof(w.layer));
+	CHECK(make_as(k.fd, &w, &m) == 0);
+	CHECK_INT(as_user(&m, "cat /opt/f; cat /usr/f* | wc -l; ls /usr/bin/env"), 0);
+	CHECK_STR(said, "64\n68\n/usr/bin/env\n");
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(drop_root(k.fd, root), WIRE_DONE);
+	for (unsigned i = 0; i < ARRAY_LEN(id); i++)
+		CHECK_INT(drop_layer(k.fd, id[i]), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
+TEST(a_root_and_its_layers_are_kept_while_they_are_used)
+{
+	char id[WIRE_LAYER_ID], root[WIRE_LAYER_ID], again[WIRE_LAYER_ID];
+	struct keeper_sync k;
+	struct wire_create w;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(image_layer("", id) == 0);
+	CHECK(make_root(k.fd, 0, 1, (const char *[]){ id }, root) == 0);
+	CHECK(make_root(k.fd, 0, 1, (const char *[]){ id }, again) == 0);
+	CHECK_STR(root, again);
+	CHECK(is_error(drop_layer(k.fd, id), ERR_CONFLICT, "part of root"));
+	CHECK(box_of(k.fd, root, &m) == 0);
+	CHECK(is_error(drop_root(k.fd, root), ERR_CONFLICT, m.id));
+	/* The next keeper knows, too. */
+	CHECK(end_keeper(&k, SIGKILL) == 0 && next_keeper(&k) == 0);
+	CHECK(is_error(drop_root(k.fd, root), ERR_CONFLICT, m.id));
+	CHECK(is_error(drop_layer(k.fd, id), ERR_CONFLICT, "part of root"));
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(check_root(k.fd, root), WIRE_ROOT);
+	CHECK_INT(drop_root(k.fd, root), WIRE_DONE);
+	CHECK(is_error(drop_root(k.fd, root), ERR_NOT_FOUND, "no root"));
+	w = with_root(root);
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_NOT_FOUND, "no root"));
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	CHECK(make_root(k.fd, 0, 1, (const char *[]){ id }, root) < 0);
+	CHECK(strstr(GOT(wire_error)->msg, "no layer") != NULL);
+	keeper_sync_close(&k);
+}
+
+TEST(invalid_roots_are_rejected)
+{
+	struct wire_root_make w = { .head = sock_head(WIRE_ROOT_MAKE, 1), .nlayers = 65 };
+	struct wire_create c = with_root("../../etc/passwd");
+	struct keeper_sync k;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID, "a root may have"));
+	w.nlayers = 1;
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID, "hexadecimal"));
+	w.head.flags = 1 << 7;
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID, "no flag"));
+	w.head.flags = 0;
+	w.nlayers = 2;
+	memset(w.layer[0], 'a', TREE_ID);
+	memset(w.layer[1], 'a', TREE_ID);
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID, "twice"));
+	CHECK(is_error(ask(k.fd, &c, sizeof(c), NULL, 0), ERR_INVALID, "hexadecimal"));
+	memset(c.root, 'a', sizeof(c.root));
+	CHECK(is_error(ask(k.fd, &c, sizeof(c), NULL, 0), ERR_INVALID, "hexadecimal"));
+	CHECK(is_error(drop_root(k.fd, "new.1"), ERR_INVALID, "hexadecimal"));
+	keeper_sync_close(&k);
+}
+
+TEST(a_changed_layer_of_a_root_is_detected)
+{
+	char id[WIRE_LAYER_ID], root[WIRE_LAYER_ID], command[300];
+	struct keeper_sync k;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(layer("mkdir srv && echo x >srv/f", NULL, id) == 0);
+	CHECK(make_root(k.fd, 0, 1, (const char *[]){ id }, root) == 0);
+	snprintf(command, sizeof(command), "chmod 4755 %s/layers/%s/srv/f", state_dir, id);
+	CHECK_INT(system(command), 0);
+	CHECK(is_error(check_root(k.fd, root), ERR_CONFLICT, "has changed"));
+	CHECK_INT(drop_root(k.fd, root), WIRE_DONE);
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
+TEST(no_file_or_mount_is_left_after_all_root_tests)
+{
+	leave_nothing();
+}
