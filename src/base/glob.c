@@ -93,16 +93,28 @@ static unsigned __int128 glob_skip(const struct glob *g, unsigned __int128 at, i
 	return at | (at & (g->star | g->globstar)) << 1;
 }
 
-int glob_match(const struct glob *g, const char *path)
+static int glob_match_path(const struct glob *g, const char *path, int below)
 {
 	unsigned __int128 at = glob_skip(g, 1, 1);
 
 	for (const unsigned char *p = (const unsigned char *)path; *p; p++) {
 		unsigned __int128 stay = g->globstar | g->dirs | (*p != '/' ? g->star : 0);
 
+		if (below && *p == '/' && (at & BIT(g->n)))
+			return 1;
 		at = glob_skip(g, (at & g->takes[*p]) << 1 | (at & stay), *p == '/');
 		if (!at)
 			return 0;
 	}
 	return !!(at & BIT(g->n));
+}
+
+int glob_match(const struct glob *g, const char *path)
+{
+	return glob_match_path(g, path, 0);
+}
+
+int glob_match_below(const struct glob *g, const char *path)
+{
+	return glob_match_path(g, path, 1);
 }

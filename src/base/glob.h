@@ -15,3 +15,5 @@ struct glob {
 /* ERR_INVALID: it is empty, too long or ends within [ or after \. */
 must_check int glob_compile(struct glob *g, const char *pattern, struct err *e);
 int glob_match(const struct glob *g, const char *path);
+/* The same; or it matches a folder that the path is in. */
+int glob_match_below(const struct glob *g, const char *path);
