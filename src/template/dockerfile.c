@@ -891,13 +891,10 @@ static json_t *dockerfile_definition(struct dockerfile *d, int target)
 
 static int dockerfile_read(struct dockerfile *d, json_t **out)
 {
-	static const char frontend[] = "docker/dockerfile";
-	const char *syntax = d->r.syntax;
+	const char *syntax = d->r.syntax, *known = strstr(syntax, "docker/dockerfile");
 	int got, target;
 
-	if (!strncmp(syntax, "docker.io/", 10))
-		syntax += 10;
-	if (*syntax && strncmp(syntax, frontend, strlen(frontend)) != 0)
+	if (*syntax && (!known || (known > syntax && known[-1] != '/')))
 		return err_set(d->e, ERR_INVALID,
 			       "%.60s: syntax '%.60s' is not supported, only docker/dockerfile",
 			       d->r.file, syntax);
