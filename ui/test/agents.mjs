@@ -1,7 +1,7 @@
 // agents.mjs - Agents in a browser, step by step, with a model that replies from a script; and records of runs: all of it, compared, repeated.
 import { writeFileSync } from 'node:fs'
 import { accessible, call, runAll, signedIn, url } from './kit.mjs'
-import { has, is, ok, soon, test } from './tap.mjs'
+import { soon, soonHas, soonIs, soonOk, test } from './tap.mjs'
 
 const open = async (page, path) => { await page.goto(url + path); await page.waitForSelector('#main') }
 /** A task whose model says these replies, one per step. */
@@ -41,14 +41,14 @@ test('an agent is started from the page; its steps stay after its end', async (x
 	await page.fill('#task', script('short', short))
 	await page.press('#task', 'Control+Enter')
 	await page.waitForSelector('.verdict.ok >> text=Done')
-	has(await page.textContent('.record'), 'all is done')
-	is(await page.locator('.steps > li').count(), 3)
-	has(await page.textContent('.steps > li >> nth=0'), '<b>first</b>')
-	has(await page.textContent('.steps > li >> nth=1'), 'by the agent')
-	ok(await page.locator('.steps > li.bad').count() === 1, 'the failed command is not marked')
+	await soonHas(() => page.textContent('.record'), 'all is done')
+	await soonIs(() => page.locator('.steps > li').count(), 3)
+	await soonHas(() => page.textContent('.steps > li >> nth=0'), '<b>first</b>')
+	await soonHas(() => page.textContent('.steps > li >> nth=1'), 'by the agent')
+	await soonOk(async () => await page.locator('.steps > li.bad').count() === 1, 'the failed command is not marked')
 	await page.reload()
 	await page.waitForSelector('.steps > li')
-	is(await page.locator('.steps > li').count(), 3)
+	await soonIs(() => page.locator('.steps > li').count(), 3)
 	await page.click('.crumbs >> text=Agents')
 	await page.waitForSelector('.runs >> text=Done')
 })
@@ -76,9 +76,9 @@ test('a record has everything, as facts and as JSON', async (x) => {
 	const { id } = (await call('POST', '/v1/run', { language: 'python', code: 'print("out")\n' })).body
 	await open(page, `/runs/${id}`)
 	await page.waitForSelector('.facts')
-	for (const part of ['CPU time', 'Reads and writes', 'oom kills', 'Start of the box', 'landlock']) has(await page.textContent('.record'), part)
+	for (const part of ['CPU time', 'Reads and writes', 'oom kills', 'Start of the box', 'landlock']) await soonHas(() => page.textContent('.record'), part)
 	await page.click('.record footer >> text=JSON')
-	has(await page.textContent('pre.text'), `"id": "${id}"`)
+	await soonHas(() => page.textContent('pre.text'), `"id": "${id}"`)
 })
 
 test('a run is repeated, and the two are compared', async (x) => {
@@ -87,10 +87,10 @@ test('a run is repeated, and the two are compared', async (x) => {
 	await open(page, `/runs/${id}`)
 	await page.click('text=Run again')
 	await page.waitForSelector('.run-compare')
-	has(page.url(), `with=${id}`)
+	await soonHas(() => page.url(), `with=${id}`)
 	await page.waitForSelector('pre.text >> text=the same again')
 	await page.waitForSelector(`text=replay of >> xpath=.. >> text=${id}`)
-	ok(await page.locator('.run-compare tr:not(.differs)').count() > 3, 'everything differs')
+	await soonOk(async () => await page.locator('.run-compare tr:not(.differs)').count() > 3, 'everything differs')
 	const other = (await call('POST', '/v1/run', { language: 'python', code: 'raise SystemExit(4)\n' })).body.id
 	await page.locator(`select[aria-label="Compare with"] option[value="${other}"]`).waitFor({ state: 'attached' })
 	await page.selectOption('select[aria-label="Compare with"]', other)
@@ -114,7 +114,7 @@ for (const theme of ['light', 'dark'])
 		await page.waitForSelector('.run-compare')
 		await accessible(page, 'two runs')
 		await page.setViewportSize({ width: 390, height: 844 })
-		is(await page.evaluate(() => document.documentElement.scrollWidth), 390)
+		await soonIs(() => page.evaluate(() => document.documentElement.scrollWidth), 390)
 	})
 
 await runAll()

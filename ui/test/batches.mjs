@@ -1,7 +1,7 @@
 // batches.mjs - Batches in a browser: started from the page, followed, filtered, cancelled; all states.
 import { readFileSync } from 'node:fs'
 import { accessible, call, link, newPage, runAll, signedIn, url } from './kit.mjs'
-import { has, is, ok, soon, test } from './tap.mjs'
+import { is, soon, soonHas, soonIs, soonOk, test } from './tap.mjs'
 
 const open = async (page, path) => { await page.goto(url + path); await page.waitForSelector('#main') }
 const good = { id: 'good', code: 'print(6 * 7)', expected: '42\n' }, wrong = { id: 'wrong', code: 'print("<b>41</b>")', expected: '42\n' }, broken = { id: 'broken', code: 'raise ValueError("it broke")' }
@@ -29,7 +29,7 @@ test('empty, loading, error and missing states', async (x) => {
 	await open(page, '/batches')
 	const error = page.locator('.list .state[role=alert]')
 	await error.waitFor()
-	has(await error.textContent(), 'does not answer')
+	await soonHas(() => error.textContent(), 'does not answer')
 	await page.unroute('**/v1/batch?*')
 	await error.locator('text=Retry').click()
 	await page.waitForSelector('.list .empty')
@@ -41,24 +41,24 @@ test('a batch from the page: each item has its result, with what it printed', as
 	const page = x.page = await signedIn()
 	const id = await begin(page, [good, wrong, broken, { nonsense: 1 }])
 	await page.waitForSelector('.verdict.bad >> text=Finished')
-	has(await page.textContent('.verdict'), '4 of 4 results')
-	is((await page.$$eval('.batch-figures dl > div', (l) => l.slice(0, 3).map((d) => d.textContent))).join(), 'Passed1,Failed2,Not run1')
+	await soonHas(() => page.textContent('.verdict'), '4 of 4 results')
+	await soonIs(async () => (await page.$$eval('.batch-figures dl > div', (l) => l.slice(0, 3).map((d) => d.textContent))).join(), 'Passed1,Failed2,Not run1')
 	const row = (name) => page.locator('.results tbody tr', { hasText: name })
 	await row('good').waitFor()
-	has(await row('wrong').textContent(), 'other output')
+	await soonHas(() => row('wrong').textContent(), 'other output')
 	await row('wrong').locator('.expand').click()
 	await page.waitForSelector('.detail pre >> text=<b>41</b>') // as text
 	await row('broken').first().locator('.expand').click()
 	await page.waitForSelector('.detail pre.bad >> text=it broke')
 	await page.click('.langs >> text=Passed')
 	await soon('only what passed', async () => await page.locator('.results tbody tr').count() === 1)
-	has(page.url(), 'show=passed')
+	await soonHas(() => page.url(), 'show=passed')
 	const [saved] = await Promise.all([page.waitForEvent('download'), page.click('text=Download the results')])
 	const lines = readFileSync(await saved.path(), 'utf8').trim().split('\n').map((l) => JSON.parse(l))
 	is(lines.filter((l) => l.type === 'result').length, 4)
 	await page.click('.record footer >> text=Delete')
 	await page.waitForSelector('#items')
-	is((await call('GET', `/v1/batch/${id}`)).status, 404)
+	await soonIs(async () => (await call('GET', `/v1/batch/${id}`)).status, 404)
 })
 
 test('one that runs is followed, survives a lost connection, and can be cancelled', async (x) => {
@@ -97,7 +97,7 @@ test('a viewer may read and not start', async (x) => {
 	await page.waitForSelector('.cm-content')
 	await open(page, '/batches')
 	await page.waitForSelector('#items:disabled')
-	ok(await page.isDisabled('text=Send a file'), 'a file can be sent')
+	await soonOk(() => page.isDisabled('text=Send a file'), 'a file can be sent')
 })
 
 for (const theme of ['light', 'dark'])
@@ -110,7 +110,7 @@ for (const theme of ['light', 'dark'])
 		await accessible(page, 'a batch')
 		await page.setViewportSize({ width: 390, height: 844 })
 		await accessible(page, 'a batch at 390 px')
-		is(await page.evaluate(() => document.documentElement.scrollWidth), 390)
+		await soonIs(() => page.evaluate(() => document.documentElement.scrollWidth), 390)
 		await open(page, '/batches')
 		await page.waitForSelector('.runs')
 		await accessible(page, 'batches at 390 px')

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { startBrowser } from './browser.mjs'
-import { is, run } from './tap.mjs'
+import { is, run, soon } from './tap.mjs'
 
 export const { url, key, ATOLL } = process.env
 const { UI_SHOTS } = process.env
@@ -18,7 +18,13 @@ export async function call(method, path, body, k = key) {
 	const text = await answer.text()
 	return { status: answer.status, body: text ? JSON.parse(text) : null }
 }
-export const frontPid = () => Number(execFileSync('pgrep', ['-x', '-P', process.env.SUPERVISOR, 'atoll-server'], { encoding: 'utf8' }).trim().split('\n')[0])
+const serverPids = () => execFileSync('pgrep', ['-x', '-P', process.env.SUPERVISOR, 'atoll-server'], { encoding: 'utf8' }).trim().split('\n').map(Number)
+let killed
+/** Kills the server process that runs now, which is not the one that was killed before. */
+export async function killServer() {
+	killed = await soon('a server runs', () => serverPids().find((p) => p !== killed))
+	process.kill(killed, 'SIGKILL')
+}
 
 export async function newPage({ theme = 'light', width = 1280, height = 800, mobile = false } = {}) {
 	const context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, hasTouch: mobile, reducedMotion: 'reduce' })

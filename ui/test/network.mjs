@@ -2,7 +2,7 @@
 // host "registry.test" that the operator permits.
 import { gone, newBox, open } from './boxes.mjs'
 import { accessible, call, runAll } from './kit.mjs'
-import { has, is, soon, test } from './tap.mjs'
+import { soon, soonHas, soonIs, test } from './tap.mjs'
 
 const host = `registry.test:${process.env.REGISTRY_PORT}`
 const panel = async (page) => { await page.click('.panel [role=tab]:has-text("Network")'); await page.waitForSelector('.net-rules') }
@@ -13,16 +13,16 @@ test('a refused connection is shown with its reason; a rule allows it; removing 
 	const box = await newBox({}, { network: { allow: ['other.below.test'] } }), page = x.page = await open(box)
 	await panel(page)
 	await row(page, 'other.below.test').waitFor()
-	has((await fetchInBox(box)).body.stdout, 'may not reach')
+	await soonHas(async () => (await fetchInBox(box)).body.stdout, 'may not reach')
 	await page.waitForSelector(`.net .samples tr:has-text("${host}") .bad`)
 	await page.fill('.net-rules input:not([type=checkbox])', host)
 	await page.keyboard.press('Enter')
 	await row(page, host).waitFor()
-	is((await fetchInBox(box)).body.stdout.trim(), 'packages')
+	await soonIs(async () => (await fetchInBox(box)).body.stdout.trim(), 'packages')
 	await page.waitForSelector('.net .samples td:has-text("connected")')
 	await page.click(`[aria-label="Remove the rule ${host}"]`)
 	await row(page, host).waitFor({ state: 'detached' })
-	has((await fetchInBox(box)).body.stdout, 'may not reach')
+	await soonHas(async () => (await fetchInBox(box)).body.stdout, 'may not reach')
 	await page.fill('.net-rules input:not([type=checkbox])', 'forbidden.example')
 	await page.keyboard.press('Enter')
 	await page.waitForSelector('.toast.bad:has-text("egress.allow")')
@@ -50,8 +50,8 @@ test('a viewer sees rules and cannot change them', async (x) => {
 	const box = await newBox({}, { network: { allow: [host] } }), k = (await call('POST', '/v1/keys', { name: `net-${process.pid}`, role: 'viewer' })).body.key, page = x.page = await open(box, null, { key: k })
 	await panel(page)
 	await row(page, host).waitFor()
-	is(await page.isDisabled(`[aria-label="Remove the rule ${host}"]`), true)
-	is(await page.isDisabled('.net-rules form input'), true)
+	await soonIs(() => page.isDisabled(`[aria-label="Remove the rule ${host}"]`), true)
+	await soonIs(() => page.isDisabled('.net-rules form input'), true)
 	await gone(box)
 })
 

@@ -1,7 +1,7 @@
 // packages.mjs - packages of a box, from a mirror that the test makes. Started by tests/system/ui_packages.sh.
 import { get, gone, newBox, open, put, sh } from './boxes.mjs'
 import { accessible, call, runAll } from './kit.mjs'
-import { has, is, ok, soon, test } from './tap.mjs'
+import { is, soon, soonHas, soonIs, soonOk, test } from './tap.mjs'
 
 const SLOW = { timeout: 110000 } // a package manager in a new box
 const wheels = `import zipfile, os
@@ -16,6 +16,7 @@ for version in ("1.0", "1.1"):
     z.close()
 `
 test('the mirror is made', async () => {
+	await call('DELETE', '/v1/volumes/mirror') // of a first attempt
 	is((await call('POST', '/v1/volumes', { name: 'mirror', bytes: 64 << 20 })).status, 201)
 	const b = (await call('POST', '/v1/boxes', { volumes: [{ name: 'mirror', path: '/data' }] })).body.id
 	const r = (await call('POST', `/v1/boxes/${b}/execs`, { language: 'python', code: wheels })).body
@@ -31,12 +32,13 @@ async function openPackages(box, options) {
 	return page
 }
 
+const versions = ['1.0', '1.1'] // a layer that a first attempt has made would be used without any step
 test('a box without network: a package is installed as a layer, and a copy is offered', async (x) => {
-	const box = await newBox(), page = x.page = await openPackages(box)
-	await page.fill('.pkg-form input', 'tiny==1.0')
+	const box = await newBox(), page = x.page = await openPackages(box), version = versions.shift()
+	await page.fill('.pkg-form input', `tiny==${version}`)
 	await page.click('.pkg-form >> text=Install')
-	await page.waitForSelector('.pkg-ready >> text=tiny==1.0 is installed', SLOW)
-	await soon('the steps', async () => /Processing .*tiny-1.0.*Successfully installed tiny-1.0/s.test(await page.textContent('.pkg-log')))
+	await page.waitForSelector(`.pkg-ready >> text=tiny==${version} is installed`, SLOW)
+	await soon('the steps', async () => new RegExp(`Processing .*tiny-${version}.*Successfully installed tiny-${version}`, 's').test(await page.textContent('.pkg-log')))
 	await gone(box)
 }, 300)
 
@@ -46,10 +48,10 @@ test('a box that may reach hosts installs by itself: the steps are in the output
 	await page.fill('.pkg-form input', 'tiny==1.1')
 	await page.click('.pkg-form >> text=Install')
 	await page.waitForSelector('.group .verdict.ok', SLOW)
-	has(await page.textContent('.group .out'), 'Successfully installed tiny-1.1')
+	await soonHas(() => page.textContent('.group .out'), 'Successfully installed tiny-1.1')
 	const line = page.locator('.pkg-list li', { hasText: 'tiny' })
 	await line.waitFor()
-	has(await line.textContent(), 'this box')
+	await soonHas(() => line.textContent(), 'this box')
 	await line.locator('.menu > button').click()
 	await page.click('role=menuitem[name="Remove"]')
 	await soon('it is gone', async () => await line.count() === 0, SLOW.timeout)
@@ -63,10 +65,10 @@ test('packages of npm and gem are listed with their versions', async (x) => {
 	}), page = x.page = await openPackages(box)
 	const listed = (name) => soon(name, async () => (await page.locator('.pkg-list li', { hasText: name }).textContent()))
 	await page.selectOption('#pkg-manager', 'npm')
-	has(await listed('left'), '1.2.3')
-	has(await listed('@scope/right'), '4.5.6')
+	await soonHas(() => listed('left'), '1.2.3')
+	await soonHas(() => listed('@scope/right'), '4.5.6')
 	await page.selectOption('#pkg-manager', 'gem')
-	has(await listed('pebble'), '7.8.9')
+	await soonHas(() => listed('pebble'), '7.8.9')
 	await gone(box)
 })
 
@@ -78,12 +80,12 @@ test('a copy of the box has the package, the files and the variables', async (x)
 	await page.click('.pkg-ready >> text=Open a copy with it')
 	await soon('another box', () => !page.url().includes(box) && page.url().includes('/b/'))
 	const copy = page.url().match(/\/b\/([a-z0-9]+)/)[1]
-	is(await get(copy, 'kept.txt'), 'kept')
-	is((await call('GET', `/v1/boxes/${copy}/env`)).body.env.MODE, 'fast')
+	await soonIs(() => get(copy, 'kept.txt'), 'kept')
+	await soonIs(async () => (await call('GET', `/v1/boxes/${copy}/env`)).body.env.MODE, 'fast')
 	is((await call('POST', `/v1/boxes/${copy}/execs`, { language: 'python', code: 'import tiny; print(tiny.version)' })).body.stdout.trim(), '1.0')
 	await page.click('.side-tabs [title=Packages]')
 	await page.waitForSelector('.pkg-list li:has-text("tiny")')
-	has(await page.textContent('.pkg-list li:has-text("tiny")'), '1.0')
+	await soonHas(() => page.textContent('.pkg-list li:has-text("tiny")'), '1.0')
 	await gone(box)
 	await gone(copy)
 })
@@ -93,7 +95,7 @@ test('a package or a version that does not exist: why, and the versions that exi
 	await page.fill('.pkg-form input', 'tiny==9')
 	await page.keyboard.press('Enter')
 	await page.waitForSelector('.pkg-fault', SLOW)
-	has(await page.textContent('.pkg-fault'), 'tiny')
+	await soonHas(() => page.textContent('.pkg-fault'), 'tiny')
 	await page.click('.pkg-fault .place >> text=1.0')
 	await page.waitForSelector('.pkg-ready >> text=tiny==1.0 is installed', SLOW)
 	await page.fill('.pkg-form input', '--index-url=http://elsewhere.test')
@@ -107,7 +109,7 @@ test('what is in the home folder can be removed', async (x) => {
 	const page = x.page = await openPackages(box)
 	await page.fill('.pkg-form input', 'mine')
 	await page.waitForSelector('.pkg-list li:has-text("mine")')
-	has(await page.textContent('.count-line'), '1 of')
+	await soonHas(() => page.textContent('.count-line'), '1 of')
 	if ((await sh(box, ['python3', '-m', 'pip', '--version'])).exit_code !== 0) { await gone(box); return } // this machine has no pip
 	const version = (await sh(box, ['python3', '-c', 'import sys; print("%d.%d" % sys.version_info[:2])'])).stdout.trim()
 	if (version !== '3.11') { await gone(box); return } // another folder
@@ -127,7 +129,7 @@ for (const theme of ['light', 'dark'])
 		await page.fill('.pkg-form input', 'n')
 		if (process.env.UI_SHOTS) await page.screenshot({ path: `${process.env.UI_SHOTS}/packages-${theme}.png` })
 		await accessible(page, 'packages')
-		ok(await page.locator('.pkg-list li').count() > 0, 'system packages are listed')
+		await soonOk(async () => await page.locator('.pkg-list li').count() > 0, 'system packages are listed')
 		await gone(box)
 	})
 

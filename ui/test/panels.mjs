@@ -2,7 +2,7 @@
 // Started by tests/system/ui_panels.sh.
 import { gone, newBox, open, put } from './boxes.mjs'
 import { accessible, call, runAll } from './kit.mjs'
-import { has, is, ok, soon, test } from './tap.mjs'
+import { has, is, ok, soon, soonHas, soonIs, soonOk, test } from './tap.mjs'
 
 const { UI_SHOTS } = process.env
 const envOf = async (box) => (await call('GET', `/v1/boxes/${box}/env`)).body.env
@@ -30,12 +30,12 @@ test('variables: add, change, remove with undo; secrets are covered; programs ge
 	await call('PUT', `/v1/boxes/${box}/env`, { env: { ...await envOf(box), OTHER: '1' } })
 	await page.click('[aria-label="Remove MODE"]')
 	await soon('removed', async () => !('MODE' in await envOf(box)))
-	is((await envOf(box)).OTHER, '1')
+	await soonIs(async () => (await envOf(box)).OTHER, '1')
 	await page.click('.toast >> text=Undo')
 	await soon('back', async () => (await envOf(box)).MODE === 'fast')
 	await page.fill('.variables input >> nth=0', '1-bad name')
 	await page.keyboard.press('Enter')
-	has(await page.textContent('.variables .problem'), 'A name has letters')
+	await soonHas(() => page.textContent('.variables .problem'), 'A name has letters')
 	await gone(box)
 })
 
@@ -43,8 +43,8 @@ test('a viewer sees names and no values', async (x) => {
 	const box = await newBox({}, { env: { PLAIN: 'visible-to-editors' } }), k = (await call('POST', '/v1/keys', { name: `look-${process.pid}`, role: 'viewer' })).body.key, page = x.page = await open(box, null, { key: k })
 	await page.click('.side-tabs [title=Variables]')
 	await page.waitForSelector('.env-list li')
-	has(await page.textContent('.env-list'), 'hidden from viewers')
-	ok(await page.isDisabled('[aria-label="Remove PLAIN"]'), 'may not remove')
+	await soonHas(() => page.textContent('.env-list'), 'hidden from viewers')
+	await soonOk(() => page.isDisabled('[aria-label="Remove PLAIN"]'), 'may not remove')
 	await gone(box)
 })
 
@@ -55,7 +55,7 @@ test('packages without a registry: the error names the setting', async (x) => {
 	await page.fill('.pkg-form input', 'requests')
 	await page.keyboard.press('Enter')
 	await page.waitForSelector('.pkg-fault')
-	has(await page.textContent('.pkg-fault'), 'no source for pip packages is configured: set packages.pip_index')
+	await soonHas(() => page.textContent('.pkg-fault'), 'no source for pip packages is configured: set packages.pip_index')
 	await gone(box)
 })
 
@@ -69,18 +69,19 @@ test('problems of compilers and programs are listed; a place opens the file; a c
 	await page.waitForSelector('.group[aria-label*="main.py"] .verdict.bad')
 	await page.click('.panel [role=tab] >> text=Problems')
 	await page.waitForSelector('.problems section >> nth=1')
-	has(await page.textContent('.problems'), 'nothing')
-	has(await page.textContent('.problems'), 'ZeroDivisionError')
+	await soonHas(() => page.textContent('.problems'), 'nothing')
+	await soonHas(() => page.textContent('.problems'), 'ZeroDivisionError')
 	await page.click('.problem-row:has-text("ZeroDivisionError")')
 	await page.waitForSelector('.tab.on >> text=util.py')
 	await soon('the line', async () => (await page.textContent('.editor-panel .cm-activeLine')).includes('1/0'))
 	await put(box, 'util.py', 'def f():\n    return 1\n')
 	await page.click('.tab >> text=main.py')
+	await page.waitForSelector('.tab.on >> text=main.py')
 	await page.click('.bar .primary')
 	await page.waitForSelector('.group[aria-label*="main.py"] .verdict.ok')
 	await page.click('.panel [role=tab] >> text=Problems')
 	await soon('only the other', async () => !(await page.textContent('.problems')).includes('ZeroDivisionError'))
-	has(await page.textContent('.problems'), 'nothing')
+	await soonHas(() => page.textContent('.problems'), 'nothing')
 	await gone(box)
 })
 

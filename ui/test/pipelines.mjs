@@ -1,6 +1,6 @@
 // pipelines.mjs - Pipelines in a browser: started from the page, followed, answered, cancelled, repeated; all states.
 import { accessible, call, newPage, link, runAll, signedIn, url } from './kit.mjs'
-import { has, is, ok, soon, test } from './tap.mjs'
+import { is, soon, soonHas, soonIs, soonOk, test } from './tap.mjs'
 
 const mistyped = { task: 'print the sum', files: { 'main.py': 'values = [1, 2, 3]\n\nprnt(sum(values))\n' }, examples: [{ input: '', expected: '6\n' }] }
 const asking = { task: 'run it', files: { 'main.py': 'print(input().upper())\n' } }
@@ -31,7 +31,7 @@ test('empty, loading, error and missing states', async (x) => {
 	await open(page, '/pipelines')
 	const error = page.locator('.list .state[role=alert]')
 	await error.waitFor()
-	has(await error.textContent(), 'does not answer')
+	await soonHas(() => error.textContent(), 'does not answer')
 	await page.unroute('**/v1/pipelines?*')
 	await error.locator('text=Retry').click()
 	await page.waitForSelector('.list .empty')
@@ -44,20 +44,20 @@ test('a task that is typed becomes a plan, a program and a result, each of them 
 	await page.keyboard.press('Escape')
 	await page.click('.rail >> text=Pipelines')
 	await page.waitForSelector('#task')
-	ok(await page.isDisabled('.ask button[type=submit]'), 'Start is enabled without a task')
+	await soonOk(() => page.isDisabled('.ask button[type=submit]'), 'Start is enabled without a task')
 	await page.fill('#task', 'Compute the mean and median of 3, 1 and 2 in Python')
 	await page.press('#task', 'Control+Enter')
 	await page.waitForSelector('.verdict.ok >> text=Verified')
-	has(await page.textContent('.document'), 'median: 2')
+	await soonHas(() => page.textContent('.document'), 'median: 2')
 	await page.click('.stages button >> text=Plan, attempt 1')
 	await page.waitForSelector('.document h3:text("Plan")')
-	has(await page.textContent('.document'), 'mean-median')
-	has(page.url(), 'cell=1.planner')
+	await soonHas(() => page.textContent('.document'), 'mean-median')
+	await soonHas(() => page.url(), 'cell=1.planner')
 	await page.click('.stages button >> text=Execute, attempt 1')
 	await page.waitForSelector('.document h3:text("Result")')
-	has(await page.textContent('.document'), 'mean: 2')
+	await soonHas(() => page.textContent('.document'), 'mean: 2')
 	await page.click('.document >> text=JSON')
-	has(await page.textContent('.document pre'), '"atoll.result/1"')
+	await soonHas(() => page.textContent('.document pre'), '"atoll.result/1"')
 	await page.click('.documents >> text=Log')
 	await page.waitForSelector('.log >> text=run finished')
 	await page.reload() // the address is the state
@@ -73,13 +73,13 @@ test('a second attempt is shown with what changed in it', async (x) => {
 	const id = await report(mistyped)
 	await open(page, `/pipelines/${id}`)
 	await page.waitForSelector('.verdict.ok >> text=Examples pass')
-	is(await page.locator('.stages tbody tr').count(), 2)
+	await soonIs(() => page.locator('.stages tbody tr').count(), 2)
 	await page.waitForSelector('.stages button.bad >> text=exit 1')
 	await page.click('.stages button >> text=Code, attempt 2')
 	await page.waitForSelector('.diff .del >> text=prnt(sum(values))')
 	await page.waitForSelector('.diff .add >> text=print(sum(values))')
 	await page.click('.stages button >> text=Debug, attempt 1')
-	has(await page.textContent('.document'), 'mistyped')
+	await soonHas(() => page.textContent('.document'), 'mistyped')
 })
 
 test('a question is answered on the page, and what follows is shown without a reload', async (x) => {
@@ -91,9 +91,9 @@ test('a question is answered on the page, and what follows is shown without a re
 	await page.keyboard.type('quiet words')
 	await page.keyboard.press('Control+Enter')
 	await page.waitForSelector('.verdict.ok >> text=Plausible')
-	is(await page.locator('.question').count(), 0)
-	has(await page.textContent('.document'), 'QUIET WORDS')
-	is(await page.locator('.stages tbody tr').count(), 2)
+	await soonIs(() => page.locator('.question').count(), 0)
+	await soonHas(() => page.textContent('.document'), 'QUIET WORDS')
+	await soonIs(() => page.locator('.stages tbody tr').count(), 2)
 	await page.click('.stages button >> text=Debug, attempt 1')
 	await page.waitForSelector('.document h3:text("Answer")')
 })
@@ -116,7 +116,7 @@ test('one that runs is followed, survives a lost connection, and can be cancelle
 	is(await page.locator('.log >> text=it began').count(), 1, 'an event is shown twice')
 	await page.click('.record footer >> text=Delete')
 	await page.waitForSelector('#task')
-	is((await call('GET', `/v1/pipelines/${id}`)).status, 404)
+	await soonIs(async () => (await call('GET', `/v1/pipelines/${id}`)).status, 404)
 })
 
 test('the list is live and can be filtered by outcome', async (x) => {
@@ -127,7 +127,7 @@ test('the list is live and can be filtered by outcome', async (x) => {
 	await page.waitForSelector(`.runs a[href="/pipelines/${id}"]`)
 	await page.selectOption('select[aria-label=Outcome]', 'not_understood')
 	await soon('only this outcome', async () => (await page.$$eval('.runs .what .dim', (l) => l.map((e) => e.textContent))).every((s) => s.startsWith('Not understood')))
-	has(page.url(), 'outcome=not_understood')
+	await soonHas(() => page.url(), 'outcome=not_understood')
 	await page.selectOption('select[aria-label=Outcome]', 'cancelled')
 	await page.waitForSelector('text=No pipeline has this outcome.')
 })
@@ -138,7 +138,7 @@ test('a viewer may read and not start', async (x) => {
 	await page.waitForSelector('.cm-content')
 	await open(page, '/pipelines')
 	await page.waitForSelector('#task:disabled')
-	ok(await page.isDisabled('.ask button[type=submit]'), 'Start is enabled')
+	await soonOk(() => page.isDisabled('.ask button[type=submit]'), 'Start is enabled')
 })
 
 for (const theme of ['light', 'dark']) {
@@ -152,7 +152,7 @@ for (const theme of ['light', 'dark']) {
 		await open(page, `/pipelines/${waits}`)
 		await page.waitForSelector('.question')
 		await accessible(page, 'a question at 390 px')
-		is(await page.evaluate(() => document.documentElement.scrollWidth), 390)
+		await soonIs(() => page.evaluate(() => document.documentElement.scrollWidth), 390)
 		await call('POST', `/v1/pipelines/${waits}/cancel`, {})
 	})
 	test(`axe finds nothing on any document of a pipeline: ${theme}`, async (x) => {

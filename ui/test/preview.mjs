@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gone, newBox, put } from './boxes.mjs'
 import { call, key, newPage, runAll, url } from './kit.mjs'
-import { has, is, ok, soon, test } from './tap.mjs'
+import { is, soon, soonHas, soonIs, soonOk, test } from './tap.mjs'
 
 const ui = dirname(dirname(fileURLToPath(import.meta.url)))
 const packages = ['vite', 'rollup', 'nanoid', 'picocolors', 'postcss', 'source-map-js']
@@ -31,18 +31,20 @@ test('a Vite dev server is previewed, and an edit through the file API reloads i
 		'text.js': `export const text = 'first'\n`,
 	})
 	const port = await opened(box, 5173), page = x.page = await newPage(), sockets = []
-	page.on('websocket', (w) => sockets.push(w.url()))
+	page.on('websocket', (w) => w.on('framereceived', () => sockets.push(w.url())))
 	await page.goto(port.link)
 	await page.waitForSelector('#text:text-is("first")')
-	ok(!page.url().includes('token'), `the token stayed in the address: ${page.url()}`)
+	await soonOk(() => !page.url().includes('token'), `the token stayed in the address: ${page.url()}`)
 	await soon('the page is connected for hot reloads', () => sockets.length > 0)
 	await page.evaluate(() => { window.same = true })
-	await put(box, 'text.js', `export const text = 'second'\n`)
-	await page.waitForSelector('#text:text-is("second")')
+	await soon('the edit is shown', async () => { // again, if the dev server did not watch the file yet
+		await put(box, 'text.js', `export const text = 'second'\n`)
+		return page.waitForSelector('#text:text-is("second")', { timeout: 5000 })
+	})
 	is(await page.evaluate(() => window.same), true, 'the page was loaded again')
 	const other = await newPage() // a browser without the cookie
 	is((await other.goto(port.url)).status(), 401)
-	has(await other.textContent('h1'), 'This preview is private')
+	await soonHas(() => other.textContent('h1'), 'This preview is private')
 	await other.close()
 	await gone(box)
 })
@@ -63,7 +65,7 @@ test('cookies and storage of two boxes are separate, and pages of one do not rea
 	is(await page.evaluate(() => `${localStorage.getItem('a')} ${sessionStorage.getItem('a')} ${document.cookie}`), 'null null mine=two')
 	is(await page.textContent('pre'), '', 'a cookie reached the box')
 	await page.reload()
-	is(await page.textContent('pre'), 'mine=two')
+	await soonIs(() => page.textContent('pre'), 'mine=two')
 	// The browser has the cookie of the first preview, but a page of the second cannot use it.
 	is(await page.evaluate((other) => fetch(other, { credentials: 'include' }).then((a) => a.text(), () => 'refused'), boxes[0].url), 'refused')
 	const seen = await page.evaluate((other) => new Promise((done) => { const w = new WebSocket(other.replace('http', 'ws')); w.onopen = () => done('open'); w.onerror = () => done('refused') }), boxes[0].url)
@@ -71,7 +73,7 @@ test('cookies and storage of two boxes are separate, and pages of one do not rea
 	page.problems.length = 0
 	await page.goto(boxes[0].url)
 	await page.waitForSelector('h1:text-is("one")')
-	has(await page.textContent('pre'), 'script=1')
+	await soonHas(() => page.textContent('pre'), 'script=1')
 	for (const b of boxes) await gone(b.box)
 })
 

@@ -1,6 +1,6 @@
 // settings.mjs - Settings, Events and the audit log in a browser: keys, teams, models, about; all states.
 import { accessible, call, link, newPage, runAll, signedIn, url } from './kit.mjs'
-import { has, is, ok, soon, test } from './tap.mjs'
+import { is, ok, soon, soonHas, soonIs, soonOk, test } from './tap.mjs'
 
 const open = async (page, path) => { await page.goto(url + path); await page.waitForSelector('#main') }
 async function viewerPage() {
@@ -21,16 +21,16 @@ test('a key is created, its secret shown once and good for its role, then revoke
 	await page.waitForSelector('dialog >> text=shown only this once')
 	const secret = await page.textContent('dialog code')
 	ok(/^e2b_[0-9a-f]{40}$/.test(secret), secret)
-	is((await call('GET', '/v1/boxes', undefined, secret)).status, 200)
+	await soonIs(async () => (await call('GET', '/v1/boxes', undefined, secret)).status, 200)
 	is((await call('POST', '/v1/boxes', {}, secret)).status, 403)
 	await page.click('text=I have stored it')
 	const row = page.locator('.keys-table tbody tr', { hasText: 'from-the-page' })
-	has(await row.textContent(), 'Viewer')
-	ok(!(await page.content()).includes(secret), 'the secret is still in the page')
+	await soonHas(() => row.textContent(), 'Viewer')
+	await soonOk(async () => !(await page.content()).includes(secret), 'the secret is still in the page')
 	await row.locator('text=Revoke').click()
 	await page.click('dialog .stop')
 	await soon('gone from the table', async () => await row.count() === 0)
-	is((await call('GET', '/v1/boxes', undefined, secret)).status, 401)
+	await soonIs(async () => (await call('GET', '/v1/boxes', undefined, secret)).status, 401)
 })
 
 test('a secret is set, listed without its value and deleted; a viewer sees its name only', async (x) => {
@@ -42,7 +42,7 @@ test('a secret is set, listed without its value and deleted; a viewer sees its n
 	await page.press('#secret-value', 'Enter')
 	const row = page.locator('.secrets-table tbody tr', { hasText: 'PAGE_KEY' })
 	await row.waitFor()
-	ok(!(await page.content()).includes(value) && await page.inputValue('#secret-value') === '', 'the value is still in the page')
+	await soonOk(async () => !(await page.content()).includes(value) && await page.inputValue('#secret-value') === '', 'the value is still in the page')
 	const { id } = (await call('POST', '/v1/boxes', { secrets: [{ name: 'PAGE_KEY' }] })).body
 	is((await call('POST', `/v1/boxes/${id}/execs`, { command: 'printf %s "$PAGE_KEY" | wc -c' })).body.stdout.trim(), String(value.length))
 	await call('DELETE', `/v1/boxes/${id}`)
@@ -50,12 +50,12 @@ test('a secret is set, listed without its value and deleted; a viewer sees its n
 	const other = await viewerPage()
 	await open(other, '/settings/secrets')
 	await other.waitForSelector('.secrets-table >> text=PAGE_KEY')
-	is(await other.isDisabled('#secret-name'), true)
+	await soonIs(() => other.isDisabled('#secret-name'), true)
 	await other.context().close()
 	await row.locator('text=Delete').click()
 	await page.click('dialog .stop')
 	await page.waitForSelector('.empty >> text=There is no secret.')
-	is((await call('GET', '/v1/secrets/PAGE_KEY')).status, 404)
+	await soonIs(async () => (await call('GET', '/v1/secrets/PAGE_KEY')).status, 404)
 })
 
 test('a key can be bound to one box', async (x) => {
@@ -68,7 +68,7 @@ test('a key can be bound to one box', async (x) => {
 	await page.selectOption('.fields select >> nth=1', id)
 	await page.click('.fields button[type=submit]')
 	const secret = await page.textContent('dialog code')
-	is((await call('GET', '/v1/boxes/mine', undefined, secret)).status, 200)
+	await soonIs(async () => (await call('GET', '/v1/boxes/mine', undefined, secret)).status, 200)
 	ok((await call('GET', '/v1/boxes/other', undefined, secret)).status >= 400, 'the key opens another box')
 	for (const name of ['mine', 'other']) await call('DELETE', `/v1/boxes/${name}`)
 })
@@ -92,14 +92,14 @@ test('teams: a new one, its quotas, and that it is gone', async (x) => {
 	await page.click('dialog button[type=submit]')
 	const row = page.locator('.rows tbody tr', { hasText: 'green' })
 	await row.waitFor()
-	is((await call('GET', '/v1/teams/green')).body.own.boxes, 7)
+	await soonIs(async () => (await call('GET', '/v1/teams/green')).body.own.boxes, 7)
 	await row.locator('text=Quotas').click()
 	await page.fill('dialog .field >> nth=0 >> input', '')
 	await page.click('dialog button[type=submit]')
 	await soon('the standard again', async () => (await call('GET', '/v1/teams/green')).body.own.boxes === null)
 	await row.locator('[aria-label="Delete team green"]').click()
 	await soon('gone', async () => await row.count() === 0)
-	is((await call('GET', '/v1/teams/green')).status, 404)
+	await soonIs(async () => (await call('GET', '/v1/teams/green')).status, 404)
 })
 
 test('models: that there is none, and the policy of pipelines', async (x) => {
@@ -116,9 +116,9 @@ test('about says what runs here; the theme can be chosen', async (x) => {
 	const page = x.page = await signedIn()
 	await open(page, '/settings/about')
 	await page.waitForSelector('.language-list >> text=Python')
-	has(await page.textContent('.facts'), (await call('GET', '/v1/info')).body.version)
+	await soonHas(() => page.textContent('.facts'), (await call('GET', '/v1/info')).body.version)
 	await page.selectOption('.fields select', 'dark')
-	is(await page.evaluate(() => document.documentElement.dataset.theme), 'dark')
+	await soonIs(() => page.evaluate(() => document.documentElement.dataset.theme), 'dark')
 })
 
 test('the doctor checks the machine, again when asked; a viewer learns that it is for owners', async (x) => {
@@ -126,8 +126,8 @@ test('the doctor checks the machine, again when asked; a viewer learns that it i
 	await open(page, '/settings/about')
 	await page.waitForSelector('.findings tbody tr')
 	const rows = (await call('GET', '/v1/doctor')).body.items
-	is(await page.locator('.findings tbody tr').count(), rows.length)
-	has(await page.textContent('.findings tr:has-text("keeper")'), rows.find((r) => r.name === 'keeper').value.slice(0, 6))
+	await soonIs(() => page.locator('.findings tbody tr').count(), rows.length)
+	await soonHas(() => page.textContent('.findings tr:has-text("keeper")'), rows.find((r) => r.name === 'keeper').value.slice(0, 6))
 	const [asked] = await Promise.all([page.waitForResponse('**/v1/doctor'), page.click('text=Check again')])
 	is(asked.status(), 200)
 	await page.context().close()
@@ -161,7 +161,7 @@ test('events are live, filtered by box and kind, and lead to the run', async (x)
 	await page.fill('input[type=search]', id)
 	await page.press('input[type=search]', 'Enter')
 	await soon('only this box', async () => (await page.$$eval('.rows tbody tr td:nth-child(3)', (l) => l.map((e) => e.textContent))).join() === 'seen,seen')
-	has(page.url(), `box=${id}`)
+	await soonHas(() => page.url(), `box=${id}`)
 	await page.click('.rows a[href^="/runs/"]')
 	await page.waitForSelector('.record >> text=status 3')
 	await call('DELETE', '/v1/boxes/seen')
@@ -215,7 +215,7 @@ for (const theme of ['light', 'dark'])
 				await open(page, path)
 				await page.waitForSelector(there)
 				await page.setViewportSize({ width: 390, height: 844 })
-				is(await page.evaluate(() => document.documentElement.scrollWidth), 390, path)
+				await soonIs(() => page.evaluate(() => document.documentElement.scrollWidth), 390, path)
 				await accessible(page, `${path} at 390 px`)
 				await page.setViewportSize({ width: 1280, height: 800 })
 				await accessible(page, path)

@@ -4,13 +4,23 @@ export const test = (name, body, seconds = 240) => all.push({ name, body, second
 export function is(a, b, what = '') { if (a !== b) throw new Error(`${what ? what + ': ' : ''}${JSON.stringify(a)} is not ${JSON.stringify(b)}`) }
 export function ok(x, what) { if (!x) throw new Error(what) }
 export function has(text, part) { if (!String(text).includes(part)) throw new Error(`${JSON.stringify(part)} is not in ${JSON.stringify(String(text).slice(0, 400))}`) }
+const pause = () => new Promise((r) => setTimeout(r, 30))
 export async function soon(what, f, ms = 60000) {
 	const end = Date.now() + ms
-	for (let last; ; await new Promise((r) => setTimeout(r, 30))) {
+	for (let last; ; await pause()) {
 		try { last = await f(); if (last) return last } catch (e) { last = e }
 		if (Date.now() > end) throw new Error(`never came true: ${what} (${last})`)
 	}
 }
+/** Repeats checks until all of them pass; throws what the last of them threw. */
+export async function eventually(checks, ms = 60000) {
+	for (const end = Date.now() + ms; ; await pause()) try { return await checks() } catch (e) { if (Date.now() > end) throw e }
+}
+// For a value that the page or another process changes, which is read again until it is right. What must hold at
+// any time is read once, with is(), ok() and has().
+export const soonIs = (read, b, what) => eventually(async () => is(await read(), b, what))
+export const soonOk = (read, what) => eventually(async () => ok(await read(), what))
+export const soonHas = (read, part) => eventually(async () => has(await read(), part))
 export async function run(setUp, tearDown, only) {
 	let n = 0, failed = 0
 	for (const t of all.filter((x) => !only || x.name.includes(only))) {

@@ -1,7 +1,7 @@
 // viewers.mjs - files that are shown as more than text: tables, Markdown, JSON, HTML. Started by tests/system/ui_viewers.sh.
 import { get, gone, newBox, open, put, saved } from './boxes.mjs'
 import { accessible, runAll, url } from './kit.mjs'
-import { has, is, ok, soon, test } from './tap.mjs'
+import { is, ok, soon, soonHas, soonIs, test } from './tap.mjs'
 
 const { UI_SHOTS } = process.env
 const body = (page) => page.textContent('.grid-body')
@@ -10,8 +10,8 @@ test('a table of 200,000 rows: only what is seen is drawn; scroll, filter, sort,
 	const lines = ['id,name,value,note']
 	for (let n = 0; n < 200000; n++) lines.push(`${n},name ${n},${(n * 7919) % 200000},${n % 1000 ? '' : '"a ""quoted"", field"'}`)
 	const box = await newBox({ 'data.csv': lines.join('\n') + '\n' }), page = x.page = await open(box, 'data.csv', { shown: '.table-view' })
-	has(await page.textContent('.view-bar'), '200,000 rows, 4 columns')
-	has(await body(page), 'a "quoted", field')
+	await soonHas(() => page.textContent('.view-bar'), '200,000 rows, 4 columns')
+	await soonHas(() => body(page), 'a "quoted", field')
 	ok(await page.locator('.grid-body [role=row]').count() < 100, 'few rows are drawn')
 	await page.evaluate(() => { const s = document.querySelector('.grid-scroll'); s.scrollTop = s.scrollHeight })
 	await soon('the last row', async () => (await body(page)).includes('name 199999'))
@@ -25,14 +25,14 @@ test('a table of 200,000 rows: only what is seen is drawn; scroll, filter, sort,
 	await soon('11 rows', async () => (await page.textContent('.view-bar')).includes('11 of 200,000 rows'))
 	await page.click('.view-switch >> text=Source')
 	await soon('its source', async () => (await page.textContent('.editor-panel > .editor .cm-content')).includes('id,name,value,note'))
-	has(page.url(), 'view=source')
+	await soonHas(() => page.url(), 'view=source')
 	await gone(box)
 })
 
 test('separators, quotes with line breaks, short rows, nothing at all', async (x) => {
 	const box = await newBox({ 'a.csv': 'x;y;z\r\n1;"two\nlines";3\r\n4;5\r\n', 'b.tsv': 'p\tq\n1,5\t2\n', 'none.csv': '' }), page = x.page = await open(box, 'a.csv', { shown: '.table-view' })
-	has(await page.textContent('.view-bar'), '2 rows, 3 columns')
-	has(await body(page), 'two\nlines')
+	await soonHas(() => page.textContent('.view-bar'), '2 rows, 3 columns')
+	await soonHas(() => body(page), 'two\nlines')
 	await page.click('.row-item >> text=b.tsv')
 	await soon('tabs', async () => (await page.textContent('.view-bar')).includes('1 row, 2 columns'))
 	await page.click('.row-item >> text=none.csv')
@@ -47,9 +47,9 @@ test('Markdown: what it says, links to files of the box, pictures of the box, no
 	await page.click('.view-switch >> text=Preview')
 	await page.waitForSelector('.markdown .md-h1 >> text=Title')
 	for (const part of ['em >> text=text', 'code >> text=code', 's >> text=old', 'ol li >> text=two', 'blockquote >> text=quoted', 'pre >> text=print(1)', 'td >> text=2']) await page.waitForSelector(`.markdown ${part}`)
-	is(await page.getAttribute('.markdown a', 'href'), 'https://example.org/')
-	is(await page.getAttribute('.markdown a', 'rel'), 'noopener noreferrer')
-	is(await page.locator('.markdown a').count(), 1)
+	await soonIs(() => page.getAttribute('.markdown a', 'href'), 'https://example.org/')
+	await soonIs(() => page.getAttribute('.markdown a', 'rel'), 'noopener noreferrer')
+	await soonIs(() => page.locator('.markdown a').count(), 1)
 	await soon('the picture', () => page.locator('.markdown img').evaluate((i) => i.naturalWidth === 1))
 	is(await page.locator('.markdown b').count(), 0)
 	ok(await page.title() !== 'taken', 'no script was executed')
@@ -65,17 +65,19 @@ test('JSON as a tree with all digits; what is not JSON says where', async (x) =>
 	const box = await newBox({ 'a.json': '{"big": 12345678901234567890, "list": [1, {"deep": {"deeper": true}}], "text": "<b>x</b>"}', 'bad.json': '{\n  "a": 1,\n  oops\n}\n', 'l.jsonl': '{"n": 1}\n{"n": 2}\n' }), page = x.page = await open(box, 'a.json')
 	await page.click('.view-switch >> text=Tree')
 	await soon('all digits', async () => (await page.textContent('.json')).includes('12345678901234567890'))
-	has(await page.textContent('.json'), '<b>x</b>')
+	await soonHas(() => page.textContent('.json'), '<b>x</b>')
 	is(await page.locator('.json >> text=deeper').count(), 0, 'folded')
 	await page.click('.json .j-fold[aria-label="1"]')
 	await page.click('.json .j-fold[aria-label=deep]')
 	await page.waitForSelector('.json >> text=deeper')
 	await page.click('.row-item >> text=bad.json')
+	await page.waitForSelector('.tab.on >> text=bad.json')
 	await page.click('.view-switch >> text=Tree')
 	await page.waitForSelector('text=bad.json is not valid JSON')
 	await page.click('text=Show line 3')
 	await soon('the line', async () => (await page.textContent('.editor-panel .cm-activeLine')).includes('oops'))
 	await page.click('.row-item >> text=l.jsonl')
+	await page.waitForSelector('.tab.on >> text=l.jsonl')
 	await page.click('.view-switch >> text=Tree')
 	await soon('two documents', async () => (await page.textContent('.json')).includes('[2 items]'))
 	await gone(box)
@@ -93,8 +95,8 @@ test('an HTML file is shown in a frame of its own and cannot reach the page or t
 	await frame.locator('h1 >> text=A page').waitFor()
 	await soon('the attack was tried', async () => (await frame.locator('#said').textContent()) === 'parent refused, storage refused, opener refused, fetch refused')
 	await page.click('.row-item >> text=leave.html')
-	await page.click('.view-switch >> text=Preview')
 	await page.waitForSelector('.tab.on >> text=leave.html')
+	await page.click('.view-switch >> text=Preview')
 	await soon('the UI is not shown in the frame', async () => !(await Promise.all(page.frames().slice(1).map((f) => f.locator('#app').count().catch(() => 0)))).some(Boolean))
 	ok(page.url().startsWith(`${url}/b/${box}`), 'the page is where it was')
 	page.problems.length = 0 // the browser reports what it refused
@@ -109,7 +111,7 @@ test('typing in the source and looking at the preview are one text', async (x) =
 	await page.click('.view-switch >> text=Preview')
 	await page.waitForSelector('.markdown .md-h1 >> text=Two')
 	await saved(page)
-	is(await get(box, 'a.md'), '# Two\n')
+	await soonIs(() => get(box, 'a.md'), '# Two\n')
 	await page.reload()
 	await page.waitForSelector('.markdown .md-h1 >> text=Two') // the address has the view
 	await page.click('.view-switch >> text=Source')
@@ -128,6 +130,7 @@ for (const theme of ['light', 'dark'])
 		await look('csv')
 		for (const [file, wait] of [['README.md', '.markdown .md-h1'], ['config.json', '.json'], ['page.html', '.html-frame']]) {
 			await page.click(`.row-item >> text=${file}`)
+			await page.waitForSelector(`.tab.on >> text=${file}`)
 			await page.click('.view-switch [aria-checked=false]')
 			await page.waitForSelector(wait)
 			if (file === 'page.html') await page.frameLocator('.html-frame').locator('h1').waitFor()

@@ -1,7 +1,7 @@
 // workspace.mjs - the workspace of a box: files, editor, runs, terminals. Started by tests/system/ui_workspace.sh.
 import { get, gone, newBox, open, put, saved, sh, show } from './boxes.mjs'
-import { accessible, call, frontPid, key, link, newPage, runAll, url } from './kit.mjs'
-import { has, is, ok, soon, test } from './tap.mjs'
+import { accessible, call, key, killServer, link, newPage, runAll, url } from './kit.mjs'
+import { has, is, ok, soon, soonHas, soonIs, soonOk, test } from './tap.mjs'
 
 async function write(page, text) {
 	await page.click('.editor-panel .cm-content')
@@ -38,16 +38,17 @@ test('a new file is made, typed into, saved by itself and run', async (x) => {
 	await soon('an editor', () => page.isVisible('.editor-panel .cm-content'))
 	await write(page, 'print("made in the browser")\n')
 	await saved(page)
-	is(await get(box, 'hello.py'), 'print("made in the browser")\n')
+	await soonIs(() => get(box, 'hello.py'), 'print("made in the browser")\n')
 	await page.click('.bar .primary')
 	await page.waitForSelector('.group .verdict.ok')
-	has(await page.textContent('.group .out'), 'made in the browser')
-	has(page.url(), 'file=hello.py')
+	await soonHas(() => page.textContent('.group .out'), 'made in the browser')
+	await soonHas(() => page.url(), 'file=hello.py')
 	await gone(box)
 })
 
 test('the place of an error in another file opens that file at that line', async (x) => {
 	const box = await newBox({ 'main.py': 'import util\nutil.f()\n', 'util.py': '# one\n# two\ndef f():\n    return 1/0\n' }), page = x.page = await open(box, 'main.py')
+	await page.waitForSelector('.bar .primary:not([disabled])')
 	await page.keyboard.press('Control+Enter')
 	await page.waitForSelector('.group .verdict.bad')
 	await page.click('.group .out .place:has-text("util.py")')
@@ -72,7 +73,7 @@ test('compiler errors are shown with their places', async (x) => {
 	const box = await newBox({ 'bad.c': 'int main(void)\n{\n    return nothing;\n}\n' }), page = x.page = await open(box, 'bad.c')
 	await page.click('.bar .primary')
 	await page.waitForSelector('.group .verdict.bad')
-	has(await page.textContent('.group .verdict'), 'Not compiled')
+	await soonHas(() => page.textContent('.group .verdict'), 'Not compiled')
 	await gone(box)
 })
 
@@ -103,11 +104,11 @@ test('two changes of the same place are a conflict that a person decides, and no
 	await page.waitForSelector('.banner >> text=Keep mine')
 	is(await get(box, 'a.txt'), 'theirs\n', 'nothing was overwritten')
 	await page.click('text=Compare')
-	has(await page.textContent('.compare'), 'theirs')
+	await soonHas(() => page.textContent('.compare'), 'theirs')
 	await page.keyboard.press('Escape')
 	await page.click('text=Keep mine')
 	await saved(page)
-	is(await get(box, 'a.txt'), 'mine\n')
+	await soonIs(() => get(box, 'a.txt'), 'mine\n')
 	await gone(box)
 })
 
@@ -131,7 +132,7 @@ test('typed while the connection is away: nothing is lost, also by a reload', as
 	await page.reload()
 	await soon('it is back', async () => (await text(page)).includes('typed and not sent'))
 	await saved(page)
-	is(await get(box, 'a.txt'), 'typed and not sent\n')
+	await soonIs(() => get(box, 'a.txt'), 'typed and not sent\n')
 	await gone(box)
 })
 
@@ -143,7 +144,7 @@ test('a file that is deleted in the box while it is edited is written anew when 
 	await page.waitForSelector('.banner >> text=Retry')
 	await page.click('.banner >> text=Retry')
 	await saved(page)
-	is(await get(box, 'a.txt'), 'two\n')
+	await soonIs(() => get(box, 'a.txt'), 'two\n')
 	await gone(box)
 })
 
@@ -157,6 +158,7 @@ test('what was typed just before the page is left is not lost', async (x) => {
 
 test('rename, delete with undo, delete, upload and download', async (x) => {
 	const box = await newBox({ 'one.txt': '1', 'two.txt': '2' }), page = x.page = await open(box, 'one.txt')
+	await row(page, 'two.txt').waitFor()
 	await page.focus('.rows')
 	await page.keyboard.press('Home')
 	await page.keyboard.press('F2')
@@ -190,13 +192,14 @@ test('files that are dropped on the tree are uploaded', async (x) => {
 		for (const type of ['dragover', 'drop']) document.querySelector('.tree').dispatchEvent(new DragEvent(type, { dataTransfer: d, bubbles: true, cancelable: true }))
 	})
 	await row(page, 'second.txt').waitFor()
-	is(await get(box, 'first.txt'), 'first')
+	await soonIs(() => get(box, 'first.txt'), 'first')
 	await gone(box)
 })
 
 test('odd names are harmless, and a folder of 3,000 files is drawn by the screenful', async (x) => {
 	const box = await newBox({ 'line\nbreak.txt': 'x', '\u202egnp.exe': 'x', '🏝 é.txt': 'island', '<b>bold<b>.txt': 'x' }), page = x.page = await open(box)
 	await sh(box, 'mkdir many; cd many; seq -f file-%05g 3000 | xargs touch')
+	await row(page, 'many').waitFor() // a row that appears later would move the others
 	await row(page, 'line⏎break.txt').waitFor()
 	await row(page, '<b>bold<b>.txt').waitFor()
 	await row(page, '🏝 é.txt').click()
@@ -237,8 +240,9 @@ test('a terminal takes input, follows its size, and survives a reload with its s
 	await terminal(page)
 	await page.keyboard.type('echo first-$((6*7)); tput cols\n')
 	await soon('the answer', async () => (await screen(page)).includes('first-42'))
-	ok(/^(9\d|1\d\d)$/m.test(await screen(page)), 'the terminal has the width of its place')
-	await page.keyboard.type('export KEEP=kept; cd /tmp\n')
+	await soonOk(async () => /^(9\d|1\d\d)$/m.test(await screen(page)), 'the terminal has the width of its place')
+	await page.keyboard.type('export KEEP=kept; cd /tmp; echo moved-$((1+1))\n')
+	await soon('the folder is another', async () => (await screen(page)).includes('moved-2'))
 	await page.reload()
 	await page.waitForSelector('.terminal-box:not(.away) .xterm-screen')
 	await page.waitForSelector('.terminal-box:not(.away) .xterm-helper-textarea:focus')
@@ -256,8 +260,8 @@ test('kill -9 of the server in a flood of a terminal: no line twice, none missin
 	await terminal(page)
 	await page.keyboard.type("for i in $(seq 60000); do echo line-$i-; done; echo the-''end\n")
 	await soon('it floods', async () => /line-\d{3,}-/.test(await screen(page)))
-	process.kill(frontPid(), 'SIGKILL')
-	await soon('the end', async () => (await screen(page)).includes('the-end'), 30000)
+	await killServer()
+	await soon('the end', async () => (await screen(page)).includes('the-end'))
 	const n = (await screen(page)).match(/^line-(\d+)-$/gm).map((l) => Number(l.slice(5, -1)))
 	is(n[n.length - 1], 60000)
 	for (let i = 1; i < n.length; i++) is(n[i], n[i - 1] + 1, `line ${i}`)
@@ -279,7 +283,8 @@ test('escape sequences in a terminal change neither page, clipboard nor title', 
 test('keys of the page do not take those of the program', async (x) => {
 	const box = await newBox(), page = x.page = await open(box)
 	await terminal(page)
-	await page.keyboard.type('cat -v\n')
+	await page.keyboard.type('echo ready-$((1+1)); cat -v\n')
+	await soon('a program reads the keys', async () => (await screen(page)).includes('ready-2'))
 	for (const k of ['Control+k', 'Control+b', 'Control+j', 'g', 'r']) await page.keyboard.press(k)
 	await page.keyboard.press('Enter')
 	await soon('they arrive', async () => (await screen(page)).includes('^K^B'))
@@ -301,10 +306,10 @@ test('a preview shows a server of the box, and its hostile page reaches nothing 
 		attempt('mine', () => sessionStorage.getItem('atoll.key'))
 		attempt('lead', () => { top.location = 'about:blank'; return 'sent' })
 		new BroadcastChannel('atoll.session').postMessage({ ask: 'key' })
-		fetch('${url}/v1/info', { headers: { Accept: 'application/json' } }).then((a) => a.text(), () => 'refused').then((t) => { r.api = t.slice(0, 40) })
-		fetch('${url}/', { headers: { Accept: 'text/html' } }).then((a) => a.text(), () => 'refused').then((t) => { r.page = t.slice(0, 40) })
+		const read = (n, address, Accept) => fetch(address, { headers: { Accept } }).then((a) => a.text(), () => 'refused').then((t) => { r[n] = t.slice(0, 40) })
+		const reads = [read('api', '${url}/v1/info', 'application/json'), read('page', '${url}/', 'text/html')]
 		new BroadcastChannel('atoll.session').onmessage = (e) => { r.answered = JSON.stringify(e.data) }
-		setTimeout(() => { document.getElementById('r').textContent = JSON.stringify(r) }, 700)
+		setTimeout(() => Promise.all(reads).then(() => { document.getElementById('r').textContent = JSON.stringify(r) }), 700)
 	</script>`
 	const box = await newBox({ 'index.html': attack, 'secret.txt': 'x' }), page = x.page = await open(box)
 	await call('POST', `/v1/boxes/${box}/execs`, { command: 'exec python3 -m http.server 3000', background: true })
@@ -354,8 +359,8 @@ test('the monitor draws what the box uses now, and has it as a table', async (x)
 	await call('POST', `/v1/boxes/${box}/execs`, { command: 'while :; do :; done', background: true })
 	await page.click('.panel [role=tab] >> text=Monitor')
 	await page.waitForSelector('.graph canvas')
-	await soon('CPU', async () => Number((await page.textContent('.graph strong >> nth=0')).replace(/\D/g, '')) > 1, 45000) // a busy machine gives the box little
-	ok(await page.evaluate(() => { const c = document.querySelector('.graph canvas'), p = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return p.some((v) => v > 0) }), 'nothing is drawn')
+	await soon('CPU', async () => Number((await page.textContent('.graph strong >> nth=0')).replace(/\D/g, '')) > 1) // a busy machine gives the box little
+	await soonOk(() => page.evaluate(() => { const c = document.querySelector('.graph canvas'), p = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return p.some((v) => v > 0) }), 'nothing is drawn')
 	await page.click('text=As a table')
 	await soon('rows', async () => await page.locator('.samples tbody tr').count() > 2)
 	await accessible(page, 'monitor')
@@ -369,8 +374,8 @@ test('a box that ends while a file is open keeps the text on the page and says w
 	await soon('the text', async () => (await text(page)).includes('precious'))
 	await gone(box)
 	await page.waitForSelector('.ws-note')
-	has(await page.textContent('.ws-note'), 'it was deleted')
-	has(await text(page), 'precious')
+	await soonHas(() => page.textContent('.ws-note'), 'it was deleted')
+	await soonHas(() => text(page), 'precious')
 	await page.reload()
 	await page.waitForSelector('h1:text("This box has ended")')
 	await page.goto(`${url}/b/never-was`)
@@ -382,7 +387,7 @@ test('a paused box has a notice and is resumed', async (x) => {
 	await page.click('.bar .menu button')
 	await page.click('role=menuitem[name=Pause]')
 	await page.waitForSelector('.ws-note >> text=paused')
-	ok(await page.isDisabled('.bar .primary'), 'Run is not disabled')
+	await soonOk(() => page.isDisabled('.bar .primary'), 'Run is not disabled')
 	await page.click('.ws-note >> text=Resume')
 	await soon('running', async () => (await page.textContent('.status')).includes('running'))
 	await row(page, 'a.txt').waitFor()
@@ -392,9 +397,9 @@ test('a paused box has a notice and is resumed', async (x) => {
 test('a viewer reads and cannot write', async (x) => {
 	const box = await newBox({ 'a.py': 'print(1)\n' }), page = x.page = await open(box, 'a.py', { link: link('--role', 'viewer') })
 	await soon('the text', async () => (await text(page)).includes('print(1)'))
-	ok(await page.isDisabled('.bar .primary'), 'Run')
-	is(await page.getAttribute('.editor-panel .cm-content', 'contenteditable'), 'false')
-	ok(await page.isDisabled('.panel .tabs .small'), 'New terminal')
+	await soonOk(() => page.isDisabled('.bar .primary'), 'Run')
+	await soonIs(() => page.getAttribute('.editor-panel .cm-content', 'contenteditable'), 'false')
+	await soonOk(() => page.isDisabled('.panel .tabs .small'), 'New terminal')
 	await gone(box)
 })
 
@@ -404,13 +409,13 @@ test('at 390 px one pane is shown at a time, and nothing is cut off', async (x) 
 	const box = await newBox({ 'a.py': 'print("small screen")\n' }), page = x.page = await open(box, 'a.py', { width: 390, height: 844, mobile: true })
 	await page.tap('.bar .primary')
 	await page.waitForSelector('.group .verdict.ok')
-	is(await page.evaluate(() => document.documentElement.scrollWidth), 390)
+	await soonIs(() => page.evaluate(() => document.documentElement.scrollWidth), 390)
 	await page.tap('.pane-bar >> text=Files')
-	ok(await page.isVisible('.tree') && !await page.isVisible('.editor-panel'), 'one pane')
+	await soonOk(async () => await page.isVisible('.tree') && !await page.isVisible('.editor-panel'), 'one pane')
 	await page.tap('.pane-bar >> text=Panel')
 	await page.tap('.panel .tabs > .small')
 	await page.waitForSelector('.term-keys >> text=Ctrl C')
-	is(await page.evaluate(() => document.documentElement.scrollWidth), 390)
+	await soonIs(() => page.evaluate(() => document.documentElement.scrollWidth), 390)
 	await gone(box)
 })
 
