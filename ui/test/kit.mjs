@@ -62,12 +62,28 @@ export async function accessible(page, name) {
 	is(violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.target.join(' ')).join(', ')}`).join('; '), '', `axe on ${name}`)
 }
 
+/** Removes what a failed attempt left, so that its names can be used again. Volumes stay: journeys share them. */
+async function removeAll() {
+	const items = (path) => soon(`${path} are listed`, async () => (await call('GET', `/v1/${path}`)).body.items)
+	for (const k of await items('keys')) if (!['tests', 'viewer', 'editor'].includes(k.name)) await call('DELETE', `/v1/keys/${k.id}`) // those are of daemon.lib
+	for (const s of await items('secrets')) await call('DELETE', `/v1/secrets/${s.name}`)
+	for (const t of await items('teams')) if (t.name !== 'default') await call('DELETE', `/v1/teams/${t.name}`) // refused while it has keys
+	await soon('no box is left', async () => {
+		const left = await items('boxes')
+		for (const b of left) await call('DELETE', `/v1/boxes/${b.id}`)
+		return left.length === 0
+	})
+}
+
 /** All tests of the file that calls it; never returns. */
 export async function runAll() {
 	const code = await run(async () => ({
 		async check() { if (this.page?.problems.length) throw new Error(`the page said: ${this.page.problems.join('; ')}`) },
 		async failed(name) { if (UI_SHOTS && this.page) await this.page.screenshot({ path: `${UI_SHOTS}/failed-${name.replace(/\W+/g, '-').slice(0, 60)}.png` }).catch(() => {}) },
-	}), async (x) => { await x?.page?.context().close() }, process.argv[2])
+	}), async (x, failed) => {
+		for (const c of browser.contexts()) await c.close().catch(() => {})
+		if (failed) await removeAll().catch((e) => console.log(`# ${e.message}`))
+	}, process.argv[2])
 	await close()
 	process.exit(code)
 }
