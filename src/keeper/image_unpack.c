@@ -237,13 +237,13 @@ static int unpack_attributes(struct archive_entry *entry, int fd, struct err *e)
 	return 0;
 }
 
-/* The time of a link's entry may have any value; nanoseconds are checked by the kernel. */
+/* libarchive reads the fraction of a time before 1970 with the wrong sign. */
 static struct timespec unpack_time(struct archive_entry *entry)
 {
+	time_t s = libarchive.entry_mtime(entry);
 	long ns = libarchive.entry_mtime_nsec(entry);
 
-	return (struct timespec){ libarchive.entry_mtime(entry),
-				  ns >= 0 && ns < 1000000000 ? ns : 0 };
+	return (struct timespec){ s, s >= 0 && ns >= 0 && ns < 1000000000 ? ns : 0 };
 }
 
 static int unpack_owner(la_int64_t id, uint32_t *out, struct err *e)

@@ -1,5 +1,6 @@
 /* image_unpack_test.c - archives of images, among them hostile ones: what they may write, and that
  * nothing outside of the layer changes. Each archive is made here, block by block. */
+#include "keeper/image_export.h"
 #include "keeper/image_process.h"
 #include "keeper/image_tree.h"
 #include "keeper/layer_image.h"
@@ -932,6 +933,82 @@ TEST(a_name_ends_at_a_nul_byte)
 	(void)!unpack();
 	CHECK(outside_is_unchanged());
 	CHECK(entries("in") <= 1);
+	end();
+}
+
+/* ---- export ---- */
+
+static int export_to(const char *path, struct layer_tree_sum *figures)
+{
+	auto_fd int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600),
+		    dir = open("in", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return image_export(dir, out, figures, &e);
+}
+
+static void read_archive(const char *path)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	buf_fini(&tar);
+	while ((n = read(fd, buf_space(&tar, 4096), 4096)) > 0)
+		buf_grew(&tar, (size_t)n);
+}
+
+static int layer_id(struct layer_tree_sum *out)
+{
+	auto_fd int dir = open("in", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return layer_image_check(dir, out, &e);
+}
+
+TEST(an_exported_layer_is_the_same_layer_when_it_is_unpacked)
+{
+	static char name[300], link[200];
+	struct layer_tree_sum before, after, figures;
+	auto_buf struct buf first = { 0 };
+
+	NEED_ROOT;
+	begin();
+	memset(name, 'n', sizeof(name) - 1);
+	name[100] = name[200] = '/';
+	memset(link, 'l', sizeof(link) - 1);
+	ADD('5', "./", .mode = 0711, .uid = 5, .mtime = 99);
+	add_pax("path", name, strlen(name));
+	add_pax("mtime", "1234.000000007", 14);
+	ADD('0', "x", .content = "short", .mode = 06711, .uid = 65534, .gid = 3);
+	add_pax("mtime", "-1.25", 5);
+	add_file("old", "1");
+	add_pax("mtime", "99999999999", 11);
+	add_file("future", "1");
+	add_pax("linkpath", link, strlen(link));
+	add_link("long-link", "x");
+	ADD('1', "hard", .link = "old");
+	add_pax("SCHILY.xattr.user.b", "two", 3);
+	add_file("attributes", "1");
+	add_pax("SCHILY.xattr.user.a", "1\n\0=", 4);
+	add_dir("attributes.d");
+	add_file("etc/.wh.gone", "");
+	add_file("opt/.wh..wh..opq", "");
+	ADD('6', "pipe");
+	add_pax("path", "e\xcc\x81\xff", 4);
+	add_file("x", "1");
+	add_end();
+	CHECK_INT(unpack(), 0);
+	CHECK_INT(layer_id(&before), 0);
+	CHECK_INT(export_to("one.tar", &figures), 0);
+	CHECK_INT(figures.bytes, before.bytes);
+	CHECK_INT(figures.files, before.files + 1); /* "opaque" is an entry */
+	CHECK_INT(system("rm -rf in && mkdir in"), 0);
+	read_archive("one.tar");
+	buf_add(&first, tar.p, tar.len);
+	CHECK_INT(unpack(), 0);
+	CHECK_INT(layer_id(&after), 0);
+	CHECK_STR(after.id, before.id);
+	CHECK_INT(export_to("two.tar", &figures), 0);
+	read_archive("two.tar");
+	CHECK(tar.len == first.len && !memcmp(tar.p, first.p, tar.len));
 	end();
 }
 
