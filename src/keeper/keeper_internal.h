@@ -126,6 +126,8 @@ must_check int volume_check(struct keeper *k, const struct wire_create *w, struc
 
 /* layer.c */
 void layer_request(struct keeper *k, struct client *c, const struct frame *f);
+void layer_archive_request(struct keeper *k, struct client *c, const struct frame *f,
+			   int archive); /* UNPACK, EXPORT; the descriptor is borrowed */
 void layer_answered(struct keeper *k, struct source *s);
 /* Checks that a box may have the requested layers. */
 must_check int layer_check(const struct keeper *k, const struct wire_create *w, struct err *e);

@@ -28,8 +28,9 @@ struct layer_job {
 	struct source src; /* first, so that a source is its job */
 	uint64_t client;
 	uint32_t ref;
-	uint8_t answer;   /* WIRE_LAYER, WIRE_ROOT or WIRE_DONE */
-	struct root root; /* WIRE_ROOT: the one that is made or checked */
+	uint8_t answer;    /* WIRE_LAYER, WIRE_ROOT or WIRE_DONE */
+	struct root root;  /* WIRE_ROOT: the one that is made or checked */
+	uint32_t uid_base; /* UNPACK: the ids of its process; 0: none */
 	struct layer_job *next;
 };
 
@@ -138,6 +139,7 @@ int layer_order(struct keeper *k, struct client *c, const struct frame *f,
 				 .ref = f->ref,
 				 .answer = answer,
 				 .root = o->root,
+				 .uid_base = o->what == LAYER_STORE_UNPACK ? o->uid : 0,
 				 .next = k->layer_jobs };
 	if (keeper_watch(k, &j->src, e) < 0) {
 		close(sock);
@@ -236,6 +238,55 @@ void layer_request(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 }
 
+/* ---- archives ---- */
+
+static int layer_unpack(struct keeper *k, struct client *c, const struct wire_layer_unpack *w,
+			int archive, struct err *e)
+{
+	struct layer_store_request o = { .what = LAYER_STORE_UNPACK,
+					 .bytes_most = w->bytes_most,
+					 .files_most = w->files_most };
+
+	if (w->diff[0] && !layer_tree_id_ok(w->diff))
+		return err_set(e, ERR_INVALID, "a diff id has 64 hexadecimal digits");
+	memcpy(o.diff, w->diff, sizeof(o.diff));
+	if (uid_range_take(&k->ranges, &o.uid, e) < 0)
+		return -1;
+	if (layer_order(k, c, &w->head, &o, archive, WIRE_LAYER, e) == 0)
+		return 0;
+	uid_range_free(&k->ranges, o.uid);
+	return -1;
+}
+
+static int layer_export(struct keeper *k, struct client *c, const struct wire_layer *w, int archive,
+			struct err *e)
+{
+	struct layer_store_request o = { .what = LAYER_STORE_EXPORT };
+
+	if (!layer_tree_id_ok(w->id))
+		return err_set(e, ERR_INVALID, "a layer's id has 64 hexadecimal digits");
+	memcpy(o.id, w->id, TREE_ID);
+	return layer_order(k, c, &w->head, &o, archive, WIRE_LAYER, e);
+}
+
+void layer_archive_request(struct keeper *k, struct client *c, const struct frame *f, int archive)
+{
+	struct err e;
+	int done;
+
+	if (layer_possible(k, &e) < 0)
+		done = -1;
+	else if (archive < 0)
+		done = err_set(&e, ERR_INVALID, "the request has no descriptor of an archive");
+	else
+		done = f->type == WIRE_LAYER_UNPACK
+			       ? layer_unpack(k, c, (const struct wire_layer_unpack *)f, archive,
+					      &e)
+			       : layer_export(k, c, (const struct wire_layer *)f, archive, &e);
+	if (done < 0)
+		client_error(k, c->number, f->ref, &e);
+}
+
 /* ---- answers ---- */
 
 void layer_answered(struct keeper *k, struct source *s)
@@ -249,6 +300,8 @@ void layer_answered(struct keeper *k, struct source *s)
 	while (*at != j)
 		at = &(*at)->next;
 	*at = j->next;
+	if (j->uid_base)
+		uid_range_free(&k->ranges, j->uid_base);
 	if (done < 0) {
 		client_error(k, j->client, j->ref, &e);
 	} else if (j->answer == WIRE_DONE) {
@@ -259,6 +312,7 @@ void layer_answered(struct keeper *k, struct source *s)
 		snprintf(out.id, sizeof(out.id), "%.64s", a.sum.id);
 		out.bytes = a.sum.bytes;
 		out.files = a.sum.files;
+		out.skipped = a.skipped;
 		client_send(k, j->client, &out, sizeof(out), -1);
 	}
 	keeper_unwatch(k, &j->src);

@@ -1,6 +1,8 @@
 /* layer_store.c - see layer_store.h. */
 #include "keeper/layer_store.h"
 #include "base/cleanup.h"
+#include "keeper/image_export.h"
+#include "keeper/image_process.h"
 #include "keeper/layer_image.h"
 #include "keeper/layer_import.h"
 #include "keeper/layer_walk.h"
@@ -216,6 +218,57 @@ static int store_make(int layers, const struct layer_store_request *o, int conn,
 	return -1;
 }
 
+/* ---- archives ---- */
+
+static int store_do_unpack(int layers, const struct layer_store_request *o, int archive, int dir,
+			   const char *name, struct layer_store_reply *out)
+{
+	const struct image_limits limits = { o->bytes_most, o->files_most };
+	struct image_sum unpacked;
+
+	if (image_process_unpack(dir, archive, o->uid, &limits, &unpacked, &out->err) < 0)
+		return -1;
+	if (o->diff[0] && strcmp(o->diff, unpacked.diff) != 0)
+		return err_set(&out->err, ERR_CONFLICT,
+			       "the archive is sha256:%.64s, not sha256:%.64s", unpacked.diff,
+			       o->diff);
+	out->skipped = unpacked.skipped;
+	if (layer_image_finalize(dir, &out->sum, &out->err) < 0)
+		return -1;
+	return give_name(layers, dir, name, out->sum.id, &out->err);
+}
+
+static int store_unpack(int layers, const struct layer_store_request *o, int archive,
+			struct layer_store_reply *out)
+{
+	char name[32];
+	auto_fd int dir = open_new(layers, 0, name, &out->err);
+	struct err ignored;
+
+	if (dir < 0)
+		return -1;
+	if (store_do_unpack(layers, o, archive, dir, name, out) == 0)
+		return 0;
+	(void)!layer_tree_remove(layers, name, &ignored);
+	return -1;
+}
+
+static int store_export(int layers, const struct layer_store_request *o, int archive,
+			struct layer_store_reply *out)
+{
+	auto_fd int fd = openat(layers, o->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_set(&out->err, ERR_NOT_FOUND, "there is no layer %.12s", o->id);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGALRM, SIG_DFL);
+	alarm(WRITER_S);
+	if (image_export(fd, archive, &out->sum, &out->err) < 0)
+		return err_in(&out->err, "layer %.12s", o->id);
+	memcpy(out->sum.id, o->id, sizeof(out->sum.id));
+	return 0;
+}
+
 /* ---- requests ---- */
 
 static int mount_layer(int layers, const char *id, struct err *e)
@@ -308,6 +361,10 @@ static _Noreturn void store_serve(int layers, const struct layer_store_request *
 		done = store_root(layers, &o->root, &a.sum, &a.err);
 	else if (o->what == LAYER_STORE_ROOT_CHECK)
 		done = store_root_check(layers, &o->root, &a.sum, &a.err);
+	else if (o->what == LAYER_STORE_UNPACK)
+		done = store_unpack(layers, o, conn, &a);
+	else if (o->what == LAYER_STORE_EXPORT)
+		done = store_export(layers, o, conn, &a);
 	else
 		done = layer_tree_remove(layers, o->id, &a.err);
 	if (done == 0)

@@ -526,7 +526,10 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f, i
 		[WIRE_CAPTURE] = capture_request,
 	};
 
-	(void)fd; /* of requests with a descriptor; so far there are none */
+	if (f->type == WIRE_LAYER_UNPACK || f->type == WIRE_LAYER_EXPORT) {
+		layer_archive_request(k, c, f, *fd);
+		return;
+	}
 	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {
 		request_refuse(k, c, f, ERR_INVALID, "not a request to a keeper");
 		return;

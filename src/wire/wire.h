@@ -217,11 +217,14 @@ struct wire_layer {
 	struct frame head;
 	char id[WIRE_LAYER_ID];
 	uint64_t bytes, files;
+	uint64_t skipped; /* UNPACK: device nodes that were left out */
 };
 
 struct wire_layer_unpack {
 	struct frame head;
 	uint64_t bytes_most, files_most; /* more is an ERROR */
+	char diff[WIRE_LAYER_ID]; /* SHA-256 of the archive without its compression; another one is
+				   * an ERROR. Empty: not compared */
 };
 
 enum { /* flags of ROOT_MAKE */
@@ -241,6 +244,7 @@ struct wire_root {
 	struct frame head;
 	char id[WIRE_LAYER_ID];
 	uint64_t bytes, files; /* in a ROOT: of what a box sees of its layers */
+	uint64_t pad;          /* as long as a LAYER */
 };
 
 struct wire_pool_root {
