@@ -66,7 +66,7 @@ struct image_pull_events {
 must_check int image_pull_begin(struct fleet *f, const struct image_conf *conf,
 				const struct image_source *from, const struct image_pull_events *on,
 				void *ctx, struct image_pull **out, struct err *e);
-void image_pull_cancel(struct image_pull *p); /* done() is not called any more; NULL is fine */
+void image_pull_cancel(struct image_pull *p); /* done() is not called after it; NULL is fine */
 
 /* The complete reference: with host and tag. */
 must_check int image_reference(const struct image_conf *conf, const char *text, char out[512],
