@@ -23,6 +23,7 @@ static const struct definition_field definition_top[] = {
 	{ "target", IS_COUNT, DEFINITION_STAGES - 1 },
 	{ "start", IS_TEXT, 0 },
 	{ "ready", IS_TEXT, 0 },
+	{ "test", IS_TEXT, 0 },
 	{ "port", IS_COUNT, 65535 },
 	{ "cpu", IS_COUNT, 1024 * 1000 },
 	{ "memory", IS_COUNT, INT64_MAX },

@@ -258,11 +258,11 @@ static const struct source_key {
 	{ "workdir", source_add_word },      { "files", source_add_files },
 	{ "run", source_add_run },           { "user", source_add_word },
 	{ "start", source_set_text },        { "ready", source_set_text },
-	{ "port", source_set_count },        { "cpu", source_set_cpu },
-	{ "memory", source_set_size },       { "disk", source_set_size },
-	{ "pool", source_set_count },        { "lib", source_set_texts },
-	{ "file", source_set_text },         { "instructions", source_set_text },
-	{ "description", source_set_text },
+	{ "test", source_set_text },         { "port", source_set_count },
+	{ "cpu", source_set_cpu },           { "memory", source_set_size },
+	{ "disk", source_set_size },         { "pool", source_set_count },
+	{ "lib", source_set_texts },         { "file", source_set_text },
+	{ "instructions", source_set_text }, { "description", source_set_text },
 };
 enum { SOURCE_KEYS = sizeof(source_keys) / sizeof(source_keys[0]) };
 

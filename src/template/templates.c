@@ -111,12 +111,16 @@ int template_find(struct store *s, const char *team, const char *reference,
 	    store_template_find(s, team, r.name, &found.row, e) < 0) {
 		if (strcmp(r.name, TEMPLATE_BASE) != 0 && e->kind != ERR_NOT_FOUND)
 			return -1;
-		found.builtin = builtin_template_find(r.name);
-		if (!found.builtin || (r.tagged && strcmp(r.tag, TEMPLATE_TAG) != 0))
+		found.shipped = shipped_template_find(r.name);
+		found.builtin = found.shipped ? NULL : builtin_template_find(r.name);
+		if ((!found.builtin && !found.shipped) ||
+		    (r.tagged && strcmp(r.tag, TEMPLATE_TAG) != 0))
 			return templates_missing(s, team, reference, e);
 	}
 	snprintf(found.name, sizeof(found.name), "%s%s%s",
-		 found.builtin ? found.builtin->name : found.row.name,
+		 found.builtin   ? found.builtin->name
+		 : found.shipped ? found.shipped->name
+				 : found.row.name,
 		 r.tagged && strcmp(r.tag, TEMPLATE_TAG) != 0 ? ":" : "",
 		 r.tagged && strcmp(r.tag, TEMPLATE_TAG) != 0 ? r.tag : "");
 	*out = found;
@@ -155,7 +159,11 @@ int template_resolve(struct store *s, const char *team, const char *reference,
 
 	if (template_find(s, team, reference, &found, e) < 0)
 		return -1;
-	if (!found.builtin) {
+	if (found.shipped) {
+		rc = err_set(e, ERR_CONFLICT,
+			     "template '%s' has not been built yet: atoll template build %s",
+			     found.shipped->name, found.shipped->name);
+	} else if (!found.builtin) {
 		rc = template_reference_parse(reference, NULL, &r, e);
 		if (rc == 0 && store_tag_get(s, found.row.id, r.tag, &tag, e) < 0)
 			rc = e->kind == ERR_NOT_FOUND ? templates_unbuilt(s, &found, r.tag, e) : -1;
@@ -258,6 +266,30 @@ static json_t *templates_builtin_json(const struct builtin_template *t, int64_t 
 	return doc;
 }
 
+/* One that comes with the server, before its first build: what its file says. */
+static json_t *templates_shipped_json(const struct shipped_template *t, int64_t started_ns)
+{
+	static const char *const copied[] = { "description", "lib",   "file",  "instructions",
+					      "port",        "start", "ready", "cpu",
+					      "memory",      "disk" };
+	json_t *definition = NULL;
+	json_t *doc =
+		json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:{}, s:[], s:[], s:o, s:o}",
+			  "id", t->name, "name", t->name, "team", TEAM_DEFAULT, "public", 1,
+			  "builtin", 0, "shipped", 1, "built", 0, "description", "", "tags",
+			  "aliases", "builds", "created", json_time((uint64_t)started_ns),
+			  "updated", json_time((uint64_t)started_ns));
+	struct err e;
+
+	if (shipped_template_definition(t, &definition, &e) < 0)
+		json_object_set_new(doc, "description", json_string(e.msg));
+	for (unsigned i = 0; i < ARRAY_LEN(copied) && definition; i++)
+		if (json_object_get(definition, copied[i]))
+			json_object_set(doc, copied[i], json_object_get(definition, copied[i]));
+	json_decref(definition);
+	return doc;
+}
+
 json_t *template_json(struct store *s, const struct template_found *f, int64_t started_ns)
 {
 	const struct store_template *t = &f->row;
@@ -265,6 +297,8 @@ json_t *template_json(struct store *s, const struct template_found *f, int64_t s
 
 	if (f->builtin)
 		return templates_builtin_json(f->builtin, started_ns);
+	if (f->shipped)
+		return templates_shipped_json(f->shipped, started_ns);
 	doc = json_pack("{s:s, s:s, s:s, s:b, s:b, s:s, s:o, s:o, s:i, s:I, s:o}", "id", t->id,
 			"name", t->name, "team", t->team, "public", t->public, "builtin", 0,
 			"description", t->description, "created", templates_time(t->created_ns),
@@ -272,6 +306,14 @@ json_t *template_json(struct store *s, const struct template_found *f, int64_t s
 			(json_int_t)t->spawns, "spawned", templates_time(t->spawned_ns));
 	templates_add_rows(s, t, doc);
 	return doc;
+}
+
+static int templates_has(const struct store_templates *rows, const char *name)
+{
+	for (unsigned i = 0; i < rows->n; i++)
+		if (!strcmp(rows->v[i].name, name))
+			return 1;
+	return 0;
 }
 
 int template_list_json(struct store *s, const char *team, int64_t started_ns, json_t **out,
@@ -285,11 +327,14 @@ int template_list_json(struct store *s, const char *team, int64_t started_ns, js
 	all = json_array();
 	for (unsigned i = 0; i < BUILTIN_TEMPLATES; i++) {
 		struct template_found f = { .builtin = &builtin_templates[i] };
-		int replaced = 0;
 
-		for (unsigned k = 0; k < rows.n; k++)
-			replaced |= !strcmp(rows.v[k].name, f.builtin->name);
-		if (f.builtin->build && !replaced)
+		if (f.builtin->build && !templates_has(&rows, f.builtin->name))
+			json_array_append_new(all, template_json(s, &f, started_ns));
+	}
+	for (const struct shipped_template *t = shipped_templates; t < shipped_templates_end; t++) {
+		struct template_found f = { .shipped = t };
+
+		if (!templates_has(&rows, t->name))
 			json_array_append_new(all, template_json(s, &f, started_ns));
 	}
 	for (unsigned i = 0; i < rows.n; i++) {

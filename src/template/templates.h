@@ -1,12 +1,14 @@
 /* templates.h - the registry: finds the build that a reference names, for a team.
  *
  *   reference: NAME, NAME:TAG, ID, ID:TAG or an alias; the tag is `default` if there is none
- *   a row of the team, else a public one, else a built-in template (builtin.h)
+ *   a row of the team, else a public one, else one that comes with the server (shipped.h), else a
+ *   built-in template (builtin.h)
  *
  * Owns: nothing; the rows are in store/templates.h and store/builds.h. */
 #pragma once
 #include "store/builds.h"
 #include "template/builtin.h"
+#include "template/shipped.h"
 #include <jansson.h>
 
 #define TEMPLATE_BASE "base"
@@ -22,9 +24,10 @@ struct template_reference {
 must_check int template_reference_parse(const char *text, const char *team,
 					struct template_reference *out, struct err *e);
 
-/* What a reference names. Either `builtin` is set, or `row`. */
+/* What a reference names. One of `builtin`, `shipped` and `row` is set. */
 struct template_found {
-	const struct builtin_template *builtin; /* NULL: row */
+	const struct builtin_template *builtin; /* NULL: one of the others */
+	const struct shipped_template *shipped; /* it has not been built yet */
 	struct store_template row;
 	struct store_build build; /* its id is "" if no build was wanted, or for a built-in one */
 	char name[STORE_TEMPLATE + 1]; /* as a box shows it: name, with the tag if it was given */

@@ -15,4 +15,13 @@ the_registry_has_base() {
 	is "$code" 400 "$body"
 }
 
+templates_that_come_with_the_server_are_listed_before_their_first_build() {
+	api GET /v1/templates/vue-developer
+	is "$(get '"\(.built) \(.shipped) \(.port) \(.cpu) \(.memory) \(.file)"')" "false true 3000 4000 4294967296 app.vue" "$body"
+	api GET /v1/templates
+	for name in nextjs-developer streamlit-developer gradio-developer python-data node postgres go rust java c ruby php r; do
+		is "$(get ".items[] | select(.name == \"$name\") | .built")" false "$name: $body"
+	done
+}
+
 run_daemon_tests

@@ -1,0 +1,3 @@
+import gradio
+
+gradio.Interface(lambda name: f"Hello {name}", "text", "text").launch()

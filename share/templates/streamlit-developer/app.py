@@ -1,0 +1,4 @@
+import streamlit as st
+
+st.title("Streamlit")
+st.write("Edit app.py.")
