@@ -1,20 +1,17 @@
 /* fragment_server.c - see fragment_server.h. */
 #include "v1run/fragment_server.h"
 #include "v1box/ports.h"
+#include "v1run/port_probe.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "record/changes.h"
-#include "fleet/port_conn.h"
 #include "fleet/exec_reader.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum {
 	FRAGMENT_SERVER_MS = 60000, /* time until it must listen, unless timeout_ms is given */
-	FRAGMENT_SERVER_AGAIN_MS = 100,
 	FRAGMENT_SERVER_TAIL =
 		8192, /* bytes of each stream that are returned if the server exits */
 };
@@ -23,32 +20,20 @@ struct fragment_server {
 	struct call *call;
 	char box[ID_LEN + 1], exec[ID_LEN + 1];
 	uint16_t port;
-	struct port_conn port_conn;
-	struct watch answer; /* of the server, to a first request */
-	int fd;              /* -1: not connected */
+	struct port_probe probe;
 	struct exec_reader reader;
 	int tapped;
 	struct buf said[2];
-	struct timer again, deadline;
+	struct timer deadline;
 	uint64_t patience_ms;
 };
 
-static void fragment_server_hang_up(struct fragment_server *s)
-{
-	if (s->fd < 0)
-		return;
-	watch_stop(&s->answer);
-	own_close_fd(&s->fd);
-}
-
 static void fragment_server_stop(struct fragment_server *s)
 {
-	port_conn_cancel(&s->port_conn);
-	fragment_server_hang_up(s);
+	port_probe_stop(&s->probe);
 	if (s->tapped)
 		exec_reader_close(&s->reader);
 	s->tapped = 0;
-	timer_fini(&s->again);
 	timer_fini(&s->deadline);
 }
 
@@ -97,8 +82,9 @@ static void fragment_server_fail(struct fragment_server *s, const char *name, co
 
 /* ---- the server answers ---- */
 
-static void fragment_server_answers(struct fragment_server *s, struct box *b)
+static void fragment_server_answers(struct port_probe *p, struct box *b)
 {
+	struct fragment_server *s = loop_owner(p, struct fragment_server, probe);
 	char link[PORTS_LINK];
 	struct err e;
 	json_t *doc;
@@ -117,56 +103,6 @@ static void fragment_server_answers(struct fragment_server *s, struct box *b)
 			"serve.domain there may be none. Its output: GET /v1/boxes/{sbxId}/execs/{exec}/output"));
 	fragment_server_stop(s);
 	call_json(s->call, 200, doc);
-}
-
-static void fragment_server_try(struct timer *t);
-
-static void fragment_server_readable(struct watch *w, unsigned what)
-{
-	struct fragment_server *s = loop_owner(w, struct fragment_server, answer);
-	struct box *b = fleet_find(&s->call->api->fleet, s->box);
-	char bytes[64];
-	ssize_t n = recv(s->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-
-	(void)what;
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	fragment_server_hang_up(s);
-	if (n >= 5 && !memcmp(bytes, "HTTP/", 5) && b)
-		fragment_server_answers(s, b);
-	else
-		timer_set(&s->again, FRAGMENT_SERVER_AGAIN_MS);
-}
-
-/* Some servers listen before they can answer: a framework compiles the page at its first request. */
-static void fragment_server_connected(struct port_conn *x, int take_fd, const struct err *e)
-{
-	struct fragment_server *s = loop_owner(x, struct fragment_server, port_conn);
-	char ask[96];
-	int n = snprintf(ask, sizeof(ask),
-			 "GET / HTTP/1.1\r\nHost: localhost:%u\r\nConnection: close\r\n\r\n",
-			 s->port);
-
-	(void)e; /* refused, or the box has ended: the exec reader reports that */
-	s->fd = take_fd;
-	if (s->fd < 0 || send(s->fd, ask, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) != n) {
-		own_close_fd(&s->fd);
-		timer_set(&s->again, FRAGMENT_SERVER_AGAIN_MS);
-		return;
-	}
-	watch_init(&s->answer, s->call->api->loop, s->fd, fragment_server_readable);
-	watch_want(&s->answer, LOOP_READ);
-}
-
-static void fragment_server_try(struct timer *t)
-{
-	struct fragment_server *s = loop_owner(t, struct fragment_server, again);
-	struct box *b = fleet_find(&s->call->api->fleet, s->box);
-	struct err e;
-
-	s->port_conn.done = fragment_server_connected;
-	if (!b || port_conn_open(&s->port_conn, b, s->port, &e) < 0)
-		timer_set(&s->again, FRAGMENT_SERVER_AGAIN_MS);
 }
 
 /* ---- the server exits, or does not listen in time ---- */
@@ -236,7 +172,6 @@ void fragment_server_await(struct call *c, const struct exec *r)
 	struct fragment_server *s = call_alloc(c, sizeof(*s));
 
 	*s = (struct fragment_server){ .call = c,
-				       .fd = -1,
 				       .port = (uint16_t)call_int(c, "port", 0),
 				       .patience_ms = (uint64_t)call_int(c, "ready_ms",
 									 FRAGMENT_SERVER_MS) };
@@ -244,11 +179,9 @@ void fragment_server_await(struct call *c, const struct exec *r)
 	snprintf(s->exec, sizeof(s->exec), "%s", r->id);
 	c->state = s;
 	c->drop = fragment_server_dropped;
-	timer_init(&s->again, c->api->loop, fragment_server_try);
 	timer_init(&s->deadline, c->api->loop, fragment_server_late);
 	timer_set(&s->deadline, s->patience_ms);
-	timer_set(&s->again, 1); /* connect from the loop, because the result may
-				  * come immediately */
+	port_probe_start(&s->probe, &c->api->fleet, s->box, s->port, fragment_server_answers);
 	s->tapped = 1;
 	exec_reader_open(&s->reader, &c->api->fleet, s->box, s->exec, r->ref, from, &on);
 }
