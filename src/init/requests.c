@@ -339,6 +339,18 @@ static int stat_box(const struct request *r)
 	return 0;
 }
 
+static int requests_upper(const struct request *r)
+{
+	struct frame f = conn_head(WIRE_FD, r->head->ref);
+	long fd = sys_fcntl(self.upper, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		conn_error(r->conn, r->head->ref, ERR_NONE, (int)-fd, "the writable layer");
+	else
+		conn_answer(r->conn, &f, sizeof(f), (int)fd);
+	return 0;
+}
+
 static int requests_files(const struct request *r)
 {
 	struct frame f = conn_head(WIRE_FD, r->head->ref);
@@ -348,6 +360,8 @@ static int requests_files(const struct request *r)
 		return requests_refuse(r, ERR_DENIED, "this box does not allow root");
 	if (stop_busy())
 		return requests_refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
+	if (r->head->flags & WIRE_FILES_UPPER)
+		return requests_upper(r);
 	if (r->head->flags & WIRE_FILES_ALONE && exec_kill_all() < 0)
 		return requests_refuse(r, ERR_DENIED, "this init is not PID 1");
 	used |= conn_kept();

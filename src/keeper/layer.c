@@ -161,18 +161,46 @@ static int text_ok(const char *text)
 	return strnlen(text, WIRE_PATH) < WIRE_PATH;
 }
 
+static int layer_make_folder(const struct keeper *k, const struct wire_layer_make *w,
+			     struct layer_store_request *o, struct err *e)
+{
+	if (!text_ok(w->path) || w->path[0] != '/' || !text_ok(w->place) ||
+	    (w->place[0] && !layer_tree_path_ok(w->place)))
+		return err_set(e, ERR_INVALID,
+			       "a layer is an absolute folder of a box, and its "
+			       "place one that layers may have");
+	o->what = LAYER_STORE_MAKE;
+	o->uid = writers_id(k);
+	snprintf(o->path, sizeof(o->path), "%s", w->path);
+	snprintf(o->place, sizeof(o->place), "%s", w->place);
+	return 0;
+}
+
+static int layer_make_upper(const struct keeper *k, const struct keeper_box *b,
+			    const struct wire_layer_make *w, struct layer_store_request *o,
+			    struct err *e)
+{
+	const struct root *r = b->meta.root[0] ? root_table_find(&k->roots, b->meta.root) : NULL;
+
+	if (w->path[0] || w->place[0])
+		return err_set(e, ERR_INVALID,
+			       "the writable layer of a box has no path and no place");
+	o->what = LAYER_STORE_UPPER;
+	o->uid = b->meta.about.uid_base;
+	o->base = !r || r->base;
+	return 0;
+}
+
 static int layer_make(struct keeper *k, struct client *c, const struct wire_layer_make *w,
 		      struct err *e)
 {
-	struct layer_store_request o = { .what = LAYER_STORE_MAKE,
-					 .uid = writers_id(k),
-					 .bytes_most = w->bytes_most,
-					 .files_most = w->files_most };
+	struct layer_store_request o = { .bytes_most = w->bytes_most, .files_most = w->files_most };
 	auto_fd int conn = -1;
 	struct keeper_box *b = NULL;
 	char path[KEEPER_BOX_SOCKET];
+	int asked;
 
-	if (w->head.flags)
+	if (w->head.flags & ~WIRE_LAYER_UPPER)
 		return err_set(e, ERR_INVALID, "LAYER_MAKE has no flag %#x", w->head.flags);
 	if (strnlen(w->box, sizeof(w->box)) < sizeof(w->box) && id_valid(w->box))
 		b = keeper_box_find(&k->boxes, w->box);
@@ -180,13 +208,10 @@ static int layer_make(struct keeper *k, struct client *c, const struct wire_laye
 		return err_set(e, ERR_NOT_FOUND, "no such box");
 	if (b->meta.about.frozen)
 		return err_set(e, ERR_CONFLICT, "box %s is frozen", b->meta.about.id);
-	if (!text_ok(w->path) || w->path[0] != '/' || !text_ok(w->place) ||
-	    (w->place[0] && !layer_tree_path_ok(w->place)))
-		return err_set(e, ERR_INVALID,
-			       "a layer is an absolute folder of a box, and its "
-			       "place one that layers may have");
-	snprintf(o.path, sizeof(o.path), "%s", w->path);
-	snprintf(o.place, sizeof(o.place), "%s", w->place);
+	asked = w->head.flags & WIRE_LAYER_UPPER ? layer_make_upper(k, b, w, &o, e)
+						 : layer_make_folder(k, w, &o, e);
+	if (asked < 0)
+		return -1;
 	keeper_box_socket(b, path);
 	conn = sock_connect_now(path, e);
 	return conn < 0 ? -1 : layer_order(k, c, &w->head, &o, conn, WIRE_LAYER, e);

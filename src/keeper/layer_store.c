@@ -5,6 +5,7 @@
 #include "keeper/image_process.h"
 #include "keeper/layer_image.h"
 #include "keeper/layer_import.h"
+#include "keeper/layer_upper.h"
 #include "keeper/layer_walk.h"
 
 #include <dirent.h>
@@ -218,6 +219,32 @@ static int store_make(int layers, const struct layer_store_request *o, int conn,
 	return -1;
 }
 
+/* ---- the writable layer of a box ---- */
+
+static int store_upper(int layers, const struct layer_store_request *o, int conn,
+		       struct layer_tree_sum *out, struct err *e)
+{
+	const struct layer_upper u = { .uid_base = o->uid,
+				       .base = o->base,
+				       .bytes_most = o->bytes_most,
+				       .files_most = o->files_most };
+	auto_fd int from = layer_upper_open(conn, &u, e);
+	auto_fd int fd = -1;
+	struct err ignored;
+	char name[32];
+
+	if (from < 0)
+		return -1;
+	fd = open_new(layers, 0, name, e);
+	if (fd < 0)
+		return -1;
+	if (layer_upper_copy(from, fd, &u, e) == 0 && layer_image_finalize(fd, out, e) == 0 &&
+	    give_name(layers, fd, name, out->id, e) == 0)
+		return 0;
+	(void)!layer_tree_remove(layers, name, &ignored);
+	return -1;
+}
+
 /* ---- archives ---- */
 
 static int store_do_unpack(int layers, const struct layer_store_request *o, int archive, int dir,
@@ -355,6 +382,8 @@ static _Noreturn void store_serve(int layers, const struct layer_store_request *
 
 	if (o->what == LAYER_STORE_MAKE)
 		done = store_make(layers, o, conn, &a.sum, &a.err);
+	else if (o->what == LAYER_STORE_UPPER)
+		done = store_upper(layers, o, conn, &a.sum, &a.err);
 	else if (o->what == LAYER_STORE_CHECK)
 		done = store_do_check(layers, o->id, &a.sum, &a.err);
 	else if (o->what == LAYER_STORE_ROOT)

@@ -6,6 +6,7 @@
  *   layer store ── per MAKE: a sealer (privileged; creates new.N, finalizes it, renames it)
  *                                └── a writer (an unused id, new.N is its root; talks to the box)
  *               per UNPACK: a sealer, and the process of image_process.h
+ *               per UPPER: a sealer alone, because only root can copy files with their owners
  *
  * A layer gets its name by rename, after everything is on the disk. A crash leaves new.N or
  * drop.ID, which the next layer store removes; the lock on the folder shows whether a process still
@@ -23,12 +24,14 @@ struct layer_store_request {
 		LAYER_STORE_MOUNT,
 		LAYER_STORE_CHECK,
 		LAYER_STORE_REMOVE,
+		LAYER_STORE_UPPER,
 		LAYER_STORE_ROOT,
 		LAYER_STORE_ROOT_CHECK,
 		LAYER_STORE_UNPACK,
 		LAYER_STORE_EXPORT
 	} what;
-	uint32_t uid; /* MAKE: uid of the writer; UNPACK: the first of 65536 */
+	uint32_t uid; /* MAKE: uid of the writer; UNPACK: the first of 65536; UPPER: of the box */
+	int base;     /* UPPER: the box has the host's /usr */
 	char id[WIRE_LAYER_ID];
 	char path[WIRE_PATH],
 		place[WIRE_PATH]; /* MAKE: path of the folder in the box, and in the layer */
@@ -47,8 +50,8 @@ struct layer_store_reply {
  * when the socket is closed; out_dir: the folder of the layers. roots: the folder of the roots. */
 must_check int layer_store_start(const char *state_dir, int roots, int *out_dir, struct err *e);
 
-/* conn: for MAKE to init of the box; for UNPACK and EXPORT the archive; else -1. Returns the socket
- * for the answer. */
+/* conn: for MAKE and UPPER to init of the box; for UNPACK and EXPORT the archive; else -1. Returns
+ * the socket for the answer. */
 must_check int layer_store_ask(int process, const struct layer_store_request *o, int conn,
 			       struct err *e);
 /* Waits for the answer. *out_mount: the mount of a MOUNT. */

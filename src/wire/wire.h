@@ -576,6 +576,8 @@ enum {                           /* flags of WIRE_FILES */
        WIRE_FILES_ALONE =
 	       1 << 1, /* end every exec of the box first, so that none changes files meanwhile */
        WIRE_FILES_ROOT_IF = 1 << 2, /* as root where the box has one, else as the user */
+       WIRE_FILES_UPPER =
+	       1 << 3, /* no worker: the folder of the writable layer itself, for the keeper */
 };
 
 struct wire_put {

@@ -179,6 +179,153 @@ TEST(a_changed_layer_of_a_root_is_detected)
 	keeper_sync_close(&k);
 }
 
+static int seal(int keeper, const struct made *m, uint64_t bytes_most, uint64_t files_most)
+{
+	struct wire_layer_make w = { .head = sock_head(WIRE_LAYER_MAKE, 14),
+				     .bytes_most = bytes_most,
+				     .files_most = files_most };
+
+	w.head.flags = WIRE_LAYER_UPPER;
+	memcpy(w.box, m->id, sizeof(w.box));
+	return ask(keeper, &w, sizeof(w), NULL, 0);
+}
+
+static int seal_as(int keeper, const struct made *m, char out_id[WIRE_LAYER_ID])
+{
+	if (seal(keeper, m, 64 << 20, 10000) != WIRE_LAYER)
+		return -1;
+	memcpy(out_id, GOT(wire_layer)->id, WIRE_LAYER_ID);
+	return 0;
+}
+
+/* The disk in memory and on a disk image: two kinds of file system. */
+static const uint64_t disks[] = { 64ull << 20, 600ull << 20 };
+
+TEST(the_writable_layer_of_a_box_becomes_an_image_layer)
+{
+	char id[2][WIRE_LAYER_ID], root[2][WIRE_LAYER_ID];
+	struct keeper_sync k;
+	struct wire_create w;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(image_layer("", id[0]) == 0);
+	CHECK(make_root(k.fd, 0, 1, (const char *[]){ id[0] }, root[0]) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(disks); i++) {
+		w = with_root(root[0]);
+		w.limits.disk_bytes = disks[i];
+		CHECK(make_as(k.fd, &w, &m) == 0);
+		CHECK_INT(
+			as_root(&m,
+				"mkdir /d && echo one >/d/a && ln /d/a /d/b && chown 33:42 /d/a && "
+				"chmod 4750 /d/a && ln -s ../etc /d/l && rm /srv/gone && "
+				"rm -r /opaque && mkdir /opaque && echo n >/opaque/n && "
+				"touch -d @1000000000 /d && echo mine >/etc/name && "
+				"chmod 1770 /srv && mkdir -p /run/x /tmp/t && "
+				"echo y >/opt/atoll/python/y && (sleep 1000 &)"),
+			0);
+		CHECK_INT(as_user(&m, "echo u >/tmp/u"), 0);
+		CHECK(seal_as(k.fd, &m, id[1]) == 0);
+		/* Its programs have ended; the box can still be used. */
+		CHECK_INT(as_root(&m, "ls -d /proc/[0-9]* | wc -l; cat /d/b"), 0);
+		CHECK_STR(said, "3\none\n");
+		CHECK(end(k.fd, &m) == 0);
+		CHECK(make_root(k.fd, 0, 2, (const char *[]){ id[1], id[0] }, root[1]) == 0);
+		CHECK(box_of(k.fd, root[1], &m) == 0);
+		CHECK_INT(as_root(&m,
+				  "cat /d/b /etc/name /tmp/u; stat -c '%u %g %a %h' /d/a /d/b; "
+				  "stat -c %a /srv; stat -c '%a %Y' /d; ls /opaque /srv; "
+				  "stat -c %u /tmp/u; test -e /opt/atoll/python/y || echo no y"),
+			  0);
+		CHECK_STR(said, "one\nmine\nu\n33 42 4750 2\n33 42 4750 2\n1770\n"
+				"755 1000000000\n/opaque:\nn\n\n/srv:\nkept\n1000\nno y\n");
+		CHECK(end(k.fd, &m) == 0);
+		CHECK_INT(check_root(k.fd, root[1]), WIRE_ROOT);
+		CHECK_INT(drop_root(k.fd, root[1]), WIRE_DONE);
+		CHECK_INT(drop_layer(k.fd, id[1]), WIRE_DONE);
+	}
+	CHECK_INT(drop_root(k.fd, root[0]), WIRE_DONE);
+	CHECK_INT(drop_layer(k.fd, id[0]), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
+TEST(the_writable_layer_of_a_base_box_lies_over_base_again)
+{
+	char id[WIRE_LAYER_ID], root[WIRE_LAYER_ID];
+	struct keeper_sync k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0 && make(k.fd, &m) == 0);
+	CHECK_INT(as_root(&m, "echo r >/etc/extra && rm /etc/pip.conf && mkdir /data"), 0);
+	CHECK_INT(as_user(&m, "echo u >/home/user/f && mkfifo /home/user/p"), 0);
+	CHECK(seal_as(k.fd, &m, id) == 0);
+	CHECK(end(k.fd, &m) == 0);
+	CHECK(make_root(k.fd, WIRE_ROOT_BASE, 1, (const char *[]){ id }, root) == 0);
+	CHECK(box_of(k.fd, root, &m) == 0);
+	CHECK_INT(as_user(&m,
+			  "cat /etc/extra /home/user/f; ls /etc/pip.conf 2>/dev/null; "
+			  "stat -c '%U %F' /home/user/p /data /home/user; echo x >/home/user/g; "
+			  "ls /usr/bin/env"),
+		  0);
+	CHECK_STR(said, "r\nu\nuser fifo\nroot directory\nuser directory\n/usr/bin/env\n");
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(drop_root(k.fd, root), WIRE_DONE);
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
+TEST(hostile_content_of_a_writable_layer_reaches_no_file_of_the_host)
+{
+	static const struct {
+		const char *script;
+		uint64_t bytes_most, files_most;
+		const char *words; /* of the error; NULL: it becomes a layer */
+	} tricks[] = {
+		{ "cd /home/user; ln -s /etc/shadow s; ln -s / r; ln -s /proc/1/root p; mkfifo f; "
+		  "mkdir -p a/b; ln -s ../../../../../../etc a/b/c",
+		  1 << 20, 1000, NULL },
+		{ "chmod 0 /home/user; mkdir -p /x/y && echo z >/x/y/z && chmod 0 /x /x/y /x/y/z",
+		  1 << 20, 1000, NULL },
+		{ "chown 65534:65534 /home/user", 1 << 20, 1000, NULL },
+		{ "truncate -s 1T /home/user/sparse", 1 << 20, 1000, "more than 1048576 bytes" },
+		{ "head -c 2M /dev/zero >/home/user/b", 1 << 20, 1000, "more than 1048576 bytes" },
+		{ "cd /home/user; seq 1 1100 | xargs touch", 1 << 20, 1000,
+		  "more than 1000 files" },
+		{ "cd /home/user; head -c 700K /dev/zero >a; ln a b; ln a c", 1 << 20, 1000, NULL },
+		{ "d=/home/user; for i in $(seq 300); do mkdir $d/d; cd $d/d; d=.; done", 1 << 20,
+		  1000, "more than 256 deep" },
+		{ "python3 -c 'import socket; s=socket.socket(socket.AF_UNIX); "
+		  "s.bind(\"/home/user/s\")'",
+		  1 << 20, 1000, NULL },
+	};
+	struct stat before, after;
+	struct keeper_sync k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK_INT(stat("/etc/shadow", &before), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(tricks); i++) {
+		int type;
+
+		CHECK(make(k.fd, &m) == 0);
+		CHECK_INT(as_root(&m, tricks[i].script), 0);
+		type = seal(k.fd, &m, tricks[i].bytes_most, tricks[i].files_most);
+		CHECK_INT(type, tricks[i].words ? WIRE_ERROR : WIRE_LAYER);
+		if (tricks[i].words)
+			CHECK(strstr(GOT(wire_error)->msg, tricks[i].words) != NULL);
+		else
+			CHECK_INT(drop_layer(k.fd, GOT(wire_layer)->id), WIRE_DONE);
+		CHECK(end(k.fd, &m) == 0);
+	}
+	CHECK_INT(stat("/etc/shadow", &after), 0);
+	CHECK(before.st_uid == after.st_uid && before.st_mode == after.st_mode &&
+	      before.st_ctim.tv_nsec == after.st_ctim.tv_nsec);
+	keeper_sync_close(&k);
+}
+
 TEST(no_file_or_mount_is_left_after_all_root_tests)
 {
 	leave_nothing();

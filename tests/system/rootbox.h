@@ -39,7 +39,7 @@ static inline int image_layer(const char *script, char out_id[WIRE_LAYER_ID])
 	static const char programs[] =
 		"mkdir -p usr/bin usr/lib usr/lib64 etc srv home/user opaque; chown 1000:1000 home/user; "
 		"ln -s usr/bin bin; ln -s usr/lib lib; ln -s usr/lib64 lib64; "
-		"for p in sh cat ls stat id mkdir ln rm chmod chown mv touch tty; do p=$(command -v $p); "
+		"for p in sh cat ls stat id mkdir ln rm chmod chown mv touch tty sleep wc; do p=$(command -v $p); "
 		"cp -L $p usr/bin/; ldd $p | grep -o '/[^ ]*' | while read l; do "
 		"test -e .$l || { mkdir -p .${l%/*}; cp -L $l .$l; }; done; done; "
 		"echo root:x:0:0::/root:/bin/sh >etc/passwd; echo below >etc/name; echo a >opaque/a; "

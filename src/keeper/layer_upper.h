@@ -1,0 +1,22 @@
+/* layer_upper.h - copies the writable layer of a box, as the content of an image layer.
+ *
+ * For the privileged sealer. Everything is untrusted: the descriptor that init returns, and every
+ * name, link, owner, attribute and size in the folder, which programs of the box may change at any
+ * time. No link is followed, no other file system is entered, nothing is opened that could block,
+ * and all bytes are counted. */
+#pragma once
+#include "base/err.h"
+#include "keeper/layer_tree.h"
+#include <stdint.h>
+
+struct layer_upper {
+	uint32_t uid_base; /* host id of the box's root */
+	int base;          /* the box has the host's /usr: /usr is not part of the layer */
+	uint64_t bytes_most, files_most;
+};
+
+/* Ends all programs of the box and returns the folder. conn: to init of the box, blocking. */
+must_check int layer_upper_open(int conn, const struct layer_upper *u, struct err *e);
+/* to: an empty folder. Owners become ids inside the box. Left out: sockets, and what is below mount
+ * points of Atoll. */
+must_check int layer_upper_copy(int from, int to, const struct layer_upper *u, struct err *e);
