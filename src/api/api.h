@@ -80,6 +80,7 @@ struct api {
 	struct batches *batches;
 	struct llm_client *model; /* NULL: no model is configured */
 	struct pipelines *pipelines; /* pipeline/pipeline.h */
+	struct builds *builds; /* template/build.h */
 	struct wire_info about; /* the figures of the keeper ... */
 	uint64_t about_ms;       /* ... and when it reported them; 0: never */
 	struct call *calls; /* all requests in progress */

@@ -63,6 +63,7 @@ struct box_command {
 	uint64_t log_bytes; /* 0: BOX_LOG_BYTES */
 	uint64_t credit;    /* initial output window of each stream */
 	uint64_t without;   /* test builds */
+	uint16_t uid, gid;  /* WIRE_START_IDS */
 };
 #define BOX_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/atoll/bin"
 /* pip and npm print this address within a second and fail; with their own default they would retry

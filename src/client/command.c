@@ -110,6 +110,8 @@ int command_make(struct command_words *c, const struct box_command *cmd, uint32_
 		.fsize_bytes = cmd->fsize_bytes,
 		.credit = { cmd->credit, cmd->credit, cmd->credit },
 		.without = (uint32_t)cmd->without,
+		.uid = cmd->uid,
+		.gid = cmd->gid,
 	};
 	c->start.head.flags = cmd->flags;
 	if (command_measure(cmd->argv, "argument", &c->start.argc, &total, e) < 0 ||

@@ -31,6 +31,7 @@
 #include "packages/package_preinstall.h"
 #include "packages/packages.h"
 #include "secret/vault.h"
+#include "template/build.h"
 #include "http/tls.h"
 #include "daemon/certificates.h"
 #include "daemon/confine.h"
@@ -132,6 +133,7 @@ static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t 
 		fleet_set_sole_server(&x->api.fleet, !timer_pending(&x->drain));
 		batches_alone(x->api.batches);
 		pipelines_alone(x->api.pipelines);
+		builds_restore(x->api.builds);
 		agents_set_sole_server(&x->api);
 	}
 }
@@ -224,6 +226,7 @@ static void all_restored(struct fleet *f)
 		}
 	batches_alone(x->api.batches);
 	pipelines_alone(x->api.pipelines);
+	builds_restore(x->api.builds);
 	agents_set_sole_server(&x->api);
 	package_preinstall_begin(&x->prepare, f);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
@@ -473,6 +476,45 @@ static struct fleet_conf fleet_settings(const struct server_start *s)
 	};
 }
 
+/* Rules of all registries and of templates.hosts, as JSON. */
+static const char *build_hosts(const struct config *c, const struct install_conf *conf)
+{
+	const char *const *more = config_list(c, CONFIG_TEMPLATES_HOSTS);
+	json_t *all = json_array(), *hosts, *host;
+	char *dump;
+	size_t i;
+
+	for (int m = 0; m < PM_COUNT; m++) {
+		hosts = conf->hosts[m] ? json_loads(conf->hosts[m], 0, NULL) : NULL;
+		json_array_foreach(hosts, i, host) json_array_append(all, host);
+		json_decref(hosts);
+	}
+	for (; more && *more; more++)
+		json_array_append_new(all, json_string(*more));
+	dump = json_array_size(all) ? json_dumps(all, JSON_COMPACT) : NULL;
+	json_decref(all);
+	return dump; /* as long as we live */
+}
+
+static struct builds_conf builds_settings(const struct server_start *s, const struct fleet_conf *f)
+{
+	const struct config *c = s->config;
+
+	return (struct builds_conf){
+		.state = s->folder,
+		.at_once = (unsigned)config_number(c, CONFIG_TEMPLATES_BUILDS),
+		.step_ms = config_number(c, CONFIG_TEMPLATES_STEP),
+		.total_ms = config_number(c, CONFIG_TEMPLATES_TOTAL),
+		.ready_ms = config_number(c, CONFIG_TEMPLATES_READY),
+		.disk_bytes = config_number(c, CONFIG_TEMPLATES_DISK),
+		.mem_bytes = config_number(c, CONFIG_TEMPLATES_MEM),
+		.cpu_milli = (uint32_t)config_number(c, CONFIG_TEMPLATES_CPU),
+		.cache_bytes = config_number(c, CONFIG_TEMPLATES_CACHE),
+		.upload_bytes = config_number(c, CONFIG_TEMPLATES_UPLOAD),
+		.hosts = build_hosts(c, &f->packages.install),
+	};
+}
+
 static struct api_conf api_settings(const struct server_start *s)
 {
 	const struct config *c = s->config;
@@ -625,6 +667,7 @@ static int server_begin(struct server *x, struct err *e)
 	static const struct box_hooks *const hooks[] = { &notebook_hooks, &compile_reuse_hooks,
 							 &packages_hooks, NULL };
 	struct fleet_conf conf = fleet_settings(s);
+	struct builds_conf builds;
 	static struct egress_child_rules rules;
 	int statm = open("/proc/self/statm",
 			 O_RDONLY | O_CLOEXEC); /* the confined process has no /proc */
@@ -678,7 +721,9 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.surfaces = surfaces;
 	if (s->models && llm_client_new(&x->api.model, &x->loop, ask_model, x, e) < 0)
 		return -1;
-	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0)
+	builds = builds_settings(s, &conf);
+	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0 ||
+	    builds_new(&x->api.builds, &x->api.fleet, &builds, e) < 0)
 		return -1;
 	ask_keeper(&x->api.fleet);
 	egress_client_begin(&x->api.fleet.egress_client);
@@ -701,6 +746,7 @@ int server_main(const struct server_start *s)
 	mcp_fini(&x.api);
 	swerex_fini(&x.api);
 	e2b_fini(&x.api);
+	builds_free(x.api.builds);
 	v1_fini(&x.api);
 	llm_client_free(x.api.model);
 	fleet_fini(&x.api.fleet);

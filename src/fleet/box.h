@@ -34,6 +34,8 @@ int box_state_follows(enum box_state now, enum box_state next); /* 1: next may f
 
 /* In the metadata of a box that installs packages: the key of its set. */
 #define BOX_INSTALL "atoll.install"
+/* In the metadata of a box that builds a template: its build. No client may use it, as above. */
+#define BOX_BUILD "atoll.build"
 #define BOX_EPHEMERAL "atoll.ephemeral" /* in the metadata of a box that was created for one run */
 /* In the metadata of a box that is unlike others of its kind: "1": its programs may reach the
  * registries of packages.*; "0": they may not. Without it: all boxes but those for one run may. */
@@ -49,6 +51,14 @@ struct box_spec {
 	unsigned nmounts;
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the topmost first */
 	unsigned nlayers;
+	char root[WIRE_LAYER_ID]; /* its root file system; "": the host's /usr. row.root describes it */
+};
+
+/* The user of programs in a box whose request names none: from row.root. */
+struct box_user {
+	int set; /* 0: a box of base */
+	uint16_t uid, gid;
+	char name[64], home[256], workdir[1024];
 };
 
 /* Waits for a change of a box; the owner may cancel it at any time. */
@@ -110,6 +120,7 @@ struct box {
 	uint64_t create_us, asked_ms;
 	int is_installer;   /* a box that installs packages: its result is for all teams, so no client
 		        * may use the box */
+	struct box_user user; /* of its template */
 	int registries;     /* its programs may reach the registries of packages.* */
 	int ephemeral; /* restored, and created for one run: ends with it */
 	int died;      /* ended without a request */
@@ -162,8 +173,9 @@ void box_request_counters(struct box *b);
 void box_touch(struct box *b);   /* activity */
 void box_hold(struct box *b);    /* a request starts ... */
 void box_release(struct box *b); /* ... and ends */
-/* Reads again what its metadata says about its use. */
+/* Reads again what its metadata says about its use, and row.root. */
 void box_read_marks(struct box *b);
+int box_is_marked(const struct store_box *row, const char *word); /* checks its metadata */
 /* The text of metadata (NULL: none) with one more pair, for free(). */
 char *box_metadata_with(const char *metadata, const char *key, const char *value);
 /* After a change of timeouts, name or metadata in the row: writes the row and sets the

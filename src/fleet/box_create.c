@@ -11,7 +11,9 @@
 #include "fleet/box_internal.h"
 #include "fleet/bounds.h"
 #include "fleet/box_secrets.h"
+#include "fleet/exec.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "store/volumes.h"
 #include "wire/sock.h"
 
@@ -138,17 +140,41 @@ static void count_template(struct fleet_figures *f, const char *name)
 	f->templates[i].created++;
 }
 
+static const char *create_text(const json_t *doc, const char *name)
+{
+	const char *v = json_string_value(json_object_get(doc, name));
+
+	return v ? v : "";
+}
+
+/* The start command of its template: an exec like any other, which its clients see. */
+static void create_start(struct box *b)
+{
+	json_t *root = b->row.root ? json_loads(b->row.root, 0, NULL) : NULL;
+	const char *argv[] = { "/bin/sh", "-c", create_text(root, "start"), NULL };
+	struct exec_spec want = { .argv = argv, .kind = STORE_RUN_EXEC, .tag = "start" };
+	struct exec *r;
+	struct err e;
+
+	if (argv[2][0] && exec_launch(b, &want, NULL, &r, &e) < 0)
+		log_warn("cannot run the start command of a template", LOG_S("box", b->row.id),
+			 LOG_E(&e));
+	json_decref(root);
+}
+
 static void create_placed(struct box *b, const struct err *e)
 {
 	if (e)
 		box_end(b, CAUSE_HOST, NULL);
+	else
+		create_start(b);
 	box_notify(&b->made, b, e);
 }
 
 static void create_finish(struct box *b)
 {
 	if (!box_secrets_place(b, create_placed))
-		box_notify(&b->made, b, NULL);
+		create_placed(b, NULL);
 }
 
 static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
@@ -226,11 +252,25 @@ char *box_metadata_with(const char *metadata, const char *key, const char *value
 	return text;
 }
 
+static void create_read_root(struct box *b)
+{
+	json_t *root = b->row.root ? json_loads(b->row.root, 0, NULL) : NULL;
+
+	b->user = (struct box_user){ .set = json_object_get(root, "uid") != NULL };
+	b->user.uid = (uint16_t)json_integer_value(json_object_get(root, "uid"));
+	b->user.gid = (uint16_t)json_integer_value(json_object_get(root, "gid"));
+	snprintf(b->user.name, sizeof(b->user.name), "%s", create_text(root, "user"));
+	snprintf(b->user.home, sizeof(b->user.home), "%s", create_text(root, "home"));
+	snprintf(b->user.workdir, sizeof(b->user.workdir), "%s", create_text(root, "workdir"));
+	json_decref(root);
+}
+
 void box_read_marks(struct box *b)
 {
 	const char *marks = b->row.metadata ? b->row.metadata : "";
 	int once = box_is_marked(&b->row, BOX_EPHEMERAL);
 
+	create_read_root(b);
 	b->is_installer = box_is_marked(&b->row, BOX_INSTALL);
 	b->registries = b->fleet->conf.registries && !b->is_installer &&
 			(once ? strstr(marks, "\"" BOX_REGISTRIES "\":\"1\"") != NULL
@@ -279,6 +319,7 @@ static void ask_keeper(struct box *b, const struct box_spec *want)
 	memcpy(ask.mounts, want->mounts, want->nmounts * sizeof(want->mounts[0]));
 	ask.nlayers = want->nlayers;
 	memcpy(ask.layer, want->layers, sizeof(ask.layer));
+	memcpy(ask.root, want->root, sizeof(ask.root));
 	snprintf(ask.template, sizeof(ask.template), "%s", "base");
 	b->asking =
 		keeper_client_request(&b->fleet->keeper, &ask, sizeof(ask), WIRE_BOX, on_made, b);

@@ -20,7 +20,6 @@ void box_leave(struct box *b);        /* removes it from the table or from the l
 void box_take_box(struct box *b, const struct wire_box *box);
 must_check int box_open_conn(struct box *b, int take_fd, struct err *e);
 void box_claim(struct box *b); /* from here on the box does not end with this connection */
-int box_is_marked(const struct store_box *row, const char *word); /* checks its metadata */
 
 /* box_timers.c */
 int box_is_stored(const struct box *b); /* stopped or paused */

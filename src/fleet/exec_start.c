@@ -54,7 +54,15 @@ struct merging {
 	json_t *box, *secrets;  /* variables of the box; its row.secrets */
 	struct buf *pool;
 	unsigned n;
+	int has_user; /* merge_user() */
 };
+
+/* 1: merge_user() has added it. */
+static int merge_is_user(const struct merging *m, const char *name)
+{
+	return m->has_user && (!strcmp(name, "PATH") || !strcmp(name, "HOME") ||
+			       !strcmp(name, "USER") || !strcmp(name, "LOGNAME"));
+}
 
 /* Variables that all others override. defaults: and some are left out, if those of registries replace
  * them. */
@@ -67,9 +75,24 @@ static void merge_usual(struct merging *m, const char *const *list, int defaults
 		snprintf(key, sizeof(key), "%.*s", (int)len, *list);
 		if (!is_set(m->own, key, len) && !json_object_get(m->box, key) &&
 		    !box_secrets_has(m->secrets, key) &&
-		    !(defaults && is_replaced(m->of, key, len)))
+		    !(defaults && (is_replaced(m->of, key, len) || merge_is_user(m, key))))
 			add_env(m->pool, &m->n, key, len, *list + len + 1);
 	}
+}
+
+/* The default variables that name the user, for a box whose template has another one. */
+static void merge_user(struct merging *m)
+{
+	const struct box_user *u = &m->of->user;
+	char path[400], home[300], name[80], login[80];
+	const char *const own[] = { path, home, name, login, NULL };
+
+	snprintf(path, sizeof(path), "PATH=%s/.local/bin:" BOX_PATH, u->home);
+	snprintf(home, sizeof(home), "HOME=%s", u->home);
+	snprintf(name, sizeof(name), "USER=%s", u->name);
+	snprintf(login, sizeof(login), "LOGNAME=%s", u->name);
+	merge_usual(m, own, 0);
+	m->has_user = 1;
 }
 
 static void merge_box(struct merging *m)
@@ -95,6 +118,8 @@ static int merge_env(const struct box *b, const char *const *usual, const char *
 			     .pool = pool };
 	int done;
 
+	if (!usual && b->user.set)
+		merge_user(&m);
 	merge_usual(&m, usual ? usual : box_default_env, 1);
 	merge_usual(&m, egress_client_wanted(b) ? b->fleet->conf.way_env : NULL, 0);
 	merge_usual(&m, json_object_get(m.secrets, "ca") ? trust_env : NULL, 0);
@@ -168,10 +193,15 @@ static uint64_t log_bytes(const struct box *b)
 static struct box_command box_words(const struct box *b, const struct exec_spec *want,
 				    const char *const *env, int read)
 {
+	int ids = want->has_ids || (b->user.set && !want->root),
+	    root = want->root || (ids && !(want->has_ids ? want->uid : b->user.uid));
+
 	return (struct box_command){
 		.argv = want->argv,
 		.env = env,
-		.cwd = want->cwd,
+		.cwd = want->cwd || !b->user.set ? want->cwd : b->user.workdir,
+		.uid = want->has_ids ? want->uid : b->user.uid,
+		.gid = want->has_ids ? want->gid : b->user.gid,
 		.wall_ms = want->wall_ms,
 		.rows = want->rows,
 		.cols = want->cols,
@@ -179,9 +209,11 @@ static struct box_command box_words(const struct box *b, const struct exec_spec 
 		.credit = read ? EXEC_READER_WINDOW : 0,
 		.flags = (uint16_t)(WIRE_START_NOTIFY | (want->pty ? WIRE_START_PTY : 0) |
 				    (want->stdin_open ? WIRE_START_STDIN : 0) |
-				    (want->root ? WIRE_START_ROOT : 0) |
+				    (root  ? WIRE_START_ROOT
+				     : ids ? WIRE_START_IDS
+					   : 0) |
 				    (want->channel ? WIRE_START_CHANNEL : 0) |
-				    (want->warm ? WIRE_START_WARM : 0) |
+				    (want->warm && !b->user.set ? WIRE_START_WARM : 0) |
 				    (want->lone ? WIRE_START_LEADER_ONLY : 0) |
 				    (read ? 0 : WIRE_START_DETACHED)),
 	};

@@ -218,7 +218,7 @@ int store_layer_unused(struct store *s, unsigned skip, struct store_layer *out, 
 		       " WHERE NOT EXISTS (SELECT 1 FROM builds WHERE root = l.id)"
 		       " AND NOT EXISTS (SELECT 1 FROM build_cache WHERE layer = l.id)"
 		       " AND NOT EXISTS (SELECT 1 FROM builds WHERE"
-		       "  state IN ('waiting', 'building') AND instr(progress, l.id) > 0)"
+		       "  state IN ('waiting', 'building', 'ready') AND instr(progress, l.id) > 0)"
 		       " ORDER BY is_root DESC, used_ns, id LIMIT 1 OFFSET ?");
 
 	sql_i64(&q, skip);

@@ -86,4 +86,5 @@ must_check int build_upload_open(struct builds *b, struct build_upload *out, str
 must_check int build_upload_finish(struct builds *b, struct build_upload *u, const char *team,
 				   const char *hash, struct err *e);
 void build_upload_drop(struct builds *b, struct build_upload *u);
+uint64_t build_upload_most(const struct builds *b); /* bytes of one */
 int build_upload_exists(struct builds *b, const char *team, const char *hash);

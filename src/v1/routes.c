@@ -76,6 +76,17 @@ const struct api_route v1_routes[] = {
 
 	{ "GET", "/v1/templates", NEED_VIEWER, v1_templates_list, "list the templates that the team may use", .group = "templates" },
 	{ "GET", "/v1/templates/{template}", NEED_VIEWER, v1_templates_show, "show a template with its tags and newest builds, by name, id or alias", .group = "templates" },
+	{ "POST", "/v1/templates", NEED_EDITOR, v1_templates_create, "build a template from a definition", v1_templates_create_fields, .group = "templates", .action = "template.build" },
+	{ "PATCH", "/v1/templates/{template}", NEED_EDITOR, v1_templates_patch, "change name, visibility, description, pool and aliases of a template", v1_templates_patch_fields, .group = "templates", .action = "template.change" },
+	{ "DELETE", "/v1/templates/{template}", NEED_EDITOR, v1_templates_delete, "delete a template with its builds; boxes of it continue", .group = "templates", .action = "template.delete" },
+	{ "PUT", "/v1/templates/{template}/tags/{tag}", NEED_EDITOR, v1_templates_tag, "point a tag to a ready build", v1_templates_tag_fields, .group = "templates", .action = "template.tag" },
+	{ "DELETE", "/v1/templates/{template}/tags/{tag}", NEED_EDITOR, v1_templates_untag, "delete a tag; the build stays", .group = "templates", .action = "template.tag" },
+	{ "POST", "/v1/templates/{template}/check", NEED_EDITOR, v1_templates_check, "verify that the files of a template are unchanged", .group = "templates" },
+	{ "PUT", "/v1/templates/uploads/{hash}", NEED_EDITOR, v1_templates_upload, "upload an archive (tar, tar.gz) that COPY steps name by this hash", STREAM, .group = "templates", .action = "template.upload" },
+	{ "GET", "/v1/builds", NEED_VIEWER, v1_builds_list, "list builds of templates, newest first", .query = v1_builds_list_query, .group = "templates" },
+	{ "GET", "/v1/builds/{build}", NEED_VIEWER, v1_builds_show, "show a build: its state, and why it failed", .group = "templates" },
+	{ "GET", "/v1/builds/{build}/log", NEED_VIEWER, v1_builds_log, "get the log of a build from an offset, with follow=1 until its end", .query = v1_builds_log_query, .group = "templates" },
+	{ "DELETE", "/v1/builds/{build}", NEED_EDITOR, v1_builds_cancel, "cancel a build", .group = "templates", .action = "template.cancel" },
 
 	{ "POST", "/v1/run", NEED_EDITOR, run_request_run, "run a program in a new box", run_request_fields, .group = "run", .action = "exec.start", .flags = ROUTE_NO_FLUSH },
 	{ "POST", "/v1/batch", NEED_EDITOR, batch_post, "run many programs, one item per line, each in a fresh box", .query = batch_query, STREAM, .group = "batch", .action = "batch.create" },

@@ -1,5 +1,6 @@
 /* box_spec.c - see box_spec.h. */
 #include "v1box/box_spec.h"
+#include "template/templates.h"
 #include "v1box/links.h"
 #include "v1box/secrets.h"
 #include "v1box/volumes.h"
@@ -241,25 +242,109 @@ static char *read_metadata(struct call *c)
 	return http_strdup(c->req, text, strlen(text));
 }
 
+/* ---- template ---- */
+
+static void spec_template_limits(const struct store_build *b, struct box_spec *out)
+{
+	if (b->cpu_milli)
+		out->limits.cpu_milli = b->cpu_milli;
+	if (b->mem_bytes)
+		out->limits.mem_bytes = b->mem_bytes;
+	if (b->disk_bytes)
+		out->limits.disk_bytes = b->disk_bytes;
+}
+
+static char *spec_text(struct call *c, const json_t *doc)
+{
+	auto_free char *text = json_dumps(doc, JSON_COMPACT);
+
+	return text ? http_strdup(c->req, text, strlen(text)) : NULL;
+}
+
+/* What the box must remember of its template, which may be deleted while it runs. */
+static json_t *spec_root(const struct template_found *f, const json_t *settings)
+{
+	static const char *const names[] = { "user", "uid", "gid", "home", "workdir", "start", "port",
+					     "base" };
+	json_t *doc = json_pack("{s:s, s:s, s:s}", "id", f->build.root, "build", f->build.id,
+				"template", f->row.id);
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+		if (json_object_get(settings, names[i]))
+			json_object_set(doc, names[i], json_object_get(settings, names[i]));
+	return doc;
+}
+
+int box_spec_template(struct call *c, const char *reference, struct box_spec *out, struct err *e)
+{
+	const struct fleet_conf *conf = &c->api->fleet.conf;
+	struct template_found f;
+	json_t *settings, *root;
+	struct err ignored;
+
+	if (template_resolve(c->api->store, c->who.team, reference, &f, e) < 0)
+		return -1;
+	snprintf(out->row.template, sizeof(out->row.template), "%s", f.name);
+	if (f.builtin) {
+		template_found_fini(&f);
+		return 0;
+	}
+	settings = json_loads(f.build.settings, 0, NULL);
+	root = spec_root(&f, settings);
+	snprintf(out->root, sizeof(out->root), "%s", f.build.root);
+	out->row.root = spec_text(c, root);
+	if (json_object_size(json_object_get(settings, "env")))
+		out->row.env = spec_text(c, json_object_get(settings, "env"));
+	spec_template_limits(&f.build, out);
+	bounds_lower(&conf->most, &out->limits);
+	(void)!store_template_spawned(c->api->store, f.row.id, fleet_now_ns(), &ignored);
+	json_decref(root);
+	json_decref(settings);
+	template_found_fini(&f);
+	return 0;
+}
+
+char *box_spec_env(struct call *c, const char *template_env, const json_t *env)
+{
+	json_t *all = template_env ? json_loads(template_env, 0, NULL) : NULL;
+	char *text;
+
+	if (!all)
+		return env ? spec_text(c, env) : NULL;
+	json_object_update(all, (json_t *)env);
+	text = spec_text(c, all);
+	json_decref(all);
+	return text;
+}
+
+int box_spec_has_base(const struct box_spec *want)
+{
+	return !want->root[0] || strstr(want->row.root, "\"base\":true");
+}
+
+int box_spec_packages(struct call *c, const struct box_spec *want)
+{
+	if (box_spec_has_base(want))
+		return 1;
+	call_error(c, 422, "invalid", "packages are for templates that start from base",
+		   want->row.template,
+		   "install them in the template with RUN, or in the box with a command");
+	return 0;
+}
+
 int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 {
 	const struct fleet_conf *conf = &c->api->fleet.conf;
-	const char *template = call_text(c, "template", "base");
 
 	*out = (struct box_spec){ .limits = conf->limits };
-	if (strcmp(template, "base") != 0)
-		return err_set(
-			e, ERR_NOT_FOUND,
-			"there is no template '%.32s'; there is base, and E2B's names for it are known to "
-			"POST /v2/sandboxes and POST /api/sandbox",
-			template);
 	out->row = (struct store_box){ .lifetime_ms = conf->lifetime_ms,
 				       .idle_ms = conf->idle_ms,
 				       .retention_ms = conf->retention_ms };
 	snprintf(out->row.team, sizeof(out->row.team), "%s", c->who.team);
 	snprintf(out->row.name, sizeof(out->row.name), "%s", call_text(c, "name", ""));
 	snprintf(out->row.session, sizeof(out->row.session), "%s", call_text(c, "session", ""));
-	snprintf(out->row.template, sizeof(out->row.template), "%s", template);
+	if (box_spec_template(c, call_text(c, "template", TEMPLATE_BASE), out, e) < 0)
+		return -1;
 	box_read_limits(call_get(c, "limits"), &out->limits);
 	if (bounds_check(&conf->most, &out->limits, e) < 0)
 		return -1;
@@ -267,7 +352,7 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 	    box_check_metadata(call_get(c, "metadata"), NULL, e) < 0)
 		return -1;
 	out->row.metadata = read_metadata(c);
-	out->row.env = dump_field(c, "env");
+	out->row.env = box_spec_env(c, out->row.env, call_get(c, "env"));
 	out->row.volumes = dump_field(c, "volumes");
 	out->flags = call_flag(c, "cold", 0) ? WIRE_CREATE_COLD : 0;
 	if (read_network(c, &out->row, e) < 0 ||

@@ -8,12 +8,28 @@
 
 extern const struct field box_limit_fields[];
 #define BOX_LIMIT_FIELDS                                                                           \
-	{ "template", FIELD_NAME, 0, 0, STORE_TEMPLATE, "base", NULL },                            \
+	{                                                                                          \
+		"template", FIELD_TEXT, 0, 0, STORE_TEMPLATE, "a template: name, name:tag or id",  \
+		NULL                                                                               \
+	},                                                                                         \
 	{                                                                                          \
 		"limits", FIELD_OBJECT, 0, 0, 0, "memory, cpu, ...", box_limit_fields              \
 	}
 
 extern const struct field box_create_fields[], box_patch_fields[];
+
+/* The template that the reference names, for a new box: row.template, root, row.root, and as defaults
+ * row.env (allocated with the call) and the limits. Called before limits and env of the request are
+ * read. ERR_NOT_FOUND, ERR_CONFLICT: as template_resolve(). */
+must_check int box_spec_template(struct call *c, const char *reference, struct box_spec *out,
+				 struct err *e);
+/* The variables of the request over those of the template: JSON text, allocated with the call. */
+char *box_spec_env(struct call *c, const char *template_env, const json_t *env);
+
+int box_spec_has_base(const struct box_spec *want); /* 1: it has the host's /usr */
+/* 0: the box has a root without the host's /usr, and packages for the host's interpreters cannot be
+ * added; 422 was answered. */
+int box_spec_packages(struct call *c, const struct box_spec *want);
 
 /* Reads all parameters. The texts of the row are allocated with the call. */
 must_check int box_spec_read(struct call *c, struct box_spec *out, struct err *e);

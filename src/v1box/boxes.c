@@ -52,6 +52,18 @@ static json_t *boxes_limit(uint64_t n)
 	return n ? json_integer((json_int_t)n) : json_null();
 }
 
+/* The build of its template, and the port that its start command serves. */
+static void box_add_template(json_t *doc, const struct store_box *row)
+{
+	json_t *root = text_json(row->root, 0);
+
+	if (json_object_get(root, "build"))
+		json_object_set(doc, "build", json_object_get(root, "build"));
+	if (json_object_get(root, "port"))
+		json_object_set(doc, "port", json_object_get(root, "port"));
+	json_decref(root);
+}
+
 static json_t *box_row_json(const struct store_box *row)
 {
 	const struct store_limits *l = &row->limits;
@@ -60,6 +72,7 @@ static json_t *box_row_json(const struct store_box *row)
 				"state", store_box_state_name(row->state), "metadata",
 				text_json(row->metadata, 0), "env", text_json(row->env, 0));
 
+	box_add_template(doc, row);
 	json_object_set_new(doc, "created", boxes_moment(row->created_ns));
 	json_object_set_new(doc, "ends", boxes_moment(row->ends_ns));
 	json_object_set_new(doc, "lifetime_ms", boxes_ms(row->lifetime_ms));

@@ -208,10 +208,15 @@ static void boxes_furnish(struct call *c, const struct box_spec *want, struct id
 				  .idem = take_idem,
 				  .job = { .api = c->api, .done = boxes_furnished } };
 	u->job.user = u;
-	if (packages_read(&u->job, call_get(c, "packages"), NULL, &e) < 0)
+	if (packages_read(&u->job, call_get(c, "packages"), NULL, &e) < 0) {
 		there = -1;
-	else
+	} else if (u->job.n && !box_spec_packages(c, want)) {
+		packages_job_fini(&u->job);
+		idempotency_drop(take_idem);
+		return;
+	} else {
 		there = packages_begin(&u->job, c->api, c->who.team, &e);
+	}
 	if (there > 0) {
 		boxes_furnished(&u->job, NULL);
 	} else if (there < 0) {

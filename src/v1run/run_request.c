@@ -328,6 +328,13 @@ static void make_box(struct run_request *w)
 		run_request_fail(w, &e);
 		return;
 	}
+	if (w->packages.n && !box_spec_has_base(&box)) {
+		err_set(&e, ERR_INVALID,
+			"packages: template '%.80s' does not start from base; install them in it with RUN",
+			box.row.template);
+		run_request_fail(w, &e);
+		return;
+	}
 	if (w->plan.program.lang)
 		bounds_for_language(&w->plan.program.lang->limits, &w->api->fleet.conf.most,
 				    &box.limits);

@@ -1,0 +1,165 @@
+/* build_internal.h - the engine inside: one build, from its definition to its root. For the files
+ * build*.c of this folder only.
+ *
+ *   build.c        rows, queue, waiters, the end
+ *   build_steps.c  stages and steps in their order; the cache
+ *   build_box.c    one box of a build: create, users, command, layer
+ *   build_copy.c   COPY and ADD: from a source box into the build box
+ *   build_finish.c the default user, the merged root, the trial of the start command
+ *   build_log.c    the log; uploads
+ *
+ * The progress of a build is JSON, so that it can be stored as it is:
+ *   {"stage": 0, "step": 2, "stages": {"0": {"base": true, "layers": [bottom first], "env": {},
+ *    "args": {}, "user": "", "workdir": ""}}} */
+#pragma once
+#include "client/file_client.h"
+#include "fleet/exec_reader.h"
+#include "packages/packages.h"
+#include "template/build.h"
+#include "template/definition.h"
+
+enum {
+	BUILD_SAID = 8 * 1024,               /* bytes of output that a failure shows */
+	BUILD_FILES = 1000 * 1000,           /* files of a build box */
+	BUILD_TEXT = 1 << 20,                /* bytes of /etc/passwd that are read */
+	BUILD_LINE = 4096,                   /* bytes of a line of output; longer ones are split */
+	BUILD_LAYERS = WIRE_ROOT_LAYERS - 2, /* the last two are for the user */
+};
+
+struct builds {
+	struct fleet *fleet;
+	struct builds_conf conf;
+	struct build *list; /* oldest first: waiting for a place, or running */
+	unsigned running;
+	int folder, uploads; /* <state>/builds, <state>/builds/uploads */
+	struct timer pump;   /* starts waiting builds, from the loop */
+	struct keeper_call *dropping;
+	struct store_layer dropped;
+	unsigned drop_skip;
+	int restored;
+};
+
+struct build_user {
+	unsigned uid, gid;
+	char name[64], home[256];
+};
+
+/* A box of a build. Its file worker is root of the box. */
+struct build_box {
+	struct build *build;
+	char id[ID_LEN + 1];
+	struct box_wait made;
+	struct timer way; /* waits for the egress endpoint */
+	unsigned tries;
+	struct file_client files;
+	int has_files;
+	void (*ready)(struct build_box *x); /* created, its file worker answers */
+};
+
+struct build_copy;
+struct build {
+	struct build *next;
+	struct builds *all;
+	struct store_build row;
+	json_t *definition, *progress, *secrets;
+	int force;
+	int running;
+	int retried; /* a layer of the cache was missing: everything was built again */
+	uint64_t began_ms, step_began_ms;
+	struct timer limit;     /* of the whole build */
+	unsigned steps, number; /* of needed stages; of the step in progress, from 1 */
+	/* the step in progress */
+	const json_t *step;
+	json_t *args;             /* of the step, expanded */
+	char key[STORE_HASH + 1]; /* "": not cached */
+	struct build_box box;
+	struct exec_reader reader;
+	int tapped;
+	struct keeper_call *asking;
+	struct packages_wait packages;
+	struct build_copy *copy;
+	struct build_pull *pull;  /* build_image.c: an image that is being pulled */
+	struct buf passwd, group; /* of the box */
+	struct buf *reading;
+	void (*users_read)(struct build *b);
+	void (*rooted)(struct build *b, const char *root); /* build_root() */
+	void (*layered)(struct build *b, const char *layer,
+			uint64_t files); /* build_make_layer_then() */
+	char root[STORE_HASH + 1];       /* of the box in progress; "": base */
+	struct buf said;                 /* the end of the output of the step */
+	struct buf line[2];              /* unfinished lines of output */
+	/* the end */
+	struct build_user user;
+	json_t *settings;
+	struct build_trial *trial;
+	/* log and waiters */
+	int log;
+	uint64_t log_bytes;
+	struct build_wait *waiters;
+};
+
+/* ---- build.c ---- */
+struct build *build_lookup(const struct builds *b, const char *id);
+/* Writes the progress to the row. -1: the build has failed with that. */
+must_check int build_save(struct build *b);
+/* Ends with an error; message is for clients. The build is freed. */
+void build_fail(struct build *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void build_fail_err(struct build *b, const struct err *e);
+void build_succeed(struct build *b); /* row is complete; tags are set; freed */
+void build_notify(struct build *b);  /* its log has grown */
+
+/* ---- build_steps.c ---- */
+void build_continue(struct build *b);       /* with the step that progress names */
+json_t *build_stage(const struct build *b); /* state of the stage in progress */
+json_t *build_stage_at(const struct build *b, unsigned stage); /* NULL: not begun */
+const char *build_text(const json_t *doc, const char *name);   /* "" if absent */
+/* The step has made a layer ("": none): records it and continues. */
+void build_step_done(struct build *b, const char *layer);
+/* Count of steps of stages that the target needs. */
+unsigned build_count_steps(const json_t *definition);
+
+/* ---- build_box.c ---- */
+/* The root for the layers of a stage; calls b->rooted. merge: as one layer. */
+void build_root(struct build *b, const json_t *stage, int merge,
+		void (*rooted)(struct build *b, const char *root));
+void build_box_open(struct build_box *x, const char *root, int network, uint64_t lifetime_ms,
+		    void (*ready)(struct build_box *x));
+void build_box_close(struct build_box *x); /* ends the box; fine if there is none */
+/* Reads /etc/passwd and /etc/group of b->box into b->passwd and b->group. */
+void build_read_users(struct build *b, void (*done)(struct build *b));
+/* "name", "uid", "name:group", "uid:gid" by these files. */
+must_check int build_find_user(const struct build *b, const char *who, struct build_user *out,
+			       struct err *e);
+/* Runs the command of a RUN step in b->box, then makes the layer. */
+void build_run(struct build *b);
+/* The written files of b->box as a layer, then build_step_done(). */
+void build_make_layer(struct build *b);
+void build_make_layer_then(struct build *b,
+			   void (*made)(struct build *b, const char *layer, uint64_t files));
+/* NAME=value of the stage, for exec_spec.env; to be freed with build_env_free(). */
+const char **build_env(const json_t *stage);
+void build_env_free(const char **env);
+/* Why a program ended, for people: "ran out of memory", ... ; NULL: it exited with 0. */
+const char *build_cause(const struct build *b, const json_t *record, char *out, size_t size);
+
+/* ---- build_copy.c ---- */
+void build_copy_begin(struct build *b); /* the box is open, the users are read */
+void build_copy_free(struct build_copy *c);
+
+/* ---- build_finish.c ---- */
+void build_finish(struct build *b);
+void build_user_step(struct build *b); /* USER of an E2B build: creates it if it is missing */
+void build_trial_free(struct build_trial *t);
+
+/* ---- build_image.c ---- */
+void build_from_image(struct build *b, const char *reference, const json_t *auth);
+void build_pull_free(struct build_pull *p);
+
+/* ---- build_log.c ---- */
+must_check int build_log_open(struct build *b, struct err *e);
+void build_log(struct build *b, const char *level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void build_log_output(struct build *b, unsigned stream, const char *bytes, size_t n);
+void build_log_flush(struct build *b); /* unfinished lines */
+must_check int build_folders(struct builds *b, struct err *e);
+void build_sweep_files(struct builds *b);
