@@ -1,6 +1,6 @@
 /* image.h - images of registries and archives: from a reference to layers and settings.
  * Owns:         the pulls in progress, one box each.
- * Does not own: the layers (the keeper), the rows (store/image_layers.h).
+ * Does not own: the layers (the keeper); their rows (store/builds.h: the team's cache by digest).
  *
  *   pull box (base; may reach templates.registries only)
  *     skopeo copy docker://REFERENCE oci:/home/user/image        output: said()
@@ -23,6 +23,7 @@ struct image_conf {
 	const char *const *insecure;   /* HOST[:PORT] that are asked without TLS; NULL: none */
 	uint64_t timeout_ms;           /* of the download */
 	uint64_t bytes_most, files_most; /* of one layer; bytes_most also of the download */
+	const char *folder;              /* for temporary files */
 };
 
 struct image {

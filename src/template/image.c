@@ -1,0 +1,789 @@
+/* image.c - see image.h.
+ *
+ *   box ── credentials, archive ── skopeo ── index ── manifest ── config ─┬─ for each layer:
+ *                                                                         └─ cache │ blob ── UNPACK */
+#include "template/image.h"
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/hex.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "client/file_client.h"
+#include "fleet/bounds.h"
+#include "fleet/box.h"
+#include "fleet/exec_reader.h"
+#include "store/builds.h"
+#include "template/image_parse.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+	SAID_KEPT = 16 * 1024, /* bytes of the output of skopeo, for the diagnosis */
+	LINE_MOST = 1000,
+	LINES_TOLD = 2000,
+	LIFETIME_EXTRA_MS = 600 * 1000, /* for reading the layers out of the box */
+	WAY_TRIES = 200,
+	WAY_WAIT_MS = 25,
+	SPLICE_BYTES = 1 << 20,
+};
+
+#define SKOPEO "/usr/bin/skopeo"
+#define LAYOUT "/home/user/image"
+#define ARCHIVE "/home/user/archive.tar"
+#define AUTH_FILE "/run/secrets/registry.json"
+
+enum image_phase {
+	IMAGE_AUTH,    /* credentials are written */
+	IMAGE_ARCHIVE, /* the archive is written */
+	IMAGE_INDEX,   /* small files are read */
+	IMAGE_MANIFEST,
+	IMAGE_CONFIG,
+	IMAGE_BLOB, /* a layer is read */
+};
+
+struct image_pull {
+	struct fleet *fleet;
+	const struct image_conf *conf;
+	const struct image_pull_events *on;
+	void *ctx;
+	struct image image;
+	char team[STORE_NAME + 1];
+	char box[ID_LEN + 1];
+	struct box_wait made;
+	struct timer way; /* waits for the egress endpoint; ends a pull from the loop */
+	unsigned tries;
+	/* into the box */
+	int archive, docker_archive; /* the latter: the second form of archives is tried */
+	struct watch pipe;
+	char *auth; /* content of AUTH_FILE; NULL: none */
+	/* skopeo */
+	struct exec_reader reader;
+	int tapped;
+	struct buf said, line;
+	unsigned lines;
+	/* out of the box */
+	struct file_client files;
+	int has_files;
+	enum image_phase phase;
+	struct image_blob want; /* the file that is read */
+	struct image_manifest manifest;
+	char diff[IMAGE_LAYERS][STORE_HASH + 1];
+	unsigned at; /* layer, the lowest is 0 */
+	struct sha256 sum;
+	uint64_t got;
+	struct buf text;
+	int blob;
+	struct keeper_call *asking;
+};
+
+/* ---- the end ---- */
+
+static void image_pull_free(struct image_pull *p)
+{
+	struct box *b = p->box[0] ? fleet_find(p->fleet, p->box) : NULL;
+
+	if (p->tapped)
+		exec_reader_close(&p->reader);
+	if (p->has_files)
+		file_client_close(&p->files);
+	if (p->pipe.loop) {
+		watch_stop(&p->pipe);
+		close(p->pipe.fd);
+	}
+	box_wait_cancel(&p->made);
+	timer_fini(&p->way);
+	keeper_client_cancel(&p->fleet->keeper, p->asking);
+	if (b)
+		box_end(b, CAUSE_EXIT, NULL);
+	own_close_fd(&p->blob);
+	if (p->auth)
+		explicit_bzero(p->auth, strlen(p->auth));
+	free(p->auth);
+	json_decref(p->image.config);
+	buf_fini(&p->said);
+	buf_fini(&p->line);
+	buf_fini(&p->text);
+	free(p);
+}
+
+void image_pull_cancel(struct image_pull *p)
+{
+	if (p)
+		image_pull_free(p);
+}
+
+static void image_fail(struct image_pull *p, const struct err *e)
+{
+	struct err own = *e;
+
+	p->on->done(p->ctx, NULL, &own);
+	image_pull_free(p);
+}
+
+static void image_finish(struct image_pull *p)
+{
+	p->on->done(p->ctx, &p->image, NULL);
+	image_pull_free(p);
+}
+
+static void image_say(struct image_pull *p, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+static void image_say(struct image_pull *p, const char *fmt, ...)
+{
+	char line[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	p->on->said(p->ctx, line);
+}
+
+static struct box *image_box(struct image_pull *p)
+{
+	struct box *b = fleet_find(p->fleet, p->box);
+	struct err e;
+
+	if (b && b->state == BOX_RUNNING)
+		return b;
+	err_set(&e, ERR_SYS, "the box that pulls %.100s has ended", p->image.reference);
+	image_fail(p, &e);
+	return NULL;
+}
+
+/* ---- layers ---- */
+
+static void image_next_layer(struct image_pull *p);
+
+/* What the team's cache has for a blob. */
+static void image_layer_key(const char *digest, char out[STORE_HASH + 1])
+{
+	static const char head[] = "image layer\n";
+	uint8_t key[SHA256_BYTES];
+	struct sha256 s;
+
+	sha256_init(&s);
+	sha256_add(&s, head, sizeof(head) - 1);
+	sha256_add(&s, digest, STORE_HASH);
+	sha256_end(&s, key);
+	hex_encode(out, key, sizeof(key));
+}
+
+static char *image_layer(struct image_pull *p)
+{
+	return p->image.layer[p->manifest.nlayers - 1 - p->at];
+}
+
+static int image_layer_record(struct image_pull *p, const struct wire_layer *l, struct err *e)
+{
+	struct store_layer row = { .bytes = l->bytes, .used_ns = fleet_now_ns() };
+	char key[STORE_HASH + 1], state[96];
+
+	snprintf(row.id, sizeof(row.id), "%.64s", l->id);
+	snprintf(state, sizeof(state), "{\"bytes\":%llu,\"files\":%llu}",
+		 (unsigned long long)l->bytes, (unsigned long long)l->files);
+	image_layer_key(p->manifest.layer[p->at].digest, key);
+	if (store_layer_put(p->fleet->store, &row, e) < 0)
+		return -1;
+	return store_cache_put(p->fleet->store, p->team, key, row.id, state, row.used_ns, e);
+}
+
+static void image_unpacked(void *ctx, const struct frame *f, size_t len, int *fd,
+			   const struct err *e)
+{
+	struct image_pull *p = ctx;
+	const struct wire_layer *l = (const struct wire_layer *)f;
+	struct err own;
+
+	(void)len;
+	(void)fd;
+	p->asking = NULL;
+	if (!f) {
+		own = *e;
+		err_in(&own, "layer %u of %.80s", p->at + 1, p->image.reference);
+		image_fail(p, &own);
+		return;
+	}
+	snprintf(image_layer(p), STORE_HASH + 1, "%.64s", l->id);
+	p->image.bytes += l->bytes;
+	p->image.files += l->files;
+	p->image.skipped += l->skipped;
+	if (l->skipped)
+		image_say(p, "layer %u: %llu device nodes were left out; boxes have their own",
+			  p->at + 1, (unsigned long long)l->skipped);
+	if (image_layer_record(p, l, &own) < 0) {
+		image_fail(p, &own);
+		return;
+	}
+	p->at++;
+	image_next_layer(p);
+}
+
+static void image_unpack_blob(struct image_pull *p)
+{
+	struct wire_layer_unpack ask = { .head.type = WIRE_LAYER_UNPACK,
+					 .bytes_most = p->conf->bytes_most,
+					 .files_most = p->conf->files_most };
+
+	snprintf(ask.diff, sizeof(ask.diff), "%s", p->diff[p->at]);
+	(void)!lseek(p->blob, 0, SEEK_SET);
+	p->asking = keeper_client_request_fd(&p->fleet->keeper, &ask, sizeof(ask),
+					     steal_fd(&p->blob), WIRE_LAYER, image_unpacked, p);
+}
+
+/* ---- reading files of the box ---- */
+
+static void image_read(struct image_pull *p, enum image_phase phase, const struct image_blob *blob)
+{
+	struct wire_get ask = { .bytes = UINT64_MAX };
+	char path[160];
+
+	p->phase = phase;
+	p->got = 0;
+	buf_cut(&p->text, 0);
+	sha256_init(&p->sum);
+	p->want = blob ? *blob : (struct image_blob){ .size = IMAGE_JSON };
+	if (blob)
+		snprintf(path, sizeof(path), LAYOUT "/blobs/sha256/%s", blob->digest);
+	else
+		snprintf(path, sizeof(path), LAYOUT "/index.json");
+	file_client_ask(&p->files, WIRE_GET, &ask, sizeof(ask), path, strlen(path));
+}
+
+/* Without a name; removed by the kernel when it is closed. */
+static int image_temporary(const struct image_conf *conf, struct err *e)
+{
+	int fd = conf->folder ? open(conf->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+
+	if (fd < 0)
+		fd = memfd_create("image", MFD_CLOEXEC);
+	return fd < 0 ? err_sys(e, "a temporary file for a layer") : fd;
+}
+
+static void image_read_layer(struct image_pull *p)
+{
+	const struct image_blob *blob = &p->manifest.layer[p->at];
+	struct err e;
+
+	if (blob->size > p->conf->bytes_most) {
+		err_set(&e, ERR_LIMIT, "layer %u of %.80s has %llu bytes; %llu are allowed",
+			p->at + 1, p->image.reference, (unsigned long long)blob->size,
+			(unsigned long long)p->conf->bytes_most);
+		image_fail(p, &e);
+		return;
+	}
+	p->blob = image_temporary(p->conf, &e);
+	if (p->blob < 0) {
+		image_fail(p, &e);
+		return;
+	}
+	image_say(p, "unpacking layer %u of %u (%llu bytes)", p->at + 1, p->manifest.nlayers,
+		  (unsigned long long)blob->size);
+	image_read(p, IMAGE_BLOB, blob);
+}
+
+/* 1: the team has unpacked it before. */
+static int image_layer_known(struct image_pull *p)
+{
+	char key[STORE_HASH + 1], *state = NULL;
+	json_t *doc;
+	struct err e;
+
+	image_layer_key(p->manifest.layer[p->at].digest, key);
+	if (store_cache_get(p->fleet->store, p->team, key, fleet_now_ns(), image_layer(p), &state,
+			    &e) < 0)
+		return 0;
+	doc = json_loads(state, 0, NULL);
+	p->image.bytes += (uint64_t)json_integer_value(json_object_get(doc, "bytes"));
+	p->image.files += (uint64_t)json_integer_value(json_object_get(doc, "files"));
+	json_decref(doc);
+	free(state);
+	return 1;
+}
+
+static void image_next_layer(struct image_pull *p)
+{
+	for (; p->at < p->manifest.nlayers && image_layer_known(p); p->at++) {
+		p->image.known++;
+		image_say(p, "layer %u of %u is here already", p->at + 1, p->manifest.nlayers);
+	}
+	if (p->at < p->manifest.nlayers)
+		image_read_layer(p);
+	else
+		image_finish(p);
+}
+
+/* The whole file was read, and has the digest that was asked for. */
+static void image_file_read(struct image_pull *p)
+{
+	struct image_blob manifest;
+	struct err e;
+	int done = 0;
+
+	switch (p->phase) {
+	case IMAGE_INDEX:
+		done = image_parse_index(buf_str(&p->text), p->text.len, &manifest, &e);
+		if (done == 0) {
+			snprintf(p->image.digest, sizeof(p->image.digest), "sha256:%s",
+				 manifest.digest);
+			image_read(p, IMAGE_MANIFEST, &manifest);
+		}
+		break;
+	case IMAGE_MANIFEST:
+		done = image_parse_manifest(buf_str(&p->text), p->text.len, &p->manifest, &e);
+		p->image.nlayers = p->manifest.nlayers;
+		if (done == 0)
+			image_read(p, IMAGE_CONFIG, &p->manifest.config);
+		break;
+	case IMAGE_CONFIG:
+		done = image_parse_config(buf_str(&p->text), p->text.len, p->manifest.nlayers,
+					  &p->image.config, p->diff, &e);
+		if (done == 0)
+			image_next_layer(p);
+		break;
+	default:
+		image_unpack_blob(p);
+	}
+	if (done < 0)
+		image_fail(p, &e);
+}
+
+static int image_check_file(struct image_pull *p, struct err *e)
+{
+	uint8_t digest[SHA256_BYTES];
+	char hex[STORE_HASH + 1];
+
+	if (!p->want.digest[0])
+		return 0;
+	sha256_end(&p->sum, digest);
+	hex_encode(hex, digest, sizeof(digest));
+	if (p->got != p->want.size || strcmp(hex, p->want.digest) != 0)
+		return err_set(e, ERR_CONFLICT,
+			       "%.80s has content with another digest: sha256:%.64s instead of "
+			       "sha256:%.64s",
+			       p->image.reference, hex, p->want.digest);
+	return 0;
+}
+
+static int image_take_bytes(struct image_pull *p, const char *bytes, size_t n, struct err *e)
+{
+	if (n > p->want.size - p->got || (p->phase != IMAGE_BLOB && p->got + n > IMAGE_JSON))
+		return err_set(e, ERR_CONFLICT, "%.80s has a file that is larger than its size",
+			       p->image.reference);
+	p->got += n;
+	sha256_add(&p->sum, bytes, n);
+	if (p->phase != IMAGE_BLOB) {
+		buf_add(&p->text, bytes, n);
+		return 0;
+	}
+	while (n > 0) {
+		ssize_t done = write(p->blob, bytes, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return err_sys(e, "write a layer to a temporary file");
+		bytes += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+static void image_files_data(struct file_client *c, const char *bytes, size_t n)
+{
+	struct image_pull *p = loop_owner(c, struct image_pull, files);
+	struct err e;
+
+	if ((n ? image_take_bytes(p, bytes, n, &e) : image_check_file(p, &e)) < 0)
+		image_fail(p, &e);
+	else if (!n)
+		image_file_read(p);
+}
+
+static void image_files_entry(struct file_client *c, const struct wire_entry *entry,
+			      const char *name, size_t n)
+{
+	(void)c;
+	(void)entry;
+	(void)name;
+	(void)n;
+}
+
+/* ---- skopeo ---- */
+
+static void image_start(struct image_pull *p);
+
+static void image_line(struct image_pull *p)
+{
+	if (p->line.len && p->lines++ < LINES_TOLD)
+		p->on->said(p->ctx, buf_str(&p->line));
+	buf_cut(&p->line, 0);
+}
+
+static void image_output(struct exec_reader *t, unsigned stream, uint64_t offset, const char *bytes,
+			 size_t n)
+{
+	struct image_pull *p = loop_owner(t, struct image_pull, reader);
+
+	(void)stream;
+	(void)offset;
+	buf_add(&p->said, bytes, n);
+	if (p->said.len > 2 * SAID_KEPT) {
+		memmove(p->said.p, p->said.p + p->said.len - SAID_KEPT, SAID_KEPT);
+		buf_cut(&p->said, SAID_KEPT);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (bytes[i] == '\n' || p->line.len >= LINE_MOST)
+			image_line(p);
+		if (bytes[i] != '\n' && bytes[i] != '\r')
+			buf_putc(&p->line, bytes[i]);
+	}
+}
+
+/* The last connection of the box that failed. 1: there is one. */
+static int image_cut_off(const struct image_pull *p, char verdict[32], char why[200])
+{
+	const struct box *b = fleet_find(p->fleet, p->box);
+	json_t *all = b && egress_client_wanted(b) ? egress_client_json(b) : NULL;
+	const json_t *one;
+	size_t i;
+	int cut = 0;
+
+	json_array_foreach(json_object_get(all, "recent"), i, one)
+	{
+		const char *v = json_string_value(json_object_get(one, "verdict")),
+			   *w = json_string_value(json_object_get(one, "why"));
+
+		if (!v || !strcmp(v, "ok") || !strcmp(v, "cut"))
+			continue;
+		snprintf(verdict, 32, "%.31s", v);
+		snprintf(why, 200, "%.199s", w ? w : v);
+		cut = 1;
+	}
+	json_decref(all);
+	return cut;
+}
+
+static void image_explain_end(struct image_pull *p, const json_t *record, struct err *out)
+{
+	const char *cause = json_string_value(json_object_get(record, "cause")),
+		   *summary = json_string_value(json_object_get(record, "summary"));
+	char verdict[32], why[200];
+
+	if (summary && strstr(summary, "cannot execute '" SKOPEO "'"))
+		err_set(out, ERR_NOT_FOUND,
+			"skopeo is not on this host, so images cannot be pulled: apt-get install "
+			"skopeo");
+	else if (cause && !strcmp(cause, cause_name(CAUSE_WALL)))
+		err_set(out, ERR_LIMIT, "%.80s was not pulled within %llu s", p->image.reference,
+			(unsigned long long)p->conf->timeout_ms / 1000);
+	else if ((cause && !strcmp(cause, cause_name(CAUSE_DISK))) ||
+		 strstr(buf_str(&p->said), "no space left on device"))
+		err_set(out, ERR_LIMIT, "%.80s needs more than %llu bytes", p->image.reference,
+			(unsigned long long)p->conf->bytes_most);
+	else if (image_cut_off(p, verdict, why))
+		image_explain(p->image.reference, buf_str(&p->said), verdict, why, out);
+	else
+		image_explain(p->image.reference, buf_str(&p->said), NULL, NULL, out);
+}
+
+static void image_over(struct exec_reader *t, json_t *record, const struct err *e)
+{
+	struct image_pull *p = loop_owner(t, struct image_pull, reader);
+	const char *cause = json_string_value(json_object_get(record, "cause"));
+	struct err own;
+
+	p->tapped = 0;
+	image_line(p);
+	if (!record) {
+		image_fail(p, e);
+	} else if (cause && !strcmp(cause, cause_name(CAUSE_EXIT)) &&
+		   json_integer_value(json_object_get(record, "status")) == 0) {
+		image_read(p, IMAGE_INDEX, NULL);
+	} else if (p->archive >= 0 && !p->docker_archive) {
+		p->docker_archive = 1;
+		buf_cut(&p->said, 0);
+		image_start(p);
+	} else {
+		image_explain_end(p, record, &own);
+		image_fail(p, &own);
+	}
+}
+
+static int image_insecure(const struct image_pull *p)
+{
+	const char *const *one = p->conf->insecure;
+	char host[256];
+
+	image_host(p->image.reference, host);
+	for (; one && *one; one++)
+		if (!strcmp(*one, host))
+			return 1;
+	return 0;
+}
+
+static void image_start(struct image_pull *p)
+{
+	static const struct exec_reader_events on = { .output = image_output, .over = image_over };
+	static const char *const env[] = { "HOME=/home/user", "TMPDIR=/home/user", "LC_ALL=C.UTF-8",
+					   NULL };
+	struct box *b = image_box(p);
+	const char *argv[8] = { SKOPEO, "copy", "--insecure-policy" };
+	struct exec_spec want = { .argv = argv,
+				  .env = env,
+				  .cwd = "/home/user",
+				  .kind = STORE_RUN_EXEC,
+				  .helper = 1,
+				  .wall_ms = (uint32_t)p->conf->timeout_ms };
+	char from[600];
+	unsigned n = 3;
+	struct exec *r;
+	struct err e;
+
+	if (!b)
+		return;
+	if (p->auth)
+		argv[n++] = "--src-authfile=" AUTH_FILE;
+	if (p->archive < 0 && image_insecure(p))
+		argv[n++] = "--src-tls-verify=false";
+	if (p->archive >= 0)
+		snprintf(from, sizeof(from), "%s:" ARCHIVE,
+			 p->docker_archive ? "docker-archive" : "oci-archive");
+	else
+		snprintf(from, sizeof(from), "docker://%s", p->image.reference);
+	argv[n++] = from;
+	argv[n++] = "oci:" LAYOUT;
+	argv[n] = NULL;
+	exec_reader_init(&p->reader, p->fleet, &on);
+	if (exec_launch(b, &want, &p->reader, &r, &e) < 0)
+		image_fail(p, &e);
+	else
+		p->tapped = 1;
+}
+
+/* ---- files into the box ---- */
+
+static void image_put_archive(struct image_pull *p);
+
+/* skopeo cannot connect before the endpoint is open; after the start of the daemon egress may not be
+ * ready yet. */
+static void image_start_when_open(struct timer *t)
+{
+	struct image_pull *p = loop_owner(t, struct image_pull, way);
+	const struct box *b = fleet_find(p->fleet, p->box);
+
+	if (b && egress_client_wanted(b) && !b->way.open && p->tries++ < WAY_TRIES)
+		timer_set(&p->way, WAY_WAIT_MS);
+	else
+		image_start(p);
+}
+
+static void image_files_done(struct file_client *c, uint16_t flags)
+{
+	struct image_pull *p = loop_owner(c, struct image_pull, files);
+
+	(void)flags;
+	if (p->phase == IMAGE_AUTH && p->archive >= 0)
+		image_put_archive(p);
+	else
+		image_start_when_open(&p->way);
+}
+
+static void image_close_pipe(struct image_pull *p)
+{
+	int fd = p->pipe.fd;
+
+	watch_stop(&p->pipe);
+	p->pipe.loop = NULL;
+	close(fd);
+}
+
+static void image_pipe_ready(struct watch *w, unsigned what)
+{
+	struct image_pull *p = loop_owner(w, struct image_pull, pipe);
+	ssize_t n = splice(p->archive, NULL, w->fd, NULL, SPLICE_BYTES,
+			   SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+	struct err e;
+
+	(void)what;
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		return;
+	if (n < 0)
+		err_sys(&e, "copy the archive into a box");
+	image_close_pipe(p);
+	if (n < 0)
+		image_fail(p, &e);
+	else
+		file_client_data(&p->files, NULL, 0);
+}
+
+static void image_put_archive(struct image_pull *p)
+{
+	struct wire_put put = { .mode = 0600 };
+	struct err e;
+	int fd;
+
+	p->phase = IMAGE_ARCHIVE;
+	(void)!lseek(p->archive, 0, SEEK_SET);
+	if (file_client_ask_pipe(&p->files, WIRE_PUT, &put, sizeof(put), ARCHIVE, &fd, &e) < 0) {
+		image_fail(p, &e);
+		return;
+	}
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	watch_init(&p->pipe, p->fleet->loop, fd, image_pipe_ready);
+	watch_want(&p->pipe, LOOP_WRITE);
+}
+
+static void image_files_ready(struct file_client *c)
+{
+	struct image_pull *p = loop_owner(c, struct image_pull, files);
+	struct wire_put put = { .mode = 0400 };
+
+	p->phase = IMAGE_AUTH;
+	if (p->auth)
+		file_client_put(c, &put, AUTH_FILE, p->auth, strlen(p->auth));
+	else if (p->archive >= 0)
+		image_put_archive(p);
+	else
+		image_start_when_open(&p->way);
+}
+
+static void image_files_failed(struct file_client *c, const struct err *e)
+{
+	struct image_pull *p = loop_owner(c, struct image_pull, files);
+	struct err own = *e;
+
+	err_in(&own, "the box that pulls %.80s", p->image.reference);
+	image_fail(p, &own);
+}
+
+/* ---- the box ---- */
+
+static void image_box_made(struct box_wait *w, struct box *b, const struct err *e)
+{
+	static const struct file_client_events on = { .ready = image_files_ready,
+						      .entry = image_files_entry,
+						      .data = image_files_data,
+						      .done = image_files_done,
+						      .failed = image_files_failed };
+	struct image_pull *p = loop_owner(w, struct image_pull, made);
+
+	if (e) {
+		image_fail(p, e);
+		return;
+	}
+	snprintf(p->box, sizeof(p->box), "%s", b->row.id);
+	file_client_open(&p->files, &b->line, 0, &on);
+	p->has_files = 1;
+}
+
+/* NULL: the box has no network. */
+static char *image_network(const struct image_pull *p)
+{
+	json_t *all = json_array();
+	char host[256], *text;
+
+	for (const char *const *one = p->conf->registries; one && *one; one++)
+		json_array_append_new(all, json_string(*one));
+	if (p->conf->mirror) {
+		image_host(p->conf->mirror, host);
+		json_array_append_new(all, json_string(host));
+	}
+	text = p->archive < 0 ? json_dumps(all, JSON_COMPACT) : NULL;
+	json_decref(all);
+	return text;
+}
+
+static int image_make_box(struct image_pull *p, struct err *e)
+{
+	const struct fleet_conf *conf = &p->fleet->conf;
+	auto_free char *network = image_network(p);
+	struct box_spec want = { .limits = conf->limits };
+	char metadata[160];
+	struct box *b;
+
+	/* "install": no client may use the box, as that of an installation of packages. */
+	snprintf(metadata, sizeof(metadata), "{\"%s\":\"1\",\"%s\":\"image\",\"%s\":\"0\"}",
+		 BOX_EPHEMERAL, BOX_INSTALL, BOX_REGISTRIES);
+	/* The archive, what skopeo unpacks of it, and the layout. */
+	want.limits.disk_bytes = p->conf->bytes_most * (p->archive >= 0 ? 3 : 1);
+	want.limits.disk_files = 10000;
+	bounds_lower(&conf->most, &want.limits);
+	if (p->auth)
+		want.flags |= WIRE_CREATE_SECRETS;
+	want.row.metadata = metadata;
+	want.row.network = network;
+	want.row.lifetime_ms = p->conf->timeout_ms * 2 + LIFETIME_EXTRA_MS;
+	snprintf(want.row.team, sizeof(want.row.team), "%s", p->team);
+	snprintf(want.row.template, sizeof(want.row.template), "base");
+	p->made.done = image_box_made;
+	return box_create(p->fleet, &want, &p->made, &b, e);
+}
+
+/* The format of ~/.docker/config.json. */
+static char *image_auth_file(const char *reference, const char *user, const char *password)
+{
+	auto_buf struct buf pair = { 0 }, coded = { 0 };
+	char host[256], *text;
+	json_t *doc;
+
+	image_host(reference, host);
+	buf_printf(&pair, "%s:%s", user, password);
+	base64_encode(&coded, pair.p, pair.len);
+	doc = json_pack("{s:{s:{s:s}}}", "auths", host, "auth", buf_str(&coded));
+	text = json_dumps(doc, JSON_COMPACT);
+	json_decref(doc);
+	explicit_bzero(pair.p, pair.len);
+	explicit_bzero(coded.p, coded.len);
+	return text;
+}
+
+static int image_prepare(struct image_pull *p, const struct image_source *from, struct err *e)
+{
+	if (from->archive >= 0) {
+		snprintf(p->image.reference, sizeof(p->image.reference), "%.300s",
+			 from->reference && *from->reference ? from->reference : "archive");
+		return 0;
+	}
+	if (image_reference(p->conf, from->reference, p->image.reference, e) < 0)
+		return -1;
+	if (!p->conf->mirror && (!p->conf->registries || !*p->conf->registries))
+		return err_set(e, ERR_DENIED,
+			       "no registry is configured, so %.80s cannot be pulled: set "
+			       "templates.registries in the daemon's settings",
+			       p->image.reference);
+	if (from->user && from->password)
+		p->auth = image_auth_file(p->image.reference, from->user, from->password);
+	return 0;
+}
+
+int image_pull_begin(struct fleet *f, const struct image_conf *conf,
+		     const struct image_source *from, const struct image_pull_events *on, void *ctx,
+		     struct image_pull **out, struct err *e)
+{
+	struct image_pull *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		abort();
+	p->fleet = f;
+	p->conf = conf;
+	p->on = on;
+	p->ctx = ctx;
+	p->archive = from->archive;
+	p->blob = -1;
+	p->reader.own.post.fd = -1;
+	snprintf(p->team, sizeof(p->team), "%s", from->team);
+	timer_init(&p->way, f->loop, image_start_when_open);
+	if (image_prepare(p, from, e) < 0 || image_make_box(p, e) < 0) {
+		image_pull_free(p);
+		return -1;
+	}
+	*out = p;
+	return 0;
+}
