@@ -107,6 +107,17 @@ static int check_registry(const char *text, struct err *e)
 	return net_rule_of_url(&r, text, e) < 0 ? -1 : config_check_not_loopback(&r, text, e);
 }
 
+static int check_mirror(const char *text, struct err *e)
+{
+	struct net_rule r;
+	char url[512];
+
+	snprintf(url, sizeof(url), "https://%.480s", text);
+	if (strstr(text, "://") || net_rule_of_url(&r, url, e) < 0)
+		return err_set(e, ERR_INVALID, "'%.100s' is not HOST[:PORT][/PATH]", text);
+	return config_check_not_loopback(&r, text, e);
+}
+
 static int check_dns(const char *text, struct err *e)
 {
 	struct net_rule r;
@@ -388,6 +399,13 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.help = "size of one uploaded archive or build context" },
 	[CONFIG_TEMPLATES_HOSTS] = { "templates.hosts", CONFIG_LIST, NULL, "ATOLL_TEMPLATES_HOSTS", .check = check_rule,
 		.reload = 1, .help = "hosts that build boxes may connect to in addition to the registries of packages.*; syntax of egress.allow" },
+	[CONFIG_TEMPLATES_REGISTRIES] = { "templates.registries", CONFIG_LIST, NULL, "ATOLL_TEMPLATES_REGISTRIES", .check = check_rule,
+		.reload = 1, .help = "registries that images may be pulled from, and the hosts of their files; syntax of egress.allow" },
+	[CONFIG_TEMPLATES_MIRROR] = { "templates.mirror", CONFIG_TEXT, NULL, "ATOLL_TEMPLATES_MIRROR", .check = check_mirror,
+		.reload = 1, .help = "registry for images without a host, as HOST[:PORT][/PATH]; debian:12 is library/debian:12 there" },
+	[CONFIG_TEMPLATES_INSECURE] = { "templates.insecure_registries", CONFIG_LIST, NULL, "ATOLL_TEMPLATES_INSECURE_REGISTRIES",
+		.check = check_rule, .reload = 1,
+		.help = "registries, as HOST:PORT, that may be used without TLS or with an unknown certificate" },
 
 	[CONFIG_QUOTA_BOXES] = { "quota.boxes", CONFIG_COUNT, "256", "ATOLL_QUOTA_BOXES",
 		.highest = 1000000, .reload = 1,

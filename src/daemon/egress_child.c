@@ -69,12 +69,21 @@ int egress_child_rules(const struct config *c, struct egress_child_rules *out, s
 	static const enum config_key urls[] = { CONFIG_PIP_INDEX, CONFIG_NPM_REGISTRY,
 						CONFIG_GEM_SOURCE, CONFIG_CARGO_INDEX,
 						CONFIG_GO_PROXY };
+	char mirror[512];
 
 	memset(out, 0, sizeof(*out));
 	if (add_list(out, c, CONFIG_EGRESS_ALLOW, 0, e) < 0 ||
 	    add_list(out, c, CONFIG_EGRESS_INTERNAL, 1, e) < 0 ||
-	    add_list(out, c, CONFIG_PACKAGES_HOSTS, 0, e) < 0 || add_deny(out, c, e) < 0)
+	    add_list(out, c, CONFIG_PACKAGES_HOSTS, 0, e) < 0 ||
+	    add_list(out, c, CONFIG_TEMPLATES_HOSTS, 0, e) < 0 ||
+	    add_list(out, c, CONFIG_TEMPLATES_REGISTRIES, 0, e) < 0 || add_deny(out, c, e) < 0)
 		return -1;
+	if (config_text(c, CONFIG_TEMPLATES_MIRROR)) {
+		snprintf(mirror, sizeof(mirror), "https://%.480s",
+			 config_text(c, CONFIG_TEMPLATES_MIRROR));
+		if (add_url(out, mirror, e) < 0)
+			return -1;
+	}
 	for (unsigned i = 0; i < ARRAY_LEN(urls); i++)
 		if (add_url(out, config_text(c, urls[i]), e) < 0)
 			return -1;

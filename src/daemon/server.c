@@ -496,6 +496,21 @@ static const char *build_hosts(const struct config *c, const struct install_conf
 	return dump; /* as long as we live */
 }
 
+static struct image_conf image_settings(const struct server_start *s)
+{
+	const struct config *c = s->config;
+
+	return (struct image_conf){
+		.registries = config_list(c, CONFIG_TEMPLATES_REGISTRIES),
+		.mirror = config_text(c, CONFIG_TEMPLATES_MIRROR),
+		.insecure = config_list(c, CONFIG_TEMPLATES_INSECURE),
+		.timeout_ms = config_number(c, CONFIG_TEMPLATES_STEP),
+		.bytes_most = config_number(c, CONFIG_TEMPLATES_DISK),
+		.files_most = 1000000,
+		.folder = s->folder,
+	};
+}
+
 static struct builds_conf builds_settings(const struct server_start *s, const struct fleet_conf *f)
 {
 	const struct config *c = s->config;
@@ -512,6 +527,7 @@ static struct builds_conf builds_settings(const struct server_start *s, const st
 		.cache_bytes = config_number(c, CONFIG_TEMPLATES_CACHE),
 		.upload_bytes = config_number(c, CONFIG_TEMPLATES_UPLOAD),
 		.hosts = build_hosts(c, &f->packages.install),
+		.image = image_settings(s),
 	};
 }
 

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "fleet/fleet.h"
 #include "store/builds.h"
+#include "template/image.h"
 #include <jansson.h>
 
 struct builds;
@@ -24,6 +25,7 @@ struct builds_conf {
 	uint32_t cpu_milli;
 	uint64_t cache_bytes, upload_bytes; /* of all teams together; upload_bytes per archive */
 	const char *hosts; /* JSON array of rules: what build boxes may reach; NULL: nothing */
+	struct image_conf image; /* FROM an image */
 };
 
 must_check int builds_new(struct builds **out, struct fleet *f, const struct builds_conf *conf,

@@ -111,6 +111,7 @@ void build_notify(struct build *b);  /* its log has grown */
 /* ---- build_steps.c ---- */
 void build_continue(struct build *b);       /* with the step that progress names */
 json_t *build_stage(const struct build *b); /* state of the stage in progress */
+void build_stage_set(struct build *b, json_t *take_state);
 json_t *build_stage_at(const struct build *b, unsigned stage); /* NULL: not begun */
 const char *build_text(const json_t *doc, const char *name);   /* "" if absent */
 /* The step has made a layer ("": none): records it and continues. */

@@ -67,7 +67,7 @@ static unsigned build_number(const struct build *b)
 
 /* ---- stages ---- */
 
-static void build_stage_set(struct build *b, json_t *take_state)
+void build_stage_set(struct build *b, json_t *take_state)
 {
 	json_t *stages = json_object_get(b->progress, "stages");
 	char name[12];

@@ -59,6 +59,7 @@ struct image_pull {
 	struct timer way; /* waits for the egress endpoint; ends a pull from the loop */
 	unsigned tries;
 	/* into the box */
+	int force;
 	int archive, docker_archive; /* the latter: the second form of archives is tried */
 	struct watch pipe;
 	char *auth; /* content of AUTH_FILE; NULL: none */
@@ -296,8 +297,8 @@ static int image_layer_known(struct image_pull *p)
 	struct err e;
 
 	image_layer_key(p->manifest.layer[p->at].digest, key);
-	if (store_cache_get(p->fleet->store, p->team, key, fleet_now_ns(), image_layer(p), &state,
-			    &e) < 0)
+	if (p->force || store_cache_get(p->fleet->store, p->team, key, fleet_now_ns(),
+					image_layer(p), &state, &e) < 0)
 		return 0;
 	doc = json_loads(state, 0, NULL);
 	p->image.bytes += (uint64_t)json_integer_value(json_object_get(doc, "bytes"));
@@ -776,6 +777,7 @@ int image_pull_begin(struct fleet *f, const struct image_conf *conf,
 	p->on = on;
 	p->ctx = ctx;
 	p->archive = from->archive;
+	p->force = from->force;
 	p->blob = -1;
 	p->reader.own.post.fd = -1;
 	snprintf(p->team, sizeof(p->team), "%s", from->team);

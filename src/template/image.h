@@ -47,6 +47,7 @@ struct image_source {
 	int archive;
 	const char *user, *password; /* for the registry; NULL: none. In a file of the box's /run */
 	const char *team;
+	int force; /* unpack its layers although the team's cache has them */
 };
 
 struct image_pull;
