@@ -4,29 +4,24 @@
 #include "keeper/image_export.h"
 #include "keeper/image_process.h"
 #include "keeper/layer_image.h"
-#include "keeper/layer_import.h"
+#include "keeper/layer_merge.h"
 #include "keeper/layer_upper.h"
 #include "keeper/layer_walk.h"
+#include "keeper/layer_writer.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAYER_STORE_FD = 3, LAYERS_FD, ROOTS_FD, WRITER_S = 900 };
+enum { LAYER_STORE_FD = 3, LAYERS_FD, ROOTS_FD };
 
 /* ---- frames with descriptors ---- */
 
@@ -70,111 +65,6 @@ static ssize_t receive_with(int sock, void *bytes, size_t n, int fds[2])
 	return got;
 }
 
-/* ---- the writer ---- */
-
-/* Makes the new folder the root of a mount namespace without anything else. */
-static int own_root(int dir, struct err *e)
-{
-	/* Must be done while its mount is in this namespace. */
-	auto_fd int tree = open_tree(dir, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-
-	if (tree < 0)
-		return err_sys(e, "clone the new layer");
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return err_sys(e, "own mounts");
-	/* Mounts onto a folder that always exists; everything below is removed with the
-	 * old root. */
-	if (move_mount(tree, "", AT_FDCWD, "/usr", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
-	    chdir("/usr") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
-	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
-		return err_sys(e, "own root");
-	return 0;
-}
-
-/* After this the process sees only the new folder, and has no other rights. */
-static int enter_cell(int dir, uint32_t uid, struct err *e)
-{
-	const struct rlimit files = { 32, 32 }, none = { 0, 0 };
-
-	if (own_root(dir, e) < 0)
-		return -1;
-	if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
-		return err_sys(e, "change to the user nobody");
-	/* After the ids have changed, because the kernel clears PDEATHSIG then. */
-	if (geteuid() != uid || getegid() != uid || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
-	    setrlimit(RLIMIT_CORE, &none) < 0 ||
-	    /* No process of this id may remain: the sealer must read files that cannot change any
-	     * longer. */
-	    setrlimit(RLIMIT_NPROC, &none) < 0)
-		return err_sys(e, "drop privileges that are not needed");
-	alarm(WRITER_S);
-	return 0;
-}
-
-/* The three descriptors of the writer. It has neither the folder of layers nor the socket for the
- * answer: only the sealer reads its output, and checks it. */
-enum { WRITER_DIR = 3, WRITER_CONN, WRITER_TELL };
-
-static int only_these(int dir, int conn, int tell, struct err *e)
-{
-	const int from[] = { dir, conn, tell };
-	int high[ARRAY_LEN(from)];
-
-	for (unsigned i = 0; i < ARRAY_LEN(from); i++)
-		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 64);
-	for (unsigned i = 0; i < ARRAY_LEN(from); i++)
-		if (high[i] < 0 || dup3(high[i], WRITER_DIR + (int)i, O_CLOEXEC) < 0)
-			return err_sys(e, "descriptors of the writer");
-	return close_range(WRITER_TELL + 1, ~0U, 0) < 0 ? err_sys(e, "close the rest") : 0;
-}
-
-static _Noreturn void store_writer(const struct layer_store_request *o, int dir, int conn, int tell)
-{
-	struct layer_tree t = { .bytes_most = o->bytes_most, .files_most = o->files_most };
-	struct err e = { 0 };
-
-	signal(SIGALRM, SIG_DFL);
-	if (only_these(dir, conn, tell, &e) < 0)
-		_exit(1);
-	if (enter_cell(WRITER_DIR, o->uid, &e) == 0) {
-		/* Opened through the new root: the inherited descriptor leads up to the old one. */
-		close(WRITER_DIR);
-		t.root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (t.root < 0)
-			err_sys(&e, "open the new layer");
-		else if (layer_import_tree(WRITER_CONN, o->path, o->place, &t, &e) == 0)
-			e.kind = ERR_NONE;
-	}
-	_exit(write(WRITER_TELL, &e, sizeof(e)) != (ssize_t)sizeof(e));
-}
-
-static int run_writer(const struct layer_store_request *o, int dir, int conn, struct err *e)
-{
-	int status = 0, pair[2];
-	struct err told;
-	ssize_t n;
-	pid_t pid;
-
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return err_sys(e, "pipe to the writer");
-	signal(SIGCHLD, SIG_DFL);
-	pid = fork();
-	if (pid == 0)
-		store_writer(o, dir, conn, pair[1]);
-	close(pair[1]);
-	n = pid < 0 ? -1 : read(pair[0], &told, sizeof(told));
-	close(pair[0]);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (pid < 0 || n != (ssize_t)sizeof(told) || status != 0)
-		return err_set(e, ERR_SYS, "the writer of the layer ended (status %#x)",
-			       (unsigned)status);
-	told.msg[sizeof(told.msg) - 1] = 0;
-	*e = told;
-	return told.kind ? -1 : 0;
-}
-
 /* ---- the sealer ---- */
 
 static int open_new(int layers, uint32_t uid, char name[32], struct err *e)
@@ -212,7 +102,7 @@ static int store_make(int layers, const struct layer_store_request *o, int conn,
 
 	if (fd < 0)
 		return -1;
-	if (run_writer(o, fd, conn, e) == 0 && layer_tree_finalize(fd, out, e) == 0 &&
+	if (layer_writer_run(o, fd, conn, e) == 0 && layer_tree_finalize(fd, out, e) == 0 &&
 	    give_name(layers, fd, name, out->id, e) == 0)
 		return 0;
 	(void)!layer_tree_remove(layers, name, &ignored);
@@ -312,15 +202,21 @@ static int mount_layer(int layers, const char *id, struct err *e)
 	return steal_fd(&fd);
 }
 
+static int open_layer(int layers, const char *id, struct err *e)
+{
+	int fd = openat(layers, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", id) : fd;
+}
+
 static int store_do_check(int layers, const char *id, struct layer_tree_sum *out, struct err *e)
 {
-	auto_fd int fd = openat(layers, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
+	auto_fd int fd = open_layer(layers, id, e);
 	struct err of_packages;
 	int done;
 
 	if (fd < 0)
-		return err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", id);
+		return -1;
 	done = layer_tree_check(fd, out, &of_packages);
 	if (done == 0 && strcmp(out->id, id) == 0)
 		return 0;
@@ -340,22 +236,77 @@ static int store_do_check(int layers, const char *id, struct layer_tree_sum *out
 
 /* ---- roots ---- */
 
-static int store_count(int layers, const char *id, struct layer_tree_sum *out, struct err *e)
+static void merge_close(struct layer_merge *m)
 {
-	auto_fd int fd = openat(layers, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	while (m->n > 0)
+		close(m->layer[--m->n]);
+}
+#define auto_merge __attribute__((cleanup(merge_close))) struct layer_merge
 
+static int merge_open(int layers, const struct root *r, struct layer_merge *m, struct err *e)
+{
+	m->base = r->base;
+	for (; m->n < r->nlayers; m->n++) {
+		m->layer[m->n] = open_layer(layers, r->layer[m->n], e);
+		if (m->layer[m->n] < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Returns the tree of a merged root, which is locked: the next keeper does not remove it before the
+ * root is written. */
+static int store_merge(int layers, const struct root *r, const struct layer_merge *m, struct err *e)
+{
+	char name[32], merged[WIRE_LAYER_ID];
+	auto_fd int fd = -1;
+	struct err ignored;
+
+	root_merged_name(r->id, merged);
+	fd = openat(layers, merged, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		return steal_fd(&fd);
+	fd = open_new(layers, 0, name, e);
 	if (fd < 0)
-		return err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", id);
-	return layer_walk_count(fd, &out->bytes, &out->files, e);
+		return -1;
+	if (layer_merge_make(m, fd, e) == 0 && give_name(layers, fd, name, merged, e) == 0)
+		return steal_fd(&fd);
+	(void)!layer_tree_remove(layers, name, &ignored);
+	return -1;
 }
 
 static int store_root(int layers, const struct root *r, struct layer_tree_sum *out, struct err *e)
 {
-	for (uint32_t i = 0; i < r->nlayers; i++)
-		if (store_count(layers, r->layer[i], out, e) < 0)
+	auto_merge m = { .n = 0 };
+	auto_fd int tree = -1;
+
+	if (merge_open(layers, r, &m, e) < 0)
+		return -1;
+	if (r->merged) {
+		tree = store_merge(layers, r, &m, e);
+		if (tree < 0 || layer_walk_count(tree, &out->bytes, &out->files, e) < 0)
+			return -1;
+	}
+	for (unsigned i = 0; i < m.n && !r->merged; i++)
+		if (layer_walk_count(m.layer[i], &out->bytes, &out->files, e) < 0)
 			return -1;
 	memcpy(out->id, r->id, sizeof(out->id));
 	return root_write(ROOTS_FD, r, e);
+}
+
+static int store_check_merged(int layers, const struct root *r, struct layer_tree_sum *out,
+			      struct err *e)
+{
+	auto_merge m = { .n = 0 };
+	auto_fd int tree = -1;
+	char merged[WIRE_LAYER_ID];
+
+	root_merged_name(r->id, merged);
+	tree = open_layer(layers, merged, e);
+	if (tree < 0 || merge_open(layers, r, &m, e) < 0 || layer_merge_check(&m, tree, e) < 0)
+		return -1;
+	out->bytes = out->files = 0;
+	return layer_walk_count(tree, &out->bytes, &out->files, e);
 }
 
 static int store_root_check(int layers, const struct root *r, struct layer_tree_sum *out,
@@ -370,7 +321,7 @@ static int store_root_check(int layers, const struct root *r, struct layer_tree_
 		out->files += one.files;
 	}
 	memcpy(out->id, r->id, sizeof(out->id));
-	return 0;
+	return r->merged ? store_check_merged(layers, r, out, e) : 0;
 }
 
 /* Runs in a process of its own. */
@@ -422,24 +373,40 @@ static void take_order(int layers, const struct layer_store_request *o, int answ
 	}
 }
 
-/* Removes files that a crash has left, unless another process still uses them. */
-static void store_sweep(int layers)
+/* The tree of a merged root that was not written, or was deleted. */
+static int store_is_left_over(const char *name, const struct root_table *known)
 {
+	if (strncmp(name, "merged.", 7) == 0)
+		return !root_table_find(known, name + 7);
+	return strncmp(name, "new.", 4) == 0 || strncmp(name, "drop.", 5) == 0;
+}
+
+/* Removes files that a crash has left, unless another process still uses them. */
+static void store_sweep(int layers, int roots)
+{
+	struct root_table known;
 	int fd = openat(layers, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *de;
 	struct err e;
 
+	if (root_table_load(&known, roots, &e) < 0) {
+		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
+		if (d)
+			closedir(d);
+		return;
+	}
 	while (d && (de = readdir(d)) != NULL) {
 		auto_fd int one = -1;
 
-		if (strncmp(de->d_name, "new.", 4) != 0 && strncmp(de->d_name, "drop.", 5) != 0)
+		if (!store_is_left_over(de->d_name, &known))
 			continue;
 		one = openat(layers, de->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (one >= 0 && flock(one, LOCK_EX | LOCK_NB) == 0 &&
 		    layer_tree_remove(layers, de->d_name, &e) < 0)
 			fprintf(stderr, "atoll: keeper: layers: %s\n", e.msg);
 	}
+	root_table_fini(&known);
 	if (d)
 		closedir(d);
 }
@@ -461,7 +428,7 @@ static _Noreturn void layer_store_process(int sock, int layers, int roots)
 				   * is closed */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGCHLD, SIG_IGN);
-	store_sweep(LAYERS_FD);
+	store_sweep(LAYERS_FD, ROOTS_FD);
 	while (receive_with(LAYER_STORE_FD, &o, sizeof(o), fds) == (ssize_t)sizeof(o)) {
 		take_order(LAYERS_FD, &o, fds[0], fds[1]);
 		own_close_fd(&fds[0]);

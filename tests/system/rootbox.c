@@ -326,6 +326,129 @@ TEST(hostile_content_of_a_writable_layer_reaches_no_file_of_the_host)
 	keeper_sync_close(&k);
 }
 
+/* What a box of a merged root shows: names, kinds, facts, content. */
+static const char listing[] =
+	"cd /; for d in etc srv opaque d home usr/bin; do for f in $d $d/* $d/*/*; do "
+	"test -e $f -o -L $f && stat -c '%n %F %u %g %a %s %Y' $f; done; done; cat etc/name srv/kept d/*/f";
+
+TEST(a_merged_root_shows_what_its_layers_show_and_shares_their_files)
+{
+	static char plain[sizeof(said)];
+	char id[3][WIRE_LAYER_ID], root[2][WIRE_LAYER_ID], command[600];
+	const char *const of[] = { id[2], id[1], id[0] };
+	struct wire_root sum;
+	struct keeper_sync k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(image_layer("mkdir -p d/x d/y d/z; echo 1 >d/x/f; echo 1 >d/y/f; echo 1 >d/z/f",
+			  id[0]) == 0);
+	CHECK(layer("mkdir -p d/x opaque srv usr/bin; echo 2 >d/x/f; echo b >opaque/b; "
+		    "mknod srv/gone c 0 0; mknod usr/bin/tty c 0 0; mknod d/y c 0 0; ln d/x/f d/x/g; "
+		    "echo file >d/z; chmod 2755 d; mkfifo srv/p; ln -s x srv/l",
+		    "opaque", id[1]) == 0);
+	CHECK(layer("mkdir -p d/y etc opaque; echo 3 >d/y/new; echo three >etc/name; "
+		    "chown 7:8 etc/name d; chmod 700 opaque; rm -r opaque; mkdir -m 700 opaque",
+		    NULL, id[2]) == 0);
+	CHECK(make_root(k.fd, 0, 3, of, root[0]) == 0);
+	CHECK(box_of(k.fd, root[0], &m) == 0);
+	CHECK_INT(as_root(&m, listing), 0);
+	memcpy(plain, said, sizeof(said));
+	CHECK(strstr(plain, "three") != NULL && strstr(plain, "opaque/b") != NULL);
+	CHECK(strstr(plain, "opaque/a") == NULL && strstr(plain, "d/y/f") == NULL);
+	CHECK(end(k.fd, &m) == 0);
+	CHECK(make_root(k.fd, WIRE_ROOT_MERGE, 3, of, root[1]) == 0);
+	CHECK(strcmp(root[0], root[1]) != 0);
+	sum = *GOT(wire_root);
+	CHECK(box_of(k.fd, root[1], &m) == 0);
+	CHECK_INT(as_root(&m, listing), 0);
+	CHECK_STR(said, plain);
+	CHECK_INT(as_root(&m, "echo x >/etc/name; rm /d/x/f; ls -R /d >/dev/null"), 0);
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(check_root(k.fd, root[1]), WIRE_ROOT);
+	CHECK(GOT(wire_root)->bytes == sum.bytes && GOT(wire_root)->files == sum.files);
+	/* No second copy, and no deletion is left in it. */
+	snprintf(command, sizeof(command),
+		 "cd %s/layers && test merged.%s/d/x/f -ef %s/d/x/f && "
+		 "test -z \"$(find merged.%s -type c)\"",
+		 state_dir, root[1], id[1], root[1]);
+	CHECK_INT(system(command), 0);
+	/* Making it again is the same; the layers belong to it. */
+	CHECK(make_root(k.fd, WIRE_ROOT_MERGE, 3, of, root[1]) == 0);
+	CHECK_INT(drop_root(k.fd, root[0]), WIRE_DONE);
+	CHECK(is_error(drop_layer(k.fd, id[0]), ERR_CONFLICT, "part of root"));
+	/* Changes of the tree are found, also those that a link shares with no layer. */
+	snprintf(command, sizeof(command),
+		 "cd %s/layers/merged.%s && cp -p etc/name n && echo 4 >>n && "
+		 "touch -r etc/name n && mv n etc/name",
+		 state_dir, root[1]);
+	CHECK_INT(system(command), 0);
+	CHECK(is_error(check_root(k.fd, root[1]), ERR_CONFLICT, "'etc/name' has changed"));
+	CHECK_INT(drop_root(k.fd, root[1]), WIRE_DONE);
+	snprintf(command, sizeof(command), "! ls %s/layers | grep -E 'merged|new|drop'", state_dir);
+	CHECK_INT(system(command), 0);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_INT(drop_layer(k.fd, id[i]), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
+TEST(a_merged_root_over_base_keeps_its_deletions)
+{
+	char id[2][WIRE_LAYER_ID], root[WIRE_LAYER_ID];
+	struct keeper_sync k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(layer("mkdir -p etc usr/bin etc/perl; mknod etc/pip.conf c 0 0; "
+		    "mknod usr/bin/tac c 0 0; echo only >etc/perl/mine",
+		    NULL, id[0]) == 0);
+	CHECK(layer("mkdir -p etc; mknod etc/perl c 0 0; echo h >etc/h", NULL, id[1]) == 0);
+	CHECK(make_root(k.fd, WIRE_ROOT_MERGE | WIRE_ROOT_BASE, 2, (const char *[]){ id[0], id[1] },
+			root) == 0);
+	CHECK(box_of(k.fd, root, &m) == 0);
+	CHECK_INT(as_user(&m,
+			  "cat /etc/h; ls /etc/perl; ls /etc/pip.conf /usr/bin/tac 2>/dev/null; "
+			  "ls /usr/bin/env"),
+		  0);
+	CHECK_STR(said, "h\nmine\n/usr/bin/env\n");
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(check_root(k.fd, root), WIRE_ROOT);
+	CHECK_INT(drop_root(k.fd, root), WIRE_DONE);
+	CHECK_INT(drop_layer(k.fd, id[0]), WIRE_DONE);
+	CHECK_INT(drop_layer(k.fd, id[1]), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
+TEST(a_merged_tree_without_its_root_is_removed_by_the_next_keeper)
+{
+	char id[WIRE_LAYER_ID], root[WIRE_LAYER_ID], command[400], path[300];
+	struct keeper_sync k;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(layer("mkdir srv && echo x >srv/f", NULL, id) == 0);
+	CHECK(make_root(k.fd, WIRE_ROOT_MERGE, 1, (const char *[]){ id }, root) == 0);
+	CHECK(end_keeper(&k, SIGKILL) == 0);
+	snprintf(command, sizeof(command),
+		 "cd %s && mv layers/merged.%s layers/merged.%064d && cp -al layers/merged.%064d "
+		 "layers/merged.%s && echo x >roots/new.3",
+		 state_dir, root, 0, 0, root);
+	CHECK_INT(system(command), 0);
+	CHECK(next_keeper(&k) == 0);
+	snprintf(path, sizeof(path), "%s/layers/merged.%064d", state_dir, 0);
+	for (int i = 0; i < 2000 && access(path, F_OK) == 0; i++)
+		usleep(10000);
+	CHECK_INT(access(path, F_OK), -1);
+	snprintf(path, sizeof(path), "%s/roots/new.3", state_dir);
+	CHECK_INT(access(path, F_OK), -1);
+	CHECK_INT(check_root(k.fd, root), WIRE_ROOT);
+	CHECK_INT(drop_root(k.fd, root), WIRE_DONE);
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
 TEST(no_file_or_mount_is_left_after_all_root_tests)
 {
 	leave_nothing();
