@@ -16,8 +16,9 @@
 #include "e2bcontrol/sandboxes.h"
 #include "e2bcontrol/sandbox_json.h"
 #include "e2bcontrol/snapshots.h"
-#include "template/builtin.h"
+#include "e2bcontrol/template_find.h"
 #include "e2bcontrol/templates.h"
+#include "v1box/box_spec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,36 +81,68 @@ static void making_free(struct create_making *m)
 
 /* ---- what is wanted ---- */
 
-static int read_template(struct call *c, struct create_making *m, struct err *e)
+/* The id of a template that was built; "": it is part of the server. */
+static void create_template_id(const struct box_spec *want, const char *name, char *out,
+			       size_t size)
 {
-	const char *asked = call_text(c, "templateID", ""), *id = templates_known(asked);
+	json_t *root = want->row.root ? json_loads(want->row.root, 0, NULL) : NULL;
+	const char *id = json_string_value(json_object_get(root, "template"));
+
+	snprintf(out, size, "%.63s", id ? id : name);
+	json_decref(root);
+}
+
+/* `team/name`: the template must belong to that team. */
+static int create_find_template(struct call *c, const char *reference, struct box_spec *want,
+				struct err *e)
+{
+	struct template_found f;
+
+	if (strchr(reference, '/')) {
+		if (template_find_named(c, reference, &f, e) < 0)
+			return -1;
+		template_found_fini(&f);
+	}
+	if (box_spec_template(c, reference, want, e) == 0)
+		return 0;
+	if (e->kind == ERR_CONFLICT) /* E2B's clients expect this for a tag without a build */
+		e->kind = ERR_NOT_FOUND;
+	return -1;
+}
+
+static int read_template(struct call *c, struct create_making *m, struct box_spec *want,
+			 struct err *e)
+{
+	const char *asked = call_text(c, "templateID", "");
 	struct store_snapshot files;
 
-	if (!id && e2b_snapshot_want(c, asked, &files)) {
-		memcpy(m->snapshot, files.id, sizeof(m->snapshot));
-		id = asked;
+	if (create_find_template(c, asked, want, e) == 0) {
+		create_template_id(want, want->row.template, m->box.template,
+				   sizeof(m->box.template));
+		if (!want->root[0])
+			snprintf(want->row.template, sizeof(want->row.template), TEMPLATE_BASE);
+		return 0;
 	}
-	if (!id) {
-		auto_buf struct buf names = { 0 };
-
-		builtin_template_names(&names, 1);
-		return err_set(e, ERR_NOT_FOUND, "there is no template '%.60s'; there are %.160s",
-			       asked, buf_str(&names));
-	}
-	snprintf(m->box.template, sizeof(m->box.template), "%s", id);
+	if (!e2b_snapshot_want(c, asked, &files))
+		return -1;
+	memcpy(m->snapshot, files.id, sizeof(m->snapshot));
+	snprintf(m->box.template, sizeof(m->box.template), "%s", asked);
+	snprintf(want->row.template, sizeof(want->row.template), TEMPLATE_BASE);
 	return 0;
 }
 
 /* Some keys of the metadata are reserved: they state what a box is for. */
-static int read_metadata(struct call *c, struct create_making *m, struct err *e)
+static int read_metadata(struct call *c, struct create_making *m, const struct box_spec *want,
+			 struct err *e)
 {
 	json_t *all = call_get(c, "metadata");
 
 	if (box_check_metadata(all, NULL, e) < 0)
 		return -1;
 	m->metadata = all ? json_dumps(all, JSON_COMPACT) : NULL;
-	m->env = call_get(c, "envVars") ? json_copy(call_get(c, "envVars")) : json_object();
-	return box_check_env(m->env, e);
+	m->env = want->row.env ? json_loads(want->row.env, 0, NULL) : json_object();
+	json_object_update(m->env, call_get(c, "envVars"));
+	return box_check_env(call_get(c, "envVars"), e);
 }
 
 static int read_tokens(struct call *c, struct create_making *m, int secure, struct err *e)
@@ -203,7 +236,7 @@ static int read_want(struct call *c, struct create_making *m, int secure, int64_
 	struct store_box *row = &want->row;
 
 	*want = (struct box_spec){ .limits = c->api->fleet.conf.limits };
-	if (read_template(c, m, e) < 0 || read_metadata(c, m, e) < 0 ||
+	if (read_template(c, m, want, e) < 0 || read_metadata(c, m, want, e) < 0 ||
 	    read_lifecycle(c, m, e) < 0 || read_tokens(c, m, secure, e) < 0 ||
 	    read_network(c, m, e) < 0 || read_mounts(c, m, want, e) < 0 ||
 	    sandboxes_timeout_ms(c, "timeout", otherwise_s, &row->lifetime_ms, e) < 0)
@@ -221,7 +254,6 @@ static int read_want(struct call *c, struct create_making *m, int secure, int64_
 	/* An E2B sandbox runs until its timeout has expired, used or not: no idle_ms. */
 	pausing_want(row, &m->box);
 	snprintf(row->team, sizeof(row->team), "%s", c->who.team);
-	snprintf(row->template, sizeof(row->template), "base");
 	return 0;
 }
 

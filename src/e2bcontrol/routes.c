@@ -12,12 +12,14 @@
 #include "e2bcontrol/pause.h"
 #include "e2bcontrol/sandboxes.h"
 #include "e2bcontrol/snapshots.h"
+#include "e2bcontrol/template_builds.h"
+#include "e2bcontrol/template_steps.h"
+#include "e2bcontrol/template_upload.h"
 #include "e2bcontrol/templates.h"
 #include "e2bcontrol/volumes.h"
 
 #include <string.h>
 
-#define NO_BUILDS "this server does not build templates; it has its own, see GET /templates"
 #define NO_SECRETS "this server does not store secrets"
 #define NO_WEBHOOKS "this server sends no webhooks: use GET /events/sandboxes"
 
@@ -60,22 +62,23 @@ const struct api_route e2bcontrol_routes[] = {
 	{ "GET", "/templates", NEED_VIEWER, templates_list, "list templates", .query = e2b_any_query },
 	{ "GET", "/v2/templates", NEED_VIEWER, templates_list, "list templates", .query = e2b_any_query },
 	{ "GET", "/templates/aliases/{alias}", NEED_VIEWER, templates_alias, "check that a template with this name exists", .query = e2b_any_query },
-	{ "POST", "/templates/tags", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
-	{ "DELETE", "/templates/tags", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
-	{ "GET", "/templates/{template}", NEED_VIEWER, templates_show, "show a template", .query = e2b_any_query },
+	{ "GET", "/templates/{template}", NEED_VIEWER, templates_show, "show a template and its builds", .query = e2b_any_query },
+	{ "PATCH", "/templates/{template}", NEED_EDITOR, templates_patch, "make a template public or private", templates_patch_fields, .query = e2b_any_query, .action = "template.change" },
+	{ "PATCH", "/v2/templates/{template}", NEED_EDITOR, templates_patch, "make a template public or private", templates_patch_fields, .query = e2b_any_query, .action = "template.change" },
+	{ "DELETE", "/templates/{template}", NEED_EDITOR, templates_delete, "delete a template or a snapshot", .query = e2b_any_query, .action = "template.delete" },
 	{ "GET", "/templates/{template}/tags", NEED_VIEWER, templates_tags, "list the tags of a template", .query = e2b_any_query },
-	{ "DELETE", "/templates/{template}", NEED_EDITOR, templates_delete, "rejected: the template of this server cannot be deleted", .query = e2b_any_query, .action = "template.delete" },
-	{ "POST", "/templates", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
-	{ "POST", "/v2/templates", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
-	{ "POST", "/v3/templates", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
-	{ "PATCH", "/templates/{template}", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
-	{ "PATCH", "/v2/templates/{template}", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
-	{ "POST", "/templates/{template}", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
-	{ "POST", "/templates/{template}/builds/{build}", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
-	{ "POST", "/v2/templates/{template}/builds/{build}", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
-	{ "GET", "/templates/{template}/builds/{build}/status", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
-	{ "GET", "/templates/{template}/builds/{build}/logs", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
-	{ "GET", "/templates/{template}/files/{hash}", NEED_VIEWER, e2b_refuse, NO_BUILDS, .query = e2b_any_query },
+	{ "POST", "/templates/tags", NEED_EDITOR, templates_tag, "point tags to a build", templates_tag_fields, .query = e2b_any_query, .action = "template.change" },
+	{ "DELETE", "/templates/tags", NEED_EDITOR, templates_untag, "remove tags", templates_untag_fields, .query = e2b_any_query, .action = "template.change" },
+	{ "POST", "/v3/templates", NEED_EDITOR, template_builds_request, "request a build", template_builds_fields, .query = e2b_any_query, .action = "template.build" },
+	{ "POST", "/v2/templates", NEED_EDITOR, template_builds_request_v2, "request a build", template_builds_fields, .query = e2b_any_query, .action = "template.build" },
+	{ "POST", "/templates", NEED_EDITOR, template_builds_request_v1, "request a build of a Dockerfile", template_builds_v1_fields, .query = e2b_any_query, .action = "template.build" },
+	{ "POST", "/templates/{template}", NEED_EDITOR, template_builds_again_v1, "request another build of a template from a Dockerfile", template_builds_v1_fields, .query = e2b_any_query, .action = "template.build" },
+	{ "POST", "/templates/{template}/builds/{build}", NEED_EDITOR, template_builds_start_v1, "start a build of a Dockerfile", .query = e2b_any_query, .action = "template.build" },
+	{ "POST", "/v2/templates/{template}/builds/{build}", NEED_EDITOR, template_builds_start, "start a build", template_steps_fields, .query = e2b_any_query, .action = "template.build" },
+	{ "GET", "/templates/{template}/builds/{build}/status", NEED_VIEWER, template_builds_status, "show the state and the log of a build", .query = template_builds_status_query },
+	{ "GET", "/templates/{template}/builds/{build}/logs", NEED_VIEWER, template_builds_logs, "show the log of a build", .query = template_builds_logs_query },
+	{ "GET", "/templates/{template}/files/{hash}", NEED_EDITOR, template_upload_link, "get a link to upload files for COPY", .query = e2b_any_query },
+	{ "PUT", "/templates/{template}/files/{hash}", NEED_NOTHING, template_upload_put, "upload files for COPY; the link authorizes it", .query = template_upload_query, .how = HTTP_BODY_STREAM, .action = "template.upload" },
 
 	/* teams, keys, volumes, secrets */
 	{ "GET", "/teams", NEED_VIEWER, accounts_teams, "show the caller's team", .query = e2b_any_query },

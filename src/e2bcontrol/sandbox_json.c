@@ -32,9 +32,9 @@ json_t *sandbox_json_created(const struct call *c, const struct box *b)
 
 	e2b_box_read(b, &x);
 	template = templates_of(&x);
-	doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:n}", "sandboxID", b->row.id, "templateID",
-			template, "alias", template, "clientID", E2B_CLIENT, "envdVersion",
-			E2B_ENVD_VERSION, "trafficAccessToken");
+	doc = json_pack("{s:s, s:s, s:o, s:s, s:s, s:n}", "sandboxID", b->row.id, "templateID",
+			template, "alias", templates_alias_of(b, &x), "clientID", E2B_CLIENT,
+			"envdVersion", E2B_ENVD_VERSION, "trafficAccessToken");
 	set_token(c, doc, "envdAccessToken", x.token);
 	set_token(c, doc, "trafficAccessToken", x.traffic);
 	set_domain(c, doc);
@@ -96,9 +96,9 @@ json_t *sandbox_json_listed(const struct box *b)
 
 	e2b_box_read(b, &x);
 	template = templates_of(&x);
-	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:o, s:o}",
-			 "sandboxID", b->row.id, "templateID", template, "alias", template,
-			 "clientID", E2B_CLIENT, "startedAt",
+	return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:o, s:o}",
+			 "sandboxID", b->row.id, "templateID", template, "alias",
+			 templates_alias_of(b, &x), "clientID", E2B_CLIENT, "startedAt",
 			 json_time((uint64_t)sandboxes_started(b)), "endAt", end_at(b), "cpuCount",
 			 (int)sandbox_json_cpus(l), "memoryMB", (int)(sandbox_json_memory(l) >> 20),
 			 "diskSizeMB", (int)(l->disk_bytes >> 20), "state", sandboxes_state(b),

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "e2bcontrol/sandboxes.h"
 #include "e2bcontrol/sandbox_json.h"
+#include "e2bcontrol/template_find.h"
 #include "e2bcontrol/templates.h"
 
 #include <stdio.h>
@@ -73,6 +74,20 @@ static void listing_decode(char *text, int form)
 		}
 	}
 	*out = 0;
+}
+
+/* The id of the template with this name; the text itself if there is none, which then fits no box. */
+static const char *listing_template(struct call *c, const char *reference)
+{
+	struct template_found f;
+	const char *id;
+	struct err e;
+
+	if (template_find_named(c, reference, &f, &e) < 0)
+		return reference;
+	id = f.builtin ? f.builtin->name : http_strdup(c->req, f.row.id, strlen(f.row.id));
+	template_found_fini(&f);
+	return id;
 }
 
 /* Encoded three times: each key and value, then as a form, then as a query. The query is decoded
@@ -162,7 +177,7 @@ static int read_filter(struct call *c, struct filter *f, struct err *e)
 	if (since && time_param_parse(since, fleet_now_ns(), &f->since_ns, e) < 0)
 		return err_in(e, "startedAfter");
 	if (template && *template) /* a filter for an unknown template matches nothing */
-		f->template = templates_known(template) ? templates_known(template) : template;
+		f->template = listing_template(c, template);
 	return 0;
 }
 

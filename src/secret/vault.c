@@ -300,9 +300,12 @@ int vault_get(struct vault *v, const char *team, const char *name, struct buf *o
 int vault_seal(struct vault *v, const char *context, const void *bytes, size_t n, struct buf *out,
 	       struct err *e)
 {
-	return vault_load(v, 0, e) < 0
-		       ? -1
-		       : vault_encrypt(v, context, strlen(context), bytes, n, out, e);
+	uint64_t secrets;
+
+	if (store_secret_count(v->store, NULL, NULL, &secrets, e) < 0 ||
+	    vault_load(v, !secrets, e) < 0)
+		return -1;
+	return vault_encrypt(v, context, strlen(context), bytes, n, out, e);
 }
 
 int vault_unseal(struct vault *v, const char *context, const void *sealed, size_t n,

@@ -75,6 +75,18 @@ int template_uuid_new(char out_id[STORE_BUILD_ID + 1], struct err *e)
 	return 0;
 }
 
+int template_is_uuid(const char *text)
+{
+	static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+
+	if (strlen(text) != sizeof(form) - 1)
+		return 0;
+	for (unsigned i = 0; form[i]; i++)
+		if (form[i] == '-' ? text[i] != '-' : !isxdigit((unsigned char)text[i]))
+			return 0;
+	return 1;
+}
+
 /* ---- finding ---- */
 
 void template_found_fini(struct template_found *f)
@@ -149,14 +161,48 @@ static int templates_unbuilt(struct store *s, const struct template_found *f, co
 		       f->row.name, tag, store_build_state_name(state));
 }
 
+/* The build that a tag names, or that has this id. */
+static int templates_build(struct store *s, struct template_found *f, const char *tag,
+			   struct err *e)
+{
+	struct store_tag named;
+
+	if (template_is_uuid(tag)) {
+		if (store_build_get(s, tag, &f->build, e) == 0 &&
+		    !strcmp(f->build.template, f->row.id) && f->build.state == STORE_BUILD_READY)
+			return 0;
+		return err_set(e, ERR_NOT_FOUND, "template '%s' has no ready build '%s'",
+			       f->row.name, tag);
+	}
+	if (store_tag_get(s, f->row.id, tag, &named, e) < 0)
+		return e->kind == ERR_NOT_FOUND ? templates_unbuilt(s, f, tag, e) : -1;
+	return store_build_get(s, named.build, &f->build, e);
+}
+
+/* The id of a build as `ID:BUILD`; that of a missing build as it is. */
+static const char *templates_by_build(struct store *s, const char *reference, char *out,
+				      size_t size)
+{
+	struct store_build b = { 0 };
+	struct err ignored;
+
+	snprintf(out, size, "%s", reference);
+	if (store_build_get(s, reference, &b, &ignored) == 0)
+		snprintf(out, size, "%s:%s", b.template, b.id);
+	store_build_fini(&b);
+	return out;
+}
+
 int template_resolve(struct store *s, const char *team, const char *reference,
 		     struct template_found *out, struct err *e)
 {
+	char by_build[STORE_TEMPLATE_ID + STORE_BUILD_ID + 2];
 	struct template_reference r;
 	struct template_found found;
-	struct store_tag tag;
 	int rc = 0;
 
+	if (template_is_uuid(reference))
+		reference = templates_by_build(s, reference, by_build, sizeof(by_build));
 	if (template_find(s, team, reference, &found, e) < 0)
 		return -1;
 	if (found.shipped) {
@@ -165,10 +211,8 @@ int template_resolve(struct store *s, const char *team, const char *reference,
 			     found.shipped->name, found.shipped->name);
 	} else if (!found.builtin) {
 		rc = template_reference_parse(reference, NULL, &r, e);
-		if (rc == 0 && store_tag_get(s, found.row.id, r.tag, &tag, e) < 0)
-			rc = e->kind == ERR_NOT_FOUND ? templates_unbuilt(s, &found, r.tag, e) : -1;
 		if (rc == 0)
-			rc = store_build_get(s, tag.build, &found.build, e);
+			rc = templates_build(s, &found, r.tag, e);
 	}
 	if (rc < 0)
 		template_found_fini(&found);

@@ -1,6 +1,7 @@
 /* templates.h - the registry: finds the build that a reference names, for a team.
  *
- *   reference: NAME, NAME:TAG, ID, ID:TAG or an alias; the tag is `default` if there is none
+ *   reference: NAME, NAME:TAG, ID, ID:TAG or an alias; the tag is `default` if there is none. In place of
+ *   the tag, or alone, it may have the id of a build
  *   a row of the team, else a public one, else one that comes with the server (shipped.h), else a
  *   built-in template (builtin.h)
  *
@@ -45,6 +46,7 @@ must_check int template_resolve(struct store *s, const char *team, const char *r
 
 /* For a new template: valid, and not the name of `base`. */
 must_check int template_id_new(char out_id[STORE_TEMPLATE_ID + 1], struct err *e);
+int template_is_uuid(const char *text); /* the form of the id of a build; no tag has it */
 must_check int template_uuid_new(char out_id[STORE_BUILD_ID + 1], struct err *e);
 
 /* As GET /v1/templates shows them. now_ns is used for built-in ones. */

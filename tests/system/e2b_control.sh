@@ -430,7 +430,7 @@ events_of_a_sandbox_are_its_logs() {
 	refused 400 GET '/events/sandboxes?limit=101'
 }
 
-templates_are_listed_and_cannot_be_built() {
+templates_of_the_server_are_listed_and_cannot_be_changed() {
 	for path in /templates /v2/templates; do
 		api GET $path
 		is "$(get '[.[].templateID] | index("base") != null')" true
@@ -446,10 +446,11 @@ templates_are_listed_and_cannot_be_built() {
 	refused 404 GET /templates/nope/tags
 	refused 404 DELETE /templates/team%2Fmy-snap%3Adefault
 	refused 403 DELETE /templates/base
-	refused 501 POST /v3/templates '{"name":"x"}'
-	refused 501 POST /v2/templates/base/builds/x '{}'
-	refused 501 PATCH /v2/templates/base '{"public":true}'
-	refused 501 POST /templates/tags '{}'
+	refused 400 POST /v3/templates '{"name":"base"}'
+	refused 403 POST /v2/templates/base/builds/x '{}'
+	refused 403 PATCH /v2/templates/base '{"public":true}'
+	refused 400 POST /templates/tags '{}'
+	refused 403 POST /templates/tags '{"target":"base","tags":["x"]}'
 	refused 501 GET /secrets
 	refused 501 POST /events/webhooks '{}'
 }
