@@ -204,7 +204,7 @@ static int source_find(struct source_job *j)
 		strcpy(j->out->file, names[i]);
 		return source_format_of(names[i])(j, names[i], &text);
 	}
-	return err_set(j->e, ERR_NOT_FOUND,
+	return err_set(j->e, ERR_INVALID,
 		       "the folder has no atoll.toml with [template], e2b.toml, Dockerfile, "
 		       "e2b.Dockerfile or devcontainer.json: name the file with --file");
 }
@@ -225,7 +225,7 @@ static int source_copy_archive(struct source_job *j, json_t *step, const char *f
 {
 	if (!files)
 		return err_set(
-			j->e, ERR_INVALID,
+			j->e, ERR_CONFLICT,
 			"%.120s:%lld: %s needs the files of the folder, and only texts were sent",
 			j->out->file, (long long)json_integer_value(json_object_get(step, "line")),
 			json_string_value(json_object_get(step, "type")));

@@ -28,7 +28,8 @@ struct source {
 	char file[SOURCE_PATH + 1]; /* that was found */
 };
 
-/* ERR_NOT_FOUND: the folder has none of these files. Other errors have the file and the line. */
+/* ERR_NOT_FOUND: the last file that was read does not exist. ERR_CONFLICT: a step copies files, and there is no archive.
+ * ERR_INVALID: the folder has none of these files, or the file and the line of a mistake. */
 must_check int template_source(source_read *read, void *ctx, const struct source_options *o,
 			       struct source *out, struct err *e);
 void source_fini(struct source *s); /* fine on a zeroed one */

@@ -6,6 +6,7 @@
 #include "template/build.h"
 #include "template/definition.h"
 #include "template/templates.h"
+#include "v1box/template_source.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +15,13 @@
 enum { LOG_PIECE = 64 * 1024, PING_MS = 15000 };
 
 const struct field v1_templates_create_fields[] = {
-	{ "name", FIELD_TEXT, 1, 0, STORE_TEMPLATE, "of the template: name or name:tag", NULL },
+	{ "name", FIELD_TEXT, 0, 0, STORE_TEMPLATE,
+	  "of the template: name or name:tag (default: that of the source)", NULL },
 	{ "tags", FIELD_TEXTS, 0, 0, 16, "tags that will name the build (default: default)", NULL },
-	{ "definition", FIELD_ANY, 1, 0, 0, "stages, steps and settings: docs/templates.md", NULL },
+	{ "definition", FIELD_ANY, 0, 0, 0, "stages, steps and settings: docs/templates.md", NULL },
+	{ "source", FIELD_ANY, 0, 0, 0,
+	  "or texts of build files: {files: {path: text}, file, args, target, archive, folder}",
+	  NULL },
 	{ "secrets", FIELD_MAP, 0, 0, 64, "values for steps with `secrets`; stored nowhere", NULL },
 	{ "force", FIELD_BOOL, 0, 0, 0, "use nothing of the cache", NULL },
 	{ 0 },
@@ -41,10 +46,10 @@ static void v1_builds_created(struct call *c, const struct store_build *row)
 	call_json(c, 202, template_build_json(row));
 }
 
-static void v1_builds_start(struct call *c, json_t *definition)
+static void v1_builds_start(struct call *c, const char *name, const json_t *definition)
 {
 	struct build_request want = { .team = c->who.team,
-				      .name = call_text(c, "name", ""),
+				      .name = call_text(c, "name", name),
 				      .tags = call_get(c, "tags") };
 	struct store_build row = { 0 };
 	struct err e, ignored;
@@ -66,7 +71,21 @@ static void v1_builds_start(struct call *c, json_t *definition)
 
 void v1_templates_create(struct call *c)
 {
-	v1_builds_start(c, call_get(c, "definition"));
+	const json_t *definition = call_get(c, "definition"), *source = call_get(c, "source");
+	struct source found;
+
+	if (!definition == !source) {
+		call_error(c, 400, "invalid", "send either definition or source", NULL, NULL);
+		return;
+	}
+	if (definition) {
+		v1_builds_start(c, "", definition);
+		return;
+	}
+	if (v1_template_source(c, source, &found) < 0)
+		return;
+	v1_builds_start(c, found.name, found.definition);
+	source_fini(&found);
 }
 
 /* ---- uploads ---- */

@@ -82,7 +82,7 @@ TEST(the_first_file_of_the_list_is_taken)
 		source_with(all, &o),
 		"the folder has no atoll.toml with [template], e2b.toml, Dockerfile, e2b.Dockerfile or devcontainer.json: "
 		"name the file with --file");
-	CHECK_INT(e.kind, ERR_NOT_FOUND);
+	CHECK_INT(e.kind, ERR_INVALID);
 }
 
 TEST(atoll_toml_without_a_template_is_for_something_else)
@@ -108,6 +108,7 @@ TEST(a_named_file_is_what_its_name_says)
 	CHECK_STR(found.file, "c.json");
 	CHECK_STR(source_with(files, &(struct source_options){ .file = "no" }),
 		  "no file 'no' in the folder");
+	CHECK_INT(e.kind, ERR_NOT_FOUND);
 	CHECK_STR(source_with(files, &(struct source_options){ .file = "a/../../x" }),
 		  "'a/../../x' is outside of the folder");
 }
