@@ -565,6 +565,16 @@ static int bytes_body(void *user, const char *bytes, size_t n)
 	return 0;
 }
 
+static ssize_t bytes_more(void *user, void *out, size_t room, struct err *e)
+{
+	struct bytes *b = user;
+	ssize_t n = b->x->more(b->x->ctx, out, room, e);
+
+	if (n < 0)
+		b->sunk = *e;
+	return n;
+}
+
 int api_client_bytes(struct api_client *r, struct api_client_bytes *x)
 {
 	struct bytes b = { .x = x, .r = r };
@@ -573,6 +583,7 @@ int api_client_bytes(struct api_client *r, struct api_client_bytes *x)
 				  .body = x->body,
 				  .body_len = x->len,
 				  .body_fd = x->from >= 0 ? &x->from : NULL,
+				  .more = x->more ? bytes_more : NULL,
 				  .on_head = bytes_head,
 				  .on_body = bytes_body,
 				  .user = &b };

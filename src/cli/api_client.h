@@ -17,6 +17,7 @@
 #include "cli/args.h"
 #include <jansson.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct http_client;
 
@@ -76,7 +77,8 @@ struct api_client_bytes {
 	const char *method, *path, *type, *accept;
 	const void *body; /* or: */
 	size_t len;
-	int from;             /* read to its end and sent */
+	int from; /* read to its end and sent; or: */
+	ssize_t (*more)(void *ctx, void *out, size_t room, struct err *e); /* 0: the end; -1 */
 	int to;               /* the answer is written there */
 	const uint64_t *most; /* bytes that may be written; NULL: any number */
 	int (*sink)(void *ctx, const char *bytes, size_t n, struct err *e); /* or goes here */

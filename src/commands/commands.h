@@ -52,5 +52,6 @@ extern const struct command command_net;
 extern const struct command command_batch;
 extern const struct command command_pipeline;
 extern const struct command command_packages;
+extern const struct command command_template;
 extern const struct command command_model;
 extern const struct command command_agent;
