@@ -36,16 +36,21 @@ long start_clone(unsigned long flags, void *stack_top, void (*run)(void *), void
 static const uint8_t kept[] = { CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
 				CAP_KILL,  CAP_SETGID,       CAP_SETUID, CAP_NET_BIND_SERVICE };
 
-static uint32_t wanted_id(const struct child_args *c)
+static uint32_t wanted_uid(const struct child_args *c)
 {
-	return c->root ? 0 : self.user;
+	return c->ids ? c->uid : c->root ? 0 : self.user;
+}
+
+static uint32_t wanted_gid(const struct child_args *c)
+{
+	return c->ids ? c->gid : wanted_uid(c);
 }
 
 /* The whole box has one uid (rootless, or a test outside any box): there is no other user to
  * become, and no permission to. */
 static int is_already(const struct child_args *c)
 {
-	return wanted_id(c) == self.uid;
+	return wanted_uid(c) == self.uid;
 }
 
 static int own_session(const struct child_args *c)
@@ -100,12 +105,12 @@ static int no_groups(const struct child_args *c)
 
 static int become_gid(const struct child_args *c)
 {
-	return is_already(c) ? 0 : (int)sys_setresgid(wanted_id(c));
+	return is_already(c) ? 0 : (int)sys_setresgid(wanted_gid(c));
 }
 
 static int become_uid(const struct child_args *c)
 {
-	long err = is_already(c) ? 0 : sys_setresuid(wanted_id(c));
+	long err = is_already(c) ? 0 : sys_setresuid(wanted_uid(c));
 
 	/* A change of uid sets the dumpable flag of the memory, which init shares, to
 	 * fs.suid_dumpable. */
@@ -114,7 +119,8 @@ static int become_uid(const struct child_args *c)
 
 static int read_back(const struct child_args *c)
 {
-	uint32_t uid[3], gid[3], want = wanted_id(c), want_gid = is_already(c) ? self.gid : want;
+	uint32_t uid[3], gid[3], want = wanted_uid(c);
+	uint32_t want_gid = is_already(c) ? self.gid : wanted_gid(c);
 	int i;
 
 	if (sys_getresuid(uid) < 0 || sys_getresgid(gid) < 0)

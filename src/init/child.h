@@ -12,6 +12,8 @@ struct child_args { /* belongs to the caller; the child shares init's memory and
 	int channel;  /* becomes 3; -1: there is none */
 	int tty;      /* stdio is a terminal: make it the controlling one */
 	int root;     /* as the image's root, with its few capabilities */
+	int ids; /* with uid and gid, not as the user; with root: as the image's root with gid */
+	uint32_t uid, gid;
 	uint64_t fsize_bytes; /* RLIMIT_FSIZE; 0: as it is */
 	uint64_t without;     /* test builds: bits of enum inside_row to leave out */
 	const char *failed;   /* out: the step that did not work, NULL if the program runs */

@@ -243,13 +243,13 @@ static int open_channel(struct exec *x, int *theirs)
 
 /* The slave of a terminal belongs to the user that opens the master, so init opens it as the
  * program's user. */
-static int open_master(int root)
+static int open_master(const struct child_args *c)
 {
-	uint32_t id = root ? 0 : self.user;
+	uint32_t id = c->ids ? c->uid : c->root ? 0 : self.user;
 	int fd;
 
 	if (id != self.uid)
-		sys_setfsid(id, id);
+		sys_setfsid(id, c->ids ? c->gid : id);
 	fd = (int)sys_openat(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0);
 	if (id != self.uid) {
 		sys_setfsid(self.uid, self.gid);
@@ -258,9 +258,9 @@ static int open_master(int root)
 	return fd;
 }
 
-static int open_terminal(struct exec *x, const struct wire_start *st, int theirs[3])
+static int open_terminal(struct exec *x, const struct wire_start *st, struct child_args *c)
 {
-	int unlock = 0, slave, master = open_master(!!(st->head.flags & WIRE_START_ROOT));
+	int unlock = 0, slave, master = open_master(c), *theirs = c->stdio;
 	long copy;
 
 	if (master < 0)
@@ -324,7 +324,11 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct exec_arg
 		.stdio = { 0, -1, -1 },
 		.channel = -1,
 		.tty = st->head.flags & WIRE_START_PTY,
-		.root = st->head.flags & WIRE_START_ROOT,
+		.root = st->head.flags & WIRE_START_ROOT ||
+			(st->head.flags & WIRE_START_IDS && st->uid == 0),
+		.ids = st->head.flags & WIRE_START_IDS,
+		.uid = st->uid,
+		.gid = st->gid,
 		.fsize_bytes = st->fsize_bytes,
 		.without = st->without,
 	};
@@ -335,7 +339,7 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct exec_arg
 		exec_do_begin(x, st);
 		return;
 	}
-	err = c.tty ? open_terminal(x, st, c.stdio) : open_pipes(x, st, c.stdio);
+	err = c.tty ? open_terminal(x, st, &c) : open_pipes(x, st, c.stdio);
 	if (err >= 0 && st->head.flags & WIRE_START_CHANNEL)
 		err = open_channel(x, &c.channel);
 	if (err < 0) {

@@ -42,7 +42,8 @@ struct request {
 enum {
 	START_FLAGS = WIRE_START_PTY | WIRE_START_STDIN | WIRE_START_ROOT | WIRE_START_NOTIFY |
 		      WIRE_START_MEMFD | WIRE_START_DETACHED | WIRE_START_CHANNEL |
-		      WIRE_START_WARM | WIRE_START_LEADER_ONLY | WIRE_START_ONE_SHOT,
+		      WIRE_START_WARM | WIRE_START_LEADER_ONLY | WIRE_START_ONE_SHOT |
+		      WIRE_START_IDS,
 };
 
 /* A client has run a program: from then on files in the box are not trusted. */
@@ -106,6 +107,20 @@ static int requests_plant(const struct request *r)
 
 /* ---- execs ---- */
 
+/* Ids of the image's users, up to the highest; never the ids of init. A box without root has
+ * one id only. */
+static int ids_allowed(const struct request *r, const struct wire_start *st)
+{
+	if (!self.root_allowed)
+		return requests_refuse(r, ERR_DENIED, "this box has one user only");
+	if (st->head.flags & (WIRE_START_ROOT | WIRE_START_WARM))
+		return requests_refuse(r, ERR_INVALID, "ids exclude root and a warm interpreter");
+	if (st->uid > WIRE_ID_MAX || st->gid > WIRE_ID_MAX || st->uid == self.uid ||
+	    st->gid == self.gid)
+		return requests_refuse(r, ERR_INVALID, "an id that programs cannot have");
+	return 1;
+}
+
 /* 0: rejected, and an ERROR was sent; there is no exec that could have an EXIT. */
 static int start_allowed(const struct request *r)
 {
@@ -119,6 +134,8 @@ static int start_allowed(const struct request *r)
 		return requests_refuse(r, ERR_INVALID, "a one-shot exec cannot start detached");
 	if (st->head.flags & WIRE_START_ROOT && !self.root_allowed)
 		return requests_refuse(r, ERR_DENIED, "this box does not allow root");
+	if (st->head.flags & WIRE_START_IDS && !ids_allowed(r, st))
+		return 0;
 #ifndef ATOLL_TEST
 	if (st->without)
 		return requests_refuse(r, ERR_INVALID, "only a test build can leave out rows");

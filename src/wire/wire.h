@@ -400,8 +400,11 @@ struct wire_start {
 	uint64_t fsize_bytes;          /* RLIMIT_FSIZE; 0: none */
 	uint64_t credit[WIRE_STREAMS]; /* initial, for each stream */
 	uint32_t without;              /* test builds: rows of init's step table to leave out */
-	uint16_t uid, gid;             /* START_IDS: ids inside the box, at most WIRE_OWNER_MAX */
+	uint16_t uid,
+		gid; /* START_IDS: ids inside the box, at most WIRE_ID_MAX, not those of init */
 };
+
+#define WIRE_ID_MAX 65534 /* the highest id inside a box that a program can have */
 
 struct wire_signal {
 	struct frame head;

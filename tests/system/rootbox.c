@@ -449,6 +449,59 @@ TEST(a_merged_tree_without_its_root_is_removed_by_the_next_keeper)
 	keeper_sync_close(&k);
 }
 
+TEST(programs_run_with_the_ids_of_users_of_the_image)
+{
+	static const struct {
+		unsigned uid, gid, flags;
+		enum err_kind kind;
+	} bad[] = {
+		{ 65533, 5, WIRE_START_IDS, ERR_INVALID },
+		{ 5, 65533, WIRE_START_IDS, ERR_INVALID },
+		{ 65535, 5, WIRE_START_IDS, ERR_INVALID },
+		{ 5, 65535, WIRE_START_IDS, ERR_INVALID },
+		{ 5, 5, WIRE_START_IDS | WIRE_START_ROOT, ERR_INVALID },
+		{ 5, 5, WIRE_START_IDS | WIRE_START_WARM, ERR_INVALID },
+	};
+	static const char what[] =
+		"id -u; id -g; id -G; cat /proc/self/status | while read a b; do "
+		"case $a in CapEff:|CapBnd:|CapAmb:|NoNewPrivs:) echo $a $b;; esac; "
+		"done";
+	char id[WIRE_LAYER_ID], root[WIRE_LAYER_ID];
+	struct keeper_sync k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(image_layer("mkdir -m 700 data && chown 70:71 data", id) == 0);
+	CHECK(make_root(k.fd, 0, 1, (const char *[]){ id }, root) == 0);
+	CHECK(box_of(k.fd, root, &m) == 0);
+	CHECK_INT(run_with(&m, WIRE_START_IDS, 70, 71, what), 0);
+	CHECK_STR(said, "70\n71\n71\nCapEff: 0000000000000000\nCapBnd: 0000000000000000\n"
+			"CapAmb: 0000000000000000\nNoNewPrivs: 1\n");
+	CHECK_INT(run_with(&m, WIRE_START_IDS, 70, 71,
+			   "echo x >/data/x && stat -c '%u %g' /data/x"),
+		  0);
+	CHECK_STR(said, "70 71\n");
+	CHECK(run_with(&m, WIRE_START_IDS, 71, 71, "ls /data 2>/dev/null") != 0);
+	CHECK(as_user(&m, "ls /data 2>/dev/null") != 0);
+	CHECK_INT(run_with(&m, WIRE_START_IDS, 65534, 65534, "id -u; id -g"), 0);
+	CHECK_STR(said, "65534\n65534\n");
+	/* Uid 0 is root, as with START_ROOT. */
+	CHECK_INT(run_with(&m, WIRE_START_IDS, 0, 42, "id -u; id -g; ls /data"), 0);
+	CHECK_STR(said, "0\n42\nx\n");
+	CHECK_INT(run_with(&m, WIRE_START_IDS | WIRE_START_PTY, 70, 71, "stat -c %u $(tty)"), 0);
+	CHECK(strncmp(said, "70", 2) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		CHECK_INT(run_with(&m, bad[i].flags, bad[i].uid, bad[i].gid, "id"), -1);
+		CHECK_INT(GOT(frame)->type, WIRE_ERROR);
+		CHECK_INT(GOT(wire_error)->kind, bad[i].kind);
+	}
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(drop_root(k.fd, root), WIRE_DONE);
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
 TEST(no_file_or_mount_is_left_after_all_root_tests)
 {
 	leave_nothing();
