@@ -15,6 +15,7 @@
 enum {
 	USER_ID = 1000,
 	POLL_MS = 300,
+	TEST_MS = 120 * 1000, /* time limit of the test */
 	ALIVE_MS = 1000,      /* a start command without a ready command runs at least this long */
 	ALIVE_E2B_MS = 20000, /* as E2B waits */
 	CHANGES = 8,
@@ -202,12 +203,59 @@ void build_user_step(struct build *b)
 
 /* ---- the trial: start and ready command ---- */
 
-static void build_ready(struct build *b)
+static void build_tried(struct build *b)
 {
 	build_box_close(&b->box);
 	build_trial_free(b->trial);
 	b->trial = NULL;
 	build_succeed(b);
+}
+
+static void build_test_said(struct exec_reader *r, unsigned stream, uint64_t offset,
+			    const char *bytes, size_t n)
+{
+	(void)offset;
+	build_log_output(loop_owner(r, struct build_trial, ready)->build, stream, bytes, n);
+}
+
+static void build_test_exited(struct exec_reader *r, json_t *record, const struct err *e)
+{
+	struct build_trial *t = loop_owner(r, struct build_trial, ready);
+	struct build *b = t->build;
+	char why[200];
+
+	t->asking = 0;
+	build_log_flush(b);
+	if (record && !build_cause(b, record, why, sizeof(why)))
+		build_tried(b);
+	else
+		build_fail(b, "the test '%.100s' %s; its output: %.400s",
+			   build_text(b->definition, "test"), record ? why : e->msg,
+			   buf_str(&b->said));
+}
+
+static int build_trial_exec(struct build_trial *t, const char *command, struct exec_reader *reader,
+			    uint32_t wall_ms, const struct exec_reader_events *on, struct err *e);
+
+/* The start command is ready: executes the test of the definition in the same box. */
+static void build_ready(struct build *b)
+{
+	static const struct exec_reader_events on = { .output = build_test_said,
+						      .over = build_test_exited };
+	const char *test = build_text(b->definition, "test");
+	struct err e;
+
+	if (!*test) {
+		build_tried(b);
+		return;
+	}
+	build_log(b, "info", "testing '%.200s'", test);
+	build_log_flush(b);
+	buf_cut(&b->said, 0);
+	if (build_trial_exec(b->trial, test, &b->trial->ready, TEST_MS, &on, &e) < 0)
+		build_fail_err(b, &e);
+	else
+		b->trial->asking = 1;
 }
 
 static void build_trial_output(struct exec_reader *r, unsigned stream, uint64_t offset,
@@ -354,7 +402,7 @@ static void build_trial_box(struct build_box *x)
 		t->starting = 1;
 	}
 	timer_set(&t->limit, b->all->conf.ready_ms);
-	timer_set(&t->again, asked                                                 ? 1
+	timer_set(&t->again, asked || !t->starting                                 ? 1
 			     : json_is_true(json_object_get(b->definition, "e2b")) ? ALIVE_E2B_MS
 										   : ALIVE_MS);
 }
@@ -362,11 +410,13 @@ static void build_trial_box(struct build_box *x)
 static void build_merged(struct build *b, const char *root)
 {
 	snprintf(b->row.root, sizeof(b->row.root), "%s", root);
-	if (!*build_setting(b, "start") && !*build_setting(b, "ready")) {
+	if (!*build_setting(b, "start") && !*build_setting(b, "ready") &&
+	    !*build_text(b->definition, "test")) {
 		build_succeed(b);
 		return;
 	}
-	build_log(b, "info", "starting '%.200s'", build_setting(b, "start"));
+	if (*build_setting(b, "start"))
+		build_log(b, "info", "starting '%.200s'", build_setting(b, "start"));
 	buf_cut(&b->said, 0);
 	b->trial = build_trial_new(b, build_trial_poll, build_trial_late);
 	build_box_open(&b->box, root, 1, b->all->conf.ready_ms, build_trial_box);
@@ -376,8 +426,9 @@ static void build_merged(struct build *b, const char *root)
 
 static void build_make_settings(struct build *b)
 {
-	static const char *const copied[] = { "start", "ready", "port",         "labels", "lib",
-					      "file",  "pool",  "instructions", "missing" };
+	static const char *const copied[] = { "start",   "ready",      "port", "labels",
+					      "lib",     "file",       "pool", "instructions",
+					      "missing", "description" };
 	const json_t *stage = build_stage(b);
 	const char *workdir = build_text(b->definition, "workdir"), *name;
 	json_t *env = json_deep_copy(json_object_get(stage, "env")), *v;

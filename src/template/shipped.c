@@ -1,11 +1,13 @@
 /* shipped.c - see shipped.h. */
 #include "template/shipped.h"
 #include "base/sha256.h"
+#include "template/build.h"
 #include "template/source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TAR_BLOCK = 512, TAR_NAME = 100, TAR_SIZE = 124, TAR_TYPE = 156 };
 
@@ -69,6 +71,30 @@ int shipped_template_definition(const struct shipped_template *t, json_t **out, 
 	*out = json_incref(found.definition);
 	source_fini(&found);
 	return 0;
+}
+
+int shipped_template_upload(const struct shipped_template *t, struct builds *b, const char *team,
+			    struct err *e)
+{
+	char hash[STORE_HASH + 1];
+	struct build_upload up;
+
+	shipped_template_hash(t, hash);
+	if (build_upload_exists(b, team, hash))
+		return 0;
+	if (build_upload_open(b, &up, e) < 0)
+		return -1;
+	for (const char *p = t->archive; p < t->end;) {
+		ssize_t n = write(up.fd, p, (size_t)(t->end - p));
+
+		if (n < 0) {
+			err_sys(e, "store the files of template %s", t->name);
+			build_upload_drop(b, &up);
+			return -1;
+		}
+		p += n;
+	}
+	return build_upload_finish(b, &up, team, hash, e);
 }
 
 /* Managers of packages whose sources the build of this definition needs. */

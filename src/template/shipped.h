@@ -7,6 +7,7 @@
 #include "store/packages.h"
 #include <jansson.h>
 
+struct builds;
 struct shipped_template {
 	const char *archive, *end; /* tar (ustar): atoll.toml and the files that it copies */
 	const char *name;
@@ -19,6 +20,9 @@ void shipped_template_hash(const struct shipped_template *t, char out[STORE_HASH
 /* The definition that its atoll.toml describes. */
 must_check int shipped_template_definition(const struct shipped_template *t, json_t **out,
 					   struct err *e);
+/* Makes its archive an upload of the team, as its COPY steps need it. */
+must_check int shipped_template_upload(const struct shipped_template *t, struct builds *b,
+				       const char *team, struct err *e);
 /* What its build needs and this daemon does not have, as texts: "npm packages:
  * packages.npm_registry is not set". */
 json_t *shipped_template_missing(const struct shipped_template *t, const struct install_conf *conf);

@@ -260,7 +260,12 @@ static void templates_add_settings(json_t *doc, const struct store_build *b)
 	json_t *settings = templates_parse(b->settings, json_object()), *v;
 	const char *name;
 
-	json_object_foreach(settings, name, v) json_object_set(doc, name, v);
+	json_object_foreach(settings, name, v)
+	{
+		if (strcmp(name, "description") != 0 ||
+		    !json_string_length(json_object_get(doc, name)))
+			json_object_set(doc, name, v);
+	}
 	json_decref(settings);
 	json_object_set_new(doc, "cpu", json_integer((json_int_t)b->cpu_milli));
 	json_object_set_new(doc, "memory", json_integer((json_int_t)b->mem_bytes));

@@ -69,13 +69,35 @@ static void v1_builds_start(struct call *c, const char *name, const json_t *defi
 	store_build_fini(&row);
 }
 
+static void v1_builds_start_shipped(struct call *c, const struct shipped_template *t)
+{
+	json_t *definition;
+	struct err e;
+
+	if (shipped_template_upload(t, c->api->builds, c->who.team, &e) < 0 ||
+	    shipped_template_definition(t, &definition, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	v1_builds_start(c, t->name, definition);
+	json_decref(definition);
+}
+
 void v1_templates_create(struct call *c)
 {
 	const json_t *definition = call_get(c, "definition"), *source = call_get(c, "source");
+	const struct shipped_template *t = shipped_template_find(call_text(c, "name", ""));
 	struct source found;
 
+	if (!definition && !source && t) {
+		v1_builds_start_shipped(c, t);
+		return;
+	}
 	if (!definition == !source) {
-		call_error(c, 400, "invalid", "send either definition or source", NULL, NULL);
+		call_error(c, 400, "invalid",
+			   "send either definition or source, or the name of a template that comes "
+			   "with the server",
+			   NULL, NULL);
 		return;
 	}
 	if (definition) {

@@ -22,15 +22,32 @@ const struct field v1_templates_tag_fields[] = {
 	{ 0 },
 };
 
+/* Of one that comes with the server and is not built: what its build would lack. */
+static void v1_templates_add_missing(const struct call *c, json_t *doc)
+{
+	const struct shipped_template *t =
+		json_is_true(json_object_get(doc, "shipped"))
+			? shipped_template_find(json_string_value(json_object_get(doc, "name")))
+			: NULL;
+
+	if (t)
+		json_object_set_new(doc, "missing",
+				    shipped_template_missing(t,
+							     &c->api->fleet.conf.packages.install));
+}
+
 void v1_templates_list(struct call *c)
 {
-	json_t *all;
+	json_t *all, *one;
 	struct err e;
+	size_t i;
 
-	if (template_list_json(c->api->store, c->who.team, c->api->started_ns, &all, &e) < 0)
+	if (template_list_json(c->api->store, c->who.team, c->api->started_ns, &all, &e) < 0) {
 		call_fail(c, &e);
-	else
-		call_list(c, all, "");
+		return;
+	}
+	json_array_foreach(all, i, one) v1_templates_add_missing(c, one);
+	call_list(c, all, "");
 }
 
 static int v1_templates_find(struct call *c, struct template_found *out)
@@ -48,11 +65,11 @@ static int v1_templates_own(struct call *c, struct template_found *out)
 {
 	if (v1_templates_find(c, out) < 0)
 		return -1;
-	if (!out->builtin && !strcmp(out->row.team, c->who.team))
+	if (!out->builtin && !out->shipped && !strcmp(out->row.team, c->who.team))
 		return 0;
 	call_error(c, 403, "denied",
-		   out->builtin ? "this template is part of the server"
-				: "this template belongs to another team",
+		   out->builtin || out->shipped ? "this template is part of the server"
+						: "this template belongs to another team",
 		   out->name, NULL);
 	template_found_fini(out);
 	return -1;
@@ -61,10 +78,13 @@ static int v1_templates_own(struct call *c, struct template_found *out)
 void v1_templates_show(struct call *c)
 {
 	struct template_found f;
+	json_t *doc;
 
 	if (v1_templates_find(c, &f) < 0)
 		return;
-	call_json(c, 200, template_json(c->api->store, &f, c->api->started_ns));
+	doc = template_json(c->api->store, &f, c->api->started_ns);
+	v1_templates_add_missing(c, doc);
+	call_json(c, 200, doc);
 	template_found_fini(&f);
 }
 
