@@ -85,6 +85,7 @@ struct api {
 	uint64_t about_ms;       /* ... and when it reported them; 0: never */
 	struct call *calls; /* all requests in progress */
 	struct json_reader *reader; /* parses large bodies */
+	struct fragment_spares *spares; /* v1run/fragment_spare.h; NULL: none yet */
 	struct rooms *rooms; /* v1/room.h; NULL: no client has joined one yet */
 	struct doctor *doctor; /* v1/doctor.h; NULL: not requested yet */
 	void (*need_doctor)(struct api *a); /* requests a check of the machine; NULL: there is no supervisor */

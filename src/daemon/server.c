@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "v1agent/agents.h"
 #include "v1box/host_sampler.h"
+#include "v1run/fragment_spare.h"
 #include "v1/doctor.h"
 #include "v1/v1.h"
 #include "base/cleanup.h"
@@ -681,15 +682,16 @@ static int server_begin(struct server *x, struct err *e)
 {
 	const struct server_start *s = x->start;
 	static const struct box_hooks *const hooks[] = { &notebook_hooks, &compile_reuse_hooks,
-							 &packages_hooks, NULL };
+							 &packages_hooks, &fragment_spare_hooks,
+							 NULL };
 	struct fleet_conf conf = fleet_settings(s);
 	struct builds_conf builds;
 	static struct egress_child_rules rules;
 	int statm = open("/proc/self/statm",
 			 O_RDONLY | O_CLOEXEC); /* the confined process has no /proc */
 	static const struct api_surface *const surfaces[] = {
-		&e2b_surface,    &e2bcontrol_surface, &tool_surface, &mcp_surface,
-		&swerex_surface, &ui_surface,         NULL
+		&e2b_surface,    &ui_surface, &e2bcontrol_surface, &tool_surface, &mcp_surface,
+		&swerex_surface, NULL
 	};
 	char boot[64];
 
@@ -762,6 +764,7 @@ int server_main(const struct server_start *s)
 	mcp_fini(&x.api);
 	swerex_fini(&x.api);
 	e2b_fini(&x.api);
+	fragment_spares_free(&x.api);
 	builds_free(x.api.builds);
 	v1_fini(&x.api);
 	llm_client_free(x.api.model);

@@ -36,6 +36,8 @@ int box_state_follows(enum box_state now, enum box_state next); /* 1: next may f
 #define BOX_INSTALL "atoll.install"
 /* In the metadata of a box that builds a template: its build. No client may use it, as above. */
 #define BOX_BUILD "atoll.build"
+/* In the metadata of a box that waits, with its server running, for the next request of its template. */
+#define BOX_SPARE "atoll.spare"
 #define BOX_EPHEMERAL "atoll.ephemeral" /* in the metadata of a box that was created for one run */
 /* In the metadata of a box that is unlike others of its kind: "1": its programs may reach the
  * registries of packages.*; "0": they may not. Without it: all boxes but those for one run may. */
@@ -121,6 +123,7 @@ struct box {
 	int is_installer;   /* a box that installs packages: its result is for all teams, so no client
 		        * may use the box */
 	struct box_user user; /* of its template */
+	int is_spare;       /* no client may use it yet */
 	int registries;     /* its programs may reach the registries of packages.* */
 	int ephemeral; /* restored, and created for one run: ends with it */
 	int died;      /* ended without a request */

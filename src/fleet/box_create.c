@@ -271,6 +271,7 @@ void box_read_marks(struct box *b)
 	int once = box_is_marked(&b->row, BOX_EPHEMERAL);
 
 	create_read_root(b);
+	b->is_spare = box_is_marked(&b->row, BOX_SPARE);
 	b->is_installer = box_is_marked(&b->row, BOX_INSTALL);
 	b->registries = b->fleet->conf.registries && !b->is_installer &&
 			(once ? strstr(marks, "\"" BOX_REGISTRIES "\":\"1\"") != NULL

@@ -150,12 +150,12 @@ struct box *fleet_named(const struct fleet *f, const char *team, const char *id_
 	struct box *b = fleet_find(f, id_or_name);
 
 	if (b && !strcmp(b->row.team, team))
-		return b->is_installer ? NULL : b;
+		return b->is_installer || b->is_spare ? NULL : b;
 	if (!*id_or_name)
 		return NULL;
 	for (b = fleet_next(f, NULL); b; b = fleet_next(f, b))
 		if (!strcmp(b->row.name, id_or_name) && !strcmp(b->row.team, team) &&
-		    !b->is_installer)
+		    !b->is_installer && !b->is_spare)
 			return b;
 	return NULL;
 }
@@ -197,9 +197,9 @@ unsigned fleet_team_boxes(const struct fleet *f, const char *team)
 	unsigned n = 0;
 
 	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
-		n += !strcmp(b->row.team, team);
+		n += !b->is_spare && !strcmp(b->row.team, team);
 	for (const struct box *b = f->making; b; b = b->next)
-		n += !strcmp(b->row.team, team);
+		n += !b->is_spare && !strcmp(b->row.team, team);
 	return n;
 }
 

@@ -2,9 +2,9 @@
  * Owns:         the index of the files that ui/bundle.mjs put into this executable (docs/ui.md).
  * Does not own: what the page does: it is a client of /v1 like any other, with a key of its own.
  *
- * This surface comes after all others: requests for ports of boxes never get here. Takes GET and
- * HEAD of /a/FILE, of /favicon.svg, and, for clients that accept text/html, of the pages' paths;
- * all other requests belong to the API. */
+ * This surface comes after the one for ports of boxes: their requests never get here. Takes GET and
+ * HEAD of /a/FILE, of /favicon.svg, and, for clients that accept text/html, of the pages' paths
+ * (/templates is also a path of E2B's API); all other requests belong to the API. */
 #pragma once
 #include "api/api.h"
 

@@ -198,8 +198,11 @@ void boxes_list(struct call *c)
 	for (unsigned i = 0; i < rows.n; i++) {
 		const struct box *b = fleet_find(&c->api->fleet, rows.v[i].id);
 
-		json_t *one = b ? box_json(b) : box_row_json(&rows.v[i]);
+		json_t *one;
 
+		if (b && b->is_spare)
+			continue;
+		one = b ? box_json(b) : box_row_json(&rows.v[i]);
 		box_withhold(c, one);
 		json_array_append_new(items, one);
 	}

@@ -78,7 +78,9 @@ const struct field fragment_request_fields[] = {
 struct fragment_work {
 	const json_t *doc, *outer;
 	const char *path;
-	const struct builtin_template *template;
+	fragment_lookup *find;
+	void *ctx;
+	struct fragment_template template;
 	json_t *out, *files;
 	const char *entry; /* the file to run */
 	struct err *e;
@@ -223,27 +225,25 @@ static int add_code(struct fragment_work *w)
 
 /* ---- what to run ---- */
 
-static int plan_server(struct fragment_work *w, const json_t *port)
+static int plan_server(struct fragment_work *w, unsigned port)
 {
-	const char *start = fragment_text(w->doc, "start_command");
-	char number[8];
+	const char *start = fragment_text(w->doc, "start_command"), *own = w->template.start;
+	char number[12];
 
-	snprintf(number, sizeof(number), "%u", (unsigned)json_integer_value(port));
+	snprintf(number, sizeof(number), "%u", port);
 	json_object_set_new(w->out, "env", json_pack("{s:s}", "PORT", number));
 	json_object_set_new(w->out, "background", json_true());
 	json_object_set_new(w->out, "tag", json_string(FRAGMENT_APP));
-	json_object_set(w->out, "port", (json_t *)port);
-	start = start ? start : w->template->start;
-	if (!start)
+	json_object_set_new(w->out, "port", json_integer(port));
+	if (!start && w->template.start_any && port != w->template.port)
+		own = w->template.start_any;
+	if (!start && !own)
 		return 0;
-	json_object_set_new(w->out, "command", json_string(start));
-	if (w->template->reloads && start == w->template->start)
+	json_object_set_new(w->out, "command", json_string(start ? start : own));
+	if (w->template.reloads && !start)
 		json_object_set_new(w->out, "reload", json_true());
-	if (json_object_get(w->out, "code") && start == w->template->start &&
-	    !strcmp(w->template->language, "python")) {
-		json_object_set(w->files, "app.py",
-				json_object_get(w->out, "code")); /* the file name in its start
-								   * command */
+	if (json_object_get(w->out, "code") && !start && w->template.file) {
+		json_object_set(w->files, w->template.file, json_object_get(w->out, "code"));
 		json_object_del(w->out, "code");
 	}
 	if (json_object_get(w->out, "code")) {
@@ -262,7 +262,7 @@ static int plan_program(struct fragment_work *w)
 	else if (!json_object_get(w->out, "code"))
 		return fragment_bad(w, "code", "is missing, and there are no files");
 	if (!w->entry || !lang_of(w->entry, "", 0))
-		json_object_set_new(w->out, "language", json_string(w->template->language));
+		json_object_set_new(w->out, "language", json_string(w->template.language));
 	return 0;
 }
 
@@ -273,9 +273,9 @@ static int plan_cell(struct fragment_work *w)
 	const json_t *code = fragment_given(w->doc, "code");
 	const char *path = fragment_text(w->doc, "file_path");
 	const struct lang *l = path ? lang_of(path, "", 0) : NULL;
-	const char *language = l ? l->name : w->template->language;
+	const char *language = l ? l->name : w->template.language;
 
-	if (!w->template->cells || !json_is_string(code) || !driver_of(language))
+	if (!w->template.cells || !json_is_string(code) || !driver_of(language))
 		return 0;
 	json_object_del(w->out, "code");
 	json_object_set(w->out, "cell_code", (json_t *)code);
@@ -293,21 +293,39 @@ static void plan_install(struct fragment_work *w)
 
 /* ---- the box ---- */
 
+int fragment_builtin(void *ctx, const char *name, struct fragment_template *out, struct err *e)
+{
+	const struct builtin_template *t = builtin_template_find(name);
+	auto_buf struct buf names = { 0 };
+
+	(void)ctx;
+	if (!t) {
+		builtin_template_names(&names, 0);
+		return err_set(e, ERR_NOT_FOUND, "there is no such one; there are %.200s",
+			       buf_str(&names));
+	}
+	*out = (struct fragment_template){ .name = t->name,
+					   .reference = "base",
+					   .language = t->language,
+					   .file = t->start && !strcmp(t->language, "python")
+							   ? "app.py"
+							   : NULL,
+					   .start = t->start,
+					   .cells = t->cells,
+					   .reloads = t->reloads };
+	return 0;
+}
+
 static int fragment_find_template(struct fragment_work *w)
 {
 	const char *name = fragment_text(w->doc, "template");
-	auto_buf struct buf names = { 0 };
+	struct err e;
 
-	for (unsigned i = 0; name && i < BUILTIN_TEMPLATES; i++)
-		if (!strcmp(builtin_templates[i].name, name))
-			w->template = &builtin_templates[i];
 	if (!name)
 		return fragment_bad(w, "template", "is missing");
-	if (!w->template) {
-		buf_puts(&names, "there is no such one; there are ");
-		builtin_template_names(&names, 0);
-		return fragment_bad(w, "template", buf_str(&names));
-	}
+	if (w->find(w->ctx, name, &w->template, &e) < 0)
+		return fragment_bad(w, "template", e.msg);
+	json_object_set_new(w->out, "template", json_string(w->template.reference));
 	return 0;
 }
 
@@ -315,7 +333,7 @@ static void set_owner(struct fragment_work *w)
 {
 	static const char *const names[] = { "session", "sessionId", "sessionID", "userID" },
 				 *const tags[] = { "userID", "teamID" };
-	json_t *metadata = json_pack("{s:s}", "template", w->template->name);
+	json_t *metadata = json_pack("{s:s}", "template", w->template.name);
 	const char *session = NULL;
 	char key[STORE_SESSION + 1];
 
@@ -326,23 +344,25 @@ static void set_owner(struct fragment_work *w)
 			json_object_set_new(metadata, tags[i],
 					    json_string(fragment_tag(w, tags[i])));
 	json_object_set_new(w->out, "metadata", metadata);
-	/* All these boxes have the same template here, and a session has one box per template of
-	 * the front end. */
+	/* Boxes of several templates of front ends may have the same template here, and a session
+	 * has one box for each. */
 	if (session) {
-		snprintf(key, sizeof(key), "%s/%s", w->template->name, session);
+		snprintf(key, sizeof(key), "%s/%s", w->template.name, session);
 		json_object_set_new(w->out, "session", json_string(key));
 	}
 }
 
 static int fragment_fill(struct fragment_work *w)
 {
-	const json_t *port = fragment_given(w->doc, "port"),
+	const json_t *given = fragment_given(w->doc, "port"),
 		     *timeout = fragment_given(w->doc, "timeout_ms");
+	unsigned port;
 
 	if (fragment_find_template(w) < 0 || add_files(w, "files") < 0 || add_code(w) < 0)
 		return -1;
 	if (fragment_text(w->doc, "file_path"))
 		w->entry = fragment_text(w->doc, "file_path");
+	port = given ? (unsigned)json_integer_value(given) : w->template.port;
 	if (timeout) /* for a server: the time until it must listen; the server itself has no time
 		      * limit */
 		json_object_set(w->out, port ? "ready_ms" : "timeout_ms", (json_t *)timeout);
@@ -353,9 +373,11 @@ static int fragment_fill(struct fragment_work *w)
 	return !port && plan_cell(w) ? 0 : plan_program(w);
 }
 
-json_t *fragment_translate(const json_t *body, struct err *e)
+json_t *fragment_translate(const json_t *body, fragment_lookup *find, void *ctx, struct err *e)
 {
-	struct fragment_work w = { .doc = body, .outer = body, .path = "", .e = e };
+	struct fragment_work w = {
+		.doc = body, .outer = body, .path = "", .find = find, .ctx = ctx, .e = e
+	};
 
 	if (fragment_given(body, "fragment"))
 		w.path = "fragment";

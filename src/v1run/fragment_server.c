@@ -1,6 +1,7 @@
 /* fragment_server.c - see fragment_server.h. */
 #include "v1run/fragment_server.h"
 #include "v1box/ports.h"
+#include "v1run/fragment_spare.h"
 #include "v1run/port_probe.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
@@ -102,6 +103,7 @@ static void fragment_server_answers(struct port_probe *p, struct box *b)
 			"it answers on its port, and url is the link of its private preview; without "
 			"serve.domain there may be none. Its output: GET /v1/boxes/{sbxId}/execs/{exec}/output"));
 	fragment_server_stop(s);
+	fragment_spare_keep(s->call);
 	call_json(s->call, 200, doc);
 }
 

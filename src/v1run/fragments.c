@@ -8,10 +8,12 @@
 #include "api/quota.h"
 #include "v1run/fragment_cell.h"
 #include "v1run/fragment_server.h"
+#include "v1run/fragment_spare.h"
 #include "base/cleanup.h"
 #include "client/file_client.h"
 #include "record/record.h"
 #include "fleet/exec.h"
+#include "template/templates.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -316,10 +318,50 @@ static void fragments_renew(struct box *b)
 	(void)!box_changed(b, &e); /* if the disk is full, the old end applies after a restart */
 }
 
+static const char *fragments_dup(struct call *c, const json_t *doc, const char *name)
+{
+	const json_t *v = json_object_get(doc, name);
+
+	return json_string_length(v)
+		       ? http_strdup(c->req, json_string_value(v), json_string_length(v))
+		       : NULL;
+}
+
+/* A template that the team has built or may use, else one of builtin.h. */
+static int fragments_find(void *ctx, const char *name, struct fragment_template *out, struct err *e)
+{
+	struct call *c = ctx;
+	struct template_found f;
+	json_t *settings;
+	struct err no;
+
+	if (template_resolve(c->api->store, c->who.team, name, &f, &no) < 0)
+		return builtin_template_find(name) || no.kind == ERR_NOT_FOUND
+			       ? fragment_builtin(NULL, name, out, e)
+			       : err_set(e, no.kind, "%s", no.msg);
+	if (f.builtin) {
+		template_found_fini(&f);
+		return fragment_builtin(NULL, name, out, e);
+	}
+	if (!builtin_template_find(name) || fragment_builtin(NULL, name, out, e) < 0)
+		*out = (struct fragment_template){ .language = "python" };
+	settings = json_loads(f.build.settings, 0, NULL);
+	out->name = out->reference = http_strdup(c->req, name, strlen(name));
+	out->start_any = out->start; /* of builtin.h: for the port in $PORT */
+	out->start = fragments_dup(c, settings, "start");
+	out->port = (unsigned)json_integer_value(json_object_get(settings, "port"));
+	out->file = fragments_dup(c, settings, "file");
+	if (!out->start)
+		out->port = 0;
+	json_decref(settings);
+	template_found_fini(&f);
+	return 0;
+}
+
 static int fragments_translate(struct call *c, struct box_spec *out, struct err *e)
 {
 	uint64_t max = c->api->fleet.conf.lifetime_max_ms;
-	json_t *native = fragment_translate(c->body, e);
+	json_t *native = fragment_translate(c->body, fragments_find, c, e);
 
 	if (!native)
 		return -1;
@@ -361,6 +403,12 @@ void fragments_run(struct call *c)
 	}
 	if (!quota_box(c))
 		return;
+	b = fragment_spare_take(c, &want);
+	if (b) {
+		call_audit(c, "box.create", b->row.id, "ok");
+		fragments_settle(s, b);
+		return;
+	}
 	if (box_create(&c->api->fleet, &want, &s->made, &b, &e) < 0) {
 		c->drop = NULL;
 		call_fail(c, &e);

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		return 0;
 	}
 	fields_prune(body, fragment_request_fields);
-	out = fragment_translate(body, &e);
+	out = fragment_translate(body, fragment_builtin, NULL, &e);
 	assert(out || (e.kind == ERR_INVALID && e.msg[0]));
 	if (out)
 		fragment_check(body, out);
