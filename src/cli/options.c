@@ -9,7 +9,7 @@
 
 const struct flag options_flags[OPT_COUNT] = {
 	[OPT_TEMPLATE] = { "template", 't', FLAG_TEXT, "NAME",
-			   "language or template: python, node, bash, c, ..." },
+			   "language (python, node, c, ...), or a template of the daemon" },
 	[OPT_MEM] = OPTION_MEM,
 	[OPT_CPU] = OPTION_CPU,
 	[OPT_TIME] = { "time", 0, FLAG_TIME, "TIME",

@@ -83,6 +83,7 @@ extern const struct flag options_flags[OPT_COUNT];
 
 struct options {
 	const char *template; /* NULL: to be found out */
+	const char *built;    /* template of the daemon from which the box starts, or NULL */
 	struct wire_limits limits;
 	uint32_t wall_ms;
 	const char **env; /* NULL-terminated, complete; owned by this struct */

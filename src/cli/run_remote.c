@@ -74,6 +74,8 @@ static json_t *remote_describe_box(const struct options *o, const struct args *a
 		json_object_set_new(doc, "cold", json_true());
 	if (packages)
 		json_object_set_new(doc, "packages", packages);
+	if (o->built)
+		json_object_set_new(doc, "template", json_string(o->built));
 	return doc;
 }
 

@@ -155,7 +155,7 @@ static int run_planned(const struct cli *cli, const struct args *a, struct optio
 
 	if (in->program.lang)
 		add_language_defaults(opt, in->program.lang, &variables);
-	if (run_remote_wanted(cli))
+	if (opt->built || run_remote_wanted(cli))
 		return run_away(cli, a, opt, in, command);
 	if (local_run_open(&s, cli, opt, in->program.warm ? in->program.warm : "", &e) < 0) {
 		local_run_close(&s);
@@ -210,7 +210,28 @@ static int run_words(const struct cli *cli, struct options *opt, const struct ar
 struct once {
 	const struct cli *cli;
 	const struct args *args;
+	const char *built; /* template of the daemon, or NULL */
 };
+
+/* The value of --template, if it is no language and the daemon has a template of that name. */
+static const char *run_built_template(const struct cli *cli, const struct args *a)
+{
+	const char *wanted = args_text(a, OPT_TEMPLATE, NULL);
+	char name[LANG_NAME + 1];
+	struct api_client r;
+	json_t *found = NULL;
+
+	if (!wanted)
+		return NULL;
+	lang_pin(wanted, name);
+	if (lang_named(name))
+		return NULL;
+	if (api_client_open(&r, cli) == 0)
+		found = api_client_get(&r, "/v1/templates/%s", wanted);
+	api_client_close(&r);
+	json_decref(found);
+	return found ? wanted : NULL;
+}
 
 static int run_once(void *ctx)
 {
@@ -221,6 +242,10 @@ static int run_once(void *ctx)
 
 	if (options_read(&opt, o->cli, o->args, &t) < 0)
 		return cli_error_print(&t, o->cli->json, STATUS_USAGE);
+	if (o->built) {
+		opt.built = o->built;
+		opt.template = args_text(o->args, OPT_LANG, NULL);
+	}
 	status = run_words(o->cli, &opt, o->args);
 	options_fini(&opt);
 	return status;
@@ -228,13 +253,12 @@ static int run_once(void *ctx)
 
 /* The arguments that name files here, one after the other; those of a command are paths of the
  * box. */
-static int run_watched(const struct cli *cli, const struct args *a)
+static int run_watched(const struct cli *cli, const struct args *a, struct once *once)
 {
 	auto_free const char **files = calloc(a->nwords + 1, sizeof(*files));
 	struct watch_files what = { .files = files,
 				    .folder = args_text(a, OPT_WORKDIR, NULL),
 				    .ignore = args_text(a, OPT_REPORT, NULL) };
-	struct once once = { cli, a };
 	struct cli_error t;
 	struct stat st;
 	unsigned n = 0;
@@ -252,14 +276,14 @@ static int run_watched(const struct cli *cli, const struct args *a)
 		cli_error_hint(&t, "folder", "atoll run --watch -w DIR -- CMD");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
-	status = watch_loop(&what, run_once, &once, cli->quiet, &e);
+	status = watch_loop(&what, run_once, once, cli->quiet, &e);
 	return status < 0 ? local_run_failed(cli, &e) : status;
 }
 
 static int run_run(const struct cli *cli, const struct args *a)
 {
-	int named = args_has(a, OPT_TEMPLATE) || args_has(a, OPT_LANG);
-	struct once once = { cli, a };
+	struct once once = { cli, a, run_built_template(cli, a) };
+	int named = (args_has(a, OPT_TEMPLATE) && !once.built) || args_has(a, OPT_LANG);
 	struct cli_error t;
 
 	if (args_has(a, OPT_WATCH) && args_has(a, OPT_OUT)) {
@@ -277,7 +301,7 @@ static int run_run(const struct cli *cli, const struct args *a)
 	}
 	if (args_has(a, OPT_PACKAGE) || run_remote_wanted(cli))
 		api_client_prepare(cli);
-	return args_has(a, OPT_WATCH) ? run_watched(cli, a) : run_once(&once);
+	return args_has(a, OPT_WATCH) ? run_watched(cli, a, &once) : run_once(&once);
 }
 
 static const struct example examples[] = {
@@ -292,6 +316,7 @@ static const struct example examples[] = {
 	{ "atoll run --out plots draw.py",
 	  "copy the files that the program creates to the folder plots" },
 	{ "atoll -H https://box.example.org run x.py", "run in a box of another machine's daemon" },
+	{ "atoll run -t web:v2 -- npm test", "run in a box of a template of the daemon" },
 	{ "atoll run --report r.json job.py", "write the full run record as JSON" },
 	{ 0 },
 };
