@@ -1,0 +1,216 @@
+#!/bin/sh
+# template_cli.sh - `atoll template`: a folder is built, its log followed, boxes start from it.
+. "$(dirname "$0")/daemon.lib"
+
+# dockerfile LINE...: writes ./ctx/Dockerfile.
+dockerfile() {
+	mkdir -p ctx
+	printf '%s\n' "$@" >ctx/Dockerfile
+}
+# build [FLAG...]: of ./ctx; the id of the build is in $id if it has begun.
+build() {
+	atoll template build "$@" ctx
+	id=$(sed -n 's/^  log: atoll template log //p' err)
+}
+
+a_folder_is_built_and_boxes_start_from_it() {
+	dockerfile 'FROM base' 'ENV GREETING=hi' 'RUN echo "$GREETING there" > /var/lib/built' 'WORKDIR /srv'
+	build -n first:v1
+	is "$status" 0 "$err"
+	is "$out" first:v1 "$err"
+	has "$err" '[2/3] RUN echo'
+	lacks "$err" uploaded
+	atoll new b1 --template first:v1
+	is "$status" 0 "$err"
+	atoll exec b1 -- sh -c 'cat /var/lib/built; echo $GREETING; pwd'
+	is "$out" "hi there
+hi
+/srv" "$err"
+	atoll rm --force b1
+	atoll run --template first:v1 -- cat /var/lib/built
+	is "$out" "hi there" "$err"
+	echo 'print(open("/var/lib/built").read().strip(), 6 * 7)' >x.py
+	atoll run --template first:v1 x.py
+	is "$out" "hi there 42" "$err"
+	atoll run --template nosuch x.py
+	is "$status" 2 "$err"
+	has "$err" "no template named 'nosuch'"
+}
+
+a_second_build_is_cached() {
+	dockerfile 'FROM base' 'RUN date +%N > /var/lib/now'
+	build -n second
+	is "$status" 0 "$err"
+	lacks "$err" CACHED
+	build -n second
+	is "$status" 0 "$err"
+	has "$err" 'CACHED [1/1] RUN date'
+	build -n second --force
+	is "$status" 0 "$err"
+	lacks "$err" CACHED
+}
+
+a_failed_step_is_named_with_its_line_and_output() {
+	dockerfile 'FROM base' '# comment' 'RUN true' 'RUN echo almost; echo broken >&2; exit 7'
+	build -n failing
+	is "$status" 1 "$err"
+	is "$out" ""
+	has "$err" "failed at step 2/2, line 4: RUN echo almost"
+	has "$err" "  broken"
+	build -n failing --quiet
+	is "$status" 1 "$err"
+	has "$err" "  broken"
+	atoll new --template failing
+	is "$status" 1 "$err"
+	atoll template log "$id"
+	is "$status" 0 "$err"
+	has "$err" almost
+	atoll template log -f failing
+	is "$status" 1 "$err"
+	has "$err" "line 4"
+}
+
+a_mistake_in_the_file_is_reported_with_its_line() {
+	dockerfile 'FROM base' 'RNU true'
+	build -n mistake
+	is "$status" 2 "$err"
+	has "$err" "Dockerfile:2: unknown instruction RNU; did you mean RUN?: 'RNU true'"
+	atoll template show mistake
+	is "$status" 3 "$err"
+	rm ctx/Dockerfile
+	build
+	has "$err" "the folder has no atoll.toml with [template], e2b.toml, Dockerfile"
+	build --file other.Dockerfile
+	is "$status" 3 "$err"
+	has "$err" "no file 'other.Dockerfile' in the folder"
+	atoll template build nofolder
+	is "$status" 3 "$err"
+	has "$err" "open the folder nofolder"
+}
+
+files_that_other_files_name_are_sent_too() {
+	mkdir -p ctx/docker
+	printf 'dockerfile = "docker/web.Dockerfile"\ntemplate_name = "from-e2b"\nmemory_mb = 256\n' >ctx/e2b.toml
+	printf 'ARG WORD=none\nFROM base\nARG WORD\nRUN echo $WORD > /var/lib/word\n' >ctx/docker/web.Dockerfile
+	build --build-arg WORD=given
+	is "$status" 0 "$err"
+	is "$out" from-e2b:default
+	atoll template show from-e2b --json
+	is "$(json out 'd["memory"]')" 268435456
+	rm ctx/docker/web.Dockerfile
+	build
+	is "$status" 3 "$err"
+	has "$err" "no file 'docker/web.Dockerfile' in the folder"
+}
+
+atoll_toml_needs_no_dockerfile() {
+	mkdir ctx
+	printf '[template]\nname = "plain"\nrun = ["echo $X > /var/lib/x"]\nenv = { X = "1" }\ncpu = 0.5\n' >ctx/atoll.toml
+	build --quiet
+	is "$status" 0 "$err"
+	is "$err" ""
+	is "${#out}" 36 "$out" # the id of the build
+	printf '[template]\nprot = 80\n' >ctx/atoll.toml
+	build
+	is "$status" 2 "$err"
+	has "$err" "atoll.toml:2: [template] has no 'prot'; did you mean port"
+}
+
+json_has_a_line_per_entry() {
+	dockerfile 'FROM base' 'RUN echo one line'
+	build -n lines --json
+	is "$status" 0 "$err"
+	is "$(jq -r 'select(.message == "one line") | .level' out)" info
+	is "$(jq -r 'select(.state) | .state' out)" ready
+	atoll template log lines --json
+	is "$(jq -r 'select(.message == "one line") | .step' out)" 1
+}
+
+a_large_folder_is_refused_with_its_largest_parts() {
+	dockerfile 'FROM base' 'COPY . /srv/'
+	mkdir ctx/data ctx/other
+	truncate -s 3G ctx/data/huge
+	echo small >ctx/other/x
+	build -n large
+	is "$status" 1 "$err"
+	has "$err" "the folder has 3 GiB in 3 files, of at most 2 GiB"
+	has "$err" "largest: data 3 GiB, Dockerfile"
+	has "$err" "echo FOLDER >> .dockerignore"
+}
+
+slow_waits() { "$ATOLL" template log slow 2>&1 | grep -q 'now it waits'; }
+is_cancelled() { [ "$("$ATOLL" template show slow --json | jq -r '.builds[0].state')" = cancelled ]; }
+a_build_is_cancelled() {
+	dockerfile 'FROM base' 'RUN echo now it waits; sleep 600'
+	build -n slow --detach
+	is "$status" 0 "$err"
+	is "${#out}" 36 "$out"
+	soon slow_waits
+	atoll template cancel "$out"
+	is "$status" 0 "$err"
+	soon is_cancelled
+	# without a terminal, a signal cancels the build as well
+	"$ATOLL" template build -n slow ctx >out 2>err &
+	pid=$!
+	soon grep -q 'now it waits' err
+	kill "$pid"
+	status=0
+	wait "$pid" || status=$?
+	is "$status" 1 "$(cat err)"
+	grep -q 'was cancelled' err || fail "$(cat err)"
+}
+
+a_secret_is_given_to_its_step() {
+	dockerfile 'FROM base' 'RUN --mount=type=secret,id=token,env=T,required=true test "$T" = s3cret && test ! -e /etc/token' \
+		'RUN test ! -e /run/secrets/token'
+	echo s3cret >token.txt
+	build -n secret --secret id=token,src=token.txt
+	is "$status" 0 "$err"
+	lacks "$err" s3cret
+	TOKEN=s3cret build -n secret --force --secret id=token,env=TOKEN
+	is "$status" 0 "$err"
+	build -n secret --force
+	is "$status" 1 "$err"
+	build --secret id=token,src=nofile
+	is "$status" 3 "$err"
+	build --secret token
+	is "$status" 2 "$err"
+	has "$err" "'token' is not id=NAME,src=FILE"
+}
+
+names_and_tags_are_changed() {
+	dockerfile 'FROM base' 'RUN echo tags > /var/lib/tags'
+	build -n tagged:v1
+	is "$status" 0 "$err"
+	atoll template tag tagged:v1 stable latest
+	is "$status" 0 "$err"
+	atoll template show tagged --json
+	is "$(jq -r '.tags | keys | join(" ")' out)" "latest stable v1"
+	atoll template untag tagged:latest
+	is "$status" 0 "$err"
+	atoll template alias tagged other-name
+	is "$status" 0 "$err"
+	atoll template rename tagged renamed
+	is "$status" 0 "$err"
+	atoll template ls
+	has "$out" renamed
+	atoll template show other-name
+	is "$(sed -n 's/^name *//p' out)" renamed
+	atoll template check renamed:v1
+	is "$status" 0 "$err"
+	has "$out" "renamed:v1 is intact"
+	atoll template rm renamed
+	is "$status" 2 "$err"
+	has "$err" "atoll template rm --yes renamed"
+	atoll template rm --yes renamed
+	is "$status" 0 "$err"
+	atoll template show renamed
+	is "$status" 3 "$err"
+	atoll template untag renamed
+	is "$status" 2 "$err"
+	atoll template nosuch
+	is "$status" 2 "$err"
+	has "$err" "unknown subcommand"
+}
+
+run_daemon_tests
