@@ -143,6 +143,21 @@ int file_client_ask_pipe(struct file_client *c, uint8_t type, void *body, size_t
 	return 0;
 }
 
+int file_client_transfer(struct file_client *from, const char *from_path, struct file_client *to,
+			 struct wire_put *put, const char *to_path, struct err *e)
+{
+	struct wire_get get = { .head.flags = WIRE_PIPE, .bytes = UINT64_MAX };
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_sys(e, "make a pipe");
+	(void)!fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES); /* as above */
+	put->head.flags |= WIRE_PIPE;
+	files_ask(to, WIRE_PUT, put, sizeof(*put), to_path, strlen(to_path), ends[0]);
+	files_ask(from, WIRE_GET, &get, sizeof(get), from_path, strlen(from_path), ends[1]);
+	return 0;
+}
+
 void file_client_data(struct file_client *c, const void *bytes, size_t n)
 {
 	struct frame f = sock_head(WIRE_DATA, c->ref);

@@ -45,6 +45,11 @@ void file_client_put(struct file_client *c, struct wire_put *put, const char *pa
 /* head.flags may contain other flags. */
 must_check int file_client_ask_pipe(struct file_client *c, uint8_t type, void *body, size_t n,
 				    const char *path, int *out_fd, struct err *e);
+/* A GET of one worker that is the PUT of another one, in another box: the content passes through one
+ * pipe. Both answer as usual, without DATA. */
+must_check int file_client_transfer(struct file_client *from, const char *from_path,
+				    struct file_client *to, struct wire_put *put,
+				    const char *to_path, struct err *e);
 /* Adds to the PUT in progress, before its end: META, APPEND. */
 void file_client_more(struct file_client *c, uint8_t type, const void *tail, size_t n);
 void file_client_pause(struct file_client *c, int paused);

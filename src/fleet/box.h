@@ -56,6 +56,7 @@ struct box_spec {
 	char root[WIRE_LAYER_ID]; /* its root file system; "": the host's /usr. row.root describes it */
 };
 
+enum { BOX_UID = 1000 }; /* id and group of the user that every box has */
 /* The user of programs in a box whose request names none: from row.root. */
 struct box_user {
 	int set; /* 0: a box of base */

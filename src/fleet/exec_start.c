@@ -193,15 +193,17 @@ static uint64_t log_bytes(const struct box *b)
 static struct box_command box_words(const struct box *b, const struct exec_spec *want,
 				    const char *const *env, int read)
 {
-	int ids = want->has_ids || (b->user.set && !want->root),
-	    root = want->root || (ids && !(want->has_ids ? want->uid : b->user.uid));
+	int ids = want->has_ids || (b->user.set && !want->root);
+	uint16_t uid = want->has_ids ? want->uid : b->user.uid,
+		 gid = want->has_ids ? want->gid : b->user.gid;
+	int root = want->root || (ids && !uid && !gid);
 
 	return (struct box_command){
 		.argv = want->argv,
 		.env = env,
 		.cwd = want->cwd || !b->user.set ? want->cwd : b->user.workdir,
-		.uid = want->has_ids ? want->uid : b->user.uid,
-		.gid = want->has_ids ? want->gid : b->user.gid,
+		.uid = uid,
+		.gid = gid,
 		.wall_ms = want->wall_ms,
 		.rows = want->rows,
 		.cols = want->cols,
@@ -210,7 +212,7 @@ static struct box_command box_words(const struct box *b, const struct exec_spec 
 		.flags = (uint16_t)(WIRE_START_NOTIFY | (want->pty ? WIRE_START_PTY : 0) |
 				    (want->stdin_open ? WIRE_START_STDIN : 0) |
 				    (root  ? WIRE_START_ROOT
-				     : ids ? WIRE_START_IDS
+				     : ids && (uid != BOX_UID || gid != BOX_UID) ? WIRE_START_IDS
 					   : 0) |
 				    (want->channel ? WIRE_START_CHANNEL : 0) |
 				    (want->warm && !b->user.set ? WIRE_START_WARM : 0) |

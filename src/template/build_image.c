@@ -4,6 +4,7 @@
 
 struct build_pull {
 	struct image_pull *pull;
+	void (*rooted)(struct build *b, const char *root); /* COPY: gets its root; NULL: FROM */
 };
 
 static void build_image_said(void *ctx, const char *line)
@@ -26,7 +27,9 @@ static json_t *build_image_stage(const struct image *image)
 
 static void build_image_done(void *ctx, const struct image *image, const struct err *e)
 {
+	void (*rooted)(struct build * b, const char *root);
 	struct build *b = ctx;
+	json_t *stage;
 	struct err own;
 
 	b->pull->pull = NULL;
@@ -38,14 +41,22 @@ static void build_image_done(void *ctx, const struct image *image, const struct 
 	build_log(b, "info", "%s is %s: %u layers, %u of them were here, %llu bytes",
 		  image->reference, image->digest, image->nlayers, image->known,
 		  (unsigned long long)image->bytes);
-	build_stage_set(b, build_image_stage(image));
+	rooted = b->pull->rooted;
+	stage = build_image_stage(image);
 	build_pull_free(b->pull);
 	b->pull = NULL;
+	if (rooted) {
+		build_root(b, stage, 0, rooted);
+		json_decref(stage);
+		return;
+	}
+	build_stage_set(b, stage);
 	if (build_save(b) == 0)
 		build_continue(b);
 }
 
-void build_from_image(struct build *b, const char *reference, const json_t *auth)
+static void build_pull_image(struct build *b, const char *reference, const json_t *auth,
+			     void (*rooted)(struct build *b, const char *root))
 {
 	static const struct image_pull_events on = { .said = build_image_said,
 						     .done = build_image_done };
@@ -62,11 +73,23 @@ void build_from_image(struct build *b, const char *reference, const json_t *auth
 	b->pull = calloc(1, sizeof(*b->pull));
 	if (!b->pull)
 		abort();
+	b->pull->rooted = rooted;
 	if (image_pull_begin(b->all->fleet, &b->all->conf.image, &from, &on, b, &b->pull->pull,
 			     &e) < 0) {
-		err_in(&e, "FROM %.60s", reference);
+		err_in(&e, "%s %.60s", rooted ? "COPY --from" : "FROM", reference);
 		build_fail_err(b, &e);
 	}
+}
+
+void build_from_image(struct build *b, const char *reference, const json_t *auth)
+{
+	build_pull_image(b, reference, auth, NULL);
+}
+
+void build_source_image(struct build *b, const char *reference,
+			void (*rooted)(struct build *b, const char *root))
+{
+	build_pull_image(b, reference, NULL, rooted);
 }
 
 void build_pull_free(struct build_pull *p)

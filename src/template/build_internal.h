@@ -154,6 +154,9 @@ void build_trial_free(struct build_trial *t);
 
 /* ---- build_image.c ---- */
 void build_from_image(struct build *b, const char *reference, const json_t *auth);
+/* An image that COPY reads from. */
+void build_source_image(struct build *b, const char *reference,
+			void (*rooted)(struct build *b, const char *root));
 void build_pull_free(struct build_pull *p);
 
 /* ---- build_log.c ---- */
