@@ -101,6 +101,8 @@ static void build_view_clean(char out[2000], const char *text)
 	for (; *text && n + 1 < 2000; text++)
 		out[n++] =
 			((unsigned char)*text < 32 && *text != '\t') || *text == 127 ? ' ' : *text;
+	while (n && out[n - 1] == ' ')
+		n--;
 	out[n] = 0;
 	out[utf8_complete(out, n, &(int){ 0 })] = 0;
 }
@@ -243,7 +245,7 @@ int build_follow_result(struct api_client *r, const json_t *build)
 	const char *state = api_client_text(build, "state"),
 		   *step = api_client_text(reason, "step");
 	int64_t line = api_client_int(reason, "line", 0);
-	char shown[SHOWN], where[80] = "";
+	char shown[SHOWN], where[80] = "", message[2000];
 
 	if (!strcmp(state, "ready"))
 		return 0;
@@ -259,8 +261,9 @@ int build_follow_result(struct api_client *r, const json_t *build)
 		       !strcmp(state, "cancelled") ? "was cancelled" : "failed", where,
 		       *api_client_text(reason, "command") ? ": " : "",
 		       cli_error_shown(api_client_text(reason, "command"), shown));
-	if (*api_client_text(reason, "message"))
-		cli_error_why(&r->error, "%s", api_client_text(reason, "message"));
+	build_view_clean(message, api_client_text(reason, "message"));
+	if (*message)
+		cli_error_why(&r->error, "%s", message);
 	cli_error_hint(&r->error, "log", "atoll template log %s", api_client_text(build, "id"));
 	return r->status = STATUS_FAILED;
 }

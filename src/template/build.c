@@ -298,6 +298,16 @@ void build_succeed(struct build *b)
 
 /* ---- the queue ---- */
 
+/* What the source has and the build does not do. */
+static void build_log_notes(struct build *b)
+{
+	json_t *note;
+	size_t i;
+
+	json_array_foreach(json_object_get(b->definition, "notes"), i, note)
+		build_log(b, "warn", "note: %s", json_string_value(note));
+}
+
 static void build_start(struct build *b)
 {
 	int resumed = b->row.state == STORE_BUILD_BUILDING;
@@ -316,6 +326,8 @@ static void build_start(struct build *b)
 	timer_set(&b->limit, b->all->conf.total_ms);
 	if (resumed)
 		build_log(b, "info", "continued after a restart of the server");
+	else
+		build_log_notes(b);
 	if (build_save(b) < 0)
 		return;
 	build_emit(b, "template.build");

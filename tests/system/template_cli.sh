@@ -37,6 +37,15 @@ hi
 	has "$err" "no template named 'nosuch'"
 }
 
+what_has_no_effect_is_noted_in_the_log() {
+	dockerfile 'FROM base' 'VOLUME /data' 'CMD ['"'true'"']' 'RUN --mount=type=cache,target=/c true'
+	build -n noted --build-arg UNUSED=1
+	has "$err" "note: line 2: VOLUME has no effect"
+	has "$err" "note: line 3: this list is not JSON"
+	has "$err" "note: line 4: a mount of type cache has no effect"
+	has "$err" "note: build arg UNUSED: no ARG in the file has this name"
+}
+
 a_second_build_is_cached() {
 	dockerfile 'FROM base' 'RUN date +%N > /var/lib/now'
 	build -n second
@@ -158,6 +167,23 @@ a_build_is_cancelled() {
 	wait "$pid" || status=$?
 	is "$status" 1 "$(cat err)"
 	grep -q 'was cancelled' err || fail "$(cat err)"
+}
+
+on_a_terminal_steps_have_colours_and_ctrl_c_asks() {
+	dockerfile 'FROM base' 'RUN echo now it waits; sleep 600'
+	status=0
+	TERM=xterm /usr/bin/python3 "$here/onpty.py" 'wait=now it waits' 'wait=[1/1] RUN' 'send=\x03' 'wait=? [y/N]' 'send=n\r' \
+		'wait=[1/1] RUN' 'send=\x03' -- "$ATOLL" template build -n slow ctx >out || status=$?
+	is "$status" 130 "$(cat out)"
+	has "$(cat out)" "the build continues: atoll template log -f "
+	has "$(cat out)" "$(printf '\033[1m[1/1] RUN')"
+	status=0
+	TERM=xterm /usr/bin/python3 "$here/onpty.py" 'wait=now it waits' 'send=\x03' 'wait=? [y/N]' 'send=y\r' -- \
+		"$ATOLL" template build -n slow2 ctx >out || status=$?
+	is "$status" 1 "$(cat out)"
+	has "$(cat out)" "was cancelled"
+	atoll template cancel slow
+	is "$status" 0 "$err"
 }
 
 a_secret_is_given_to_its_step() {
