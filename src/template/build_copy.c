@@ -35,6 +35,7 @@ void build_copy_free(struct build_copy *c)
 	free(c->roots);
 	free(c->items);
 	free(c->glob);
+	buf_fini(&c->content);
 	free(c);
 }
 
@@ -99,12 +100,12 @@ static void copy_file(struct build_copy *c, const struct copy_item *x)
 {
 	static const struct file_client_events on = { .data = copy_read,
 						      .failed = copy_failed_source };
-	const char *content = build_text(c->build->step, "content");
 	struct wire_put put = { .mode = c->mode ? c->mode : x->mode & 07777 };
 	struct err e;
 
 	if (!x->from) {
-		file_client_put(&c->build->box.files, &put, x->to, content, strlen(content));
+		file_client_put(&c->build->box.files, &put, x->to, buf_str(&c->content),
+				c->content.len);
 		return;
 	}
 	c->source.files.on = &on;
@@ -492,9 +493,13 @@ static void copy_content(struct build_copy *c)
 static int copy_read_options(struct build_copy *c, struct err *e)
 {
 	const struct build *b = c->build;
-	const char *owner = build_text(b->step, "owner"), *mode = build_text(b->step, "mode");
+	const char *mode = build_text(b->step, "mode");
+	auto_buf struct buf owner = { 0 };
 
-	c->has_owner = *owner != 0;
+	if (build_expand_text(b, build_text(b->step, "owner"), &owner, e) < 0 ||
+	    build_expand_text(b, build_text(b->step, "content"), &c->content, e) < 0)
+		return -1;
+	c->has_owner = owner.len > 0;
 	c->mode = (uint32_t)strtoul(mode, NULL, 8) & 07777;
 	for (size_t i = 0; i + 1 < json_array_size(b->args); i++) {
 		const char *source = json_string_value(json_array_get(b->args, i));
@@ -506,7 +511,7 @@ static int copy_read_options(struct build_copy *c, struct err *e)
 				"a file: %.80s",
 				source);
 	}
-	return c->has_owner ? build_find_user(b, owner, &c->owner, e) : 0;
+	return c->has_owner ? build_find_user(b, buf_str(&owner), &c->owner, e) : 0;
 }
 
 void build_copy_begin(struct build *b)

@@ -41,7 +41,8 @@ struct build_copy {
 	uint32_t mode; /* given for all files; 0: none */
 	int has_owner;
 	struct build_user owner;
-	int chowned; /* of the item in progress */
+	int chowned;        /* of the item in progress */
+	struct buf content; /* text of a heredoc */
 };
 
 /* Opens the source box; calls c->opened. */

@@ -114,6 +114,9 @@ json_t *build_stage(const struct build *b); /* state of the stage in progress */
 void build_stage_set(struct build *b, json_t *take_state);
 json_t *build_stage_at(const struct build *b, unsigned stage); /* NULL: not begun */
 const char *build_text(const json_t *doc, const char *name);   /* "" if absent */
+/* Appends a text with its variables replaced by those of the stage in progress. */
+must_check int build_expand_text(const struct build *b, const char *text, struct buf *out,
+				 struct err *e);
 /* The step has made a layer ("": none): records it and continues. */
 void build_step_done(struct build *b, const char *layer);
 /* Count of steps of stages that the target needs. */
