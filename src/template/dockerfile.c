@@ -203,8 +203,21 @@ static void dockerfile_command_text(struct buf *out, const json_t *command)
 		dockerfile_shell_words(out, words);
 }
 
+/* A shell or an interpreter without arguments waits for a person; without a terminal it ends at once. */
+static int dockerfile_is_interactive(const char *start)
+{
+	static const char *const names[] = { "sh",   "bash", "ash",    "zsh", "python", "python3",
+					     "node", "irb",  "php -a", "R",   "julia",  "lua" };
+	const char *slash = strrchr(start, '/'), *name = slash ? slash + 1 : start;
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+		if (!strcmp(name, names[i]))
+			return 1;
+	return 0;
+}
+
 /* ENTRYPOINT and CMD as one command. The shell form of ENTRYPOINT ignores CMD. */
-static json_t *dockerfile_start(const struct dockerfile_stage *s)
+static json_t *dockerfile_start(struct dockerfile *d, const struct dockerfile_stage *s)
 {
 	auto_buf struct buf text = { 0 };
 
@@ -212,7 +225,10 @@ static json_t *dockerfile_start(const struct dockerfile_stage *s)
 		dockerfile_command_text(&text, s->entrypoint);
 	if (s->cmd && !(s->entrypoint && json_is_true(json_object_get(s->entrypoint, "shell"))))
 		dockerfile_command_text(&text, s->cmd);
-	return text.len ? json_string(buf_str(&text)) : NULL;
+	if (!text.len || !dockerfile_is_interactive(buf_str(&text)))
+		return text.len ? json_string(buf_str(&text)) : NULL;
+	dockerfile_note(d, "%s is for a person, so boxes start without a command", buf_str(&text));
+	return NULL;
 }
 
 static int dockerfile_set_command(struct dockerfile *d, json_t **place)
@@ -853,7 +869,6 @@ static void dockerfile_note_unused(struct dockerfile *d)
 	const char *name;
 	json_t *v;
 
-	d->in.line = 0; /* a note about the file, not about a line */
 	json_object_foreach((json_t *)d->o->args, name, v) if (!json_object_get(d->consumed, name))
 		dockerfile_note(d, "build arg %.60s: no ARG in the file has this name", name);
 }
@@ -862,8 +877,10 @@ static json_t *dockerfile_definition(struct dockerfile *d, int target)
 {
 	unsigned char needed[DEFINITION_STAGES] = { 0 };
 	const struct dockerfile_stage *last = &d->stages[target];
-	json_t *stages = json_array(), *doc, *start = dockerfile_start(last);
+	json_t *stages = json_array(), *doc, *start;
 
+	d->in.line = 0; /* from here on, notes are about the file */
+	start = dockerfile_start(d, last);
 	dockerfile_mark_needed(d, needed, target);
 	for (int i = 0; i <= target; i++) {
 		const struct dockerfile_stage *s = &d->stages[i];

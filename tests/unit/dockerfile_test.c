@@ -462,6 +462,16 @@ TEST(entrypoint_and_cmd_are_one_command)
 		  "[\"line 2: this list is not JSON, so a shell runs it: use double quotes\"]");
 }
 
+TEST(a_command_for_a_person_is_no_start_command)
+{
+	CHECK_STR(setting_of("start", "CMD [\"/bin/bash\"]"), "(none)");
+	CHECK_STR(setting_of("notes", "CMD [\"/bin/bash\"]"),
+		  "[\"/bin/bash is for a person, so boxes start without a command\"]");
+	CHECK_STR(setting_of("start", "CMD python3"), "(none)");
+	CHECK_STR(setting_of("start", "CMD python3 x.py"), "python3 x.py");
+	CHECK_STR(setting_of("start", "ENTRYPOINT [\"python3\"]\nCMD [\"x.py\"]"), "python3 x.py");
+}
+
 TEST(the_first_tcp_port_is_the_port)
 {
 	CHECK_STR(setting_of("port", "ENV P=3000\nEXPOSE 53/udp $P/tcp 80"), "3000");
