@@ -203,7 +203,7 @@ void pack_largest(const struct pack *p, struct buf *out)
 
 /* ---- the archive ---- */
 
-enum { PACK_BLOCK = 512, PACK_PIECE = 64 << 10 };
+enum { PACK_BLOCK = 512, PACK_PIECE = 64 << 10, PACK_MANIFEST = 5000 };
 
 struct pack_writer {
 	struct buf head; /* blocks that are to be written next */
@@ -393,26 +393,80 @@ static ssize_t pack_read_tar(struct pack *p, void *out, size_t room, struct err 
 	}
 }
 
-int pack_hash(struct pack *p, char out[PACK_HASH + 1], struct err *e)
-{
-	uint8_t digest[SHA256_BYTES];
-	struct sha256 s;
-	ssize_t n;
+/* ---- the manifest ---- */
 
-	pack_writer_free(p->writer);
-	p->writer = pack_writer_new();
+static int pack_file_hash(struct pack *p, const char *path, char out[PACK_HASH + 1], struct err *e)
+{
+	auto_fd int fd = below_open(p->root, path, O_RDONLY | O_NONBLOCK, 0);
+	static unsigned char bytes[PACK_PIECE];
+	uint8_t sum[SHA256_BYTES];
+	struct sha256 s;
+	ssize_t n = -1;
+
 	sha256_init(&s);
-	while ((n = pack_read_tar(p, p->writer->raw, sizeof(p->writer->raw), e)) > 0)
-		sha256_add(&s, p->writer->raw, (size_t)n);
-	pack_writer_free(p->writer);
-	p->writer = NULL;
-	p->read = 0;
+	while (fd >= 0 && (n = read(fd, bytes, sizeof(bytes))) > 0)
+		sha256_add(&s, bytes, (size_t)n);
 	if (n < 0)
-		return -1;
-	sha256_end(&s, digest);
-	hex_encode(out, digest, sizeof(digest));
+		return err_sys(e, "read %.150s", path);
+	sha256_end(&s, sum);
+	hex_encode(out, sum, sizeof(sum));
 	return 0;
 }
+
+static int pack_describe(struct pack *p, struct pack_entry *at, struct err *e)
+{
+	char text[PATH_MAX] = "";
+	ssize_t n;
+
+	free(at->what);
+	at->what = NULL;
+	if (S_ISLNK(at->mode)) {
+		n = readlinkat(p->root, at->path, text, sizeof(text) - 1);
+		if (n < 0)
+			return err_sys(e, "read the link %.150s", at->path);
+		text[n] = 0;
+		at->what = buf_text("link %s", text);
+		return 0;
+	}
+	if (S_ISREG(at->mode) && pack_file_hash(p, at->path, text, e) < 0)
+		return -1;
+	at->what = buf_text("%c%04o %s", S_ISDIR(at->mode) ? 'd' : 'f', at->mode & 07777u, text);
+	return 0;
+}
+
+int pack_hash(struct pack *p, char out[PACK_HASH + 1], struct err *e)
+{
+	uint8_t sum[SHA256_BYTES];
+	struct sha256 s;
+
+	sha256_init(&s);
+	for (unsigned i = 0; i < p->n; i++) {
+		if (pack_describe(p, &p->v[i], e) < 0)
+			return -1;
+		sha256_add(&s, p->v[i].path, strlen(p->v[i].path) + 1);
+		sha256_add(&s, p->v[i].what, strlen(p->v[i].what) + 1);
+	}
+	sha256_end(&s, sum);
+	hex_encode(out, sum, sizeof(sum));
+	return 0;
+}
+
+json_t *pack_manifest(const struct pack *p)
+{
+	json_t *all;
+
+	if (p->n > PACK_MANIFEST)
+		return NULL;
+	all = json_object();
+	for (unsigned i = 0; i < p->n; i++)
+		if (json_object_set_new(all, p->v[i].path, json_string(p->v[i].what)) < 0) {
+			json_decref(all);
+			return NULL;
+		}
+	return all;
+}
+
+/* ---- compression ---- */
 
 static int pack_writer_begin(struct pack *p, struct err *e)
 {
@@ -455,8 +509,10 @@ ssize_t pack_read(void *pack, void *out, size_t room, struct err *e)
 void pack_fini(struct pack *p)
 {
 	pack_writer_free(p->writer);
-	for (unsigned i = 0; i < p->n; i++)
+	for (unsigned i = 0; i < p->n; i++) {
 		free(p->v[i].path);
+		free(p->v[i].what);
+	}
 	free(p->v);
 	ignore_fini(&p->ignore);
 	if (p->root > 0)

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/ignore.h"
+#include <jansson.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -15,6 +16,7 @@ struct pack_entry {
 	mode_t mode;
 	uint64_t bytes; /* of a file */
 	int64_t mtime;
+	char *what; /* for the manifest: mode and hash of the content, or where a link leads */
 };
 
 struct pack_writer;
@@ -38,8 +40,10 @@ must_check int pack_text(struct pack *p, const char *path, size_t most, struct b
 must_check int pack_scan(struct pack *p, struct err *e);
 /* "node_modules 1.2 GiB, data 300 MiB": the largest parts. */
 void pack_largest(const struct pack *p, struct buf *out);
-/* The SHA-256 of the archive before its compression. */
+/* The SHA-256 of paths, modes and contents. Reads all files. */
 must_check int pack_hash(struct pack *p, char out[PACK_HASH + 1], struct err *e);
+/* After pack_hash(): {path: mode and hash of the content}. NULL: too many files for one request, or a name is not UTF-8. */
+json_t *pack_manifest(const struct pack *p);
 /* The next bytes of the tar.gz; 0: the end. */
 ssize_t pack_read(void *pack, void *out, size_t room, struct err *e);
 void pack_fini(struct pack *p); /* fine on a zeroed one */

@@ -260,6 +260,7 @@ static ssize_t template_more(void *ctx, void *out, size_t room, struct err *e)
 /* Names the archive; the daemon may have it already. */
 static int template_pack(struct template_job *j)
 {
+	json_t *source = json_object_get(j->body, "source"), *manifest;
 	char hash[PACK_HASH + 1];
 	uint64_t most = template_most(j);
 	struct err e;
@@ -270,8 +271,10 @@ static int template_pack(struct template_job *j)
 		return template_too_large(j, most);
 	if (pack_hash(&j->pack, hash, &e) < 0)
 		return template_failed(j, &e);
-	return json_object_set_new(json_object_get(j->body, "source"), "archive",
-				   json_string(hash));
+	manifest = pack_manifest(&j->pack);
+	if (manifest)
+		json_object_set_new(source, "manifest", manifest);
+	return json_object_set_new(source, "archive", json_string(hash));
 }
 
 static int template_upload(struct template_job *j, const char *hash)

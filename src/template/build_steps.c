@@ -153,6 +153,11 @@ static const char *build_variable(void *ctx, const char *name)
 	return v ? v : json_string_value(json_object_get(json_object_get(stage, "args"), name));
 }
 
+int build_expand_text(const struct build *b, const char *text, struct buf *out, struct err *e)
+{
+	return expand_text(out, text, build_variable, build_stage(b), e);
+}
+
 /* The args of a step with their variables replaced; NULL: failed. */
 static json_t *build_expand(const struct build *b, const json_t *step, struct err *e)
 {
@@ -164,8 +169,7 @@ static json_t *build_expand(const struct build *b, const json_t *step, struct er
 	{
 		auto_buf struct buf text = { 0 };
 
-		if (expand_text(&text, json_string_value(word), build_variable, build_stage(b), e) <
-		    0) {
+		if (build_expand_text(b, json_string_value(word), &text, e) < 0) {
 			json_decref(out);
 			return NULL;
 		}
@@ -225,9 +229,11 @@ static json_t *build_source_layers(const struct build *b)
 
 static void build_key(struct build *b, const json_t *args)
 {
-	static const char *const fields[] = { "shell",   "exec",    "files",   "from",
-					      "owner",   "mode",    "content", "manager",
-					      "secrets", "network", "user",    "resolve_links" };
+	/* The digest is of the files that the step reads; without one, it is any file of the archive. */
+	const char *files = json_object_get(b->step, "digest") ? "digest" : "files";
+	const char *const fields[] = { "shell",   "exec",    files,     "from",
+				       "owner",   "mode",    "content", "manager",
+				       "secrets", "network", "user",    "resolve_links" };
 	json_t *doc = json_deep_copy(build_stage(b)), *source = build_source_layers(b);
 	auto_free char *text = NULL;
 	uint8_t sum[SHA256_BYTES];

@@ -51,11 +51,14 @@ static const struct definition_field definition_stage_fields[] = {
 };
 
 static const struct definition_field definition_step_fields[] = {
-	{ "type", IS_TEXT, 0 },          { "args", IS_TEXTS, 0 },   { "line", IS_COUNT, INT32_MAX },
-	{ "user", IS_TEXT, 0 },          { "shell", IS_TEXTS, 0 },  { "exec", IS_FLAG, 0 },
-	{ "secrets", IS_TEXTS, 0 },      { "network", IS_FLAG, 0 }, { "files", IS_TEXT, 0 },
-	{ "from", IS_TEXT, 0 },          { "owner", IS_TEXT, 0 },   { "mode", IS_TEXT, 0 },
-	{ "content", IS_TEXT, 0 },       { "manager", IS_TEXT, 0 }, { "force", IS_FLAG, 0 },
+	{ "type", IS_TEXT, 0 },          { "args", IS_TEXTS, 0 },
+	{ "line", IS_COUNT, INT32_MAX }, { "user", IS_TEXT, 0 },
+	{ "shell", IS_TEXTS, 0 },        { "exec", IS_FLAG, 0 },
+	{ "secrets", IS_TEXTS, 0 },      { "network", IS_FLAG, 0 },
+	{ "files", IS_TEXT, 0 },         { "digest", IS_TEXT, 0 },
+	{ "from", IS_TEXT, 0 },          { "owner", IS_TEXT, 0 },
+	{ "mode", IS_TEXT, 0 },          { "content", IS_TEXT, 0 },
+	{ "manager", IS_TEXT, 0 },       { "force", IS_FLAG, 0 },
 	{ "resolve_links", IS_FLAG, 0 }, { NULL, IS_ANY, 0 },
 };
 

@@ -1,10 +1,15 @@
 /* source.c - see source.h. */
 #include "template/source.h"
+#include "base/glob.h"
+#include "base/hex.h"
+#include "base/sha256.h"
 #include "template/source_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+enum { SOURCE_MATCHES = 500000 }; /* of files with sources of COPY; a few milliseconds per 10000 */
 
 /* ---- files ---- */
 
@@ -233,6 +238,63 @@ static int source_copy_archive(struct source_job *j, json_t *step, const char *f
 	return 0;
 }
 
+/* Does a source of COPY mean a file of the manifest? whole: it means all of them. */
+static int source_reads(const struct glob *g, int whole, const char *path)
+{
+	return whole || glob_match_below(g, path);
+}
+
+/* Adds the files that a source of COPY means to the hash. 0: they are not known. A link may lead to other files. */
+static int source_digest_files(struct source_job *j, struct sha256 *s, const char *source)
+{
+	char path[SOURCE_PATH + 1];
+	struct glob g;
+	struct err e;
+	const char *name;
+	int whole, found = 0;
+	json_t *v;
+
+	if (strpbrk(source, "$\\") || source_path("", source, path, &e) < 0)
+		return 0;
+	whole = !*path;
+	if (!whole && glob_compile(&g, path, &e) < 0)
+		return 0;
+	j->matches += json_object_size(j->o->manifest);
+	if (j->matches > SOURCE_MATCHES)
+		return 0;
+	json_object_foreach((json_t *)j->o->manifest, name, v)
+	{
+		const char *text = json_string_value(v);
+
+		if (!source_reads(&g, whole, name))
+			continue;
+		if (!text || !strncmp(text, "link ", 5))
+			return 0;
+		sha256_add(s, name, strlen(name) + 1);
+		sha256_add(s, text, strlen(text) + 1);
+		found = 1;
+	}
+	return found;
+}
+
+static int source_copy_digest(struct source_job *j, json_t *step, const char *unused)
+{
+	const json_t *args = json_object_get(step, "args");
+	uint8_t sum[SHA256_BYTES];
+	char hex[2 * SHA256_BYTES + 1];
+	struct sha256 s;
+
+	(void)unused;
+	sha256_init(&s);
+	for (size_t i = 0; i + 1 < json_array_size(args); i++)
+		if (!source_digest_files(j, &s, json_string_value(json_array_get(args, i))))
+			return 0;
+	sha256_end(&s, sum);
+	hex_encode(hex, sum, sizeof(sum));
+	json_object_set_new(step, "digest", json_string(hex));
+	return 0;
+}
+
 int template_source(source_read *read, void *ctx, const struct source_options *o,
 		    struct source *out, struct err *e)
 {
@@ -241,6 +303,8 @@ int template_source(source_read *read, void *ctx, const struct source_options *o
 	memset(out, 0, sizeof(*out));
 	if ((o->file ? source_named(&j) : source_find(&j)) == 0 &&
 	    source_each_copy(&j, out->definition, source_copy_archive, o->files) == 0 &&
+	    (!o->manifest ||
+	     source_each_copy(&j, out->definition, source_copy_digest, NULL) == 0) &&
 	    definition_check(out->definition, e) == 0)
 		return 0;
 	source_fini(out);

@@ -20,6 +20,9 @@ struct source_options {
 	const char *target; /* stage of a Dockerfile, or NULL */
 	const char *arch;   /* NULL: of this machine */
 	const char *files;  /* hash of the archive of the folder, for COPY; NULL: there is none */
+	/* What the archive has: {path: mode and hash of the content, or "link ..."}; NULL: not known. With it, the
+	 * cache key of a COPY depends on the files that it reads, and not on the whole archive. */
+	const json_t *manifest;
 };
 
 struct source {

@@ -9,6 +9,7 @@ struct source_job {
 	void *ctx;
 	const struct source_options *o;
 	struct source *out;
+	size_t matches; /* of files of the manifest with sources of COPY, so far */
 	struct err *e;
 };
 

@@ -20,7 +20,7 @@ const struct field v1_templates_create_fields[] = {
 	{ "tags", FIELD_TEXTS, 0, 0, 16, "tags that will name the build (default: default)", NULL },
 	{ "definition", FIELD_ANY, 0, 0, 0, "stages, steps and settings: docs/templates.md", NULL },
 	{ "source", FIELD_ANY, 0, 0, 0,
-	  "or texts of build files: {files: {path: text}, file, args, target, archive, folder}",
+	  "or texts of build files: {files: {path: text}, file, args, target, archive, manifest, folder}",
 	  NULL },
 	{ "secrets", FIELD_MAP, 0, 0, 64, "values for steps with `secrets`; stored nowhere", NULL },
 	{ "force", FIELD_BOOL, 0, 0, 0, "use nothing of the cache", NULL },

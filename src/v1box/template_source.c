@@ -35,7 +35,8 @@ static int source_check(const json_t *source, struct err *e)
 		json_type type;
 	} known[] = { { "files", JSON_OBJECT },   { "file", JSON_STRING },
 		      { "args", JSON_OBJECT },    { "target", JSON_STRING },
-		      { "archive", JSON_STRING }, { "folder", JSON_STRING } };
+		      { "archive", JSON_STRING }, { "folder", JSON_STRING },
+		      { "manifest", JSON_OBJECT } };
 	const char *name, *arg;
 	json_t *v, *one;
 
@@ -86,6 +87,7 @@ int v1_template_source(struct call *c, const json_t *source, struct source *out)
 					    json_string_value(json_object_get(source, "target")) };
 	struct err e;
 
+	o.manifest = json_object_get(source, "manifest");
 	memset(out, 0, sizeof(*out));
 	if (source_check(source, &e) < 0) {
 		call_fail(c, &e);

@@ -37,6 +37,58 @@ hi
 	has "$err" "no template named 'nosuch'"
 }
 
+files_of_the_folder_are_copied() {
+	dockerfile 'FROM base AS build' 'WORKDIR /srv' 'COPY --chmod=0640 . .' "RUN ls -A | tr '\n' ' ' > /var/lib/names" 'FROM base' \
+		'COPY --from=build /var/lib/names /var/lib/names' 'COPY src/a.txt /srv/b.txt' 'COPY <<END /srv/here.txt' 'word $HOME' 'END'
+	mkdir -p ctx/src ctx/node_modules/x
+	echo one >ctx/src/a.txt
+	echo no >ctx/node_modules/x/y
+	ln -s /etc/passwd ctx/link
+	printf 'node_modules\n.dockerignore\nDockerfile\n' >ctx/.dockerignore
+	build -n copied
+	is "$status" 0 "$err"
+	has "$err" "uploaded 1 files, 4 B"
+	atoll run --template copied -- sh -c 'cat /var/lib/names; echo; cat /srv/b.txt /srv/here.txt'
+	is "$out" "link src 
+one
+word " "$err"
+	build -n copied # the daemon has the archive, and the layers
+	is "$status" 0 "$err"
+	lacks "$err" uploaded
+	has "$err" "CACHED"
+	lacks "$err" "] done in"
+	touch ctx/src/a.txt # the time does not count
+	build -n copied
+	lacks "$err" uploaded
+	echo two >ctx/src/a.txt
+	build -n copied
+	is "$status" 0 "$err"
+	has "$err" uploaded
+	atoll run --template copied -- cat /srv/b.txt
+	is "$out" two "$err"
+	dockerfile 'FROM base' 'COPY ../outside /srv/'
+	build -n outside
+	is "$status" 1 "$err"
+	has "$err" "line 2: COPY ../outside /srv/"
+}
+
+a_change_of_one_file_keeps_the_layers_of_the_others() {
+	dockerfile 'FROM base' 'COPY package*.json /srv/' 'RUN cat /srv/package.json > /var/lib/installed' 'COPY . /srv/'
+	mkdir ctx/src
+	echo '{}' >ctx/package.json
+	echo one >ctx/src/a.js
+	build -n layers
+	is "$status" 0 "$err"
+	echo two >ctx/src/a.js
+	build -n layers
+	is "$status" 0 "$err"
+	has "$err" "CACHED [1/3] COPY package*.json"
+	has "$err" "CACHED [2/3] RUN cat"
+	lacks "$err" "CACHED [3/3]"
+	atoll run --template layers -- cat /srv/src/a.js
+	is "$out" two "$err"
+}
+
 what_has_no_effect_is_noted_in_the_log() {
 	dockerfile 'FROM base' 'VOLUME /data' 'CMD ['"'true'"']' 'RUN --mount=type=cache,target=/c true'
 	build -n noted --build-arg UNUSED=1

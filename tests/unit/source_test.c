@@ -127,6 +127,45 @@ TEST(copy_gets_the_archive)
 		  "Dockerfile:2: COPY needs the files of the folder, and only texts were sent");
 }
 
+/* The digest of a step of a file with four COPY. */
+static const char *digest_of(const json_t *manifest, unsigned number)
+{
+	struct file files[] = {
+		{ "Dockerfile",
+		  "FROM x\nCOPY package*.json ./\nCOPY . .\nCOPY $A /b\nCOPY no /b\n" },
+		{ NULL, NULL }
+	};
+	const json_t *stage, *step;
+	const char *digest;
+
+	source_with(files, &(struct source_options){ .files = "ab", .manifest = manifest });
+	stage = json_array_get(json_object_get(found.definition, "stages"), 0);
+	step = json_array_get(json_object_get(stage, "steps"), number);
+	digest = json_string_value(json_object_get(step, "digest"));
+	return digest ? digest : "(none)";
+}
+
+TEST(the_digest_of_a_copy_is_that_of_the_files_that_it_reads)
+{
+	json_t *one = json_pack("{s:s, s:s}", "package.json", "f0644 1", "src/a.js", "f0644 2"),
+	       *two = json_pack("{s:s, s:s}", "package.json", "f0644 1", "src/a.js", "f0644 3"),
+	       *link = json_pack("{s:s, s:s}", "package.json", "f0644 1", "l", "link src");
+	char first[65], whole[65];
+
+	snprintf(first, sizeof(first), "%s", digest_of(one, 0));
+	snprintf(whole, sizeof(whole), "%s", digest_of(one, 1));
+	CHECK_INT(strlen(first), 64);
+	CHECK_STR(digest_of(two, 0), first);
+	CHECK(strcmp(digest_of(two, 1), whole) != 0);
+	CHECK_STR(digest_of(one, 2), "(none)"); /* a variable */
+	CHECK_STR(digest_of(one, 3), "(none)"); /* no such file */
+	CHECK_STR(digest_of(link, 0), first);
+	CHECK_STR(digest_of(link, 1), "(none)"); /* what it leads to is not known */
+	json_decref(one);
+	json_decref(two);
+	json_decref(link);
+}
+
 /* ---- atoll.toml ---- */
 
 TEST(atoll_toml_needs_no_dockerfile)
