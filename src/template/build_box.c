@@ -36,7 +36,7 @@ static int build_retry(struct build *b, const struct err *e)
 								    json_string_value(layer), &own);
 	b->retried = b->force = 1;
 	json_object_clear(b->progress);
-	build_log(b, "warn", "a layer of the cache is missing: all steps are executed");
+	build_log(b, "warn", "%s: all steps are executed again", e->msg);
 	if (build_save(b) == 0)
 		build_continue(b);
 	return 1;
