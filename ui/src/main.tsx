@@ -23,6 +23,7 @@ function Page() {
 	if (first === 'activity' && !second) return <Lazy key={first} load={async () => (await import('./pages/Events')).default} props={{}} />
 	if (first === 'settings') return <Lazy key={path.value} load={async () => (await import('./pages/Settings')).default} props={{ tab: second ?? '' }} />
 	if (first === 'agents') return <Lazy key={path.value} load={async () => (await import('./pages/Agents')).default} props={{ id: second ?? '' }} />
+	if (first === 'templates') return <Lazy key={path.value} load={async () => (await import('./pages/Templates')).default} props={{ name: decodeURIComponent(second ?? '') }} />
 	if (first === 'b' && second) return <Lazy key={second} load={async () => (await import('./pages/Workspace')).default} props={{ id: decodeURIComponent(second) }} />
 	return <NotFound />
 }

@@ -11,6 +11,7 @@ export const places: Place[] = [
 	place('/pipelines', 'workflow', t.nav.pipelines, 'p'),
 	place('/batches', 'layers', t.nav.batches, 't'),
 	place('/agents', 'bot', t.nav.agents, 'a'),
+	place('/templates', 'package', t.nav.templates, 'l'),
 	place('/monitor', 'activity', t.nav.monitor, 'm'),
 	place('/activity', 'list', t.nav.events, 'e'),
 	place('/settings', 'settings', t.nav.settings, 's'),

@@ -3,7 +3,7 @@ export const t = {
 	product: 'Atoll',
 	tagline: 'Run code in sandboxes on your own machine',
 	skip: 'Skip to the content',
-	nav: { label: 'Main', home: 'Home', runs: 'Runs', box: 'Box', pipelines: 'Pipelines', batches: 'Batches', monitor: 'Monitor', events: 'Events', settings: 'Settings', agents: 'Agents' },
+	nav: { label: 'Main', home: 'Home', runs: 'Runs', box: 'Box', pipelines: 'Pipelines', batches: 'Batches', monitor: 'Monitor', events: 'Events', settings: 'Settings', agents: 'Agents', templates: 'Templates' },
 	cancel: 'Cancel', close: 'Close', retry: 'Retry', copy: 'Copy', copied: 'Copied', undo: 'Undo', more: 'More', open: 'Open',
 	slow: 'The daemon has not answered for 5 seconds.', delete: 'Delete', rename: 'Rename', download: 'Download', copyDetails: 'Copy details', loadMore: 'Load more',
 	conn: {
@@ -211,6 +211,17 @@ export const t = {
 		quotas: { boxes: 'Boxes at once', executions_per_day: 'Executions per day', compute_ms_per_month: 'CPU time per month (ms)', output_bytes_per_day: 'Output per day (bytes)', requests_per_second: 'Requests per second' } as Record<string, string>,
 		models: 'Models', modelsError: 'The models could not be read', noModels: 'No language model is configured. Pipelines work without one; agents need one.', model: 'Model', provider: 'Provider', roleOf: 'Used as', priceIn: 'Input, per million', priceOut: 'Output, per million', calls: 'Calls', cost: 'Cost', policy: 'Pipelines of this team', scan: 'Scan of programs before they run', scans: { block: 'block what a rule forbids', warn: 'warn and run', off: 'off' } as Record<string, string>, lessons: 'Remember repairs that helped',
 		about: 'About', aboutError: 'The daemon could not be asked', version: 'Version', started: 'Started', you: 'You are', keyId: 'Key', lifetime: 'Lifetime of a box', maxLifetime: 'Longest lifetime', json: 'Largest JSON body', upload: 'Largest upload', appearance: 'Appearance', themes: { system: 'as the system', light: 'light', dark: 'dark' }, languages: 'Languages', notInstalled: 'is not installed', doctor: 'Doctor', doctorLead: 'Kernel, cgroups, isolation and runtimes of this machine', doctorAgain: 'Check again', doctorError: 'The machine could not be checked', check: 'Check', found: 'Found', fix: 'What to do', statuses: { ok: 'Good', warn: 'Could be better', fail: 'Missing' },
+	},
+	templates: {
+		title: 'Templates', error: 'The templates could not be read', empty: 'There is no template yet.', emptyCli: 'atoll template build .', missingTemplate: 'There is no such template',
+		name: 'Name', state: 'State', description: 'Description', size: 'Size', builds: 'Builds', tags: 'Tags', tag: 'Tag', team: 'Team', public: 'all teams may use it', aliases: 'Other names',
+		states: { ready: 'Ready', building: 'Building', error: 'Failed', absent: 'Not built' } as Record<string, string>, missing: (what: string) => `Missing: ${what}`,
+		buildStates: { waiting: 'Waiting', building: 'Building', ready: 'Ready', error: 'Failed', cancelled: 'Cancelled' } as Record<string, string>,
+		newBox: 'New box', newBoxOf: (name: string) => `New box of ${name}`, build: 'Build', buildOf: (name: string) => `Build ${name}`, buildAgain: 'Build again', buildTitle: (id: string) => `Build ${id}`,
+		nameRule: 'small letters, digits, - and _', source: 'Source', drop: 'Drop a folder here: its files can be copied by the build.', folder: 'Choose a folder', noFiles: 'No files', context: (n: number, size: string) => `${n === 1 ? '1 file' : `${n} files`}, ${size}`, force: 'Execute every step again', sending: 'Sending the files…', sendingPart: (percent: number) => `Sending the files: ${percent} %`, starting: 'Starting…',
+		cached: 'CACHED', outputOf: (step: string) => `Output of ${step}`, output: 'Output of the step', linesCut: (n: number) => `(${n} earlier lines)`, stepOf: (n: number, all: number) => `step ${n} of ${all}`, line: (n: number) => `Line ${n}`, waiting: 'The build has not begun yet.', noLog: 'There is no log of this build.', cancel: 'Cancel the build', copyLog: 'Copy the log',
+		start: 'Start command', ready: 'Ready command', port: 'Port', cpus: (n: number) => n === 1 ? '1 processor' : `${n} processors`, disk: 'Disk', user: 'User', workdir: 'Working folder', lib: 'Packages', file: 'Main file', instructions: 'Instructions', env: 'Environment', spawns: 'Boxes created so far',
+		removed: (name: string) => `Template ${name} was deleted`, removeTitle: (name: string) => `Delete ${name}?`, removeText: 'All its builds are deleted. Boxes that were created from it stay.', ofBox: 'Template of the new box',
 	},
 	events: {
 		title: 'Events', audit: 'Audit log', lead: 'What happened to boxes and programs, the newest first', auditLead: 'Which key did what, the newest first', error: 'The events could not be read', auditError: 'The audit log could not be read', empty: 'Nothing happened yet.', auditEmpty: 'Nothing was done yet.', cli: 'atoll events', noneOfBox: 'No event of this box.', noneOfKind: 'No event of this kind among the newest.', noneOfFilter: 'No entry matches.', ownersOnly: 'Only an owner may read the audit log.',

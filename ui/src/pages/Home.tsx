@@ -11,6 +11,8 @@ import { Shell } from '../parts/Shell'
 import { go } from '../router'
 import * as session from '../session'
 import { act, boxes, deleteBox, figures, newBox, runs, shownBoxes, titleOf, watch } from '../store'
+import { generation } from '../socket'
+import { templates } from '../templates'
 import { t } from '../texts'
 import { QuickRun } from './QuickRun'
 
@@ -36,7 +38,9 @@ function BoxRow({ b }: { b: Box }) {
 const SHOWN_FIRST = 50
 
 function Boxes() {
-	const words = useSignal(''), busy = useSignal(false), most = useSignal(SHOWN_FIRST)
+	const words = useSignal(''), busy = useSignal(false), most = useSignal(SHOWN_FIRST), template = useSignal('')
+	const ready = (templates.value.value ?? []).filter((x) => x.built && x.name !== 'base')
+	useEffect(() => void templates.load(), [generation.value])
 	const found = useComputed(() => {
 		const parts = words.value.toLowerCase().split(/\s+/).filter(Boolean)
 		return shownBoxes.value.filter((b) => parts.every((p) => `${b.name} ${b.id} ${b.state}`.toLowerCase().includes(p)))
@@ -46,7 +50,7 @@ function Boxes() {
 	useEffect(() => () => watch([]), [])
 	const make = async () => {
 		busy.value = true
-		try { go(`/b/${(await newBox()).id}`) } catch (e) { failed(e) }
+		try { go(`/b/${(await newBox(template.value ? { template: template.value } : {})).id}`) } catch (e) { failed(e) }
 		busy.value = false
 	}
 	const all = shownBoxes.value.length
@@ -55,7 +59,10 @@ function Boxes() {
 			<h2 id="boxes-title">{t.boxes.title}</h2>
 			{all > 0 && <span class="count">{t.boxes.count(found.value.length, all)}</span>}
 			{all > 5 && <input type="search" class="filter" placeholder={t.boxes.filter} aria-label={t.boxes.filter} value={words.value} onInput={(e) => { words.value = e.currentTarget.value }} />}
-			<button class="small push" onClick={() => void make()} disabled={busy.value || !session.mayEdit.value}><Icon name="plus" size={14} /><span>{busy.value ? t.boxes.creating : t.boxes.new}</span></button>
+			<span class="push" />
+			{ready.length > 0 && session.mayEdit.value && <select class="template" aria-label={t.templates.ofBox} value={template.value} onChange={(e) => { template.value = e.currentTarget.value }}>
+				<option value="">base</option>{ready.map((x) => <option value={x.name} key={x.id}>{x.name}</option>)}</select>}
+			<button class="small" onClick={() => void make()} disabled={busy.value || !session.mayEdit.value}><Icon name="plus" size={14} /><span>{busy.value ? t.boxes.creating : t.boxes.new}</span></button>
 		</header>
 		<View of={boxes} title={t.boxes.error}>{() => all === 0 ? <Empty text={t.boxes.empty} cli={t.boxes.emptyCli} /> :
 			found.value.length === 0 ? <Empty text={t.boxes.filterNone} /> : <div class="scroll-x" tabIndex={0} role="group" aria-label={t.boxes.table}><table class="boxes">
