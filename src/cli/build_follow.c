@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { LOG_AGAIN_MS = 300, LOG_GIVE_UP_MS = 30000, LOG_TICK_MS = 1000, LOG_TAIL = 20 };
+enum { LOG_AGAIN_MS = 300, LOG_GIVE_UP_MS = 30000, LOG_TAIL = 20 };
 
 struct build_view {
 	struct api_client *r;
@@ -22,6 +22,7 @@ struct build_view {
 	json_t *build;    /* of the last line */
 	/* the line of progress, which a thread of its own keeps up to date */
 	pthread_mutex_t lock;
+	pthread_cond_t stop;
 	pthread_t ticker;
 	int ticks, drawn;
 	char step[160];
@@ -65,16 +66,45 @@ static void build_view_draw(struct build_view *v)
 static void *build_view_tick(void *ctx)
 {
 	struct build_view *v = ctx;
+	struct timespec at;
 
-	for (;;) {
-		pthread_mutex_lock(&v->lock);
-		if (v->ticks)
-			build_view_draw(v);
-		pthread_mutex_unlock(&v->lock);
-		if (!v->ticks)
-			return NULL;
-		poll(NULL, 0, LOG_TICK_MS);
+	pthread_mutex_lock(&v->lock);
+	while (v->ticks) {
+		build_view_draw(v);
+		clock_gettime(CLOCK_MONOTONIC, &at);
+		at.tv_sec++;
+		pthread_cond_timedwait(&v->stop, &v->lock, &at);
 	}
+	pthread_mutex_unlock(&v->lock);
+	return NULL;
+}
+
+static void build_view_start(struct build_view *v, int follow)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_mutex_init(&v->lock, NULL);
+	pthread_cond_init(&v->stop, &monotonic);
+	v->ticks = v->terminal && follow;
+	if (v->ticks && pthread_create(&v->ticker, NULL, build_view_tick, v) != 0)
+		v->ticks = 0;
+}
+
+static void build_view_end(struct build_view *v)
+{
+	int ticked = v->ticks;
+
+	pthread_mutex_lock(&v->lock);
+	build_view_clear(v);
+	v->ticks = 0;
+	pthread_cond_signal(&v->stop);
+	pthread_mutex_unlock(&v->lock);
+	if (ticked)
+		pthread_join(v->ticker, NULL);
+	pthread_cond_destroy(&v->stop);
+	pthread_mutex_destroy(&v->lock);
 }
 
 /* ---- entries ---- */
@@ -197,19 +227,9 @@ int build_follow_show(struct api_client *r, const char *id, int follow, json_t *
 				.began_ms = build_view_now() };
 	int status;
 
-	pthread_mutex_init(&v.lock, NULL);
-	v.ticks = v.terminal && follow && pthread_create(&v.ticker, NULL, build_view_tick, &v) == 0;
+	build_view_start(&v, follow);
 	status = build_view_read(&v, id, follow);
-	pthread_mutex_lock(&v.lock);
-	build_view_clear(&v);
-	if (v.ticks) {
-		v.ticks = 0;
-		pthread_mutex_unlock(&v.lock);
-		pthread_join(v.ticker, NULL);
-	} else {
-		pthread_mutex_unlock(&v.lock);
-	}
-	pthread_mutex_destroy(&v.lock);
+	build_view_end(&v);
 	if (status)
 		json_decref(v.build);
 	else

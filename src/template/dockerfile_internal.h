@@ -1,5 +1,5 @@
-/* dockerfile_internal.h - what the two halves of the parser share: dockerfile.c has the stages and the settings,
- * dockerfile_steps.c the instructions that change files. */
+/* dockerfile_internal.h - what the parts of the parser share: dockerfile.c has the stages and the settings,
+ * dockerfile_vars.c the variables, dockerfile_steps.c the instructions that change files. */
 #pragma once
 #include "template/dockerfile.h"
 #include "template/dockerfile_reader.h"
@@ -67,5 +67,18 @@ json_t *dockerfile_command(struct dockerfile *d, const char *p);
 must_check int dockerfile_add_step(struct dockerfile *d, const char *type, json_t *take_args,
 				   json_t *take_further);
 
+/* The values of ARG before the first FROM, and of the platform; as ctx of dockerfile_global(). */
+struct dockerfile_scope {
+	struct dockerfile *d;
+	char platform[64];
+};
+
+expand_lookup dockerfile_global;
+json_t *dockerfile_quoted(const char *literal); /* text that expands to it */
+
+int dockerfile_env(struct dockerfile *d);
+int dockerfile_arg(struct dockerfile *d);
+int dockerfile_label(struct dockerfile *d);
+int dockerfile_maintainer(struct dockerfile *d);
 int dockerfile_run(struct dockerfile *d);
 int dockerfile_copy(struct dockerfile *d); /* ADD as well */
