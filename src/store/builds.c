@@ -145,6 +145,14 @@ int store_build_get(struct store *s, const char *id, struct store_build *out, st
 	return builds_take(&q, id, out, e);
 }
 
+int store_build_remove(struct store *s, const char *id, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "DELETE FROM builds WHERE id = ?");
+
+	sql_text(&q, id);
+	return sql_run_one(&q, "build", id, e);
+}
+
 int store_build_newest(struct store *s, const char *template, struct store_build *out,
 		       struct err *e)
 {

@@ -40,7 +40,6 @@ void store_builds_fini(struct store_builds *l);
 must_check int store_build_insert(struct store *s, const struct store_build *b, struct err *e);
 /* The whole row but id, template, team and created_ns. */
 must_check int store_build_update(struct store *s, const struct store_build *b, struct err *e);
-/* team "": of any. */
 must_check int store_build_get(struct store *s, const char *id, struct store_build *out,
 			       struct err *e);
 /* Newest first; template NULL: of all of the team. limit 0: STORE_PAGE. */
@@ -48,6 +47,7 @@ must_check int store_build_list(struct store *s, const char *team, const char *t
 				unsigned limit, struct store_builds *out, struct err *e);
 /* Those that have a definition and have not ended, oldest first, of all teams. */
 must_check int store_build_unfinished(struct store *s, struct store_builds *out, struct err *e);
+must_check int store_build_remove(struct store *s, const char *id, struct err *e);
 /* The newest ready build of a template. */
 must_check int store_build_newest(struct store *s, const char *template, struct store_build *out,
 				  struct err *e);

@@ -289,6 +289,7 @@ void build_succeed(struct build *b)
 	build_log(b, "info", "ready after %.1f s",
 		  (double)(b->row.ended_ns - b->row.started_ns) / 1e9);
 	if (build_write_success(b, &e) == 0) {
+		build_expire(b->all, b->row.template);
 		build_close(b);
 		return;
 	}
@@ -516,58 +517,15 @@ int template_delete(struct builds *b, const char *template, struct err *e)
 	rc = store_template_remove(b->fleet->store, template, e);
 	for (unsigned i = 0; rc == 0 && i < rows.n; i++) {
 		struct build *x = build_lookup(b, rows.v[i].id);
-		char name[STORE_BUILD_ID + 8];
 
 		if (x)
 			build_end(x, STORE_BUILD_CANCELLED);
-		snprintf(name, sizeof(name), "%s.log", rows.v[i].id);
-		unlinkat(b->folder, name, 0);
+		build_log_remove(b, rows.v[i].id);
 	}
 	store_builds_fini(&rows);
 	if (rc == 0)
 		builds_collect(b);
 	return rc;
-}
-
-/* ---- garbage ---- */
-
-static void builds_dropped(void *ctx, const struct frame *f, size_t len, int *fd,
-			   const struct err *e)
-{
-	struct builds *b = ctx;
-	struct err own;
-
-	(void)len;
-	(void)fd;
-	b->dropping = NULL;
-	if ((!f && e->kind != ERR_NOT_FOUND) ||
-	    store_layer_forget(b->fleet->store, b->dropped.id, &own) < 0)
-		b->drop_skip++; /* a box or a root uses it */
-	builds_collect(b);
-}
-
-/* While a build runs, layers and roots that it has just made are named by no row. */
-void builds_collect(struct builds *b)
-{
-	struct wire_root root = { .head.type = WIRE_ROOT_DROP };
-	struct wire_layer layer = { .head.type = WIRE_LAYER_DROP };
-	struct err e;
-
-	if (b->dropping || b->running)
-		return;
-	if ((b->conf.cache_bytes &&
-	     store_cache_trim(b->fleet->store, b->conf.cache_bytes, &e) < 0) ||
-	    store_layer_unused(b->fleet->store, b->drop_skip, &b->dropped, &e) < 0) {
-		b->drop_skip = 0;
-		return;
-	}
-	snprintf(root.id, sizeof(root.id), "%s", b->dropped.id);
-	snprintf(layer.id, sizeof(layer.id), "%s", b->dropped.id);
-	b->dropping = b->dropped.is_root
-			      ? keeper_client_request(&b->fleet->keeper, &root, sizeof(root),
-						      WIRE_DONE, builds_dropped, b)
-			      : keeper_client_request(&b->fleet->keeper, &layer, sizeof(layer),
-						      WIRE_DONE, builds_dropped, b);
 }
 
 /* ---- the engine ---- */
@@ -582,6 +540,7 @@ int builds_new(struct builds **out, struct fleet *f, const struct builds_conf *c
 	b->conf = *conf;
 	b->folder = b->uploads = -1;
 	timer_init(&b->pump, f->loop, builds_pump);
+	build_collect_begin(b);
 	if (build_folders(b, e) < 0) {
 		builds_free(b);
 		return -1;
@@ -633,7 +592,7 @@ void builds_free(struct builds *b)
 			build_wait_cancel(x->waiters);
 		build_free(x);
 	}
-	keeper_client_cancel(&b->fleet->keeper, b->dropping);
+	build_collect_end(b);
 	timer_fini(&b->pump);
 	own_close_fd(&b->folder);
 	own_close_fd(&b->uploads);

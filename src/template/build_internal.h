@@ -7,6 +7,7 @@
  *   build_copy.c   COPY and ADD: from a source box into the build box
  *   build_finish.c the default user, the merged root, the trial of the start command
  *   build_log.c    the log; uploads
+ *   build_collect.c  removes old builds, and layers and roots that are not used
  *
  * The progress of a build is JSON, so that it can be stored as it is:
  *   {"stage": 0, "step": 2, "stages": {"0": {"base": true, "layers": [bottom first], "env": {},
@@ -31,11 +32,14 @@ struct builds {
 	struct builds_conf conf;
 	struct build *list; /* oldest first: waiting for a place, or running */
 	unsigned running;
-	int folder, uploads; /* <state>/builds, <state>/builds/uploads */
-	struct timer pump;   /* starts waiting builds, from the loop */
+	int folder, uploads;  /* <state>/builds, <state>/builds/uploads */
+	struct timer pump;    /* starts waiting builds, from the loop */
+	struct timer collect; /* after a box has ended */
+	struct fleet_subscriber events;
 	struct keeper_call *dropping;
 	struct store_layer dropped;
 	unsigned drop_skip;
+	int drop_left; /* boxes use some that no template names any longer */
 	int restored;
 };
 
@@ -162,7 +166,14 @@ void build_source_image(struct build *b, const char *reference,
 			void (*rooted)(struct build *b, const char *root));
 void build_pull_free(struct build_pull *p);
 
+/* ---- build_collect.c ---- */
+void build_collect_begin(struct builds *b);
+void build_collect_end(struct builds *b);
+/* Removes old builds of a template that no tag names. */
+void build_expire(struct builds *b, const char *template);
+
 /* ---- build_log.c ---- */
+void build_log_remove(struct builds *b, const char *id);
 must_check int build_log_open(struct build *b, struct err *e);
 void build_log(struct build *b, const char *level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

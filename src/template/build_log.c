@@ -44,6 +44,13 @@ int build_folders(struct builds *b, struct err *e)
 	return build_folder(b->folder, "uploads", &b->uploads, e);
 }
 
+void build_log_remove(struct builds *b, const char *id)
+{
+	char name[LOG_NAME];
+
+	unlinkat(b->folder, build_log_name(id, name), 0);
+}
+
 static void build_sweep_log(struct builds *b, const char *name)
 {
 	char id[STORE_BUILD_ID + 1];

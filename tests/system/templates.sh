@@ -232,7 +232,20 @@ a_template_may_be_deleted_while_boxes_use_it() {
 	is "$out" kept
 	api POST /v1/boxes '{"template": "used"}'
 	is "$code" 404 "$body"
+	api DELETE /v1/templates/web
+	soon roots_used 1 # of this box
 	api DELETE "/v1/boxes/$box"
+	soon roots_used 0
+	is "$(find "$state/roots" -type f | wc -l)" 0
+	ls "$state/layers" | grep merged && fail "a merged root is left"
+	:
+}
+# roots_used N: so many roots are left after all other templates were deleted.
+roots_used() {
+	for t in $(curl -sS -H "X-API-Key: $key" "$url/v1/templates" | jq -r '.items[] | select(.builtin == false and .built) | .id'); do
+		curl -sS -o /dev/null -X DELETE -H "X-API-Key: $key" "$url/v1/templates/$t"
+	done
+	[ "$(find "$state/roots" -type f | wc -l)" = "$1" ]
 }
 
 teams_see_their_own_and_public_templates() {

@@ -1,0 +1,121 @@
+/* build_collect.c - removes what no template needs: old builds without a tag, and layers and roots that
+ * no build, cache row or box uses. The keeper refuses to drop what a box or a root uses, so the rows
+ * here decide only what is tried. */
+#include "template/build_internal.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	COLLECT_MS = 500, /* after a box has ended */
+	BUILDS_KEPT = 5,  /* of a template: ready ones without a tag ... */
+	FAILED_KEPT = 20, /* ... and those that failed or were cancelled */
+};
+
+/* ---- old builds ---- */
+
+static int build_is_tagged(const struct store_tags *tags, const char *id)
+{
+	for (unsigned i = 0; i < tags->n; i++)
+		if (!strcmp(tags->v[i].build, id))
+			return 1;
+	return 0;
+}
+
+void build_expire(struct builds *b, const char *template)
+{
+	struct store_builds rows = { 0 };
+	struct store_tags tags = { 0 };
+	unsigned ready = 0, failed = 0;
+	struct err e;
+
+	int known =
+		store_build_list(b->fleet->store, NULL, template, STORE_PAGE_MAX, &rows, &e) == 0 &&
+		store_tag_list(b->fleet->store, template, &tags, &e) == 0;
+
+	for (unsigned i = 0; known && i < rows.n; i++) {
+		const struct store_build *x = &rows.v[i];
+		int old = x->state == STORE_BUILD_READY
+				  ? !build_is_tagged(&tags, x->id) && ++ready > BUILDS_KEPT
+			  : x->ended_ns ? ++failed > FAILED_KEPT
+					: 0;
+
+		if (old && store_build_remove(b->fleet->store, x->id, &e) == 0)
+			build_log_remove(b, x->id);
+	}
+	store_builds_fini(&rows);
+	store_tags_fini(&tags);
+}
+
+/* ---- layers and roots ---- */
+static void builds_dropped(void *ctx, const struct frame *f, size_t len, int *fd,
+			   const struct err *e)
+{
+	struct builds *b = ctx;
+	struct err own;
+
+	(void)len;
+	(void)fd;
+	b->dropping = NULL;
+	if ((!f && e->kind != ERR_NOT_FOUND) ||
+	    store_layer_forget(b->fleet->store, b->dropped.id, &own) < 0)
+		b->drop_skip++; /* a box or a root uses it */
+	builds_collect(b);
+}
+
+/* While a build runs, layers and roots that it has just made are named by no row. */
+void builds_collect(struct builds *b)
+{
+	struct wire_root root = { .head.type = WIRE_ROOT_DROP };
+	struct wire_layer layer = { .head.type = WIRE_LAYER_DROP };
+	struct err e;
+
+	if (b->dropping || b->running)
+		return;
+	if ((b->conf.cache_bytes &&
+	     store_cache_trim(b->fleet->store, b->conf.cache_bytes, &e) < 0) ||
+	    store_layer_unused(b->fleet->store, b->drop_skip, &b->dropped, &e) < 0) {
+		b->drop_left = b->drop_skip > 0;
+		b->drop_skip = 0;
+		return;
+	}
+	snprintf(root.id, sizeof(root.id), "%s", b->dropped.id);
+	snprintf(layer.id, sizeof(layer.id), "%s", b->dropped.id);
+	b->dropping = b->dropped.is_root
+			      ? keeper_client_request(&b->fleet->keeper, &root, sizeof(root),
+						      WIRE_DONE, builds_dropped, b)
+			      : keeper_client_request(&b->fleet->keeper, &layer, sizeof(layer),
+						      WIRE_DONE, builds_dropped, b);
+}
+
+static void build_collect_due(struct timer *t)
+{
+	builds_collect(loop_owner(t, struct builds, collect));
+}
+
+/* The last box of a deleted template may have ended. */
+static void build_collect_event(struct fleet_subscriber *x, const struct store_event *ev,
+				const json_t *data)
+{
+	struct builds *b = loop_owner(x, struct builds, events);
+
+	(void)data;
+	if (b->drop_left && !strcmp(ev->type, "box.ended") && !timer_pending(&b->collect))
+		timer_set(&b->collect, COLLECT_MS);
+}
+
+void build_collect_begin(struct builds *b)
+{
+	timer_init(&b->collect, b->fleet->loop, build_collect_due);
+	b->events.on_event = build_collect_event;
+	fleet_subscribe(b->fleet, &b->events);
+}
+
+void build_collect_end(struct builds *b)
+{
+	fleet_unsubscribe(b->fleet, &b->events);
+	keeper_client_cancel(&b->fleet->keeper, b->dropping);
+	timer_fini(&b->collect);
+}
