@@ -11,6 +11,7 @@
 #include "keeper/netns_pool.h"
 #include "keeper/warm_pool.h"
 #include "keeper/layer_store.h"
+#include "keeper/root_table.h"
 #include "wire/sock.h"
 #include "zygote/protocol.h"
 
@@ -122,7 +123,9 @@ static int warm_up(const struct keeper_box *b, struct err *e)
 	n = sock_recv(b->init, bytes, NULL, &nfds, e);
 	if (n < 0)
 		return -1;
-	if (n == 0 || x->head.type != WIRE_EXIT || x->why != WIRE_WHY_EXIT || x->status != 0)
+	/* The root of an image may have no such program. */
+	if (n == 0 || x->head.type != WIRE_EXIT ||
+	    (!b->root && (x->why != WIRE_WHY_EXIT || x->status != 0)))
 		return err_set(e, ERR_SYS, "box %s cannot run /bin/true", b->meta.about.id);
 	return sock_send(b->init, &forget, sizeof(forget), NULL, 0, NULL, 0, e);
 }
@@ -232,7 +235,7 @@ static int build_layer(struct build *x, const char *name, struct err *e)
 
 static int build_layers(struct build *x, struct err *e)
 {
-	const struct root *r = x->j->root;
+	const struct root *r = x->b->root;
 	char merged[WIRE_LAYER_ID];
 
 	for (uint32_t i = 0; i < x->b->meta.nlayers; i++)

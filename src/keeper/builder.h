@@ -42,7 +42,6 @@ struct make_job {
 	struct zygote_handle zygote;      /* the started zygote */
 	uint64_t disk_promised; /* to other boxes: disk_service.h */
 	uint16_t flags;   /* of the CREATE */
-	const struct root *root; /* valid as long as a box has it; NULL: base */
 	int warm; /* runs a program in it before it is needed, or warms up its interpreter */
 	int warm_pool_failed;  /* the box was created, but no interpreter could be forked or started
 			        * in it */

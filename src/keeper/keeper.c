@@ -225,6 +225,7 @@ static void on_timer(struct keeper *k)
 	teardown_meter(k);
 	deadline_look(k);
 	warm_pool_maintain(k);
+	root_pool_maintain(k);
 	pool_refill(k);
 	keeper_maintain_netns(k);
 }
@@ -322,6 +323,7 @@ static void keeper_drain(struct keeper *k)
 		for (unsigned i = 0; i < POOL_CLASSES; i++)
 			while ((b = pool_take(k, i)) != NULL)
 				teardown_kill(k, b);
+		root_pool_end_all(k);
 		if (!builder_busy(k->builder) && !any_dying(k))
 			return;
 		if (epoll_wait(k->epoll, &ev, 1, 1000) > 0)

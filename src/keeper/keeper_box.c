@@ -83,6 +83,7 @@ void keeper_box_free(struct kboxes *t, struct keeper_box *b)
 	netns_free(b->net);
 	own_close_fd(&b->mounts);
 	free(b->start);
+	free(b->root);
 	free(b);
 }
 

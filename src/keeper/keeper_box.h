@@ -14,6 +14,7 @@ struct client;
 struct host_state;
 struct net;
 struct cached_cgroup;
+struct root;
 
 struct source { /* what epoll returns */
 	enum {
@@ -44,6 +45,8 @@ struct keeper_box {
 				 * does not know it, and reports some milliseconds too much */
 	int metered; /* has a CPU time limit, which the keeper checks */
 	unsigned pool_class; /* of the pool: which warm interpreter waits in it; 0: none */
+	int of_root_pool; /* created for the pool of its root; root_pool.h */
+	struct root *root; /* a copy, until it is created; or NULL: base */
 	int home;      /* the box of a zygote: no client ever gets it */
 	struct cached_cgroup *own; /* its cgroups with open files; NULL: only their name is known,
 				    * or it has none */

@@ -8,6 +8,7 @@
  *   layer.c         read-only layers, named by their content
  *   root_request.c  roots: lists of layers
  *   pool.c          boxes created in advance
+ *   root_pool.c     boxes of roots, created in advance
  *   warm_pool.c     interpreters loaded in advance
  *   cgroup_cache.c  cgroups created in advance, or reused
  *   netns_pool.c    the same for network namespaces; mount_reaper.c: mounts of boxes that have ended
@@ -20,6 +21,7 @@
 #include "keeper/builder.h"
 #include "keeper/uid_range.h"
 #include "keeper/record_file.h"
+#include "keeper/root_pool.h"
 #include "keeper/root_table.h"
 #include "keeper/warm_pool.h"
 #include "wire/wire.h"
@@ -58,11 +60,10 @@ struct keeper {
 	unsigned idle_exit_s; /* 0: never exit */
 	uint64_t busy_ns;     /* last time there was a client or a box of one */
 
-	struct pool_class {
-		struct keeper_box *first, *last; /* pooled boxes, all alike; oldest first */
-		unsigned pooled, depth, making;
-	} pool_classes[POOL_CLASSES];             /* of the pool: 0 plain boxes, others with a
-				       * warm interpreter */
+	struct pool_class pool_classes[POOL_CLASSES]; /* of the pool: 0 plain boxes, others with a
+						       * warm interpreter */
+	struct root_pool root_pools[ROOT_POOLS];
+	uint64_t root_maintain_ns; /* next time at which unused pools of roots are emptied */
 	unsigned pooled, pool_depth, pool_making; /* of all classes; pool_depth: of the plain one */
 	struct zygote zygotes[POOL_CLASSES];
 	uint64_t last_zygote;
@@ -119,6 +120,10 @@ int request_too_many(struct keeper *k, struct client *c, const struct frame *f);
 must_check int request_limits_sane(const struct keeper *k, const struct wire_limits *l,
 				   struct err *e);
 
+/* Fills in and checks limits of boxes for a pool. */
+must_check int request_pool_limits(const struct keeper *k, const struct wire_limits *want,
+				   struct wire_limits *out, struct err *e);
+
 /* volume.c */
 void volume_request(struct keeper *k, struct client *c, const struct frame *f);
 /* Checks that a box may have the requested volumes now. */
@@ -172,6 +177,7 @@ void pool_add(struct keeper *k, struct keeper_box *b);
 /* A client gets it, or it died in the pool. */
 void pool_drop(struct keeper *k, struct keeper_box *b);
 void pool_refill(struct keeper *k);
+void pool_stay_quiet(struct keeper *k); /* a request is being served: refill a little later */
 void pool_set_depth(struct keeper *k,
 		    unsigned depth); /* limited to the number that this machine can hold */
 void pool_failed(struct keeper *k, const struct err *e);

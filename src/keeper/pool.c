@@ -65,13 +65,23 @@ struct keeper_box *pool_take(struct keeper *k, unsigned pool_class)
 
 	if (b)
 		pool_drop(k, b);
-	k->quiet_ns = now_ns() + QUIET_MS * 1000000ull;
+	pool_stay_quiet(k);
 	return b;
+}
+
+void pool_stay_quiet(struct keeper *k)
+{
+	k->quiet_ns = now_ns() + QUIET_MS * 1000000ull;
+}
+
+static struct pool_class *pool_of(struct keeper *k, const struct keeper_box *b)
+{
+	return b->of_root_pool ? &root_pool_of(k, b)->boxes : &k->pool_classes[b->pool_class];
 }
 
 void pool_add(struct keeper *k, struct keeper_box *b)
 {
-	struct pool_class *l = &k->pool_classes[b->pool_class];
+	struct pool_class *l = pool_of(k, b);
 
 	b->next = NULL;
 	if (l->last)
@@ -85,7 +95,7 @@ void pool_add(struct keeper *k, struct keeper_box *b)
 
 void pool_drop(struct keeper *k, struct keeper_box *b)
 {
-	struct pool_class *l = &k->pool_classes[b->pool_class];
+	struct pool_class *l = pool_of(k, b);
 	struct keeper_box *before = NULL;
 
 	for (struct keeper_box *at = l->first; at; before = at, at = at->next) {
@@ -168,7 +178,7 @@ int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_lim
 		if (w->root[0]) {
 			memcpy(j->make.box->meta.root, w->root, TREE_ID);
 			memcpy(about->template, w->template, sizeof(about->template));
-			j->make.root = root_table_find(&k->roots, w->root);
+			j->make.box->root = root_copy(root_table_find(&k->roots, w->root));
 		}
 	}
 	builder_submit(k->builder, j);
@@ -257,6 +267,10 @@ void pool_refill(struct keeper *k)
 			pool_failed(k, &e);
 			return;
 		}
+	if (now < k->quiet_ns)
+		keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));
+	else if (root_pool_refill(k, now, &e) < 0)
+		pool_failed(k, &e);
 }
 
 /* If the run folder was deleted, records of boxes would be lost with the keeper. So the keeper ends

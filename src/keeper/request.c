@@ -175,6 +175,13 @@ static int limits_sane(const struct keeper *k, const struct wire_limits *l, stru
 	return 0;
 }
 
+int request_pool_limits(const struct keeper *k, const struct wire_limits *want,
+			struct wire_limits *out, struct err *e)
+{
+	*out = request_resolve(k, want);
+	return limits_sane(k, out, e);
+}
+
 int request_too_many(struct keeper *k, struct client *c, const struct frame *f)
 {
 	if (builder_waiting(k->builder) < WAITING_MOST)
@@ -293,11 +300,13 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		w->warm[0] && !root_is_image(k, w) ? warm_pool_class(k, w->warm, w->warm_group) : 0;
 	if (pool_class && !warm_pool_wanted(k, pool_class))
 		pool_class = 0; /* still loading, or not available */
-	b = f->flags & (WIRE_CREATE_COLD | WIRE_CREATE_SECRETS) || w->without ||
-			    w->zygote_without || w->nmounts || w->nlayers || w->root[0] ||
-			    !pool_fits(k, &limits)
-		    ? NULL
-		    : pool_take(k, pool_class);
+	if (f->flags & (WIRE_CREATE_COLD | WIRE_CREATE_SECRETS) || w->without ||
+	    w->zygote_without || w->nmounts || w->nlayers)
+		b = NULL;
+	else if (w->root[0])
+		b = pool_class ? NULL : root_pool_take(k, w, &limits);
+	else
+		b = pool_fits(k, &limits) ? pool_take(k, pool_class) : NULL;
 	if (!b && request_too_many(k, c, f)) {
 		free(along.start);
 		return;
@@ -328,7 +337,8 @@ void request_made(struct keeper *k, struct build_job *take_job)
 		warm_pool_box_created(k, j);
 		return;
 	}
-	if (j->for_pool) {
+	free(steal(&b->root));
+	if (j->for_pool && !b->of_root_pool) {
 		k->pool_classes[j->make.pool_class].making--;
 		k->pool_making--;
 	}
@@ -340,7 +350,10 @@ void request_made(struct keeper *k, struct build_job *take_job)
 		/* The pid is written to disk before a client gets the box: here, or
 		 * in hand_over(). */
 		if (!j->for_pool || keeper_box_record(&k->host, b, &e) == 0) {
-			if (j->for_pool) {
+			if (b->of_root_pool) {
+				if (!root_pool_created(k, b))
+					teardown_kill(k, b);
+			} else if (j->for_pool) {
 				pool_add(k, b);
 			} else if (hand_over(k, b, &b->meta.about.limits, !b->meta.cgroup[0], &e) <
 				   0) {
@@ -354,7 +367,9 @@ void request_made(struct keeper *k, struct build_job *take_job)
 	}
 	if (j->make.warm_pool_failed && !j->make.zygote_without)
 		warm_pool_failed(k, j);
-	if (j->for_pool)
+	if (b->of_root_pool)
+		root_pool_failed(k, b, &e);
+	else if (j->for_pool)
 		pool_failed(k, &e);
 	else if (j->make.warm_pool_failed && !j->make.zygote_without)
 		create_plain(k, j);
@@ -522,6 +537,7 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f, i
 		[WIRE_ROOT_MAKE] = root_request,
 		[WIRE_ROOT_DROP] = root_request,
 		[WIRE_ROOT_CHECK] = root_request,
+		[WIRE_POOL_ROOT] = root_pool_request,
 		[WIRE_DEADLINE] = deadline_request,
 		[WIRE_CAPTURE] = capture_request,
 	};

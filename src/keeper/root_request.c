@@ -29,7 +29,7 @@ static const char *root_box_with(struct keeper *k, const char *id)
 {
 	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b;
 	     b = keeper_box_after(&k->boxes, b->meta.about.id))
-		if (strcmp(b->meta.root, id) == 0)
+		if (strcmp(b->meta.root, id) == 0 && !b->of_root_pool)
 			return b->meta.about.id;
 	return NULL;
 }
@@ -79,6 +79,7 @@ static int root_drop(struct keeper *k, struct client *c, const struct wire_root 
 	if (unlinkat(k->host.roots_dir, w->id, 0) < 0)
 		return err_sys(e, "root %.12s", w->id);
 	was_merged = r->merged;
+	root_pool_close(k, w->id);
 	root_table_remove(&k->roots, w->id);
 	root_merged_name(w->id, merged);
 	if (was_merged)

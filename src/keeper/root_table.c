@@ -75,6 +75,16 @@ int root_parse(const char *text, size_t len, struct root *out)
 	return 0;
 }
 
+struct root *root_copy(const struct root *r)
+{
+	struct root *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		abort();
+	*copy = *r;
+	return copy;
+}
+
 void root_merged_name(const char *id, char out[WIRE_LAYER_ID])
 {
 	snprintf(out, WIRE_LAYER_ID, "merged.%.64s", id);

@@ -34,6 +34,7 @@ size_t root_format(const struct root *r, char out[ROOT_TEXT]);
 /* With its id; -1: not the text of a root. */
 int root_parse(const char *text, size_t len, struct root *out);
 void root_set_id(struct root *r);
+struct root *root_copy(const struct root *r); /* on the heap */
 /* The folder of a merged root among the layers. */
 void root_merged_name(const char *id, char out[WIRE_LAYER_ID]);
 

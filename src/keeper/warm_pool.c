@@ -40,7 +40,7 @@ const struct warm_kind warm_kinds[WARM_KINDS] = {
 
 /* ---- zygotes ---- */
 
-static int memory_is_low(const struct keeper *k)
+int warm_pool_memory_is_low(const struct keeper *k)
 {
 	auto_fd int fd = openat(k->host.proc, "meminfo", O_RDONLY | O_CLOEXEC);
 	unsigned long long total = 0, available = 0;
@@ -76,7 +76,7 @@ static void make_zygote(struct keeper *k, unsigned pool_class)
 	if (z->kind->script || z->making || z->src.fd >= 0 || k->stopping || now_ns() < z->retry_ns)
 		return;
 	if (zygotes_mib(k) > z->kind->mib &&
-	    memory_is_low(k)) { /* other classes have a zygote; this one has to wait */
+	    warm_pool_memory_is_low(k)) { /* other classes have a zygote; this one has to wait */
 		z->retry_ns = now_ns() + FAILED_RETRY_NS;
 		return;
 	}
@@ -374,7 +374,7 @@ void warm_pool_maintain(struct keeper *k)
 
 		if (!z->kind)
 			continue;
-		low = low < 0 ? memory_is_low(k) : low;
+		low = low < 0 ? warm_pool_memory_is_low(k) : low;
 		if (low || now - z->asked_ns > POOL_CLASS_IDLE_NS)
 			empty_pool_class(k, i);
 		if (now - z->asked_ns > ZYGOTE_IDLE_NS && !z->making && !k->pool_classes[i].making)

@@ -53,5 +53,6 @@ void warm_pool_failed(struct keeper *k, const struct build_job *j);
 void warm_pool_box_created(struct keeper *k, struct build_job *take_job);
 void warm_pool_on_message(struct keeper *k, struct zygote *z);
 void warm_pool_box_died(struct keeper *k, struct keeper_box *home);
+int warm_pool_memory_is_low(const struct keeper *k); /* of the host */
 void warm_pool_maintain(struct keeper *k); /* called periodically: removes unused pool classes */
 void warm_pool_end_all(struct keeper *k);

@@ -61,7 +61,7 @@ enum wire_type {
 	WIRE_ROOT_MAKE,    /* struct wire_root_make -> ROOT */
 	WIRE_ROOT_DROP,    /* struct wire_root -> DONE; refused while a box has it */
 	WIRE_ROOT_CHECK,   /* struct wire_root -> ROOT; ERROR: a layer of it is missing or has changed */
-	WIRE_POOL_ROOT,    /* struct wire_pool_root -> DONE: boxes of that root are created in advance */
+	WIRE_POOL_ROOT,    /* struct wire_pool_root -> DONE when boxes of that root wait in the pool */
 	/* keeper -> init */
 	WIRE_JOIN_CGROUPS = 32, /* fds: write "0" into each to enter the box's cgroups, then close them */
 	WIRE_PERSIST,       /* the box is recorded: continue when the keeper exits */
@@ -250,7 +250,8 @@ struct wire_root {
 struct wire_pool_root {
 	struct frame head;
 	char root[WIRE_LAYER_ID];
-	uint32_t depth; /* boxes to hold; 0: none, those in the pool are ended */
+	struct wire_limits limits; /* their disk; the other limits are set when a client gets one */
+	uint32_t depth;            /* boxes to hold; 0: none, those in the pool are ended */
 	uint32_t pad;
 };
 
