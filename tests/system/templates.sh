@@ -202,6 +202,23 @@ limits_of_a_step_are_named() {
 	has "$(get .reason.message)" "the disk of the build box is full: 64 MiB (templates.build_disk)"
 }
 
+secrets_of_a_step_are_in_no_layer() {
+	api POST /v1/templates '{"name": "secret", "secrets": {"token": "s3cr3t-of-the-build"}, "definition": {"stages": [{"from": "base", "steps": [
+		{"type": "RUN", "args": ["sha256sum </run/secrets/token | cut -c 1-64 >/srv/sum"], "secrets": ["token"]},
+		{"type": "RUN", "args": ["ls /run/secrets >/srv/list 2>&1; true"]}]}]}}'
+	is "$code" 202 "$body"
+	build=$(get .id)
+	soon ended
+	is "$(get .state)" ready "$body"
+	new_box '{"template": "secret"}'
+	run 'cat /srv/sum; ls /run/secrets 2>/dev/null | wc -l; grep -c token /srv/list || :'
+	is "$out" "$(printf '%s\n0\n0' "$(printf s3cr3t-of-the-build | sha256sum | cut -c 1-64)")"
+	api DELETE "/v1/boxes/$box"
+	grep -rqa s3cr3t-of-the-build "$state" && fail "the secret is stored: $(grep -rla s3cr3t-of-the-build "$state")"
+	fails secret '[{"type": "RUN", "args": ["true"], "secrets": ["other"]}]'
+	has "$(get .reason.message)" "there is no secret 'other'"
+}
+
 a_build_is_cancelled_at_once() {
 	begin slow '[{"type": "RUN", "args": ["echo begun; sleep 1000"]}]'
 	soon log_has begun
