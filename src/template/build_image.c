@@ -1,9 +1,16 @@
 /* build_image.c - FROM an image of a registry. See build_internal.h. */
 #include "template/build_internal.h"
+#include "base/cleanup.h"
 #include "template/image.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#define UPLOAD "upload:" /* an archive of an image that a client has uploaded, by its hash */
 
 struct build_pull {
 	struct image_pull *pull;
+	int archive;                                       /* or -1 */
 	void (*rooted)(struct build *b, const char *root); /* COPY: gets its root; NULL: FROM */
 };
 
@@ -55,27 +62,49 @@ static void build_image_done(void *ctx, const struct image *image, const struct 
 		build_continue(b);
 }
 
+/* The archive that a reference names; -1: it is the reference of a registry, or e is set. */
+static int build_image_archive(struct build *b, const char *reference, struct err *e)
+{
+	const char *hash = reference + strlen(UPLOAD);
+	struct store_upload row;
+	struct err ignored;
+	int fd;
+
+	if (strncmp(reference, UPLOAD, strlen(UPLOAD)) != 0)
+		return -1;
+	if (store_upload_get(b->all->fleet->store, b->row.team, hash, &row, e) < 0)
+		return err_set(e, ERR_NOT_FOUND,
+			       "there is no upload %.64s; send the archive with PUT "
+			       "/v1/templates/uploads/{hash} first",
+			       hash);
+	fd = openat(b->all->uploads, row.file, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, "open upload %.64s", hash);
+	(void)!store_upload_use(b->all->fleet->store, b->row.team, hash, fleet_now_ns(), &ignored);
+	return fd;
+}
+
 static void build_pull_image(struct build *b, const char *reference, const json_t *auth,
 			     void (*rooted)(struct build *b, const char *root))
 {
 	static const struct image_pull_events on = { .said = build_image_said,
 						     .done = build_image_done };
-	const struct image_source from = {
+	struct image_source from = {
 		.reference = reference,
-		.archive = -1,
 		.user = json_string_value(json_object_get(auth, "username")),
 		.password = json_string_value(json_object_get(auth, "password")),
 		.team = b->row.team,
 		.force = b->force || b->retried,
 	};
-	struct err e;
+	struct err e = { 0 };
 
 	b->pull = calloc(1, sizeof(*b->pull));
 	if (!b->pull)
 		abort();
 	b->pull->rooted = rooted;
-	if (image_pull_begin(b->all->fleet, &b->all->conf.image, &from, &on, b, &b->pull->pull,
-			     &e) < 0) {
+	b->pull->archive = from.archive = build_image_archive(b, reference, &e);
+	if (e.kind || image_pull_begin(b->all->fleet, &b->all->conf.image, &from, &on, b,
+				       &b->pull->pull, &e) < 0) {
 		err_in(&e, "%s %.60s", rooted ? "COPY --from" : "FROM", reference);
 		build_fail_err(b, &e);
 	}
@@ -94,7 +123,9 @@ void build_source_image(struct build *b, const char *reference,
 
 void build_pull_free(struct build_pull *p)
 {
-	if (p)
-		image_pull_cancel(p->pull);
+	if (!p)
+		return;
+	image_pull_cancel(p->pull);
+	own_close_fd(&p->archive);
 	free(p);
 }

@@ -274,7 +274,7 @@ static int definition_check_stage(const json_t *stage, unsigned index, unsigned 
 		return -1;
 	if (!*definition_text(stage, "from"))
 		return err_set(e, ERR_INVALID,
-			       "%s.from: needs base, scratch, a stage, template:NAME or an image",
+			       "%s.from: needs base, scratch, a stage, template:NAME, upload:HASH or an image",
 			       where);
 	if (all && !json_is_array(all))
 		return err_set(e, ERR_INVALID, "%s.steps: must be an array", where);

@@ -488,6 +488,8 @@ static void image_explain_end(struct image_pull *p, const json_t *record, struct
 		 strstr(buf_str(&p->said), "no space left on device"))
 		err_set(out, ERR_LIMIT, "%.80s needs more than %llu bytes", p->image.reference,
 			(unsigned long long)p->conf->bytes_most);
+	else if (p->archive >= 0)
+		image_explain_archive(p->image.reference, buf_str(&p->said), out);
 	else if (image_cut_off(p, verdict, why))
 		image_explain(p->image.reference, buf_str(&p->said), verdict, why, out);
 	else

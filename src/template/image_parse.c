@@ -455,6 +455,16 @@ static void image_last(const char *said, char *out, size_t size)
 		out[strlen(out) - 1] = 0;
 }
 
+void image_explain_archive(const char *name, const char *said, struct err *out)
+{
+	char last[140];
+
+	image_last(said, last, sizeof(last));
+	err_set(out, ERR_INVALID,
+		"%.60s is not an image: an OCI layout or the output of docker save, as tar (%s)",
+		name, last);
+}
+
 void image_explain(const char *reference, const char *said, const char *verdict, const char *why,
 		   struct err *out)
 {

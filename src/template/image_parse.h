@@ -28,7 +28,8 @@ void image_host(const char *reference, char out[256]);
 /* The processor of this host, as images name it: "amd64". */
 const char *image_architecture(void);
 
-/* From the output of skopeo to a message. why: of egress, the connection that failed; NULL: none
+/* From the output of skopeo to a message; of an archive, and of a registry. why: of egress, the connection that failed; NULL: none
  * did. */
+void image_explain_archive(const char *name, const char *said, struct err *out);
 void image_explain(const char *reference, const char *said, const char *verdict, const char *why,
 		   struct err *out);

@@ -97,6 +97,28 @@ a_layer_that_is_here_is_not_unpacked_again() {
 	is "$result" ready "$why"
 }
 
+an_uploaded_archive_of_an_image_is_the_same_image() {
+	skopeo copy -q "oci:$work/oci:test" "oci-archive:$work/oci.tar"
+	skopeo copy -q "oci:$work/oci:test" "docker-archive:$work/docker.tar:x:1"
+	upload() { curl -sS -o body -w '%{http_code}' -X PUT -H "X-API-Key: $key" --data-binary @"$2" -H 'Content-Type: application/x-tar' "$url/v1/templates/uploads/$1"; }
+	is "$(upload aaaa "$work/oci.tar")" 204
+	build oci upload:aaaa
+	is "$result" ready "$why $log"
+	first=$(layers_of "$id")
+	has "$log" "3 of them were here"
+	is "$(upload bbbb "$work/docker.tar")" 204
+	build docker upload:bbbb
+	is "$result" ready "$why $log"
+	is "$(layers_of "$id")" "$first"
+	head -c 100000 "$work/oci.tar" >cut.tar
+	is "$(upload cccc cut.tar)" 204
+	store >before
+	refused upload:cccc "is not an image"
+	refused upload:dddd "there is no upload dddd"
+	store >after
+	cmp before after || fail "layers were left: $(diff before after)"
+}
+
 # ---- registries that do not give an image ----
 
 # refused IMAGE WORDS: the build fails with this message.

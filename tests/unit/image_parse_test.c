@@ -241,6 +241,8 @@ TEST(messages_of_skopeo_are_explained)
 		CHECK_INT(e.kind, rows[i].kind);
 		CHECK(strstr(e.msg, rows[i].words) && strstr(e.msg, "r.test"));
 	}
+	image_explain_archive("upload:ab", "x\nlevel=fatal msg=\"unexpected EOF\"\n", &e);
+	CHECK(strstr(e.msg, "upload:ab is not an image") && strstr(e.msg, "(unexpected EOF)"));
 	image_explain("r.test/a:1", "Forbidden", "denied", "r.test:443", &e);
 	CHECK_INT(e.kind, ERR_DENIED);
 	CHECK(strstr(e.msg, "templates.registries"));
